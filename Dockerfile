@@ -1,0 +1,23 @@
+# The image for a cluster: the program alone. Workspaces are pods there, so
+# neither Jupyter nor a sandbox is in it.
+FROM golang:1.26-bookworm AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+ARG VERSION=devel
+ARG COMMIT=
+RUN make build VERSION="$VERSION" COMMIT="$COMMIT"
+
+FROM debian:bookworm-slim
+RUN apt-get update \
+ && apt-get install -y --no-install-recommends ca-certificates tini \
+ && rm -rf /var/lib/apt/lists/* \
+ && install -d -o 65532 -g 65532 -m 0700 /var/lib/weir
+COPY --from=build /src/bin/weir /usr/local/bin/weir
+COPY --from=build /src/LICENSE /usr/share/doc/weir/LICENSE
+ENV WEIR_LISTEN=:8080 WEIR_DATA_DIR=/var/lib/weir
+EXPOSE 8080
+USER 65532:65532
+ENTRYPOINT ["/usr/bin/tini", "--", "/usr/local/bin/weir"]
+CMD ["serve"]

@@ -1,0 +1,70 @@
+# Weir. “make” alone lists what there is to make.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
+COMMIT  ?= $(shell git rev-parse --verify -q HEAD 2>/dev/null)
+# The linker is told the commit, so Go need not find it out: its own way fails
+# in a checkout that belongs to another user.
+export GOFLAGS += -buildvcs=false
+
+ARGS      ?=
+PKG       ?= ./...
+BENCH     ?= .
+TESTFLAGS ?=
+TIMEOUT   ?= 20m
+SOURCES   := $(wildcard cmd e2e handlers migrations models policies pool storage tools web workspaces)
+
+.PHONY: help run build test lint fresh generate bench clean
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+run: ## install what is missing, build, and serve on 127.0.0.1:8080 (ARGS="--listen …")
+	@tools/setup run
+	@$(MAKE) --no-print-directory build
+	@gpus=; if [[ ! -e /dev/nvidia0 ]]; then \
+		gpus="--simulate-gpus h100:8"; \
+		echo "There is no NVIDIA GPU here: the pool gets eight simulated H100."; \
+	fi; \
+	exec bin/weir serve --data-dir ./data $$gpus $(ARGS)
+
+build: ## build bin/weir
+	@mkdir -p bin
+	CGO_ENABLED=1 go build -trimpath -ldflags "-X main.version=$(VERSION) -X main.commit=$(COMMIT)" -o bin/weir ./cmd/weir
+
+test: ## run all tests, the end-to-end ones too (PKG=./pool/… TESTFLAGS=-race)
+	@tools/setup test
+	@$(MAKE) --no-print-directory build
+	@go tool gotestsum --format pkgname --format-hide-empty-pkg -- -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) $(PKG)
+
+lint: ## check format, vet, staticcheck, generated files and the project's own rules
+	@tools/setup lint
+	@unformatted=$$(gofmt -l $(SOURCES)); \
+	if [[ -n $$unformatted ]]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
+	go vet ./...
+	go tool staticcheck ./...
+	go test -count=1 ./tools/rules
+	@$(MAKE) --no-print-directory fresh
+
+# Generates again and fails when that changes anything.
+fresh:
+	@sums() { find web -name '*_templ.go' | sort | xargs -r sha256sum; sha256sum docs/openapi.json; }; \
+	before=$$(sums); \
+	$(MAKE) --no-print-directory generate >/dev/null; \
+	if ! diff <(echo "$$before") <(sums); then echo "generated files were stale; commit what “make generate” made"; exit 1; fi
+
+generate: ## generate the pages' Go code and docs/openapi.json
+	go tool templ generate -path web
+	@$(MAKE) --no-print-directory build
+	bin/weir openapi >bin/openapi.json
+	@mkdir -p docs && mv bin/openapi.json docs/openapi.json
+
+bench: ## run the benchmarks (PKG=./pool/… BENCH=Place)
+	go test -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)
+
+clean: ## remove what was built; data/ stays
+	rm -rf bin
+	go clean -testcache

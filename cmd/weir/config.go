@@ -1,0 +1,202 @@
+package main
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Config is every setting of the program, checked and parsed.
+type Config struct {
+	ConfigFile      string
+	Listen          string
+	ExternalURL     string // without a trailing slash; empty: as the browser says
+	AppsDomain      string
+	DataDir         string // absolute
+	DatabaseURL     string // secret; empty: SQLite in DataDir
+	SimulateGPUs    []SimulatedGPUs
+	SandboxUID      int
+	SessionLifetime time.Duration
+	ShutdownGrace   time.Duration
+	LogLevel        slog.Level
+	LogFormat       string
+
+	texts map[string]string // each setting as it was written, for LogValue
+}
+
+// SimulatedGPUs asks for Count pretended GPUs of one Model.
+type SimulatedGPUs struct {
+	Model string
+	Count int
+}
+
+// TLS tells whether browsers reach the portal over TLS, so that its cookies
+// may be Secure.
+func (c Config) TLS() bool { return strings.HasPrefix(c.ExternalURL, "https://") }
+
+// SQLiteFile is where the database is when no DatabaseURL is given.
+func (c Config) SQLiteFile() string { return filepath.Join(c.DataDir, "weir.db") }
+
+// LogValue shows the settings in a log; of a secret only whether it is set.
+func (c Config) LogValue() slog.Value {
+	var attrs []slog.Attr
+	for _, o := range options {
+		text := c.texts[o.name]
+		if o.secret && text != "" {
+			text = "(set)"
+		}
+		attrs = append(attrs, slog.String(o.name, text))
+	}
+	return slog.GroupValue(attrs...)
+}
+
+// String keeps secrets out of careless prints of a Config.
+func (c Config) String() string { return c.LogValue().String() }
+
+// option is one setting. Its name is the flag and the YAML key; the
+// environment variable follows from it.
+type option struct {
+	name   string
+	kind   string // what --help calls its value
+	def    string // as a user would write it
+	help   string
+	secret bool // never shown; its set must not repeat the value in an error
+	set    func(*Config, string) error
+}
+
+func (o option) env() string {
+	return "WEIR_" + strings.ToUpper(strings.ReplaceAll(o.name, "-", "_"))
+}
+
+var options = []option{
+	{name: "listen", kind: "HOST:PORT", def: "127.0.0.1:8080",
+		help: "address to serve on",
+		set:  into(func(c *Config) *string { return &c.Listen }, parseListen)},
+	{name: "external-url", kind: "URL",
+		help: "the portal's address as browsers see it, such as https://weir.example.org",
+		set:  into(func(c *Config) *string { return &c.ExternalURL }, parseOrigin)},
+	{name: "apps-domain", kind: "DOMAIN", def: "localhost",
+		help: "domain below which each workspace has its own name",
+		set:  into(func(c *Config) *string { return &c.AppsDomain }, parseDomain)},
+	{name: "data-dir", kind: "DIR",
+		help: "where data is kept (default $XDG_DATA_HOME/weir, as root /var/lib/weir)",
+		set:  into(func(c *Config) *string { return &c.DataDir }, parseDir)},
+	{name: "database-url", kind: "URL", secret: true,
+		help: "postgres:// address of the database; without it SQLite in the data directory",
+		set:  into(func(c *Config) *string { return &c.DatabaseURL }, parsePostgres)},
+	{name: "simulate-gpus", kind: "MODEL:COUNT,...",
+		help: "pretend to have these GPUs, such as h100:8 (models " + strings.Join(gpuModels, ", ") + ")",
+		set:  into(func(c *Config) *[]SimulatedGPUs { return &c.SimulateGPUs }, parseGPUs)},
+	{name: "sandbox-uid", kind: "UID", def: "62000",
+		help: "user that workspaces run as when Weir runs as root",
+		set:  into(func(c *Config) *int { return &c.SandboxUID }, parseUID)},
+	{name: "session-lifetime", kind: "DURATION", def: "12h",
+		help: "how long a sign-in lasts",
+		set:  into(func(c *Config) *time.Duration { return &c.SessionLifetime }, durationFrom(time.Minute))},
+	{name: "shutdown-grace", kind: "DURATION", def: "10s",
+		help: "how long open requests may take to finish at shutdown",
+		set:  into(func(c *Config) *time.Duration { return &c.ShutdownGrace }, durationFrom(0))},
+	{name: "log-level", kind: "LEVEL", def: "info",
+		help: "debug, info, warn or error",
+		set:  into(func(c *Config) *slog.Level { return &c.LogLevel }, parseLevel)},
+	{name: "log-format", kind: "FORMAT", def: "auto",
+		help: "text, json, or auto: text on a terminal, json otherwise",
+		set:  into(func(c *Config) *string { return &c.LogFormat }, oneOf("auto", "text", "json"))},
+}
+
+// storeOptions are what a command needs that only works on the data.
+var storeOptions = []string{"data-dir", "database-url", "log-level", "log-format"}
+
+// into makes an option's set from the field it fills and the parser that
+// checks it.
+func into[T any](field func(*Config) *T, parse func(string) (T, error)) func(*Config, string) error {
+	return func(c *Config, text string) error {
+		v, err := parse(text)
+		if err == nil {
+			*field(c) = v
+		}
+		return err
+	}
+}
+
+// textFlag takes any text: values are checked in loadConfig, where all that
+// is wrong can be told at once.
+type textFlag struct{ text, kind string }
+
+func (f *textFlag) String() string     { return f.text }
+func (f *textFlag) Set(s string) error { f.text = s; return nil }
+func (f *textFlag) Type() string       { return f.kind }
+
+// bindConfig gives cmd --config and the flags of the named options, of all
+// when none is named.
+func bindConfig(cmd *cobra.Command, only ...string) {
+	cmd.Flags().Var(&textFlag{kind: "FILE"}, "config", "YAML file with settings, named like the flags [WEIR_CONFIG]")
+	for _, o := range options {
+		if len(only) == 0 || slices.Contains(only, o.name) {
+			cmd.Flags().Var(&textFlag{text: o.def, kind: o.kind}, o.name, o.help+" ["+o.env()+"]")
+		}
+	}
+}
+
+// source is where a setting's text came from; at names it in an error.
+type source struct{ text, at string }
+
+// loadConfig reads the options that bindConfig gave to cmd: the flag wins
+// over the environment, that over the file, that over the default. The
+// error names everything that is wrong, not only the first thing.
+func loadConfig(cmd *cobra.Command, lookupEnv func(string) (string, bool)) (Config, error) {
+	c := Config{texts: map[string]string{}}
+	configFile := choose(cmd.Flags().Lookup("config"), option{name: "config"}, lookupEnv, nil)
+	c.ConfigFile = configFile.text
+	file, problems := readConfigFile(configFile)
+	for _, o := range options {
+		from := source{o.def, o.name}
+		if flag := cmd.Flags().Lookup(o.name); flag != nil {
+			from = choose(flag, o, lookupEnv, file)
+		}
+		if err := o.set(&c, from.text); err != nil {
+			problems = append(problems, from.at+": "+err.Error())
+		}
+		c.texts[o.name] = from.text
+	}
+	if len(problems) > 0 {
+		return Config{}, &usageError{title: "the configuration cannot be used", problems: problems}
+	}
+	if c.DataDir == "" {
+		c.DataDir = defaultDataDir(os.Geteuid(), lookupEnv)
+		c.texts["data-dir"] = c.DataDir
+	}
+	return c, nil
+}
+
+// choose finds an option's text. An empty environment variable counts as
+// unset, because charts and unit files often set what they do not mean.
+func choose(flag *pflag.Flag, o option, lookupEnv func(string) (string, bool), file map[string]source) source {
+	if flag.Changed {
+		return source{flag.Value.String(), "--" + o.name}
+	}
+	if text, _ := lookupEnv(o.env()); text != "" {
+		return source{text, o.env()}
+	}
+	if from, ok := file[o.name]; ok {
+		return from
+	}
+	return source{o.def, o.name}
+}
+
+func defaultDataDir(uid int, lookupEnv func(string) (string, bool)) string {
+	if uid == 0 {
+		return "/var/lib/weir"
+	}
+	if dir, _ := lookupEnv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "weir")
+	}
+	home, _ := lookupEnv("HOME")
+	return filepath.Join(home, ".local", "share", "weir")
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// readConfigFile reads the YAML mapping of settings and says what in it is
+// not a setting.
+func readConfigFile(from source) (map[string]source, []string) {
+	if from.text == "" {
+		return nil, nil
+	}
+	raw, err := os.ReadFile(from.text)
+	if err != nil {
+		return nil, []string{from.at + ": " + err.Error()}
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(raw, &doc); err != nil {
+		return nil, []string{from.text + ": " + err.Error()}
+	}
+	if len(doc.Content) == 0 || doc.Content[0].Tag == "!!null" {
+		return nil, nil
+	}
+	if doc.Content[0].Kind != yaml.MappingNode {
+		return nil, []string{from.text + ": must be a mapping of settings, such as “listen: 127.0.0.1:8080”"}
+	}
+	return readMapping(from.text, doc.Content[0].Content)
+}
+
+// readMapping takes a YAML mapping's keys and values, one after the other.
+func readMapping(file string, nodes []*yaml.Node) (settings map[string]source, problems []string) {
+	settings = map[string]source{}
+	for pair := range slices.Chunk(nodes, 2) {
+		key, value := pair[0], pair[1]
+		at := fmt.Sprintf("%s:%d: %s", file, key.Line, key.Value)
+		_, twice := settings[key.Value]
+		switch {
+		case !isOption(key.Value):
+			problems = append(problems, at+": there is no such setting")
+		case twice:
+			problems = append(problems, at+": is set twice")
+		case value.Kind != yaml.ScalarNode:
+			problems = append(problems, at+": must be a single value")
+		case value.Tag != "!!null":
+			settings[key.Value] = source{value.Value, at}
+		}
+	}
+	return settings, problems
+}
+
+func isOption(name string) bool {
+	return slices.ContainsFunc(options, func(o option) bool { return o.name == name })
+}
+
+var gpuModels = []string{"a100", "h100", "h200", "b200"}
+
+// maxGPUs is how many GPUs the simulated machines hold.
+const maxGPUs = 8
+
+func parseGPUs(text string) ([]SimulatedGPUs, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var gpus []SimulatedGPUs
+	for part := range strings.SplitSeq(text, ",") {
+		model, digits, _ := strings.Cut(strings.TrimSpace(part), ":")
+		model = strings.ToLower(model)
+		count, err := strconv.Atoi(digits)
+		switch {
+		case !slices.Contains(gpuModels, model):
+			return nil, fmt.Errorf("there is no model %q; there are %s", model, strings.Join(gpuModels, ", "))
+		case err != nil || count < 1 || count > maxGPUs:
+			return nil, fmt.Errorf("%q must be a model and a count from 1 to %d, such as %s:8", part, maxGPUs, model)
+		case slices.ContainsFunc(gpus, func(g SimulatedGPUs) bool { return g.Model == model }):
+			return nil, fmt.Errorf("%s is named twice", model)
+		}
+		gpus = append(gpus, SimulatedGPUs{model, count})
+	}
+	return gpus, nil
+}
+
+func parseListen(text string) (string, error) {
+	_, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return "", fmt.Errorf("%q must be host:port, such as 127.0.0.1:8080", text)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return "", fmt.Errorf("%q must end in a port from 0 to 65535", text)
+	}
+	return text, nil
+}
+
+// parseOrigin accepts scheme and host alone: the portal lives at the root,
+// because its cookies and its live pages do.
+func parseOrigin(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	text = strings.TrimSuffix(text, "/")
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme+"://"+u.Host != text || (u.Scheme != "http" && u.Scheme != "https") {
+		return "", fmt.Errorf("%q must be http(s)://host without a path", text)
+	}
+	return text, nil
+}
+
+var domainPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
+
+func parseDomain(text string) (string, error) {
+	text = strings.ToLower(text)
+	if len(text) > 200 || !domainPattern.MatchString(text) {
+		return "", fmt.Errorf("%q must be a domain name without a port", text)
+	}
+	return text, nil
+}
+
+// parseDir makes the directory absolute, because processes that are given it
+// work elsewhere.
+func parseDir(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	return filepath.Abs(text)
+}
+
+func parsePostgres(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	// The parser's own error would repeat the password.
+	if _, err := url.Parse(text); err != nil || !strings.HasPrefix(text, "postgres://") {
+		return "", errors.New("must be an address like postgres://user:password@host:5432/name")
+	}
+	return text, nil
+}
+
+func parseUID(text string) (int, error) {
+	uid, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || uid < 1 {
+		return 0, fmt.Errorf("%q must be the number of a user other than root", text)
+	}
+	return int(uid), nil
+}
+
+func durationFrom(least time.Duration) func(string) (time.Duration, error) {
+	return func(text string) (time.Duration, error) {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return 0, fmt.Errorf("%q must be a duration such as 30s or 1h", text)
+		}
+		if d < least {
+			return 0, fmt.Errorf("%s is too short; it must be at least %s", text, least)
+		}
+		return d, nil
+	}
+}
+
+func parseLevel(text string) (level slog.Level, err error) {
+	if _, err := oneOf("debug", "info", "warn", "error")(strings.ToLower(text)); err != nil {
+		return 0, err
+	}
+	return level, level.UnmarshalText([]byte(text))
+}
+
+func oneOf(allowed ...string) func(string) (string, error) {
+	return func(text string) (string, error) {
+		if !slices.Contains(allowed, text) {
+			return "", fmt.Errorf("%q must be one of %s", text, strings.Join(allowed, ", "))
+		}
+		return text, nil
+	}
+}

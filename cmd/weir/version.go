@@ -1,0 +1,96 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// Set by the linker in a release build.
+var (
+	version string
+	commit  string
+)
+
+type versionInfo struct {
+	Version  string `json:"version"`
+	Commit   string `json:"commit,omitempty"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+// buildVersion prefers what the linker was told to what Go found out itself.
+func buildVersion() versionInfo {
+	v := versionInfo{Version: version, Commit: commit, Go: runtime.Version(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if ok && v.Version == "" {
+		v.Version = info.Main.Version
+	}
+	if v.Version == "" {
+		v.Version = "(devel)"
+	}
+	if ok && v.Commit == "" {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				v.Commit = s.Value
+			}
+		}
+	}
+	return v
+}
+
+func (v versionInfo) String() string {
+	s := "weir " + v.Version
+	if v.Commit != "" {
+		s += " (" + v.Commit + ")"
+	}
+	return s + " " + v.Go + " " + v.Platform
+}
+
+func newVersionCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Show which build this is",
+		Args:  cobra.NoArgs,
+	}
+	output := bindOutput(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return output.write(cmd.OutOrStdout(), buildVersion())
+	}
+	return cmd
+}
+
+// outputFormat is how a command shows its result: text or json.
+type outputFormat string
+
+// bindOutput gives cmd the flag --output.
+func bindOutput(cmd *cobra.Command) *outputFormat {
+	f := outputFormat("text")
+	cmd.Flags().VarP(&f, "output", "o", "text or json")
+	return &f
+}
+
+func (f *outputFormat) String() string { return string(*f) }
+func (f *outputFormat) Type() string   { return "FORMAT" }
+
+func (f *outputFormat) Set(text string) error {
+	text, err := oneOf("text", "json")(text)
+	*f = outputFormat(text)
+	return err
+}
+
+// write shows v: its String for a person, itself as JSON for a program.
+func (f *outputFormat) write(w io.Writer, v fmt.Stringer) error {
+	if *f == "json" {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(v)
+	}
+	_, err := fmt.Fprintln(w, v)
+	return err
+}

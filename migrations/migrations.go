@@ -1,0 +1,56 @@
+package migrations
+
+import (
+	"context"
+	"database/sql"
+	"embed"
+	"fmt"
+	"io/fs"
+
+	"github.com/pressly/goose/v3"
+)
+
+//go:embed sqlite/*.sql postgres/*.sql
+var files embed.FS
+
+// Up brings db to the newest schema. dialect is "sqlite" or "postgres".
+func Up(ctx context.Context, db *sql.DB, dialect string) error {
+	p, err := provider(db, dialect)
+	if err != nil {
+		return err
+	}
+	_, err = p.Up(ctx)
+	return err
+}
+
+// DownTo takes db back to version; 0 leaves no table of ours.
+func DownTo(ctx context.Context, db *sql.DB, dialect string, version int64) error {
+	p, err := provider(db, dialect)
+	if err != nil {
+		return err
+	}
+	_, err = p.DownTo(ctx, version)
+	return err
+}
+
+// Versions tells the schema's version in db and the newest one known here.
+func Versions(ctx context.Context, db *sql.DB, dialect string) (current, newest int64, err error) {
+	p, err := provider(db, dialect)
+	if err != nil {
+		return 0, 0, err
+	}
+	return p.GetVersions(ctx)
+}
+
+func provider(db *sql.DB, dialect string) (*goose.Provider, error) {
+	dialects := map[string]goose.Dialect{"sqlite": goose.DialectSQLite3, "postgres": goose.DialectPostgres}
+	d, ok := dialects[dialect]
+	if !ok {
+		return nil, fmt.Errorf("migrations: unknown dialect %q", dialect)
+	}
+	sub, err := fs.Sub(files, dialect)
+	if err != nil {
+		return nil, err
+	}
+	return goose.NewProvider(d, db, sub)
+}

@@ -1,0 +1,66 @@
+package models
+
+import (
+	"net/mail"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// CheckName accepts 1 to 100 visible characters; it returns the name without
+// surrounding space.
+func CheckName(field, name string, p *Problems) string {
+	name = strings.TrimSpace(name)
+	switch {
+	case name == "":
+		p.Add(field, "must not be empty")
+	case utf8.RuneCountInString(name) > 100:
+		p.Add(field, "must have at most %d characters, has %d", 100, utf8.RuneCountInString(name))
+	default:
+		checkVisible(field, name, p)
+	}
+	return name
+}
+
+// CheckText accepts at most limit characters, line breaks included.
+func CheckText(field, text string, limit int, p *Problems) string {
+	text = strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))
+	if n := utf8.RuneCountInString(text); n > limit {
+		p.Add(field, "must have at most %d characters, has %d", limit, n)
+	} else {
+		checkVisible(field, strings.ReplaceAll(text, "\n", ""), p)
+	}
+	return text
+}
+
+// checkVisible refuses control and invisible formatting characters, which
+// would let one name pass for another.
+func checkVisible(field, s string, p *Problems) {
+	if !utf8.ValidString(s) {
+		p.Add(field, "must be valid UTF-8")
+		return
+	}
+	for _, r := range s {
+		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
+			p.Add(field, "must not contain control or invisible characters")
+			return
+		}
+	}
+}
+
+// CheckEmail accepts one bare address and returns it in lower case.
+func CheckEmail(field, email string, p *Problems) string {
+	email = strings.ToLower(strings.TrimSpace(email))
+	a, err := mail.ParseAddress(email)
+	switch {
+	case email == "":
+		p.Add(field, "must not be empty")
+	case len(email) > 254:
+		p.Add(field, "must have at most %d characters, has %d", 254, len(email))
+	case err != nil || a.Address != email:
+		p.Add(field, "must be an e-mail address such as name@example.org")
+	default:
+		checkVisible(field, email, p)
+	}
+	return email
+}

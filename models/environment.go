@@ -1,0 +1,31 @@
+package models
+
+import "time"
+
+// Environment is a catalogue entry: a notebook program with the versions of
+// its language, frameworks and tools.
+type Environment struct {
+	ID              int64
+	Name            string
+	DiscoveredKey   *string // set when the entry was found on this machine
+	Language        string
+	LanguageVersion string
+	Versions        map[string]string `gorm:"serializer:json"` // framework or tool → version
+	Minimum         Minimum           `gorm:"serializer:json"`
+	Launch          LaunchParameters  `gorm:"serializer:json"`
+	Image           string            // for clusters
+	Command         []string          `gorm:"serializer:json"` // for this machine
+	DefaultPath     string
+	Unavailable     string // English: why it cannot be used now
+	Version         int64
+	CreatedAt       time.Time
+}
+
+// Minimum is the least that an environment needs to be of use.
+type Minimum struct {
+	GPUs         int64 `json:"gpus,omitempty" minimum:"0" doc:"number of GPUs"`
+	Cores        int64 `json:"cores,omitempty" minimum:"0" doc:"GPU cores per GPU"`
+	GPUMemoryMiB int64 `json:"gpu_memory_mib,omitempty" minimum:"0" doc:"GPU memory per GPU, MiB"`
+	CPUMilli     int64 `json:"cpu_milli,omitempty" minimum:"0" doc:"thousandths of a CPU core"`
+	MemoryMiB    int64 `json:"memory_mib,omitempty" minimum:"0" doc:"memory, MiB"`
+}

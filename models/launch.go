@@ -1,0 +1,123 @@
+package models
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"regexp"
+	"sort"
+	"strings"
+)
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,99}$`)
+
+// Check adds a problem for every value that no launch could use; prefix names
+// the field that holds the parameters, or is empty.
+func (l LaunchParameters) Check(prefix string, p *Problems) {
+	if prefix != "" {
+		prefix += "."
+	}
+	for _, n := range []struct {
+		name  string
+		value *int64
+	}{{"gpus", l.GPUs}, {"cores", l.Cores}, {"gpu_memory_mib", l.GPUMemoryMiB}, {"cpu_milli", l.CPUMilli}, {"memory_mib", l.MemoryMiB}, {"shm_mib", l.ShmMiB}} {
+		if n.value != nil {
+			CheckAmount(prefix+n.name, *n.value, p)
+		}
+	}
+	if l.GPUs != nil && *l.GPUs > 1024 {
+		p.Add(prefix+"gpus", "must be at most %d", 1024)
+	}
+	if l.Cores != nil && *l.Cores > 100 {
+		p.Add(prefix+"cores", "must be at most %d: a whole GPU has 100 cores", 100)
+	}
+	if l.GPUModel != nil {
+		CheckText(prefix+"gpu_model", *l.GPUModel, 100, p)
+	}
+	if l.Path != nil && *l.Path != "" && (!strings.HasPrefix(*l.Path, "/") || strings.HasPrefix(*l.Path, "//") || strings.ContainsAny(*l.Path, "\\\r\n") || len(*l.Path) > 500) {
+		p.Add(prefix+"path", "must begin with one / and have at most %d characters", 500)
+	}
+	l.checkEnv(prefix, p)
+}
+
+func (l LaunchParameters) checkEnv(prefix string, p *Problems) {
+	if len(l.Env) > 100 {
+		p.Add(prefix+"env", "must have at most %d variables", 100)
+		return
+	}
+	names := make([]string, 0, len(l.Env))
+	for name := range l.Env {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		value := l.Env[name]
+		switch {
+		case !envName.MatchString(name):
+			p.Add(prefix+"env", "%q is not a name of a variable: letters, digits and _ only", name)
+		case reservedEnv(name):
+			p.Add(prefix+"env", "%s is set by Weir itself", name)
+		case len(value) > 4096 || strings.ContainsAny(value, "\x00\r\n"):
+			p.Add(prefix+"env", "the value of %s must be one line of at most %d characters", name, 4096)
+		}
+	}
+}
+
+// reservedEnv names the variables on which isolation, identity or the share
+// of a GPU depend.
+func reservedEnv(name string) bool {
+	for _, prefix := range []string{"WEIR_", "NVIDIA_", "CUDA_VISIBLE", "CUDA_MPS_", "CUDA_DEVICE", "JUPYTER_TOKEN", "JUPYTERHUB_", "LD_", "NB_PREFIX"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return name == "HOME" || name == "PATH" || name == "USER"
+}
+
+// ParseLaunchParameters reads launch parameters from JSON, refusing unknown
+// names and anything that Check would.
+func ParseLaunchParameters(raw []byte) (l LaunchParameters, err error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&l); err != nil {
+		return LaunchParameters{}, Invalid("launch", "is not an object of launch parameters: %s", err.Error())
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return LaunchParameters{}, Invalid("launch", "has something after the object")
+	}
+	var p Problems
+	l.Check("launch", &p)
+	return l, p.Err()
+}
+
+// ParseEnv reads environment variables, one NAME=VALUE a line; empty lines
+// are skipped. A line without = is a problem of field.
+func ParseEnv(field, text string, p *Problems) map[string]string {
+	env := map[string]string{}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(line, "=")
+		if !ok {
+			p.Add(field, "every line must be NAME=VALUE")
+			return nil
+		}
+		env[strings.TrimSpace(name)] = value
+	}
+	if len(env) == 0 {
+		return nil
+	}
+	return env
+}
+
+// FormatEnv is the inverse of ParseEnv, with sorted names.
+func FormatEnv(env map[string]string) string {
+	lines := make([]string, 0, len(env))
+	for name, value := range env {
+		lines = append(lines, name+"="+value)
+	}
+	sort.Strings(lines)
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,170 @@
+package modelstest
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+)
+
+var errAbsent = errors.New("PostgreSQL is not installed: run make test, which installs it")
+
+// Postgres returns the URL of a fresh, empty database, which lives until the
+// test ends. The server is started at the first call. Without PostgreSQL the
+// test fails: skipping would hide half of what is promised.
+func Postgres(t testing.TB) string {
+	t.Helper()
+	s, err := startOnce()
+	if err != nil {
+		t.Fatalf("starting PostgreSQL: %v", err)
+	}
+	name := fmt.Sprintf("weir_%d", s.databases.Add(1))
+	if err := s.exec("CREATE DATABASE " + name); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.exec("DROP DATABASE " + name + " WITH (FORCE)"); err != nil {
+			t.Errorf("dropping the test's database: %v", err)
+		}
+	})
+	return s.url(name)
+}
+
+// server is a running PostgreSQL. keeper runs as long as lifeline is open,
+// which is as long as this process lives.
+type server struct {
+	dir       string
+	keeper    *exec.Cmd
+	lifeline  io.WriteCloser
+	databases atomic.Int64
+}
+
+var startOnce = sync.OnceValues(start)
+
+//go:embed keeper.sh
+var keeperScript string
+
+// start makes a cluster in a directory of its own and serves it on a Unix
+// socket there, so that nothing else on the machine can reach or disturb it.
+//
+// The server belongs to a shell that stops it and removes the directory when
+// its standard input ends. So it goes with this process however this one
+// ends: by success, by panic, by a test timeout or by kill -9. A parent-death
+// signal would not do: it follows the thread that started the child, and
+// leaves the directory behind.
+func start() (*server, error) {
+	bin, err := findBin()
+	if err != nil {
+		return nil, err
+	}
+	// Its own process group keeps a terminal's Ctrl-C from it.
+	attr := &syscall.SysProcAttr{Setpgid: true}
+	uid, gid := os.Geteuid(), os.Getegid()
+	if uid == 0 {
+		// PostgreSQL refuses to run as root.
+		if uid, gid, err = unprivileged(); err != nil {
+			return nil, err
+		}
+		attr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	}
+	// Not TMPDIR: a socket's path has at most 107 bytes, and the server's
+	// user must be able to enter it.
+	dir, err := os.MkdirTemp("/tmp", "weir-pg-")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chown(dir, uid, gid); err != nil {
+		return nil, err
+	}
+	s := &server{dir: dir, keeper: exec.Command("/bin/sh", "-c", keeperScript, "weir-postgres", bin, dir)}
+	s.keeper.Dir = dir
+	s.keeper.SysProcAttr = attr
+	return s, s.launch()
+}
+
+func (s *server) launch() error {
+	var err error
+	if s.lifeline, err = s.keeper.StdinPipe(); err != nil {
+		return err
+	}
+	said, err := s.keeper.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := s.keeper.Start(); err != nil {
+		return err
+	}
+	out := bufio.NewReader(said)
+	if line, _ := out.ReadString('\n'); line != "ready\n" {
+		log, _ := io.ReadAll(out)
+		return fmt.Errorf("%s%s", line, log)
+	}
+	return nil
+}
+
+// stop ends the server and waits for it; tests of this package alone need
+// to, because the end of the process does the same.
+func (s *server) stop() error {
+	return errors.Join(s.lifeline.Close(), s.keeper.Wait())
+}
+
+func (s *server) url(database string) string {
+	q := url.Values{"host": {s.dir}, "sslmode": {"disable"}}
+	return "postgres://postgres@/" + database + "?" + q.Encode()
+}
+
+func (s *server) exec(statement string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	db, err := sql.Open("pgx", s.url("postgres"))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = db.ExecContext(ctx, statement)
+	return err
+}
+
+// findBin returns the directory of initdb and pg_ctl; Debian keeps them out
+// of PATH.
+func findBin() (string, error) {
+	if path, err := exec.LookPath("pg_ctl"); err == nil {
+		return filepath.Dir(path), nil
+	}
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/pg_ctl")
+	if len(found) == 0 {
+		return "", errAbsent
+	}
+	return filepath.Dir(found[len(found)-1]), nil
+}
+
+// unprivileged is the user that PostgreSQL runs as when the tests run as
+// root.
+func unprivileged() (uid, gid int, err error) {
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		u, err = user.Lookup("nobody")
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	uid, errUID := strconv.Atoi(u.Uid)
+	gid, errGID := strconv.Atoi(u.Gid)
+	return uid, gid, errors.Join(errUID, errGID)
+}

@@ -1,0 +1,81 @@
+package models
+
+import "time"
+
+// Project is a team with a quota and a period of use.
+type Project struct {
+	ID          int64
+	Name        string
+	Description string
+	Quota       Resources        `gorm:"embedded;embeddedPrefix:quota_"`
+	StartsAt    time.Time        // inclusive
+	EndsAt      *time.Time       // exclusive; nil is open-ended
+	Launch      LaunchParameters `gorm:"serializer:json"` // initial launch parameters
+	Version     int64
+	CreatedAt   time.Time
+}
+
+// Active tells whether the project's period of use covers now.
+func (p Project) Active(now time.Time) bool {
+	return !now.Before(p.StartsAt) && (p.EndsAt == nil || now.Before(*p.EndsAt))
+}
+
+// What a role permits inside its project.
+const (
+	PermissionManager = "manager" // everything in the project but its quota and period
+	PermissionMember  = "member"  // own workspaces
+)
+
+// Role is a position in a project: what it permits and the most that a
+// member in it may hold at once.
+type Role struct {
+	ID         int64
+	ProjectID  int64
+	Name       string
+	Permission string
+	Peak       Resources `gorm:"embedded;embeddedPrefix:peak_"`
+	Version    int64
+	CreatedAt  time.Time
+}
+
+// Member is a user's place in a project. A removed member keeps its id, and
+// with it its directory.
+type Member struct {
+	ID        int64
+	ProjectID int64
+	UserID    int64
+	RoleID    int64
+	Until     *time.Time // participation deadline, exclusive; nil is open-ended
+	RemovedAt *time.Time
+	Version   int64
+	CreatedAt time.Time
+}
+
+// Active tells whether the membership gives any right at now.
+func (m Member) Active(now time.Time) bool {
+	return m.RemovedAt == nil && (m.Until == nil || now.Before(*m.Until))
+}
+
+// MemberView is a member with its user's and role's names and what it holds.
+type MemberView struct {
+	Member
+	UserName   string
+	UserEmail  string
+	RoleName   string
+	Permission string
+	Peak       Resources `gorm:"embedded;embeddedPrefix:peak_"`
+}
+
+// LaunchParameters are values for a launch. A nil pointer leaves the value to
+// the next layer: project, environment, role, then the member's request.
+type LaunchParameters struct {
+	GPUs         *int64            `json:"gpus,omitempty" minimum:"0" doc:"number of GPUs"`
+	Cores        *int64            `json:"cores,omitempty" minimum:"0" doc:"GPU cores per GPU, 1 to 100"`
+	GPUMemoryMiB *int64            `json:"gpu_memory_mib,omitempty" minimum:"0" doc:"GPU memory per GPU, MiB; absent: in proportion to the cores"`
+	GPUModel     *string           `json:"gpu_model,omitempty" doc:"GPU model; empty: any"`
+	CPUMilli     *int64            `json:"cpu_milli,omitempty" minimum:"0" doc:"thousandths of a CPU core"`
+	MemoryMiB    *int64            `json:"memory_mib,omitempty" minimum:"0" doc:"memory, MiB"`
+	ShmMiB       *int64            `json:"shm_mib,omitempty" minimum:"0" doc:"size of /dev/shm, MiB; counts as memory"`
+	Path         *string           `json:"path,omitempty" doc:"page that opens first, such as /tree"`
+	Env          map[string]string `json:"env,omitempty" doc:"environment variables"`
+}

@@ -1,0 +1,80 @@
+package models
+
+import "time"
+
+// Provider is a machine that lends GPUs.
+type Provider struct {
+	ID        int64
+	Name      string
+	State     string // pending, online, draining, offline, lost, recalled
+	SeenAt    time.Time
+	Version   int64
+	CreatedAt time.Time
+}
+
+// States of a provider that this form of the pool uses.
+const (
+	ProviderOnline  = "online"
+	ProviderOffline = "offline"
+)
+
+// Device is a physical GPU of a provider.
+type Device struct {
+	ID           int64
+	ProviderID   int64
+	UUID         string
+	Number       int64 // on its machine, from 0
+	Minor        int64 // /dev/nvidia{Minor}
+	Model        string
+	MemoryMiB    int64
+	Architecture string
+	PCI          string
+	Driver       string
+	Simulated    bool
+	Present      bool // the driver still reports it
+	Exclusive    bool // one holder at a time
+	Mixed        bool // an administrator allowed fractions of different projects
+	Version      int64
+	CreatedAt    time.Time
+}
+
+// How a share is enforced. Nothing is claimed that does not hold.
+const (
+	EnforcedExclusive = "exclusive" // the whole device, visible to its holder alone
+	EnforcedAdvisory  = "advisory"  // stated to the holder, not limited by anything
+)
+
+// Share is a part of a device that a workspace holds for [From, Until);
+// Until is nil while it is held.
+type Share struct {
+	ID          int64
+	DeviceID    int64
+	WorkspaceID int64
+	ProjectID   int64
+	UserID      int64
+	Cores       int64
+	MemoryMiB   int64
+	Enforcement string
+	From        time.Time  `gorm:"column:from_at"`
+	Until       *time.Time `gorm:"column:until_at"`
+}
+
+// Decision is what the pool answered to a request for shares.
+type Decision struct {
+	ID          int64
+	At          time.Time
+	ProjectID   int64
+	WorkspaceID *int64 // nil when the launch was refused
+	UserID      int64
+	Outcome     string // granted, partial, delayed, refused
+	Demand      Text
+	Explanation Text
+}
+
+// Outcomes of a decision.
+const (
+	OutcomeGranted = "granted"
+	OutcomePartial = "partial"
+	OutcomeDelayed = "delayed"
+	OutcomeRefused = "refused"
+)

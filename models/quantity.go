@@ -1,0 +1,73 @@
+package models
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+var errQuantity = errors.New("not a quantity")
+
+// ParseMiB reads an amount of memory as people write it, "16 GiB", "1.5G",
+// "512MiB", and returns MiB, rounded up. A bare number counts in units of
+// bare MiB.
+func ParseMiB(s string, bare int64) (int64, error) {
+	number, unit := splitQuantity(s)
+	scale, ok := map[string]float64{
+		"": float64(bare), "m": 1, "mi": 1, "mib": 1, "mb": 1,
+		"g": 1 << 10, "gi": 1 << 10, "gib": 1 << 10, "gb": 1 << 10,
+		"t": 1 << 20, "ti": 1 << 20, "tib": 1 << 20, "tb": 1 << 20,
+	}[unit]
+	if !ok {
+		return 0, errQuantity
+	}
+	return scaled(number, scale)
+}
+
+// ParseCPU reads an amount of CPU, "4", "1.5" or "500m", and returns
+// thousandths of a core, rounded up.
+func ParseCPU(s string) (int64, error) {
+	number, unit := splitQuantity(s)
+	switch unit {
+	case "":
+		return scaled(number, 1000)
+	case "m":
+		return scaled(number, 1)
+	default:
+		return 0, errQuantity
+	}
+}
+
+// ParseCount reads a plain whole number.
+func ParseCount(s string) (int64, error) {
+	n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
+	if err != nil || n < 0 || n > MaxAmount {
+		return 0, errQuantity
+	}
+	return n, nil
+}
+
+func splitQuantity(s string) (number, unit string) {
+	s = strings.TrimSpace(s)
+	cut := strings.IndexFunc(s, unicode.IsLetter)
+	if cut < 0 {
+		return s, ""
+	}
+	return strings.TrimSpace(s[:cut]), strings.ToLower(s[cut:])
+}
+
+func scaled(number string, scale float64) (int64, error) {
+	if number == "" || strings.Trim(number, "0123456789.") != "" {
+		return 0, errQuantity
+	}
+	f, err := strconv.ParseFloat(number, 64)
+	if err != nil || math.IsNaN(f) {
+		return 0, errQuantity
+	}
+	if f = math.Ceil(f * scale); f > float64(MaxAmount) {
+		return 0, errQuantity
+	}
+	return int64(f), nil
+}

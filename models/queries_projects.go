@@ -1,0 +1,179 @@
+package models
+
+import "time"
+
+// CreateProject inserts p; a taken name is a Conflict.
+func (q *Queries) CreateProject(p *Project) error {
+	q.Touch("projects")
+	return nameTaken(q.db.Create(p).Error, "project", p.Name)
+}
+
+// UpdateProject writes p if its version is still p.Version.
+func (q *Queries) UpdateProject(p *Project) error {
+	q.Touch("project", p.ID)
+	return nameTaken(q.update(p, &p.Version, p.ID, "project"), "project", p.Name)
+}
+
+func nameTaken(err error, what, name string) error {
+	if Duplicate(err) {
+		return &Error{Kind: KindConflict, Message: Say("There is a %s named %s already.", Say(what), name),
+			Fields: []Field{{Name: "name", Reason: Say("is taken")}}}
+	}
+	return err
+}
+
+// Project finds a project in scope.
+func (q *Queries) Project(scope Scope, id int64) (p Project, err error) {
+	return p, found(scope.projects(q.db, "projects.id").Take(&p, id).Error, "project")
+}
+
+// LockProject makes this transaction the only one that changes the project's
+// roles, members or workspaces, and returns it.
+func (q *Queries) LockProject(scope Scope, id int64) (Project, error) {
+	if err := q.lockRows("SELECT id FROM projects WHERE id = ? FOR UPDATE", id); err != nil {
+		return Project{}, err
+	}
+	return q.Project(scope, id)
+}
+
+// Projects lists the projects in scope by id.
+func (q *Queries) Projects(scope Scope, page Page) (projects []Project, err error) {
+	db := scope.projects(q.db, "projects.id").Where("id > ?", page.After).Order("id").Limit(page.limit())
+	return projects, db.Find(&projects).Error
+}
+
+// CreateRole inserts r; a name taken in the project is a Conflict.
+func (q *Queries) CreateRole(r *Role) error {
+	q.Touch("project", r.ProjectID)
+	return nameTaken(q.db.Create(r).Error, "role", r.Name)
+}
+
+// UpdateRole writes r if its version is still r.Version.
+func (q *Queries) UpdateRole(r *Role) error {
+	q.Touch("project", r.ProjectID)
+	return nameTaken(q.update(r, &r.Version, r.ID, "role"), "role", r.Name)
+}
+
+// DeleteRole removes a role that no member, present or removed, has.
+func (q *Queries) DeleteRole(scope Scope, projectID, id int64) error {
+	q.Touch("project", projectID)
+	return q.deleted(scope.projects(q.db, "project_id").Where("project_id = ? AND id = ?", projectID, id).Delete(&Role{}), "role")
+}
+
+// Role finds a role of a project.
+func (q *Queries) Role(scope Scope, projectID, id int64) (r Role, err error) {
+	return r, found(scope.projects(q.db, "project_id").Where("project_id = ? AND id = ?", projectID, id).Take(&r).Error, "role")
+}
+
+// Roles lists a project's roles by id.
+func (q *Queries) Roles(scope Scope, projectID int64) (roles []Role, err error) {
+	db := scope.projects(q.db, "project_id").Where("project_id = ?", projectID).Order("id").Limit(1000)
+	return roles, db.Find(&roles).Error
+}
+
+// RoleMembers counts the members that have a role; with removed, also those
+// that were removed.
+func (q *Queries) RoleMembers(projectID, roleID int64, removed bool) (n int64, err error) {
+	db := q.db.Model(&Member{}).Where("project_id = ? AND role_id = ?", projectID, roleID)
+	if !removed {
+		db = db.Where("removed_at IS NULL")
+	}
+	return n, db.Count(&n).Error
+}
+
+// CreateMember inserts m.
+func (q *Queries) CreateMember(m *Member) error {
+	q.Touch("project", m.ProjectID)
+	q.Touch("user", m.UserID)
+	err := q.db.Create(m).Error
+	if Duplicate(err) {
+		return &Error{Kind: KindConflict, Message: Say("This person is a member already."),
+			Fields: []Field{{Name: "email", Reason: Say("is a member already")}}}
+	}
+	return err
+}
+
+// UpdateMember writes m if its version is still m.Version.
+func (q *Queries) UpdateMember(m *Member) error {
+	q.Touch("project", m.ProjectID)
+	q.Touch("user", m.UserID)
+	return q.update(m, &m.Version, m.ID, "member")
+}
+
+// Member finds a present member of a project.
+func (q *Queries) Member(scope Scope, projectID, id int64) (m Member, err error) {
+	db := scope.projects(q.db, "project_id").Where("project_id = ? AND id = ? AND removed_at IS NULL", projectID, id)
+	return m, found(db.Take(&m).Error, "member")
+}
+
+// Membership finds a user's row in a project, present or removed.
+func (q *Queries) Membership(projectID, userID int64) (m Member, err error) {
+	return m, found(q.db.Where("project_id = ? AND user_id = ?", projectID, userID).Take(&m).Error, "member")
+}
+
+const memberColumns = `members.*, users.name AS user_name, users.email AS user_email,
+	roles.name AS role_name, roles.permission AS permission,
+	roles.peak_gpu_cores, roles.peak_gpu_memory_mib, roles.peak_cpu_milli, roles.peak_memory_mib, roles.peak_storage_mib`
+
+// Members lists a project's present members with their names and roles.
+func (q *Queries) Members(scope Scope, projectID int64, page Page) (members []MemberView, err error) {
+	err = scope.projects(q.db.Table("members"), "members.project_id").Select(memberColumns).
+		Joins("JOIN users ON users.id = members.user_id").
+		Joins("JOIN roles ON roles.id = members.role_id").
+		Where("members.project_id = ? AND members.removed_at IS NULL AND members.id > ?", projectID, page.After).
+		Order("members.id").Limit(page.limit()).Find(&members).Error
+	return members, err
+}
+
+// MembershipsOf lists a user's active memberships with their roles.
+func (q *Queries) MembershipsOf(userID int64, now time.Time) (members []MemberView, err error) {
+	err = q.db.Table("members").Select(memberColumns).
+		Joins("JOIN users ON users.id = members.user_id").
+		Joins("JOIN roles ON roles.id = members.role_id").
+		Where("members.user_id = ? AND members.removed_at IS NULL AND (members.until IS NULL OR members.until > ?)", userID, now).
+		Order("members.project_id").Limit(1000).Find(&members).Error
+	return members, err
+}
+
+// PromisedPeaks is Σ over present members of their role's peak.
+func (q *Queries) PromisedPeaks(projectID int64) (r Resources, err error) {
+	err = q.db.Table("members").Select(`CAST(COALESCE(SUM(roles.peak_gpu_cores), 0) AS BIGINT) AS gpu_cores,
+			CAST(COALESCE(SUM(roles.peak_gpu_memory_mib), 0) AS BIGINT) AS gpu_memory_mib,
+			CAST(COALESCE(SUM(roles.peak_cpu_milli), 0) AS BIGINT) AS cpu_milli,
+			CAST(COALESCE(SUM(roles.peak_memory_mib), 0) AS BIGINT) AS memory_mib,
+			CAST(COALESCE(SUM(roles.peak_storage_mib), 0) AS BIGINT) AS storage_mib`).
+		Joins("JOIN roles ON roles.id = members.role_id").
+		Where("members.project_id = ? AND members.removed_at IS NULL", projectID).Scan(&r).Error
+	return r, err
+}
+
+// MemberView finds a present member with its names and role.
+func (q *Queries) MemberView(scope Scope, projectID, id int64) (m MemberView, err error) {
+	err = scope.projects(q.db.Table("members"), "members.project_id").Select(memberColumns).
+		Joins("JOIN users ON users.id = members.user_id").
+		Joins("JOIN roles ON roles.id = members.role_id").
+		Where("members.project_id = ? AND members.id = ? AND members.removed_at IS NULL", projectID, id).Take(&m).Error
+	return m, found(err, "member")
+}
+
+// MembersWithRole lists the present members that have a role.
+func (q *Queries) MembersWithRole(projectID, roleID int64) (members []MemberView, err error) {
+	err = q.db.Table("members").Select(memberColumns).
+		Joins("JOIN users ON users.id = members.user_id").
+		Joins("JOIN roles ON roles.id = members.role_id").
+		Where("members.project_id = ? AND members.role_id = ? AND members.removed_at IS NULL", projectID, roleID).
+		Order("members.id").Find(&members).Error
+	return members, err
+}
+
+// CountRoleMembers counts a project's present members by role.
+func (q *Queries) CountRoleMembers(projectID int64) (map[int64]int64, error) {
+	var rows []struct{ RoleID, N int64 }
+	err := q.db.Model(&Member{}).Select("role_id, COUNT(*) AS n").
+		Where("project_id = ? AND removed_at IS NULL", projectID).Group("role_id").Scan(&rows).Error
+	counts := map[int64]int64{}
+	for _, r := range rows {
+		counts[r.RoleID] = r.N
+	}
+	return counts, err
+}

@@ -1,0 +1,213 @@
+package models
+
+import (
+	"time"
+
+	"gorm.io/gorm"
+)
+
+// CreateUser inserts u and sets its id. A taken address is a Conflict.
+func (q *Queries) CreateUser(u *User) error {
+	err := q.db.Create(u).Error
+	if Duplicate(err) {
+		return &Error{Kind: KindConflict, Message: Say("An account with the address %s exists already.", u.Email),
+			Fields: []Field{{Name: "email", Reason: Say("is taken")}}}
+	}
+	return err
+}
+
+// UpdateUser writes u if its version is still u.Version, and counts it up.
+func (q *Queries) UpdateUser(u *User) error {
+	return q.update(u, &u.Version, u.ID, "account")
+}
+
+// update saves every column of row under optimistic locking.
+func (q *Queries) update(row any, version *int64, id int64, what string) error {
+	expected := *version
+	*version++
+	res := q.db.Model(row).Where("id = ? AND version = ?", id, expected).Select("*").Omit("id", "created_at").Updates(row)
+	if res.Error == nil && res.RowsAffected == 0 {
+		*version = expected
+		return Conflict("This %s was changed by somebody else in the meantime. Load it again and repeat the change.", Say(what))
+	}
+	return res.Error
+}
+
+// User finds an account by id.
+func (q *Queries) User(id int64) (u User, err error) {
+	return u, found(q.db.Take(&u, id).Error, "account")
+}
+
+// UserByEmail finds an account by its address in lower case.
+func (q *Queries) UserByEmail(email string) (u User, err error) {
+	return u, found(q.db.Where("email = ?", email).Take(&u).Error, "account")
+}
+
+// CountUsers counts accounts; with admins only, the administrators that can
+// sign in.
+func (q *Queries) CountUsers(admins bool) (n int64, err error) {
+	db := q.db.Model(&User{})
+	if admins {
+		db = db.Where("admin = ? AND disabled = ?", true, false)
+	}
+	return n, db.Count(&n).Error
+}
+
+// Users lists accounts whose name or address contains search, by id.
+func (q *Queries) Users(search string, page Page) (users []User, err error) {
+	db := q.db.Where("id > ?", page.After).Order("id").Limit(page.limit())
+	if search != "" {
+		db = db.Where(`(lower(name) LIKE ? ESCAPE '\' OR email LIKE ? ESCAPE '\')`, like(search), like(search))
+	}
+	return users, db.Find(&users).Error
+}
+
+// LockUsers makes this transaction the only one that changes administrators.
+func (q *Queries) LockUsers() error {
+	return q.lockRows("SELECT id FROM users WHERE admin ORDER BY id FOR UPDATE")
+}
+
+// lockRows takes row locks on PostgreSQL; SQLite has one writer anyway.
+func (q *Queries) lockRows(sql string, args ...any) error {
+	if !q.postgres {
+		return nil
+	}
+	var ids []int64
+	return q.db.Raw(sql, args...).Scan(&ids).Error
+}
+
+// CreateAccessToken inserts t; a taken name is a Conflict.
+func (q *Queries) CreateAccessToken(t *AccessToken) error {
+	err := q.db.Create(t).Error
+	if Duplicate(err) {
+		return &Error{Kind: KindConflict, Message: Say("You have a token named %s already.", t.Name),
+			Fields: []Field{{Name: "name", Reason: Say("is taken")}}}
+	}
+	return err
+}
+
+// AccessTokens lists a user's tokens, newest first.
+func (q *Queries) AccessTokens(userID int64) (tokens []AccessToken, err error) {
+	return tokens, q.db.Where("user_id = ?", userID).Order("id DESC").Limit(200).Find(&tokens).Error
+}
+
+// AccessTokenByHash finds an unexpired token.
+func (q *Queries) AccessTokenByHash(hash string, now time.Time) (t AccessToken, err error) {
+	return t, found(q.db.Where("hash = ? AND expires_at > ?", hash, now).Take(&t).Error, "token")
+}
+
+// TouchAccessToken records when a token was last used.
+func (q *Queries) TouchAccessToken(id int64, now time.Time) error {
+	return q.db.Model(&AccessToken{}).Where("id = ?", id).Update("last_used_at", now).Error
+}
+
+// DeleteAccessToken removes a user's token.
+func (q *Queries) DeleteAccessToken(userID, id int64) error {
+	return q.deleted(q.db.Where("user_id = ? AND id = ?", userID, id).Delete(&AccessToken{}), "token")
+}
+
+// DeleteAccessTokens removes all of a user's tokens.
+func (q *Queries) DeleteAccessTokens(userID int64) error {
+	return q.db.Where("user_id = ?", userID).Delete(&AccessToken{}).Error
+}
+
+func (q *Queries) deleted(res *gorm.DB, what string) error {
+	if res.Error == nil && res.RowsAffected == 0 {
+		return NotFound(what)
+	}
+	return res.Error
+}
+
+// PutOneTimeToken stores a single-use secret.
+func (q *Queries) PutOneTimeToken(t OneTimeToken) error { return q.db.Create(&t).Error }
+
+// HasOneTimeToken tells whether the token could be taken now.
+func (q *Queries) HasOneTimeToken(hash, purpose string, now time.Time) (bool, error) {
+	var n int64
+	err := q.db.Model(&OneTimeToken{}).Where("hash = ? AND purpose = ? AND expires_at > ?", hash, purpose, now).Count(&n).Error
+	return n > 0, err
+}
+
+// TakeOneTimeToken removes and returns an unexpired token; of concurrent
+// callers one gets it, the others get not_found.
+func (q *Queries) TakeOneTimeToken(hash, purpose string, now time.Time) (t OneTimeToken, err error) {
+	err = q.db.Raw("DELETE FROM one_time_tokens WHERE hash = ? AND purpose = ? AND expires_at > ? RETURNING *", hash, purpose, now).Scan(&t).Error
+	if err == nil && t.Hash == "" {
+		err = NotFound("link")
+	}
+	return t, err
+}
+
+// DeleteOneTimeTokens removes all tokens of a purpose.
+func (q *Queries) DeleteOneTimeTokens(purpose string) error {
+	return q.db.Where("purpose = ?", purpose).Delete(&OneTimeToken{}).Error
+}
+
+// PutVisit stores a browser's visit to a workspace.
+func (q *Queries) PutVisit(v Visit) error { return q.db.Create(&v).Error }
+
+// Admission is what is needed to admit a visitor to a workspace, read in one
+// query for every request that passes the proxy.
+type Admission struct {
+	State      WorkspaceState
+	Generation int64
+	Endpoint   Endpoint `gorm:"serializer:json"`
+	Secret     string
+	UserID     int64
+}
+
+// AdmitVisit finds the workspace that a visit opens, if the visit, the portal
+// session or access token that began it, its user and the user's membership
+// all still hold.
+func (q *Queries) AdmitVisit(hash string, workspaceID int64, now time.Time) (a Admission, err error) {
+	err = q.db.Table("visits v").
+		Select("w.state, w.generation, w.endpoint, w.secret, w.user_id").
+		Joins("JOIN users u ON u.id = v.user_id AND u.session_epoch = v.epoch AND NOT u.disabled").
+		Joins("JOIN workspaces w ON w.id = v.workspace_id AND w.user_id = v.user_id").
+		Joins("JOIN members m ON m.id = w.member_id AND m.removed_at IS NULL AND (m.until IS NULL OR m.until > ?)", now).
+		Where("v.hash = ? AND v.workspace_id = ? AND v.expires_at > ?", hash, workspaceID, now).
+		Where(`(EXISTS (SELECT 1 FROM sessions s WHERE s.token = v.session AND s.expires_at > ?)
+			OR EXISTS (SELECT 1 FROM access_tokens t WHERE t.hash = v.session AND t.expires_at > ?))`, now, now).
+		Take(&a).Error
+	return a, found(err, "workspace")
+}
+
+// DeleteExpired removes sessions, visits and single-use tokens whose time is
+// over, and tells how many.
+func (q *Queries) DeleteExpired(now time.Time) (int64, error) {
+	var n int64
+	for _, table := range []any{&Session{}, &Visit{}, &OneTimeToken{}} {
+		res := q.db.Where("expires_at <= ?", now).Delete(table)
+		if res.Error != nil {
+			return n, res.Error
+		}
+		n += res.RowsAffected
+	}
+	return n, nil
+}
+
+// PutSession stores or replaces a session.
+func (q *Queries) PutSession(s Session) error { return q.db.Save(&s).Error }
+
+// SessionByToken finds an unexpired session.
+func (q *Queries) SessionByToken(token string, now time.Time) (s Session, err error) {
+	return s, found(q.db.Where("token = ? AND expires_at > ?", token, now).Take(&s).Error, "session")
+}
+
+// DeleteSession removes a session; removing an absent one is no error.
+func (q *Queries) DeleteSession(token string) error {
+	return q.db.Where("token = ?", token).Delete(&Session{}).Error
+}
+
+// PutAudit appends an audit entry.
+func (q *Queries) PutAudit(e *AuditEntry) error { return q.db.Create(e).Error }
+
+// Audit lists entries, newest first, with ids below page.After (0: from the
+// newest).
+func (q *Queries) Audit(page Page) (entries []AuditEntry, err error) {
+	db := q.db.Order("id DESC").Limit(page.limit())
+	if page.After > 0 {
+		db = db.Where("id < ?", page.After)
+	}
+	return entries, db.Find(&entries).Error
+}

@@ -1,0 +1,226 @@
+package models
+
+import (
+	"time"
+)
+
+// CreateEnvironment inserts e; a taken name is a Conflict.
+func (q *Queries) CreateEnvironment(e *Environment) error {
+	q.Touch("environments")
+	return nameTaken(q.db.Create(e).Error, "environment", e.Name)
+}
+
+// UpdateEnvironment writes e if its version is still e.Version.
+func (q *Queries) UpdateEnvironment(e *Environment) error {
+	q.Touch("environments")
+	return nameTaken(q.update(e, &e.Version, e.ID, "environment"), "environment", e.Name)
+}
+
+// DeleteEnvironment removes an environment that no workspace ever used.
+func (q *Queries) DeleteEnvironment(id int64) error {
+	q.Touch("environments")
+	return q.deleted(q.db.Where("id = ?", id).Delete(&Environment{}), "environment")
+}
+
+// EnvironmentUsed tells whether a workspace, live or ended, has it.
+func (q *Queries) EnvironmentUsed(id int64) (bool, error) {
+	var n int64
+	err := q.db.Model(&Workspace{}).Where("environment_id = ?", id).Limit(1).Count(&n).Error
+	return n > 0, err
+}
+
+// Environment finds a catalogue entry.
+func (q *Queries) Environment(id int64) (e Environment, err error) {
+	return e, found(q.db.Take(&e, id).Error, "environment")
+}
+
+// Environments lists the catalogue by id.
+func (q *Queries) Environments() (all []Environment, err error) {
+	return all, q.db.Order("id").Limit(1000).Find(&all).Error
+}
+
+// CreateWorkspace inserts w and the first event of its history. A live
+// workspace of the same member and name is a Conflict.
+func (q *Queries) CreateWorkspace(w *Workspace, message Text) error {
+	err := q.db.Create(w).Error
+	if Duplicate(err) {
+		return &Error{Kind: KindConflict, Message: Say("You have a workspace named %s in this project already. Open it, stop it, or choose another name.", w.Name),
+			Fields: []Field{{Name: "name", Reason: Say("is in use")}}}
+	}
+	if err != nil {
+		return err
+	}
+	return q.AddEvent(w, message)
+}
+
+// Transition writes w, whose State may have changed, if the row is still in
+// state from and of w.Version; otherwise it is a Conflict and nothing is
+// written. A message becomes a line of the workspace's history.
+func (q *Queries) Transition(w *Workspace, from WorkspaceState, message Text) error {
+	expected := w.Version
+	w.Version++
+	res := q.db.Model(w).Where("id = ? AND version = ? AND state = ?", w.ID, expected, from).
+		Select("*").Omit("id", "active_at").Updates(w)
+	if res.Error != nil {
+		return res.Error
+	}
+	if res.RowsAffected == 0 {
+		w.Version = expected
+		return Conflict("This workspace has changed in the meantime.")
+	}
+	if message.Empty() {
+		q.touchWorkspace(w)
+		return nil
+	}
+	return q.AddEvent(w, message)
+}
+
+// AddEvent appends a line to the history of w.
+func (q *Queries) AddEvent(w *Workspace, message Text) error {
+	q.touchWorkspace(w)
+	return q.db.Create(&WorkspaceEvent{WorkspaceID: w.ID, ProjectID: w.ProjectID,
+		At: q.Now(), State: w.State, Message: message}).Error
+}
+
+func (q *Queries) touchWorkspace(w *Workspace) {
+	q.Touch("workspace", w.ID)
+	q.Touch("user", w.UserID)
+	q.Touch("project", w.ProjectID)
+	if w.Demand.GPUs > 0 {
+		q.Touch("pool")
+	}
+}
+
+// Workspace finds a workspace of a project in scope.
+func (q *Queries) Workspace(scope Scope, id int64) (w Workspace, err error) {
+	return w, found(scope.projects(q.db, "project_id").Take(&w, id).Error, "workspace")
+}
+
+// WorkspaceFilter narrows a list of workspaces; zero fields do not.
+type WorkspaceFilter struct {
+	ProjectID int64
+	UserID    int64
+	States    []WorkspaceState
+}
+
+// Workspaces lists workspaces of projects in scope, newest first, with ids
+// below page.After (0: from the newest).
+func (q *Queries) Workspaces(scope Scope, f WorkspaceFilter, page Page) (list []WorkspaceView, err error) {
+	db := scope.projects(q.db.Table("workspaces"), "workspaces.project_id").
+		Select("workspaces.*, projects.name AS project_name, users.name AS user_name, environments.name AS environment_name").
+		Joins("JOIN projects ON projects.id = workspaces.project_id").
+		Joins("JOIN users ON users.id = workspaces.user_id").
+		Joins("JOIN environments ON environments.id = workspaces.environment_id").
+		Order("workspaces.id DESC").Limit(page.limit())
+	if page.After > 0 {
+		db = db.Where("workspaces.id < ?", page.After)
+	}
+	if f.ProjectID != 0 {
+		db = db.Where("workspaces.project_id = ?", f.ProjectID)
+	}
+	if f.UserID != 0 {
+		db = db.Where("workspaces.user_id = ?", f.UserID)
+	}
+	if len(f.States) > 0 {
+		db = db.Where("workspaces.state IN ?", f.States)
+	}
+	return list, db.Find(&list).Error
+}
+
+// WorkspaceByName finds a member's live workspace of a name.
+func (q *Queries) WorkspaceByName(memberID int64, name string) (w Workspace, err error) {
+	return w, found(q.db.Where("member_id = ? AND name = ? AND state IN ?", memberID, name, LiveStates).Take(&w).Error, "workspace")
+}
+
+// WorkspacesIn lists all workspaces in any of the states, oldest first: the
+// reconciler's work, and the queue.
+func (q *Queries) WorkspacesIn(states ...WorkspaceState) (list []Workspace, err error) {
+	return list, q.db.Where("state IN ?", states).Order("id").Find(&list).Error
+}
+
+// CountWorkspaces counts all workspaces by state.
+func (q *Queries) CountWorkspaces() (map[WorkspaceState]int64, error) {
+	var rows []struct {
+		State WorkspaceState
+		N     int64
+	}
+	err := q.db.Model(&Workspace{}).Select("state, COUNT(*) AS n").Group("state").Scan(&rows).Error
+	counts := map[WorkspaceState]int64{}
+	for _, r := range rows {
+		counts[r.State] = r.N
+	}
+	return counts, err
+}
+
+// WorkspaceEvents lists a workspace's history, oldest first, at most the
+// newest 200 lines.
+func (q *Queries) WorkspaceEvents(workspaceID int64) (events []WorkspaceEvent, err error) {
+	newest := q.db.Model(&WorkspaceEvent{}).Where("workspace_id = ?", workspaceID).Order("id DESC").Limit(200)
+	return events, q.db.Table("(?) AS e", newest).Order("id").Find(&events).Error
+}
+
+// TouchActivity records that a workspace was used at now.
+func (q *Queries) TouchActivity(workspaceID int64, now time.Time) error {
+	return q.db.Model(&Workspace{}).Where("id = ?", workspaceID).Update("active_at", now).Error
+}
+
+// Held is what workspaces hold: Σ over those in a holding state.
+type Held struct {
+	ID int64 // project or member
+	Resources
+}
+
+const heldColumns = `CAST(COALESCE(SUM(gpus * cores), 0) AS BIGINT) AS gpu_cores,
+	CAST(COALESCE(SUM(gpus * gpu_memory_mib), 0) AS BIGINT) AS gpu_memory_mib,
+	CAST(COALESCE(SUM(cpu_milli), 0) AS BIGINT) AS cpu_milli,
+	CAST(COALESCE(SUM(memory_mib), 0) AS BIGINT) AS memory_mib,
+	CAST(COALESCE(SUM(storage_mib), 0) AS BIGINT) AS storage_mib`
+
+// HeldByProject is what all workspaces of a project hold.
+func (q *Queries) HeldByProject(projectID int64) (r Resources, err error) {
+	err = q.db.Model(&Workspace{}).Select(heldColumns).
+		Where("project_id = ? AND state IN ?", projectID, HoldingStates).Scan(&r).Error
+	return r, err
+}
+
+// HeldByMember is what a member's workspaces hold.
+func (q *Queries) HeldByMember(projectID, memberID int64) (r Resources, err error) {
+	err = q.db.Model(&Workspace{}).Select(heldColumns).
+		Where("project_id = ? AND member_id = ? AND state IN ?", projectID, memberID, HoldingStates).Scan(&r).Error
+	return r, err
+}
+
+// HeldByMembers is what each member of a project holds; absent is nothing.
+func (q *Queries) HeldByMembers(projectID int64) (map[int64]Resources, error) {
+	var rows []Held
+	err := q.db.Model(&Workspace{}).Select("member_id AS id, "+heldColumns).
+		Where("project_id = ? AND state IN ?", projectID, HoldingStates).Group("member_id").Scan(&rows).Error
+	held := map[int64]Resources{}
+	for _, r := range rows {
+		held[r.ID] = r.Resources
+	}
+	return held, err
+}
+
+// WorkspaceView finds a workspace with its names.
+func (q *Queries) WorkspaceView(scope Scope, id int64) (v WorkspaceView, err error) {
+	err = scope.projects(q.db.Table("workspaces"), "workspaces.project_id").
+		Select("workspaces.*, projects.name AS project_name, users.name AS user_name, environments.name AS environment_name").
+		Joins("JOIN projects ON projects.id = workspaces.project_id").
+		Joins("JOIN users ON users.id = workspaces.user_id").
+		Joins("JOIN environments ON environments.id = workspaces.environment_id").
+		Where("workspaces.id = ?", id).Take(&v).Error
+	return v, found(err, "workspace")
+}
+
+// Evicted lists live workspaces whose member, account or project has no right
+// to them at now any more.
+func (q *Queries) Evicted(now time.Time) (list []Workspace, err error) {
+	return list, q.db.Table("workspaces").Select("workspaces.*").
+		Joins("JOIN members ON members.id = workspaces.member_id").
+		Joins("JOIN projects ON projects.id = workspaces.project_id").
+		Joins("JOIN users ON users.id = workspaces.user_id").
+		Where("workspaces.state IN ?", []WorkspaceState{StateRequested, StateQueued, StateStarting, StateRunning}).
+		Where(`(users.disabled = ? OR members.removed_at IS NOT NULL OR members.until <= ? OR projects.ends_at <= ? OR projects.starts_at > ?)`, true, now, now, now).
+		Order("workspaces.id").Find(&list).Error
+}

@@ -1,0 +1,129 @@
+package models
+
+import "fmt"
+
+// MaxAmount bounds every single amount of a resource, so that no sum over a
+// million rows overflows.
+const MaxAmount = int64(1_000_000_000_000)
+
+// Resources is an amount of each resource: GPU cores (100 are one whole GPU),
+// GPU memory in MiB, CPU in thousandths of a core, memory and storage in MiB.
+type Resources struct {
+	GPUCores     int64 `json:"gpu_cores" gorm:"column:gpu_cores" minimum:"0" doc:"GPU cores; 100 are one whole GPU"`
+	GPUMemoryMiB int64 `json:"gpu_memory_mib" gorm:"column:gpu_memory_mib" minimum:"0" doc:"GPU memory, MiB"`
+	CPUMilli     int64 `json:"cpu_milli" gorm:"column:cpu_milli" minimum:"0" doc:"thousandths of a CPU core"`
+	MemoryMiB    int64 `json:"memory_mib" gorm:"column:memory_mib" minimum:"0" doc:"memory, MiB"`
+	StorageMiB   int64 `json:"storage_mib" gorm:"column:storage_mib" minimum:"0" doc:"storage, MiB"`
+}
+
+// Amount is one resource of a vector: its field's name, as in JSON, its name
+// for people, and how much.
+type Amount struct {
+	Name  string
+	Label Text
+	Value int64
+}
+
+// Amounts lists the vector in its fixed order.
+func (r Resources) Amounts() []Amount {
+	return []Amount{
+		{"gpu_cores", Say("GPU cores"), r.GPUCores},
+		{"gpu_memory_mib", Say("GPU memory"), r.GPUMemoryMiB},
+		{"cpu_milli", Say("CPU"), r.CPUMilli},
+		{"memory_mib", Say("Memory"), r.MemoryMiB},
+		{"storage_mib", Say("Storage"), r.StorageMiB},
+	}
+}
+
+// Add is r + o.
+func (r Resources) Add(o Resources) Resources {
+	return Resources{r.GPUCores + o.GPUCores, r.GPUMemoryMiB + o.GPUMemoryMiB,
+		r.CPUMilli + o.CPUMilli, r.MemoryMiB + o.MemoryMiB, r.StorageMiB + o.StorageMiB}
+}
+
+// Sub is r − o; amounts may become negative.
+func (r Resources) Sub(o Resources) Resources {
+	return r.Add(o.Times(-1))
+}
+
+// Times is r taken n times.
+func (r Resources) Times(n int64) Resources {
+	return Resources{r.GPUCores * n, r.GPUMemoryMiB * n, r.CPUMilli * n, r.MemoryMiB * n, r.StorageMiB * n}
+}
+
+// Floor replaces negative amounts by 0.
+func (r Resources) Floor() Resources {
+	return Resources{max(r.GPUCores, 0), max(r.GPUMemoryMiB, 0), max(r.CPUMilli, 0), max(r.MemoryMiB, 0), max(r.StorageMiB, 0)}
+}
+
+// Exceeding lists the amounts of r that are larger than limit's, with the
+// limit beside each.
+func (r Resources) Exceeding(limit Resources) []Excess {
+	var over []Excess
+	limits := limit.Amounts()
+	for i, a := range r.Amounts() {
+		if a.Value > limits[i].Value {
+			over = append(over, Excess{Amount: a, Limit: limits[i].Value})
+		}
+	}
+	return over
+}
+
+// Excess is an amount that is larger than its limit.
+type Excess struct {
+	Amount
+	Limit int64
+}
+
+// Check adds a problem for every amount that is negative or above MaxAmount;
+// prefix names the vector's field, such as "quota".
+func (r Resources) Check(prefix string, p *Problems) {
+	for _, a := range r.Amounts() {
+		CheckAmount(prefix+"."+a.Name, a.Value, p)
+	}
+}
+
+// CheckAmount adds a problem when n is negative or above MaxAmount.
+func CheckAmount(field string, n int64, p *Problems) {
+	if n < 0 {
+		p.Add(field, "must not be negative")
+	} else if n > MaxAmount {
+		p.Add(field, "must be at most %d", MaxAmount)
+	}
+}
+
+// Quantity words an amount of the named resource for people: "50 cores",
+// "16 GiB", "1.5 CPU".
+func Quantity(name string, value int64) string {
+	switch name {
+	case "gpu_cores":
+		return fmt.Sprintf("%d", value)
+	case "cpu_milli":
+		return trimFloat(float64(value) / 1000)
+	default:
+		return FormatMiB(value)
+	}
+}
+
+// FormatMiB words an amount of MiB: "512 MiB", "16 GiB", "1.5 TiB".
+func FormatMiB(mib int64) string {
+	switch {
+	case mib%(1<<20) == 0 && mib != 0, mib >= 10<<20, mib <= -10<<20:
+		return trimFloat(float64(mib)/(1<<20)) + " TiB"
+	case mib%1024 == 0, mib >= 10<<10, mib <= -10<<10:
+		return trimFloat(float64(mib)/1024) + " GiB"
+	default:
+		return fmt.Sprintf("%d MiB", mib)
+	}
+}
+
+func trimFloat(f float64) string {
+	s := fmt.Sprintf("%.2f", f)
+	for s[len(s)-1] == '0' {
+		s = s[:len(s)-1]
+	}
+	if s[len(s)-1] == '.' {
+		s = s[:len(s)-1]
+	}
+	return s
+}

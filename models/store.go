@@ -1,0 +1,272 @@
+package models
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/mattn/go-sqlite3"
+	"gorm.io/driver/postgres"
+	"gorm.io/driver/sqlite"
+	"gorm.io/gorm"
+	"gorm.io/gorm/logger"
+)
+
+// Store is the database. On SQLite there is one writer and a pool of readers;
+// on PostgreSQL both are one pool.
+type Store struct {
+	write, read *gorm.DB
+	dialect     string
+
+	// Clock is the one source of time for everything that the store's users
+	// decide and record. Set it before use.
+	Clock func() time.Time
+
+	mu        sync.RWMutex
+	listeners []func(topics []string)
+}
+
+// Open connects to databaseURL (postgres://…), or, when that is empty, to
+// SQLite in the file at path, which it creates with its directory.
+func Open(ctx context.Context, databaseURL, path string) (*Store, error) {
+	s := &Store{dialect: "sqlite", Clock: time.Now}
+	var err error
+	if databaseURL != "" {
+		s.dialect = "postgres"
+		s.write, err = open(postgres.Open(databaseURL), 20)
+		s.read = s.write
+	} else {
+		err = s.openSQLite(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	db, err := s.write.DB()
+	if err == nil {
+		err = db.PingContext(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot reach the %s database: %w", s.dialect, err)
+	}
+	return s, nil
+}
+
+func (s *Store) openSQLite(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	// The file holds secrets: only this user may read it, whatever the umask.
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() +
+		"?_journal_mode=WAL&_synchronous=FULL&_foreign_keys=on&_busy_timeout=10000"
+	if s.write, err = open(sqlite.Open(dsn+"&_txlock=immediate"), 1); err != nil {
+		return err
+	}
+	s.read, err = open(sqlite.Open(dsn+"&_query_only=on"), 8)
+	return err
+}
+
+func open(dialector gorm.Dialector, connections int) (*gorm.DB, error) {
+	db, err := gorm.Open(dialector, &gorm.Config{
+		TranslateError:         true,
+		SkipDefaultTransaction: true,
+		PrepareStmt:            true,
+		Logger: logger.NewSlogLogger(slog.Default(), logger.Config{
+			SlowThreshold: time.Second, LogLevel: logger.Warn, IgnoreRecordNotFoundError: true, ParameterizedQueries: true}),
+	})
+	if err != nil {
+		return nil, err
+	}
+	pool, err := db.DB()
+	if err != nil {
+		return nil, err
+	}
+	pool.SetMaxOpenConns(connections)
+	pool.SetMaxIdleConns(connections)
+	return db, nil
+}
+
+// Dialect is "sqlite" or "postgres".
+func (s *Store) Dialect() string { return s.dialect }
+
+// SQL is the writing connection, for migrations.
+func (s *Store) SQL() (*sql.DB, error) { return s.write.DB() }
+
+// Ping tells whether the database answers.
+func (s *Store) Ping(ctx context.Context) error {
+	db, err := s.read.DB()
+	if err != nil {
+		return err
+	}
+	return db.PingContext(ctx)
+}
+
+// Close ends all connections.
+func (s *Store) Close() error {
+	var errs []error
+	for _, g := range []*gorm.DB{s.read, s.write} {
+		db, err := g.DB()
+		if err == nil {
+			err = db.Close()
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// Queries reads and writes within one connection or transaction.
+type Queries struct {
+	db       *gorm.DB
+	postgres bool
+	clock    func() time.Time
+	topics   map[string]bool // what this transaction changed; nil outside one
+}
+
+// Read gives queries for reading outside a transaction.
+func (s *Store) Read(ctx context.Context) *Queries {
+	return &Queries{db: s.read.WithContext(ctx), postgres: s.dialect == "postgres", clock: s.Clock}
+}
+
+// InTx runs fn in one transaction: all of it or none. When the database asks
+// for another try (deadlock, serialisation), fn runs again, so it must have
+// no effect outside the database. After the commit the listeners learn which
+// topics changed.
+func (s *Store) InTx(ctx context.Context, fn func(*Queries) error) error {
+	const attempts = 8
+	for try := 1; ; try++ {
+		q := &Queries{postgres: s.dialect == "postgres", clock: s.Clock, topics: map[string]bool{}}
+		err := s.write.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+			q.db = tx
+			return fn(q)
+		})
+		if err == nil {
+			s.publish(q.topics)
+			return nil
+		}
+		if !retryable(err) || try == attempts || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-time.After(time.Duration(rand.Int64N(int64(try) * int64(10*time.Millisecond)))):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func retryable(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code == "40001" || pg.Code == "40P01"
+	}
+	var lite sqlite3.Error
+	return errors.As(err, &lite) && (lite.Code == sqlite3.ErrBusy || lite.Code == sqlite3.ErrLocked)
+}
+
+// OnChange registers a listener that hears, after each commit, the topics
+// that it changed. Listeners must return at once.
+func (s *Store) OnChange(listener func(topics []string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listeners = append(s.listeners, listener)
+}
+
+func (s *Store) publish(set map[string]bool) {
+	if len(set) == 0 {
+		return
+	}
+	topics := make([]string, 0, len(set))
+	for t := range set {
+		topics = append(topics, t)
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, l := range s.listeners {
+		l(topics)
+	}
+}
+
+// Touch marks a topic as changed by this transaction: "pool",
+// "workspace:5", "project:3", "user:7".
+func (q *Queries) Touch(topic string, id ...int64) {
+	if len(id) > 0 {
+		topic = fmt.Sprintf("%s:%d", topic, id[0])
+	}
+	if q.topics != nil {
+		q.topics[topic] = true
+	}
+}
+
+// Duplicate tells whether err is a violated unique index.
+func Duplicate(err error) bool { return errors.Is(err, gorm.ErrDuplicatedKey) }
+
+// found turns gorm's "record not found" into ours.
+func found(err error, what string) error {
+	if errors.Is(err, gorm.ErrRecordNotFound) {
+		return NotFound(what)
+	}
+	return err
+}
+
+// Now is the clock's time as both databases keep it: UTC, microseconds.
+func (s *Store) Now() time.Time { return instant(s.Clock) }
+
+// Now is the store's time; see [Store.Now].
+func (q *Queries) Now() time.Time { return instant(q.clock) }
+
+func instant(clock func() time.Time) time.Time { return clock().UTC().Truncate(time.Microsecond) }
+
+// Scope says whose projects a query may see: all of them, or those of which
+// the user is an active member at the scope's moment. The zero Scope sees
+// nothing.
+type Scope struct {
+	All    bool
+	UserID int64
+	At     time.Time
+}
+
+// Everything is the scope of platform administrators and background work.
+var Everything = Scope{All: true}
+
+// projects restricts db to rows whose column names a project in scope.
+func (s Scope) projects(db *gorm.DB, column string) *gorm.DB {
+	if s.All {
+		return db
+	}
+	return db.Where(column+` IN (SELECT m.project_id FROM members m
+		WHERE m.user_id = ? AND m.removed_at IS NULL AND (m.until IS NULL OR m.until > ?))`, s.UserID, s.At)
+}
+
+// Page asks for at most Limit rows after the row with id After.
+type Page struct {
+	After int64
+	Limit int
+}
+
+func (p Page) limit() int {
+	if p.Limit <= 0 || p.Limit > 200 {
+		return 50
+	}
+	return p.Limit
+}
+
+// like escapes a user's text for use inside a LIKE pattern with ESCAPE '\'.
+func like(text string) string {
+	return "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(strings.ToLower(text)) + "%"
+}

@@ -1,0 +1,56 @@
+package models
+
+import "time"
+
+// User is a person who can sign in.
+type User struct {
+	ID           int64
+	Email        string
+	Name         string
+	PasswordHash string
+	Admin        bool // platform administrator
+	Disabled     bool
+	SessionEpoch int64 // sessions of an older epoch are no longer valid
+	Version      int64
+	CreatedAt    time.Time
+}
+
+// AccessToken lets a program act as its user until it expires. Only the
+// hash of the secret is kept.
+type AccessToken struct {
+	ID         int64
+	UserID     int64
+	Name       string
+	Hash       string
+	ExpiresAt  time.Time
+	LastUsedAt *time.Time
+	CreatedAt  time.Time
+}
+
+// Session is a signed-in browser; Token is hashed.
+type Session struct {
+	Token     string `gorm:"primaryKey"`
+	Data      []byte
+	ExpiresAt time.Time
+}
+
+// OneTimeToken is a secret that is good for one use: the first
+// administrator's setup link, or the opening of a workspace.
+type OneTimeToken struct {
+	Hash        string `gorm:"primaryKey"`
+	Purpose     string // setup, open
+	UserID      *int64
+	WorkspaceID *int64
+	Session     string
+	ExpiresAt   time.Time
+}
+
+// Visit is a browser that has opened a workspace; Hash is of its cookie.
+type Visit struct {
+	Hash        string `gorm:"primaryKey"`
+	WorkspaceID int64
+	UserID      int64
+	Epoch       int64
+	Session     string // hash of the portal session or access token that opened it; it ends with that
+	ExpiresAt   time.Time
+}

@@ -1,0 +1,127 @@
+package models
+
+import "time"
+
+// WorkspaceState is where a workspace stands (design: requested → queued →
+// starting → running → stopping → stopped; failed from any).
+type WorkspaceState string
+
+const (
+	StateRequested WorkspaceState = "requested"
+	StateQueued    WorkspaceState = "queued"
+	StateStarting  WorkspaceState = "starting"
+	StateRunning   WorkspaceState = "running"
+	StateStopping  WorkspaceState = "stopping"
+	StateStopped   WorkspaceState = "stopped"
+	StateFailed    WorkspaceState = "failed"
+)
+
+// HoldingStates are those in which a workspace holds its resources.
+var HoldingStates = []WorkspaceState{StateStarting, StateRunning, StateStopping}
+
+// LiveStates are those from which a workspace may still run.
+var LiveStates = []WorkspaceState{StateRequested, StateQueued, StateStarting, StateRunning, StateStopping}
+
+// Ended tells whether the workspace will not run again.
+func (s WorkspaceState) Ended() bool { return s == StateStopped || s == StateFailed }
+
+// Holding tells whether the workspace holds its resources.
+func (s WorkspaceState) Holding() bool {
+	return s == StateStarting || s == StateRunning || s == StateStopping
+}
+
+// Workspace is one member's launched environment in one project.
+type Workspace struct {
+	ID            int64
+	ProjectID     int64
+	MemberID      int64
+	UserID        int64
+	EnvironmentID int64
+	Name          string
+	State         WorkspaceState
+	Demand        Demand      `gorm:"embedded"`
+	Target        []Parameter `gorm:"serializer:json"`
+	Reason        Text        // why it waits, failed or stopped
+	LogTail       string
+	Progress      int64 // percent of the start
+	Generation    int64 // counts its starts
+	RuntimeState  []byte
+	Endpoint      Endpoint `gorm:"serializer:json"`
+	Limits        []Limit  `gorm:"serializer:json"`
+	Secret        string   // the notebook's own token; never shown
+	Version       int64
+	RequestedAt   time.Time
+	StartedAt     *time.Time
+	EndedAt       *time.Time
+	ActiveAt      *time.Time // last seen use through the proxy
+}
+
+// Demand is what one workspace asks for. GPU amounts are per GPU.
+type Demand struct {
+	GPUs         int64  `json:"gpus" gorm:"column:gpus"`
+	Cores        int64  `json:"cores" gorm:"column:cores"`
+	GPUMemoryMiB int64  `json:"gpu_memory_mib" gorm:"column:gpu_memory_mib"`
+	GPUModel     string `json:"gpu_model" gorm:"column:gpu_model"`
+	CPUMilli     int64  `json:"cpu_milli" gorm:"column:cpu_milli"`
+	MemoryMiB    int64  `json:"memory_mib" gorm:"column:memory_mib"`
+	StorageMiB   int64  `json:"storage_mib" gorm:"column:storage_mib"`
+}
+
+// Resources is what the demand counts against quotas: Σ (per GPU × GPUs).
+func (d Demand) Resources() Resources {
+	return Resources{d.GPUs * d.Cores, d.GPUs * d.GPUMemoryMiB, d.CPUMilli, d.MemoryMiB, d.StorageMiB}
+}
+
+// Parameter is one target launch parameter and the layer it came from:
+// platform, project, environment, role or member.
+type Parameter struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Origin string `json:"origin"`
+}
+
+// Endpoint is where a running notebook answers.
+type Endpoint struct {
+	Network string `json:"network"`
+	Address string `json:"address"`
+}
+
+// Limit says how one resource of a workspace is enforced.
+type Limit struct {
+	Resource string `json:"resource"`
+	Enforced bool   `json:"enforced"`
+	How      string `json:"how"`
+}
+
+// WorkspaceView is a workspace with the names that people know.
+type WorkspaceView struct {
+	Workspace
+	ProjectName     string
+	UserName        string
+	EnvironmentName string
+}
+
+// WorkspaceEvent is one line of a workspace's history.
+type WorkspaceEvent struct {
+	ID          int64
+	WorkspaceID int64
+	ProjectID   int64
+	At          time.Time
+	State       WorkspaceState
+	Message     Text
+}
+
+// AuditEntry is one change that somebody made: who, what, before, after,
+// when. Before and After are JSON.
+type AuditEntry struct {
+	ID        int64
+	At        time.Time
+	ActorID   *int64
+	Actor     string
+	Action    string
+	Object    string
+	ObjectID  int64
+	ProjectID *int64
+	Before    string
+	After     string
+}

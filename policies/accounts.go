@@ -1,0 +1,232 @@
+package policies
+
+import (
+	"context"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"weir/models"
+)
+
+// Accounts knows people, their passwords, sessions and tokens.
+type Accounts struct {
+	store    *models.Store
+	access   *Access
+	failures failures
+	hashing  chan struct{} // bounds the memory that password hashing takes
+}
+
+// NewAccounts serves the accounts in store.
+func NewAccounts(store *models.Store, access *Access) *Accounts {
+	return &Accounts{store: store, access: access, hashing: make(chan struct{}, 4)}
+}
+
+// NewUser describes an account to create.
+type NewUser struct {
+	Email    string `json:"email" maxLength:"254" doc:"e-mail address; used to sign in"`
+	Name     string `json:"name" maxLength:"100" doc:"name shown to others"`
+	Password string `json:"password" maxLength:"1000" doc:"at least 10 characters"`
+	Admin    bool   `json:"admin,omitempty" doc:"platform administrator"`
+}
+
+// check refuses what is wrong with the input and brings the rest into form.
+func (n *NewUser) check() error {
+	var p models.Problems
+	n.Email = models.CheckEmail("email", n.Email, &p)
+	n.Name = models.CheckName("name", n.Name, &p)
+	checkPasswordRules("password", n.Password, &p)
+	return p.Err()
+}
+
+func checkPasswordRules(field, password string, p *models.Problems) {
+	switch n := utf8.RuneCountInString(password); {
+	case n < 10:
+		p.Add(field, "must have at least %d characters, has %d", 10, n)
+	case len(password) > 1000:
+		p.Add(field, "must have at most %d characters, has %d", 1000, n)
+	}
+}
+
+// Load reads who a user is and what they hold, as of now. Unknown and
+// disabled users are unauthenticated.
+func (a *Accounts) Load(ctx context.Context, userID int64) (Actor, error) {
+	q := a.store.Read(ctx)
+	u, err := q.User(userID)
+	if err != nil || u.Disabled {
+		return Actor{}, signInAgain(err)
+	}
+	return a.actorOf(q, u)
+}
+
+func (a *Accounts) actorOf(q *models.Queries, u models.User) (Actor, error) {
+	actor := Actor{User: u, At: a.store.Now(), Grants: map[int64]string{}}
+	memberships, err := q.MembershipsOf(u.ID, actor.At)
+	for _, m := range memberships {
+		actor.Grants[m.ProjectID] = m.Permission
+	}
+	return actor, err
+}
+
+func signInAgain(err error) error {
+	if err != nil && models.KindOf(err) == models.KindInternal {
+		return err
+	}
+	return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Sign in first.")}
+}
+
+// SignIn checks an address and a password. The answer is the same for an
+// unknown address, a wrong password and a disabled account.
+func (a *Accounts) SignIn(ctx context.Context, email, password string) (models.User, error) {
+	var p models.Problems
+	email = models.CheckEmail("email", email, &p)
+	now := a.store.Now()
+	if wait := a.failures.wait(email, now); wait > 0 {
+		return models.User{}, &models.Error{Kind: models.KindForbidden,
+			Message: models.Say("Too many failed attempts for this address. Try again in %d minutes.", int64(wait/time.Minute)+1)}
+	}
+	u, err := a.store.Read(ctx).UserByEmail(email)
+	if err != nil && models.KindOf(err) != models.KindNotFound {
+		return models.User{}, err
+	}
+	// A password is hashed for unknown addresses too, so that the time taken
+	// does not tell them apart.
+	ok, hashErr := a.verify(ctx, password, u.PasswordHash)
+	if hashErr != nil {
+		return models.User{}, hashErr
+	}
+	if !ok || u.Disabled {
+		a.failures.add(email, now)
+		return models.User{}, &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("The address or the password is wrong.")}
+	}
+	a.failures.clear(email)
+	return u, nil
+}
+
+// noPassword is what an unknown address is compared with.
+var noPassword = sync.OnceValue(func() string { return hashPassword(NewSecret()) })
+
+func (a *Accounts) verify(ctx context.Context, password, hash string) (bool, error) {
+	if hash == "" {
+		hash = noPassword()
+	}
+	if err := a.acquire(ctx); err != nil {
+		return false, err
+	}
+	defer a.release()
+	return checkPassword(password, hash), nil
+}
+
+func (a *Accounts) hash(ctx context.Context, password string) (string, error) {
+	if err := a.acquire(ctx); err != nil {
+		return "", err
+	}
+	defer a.release()
+	return hashPassword(password), nil
+}
+
+func (a *Accounts) acquire(ctx context.Context) error {
+	select {
+	case a.hashing <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (a *Accounts) release() { <-a.hashing }
+
+// SetupToken makes the single-use secret with which the first administrator
+// is created; earlier ones are void. It is "" once there is an account.
+func (a *Accounts) SetupToken(ctx context.Context, lifetime time.Duration) (string, error) {
+	secret := NewSecret()
+	err := a.store.InTx(ctx, func(q *models.Queries) error {
+		if n, err := q.CountUsers(false); err != nil || n > 0 {
+			secret = ""
+			return err
+		}
+		if err := q.DeleteOneTimeTokens("setup"); err != nil {
+			return err
+		}
+		return q.PutOneTimeToken(models.OneTimeToken{Hash: HashSecret(secret), Purpose: "setup", ExpiresAt: q.Now().Add(lifetime)})
+	})
+	return secret, err
+}
+
+// SetupOpen is nil when the link could be used now.
+func (a *Accounts) SetupOpen(ctx context.Context, token string) error {
+	q := a.store.Read(ctx)
+	ok, err := q.HasOneTimeToken(HashSecret(token), "setup", a.store.Now())
+	if err == nil && !ok {
+		err = models.NotFound("link")
+	}
+	return err
+}
+
+// Setup creates the first administrator with the secret of SetupToken.
+func (a *Accounts) Setup(ctx context.Context, token string, in NewUser) (models.User, error) {
+	in.Admin = true
+	if err := a.SetupOpen(ctx, token); err != nil {
+		return models.User{}, err
+	}
+	u, err := a.newUser(ctx, in)
+	if err != nil {
+		return u, err
+	}
+	err = a.store.InTx(ctx, func(q *models.Queries) error {
+		u.ID = 0
+		if _, err := q.TakeOneTimeToken(HashSecret(token), "setup", q.Now()); err != nil {
+			return err
+		}
+		if n, err := q.CountUsers(false); err != nil || n > 0 {
+			return firstError(err, models.NotFound("link"))
+		}
+		return a.insert(q, System("setup"), &u)
+	})
+	return u, err
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CreateUser adds an account; only administrators may.
+func (a *Accounts) CreateUser(ctx context.Context, actor Actor, in NewUser) (models.User, error) {
+	if err := a.access.Check(actor, Platform, "user", "write"); err != nil {
+		return models.User{}, err
+	}
+	u, err := a.newUser(ctx, in)
+	if err != nil {
+		return u, err
+	}
+	return u, a.store.InTx(ctx, func(q *models.Queries) error {
+		u.ID = 0
+		return a.insert(q, actor, &u)
+	})
+}
+
+func (a *Accounts) newUser(ctx context.Context, in NewUser) (models.User, error) {
+	if err := in.check(); err != nil {
+		return models.User{}, err
+	}
+	hash, err := a.hash(ctx, in.Password)
+	return models.User{Email: in.Email, Name: in.Name, Admin: in.Admin, PasswordHash: hash,
+		SessionEpoch: 1, Version: 1, CreatedAt: a.store.Now()}, err
+}
+
+func (a *Accounts) insert(q *models.Queries, actor Actor, u *models.User) error {
+	if err := q.CreateUser(u); err != nil {
+		return err
+	}
+	return actor.Audit(q, Change{Action: "create", Object: "account", ID: u.ID, After: auditUser(*u)})
+}
+
+// auditUser is what the audit keeps of an account: no secrets.
+func auditUser(u models.User) map[string]any {
+	return map[string]any{"email": u.Email, "name": u.Name, "admin": u.Admin, "disabled": u.Disabled}
+}

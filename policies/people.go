@@ -1,0 +1,187 @@
+package policies
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"weir/models"
+)
+
+// UserChange edits an account. Version is the one that was read; 0 takes the
+// present one.
+type UserChange struct {
+	Name     string `json:"name" maxLength:"100"`
+	Admin    bool   `json:"admin"`
+	Disabled bool   `json:"disabled"`
+	Version  int64  `json:"-"`
+}
+
+// Users lists accounts whose name or address contains search.
+func (a *Accounts) Users(ctx context.Context, actor Actor, search string, page models.Page) ([]models.User, error) {
+	if err := a.access.Check(actor, Platform, "user", "read"); err != nil {
+		return nil, err
+	}
+	return a.store.Read(ctx).Users(search, page)
+}
+
+// User finds an account: one's own, or any for an administrator.
+func (a *Accounts) User(ctx context.Context, actor Actor, id int64) (models.User, error) {
+	if actor.User.ID != id {
+		if err := a.access.Check(actor, Platform, "user", "read"); err != nil {
+			return models.User{}, err
+		}
+	}
+	return a.store.Read(ctx).User(id)
+}
+
+// UpdateUser edits an account. The last administrator stays one. Disabling
+// ends all sessions and tokens at once.
+func (a *Accounts) UpdateUser(ctx context.Context, actor Actor, id int64, in UserChange) (u models.User, err error) {
+	if err := a.access.Check(actor, Platform, "user", "write"); err != nil {
+		return u, err
+	}
+	var p models.Problems
+	in.Name = models.CheckName("name", in.Name, &p)
+	if err := p.Err(); err != nil {
+		return u, err
+	}
+	err = a.store.InTx(ctx, func(q *models.Queries) error {
+		if err := q.LockUsers(); err != nil {
+			return err
+		}
+		if u, err = q.User(id); err != nil {
+			return err
+		}
+		before := u
+		if in.Version != 0 {
+			u.Version = in.Version
+		}
+		u.Name, u.Admin, u.Disabled = in.Name, in.Admin, in.Disabled
+		if u.Disabled && !before.Disabled {
+			u.SessionEpoch++
+		}
+		if err := a.keepAdministrator(q, before, u); err != nil {
+			return err
+		}
+		if err := q.UpdateUser(&u); err != nil {
+			return err
+		}
+		return actor.Audit(q, Change{Action: "update", Object: "account", ID: id, Before: auditUser(before), After: auditUser(u)})
+	})
+	return u, err
+}
+
+func (a *Accounts) keepAdministrator(q *models.Queries, before, after models.User) error {
+	was, is := before.Admin && !before.Disabled, after.Admin && !after.Disabled
+	if !was || is {
+		return nil
+	}
+	n, err := q.CountUsers(true)
+	if err == nil && n <= 1 {
+		err = models.Conflict("This is the last administrator. Make somebody else an administrator first.")
+	}
+	return err
+}
+
+// ResetPassword gives an account a new password and ends its sessions and
+// tokens; only administrators may.
+func (a *Accounts) ResetPassword(ctx context.Context, actor Actor, id int64, password string) error {
+	if err := a.access.Check(actor, Platform, "user", "write"); err != nil {
+		return err
+	}
+	return a.setPassword(ctx, actor, id, password)
+}
+
+// ChangePassword replaces one's own password, which ends all sessions; the
+// caller signs in again.
+func (a *Accounts) ChangePassword(ctx context.Context, actor Actor, current, password string) error {
+	if actor.User.ID == 0 {
+		return signInAgain(nil)
+	}
+	now := a.store.Now()
+	if wait := a.failures.wait(actor.User.Email, now); wait > 0 {
+		return models.Forbidden("Too many failed attempts for this address. Try again in %d minutes.", int64(wait/time.Minute)+1)
+	}
+	ok, err := a.verify(ctx, current, actor.User.PasswordHash)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		a.failures.add(actor.User.Email, now)
+		return models.Invalid("current", "is not your present password")
+	}
+	return a.setPassword(ctx, actor, actor.User.ID, password)
+}
+
+func (a *Accounts) setPassword(ctx context.Context, actor Actor, id int64, password string) error {
+	var p models.Problems
+	checkPasswordRules("password", password, &p)
+	if err := p.Err(); err != nil {
+		return err
+	}
+	hash, err := a.hash(ctx, password)
+	if err != nil {
+		return err
+	}
+	return a.store.InTx(ctx, func(q *models.Queries) error {
+		u, err := q.User(id)
+		if err != nil {
+			return err
+		}
+		u.PasswordHash = hash
+		u.SessionEpoch++
+		if err := q.UpdateUser(&u); err != nil {
+			return err
+		}
+		if err := q.DeleteAccessTokens(id); err != nil {
+			return err
+		}
+		return actor.Audit(q, Change{Action: "reset-password", Object: "account", ID: id})
+	})
+}
+
+// failures counts failed sign-ins by address, so that guessing is slow.
+type failures struct {
+	mu   sync.Mutex
+	seen map[string][]time.Time
+}
+
+const (
+	failureWindow = 15 * time.Minute
+	failureLimit  = 10
+)
+
+// wait tells how long the address must wait; 0 is not at all.
+func (f *failures) wait(email string, now time.Time) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	recent := f.recent(email, now)
+	if len(recent) < failureLimit {
+		return 0
+	}
+	return recent[0].Add(failureWindow).Sub(now)
+}
+
+func (f *failures) add(email string, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.seen == nil || len(f.seen) > 100_000 {
+		f.seen = map[string][]time.Time{}
+	}
+	f.seen[email] = append(f.recent(email, now), now)
+}
+
+func (f *failures) clear(email string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.seen, email)
+}
+
+func (f *failures) recent(email string, now time.Time) []time.Time {
+	all := f.seen[email]
+	for len(all) > 0 && now.Sub(all[0]) >= failureWindow {
+		all = all[1:]
+	}
+	return all
+}

@@ -1,0 +1,117 @@
+package policies
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"weir/models"
+)
+
+// Lifetimes of personal access tokens.
+const (
+	DefaultTokenLifetime = 30 * 24 * time.Hour
+	MaxTokenLifetime     = 366 * 24 * time.Hour
+)
+
+// NewToken asks for a personal access token.
+type NewToken struct {
+	Name     string        `json:"name" maxLength:"100" doc:"what the token is for"`
+	Lifetime time.Duration `json:"-"`
+}
+
+// CreateToken makes a token for the actor and returns its secret, which is
+// never shown again.
+func (a *Accounts) CreateToken(ctx context.Context, actor Actor, in NewToken) (t models.AccessToken, secret string, err error) {
+	if actor.User.ID == 0 {
+		return t, "", signInAgain(nil)
+	}
+	return a.createToken(ctx, actor, actor.User.ID, in)
+}
+
+// CreateTokenFor makes a token for somebody else; only the command line, which
+// has the database in its hands anyway, may.
+func (a *Accounts) CreateTokenFor(ctx context.Context, actor Actor, email string, in NewToken) (t models.AccessToken, secret string, err error) {
+	if actor.System == "" {
+		return t, "", models.Forbidden("Your role does not permit this. A platform administrator or a manager of the project can do it.")
+	}
+	u, err := a.store.Read(ctx).UserByEmail(strings.ToLower(strings.TrimSpace(email)))
+	if err != nil {
+		return t, "", err
+	}
+	return a.createToken(ctx, actor, u.ID, in)
+}
+
+func (a *Accounts) createToken(ctx context.Context, actor Actor, userID int64, in NewToken) (t models.AccessToken, secret string, err error) {
+	var p models.Problems
+	in.Name = models.CheckName("name", in.Name, &p)
+	if in.Lifetime == 0 {
+		in.Lifetime = DefaultTokenLifetime
+	}
+	if in.Lifetime < time.Minute || in.Lifetime > MaxTokenLifetime {
+		p.Add("lifetime", "must be between one minute and %d days", int64(MaxTokenLifetime/(24*time.Hour)))
+	}
+	if err := p.Err(); err != nil {
+		return t, "", err
+	}
+	secret = TokenPrefix + NewSecret()
+	err = a.store.InTx(ctx, func(q *models.Queries) error {
+		now := q.Now()
+		t = models.AccessToken{UserID: userID, Name: in.Name, Hash: HashSecret(secret), ExpiresAt: now.Add(in.Lifetime), CreatedAt: now}
+		if err := q.CreateAccessToken(&t); err != nil {
+			return err
+		}
+		return actor.Audit(q, Change{Action: "create", Object: "token", ID: t.ID, After: map[string]any{"name": t.Name, "expires_at": t.ExpiresAt}})
+	})
+	return t, secret, err
+}
+
+// Tokens lists the actor's tokens.
+func (a *Accounts) Tokens(ctx context.Context, actor Actor) ([]models.AccessToken, error) {
+	if actor.User.ID == 0 {
+		return nil, signInAgain(nil)
+	}
+	return a.store.Read(ctx).AccessTokens(actor.User.ID)
+}
+
+// DeleteToken revokes one of the actor's tokens.
+func (a *Accounts) DeleteToken(ctx context.Context, actor Actor, id int64) error {
+	if actor.User.ID == 0 {
+		return signInAgain(nil)
+	}
+	return a.store.InTx(ctx, func(q *models.Queries) error {
+		if err := q.DeleteAccessToken(actor.User.ID, id); err != nil {
+			return err
+		}
+		return actor.Audit(q, Change{Action: "delete", Object: "token", ID: id})
+	})
+}
+
+// ByToken finds who a personal access token speaks for. Its last use is
+// recorded, at most once a minute.
+func (a *Accounts) ByToken(ctx context.Context, secret string) (Actor, error) {
+	if !strings.HasPrefix(secret, TokenPrefix) || len(secret) > 200 {
+		return Actor{}, badToken(nil)
+	}
+	now := a.store.Now()
+	t, err := a.store.Read(ctx).AccessTokenByHash(HashSecret(secret), now)
+	if err != nil {
+		return Actor{}, badToken(err)
+	}
+	actor, err := a.Load(ctx, t.UserID)
+	if err != nil {
+		return Actor{}, badToken(err)
+	}
+	actor.Session = t.Hash
+	if t.LastUsedAt == nil || now.Sub(*t.LastUsedAt) > time.Minute {
+		err = a.store.InTx(ctx, func(q *models.Queries) error { return q.TouchAccessToken(t.ID, now) })
+	}
+	return actor, err
+}
+
+func badToken(err error) error {
+	if err != nil && models.KindOf(err) == models.KindInternal {
+		return err
+	}
+	return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("The token is unknown or has expired.")}
+}

@@ -1,0 +1,267 @@
+package pool
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// MemberInput gives a person a place in a project, or changes it. Email names
+// the person when it is added and is ignored afterwards.
+type MemberInput struct {
+	Email   string     `json:"email,omitempty" maxLength:"254" doc:"the person's address"`
+	RoleID  int64      `json:"role_id" minimum:"1"`
+	Until   *time.Time `json:"until,omitempty" doc:"participation deadline; absent: open-ended"`
+	Version int64      `json:"-"`
+}
+
+func (in *MemberInput) check(now time.Time) error {
+	var p models.Problems
+	if in.Until != nil {
+		until := in.Until.UTC().Truncate(time.Microsecond)
+		in.Until = &until
+		checkYear("until", until, &p)
+		if !until.After(now) {
+			p.Add("until", "must be in the future")
+		}
+	}
+	return p.Err()
+}
+
+// AddMember gives a person a role in a project. It is refused when the peaks
+// of all members would exceed the project's quota. Who was a member before
+// gets the old directory back.
+func (l *Ledger) AddMember(ctx context.Context, actor policies.Actor, project int64, in MemberInput) (m models.Member, err error) {
+	if err := l.access.Check(actor, project, "member", "write"); err != nil {
+		return m, err
+	}
+	if err := in.check(l.store.Now()); err != nil {
+		return m, err
+	}
+	err = l.store.InTx(ctx, func(q *models.Queries) error {
+		p, err := q.LockProject(actor.Scope(), project)
+		if err != nil {
+			return err
+		}
+		u, err := q.UserByEmail(strings.ToLower(strings.TrimSpace(in.Email)))
+		if err != nil {
+			return asField(err, models.Invalid("email", "has no account here; an administrator can create one"))
+		}
+		if u.Disabled {
+			return models.Invalid("email", "belongs to a disabled account")
+		}
+		r, err := q.Role(actor.Scope(), project, in.RoleID)
+		if err != nil {
+			return asField(err, models.Invalid("role_id", "is not a role of this project"))
+		}
+		if err := promiseFits(q, p, r.Peak, "role_id", 1); err != nil {
+			return err
+		}
+		if m, err = l.enter(q, project, u.ID, in); err != nil {
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: "create", Object: "member", ID: m.ID, Project: project, After: m})
+	})
+	if err == nil {
+		l.made(ctx, l.dirs.MakeMember(ctx, project, m.ID))
+	}
+	return m, err
+}
+
+// asField turns not_found into a refusal of the field that named the thing.
+func asField(err error, refusal *models.Error) error {
+	if models.KindOf(err) == models.KindNotFound {
+		return refusal
+	}
+	return err
+}
+
+func (l *Ledger) enter(q *models.Queries, project, user int64, in MemberInput) (models.Member, error) {
+	m, err := q.Membership(project, user)
+	if models.KindOf(err) == models.KindNotFound {
+		m = models.Member{ProjectID: project, UserID: user, RoleID: in.RoleID, Until: in.Until, Version: 1, CreatedAt: q.Now()}
+		return m, q.CreateMember(&m)
+	}
+	if err != nil {
+		return m, err
+	}
+	if m.RemovedAt == nil {
+		e := models.Conflict("This person is a member already.")
+		e.Fields = []models.Field{{Name: "email", Reason: models.Say("is a member already")}}
+		return m, e
+	}
+	m.RemovedAt, m.RoleID, m.Until = nil, in.RoleID, in.Until
+	return m, q.UpdateMember(&m)
+}
+
+// UpdateMember changes a member's role or deadline, under the same rules.
+func (l *Ledger) UpdateMember(ctx context.Context, actor policies.Actor, project, id int64, in MemberInput) (m models.Member, err error) {
+	if err := l.access.Check(actor, project, "member", "write"); err != nil {
+		return m, err
+	}
+	if err := in.check(l.store.Now()); err != nil {
+		return m, err
+	}
+	err = l.store.InTx(ctx, func(q *models.Queries) error {
+		p, err := q.LockProject(actor.Scope(), project)
+		if err != nil {
+			return err
+		}
+		if m, err = q.Member(actor.Scope(), project, id); err != nil {
+			return err
+		}
+		before := m
+		if err := l.roleFits(q, actor, p, m, in.RoleID); err != nil {
+			return err
+		}
+		m.RoleID, m.Until = in.RoleID, in.Until
+		if in.Version != 0 {
+			m.Version = in.Version
+		}
+		if err := q.UpdateMember(&m); err != nil {
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: "update", Object: "member", ID: id, Project: project, Before: before, After: m})
+	})
+	return m, err
+}
+
+func (l *Ledger) roleFits(q *models.Queries, actor policies.Actor, p models.Project, m models.Member, roleID int64) error {
+	old, err := q.Role(actor.Scope(), p.ID, m.RoleID)
+	if err != nil {
+		return err
+	}
+	next, err := q.Role(actor.Scope(), p.ID, roleID)
+	if err != nil {
+		return asField(err, models.Invalid("role_id", "is not a role of this project"))
+	}
+	if err := promiseFits(q, p, next.Peak.Sub(old.Peak), "role_id", 1); err != nil {
+		return err
+	}
+	held, err := q.HeldByMember(p.ID, m.ID)
+	if err != nil {
+		return err
+	}
+	var problems models.Problems
+	for _, e := range held.Exceeding(next.Peak) {
+		problems.Add("role_id", "%s: %s is held now; the role's peak is %s", e.Label,
+			models.Quantity(e.Name, e.Value), models.Quantity(e.Name, e.Limit))
+	}
+	return capacity(problems.Err())
+}
+
+// RemoveMember ends a membership at once. The member's workspaces are stopped
+// by the reconciler, its files stay.
+func (l *Ledger) RemoveMember(ctx context.Context, actor policies.Actor, project, id int64) error {
+	if err := l.access.Check(actor, project, "member", "write"); err != nil {
+		return err
+	}
+	return l.store.InTx(ctx, func(q *models.Queries) error {
+		if _, err := q.LockProject(actor.Scope(), project); err != nil {
+			return err
+		}
+		m, err := q.Member(actor.Scope(), project, id)
+		if err != nil {
+			return err
+		}
+		before := m
+		now := q.Now()
+		m.RemovedAt = &now
+		if err := q.UpdateMember(&m); err != nil {
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: "delete", Object: "member", ID: id, Project: project, Before: before})
+	})
+}
+
+// MemberView is a member with names, role and what it holds now.
+type MemberView struct {
+	models.MemberView
+	Held models.Resources
+}
+
+// Members lists a project's present members.
+func (l *Ledger) Members(ctx context.Context, actor policies.Actor, project int64, page models.Page) ([]MemberView, error) {
+	if err := l.access.Check(actor, project, "project", "read"); err != nil {
+		return nil, err
+	}
+	q := l.store.Read(ctx)
+	if _, err := q.Project(actor.Scope(), project); err != nil {
+		return nil, err
+	}
+	members, err := q.Members(actor.Scope(), project, page)
+	if err != nil {
+		return nil, err
+	}
+	held, err := q.HeldByMembers(project)
+	views := make([]MemberView, len(members))
+	for i, m := range members {
+		views[i] = MemberView{MemberView: m, Held: held[m.ID]}
+	}
+	return views, err
+}
+
+// Member finds one present member of a project.
+func (l *Ledger) Member(ctx context.Context, actor policies.Actor, project, id int64) (v MemberView, err error) {
+	if err := l.access.Check(actor, project, "project", "read"); err != nil {
+		return v, err
+	}
+	q := l.store.Read(ctx)
+	if v.MemberView, err = q.MemberView(actor.Scope(), project, id); err != nil {
+		return v, err
+	}
+	v.Held, err = q.HeldByMember(project, id)
+	return v, err
+}
+
+// Mine is one project as its member sees it.
+type Mine struct {
+	Project models.Project
+	Member  models.MemberView
+	Room    models.Room
+}
+
+// Mine lists the actor's projects with what may be held there.
+func (l *Ledger) Mine(ctx context.Context, actor policies.Actor) ([]Mine, error) {
+	q := l.store.Read(ctx)
+	now := l.store.Now()
+	memberships, err := q.MembershipsOf(actor.User.ID, now)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Mine, 0, len(memberships))
+	for _, m := range memberships {
+		p, err := q.Project(models.Scope{UserID: actor.User.ID, At: now}, m.ProjectID)
+		if err != nil {
+			return nil, err
+		}
+		room, err := roomOf(q, p, m.ID, m.Peak)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, Mine{Project: p, Member: m, Room: room})
+	}
+	return list, nil
+}
+
+func roomOf(q *models.Queries, p models.Project, member int64, peak models.Resources) (r models.Room, err error) {
+	r = models.Room{Quota: p.Quota, Peak: peak}
+	if r.HeldByProject, err = q.HeldByProject(p.ID); err != nil {
+		return r, err
+	}
+	r.HeldByMember, err = q.HeldByMember(p.ID, member)
+	return r, err
+}
+
+// Room is what a present member may still hold. Inside a transaction that
+// has locked the project it stays true until the commit.
+func (l *Ledger) Room(q *models.Queries, project models.Project, member int64) (models.Room, error) {
+	v, err := q.MemberView(models.Everything, project.ID, member)
+	if err != nil {
+		return models.Room{}, err
+	}
+	return roomOf(q, project, member, v.Peak)
+}

@@ -1,0 +1,107 @@
+package placement
+
+import (
+	"math"
+	"math/bits"
+	"sort"
+)
+
+// Totals is the pool in sums. What is neither free nor held is out of reach:
+// on a node that does not accept, on an unhealthy device, or beside the one
+// holder of an exclusive device.
+type Totals struct {
+	GPUs             int
+	Cores            int64
+	FreeCores        int64
+	HeldCores        int64
+	MemoryMiB        int64
+	FreeMemoryMiB    int64
+	HeldMemoryMiB    int64
+	LargestFreeCores int64 // on one device
+}
+
+// Capacity adds up a snapshot.
+func Capacity(s Snapshot) Totals {
+	var t Totals
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		for j := range n.Devices {
+			t.count(n, &n.Devices[j])
+		}
+	}
+	return t
+}
+
+func (t *Totals) count(n *Node, dev *Device) {
+	t.GPUs++
+	t.Cores = add(t.Cores, Whole)
+	t.MemoryMiB = add(t.MemoryMiB, dev.MemoryMiB)
+	for i := range dev.Shares {
+		t.HeldCores = add(t.HeldCores, dev.Shares[i].Cores)
+		t.HeldMemoryMiB = add(t.HeldMemoryMiB, dev.Shares[i].MemoryMiB)
+	}
+	if !n.Accepting {
+		return
+	}
+	cores, memory := Free(*dev)
+	t.FreeCores = add(t.FreeCores, cores)
+	t.FreeMemoryMiB = add(t.FreeMemoryMiB, memory)
+	t.LargestFreeCores = max(t.LargestFreeCores, cores)
+}
+
+// Free is what could still be taken of a device: GPU cores and memory in MiB.
+// An unhealthy device, and an exclusive one that is held, have nothing free.
+func Free(dev Device) (cores, memoryMiB int64) {
+	if !dev.Healthy || dev.Exclusive && len(dev.Shares) > 0 {
+		return 0, 0
+	}
+	u := measure(&dev, 0)
+	return max(u.freeCores, 0), max(u.freeMemoryMiB, 0)
+}
+
+// Largest is the most cores per GPU, up to the demand's own, with which as
+// many GPUs can be placed now, and the memory per GPU in MiB that goes with
+// them: the demand's, scaled down with the cores but at least 1, or 0 where
+// the demand leaves memory to proportion. Both are 0 if nothing can be placed.
+func Largest(s Snapshot, d Demand) (cores, memoryMiB int64) {
+	if !d.valid() {
+		return 0, 0
+	}
+	// Fewer cores never need more memory, so what fits, fits below as well.
+	tooMany := sort.Search(int(d.Cores), func(i int) bool {
+		_, refusal := Place(s, d.scaled(int64(i)+1), Policy{})
+		return refusal != nil
+	})
+	if tooMany == 0 {
+		return 0, 0
+	}
+	d = d.scaled(int64(tooMany))
+	return d.Cores, d.MemoryMiB
+}
+
+// scaled is the demand with fewer cores, and with them less memory.
+func (d Demand) scaled(cores int64) Demand {
+	if d.MemoryMiB > 0 {
+		d.MemoryMiB = max(scale(d.MemoryMiB, cores, d.Cores), 1)
+	}
+	d.Cores = cores
+	return d
+}
+
+// scale is n·part/whole rounded down, for n ≥ 0 and 0 ≤ part ≤ whole. The
+// product takes 128 bits, because a snapshot's numbers are not trusted.
+func scale(n, part, whole int64) int64 {
+	hi, lo := bits.Mul64(uint64(n), uint64(part))
+	quotient, _ := bits.Div64(hi, lo, uint64(whole))
+	return int64(quotient)
+}
+
+// add sums two quantities, the first of them not negative: a negative second
+// counts as nothing, and what would overflow stays at the maximum.
+func add(sum, n int64) int64 {
+	n = max(n, 0)
+	if sum > math.MaxInt64-n {
+		return math.MaxInt64
+	}
+	return sum + n
+}

@@ -1,0 +1,132 @@
+package placement
+
+// Reason says why a device, or a whole demand, was turned away. Device
+// reasons stand in the order in which the filters ask, so a later one came
+// nearer to fitting.
+type Reason int
+
+const (
+	Fits             Reason = iota
+	Invalid                 // the demand's own numbers are impossible
+	NoDevices               // the snapshot is empty
+	NodeNotAccepting        // the node is not online or does not lend
+	WrongModel
+	Unhealthy
+	ExclusiveHeld // one holder only, and there is one
+	OtherProject  // another project's share lies there, and mixing is not allowed
+	TooFewCores
+	TooLittleMemory
+	TooFewDevices // the device fits, but its node has too few such devices
+	reasonCount
+)
+
+var reasonNames = [reasonCount]string{
+	"fits", "invalid", "no_devices", "node_not_accepting", "wrong_model", "unhealthy",
+	"exclusive_held", "other_project", "too_few_cores", "too_little_memory", "too_few_devices",
+}
+
+// String is the reason's stable name, for logs and programs.
+func (r Reason) String() string {
+	if r < 0 || r >= reasonCount {
+		return "unknown"
+	}
+	return reasonNames[r]
+}
+
+// Refusal says why a demand could not be placed, in numbers that can be put
+// into words.
+type Refusal struct {
+	// Reason is that of the devices that came nearest to fitting.
+	Reason Reason
+	// Counts has the devices turned away for each reason; together, all
+	// devices of the snapshot.
+	Counts [reasonCount]int
+	// BestCores is the most free cores of one device that the demand was
+	// allowed to use.
+	BestCores int64
+	// BestMemoryMiB is the most free memory of one device that the demand was
+	// allowed to use and that had the cores.
+	BestMemoryMiB int64
+	// Needed is how many devices of one node were asked for; BestDevices how
+	// many fit on the best node, and BestNode which that is (0 if none fit
+	// anywhere).
+	Needed      int
+	BestDevices int
+	BestNode    int64
+}
+
+// note counts one device under its reason and remembers the best seen.
+func (r *Refusal) note(reason Reason, u *usage) {
+	r.Counts[reason]++
+	if reason == Fits || reason >= TooFewCores {
+		r.BestCores = max(r.BestCores, u.freeCores)
+	}
+	if reason == Fits || reason >= TooLittleMemory {
+		r.BestMemoryMiB = max(r.BestMemoryMiB, u.freeMemoryMiB)
+	}
+}
+
+// short notes a node on which devices fit, but too few of them.
+func (r *Refusal) short(node int64, fitting, distinct int) {
+	r.Counts[Fits] -= fitting
+	r.Counts[TooFewDevices] += fitting
+	if distinct > r.BestDevices || distinct == r.BestDevices && distinct > 0 && node < r.BestNode {
+		r.BestDevices, r.BestNode = distinct, node
+	}
+}
+
+// nearest is the reason furthest down the line of filters.
+func (r *Refusal) nearest() Reason {
+	for reason := TooFewDevices; reason > NoDevices; reason-- {
+		if r.Counts[reason] > 0 {
+			return reason
+		}
+	}
+	return NoDevices
+}
+
+// usage is what the shares of a device leave, and whose they are. What is free
+// is negative on an overcommitted device, so that not even nothing fits there.
+type usage struct {
+	freeCores     int64
+	freeMemoryMiB int64
+	own, foreign  bool // there is a share of the project; of another one
+}
+
+// measure adds up a device's shares. Negative numbers count as nothing.
+func measure(dev *Device, project int64) usage {
+	var u usage
+	var cores, memory int64
+	for i := range dev.Shares {
+		s := &dev.Shares[i]
+		cores = add(cores, s.Cores)
+		memory = add(memory, s.MemoryMiB)
+		u.own = u.own || s.Project == project
+		u.foreign = u.foreign || s.Project != project
+	}
+	u.freeCores = Whole - cores
+	u.freeMemoryMiB = max(dev.MemoryMiB, 0) - memory
+	return u
+}
+
+// filter asks, in order, everything that can keep a demand from a device, and
+// returns the first that does.
+func filter(n *Node, dev *Device, u *usage, d *Demand) Reason {
+	switch {
+	case !n.Accepting:
+		return NodeNotAccepting
+	case !MatchesModel(dev.Model, d.Model):
+		return WrongModel
+	case !dev.Healthy:
+		return Unhealthy
+	case dev.Exclusive && len(dev.Shares) > 0:
+		return ExclusiveHeld
+	case u.foreign && !dev.Mixed:
+		return OtherProject
+	case u.freeCores < d.Cores:
+		return TooFewCores
+	case u.freeMemoryMiB < d.memoryOn(dev):
+		return TooLittleMemory
+	}
+	return Fits
+}

@@ -1,0 +1,235 @@
+package pool
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// Ledger keeps projects, their quotas, roles and members, and with them the
+// two rules: Σ over members of their role's peak never exceeds the project's
+// quota, and nobody holds more than the peak of their role.
+type Ledger struct {
+	store  *models.Store
+	access *policies.Access
+	dirs   Directories
+}
+
+// Directories makes the shared directories of projects and members. It may be
+// asked again for what exists.
+type Directories interface {
+	MakeProject(ctx context.Context, project int64) error
+	MakeMember(ctx context.Context, project, member int64) error
+}
+
+// NewLedger keeps its books in store.
+func NewLedger(store *models.Store, access *policies.Access, dirs Directories) *Ledger {
+	return &Ledger{store: store, access: access, dirs: dirs}
+}
+
+// ProjectInput describes a project, to create or to replace it.
+type ProjectInput struct {
+	Name        string                  `json:"name" maxLength:"100"`
+	Description string                  `json:"description,omitempty" maxLength:"2000"`
+	Quota       models.Resources        `json:"quota"`
+	StartsAt    *time.Time              `json:"starts_at,omitempty" doc:"begin of the period of use; absent: now"`
+	EndsAt      *time.Time              `json:"ends_at,omitempty" doc:"end of the period of use; absent: open-ended"`
+	Launch      models.LaunchParameters `json:"launch,omitempty" doc:"initial launch parameters"`
+	Version     int64                   `json:"-"`
+}
+
+func (in *ProjectInput) check(now time.Time) error {
+	var p models.Problems
+	in.Name = models.CheckName("name", in.Name, &p)
+	in.Description = models.CheckText("description", in.Description, 2000, &p)
+	in.Quota.Check("quota", &p)
+	in.Launch.Check("launch", &p)
+	start := now
+	if in.StartsAt != nil {
+		start = in.StartsAt.UTC().Truncate(time.Microsecond)
+		in.StartsAt = &start
+		checkYear("starts_at", start, &p)
+	}
+	if in.EndsAt != nil {
+		end := in.EndsAt.UTC().Truncate(time.Microsecond)
+		in.EndsAt = &end
+		checkYear("ends_at", end, &p)
+		if !end.After(start) {
+			p.Add("ends_at", "must be after the begin of the period")
+		}
+	}
+	return p.Err()
+}
+
+// checkYear refuses times that not every database can keep.
+func checkYear(field string, t time.Time, p *models.Problems) {
+	if t.Year() < 1970 || t.Year() > 9999 {
+		p.Add(field, "must be between the years 1970 and 9999")
+	}
+}
+
+// CreateProject adds a project; only platform administrators may.
+func (l *Ledger) CreateProject(ctx context.Context, actor policies.Actor, in ProjectInput) (p models.Project, err error) {
+	if err := l.access.Check(actor, policies.Platform, "project", "write"); err != nil {
+		return p, err
+	}
+	now := l.store.Now()
+	if err := in.check(now); err != nil {
+		return p, err
+	}
+	err = l.store.InTx(ctx, func(q *models.Queries) error {
+		p = models.Project{Name: in.Name, Description: in.Description, Quota: in.Quota, StartsAt: now, EndsAt: in.EndsAt,
+			Launch: in.Launch, Version: 1, CreatedAt: now}
+		if in.StartsAt != nil {
+			p.StartsAt = *in.StartsAt
+		}
+		if err := q.CreateProject(&p); err != nil {
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: "create", Object: "project", ID: p.ID, Project: p.ID, After: p})
+	})
+	if err == nil {
+		l.made(ctx, l.dirs.MakeProject(ctx, p.ID))
+	}
+	return p, err
+}
+
+// made logs a directory that could not be made: the change is committed, and
+// launching makes the directory again.
+func (l *Ledger) made(ctx context.Context, err error) {
+	if err != nil {
+		slog.ErrorContext(ctx, "shared directory not made; the next launch tries again", "err", err)
+	}
+}
+
+// UpdateProject replaces a project's description, quota and period; only
+// platform administrators may. A quota below what the roles promise or what
+// is held is refused.
+func (l *Ledger) UpdateProject(ctx context.Context, actor policies.Actor, id int64, in ProjectInput) (p models.Project, err error) {
+	if err := l.access.Check(actor, id, "project", "write"); err != nil {
+		return p, err
+	}
+	err = l.store.InTx(ctx, func(q *models.Queries) error {
+		if p, err = q.LockProject(actor.Scope(), id); err != nil {
+			return err
+		}
+		if in.StartsAt == nil {
+			in.StartsAt = &p.StartsAt
+		}
+		if err := in.check(q.Now()); err != nil {
+			return err
+		}
+		before := p
+		p.Name, p.Description, p.Quota, p.Launch = in.Name, in.Description, in.Quota, in.Launch
+		p.StartsAt, p.EndsAt = *in.StartsAt, in.EndsAt
+		if in.Version != 0 {
+			p.Version = in.Version
+		}
+		if err := quotaCovers(q, p); err != nil {
+			return err
+		}
+		if err := q.UpdateProject(&p); err != nil {
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: "update", Object: "project", ID: id, Project: id, Before: before, After: p})
+	})
+	return p, err
+}
+
+// quotaCovers holds rules 1 and 2 against a new quota.
+func quotaCovers(q *models.Queries, p models.Project) error {
+	promised, err := q.PromisedPeaks(p.ID)
+	if err != nil {
+		return err
+	}
+	var problems models.Problems
+	for _, e := range promised.Exceeding(p.Quota) {
+		problems.Add("quota."+e.Name, "%s is promised to members by their roles' peaks; the quota cannot be less",
+			models.Quantity(e.Name, e.Value))
+	}
+	if err := problems.Err(); err != nil {
+		return capacity(err)
+	}
+	held, err := q.HeldByProject(p.ID)
+	if err != nil {
+		return err
+	}
+	for _, e := range held.Exceeding(p.Quota) {
+		problems.Add("quota."+e.Name, "%s is held by workspaces; the quota cannot be less", models.Quantity(e.Name, e.Value))
+	}
+	return capacity(problems.Err())
+}
+
+// capacity turns a refusal of fields into one for lack of capacity.
+func capacity(err error) error {
+	if e, ok := err.(*models.Error); ok && e != nil {
+		e.Kind = models.KindNoCapacity
+		e.Message = models.Say("This would break a quota. Nothing was changed.")
+	}
+	return err
+}
+
+// ProjectView is a project with what its members were promised and hold.
+type ProjectView struct {
+	models.Project
+	Promised models.Resources // Σ over members of their role's peak
+	Held     models.Resources // by workspaces, now
+}
+
+// Project finds a project that the actor may see.
+func (l *Ledger) Project(ctx context.Context, actor policies.Actor, id int64) (v ProjectView, err error) {
+	if err := l.access.Check(actor, id, "project", "read"); err != nil {
+		return v, err
+	}
+	return l.view(l.store.Read(ctx), actor, id)
+}
+
+func (l *Ledger) view(q *models.Queries, actor policies.Actor, id int64) (v ProjectView, err error) {
+	if v.Project, err = q.Project(actor.Scope(), id); err != nil {
+		return v, err
+	}
+	if v.Promised, err = q.PromisedPeaks(id); err != nil {
+		return v, err
+	}
+	v.Held, err = q.HeldByProject(id)
+	return v, err
+}
+
+// Projects lists the projects that the actor may see, by id.
+func (l *Ledger) Projects(ctx context.Context, actor policies.Actor, page models.Page) ([]ProjectView, error) {
+	if !actor.Signed() {
+		return nil, l.access.Check(actor, policies.Platform, "project", "read")
+	}
+	q := l.store.Read(ctx)
+	projects, err := q.Projects(actor.Scope(), page)
+	views := make([]ProjectView, 0, len(projects))
+	for _, p := range projects {
+		v := ProjectView{Project: p}
+		if v.Promised, err = q.PromisedPeaks(p.ID); err != nil {
+			return nil, err
+		}
+		if v.Held, err = q.HeldByProject(p.ID); err != nil {
+			return nil, err
+		}
+		views = append(views, v)
+	}
+	return views, err
+}
+
+// Permissions tells what the actor may do in a project, for buttons.
+type Permissions struct {
+	EditProject, EditRoles, EditMembers, Launch bool
+}
+
+// Permissions of the actor in a project.
+func (l *Ledger) Permissions(actor policies.Actor, project int64) Permissions {
+	return Permissions{
+		EditProject: l.access.May(actor, project, "project", "write"),
+		EditRoles:   l.access.May(actor, project, "role", "write"),
+		EditMembers: l.access.May(actor, project, "member", "write"),
+		Launch:      actor.Grants[project] != "" && l.access.May(actor, project, "workspace", "launch"),
+	}
+}

@@ -1,0 +1,209 @@
+package pool
+
+import (
+	"context"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// RoleInput describes a role, to create or to replace it.
+type RoleInput struct {
+	Name       string           `json:"name" maxLength:"100"`
+	Permission string           `json:"permission" enum:"manager,member" doc:"manager: may edit roles and members; member: own workspaces"`
+	Peak       models.Resources `json:"peak" doc:"the most that a member in this role may hold at once"`
+	Version    int64            `json:"-"`
+}
+
+func (in *RoleInput) check() error {
+	var p models.Problems
+	in.Name = models.CheckName("name", in.Name, &p)
+	if in.Permission != models.PermissionManager && in.Permission != models.PermissionMember {
+		p.Add("permission", "must be manager or member")
+	}
+	in.Peak.Check("peak", &p)
+	return p.Err()
+}
+
+// CreateRole adds a role to a project. Its peak may not exceed the quota,
+// for then nobody could ever be given it.
+func (l *Ledger) CreateRole(ctx context.Context, actor policies.Actor, project int64, in RoleInput) (r models.Role, err error) {
+	if err := l.access.Check(actor, project, "role", "write"); err != nil {
+		return r, err
+	}
+	if err := in.check(); err != nil {
+		return r, err
+	}
+	err = l.store.InTx(ctx, func(q *models.Queries) error {
+		p, err := q.LockProject(actor.Scope(), project)
+		if err != nil {
+			return err
+		}
+		if err := peakWithin(in.Peak, p.Quota); err != nil {
+			return err
+		}
+		r = models.Role{ProjectID: project, Name: in.Name, Permission: in.Permission, Peak: in.Peak, Version: 1, CreatedAt: q.Now()}
+		if err := q.CreateRole(&r); err != nil {
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: "create", Object: "role", ID: r.ID, Project: project, After: r})
+	})
+	return r, err
+}
+
+func peakWithin(peak, quota models.Resources) error {
+	var problems models.Problems
+	for _, e := range peak.Exceeding(quota) {
+		problems.Add("peak."+e.Name, "%s asked; the project's whole quota is %s",
+			models.Quantity(e.Name, e.Value), models.Quantity(e.Name, e.Limit))
+	}
+	return capacity(problems.Err())
+}
+
+// UpdateRole replaces a role. A peak is refused when the members who have the
+// role would then be promised more than the quota, or one of them holds more.
+func (l *Ledger) UpdateRole(ctx context.Context, actor policies.Actor, project, id int64, in RoleInput) (r models.Role, err error) {
+	if err := l.access.Check(actor, project, "role", "write"); err != nil {
+		return r, err
+	}
+	if err := in.check(); err != nil {
+		return r, err
+	}
+	err = l.store.InTx(ctx, func(q *models.Queries) error {
+		p, err := q.LockProject(actor.Scope(), project)
+		if err != nil {
+			return err
+		}
+		if r, err = q.Role(actor.Scope(), project, id); err != nil {
+			return err
+		}
+		before := r
+		r.Name, r.Permission, r.Peak = in.Name, in.Permission, in.Peak
+		if in.Version != 0 {
+			r.Version = in.Version
+		}
+		if err := l.peakFits(q, p, before, r); err != nil {
+			return err
+		}
+		if err := q.UpdateRole(&r); err != nil {
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: "update", Object: "role", ID: id, Project: project, Before: before, After: r})
+	})
+	return r, err
+}
+
+func (l *Ledger) peakFits(q *models.Queries, p models.Project, before, after models.Role) error {
+	if err := peakWithin(after.Peak, p.Quota); err != nil {
+		return err
+	}
+	n, err := q.RoleMembers(p.ID, after.ID, false)
+	if err != nil || n == 0 {
+		return err
+	}
+	if err := promiseFits(q, p, after.Peak.Sub(before.Peak).Times(n), "peak", n); err != nil {
+		return err
+	}
+	held, err := q.HeldByMembers(p.ID)
+	if err != nil {
+		return err
+	}
+	members, err := q.MembersWithRole(p.ID, after.ID)
+	if err != nil {
+		return err
+	}
+	var problems models.Problems
+	for _, m := range members {
+		for _, e := range held[m.ID].Exceeding(after.Peak) {
+			problems.Add("peak."+e.Name, "%s holds %s now; the peak cannot be less", m.UserName, models.Quantity(e.Name, e.Value))
+		}
+	}
+	return capacity(problems.Err())
+}
+
+// promiseFits holds rule 1 when the promised peaks grow by more, which n
+// members share; prefix names the input's field.
+func promiseFits(q *models.Queries, p models.Project, more models.Resources, prefix string, n int64) error {
+	promised, err := q.PromisedPeaks(p.ID)
+	if err != nil {
+		return err
+	}
+	var problems models.Problems
+	left := p.Quota.Sub(promised).Amounts()
+	mores := more.Amounts()
+	for i, e := range promised.Add(more).Amounts() {
+		if mores[i].Value <= 0 || e.Value <= p.Quota.Amounts()[i].Value {
+			continue
+		}
+		field := prefix
+		if prefix == "peak" {
+			field = "peak." + e.Name
+		}
+		problems.Add(field, "%s: %s more asked for %d members; %s left of the project's quota of %s",
+			e.Label, models.Quantity(e.Name, mores[i].Value), n, models.Quantity(e.Name, max(left[i].Value, 0)),
+			models.Quantity(e.Name, p.Quota.Amounts()[i].Value))
+	}
+	return capacity(problems.Err())
+}
+
+// DeleteRole removes a role that nobody has or had.
+func (l *Ledger) DeleteRole(ctx context.Context, actor policies.Actor, project, id int64) error {
+	if err := l.access.Check(actor, project, "role", "write"); err != nil {
+		return err
+	}
+	return l.store.InTx(ctx, func(q *models.Queries) error {
+		if _, err := q.LockProject(actor.Scope(), project); err != nil {
+			return err
+		}
+		r, err := q.Role(actor.Scope(), project, id)
+		if err != nil {
+			return err
+		}
+		n, err := q.RoleMembers(project, id, true)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			return models.Conflict("%d present or former members have this role. Give them another one first.", n)
+		}
+		if err := q.DeleteRole(actor.Scope(), project, id); err != nil {
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: "delete", Object: "role", ID: id, Project: project, Before: r})
+	})
+}
+
+// RoleView is a role with how many present members have it.
+type RoleView struct {
+	models.Role
+	Members int64
+}
+
+// Roles lists a project's roles.
+func (l *Ledger) Roles(ctx context.Context, actor policies.Actor, project int64) ([]RoleView, error) {
+	if err := l.access.Check(actor, project, "project", "read"); err != nil {
+		return nil, err
+	}
+	q := l.store.Read(ctx)
+	if _, err := q.Project(actor.Scope(), project); err != nil {
+		return nil, err
+	}
+	roles, err := q.Roles(actor.Scope(), project)
+	if err != nil {
+		return nil, err
+	}
+	counts, err := q.CountRoleMembers(project)
+	views := make([]RoleView, len(roles))
+	for i, r := range roles {
+		views[i] = RoleView{Role: r, Members: counts[r.ID]}
+	}
+	return views, err
+}
+
+// Role finds one role of a project.
+func (l *Ledger) Role(ctx context.Context, actor policies.Actor, project, id int64) (models.Role, error) {
+	if err := l.access.Check(actor, project, "project", "read"); err != nil {
+		return models.Role{}, err
+	}
+	return l.store.Read(ctx).Role(actor.Scope(), project, id)
+}

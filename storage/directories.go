@@ -1,0 +1,138 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// The layout that every workspace sees:
+//
+//	/notebook/{project}/project_algorithm, project_model, project_dataset   read-write for members
+//	/notebook/{project}/{member}        read-write for that member, read-only for the others
+//	/public_algorithm, /public_model, /public_dataset                       read-only
+//	/home/jovyan                        the member's own directory again
+const notebookDir = "notebook"
+
+var (
+	projectDirs = []string{"project_algorithm", "project_model", "project_dataset"}
+	publicDirs  = []string{"public_algorithm", "public_model", "public_dataset"}
+)
+
+// HomeDir is where a member's own directory is mounted a second time.
+const HomeDir = "/home/jovyan"
+
+// TeamLink in a member's directory leads to the project's directories, so
+// that the notebook's file browser, which begins at home, shows them.
+const TeamLink = "team"
+
+// Directories are the shared directories under Root. Everything belongs to
+// one owner, in whose name workspaces run: what a member may do is decided by
+// the mounts alone, never by file modes, so no umask can break sharing.
+type Directories struct {
+	root     string
+	uid, gid int
+}
+
+// New keeps the directories under root, owned by uid and gid where this
+// process may give files away (as root), by itself otherwise.
+func New(root string, uid, gid int) (*Directories, error) {
+	if os.Geteuid() != 0 {
+		uid, gid = os.Geteuid(), os.Getegid()
+	}
+	d := &Directories{root: root, uid: uid, gid: gid}
+	for _, dir := range append([]string{notebookDir}, publicDirs...) {
+		if err := d.make(dir); err != nil {
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// make creates root/name and its parents for the owner, whatever exists of
+// them already.
+func (d *Directories) make(name string) error {
+	path := filepath.Join(d.root, name)
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return err
+	}
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("storage: %s is not a directory", path)
+	}
+	return os.Lchown(path, d.uid, d.gid)
+}
+
+func projectPath(project int64) string {
+	return filepath.Join(notebookDir, strconv.FormatInt(project, 10))
+}
+
+// MakeProject creates a project's directories.
+func (d *Directories) MakeProject(_ context.Context, project int64) error {
+	for _, name := range projectDirs {
+		if err := d.make(filepath.Join(projectPath(project), name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// MakeMember creates a member's own directory.
+func (d *Directories) MakeMember(_ context.Context, project, member int64) error {
+	dir := filepath.Join(projectPath(project), strconv.FormatInt(member, 10))
+	if err := d.make(dir); err != nil {
+		return err
+	}
+	link := filepath.Join(d.root, dir, TeamLink)
+	err := os.Symlink("/"+projectPath(project), link)
+	if errors.Is(err, fs.ErrExist) {
+		return nil // also when the member has put something else there
+	}
+	if err != nil {
+		return err
+	}
+	return os.Lchown(link, d.uid, d.gid)
+}
+
+// Mount is one directory as a workspace sees it.
+type Mount struct {
+	Source   string
+	Target   string
+	ReadOnly bool
+}
+
+// Mounts lists what a member's workspace sees, parents before children. It
+// makes what is missing.
+func (d *Directories) Mounts(ctx context.Context, project, member int64) ([]Mount, error) {
+	if err := d.MakeProject(ctx, project); err != nil {
+		return nil, err
+	}
+	if err := d.MakeMember(ctx, project, member); err != nil {
+		return nil, err
+	}
+	root := projectPath(project)
+	var mounts []Mount
+	add := func(dir, target string, readOnly bool) {
+		mounts = append(mounts, Mount{Source: filepath.Join(d.root, dir), Target: target, ReadOnly: readOnly})
+	}
+	for _, name := range publicDirs {
+		add(name, "/"+name, true)
+	}
+	// The project's directory is mounted whole and read-only, so that
+	// directories of members who join later appear in running workspaces.
+	add(root, "/"+root, true)
+	for _, name := range projectDirs {
+		add(filepath.Join(root, name), filepath.Join("/", root, name), false)
+	}
+	own := filepath.Join(root, strconv.FormatInt(member, 10))
+	add(own, "/"+own, false)
+	add(own, HomeDir, false)
+	return mounts, nil
+}

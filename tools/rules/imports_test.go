@@ -1,0 +1,146 @@
+package rules
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "weir"
+
+// mayImport is the import rule: what of ours each package may import outside
+// its tests. A package that is not here may not exist.
+var mayImport = map[string][]string{
+	"models":     {},
+	"migrations": {},
+	"policies":   {"models"},
+
+	"pool":           {"models", "policies", "pool/placement", "pool/timeline"},
+	"pool/placement": {},
+	"pool/timeline":  {},
+	"pool/nvml":      {"pool"},
+
+	"storage": {"models", "policies"},
+
+	"workspaces":         {"models", "policies", "workspaces/graph", "workspaces/barrier", "workspaces/shard"},
+	"workspaces/graph":   {},
+	"workspaces/barrier": {},
+	"workspaces/shard":   {},
+	"workspaces/local":   {"workspaces", "models"},
+	"workspaces/kube":    {"workspaces", "models"},
+	"workspaces/proxy":   {"workspaces", "models"},
+
+	"web": {"models"},
+	"handlers": {"models", "policies", "migrations", "web",
+		"pool", "pool/placement", "pool/timeline", "pool/nvml", "storage",
+		"workspaces", "workspaces/graph", "workspaces/barrier", "workspaces/shard",
+		"workspaces/local", "workspaces/kube", "workspaces/proxy"},
+	"cmd/weir": {everything},
+
+	"models/modelstest":      {},
+	"workspaces/runtimetest": {"workspaces", "models"},
+	"e2e":                    {},
+	"tools/rules":            {},
+}
+
+const everything = "*"
+
+// testHelpers are for tests: whatever ships may not import them.
+var testHelpers = []string{"models/modelstest", "workspaces/runtimetest", "e2e", "tools/rules"}
+
+// pure packages decide and nothing else, so that a test can hold them to
+// every case: they import the standard library alone.
+var pure = []string{"pool/placement", "pool/timeline", "workspaces/graph", "workspaces/barrier", "workspaces/shard"}
+
+// importer is a package and what it imports outside its tests.
+type importer struct {
+	ImportPath string
+	Imports    []string
+}
+
+func (p importer) name() string { return strings.TrimPrefix(p.ImportPath, module+"/") }
+
+func TestImports(t *testing.T) {
+	for _, p := range listPackages(t) {
+		allowed, known := mayImport[p.name()]
+		if !known {
+			t.Errorf("%s has no line in the import rule: decide what it may import", p.name())
+			continue
+		}
+		for _, path := range p.Imports {
+			if reason := refuse(p.name(), path, allowed); reason != "" {
+				t.Errorf("%s imports %s: %s", p.name(), path, reason)
+			}
+		}
+	}
+}
+
+// refuse says what is wrong with an import, or nothing.
+func refuse(importer, path string, allowed []string) string {
+	imported, own := strings.CutPrefix(path, module+"/")
+	switch {
+	case !own && slices.Contains(pure, importer) && !standard(path):
+		return "it may import the standard library only"
+	case !own:
+		return ""
+	case slices.Contains(testHelpers, imported):
+		return "that is for tests only"
+	case strings.HasPrefix(imported, "cmd/"):
+		return "nothing may import a command"
+	case !slices.Contains(allowed, imported) && !slices.Contains(allowed, everything):
+		return "the import rule does not allow it"
+	}
+	return ""
+}
+
+// standard tells a standard library package by its path: others begin with a
+// host's name.
+func standard(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return !strings.Contains(first, ".")
+}
+
+func listPackages(t *testing.T) (packages []importer) {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-e", "-json=ImportPath,Imports", "./...")
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p importer
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			return packages
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		packages = append(packages, p)
+	}
+}
+
+func TestRefuse(t *testing.T) {
+	for _, c := range []struct {
+		importer, path string
+		allowed        []string
+		ok             bool
+	}{
+		{"pool", "weir/models", []string{"models"}, true},
+		{"models", "weir/pool", nil, false},
+		{"cmd/weir", "weir/pool", []string{everything}, true},
+		{"cmd/weir", "weir/models/modelstest", []string{everything}, false},
+		{"handlers", "weir/cmd/weir", []string{everything}, false},
+		{"pool", "gorm.io/gorm", nil, true},
+		{"pool/placement", "gorm.io/gorm", nil, false},
+		{"pool/placement", "container/heap", nil, true},
+	} {
+		if reason := refuse(c.importer, c.path, c.allowed); (reason == "") != c.ok {
+			t.Errorf("%s imports %s: %q", c.importer, c.path, reason)
+		}
+	}
+}

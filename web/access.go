@@ -1,0 +1,13 @@
+package web
+
+// SetupView is the form of the first administrator.
+type SetupView struct {
+	Form  Form // email, name, password, password_again
+	Token string
+}
+
+// SignInView is the sign-in form.
+type SignInView struct {
+	Form Form // email, password
+	Next string
+}

@@ -1,0 +1,56 @@
+package web
+
+// APIView is a reference of the REST API, made from its OpenAPI document.
+type APIView struct {
+	Title       string
+	Version     string
+	Description string
+	Spec        string // address of the document
+	Groups      []APIGroup
+}
+
+// APIGroup holds the operations of one tag.
+type APIGroup struct {
+	Tag         string
+	Description string
+	Operations  []APIOperation
+}
+
+// APIOperation is one method on one path.
+type APIOperation struct {
+	ID          string // unique; its anchor
+	Method      string
+	Path        string
+	Summary     string
+	Description string
+	Parameters  []APIField
+	Body        []APIField
+	Responses   []APIResponse
+}
+
+// APIField is a parameter or a property of a body.
+type APIField struct {
+	Name        string
+	In          string // path, query or header; empty for a body
+	Type        string
+	Required    bool
+	Description string
+}
+
+// APIResponse is one answer of an operation.
+type APIResponse struct {
+	Status      string
+	Description string
+	Fields      []APIField
+}
+
+// anchor is the id of an operation on the page.
+func (o APIOperation) anchor() string { return "op-" + o.ID }
+
+// name is what an operation is called in the contents.
+func (o APIOperation) name() string {
+	if o.Summary != "" {
+		return o.Summary
+	}
+	return o.Method + " " + o.Path
+}

@@ -1,0 +1,12 @@
+// Package web is the face of Weir: templ pages with the view models they
+// show, the layout around them, the catalogue of translations and the static
+// files.
+//
+// A page is a function from its view model to HTML. It asks nothing of
+// anybody: handlers gather what it shows, and the context carries what every
+// page needs (see [With]). Nothing here reads a file at run time, and nothing
+// depends on scripts: they only make pages live.
+//
+// The content security policy allows no inline script and no inline style, so
+// lengths are drawn as SVG attributes and behaviour hangs on data attributes.
+package web

@@ -1,0 +1,135 @@
+package web
+
+import (
+	"context"
+	"strings"
+
+	"weir/models"
+)
+
+// field describes an input once for all forms that have it.
+type field struct {
+	Label        models.Text
+	Hint         models.Text
+	Type         string // of the input; empty is text
+	Autocomplete string
+	Inputmode    string
+	Placeholder  string
+	Rows         int // a textarea of so many rows
+	Required     bool
+	Mono         bool
+}
+
+var passwordHint = models.Say("At least 12 characters. A few unrelated words are easy to remember.")
+
+// fields holds what the inputs are called. A name is looked up whole, then by
+// what follows its last dot, so that quota.cpu_milli and peak.cpu_milli are
+// described once.
+var fields = map[string]field{
+	"email":           {Label: models.Say("E-mail"), Type: "email", Autocomplete: "username", Required: true},
+	"name":            {Label: models.Say("Name"), Required: true},
+	"password":        {Label: models.Say("Password"), Type: "password", Autocomplete: "current-password", Required: true},
+	"new_password":    {Label: models.Say("New password"), Hint: passwordHint, Type: "password", Autocomplete: "new-password", Required: true},
+	"chosen_password": {Label: models.Say("Password"), Hint: passwordHint, Type: "password", Autocomplete: "new-password", Required: true},
+	"password_again":  {Label: models.Say("The same password again"), Type: "password", Autocomplete: "new-password", Required: true},
+	"current":         {Label: models.Say("Current password"), Type: "password", Autocomplete: "current-password", Required: true},
+	"member_email":    {Label: models.Say("E-mail"), Hint: models.Say("Of somebody who has an account."), Type: "email", Autocomplete: "off", Required: true},
+	"person_email":    {Label: models.Say("E-mail"), Type: "email", Autocomplete: "off", Required: true},
+	"token_name":      {Label: models.Say("Name"), Hint: models.Say("What it is for."), Required: true},
+	"lang":            {Label: models.Say("Language of the pages")},
+	"description":     {Label: models.Say("Description"), Rows: 3},
+	"starts_at":       {Label: models.Say("Starts on"), Hint: models.Say("The first day of use. Empty: today."), Type: "date"},
+	"ends_at":         {Label: models.Say("Ends on"), Hint: models.Say("The first day without use. Empty: no end."), Type: "date"},
+	"until":           {Label: models.Say("Participates until"), Hint: models.Say("The first day without access. Empty: as long as the project."), Type: "date"},
+	"role_id":         {Label: models.Say("Role")},
+	"permission":      {Label: models.Say("Permission")},
+
+	"gpu_cores":             {Label: models.Say("GPU cores"), Hint: models.Say("100 cores are one whole GPU."), Inputmode: "numeric", Placeholder: "0"},
+	"gpu_memory_mib":        {Label: models.Say("GPU memory"), Hint: models.Say("Such as 40 GiB."), Placeholder: "0"},
+	"cpu_milli":             {Label: models.Say("CPU"), Hint: models.Say("Cores, such as 4 or 1.5."), Inputmode: "decimal", Placeholder: "0"},
+	"memory_mib":            {Label: models.Say("Memory"), Hint: models.Say("Such as 16 GiB."), Placeholder: "0"},
+	"storage_mib":           {Label: models.Say("Storage"), Hint: models.Say("Such as 1 TiB."), Placeholder: "0"},
+	"launch.gpu_memory_mib": {Label: models.Say("GPU memory per GPU"), Hint: models.Say("Such as 40 GiB. Empty: in proportion to the cores.")},
+	"launch.cpu_milli":      {Label: models.Say("CPU"), Hint: models.Say("Cores, such as 4 or 1.5."), Inputmode: "decimal"},
+	"launch.memory_mib":     {Label: models.Say("Memory"), Hint: models.Say("Such as 16 GiB.")},
+	"gpus":                  {Label: models.Say("GPUs"), Hint: models.Say("How many. 0: none."), Inputmode: "numeric"},
+	"cores":                 {Label: models.Say("Cores per GPU"), Hint: models.Say("1 to 100; 100 is a whole GPU."), Inputmode: "numeric"},
+	"gpu_model":             {Label: models.Say("GPU model"), Hint: models.Say("Empty: any.")},
+	"shm_mib":               {Label: models.Say("Shared memory"), Hint: models.Say("Size of /dev/shm, such as 2 GiB. Counts as memory.")},
+	"path":                  {Label: models.Say("Opens at"), Hint: models.Say("Page that opens first, such as /lab."), Mono: true},
+	"env":                   {Label: models.Say("Environment variables"), Hint: models.Say("KEY=VALUE, one a line."), Rows: 3, Mono: true},
+
+	"project_id":       {Label: models.Say("Project")},
+	"environment_id":   {Label: models.Say("Environment")},
+	"when_short":       {Label: models.Say("When not all is free")},
+	"workspace_name":   {Label: models.Say("Name"), Hint: models.Say("Empty: the environment's name.")},
+	"wanted":           {Label: models.Say("Wanted versions"), Hint: models.Say("Such as python>=3.11, torch"), Mono: true},
+	"language":         {Label: models.Say("Language"), Hint: models.Say("Such as Python."), Required: true},
+	"language_version": {Label: models.Say("Language version"), Hint: models.Say("Such as 3.12."), Required: true},
+	"versions":         {Label: models.Say("Frameworks and tools"), Hint: models.Say("Name and version, one a line, such as torch 2.9.0."), Rows: 5, Mono: true},
+	"image":            {Label: models.Say("Image"), Hint: models.Say("Container image, used on a cluster."), Mono: true},
+	"command":          {Label: models.Say("Command"), Hint: models.Say("Program and arguments, one a line, used on this machine."), Rows: 4, Mono: true},
+	"default_path":     {Label: models.Say("Opens at"), Hint: models.Say("Page that opens first, such as /lab."), Mono: true},
+
+	"admin":     {Label: models.Say("Platform administrator"), Hint: models.Say("Manages projects, people, environments and the pool.")},
+	"disabled":  {Label: models.Say("Disabled"), Hint: models.Say("Cannot sign in; sessions and tokens end at once.")},
+	"lifetime":  {Label: models.Say("Expires after")},
+	"q":         {Label: models.Say("Name or e-mail"), Type: "search"},
+	"exclusive": {Label: models.Say("Exclusive"), Hint: models.Say("One holder at a time, even when it asks for less than the whole GPU.")},
+	"mixed":     {Label: models.Say("Shared between projects"), Hint: models.Say("Fractions may go to different projects. They are not isolated from each other.")},
+}
+
+func fieldOf(name string) (field, bool) {
+	if f, ok := fields[name]; ok {
+		return f, true
+	}
+	f, ok := fields[name[strings.LastIndex(name, ".")+1:]]
+	return f, ok
+}
+
+// fieldName is what an input is called; unknown ones by their own name.
+func fieldName(ctx context.Context, name string) string {
+	if f, ok := fieldOf(name); ok {
+		return TT(ctx, f.Label)
+	}
+	return name
+}
+
+// parameterName is what a launch parameter is called. Environment variables
+// keep their names.
+func parameterName(ctx context.Context, name string) string {
+	if name == "gpu_memory_mib" {
+		name = "launch.gpu_memory_mib"
+	}
+	return fieldName(ctx, name)
+}
+
+// inputID is the id of a field's input.
+func inputID(name string) string { return "f-" + strings.ReplaceAll(name, ".", "-") }
+
+// describedBy names the hint and the error of a field.
+func describedBy(name string, hint, failed bool) string {
+	var ids []string
+	if hint {
+		ids = append(ids, inputID(name)+"-hint")
+	}
+	if failed {
+		ids = append(ids, inputID(name)+"-error")
+	}
+	return strings.Join(ids, " ")
+}
+
+// resourceFields are the inputs of a vector of resources.
+func resourceFields(prefix string) []string {
+	var names []string
+	for _, a := range (models.Resources{}).Amounts() {
+		names = append(names, prefix+"."+a.Name)
+	}
+	return names
+}
+
+// launchFields are the inputs of launch parameters.
+var launchFields = []string{"launch.gpus", "launch.cores", "launch.gpu_memory_mib", "launch.gpu_model",
+	"launch.cpu_milli", "launch.memory_mib", "launch.shm_mib", "launch.path"}
+
+var minimumFields = []string{"minimum.gpus", "minimum.cores", "minimum.gpu_memory_mib", "minimum.cpu_milli", "minimum.memory_mib"}

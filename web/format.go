@@ -1,0 +1,204 @@
+package web
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"weir/models"
+)
+
+func id(n int64) string { return strconv.FormatInt(n, 10) }
+
+func projectPath(n int64) string { return "/projects/" + id(n) }
+
+func workspacePath(n int64) string { return "/workspaces/" + id(n) }
+
+func devicePath(n int64) string { return "/pool/devices/" + id(n) }
+
+// percent is a part of a whole as an SVG length, kept inside the whole.
+func percent(part, whole int64) string {
+	if whole <= 0 || part <= 0 {
+		return "0%"
+	}
+	return strconv.FormatFloat(min(100, float64(part)*100/float64(whole)), 'f', 2, 64) + "%"
+}
+
+// share of a whole in whole percent, for words.
+func percentWord(part, whole int64) string {
+	if whole <= 0 {
+		return "0%"
+	}
+	return id(part*100/whole) + "%"
+}
+
+// stamp is a moment as a program reads it.
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// day is a date; dates of periods are whole days in UTC.
+func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
+
+// span words the time between two moments, roughly.
+func span(ctx context.Context, from, to time.Time) string {
+	switch d := to.Sub(from); {
+	case d < time.Minute:
+		return T(ctx, "%d s", max(0, int64(d.Seconds())))
+	case d < time.Hour:
+		return T(ctx, "%d min", int64(d.Minutes()))
+	case d < 48*time.Hour:
+		return T(ctx, "%d h %d min", int64(d.Hours()), int64(d.Minutes())%60)
+	default:
+		return T(ctx, "%d days", int64(d.Hours())/24)
+	}
+}
+
+// since words how long ago a moment was, as seen by the page.
+func since(ctx context.Context, t time.Time) string {
+	if now := From(ctx).Now; !now.IsZero() {
+		return span(ctx, t, now)
+	}
+	return ""
+}
+
+// demand words what a workspace asks for: "2 × 50 cores · 16 GiB".
+func demand(ctx context.Context, d models.Demand) string {
+	var parts []string
+	if d.GPUs == 0 || d.Cores == 0 {
+		parts = append(parts, T(ctx, "no GPU"))
+	} else {
+		parts = append(parts, T(ctx, "%s GPU cores", cores(d.GPUs, d.Cores)))
+	}
+	parts = append(parts, T(ctx, "%s CPU", models.Quantity("cpu_milli", d.CPUMilli)), models.FormatMiB(d.MemoryMiB))
+	return strings.Join(parts, " · ")
+}
+
+// cores words a demand of cores on several GPUs.
+func cores(gpus, each int64) string {
+	if gpus > 1 {
+		return id(gpus) + " × " + id(each)
+	}
+	return id(each)
+}
+
+// sayAll words several texts as one line.
+func sayAll(ctx context.Context, texts []models.Text) string {
+	var parts []string
+	for _, t := range texts {
+		parts = append(parts, TT(ctx, t))
+	}
+	return strings.Join(parts, T(ctx, "; "))
+}
+
+// known says an English text of a service that keeps no arguments.
+func known(ctx context.Context, s string) string { return TT(ctx, models.Say(s)) }
+
+// parameterValue words a target launch parameter.
+func parameterValue(p models.Parameter) string {
+	n, err := strconv.ParseInt(p.Value, 10, 64)
+	switch {
+	case err != nil:
+		return p.Value
+	case strings.HasSuffix(p.Name, "_mib"):
+		return models.FormatMiB(n)
+	case p.Name == "cpu_milli":
+		return models.Quantity(p.Name, n)
+	}
+	return p.Value
+}
+
+var originWords = map[string]models.Text{
+	"platform":    models.Say("Platform"),
+	"project":     models.Say("Project"),
+	"environment": models.Say("Environment"),
+	"role":        models.Say("Role"),
+	"member":      models.Say("You"),
+}
+
+var stateWords = map[string]models.Text{
+	"requested": models.Say("requested"),
+	"queued":    models.Say("queued"),
+	"starting":  models.Say("starting"),
+	"running":   models.Say("running"),
+	"stopping":  models.Say("stopping"),
+	"stopped":   models.Say("stopped"),
+	"failed":    models.Say("failed"),
+	"pending":   models.Say("pending"),
+	"online":    models.Say("online"),
+	"draining":  models.Say("draining"),
+	"offline":   models.Say("offline"),
+	"lost":      models.Say("lost"),
+	"recalled":  models.Say("recalled"),
+	"granted":   models.Say("granted"),
+	"partial":   models.Say("partly"),
+	"delayed":   models.Say("waits"),
+	"refused":   models.Say("refused"),
+	"manager":   models.Say("manager"),
+	"member":    models.Say("member"),
+}
+
+// word is a state, outcome or permission in the page's language.
+func word(ctx context.Context, state string) string {
+	if t, ok := stateWords[state]; ok {
+		return TT(ctx, t)
+	}
+	return state
+}
+
+// origin is the layer that a parameter came from.
+func origin(ctx context.Context, layer string) string {
+	if t, ok := originWords[layer]; ok {
+		return TT(ctx, t)
+	}
+	return layer
+}
+
+// shape is the class that gives a state its shape and colour.
+func shape(state string) string {
+	switch state {
+	case "running", "online", "granted":
+		return "ok"
+	case "requested", "queued", "pending", "delayed":
+		return "wait"
+	case "starting", "stopping", "draining", "partial":
+		return "warn"
+	case "failed", "lost", "refused", "recalled":
+		return "bad"
+	}
+	return "off"
+}
+
+// enforcement says how a share is enforced, without claiming more.
+func enforcement(ctx context.Context, e string) string {
+	switch e {
+	case "":
+		return ""
+	case models.EnforcedExclusive:
+		return T(ctx, "exclusive")
+	case models.EnforcedAdvisory:
+		return T(ctx, "advisory")
+	}
+	return e
+}
+
+// enforcementMeans says what that means for the holder.
+func enforcementMeans(ctx context.Context, e string) string {
+	switch e {
+	case models.EnforcedExclusive:
+		return T(ctx, "Exclusive: the whole GPU, visible to its holder alone.")
+	case models.EnforcedAdvisory:
+		return T(ctx, "Advisory: not isolated and not limited. Nothing stops a program from taking more than its share.")
+	}
+	return e
+}
+
+// query escapes a value for an address.
+func query(s string) string { return url.QueryEscape(s) }
+
+func yes(ctx context.Context, b bool) string {
+	if b {
+		return T(ctx, "yes")
+	}
+	return T(ctx, "no")
+}

@@ -1,0 +1,23 @@
+package web
+
+import "time"
+
+// HomeView answers "what is running and what may I use".
+type HomeView struct {
+	Workspaces       []WorkspaceRow // mine, live
+	Projects         []ProjectCard
+	CanLaunch        bool
+	CanCreateProject bool
+}
+
+// ProjectCard is one of my projects with what I hold and may hold in it.
+type ProjectCard struct {
+	ID        int64
+	Name      string
+	Role      string
+	Meters    []Meter    // PeakMeters
+	Until     *time.Time // my participation deadline
+	EndsAt    *time.Time // of the project
+	Active    bool       // project and membership cover now
+	CanLaunch bool
+}

@@ -1,0 +1,178 @@
+package web
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"weir/models"
+)
+
+// LaunchView is the launch form with its preview.
+//
+// The form's fields: project_id, environment_id, name, versions, gpus, cores,
+// gpu_memory_mib, gpu_model, cpu_milli, memory_mib, shm_mib, path, env and
+// when_short (refuse, fewer or wait).
+type LaunchView struct {
+	Form         Form
+	Projects     []Option // those in which I may launch
+	Project      string
+	Role         string
+	GPUModels    []string // in the pool, for the choice
+	Meters       []Meter  // PeakMeters with what is asked
+	Environments []EnvironmentChoice
+	Refused      []EnvironmentRefused
+	Target       []models.Parameter
+	Defaults     map[string]string // per field: what is taken when it is left empty, for people
+	Answer       Answer
+	CanLaunch    bool
+}
+
+// EnvironmentChoice is an environment that could be launched, best first.
+type EnvironmentChoice struct {
+	ID        int64
+	Name      string
+	Versions  string // such as "Python 3.12 · torch 2.9.0"
+	Matched   []models.Text
+	Differs   []models.Text
+	Simulated bool
+}
+
+// EnvironmentRefused is an environment that cannot be launched here, and why.
+type EnvironmentRefused struct {
+	Name    string
+	Reasons []models.Text
+}
+
+// Answer is what the pool would say to this launch now.
+type Answer struct {
+	Outcome     string // models.Outcome…; empty when it cannot be asked yet
+	AskedCores  int64  // Σ over GPUs
+	FreeCores   int64  // of those, what could be had now
+	Explanation models.Text
+	Reasons     []models.Text // why not, or why not all
+	Devices     []Device      // where it would go, with its share New
+	Enforcement string        // models.Enforced…
+	Simulated   bool
+	Fewer       *Fewer
+	Wait        *Wait
+}
+
+// Fewer is the offer to start now with less.
+type Fewer struct {
+	Cores        int64 // Σ over GPUs
+	GPUMemoryMiB int64 // Σ over GPUs
+	Devices      []Device
+}
+
+// Wait is the offer to wait for all.
+type Wait struct {
+	Before int // requests that would be served before
+	Why    models.Text
+	At     *time.Time // an estimate, when there is one
+}
+
+// place says in which project and role the launch would be.
+func (v LaunchView) place(ctx context.Context) string {
+	switch {
+	case v.Project == "":
+		return ""
+	case v.Role == "":
+		return v.Project
+	}
+	return T(ctx, "%s · role %s", v.Project, v.Role)
+}
+
+// chosen tells whether the i-th environment is the one to launch: the one
+// asked for, or the best when none or none of these was.
+func (v LaunchView) chosen(i int) bool {
+	want := v.Form.Value("environment_id")
+	for _, e := range v.Environments {
+		if id(e.ID) == want {
+			return id(v.Environments[i].ID) == want
+		}
+	}
+	return i == 0
+}
+
+// withDefault shows in an empty input what would be taken.
+func (v LaunchView) withDefault(name string, spec field) field {
+	if d, ok := v.Defaults[name]; ok && d != "" {
+		spec.Placeholder = d
+	}
+	return spec
+}
+
+// gpuModels are the choices of a GPU model, the one asked for among them.
+func (v LaunchView) gpuModels(ctx context.Context) []Option {
+	options := []Option{{Label: T(ctx, "any")}}
+	asked := v.Form.Value("gpu_model")
+	for _, m := range v.GPUModels {
+		options = append(options, Option{m, m})
+	}
+	if asked != "" && !slices.Contains(v.GPUModels, asked) {
+		options = append(options, Option{asked, asked})
+	}
+	return options
+}
+
+// whenShort is the chosen way when not all is free; the first one offered
+// unless another was chosen.
+func (v LaunchView) whenShort() string {
+	a, chosen := v.Answer, v.Form.Value("when_short")
+	switch {
+	case a.Wait != nil && (chosen == "wait" || a.Fewer == nil):
+		return "wait"
+	case a.Fewer != nil:
+		return "fewer"
+	}
+	return "refuse"
+}
+
+// button says what launching does.
+func (v LaunchView) button(ctx context.Context) string {
+	a := v.Answer
+	if a.short() {
+		switch v.whenShort() {
+		case "wait":
+			return T(ctx, "Wait for %d cores", a.AskedCores)
+		case "fewer":
+			return T(ctx, "Start now with %d cores", a.Fewer.Cores)
+		}
+	}
+	if a.AskedCores > 0 {
+		return T(ctx, "Launch with %d cores", a.AskedCores)
+	}
+	return T(ctx, "Launch without a GPU")
+}
+
+// short tells whether the member has to choose.
+func (a Answer) short() bool { return a.Fewer != nil || a.Wait != nil }
+
+// headline is the answer in one sentence.
+func (a Answer) headline(ctx context.Context) string {
+	switch {
+	case a.Outcome == "":
+		return T(ctx, "Launch")
+	case a.Outcome == models.OutcomeRefused && !a.short():
+		return T(ctx, "This cannot be launched")
+	case a.Outcome == models.OutcomeGranted && a.AskedCores == 0:
+		return T(ctx, "It starts now, without a GPU")
+	case a.Outcome == models.OutcomeGranted:
+		return T(ctx, "All %d cores are free now", a.AskedCores)
+	case a.FreeCores > 0:
+		return T(ctx, "Only %d of %d cores are free now", a.FreeCores, a.AskedCores)
+	}
+	return T(ctx, "None of the %d cores is free now", a.AskedCores)
+}
+
+// queue says who comes before.
+func (w Wait) queue(ctx context.Context) string {
+	switch w.Before {
+	case 0:
+		return T(ctx, "Nobody waits before you.")
+	case 1:
+		return T(ctx, "One request waits before you.")
+	}
+	return T(ctx, "%d requests wait before you.", w.Before)
+}

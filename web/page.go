@@ -1,0 +1,121 @@
+package web
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"weir/models"
+)
+
+// Page is what the layout needs to know about a request.
+type Page struct {
+	Lang    string // "en" or "zh", see Negotiate
+	User    *models.User
+	Admin   bool
+	Path    string // with query: marks the place in the navigation
+	Now     time.Time
+	Version string // of the program
+	Nav     NavCounts
+	Flash   Flash
+}
+
+// NavCounts are the numbers beside the navigation's entries; 0 shows none.
+type NavCounts struct {
+	Workspaces int // my live workspaces
+	Waiting    int // requests waiting for the pool
+}
+
+// Flash is the outcome of what the person did just before.
+type Flash struct {
+	Kind string // ok, warn or bad
+	Text models.Text
+}
+
+type pageKey struct{}
+
+// With puts the page's frame into the context that it is rendered with.
+func With(ctx context.Context, p Page) context.Context {
+	return context.WithValue(ctx, pageKey{}, p)
+}
+
+// From is the frame that With stored; without one, an English page for
+// nobody.
+func From(ctx context.Context) Page {
+	p, ok := ctx.Value(pageKey{}).(Page)
+	if !ok {
+		p.Lang = English
+	}
+	return p
+}
+
+// htmxConfig keeps htmx inside the content security policy: it adds no
+// styles. An answer that is an error replaces nothing, and what the reader
+// has opened stays open when a page is morphed.
+const htmxConfig = `{"includeIndicatorCSS":false,"noSwap":[204,304,"4xx","5xx"],"morphIgnore":["data-htmx-powered","open"]}`
+
+func htmlLang(ctx context.Context) string {
+	if From(ctx).Lang == Chinese {
+		return "zh-CN"
+	}
+	return "en"
+}
+
+// here tells whether the page lies at or below an entry of the navigation.
+func here(ctx context.Context, href string) bool {
+	path, _, _ := strings.Cut(From(ctx).Path, "?")
+	if href == "/workspaces" && path == "/launch" {
+		return true
+	}
+	return path == href || href != "/" && strings.HasPrefix(path, href+"/")
+}
+
+func userName(ctx context.Context) string {
+	u := From(ctx).User
+	if u.Name != "" {
+		return u.Name
+	}
+	return u.Email
+}
+
+// frame is what a page tells the layout.
+type frame struct {
+	Title  string
+	Topics []string // refetch the page when one of these changes
+	Still  bool     // the page refetches a part of itself instead
+}
+
+// topicAttributes tells live.js what to listen for.
+func topicAttributes(topics []string) templ.Attributes {
+	if len(topics) == 0 {
+		return nil
+	}
+	return templ.Attributes{"data-topics": strings.Join(topics, " ")}
+}
+
+// liveAttributes make a part refetch its page when a topic changes.
+func liveAttributes(ctx context.Context, f frame) templ.Attributes {
+	if len(f.Topics) == 0 || f.Still {
+		return nil
+	}
+	return templ.Attributes{
+		"hx-get":     From(ctx).Path,
+		"hx-select":  "#main",
+		"hx-trigger": "weir:change from:body",
+		"hx-swap":    "outerMorph",
+		"hx-sync":    "this:queue last",
+	}
+}
+
+// topicsOf are the topics of the workspaces in a list.
+func topicsOf(rows []WorkspaceRow) []string {
+	var topics []string
+	for _, r := range rows {
+		if !r.State.Ended() {
+			topics = append(topics, "workspace:"+id(r.ID))
+		}
+	}
+	return topics
+}

@@ -1,0 +1,9 @@
+// Package workspaces turns a member's wish into a running development
+// environment: the catalogue of environments and how a wish matches them, the
+// merging of launch parameters, and the lifecycle of every workspace from
+// request to stop.
+//
+// It must not know how a workspace is run (that is a [Runtime]: local or
+// kube), nor HTTP. It reaches the pool and the shared directories only
+// through the small interfaces it declares itself.
+package workspaces

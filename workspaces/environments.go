@@ -1,0 +1,258 @@
+package workspaces
+
+import (
+	"context"
+	"strings"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// Catalogue keeps the environments.
+type Catalogue struct {
+	store  *models.Store
+	access *policies.Access
+}
+
+// NewCatalogue keeps its entries in store.
+func NewCatalogue(store *models.Store, access *policies.Access) *Catalogue {
+	return &Catalogue{store: store, access: access}
+}
+
+// EnvironmentInput describes an environment, to create or to replace it.
+type EnvironmentInput struct {
+	Name            string                  `json:"name" maxLength:"100"`
+	Language        string                  `json:"language" maxLength:"100" doc:"such as python"`
+	LanguageVersion string                  `json:"language_version" maxLength:"100"`
+	Versions        map[string]string       `json:"versions,omitempty" doc:"framework or tool to version"`
+	Minimum         models.Minimum          `json:"minimum,omitempty" doc:"the least that it needs"`
+	Launch          models.LaunchParameters `json:"launch,omitempty"`
+	Image           string                  `json:"image,omitempty" maxLength:"500" doc:"container image, for clusters"`
+	Command         []string                `json:"command,omitempty" maxItems:"50" doc:"program and arguments, for this machine"`
+	DefaultPath     string                  `json:"default_path,omitempty" maxLength:"500" doc:"page that opens first, such as /lab"`
+	Version         int64                   `json:"-"`
+}
+
+func (in *EnvironmentInput) check() error {
+	var p models.Problems
+	in.Name = models.CheckName("name", in.Name, &p)
+	in.Language = strings.ToLower(models.CheckName("language", in.Language, &p))
+	in.LanguageVersion = models.CheckName("language_version", in.LanguageVersion, &p)
+	if len(in.Versions) > 200 {
+		p.Add("versions", "must have at most %d entries", 200)
+	}
+	for tool, version := range in.Versions {
+		models.CheckName("versions", tool, &p)
+		models.CheckName("versions", version, &p)
+	}
+	m := in.Minimum
+	models.LaunchParameters{GPUs: &m.GPUs, Cores: &m.Cores, GPUMemoryMiB: &m.GPUMemoryMiB, CPUMilli: &m.CPUMilli, MemoryMiB: &m.MemoryMiB}.Check("minimum", &p)
+	in.Launch.Check("launch", &p)
+	models.LaunchParameters{Path: &in.DefaultPath}.Check("default_", &p)
+	in.Image = models.CheckText("image", in.Image, 500, &p)
+	if in.Image == "" && len(in.Command) == 0 {
+		p.Add("command", "must name a program, or image must name a container image")
+	}
+	for _, arg := range in.Command {
+		models.CheckText("command", arg, 2000, &p)
+	}
+	if len(in.Command) > 0 && !strings.HasPrefix(in.Command[0], "/") {
+		p.Add("command", "must begin with the absolute path of a program")
+	}
+	return p.Err()
+}
+
+func (in EnvironmentInput) apply(e *models.Environment) {
+	e.Name, e.Language, e.LanguageVersion, e.Versions = in.Name, in.Language, in.LanguageVersion, in.Versions
+	e.Minimum, e.Launch, e.Image, e.Command, e.DefaultPath = in.Minimum, in.Launch, in.Image, in.Command, in.DefaultPath
+	e.Unavailable = ""
+	if len(in.Command) == 0 {
+		e.Unavailable = "it has a container image but no command for this machine"
+	}
+}
+
+// Environments lists the catalogue.
+func (c *Catalogue) Environments(ctx context.Context, actor policies.Actor) ([]models.Environment, error) {
+	if err := c.access.Check(actor, policies.Platform, "environment", "read"); err != nil {
+		return nil, err
+	}
+	return c.store.Read(ctx).Environments()
+}
+
+// Environment finds one entry.
+func (c *Catalogue) Environment(ctx context.Context, actor policies.Actor, id int64) (models.Environment, error) {
+	if err := c.access.Check(actor, policies.Platform, "environment", "read"); err != nil {
+		return models.Environment{}, err
+	}
+	return c.store.Read(ctx).Environment(id)
+}
+
+// MatchInput asks which environments fit.
+type MatchInput struct {
+	Versions string `json:"versions" query:"versions" maxLength:"1000" doc:"wanted versions, such as python>=3.11, torch"`
+}
+
+// Match sorts the catalogue by the wanted versions and a project role's peak;
+// without a project nothing bounds the needs.
+func (c *Catalogue) Match(ctx context.Context, actor policies.Actor, in MatchInput) ([]Match, []Mismatch, error) {
+	wishes, err := ParseWishes("versions", in.Versions)
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := c.Environments(ctx, actor)
+	if err != nil {
+		return nil, nil, err
+	}
+	most := models.Resources{GPUCores: models.MaxAmount, GPUMemoryMiB: models.MaxAmount, CPUMilli: models.MaxAmount, MemoryMiB: models.MaxAmount, StorageMiB: models.MaxAmount}
+	fits, refused := MatchEnvironments(all, wishes, most)
+	return fits, refused, nil
+}
+
+// Create adds an environment; only administrators may, for its command runs
+// in every workspace that uses it.
+func (c *Catalogue) Create(ctx context.Context, actor policies.Actor, in EnvironmentInput) (e models.Environment, err error) {
+	if err := c.access.Check(actor, policies.Platform, "environment", "write"); err != nil {
+		return e, err
+	}
+	if err := in.check(); err != nil {
+		return e, err
+	}
+	err = c.store.InTx(ctx, func(q *models.Queries) error {
+		e = models.Environment{Version: 1, CreatedAt: q.Now()}
+		in.apply(&e)
+		if err := q.CreateEnvironment(&e); err != nil {
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: "create", Object: "environment", ID: e.ID, After: e})
+	})
+	return e, err
+}
+
+// Update replaces an environment.
+func (c *Catalogue) Update(ctx context.Context, actor policies.Actor, id int64, in EnvironmentInput) (e models.Environment, err error) {
+	if err := c.access.Check(actor, policies.Platform, "environment", "write"); err != nil {
+		return e, err
+	}
+	if err := in.check(); err != nil {
+		return e, err
+	}
+	err = c.store.InTx(ctx, func(q *models.Queries) error {
+		if e, err = q.Environment(id); err != nil {
+			return err
+		}
+		before := e
+		in.apply(&e)
+		if in.Version != 0 {
+			e.Version = in.Version
+		}
+		if err := q.UpdateEnvironment(&e); err != nil {
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: "update", Object: "environment", ID: id, Before: before, After: e})
+	})
+	return e, err
+}
+
+// Delete removes an environment that no workspace ever used.
+func (c *Catalogue) Delete(ctx context.Context, actor policies.Actor, id int64) error {
+	if err := c.access.Check(actor, policies.Platform, "environment", "write"); err != nil {
+		return err
+	}
+	return c.store.InTx(ctx, func(q *models.Queries) error {
+		e, err := q.Environment(id)
+		if err != nil {
+			return err
+		}
+		if used, err := q.EnvironmentUsed(id); err != nil || used {
+			return firstError(err, models.Conflict("Workspaces use or used this environment; their history would lose its meaning."))
+		}
+		if err := q.DeleteEnvironment(id); err != nil {
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: "delete", Object: "environment", ID: id, Before: e})
+	})
+}
+
+// Register brings the catalogue into agreement with what was found on this
+// machine: new installations are added, known ones get their present
+// versions, those that are gone become unavailable.
+func (c *Catalogue) Register(ctx context.Context, found []Discovered) error {
+	actor := policies.System("discovery")
+	return c.store.InTx(ctx, func(q *models.Queries) error {
+		all, err := q.Environments()
+		if err != nil {
+			return err
+		}
+		known := map[string]models.Environment{}
+		names := map[string]bool{}
+		for _, e := range all {
+			names[e.Name] = true
+			if e.DiscoveredKey != nil {
+				known[*e.DiscoveredKey] = e
+			}
+		}
+		for _, d := range found {
+			if err := register(q, actor, d, known, names); err != nil {
+				return err
+			}
+			delete(known, d.Key)
+		}
+		for _, e := range known {
+			if err := gone(q, actor, e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func register(q *models.Queries, actor policies.Actor, d Discovered, known map[string]models.Environment, names map[string]bool) error {
+	e, old := known[d.Key]
+	before := e
+	e.Language, e.LanguageVersion, e.Versions, e.Command = d.Language, d.LanguageVersion, d.Versions, d.Command
+	e.DefaultPath, e.Unavailable = d.DefaultPath, d.Unavailable
+	if old {
+		if sameInstallation(before, e) {
+			return nil
+		}
+		if err := q.UpdateEnvironment(&e); err != nil {
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: "update", Object: "environment", ID: e.ID, Before: before, After: e})
+	}
+	e.Name, e.DiscoveredKey, e.Version, e.CreatedAt = d.Name, &d.Key, 1, q.Now()
+	if names[e.Name] {
+		e.Name += " · " + d.Key
+	}
+	names[e.Name] = true
+	if err := q.CreateEnvironment(&e); err != nil {
+		return err
+	}
+	return actor.Audit(q, policies.Change{Action: "create", Object: "environment", ID: e.ID, After: e})
+}
+
+func sameInstallation(a, b models.Environment) bool {
+	if a.Unavailable != b.Unavailable || a.LanguageVersion != b.LanguageVersion || a.DefaultPath != b.DefaultPath ||
+		len(a.Versions) != len(b.Versions) || strings.Join(a.Command, "\x00") != strings.Join(b.Command, "\x00") {
+		return false
+	}
+	for tool, version := range a.Versions {
+		if b.Versions[tool] != version {
+			return false
+		}
+	}
+	return true
+}
+
+func gone(q *models.Queries, actor policies.Actor, e models.Environment) error {
+	const why = "the installation is no longer on this machine"
+	if e.Unavailable == why {
+		return nil
+	}
+	before := e
+	e.Unavailable = why
+	if err := q.UpdateEnvironment(&e); err != nil {
+		return err
+	}
+	return actor.Audit(q, policies.Change{Action: "update", Object: "environment", ID: e.ID, Before: before, After: e})
+}

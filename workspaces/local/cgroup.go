@@ -1,0 +1,248 @@
+package local
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"weir/workspaces"
+)
+
+// maxProcesses bounds what one workspace may start.
+const maxProcesses = 1024
+
+// cgroup is where the system accounts for one workspace: a directory for each
+// controller, the same one for all under cgroup v2.
+type cgroup map[string]string
+
+// cgroupName gives an instance a name that no other run directory uses.
+func cgroupName(dir string) string {
+	sum := sha256.Sum256([]byte(filepath.Dir(dir)))
+	return fmt.Sprintf("%x-%s", sum[:4], filepath.Base(dir))
+}
+
+// confine limits a process and all that it will start, where the system
+// permits, and says of each resource what came of it.
+func confine(name string, pid int, spec workspaces.Spec) (cgroup, []workspaces.Limit) {
+	group := cgroup{}
+	mounts := cgroupMounts()
+	limit := func(controller string, wanted bool, how string, values func(v2 bool) []setting) workspaces.Limit {
+		if !wanted {
+			return workspaces.Limit{Resource: controller, How: "no limit was set"}
+		}
+		err := group.limit(mounts, controller, name, pid, values)
+		if err != nil {
+			return workspaces.Limit{Resource: controller, How: plainReason(err)}
+		}
+		return workspaces.Limit{Resource: controller, Enforced: true, How: how}
+	}
+	limits := []workspaces.Limit{
+		limit("cpu", spec.CPU > 0, fmt.Sprintf("%.3g CPUs, by the system (cgroup)", float64(spec.CPU)/1000), cpuSettings(spec.CPU)),
+		limit("memory", spec.Memory > 0, fmt.Sprintf("%d MiB, by the system (cgroup)", spec.Memory), memorySettings(spec.Memory)),
+	}
+	limit("pids", true, "", func(bool) []setting { return []setting{{file: "pids.max", value: strconv.Itoa(maxProcesses)}} })
+	return group, limits
+}
+
+// setting is one file of a cgroup and what is written to it.
+type setting struct {
+	file, value string
+	optional    bool // not every kernel has it
+}
+
+func cpuSettings(milli int64) func(bool) []setting {
+	const period = 100_000 // microseconds
+	quota := max(milli*period/1000, 1000)
+	return func(v2 bool) []setting {
+		if v2 {
+			return []setting{{file: "cpu.max", value: fmt.Sprintf("%d %d", quota, period)}}
+		}
+		return []setting{{file: "cpu.cfs_period_us", value: strconv.Itoa(period)},
+			{file: "cpu.cfs_quota_us", value: strconv.FormatInt(quota, 10)}}
+	}
+}
+
+func memorySettings(mib int64) func(bool) []setting {
+	bytes := strconv.FormatInt(mib<<20, 10)
+	return func(v2 bool) []setting {
+		if v2 {
+			return []setting{{file: "memory.max", value: bytes}, {file: "memory.swap.max", value: "0", optional: true}}
+		}
+		return []setting{{file: "memory.limit_in_bytes", value: bytes},
+			{file: "memory.memsw.limit_in_bytes", value: bytes, optional: true}}
+	}
+}
+
+// limit makes the group under one controller, sets it and moves the process in.
+func (g cgroup) limit(mounts []cgroupMount, controller, name string, pid int, values func(bool) []setting) error {
+	dir, v2, err := makeGroup(mounts, controller, name)
+	if err != nil {
+		return err
+	}
+	g[controller] = dir
+	for _, s := range values(v2) {
+		err := writeFile(filepath.Join(dir, s.file), s.value)
+		if err != nil && !(s.optional && errors.Is(err, fs.ErrNotExist)) {
+			return err
+		}
+	}
+	return writeFile(filepath.Join(dir, "cgroup.procs"), strconv.Itoa(pid))
+}
+
+func writeFile(path, value string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0) // never creates
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = f.WriteString(value)
+	return err
+}
+
+// cgroupMount is one mounted hierarchy.
+type cgroupMount struct {
+	dir         string
+	v2          bool
+	controllers []string
+	own         string // this process's group below dir, under v2
+}
+
+func cgroupMounts() []cgroupMount {
+	f, err := os.Open("/proc/self/mounts")
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	var mounts []cgroupMount
+	for scan := bufio.NewScanner(f); scan.Scan(); {
+		fields := strings.Fields(scan.Text())
+		if len(fields) < 4 {
+			continue
+		}
+		switch fields[2] {
+		case "cgroup":
+			mounts = append(mounts, cgroupMount{dir: fields[1], controllers: strings.Split(fields[3], ",")})
+		case "cgroup2":
+			b, _ := os.ReadFile(filepath.Join(fields[1], "cgroup.controllers"))
+			mounts = append(mounts, cgroupMount{dir: fields[1], v2: true,
+				controllers: strings.Fields(string(b)), own: ownGroup()})
+		}
+	}
+	return mounts
+}
+
+// ownGroup is this process's group under cgroup v2.
+func ownGroup() string {
+	b, _ := os.ReadFile("/proc/self/cgroup")
+	for line := range strings.Lines(string(b)) {
+		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
+			return path
+		}
+	}
+	return "/"
+}
+
+var errNoController = errors.New("the system has no cgroup controller for it")
+
+// makeGroup makes the group below the first place where that is possible: the
+// root of the hierarchy or, for a service that was given a part of it, beside
+// or below its own group.
+func makeGroup(mounts []cgroupMount, controller, name string) (dir string, v2 bool, err error) {
+	i := slices.IndexFunc(mounts, func(m cgroupMount) bool { return slices.Contains(m.controllers, controller) })
+	if i < 0 {
+		return "", false, errNoController
+	}
+	m := mounts[i]
+	bases := []string{m.dir}
+	if m.v2 {
+		bases = append(bases, filepath.Join(m.dir, filepath.Dir(m.own)), filepath.Join(m.dir, m.own))
+	}
+	for _, base := range bases {
+		dir = filepath.Join(base, "weir", name)
+		if err = m.makeBelow(base, dir, controller); err == nil {
+			return dir, m.v2, nil
+		}
+	}
+	return "", false, err
+}
+
+func (m cgroupMount) makeBelow(base, dir, controller string) error {
+	if m.v2 {
+		if err := enable(base, controller); err != nil {
+			return err
+		}
+	}
+	parent := filepath.Dir(dir)
+	if err := os.Mkdir(parent, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if m.v2 {
+		if err := enable(parent, controller); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
+// enable hands a controller of cgroup v2 down to a group's children.
+func enable(dir, controller string) error {
+	file := filepath.Join(dir, "cgroup.subtree_control")
+	b, err := os.ReadFile(file)
+	if err != nil || slices.Contains(strings.Fields(string(b)), controller) {
+		return err
+	}
+	return writeFile(file, "+"+controller)
+}
+
+// plainReason says why a limit could not be set.
+func plainReason(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.EROFS):
+		return "no permission to create a cgroup"
+	case errors.Is(err, unix.EBUSY):
+		return "the system lets no cgroup be made beside running processes"
+	case errors.Is(err, errNoController):
+		return err.Error()
+	}
+	return "the system refused: " + err.Error()
+}
+
+// outOfMemory counts the processes killed for exceeding the memory limit.
+func (g cgroup) outOfMemory() int {
+	dir := g["memory"]
+	if dir == "" {
+		return 0
+	}
+	for _, file := range []string{"memory.events", "memory.oom_control"} {
+		b, _ := os.ReadFile(filepath.Join(dir, file))
+		for line := range strings.Lines(string(b)) {
+			if count, ok := strings.CutPrefix(line, "oom_kill "); ok {
+				n, _ := strconv.Atoi(strings.TrimSpace(count))
+				return n
+			}
+		}
+	}
+	return 0
+}
+
+// remove deletes the group; that fails while a process of it still ends.
+func (g cgroup) remove() error {
+	for _, dir := range g {
+		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}

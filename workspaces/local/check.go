@@ -1,0 +1,99 @@
+package local
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// Available says, as an error in plain words, why this machine cannot run
+// sandboxes for that user; nil when it can.
+func Available(uid, gid uint32) error {
+	_, err := available(identity{uid: uid, gid: gid, drop: os.Geteuid() == 0})
+	return err
+}
+
+// available finds bubblewrap and runs one empty sandbox, because only that
+// tells whether the kernel and its policies permit it.
+func available(user identity) (bubblewrap, error) {
+	path, err := exec.LookPath("bwrap")
+	if err != nil {
+		return bubblewrap{}, errors.New("bubblewrap is not installed: install the package bubblewrap (the program bwrap)")
+	}
+	help, _ := exec.Command(path, "--help").CombinedOutput()
+	tool := bubblewrap{path: path, disableUserns: bytes.Contains(help, []byte("--disable-userns"))}
+	if !bytes.Contains(help, []byte("--json-status-fd")) || !bytes.Contains(help, []byte("--size")) {
+		return tool, errors.New("bubblewrap is too old: version 0.6 or later is needed")
+	}
+	out, err := runOnce(tool, user, nil, "true")
+	if err == nil {
+		return tool, nil
+	}
+	return tool, fmt.Errorf("bubblewrap cannot make a sandbox here: %s%s", firstLine(out, err), usernsHint())
+}
+
+// runOnce runs a command in an otherwise empty sandbox and returns what it
+// printed. A command that takes too long is ended from inside: bubblewrap's
+// own end would not end it.
+func runOnce(tool bubblewrap, user identity, prepare func(*sandbox), argv ...string) ([]byte, error) {
+	s := newSandbox(tool, user)
+	defer s.close()
+	s.system(0, 0)
+	s.add("--setenv", "PATH", "/usr/bin:/bin", "--setenv", "HOME", "/tmp", "--setenv", "LANG", "C.UTF-8", "--chdir", "/")
+	if prepare != nil {
+		prepare(s)
+	}
+	gate, pen, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer gate.Close()
+	defer pen.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	cmd, err := s.command("", gate, null, append([]string{"timeout", "-k", "1", "10"}, argv...))
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.WaitDelay = time.Second
+	if err := s.start(cmd); err != nil {
+		return nil, err
+	}
+	if _, err := pen.WriteString("go\n"); err != nil {
+		return nil, errors.Join(err, cmd.Wait())
+	}
+	err = cmd.Wait()
+	return out.Bytes(), err
+}
+
+func firstLine(out []byte, err error) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	if line == "" {
+		return err.Error()
+	}
+	return line
+}
+
+// usernsHint names the setting that forbids user namespaces, if one does.
+func usernsHint() string {
+	for _, s := range []struct{ file, forbids, set string }{
+		{"/proc/sys/kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"},
+		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", "kernel.apparmor_restrict_unprivileged_userns=0"},
+		{"/proc/sys/user/max_user_namespaces", "0", "user.max_user_namespaces=10000"},
+	} {
+		b, err := os.ReadFile(s.file)
+		if err == nil && strings.TrimSpace(string(b)) == s.forbids {
+			return ": this system forbids user namespaces to ordinary users; allow them with: sysctl " + s.set
+		}
+	}
+	return ""
+}

@@ -1,0 +1,242 @@
+package local
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"weir/workspaces"
+)
+
+// The test binary is its own other server: it starts one workspace as the
+// variables say, prints where it stands, and waits to be killed.
+const (
+	serverDir   = "WEIR_TEST_SERVER_DIR"
+	serverStops = "WEIR_TEST_SERVER_STOPS"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(serverDir); dir != "" {
+		server(dir)
+	}
+	os.Exit(m.Run())
+}
+
+func server(dir string) {
+	r, err := New(config(dir))
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	if os.Getenv(serverStops) != "" {
+		r.beforeGo = func() {
+			fmt.Println("held")
+			select {}
+		}
+	}
+	if _, err := r.Start(r.ctx, scriptSpec(1, "touch /run/weir/ran; exec sleep 600")); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println("started")
+	select {}
+}
+
+// killedServer runs such a server until it says what is expected, and kills it.
+func killedServer(t *testing.T, dir, expect string, env ...string) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(append(os.Environ(), serverDir+"="+dir), env...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, _ := bufio.NewReader(out).ReadString('\n')
+	cmd.Process.Kill()
+	cmd.Wait()
+	if line != expect+"\n" {
+		t.Fatalf("the server said %q", line)
+	}
+}
+
+func TestServerKilledBeforeGo(t *testing.T) {
+	dir := t.TempDir()
+	killedServer(t, dir, "held", serverStops+"=1")
+	r := open(t, config(dir))
+	in, err := r.load(key{1, 1})
+	if err != nil {
+		t.Fatalf("nothing was written down: %v", err)
+	}
+	eventually(t, "the held process is gone", in.gone)
+	if exists(filepath.Join(in.shared(), "ran")) {
+		t.Error("it ran")
+	}
+	if all, err := r.List(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("listed: %v, %v", all, err)
+	}
+	state := start(t, r, scriptSpec(1, "exec sleep 600"))
+	if s := poll(t, r, state); s.Phase == workspaces.PhaseExited {
+		t.Errorf("it cannot be started again: %+v", s)
+	}
+}
+
+func TestServerKilledLater(t *testing.T) {
+	dir := t.TempDir()
+	killedServer(t, dir, "started")
+	r := open(t, config(dir))
+	all, err := r.List(t.Context())
+	if err != nil || len(all) != 1 || all[0].Workspace != 1 || all[0].Generation != 1 {
+		t.Fatalf("listed: %v, %v", all, err)
+	}
+	t.Cleanup(func() { stop(t, r, all[0].State) })
+	if s := poll(t, r, all[0].State); s.Phase != workspaces.PhaseStarting {
+		t.Errorf("it is %+v", s)
+	}
+	in, _ := r.instance(all[0].State)
+	eventually(t, "the sandbox stands", func() bool { return in.report().Child != 0 })
+	for len(r.changed) > 0 {
+		<-r.changed
+	}
+	in.kill()
+	<-r.Changed() // although it was no child of this process
+	if s := poll(t, r, all[0].State); s.Phase != workspaces.PhaseExited {
+		t.Errorf("killed, but %+v", s)
+	}
+}
+
+// notebookPID is the outer number of the process that is the notebook.
+func notebookPID(t *testing.T, in *instance) int {
+	t.Helper()
+	var pids []int
+	eventually(t, "the notebook's process", func() bool {
+		pids = childrenOf(in.report().Child)
+		return len(pids) > 0
+	})
+	return pids[0]
+}
+
+func TestKilledNotebook(t *testing.T) {
+	r := open(t, config(t.TempDir()))
+	state := start(t, r, notebookSpec(1))
+	reach(t, r, state, workspaces.PhaseRunning)
+	in, _ := r.instance(state)
+	for len(r.changed) > 0 {
+		<-r.changed
+	}
+	syscall.Kill(notebookPID(t, in), syscall.SIGKILL)
+	<-r.Changed()
+	s := poll(t, r, state)
+	if s.Phase != workspaces.PhaseExited || s.ExitCode != 137 || s.Message != "Jupyter was killed by signal 9" {
+		t.Errorf("it says %+v", s)
+	}
+	if _, err := readProcess(in.PID); err == nil {
+		t.Error("a zombie is left")
+	}
+}
+
+// What a notebook left in the background ends with it.
+func TestNothingOutlivesTheNotebook(t *testing.T) {
+	r := open(t, config(t.TempDir()))
+	state := start(t, r, scriptSpec(1, "(trap '' TERM HUP; exec setsid sleep 600) & exit 4"))
+	s := reach(t, r, state, workspaces.PhaseExited)
+	if s.ExitCode != 4 {
+		t.Errorf("it says %+v", s)
+	}
+	in, _ := r.instance(state)
+	if left := marked(in.dir); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+func TestKilledBubblewrap(t *testing.T) {
+	r := open(t, config(t.TempDir()))
+	state := start(t, r, scriptSpec(1, "exec sleep 600"))
+	in, _ := r.instance(state)
+	notebook := notebookPID(t, in)
+	syscall.Kill(in.PID, syscall.SIGKILL)
+	eventually(t, "the outer process is gone", func() bool { return !in.outerAlive() })
+	all, err := r.List(t.Context())
+	if err != nil || len(all) != 1 {
+		t.Fatalf("listed: %v, %v", all, err)
+	}
+	eventually(t, "nothing is left", func() bool {
+		if err := r.Stop(t.Context(), all[0].State); err != nil {
+			t.Fatal(err)
+		}
+		in.kill()
+		return !exists(in.dir)
+	})
+	if _, err := readProcess(notebook); err == nil {
+		t.Error("the notebook lives on")
+	}
+}
+
+// Even without its directory a sandbox is found and stopped.
+func TestLostDirectory(t *testing.T) {
+	c := config(t.TempDir())
+	first := open(t, c)
+	state := start(t, first, scriptSpec(1, "exec sleep 600"))
+	in, _ := first.instance(state)
+	notebook := notebookPID(t, in)
+	first.Close() // it would see to it at once
+	r := open(t, c)
+	if err := os.RemoveAll(in.dir); err != nil {
+		t.Fatal(err)
+	}
+	syscall.Kill(in.PID, syscall.SIGKILL)
+	eventually(t, "the outer process is gone", func() bool { return !in.outerAlive() })
+	all, err := r.List(t.Context())
+	if err != nil || len(all) != 1 || all[0].Workspace != 1 {
+		t.Fatalf("listed: %v, %v", all, err)
+	}
+	if err := r.Stop(t.Context(), all[0].State); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the notebook is gone", func() bool {
+		p, err := readProcess(notebook)
+		return err != nil || p.dead
+	})
+	in.Cgroup.remove()
+}
+
+// A user cannot make the portal believe in workspaces that do not exist.
+func TestForgedMarkerIsNotListed(t *testing.T) {
+	r := open(t, config(t.TempDir()))
+	forged := r.path(key{99, 1})
+	state := start(t, r, scriptSpec(1, "echo ready; exec sh -c 'sleep 600; true' --setenv "+markerName+" "+forged))
+	eventually(t, "ready", func() bool { return poll(t, r, state).LogTail != "" })
+	eventually(t, "the forged marker", func() bool { return strings.Contains(everyCommandLine(t), markerName+"\x00"+forged) })
+	all, err := r.List(t.Context())
+	if err != nil || len(all) != 1 || all[0].Workspace != 1 {
+		t.Errorf("listed: %v, %v", all, err)
+	}
+}
+
+func TestNumberOfAnotherProcess(t *testing.T) {
+	r := open(t, config(t.TempDir()))
+	self, err := readProcess(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, rec := range map[string]record{
+		"another start": {PID: self.pid, Started: self.started + 1, Boot: bootID()},
+		"another boot":  {PID: self.pid, Started: self.started, Boot: "before"},
+	} {
+		rec.Workspace, rec.Generation = 1, 1
+		in := &instance{record: rec}
+		if s := poll(t, r, in.state()); s.Phase != workspaces.PhaseExited {
+			t.Errorf("%s: it is %+v", name, s)
+		}
+		if err := r.Stop(t.Context(), in.state()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

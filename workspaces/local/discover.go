@@ -1,0 +1,222 @@
+package local
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"weir/workspaces"
+)
+
+// interfaces are the notebook programs that are looked for, best first.
+var interfaces = []struct{ program, distribution, name, path string }{
+	{"jupyter-lab", "jupyterlab", "JupyterLab", "/lab"},
+	{"jupyter-notebook", "notebook", "Jupyter Notebook", "/tree"},
+}
+
+// Discover finds the notebook installations of this machine and asks each for
+// its versions, inside a sandbox as that user: what works there will work.
+func Discover(ctx context.Context, uid uint32) []workspaces.Discovered {
+	user := identity{uid: uid, gid: uid, drop: os.Geteuid() == 0}
+	tool, problem := available(user)
+	var found []workspaces.Discovered
+	seen := map[string]bool{}
+	answers := map[string]*python{}
+	for _, kind := range interfaces {
+		for _, dir := range programDirs() {
+			script := filepath.Join(dir, kind.program)
+			if ctx.Err() != nil || !executable(script) {
+				continue
+			}
+			interpreter := interpreterOf(script)
+			p := answers[interpreter]
+			if p == nil {
+				p = ask(tool, user, script, interpreter, problem)
+				answers[interpreter] = p
+			}
+			installation := p.Prefix
+			if installation == "" {
+				installation = filepath.Dir(dir)
+			}
+			id := installation + ":" + kind.program
+			if seen[id] {
+				continue
+			}
+			seen[id] = true
+			found = append(found, p.describe(id, script, kind.distribution, kind.name, kind.path))
+		}
+	}
+	return found
+}
+
+// python is what an interpreter said of itself.
+type python struct {
+	Prefix   string            `json:"prefix"`
+	Version  string            `json:"version"`
+	Versions map[string]string `json:"versions"`
+	problem  string
+}
+
+const askVersions = `import json, sys
+try:
+    from importlib import metadata
+except ImportError:
+    import importlib_metadata as metadata
+versions = {}
+for name in ("notebook", "jupyterlab", "jupyter_server", "ipykernel", "numpy", "pandas", "scipy",
+             "torch", "tensorflow", "jax", "scikit-learn", "matplotlib"):
+    try:
+        versions[name] = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        pass
+print("\n" + json.dumps({"prefix": sys.prefix, "version": "%d.%d.%d" % sys.version_info[:3], "versions": versions}))
+`
+
+func ask(tool bubblewrap, user identity, script, interpreter string, problem error) *python {
+	p := &python{}
+	if problem != nil {
+		p.problem = problem.Error()
+		return p
+	}
+	if interpreter == "" {
+		p.problem = script + " does not say which Python runs it"
+		return p
+	}
+	out, err := runOnce(tool, user, func(s *sandbox) { s.installation(script, "") }, interpreter, "-c", askVersions)
+	if err != nil {
+		p.problem = fmt.Sprintf("%s cannot be run by the user that runs notebooks: %s", interpreter, firstLine(out, err))
+		return p
+	}
+	last := out[bytes.LastIndexByte(bytes.TrimSpace(out), '\n')+1:]
+	if err := json.Unmarshal(last, p); err != nil {
+		p.problem = interpreter + " did not tell its versions"
+	}
+	return p
+}
+
+func (p *python) describe(id, script, distribution, name, path string) workspaces.Discovered {
+	d := workspaces.Discovered{
+		Key: id, Language: "python", LanguageVersion: p.Version, Versions: p.Versions,
+		Command: []string{script}, DefaultPath: path, Unavailable: p.problem,
+	}
+	d.Name = fmt.Sprintf("%s in %s", name, filepath.Dir(script))
+	if p.problem != "" {
+		return d
+	}
+	d.Name = fmt.Sprintf("Python %s · %s %s", minor(p.Version), name, minor(p.Versions[distribution]))
+	switch {
+	case p.Versions[distribution] == "":
+		d.Name = fmt.Sprintf("Python %s · %s", minor(p.Version), name)
+		d.Unavailable = fmt.Sprintf("the Python that runs it does not have %s installed", distribution)
+	case p.Versions["ipykernel"] == "":
+		d.Unavailable = "it has no Python kernel: install ipykernel"
+	}
+	return d
+}
+
+// minor shortens 3.11.2 to 3.11.
+func minor(version string) string {
+	parts := strings.SplitN(version, ".", 3)
+	return strings.Join(parts[:min(2, len(parts))], ".")
+}
+
+// programDirs lists, without repetition, where installations keep programs.
+func programDirs() []string {
+	patterns := append(filepath.SplitList(os.Getenv("PATH")), "/usr/bin", "/usr/local/bin", "/opt/*/bin", "/opt/*/envs/*/bin")
+	if home, err := os.UserHomeDir(); err == nil {
+		patterns = append(patterns, home+"/.local/bin")
+		for _, conda := range []string{"miniconda3", "anaconda3", "miniforge3", "mambaforge"} {
+			patterns = append(patterns, home+"/"+conda+"/bin", home+"/"+conda+"/envs/*/bin")
+		}
+	}
+	var dirs []string
+	for _, pattern := range patterns {
+		matches, _ := filepath.Glob(pattern)
+		for _, dir := range matches {
+			real, err := filepath.EvalSymlinks(dir)
+			if err == nil && filepath.IsAbs(real) && !slices.Contains(dirs, real) {
+				dirs = append(dirs, real)
+			}
+		}
+	}
+	return dirs
+}
+
+func executable(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}
+
+// longShebang is how pip writes an interpreter that a shebang cannot hold.
+var longShebang = regexp.MustCompile(`^'''exec' "?([^"']+?)"? "\$0"`)
+
+// interpreterOf reads which interpreter a script names; "" when none.
+func interpreterOf(script string) string {
+	f, err := os.Open(script)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Scan()
+	shebang, ok := strings.CutPrefix(lines.Text(), "#!")
+	fields := strings.Fields(shebang)
+	if !ok || len(fields) == 0 {
+		return ""
+	}
+	switch filepath.Base(fields[0]) {
+	case "env":
+		path, _ := exec.LookPath(fields[len(fields)-1])
+		return path
+	case "sh":
+		lines.Scan()
+		if m := longShebang.FindStringSubmatch(lines.Text()); m != nil {
+			return m[1]
+		}
+	}
+	return fields[0]
+}
+
+// installationDirs lists the directories outside the system that a program
+// needs: its own installation, and that of its interpreter.
+func installationDirs(program string) []string {
+	var files []string
+	for _, f := range []string{program, interpreterOf(program)} {
+		if real, err := filepath.EvalSymlinks(f); err == nil && filepath.IsAbs(f) {
+			files = append(files, f, real)
+		}
+	}
+	var dirs []string
+	for _, f := range files {
+		dir := filepath.Dir(f)
+		if inSystem(dir) {
+			continue
+		}
+		if filepath.Base(dir) == "bin" {
+			dir = filepath.Dir(dir)
+		}
+		if dir != "/" && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	slices.Sort(dirs) // outer ones first
+	return dirs
+}
+
+// inSystem tells whether the sandbox has a directory anyway.
+func inSystem(dir string) bool {
+	for _, system := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib64"} {
+		if dir == system || strings.HasPrefix(dir, system+"/") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,193 @@
+package local
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"weir/workspaces"
+)
+
+func limitOf(t *testing.T, s workspaces.Status, resource string) workspaces.Limit {
+	t.Helper()
+	for _, l := range s.Limits {
+		if l.Resource == resource {
+			return l
+		}
+	}
+	t.Fatalf("nothing is said of %s: %+v", resource, s.Limits)
+	return workspaces.Limit{}
+}
+
+func TestMemoryLimit(t *testing.T) {
+	r := open(t, config(t.TempDir()))
+	spec := scriptSpec(1, "exec python3 -c 'x = bytearray(400 << 20); print(len(x))'")
+	spec.Memory, spec.CPU = 128, 500
+	state := start(t, r, spec)
+	limit := limitOf(t, poll(t, r, state), "memory")
+	if !limit.Enforced {
+		t.Skipf("memory is %s", limit.How)
+	}
+	s := reach(t, r, state, workspaces.PhaseExited)
+	if s.Message != "Jupyter was killed: exceeded 128 MiB of memory" || s.ExitCode != 137 {
+		t.Errorf("it says %+v", s)
+	}
+	in, _ := r.instance(state)
+	if _, err := os.Stat(in.Cgroup["memory"]); err != nil {
+		t.Errorf("the group: %v", err)
+	}
+	stop(t, r, state)
+	if exists(in.Cgroup["memory"]) || exists(in.Cgroup["cpu"]) {
+		t.Error("a cgroup is left")
+	}
+}
+
+func TestMemoryOfOneKernel(t *testing.T) {
+	r := open(t, config(t.TempDir()))
+	spec := scriptSpec(1, "python3 -c 'x = bytearray(400 << 20)'; exit 5")
+	spec.Memory = 128
+	state := start(t, r, spec)
+	if limit := limitOf(t, poll(t, r, state), "memory"); !limit.Enforced {
+		t.Skipf("memory is %s", limit.How)
+	}
+	s := reach(t, r, state, workspaces.PhaseExited)
+	if s.Message != "Jupyter exited with code 5; a process was killed: exceeded 128 MiB of memory" {
+		t.Errorf("it says %+v", s)
+	}
+}
+
+func TestEverythingIsInTheGroup(t *testing.T) {
+	r := open(t, config(t.TempDir()))
+	spec := scriptSpec(1, "exec sleep 600")
+	spec.CPU, spec.Memory = 1500, 256
+	state := start(t, r, spec)
+	in, _ := r.instance(state)
+	if limit := limitOf(t, poll(t, r, state), "cpu"); !limit.Enforced || !strings.Contains(limit.How, "1.5 CPUs") {
+		t.Skipf("cpu is %s", limit.How)
+	}
+	notebook := notebookPID(t, in)
+	for controller, dir := range in.Cgroup {
+		b, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		if err != nil || len(strings.Fields(string(b))) != 3 {
+			t.Errorf("%s holds %q, %v; the notebook is %d", controller, b, err, notebook)
+		}
+	}
+}
+
+func TestUnlimited(t *testing.T) {
+	r := open(t, config(t.TempDir()))
+	state := start(t, r, scriptSpec(1, "exec sleep 600"))
+	for _, resource := range []string{"cpu", "memory"} {
+		if l := limitOf(t, poll(t, r, state), resource); l.Enforced || l.How != "no limit was set" {
+			t.Errorf("%+v", l)
+		}
+	}
+}
+
+// cgroup v2 is a matter of files: a directory stands in for the kernel's.
+func TestGroupOfVersion2(t *testing.T) {
+	root := t.TempDir()
+	own := filepath.Join(root, "app.slice", "weir.service")
+	if err := os.MkdirAll(own, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	parent := filepath.Dir(own)
+	for _, dir := range []string{parent, filepath.Join(parent, "weir")} {
+		os.Mkdir(dir, 0o755)
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mounts := []cgroupMount{{dir: root, v2: true, controllers: []string{"cpu", "memory"}, own: "/app.slice/weir.service"}}
+	dir, v2, err := makeGroup(mounts, "memory", "name")
+	if err != nil || !v2 || dir != filepath.Join(parent, "weir", "name") {
+		t.Errorf("%s %t %v", dir, v2, err)
+	}
+	if b, _ := os.ReadFile(filepath.Join(parent, "weir", "cgroup.subtree_control")); string(b) != "+memory" {
+		t.Errorf("enabled: %q", b)
+	}
+	if _, _, err := makeGroup(mounts, "pids", "name"); plainReason(err) != "the system has no cgroup controller for it" {
+		t.Errorf("without a controller: %v", err)
+	}
+	if os.WriteFile(filepath.Join(dir, "memory.events"), []byte("low 0\noom 3\noom_kill 2\noom_group_kill 0\n"), 0o644); (cgroup{"memory": dir}).outOfMemory() != 2 {
+		t.Error("the kills were not counted")
+	}
+}
+
+func TestLogStaysBounded(t *testing.T) {
+	r := open(t, config(t.TempDir()))
+	state := start(t, r, scriptSpec(1, "head -c 3000000 /dev/zero | tr '\\0' 'x' | fold -w 100; echo; echo last; exec sleep 600"))
+	in, _ := r.instance(state)
+	eventually(t, "all is printed", func() bool { return strings.HasSuffix(string(readEnd(in.logFile(), 6)), "\nlast\n") })
+	s := poll(t, r, state)
+	info, err := os.Stat(in.logFile())
+	if err != nil || info.Size() > logKeep+1024 {
+		t.Errorf("the log has %d bytes, %v", info.Size(), err)
+	}
+	if len(s.LogTail) > logTail || !strings.HasSuffix(s.LogTail, "x\nlast\n") {
+		t.Errorf("the tail has %d bytes and ends with %q", len(s.LogTail), s.LogTail[max(0, len(s.LogTail)-20):])
+	}
+}
+
+func TestDiscover(t *testing.T) {
+	all := Discover(t.Context(), testUser)
+	if len(all) == 0 {
+		t.Skip("no Jupyter is installed")
+	}
+	keys := map[string]bool{}
+	usable := 0
+	for _, d := range all {
+		t.Logf("%+v", d)
+		if keys[d.Key] || d.Name == "" || len(d.Command) == 0 || d.DefaultPath == "" {
+			t.Errorf("incomplete or twice: %+v", d)
+		}
+		keys[d.Key] = true
+		if d.Unavailable == "" {
+			usable++
+			if d.Versions["ipykernel"] == "" || !strings.HasPrefix(d.LanguageVersion, "3.") {
+				t.Errorf("its versions: %+v", d)
+			}
+		}
+	}
+	if usable == 0 {
+		t.Error("none can be used")
+	}
+}
+
+func TestBrokenInstallation(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "bin")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(dir, "jupyter-lab")
+	if err := os.WriteFile(script, []byte("#!/nowhere/python3\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	for _, d := range Discover(t.Context(), testUser) {
+		if d.Command[0] == script {
+			if d.Unavailable == "" {
+				t.Errorf("it can be used: %+v", d)
+			}
+			return
+		}
+	}
+	t.Error("it was not found")
+}
+
+func TestMissingBubblewrap(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if err := Available(testUser, testUser); err == nil || !strings.Contains(err.Error(), "install the package bubblewrap") {
+		t.Errorf("it says %v", err)
+	}
+}
+
+func TestRefusesRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	if _, err := New(Config{Dir: t.TempDir()}); err == nil {
+		t.Error("notebooks would run as root")
+	}
+}

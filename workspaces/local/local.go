@@ -1,0 +1,303 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"weir/workspaces"
+)
+
+// grace is how long a notebook may take to end after the first Stop.
+const grace = 3 * time.Second
+
+// Config tells a Runtime where it lives and as whom notebooks run.
+type Config struct {
+	Dir        string // one directory per running workspace is made below it
+	SandboxUID uint32 // used when this process is root; otherwise its own uid
+	SandboxGID uint32
+	Logger     *slog.Logger     // slog.Default when nil
+	Clock      func() time.Time // time.Now when nil
+}
+
+// Runtime runs workspaces on this machine. Make one with New.
+type Runtime struct {
+	dir     string
+	root    *os.File // dir, held open: the way to sockets whose path is too long
+	user    identity
+	tool    bubblewrap
+	log     *slog.Logger
+	now     func() time.Time
+	changed chan struct{}
+
+	ctx    context.Context // ends the watchers, never what they watch
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu       sync.Mutex // serialises Start and clean-up, guards what follows
+	watched  map[key]bool
+	stopping map[key]time.Time // first Stop
+
+	beforeGo func() // failpoint: everything is ready, the go byte is not sent
+}
+
+var (
+	_ workspaces.Runtime = (*Runtime)(nil)
+	_ workspaces.Lister  = (*Runtime)(nil)
+)
+
+// New makes a Runtime over c.Dir. When this machine cannot run a sandbox, the
+// error says in plain words what to install or to set.
+func New(c Config) (*Runtime, error) {
+	user := identity{uid: uint32(os.Getuid()), gid: uint32(os.Getgid())}
+	if os.Geteuid() == 0 {
+		user = identity{uid: c.SandboxUID, gid: c.SandboxGID, drop: true}
+		if user.uid == 0 || user.gid == 0 {
+			return nil, errors.New("notebooks must not run as root: set the user and group id that they run as")
+		}
+	}
+	// What our own starter left open is none of a notebook's business.
+	if err := unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC); err != nil && c.Logger != nil {
+		c.Logger.Warn("notebooks may inherit open files", "error", err)
+	}
+	tool, err := available(user)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := makeDir(c.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("run directory: %w", err)
+	}
+	root, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("run directory: %w", err)
+	}
+	r := &Runtime{
+		dir: dir, root: root, user: user, tool: tool, log: c.Logger, now: c.Clock,
+		changed: make(chan struct{}, 1),
+		watched: map[key]bool{}, stopping: map[key]time.Time{},
+	}
+	if r.log == nil {
+		r.log = slog.Default()
+	}
+	if r.now == nil {
+		r.now = time.Now
+	}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	return r, nil
+}
+
+// makeDir makes the run directory and returns its one true name, by which
+// processes are found again.
+func makeDir(dir string) (string, error) {
+	if dir == "" {
+		return "", errors.New("is not set")
+	}
+	// Others may pass through, for where the sandbox's user has to reach a
+	// bind's source by its path, but not look around.
+	if err := os.MkdirAll(dir, 0o711); err != nil {
+		return "", err
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(abs)
+}
+
+// Changed receives after a workspace became ready or ended, so that whoever
+// polls can do so at once. Several changes may give one signal.
+func (r *Runtime) Changed() <-chan struct{} { return r.changed }
+
+// Close ends what this Runtime does in the background. What runs goes on.
+func (r *Runtime) Close() error {
+	r.mu.Lock() // no watcher begins from here on
+	r.cancel()
+	r.mu.Unlock()
+	r.wg.Wait()
+	return r.root.Close()
+}
+
+func (r *Runtime) notify() {
+	select {
+	case r.changed <- struct{}{}:
+	default: // a signal is waiting already
+	}
+}
+
+// Start launches spec; see workspaces.Runtime.
+func (r *Runtime) Start(ctx context.Context, spec workspaces.Spec) (workspaces.State, error) {
+	command, err := check(spec)
+	if err != nil {
+		return nil, err
+	}
+	spec.Command = command
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := key{spec.Workspace, spec.Generation}
+	if in, err := r.load(k); err == nil && !in.gone() {
+		return in.state(), nil
+	}
+	if err := r.sweep(k); err != nil {
+		return nil, err
+	}
+	delete(r.stopping, k)
+	in := &instance{dir: r.path(k)}
+	in.Workspace, in.Generation = k.workspace, k.generation
+	if err := r.launch(ctx, in, spec); err != nil {
+		return nil, errors.Join(err, r.remove(in))
+	}
+	return in.state(), nil
+}
+
+// sweep removes what dead generations of a workspace left, up to this one.
+func (r *Runtime) sweep(k key) error {
+	for _, old := range r.directories() {
+		if old.workspace != k.workspace || old.generation > k.generation {
+			continue
+		}
+		in, err := r.load(old)
+		if err != nil { // a server died before it had written the record
+			in = &instance{dir: r.path(old)}
+		}
+		if !in.gone() {
+			continue
+		}
+		if err := r.remove(in); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// launch makes everything that the workspace needs, holds its process at the
+// door until all is written down, and lets it go.
+func (r *Runtime) launch(ctx context.Context, in *instance, spec workspaces.Spec) error {
+	if err := r.makeFiles(in, spec); err != nil {
+		return err
+	}
+	box, err := r.sandboxFor(in, spec)
+	if err != nil {
+		return err
+	}
+	defer box.close()
+	held, err := r.hold(in, box, spec.Command)
+	if err != nil {
+		return err
+	}
+	if err := r.release(ctx, in, held, spec); err != nil {
+		held.abandon()
+		return err
+	}
+	r.watch(in, held.cmd)
+	return nil
+}
+
+// release limits a held process, records it and only then lets it run: there
+// is never a workspace that nothing knows of.
+func (r *Runtime) release(ctx context.Context, in *instance, held *heldProcess, spec workspaces.Spec) error {
+	p, err := readProcess(held.cmd.Process.Pid)
+	if err != nil {
+		return err
+	}
+	in.PID, in.Started, in.Boot = p.pid, p.started, bootID()
+	in.MemoryMiB = spec.Memory
+	in.Cgroup, in.Limits = confine(cgroupName(in.dir), p.pid, spec)
+	in.Limits = append(in.Limits, gpuLimit(spec.GPUs)...)
+	if err := in.save(); err != nil {
+		return err
+	}
+	if r.beforeGo != nil {
+		r.beforeGo()
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return held.letGo()
+}
+
+func (r *Runtime) makeFiles(in *instance, spec workspaces.Spec) error {
+	if err := os.Mkdir(in.dir, 0o711); err != nil {
+		return err
+	}
+	if err := os.Mkdir(in.shared(), 0o700); err != nil {
+		return err
+	}
+	if r.user.drop {
+		if err := os.Chown(in.shared(), int(r.user.uid), int(r.user.gid)); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(in.tokenFile(), []byte(spec.Token), 0o600)
+}
+
+// heldProcess is a started wrapper that waits for one line on a pipe before
+// it becomes bubblewrap. When this process dies, the pipe ends and so does it.
+type heldProcess struct {
+	cmd *exec.Cmd
+	pen *os.File
+}
+
+func (h *heldProcess) letGo() error {
+	defer h.pen.Close()
+	_, err := h.pen.WriteString("go\n")
+	return err
+}
+
+func (h *heldProcess) abandon() {
+	h.pen.Close()
+	h.cmd.Process.Kill()
+	h.cmd.Wait()
+}
+
+// hold starts the wrapper.
+func (r *Runtime) hold(in *instance, box *sandbox, command []string) (*heldProcess, error) {
+	read, pen, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer read.Close()
+	status, err := os.OpenFile(in.statusFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		pen.Close()
+		return nil, err
+	}
+	defer status.Close()
+	logFile, err := os.OpenFile(in.logFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		pen.Close()
+		return nil, err
+	}
+	defer logFile.Close()
+	cmd, err := box.command(in.dir, read, status, command)
+	if err == nil {
+		cmd.Stdout, cmd.Stderr = logFile, logFile
+		err = box.start(cmd)
+	}
+	if err != nil {
+		pen.Close()
+		return nil, fmt.Errorf("start the sandbox: %w", err)
+	}
+	return &heldProcess{cmd: cmd, pen: pen}, nil
+}
+
+// remove deletes what an instance that is gone has left. The cgroup goes
+// first: as long as it cannot, the record stays.
+func (r *Runtime) remove(in *instance) error {
+	if err := in.Cgroup.remove(); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(in.dir); err != nil && !errors.Is(err, unix.ENOENT) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"weir/workspaces"
+)
+
+// probeTimeout bounds how long a Poll waits for a notebook that is starting.
+const probeTimeout = 300 * time.Millisecond
+
+// Poll tells how a workspace is; see workspaces.Runtime.
+func (r *Runtime) Poll(ctx context.Context, state workspaces.State) (workspaces.Status, error) {
+	in, err := r.instance(state)
+	if err != nil {
+		return workspaces.Status{}, err
+	}
+	if in.gone() {
+		return r.exited(in), nil
+	}
+	r.mu.Lock()
+	r.watch(in, nil)
+	r.mu.Unlock()
+	if err := in.trimLog(); err != nil && !os.IsNotExist(err) {
+		r.log.Warn("cannot shorten a notebook's log", "workspace", in.Workspace, "error", err)
+	}
+	status := workspaces.Status{LogTail: in.tail(), Limits: in.Limits}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	if !r.ready(ctx, in) {
+		status.Phase = workspaces.PhaseStarting
+		status.Progress, status.Message = in.progress()
+		return status, nil
+	}
+	status.Phase, status.Progress, status.Message = workspaces.PhaseRunning, 100, "Jupyter is running"
+	status.Endpoint = r.endpoint(in)
+	if in.Cgroup.outOfMemory() > 0 {
+		status.Message = fmt.Sprintf("Jupyter is running; a process was killed: exceeded %d MiB of memory", in.MemoryMiB)
+	}
+	return status, nil
+}
+
+func (in *instance) progress() (int, string) {
+	if _, err := os.Lstat(filepath.Join(in.shared(), socketName)); err == nil {
+		return 70, "Jupyter is getting ready"
+	}
+	if in.report().Child != 0 {
+		return 40, "Jupyter is starting"
+	}
+	return 10, "The sandbox is being made"
+}
+
+// exited tells how a workspace that is gone ended.
+func (r *Runtime) exited(in *instance) workspaces.Status {
+	status := workspaces.Status{Phase: workspaces.PhaseExited, ExitCode: -1, LogTail: in.tail(), Limits: in.Limits}
+	if code := in.report().ExitCode; code != nil {
+		status.ExitCode = *code
+	}
+	status.Message = exitMessage(status.ExitCode, in.Cgroup.outOfMemory() > 0, in.MemoryMiB)
+	return status
+}
+
+func exitMessage(code int, outOfMemory bool, mib int64) string {
+	const signalled = 128 // a shell's convention, and bubblewrap's
+	killed := signalled + int(syscall.SIGKILL)
+	switch {
+	case outOfMemory && code == killed:
+		return fmt.Sprintf("Jupyter was killed: exceeded %d MiB of memory", mib)
+	case code < 0:
+		return "Jupyter is no longer running"
+	}
+	message := fmt.Sprintf("Jupyter exited with code %d", code)
+	if code > signalled && code <= signalled+64 {
+		message = fmt.Sprintf("Jupyter was killed by signal %d", code-signalled)
+	}
+	if outOfMemory {
+		message += fmt.Sprintf("; a process was killed: exceeded %d MiB of memory", mib)
+	}
+	return message
+}
+
+// Stop asks a workspace to end; see workspaces.Runtime.
+func (r *Runtime) Stop(_ context.Context, state workspaces.State) error {
+	in, err := r.instance(state)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if in.gone() {
+		delete(r.stopping, in.key())
+		return r.remove(in)
+	}
+	r.watch(in, nil)
+	first, asked := r.stopping[in.key()]
+	switch now := r.now(); {
+	case !asked:
+		r.stopping[in.key()] = now
+		if !in.terminate() {
+			in.kill()
+		}
+	case now.Sub(first) >= grace:
+		in.kill()
+	}
+	return nil
+}
+
+// List tells what runs, whether or not its directory still does.
+func (r *Runtime) List(context.Context) ([]workspaces.Instance, error) {
+	found := map[key]*instance{}
+	for _, k := range r.directories() {
+		if in, err := r.load(k); err == nil && !in.gone() {
+			found[k] = in
+		}
+	}
+	for dir, pids := range markedAll(r.dir) {
+		k, ok := parseDirectory(filepath.Base(dir))
+		if !ok || found[k] != nil {
+			continue
+		}
+		in, err := orphan(dir, k, pids)
+		if err == nil {
+			found[k] = in
+		}
+	}
+	var all []workspaces.Instance
+	for k, in := range found {
+		all = append(all, workspaces.Instance{Workspace: k.workspace, Generation: k.generation, State: in.state()})
+	}
+	slices.SortFunc(all, func(a, b workspaces.Instance) int {
+		return int(a.Workspace-b.Workspace)*2 + int(a.Generation-b.Generation)
+	})
+	return all, nil
+}
+
+// orphan describes processes whose record is lost, so that they can be stopped.
+func orphan(dir string, k key, pids []int) (*instance, error) {
+	p, err := readProcess(slices.Min(pids))
+	if err != nil {
+		return nil, err
+	}
+	in := &instance{dir: dir}
+	in.record = record{Workspace: k.workspace, Generation: k.generation, PID: p.pid, Started: p.started, Boot: bootID()}
+	return in, nil
+}

@@ -1,0 +1,230 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// What the sandbox looks like from inside.
+const (
+	innerUser  = "jovyan"
+	innerID    = "1000"
+	innerHome  = "/home/jovyan"
+	innerRun   = "/run/weir" // the instance's shared directory
+	innerXDG   = "/run/user" // private, in memory
+	innerEtc   = "/etc/weir"
+	socketName = "jupyter.sock"
+)
+
+// hostEtc are the parts of /etc that programs need and that hold no secret.
+var hostEtc = []string{
+	"ssl/certs", "ssl/openssl.cnf", "pki/tls/certs", "pki/ca-trust", "ca-certificates", "crypto-policies",
+	"alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d",
+	"resolv.conf", "nsswitch.conf", "hosts", "gai.conf", "host.conf", "protocols", "services",
+	"localtime", "timezone", "locale.alias", "fonts", "mime.types", "magic", "magic.mime",
+	"jupyter", "ipython", "python3", "python3.9", "python3.10", "python3.11", "python3.12", "python3.13", "python3.14",
+	"pip.conf", "OpenCL", "vulkan", "glvnd", "bash.bashrc", "inputrc", "terminfo", "os-release",
+}
+
+// identity is who the sandbox is outside.
+type identity struct {
+	uid, gid uint32
+	drop     bool // we are root and must become it
+}
+
+// bubblewrap is the installed program and what it can do.
+type bubblewrap struct {
+	path          string
+	disableUserns bool
+}
+
+// sandbox collects what bubblewrap is told. Most of it travels in a file that
+// only bubblewrap reads: a command line is open to everyone, and short.
+type sandbox struct {
+	tool   bubblewrap
+	user   identity
+	args   []string
+	files  []*os.File // given to bubblewrap, from descriptor firstFile on
+	staged []string   // sources that are reached through the stage
+	err    error      // the first that happened
+}
+
+// Descriptors that the started process inherits.
+const (
+	goFD      = 3
+	statusFD  = 4
+	argsFD    = 5
+	firstFile = 6
+)
+
+func newSandbox(tool bubblewrap, user identity) *sandbox {
+	s := &sandbox{tool: tool, user: user}
+	s.add("--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
+		"--uid", innerID, "--gid", innerID, "--new-session", "--clearenv")
+	if tool.disableUserns {
+		s.add("--disable-userns")
+	}
+	return s
+}
+
+func (s *sandbox) add(args ...string) { s.args = append(s.args, args...) }
+
+func (s *sandbox) fail(err error) {
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+func (s *sandbox) setenv(name, value string) {
+	if strings.ContainsRune(name+value, 0) || name == "" || strings.Contains(name, "=") {
+		s.fail(fmt.Errorf("the variable %q cannot be set", name))
+		return
+	}
+	s.add("--setenv", name, value)
+}
+
+// bind shows a file or directory of the host inside.
+func (s *sandbox) bind(source, target string, readOnly bool) {
+	if strings.ContainsRune(source+target, 0) {
+		s.fail(fmt.Errorf("the path %q cannot be mounted", target))
+		return
+	}
+	option := "--bind"
+	if readOnly {
+		option = "--ro-bind"
+	}
+	if canStage() {
+		s.staged = append(s.staged, source)
+		source = stagePath(len(s.staged) - 1)
+	}
+	s.add(option, source, target)
+}
+
+// data makes a read-only file inside.
+func (s *sandbox) data(target, content string) {
+	f, err := memoryFile(target, content)
+	if err != nil {
+		s.fail(err)
+		return
+	}
+	s.files = append(s.files, f)
+	s.add("--perms", "0644", "--ro-bind-data", strconv.Itoa(firstFile+len(s.files)-1), target)
+}
+
+func memoryFile(name, content string) (*os.File, error) {
+	fd, err := unix.MemfdCreate(filepath.Base(name), unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	if _, err := f.WriteString(content); err != nil {
+		f.Close()
+		return nil, err
+	}
+	if _, err := f.Seek(0, 0); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// system lays out an operating system: the host's programs read-only, the
+// needed parts of /etc, and everything else empty and private. tmpMiB bounds
+// /tmp when it is not zero, shmMiB /dev/shm.
+func (s *sandbox) system(tmpMiB, shmMiB int64) {
+	s.add("--ro-bind", "/usr", "/usr")
+	for _, dir := range []string{"bin", "sbin", "lib", "lib32", "lib64", "libx32"} {
+		if link, err := os.Readlink("/" + dir); err == nil {
+			s.add("--symlink", strings.TrimPrefix(link, "/"), "/"+dir)
+		} else {
+			s.add("--ro-bind-try", "/"+dir, "/"+dir)
+		}
+	}
+	for _, name := range hostEtc {
+		s.add("--ro-bind-try", "/etc/"+name, "/etc/"+name)
+	}
+	s.data("/etc/passwd", innerUser+":x:"+innerID+":"+innerID+"::"+innerHome+":/bin/bash\nnobody:x:65534:65534::/:/usr/sbin/nologin\n")
+	s.data("/etc/group", innerUser+":x:"+innerID+":\nnogroup:x:65534:\n")
+	s.add("--proc", "/proc", "--dev", "/dev", "--ro-bind-try", "/sys/devices/system", "/sys/devices/system")
+	s.tmpfs("/tmp", "1777", tmpMiB)
+	s.tmpfs("/dev/shm", "1777", shmMiB)
+	s.tmpfs(innerXDG, "0700", 64)
+}
+
+func (s *sandbox) tmpfs(target, mode string, mib int64) {
+	s.add("--perms", mode)
+	if mib > 0 {
+		s.add("--size", strconv.FormatInt(mib<<20, 10))
+	}
+	s.add("--tmpfs", target)
+}
+
+// installation shows, read-only, where a program outside /usr is installed,
+// and the interpreter that it names.
+func (s *sandbox) installation(program, runDir string) {
+	for _, dir := range installationDirs(program) {
+		if rel, err := filepath.Rel(dir, runDir); err == nil && runDir != "" && !strings.HasPrefix(rel, "..") {
+			s.fail(fmt.Errorf("%s cannot be used: its installation %s contains the run directory", program, dir))
+			return
+		}
+		s.bind(dir, dir, true)
+	}
+}
+
+// wrapper waits for the go byte. A server that dies before it has recorded
+// the process leaves an ended pipe, and the process ends without having run.
+const wrapper = `read -r go <&3 || exit 1; exec 3<&-; exec "$@"`
+
+// command makes the process that is to become the sandbox. dir marks it.
+func (s *sandbox) command(dir string, gate, status *os.File, argv []string) (*exec.Cmd, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	if len(argv) == 0 {
+		return nil, errors.New("there is no command to run")
+	}
+	s.add("--json-status-fd", strconv.Itoa(statusFD), "--remount-ro", "/")
+	args, err := memoryFile("args", strings.Join(s.args, "\x00")+"\x00")
+	if err != nil {
+		return nil, err
+	}
+	s.files = append(s.files, args)
+	files := append([]*os.File{gate, status, args}, s.files[:len(s.files)-1]...)
+	outer := []string{"-c", wrapper, "weir", s.tool.path, "--args", strconv.Itoa(argsFD),
+		"--setenv", markerName, dir, "--"}
+	cmd := exec.Command("/bin/sh", append(outer, argv...)...)
+	cmd.Dir = "/"
+	cmd.Env = []string{}
+	cmd.ExtraFiles = files
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if s.user.drop {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: s.user.uid, Gid: s.user.gid}
+	}
+	return cmd, nil
+}
+
+func (s *sandbox) start(cmd *exec.Cmd) error {
+	if len(s.staged) == 0 {
+		return cmd.Start()
+	}
+	return onSpareThread(func() error {
+		if err := stage(s.staged); err != nil {
+			return err
+		}
+		return cmd.Start()
+	})
+}
+
+func (s *sandbox) close() {
+	for _, f := range s.files {
+		f.Close()
+	}
+}

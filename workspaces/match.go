@@ -1,0 +1,182 @@
+package workspaces
+
+import (
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+
+	"weir/models"
+)
+
+// Wish is one wanted version: of the language, a framework or a tool.
+type Wish struct {
+	Name    string
+	Op      string // "", "==", ">=", "<=", ">", "<"; "" wants any version
+	Version string
+}
+
+func (w Wish) String() string { return w.Name + w.Op + w.Version }
+
+var wishPattern = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9._+-]{0,63}?)\s*(?:(==|>=|<=|=|>|<|\s)\s*v?([0-9][A-Za-z0-9.+-]{0,31}))?$`)
+
+// ParseWishes reads wanted versions, "python>=3.11, torch", separated by
+// commas or line breaks. "=" and a space want the version or a later patch of
+// it, like "==".
+func ParseWishes(field, text string) ([]Wish, error) {
+	var wishes []Wish
+	var p models.Problems
+	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == '\n' || r == ';' }) {
+		part = strings.TrimSpace(part)
+		if part == "" {
+			continue
+		}
+		m := wishPattern.FindStringSubmatch(part)
+		if m == nil || len(wishes) == 50 {
+			p.Add(field, "%q is not a wanted version such as python>=3.11", part)
+			return nil, p.Err()
+		}
+		op := strings.TrimSpace(m[2])
+		if op == "=" || (op == "" && m[3] != "") {
+			op = "=="
+		}
+		wishes = append(wishes, Wish{Name: strings.ToLower(m[1]), Op: op, Version: m[3]})
+	}
+	return wishes, nil
+}
+
+// grants tells whether version fulfils the wish. "==3.11" is fulfilled by
+// 3.11.2: versions are compared as far as the wish names them.
+func (w Wish) grants(version string) bool {
+	switch w.Op {
+	case "":
+		return true
+	case "==":
+		return comparePrefix(version, w.Version) == 0
+	case ">=":
+		return compareVersions(version, w.Version) >= 0
+	case "<=":
+		return comparePrefix(version, w.Version) <= 0
+	case ">":
+		return comparePrefix(version, w.Version) > 0
+	default:
+		return compareVersions(version, w.Version) < 0
+	}
+}
+
+// compareVersions compares dotted versions number by number; what is no
+// number counts as 0, missing parts too.
+func compareVersions(a, b string) int {
+	as, bs := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range max(len(as), len(bs)) {
+		if d := versionPart(as, i) - versionPart(bs, i); d != 0 {
+			return sign(d)
+		}
+	}
+	return 0
+}
+
+// comparePrefix compares only as many parts as b has.
+func comparePrefix(a, b string) int {
+	as, n := strings.Split(a, "."), strings.Count(b, ".")+1
+	if len(as) > n {
+		as = as[:n]
+	}
+	return compareVersions(strings.Join(as, "."), b)
+}
+
+func versionPart(parts []string, i int) int {
+	if i >= len(parts) {
+		return 0
+	}
+	digits := parts[i]
+	if cut := strings.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' }); cut >= 0 {
+		digits = digits[:cut]
+	}
+	n, _ := strconv.Atoi(digits)
+	return n
+}
+
+func sign(n int) int {
+	if n < 0 {
+		return -1
+	}
+	return 1
+}
+
+// Match is an environment that fits, and what of it was wanted.
+type Match struct {
+	Environment models.Environment
+	Matched     []models.Text
+}
+
+// Mismatch is an environment that does not fit, and why.
+type Mismatch struct {
+	Environment models.Environment
+	Reasons     []models.Text
+}
+
+// MatchEnvironments sorts the catalogue into what fits the wishes and the
+// peak of a role, best first, and what does not. Among what fits, newer
+// versions of what was wished come first, then newer languages, then names.
+func MatchEnvironments(all []models.Environment, wishes []Wish, peak models.Resources) ([]Match, []Mismatch) {
+	var fits []Match
+	var refused []Mismatch
+	for _, e := range all {
+		matched, reasons := matchOne(e, wishes, peak)
+		if len(reasons) == 0 {
+			fits = append(fits, Match{Environment: e, Matched: matched})
+		} else {
+			refused = append(refused, Mismatch{Environment: e, Reasons: reasons})
+		}
+	}
+	sort.SliceStable(fits, func(i, j int) bool { return better(fits[i].Environment, fits[j].Environment, wishes) })
+	return fits, refused
+}
+
+func better(a, b models.Environment, wishes []Wish) bool {
+	for _, w := range wishes {
+		if c := compareVersions(versionOf(a, w.Name), versionOf(b, w.Name)); c != 0 {
+			return c > 0
+		}
+	}
+	if c := compareVersions(a.LanguageVersion, b.LanguageVersion); c != 0 {
+		return c > 0
+	}
+	return a.Name < b.Name
+}
+
+func matchOne(e models.Environment, wishes []Wish, peak models.Resources) (matched, reasons []models.Text) {
+	if e.Unavailable != "" {
+		reasons = append(reasons, models.Say("not available: %s", e.Unavailable))
+	}
+	for _, w := range wishes {
+		version := versionOf(e, w.Name)
+		switch {
+		case version == "":
+			reasons = append(reasons, models.Say("has no %s", w.Name))
+		case !w.grants(version):
+			reasons = append(reasons, models.Say("has %s %s; %s was asked", w.Name, version, w.String()))
+		default:
+			matched = append(matched, models.Say("%s %s", w.Name, version))
+		}
+	}
+	m := e.Minimum
+	need := models.Demand{GPUs: m.GPUs, Cores: m.Cores, GPUMemoryMiB: m.GPUMemoryMiB, CPUMilli: m.CPUMilli, MemoryMiB: m.MemoryMiB}.Resources()
+	for _, x := range need.Exceeding(peak) {
+		reasons = append(reasons, models.Say("needs %s of %s; your role's peak is %s", models.Quantity(x.Name, x.Value), x.Label, models.Quantity(x.Name, x.Limit)))
+	}
+	return matched, reasons
+}
+
+func versionOf(e models.Environment, name string) string {
+	if strings.EqualFold(name, e.Language) {
+		return e.LanguageVersion
+	}
+	for tool, version := range e.Versions {
+		if strings.EqualFold(tool, name) {
+			return version
+		}
+	}
+	return ""
+}

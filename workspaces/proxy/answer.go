@@ -1,0 +1,98 @@
+package proxy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"net/http"
+
+	"weir/models"
+)
+
+// What the proxy itself has to say. None of it depends on whether a workspace
+// that is not the visitor's exists.
+var (
+	errNoCredential = &models.Error{Kind: models.KindUnauthenticated,
+		Message: models.Say("Open this workspace from the portal, or send a personal token.")}
+	errBadOpening = models.Forbidden("This link has been used or has expired. Open the workspace from the portal again.")
+	errCrossSite  = models.Forbidden("Another site may not do this in a workspace.")
+	errMethod     = models.Forbidden("This method is not allowed here.")
+	errNoAnswer   = models.Unavailable(nil, "The workspace does not answer.")
+	errInternal   = &models.Error{Kind: models.KindInternal,
+		Message: models.Say("Something went wrong. Try again in a moment.")}
+)
+
+// visible is what a visitor may see of the gate's refusal.
+func (p *Proxy) visible(id int64, err error) *models.Error {
+	var e *models.Error
+	switch {
+	case !errors.As(err, &e) || e.Kind == models.KindInternal:
+		p.cfg.Logger.Error("workspace visitor cannot be admitted", "workspace", id, "error", err)
+		return errInternal
+	case e.Kind == models.KindNotFound:
+		return models.NotFound("workspace")
+	default:
+		return &models.Error{Kind: e.Kind, Message: e.Message}
+	}
+}
+
+// status is the HTTP status of a refusal by the gate.
+func status(kind models.Kind) int {
+	switch kind {
+	case models.KindInvalid:
+		return http.StatusBadRequest
+	case models.KindUnauthenticated:
+		return http.StatusUnauthorized
+	case models.KindForbidden:
+		return http.StatusForbidden
+	case models.KindNotFound:
+		return http.StatusNotFound
+	case models.KindConflict, models.KindNoCapacity:
+		return http.StatusConflict
+	case models.KindUnavailable:
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+func (p *Proxy) answer(w http.ResponseWriter, r *http.Request, e *models.Error) {
+	p.answerStatus(w, r, status(e.Kind), e)
+}
+
+// answerStatus answers browsers with a page and programs with a problem.
+func (p *Proxy) answerStatus(w http.ResponseWriter, r *http.Request, status int, e *models.Error) {
+	closedHeaders(w.Header())
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	if acceptsHTML(r) && !isWebSocket(r) {
+		w.Header().Set("Content-Security-Policy", p.framePolicy(r))
+		p.cfg.Page(w, r, status, e)
+		return
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(struct {
+		Type   string `json:"type"`
+		Title  string `json:"title"`
+		Status int    `json:"status"`
+		Detail string `json:"detail"`
+	}{"about:blank", http.StatusText(status), status, e.Message.String()})
+}
+
+// closedHeaders are on every answer of the proxy's own.
+func closedHeaders(h http.Header) {
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("X-Content-Type-Options", "nosniff")
+}
+
+// plainPage is the page where no other is configured.
+func plainPage(w http.ResponseWriter, _ *http.Request, status int, e *models.Error) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, "<!doctype html>\n<html lang=\"en\"><title>%[1]s</title><h1>%[1]s</h1><p>%[2]s</p></html>\n",
+		http.StatusText(status), html.EscapeString(e.Message.String()))
+}

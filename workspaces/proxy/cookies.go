@@ -1,0 +1,92 @@
+package proxy
+
+import (
+	"net/http"
+	"strings"
+)
+
+const (
+	visitCookie  = "weir_visit"
+	hostPrefix   = "__Host-"
+	securePrefix = "__Secure-"
+)
+
+// reservedCookies are the names, in lower case, that are Weir's own. They are
+// compared without case: to drop one too many does less harm than to leak one.
+type reservedCookies map[string]bool
+
+func reserve(portal []string) reservedCookies {
+	names := reservedCookies{visitCookie: true}
+	for _, name := range portal {
+		names[strings.ToLower(name)] = true
+	}
+	return names
+}
+
+func (names reservedCookies) holds(name string) bool {
+	name = strings.ToLower(strings.TrimSpace(name))
+	if names[name] {
+		return true
+	}
+	for _, prefix := range []string{hostPrefix, securePrefix} {
+		if rest, ok := strings.CutPrefix(name, strings.ToLower(prefix)); ok {
+			return strings.HasPrefix(rest, "weir") || names[rest]
+		}
+	}
+	return false
+}
+
+// upstream takes Weir's cookies out of a request. It cuts the header as
+// notebooks do, at every semicolon, and keeps the rest as it was written: a
+// stricter reading could overlook a cookie that the notebook would find.
+func (names reservedCookies) upstream(h http.Header) {
+	var kept []string
+	for _, line := range h["Cookie"] {
+		for pair := range strings.SplitSeq(line, ";") {
+			pair = strings.TrimSpace(pair)
+			name, _, _ := strings.Cut(pair, "=")
+			if pair != "" && !names.holds(name) {
+				kept = append(kept, pair)
+			}
+		}
+	}
+	if len(kept) == 0 {
+		h.Del("Cookie")
+		return
+	}
+	h.Set("Cookie", strings.Join(kept, "; "))
+}
+
+// downstream confines the cookies that a notebook sets to its own origin and
+// its own names.
+func (names reservedCookies) downstream(h http.Header) {
+	lines := h["Set-Cookie"]
+	if len(lines) == 0 {
+		return
+	}
+	h.Del("Set-Cookie")
+	for _, line := range lines {
+		pair, attributes, _ := strings.Cut(line, ";")
+		name, _, named := strings.Cut(pair, "=")
+		// Browsers differ on cookies without a name and on control
+		// characters; nothing honest needs either.
+		if !named || strings.TrimSpace(name) == "" || names.holds(name) || strings.ContainsFunc(line, isControl) {
+			continue
+		}
+		h.Add("Set-Cookie", pair+withoutDomain(attributes))
+	}
+}
+
+func isControl(r rune) bool { return r < ' ' || r == 0x7f }
+
+func withoutDomain(attributes string) string {
+	var out strings.Builder
+	for attribute := range strings.SplitSeq(attributes, ";") {
+		attribute = strings.TrimSpace(attribute)
+		key, _, _ := strings.Cut(attribute, "=")
+		if attribute != "" && !strings.EqualFold(strings.TrimSpace(key), "Domain") {
+			out.WriteString("; " + attribute)
+		}
+	}
+	return out.String()
+}

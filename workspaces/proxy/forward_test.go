@@ -1,0 +1,170 @@
+package proxy
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/workspaces"
+)
+
+// echoHeaders answers with the request as it arrived.
+var echoHeaders = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	json.NewEncoder(w).Encode(map[string]any{"host": r.Host, "uri": r.RequestURI, "header": r.Header})
+})
+
+func TestRequestHygiene(t *testing.T) {
+	w := newWorld(t, echoHeaders)
+	r := request(t, "GET", "/a%2Fb?x=1&token=weir_x&token=other&y=%20", nil, asProgram,
+		"Cookie: weir_visit=s; weir_session=t; keep=1",
+		"X-Forwarded-For: 6.6.6.6", "X-Forwarded-Host: evil", "X-Forwarded-Proto: https", "X-Forwarded-Prefix: /evil",
+		"X-Real-Ip: 6.6.6.6", "X-Scheme: https", "Forwarded: for=6.6.6.6",
+		"Connection: X-Hop, Upgrade", "X-Hop: 1", "Upgrade: h2c", "Proxy-Authorization: Basic x", "X-Own: kept")
+	_, body := w.do(t, r)
+	var got struct {
+		Host, URI string
+		Header    http.Header
+	}
+	if err := json.Unmarshal([]byte(body), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Host != "ws-12.localhost:8080" || got.URI != "/a%2Fb?x=1&token=other&y=%20" {
+		t.Errorf("%s %s", got.Host, got.URI)
+	}
+	for name, want := range map[string]string{
+		"Authorization": "token " + secret, "Cookie": "keep=1", "X-Own": "kept",
+		"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": "ws-12.localhost:8080", "X-Forwarded-Proto": "http",
+		"X-Forwarded-Prefix": "", "X-Real-Ip": "", "X-Scheme": "", "Forwarded": "",
+		"X-Hop": "", "Upgrade": "", "Proxy-Authorization": "",
+	} {
+		if values := got.Header.Values(name); strings.Join(values, "|") != want {
+			t.Errorf("%s: %q, want %q", name, values, want)
+		}
+	}
+	for _, word := range []string{"weir_", "6.6.6.6", "evil"} {
+		if strings.Contains(body, word) {
+			t.Errorf("%q reached the notebook: %s", word, body)
+		}
+	}
+}
+
+func TestAnswerHygiene(t *testing.T) {
+	w := newWorld(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Add("Link", "</x>; rel=preload")
+		h.Set("Set-Cookie", "weir_visit=early")
+		w.WriteHeader(http.StatusEarlyHints)
+		h.Del("Set-Cookie")
+		h.Add("Set-Cookie", "weir_visit=mine")
+		h.Add("Set-Cookie", "a=1; Domain=localhost")
+		h.Set("Clear-Site-Data", `"cookies"`)
+		h.Set("Alt-Svc", `h2=":9"`)
+		h.Set("Content-Security-Policy", "frame-ancestors *")
+		io.WriteString(w, "x")
+	}))
+	res, _ := w.do(t, request(t, "GET", "/", nil, asOwner))
+	for name, want := range map[string][]string{
+		"Set-Cookie":                   {"a=1"},
+		"Clear-Site-Data":              nil,
+		"Alt-Svc":                      nil,
+		"Content-Security-Policy":      {"frame-ancestors *", "frame-ancestors 'self' " + portal},
+		"X-Content-Type-Options":       {"nosniff"},
+		"Referrer-Policy":              {"same-origin"},
+		"Cross-Origin-Resource-Policy": {"same-origin"},
+		"Origin-Agent-Cluster":         {"?1"},
+	} {
+		if got := res.Header.Values(name); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestRedirects(t *testing.T) {
+	w := newWorld(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", r.Header.Get("X-To"))
+		w.WriteHeader(http.StatusFound)
+	}))
+	for to, want := range map[string]string{
+		"/tree?":                                  "/tree?",
+		"/tree?token=" + secret:                   "/tree",
+		"/tree?a=1&token=" + secret + "&b=%2F":    "/tree?a=1&b=%2F",
+		"/tree?token=else":                        "/tree?token=else",
+		"/login?next=%2Ftree%3Ftoken%3D" + secret: "/login?next=%2Ftree%3Ftoken%3D",
+		own + "/lab?token=" + secret:              "/lab",
+		own:                                       "/",
+		own + "//evil.example/":                   "/evil.example/",
+		"https://ws-12.localhost:8080/lab":        "/lab",
+		"https://docs.example/x?token=" + secret:  "https://docs.example/x",
+		"relative":                                "relative",
+	} {
+		res, _ := w.do(t, request(t, "GET", "/", nil, asOwner, "X-To: "+to))
+		if got := res.Header.Get("Location"); got != want {
+			t.Errorf("%s: %q, want %q", to, got, want)
+		}
+	}
+}
+
+func TestNoAnswer(t *testing.T) {
+	for _, endpoint := range []workspaces.Endpoint{
+		{Network: "unix", Address: filepath.Join(shortDir(t), "none")},
+		{Network: "tcp", Address: "127.0.0.1:1"},
+		{Network: "udp", Address: "127.0.0.1:1"},
+		{},
+	} {
+		w := newWorldAt(t, endpoint)
+		res, body := w.do(t, request(t, "GET", "/", nil, asOwner, asBrowser))
+		if res.StatusCode != http.StatusBadGateway || !strings.Contains(body, "<p>The workspace does not answer.</p>") {
+			t.Errorf("%v: %d %s", endpoint, res.StatusCode, body)
+		}
+		res, body = w.do(t, request(t, "GET", "/", nil, asProgram))
+		if res.StatusCode != http.StatusBadGateway || !strings.Contains(body, `"detail":"The workspace does not answer."`) {
+			t.Errorf("%v: %d %s", endpoint, res.StatusCode, body)
+		}
+		if strings.Contains(body, secret) || endpoint.Address != "" && strings.Contains(body, endpoint.Address) {
+			t.Errorf("told too much: %s", body)
+		}
+	}
+}
+
+// A new generation is another notebook: connections to the old one are left.
+func TestGenerations(t *testing.T) {
+	w := newWorld(t, hello)
+	if _, body := w.do(t, request(t, "GET", "/", nil, asOwner)); body != "hello" {
+		t.Fatal(body)
+	}
+	next := serveUnix(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "again") }))
+	w.change(func() {
+		w.targets[12] = Target{Workspace: 12, Generation: 2, Endpoint: workspaces.Endpoint{Network: "unix", Address: next}}
+	})
+	if _, body := w.do(t, request(t, "GET", "/", nil, asOwner)); body != "again" {
+		t.Error(body)
+	}
+}
+
+func TestActivity(t *testing.T) {
+	var told []int64
+	a := newActivity(func(id int64) { told = append(told, id) })
+	start := time.Unix(1000, 0)
+	for _, after := range []time.Duration{0, 1, 999, 1000, 1500, 2000} {
+		a.touch(12, start.Add(after*time.Millisecond))
+	}
+	a.touch(13, start)
+	if !slices.Equal(told, []int64{12, 12, 12, 13}) {
+		t.Error(told)
+	}
+	a.forget(start.Add(2 * time.Second))
+	if len(a.last) != 1 {
+		t.Errorf("remembers %v", a.last)
+	}
+	for frame, control := range map[string]bool{"\x8a\x80mask": true, "\x81\x85maskhello": false, "\x88": true, "": false,
+		"\x8a" + strings.Repeat("x", 131): false} {
+		if isControlFrame([]byte(frame)) != control {
+			t.Errorf("frame %q", frame)
+		}
+	}
+}

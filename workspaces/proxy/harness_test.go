@@ -1,0 +1,192 @@
+package proxy
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/workspaces"
+)
+
+const (
+	domain      = "localhost:8080"
+	own         = "http://ws-12.localhost:8080"
+	sibling     = "http://ws-13.localhost:8080"
+	portal      = "http://localhost:8080"
+	secret      = "notebook-secret"
+	ownerCookie = "visit-of-the-owner"
+	ownerBearer = "weir_token-of-the-owner"
+)
+
+// gate is a Gate over maps, as the service is one over the database.
+type gate struct {
+	mu      sync.Mutex
+	opening map[string]Visit // single use
+	good    map[Credential]bool
+	targets map[int64]Target
+	refusal map[int64]error // of the owner's own workspaces
+	asked   int
+}
+
+func (g *gate) Redeem(_ context.Context, workspace int64, token string) (Visit, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	visit, ok := g.opening[token]
+	if !ok || workspace != 12 {
+		return Visit{}, &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("token %s was used", token)}
+	}
+	delete(g.opening, token)
+	g.good[Credential{Cookie: visit.Secret}] = true
+	return visit, nil
+}
+
+func (g *gate) Admit(_ context.Context, workspace int64, c Credential) (Target, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.asked++
+	if !g.good[c] {
+		return Target{}, &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Who are you?")}
+	}
+	if err := g.refusal[workspace]; err != nil {
+		return Target{}, err
+	}
+	target, ok := g.targets[workspace]
+	if !ok {
+		return Target{}, &models.Error{Kind: models.KindNotFound, Message: models.Say("workspace %d of someone", workspace)}
+	}
+	return target, nil
+}
+
+func (g *gate) change(f func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f()
+}
+
+// world is a proxy before a backend on a Unix socket, and a browser.
+type world struct {
+	*gate
+	proxy  *Proxy
+	server *httptest.Server
+	client *http.Client // finds every host at the proxy, follows no redirect
+}
+
+func newWorld(t testing.TB, backend http.Handler, adjust ...func(*Config)) *world {
+	t.Helper()
+	socket := serveUnix(t, backend)
+	return newWorldAt(t, workspaces.Endpoint{Network: "unix", Address: socket}, adjust...)
+}
+
+func newWorldAt(t testing.TB, endpoint workspaces.Endpoint, adjust ...func(*Config)) *world {
+	t.Helper()
+	g := &gate{
+		opening: map[string]Visit{},
+		good:    map[Credential]bool{{Cookie: ownerCookie}: true, {Bearer: ownerBearer}: true},
+		targets: map[int64]Target{12: {Workspace: 12, Generation: 1, Endpoint: endpoint, Token: secret}},
+		refusal: map[int64]error{},
+	}
+	cfg := Config{
+		Gate: g, AppsDomain: domain, PortalCookies: []string{"weir_session"},
+		PortalURL: func(*http.Request) string { return portal },
+	}
+	for _, f := range adjust {
+		f(&cfg)
+	}
+	p := New(cfg)
+	server := httptest.NewServer(p)
+	t.Cleanup(server.Close)
+	t.Cleanup(p.Close)
+	return &world{g, p, server, clientOf("tcp", server.Listener.Addr().String())}
+}
+
+func serveUnix(t testing.TB, h http.Handler) (socket string) {
+	t.Helper()
+	socket = filepath.Join(shortDir(t), "s")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: h}}
+	server.Start()
+	t.Cleanup(server.Close)
+	return socket
+}
+
+// shortDir is a temporary directory with room left for a socket's name.
+func shortDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "weir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func clientOf(network, address string) *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, network, address)
+			},
+			DisableCompression:  true,
+			MaxIdleConnsPerHost: 64,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// request makes one to workspace 12; headers are "Name: value".
+func request(t testing.TB, method, target string, body io.Reader, headers ...string) *http.Request {
+	t.Helper()
+	if strings.HasPrefix(target, "/") {
+		target = own + target
+	}
+	r, err := http.NewRequest(method, target, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Add(name, value)
+	}
+	return r
+}
+
+const (
+	asOwner   = "Cookie: weir_visit=" + ownerCookie
+	asProgram = "Authorization: Bearer " + ownerBearer
+	asBrowser = "Accept: text/html,*/*"
+)
+
+// do returns the answer with its body already read.
+func (w *world) do(t testing.TB, r *http.Request) (*http.Response, string) {
+	t.Helper()
+	res, err := w.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res, string(body)
+}
+
+func within(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+var hello = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") })

@@ -1,0 +1,177 @@
+package proxy
+
+import (
+	"context"
+	"log"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"weir/models"
+	"weir/workspaces"
+)
+
+// Gate decides who comes in. It is asked for every request, so that a right
+// that is taken away is gone with the next one.
+type Gate interface {
+	// Redeem exchanges a single-use opening token for a visit.
+	Redeem(ctx context.Context, workspace int64, token string) (Visit, error)
+
+	// Admit says where a visitor of the workspace is to be taken. It refuses
+	// with a models.Error: unauthenticated for no or a bad credential,
+	// not_found for what is foreign or unknown, conflict for what is the
+	// visitor's own but does not run; its message says so.
+	Admit(ctx context.Context, workspace int64, c Credential) (Target, error)
+}
+
+// Visit is what an opening token is worth.
+type Visit struct {
+	Secret  string    // the cookie's value; of characters that a cookie can carry, such as base64url
+	Expires time.Time // zero: when the browser closes
+	Path    string    // where the notebook begins, such as /tree
+}
+
+// Credential is what a visitor shows: one of the two.
+type Credential struct{ Cookie, Bearer string }
+
+// Target is a running notebook.
+type Target struct {
+	Workspace, Generation int64
+	Endpoint              workspaces.Endpoint
+	Token                 string // the notebook's own secret
+}
+
+// Config is what a Proxy needs to know. Gate and AppsDomain are required.
+type Config struct {
+	Gate       Gate
+	AppsDomain string                       // with its port: "localhost:8080"
+	PortalURL  func(r *http.Request) string // origin of the portal as the visitor knows it
+
+	// Secure says that visitors come by TLS, ended here or in front:
+	// cookies are Secure and carry the __Host- prefix.
+	Secure        bool
+	PortalCookies []string // names that a notebook must neither see nor set
+
+	// Page answers a browser that cannot be let through; status is 4xx or 5xx.
+	Page   func(w http.ResponseWriter, r *http.Request, status int, err *models.Error)
+	Logger *slog.Logger
+
+	// OnActivity hears of requests and of WebSocket messages from visitors,
+	// pings aside, at most once a second per workspace. It must be quick.
+	OnActivity func(workspace int64)
+
+	// Recheck is how often those inside for long (WebSockets, streams) are
+	// admitted anew: the net under Revoke. Zero is one minute.
+	Recheck time.Duration
+}
+
+// ownPath begins the paths that the proxy itself answers on every origin.
+const (
+	ownPath  = "/.weir/"
+	openPath = ownPath + "open"
+)
+
+// Proxy serves the origins of all workspaces.
+type Proxy struct {
+	cfg       Config
+	reserved  reservedCookies
+	csrf      http.CrossOriginProtection
+	transport *http.Transport
+	errorLog  *log.Logger // what net/http has to say
+	flows     *flows
+	activity  *activity
+	stop      context.CancelFunc
+	stopped   chan struct{}
+}
+
+// New makes a Proxy; Close ends it.
+func New(cfg Config) *Proxy {
+	cfg.AppsDomain = canonicalDomain(cfg.AppsDomain, cfg.Secure)
+	if cfg.Page == nil {
+		cfg.Page = plainPage
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.OnActivity == nil {
+		cfg.OnActivity = func(int64) {}
+	}
+	if cfg.Recheck <= 0 {
+		cfg.Recheck = time.Minute
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	p := &Proxy{
+		cfg:       cfg,
+		reserved:  reserve(cfg.PortalCookies),
+		transport: newTransport(),
+		errorLog:  slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
+		flows:     newFlows(),
+		activity:  newActivity(cfg.OnActivity),
+		stop:      stop,
+		stopped:   make(chan struct{}),
+	}
+	go p.recheckLoop(ctx)
+	return p
+}
+
+// Close cuts everything in flight and lets nothing more through.
+func (p *Proxy) Close() {
+	p.stop()
+	p.flows.close()
+	<-p.stopped
+	p.transport.CloseIdleConnections()
+}
+
+// Revoke cuts everything in flight to a workspace, WebSockets above all. When
+// it returns, nothing admitted before the call moves another byte; whoever may
+// still come in connects again.
+func (p *Proxy) Revoke(workspace int64) {
+	for _, f := range p.flows.of(workspace) {
+		f.cut()
+	}
+}
+
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	id, ok := p.Host(r.Host)
+	switch {
+	case !ok, !strings.HasPrefix(r.URL.Path, "/"):
+		p.answer(w, r, models.NotFound("workspace"))
+	case r.Method == http.MethodConnect, r.Method == http.MethodTrace:
+		p.answerStatus(w, r, http.StatusMethodNotAllowed, errMethod)
+	case r.URL.Path == openPath:
+		p.open(w, r, id)
+	case strings.HasPrefix(r.URL.Path, ownPath):
+		p.answer(w, r, models.NotFound("page"))
+	default:
+		p.visit(w, r, id)
+	}
+}
+
+// visit takes an admitted visitor through to the notebook.
+func (p *Proxy) visit(w http.ResponseWriter, r *http.Request, id int64) {
+	credentials := p.credentials(r)
+	if len(credentials) == 0 {
+		p.refuse(w, r, id, errNoCredential)
+		return
+	}
+	if credentials[0].Bearer == "" && !p.sameSite(r, p.Origin(r, id)) {
+		p.answer(w, r, errCrossSite)
+		return
+	}
+
+	// The flow is known before it is admitted: a Revoke that comes between
+	// admission and the first byte finds it and cuts it.
+	f := p.begin(w, r, id)
+	defer f.end()
+	if err := f.admit(credentials); err != nil {
+		if f.ctx.Err() != nil { // the visitor left, or was cut off
+			panic(http.ErrAbortHandler)
+		}
+		p.refuse(w, r, id, err)
+		return
+	}
+	p.activity.touch(id, time.Now())
+	defer func() { p.activity.touch(id, time.Now()) }()
+	f.forward()
+}

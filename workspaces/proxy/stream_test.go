@@ -1,0 +1,285 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// The client sends the rest only when the notebook has the beginning: a proxy
+// that gathers uploads would wait forever.
+func TestUploadStreams(t *testing.T) {
+	const size, chunk = 64 << 20, 1 << 20
+	arrived := make(chan struct{})
+	w := newWorld(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		first := make([]byte, 1)
+		io.ReadFull(r.Body, first)
+		close(arrived)
+		n, err := io.Copy(io.Discard, r.Body)
+		fmt.Fprint(w, n+1, err)
+	}))
+	body, pipe := io.Pipe()
+	go func() {
+		block := make([]byte, chunk)
+		for sent := 0; sent < size; sent += chunk {
+			if sent == chunk {
+				<-arrived
+			}
+			pipe.Write(block)
+		}
+		pipe.Close()
+	}()
+	r := request(t, "PUT", "/api/contents/big", body, asProgram).WithContext(within(t))
+	if _, got := w.do(t, r); got != fmt.Sprint(int64(size), nil) {
+		t.Errorf("arrived: %s", got)
+	}
+}
+
+// The notebook writes the second part only when the visitor has the first.
+func TestDownloadStreams(t *testing.T) {
+	for name, headers := range map[string][2]string{
+		"events":       {"Content-Type", "text/event-stream"},
+		"known length": {"Content-Length", "18"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := make(chan struct{})
+			w := newWorld(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set(headers[0], headers[1])
+				io.WriteString(w, "data: 1\n\n")
+				w.(http.Flusher).Flush()
+				<-seen
+				io.WriteString(w, "data: 2\n\n")
+			}))
+			res, err := w.client.Do(request(t, "GET", "/", nil, asOwner).WithContext(within(t)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			lines := bufio.NewReader(res.Body)
+			line, err := lines.ReadString('\n')
+			close(seen)
+			rest, _ := io.ReadAll(lines)
+			if line != "data: 1\n" || string(rest) != "\ndata: 2\n\n" {
+				t.Errorf("%q %q %v", line, rest, err)
+			}
+		})
+	}
+}
+
+// deadlines notes what a handler asks of its connection.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	read, write []time.Time
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error  { d.read = append(d.read, t); return nil }
+func (d *deadlines) SetWriteDeadline(t time.Time) error { d.write = append(d.write, t); return nil }
+
+// A server's deadlines are for its own pages.
+func TestServerDeadlinesAreLifted(t *testing.T) {
+	w := newWorld(t, hello)
+	got := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+	w.proxy.ServeHTTP(got, request(t, "GET", "/", nil, asProgram))
+	none := []time.Time{{}}
+	if !slices.Equal(got.read, none) || !slices.Equal(got.write, none) || got.Body.String() != "hello" {
+		t.Errorf("%v %v %s", got.read, got.write, got.Body)
+	}
+}
+
+// echo answers each message with itself.
+var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	c, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		return
+	}
+	defer c.CloseNow()
+	c.SetReadLimit(8 << 20)
+	for {
+		kind, data, err := c.Read(r.Context())
+		if err != nil {
+			return
+		}
+		if c.Write(r.Context(), kind, data) != nil {
+			return
+		}
+	}
+})
+
+func (w *world) socket(t testing.TB, path string, headers ...string) *websocket.Conn {
+	t.Helper()
+	r := request(t, "GET", path, nil, headers...)
+	c, res, err := websocket.Dial(within(t), "ws"+strings.TrimPrefix(own, "http")+path,
+		&websocket.DialOptions{HTTPClient: w.client, HTTPHeader: r.Header})
+	if err != nil {
+		t.Fatal(err, res)
+	}
+	c.SetReadLimit(8 << 20)
+	t.Cleanup(func() { c.CloseNow() })
+	return c
+}
+
+func (w *world) echoes(t testing.TB, c *websocket.Conn, message string) {
+	t.Helper()
+	ctx := within(t)
+	if err := c.Write(ctx, websocket.MessageText, []byte(message)); err != nil {
+		t.Fatal(err)
+	}
+	if _, got, err := c.Read(ctx); err != nil || string(got) != message {
+		t.Fatalf("%.20q %v", got, err)
+	}
+}
+
+func TestWebSocket(t *testing.T) {
+	told := make(chan int64, 100)
+	w := newWorld(t, echo, func(c *Config) { c.OnActivity = func(id int64) { told <- id } })
+	for _, headers := range [][]string{{asOwner, "Origin: " + own}, {asProgram}} {
+		c := w.socket(t, "/", headers...)
+		w.echoes(t, c, "hello")
+		w.echoes(t, c, strings.Repeat("long", 1<<20))
+	}
+	if id := <-told; id != 12 {
+		t.Errorf("activity of %d", id)
+	}
+}
+
+func TestRevokeCuts(t *testing.T) {
+	w := newWorld(t, echo)
+	quiet := w.socket(t, "/", asOwner, "Origin: "+own)
+	w.echoes(t, quiet, "hello")
+
+	w.proxy.Revoke(13)
+	w.echoes(t, quiet, "still there")
+	w.proxy.Revoke(12)
+	if _, _, err := quiet.Read(within(t)); err == nil || within(t).Err() != nil {
+		t.Error("still open")
+	}
+	eventually(t, "all flows end", func() bool { return len(w.proxy.flows.of(12)) == 0 })
+	w.echoes(t, w.socket(t, "/", asProgram), "whoever may comes back")
+}
+
+// A visitor who reads nothing leaves the proxy in the middle of a write.
+func TestRevokeCutsStuck(t *testing.T) {
+	var sent atomic.Int64
+	w := newWorld(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer c.CloseNow()
+		for message := make([]byte, 1<<20); c.Write(r.Context(), websocket.MessageBinary, message) == nil; {
+			sent.Add(1)
+		}
+	}))
+	w.socket(t, "/", asProgram)
+	before, same := int64(0), 0
+	eventually(t, "every buffer is full", func() bool {
+		if now := sent.Load(); now == 0 || now != before {
+			before, same = now, 0
+		}
+		same++
+		return same > 20
+	})
+	w.proxy.Revoke(12)
+	eventually(t, "the flow ends", func() bool { return len(w.proxy.flows.of(12)) == 0 })
+}
+
+func TestRevokeCutsStreams(t *testing.T) {
+	ended := make(chan struct{})
+	w := newWorld(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "x")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		close(ended)
+	}))
+	res, err := w.client.Do(request(t, "GET", "/", nil, asOwner).WithContext(within(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	w.proxy.Revoke(12)
+	if _, err := io.ReadAll(res.Body); err == nil {
+		t.Error("the visitor was told that all had arrived")
+	}
+	<-ended
+}
+
+// gateBefore calls before ahead of each admission.
+type gateBefore struct {
+	Gate
+	before func()
+}
+
+func (g gateBefore) Admit(ctx context.Context, workspace int64, c Credential) (Target, error) {
+	target, err := g.Gate.Admit(ctx, workspace, c)
+	g.before()
+	return target, err
+}
+
+// A right may go between the gate's answer and the first byte.
+func TestRevokeDuringAdmission(t *testing.T) {
+	var p *Proxy
+	w := newWorld(t, echo, func(c *Config) { c.Gate = gateBefore{c.Gate, func() { p.Revoke(12) }} })
+	p = w.proxy
+	if res, err := w.client.Do(request(t, "GET", "/", nil, asProgram, "Upgrade: websocket", "Connection: Upgrade",
+		"Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==")); err == nil {
+		t.Errorf("let in: %d", res.StatusCode)
+	}
+}
+
+func TestRecheckCuts(t *testing.T) {
+	for name, change := range map[string]func(*gate){
+		"visit ended":    func(g *gate) { delete(g.good, Credential{Bearer: ownerBearer}) },
+		"stopped":        func(g *gate) { delete(g.targets, 12) },
+		"started afresh": func(g *gate) { g.targets[12] = Target{Workspace: 12, Generation: 2} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, echo, func(c *Config) { c.Recheck = 5 * time.Millisecond })
+			c := w.socket(t, "/", asProgram)
+			w.change(func() { w.refusal[12] = io.ErrUnexpectedEOF; w.asked = 0 }) // the gate cannot tell
+			eventually(t, "questions", func() (enough bool) {
+				w.change(func() { enough = w.asked > 2 })
+				return
+			})
+			w.echoes(t, c, "still there")
+			w.change(func() { delete(w.refusal, 12); change(w.gate) })
+			if _, _, err := c.Read(within(t)); err == nil {
+				t.Error("still open")
+			}
+			eventually(t, "the flow ends", func() bool { return len(w.proxy.flows.all()) == 0 })
+		})
+	}
+}
+
+func TestClose(t *testing.T) {
+	w := newWorld(t, echo)
+	c := w.socket(t, "/", asProgram)
+	w.proxy.Close()
+	if _, _, err := c.Read(within(t)); err == nil {
+		t.Error("still open")
+	}
+	if res, err := w.client.Do(request(t, "GET", "/", nil, asProgram)); err == nil {
+		t.Errorf("let in: %d", res.StatusCode)
+	}
+}
+
+func eventually(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	for tick := time.NewTicker(5 * time.Millisecond); !ok(); {
+		select {
+		case <-deadline:
+			t.Fatal("not in time: " + what)
+		case <-tick.C:
+		}
+	}
+}

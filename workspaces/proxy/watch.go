@@ -1,0 +1,101 @@
+package proxy
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"weir/models"
+)
+
+// recheckLoop admits those who stay long anew, until ctx ends. Revoke is
+// quicker, but its caller may be another server that has died since.
+func (p *Proxy) recheckLoop(ctx context.Context) {
+	defer close(p.stopped)
+	tick := time.NewTicker(p.cfg.Recheck)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			p.recheck(ctx, now)
+			p.activity.forget(now)
+		}
+	}
+}
+
+// recheck cuts the flows whose visitor would not be admitted to the same
+// notebook now. Each question is asked once, however many flows hang on it.
+func (p *Proxy) recheck(ctx context.Context, now time.Time) {
+	type question struct {
+		workspace  int64
+		generation int64
+		credential Credential
+	}
+	asked := map[question]bool{}
+	for _, f := range p.flows.all() {
+		credential, target, admitted := f.pass()
+		if !admitted || now.Sub(f.began) < p.cfg.Recheck {
+			continue
+		}
+		q := question{f.workspace, target.Generation, credential}
+		stays, known := asked[q]
+		if !known {
+			answer, err := p.cfg.Gate.Admit(ctx, q.workspace, q.credential)
+			stays = cannotTell(err) || err == nil && answer.Generation == q.generation
+			asked[q] = stays
+		}
+		if !stays {
+			f.cut()
+		}
+	}
+}
+
+// cannotTell is an error that says nothing of the visitor's right: a database
+// that is away for a moment throws nobody out.
+func cannotTell(err error) bool {
+	if err == nil {
+		return false
+	}
+	kind := models.KindOf(err)
+	return kind == models.KindInternal || kind == models.KindUnavailable
+}
+
+// activity tells of a workspace being used, at most once a second.
+type activity struct {
+	tell func(workspace int64)
+	mu   sync.Mutex
+	last map[int64]time.Time
+}
+
+func newActivity(tell func(int64)) *activity {
+	return &activity{tell: tell, last: map[int64]time.Time{}}
+}
+
+func (a *activity) touch(workspace int64, now time.Time) {
+	if a.due(workspace, now) {
+		a.tell(workspace)
+	}
+}
+
+func (a *activity) due(workspace int64, now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if last, seen := a.last[workspace]; seen && now.Sub(last) < time.Second {
+		return false
+	}
+	a.last[workspace] = now
+	return true
+}
+
+// forget drops the workspaces that were not used lately.
+func (a *activity) forget(now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for workspace, last := range a.last {
+		if now.Sub(last) >= time.Second {
+			delete(a.last, workspace)
+		}
+	}
+}

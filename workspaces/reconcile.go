@@ -1,0 +1,312 @@
+package workspaces
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"time"
+
+	"weir/models"
+)
+
+const (
+	startTimeout = 2 * time.Minute        // from launch until the notebook answers
+	idlePeriod   = time.Second            // between looks when nothing is on its way
+	busyPeriod   = 25 * time.Millisecond  // while something starts or stops
+	orphanPeriod = 5 * time.Second        // between searches for what nobody knows
+	sweepPeriod  = 10 * time.Minute       // between removals of expired secrets
+	backoff      = 500 * time.Millisecond // after a failed look at the database
+)
+
+// Reconciler drives every workspace from what the database wants to what the
+// runtime has. It alone starts and stops; one of it runs at a time.
+type Reconciler struct {
+	store   *models.Store
+	pool    Pool
+	books   Books
+	ledger  Ledger
+	storage Storage
+	runtime Runtime
+	env     func(models.Workspace) map[string]string
+	ended   func(workspace int64)
+	log     *slog.Logger
+
+	work        chan struct{}
+	orphansSeen time.Time
+	swept       time.Time
+}
+
+// ReconcilerConfig names what a Reconciler works with.
+type ReconcilerConfig struct {
+	Store   *models.Store
+	Pool    Pool
+	Books   Books
+	Ledger  Ledger
+	Storage Storage
+	Runtime Runtime
+	// Env gives a workspace the variables by which it finds the portal.
+	Env func(models.Workspace) map[string]string
+	// Ended hears of a workspace that is stopping or gone: its open
+	// connections must end.
+	Ended  func(workspace int64)
+	Logger *slog.Logger
+}
+
+// NewReconciler makes a Reconciler; Run starts it.
+func NewReconciler(c ReconcilerConfig) *Reconciler {
+	return &Reconciler{store: c.Store, pool: c.Pool, books: c.Books, ledger: c.Ledger, storage: c.Storage, runtime: c.Runtime,
+		env: c.Env, ended: c.Ended, log: c.Logger, work: make(chan struct{}, 1)}
+}
+
+// Wake asks for a look now; it never blocks.
+func (r *Reconciler) Wake() {
+	select {
+	case r.work <- struct{}{}:
+	default:
+	}
+}
+
+// Run looks again and again until ctx ends. Workspaces go on running.
+func (r *Reconciler) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		pause := r.Tick(ctx)
+		select {
+		case <-ctx.Done():
+		case <-r.work:
+		case <-time.After(pause):
+		}
+	}
+}
+
+// Tick takes every live workspace one step further, and tells how long it is
+// until the next look is due.
+func (r *Reconciler) Tick(ctx context.Context) time.Duration {
+	for _, step := range []func(context.Context) error{r.evict, r.orphans, r.sweep} {
+		if err := step(ctx); err != nil {
+			return r.failed(ctx, err)
+		}
+	}
+	q := r.store.Read(ctx)
+	live, err := q.WorkspacesIn(models.StateStarting, models.StateRunning, models.StateStopping, models.StateRequested)
+	if err != nil {
+		return r.failed(ctx, err)
+	}
+	pause := idlePeriod
+	for i := range live {
+		if live[i].State != models.StateRunning {
+			pause = busyPeriod
+		}
+		if err := r.step(ctx, &live[i]); err != nil && models.KindOf(err) != models.KindConflict {
+			r.failed(ctx, err)
+		}
+	}
+	if err := r.serveQueue(ctx); err != nil {
+		return r.failed(ctx, err)
+	}
+	return pause
+}
+
+func (r *Reconciler) failed(ctx context.Context, err error) time.Duration {
+	if ctx.Err() == nil {
+		r.log.ErrorContext(ctx, "reconcile", "err", err)
+	}
+	return backoff
+}
+
+func (r *Reconciler) step(ctx context.Context, w *models.Workspace) error {
+	switch w.State {
+	case models.StateStarting:
+		if w.RuntimeState == nil {
+			return r.start(ctx, w)
+		}
+		return r.awaitReady(ctx, w)
+	case models.StateRunning:
+		return r.watch(ctx, w)
+	case models.StateStopping:
+		return r.awaitEnd(ctx, w)
+	default:
+		return nil
+	}
+}
+
+// start launches a placed workspace and remembers the runtime's state. It is
+// repeated after a crash: the runtime starts a generation only once.
+func (r *Reconciler) start(ctx context.Context, w *models.Workspace) error {
+	spec, err := r.spec(ctx, *w)
+	if err != nil {
+		return r.fail(ctx, w, "The workspace could not be prepared.", err)
+	}
+	Failpoint("start.intent")
+	state, err := r.runtime.Start(ctx, spec)
+	if err != nil {
+		return r.fail(ctx, w, "The notebook could not be launched.", err)
+	}
+	Failpoint("start.launched")
+	w.RuntimeState, w.Progress = state, 10
+	return r.transition(ctx, w, models.StateStarting, models.Say("Launched; waiting for the notebook to answer."))
+}
+
+// fail ends a workspace that never ran. What went wrong is logged; the member
+// reads it only where it was worded for people.
+func (r *Reconciler) fail(ctx context.Context, w *models.Workspace, format string, cause error) error {
+	r.log.ErrorContext(ctx, "start", "workspace", w.ID, "err", cause)
+	reason := models.Text{Format: format}
+	var e *models.Error
+	if errors.As(cause, &e) && e.Kind != models.KindInternal {
+		reason = e.Message
+	}
+	return r.finish(ctx, w, models.StateFailed, reason)
+}
+
+func (r *Reconciler) awaitReady(ctx context.Context, w *models.Workspace) error {
+	status, err := r.runtime.Poll(ctx, w.RuntimeState)
+	if err != nil {
+		return err
+	}
+	switch {
+	case status.Phase == PhaseExited:
+		w.LogTail = status.LogTail
+		return r.exited(ctx, w, status)
+	case status.Phase == PhaseRunning:
+		Failpoint("start.ready")
+		now := r.store.Now()
+		w.State, w.Progress, w.StartedAt, w.ActiveAt = models.StateRunning, 100, &now, &now
+		w.Endpoint, w.Limits = models.Endpoint(status.Endpoint), limits(status.Limits)
+		return r.transition(ctx, w, models.StateStarting, models.Say("Running."))
+	case r.store.Now().Sub(w.RequestedAt) > startTimeout && r.overdue(ctx, w):
+		w.State, w.LogTail = models.StateStopping, status.LogTail
+		w.Reason = models.Say("The notebook did not answer within %d seconds.", int64(startTimeout/time.Second))
+		return r.transition(ctx, w, models.StateStarting, w.Reason)
+	case int64(status.Progress) > w.Progress:
+		w.Progress = int64(status.Progress)
+		return r.transition(ctx, w, models.StateStarting, models.Text{})
+	}
+	return nil
+}
+
+// overdue tells whether the start itself, not the waiting before it, took too
+// long: the newest line of the history is from when it was launched.
+func (r *Reconciler) overdue(ctx context.Context, w *models.Workspace) bool {
+	events, err := r.store.Read(ctx).WorkspaceEvents(w.ID)
+	return err == nil && len(events) > 0 && r.store.Now().Sub(events[len(events)-1].At) > startTimeout
+}
+
+func limits(list []Limit) []models.Limit {
+	out := make([]models.Limit, len(list))
+	for i, l := range list {
+		out[i] = models.Limit(l)
+	}
+	return out
+}
+
+// watch looks whether a running workspace still is.
+func (r *Reconciler) watch(ctx context.Context, w *models.Workspace) error {
+	status, err := r.runtime.Poll(ctx, w.RuntimeState)
+	if err != nil || status.Phase != PhaseExited {
+		return err
+	}
+	w.LogTail = status.LogTail
+	return r.exited(ctx, w, status)
+}
+
+// exited ends a workspace whose notebook ended by itself.
+func (r *Reconciler) exited(ctx context.Context, w *models.Workspace, status Status) error {
+	if err := r.runtime.Stop(ctx, w.RuntimeState); err != nil {
+		return err
+	}
+	return r.finish(ctx, w, models.StateFailed, models.Say("%s", models.Say(status.Message)))
+}
+
+// awaitEnd asks the runtime to stop until nothing runs any more.
+func (r *Reconciler) awaitEnd(ctx context.Context, w *models.Workspace) error {
+	if w.RuntimeState != nil {
+		if err := r.runtime.Stop(ctx, w.RuntimeState); err != nil {
+			return err
+		}
+		status, err := r.runtime.Poll(ctx, w.RuntimeState)
+		if err != nil || status.Phase != PhaseExited {
+			return err
+		}
+		Failpoint("stop.gone")
+	}
+	state := models.StateStopped
+	if w.StartedAt == nil && w.LogTail != "" {
+		state = models.StateFailed // stopped because it never answered
+	}
+	return r.finish(ctx, w, state, w.Reason)
+}
+
+// finish ends w and releases its shares, in one transaction.
+func (r *Reconciler) finish(ctx context.Context, w *models.Workspace, state models.WorkspaceState, reason models.Text) error {
+	from := w.State
+	now := r.store.Now()
+	w.State, w.Reason, w.EndedAt, w.RuntimeState, w.Endpoint, w.Progress = state, reason, &now, nil, models.Endpoint{}, 0
+	message := models.Say("Stopped; its shares are free.")
+	if state == models.StateFailed {
+		message = models.Say("Failed: %s", reason)
+	}
+	err := r.store.InTx(ctx, func(q *models.Queries) error {
+		version := w.Version
+		if err := q.Transition(w, from, message); err != nil {
+			w.Version = version
+			return err
+		}
+		return r.books.Release(q, w.ID)
+	})
+	if err == nil {
+		r.ended(w.ID)
+	}
+	return err
+}
+
+func (r *Reconciler) transition(ctx context.Context, w *models.Workspace, from models.WorkspaceState, message models.Text) error {
+	return r.store.InTx(ctx, func(q *models.Queries) error {
+		version := w.Version
+		err := q.Transition(w, from, message)
+		if err != nil {
+			w.Version = version
+		}
+		return err
+	})
+}
+
+// spec resolves everything that the runtime needs to launch w.
+func (r *Reconciler) spec(ctx context.Context, w models.Workspace) (Spec, error) {
+	q := r.store.Read(ctx)
+	env, err := q.Environment(w.EnvironmentID)
+	if err != nil {
+		return Spec{}, err
+	}
+	user, err := q.User(w.UserID)
+	if err != nil {
+		return Spec{}, err
+	}
+	mounts, err := r.storage.Mounts(ctx, w.ProjectID, w.MemberID)
+	if err != nil {
+		return Spec{}, err
+	}
+	s := Spec{Workspace: w.ID, Generation: w.Generation, Project: w.ProjectID, Member: w.MemberID, User: user.Email,
+		Command: env.Command, Image: env.Image, Env: r.env(w), Token: w.Secret, Mounts: mounts,
+		CPU: w.Demand.CPUMilli, Memory: w.Demand.MemoryMiB, Shm: shmOf(w)}
+	maps.Copy(s.Env, envOf(w))
+	s.GPUs, err = gpus(q, w.ID)
+	return s, err
+}
+
+func gpus(q *models.Queries, workspace int64) ([]GPU, error) {
+	shares, err := q.SharesOf(workspace)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]GPU, 0, len(shares))
+	for _, s := range shares {
+		d, err := q.Device(s.DeviceID)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, GPU{UUID: d.UUID, Index: int(d.Number), Minor: int(d.Minor), Cores: s.Cores,
+			MemoryMiB: s.MemoryMiB, Simulated: d.Simulated, Enforcement: s.Enforcement})
+	}
+	return list, nil
+}

@@ -1,0 +1,188 @@
+package workspaces
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"weir/models"
+)
+
+// serveQueue places what waits, oldest first, as far as the pool and the
+// members' peaks have room. What does not fit stays and says why; later ones
+// that do fit pass it.
+func (r *Reconciler) serveQueue(ctx context.Context) error {
+	queue, err := r.store.Read(ctx).WorkspacesIn(models.StateQueued)
+	if err != nil {
+		return err
+	}
+	for _, w := range queue {
+		if err := r.serve(ctx, w); err != nil && models.KindOf(err) != models.KindConflict {
+			return err
+		}
+	}
+	return nil
+}
+
+// serve tries one waiting workspace. The look without a lock comes first: it
+// costs no write when nothing has changed.
+func (r *Reconciler) serve(ctx context.Context, w models.Workspace) error {
+	q := r.store.Read(ctx)
+	blocked, err := r.blocked(q, w)
+	if err != nil {
+		return err
+	}
+	if !blocked.Empty() {
+		if blocked.String() == w.Reason.String() {
+			return nil
+		}
+		w.Reason = blocked
+		return r.transition(ctx, &w, models.StateQueued, models.Text{})
+	}
+	placed := false
+	err = r.store.InTx(ctx, func(q *models.Queries) error {
+		placed = false
+		if _, err := q.LockProject(models.Everything, w.ProjectID); err != nil {
+			return err
+		}
+		now, err := q.Workspace(models.Everything, w.ID)
+		if err != nil || now.State != models.StateQueued {
+			return err
+		}
+		if blocked, err := r.blocked(q, now); err != nil || !blocked.Empty() {
+			return err
+		}
+		a, err := r.pool.Claim(q, now)
+		if err != nil || a.Outcome != models.OutcomeGranted {
+			return err
+		}
+		placed = true
+		now.State, now.Reason, now.Generation = models.StateStarting, models.Text{}, now.Generation+1
+		if err := q.Transition(&now, models.StateQueued, models.Say("Placed. %s", a.Explanation)); err != nil {
+			return err
+		}
+		return r.books.Record(q, now, a)
+	})
+	if err == nil && placed {
+		r.Wake()
+	}
+	return err
+}
+
+// blocked says what keeps a waiting workspace from starting; empty is nothing.
+func (r *Reconciler) blocked(q *models.Queries, w models.Workspace) (models.Text, error) {
+	project, err := q.Project(models.Everything, w.ProjectID)
+	if err != nil {
+		return models.Text{}, err
+	}
+	room, err := r.ledger.Room(q, project, w.MemberID)
+	if models.KindOf(err) == models.KindNotFound && err != nil {
+		return models.Say("the member has left the project"), nil
+	}
+	if err != nil {
+		return models.Text{}, err
+	}
+	left := room.Left().Amounts()
+	for i, a := range w.Demand.Resources().Amounts() {
+		if a.Value > left[i].Value {
+			return models.Say("%s: %s asked, %s left of the role's peak or the project's quota", a.Label,
+				models.Quantity(a.Name, a.Value), models.Quantity(a.Name, left[i].Value)), nil
+		}
+	}
+	a, err := r.pool.Answer(q, w.ProjectID, w.Demand)
+	if err != nil || a.Outcome == models.OutcomeGranted {
+		return models.Text{}, err
+	}
+	return a.Explanation, nil
+}
+
+// evict stops the workspaces of members, accounts and projects whose right
+// to them has ended.
+func (r *Reconciler) evict(ctx context.Context) error {
+	list, err := r.store.Read(ctx).Evicted(r.store.Now())
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		w := list[i]
+		err := r.store.InTx(ctx, func(q *models.Queries) error {
+			w = list[i]
+			return stop(q, &w, models.Say("Stopped: the membership, the account or the project's period of use has ended."))
+		})
+		if err != nil && models.KindOf(err) != models.KindConflict {
+			return err
+		}
+		r.ended(w.ID)
+	}
+	return nil
+}
+
+// orphans stops what runs without a row that wants it.
+func (r *Reconciler) orphans(ctx context.Context) error {
+	lister, ok := r.runtime.(Lister)
+	now := r.store.Now()
+	if !ok || now.Sub(r.orphansSeen) < orphanPeriod {
+		return nil
+	}
+	instances, err := lister.List(ctx)
+	if err != nil || len(instances) == 0 {
+		r.orphansSeen = now
+		return err
+	}
+	live, err := r.store.Read(ctx).WorkspacesIn(models.HoldingStates...)
+	if err != nil {
+		return err
+	}
+	wanted := map[[2]int64]bool{}
+	for _, w := range live {
+		wanted[[2]int64{w.ID, w.Generation}] = true
+	}
+	pending := false
+	for _, i := range instances {
+		if wanted[[2]int64{i.Workspace, i.Generation}] {
+			continue
+		}
+		pending = true
+		r.log.WarnContext(ctx, "stopping a workspace that no row wants", "workspace", i.Workspace, "generation", i.Generation)
+		if err := r.runtime.Stop(ctx, i.State); err != nil {
+			return err
+		}
+	}
+	if !pending {
+		r.orphansSeen = now
+	}
+	return nil
+}
+
+// sweep removes expired sessions, visits and single-use tokens.
+func (r *Reconciler) sweep(ctx context.Context) error {
+	now := r.store.Now()
+	if now.Sub(r.swept) < sweepPeriod {
+		return nil
+	}
+	r.swept = now
+	return r.store.InTx(ctx, func(q *models.Queries) error {
+		_, err := q.DeleteExpired(now)
+		return err
+	})
+}
+
+func shmOf(w models.Workspace) int64 {
+	for _, p := range w.Target {
+		if p.Name == "shm_mib" {
+			n, _ := strconv.ParseInt(p.Value, 10, 64)
+			return n
+		}
+	}
+	return defaultShmMiB
+}
+
+func envOf(w models.Workspace) map[string]string {
+	env := map[string]string{}
+	for _, p := range w.Target {
+		if name, ok := strings.CutPrefix(p.Name, "env."); ok {
+			env[name] = p.Value
+		}
+	}
+	return env
+}

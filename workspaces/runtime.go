@@ -1,0 +1,116 @@
+package workspaces
+
+import "context"
+
+// Runtime runs workspaces. It is the only thing that differs between one
+// machine and a cluster; the conformance suite in runtimetest holds every
+// implementation to the same behaviour.
+//
+// All methods return quickly (no waiting for readiness or for an end) and are
+// safe for concurrent use.
+type Runtime interface {
+	// Start launches spec, detached from this process, and returns the
+	// runtime's own opaque state. Starting what already runs under the same
+	// workspace and generation returns the state of the running one: Start
+	// after a crash is safe.
+	Start(ctx context.Context, spec Spec) (State, error)
+
+	// Poll tells how the workspace behind state is. A workspace that is
+	// gone is PhaseExited, never an error; an error means "cannot tell".
+	Poll(ctx context.Context, state State) (Status, error)
+
+	// Stop asks the workspace to end and, when it has not after a grace
+	// period of the runtime's choice, ends it by force. It does not wait:
+	// call it again until Poll says PhaseExited. Stopping what is gone is
+	// no error. It also removes what only this generation needed.
+	Stop(ctx context.Context, state State) error
+}
+
+// Lister is a Runtime that can say what it is running, so that what the
+// database does not know of can be found and stopped.
+type Lister interface {
+	List(ctx context.Context) ([]Instance, error)
+}
+
+// Instance is one workspace that a runtime runs, known or not.
+type Instance struct {
+	Workspace  int64
+	Generation int64
+	State      State
+}
+
+// State is a runtime's own record of a running workspace; only the runtime
+// reads it. It is persisted as it is.
+type State []byte
+
+// Spec is everything that a runtime needs to launch a workspace: the target
+// launch parameters, with every reference resolved.
+type Spec struct {
+	Workspace  int64 // workspace id
+	Generation int64 // counts the starts of this workspace
+	Project    int64
+	Member     int64 // member id, names the home directory
+	User       string
+
+	Command []string          // the notebook program and its arguments
+	Image   string            // for clusters
+	Env     map[string]string // complete but for what the runtime adds
+	Token   string            // the notebook's own secret
+	Mounts  []Mount
+	CPU     int64 // CPU milli; 0 is no limit
+	Memory  int64 // MiB; 0 is no limit
+	Shm     int64 // MiB of /dev/shm
+	GPUs    []GPU
+}
+
+// Mount is one shared directory as the workspace sees it.
+type Mount struct {
+	Source   string // on the host or on the storage server
+	Target   string // inside the workspace
+	ReadOnly bool
+}
+
+// GPU is one share that the workspace holds on one device.
+type GPU struct {
+	UUID        string
+	Index       int // on its machine
+	Minor       int // /dev/nvidia{Minor}
+	Cores       int64
+	MemoryMiB   int64
+	Simulated   bool
+	Enforcement string // exclusive, mig, mps, advisory
+}
+
+// Phase is where a workspace stands in its runtime.
+type Phase string
+
+const (
+	PhaseStarting Phase = "starting" // launched, does not answer yet
+	PhaseRunning  Phase = "running"  // the notebook answers
+	PhaseExited   Phase = "exited"   // gone
+)
+
+// Status is what Poll saw.
+type Status struct {
+	Phase    Phase
+	Progress int    // percent of the start, a guess for a bar; 100 when running
+	Message  string // English, one line: what it is doing, or why it exited
+	ExitCode int    // when exited; -1 when unknown
+	LogTail  string // last lines of the notebook's log, at most 4 KiB
+	Limits   []Limit
+	Endpoint Endpoint // where the notebook answers, when running
+}
+
+// Limit says of one resource how it is enforced, in one word for people:
+// "enforced" with how, or "not enforced" with why.
+type Limit struct {
+	Resource string `json:"resource"` // cpu, memory, gpu
+	Enforced bool   `json:"enforced"`
+	How      string `json:"how"`
+}
+
+// Endpoint is an address to dial: network "unix" or "tcp".
+type Endpoint struct {
+	Network string `json:"network"`
+	Address string `json:"address"`
+}

@@ -1,0 +1,219 @@
+package runtimetest
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"weir/workspaces"
+)
+
+const home = "/home/jovyan"
+
+func testNotebook(t *testing.T, b *bench) {
+	state := b.start(t, b.notebook(t, 1))
+	s := b.running(t, state)
+	if s.Progress != 100 {
+		t.Errorf("running at %d percent", s.Progress)
+	}
+	if code, body := Call(t, s.Endpoint, token, "GET", "/api/status", ""); code != http.StatusOK {
+		t.Errorf("with the token: %d %s", code, body)
+	}
+	for _, wrong := range []string{"", "wrong"} {
+		if code, body := Call(t, s.Endpoint, wrong, "GET", "/api/contents", ""); code != http.StatusForbidden {
+			t.Errorf("with token %q: %d %s", wrong, code, body)
+		}
+	}
+	if code, body := Call(t, s.Endpoint, token, "POST", "/api/kernels", "{}"); code != http.StatusCreated {
+		t.Errorf("starting a kernel: %d %s", code, body)
+	}
+	if again := b.running(t, state); strings.Contains(again.LogTail, token) {
+		t.Error("the log that people see holds the token")
+	}
+}
+
+func testMounts(t *testing.T, b *bench) {
+	spec := b.notebook(t, 2)
+	own, public := b.Share(t), b.Share(t)
+	if err := os.WriteFile(filepath.Join(public, "given.txt"), []byte("for all"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	spec.Mounts = []workspaces.Mount{
+		{Source: public, Target: home + "/public", ReadOnly: true},
+		{Source: own, Target: home},
+	}
+	s := b.running(t, b.start(t, spec))
+	if code, body := Call(t, s.Endpoint, token, "PUT", "/api/contents/mine.txt", textFile("written inside")); code != http.StatusCreated {
+		t.Errorf("writing to a read-write mount: %d %s", code, body)
+	}
+	if got, _ := os.ReadFile(filepath.Join(own, "mine.txt")); string(got) != "written inside" {
+		t.Errorf("the share has %q", got)
+	}
+	if code, body := Call(t, s.Endpoint, token, "GET", "/api/contents/public/given.txt", ""); code != http.StatusOK || !strings.Contains(body, "for all") {
+		t.Errorf("reading a read-only mount: %d %s", code, body)
+	}
+	for _, file := range []string{"new.txt", "given.txt"} {
+		if code, body := Call(t, s.Endpoint, token, "PUT", "/api/contents/public/"+file, textFile("no")); code < 400 {
+			t.Errorf("writing %s to a read-only mount: %d %s", file, code, body)
+		}
+	}
+	if got, _ := os.ReadFile(filepath.Join(public, "given.txt")); string(got) != "for all" {
+		t.Errorf("the read-only share was changed to %q", got)
+	}
+}
+
+func testStartTwice(t *testing.T, b *bench) {
+	spec := b.script(t, 3, "echo started; exec sleep 600")
+	first := b.start(t, spec)
+	second := b.start(t, spec)
+	if string(first) != string(second) {
+		t.Errorf("two states: %s and %s", first, second)
+	}
+	s := b.until(t, b.Runtime, first, "printing", func(s workspaces.Status) bool { return s.LogTail != "" })
+	if strings.Count(s.LogTail, "started") != 1 {
+		t.Errorf("it ran more than once:\n%s", s.LogTail)
+	}
+	if all := b.list(t, b.Runtime); len(all) != 1 {
+		t.Errorf("%d run", len(all))
+	}
+}
+
+func testStop(t *testing.T, b *bench) {
+	state := b.start(t, b.notebook(t, 4))
+	b.running(t, state)
+	b.stop(t, b.Runtime, state)
+	for range 2 {
+		if err := b.Runtime.Stop(b.ctx, state); err != nil {
+			t.Errorf("Stop of what is gone: %v", err)
+		}
+	}
+	if s := b.exited(t, state); s.Message == "" || s.Endpoint.Address != "" {
+		t.Errorf("gone, but %+v", s)
+	}
+	if all := b.list(t, b.Runtime); len(all) != 0 {
+		t.Errorf("%d still run", len(all))
+	}
+}
+
+func testStubborn(t *testing.T, b *bench) {
+	state := b.start(t, b.script(t, 5, `trap "echo asked" TERM; echo ready; while :; do sleep 0.05; done`))
+	says := func(word string) func(workspaces.Status) bool {
+		return func(s workspaces.Status) bool { return strings.Contains(s.LogTail, word) }
+	}
+	b.until(t, b.Runtime, state, "ready", says("ready"))
+	if err := b.Runtime.Stop(b.ctx, state); err != nil {
+		t.Fatal(err)
+	}
+	b.until(t, b.Runtime, state, "asked", says("asked"))
+	if b.PassGrace != nil {
+		b.PassGrace()
+	}
+	b.stop(t, b.Runtime, state)
+}
+
+func testExit(t *testing.T, b *bench) {
+	state := b.start(t, b.script(t, 6, `echo "cannot open the shop: $JUPYTER_TOKEN" >&2; exit 3`))
+	s := b.exited(t, state)
+	if s.ExitCode != 3 || !strings.Contains(s.Message, "exited with code 3") {
+		t.Errorf("code %d, message %q", s.ExitCode, s.Message)
+	}
+	if !strings.Contains(s.LogTail, "cannot open the shop") {
+		t.Errorf("log %q", s.LogTail)
+	}
+	if strings.Contains(s.LogTail, token) {
+		t.Error("the log that people see holds the token")
+	}
+	if again := b.exited(t, state); again.ExitCode != s.ExitCode || again.LogTail != s.LogTail {
+		t.Errorf("asked again, it says %+v", again)
+	}
+	if all := b.list(t, b.Runtime); len(all) != 0 {
+		t.Errorf("%d are listed", len(all))
+	}
+}
+
+func testList(t *testing.T, b *bench) {
+	if all := b.list(t, b.Runtime); len(all) != 0 {
+		t.Fatalf("%d run before anything was started", len(all))
+	}
+	states := map[int64]workspaces.State{}
+	for id := int64(10); id < 13; id++ {
+		states[id] = b.start(t, b.script(t, id, "exec sleep 600"))
+	}
+	b.stop(t, b.Runtime, states[11])
+	all := b.list(t, b.Runtime)
+	if len(all) != 2 || all[[2]int64{10, 1}] == nil || all[[2]int64{12, 1}] == nil {
+		t.Errorf("listed: %v", all)
+	}
+	if listed := all[[2]int64{12, 1}]; listed != nil {
+		b.stop(t, b.Runtime, listed)
+		b.exited(t, states[12])
+	}
+}
+
+func testAdoption(t *testing.T, b *bench) {
+	spec := b.notebook(t, 20)
+	state := b.start(t, spec)
+	b.running(t, state)
+	later := b.Reopen(t)
+	s, err := later.Poll(b.ctx, state)
+	if err != nil || s.Phase != workspaces.PhaseRunning {
+		t.Fatalf("the later one sees %+v, %v", s, err)
+	}
+	if code, body := Call(t, s.Endpoint, token, "GET", "/api/status", ""); code != http.StatusOK {
+		t.Errorf("dialled by the later one: %d %s", code, body)
+	}
+	if again, err := later.Start(b.ctx, spec); err != nil || string(again) != string(state) {
+		t.Errorf("started again by the later one: %s, %v", again, err)
+	}
+	if all := b.list(t, later); len(all) != 1 {
+		t.Errorf("the later one lists %v", all)
+	}
+	b.stop(t, later, state)
+	b.exited(t, state)
+}
+
+func testGenerations(t *testing.T, b *bench) {
+	spec := b.script(t, 30, "exec sleep 600")
+	first := b.start(t, spec)
+	b.stop(t, b.Runtime, first)
+	spec.Generation = 2
+	second := b.start(t, spec)
+	if s := b.exited(t, first); s.Phase != workspaces.PhaseExited {
+		t.Errorf("the first generation lives again: %+v", s)
+	}
+	if err := b.Runtime.Stop(b.ctx, first); err != nil {
+		t.Errorf("Stop of the first generation: %v", err)
+	}
+	s, err := b.Runtime.Poll(b.ctx, second)
+	if err != nil || s.Phase == workspaces.PhaseExited {
+		t.Errorf("the second generation: %+v, %v", s, err)
+	}
+}
+
+func testUnknown(t *testing.T, b *bench) {
+	for _, state := range []workspaces.State{nil, workspaces.State("no state"), workspaces.State("{}")} {
+		if _, err := b.Runtime.Poll(b.ctx, state); err == nil {
+			t.Errorf("Poll knows what %q is", state)
+		}
+		if err := b.Runtime.Stop(b.ctx, state); err == nil {
+			t.Errorf("Stop knows what %q is", state)
+		}
+	}
+}
+
+func testBadSpec(t *testing.T, b *bench) {
+	spec := b.script(t, 40, "exec sleep 600")
+	spec.Mounts = []workspaces.Mount{{Source: b.Share(t), Target: "relative"}}
+	if _, err := b.Runtime.Start(b.ctx, spec); err == nil {
+		t.Error("a mount without a place was accepted")
+	}
+	spec.Command, spec.Mounts = nil, nil
+	if _, err := b.Runtime.Start(b.ctx, spec); err == nil {
+		t.Error("no command was accepted")
+	}
+	if all := b.list(t, b.Runtime); len(all) != 0 {
+		t.Errorf("%d run", len(all))
+	}
+}

@@ -1,0 +1,203 @@
+package runtimetest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/workspaces"
+)
+
+// Harness is what an implementation lends to the suite.
+type Harness struct {
+	Runtime workspaces.Runtime // also a workspaces.Lister
+
+	// Reopen returns another value over the same machine or cluster, as a
+	// restarted server would have.
+	Reopen func(t *testing.T) workspaces.Runtime
+
+	// Notebook is a spec that starts real Jupyter. The suite sets the ids,
+	// the token and the mounts.
+	Notebook func(t *testing.T) workspaces.Spec
+
+	// Script is a spec that runs a shell script in place of Jupyter.
+	Script func(t *testing.T, script string) workspaces.Spec
+
+	// Share makes a directory that can be a mount's source.
+	Share func(t *testing.T) string
+
+	// Patience is how long the slowest single step may take.
+	Patience time.Duration
+
+	// PassGrace makes the runtime believe that the grace period of Stop is
+	// over. Nil when only waiting does.
+	PassGrace func()
+}
+
+const token = "0f3a5c79b1d2e4f6a8c0"
+
+// Run holds one implementation to the contract of workspaces.Runtime. Every
+// test gets a Harness of its own.
+func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *bench)
+	}{
+		{"notebook answers with its token only", testNotebook},
+		{"mounts are writable as they say", testMounts},
+		{"start twice is one", testStartTwice},
+		{"stop ends, twice", testStop},
+		{"stop ends what does not listen", testStubborn},
+		{"exit is reported", testExit},
+		{"list shows what runs", testList},
+		{"another value adopts", testAdoption},
+		{"generations are apart", testGenerations},
+		{"a state of nothing", testUnknown},
+		{"a spec that cannot run", testBadSpec},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			test.run(t, &bench{Harness: newHarness(t), ctx: t.Context()})
+		})
+	}
+}
+
+// bench is a Harness with what the tests do again and again.
+type bench struct {
+	Harness
+	ctx context.Context
+}
+
+// start launches and sees to it that nothing is left after the test.
+func (b *bench) start(t *testing.T, spec workspaces.Spec) workspaces.State {
+	t.Helper()
+	state, err := b.Runtime.Start(b.ctx, spec)
+	if err != nil {
+		t.Fatalf("Start: %v", err)
+	}
+	t.Cleanup(func() {
+		b.ctx = context.Background() // the test's own has ended
+		b.stop(t, b.Runtime, state)
+	})
+	return state
+}
+
+// stop calls Stop until the workspace is gone.
+func (b *bench) stop(t *testing.T, r workspaces.Runtime, state workspaces.State) workspaces.Status {
+	t.Helper()
+	return b.until(t, r, state, "exited", func(s workspaces.Status) bool {
+		if err := r.Stop(b.ctx, state); err != nil {
+			t.Fatalf("Stop: %v", err)
+		}
+		return s.Phase == workspaces.PhaseExited
+	})
+}
+
+// until polls until the status is as wanted.
+func (b *bench) until(t *testing.T, r workspaces.Runtime, state workspaces.State, want string, ok func(workspaces.Status) bool) workspaces.Status {
+	t.Helper()
+	deadline := time.Now().Add(b.Patience)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		s, err := r.Poll(b.ctx, state)
+		if err != nil {
+			t.Fatalf("Poll: %v", err)
+		}
+		if ok(s) {
+			return s
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not %s after %s: %+v", want, b.Patience, s)
+		}
+		<-tick.C
+	}
+}
+
+func (b *bench) running(t *testing.T, state workspaces.State) workspaces.Status {
+	t.Helper()
+	last := 0
+	return b.until(t, b.Runtime, state, "running", func(s workspaces.Status) bool {
+		if s.Phase == workspaces.PhaseExited {
+			t.Fatalf("ended instead of running: %s (code %d)\n%s", s.Message, s.ExitCode, s.LogTail)
+		}
+		if s.Progress < last || s.Progress > 100 || s.Message == "" {
+			t.Fatalf("progress went from %d to %d, message %q", last, s.Progress, s.Message)
+		}
+		last = s.Progress
+		return s.Phase == workspaces.PhaseRunning
+	})
+}
+
+func (b *bench) exited(t *testing.T, state workspaces.State) workspaces.Status {
+	t.Helper()
+	return b.until(t, b.Runtime, state, "exited", func(s workspaces.Status) bool {
+		return s.Phase == workspaces.PhaseExited
+	})
+}
+
+// list returns the workspace and generation of all that runs.
+func (b *bench) list(t *testing.T, r workspaces.Runtime) map[[2]int64]workspaces.State {
+	t.Helper()
+	instances, err := r.(workspaces.Lister).List(b.ctx)
+	if err != nil {
+		t.Fatalf("List: %v", err)
+	}
+	all := map[[2]int64]workspaces.State{}
+	for _, in := range instances {
+		all[[2]int64{in.Workspace, in.Generation}] = in.State
+	}
+	if len(all) != len(instances) {
+		t.Fatalf("List repeats itself: %v", instances)
+	}
+	return all
+}
+
+func (b *bench) notebook(t *testing.T, id int64) workspaces.Spec {
+	spec := b.Notebook(t)
+	spec.Workspace, spec.Generation, spec.Token = id, 1, token
+	return spec
+}
+
+func (b *bench) script(t *testing.T, id int64, script string) workspaces.Spec {
+	spec := b.Script(t, script)
+	spec.Workspace, spec.Generation, spec.Token = id, 1, token
+	return spec
+}
+
+// Call speaks HTTP to a notebook; an empty token sends none.
+func Call(t *testing.T, at workspaces.Endpoint, token, method, path, body string) (int, string) {
+	t.Helper()
+	client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, at.Network, at.Address)
+		},
+	}}
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://ws-1.localhost:8000"+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		req.Header.Set("Authorization", "token "+token)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return resp.StatusCode, string(answer)
+}
+
+// textFile is the body by which Jupyter's contents API saves a file.
+func textFile(content string) string {
+	return fmt.Sprintf(`{"type":"file","format":"text","content":%q}`, content)
+}

@@ -1,0 +1,405 @@
+package workspaces
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// Pool answers demands for shares of GPUs. Its methods work within the
+// caller's transaction.
+type Pool interface {
+	Complete(q *models.Queries, d models.Demand) (models.Demand, error)
+	Answer(q *models.Queries, project int64, d models.Demand) (models.Answer, error)
+	Claim(q *models.Queries, w models.Workspace) (models.Answer, error)
+}
+
+// Books keeps decisions and released shares; it is the pool's other half.
+type Books interface {
+	Record(q *models.Queries, w models.Workspace, a models.Answer) error
+	Release(q *models.Queries, workspace int64) error
+}
+
+// Ledger tells what a member may still hold.
+type Ledger interface {
+	Room(q *models.Queries, project models.Project, member int64) (models.Room, error)
+}
+
+// Storage says which shared directories a member's workspace sees, making
+// those that are missing.
+type Storage interface {
+	Mounts(ctx context.Context, project, member int64) ([]Mount, error)
+}
+
+// Service launches and stops workspaces. It writes intent; the reconciler
+// makes it so.
+type Service struct {
+	store  *models.Store
+	access *policies.Access
+	pool   Pool
+	books  Books
+	ledger Ledger
+	wake   func()
+}
+
+// NewService makes the service. wake tells the reconciler that there is work.
+func NewService(store *models.Store, access *policies.Access, pool Pool, books Books, ledger Ledger, wake func()) *Service {
+	return &Service{store: store, access: access, pool: pool, books: books, ledger: ledger, wake: wake}
+}
+
+// What to do when the pool cannot meet a demand now.
+const (
+	WhenShortRefuse = "refuse" // change nothing and say what could be had
+	WhenShortFewer  = "fewer"  // take fewer GPU cores now
+	WhenShortWait   = "wait"   // wait for others to release
+)
+
+// LaunchInput asks for a workspace.
+type LaunchInput struct {
+	ProjectID     int64                   `json:"project_id" minimum:"1"`
+	EnvironmentID int64                   `json:"environment_id,omitempty" minimum:"0" doc:"absent: the best match of the wanted versions"`
+	Versions      string                  `json:"versions,omitempty" maxLength:"1000" doc:"wanted versions, such as python>=3.11, torch"`
+	Name          string                  `json:"name,omitempty" maxLength:"100" doc:"absent: notebook"`
+	Request       models.LaunchParameters `json:"request,omitempty"`
+	WhenShort     string                  `json:"when_short,omitempty" enum:"refuse,fewer,wait" doc:"when the pool cannot meet the demand now: refuse (default), take fewer cores, or wait"`
+}
+
+func (in *LaunchInput) check() ([]Wish, error) {
+	var p models.Problems
+	if in.Name == "" {
+		in.Name = "notebook"
+	}
+	in.Name = models.CheckName("name", in.Name, &p)
+	in.Request.Check("", &p)
+	switch in.WhenShort {
+	case "":
+		in.WhenShort = WhenShortRefuse
+	case WhenShortRefuse, WhenShortFewer, WhenShortWait:
+	default:
+		p.Add("when_short", "must be refuse, fewer or wait")
+	}
+	wishes, err := ParseWishes("versions", in.Versions)
+	var refused *models.Error
+	if errors.As(err, &refused) {
+		p = append(p, refused.Fields...)
+	}
+	return wishes, p.Err()
+}
+
+// Short is the refusal of a demand that the pool cannot meet now, with what
+// it could do instead.
+type Short struct {
+	Refusal *models.Error
+	Answer  models.Answer
+}
+
+func (s *Short) Error() string { return s.Refusal.Error() }
+
+// Unwrap lets errors.As find the *models.Error inside.
+func (s *Short) Unwrap() error { return s.Refusal }
+
+// plan is a launch that has been thought through but not committed.
+type plan struct {
+	project models.Project
+	member  models.Member
+	room    models.Room
+	env     models.Environment
+	target  Target
+}
+
+// Launch starts a workspace, or queues it, as in.WhenShort says. When the
+// demand cannot be met now and neither was chosen, the error is a *Short.
+func (s *Service) Launch(ctx context.Context, actor policies.Actor, in LaunchInput) (w models.Workspace, err error) {
+	if err := s.access.Check(actor, in.ProjectID, "workspace", "launch"); err != nil {
+		return w, err
+	}
+	wishes, err := in.check()
+	if err != nil {
+		return w, err
+	}
+	var short *Short
+	err = s.store.InTx(ctx, func(q *models.Queries) error {
+		short = nil
+		project, err := q.LockProject(actor.Scope(), in.ProjectID)
+		if err != nil {
+			return err
+		}
+		p, err := s.plan(q, actor, project, in, wishes)
+		if err != nil {
+			return err
+		}
+		if err := fits(p.target.Demand, p.room); err != nil {
+			return err
+		}
+		w = newWorkspace(q, actor, p, in)
+		err = s.launch(q, &w, p, in.WhenShort)
+		errors.As(err, &short)
+		return err
+	})
+	if short != nil {
+		return w, errors.Join(short, s.recordRefusal(ctx, w, short.Answer))
+	}
+	if err == nil {
+		s.wake()
+	}
+	return w, err
+}
+
+// recordRefusal keeps demand that was not met, for administrators to see.
+func (s *Service) recordRefusal(ctx context.Context, w models.Workspace, a models.Answer) error {
+	w.ID = 0
+	a.Outcome = models.OutcomeRefused
+	return s.store.InTx(ctx, func(q *models.Queries) error { return s.books.Record(q, w, a) })
+}
+
+// plan finds member, environment and target parameters of a launch.
+func (s *Service) plan(q *models.Queries, actor policies.Actor, project models.Project, in LaunchInput, wishes []Wish) (p plan, err error) {
+	p.project = project
+	now := q.Now()
+	if p.member, err = membership(q, project.ID, actor.User.ID); err != nil {
+		return p, err
+	}
+	if !project.Active(now) {
+		return p, models.Forbidden("The project's period of use does not cover today.")
+	}
+	if p.room, err = s.ledger.Room(q, project, p.member.ID); err != nil {
+		return p, err
+	}
+	if p.env, err = s.chooseEnvironment(q, in.EnvironmentID, wishes, p.room.Peak); err != nil {
+		return p, err
+	}
+	p.target, err = MergeParameters(Layers{Project: project.Launch, Environment: p.env.Launch, Minimum: p.env.Minimum,
+		DefaultPath: p.env.DefaultPath, Peak: p.room.Peak, Request: in.Request})
+	if err != nil {
+		return p, err
+	}
+	return p, s.complete(q, &p)
+}
+
+// membership finds the user's active place in a project, without which no
+// role gives resources: administrators launch as members too.
+func membership(q *models.Queries, project, user int64) (models.Member, error) {
+	m, err := q.Membership(project, user)
+	if err != nil || !m.Active(q.Now()) {
+		return m, firstError(notInternal(err), models.Forbidden("You are not a member of this project, so no role gives you resources here."))
+	}
+	return m, nil
+}
+
+// complete fills in GPU memory that nobody named, within the role's peak.
+func (s *Service) complete(q *models.Queries, p *plan) error {
+	d := p.target.Demand
+	open := d.GPUs > 0 && d.GPUMemoryMiB == 0
+	d, err := s.pool.Complete(q, d)
+	if open {
+		d.GPUMemoryMiB = min(d.GPUMemoryMiB, p.room.Peak.GPUMemoryMiB/d.GPUs)
+	}
+	p.target.settle(d)
+	return err
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// notInternal drops errors that the caller answers in its own words.
+func notInternal(err error) error {
+	if err != nil && models.KindOf(err) == models.KindInternal {
+		return err
+	}
+	return nil
+}
+
+func (s *Service) chooseEnvironment(q *models.Queries, id int64, wishes []Wish, peak models.Resources) (models.Environment, error) {
+	all, err := q.Environments()
+	if err != nil {
+		return models.Environment{}, err
+	}
+	fitting, refused := MatchEnvironments(all, wishes, peak)
+	if id == 0 && len(fitting) > 0 {
+		return fitting[0].Environment, nil
+	}
+	for _, m := range fitting {
+		if m.Environment.ID == id {
+			return m.Environment, nil
+		}
+	}
+	for _, m := range refused {
+		if m.Environment.ID == id {
+			return m.Environment, models.Invalid("environment_id", "does not fit: %s", m.Reasons[0])
+		}
+	}
+	if id == 0 {
+		return models.Environment{}, models.Invalid("versions", "no environment of %d fits; the launch page tells why for each", len(refused))
+	}
+	return models.Environment{}, models.Invalid("environment_id", "is not in the catalogue")
+}
+
+// fits holds rule 2: what is asked, with what is held, within peak and quota.
+func fits(d models.Demand, room models.Room) error {
+	var p models.Problems
+	asked := d.Resources()
+	left := room.Left().Amounts()
+	held, peak := room.HeldByMember.Amounts(), room.Peak.Amounts()
+	for i, a := range asked.Amounts() {
+		if a.Value > left[i].Value {
+			p.Add(demandField(a.Name), "%s: %s held + %s asked of %s peak; %s left", a.Label, models.Quantity(a.Name, held[i].Value),
+				models.Quantity(a.Name, a.Value), models.Quantity(a.Name, peak[i].Value), models.Quantity(a.Name, left[i].Value))
+		}
+	}
+	if len(p) == 0 {
+		return nil
+	}
+	return &models.Error{Kind: models.KindNoCapacity, Message: models.Say("This is more than you may hold now."), Fields: p}
+}
+
+func newWorkspace(q *models.Queries, actor policies.Actor, p plan, in LaunchInput) models.Workspace {
+	return models.Workspace{ProjectID: p.project.ID, MemberID: p.member.ID, UserID: actor.User.ID, EnvironmentID: p.env.ID,
+		Name: in.Name, State: models.StateRequested, Demand: p.target.Demand, Target: p.target.Parameters,
+		Secret: policies.NewSecret(), Version: 1, RequestedAt: q.Now()}
+}
+
+// launch inserts w and takes its shares, or queues it, or refuses.
+func (s *Service) launch(q *models.Queries, w *models.Workspace, p plan, whenShort string) error {
+	if err := q.CreateWorkspace(w, models.Say("Requested: %s.", describe(w.Demand))); err != nil {
+		return err
+	}
+	a, err := s.pool.Claim(q, *w)
+	if err != nil {
+		return err
+	}
+	if a.Outcome == models.OutcomePartial && whenShort == WhenShortFewer {
+		if err := s.takeFewer(q, w, p, &a); err != nil {
+			return err
+		}
+	}
+	switch {
+	case a.Outcome == models.OutcomeGranted || (a.Outcome == models.OutcomePartial && whenShort == WhenShortFewer):
+		err = s.place(q, w, a)
+	case a.Outcome != models.OutcomeRefused && whenShort == WhenShortWait:
+		err = s.enqueue(q, w, a)
+	default:
+		return &Short{Answer: a, Refusal: shortError(a, w.Demand)}
+	}
+	return firstError(err, s.books.Record(q, *w, a))
+}
+
+func (s *Service) takeFewer(q *models.Queries, w *models.Workspace, p plan, a *models.Answer) error {
+	w.Demand = *a.Fewer
+	p.target.settle(w.Demand)
+	w.Target = p.target.Parameters
+	got, err := s.pool.Claim(q, *w)
+	if err == nil && got.Outcome != models.OutcomeGranted {
+		err = models.Conflict("The pool has changed in the meantime. Try again.")
+	}
+	got.Outcome = models.OutcomePartial
+	*a = got
+	return err
+}
+
+func (s *Service) place(q *models.Queries, w *models.Workspace, a models.Answer) error {
+	from := w.State
+	w.State, w.Reason, w.Progress, w.Generation = models.StateStarting, models.Text{}, 0, w.Generation+1
+	return q.Transition(w, from, models.Say("Placed. %s", a.Explanation))
+}
+
+func (s *Service) enqueue(q *models.Queries, w *models.Workspace, a models.Answer) error {
+	w.State, w.Reason = models.StateQueued, a.Explanation
+	return q.Transition(w, models.StateRequested, models.Say("Waits: %s.", a.Explanation))
+}
+
+func shortError(a models.Answer, d models.Demand) *models.Error {
+	switch a.Outcome {
+	case models.OutcomePartial:
+		return models.NoCapacity("cores", "Only %d of %d cores are free for each GPU now. Take fewer, wait, or stop here.", a.Fewer.Cores, d.Cores)
+	case models.OutcomeDelayed:
+		return models.NoCapacity("cores", "Nothing of what was asked is free now (%s). Wait, or stop here.", a.Explanation)
+	default:
+		return models.NoCapacity("gpus", "The pool can never meet this: %s.", a.Explanation)
+	}
+}
+
+func describe(d models.Demand) models.Text {
+	if d.GPUs == 0 {
+		return models.Say("%s CPU, %s memory, no GPU", models.Quantity("cpu_milli", d.CPUMilli), models.FormatMiB(d.MemoryMiB))
+	}
+	return models.Say("%s CPU, %s memory, %d × %d GPU cores with %s", models.Quantity("cpu_milli", d.CPUMilli), models.FormatMiB(d.MemoryMiB),
+		d.GPUs, d.Cores, models.FormatMiB(d.GPUMemoryMiB))
+}
+
+// Stop asks a workspace to end. One that waits ends at once; one that runs is
+// stopped by the reconciler and keeps its shares until it is gone.
+func (s *Service) Stop(ctx context.Context, actor policies.Actor, id int64) (w models.Workspace, err error) {
+	if w, err = s.mine(ctx, actor, id, "stop"); err != nil {
+		return w, err
+	}
+	by := actor.Label()
+	err = s.store.InTx(ctx, func(q *models.Queries) error {
+		if _, err := q.LockProject(models.Everything, w.ProjectID); err != nil {
+			return err
+		}
+		if w, err = q.Workspace(models.Everything, id); err != nil {
+			return err
+		}
+		before := w.State
+		if w.State.Ended() || w.State == models.StateStopping {
+			return models.Conflict("This workspace is %s already.", models.Say(string(w.State)))
+		}
+		if err := stop(q, &w, models.Say("Stopped by %s.", by)); err != nil {
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: "stop", Object: "workspace", ID: id, Project: w.ProjectID,
+			Before: map[string]any{"state": before}, After: map[string]any{"state": w.State}})
+	})
+	if err == nil {
+		s.wake()
+	}
+	return w, err
+}
+
+// stop takes w towards its end: one that holds nothing has ended at once.
+func stop(q *models.Queries, w *models.Workspace, why models.Text) error {
+	from := w.State
+	w.Reason = why
+	if from.Holding() {
+		w.State = models.StateStopping
+		return q.Transition(w, from, why)
+	}
+	now := q.Now()
+	w.State, w.EndedAt = models.StateStopped, &now
+	return q.Transition(w, from, why)
+}
+
+// mine finds a workspace that the actor may do act to; what it may not even
+// see does not exist.
+func (s *Service) mine(ctx context.Context, actor policies.Actor, id int64, act string) (models.Workspace, error) {
+	w, err := s.store.Read(ctx).Workspace(actor.Scope(), id)
+	switch {
+	case !actor.Signed():
+		return w, s.access.Check(actor, policies.Platform, "workspace", act)
+	case err != nil:
+		return w, err
+	case s.access.MayOwned(actor, w.UserID, w.ProjectID, "workspace", act):
+		return w, nil
+	default:
+		return w, s.access.Check(actor, w.ProjectID, "workspace", act)
+	}
+}
+
+// Activity records that a workspace was used now, at most once a minute.
+func (s *Service) Activity(ctx context.Context, id int64) error {
+	w, err := s.store.Read(ctx).Workspace(models.Everything, id)
+	now := s.store.Now()
+	if err != nil || (w.ActiveAt != nil && now.Sub(*w.ActiveAt) < time.Minute) {
+		return err
+	}
+	return s.store.InTx(ctx, func(q *models.Queries) error { return q.TouchActivity(id, now) })
+}

@@ -1,0 +1,132 @@
+package workspaces
+
+import (
+	"context"
+	"errors"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// Preview is what a launch would be, before it is asked for.
+type Preview struct {
+	Project  models.Project
+	Room     models.Room
+	Fitting  []Match
+	Refused  []Mismatch
+	Chosen   models.Environment // zero when none fits
+	Target   Target
+	Answer   models.Answer
+	Problems []models.Field // what a launch would be refused for
+	Message  models.Text
+}
+
+// Preview thinks a launch through without changing anything. What is wrong
+// with the input comes back as problems beside what could be worked out.
+func (s *Service) Preview(ctx context.Context, actor policies.Actor, in LaunchInput) (v Preview, err error) {
+	if err := s.access.Check(actor, in.ProjectID, "workspace", "launch"); err != nil {
+		return v, err
+	}
+	q := s.store.Read(ctx)
+	if v.Project, err = q.Project(actor.Scope(), in.ProjectID); err != nil {
+		return v, err
+	}
+	member, err := membership(q, in.ProjectID, actor.User.ID)
+	if err != nil {
+		return v, err
+	}
+	if v.Room, err = s.ledger.Room(q, v.Project, member.ID); err != nil {
+		return v, err
+	}
+	all, err := q.Environments()
+	if err != nil {
+		return v, err
+	}
+	wishes, problem := in.check()
+	v.Fitting, v.Refused = MatchEnvironments(all, wishes, v.Room.Peak)
+	if !v.add(problem) {
+		return v, nil
+	}
+	p, err := s.plan(q, actor, v.Project, in, wishes)
+	if !v.add(err) {
+		return v, notInternal(err)
+	}
+	v.Chosen, v.Target = p.env, p.target
+	v.add(fits(p.target.Demand, v.Room))
+	v.Answer, err = s.pool.Answer(q, in.ProjectID, p.target.Demand)
+	return v, err
+}
+
+// add keeps what an error says of the input; it tells whether there was none.
+func (v *Preview) add(err error) bool {
+	var e *models.Error
+	if errors.As(err, &e) {
+		v.Message = e.Message
+		v.Problems = append(v.Problems, e.Fields...)
+	}
+	return err == nil
+}
+
+// View is a workspace with everything that its page shows.
+type View struct {
+	models.WorkspaceView
+	Events  []models.WorkspaceEvent
+	Shares  []models.Share
+	Place   int // in the queue, from 1; 0 when it does not wait
+	MayStop bool
+	MayOpen bool
+}
+
+// View shows a workspace of a project that the actor may see.
+func (s *Service) View(ctx context.Context, actor policies.Actor, id int64) (v View, err error) {
+	w, err := s.mine(ctx, actor, id, "read")
+	if err != nil {
+		return v, err
+	}
+	q := s.store.Read(ctx)
+	if v.WorkspaceView, err = q.WorkspaceView(models.Everything, id); err != nil {
+		return v, err
+	}
+	if v.Events, err = q.WorkspaceEvents(id); err != nil {
+		return v, err
+	}
+	if v.Shares, err = q.SharesOf(id); err != nil {
+		return v, err
+	}
+	v.MayStop = s.access.MayOwned(actor, w.UserID, w.ProjectID, "workspace", "stop") && !v.State.Ended() && v.State != models.StateStopping
+	v.MayOpen = s.mayOpen(actor, w)
+	v.Place, err = place(q, v.Workspace)
+	return v, err
+}
+
+func place(q *models.Queries, w models.Workspace) (int, error) {
+	if w.State != models.StateQueued {
+		return 0, nil
+	}
+	queue, err := q.WorkspacesIn(models.StateQueued)
+	for i, other := range queue {
+		if other.ID == w.ID {
+			return i + 1, err
+		}
+	}
+	return 0, err
+}
+
+// mayOpen: a notebook is opened by its owner alone, for whoever is inside
+// acts in the owner's name.
+func (s *Service) mayOpen(actor policies.Actor, w models.Workspace) bool {
+	return actor.User.ID != 0 && actor.User.ID == w.UserID && s.access.MayOwned(actor, w.UserID, w.ProjectID, "workspace", "open")
+}
+
+// List shows workspaces of projects that the actor may see, newest first.
+func (s *Service) List(ctx context.Context, actor policies.Actor, f models.WorkspaceFilter, page models.Page) ([]models.WorkspaceView, error) {
+	if !actor.Signed() {
+		return nil, s.access.Check(actor, policies.Platform, "workspace", "read")
+	}
+	return s.store.Read(ctx).Workspaces(actor.Scope(), f, page)
+}
+
+// Count counts all workspaces by state, for metrics.
+func (s *Service) Count(ctx context.Context) (map[models.WorkspaceState]int64, error) {
+	return s.store.Read(ctx).CountWorkspaces()
+}

@@ -1,0 +1,124 @@
+package workspaces
+
+import (
+	"context"
+	"time"
+
+	"weir/models"
+	"weir/policies"
+)
+
+const (
+	openLifetime  = 30 * time.Second // of the single-use token in the address
+	visitLifetime = 12 * time.Hour   // of the cookie at the workspace's origin
+)
+
+// Open makes the single-use token with which the actor's browser enters its
+// running workspace. It is bound to the user, the workspace and the portal
+// session or access token that asked.
+func (s *Service) Open(ctx context.Context, actor policies.Actor, id int64) (secret string, err error) {
+	w, err := s.mine(ctx, actor, id, "read")
+	if err != nil {
+		return "", err
+	}
+	if !s.mayOpen(actor, w) {
+		return "", models.Forbidden("Only its owner opens a workspace: whoever is inside acts in the owner's name.")
+	}
+	if w.State != models.StateRunning {
+		return "", notRunning(w.State)
+	}
+	secret = policies.NewSecret()
+	return secret, s.store.InTx(ctx, func(q *models.Queries) error {
+		return q.PutOneTimeToken(models.OneTimeToken{Hash: policies.HashSecret(secret), Purpose: "open", UserID: &w.UserID,
+			WorkspaceID: &w.ID, Session: actor.Session, ExpiresAt: q.Now().Add(openLifetime)})
+	})
+}
+
+func notRunning(state models.WorkspaceState) error {
+	switch state {
+	case models.StateRequested, models.StateQueued:
+		return models.Conflict("This workspace waits for its share; its page tells why and for how long.")
+	case models.StateStarting:
+		return models.Conflict("This workspace is starting; it opens in a moment.")
+	default:
+		return models.Conflict("This workspace is %s. Launch it again from the portal.", models.Say(string(state)))
+	}
+}
+
+// Visit is a browser let into a workspace: its cookie's secret, until when,
+// and the page that opens first.
+type Visit struct {
+	Secret  string
+	Expires time.Time
+	Path    string
+}
+
+// Redeem exchanges the token of Open for a visit; it works once.
+func (s *Service) Redeem(ctx context.Context, id int64, token string) (v Visit, err error) {
+	v.Secret = policies.NewSecret()
+	err = s.store.InTx(ctx, func(q *models.Queries) error {
+		now := q.Now()
+		t, err := q.TakeOneTimeToken(policies.HashSecret(token), "open", now)
+		if err != nil {
+			return err
+		}
+		if t.WorkspaceID == nil || t.UserID == nil || *t.WorkspaceID != id {
+			return models.NotFound("link")
+		}
+		w, err := q.Workspace(models.Everything, id)
+		if err != nil {
+			return err
+		}
+		u, err := q.User(*t.UserID)
+		if err != nil {
+			return err
+		}
+		v.Expires, v.Path = now.Add(visitLifetime), firstPath(w)
+		return q.PutVisit(models.Visit{Hash: policies.HashSecret(v.Secret), WorkspaceID: id, UserID: u.ID,
+			Epoch: u.SessionEpoch, Session: t.Session, ExpiresAt: v.Expires})
+	})
+	return v, err
+}
+
+func firstPath(w models.Workspace) string {
+	for _, p := range w.Target {
+		if p.Name == "path" && p.Value != "" {
+			return p.Value
+		}
+	}
+	return "/"
+}
+
+// AdmitVisit says where a visit's notebook answers. A visit that does not
+// hold (any more) is unauthenticated.
+func (s *Service) AdmitVisit(ctx context.Context, id int64, secret string) (models.Admission, error) {
+	a, err := s.store.Read(ctx).AdmitVisit(policies.HashSecret(secret), id, s.store.Now())
+	if err != nil {
+		if models.KindOf(err) == models.KindNotFound {
+			err = &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Open this workspace from the portal.")}
+		}
+		return a, err
+	}
+	return a, running(a.State)
+}
+
+// AdmitActor says where the actor's own notebook answers; a foreign one does
+// not exist.
+func (s *Service) AdmitActor(ctx context.Context, actor policies.Actor, id int64) (a models.Admission, err error) {
+	w, err := s.mine(ctx, actor, id, "read")
+	if err != nil {
+		return a, err
+	}
+	if !s.mayOpen(actor, w) {
+		return a, models.NotFound("workspace")
+	}
+	a = models.Admission{State: w.State, Generation: w.Generation, Endpoint: w.Endpoint, Secret: w.Secret, UserID: w.UserID}
+	return a, running(w.State)
+}
+
+func running(state models.WorkspaceState) error {
+	if state == models.StateRunning {
+		return nil
+	}
+	return notRunning(state)
+}
