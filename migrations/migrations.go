@@ -8,6 +8,7 @@ import (
 	"io/fs"
 
 	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
 )
 
 //go:embed sqlite/*.sql postgres/*.sql
@@ -52,5 +53,13 @@ func provider(db *sql.DB, dialect string) (*goose.Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	return goose.NewProvider(d, db, sub)
+	var options []goose.ProviderOption
+	if d == goose.DialectPostgres { // several servers may start at once
+		locker, err := lock.NewPostgresSessionLocker()
+		if err != nil {
+			return nil, err
+		}
+		options = append(options, goose.WithSessionLocker(locker))
+	}
+	return goose.NewProvider(d, db, sub, options...)
 }

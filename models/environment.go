@@ -10,11 +10,11 @@ type Environment struct {
 	DiscoveredKey   *string // set when the entry was found on this machine
 	Language        string
 	LanguageVersion string
-	Versions        map[string]string `gorm:"serializer:json"` // framework or tool → version
+	Versions        map[string]string `gorm:"serializer:json;not null"` // framework or tool → version
 	Minimum         Minimum           `gorm:"serializer:json"`
 	Launch          LaunchParameters  `gorm:"serializer:json"`
 	Image           string            // for clusters
-	Command         []string          `gorm:"serializer:json"` // for this machine
+	Command         []string          `gorm:"serializer:json;not null"` // for this machine
 	DefaultPath     string
 	Unavailable     string // English: why it cannot be used now
 	Version         int64

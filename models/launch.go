@@ -36,6 +36,8 @@ func (l LaunchParameters) Check(prefix string, p *Problems) {
 	}
 	if l.Path != nil && *l.Path != "" && (!strings.HasPrefix(*l.Path, "/") || strings.HasPrefix(*l.Path, "//") || strings.ContainsAny(*l.Path, "\\\r\n") || len(*l.Path) > 500) {
 		p.Add(prefix+"path", "must begin with one / and have at most %d characters", 500)
+	} else if l.Path != nil {
+		checkVisible(prefix+"path", *l.Path, p)
 	}
 	l.checkEnv(prefix, p)
 }

@@ -66,7 +66,8 @@ func scaled(number string, scale float64) (int64, error) {
 	if err != nil || math.IsNaN(f) {
 		return 0, errQuantity
 	}
-	if f = math.Ceil(f * scale); f > float64(MaxAmount) {
+	// A hair less, or binary fractions would make 2.007 CPU 2008 thousandths.
+	if f = math.Ceil(f * scale * (1 - 1e-15)); f > float64(MaxAmount) {
 		return 0, errQuantity
 	}
 	return int64(f), nil

@@ -135,13 +135,15 @@ func (q *Queries) MembershipsOf(userID int64, now time.Time) (members []MemberVi
 	return members, err
 }
 
+const promisedColumns = `CAST(COALESCE(SUM(roles.peak_gpu_cores), 0) AS BIGINT) AS gpu_cores,
+	CAST(COALESCE(SUM(roles.peak_gpu_memory_mib), 0) AS BIGINT) AS gpu_memory_mib,
+	CAST(COALESCE(SUM(roles.peak_cpu_milli), 0) AS BIGINT) AS cpu_milli,
+	CAST(COALESCE(SUM(roles.peak_memory_mib), 0) AS BIGINT) AS memory_mib,
+	CAST(COALESCE(SUM(roles.peak_storage_mib), 0) AS BIGINT) AS storage_mib`
+
 // PromisedPeaks is Σ over present members of their role's peak.
 func (q *Queries) PromisedPeaks(projectID int64) (r Resources, err error) {
-	err = q.db.Table("members").Select(`CAST(COALESCE(SUM(roles.peak_gpu_cores), 0) AS BIGINT) AS gpu_cores,
-			CAST(COALESCE(SUM(roles.peak_gpu_memory_mib), 0) AS BIGINT) AS gpu_memory_mib,
-			CAST(COALESCE(SUM(roles.peak_cpu_milli), 0) AS BIGINT) AS cpu_milli,
-			CAST(COALESCE(SUM(roles.peak_memory_mib), 0) AS BIGINT) AS memory_mib,
-			CAST(COALESCE(SUM(roles.peak_storage_mib), 0) AS BIGINT) AS storage_mib`).
+	err = q.db.Table("members").Select(promisedColumns).
 		Joins("JOIN roles ON roles.id = members.role_id").
 		Where("members.project_id = ? AND members.removed_at IS NULL", projectID).Scan(&r).Error
 	return r, err
@@ -176,4 +178,47 @@ func (q *Queries) CountRoleMembers(projectID int64) (map[int64]int64, error) {
 		counts[r.RoleID] = r.N
 	}
 	return counts, err
+}
+
+// Sums are what a project's members were promised and hold.
+type Sums struct {
+	Promised, Held Resources
+	Members, Live  int64
+}
+
+// ProjectSums adds up several projects with a fixed number of queries.
+func (q *Queries) ProjectSums(ids []int64) (map[int64]Sums, error) {
+	sums := map[int64]Sums{}
+	var promised, held []struct {
+		ID int64
+		N  int64
+		Resources
+	}
+	err := q.db.Table("members").Select("members.project_id AS id, COUNT(*) AS n, "+promisedColumns).
+		Joins("JOIN roles ON roles.id = members.role_id").
+		Where("members.project_id IN ? AND members.removed_at IS NULL", ids).Group("members.project_id").Scan(&promised).Error
+	if err != nil {
+		return nil, err
+	}
+	if err := q.db.Model(&Workspace{}).Select("project_id AS id, "+heldColumns).
+		Where("project_id IN ? AND state IN ?", ids, HoldingStates).Group("project_id").Scan(&held).Error; err != nil {
+		return nil, err
+	}
+	var live []struct{ ID, N int64 }
+	err = q.db.Model(&Workspace{}).Select("project_id AS id, COUNT(*) AS n").
+		Where("project_id IN ? AND state IN ?", ids, LiveStates).Group("project_id").Scan(&live).Error
+	for _, p := range promised {
+		sums[p.ID] = Sums{Promised: p.Resources, Members: p.N}
+	}
+	for _, h := range held {
+		s := sums[h.ID]
+		s.Held = h.Resources
+		sums[h.ID] = s
+	}
+	for _, l := range live {
+		s := sums[l.ID]
+		s.Live = l.N
+		sums[l.ID] = s
+	}
+	return sums, err
 }

@@ -40,6 +40,9 @@ func (q *Queries) User(id int64) (u User, err error) {
 
 // UserByEmail finds an account by its address in lower case.
 func (q *Queries) UserByEmail(email string) (u User, err error) {
+	if !storable(email) {
+		return u, NotFound("account")
+	}
 	return u, found(q.db.Where("email = ?", email).Take(&u).Error, "account")
 }
 
@@ -55,6 +58,9 @@ func (q *Queries) CountUsers(admins bool) (n int64, err error) {
 
 // Users lists accounts whose name or address contains search, by id.
 func (q *Queries) Users(search string, page Page) (users []User, err error) {
+	if !storable(search) {
+		return nil, nil
+	}
 	db := q.db.Where("id > ?", page.After).Order("id").Limit(page.limit())
 	if search != "" {
 		db = db.Where(`(lower(name) LIKE ? ESCAPE '\' OR email LIKE ? ESCAPE '\')`, like(search), like(search))
@@ -106,9 +112,13 @@ func (q *Queries) DeleteAccessToken(userID, id int64) error {
 	return q.deleted(q.db.Where("user_id = ? AND id = ?", userID, id).Delete(&AccessToken{}), "token")
 }
 
-// DeleteAccessTokens removes all of a user's tokens.
-func (q *Queries) DeleteAccessTokens(userID int64) error {
-	return q.db.Where("user_id = ?", userID).Delete(&AccessToken{}).Error
+// DeleteSecretsOf removes all of a user's tokens, also those that are about to
+// open a workspace.
+func (q *Queries) DeleteSecretsOf(userID int64) error {
+	if err := q.db.Where("user_id = ?", userID).Delete(&AccessToken{}).Error; err != nil {
+		return err
+	}
+	return q.db.Where("user_id = ?", userID).Delete(&OneTimeToken{}).Error
 }
 
 func (q *Queries) deleted(res *gorm.DB, what string) error {
@@ -186,8 +196,12 @@ func (q *Queries) DeleteExpired(now time.Time) (int64, error) {
 	return n, nil
 }
 
-// PutSession stores or replaces a session.
-func (q *Queries) PutSession(s Session) error { return q.db.Save(&s).Error }
+// PutSession stores or replaces a session. SQLite compares times as text, so
+// they must be of one zone.
+func (q *Queries) PutSession(s Session) error {
+	s.ExpiresAt = s.ExpiresAt.UTC()
+	return q.db.Save(&s).Error
+}
 
 // SessionByToken finds an unexpired session.
 func (q *Queries) SessionByToken(token string, now time.Time) (s Session, err error) {

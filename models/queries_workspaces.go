@@ -224,3 +224,8 @@ func (q *Queries) Evicted(now time.Time) (list []Workspace, err error) {
 		Where(`(users.disabled = ? OR members.removed_at IS NOT NULL OR members.until <= ? OR projects.ends_at <= ? OR projects.starts_at > ?)`, true, now, now, now).
 		Order("workspaces.id").Find(&list).Error
 }
+
+// CountLive counts a user's live workspaces.
+func (q *Queries) CountLive(userID int64) (n int64, err error) {
+	return n, q.db.Model(&Workspace{}).Where("user_id = ? AND state IN ?", userID, LiveStates).Count(&n).Error
+}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/mattn/go-sqlite3"
@@ -20,6 +21,7 @@ import (
 	"gorm.io/driver/sqlite"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
+	"gorm.io/gorm/schema"
 )
 
 // Store is the database. On SQLite there is one writer and a pool of readers;
@@ -84,6 +86,8 @@ func (s *Store) openSQLite(path string) error {
 
 func open(dialector gorm.Dialector, connections int) (*gorm.DB, error) {
 	db, err := gorm.Open(dialector, &gorm.Config{
+		// gorm would make memory_mi_b of MemoryMiB.
+		NamingStrategy:         schema.NamingStrategy{NameReplacer: strings.NewReplacer("MiB", "Mib")},
 		TranslateError:         true,
 		SkipDefaultTransaction: true,
 		PrepareStmt:            true,
@@ -264,6 +268,12 @@ func (p Page) limit() int {
 		return 50
 	}
 	return p.Limit
+}
+
+// storable tells whether a text could be in the database at all: PostgreSQL
+// keeps neither NUL nor broken UTF-8, and nothing that is searched is long.
+func storable(text string) bool {
+	return len(text) <= 1000 && utf8.ValidString(text) && !strings.Contains(text, "\x00")
 }
 
 // like escapes a user's text for use inside a LIKE pattern with ESCAPE '\'.

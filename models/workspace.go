@@ -40,14 +40,14 @@ type Workspace struct {
 	Name          string
 	State         WorkspaceState
 	Demand        Demand      `gorm:"embedded"`
-	Target        []Parameter `gorm:"serializer:json"`
+	Target        []Parameter `gorm:"serializer:json;not null"`
 	Reason        Text        // why it waits, failed or stopped
 	LogTail       string
 	Progress      int64 // percent of the start
 	Generation    int64 // counts its starts
 	RuntimeState  []byte
 	Endpoint      Endpoint `gorm:"serializer:json"`
-	Limits        []Limit  `gorm:"serializer:json"`
+	Limits        []Limit  `gorm:"serializer:json;not null"`
 	Secret        string   // the notebook's own token; never shown
 	Version       int64
 	RequestedAt   time.Time

@@ -3,6 +3,7 @@ package policies
 import (
 	_ "embed"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/casbin/casbin/v2"
@@ -44,7 +45,7 @@ func NewAccess() (*Access, error) {
 		if !ok {
 			return false, fmt.Errorf("policies: %T is not a request", args[0])
 		}
-		return r.holds(args[1].(int64), args[2].(string)), nil
+		return r.holds(args[1].(domain).project, args[2].(string)), nil
 	})
 	return &Access{enforcer: e}, nil
 }
@@ -54,6 +55,10 @@ type request struct {
 	actor Actor
 	owner bool
 }
+
+// domain is a project as casbin sees it: a bare number would reach holds as a
+// float.
+type domain struct{ project int64 }
 
 func (r request) holds(project int64, role string) bool {
 	switch role {
@@ -79,7 +84,10 @@ func (a *Access) MayOwned(actor Actor, owner, project int64, obj, act string) bo
 }
 
 func (a *Access) may(r request, project int64, obj, act string) bool {
-	ok, err := a.enforcer.Enforce(r, project, obj, act)
+	ok, err := a.enforcer.Enforce(r, domain{project}, obj, act)
+	if err != nil {
+		slog.Error("a rule of access cannot be evaluated; the answer is no", "obj", obj, "act", act, "err", err)
+	}
 	return err == nil && ok
 }
 

@@ -67,6 +67,11 @@ func (a *Accounts) UpdateUser(ctx context.Context, actor Actor, id int64, in Use
 		if err := q.UpdateUser(&u); err != nil {
 			return err
 		}
+		if u.Disabled {
+			if err := q.DeleteSecretsOf(id); err != nil {
+				return err
+			}
+		}
 		return actor.Audit(q, Change{Action: "update", Object: "account", ID: id, Before: auditUser(before), After: auditUser(u)})
 	})
 	return u, err
@@ -134,7 +139,7 @@ func (a *Accounts) setPassword(ctx context.Context, actor Actor, id int64, passw
 		if err := q.UpdateUser(&u); err != nil {
 			return err
 		}
-		if err := q.DeleteAccessTokens(id); err != nil {
+		if err := q.DeleteSecretsOf(id); err != nil {
 			return err
 		}
 		return actor.Audit(q, Change{Action: "reset-password", Object: "account", ID: id})
@@ -184,4 +189,13 @@ func (f *failures) recent(email string, now time.Time) []time.Time {
 		all = all[1:]
 	}
 	return all
+}
+
+// AuditEntries lists changes, newest first; only administrators may read
+// them.
+func (a *Accounts) AuditEntries(ctx context.Context, actor Actor, page models.Page) ([]models.AuditEntry, error) {
+	if err := a.access.Check(actor, Platform, "audit", "read"); err != nil {
+		return nil, err
+	}
+	return a.store.Read(ctx).Audit(page)
 }

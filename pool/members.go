@@ -226,15 +226,29 @@ type Mine struct {
 
 // Mine lists the actor's projects with what may be held there.
 func (l *Ledger) Mine(ctx context.Context, actor policies.Actor) ([]Mine, error) {
+	return l.places(ctx, actor.User.ID)
+}
+
+// PlacesOf lists a person's projects, for the person and for administrators.
+func (l *Ledger) PlacesOf(ctx context.Context, actor policies.Actor, user int64) ([]Mine, error) {
+	if actor.User.ID != user {
+		if err := l.access.Check(actor, policies.Platform, "user", "read"); err != nil {
+			return nil, err
+		}
+	}
+	return l.places(ctx, user)
+}
+
+func (l *Ledger) places(ctx context.Context, user int64) ([]Mine, error) {
 	q := l.store.Read(ctx)
 	now := l.store.Now()
-	memberships, err := q.MembershipsOf(actor.User.ID, now)
+	memberships, err := q.MembershipsOf(user, now)
 	if err != nil {
 		return nil, err
 	}
 	list := make([]Mine, 0, len(memberships))
 	for _, m := range memberships {
-		p, err := q.Project(models.Scope{UserID: actor.User.ID, At: now}, m.ProjectID)
+		p, err := q.Project(models.Scope{UserID: user, At: now}, m.ProjectID)
 		if err != nil {
 			return nil, err
 		}

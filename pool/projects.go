@@ -177,6 +177,8 @@ type ProjectView struct {
 	models.Project
 	Promised models.Resources // Σ over members of their role's peak
 	Held     models.Resources // by workspaces, now
+	Members  int64            // present ones
+	Live     int64            // workspaces that have not ended
 }
 
 // Project finds a project that the actor may see.
@@ -205,16 +207,18 @@ func (l *Ledger) Projects(ctx context.Context, actor policies.Actor, page models
 	}
 	q := l.store.Read(ctx)
 	projects, err := q.Projects(actor.Scope(), page)
-	views := make([]ProjectView, 0, len(projects))
-	for _, p := range projects {
-		v := ProjectView{Project: p}
-		if v.Promised, err = q.PromisedPeaks(p.ID); err != nil {
-			return nil, err
-		}
-		if v.Held, err = q.HeldByProject(p.ID); err != nil {
-			return nil, err
-		}
-		views = append(views, v)
+	if err != nil || len(projects) == 0 {
+		return nil, err
+	}
+	ids := make([]int64, len(projects))
+	for i, p := range projects {
+		ids[i] = p.ID
+	}
+	sums, err := q.ProjectSums(ids)
+	views := make([]ProjectView, len(projects))
+	for i, p := range projects {
+		s := sums[p.ID]
+		views[i] = ProjectView{Project: p, Promised: s.Promised, Held: s.Held, Members: s.Members, Live: s.Live}
 	}
 	return views, err
 }

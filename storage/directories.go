@@ -117,6 +117,11 @@ func (d *Directories) Mounts(ctx context.Context, project, member int64) ([]Moun
 	if err := d.MakeMember(ctx, project, member); err != nil {
 		return nil, err
 	}
+	return d.Layout(project, member), nil
+}
+
+// Layout lists what Mounts lists, without touching anything.
+func (d *Directories) Layout(project, member int64) []Mount {
 	root := projectPath(project)
 	var mounts []Mount
 	add := func(dir, target string, readOnly bool) {
@@ -134,5 +139,5 @@ func (d *Directories) Mounts(ctx context.Context, project, member int64) ([]Moun
 	own := filepath.Join(root, strconv.FormatInt(member, 10))
 	add(own, "/"+own, false)
 	add(own, HomeDir, false)
-	return mounts, nil
+	return mounts
 }

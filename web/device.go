@@ -84,6 +84,21 @@ func (d Device) describe(ctx context.Context) string {
 	return label + ". " + strings.Join(parts, T(ctx, "; "))
 }
 
+// remains says in words what is free, and how the held shares are enforced.
+func (d Device) remains(ctx context.Context) string {
+	parts := []string{T(ctx, "none free")}
+	if d.FreeCores > 0 {
+		parts[0] = T(ctx, "%d free · %s", d.FreeCores, models.FormatMiB(d.FreeMemoryMiB))
+	}
+	if d.Enforcement != "" {
+		parts = append(parts, enforcement(ctx, d.Enforcement))
+	}
+	if d.Exclusive && d.Enforcement != models.EnforcedExclusive {
+		parts = append(parts, T(ctx, "one holder at a time"))
+	}
+	return strings.Join(parts, " · ")
+}
+
 // name is what a share is called in words.
 func (s Share) name(ctx context.Context) string {
 	switch {
@@ -127,7 +142,7 @@ func (s Share) fill() string {
 	return class
 }
 
-// models describes the devices of a machine: "8 × H100".
+// modelsOf describes the devices of a machine: "8 × H100".
 func modelsOf(devices []Device) string {
 	var order []string
 	count := map[string]int64{}

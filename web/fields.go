@@ -49,7 +49,7 @@ var fields = map[string]field{
 	"cpu_milli":             {Label: models.Say("CPU"), Hint: models.Say("Cores, such as 4 or 1.5."), Inputmode: "decimal", Placeholder: "0"},
 	"memory_mib":            {Label: models.Say("Memory"), Hint: models.Say("Such as 16 GiB."), Placeholder: "0"},
 	"storage_mib":           {Label: models.Say("Storage"), Hint: models.Say("Such as 1 TiB."), Placeholder: "0"},
-	"launch.gpu_memory_mib": {Label: models.Say("GPU memory per GPU"), Hint: models.Say("Such as 40 GiB. Empty: in proportion to the cores.")},
+	"launch.gpu_memory_mib": {Label: models.Say("Memory per GPU"), Hint: models.Say("Such as 40 GiB. Empty: in proportion to the cores.")},
 	"launch.cpu_milli":      {Label: models.Say("CPU"), Hint: models.Say("Cores, such as 4 or 1.5."), Inputmode: "decimal"},
 	"launch.memory_mib":     {Label: models.Say("Memory"), Hint: models.Say("Such as 16 GiB.")},
 	"gpus":                  {Label: models.Say("GPUs"), Hint: models.Say("How many. 0: none."), Inputmode: "numeric"},

@@ -108,3 +108,10 @@ func (v PoolView) waiting() (n int64) {
 func (v PoolView) simulated() bool {
 	return slices.ContainsFunc(v.Providers, func(p Provider) bool { return p.Simulated })
 }
+
+// alone is the device on its own page, where its machine is named above.
+func (v DeviceView) alone() Device {
+	d := v.Device
+	d.Provider = ""
+	return d
+}

@@ -36,14 +36,18 @@ func hashFiles(files fs.FS) string {
 // Asset is the address of a static file.
 func Asset(name string) string { return "/static/" + staticHash + "/" + name }
 
-// Static serves everything under /static/. A page of another build asks for
-// another hash: it gets the file as it is now, but must not keep it.
-func Static() http.Handler {
+func staticSub() fs.FS {
 	sub, err := fs.Sub(staticFiles, "static")
 	if err != nil {
 		panic("web: static files: " + err.Error())
 	}
-	files := http.FileServerFS(sub)
+	return sub
+}
+
+// Static serves everything under /static/. A page of another build asks for
+// another hash: it gets the file as it is now, but must not keep it.
+func Static() http.Handler {
+	files := http.FileServerFS(staticSub())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		hash, name, ok := strings.Cut(strings.TrimPrefix(r.URL.Path, "/static/"), "/")
 		if !ok || name == "" || strings.HasSuffix(name, "/") {

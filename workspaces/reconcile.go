@@ -203,11 +203,18 @@ func limits(list []Limit) []models.Limit {
 // watch looks whether a running workspace still is.
 func (r *Reconciler) watch(ctx context.Context, w *models.Workspace) error {
 	status, err := r.runtime.Poll(ctx, w.RuntimeState)
-	if err != nil || status.Phase != PhaseExited {
+	if err != nil {
 		return err
 	}
-	w.LogTail = status.LogTail
-	return r.exited(ctx, w, status)
+	if status.Phase == PhaseExited {
+		w.LogTail = status.LogTail
+		return r.exited(ctx, w, status)
+	}
+	if e := models.Endpoint(status.Endpoint); status.Phase == PhaseRunning && e != w.Endpoint {
+		w.Endpoint = e // adopted: the address may be another one for this process
+		return r.transition(ctx, w, models.StateRunning, models.Text{})
+	}
+	return nil
 }
 
 // exited ends a workspace whose notebook ended by itself.

@@ -130,3 +130,8 @@ func (s *Service) List(ctx context.Context, actor policies.Actor, f models.Works
 func (s *Service) Count(ctx context.Context) (map[models.WorkspaceState]int64, error) {
 	return s.store.Read(ctx).CountWorkspaces()
 }
+
+// CountLive counts the actor's own live workspaces.
+func (s *Service) CountLive(ctx context.Context, actor policies.Actor) (int64, error) {
+	return s.store.Read(ctx).CountLive(actor.User.ID)
+}

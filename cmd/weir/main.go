@@ -33,7 +33,7 @@ func newRootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newServeCommand(), newMigrateCommand(), newAdminCommand(), newVersionCommand())
+	root.AddCommand(newServeCommand(), newMigrateCommand(), newAdminCommand(), newVersionCommand(), newOpenAPICommand())
 	return root
 }
 

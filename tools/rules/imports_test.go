@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 		"workspaces/local", "workspaces/kube", "workspaces/proxy"},
 	"cmd/weir": {everything},
 
-	"models/modelstest":      {},
+	"models/modelstest":      {"models", "migrations"},
 	"workspaces/runtimetest": {"workspaces", "models"},
 	"e2e":                    {},
 	"tools/rules":            {},

@@ -1,0 +1,104 @@
+// What makes pages live. Everything here hangs on data attributes and adds to
+// pages that work without it.
+"use strict";
+
+// Events: <body data-topics="pool workspace:5"> listens to those topics and
+// tells the page with a DOM event; htmx then refetches what changed.
+function listen() {
+  const topics = (document.body.dataset.topics || "").split(" ").filter(Boolean);
+  if (!topics.length) return;
+  const source = new EventSource("/events?" + new URLSearchParams(topics.map((t) => ["topic", t])));
+  let due = 0;
+  let wasLost = false;
+  const changed = () => {
+    // A burst of events is one change.
+    due ||= setTimeout(() => {
+      due = 0;
+      document.body.dispatchEvent(new CustomEvent("weir:change"));
+    }, 250);
+  };
+  source.addEventListener("message", changed);
+  source.addEventListener("change", changed);
+  source.addEventListener("error", () => { wasLost = true; });
+  // What happened while the connection was down was not heard.
+  source.addEventListener("open", () => { if (wasLost) changed(); wasLost = false; });
+  addEventListener("pagehide", () => source.close());
+  addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); });
+}
+
+// Times: the server writes UTC, the reader sees local time.
+const time = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+const formats = {
+  moment: { year: "numeric", month: "2-digit", day: "2-digit", ...time },
+  clock: { ...time, second: "2-digit" },
+};
+
+function localTimes() {
+  const lang = document.documentElement.lang;
+  for (const t of document.querySelectorAll("time[data-time]")) {
+    const at = new Date(t.dateTime);
+    if (isNaN(at)) continue;
+    // Swedish writes dates as 2026-03-12, which nobody misreads.
+    t.textContent = new Intl.DateTimeFormat("sv", formats[t.dataset.time]).format(at);
+    t.title = new Intl.DateTimeFormat(lang, { dateStyle: "full", timeStyle: "long" }).format(at);
+  }
+}
+
+// Copying: <button data-copy="#secret" data-done="Copied" hidden>
+function copyButtons() {
+  if (!navigator.clipboard) return;
+  for (const b of document.querySelectorAll("button[data-copy]")) b.hidden = false;
+}
+
+async function copy(button) {
+  await navigator.clipboard.writeText(document.querySelector(button.dataset.copy).textContent.trim());
+  button.textContent = button.dataset.done;
+}
+
+// Dialogs: <a data-dialog href="…/delete"> leads to a page that asks; with
+// scripts its question comes here.
+async function ask(link) {
+  const answer = await fetch(link.href, { headers: { Accept: "text/html" } });
+  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const question = page.querySelector("main .narrow");
+  if (!answer.ok || answer.redirected || !question) {
+    location.href = link.href;
+    return;
+  }
+  const dialog = document.createElement("dialog");
+  const title = question.querySelector("h1");
+  title.id = "dialog-title";
+  dialog.setAttribute("aria-labelledby", title.id);
+  dialog.append(document.adoptNode(question));
+  dialog.querySelector("a.btn")?.addEventListener("click", (e) => { e.preventDefault(); dialog.close(); });
+  dialog.addEventListener("close", () => { dialog.remove(); link.focus(); });
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+addEventListener("click", (e) => {
+  const button = e.target.closest?.("button[data-copy]");
+  if (button) copy(button);
+  const link = e.target.closest?.("a[data-dialog]");
+  if (link && !e.ctrlKey && !e.metaKey && !e.shiftKey) {
+    e.preventDefault();
+    ask(link);
+  }
+});
+
+// An answer that came from elsewhere, such as the sign-in page after the
+// session ended, is no new state of this page.
+document.addEventListener("htmx:before:response", (e) => {
+  if (e.detail.ctx.response.raw.redirected) {
+    e.preventDefault();
+    location.reload();
+  }
+});
+document.addEventListener("htmx:after:swap", () => { localTimes(); copyButtons(); });
+
+document.addEventListener("DOMContentLoaded", () => {
+  localTimes();
+  copyButtons();
+  document.querySelector("[data-focus]")?.focus();
+  listen();
+});

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"weir/workspaces"
 )
@@ -102,13 +103,22 @@ func TestServerKilledLater(t *testing.T) {
 	}
 	in, _ := r.instance(all[0].State)
 	eventually(t, "the sandbox stands", func() bool { return in.report().Child != 0 })
-	for len(r.changed) > 0 {
-		<-r.changed
-	}
 	in.kill()
-	<-r.Changed() // although it was no child of this process
-	if s := poll(t, r, all[0].State); s.Phase != workspaces.PhaseExited {
-		t.Errorf("killed, but %+v", s)
+	awaken(t, r, all[0].State) // although it was no child of this process
+}
+
+// awaken polls only when told of a change, until the workspace has ended.
+func awaken(t *testing.T, r *Runtime, state workspaces.State) workspaces.Status {
+	t.Helper()
+	for deadline := time.After(patience); ; {
+		select {
+		case <-r.Changed():
+		case <-deadline:
+			t.Fatal("nothing was heard of the end")
+		}
+		if s := poll(t, r, state); s.Phase == workspaces.PhaseExited {
+			return s
+		}
 	}
 }
 
@@ -128,12 +138,8 @@ func TestKilledNotebook(t *testing.T) {
 	state := start(t, r, notebookSpec(1))
 	reach(t, r, state, workspaces.PhaseRunning)
 	in, _ := r.instance(state)
-	for len(r.changed) > 0 {
-		<-r.changed
-	}
 	syscall.Kill(notebookPID(t, in), syscall.SIGKILL)
-	<-r.Changed()
-	s := poll(t, r, state)
+	s := awaken(t, r, state)
 	if s.Phase != workspaces.PhaseExited || s.ExitCode != 137 || s.Message != "Jupyter was killed by signal 9" {
 		t.Errorf("it says %+v", s)
 	}
@@ -157,7 +163,10 @@ func TestNothingOutlivesTheNotebook(t *testing.T) {
 }
 
 func TestKilledBubblewrap(t *testing.T) {
-	r := open(t, config(t.TempDir()))
+	c := config(t.TempDir())
+	moving := &clock{now: time.Unix(1_700_000_000, 0)}
+	c.Clock = moving.Now
+	r := open(t, c)
 	state := start(t, r, scriptSpec(1, "exec sleep 600"))
 	in, _ := r.instance(state)
 	notebook := notebookPID(t, in)
@@ -171,11 +180,23 @@ func TestKilledBubblewrap(t *testing.T) {
 		if err := r.Stop(t.Context(), all[0].State); err != nil {
 			t.Fatal(err)
 		}
-		in.kill()
+		moving.pass(grace)
 		return !exists(in.dir)
 	})
-	if _, err := readProcess(notebook); err == nil {
+	if p, err := readProcess(notebook); err == nil && !p.dead {
 		t.Error("the notebook lives on")
+	}
+}
+
+func TestClosedDirectoryIsRemoved(t *testing.T) {
+	r := open(t, config(t.TempDir()))
+	state := start(t, r, scriptSpec(1, "mkdir -p /run/weir/a/b; chmod 0 /run/weir/a; exit 0"))
+	reach(t, r, state, workspaces.PhaseExited)
+	if err := r.Stop(t.Context(), state); err != nil {
+		t.Error(err)
+	}
+	if in, _ := r.instance(state); exists(in.dir) {
+		t.Error("its directory is left")
 	}
 }
 

@@ -86,7 +86,7 @@ func ask(tool bubblewrap, user identity, script, interpreter string, problem err
 		p.problem = problem.Error()
 		return p
 	}
-	if interpreter == "" {
+	if !strings.Contains(filepath.Base(interpreter), "py") {
 		p.problem = script + " does not say which Python runs it"
 		return p
 	}

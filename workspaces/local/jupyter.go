@@ -80,8 +80,8 @@ func checkTarget(target string) error {
 func (r *Runtime) sandboxFor(in *instance, spec workspaces.Spec) (*sandbox, error) {
 	program := spec.Command[0]
 	s := newSandbox(r.tool, r.user)
-	s.add("--hostname", fmt.Sprintf("ws-%d", spec.Workspace))
 	s.system(spec.Memory, max(spec.Shm, 64))
+	s.hostname(fmt.Sprintf("ws-%d", spec.Workspace))
 	s.devices(spec.GPUs)
 	s.installation(program, r.dir)
 	s.mounts(spec.Mounts)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"math"
 	"os"
@@ -296,8 +297,16 @@ func (r *Runtime) remove(in *instance) error {
 	if err := in.Cgroup.remove(); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(in.dir); err != nil && !errors.Is(err, unix.ENOENT) {
+	err := os.RemoveAll(in.dir)
+	if !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
-	return nil
+	// A user may have closed a directory of theirs, which is also ours.
+	filepath.WalkDir(in.dir, func(path string, d fs.DirEntry, _ error) error {
+		if d != nil && d.IsDir() {
+			os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(in.dir)
 }

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -113,6 +114,8 @@ func (r *Runtime) Stop(_ context.Context, state workspaces.State) error {
 
 // List tells what runs, whether or not its directory still does.
 func (r *Runtime) List(context.Context) ([]workspaces.Instance, error) {
+	r.mu.Lock() // a start is seen as a whole or not at all
+	defer r.mu.Unlock()
 	found := map[key]*instance{}
 	for _, k := range r.directories() {
 		if in, err := r.load(k); err == nil && !in.gone() {
@@ -134,7 +137,7 @@ func (r *Runtime) List(context.Context) ([]workspaces.Instance, error) {
 		all = append(all, workspaces.Instance{Workspace: k.workspace, Generation: k.generation, State: in.state()})
 	}
 	slices.SortFunc(all, func(a, b workspaces.Instance) int {
-		return int(a.Workspace-b.Workspace)*2 + int(a.Generation-b.Generation)
+		return cmp.Or(cmp.Compare(a.Workspace, b.Workspace), cmp.Compare(a.Generation, b.Generation))
 	})
 	return all, nil
 }

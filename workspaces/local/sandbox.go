@@ -28,7 +28,7 @@ const (
 var hostEtc = []string{
 	"ssl/certs", "ssl/openssl.cnf", "pki/tls/certs", "pki/ca-trust", "ca-certificates", "crypto-policies",
 	"alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d",
-	"resolv.conf", "nsswitch.conf", "hosts", "gai.conf", "host.conf", "protocols", "services",
+	"resolv.conf", "nsswitch.conf", "gai.conf", "host.conf", "protocols", "services",
 	"localtime", "timezone", "locale.alias", "fonts", "mime.types", "magic", "magic.mime",
 	"jupyter", "ipython", "python3", "python3.9", "python3.10", "python3.11", "python3.12", "python3.13", "python3.14",
 	"pip.conf", "OpenCL", "vulkan", "glvnd", "bash.bashrc", "inputrc", "terminfo", "os-release",
@@ -165,6 +165,13 @@ func (s *sandbox) tmpfs(target, mode string, mib int64) {
 		s.add("--size", strconv.FormatInt(mib<<20, 10))
 	}
 	s.add("--tmpfs", target)
+}
+
+// hostname names the sandbox, so that its name resolves without asking anyone.
+func (s *sandbox) hostname(name string) {
+	s.add("--hostname", name)
+	hosts, _ := os.ReadFile("/etc/hosts")
+	s.data("/etc/hosts", fmt.Sprintf("%s\n127.0.1.1\t%s\n", strings.TrimRight(string(hosts), "\n"), name))
 }
 
 // installation shows, read-only, where a program outside /usr is installed,

@@ -52,6 +52,7 @@ func TestInsideOfTheSandbox(t *testing.T) {
 	r := open(t, config(filepath.Join(data, "run")))
 	spec := scriptSpec(7, `
 		id -un; id -u; echo "home=$HOME pwd=$PWD host=$(hostname) extra=$EXTRA runtime=$JUPYTER_RUNTIME_DIR"
+		getent hosts ws-7
 		ls -d `+data+` /root /var /srv 2>/dev/null
 		ls /etc/shadow /etc/sudoers /etc/ssl/private 2>/dev/null
 		grep -E "^(CapEff|CapBnd|NoNewPrivs|NSpid)" /proc/self/status
@@ -69,7 +70,7 @@ func TestInsideOfTheSandbox(t *testing.T) {
 	for _, want := range []string{
 		"jovyan\n1000\n", "home=/home/jovyan pwd=/home/jovyan host=ws-7 extra=given runtime=/run/user/jupyter",
 		"CapEff:\t0000000000000000", "CapBnd:\t0000000000000000", "NoNewPrivs:\t1", "descriptors=0 1 2 3 \n",
-		"private places are writable", " 96 ",
+		"private places are writable", " 96 ", "127.0.1.1",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("lacks %q", want)

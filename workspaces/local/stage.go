@@ -40,11 +40,13 @@ func onSpareThread(f func() error) error {
 	return <-done
 }
 
+// privateMounts gives this thread mounts of its own. What the host unmounts
+// still goes away here: bubblewrap keeps these mounts as long as it runs.
 func privateMounts() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return err
 	}
-	return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
+	return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "")
 }
 
 // stage makes the sources appear as stagePath(0), stagePath(1) and so on, for

@@ -2,9 +2,12 @@ package local
 
 import (
 	"context"
+	"os"
 	"os/exec"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // watch makes sure that one goroutine follows the instance until it is gone:
@@ -53,6 +56,11 @@ func (r *Runtime) follow(in *instance, child *exec.Cmd) {
 	if err := awaitExit(r.ctx, rep.Child, func() bool { return in.innerAlive(rep) }); err != nil {
 		return
 	}
+	if os.Getpid() == 1 {
+		// In a container without an init, orphans become our children.
+		unix.Wait4(in.PID, nil, unix.WNOHANG, nil)
+		unix.Wait4(rep.Child, nil, unix.WNOHANG, nil)
+	}
 	if rep.ExitCode == nil && code >= 0 {
 		in.keepExitCode(code) // fails when a Stop has removed the directory
 	}
@@ -60,7 +68,9 @@ func (r *Runtime) follow(in *instance, child *exec.Cmd) {
 
 // reap collects a child that has ended and returns its code as a shell would.
 func reap(child *exec.Cmd) int {
-	child.Wait() // its error is the exit code
+	if child.Wait(); child.ProcessState == nil {
+		return -1
+	}
 	status, ok := child.ProcessState.Sys().(syscall.WaitStatus)
 	if ok && status.Signaled() {
 		return 128 + int(status.Signal())

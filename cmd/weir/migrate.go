@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"weir/migrations"
+	"weir/models"
+)
+
+func newMigrateCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "migrate",
+		Short: "Bring the database's schema up to date, or back to an older version",
+		Args:  cobra.NoArgs,
+	}
+	bindConfig(cmd, storeOptions...)
+	to := cmd.Flags().Int64("down-to", -1, "go back to this version; 0 removes all data")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, err := loadConfig(cmd, os.LookupEnv)
+		if err != nil {
+			return err
+		}
+		store, err := models.Open(cmd.Context(), cfg.DatabaseURL, cfg.SQLiteFile())
+		if err != nil {
+			return err
+		}
+		defer store.Close()
+		db, err := store.SQL()
+		if err != nil {
+			return err
+		}
+		if *to >= 0 {
+			err = migrations.DownTo(cmd.Context(), db, store.Dialect(), *to)
+		} else {
+			err = migrations.Up(cmd.Context(), db, store.Dialect())
+		}
+		if err != nil {
+			return err
+		}
+		current, newest, err := migrations.Versions(cmd.Context(), db, store.Dialect())
+		if err == nil {
+			fmt.Fprintf(cmd.OutOrStdout(), "%s schema: version %d of %d\n", store.Dialect(), current, newest)
+		}
+		return err
+	}
+	return cmd
+}

@@ -1,0 +1,20 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"weir/handlers"
+)
+
+// newOpenAPICommand prints the API's description; the build commits it.
+func newOpenAPICommand() *cobra.Command {
+	return &cobra.Command{Use: "openapi", Hidden: true, Short: "Print the OpenAPI document", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			doc, err := handlers.OpenAPI()
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(append(doc, '\n'))
+			return err
+		}}
+}

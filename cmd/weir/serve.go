@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+const setupLifetime = 24 * time.Hour
+
+func newServeCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "serve", Short: "Serve the portal, the REST API and the workspaces of this machine", Args: cobra.NoArgs}
+	bindConfig(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, err := loadConfig(cmd, os.LookupEnv)
+		if err != nil {
+			return err
+		}
+		return serve(cmd.Context(), cfg, cmd.OutOrStdout(), newLogger(cfg, cmd.ErrOrStderr()))
+	}
+	return cmd
+}
+
+// serve runs until ctx ends, then finishes what is open within the grace.
+// Running workspaces are left running: the next server adopts them.
+func serve(ctx context.Context, cfg Config, out io.Writer, log *slog.Logger) error {
+	slog.SetDefault(log)
+	listener, err := net.Listen("tcp", cfg.Listen)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	p, err := wirePortal(ctx, cfg, log, listener.Addr())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := p.close(); err != nil {
+			log.Error("close", "err", err)
+		}
+	}()
+	if err := p.discover(ctx); err != nil {
+		return err
+	}
+	if err := p.announce(ctx, out); err != nil {
+		return err
+	}
+	return p.run(ctx, listener)
+}
+
+// announce prints where the portal is, and the one-time link while nobody
+// has an account.
+func (p *portal) announce(ctx context.Context, out io.Writer) error {
+	token, err := p.accounts.SetupToken(ctx, setupLifetime)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "Weir serves on %s\n", p.origin)
+	if token != "" {
+		fmt.Fprintf(out, "\nNobody has an account yet. Open this link once, within %d hours, to become the administrator:\n\n  %s/setup?token=%s\n\n",
+			int(setupLifetime.Hours()), p.origin, token)
+	}
+	return nil
+}
+
+func (p *portal) run(ctx context.Context, listener net.Listener) error {
+	var background sync.WaitGroup
+	defer background.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	background.Go(func() { p.reconciler.Run(ctx) })
+	background.Go(func() { p.wakeOnChange(ctx) })
+
+	server := &http.Server{Handler: p.app, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	p.log.Info("serving", "config", p.cfg, "database", p.store.Dialect())
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	p.log.Info("shutting down; workspaces go on running")
+	p.app.Close()
+	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), p.cfg.ShutdownGrace)
+	defer stop()
+	p.proxy.Close()
+	if err := server.Shutdown(grace); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return nil
+}
+
+// wakeOnChange passes the runtime's signals to the reconciler, so that a
+// notebook that answers or dies is seen at once.
+func (p *portal) wakeOnChange(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.runtime.Changed():
+			p.reconciler.Wake()
+		}
+	}
+}

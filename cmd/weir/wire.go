@@ -1,0 +1,249 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"weir/handlers"
+	"weir/migrations"
+	"weir/models"
+	"weir/policies"
+	"weir/pool"
+	"weir/pool/nvml"
+	"weir/storage"
+	"weir/workspaces"
+	"weir/workspaces/local"
+	"weir/workspaces/proxy"
+)
+
+// openStore opens the database and brings its schema up to date.
+func openStore(ctx context.Context, cfg Config) (*models.Store, error) {
+	store, err := models.Open(ctx, cfg.DatabaseURL, cfg.SQLiteFile())
+	if err != nil {
+		return nil, err
+	}
+	db, err := store.SQL()
+	if err == nil {
+		err = migrations.Up(ctx, db, store.Dialect())
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("the database's schema cannot be brought up to date: %w", err), store.Close())
+	}
+	return store, nil
+}
+
+// portal is everything that serves, wired together. This is the only place
+// where a mode is chosen.
+type portal struct {
+	cfg        Config
+	log        *slog.Logger
+	store      *models.Store
+	accounts   *policies.Accounts
+	pool       *pool.Pool
+	catalogue  *workspaces.Catalogue
+	runtime    *local.Runtime
+	reconciler *workspaces.Reconciler
+	proxy      *proxy.Proxy
+	app        *handlers.App
+	lock       *os.File
+	origin     string // of the portal, as it knows itself
+}
+
+// wirePortal builds the portal that answers on a listener's address.
+func wirePortal(ctx context.Context, cfg Config, log *slog.Logger, addr net.Addr) (p *portal, err error) {
+	p = &portal{cfg: cfg, log: log}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, p.close())
+		}
+	}()
+	if p.lock, err = lockDir(cfg.DataDir); err != nil {
+		return p, err
+	}
+	if p.store, err = openStore(ctx, cfg); err != nil {
+		return p, err
+	}
+	access, err := policies.NewAccess()
+	if err != nil {
+		return p, err
+	}
+	appsDomain := p.addresses(addr)
+	dirs, err := storage.New(filepath.Join(cfg.DataDir, "shared"), cfg.SandboxUID, cfg.SandboxUID)
+	if err != nil {
+		return p, err
+	}
+	if p.runtime, err = local.New(local.Config{Dir: filepath.Join(cfg.DataDir, "run"), SandboxUID: uint32(cfg.SandboxUID),
+		SandboxGID: uint32(cfg.SandboxUID), Logger: log, Clock: p.store.Clock}); err != nil {
+		return p, err
+	}
+	p.accounts = policies.NewAccounts(p.store, access)
+	p.pool = pool.New(p.store, access)
+	p.catalogue = workspaces.NewCatalogue(p.store, access)
+	ledger := pool.NewLedger(p.store, access, dirs)
+	p.reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: p.store, Pool: p.pool, Books: p.pool, Ledger: ledger,
+		Storage: mounts{dirs}, Runtime: p.runtime, Env: p.workspaceEnv, Ended: func(id int64) { p.proxy.Revoke(id) }, Logger: log})
+	service := workspaces.NewService(p.store, access, p.pool, p.pool, ledger, p.reconciler.Wake)
+	p.proxy = proxy.New(proxy.Config{Gate: gate{service, p.accounts}, AppsDomain: appsDomain, Secure: cfg.TLS(),
+		PortalURL: func(*http.Request) string { return p.origin }, PortalCookies: []string{handlers.SessionCookie(cfg.TLS())},
+		Page: p.workspaceGone, Logger: log, OnActivity: p.activity(service)})
+	p.app = handlers.New(handlers.Config{Store: p.store, Access: access, Accounts: p.accounts, Ledger: ledger, Pool: p.pool,
+		Catalogue: p.catalogue, Workspaces: service, Directories: dirs, Proxy: p.proxy, Wake: p.reconciler.Wake, Logger: log,
+		Secure: cfg.TLS(), SessionLifetime: cfg.SessionLifetime, Version: version})
+	return p, nil
+}
+
+// addresses settles the portal's own origin and returns the domain, with its
+// port, below which workspaces have theirs.
+func (p *portal) addresses(addr net.Addr) string {
+	port := ""
+	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.Port != 80 {
+		port = ":" + strconv.Itoa(tcp.Port)
+	}
+	p.origin = "http://localhost" + port
+	if p.cfg.ExternalURL != "" {
+		p.origin = p.cfg.ExternalURL
+		port = ""
+		if u, err := url.Parse(p.cfg.ExternalURL); err == nil && u.Port() != "" {
+			port = ":" + u.Port()
+		}
+	}
+	return p.cfg.AppsDomain + port
+}
+
+// workspaceEnv tells a notebook where it is.
+func (p *portal) workspaceEnv(w models.Workspace) map[string]string {
+	return map[string]string{"WEIR_URL": p.origin, "WEIR_WORKSPACE": strconv.FormatInt(w.ID, 10),
+		"WEIR_PROJECT": strconv.FormatInt(w.ProjectID, 10), "NB_PREFIX": "/"}
+}
+
+// activity records use of workspaces; a write that fails is only logged.
+func (p *portal) activity(service *workspaces.Service) func(int64) {
+	return func(id int64) {
+		if err := service.Activity(context.Background(), id); err != nil {
+			p.log.Warn("activity not recorded", "workspace", id, "err", err)
+		}
+	}
+}
+
+func (p *portal) workspaceGone(w http.ResponseWriter, r *http.Request, status int, err *models.Error) {
+	p.app.WorkspaceGone(w, r, status, err, p.origin)
+}
+
+// discover registers what this machine has: GPUs and Jupyter.
+func (p *portal) discover(ctx context.Context) error {
+	name, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	inventory, err := gpuInventory(p.cfg, name)
+	if err != nil {
+		return err
+	}
+	if err := p.pool.Enlist(ctx, name, inventory); err != nil {
+		return fmt.Errorf("this machine's GPUs cannot be registered: %w", err)
+	}
+	return p.catalogue.Register(ctx, local.Discover(ctx, uint32(p.cfg.SandboxUID)))
+}
+
+// gpuInventory chooses between simulated GPUs, real ones, and none.
+func gpuInventory(cfg Config, host string) (pool.Inventory, error) {
+	var list []pool.Inventory
+	for _, s := range cfg.SimulateGPUs {
+		inventory, err := nvml.Simulated(s.Model, s.Count, host)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, inventory)
+	}
+	if len(list) > 0 {
+		return nvml.Join(list...), nil
+	}
+	driver, err := nvml.New()
+	if errors.Is(err, nvml.ErrNoDriver) {
+		return nvml.Join(), nil
+	}
+	return driver, err
+}
+
+// close ends what wirePortal made. Workspaces go on running.
+func (p *portal) close() error {
+	var errs []error
+	if p.app != nil {
+		p.app.Close()
+	}
+	if p.proxy != nil {
+		p.proxy.Close()
+	}
+	if p.runtime != nil {
+		errs = append(errs, p.runtime.Close())
+	}
+	if p.store != nil {
+		errs = append(errs, p.store.Close())
+	}
+	if p.lock != nil {
+		errs = append(errs, p.lock.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// lockDir makes this process the only one that serves from dir, until it
+// ends, however it ends.
+func lockDir(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("another weir serves from %s already", dir), f.Close())
+	}
+	return f, nil
+}
+
+// mounts lets workspaces see the shared directories.
+type mounts struct{ dirs *storage.Directories }
+
+func (m mounts) Mounts(ctx context.Context, project, member int64) ([]workspaces.Mount, error) {
+	list, err := m.dirs.Mounts(ctx, project, member)
+	out := make([]workspaces.Mount, len(list))
+	for i, d := range list {
+		out[i] = workspaces.Mount(d)
+	}
+	return out, err
+}
+
+// gate lets visitors into workspaces as the service decides.
+type gate struct {
+	service  *workspaces.Service
+	accounts *policies.Accounts
+}
+
+func (g gate) Redeem(ctx context.Context, workspace int64, token string) (proxy.Visit, error) {
+	v, err := g.service.Redeem(ctx, workspace, token)
+	return proxy.Visit{Secret: v.Secret, Expires: v.Expires, Path: v.Path}, err
+}
+
+func (g gate) Admit(ctx context.Context, workspace int64, c proxy.Credential) (t proxy.Target, err error) {
+	var a models.Admission
+	if c.Bearer != "" {
+		actor, authErr := g.accounts.ByToken(ctx, c.Bearer)
+		if authErr != nil {
+			return t, authErr
+		}
+		a, err = g.service.AdmitActor(ctx, actor, workspace)
+	} else {
+		a, err = g.service.AdmitVisit(ctx, workspace, c.Cookie)
+	}
+	return proxy.Target{Workspace: workspace, Generation: a.Generation, Endpoint: workspaces.Endpoint(a.Endpoint), Token: a.Secret}, err
+}

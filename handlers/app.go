@@ -1,0 +1,156 @@
+package handlers
+
+import (
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+
+	"weir/models"
+	"weir/policies"
+	"weir/pool"
+	"weir/storage"
+	"weir/web"
+	"weir/workspaces"
+)
+
+// Proxy serves the origins of workspaces.
+type Proxy interface {
+	http.Handler
+	Host(host string) (workspace int64, ok bool)
+	Origin(r *http.Request, workspace int64) string
+	Revoke(workspace int64)
+}
+
+// Config is what an App works with.
+type Config struct {
+	Store       *models.Store
+	Access      *policies.Access
+	Accounts    *policies.Accounts
+	Ledger      *pool.Ledger
+	Pool        *pool.Pool
+	Catalogue   *workspaces.Catalogue
+	Workspaces  *workspaces.Service
+	Directories *storage.Directories
+	Proxy       Proxy
+	Wake        func() // tells the reconciler that there is work
+	Logger      *slog.Logger
+
+	Secure          bool // browsers come over TLS
+	SessionLifetime time.Duration
+	Version         string
+}
+
+// App is the portal and the REST API.
+type App struct {
+	Config
+	echo     *echo.Echo
+	sessions *scs.SessionManager
+	hub      *hub
+	metrics  *metrics
+}
+
+// SessionCookie is the name of the portal's cookie.
+func SessionCookie(secure bool) string {
+	if secure {
+		return "__Host-weir"
+	}
+	return "weir"
+}
+
+// New wires the routes. Close ends its event streams.
+func New(c Config) *App {
+	a := &App{Config: c, echo: echo.New(), hub: newHub(), sessions: newSessions(c)}
+	a.metrics = newMetrics(a)
+	c.Store.OnChange(a.hub.publish)
+	e := a.echo
+	e.HideBanner, e.HidePort = true, true
+	e.HTTPErrorHandler = a.handleError
+	e.Pre(a.observe, a.recoverPanics, a.routeByHost)
+	e.Use(a.secureHeaders, a.crossOrigin, middleware.BodyLimit("1M"))
+	a.plainRoutes()
+	signed := e.Group("", echo.WrapMiddleware(a.sessions.LoadAndSave), a.authenticate)
+	a.pageRoutes(signed)
+	a.apiRoutes(signed)
+	return a
+}
+
+func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.echo.ServeHTTP(w, r) }
+
+// Close ends every event stream, so that a shutdown need not wait for them.
+func (a *App) Close() { a.hub.close() }
+
+// plainRoutes need neither session nor actor.
+func (a *App) plainRoutes() {
+	e := a.echo
+	e.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
+	e.GET("/readyz", a.ready)
+	e.GET("/metrics", echo.WrapHandler(a.metrics.handler()))
+	e.GET("/static/*", echo.WrapHandler(web.Static()))
+	e.GET("/favicon.ico", func(c echo.Context) error { return c.Redirect(http.StatusMovedPermanently, web.Asset("favicon.svg")) })
+}
+
+// pageRoutes are the portal's pages; each has its twin in apiRoutes.
+func (a *App) pageRoutes(g *echo.Group) {
+	g.GET("/setup", a.setupPage)
+	g.POST("/setup", a.setup)
+	g.GET("/signin", a.signInPage)
+	g.POST("/signin", a.signIn)
+	g.POST("/language", a.setLanguage)
+	g.GET("/api/docs", a.apiPage)
+
+	p := g.Group("", a.requireSignIn)
+	p.POST("/signout", a.signOut)
+	p.GET("/events", a.events)
+	p.GET("/", a.homePage)
+	p.GET("/projects", a.projectsPage)
+	p.POST("/projects", a.createProject)
+	p.GET("/projects/new", a.newProjectPage)
+	p.GET("/projects/:id", a.projectPage)
+	p.POST("/projects/:id", a.updateProject)
+	p.GET("/projects/:id/edit", a.editProjectPage)
+	p.POST("/projects/:id/roles", a.createRole)
+	p.GET("/projects/:id/roles/new", a.newRolePage)
+	p.POST("/projects/:id/roles/:role", a.updateRole)
+	p.GET("/projects/:id/roles/:role/edit", a.editRolePage)
+	p.GET("/projects/:id/roles/:role/delete", a.confirmDeleteRole)
+	p.POST("/projects/:id/roles/:role/delete", a.deleteRole)
+	p.POST("/projects/:id/members", a.addMember)
+	p.GET("/projects/:id/members/new", a.newMemberPage)
+	p.POST("/projects/:id/members/:member", a.updateMember)
+	p.GET("/projects/:id/members/:member/edit", a.editMemberPage)
+	p.GET("/projects/:id/members/:member/delete", a.confirmRemoveMember)
+	p.POST("/projects/:id/members/:member/delete", a.removeMember)
+	p.GET("/launch", a.launchPage)
+	p.GET("/workspaces", a.workspacesPage)
+	p.POST("/workspaces", a.launch)
+	p.GET("/workspaces/:id", a.workspacePage)
+	p.GET("/workspaces/:id/open", a.openWorkspace)
+	p.POST("/workspaces/:id/stop", a.stopWorkspace)
+	p.GET("/pool", a.poolPage)
+	p.GET("/pool/devices/:id", a.devicePage)
+	p.POST("/pool/devices/:id", a.updateDevice)
+	p.GET("/environments", a.environmentsPage)
+	p.POST("/environments", a.createEnvironment)
+	p.GET("/environments/new", a.newEnvironmentPage)
+	p.GET("/environments/:id/edit", a.editEnvironmentPage)
+	p.POST("/environments/:id", a.updateEnvironment)
+	p.GET("/environments/:id/delete", a.confirmDeleteEnvironment)
+	p.POST("/environments/:id/delete", a.deleteEnvironment)
+	p.GET("/people", a.peoplePage)
+	p.POST("/people", a.createPerson)
+	p.GET("/people/new", a.newPersonPage)
+	p.GET("/people/:id", a.personPage)
+	p.POST("/people/:id", a.updatePerson)
+	p.POST("/people/:id/password", a.resetPassword)
+	p.GET("/tokens", a.tokensPage)
+	p.POST("/tokens", a.createToken)
+	p.GET("/tokens/:id/delete", a.confirmDeleteToken)
+	p.POST("/tokens/:id/delete", a.deleteToken)
+	p.GET("/account", a.accountPage)
+	p.POST("/account/password", a.changePassword)
+	p.GET("/audit", a.auditPage)
+}

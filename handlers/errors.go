@@ -1,0 +1,153 @@
+package handlers
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/web"
+	"weir/workspaces"
+)
+
+// statusOf is the one place where kinds of errors become HTTP.
+func statusOf(kind models.Kind) int {
+	switch kind {
+	case models.KindInvalid:
+		return http.StatusUnprocessableEntity
+	case models.KindUnauthenticated:
+		return http.StatusUnauthorized
+	case models.KindForbidden:
+		return http.StatusForbidden
+	case models.KindNotFound:
+		return http.StatusNotFound
+	case models.KindConflict, models.KindNoCapacity:
+		return http.StatusConflict
+	case models.KindUnavailable:
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+// Problem is an error as application/problem+json (RFC 9457).
+type Problem struct {
+	Type   string         `json:"type" doc:"always about:blank"`
+	Title  string         `json:"title"`
+	Status int            `json:"status"`
+	Detail string         `json:"detail" doc:"what is wrong, for a person"`
+	Kind   models.Kind    `json:"kind" enum:"invalid,unauthenticated,forbidden,not_found,conflict,no_capacity,unavailable,internal"`
+	Errors []ProblemField `json:"errors,omitempty" doc:"each field that was refused, and why"`
+	Offer  *Offer         `json:"offer,omitempty" doc:"what the pool could do instead, when it cannot meet a launch now"`
+}
+
+// ProblemField is one refused field of the input.
+type ProblemField struct {
+	Field  string `json:"field"`
+	Reason string `json:"reason"`
+}
+
+// Offer is what the pool could do instead of refusing.
+type Offer struct {
+	Outcome      string   `json:"outcome" enum:"partial,delayed,refused"`
+	Cores        int64    `json:"cores,omitempty" doc:"GPU cores per GPU that are free now: launch with when_short=fewer"`
+	GPUMemoryMiB int64    `json:"gpu_memory_mib,omitempty"`
+	CanWait      bool     `json:"can_wait" doc:"launch with when_short=wait"`
+	Waiting      int      `json:"waiting" doc:"requests that wait already"`
+	Reasons      []string `json:"reasons,omitempty"`
+}
+
+func (p *Problem) Error() string { return p.Detail }
+
+// GetStatus makes a Problem an error that huma writes as it is.
+func (p *Problem) GetStatus() int { return p.Status }
+
+// ContentType makes huma label it as RFC 9457 asks.
+func (p *Problem) ContentType(string) string { return "application/problem+json" }
+
+// problemOf words an error for programs, in English. Internal errors say
+// nothing of themselves.
+func problemOf(err error) *Problem {
+	e := safe(err)
+	status := statusOf(e.Kind)
+	p := &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: e.Message.String(), Kind: e.Kind}
+	for _, f := range e.Fields {
+		p.Errors = append(p.Errors, ProblemField{f.Name, f.Reason.String()})
+	}
+	if short := (*workspaces.Short)(nil); errors.As(err, &short) {
+		p.Offer = offerOf(short.Answer)
+	}
+	return p
+}
+
+func offerOf(a models.Answer) *Offer {
+	o := &Offer{Outcome: a.Outcome, Waiting: a.Waiting, CanWait: a.Outcome != models.OutcomeRefused}
+	if a.Fewer != nil {
+		o.Cores, o.GPUMemoryMiB = a.Fewer.Cores, a.Fewer.GPUMemoryMiB
+	}
+	for _, r := range a.Reasons {
+		o.Reasons = append(o.Reasons, r.String())
+	}
+	return o
+}
+
+// safe is the part of an error that a user may see.
+func safe(err error) models.Error {
+	var e *models.Error
+	if errors.As(err, &e) && e.Kind != models.KindInternal {
+		return models.Error{Kind: e.Kind, Message: e.Message, Fields: e.Fields}
+	}
+	var he *echo.HTTPError
+	if errors.As(err, &he) {
+		return fromHTTP(he)
+	}
+	return models.Error{Kind: models.KindInternal, Message: models.Say("Something went wrong here. Nothing was changed.")}
+}
+
+func fromHTTP(he *echo.HTTPError) models.Error {
+	switch he.Code {
+	case http.StatusNotFound:
+		return *models.NotFound("page")
+	case http.StatusMethodNotAllowed:
+		return models.Error{Kind: models.KindInvalid, Message: models.Say("This address does not take that method.")}
+	case http.StatusRequestEntityTooLarge:
+		return models.Error{Kind: models.KindInvalid, Message: models.Say("The request is larger than %s.", "1 MiB")}
+	}
+	if he.Code >= 400 && he.Code < 500 {
+		return models.Error{Kind: models.KindInvalid, Message: models.Say("The request could not be understood.")}
+	}
+	return models.Error{Kind: models.KindInternal, Message: models.Say("Something went wrong here. Nothing was changed.")}
+}
+
+// handleError answers with a page or a problem, and logs what is our fault,
+// once.
+func (a *App) handleError(err error, c echo.Context) {
+	r := c.Request()
+	e := safe(err)
+	status := statusOf(e.Kind)
+	if status >= 500 && r.Context().Err() == nil {
+		a.Logger.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "err", err)
+	}
+	if c.Response().Committed {
+		return
+	}
+	if he := (*echo.HTTPError)(nil); errors.As(err, &he) && he.Code >= 400 && he.Code < 500 {
+		status = he.Code
+	}
+	if strings.HasPrefix(r.URL.Path, "/api/") && r.URL.Path != "/api/docs" {
+		p := problemOf(err)
+		p.Status, p.Title = status, http.StatusText(status)
+		c.Response().Header().Set("Content-Type", "application/problem+json")
+		a.logged(r, c.JSON(status, p))
+		return
+	}
+	a.logged(r, a.render(c, status, web.ErrorPage(web.ErrorView{Status: status, Err: e})))
+}
+
+func (a *App) logged(r *http.Request, err error) {
+	if err != nil {
+		a.Logger.WarnContext(r.Context(), "response not written", "err", err)
+	}
+}

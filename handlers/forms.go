@@ -1,0 +1,173 @@
+package handlers
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/web"
+)
+
+// form reads the values of an HTML form or query into the services' input
+// structs, gathering what cannot be read.
+type form struct {
+	values   url.Values
+	problems models.Problems
+}
+
+func readForm(c echo.Context) (*form, error) {
+	values, err := c.FormParams()
+	if err != nil {
+		return nil, echo.NewHTTPError(http.StatusBadRequest, "form").SetInternal(err)
+	}
+	return &form{values: values}, nil
+}
+
+// err joins what could not be read with what a service refused.
+func (f *form) err(err error) error {
+	if len(f.problems) > 0 {
+		return f.problems.Err()
+	}
+	return err
+}
+
+// web carries what was typed back to the page.
+func (f *form) web() web.Form {
+	w := web.Form{Values: map[string]string{}, Version: f.version()}
+	for name, v := range f.values {
+		if len(v) > 0 && !strings.Contains(name, "password") {
+			w.Values[name] = v[0]
+		}
+	}
+	return w
+}
+
+func (f *form) text(name string) string { return f.values.Get(name) }
+
+func (f *form) bool(name string) bool { return f.values.Get(name) == "1" || f.values.Get(name) == "on" }
+
+func (f *form) version() int64 {
+	n, _ := strconv.ParseInt(f.values.Get("version"), 10, 64)
+	return n
+}
+
+// amount reads an optional amount in the unit that its name ends with.
+func (f *form) amount(name string) *int64 {
+	text := strings.TrimSpace(f.values.Get(name))
+	if text == "" {
+		return nil
+	}
+	var n int64
+	var err error
+	switch {
+	case strings.HasSuffix(name, "_mib"):
+		if n, err = models.ParseMiB(text, 1); err != nil {
+			f.problems.Add(name, "must be an amount such as 16 GiB")
+		}
+	case strings.HasSuffix(name, "cpu_milli"):
+		if n, err = models.ParseCPU(text); err != nil {
+			f.problems.Add(name, "must be a number of cores such as 4, 1.5 or 500m")
+		}
+	default:
+		if n, err = models.ParseCount(text); err != nil {
+			f.problems.Add(name, "must be a whole number that is not negative")
+		}
+	}
+	return &n
+}
+
+func (f *form) number(name string) int64 {
+	if n := f.amount(name); n != nil {
+		return *n
+	}
+	return 0
+}
+
+func (f *form) optionalText(name string) *string {
+	text := strings.TrimSpace(f.values.Get(name))
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// day reads an optional date as the begin of that day in UTC.
+func (f *form) day(name string) *time.Time {
+	text := strings.TrimSpace(f.values.Get(name))
+	if text == "" {
+		return nil
+	}
+	t, err := time.Parse(time.DateOnly, text)
+	if err != nil {
+		f.problems.Add(name, "must be a date such as 2027-01-31")
+		return nil
+	}
+	return &t
+}
+
+func (f *form) resources(prefix string) models.Resources {
+	return models.Resources{
+		GPUCores: f.number(prefix + ".gpu_cores"), GPUMemoryMiB: f.number(prefix + ".gpu_memory_mib"),
+		CPUMilli: f.number(prefix + ".cpu_milli"), MemoryMiB: f.number(prefix + ".memory_mib"),
+		StorageMiB: f.number(prefix + ".storage_mib"),
+	}
+}
+
+// launch reads launch parameters; prefix is "launch." or empty.
+func (f *form) launch(prefix string) models.LaunchParameters {
+	return models.LaunchParameters{
+		GPUs: f.amount(prefix + "gpus"), Cores: f.amount(prefix + "cores"), GPUMemoryMiB: f.amount(prefix + "gpu_memory_mib"),
+		GPUModel: f.optionalText(prefix + "gpu_model"), CPUMilli: f.amount(prefix + "cpu_milli"), MemoryMiB: f.amount(prefix + "memory_mib"),
+		ShmMiB: f.amount(prefix + "shm_mib"), Path: f.optionalText(prefix + "path"),
+		Env: models.ParseEnv(prefix+"env", f.text(prefix+"env"), &f.problems),
+	}
+}
+
+// What stands in a form that edits something.
+
+func formOf(version int64) web.Form { return web.Form{Values: map[string]string{}, Version: version} }
+
+func putResources(f web.Form, prefix string, r models.Resources) {
+	for _, a := range r.Amounts() {
+		f.Values[prefix+"."+a.Name] = models.Quantity(a.Name, a.Value)
+	}
+}
+
+func putDay(f web.Form, name string, t *time.Time) {
+	if t != nil {
+		f.Values[name] = t.UTC().Format(time.DateOnly)
+	}
+}
+
+func putLaunch(f web.Form, prefix string, l models.LaunchParameters) {
+	put := func(name string, v *int64) {
+		if v != nil {
+			f.Values[prefix+name] = models.Quantity(countName(name), *v)
+		}
+	}
+	put("gpus", l.GPUs)
+	put("cores", l.Cores)
+	put("gpu_memory_mib", l.GPUMemoryMiB)
+	put("cpu_milli", l.CPUMilli)
+	put("memory_mib", l.MemoryMiB)
+	put("shm_mib", l.ShmMiB)
+	for name, v := range map[string]*string{"gpu_model": l.GPUModel, "path": l.Path} {
+		if v != nil {
+			f.Values[prefix+name] = *v
+		}
+	}
+	f.Values[prefix+"env"] = models.FormatEnv(l.Env)
+}
+
+// countName words plain counts as GPU cores are worded: as a bare number.
+func countName(name string) string {
+	if name == "gpus" || name == "cores" {
+		return "gpu_cores"
+	}
+	return name
+}

@@ -1,0 +1,82 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"weir/models"
+)
+
+// metrics are what Prometheus reads at /metrics.
+type metrics struct {
+	registry *prometheus.Registry
+	requests *prometheus.HistogramVec
+}
+
+func newMetrics(a *App) *metrics {
+	m := &metrics{registry: prometheus.NewRegistry(), requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "weir_http_request_duration_seconds", Help: "Time to answer a request, by route.",
+		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
+	}, []string{"method", "route", "status"})}
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		m.requests, gauges{a})
+	return m
+}
+
+func (m *metrics) request(method, route string, status int, took time.Duration) {
+	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
+}
+
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// gauges are read from the database when they are asked for.
+type gauges struct{ app *App }
+
+var (
+	workspacesDesc = prometheus.NewDesc("weir_workspaces", "Workspaces by state.", []string{"state"}, nil)
+	gpusDesc       = prometheus.NewDesc("weir_pool_gpus", "GPUs in the pool.", nil, nil)
+	coresDesc      = prometheus.NewDesc("weir_pool_gpu_cores", "GPU cores in the pool, by what is done with them.", []string{"use"}, nil)
+	memoryDesc     = prometheus.NewDesc("weir_pool_gpu_memory_mebibytes", "GPU memory in the pool, by what is done with it.", []string{"use"}, nil)
+	streamsDesc    = prometheus.NewDesc("weir_event_streams", "Open event streams.", nil, nil)
+)
+
+func (g gauges) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{workspacesDesc, gpusDesc, coresDesc, memoryDesc, streamsDesc} {
+		ch <- d
+	}
+}
+
+func (g gauges) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	gauge(streamsDesc, float64(g.app.hub.count()))
+	counts, err := g.app.Workspaces.Count(ctx)
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(workspacesDesc, err)
+		return
+	}
+	for _, state := range append([]models.WorkspaceState{models.StateStopped, models.StateFailed}, models.LiveStates...) {
+		gauge(workspacesDesc, float64(counts[state]), string(state))
+	}
+	t, err := g.app.Pool.Totals(ctx)
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(coresDesc, err)
+		return
+	}
+	gauge(gpusDesc, float64(t.GPUs))
+	gauge(coresDesc, float64(t.HeldCores), "held")
+	gauge(coresDesc, float64(t.FreeCores), "free")
+	gauge(memoryDesc, float64(t.HeldMemoryMiB), "held")
+	gauge(memoryDesc, float64(t.FreeMemoryMiB), "free")
+}

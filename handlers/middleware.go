@@ -1,0 +1,190 @@
+package handlers
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// observe logs and counts every request.
+func (a *App) observe(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		start := time.Now()
+		err := next(c)
+		if err != nil {
+			c.Error(err)
+		}
+		r, status := c.Request(), c.Response().Status
+		route := c.Path()
+		if route == "" {
+			route = "other"
+		}
+		a.metrics.request(r.Method, route, status, time.Since(start))
+		a.Logger.DebugContext(r.Context(), "request", "method", r.Method, "path", r.URL.Path, "host", r.Host,
+			"status", status, "ms", time.Since(start).Milliseconds())
+		return nil
+	}
+}
+
+// recoverPanics turns a panic into an internal error. http.ErrAbortHandler is
+// the standard way to cut a response off and passes through.
+func (a *App) recoverPanics(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) (err error) {
+		defer func() {
+			switch r := recover(); r {
+			case nil:
+			case http.ErrAbortHandler:
+				panic(r)
+			default:
+				a.Logger.ErrorContext(c.Request().Context(), "panic", "value", fmt.Sprint(r), "stack", string(debug.Stack()))
+				err = fmt.Errorf("panic: %v", r)
+			}
+		}()
+		return next(c)
+	}
+}
+
+// routeByHost gives the origins of workspaces to the proxy. Anything else
+// that looks like one is refused, so that no second spelling of a workspace's
+// host ever shows the portal.
+func (a *App) routeByHost(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		r := c.Request()
+		if _, ok := a.Proxy.Host(r.Host); ok {
+			c.SetPath("workspace")
+			a.Proxy.ServeHTTP(c.Response(), r)
+			return nil
+		}
+		if strings.HasPrefix(strings.ToLower(r.Host), "ws-") {
+			return models.NotFound("workspace")
+		}
+		return next(c)
+	}
+}
+
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; " +
+	"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+func (a *App) secureHeaders(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		h := c.Response().Header()
+		h.Set("Content-Security-Policy", contentPolicy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "same-origin")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("X-Frame-Options", "DENY")
+		if a.Secure {
+			h.Set("Strict-Transport-Security", "max-age=31536000")
+		}
+		if strings.HasPrefix(c.Request().URL.Path, "/static/") {
+			h.Set("Cross-Origin-Resource-Policy", "cross-origin") // a stopped workspace's page, on its own origin, uses them
+		} else {
+			h.Set("Cache-Control", "no-store")
+		}
+		return next(c)
+	}
+}
+
+// crossOrigin refuses changes that another site asks a browser to make.
+func (a *App) crossOrigin(next echo.HandlerFunc) echo.HandlerFunc {
+	protection := http.NewCrossOriginProtection()
+	return func(c echo.Context) error {
+		if err := protection.Check(c.Request()); err != nil {
+			e := models.Forbidden("The request came from another site.")
+			e.Err = err
+			return e
+		}
+		return next(c)
+	}
+}
+
+type actorKey struct{}
+
+// actorOf is who the request speaks for; nobody if nobody is signed in.
+func actorOf(ctx context.Context) policies.Actor {
+	actor, _ := ctx.Value(actorKey{}).(policies.Actor)
+	return actor
+}
+
+// authenticate finds who is asking: by an access token if there is one, by
+// the session otherwise. Rights are read anew for every request.
+func (a *App) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		actor, err := a.identify(c.Request())
+		if err != nil {
+			return err
+		}
+		c.SetRequest(c.Request().WithContext(context.WithValue(c.Request().Context(), actorKey{}, actor)))
+		return next(c)
+	}
+}
+
+func (a *App) identify(r *http.Request) (policies.Actor, error) {
+	if header := r.Header.Get("Authorization"); header != "" {
+		return a.Accounts.ByToken(r.Context(), bearer(header))
+	}
+	return a.bySession(r.Context())
+}
+
+// bearer reads "Bearer SECRET" and "token SECRET".
+func bearer(header string) string {
+	scheme, secret, _ := strings.Cut(header, " ")
+	if strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "token") {
+		return strings.TrimSpace(secret)
+	}
+	return ""
+}
+
+// requireSignIn sends a browser that nobody has signed in with to the
+// sign-in page, and back afterwards.
+func (a *App) requireSignIn(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if actorOf(c.Request().Context()).Signed() {
+			return next(c)
+		}
+		r := c.Request()
+		if r.Method == http.MethodGet && r.URL.Path != "/events" {
+			return c.Redirect(http.StatusSeeOther, "/signin?next="+queryEscape(r.URL.RequestURI()))
+		}
+		return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Sign in first.")}
+	}
+}
+
+// ready tells whether requests can be served: the database answers.
+func (a *App) ready(c echo.Context) error {
+	ctx, cancel := context.WithTimeout(c.Request().Context(), 2*time.Second)
+	defer cancel()
+	if err := a.Store.Ping(ctx); err != nil {
+		a.Logger.ErrorContext(ctx, "not ready", "err", err)
+		return c.String(http.StatusServiceUnavailable, "database: does not answer\n")
+	}
+	return c.String(http.StatusOK, "database: ok ("+a.Store.Dialect()+")\n")
+}
+
+// number reads a numeric part of the path; anything else is not there.
+func number(c echo.Context, name string) int64 {
+	n, err := strconv.ParseInt(c.Param(name), 10, 64)
+	if err != nil || n < 1 {
+		return -1
+	}
+	return n
+}
+
+// hostOnly is a host without its port.
+func hostOnly(hostport string) string {
+	if host, _, err := net.SplitHostPort(hostport); err == nil {
+		return host
+	}
+	return hostport
+}

@@ -1,0 +1,116 @@
+package handlers
+
+import (
+	"bytes"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/web"
+)
+
+const languageCookie = "weir_language"
+
+func queryEscape(s string) string { return url.QueryEscape(s) }
+
+// render writes a page with the frame around it. The page is complete before
+// the first byte is sent, so that a failure can still become an error page.
+func (a *App) render(c echo.Context, status int, page templ.Component) error {
+	var body bytes.Buffer
+	if err := page.Render(web.With(c.Request().Context(), a.frame(c)), &body); err != nil {
+		return err
+	}
+	return c.HTMLBlob(status, body.Bytes())
+}
+
+func (a *App) frame(c echo.Context) web.Page {
+	r := c.Request()
+	actor := actorOf(r.Context())
+	p := web.Page{Lang: a.language(r), Path: r.URL.RequestURI(), Now: a.Store.Now(), Version: a.Version}
+	if actor.User.ID == 0 {
+		return p
+	}
+	p.User, p.Admin = &actor.User, actor.User.Admin
+	p.Flash = a.takeFlash(r.Context())
+	if live, err := a.Workspaces.CountLive(r.Context(), actor); err == nil {
+		p.Nav.Workspaces = int(live)
+	}
+	return p
+}
+
+func (a *App) language(r *http.Request) string {
+	chosen := ""
+	if cookie, err := r.Cookie(languageCookie); err == nil {
+		chosen = cookie.Value
+	}
+	return web.Negotiate(r.Header.Get("Accept-Language"), chosen)
+}
+
+// done keeps a message for the next page and goes there.
+func (a *App) done(c echo.Context, to, format string, args ...any) error {
+	a.flash(c.Request().Context(), "ok", format, args...)
+	return c.Redirect(http.StatusSeeOther, to)
+}
+
+// refused shows a form again with what was wrong. What is not the input's
+// fault goes the usual way of errors.
+func (a *App) refused(c echo.Context, err error, again func() (templ.Component, error)) error {
+	switch models.KindOf(err) {
+	case models.KindInvalid, models.KindNoCapacity, models.KindConflict:
+		page, pageErr := again()
+		if pageErr != nil {
+			return pageErr
+		}
+		return a.render(c, statusOf(models.KindOf(err)), page)
+	default:
+		return err
+	}
+}
+
+// pageAfter reads the cursor of a list.
+func pageAfter(c echo.Context, limit int) models.Page {
+	after, err := strconv.ParseInt(c.QueryParam("cursor"), 10, 64)
+	if err != nil || after < 0 {
+		after = 0
+	}
+	return models.Page{After: after, Limit: limit}
+}
+
+// nextPage is the address of the page after the row with id last, or empty
+// when this page was not full.
+func nextPage(c echo.Context, n, limit int, last int64) string {
+	if n < limit {
+		return ""
+	}
+	q := c.QueryParams()
+	q.Set("cursor", strconv.FormatInt(last, 10))
+	return c.Request().URL.Path + "?" + q.Encode()
+}
+
+// localPath keeps a redirect on this site.
+func localPath(path string) string {
+	u, err := url.Parse(path)
+	if err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(u.Path, "/") || strings.HasPrefix(u.Path, "//") || strings.ContainsAny(path, "\\\r\n") {
+		return "/"
+	}
+	return path
+}
+
+func path(parts ...any) string {
+	var b strings.Builder
+	for _, p := range parts {
+		b.WriteByte('/')
+		switch v := p.(type) {
+		case int64:
+			b.WriteString(strconv.FormatInt(v, 10))
+		case string:
+			b.WriteString(v)
+		}
+	}
+	return b.String()
+}

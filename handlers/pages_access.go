@@ -1,0 +1,127 @@
+package handlers
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/policies"
+	"weir/web"
+)
+
+func (a *App) setupPage(c echo.Context) error {
+	token := c.QueryParam("token")
+	if err := a.Accounts.SetupOpen(c.Request().Context(), token); err != nil {
+		return a.setupClosed(c, err)
+	}
+	return a.render(c, http.StatusOK, web.SetupPage(web.SetupView{Token: token, Form: formOf(0)}))
+}
+
+func (a *App) setupClosed(c echo.Context, err error) error {
+	if models.KindOf(err) != models.KindNotFound {
+		return err
+	}
+	return a.render(c, http.StatusNotFound, web.SetupClosedPage())
+}
+
+func (a *App) setup(c echo.Context) error {
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	f.samePasswords()
+	token := f.text("token")
+	if token == "" {
+		token = c.QueryParam("token")
+	}
+	var u models.User
+	if err = f.err(nil); err == nil {
+		u, err = a.Accounts.Setup(c.Request().Context(), token, policies.NewUser{Email: f.text("email"), Name: f.text("name"), Password: f.text("password")})
+	}
+	if models.KindOf(err) == models.KindNotFound && err != nil {
+		return a.setupClosed(c, err)
+	}
+	if err != nil {
+		return a.refused(c, err, func() (templ.Component, error) {
+			return web.SetupPage(web.SetupView{Token: token, Form: f.web().Refuse(err)}), nil
+		})
+	}
+	if err := a.begin(c.Request().Context(), u); err != nil {
+		return err
+	}
+	return c.Redirect(http.StatusSeeOther, "/")
+}
+
+// samePasswords refuses a repeated password that differs.
+func (f *form) samePasswords() {
+	if f.values.Has("password_again") && f.text("password") != f.text("password_again") {
+		f.problems.Add("password_again", "is not the same")
+	}
+}
+
+func (a *App) signInPage(c echo.Context) error {
+	next := localPath(c.QueryParam("next"))
+	if actorOf(c.Request().Context()).Signed() {
+		return c.Redirect(http.StatusSeeOther, next)
+	}
+	return a.render(c, http.StatusOK, web.SignInPage(web.SignInView{Next: next, Form: formOf(0)}))
+}
+
+func (a *App) signIn(c echo.Context) error {
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	next := localPath(f.text("next"))
+	u, err := a.Accounts.SignIn(c.Request().Context(), f.text("email"), f.text("password"))
+	switch models.KindOf(err) {
+	case models.KindUnauthenticated, models.KindForbidden:
+		return a.render(c, statusOf(models.KindOf(err)), web.SignInPage(web.SignInView{Next: next, Form: f.web().Refuse(err)}))
+	}
+	if err != nil {
+		return err
+	}
+	if err := a.begin(c.Request().Context(), u); err != nil {
+		return err
+	}
+	return c.Redirect(http.StatusSeeOther, next)
+}
+
+func (a *App) signOut(c echo.Context) error {
+	ctx := c.Request().Context()
+	if err := a.sessions.Destroy(ctx); err != nil {
+		return err
+	}
+	if err := a.cut(c, actorOf(ctx).User.ID); err != nil {
+		return err
+	}
+	return c.Redirect(http.StatusSeeOther, "/signin")
+}
+
+// cut ends what is open between a user's browsers and workspaces; who may
+// still come in connects again.
+func (a *App) cut(c echo.Context, user int64) error {
+	list, err := a.Store.Read(c.Request().Context()).Workspaces(models.Everything,
+		models.WorkspaceFilter{UserID: user, States: []models.WorkspaceState{models.StateRunning}}, models.Page{Limit: 200})
+	for _, w := range list {
+		a.Proxy.Revoke(w.ID)
+	}
+	return err
+}
+
+func (a *App) setLanguage(c echo.Context) error {
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	lang := f.text("lang")
+	if lang != web.English && lang != web.Chinese {
+		return models.Invalid("lang", "must be en or zh")
+	}
+	c.SetCookie(&http.Cookie{Name: languageCookie, Value: lang, Path: "/", MaxAge: int((366 * 24 * time.Hour).Seconds()),
+		HttpOnly: true, Secure: a.Secure, SameSite: http.SameSiteLaxMode})
+	return c.Redirect(http.StatusSeeOther, localPath(f.text("next")))
+}

@@ -1,0 +1,248 @@
+package handlers
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/policies"
+	"weir/web"
+)
+
+func (a *App) peoplePage(c echo.Context) error {
+	ctx := c.Request().Context()
+	search := c.QueryParam("q")
+	users, err := a.Accounts.Users(ctx, actorOf(ctx), search, pageAfter(c, listLimit))
+	if err != nil {
+		return err
+	}
+	v := web.PeopleView{Rows: users, Query: search}
+	if n := len(users); n > 0 {
+		v.Next = nextPage(c, n, listLimit, users[n-1].ID)
+	}
+	return a.render(c, http.StatusOK, web.PeoplePage(v))
+}
+
+func (a *App) newPersonPage(c echo.Context) error {
+	if err := a.Access.Check(actorOf(c.Request().Context()), 0, "user", "write"); err != nil {
+		return err
+	}
+	return a.render(c, http.StatusOK, web.PersonFormPage(web.PersonFormView{Form: formOf(0)}))
+}
+
+func (a *App) createPerson(c echo.Context) error {
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	u, err := a.Accounts.CreateUser(c.Request().Context(), actorOf(c.Request().Context()),
+		policies.NewUser{Email: f.text("email"), Name: f.text("name"), Password: f.text("password"), Admin: f.bool("admin")})
+	if err != nil {
+		return a.refused(c, err, func() (templ.Component, error) {
+			return web.PersonFormPage(web.PersonFormView{Form: f.web().Refuse(err)}), nil
+		})
+	}
+	return a.done(c, "/people", "%s can sign in now.", u.Email)
+}
+
+// personForm is a person's page with the forms that came back, if any did.
+func (a *App) personForm(c echo.Context, f, password *web.Form) (templ.Component, error) {
+	ctx := c.Request().Context()
+	actor := actorOf(ctx)
+	if err := a.Access.Check(actor, 0, "user", "read"); err != nil {
+		return nil, err
+	}
+	u, err := a.Accounts.User(ctx, actor, number(c, "id"))
+	if err != nil {
+		return nil, err
+	}
+	v := web.PersonView{Person: u, Self: u.ID == actor.User.ID, Form: formOf(u.Version), Password: formOf(0)}
+	v.Form.Values["name"] = u.Name
+	for name, on := range map[string]bool{"admin": u.Admin, "disabled": u.Disabled} {
+		if on {
+			v.Form.Values[name] = "1"
+		}
+	}
+	places, err := a.Ledger.PlacesOf(ctx, actor, u.ID)
+	for _, p := range places {
+		v.Places = append(v.Places, web.PersonPlace{ProjectID: p.Project.ID, Project: p.Project.Name, Role: p.Member.RoleName})
+	}
+	if f != nil {
+		v.Form = *f
+	}
+	if password != nil {
+		v.Password = *password
+	}
+	return web.PersonPage(v), err
+}
+
+func (a *App) personPage(c echo.Context) error {
+	page, err := a.personForm(c, nil, nil)
+	if err != nil {
+		return err
+	}
+	return a.render(c, http.StatusOK, page)
+}
+
+func (a *App) updatePerson(c echo.Context) error {
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	u, err := a.Accounts.UpdateUser(c.Request().Context(), actorOf(c.Request().Context()), number(c, "id"),
+		policies.UserChange{Name: f.text("name"), Admin: f.bool("admin"), Disabled: f.bool("disabled"), Version: f.version()})
+	if err != nil {
+		return a.refused(c, err, func() (templ.Component, error) {
+			w := f.web().Refuse(err)
+			return a.personForm(c, &w, nil)
+		})
+	}
+	if err := a.ended(c, u); err != nil {
+		return err
+	}
+	return a.done(c, path("people", u.ID), "The account of %s has been changed.", u.Email)
+}
+
+// ended cuts a disabled account's connections at once.
+func (a *App) ended(c echo.Context, u models.User) error {
+	if !u.Disabled {
+		return nil
+	}
+	a.Wake()
+	return a.cut(c, u.ID)
+}
+
+func (a *App) resetPassword(c echo.Context) error {
+	ctx := c.Request().Context()
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	id := number(c, "id")
+	if err := a.Accounts.ResetPassword(ctx, actorOf(ctx), id, f.text("password")); err != nil {
+		return a.refused(c, err, func() (templ.Component, error) {
+			w := f.web().Refuse(err)
+			return a.personForm(c, nil, &w)
+		})
+	}
+	if err := a.cut(c, id); err != nil {
+		return err
+	}
+	return a.done(c, path("people", id), "The password has been replaced. All sessions and tokens of this account have ended.")
+}
+
+// tokensForm is the page of the actor's tokens.
+func (a *App) tokensForm(c echo.Context, v web.TokensView) (templ.Component, error) {
+	ctx := c.Request().Context()
+	rows, err := a.Accounts.Tokens(ctx, actorOf(ctx))
+	v.Rows = rows
+	return web.TokensPage(v), err
+}
+
+func (a *App) tokensPage(c echo.Context) error {
+	page, err := a.tokensForm(c, web.TokensView{Form: formOf(0)})
+	if err != nil {
+		return err
+	}
+	return a.render(c, http.StatusOK, page)
+}
+
+func (a *App) createToken(c echo.Context) error {
+	ctx := c.Request().Context()
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	in := policies.NewToken{Name: f.text("name")}
+	if text := f.text("lifetime"); text != "" {
+		if in.Lifetime, err = time.ParseDuration(text); err != nil || in.Lifetime <= 0 {
+			f.problems.Add("lifetime", "must be a duration such as 720h")
+		}
+	}
+	var t models.AccessToken
+	var secret string
+	if err = f.err(nil); err == nil {
+		t, secret, err = a.Accounts.CreateToken(ctx, actorOf(ctx), in)
+	}
+	if err != nil {
+		return a.refused(c, err, func() (templ.Component, error) { return a.tokensForm(c, web.TokensView{Form: f.web().Refuse(err)}) })
+	}
+	page, err := a.tokensForm(c, web.TokensView{Form: formOf(0), Secret: secret, NewName: t.Name})
+	if err != nil {
+		return err
+	}
+	return a.render(c, http.StatusCreated, page)
+}
+
+func (a *App) confirmDeleteToken(c echo.Context) error {
+	ctx := c.Request().Context()
+	tokens, err := a.Accounts.Tokens(ctx, actorOf(ctx))
+	if err != nil {
+		return err
+	}
+	for _, t := range tokens {
+		if t.ID == number(c, "id") {
+			return a.render(c, http.StatusOK, web.ConfirmPage(web.ConfirmDeleteToken(t)))
+		}
+	}
+	return models.NotFound("token")
+}
+
+func (a *App) deleteToken(c echo.Context) error {
+	ctx := c.Request().Context()
+	if err := a.Accounts.DeleteToken(ctx, actorOf(ctx), number(c, "id")); err != nil {
+		return err
+	}
+	if err := a.cut(c, actorOf(ctx).User.ID); err != nil {
+		return err
+	}
+	return a.done(c, "/tokens", "The token has been revoked.")
+}
+
+func (a *App) accountPage(c echo.Context) error {
+	return a.render(c, http.StatusOK, web.AccountPage(web.AccountView{Form: formOf(0)}))
+}
+
+func (a *App) changePassword(c echo.Context) error {
+	ctx := c.Request().Context()
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	f.samePasswords()
+	actor := actorOf(ctx)
+	if err = f.err(nil); err == nil {
+		err = a.Accounts.ChangePassword(ctx, actor, f.text("current"), f.text("password"))
+	}
+	if err != nil {
+		return a.refused(c, err, func() (templ.Component, error) {
+			return web.AccountPage(web.AccountView{Form: f.web().Refuse(err)}), nil
+		})
+	}
+	if err := a.cut(c, actor.User.ID); err != nil {
+		return err
+	}
+	if actor, err = a.Accounts.Load(ctx, actor.User.ID); err != nil {
+		return err
+	}
+	if err := a.begin(ctx, actor.User); err != nil {
+		return err
+	}
+	return a.done(c, "/account", "Your password has been changed. All other sessions and your tokens have ended.")
+}
+
+func (a *App) auditPage(c echo.Context) error {
+	ctx := c.Request().Context()
+	rows, err := a.Accounts.AuditEntries(ctx, actorOf(ctx), pageAfter(c, listLimit))
+	if err != nil {
+		return err
+	}
+	v := web.AuditView{Rows: rows}
+	if n := len(rows); n > 0 {
+		v.Next = nextPage(c, n, listLimit, rows[n-1].ID)
+	}
+	return a.render(c, http.StatusOK, web.AuditPage(v))
+}

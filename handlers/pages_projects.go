@@ -1,0 +1,184 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/pool"
+	"weir/web"
+)
+
+const listLimit = 50
+
+func (a *App) homePage(c echo.Context) error {
+	ctx := c.Request().Context()
+	actor := actorOf(ctx)
+	rows, err := a.workspaceRows(ctx, models.WorkspaceFilter{UserID: actor.User.ID, States: models.LiveStates}, models.Page{Limit: listLimit})
+	if err != nil {
+		return err
+	}
+	mine, err := a.Ledger.Mine(ctx, actor)
+	if err != nil {
+		return err
+	}
+	v := web.HomeView{Workspaces: rows, CanCreateProject: a.Access.May(actor, 0, "project", "write")}
+	now := a.Store.Now()
+	for _, m := range mine {
+		active := m.Project.Active(now)
+		v.CanLaunch = v.CanLaunch || active
+		v.Projects = append(v.Projects, web.ProjectCard{ID: m.Project.ID, Name: m.Project.Name, Role: m.Member.RoleName,
+			Meters: web.PeakMeters(m.Room.HeldByMember, models.Resources{}, m.Room.Peak), Until: m.Member.Until, EndsAt: m.Project.EndsAt,
+			Active: active, CanLaunch: active})
+	}
+	return a.render(c, http.StatusOK, web.HomePage(v))
+}
+
+func (a *App) projectsPage(c echo.Context) error {
+	ctx := c.Request().Context()
+	actor := actorOf(ctx)
+	list, err := a.Ledger.Projects(ctx, actor, pageAfter(c, listLimit))
+	if err != nil {
+		return err
+	}
+	roles, err := a.Ledger.Mine(ctx, actor)
+	if err != nil {
+		return err
+	}
+	names := map[int64]string{}
+	for _, m := range roles {
+		names[m.Project.ID] = m.Member.RoleName
+	}
+	v := web.ProjectsView{CanCreate: a.Access.May(actor, 0, "project", "write")}
+	for _, p := range list {
+		v.Rows = append(v.Rows, web.ProjectRow{ID: p.ID, Name: p.Name, Role: names[p.ID], Members: p.Members, Workspaces: p.Live,
+			Held: p.Held, Quota: p.Quota, StartsAt: p.StartsAt, EndsAt: p.EndsAt, Active: p.Active(a.Store.Now())})
+	}
+	if n := len(list); n > 0 {
+		v.Next = nextPage(c, n, listLimit, list[n-1].ID)
+	}
+	return a.render(c, http.StatusOK, web.ProjectsPage(v))
+}
+
+func (f *form) project() pool.ProjectInput {
+	return pool.ProjectInput{Name: f.text("name"), Description: f.text("description"), Quota: f.resources("quota"),
+		StartsAt: f.day("starts_at"), EndsAt: f.day("ends_at"), Launch: f.launch("launch."), Version: f.version()}
+}
+
+func (a *App) newProjectPage(c echo.Context) error {
+	if err := a.Access.Check(actorOf(c.Request().Context()), 0, "project", "write"); err != nil {
+		return err
+	}
+	return a.render(c, http.StatusOK, web.ProjectFormPage(web.ProjectFormView{Form: formOf(0)}))
+}
+
+func (a *App) createProject(c echo.Context) error {
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	in := f.project()
+	var p models.Project
+	if err = f.err(nil); err == nil {
+		p, err = a.Ledger.CreateProject(c.Request().Context(), actorOf(c.Request().Context()), in)
+	}
+	if err != nil {
+		return a.refused(c, err, func() (templ.Component, error) {
+			return web.ProjectFormPage(web.ProjectFormView{Form: f.web().Refuse(err)}), nil
+		})
+	}
+	return a.done(c, path("projects", p.ID), "The project %s has been created. Give it roles and members.", p.Name)
+}
+
+func (a *App) editProjectPage(c echo.Context) error {
+	ctx := c.Request().Context()
+	p, err := a.Ledger.Project(ctx, actorOf(ctx), number(c, "id"))
+	if err != nil {
+		return err
+	}
+	if err := a.Access.Check(actorOf(ctx), p.ID, "project", "write"); err != nil {
+		return err
+	}
+	f := formOf(p.Version)
+	f.Values["name"], f.Values["description"] = p.Name, p.Description
+	putResources(f, "quota", p.Quota)
+	putDay(f, "starts_at", &p.StartsAt)
+	putDay(f, "ends_at", p.EndsAt)
+	putLaunch(f, "launch.", p.Launch)
+	return a.render(c, http.StatusOK, web.ProjectFormPage(web.ProjectFormView{Form: f, ID: p.ID, Name: p.Name}))
+}
+
+func (a *App) updateProject(c echo.Context) error {
+	ctx := c.Request().Context()
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	id, in := number(c, "id"), f.project()
+	var p models.Project
+	if err = f.err(nil); err == nil {
+		p, err = a.Ledger.UpdateProject(ctx, actorOf(ctx), id, in)
+	}
+	if err != nil {
+		return a.refused(c, err, func() (templ.Component, error) {
+			old, pageErr := a.Ledger.Project(ctx, actorOf(ctx), id)
+			return web.ProjectFormPage(web.ProjectFormView{Form: f.web().Refuse(err), ID: id, Name: old.Name}), pageErr
+		})
+	}
+	return a.done(c, path("projects", p.ID), "The project %s has been changed.", p.Name)
+}
+
+func (a *App) projectPage(c echo.Context) error {
+	ctx := c.Request().Context()
+	actor, id := actorOf(ctx), number(c, "id")
+	p, err := a.Ledger.Project(ctx, actor, id)
+	if err != nil {
+		return err
+	}
+	may := a.Ledger.Permissions(actor, id)
+	v := web.ProjectView{Project: p.Project, Held: p.Held, Promised: p.Promised, CanEdit: may.EditProject, CanManage: may.EditRoles,
+		CanLaunch: may.Launch && p.Active(a.Store.Now()), ShowWhoHolds: true}
+	roles, err := a.Ledger.Roles(ctx, actor, id)
+	if err != nil {
+		return err
+	}
+	for _, r := range roles {
+		v.Roles = append(v.Roles, web.RoleRow{Role: r.Role, Members: r.Members})
+	}
+	if err := a.projectMembers(c, &v); err != nil {
+		return err
+	}
+	v.Workspaces, err = a.workspaceRows(ctx, models.WorkspaceFilter{ProjectID: id, States: models.LiveStates}, models.Page{Limit: 200})
+	if err != nil {
+		return err
+	}
+	return a.render(c, http.StatusOK, web.ProjectPage(v))
+}
+
+func (a *App) projectMembers(c echo.Context, v *web.ProjectView) error {
+	ctx := c.Request().Context()
+	actor := actorOf(ctx)
+	page := pageAfter(c, listLimit)
+	members, err := a.Ledger.Members(ctx, actor, v.Project.ID, page)
+	for _, m := range members {
+		me := m.UserID == actor.User.ID
+		if me {
+			v.MyRole = m.RoleName
+		}
+		v.Members = append(v.Members, web.MemberRow{Member: m.MemberView, Held: m.Held, Me: me})
+	}
+	if n := len(members); n > 0 {
+		v.MoreMembers = nextPage(c, n, listLimit, members[n-1].ID)
+	}
+	v.MembersOnNext = page.After > 0
+	return err
+}
+
+// remaining is what a project's quota has left for further peaks.
+func (a *App) remaining(ctx context.Context, project int64) (pool.ProjectView, models.Resources, error) {
+	p, err := a.Ledger.Project(ctx, actorOf(ctx), project)
+	return p, p.Quota.Sub(p.Promised), err
+}

@@ -1,0 +1,118 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+
+	"weir/models"
+	"weir/policies"
+	"weir/web"
+)
+
+// What a session remembers.
+const (
+	sessionUser  = "user"
+	sessionEpoch = "epoch"
+	sessionFlash = "flash"
+	sessionKind  = "flash-kind"
+)
+
+func newSessions(c Config) *scs.SessionManager {
+	m := scs.New()
+	m.Store = sessionStore{c.Store}
+	m.Lifetime = c.SessionLifetime
+	m.Cookie.Name = SessionCookie(c.Secure)
+	m.Cookie.Secure = c.Secure
+	m.Cookie.SameSite = http.SameSiteLaxMode
+	m.Cookie.HttpOnly = true
+	m.ErrorFunc = func(w http.ResponseWriter, r *http.Request, err error) {
+		c.Logger.ErrorContext(r.Context(), "session", "err", err)
+		http.Error(w, "The database does not answer. Try again in a moment.", http.StatusServiceUnavailable)
+	}
+	return m
+}
+
+// sessionStore keeps sessions in the database, under the hash of their token.
+type sessionStore struct{ store *models.Store }
+
+func (s sessionStore) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
+	row, err := s.store.Read(ctx).SessionByToken(policies.HashSecret(token), s.store.Now())
+	if err != nil && models.KindOf(err) == models.KindNotFound {
+		return nil, false, nil
+	}
+	return row.Data, err == nil, err
+}
+
+func (s sessionStore) CommitCtx(ctx context.Context, token string, data []byte, expires time.Time) error {
+	return s.store.InTx(ctx, func(q *models.Queries) error {
+		return q.PutSession(models.Session{Token: policies.HashSecret(token), Data: data, ExpiresAt: expires.UTC()})
+	})
+}
+
+func (s sessionStore) DeleteCtx(ctx context.Context, token string) error {
+	return s.store.InTx(ctx, func(q *models.Queries) error { return q.DeleteSession(policies.HashSecret(token)) })
+}
+
+func (s sessionStore) Find(token string) ([]byte, bool, error) {
+	return s.FindCtx(context.Background(), token)
+}
+
+func (s sessionStore) Commit(token string, data []byte, expires time.Time) error {
+	return s.CommitCtx(context.Background(), token, data, expires)
+}
+
+func (s sessionStore) Delete(token string) error { return s.DeleteCtx(context.Background(), token) }
+
+// begin signs a user in to a session with a new token.
+func (a *App) begin(ctx context.Context, u models.User) error {
+	if err := a.sessions.RenewToken(ctx); err != nil {
+		return err
+	}
+	a.sessions.Put(ctx, sessionUser, u.ID)
+	a.sessions.Put(ctx, sessionEpoch, u.SessionEpoch)
+	return nil
+}
+
+// bySession finds who the session belongs to; nobody when it has ended. A
+// session of an older epoch has ended, too.
+func (a *App) bySession(ctx context.Context) (policies.Actor, error) {
+	id := a.sessions.GetInt64(ctx, sessionUser)
+	if id == 0 {
+		return policies.Actor{}, nil
+	}
+	actor, err := a.Accounts.Load(ctx, id)
+	if err != nil {
+		if models.KindOf(err) == models.KindUnauthenticated {
+			return policies.Actor{}, nil
+		}
+		return policies.Actor{}, err
+	}
+	if actor.User.SessionEpoch != a.sessions.GetInt64(ctx, sessionEpoch) {
+		return policies.Actor{}, nil
+	}
+	actor.Session = policies.HashSecret(a.sessions.Token(ctx))
+	return actor, nil
+}
+
+// flash keeps a message for the next page.
+func (a *App) flash(ctx context.Context, kind, format string, args ...any) {
+	text, err := models.Say(format, args...).Value()
+	if s, ok := text.(string); ok && err == nil {
+		a.sessions.Put(ctx, sessionFlash, s)
+		a.sessions.Put(ctx, sessionKind, kind)
+	}
+}
+
+func (a *App) takeFlash(ctx context.Context) (f web.Flash) {
+	if !a.sessions.Exists(ctx, sessionFlash) {
+		return f
+	}
+	if err := f.Text.Scan(a.sessions.PopString(ctx, sessionFlash)); err != nil {
+		return web.Flash{}
+	}
+	f.Kind = a.sessions.PopString(ctx, sessionKind)
+	return f
+}

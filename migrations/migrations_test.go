@@ -1,0 +1,158 @@
+package migrations_test
+
+import (
+	"context"
+	"database/sql"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"weir/migrations"
+	"weir/models"
+	"weir/models/modelstest"
+)
+
+const day = "'2030-01-02 00:00:00+00:00'"
+
+// rows has one row for every table, parents first, in SQL that both databases
+// read. pool_lock brings its own.
+var rows = []string{
+	"users (id, email, name, password_hash, created_at) VALUES (1, 'a@example.org', 'A', '', " + day + ")",
+	"sessions (token, data, expires_at) VALUES ('s', 'x', " + day + ")",
+	"access_tokens (user_id, name, hash, expires_at, created_at) VALUES (1, 't', 'h', " + day + ", " + day + ")",
+	`projects (id, name, quota_gpu_cores, quota_gpu_memory_mib, quota_cpu_milli, quota_memory_mib, quota_storage_mib, starts_at, created_at)
+		VALUES (1, 'p', 1, 1, 1, 1, 1, ` + day + ", " + day + ")",
+	`roles (id, project_id, name, permission, peak_gpu_cores, peak_gpu_memory_mib, peak_cpu_milli, peak_memory_mib, peak_storage_mib, created_at)
+		VALUES (1, 1, 'r', 'member', 1, 1, 1, 1, 1, ` + day + ")",
+	"members (id, project_id, user_id, role_id, created_at) VALUES (1, 1, 1, 1, " + day + ")",
+	"environments (id, name, language, language_version, created_at) VALUES (1, 'e', 'python', '3', " + day + ")",
+	"providers (id, name, state, seen_at, created_at) VALUES (1, 'n', 'online', " + day + ", " + day + ")",
+	"devices (id, provider_id, uuid, number, minor, model, memory_mib, created_at) VALUES (1, 1, 'u', 0, 0, 'm', 1, " + day + ")",
+	`workspaces (id, project_id, member_id, user_id, environment_id, name, state, gpus, cores, gpu_memory_mib, cpu_milli, memory_mib, requested_at)
+		VALUES (1, 1, 1, 1, 1, 'w', 'running', 1, 1, 1, 1, 1, ` + day + ")",
+	`shares (device_id, workspace_id, project_id, user_id, cores, memory_mib, enforcement, from_at)
+		VALUES (1, 1, 1, 1, 1, 1, 'advisory', ` + day + ")",
+	"workspace_events (workspace_id, project_id, at, state, message) VALUES (1, 1, " + day + ", 'running', '')",
+	"decisions (at, project_id, workspace_id, user_id, outcome, demand, explanation) VALUES (" + day + ", 1, 1, 1, 'granted', '', '')",
+	"one_time_tokens (hash, purpose, user_id, workspace_id, expires_at) VALUES ('h', 'open', 1, 1, " + day + ")",
+	"visits (hash, workspace_id, user_id, epoch, session, expires_at) VALUES ('h', 1, 1, 1, 's', " + day + ")",
+	"audit_entries (at, actor, action, object, object_id) VALUES (" + day + ", 'a', 'create', 'project', 1)",
+}
+
+func TestUpDownUpWithData(t *testing.T) {
+	for _, dialect := range []string{"sqlite", "postgres"} {
+		t.Run(dialect, func(t *testing.T) {
+			s := modelstest.OpenEmpty(t, dialect)
+			db := sqlOf(t, s)
+			for range 2 {
+				up(t, db, dialect)
+				fill(t, db)
+				for table := range tables(t, db, dialect) {
+					if n := count(t, db, table); n == 0 {
+						t.Errorf("the test has no row for %s", table)
+					}
+				}
+				if err := migrations.DownTo(t.Context(), db, dialect, 0); err != nil {
+					t.Fatal(err)
+				}
+				if left := tables(t, db, dialect); len(left) > 0 {
+					t.Errorf("left behind: %v", left)
+				}
+			}
+			up(t, db, dialect)
+		})
+	}
+}
+
+func up(t *testing.T, db *sql.DB, dialect string) {
+	t.Helper()
+	ctx := context.Background()
+	for range 2 { // the second changes nothing
+		if err := migrations.Up(ctx, db, dialect); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if current, newest, err := migrations.Versions(ctx, db, dialect); err != nil || current != newest || newest == 0 {
+		t.Errorf("version %d of %d, %v", current, newest, err)
+	}
+}
+
+func fill(t *testing.T, db *sql.DB) {
+	t.Helper()
+	for _, row := range rows {
+		if _, err := db.Exec("INSERT INTO " + row); err != nil {
+			t.Fatalf("%s: %v", row, err)
+		}
+	}
+}
+
+func TestBothDialectsHaveTheSameTables(t *testing.T) {
+	lite, pg := tables(t, sqlOf(t, modelstest.Open(t, "sqlite")), "sqlite"), tables(t, sqlOf(t, modelstest.Open(t, "postgres")), "postgres")
+	names := slices.Sorted(maps.Keys(lite))
+	if other := slices.Sorted(maps.Keys(pg)); !slices.Equal(names, other) {
+		t.Fatalf("tables differ:\nsqlite   %v\npostgres %v", names, other)
+	}
+	for _, name := range names {
+		if !slices.Equal(lite[name], pg[name]) {
+			t.Errorf("%s differs:\nsqlite   %v\npostgres %v", name, lite[name], pg[name])
+		}
+	}
+}
+
+func TestUnknownDialect(t *testing.T) {
+	if err := migrations.Up(t.Context(), nil, "oracle"); err == nil || !strings.Contains(err.Error(), "oracle") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// columnsOf lists every column of our tables in the order of definition:
+// table, column, whether it must be given.
+var columnsOf = map[string]string{
+	"sqlite": `SELECT m.name, c.name, c."notnull" = 1 OR c.pk > 0 FROM sqlite_master m, pragma_table_info(m.name) c
+		WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' AND m.name <> 'goose_db_version' ORDER BY m.name, c.cid`,
+	"postgres": `SELECT table_name, column_name, is_nullable = 'NO' FROM information_schema.columns
+		WHERE table_schema = 'public' AND table_name <> 'goose_db_version' ORDER BY table_name, ordinal_position`,
+}
+
+func tables(t *testing.T, db *sql.DB, dialect string) map[string][]string {
+	t.Helper()
+	found, err := db.Query(columnsOf[dialect])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer found.Close()
+	all := map[string][]string{}
+	for found.Next() {
+		var table, column string
+		var required bool
+		if err := found.Scan(&table, &column, &required); err != nil {
+			t.Fatal(err)
+		}
+		if required {
+			column += " NOT NULL"
+		}
+		all[table] = append(all[table], column)
+	}
+	if err := found.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func count(t *testing.T, db *sql.DB, table string) (n int) {
+	t.Helper()
+	if err := db.QueryRow("SELECT COUNT(*) FROM " + table).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func sqlOf(t *testing.T, s *models.Store) *sql.DB {
+	t.Helper()
+	db, err := s.SQL()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}

@@ -1,0 +1,143 @@
+package modelstest
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"weir/migrations"
+	"weir/models"
+)
+
+// Each runs a test as "sqlite" and as "postgres", each time on a fresh,
+// migrated store of its own.
+func Each(t *testing.T, test func(t *testing.T, store *models.Store)) {
+	t.Helper()
+	for _, dialect := range []string{"sqlite", "postgres"} {
+		t.Run(dialect, func(t *testing.T) { test(t, Open(t, dialect)) })
+	}
+}
+
+// Open makes a fresh, migrated store of one dialect, which lives until the
+// test ends.
+func Open(t testing.TB, dialect string) *models.Store {
+	t.Helper()
+	s := OpenEmpty(t, dialect)
+	db, err := s.SQL()
+	if err == nil {
+		err = migrations.Up(context.Background(), db, dialect)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// OpenEmpty is Open without the schema.
+func OpenEmpty(t testing.TB, dialect string) *models.Store {
+	t.Helper()
+	url, path := "", filepath.Join(t.TempDir(), "weir.db")
+	if dialect == "postgres" {
+		url, path = Postgres(t), ""
+	}
+	s, err := models.Open(context.Background(), url, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("closing the store: %v", err)
+		}
+	})
+	return s
+}
+
+// Clock is a store's time, which passes only when a test says so.
+type Clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+// NewClock stops the store's time at the beginning of a day.
+func NewClock(s *models.Store) *Clock {
+	c := &Clock{now: time.Date(2030, 1, 2, 0, 0, 0, 0, time.UTC)}
+	s.Clock = c.Now
+	return c
+}
+
+// Now is the time that the test has set.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// Pass lets d go by.
+func (c *Clock) Pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// User adds an account that nobody can sign in to with a password.
+func User(t testing.TB, s *models.Store, email string, admin bool) models.User {
+	t.Helper()
+	u := models.User{Email: email, Name: email, Admin: admin, SessionEpoch: 1, Version: 1, CreatedAt: s.Now()}
+	InTx(t, s, func(q *models.Queries) error { u.ID = 0; return q.CreateUser(&u) })
+	return u
+}
+
+// InTx is a transaction that must succeed.
+func InTx(t testing.TB, s *models.Store, fn func(*models.Queries) error) {
+	t.Helper()
+	if err := s.InTx(context.Background(), fn); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Together calls fn with 0 to n-1 in as many goroutines, all released at the
+// same moment, and waits for them.
+func Together(n int, fn func(i int)) {
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for i := range n {
+		wg.Go(func() {
+			<-start
+			fn(i)
+		})
+	}
+	close(start)
+	wg.Wait()
+}
+
+// Kinds counts how calls ended: "" for success, otherwise the error's kind.
+type Kinds struct {
+	mu     sync.Mutex
+	counts map[models.Kind]int
+	last   error
+}
+
+// Add counts one call.
+func (k *Kinds) Add(err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.counts == nil {
+		k.counts = map[models.Kind]int{}
+	}
+	kind := models.Kind("")
+	if err != nil {
+		kind, k.last = models.KindOf(err), err
+	}
+	k.counts[kind]++
+}
+
+// Want fails the test unless exactly so many calls succeeded and all others
+// ended with the one kind.
+func (k *Kinds) Want(t testing.TB, succeeded int, kind models.Kind, others int) {
+	t.Helper()
+	if k.counts[""] != succeeded || k.counts[kind] != others || len(k.counts) > 2 {
+		t.Errorf("ended as %v; want %d successes and %d × %s; the last error: %v", k.counts, succeeded, others, kind, k.last)
+	}
+}

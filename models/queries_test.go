@@ -1,0 +1,261 @@
+package models_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"weir/migrations"
+	"weir/models"
+	"weir/models/modelstest"
+)
+
+func migrate(t *testing.T, s *models.Store) {
+	t.Helper()
+	db, err := s.SQL()
+	if err == nil {
+		err = migrations.Up(t.Context(), db, s.Dialect())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Every query that takes a scope, asked for a project by whoever has it.
+func scoped(q *models.Queries, s models.Scope, w *world) map[string]error {
+	is := func(found bool, err error) error {
+		if err == nil && !found {
+			return models.NotFound("row")
+		}
+		return err
+	}
+	errs := map[string]error{}
+	_, errs["Project"] = q.Project(s, w.project.ID)
+	_, errs["LockProject"] = q.LockProject(s, w.project.ID)
+	projects, err := q.Projects(s, models.Page{})
+	errs["Projects"] = is(slices.ContainsFunc(projects, func(p models.Project) bool { return p.ID == w.project.ID }), err)
+	_, errs["Role"] = q.Role(s, w.project.ID, w.role.ID)
+	roles, err := q.Roles(s, w.project.ID)
+	errs["Roles"] = is(len(roles) > 0, err)
+	_, errs["Member"] = q.Member(s, w.project.ID, w.member.ID)
+	_, errs["MemberView"] = q.MemberView(s, w.project.ID, w.member.ID)
+	members, err := q.Members(s, w.project.ID, models.Page{})
+	errs["Members"] = is(len(members) > 0, err)
+	_, errs["Workspace"] = q.Workspace(s, w.workspace.ID)
+	_, errs["WorkspaceView"] = q.WorkspaceView(s, w.workspace.ID)
+	list, err := q.Workspaces(s, models.WorkspaceFilter{ProjectID: w.project.ID}, models.Page{})
+	errs["Workspaces"] = is(len(list) > 0, err)
+	return errs
+}
+
+func TestScopes(t *testing.T) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		clock := modelstest.NewClock(s)
+		own, foreign := addWorld(t, s, "own"), addWorld(t, s, "foreign")
+		removed, late := addWorld(t, s, "removed"), addWorld(t, s, "late")
+		removed.member.RemovedAt, late.member.Until = ago(s, 0), ago(s, -time.Hour)
+		modelstest.InTx(t, s, func(q *models.Queries) error {
+			if err := q.UpdateMember(&removed.member); err != nil {
+				return err
+			}
+			return q.UpdateMember(&late.member)
+		})
+		before := late.scope()
+		clock.Pass(time.Hour)
+		q := s.Read(t.Context())
+		for _, c := range []struct {
+			name  string
+			scope models.Scope
+			of    *world
+			sees  bool
+		}{
+			{"nobody", models.Scope{}, own, false},
+			{"nobody, at a time", models.Scope{At: s.Now()}, own, false},
+			{"a member", own.scope(), own, true},
+			{"a member of another project", own.scope(), foreign, false},
+			{"everything", models.Everything, foreign, true},
+			{"a removed member", removed.scope(), removed, false},
+			{"a member before the deadline", before, late, true},
+			{"a member at the deadline", late.scope(), late, false},
+		} {
+			for query, err := range scoped(q, c.scope, c.of) {
+				if (err == nil) != c.sees || err != nil && models.KindOf(err) != models.KindNotFound {
+					t.Errorf("%s asks %s: %v", c.name, query, err)
+				}
+			}
+		}
+		// A role cannot be had or deleted by way of another project.
+		_, err := q.Role(own.scope(), own.project.ID, foreign.role.ID)
+		kind(t, err, models.KindNotFound)
+		kind(t, s.InTx(t.Context(), func(q *models.Queries) error {
+			return q.DeleteRole(own.scope(), foreign.project.ID, foreign.role.ID)
+		}), models.KindNotFound)
+	})
+}
+
+func TestTransitionExpectsStateAndVersion(t *testing.T) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		w := newWorld(t, s)
+		move := func(w models.Workspace, from, to models.WorkspaceState) (models.Workspace, error) {
+			w.State = to
+			err := s.InTx(t.Context(), func(q *models.Queries) error { return q.Transition(&w, from, models.Say("Moved.")) })
+			return w, err
+		}
+		queued, err := move(w.workspace, models.StateRequested, models.StateQueued)
+		if err != nil || queued.Version != 2 {
+			t.Fatalf("version %d, %v", queued.Version, err)
+		}
+		stale, err := move(w.workspace, models.StateRequested, models.StateStopped)
+		kind(t, err, models.KindConflict)
+		if stale.Version != 1 {
+			t.Errorf("a refused transition left version %d", stale.Version)
+		}
+		_, err = move(queued, models.StateStarting, models.StateRunning) // right version, wrong state
+		kind(t, err, models.KindConflict)
+		got, err := s.Read(t.Context()).Workspace(models.Everything, queued.ID)
+		if err != nil || got.State != models.StateQueued || got.Version != 2 {
+			t.Errorf("the row is %s, version %d, %v", got.State, got.Version, err)
+		}
+		events, err := s.Read(t.Context()).WorkspaceEvents(queued.ID)
+		if err != nil || len(events) != 2 || events[1].State != models.StateQueued {
+			t.Errorf("events %+v, %v", events, err)
+		}
+		var kinds modelstest.Kinds
+		modelstest.Together(16, func(int) {
+			_, err := move(queued, models.StateQueued, models.StateStarting)
+			kinds.Add(err)
+		})
+		kinds.Want(t, 1, models.KindConflict, 15)
+	})
+}
+
+func TestStaleVersionsAreConflicts(t *testing.T) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		w := newWorld(t, s)
+		for what, update := range map[string]func(q *models.Queries) error{
+			"project": func(q *models.Queries) error { p := w.project; return q.UpdateProject(&p) },
+			"role":    func(q *models.Queries) error { r := w.role; return q.UpdateRole(&r) },
+			"member":  func(q *models.Queries) error { m := w.member; return q.UpdateMember(&m) },
+			"account": func(q *models.Queries) error { u := w.user; return q.UpdateUser(&u) },
+		} {
+			if err := s.InTx(t.Context(), update); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+			if err := s.InTx(t.Context(), update); models.KindOf(err) != models.KindConflict {
+				t.Errorf("%s again: %v", what, err)
+			}
+		}
+	})
+}
+
+func TestOneTakerGetsAToken(t *testing.T) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		clock := modelstest.NewClock(s)
+		end := clock.Now().Add(time.Minute)
+		put := func(hash string) {
+			modelstest.InTx(t, s, func(q *models.Queries) error {
+				return q.PutOneTimeToken(models.OneTimeToken{Hash: hash, Purpose: "setup", ExpiresAt: end})
+			})
+		}
+		take := func(hash, purpose string) error {
+			return s.InTx(t.Context(), func(q *models.Queries) error {
+				_, err := q.TakeOneTimeToken(hash, purpose, q.Now())
+				return err
+			})
+		}
+		put("once")
+		kind(t, take("once", "open"), models.KindNotFound)
+		kind(t, take("never", "setup"), models.KindNotFound)
+		var kinds modelstest.Kinds
+		modelstest.Together(50, func(int) { kinds.Add(take("once", "setup")) })
+		kinds.Want(t, 1, models.KindNotFound, 49)
+		put("late")
+		clock.Pass(time.Minute)
+		kind(t, take("late", "setup"), models.KindNotFound)
+	})
+}
+
+func TestTakenNamesAreConflicts(t *testing.T) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		w := newWorld(t, s)
+		again := map[string]func(q *models.Queries) error{
+			"email": func(q *models.Queries) error {
+				return q.CreateUser(&models.User{Email: w.user.Email, CreatedAt: s.Now()})
+			},
+			"name": func(q *models.Queries) error {
+				return q.CreateProject(&models.Project{Name: w.project.Name, StartsAt: s.Now(), CreatedAt: s.Now()})
+			},
+		}
+		for field, create := range again {
+			err := s.InTx(t.Context(), create)
+			kind(t, err, models.KindConflict)
+			if fieldOf(err) != field {
+				t.Errorf("%v names %q, want %s", err, fieldOf(err), field)
+			}
+		}
+		twice := w.workspace
+		twice.ID = 0
+		kind(t, s.InTx(t.Context(), func(q *models.Queries) error { return q.CreateWorkspace(&twice, models.Text{}) }), models.KindConflict)
+		w.workspace.State = models.StateStopped // its name is free again
+		modelstest.InTx(t, s, func(q *models.Queries) error {
+			if err := q.Transition(&w.workspace, models.StateRequested, models.Text{}); err != nil {
+				return err
+			}
+			return q.CreateWorkspace(&twice, models.Say("Requested."))
+		})
+	})
+}
+
+// No text that a person can send may end in an internal error.
+func TestSearchesBearAnyText(t *testing.T) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		newWorld(t, s)
+		modelstest.User(t, s, "under_score%@example.org", false)
+		q := s.Read(t.Context())
+		for _, text := range []string{"\x00", "a\x00b", "\xff", "'; DROP TABLE users; --", string(make([]byte, 100_000))} {
+			if _, err := q.UserByEmail(text); models.KindOf(err) != models.KindNotFound {
+				t.Errorf("address %.20q: %v", text, err)
+			}
+			if users, err := q.Users(text, models.Page{}); err != nil || len(users) > 0 {
+				t.Errorf("search %.20q: %d, %v", text, len(users), err)
+			}
+		}
+		for search, want := range map[string]int{"": 2, "ONE@": 1, "_": 1, "%": 1, "example": 2, `\`: 0} {
+			if users, err := q.Users(search, models.Page{}); err != nil || len(users) != want {
+				t.Errorf("search %q finds %d, %v; want %d", search, len(users), err, want)
+			}
+		}
+	})
+}
+
+func TestHeldAndPromised(t *testing.T) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		w := newWorld(t, s)
+		w.workspace.Demand = models.Demand{GPUs: 2, Cores: 50, GPUMemoryMiB: 7, CPUMilli: 3, MemoryMiB: 4}
+		at := models.StateRequested
+		for _, step := range []struct {
+			state models.WorkspaceState
+			held  bool
+		}{{models.StateQueued, false}, {models.StateStarting, true}, {models.StateRunning, true}, {models.StateStopping, true}, {models.StateStopped, false}} {
+			from := at
+			at = step.state
+			w.workspace.State = at
+			modelstest.InTx(t, s, func(q *models.Queries) error { return q.Transition(&w.workspace, from, models.Text{}) })
+			want := map[int64]models.Resources{}
+			if step.held {
+				want[w.member.ID] = models.Resources{GPUCores: 100, GPUMemoryMiB: 14, CPUMilli: 3, MemoryMiB: 4}
+			}
+			q := s.Read(t.Context())
+			byMember, err1 := q.HeldByMembers(w.project.ID)
+			project, err2 := q.HeldByProject(w.project.ID)
+			member, err3 := q.HeldByMember(w.project.ID, w.member.ID)
+			if err1 != nil || err2 != nil || err3 != nil || !maps.Equal(byMember, want) || project != want[w.member.ID] || member != project {
+				t.Errorf("%s holds %+v, %+v, %+v (%v %v %v), want %+v", at, byMember, project, member, err1, err2, err3, want)
+			}
+			if at.Holding() != step.held || at.Ended() != (at == models.StateStopped) {
+				t.Errorf("%s: Holding %t, Ended %t", at, at.Holding(), at.Ended())
+			}
+		}
+	})
+}

@@ -1,0 +1,201 @@
+package models_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/modelstest"
+)
+
+func TestTransactionIsAllOrNothing(t *testing.T) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		w := newWorld(t, s)
+		err := s.InTx(t.Context(), func(q *models.Queries) error {
+			if err := q.AddEvent(&w.workspace, models.Say("lost")); err != nil {
+				return err
+			}
+			return errSecret
+		})
+		if !errors.Is(err, errSecret) {
+			t.Errorf("got %v", err)
+		}
+		if events, err := s.Read(t.Context()).WorkspaceEvents(w.workspace.ID); err != nil || len(events) != 1 {
+			t.Errorf("%d events, %v", len(events), err)
+		}
+	})
+}
+
+func TestListenersHearAfterTheCommitOnly(t *testing.T) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		w := newWorld(t, s)
+		var heard []string
+		s.OnChange(func(topics []string) { heard = append(heard, topics...) })
+		_ = s.InTx(t.Context(), func(q *models.Queries) error { q.Touch("pool"); return errSecret })
+		modelstest.InTx(t, s, func(q *models.Queries) error { return nil })
+		if len(heard) > 0 {
+			t.Errorf("heard of what did not happen: %v", heard)
+		}
+		w.event(t, models.Say("happened"))
+		slices.Sort(heard)
+		if want := []string{"project:1", "user:1", "workspace:1"}; !slices.Equal(heard, want) {
+			t.Errorf("heard %v, want %v", heard, want)
+		}
+	})
+}
+
+// Two transactions that lock the same rows in opposite order: PostgreSQL ends
+// one of them, and it must be tried again; SQLite has one writer.
+func TestDeadlockIsTriedAgain(t *testing.T) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		users := []models.User{modelstest.User(t, s, "a@example.org", false), modelstest.User(t, s, "b@example.org", false)}
+		var met sync.WaitGroup // both hold their first row
+		met.Add(2)
+		var kinds modelstest.Kinds
+		modelstest.Together(2, func(i int) {
+			first := true
+			kinds.Add(s.InTx(t.Context(), func(q *models.Queries) error {
+				for step := range 2 {
+					u, err := q.User(users[(i+step)%2].ID)
+					if err != nil {
+						return err
+					}
+					u.Name += "x"
+					if err := q.UpdateUser(&u); err != nil {
+						return err
+					}
+					if step == 0 && first && s.Dialect() == "postgres" {
+						first = false
+						met.Done()
+						met.Wait()
+					}
+				}
+				return nil
+			}))
+		})
+		kinds.Want(t, 2, "", 2)
+		for _, u := range users {
+			if got, err := s.Read(t.Context()).User(u.ID); err != nil || got.Name != u.Name+"xx" || got.Version != 3 {
+				t.Errorf("%+v, %v", got, err)
+			}
+		}
+	})
+}
+
+func TestConcurrentTransactionsLoseNothing(t *testing.T) {
+	const writers, rounds = 8, 10
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		w := newWorld(t, s)
+		var kinds modelstest.Kinds
+		modelstest.Together(writers, func(int) {
+			for range rounds {
+				kinds.Add(s.InTx(t.Context(), func(q *models.Queries) error {
+					p, err := q.LockProject(models.Everything, w.project.ID)
+					if err != nil {
+						return err
+					}
+					p.Quota.CPUMilli++
+					return q.UpdateProject(&p)
+				}))
+			}
+		})
+		kinds.Want(t, writers*rounds, "", writers*rounds)
+		if p, err := s.Read(t.Context()).Project(models.Everything, w.project.ID); err != nil || p.Quota.CPUMilli != 8000+writers*rounds {
+			t.Errorf("%d, %v", p.Quota.CPUMilli, err)
+		}
+	})
+}
+
+// The command line opens the file of a running server.
+func TestTwoProcessesShareASQLiteFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data", "weir.db")
+	var stores []*models.Store
+	for range 2 {
+		s, err := models.Open(t.Context(), "", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		stores = append(stores, s)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file's mode is %v, %v", info.Mode(), err)
+	}
+	migrate(t, stores[0])
+	w := newWorld(t, stores[0])
+	var kinds modelstest.Kinds
+	modelstest.Together(8, func(i int) {
+		kinds.Add(stores[i%2].InTx(context.Background(), func(q *models.Queries) error {
+			return q.AddEvent(&w.workspace, models.Say("%d", i))
+		}))
+	})
+	kinds.Want(t, 8, "", 8)
+}
+
+func TestReadsSeeCommitsAndWriteNothing(t *testing.T) {
+	s := modelstest.Open(t, "sqlite")
+	w := newWorld(t, s)
+	if err := s.Read(t.Context()).AddEvent(&w.workspace, models.Say("sneaked in")); err == nil {
+		t.Error("a reading connection wrote")
+	}
+	if err := s.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOpenSaysWhatIsWrong(t *testing.T) {
+	for _, c := range []struct{ url, path string }{
+		{"postgres://127.0.0.1:1/none?connect_timeout=1", ""},
+		{"", filepath.Join(os.DevNull, "weir.db")},
+	} {
+		if s, err := models.Open(t.Context(), c.url, c.path); err == nil {
+			t.Errorf("%+v was opened", c)
+			s.Close()
+		}
+	}
+}
+
+func TestTimesReadAsTheyWereWritten(t *testing.T) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		now := time.Date(2030, 1, 2, 3, 4, 5, 678_901_999, time.FixedZone("east", 8*3600))
+		s.Clock = func() time.Time { return now }
+		w := newWorld(t, s)
+		got, err := s.Read(t.Context()).Workspace(models.Everything, w.workspace.ID)
+		if want := time.Date(2030, 1, 1, 19, 4, 5, 678_901_000, time.UTC); err != nil || !got.RequestedAt.Equal(want) {
+			t.Errorf("%v, %v; want %v", got.RequestedAt, err, want)
+		}
+	})
+}
+
+// A session's end comes from a library; whatever its zone, it must compare.
+func TestSessionsEnd(t *testing.T) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		clock := modelstest.NewClock(s)
+		end := clock.Now().Add(time.Hour).In(time.FixedZone("west", -8*3600))
+		modelstest.InTx(t, s, func(q *models.Queries) error {
+			if err := q.PutSession(models.Session{Token: "t", Data: []byte("old"), ExpiresAt: end}); err != nil {
+				return err
+			}
+			return q.PutSession(models.Session{Token: "t", Data: []byte{0, 1}, ExpiresAt: end})
+		})
+		q := s.Read(t.Context())
+		if got, err := q.SessionByToken("t", s.Now()); err != nil || string(got.Data) != "\x00\x01" {
+			t.Errorf("%q, %v", got.Data, err)
+		}
+		clock.Pass(time.Hour)
+		_, err := q.SessionByToken("t", s.Now())
+		kind(t, err, models.KindNotFound)
+		modelstest.InTx(t, s, func(q *models.Queries) error {
+			if n, err := q.DeleteExpired(s.Now()); err != nil || n != 1 {
+				t.Errorf("%d deleted, %v", n, err)
+			}
+			return q.DeleteSession("t")
+		})
+	})
+}

@@ -1,0 +1,153 @@
+package policies_test
+
+import (
+	"fmt"
+	"testing"
+
+	"weir/models"
+	"weir/policies"
+)
+
+const (
+	home    = int64(7) // the project in question
+	foreign = int64(8)
+	me      = int64(3)
+)
+
+// actors of every kind.
+var actors = map[string]policies.Actor{
+	"administrator": {User: models.User{ID: me, Admin: true}},
+	"system":        policies.System("test"),
+	"manager":       {User: models.User{ID: me}, Grants: map[int64]string{home: models.PermissionManager}},
+	"member":        {User: models.User{ID: me}, Grants: map[int64]string{home: models.PermissionMember}},
+	"none":          {User: models.User{ID: me}, Grants: map[int64]string{}},
+	"nobody":        {},
+}
+
+// permitted lists who may do what; whoever is not named may not.
+var permitted = map[string]string{
+	"project read":      "manager member",
+	"project write":     "",
+	"role write":        "manager",
+	"member write":      "manager",
+	"workspace read":    "manager member",
+	"workspace launch":  "manager member",
+	"workspace stop":    "manager",
+	"workspace open":    "",
+	"pool read":         "manager member none",
+	"environment read":  "manager member none",
+	"environment write": "",
+	"device write":      "",
+	"user read":         "",
+	"user write":        "",
+	"unknown read":      "",
+	"project *":         "",
+	"* *":               "",
+}
+
+func access(t testing.TB) *policies.Access {
+	t.Helper()
+	a, err := policies.NewAccess()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func TestVerdicts(t *testing.T) {
+	a := access(t)
+	for what, who := range permitted {
+		obj, act := cut(what)
+		for name, actor := range actors {
+			want := name == "administrator" || name == "system" || has(who, name)
+			if got := a.May(actor, home, obj, act); got != want {
+				t.Errorf("%s may %s: %t, want %t", name, what, got, want)
+			}
+			everywhere := name == "administrator" || name == "system" || has(permitted[what], "none") && has(who, name)
+			for _, elsewhere := range []int64{foreign, policies.Platform, -home} {
+				if got := a.May(actor, elsewhere, obj, act); got != everywhere {
+					t.Errorf("%s of project %d may %s in %d: %t, want %t", name, home, what, elsewhere, got, everywhere)
+				}
+			}
+		}
+	}
+}
+
+// Owning a thing helps only where one still has a place in its project.
+func TestOwners(t *testing.T) {
+	a := access(t)
+	for _, c := range []struct {
+		actor          string
+		owner, project int64
+		act            string
+		want           bool
+	}{
+		{"member", me, home, "stop", true}, {"member", me, home, "open", true}, {"member", me, home, "write", false},
+		{"member", me + 1, home, "stop", false}, {"member", me + 1, home, "open", false},
+		{"member", me, foreign, "stop", false}, {"none", me, home, "stop", false}, {"none", me, home, "open", false},
+		{"manager", me + 1, home, "stop", true}, {"manager", me + 1, home, "open", false}, {"manager", me, home, "open", true},
+		{"administrator", me + 1, foreign, "stop", true}, {"nobody", 0, home, "stop", false}, {"nobody", 0, home, "open", false},
+	} {
+		if got := a.MayOwned(actors[c.actor], c.owner, c.project, "workspace", c.act); got != c.want {
+			t.Errorf("%+v: %t", c, got)
+		}
+	}
+}
+
+func TestForeignLooksLikeNothing(t *testing.T) {
+	a := access(t)
+	for _, c := range []struct {
+		actor    string
+		project  int64
+		obj, act string
+		want     models.Kind
+	}{
+		{"nobody", home, "project", "read", models.KindUnauthenticated},
+		{"nobody", policies.Platform, "pool", "read", models.KindUnauthenticated},
+		{"none", home, "project", "read", models.KindNotFound},
+		{"none", home, "role", "write", models.KindNotFound},
+		{"manager", foreign, "role", "write", models.KindNotFound},
+		{"member", home, "role", "write", models.KindForbidden},
+		{"manager", home, "project", "write", models.KindForbidden},
+		{"none", policies.Platform, "user", "read", models.KindForbidden},
+	} {
+		err := a.Check(actors[c.actor], c.project, c.obj, c.act)
+		if err == nil || models.KindOf(err) != c.want {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	if err := a.Check(actors["manager"], home, "role", "write"); err != nil {
+		t.Error(err)
+	}
+	// Names of rules are not names of projects or grants.
+	odd := policies.Actor{User: models.User{ID: me}, Grants: map[int64]string{home: "administrator"}}
+	if a.May(odd, home, "project", "write") {
+		t.Error("a grant named administrator makes one")
+	}
+}
+
+func TestScopeOfAnActor(t *testing.T) {
+	for name, actor := range actors {
+		if got, want := actor.Scope().All, name == "administrator" || name == "system"; got != want {
+			t.Errorf("%s sees everything: %t", name, got)
+		}
+		if got := actor.Signed(); got != (name != "nobody") {
+			t.Errorf("%s is signed in: %t", name, got)
+		}
+	}
+	if got := policies.System("queue").Label(); got != "weir queue" {
+		t.Errorf("label %q", got)
+	}
+}
+
+func cut(what string) (obj, act string) {
+	_, _ = fmt.Sscan(what, &obj, &act)
+	return obj, act
+}
+
+func BenchmarkMay(b *testing.B) {
+	a := access(b)
+	for b.Loop() {
+		a.May(actors["member"], home, "workspace", "launch")
+	}
+}

@@ -1,0 +1,210 @@
+package policies_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/modelstest"
+	"weir/policies"
+)
+
+const password = "correct horse battery"
+
+func has(list, word string) bool { return slices.Contains(strings.Fields(list), word) }
+
+// desk is the accounts of one fresh store, whose clock stands still.
+type desk struct {
+	*policies.Accounts
+	ctx   context.Context
+	store *models.Store
+	clock *modelstest.Clock
+	root  policies.Actor
+}
+
+func each(t *testing.T, test func(t *testing.T, d *desk)) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		d := &desk{Accounts: policies.NewAccounts(s, access(t)), ctx: t.Context(), store: s, clock: modelstest.NewClock(s)}
+		test(t, d)
+	})
+}
+
+// withRoot is each with an administrator at hand.
+func withRoot(t *testing.T, test func(t *testing.T, d *desk)) {
+	each(t, func(t *testing.T, d *desk) {
+		d.root = d.load(t, modelstest.User(t, d.store, "root@example.org", true))
+		test(t, d)
+	})
+}
+
+func (d *desk) load(t *testing.T, u models.User) policies.Actor {
+	t.Helper()
+	actor, err := d.Load(d.ctx, u.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return actor
+}
+
+func (d *desk) add(t *testing.T, email string, admin bool) models.User {
+	t.Helper()
+	u, err := d.CreateUser(d.ctx, d.root, policies.NewUser{Email: email, Name: "Ada", Password: password, Admin: admin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// audit is the newest entries, as "actor action object".
+func (d *desk) audit(t *testing.T, n int) []string {
+	t.Helper()
+	entries, err := d.store.Read(d.ctx).Audit(models.Page{Limit: n})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, e := range entries {
+		lines = append(lines, e.Actor+" "+e.Action+" "+e.Object)
+		if strings.Contains(e.Before+e.After, "argon2") || strings.Contains(e.Before+e.After, password) {
+			t.Errorf("the audit keeps a secret: %+v", e)
+		}
+	}
+	return lines
+}
+
+func want(t *testing.T, err error, kind models.Kind) {
+	t.Helper()
+	if err == nil || models.KindOf(err) != kind {
+		t.Errorf("got %v, want %s", err, kind)
+	}
+}
+
+// refusedFields are the fields that an error names.
+func refusedFields(err error) (names []string) {
+	var e *models.Error
+	if errors.As(err, &e) {
+		for _, f := range e.Fields {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+func TestSetupIsForOne(t *testing.T) {
+	each(t, func(t *testing.T, d *desk) {
+		in := policies.NewUser{Email: "Root@Example.org", Name: "Root", Password: password}
+		void, err1 := d.SetupToken(d.ctx, time.Hour)
+		token, err2 := d.SetupToken(d.ctx, time.Hour)
+		if err := errors.Join(err1, err2); err != nil {
+			t.Fatal(err)
+		}
+		for _, wrong := range []string{void, "", "wrong", strings.Repeat("x", 10_000), "\x00"} {
+			want(t, d.SetupOpen(d.ctx, wrong), models.KindNotFound)
+			_, err := d.Setup(d.ctx, wrong, in)
+			want(t, err, models.KindNotFound)
+		}
+		_, err := d.Setup(d.ctx, token, policies.NewUser{Email: "x", Password: "short"})
+		if got := refusedFields(err); !slices.Equal(got, []string{"email", "name", "password"}) {
+			t.Errorf("refused %v: %v", got, err)
+		}
+		var kinds modelstest.Kinds
+		modelstest.Together(50, func(int) {
+			_, err := d.Setup(d.ctx, token, in)
+			kinds.Add(err)
+		})
+		kinds.Want(t, 1, models.KindNotFound, 49)
+		want(t, d.SetupOpen(d.ctx, token), models.KindNotFound)
+		if again, err := d.SetupToken(d.ctx, time.Hour); err != nil || again != "" {
+			t.Errorf("a second setup is offered: %q, %v", again, err)
+		}
+		u, err := d.SignIn(d.ctx, "ROOT@example.org", password)
+		if err != nil || !u.Admin {
+			t.Errorf("%+v, %v", u, err)
+		}
+		if got := d.audit(t, 10); !slices.Equal(got, []string{"weir setup create account"}) {
+			t.Errorf("audit: %v", got)
+		}
+	})
+}
+
+func TestSetupLinkEnds(t *testing.T) {
+	each(t, func(t *testing.T, d *desk) {
+		token, err := d.SetupToken(d.ctx, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.clock.Pass(time.Hour - time.Microsecond)
+		if err := d.SetupOpen(d.ctx, token); err != nil {
+			t.Error(err)
+		}
+		d.clock.Pass(time.Microsecond)
+		want(t, d.SetupOpen(d.ctx, token), models.KindNotFound)
+		_, err = d.Setup(d.ctx, token, policies.NewUser{Email: "a@example.org", Name: "A", Password: password})
+		want(t, err, models.KindNotFound)
+	})
+}
+
+func TestSignIn(t *testing.T) {
+	withRoot(t, func(t *testing.T, d *desk) {
+		ada := d.add(t, "ada@example.org", false)
+		gone := d.add(t, "gone@example.org", false)
+		if _, err := d.UpdateUser(d.ctx, d.root, gone.ID, policies.UserChange{Name: "Gone", Disabled: true}); err != nil {
+			t.Fatal(err)
+		}
+		if u, err := d.SignIn(d.ctx, " Ada@Example.ORG ", password); err != nil || u.ID != ada.ID {
+			t.Errorf("%+v, %v", u, err)
+		}
+		answers := map[string]bool{}
+		for _, c := range []struct{ email, password string }{
+			{"ada@example.org", "wrong"}, {"ada@example.org", ""}, {"ada@example.org", password + "\x00"},
+			{"nobody@example.org", password}, {"gone@example.org", password}, {"root@example.org", ""},
+			{"", password}, {"a\x00b", password}, {"\xff", password}, {strings.Repeat("x", 10_000), password},
+		} {
+			_, err := d.SignIn(d.ctx, c.email, c.password)
+			want(t, err, models.KindUnauthenticated)
+			answers[err.Error()] = true
+		}
+		if len(answers) != 1 {
+			t.Errorf("the answers tell apart what they should not: %v", answers)
+		}
+		_, err := d.Load(d.ctx, gone.ID)
+		want(t, err, models.KindUnauthenticated)
+		_, err = d.Load(d.ctx, 999)
+		want(t, err, models.KindUnauthenticated)
+	})
+}
+
+func TestFailuresLockAnAddressForAWhile(t *testing.T) {
+	withRoot(t, func(t *testing.T, d *desk) {
+		ada := d.add(t, "ada@example.org", false)
+		d.add(t, "bob@example.org", false)
+		for range 10 {
+			_, err := d.SignIn(d.ctx, "ada@example.org", "wrong")
+			want(t, err, models.KindUnauthenticated)
+		}
+		_, err := d.SignIn(d.ctx, "Ada@example.org", password)
+		want(t, err, models.KindForbidden)
+		want(t, d.ChangePassword(d.ctx, d.load(t, ada), password, "another good one"), models.KindForbidden)
+		if _, err := d.SignIn(d.ctx, "bob@example.org", password); err != nil {
+			t.Errorf("another address: %v", err)
+		}
+		d.clock.Pass(15*time.Minute - time.Second)
+		_, err = d.SignIn(d.ctx, "ada@example.org", password)
+		want(t, err, models.KindForbidden)
+		d.clock.Pass(time.Second)
+		if _, err := d.SignIn(d.ctx, "ada@example.org", password); err != nil {
+			t.Errorf("after the wait: %v", err)
+		}
+		for range 9 { // success forgets the failures
+			_, err := d.SignIn(d.ctx, "ada@example.org", "wrong")
+			want(t, err, models.KindUnauthenticated)
+		}
+		if _, err := d.SignIn(d.ctx, "ada@example.org", password); err != nil {
+			t.Errorf("after 9 failures: %v", err)
+		}
+	})
+}

@@ -1,0 +1,101 @@
+package web
+
+import (
+	"strings"
+	"time"
+
+	"weir/models"
+)
+
+// samples are all pages, each in the states that look different.
+func samples() []sample {
+	badQuota := Form{Version: 7, Values: map[string]string{"name": "vision", "quota.gpu_cores": "-4", "ends_at": "2026-07-01", "launch.env": "A=1"}}.
+		Refuse(models.Invalid("quota.gpu_cores", "must not be negative"))
+	badEmail := Form{Values: map[string]string{"email": "li", "name": "Li"}}.
+		Refuse(models.Invalid("email", "must be an e-mail address such as name@example.org"))
+	badCores := Form{Values: map[string]string{"cores": "700", "env": "A=1"}}.Refuse(models.InvalidFields(
+		models.Field{Name: "cores", Reason: models.Say("must be at most %d", 100)},
+		models.Field{Name: "other", Reason: models.Say("must not be empty")}))
+	project := sampleProject()
+	device := myDevice()
+	other := root
+	other.ID, other.Name, other.Email, other.Admin, other.Disabled = 7, "Ruiz", "ruiz@example.org", false, true
+	return []sample{
+		{"setup", "/setup", nil, SetupPage(SetupView{Token: "abc def"})},
+		{"setup-refused", "/setup", nil, SetupPage(SetupView{Token: "abc", Form: badEmail})},
+		{"setup-closed", "/setup", nil, SetupClosedPage()},
+		{"signin", "/signin", nil, SignInPage(SignInView{Next: "/pool"})},
+		{"home", "/", &li, HomePage(HomeView{Workspaces: sampleRows(), CanLaunch: true, Projects: []ProjectCard{
+			{ID: 1, Name: "vision", Role: "algorithm engineer", Meters: PeakMeters(held, models.Resources{}, peak), Until: &later, EndsAt: &later, Active: true, CanLaunch: true},
+			{ID: 2, Name: "speech", Role: "guest", Meters: PeakMeters(models.Resources{}, models.Resources{}, peak.Sub(held)), Active: false}}})},
+		{"home-new", "/", &li, HomePage(HomeView{})},
+		{"home-idle", "/", &li, HomePage(HomeView{CanLaunch: true, Projects: []ProjectCard{{ID: 1, Name: "vision", Role: "lead", Meters: PeakMeters(held, models.Resources{}, peak), Active: true, CanLaunch: true}}})},
+		{"home-admin-new", "/", &root, HomePage(HomeView{CanCreateProject: true})},
+		{"projects", "/projects", &root, ProjectsPage(ProjectsView{CanCreate: true, Next: "/projects?cursor=20", Rows: []ProjectRow{
+			{ID: 1, Name: "vision", Role: "lead", Members: 4, Workspaces: 2, Held: held, Quota: quota, StartsAt: ago(3000 * time.Hour), EndsAt: &later, Active: true},
+			{ID: 2, Name: "speech", Members: 11, Quota: quota, StartsAt: ago(9000 * time.Hour)}}})},
+		{"projects-none", "/projects", &li, ProjectsPage(ProjectsView{})},
+		{"project", "/projects/1", &root, ProjectPage(project)},
+		{"project-seen", "/projects/1", &li, ProjectPage(ProjectView{Project: models.Project{ID: 2, Name: "old", StartsAt: ago(9000 * time.Hour), EndsAt: ptr(ago(time.Hour))}})},
+		{"project-new", "/projects/new", &root, ProjectFormPage(ProjectFormView{})},
+		{"project-edit", "/projects/1/edit", &root, ProjectFormPage(ProjectFormView{ID: 1, Name: "vision", Form: badQuota})},
+		{"role-new", "/projects/1/roles/new", &root, RoleFormPage(RoleFormView{ProjectID: 1, Project: "vision", Quota: quota, Remaining: quota.Sub(peak)})},
+		{"role-edit", "/projects/1/roles/2/edit", &root, RoleFormPage(RoleFormView{ProjectID: 1, Project: "vision", ID: 2, Name: "algorithm engineer", Members: 2, Quota: quota, Remaining: quota, CanDelete: true, Form: Form{Version: 1, Values: map[string]string{"name": "algorithm engineer", "permission": "manager"}}})},
+		{"member-new", "/projects/1/members/new", &root, MemberFormPage(MemberFormView{ProjectID: 1, Project: "vision", Remaining: quota.Sub(peak.Times(3)), Roles: []RoleChoice{{1, "lead", "manager", peak.Times(2)}, {2, "algorithm engineer", "member", peak}}})},
+		{"member-edit", "/projects/1/members/12/edit", &root, MemberFormPage(MemberFormView{ProjectID: 1, Project: "vision", ID: 12, Name: "Li Wei", Email: li.Email, Remaining: peak, Roles: []RoleChoice{{2, "algorithm engineer", "member", peak}}, Form: Form{Version: 2}})},
+		{"member-delete", "/projects/1/members/12/delete", &root, ConfirmPage(ConfirmRemoveMember(project.Project, project.Members[0].Member))},
+		{"role-delete", "/projects/1/roles/2/delete", &root, ConfirmPage(ConfirmDeleteRole(project.Project, project.Roles[1].Role))},
+		{"environment-delete", "/environments/1/delete", &root, ConfirmPage(ConfirmDeleteEnvironment(sampleEnvironments()[0]))},
+		{"token-delete", "/tokens/1/delete", &li, ConfirmPage(ConfirmDeleteToken(models.AccessToken{ID: 1, Name: "ci"}))},
+		{"launch", "/launch?project_id=1", &li, LaunchPage(launchWith(granted))},
+		{"launch-short", "/launch?project_id=1", &li, LaunchPage(launchWith(short))},
+		{"launch-refused", "/launch", &li, LaunchPage(LaunchView{Form: badCores, Projects: []Option{{"1", "vision"}}, Project: "vision", Meters: PeakMeters(held, peak, peak), Refused: sampleLaunch().Refused,
+			Answer: Answer{Outcome: models.OutcomeRefused, AskedCores: 100, Reasons: []models.Text{models.Say("30 of 100 cores of your peak are held: 70 are left.")}}})},
+		{"launch-none", "/launch", &li, LaunchPage(LaunchView{})},
+		{"workspaces", "/workspaces", &li, WorkspacesPage(WorkspacesView{Rows: append(sampleRows(), endedRows()...), State: "all", Next: "/workspaces?state=all&cursor=1", CanLaunch: true})},
+		{"workspaces-none", "/workspaces", &li, WorkspacesPage(WorkspacesView{State: "ended", CanLaunch: true})},
+		{"workspace", "/workspaces/5", &li, WorkspacePage(sampleWorkspace(models.StateRunning))},
+		{"workspace-starting", "/workspaces/5", &li, WorkspacePage(sampleWorkspace(models.StateStarting))},
+		{"workspace-queued", "/workspaces/5", &li, WorkspacePage(sampleWorkspace(models.StateQueued))},
+		{"workspace-failed", "/workspaces/5", &li, WorkspacePage(sampleWorkspace(models.StateFailed))},
+		{"pool", "/pool", &root, PoolPage(samplePool())},
+		{"pool-empty", "/pool", &li, PoolPage(PoolView{})},
+		{"device", "/pool/devices/1", &root, DevicePage(DeviceView{Device: device, Provider: "gpu-node-01", State: "online", CanEdit: true, Form: Form{Values: map[string]string{"mixed": "1"}, Version: 2},
+			Facts:   models.Device{Model: "NVIDIA H100", MemoryMiB: 80 << 10, UUID: "GPU-5f7c1b60-77aa-4b07-9d6d-3e1c3f6a2b11", PCI: "0000:1b:00.0", Driver: "550.54.15", Architecture: "Hopper", Present: true, Simulated: true},
+			History: []ShareRow{{Label: "vision · Li Wei · segmentation", Href: "/workspaces/5", Cores: 50, MemoryMiB: 40 << 10, Enforcement: "advisory", From: ago(time.Hour)}, {Cores: 100, MemoryMiB: 80 << 10, Enforcement: "exclusive", From: ago(9 * time.Hour), Until: ptr(ago(3 * time.Hour))}}})},
+		{"device-seen", "/pool/devices/5", &li, DevicePage(DeviceView{Device: gpu(4), Provider: "gpu-node-01", State: "lost", Facts: models.Device{Model: "NVIDIA H100"}})},
+		{"environments", "/environments", &root, EnvironmentsPage(EnvironmentsView{Rows: sampleEnvironments(), CanEdit: true})},
+		{"environments-none", "/environments", &li, EnvironmentsPage(EnvironmentsView{})},
+		{"environment-new", "/environments/new", &root, EnvironmentFormPage(EnvironmentFormView{})},
+		{"environment-edit", "/environments/2/edit", &root, EnvironmentFormPage(EnvironmentFormView{ID: 2, Name: "This machine's Jupyter", Discovered: true, Form: Form{Version: 1, Values: map[string]string{"name": "This machine's Jupyter", "versions": "torch 2.9.0\nnumpy 2.3.1", "launch.cpu_milli": "2"}}})},
+		{"people", "/people?q=ru", &root, PeoplePage(PeopleView{Rows: []models.User{root, li, other}, Query: "ru", Next: "/people?cursor=7"})},
+		{"person-new", "/people/new", &root, PersonFormPage(PersonFormView{})},
+		{"person", "/people/2", &root, PersonPage(PersonView{Person: li, Form: Form{Values: map[string]string{"name": "Li Wei"}, Version: 1}, Places: []PersonPlace{{1, "vision", "algorithm engineer"}}})},
+		{"person-self", "/people/1", &root, PersonPage(PersonView{Person: root, Self: true, Form: Form{Values: map[string]string{"name": "Anna Berg"}, Version: 3}})},
+		{"tokens", "/tokens", &li, TokensPage(TokensView{Rows: []models.AccessToken{{ID: 1, Name: "ci", CreatedAt: ago(90 * time.Hour), ExpiresAt: later, LastUsedAt: ptr(ago(time.Hour))}, {ID: 2, Name: "old laptop", CreatedAt: ago(9000 * time.Hour), ExpiresAt: ago(time.Hour)}}})},
+		{"tokens-new", "/tokens", &li, TokensPage(TokensView{Secret: "weir_" + strings.Repeat("k3Jd8", 8), NewName: "ci", Rows: []models.AccessToken{{ID: 1, Name: "ci", CreatedAt: now, ExpiresAt: later}}})},
+		{"account", "/account", &li, AccountPage(AccountView{})},
+		{"audit", "/audit", &root, AuditPage(AuditView{Next: "/audit?cursor=8", Rows: []models.AuditEntry{
+			{At: now, Actor: "Anna Berg", Action: "project.update", Object: "project", ObjectID: 1, Before: `{"name":"vision","quota":{"gpu_cores":300,"cpu_milli":64000}}`, After: `{"name":"vision","quota":{"gpu_cores":400,"cpu_milli":64000}}`},
+			{At: ago(time.Hour), Actor: "Li Wei", Action: "workspace.launch", Object: "workspace", ObjectID: 5, After: `{"name":"segmentation","gpus":1,"cores":50}`}}})},
+		{"error-404", "/nowhere", &li, ErrorPage(ErrorView{Status: 404, Err: *models.NotFound("workspace"), Request: "01J9Z"})},
+		{"error-403", "/people", &li, ErrorPage(ErrorView{Status: 403, Err: *models.Forbidden("Only administrators may see this.")})},
+		{"error-409", "/projects/1", &li, ErrorPage(ErrorView{Status: 409, Err: *models.Conflict("Somebody else has changed the project.")})},
+		{"error-500", "/pool", nil, ErrorPage(ErrorView{Status: 500, Request: "01J9Z"})},
+		{"gone", "/", nil, WorkspaceGonePage(WorkspaceGoneView{State: models.StateStopped, Name: "segmentation", Portal: portal, Link: "/workspaces/5"})},
+		{"gone-none", "/", nil, WorkspaceGonePage(WorkspaceGoneView{Portal: portal})},
+		{"api", "/api/docs", &li, APIPage(sampleAPI())},
+	}
+}
+
+// portal stands before the addresses on the one page that is shown elsewhere.
+const portal = "https://weir.example.org"
+
+func sampleAPI() APIView {
+	return APIView{Title: "Weir API", Version: "v1", Description: "Everything the pages do, for programs.", Spec: "/api/v1/openapi.json", Groups: []APIGroup{
+		{Tag: "Workspaces", Description: "Launched environments.", Operations: []APIOperation{
+			{ID: "list-workspaces", Method: "GET", Path: "/api/v1/workspaces", Summary: "List workspaces", Parameters: []APIField{{"cursor", "query", "string", false, "where the last page ended"}, {"state", "query", "live | ended | all", false, ""}}, Responses: []APIResponse{{"200", "OK", []APIField{{"items", "", "array of Workspace", true, ""}}}, {"401", "Not signed in", nil}}},
+			{ID: "launch-workspace", Method: "POST", Path: "/api/v1/workspaces", Summary: "Launch a workspace", Description: "Plans, verifies and starts in one transaction.", Body: []APIField{{"project_id", "", "integer", true, "the project"}, {"cores", "", "integer", false, "GPU cores per GPU"}}, Responses: []APIResponse{{"201", "Created", nil}}}}},
+		{Tag: "Pool", Operations: []APIOperation{{ID: "get-pool", Method: "GET", Path: "/api/v1/pool", Summary: "Look at the pool"}}},
+	}}
+}
