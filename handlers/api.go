@@ -1,15 +1,180 @@
 package handlers
 
 import (
+	"context"
+	"encoding/json"
 	"net/http"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 	"github.com/labstack/echo/v4"
-
-	"weir/web"
 )
 
-func (a *App) apiRoutes(g *echo.Group) {}
+const (
+	apiPrefix   = "/api/v1"
+	apiDocument = apiPrefix + "/openapi.json"
+)
 
-func (a *App) apiPage(c echo.Context) error {
-	return a.render(c, http.StatusOK, web.APIPage(web.APIView{}))
+const apiDescription = "Projects, roles, members, environments, workspaces and the GPU pool of Weir. " +
+	"Whatever the portal does, a program can do here, under the same rules. " +
+	"Programs authenticate with `Authorization: Bearer` and a personal access token. " +
+	"Errors are application/problem+json and name each field that was refused. " +
+	"A single resource carries an ETag; an update that sends it back as If-Match is refused with 412 when somebody else was faster. " +
+	"Lists are paged: pass next_cursor back as cursor until it is absent. " +
+	"Amounts are whole numbers; times are RFC 3339 in UTC. " +
+	"Beside this API, GET /events?topic=… streams server-sent events: each `change` event names a topic whose resources have changed " +
+	"(pool, environments, projects, project:ID, workspace:ID, user:ID)."
+
+// rest holds the operations of the REST API. Each calls the service method
+// that the page of the same name calls, with the same input.
+type rest struct{ *App }
+
+// apiRoutes registers the REST API and its document.
+func (a *App) apiRoutes(g *echo.Group) {
+	group := g.Group(apiPrefix)
+	api := humaecho.NewWithGroup(a.echo, group, apiConfig())
+	api.UseMiddleware(func(hc huma.Context, next func(huma.Context)) { admitAPI(api, hc, next) })
+	rest{a}.register(api)
+	group.GET("/openapi.json", a.openAPI)
+}
+
+func (a *App) openAPI(c echo.Context) error {
+	doc, err := document()
+	if err != nil {
+		return err
+	}
+	return c.Blob(http.StatusOK, "application/openapi+json", doc)
+}
+
+// OpenAPI is the description of the REST API as indented JSON.
+func OpenAPI() ([]byte, error) { return json.MarshalIndent(describe(), "", "  ") }
+
+// document is what a running server hands out of OpenAPI.
+var document = sync.OnceValues(OpenAPI)
+
+// describe makes the document without a running App: operations are
+// registered but never called.
+func describe() *huma.OpenAPI {
+	api := huma.NewAPI(apiConfig(), nowhere{})
+	rest{}.register(api)
+	return api.OpenAPI()
+}
+
+// nowhere is a router for operations that are only described.
+type nowhere struct{}
+
+func (nowhere) Handle(*huma.Operation, func(huma.Context))       {}
+func (nowhere) ServeHTTP(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
+
+func apiConfig() huma.Config {
+	return huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			OpenAPI: "3.1.0",
+			Info:    &huma.Info{Title: "Weir API", Version: "v1", Description: apiDescription},
+			Servers: []*huma.Server{{URL: apiPrefix}},
+			Components: &huma.Components{
+				Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
+				SecuritySchemes: map[string]*huma.SecurityScheme{
+					"token":   {Type: "http", Scheme: "bearer", Description: "a personal access token"},
+					"session": {Type: "apiKey", In: "cookie", Name: SessionCookie(false), Description: "the portal's session; its name is " + SessionCookie(true) + " over TLS"},
+				},
+			},
+			Security: []map[string][]string{{"token": {}}, {"session": {}}},
+			Tags:     apiTags,
+		},
+		Formats:                      map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat},
+		DefaultFormat:                "application/json",
+		RejectUnknownQueryParameters: true,
+	}
+}
+
+var apiTags = []*huma.Tag{
+	{Name: "Account", Description: "who you are, and your access tokens"},
+	{Name: "Users", Description: "accounts; for platform administrators"},
+	{Name: "Projects", Description: "projects, their roles and members"},
+	{Name: "Environments", Description: "the catalogue of what can be launched"},
+	{Name: "Workspaces", Description: "launched environments"},
+	{Name: "Pool", Description: "GPUs, who holds shares of them, and who waits"},
+	{Name: "Audit", Description: "who changed what"},
+}
+
+func (a rest) register(api huma.API) {
+	a.accountOperations(section{api, "Account"})
+	a.userOperations(section{api, "Users"})
+	a.projectOperations(section{api, "Projects"})
+	a.memberOperations(section{api, "Projects"})
+	a.environmentOperations(section{api, "Environments"})
+	a.workspaceOperations(section{api, "Workspaces"})
+	a.poolOperations(section{api, "Pool"})
+	a.auditOperations(section{api, "Audit"})
+}
+
+// section is where operations of one tag are registered.
+type section struct {
+	api huma.API
+	tag string
+}
+
+// route is an operation's method and path, the status of its success, its id
+// and what it does.
+type route struct {
+	method, path string
+	status       int
+	id, summary  string
+}
+
+// register adds one operation; a refusal by a service becomes a problem.
+func register[I, O any](a rest, s section, r route, do func(context.Context, *I) (*O, error)) {
+	input := reflect.TypeFor[I]()
+	op := huma.Operation{OperationID: r.id, Method: r.method, Path: r.path, DefaultStatus: r.status, Summary: r.summary,
+		Tags: []string{s.tag}, Errors: errorsOf(r, input), BodyReadTimeout: 30 * time.Second}
+	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
+		out, err := do(ctx, in)
+		if err != nil {
+			return nil, a.refusal(ctx, err, input)
+		}
+		return out, nil
+	})
+}
+
+// errorsOf lists the statuses with which an operation may refuse; 422 and 500
+// are added to all.
+func errorsOf(r route, input reflect.Type) []int {
+	list := []int{http.StatusUnauthorized, http.StatusForbidden}
+	if _, ok := input.FieldByName("Body"); ok {
+		list = append(list, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+	}
+	if strings.Contains(r.path, "{") {
+		list = append(list, http.StatusNotFound)
+	}
+	if r.method != http.MethodGet {
+		list = append(list, http.StatusConflict)
+	}
+	if conditional(input) {
+		list = append(list, http.StatusPreconditionFailed)
+	}
+	return list
+}
+
+type requestKey struct{}
+
+// requestOf is the HTTP request that an operation answers.
+func requestOf(ctx context.Context) *http.Request {
+	r, _ := ctx.Value(requestKey{}).(*http.Request)
+	return r
+}
+
+// admitAPI lets only those through who have said who they are.
+func admitAPI(api huma.API, hc huma.Context, next func(huma.Context)) {
+	r := humaecho.Unwrap(hc).Request()
+	if !actorOf(r.Context()).Signed() {
+		hc.SetHeader("WWW-Authenticate", "Bearer")
+		_ = huma.WriteErr(api, hc, http.StatusUnauthorized, "Sign in first.") // the writer reports its own failure
+		return
+	}
+	next(huma.WithValue(hc, requestKey{}, r))
 }

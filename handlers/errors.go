@@ -139,6 +139,9 @@ func (a *App) handleError(err error, c echo.Context) {
 	if strings.HasPrefix(r.URL.Path, "/api/") && r.URL.Path != "/api/docs" {
 		p := problemOf(err)
 		p.Status, p.Title = status, http.StatusText(status)
+		for name, values := range p.GetHeaders() {
+			c.Response().Header()[name] = values
+		}
 		c.Response().Header().Set("Content-Type", "application/problem+json")
 		a.logged(r, c.JSON(status, p))
 		return

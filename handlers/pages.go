@@ -31,7 +31,7 @@ func (a *App) render(c echo.Context, status int, page templ.Component) error {
 func (a *App) frame(c echo.Context) web.Page {
 	r := c.Request()
 	actor := actorOf(r.Context())
-	p := web.Page{Lang: a.language(r), Path: r.URL.RequestURI(), Now: a.Store.Now(), Version: a.Version}
+	p := web.Page{Lang: a.language(r), Path: shownAt(r), Now: a.Store.Now(), Version: a.Version}
 	if actor.User.ID == 0 {
 		return p
 	}
@@ -43,6 +43,18 @@ func (a *App) frame(c echo.Context) web.Page {
 	return p
 }
 
+// shownAt is the address at which the page can be loaded again: that of the
+// form when it comes back refused.
+func shownAt(r *http.Request) string {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return r.URL.RequestURI()
+	}
+	if from, err := url.Parse(r.Referer()); err == nil && from.Host == r.Host {
+		return localPath(from.RequestURI())
+	}
+	return "/"
+}
+
 func (a *App) language(r *http.Request) string {
 	chosen := ""
 	if cookie, err := r.Cookie(languageCookie); err == nil {
@@ -52,8 +64,8 @@ func (a *App) language(r *http.Request) string {
 }
 
 // done keeps a message for the next page and goes there.
-func (a *App) done(c echo.Context, to, format string, args ...any) error {
-	a.flash(c.Request().Context(), "ok", format, args...)
+func (a *App) done(c echo.Context, to string, message models.Text) error {
+	a.flash(c.Request().Context(), "ok", message)
 	return c.Redirect(http.StatusSeeOther, to)
 }
 

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -95,7 +96,7 @@ func (a *App) signOut(c echo.Context) error {
 	if err := a.sessions.Destroy(ctx); err != nil {
 		return err
 	}
-	if err := a.cut(c, actorOf(ctx).User.ID); err != nil {
+	if err := a.cut(ctx, actorOf(ctx).User.ID); err != nil {
 		return err
 	}
 	return c.Redirect(http.StatusSeeOther, "/signin")
@@ -103,8 +104,8 @@ func (a *App) signOut(c echo.Context) error {
 
 // cut ends what is open between a user's browsers and workspaces; who may
 // still come in connects again.
-func (a *App) cut(c echo.Context, user int64) error {
-	list, err := a.Store.Read(c.Request().Context()).Workspaces(models.Everything,
+func (a *App) cut(ctx context.Context, user int64) error {
+	list, err := a.Store.Read(ctx).Workspaces(models.Everything,
 		models.WorkspaceFilter{UserID: user, States: []models.WorkspaceState{models.StateRunning}}, models.Page{Limit: 200})
 	for _, w := range list {
 		a.Proxy.Revoke(w.ID)

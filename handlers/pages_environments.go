@@ -96,7 +96,7 @@ func (a *App) createEnvironment(c echo.Context) error {
 			return web.EnvironmentFormPage(web.EnvironmentFormView{Form: f.web().Refuse(err)}), nil
 		})
 	}
-	return a.done(c, "/environments", "The environment %s has been added.", e.Name)
+	return a.done(c, "/environments", models.Say("The environment %s has been added.", e.Name))
 }
 
 // editEnvironment is the form of one environment; f is the form that came
@@ -141,7 +141,7 @@ func (a *App) updateEnvironment(c echo.Context) error {
 			return a.editEnvironment(c, &w)
 		})
 	}
-	return a.done(c, "/environments", "The environment %s has been changed.", e.Name)
+	return a.done(c, "/environments", models.Say("The environment %s has been changed.", e.Name))
 }
 
 func (a *App) confirmEnvironment(c echo.Context, refused error) (templ.Component, error) {
@@ -167,5 +167,5 @@ func (a *App) deleteEnvironment(c echo.Context) error {
 	if err := a.Catalogue.Delete(ctx, actorOf(ctx), number(c, "id")); err != nil {
 		return a.refused(c, err, func() (templ.Component, error) { return a.confirmEnvironment(c, err) })
 	}
-	return a.done(c, "/environments", "The environment has been deleted.")
+	return a.done(c, "/environments", models.Say("The environment has been deleted."))
 }

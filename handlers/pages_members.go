@@ -89,7 +89,7 @@ func (a *App) createRole(c echo.Context) error {
 			return a.roleForm(c, 0, &w)
 		})
 	}
-	return a.done(c, path("projects", project), "The role %s has been added.", r.Name)
+	return a.done(c, path("projects", project), models.Say("The role %s has been added.", r.Name))
 }
 
 func (a *App) updateRole(c echo.Context) error {
@@ -108,7 +108,7 @@ func (a *App) updateRole(c echo.Context) error {
 			return a.roleForm(c, id, &w)
 		})
 	}
-	return a.done(c, path("projects", project), "The role %s has been changed.", r.Name)
+	return a.done(c, path("projects", project), models.Say("The role %s has been changed.", r.Name))
 }
 
 func (a *App) confirmDeleteRole(c echo.Context) error {
@@ -140,7 +140,7 @@ func (a *App) deleteRole(c echo.Context) error {
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) { return a.deleteRoleForm(c, err) })
 	}
-	return a.done(c, path("projects", project), "The role has been deleted.")
+	return a.done(c, path("projects", project), models.Say("The role has been deleted."))
 }
 
 func (f *form) member() pool.MemberInput {
@@ -212,7 +212,7 @@ func (a *App) addMember(c echo.Context) error {
 			return a.memberForm(c, 0, &w)
 		})
 	}
-	return a.done(c, path("projects", project), "%s is a member now.", in.Email)
+	return a.done(c, path("projects", project), models.Say("%s is a member now.", in.Email))
 }
 
 func (a *App) updateMember(c echo.Context) error {
@@ -230,7 +230,7 @@ func (a *App) updateMember(c echo.Context) error {
 			return a.memberForm(c, id, &w)
 		})
 	}
-	return a.done(c, path("projects", project), "The member has been changed.")
+	return a.done(c, path("projects", project), models.Say("The member has been changed."))
 }
 
 func (a *App) confirmRemoveMember(c echo.Context) error {
@@ -253,5 +253,5 @@ func (a *App) removeMember(c echo.Context) error {
 		return err
 	}
 	a.Wake()
-	return a.done(c, path("projects", project), "The member has been removed. Running workspaces are being stopped.")
+	return a.done(c, path("projects", project), models.Say("The member has been removed. Running workspaces are being stopped."))
 }

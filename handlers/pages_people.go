@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -45,7 +46,7 @@ func (a *App) createPerson(c echo.Context) error {
 			return web.PersonFormPage(web.PersonFormView{Form: f.web().Refuse(err)}), nil
 		})
 	}
-	return a.done(c, "/people", "%s can sign in now.", u.Email)
+	return a.done(c, "/people", models.Say("%s can sign in now.", u.Email))
 }
 
 // personForm is a person's page with the forms that came back, if any did.
@@ -100,19 +101,19 @@ func (a *App) updatePerson(c echo.Context) error {
 			return a.personForm(c, &w, nil)
 		})
 	}
-	if err := a.ended(c, u); err != nil {
+	if err := a.ended(c.Request().Context(), u); err != nil {
 		return err
 	}
-	return a.done(c, path("people", u.ID), "The account of %s has been changed.", u.Email)
+	return a.done(c, path("people", u.ID), models.Say("The account of %s has been changed.", u.Email))
 }
 
 // ended cuts a disabled account's connections at once.
-func (a *App) ended(c echo.Context, u models.User) error {
+func (a *App) ended(ctx context.Context, u models.User) error {
 	if !u.Disabled {
 		return nil
 	}
 	a.Wake()
-	return a.cut(c, u.ID)
+	return a.cut(ctx, u.ID)
 }
 
 func (a *App) resetPassword(c echo.Context) error {
@@ -128,10 +129,10 @@ func (a *App) resetPassword(c echo.Context) error {
 			return a.personForm(c, nil, &w)
 		})
 	}
-	if err := a.cut(c, id); err != nil {
+	if err := a.cut(ctx, id); err != nil {
 		return err
 	}
-	return a.done(c, path("people", id), "The password has been replaced. All sessions and tokens of this account have ended.")
+	return a.done(c, path("people", id), models.Say("The password has been replaced. All sessions and tokens of this account have ended."))
 }
 
 // tokensForm is the page of the actor's tokens.
@@ -196,10 +197,10 @@ func (a *App) deleteToken(c echo.Context) error {
 	if err := a.Accounts.DeleteToken(ctx, actorOf(ctx), number(c, "id")); err != nil {
 		return err
 	}
-	if err := a.cut(c, actorOf(ctx).User.ID); err != nil {
+	if err := a.cut(ctx, actorOf(ctx).User.ID); err != nil {
 		return err
 	}
-	return a.done(c, "/tokens", "The token has been revoked.")
+	return a.done(c, "/tokens", models.Say("The token has been revoked."))
 }
 
 func (a *App) accountPage(c echo.Context) error {
@@ -222,16 +223,23 @@ func (a *App) changePassword(c echo.Context) error {
 			return web.AccountPage(web.AccountView{Form: f.web().Refuse(err)}), nil
 		})
 	}
-	if err := a.cut(c, actor.User.ID); err != nil {
+	if err := a.passwordChanged(ctx, actor.User.ID); err != nil {
 		return err
 	}
-	if actor, err = a.Accounts.Load(ctx, actor.User.ID); err != nil {
+	return a.done(c, "/account", models.Say("Your password has been changed. All other sessions and your tokens have ended."))
+}
+
+// passwordChanged cuts a user's connections and lets the browser that changed
+// the password go on in a session of the new epoch.
+func (a *App) passwordChanged(ctx context.Context, user int64) error {
+	if err := a.cut(ctx, user); err != nil || a.sessions.GetInt64(ctx, sessionUser) != user {
 		return err
 	}
-	if err := a.begin(ctx, actor.User); err != nil {
+	actor, err := a.Accounts.Load(ctx, user)
+	if err != nil {
 		return err
 	}
-	return a.done(c, "/account", "Your password has been changed. All other sessions and your tokens have ended.")
+	return a.begin(ctx, actor.User)
 }
 
 func (a *App) auditPage(c echo.Context) error {

@@ -99,5 +99,5 @@ func (a *App) updateDevice(c echo.Context) error {
 		})
 	}
 	a.Wake()
-	return a.done(c, path("pool", "devices", id), "The device has been changed.")
+	return a.done(c, path("pool", "devices", id), models.Say("The device has been changed."))
 }

@@ -90,7 +90,7 @@ func (a *App) createProject(c echo.Context) error {
 			return web.ProjectFormPage(web.ProjectFormView{Form: f.web().Refuse(err)}), nil
 		})
 	}
-	return a.done(c, path("projects", p.ID), "The project %s has been created. Give it roles and members.", p.Name)
+	return a.done(c, path("projects", p.ID), models.Say("The project %s has been created. Give it roles and members.", p.Name))
 }
 
 func (a *App) editProjectPage(c echo.Context) error {
@@ -128,7 +128,7 @@ func (a *App) updateProject(c echo.Context) error {
 			return web.ProjectFormPage(web.ProjectFormView{Form: f.web().Refuse(err), ID: id, Name: old.Name}), pageErr
 		})
 	}
-	return a.done(c, path("projects", p.ID), "The project %s has been changed.", p.Name)
+	return a.done(c, path("projects", p.ID), models.Say("The project %s has been changed.", p.Name))
 }
 
 func (a *App) projectPage(c echo.Context) error {

@@ -97,7 +97,16 @@ func (a *App) openWorkspace(c echo.Context) error {
 		}
 		return err
 	}
-	return c.Redirect(http.StatusSeeOther, a.Proxy.Origin(c.Request(), id)+"/.weir/open?token="+queryEscape(secret))
+	return c.Redirect(http.StatusSeeOther, a.openingURL(c.Request(), id, secret))
+}
+
+// openingSeconds is how long the address of openingURL is good.
+const openingSeconds = 30
+
+// openingURL is the address at which a browser enters a workspace with the
+// single-use secret.
+func (a *App) openingURL(r *http.Request, workspace int64, secret string) string {
+	return a.Proxy.Origin(r, workspace) + "/.weir/open?token=" + queryEscape(secret)
 }
 
 func (a *App) stopWorkspace(c echo.Context) error {
@@ -106,7 +115,7 @@ func (a *App) stopWorkspace(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.done(c, path("workspaces", w.ID), "The workspace %s is being stopped.", w.Name)
+	return a.done(c, path("workspaces", w.ID), models.Say("The workspace %s is being stopped.", w.Name))
 }
 
 func (f *form) launchInput() workspaces.LaunchInput {

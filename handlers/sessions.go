@@ -98,8 +98,8 @@ func (a *App) bySession(ctx context.Context) (policies.Actor, error) {
 }
 
 // flash keeps a message for the next page.
-func (a *App) flash(ctx context.Context, kind, format string, args ...any) {
-	text, err := models.Say(format, args...).Value()
+func (a *App) flash(ctx context.Context, kind string, message models.Text) {
+	text, err := message.Value()
 	if s, ok := text.(string); ok && err == nil {
 		a.sessions.Put(ctx, sessionFlash, s)
 		a.sessions.Put(ctx, sessionKind, kind)

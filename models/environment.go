@@ -16,7 +16,7 @@ type Environment struct {
 	Image           string            // for clusters
 	Command         []string          `gorm:"serializer:json;not null"` // for this machine
 	DefaultPath     string
-	Unavailable     string // English: why it cannot be used now
+	Unavailable     Text // why it cannot be used now
 	Version         int64
 	CreatedAt       time.Time
 }

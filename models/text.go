@@ -40,8 +40,19 @@ func (t Text) Render(translate func(string) string) string {
 	return fmt.Sprintf(translate(t.Format), args...)
 }
 
-// MarshalText makes a Text read as its English sentence in JSON.
-func (t Text) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+// MarshalJSON keeps the format and the arguments, for records that are shown
+// later, in whichever language. Answers to programs use String.
+func (t Text) MarshalJSON() ([]byte, error) { return json.Marshal(t.stored()) }
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (t *Text) UnmarshalJSON(b []byte) error {
+	var s storedText
+	if err := json.Unmarshal(b, &s); err != nil {
+		return fmt.Errorf("models.Text: %w", err)
+	}
+	*t = s.text()
+	return nil
+}
 
 type storedText struct {
 	Format string      `json:"f"`

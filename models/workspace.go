@@ -22,6 +22,26 @@ var HoldingStates = []WorkspaceState{StateStarting, StateRunning, StateStopping}
 // LiveStates are those from which a workspace may still run.
 var LiveStates = []WorkspaceState{StateRequested, StateQueued, StateStarting, StateRunning, StateStopping}
 
+// Words names the state for people.
+func (s WorkspaceState) Words() Text {
+	switch s {
+	case StateRequested:
+		return Say("requested")
+	case StateQueued:
+		return Say("queued")
+	case StateStarting:
+		return Say("starting")
+	case StateRunning:
+		return Say("running")
+	case StateStopping:
+		return Say("stopping")
+	case StateStopped:
+		return Say("stopped")
+	default:
+		return Say("failed")
+	}
+}
+
 // Ended tells whether the workspace will not run again.
 func (s WorkspaceState) Ended() bool { return s == StateStopped || s == StateFailed }
 
@@ -90,7 +110,7 @@ type Endpoint struct {
 type Limit struct {
 	Resource string `json:"resource"`
 	Enforced bool   `json:"enforced"`
-	How      string `json:"how"`
+	How      Text   `json:"how"`
 }
 
 // WorkspaceView is a workspace with the names that people know.

@@ -20,7 +20,7 @@ type field struct {
 	Mono         bool
 }
 
-var passwordHint = models.Say("At least 12 characters. A few unrelated words are easy to remember.")
+var passwordHint = models.Say("At least 10 characters. A few unrelated words are easy to remember.")
 
 // fields holds what the inputs are called. A name is looked up whole, then by
 // what follows its last dot, so that quota.cpu_milli and peak.cpu_milli are

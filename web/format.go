@@ -91,9 +91,6 @@ func sayAll(ctx context.Context, texts []models.Text) string {
 	return strings.Join(parts, T(ctx, "; "))
 }
 
-// known says an English text of a service that keeps no arguments.
-func known(ctx context.Context, s string) string { return TT(ctx, models.Say(s)) }
-
 // parameterValue words a target launch parameter.
 func parameterValue(p models.Parameter) string {
 	n, err := strconv.ParseInt(p.Value, 10, 64)

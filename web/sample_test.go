@@ -113,8 +113,8 @@ func sampleWorkspace(state models.WorkspaceState) WorkspaceView {
 	switch state {
 	case models.StateRunning:
 		v.CanOpen, v.Devices = true, []Device{myDevice()}
-		w.Limits = []models.Limit{{Resource: "cpu_milli", Enforced: true, How: "control group, 4 CPU"}, {Resource: "memory_mib", Enforced: true, How: "control group, 20 GiB"},
-			{Resource: "gpu_cores", How: "The GPU is simulated: there is nothing to limit."}, {Resource: "storage_mib", How: "Counted, not limited."}}
+		w.Limits = []models.Limit{{Resource: "cpu", Enforced: true, How: models.Say("control group, 4 CPU")}, {Resource: "memory", Enforced: true, How: models.Say("control group, 20 GiB")},
+			{Resource: "gpu", How: models.Say("The GPU is simulated: there is nothing to limit.")}, {Resource: "storage", How: models.Say("Counted, not limited.")}}
 	case models.StateStarting:
 		v.Devices = []Device{myDevice()}
 	case models.StateQueued:
@@ -180,7 +180,7 @@ func sampleEnvironments() []models.Environment {
 	return []models.Environment{
 		{ID: 1, Name: "PyTorch 2.9", Language: "Python", LanguageVersion: "3.12", Versions: map[string]string{"torch": "2.9.0", "jupyterlab": "4.5.0", "numpy": "2.3.1"}, Minimum: models.Minimum{GPUs: 1, Cores: 10, GPUMemoryMiB: 8 << 10, CPUMilli: 1000, MemoryMiB: 4096}, Version: 1},
 		{ID: 2, Name: "This machine's Jupyter", DiscoveredKey: ptr("/usr/bin/jupyter"), Language: "Python", LanguageVersion: "3.13", Versions: map[string]string{"jupyterlab": "4.4.2"}, Version: 1},
-		{ID: 3, Name: "R 4.4", Language: "R", LanguageVersion: "4.4.1", Unavailable: "The program /opt/r/bin/jupyter is not there.", Version: 2},
+		{ID: 3, Name: "R 4.4", Language: "R", LanguageVersion: "4.4.1", Unavailable: models.Say("The program /opt/r/bin/jupyter is not there."), Version: 2},
 	}
 }
 

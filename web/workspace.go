@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"time"
 
 	"weir/models"
@@ -53,4 +54,20 @@ type Directory struct {
 	Path     string
 	Writable bool
 	Note     models.Text // such as why a rule of a file is not in force on the mount
+}
+
+var limitNames = map[string]models.Text{
+	"cpu":     models.Say("CPU"),
+	"memory":  models.Say("Memory"),
+	"gpu":     models.Say("GPU"),
+	"pids":    models.Say("Processes"),
+	"storage": models.Say("Storage"),
+}
+
+// limitName is what the resource of a limit is called.
+func limitName(ctx context.Context, resource string) string {
+	if t, ok := limitNames[resource]; ok {
+		return TT(ctx, t)
+	}
+	return fieldName(ctx, resource)
 }

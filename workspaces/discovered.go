@@ -1,5 +1,7 @@
 package workspaces
 
+import "weir/models"
+
 // Discovered is one notebook installation that a runtime found on its
 // machine, with the versions that it reported itself.
 type Discovered struct {
@@ -10,5 +12,5 @@ type Discovered struct {
 	Versions        map[string]string // framework and tool → version, such as "notebook": "6.4.12"
 	Command         []string          // program and fixed arguments
 	DefaultPath     string            // where its page begins, such as "/tree" or "/lab"
-	Unavailable     string            // English: why it cannot be used; empty when it can
+	Unavailable     models.Text       // why it cannot be used; empty when it can
 }

@@ -65,9 +65,9 @@ func (in *EnvironmentInput) check() error {
 func (in EnvironmentInput) apply(e *models.Environment) {
 	e.Name, e.Language, e.LanguageVersion, e.Versions = in.Name, in.Language, in.LanguageVersion, in.Versions
 	e.Minimum, e.Launch, e.Image, e.Command, e.DefaultPath = in.Minimum, in.Launch, in.Image, in.Command, in.DefaultPath
-	e.Unavailable = ""
+	e.Unavailable = models.Text{}
 	if len(in.Command) == 0 {
-		e.Unavailable = "it has a container image but no command for this machine"
+		e.Unavailable = models.Say("it has a container image but no command for this machine")
 	}
 }
 
@@ -232,7 +232,7 @@ func register(q *models.Queries, actor policies.Actor, d Discovered, known map[s
 }
 
 func sameInstallation(a, b models.Environment) bool {
-	if a.Unavailable != b.Unavailable || a.LanguageVersion != b.LanguageVersion || a.DefaultPath != b.DefaultPath ||
+	if a.Unavailable.String() != b.Unavailable.String() || a.LanguageVersion != b.LanguageVersion || a.DefaultPath != b.DefaultPath ||
 		len(a.Versions) != len(b.Versions) || strings.Join(a.Command, "\x00") != strings.Join(b.Command, "\x00") {
 		return false
 	}
@@ -245,8 +245,8 @@ func sameInstallation(a, b models.Environment) bool {
 }
 
 func gone(q *models.Queries, actor policies.Actor, e models.Environment) error {
-	const why = "the installation is no longer on this machine"
-	if e.Unavailable == why {
+	why := models.Say("the installation is no longer on this machine")
+	if e.Unavailable.String() == why.String() {
 		return nil
 	}
 	before := e

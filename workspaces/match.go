@@ -147,7 +147,7 @@ func better(a, b models.Environment, wishes []Wish) bool {
 }
 
 func matchOne(e models.Environment, wishes []Wish, peak models.Resources) (matched, reasons []models.Text) {
-	if e.Unavailable != "" {
+	if !e.Unavailable.Empty() {
 		reasons = append(reasons, models.Say("not available: %s", e.Unavailable))
 	}
 	for _, w := range wishes {

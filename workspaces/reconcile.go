@@ -135,12 +135,12 @@ func (r *Reconciler) step(ctx context.Context, w *models.Workspace) error {
 func (r *Reconciler) start(ctx context.Context, w *models.Workspace) error {
 	spec, err := r.spec(ctx, *w)
 	if err != nil {
-		return r.fail(ctx, w, "The workspace could not be prepared.", err)
+		return r.fail(ctx, w, models.Say("The workspace could not be prepared."), err)
 	}
 	Failpoint("start.intent")
 	state, err := r.runtime.Start(ctx, spec)
 	if err != nil {
-		return r.fail(ctx, w, "The notebook could not be launched.", err)
+		return r.fail(ctx, w, models.Say("The notebook could not be launched."), err)
 	}
 	Failpoint("start.launched")
 	w.RuntimeState, w.Progress = state, 10
@@ -149,9 +149,8 @@ func (r *Reconciler) start(ctx context.Context, w *models.Workspace) error {
 
 // fail ends a workspace that never ran. What went wrong is logged; the member
 // reads it only where it was worded for people.
-func (r *Reconciler) fail(ctx context.Context, w *models.Workspace, format string, cause error) error {
+func (r *Reconciler) fail(ctx context.Context, w *models.Workspace, reason models.Text, cause error) error {
 	r.log.ErrorContext(ctx, "start", "workspace", w.ID, "err", cause)
-	reason := models.Text{Format: format}
 	var e *models.Error
 	if errors.As(cause, &e) && e.Kind != models.KindInternal {
 		reason = e.Message
@@ -222,7 +221,7 @@ func (r *Reconciler) exited(ctx context.Context, w *models.Workspace, status Sta
 	if err := r.runtime.Stop(ctx, w.RuntimeState); err != nil {
 		return err
 	}
-	return r.finish(ctx, w, models.StateFailed, models.Say("%s", models.Say(status.Message)))
+	return r.finish(ctx, w, models.StateFailed, status.Message)
 }
 
 // awaitEnd asks the runtime to stop until nothing runs any more.

@@ -1,6 +1,10 @@
 package workspaces
 
-import "context"
+import (
+	"context"
+
+	"weir/models"
+)
 
 // Runtime runs workspaces. It is the only thing that differs between one
 // machine and a cluster; the conformance suite in runtimetest holds every
@@ -93,10 +97,10 @@ const (
 // Status is what Poll saw.
 type Status struct {
 	Phase    Phase
-	Progress int    // percent of the start, a guess for a bar; 100 when running
-	Message  string // English, one line: what it is doing, or why it exited
-	ExitCode int    // when exited; -1 when unknown
-	LogTail  string // last lines of the notebook's log, at most 4 KiB
+	Progress int         // percent of the start, a guess for a bar; 100 when running
+	Message  models.Text // one line: what it is doing, or why it exited
+	ExitCode int         // when exited; -1 when unknown
+	LogTail  string      // last lines of the notebook's log, at most 4 KiB
 	Limits   []Limit
 	Endpoint Endpoint // where the notebook answers, when running
 }
@@ -104,9 +108,9 @@ type Status struct {
 // Limit says of one resource how it is enforced, in one word for people:
 // "enforced" with how, or "not enforced" with why.
 type Limit struct {
-	Resource string `json:"resource"` // cpu, memory, gpu
-	Enforced bool   `json:"enforced"`
-	How      string `json:"how"`
+	Resource string      `json:"resource"` // cpu, memory, gpu
+	Enforced bool        `json:"enforced"`
+	How      models.Text `json:"how"`
 }
 
 // Endpoint is an address to dial: network "unix" or "tcp".

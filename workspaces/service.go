@@ -351,7 +351,7 @@ func (s *Service) Stop(ctx context.Context, actor policies.Actor, id int64) (w m
 		}
 		before := w.State
 		if w.State.Ended() || w.State == models.StateStopping {
-			return models.Conflict("This workspace is %s already.", models.Say(string(w.State)))
+			return models.Conflict("This workspace is %s already.", w.State.Words())
 		}
 		if err := stop(q, &w, models.Say("Stopped by %s.", by)); err != nil {
 			return err

@@ -41,7 +41,7 @@ func notRunning(state models.WorkspaceState) error {
 	case models.StateStarting:
 		return models.Conflict("This workspace is starting; it opens in a moment.")
 	default:
-		return models.Conflict("This workspace is %s. Launch it again from the portal.", models.Say(string(state)))
+		return models.Conflict("This workspace is %s. Launch it again from the portal.", state.Words())
 	}
 }
 

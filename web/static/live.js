@@ -3,13 +3,15 @@
 "use strict";
 
 // Events: <body data-topics="pool workspace:5"> listens to those topics and
-// tells the page with a DOM event; htmx then refetches what changed.
+// tells the page with a DOM event; htmx then refetches what changed. A page
+// that nobody sees does not listen: browsers allow few connections to a site.
 function listen() {
   const topics = (document.body.dataset.topics || "").split(" ").filter(Boolean);
   if (!topics.length) return;
-  const source = new EventSource("/events?" + new URLSearchParams(topics.map((t) => ["topic", t])));
+  const address = "/events?" + new URLSearchParams(topics.map((t) => ["topic", t]));
+  let source = null;
+  let missed = false;
   let due = 0;
-  let wasLost = false;
   const changed = () => {
     // A burst of events is one change.
     due ||= setTimeout(() => {
@@ -17,13 +19,23 @@ function listen() {
       document.body.dispatchEvent(new CustomEvent("weir:change"));
     }, 250);
   };
-  source.addEventListener("message", changed);
-  source.addEventListener("change", changed);
-  source.addEventListener("error", () => { wasLost = true; });
-  // What happened while the connection was down was not heard.
-  source.addEventListener("open", () => { if (wasLost) changed(); wasLost = false; });
-  addEventListener("pagehide", () => source.close());
-  addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); });
+  const open = () => {
+    if (source || document.hidden) return;
+    source = new EventSource(address);
+    source.addEventListener("message", changed);
+    source.addEventListener("change", changed);
+    source.addEventListener("error", () => { missed = true; });
+    source.addEventListener("open", () => { if (missed) changed(); missed = false; });
+  };
+  const close = () => {
+    source?.close();
+    source = null;
+    missed = true;
+  };
+  document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+  addEventListener("pagehide", close);
+  addEventListener("pageshow", open);
+  open();
 }
 
 // Times: the server writes UTC, the reader sees local time.

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"weir/models"
 	"weir/workspaces"
 )
 
@@ -35,9 +36,9 @@ func cgroupName(dir string) string {
 func confine(name string, pid int, spec workspaces.Spec) (cgroup, []workspaces.Limit) {
 	group := cgroup{}
 	mounts := cgroupMounts()
-	limit := func(controller string, wanted bool, how string, values func(v2 bool) []setting) workspaces.Limit {
+	limit := func(controller string, wanted bool, how models.Text, values func(v2 bool) []setting) workspaces.Limit {
 		if !wanted {
-			return workspaces.Limit{Resource: controller, How: "no limit was set"}
+			return workspaces.Limit{Resource: controller, How: models.Say("no limit was set")}
 		}
 		err := group.limit(mounts, controller, name, pid, values)
 		if err != nil {
@@ -46,10 +47,10 @@ func confine(name string, pid int, spec workspaces.Spec) (cgroup, []workspaces.L
 		return workspaces.Limit{Resource: controller, Enforced: true, How: how}
 	}
 	limits := []workspaces.Limit{
-		limit("cpu", spec.CPU > 0, fmt.Sprintf("%.3g CPUs, by the system (cgroup)", float64(spec.CPU)/1000), cpuSettings(spec.CPU)),
-		limit("memory", spec.Memory > 0, fmt.Sprintf("%d MiB, by the system (cgroup)", spec.Memory), memorySettings(spec.Memory)),
+		limit("cpu", spec.CPU > 0, models.Say("%s CPUs, by the system (cgroup)", models.Quantity("cpu_milli", spec.CPU)), cpuSettings(spec.CPU)),
+		limit("memory", spec.Memory > 0, models.Say("%d MiB, by the system (cgroup)", spec.Memory), memorySettings(spec.Memory)),
 	}
-	limit("pids", true, "", func(bool) []setting { return []setting{{file: "pids.max", value: strconv.Itoa(maxProcesses)}} })
+	limit("pids", true, models.Text{}, func(bool) []setting { return []setting{{file: "pids.max", value: strconv.Itoa(maxProcesses)}} })
 	return group, limits
 }
 
@@ -207,16 +208,16 @@ func enable(dir, controller string) error {
 }
 
 // plainReason says why a limit could not be set.
-func plainReason(err error) string {
+func plainReason(err error) models.Text {
 	switch {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.EROFS):
-		return "no permission to create a cgroup"
+		return models.Say("no permission to create a cgroup")
 	case errors.Is(err, unix.EBUSY):
-		return "the system lets no cgroup be made beside running processes"
+		return models.Say("the system lets no cgroup be made beside running processes")
 	case errors.Is(err, errNoController):
-		return err.Error()
+		return models.Say("the system has no cgroup controller for it")
 	}
-	return "the system refused: " + err.Error()
+	return models.Say("the system refused: %s", err.Error())
 }
 
 // outOfMemory counts the processes killed for exceeding the memory limit.

@@ -140,7 +140,7 @@ func TestKilledNotebook(t *testing.T) {
 	in, _ := r.instance(state)
 	syscall.Kill(notebookPID(t, in), syscall.SIGKILL)
 	s := awaken(t, r, state)
-	if s.Phase != workspaces.PhaseExited || s.ExitCode != 137 || s.Message != "Jupyter was killed by signal 9" {
+	if s.Phase != workspaces.PhaseExited || s.ExitCode != 137 || s.Message.String() != "Jupyter was killed by signal 9" {
 		t.Errorf("it says %+v", s)
 	}
 	if _, err := readProcess(in.PID); err == nil {

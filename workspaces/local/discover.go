@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"weir/models"
 	"weir/workspaces"
 )
 
@@ -62,7 +63,7 @@ type python struct {
 	Prefix   string            `json:"prefix"`
 	Version  string            `json:"version"`
 	Versions map[string]string `json:"versions"`
-	problem  string
+	problem  models.Text
 }
 
 const askVersions = `import json, sys
@@ -83,21 +84,21 @@ print("\n" + json.dumps({"prefix": sys.prefix, "version": "%d.%d.%d" % sys.versi
 func ask(tool bubblewrap, user identity, script, interpreter string, problem error) *python {
 	p := &python{}
 	if problem != nil {
-		p.problem = problem.Error()
+		p.problem = models.Say("%s", problem.Error())
 		return p
 	}
 	if !strings.Contains(filepath.Base(interpreter), "py") {
-		p.problem = script + " does not say which Python runs it"
+		p.problem = models.Say("%s does not say which Python runs it", script)
 		return p
 	}
 	out, err := runOnce(tool, user, func(s *sandbox) { s.installation(script, "") }, interpreter, "-c", askVersions)
 	if err != nil {
-		p.problem = fmt.Sprintf("%s cannot be run by the user that runs notebooks: %s", interpreter, firstLine(out, err))
+		p.problem = models.Say("%s cannot be run by the user that runs notebooks: %s", interpreter, firstLine(out, err))
 		return p
 	}
 	last := out[bytes.LastIndexByte(bytes.TrimSpace(out), '\n')+1:]
 	if err := json.Unmarshal(last, p); err != nil {
-		p.problem = interpreter + " did not tell its versions"
+		p.problem = models.Say("%s did not tell its versions", interpreter)
 	}
 	return p
 }
@@ -108,16 +109,16 @@ func (p *python) describe(id, script, distribution, name, path string) workspace
 		Command: []string{script}, DefaultPath: path, Unavailable: p.problem,
 	}
 	d.Name = fmt.Sprintf("%s in %s", name, filepath.Dir(script))
-	if p.problem != "" {
+	if !p.problem.Empty() {
 		return d
 	}
 	d.Name = fmt.Sprintf("Python %s · %s %s", minor(p.Version), name, minor(p.Versions[distribution]))
 	switch {
 	case p.Versions[distribution] == "":
 		d.Name = fmt.Sprintf("Python %s · %s", minor(p.Version), name)
-		d.Unavailable = fmt.Sprintf("the Python that runs it does not have %s installed", distribution)
+		d.Unavailable = models.Say("the Python that runs it does not have %s installed", distribution)
 	case p.Versions["ipykernel"] == "":
-		d.Unavailable = "it has no Python kernel: install ipykernel"
+		d.Unavailable = models.Say("it has no Python kernel: install ipykernel")
 	}
 	return d
 }

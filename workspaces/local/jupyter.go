@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"weir/models"
 	"weir/workspaces"
 )
 
@@ -195,13 +196,13 @@ func gpuLimit(gpus []workspaces.GPU) []workspaces.Limit {
 		limit := workspaces.Limit{Resource: "gpu"}
 		switch {
 		case g.Simulated:
-			limit.How = "the device is simulated"
+			limit.How = models.Say("the device is simulated")
 		case g.Enforcement == "exclusive":
-			limit.Enforced, limit.How = true, "the whole device, whose file no other workspace sees"
+			limit.Enforced, limit.How = true, models.Say("the whole device, whose file no other workspace sees")
 		default:
-			limit.How = "other workspaces see the same device, and its users must keep to their shares"
+			limit.How = models.Say("other workspaces see the same device, and its users must keep to their shares")
 		}
-		limits[limit.How] = limit
+		limits[limit.How.String()] = limit
 	}
 	var all []workspaces.Limit
 	for _, how := range slices.Sorted(maps.Keys(limits)) {

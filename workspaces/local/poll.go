@@ -3,13 +3,13 @@ package local
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
 
+	"weir/models"
 	"weir/workspaces"
 )
 
@@ -39,22 +39,22 @@ func (r *Runtime) Poll(ctx context.Context, state workspaces.State) (workspaces.
 		status.Progress, status.Message = in.progress()
 		return status, nil
 	}
-	status.Phase, status.Progress, status.Message = workspaces.PhaseRunning, 100, "Jupyter is running"
+	status.Phase, status.Progress, status.Message = workspaces.PhaseRunning, 100, models.Say("Jupyter is running")
 	status.Endpoint = r.endpoint(in)
 	if in.Cgroup.outOfMemory() > 0 {
-		status.Message = fmt.Sprintf("Jupyter is running; a process was killed: exceeded %d MiB of memory", in.MemoryMiB)
+		status.Message = models.Say("Jupyter is running; a process was killed: exceeded %d MiB of memory", in.MemoryMiB)
 	}
 	return status, nil
 }
 
-func (in *instance) progress() (int, string) {
+func (in *instance) progress() (int, models.Text) {
 	if _, err := os.Lstat(filepath.Join(in.shared(), socketName)); err == nil {
-		return 70, "Jupyter is getting ready"
+		return 70, models.Say("Jupyter is getting ready")
 	}
 	if in.report().Child != 0 {
-		return 40, "Jupyter is starting"
+		return 40, models.Say("Jupyter is starting")
 	}
-	return 10, "The sandbox is being made"
+	return 10, models.Say("The sandbox is being made")
 }
 
 // exited tells how a workspace that is gone ended.
@@ -67,21 +67,21 @@ func (r *Runtime) exited(in *instance) workspaces.Status {
 	return status
 }
 
-func exitMessage(code int, outOfMemory bool, mib int64) string {
+func exitMessage(code int, outOfMemory bool, mib int64) models.Text {
 	const signalled = 128 // a shell's convention, and bubblewrap's
 	killed := signalled + int(syscall.SIGKILL)
 	switch {
 	case outOfMemory && code == killed:
-		return fmt.Sprintf("Jupyter was killed: exceeded %d MiB of memory", mib)
+		return models.Say("Jupyter was killed: exceeded %d MiB of memory", mib)
 	case code < 0:
-		return "Jupyter is no longer running"
+		return models.Say("Jupyter is no longer running")
 	}
-	message := fmt.Sprintf("Jupyter exited with code %d", code)
+	message := models.Say("Jupyter exited with code %d", code)
 	if code > signalled && code <= signalled+64 {
-		message = fmt.Sprintf("Jupyter was killed by signal %d", code-signalled)
+		message = models.Say("Jupyter was killed by signal %d", code-signalled)
 	}
 	if outOfMemory {
-		message += fmt.Sprintf("; a process was killed: exceeded %d MiB of memory", mib)
+		message = models.Say("%s; a process was killed: exceeded %d MiB of memory", message, mib)
 	}
 	return message
 }

@@ -126,7 +126,7 @@ func TestDeviceFiles(t *testing.T) {
 func TestGPULimitsClaimNoMoreThanIsDone(t *testing.T) {
 	for enforcement, want := range map[string]bool{"exclusive": true, "mig": false, "mps": false, "advisory": false} {
 		limits := gpuLimit([]workspaces.GPU{{Enforcement: enforcement}})
-		if len(limits) != 1 || limits[0].Enforced != want || limits[0].How == "" {
+		if len(limits) != 1 || limits[0].Enforced != want || limits[0].How.Empty() {
 			t.Errorf("%s: %+v", enforcement, limits)
 		}
 	}

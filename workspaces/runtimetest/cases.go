@@ -89,7 +89,7 @@ func testStop(t *testing.T, b *bench) {
 			t.Errorf("Stop of what is gone: %v", err)
 		}
 	}
-	if s := b.exited(t, state); s.Message == "" || s.Endpoint.Address != "" {
+	if s := b.exited(t, state); s.Message.Empty() || s.Endpoint.Address != "" {
 		t.Errorf("gone, but %+v", s)
 	}
 	if all := b.list(t, b.Runtime); len(all) != 0 {
@@ -116,7 +116,7 @@ func testStubborn(t *testing.T, b *bench) {
 func testExit(t *testing.T, b *bench) {
 	state := b.start(t, b.script(t, 6, `echo "cannot open the shop: $JUPYTER_TOKEN" >&2; exit 3`))
 	s := b.exited(t, state)
-	if s.ExitCode != 3 || !strings.Contains(s.Message, "exited with code 3") {
+	if s.ExitCode != 3 || !strings.Contains(s.Message.String(), "exited with code 3") {
 		t.Errorf("code %d, message %q", s.ExitCode, s.Message)
 	}
 	if !strings.Contains(s.LogTail, "cannot open the shop") {

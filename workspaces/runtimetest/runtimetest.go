@@ -125,7 +125,7 @@ func (b *bench) running(t *testing.T, state workspaces.State) workspaces.Status 
 		if s.Phase == workspaces.PhaseExited {
 			t.Fatalf("ended instead of running: %s (code %d)\n%s", s.Message, s.ExitCode, s.LogTail)
 		}
-		if s.Progress < last || s.Progress > 100 || s.Message == "" {
+		if s.Progress < last || s.Progress > 100 || s.Message.Empty() {
 			t.Fatalf("progress went from %d to %d, message %q", last, s.Progress, s.Message)
 		}
 		last = s.Progress

@@ -1,0 +1,288 @@
+package e2e
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+// TestStoryInBrowser is what a team does on its first day, through the pages
+// alone.
+func TestStoryInBrowser(t *testing.T) {
+	chromium := startChromium(t)
+	s := newServer(t, options{gpus: "h100:4"})
+
+	admin := chromium.person(t, s.url)
+	desk := admin.tab()
+	foundTeam(desk, s.setupLink())
+
+	pool := admin.tab()
+	pool.goTo("/pool")
+	pool.sees("0 of 400 cores")
+	pool.stay()
+
+	wang := chromium.person(t, s.url)
+	portal := wang.tab()
+	portal.signIn("wang@example.org", password)
+	at := launchHalf(portal)
+	pool.sees("50 of 400 cores")
+	pool.until("Wang's share in the bar", `document.querySelector('svg.bar[aria-label*="Speech · Wang"]')`)
+	pool.stayed()
+	pool.shoot("pool-held")
+	portal.shoot("workspace-running")
+
+	notebook := portal.opened("//ws-1.localhost", func() { portal.press("Open") })
+	writeFile(notebook)
+	holdsNoPortalCookie(notebook, s)
+
+	li := chromium.person(t, s.url)
+	readsButCannotWrite(li, ownDirectory(portal))
+
+	stopHalf(portal, at)
+	pool.sees("0 of 400 cores")
+	pool.until("no share in any bar", `!document.querySelector('svg.bar[aria-label*="Speech"]')`)
+	pool.stayed()
+
+	notebook.goTo(eval[string](notebook, "location.href"))
+	notebook.sees("has stopped")
+	notebook.shoot("gone")
+	notebook.press("Go to Weir")
+	notebook.at(at)
+
+	nora := chromium.person(t, s.url)
+	withoutScripts(nora)
+
+	for _, p := range []*person{admin, wang, li, nora} {
+		p.watch.clean()
+	}
+}
+
+// foundTeam makes the first administrator, a project with a role, and its
+// members.
+func foundTeam(b *tab, link string) {
+	b.t.Helper()
+	b.goTo(link)
+	b.shoot("setup")
+	b.fill("E-mail", "ada@example.org")
+	b.fill("Name", "Ada")
+	b.fill("Password", password)
+	b.fill("The same password again", password)
+	b.press("Create administrator")
+	b.at("/")
+	b.shoot("home-empty")
+	b.press("Create the first project")
+	b.fill("Name", "Speech")
+	for label, amount := range map[string]string{"GPU cores": "300", "GPU memory": "240 GiB", "CPU": "12", "Memory": "24 GiB", "Storage": "1 TiB"} {
+		b.fill(label, amount)
+	}
+	b.shoot("project-new")
+	b.press("Create project")
+	b.at("/projects/1")
+	b.press("Add a role")
+	b.fill("Name", "engineer")
+	for label, amount := range map[string]string{"GPU cores": "100", "GPU memory": "80 GiB", "CPU": "4", "Memory": "8 GiB", "Storage": "100 GiB"} {
+		b.fill(label, amount)
+	}
+	b.shoot("role-new")
+	b.press("Add role")
+	b.at("/projects/1")
+	for _, name := range []string{"Wang", "Li", "Nora"} {
+		addMember(b, name)
+	}
+	b.shoot("project")
+}
+
+func addMember(b *tab, name string) {
+	b.t.Helper()
+	email := strings.ToLower(name) + "@example.org"
+	b.goTo("/people")
+	b.press("Add a person")
+	b.fill("E-mail", email)
+	b.fill("Name", name)
+	b.fill("Password", password)
+	b.press("Add person")
+	b.sees(email + " can sign in now.")
+	b.goTo("/projects/1")
+	b.press("Add a member")
+	b.fill("E-mail", email)
+	b.pressAt("the role engineer", labelled("engineer"))
+	if name == "Wang" {
+		b.shoot("member-new")
+	}
+	b.press("Add member")
+	b.sees(email + " is a member now.")
+}
+
+// launchHalf launches a notebook with half a GPU, from what the preview says
+// until it runs, and returns the path of its page.
+func launchHalf(b *tab) string {
+	b.t.Helper()
+	b.press("Launch a workspace")
+	b.at("/launch")
+	b.fill("GPUs", "1")
+	b.fill("Cores per GPU", "50")
+	b.sees("All 50 cores are free now")
+	b.until("where it will be placed", `document.querySelector('section.answer svg.bar[aria-label*="your new share"]')`)
+	b.until("that it is simulated", `[...document.querySelectorAll("section.answer .tag")].some((e) => e.textContent.trim() === "simulated")`)
+	b.until("what it would hold", `document.querySelector("main").innerText.includes("0 held + 50 asked of 100 peak")`)
+	b.shoot("launch")
+	b.press("Launch with 50 cores")
+	b.at(`/workspaces/\d+`)
+	b.stay()
+	b.until("the running workspace", `document.querySelector("p.state .tag").textContent.trim() === "running"`)
+	b.stayed()
+	return eval[string](b, "location.pathname")
+}
+
+// writeFile works in the real Jupyter: a new notebook, a cell, and the file
+// that it wrote in the list of files.
+func writeFile(tree *tab) {
+	tree.t.Helper()
+	n := newNotebook(tree)
+	if got := n.run("import os; open('a.txt','w').write(str(6*7))"); !strings.Contains(got, "2") {
+		tree.t.Errorf("the cell answered %q", got)
+	}
+	tree.goTo(eval[string](tree, "location.href"))
+	tree.until("a.txt in Jupyter's list", `[...document.querySelectorAll("#notebook_list .item_name")].some((e) => e.textContent === "a.txt")`)
+	tree.shoot("jupyter")
+}
+
+// jupyter is an opened notebook.
+type jupyter struct{ *tab }
+
+// newNotebook makes one with the mouse, as people do.
+func newNotebook(tree *tab) jupyter {
+	tree.t.Helper()
+	tree.until("Jupyter's list of files", `document.readyState === "complete" && document.querySelector("#notebook_list .item_name")`)
+	tree.pressAt("New", `document.querySelector("#new-dropdown-button")`)
+	n := tree.opened("/notebooks/", func() {
+		tree.pressAt("Python 3", `document.querySelector("#new-menu [id^='kernel-python3'] a")`)
+	})
+	n.until("the kernel", `window.Jupyter && Jupyter.notebook && Jupyter.notebook.kernel && Jupyter.notebook.kernel.is_connected()
+		&& Jupyter.notebook.kernel.info_reply.status === "ok"`)
+	return jupyter{n}
+}
+
+// run types a cell and returns what it printed.
+func (n jupyter) run(code string) string {
+	n.t.Helper()
+	n.pressAt("the cell", `document.querySelector("#notebook .cell.selected .CodeMirror")`)
+	n.until("the cursor in the cell", `document.activeElement.closest(".CodeMirror")`)
+	n.keys(code)
+	if got := eval[string](n.tab, "Jupyter.notebook.get_selected_cell().get_text()"); got != code {
+		n.t.Fatalf("the cell holds %q, not %q", got, code)
+	}
+	eval[bool](n.tab, "(window.ran = Jupyter.notebook.get_selected_cell()) && true")
+	if err := chromedp.Do(n.ctx, chromedp.KeyEvent("\r", chromedp.KeyModifiers(chromedp.ModifierShift))); err != nil {
+		n.t.Fatal(err)
+	}
+	n.until("the cell's end", `typeof ran.input_prompt_number === "number"`)
+	return eval[string](n.tab, `ran.element.find(".output").text()`)
+}
+
+// holdsNoPortalCookie makes sure that what signs a person in at the portal
+// stays there.
+func holdsNoPortalCookie(n *tab, s *server) {
+	n.t.Helper()
+	origin := eval[string](n, "location.origin")
+	if !strings.HasSuffix(origin, ".localhost:"+strconv.Itoa(s.port)) {
+		n.t.Errorf("the notebook is at %s", origin)
+	}
+	if seen := eval[string](n, "document.cookie"); strings.Contains(seen, "weir") {
+		n.t.Errorf("the notebook's scripts see the cookies %q", seen)
+	}
+	for _, c := range call(n, network.GetCookies, network.GetCookiesParams{URLs: []string{origin + "/"}}).Cookies {
+		if strings.Contains(c.Name, "weir") && c.Name != "weir_visit" {
+			n.t.Errorf("the browser would send the cookie %s to the notebook", c.Name)
+		}
+	}
+	sent := n.watch.sentTo(strings.TrimPrefix(origin, "http://"))
+	if !sent["weir_visit"] {
+		n.t.Errorf("the notebook was opened without a visit; it was sent %v", sent)
+	}
+	for name := range sent {
+		if strings.Contains(name, "weir") && name != "weir_visit" {
+			n.t.Errorf("the browser sent the cookie %s to the notebook", name)
+		}
+	}
+}
+
+// ownDirectory reads from a workspace's page where its member's files are.
+func ownDirectory(b *tab) string {
+	b.t.Helper()
+	return eval[string](b, `[...document.querySelectorAll("td.mono")].map((e) => e.textContent.trim()).find((d) => /^\/notebook\/\d+\/\d+$/.test(d))`)
+}
+
+// readsButCannotWrite is a colleague, without a GPU, in somebody's directory.
+func readsButCannotWrite(p *person, dir string) {
+	p.t.Helper()
+	b := p.tab()
+	b.signIn("li@example.org", password)
+	b.press("Launch a workspace")
+	b.sees("It starts now, without a GPU")
+	b.press("Launch without a GPU")
+	b.at(`/workspaces/\d+`)
+	n := newNotebook(b.opened("//ws-2.localhost", func() { b.press("Open") }))
+	if got := n.run("print(open('" + dir + "/a.txt').read())"); strings.TrimSpace(got) != "42" {
+		p.t.Errorf("a colleague reads %q", got)
+	}
+	if got := n.run("open('" + dir + "/a.txt', 'a')"); !strings.Contains(got, "Read-only file system") {
+		p.t.Errorf("a colleague who writes gets %q", got)
+	}
+	b.press("Stop")
+	b.sees("Launch again")
+}
+
+// stopHalf stops the workspace from its page.
+func stopHalf(b *tab, path string) {
+	b.t.Helper()
+	b.press("Stop")
+	b.at(path)
+	b.stay()
+	b.until("the stopped workspace", `document.querySelector("p.state .tag").textContent.trim() === "stopped"`)
+	b.sees("Launch again")
+	b.sees("It holds no GPU now.")
+	b.stayed()
+	b.shoot("workspace-stopped")
+}
+
+// withoutScripts launches and stops where the browser runs no script.
+func withoutScripts(p *person) {
+	p.t.Helper()
+	b := p.tab()
+	call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	b.signIn("nora@example.org", password)
+	b.press("Launch a workspace")
+	b.at("/launch")
+	b.fill("GPUs", "1")
+	b.fill("Cores per GPU", "25")
+	b.press("Update the preview")
+	b.sees("All 25 cores are free now")
+	b.press("Launch with 25 cores")
+	b.at(`/workspaces/\d+`)
+	b.reloadUntil("the running workspace", `document.querySelector("p.state .tag").textContent.trim() === "running"`)
+	b.press("Stop")
+	b.at(`/workspaces/\d+`)
+	b.reloadUntil("the stopped workspace", `document.querySelector("p.state .tag").textContent.trim() === "stopped"`)
+}
+
+// reloadUntil loads the page again and again, as one does without scripts.
+func (b *tab) reloadUntil(what, js string) {
+	b.t.Helper()
+	eventually(b.t, patience, func() string {
+		call(b, page.Reload, page.ReloadParams{})
+		b.until("the page", `document.readyState === "complete" && document.querySelector("p.state")`)
+		if eval[bool](b, js) {
+			return ""
+		}
+		return what
+	})
+}
+
+var _ = cdp.Empty{}

@@ -1,0 +1,370 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/audits"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+)
+
+// patience is how long a page may take to show what is waited for, on a busy
+// machine with two cores.
+const patience = 40 * time.Second
+
+// chromium is one browser process; persons sign in in contexts of their own,
+// which share nothing.
+type chromium struct {
+	ctx context.Context
+	t   testing.TB
+}
+
+func startChromium(t testing.TB) *chromium {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("there is no chromium on this machine")
+	}
+	alloc, stop := chromedp.NewExecAllocator(context.Background(),
+		chromedp.ExecPath(path), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck, chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1280, 900),
+		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-sync", true), chromedp.Flag("disable-default-apps", true), chromedp.Flag("disable-extensions", true),
+		chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("disable-backgrounding-occluded-windows", true),
+		chromedp.Flag("disable-renderer-backgrounding", true), chromedp.Flag("disable-background-timer-throttling", true),
+		chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("password-store", "basic"),
+		chromedp.Flag("disable-features", "Translate,OptimizationHints,MediaRouter"))
+	ctx, cancel := chromedp.NewContext(alloc)
+	t.Cleanup(func() { cancel(); stop() })
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatalf("chromium does not start: %v", err)
+	}
+	return &chromium{ctx: ctx, t: t}
+}
+
+// person is somebody at a browser of their own.
+type person struct {
+	t      testing.TB
+	ctx    context.Context
+	origin string // of the portal
+	watch  *watch
+}
+
+func (c *chromium) person(t testing.TB, origin string) *person {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(c.ctx, chromedp.WithNewBrowserContext())
+	t.Cleanup(cancel)
+	p := &person{t: t, ctx: ctx, origin: origin, watch: &watch{t: t}}
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatalf("browser context: %v", err)
+	}
+	return p
+}
+
+// tab is one page of a person's browser.
+type tab struct {
+	*person
+	ctx context.Context
+}
+
+// tab opens an empty one.
+func (p *person) tab() *tab {
+	p.t.Helper()
+	ctx, cancel := chromedp.NewContext(p.ctx)
+	p.t.Cleanup(cancel)
+	return p.attach(ctx)
+}
+
+func (p *person) attach(ctx context.Context) *tab {
+	p.t.Helper()
+	if err := chromedp.Do(ctx); err != nil {
+		p.t.Fatalf("tab: %v", err)
+	}
+	b := &tab{person: p, ctx: ctx}
+	if err := chromedp.Listen(ctx, p.watch.event); err != nil {
+		p.t.Fatalf("tab: %v", err)
+	}
+	call(b, audits.Enable, cdp.Empty{})
+	b.resize(1280, 900)
+	return b
+}
+
+// opened is the tab that do opens, whose address holds part.
+func (b *tab) opened(part string, do func()) *tab {
+	b.t.Helper()
+	found := chromedp.WaitNewTarget(b.ctx, func(i *target.Info) bool { return strings.Contains(i.URL, part) })
+	do()
+	select {
+	case id := <-found:
+		ctx, cancel := chromedp.NewContext(b.person.ctx, chromedp.WithTargetID(id))
+		b.t.Cleanup(cancel)
+		return b.attach(ctx)
+	case <-time.After(patience):
+		b.t.Fatalf("no tab opened whose address holds %q", part)
+		return nil
+	}
+}
+
+// call sends a command of the DevTools protocol to the tab.
+func call[P, R any](b *tab, cmd cdp.Command[P, R], params P) R {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	result, err := chromedp.Call(ctx, cmd, params)
+	if err != nil {
+		b.t.Fatalf("%s: %v", cmd.Method, err)
+	}
+	return result
+}
+
+// eval runs JavaScript in the page. The page's policy does not apply to it.
+func eval[T any](b *tab, js string) T {
+	b.t.Helper()
+	v, err := tryEval[T](b, js)
+	if err != nil {
+		b.t.Fatalf("%s: %v", firstLine(js), err)
+	}
+	return v
+}
+
+func tryEval[T any](b *tab, js string) (T, error) {
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	return chromedp.Run(ctx, chromedp.Evaluate[T](js, chromedp.EvalAwaitPromise))
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}
+
+// until waits for a condition in the page, across whatever pages the tab goes
+// through meanwhile.
+func (b *tab) until(what, js string) {
+	b.t.Helper()
+	tick := time.NewTicker(40 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.Now().Add(patience)
+	for {
+		ok, err := tryEval[bool](b, "!!("+js+")")
+		if err == nil && ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			text, _ := tryEval[string](b, `location.href + "\n" + (document.body?.innerText || "")`)
+			b.t.Fatalf("waited in vain for %s (last error: %v); the page shows:\n%s", what, err, text)
+		}
+		<-tick.C
+	}
+}
+
+// goTo loads an address, whole or a path of the portal.
+func (b *tab) goTo(address string) {
+	b.t.Helper()
+	if strings.HasPrefix(address, "/") {
+		address = b.origin + address
+	}
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, chromedp.Navigate(address)); err != nil {
+		b.t.Fatalf("%s: %v", address, err)
+	}
+}
+
+// sees waits until the page shows a text.
+func (b *tab) sees(text string) {
+	b.t.Helper()
+	b.until(strconv.Quote(text), `document.body && document.body.innerText.includes(`+strconv.Quote(text)+`)`)
+}
+
+// seesNot waits until the page does not show a text.
+func (b *tab) seesNot(text string) {
+	b.t.Helper()
+	b.until("no "+strconv.Quote(text), `document.body && !document.body.innerText.includes(`+strconv.Quote(text)+`)`)
+}
+
+// at waits until the tab has loaded a page of the portal.
+func (b *tab) at(path string) {
+	b.t.Helper()
+	b.until("the page "+path, `document.readyState === "complete" && location.origin === `+strconv.Quote(b.origin)+
+		` && new RegExp("^"+`+strconv.Quote(path)+`+"$").test(location.pathname)`)
+}
+
+// named finds the visible link or button of that accessible name, in the page
+// or in the dialog that lies above it.
+func named(name string) string {
+	return `[...(document.querySelector("dialog[open]") || document).querySelectorAll("a, button, summary")].filter((e) => e.checkVisibility())
+		.find((e) => (e.getAttribute("aria-label") || e.textContent).trim().replace(/\s+/g, " ") === ` + strconv.Quote(name) + `)`
+}
+
+// labelled finds the field with that label.
+func labelled(label string) string {
+	return `[...document.querySelectorAll("main label")].filter((l) => l.checkVisibility() &&
+		l.textContent.trim().replace(/\s+/g, " ").startsWith(` + strconv.Quote(label) + `)).map((l) => l.control)[0]`
+}
+
+// press clicks with the mouse in the middle of what js finds, once nothing
+// lies above it.
+func (b *tab) pressAt(what, js string) {
+	b.t.Helper()
+	find := `(() => { const e = ` + js + `; if (!e) return null;
+		e.scrollIntoView({block: "center", behavior: "instant"});
+		const r = e.getBoundingClientRect(), x = r.x + r.width / 2, y = r.y + r.height / 2;
+		const hit = document.elementFromPoint(x, y);
+		return hit && (e.contains(hit) || hit.contains(e)) ? [x, y] : null; })()`
+	b.until(what, "document.readyState !== 'loading' && "+find+" !== null")
+	at := eval[[]float64](b, find)
+	if len(at) != 2 {
+		b.t.Fatalf("%s went away", what)
+	}
+	if err := chromedp.Do(b.ctx, chromedp.MouseClickXY(at[0], at[1])); err != nil {
+		b.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// press clicks the link or button of that name.
+func (b *tab) press(name string) {
+	b.t.Helper()
+	b.pressAt("the button or link "+strconv.Quote(name), named(name))
+}
+
+// fill types into the field with that label, over what stands there.
+func (b *tab) fill(label, text string) {
+	b.t.Helper()
+	field := labelled(label)
+	b.pressAt("the field "+strconv.Quote(label), field)
+	b.until("focus on "+label, "document.activeElement === "+field)
+	eval[bool](b, "("+field+").select() || true")
+	b.keys(text)
+}
+
+func (b *tab) keys(text string) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, chromedp.KeyEvent(text)); err != nil {
+		b.t.Fatalf("typing: %v", err)
+	}
+}
+
+// stay marks the document, and stayed tells whether it is still the same one:
+// what has changed since, has changed without a reload.
+func (b *tab) stay() { b.t.Helper(); eval[bool](b, "window.sameDocument = true") }
+
+func (b *tab) stayed() {
+	b.t.Helper()
+	if !eval[bool](b, "window.sameDocument === true") {
+		b.t.Error("the page was loaded again; it should have changed by itself")
+	}
+}
+
+func (b *tab) signIn(email, password string) {
+	b.t.Helper()
+	b.goTo("/signin")
+	b.fill("E-mail", email)
+	b.fill("Password", password)
+	b.press("Sign in")
+	b.at("/")
+}
+
+// watch notes what must not happen in any tab of a person.
+type watch struct {
+	t       testing.TB
+	mu      sync.Mutex
+	faults  []string
+	urls    map[network.RequestID]string
+	cookies map[string]map[string]bool // per host the names of the cookies that it was sent
+}
+
+func (w *watch) event(ev any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch ev := ev.(type) {
+	case *network.EventRequestWillBeSent:
+		w.request(ev.Request.URL)
+	case *network.EventRequestWillBeSentExtraInfo:
+		w.sent(ev)
+	case *network.EventWebSocketCreated:
+		w.request(ev.URL)
+	case *runtime.EventExceptionThrown:
+		w.faults = append(w.faults, "exception: "+ev.ExceptionDetails.Text)
+	case *log.EventEntryAdded:
+		w.entry(ev.Entry)
+	case *audits.EventIssueAdded:
+		if d := ev.Issue.Details; d != nil && d.ContentSecurityPolicyIssueDetails != nil && !d.ContentSecurityPolicyIssueDetails.IsReportOnly {
+			w.faults = append(w.faults, fmt.Sprintf("content security policy: %+v", *d.ContentSecurityPolicyIssueDetails))
+		}
+	}
+}
+
+func (w *watch) request(address string) {
+	u, err := url.Parse(address)
+	if err != nil {
+		w.faults = append(w.faults, "request for "+address)
+		return
+	}
+	host := u.Hostname()
+	local := host == "localhost" || strings.HasSuffix(host, ".localhost") || host == "127.0.0.1"
+	if !local && u.Scheme != "data" && u.Scheme != "blob" && u.Scheme != "about" {
+		w.faults = append(w.faults, "request to another host: "+address)
+	}
+}
+
+// sent notes the cookies that a request really carries.
+func (w *watch) sent(ev *network.EventRequestWillBeSentExtraInfo) {
+	host := ""
+	for name, value := range ev.Headers {
+		if strings.EqualFold(name, "host") || name == ":authority" {
+			host = fmt.Sprint(value)
+		}
+	}
+	if w.cookies == nil {
+		w.cookies = map[string]map[string]bool{}
+	}
+	if w.cookies[host] == nil {
+		w.cookies[host] = map[string]bool{}
+	}
+	for _, c := range ev.AssociatedCookies {
+		if len(c.BlockedReasons) == 0 && c.Cookie != nil {
+			w.cookies[host][c.Cookie.Name] = true
+		}
+	}
+}
+
+// entry takes the browser's own complaints about a page as faults. That an
+// answer was an error is none: pages show those on purpose.
+func (w *watch) entry(e *log.Entry) {
+	if e.Level != log.EntryLevelError || strings.HasPrefix(e.Text, "Failed to load resource: the server responded with a status of 4") ||
+		strings.Contains(e.Text, "net::ERR_INCOMPLETE_CHUNKED_ENCODING") {
+		return
+	}
+	w.faults = append(w.faults, "console: "+e.Text+" "+e.URL)
+}
+
+// clean fails the test if anything was noted.
+func (w *watch) clean() {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.faults {
+		w.t.Errorf("the browser noted: %s", f)
+	}
+	w.faults = nil
+}
+
+// sentTo lists the names of the cookies that a host was sent.
+func (w *watch) sentTo(host string) map[string]bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.cookies[host]
+}

@@ -1,0 +1,343 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const password = "correct horse battery staple"
+
+// admin is the access token of a platform administrator that the command line
+// made, as an operator would.
+func (s *server) admin() string {
+	s.t.Helper()
+	s.adminOnce.Do(func() {
+		code, _, stderr := weir(s.t, password+"\n", s.settings(), "admin", "create-user",
+			"--email", "operator@example.org", "--name", "Operator", "--admin", "--password-stdin")
+		if code != 0 {
+			s.t.Fatalf("create-user: exit code %d\n%s", code, stderr)
+		}
+		s.adminToken = s.tokenOf("operator@example.org")
+	})
+	return s.adminToken
+}
+
+// tokenOf makes an access token for an account by the command line.
+func (s *server) tokenOf(email string) string {
+	s.t.Helper()
+	code, stdout, stderr := weir(s.t, "", s.settings(), "admin", "create-token", "--email", email, "--name", "e2e")
+	if code != 0 {
+		s.t.Fatalf("create-token: exit code %d\n%s", code, stderr)
+	}
+	return strings.TrimSpace(stdout)
+}
+
+// browser is a client with cookies that reaches every name below localhost,
+// as browsers do.
+func (s *server) browser() *http.Client {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	address := "127.0.0.1:" + strconv.Itoa(s.port)
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", address)
+	}}
+	s.t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Jar: jar, Transport: transport, Timeout: time.Minute}
+}
+
+// api is the REST API as one caller sees it.
+type api struct {
+	s     *server
+	token string
+}
+
+func (s *server) api(token string) api { return api{s, token} }
+
+// problem is a refusal.
+type problem struct {
+	Status int    `json:"status"`
+	Kind   string `json:"kind"`
+	Detail string `json:"detail"`
+	Errors []struct {
+		Field  string `json:"field"`
+		Reason string `json:"reason"`
+	} `json:"errors"`
+}
+
+// call makes one request and reads the answer into out, unless that is nil;
+// 0 is the status of a connection that broke.
+func (a api) call(method, path string, body, out any) int {
+	status, answer, err := a.raw(method, path, body)
+	if err != nil {
+		a.s.t.Logf("%s %s: %v", method, path, err)
+		return 0
+	}
+	if out != nil && len(answer) > 0 {
+		if err := json.Unmarshal(answer, out); err != nil {
+			a.s.t.Errorf("%s %s answers %d %s: %v", method, path, status, answer, err)
+		}
+	}
+	return status
+}
+
+var apiClient = &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+
+func (a api) raw(method, path string, body any) (int, []byte, error) {
+	var in io.Reader
+	if body != nil {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return 0, nil, err
+		}
+		in = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequest(method, "http://127.0.0.1:"+strconv.Itoa(a.s.port)+"/api/v1"+path, in)
+	if err != nil {
+		return 0, nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+a.token)
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := apiClient.Do(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	return res.StatusCode, answer, err
+}
+
+// must is call for what has to succeed.
+func (a api) must(method, path string, body, out any) {
+	a.s.t.Helper()
+	status, answer, err := a.raw(method, path, body)
+	if err == nil && status >= 300 {
+		err = fmt.Errorf("%d %s", status, answer)
+	}
+	if err == nil && out != nil && len(answer) > 0 {
+		err = json.Unmarshal(answer, out)
+	}
+	if err != nil {
+		a.s.t.Fatalf("%s %s: %v", method, path, err)
+	}
+}
+
+// resources as the API writes them.
+type resources struct {
+	GPUCores     int64 `json:"gpu_cores"`
+	GPUMemoryMiB int64 `json:"gpu_memory_mib"`
+	CPUMilli     int64 `json:"cpu_milli"`
+	MemoryMiB    int64 `json:"memory_mib"`
+	StorageMiB   int64 `json:"storage_mib"`
+}
+
+func (r resources) times(n int64) resources {
+	return resources{r.GPUCores * n, r.GPUMemoryMiB * n, r.CPUMilli * n, r.MemoryMiB * n, r.StorageMiB * n}
+}
+
+// share is what one small workspace takes.
+var share = resources{GPUCores: 50, GPUMemoryMiB: 8 << 10, CPUMilli: 500, MemoryMiB: 512}
+
+// team is a project with one role and its members.
+type team struct {
+	Project, Role int64
+	Name          string
+	Members       []member
+}
+
+// member of a team, with an access token.
+type member struct {
+	User, ID    int64
+	Email, Name string
+	api
+}
+
+type id struct {
+	ID int64 `json:"id"`
+}
+
+// team makes a project whose quota is enough for every member's peak.
+func (s *server) team(name string, peak resources, members ...string) team {
+	s.t.Helper()
+	return s.teamWithin(name, peak.times(int64(len(members))), peak, members...)
+}
+
+// teamWithin makes a project with a quota, a role with a peak, and members
+// that have an account and a token each.
+func (s *server) teamWithin(name string, quota, peak resources, members ...string) team {
+	s.t.Helper()
+	admin := s.api(s.admin())
+	var project, role id
+	admin.must("POST", "/projects", map[string]any{"name": name, "quota": quota}, &project)
+	projectPath := fmt.Sprintf("/projects/%d", project.ID)
+	admin.must("POST", projectPath+"/roles", map[string]any{"name": "engineer", "permission": "member", "peak": peak}, &role)
+	team := team{Project: project.ID, Role: role.ID, Name: name}
+	for _, m := range members {
+		email := m + "@example.org"
+		var user, place id
+		admin.must("POST", "/users", map[string]any{"email": email, "name": m, "password": password}, &user)
+		admin.must("POST", projectPath+"/members", map[string]any{"email": email, "role_id": role.ID}, &place)
+		team.Members = append(team.Members, member{User: user.ID, ID: place.ID, Email: email, Name: m, api: s.api(s.tokenOf(email))})
+	}
+	return team
+}
+
+// launchBody asks for a workspace of the size of share.
+func launchBody(project int64, name string) map[string]any {
+	return map[string]any{"project_id": project, "name": name, "request": map[string]any{
+		"gpus": 1, "cores": share.GPUCores, "gpu_memory_mib": share.GPUMemoryMiB, "cpu_milli": share.CPUMilli, "memory_mib": share.MemoryMiB}}
+}
+
+// launch launches a workspace and returns its id.
+func (m member) launch(project int64, name string) int64 {
+	m.s.t.Helper()
+	var w id
+	m.must("POST", "/workspaces", launchBody(project, name), &w)
+	return w.ID
+}
+
+// workspace as the API shows it.
+type workspace struct {
+	ID        int64  `json:"id"`
+	Name      string `json:"name"`
+	ProjectID int64  `json:"project_id"`
+	State     string `json:"state"`
+	Reason    string `json:"reason"`
+	LogTail   string `json:"log_tail"`
+}
+
+func (w workspace) ended() bool { return w.State == "stopped" || w.State == "failed" }
+
+func workspacePath(id int64) string { return fmt.Sprintf("/workspaces/%d", id) }
+
+func (a api) workspace(id int64) (w workspace) {
+	a.s.t.Helper()
+	a.must("GET", workspacePath(id), nil, &w)
+	return w
+}
+
+// await polls until a workspace is in a state.
+func (a api) await(id int64, state string, within time.Duration) (w workspace) {
+	a.s.t.Helper()
+	eventually(a.s.t, within, func() string {
+		w = a.workspace(id)
+		if w.State == state {
+			return ""
+		}
+		if w.ended() {
+			a.s.t.Fatalf("workspace %d is %s, not %s: %s\n%s", id, w.State, state, w.Reason, w.LogTail)
+		}
+		return fmt.Sprintf("workspace %d is %s, not %s", id, w.State, state)
+	})
+	return w
+}
+
+// running launches a workspace and waits until it runs.
+func (m member) running(project int64, name string) workspace {
+	m.s.t.Helper()
+	return m.await(m.launch(project, name), "running", time.Minute)
+}
+
+// list reads all pages of a list.
+func list[T any](a api, path string) (all []T) {
+	a.s.t.Helper()
+	for cursor := ""; ; {
+		var page struct {
+			Items []T    `json:"items"`
+			Next  string `json:"next_cursor"`
+		}
+		next := path
+		if cursor != "" {
+			next += "?cursor=" + cursor
+			if strings.Contains(path, "?") {
+				next = path + "&cursor=" + cursor
+			}
+		}
+		a.must("GET", next, nil, &page)
+		all = append(all, page.Items...)
+		if cursor = page.Next; cursor == "" {
+			return all
+		}
+	}
+}
+
+// stopWorkspaces stops everything and waits until it has ended.
+func (s *server) stopWorkspaces() {
+	s.t.Helper()
+	admin := s.api(s.admin())
+	for _, w := range list[workspace](admin, "/workspaces?state=all") {
+		if !w.ended() && w.State != "stopping" {
+			admin.call("POST", workspacePath(w.ID)+"/stop", nil, nil)
+		}
+	}
+	eventually(s.t, gone, func() string {
+		for _, w := range list[workspace](admin, "/workspaces?state=all") {
+			if !w.ended() {
+				return fmt.Sprintf("workspace %d is %s", w.ID, w.State)
+			}
+		}
+		return ""
+	})
+}
+
+// deviceView is a device as GET /pool shows it.
+type deviceView struct {
+	ID        int64 `json:"id"`
+	MemoryMiB int64 `json:"memory_mib"`
+	FreeCores int64 `json:"free_cores"`
+	Shares    []struct {
+		WorkspaceID int64 `json:"workspace_id"`
+		ProjectID   int64 `json:"project_id"`
+		Cores       int64 `json:"cores"`
+		MemoryMiB   int64 `json:"memory_mib"`
+	} `json:"shares"`
+}
+
+// devices reads GET /pool and holds it to what is true of every device at
+// every instant.
+func (a api) devices() (all []deviceView) {
+	a.s.t.Helper()
+	var pool struct {
+		Providers []struct {
+			Devices []deviceView `json:"devices"`
+		} `json:"providers"`
+	}
+	a.must("GET", "/pool", nil, &pool)
+	for _, p := range pool.Providers {
+		all = append(all, p.Devices...)
+	}
+	for _, d := range all {
+		var cores, memory int64
+		for _, s := range d.Shares {
+			cores, memory = cores+s.Cores, memory+s.MemoryMiB
+		}
+		if cores > 100 || memory > d.MemoryMiB {
+			a.s.t.Errorf("device %d gives away %d cores and %d of %d MiB", d.ID, cores, memory, d.MemoryMiB)
+		}
+	}
+	return all
+}
+
+// held sums the GPU cores of every workspace's shares.
+func (a api) held() map[int64]int64 {
+	a.s.t.Helper()
+	held := map[int64]int64{}
+	for _, d := range a.devices() {
+		for _, s := range d.Shares {
+			held[s.WorkspaceID] += s.Cores
+		}
+	}
+	return held
+}

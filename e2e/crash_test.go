@@ -1,0 +1,152 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// reconcilePeriod is within how long of a start nothing may run that no row
+// knows of: the search for such processes comes round every five seconds.
+const reconcilePeriod = 10 * time.Second
+
+func TestFiveSurviveKill(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, o options) {
+		s := newServer(t, o)
+		team := s.team("survivors", share.times(3), "ada", "ben")
+		ada, ben := team.Members[0], team.Members[1]
+		var ids []int64
+		for i := range 5 {
+			m := team.Members[i%2]
+			ids = append(ids, m.launch(team.Project, fmt.Sprint("nb-", i)))
+		}
+		for i, w := range ids {
+			team.Members[i%2].await(w, "running", time.Minute)
+		}
+		nb := ada.open(ids[0])
+		if got := nb.execute("remembered = 6 * 7\nprint('ok')"); got != "ok\n" {
+			t.Fatalf("the cell printed %q", got)
+		}
+		before := s.sandboxes()
+		notebooks := map[int64]int{}
+		for _, w := range ids {
+			notebooks[w] = s.jupyter(w)
+		}
+
+		s.kill()
+		s.start()
+
+		s.awaitAgreement(reconcilePeriod)
+		if after := s.sandboxes(); !maps.EqualFunc(before, after, slices.Equal) || len(after) != 5 {
+			t.Errorf("processes were %v and are %v", before, after)
+		}
+		for i, w := range ids {
+			if now := team.Members[i%2].workspace(w); now.State != "running" {
+				t.Errorf("workspace %d is %s: %s", w, now.State, now.Reason)
+			}
+			if now := s.jupyter(w); now != notebooks[w] {
+				t.Errorf("the notebook of workspace %d was process %d and is %d", w, notebooks[w], now)
+			}
+		}
+		// The visit from before the crash is good as well.
+		if got := nb.execute("print(remembered)"); got != "42\n" {
+			t.Errorf("the kernel printed %q; it has forgotten", got)
+		}
+		if status, body := ben.open(ids[1]).call("GET", "/api/status", ""); status != 200 {
+			t.Errorf("another notebook answers %d %s", status, body)
+		}
+	})
+}
+
+func TestNotebookKilled(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, options{})
+	team := s.team("fragile", share, "ada")
+	ada := team.Members[0]
+	w := ada.running(team.Project, "nb")
+	if err := syscall.Kill(s.jupyter(w.ID), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	var now workspace
+	eventually(t, 5*time.Second, func() string {
+		if now = ada.workspace(w.ID); now.State == "failed" {
+			return ""
+		}
+		return "the workspace is " + now.State
+	})
+	if !strings.Contains(now.Reason, "killed by signal 9") {
+		t.Errorf("the reason is %q", now.Reason)
+	}
+	if now.LogTail == "" || strings.Contains(now.LogTail, "token=") && !strings.Contains(now.LogTail, "[token]") {
+		t.Errorf("the log ends with %q", now.LogTail)
+	}
+	if held := ada.held(); len(held) != 0 {
+		t.Errorf("still held: %v", held)
+	}
+	s.awaitAgreement(reconcilePeriod)
+	if again := ada.running(team.Project, "nb"); again.ID == w.ID {
+		t.Errorf("the workspace launched again is %d, too", again.ID)
+	}
+}
+
+// A server that dies at any step leaves nothing behind that its successor
+// does not put right.
+func TestFailpoints(t *testing.T) {
+	t.Parallel()
+	for _, step := range []string{"start.intent", "start.launched", "start.ready", "stop.gone"} {
+		t.Run(step, func(t *testing.T) {
+			eachDatabase(t, func(t *testing.T, o options) { dieAt(t, o, step) })
+		})
+	}
+}
+
+func dieAt(t *testing.T, o options, step string) {
+	s := newServer(t, o)
+	team := s.team("unlucky", share.times(2), "ada")
+	ada := team.Members[0]
+	other := ada.running(team.Project, "bystander")
+	otherAt := s.sandboxes()
+	stopping := strings.HasPrefix(step, "stop.")
+	var victim int64
+	if stopping {
+		victim = ada.running(team.Project, "victim").ID
+	}
+
+	s.stop()
+	s.start("WEIR_FAILPOINT=" + step)
+	if stopping {
+		ada.call("POST", workspacePath(victim)+"/stop", nil, nil)
+	} else {
+		ada.call("POST", "/workspaces", launchBody(team.Project, "victim"), nil)
+	}
+	if code := s.wait(); code != -1 {
+		t.Fatalf("the server ended with exit code %d and not at %s", code, step)
+	}
+
+	s.start()
+	s.awaitAgreement(reconcilePeriod)
+	for _, w := range list[workspace](s.api(s.admin()), "/workspaces?state=all") {
+		if w.Name == "victim" {
+			victim = w.ID
+		}
+	}
+	want := "running"
+	if stopping {
+		want = "stopped"
+	}
+	ada.await(victim, want, time.Minute)
+	s.awaitAgreement(reconcilePeriod)
+	if now := ada.workspace(other.ID); now.State != "running" {
+		t.Errorf("the bystander is %s: %s", now.State, now.Reason)
+	}
+	for k, pids := range otherAt {
+		if now := s.sandboxes()[k]; !slices.Equal(now, pids) {
+			t.Errorf("the bystander's processes were %v and are %v", pids, now)
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// notebook is a workspace as its owner's browser sees it, through the proxy.
+type notebook struct {
+	t      testing.TB
+	client *http.Client
+	origin string
+}
+
+// open enters a running workspace by a single-use token.
+func (m member) open(workspace int64) notebook {
+	m.s.t.Helper()
+	var opened struct {
+		URL string `json:"url"`
+	}
+	m.must("POST", workspacePath(workspace)+"/open", nil, &opened)
+	n := notebook{t: m.s.t, client: m.s.browser(), origin: originOf(m.s.t, opened.URL)}
+	res, err := n.client.Get(opened.URL)
+	if err != nil {
+		m.s.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		body, _ := io.ReadAll(res.Body)
+		m.s.t.Fatalf("opening workspace %d ends at %s with %s\n%s", workspace, res.Request.URL.Path, res.Status, body)
+	}
+	return n
+}
+
+func originOf(t testing.TB, address string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// call makes one request as the notebook's own pages would.
+func (n notebook) call(method, path, body string) (int, string) {
+	n.t.Helper()
+	req, err := http.NewRequest(method, n.origin+path, strings.NewReader(body))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	req.Header.Set("Origin", n.origin)
+	res, err := n.client.Do(req)
+	if err != nil {
+		n.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer res.Body.Close()
+	answer, err := io.ReadAll(res.Body)
+	if err != nil {
+		n.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return res.StatusCode, string(answer)
+}
+
+// execute runs Python code and returns what it printed; see executeCell.
+func (n notebook) execute(code string) string {
+	n.t.Helper()
+	return executeCell(n.t, n.client, n.origin, code)
+}
+
+// executeCell runs Python code on a notebook's first kernel, which is started
+// if there is none, over the WebSocket that a browser would use. It returns
+// what was printed, and the message of an exception. Who client is let in as
+// is decided by its cookies.
+func executeCell(t testing.TB, client *http.Client, origin, code string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	n := notebook{t, client, origin}
+	address := "ws" + strings.TrimPrefix(origin, "http") + "/api/kernels/" + n.kernel() + "/channels"
+	upgrade := *client
+	upgrade.Timeout = 0 // the connection outlives its handshake
+	conn, _, err := websocket.Dial(ctx, address, &websocket.DialOptions{HTTPClient: &upgrade, HTTPHeader: http.Header{"Origin": {origin}}})
+	if err != nil {
+		t.Fatalf("kernel channel: %v", err)
+	}
+	defer conn.CloseNow()
+	conn.SetReadLimit(16 << 20)
+	request, err := json.Marshal(map[string]any{
+		"header":        map[string]string{"msg_id": "ask", "msg_type": "execute_request", "version": "5.3", "username": "", "session": "test"},
+		"parent_header": map[string]string{}, "metadata": map[string]string{}, "channel": "shell",
+		"content": map[string]any{"code": code, "silent": false, "store_history": false, "user_expressions": map[string]string{}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Write(ctx, websocket.MessageText, request); err != nil {
+		t.Fatal(err)
+	}
+	return readOutput(ctx, t, conn)
+}
+
+// kernel is the id of the first kernel, which is started if there is none.
+func (n notebook) kernel() string {
+	n.t.Helper()
+	status, body := n.call("GET", "/api/kernels", "")
+	var kernels []struct{ ID string }
+	if err := json.Unmarshal([]byte(body), &kernels); err != nil {
+		n.t.Fatalf("kernels: %d %s", status, body)
+	}
+	if len(kernels) > 0 {
+		return kernels[0].ID
+	}
+	var kernel struct{ ID string }
+	status, body = n.call("POST", "/api/kernels", "{}")
+	if err := json.Unmarshal([]byte(body), &kernel); err != nil || status != http.StatusCreated {
+		n.t.Fatalf("a new kernel: %d %s", status, body)
+	}
+	return kernel.ID
+}
+
+// readOutput gathers what the request printed until it was answered and the
+// kernel is idle again.
+func readOutput(ctx context.Context, t testing.TB, conn *websocket.Conn) string {
+	t.Helper()
+	var out strings.Builder
+	for replied, idle := false, false; !replied || !idle; {
+		_, b, err := conn.Read(ctx)
+		if err != nil {
+			t.Fatalf("kernel: %v; so far it printed %q", err, out.String())
+		}
+		var m struct {
+			Type   string `json:"msg_type"`
+			Parent struct {
+				ID string `json:"msg_id"`
+			} `json:"parent_header"`
+			Content struct {
+				Text   string `json:"text"`
+				State  string `json:"execution_state"`
+				EName  string `json:"ename"`
+				EValue string `json:"evalue"`
+			} `json:"content"`
+		}
+		if err := json.Unmarshal(b, &m); err != nil {
+			t.Fatal(err)
+		}
+		if m.Parent.ID != "ask" {
+			continue
+		}
+		out.WriteString(m.Content.Text)
+		if m.Type == "error" {
+			fmt.Fprintf(&out, "%s: %s", m.Content.EName, m.Content.EValue)
+		}
+		replied = replied || m.Type == "execute_reply"
+		idle = idle || m.Content.State == "idle"
+	}
+	return out.String()
+}

@@ -1,0 +1,353 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"weir/models/modelstest"
+)
+
+// ready is how long a server may take to answer, gone how long to end.
+const (
+	ready = 60 * time.Second
+	gone  = 30 * time.Second
+)
+
+var workDir string // of this test process, for what is built
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "weir-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	workDir = dir
+	code := m.Run()
+	if err := os.RemoveAll(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(code)
+}
+
+// program builds the program once for each test process, with failpoints.
+var program = sync.OnceValues(func() (string, error) {
+	bin := filepath.Join(workDir, "weir")
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-tags", "failpoints", "-o", bin, "./cmd/weir")
+	cmd.Dir = ".."
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return bin, nil
+})
+
+// weir runs one command of the program to its end.
+func weir(t testing.TB, stdin string, env []string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	bin, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, bin, args...)
+	var out, errOut bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(stdin), &out, &errOut
+	cmd.Env = environment(env)
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatalf("weir %s: %v", strings.Join(args, " "), err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), errOut.String()
+}
+
+// environment is this process's own without any setting of Weir, and then more.
+func environment(more []string) []string {
+	var env []string
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "WEIR_") {
+			env = append(env, v)
+		}
+	}
+	return append(env, more...)
+}
+
+// options of a server; the zero value is SQLite and eight simulated H100.
+type options struct {
+	database string   // URL; empty: SQLite
+	gpus     string   // "h100:8" when empty, none when "none"
+	args     []string // further flags
+	env      []string
+}
+
+// server is a weir serve that a test started, through all its restarts.
+type server struct {
+	t    testing.TB
+	opts options
+	dir  string // its data directory
+	port int
+	url  string // of the portal
+
+	cmd  *exec.Cmd
+	done chan struct{} // closed when cmd has ended
+	out  *transcript   // standard output, of all runs
+	log  *transcript   // standard error, of all runs
+
+	adminOnce  sync.Once
+	adminToken string
+}
+
+// eachDatabase runs a test as "sqlite" and as "postgres".
+func eachDatabase(t *testing.T, test func(t *testing.T, o options)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) { test(t, options{}) })
+	t.Run("postgres", func(t *testing.T) { test(t, options{database: modelstest.Postgres(t)}) })
+}
+
+// newServer starts a server and waits until it is ready. When the test ends,
+// its workspaces are stopped and it is, and nothing of it may be left.
+func newServer(t testing.TB, o options) *server {
+	t.Helper()
+	if o.gpus == "" {
+		o.gpus = "h100:8"
+	}
+	s := &server{t: t, opts: o, dir: t.TempDir(), port: freePort(t), out: &transcript{}, log: &transcript{}}
+	s.url = "http://localhost:" + strconv.Itoa(s.port)
+	t.Cleanup(s.end)
+	s.start()
+	return s
+}
+
+// freePort finds a port below those that the system itself gives away, so
+// that no outgoing connection takes it while a server is restarted.
+func freePort(t testing.TB) int {
+	t.Helper()
+	for range 100 {
+		port := 20000 + rand.IntN(12000)
+		l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port))
+		if err == nil {
+			l.Close()
+			return port
+		}
+	}
+	t.Fatal("no port is free")
+	return 0
+}
+
+// settings are what every command on this server's data needs to be told.
+func (s *server) settings() []string {
+	env := append([]string{"WEIR_DATA_DIR=" + s.dir}, s.opts.env...)
+	if s.opts.database != "" {
+		env = append(env, "WEIR_DATABASE_URL="+s.opts.database)
+	}
+	return env
+}
+
+// launch starts the process, with more environment, and does not wait.
+func (s *server) launch(env ...string) {
+	s.t.Helper()
+	bin, err := program()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	args := []string{"serve", "--listen", "127.0.0.1:" + strconv.Itoa(s.port), "--log-level", "debug"}
+	if s.opts.gpus != "none" {
+		args = append(args, "--simulate-gpus", s.opts.gpus)
+	}
+	cmd := exec.Command(bin, append(args, s.opts.args...)...)
+	cmd.Env = environment(append(s.settings(), env...))
+	cmd.Stdout, cmd.Stderr = s.out, s.log
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	done := make(chan struct{})
+	s.cmd, s.done = cmd, done
+	go func() {
+		_ = cmd.Wait() // how it ended is read from its state
+		close(done)
+	}()
+}
+
+// start starts the process, with more environment, and waits for /readyz.
+func (s *server) start(env ...string) {
+	s.t.Helper()
+	s.launch(env...)
+	s.awaitReady()
+}
+
+func (s *server) awaitReady() {
+	s.t.Helper()
+	client := &http.Client{Timeout: 5 * time.Second}
+	eventually(s.t, ready, func() string {
+		select {
+		case <-s.done:
+			s.t.Fatalf("the server ended: %s\n%s", s.cmd.ProcessState, s.log)
+		default:
+		}
+		res, err := client.Get("http://127.0.0.1:" + strconv.Itoa(s.port) + "/readyz")
+		if err != nil {
+			return err.Error()
+		}
+		defer res.Body.Close()
+		if _, err := io.Copy(io.Discard, res.Body); err != nil || res.StatusCode != http.StatusOK {
+			return fmt.Sprint("/readyz: ", res.Status, err)
+		}
+		return ""
+	})
+}
+
+// running tells whether the process still is.
+func (s *server) running() bool {
+	if s.cmd == nil {
+		return false
+	}
+	select {
+	case <-s.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// wait returns the exit code of a server that is to end by itself; -1 when a
+// signal ended it.
+func (s *server) wait() int {
+	s.t.Helper()
+	select {
+	case <-s.done:
+	case <-time.After(gone):
+		s.kill()
+		s.t.Fatalf("the server did not end within %s", gone)
+	}
+	return s.cmd.ProcessState.ExitCode()
+}
+
+// stop asks the server to end and returns its exit code. Its workspaces go on
+// running.
+func (s *server) stop() int {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		s.t.Error(err)
+	}
+	return s.wait()
+}
+
+// kill ends the server as a power cut would. Its workspaces go on running.
+func (s *server) kill() {
+	s.t.Helper()
+	if err := s.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		s.t.Error(err)
+	}
+	<-s.done
+}
+
+// end is the test's end: workspaces are stopped, then the server; nothing
+// that belongs to its data directory may be left.
+func (s *server) end() {
+	if s.running() && !s.t.Failed() {
+		s.stopWorkspaces()
+	}
+	if s.running() {
+		if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			s.t.Log(err)
+		}
+		select {
+		case <-s.done:
+		case <-time.After(gone):
+			s.t.Errorf("the server did not end within %s of SIGTERM", gone)
+			s.kill()
+		}
+	}
+	if !s.t.Failed() {
+		if left := processesOf(s.dir); len(left) > 0 {
+			s.t.Errorf("processes are left: %v", left)
+		}
+	}
+	if s.t.Failed() {
+		s.t.Logf("what the server printed:\n%s%s", s.out, s.log)
+	}
+	s.clear()
+}
+
+// clear ends by force what a failed test left: a process is known by the
+// test's own directory in its command line.
+func (s *server) clear() {
+	deadline := time.Now().Add(gone)
+	for left := processesOf(s.dir); len(left) > 0 && time.Now().Before(deadline); left = processesOf(s.dir) {
+		for pid := range left {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// processesOf finds the processes whose command line names a directory: the
+// sandboxes of workspaces do. What runs inside one ends with it.
+func processesOf(dir string) map[int]string {
+	found := map[int]string{}
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		if err == nil && bytes.Contains(b, []byte(dir+"/")) {
+			found[pid] = strings.TrimSpace(strings.ReplaceAll(string(b), "\x00", " "))
+		}
+	}
+	return found
+}
+
+var setupPattern = regexp.MustCompile(`http://\S+/setup\?token=\S+`)
+
+// setupLink is the one-time link that the server printed; empty if it did not.
+func (s *server) setupLink() string { return setupPattern.FindString(s.out.String()) }
+
+// eventually polls until look finds nothing missing any more. What it says is
+// missing is told when the time is over.
+func eventually(t testing.TB, within time.Duration, look func() string) {
+	t.Helper()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.Now().Add(within)
+	for missing := look(); missing != ""; missing = look() {
+		if time.Now().After(deadline) {
+			t.Fatalf("after %s still: %s", within, missing)
+		}
+		<-tick.C
+	}
+}
+
+// transcript keeps what a process prints, and can be read meanwhile.
+type transcript struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (w *transcript) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buf.Write(b)
+}
+
+func (w *transcript) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buf.String()
+}

@@ -1,0 +1,70 @@
+package handlers
+
+import (
+	"context"
+
+	"weir/models"
+	"weir/workspaces"
+)
+
+// LaunchPreview is what a launch would be.
+type LaunchPreview struct {
+	Room        LaunchRoom           `json:"room" doc:"what you may still hold in the project"`
+	Fitting     []MatchedEnvironment `json:"fitting" doc:"environments that fit, best first"`
+	Refused     []MatchedEnvironment `json:"refused" doc:"environments that do not, and why"`
+	Environment *Environment         `json:"environment,omitempty" doc:"the one that would be launched; absent when none fits"`
+	Target      *LaunchTarget        `json:"target,omitempty" doc:"what it would be launched with"`
+	Answer      *PoolAnswer          `json:"answer,omitempty" doc:"what the pool would say"`
+	Offer       *Offer               `json:"offer,omitempty" doc:"what it could do instead, when it cannot meet the demand now"`
+	Message     string               `json:"message,omitempty"`
+	Problems    []ProblemField       `json:"problems" doc:"what a launch would be refused for; empty when it would not be"`
+}
+
+// LaunchRoom is what a member may still hold, and what bounds it.
+type LaunchRoom struct {
+	models.Room
+	Left models.Resources `json:"left"`
+}
+
+// LaunchTarget is what a workspace would be launched with.
+type LaunchTarget struct {
+	Demand     models.Demand      `json:"demand" doc:"GPU amounts are per GPU"`
+	Parameters []models.Parameter `json:"parameters" doc:"each with the layer it came from"`
+}
+
+// PoolAnswer is what the pool says to a demand.
+type PoolAnswer struct {
+	Outcome     string      `json:"outcome" enum:"granted,partial,delayed,refused"`
+	Explanation string      `json:"explanation"`
+	Reasons     []string    `json:"reasons,omitempty" doc:"what turned devices away"`
+	Grants      []HeldShare `json:"grants" doc:"shares that would be had now"`
+	Waiting     int         `json:"waiting" doc:"requests that wait already"`
+}
+
+func (a rest) previewLaunch(ctx context.Context, in *Create[workspaces.LaunchInput]) (*Answer[LaunchPreview], error) {
+	p, err := a.Workspaces.Preview(ctx, actorOf(ctx), in.Body)
+	if err != nil {
+		return nil, err
+	}
+	v := LaunchPreview{Room: LaunchRoom{p.Room, p.Room.Left()}, Fitting: shown(p.Fitting, fitting), Refused: shown(p.Refused, unfitting),
+		Message: p.Message.String(), Problems: shown(p.Problems, func(f models.Field) ProblemField { return ProblemField{f.Name, f.Reason.String()} })}
+	if p.Chosen.ID != 0 {
+		e := environmentOf(p.Chosen)
+		v.Environment = &e
+		v.Target = &LaunchTarget{p.Target.Demand, append([]models.Parameter{}, p.Target.Parameters...)}
+	}
+	if p.Answer.Outcome != "" {
+		v.Answer = poolAnswerOf(p.Answer)
+		if p.Answer.Outcome != models.OutcomeGranted {
+			v.Offer = offerOf(p.Answer)
+		}
+	}
+	return &Answer[LaunchPreview]{v}, nil
+}
+
+func poolAnswerOf(a models.Answer) *PoolAnswer {
+	return &PoolAnswer{Outcome: a.Outcome, Explanation: a.Explanation.String(), Reasons: shown(a.Reasons, sentence), Waiting: a.Waiting,
+		Grants: shown(a.Grants, func(g models.Grant) HeldShare {
+			return HeldShare{g.Device.ID, a.Provider.Name, g.Device.Number, g.Device.Model, g.Cores, g.MemoryMiB, g.Enforcement, g.Device.Simulated}
+		})}
+}
