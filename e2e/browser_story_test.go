@@ -5,11 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
-	"github.com/chromedp/chromedp"
 )
 
 // TestStoryInBrowser is what a team does on its first day, through the pages
@@ -169,6 +168,8 @@ func newNotebook(tree *tab) jupyter {
 	return jupyter{n}
 }
 
+const shift = 8 // as a modifier of key events
+
 // run types a cell and returns what it printed.
 func (n jupyter) run(code string) string {
 	n.t.Helper()
@@ -179,8 +180,8 @@ func (n jupyter) run(code string) string {
 		n.t.Fatalf("the cell holds %q, not %q", got, code)
 	}
 	eval[bool](n.tab, "(window.ran = Jupyter.notebook.get_selected_cell()) && true")
-	if err := chromedp.Do(n.ctx, chromedp.KeyEvent("\r", chromedp.KeyModifiers(chromedp.ModifierShift))); err != nil {
-		n.t.Fatal(err)
+	for _, event := range []input.DispatchKeyEventType{input.DispatchKeyEventTypeRawKeyDown, input.DispatchKeyEventTypeKeyUp} {
+		call(n.tab, input.DispatchKeyEvent, input.DispatchKeyEventParams{Type: event, Modifiers: shift, Key: "Enter", Code: "Enter", WindowsVirtualKeyCode: 13})
 	}
 	n.until("the cell's end", `typeof ran.input_prompt_number === "number"`)
 	return eval[string](n.tab, `ran.element.find(".output").text()`)
@@ -284,5 +285,3 @@ func (b *tab) reloadUntil(what, js string) {
 		return what
 	})
 }
-
-var _ = cdp.Empty{}

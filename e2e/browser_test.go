@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -154,6 +155,7 @@ func firstLine(s string) string {
 // through meanwhile.
 func (b *tab) until(what, js string) {
 	b.t.Helper()
+	if os.Getenv("DBGT") != "" { defer func(){fmt.Println(time.Now().Format("05.000"), "done until", what)}() }
 	tick := time.NewTicker(40 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.Now().Add(patience)
@@ -237,12 +239,14 @@ func (b *tab) pressAt(what, js string) {
 // press clicks the link or button of that name.
 func (b *tab) press(name string) {
 	b.t.Helper()
+	if os.Getenv("DBGT") != "" { fmt.Println(time.Now().Format("05.000"), "press", name) }
 	b.pressAt("the button or link "+strconv.Quote(name), named(name))
 }
 
 // fill types into the field with that label, over what stands there.
 func (b *tab) fill(label, text string) {
 	b.t.Helper()
+	if os.Getenv("DBGT") != "" { fmt.Println(time.Now().Format("05.000"), "fill", label) }
 	field := labelled(label)
 	b.pressAt("the field "+strconv.Quote(label), field)
 	b.until("focus on "+label, "document.activeElement === "+field)

@@ -62,8 +62,8 @@ func newProblem(status int, message string, errs ...error) huma.StatusError {
 	for _, err := range errs {
 		p.Errors = append(p.Errors, problemField(err))
 	}
-	if status == http.StatusBadRequest && len(p.Errors) > 0 {
-		p.Detail = "The body cannot be read: " + p.Errors[0].Reason
+	if status == http.StatusBadRequest {
+		p.Detail = "The body must be JSON."
 	}
 	sort.Slice(p.Errors, func(i, j int) bool { return p.Errors[i].Field < p.Errors[j].Field })
 	p.Errors = p.Errors[:min(len(p.Errors), maxProblemFields)]

@@ -60,13 +60,22 @@ type HeldShare struct {
 // WorkspaceDetail is a workspace with its limits, parameters and history.
 type WorkspaceDetail struct {
 	Workspace
-	Limits  []models.Limit     `json:"limits" doc:"how each resource is enforced"`
+	Limits  []Limit            `json:"limits" doc:"how each resource is enforced"`
 	Target  []models.Parameter `json:"target" doc:"launch parameters and the layer each came from"`
 	Events  []WorkspaceEvent   `json:"events" doc:"its history, oldest first"`
 	LogTail string             `json:"log_tail,omitempty" doc:"last lines of the log of a workspace that failed"`
 	MayOpen bool               `json:"may_open" doc:"you may open it once it runs"`
 	MayStop bool               `json:"may_stop"`
 }
+
+// Limit says how one resource of a workspace is enforced.
+type Limit struct {
+	Resource string `json:"resource"`
+	Enforced bool   `json:"enforced"`
+	How      string `json:"how"`
+}
+
+func limitOf(l models.Limit) Limit { return Limit{l.Resource, l.Enforced, l.How.String()} }
 
 // WorkspaceEvent is one line of a workspace's history.
 type WorkspaceEvent struct {
@@ -149,7 +158,7 @@ func (a rest) getWorkspace(ctx context.Context, in *ByID) (*Found[WorkspaceDetai
 		return nil, err
 	}
 	shares, _, err := a.held(ctx)
-	v := WorkspaceDetail{Workspace: a.workspaceOf(ctx, w.WorkspaceView, w.Place, shares[w.ID]), Limits: append([]models.Limit{}, w.Limits...),
+	v := WorkspaceDetail{Workspace: a.workspaceOf(ctx, w.WorkspaceView, w.Place, shares[w.ID]), Limits: shown(w.Limits, limitOf),
 		Target: append([]models.Parameter{}, w.Target...), Events: shown(w.Events, eventOf), MayOpen: w.MayOpen, MayStop: w.MayStop}
 	if w.State == models.StateFailed {
 		v.LogTail = w.LogTail

@@ -90,7 +90,10 @@ func open(dialector gorm.Dialector, connections int) (*gorm.DB, error) {
 		NamingStrategy:         schema.NamingStrategy{NameReplacer: strings.NewReplacer("MiB", "Mib")},
 		TranslateError:         true,
 		SkipDefaultTransaction: true,
-		PrepareStmt:            true,
+		// Not on PostgreSQL: there gorm lets transactions that hold all
+		// connections wait for a statement that needs one more to be
+		// prepared. pgx prepares for each connection by itself.
+		PrepareStmt: dialector.Name() == "sqlite",
 		Logger: logger.NewSlogLogger(slog.Default(), logger.Config{
 			SlowThreshold: time.Second, LogLevel: logger.Warn, IgnoreRecordNotFoundError: true, ParameterizedQueries: true}),
 	})

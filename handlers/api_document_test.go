@@ -1,0 +1,194 @@
+package handlers
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// operation is one method on one path of the document.
+type operation struct {
+	method, path string
+	spec         map[string]any
+}
+
+func (o operation) String() string { return o.method + " " + o.path }
+
+func operationsOfDocument(t testing.TB) (list []operation) {
+	t.Helper()
+	var doc struct {
+		Paths map[string]map[string]map[string]any
+	}
+	if err := json.Unmarshal(must(OpenAPI())(t), &doc); err != nil {
+		t.Fatal(err)
+	}
+	for path, methods := range doc.Paths {
+		for method, spec := range methods {
+			list = append(list, operation{strings.ToUpper(method), path, spec})
+		}
+	}
+	return list
+}
+
+func TestAPIDocument(t *testing.T) {
+	raw := must(OpenAPI())(t)
+	var doc map[string]any
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		t.Fatal(err)
+	}
+	if doc["openapi"] != "3.1.0" || doc["info"].(map[string]any)["version"] != "v1" {
+		t.Errorf("openapi %v, info %v", doc["openapi"], doc["info"])
+	}
+	if !bytes.Equal(raw, must(OpenAPI())(t)) {
+		t.Error("two documents differ")
+	}
+	ids := map[string]bool{}
+	for _, op := range operationsOfDocument(t) {
+		name, _ := op.spec["operationId"].(string)
+		if name == "" || ids[name] || op.spec["summary"] == "" || len(op.spec["tags"].([]any)) != 1 {
+			t.Errorf("%s: id %q, summary %v, tags %v", op, name, op.spec["summary"], op.spec["tags"])
+		}
+		ids[name] = true
+		responses := op.spec["responses"].(map[string]any)
+		for _, status := range []string{"401", "403", "500"} {
+			if responses[status] == nil {
+				t.Errorf("%s does not say when it answers %s", op, status)
+			}
+		}
+		if op.spec["requestBody"] != nil && (responses["400"] == nil || responses["422"] == nil || responses["415"] == nil) {
+			t.Errorf("%s does not say how it refuses a body", op)
+		}
+	}
+}
+
+// No answer holds what must not leave the server.
+func TestAPIDocumentHasNoSecrets(t *testing.T) {
+	var doc struct {
+		Components struct {
+			Schemas map[string]struct{ Properties map[string]any }
+		}
+	}
+	if err := json.Unmarshal(must(OpenAPI())(t), &doc); err != nil {
+		t.Fatal(err)
+	}
+	inputs := []string{"NewUser", "PasswordChange", "PasswordInput"}
+	for name, schema := range doc.Components.Schemas {
+		for field := range schema.Properties {
+			secret := slices.ContainsFunc([]string{"password", "secret", "hash", "runtime", "endpoint", "epoch", "session"}, func(s string) bool {
+				return strings.Contains(strings.ToLower(field), s)
+			})
+			if secret && !slices.Contains(inputs, name) && (name != "NewToken" || field != "secret") {
+				t.Errorf("%s.%s", name, field)
+			}
+			if strings.ToLower(field) != field {
+				t.Errorf("%s.%s is not snake_case", name, field)
+			}
+		}
+	}
+}
+
+func TestAPIDocumentIsServed(t *testing.T) {
+	w := newWorld(t)
+	a := w.get("", "/openapi.json")
+	if a.body["openapi"] != "3.1.0" || a.raw != string(must(OpenAPI())(t)) {
+		t.Error("another document is served")
+	}
+	rec := httptest.NewRecorder()
+	w.app.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), "GET", "/api/docs", nil))
+	for _, text := range []string{"/api/v1/projects/{id}", "quota.gpu_cores", "launch-workspace", apiDocument} {
+		if rec.Code != 200 || !strings.Contains(rec.Body.String(), text) {
+			t.Errorf("the page of the API has no %s (%d)", text, rec.Code)
+		}
+	}
+}
+
+// twins tells for each page which operation does the same. A page that only
+// shows a form has the twin of what the form shows. "" stands beside what has
+// no meaning for a program, and why.
+var twins = map[string]string{
+	"GET /":                                     "GET /me",
+	"GET /projects":                             "GET /projects",
+	"POST /projects":                            "POST /projects",
+	"GET /projects/new":                         "POST /projects",
+	"GET /projects/:id":                         "GET /projects/{id}",
+	"POST /projects/:id":                        "PUT /projects/{id}",
+	"GET /projects/:id/edit":                    "GET /projects/{id}",
+	"POST /projects/:id/roles":                  "POST /projects/{id}/roles",
+	"GET /projects/:id/roles/new":               "GET /projects/{id}/roles",
+	"POST /projects/:id/roles/:role":            "PUT /projects/{id}/roles/{role}",
+	"GET /projects/:id/roles/:role/edit":        "GET /projects/{id}/roles/{role}",
+	"GET /projects/:id/roles/:role/delete":      "GET /projects/{id}/roles/{role}",
+	"POST /projects/:id/roles/:role/delete":     "DELETE /projects/{id}/roles/{role}",
+	"POST /projects/:id/members":                "POST /projects/{id}/members",
+	"GET /projects/:id/members/new":             "GET /projects/{id}/members",
+	"POST /projects/:id/members/:member":        "PUT /projects/{id}/members/{member}",
+	"GET /projects/:id/members/:member/edit":    "GET /projects/{id}/members/{member}",
+	"GET /projects/:id/members/:member/delete":  "GET /projects/{id}/members/{member}",
+	"POST /projects/:id/members/:member/delete": "DELETE /projects/{id}/members/{member}",
+	"GET /launch":                               "POST /launch/preview",
+	"GET /workspaces":                           "GET /workspaces",
+	"POST /workspaces":                          "POST /workspaces",
+	"GET /workspaces/:id":                       "GET /workspaces/{id}",
+	"GET /workspaces/:id/open":                  "POST /workspaces/{id}/open",
+	"POST /workspaces/:id/stop":                 "POST /workspaces/{id}/stop",
+	"GET /pool":                                 "GET /pool",
+	"GET /pool/devices/:id":                     "GET /pool/devices/{id}",
+	"POST /pool/devices/:id":                    "PUT /pool/devices/{id}",
+	"GET /environments":                         "GET /environments",
+	"POST /environments":                        "POST /environments",
+	"GET /environments/new":                     "POST /environments",
+	"GET /environments/:id/edit":                "GET /environments/{id}",
+	"POST /environments/:id":                    "PUT /environments/{id}",
+	"GET /environments/:id/delete":              "GET /environments/{id}",
+	"POST /environments/:id/delete":             "DELETE /environments/{id}",
+	"GET /people":                               "GET /users",
+	"POST /people":                              "POST /users",
+	"GET /people/new":                           "POST /users",
+	"GET /people/:id":                           "GET /users/{id}",
+	"POST /people/:id":                          "PUT /users/{id}",
+	"POST /people/:id/password":                 "PUT /users/{id}/password",
+	"GET /tokens":                               "GET /tokens",
+	"POST /tokens":                              "POST /tokens",
+	"GET /tokens/:id/delete":                    "GET /tokens",
+	"POST /tokens/:id/delete":                   "DELETE /tokens/{id}",
+	"GET /account":                              "GET /me",
+	"POST /account/password":                    "PUT /me/password",
+	"GET /audit":                                "GET /audit",
+
+	"GET /setup":     "", // the first administrator is made by a person with the link, or by the command line
+	"POST /setup":    "",
+	"GET /signin":    "", // programs have tokens
+	"POST /signin":   "",
+	"POST /signout":  "",
+	"POST /language": "", // of a browser
+	"GET /events":    "", // a stream beside the API
+	"GET /api/docs":  "", // the API's own page
+}
+
+func TestEveryPageHasItsTwin(t *testing.T) {
+	w := newWorld(t)
+	operations := map[string]bool{}
+	for _, op := range operationsOfDocument(t) {
+		operations[op.String()] = true
+	}
+	plain := []string{"/healthz", "/readyz", "/metrics", "/static/*", "/favicon.ico", "/api/v1/openapi.json"}
+	served := 0
+	for _, r := range w.app.echo.Routes() {
+		switch {
+		case r.Method == "echo_route_not_found", slices.Contains(plain, r.Path):
+		case strings.HasPrefix(r.Path, apiPrefix+"/"):
+			served++
+		default:
+			twin, known := twins[r.Method+" "+r.Path]
+			if !known || (twin != "" && !operations[twin]) {
+				t.Errorf("%s %s has no operation as its twin (%q)", r.Method, r.Path, twin)
+			}
+		}
+	}
+	if served != len(operations) {
+		t.Errorf("%d operations are served, %d are described", served, len(operations))
+	}
+}
