@@ -155,7 +155,9 @@ func firstLine(s string) string {
 // through meanwhile.
 func (b *tab) until(what, js string) {
 	b.t.Helper()
-	if os.Getenv("DBGT") != "" { defer func(){fmt.Println(time.Now().Format("05.000"), "done until", what)}() }
+	if os.Getenv("DBGT") != "" {
+		defer func() { fmt.Println(time.Now().Format("05.000"), "done until", what) }()
+	}
 	tick := time.NewTicker(40 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.Now().Add(patience)
@@ -239,14 +241,18 @@ func (b *tab) pressAt(what, js string) {
 // press clicks the link or button of that name.
 func (b *tab) press(name string) {
 	b.t.Helper()
-	if os.Getenv("DBGT") != "" { fmt.Println(time.Now().Format("05.000"), "press", name) }
+	if os.Getenv("DBGT") != "" {
+		fmt.Println(time.Now().Format("05.000"), "press", name)
+	}
 	b.pressAt("the button or link "+strconv.Quote(name), named(name))
 }
 
 // fill types into the field with that label, over what stands there.
 func (b *tab) fill(label, text string) {
 	b.t.Helper()
-	if os.Getenv("DBGT") != "" { fmt.Println(time.Now().Format("05.000"), "fill", label) }
+	if os.Getenv("DBGT") != "" {
+		fmt.Println(time.Now().Format("05.000"), "fill", label)
+	}
 	field := labelled(label)
 	b.pressAt("the field "+strconv.Quote(label), field)
 	b.until("focus on "+label, "document.activeElement === "+field)

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"errors"
 
 	"weir/models"
 	"weir/workspaces"
@@ -47,7 +48,7 @@ func (a rest) previewLaunch(ctx context.Context, in *Create[workspaces.LaunchInp
 		return nil, err
 	}
 	v := LaunchPreview{Room: LaunchRoom{p.Room, p.Room.Left()}, Fitting: shown(p.Fitting, fitting), Refused: shown(p.Refused, unfitting),
-		Message: p.Message.String(), Problems: shown(p.Problems, func(f models.Field) ProblemField { return ProblemField{f.Name, f.Reason.String()} })}
+		Message: p.Message.String(), Problems: shown(p.Problems, launchProblem)}
 	if p.Chosen.ID != 0 {
 		e := environmentOf(p.Chosen)
 		v.Environment = &e
@@ -60,6 +61,27 @@ func (a rest) previewLaunch(ctx context.Context, in *Create[workspaces.LaunchInp
 		}
 	}
 	return &Answer[LaunchPreview]{v}, nil
+}
+
+// launchProblem names a refused launch parameter by its place in the body: a
+// service knows the parameters, not what they came in.
+func launchProblem(f models.Field) ProblemField {
+	switch f.Name {
+	case "gpus", "cores", "gpu_memory_mib", "gpu_model", "cpu_milli", "memory_mib", "storage_mib", "shm_mib", "path", "env":
+		f.Name = "request." + f.Name
+	}
+	return ProblemField{f.Name, f.Reason.String()}
+}
+
+// launchRefusal is a refused launch with its fields named so.
+func launchRefusal(err error) error {
+	var e *models.Error
+	if !errors.As(err, &e) || len(e.Fields) == 0 {
+		return err
+	}
+	p := problemOf(err)
+	p.Errors = shown(e.Fields, launchProblem)
+	return p
 }
 
 func poolAnswerOf(a models.Answer) *PoolAnswer {

@@ -173,7 +173,7 @@ func eventOf(e models.WorkspaceEvent) WorkspaceEvent {
 func (a rest) launchWorkspace(ctx context.Context, in *Create[workspaces.LaunchInput]) (*Created[WorkspaceDetail], error) {
 	w, err := a.Workspaces.Launch(ctx, actorOf(ctx), in.Body)
 	if err != nil {
-		return nil, err
+		return nil, launchRefusal(err)
 	}
 	v, err := a.getWorkspace(ctx, &ByID{w.ID})
 	if err != nil {

@@ -102,7 +102,7 @@ func (a *App) pageRoutes(g *echo.Group) {
 	g.POST("/language", a.setLanguage)
 	g.GET("/api/docs", a.apiPage)
 
-	p := g.Group("", a.requireSignIn)
+	p := g.Group("", a.markEvents, a.requireSignIn)
 	p.POST("/signout", a.signOut)
 	p.GET("/events", a.events)
 	p.GET("/", a.homePage)

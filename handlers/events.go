@@ -16,6 +16,8 @@ import (
 const (
 	keepAlive = 8 * time.Second
 	maxTopics = 64
+
+	maxRemembered = 4096 // topics
 )
 
 // hub tells event streams which topics have changed. What a topic's readers
@@ -25,6 +27,13 @@ type hub struct {
 	mu      sync.Mutex
 	readers map[*reader]bool
 	closed  bool
+
+	// A page is read before its stream begins; by its mark the stream finds
+	// what has changed in between.
+	life      string           // tells this process's marks from another's
+	changes   int64            // so far
+	last      map[string]int64 // per topic the number of its last change
+	forgotten int64            // changes up to this number are not in last
 }
 
 // reader is one event stream: the topics it follows and those that have
@@ -35,9 +44,33 @@ type reader struct {
 	signal  chan struct{}
 }
 
-func newHub() *hub { return &hub{readers: map[*reader]bool{}} }
+func newHub() *hub {
+	return &hub{readers: map[*reader]bool{}, last: map[string]int64{}, life: strconv.FormatInt(time.Now().UnixNano(), 36)}
+}
 
-func (h *hub) subscribe(topics []string) *reader {
+// mark is where the changes stand. What is read from now on is at least as
+// new.
+func (h *hub) mark() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.life + "." + strconv.FormatInt(h.changes, 10)
+}
+
+// changedSince lists the topics that may have changed after a mark; none when
+// there is no mark.
+func (h *hub) changedSince(mark string, topics []string) (changed []string) {
+	life, number, _ := strings.Cut(mark, ".")
+	n, err := strconv.ParseInt(number, 10, 64)
+	for _, t := range topics {
+		if mark != "" && (err != nil || life != h.life || n < h.forgotten || n < h.last[t]) {
+			changed = append(changed, t)
+		}
+	}
+	return changed
+}
+
+// subscribe begins a stream for a page that was read at the mark since.
+func (h *hub) subscribe(topics []string, since string) *reader {
 	r := &reader{topics: map[string]bool{}, pending: map[string][]byte{}, signal: make(chan struct{}, 1)}
 	for _, t := range topics {
 		r.topics[t] = true
@@ -49,8 +82,22 @@ func (h *hub) subscribe(topics []string) *reader {
 		return r
 	}
 	h.readers[r] = true
+	for _, t := range h.changedSince(since, topics) {
+		r.note(t, frameOf(t))
+	}
 	return r
 }
+
+// note keeps a change until the stream takes it.
+func (r *reader) note(topic string, frame []byte) {
+	r.pending[topic] = frame
+	select {
+	case r.signal <- struct{}{}:
+	default:
+	}
+}
+
+func frameOf(topic string) []byte { return []byte("event: change\ndata: " + topic + "\n\n") }
 
 func (h *hub) unsubscribe(r *reader) {
 	h.mu.Lock()
@@ -61,22 +108,30 @@ func (h *hub) unsubscribe(r *reader) {
 func (h *hub) publish(topics []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.changes++
 	for _, topic := range topics {
+		h.remember(topic)
 		var frame []byte
 		for r := range h.readers {
 			if !r.topics[topic] {
 				continue
 			}
 			if frame == nil {
-				frame = []byte("event: change\ndata: " + topic + "\n\n")
+				frame = frameOf(topic)
 			}
-			r.pending[topic] = frame
-			select {
-			case r.signal <- struct{}{}:
-			default:
-			}
+			r.note(topic, frame)
 		}
 	}
+}
+
+// remember notes a topic's last change. When there are too many to remember
+// all are forgotten: older pages are then taken to have changed.
+func (h *hub) remember(topic string) {
+	if len(h.last) >= maxRemembered {
+		clear(h.last)
+		h.forgotten = h.changes
+	}
+	h.last[topic] = h.changes
 }
 
 // take returns what is pending for r and forgets it.
@@ -114,7 +169,7 @@ func (a *App) events(c echo.Context) error {
 	if err := a.mayFollow(c, topics); err != nil {
 		return err
 	}
-	r := a.hub.subscribe(topics)
+	r := a.hub.subscribe(topics, c.QueryParam("since"))
 	defer a.hub.unsubscribe(r)
 	w := c.Response()
 	w.Header().Set("Content-Type", "text/event-stream")

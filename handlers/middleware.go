@@ -3,7 +3,6 @@ package handlers
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"runtime/debug"
 	"strconv"
@@ -117,6 +116,17 @@ func actorOf(ctx context.Context) policies.Actor {
 	return actor
 }
 
+type markKey struct{}
+
+// markEvents notes where the changes stood before anything was read for the
+// page.
+func (a *App) markEvents(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		c.SetRequest(c.Request().WithContext(context.WithValue(c.Request().Context(), markKey{}, a.hub.mark())))
+		return next(c)
+	}
+}
+
 // authenticate finds who is asking: by an access token if there is one, by
 // the session otherwise. Rights are read anew for every request.
 func (a *App) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
@@ -179,12 +189,4 @@ func number(c echo.Context, name string) int64 {
 		return -1
 	}
 	return n
-}
-
-// hostOnly is a host without its port.
-func hostOnly(hostport string) string {
-	if host, _, err := net.SplitHostPort(hostport); err == nil {
-		return host
-	}
-	return hostport
 }

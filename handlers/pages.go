@@ -35,6 +35,7 @@ func (a *App) frame(c echo.Context) web.Page {
 	if actor.User.ID == 0 {
 		return p
 	}
+	p.Mark, _ = r.Context().Value(markKey{}).(string)
 	p.User, p.Admin = &actor.User, actor.User.Admin
 	p.Flash = a.takeFlash(r.Context())
 	if live, err := a.Workspaces.CountLive(r.Context(), actor); err == nil {

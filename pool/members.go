@@ -60,7 +60,7 @@ func (l *Ledger) AddMember(ctx context.Context, actor policies.Actor, project in
 		if err := promiseFits(q, p, r.Peak, "role_id", 1); err != nil {
 			return err
 		}
-		if m, err = l.enter(q, project, u.ID, in); err != nil {
+		if m, err = l.enter(q, u.ID, r, in); err != nil {
 			return err
 		}
 		return actor.Audit(q, policies.Change{Action: "create", Object: "member", ID: m.ID, Project: project, After: m})
@@ -79,10 +79,10 @@ func asField(err error, refusal *models.Error) error {
 	return err
 }
 
-func (l *Ledger) enter(q *models.Queries, project, user int64, in MemberInput) (models.Member, error) {
-	m, err := q.Membership(project, user)
+func (l *Ledger) enter(q *models.Queries, user int64, r models.Role, in MemberInput) (models.Member, error) {
+	m, err := q.Membership(r.ProjectID, user)
 	if models.KindOf(err) == models.KindNotFound {
-		m = models.Member{ProjectID: project, UserID: user, RoleID: in.RoleID, Until: in.Until, Version: 1, CreatedAt: q.Now()}
+		m = models.Member{ProjectID: r.ProjectID, UserID: user, RoleID: in.RoleID, Until: in.Until, Version: 1, CreatedAt: q.Now()}
 		return m, q.CreateMember(&m)
 	}
 	if err != nil {
@@ -92,6 +92,10 @@ func (l *Ledger) enter(q *models.Queries, project, user int64, in MemberInput) (
 		e := models.Conflict("This person is a member already.")
 		e.Fields = []models.Field{{Name: "email", Reason: models.Say("is a member already")}}
 		return m, e
+	}
+	// What ran before may not have ended yet.
+	if err := heldFits(q, m, r.Peak); err != nil {
+		return m, err
 	}
 	m.RemovedAt, m.RoleID, m.Until = nil, in.RoleID, in.Until
 	return m, q.UpdateMember(&m)
@@ -141,12 +145,17 @@ func (l *Ledger) roleFits(q *models.Queries, actor policies.Actor, p models.Proj
 	if err := promiseFits(q, p, next.Peak.Sub(old.Peak), "role_id", 1); err != nil {
 		return err
 	}
-	held, err := q.HeldByMember(p.ID, m.ID)
+	return heldFits(q, m, next.Peak)
+}
+
+// heldFits holds rule 2 when a member is given a role.
+func heldFits(q *models.Queries, m models.Member, peak models.Resources) error {
+	held, err := q.HeldByMember(m.ProjectID, m.ID)
 	if err != nil {
 		return err
 	}
 	var problems models.Problems
-	for _, e := range held.Exceeding(next.Peak) {
+	for _, e := range held.Exceeding(peak) {
 		problems.Add("role_id", "%s: %s is held now; the role's peak is %s", e.Label,
 			models.Quantity(e.Name, e.Value), models.Quantity(e.Name, e.Limit))
 	}

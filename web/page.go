@@ -18,6 +18,7 @@ type Page struct {
 	Path    string // with query: marks the place in the navigation
 	Now     time.Time
 	Version string // of the program
+	Mark    string // where the changes stood when the page was read
 	Nav     NavCounts
 	Flash   Flash
 }
@@ -88,11 +89,11 @@ type frame struct {
 }
 
 // topicAttributes tells live.js what to listen for.
-func topicAttributes(topics []string) templ.Attributes {
+func topicAttributes(ctx context.Context, topics []string) templ.Attributes {
 	if len(topics) == 0 {
 		return nil
 	}
-	return templ.Attributes{"data-topics": strings.Join(topics, " ")}
+	return templ.Attributes{"data-topics": strings.Join(topics, " "), "data-since": From(ctx).Mark}
 }
 
 // liveAttributes make a part refetch its page when a topic changes.

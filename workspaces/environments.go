@@ -48,7 +48,7 @@ func (in *EnvironmentInput) check() error {
 	m := in.Minimum
 	models.LaunchParameters{GPUs: &m.GPUs, Cores: &m.Cores, GPUMemoryMiB: &m.GPUMemoryMiB, CPUMilli: &m.CPUMilli, MemoryMiB: &m.MemoryMiB}.Check("minimum", &p)
 	in.Launch.Check("launch", &p)
-	models.LaunchParameters{Path: &in.DefaultPath}.Check("default_", &p)
+	in.checkPath(&p)
 	in.Image = models.CheckText("image", in.Image, 500, &p)
 	if in.Image == "" && len(in.Command) == 0 {
 		p.Add("command", "must name a program, or image must name a container image")
@@ -60,6 +60,14 @@ func (in *EnvironmentInput) check() error {
 		p.Add("command", "must begin with the absolute path of a program")
 	}
 	return p.Err()
+}
+
+func (in *EnvironmentInput) checkPath(p *models.Problems) {
+	var refused models.Problems
+	models.LaunchParameters{Path: &in.DefaultPath}.Check("", &refused)
+	for _, f := range refused {
+		*p = append(*p, models.Field{Name: "default_path", Reason: f.Reason})
+	}
 }
 
 func (in EnvironmentInput) apply(e *models.Environment) {

@@ -119,4 +119,3 @@ func readPassword(in io.Reader, asked bool) (string, error) {
 	}
 	return strings.TrimRight(line, "\r\n"), nil
 }
-

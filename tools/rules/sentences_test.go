@@ -20,7 +20,7 @@ type sentence struct{ text, at, problem string }
 var speakers = map[string]map[string]int{
 	"models": {"Say": 0, "Invalid": 1, "NotFound": 0, "Forbidden": 0, "Conflict": 0, "NoCapacity": 1, "Unavailable": 1,
 		"found": 1, "nameTaken": 1}, // these two take the noun of a sentence
-	"web":    {"T": 1},
+	"web": {"T": 1},
 }
 
 // sentences collects all texts for a person outside tests.

@@ -8,9 +8,11 @@
 function listen() {
   const topics = (document.body.dataset.topics || "").split(" ").filter(Boolean);
   if (!topics.length) return;
-  const address = "/events?" + new URLSearchParams(topics.map((t) => ["topic", t]));
+  // With the mark the server tells what has changed since the page was read,
+  // whenever the connection begins.
+  const query = new URLSearchParams(topics.map((t) => ["topic", t]));
+  query.set("since", document.body.dataset.since || "");
   let source = null;
-  let missed = false;
   let due = 0;
   const changed = () => {
     // A burst of events is one change.
@@ -21,16 +23,13 @@ function listen() {
   };
   const open = () => {
     if (source || document.hidden) return;
-    source = new EventSource(address);
+    source = new EventSource("/events?" + query);
     source.addEventListener("message", changed);
     source.addEventListener("change", changed);
-    source.addEventListener("error", () => { missed = true; });
-    source.addEventListener("open", () => { if (missed) changed(); missed = false; });
   };
   const close = () => {
     source?.close();
     source = null;
-    missed = true;
   };
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
   addEventListener("pagehide", close);

@@ -63,7 +63,7 @@ func TestEverythingIsInTheGroup(t *testing.T) {
 	spec.CPU, spec.Memory = 1500, 256
 	state := start(t, r, spec)
 	in, _ := r.instance(state)
-	if limit := limitOf(t, poll(t, r, state), "cpu"); !limit.Enforced || !strings.Contains(limit.How.String(), "1.5 CPUs") {
+	if limit := limitOf(t, poll(t, r, state), "cpu"); !limit.Enforced || !strings.Contains(limit.How.String(), "1.5 CPU") {
 		t.Skipf("cpu is %s", limit.How)
 	}
 	notebook := notebookPID(t, in)

@@ -1,0 +1,303 @@
+package pool_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/modelstest"
+	"weir/policies"
+	"weir/pool"
+)
+
+// devices is an inventory that reports what it is told: the real ones cannot
+// lose a device on demand.
+type devices []pool.DeviceReport
+
+func (d devices) Devices(context.Context) ([]pool.DeviceReport, error) { return d, nil }
+
+type broken struct{}
+
+func (broken) Devices(context.Context) ([]pool.DeviceReport, error) {
+	return nil, errors.New("the driver does not answer")
+}
+
+func machine(n int) (d devices) {
+	for i := range n {
+		d = append(d, pool.DeviceReport{UUID: fmt.Sprintf("GPU-%d", i), Index: i, Minor: i, Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 80_000, Simulated: true})
+	}
+	return d
+}
+
+func (o *office) enlist(t *testing.T, d pool.Inventory) {
+	t.Helper()
+	if err := o.pool.Enlist(o.ctx, "node", d); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (o *office) devices(t *testing.T) map[string]models.Device {
+	t.Helper()
+	providers, err := o.store.Read(o.ctx).Providers()
+	if err != nil || len(providers) != 1 {
+		t.Fatalf("%d providers, %v", len(providers), err)
+	}
+	all, err := o.store.Read(o.ctx).DevicesOf(providers[0].ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byUUID := map[string]models.Device{}
+	for _, d := range all {
+		byUUID[d.UUID] = d
+	}
+	return byUUID
+}
+
+// claim makes a workspace and asks for its shares; whoever gets none has none.
+func (o *office) claim(t *testing.T, m models.Member, d models.Demand) (models.Workspace, models.Answer) {
+	t.Helper()
+	w := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, EnvironmentID: o.environment(t), Name: policies.NewSecret(),
+		State: models.StateStarting, Demand: d, Version: 1, RequestedAt: o.store.Now()}
+	var a models.Answer
+	err := o.store.InTx(o.ctx, func(q *models.Queries) (err error) {
+		w.ID = 0
+		if err := q.CreateWorkspace(&w, models.Say("Requested.")); err != nil {
+			return err
+		}
+		a, err = o.pool.Claim(q, w)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, a
+}
+
+// team is a project with one member who may hold anything.
+func (o *office) team(t *testing.T, name string) models.Member {
+	t.Helper()
+	all := models.Resources{GPUCores: 1e6, GPUMemoryMiB: 1e9, CPUMilli: 1e9, MemoryMiB: 1e9}
+	p := o.project(t, name, all)
+	m, _ := o.member(t, o.role(t, p.ID, "all", "manager", all))
+	return m
+}
+
+func TestEnlist(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		o.enlist(t, machine(3))
+		first := o.devices(t)
+		if _, err := o.pool.UpdateDevice(o.ctx, o.root, first["GPU-1"].ID, pool.DeviceInput{Exclusive: true}); err != nil {
+			t.Fatal(err)
+		}
+		o.clock.Pass(time.Hour)
+		changed := machine(4)[1:] // the first has vanished, a fourth has come
+		changed[1].Driver = "new"
+		o.enlist(t, changed)
+		now := o.devices(t)
+		if len(now) != 4 || now["GPU-0"].Present || !now["GPU-3"].Present || now["GPU-2"].Driver != "new" {
+			t.Errorf("devices: %+v", now)
+		}
+		if d := now["GPU-1"]; !d.Exclusive || d.ID != first["GPU-1"].ID || !d.CreatedAt.Equal(first["GPU-1"].CreatedAt) {
+			t.Errorf("what an administrator had set is gone: %+v", d)
+		}
+		o.enlist(t, machine(4))
+		if d := o.devices(t)["GPU-0"]; !d.Present || d.ID != first["GPU-0"].ID {
+			t.Errorf("the first is back: %+v", d)
+		}
+		if err := o.pool.Enlist(o.ctx, "node", broken{}); err == nil {
+			t.Error("a broken inventory was enlisted")
+		}
+		if totals, err := o.pool.Totals(o.ctx); err != nil || totals.GPUs != 4 || totals.FreeCores != 400 {
+			t.Errorf("%+v, %v", totals, err)
+		}
+	})
+}
+
+func TestNothingIsPlacedOnAVanishedDevice(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		m := o.team(t, "vision")
+		o.enlist(t, machine(1))
+		w, a := o.claim(t, m, models.Demand{GPUs: 1, Cores: 50})
+		if a.Outcome != models.OutcomeGranted {
+			t.Fatalf("%+v", a)
+		}
+		o.enlist(t, machine(0))
+		v, err := o.pool.View(o.ctx, o.root)
+		if err != nil || len(v.Providers) != 1 || len(v.Providers[0].Devices) != 1 || len(v.Providers[0].Devices[0].Shares) != 1 {
+			t.Errorf("what is still held is not shown: %+v, %v", v, err)
+		}
+		if _, a := o.claim(t, m, models.Demand{GPUs: 1, Cores: 10}); a.Outcome != models.OutcomeRefused {
+			t.Errorf("%+v", a)
+		}
+		modelstest.InTx(t, o.store, func(q *models.Queries) error { return o.pool.Release(q, w.ID) })
+		if v, err := o.pool.View(o.ctx, o.root); err != nil || len(v.Providers[0].Devices) != 0 {
+			t.Errorf("%+v, %v", v, err)
+		}
+	})
+}
+
+func TestAnswers(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		m, other := o.team(t, "vision"), o.team(t, "speech")
+		o.enlist(t, machine(2))
+		o.claim(t, m, models.Demand{GPUs: 1, Cores: 100, GPUMemoryMiB: 80_000})
+		o.claim(t, m, models.Demand{GPUs: 1, Cores: 60, GPUMemoryMiB: 20_000})
+		for _, c := range []struct {
+			name    string
+			project int64
+			demand  models.Demand
+			outcome string
+			fewer   models.Demand
+		}{
+			{"no GPU", m.ProjectID, models.Demand{CPUMilli: 1}, models.OutcomeGranted, models.Demand{}},
+			{"the rest", m.ProjectID, models.Demand{GPUs: 1, Cores: 40, GPUMemoryMiB: 60_000}, models.OutcomeGranted, models.Demand{}},
+			{"more than the rest", m.ProjectID, models.Demand{GPUs: 1, Cores: 80, GPUMemoryMiB: 8_000}, models.OutcomePartial, models.Demand{GPUs: 1, Cores: 40, GPUMemoryMiB: 4_000}},
+			{"memory is short", m.ProjectID, models.Demand{GPUs: 1, Cores: 40, GPUMemoryMiB: 80_000}, models.OutcomePartial, models.Demand{GPUs: 1, Cores: 30, GPUMemoryMiB: 60_000}},
+			{"two, one is full", m.ProjectID, models.Demand{GPUs: 2, Cores: 10, GPUMemoryMiB: 1}, models.OutcomeDelayed, models.Demand{}},
+			{"another project's", other.ProjectID, models.Demand{GPUs: 1, Cores: 10, GPUMemoryMiB: 1}, models.OutcomeDelayed, models.Demand{}},
+			{"three of two", m.ProjectID, models.Demand{GPUs: 3, Cores: 10, GPUMemoryMiB: 1}, models.OutcomeRefused, models.Demand{}},
+			{"no such model", m.ProjectID, models.Demand{GPUs: 1, Cores: 10, GPUMemoryMiB: 1, GPUModel: "B200"}, models.OutcomeRefused, models.Demand{}},
+			{"too much memory", m.ProjectID, models.Demand{GPUs: 1, Cores: 10, GPUMemoryMiB: 80_001}, models.OutcomeRefused, models.Demand{}},
+			{"too many cores", m.ProjectID, models.Demand{GPUs: 1, Cores: 101, GPUMemoryMiB: 1}, models.OutcomeRefused, models.Demand{}},
+			{"no cores", m.ProjectID, models.Demand{GPUs: 1, GPUMemoryMiB: 1}, models.OutcomeRefused, models.Demand{}},
+		} {
+			a, err := o.pool.Answer(o.store.Read(o.ctx), c.project, c.demand)
+			if err != nil || a.Outcome != c.outcome || a.Explanation.Empty() {
+				t.Errorf("%s: %+v, %v", c.name, a, err)
+			}
+			if (a.Fewer != nil) != (c.outcome == models.OutcomePartial) || a.Fewer != nil && *a.Fewer != c.fewer {
+				t.Errorf("%s: fewer is %+v, want %+v", c.name, a.Fewer, c.fewer)
+			}
+			if shares, _ := o.store.Read(o.ctx).OpenShares(); len(shares) != 2 {
+				t.Errorf("%s: an answer has taken shares", c.name)
+			}
+		}
+	})
+}
+
+func TestMemoryInProportion(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		o.enlist(t, append(machine(1), pool.DeviceReport{UUID: "GPU-small", Model: "NVIDIA L4", MemoryMiB: 24_000}))
+		for _, c := range []struct{ in, out models.Demand }{
+			{models.Demand{GPUs: 1, Cores: 50}, models.Demand{GPUs: 1, Cores: 50, GPUMemoryMiB: 12_000}},
+			{models.Demand{GPUs: 1, Cores: 50, GPUModel: "h100"}, models.Demand{GPUs: 1, Cores: 50, GPUModel: "h100", GPUMemoryMiB: 40_000}},
+			{models.Demand{GPUs: 1, Cores: 50, GPUMemoryMiB: 7}, models.Demand{GPUs: 1, Cores: 50, GPUMemoryMiB: 7}},
+			{models.Demand{Cores: 50, GPUMemoryMiB: 7, GPUModel: "x", CPUMilli: 9}, models.Demand{CPUMilli: 9}},
+		} {
+			if got, err := o.pool.Complete(o.store.Read(o.ctx), c.in); err != nil || got != c.out {
+				t.Errorf("%+v became %+v, %v; want %+v", c.in, got, err, c.out)
+			}
+		}
+	})
+}
+
+func TestExclusiveAndMixedDevices(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		m, other := o.team(t, "vision"), o.team(t, "speech")
+		o.enlist(t, machine(1))
+		id := o.devices(t)["GPU-0"].ID
+		set := func(in pool.DeviceInput) error { return second(o.pool.UpdateDevice(o.ctx, o.root, id, in)) }
+		part := models.Demand{GPUs: 1, Cores: 10, GPUMemoryMiB: 100}
+		outcome := func(m models.Member, want string) models.Workspace {
+			t.Helper()
+			w, a := o.claim(t, m, part)
+			if a.Outcome != want {
+				t.Errorf("%s, want %s: %s", a.Outcome, want, a.Explanation)
+			}
+			o.keepsDevices(t)
+			return w
+		}
+		want(t, set(pool.DeviceInput{Exclusive: true, Mixed: true}), models.KindInvalid, "mixed")
+		first := outcome(m, models.OutcomeGranted)
+		outcome(other, models.OutcomeDelayed)
+		if err := set(pool.DeviceInput{Mixed: true}); err != nil {
+			t.Fatal(err)
+		}
+		foreign := outcome(other, models.OutcomeGranted)
+		want(t, set(pool.DeviceInput{}), models.KindConflict, "2 projects")
+		want(t, set(pool.DeviceInput{Exclusive: true}), models.KindConflict, "2 workspaces")
+		modelstest.InTx(t, o.store, func(q *models.Queries) error { return o.pool.Release(q, foreign.ID) })
+		if err := set(pool.DeviceInput{Exclusive: true}); err != nil {
+			t.Fatal(err)
+		}
+		outcome(m, models.OutcomeDelayed)
+		modelstest.InTx(t, o.store, func(q *models.Queries) error { return o.pool.Release(q, first.ID) })
+		held, a := o.claim(t, m, part)
+		if a.Outcome != models.OutcomeGranted || a.Grants[0].Enforcement != models.EnforcedExclusive {
+			t.Errorf("%+v", a)
+		}
+		if shares, err := o.store.Read(o.ctx).SharesOf(held.ID); err != nil || len(shares) != 1 || shares[0].Enforcement != models.EnforcedExclusive {
+			t.Errorf("%+v, %v", shares, err)
+		}
+		want(t, set(pool.DeviceInput{Version: 1}), models.KindConflict)
+		want(t, second(o.pool.UpdateDevice(o.ctx, o.root, 99, pool.DeviceInput{})), models.KindNotFound)
+		want(t, second(o.pool.UpdateDevice(o.ctx, o.actor(t, o.person(t)), id, pool.DeviceInput{})), models.KindForbidden)
+	})
+}
+
+// Of many claims at the same moment, as many are granted as fit, no matter
+// which.
+func TestConcurrentClaimsFillThePoolExactly(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		m := o.team(t, "vision")
+		o.enlist(t, machine(2))
+		o.environment(t)
+		answers := make([]string, 50)
+		modelstest.Together(len(answers), func(i int) {
+			_, a := o.claim(t, m, models.Demand{GPUs: 1, Cores: 30, GPUMemoryMiB: 20_000})
+			answers[i] = a.Outcome
+			o.keepsDevices(t)
+		})
+		granted := slices.DeleteFunc(answers, func(a string) bool { return a != models.OutcomeGranted })
+		if len(granted) != 6 {
+			t.Errorf("%d claims were granted", len(granted))
+		}
+		if totals, err := o.pool.Totals(o.ctx); err != nil || totals.HeldCores != 180 || totals.HeldMemoryMiB != 120_000 {
+			t.Errorf("%+v, %v", totals, err)
+		}
+	})
+}
+
+func TestTheViewHidesForeignNames(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		m, other := o.team(t, "vision"), o.team(t, "speech")
+		o.enlist(t, machine(2))
+		w, a := o.claim(t, m, models.Demand{GPUs: 1, Cores: 10, GPUMemoryMiB: 1})
+		modelstest.InTx(t, o.store, func(q *models.Queries) error { return o.pool.Record(q, w, a) })
+		w.State = models.StateQueued
+		modelstest.InTx(t, o.store, func(q *models.Queries) error { return q.Transition(&w, models.StateStarting, models.Text{}) })
+		for _, c := range []struct {
+			member    models.Member
+			anonymous bool
+		}{{m, false}, {other, true}} {
+			u, err := o.store.Read(o.ctx).User(c.member.UserID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, err := o.pool.View(o.ctx, o.actor(t, u))
+			if err != nil || len(v.Waiting) != 1 || len(v.Providers) != 1 {
+				t.Fatalf("%+v, %v", v, err)
+			}
+			shown := fmt.Sprintf("%+v", v.Waiting) + fmt.Sprintf("%+v", v.Decisions)
+			for _, d := range v.Providers[0].Devices {
+				shown += fmt.Sprintf("%+v", d.Shares)
+			}
+			for _, secret := range []string{"vision", w.Name, "user1@"} {
+				if got := strings.Contains(shown, secret); got == c.anonymous {
+					t.Errorf("member of %d sees %q: %t", c.member.ProjectID, secret, got)
+				}
+			}
+			_, history, err := o.pool.Device(o.ctx, o.actor(t, u), v.Providers[0].Devices[0].ID)
+			if err != nil || len(history) != 1 || history[0].Anonymous != c.anonymous {
+				t.Errorf("%+v, %v", history, err)
+			}
+		}
+		_, err := o.pool.View(o.ctx, policies.Actor{})
+		want(t, err, models.KindUnauthenticated)
+	})
+}
