@@ -14,10 +14,11 @@ import (
 func TestNotebookSeesNoSecrets(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, options{gpus: "none"})
-	ada := s.team("curious", share, "ada").Members[0]
+	team := s.team("curious", share, "ada")
+	ada := team.Members[0]
 	env := s.standIn(t)
 	var w workspace
-	ada.must("POST", "/workspaces", map[string]any{"project_id": 1, "environment_id": env, "request": map[string]any{"memory_mib": 128}}, &w)
+	ada.must("POST", "/workspaces", map[string]any{"project_id": team.Project, "environment_id": env, "request": map[string]any{"memory_mib": 128}}, &w)
 	ada.await(w.ID, "running", time.Minute)
 	nb := ada.open(w.ID)
 	origin, err := url.Parse(nb.origin)

@@ -34,6 +34,13 @@ func (a *App) homePage(c echo.Context) error {
 			Meters: web.PeakMeters(m.Room.HeldByMember, models.Resources{}, m.Room.Peak), Until: m.Member.Until, EndsAt: m.Project.EndsAt,
 			Active: active, CanLaunch: active})
 	}
+	if len(mine) == 0 {
+		others, err := a.Ledger.Projects(ctx, actor, models.Page{Limit: 1})
+		if err != nil {
+			return err
+		}
+		v.OthersProjects = len(others) > 0
+	}
 	return a.render(c, http.StatusOK, web.HomePage(v))
 }
 

@@ -8,6 +8,7 @@ type HomeView struct {
 	Projects         []ProjectCard
 	CanLaunch        bool
 	CanCreateProject bool
+	OthersProjects   bool // there are projects, though the reader is in none
 }
 
 // ProjectCard is one of my projects with what I hold and may hold in it.

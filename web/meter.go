@@ -46,6 +46,10 @@ func (m Meter) Over() bool { return m.Held+m.Asked > m.Limit }
 func (m Meter) words(ctx context.Context) string {
 	q := func(n int64) string { return models.Quantity(m.Resource, n) }
 	switch {
+	case m.Resource == "storage_mib" && m.Quota:
+		return T(ctx, "%s promised of %s · use not measured", q(m.Promised), q(m.Limit))
+	case m.Resource == "storage_mib":
+		return T(ctx, "%s peak · use not measured", q(m.Limit))
 	case m.Quota:
 		return T(ctx, "%s held · %s promised of %s", q(m.Held), q(m.Promised), q(m.Limit))
 	case m.Asked > 0:

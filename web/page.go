@@ -110,13 +110,5 @@ func liveAttributes(ctx context.Context, f frame) templ.Attributes {
 	}
 }
 
-// topicsOf are the topics of the workspaces in a list.
-func topicsOf(rows []WorkspaceRow) []string {
-	var topics []string
-	for _, r := range rows {
-		if !r.State.Ended() {
-			topics = append(topics, "workspace:"+id(r.ID))
-		}
-	}
-	return topics
-}
+// userTopic is what concerns the reader: workspaces, memberships.
+func userTopic(ctx context.Context) string { return "user:" + id(From(ctx).User.ID) }

@@ -1,0 +1,137 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// BenchmarkPages measures the whole program: how many pages it serves in a
+// second to eight browsers for each processor, signed in, with workspaces
+// running and shares held.
+//
+//	go test -run '^$' -bench Pages ./e2e
+func BenchmarkPages(b *testing.B) {
+	s := newServer(b, options{})
+	team := s.team("readers", share.times(8), "ada")
+	ada := team.Members[0]
+	env := s.standIn(b)
+	for i := range 8 {
+		body := launchBody(team.Project, fmt.Sprint("nb-", i))
+		body["environment_id"] = env
+		var w id
+		ada.must("POST", "/workspaces", body, &w)
+		ada.await(w.ID, "running", time.Minute)
+	}
+	session := s.session(ada.Email)
+	for _, page := range []struct{ name, path string }{{"home", "/"}, {"pool", "/pool"}} {
+		b.Run(page.name, func(b *testing.B) { benchPage(b, s, page.path, session) })
+	}
+}
+
+func benchPage(b *testing.B, s *server, path string, session *http.Cookie) {
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	b.SetParallelism(8)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			req, err := http.NewRequest("GET", "http://127.0.0.1:"+strconv.Itoa(s.port)+path, nil)
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			req.AddCookie(session)
+			res, err := client.Do(req)
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			n, err := io.Copy(io.Discard, res.Body)
+			if res.Body.Close(); err != nil || res.StatusCode != http.StatusOK || n == 0 {
+				b.Errorf("%s: %s, %d bytes, %v", path, res.Status, n, err)
+				return
+			}
+		}
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pages/s")
+}
+
+// BenchmarkLaunchOverhead measures what Weir adds to the start of a notebook:
+// the time from a launch until the workspace runs, and that of the same
+// program started by hand until it answers, one after the other in turn.
+//
+//	go test -run '^$' -bench LaunchOverhead -benchtime 15x ./e2e
+func BenchmarkLaunchOverhead(b *testing.B) {
+	s := newServer(b, options{})
+	team := s.team("hurried", resources{GPUCores: 100, GPUMemoryMiB: 80 << 10, CPUMilli: 2000, MemoryMiB: 4096}, "ada")
+	ada := team.Members[0]
+	var plain, launched []time.Duration
+	for b.Loop() {
+		plain = append(plain, plainStart(b))
+		began := time.Now()
+		w := ada.launch(team.Project, "nb")
+		ada.await(w, "running", time.Minute)
+		launched = append(launched, time.Since(began))
+		ada.must("POST", workspacePath(w)+"/stop", nil, nil)
+		ada.await(w, "stopped", gone)
+	}
+	b.ReportMetric(median(plain), "plain-ms")
+	b.ReportMetric(median(launched), "launch-ms")
+	b.ReportMetric(median(launched)-median(plain), "overhead-ms")
+}
+
+func median(times []time.Duration) float64 {
+	slices.Sort(times)
+	n := len(times)
+	return float64((times[(n-1)/2] + times[n/2]).Microseconds()) / 2000
+}
+
+// plainStart is how long Jupyter takes by itself until it answers.
+func plainStart(b *testing.B) time.Duration {
+	b.Helper()
+	program, err := exec.LookPath("jupyter-notebook")
+	if err != nil {
+		b.Fatal(err)
+	}
+	home := b.TempDir()
+	socket := filepath.Join(home, "s")
+	cmd := exec.Command(program, "--no-browser", "--allow-root", "--sock="+socket, "--NotebookApp.token=plain", "--notebook-dir="+home)
+	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true,
+		Dial: func(string, string) (net.Conn, error) { return net.Dial("unix", socket) }}}
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	defer func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait() // says that it was killed
+	}()
+	eventually(b, time.Minute, func() string {
+		req, err := http.NewRequest("GET", "http://localhost/api/status", nil)
+		if err != nil {
+			return err.Error()
+		}
+		req.Header.Set("Authorization", "token plain")
+		res, err := client.Do(req)
+		if err != nil {
+			return err.Error()
+		}
+		if res.Body.Close(); res.StatusCode != http.StatusOK {
+			return res.Status
+		}
+		return ""
+	})
+	return time.Since(began)
+}

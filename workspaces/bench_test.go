@@ -1,0 +1,219 @@
+package workspaces_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/modelstest"
+	"weir/policies"
+	"weir/pool"
+	"weir/storage"
+	"weir/workspaces"
+)
+
+// bench is everything that runs workspaces, for real but for the runtime,
+// which starts small processes, and the clock, which stands still.
+type bench struct {
+	*workspaces.Service
+	*workspaces.Reconciler
+	ctx     context.Context
+	store   *models.Store
+	clock   *modelstest.Clock
+	ledger  *pool.Ledger
+	pool    *pool.Pool
+	dirs    *storage.Directories
+	runtime *processes
+	root    policies.Actor
+	users   int
+	project models.Project
+	role    models.Role
+	member  models.Member
+	actor   policies.Actor
+	env     models.Environment
+}
+
+// mounts is storage as workspaces sees it.
+type mounts struct{ *storage.Directories }
+
+func (m mounts) Mounts(ctx context.Context, project, member int64) (list []workspaces.Mount, err error) {
+	all, err := m.Directories.Mounts(ctx, project, member)
+	for _, one := range all {
+		list = append(list, workspaces.Mount(one))
+	}
+	return list, err
+}
+
+// plenty is more than any test asks for.
+var plenty = models.Resources{GPUCores: 10_000, GPUMemoryMiB: 1e9, CPUMilli: 1e6, MemoryMiB: 1e7}
+
+func each(t *testing.T, test func(t *testing.T, b *bench)) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) { test(t, newBench(t, s)) })
+}
+
+func newBench(t *testing.T, s *models.Store) *bench {
+	t.Helper()
+	access, err1 := policies.NewAccess()
+	dirs, err2 := storage.New(t.TempDir(), 0, 0)
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{ctx: t.Context(), store: s, clock: modelstest.NewClock(s), runtime: newProcesses(t), dirs: dirs,
+		ledger: pool.NewLedger(s, access, dirs), pool: pool.New(s, access)}
+	b.root = policies.Actor{User: modelstest.User(t, s, "root@example.org", true)}
+	b.Service = workspaces.NewService(s, access, b.pool, b.pool, b.ledger, func() {})
+	b.restart()
+	b.env = b.environment(t, workspaces.EnvironmentInput{Name: "notebook", Command: []string{"/bin/sleep", "600"}})
+	b.project = b.addProject(t, "vision", plenty)
+	b.role = b.addRole(t, b.project, "engineer", models.Resources{GPUCores: 200, GPUMemoryMiB: 160_000, CPUMilli: 8000, MemoryMiB: 16_384})
+	b.member, b.actor = b.addMember(t, b.role)
+	return b
+}
+
+// restart replaces the reconciler as a new process would.
+func (b *bench) restart() {
+	b.Reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: b.store, Pool: b.pool, Books: b.pool, Ledger: b.ledger,
+		Storage: mounts{b.dirs}, Runtime: b.runtime, Logger: slog.New(slog.DiscardHandler), Ended: func(int64) {},
+		Env: func(models.Workspace) map[string]string { return map[string]string{} }})
+}
+
+func (b *bench) environment(t *testing.T, in workspaces.EnvironmentInput) models.Environment {
+	t.Helper()
+	access, err := policies.NewAccess()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.Language, in.LanguageVersion = "python", "3.11.2"
+	e, err := workspaces.NewCatalogue(b.store, access).Create(b.ctx, b.root, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func (b *bench) addProject(t *testing.T, name string, quota models.Resources) models.Project {
+	t.Helper()
+	p, err := b.ledger.CreateProject(b.ctx, b.root, pool.ProjectInput{Name: name, Quota: quota})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (b *bench) addRole(t *testing.T, p models.Project, name string, peak models.Resources) models.Role {
+	t.Helper()
+	r, err := b.ledger.CreateRole(b.ctx, b.root, p.ID, pool.RoleInput{Name: name, Permission: "member", Peak: peak})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// addMember adds a person in the role and tells who that is.
+func (b *bench) addMember(t *testing.T, r models.Role) (models.Member, policies.Actor) {
+	t.Helper()
+	b.users++
+	u := modelstest.User(t, b.store, fmt.Sprintf("user%d@example.org", b.users), false)
+	m, err := b.ledger.AddMember(b.ctx, b.root, r.ProjectID, pool.MemberInput{Email: u.Email, RoleID: r.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, policies.Actor{User: u, Grants: map[int64]string{r.ProjectID: "member"}, Session: "session", At: b.store.Now()}
+}
+
+// gpus makes the pool n devices of 80 000 MiB.
+func (b *bench) gpus(t *testing.T, n int) {
+	t.Helper()
+	var inventory devices
+	for i := range n {
+		inventory = append(inventory, pool.DeviceReport{UUID: fmt.Sprint("GPU-", i), Index: i, Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 80_000, Simulated: true})
+	}
+	if err := b.pool.Enlist(b.ctx, "node", inventory); err != nil {
+		t.Fatal(err)
+	}
+}
+
+type devices []pool.DeviceReport
+
+func (d devices) Devices(context.Context) ([]pool.DeviceReport, error) { return d, nil }
+
+// ask is a launch of the bench's member.
+func (b *bench) ask(name string, request models.LaunchParameters) workspaces.LaunchInput {
+	return workspaces.LaunchInput{ProjectID: b.project.ID, Name: name, Request: request}
+}
+
+func (b *bench) launch(t *testing.T, name string, request models.LaunchParameters) models.Workspace {
+	t.Helper()
+	w, err := b.Launch(b.ctx, b.actor, b.ask(name, request))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (b *bench) row(t *testing.T, id int64) models.Workspace {
+	t.Helper()
+	w, err := b.store.Read(b.ctx).Workspace(models.Everything, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// until ticks the reconciler until a workspace is in the state.
+func (b *bench) until(t *testing.T, id int64, state models.WorkspaceState) models.Workspace {
+	t.Helper()
+	b.poll(t, fmt.Sprintf("workspace %d is %s", id, state), func() bool {
+		b.Tick(b.ctx)
+		return b.row(t, id).State == state
+	})
+	return b.row(t, id)
+}
+
+// poll asks again and again, with a deadline.
+func (b *bench) poll(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(20 * time.Second); !ok(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("it never came to be that %s", what)
+		}
+	}
+}
+
+func (b *bench) shares(t *testing.T) (cores int64) {
+	t.Helper()
+	open, err := b.store.Read(b.ctx).OpenShares()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range open {
+		cores += s.Cores
+	}
+	return cores
+}
+
+func want(t *testing.T, err error, kind models.Kind, says ...string) {
+	t.Helper()
+	if err == nil || models.KindOf(err) != kind {
+		t.Errorf("got %v, want %s", err, kind)
+		return
+	}
+	for _, s := range says {
+		if !strings.Contains(err.Error(), s) {
+			t.Errorf("%v does not say %q", err, s)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func gpu(gpus, cores int64) models.LaunchParameters {
+	return models.LaunchParameters{GPUs: &gpus, Cores: &cores}
+}
