@@ -35,6 +35,7 @@ func (b *tab) shoot(name string) {
 	if dir == "" {
 		return
 	}
+	b.front()
 	defer b.resize(wide, 900)
 	defer b.scheme("")
 	for _, width := range []int64{wide, narrow} {

@@ -236,6 +236,7 @@ func readsButCannotWrite(p *person, dir string) {
 	if got := n.run("open('" + dir + "/a.txt', 'a')"); !strings.Contains(got, "Read-only file system") {
 		p.t.Errorf("a colleague who writes gets %q", got)
 	}
+	b.front()
 	b.press("Stop")
 	b.sees("Launch again")
 }
@@ -243,6 +244,7 @@ func readsButCannotWrite(p *person, dir string) {
 // stopHalf stops the workspace from its page.
 func stopHalf(b *tab, path string) {
 	b.t.Helper()
+	b.front()
 	b.press("Stop")
 	b.at(path)
 	b.stay()

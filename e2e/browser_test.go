@@ -16,6 +16,7 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
@@ -197,6 +198,14 @@ func (b *tab) sees(text string) {
 func (b *tab) seesNot(text string) {
 	b.t.Helper()
 	b.until("no "+strconv.Quote(text), `document.body && !document.body.innerText.includes(`+strconv.Quote(text)+`)`)
+}
+
+// front brings the tab before the others of its window. Behind them a page
+// does not listen to events; in front it catches up.
+func (b *tab) front() {
+	b.t.Helper()
+	call(b, page.BringToFront, cdp.Empty{})
+	b.until("the tab in front", `document.visibilityState === "visible"`)
 }
 
 // at waits until the tab has loaded a page of the portal.

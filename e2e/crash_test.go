@@ -3,11 +3,15 @@ package e2e
 import (
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"weir/models/modelstest"
 )
 
 // reconcilePeriod is within how long of a start nothing may run that no row
@@ -149,4 +153,70 @@ func dieAt(t *testing.T, o options, step string) {
 			t.Errorf("the bystander's processes were %v and are %v", pids, now)
 		}
 	}
+}
+
+// A server that is killed again and again at moments of chance, while its
+// members launch and stop, loses nothing: whatever was asked for runs or has
+// stopped, and nothing has failed.
+func TestKilledAtAnyMoment(t *testing.T) {
+	t.Parallel()
+	eachDatabase(t, func(t *testing.T, o options) {
+		s := newServer(t, o)
+		team := s.team("storm", share.times(12), "ada")
+		ada := team.Members[0]
+		env := s.standIn(t)
+		launched := map[string]bool{}
+		for round := range 6 {
+			running := list[workspace](ada.api, "/workspaces")
+			killed := make(chan struct{})
+			moment := time.NewTimer(time.Duration(rand.IntN(400)) * time.Millisecond)
+			go func() {
+				defer close(killed)
+				<-moment.C
+				s.kill()
+			}()
+			for _, name := range upset(ada, running, team.Project, env, round) {
+				launched[name] = true
+			}
+			<-killed
+			s.start()
+			s.awaitAgreement(reconcilePeriod)
+		}
+		found := map[string]bool{}
+		eventually(t, time.Minute, func() string {
+			for _, w := range list[workspace](ada.api, "/workspaces?state=all") {
+				found[w.Name] = true
+				if w.State != "running" && w.State != "stopped" {
+					return fmt.Sprintf("workspace %d is %s: %s", w.ID, w.State, w.Reason)
+				}
+			}
+			return ""
+		})
+		for name := range launched {
+			if !found[name] {
+				t.Errorf("the launch of %s was accepted, and is lost", name)
+			}
+		}
+		s.awaitAgreement(reconcilePeriod)
+	})
+}
+
+// upset stops what runs and launches as much, all at once, and returns the
+// names of what was accepted. That the server dies meanwhile is expected.
+func upset(ada member, running []workspace, project, env int64, round int) (accepted []string) {
+	var mu sync.Mutex
+	modelstest.Together(len(running)+4, func(i int) {
+		if i < len(running) {
+			_, _, _ = ada.raw("POST", workspacePath(running[i].ID)+"/stop", nil)
+			return
+		}
+		body := launchBody(project, fmt.Sprintf("nb-%d-%d", round, i))
+		body["environment_id"] = env
+		if status, _, err := ada.raw("POST", "/workspaces", body); err == nil && status == 201 {
+			mu.Lock()
+			defer mu.Unlock()
+			accepted = append(accepted, body["name"].(string))
+		}
+	})
+	return accepted
 }

@@ -127,11 +127,12 @@ type route struct {
 	id, summary  string
 }
 
-// register adds one operation; a refusal by a service becomes a problem.
-func register[I, O any](a rest, s section, r route, do func(context.Context, *I) (*O, error)) {
+// register adds one operation; a refusal by a service becomes a problem. also
+// are statuses of refusals that its route does not tell.
+func register[I, O any](a rest, s section, r route, do func(context.Context, *I) (*O, error), also ...int) {
 	input := reflect.TypeFor[I]()
 	op := huma.Operation{OperationID: r.id, Method: r.method, Path: r.path, DefaultStatus: r.status, Summary: r.summary,
-		Tags: []string{s.tag}, Errors: errorsOf(r, input), BodyReadTimeout: 30 * time.Second}
+		Tags: []string{s.tag}, Errors: append(errorsOf(r, input), also...), BodyReadTimeout: 30 * time.Second}
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := do(ctx, in)
 		if err != nil {

@@ -125,17 +125,10 @@ func (a *App) refusal(ctx context.Context, err error, input reflect.Type) error 
 	if p.Status >= 500 && ctx.Err() == nil {
 		a.Logger.ErrorContext(ctx, "request failed", "method", r.Method, "path", r.URL.Path, "err", err)
 	}
-	if conditional(input) && r.Header.Get("If-Match") != "" && stale(err) {
+	if conditional(input) && r.Header.Get("If-Match") != "" && errors.Is(err, models.ErrStale) {
 		p.Status, p.Title = http.StatusPreconditionFailed, http.StatusText(http.StatusPreconditionFailed)
 	}
 	return p
-}
-
-// stale tells whether an update was refused because its version is no longer
-// the present one.
-func stale(err error) bool {
-	var e *models.Error
-	return errors.As(err, &e) && e.Kind == models.KindConflict && strings.Contains(e.Message.Format, "was changed by somebody else")
 }
 
 // IfMatch makes an update conditional.

@@ -153,9 +153,5 @@ func (a rest) updateMember(ctx context.Context, in *MemberUpdate) (*Found[Member
 }
 
 func (a rest) removeMember(ctx context.Context, in *ByMember) (*Nothing, error) {
-	if err := a.Ledger.RemoveMember(ctx, actorOf(ctx), in.ID, in.Member); err != nil {
-		return nil, err
-	}
-	a.Wake()
-	return nil, nil
+	return nothing(a.expel(ctx, in.ID, in.Member))
 }

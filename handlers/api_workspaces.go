@@ -12,9 +12,9 @@ import (
 )
 
 func (a rest) workspaceOperations(s section) {
-	register(a, s, route{http.MethodPost, "/launch/preview", 200, "preview-launch", "Think a launch through without changing anything"}, a.previewLaunch)
+	register(a, s, route{http.MethodPost, "/launch/preview", 200, "preview-launch", "Think a launch through without changing anything"}, a.previewLaunch, http.StatusNotFound)
 	register(a, s, route{http.MethodGet, "/workspaces", 200, "list-workspaces", "List workspaces, newest first"}, a.listWorkspaces)
-	register(a, s, route{http.MethodPost, "/workspaces", 201, "launch-workspace", "Launch a workspace; a refusal for lack of GPUs carries an offer"}, a.launchWorkspace)
+	register(a, s, route{http.MethodPost, "/workspaces", 201, "launch-workspace", "Launch a workspace; a refusal for lack of GPUs carries an offer"}, a.launchWorkspace, http.StatusNotFound)
 	register(a, s, route{http.MethodGet, "/workspaces/{id}", 200, "get-workspace", "Show a workspace"}, a.getWorkspace)
 	register(a, s, route{http.MethodPost, "/workspaces/{id}/stop", 202, "stop-workspace", "Stop a workspace; it has ended when its state says so"}, a.stopWorkspace)
 	register(a, s, route{http.MethodPost, "/workspaces/{id}/open", 200, "open-workspace", "Get an address that lets one browser into your running workspace, once"}, a.openWorkspace)

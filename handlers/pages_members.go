@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 
@@ -249,9 +250,22 @@ func (a *App) confirmRemoveMember(c echo.Context) error {
 func (a *App) removeMember(c echo.Context) error {
 	ctx := c.Request().Context()
 	project := number(c, "id")
-	if err := a.Ledger.RemoveMember(ctx, actorOf(ctx), project, number(c, "member")); err != nil {
+	if err := a.expel(ctx, project, number(c, "member")); err != nil {
+		return err
+	}
+	return a.done(c, path("projects", project), models.Say("The member has been removed. Running workspaces are being stopped."))
+}
+
+// expel removes a member and cuts what is open between the person's browsers
+// and workspaces, before anybody hears that it is done.
+func (a *App) expel(ctx context.Context, project, member int64) error {
+	m, err := a.Ledger.Member(ctx, actorOf(ctx), project, member)
+	if err != nil {
+		return err
+	}
+	if err := a.Ledger.RemoveMember(ctx, actorOf(ctx), project, member); err != nil {
 		return err
 	}
 	a.Wake()
-	return a.done(c, path("projects", project), models.Say("The member has been removed. Running workspaces are being stopped."))
+	return a.cut(ctx, m.UserID)
 }

@@ -83,6 +83,25 @@ func Conflict(format string, args ...any) *Error {
 	return &Error{Kind: KindConflict, Message: Say(format, args...)}
 }
 
+// ErrStale is inside the Conflict of a change to a version that is no longer
+// the present one.
+var ErrStale = errors.New("stale version")
+
+// CheckVersion refuses a change that was made from an older version than the
+// present one; read 0 means that the caller does not mind.
+func CheckVersion(what string, read, present int64) error {
+	if read == 0 || read == present {
+		return nil
+	}
+	return stale(what)
+}
+
+func stale(what string) error {
+	e := Conflict("This %s was changed by somebody else in the meantime. Load it again and repeat the change.", Say(what))
+	e.Err = ErrStale
+	return e
+}
+
 // NoCapacity says what was exceeded and what is left.
 func NoCapacity(field, format string, args ...any) *Error {
 	e := &Error{Kind: KindNoCapacity, Message: Say(format, args...)}

@@ -94,8 +94,8 @@ func open(dialector gorm.Dialector, connections int) (*gorm.DB, error) {
 		// connections wait for a statement that needs one more to be
 		// prepared. pgx prepares for each connection by itself.
 		PrepareStmt: dialector.Name() == "sqlite",
-		Logger: logger.NewSlogLogger(slog.Default(), logger.Config{
-			SlowThreshold: time.Second, LogLevel: logger.Warn, IgnoreRecordNotFoundError: true, ParameterizedQueries: true}),
+		Logger: quiet{logger.NewSlogLogger(slog.Default(), logger.Config{
+			SlowThreshold: time.Second, LogLevel: logger.Warn, IgnoreRecordNotFoundError: true, ParameterizedQueries: true})},
 	})
 	if err != nil {
 		return nil, err
@@ -107,6 +107,21 @@ func open(dialector gorm.Dialector, connections int) (*gorm.DB, error) {
 	pool.SetMaxOpenConns(connections)
 	pool.SetMaxIdleConns(connections)
 	return db, nil
+}
+
+// quiet keeps what callers expect and answer out of the log: a taken name, a
+// request whose client has gone.
+type quiet struct{ logger.Interface }
+
+func (l quiet) LogMode(level logger.LogLevel) logger.Interface {
+	return quiet{l.Interface.LogMode(level)}
+}
+
+func (l quiet) Trace(ctx context.Context, begin time.Time, fc func() (string, int64), err error) {
+	if Duplicate(err) || errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	l.Interface.Trace(ctx, begin, fc, err)
 }
 
 // Dialect is "sqlite" or "postgres".

@@ -53,10 +53,10 @@ func (a *Accounts) UpdateUser(ctx context.Context, actor Actor, id int64, in Use
 		if u, err = q.User(id); err != nil {
 			return err
 		}
-		before := u
-		if in.Version != 0 {
-			u.Version = in.Version
+		if err := models.CheckVersion("account", in.Version, u.Version); err != nil {
+			return err
 		}
+		before := u
 		u.Name, u.Admin, u.Disabled = in.Name, in.Admin, in.Disabled
 		if u.Disabled && !before.Disabled {
 			u.SessionEpoch++

@@ -117,14 +117,14 @@ func (l *Ledger) UpdateMember(ctx context.Context, actor policies.Actor, project
 		if m, err = q.Member(actor.Scope(), project, id); err != nil {
 			return err
 		}
+		if err := models.CheckVersion("member", in.Version, m.Version); err != nil {
+			return err
+		}
 		before := m
 		if err := l.roleFits(q, actor, p, m, in.RoleID); err != nil {
 			return err
 		}
 		m.RoleID, m.Until = in.RoleID, in.Until
-		if in.Version != 0 {
-			m.Version = in.Version
-		}
 		if err := q.UpdateMember(&m); err != nil {
 			return err
 		}

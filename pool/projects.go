@@ -116,6 +116,9 @@ func (l *Ledger) UpdateProject(ctx context.Context, actor policies.Actor, id int
 		if p, err = q.LockProject(actor.Scope(), id); err != nil {
 			return err
 		}
+		if err := models.CheckVersion("project", in.Version, p.Version); err != nil {
+			return err
+		}
 		if in.StartsAt == nil {
 			in.StartsAt = &p.StartsAt
 		}
@@ -125,9 +128,6 @@ func (l *Ledger) UpdateProject(ctx context.Context, actor policies.Actor, id int
 		before := p
 		p.Name, p.Description, p.Quota, p.Launch = in.Name, in.Description, in.Quota, in.Launch
 		p.StartsAt, p.EndsAt = *in.StartsAt, in.EndsAt
-		if in.Version != 0 {
-			p.Version = in.Version
-		}
 		if err := quotaCovers(q, p); err != nil {
 			return err
 		}
@@ -193,10 +193,9 @@ func (l *Ledger) view(q *models.Queries, actor policies.Actor, id int64) (v Proj
 	if v.Project, err = q.Project(actor.Scope(), id); err != nil {
 		return v, err
 	}
-	if v.Promised, err = q.PromisedPeaks(id); err != nil {
-		return v, err
-	}
-	v.Held, err = q.HeldByProject(id)
+	sums, err := q.ProjectSums([]int64{id})
+	s := sums[id]
+	v.Promised, v.Held, v.Members, v.Live = s.Promised, s.Held, s.Members, s.Live
 	return v, err
 }
 

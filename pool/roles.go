@@ -77,11 +77,11 @@ func (l *Ledger) UpdateRole(ctx context.Context, actor policies.Actor, project, 
 		if r, err = q.Role(actor.Scope(), project, id); err != nil {
 			return err
 		}
+		if err := models.CheckVersion("role", in.Version, r.Version); err != nil {
+			return err
+		}
 		before := r
 		r.Name, r.Permission, r.Peak = in.Name, in.Permission, in.Peak
-		if in.Version != 0 {
-			r.Version = in.Version
-		}
 		if err := l.peakFits(q, p, before, r); err != nil {
 			return err
 		}

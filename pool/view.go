@@ -174,6 +174,9 @@ func (p *Pool) UpdateDevice(ctx context.Context, actor policies.Actor, id int64,
 		if d, err = q.Device(id); err != nil {
 			return err
 		}
+		if err := models.CheckVersion("device", in.Version, d.Version); err != nil {
+			return err
+		}
 		s, err := load(q)
 		if err != nil {
 			return err
@@ -183,9 +186,6 @@ func (p *Pool) UpdateDevice(ctx context.Context, actor policies.Actor, id int64,
 		}
 		before := d
 		d.Exclusive, d.Mixed = in.Exclusive, in.Mixed
-		if in.Version != 0 {
-			d.Version = in.Version
-		}
 		if err := q.UpdateDevice(&d); err != nil {
 			return err
 		}

@@ -148,11 +148,11 @@ func (c *Catalogue) Update(ctx context.Context, actor policies.Actor, id int64, 
 		if e, err = q.Environment(id); err != nil {
 			return err
 		}
+		if err := models.CheckVersion("environment", in.Version, e.Version); err != nil {
+			return err
+		}
 		before := e
 		in.apply(&e)
-		if in.Version != 0 {
-			e.Version = in.Version
-		}
 		if err := q.UpdateEnvironment(&e); err != nil {
 			return err
 		}

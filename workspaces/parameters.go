@@ -123,6 +123,7 @@ func bound(n []*number, l Layers) {
 	if cores.value > 0 && gpus.value == 0 && gpus.origin != OriginMember {
 		gpus.value, gpus.origin = 1, cores.origin
 	}
+	gpus.atMost(l.Peak.GPUCores) // each takes a core at least
 	if gpus.value == 0 {
 		*cores, *gpuMemory = number{"cores", 0, gpus.origin}, number{"gpu_memory_mib", 0, gpus.origin}
 	} else {

@@ -82,9 +82,10 @@ func (r *Reconciler) Run(ctx context.Context) {
 // Tick takes every live workspace one step further, and tells how long it is
 // until the next look is due.
 func (r *Reconciler) Tick(ctx context.Context) time.Duration {
+	pause := idlePeriod
 	for _, step := range []func(context.Context) error{r.evict, r.orphans, r.sweep} {
 		if err := step(ctx); err != nil {
-			return r.failed(ctx, err)
+			r.failed(ctx, err) // the others are not held up
 		}
 	}
 	q := r.store.Read(ctx)
@@ -92,7 +93,6 @@ func (r *Reconciler) Tick(ctx context.Context) time.Duration {
 	if err != nil {
 		return r.failed(ctx, err)
 	}
-	pause := idlePeriod
 	for i := range live {
 		if live[i].State != models.StateRunning {
 			pause = busyPeriod
@@ -175,7 +175,7 @@ func (r *Reconciler) awaitReady(ctx context.Context, w *models.Workspace) error 
 		return r.transition(ctx, w, models.StateStarting, models.Say("Running."))
 	case r.store.Now().Sub(w.RequestedAt) > startTimeout && r.overdue(ctx, w):
 		w.State, w.LogTail = models.StateStopping, status.LogTail
-		w.Reason = models.Say("The notebook did not answer within %d seconds.", int64(startTimeout/time.Second))
+		w.Reason = silent
 		return r.transition(ctx, w, models.StateStarting, w.Reason)
 	case int64(status.Progress) > w.Progress:
 		w.Progress = int64(status.Progress)
@@ -183,6 +183,9 @@ func (r *Reconciler) awaitReady(ctx context.Context, w *models.Workspace) error 
 	}
 	return nil
 }
+
+// silent is why a workspace is stopped that never answered.
+var silent = models.Say("The notebook did not answer within %d seconds.", int64(startTimeout/time.Second))
 
 // overdue tells whether the start itself, not the waiting before it, took too
 // long: the newest line of the history is from when it was launched.
@@ -226,6 +229,9 @@ func (r *Reconciler) exited(ctx context.Context, w *models.Workspace, status Sta
 
 // awaitEnd asks the runtime to stop until nothing runs any more.
 func (r *Reconciler) awaitEnd(ctx context.Context, w *models.Workspace) error {
+	if err := r.adopt(ctx, w); err != nil {
+		return err
+	}
 	if w.RuntimeState != nil {
 		if err := r.runtime.Stop(ctx, w.RuntimeState); err != nil {
 			return err
@@ -237,10 +243,26 @@ func (r *Reconciler) awaitEnd(ctx context.Context, w *models.Workspace) error {
 		Failpoint("stop.gone")
 	}
 	state := models.StateStopped
-	if w.StartedAt == nil && w.LogTail != "" {
-		state = models.StateFailed // stopped because it never answered
+	if w.Reason.Format == silent.Format {
+		state = models.StateFailed
 	}
 	return r.finish(ctx, w, state, w.Reason)
+}
+
+// adopt finds what was launched for w but could not be remembered: the process
+// died in between, or the member stopped it.
+func (r *Reconciler) adopt(ctx context.Context, w *models.Workspace) error {
+	lister, ok := r.runtime.(Lister)
+	if !ok || w.RuntimeState != nil {
+		return nil
+	}
+	instances, err := lister.List(ctx)
+	for _, i := range instances {
+		if i.Workspace == w.ID && i.Generation == w.Generation {
+			w.RuntimeState = i.State
+		}
+	}
+	return err
 }
 
 // finish ends w and releases its shares, in one transaction.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"weir/models"
+	"weir/policies"
 )
 
 // serveQueue places what waits, oldest first, as far as the pool and the
@@ -107,7 +108,7 @@ func (r *Reconciler) evict(ctx context.Context) error {
 		w := list[i]
 		err := r.store.InTx(ctx, func(q *models.Queries) error {
 			w = list[i]
-			return stop(q, &w, models.Say("Stopped: the membership, the account or the project's period of use has ended."))
+			return stop(q, policies.System("reconciler"), &w, models.Say("Stopped: the membership, the account or the project's period of use has ended."))
 		})
 		if err != nil && models.KindOf(err) != models.KindConflict {
 			return err

@@ -135,9 +135,12 @@ func (s *Service) Launch(ctx context.Context, actor policies.Actor, in LaunchInp
 			return err
 		}
 		w = newWorkspace(q, actor, p, in)
-		err = s.launch(q, &w, p, in.WhenShort)
-		errors.As(err, &short)
-		return err
+		if err := s.launch(q, &w, p, in.WhenShort); err != nil {
+			errors.As(err, &short)
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: "launch", Object: "workspace", ID: w.ID, Project: w.ProjectID,
+			After: map[string]any{"name": w.Name, "state": w.State, "demand": w.Demand}})
 	})
 	if short != nil {
 		return w, errors.Join(short, s.recordRefusal(ctx, w, short.Answer))
@@ -195,7 +198,8 @@ func (s *Service) complete(q *models.Queries, p *plan) error {
 	open := d.GPUs > 0 && d.GPUMemoryMiB == 0
 	d, err := s.pool.Complete(q, d)
 	if open {
-		d.GPUMemoryMiB = min(d.GPUMemoryMiB, p.room.Peak.GPUMemoryMiB/d.GPUs)
+		// Not 0, which the pool would take for a share in proportion.
+		d.GPUMemoryMiB = max(min(d.GPUMemoryMiB, p.room.Peak.GPUMemoryMiB/d.GPUs), 1)
 	}
 	p.target.settle(d)
 	return err
@@ -276,6 +280,7 @@ func (s *Service) launch(q *models.Queries, w *models.Workspace, p plan, whenSho
 	if err != nil {
 		return err
 	}
+	a = useful(a, p.env.Minimum)
 	if a.Outcome == models.OutcomePartial && whenShort == WhenShortFewer {
 		if err := s.takeFewer(q, w, p, &a); err != nil {
 			return err
@@ -290,6 +295,14 @@ func (s *Service) launch(q *models.Queries, w *models.Workspace, p plan, whenSho
 		return &Short{Answer: a, Refusal: shortError(a, w.Demand)}
 	}
 	return firstError(err, s.books.Record(q, *w, a))
+}
+
+// useful turns an offer of less than the environment needs into none.
+func useful(a models.Answer, m models.Minimum) models.Answer {
+	if a.Fewer != nil && (a.Fewer.Cores < m.Cores || a.Fewer.GPUMemoryMiB < m.GPUMemoryMiB) {
+		a.Outcome, a.Fewer, a.Grants = models.OutcomeDelayed, nil, nil
+	}
+	return a
 }
 
 func (s *Service) takeFewer(q *models.Queries, w *models.Workspace, p plan, a *models.Answer) error {
@@ -349,15 +362,10 @@ func (s *Service) Stop(ctx context.Context, actor policies.Actor, id int64) (w m
 		if w, err = q.Workspace(models.Everything, id); err != nil {
 			return err
 		}
-		before := w.State
 		if w.State.Ended() || w.State == models.StateStopping {
-			return models.Conflict("This workspace is %s already.", w.State.Words())
+			return models.Conflict("This workspace is %s already.", models.Say(string(w.State)))
 		}
-		if err := stop(q, &w, models.Say("Stopped by %s.", by)); err != nil {
-			return err
-		}
-		return actor.Audit(q, policies.Change{Action: "stop", Object: "workspace", ID: id, Project: w.ProjectID,
-			Before: map[string]any{"state": before}, After: map[string]any{"state": w.State}})
+		return stop(q, actor, &w, models.Say("Stopped by %s.", by))
 	})
 	if err == nil {
 		s.wake()
@@ -366,16 +374,18 @@ func (s *Service) Stop(ctx context.Context, actor policies.Actor, id int64) (w m
 }
 
 // stop takes w towards its end: one that holds nothing has ended at once.
-func stop(q *models.Queries, w *models.Workspace, why models.Text) error {
+func stop(q *models.Queries, actor policies.Actor, w *models.Workspace, why models.Text) error {
 	from := w.State
-	w.Reason = why
-	if from.Holding() {
-		w.State = models.StateStopping
-		return q.Transition(w, from, why)
+	w.State, w.Reason = models.StateStopping, why
+	if !from.Holding() {
+		now := q.Now()
+		w.State, w.EndedAt = models.StateStopped, &now
 	}
-	now := q.Now()
-	w.State, w.EndedAt = models.StateStopped, &now
-	return q.Transition(w, from, why)
+	if err := q.Transition(w, from, why); err != nil {
+		return err
+	}
+	return actor.Audit(q, policies.Change{Action: "stop", Object: "workspace", ID: w.ID, Project: w.ProjectID,
+		Before: map[string]any{"state": from}, After: map[string]any{"state": w.State}})
 }
 
 // mine finds a workspace that the actor may do act to; what it may not even

@@ -54,6 +54,7 @@ func (s *Service) Preview(ctx context.Context, actor policies.Actor, in LaunchIn
 	v.Chosen, v.Target = p.env, p.target
 	v.add(fits(p.target.Demand, v.Room))
 	v.Answer, err = s.pool.Answer(q, in.ProjectID, p.target.Demand)
+	v.Answer = useful(v.Answer, p.env.Minimum)
 	return v, err
 }
 

@@ -33,7 +33,7 @@ func newRootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newServeCommand(), newMigrateCommand(), newAdminCommand(), newVersionCommand(), newOpenAPICommand())
+	root.AddCommand(newServeCommand(), newMigrateCommand(), newAdminCommand(), newVersionCommand(), newOpenAPICommand(), newSimulateCommand())
 	return root
 }
 

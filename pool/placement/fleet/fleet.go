@@ -108,7 +108,7 @@ func New(nodes []Node, policyName string, workload []Task, random *rand.Rand) (*
 	}
 	f := &Fleet{rankings: map[Task]*ranking{}, machines: make([]machine, len(nodes))}
 	for j, n := range nodes {
-		if err := n.check(); err != nil {
+		if err := n.Check(); err != nil {
 			return nil, fmt.Errorf("node %d: %w", j, err)
 		}
 		f.machines[j] = f.machine(n)
@@ -138,12 +138,9 @@ func (f *Fleet) machine(n Node) machine {
 }
 
 func (f *Fleet) need(t Task) need {
-	n := need{Task: t, milli: int32(t.GPUMilli), class: t.GPUs}
-	if t.GPUMilli < Whole {
-		n.class = min(n.class, 1) - 1
-	}
-	if n.class < 0 {
-		n.class = 0
+	n := need{Task: t, milli: int32(t.GPUMilli)}
+	if t.GPUMilli == Whole {
+		n.class = t.GPUs
 	}
 	if t.Models != "" {
 		n.allowed = make([]bool, len(f.models))
@@ -199,7 +196,8 @@ func (f *Fleet) shift(g Grant, sign int64) {
 	f.journal.note(g.Node)
 }
 
-func (n Node) check() error {
+// Check tells what is wrong with a node's numbers.
+func (n Node) Check() error {
 	switch {
 	case n.CPUMilli < 0 || n.CPUMilli > MaxAmount:
 		return fmt.Errorf("CPU of %d milli is not in 0..%d", n.CPUMilli, int64(MaxAmount))

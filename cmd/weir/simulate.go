@@ -1,0 +1,208 @@
+package main
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weir/pool/placement/fleet"
+	"weir/pool/placement/trace"
+)
+
+// maxSeeds bounds how often a simulation is repeated.
+const maxSeeds = 10_000
+
+func newSimulateCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "simulate", Short: "Try out what the pool would do"}
+	cmd.AddCommand(newSimulatePlacementCommand())
+	return cmd
+}
+
+// simulation is the command line of “weir simulate placement”.
+type simulation struct {
+	nodes, pods, policy, seeds, output string
+	inflate                            float64
+	scale                              int
+}
+
+func newSimulatePlacementCommand() *cobra.Command {
+	var s simulation
+	cmd := &cobra.Command{
+		Use:   "placement --nodes FILE --pods FILE",
+		Short: "Replay a trace of tasks and report how much of the GPUs each policy allocates",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&s.nodes, "nodes", "", "CSV `FILE` with the machines: cpu_milli, memory_mib, gpu, model; may be gzipped")
+	flags.StringVar(&s.pods, "pods", "", "CSV `FILE` with the tasks: name, cpu_milli, memory_mib, num_gpu, gpu_milli, gpu_spec; may be gzipped")
+	flags.StringVar(&s.policy, "policy", fleet.Default, "`POLICY,...` out of "+strings.Join(fleet.Policies(), ", ")+"; or all")
+	flags.StringVar(&s.seeds, "seeds", "42-51", "`SEEDS` of the random orders of arrival, such as 42-51 or 1,2,7")
+	flags.Float64Var(&s.inflate, "inflate", 1.3, "how much the tasks ask for, as a `MULTIPLE` of the GPUs there are")
+	flags.IntVar(&s.scale, "scale", 10, "also measure the cost of a decision with this `MULTIPLE` of the machines; 1 does not")
+	flags.StringVar(&s.output, "output", "table", "`FORMAT` of the report, table or json")
+	return cmd
+}
+
+func (s simulation) run(cmd *cobra.Command) error {
+	plan, err := s.plan()
+	if err != nil {
+		return err
+	}
+	t, err := s.read()
+	if err != nil {
+		return err
+	}
+	report, err := t.Run(cmd.Context(), plan, time.Now)
+	if err != nil {
+		return err
+	}
+	if s.output == "json" {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(report)
+	}
+	return printReport(cmd.OutOrStdout(), report)
+}
+
+// plan checks the command line; the error names all that is wrong with it.
+func (s simulation) plan() (trace.Plan, error) {
+	plan := trace.Plan{Inflate: s.inflate, Scale: s.scale}
+	var problems []string
+	note := func(flag string, err error) {
+		if err != nil {
+			problems = append(problems, "--"+flag+": "+err.Error())
+		}
+	}
+	for flag, file := range map[string]string{"nodes": s.nodes, "pods": s.pods} {
+		if file == "" {
+			note(flag, fmt.Errorf("a file is needed"))
+		}
+	}
+	var err error
+	plan.Policies, err = parsePolicies(s.policy)
+	note("policy", err)
+	plan.Seeds, err = parseSeeds(s.seeds)
+	note("seeds", err)
+	if !(s.inflate > 0 && s.inflate <= 100) {
+		note("inflate", fmt.Errorf("%v is not above 0 and at most 100", s.inflate))
+	}
+	if s.scale < 1 || s.scale > 1000 {
+		note("scale", fmt.Errorf("%d is not in 1..1000", s.scale))
+	}
+	if s.output != "table" && s.output != "json" {
+		note("output", fmt.Errorf("%q is neither table nor json", s.output))
+	}
+	if len(problems) > 0 {
+		slices.Sort(problems)
+		return plan, &usageError{title: "nothing can be simulated", problems: problems}
+	}
+	return plan, nil
+}
+
+func parsePolicies(text string) ([]string, error) {
+	if text == "all" {
+		return fleet.Policies(), nil
+	}
+	var names []string
+	for name := range strings.SplitSeq(text, ",") {
+		name = strings.TrimSpace(name)
+		if !slices.Contains(fleet.Policies(), name) {
+			return nil, fmt.Errorf("there is no policy %q; there are %s, and all", name, strings.Join(fleet.Policies(), ", "))
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// parseSeeds reads numbers and ranges with commas between them.
+func parseSeeds(text string) ([]uint64, error) {
+	var seeds []uint64
+	for part := range strings.SplitSeq(text, ",") {
+		from, to, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		if !isRange {
+			to = from
+		}
+		first, err := strconv.ParseUint(from, 10, 63)
+		last, err2 := strconv.ParseUint(to, 10, 63)
+		switch {
+		case err != nil || err2 != nil || first > last:
+			return nil, fmt.Errorf("%q is neither a number nor a range such as 42-51", part)
+		case last-first >= uint64(maxSeeds-len(seeds)):
+			return nil, fmt.Errorf("more than %d seeds", maxSeeds)
+		}
+		for seed := first; seed <= last; seed++ {
+			if slices.Contains(seeds, seed) {
+				return nil, fmt.Errorf("seed %d stands twice", seed)
+			}
+			seeds = append(seeds, seed)
+		}
+	}
+	return seeds, nil
+}
+
+func (s simulation) read() (t trace.Trace, err error) {
+	if t.Nodes, err = readTable(s.nodes, trace.ReadNodes); err != nil {
+		return t, err
+	}
+	t.Pods, err = readTable(s.pods, trace.ReadPods)
+	return t, err
+}
+
+func readTable[T any](file string, read func(io.Reader, string) (T, error)) (table T, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return table, err
+	}
+	defer f.Close()
+	if !strings.HasSuffix(file, ".gz") {
+		return read(f, file)
+	}
+	unzipped, err := gzip.NewReader(f)
+	if err != nil {
+		return table, fmt.Errorf("%s: %w", file, err)
+	}
+	return read(unzipped, file)
+}
+
+func printReport(out io.Writer, r trace.Report) error {
+	fmt.Fprintf(out, "%d machines, %d GPUs, %d seeds; percent of the GPUs allocated when so many percent were asked for\n\n",
+		r.Nodes, r.GPUs, len(r.Seeds))
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(w, "policy\t")
+	for _, mark := range trace.Marks {
+		fmt.Fprintf(w, "%d%%\t±\t", mark)
+	}
+	fmt.Fprint(w, "GPUs left at 100%\t±\tdecisions/s\tµs each\tµs at scale\t\n")
+	for _, p := range r.Policies {
+		fmt.Fprintf(w, "%s\t", p.Policy)
+		for _, mark := range trace.Marks {
+			if f, ok := p.AllocatedPercent[strconv.Itoa(mark)]; ok {
+				fmt.Fprintf(w, "%.2f\t%.2f\t", f.Mean, f.Std)
+			} else {
+				fmt.Fprint(w, "–\t–\t")
+			}
+		}
+		if u := p.UnallocatedAt100; u != nil {
+			fmt.Fprintf(w, "%.1f\t%.1f\t", u.Mean, u.Std)
+		} else {
+			fmt.Fprint(w, "–\t–\t")
+		}
+		fmt.Fprintf(w, "%.0f\t%.1f\t", p.DecisionsPerSec, p.MicrosPerDecision)
+		if p.Scale > 1 {
+			fmt.Fprintf(w, "%.1f (×%d)\t\n", p.MicrosAtScale, p.Scale)
+		} else {
+			fmt.Fprint(w, "–\t\n")
+		}
+	}
+	return w.Flush()
+}

@@ -1,0 +1,163 @@
+package trace
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"weir/pool/placement/fleet"
+)
+
+// Marks are the percentages of the GPU capacity, as asked for by the tasks
+// that arrived, at which the allocation is reported.
+var Marks = []int{90, 95, 100, 110, 120, 130}
+
+// MaxArrivals bounds a replay.
+const MaxArrivals = 50_000_000
+
+// Trace is machines and the tasks that ran on them.
+type Trace struct {
+	Nodes []fleet.Node
+	Pods  []Pod
+}
+
+// GPUs is how many GPUs the machines have.
+func (t Trace) GPUs() (n int) {
+	for _, node := range t.Nodes {
+		n += node.GPUs
+	}
+	return n
+}
+
+// Times is the trace with each machine n times; tasks are as many as before,
+// because a replay draws as many as it needs.
+func (t Trace) Times(n int) Trace {
+	return Trace{Nodes: slices.Repeat(t.Nodes, n), Pods: t.Pods}
+}
+
+// Outcome is one replay.
+type Outcome struct {
+	// Allocated is, for each of Marks that was reached, the mean percentage
+	// of the GPU capacity that was allocated around then.
+	Allocated map[int]float64
+	Decisions int
+	Placed    int
+	Elapsed   time.Duration // spent on decisions
+}
+
+// Replay lets the trace's tasks arrive in an order drawn from seed, until they
+// have asked for inflate times the GPUs there are, and places each by the
+// policy. Beside the clock's reading, the outcome depends on nothing else.
+func (t Trace) Replay(ctx context.Context, policy string, seed uint64, inflate float64, clock func() time.Time) (Outcome, error) {
+	random := rand.New(rand.NewPCG(seed, 0))
+	arrivals, err := t.arrivals(random, inflate)
+	if err != nil {
+		return Outcome{}, err
+	}
+	nodes := make([]fleet.Node, len(t.Nodes))
+	for i, j := range random.Perm(len(nodes)) {
+		nodes[i] = t.Nodes[j]
+	}
+	workload := make([]fleet.Task, len(t.Pods))
+	for i, p := range t.Pods {
+		workload[i] = p.Task
+	}
+	f, err := fleet.New(nodes, policy, workload, random)
+	if err != nil {
+		return Outcome{}, err
+	}
+	return replay(ctx, f, arrivals, float64(t.GPUs()*fleet.Whole), clock)
+}
+
+// arrivals are the trace's tasks in random order, and after them copies drawn
+// at random until enough is asked for. Of a copy only one GPU counts towards
+// that, as in the published runs.
+func (t Trace) arrivals(random *rand.Rand, inflate float64) ([]fleet.Task, error) {
+	sorted := slices.Clone(t.Pods)
+	slices.SortStableFunc(sorted, func(a, b Pod) int { return cmp.Compare(a.Name, b.Name) })
+	tasks := make([]fleet.Task, len(sorted))
+	asked, perCopy := int64(0), int64(0)
+	for i, p := range sorted {
+		tasks[i] = p.Task
+		asked += p.TotalMilli()
+		perCopy += p.GPUMilli
+	}
+	wanted := inflate * float64(t.GPUs()*fleet.Whole)
+	switch missing := (wanted - float64(asked)) / float64(perCopy) * float64(len(tasks)); {
+	case t.GPUs() == 0:
+		return nil, errors.New("the machines have no GPU")
+	case perCopy == 0:
+		return nil, errors.New("no task asks for a GPU")
+	case missing > MaxArrivals:
+		return nil, fmt.Errorf("it would take about %.0f tasks to fill the machines; at most %d", missing, MaxArrivals)
+	}
+	random.Shuffle(len(tasks), func(i, j int) { tasks[i], tasks[j] = tasks[j], tasks[i] })
+	for float64(asked) <= wanted {
+		drawn := sorted[random.IntN(len(sorted))].Task
+		tasks = append(tasks, drawn)
+		asked += drawn.GPUMilli
+	}
+	return tasks, nil
+}
+
+func replay(ctx context.Context, f *fleet.Fleet, arrivals []fleet.Task, capacity float64, clock func() time.Time) (Outcome, error) {
+	var arrived, allocated int64
+	curve := newCurve()
+	o := Outcome{Decisions: len(arrivals)}
+	start := clock()
+	for i, task := range arrivals {
+		if i%4096 == 0 && ctx.Err() != nil {
+			return Outcome{}, ctx.Err()
+		}
+		arrived += task.TotalMilli()
+		if _, placed := f.Place(task); placed {
+			allocated += task.TotalMilli()
+			o.Placed++
+		}
+		curve.add(100*float64(arrived)/capacity, 100*float64(allocated)/capacity)
+	}
+	o.Elapsed = clock().Sub(start)
+	o.Allocated = curve.atMarks()
+	return o, nil
+}
+
+// curve is the mean percentage allocated at each whole percentage arrived.
+type curve struct {
+	sum   map[int]float64
+	count map[int]int
+}
+
+func newCurve() curve { return curve{map[int]float64{}, map[int]int{}} }
+
+func (c curve) add(arrived, allocated float64) {
+	at := int(math.Round(arrived))
+	c.sum[at] += allocated
+	c.count[at]++
+}
+
+// atMarks is the curve at the marks that it reaches. Where a task so large
+// arrived that the curve skips a mark, the last point before holds.
+func (c curve) atMarks() map[int]float64 {
+	marks := map[int]float64{}
+	last, at := 0.0, 0
+	end := 0
+	for x := range c.count {
+		end = max(end, x)
+	}
+	for _, mark := range Marks {
+		for ; at <= min(mark, end); at++ {
+			if c.count[at] > 0 {
+				last = c.sum[at] / float64(c.count[at])
+			}
+		}
+		if mark <= end {
+			marks[mark] = last
+		}
+	}
+	return marks
+}
