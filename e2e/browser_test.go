@@ -68,7 +68,7 @@ func (c *chromium) person(t testing.TB, origin string) *person {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(c.ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
-	p := &person{t: t, ctx: ctx, origin: origin, watch: &watch{t: t}}
+	p := &person{t: t, ctx: ctx, origin: origin, watch: &watch{t: t, origin: origin}}
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatalf("browser context: %v", err)
 	}
@@ -299,9 +299,9 @@ func (b *tab) signIn(email, password string) {
 // watch notes what must not happen in any tab of a person.
 type watch struct {
 	t       testing.TB
+	origin  string // of the portal
 	mu      sync.Mutex
 	faults  []string
-	urls    map[network.RequestID]string
 	cookies map[string]map[string]bool // per host the names of the cookies that it was sent
 }
 
@@ -316,7 +316,7 @@ func (w *watch) event(ev any) {
 	case *network.EventWebSocketCreated:
 		w.request(ev.URL)
 	case *runtime.EventExceptionThrown:
-		w.faults = append(w.faults, "exception: "+ev.ExceptionDetails.Text)
+		w.exception(ev.ExceptionDetails)
 	case *log.EventEntryAdded:
 		w.entry(ev.Entry)
 	case *audits.EventIssueAdded:
@@ -360,14 +360,21 @@ func (w *watch) sent(ev *network.EventRequestWillBeSentExtraInfo) {
 	}
 }
 
-// entry takes the browser's own complaints about a page as faults. That an
-// answer was an error is none: pages show those on purpose.
+// entry takes the browser's own complaints about a page of the portal as
+// faults. That an answer was an error is none: pages show those on purpose.
+// What Jupyter's pages make of missing files is theirs.
 func (w *watch) entry(e *log.Entry) {
-	if e.Level != log.EntryLevelError || strings.HasPrefix(e.Text, "Failed to load resource: the server responded with a status of 4") ||
-		strings.Contains(e.Text, "net::ERR_INCOMPLETE_CHUNKED_ENCODING") {
+	if e.Level != log.EntryLevelError || !strings.HasPrefix(e.URL, w.origin+"/") ||
+		strings.HasPrefix(e.Text, "Failed to load resource: the server responded with a status of 4") {
 		return
 	}
 	w.faults = append(w.faults, "console: "+e.Text+" "+e.URL)
+}
+
+func (w *watch) exception(e *runtime.ExceptionDetails) {
+	if !strings.Contains(e.URL, ".localhost:") {
+		w.faults = append(w.faults, "exception: "+e.Text+" "+e.URL)
+	}
 }
 
 // clean fails the test if anything was noted.

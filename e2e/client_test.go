@@ -148,7 +148,7 @@ func (r resources) times(n int64) resources {
 }
 
 // share is what one small workspace takes.
-var share = resources{GPUCores: 50, GPUMemoryMiB: 8 << 10, CPUMilli: 500, MemoryMiB: 512}
+var share = resources{GPUCores: 50, GPUMemoryMiB: 8 << 10, CPUMilli: 2000, MemoryMiB: 512}
 
 // team is a project with one role and its members.
 type team struct {
@@ -194,17 +194,20 @@ func (s *server) teamWithin(name string, quota, peak resources, members ...strin
 	return team
 }
 
-// launchBody asks for a workspace of the size of share.
-func launchBody(project int64, name string) map[string]any {
-	return map[string]any{"project_id": project, "name": name, "request": map[string]any{
+// launchBody asks for Jupyter in a workspace of the size of share.
+func launchBody(project int64, name string) map[string]any { return launchBodyIn(project, 0, name) }
+
+// launchBodyIn is launchBody for another environment; 0 is the best match.
+func launchBodyIn(project, env int64, name string) map[string]any {
+	return map[string]any{"project_id": project, "environment_id": env, "name": name, "request": map[string]any{
 		"gpus": 1, "cores": share.GPUCores, "gpu_memory_mib": share.GPUMemoryMiB, "cpu_milli": share.CPUMilli, "memory_mib": share.MemoryMiB}}
 }
 
 // launch launches a workspace and returns its id.
-func (m member) launch(project int64, name string) int64 {
+func (m member) launch(project, env int64, name string) int64 {
 	m.s.t.Helper()
 	var w id
-	m.must("POST", "/workspaces", launchBody(project, name), &w)
+	m.must("POST", "/workspaces", launchBodyIn(project, env, name), &w)
 	return w.ID
 }
 
@@ -244,10 +247,10 @@ func (a api) await(id int64, state string, within time.Duration) (w workspace) {
 	return w
 }
 
-// running launches a workspace and waits until it runs.
+// running launches Jupyter and waits until it runs.
 func (m member) running(project int64, name string) workspace {
 	m.s.t.Helper()
-	return m.await(m.launch(project, name), "running", time.Minute)
+	return m.await(m.launch(project, 0, name), "running", starting)
 }
 
 // list reads all pages of a list.

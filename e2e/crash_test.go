@@ -27,10 +27,10 @@ func TestFiveSurviveKill(t *testing.T) {
 		var ids []int64
 		for i := range 5 {
 			m := team.Members[i%2]
-			ids = append(ids, m.launch(team.Project, fmt.Sprint("nb-", i)))
+			ids = append(ids, m.launch(team.Project, 0, fmt.Sprint("nb-", i)))
 		}
 		for i, w := range ids {
-			team.Members[i%2].await(w, "running", time.Minute)
+			team.Members[i%2].await(w, "running", starting)
 		}
 		nb := ada.open(ids[0])
 		if got := nb.execute("remembered = 6 * 7\nprint('ok')"); got != "ok\n" {
@@ -113,12 +113,16 @@ func dieAt(t *testing.T, o options, step string) {
 	s := newServer(t, o)
 	team := s.team("unlucky", share.times(2), "ada")
 	ada := team.Members[0]
-	other := ada.running(team.Project, "bystander")
+	var env int64 // Jupyter
+	if o.database != "" {
+		env = s.standIn(t) // it is the books that are another's here
+	}
+	other := ada.await(ada.launch(team.Project, env, "bystander"), "running", starting)
 	otherAt := s.sandboxes()
 	stopping := strings.HasPrefix(step, "stop.")
 	var victim int64
 	if stopping {
-		victim = ada.running(team.Project, "victim").ID
+		victim = ada.await(ada.launch(team.Project, env, "victim"), "running", starting).ID
 	}
 
 	s.stop()
@@ -126,7 +130,7 @@ func dieAt(t *testing.T, o options, step string) {
 	if stopping {
 		ada.call("POST", workspacePath(victim)+"/stop", nil, nil)
 	} else {
-		ada.call("POST", "/workspaces", launchBody(team.Project, "victim"), nil)
+		ada.call("POST", "/workspaces", launchBodyIn(team.Project, env, "victim"), nil)
 	}
 	if code := s.wait(); code != -1 {
 		t.Fatalf("the server ended with exit code %d and not at %s", code, step)
@@ -183,7 +187,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			s.awaitAgreement(reconcilePeriod)
 		}
 		found := map[string]bool{}
-		eventually(t, time.Minute, func() string {
+		eventually(t, starting, func() string {
 			for _, w := range list[workspace](ada.api, "/workspaces?state=all") {
 				found[w.Name] = true
 				if w.State != "running" && w.State != "stopped" {
@@ -210,8 +214,7 @@ func upset(ada member, running []workspace, project, env int64, round int) (acce
 			_, _, _ = ada.raw("POST", workspacePath(running[i].ID)+"/stop", nil)
 			return
 		}
-		body := launchBody(project, fmt.Sprintf("nb-%d-%d", round, i))
-		body["environment_id"] = env
+		body := launchBodyIn(project, env, fmt.Sprintf("nb-%d-%d", round, i))
 		if status, _, err := ada.raw("POST", "/workspaces", body); err == nil && status == 201 {
 			mu.Lock()
 			defer mu.Unlock()

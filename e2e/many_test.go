@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"sync"
 	"testing"
-	"time"
 
 	"weir/models/modelstest"
 )
@@ -23,6 +22,10 @@ func TestFiftyLaunches(t *testing.T) {
 		s := newServer(t, o)
 		red := s.team("red", share.times(2), "ada", "ben", "cyd")
 		blue := s.team("blue", share.times(2), "dot", "eli")
+		var env int64 // Jupyter
+		if o.database != "" {
+			env = s.standIn(t)
+		}
 		type caller struct {
 			member
 			project int64
@@ -39,7 +42,7 @@ func TestFiftyLaunches(t *testing.T) {
 		s.watched(func() {
 			modelstest.Together(launches, func(i int) {
 				c := callers[i%len(callers)]
-				results.add(c.raw("POST", "/workspaces", launchBody(c.project, fmt.Sprint("nb-", i))))
+				results.add(c.raw("POST", "/workspaces", launchBodyIn(c.project, env, fmt.Sprint("nb-", i))))
 			})
 		})
 		results.want(t, admissible, launches-admissible)
@@ -63,7 +66,7 @@ func TestFiftyLaunches(t *testing.T) {
 			}
 		}
 		for _, w := range list[owned](admin, "/workspaces") {
-			admin.await(w.ID, "running", time.Minute)
+			admin.await(w.ID, "running", starting)
 		}
 		s.awaitAgreement(reconcilePeriod)
 	})
@@ -81,9 +84,7 @@ func TestRepeatedLaunch(t *testing.T) {
 		s := newServer(t, o)
 		team := s.team("hasty", share.times(10), "ada")
 		ada := team.Members[0]
-		env := s.standIn(t)
-		body := launchBody(team.Project, "nb")
-		body["environment_id"] = env
+		body := launchBodyIn(team.Project, s.standIn(t), "nb")
 		var results outcomes
 		modelstest.Together(10, func(int) { results.add(ada.raw("POST", "/workspaces", body)) })
 		results.want(t, 1, 9)
@@ -92,7 +93,7 @@ func TestRepeatedLaunch(t *testing.T) {
 		if len(w) != 1 || w[0].Name != "nb" {
 			t.Fatalf("there are %v", w)
 		}
-		ada.await(w[0].ID, "running", time.Minute)
+		ada.await(w[0].ID, "running", starting)
 
 		var stops outcomes
 		modelstest.Together(10, func(int) { stops.add(ada.raw("POST", workspacePath(w[0].ID)+"/stop", nil)) })

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 )
 
 // A notebook sees neither the portal's cookies nor how its visitor was let
@@ -19,7 +18,7 @@ func TestNotebookSeesNoSecrets(t *testing.T) {
 	env := s.standIn(t)
 	var w workspace
 	ada.must("POST", "/workspaces", map[string]any{"project_id": team.Project, "environment_id": env, "request": map[string]any{"memory_mib": 128}}, &w)
-	ada.await(w.ID, "running", time.Minute)
+	ada.await(w.ID, "running", starting)
 	nb := ada.open(w.ID)
 	origin, err := url.Parse(nb.origin)
 	if err != nil {

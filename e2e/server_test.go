@@ -23,10 +23,12 @@ import (
 	"weir/models/modelstest"
 )
 
-// ready is how long a server may take to answer, gone how long to end.
+// How long a server may take to answer, a workspace to start, and either to
+// end, on a machine that is busy with other tests.
 const (
-	ready = 60 * time.Second
-	gone  = 30 * time.Second
+	ready    = 60 * time.Second
+	starting = 2 * time.Minute
+	gone     = 30 * time.Second
 )
 
 var workDir string // of this test process, for what is built
@@ -269,6 +271,9 @@ func (s *server) end() {
 		}
 		select {
 		case <-s.done:
+			if !s.cmd.ProcessState.Success() {
+				s.t.Errorf("asked to end, the server ended: %s", s.cmd.ProcessState)
+			}
 		case <-time.After(gone):
 			s.t.Errorf("the server did not end within %s of SIGTERM", gone)
 			s.kill()
@@ -316,8 +321,17 @@ func processesOf(dir string) map[int]string {
 
 var setupPattern = regexp.MustCompile(`http://\S+/setup\?token=\S+`)
 
-// setupLink is the one-time link that the server printed; empty if it did not.
-func (s *server) setupLink() string { return setupPattern.FindString(s.out.String()) }
+// setupLink is the one-time link that the server printed.
+func (s *server) setupLink() (link string) {
+	s.t.Helper()
+	eventually(s.t, ready, func() string {
+		if link = setupPattern.FindString(s.out.String()); link == "" {
+			return "no setup link in " + s.out.String()
+		}
+		return ""
+	})
+	return link
+}
 
 // eventually polls until look finds nothing missing any more. What it says is
 // missing is told when the time is over.

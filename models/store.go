@@ -117,6 +117,9 @@ func (l quiet) LogMode(level logger.LogLevel) logger.Interface {
 	return quiet{l.Interface.LogMode(level)}
 }
 
+// ParamsFilter keeps values out of the log, for there are secrets among them.
+func (quiet) ParamsFilter(_ context.Context, sql string, _ ...any) (string, []any) { return sql, nil }
+
 func (l quiet) Trace(ctx context.Context, begin time.Time, fc func() (string, int64), err error) {
 	if Duplicate(err) || errors.Is(err, context.Canceled) {
 		err = nil

@@ -1,11 +1,14 @@
 package models_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -54,23 +57,23 @@ func TestListenersHearAfterTheCommitOnly(t *testing.T) {
 // one of them, and it must be tried again; SQLite has one writer.
 func TestDeadlockIsTriedAgain(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
-		users := []models.User{modelstest.User(t, s, "a@example.org", false), modelstest.User(t, s, "b@example.org", false)}
+		projects := []models.Project{addWorld(t, s, "a").project, addWorld(t, s, "b").project}
 		var met sync.WaitGroup // both hold their first row
 		met.Add(2)
 		var kinds modelstest.Kinds
 		modelstest.Together(2, func(i int) {
-			first := true
+			first := s.Dialect() == "postgres"
 			kinds.Add(s.InTx(t.Context(), func(q *models.Queries) error {
 				for step := range 2 {
-					u, err := q.User(users[(i+step)%2].ID)
+					p, err := q.LockProject(models.Everything, projects[(i+step)%2].ID)
 					if err != nil {
 						return err
 					}
-					u.Name += "x"
-					if err := q.UpdateUser(&u); err != nil {
+					p.Quota.CPUMilli++
+					if err := q.UpdateProject(&p); err != nil {
 						return err
 					}
-					if step == 0 && first && s.Dialect() == "postgres" {
+					if first {
 						first = false
 						met.Done()
 						met.Wait()
@@ -80,8 +83,8 @@ func TestDeadlockIsTriedAgain(t *testing.T) {
 			}))
 		})
 		kinds.Want(t, 2, "", 2)
-		for _, u := range users {
-			if got, err := s.Read(t.Context()).User(u.ID); err != nil || got.Name != u.Name+"xx" || got.Version != 3 {
+		for _, p := range projects {
+			if got, err := s.Read(t.Context()).Project(models.Everything, p.ID); err != nil || got.Quota.CPUMilli != 8002 || got.Version != 3 {
 				t.Errorf("%+v, %v", got, err)
 			}
 		}
@@ -159,6 +162,25 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 			s.Close()
 		}
 	}
+}
+
+// What goes wrong is logged without its values.
+func TestTheLogKeepsSecrets(t *testing.T) {
+	var log bytes.Buffer
+	usual := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	defer slog.SetDefault(usual)
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		w := newWorld(t, s)
+		w.workspace.Secret, w.workspace.State = "do-not-tell", "no such state"
+		err := s.InTx(t.Context(), func(q *models.Queries) error {
+			return q.Transition(&w.workspace, models.StateRequested, models.Text{})
+		})
+		if err == nil || !strings.Contains(log.String(), "workspaces") || strings.Contains(log.String(), "do-not-tell") {
+			t.Errorf("%v; log: %s", err, log.String())
+		}
+		log.Reset()
+	})
 }
 
 func TestTimesReadAsTheyWereWritten(t *testing.T) {

@@ -2,6 +2,7 @@ package models_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -44,8 +45,10 @@ func TestTextTranslatesItsParts(t *testing.T) {
 	if got := text.Render(func(s string) string { return german[s] }); got != "von Kernen 3" {
 		t.Error(got)
 	}
-	if raw, err := json.Marshal(map[string]models.Text{"a": text}); err != nil || string(raw) != `{"a":"3 of cores"}` {
-		t.Errorf("%s, %v", raw, err)
+	raw, err := json.Marshal(text)
+	var again models.Text
+	if err := errors.Join(err, json.Unmarshal(raw, &again)); err != nil || again.String() != "3 of cores" || again.Format != text.Format {
+		t.Errorf("%s reads as %q, %v", raw, again, err)
 	}
 	if !(models.Text{}).Empty() || text.Empty() {
 		t.Error("Empty is wrong")

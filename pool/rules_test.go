@@ -95,10 +95,10 @@ func TestRulesHoldAfterEveryStep(t *testing.T) {
 		runs := 0
 		rapid.Check(t, func(rt *rapid.T) {
 			runs++
-			c := chaos{office: o, rt: rt, emails: emails, project: o.project(t, fmt.Sprintf("project %d", runs), amounts(rt, 100, 300)).ID}
-			if runs > 25 { // as many as there is time for
+			if runs > 15 { // as many as there is time for
 				return
 			}
+			c := chaos{office: o, rt: rt, emails: emails, project: o.project(t, fmt.Sprintf("project %d", runs), amounts(rt, 100, 300)).ID}
 			rt.Repeat(map[string]func(*rapid.T){
 				"create role":   func(rt *rapid.T) { c.rt = rt; c.createRole() },
 				"update role":   func(rt *rapid.T) { c.rt = rt; c.updateRole() },

@@ -363,7 +363,7 @@ func (s *Service) Stop(ctx context.Context, actor policies.Actor, id int64) (w m
 			return err
 		}
 		if w.State.Ended() || w.State == models.StateStopping {
-			return models.Conflict("This workspace is %s already.", models.Say(string(w.State)))
+			return models.Conflict("This workspace is %s already.", w.State.Words())
 		}
 		return stop(q, actor, &w, models.Say("Stopped by %s.", by))
 	})

@@ -2,6 +2,7 @@ package workspaces_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -78,7 +79,7 @@ func TestWhenShort(t *testing.T) {
 		b.gpus(t, 1)
 		b.launch(t, "first", gpu(1, 70))
 		ask := func(cores int64, when string) (models.Workspace, error) {
-			in := b.ask(when, gpu(1, cores))
+			in := b.ask(fmt.Sprint(when, cores), gpu(1, cores))
 			in.WhenShort = when
 			return b.Launch(b.ctx, b.actor, in)
 		}
@@ -92,7 +93,7 @@ func TestWhenShort(t *testing.T) {
 		if err != nil || len(decisions) != 2 || decisions[0].Outcome != models.OutcomeRefused || decisions[0].WorkspaceID != nil {
 			t.Errorf("decisions %+v, %v", decisions, err)
 		}
-		needy := b.environment(t, workspaces.EnvironmentInput{Name: "needy", Command: []string{"/bin/sleep", "600"}, Minimum: models.Minimum{GPUs: 1, Cores: 40}})
+		needy := b.environment(t, workspaces.EnvironmentInput{Name: "test bed of great need", Command: []string{"/bin/sleep", "600"}, Minimum: models.Minimum{GPUs: 1, Cores: 40}})
 		_, err = b.Launch(b.ctx, b.actor, workspaces.LaunchInput{ProjectID: b.project.ID, EnvironmentID: needy.ID, Request: gpu(1, 50), WhenShort: workspaces.WhenShortFewer})
 		want(t, err, models.KindNoCapacity) // 30 are of no use to it
 		w, err := ask(50, workspaces.WhenShortFewer)

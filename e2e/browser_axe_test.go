@@ -1,0 +1,270 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// visit is one page in one state, to be looked at.
+type visit struct {
+	path string
+	then func(b *tab) // brings the page into the state, or nil
+}
+
+// TestAccessibility holds every page, in the states that people meet it in,
+// to axe-core's rules, light and dark, and to the width of a telephone.
+func TestAccessibility(t *testing.T) {
+	chromium := startChromium(t)
+	s := newServer(t, options{gpus: "h100:2"})
+	axe := readAxe(t)
+
+	stranger := chromium.person(t, s.url).tab()
+	axe.notices(stranger)
+	axe.visits(stranger, []visit{
+		{strings.TrimPrefix(s.setupLink(), s.url), nil},
+		{strings.TrimPrefix(s.setupLink(), s.url), submitEmpty},
+		{"/setup?token=used", nil},
+		{"/signin", nil},
+		{"/signin", submitEmpty},
+		{"/api/docs", fewOperations},
+	})
+	s.admin()
+	operator := chromium.person(t, s.url).tab()
+	operator.signIn("operator@example.org", password)
+	axe.visits(operator, pathsOf("/", "/projects", "/workspaces", "/pool", "/people", "/tokens", "/launch"))
+
+	wang := populate(s)
+	axe.visits(operator, operatorVisits())
+	member := chromium.person(t, s.url).tab()
+	member.signIn(wang.Email, password)
+	axe.visits(member, memberVisits())
+	keyboard(member)
+	menu(axe, member)
+	for _, b := range []*tab{stranger, operator, member} {
+		b.watch.clean()
+	}
+}
+
+// mainPages are looked at in a narrow window, too.
+var mainPages = []string{"/", "/signin", "/projects/1", "/pool", "/workspaces", "/workspaces/1", "/workspaces/4", "/launch", "/launch?gpus=1&cores=100"}
+
+func pathsOf(paths ...string) (all []visit) {
+	for _, p := range paths {
+		all = append(all, visit{path: p})
+	}
+	return all
+}
+
+func operatorVisits() []visit {
+	forms := []string{"/projects/new", "/projects/1/roles/new", "/projects/1/members/new", "/environments/new", "/people/new", "/tokens", "/account"}
+	all := pathsOf("/projects", "/projects/1", "/projects/1/edit", "/projects/1/roles/1/edit", "/projects/1/roles/1/delete",
+		"/projects/1/members/1/edit", "/projects/1/members/1/delete", "/pool", "/pool/devices/1", "/environments", "/environments/1/edit",
+		"/environments/1/delete", "/people", "/people/2", "/tokens/1/delete", "/audit", "/nowhere")
+	for _, path := range forms {
+		all = append(all, visit{path, nil}, visit{path, submitEmpty})
+	}
+	return append(all, visit{"/projects/1", openDialog}, visit{"/pool", openDetails}, visit{"/projects/new", openDetails})
+}
+
+func memberVisits() []visit {
+	return append(pathsOf("/", "/projects", "/projects/1", "/pool", "/workspaces", "/workspaces?state=all", "/workspaces/1", "/workspaces/3",
+		"/workspaces/4", "/workspaces/5", "/launch", "/launch?gpus=1&cores=100", "/launch?versions=torch"),
+		visit{"/launch?gpus=1&cores=200&env=%3D", openDetails}, visit{"/workspaces/2", nil})
+}
+
+// populate fills a server: two projects, running workspaces that leave half a
+// GPU, one that waits for more, one that has failed, one that was stopped. It
+// returns the member whose workspaces all but the second are.
+func populate(s *server) member {
+	s.t.Helper()
+	peak := resources{GPUCores: 200, GPUMemoryMiB: 160 << 10, CPUMilli: 8000, MemoryMiB: 16 << 10, StorageMiB: 100 << 10}
+	speech := s.teamWithin("Speech", peak.times(2), peak, "wang", "li")
+	vision := s.team("Vision", peak, "zhao")
+	wang, zhao := speech.Members[0], vision.Members[0]
+	half := wang.running(speech.Project, "half")
+	whole := launchBody(vision.Project, "whole")
+	whole["request"].(map[string]any)["cores"] = 100
+	zhao.must("POST", "/workspaces", whole, nil)
+	second := launchBody(speech.Project, "second")
+	second["request"].(map[string]any)["cores"] = 100
+	second["when_short"] = "wait"
+	wang.must("POST", "/workspaces", second, nil)
+
+	var broken, failed, stopped id
+	s.api(s.admin()).must("POST", "/environments", map[string]any{"name": "Broken", "language": "Python", "language_version": "3.12",
+		"versions": map[string]string{"torch": "2.9.0"}, "command": []string{"/bin/false"}, "default_path": "/lab"}, &broken)
+	wang.must("POST", "/workspaces", map[string]any{"project_id": speech.Project, "environment_id": broken.ID, "name": "third",
+		"request": map[string]any{"gpus": 0}}, &failed)
+	wang.must("POST", "/workspaces", map[string]any{"project_id": speech.Project, "environment_id": 1, "name": "fourth", "request": map[string]any{"gpus": 0}}, &stopped)
+	wang.await(stopped.ID, "running", patience)
+	wang.must("POST", workspacePath(stopped.ID)+"/stop", nil, nil)
+	wang.await(stopped.ID, "stopped", patience)
+	wang.await(failed.ID, "failed", patience)
+	zhao.await(2, "running", patience)
+	if half.ID != 1 || failed.ID != 4 || stopped.ID != 5 {
+		s.t.Fatalf("workspaces have the ids %d, %d, %d", half.ID, failed.ID, stopped.ID)
+	}
+	return wang
+}
+
+// submitEmpty sends the page's form with nothing in it, past what the browser
+// itself would check.
+func submitEmpty(b *tab) {
+	b.t.Helper()
+	eval[bool](b, `(() => { const f = document.querySelector("main form:not(.search)"); f.noValidate = true;
+		for (const i of f.querySelectorAll("input:not([type=hidden], [type=radio], [type=checkbox]), textarea")) i.value = "";
+		f.requestSubmit(); return true; })()`)
+	b.until("what was wrong", `document.readyState === "complete" && document.querySelector(".summary") === document.activeElement`)
+}
+
+func openDialog(b *tab) {
+	b.t.Helper()
+	b.press("Remove wang")
+	b.until("the dialog", `document.querySelector("dialog[open]")`)
+}
+
+// fewOperations leaves of a very long page what stands for the rest.
+func fewOperations(b *tab) {
+	b.t.Helper()
+	eval[bool](b, `[...document.querySelectorAll(".operation")].slice(6).forEach((e) => e.remove()) || true`)
+}
+
+func openDetails(b *tab) {
+	b.t.Helper()
+	eval[bool](b, `document.querySelectorAll("main details").forEach((d) => { d.open = true; }) || true`)
+}
+
+// axe is axe-core's source.
+type axe string
+
+func readAxe(t *testing.T) axe {
+	t.Helper()
+	source, err := os.ReadFile("testdata/axe.min.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return axe(source)
+}
+
+// notices makes sure that axe-core would find something.
+func (a axe) notices(b *tab) {
+	b.t.Helper()
+	b.goTo("/signin")
+	a.load(b)
+	eval[bool](b, `document.querySelector("label[for=f-email]").remove() || true`)
+	if found := violations(b); !slices.ContainsFunc(found, func(v violation) bool { return v.ID == "label" }) {
+		b.t.Errorf("of a field without a label axe-core says %v", found)
+	}
+}
+
+func (a axe) load(b *tab) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, chromedp.Evaluate[chromedp.Void](string(a))); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (a axe) visits(b *tab, visits []visit) {
+	b.t.Helper()
+	for i, v := range visits {
+		b.goTo(v.path)
+		if v.then != nil {
+			v.then(b)
+		}
+		name := fmt.Sprint(eval[string](b, "location.pathname + location.search"), " (visit ", i, ")")
+		a.load(b)
+		for _, scheme := range schemes {
+			b.scheme(scheme)
+			check(b, name+", "+scheme)
+		}
+		b.resize(narrow, 800)
+		if slices.Contains(mainPages, v.path) {
+			check(b, name+", narrow")
+		}
+		fits(b, name)
+		b.scheme("")
+		b.resize(wide, 900)
+	}
+}
+
+// violation is a rule of axe-core and where a page breaks it.
+type violation struct {
+	ID, Help string
+	Nodes    []string
+}
+
+func violations(b *tab) []violation {
+	b.t.Helper()
+	return eval[[]violation](b, `axe.run(document, {resultTypes: ["violations"]}).then((r) => r.violations.map((v) =>
+		({ID: v.id, Help: v.help, Nodes: v.nodes.slice(0, 4).map((n) => n.target.join(" ") + ": " + n.failureSummary)})))`)
+}
+
+func check(b *tab, name string) {
+	b.t.Helper()
+	for _, v := range violations(b) {
+		b.t.Errorf("%s: %s (%s)\n  %s", name, v.Help, v.ID, strings.Join(v.Nodes, "\n  "))
+	}
+}
+
+// fits holds a page to the width of its window.
+func fits(b *tab, name string) {
+	b.t.Helper()
+	if beyond := eval[[]string](b, `document.scrollingElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("main *")].filter((e) =>
+		e.getBoundingClientRect().right > innerWidth && !e.closest(".table, pre")).slice(0, 5).map((e) => e.outerHTML.slice(0, 120)).concat("the page")`); len(beyond) > 0 {
+		b.t.Errorf("%s is wider than its window:\n  %s", name, strings.Join(beyond, "\n  "))
+	}
+}
+
+// menu is the navigation in a narrow window.
+func menu(a axe, b *tab) {
+	b.t.Helper()
+	b.goTo("/")
+	b.resize(narrow, 800)
+	b.press("Menu")
+	b.until("the menu", `document.querySelector("#menu:popover-open")`)
+	a.load(b)
+	for _, scheme := range schemes {
+		b.scheme(scheme)
+		check(b, "the menu, "+scheme)
+	}
+	fits(b, "the menu")
+	b.press("Projects")
+	b.at("/projects")
+	b.scheme("")
+	b.resize(wide, 900)
+}
+
+// keyboard goes through the launch page by the Tab key: the skip link comes
+// first, every control gets its turn, and each shows that it has the focus.
+func keyboard(b *tab) {
+	b.t.Helper()
+	b.goTo("/launch?gpus=1&cores=100")
+	openDetails(b)
+	want := eval[int](b, `(() => { window.todo = new Set([...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")].filter((e) =>
+		e.checkVisibility({visibilityProperty: true}) && !e.disabled && e.type !== "hidden" && !(e.type === "radio" && !e.checked))); return todo.size; })()`)
+	for i := range want + 2 {
+		b.keys("\t")
+		at := eval[struct {
+			Skip, Seen bool
+			What       string
+		}](b, `(() => { const e = document.activeElement, s = getComputedStyle(e); todo.delete(e);
+			return {Skip: e.matches(".skip"), Seen: e === document.body || s.outlineStyle !== "none" && parseFloat(s.outlineWidth) >= 2, What: e.outerHTML.slice(0, 100)}; })()`)
+		if i == 0 && !at.Skip {
+			b.t.Errorf("the first Tab leads to %s, not to the skip link", at.What)
+		}
+		if !at.Seen {
+			b.t.Errorf("one does not see that this has the focus: %s", at.What)
+		}
+	}
+	if left := eval[[]string](b, `[...todo].map((e) => e.outerHTML.slice(0, 100))`); len(left) > 0 {
+		b.t.Errorf("the Tab key does not reach\n  %s", strings.Join(left, "\n  "))
+	}
+	b.goTo("/launch")
+	b.keys("\t\r")
+	b.until("the focus on the content", `document.activeElement.id === "main"`)
+}
