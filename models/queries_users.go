@@ -175,6 +175,7 @@ func (q *Queries) AdmitVisit(hash string, workspaceID int64, now time.Time) (a A
 		Joins("JOIN users u ON u.id = v.user_id AND u.session_epoch = v.epoch AND NOT u.disabled").
 		Joins("JOIN workspaces w ON w.id = v.workspace_id AND w.user_id = v.user_id").
 		Joins("JOIN members m ON m.id = w.member_id AND m.removed_at IS NULL AND (m.until IS NULL OR m.until > ?)", now).
+		Joins("JOIN projects p ON p.id = w.project_id AND p.starts_at <= ? AND (p.ends_at IS NULL OR p.ends_at > ?)", now, now).
 		Where("v.hash = ? AND v.workspace_id = ? AND v.expires_at > ?", hash, workspaceID, now).
 		Where(`(EXISTS (SELECT 1 FROM sessions s WHERE s.token = v.session AND s.expires_at > ?)
 			OR EXISTS (SELECT 1 FROM access_tokens t WHERE t.hash = v.session AND t.expires_at > ?))`, now, now).

@@ -80,6 +80,9 @@ func signInAgain(err error) error {
 func (a *Accounts) SignIn(ctx context.Context, email, password string) (models.User, error) {
 	var p models.Problems
 	email = models.CheckEmail("email", email, &p)
+	if len(p) > 0 {
+		return models.User{}, wrongPassword()
+	}
 	now := a.store.Now()
 	if wait := a.failures.wait(email, now); wait > 0 {
 		return models.User{}, &models.Error{Kind: models.KindForbidden,
@@ -97,10 +100,14 @@ func (a *Accounts) SignIn(ctx context.Context, email, password string) (models.U
 	}
 	if !ok || u.Disabled {
 		a.failures.add(email, now)
-		return models.User{}, &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("The address or the password is wrong.")}
+		return models.User{}, wrongPassword()
 	}
 	a.failures.clear(email)
 	return u, nil
+}
+
+func wrongPassword() error {
+	return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("The address or the password is wrong.")}
 }
 
 // noPassword is what an unknown address is compared with.

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,6 +40,10 @@ func (p *Pool) Enlist(ctx context.Context, name string, inventory Inventory) err
 		if err := q.SaveProvider(&provider); err != nil {
 			return err
 		}
+		before, err := q.DevicesOf(provider.ID)
+		if err != nil {
+			return err
+		}
 		seen := map[string]bool{}
 		for _, r := range reports {
 			d := deviceOf(r, provider.ID, now)
@@ -47,8 +52,21 @@ func (p *Pool) Enlist(ctx context.Context, name string, inventory Inventory) err
 			}
 			seen[r.UUID] = true
 		}
-		return markAbsent(q, provider.ID, seen)
+		if err := markAbsent(q, provider.ID, seen); err != nil {
+			return err
+		}
+		return auditDevices(q, provider, before)
 	})
+}
+
+// auditDevices keeps what has changed of a provider's devices, if anything.
+func auditDevices(q *models.Queries, provider models.Provider, before []models.Device) error {
+	after, err := q.DevicesOf(provider.ID)
+	if err != nil || slices.Equal(before, after) {
+		return err
+	}
+	return policies.System("inventory").Audit(q, policies.Change{Action: "enlist", Object: "provider", ID: provider.ID,
+		Before: before, After: after})
 }
 
 func deviceOf(r DeviceReport, provider int64, now time.Time) models.Device {

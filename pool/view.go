@@ -99,9 +99,17 @@ func (p *Pool) waiting(q *models.Queries, actor policies.Actor) ([]WaitingView, 
 	if err != nil {
 		return nil, err
 	}
+	queue, err := q.WorkspacesIn(models.StateQueued)
+	if err != nil {
+		return nil, err
+	}
+	places := map[int64]int{}
+	for i, w := range queue {
+		places[w.ID] = i + 1
+	}
 	views := make([]WaitingView, len(list))
 	for i, w := range list { // newest first; the queue is oldest first
-		v := WaitingView{WorkspaceView: w, Place: len(list) - i}
+		v := WaitingView{WorkspaceView: w, Place: places[w.ID]}
 		if !p.access.May(actor, w.ProjectID, "project", "read") {
 			v = WaitingView{Anonymous: true, Place: v.Place, WorkspaceView: models.WorkspaceView{
 				Workspace: models.Workspace{Demand: w.Demand, RequestedAt: w.RequestedAt, State: w.State}}}

@@ -35,6 +35,7 @@ type Reconciler struct {
 	work        chan struct{}
 	orphansSeen time.Time
 	swept       time.Time
+	notBefore   map[int64]time.Time // after a step that failed, by workspace
 }
 
 // ReconcilerConfig names what a Reconciler works with.
@@ -56,7 +57,7 @@ type ReconcilerConfig struct {
 // NewReconciler makes a Reconciler; Run starts it.
 func NewReconciler(c ReconcilerConfig) *Reconciler {
 	return &Reconciler{store: c.Store, pool: c.Pool, books: c.Books, ledger: c.Ledger, storage: c.Storage, runtime: c.Runtime,
-		env: c.Env, ended: c.Ended, log: c.Logger, work: make(chan struct{}, 1)}
+		env: c.Env, ended: c.Ended, log: c.Logger, work: make(chan struct{}, 1), notBefore: map[int64]time.Time{}}
 }
 
 // Wake asks for a look now; it never blocks.
@@ -97,14 +98,25 @@ func (r *Reconciler) Tick(ctx context.Context) time.Duration {
 		if live[i].State != models.StateRunning {
 			pause = busyPeriod
 		}
-		if err := r.step(ctx, &live[i]); err != nil && models.KindOf(err) != models.KindConflict {
-			r.failed(ctx, err)
-		}
+		r.attempt(ctx, &live[i])
 	}
 	if err := r.serveQueue(ctx); err != nil {
 		return r.failed(ctx, err)
 	}
 	return pause
+}
+
+// attempt takes one step, and after one that failed waits before the next.
+func (r *Reconciler) attempt(ctx context.Context, w *models.Workspace) {
+	now := r.store.Now()
+	if now.Before(r.notBefore[w.ID]) {
+		return
+	}
+	delete(r.notBefore, w.ID)
+	if err := r.step(ctx, w); err != nil && models.KindOf(err) != models.KindConflict {
+		r.notBefore[w.ID] = now.Add(idlePeriod)
+		r.failed(ctx, err)
+	}
 }
 
 func (r *Reconciler) failed(ctx context.Context, err error) time.Duration {
@@ -170,7 +182,7 @@ func (r *Reconciler) awaitReady(ctx context.Context, w *models.Workspace) error 
 	case status.Phase == PhaseRunning:
 		Failpoint("start.ready")
 		now := r.store.Now()
-		w.State, w.Progress, w.StartedAt, w.ActiveAt = models.StateRunning, 100, &now, &now
+		w.State, w.Progress, w.StartedAt = models.StateRunning, 100, &now
 		w.Endpoint, w.Limits = models.Endpoint(status.Endpoint), limits(status.Limits)
 		return r.transition(ctx, w, models.StateStarting, models.Say("Running."))
 	case r.store.Now().Sub(w.RequestedAt) > startTimeout && r.overdue(ctx, w):
@@ -283,6 +295,7 @@ func (r *Reconciler) finish(ctx context.Context, w *models.Workspace, state mode
 		return r.books.Release(q, w.ID)
 	})
 	if err == nil {
+		delete(r.notBefore, w.ID)
 		r.ended(w.ID)
 	}
 	return err
