@@ -43,14 +43,17 @@ func (b *tab) shoot(name string) {
 		for _, scheme := range schemes {
 			b.scheme(scheme)
 			b.resize(width, 800)
-			height := eval[int64](b, "document.scrollingElement.scrollHeight")
-			b.resize(width, max(height, 800))
-			picture := call(b, page.CaptureScreenshot, page.CaptureScreenshotParams{})
-			file := filepath.Join(dir, name+"-"+strconv.FormatInt(width, 10)+"-"+scheme+".png")
-			if err := os.WriteFile(file, picture.Data, 0o644); err != nil {
-				b.t.Fatal(err)
-			}
+			b.resize(width, max(eval[int64](b, "document.scrollingElement.scrollHeight"), 800))
+			b.picture(filepath.Join(dir, name+"-"+strconv.FormatInt(width, 10)+"-"+scheme+".png"))
 		}
+	}
+}
+
+// picture writes what the window shows.
+func (b *tab) picture(file string) {
+	b.t.Helper()
+	if err := os.WriteFile(file, call(b, page.CaptureScreenshot, page.CaptureScreenshotParams{}).Data, 0o644); err != nil {
+		b.t.Fatal(err)
 	}
 }
 
@@ -70,6 +73,11 @@ func TestScreenshots(t *testing.T) {
 		"role-delete": "/projects/1/roles/1/delete", "api": "/api/docs", "nowhere": "/nowhere"} {
 		operator.goTo(path)
 		operator.shoot("busy-" + name)
+	}
+	operator.goTo("/pool")
+	for _, scheme := range schemes {
+		operator.scheme(scheme)
+		operator.picture(filepath.Join(os.Getenv("WEIR_SCREENSHOTS"), "readme-"+scheme+".png"))
 	}
 	operator.goTo("/projects/new")
 	submitEmpty(operator)

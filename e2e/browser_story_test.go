@@ -245,12 +245,13 @@ func readsButCannotWrite(p *person, dir string) {
 func stopHalf(b *tab, path string) {
 	b.t.Helper()
 	b.front()
-	b.press("Stop")
+	b.loads(func() { b.press("Stop") })
 	b.at(path)
 	b.stay()
 	b.until("the stopped workspace", `document.querySelector("p.state .tag").textContent.trim() === "stopped"`)
 	b.sees("Launch again")
 	b.sees("It holds no GPU now.")
+	b.until("no live workspace in the navigation", `document.querySelector("nav a[href='/workspaces']").innerText.trim() === "Workspaces"`)
 	b.stayed()
 	b.shoot("workspace-stopped")
 }

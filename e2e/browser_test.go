@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -48,7 +47,8 @@ func startChromium(t testing.TB) *chromium {
 		chromedp.Flag("disable-renderer-backgrounding", true), chromedp.Flag("disable-background-timer-throttling", true),
 		chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("password-store", "basic"),
 		chromedp.Flag("disable-features", "Translate,OptimizationHints,MediaRouter"))
-	ctx, cancel := chromedp.NewContext(alloc)
+	// What fails is returned; the rest that chromedp would print is noise.
+	ctx, cancel := chromedp.NewContext(alloc, chromedp.WithErrorf(func(string, ...any) {}))
 	t.Cleanup(func() { cancel(); stop() })
 	if err := chromedp.Do(ctx); err != nil {
 		t.Fatalf("chromium does not start: %v", err)
@@ -156,9 +156,6 @@ func firstLine(s string) string {
 // through meanwhile.
 func (b *tab) until(what, js string) {
 	b.t.Helper()
-	if os.Getenv("DBGT") != "" {
-		defer func() { fmt.Println(time.Now().Format("05.000"), "done until", what) }()
-	}
 	tick := time.NewTicker(40 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.Now().Add(patience)
@@ -194,12 +191,6 @@ func (b *tab) sees(text string) {
 	b.until(strconv.Quote(text), `document.body && document.body.innerText.includes(`+strconv.Quote(text)+`)`)
 }
 
-// seesNot waits until the page does not show a text.
-func (b *tab) seesNot(text string) {
-	b.t.Helper()
-	b.until("no "+strconv.Quote(text), `document.body && !document.body.innerText.includes(`+strconv.Quote(text)+`)`)
-}
-
 // front brings the tab before the others of its window. Behind them a page
 // does not listen to events; in front it catches up.
 func (b *tab) front() {
@@ -228,7 +219,7 @@ func labelled(label string) string {
 		l.textContent.trim().replace(/\s+/g, " ").startsWith(` + strconv.Quote(label) + `)).map((l) => l.control)[0]`
 }
 
-// press clicks with the mouse in the middle of what js finds, once nothing
+// pressAt clicks with the mouse in the middle of what js finds, once nothing
 // lies above it.
 func (b *tab) pressAt(what, js string) {
 	b.t.Helper()
@@ -250,18 +241,12 @@ func (b *tab) pressAt(what, js string) {
 // press clicks the link or button of that name.
 func (b *tab) press(name string) {
 	b.t.Helper()
-	if os.Getenv("DBGT") != "" {
-		fmt.Println(time.Now().Format("05.000"), "press", name)
-	}
 	b.pressAt("the button or link "+strconv.Quote(name), named(name))
 }
 
 // fill types into the field with that label, over what stands there.
 func (b *tab) fill(label, text string) {
 	b.t.Helper()
-	if os.Getenv("DBGT") != "" {
-		fmt.Println(time.Now().Format("05.000"), "fill", label)
-	}
 	field := labelled(label)
 	b.pressAt("the field "+strconv.Quote(label), field)
 	b.until("focus on "+label, "document.activeElement === "+field)
@@ -285,6 +270,15 @@ func (b *tab) stayed() {
 	if !eval[bool](b, "window.sameDocument === true") {
 		b.t.Error("the page was loaded again; it should have changed by itself")
 	}
+}
+
+// loads waits until the next page that do leads to has loaded, also when it
+// has the same address.
+func (b *tab) loads(do func()) {
+	b.t.Helper()
+	eval[bool](b, "window.pageBefore = true")
+	do()
+	b.until("the next page", `!window.pageBefore && document.readyState === "complete"`)
 }
 
 func (b *tab) signIn(email, password string) {

@@ -64,6 +64,7 @@ func (a rest) updateProject(ctx context.Context, in *Update[pool.ProjectInput]) 
 	if _, err := a.Ledger.UpdateProject(ctx, actorOf(ctx), in.ID, in.Body); err != nil {
 		return nil, err
 	}
+	a.Wake()
 	return a.getProject(ctx, &in.ByID)
 }
 

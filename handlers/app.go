@@ -69,6 +69,7 @@ func New(c Config) *App {
 	e := a.echo
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = a.handleError
+	e.IPExtractor = echo.ExtractIPDirect() // a header could name any address
 	e.Pre(a.observe, a.recoverPanics, a.routeByHost)
 	e.Use(a.secureHeaders, a.crossOrigin, middleware.BodyLimit("1M"))
 	a.plainRoutes()

@@ -39,6 +39,7 @@ type hub struct {
 // reader is one event stream: the topics it follows and those that have
 // changed since it last wrote.
 type reader struct {
+	user    int64
 	topics  map[string]bool
 	pending map[string][]byte
 	signal  chan struct{}
@@ -70,8 +71,8 @@ func (h *hub) changedSince(mark string, topics []string) (changed []string) {
 }
 
 // subscribe begins a stream for a page that was read at the mark since.
-func (h *hub) subscribe(topics []string, since string) *reader {
-	r := &reader{topics: map[string]bool{}, pending: map[string][]byte{}, signal: make(chan struct{}, 1)}
+func (h *hub) subscribe(user int64, topics []string, since string) *reader {
+	r := &reader{user: user, topics: map[string]bool{}, pending: map[string][]byte{}, signal: make(chan struct{}, 1)}
 	for _, t := range topics {
 		r.topics[t] = true
 	}
@@ -155,6 +156,18 @@ func (h *hub) close() {
 	}
 }
 
+// cut ends a user's streams; who may still follow asks again.
+func (h *hub) cut(user int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for r := range h.readers {
+		if r.user == user {
+			close(r.signal)
+			delete(h.readers, r)
+		}
+	}
+}
+
 func (h *hub) count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -169,9 +182,12 @@ func (a *App) events(c echo.Context) error {
 	if err := a.mayFollow(c, topics); err != nil {
 		return err
 	}
-	r := a.hub.subscribe(topics, c.QueryParam("since"))
+	r := a.hub.subscribe(actorOf(ctx).User.ID, topics, c.QueryParam("since"))
 	defer a.hub.unsubscribe(r)
 	w := c.Response()
+	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
+		return err // the stream would end with the time that a request may take
+	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
@@ -209,7 +225,7 @@ func (a *App) events(c echo.Context) error {
 // mayFollow checks, with the rights of now, that every topic is the reader's
 // to see.
 func (a *App) mayFollow(c echo.Context, topics []string) error {
-	actor, err := a.current(c)
+	actor, err := a.Accounts.Still(c.Request().Context(), actorOf(c.Request().Context()))
 	if err != nil {
 		return err
 	}
@@ -222,17 +238,6 @@ func (a *App) mayFollow(c echo.Context, topics []string) error {
 		}
 	}
 	return nil
-}
-
-// current reads the actor's rights anew: a stream outlives its request's.
-func (a *App) current(c echo.Context) (policies.Actor, error) {
-	ctx := c.Request().Context()
-	was := actorOf(ctx)
-	now, err := a.Accounts.Load(ctx, was.User.ID)
-	if err == nil && now.User.SessionEpoch != was.User.SessionEpoch {
-		err = &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Sign in first.")}
-	}
-	return now, err
 }
 
 func (a *App) mayFollowOne(c echo.Context, actor policies.Actor, topic string) bool {

@@ -52,7 +52,11 @@ func (f *form) text(name string) string { return f.values.Get(name) }
 func (f *form) bool(name string) bool { return f.values.Get(name) == "1" || f.values.Get(name) == "on" }
 
 func (f *form) version() int64 {
-	n, _ := strconv.ParseInt(f.values.Get("version"), 10, 64)
+	text := f.values.Get("version")
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil && text != "" {
+		return -1 // never the present one
+	}
 	return n
 }
 

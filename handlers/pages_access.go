@@ -77,7 +77,7 @@ func (a *App) signIn(c echo.Context) error {
 		return err
 	}
 	next := localPath(f.text("next"))
-	u, err := a.Accounts.SignIn(c.Request().Context(), f.text("email"), f.text("password"))
+	u, err := a.Accounts.SignIn(c.Request().Context(), c.RealIP(), f.text("email"), f.text("password"))
 	switch models.KindOf(err) {
 	case models.KindUnauthenticated, models.KindForbidden:
 		return a.render(c, statusOf(models.KindOf(err)), web.SignInPage(web.SignInView{Next: next, Form: f.web().Refuse(err)}))
@@ -102,9 +102,10 @@ func (a *App) signOut(c echo.Context) error {
 	return c.Redirect(http.StatusSeeOther, "/signin")
 }
 
-// cut ends what is open between a user's browsers and workspaces; who may
-// still come in connects again.
+// cut ends what is open between a user's browsers and Weir: event streams,
+// and connections to workspaces. Who may still come in connects again.
 func (a *App) cut(ctx context.Context, user int64) error {
+	a.hub.cut(user)
 	list, err := a.Store.Read(ctx).Workspaces(models.Everything,
 		models.WorkspaceFilter{UserID: user, States: []models.WorkspaceState{models.StateRunning}}, models.Page{Limit: 200})
 	for _, w := range list {

@@ -135,6 +135,7 @@ func (a *App) updateProject(c echo.Context) error {
 			return web.ProjectFormPage(web.ProjectFormView{Form: f.web().Refuse(err), ID: id, Name: old.Name}), pageErr
 		})
 	}
+	a.Wake() // its period may have ended, or its quota may have room for who waits
 	return a.done(c, path("projects", p.ID), models.Say("The project %s has been changed.", p.Name))
 }
 

@@ -27,10 +27,15 @@ func (q *Queries) Project(scope Scope, id int64) (p Project, err error) {
 	return p, found(scope.projects(q.db, "projects.id").Take(&p, id).Error, "project")
 }
 
-// LockProject makes this transaction the only one that changes the project's
-// roles, members or workspaces, and returns it.
+// LockProjectRow makes this transaction the only one that changes the
+// project's roles, members or workspaces.
+func (q *Queries) LockProjectRow(id int64) error {
+	return q.lockRows("SELECT id FROM projects WHERE id = ? FOR UPDATE", id)
+}
+
+// LockProject locks the project's row and returns it.
 func (q *Queries) LockProject(scope Scope, id int64) (Project, error) {
-	if err := q.lockRows("SELECT id FROM projects WHERE id = ? FOR UPDATE", id); err != nil {
+	if err := q.LockProjectRow(id); err != nil {
 		return Project{}, err
 	}
 	return q.Project(scope, id)
@@ -54,9 +59,14 @@ func (q *Queries) UpdateRole(r *Role) error {
 	return nameTaken(q.update(r, &r.Version, r.ID, "role"), "role", r.Name)
 }
 
-// DeleteRole removes a role that no member, present or removed, has.
+// DeleteRole removes a role that no present member has; removed ones lose it.
 func (q *Queries) DeleteRole(scope Scope, projectID, id int64) error {
 	q.Touch("project", projectID)
+	err := scope.projects(q.db.Model(&Member{}), "project_id").
+		Where("project_id = ? AND role_id = ? AND removed_at IS NOT NULL", projectID, id).Update("role_id", nil).Error
+	if err != nil {
+		return err
+	}
 	return q.deleted(scope.projects(q.db, "project_id").Where("project_id = ? AND id = ?", projectID, id).Delete(&Role{}), "role")
 }
 
@@ -71,14 +81,9 @@ func (q *Queries) Roles(scope Scope, projectID int64) (roles []Role, err error) 
 	return roles, db.Find(&roles).Error
 }
 
-// RoleMembers counts the members that have a role; with removed, also those
-// that were removed.
-func (q *Queries) RoleMembers(projectID, roleID int64, removed bool) (n int64, err error) {
-	db := q.db.Model(&Member{}).Where("project_id = ? AND role_id = ?", projectID, roleID)
-	if !removed {
-		db = db.Where("removed_at IS NULL")
-	}
-	return n, db.Count(&n).Error
+// RoleMembers counts the present members that have a role.
+func (q *Queries) RoleMembers(projectID, roleID int64) (n int64, err error) {
+	return n, q.db.Model(&Member{}).Where("project_id = ? AND role_id = ? AND removed_at IS NULL", projectID, roleID).Count(&n).Error
 }
 
 // CreateMember inserts m.

@@ -73,6 +73,24 @@ func (q *Queries) LockUsers() error {
 	return q.lockRows("SELECT id FROM users WHERE admin ORDER BY id FOR UPDATE")
 }
 
+// HoldUser finds an account and keeps it from changing until the transaction
+// ends.
+func (q *Queries) HoldUser(id int64) (User, error) {
+	if q.topics != nil { // within a transaction
+		if err := q.lockRows("SELECT id FROM users WHERE id = ? FOR SHARE", id); err != nil {
+			return User{}, err
+		}
+	}
+	return q.User(id)
+}
+
+// Speaks tells whether the session or access token of this hash still holds.
+func (q *Queries) Speaks(hash string, now time.Time) (ok bool, err error) {
+	err = q.db.Raw(`SELECT EXISTS (SELECT 1 FROM sessions WHERE token = ? AND expires_at > ?)
+		OR EXISTS (SELECT 1 FROM access_tokens WHERE hash = ? AND expires_at > ?)`, hash, now, hash, now).Scan(&ok).Error
+	return ok, err
+}
+
 // lockRows takes row locks on PostgreSQL; SQLite has one writer anyway.
 func (q *Queries) lockRows(sql string, args ...any) error {
 	if !q.postgres {

@@ -225,6 +225,11 @@ func (q *Queries) Evicted(now time.Time) (list []Workspace, err error) {
 		Order("workspaces.id").Find(&list).Error
 }
 
+// CountLiveOf counts a member's live workspaces.
+func (q *Queries) CountLiveOf(memberID int64) (n int64, err error) {
+	return n, q.db.Model(&Workspace{}).Where("member_id = ? AND state IN ?", memberID, LiveStates).Count(&n).Error
+}
+
 // CountLive counts a user's live workspaces.
 func (q *Queries) CountLive(userID int64) (n int64, err error) {
 	return n, q.db.Model(&Workspace{}).Where("user_id = ? AND state IN ?", userID, LiveStates).Count(&n).Error

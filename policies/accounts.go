@@ -56,11 +56,11 @@ func (a *Accounts) Load(ctx context.Context, userID int64) (Actor, error) {
 	if err != nil || u.Disabled {
 		return Actor{}, signInAgain(err)
 	}
-	return a.actorOf(q, u)
+	return actorOf(q, u)
 }
 
-func (a *Accounts) actorOf(q *models.Queries, u models.User) (Actor, error) {
-	actor := Actor{User: u, At: a.store.Now(), Grants: map[int64]string{}}
+func actorOf(q *models.Queries, u models.User) (Actor, error) {
+	actor := Actor{User: u, At: q.Now(), Grants: map[int64]string{}}
 	memberships, err := q.MembershipsOf(u.ID, actor.At)
 	for _, m := range memberships {
 		actor.Grants[m.ProjectID] = m.Permission
@@ -75,16 +75,17 @@ func signInAgain(err error) error {
 	return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Sign in first.")}
 }
 
-// SignIn checks an address and a password. The answer is the same for an
+// SignIn checks an address and a password that came from client, a network
+// address. The answer is the same for an
 // unknown address, a wrong password and a disabled account.
-func (a *Accounts) SignIn(ctx context.Context, email, password string) (models.User, error) {
+func (a *Accounts) SignIn(ctx context.Context, client, email, password string) (models.User, error) {
 	var p models.Problems
 	email = models.CheckEmail("email", email, &p)
 	if len(p) > 0 {
 		return models.User{}, wrongPassword()
 	}
 	now := a.store.Now()
-	if wait := a.failures.wait(email, now); wait > 0 {
+	if wait := a.failures.wait(email, client, now); wait > 0 {
 		return models.User{}, &models.Error{Kind: models.KindForbidden,
 			Message: models.Say("Too many failed attempts for this address. Try again in %d minutes.", int64(wait/time.Minute)+1)}
 	}
@@ -99,10 +100,10 @@ func (a *Accounts) SignIn(ctx context.Context, email, password string) (models.U
 		return models.User{}, hashErr
 	}
 	if !ok || u.Disabled {
-		a.failures.add(email, now)
+		a.failures.add(email, client, now)
 		return models.User{}, wrongPassword()
 	}
-	a.failures.clear(email)
+	a.failures.clear(email, client)
 	return u, nil
 }
 
@@ -211,7 +212,7 @@ func (a *Accounts) CreateUser(ctx context.Context, actor Actor, in NewUser) (mod
 	if err != nil {
 		return u, err
 	}
-	return u, a.store.InTx(ctx, func(q *models.Queries) error {
+	return u, a.access.Write(ctx, a.store, actor, Need{Platform, "user", "write", 0}, func(q *models.Queries) error {
 		u.ID = 0
 		return a.insert(q, actor, &u)
 	})

@@ -122,7 +122,7 @@ func TestSetupIsForOne(t *testing.T) {
 		if again, err := d.SetupToken(d.ctx, time.Hour); err != nil || again != "" {
 			t.Errorf("a second setup is offered: %q, %v", again, err)
 		}
-		u, err := d.SignIn(d.ctx, "ROOT@example.org", password)
+		u, err := d.SignIn(d.ctx, "192.0.2.1", "ROOT@example.org", password)
 		if err != nil || !u.Admin {
 			t.Errorf("%+v, %v", u, err)
 		}
@@ -156,7 +156,7 @@ func TestSignIn(t *testing.T) {
 		if _, err := d.UpdateUser(d.ctx, d.root, gone.ID, policies.UserChange{Name: "Gone", Disabled: true}); err != nil {
 			t.Fatal(err)
 		}
-		if u, err := d.SignIn(d.ctx, " Ada@Example.ORG ", password); err != nil || u.ID != ada.ID {
+		if u, err := d.SignIn(d.ctx, "192.0.2.1", " Ada@Example.ORG ", password); err != nil || u.ID != ada.ID {
 			t.Errorf("%+v, %v", u, err)
 		}
 		answers := map[string]bool{}
@@ -165,7 +165,7 @@ func TestSignIn(t *testing.T) {
 			{"nobody@example.org", password}, {"gone@example.org", password}, {"root@example.org", ""},
 			{"", password}, {"a\x00b", password}, {"\xff", password}, {strings.Repeat("x", 10_000), password},
 		} {
-			_, err := d.SignIn(d.ctx, c.email, c.password)
+			_, err := d.SignIn(d.ctx, "192.0.2.1", c.email, c.password)
 			want(t, err, models.KindUnauthenticated)
 			answers[err.Error()] = true
 		}
@@ -186,27 +186,27 @@ func TestFailuresLockAnAddressForAWhile(t *testing.T) {
 	ada := d.add(t, "ada@example.org", false)
 	d.add(t, "bob@example.org", false)
 	for range 10 {
-		_, err := d.SignIn(d.ctx, "ada@example.org", "wrong")
+		_, err := d.SignIn(d.ctx, "192.0.2.1", "ada@example.org", "wrong")
 		want(t, err, models.KindUnauthenticated)
 	}
-	_, err := d.SignIn(d.ctx, "Ada@example.org", password)
+	_, err := d.SignIn(d.ctx, "192.0.2.1", "Ada@example.org", password)
 	want(t, err, models.KindForbidden)
 	want(t, d.ChangePassword(d.ctx, d.load(t, ada), password, "another good one"), models.KindForbidden)
-	if _, err := d.SignIn(d.ctx, "bob@example.org", password); err != nil {
+	if _, err := d.SignIn(d.ctx, "192.0.2.1", "bob@example.org", password); err != nil {
 		t.Errorf("another address: %v", err)
 	}
 	d.clock.Pass(15*time.Minute - time.Second)
-	_, err = d.SignIn(d.ctx, "ada@example.org", password)
+	_, err = d.SignIn(d.ctx, "192.0.2.1", "ada@example.org", password)
 	want(t, err, models.KindForbidden)
 	d.clock.Pass(time.Second)
-	if _, err := d.SignIn(d.ctx, "ada@example.org", password); err != nil {
+	if _, err := d.SignIn(d.ctx, "192.0.2.1", "ada@example.org", password); err != nil {
 		t.Errorf("after the wait: %v", err)
 	}
 	for range 9 { // success forgets the failures
-		_, err := d.SignIn(d.ctx, "ada@example.org", "wrong")
+		_, err := d.SignIn(d.ctx, "192.0.2.1", "ada@example.org", "wrong")
 		want(t, err, models.KindUnauthenticated)
 	}
-	if _, err := d.SignIn(d.ctx, "ada@example.org", password); err != nil {
+	if _, err := d.SignIn(d.ctx, "192.0.2.1", "ada@example.org", password); err != nil {
 		t.Errorf("after 9 failures: %v", err)
 	}
 }

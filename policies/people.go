@@ -2,7 +2,6 @@ package policies
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"weir/models"
@@ -46,8 +45,8 @@ func (a *Accounts) UpdateUser(ctx context.Context, actor Actor, id int64, in Use
 	if err := p.Err(); err != nil {
 		return u, err
 	}
-	err = a.store.InTx(ctx, func(q *models.Queries) error {
-		if err := q.LockUsers(); err != nil {
+	err = a.access.Write(ctx, a.store, actor, Need{Platform, "user", "write", 0}, func(q *models.Queries) error {
+		if err := q.LockUsers(); err != nil { // also when the command line does it
 			return err
 		}
 		if u, err = q.User(id); err != nil {
@@ -95,7 +94,7 @@ func (a *Accounts) ResetPassword(ctx context.Context, actor Actor, id int64, pas
 	if err := a.access.Check(actor, Platform, "user", "write"); err != nil {
 		return err
 	}
-	return a.setPassword(ctx, actor, id, password)
+	return a.setPassword(ctx, actor, Need{Platform, "user", "write", 0}, id, password)
 }
 
 // ChangePassword replaces one's own password, which ends all sessions; the
@@ -105,7 +104,7 @@ func (a *Accounts) ChangePassword(ctx context.Context, actor Actor, current, pas
 		return signInAgain(nil)
 	}
 	now := a.store.Now()
-	if wait := a.failures.wait(actor.User.Email, now); wait > 0 {
+	if wait := a.failures.wait(actor.User.Email, "", now); wait > 0 {
 		return models.Forbidden("Too many failed attempts for this address. Try again in %d minutes.", int64(wait/time.Minute)+1)
 	}
 	ok, err := a.verify(ctx, current, actor.User.PasswordHash)
@@ -113,13 +112,13 @@ func (a *Accounts) ChangePassword(ctx context.Context, actor Actor, current, pas
 		return err
 	}
 	if !ok {
-		a.failures.add(actor.User.Email, now)
+		a.failures.add(actor.User.Email, "", now)
 		return models.Invalid("current", "is not your present password")
 	}
-	return a.setPassword(ctx, actor, actor.User.ID, password)
+	return a.setPassword(ctx, actor, Need{}, actor.User.ID, password)
 }
 
-func (a *Accounts) setPassword(ctx context.Context, actor Actor, id int64, password string) error {
+func (a *Accounts) setPassword(ctx context.Context, actor Actor, need Need, id int64, password string) error {
 	var p models.Problems
 	checkPasswordRules("password", password, &p)
 	if err := p.Err(); err != nil {
@@ -129,7 +128,7 @@ func (a *Accounts) setPassword(ctx context.Context, actor Actor, id int64, passw
 	if err != nil {
 		return err
 	}
-	return a.store.InTx(ctx, func(q *models.Queries) error {
+	return a.access.Write(ctx, a.store, actor, need, func(q *models.Queries) error {
 		u, err := q.User(id)
 		if err != nil {
 			return err
@@ -144,51 +143,6 @@ func (a *Accounts) setPassword(ctx context.Context, actor Actor, id int64, passw
 		}
 		return actor.Audit(q, Change{Action: "reset-password", Object: "account", ID: id})
 	})
-}
-
-// failures counts failed sign-ins by address, so that guessing is slow.
-type failures struct {
-	mu   sync.Mutex
-	seen map[string][]time.Time
-}
-
-const (
-	failureWindow = 15 * time.Minute
-	failureLimit  = 10
-)
-
-// wait tells how long the address must wait; 0 is not at all.
-func (f *failures) wait(email string, now time.Time) time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	recent := f.recent(email, now)
-	if len(recent) < failureLimit {
-		return 0
-	}
-	return recent[0].Add(failureWindow).Sub(now)
-}
-
-func (f *failures) add(email string, now time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.seen == nil || len(f.seen) > 100_000 {
-		f.seen = map[string][]time.Time{}
-	}
-	f.seen[email] = append(f.recent(email, now), now)
-}
-
-func (f *failures) clear(email string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.seen, email)
-}
-
-func (f *failures) recent(email string, now time.Time) []time.Time {
-	all := f.seen[email]
-	for len(all) > 0 && now.Sub(all[0]) >= failureWindow {
-		all = all[1:]
-	}
-	return all
 }
 
 // AuditEntries lists changes, newest first; only administrators may read

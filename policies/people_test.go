@@ -106,9 +106,9 @@ func TestPasswordChangeEndsEverything(t *testing.T) {
 		}
 		_, err = d.ByToken(d.ctx, secret)
 		want(t, err, models.KindUnauthenticated)
-		_, err = d.SignIn(d.ctx, "ada@example.org", password)
+		_, err = d.SignIn(d.ctx, "192.0.2.1", "ada@example.org", password)
 		want(t, err, models.KindUnauthenticated)
-		u, err := d.SignIn(d.ctx, "ada@example.org", "another good one")
+		u, err := d.SignIn(d.ctx, "192.0.2.1", "ada@example.org", "another good one")
 		if err != nil || u.SessionEpoch != ada.User.SessionEpoch+1 {
 			t.Errorf("epoch %d, %v", u.SessionEpoch, err)
 		}

@@ -55,7 +55,7 @@ func (a *Accounts) createToken(ctx context.Context, actor Actor, userID int64, i
 		return t, "", err
 	}
 	secret = TokenPrefix + NewSecret()
-	err = a.store.InTx(ctx, func(q *models.Queries) error {
+	err = a.access.Write(ctx, a.store, actor, Need{}, func(q *models.Queries) error {
 		now := q.Now()
 		t = models.AccessToken{UserID: userID, Name: in.Name, Hash: HashSecret(secret), ExpiresAt: now.Add(in.Lifetime), CreatedAt: now}
 		if err := q.CreateAccessToken(&t); err != nil {
@@ -79,7 +79,7 @@ func (a *Accounts) DeleteToken(ctx context.Context, actor Actor, id int64) error
 	if actor.User.ID == 0 {
 		return signInAgain(nil)
 	}
-	return a.store.InTx(ctx, func(q *models.Queries) error {
+	return a.access.Write(ctx, a.store, actor, Need{}, func(q *models.Queries) error {
 		if err := q.DeleteAccessToken(actor.User.ID, id); err != nil {
 			return err
 		}

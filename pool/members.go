@@ -41,7 +41,7 @@ func (l *Ledger) AddMember(ctx context.Context, actor policies.Actor, project in
 	if err := in.check(l.store.Now()); err != nil {
 		return m, err
 	}
-	err = l.store.InTx(ctx, func(q *models.Queries) error {
+	err = l.access.Write(ctx, l.store, actor, policies.Need{Project: project, Object: "member", Act: "write"}, func(q *models.Queries) error {
 		p, err := q.LockProject(actor.Scope(), project)
 		if err != nil {
 			return err
@@ -109,7 +109,7 @@ func (l *Ledger) UpdateMember(ctx context.Context, actor policies.Actor, project
 	if err := in.check(l.store.Now()); err != nil {
 		return m, err
 	}
-	err = l.store.InTx(ctx, func(q *models.Queries) error {
+	err = l.access.Write(ctx, l.store, actor, policies.Need{Project: project, Object: "member", Act: "write"}, func(q *models.Queries) error {
 		p, err := q.LockProject(actor.Scope(), project)
 		if err != nil {
 			return err
@@ -168,7 +168,7 @@ func (l *Ledger) RemoveMember(ctx context.Context, actor policies.Actor, project
 	if err := l.access.Check(actor, project, "member", "write"); err != nil {
 		return err
 	}
-	return l.store.InTx(ctx, func(q *models.Queries) error {
+	return l.access.Write(ctx, l.store, actor, policies.Need{Project: project, Object: "member", Act: "write"}, func(q *models.Queries) error {
 		if _, err := q.LockProject(actor.Scope(), project); err != nil {
 			return err
 		}

@@ -40,6 +40,9 @@ func (p *Pool) Enlist(ctx context.Context, name string, inventory Inventory) err
 		if err := q.SaveProvider(&provider); err != nil {
 			return err
 		}
+		if err := retireOthers(q, provider.ID); err != nil {
+			return err
+		}
 		before, err := q.DevicesOf(provider.ID)
 		if err != nil {
 			return err
@@ -57,6 +60,33 @@ func (p *Pool) Enlist(ctx context.Context, name string, inventory Inventory) err
 		}
 		return auditDevices(q, provider, before)
 	})
+}
+
+// retireOthers takes every other machine out of the pool: workspaces run on
+// this one alone, which may have had another name before.
+func retireOthers(q *models.Queries, provider int64) error {
+	providers, err := q.Providers()
+	if err != nil {
+		return err
+	}
+	for _, p := range providers {
+		if p.ID == provider || p.State == models.ProviderOffline {
+			continue
+		}
+		before := p
+		p.State = models.ProviderOffline
+		if err := q.SaveProvider(&p); err != nil {
+			return err
+		}
+		if err := markAbsent(q, p.ID, nil); err != nil {
+			return err
+		}
+		change := policies.Change{Action: "retire", Object: "provider", ID: p.ID, Before: before, After: p}
+		if err := policies.System("inventory").Audit(q, change); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // auditDevices keeps what has changed of a provider's devices, if anything.

@@ -80,7 +80,7 @@ func (l *Ledger) CreateProject(ctx context.Context, actor policies.Actor, in Pro
 	if err := in.check(now); err != nil {
 		return p, err
 	}
-	err = l.store.InTx(ctx, func(q *models.Queries) error {
+	err = l.access.Write(ctx, l.store, actor, policies.Need{Project: policies.Platform, Object: "project", Act: "write"}, func(q *models.Queries) error {
 		p = models.Project{Name: in.Name, Description: in.Description, Quota: in.Quota, StartsAt: now, EndsAt: in.EndsAt,
 			Launch: in.Launch, Version: 1, CreatedAt: now}
 		if in.StartsAt != nil {
@@ -112,7 +112,7 @@ func (l *Ledger) UpdateProject(ctx context.Context, actor policies.Actor, id int
 	if err := l.access.Check(actor, id, "project", "write"); err != nil {
 		return p, err
 	}
-	err = l.store.InTx(ctx, func(q *models.Queries) error {
+	err = l.access.Write(ctx, l.store, actor, policies.Need{Project: id, Object: "project", Act: "write"}, func(q *models.Queries) error {
 		if p, err = q.LockProject(actor.Scope(), id); err != nil {
 			return err
 		}

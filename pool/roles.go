@@ -34,7 +34,7 @@ func (l *Ledger) CreateRole(ctx context.Context, actor policies.Actor, project i
 	if err := in.check(); err != nil {
 		return r, err
 	}
-	err = l.store.InTx(ctx, func(q *models.Queries) error {
+	err = l.access.Write(ctx, l.store, actor, policies.Need{Project: project, Object: "role", Act: "write"}, func(q *models.Queries) error {
 		p, err := q.LockProject(actor.Scope(), project)
 		if err != nil {
 			return err
@@ -69,7 +69,7 @@ func (l *Ledger) UpdateRole(ctx context.Context, actor policies.Actor, project, 
 	if err := in.check(); err != nil {
 		return r, err
 	}
-	err = l.store.InTx(ctx, func(q *models.Queries) error {
+	err = l.access.Write(ctx, l.store, actor, policies.Need{Project: project, Object: "role", Act: "write"}, func(q *models.Queries) error {
 		p, err := q.LockProject(actor.Scope(), project)
 		if err != nil {
 			return err
@@ -97,7 +97,7 @@ func (l *Ledger) peakFits(q *models.Queries, p models.Project, before, after mod
 	if err := peakWithin(after.Peak, p.Quota); err != nil {
 		return err
 	}
-	n, err := q.RoleMembers(p.ID, after.ID, false)
+	n, err := q.RoleMembers(p.ID, after.ID)
 	if err != nil || n == 0 {
 		return err
 	}
@@ -146,12 +146,12 @@ func promiseFits(q *models.Queries, p models.Project, more models.Resources, pre
 	return capacity(problems.Err())
 }
 
-// DeleteRole removes a role that nobody has or had.
+// DeleteRole removes a role that nobody has.
 func (l *Ledger) DeleteRole(ctx context.Context, actor policies.Actor, project, id int64) error {
 	if err := l.access.Check(actor, project, "role", "write"); err != nil {
 		return err
 	}
-	return l.store.InTx(ctx, func(q *models.Queries) error {
+	return l.access.Write(ctx, l.store, actor, policies.Need{Project: project, Object: "role", Act: "write"}, func(q *models.Queries) error {
 		if _, err := q.LockProject(actor.Scope(), project); err != nil {
 			return err
 		}
@@ -159,12 +159,12 @@ func (l *Ledger) DeleteRole(ctx context.Context, actor policies.Actor, project, 
 		if err != nil {
 			return err
 		}
-		n, err := q.RoleMembers(project, id, true)
+		n, err := q.RoleMembers(project, id)
 		if err != nil {
 			return err
 		}
 		if n > 0 {
-			return models.Conflict("%d present or former members have this role. Give them another one first.", n)
+			return models.Conflict("%d members have this role. Give them another one first.", n)
 		}
 		if err := q.DeleteRole(actor.Scope(), project, id); err != nil {
 			return err

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"slices"
 
 	"weir/models"
 	"weir/policies"
@@ -175,7 +176,7 @@ func (p *Pool) UpdateDevice(ctx context.Context, actor policies.Actor, id int64,
 	if in.Exclusive && in.Mixed {
 		return d, models.Invalid("mixed", "an exclusive device has one holder and cannot be mixed")
 	}
-	err = p.store.InTx(ctx, func(q *models.Queries) error {
+	err = p.access.Write(ctx, p.store, actor, policies.Need{Project: policies.Platform, Object: "device", Act: "write"}, func(q *models.Queries) error {
 		if err := q.LockPool(); err != nil {
 			return err
 		}
@@ -209,6 +210,9 @@ func (s state) allows(d models.Device, in DeviceInput) error {
 			holders[share.WorkspaceID], projects[share.ProjectID] = true, true
 		}
 	}
+	if d.Exclusive && !in.Exclusive && s.heldInPart(d.ID) {
+		return models.Conflict("A workspace was promised this device for itself, and holds a part of it now. Wait until it ends.")
+	}
 	if in.Exclusive && len(holders) > 1 {
 		return models.Conflict("%d workspaces hold shares of this device now. Stop all but one, or wait, before it becomes exclusive.", len(holders))
 	}
@@ -216,6 +220,11 @@ func (s state) allows(d models.Device, in DeviceInput) error {
 		return models.Conflict("%d projects hold shares of this device now. Wait until one is left before mixing is ended.", len(projects))
 	}
 	return nil
+}
+
+// heldInPart tells whether a fraction of a device is held.
+func (s state) heldInPart(device int64) bool {
+	return slices.ContainsFunc(s.shares, func(v models.ShareView) bool { return v.DeviceID == device && v.Cores < placement.Whole })
 }
 
 // Totals adds up the pool, for metrics.

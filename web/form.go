@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -14,7 +15,17 @@ type Form struct {
 	Errors  map[string]models.Text
 	Message models.Text // about the whole form
 	Version int64       // of the thing edited; 0 for a new one
+	labels  map[string]string
 }
+
+// labelled is the form with inputs that are described, in fields, under
+// another name than their own.
+func (f Form) labelled(labels map[string]string) Form {
+	f.labels = labels
+	return f
+}
+
+func (f Form) labelOf(name string) string { return cmp.Or(f.labels[name], name) }
 
 // Refuse puts an error's message and fields into a form.
 func (f Form) Refuse(err error) Form {

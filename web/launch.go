@@ -72,6 +72,10 @@ type Wait struct {
 	At     *time.Time // an estimate, when there is one
 }
 
+// launchLabels are the inputs of the launch page that are called otherwise
+// than elsewhere.
+var launchLabels = map[string]string{"versions": "wanted", "gpu_memory_mib": "launch.gpu_memory_mib"}
+
 // place says in which project and role the launch would be.
 func (v LaunchView) place(ctx context.Context) string {
 	switch {

@@ -102,11 +102,13 @@ func liveAttributes(ctx context.Context, f frame) templ.Attributes {
 		return nil
 	}
 	return templ.Attributes{
-		"hx-get":     From(ctx).Path,
-		"hx-select":  "#main",
-		"hx-trigger": "weir:change from:body",
-		"hx-swap":    "outerMorph",
-		"hx-sync":    "this:queue last",
+		"hx-get":    From(ctx).Path,
+		"hx-select": "#main",
+		// The number of live workspaces stands in the navigation.
+		"hx-select-oob": "#nav-workspaces:outerHTML",
+		"hx-trigger":    "weir:change from:body",
+		"hx-swap":       "outerMorph",
+		"hx-sync":       "this:queue last",
 	}
 }
 

@@ -650,7 +650,7 @@ func PersonPage(v PersonView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = summary(v.Password).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = summary(v.Password.labelled(map[string]string{"password": "new_password"})).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

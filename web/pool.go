@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -103,6 +104,14 @@ func (v PoolView) waiting() (n int64) {
 		n += q.GPUs * q.Cores
 	}
 	return n
+}
+
+// machines says from where the GPUs are.
+func (v PoolView) machines(ctx context.Context) string {
+	if len(v.Providers) == 1 {
+		return T(ctx, "on one provider")
+	}
+	return T(ctx, "on %d providers", len(v.Providers))
 }
 
 func (v PoolView) simulated() bool {

@@ -125,7 +125,7 @@ func (c *Catalogue) Create(ctx context.Context, actor policies.Actor, in Environ
 	if err := in.check(); err != nil {
 		return e, err
 	}
-	err = c.store.InTx(ctx, func(q *models.Queries) error {
+	err = c.access.Write(ctx, c.store, actor, policies.Need{Project: policies.Platform, Object: "environment", Act: "write"}, func(q *models.Queries) error {
 		e = models.Environment{Version: 1, CreatedAt: q.Now()}
 		in.apply(&e)
 		if err := q.CreateEnvironment(&e); err != nil {
@@ -144,7 +144,7 @@ func (c *Catalogue) Update(ctx context.Context, actor policies.Actor, id int64, 
 	if err := in.check(); err != nil {
 		return e, err
 	}
-	err = c.store.InTx(ctx, func(q *models.Queries) error {
+	err = c.access.Write(ctx, c.store, actor, policies.Need{Project: policies.Platform, Object: "environment", Act: "write"}, func(q *models.Queries) error {
 		if e, err = q.Environment(id); err != nil {
 			return err
 		}
@@ -166,7 +166,7 @@ func (c *Catalogue) Delete(ctx context.Context, actor policies.Actor, id int64) 
 	if err := c.access.Check(actor, policies.Platform, "environment", "write"); err != nil {
 		return err
 	}
-	return c.store.InTx(ctx, func(q *models.Queries) error {
+	return c.access.Write(ctx, c.store, actor, policies.Need{Project: policies.Platform, Object: "environment", Act: "write"}, func(q *models.Queries) error {
 		e, err := q.Environment(id)
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"sync/atomic"
 	"time"
 
 	"weir/models"
@@ -36,6 +37,8 @@ type Reconciler struct {
 	orphansSeen time.Time
 	swept       time.Time
 	notBefore   map[int64]time.Time // after a step that failed, by workspace
+	changed     atomic.Bool         // something has changed that may let the queue move
+	served      time.Time           // when the queue was last looked at
 }
 
 // ReconcilerConfig names what a Reconciler works with.
@@ -56,8 +59,11 @@ type ReconcilerConfig struct {
 
 // NewReconciler makes a Reconciler; Run starts it.
 func NewReconciler(c ReconcilerConfig) *Reconciler {
-	return &Reconciler{store: c.Store, pool: c.Pool, books: c.Books, ledger: c.Ledger, storage: c.Storage, runtime: c.Runtime,
+	r := &Reconciler{store: c.Store, pool: c.Pool, books: c.Books, ledger: c.Ledger, storage: c.Storage, runtime: c.Runtime,
 		env: c.Env, ended: c.Ended, log: c.Logger, work: make(chan struct{}, 1), notBefore: map[int64]time.Time{}}
+	r.changed.Store(true)
+	c.Store.OnChange(func([]string) { r.changed.Store(true) })
+	return r
 }
 
 // Wake asks for a look now; it never blocks.
@@ -177,7 +183,6 @@ func (r *Reconciler) awaitReady(ctx context.Context, w *models.Workspace) error 
 	}
 	switch {
 	case status.Phase == PhaseExited:
-		w.LogTail = status.LogTail
 		return r.exited(ctx, w, status)
 	case status.Phase == PhaseRunning:
 		Failpoint("start.ready")
@@ -221,7 +226,6 @@ func (r *Reconciler) watch(ctx context.Context, w *models.Workspace) error {
 		return err
 	}
 	if status.Phase == PhaseExited {
-		w.LogTail = status.LogTail
 		return r.exited(ctx, w, status)
 	}
 	if e := models.Endpoint(status.Endpoint); status.Phase == PhaseRunning && e != w.Endpoint {
@@ -232,11 +236,19 @@ func (r *Reconciler) watch(ctx context.Context, w *models.Workspace) error {
 }
 
 // exited ends a workspace whose notebook ended by itself.
+//
+// Its reason and last lines are written first: Stop removes them.
 func (r *Reconciler) exited(ctx context.Context, w *models.Workspace, status Status) error {
+	if w.Reason.Empty() {
+		w.Reason, w.LogTail = status.Message, status.LogTail
+		if err := r.transition(ctx, w, w.State, models.Text{}); err != nil {
+			return err
+		}
+	}
 	if err := r.runtime.Stop(ctx, w.RuntimeState); err != nil {
 		return err
 	}
-	return r.finish(ctx, w, models.StateFailed, status.Message)
+	return r.finish(ctx, w, models.StateFailed, w.Reason)
 }
 
 // awaitEnd asks the runtime to stop until nothing runs any more.

@@ -12,7 +12,15 @@ import (
 // serveQueue places what waits, oldest first, as far as the pool and the
 // members' peaks have room. What does not fit stays and says why; later ones
 // that do fit pass it.
+//
+// It looks only when something was committed since the last look, or a period
+// of time may have ended.
 func (r *Reconciler) serveQueue(ctx context.Context) error {
+	now := r.store.Now()
+	if !r.changed.Swap(false) && now.Sub(r.served) < orphanPeriod {
+		return nil
+	}
+	r.served = now
 	queue, err := r.store.Read(ctx).WorkspacesIn(models.StateQueued)
 	if err != nil {
 		return err

@@ -101,6 +101,10 @@ func (s *Short) Error() string { return s.Refusal.Error() }
 // Unwrap lets errors.As find the *models.Error inside.
 func (s *Short) Unwrap() error { return s.Refusal }
 
+// maxLive bounds a member's live workspaces in a project, waiting ones
+// included, so that nobody can bury the queue.
+const maxLive = 20
+
 // plan is a launch that has been thought through but not committed.
 type plan struct {
 	project models.Project
@@ -121,7 +125,8 @@ func (s *Service) Launch(ctx context.Context, actor policies.Actor, in LaunchInp
 		return w, err
 	}
 	var short *Short
-	err = s.store.InTx(ctx, func(q *models.Queries) error {
+	need := policies.Need{Project: in.ProjectID, Object: "workspace", Act: "launch"}
+	err = s.access.Write(ctx, s.store, actor, need, func(q *models.Queries) error {
 		short = nil
 		project, err := q.LockProject(actor.Scope(), in.ProjectID)
 		if err != nil {
@@ -132,6 +137,9 @@ func (s *Service) Launch(ctx context.Context, actor policies.Actor, in LaunchInp
 			return err
 		}
 		if err := fits(p.target.Demand, p.room); err != nil {
+			return err
+		}
+		if err := fewEnough(q, p.member); err != nil {
 			return err
 		}
 		w = newWorkspace(q, actor, p, in)
@@ -149,6 +157,14 @@ func (s *Service) Launch(ctx context.Context, actor policies.Actor, in LaunchInp
 		s.wake()
 	}
 	return w, err
+}
+
+func fewEnough(q *models.Queries, m models.Member) error {
+	n, err := q.CountLiveOf(m.ID)
+	if err == nil && n >= maxLive {
+		err = models.NoCapacity("", "You have %d workspaces in this project that run or wait; %d is the most. Stop one first.", n, maxLive)
+	}
+	return err
 }
 
 // recordRefusal keeps demand that was not met, for administrators to see.
@@ -171,15 +187,30 @@ func (s *Service) plan(q *models.Queries, actor policies.Actor, project models.P
 	if p.room, err = s.ledger.Room(q, project, p.member.ID); err != nil {
 		return p, err
 	}
-	if p.env, err = s.chooseEnvironment(q, in.EnvironmentID, wishes, p.room.Peak); err != nil {
-		return p, err
-	}
-	p.target, err = MergeParameters(Layers{Project: project.Launch, Environment: p.env.Launch, Minimum: p.env.Minimum,
-		DefaultPath: p.env.DefaultPath, Peak: p.room.Peak, Request: in.Request})
+	candidates, err := s.candidates(q, in.EnvironmentID, wishes, p.room.Peak)
 	if err != nil {
 		return p, err
 	}
+	if err := p.choose(candidates, in.Request); err != nil {
+		return p, err
+	}
 	return p, s.complete(q, &p)
+}
+
+// choose takes the first environment that the request agrees with; when none
+// does, what is wrong with the best one is told.
+func (p *plan) choose(candidates []models.Environment, request models.LaunchParameters) error {
+	var first error
+	for _, e := range candidates {
+		target, err := MergeParameters(Layers{Project: p.project.Launch, Environment: e.Launch, Minimum: e.Minimum,
+			DefaultPath: e.DefaultPath, Peak: p.room.Peak, Request: request})
+		if err == nil {
+			p.env, p.target = e, target
+			return nil
+		}
+		first = firstError(first, err)
+	}
+	return first
 }
 
 // membership finds the user's active place in a project, without which no
@@ -222,29 +253,32 @@ func notInternal(err error) error {
 	return nil
 }
 
-func (s *Service) chooseEnvironment(q *models.Queries, id int64, wishes []Wish, peak models.Resources) (models.Environment, error) {
+// candidates are the environments that a launch may use, best first: the one
+// that was chosen, or all that fit; never none without an error.
+func (s *Service) candidates(q *models.Queries, id int64, wishes []Wish, peak models.Resources) ([]models.Environment, error) {
 	all, err := q.Environments()
 	if err != nil {
-		return models.Environment{}, err
+		return nil, err
 	}
 	fitting, refused := MatchEnvironments(all, wishes, peak)
-	if id == 0 && len(fitting) > 0 {
-		return fitting[0].Environment, nil
-	}
+	var list []models.Environment
 	for _, m := range fitting {
-		if m.Environment.ID == id {
-			return m.Environment, nil
+		if id == 0 || m.Environment.ID == id {
+			list = append(list, m.Environment)
 		}
+	}
+	if len(list) > 0 {
+		return list, nil
 	}
 	for _, m := range refused {
 		if m.Environment.ID == id {
-			return m.Environment, models.Invalid("environment_id", "does not fit: %s", m.Reasons[0])
+			return nil, models.Invalid("environment_id", "does not fit: %s", m.Reasons[0])
 		}
 	}
 	if id == 0 {
-		return models.Environment{}, models.Invalid("versions", "no environment of %d fits; the launch page tells why for each", len(refused))
+		return nil, models.Invalid("versions", "no environment of %d fits; the launch page tells why for each", len(refused))
 	}
-	return models.Environment{}, models.Invalid("environment_id", "is not in the catalogue")
+	return nil, models.Invalid("environment_id", "is not in the catalogue")
 }
 
 // fits holds rule 2: what is asked, with what is held, within peak and quota.
@@ -355,7 +389,8 @@ func (s *Service) Stop(ctx context.Context, actor policies.Actor, id int64) (w m
 		return w, err
 	}
 	by := actor.Label()
-	err = s.store.InTx(ctx, func(q *models.Queries) error {
+	need := policies.Need{Project: w.ProjectID, Object: "workspace", Act: "stop", Owner: w.UserID}
+	err = s.access.Write(ctx, s.store, actor, need, func(q *models.Queries) error {
 		if _, err := q.LockProject(models.Everything, w.ProjectID); err != nil {
 			return err
 		}

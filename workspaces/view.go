@@ -3,6 +3,8 @@ package workspaces
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"weir/models"
 	"weir/policies"
@@ -96,8 +98,24 @@ func (s *Service) View(ctx context.Context, actor policies.Actor, id int64) (v V
 	}
 	v.MayStop = s.access.MayOwned(actor, w.UserID, w.ProjectID, "workspace", "stop") && !v.State.Ended() && v.State != models.StateStopping
 	v.MayOpen = s.mayOpen(actor, w)
+	if w.UserID != actor.User.ID {
+		v.WorkspaceView = withoutSecrets(v.WorkspaceView)
+	}
 	v.Place, err = place(q, v.Workspace)
 	return v, err
+}
+
+// withoutSecrets hides what only the owner may read: people put keys into
+// environment variables, and programs print them.
+func withoutSecrets(w models.WorkspaceView) models.WorkspaceView {
+	w.LogTail = ""
+	w.Target = slices.Clone(w.Target)
+	for i, p := range w.Target {
+		if strings.HasPrefix(p.Name, "env.") {
+			w.Target[i].Value = "•••"
+		}
+	}
+	return w
 }
 
 func place(q *models.Queries, w models.Workspace) (int, error) {
@@ -124,7 +142,13 @@ func (s *Service) List(ctx context.Context, actor policies.Actor, f models.Works
 	if !actor.Signed() {
 		return nil, s.access.Check(actor, policies.Platform, "workspace", "read")
 	}
-	return s.store.Read(ctx).Workspaces(actor.Scope(), f, page)
+	list, err := s.store.Read(ctx).Workspaces(actor.Scope(), f, page)
+	for i, w := range list {
+		if w.UserID != actor.User.ID {
+			list[i] = withoutSecrets(w)
+		}
+	}
+	return list, err
 }
 
 // Count counts all workspaces by state, for metrics.

@@ -28,7 +28,8 @@ func (s *Service) Open(ctx context.Context, actor policies.Actor, id int64) (sec
 		return "", notRunning(w.State)
 	}
 	secret = policies.NewSecret()
-	return secret, s.store.InTx(ctx, func(q *models.Queries) error {
+	need := policies.Need{Project: w.ProjectID, Object: "workspace", Act: "open", Owner: w.UserID}
+	return secret, s.access.Write(ctx, s.store, actor, need, func(q *models.Queries) error {
 		return q.PutOneTimeToken(models.OneTimeToken{Hash: policies.HashSecret(secret), Purpose: "open", UserID: &w.UserID,
 			WorkspaceID: &w.ID, Session: actor.Session, ExpiresAt: q.Now().Add(openLifetime)})
 	})

@@ -125,19 +125,19 @@ func parsePolicies(text string) ([]string, error) {
 }
 
 // parseSeeds reads numbers and ranges with commas between them.
-func parseSeeds(text string) ([]uint64, error) {
-	var seeds []uint64
+func parseSeeds(text string) ([]int64, error) {
+	var seeds []int64
 	for part := range strings.SplitSeq(text, ",") {
 		from, to, isRange := strings.Cut(strings.TrimSpace(part), "-")
 		if !isRange {
 			to = from
 		}
-		first, err := strconv.ParseUint(from, 10, 63)
-		last, err2 := strconv.ParseUint(to, 10, 63)
+		first, err := strconv.ParseInt(from, 10, 64)
+		last, err2 := strconv.ParseInt(to, 10, 64)
 		switch {
 		case err != nil || err2 != nil || first > last:
 			return nil, fmt.Errorf("%q is neither a number nor a range such as 42-51", part)
-		case last-first >= uint64(maxSeeds-len(seeds)):
+		case last-first >= int64(maxSeeds-len(seeds)):
 			return nil, fmt.Errorf("more than %d seeds", maxSeeds)
 		}
 		for seed := first; seed <= last; seed++ {

@@ -68,7 +68,7 @@ CREATE TABLE members (
     id         INTEGER PRIMARY KEY AUTOINCREMENT,
     project_id INTEGER NOT NULL REFERENCES projects (id) ON DELETE CASCADE,
     user_id    INTEGER NOT NULL REFERENCES users (id),
-    role_id    INTEGER NOT NULL,
+    role_id    INTEGER, -- NULL once removed and the role is deleted
     until      DATETIME,
     removed_at DATETIME,
     version    INTEGER NOT NULL DEFAULT 1,
