@@ -1,5 +1,7 @@
-# The image for a cluster: the program alone. Workspaces are pods there, so
-# neither Jupyter nor a sandbox is in it.
+# Weir with what it runs workspaces in: Jupyter and bubblewrap. Sandboxes are
+# made of user namespaces, which a container may use only where its engine lets
+# it (Docker: --security-opt seccomp=unconfined --security-opt
+# systempaths=unconfined); "weir serve" says so when they are forbidden.
 FROM golang:1.26-bookworm AS build
 WORKDIR /src
 COPY go.mod go.sum ./
@@ -11,7 +13,7 @@ RUN make build VERSION="$VERSION" COMMIT="$COMMIT"
 
 FROM debian:bookworm-slim
 RUN apt-get update \
- && apt-get install -y --no-install-recommends ca-certificates tini \
+ && apt-get install -y --no-install-recommends bubblewrap ca-certificates jupyter-notebook tini \
  && rm -rf /var/lib/apt/lists/* \
  && install -d -o 65532 -g 65532 -m 0700 /var/lib/weir
 COPY --from=build /src/bin/weir /usr/local/bin/weir

@@ -3,8 +3,10 @@ package models
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net/url"
@@ -140,6 +142,47 @@ func (s *Store) Ping(ctx context.Context) error {
 		return err
 	}
 	return db.PingContext(ctx)
+}
+
+// aloneKey is an arbitrary number that all servers of Weir share.
+const aloneKey = 0x77656972 // "weir"
+
+// Alone claims to be the only server on a PostgreSQL database until what it
+// returns is closed or this process ends: workspaces run on one machine, and
+// the server of another would take them for gone. SQLite's file is claimed
+// with its directory.
+func (s *Store) Alone(ctx context.Context) (io.Closer, error) {
+	if s.dialect != "postgres" {
+		return io.NopCloser(nil), nil
+	}
+	db, err := s.write.DB()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var got bool
+	if err := conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", aloneKey).Scan(&got); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	if !got {
+		return nil, errors.Join(errors.New("another weir serves from this database already"), conn.Close())
+	}
+	return endSession{conn}, nil
+}
+
+// endSession closes a connection for good: back in the pool it would keep
+// its locks.
+type endSession struct{ conn *sql.Conn }
+
+func (e endSession) Close() error {
+	err := e.conn.Raw(func(any) error { return driver.ErrBadConn })
+	if errors.Is(err, driver.ErrBadConn) {
+		return nil
+	}
+	return err
 }
 
 // Close ends all connections.

@@ -3,6 +3,7 @@ package policies_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -183,7 +184,7 @@ func TestSignIn(t *testing.T) {
 func TestFailuresLockAnAddressForAWhile(t *testing.T) {
 	d := newDesk(t, modelstest.Open(t, "sqlite"))
 	d.root = d.load(t, modelstest.User(t, d.store, "root@example.org", true))
-	ada := d.add(t, "ada@example.org", false)
+	d.add(t, "ada@example.org", false)
 	d.add(t, "bob@example.org", false)
 	for range 10 {
 		_, err := d.SignIn(d.ctx, "192.0.2.1", "ada@example.org", "wrong")
@@ -191,7 +192,9 @@ func TestFailuresLockAnAddressForAWhile(t *testing.T) {
 	}
 	_, err := d.SignIn(d.ctx, "192.0.2.1", "Ada@example.org", password)
 	want(t, err, models.KindForbidden)
-	want(t, d.ChangePassword(d.ctx, d.load(t, ada), password, "another good one"), models.KindForbidden)
+	if _, err := d.SignIn(d.ctx, "192.0.2.2", "ada@example.org", password); err != nil {
+		t.Errorf("a stranger's failures lock Ada out: %v", err)
+	}
 	if _, err := d.SignIn(d.ctx, "192.0.2.1", "bob@example.org", password); err != nil {
 		t.Errorf("another address: %v", err)
 	}
@@ -209,4 +212,35 @@ func TestFailuresLockAnAddressForAWhile(t *testing.T) {
 	if _, err := d.SignIn(d.ctx, "192.0.2.1", "ada@example.org", password); err != nil {
 		t.Errorf("after 9 failures: %v", err)
 	}
+}
+
+func TestManyClientsLockAnAddressTogether(t *testing.T) {
+	d := newDesk(t, modelstest.Open(t, "sqlite"))
+	d.root = d.load(t, modelstest.User(t, d.store, "root@example.org", true))
+	d.add(t, "ada@example.org", false)
+	for i := range 100 {
+		_, err := d.SignIn(d.ctx, fmt.Sprintf("192.0.2.%d", i), "ada@example.org", "wrong")
+		want(t, err, models.KindUnauthenticated)
+	}
+	_, err := d.SignIn(d.ctx, "198.51.100.1", "ada@example.org", password)
+	want(t, err, models.KindForbidden)
+}
+
+// A change that began before a right was revoked must not end after it.
+func TestRightsAreReadAgainInsideTheChange(t *testing.T) {
+	withRoot(t, func(t *testing.T, d *desk) {
+		second := modelstest.User(t, d.store, "second@example.org", true)
+		before := d.load(t, second)
+		if err := d.ResetPassword(d.ctx, d.root, second.ID, "another good one"); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := d.CreateToken(d.ctx, before, policies.NewToken{Name: "late"})
+		want(t, err, models.KindUnauthenticated)
+		before = d.load(t, second)
+		if _, err := d.UpdateUser(d.ctx, d.root, second.ID, policies.UserChange{Name: "Second"}); err != nil {
+			t.Fatal(err)
+		}
+		_, err = d.CreateUser(d.ctx, before, policies.NewUser{Email: "late@example.org", Name: "Late", Password: password, Admin: true})
+		want(t, err, models.KindForbidden)
+	})
 }

@@ -26,7 +26,7 @@ func TestTheLastAdministratorStays(t *testing.T) {
 		var kinds modelstest.Kinds
 		modelstest.Together(len(admins), func(i int) {
 			in := policies.UserChange{Name: "Former", Disabled: i%2 == 0, Admin: i%2 == 0}
-			_, err := d.UpdateUser(d.ctx, d.root, admins[i].ID, in)
+			_, err := d.UpdateUser(d.ctx, policies.System("test"), admins[i].ID, in)
 			kinds.Add(err)
 		})
 		kinds.Want(t, len(admins)-1, models.KindConflict, 1)

@@ -240,7 +240,7 @@ func TestBadInputsOfTheLedger(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		want(t, o.DeleteRole(o.ctx, o.root, p.ID, r.ID), models.KindConflict, "1 present")
+		want(t, o.DeleteRole(o.ctx, o.root, p.ID, r.ID), models.KindConflict, "1 members")
 	})
 }
 

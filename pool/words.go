@@ -32,7 +32,7 @@ func explainRefusal(r placement.Refusal, d placement.Demand) (models.Text, []mod
 	var lines []models.Text
 	for reason, n := range r.Counts {
 		if n > 0 && placement.Reason(reason) != placement.Fits {
-			lines = append(lines, models.Say("%d devices: %s", n, reasonWords(placement.Reason(reason), r, d)))
+			lines = append(lines, models.Say("%d × device: %s", n, reasonWords(placement.Reason(reason), r, d)))
 		}
 	}
 	return reasonWords(r.Reason, r, d), lines
@@ -55,7 +55,7 @@ func reasonWords(reason placement.Reason, r placement.Refusal, d placement.Deman
 	case placement.OtherProject:
 		return models.Say("another project holds a part, and an administrator has not allowed mixing")
 	case placement.TooFewCores:
-		return models.Say("%d cores asked of one device; the best has %d free", d.Cores, r.BestCores)
+		return models.Say("%d GPU cores asked of one device; the best that may be used has %d free", d.Cores, r.BestCores)
 	case placement.TooLittleMemory:
 		return models.Say("%s of GPU memory asked of one device; the best has %s free", models.FormatMiB(d.MemoryMiB), models.FormatMiB(r.BestMemoryMiB))
 	case placement.TooFewDevices:

@@ -69,6 +69,9 @@ func newBench(t *testing.T, s *models.Store) *bench {
 	b.Service = workspaces.NewService(s, access, b.pool, b.pool, b.ledger, func() {})
 	b.restart()
 	b.env = b.environment(t, workspaces.EnvironmentInput{Name: "notebook", Command: []string{"/bin/sleep", "600"}})
+	modelstest.InTx(t, s, func(q *models.Queries) error {
+		return q.PutSession(models.Session{Token: "session", Data: []byte{1}, ExpiresAt: q.Now().AddDate(10, 0, 0)})
+	})
 	b.project = b.addProject(t, "vision", plenty)
 	b.role = b.addRole(t, b.project, "engineer", models.Resources{GPUCores: 200, GPUMemoryMiB: 160_000, CPUMilli: 8000, MemoryMiB: 16_384})
 	b.member, b.actor = b.addMember(t, b.role)

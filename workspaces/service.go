@@ -276,7 +276,7 @@ func (s *Service) candidates(q *models.Queries, id int64, wishes []Wish, peak mo
 		}
 	}
 	if id == 0 {
-		return nil, models.Invalid("versions", "no environment of %d fits; the launch page tells why for each", len(refused))
+		return nil, models.Invalid("versions", "none of the %d environments fits", len(refused))
 	}
 	return nil, models.Invalid("environment_id", "is not in the catalogue")
 }

@@ -34,12 +34,12 @@ func newServeCommand() *cobra.Command {
 // Running workspaces are left running: the next server adopts them.
 func serve(ctx context.Context, cfg Config, out io.Writer, log *slog.Logger) error {
 	slog.SetDefault(log)
-	listener, err := net.Listen("tcp", cfg.Listen)
+	listeners, err := listen(ctx, cfg.Listen)
 	if err != nil {
 		return err
 	}
-	defer listener.Close()
-	p, err := wirePortal(ctx, cfg, log, listener.Addr())
+	defer closeAll(listeners)
+	p, err := wirePortal(ctx, cfg, log, listeners[0].Addr())
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func serve(ctx context.Context, cfg Config, out io.Writer, log *slog.Logger) err
 	if err := p.announce(ctx, out); err != nil {
 		return err
 	}
-	return p.run(ctx, listener)
+	return p.run(ctx, listeners)
 }
 
 // announce prints where the portal is, and the one-time link while nobody
@@ -72,7 +72,7 @@ func (p *portal) announce(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-func (p *portal) run(ctx context.Context, listener net.Listener) error {
+func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 	var background sync.WaitGroup
 	defer background.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -82,8 +82,11 @@ func (p *portal) run(ctx context.Context, listener net.Listener) error {
 
 	server := &http.Server{Handler: p.app, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)}
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
+	failed := make(chan error, len(listeners))
+	for _, l := range listeners {
+		background.Go(func() { failed <- server.Serve(l) })
+	}
+	defer closeAll(listeners) // before waiting, whichever way run ends
 	p.log.Info("serving", "config", p.cfg, "database", p.store.Dialect())
 	select {
 	case err := <-failed:

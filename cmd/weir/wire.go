@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -55,7 +56,8 @@ type portal struct {
 	proxy      *proxy.Proxy
 	app        *handlers.App
 	lock       *os.File
-	origin     string // of the portal, as it knows itself
+	alone      io.Closer // the claim to be the only server on the database
+	origin     string    // of the portal, as it knows itself
 }
 
 // wirePortal builds the portal that answers on a listener's address.
@@ -70,6 +72,9 @@ func wirePortal(ctx context.Context, cfg Config, log *slog.Logger, addr net.Addr
 		return p, err
 	}
 	if p.store, err = openStore(ctx, cfg); err != nil {
+		return p, err
+	}
+	if p.alone, err = p.store.Alone(ctx); err != nil {
 		return p, err
 	}
 	access, err := policies.NewAccess()
@@ -97,7 +102,7 @@ func wirePortal(ctx context.Context, cfg Config, log *slog.Logger, addr net.Addr
 		Page: p.workspaceGone, Logger: log, OnActivity: p.activity(service)})
 	p.app = handlers.New(handlers.Config{Store: p.store, Access: access, Accounts: p.accounts, Ledger: ledger, Pool: p.pool,
 		Catalogue: p.catalogue, Workspaces: service, Directories: dirs, Proxy: p.proxy, Wake: p.reconciler.Wake, Logger: log,
-		Secure: cfg.TLS(), SessionLifetime: cfg.SessionLifetime, Version: version})
+		Secure: cfg.TLS(), SessionLifetime: cfg.SessionLifetime, Version: buildVersion().Version})
 	return p, nil
 }
 
@@ -185,6 +190,9 @@ func (p *portal) close() error {
 	}
 	if p.runtime != nil {
 		errs = append(errs, p.runtime.Close())
+	}
+	if p.alone != nil {
+		errs = append(errs, p.alone.Close())
 	}
 	if p.store != nil {
 		errs = append(errs, p.store.Close())

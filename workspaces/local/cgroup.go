@@ -48,7 +48,7 @@ func confine(name string, pid int, spec workspaces.Spec) (cgroup, []workspaces.L
 	}
 	limits := []workspaces.Limit{
 		limit("cpu", spec.CPU > 0, models.Say("%s CPU, by the system (cgroup)", models.Quantity("cpu_milli", spec.CPU)), cpuSettings(spec.CPU)),
-		limit("memory", spec.Memory > 0, models.Say("%d MiB, by the system (cgroup)", spec.Memory), memorySettings(spec.Memory)),
+		limit("memory", spec.Memory > 0, models.Say("%s, by the system (cgroup)", models.FormatMiB(spec.Memory)), memorySettings(spec.Memory)),
 	}
 	limit("pids", true, models.Text{}, func(bool) []setting { return []setting{{file: "pids.max", value: strconv.Itoa(maxProcesses)}} })
 	return group, limits

@@ -42,7 +42,7 @@ func (r *Runtime) Poll(ctx context.Context, state workspaces.State) (workspaces.
 	status.Phase, status.Progress, status.Message = workspaces.PhaseRunning, 100, models.Say("Jupyter is running")
 	status.Endpoint = r.endpoint(in)
 	if in.Cgroup.outOfMemory() > 0 {
-		status.Message = models.Say("Jupyter is running; a process was killed: exceeded %d MiB of memory", in.MemoryMiB)
+		status.Message = models.Say("Jupyter is running; a process was killed: exceeded %s of memory", models.FormatMiB(in.MemoryMiB))
 	}
 	return status, nil
 }
@@ -72,7 +72,7 @@ func exitMessage(code int, outOfMemory bool, mib int64) models.Text {
 	killed := signalled + int(syscall.SIGKILL)
 	switch {
 	case outOfMemory && code == killed:
-		return models.Say("Jupyter was killed: exceeded %d MiB of memory", mib)
+		return models.Say("Jupyter was killed: exceeded %s of memory", models.FormatMiB(mib))
 	case code < 0:
 		return models.Say("Jupyter is no longer running")
 	}
@@ -81,7 +81,7 @@ func exitMessage(code int, outOfMemory bool, mib int64) models.Text {
 		message = models.Say("Jupyter was killed by signal %d", code-signalled)
 	}
 	if outOfMemory {
-		message = models.Say("%s; a process was killed: exceeded %d MiB of memory", message, mib)
+		message = models.Say("%s; a process was killed: exceeded %s of memory", message, models.FormatMiB(mib))
 	}
 	return message
 }

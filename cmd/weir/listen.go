@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"syscall"
+)
+
+// listen opens the address; a loopback one in both families. Workspaces share
+// this machine's loopback, and browsers try both for "localhost": a family
+// left free would let a notebook pose as the portal.
+func listen(ctx context.Context, address string) ([]net.Listener, error) {
+	first, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	tcp, ok := first.Addr().(*net.TCPAddr)
+	if !ok || !tcp.IP.IsLoopback() {
+		return []net.Listener{first}, nil
+	}
+	other := "::1"
+	if tcp.IP.To4() == nil {
+		other = "127.0.0.1"
+	}
+	second, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(other, strconv.Itoa(tcp.Port)))
+	switch {
+	case err == nil:
+		return []net.Listener{first, second}, nil
+	case errors.Is(err, syscall.EADDRNOTAVAIL), errors.Is(err, syscall.EAFNOSUPPORT):
+		return []net.Listener{first}, nil // this machine does not have the family
+	default:
+		return nil, errors.Join(fmt.Errorf("somebody else answers for localhost at this port: %w", err), first.Close())
+	}
+}
+
+// closeAll closes listeners; they may be closed already.
+func closeAll(listeners []net.Listener) {
+	for _, l := range listeners {
+		_ = l.Close()
+	}
+}
