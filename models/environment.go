@@ -5,20 +5,20 @@ import "time"
 // Environment is a catalogue entry: a notebook program with the versions of
 // its language, frameworks and tools.
 type Environment struct {
-	ID              int64
-	Name            string
-	DiscoveredKey   *string // set when the entry was found on this machine
-	Language        string
-	LanguageVersion string
-	Versions        map[string]string `gorm:"serializer:json;not null"` // framework or tool → version
-	Minimum         Minimum           `gorm:"serializer:json"`
-	Launch          LaunchParameters  `gorm:"serializer:json"`
-	Image           string            // for clusters
-	Command         []string          `gorm:"serializer:json;not null"` // for this machine
-	DefaultPath     string
-	Unavailable     Text // why it cannot be used now
-	Version         int64
-	CreatedAt       time.Time
+	ID              int64             `json:"id"`
+	Name            string            `json:"name"`
+	DiscoveredKey   *string           `json:"discovered_key"` // set when the entry was found on this machine
+	Language        string            `json:"language"`
+	LanguageVersion string            `json:"language_version"`
+	Versions        map[string]string `json:"versions" gorm:"serializer:json;not null"` // framework or tool → version
+	Minimum         Minimum           `json:"minimum" gorm:"serializer:json"`
+	Launch          LaunchParameters  `json:"launch" gorm:"serializer:json"`
+	Image           string            `json:"image"`                                   // for clusters
+	Command         []string          `json:"command" gorm:"serializer:json;not null"` // for this machine
+	DefaultPath     string            `json:"default_path"`
+	Unavailable     Text              `json:"unavailable"` // why it cannot be used now
+	Version         int64             `json:"version"`
+	CreatedAt       time.Time         `json:"created_at"`
 }
 
 // Minimum is the least that an environment needs to be of use.

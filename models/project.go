@@ -4,15 +4,15 @@ import "time"
 
 // Project is a team with a quota and a period of use.
 type Project struct {
-	ID          int64
-	Name        string
-	Description string
-	Quota       Resources        `gorm:"embedded;embeddedPrefix:quota_"`
-	StartsAt    time.Time        // inclusive
-	EndsAt      *time.Time       // exclusive; nil is open-ended
-	Launch      LaunchParameters `gorm:"serializer:json"` // initial launch parameters
-	Version     int64
-	CreatedAt   time.Time
+	ID          int64            `json:"id"`
+	Name        string           `json:"name"`
+	Description string           `json:"description"`
+	Quota       Resources        `json:"quota" gorm:"embedded;embeddedPrefix:quota_"`
+	StartsAt    time.Time        `json:"starts_at"`                     // inclusive
+	EndsAt      *time.Time       `json:"ends_at"`                       // exclusive; nil is open-ended
+	Launch      LaunchParameters `json:"launch" gorm:"serializer:json"` // initial launch parameters
+	Version     int64            `json:"version"`
+	CreatedAt   time.Time        `json:"created_at"`
 }
 
 // Active tells whether the project's period of use covers now.
@@ -29,26 +29,26 @@ const (
 // Role is a position in a project: what it permits and the most that a
 // member in it may hold at once.
 type Role struct {
-	ID         int64
-	ProjectID  int64
-	Name       string
-	Permission string
-	Peak       Resources `gorm:"embedded;embeddedPrefix:peak_"`
-	Version    int64
-	CreatedAt  time.Time
+	ID         int64     `json:"id"`
+	ProjectID  int64     `json:"project_id"`
+	Name       string    `json:"name"`
+	Permission string    `json:"permission"`
+	Peak       Resources `json:"peak" gorm:"embedded;embeddedPrefix:peak_"`
+	Version    int64     `json:"version"`
+	CreatedAt  time.Time `json:"created_at"`
 }
 
 // Member is a user's place in a project. A removed member keeps its id, and
 // with it its directory.
 type Member struct {
-	ID        int64
-	ProjectID int64
-	UserID    int64
-	RoleID    int64
-	Until     *time.Time // participation deadline, exclusive; nil is open-ended
-	RemovedAt *time.Time
-	Version   int64
-	CreatedAt time.Time
+	ID        int64      `json:"id"`
+	ProjectID int64      `json:"project_id"`
+	UserID    int64      `json:"user_id"`
+	RoleID    int64      `json:"role_id"`
+	Until     *time.Time `json:"until"` // participation deadline, exclusive; nil is open-ended
+	RemovedAt *time.Time `json:"removed_at"`
+	Version   int64      `json:"version"`
+	CreatedAt time.Time  `json:"created_at"`
 }
 
 // Active tells whether the membership gives any right at now.

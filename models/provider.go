@@ -4,12 +4,12 @@ import "time"
 
 // Provider is a machine that lends GPUs.
 type Provider struct {
-	ID        int64
-	Name      string
-	State     string // pending, online, draining, offline, lost, recalled
-	SeenAt    time.Time
-	Version   int64
-	CreatedAt time.Time
+	ID        int64     `json:"id"`
+	Name      string    `json:"name"`
+	State     string    `json:"state"` // pending, online, draining, offline, lost, recalled
+	SeenAt    time.Time `json:"seen_at"`
+	Version   int64     `json:"version"`
+	CreatedAt time.Time `json:"created_at"`
 }
 
 // States of a provider that this form of the pool uses.
@@ -20,22 +20,22 @@ const (
 
 // Device is a physical GPU of a provider.
 type Device struct {
-	ID           int64
-	ProviderID   int64
-	UUID         string
-	Number       int64 // on its machine, from 0
-	Minor        int64 // /dev/nvidia{Minor}
-	Model        string
-	MemoryMiB    int64
-	Architecture string
-	PCI          string
-	Driver       string
-	Simulated    bool
-	Present      bool // the driver still reports it
-	Exclusive    bool // one holder at a time
-	Mixed        bool // an administrator allowed fractions of different projects
-	Version      int64
-	CreatedAt    time.Time
+	ID           int64     `json:"id"`
+	ProviderID   int64     `json:"provider_id"`
+	UUID         string    `json:"uuid"`
+	Number       int64     `json:"number"` // on its machine, from 0
+	Minor        int64     `json:"minor"`  // /dev/nvidia{Minor}
+	Model        string    `json:"model"`
+	MemoryMiB    int64     `json:"memory_mib"`
+	Architecture string    `json:"architecture"`
+	PCI          string    `json:"pci"`
+	Driver       string    `json:"driver"`
+	Simulated    bool      `json:"simulated"`
+	Present      bool      `json:"present"`   // the driver still reports it
+	Exclusive    bool      `json:"exclusive"` // one holder at a time
+	Mixed        bool      `json:"mixed"`     // an administrator allowed fractions of different projects
+	Version      int64     `json:"version"`
+	CreatedAt    time.Time `json:"created_at"`
 }
 
 // How a share is enforced. Nothing is claimed that does not hold.

@@ -324,6 +324,7 @@ func (s *Service) launch(q *models.Queries, w *models.Workspace, p plan, whenSho
 	case a.Outcome == models.OutcomeGranted || (a.Outcome == models.OutcomePartial && whenShort == WhenShortFewer):
 		err = s.place(q, w, a)
 	case a.Outcome != models.OutcomeRefused && whenShort == WhenShortWait:
+		a.Outcome = models.OutcomeDelayed
 		err = s.enqueue(q, w, a)
 	default:
 		return &Short{Answer: a, Refusal: shortError(a, w.Demand)}
