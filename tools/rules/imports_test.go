@@ -20,10 +20,12 @@ var mayImport = map[string][]string{
 	"migrations": {},
 	"policies":   {"models"},
 
-	"pool":           {"models", "policies", "pool/placement", "pool/timeline"},
-	"pool/placement": {},
-	"pool/timeline":  {},
-	"pool/nvml":      {"pool"},
+	"pool":                 {"models", "policies", "pool/placement", "pool/timeline"},
+	"pool/placement":       {},
+	"pool/placement/fleet": {},
+	"pool/placement/trace": {"pool/placement/fleet"},
+	"pool/timeline":        {},
+	"pool/nvml":            {"pool"},
 
 	"storage": {"models", "policies"},
 
@@ -55,7 +57,7 @@ var testHelpers = []string{"models/modelstest", "workspaces/runtimetest", "e2e",
 
 // pure packages decide and nothing else, so that a test can hold them to
 // every case: they import the standard library alone.
-var pure = []string{"pool/placement", "pool/timeline", "workspaces/graph", "workspaces/barrier", "workspaces/shard"}
+var pure = []string{"pool/placement", "pool/placement/fleet", "pool/placement/trace", "pool/timeline", "workspaces/graph", "workspaces/barrier", "workspaces/shard"}
 
 // importer is a package and what it imports outside its tests.
 type importer struct {

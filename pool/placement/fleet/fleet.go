@@ -2,7 +2,7 @@ package fleet
 
 import (
 	"fmt"
-	"math/rand/v2"
+	"math/rand"
 	"slices"
 	"strings"
 )
@@ -57,6 +57,7 @@ type Grant struct {
 type machine struct {
 	cpu, memory int64
 	model       int     // number in Fleet.models
+	rank        int     // among the nodes of its model
 	left        []int32 // milli free on each GPU
 	total       int64   // their sum
 	running     []int32 // tasks by size class, see need.class
@@ -86,10 +87,15 @@ func (m *machine) fits(n *need) bool {
 
 func (n *need) allows(model int) bool { return n.allowed == nil || n.allowed[model] }
 
+// fraction tells whether the task wants a part of one GPU.
+func (n *need) fraction() bool { return n.GPUs == 1 && n.milli < Whole }
+
 // Fleet is machines and what runs on them. It is not safe for concurrent use.
 type Fleet struct {
 	machines []machine
 	models   []string
+	nodes    [][]int // the nodes of each model, in order
+	free     []int64 // milli-GPU of each model
 	policy   policy
 	rankings map[Task]*ranking
 	journal  journal
@@ -112,6 +118,7 @@ func New(nodes []Node, policyName string, workload []Task, random *rand.Rand) (*
 			return nil, fmt.Errorf("node %d: %w", j, err)
 		}
 		f.machines[j] = f.machine(n)
+		f.enrol(j)
 	}
 	for j, t := range workload {
 		if err := t.Check(); err != nil {
@@ -128,6 +135,8 @@ func (f *Fleet) machine(n Node) machine {
 	if model < 0 {
 		model = len(f.models)
 		f.models = append(f.models, n.Model)
+		f.nodes = append(f.nodes, nil)
+		f.free = append(f.free, 0)
 	}
 	m := machine{cpu: n.CPUMilli, memory: n.MemoryMiB, model: model,
 		left: make([]int32, n.GPUs), total: int64(n.GPUs) * Whole, running: make([]int32, n.GPUs+1)}
@@ -135,6 +144,14 @@ func (f *Fleet) machine(n Node) machine {
 		m.left[i] = Whole
 	}
 	return m
+}
+
+// enrol gives a machine its place among those of its model.
+func (f *Fleet) enrol(node int) {
+	m := &f.machines[node]
+	f.free[m.model] += m.total
+	m.rank = len(f.nodes[m.model])
+	f.nodes[m.model] = append(f.nodes[m.model], node)
 }
 
 func (f *Fleet) need(t Task) need {
@@ -161,11 +178,11 @@ func (f *Fleet) Place(t Task) (Grant, bool) {
 	}
 	r := f.rankings[t]
 	if r == nil {
-		r = newRanking(f.need(t), len(f.machines))
+		r = f.newRanking(f.need(t))
 		f.rankings[t] = r
 	}
 	r.update(f)
-	best, ok := r.best(f.policy.random)
+	best, ok := r.best(f)
 	if !ok {
 		return Grant{}, false
 	}
@@ -186,6 +203,7 @@ func (f *Fleet) shift(g Grant, sign int64) {
 	m, n := &f.machines[g.Node], f.rankings[g.Task].need
 	m.cpu -= sign * g.Task.CPUMilli
 	m.memory -= sign * g.Task.MemoryMiB
+	f.free[m.model] -= sign * g.Task.TotalMilli()
 	m.total -= sign * g.Task.TotalMilli()
 	for _, gpu := range g.GPUs {
 		m.left[gpu] -= int32(sign) * n.milli

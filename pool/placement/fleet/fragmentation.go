@@ -3,7 +3,7 @@ package fleet
 import (
 	"cmp"
 	"math"
-	"math/rand/v2"
+	"math/rand"
 	"slices"
 )
 
@@ -13,10 +13,9 @@ type likelihood struct {
 	count int64
 }
 
-// typical are the kinds of a workload, memory not counted, the most frequent
-// first, cut where they make up 95 percent of it: the typical tasks of Weng et
-// al.
-func (f *Fleet) typical(workload []Task) []likelihood {
+// kinds are the different tasks of a workload, memory not counted, the most
+// frequent first.
+func (f *Fleet) kinds(workload []Task) []likelihood {
 	counts := map[Task]int64{}
 	for _, t := range workload {
 		t.MemoryMiB = 0
@@ -30,6 +29,13 @@ func (f *Fleet) typical(workload []Task) []likelihood {
 		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.CPUMilli, b.CPUMilli),
 			cmp.Compare(a.GPUs, b.GPUs), cmp.Compare(a.GPUMilli, b.GPUMilli), cmp.Compare(a.Models, b.Models))
 	})
+	return kinds
+}
+
+// typical are the most frequent kinds, cut where they make up 95 percent of
+// the workload: the typical tasks of Weng et al.
+func (f *Fleet) typical(workload []Task) []likelihood {
+	kinds := f.kinds(workload)
 	sum := int64(0)
 	for i, k := range kinds {
 		if sum += k.count; sum*100 >= int64(len(workload))*95 {
@@ -159,6 +165,7 @@ func (f *Fleet) fragments(workload []Task) *fragments {
 	for _, k := range kinds {
 		fr.tasks += k.count
 	}
+	fr.tasks = max(fr.tasks, 1) // where nothing is expected, nothing is a fragment
 	for model := range f.models {
 		fr.models = append(fr.models, newUsability(kinds, model))
 	}
@@ -232,14 +239,14 @@ func fgd(f *Fleet, workload []Task, _ *rand.Rand) policy {
 	}
 	return policy{
 		score: func(m *machine, n *need) int32 {
-			if n.GPUs == 1 && n.milli < Whole {
+			if n.fraction() {
 				_, score := best(m, n)
 				return score
 			}
 			return grade(fr.relief(m, n))
 		},
 		pick: func(m *machine, n *need) []int {
-			if n.GPUs == 1 && n.milli < Whole {
+			if n.fraction() {
 				gpu, _ := best(m, n)
 				return []int{gpu}
 			}

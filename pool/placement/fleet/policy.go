@@ -1,6 +1,6 @@
 package fleet
 
-import "math/rand/v2"
+import "math/rand"
 
 // Policy names, as they are chosen by.
 const (
@@ -23,6 +23,9 @@ type policy struct {
 	score func(*machine, *need) int32
 	// pick is the task's GPUs on the machine that was chosen.
 	pick func(*machine, *need) []int
+	// premiums are added, by model, to the scores of all machines of that
+	// model at the moment of a decision; nil adds nothing.
+	premiums func(*need) []float64
 	// random draws among the machines of the best score; nil takes the first.
 	random *rand.Rand
 }

@@ -113,7 +113,7 @@ func readRows(r io.Reader, file string, wanted []string, take func(row) error) e
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s: the file is empty", file)
 	} else if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
+		return malformed(file, err)
 	}
 	columns, err := columnsOf(header, wanted)
 	if err != nil {
@@ -127,13 +127,21 @@ func readRows(r io.Reader, file string, wanted []string, take func(row) error) e
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return fmt.Errorf("%s: %w", file, err)
+			return malformed(file, err)
 		}
 		if err := take(row{columns, fields, new(error)}); err != nil {
 			line, _ := in.FieldPos(0)
 			return fmt.Errorf("%s:%d: %w", file, line, err)
 		}
 	}
+}
+
+// malformed names the line of what is not CSV.
+func malformed(file string, err error) error {
+	if parse := (*csv.ParseError)(nil); errors.As(err, &parse) {
+		return fmt.Errorf("%s:%d: %w", file, parse.Line, parse.Err)
+	}
+	return fmt.Errorf("%s: %w", file, err)
 }
 
 func columnsOf(header, wanted []string) (map[string]int, error) {

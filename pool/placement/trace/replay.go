@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
+	"math/rand"
 	"slices"
 	"time"
 
@@ -53,15 +53,18 @@ type Outcome struct {
 // Replay lets the trace's tasks arrive in an order drawn from seed, until they
 // have asked for inflate times the GPUs there are, and places each by the
 // policy. Beside the clock's reading, the outcome depends on nothing else.
-func (t Trace) Replay(ctx context.Context, policy string, seed uint64, inflate float64, clock func() time.Time) (Outcome, error) {
-	random := rand.New(rand.NewPCG(seed, 0))
+func (t Trace) Replay(ctx context.Context, policy string, seed int64, inflate float64, clock func() time.Time) (Outcome, error) {
+	// The published simulator's generator, and the draws in its order, so that
+	// a seed means the very arrivals of the published runs.
+	random := rand.New(rand.NewSource(seed))
+	random.Int()
 	arrivals, err := t.arrivals(random, inflate)
 	if err != nil {
 		return Outcome{}, err
 	}
 	nodes := make([]fleet.Node, len(t.Nodes))
 	for i, j := range random.Perm(len(nodes)) {
-		nodes[i] = t.Nodes[j]
+		nodes[j] = t.Nodes[i]
 	}
 	workload := make([]fleet.Task, len(t.Pods))
 	for i, p := range t.Pods {
@@ -97,12 +100,14 @@ func (t Trace) arrivals(random *rand.Rand, inflate float64) ([]fleet.Task, error
 		return nil, fmt.Errorf("it would take about %.0f tasks to fill the machines; at most %d", missing, MaxArrivals)
 	}
 	random.Shuffle(len(tasks), func(i, j int) { tasks[i], tasks[j] = tasks[j], tasks[i] })
-	for float64(asked) <= wanted {
-		drawn := sorted[random.IntN(len(sorted))].Task
+	for {
+		drawn := sorted[random.Intn(len(sorted))].Task
+		if float64(asked+drawn.GPUMilli) > wanted {
+			return tasks, nil
+		}
 		tasks = append(tasks, drawn)
-		asked += drawn.GPUMilli
+		asked += drawn.TotalMilli()
 	}
-	return tasks, nil
 }
 
 func replay(ctx context.Context, f *fleet.Fleet, arrivals []fleet.Task, capacity float64, clock func() time.Time) (Outcome, error) {

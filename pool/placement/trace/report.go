@@ -31,7 +31,7 @@ func figure(values []float64) (f Figure) {
 type Report struct {
 	Nodes    int            `json:"nodes"`
 	GPUs     int            `json:"gpus"`
-	Seeds    []uint64       `json:"seeds"`
+	Seeds    []int64        `json:"seeds"`
 	Policies []PolicyReport `json:"policies"`
 }
 
@@ -52,7 +52,7 @@ type PolicyReport struct {
 // Plan is what to replay.
 type Plan struct {
 	Policies []string
-	Seeds    []uint64
+	Seeds    []int64
 	Inflate  float64 // how much is asked for, in GPU capacities
 	Scale    int     // 0 or 1 measures no second cost
 }
