@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -144,7 +145,9 @@ func plainStart(b *testing.B) time.Duration {
 	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true,
-		Dial: func(string, string) (net.Conn, error) { return net.Dial("unix", socket) }}}
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		}}}
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
 		b.Fatal(err)
