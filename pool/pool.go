@@ -193,9 +193,9 @@ func (p *Pool) Complete(q *models.Queries, d models.Demand) (models.Demand, erro
 	return d, err
 }
 
-// Answer tells what the pool would say to a demand of a project now, without
-// taking anything.
-func (p *Pool) Answer(q *models.Queries, project int64, d models.Demand) (models.Answer, error) {
+// Answer tells what the pool would say to the demand of w now, without taking
+// anything. A workspace without an id is one that does not exist yet.
+func (p *Pool) Answer(q *models.Queries, w models.Workspace) (models.Answer, error) {
 	s, err := load(q)
 	if err != nil {
 		return models.Answer{}, err
@@ -204,9 +204,17 @@ func (p *Pool) Answer(q *models.Queries, project int64, d models.Demand) (models
 	if err != nil {
 		return models.Answer{}, err
 	}
-	a := answer(s, demandOf(project, d), d, p.policy)
+	a := answer(s, demandOf(w.ProjectID, w.Demand), w.Demand, p.policy)
 	a.Waiting = len(waiting)
-	return a, nil
+	if a.Outcome != models.OutcomeGranted && a.Outcome != models.OutcomePartial {
+		return a, nil
+	}
+	behind, err := p.ahead(q, s, waiting, w)
+	if behind {
+		a = models.Answer{Outcome: models.OutcomeDelayed, Waiting: len(waiting),
+			Explanation: models.Say("a request that has waited for more than %d minutes comes first", int64(patience/time.Minute))}
+	}
+	return a, err
 }
 
 func demandOf(project int64, d models.Demand) placement.Demand {
@@ -271,7 +279,7 @@ func (p *Pool) Claim(q *models.Queries, w models.Workspace) (models.Answer, erro
 	if err := q.LockPool(); err != nil {
 		return models.Answer{}, err
 	}
-	a, err := p.Answer(q, w.ProjectID, w.Demand)
+	a, err := p.Answer(q, w)
 	if err != nil || a.Outcome != models.OutcomeGranted {
 		return a, err
 	}

@@ -166,7 +166,7 @@ func TestAnswers(t *testing.T) {
 			{"too many cores", m.ProjectID, models.Demand{GPUs: 1, Cores: 101, GPUMemoryMiB: 1}, models.OutcomeRefused, models.Demand{}},
 			{"no cores", m.ProjectID, models.Demand{GPUs: 1, GPUMemoryMiB: 1}, models.OutcomeRefused, models.Demand{}},
 		} {
-			a, err := o.pool.Answer(o.store.Read(o.ctx), c.project, c.demand)
+			a, err := o.pool.Answer(o.store.Read(o.ctx), models.Workspace{ProjectID: c.project, Demand: c.demand})
 			if err != nil || a.Outcome != c.outcome || a.Explanation.Empty() {
 				t.Errorf("%s: %+v, %v", c.name, a, err)
 			}

@@ -11,7 +11,7 @@ import (
 
 // serveQueue places what waits, oldest first, as far as the pool and the
 // members' peaks have room. What does not fit stays and says why; later ones
-// that do fit pass it.
+// that do fit pass it, as long as the pool lets them.
 //
 // It looks only when something was committed since the last look, or a period
 // of time may have ended.
@@ -98,7 +98,7 @@ func (r *Reconciler) blocked(q *models.Queries, w models.Workspace) (models.Text
 				models.Quantity(a.Name, a.Value), models.Quantity(a.Name, left[i].Value)), nil
 		}
 	}
-	a, err := r.pool.Answer(q, w.ProjectID, w.Demand)
+	a, err := r.pool.Answer(q, w)
 	if err != nil || a.Outcome == models.OutcomeGranted {
 		return models.Text{}, err
 	}

@@ -275,6 +275,40 @@ func TestQueueIsServedOldestFirst(t *testing.T) {
 	})
 }
 
+// Small requests pass a large one that waits, but not for ever.
+func TestALargeRequestDoesNotStarve(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.gpus(t, 1)
+		first := b.until(t, b.launch(t, "first", gpu(1, 60)).ID, models.StateRunning)
+		_, second := b.addMember(t, b.role)
+		in := b.ask("large", gpu(1, 100))
+		in.WhenShort = workspaces.WhenShortWait
+		large, err := b.Launch(b.ctx, second, in)
+		if err != nil || large.State != models.StateQueued {
+			t.Fatalf("%+v, %v", large, err)
+		}
+		_, third := b.addMember(t, b.role)
+		early, err := b.Launch(b.ctx, third, b.ask("early", gpu(1, 30)))
+		if err != nil {
+			t.Fatalf("a small one may pass at first: %v", err)
+		}
+		if _, err := b.Stop(b.ctx, third, early.ID); err != nil {
+			t.Fatal(err)
+		}
+		b.until(t, early.ID, models.StateStopped)
+		b.clock.Pass(11 * time.Minute)
+		_, err = b.Launch(b.ctx, third, b.ask("late", gpu(1, 30)))
+		var short *workspaces.Short
+		if !errors.As(err, &short) || short.Answer.Outcome != models.OutcomeDelayed {
+			t.Fatalf("a small one passes for ever: %v", err)
+		}
+		if _, err := b.Stop(b.ctx, b.actor, first.ID); err != nil {
+			t.Fatal(err)
+		}
+		b.until(t, large.ID, models.StateRunning)
+	})
+}
+
 // What waits starts only within the role's peak, also when the pool has room.
 func TestTheQueueKeepsRule2(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {

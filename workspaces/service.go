@@ -13,7 +13,7 @@ import (
 // caller's transaction.
 type Pool interface {
 	Complete(q *models.Queries, d models.Demand) (models.Demand, error)
-	Answer(q *models.Queries, project int64, d models.Demand) (models.Answer, error)
+	Answer(q *models.Queries, w models.Workspace) (models.Answer, error)
 	Claim(q *models.Queries, w models.Workspace) (models.Answer, error)
 }
 

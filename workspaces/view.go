@@ -55,7 +55,7 @@ func (s *Service) Preview(ctx context.Context, actor policies.Actor, in LaunchIn
 	}
 	v.Chosen, v.Target = p.env, p.target
 	v.add(fits(p.target.Demand, v.Room))
-	v.Answer, err = s.pool.Answer(q, in.ProjectID, p.target.Demand)
+	v.Answer, err = s.pool.Answer(q, models.Workspace{ProjectID: in.ProjectID, Demand: p.target.Demand})
 	v.Answer = useful(v.Answer, p.env.Minimum)
 	return v, err
 }

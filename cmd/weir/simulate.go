@@ -140,7 +140,8 @@ func parseSeeds(text string) ([]int64, error) {
 		case last-first >= int64(maxSeeds-len(seeds)):
 			return nil, fmt.Errorf("more than %d seeds", maxSeeds)
 		}
-		for seed := first; seed <= last; seed++ {
+		for i := range last - first + 1 { // seed <= last would never end at the largest number
+			seed := first + i
 			if slices.Contains(seeds, seed) {
 				return nil, fmt.Errorf("seed %d stands twice", seed)
 			}

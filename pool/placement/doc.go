@@ -10,6 +10,10 @@
 // which an answer is given to a person. It neither reads nor writes anything;
 // whoever commits a choice verifies it again in its own transaction.
 //
+// Its sub-packages place streams of tasks on machines whose CPU counts too:
+// fleet has the published policies and Weir's own, trace compares them. The
+// pool itself still decides by [BestFit].
+//
 // Units everywhere: a GPU core is one hundredth of one GPU's compute; memory
 // is in MiB. Ids of nodes and devices are expected to be unique in a
 // snapshot; a device that is listed twice is still granted at most once to

@@ -74,7 +74,9 @@ func (t Trace) Replay(ctx context.Context, policy string, seed int64, inflate fl
 	if err != nil {
 		return Outcome{}, err
 	}
-	return replay(ctx, f, arrivals, float64(t.GPUs()*fleet.Whole), clock)
+	o, curve, err := replay(ctx, f, arrivals, float64(t.GPUs()*fleet.Whole), clock)
+	o.Allocated = curve.atMarks(int(math.Round(100 * inflate)))
+	return o, err
 }
 
 // arrivals are the trace's tasks in random order, and after them copies drawn
@@ -110,25 +112,24 @@ func (t Trace) arrivals(random *rand.Rand, inflate float64) ([]fleet.Task, error
 	}
 }
 
-func replay(ctx context.Context, f *fleet.Fleet, arrivals []fleet.Task, capacity float64, clock func() time.Time) (Outcome, error) {
+func replay(ctx context.Context, f *fleet.Fleet, arrivals []fleet.Task, capacity float64, clock func() time.Time) (Outcome, curve, error) {
 	var arrived, allocated int64
-	curve := newCurve()
+	c := newCurve()
 	o := Outcome{Decisions: len(arrivals)}
 	start := clock()
 	for i, task := range arrivals {
 		if i%4096 == 0 && ctx.Err() != nil {
-			return Outcome{}, ctx.Err()
+			return Outcome{}, c, ctx.Err()
 		}
 		arrived += task.TotalMilli()
 		if _, placed := f.Place(task); placed {
 			allocated += task.TotalMilli()
 			o.Placed++
 		}
-		curve.add(100*float64(arrived)/capacity, 100*float64(allocated)/capacity)
+		c.add(100*float64(arrived)/capacity, 100*float64(allocated)/capacity)
 	}
 	o.Elapsed = clock().Sub(start)
-	o.Allocated = curve.atMarks()
-	return o, nil
+	return o, c, nil
 }
 
 // curve is the mean percentage allocated at each whole percentage arrived.
@@ -145,17 +146,14 @@ func (c curve) add(arrived, allocated float64) {
 	c.count[at]++
 }
 
-// atMarks is the curve at the marks that it reaches. Where a task so large
-// arrived that the curve skips a mark, the last point before holds.
-func (c curve) atMarks() map[int]float64 {
+// atMarks is the curve at the marks up to which tasks were to arrive. Where no
+// task brings it to a mark, because a large one skips it or the next would have
+// gone beyond the end, the last point before holds.
+func (c curve) atMarks(end int) map[int]float64 {
 	marks := map[int]float64{}
 	last, at := 0.0, 0
-	end := 0
-	for x := range c.count {
-		end = max(end, x)
-	}
 	for _, mark := range Marks {
-		for ; at <= min(mark, end); at++ {
+		for ; at <= mark; at++ {
 			if c.count[at] > 0 {
 				last = c.sum[at] / float64(c.count[at])
 			}

@@ -1,0 +1,63 @@
+package pool
+
+import (
+	"time"
+
+	"weir/models"
+	"weir/pool/placement"
+)
+
+// patience is how long a request that waits for the pool lets later ones pass
+// it. Until then what is free is used by whom it fits; from then on it is
+// kept together for the one that waits, so that small requests cannot starve
+// a large one.
+const patience = 10 * time.Minute
+
+// ahead finds a request that w may not pass: an older one that has waited for
+// longer than patience, for devices that w could take too. Who waits only for
+// the own peak or the own project's quota keeps nobody waiting.
+func (p *Pool) ahead(q *models.Queries, s state, waiting []models.Workspace, w models.Workspace) (bool, error) {
+	now := q.Now()
+	for _, v := range waiting {
+		older := w.ID == 0 || v.ID < w.ID
+		if !older || now.Sub(v.RequestedAt) < patience || !s.compete(v.Demand, w.Demand) {
+			continue
+		}
+		a := answer(s, demandOf(v.ProjectID, v.Demand), v.Demand, p.policy)
+		if a.Outcome == models.OutcomeGranted || a.Outcome == models.OutcomeRefused {
+			continue
+		}
+		if mayHold, err := withinRoom(q, v); err != nil || mayHold {
+			return mayHold, err
+		}
+	}
+	return false, nil
+}
+
+// compete tells whether two demands could want the same device.
+func (s state) compete(a, b models.Demand) bool {
+	for _, d := range s.devices {
+		if a.GPUs > 0 && b.GPUs > 0 && placement.MatchesModel(d.Model, a.GPUModel) && placement.MatchesModel(d.Model, b.GPUModel) {
+			return true
+		}
+	}
+	return false
+}
+
+// withinRoom tells whether a waiting workspace's member may hold its demand
+// now.
+func withinRoom(q *models.Queries, w models.Workspace) (bool, error) {
+	project, err := q.Project(models.Everything, w.ProjectID)
+	if err != nil {
+		return false, err
+	}
+	m, err := q.MemberView(models.Everything, w.ProjectID, w.MemberID)
+	if err != nil {
+		if models.KindOf(err) == models.KindNotFound {
+			err = nil
+		}
+		return false, err
+	}
+	room, err := roomOf(q, project, m.ID, m.Peak)
+	return err == nil && len(w.Demand.Resources().Exceeding(room.Left())) == 0, err
+}
