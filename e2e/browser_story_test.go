@@ -271,8 +271,7 @@ func withoutScripts(p *person) {
 	b.press("Launch with 25 cores")
 	b.at(`/workspaces/\d+`)
 	b.reloadUntil("the running workspace", `document.querySelector("p.state .tag").textContent.trim() === "running"`)
-	b.press("Stop")
-	b.at(`/workspaces/\d+`)
+	b.loads(func() { b.press("Stop") })
 	b.reloadUntil("the stopped workspace", `document.querySelector("p.state .tag").textContent.trim() === "stopped"`)
 }
 
@@ -280,8 +279,7 @@ func withoutScripts(p *person) {
 func (b *tab) reloadUntil(what, js string) {
 	b.t.Helper()
 	eventually(b.t, patience, func() string {
-		call(b, page.Reload, page.ReloadParams{})
-		b.until("the page", `document.readyState === "complete" && document.querySelector("p.state")`)
+		b.loads(func() { call(b, page.Reload, page.ReloadParams{}) })
 		if eval[bool](b, js) {
 			return ""
 		}
