@@ -107,7 +107,7 @@ func (a *App) signOut(c echo.Context) error {
 func (a *App) cut(ctx context.Context, user int64) error {
 	a.hub.cut(user)
 	list, err := a.Store.Read(ctx).Workspaces(models.Everything,
-		models.WorkspaceFilter{UserID: user, States: []models.WorkspaceState{models.StateRunning}}, models.Page{Limit: 200})
+		models.WorkspaceFilter{UserID: user, States: models.HoldingStates}, models.Page{Limit: 200})
 	for _, w := range list {
 		a.Proxy.Revoke(w.ID)
 	}

@@ -30,7 +30,7 @@ func (q *Queries) Project(scope Scope, id int64) (p Project, err error) {
 // LockProjectRow makes this transaction the only one that changes the
 // project's roles, members or workspaces.
 func (q *Queries) LockProjectRow(id int64) error {
-	return q.lockRows("SELECT id FROM projects WHERE id = ? FOR UPDATE", id)
+	return q.lockRows("SELECT id FROM projects WHERE id = ? FOR NO KEY UPDATE", id)
 }
 
 // LockProject locks the project's row and returns it.

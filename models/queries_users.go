@@ -70,7 +70,7 @@ func (q *Queries) Users(search string, page Page) (users []User, err error) {
 
 // LockUsers makes this transaction the only one that changes administrators.
 func (q *Queries) LockUsers() error {
-	return q.lockRows("SELECT id FROM users WHERE admin ORDER BY id FOR UPDATE")
+	return q.lockRows("SELECT id FROM users WHERE admin ORDER BY id FOR NO KEY UPDATE")
 }
 
 // HoldUser finds an account and keeps it from changing until the transaction
@@ -84,8 +84,17 @@ func (q *Queries) HoldUser(id int64) (User, error) {
 	return q.User(id)
 }
 
-// Speaks tells whether the session or access token of this hash still holds.
+// Speaks tells whether the session or access token of this hash still holds;
+// within a transaction it then holds until the end.
 func (q *Queries) Speaks(hash string, now time.Time) (ok bool, err error) {
+	if q.topics != nil {
+		if err := q.lockHashes("SELECT token FROM sessions WHERE token = ? FOR SHARE", hash); err != nil {
+			return false, err
+		}
+		if err := q.lockHashes("SELECT hash FROM access_tokens WHERE hash = ? FOR KEY SHARE", hash); err != nil {
+			return false, err
+		}
+	}
 	err = q.db.Raw(`SELECT EXISTS (SELECT 1 FROM sessions WHERE token = ? AND expires_at > ?)
 		OR EXISTS (SELECT 1 FROM access_tokens WHERE hash = ? AND expires_at > ?)`, hash, now, hash, now).Scan(&ok).Error
 	return ok, err
@@ -98,6 +107,15 @@ func (q *Queries) lockRows(sql string, args ...any) error {
 	}
 	var ids []int64
 	return q.db.Raw(sql, args...).Scan(&ids).Error
+}
+
+// lockHashes is lockRows for tables whose keys are hashes.
+func (q *Queries) lockHashes(sql string, hash string) error {
+	if !q.postgres {
+		return nil
+	}
+	var hashes []string
+	return q.db.Raw(sql, hash).Scan(&hashes).Error
 }
 
 // CreateAccessToken inserts t; a taken name is a Conflict.
@@ -206,7 +224,11 @@ func (q *Queries) AdmitVisit(hash string, workspaceID int64, now time.Time) (a A
 func (q *Queries) DeleteExpired(now time.Time) (int64, error) {
 	var n int64
 	for _, table := range []any{&Session{}, &Visit{}, &OneTimeToken{}} {
-		res := q.db.Where("expires_at <= ?", now).Delete(table)
+		before := now
+		if _, session := table.(*Session); session {
+			before = now.Add(-tombstone)
+		}
+		res := q.db.Where("expires_at <= ?", before).Delete(table)
 		if res.Error != nil {
 			return n, res.Error
 		}
@@ -215,11 +237,15 @@ func (q *Queries) DeleteExpired(now time.Time) (int64, error) {
 	return n, nil
 }
 
-// PutSession stores or replaces a session. SQLite compares times as text, so
-// they must be of one zone.
+// tombstone is how long an ended session is kept as ended, so that a request
+// which was under way when it ended cannot bring it back.
+const tombstone = 10 * time.Minute
+
+// PutSession stores a session, or replaces it if it has not ended.
 func (q *Queries) PutSession(s Session) error {
-	s.ExpiresAt = s.ExpiresAt.UTC()
-	return q.db.Save(&s).Error
+	return q.db.Exec(`INSERT INTO sessions (token, data, expires_at) VALUES (?, ?, ?)
+		ON CONFLICT (token) DO UPDATE SET data = excluded.data, expires_at = excluded.expires_at
+		WHERE sessions.expires_at > ?`, s.Token, s.Data, s.ExpiresAt.UTC(), q.Now()).Error
 }
 
 // SessionByToken finds an unexpired session.
@@ -227,9 +253,9 @@ func (q *Queries) SessionByToken(token string, now time.Time) (s Session, err er
 	return s, found(q.db.Where("token = ? AND expires_at > ?", token, now).Take(&s).Error, "session")
 }
 
-// DeleteSession removes a session; removing an absent one is no error.
+// DeleteSession ends a session; ending an absent one is no error.
 func (q *Queries) DeleteSession(token string) error {
-	return q.db.Where("token = ?", token).Delete(&Session{}).Error
+	return q.db.Model(&Session{}).Where("token = ?", token).Updates(map[string]any{"data": []byte{}, "expires_at": q.Now()}).Error
 }
 
 // PutAudit appends an audit entry.

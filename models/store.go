@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net/url"
@@ -74,7 +73,7 @@ func (s *Store) openSQLite(path string) error {
 	if err != nil {
 		return err
 	}
-	if err := f.Close(); err != nil {
+	if err := errors.Join(f.Chmod(0o600), f.Close()); err != nil {
 		return err
 	}
 	dsn := "file:" + (&url.URL{Path: path}).EscapedPath() +
@@ -147,13 +146,13 @@ func (s *Store) Ping(ctx context.Context) error {
 // aloneKey is an arbitrary number that all servers of Weir share.
 const aloneKey = 0x77656972 // "weir"
 
-// Alone claims to be the only server on a PostgreSQL database until what it
-// returns is closed or this process ends: workspaces run on one machine, and
-// the server of another would take them for gone. SQLite's file is claimed
-// with its directory.
-func (s *Store) Alone(ctx context.Context) (io.Closer, error) {
+// Alone claims to be the only server on a PostgreSQL database: workspaces run
+// on one machine, and the server of another would take them for gone. The
+// claim lasts until it is closed, or its connection breaks: ask whether it
+// Holds. SQLite's file is claimed with its directory.
+func (s *Store) Alone(ctx context.Context) (*Claim, error) {
 	if s.dialect != "postgres" {
-		return io.NopCloser(nil), nil
+		return &Claim{}, nil
 	}
 	db, err := s.write.DB()
 	if err != nil {
@@ -170,16 +169,28 @@ func (s *Store) Alone(ctx context.Context) (io.Closer, error) {
 	if !got {
 		return nil, errors.Join(errors.New("another weir serves from this database already"), conn.Close())
 	}
-	return endSession{conn}, nil
+	return &Claim{conn: conn}, nil
 }
 
-// endSession closes a connection for good: back in the pool it would keep
-// its locks.
-type endSession struct{ conn *sql.Conn }
+// Claim is what Alone gives.
+type Claim struct{ conn *sql.Conn }
 
-func (e endSession) Close() error {
-	err := e.conn.Raw(func(any) error { return driver.ErrBadConn })
-	if errors.Is(err, driver.ErrBadConn) {
+// Holds is nil as long as the claim's connection lives.
+func (c *Claim) Holds(ctx context.Context) error {
+	if c.conn == nil {
+		return nil
+	}
+	return c.conn.PingContext(ctx)
+}
+
+// Close gives the claim up. The connection is closed for good: back in the
+// pool it would keep its lock.
+func (c *Claim) Close() error {
+	if c.conn == nil {
+		return nil
+	}
+	err := c.conn.Raw(func(any) error { return driver.ErrBadConn })
+	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
 		return nil
 	}
 	return err

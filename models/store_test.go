@@ -213,11 +213,27 @@ func TestSessionsEnd(t *testing.T) {
 		clock.Pass(time.Hour)
 		_, err := q.SessionByToken("t", s.Now())
 		kind(t, err, models.KindNotFound)
+		clock.Pass(10 * time.Minute)
 		modelstest.InTx(t, s, func(q *models.Queries) error {
 			if n, err := q.DeleteExpired(s.Now()); err != nil || n != 1 {
 				t.Errorf("%d deleted, %v", n, err)
 			}
 			return q.DeleteSession("t")
 		})
+	})
+}
+
+// A request that was under way at sign-out stores its session afterwards.
+func TestAnEndedSessionStaysEnded(t *testing.T) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		session := models.Session{Token: "t", Data: []byte("x"), ExpiresAt: s.Now().Add(time.Hour)}
+		modelstest.InTx(t, s, func(q *models.Queries) error {
+			return errors.Join(q.PutSession(session), q.DeleteSession("t"), q.PutSession(session))
+		})
+		_, err := s.Read(t.Context()).SessionByToken("t", s.Now())
+		kind(t, err, models.KindNotFound)
+		if ok, err := s.Read(t.Context()).Speaks("t", s.Now()); err != nil || ok {
+			t.Errorf("it still speaks: %v, %v", ok, err)
+		}
 	})
 }

@@ -85,7 +85,7 @@ func (a *Accounts) SignIn(ctx context.Context, client, email, password string) (
 		return models.User{}, wrongPassword()
 	}
 	now := a.store.Now()
-	if wait := a.failures.wait(email, client, now); wait > 0 {
+	if wait := a.failures.try(email, client, now); wait > 0 {
 		return models.User{}, &models.Error{Kind: models.KindForbidden,
 			Message: models.Say("Too many failed attempts for this address. Try again in %d minutes.", int64(wait/time.Minute)+1)}
 	}
@@ -100,7 +100,6 @@ func (a *Accounts) SignIn(ctx context.Context, client, email, password string) (
 		return models.User{}, hashErr
 	}
 	if !ok || u.Disabled {
-		a.failures.add(email, client, now)
 		return models.User{}, wrongPassword()
 	}
 	a.failures.clear(email, client)
@@ -147,8 +146,9 @@ func (a *Accounts) release() { <-a.hashing }
 // SetupToken makes the single-use secret with which the first administrator
 // is created; earlier ones are void. It is "" once there is an account.
 func (a *Accounts) SetupToken(ctx context.Context, lifetime time.Duration) (string, error) {
-	secret := NewSecret()
+	var secret string
 	err := a.store.InTx(ctx, func(q *models.Queries) error {
+		secret = NewSecret()
 		if n, err := q.CountUsers(false); err != nil || n > 0 {
 			secret = ""
 			return err
@@ -163,6 +163,9 @@ func (a *Accounts) SetupToken(ctx context.Context, lifetime time.Duration) (stri
 
 // SetupOpen is nil when the link could be used now.
 func (a *Accounts) SetupOpen(ctx context.Context, token string) error {
+	if token == "" {
+		return models.NotFound("link")
+	}
 	q := a.store.Read(ctx)
 	ok, err := q.HasOneTimeToken(HashSecret(token), "setup", a.store.Now())
 	if err == nil && !ok {

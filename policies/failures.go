@@ -22,12 +22,25 @@ const (
 
 const everyClient = "*"
 
-// wait tells how long client must wait before it tries the address again; 0
-// is not at all.
-func (f *failures) wait(email, client string, now time.Time) time.Duration {
+// try counts a try before it is made, so that many at once count as many, and
+// tells how long client must wait instead; 0 is not at all. A try that
+// succeeds is taken back by clear.
+func (f *failures) try(email, client string, now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return max(f.until([2]string{email, client}, failureLimit, now), f.until([2]string{email, everyClient}, failureLimitForAll, now))
+	own, all := [2]string{email, client}, [2]string{email, everyClient}
+	if wait := max(f.until(own, failureLimit, now), f.until(all, failureLimitForAll, now)); wait > 0 {
+		return wait
+	}
+	if f.seen == nil {
+		f.seen = map[[2]string][]time.Time{}
+	}
+	if len(f.seen) >= failureKeys {
+		f.forget(now)
+	}
+	f.seen[own] = append(f.recent(own, now), now)
+	f.seen[all] = append(f.recent(all, now), now)
+	return 0
 }
 
 func (f *failures) until(key [2]string, limit int, now time.Time) time.Duration {
@@ -38,24 +51,8 @@ func (f *failures) until(key [2]string, limit int, now time.Time) time.Duration 
 	return recent[len(recent)-limit].Add(failureWindow).Sub(now)
 }
 
-func (f *failures) add(email, client string, now time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.seen == nil {
-		f.seen = map[[2]string][]time.Time{}
-	}
-	if len(f.seen) >= failureKeys {
-		f.forget(now)
-	}
-	for _, key := range [][2]string{{email, client}, {email, everyClient}} {
-		if recent := f.recent(key, now); len(recent) < failureLimitForAll {
-			f.seen[key] = append(recent, now)
-		}
-	}
-}
-
-// forget drops what no longer counts, and everything when all of it does:
-// memory is bounded, whoever fails.
+// forget drops what no longer counts; should all of it still count, it drops
+// everything: memory is bounded, whoever fails.
 func (f *failures) forget(now time.Time) {
 	for key := range f.seen {
 		if len(f.recent(key, now)) == 0 {
@@ -71,6 +68,9 @@ func (f *failures) clear(email, client string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.seen, [2]string{email, client})
+	if all := f.seen[[2]string{email, everyClient}]; len(all) > 0 {
+		f.seen[[2]string{email, everyClient}] = all[:len(all)-1]
+	}
 }
 
 func (f *failures) recent(key [2]string, now time.Time) []time.Time {

@@ -104,7 +104,7 @@ func (a *Accounts) ChangePassword(ctx context.Context, actor Actor, current, pas
 		return signInAgain(nil)
 	}
 	now := a.store.Now()
-	if wait := a.failures.wait(actor.User.Email, "", now); wait > 0 {
+	if wait := a.failures.try(actor.User.Email, "", now); wait > 0 {
 		return models.Forbidden("Too many failed attempts for this address. Try again in %d minutes.", int64(wait/time.Minute)+1)
 	}
 	ok, err := a.verify(ctx, current, actor.User.PasswordHash)
@@ -112,9 +112,9 @@ func (a *Accounts) ChangePassword(ctx context.Context, actor Actor, current, pas
 		return err
 	}
 	if !ok {
-		a.failures.add(actor.User.Email, "", now)
 		return models.Invalid("current", "is not your present password")
 	}
+	a.failures.clear(actor.User.Email, "")
 	return a.setPassword(ctx, actor, Need{}, actor.User.ID, password)
 }
 

@@ -119,6 +119,7 @@ func (l *Ledger) UpdateProject(ctx context.Context, actor policies.Actor, id int
 		if err := models.CheckVersion("project", in.Version, p.Version); err != nil {
 			return err
 		}
+		in := in // of every try
 		if in.StartsAt == nil {
 			in.StartsAt = &p.StartsAt
 		}

@@ -24,7 +24,7 @@ func (p *Pool) ahead(q *models.Queries, s state, waiting []models.Workspace, w m
 			continue
 		}
 		a := answer(s, demandOf(v.ProjectID, v.Demand), v.Demand, p.policy)
-		if a.Outcome == models.OutcomeGranted || a.Outcome == models.OutcomeRefused {
+		if a.Outcome == models.OutcomeRefused {
 			continue
 		}
 		if mayHold, err := withinRoom(q, v); err != nil || mayHold {

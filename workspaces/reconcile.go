@@ -120,7 +120,7 @@ func (r *Reconciler) attempt(ctx context.Context, w *models.Workspace) {
 	}
 	delete(r.notBefore, w.ID)
 	if err := r.step(ctx, w); err != nil && models.KindOf(err) != models.KindConflict {
-		r.notBefore[w.ID] = now.Add(idlePeriod)
+		r.notBefore[w.ID] = r.store.Now().Add(idlePeriod)
 		r.failed(ctx, err)
 	}
 }
@@ -298,10 +298,10 @@ func (r *Reconciler) finish(ctx context.Context, w *models.Workspace, state mode
 	if state == models.StateFailed {
 		message = models.Say("Failed: %s", reason)
 	}
+	version := w.Version
 	err := r.store.InTx(ctx, func(q *models.Queries) error {
-		version := w.Version
+		w.Version = version // of every try
 		if err := q.Transition(w, from, message); err != nil {
-			w.Version = version
 			return err
 		}
 		return r.books.Release(q, w.ID)
@@ -314,13 +314,10 @@ func (r *Reconciler) finish(ctx context.Context, w *models.Workspace, state mode
 }
 
 func (r *Reconciler) transition(ctx context.Context, w *models.Workspace, from models.WorkspaceState, message models.Text) error {
+	version := w.Version
 	return r.store.InTx(ctx, func(q *models.Queries) error {
-		version := w.Version
-		err := q.Transition(w, from, message)
-		if err != nil {
-			w.Version = version
-		}
-		return err
+		w.Version = version // of every try
+		return q.Transition(w, from, message)
 	})
 }
 

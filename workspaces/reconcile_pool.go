@@ -2,6 +2,7 @@ package workspaces
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 
@@ -25,12 +26,13 @@ func (r *Reconciler) serveQueue(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var failed []error
 	for _, w := range queue {
 		if err := r.serve(ctx, w); err != nil && models.KindOf(err) != models.KindConflict {
-			return err
+			failed = append(failed, err)
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // serve tries one waiting workspace. The look without a lock comes first: it
@@ -112,6 +114,7 @@ func (r *Reconciler) evict(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var failed []error
 	for i := range list {
 		w := list[i]
 		err := r.store.InTx(ctx, func(q *models.Queries) error {
@@ -119,11 +122,12 @@ func (r *Reconciler) evict(ctx context.Context) error {
 			return stop(q, policies.System("reconciler"), &w, models.Say("Stopped: the membership, the account or the project's period of use has ended."))
 		})
 		if err != nil && models.KindOf(err) != models.KindConflict {
-			return err
+			failed = append(failed, err)
+			continue
 		}
 		r.ended(w.ID)
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // orphans stops what runs without a row that wants it.
@@ -146,7 +150,7 @@ func (r *Reconciler) orphans(ctx context.Context) error {
 	for _, w := range live {
 		wanted[[2]int64{w.ID, w.Generation}] = true
 	}
-	pending := false
+	pending, failed := false, []error(nil)
 	for _, i := range instances {
 		if wanted[[2]int64{i.Workspace, i.Generation}] {
 			continue
@@ -154,13 +158,13 @@ func (r *Reconciler) orphans(ctx context.Context) error {
 		pending = true
 		r.log.WarnContext(ctx, "stopping a workspace that no row wants", "workspace", i.Workspace, "generation", i.Generation)
 		if err := r.runtime.Stop(ctx, i.State); err != nil {
-			return err
+			failed = append(failed, err)
 		}
 	}
-	if !pending {
+	if !pending || len(failed) > 0 {
 		r.orphansSeen = now
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // sweep removes expired sessions, visits and single-use tokens.

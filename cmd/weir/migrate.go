@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 
@@ -28,6 +29,11 @@ func newMigrateCommand() *cobra.Command {
 			return err
 		}
 		defer store.Close()
+		claim, err := claimData(cmd.Context(), cfg, store)
+		if err != nil {
+			return err
+		}
+		defer claim()
 		db, err := store.SQL()
 		if err != nil {
 			return err
@@ -47,4 +53,20 @@ func newMigrateCommand() *cobra.Command {
 		return err
 	}
 	return cmd
+}
+
+// claimData makes sure that no server works on the data, until release.
+func claimData(ctx context.Context, cfg Config, store *models.Store) (release func(), err error) {
+	alone, err := store.Alone(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if store.Dialect() == "postgres" {
+		return func() { _ = alone.Close() }, nil
+	}
+	lock, err := lockDir(cfg.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = lock.Close() }, nil
 }

@@ -82,7 +82,9 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 
 	server := &http.Server{Handler: p.app, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)}
-	failed := make(chan error, len(listeners))
+	failed := make(chan error, len(listeners)+1)
+	background.Go(func() { p.holdClaim(ctx, failed) })
+	defer server.Close() // what is still open when the grace is over
 	for _, l := range listeners {
 		background.Go(func() { failed <- server.Serve(l) })
 	}
@@ -102,6 +104,24 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 		return err
 	}
 	return nil
+}
+
+// holdClaim ends the server when it is no longer the only one that may work
+// on the database.
+func (p *portal) holdClaim(ctx context.Context, failed chan<- error) {
+	tick := time.NewTicker(5 * time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if err := p.alone.Holds(ctx); err != nil && ctx.Err() == nil {
+			failed <- fmt.Errorf("the claim on the database is lost: %w", err)
+			return
+		}
+	}
 }
 
 // wakeOnChange passes the runtime's signals to the reconciler, so that a

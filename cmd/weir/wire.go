@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -32,14 +31,21 @@ func openStore(ctx context.Context, cfg Config) (*models.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := migrateUp(ctx, store); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return store, nil
+}
+
+func migrateUp(ctx context.Context, store *models.Store) error {
 	db, err := store.SQL()
 	if err == nil {
 		err = migrations.Up(ctx, db, store.Dialect())
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("the database's schema cannot be brought up to date: %w", err), store.Close())
+		err = fmt.Errorf("the database's schema cannot be brought up to date: %w", err)
 	}
-	return store, nil
+	return err
 }
 
 // portal is everything that serves, wired together. This is the only place
@@ -56,8 +62,8 @@ type portal struct {
 	proxy      *proxy.Proxy
 	app        *handlers.App
 	lock       *os.File
-	alone      io.Closer // the claim to be the only server on the database
-	origin     string    // of the portal, as it knows itself
+	alone      *models.Claim // the claim to be the only server on the database
+	origin     string        // of the portal, as it knows itself
 }
 
 // wirePortal builds the portal that answers on a listener's address.
@@ -71,10 +77,13 @@ func wirePortal(ctx context.Context, cfg Config, log *slog.Logger, addr net.Addr
 	if p.lock, err = lockDir(cfg.DataDir); err != nil {
 		return p, err
 	}
-	if p.store, err = openStore(ctx, cfg); err != nil {
+	if p.store, err = models.Open(ctx, cfg.DatabaseURL, cfg.SQLiteFile()); err != nil {
 		return p, err
 	}
 	if p.alone, err = p.store.Alone(ctx); err != nil {
+		return p, err
+	}
+	if err := migrateUp(ctx, p.store); err != nil {
 		return p, err
 	}
 	access, err := policies.NewAccess()
@@ -114,6 +123,9 @@ func (p *portal) addresses(addr net.Addr) string {
 		port = ":" + strconv.Itoa(tcp.Port)
 	}
 	p.origin = "http://localhost" + port
+	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && !tcp.IP.IsUnspecified() {
+		p.origin = "http://" + tcp.String() // nobody of ours answers for localhost
+	}
 	if p.cfg.ExternalURL != "" {
 		p.origin = p.cfg.ExternalURL
 		port = ""
