@@ -160,11 +160,12 @@ func inLabel(n *html.Node) bool {
 	return false
 }
 
-// TestScreenshots writes every page with the static files, to be looked at.
+// TestScreenshots writes every page with the static files, to be looked at
+// where WEIR_SCREENSHOTS names a directory.
 func TestScreenshots(t *testing.T) {
 	dir := os.Getenv("WEIR_SCREENSHOTS")
 	if dir == "" {
-		t.Skip("WEIR_SCREENSHOTS names no directory")
+		dir = t.TempDir()
 	}
 	if err := os.CopyFS(filepath.Join(dir, filepath.Dir(Asset("x"))), staticSub()); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,79 @@
+//go:build screenshots
+
+// Pictures for people to look at, and for the README:
+//
+//	WEIR_SCREENSHOTS=DIR go test -tags screenshots -run Screenshots ./e2e
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestScreenshots writes pictures of a busy portal, of every kind of page.
+func TestScreenshots(t *testing.T) {
+	chromium := startChromium(t)
+	s := newServer(t, options{gpus: "h100:8"})
+	member := busy(s)
+	operator := chromium.person(t, s.url).tab()
+	operator.signIn("operator@example.org", password)
+	for name, path := range map[string]string{"pool": "/pool", "projects": "/projects", "project": "/projects/1", "project-edit": "/projects/1/edit",
+		"device": "/pool/devices/1", "environments": "/environments", "people": "/people", "person": "/people/2", "audit": "/audit", "tokens": "/tokens",
+		"account": "/account", "role-edit": "/projects/1/roles/1/edit", "member-edit": "/projects/1/members/1/edit", "environment-new": "/environments/new",
+		"role-delete": "/projects/1/roles/1/delete", "api": "/api/docs", "nowhere": "/nowhere"} {
+		operator.goTo(path)
+		operator.shoot("busy-" + name)
+	}
+	operator.goTo("/pool")
+	for _, scheme := range schemes {
+		operator.scheme(scheme)
+		operator.picture(filepath.Join(os.Getenv("WEIR_SCREENSHOTS"), "readme-"+scheme+".png"))
+	}
+	operator.goTo("/projects/new")
+	submitEmpty(operator)
+	operator.shoot("busy-refused")
+	b := chromium.person(t, s.url).tab()
+	b.signIn(member.Email, password)
+	for name, path := range map[string]string{"home": "/", "workspaces": "/workspaces?state=all", "running": "/workspaces/1", "queued": "/workspaces/7",
+		"failed": "/workspaces/8", "launch-short": "/launch?gpus=4&cores=100", "launch-refused": "/launch?versions=jax", "member-pool": "/pool"} {
+		b.goTo(path)
+		b.shoot("busy-" + name)
+	}
+	b.acceptLanguage("zh")
+	b.goTo("/launch?gpus=1&cores=40")
+	b.shoot("busy-chinese")
+}
+
+// busy fills a server with three teams; it returns the member who runs, waits
+// and has failed.
+func busy(s *server) member {
+	s.t.Helper()
+	peak := resources{GPUCores: 400, GPUMemoryMiB: 320 << 10, CPUMilli: 16000, MemoryMiB: 32 << 10, StorageMiB: 200 << 10}
+	ask := func(m member, project int64, name string, gpus, cores int64, more map[string]any) {
+		body := map[string]any{"project_id": project, "name": name, "request": map[string]any{"gpus": gpus, "cores": cores, "cpu_milli": 1000, "memory_mib": 1024}}
+		for k, v := range more {
+			body[k] = v
+		}
+		m.must("POST", "/workspaces", body, nil)
+	}
+	speech := s.teamWithin("Speech models", peak.times(2), peak, "wang", "li")
+	vision := s.team("Vision", peak, "zhao", "chen")
+	genomics := s.team("Genomics", peak, "nora", "omar")
+	wang := speech.Members[0]
+	wang.running(speech.Project, "acoustic model")
+	ask(speech.Members[1], speech.Project, "tokenizer", 1, 30, nil)
+	ask(vision.Members[0], vision.Project, "detector", 1, 100, nil)
+	ask(vision.Members[1], vision.Project, "segmentation", 2, 60, nil)
+	ask(genomics.Members[0], genomics.Project, "variant calling", 1, 40, nil)
+	ask(genomics.Members[1], genomics.Project, "assembly", 1, 100, nil)
+	ask(wang, speech.Project, "distillation", 3, 100, map[string]any{"when_short": "wait"})
+	var broken id
+	s.api(s.admin()).must("POST", "/environments", map[string]any{"name": "PyTorch 2.9", "language": "Python", "language_version": "3.12",
+		"versions": map[string]string{"torch": "2.9.0"}, "command": []string{"/bin/false"}}, &broken)
+	ask(wang, speech.Project, "evaluation", 0, 0, map[string]any{"environment_id": broken.ID})
+	wang.await(8, "failed", patience)
+	vision.Members[1].await(4, "running", patience)
+	genomics.Members[1].await(6, "running", patience)
+	return wang
+}
