@@ -36,7 +36,7 @@ func startChromium(t testing.TB) *chromium {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
-		t.Skip("there is no chromium on this machine")
+		t.Fatal("there is no chromium on this machine; make test installs it")
 	}
 	alloc, stop := chromedp.NewExecAllocator(context.Background(),
 		chromedp.ExecPath(path), chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck, chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU,
