@@ -184,6 +184,9 @@ func (a *App) events(c echo.Context) error {
 	}
 	r := a.hub.subscribe(actorOf(ctx).User.ID, topics, c.QueryParam("since"))
 	defer a.hub.unsubscribe(r)
+	if err := a.mayFollow(c, topics); err != nil {
+		return err // a right that ended just before cut could see this stream
+	}
 	w := c.Response()
 	if err := http.NewResponseController(w).SetReadDeadline(time.Time{}); err != nil {
 		return err // the stream would end with the time that a request may take
@@ -191,35 +194,51 @@ func (a *App) events(c echo.Context) error {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
-	if _, err := w.Write([]byte(": weir\nretry: 2000\n\n")); err != nil {
-		return nil
-	}
-	w.Flush()
+	return a.stream(c, r, topics)
+}
+
+// stream writes what is noted for r until the reader goes, may no longer
+// follow, or stops reading.
+func (a *App) stream(c echo.Context, r *reader, topics []string) error {
 	beat := time.NewTicker(keepAlive)
 	defer beat.Stop()
+	// The connection may serve other requests afterwards.
+	defer func() { _ = http.NewResponseController(c.Response()).SetWriteDeadline(time.Time{}) }()
+	frames := [][]byte{[]byte(": weir\nretry: 2000\n\n")}
 	for {
+		if send(c.Response(), frames) != nil {
+			return nil // the reader has gone
+		}
 		select {
-		case <-ctx.Done():
+		case <-c.Request().Context().Done():
 			return nil
 		case _, open := <-r.signal:
 			if !open {
 				return nil
 			}
-			for _, frame := range a.hub.take(r) {
-				if _, err := w.Write(frame); err != nil {
-					return nil
-				}
-			}
+			frames = a.hub.take(r)
 		case <-beat.C:
 			if a.mayFollow(c, topics) != nil {
 				return nil
 			}
-			if _, err := w.Write([]byte(": alive\n\n")); err != nil {
-				return nil
-			}
+			frames = [][]byte{[]byte(": alive\n\n")}
 		}
-		w.Flush()
 	}
+}
+
+// send writes frames at once; a reader that does not read them in time is
+// given up.
+func send(w *echo.Response, frames [][]byte) error {
+	if err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(2 * keepAlive)); err != nil {
+		return err
+	}
+	for _, frame := range frames {
+		if _, err := w.Write(frame); err != nil {
+			return err
+		}
+	}
+	w.Flush()
+	return nil
 }
 
 // mayFollow checks, with the rights of now, that every topic is the reader's
