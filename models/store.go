@@ -162,14 +162,30 @@ func (s *Store) Alone(ctx context.Context) (*Claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	var got bool
-	if err := conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", aloneKey).Scan(&got); err != nil {
+	if err := claim(ctx, conn); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	if !got {
-		return nil, errors.Join(errors.New("another weir serves from this database already"), conn.Close())
-	}
 	return &Claim{conn: conn}, nil
+}
+
+// claim waits a little for a server that has just been killed: PostgreSQL
+// needs a moment to see that its connection is gone.
+func claim(ctx context.Context, conn *sql.Conn) error {
+	const patience, pause = 10 * time.Second, 100 * time.Millisecond
+	for waited := time.Duration(0); ; waited += pause {
+		var got bool
+		if err := conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", aloneKey).Scan(&got); err != nil || got {
+			return err
+		}
+		if waited >= patience {
+			return errors.New("another weir serves from this database already")
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // Claim is what Alone gives.

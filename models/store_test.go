@@ -237,3 +237,36 @@ func TestAnEndedSessionStaysEnded(t *testing.T) {
 		}
 	})
 }
+
+// One server at a time works on a database; the next waits for its end.
+func TestAlone(t *testing.T) {
+	url := modelstest.Postgres(t)
+	var stores [2]*models.Store
+	for i := range stores {
+		s, err := models.Open(t.Context(), url, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		stores[i] = s
+	}
+	first, err := stores[0].Alone(t.Context())
+	if err != nil || first.Holds(t.Context()) != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := stores[1].Alone(short); err == nil {
+		t.Fatal("two servers claim one database")
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second, err := stores[1].Alone(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(second.Holds(t.Context()), second.Close()); err != nil {
+		t.Error(err)
+	}
+}
