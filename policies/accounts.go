@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -190,20 +191,11 @@ func (a *Accounts) Setup(ctx context.Context, token string, in NewUser) (models.
 			return err
 		}
 		if n, err := q.CountUsers(false); err != nil || n > 0 {
-			return firstError(err, models.NotFound("link"))
+			return cmp.Or[error](err, models.NotFound("link"))
 		}
 		return a.insert(q, System("setup"), &u)
 	})
 	return u, err
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // CreateUser adds an account; only administrators may.

@@ -1,6 +1,7 @@
 package workspaces
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -172,7 +173,7 @@ func (c *Catalogue) Delete(ctx context.Context, actor policies.Actor, id int64) 
 			return err
 		}
 		if used, err := q.EnvironmentUsed(id); err != nil || used {
-			return firstError(err, models.Conflict("Workspaces use or used this environment; their history would lose its meaning."))
+			return cmp.Or[error](err, models.Conflict("Workspaces use or used this environment; their history would lose its meaning."))
 		}
 		if err := q.DeleteEnvironment(id); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package workspaces
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -208,7 +209,7 @@ func (p *plan) choose(candidates []models.Environment, request models.LaunchPara
 			p.env, p.target = e, target
 			return nil
 		}
-		first = firstError(first, err)
+		first = cmp.Or(first, err)
 	}
 	return first
 }
@@ -218,7 +219,7 @@ func (p *plan) choose(candidates []models.Environment, request models.LaunchPara
 func membership(q *models.Queries, project, user int64) (models.Member, error) {
 	m, err := q.Membership(project, user)
 	if err != nil || !m.Active(q.Now()) {
-		return m, firstError(notInternal(err), models.Forbidden("You are not a member of this project, so no role gives you resources here."))
+		return m, cmp.Or[error](notInternal(err), models.Forbidden("You are not a member of this project, so no role gives you resources here."))
 	}
 	return m, nil
 }
@@ -234,15 +235,6 @@ func (s *Service) complete(q *models.Queries, p *plan) error {
 	}
 	p.target.settle(d)
 	return err
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // notInternal drops errors that the caller answers in its own words.
@@ -329,7 +321,7 @@ func (s *Service) launch(q *models.Queries, w *models.Workspace, p plan, whenSho
 	default:
 		return &Short{Answer: a, Refusal: shortError(a, w.Demand)}
 	}
-	return firstError(err, s.books.Record(q, *w, a))
+	return cmp.Or(err, s.books.Record(q, *w, a))
 }
 
 // useful turns an offer of less than the environment needs into none.
