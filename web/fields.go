@@ -62,7 +62,7 @@ var fields = map[string]field{
 	"project_id":       {Label: models.Say("Project")},
 	"environment_id":   {Label: models.Say("Environment")},
 	"when_short":       {Label: models.Say("When not all is free")},
-	"workspace_name":   {Label: models.Say("Name"), Hint: models.Say("Empty: the environment's name.")},
+	"workspace_name":   {Label: models.Say("Name"), Hint: models.Say("Empty: notebook.")},
 	"wanted":           {Label: models.Say("Wanted versions"), Hint: models.Say("Such as python>=3.11, torch"), Mono: true},
 	"language":         {Label: models.Say("Language"), Hint: models.Say("Such as Python."), Required: true},
 	"language_version": {Label: models.Say("Language version"), Hint: models.Say("Such as 3.12."), Required: true},
