@@ -51,7 +51,7 @@ func TestAccessibility(t *testing.T) {
 }
 
 // mainPages are looked at in a narrow window, too.
-var mainPages = []string{"/", "/signin", "/projects/1", "/pool", "/workspaces", "/workspaces/1", "/workspaces/4", "/launch", "/launch?gpus=1&cores=100"}
+var mainPages = []string{"/", "/signin", "/projects/1", "/pool", "/pool/providers/1", "/pool/devices/1", "/workspaces", "/workspaces/1", "/workspaces/4", "/launch", "/launch?gpus=1&cores=100"}
 
 func pathsOf(paths ...string) (all []visit) {
 	for _, p := range paths {
@@ -61,9 +61,9 @@ func pathsOf(paths ...string) (all []visit) {
 }
 
 func operatorVisits() []visit {
-	forms := []string{"/projects/new", "/projects/1/roles/new", "/projects/1/members/new", "/environments/new", "/people/new", "/tokens", "/account"}
+	forms := []string{"/projects/new", "/projects/1/roles/new", "/projects/1/members/new", "/environments/new", "/people/new", "/pool/providers/new", "/tokens", "/account"}
 	all := pathsOf("/projects", "/projects/1", "/projects/1/edit", "/projects/1/roles/1/edit", "/projects/1/roles/1/delete",
-		"/projects/1/members/1/edit", "/projects/1/members/1/delete", "/pool", "/pool/devices/1", "/environments", "/environments/1/edit",
+		"/projects/1/members/1/edit", "/projects/1/members/1/delete", "/pool", "/pool/devices/1", "/pool/providers/1", "/pool/what-if", "/pool/what-if?add=h100:8", "/environments", "/environments/1/edit",
 		"/environments/1/delete", "/people", "/people/2", "/tokens/1/delete", "/audit", "/nowhere")
 	for _, path := range forms {
 		all = append(all, visit{path, nil}, visit{path, submitEmpty})
@@ -72,7 +72,7 @@ func operatorVisits() []visit {
 }
 
 func memberVisits() []visit {
-	return append(pathsOf("/", "/projects", "/projects/1", "/pool", "/workspaces", "/workspaces?state=all", "/workspaces/1", "/workspaces/3",
+	return append(pathsOf("/", "/projects", "/projects/1", "/pool", "/pool/providers/1", "/pool/devices/1", "/workspaces", "/workspaces?state=all", "/workspaces/1", "/workspaces/3",
 		"/workspaces/4", "/workspaces/5", "/launch", "/launch?gpus=1&cores=100", "/launch?versions=torch"),
 		visit{"/launch?gpus=1&cores=200&env=%3D", openDetails}, visit{"/workspaces/2", nil})
 }

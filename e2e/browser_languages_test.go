@@ -79,7 +79,7 @@ func choosesLanguage(b *tab) {
 	b.until("English", `document.documentElement.lang === "en"`)
 	b.sees("Change the password")
 	b.goTo("/pool")
-	b.sees("What is free, and who waits")
+	b.sees("Computing now")
 	b.press("中文")
 	b.at("/pool")
 	b.until("Chinese", `document.documentElement.lang === "zh-CN"`)

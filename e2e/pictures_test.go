@@ -19,7 +19,7 @@ func TestScreenshots(t *testing.T) {
 	operator := chromium.person(t, s.url).tab()
 	operator.signIn("operator@example.org", password)
 	for name, path := range map[string]string{"pool": "/pool", "projects": "/projects", "project": "/projects/1", "project-edit": "/projects/1/edit",
-		"device": "/pool/devices/1", "environments": "/environments", "people": "/people", "person": "/people/2", "audit": "/audit", "tokens": "/tokens",
+		"device": "/pool/devices/1", "provider": "/pool/providers/1", "what-if": "/pool/what-if?add=h100:8", "environments": "/environments", "people": "/people", "person": "/people/2", "audit": "/audit", "tokens": "/tokens",
 		"account": "/account", "role-edit": "/projects/1/roles/1/edit", "member-edit": "/projects/1/members/1/edit", "environment-new": "/environments/new",
 		"role-delete": "/projects/1/roles/1/delete", "api": "/api/docs", "nowhere": "/nowhere"} {
 		operator.goTo(path)

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/models"
 	"weir/models/modelstest"
 )
 
@@ -113,6 +114,9 @@ type server struct {
 
 	adminOnce  sync.Once
 	adminToken string
+
+	booksOnce sync.Once
+	store     *models.Store // the server's database, once somebody asks for it
 }
 
 // eachDatabase runs a test as "sqlite" and as "postgres".
@@ -168,7 +172,7 @@ func (s *server) launch(env ...string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	args := []string{"serve", "--listen", "127.0.0.1:" + strconv.Itoa(s.port), "--log-level", "debug"}
+	args := []string{"serve", "--listen", "127.0.0.1:" + strconv.Itoa(s.port), "--agents-listen", "127.0.0.1:0", "--log-level", "debug"}
 	if s.opts.gpus != "none" {
 		args = append(args, "--simulate-gpus", s.opts.gpus)
 	}

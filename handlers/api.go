@@ -27,7 +27,7 @@ const apiDescription = "Projects, roles, members, environments, workspaces and t
 	"Lists are paged: pass next_cursor back as cursor until it is absent. " +
 	"Amounts are whole numbers; times are RFC 3339 in UTC. " +
 	"Beside this API, GET /events?topic=… streams server-sent events: each `change` event names a topic whose resources have changed " +
-	"(pool, environments, projects, project:ID, workspace:ID, user:ID)."
+	"(pool, environments, projects, project:ID, workspace:ID, user:ID, and telemetry:ID of a provider)."
 
 // rest holds the operations of the REST API. Each calls the service method
 // that the page of the same name calls, with the same input.

@@ -135,6 +135,19 @@ var twins = map[string]string{
 	"GET /workspaces/:id/open":                  "POST /workspaces/{id}/open",
 	"POST /workspaces/:id/stop":                 "POST /workspaces/{id}/stop",
 	"GET /pool":                                 "GET /pool",
+	"GET /pool/what-if":                         "POST /pool/what-if",
+	"POST /pool/providers":                      "POST /pool/authorizations",
+	"GET /pool/providers/new":                   "POST /pool/authorizations",
+	"GET /pool/providers/:id":                   "GET /pool/providers/{id}",
+	"POST /pool/providers/:id":                  "PUT /pool/providers/{id}",
+	"POST /pool/providers/:id/drain":            "POST /pool/providers/{id}/drain",
+	"POST /pool/providers/:id/resume":           "POST /pool/providers/{id}/resume",
+	"POST /pool/providers/:id/recall":           "POST /pool/providers/{id}/recall",
+	"POST /pool/providers/:id/accept":           "POST /pool/providers/{id}/accept",
+	"GET /pool/providers/:id/revoke":            "GET /pool/providers/{id}",
+	"POST /pool/providers/:id/revoke":           "POST /pool/providers/{id}/revoke",
+	"GET /pool/providers/:id/remove":            "GET /pool/providers/{id}",
+	"POST /pool/providers/:id/remove":           "DELETE /pool/providers/{id}",
 	"GET /pool/devices/:id":                     "GET /pool/devices/{id}",
 	"POST /pool/devices/:id":                    "PUT /pool/devices/{id}",
 	"GET /environments":                         "GET /environments",
@@ -174,7 +187,7 @@ func TestEveryPageHasItsTwin(t *testing.T) {
 	for _, op := range operationsOfDocument(t) {
 		operations[op.String()] = true
 	}
-	plain := []string{"/healthz", "/readyz", "/metrics", "/static/*", "/favicon.ico", "/api/v1/openapi.json"}
+	plain := []string{"/healthz", "/readyz", "/metrics", "/static/*", "/favicon.ico", "/api/v1/openapi.json", agentsAddressPath}
 	served := 0
 	for _, r := range w.app.echo.Routes() {
 		switch {

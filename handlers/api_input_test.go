@@ -28,7 +28,11 @@ func (w *world) bodies() map[string]string {
 		"POST /tokens":                           `{"name":"new"}`,
 		"POST /launch/preview":                   `{"project_id":` + id(w.project) + `}`,
 		"POST /workspaces":                       `{"project_id":` + id(w.project) + `}`,
-		"PUT /pool/devices/" + id(w.device):      `{"exclusive":false,"mixed":false}`,
+		"PUT /pool/devices/" + id(w.device):      `{"sharing":"time-slicing","mixed":false}`,
+		"POST /pool/authorizations":              `{"gpu_code":"0123-4567-89AB-CDEF"}`,
+		"PUT /pool/providers/1":                  `{"name":"here","terms":{}}`,
+		"POST /pool/providers/1/recall":          `{"notice_minutes":5}`,
+		"POST /pool/what-if":                     `{"add":"h100:8"}`,
 	}
 }
 
@@ -140,7 +144,24 @@ func TestAPINamesRefusedFields(t *testing.T) {
 		{"POST /tokens", `{"name":"n","lifetime":"-1h"}`, "lifetime"},
 		{"POST /tokens", `{"name":"n","lifetime":"1ns"}`, "lifetime"},
 		{"POST /tokens", `{"name":"n","lifetime":"9999999h"}`, "lifetime"},
-		{"PUT /pool/devices/" + id(w.device), `{"exclusive":true,"mixed":true}`, "mixed"},
+		{"PUT /pool/devices/" + id(w.device), `{"sharing":"exclusive","mixed":true}`, "mixed"},
+		{"PUT /pool/devices/" + id(w.device), `{"sharing":"alone","mixed":false}`, "sharing"},
+		{"PUT /pool/devices/" + id(w.device), `{"sharing":"mig","mixed":false}`, "layout"},
+		{"POST /pool/authorizations", `{"gpu_code":"0123"}`, "gpu_code"},
+		{"POST /pool/authorizations", `{"gpu_code":"0123-4567-89AB-CDEF","owner_id":99}`, "owner_id"},
+		{"POST /pool/authorizations", `{"gpu_code":"0123-4567-89AB-CDEF","name":"here"}`, "name"},
+		{"PUT /pool/providers/1", `{"name":"","terms":{}}`, "name"},
+		{"PUT /pool/providers/1", `{"name":"x","terms":{"cores":101}}`, "terms.cores"},
+		{"PUT /pool/providers/1", `{"name":"x","terms":{"devices":[99]}}`, "terms.devices"},
+		{"PUT /pool/providers/1", `{"name":"x","terms":{"projects":[99]}}`, "terms.projects"},
+		{"PUT /pool/providers/1", `{"name":"x","terms":{"time_zone":"Here/There"}}`, "terms.time_zone"},
+		{"PUT /pool/providers/1", `{"name":"x","terms":{"hours":[{"days":[],"from":"9","to":"10:00"}]}}`, "terms.hours[0].from"},
+		{"PUT /pool/providers/1", `{"name":"x","terms":{"notice_minutes":-1}}`, "terms.notice_minutes"},
+		{"PUT /pool/providers/1", `{"name":"x","owner_id":99,"terms":{}}`, "owner_id"},
+		{"POST /pool/providers/1/recall", `{"notice_minutes":-1}`, "notice_minutes"},
+		{"POST /pool/what-if", `{"add":"toaster:4"}`, "add"},
+		{"POST /pool/what-if", `{"add":"h100:8","days":9999}`, "days"},
+		{"POST /pool/what-if", `{"add":"h100:8","policy":"luck"}`, "policy"},
 	} {
 		if fields := w.refused(c.route, c.body); fields[c.field] == "" {
 			t.Errorf("%s %s: %s is not named: %v", c.route, c.body, c.field, fields)

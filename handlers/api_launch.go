@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"weir/models"
+	"weir/pool"
 	"weir/workspaces"
 )
 
@@ -58,6 +59,9 @@ func (a rest) previewLaunch(ctx context.Context, in *Create[workspaces.LaunchInp
 		v.Answer = poolAnswerOf(p.Answer)
 		if p.Answer.Outcome != models.OutcomeGranted {
 			v.Offer = offerOf(p.Answer)
+			if v.Offer.Forecast, err = a.forecastFor(ctx, p); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return &Answer[LaunchPreview]{v}, nil
@@ -87,6 +91,20 @@ func launchRefusal(err error) error {
 func poolAnswerOf(a models.Answer) *PoolAnswer {
 	return &PoolAnswer{Outcome: a.Outcome, Explanation: a.Explanation.String(), Reasons: shown(a.Reasons, sentence), Waiting: a.Waiting,
 		Grants: shown(a.Grants, func(g models.Grant) HeldShare {
-			return HeldShare{g.Device.ID, a.Provider.Name, g.Device.Number, g.Device.Model, g.Cores, g.MemoryMiB, g.Enforcement, g.Device.Simulated}
+			return HeldShare{DeviceID: g.Device.ID, Provider: a.Provider.Name, Number: g.Device.Number, Model: g.Device.Model, Cores: g.Cores,
+				MemoryMiB: g.MemoryMiB, Enforcement: g.Enforcement, Simulated: g.Device.Simulated}
 		})}
+}
+
+// forecastFor tells when a launch that waits could start.
+func (a rest) forecastFor(ctx context.Context, p workspaces.Preview) (*Forecast, error) {
+	f, err := a.forecast(ctx, p)
+	v := forecastOf(f)
+	return &v, err
+}
+
+// forecast tells when what a preview asks for could be met, if it waited from
+// now on.
+func (a *App) forecast(ctx context.Context, p workspaces.Preview) (pool.Forecast, error) {
+	return a.Pool.ForecastFor(ctx, models.Workspace{ProjectID: p.Project.ID, Demand: p.Target.Demand})
 }

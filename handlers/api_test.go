@@ -146,7 +146,7 @@ func TestAPIWorkspace(t *testing.T) {
 func TestAPIShortLaunchOffers(t *testing.T) {
 	w := newWorld(t)
 	for i := range 2 { // an exclusive device for somebody else, and half of the other
-		w.want(200, w.admin, "PUT", "/pool/devices/"+id(int64(i+1)), `{"exclusive":true,"mixed":false}`)
+		w.want(200, w.admin, "PUT", "/pool/devices/"+id(int64(i+1)), `{"sharing":"exclusive","mixed":false}`)
 	}
 	rival := w.create(w.admin, "/projects", `{"name":"rival","quota":`+plenty+`}`)
 	at := "/projects/" + id(rival)
@@ -183,7 +183,8 @@ func TestAPIConditionalUpdates(t *testing.T) {
 		at + "/roles/" + id(w.role):          `{"name":"engineer","permission":"member","peak":` + some + `}`,
 		at + "/members/" + id(w.place):       `{"role_id":` + id(w.role) + `}`,
 		"/environments/" + id(w.environment): `{"name":"P","language":"python","language_version":"3","command":["/bin/j"]}`,
-		"/pool/devices/" + id(w.device):      `{"exclusive":false,"mixed":true}`,
+		"/pool/devices/" + id(w.device):      `{"sharing":"time-slicing","mixed":true}`,
+		"/pool/providers/1":                  `{"name":"here","terms":{"cores":90}}`,
 	} {
 		tag := w.get(w.admin, path).header.Get("ETag")
 		next := w.want(200, w.admin, "PUT", path, body, "If-Match", tag).header.Get("ETag")

@@ -249,13 +249,14 @@ type Project struct {
 	EndsAt      *time.Time              `json:"ends_at,omitempty" doc:"its end; absent: open-ended"`
 	Active      bool                    `json:"active" doc:"whether the period of use covers now"`
 	Launch      models.LaunchParameters `json:"launch" doc:"initial launch parameters"`
+	Priority    int64                   `json:"priority" doc:"in the queue, 1 to 100, the higher the earlier"`
 	CreatedAt   time.Time               `json:"created_at"`
 }
 
 func projectOf(p pool.ProjectView, now time.Time) Project {
 	return Project{ID: p.ID, Name: p.Name, Description: p.Description, Quota: p.Quota, Promised: p.Promised, Held: p.Held,
 		Left: p.Quota.Sub(p.Promised), StartsAt: p.StartsAt.UTC(), EndsAt: utc(p.EndsAt), Active: p.Active(now),
-		Launch: p.Launch, CreatedAt: p.CreatedAt.UTC()}
+		Launch: p.Launch, Priority: p.Priority, CreatedAt: p.CreatedAt.UTC()}
 }
 
 // Role is a position in a project.

@@ -53,8 +53,12 @@ type HeldShare struct {
 	Model       string `json:"model"`
 	Cores       int64  `json:"cores" doc:"of 100"`
 	MemoryMiB   int64  `json:"memory_mib"`
-	Enforcement string `json:"enforcement" doc:"exclusive: the whole device; advisory: stated to the holder, not limited by anything"`
+	Enforcement string `json:"enforcement" enum:"exclusive,mig,mps,advisory" doc:"exclusive: the whole device; mig: an instance that the hardware keeps apart; mps: limits kept by NVIDIA's Multi-Process Service; advisory: stated to the holder, not limited by anything"`
 	Simulated   bool   `json:"simulated" doc:"no such GPU exists"`
+
+	ProviderState string     `json:"provider_state,omitempty" enum:"pending,online,draining,offline,lost,recalled" doc:"lost: the machine is silent, and the share is kept for when it comes back"`
+	EndsAt        *time.Time `json:"ends_at,omitempty" doc:"the end that the provider's owner has set"`
+	EndReason     string     `json:"end_reason,omitempty"`
 }
 
 // WorkspaceDetail is a workspace with its limits, parameters and history.
@@ -116,7 +120,8 @@ func (a rest) held(ctx context.Context) (map[int64][]HeldShare, map[int64]int, e
 }
 
 func heldShare(d pool.DeviceView, s pool.ShareView) HeldShare {
-	return HeldShare{d.ID, d.ProviderName, d.Number, d.Model, s.Cores, s.MemoryMiB, s.Enforcement, d.Simulated}
+	return HeldShare{DeviceID: d.ID, Provider: d.ProviderName, Number: d.Number, Model: d.Model, Cores: s.Cores, MemoryMiB: s.MemoryMiB,
+		Enforcement: s.Enforcement, Simulated: d.Simulated, ProviderState: d.ProviderState, EndsAt: utc(s.EndsAt), EndReason: s.EndReason.String()}
 }
 
 // WorkspacesQuery narrows a list of workspaces.

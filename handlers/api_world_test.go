@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"weir/models/modelstest"
 	"weir/policies"
 	"weir/pool"
+	"weir/pool/authority"
 	"weir/storage"
 	"weir/workspaces"
 	"weir/workspaces/proxy"
@@ -66,14 +68,16 @@ func newWorld(t testing.TB) *world {
 	dirs := must(storage.New(t.TempDir(), 1000, 1000))(t)
 	devices := pool.New(w.store, access)
 	ledger := pool.NewLedger(w.store, access, dirs)
+	keys := must(authority.Open(filepath.Join(t.TempDir(), "authority.pem"), w.store.Now))(t)
 	door := proxy.New(proxy.Config{Gate: nobodyEnters{}, AppsDomain: "localhost:8080"})
 	t.Cleanup(door.Close)
 	w.app = New(Config{Store: w.store, Access: access, Accounts: policies.NewAccounts(w.store, access), Ledger: ledger, Pool: devices,
+		Enrolment:  pool.NewEnrolment(pool.EnrolmentConfig{Pool: devices, Authority: keys, CertificateLifetime: time.Hour, Every: time.Second}),
 		Catalogue:  workspaces.NewCatalogue(w.store, access),
 		Workspaces: workspaces.NewService(w.store, access, devices, devices, ledger, func() {}), Directories: dirs, Proxy: door,
 		Wake: func() {}, Logger: logger, SessionLifetime: time.Hour, Version: "test"})
 	t.Cleanup(w.app.Close)
-	if err := devices.Enlist(t.Context(), "here", gpus(2)); err != nil {
+	if err := devices.Enlist(t.Context(), pool.Host{Name: "here", Digest: pool.MachineDigest("here")}, gpus(2)); err != nil {
 		t.Fatal(err)
 	}
 	w.populate()
@@ -222,7 +226,7 @@ func (w *world) counts() map[string]int {
 	db := must(w.store.SQL())(w)
 	counts := map[string]int{}
 	for _, table := range []string{"users", "access_tokens", "projects", "roles", "members", "environments", "devices", "workspaces",
-		"shares", "workspace_events", "decisions", "one_time_tokens", "audit_entries"} {
+		"shares", "workspace_events", "decisions", "one_time_tokens", "audit_entries", "authorizations", "agents"} {
 		var n int
 		if err := db.QueryRow("SELECT COUNT(*) FROM " + table).Scan(&n); err != nil {
 			w.Fatal(err)

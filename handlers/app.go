@@ -32,12 +32,17 @@ type Config struct {
 	Accounts    *policies.Accounts
 	Ledger      *pool.Ledger
 	Pool        *pool.Pool
+	Enrolment   *pool.Enrolment
 	Catalogue   *workspaces.Catalogue
 	Workspaces  *workspaces.Service
 	Directories *storage.Directories
 	Proxy       Proxy
 	Wake        func() // tells the reconciler that there is work
 	Logger      *slog.Logger
+
+	// AgentsURL is the address of the agents' listener for a client that
+	// reached the portal under host; nil when there is no such listener.
+	AgentsURL func(host string) string
 
 	Secure          bool // browsers come over TLS
 	SessionLifetime time.Duration
@@ -63,8 +68,9 @@ func SessionCookie(secure bool) string {
 
 // New wires the routes. Close ends its event streams.
 func New(c Config) *App {
-	a := &App{Config: c, echo: echo.New(), hub: newHub(), sessions: newSessions(c)}
-	a.metrics = newMetrics(a)
+	a := &App{Config: c, echo: echo.New(), sessions: newSessions(c)}
+	a.metrics, a.hub = newMetrics(a), newHub(a.mayFollow)
+	a.hub.run(time.Tick(keepAlive / steps))
 	c.Store.OnChange(a.hub.publish)
 	e := a.echo
 	e.HideBanner, e.HidePort = true, true
@@ -90,6 +96,7 @@ func (a *App) plainRoutes() {
 	e.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
 	e.GET("/readyz", a.ready)
 	e.GET("/metrics", echo.WrapHandler(a.metrics.handler()))
+	e.GET(agentsAddressPath, a.agentsAddress)
 	e.GET("/static/*", echo.WrapHandler(web.Static()))
 	e.GET("/favicon.ico", func(c echo.Context) error { return c.Redirect(http.StatusMovedPermanently, web.Asset("favicon.svg")) })
 }
@@ -131,9 +138,7 @@ func (a *App) pageRoutes(g *echo.Group) {
 	p.GET("/workspaces/:id", a.workspacePage)
 	p.GET("/workspaces/:id/open", a.openWorkspace)
 	p.POST("/workspaces/:id/stop", a.stopWorkspace)
-	p.GET("/pool", a.poolPage)
-	p.GET("/pool/devices/:id", a.devicePage)
-	p.POST("/pool/devices/:id", a.updateDevice)
+	a.poolRoutes(p)
 	p.GET("/environments", a.environmentsPage)
 	p.POST("/environments", a.createEnvironment)
 	p.GET("/environments/new", a.newEnvironmentPage)
@@ -154,4 +159,24 @@ func (a *App) pageRoutes(g *echo.Group) {
 	p.GET("/account", a.accountPage)
 	p.POST("/account/password", a.changePassword)
 	p.GET("/audit", a.auditPage)
+}
+
+// poolRoutes are the pages of the pool.
+func (a *App) poolRoutes(p *echo.Group) {
+	p.GET("/pool", a.poolPage)
+	p.GET("/pool/what-if", a.whatIfPage)
+	p.GET("/pool/devices/:id", a.devicePage)
+	p.POST("/pool/devices/:id", a.updateDevice)
+	p.POST("/pool/providers", a.authorizeProvider)
+	p.GET("/pool/providers/new", a.newProviderPage)
+	p.GET("/pool/providers/:id", a.providerPage)
+	p.POST("/pool/providers/:id", a.updateProvider)
+	p.POST("/pool/providers/:id/drain", a.drainProvider)
+	p.POST("/pool/providers/:id/resume", a.resumeProvider)
+	p.POST("/pool/providers/:id/recall", a.recallProvider)
+	p.POST("/pool/providers/:id/accept", a.acceptProvider)
+	p.GET("/pool/providers/:id/revoke", a.confirmRevokeProvider)
+	p.POST("/pool/providers/:id/revoke", a.revokeProvider)
+	p.GET("/pool/providers/:id/remove", a.confirmRemoveProvider)
+	p.POST("/pool/providers/:id/remove", a.removeProvider)
 }

@@ -51,12 +51,13 @@ type ProblemField struct {
 
 // Offer is what the pool could do instead of refusing.
 type Offer struct {
-	Outcome      string   `json:"outcome" enum:"partial,delayed,refused"`
-	Cores        int64    `json:"cores,omitempty" doc:"GPU cores per GPU that are free now: launch with when_short=fewer"`
-	GPUMemoryMiB int64    `json:"gpu_memory_mib,omitempty"`
-	CanWait      bool     `json:"can_wait" doc:"launch with when_short=wait"`
-	Waiting      int      `json:"waiting" doc:"requests that wait already"`
-	Reasons      []string `json:"reasons,omitempty"`
+	Outcome      string    `json:"outcome" enum:"partial,delayed,refused"`
+	Cores        int64     `json:"cores,omitempty" doc:"GPU cores per GPU that are free now: launch with when_short=fewer"`
+	GPUMemoryMiB int64     `json:"gpu_memory_mib,omitempty"`
+	CanWait      bool      `json:"can_wait" doc:"launch with when_short=wait"`
+	Waiting      int       `json:"waiting" doc:"requests that wait already"`
+	Reasons      []string  `json:"reasons,omitempty"`
+	Forecast     *Forecast `json:"forecast,omitempty" doc:"when a request that waits from now on could start; in previews"`
 }
 
 func (p *Problem) Error() string { return p.Detail }

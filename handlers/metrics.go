@@ -26,7 +26,7 @@ func newMetrics(a *App) *metrics {
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
 	}, []string{"method", "route", "status"})}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.requests, gauges{a})
+		m.requests, gauges{a}, poolGauges{a})
 	return m
 }
 
@@ -39,8 +39,12 @@ func (m *metrics) request(method, route string, status int, took time.Duration) 
 	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
 }
 
+// maxScrapes is how many may be answered at once. Each reads the pool, and
+// nobody has to sign in for it.
+const maxScrapes = 4
+
 func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})
 }
 
 // gauges are read from the database when they are asked for.
@@ -48,25 +52,25 @@ type gauges struct{ app *App }
 
 var (
 	workspacesDesc = prometheus.NewDesc("weir_workspaces", "Workspaces by state.", []string{"state"}, nil)
-	gpusDesc       = prometheus.NewDesc("weir_pool_gpus", "GPUs in the pool.", nil, nil)
-	coresDesc      = prometheus.NewDesc("weir_pool_gpu_cores", "GPU cores in the pool, by what is done with them.", []string{"use"}, nil)
-	memoryDesc     = prometheus.NewDesc("weir_pool_gpu_memory_mebibytes", "GPU memory in the pool, by what is done with it.", []string{"use"}, nil)
 	streamsDesc    = prometheus.NewDesc("weir_event_streams", "Open event streams.", nil, nil)
+	encodedDesc    = prometheus.NewDesc("weir_events_encoded_total", "Events encoded for streams: each once, however many it goes to.", nil, nil)
 )
 
 func (g gauges) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{workspacesDesc, gpusDesc, coresDesc, memoryDesc, streamsDesc} {
+	for _, d := range []*prometheus.Desc{workspacesDesc, streamsDesc, encodedDesc} {
 		ch <- d
 	}
 }
 
 func (g gauges) Collect(ch chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
 	defer cancel()
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	gauge(streamsDesc, float64(g.app.hub.count()))
+	streams, encoded := g.app.hub.count()
+	gauge(streamsDesc, float64(streams))
+	ch <- prometheus.MustNewConstMetric(encodedDesc, prometheus.CounterValue, float64(encoded))
 	counts, err := g.app.Workspaces.Count(ctx)
 	if err != nil {
 		ch <- prometheus.NewInvalidMetric(workspacesDesc, err)
@@ -75,14 +79,4 @@ func (g gauges) Collect(ch chan<- prometheus.Metric) {
 	for _, state := range append([]models.WorkspaceState{models.StateStopped, models.StateFailed}, models.LiveStates...) {
 		gauge(workspacesDesc, float64(counts[state]), string(state))
 	}
-	t, err := g.app.Pool.Totals(ctx)
-	if err != nil {
-		ch <- prometheus.NewInvalidMetric(coresDesc, err)
-		return
-	}
-	gauge(gpusDesc, float64(t.GPUs))
-	gauge(coresDesc, float64(t.HeldCores), "held")
-	gauge(coresDesc, float64(t.FreeCores), "free")
-	gauge(memoryDesc, float64(t.HeldMemoryMiB), "held")
-	gauge(memoryDesc, float64(t.FreeMemoryMiB), "free")
 }

@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"net/http"
+	"strconv"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
@@ -72,7 +73,8 @@ func (a *App) projectsPage(c echo.Context) error {
 
 func (f *form) project() pool.ProjectInput {
 	return pool.ProjectInput{Name: f.text("name"), Description: f.text("description"), Quota: f.resources("quota"),
-		StartsAt: f.day("starts_at"), EndsAt: f.day("ends_at"), Launch: f.launch("launch."), Version: f.version()}
+		StartsAt: f.day("starts_at"), EndsAt: f.day("ends_at"), Launch: f.launch("launch."),
+		Priority: f.number("priority"), Version: f.version()}
 }
 
 func (a *App) newProjectPage(c echo.Context) error {
@@ -115,6 +117,7 @@ func (a *App) editProjectPage(c echo.Context) error {
 	putDay(f, "starts_at", &p.StartsAt)
 	putDay(f, "ends_at", p.EndsAt)
 	putLaunch(f, "launch.", p.Launch)
+	f.Values["priority"] = strconv.FormatInt(p.Priority, 10)
 	return a.render(c, http.StatusOK, web.ProjectFormPage(web.ProjectFormView{Form: f, ID: p.ID, Name: p.Name}))
 }
 

@@ -187,6 +187,13 @@ func (a *App) launchForm(c echo.Context, f *form, refused error) (templ.Componen
 		return nil, err
 	}
 	fillLaunch(&v, p, view)
+	if v.Answer.Wait != nil {
+		f, err := a.forecast(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		v.Answer.Wait.Starts = f.Text
+	}
 	switch {
 	case refused != nil:
 		v.Form = v.Form.Refuse(refused)

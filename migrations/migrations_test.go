@@ -37,6 +37,12 @@ var rows = []string{
 	"decisions (at, project_id, workspace_id, user_id, outcome, demand, explanation) VALUES (" + day + ", 1, 1, 1, 'granted', '', '')",
 	"one_time_tokens (hash, purpose, user_id, workspace_id, expires_at) VALUES ('h', 'open', 1, 1, " + day + ")",
 	"visits (hash, workspace_id, user_id, epoch, session, expires_at) VALUES ('h', 1, 1, 1, 's', " + day + ")",
+	`agents (id, provider_id, key_hash, serial, issued_at, expires_at, created_at) VALUES (1, 1, 'k', 's', ` + day + ", " + day + ", " + day + ")",
+	`authorizations (hash, gpu_code, owner_id, issued_by, created_at, expires_at, agent_id)
+		VALUES ('h', 'g', 1, 1, ` + day + ", " + day + ", 1)",
+	"device_states (device_id, at, utilisation, memory_used_mib, temperature, power_mw) VALUES (1, " + day + ", 1, 1, 1, 1)",
+	`telemetry (device_id, step, slot, at, samples, utilisation_sum, utilisation_max, memory_sum, memory_max, temperature_sum, temperature_max, power_sum, power_max)
+		VALUES (1, 5, 1, ` + day + ", 1, 1, 1, 1, 1, 1, 1, 1, 1)",
 	"audit_entries (at, actor, action, object, object_id) VALUES (" + day + ", 'a', 'create', 'project', 1)",
 }
 
@@ -155,4 +161,39 @@ func sqlOf(t *testing.T, s *models.Store) *sql.DB {
 		t.Fatal(err)
 	}
 	return db
+}
+
+// What an administrator had set of a device before sharing had modes stays.
+func TestExclusiveBecomesAMode(t *testing.T) {
+	for _, dialect := range []string{"sqlite", "postgres"} {
+		t.Run(dialect, func(t *testing.T) {
+			db := sqlOf(t, modelstest.OpenEmpty(t, dialect))
+			up(t, db, dialect)
+			if err := migrations.DownTo(t.Context(), db, dialect, 1); err != nil {
+				t.Fatal(err)
+			}
+			for _, row := range rows {
+				if strings.HasPrefix(row, "providers") || strings.HasPrefix(row, "devices") {
+					if _, err := db.Exec("INSERT INTO " + row); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if _, err := db.Exec("UPDATE devices SET exclusive = TRUE"); err != nil {
+				t.Fatal(err)
+			}
+			up(t, db, dialect)
+			var sharing string
+			if err := db.QueryRow("SELECT sharing FROM devices").Scan(&sharing); err != nil || sharing != "exclusive" {
+				t.Errorf("sharing %q, %v", sharing, err)
+			}
+			if err := migrations.DownTo(t.Context(), db, dialect, 1); err != nil {
+				t.Fatal(err)
+			}
+			var exclusive bool
+			if err := db.QueryRow("SELECT exclusive FROM devices").Scan(&exclusive); err != nil || !exclusive {
+				t.Errorf("exclusive %v, %v", exclusive, err)
+			}
+		})
+	}
 }

@@ -11,9 +11,14 @@ type Project struct {
 	StartsAt    time.Time        `json:"starts_at"`                     // inclusive
 	EndsAt      *time.Time       `json:"ends_at"`                       // exclusive; nil is open-ended
 	Launch      LaunchParameters `json:"launch" gorm:"serializer:json"` // initial launch parameters
+	Priority    int64            `json:"priority"`                      // in the queue, 0 to 100, the higher the earlier
 	Version     int64            `json:"version"`
 	CreatedAt   time.Time        `json:"created_at"`
 }
+
+// UsualPriority is what a project has in the queue unless somebody says
+// otherwise.
+const UsualPriority = 50
 
 // Active tells whether the project's period of use covers now.
 func (p Project) Active(now time.Time) bool {

@@ -12,21 +12,38 @@ func (q *Queries) LockPool() error {
 	return q.db.Exec("UPDATE pool_lock SET decisions = decisions + 1 WHERE id = 1").Error
 }
 
-// SaveProvider inserts p, or finds the provider of that name and updates its
-// state and when it was seen; p gets the row's id.
-func (q *Queries) SaveProvider(p *Provider) error {
-	var old Provider
-	err := q.db.Where("name = ?", p.Name).Take(&old).Error
-	if KindOf(found(err, "provider")) == KindNotFound {
-		q.Touch("pool")
-		return q.db.Create(p).Error
-	}
-	if err != nil {
-		return err
-	}
-	p.ID, p.CreatedAt, p.Version = old.ID, old.CreatedAt, old.Version
+// CreateProvider inserts p. A taken name is a conflict.
+func (q *Queries) CreateProvider(p *Provider) error {
+	q.Touch("pool")
+	return q.db.Create(p).Error
+}
+
+// UpdateProvider writes p if its version is still p.Version.
+func (q *Queries) UpdateProvider(p *Provider) error {
 	q.Touch("pool")
 	return q.update(p, &p.Version, p.ID, "provider")
+}
+
+// SeeProvider notes that a provider was heard of. It changes nothing that
+// anybody decides on, so the version stays.
+func (q *Queries) SeeProvider(id int64, at time.Time) error {
+	return q.db.Model(&Provider{}).Where("id = ?", id).UpdateColumn("seen_at", at).Error
+}
+
+// Provider finds a provider.
+func (q *Queries) Provider(id int64) (p Provider, err error) {
+	return p, found(q.db.Take(&p, id).Error, "provider")
+}
+
+// ProviderOf finds the provider that a machine is, by the digest of the
+// machine's identity.
+func (q *Queries) ProviderOf(machine string) (p Provider, err error) {
+	return p, found(q.db.Where("machine = ?", machine).Take(&p).Error, "provider")
+}
+
+// ProviderNamed finds a provider by its name.
+func (q *Queries) ProviderNamed(name string) (p Provider, err error) {
+	return p, found(q.db.Where("name = ?", name).Take(&p).Error, "provider")
 }
 
 // Providers lists all providers by id.
@@ -34,25 +51,15 @@ func (q *Queries) Providers() (providers []Provider, err error) {
 	return providers, q.db.Order("id").Limit(10_000).Find(&providers).Error
 }
 
-// SaveDevice inserts d, or finds the device of that UUID and updates what the
-// driver says of it; what an administrator has set stays.
-func (q *Queries) SaveDevice(d *Device) error {
-	var old Device
-	err := q.db.Where("uuid = ?", d.UUID).Take(&old).Error
-	if KindOf(found(err, "device")) == KindNotFound {
-		q.Touch("pool")
-		return q.db.Create(d).Error
-	}
-	if err != nil {
-		return err
-	}
-	d.ID, d.CreatedAt, d.Version = old.ID, old.CreatedAt, old.Version
-	d.Exclusive, d.Mixed = old.Exclusive, old.Mixed
-	if *d == old {
-		return nil
-	}
+// CreateDevice inserts d.
+func (q *Queries) CreateDevice(d *Device) error {
 	q.Touch("pool")
-	return q.update(d, &d.Version, d.ID, "device")
+	return q.db.Create(d).Error
+}
+
+// DeviceByUUID finds a device by what its driver calls it.
+func (q *Queries) DeviceByUUID(uuid string) (d Device, err error) {
+	return d, found(q.db.Where("uuid = ?", uuid).Take(&d).Error, "device")
 }
 
 // UpdateDevice writes d if its version is still d.Version.
@@ -144,4 +151,55 @@ func (q *Queries) Decisions(limit int) (decisions []DecisionView, err error) {
 		Joins("JOIN projects ON projects.id = decisions.project_id").
 		Joins("JOIN users ON users.id = decisions.user_id").
 		Order("decisions.id DESC").Limit(limit).Find(&decisions).Error
+}
+
+// HeldOf counts the open shares of devices.
+func (q *Queries) HeldOf(devices []int64) (n int64, err error) {
+	return n, q.db.Model(&Share{}).Where("device_id IN ? AND until_at IS NULL", devices).Count(&n).Error
+}
+
+// HeldAt counts the open shares at a provider.
+func (q *Queries) HeldAt(providerID int64) (n int64, err error) {
+	return n, q.db.Model(&Share{}).Where("until_at IS NULL AND device_id IN (SELECT id FROM devices WHERE provider_id = ?)", providerID).
+		Count(&n).Error
+}
+
+// HoldersAt lists the workspaces that hold a share at a provider.
+func (q *Queries) HoldersAt(providerID int64) (list []Workspace, err error) {
+	return list, q.db.Where(`id IN (SELECT s.workspace_id FROM shares s JOIN devices d ON d.id = s.device_id
+		WHERE d.provider_id = ? AND s.until_at IS NULL)`, providerID).Order("id").Find(&list).Error
+}
+
+// SharesEndingOtherwise lists the open shares at a provider whose announced
+// end is not at.
+func (q *Queries) SharesEndingOtherwise(providerID int64, at *time.Time) (shares []Share, err error) {
+	db := q.db.Where("until_at IS NULL AND device_id IN (SELECT id FROM devices WHERE provider_id = ?)", providerID)
+	if at == nil {
+		db = db.Where("ends_at IS NOT NULL")
+	} else { // one that is over already stays as it was told
+		db = db.Where("(ends_at IS NULL OR (ends_at <> ? AND ends_at > ?))", *at, q.Now())
+	}
+	return shares, db.Order("id").Find(&shares).Error
+}
+
+// EndShareAt notes when a share has to end and why; nil takes that back.
+func (q *Queries) EndShareAt(id int64, at *time.Time, why Text) error {
+	q.Touch("pool")
+	if at == nil {
+		why = Text{}
+	}
+	return q.db.Model(&Share{}).Where("id = ?", id).Updates(map[string]any{"ends_at": at, "end_reason": why}).Error
+}
+
+// Overdue lists the workspaces that still hold a share whose announced end
+// has come.
+func (q *Queries) Overdue(now time.Time) (list []Workspace, err error) {
+	return list, q.db.Where("state IN ?", []WorkspaceState{StateStarting, StateRunning}).
+		Where("id IN (SELECT workspace_id FROM shares WHERE until_at IS NULL AND ends_at IS NOT NULL AND ends_at <= ?)", now).
+		Order("id").Find(&list).Error
+}
+
+// LastDecision is the number of the newest decision, which counts them.
+func (q *Queries) LastDecision() (n int64, err error) {
+	return n, q.db.Model(&Decision{}).Select("COALESCE(MAX(id), 0)").Scan(&n).Error
 }

@@ -270,3 +270,14 @@ func (q *Queries) Audit(page Page) (entries []AuditEntry, err error) {
 	}
 	return entries, db.Find(&entries).Error
 }
+
+// OwnerNames are the names of the people who own a provider, by id.
+func (q *Queries) OwnerNames() (map[int64]string, error) {
+	var list []User
+	err := q.db.Select("id, name").Where("id IN (SELECT owner_id FROM providers)").Find(&list).Error
+	names := make(map[int64]string, len(list))
+	for _, u := range list {
+		names[u.ID] = u.Name
+	}
+	return names, err
+}

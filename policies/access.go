@@ -67,7 +67,8 @@ func (r request) holds(project int64, role string) bool {
 	case "user":
 		return r.actor.Signed()
 	case "owner":
-		return r.owner && r.actor.Grants[project] != ""
+		// Of what belongs to a project only while one is its member.
+		return r.owner && (project == Platform || r.actor.Grants[project] != "")
 	default:
 		return project != Platform && r.actor.Grants[project] == role
 	}

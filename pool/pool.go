@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"weir/models"
@@ -13,116 +14,54 @@ import (
 
 // Pool keeps providers, their devices, and who holds which share of them.
 type Pool struct {
-	store  *models.Store
-	access *policies.Access
-	policy placement.Policy
+	store   *models.Store
+	access  *policies.Access
+	policy  atomic.Pointer[placement.Policy]
+	started time.Time // nobody is taken for silent before there was time to speak
+	home    atomic.Int64
 }
 
-// New keeps the pool in store.
+// New keeps the pool in store. It places by Weir's own policy.
 func New(store *models.Store, access *policies.Access) *Pool {
-	return &Pool{store: store, access: access, policy: placement.BestFit()}
+	p := &Pool{store: store, access: access, started: store.Now()}
+	policy, _ := placement.PolicyNamed("", nil, 0) // the default's name is known
+	p.policy.Store(&policy)
+	return p
 }
 
-// Enlist makes this machine a provider with what its inventory reports now.
-// Devices that it no longer reports are marked absent: nothing new is placed
-// on them.
-func (p *Pool) Enlist(ctx context.Context, name string, inventory Inventory) error {
-	reports, err := inventory.Devices(ctx)
+// PlaceBy chooses another policy: one of placement.Policies.
+func (p *Pool) PlaceBy(name string) error {
+	policy, err := placement.PolicyNamed(name, nil, p.started.UnixNano())
+	if err == nil {
+		p.policy.Store(&policy)
+	}
+	return err
+}
+
+// learned is how many of the newest demands a policy learns from.
+const learned = 10_000
+
+// learn teaches the policy what is usually asked of this pool.
+func (p *Pool) learn(ctx context.Context) error {
+	past, err := p.store.Read(ctx).PastDemands(learned)
 	if err != nil {
 		return err
 	}
-	return p.store.InTx(ctx, func(q *models.Queries) error {
-		if err := q.LockPool(); err != nil {
-			return err
-		}
-		now := q.Now()
-		provider := models.Provider{Name: name, State: models.ProviderOnline, SeenAt: now, Version: 1, CreatedAt: now}
-		if err := q.SaveProvider(&provider); err != nil {
-			return err
-		}
-		if err := retireOthers(q, provider.ID); err != nil {
-			return err
-		}
-		before, err := q.DevicesOf(provider.ID)
-		if err != nil {
-			return err
-		}
-		seen := map[string]bool{}
-		for _, r := range reports {
-			d := deviceOf(r, provider.ID, now)
-			if err := q.SaveDevice(&d); err != nil {
-				return err
-			}
-			seen[r.UUID] = true
-		}
-		if err := markAbsent(q, provider.ID, seen); err != nil {
-			return err
-		}
-		return auditDevices(q, provider, before)
-	})
-}
-
-// retireOthers takes every other machine out of the pool: workspaces run on
-// this one alone, which may have had another name before.
-func retireOthers(q *models.Queries, provider int64) error {
-	providers, err := q.Providers()
-	if err != nil {
-		return err
+	demands := make([]placement.Demand, len(past))
+	for i, d := range past {
+		demands[i] = demandOf(d.ProjectID, d.Demand)
 	}
-	for _, p := range providers {
-		if p.ID == provider || p.State == models.ProviderOffline {
-			continue
-		}
-		before := p
-		p.State = models.ProviderOffline
-		if err := q.SaveProvider(&p); err != nil {
-			return err
-		}
-		if err := markAbsent(q, p.ID, nil); err != nil {
-			return err
-		}
-		change := policies.Change{Action: "retire", Object: "provider", ID: p.ID, Before: before, After: p}
-		if err := policies.System("inventory").Audit(q, change); err != nil {
-			return err
-		}
+	policy, err := placement.PolicyNamed(p.policy.Load().Name, demands, p.started.UnixNano())
+	if err == nil {
+		p.policy.Store(&policy)
 	}
-	return nil
-}
-
-// auditDevices keeps what has changed of a provider's devices, if anything.
-func auditDevices(q *models.Queries, provider models.Provider, before []models.Device) error {
-	after, err := q.DevicesOf(provider.ID)
-	if err != nil || slices.Equal(before, after) {
-		return err
-	}
-	return policies.System("inventory").Audit(q, policies.Change{Action: "enlist", Object: "provider", ID: provider.ID,
-		Before: before, After: after})
-}
-
-func deviceOf(r DeviceReport, provider int64, now time.Time) models.Device {
-	return models.Device{ProviderID: provider, UUID: r.UUID, Number: int64(r.Index), Minor: int64(r.Minor), Model: r.Model,
-		MemoryMiB: r.MemoryMiB, Architecture: r.Architecture, PCI: r.PCIBusID, Driver: r.Driver,
-		Simulated: r.Simulated, Present: true, Version: 1, CreatedAt: now}
-}
-
-func markAbsent(q *models.Queries, provider int64, seen map[string]bool) error {
-	devices, err := q.DevicesOf(provider)
-	if err != nil {
-		return err
-	}
-	for _, d := range devices {
-		if d.Present && !seen[d.UUID] {
-			d.Present = false
-			if err := q.UpdateDevice(&d); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return err
 }
 
 // state is what the pool knows at one moment, for decisions and for pages.
 type state struct {
+	now       time.Time
+	home      int64 // the provider that is this machine; 0: none is
 	providers []models.Provider
 	devices   []models.Device
 	shares    []models.ShareView
@@ -130,7 +69,8 @@ type state struct {
 	names     map[int64]string
 }
 
-func load(q *models.Queries) (s state, err error) {
+func (p *Pool) load(q *models.Queries) (s state, err error) {
+	s.now, s.home = q.Now(), p.home.Load()
 	if s.providers, err = q.Providers(); err != nil {
 		return s, err
 	}
@@ -148,9 +88,12 @@ func load(q *models.Queries) (s state, err error) {
 	return s, err
 }
 
-// snapshot turns the state into what placement decides over; without held,
-// as if nobody held anything.
-func (s state) snapshot(held bool) placement.Snapshot {
+// everybody stands for no project in particular.
+const everybody = 0
+
+// snapshot turns the state into what placement decides over for a project;
+// without held, as if nobody held anything and every machine lent.
+func (s state) snapshot(held bool, project int64) placement.Snapshot {
 	shares := map[int64][]placement.Share{}
 	if held {
 		for _, v := range s.shares {
@@ -158,18 +101,85 @@ func (s state) snapshot(held bool) placement.Snapshot {
 				Cores: v.Cores, MemoryMiB: v.MemoryMiB, Project: v.ProjectID, Holder: v.WorkspaceID})
 		}
 	}
+	devices := map[int64][]models.Device{}
+	for _, d := range s.devices {
+		devices[d.ProviderID] = append(devices[d.ProviderID], d)
+	}
 	var snap placement.Snapshot
 	for _, p := range s.providers {
-		node := placement.Node{ID: p.ID, Name: p.Name, Accepting: p.State == models.ProviderOnline}
-		for _, d := range s.devices {
-			if d.ProviderID == p.ID {
-				node.Devices = append(node.Devices, placement.Device{ID: d.ID, Index: int(d.Number), Model: d.Model,
-					MemoryMiB: d.MemoryMiB, Exclusive: d.Exclusive, Mixed: d.Mixed, Healthy: d.Present, Shares: shares[d.ID]})
-			}
-		}
-		snap.Nodes = append(snap.Nodes, node)
+		snap.Nodes = append(snap.Nodes, s.node(p, devices[p.ID], shares, held, project))
 	}
 	return snap
+}
+
+// node is one provider. A GPU that is cut into instances stands there by
+// these.
+func (s state) node(p models.Provider, devices []models.Device, shares map[int64][]placement.Share, held bool, project int64) placement.Node {
+	open, _ := p.Terms.Open(s.now)
+	node := placement.Node{ID: p.ID, Name: p.Name, Accepting: p.State == models.ProviderOnline && open,
+		Unreachable: !s.reaches(p, devices)}
+	if !held {
+		node.Accepting = p.State != models.ProviderOffline
+	}
+	byUUID := map[string]int64{}
+	for _, d := range devices {
+		byUUID[d.UUID] = d.ID
+	}
+	for _, d := range devices {
+		if d.Applied == models.SharingMIG && d.ParentID == nil && len(shares[d.ID]) == 0 {
+			continue
+		}
+		v := placement.Device{ID: d.ID, Index: int(d.Number), Model: d.Model, MemoryMiB: d.MemoryMiB, Cores: d.Cores,
+			Exclusive: d.Exclusive(), Mixed: d.Mixed, Healthy: d.Present && d.Trouble.Empty(),
+			Changing: held && s.changing(d), NotLent: !lends(p.Terms, s.lender(d), project), Shares: shares[d.ID]}
+		if p.Terms.Cores > 0 {
+			v.Cores = min(v.Cores, p.Terms.Cores)
+		}
+		v.Single = d.Sharing == models.SharingMPS // a program reaches one daemon, and each GPU has its own
+		if d.ParentID != nil {
+			v.Parent = *d.ParentID
+		}
+		for _, uuid := range d.Peers {
+			if id, known := byUUID[uuid]; known {
+				v.Peers = append(v.Peers, id)
+			}
+		}
+		node.Devices = append(node.Devices, v)
+	}
+	return node
+}
+
+// reaches tells whether workspaces can use a provider's GPUs: they run on
+// this machine. GPUs that are only simulated are nowhere, and so everywhere.
+func (s state) reaches(p models.Provider, devices []models.Device) bool {
+	return p.ID == s.home || !slices.ContainsFunc(devices, func(d models.Device) bool { return !d.Simulated })
+}
+
+// lends asks the terms about a device; for everybody, whether it is lent to
+// anybody.
+func lends(t models.Terms, device, project int64) bool {
+	if project == everybody {
+		t.Projects = nil
+	}
+	return t.Lends(device, project)
+}
+
+// lender is the physical GPU by which terms name a device.
+func (s state) lender(d models.Device) int64 {
+	if d.ParentID != nil {
+		return *d.ParentID
+	}
+	return d.ID
+}
+
+// changing tells whether a device, or the GPU that it is an instance of, is
+// being brought to another way of sharing.
+func (s state) changing(d models.Device) bool {
+	if d.ParentID == nil {
+		return d.Changing()
+	}
+	parent, known := s.byID[*d.ParentID]
+	return !known || parent.Changing() || !slices.Contains(parent.Layout, d.Profile)
 }
 
 // Complete fills in the GPU memory of a demand that leaves it open: in
@@ -185,7 +195,7 @@ func (p *Pool) Complete(q *models.Queries, d models.Demand) (models.Demand, erro
 	devices, err := q.Devices()
 	smallest := int64(0)
 	for _, dev := range devices {
-		if dev.Present && placement.MatchesModel(dev.Model, d.GPUModel) && (smallest == 0 || dev.MemoryMiB < smallest) {
+		if dev.Present && dev.ParentID == nil && placement.MatchesModel(dev.Model, d.GPUModel) && (smallest == 0 || dev.MemoryMiB < smallest) {
 			smallest = dev.MemoryMiB
 		}
 	}
@@ -196,7 +206,7 @@ func (p *Pool) Complete(q *models.Queries, d models.Demand) (models.Demand, erro
 // Answer tells what the pool would say to the demand of w now, without taking
 // anything. A workspace without an id is one that does not exist yet.
 func (p *Pool) Answer(q *models.Queries, w models.Workspace) (models.Answer, error) {
-	s, err := load(q)
+	s, err := p.load(q)
 	if err != nil {
 		return models.Answer{}, err
 	}
@@ -204,12 +214,12 @@ func (p *Pool) Answer(q *models.Queries, w models.Workspace) (models.Answer, err
 	if err != nil {
 		return models.Answer{}, err
 	}
-	a := answer(s, demandOf(w.ProjectID, w.Demand), w.Demand, p.policy)
+	a := answer(s, demandOf(w.ProjectID, w.Demand), w.Demand, *p.policy.Load())
 	a.Waiting = len(waiting)
 	if a.Outcome != models.OutcomeGranted && a.Outcome != models.OutcomePartial {
 		return a, nil
 	}
-	behind, err := p.ahead(q, s, waiting, w)
+	behind, err := p.ahead(q, s, w)
 	if behind {
 		a = models.Answer{Outcome: models.OutcomeDelayed, Waiting: len(waiting),
 			Explanation: models.Say("a request that has waited for more than %d minutes comes first", int64(patience/time.Minute))}
@@ -223,13 +233,13 @@ func demandOf(project int64, d models.Demand) placement.Demand {
 
 // answer is the decision itself, over a state that does not change.
 func answer(s state, d placement.Demand, asked models.Demand, policy placement.Policy) models.Answer {
-	now := s.snapshot(true)
+	now := s.snapshot(true, d.Project)
 	choice, refusal := placement.Place(now, d, policy)
 	if refusal == nil {
 		return s.granted(models.OutcomeGranted, choice, d)
 	}
 	reason, reasons := explainRefusal(*refusal, d)
-	if _, never := placement.Place(s.snapshot(false), d, policy); never != nil {
+	if _, never := placement.Place(s.snapshot(false, d.Project), d, policy); never != nil {
 		text, _ := explainRefusal(*never, d)
 		return models.Answer{Outcome: models.OutcomeRefused, Explanation: text, Reasons: reasons}
 	}
@@ -263,14 +273,19 @@ func (s state) granted(outcome string, c placement.Choice, d placement.Demand) m
 	return a
 }
 
-// enforcement says how a share is held apart from others: a device taken
-// whole or marked exclusive is visible to its holder alone; a fraction is a
-// promise that nothing enforces in this form of the pool.
+// enforcement says how a share is held apart from others, by what is in
+// effect on the device, never by what is only wanted.
 func enforcement(d models.Device, cores int64) string {
-	if cores == placement.Whole || d.Exclusive {
+	switch {
+	case d.ParentID != nil:
+		return models.EnforcedMIG
+	case cores == placement.Whole || d.Exclusive():
 		return models.EnforcedExclusive
+	case d.Sharing == models.SharingMPS && d.Applied == models.SharingMPS:
+		return models.EnforcedMPS
+	default:
+		return models.EnforcedAdvisory
 	}
-	return models.EnforcedAdvisory
 }
 
 // Claim takes the shares that w demands, within the transaction q, and records
@@ -300,7 +315,8 @@ func (p *Pool) Record(q *models.Queries, w models.Workspace, a models.Answer) er
 		return nil
 	}
 	d := models.Decision{At: q.Now(), ProjectID: w.ProjectID, UserID: w.UserID,
-		Outcome: a.Outcome, Demand: Words(w.Demand), Explanation: a.Explanation}
+		Outcome: a.Outcome, Demand: Words(w.Demand), Explanation: a.Explanation,
+		GPUs: w.Demand.GPUs, Cores: w.Demand.Cores, GPUModel: w.Demand.GPUModel}
 	if w.ID != 0 {
 		d.WorkspaceID = &w.ID
 	}

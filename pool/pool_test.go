@@ -36,7 +36,7 @@ func machine(n int) (d devices) {
 
 func (o *office) enlist(t *testing.T, d pool.Inventory) {
 	t.Helper()
-	if err := o.pool.Enlist(o.ctx, "node", d); err != nil {
+	if err := o.pool.Enlist(o.ctx, pool.Host{Name: "node", Digest: pool.MachineDigest("node")}, d); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -91,7 +91,7 @@ func TestEnlist(t *testing.T) {
 	each(t, func(t *testing.T, o *office) {
 		o.enlist(t, machine(3))
 		first := o.devices(t)
-		if _, err := o.pool.UpdateDevice(o.ctx, o.root, first["GPU-1"].ID, pool.DeviceInput{Exclusive: true}); err != nil {
+		if _, err := o.pool.UpdateDevice(o.ctx, o.root, first["GPU-1"].ID, pool.DeviceInput{Sharing: models.SharingExclusive}); err != nil {
 			t.Fatal(err)
 		}
 		o.clock.Pass(time.Hour)
@@ -102,14 +102,14 @@ func TestEnlist(t *testing.T) {
 		if len(now) != 4 || now["GPU-0"].Present || !now["GPU-3"].Present || now["GPU-2"].Driver != "new" {
 			t.Errorf("devices: %+v", now)
 		}
-		if d := now["GPU-1"]; !d.Exclusive || d.ID != first["GPU-1"].ID || !d.CreatedAt.Equal(first["GPU-1"].CreatedAt) {
+		if d := now["GPU-1"]; !d.Exclusive() || d.ID != first["GPU-1"].ID || !d.CreatedAt.Equal(first["GPU-1"].CreatedAt) {
 			t.Errorf("what an administrator had set is gone: %+v", d)
 		}
 		o.enlist(t, machine(4))
 		if d := o.devices(t)["GPU-0"]; !d.Present || d.ID != first["GPU-0"].ID {
 			t.Errorf("the first is back: %+v", d)
 		}
-		if err := o.pool.Enlist(o.ctx, "node", broken{}); err == nil {
+		if err := o.pool.Enlist(o.ctx, pool.Host{Name: "node", Digest: pool.MachineDigest("node")}, broken{}); err == nil {
 			t.Error("a broken inventory was enlisted")
 		}
 		if totals, err := o.pool.Totals(o.ctx); err != nil || totals.GPUs != 4 || totals.FreeCores != 400 {
@@ -212,17 +212,17 @@ func TestExclusiveAndMixedDevices(t *testing.T) {
 			o.keepsDevices(t)
 			return w
 		}
-		want(t, set(pool.DeviceInput{Exclusive: true, Mixed: true}), models.KindInvalid, "mixed")
+		want(t, set(pool.DeviceInput{Sharing: models.SharingExclusive, Mixed: true}), models.KindInvalid, "mixed")
 		first := outcome(m, models.OutcomeGranted)
 		outcome(other, models.OutcomeDelayed)
-		if err := set(pool.DeviceInput{Mixed: true}); err != nil {
+		if err := set(pool.DeviceInput{Sharing: models.SharingTimeSlicing, Mixed: true}); err != nil {
 			t.Fatal(err)
 		}
 		foreign := outcome(other, models.OutcomeGranted)
-		want(t, set(pool.DeviceInput{}), models.KindConflict, "2 projects")
-		want(t, set(pool.DeviceInput{Exclusive: true}), models.KindConflict, "2 workspaces")
+		want(t, set(pool.DeviceInput{Sharing: models.SharingTimeSlicing}), models.KindConflict, "2 projects")
+		want(t, set(pool.DeviceInput{Sharing: models.SharingExclusive}), models.KindConflict, "2 workspaces")
 		modelstest.InTx(t, o.store, func(q *models.Queries) error { return o.pool.Release(q, foreign.ID) })
-		if err := set(pool.DeviceInput{Exclusive: true}); err != nil {
+		if err := set(pool.DeviceInput{Sharing: models.SharingExclusive}); err != nil {
 			t.Fatal(err)
 		}
 		outcome(m, models.OutcomeDelayed)
@@ -234,9 +234,9 @@ func TestExclusiveAndMixedDevices(t *testing.T) {
 		if shares, err := o.store.Read(o.ctx).SharesOf(held.ID); err != nil || len(shares) != 1 || shares[0].Enforcement != models.EnforcedExclusive {
 			t.Errorf("%+v, %v", shares, err)
 		}
-		want(t, set(pool.DeviceInput{Version: 1}), models.KindConflict)
-		want(t, second(o.pool.UpdateDevice(o.ctx, o.root, 99, pool.DeviceInput{})), models.KindNotFound)
-		want(t, second(o.pool.UpdateDevice(o.ctx, o.actor(t, o.person(t)), id, pool.DeviceInput{})), models.KindForbidden)
+		want(t, set(pool.DeviceInput{Sharing: models.SharingTimeSlicing, Version: 1}), models.KindConflict)
+		want(t, second(o.pool.UpdateDevice(o.ctx, o.root, 99, pool.DeviceInput{Sharing: models.SharingTimeSlicing})), models.KindNotFound)
+		want(t, second(o.pool.UpdateDevice(o.ctx, o.actor(t, o.person(t)), id, pool.DeviceInput{Sharing: models.SharingTimeSlicing})), models.KindForbidden)
 	})
 }
 

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -38,6 +39,7 @@ type ProjectInput struct {
 	StartsAt    *time.Time              `json:"starts_at,omitempty" doc:"begin of the period of use; absent: now"`
 	EndsAt      *time.Time              `json:"ends_at,omitempty" doc:"end of the period of use; absent: open-ended"`
 	Launch      models.LaunchParameters `json:"launch,omitempty" doc:"initial launch parameters"`
+	Priority    int64                   `json:"priority,omitempty" minimum:"0" maximum:"100" doc:"in the queue, 1 to 100, the higher the earlier; absent: 50 for a new project, unchanged for others"`
 	Version     int64                   `json:"-"`
 }
 
@@ -47,6 +49,9 @@ func (in *ProjectInput) check(now time.Time) error {
 	in.Description = models.CheckText("description", in.Description, 2000, &p)
 	in.Quota.Check("quota", &p)
 	in.Launch.Check("launch", &p)
+	if in.Priority < 0 || in.Priority > 100 {
+		p.Add("priority", "must be from 1 to %d", 100)
+	}
 	start := now
 	if in.StartsAt != nil {
 		start = in.StartsAt.UTC().Truncate(time.Microsecond)
@@ -82,7 +87,7 @@ func (l *Ledger) CreateProject(ctx context.Context, actor policies.Actor, in Pro
 	}
 	err = l.access.Write(ctx, l.store, actor, policies.Need{Project: policies.Platform, Object: "project", Act: "write"}, func(q *models.Queries) error {
 		p = models.Project{Name: in.Name, Description: in.Description, Quota: in.Quota, StartsAt: now, EndsAt: in.EndsAt,
-			Launch: in.Launch, Version: 1, CreatedAt: now}
+			Launch: in.Launch, Priority: cmp.Or(in.Priority, models.UsualPriority), Version: 1, CreatedAt: now}
 		if in.StartsAt != nil {
 			p.StartsAt = *in.StartsAt
 		}
@@ -128,6 +133,7 @@ func (l *Ledger) UpdateProject(ctx context.Context, actor policies.Actor, id int
 		}
 		before := p
 		p.Name, p.Description, p.Quota, p.Launch = in.Name, in.Description, in.Quota, in.Launch
+		p.Priority = cmp.Or(in.Priority, p.Priority)
 		p.StartsAt, p.EndsAt = *in.StartsAt, in.EndsAt
 		if err := quotaCovers(q, p); err != nil {
 			return err

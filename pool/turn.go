@@ -13,27 +13,6 @@ import (
 // a large one.
 const patience = 10 * time.Minute
 
-// ahead finds a request that w may not pass: an older one that has waited for
-// longer than patience, for devices that w could take too. Who waits only for
-// the own peak or the own project's quota keeps nobody waiting.
-func (p *Pool) ahead(q *models.Queries, s state, waiting []models.Workspace, w models.Workspace) (bool, error) {
-	now := q.Now()
-	for _, v := range waiting {
-		older := w.ID == 0 || v.ID < w.ID
-		if !older || now.Sub(v.RequestedAt) < patience || !s.compete(v.Demand, w.Demand) {
-			continue
-		}
-		a := answer(s, demandOf(v.ProjectID, v.Demand), v.Demand, p.policy)
-		if a.Outcome == models.OutcomeRefused {
-			continue
-		}
-		if mayHold, err := withinRoom(q, v); err != nil || mayHold {
-			return mayHold, err
-		}
-	}
-	return false, nil
-}
-
 // compete tells whether two demands could want the same device.
 func (s state) compete(a, b models.Demand) bool {
 	for _, d := range s.devices {

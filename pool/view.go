@@ -2,7 +2,7 @@ package pool
 
 import (
 	"context"
-	"slices"
+	"time"
 
 	"weir/models"
 	"weir/policies"
@@ -14,35 +14,44 @@ import (
 type View struct {
 	Providers []ProviderView
 	Totals    placement.Totals
+	Computing int64 // percent of the measured GPUs that compute now, on average; -1 when nothing is measured
 	Waiting   []WaitingView
-	Decisions []models.DecisionView
+	Unmet     []UnmetView // for administrators only
+	Decisions []DecisionView
+	Placed    int64 // decisions so far
 }
+
+// DecisionView is a decision that the actor may see.
+type DecisionView = models.DecisionView
 
 // ProviderView is a provider with its devices.
 type ProviderView struct {
 	models.Provider
-	Devices []DeviceView
+	Devices   []DeviceView
+	OwnerName string
+	Lends     bool       // its hours are open
+	Until     *time.Time // when that changes
+	Holders   int        // people who hold shares there
+	Since     *time.Time // its agent was enrolled; only where one provider is asked for
+	Manage    bool       // the actor may set its terms, drain, recall and remove it
 }
 
 // DeviceView is a device with what is held and free of it.
 type DeviceView struct {
 	models.Device
 	ProviderName  string
+	ProviderState string
 	Shares        []ShareView
 	FreeCores     int64
 	FreeMemoryMiB int64
+	Lent          bool                // the terms of its owner lend it to somebody
+	Measured      *models.DeviceState // nil when nothing was measured yet
+	Manage        bool                // the actor may set how it is shared
 }
 
 // ShareView is a share; of a foreign project only its size is told.
 type ShareView struct {
 	models.ShareView
-	Anonymous bool
-}
-
-// WaitingView is a workspace that waits for shares.
-type WaitingView struct {
-	models.WorkspaceView
-	Place     int
 	Anonymous bool
 }
 
@@ -52,37 +61,142 @@ func (p *Pool) View(ctx context.Context, actor policies.Actor) (v View, err erro
 		return v, err
 	}
 	q := p.store.Read(ctx)
-	s, err := load(q)
+	s, err := p.load(q)
 	if err != nil {
 		return v, err
 	}
-	snap := s.snapshot(true)
-	v.Totals = placement.Capacity(snap)
-	for i, provider := range s.providers {
-		v.Providers = append(v.Providers, ProviderView{Provider: provider, Devices: p.devices(s, snap.Nodes[i], actor)})
+	if v.Providers, err = p.providers(q, s, actor); err != nil {
+		return v, err
 	}
-	if v.Waiting, err = p.waiting(q, actor); err != nil {
+	v.Totals, v.Computing = placement.Capacity(s.snapshot(true, everybody)), computing(v.Providers)
+	if v.Waiting, err = p.waiting(q, s, actor); err != nil {
+		return v, err
+	}
+	if p.access.May(actor, policies.Platform, "provider", "write") {
+		if v.Unmet, err = p.unmet(q, s); err != nil {
+			return v, err
+		}
+	}
+	if v.Placed, err = q.LastDecision(); err != nil {
 		return v, err
 	}
 	v.Decisions, err = p.decisions(q, actor)
 	return v, err
 }
 
-func (p *Pool) devices(s state, node placement.Node, actor policies.Actor) []DeviceView {
-	var views []DeviceView
-	for _, d := range node.Devices {
-		v := DeviceView{Device: s.byID[d.ID], ProviderName: node.Name}
-		if node.Accepting {
-			v.FreeCores, v.FreeMemoryMiB = placement.Free(d)
-		}
-		for _, share := range s.shares {
-			if share.DeviceID == d.ID {
-				v.Shares = append(v.Shares, p.visible(share, actor))
+// computing is the mean utilisation of what is measured now.
+func computing(providers []ProviderView) int64 {
+	sum, n := int64(0), int64(0)
+	for _, p := range providers {
+		for _, d := range p.Devices {
+			if d.Measured != nil && p.State != models.ProviderLost && d.ParentID == nil {
+				sum, n = sum+d.Measured.Utilisation, n+1
 			}
 		}
-		views = append(views, v)
 	}
-	return views
+	if n == 0 {
+		return -1
+	}
+	return sum / n
+}
+
+// Provider shows one provider.
+func (p *Pool) Provider(ctx context.Context, actor policies.Actor, id int64) (v ProviderView, err error) {
+	if err := p.access.Check(actor, policies.Platform, "pool", "read"); err != nil {
+		return v, err
+	}
+	q := p.store.Read(ctx)
+	s, err := p.load(q)
+	if err != nil {
+		return v, err
+	}
+	views, err := p.providers(q, s, actor)
+	if err != nil {
+		return v, err
+	}
+	for _, v := range views {
+		if v.ID == id {
+			v.Since, err = since(q, id)
+			return v, err
+		}
+	}
+	return v, models.NotFound("provider")
+}
+
+// since is when the agent that speaks for a provider was enrolled; nil when
+// none does.
+func since(q *models.Queries, provider int64) (*time.Time, error) {
+	agent, err := q.AgentOf(provider)
+	if err != nil {
+		return nil, absentIsFine(err)
+	}
+	return &agent.CreatedAt, nil
+}
+
+// holders counts the people who hold shares at each provider.
+func (s state) holders() map[int64]int {
+	seen, count := map[[2]int64]bool{}, map[int64]int{}
+	for _, share := range s.shares {
+		at := [2]int64{s.byID[share.DeviceID].ProviderID, share.UserID}
+		if !seen[at] {
+			seen[at] = true
+			count[at[0]]++
+		}
+	}
+	return count
+}
+
+// providers are all that are in the pool, or still hold a share.
+func (p *Pool) providers(q *models.Queries, s state, actor policies.Actor) ([]ProviderView, error) {
+	measured, err := q.DeviceStates()
+	if err != nil {
+		return nil, err
+	}
+	owners, err := q.OwnerNames()
+	if err != nil {
+		return nil, err
+	}
+	free := map[int64]placement.Device{}
+	accepting := map[int64]bool{}
+	for _, node := range s.snapshot(true, everybody).Nodes {
+		accepting[node.ID] = node.Accepting
+		for _, d := range node.Devices {
+			free[d.ID] = d
+		}
+	}
+	holders := s.holders()
+	var views []ProviderView
+	for _, provider := range s.providers {
+		v := ProviderView{Provider: provider, OwnerName: owners[owner(provider)], Holders: holders[provider.ID], Manage: p.MayManage(actor, provider)}
+		v.Lends, v.Until = provider.Terms.Open(s.now)
+		for _, d := range s.devices {
+			if d.ProviderID == provider.ID {
+				view := p.device(s, provider, d, actor)
+				if accepting[provider.ID] {
+					view.FreeCores, view.FreeMemoryMiB = placement.Free(free[d.ID])
+				}
+				if m, known := measured[d.ID]; known {
+					view.Measured = &m
+				}
+				v.Devices = append(v.Devices, view)
+			}
+		}
+		if provider.State != models.ProviderOffline || len(v.Devices) > 0 {
+			views = append(views, v)
+		}
+	}
+	return views, nil
+}
+
+func (p *Pool) device(s state, provider models.Provider, d models.Device, actor policies.Actor) DeviceView {
+	v := DeviceView{Device: d, ProviderName: provider.Name, ProviderState: provider.State, Lent: lends(provider.Terms, s.lender(d), everybody),
+		Manage: p.access.MayOwned(actor, owner(provider), policies.Platform, "device", "write")}
+	for _, share := range s.shares {
+		if share.DeviceID == d.ID {
+			v.Shares = append(v.Shares, p.visible(share, actor))
+		}
+	}
+	return v
 }
 
 // visible hides whose share it is from who may not see its project.
@@ -92,32 +206,7 @@ func (p *Pool) visible(share models.ShareView, actor policies.Actor) ShareView {
 	}
 	return ShareView{Anonymous: true, ShareView: models.ShareView{Share: models.Share{
 		ID: share.ID, DeviceID: share.DeviceID, Cores: share.Cores, MemoryMiB: share.MemoryMiB,
-		Enforcement: share.Enforcement, From: share.From, Until: share.Until}}}
-}
-
-func (p *Pool) waiting(q *models.Queries, actor policies.Actor) ([]WaitingView, error) {
-	list, err := q.Workspaces(models.Everything, models.WorkspaceFilter{States: []models.WorkspaceState{models.StateQueued}}, models.Page{Limit: 200})
-	if err != nil {
-		return nil, err
-	}
-	queue, err := q.WorkspacesIn(models.StateQueued)
-	if err != nil {
-		return nil, err
-	}
-	places := map[int64]int{}
-	for i, w := range queue {
-		places[w.ID] = i + 1
-	}
-	views := make([]WaitingView, len(list))
-	for i, w := range list { // newest first; the queue is oldest first
-		v := WaitingView{WorkspaceView: w, Place: places[w.ID]}
-		if !p.access.May(actor, w.ProjectID, "project", "read") {
-			v = WaitingView{Anonymous: true, Place: v.Place, WorkspaceView: models.WorkspaceView{
-				Workspace: models.Workspace{Demand: w.Demand, RequestedAt: w.RequestedAt, State: w.State}}}
-		}
-		views[len(list)-1-i] = v
-	}
-	return views, nil
+		Enforcement: share.Enforcement, From: share.From, Until: share.Until, EndsAt: share.EndsAt, EndReason: share.EndReason}}}
 }
 
 func (p *Pool) decisions(q *models.Queries, actor policies.Actor) ([]models.DecisionView, error) {
@@ -141,13 +230,21 @@ func (p *Pool) Device(ctx context.Context, actor policies.Actor, id int64) (v De
 	if err != nil {
 		return v, nil, err
 	}
-	s, err := load(q)
+	s, err := p.load(q)
 	if err != nil {
 		return v, nil, err
 	}
-	v = DeviceView{Device: device, ProviderName: s.names[device.ProviderID]}
-	for _, node := range s.snapshot(true).Nodes {
-		for _, found := range p.devices(s, node, actor) {
+	provider, err := q.Provider(device.ProviderID)
+	if err != nil {
+		return v, nil, err
+	}
+	v = p.device(s, provider, device, actor)
+	views, err := p.providers(q, s, actor)
+	if err != nil {
+		return v, nil, err
+	}
+	for _, provider := range views {
+		for _, found := range provider.Devices {
 			if found.ID == id {
 				v = found
 			}
@@ -160,75 +257,8 @@ func (p *Pool) Device(ctx context.Context, actor policies.Actor, id int64) (v De
 	return v, history, err
 }
 
-// DeviceInput is what an administrator sets of a device.
-type DeviceInput struct {
-	Exclusive bool  `json:"exclusive" doc:"one holder at a time"`
-	Mixed     bool  `json:"mixed" doc:"fractions of different projects may share it, though nothing isolates them"`
-	Version   int64 `json:"-"`
-}
-
-// UpdateDevice sets how a device may be shared; only administrators may. What
-// is held stays held, so a device that is shared now cannot become exclusive.
-func (p *Pool) UpdateDevice(ctx context.Context, actor policies.Actor, id int64, in DeviceInput) (d models.Device, err error) {
-	if err := p.access.Check(actor, policies.Platform, "device", "write"); err != nil {
-		return d, err
-	}
-	if in.Exclusive && in.Mixed {
-		return d, models.Invalid("mixed", "an exclusive device has one holder and cannot be mixed")
-	}
-	err = p.access.Write(ctx, p.store, actor, policies.Need{Project: policies.Platform, Object: "device", Act: "write"}, func(q *models.Queries) error {
-		if err := q.LockPool(); err != nil {
-			return err
-		}
-		if d, err = q.Device(id); err != nil {
-			return err
-		}
-		if err := models.CheckVersion("device", in.Version, d.Version); err != nil {
-			return err
-		}
-		s, err := load(q)
-		if err != nil {
-			return err
-		}
-		if err := s.allows(d, in); err != nil {
-			return err
-		}
-		before := d
-		d.Exclusive, d.Mixed = in.Exclusive, in.Mixed
-		if err := q.UpdateDevice(&d); err != nil {
-			return err
-		}
-		return actor.Audit(q, policies.Change{Action: "update", Object: "device", ID: id, Before: before, After: d})
-	})
-	return d, err
-}
-
-func (s state) allows(d models.Device, in DeviceInput) error {
-	holders, projects := map[int64]bool{}, map[int64]bool{}
-	for _, share := range s.shares {
-		if share.DeviceID == d.ID {
-			holders[share.WorkspaceID], projects[share.ProjectID] = true, true
-		}
-	}
-	if d.Exclusive && !in.Exclusive && s.heldInPart(d.ID) {
-		return models.Conflict("A workspace was promised this device for itself, and holds a part of it now. Wait until it ends.")
-	}
-	if in.Exclusive && len(holders) > 1 {
-		return models.Conflict("%d workspaces hold shares of this device now. Stop all but one, or wait, before it becomes exclusive.", len(holders))
-	}
-	if !in.Mixed && len(projects) > 1 {
-		return models.Conflict("%d projects hold shares of this device now. Wait until one is left before mixing is ended.", len(projects))
-	}
-	return nil
-}
-
-// heldInPart tells whether a fraction of a device is held.
-func (s state) heldInPart(device int64) bool {
-	return slices.ContainsFunc(s.shares, func(v models.ShareView) bool { return v.DeviceID == device && v.Cores < placement.Whole })
-}
-
 // Totals adds up the pool, for metrics.
 func (p *Pool) Totals(ctx context.Context) (placement.Totals, error) {
-	s, err := load(p.store.Read(ctx))
-	return placement.Capacity(s.snapshot(true)), err
+	s, err := p.load(p.store.Read(ctx))
+	return placement.Capacity(s.snapshot(true, everybody)), err
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"strings"
+	"time"
 
 	"weir/models"
 )
@@ -19,9 +20,15 @@ type Device struct {
 	Shares        []Share
 	FreeCores     int64
 	FreeMemoryMiB int64
-	Enforcement   string // models.Enforced…, or empty when nobody holds it
+	Enforcement   string      // models.Enforced… of the reader's own share, or empty
+	Sharing       string      // models.Sharing… in effect, or empty where it does not matter
+	State         models.Text // why nothing new goes there, or empty
+	Trouble       models.Text // what is wrong with it, or empty
+	Size          int64       // cores of a MIG instance; 0: a whole GPU
+	Instances     int         // that it is cut into; each is a Device of its own
+	Utilisation   *int64      // measured, percent
+	Lost          bool        // its machine is silent: shares are as they were
 	Simulated     bool
-	Exclusive     bool
 	Mixed         bool
 }
 
@@ -35,6 +42,10 @@ type Share struct {
 	Anonymous bool // of a project the reader is not in: hatched, no name
 	New       bool // not held yet: what a launch would take
 	Href      string
+
+	Enforcement string      // models.Enforced…
+	EndsAt      *time.Time  // the end that the machine's owner has set
+	EndReason   models.Text // why
 }
 
 // Colour picks a project's colour; the same project has the same everywhere.
@@ -67,13 +78,42 @@ func (d Device) Held() int64 {
 	return n
 }
 
+// width is how much of a GPU's bar the device is.
+func (d Device) width() string {
+	if d.Size == 0 {
+		return "100%"
+	}
+	return percent(d.Size, 100)
+}
+
+// memoryOf is a part of the device's memory on a bar of its width.
+func (d Device) memoryOf(part int64) string {
+	size := d.Size
+	if size == 0 {
+		size = 100
+	}
+	return percent(min(part, d.MemoryMiB)*size, 100*d.MemoryMiB)
+}
+
+// heldMemory is Σ of the memory of its shares, in MiB.
+func (d Device) heldMemory() (n int64) {
+	for _, s := range d.Shares {
+		n += s.MemoryMiB
+	}
+	return n
+}
+
 // describe is the bar in words.
 func (d Device) describe(ctx context.Context) string {
 	var parts []string
 	for _, s := range d.Shares {
 		parts = append(parts, T(ctx, "%s: %d cores, %s", s.name(ctx), s.Cores, models.FormatMiB(s.MemoryMiB)))
 	}
-	parts = append(parts, T(ctx, "%d cores and %s free", d.FreeCores, models.FormatMiB(d.FreeMemoryMiB)))
+	if d.State.Empty() {
+		parts = append(parts, T(ctx, "%d cores and %s free", d.FreeCores, models.FormatMiB(d.FreeMemoryMiB)))
+	} else {
+		parts = append(parts, TT(ctx, d.State))
+	}
 	label := d.Label
 	if d.Provider != "" {
 		label = d.Provider + " " + label
@@ -84,19 +124,47 @@ func (d Device) describe(ctx context.Context) string {
 	return label + ". " + strings.Join(parts, T(ctx, "; "))
 }
 
-// remains says in words what is free, and how the held shares are enforced.
+// remains says in words what is free, and how the device is shared.
 func (d Device) remains(ctx context.Context) string {
+	if d.Instances > 0 {
+		return T(ctx, "cut into instances: %d", d.Instances)
+	}
 	parts := []string{T(ctx, "none free")}
-	if d.FreeCores > 0 {
+	switch {
+	case !d.State.Empty():
+		parts[0] = TT(ctx, d.State)
+	case d.FreeCores > 0:
 		parts[0] = T(ctx, "%d free · %s", d.FreeCores, models.FormatMiB(d.FreeMemoryMiB))
 	}
-	if d.Enforcement != "" {
+	switch {
+	case d.Enforcement != "":
 		parts = append(parts, enforcement(ctx, d.Enforcement))
-	}
-	if d.Exclusive && d.Enforcement != models.EnforcedExclusive {
-		parts = append(parts, T(ctx, "one holder at a time"))
+	case d.Sharing != "":
+		parts = append(parts, sharing(ctx, d.Sharing))
 	}
 	return strings.Join(parts, " · ")
+}
+
+// freeWord is what is free in a table's cell.
+func (d Device) freeWord(ctx context.Context) string {
+	if d.State.Empty() {
+		return T(ctx, "free")
+	}
+	return TT(ctx, d.State)
+}
+
+// ends lists the shares of the reader that have to end soon, or whose machine
+// is silent.
+func ends(devices []Device) (list []Device) {
+	for _, d := range devices {
+		for _, s := range d.Shares {
+			if s.Mine && (d.Lost || s.EndsAt != nil) {
+				d.Shares = []Share{s}
+				list = append(list, d)
+			}
+		}
+	}
+	return list
 }
 
 // name is what a share is called in words.
@@ -147,6 +215,9 @@ func modelsOf(devices []Device) string {
 	var order []string
 	count := map[string]int64{}
 	for _, d := range devices {
+		if d.Size > 0 {
+			continue // counted with its GPU
+		}
 		key := d.Model
 		if d.MemoryMiB > 0 {
 			key += " · " + models.FormatMiB(d.MemoryMiB)

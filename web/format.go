@@ -18,6 +18,8 @@ func workspacePath(n int64) string { return "/workspaces/" + id(n) }
 
 func devicePath(n int64) string { return "/pool/devices/" + id(n) }
 
+func providerPath(n int64) string { return "/pool/providers/" + id(n) }
+
 // percent is a part of a whole as an SVG length, kept inside the whole.
 func percent(part, whole int64) string {
 	if whole <= 0 || part <= 0 {
@@ -175,6 +177,10 @@ func enforcement(ctx context.Context, e string) string {
 		return T(ctx, "exclusive")
 	case models.EnforcedAdvisory:
 		return T(ctx, "advisory")
+	case models.EnforcedMPS:
+		return "MPS"
+	case models.EnforcedMIG:
+		return "MIG"
 	}
 	return e
 }
@@ -186,8 +192,44 @@ func enforcementMeans(ctx context.Context, e string) string {
 		return T(ctx, "Exclusive: the whole GPU, visible to its holder alone.")
 	case models.EnforcedAdvisory:
 		return T(ctx, "Advisory: not isolated and not limited. Nothing stops a program from taking more than its share.")
+	case models.EnforcedMPS:
+		return T(ctx, "MPS: NVIDIA's Multi-Process Service limits threads and memory. A program that crashes can take the others on this GPU with it.")
+	case models.EnforcedMIG:
+		return T(ctx, "MIG: an instance that the hardware keeps apart from the others, with memory of its own.")
 	}
 	return e
+}
+
+// sharing is how a device is shared.
+func sharing(ctx context.Context, mode string) string {
+	switch mode {
+	case models.SharingExclusive:
+		return T(ctx, "exclusive")
+	case models.SharingTimeSlicing:
+		return T(ctx, "time-slicing")
+	case models.SharingMPS:
+		return "MPS"
+	case models.SharingMIG:
+		return "MIG"
+	}
+	return mode
+}
+
+// measured is a measured percentage, or that there is none.
+func measured(ctx context.Context, percent *int64) string {
+	if percent == nil {
+		return T(ctx, "not measured")
+	}
+	return id(*percent) + "%"
+}
+
+// grouped is a large number for people: 18,204.
+func grouped(n int64) string {
+	text := id(n)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
 }
 
 // query escapes a value for an address.

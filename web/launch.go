@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"slices"
-	"time"
 
 	"weir/models"
 )
@@ -69,7 +68,7 @@ type Fewer struct {
 type Wait struct {
 	Before int // requests that would be served before
 	Why    models.Text
-	At     *time.Time // an estimate, when there is one
+	Starts models.Text // when it could be met, such as "in about 14 minutes"
 }
 
 // launchLabels are the inputs of the launch page that are called otherwise

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"weir/models"
@@ -11,8 +10,34 @@ import (
 // PoolView answers "what is free and who waits".
 type PoolView struct {
 	Providers []Provider
+	GPUs      int64 // physical ones
+	Cores     int64 // of all of them
+	Held      int64 // cores
+	Computing int64 // percent of the measured GPUs, on average; -1 when nothing is measured
 	Queue     []QueueRow
 	Decisions []DecisionRow
+	Placed    int64       // decisions so far
+	Changed   *time.Time  // when something was last placed or released; nil: never
+	Admin     bool        // the reader may add providers, and sees unmet demand
+	Unmet     []UnmetRow  // for administrators
+	Offered   []OfferedTo // authorizations that wait for their machine, for administrators
+}
+
+// OfferedTo is an authorization code that was issued and not used yet.
+type OfferedTo struct {
+	GPUCode string
+	Name    string // may be empty
+	Until   time.Time
+}
+
+// UnmetRow is demand that the pool does not meet.
+type UnmetRow struct {
+	Model   string // empty: any
+	GPUs    int64
+	Cores   int64 // per GPU
+	Waiting int64
+	Refused int64 // in the last day
+	Oldest  *time.Time
 }
 
 // Provider is a machine that lends GPUs.
@@ -22,7 +47,14 @@ type Provider struct {
 	State     string // models.Provider…
 	SeenAt    time.Time
 	Simulated bool
+	NVLink    bool
 	Devices   []Device
+	Reason    models.Text // of the state
+	RecallAt  *time.Time
+	Lends     bool       // its hours are open
+	Until     *time.Time // when that changes
+	NewCode   string     // of GPUs that wait for an authorization
+	Manage    bool
 }
 
 // QueueRow is a request that waits.
@@ -36,6 +68,9 @@ type QueueRow struct {
 	Cores       int64 // per GPU
 	Why         models.Text
 	Since       time.Time
+	Starts      models.Text // such as "in about 14 minutes"
+	Estimated   bool        // from how long shares were held in the past, not known
+	Behind      models.Text // why not before its predecessor; empty for the first
 }
 
 // DecisionRow is what the pool answered to a request.
@@ -48,29 +83,6 @@ type DecisionRow struct {
 	Explanation models.Text
 }
 
-// DeviceView is one GPU.
-type DeviceView struct {
-	Device   Device
-	Facts    models.Device
-	Provider string
-	State    string // of the provider
-	History  []ShareRow
-	Next     string // address of the next page, empty on the last
-	CanEdit  bool
-	Form     Form // exclusive, mixed
-}
-
-// ShareRow is a share that was or is held.
-type ShareRow struct {
-	Label       string // empty when the reader may not know
-	Href        string
-	Cores       int64
-	MemoryMiB   int64
-	Enforcement string
-	From        time.Time
-	Until       *time.Time
-}
-
 // devices are those of all providers, each with its provider's name.
 func (v PoolView) devices() []Device {
 	var all []Device
@@ -81,22 +93,6 @@ func (v PoolView) devices() []Device {
 		}
 	}
 	return all
-}
-
-func (v PoolView) gpus() int64 { return int64(len(v.devices())) }
-
-func (v PoolView) held() (n int64) {
-	for _, d := range v.devices() {
-		n += d.Held()
-	}
-	return n
-}
-
-func (v PoolView) free() (n int64) {
-	for _, d := range v.devices() {
-		n += d.FreeCores
-	}
-	return n
 }
 
 func (v PoolView) waiting() (n int64) {
@@ -114,13 +110,53 @@ func (v PoolView) machines(ctx context.Context) string {
 	return T(ctx, "on %d providers", len(v.Providers))
 }
 
-func (v PoolView) simulated() bool {
-	return slices.ContainsFunc(v.Providers, func(p Provider) bool { return p.Simulated })
+// computing is the measured share of computing, and whether it was measured.
+func (v PoolView) computing(ctx context.Context) (percent, how string) {
+	if v.Computing < 0 {
+		return "–", T(ctx, "not measured")
+	}
+	return id(v.Computing) + "%", T(ctx, "measured")
 }
 
-// alone is the device on its own page, where its machine is named above.
-func (v DeviceView) alone() Device {
-	d := v.Device
-	d.Provider = ""
-	return d
+// what describes a machine's GPUs.
+func (p Provider) what() string {
+	words := modelsOf(p.Devices)
+	if p.NVLink {
+		words += " · NVLink"
+	}
+	return words
+}
+
+// notice is the one sentence that matters most of what holds for a machine
+// now, and the moment that it speaks of.
+func (p Provider) notice(ctx context.Context) (sentence string, at *time.Time) {
+	switch {
+	case p.State == models.ProviderLost:
+		return T(ctx, "Shares are kept for when it comes back. Last heard of"), &p.SeenAt
+	case p.RecallAt != nil:
+		return T(ctx, "The shares here end at"), p.RecallAt
+	case p.State == models.ProviderDraining:
+		return T(ctx, "Lends nothing new; what is held stays held."), nil
+	case !p.Lends && p.Until != nil:
+		return T(ctx, "Lends again at"), p.Until
+	case p.Lends && p.Until != nil && p.State == models.ProviderOnline:
+		return T(ctx, "Lends until"), p.Until
+	}
+	return "", nil
+}
+
+// starts says in words when a request is expected to start.
+func (q QueueRow) starts(ctx context.Context) string {
+	if q.Estimated {
+		return "~ " + TT(ctx, q.Starts)
+	}
+	return TT(ctx, q.Starts)
+}
+
+// basis says from what that is known.
+func (q QueueRow) basis(ctx context.Context) string {
+	if q.Estimated {
+		return T(ctx, "Estimated from how long shares were held before.")
+	}
+	return T(ctx, "Known from the ends that are set.")
 }

@@ -30,13 +30,19 @@ var held = models.Resources{GPUCores: 30, GPUMemoryMiB: 24 << 10, CPUMilli: 4000
 var asked = models.Resources{GPUCores: 50, GPUMemoryMiB: 40 << 10, CPUMilli: 4000, MemoryMiB: 20 << 10}
 
 func gpu(n int64, shares ...Share) Device {
-	d := Device{ID: n + 1, Label: "GPU " + id(n), Model: "NVIDIA H100", MemoryMiB: 80 << 10, Shares: shares, Simulated: true, FreeCores: 100, FreeMemoryMiB: 80 << 10}
+	for i, s := range shares {
+		shares[i].Enforcement = models.EnforcedAdvisory
+		if s.Cores == 100 {
+			shares[i].Enforcement = models.EnforcedExclusive
+		}
+	}
+	d := Device{Sharing: models.SharingTimeSlicing, Utilisation: ptr(17 * n), ID: n + 1, Label: "GPU " + id(n), Model: "NVIDIA H100", MemoryMiB: 80 << 10, Shares: shares, Simulated: true, FreeCores: 100, FreeMemoryMiB: 80 << 10}
 	for _, s := range shares {
 		d.FreeCores -= s.Cores
 		d.FreeMemoryMiB -= s.MemoryMiB
-		d.Enforcement = models.EnforcedAdvisory
+		d.Sharing = models.SharingTimeSlicing
 		if s.Cores == 100 {
-			d.Enforcement, d.Exclusive = models.EnforcedExclusive, true
+			d.Sharing = models.SharingExclusive
 		}
 	}
 	return d
@@ -58,7 +64,7 @@ func sampleDevices() []Device {
 
 func myDevice() Device {
 	d := gpu(0, Share{Label: "vision", Cores: 50, MemoryMiB: 40 << 10, Colour: 1, Mine: true}, Share{Cores: 30, MemoryMiB: 24 << 10, Anonymous: true})
-	d.Provider = "gpu-node-01"
+	d.Provider, d.Enforcement = "gpu-node-01", models.EnforcedAdvisory
 	return d
 }
 
@@ -152,7 +158,7 @@ var granted = Answer{Outcome: models.OutcomeGranted, AskedCores: 50, FreeCores: 
 var short = Answer{Outcome: models.OutcomePartial, AskedCores: 50, FreeCores: 30, Enforcement: models.EnforcedAdvisory,
 	Reasons: []models.Text{models.Say("GPU 0 has 30 cores free, GPU 3 has 10.")},
 	Fewer:   &Fewer{Cores: 30, GPUMemoryMiB: 24 << 10, Devices: []Device{newShare(30)}},
-	Wait:    &Wait{Before: 2, Why: models.Say("Li's share on GPU 2 is the first that may come back."), At: ptr(now.Add(14 * time.Minute))}}
+	Wait:    &Wait{Before: 2, Why: models.Say("Li's share on GPU 2 is the first that may come back."), Starts: models.Say("in about %d minutes", 14)}}
 
 func sampleProject() ProjectView {
 	p := models.Project{ID: 1, Name: "vision", Description: "Segmentation of street scenes.", Quota: quota, StartsAt: ago(3000 * time.Hour), EndsAt: &later, Version: 7}
@@ -163,17 +169,6 @@ func sampleProject() ProjectView {
 		Roles:      []RoleRow{{models.Role{ID: 1, ProjectID: 1, Name: "lead", Permission: "manager", Peak: peak, Version: 1}, 1}, {models.Role{ID: 2, ProjectID: 1, Name: "algorithm engineer", Permission: "member", Peak: peak, Version: 1}, 2}},
 		Members:    []MemberRow{{Member: member, Held: held, Me: true}, {Member: over}},
 		Workspaces: sampleRows()[:1]}
-}
-
-func samplePool() PoolView {
-	return PoolView{
-		Providers: []Provider{{ID: 1, Name: "gpu-node-01", State: "online", SeenAt: now, Simulated: true, Devices: sampleDevices()}, {ID: 2, Name: "gpu-node-02", State: "offline", SeenAt: ago(9 * time.Minute), Devices: nil}},
-		Queue: []QueueRow{{Place: 1, Label: "nlp · Wang Fang · notebook", Href: "/workspaces/9", GPUs: 2, Cores: 50, Why: models.Say("2 GPUs with 50 cores on one machine: the best has 1."), Since: ago(14 * time.Minute)},
-			{Place: 2, Anonymous: true, GPUs: 1, Cores: 30, Why: models.Say("Project quota: 80 of 80 cores are held."), Since: ago(3 * time.Minute)}},
-		Decisions: []DecisionRow{{ID: 9, At: now, Who: "Li Wei", Outcome: "granted", Demand: models.Say("30 cores on gpu-node-01 GPU 0."), Explanation: models.Say("Least fragmentation of 9 candidates; GPU 4 would have split an idle GPU.")},
-			{ID: 8, At: ago(time.Minute), Who: "Wang Fang", Outcome: "delayed", Demand: models.Say("2 × 50 cores."), Explanation: models.Say("3 GPUs too full, 8 on other machines alone.")},
-			{ID: 7, At: ago(2 * time.Minute), Outcome: "refused", Demand: models.Say("200 cores."), Explanation: models.Say("The role's peak is 100.")}},
-	}
 }
 
 func sampleEnvironments() []models.Environment {

@@ -17,7 +17,6 @@ func samples() []sample {
 		models.Field{Name: "cores", Reason: models.Say("must be at most %d", 100)},
 		models.Field{Name: "other", Reason: models.Say("must not be empty")}))
 	project := sampleProject()
-	device := myDevice()
 	other := root
 	other.ID, other.Name, other.Email, other.Admin, other.Disabled = 7, "Ruiz", "ruiz@example.org", false, true
 	return []sample{
@@ -55,15 +54,24 @@ func samples() []sample {
 		{"workspaces", "/workspaces", &li, WorkspacesPage(WorkspacesView{Rows: append(sampleRows(), endedRows()...), State: "all", Next: "/workspaces?state=all&cursor=1", CanLaunch: true})},
 		{"workspaces-none", "/workspaces", &li, WorkspacesPage(WorkspacesView{State: "ended", CanLaunch: true})},
 		{"workspace", "/workspaces/5", &li, WorkspacePage(sampleWorkspace(models.StateRunning))},
+		{"workspace-ending", "/workspaces/5", &li, WorkspacePage(endingWorkspace())},
 		{"workspace-starting", "/workspaces/5", &li, WorkspacePage(sampleWorkspace(models.StateStarting))},
 		{"workspace-queued", "/workspaces/5", &li, WorkspacePage(sampleWorkspace(models.StateQueued))},
 		{"workspace-failed", "/workspaces/5", &li, WorkspacePage(sampleWorkspace(models.StateFailed))},
 		{"pool", "/pool", &root, PoolPage(samplePool())},
-		{"pool-empty", "/pool", &li, PoolPage(PoolView{})},
-		{"device", "/pool/devices/1", &root, DevicePage(DeviceView{Device: device, Provider: "gpu-node-01", State: "online", CanEdit: true, Form: Form{Values: map[string]string{"mixed": "1"}, Version: 2},
-			Facts:   models.Device{Model: "NVIDIA H100", MemoryMiB: 80 << 10, UUID: "GPU-5f7c1b60-77aa-4b07-9d6d-3e1c3f6a2b11", PCI: "0000:1b:00.0", Driver: "550.54.15", Architecture: "Hopper", Present: true, Simulated: true},
-			History: []ShareRow{{Label: "vision · Li Wei · segmentation", Href: "/workspaces/5", Cores: 50, MemoryMiB: 40 << 10, Enforcement: "advisory", From: ago(time.Hour)}, {Cores: 100, MemoryMiB: 80 << 10, Enforcement: "exclusive", From: ago(9 * time.Hour), Until: ptr(ago(3 * time.Hour))}}})},
-		{"device-seen", "/pool/devices/5", &li, DevicePage(DeviceView{Device: gpu(4), Provider: "gpu-node-01", State: "lost", Facts: models.Device{Model: "NVIDIA H100"}})},
+		{"pool-empty", "/pool", &li, PoolPage(PoolView{Computing: -1})},
+		{"pool-admin-empty", "/pool", &root, PoolPage(PoolView{Computing: -1, Admin: true})},
+		{"provider-new", "/pool/providers/new", &root, NewProviderPage(NewProviderView{Server: portal, Owners: []Option{{"1", "Anna Berg"}}, Form: Form{Values: map[string]string{"gpu_code": "x"}}.Refuse(models.Invalid("gpu_code", "must not be empty"))})},
+		{"provider-code", "/pool/providers", &root, NewProviderPage(NewProviderView{Server: portal, Code: strings.Repeat("7QXK-", 12) + "7QXK", GPUCode: "7QXK-93ZD-11MW-A0PE", Until: later})},
+		{"provider", "/pool/providers/1", &root, ProviderPage(sampleProvider(true))},
+		{"provider-seen", "/pool/providers/1", &li, ProviderPage(sampleProvider(false))},
+		{"provider-changed", "/pool/providers/1", &root, ProviderPage(changedProvider())},
+		{"provider-remove", "/pool/providers/1/remove", &root, ConfirmPage(ConfirmRemoveProvider(sampleProvider(true).Facts))},
+		{"provider-revoke", "/pool/providers/1/revoke", &root, ConfirmPage(ConfirmRevokeAgent(sampleProvider(true).Facts))},
+		{"device", "/pool/devices/1", &root, DevicePage(sampleDevice())},
+		{"device-instance", "/pool/devices/7", &li, DevicePage(sampleInstance())},
+		{"what-if", "/pool/what-if", &root, WhatIfPage(sampleWhatIf())},
+		{"what-if-none", "/pool/what-if", &root, WhatIfPage(WhatIfView{Done: true, Days: 30})},
 		{"environments", "/environments", &root, EnvironmentsPage(EnvironmentsView{Rows: sampleEnvironments(), CanEdit: true})},
 		{"environments-none", "/environments", &li, EnvironmentsPage(EnvironmentsView{})},
 		{"environment-new", "/environments/new", &root, EnvironmentFormPage(EnvironmentFormView{})},

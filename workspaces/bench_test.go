@@ -80,7 +80,7 @@ func newBench(t *testing.T, s *models.Store) *bench {
 
 // restart replaces the reconciler as a new process would.
 func (b *bench) restart() {
-	b.Reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: b.store, Pool: b.pool, Books: b.pool, Ledger: b.ledger,
+	b.Reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: b.store, Pool: b.pool, Books: b.pool, Line: b.pool, Ledger: b.ledger,
 		Storage: mounts{b.dirs}, Runtime: b.runtime, Logger: slog.New(slog.DiscardHandler), Ended: func(int64) {},
 		Env: func(models.Workspace) map[string]string { return map[string]string{} }})
 }
@@ -136,7 +136,7 @@ func (b *bench) gpus(t *testing.T, n int) {
 	for i := range n {
 		inventory = append(inventory, pool.DeviceReport{UUID: fmt.Sprint("GPU-", i), Index: i, Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 80_000, Simulated: true})
 	}
-	if err := b.pool.Enlist(b.ctx, "node", inventory); err != nil {
+	if err := b.pool.Enlist(b.ctx, pool.Host{Name: "node", Digest: pool.MachineDigest("node")}, inventory); err != nil {
 		t.Fatal(err)
 	}
 }

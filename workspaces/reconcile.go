@@ -26,6 +26,7 @@ type Reconciler struct {
 	store   *models.Store
 	pool    Pool
 	books   Books
+	line    Line
 	ledger  Ledger
 	storage Storage
 	runtime Runtime
@@ -46,6 +47,7 @@ type ReconcilerConfig struct {
 	Store   *models.Store
 	Pool    Pool
 	Books   Books
+	Line    Line
 	Ledger  Ledger
 	Storage Storage
 	Runtime Runtime
@@ -59,7 +61,7 @@ type ReconcilerConfig struct {
 
 // NewReconciler makes a Reconciler; Run starts it.
 func NewReconciler(c ReconcilerConfig) *Reconciler {
-	r := &Reconciler{store: c.Store, pool: c.Pool, books: c.Books, ledger: c.Ledger, storage: c.Storage, runtime: c.Runtime,
+	r := &Reconciler{store: c.Store, pool: c.Pool, books: c.Books, line: c.Line, ledger: c.Ledger, storage: c.Storage, runtime: c.Runtime,
 		env: c.Env, ended: c.Ended, log: c.Logger, work: make(chan struct{}, 1), notBefore: map[int64]time.Time{}}
 	r.changed.Store(true)
 	c.Store.OnChange(func([]string) { r.changed.Store(true) })
@@ -90,7 +92,7 @@ func (r *Reconciler) Run(ctx context.Context) {
 // until the next look is due.
 func (r *Reconciler) Tick(ctx context.Context) time.Duration {
 	pause := idlePeriod
-	for _, step := range []func(context.Context) error{r.evict, r.orphans, r.sweep} {
+	for _, step := range []func(context.Context) error{r.evict, r.recall, r.orphans, r.sweep} {
 		if err := step(ctx); err != nil {
 			r.failed(ctx, err) // the others are not held up
 		}
@@ -155,12 +157,12 @@ func (r *Reconciler) start(ctx context.Context, w *models.Workspace) error {
 	if err != nil {
 		return r.fail(ctx, w, models.Say("The workspace could not be prepared."), err)
 	}
-	Failpoint("start.intent")
+	models.Failpoint("start.intent")
 	state, err := r.runtime.Start(ctx, spec)
 	if err != nil {
 		return r.fail(ctx, w, models.Say("The notebook could not be launched."), err)
 	}
-	Failpoint("start.launched")
+	models.Failpoint("start.launched")
 	w.RuntimeState, w.Progress = state, 10
 	return r.transition(ctx, w, models.StateStarting, models.Say("Launched; waiting for the notebook to answer."))
 }
@@ -185,7 +187,7 @@ func (r *Reconciler) awaitReady(ctx context.Context, w *models.Workspace) error 
 	case status.Phase == PhaseExited:
 		return r.exited(ctx, w, status)
 	case status.Phase == PhaseRunning:
-		Failpoint("start.ready")
+		models.Failpoint("start.ready")
 		now := r.store.Now()
 		w.State, w.Progress, w.StartedAt = models.StateRunning, 100, &now
 		w.Endpoint, w.Limits = models.Endpoint(status.Endpoint), limits(status.Limits)
@@ -264,7 +266,7 @@ func (r *Reconciler) awaitEnd(ctx context.Context, w *models.Workspace) error {
 		if err != nil || status.Phase != PhaseExited {
 			return err
 		}
-		Failpoint("stop.gone")
+		models.Failpoint("stop.gone")
 	}
 	state := models.StateStopped
 	if w.Reason.Format == silent.Format {

@@ -10,7 +10,7 @@ import (
 	"weir/policies"
 )
 
-// serveQueue places what waits, oldest first, as far as the pool and the
+// serveQueue places what waits, in the order of the line, as far as the pool and the
 // members' peaks have room. What does not fit stays and says why; later ones
 // that do fit pass it, as long as the pool lets them.
 //
@@ -22,7 +22,7 @@ func (r *Reconciler) serveQueue(ctx context.Context) error {
 		return nil
 	}
 	r.served = now
-	queue, err := r.store.Read(ctx).WorkspacesIn(models.StateQueued)
+	queue, err := r.line.Order(r.store.Read(ctx))
 	if err != nil {
 		return err
 	}
@@ -126,6 +126,31 @@ func (r *Reconciler) evict(ctx context.Context) error {
 			continue
 		}
 		r.ended(w.ID)
+	}
+	return errors.Join(failed...)
+}
+
+// recall stops the workspaces whose shares have come to the end that the
+// owner of the GPUs has set.
+func (r *Reconciler) recall(ctx context.Context) error {
+	list, err := r.store.Read(ctx).Overdue(r.store.Now())
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for i := range list {
+		err := r.store.InTx(ctx, func(q *models.Queries) error {
+			w, err := q.Workspace(models.Everything, list[i].ID)
+			if err != nil || w.State != list[i].State {
+				return err
+			}
+			return stop(q, policies.System("reconciler"), &w, models.Say("Stopped: the owner of the GPUs has taken them back."))
+		})
+		if err != nil && models.KindOf(err) != models.KindConflict {
+			failed = append(failed, err)
+			continue
+		}
+		r.ended(list[i].ID)
 	}
 	return errors.Join(failed...)
 }

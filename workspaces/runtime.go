@@ -76,9 +76,9 @@ type Mount struct {
 
 // GPU is one share that the workspace holds on one device.
 type GPU struct {
-	UUID        string
-	Index       int // on its machine
-	Minor       int // /dev/nvidia{Minor}
+	UUID        string // of the GPU, or of a MIG instance
+	Index       int    // on its machine; of an instance its GPU's
+	Minor       int    // /dev/nvidia{Minor}; of an instance its GPU's
 	Cores       int64
 	MemoryMiB   int64
 	Simulated   bool

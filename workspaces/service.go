@@ -24,6 +24,11 @@ type Books interface {
 	Release(q *models.Queries, workspace int64) error
 }
 
+// Line tells who waits, in the order in which they are to be served.
+type Line interface {
+	Order(q *models.Queries) ([]models.Workspace, error)
+}
+
 // Ledger tells what a member may still hold.
 type Ledger interface {
 	Room(q *models.Queries, project models.Project, member int64) (models.Room, error)

@@ -10,6 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"weir/pool/placement"
+
+	"weir/pool/agent"
 )
 
 // Config is every setting of the program, checked and parsed.
@@ -22,10 +26,24 @@ type Config struct {
 	DatabaseURL     string // secret; empty: SQLite in DataDir
 	SimulateGPUs    []SimulatedGPUs
 	SandboxUID      int
+	PlacementPolicy string
 	SessionLifetime time.Duration
 	ShutdownGrace   time.Duration
 	LogLevel        slog.Level
 	LogFormat       string
+
+	AgentsListen             string // empty: agents cannot join
+	AgentsURL                string // empty: follows from the listener
+	AuthorityFile            string // absolute
+	AgentCertificateLifetime time.Duration
+	AgentBeat                time.Duration
+	MachineIDFile            string // absolute; empty: where Linux keeps it
+
+	// Of an agent alone.
+	Server   string // empty: the one of its enrolment
+	Code     string // secret
+	StateDir string // absolute
+	Name     string // empty: the host's name
 
 	texts map[string]string // each setting as it was written, for LogValue
 }
@@ -42,6 +60,9 @@ func (c Config) TLS() bool { return strings.HasPrefix(c.ExternalURL, "https://")
 
 // SQLiteFile is where the database is when no DatabaseURL is given.
 func (c Config) SQLiteFile() string { return filepath.Join(c.DataDir, "weir.db") }
+
+// mpsDir is where the MPS daemons of this machine's GPUs are reached.
+func (c Config) mpsDir() string { return filepath.Join(c.DataDir, "mps") }
 
 // LogValue shows the settings in a log; of a secret only whether it is set.
 func (c Config) LogValue() slog.Value {
@@ -67,6 +88,7 @@ type option struct {
 	def    string // as a user would write it
 	help   string
 	secret bool // never shown; its set must not repeat the value in an error
+	agent  bool // of “weir agent” alone
 	set    func(*Config, string) error
 }
 
@@ -102,6 +124,39 @@ var options = []option{
 	{name: "shutdown-grace", kind: "DURATION", def: "10s",
 		help: "how long open requests may take to finish at shutdown",
 		set:  into(func(c *Config) *time.Duration { return &c.ShutdownGrace }, durationFrom(0))},
+	{name: "placement-policy", kind: "NAME", def: "weir",
+		help: "how GPUs are chosen: " + strings.Join(placement.Policies(), ", "),
+		set:  into(func(c *Config) *string { return &c.PlacementPolicy }, oneOf(placement.Policies()...))},
+	{name: "agents-listen", kind: "HOST:PORT", def: "127.0.0.1:8443",
+		help: "address for the agents of other machines; empty: none can join",
+		set:  into(func(c *Config) *string { return &c.AgentsListen }, optional(parseListen))},
+	{name: "agents-url", kind: "URL",
+		help: "the agents' address as agents see it, such as https://weir.example.org:8443",
+		set:  into(func(c *Config) *string { return &c.AgentsURL }, optional(parseAgentsURL))},
+	{name: "authority-file", kind: "FILE",
+		help: "key and certificate of the authority for agents, made when absent (default DATA-DIR/authority.pem)",
+		set:  into(func(c *Config) *string { return &c.AuthorityFile }, parseDir)},
+	{name: "agent-certificate-lifetime", kind: "DURATION", def: "24h",
+		help: "how long an agent's certificate is good; one that is silent for longer has to enrol again",
+		set:  into(func(c *Config) *time.Duration { return &c.AgentCertificateLifetime }, durationFrom(time.Minute))},
+	{name: "agent-beat", kind: "DURATION", def: "2s",
+		help: "how often agents report, at most 10s",
+		set:  into(func(c *Config) *time.Duration { return &c.AgentBeat }, durationWithin(100*time.Millisecond, 10*time.Second))},
+	{name: "machine-id-file", kind: "FILE",
+		help: "file that tells this machine from all others (default /etc/machine-id, or the DMI product's UUID)",
+		set:  into(func(c *Config) *string { return &c.MachineIDFile }, parseDir)},
+	{name: "server", kind: "URL", agent: true,
+		help: "address of the portal, or of its listener for agents",
+		set:  into(func(c *Config) *string { return &c.Server }, optional(agent.ParseServer))},
+	{name: "code", kind: "CODE", agent: true, secret: true,
+		help: "authorization code to enrol with",
+		set:  into(func(c *Config) *string { return &c.Code }, parseCode)},
+	{name: "state-dir", kind: "DIR", agent: true,
+		help: "where the agent keeps its key (default DATA-DIR/agent)",
+		set:  into(func(c *Config) *string { return &c.StateDir }, parseDir)},
+	{name: "name", kind: "NAME", agent: true,
+		help: "what this machine is called (default the host's name)",
+		set:  into(func(c *Config) *string { return &c.Name }, anyText)},
 	{name: "log-level", kind: "LEVEL", def: "info",
 		help: "debug, info, warn or error",
 		set:  into(func(c *Config) *slog.Level { return &c.LogLevel }, parseLevel)},
@@ -109,6 +164,9 @@ var options = []option{
 		help: "text, json, or auto: text on a terminal, json otherwise",
 		set:  into(func(c *Config) *string { return &c.LogFormat }, oneOf("auto", "text", "json"))},
 }
+
+// agentOptions are what an agent needs.
+var agentOptions = []string{"data-dir", "simulate-gpus", "machine-id-file", "server", "code", "state-dir", "name", "log-level", "log-format"}
 
 // storeOptions are what a command needs that only works on the data.
 var storeOptions = []string{"data-dir", "database-url", "log-level", "log-format"}
@@ -134,11 +192,11 @@ func (f *textFlag) Set(s string) error { f.text = s; return nil }
 func (f *textFlag) Type() string       { return f.kind }
 
 // bindConfig gives cmd --config and the flags of the named options, of all
-// when none is named.
+// but an agent's when none is named.
 func bindConfig(cmd *cobra.Command, only ...string) {
 	cmd.Flags().Var(&textFlag{kind: "FILE"}, "config", "YAML file with settings, named like the flags [WEIR_CONFIG]")
 	for _, o := range options {
-		if len(only) == 0 || slices.Contains(only, o.name) {
+		if len(only) == 0 && !o.agent || slices.Contains(only, o.name) {
 			cmd.Flags().Var(&textFlag{text: o.def, kind: o.kind}, o.name, o.help+" ["+o.env()+"]")
 		}
 	}
@@ -171,6 +229,12 @@ func loadConfig(cmd *cobra.Command, lookupEnv func(string) (string, bool)) (Conf
 	if c.DataDir == "" {
 		c.DataDir = defaultDataDir(os.Geteuid(), lookupEnv)
 		c.texts["data-dir"] = c.DataDir
+	}
+	if c.AuthorityFile == "" {
+		c.AuthorityFile = filepath.Join(c.DataDir, "authority.pem")
+	}
+	if c.StateDir == "" {
+		c.StateDir = filepath.Join(c.DataDir, "agent")
 	}
 	return c, nil
 }

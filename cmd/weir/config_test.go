@@ -46,9 +46,11 @@ func TestDefaults(t *testing.T) {
 	}
 	c.texts = nil
 	want := Config{
-		Listen: "127.0.0.1:8080", AppsDomain: "localhost", DataDir: "/d", SandboxUID: 62000,
+		Listen: "127.0.0.1:8080", AppsDomain: "localhost", DataDir: "/d", SandboxUID: 62000, PlacementPolicy: "weir",
 		SessionLifetime: 12 * time.Hour, ShutdownGrace: 10 * time.Second,
 		LogLevel: slog.LevelInfo, LogFormat: "auto",
+		AgentsListen: "127.0.0.1:8443", AuthorityFile: "/d/authority.pem", AgentCertificateLifetime: 24 * time.Hour, AgentBeat: 2 * time.Second,
+		StateDir: "/d/agent",
 	}
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got %#v, want %#v", c, want)
@@ -77,9 +79,10 @@ func TestEveryMistakeIsToldAtOnce(t *testing.T) {
 	file := writeConfig(t, "listen: nowhere\ncolour: blue\nsandbox-uid: [1]\nlog-format: xml\nlog-format: json\nlog-level: loud\n")
 	env := map[string]string{
 		"WEIR_SESSION_LIFETIME": "soon", "WEIR_APPS_DOMAIN": "a b", "WEIR_SHUTDOWN_GRACE": "-1s",
-		"WEIR_DATABASE_URL": "mysql://root:hunter2@db/weir",
+		"WEIR_DATABASE_URL": "mysql://root:hunter2@db/weir", "WEIR_AGENTS_LISTEN": "nowhere", "WEIR_AGENT_BEAT": "11s",
+		"WEIR_AGENT_CERTIFICATE_LIFETIME": "59s",
 	}
-	_, err := load(t, env, []string{"--config", file, "--simulate-gpus", "v100:1", "--external-url", "ftp://x"})
+	_, err := load(t, env, []string{"--config", file, "--simulate-gpus", "v100:1", "--external-url", "ftp://x", "--agents-url", "http://x"})
 	var usage *usageError
 	if !errors.As(err, &usage) {
 		t.Fatalf("got %v, want a usage error", err)
@@ -88,7 +91,7 @@ func TestEveryMistakeIsToldAtOnce(t *testing.T) {
 		file + ":1: listen: ", file + ":2: colour: there is no such setting", file + ":3: sandbox-uid: ",
 		file + ":4: log-format: ", file + ":5: log-format: is set twice", file + ":6: log-level: ",
 		"WEIR_SESSION_LIFETIME: ", "WEIR_APPS_DOMAIN: ", "WEIR_SHUTDOWN_GRACE: ", "WEIR_DATABASE_URL: ",
-		"--simulate-gpus: ", "--external-url: ",
+		"--simulate-gpus: ", "--external-url: ", "--agents-url: ", "WEIR_AGENTS_LISTEN: ", "WEIR_AGENT_BEAT: ", "WEIR_AGENT_CERTIFICATE_LIFETIME: ",
 	} {
 		if !strings.Contains(err.Error(), "\n  "+want) {
 			t.Errorf("%q is missing in:\n%v", want, err)

@@ -15,6 +15,9 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"weir/pool/agent"
+	"weir/pool/authority"
 )
 
 // readConfigFile reads the YAML mapping of settings and says what in it is
@@ -167,6 +170,44 @@ func durationFrom(least time.Duration) func(string) (time.Duration, error) {
 		return d, nil
 	}
 }
+
+func durationWithin(least, most time.Duration) func(string) (time.Duration, error) {
+	return func(text string) (time.Duration, error) {
+		d, err := durationFrom(least)(text)
+		if err == nil && d > most {
+			return 0, fmt.Errorf("%s is too long; it must be at most %s", text, most)
+		}
+		return d, err
+	}
+}
+
+// optional makes the empty text good.
+func optional(parse func(string) (string, error)) func(string) (string, error) {
+	return func(text string) (string, error) {
+		if text == "" {
+			return "", nil
+		}
+		return parse(text)
+	}
+}
+
+func parseAgentsURL(text string) (string, error) {
+	if _, err := agent.ParseServer(text); err != nil || !strings.HasPrefix(text, "https://") {
+		return "", fmt.Errorf("%q must be https://host:port without a path", text)
+	}
+	return text, nil
+}
+
+// parseCode does not repeat the code.
+func parseCode(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	_, err := authority.ParseCode(text)
+	return text, err
+}
+
+func anyText(text string) (string, error) { return text, nil }
 
 func parseLevel(text string) (level slog.Level, err error) {
 	if _, err := oneOf("debug", "info", "warn", "error")(strings.ToLower(text)); err != nil {

@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"weir/pool/agent"
 )
 
 // Exit codes that scripts can rely on.
@@ -20,6 +22,11 @@ const (
 	exitOK    = 0
 	exitError = 1
 	exitUsage = 2 // the command line or the configuration is wrong
+
+	exitRefused     = 3 // the portal does not permit it; an agent is shut out, and starting it again does not help
+	exitNotFound    = 4 // what was named is not there
+	exitConflict    = 5 // it does not go with how things are now, or somebody else was faster
+	exitUnreachable = 6 // the portal cannot be reached, or cannot answer now
 )
 
 func main() {
@@ -33,7 +40,8 @@ func newRootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(newServeCommand(), newMigrateCommand(), newAdminCommand(), newVersionCommand(), newOpenAPICommand(), newSimulateCommand())
+	root.AddCommand(newServeCommand(), newAgentCommand(), newMigrateCommand(), newAdminCommand(), newVersionCommand(), newOpenAPICommand(), newSimulateCommand(),
+		newPoolCommand(), newProviderCommand(), newDeviceCommand(), newAuthorizeRemotelyCommand())
 	return root
 }
 
@@ -61,6 +69,12 @@ func run(args []string, out, errOut io.Writer) int {
 	}
 	if usage := (*usageError)(nil); errors.As(err, &usage) {
 		return exitUsage
+	}
+	if coded := interface{ exitCode() int }(nil); errors.As(err, &coded) {
+		return coded.exitCode()
+	}
+	if errors.Is(err, agent.ErrShutOut) {
+		return exitRefused
 	}
 	return exitError
 }

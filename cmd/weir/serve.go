@@ -79,11 +79,14 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 	defer cancel()
 	background.Go(func() { p.reconciler.Run(ctx) })
 	background.Go(func() { p.wakeOnChange(ctx) })
+	background.Go(func() { p.pool.Run(ctx) })
+	background.Go(func() { p.speakForOwn(ctx) })
 
 	server := &http.Server{Handler: p.app, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)}
-	failed := make(chan error, len(listeners)+1)
+	failed := make(chan error, len(listeners)+2)
 	background.Go(func() { p.holdClaim(ctx, failed) })
+	background.Go(func() { p.serveAgents(ctx, failed) })
 	defer server.Close() // what is still open when the grace is over
 	for _, l := range listeners {
 		background.Go(func() { failed <- server.Serve(l) })

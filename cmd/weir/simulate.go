@@ -32,15 +32,31 @@ type simulation struct {
 	nodes, pods, policy, seeds, output string
 	inflate                            float64
 	scale                              int
+	history                            bool
+	add                                []string
 }
+
+// A trace and the pool's own history take different flags.
+var (
+	traceFlags   = []string{"nodes", "pods", "seeds", "inflate", "scale"}
+	historyFlags = []string{"add", "config", "data-dir", "database-url"}
+)
 
 func newSimulatePlacementCommand() *cobra.Command {
 	var s simulation
 	cmd := &cobra.Command{
-		Use:   "placement --nodes FILE --pods FILE",
-		Short: "Replay a trace of tasks and report how much of the GPUs each policy allocates",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return s.run(cmd) },
+		Use:   "placement {--nodes FILE --pods FILE | --history [--add MODEL:GPUSxMACHINES]...}",
+		Short: "Replay tasks and report how the GPUs serve them",
+		Long: `With a trace of tasks, report how much of its machines' GPUs each policy allocates.
+With the pool's own history, report how the pool's machines would have served it,
+and how they would together with others; the database is only read.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if s.history {
+				return s.runHistory(cmd)
+			}
+			return s.run(cmd)
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&s.nodes, "nodes", "", "CSV `FILE` with the machines: cpu_milli, memory_mib, gpu, model; may be gzipped")
@@ -50,11 +66,14 @@ func newSimulatePlacementCommand() *cobra.Command {
 	flags.Float64Var(&s.inflate, "inflate", 1.3, "how much the tasks ask for, as a `MULTIPLE` of the GPUs there are")
 	flags.IntVar(&s.scale, "scale", 10, "also measure the cost of a decision with this `MULTIPLE` of the machines; 1 does not")
 	flags.StringVar(&s.output, "output", "table", "`FORMAT` of the report, table or json")
+	flags.BoolVar(&s.history, "history", false, "replay what was asked of the pool itself, instead of a trace")
+	flags.StringArrayVar(&s.add, "add", nil, "with --history: `MACHINES` to add, such as h100:8x4 for four with eight H100, or “NVIDIA L40S/46068:4”; may be given again")
+	bindConfig(cmd, "data-dir", "database-url")
 	return cmd
 }
 
 func (s simulation) run(cmd *cobra.Command) error {
-	plan, err := s.plan()
+	plan, err := s.plan(misplaced(cmd, historyFlags, "it goes with --history"))
 	if err != nil {
 		return err
 	}
@@ -72,10 +91,20 @@ func (s simulation) run(cmd *cobra.Command) error {
 	return printReport(cmd.OutOrStdout(), report)
 }
 
-// plan checks the command line; the error names all that is wrong with it.
-func (s simulation) plan() (trace.Plan, error) {
+// misplaced finds the flags that were given and mean nothing here.
+func misplaced(cmd *cobra.Command, flags []string, why string) (problems []string) {
+	for _, flag := range flags {
+		if cmd.Flags().Changed(flag) {
+			problems = append(problems, "--"+flag+": "+why)
+		}
+	}
+	return problems
+}
+
+// plan checks the command line; the error names all that is wrong with it,
+// beside the problems that are known already.
+func (s simulation) plan(problems []string) (trace.Plan, error) {
 	plan := trace.Plan{Inflate: s.inflate, Scale: s.scale}
-	var problems []string
 	note := func(flag string, err error) {
 		if err != nil {
 			problems = append(problems, "--"+flag+": "+err.Error())
@@ -97,14 +126,19 @@ func (s simulation) plan() (trace.Plan, error) {
 	if s.scale < 1 || s.scale > 1000 {
 		note("scale", fmt.Errorf("%d is not in 1..1000", s.scale))
 	}
-	if s.output != "table" && s.output != "json" {
-		note("output", fmt.Errorf("%q is neither table nor json", s.output))
-	}
+	note("output", checkOutput(s.output))
 	if len(problems) > 0 {
 		slices.Sort(problems)
 		return plan, &usageError{title: "nothing can be simulated", problems: problems}
 	}
 	return plan, nil
+}
+
+func checkOutput(format string) error {
+	if format != "table" && format != "json" {
+		return fmt.Errorf("%q is neither table nor json", format)
+	}
+	return nil
 }
 
 func parsePolicies(text string) ([]string, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -18,7 +19,6 @@ import (
 	"weir/models"
 	"weir/policies"
 	"weir/pool"
-	"weir/pool/nvml"
 	"weir/storage"
 	"weir/workspaces"
 	"weir/workspaces/local"
@@ -64,6 +64,11 @@ type portal struct {
 	lock       *os.File
 	alone      *models.Claim // the claim to be the only server on the database
 	origin     string        // of the portal, as it knows itself
+
+	host    pool.Host // this machine
+	machine pool.Machine
+	driver  io.Closer // of machine
+	agents  agentsSide
 }
 
 // wirePortal builds the portal that answers on a listener's address.
@@ -96,21 +101,27 @@ func wirePortal(ctx context.Context, cfg Config, log *slog.Logger, addr net.Addr
 		return p, err
 	}
 	if p.runtime, err = local.New(local.Config{Dir: filepath.Join(cfg.DataDir, "run"), SandboxUID: uint32(cfg.SandboxUID),
-		SandboxGID: uint32(cfg.SandboxUID), Logger: log, Clock: p.store.Clock}); err != nil {
+		SandboxGID: uint32(cfg.SandboxUID), Logger: log, Clock: p.store.Clock, MPSDir: cfg.mpsDir(), Files: p.instanceFiles}); err != nil {
 		return p, err
 	}
 	p.accounts = policies.NewAccounts(p.store, access)
 	p.pool = pool.New(p.store, access)
+	if err := p.pool.PlaceBy(cfg.PlacementPolicy); err != nil {
+		return p, err
+	}
+	if err := p.wireAgents(ctx); err != nil {
+		return p, err
+	}
 	p.catalogue = workspaces.NewCatalogue(p.store, access)
 	ledger := pool.NewLedger(p.store, access, dirs)
-	p.reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: p.store, Pool: p.pool, Books: p.pool, Ledger: ledger,
+	p.reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: p.store, Pool: p.pool, Books: p.pool, Line: p.pool, Ledger: ledger,
 		Storage: mounts{dirs}, Runtime: p.runtime, Env: p.workspaceEnv, Ended: func(id int64) { p.proxy.Revoke(id) }, Logger: log})
 	service := workspaces.NewService(p.store, access, p.pool, p.pool, ledger, p.reconciler.Wake)
 	p.proxy = proxy.New(proxy.Config{Gate: gate{service, p.accounts}, AppsDomain: appsDomain, Secure: cfg.TLS(),
 		PortalURL: func(*http.Request) string { return p.origin }, PortalCookies: []string{handlers.SessionCookie(cfg.TLS())},
 		Page: p.workspaceGone, Logger: log, OnActivity: p.activity(service)})
 	p.app = handlers.New(handlers.Config{Store: p.store, Access: access, Accounts: p.accounts, Ledger: ledger, Pool: p.pool,
-		Catalogue: p.catalogue, Workspaces: service, Directories: dirs, Proxy: p.proxy, Wake: p.reconciler.Wake, Logger: log,
+		Enrolment: p.agents.enrolment, AgentsURL: p.agents.url(cfg), Catalogue: p.catalogue, Workspaces: service, Directories: dirs, Proxy: p.proxy, Wake: p.reconciler.Wake, Logger: log,
 		Secure: cfg.TLS(), SessionLifetime: cfg.SessionLifetime, Version: buildVersion().Version})
 	return p, nil
 }
@@ -136,6 +147,17 @@ func (p *portal) addresses(addr net.Addr) string {
 	return p.cfg.AppsDomain + port
 }
 
+// instanceFiles asks this machine's driver for the files of a MIG instance.
+func (p *portal) instanceFiles(ctx context.Context, uuid string) ([]string, error) {
+	driver, ok := p.machine.(interface {
+		Files(ctx context.Context, uuid string) ([]string, error)
+	})
+	if !ok {
+		return nil, fmt.Errorf("no driver here knows the MIG instance %s", uuid)
+	}
+	return driver.Files(ctx, uuid)
+}
+
 // workspaceEnv tells a notebook where it is.
 func (p *portal) workspaceEnv(w models.Workspace) map[string]string {
 	return map[string]string{"WEIR_URL": p.origin, "WEIR_WORKSPACE": strconv.FormatInt(w.ID, 10),
@@ -156,39 +178,25 @@ func (p *portal) workspaceGone(w http.ResponseWriter, r *http.Request, status in
 }
 
 // discover registers what this machine has: GPUs and Jupyter.
-func (p *portal) discover(ctx context.Context) error {
-	name, err := os.Hostname()
-	if err != nil {
+func (p *portal) discover(ctx context.Context) (err error) {
+	if p.host.Name, err = os.Hostname(); err != nil {
 		return err
 	}
-	inventory, err := gpuInventory(p.cfg, name)
+	identity, err := identityOf(p.cfg.MachineIDFile)
 	if err != nil {
+		if p.cfg.MachineIDFile != "" {
+			return err
+		}
+		identity = p.host.Name // no agent enrols from here, so it is enough
+	}
+	p.host.Digest = pool.MachineDigest(identity)
+	if p.machine, p.driver, err = machine(p.cfg, p.host.Name); err != nil {
 		return err
 	}
-	if err := p.pool.Enlist(ctx, name, inventory); err != nil {
+	if err := p.pool.Enlist(ctx, p.host, p.machine); err != nil {
 		return fmt.Errorf("this machine's GPUs cannot be registered: %w", err)
 	}
 	return p.catalogue.Register(ctx, local.Discover(ctx, uint32(p.cfg.SandboxUID)))
-}
-
-// gpuInventory chooses between simulated GPUs, real ones, and none.
-func gpuInventory(cfg Config, host string) (pool.Inventory, error) {
-	var list []pool.Inventory
-	for _, s := range cfg.SimulateGPUs {
-		inventory, err := nvml.Simulated(s.Model, s.Count, host)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, inventory)
-	}
-	if len(list) > 0 {
-		return nvml.Join(list...), nil
-	}
-	driver, err := nvml.New()
-	if errors.Is(err, nvml.ErrNoDriver) {
-		return nvml.Join(), nil
-	}
-	return driver, err
 }
 
 // close ends what wirePortal made. Workspaces go on running.
@@ -202,6 +210,12 @@ func (p *portal) close() error {
 	}
 	if p.runtime != nil {
 		errs = append(errs, p.runtime.Close())
+	}
+	if p.agents.listener != nil {
+		_ = p.agents.listener.Close() // it may be closed already
+	}
+	if p.driver != nil {
+		errs = append(errs, p.driver.Close())
 	}
 	if p.alone != nil {
 		errs = append(errs, p.alone.Close())

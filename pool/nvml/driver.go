@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"sync"
+	"time"
 
 	gonvml "github.com/NVIDIA/go-nvml/pkg/nvml"
 
@@ -16,49 +17,103 @@ import (
 // "no GPUs here", not as a failure.
 var ErrNoDriver = errors.New("nvml: no NVIDIA driver on this machine")
 
-// NoMinor stands for the minor number of a device whose driver tells none;
-// 0 is a real one.
-const NoMinor = -1
-
-// Driver reads a machine's GPUs from the management library. It is safe for
-// concurrent use until it is closed.
-type Driver struct {
-	lib       gonvml.Interface
-	simulated bool
+// Config tells a Driver what lies around it. The zero value is this machine
+// without MPS.
+type Config struct {
+	MPSDir  string           // below it each device that is shared by MPS has a directory; empty: MPS is refused
+	SysRoot string           // the directory that holds sys and proc; / when empty
+	Now     func() time.Time // time.Now when nil
 }
 
-var _ pool.Inventory = (*Driver)(nil)
+// Driver is a machine's GPUs as the management library shows them. Its methods
+// are safe for concurrent use, but Apply is called one at a time.
+type Driver struct {
+	lib       gonvml.Interface
+	cfg       Config
+	simulated bool
+	events    *events // nil where the driver tells none
+	mps       *daemons
 
-// New opens the driver of this machine. The error is [ErrNoDriver] where
-// there is none.
-func New() (*Driver, error) { return open(gonvml.New()) }
+	mu      sync.Mutex
+	ordered map[string]bool // simulated GPUs that were ordered to be shared by MPS
+}
 
-func open(lib gonvml.Interface) (*Driver, error) {
+var _ pool.Machine = (*Driver)(nil)
+
+// New opens the driver of this machine with a zero Config.
+func New() (*Driver, error) { return Config{}.Open() }
+
+// Open opens the driver of this machine and begins to collect its errors; the
+// caller closes it. The error is [ErrNoDriver] where there is none.
+func (c Config) Open() (*Driver, error) { return c.open(gonvml.New()) }
+
+func (c Config) open(lib gonvml.Interface) (*Driver, error) {
 	switch ret := lib.Init(); ret {
 	case gonvml.SUCCESS:
-		return &Driver{lib: lib}, nil
 	case gonvml.ERROR_LIBRARY_NOT_FOUND, gonvml.ERROR_DRIVER_NOT_LOADED:
 		return nil, fmt.Errorf("%w (%w)", ErrNoDriver, ret)
 	default:
 		return nil, fmt.Errorf("nvml: open the driver: %w", ret)
 	}
+	d := c.driver(lib)
+	d.events = d.listen()
+	return d, nil
 }
 
-// Close lets go of the library; after it the driver reports no devices any
-// more, only an error.
+func (c Config) driver(lib gonvml.Interface) *Driver {
+	if c.SysRoot == "" {
+		c.SysRoot = "/"
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return &Driver{lib: lib, cfg: c, mps: newDaemons(c.MPSDir), ordered: map[string]bool{}}
+}
+
+// Close ends what the Driver does in the background and lets go of the
+// library; after it the driver reports no devices any more, only an error.
+// MPS daemons and MIG instances stay: workspaces outlive their agent, and the
+// next Driver finds both again.
 func (d *Driver) Close() error {
+	d.mps.close()
+	if d.events != nil {
+		d.events.close()
+	}
 	if ret := d.lib.Shutdown(); ret != gonvml.SUCCESS {
 		return fmt.Errorf("nvml: close the driver: %w", ret)
 	}
 	return nil
 }
 
+// gpu is one physical GPU that answers.
+type gpu struct {
+	gonvml.Device
+	pool.DeviceReport
+}
+
 // Devices reports every GPU that this process can use, in the driver's order
-// and with the driver's index. A GPU that has fallen off its bus, or that the
-// process may not open, is left out, so that it does not hide the others.
-// What the driver does not support stays empty. A single call into the driver
-// cannot be interrupted; the context is looked at between GPUs.
+// and with the driver's index, each followed by its MIG instances, which bear
+// the index and the minor number of their GPU. A GPU that has fallen off its
+// bus, or that the process may not open, is left out, so that it does not hide
+// the others. What the driver does not support stays empty. A single call into
+// the driver cannot be interrupted; the context is looked at between GPUs.
 func (d *Driver) Devices(ctx context.Context) ([]pool.DeviceReport, error) {
+	gpus, err := d.gpus(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d.join(gpus)
+	reports := make([]pool.DeviceReport, 0, len(gpus))
+	for _, g := range gpus {
+		reports = append(reports, g.DeviceReport)
+		for _, i := range d.instances(g) {
+			reports = append(reports, i.DeviceReport)
+		}
+	}
+	return reports, nil
+}
+
+func (d *Driver) gpus(ctx context.Context) ([]gpu, error) {
 	var failure error
 	version := field(&failure, "driver version", d.lib.SystemGetDriverVersion, "")
 	count, ret := d.lib.DeviceGetCount()
@@ -68,45 +123,22 @@ func (d *Driver) Devices(ctx context.Context) ([]pool.DeviceReport, error) {
 	if failure != nil {
 		return nil, fmt.Errorf("nvml: %w", failure)
 	}
-	reports := make([]pool.DeviceReport, 0, max(count, 0))
+	gpus := make([]gpu, 0, max(count, 0))
 	for i := range count {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		report, err := d.device(i)
+		g, err := d.gpu(ctx, i)
 		if errors.Is(err, gonvml.ERROR_GPU_IS_LOST) || errors.Is(err, gonvml.ERROR_NO_PERMISSION) {
 			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("nvml: GPU %d: %w", i, err)
 		}
-		report.Driver = version
-		reports = append(reports, report)
+		g.Driver = version
+		gpus = append(gpus, g)
 	}
-	return reports, nil
-}
-
-// device reads one GPU. Only its UUID is indispensable.
-func (d *Driver) device(index int) (pool.DeviceReport, error) {
-	dev, ret := d.lib.DeviceGetHandleByIndex(index)
-	if ret != gonvml.SUCCESS {
-		return pool.DeviceReport{}, fmt.Errorf("handle: %w", ret)
-	}
-	var failure error
-	report := pool.DeviceReport{
-		UUID:         field(&failure, "UUID", dev.GetUUID, ""),
-		Index:        index,
-		Minor:        field(&failure, "minor number", dev.GetMinorNumber, NoMinor),
-		Model:        field(&failure, "name", dev.GetName, ""),
-		MemoryMiB:    int64(field(&failure, "memory", dev.GetMemoryInfo, gonvml.Memory{}).Total >> 20),
-		Architecture: d.architecture(&failure, dev),
-		PCIBusID:     busID(field(&failure, "PCI address", dev.GetPciInfo, gonvml.PciInfo{})),
-		Simulated:    d.simulated,
-	}
-	if failure == nil && report.UUID == "" {
-		failure = errors.New("the driver tells no UUID")
-	}
-	return report, failure
+	return gpus, nil
 }
 
 // field calls the driver for one thing. Where the driver does not support it
@@ -123,36 +155,21 @@ func field[T any](failure *error, what string, get func() (T, gonvml.Return), fa
 	return fallback
 }
 
-var architectures = map[gonvml.DeviceArchitecture]string{
-	gonvml.DEVICE_ARCH_KEPLER:    "Kepler",
-	gonvml.DEVICE_ARCH_MAXWELL:   "Maxwell",
-	gonvml.DEVICE_ARCH_PASCAL:    "Pascal",
-	gonvml.DEVICE_ARCH_VOLTA:     "Volta",
-	gonvml.DEVICE_ARCH_TURING:    "Turing",
-	gonvml.DEVICE_ARCH_AMPERE:    "Ampere",
-	gonvml.DEVICE_ARCH_ADA:       "Ada",
-	gonvml.DEVICE_ARCH_HOPPER:    "Hopper",
-	gonvml.DEVICE_ARCH_BLACKWELL: "Blackwell",
-	gonvml.DEVICE_ARCH_RUBIN:     "Rubin",
+// ask calls the driver for what older ones lack: calling a function whose
+// symbol is absent would end the process.
+func ask[T any](d *Driver, symbol string, get func() (T, gonvml.Return)) (T, gonvml.Return) {
+	if d.lib.Extensions().LookupSymbol(symbol) != nil {
+		var none T
+		return none, gonvml.ERROR_FUNCTION_NOT_FOUND
+	}
+	return get()
 }
 
-// architecture is empty for one that has no name here. Drivers older than the
-// call do not have its symbol, and calling it there would end the process.
-func (d *Driver) architecture(failure *error, dev gonvml.Device) string {
-	if d.lib.Extensions().LookupSymbol("nvmlDeviceGetArchitecture") != nil {
-		return ""
+// known is what ask finds out, or the fallback: trouble with what is good to
+// know does not hide the device.
+func known[T any](d *Driver, symbol string, get func() (T, gonvml.Return), fallback T) T {
+	if value, ret := ask(d, symbol, get); ret == gonvml.SUCCESS {
+		return value
 	}
-	return architectures[field(failure, "architecture", dev.GetArchitecture, gonvml.DEVICE_ARCH_UNKNOWN)]
-}
-
-// busID reads the C string in which the driver gives a PCI address.
-func busID(info gonvml.PciInfo) string {
-	var b strings.Builder
-	for _, c := range info.BusId {
-		if c == 0 {
-			break
-		}
-		b.WriteByte(byte(c))
-	}
-	return b.String()
+	return fallback
 }

@@ -17,7 +17,7 @@ import (
 
 func TestNoDriver(t *testing.T) {
 	absent := gonvml.New(gonvml.WithLibraryPath(filepath.Join(t.TempDir(), "libnvidia-ml.so.1")))
-	if _, err := open(absent); !errors.Is(err, ErrNoDriver) {
+	if _, err := (Config{}).open(absent); !errors.Is(err, ErrNoDriver) {
 		t.Errorf("library absent: %v", err)
 	}
 	for ret, want := range map[gonvml.Return]bool{
@@ -26,7 +26,7 @@ func TestNoDriver(t *testing.T) {
 	} {
 		lib := dgxh100.New()
 		lib.InitFunc = func() gonvml.Return { return ret }
-		_, err := open(lib)
+		_, err := Config{}.open(lib)
 		if !errors.Is(err, ret) || errors.Is(err, ErrNoDriver) != want {
 			t.Errorf("%v: %v", ret, err)
 		}
@@ -59,23 +59,27 @@ func TestThisMachine(t *testing.T) {
 func TestLibrary(t *testing.T) {
 	compiler, err := exec.LookPath("cc")
 	if err != nil {
-		t.Skip("no C compiler")
+		t.Fatal("a C compiler is needed, as for the library's binding itself:", err)
 	}
 	library := filepath.Join(t.TempDir(), "libnvidia-ml.so.1")
 	if out, err := exec.Command(compiler, "-shared", "-fPIC", "-o", library, "testdata/nvml.c").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	driver, err := open(gonvml.New(gonvml.WithLibraryPath(library)))
+	driver, err := Config{SysRoot: t.TempDir()}.open(gonvml.New(gonvml.WithLibraryPath(library)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	devices, err := driver.Devices(t.Context())
 	want := []pool.DeviceReport{{
 		UUID: "GPU-8f6d9b2c-1111-2222-3333-444455556666", Index: 0, Minor: NoMinor,
-		Model: "Tesla V100-SXM2-16GB", MemoryMiB: 16160, PCIBusID: "00000000:3B:00.0", Driver: "418.226.00",
+		Model: "Tesla V100-SXM2-16GB", MemoryMiB: 16160, PCIBusID: "00000000:3B:00.0", Driver: "418.226.00", NUMA: -1,
 	}}
 	if err != nil || !reflect.DeepEqual(devices, want) {
 		t.Errorf("got  %+v, %v\nwant %+v", devices, err, want)
+	}
+	samples, err := driver.Samples(t.Context())
+	if err != nil || !reflect.DeepEqual(samples, []pool.Sample{{UUID: want[0].UUID, MemoryUsedMiB: 160}}) || driver.Faults() != nil {
+		t.Errorf("%+v, %v", samples, err)
 	}
 	if err := driver.Close(); err != nil {
 		t.Error(err)
@@ -85,40 +89,72 @@ func TestLibrary(t *testing.T) {
 	}
 }
 
-// machine is an H100 machine of two GPUs, the second as a test changes it.
-func machine(change func(*server.Server, *server.Device)) *Driver {
-	lib := dgxh100.New()
-	lib.Devices = lib.Devices[:2]
-	change(lib, lib.Devices[1].(*server.Device))
-	return &Driver{lib: lib}
+// rig is an H100 machine of two GPUs that a test changes: the second of them,
+// or what the library answers.
+type rig struct {
+	*simMachine
+	dev    *server.Device // the second GPU, as the mock has it
+	count  func() (int, gonvml.Return)
+	handle func(int) (gonvml.Device, gonvml.Return)
+	set    gonvml.EventSet
+	lacks  func(symbol string) bool
+}
+
+func (r *rig) Extensions() gonvml.ExtendedInterface                        { return r }
+func (r *rig) DeviceGetCount() (int, gonvml.Return)                        { return r.count() }
+func (r *rig) EventSetCreate() (gonvml.EventSet, gonvml.Return)            { return r.set, gonvml.SUCCESS }
+func (r *rig) DeviceGetHandleByIndex(i int) (gonvml.Device, gonvml.Return) { return r.handle(i) }
+
+func (r *rig) LookupSymbol(symbol string) error {
+	if r.lacks(symbol) {
+		return errors.New("no such symbol")
+	}
+	return nil
+}
+
+// machine is a driver over a rig, which it takes for a real one.
+func machine(change func(*rig)) *Driver { return Config{}.machine(change) }
+
+func (c Config) machine(change func(*rig)) *Driver {
+	mock := dgxh100.New()
+	mock.Devices = mock.Devices[:2]
+	d := c.simulate(mock, machines["h100"])
+	sim := d.lib.(*simMachine)
+	r := &rig{simMachine: sim, dev: mock.Devices[1].(*server.Device), count: sim.DeviceGetCount, handle: sim.DeviceGetHandleByIndex,
+		lacks: func(string) bool { return false }}
+	change(r)
+	d.lib, d.simulated = r, false
+	return d
 }
 
 func TestUnsupportedStaysEmpty(t *testing.T) {
 	const not = gonvml.ERROR_NOT_SUPPORTED
-	driver := machine(func(lib *server.Server, dev *server.Device) {
-		lib.SystemGetDriverVersionFunc = func() (string, gonvml.Return) { return "junk", not }
-		dev.GetNameFunc = func() (string, gonvml.Return) { return "junk", not }
-		dev.GetMinorNumberFunc = func() (int, gonvml.Return) { return 7, not }
-		dev.GetMemoryInfoFunc = func() (gonvml.Memory, gonvml.Return) { return gonvml.Memory{Total: 1 << 40}, not }
-		dev.GetArchitectureFunc = func() (gonvml.DeviceArchitecture, gonvml.Return) {
-			return gonvml.DEVICE_ARCH_HOPPER, not
-		}
-		dev.GetPciInfoFunc = func() (gonvml.PciInfo, gonvml.Return) {
+	driver := machine(func(r *rig) {
+		r.SystemGetDriverVersionFunc = func() (string, gonvml.Return) { return "junk", not }
+		r.dev.GetNameFunc = func() (string, gonvml.Return) { return "junk", not }
+		r.dev.GetMinorNumberFunc = func() (int, gonvml.Return) { return 7, not }
+		r.dev.GetMemoryInfoFunc = func() (gonvml.Memory, gonvml.Return) { return gonvml.Memory{Total: 1 << 40}, not }
+		r.dev.GetPciInfoFunc = func() (gonvml.PciInfo, gonvml.Return) {
 			return gonvml.PciInfo{BusId: [32]int8{'j'}}, not
 		}
+		r.lacks = func(string) bool { return true }
 	})
 	devices, err := driver.Devices(t.Context())
 	if err != nil || len(devices) != 2 {
 		t.Fatalf("%+v, %v", devices, err)
 	}
-	if want := (pool.DeviceReport{UUID: devices[1].UUID, Index: 1, Minor: NoMinor}); devices[1] != want {
+	if want := (pool.DeviceReport{UUID: devices[1].UUID, Index: 1, Minor: NoMinor, NUMA: -1}); !reflect.DeepEqual(devices[1], want) {
 		t.Errorf("got  %+v\nwant %+v", devices[1], want)
+	}
+	samples, err := driver.Samples(t.Context())
+	if want := (pool.Sample{UUID: devices[1].UUID}); err != nil || len(samples) != 2 || !reflect.DeepEqual(samples[1], want) {
+		t.Errorf("%+v, %v", samples, err)
 	}
 }
 
 func TestUnknownArchitecture(t *testing.T) {
-	driver := machine(func(_ *server.Server, dev *server.Device) {
-		dev.GetArchitectureFunc = func() (gonvml.DeviceArchitecture, gonvml.Return) { return 99, gonvml.SUCCESS }
+	driver := machine(func(r *rig) {
+		r.dev.GetArchitectureFunc = func() (gonvml.DeviceArchitecture, gonvml.Return) { return 99, gonvml.SUCCESS }
 	})
 	if devices, err := driver.Devices(t.Context()); err != nil || devices[1].Architecture != "" {
 		t.Errorf("%+v, %v", devices, err)
@@ -126,17 +162,16 @@ func TestUnknownArchitecture(t *testing.T) {
 }
 
 func TestUnusableGPUDoesNotHideTheOthers(t *testing.T) {
-	for name, change := range map[string]func(*server.Server, *server.Device){
-		"lost": func(_ *server.Server, dev *server.Device) {
-			dev.GetNameFunc = func() (string, gonvml.Return) { return "", gonvml.ERROR_GPU_IS_LOST }
+	for name, change := range map[string]func(*rig){
+		"lost": func(r *rig) {
+			r.dev.GetNameFunc = func() (string, gonvml.Return) { return "", gonvml.ERROR_GPU_IS_LOST }
 		},
-		"forbidden": func(lib *server.Server, _ *server.Device) {
-			handle := lib.DeviceGetHandleByIndexFunc
-			lib.DeviceGetHandleByIndexFunc = func(i int) (gonvml.Device, gonvml.Return) {
+		"forbidden": func(r *rig) {
+			r.handle = func(i int) (gonvml.Device, gonvml.Return) {
 				if i == 1 {
 					return nil, gonvml.ERROR_NO_PERMISSION
 				}
-				return handle(i)
+				return r.simMachine.DeviceGetHandleByIndex(i)
 			}
 		},
 	} {
@@ -149,26 +184,26 @@ func TestUnusableGPUDoesNotHideTheOthers(t *testing.T) {
 
 func TestFailures(t *testing.T) {
 	const trouble = gonvml.ERROR_UNKNOWN
-	for name, change := range map[string]func(*server.Server, *server.Device){
-		"version": func(lib *server.Server, _ *server.Device) {
-			lib.SystemGetDriverVersionFunc = func() (string, gonvml.Return) { return "", trouble }
+	for name, change := range map[string]func(*rig){
+		"version": func(r *rig) {
+			r.SystemGetDriverVersionFunc = func() (string, gonvml.Return) { return "", trouble }
 		},
-		"count": func(lib *server.Server, _ *server.Device) {
-			lib.DeviceGetCountFunc = func() (int, gonvml.Return) { return 0, trouble }
+		"count": func(r *rig) {
+			r.count = func() (int, gonvml.Return) { return 0, trouble }
 		},
-		"handle": func(lib *server.Server, _ *server.Device) {
-			lib.DeviceGetHandleByIndexFunc = func(int) (gonvml.Device, gonvml.Return) { return nil, trouble }
+		"handle": func(r *rig) {
+			r.handle = func(int) (gonvml.Device, gonvml.Return) { return nil, trouble }
 		},
-		"memory": func(_ *server.Server, dev *server.Device) {
-			dev.GetMemoryInfoFunc = func() (gonvml.Memory, gonvml.Return) { return gonvml.Memory{}, trouble }
+		"memory": func(r *rig) {
+			r.dev.GetMemoryInfoFunc = func() (gonvml.Memory, gonvml.Return) { return gonvml.Memory{}, trouble }
 		},
 	} {
 		if devices, err := machine(change).Devices(t.Context()); !errors.Is(err, trouble) || devices != nil {
 			t.Errorf("%s: %+v, %v", name, devices, err)
 		}
 	}
-	nameless := machine(func(_ *server.Server, dev *server.Device) {
-		dev.GetUUIDFunc = func() (string, gonvml.Return) { return "", gonvml.ERROR_NOT_SUPPORTED }
+	nameless := machine(func(r *rig) {
+		r.dev.GetUUIDFunc = func() (string, gonvml.Return) { return "", gonvml.ERROR_NOT_SUPPORTED }
 	})
 	if devices, err := nameless.Devices(t.Context()); err == nil {
 		t.Errorf("a GPU without a UUID was reported: %+v", devices)
@@ -178,7 +213,7 @@ func TestFailures(t *testing.T) {
 func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	driver := machine(func(*server.Server, *server.Device) {})
+	driver := machine(func(*rig) {})
 	if devices, err := driver.Devices(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("%+v, %v", devices, err)
 	}

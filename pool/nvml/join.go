@@ -2,22 +2,29 @@ package nvml
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"weir/pool"
 )
 
 type joined []pool.Inventory
 
-// Join makes one inventory of several: their devices one after another, with
-// indexes counted anew from 0. It fails if one of them fails, or if two
-// report a GPU with the same UUID.
-func Join(inventories ...pool.Inventory) pool.Inventory { return joined(inventories) }
+// Join makes one machine of several inventories: their devices one after
+// another, with physical GPUs counted anew from 0 and MIG instances bearing
+// the index of their GPU. It fails if one of them fails, or if two report a
+// device with the same UUID. GPUs of different ones are never peers. An
+// inventory that is no [pool.Machine] is listed, but nothing is measured
+// there, and an order for it fails.
+func Join(inventories ...pool.Inventory) pool.Machine { return joined(inventories) }
 
 // Devices implements [pool.Inventory].
 func (j joined) Devices(ctx context.Context) ([]pool.DeviceReport, error) {
 	var all []pool.DeviceReport
 	seen := map[string]bool{}
+	next := 0
 	for _, inventory := range j {
 		reports, err := inventory.Devices(ctx)
 		if err != nil {
@@ -28,9 +35,69 @@ func (j joined) Devices(ctx context.Context) ([]pool.DeviceReport, error) {
 				return nil, fmt.Errorf("nvml: the GPU %s is in two inventories", report.UUID)
 			}
 			seen[report.UUID] = true
-			report.Index = len(all)
+			if report.Parent == "" {
+				next++
+			}
+			report.Index = next - 1
 			all = append(all, report)
 		}
 	}
 	return all, nil
+}
+
+// Samples implements [pool.Machine].
+func (j joined) Samples(ctx context.Context) ([]pool.Sample, error) {
+	var all []pool.Sample
+	for _, inventory := range j {
+		if m, ok := inventory.(pool.Machine); ok {
+			samples, err := m.Samples(ctx)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, samples...)
+		}
+	}
+	return all, nil
+}
+
+// Faults implements [pool.Machine].
+func (j joined) Faults() []pool.Fault {
+	var all []pool.Fault
+	for _, inventory := range j {
+		if m, ok := inventory.(pool.Machine); ok {
+			all = append(all, m.Faults()...)
+		}
+	}
+	return all
+}
+
+// Apply implements [pool.Machine]: each gets the orders for its own GPUs.
+func (j joined) Apply(ctx context.Context, orders []pool.DeviceOrder) error {
+	byUUID := map[string]pool.DeviceOrder{}
+	for _, o := range orders {
+		byUUID[o.UUID] = o
+	}
+	var failures []error
+	for _, inventory := range j {
+		reports, err := inventory.Devices(ctx)
+		if err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		m, ok := inventory.(pool.Machine)
+		var its []pool.DeviceOrder
+		for _, r := range reports {
+			if o, wanted := byUUID[r.UUID]; wanted && ok {
+				its = append(its, o)
+				delete(byUUID, r.UUID)
+			}
+		}
+		if len(its) > 0 {
+			failures = append(failures, m.Apply(ctx, its))
+		}
+	}
+	for _, uuid := range slices.Sorted(maps.Keys(byUUID)) {
+		failures = append(failures, fmt.Errorf("no GPU %s here takes orders", uuid))
+	}
+	return errors.Join(failures...)
 }

@@ -14,29 +14,44 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh100"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh200"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/server"
-
-	"weir/pool"
 )
 
 // MaxSimulated is how many GPUs a simulated machine can have: as many as the
 // DGX it is taken from.
 const MaxSimulated = 8
 
-// SimulatedPrefix begins the UUID of every simulated GPU.
-const SimulatedPrefix = "GPU-sim-"
+// SimulatedPrefix begins the UUID of every simulated GPU, and
+// SimulatedMIGPrefix that of every instance of one.
+const (
+	SimulatedPrefix    = "GPU-sim-"
+	SimulatedMIGPrefix = "MIG-sim-"
+)
 
-var machines = map[string]func() *server.Server{
-	"a100": dgxa100.New,
-	"b200": dgxb200.New,
-	"h100": dgxh100.New,
-	"h200": dgxh200.New,
+// dgx is what the mocks do not tell of the machine that they stand for.
+type dgx struct {
+	server     func() *server.Server
+	links      int     // NVLinks of each GPU, all to switches
+	idle, full float64 // watts
+}
+
+var machines = map[string]dgx{
+	"a100": {dgxa100.New, 12, 55, 400},
+	"b200": {dgxb200.New, 18, 140, 1000},
+	"h100": {dgxh100.New, 18, 70, 700},
+	"h200": {dgxh200.New, 18, 75, 700},
+}
+
+// Simulated is [Config.Simulated] with a zero Config.
+func Simulated(model string, count int, seed string) (*Driver, error) {
+	return Config{}.Simulated(model, count, seed)
 }
 
 // Simulated is a machine with count GPUs, 1 to [MaxSimulated], of a model:
 // "a100", "b200", "h100" or "h200" in any case. The seed is the identity of
 // the host, never empty: the same seed, model and count give the same UUIDs
-// at every start, and different seeds give different ones.
-func Simulated(model string, count int, seed string) (pool.Inventory, error) {
+// at every start, and different seeds give different ones. What is measured of
+// the GPUs is made up from their UUID and the clock.
+func (c Config) Simulated(model string, count int, seed string) (*Driver, error) {
 	model = strings.ToLower(strings.TrimSpace(model))
 	machine, known := machines[model]
 	switch {
@@ -48,26 +63,49 @@ func Simulated(model string, count int, seed string) (pool.Inventory, error) {
 	case seed == "":
 		return nil, errors.New("nvml: simulated GPUs need the identity of their host")
 	}
-	lib := machine()
-	lib.Devices = lib.Devices[:count]
-	for i, dev := range lib.Devices {
-		settle(dev.(*server.Device), simulatedUUID(seed, model, i))
+	mock := machine.server()
+	for i, dev := range mock.Devices {
+		dev.(*server.Device).UUID = identity(SimulatedPrefix, seed, model, i)
 	}
-	return &Driver{lib: lib, simulated: true}, nil
+	mock.Devices = mock.Devices[:count]
+	return c.simulate(mock, machine), nil
 }
 
-// settle gives a mock device what it lacks: a UUID that outlives a restart,
-// and its PCI address where a driver tells it.
-func settle(dev *server.Device, uuid string) {
-	dev.UUID = uuid
-	info := gonvml.PciInfo{PciDeviceId: dev.Config.PciDeviceId}
-	for i := range min(len(dev.PciBusID), len(info.BusId)-1) {
-		info.BusId[i] = int8(dev.PciBusID[i])
+func (c Config) simulate(mock *server.Server, machine dgx) *Driver {
+	d := c.driver(nil)
+	sim := &simMachine{Server: mock}
+	for _, dev := range mock.Devices {
+		sim.gpus = append(sim.gpus, newSimGPU(dev.(*server.Device), machine, d.cfg.Now))
 	}
-	dev.GetPciInfoFunc = func() (gonvml.PciInfo, gonvml.Return) { return info, gonvml.SUCCESS }
+	d.lib, d.simulated = sim, true
+	return d
 }
 
-func simulatedUUID(seed, model string, index int) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %s %d", seed, model, index))
-	return fmt.Sprintf("%s%x-%x-%x-%x-%x", SimulatedPrefix, sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
+func identity(prefix, seed, kind string, index int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %s %d", seed, kind, index))
+	return fmt.Sprintf("%s%x-%x-%x-%x-%x", prefix, sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
+}
+
+// simMachine is a mock with GPUs that tell more than the mock's. What is
+// called with arguments again and again is answered here: the mock keeps a
+// record of every such call.
+type simMachine struct {
+	*server.Server
+	gpus []gonvml.Device
+}
+
+func (m *simMachine) Extensions() gonvml.ExtendedInterface { return m }
+func (m *simMachine) LookupSymbol(string) error            { return nil }
+
+func (m *simMachine) DeviceGetCount() (int, gonvml.Return) { return len(m.gpus), gonvml.SUCCESS }
+
+func (m *simMachine) DeviceGetHandleByIndex(i int) (gonvml.Device, gonvml.Return) {
+	if i < 0 || i >= len(m.gpus) {
+		return nil, gonvml.ERROR_INVALID_ARGUMENT
+	}
+	return m.gpus[i], gonvml.SUCCESS
+}
+
+func (m *simMachine) EventSetCreate() (gonvml.EventSet, gonvml.Return) {
+	return nil, gonvml.ERROR_NOT_SUPPORTED
 }

@@ -1,8 +1,6 @@
 package nvml
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -12,13 +10,13 @@ import (
 	"weir/pool"
 )
 
-func simulate(t *testing.T, model string, count int, seed string) pool.Inventory {
+func simulate(t *testing.T, model string, count int, seed string) *Driver {
 	t.Helper()
-	inventory, err := Simulated(model, count, seed)
+	driver, err := Simulated(model, count, seed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return inventory
+	return driver
 }
 
 func devices(t *testing.T, inventory pool.Inventory) []pool.DeviceReport {
@@ -35,11 +33,12 @@ func TestSimulatedModels(t *testing.T) {
 	for _, c := range []struct {
 		model, name, architecture, driver string
 		memoryMiB                         int64
+		profiles                          string
 	}{
-		{"a100", "Mock NVIDIA A100-SXM4-40GB", "Ampere", "550.54.15", 40960},
-		{"H100", "NVIDIA H100 80GB HBM3", "Hopper", "550.54.15", 81920},
-		{" h200 ", "NVIDIA H200 141GB HBM3e", "Hopper", "550.54.15", 144384},
-		{"B200", "NVIDIA B200 180GB HBM3e", "Blackwell", "560.28.03", 184320},
+		{"a100", "Mock NVIDIA A100-SXM4-40GB", "Ampere", "550.54.15", 40960, "1g.5gb 1g.5gb+me 1g.10gb 2g.10gb 3g.20gb 4g.20gb 7g.40gb"},
+		{"H100", "NVIDIA H100 80GB HBM3", "Hopper", "550.54.15", 81920, "1g.10gb 1g.10gb+me 1g.20gb 2g.20gb 3g.40gb 4g.40gb 7g.80gb"},
+		{" h200 ", "NVIDIA H200 141GB HBM3e", "Hopper", "550.54.15", 144384, "1g.18gb 1g.18gb+me 1g.35gb 2g.35gb 3g.71gb 4g.71gb 7g.141gb"},
+		{"B200", "NVIDIA B200 180GB HBM3e", "Blackwell", "560.28.03", 184320, "1g.23gb 1g.23gb+me 1g.45gb 2g.45gb 3g.90gb 4g.90gb 7g.180gb"},
 	} {
 		for count := 1; count <= MaxSimulated; count++ {
 			reports := devices(t, simulate(t, c.model, count, "host"))
@@ -53,13 +52,25 @@ func TestSimulatedModels(t *testing.T) {
 				}
 				seen[got.UUID] = true
 				want := pool.DeviceReport{UUID: got.UUID, Index: i, Minor: i, Model: c.name, MemoryMiB: c.memoryMiB,
-					Architecture: c.architecture, PCIBusID: fmt.Sprintf("0000:%02x:00.0", i), Driver: c.driver, Simulated: true}
-				if got != want {
+					Architecture: c.architecture, PCIBusID: fmt.Sprintf("0000:%02x:00.0", i), Driver: c.driver, Simulated: true,
+					MIGProfiles: strings.Fields(c.profiles), NUMA: i / 4, ECC: "on", Peers: others(reports, i)}
+				if !reflect.DeepEqual(got, want) {
 					t.Errorf("got  %+v\nwant %+v", got, want)
 				}
 			}
 		}
 	}
+}
+
+// others are the UUIDs of all but one.
+func others(reports []pool.DeviceReport, i int) []string {
+	var uuids []string
+	for j, r := range reports {
+		if j != i {
+			uuids = append(uuids, r.UUID)
+		}
+	}
+	return uuids
 }
 
 func TestSimulatedUUIDsAreStable(t *testing.T) {
@@ -98,35 +109,5 @@ func TestSimulatedRefuses(t *testing.T) {
 		if err == nil || inventory != nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%+v: %v, %v", c, inventory, err)
 		}
-	}
-}
-
-func TestJoin(t *testing.T) {
-	reports := devices(t, Join(simulate(t, "a100", 4, "host"), simulate(t, "h100", 2, "host")))
-	if len(reports) != 6 {
-		t.Fatalf("%d GPUs", len(reports))
-	}
-	for i, d := range reports {
-		if d.Index != i || strings.Contains(d.Model, "A100") != (i < 4) {
-			t.Errorf("%d: %+v", i, d)
-		}
-	}
-	if none := devices(t, Join()); len(none) != 0 {
-		t.Errorf("%+v", none)
-	}
-}
-
-type failing struct{ err error }
-
-func (f failing) Devices(context.Context) ([]pool.DeviceReport, error) { return nil, f.err }
-
-func TestJoinFails(t *testing.T) {
-	trouble := errors.New("trouble")
-	if _, err := Join(simulate(t, "a100", 1, "host"), failing{trouble}).Devices(t.Context()); !errors.Is(err, trouble) {
-		t.Error(err)
-	}
-	twice := Join(simulate(t, "a100", 1, "host"), simulate(t, "a100", 2, "host"))
-	if reports, err := twice.Devices(t.Context()); err == nil {
-		t.Errorf("the same GPU twice: %+v", reports)
 	}
 }

@@ -1,17 +1,18 @@
 package placement
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"sort"
 )
 
 // Totals is the pool in sums. What is neither free nor held is out of reach:
-// on a node that does not accept, on an unhealthy device, or beside the one
-// holder of an exclusive device.
+// on a node that does not accept or cannot be reached, on a device that [Free]
+// leaves out, or beside the one holder of a device.
 type Totals struct {
-	GPUs             int
-	Cores            int64
+	GPUs             int   // physical ones; the instances of one count once
+	Cores            int64 // that may be used
 	FreeCores        int64
 	HeldCores        int64
 	MemoryMiB        int64
@@ -23,24 +24,27 @@ type Totals struct {
 // Capacity adds up a snapshot.
 func Capacity(s Snapshot) Totals {
 	var t Totals
+	physical := map[int64]struct{}{}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
 		for j := range n.Devices {
-			t.count(n, &n.Devices[j])
+			dev := &n.Devices[j]
+			t.count(n, dev)
+			physical[cmp.Or(dev.Parent, dev.ID)] = struct{}{}
 		}
 	}
+	t.GPUs = len(physical)
 	return t
 }
 
 func (t *Totals) count(n *Node, dev *Device) {
-	t.GPUs++
-	t.Cores = add(t.Cores, Whole)
+	t.Cores = add(t.Cores, dev.usable())
 	t.MemoryMiB = add(t.MemoryMiB, dev.MemoryMiB)
 	for i := range dev.Shares {
 		t.HeldCores = add(t.HeldCores, dev.Shares[i].Cores)
 		t.HeldMemoryMiB = add(t.HeldMemoryMiB, dev.Shares[i].MemoryMiB)
 	}
-	if !n.Accepting {
+	if !n.Accepting || n.Unreachable {
 		return
 	}
 	cores, memory := Free(*dev)
@@ -50,9 +54,10 @@ func (t *Totals) count(n *Node, dev *Device) {
 }
 
 // Free is what could still be taken of a device: GPU cores and memory in MiB.
-// An unhealthy device, and an exclusive one that is held, have nothing free.
+// Nothing is free of a device that is unhealthy, changing or not lent, nor
+// beside the one holder of an exclusive device or an instance.
 func Free(dev Device) (cores, memoryMiB int64) {
-	if !dev.Healthy || dev.Exclusive && len(dev.Shares) > 0 {
+	if dev.unavailable() {
 		return 0, 0
 	}
 	u := measure(&dev, 0)

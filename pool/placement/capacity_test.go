@@ -10,10 +10,11 @@ func TestCapacity(t *testing.T) {
 		node(1, gpu(11), gpu(12, held(7, 30), held(8, 20)), exclusive(gpu(13, held(7, 40)))),
 		node(2, broken(gpu(21))),
 		closed(node(3, gpu(31, held(7, 10)))),
+		unreachable(node(4, limited(50, gpu(41)))),
 	))
 	want := Totals{
-		GPUs: 5, Cores: 500, FreeCores: 150, HeldCores: 100,
-		MemoryMiB: 400_000, FreeMemoryMiB: 120_000, HeldMemoryMiB: 80_000,
+		GPUs: 6, Cores: 550, FreeCores: 150, HeldCores: 100,
+		MemoryMiB: 480_000, FreeMemoryMiB: 120_000, HeldMemoryMiB: 80_000,
 		LargestFreeCores: 100,
 	}
 	if got != want {
@@ -34,6 +35,9 @@ func TestFree(t *testing.T) {
 		"overcommitted":  {gpu(1, held(7, 80), held(7, 80)), 0, 0},
 		"negative share": {gpu(1, Share{Cores: -50, MemoryMiB: -50}), 100, 80_000},
 		"overflowing":    {gpu(1, Share{Cores: math.MaxInt64, MemoryMiB: math.MaxInt64}, held(7, 1)), 0, 0},
+		"changing":       {changing(gpu(1)), 0, 0},
+		"not lent":       {notLent(gpu(1)), 0, 0},
+		"limited":        {limited(40, gpu(1, held(7, 30))), 10, 56_000},
 		"less than none": {Device{Healthy: true, MemoryMiB: -9}, 100, 0},
 	} {
 		if cores, memory := Free(c.device); cores != c.cores || memory != c.memory {

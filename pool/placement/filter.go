@@ -10,8 +10,12 @@ const (
 	Invalid                 // the demand's own numbers are impossible
 	NoDevices               // the snapshot is empty
 	NodeNotAccepting        // the node is not online or does not lend
+	Unreachable             // workspaces cannot run on the node
 	WrongModel
+	NotLent // its owner's terms leave the project out
+	OneGPU  // a MIG instance or one under its own MPS daemon, and several GPUs are wanted
 	Unhealthy
+	Changing      // its sharing mode is being changed
 	ExclusiveHeld // one holder only, and there is one
 	OtherProject  // another project's share lies there, and mixing is not allowed
 	TooFewCores
@@ -21,8 +25,8 @@ const (
 )
 
 var reasonNames = [reasonCount]string{
-	"fits", "invalid", "no_devices", "node_not_accepting", "wrong_model", "unhealthy",
-	"exclusive_held", "other_project", "too_few_cores", "too_little_memory", "too_few_devices",
+	"fits", "invalid", "no_devices", "node_not_accepting", "unreachable", "wrong_model",
+	"not_lent", "one_gpu", "unhealthy", "changing", "exclusive_held", "other_project", "too_few_cores", "too_little_memory", "too_few_devices",
 }
 
 // String is the reason's stable name, for logs and programs.
@@ -104,7 +108,7 @@ func measure(dev *Device, project int64) usage {
 		u.own = u.own || s.Project == project
 		u.foreign = u.foreign || s.Project != project
 	}
-	u.freeCores = Whole - cores
+	u.freeCores = dev.usable() - cores
 	u.freeMemoryMiB = max(dev.MemoryMiB, 0) - memory
 	return u
 }
@@ -115,11 +119,19 @@ func filter(n *Node, dev *Device, u *usage, d *Demand) Reason {
 	switch {
 	case !n.Accepting:
 		return NodeNotAccepting
+	case n.Unreachable:
+		return Unreachable
 	case !MatchesModel(dev.Model, d.Model):
 		return WrongModel
+	case dev.NotLent:
+		return NotLent
+	case dev.oneGPU() && d.GPUs > 1:
+		return OneGPU
 	case !dev.Healthy:
 		return Unhealthy
-	case dev.Exclusive && len(dev.Shares) > 0:
+	case dev.Changing:
+		return Changing
+	case dev.oneHolder() && len(dev.Shares) > 0:
 		return ExclusiveHeld
 	case u.foreign && !dev.Mixed:
 		return OtherProject

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"math"
 	"math/big"
 	"slices"
 	"strings"
@@ -21,6 +22,11 @@ func drawDevice(t *rapid.T, id int64) Device {
 		Exclusive: rapid.IntRange(0, 4).Draw(t, "exclusive") == 0,
 		Mixed:     rapid.Bool().Draw(t, "mixed"),
 		Healthy:   rapid.IntRange(0, 5).Draw(t, "healthy") > 0,
+		NotLent:   rapid.IntRange(0, 7).Draw(t, "not lent") == 0,
+		Changing:  rapid.IntRange(0, 7).Draw(t, "changing") == 0,
+		Cores:     rapid.SampledFrom([]int64{0, 0, 0, 100, 71, 42, 14}).Draw(t, "usable"),
+		Single:    rapid.IntRange(0, 7).Draw(t, "single") == 0,
+		Parent:    rapid.SampledFrom([]int64{0, 0, 0, 900}).Draw(t, "parent"),
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "shares") {
 		d.Shares = append(d.Shares, Share{
@@ -32,6 +38,20 @@ func drawDevice(t *rapid.T, id int64) Device {
 	return d
 }
 
+// drawLinks links some pairs of a node's devices, said by either side.
+func drawLinks(t *rapid.T, n Node) {
+	if len(n.Devices) == 0 || rapid.Bool().Draw(t, "no links") {
+		return
+	}
+	for i := range n.Devices {
+		for j := range n.Devices {
+			if i != j && rapid.Bool().Draw(t, "linked") {
+				n.Devices[i].Peers = append(n.Devices[i].Peers, n.Devices[j].ID)
+			}
+		}
+	}
+}
+
 func drawPool(t *rapid.T) Snapshot {
 	var s Snapshot
 	for i := range rapid.Int64Range(0, 3).Draw(t, "nodes") {
@@ -39,9 +59,26 @@ func drawPool(t *rapid.T) Snapshot {
 		for j := range rapid.Int64Range(0, 4).Draw(t, "devices") {
 			n.Devices = append(n.Devices, drawDevice(t, 10*(i+1)+j))
 		}
+		n.Unreachable = rapid.IntRange(0, 7).Draw(t, "unreachable") == 0
+		drawLinks(t, n)
 		s.Nodes = append(s.Nodes, n)
 	}
 	return s
+}
+
+// open lets most devices of a pool fit, so that there is something to choose.
+func open(s Snapshot) {
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		n.Accepting, n.Unreachable = true, false
+		for j := range n.Devices {
+			dev := &n.Devices[j]
+			dev.Model, dev.MemoryMiB, dev.Healthy, dev.Mixed, dev.NotLent, dev.Changing = h100, 1000, true, true, false, false
+			if len(dev.Shares) == 2 {
+				dev.Shares = nil
+			}
+		}
+	}
 }
 
 func drawDemand(t *rapid.T) Demand {
@@ -54,6 +91,14 @@ func drawDemand(t *rapid.T) Demand {
 	}
 }
 
+// limit is what may be used of a device, in cores.
+func limit(dev Device) int64 {
+	if dev.Cores == 0 {
+		return 100
+	}
+	return dev.Cores
+}
+
 // broken rules, in the order of the reasons.
 func brokenRules(n Node, dev Device, d Demand) []Reason {
 	var projects []int64
@@ -63,7 +108,7 @@ func brokenRules(n Node, dev Device, d Demand) []Reason {
 	}
 	need := d.MemoryMiB
 	if need == 0 {
-		need = dev.MemoryMiB * d.Cores / 100
+		need = dev.MemoryMiB * d.Cores / limit(dev)
 	}
 	var reasons []Reason
 	check := func(holds bool, r Reason) {
@@ -72,53 +117,145 @@ func brokenRules(n Node, dev Device, d Demand) []Reason {
 		}
 	}
 	check(n.Accepting, NodeNotAccepting)
+	check(!n.Unreachable, Unreachable)
 	check(strings.Contains(strings.ToLower(dev.Model), strings.ToLower(d.Model)), WrongModel)
+	check(!dev.NotLent, NotLent)
+	check(dev.Parent == 0 && !dev.Single || d.GPUs == 1, OneGPU)
 	check(dev.Healthy, Unhealthy)
-	check(!dev.Exclusive || len(dev.Shares)+1 == 1, ExclusiveHeld)
+	check(!dev.Changing, Changing)
+	check(!dev.Exclusive && dev.Parent == 0 || len(dev.Shares)+1 == 1, ExclusiveHeld)
 	projects = append(projects, d.Project)
 	slices.Sort(projects)
 	check(dev.Mixed || len(slices.Compact(projects)) == 1, OtherProject)
-	check(cores+d.Cores <= 100, TooFewCores)
+	check(cores+d.Cores <= limit(dev), TooFewCores)
 	check(memory+need <= dev.MemoryMiB, TooLittleMemory)
 	return reasons
 }
 
-// cost says what the best-fit policy promises to weigh, for one device.
-func cost(dev Device, d Demand) []int64 {
-	split, foreign, cores, memory := int64(0), int64(1), 100-d.Cores, dev.MemoryMiB-d.memoryOn(&dev)
-	if len(dev.Shares) == 0 && d.Cores < 100 {
-		split = 1
-		if dev.Exclusive {
-			split = 2
-		}
-	}
+// idleCores is what anybody could take of a device.
+func idleCores(dev Device) int64 {
+	free := limit(dev)
 	for _, s := range dev.Shares {
-		cores, memory = cores-s.Cores, memory-s.MemoryMiB
-		if s.Project == d.Project {
-			foreign = 0
+		free -= s.Cores
+	}
+	oneHolder := dev.Exclusive || dev.Parent != 0
+	if !dev.Healthy || dev.Changing || dev.NotLent || oneHolder && len(dev.Shares) > 0 {
+		return 0
+	}
+	return max(free, 0)
+}
+
+// useful is how many cores of a node all the demands of the past, each for
+// itself, could use: of each kind of device, what is free on those that have
+// enough, if there are enough of them.
+func useful(n Node, past []Demand) (sum int64) {
+	type kind struct {
+		model    string
+		instance bool
+	}
+	free := map[kind][]int64{}
+	for _, dev := range n.Devices {
+		k := kind{dev.Model, dev.Parent != 0}
+		free[k] = append(free[k], idleCores(dev))
+	}
+	for k, cores := range free {
+		for _, d := range past {
+			count, total := 0, int64(0)
+			for _, c := range cores {
+				if c >= d.Cores {
+					count, total = count+1, total+c
+				}
+			}
+			if count >= d.GPUs && (d.GPUs == 1 || !k.instance) && strings.Contains(strings.ToLower(k.model), strings.ToLower(d.Model)) {
+				sum += total
+			}
 		}
 	}
-	return []int64{split, foreign, cores, memory}
+	return sum
+}
+
+// fragments is the published grade, turned round, of what taking the devices
+// does to the node.
+func fragments(n Node, set []int, d Demand, past []Demand) int64 {
+	after := n
+	after.Devices = slices.Clone(n.Devices)
+	for _, i := range set {
+		dev := &after.Devices[i]
+		dev.Shares = append(slices.Clone(dev.Shares), Share{Cores: d.Cores})
+	}
+	lost := float64(useful(n, past)-useful(after, past)) / float64(len(past))
+	gain := (float64(int64(len(set))*d.Cores) - lost) / 100
+	return 100 - int64(100/(1+math.Exp(-gain)))
+}
+
+// costs says what each policy promises to weigh, for a set of devices.
+func costs(policy string, n Node, set []int, d Demand, past []Demand) []int64 {
+	var split, foreign, opened, cores, memory, unlinked, busy, free int64
+	for _, i := range set {
+		dev := n.Devices[i]
+		own := slices.ContainsFunc(dev.Shares, func(s Share) bool { return s.Project == d.Project })
+		foreign += one(!own)
+		opened += one(len(dev.Shares) == 0)
+		splits := len(dev.Shares) == 0 && d.Cores < limit(dev)
+		split += one(splits) + one(splits && (dev.Exclusive || dev.Parent != 0))
+		need := d.MemoryMiB
+		if need == 0 {
+			need = dev.MemoryMiB * d.Cores / limit(dev)
+		}
+		cores, memory = cores+limit(dev)-d.Cores, memory+dev.MemoryMiB-need
+		for _, s := range dev.Shares {
+			cores, memory = cores-s.Cores, memory-s.MemoryMiB
+		}
+		for _, j := range set {
+			linked := slices.Contains(dev.Peers, n.Devices[j].ID) || slices.Contains(n.Devices[j].Peers, dev.ID)
+			unlinked += one(i < j && !linked)
+		}
+	}
+	for _, dev := range n.Devices {
+		busy, free = max(busy, one(len(dev.Shares) > 0)), free+idleCores(dev)
+	}
+	rest := []int64{unlinked, cores, memory}
+	switch policy {
+	case "best-fit":
+		return append([]int64{split, foreign}, rest...)
+	case "weir":
+		return append([]int64{foreign, fragments(n, set, d, past)}, rest...)
+	case "fgd":
+		return append([]int64{fragments(n, set, d, past)}, rest...)
+	case "packing":
+		return append([]int64{1 - busy, opened}, rest...)
+	case "dot-product":
+		return append([]int64{free}, rest...)
+	default:
+		return nil
+	}
+}
+
+func one(is bool) int64 {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // bruteForce is the least cost of all possible placements, its node last; nil
 // if none is possible.
-func bruteForce(s Snapshot, d Demand) []int64 {
+func bruteForce(policy string, s Snapshot, d Demand, past []Demand) []int64 {
 	var best []int64
 	for _, n := range s.Nodes {
-		for set := range 1 << len(n.Devices) {
-			total, count, possible := []int64{0, 0, 0, 0, n.ID}, 0, true
+		for bits := range 1 << len(n.Devices) {
+			var set []int
+			possible := true
 			for i, dev := range n.Devices {
-				if set>>i&1 == 0 {
-					continue
-				}
-				count++
-				possible = possible && len(brokenRules(n, dev, d)) == 0
-				for k, c := range cost(dev, d) {
-					total[k] += c
+				if bits>>i&1 == 1 {
+					set = append(set, i)
+					possible = possible && len(brokenRules(n, dev, d)) == 0
 				}
 			}
-			if possible && count == d.GPUs && (best == nil || slices.Compare(total, best) < 0) {
+			if !possible || len(set) != d.GPUs {
+				continue
+			}
+			if total := append(costs(policy, n, set, d, past), n.ID); best == nil || slices.Compare(total, best) < 0 {
 				best = total
 			}
 		}
@@ -129,11 +266,20 @@ func bruteForce(s Snapshot, d Demand) []int64 {
 func TestPlaceAgreesWithBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, d := drawPool(t), drawDemand(t)
-		if d.GPUs == 0 {
-			d.GPUs = 1
+		d.GPUs = max(d.GPUs, 1)
+		if rapid.Bool().Draw(t, "open") {
+			open(s)
 		}
-		choice, refusal := Place(s, d, BestFit())
-		best := bruteForce(s, d)
+		// Two kinds at most, as likely as each other, are all typical.
+		past := slices.Repeat([]Demand{{GPUs: rapid.IntRange(1, 3).Draw(t, "past gpus"), Cores: rapid.Int64Range(1, 100).Draw(t, "past cores"),
+			Model: rapid.SampledFrom([]string{"", "h100"}).Draw(t, "past model")}, {GPUs: 1, Cores: 30}}, 3)
+		name := rapid.SampledFrom([]string{"best-fit", "weir", "fgd", "packing", "dot-product"}).Draw(t, "policy")
+		policy, err := PolicyNamed(name, past, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		choice, refusal := Place(s, d, policy)
+		best := bruteForce(name, s, d, past)
 		if (refusal == nil) != (best != nil) {
 			t.Fatalf("refusal %+v, brute force %v", refusal, best)
 		}
@@ -141,18 +287,15 @@ func TestPlaceAgreesWithBruteForce(t *testing.T) {
 			return
 		}
 		n := s.Nodes[choice.Node-1]
-		total := []int64{0, 0, 0, 0, choice.Node}
+		var set []int
 		for _, g := range choice.Devices {
-			i := slices.IndexFunc(n.Devices, func(dev Device) bool { return dev.ID == g.Device })
-			for k, c := range cost(n.Devices[i], d) {
-				total[k] += c
-			}
+			set = append(set, slices.IndexFunc(n.Devices, func(dev Device) bool { return dev.ID == g.Device }))
 		}
-		if !slices.Equal(total, best) {
-			t.Fatalf("costs %v, brute force %v", total, best)
+		if total := append(costs(name, n, set, d, past), choice.Node); !slices.Equal(total, best) {
+			t.Fatalf("%s: costs %v, brute force %v", name, total, best)
 		}
-		e := choice.Explanation
-		if e.LeftoverCores != best[2] || e.LeftoverMemoryMiB != best[3] {
+		e, rest := choice.Explanation, best[len(best)-4:]
+		if e.Policy != name || int64(e.Unlinked) != rest[0] || e.LeftoverCores != rest[1] || e.LeftoverMemoryMiB != rest[2] {
 			t.Fatalf("explanation %+v, brute force %v", e, best)
 		}
 	})
@@ -168,7 +311,7 @@ func TestLargestAgreesWithBruteForce(t *testing.T) {
 			if d.MemoryMiB > 0 {
 				smaller.MemoryMiB = max(d.MemoryMiB*c/d.Cores, 1)
 			}
-			if d.GPUs == 0 || bruteForce(s, smaller) != nil {
+			if d.GPUs == 0 || bruteForce("best-fit", s, smaller, nil) != nil {
 				wantCores, wantMemory = c, smaller.MemoryMiB
 			}
 		}
@@ -182,7 +325,7 @@ func TestLargestAgreesWithBruteForce(t *testing.T) {
 func TestFiltersAgreeWithRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, d := drawPool(t), drawDemand(t)
-		d.GPUs = 1
+		d.GPUs = max(d.GPUs, 1)
 		for _, n := range s.Nodes {
 			for _, dev := range n.Devices {
 				alone := n
@@ -192,6 +335,9 @@ func TestFiltersAgreeWithRules(t *testing.T) {
 					got = refusal.Reason
 				}
 				want := append(brokenRules(n, dev, d), Fits)[0]
+				if want == Fits && d.GPUs > 1 {
+					want = TooFewDevices
+				}
 				if got != want {
 					t.Fatalf("%+v: %v, want %v", dev, got, want)
 				}

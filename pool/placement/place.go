@@ -14,7 +14,10 @@ func Place(s Snapshot, d Demand, p Policy) (Choice, *Refusal) {
 	if !d.valid() {
 		return Choice{}, &Refusal{Reason: Invalid, Needed: d.GPUs}
 	}
-	c := contest{demand: &d, policy: &p}
+	c := contest{demand: &d, policy: &p, foresight: foresight{expected: p.expected, share: int32(d.Cores * milli)}}
+	if p.draws() {
+		c.stamp = stamp(s, p.seed)
+	}
 	for i := range s.Nodes {
 		c.visit(&s.Nodes[i])
 	}
@@ -30,13 +33,14 @@ func Place(s Snapshot, d Demand, p Policy) (Choice, *Refusal) {
 // candidate is a device that fits, with the grant it would give.
 type candidate struct {
 	device *Device
+	place  int // among the node's devices
 	usage  usage
 	grant  Grant
-	score  score
+	score  score // see [contest.rate]
 }
 
-func (c *candidate) leftoverCores() int64  { return c.usage.freeCores - c.grant.Cores }
-func (c *candidate) leftoverMemory() int64 { return c.usage.freeMemoryMiB - c.grant.MemoryMiB }
+func leftoverCores(_ *contest, c *candidate) int64  { return c.usage.freeCores - c.grant.Cores }
+func leftoverMemory(_ *contest, c *candidate) int64 { return c.usage.freeMemoryMiB - c.grant.MemoryMiB }
 
 // offer is the best that a node can do.
 type offer struct {
@@ -53,7 +57,12 @@ func (o *offer) better(than *offer) bool {
 type contest struct {
 	demand      *Demand
 	policy      *Policy
-	fitting     []candidate // of the node being visited; reused
+	foresight   foresight
+	stamp       uint64      // of the lots
+	fitting     []candidate // of the node being visited; reused, as are the next
+	linked      bool        // there are links among them
+	set         []candidate
+	bestSet     []candidate
 	best        offer
 	bestDevices []candidate
 	second      offer
@@ -65,48 +74,59 @@ type contest struct {
 func (c *contest) visit(n *Node) {
 	c.fitting = c.fitting[:0]
 	for i := range n.Devices {
-		c.look(n, &n.Devices[i])
+		c.look(n, i)
 	}
 	fitting := len(c.fitting)
 	if fitting == 0 {
 		return
 	}
+	if c.foresight.expected != nil && fitting >= c.demand.GPUs {
+		c.foresight.enter(n)
+	}
+	c.rate()
 	slices.SortFunc(c.fitting, func(a, b candidate) int {
 		return cmp.Or(a.score.compare(&b.score),
 			cmp.Compare(a.device.Index, b.device.Index),
 			cmp.Compare(a.device.ID, b.device.ID))
 	})
-	chosen := distinct(c.fitting, c.demand.GPUs)
-	if len(chosen) < c.demand.GPUs {
-		c.refusal.short(n.ID, fitting, len(chosen))
+	devices := distinct(c.fitting)
+	if len(devices) < c.demand.GPUs {
+		c.refusal.short(n.ID, fitting, len(devices))
 		return
 	}
 	c.explanation.Nodes++
 	c.explanation.Devices += fitting
-	c.compete(n, chosen)
+	chosen, cost := c.pick(devices)
+	c.compete(offer{n.ID, cost.plus(c.policy.ofNode(c, n))}, chosen)
 }
 
-func (c *contest) look(n *Node, dev *Device) {
+func (c *contest) look(n *Node, place int) {
+	dev := &n.Devices[place]
 	u := measure(dev, c.demand.Project)
 	reason := filter(n, dev, &u, c.demand)
 	c.refusal.note(reason, &u)
 	if reason != Fits {
 		return
 	}
-	c.fitting = append(c.fitting, candidate{device: dev, usage: u,
+	c.fitting = append(c.fitting, candidate{device: dev, place: place, usage: u,
 		grant: Grant{Device: dev.ID, Cores: c.demand.Cores, MemoryMiB: c.demand.memoryOn(dev)}})
-	found := &c.fitting[len(c.fitting)-1]
-	found.score = c.policy.score(found)
 }
 
-// distinct keeps the first devices, as many as wanted, none of them twice. It
-// writes over its argument.
-func distinct(sorted []candidate, wanted int) []candidate {
+// rate scores the fitting devices, each alone: by all terms where one device
+// is wanted, so that the first of them is the best. One device has no links.
+func (c *contest) rate() {
+	for i := range c.fitting {
+		c.fitting[i].score = c.policy.ofDevice(c, &c.fitting[i])
+		if c.demand.GPUs == 1 && c.foresight.expected != nil {
+			c.fitting[i].score = c.policy.ofSet(c, c.fitting[i:i+1])
+		}
+	}
+}
+
+// distinct keeps each device once. It writes over its argument.
+func distinct(sorted []candidate) []candidate {
 	kept := sorted[:0]
 	for i := range sorted {
-		if len(kept) == wanted {
-			break
-		}
 		id := sorted[i].grant.Device
 		if !slices.ContainsFunc(kept, func(k candidate) bool { return k.grant.Device == id }) {
 			kept = append(kept, sorted[i])
@@ -115,11 +135,7 @@ func distinct(sorted []candidate, wanted int) []candidate {
 	return kept
 }
 
-func (c *contest) compete(n *Node, chosen []candidate) {
-	o := offer{node: n.ID}
-	for i := range chosen {
-		o.score = o.score.plus(chosen[i].score)
-	}
+func (c *contest) compete(o offer, chosen []candidate) {
 	switch {
 	case c.explanation.Nodes == 1 || o.better(&c.best):
 		c.best, c.second = o, c.best
@@ -136,9 +152,10 @@ func (c *contest) choice() Choice {
 	for i := range c.bestDevices {
 		dev := &c.bestDevices[i]
 		grants[i] = dev.grant
-		e.LeftoverCores = add(e.LeftoverCores, dev.leftoverCores())
-		e.LeftoverMemoryMiB = add(e.LeftoverMemoryMiB, dev.leftoverMemory())
+		e.LeftoverCores = add(e.LeftoverCores, leftoverCores(c, dev))
+		e.LeftoverMemoryMiB = add(e.LeftoverMemoryMiB, leftoverMemory(c, dev))
 	}
+	e.Unlinked = int(withoutLink(c.bestDevices))
 	if e.Nodes > 1 {
 		e.RunnerUp.Node = c.second.node
 		if i := c.best.score.differs(&c.second.score); i < maxTerms {

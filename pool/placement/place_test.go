@@ -17,6 +17,8 @@ func gpu(id int64, shares ...Share) Device {
 
 func exclusive(d Device) Device { d.Exclusive = true; return d }
 func mixed(d Device) Device     { d.Mixed = true; return d }
+func changing(d Device) Device  { d.Changing = true; return d }
+func notLent(d Device) Device   { d.NotLent = true; return d }
 func broken(d Device) Device    { d.Healthy = false; return d }
 func as(model string, d Device) Device {
 	d.Model = model
@@ -32,7 +34,11 @@ func node(id int64, devices ...Device) Node {
 	return Node{ID: id, Accepting: true, Devices: devices}
 }
 
-func closed(n Node) Node { n.Accepting = false; return n }
+func closed(n Node) Node      { n.Accepting = false; return n }
+func unreachable(n Node) Node { n.Unreachable = true; return n }
+
+// limited is a device of which only some cores may be used.
+func limited(cores int64, d Device) Device { d.Cores = cores; return d }
 
 func pool(nodes ...Node) Snapshot { return Snapshot{Nodes: nodes} }
 
@@ -141,11 +147,18 @@ func TestRefusal(t *testing.T) {
 		"one device for each reason": {
 			pool(closed(node(1, gpu(11))),
 				node(2, as(a100, gpu(21)), broken(gpu(22)), exclusive(gpu(23, held(7, 10))), gpu(24, held(8, 10)),
-					gpu(25, held(7, 71)), gpu(26, Share{Cores: 1, MemoryMiB: 70_000, Project: 7}))),
+					gpu(25, held(7, 71)), gpu(26, Share{Cores: 1, MemoryMiB: 70_000, Project: 7}), changing(gpu(27)), notLent(gpu(28))),
+				unreachable(node(3, gpu(31)))),
 			want(func(d *Demand) { d.Model = "h100" }),
 			Refusal{Reason: TooLittleMemory, Needed: 1, BestCores: 99, BestMemoryMiB: 10_000,
-				Counts: counts(int(NodeNotAccepting), 1, int(WrongModel), 1, int(Unhealthy), 1, int(ExclusiveHeld), 1,
+				Counts: counts(int(NodeNotAccepting), 1, int(Unreachable), 1, int(NotLent), 1, int(Changing), 1, int(WrongModel), 1, int(Unhealthy), 1, int(ExclusiveHeld), 1,
 					int(OtherProject), 1, int(TooFewCores), 1, int(TooLittleMemory), 1)}},
+		"less may be used than is asked": {
+			pool(node(1, limited(20, gpu(11)), limited(25, gpu(12)))), want(nil),
+			Refusal{Reason: TooFewCores, Needed: 1, BestCores: 25, Counts: counts(int(TooFewCores), 2)}},
+		"the reason nearest to fitting": {
+			pool(unreachable(node(1, gpu(11))), node(2, notLent(gpu(21)), changing(gpu(22)))), want(nil),
+			Refusal{Reason: Changing, Needed: 1, Counts: counts(int(Unreachable), 1, int(NotLent), 1, int(Changing), 1)}},
 		"too few cores": {
 			pool(node(1, gpu(11, held(7, 80)), gpu(12, held(7, 75)))), want(nil),
 			Refusal{Reason: TooFewCores, Needed: 1, BestCores: 25, Counts: counts(int(TooFewCores), 2)}},
@@ -199,7 +212,7 @@ func TestExplanation(t *testing.T) {
 			if refusal != nil {
 				t.Fatalf("refused: %+v", *refusal)
 			}
-			c.want.Policy = "best_fit"
+			c.want.Policy = "best-fit"
 			if choice.Explanation != c.want {
 				t.Errorf("got  %+v\nwant %+v", choice.Explanation, c.want)
 			}

@@ -13,7 +13,9 @@ type Node struct {
 	ID        int64
 	Name      string
 	Accepting bool // online and lending
-	Devices   []Device
+	// Unreachable is set where workspaces of this portal cannot run.
+	Unreachable bool
+	Devices     []Device
 }
 
 // Device is a physical GPU, or a MIG instance of one, with what is held of it.
@@ -22,10 +24,39 @@ type Device struct {
 	Index     int    // its place on the node
 	Model     string // as the driver names it: "NVIDIA H100 80GB HBM3"
 	MemoryMiB int64
+	// Cores may be used of it, 1..100: its owner's limit, or the size of an
+	// instance. 0, and what is impossible, means [Whole].
+	Cores int64
+	// Parent is the physical GPU of which this is a MIG instance, else 0. An
+	// instance has one holder, and serves demands of one GPU only.
+	Parent    int64
+	Single    bool // serves demands of one GPU only, such as one limited by its own MPS daemon
 	Exclusive bool // one holder only
 	Mixed     bool // an administrator allowed fractions of different projects
 	Healthy   bool
+	NotLent   bool    // its owner does not lend it to the demand's project now
+	Changing  bool    // its sharing mode is being changed
+	Peers     []int64 // devices linked to it by NVLink; one side's word suffices
 	Shares    []Share
+}
+
+// usable is what may be used of the device at all, in GPU cores.
+func (d *Device) usable() int64 {
+	if d.Cores < 1 || d.Cores > Whole {
+		return Whole
+	}
+	return d.Cores
+}
+
+// oneGPU tells whether it serves demands of one GPU only.
+func (d *Device) oneGPU() bool { return d.Single || d.Parent != 0 }
+
+// oneHolder tells whether whoever holds a part keeps everybody else out.
+func (d *Device) oneHolder() bool { return d.Exclusive || d.Parent != 0 }
+
+// unavailable tells whether nobody can take anything of the device now.
+func (d *Device) unavailable() bool {
+	return !d.Healthy || d.Changing || d.NotLent || d.oneHolder() && len(d.Shares) > 0
 }
 
 // Share is a part of a device that somebody holds.
@@ -66,6 +97,7 @@ type Explanation struct {
 	Devices           int   // fitting devices on those nodes
 	LeftoverCores     int64 // that stay free on the chosen devices, in total
 	LeftoverMemoryMiB int64 // likewise
+	Unlinked          int   // pairs of the chosen devices without NVLink
 	RunnerUp          RunnerUp
 }
 
@@ -83,10 +115,11 @@ func (d *Demand) valid() bool {
 }
 
 // memoryOn is what the demand needs of a device's memory, in MiB. Shares in
-// proportion are rounded down, so that all of them together always fit.
+// proportion to the cores that may be used are rounded down, so that all of
+// them together always fit. The device must have the cores.
 func (d *Demand) memoryOn(dev *Device) int64 {
 	if d.MemoryMiB > 0 {
 		return d.MemoryMiB
 	}
-	return scale(max(dev.MemoryMiB, 0), d.Cores, Whole)
+	return scale(max(dev.MemoryMiB, 0), d.Cores, dev.usable())
 }

@@ -20,12 +20,17 @@ var mayImport = map[string][]string{
 	"migrations": {},
 	"policies":   {"models"},
 
-	"pool":                 {"models", "policies", "pool/placement", "pool/timeline"},
-	"pool/placement":       {},
-	"pool/placement/fleet": {},
-	"pool/placement/trace": {"pool/placement/fleet"},
-	"pool/timeline":        {},
-	"pool/nvml":            {"pool"},
+	"pool":                     {"models", "policies", "pool/authority", "pool/placement", "pool/placement/history", "pool/queue", "pool/timeline"},
+	"pool/agent":               {"models", "pool", "pool/authority"},
+	"pool/authority":           {},
+	"pool/placement":           {"pool/placement/fleet"},
+	"pool/placement/fleet":     {},
+	"pool/placement/trace":     {"pool/placement/fleet"},
+	"pool/placement/occupancy": {"pool/placement"},
+	"pool/placement/history":   {"pool/placement", "pool/placement/occupancy"},
+	"pool/queue":               {"pool/placement"},
+	"pool/timeline":            {"pool/placement", "pool/placement/occupancy"},
+	"pool/nvml":                {"pool"},
 
 	"storage": {"models", "policies"},
 
@@ -39,7 +44,7 @@ var mayImport = map[string][]string{
 
 	"web": {"models"},
 	"handlers": {"models", "policies", "migrations", "web",
-		"pool", "pool/placement", "pool/timeline", "pool/nvml", "storage",
+		"pool", "pool/authority", "pool/placement", "pool/placement/history", "pool/queue", "pool/timeline", "pool/nvml", "storage",
 		"workspaces", "workspaces/graph", "workspaces/barrier", "workspaces/shard",
 		"workspaces/local", "workspaces/kube", "workspaces/proxy"},
 	"cmd/weir": {everything},
@@ -57,7 +62,8 @@ var testHelpers = []string{"models/modelstest", "workspaces/runtimetest", "e2e",
 
 // pure packages decide and nothing else, so that a test can hold them to
 // every case: they import the standard library alone.
-var pure = []string{"pool/placement", "pool/placement/fleet", "pool/placement/trace", "pool/timeline", "workspaces/graph", "workspaces/barrier", "workspaces/shard"}
+var pure = []string{"pool/authority", "pool/placement", "pool/placement/fleet", "pool/placement/trace", "pool/placement/occupancy", "pool/placement/history",
+	"pool/queue", "pool/timeline", "workspaces/graph", "workspaces/barrier", "workspaces/shard"}
 
 // importer is a package and what it imports outside its tests.
 type importer struct {

@@ -11,12 +11,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
-	"weir/models"
 	"weir/workspaces"
 )
 
@@ -78,12 +76,12 @@ func checkTarget(target string) error {
 }
 
 // sandboxFor describes the sandbox of one instance.
-func (r *Runtime) sandboxFor(in *instance, spec workspaces.Spec) (*sandbox, error) {
+func (r *Runtime) sandboxFor(ctx context.Context, in *instance, spec workspaces.Spec) (*sandbox, error) {
 	program := spec.Command[0]
 	s := newSandbox(r.tool, r.user)
 	s.system(spec.Memory, max(spec.Shm, 64))
 	s.hostname(fmt.Sprintf("ws-%d", spec.Workspace))
-	s.devices(spec.GPUs)
+	r.showGPUs(ctx, s, spec.GPUs)
 	s.installation(program, r.dir)
 	s.mounts(spec.Mounts)
 	s.bind(in.shared(), innerRun, false)
@@ -137,78 +135,8 @@ func environment(program string, spec workspaces.Spec) map[string]string {
 		"JUPYTER_CONFIG_PATH": strings.TrimSuffix(innerEtc+"/jupyter:"+env["JUPYTER_CONFIG_PATH"], ":"),
 		"JUPYTER_TOKEN":       spec.Token,
 	})
-	maps.Copy(env, gpuEnvironment(spec.GPUs))
+	maps.Copy(env, workspaces.GPUEnvironment(spec.GPUs))
 	return env
-}
-
-// gpuEnvironment tells programs which shares the workspace holds; lists are
-// in the order of the shares.
-func gpuEnvironment(gpus []workspaces.GPU) map[string]string {
-	if len(gpus) == 0 {
-		return map[string]string{"NVIDIA_VISIBLE_DEVICES": "void", "CUDA_VISIBLE_DEVICES": ""}
-	}
-	list := func(f func(workspaces.GPU) string) string {
-		var all []string
-		for _, g := range gpus {
-			all = append(all, f(g))
-		}
-		return strings.Join(all, ",")
-	}
-	uuids := list(func(g workspaces.GPU) string { return g.UUID })
-	env := map[string]string{
-		"NVIDIA_VISIBLE_DEVICES": uuids, "CUDA_VISIBLE_DEVICES": uuids,
-		"WEIR_GPU_CORES":       list(func(g workspaces.GPU) string { return strconv.FormatInt(g.Cores, 10) }),
-		"WEIR_GPU_MEMORY_MIB":  list(func(g workspaces.GPU) string { return strconv.FormatInt(g.MemoryMiB, 10) }),
-		"WEIR_GPU_ENFORCEMENT": list(func(g workspaces.GPU) string { return g.Enforcement }),
-	}
-	if slices.ContainsFunc(gpus, func(g workspaces.GPU) bool { return g.Simulated }) {
-		env["WEIR_GPU_SIMULATED"] = "1"
-	}
-	return env
-}
-
-// devices shows the device files of the held GPUs and of no other.
-func (s *sandbox) devices(gpus []workspaces.GPU) {
-	held := false
-	for _, g := range gpus {
-		if !g.Simulated {
-			held = true
-			path := fmt.Sprintf("/dev/nvidia%d", g.Minor)
-			s.add("--dev-bind-try", path, path)
-		}
-	}
-	if !held {
-		return
-	}
-	for _, path := range []string{"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"} {
-		s.add("--dev-bind-try", path, path)
-	}
-	for _, path := range []string{"/sys/bus/pci", "/sys/devices"} {
-		s.add("--ro-bind-try", path, path)
-	}
-}
-
-// gpuLimit says how the shares are kept apart, claiming only what this
-// runtime itself does: it shows a workspace no device but its own.
-func gpuLimit(gpus []workspaces.GPU) []workspaces.Limit {
-	limits := map[string]workspaces.Limit{}
-	for _, g := range gpus {
-		limit := workspaces.Limit{Resource: "gpu"}
-		switch {
-		case g.Simulated:
-			limit.How = models.Say("the device is simulated")
-		case g.Enforcement == "exclusive":
-			limit.Enforced, limit.How = true, models.Say("the whole device, whose file no other workspace sees")
-		default:
-			limit.How = models.Say("other workspaces see the same device, and its users must keep to their shares")
-		}
-		limits[limit.How.String()] = limit
-	}
-	var all []workspaces.Limit
-	for _, how := range slices.Sorted(maps.Keys(limits)) {
-		all = append(all, limits[how])
-	}
-	return all
 }
 
 // ready tells whether the notebook has answered. The first time it does, its

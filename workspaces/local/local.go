@@ -28,6 +28,14 @@ type Config struct {
 	SandboxGID uint32
 	Logger     *slog.Logger     // slog.Default when nil
 	Clock      func() time.Time // time.Now when nil
+
+	// MPSDir has a directory for each GPU whose MPS daemon runs, named by its
+	// UUID: pipe is the daemon's pipes, shm its /dev/shm. Without it no
+	// workspace with such a share is launched.
+	MPSDir string
+	// Files are the device files that the holder of a MIG instance needs, and
+	// no other. Without it no workspace with an instance is launched.
+	Files func(ctx context.Context, uuid string) ([]string, error)
 }
 
 // Runtime runs workspaces on this machine. Make one with New.
@@ -38,6 +46,8 @@ type Runtime struct {
 	tool    bubblewrap
 	log     *slog.Logger
 	now     func() time.Time
+	mpsDir  string
+	files   func(ctx context.Context, uuid string) ([]string, error)
 	changed chan struct{}
 
 	ctx    context.Context // ends the watchers, never what they watch
@@ -83,7 +93,7 @@ func New(c Config) (*Runtime, error) {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
 	r := &Runtime{
-		dir: dir, root: root, user: user, tool: tool, log: c.Logger, now: c.Clock,
+		dir: dir, root: root, user: user, tool: tool, log: c.Logger, now: c.Clock, mpsDir: c.MPSDir, files: c.Files,
 		changed: make(chan struct{}, 1),
 		watched: map[key]bool{}, stopping: map[key]time.Time{},
 	}
@@ -186,7 +196,7 @@ func (r *Runtime) launch(ctx context.Context, in *instance, spec workspaces.Spec
 	if err := r.makeFiles(in, spec); err != nil {
 		return err
 	}
-	box, err := r.sandboxFor(in, spec)
+	box, err := r.sandboxFor(ctx, in, spec)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package local
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -106,12 +108,12 @@ func TestGPUVariablesAndDevices(t *testing.T) {
 }
 
 func TestDeviceFiles(t *testing.T) {
-	s := &sandbox{}
-	s.devices([]workspaces.GPU{{Minor: 0, Simulated: true}})
+	r, s := &Runtime{}, &sandbox{}
+	r.showGPUs(t.Context(), s, []workspaces.GPU{{Minor: 0, Simulated: true, Enforcement: "mps"}})
 	if len(s.args) != 0 {
 		t.Errorf("a simulated GPU shows %v", s.args)
 	}
-	s.devices([]workspaces.GPU{{Minor: 3}, {Minor: 4, Simulated: true}})
+	r.showGPUs(t.Context(), s, []workspaces.GPU{{Minor: 3}, {Minor: 4, Simulated: true}})
 	all := strings.Join(s.args, " ")
 	for _, want := range []string{"/dev/nvidia3", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"} {
 		if !strings.Contains(all, "--dev-bind-try "+want+" "+want) {
@@ -123,8 +125,57 @@ func TestDeviceFiles(t *testing.T) {
 	}
 }
 
+func TestFilesOfAnInstance(t *testing.T) {
+	r, s := &Runtime{}, &sandbox{}
+	share := []workspaces.GPU{{UUID: "MIG-a", Minor: 2, Enforcement: "mig"}}
+	if r.showGPUs(t.Context(), s, share); s.err == nil {
+		t.Error("an instance is shown without its files")
+	}
+	r.files = func(_ context.Context, uuid string) ([]string, error) {
+		if uuid != "MIG-a" {
+			return nil, errors.New("not here")
+		}
+		return []string{"/dev/nvidia2", "/dev/nvidia-caps/nvidia-cap12"}, nil
+	}
+	s = &sandbox{}
+	r.showGPUs(t.Context(), s, share)
+	all := strings.Join(s.args, " ")
+	for _, want := range []string{"/dev/nvidia2", "/dev/nvidia-caps/nvidia-cap12", "/dev/nvidiactl"} {
+		if s.err != nil || !strings.Contains(all, "--dev-bind-try "+want+" "+want) {
+			t.Errorf("%s is not shown: %s, %v", want, all, s.err)
+		}
+	}
+}
+
+// A workspace with an MPS share sees that daemon's pipes and /dev/shm.
+func TestMPSShareSeesItsDaemon(t *testing.T) {
+	c := config(t.TempDir())
+	c.MPSDir = t.TempDir()
+	r := open(t, c)
+	spec := scriptSpec(1, `cat $CUDA_MPS_PIPE_DIRECTORY/control; echo $CUDA_MPS_ACTIVE_THREAD_PERCENTAGE $CUDA_MPS_PINNED_DEVICE_MEM_LIMIT; touch /dev/shm/here; ls /run/nvidia-mps; echo end`)
+	spec.GPUs = []workspaces.GPU{{UUID: "GPU-a", Minor: 700, Cores: 30, MemoryMiB: 4096, Enforcement: "mps"}}
+	if _, err := r.Start(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "MPS does not run for the GPU GPU-a") {
+		t.Fatalf("launched without its daemon: %v", err)
+	}
+	base := filepath.Join(c.MPSDir, "GPU-a")
+	for _, dir := range []string{"pipe", "shm"} {
+		if err := os.MkdirAll(filepath.Join(base, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.WriteFile(filepath.Join(base, "pipe/control"), []byte("the pipe\n"), 0o644), os.Chmod(filepath.Join(base, "shm"), 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	if got := output(t, r, spec); got != "the pipe\n30 0=4096M\n0\nend\n" {
+		t.Errorf("%s", got)
+	}
+	if _, err := os.Stat(filepath.Join(base, "shm/here")); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestGPULimitsClaimNoMoreThanIsDone(t *testing.T) {
-	for enforcement, want := range map[string]bool{"exclusive": true, "mig": false, "mps": false, "advisory": false} {
+	for enforcement, want := range map[string]bool{"exclusive": true, "mig": true, "mps": false, "advisory": false} {
 		limits := gpuLimit([]workspaces.GPU{{Enforcement: enforcement}})
 		if len(limits) != 1 || limits[0].Enforced != want || limits[0].How.Empty() {
 			t.Errorf("%s: %+v", enforcement, limits)

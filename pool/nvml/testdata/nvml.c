@@ -1,5 +1,5 @@
 /* A library with the symbols of an old NVIDIA driver: one GPU that works, one
- * that has fallen off its bus, and no call for the architecture. */
+ * that has fallen off its bus, and no call that came later. */
 #include <stdio.h>
 #include <string.h>
 
@@ -41,6 +41,7 @@ int nvmlDeviceGetMinorNumber(device *d, unsigned *minor) { return NOT_SUPPORTED;
 
 int nvmlDeviceGetMemoryInfo(device *d, unsigned long long *total_free_used) {
 	total_free_used[0] = (16160ULL << 20) + 4096;
+	total_free_used[2] = 160ULL << 20;
 	return SUCCESS;
 }
 

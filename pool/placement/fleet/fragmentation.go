@@ -226,7 +226,7 @@ func (fr *fragments) reliefs(m *machine, n *need, yield func(gpu int, relief int
 func fgd(f *Fleet, workload []Task, _ *rand.Rand) policy {
 	fr := f.fragments(workload)
 	grade := func(relief int64) int32 {
-		return int32(100 * sigmoid(float64(relief)/float64(fr.tasks*Whole)))
+		return Grade(float64(relief) / float64(fr.tasks*Whole))
 	}
 	best := func(m *machine, n *need) (gpu int, score int32) {
 		score = unfit

@@ -1,10 +1,11 @@
 //go:build failpoints
 
-package workspaces
+package models
 
 import (
 	"os"
 	"syscall"
+	"time"
 )
 
 // Failpoint kills the process, as kill -9 would, when WEIR_FAILPOINT names
@@ -14,4 +15,10 @@ func Failpoint(step string) {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}
 	}
+}
+
+// WallClock is the machine's time, wrong by WEIR_CLOCK_OFFSET.
+func WallClock() time.Time {
+	offset, _ := time.ParseDuration(os.Getenv("WEIR_CLOCK_OFFSET")) // unset is no offset
+	return time.Now().Add(offset)
 }

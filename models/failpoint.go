@@ -1,7 +1,12 @@
 //go:build !failpoints
 
-package workspaces
+package models
+
+import "time"
 
 // Failpoint marks a step at which fault tests kill the process. Without the
 // build tag "failpoints" it is nothing.
 func Failpoint(string) {}
+
+// WallClock is the machine's time. Fault tests set it wrong.
+func WallClock() time.Time { return time.Now() }

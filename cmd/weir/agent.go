@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"weir/models"
+	"weir/pool"
+	"weir/pool/agent"
+)
+
+func newAgentCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "agent", Short: "Lend this machine's GPUs to a portal", Args: cobra.NoArgs,
+		Long: "Lend this machine's GPUs to a portal.\n\nWithout a code, on a machine that is not enrolled, it shows the GPU code and how to go on, and ends.\n" +
+			"The exit code is 3 when the portal has shut the agent out, so that it has to be enrolled again."}
+	bindConfig(cmd, agentOptions...)
+	output := bindOutput(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+		cfg, err := loadConfig(cmd, os.LookupEnv)
+		if err != nil {
+			return err
+		}
+		identity, err := identityOf(cfg.MachineIDFile)
+		if err != nil {
+			return err
+		}
+		if cfg.Name == "" {
+			if cfg.Name, err = os.Hostname(); err != nil {
+				return err
+			}
+		}
+		digest := pool.MachineDigest(identity)
+		gpus, open, err := machine(cfg, digest)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, open.Close()) }()
+		enrolled, err := agent.Enrolled(cfg.StateDir)
+		switch {
+		case err != nil:
+			return err
+		case cfg.Code == "" && !enrolled:
+			code, err := gpuCodeOf(cmd.Context(), digest, cfg.Name, gpus)
+			if err != nil {
+				return err
+			}
+			return output.write(cmd.OutOrStdout(), code)
+		case cfg.Code != "" && !enrolled && cfg.Server == "":
+			return usagef("say with --server where the portal is")
+		}
+		return agent.Run(cmd.Context(), agent.Config{Dir: cfg.StateDir, Server: cfg.Server, Code: cfg.Code, Name: cfg.Name, Digest: digest,
+			Machine: gpus, Clock: models.WallClock, Log: newLogger(cfg, cmd.ErrOrStderr())})
+	}
+	return cmd
+}
+
+// gpuCode is what a machine shows before it is enrolled.
+type gpuCode struct {
+	GPUCode string              `json:"gpu_code"`
+	Machine string              `json:"machine"`
+	Devices []pool.DeviceReport `json:"devices"`
+}
+
+func gpuCodeOf(ctx context.Context, digest, name string, gpus pool.Inventory) (gpuCode, error) {
+	devices, err := gpus.Devices(ctx)
+	if err == nil && len(devices) == 0 {
+		err = errors.New("this machine has no GPUs: NVIDIA's driver is absent, or reports none")
+	}
+	return gpuCode{GPUCode: pool.GPUCodeOf(digest, devices), Machine: name, Devices: devices}, err
+}
+
+func (c gpuCode) String() string {
+	counts := map[string]int{}
+	for _, d := range c.Devices {
+		if d.Parent == "" {
+			counts[d.Model]++
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "GPU code  %s\nMachine   %s\n", c.GPUCode, c.Machine)
+	for _, model := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(&b, "GPUs      %d × %s\n", counts[model], model)
+	}
+	fmt.Fprintf(&b, `
+Next:
+1. An administrator authorises this GPU code in the portal, under Pool, or on the portal's machine with
+     weir admin authorize --gpu-code %s --owner EMAIL
+   and gets an authorization code, which is good for 15 minutes.
+2. Start the agent with it, here:
+     weir agent --server http://PORTAL:8080 --code CODE`, c.GPUCode)
+	return b.String()
+}

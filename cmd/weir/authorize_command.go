@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"weir/handlers"
+	"weir/pool"
+)
+
+func newAuthorizeRemotelyCommand() *cobra.Command {
+	var name, owner string
+	cmd := remoteCommand("authorize GPU-CODE", "Make an authorization code for a machine's GPU code and print it, alone on one line", cobra.ExactArgs(1),
+		func(s *session, args []string) error {
+			in := pool.AuthorizeInput{GPUCode: args[0], Name: name}
+			if _, ok := pool.ParseGPUCode(in.GPUCode); !ok {
+				return usagef("%q must be the 16 letters and digits that “weir agent” shows on the machine", in.GPUCode)
+			}
+			if owner != "" {
+				id, err := s.account(owner)
+				if err != nil {
+					return err
+				}
+				in.OwnerID = *id
+			}
+			return s.authorize(in)
+		})
+	cmd.Flags().StringVar(&name, "name", "", "what the provider shall be called (default: as the machine calls itself)")
+	cmd.Flags().StringVar(&owner, "owner", "", "`EMAIL` or id of the account whose GPUs they are (default: your own)")
+	return cmd
+}
+
+// authorize prints the code where a script can take it, and what to do with
+// it where only people look.
+func (s *session) authorize(in pool.AuthorizeInput) error {
+	a, err := s.call(s, http.MethodPost, "/pool/authorizations", in, "")
+	if err != nil {
+		return err
+	}
+	var made handlers.NewAuthorization
+	if err := readInto(s.client, a, &made); err != nil {
+		return err
+	}
+	if err := s.show(a.body, func(t *table) { t.line("%s", made.Code) }); err != nil || s.json {
+		return err
+	}
+	fmt.Fprintf(s.errOut, "Good until %s, once, on the machine with this GPU code:\n  weir agent --server %s --code CODE\n", moment(made.ExpiresAt), s.server)
+	return nil
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weir/handlers"
+	"weir/models"
+	"weir/pool"
+)
+
+func newDeviceCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "device", Short: "See GPUs, what they do, and how they are shared"}
+	cmd.AddCommand(newDeviceShowCommand(), newDeviceShareCommand(), newTelemetryCommand())
+	return cmd
+}
+
+func devicePath(id int64) string { return fmt.Sprintf("/pool/devices/%d", id) }
+
+// deviceID finds a device by its id, or by its UUID.
+func (s *session) deviceID(ref string) (int64, error) {
+	if id, err := strconv.ParseInt(ref, 10, 64); err == nil {
+		return id, nil
+	}
+	all, _, err := fetchAll[handlers.Provider](s, s.client, providersPath, nil)
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range all {
+		for _, d := range p.Devices {
+			if d.UUID == ref {
+				return d.ID, nil
+			}
+		}
+	}
+	return 0, &notFound{fmt.Sprintf("no device has the UUID %q; “weir provider show” lists a machine's devices with their ids", ref)}
+}
+
+func (s *session) device(ref string) (d handlers.DeviceHistory, a answer, err error) {
+	id, err := s.deviceID(ref)
+	if err != nil {
+		return d, a, err
+	}
+	return fetch[handlers.DeviceHistory](s, s.client, devicePath(id))
+}
+
+func newDeviceShowCommand() *cobra.Command {
+	return remoteCommand("show DEVICE", "Show a GPU, what is measured of it, and who holds shares of it", cobra.ExactArgs(1), func(s *session, args []string) error {
+		d, a, err := s.device(args[0])
+		if err != nil {
+			return err
+		}
+		return s.show(a.body, func(t *table) { deviceTable(t, d) })
+	})
+}
+
+func deviceTable(t *table, d handlers.DeviceHistory) {
+	t.fact("Device", fmt.Sprintf("%s (id %d)", d.UUID, d.ID))
+	t.fact("Machine", fmt.Sprintf("%s, GPU %s", d.Provider, gpuWords(d.Device)))
+	t.fact("Model", strings.TrimSpace(modelWords(d.Device)+" "+d.Architecture))
+	t.fact("Memory", mib(d.MemoryMiB))
+	t.fact("PCI", d.PCI)
+	t.fact("Driver", d.Driver)
+	if d.NUMA != nil {
+		t.fact("NUMA node", *d.NUMA)
+	}
+	t.fact("NVLink to", strings.Join(d.Peers, ", "))
+	t.fact("ECC", eccWords(d.Device))
+	if d.XID != 0 {
+		t.fact("Last error", fmt.Sprintf("XID %d at %s", d.XID, momentOr(d.XIDAt, "an unknown time")))
+	}
+	t.fact("State", deviceState(d.Device))
+	t.fact("Sharing", sharingWords(d.Device))
+	t.fact("MIG profiles", strings.Join(d.MIGProfiles, ", "))
+	t.fact("Free", fmt.Sprintf("%d of %d cores, %s", d.FreeCores, d.Cores, mib(d.FreeMemoryMiB)))
+	measuredFacts(t, d.Measured)
+	if len(d.Shares) > 0 {
+		sharesTable(t, d.Shares)
+	}
+	if d.Measured != nil && len(d.Measured.Processes) > 0 {
+		t.section("PID", "PROCESS", "MEMORY")
+		for _, p := range d.Measured.Processes {
+			t.row(p.PID, p.Name, mib(p.MemoryMiB))
+		}
+	}
+}
+
+func eccWords(d handlers.Device) string {
+	if d.ECC == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s, %s", d.ECC, count(d.ECCErrors, "uncorrected error", "uncorrected errors"))
+}
+
+func measuredFacts(t *table, m *handlers.Measured) {
+	if m == nil {
+		t.fact("Measured", "nothing yet")
+		return
+	}
+	t.fact("Measured", moment(m.At))
+	t.fact("Utilisation", fmt.Sprintf("%d %%", m.Utilisation))
+	t.fact("Memory used", mib(m.MemoryUsedMiB))
+	t.fact("Temperature", fmt.Sprintf("%d °C", m.Temperature))
+	t.fact("Power", watts(m.PowerMW))
+}
+
+func watts(milliwatts int64) string { return fmt.Sprintf("%.1f W", float64(milliwatts)/1000) }
+
+func sharesTable(t *table, shares []handlers.Share) {
+	t.section("HELD BY", "PROJECT", "WORKSPACE", "CORES", "MEMORY", "ENFORCED", "SINCE", "ENDS")
+	for _, v := range shares {
+		workspace := ""
+		if v.WorkspaceID != 0 {
+			workspace = strings.TrimSpace(fmt.Sprintf("%d %s", v.WorkspaceID, v.Workspace))
+		}
+		t.row(v.User, v.Project, workspace, v.Cores, mib(v.MemoryMiB), v.Enforcement, moment(v.From), momentOr(v.EndsAt, ""))
+	}
+}
+
+func newDeviceShareCommand() *cobra.Command {
+	mode := choice{allowed: []string{models.SharingExclusive, models.SharingTimeSlicing, models.SharingMPS, models.SharingMIG}}
+	var layout string
+	var mixed bool
+	var cmd *cobra.Command
+	cmd = remoteCommand("share DEVICE", "Set how a GPU may be shared", cobra.ExactArgs(1), func(s *session, args []string) error {
+		switch {
+		case mode.text == "":
+			return usagef("--mode: say how, by one of %s", strings.Join(mode.allowed, ", "))
+		case cmd.Flags().Changed("layout") && mode.text != models.SharingMIG:
+			return usagef("--layout: it goes with --mode mig")
+		}
+		d, read, err := s.device(args[0])
+		if err != nil {
+			return err
+		}
+		in := pool.DeviceInput{Sharing: mode.text, Layout: parseProfiles(layout), Mixed: d.Mixed && mode.text != models.SharingExclusive}
+		if mode.text == models.SharingMIG && !cmd.Flags().Changed("layout") {
+			in.Layout = d.Layout
+		}
+		if cmd.Flags().Changed("mixed") {
+			in.Mixed = mixed
+		}
+		a, err := s.call(s, http.MethodPut, devicePath(d.ID), in, read.etag)
+		if err != nil {
+			return err
+		}
+		var now handlers.DeviceHistory
+		if err := readInto(s.client, a, &now); err != nil {
+			return err
+		}
+		return s.show(a.body, func(t *table) { t.line("%s: %s", now.UUID, sharingWords(now.Device)) })
+	})
+	cmd.Flags().Var(&mode, "mode", "exclusive: one holder; time-slicing: fractions that nothing isolates; mps: limits kept by MPS; mig: cut by the hardware")
+	cmd.Flags().StringVar(&layout, "layout", "", "with mig: `PROFILES` to cut the GPU into, such as 3g.40gb,4g.40gb (default: as before)")
+	cmd.Flags().BoolVar(&mixed, "mixed", false, "let fractions of different projects share it; administrators only (default: as before)")
+	return cmd
+}
+
+func newTelemetryCommand() *cobra.Command {
+	span := choice{pool.LastHour, []string{pool.LastHour, pool.LastDay, pool.LastMonths}}
+	cmd := remoteCommand("telemetry DEVICE", "Show what was measured of a GPU over time", cobra.ExactArgs(1), func(s *session, args []string) error {
+		id, err := s.deviceID(args[0])
+		if err != nil {
+			return err
+		}
+		v, a, err := fetch[handlers.Telemetry](s, s.client, devicePath(id)+"/telemetry?span="+span.text)
+		if err != nil {
+			return err
+		}
+		return s.show(a.body, func(t *table) { telemetryTable(t, v) })
+	})
+	cmd.Flags().Var(&span, "span", "the last hour by 5 seconds, day by minutes, or 90 days by hours")
+	return cmd
+}
+
+func telemetryTable(t *table, v handlers.Telemetry) {
+	if len(v.Buckets) == 0 {
+		t.line("Nothing was measured in this time.")
+		return
+	}
+	t.section("FROM", "FOR", "UTILISATION", "MAX", "MEMORY", "MAX", "TEMPERATURE", "MAX", "POWER", "MAX")
+	for _, b := range v.Buckets {
+		t.row(moment(b.At), time.Duration(b.Seconds)*time.Second,
+			fmt.Sprintf("%d %%", b.Mean.Utilisation), fmt.Sprintf("%d %%", b.Most.Utilisation), mib(b.Mean.MemoryUsedMiB), mib(b.Most.MemoryUsedMiB),
+			fmt.Sprintf("%d °C", b.Mean.Temperature), fmt.Sprintf("%d °C", b.Most.Temperature), watts(b.Mean.PowerMW), watts(b.Most.PowerMW))
+	}
+}

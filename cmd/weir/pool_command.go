@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"weir/handlers"
+	"weir/models"
+	"weir/pool"
+)
+
+func newPoolCommand() *cobra.Command {
+	return remoteCommand("pool", "Show the pool: its machines, what is free, and who waits for it", cobra.NoArgs, func(s *session, _ []string) error {
+		p, a, err := fetch[handlers.Pool](s, s.client, "/pool")
+		if err != nil {
+			return err
+		}
+		return s.show(a.body, func(t *table) { poolTable(t, p) })
+	})
+}
+
+func poolTable(t *table, p handlers.Pool) {
+	t.fact("GPUs", p.Totals.GPUs)
+	t.fact("GPU cores", fmt.Sprintf("%d free, %d held, %d in all; at most %d free on one GPU",
+		p.Totals.FreeCores, p.Totals.HeldCores, p.Totals.Cores, p.Totals.LargestFreeCores))
+	t.fact("GPU memory", fmt.Sprintf("%s free, %s held", mib(p.Totals.FreeMemoryMiB), mib(p.Totals.HeldMemoryMiB)))
+	t.fact("Computing now", computing(p.Computing))
+	t.fact("Decisions", p.Decided)
+	if len(p.Providers) > 0 {
+		providersTable(t, p.Providers)
+	}
+	if len(p.Waiting) == 0 {
+		t.line("")
+		t.line("Nobody waits.")
+	} else {
+		waitingTable(t, p.Waiting)
+	}
+	if len(p.Unmet) > 0 {
+		unmetTable(t, p.Unmet)
+	}
+}
+
+func computing(percent *int64) string {
+	if percent == nil {
+		return "not measured"
+	}
+	return fmt.Sprintf("%d %% on average", *percent)
+}
+
+func waitingTable(t *table, waiting []handlers.Waiting) {
+	t.section("PLACE", "WHO", "PROJECT", "WORKSPACE", "ASKS FOR", "SINCE", "STARTS", "BEHIND BY", "WHY")
+	for _, w := range waiting {
+		name := w.Workspace
+		if w.WorkspaceID != 0 {
+			name = strings.TrimSpace(fmt.Sprintf("%d %s", w.WorkspaceID, name))
+		}
+		t.row(w.Place, w.User, w.Project, name, asked(w.Demand), moment(w.Since), starts(w.Forecast), w.Behind, w.Reason)
+	}
+}
+
+// asked writes a demand's GPUs and of which model they shall be.
+func asked(d models.Demand) string {
+	if d.GPUs == 0 {
+		return "no GPU"
+	}
+	text := pool.Words(d).String()
+	if d.GPUModel != "" {
+		text += " of " + d.GPUModel
+	}
+	return text
+}
+
+// starts writes a forecast; a tilde marks what is only estimated from how
+// long shares were held before.
+func starts(f handlers.Forecast) string {
+	if f.Outcome == "placed" && !f.Known {
+		return "~ " + f.Words
+	}
+	return f.Words
+}
+
+func unmetTable(t *table, unmet []handlers.Unmet) {
+	t.section("UNMET DEMAND", "GPUS", "CORES EACH", "WAIT NOW", "REFUSED TODAY", "OLDEST SINCE")
+	for _, u := range unmet {
+		model := u.Model
+		if model == "" {
+			model = "any model"
+		}
+		t.row(model, u.GPUs, u.Cores, u.Waiting, u.Refused, momentOr(u.Oldest, ""))
+	}
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"weir/handlers"
+	"weir/pool"
+)
+
+const providersPath = "/pool/providers"
+
+func newProviderCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "provider", Short: "See and manage the machines that lend GPUs"}
+	cmd.AddCommand(newProviderListCommand(), newProviderShowCommand(), newProviderSetCommand(),
+		newProviderActionCommand("drain", "Lend nothing new; what is held stays held"),
+		newProviderActionCommand("resume", "End a drain, and take a recall back"),
+		newProviderActionCommand("accept", "Authorise the GPUs that the machine's agent reports now"),
+		newRecallCommand(), newRevokeCommand(), newRemoveCommand())
+	return cmd
+}
+
+func newProviderListCommand() *cobra.Command {
+	return remoteCommand("list", "List the machines that lend GPUs", cobra.NoArgs, func(s *session, _ []string) error {
+		all, raw, err := fetchAll[handlers.Provider](s, s.client, providersPath, nil)
+		if err != nil {
+			return err
+		}
+		return s.show(raw, func(t *table) { providersTable(t, all) })
+	})
+}
+
+func newProviderShowCommand() *cobra.Command {
+	return remoteCommand("show PROVIDER", "Show a machine, its terms and its GPUs", cobra.ExactArgs(1), func(s *session, args []string) error {
+		p, a, err := s.provider(args[0])
+		if err != nil {
+			return err
+		}
+		return s.show(a.body, func(t *table) { providerTable(t, p) })
+	})
+}
+
+// provider finds one by its id, or by its name.
+func (s *session) provider(ref string) (p handlers.Provider, a answer, err error) {
+	id, err := strconv.ParseInt(ref, 10, 64)
+	if err != nil {
+		if id, err = s.providerNamed(ref); err != nil {
+			return p, a, err
+		}
+	}
+	return fetch[handlers.Provider](s, s.client, providerPath(id))
+}
+
+func providerPath(id int64) string { return fmt.Sprintf("%s/%d", providersPath, id) }
+
+func (s *session) providerNamed(name string) (int64, error) {
+	all, _, err := fetchAll[handlers.Provider](s, s.client, providersPath, nil)
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range all {
+		if p.Name == name {
+			return p.ID, nil
+		}
+	}
+	return 0, &notFound{fmt.Sprintf("no provider is called %q; “weir provider list” lists them", name)}
+}
+
+// act does one thing to the version of a provider that was read.
+func (s *session) act(p handlers.Provider, read answer, action string, body any) error {
+	a, err := s.call(s, http.MethodPost, providerPath(p.ID)+"/"+action, body, read.etag)
+	if err != nil {
+		return err
+	}
+	var now handlers.Provider
+	if err := readInto(s.client, a, &now); err != nil {
+		return err
+	}
+	return s.show(a.body, func(t *table) { t.line("%s", standing(now)) })
+}
+
+// readInto reads an answer that carries one resource.
+func readInto(c *client, a answer, v any) error {
+	if len(a.body) == 0 {
+		return &unreachable{c.server, errors.New("the answer is empty")}
+	}
+	return read(c, a.body, v)
+}
+
+// standing says in a line how a provider is now.
+func standing(p handlers.Provider) string {
+	text := fmt.Sprintf("%s (provider %d) is %s", p.Name, p.ID, p.State)
+	switch {
+	case p.RecallAt != nil:
+		text += ": its shares end at " + moment(*p.RecallAt)
+	case p.Reason != "":
+		text += ": " + p.Reason
+	}
+	return text
+}
+
+func newProviderActionCommand(action, short string) *cobra.Command {
+	return remoteCommand(action+" PROVIDER", short, cobra.ExactArgs(1), func(s *session, args []string) error {
+		p, read, err := s.provider(args[0])
+		if err != nil {
+			return err
+		}
+		return s.act(p, read, action, nil)
+	})
+}
+
+func newRecallCommand() *cobra.Command {
+	var notice, reason string
+	cmd := remoteCommand("recall PROVIDER", "Call the GPUs back: the holders are told, and their shares end after the notice", cobra.ExactArgs(1),
+		func(s *session, args []string) error {
+			wait, err := parseMinutes(notice)
+			if err != nil {
+				return usagef("--notice: %v", err)
+			}
+			p, read, err := s.provider(args[0])
+			if err != nil {
+				return err
+			}
+			if err := s.confirm("%s hold shares of %s (provider %d). They are told now, and their workspaces are stopped in %s.",
+				count(p.Holders, "person", "people"), p.Name, p.ID, minutes(wait)); err != nil {
+				return err
+			}
+			return s.act(p, read, "recall", pool.RecallInput{NoticeMinutes: wait, Reason: reason})
+		})
+	cmd.Flags().StringVar(&notice, "notice", "30m", "`DURATION` until the shares end, in whole minutes")
+	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` that the holders read")
+	return asksFirst(cmd)
+}
+
+func newRevokeCommand() *cobra.Command {
+	return asksFirst(remoteCommand("revoke PROVIDER", "Shut the machine's agent out", cobra.ExactArgs(1), func(s *session, args []string) error {
+		p, read, err := s.provider(args[0])
+		if err != nil {
+			return err
+		}
+		if err := s.confirm("The agent of %s (provider %d) is shut out until it is authorised anew; %s hold shares there.",
+			p.Name, p.ID, count(p.Holders, "person", "people")); err != nil {
+			return err
+		}
+		return s.act(p, read, "revoke", nil)
+	}))
+}
+
+func newRemoveCommand() *cobra.Command {
+	return asksFirst(remoteCommand("remove PROVIDER", "Take a machine on which nobody holds a share out of the pool", cobra.ExactArgs(1), func(s *session, args []string) error {
+		p, read, err := s.provider(args[0])
+		if err != nil {
+			return err
+		}
+		if err := s.confirm("%s (provider %d) with %s leaves the pool, and its agent is shut out.",
+			p.Name, p.ID, count(len(present(p)), "GPU", "GPUs")); err != nil {
+			return err
+		}
+		a, err := s.call(s, http.MethodDelete, providerPath(p.ID), nil, read.etag)
+		if err != nil {
+			return err
+		}
+		return s.show(a.body, func(t *table) { t.line("%s (provider %d) has left the pool", p.Name, p.ID) })
+	}))
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+)
+
+// choice is a flag that takes one of some words.
+type choice struct {
+	text    string
+	allowed []string
+}
+
+func (c *choice) String() string { return c.text }
+func (c *choice) Type() string   { return strings.ToUpper(strings.Join(c.allowed, "|")) }
+
+func (c *choice) Set(text string) (err error) {
+	c.text, err = oneOf(c.allowed...)(text)
+	return err
+}
+
+// remote are the flags of a command that asks a portal.
+type remote struct {
+	server, token, tokenFile string
+	timeout                  time.Duration
+	output                   choice
+	noInteractive            bool
+	yes                      bool // of commands that ask first
+}
+
+// session is one such command at work.
+type session struct {
+	context.Context
+	*client
+	in          io.Reader
+	out, errOut io.Writer
+	json        bool // the portal's JSON instead of tables
+	yes         bool // what would be asked was answered on the command line
+	interactive bool // somebody is there to be asked
+}
+
+// remoteCommand makes a command that asks the portal.
+func remoteCommand(use, short string, args cobra.PositionalArgs, run func(s *session, args []string) error) *cobra.Command {
+	r := remote{output: choice{"table", []string{"table", "json"}}}
+	cmd := &cobra.Command{Use: use, Short: short, Args: args}
+	flags := cmd.Flags()
+	flags.StringVar(&r.server, "server", "", "the portal's `URL`, such as https://weir.example.org [WEIR_URL]")
+	flags.StringVar(&r.token, "token", "", "access `TOKEN`; other users of this machine can read command lines, so rather set [WEIR_TOKEN]")
+	flags.StringVar(&r.tokenFile, "token-file", "", "`FILE` that holds the access token [WEIR_TOKEN_FILE]")
+	flags.DurationVar(&r.timeout, "timeout", 30*time.Second, "how long to wait for each answer, as a `DURATION`")
+	flags.VarP(&r.output, "output", "o", "how to show the result; JSON is the portal's own")
+	flags.BoolVar(&r.noInteractive, "no-interactive", false, "never ask; what would be asked needs --yes")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := r.open(cmd, os.LookupEnv)
+		if err != nil {
+			return err
+		}
+		return run(s, args)
+	}
+	return cmd
+}
+
+// asksFirst gives a command that cannot be taken back its flag --yes.
+func asksFirst(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().Bool("yes", false, "do it without asking")
+	return cmd
+}
+
+// open checks the flags and the environment.
+func (r remote) open(cmd *cobra.Command, lookupEnv func(string) (string, bool)) (*session, error) {
+	var problems []string
+	from := func(text, name string) string {
+		if text == "" {
+			text, _ = lookupEnv(name)
+		}
+		return strings.TrimSpace(text)
+	}
+	server, err := parsePortal(from(r.server, "WEIR_URL"))
+	if err != nil {
+		problems = append(problems, err.Error())
+	}
+	token, err := r.secret(from)
+	if err != nil {
+		problems = append(problems, err.Error())
+	}
+	if r.timeout <= 0 {
+		problems = append(problems, fmt.Sprintf("--timeout: %s is too short", r.timeout))
+	}
+	if len(problems) > 0 {
+		return nil, &usageError{problems: problems}
+	}
+	yes, _ := cmd.Flags().GetBool("yes") // false where there is no such flag
+	in, terminal := cmd.InOrStdin().(*os.File)
+	return &session{Context: cmd.Context(), client: newClient(server, token, r.timeout),
+		in: cmd.InOrStdin(), out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr(), json: r.output.text == "json", yes: yes,
+		interactive: !r.noInteractive && terminal && isTerminal(in) && isTerminal(cmd.ErrOrStderr())}, nil
+}
+
+// secret finds the token: a flag wins over the environment. No error repeats
+// it.
+func (r remote) secret(from func(text, name string) string) (string, error) {
+	token := strings.TrimSpace(r.token)
+	file := r.tokenFile
+	if token == "" && file == "" {
+		if token = from("", "WEIR_TOKEN"); token == "" {
+			file = from("", "WEIR_TOKEN_FILE")
+		}
+	}
+	if token != "" && file != "" {
+		return "", errors.New("--token and --token-file are both given")
+	}
+	if file != "" {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			return "", fmt.Errorf("--token-file: %w", err)
+		}
+		if token = strings.TrimSpace(string(raw)); token == "" {
+			return "", fmt.Errorf("--token-file: %s is empty", file)
+		}
+	}
+	switch {
+	case token == "":
+		return "", errors.New("no access token: make one in the portal, under Account, and give it by WEIR_TOKEN, --token-file or --token")
+	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return "", errors.New("the access token has characters that none has; is it the right text?")
+	}
+	return token, nil
+}
+
+// parsePortal accepts scheme and host alone. An address with a password in it
+// is not repeated.
+func parsePortal(text string) (string, error) {
+	if text == "" {
+		return "", errors.New("no portal: say by --server or WEIR_URL where it is, such as https://weir.example.org")
+	}
+	if u, err := url.Parse(text); err == nil && u.User != nil {
+		return "", errors.New("--server: must be an address without a user and a password")
+	}
+	server, err := parseOrigin(text)
+	if err != nil {
+		return "", fmt.Errorf("--server: %w", err)
+	}
+	return server, nil
+}
+
+// errUnchanged is an answer other than yes.
+var errUnchanged = errors.New("nothing was changed")
+
+// confirm asks before something that cannot be taken back.
+func (s *session) confirm(format string, args ...any) error {
+	what := clean(fmt.Sprintf(format, args...))
+	switch {
+	case s.yes:
+		return nil
+	case !s.interactive:
+		return usagef("%s Give --yes to do it.", what)
+	}
+	fmt.Fprintf(s.errOut, "%s\nGo on? [y/N] ", what)
+	line, err := bufio.NewReader(io.LimitReader(s.in, 1000)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return nil
+	}
+	return errUnchanged
+}
+
+// show prints the portal's JSON for a program, what table writes for a person.
+func (s *session) show(raw []byte, write func(*table)) error {
+	if !s.json {
+		t := newTable(s.out)
+		write(t)
+		return t.flush()
+	}
+	if len(raw) == 0 {
+		return nil
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, bytes.TrimSpace(raw), "", "  "); err != nil {
+		return err
+	}
+	b.WriteByte('\n')
+	_, err := s.out.Write(b.Bytes())
+	return err
+}
+
+// clean takes control characters out of a text, since what others have named
+// shall not steer a terminal; except those that may stay.
+func clean(text string, stays ...rune) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && !strings.ContainsRune(string(stays), r) || r == unicode.ReplacementChar {
+			return ' '
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,145 @@
+package handlers
+
+import (
+	"slices"
+	"strings"
+
+	"weir/policies"
+)
+
+// subscribe begins a stream for a page that was read at the mark since. What
+// changes from now on is kept until the stream has its line. On a closed hub
+// it has ended already.
+func (h *hub) subscribe(actor policies.Actor, topics []string, since string) *viewer {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return &viewer{gone: true}
+	}
+	f := h.follower(actor, h.audience(topics))
+	v := &viewer{follower: f}
+	changed := h.marks.after(since)
+	for i, name := range f.audience.names {
+		if changed(name) {
+			v.pending |= 1 << i
+		}
+	}
+	f.viewers[v] = true
+	h.viewers++
+	return v
+}
+
+// audience finds the audience of some topics, or makes it.
+func (h *hub) audience(topics []string) *audience {
+	names := slices.Compact(slices.Sorted(slices.Values(topics)))
+	key := strings.Join(names, "\n")
+	if a := h.audiences[key]; a != nil {
+		return a
+	}
+	a := &audience{key: strings.Clone(key), followers: map[*follower]bool{}}
+	for i, name := range names {
+		name = strings.Clone(name) // the request that it is a part of goes
+		t := h.topics[name]
+		if t == nil {
+			t = &topic{name: name, audiences: map[*audience]topicBits{}}
+			h.topics[name] = t
+		}
+		t.audiences[a] = 1 << i
+		a.names, a.topics = append(a.names, t.name), append(a.topics, t)
+	}
+	h.audiences[key] = a
+	return a
+}
+
+// follower finds who follows an audience's topics, or adds it.
+func (h *hub) follower(actor policies.Actor, a *audience) *follower {
+	key := followerKey{audience: a, user: actor.User.ID, epoch: actor.User.SessionEpoch, session: actor.Session}
+	f := h.followers[key]
+	if f == nil {
+		f = &follower{followerKey: key, slot: h.turn, viewers: map[*viewer]bool{}}
+		h.turn = (h.turn + 1) % steps
+		h.followers[key], a.followers[f] = f, true
+	}
+	return f
+}
+
+// attach gives a stream its line, and sends what there is to tell already.
+func (h *hub) attach(v *viewer, l line) {
+	ok, err := v.attach(l, h.frame)
+	if !ok {
+		_ = l.Close() // the stream was ended before it began
+	}
+	h.keep(v, err)
+}
+
+// drop ends a stream.
+func (h *hub) drop(v *viewer) {
+	h.mu.Lock()
+	h.forget(v)
+	h.mu.Unlock()
+	v.close()
+}
+
+// forget removes a viewer and whatever is there for it alone.
+func (h *hub) forget(v *viewer) {
+	f := v.follower
+	if f == nil || !f.viewers[v] {
+		return
+	}
+	delete(f.viewers, v)
+	h.viewers--
+	if len(f.viewers) > 0 {
+		return
+	}
+	delete(h.followers, f.followerKey)
+	a := f.audience
+	if delete(a.followers, f); len(a.followers) > 0 {
+		return
+	}
+	delete(h.audiences, a.key)
+	delete(h.changed, a)
+	for _, t := range a.topics {
+		if delete(t.audiences, a); len(t.audiences) == 0 {
+			delete(h.topics, t.name)
+		}
+	}
+}
+
+// cut ends a user's streams; who may still follow asks again.
+func (h *hub) cut(user int64) { h.end(func(f *follower) bool { return f.user == user }) }
+
+// end ends the streams of some followers.
+func (h *hub) end(which func(*follower) bool) {
+	var ended []*viewer
+	h.mu.Lock()
+	for _, f := range h.followers {
+		if !which(f) {
+			continue
+		}
+		for v := range f.viewers {
+			ended = append(ended, v)
+			h.forget(v)
+		}
+	}
+	h.mu.Unlock()
+	for _, v := range ended {
+		v.close()
+	}
+}
+
+// close ends all streams and the hub's own goroutines.
+func (h *hub) close() {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	h.end(func(*follower) bool { return true })
+	h.stop()
+	h.running.Wait()
+}
+
+// count tells how many streams there are, and how many events were encoded.
+func (h *hub) count() (viewers int, encoded int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.viewers, h.encoded
+}

@@ -1,0 +1,80 @@
+package models
+
+import "time"
+
+// CreateAuthorization inserts a.
+func (q *Queries) CreateAuthorization(a *Authorization) error {
+	q.Touch("pool")
+	return q.db.Create(a).Error
+}
+
+// AuthorizationByHash finds an authorization by its code's hash.
+func (q *Queries) AuthorizationByHash(hash string) (a Authorization, err error) {
+	return a, found(q.db.Where("hash = ?", hash).Take(&a).Error, "authorization")
+}
+
+// OpenAuthorizations lists those that can still be redeemed, newest first.
+func (q *Queries) OpenAuthorizations(now time.Time) (list []Authorization, err error) {
+	return list, q.db.Where("redeemed_at IS NULL AND expires_at > ?", now).Order("id DESC").Limit(200).Find(&list).Error
+}
+
+// RedeemAuthorization marks an authorization as used by a key, unless it was
+// used or has expired; ok tells whether it did.
+func (q *Queries) RedeemAuthorization(hash, keyHash string, now time.Time) (ok bool, err error) {
+	q.Touch("pool")
+	res := q.db.Model(&Authorization{}).Where("hash = ? AND redeemed_at IS NULL AND expires_at > ?", hash, now).
+		Updates(map[string]any{"redeemed_at": now, "key_hash": keyHash})
+	return res.RowsAffected == 1, res.Error
+}
+
+// SetAuthorizationAgent notes which agent an authorization has made.
+func (q *Queries) SetAuthorizationAgent(id, agentID int64) error {
+	return q.db.Model(&Authorization{}).Where("id = ?", id).Update("agent_id", agentID).Error
+}
+
+// CreateAgent inserts a. A provider has one live agent: revoke the others
+// first.
+func (q *Queries) CreateAgent(a *Agent) error { return q.db.Create(a).Error }
+
+// UpdateAgent writes a, unless it was revoked in the meantime: that is a
+// Conflict. It needs the pool's lock.
+func (q *Queries) UpdateAgent(a *Agent) error {
+	res := q.db.Model(a).Where("id = ? AND revoked_at IS NULL", a.ID).Select("*").Omit("id", "created_at").Updates(a)
+	if res.Error == nil && res.RowsAffected == 0 {
+		return Conflict("The agent was revoked in the meantime.")
+	}
+	return res.Error
+}
+
+// Agent finds an agent.
+func (q *Queries) Agent(id int64) (a Agent, err error) {
+	return a, found(q.db.Take(&a, id).Error, "agent")
+}
+
+// AgentBySerial finds the agent whose certificate, present or next, has the
+// serial number.
+func (q *Queries) AgentBySerial(serial string) (a Agent, err error) {
+	return a, found(q.db.Where("serial = ? OR (next_serial = ? AND next_serial <> '')", serial, serial).Take(&a).Error, "agent")
+}
+
+// AgentOf finds the live agent of a provider.
+func (q *Queries) AgentOf(providerID int64) (a Agent, err error) {
+	return a, found(q.db.Where("provider_id = ? AND revoked_at IS NULL", providerID).Take(&a).Error, "agent")
+}
+
+// LiveAgents lists all agents that are not revoked, by provider.
+func (q *Queries) LiveAgents() (agents []Agent, err error) {
+	return agents, q.db.Where("revoked_at IS NULL").Order("provider_id").Limit(10_000).Find(&agents).Error
+}
+
+// AgentsOf lists the agents that ever spoke for a provider, newest first.
+func (q *Queries) AgentsOf(providerID int64, limit int) (agents []Agent, err error) {
+	return agents, q.db.Where("provider_id = ?", providerID).Order("id DESC").Limit(limit).Find(&agents).Error
+}
+
+// RevokeAgents shuts the agents of a provider out, and keeps why.
+func (q *Queries) RevokeAgents(providerID int64, at time.Time, why Text) error {
+	q.Touch("pool")
+	return q.db.Model(&Agent{}).Where("provider_id = ? AND revoked_at IS NULL", providerID).
+		Updates(map[string]any{"revoked_at": at, "revoked_why": why}).Error
+}

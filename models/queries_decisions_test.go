@@ -1,0 +1,28 @@
+package models_test
+
+import (
+	"maps"
+	"testing"
+
+	"weir/models"
+	"weir/models/modelstest"
+)
+
+func TestCountDecisions(t *testing.T) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		w := newWorld(t, s)
+		modelstest.InTx(t, s, func(q *models.Queries) error {
+			for _, outcome := range []string{models.OutcomeGranted, models.OutcomeDelayed, models.OutcomeGranted} {
+				d := models.Decision{At: q.Now(), ProjectID: w.project.ID, UserID: w.user.ID, Outcome: outcome, GPUs: 1, Cores: 50}
+				if err := q.CreateDecision(&d); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		got, err := s.Read(t.Context()).CountDecisions()
+		if want := map[string]int64{models.OutcomeGranted: 2, models.OutcomeDelayed: 1}; err != nil || !maps.Equal(got, want) {
+			t.Errorf("%v, %v; want %v", got, err, want)
+		}
+	})
+}

@@ -1,0 +1,87 @@
+package models
+
+import "time"
+
+// QueuedView is a workspace that waits, with what ranks its project.
+type QueuedView struct {
+	WorkspaceView
+	ProjectPriority int64
+	ProjectQuota    int64 // GPU cores
+}
+
+// Queued lists all workspaces that wait, oldest first.
+func (q *Queries) Queued() (list []QueuedView, err error) {
+	return list, q.db.Table("workspaces").
+		Select(`workspaces.*, projects.name AS project_name, users.name AS user_name, environments.name AS environment_name,
+			projects.priority AS project_priority, projects.quota_gpu_cores AS project_quota`).
+		Joins("JOIN projects ON projects.id = workspaces.project_id").
+		Joins("JOIN users ON users.id = workspaces.user_id").
+		Joins("JOIN environments ON environments.id = workspaces.environment_id").
+		Where("workspaces.state = ?", StateQueued).Order("workspaces.id").Find(&list).Error
+}
+
+// Spans are for how long shares were held, by project.
+type Spans struct {
+	all       []time.Duration
+	byProject map[int64][]time.Duration
+}
+
+// enoughSpans is how many a project must have to be told by its own.
+const enoughSpans = 10
+
+// Of are a project's spans, or everybody's where the project has too few.
+func (s Spans) Of(project int64) []time.Duration {
+	if own := s.byProject[project]; len(own) >= enoughSpans {
+		return own
+	}
+	return s.all
+}
+
+// PastSpans reads the newest spans that are over.
+func (q *Queries) PastSpans(limit int) (Spans, error) {
+	var rows []Share
+	err := q.db.Select("project_id, from_at, until_at").Where("until_at IS NOT NULL").Order("id DESC").Limit(limit).Find(&rows).Error
+	s := Spans{byProject: map[int64][]time.Duration{}}
+	for _, r := range rows {
+		span := r.Until.Sub(r.From)
+		s.all = append(s.all, span)
+		s.byProject[r.ProjectID] = append(s.byProject[r.ProjectID], span)
+	}
+	return s, err
+}
+
+// PeriodEnds tells when the right to each workspace that holds resources
+// ends: with the membership or the project's period. One without an end is
+// not in it.
+func (q *Queries) PeriodEnds() (map[int64]*time.Time, error) {
+	var rows []struct {
+		ID     int64
+		Until  *time.Time
+		EndsAt *time.Time
+	}
+	err := q.db.Table("workspaces").Select("workspaces.id, members.until, projects.ends_at").
+		Joins("JOIN members ON members.id = workspaces.member_id").
+		Joins("JOIN projects ON projects.id = workspaces.project_id").
+		Where("workspaces.state IN ? AND (members.until IS NOT NULL OR projects.ends_at IS NOT NULL)", HoldingStates).Find(&rows).Error
+	ends := make(map[int64]*time.Time, len(rows))
+	for _, r := range rows {
+		ends[r.ID] = r.Until
+		if r.Until == nil || r.EndsAt != nil && r.EndsAt.Before(*r.Until) {
+			ends[r.ID] = r.EndsAt
+		}
+	}
+	return ends, err
+}
+
+// RefusedDemand is how often a demand was refused.
+type RefusedDemand struct {
+	Demand Demand `gorm:"embedded"`
+	N      int64
+}
+
+// RefusedDemands counts by model and size what was refused after a moment.
+func (q *Queries) RefusedDemands(after time.Time) (list []RefusedDemand, err error) {
+	return list, q.db.Table("decisions").Select("gpus, cores, gpu_model, COUNT(*) AS n").
+		Where("outcome = ? AND at > ? AND gpus > 0", OutcomeRefused, after).
+		Group("gpus, cores, gpu_model").Order("n DESC").Limit(1000).Find(&list).Error
+}

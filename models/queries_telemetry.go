@@ -1,0 +1,67 @@
+package models
+
+import (
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+// SaveStates keeps the last that was measured of devices, unless something
+// newer is known.
+func (q *Queries) SaveStates(states []DeviceState) error {
+	if len(states) == 0 {
+		return nil
+	}
+	return q.db.Clauses(clause.OnConflict{
+		Columns:   []clause.Column{{Name: "device_id"}},
+		DoUpdates: clause.AssignmentColumns([]string{"at", "utilisation", "memory_used_mib", "temperature", "power_mw", "processes"}),
+		Where:     clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "device_states.at <= excluded.at"}}},
+	}).CreateInBatches(&states, 100).Error
+}
+
+// DeviceStates lists the last that was measured, by device.
+func (q *Queries) DeviceStates() (map[int64]DeviceState, error) {
+	var list []DeviceState
+	err := q.db.Find(&list).Error
+	states := make(map[int64]DeviceState, len(list))
+	for _, s := range list {
+		states[s.DeviceID] = s
+	}
+	return states, err
+}
+
+// AddTelemetry adds buckets to the rings: to a bucket of the same time, or in
+// the place of an older one. What is older than the bucket in its place has
+// come too late and is dropped.
+func (q *Queries) AddTelemetry(list []Telemetry) error {
+	if len(list) == 0 {
+		return nil
+	}
+	set := clause.Set{}
+	sum := func(column string) {
+		set = append(set, clause.Assignment{Column: clause.Column{Name: column}, Value: gorm.Expr(
+			"CASE WHEN telemetry.at = excluded.at THEN telemetry." + column + " + excluded." + column + " ELSE excluded." + column + " END")})
+	}
+	most := func(column string) {
+		set = append(set, clause.Assignment{Column: clause.Column{Name: column}, Value: gorm.Expr(
+			"CASE WHEN telemetry.at = excluded.at AND telemetry." + column + " > excluded." + column + " THEN telemetry." + column + " ELSE excluded." + column + " END")})
+	}
+	sum("samples")
+	for _, what := range []string{"utilisation", "memory", "temperature", "power"} {
+		sum(what + "_sum")
+		most(what + "_max")
+	}
+	set = append(set, clause.Assignment{Column: clause.Column{Name: "at"}, Value: gorm.Expr("excluded.at")})
+	return q.db.Clauses(clause.OnConflict{
+		Columns:   []clause.Column{{Name: "device_id"}, {Name: "step"}, {Name: "slot"}},
+		DoUpdates: set,
+		Where:     clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "telemetry.at <= excluded.at"}}},
+	}).CreateInBatches(&list, 100).Error
+}
+
+// Telemetry lists a device's buckets of one step that begin after a moment,
+// oldest first.
+func (q *Queries) Telemetry(device, step int64, after time.Time) (list []Telemetry, err error) {
+	return list, q.db.Where("device_id = ? AND step = ? AND at > ?", device, step, after).Order("at").Find(&list).Error
+}

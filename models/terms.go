@@ -1,0 +1,128 @@
+package models
+
+import (
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Terms are a provider's owner's: how much, which devices, when and to whom.
+// The zero Terms lend everything to everybody, always.
+type Terms struct {
+	Cores         int64    `json:"cores,omitempty"`          // of each device; 0 lends all 100
+	Devices       []int64  `json:"devices,omitempty"`        // ids; none: every device
+	Projects      []int64  `json:"projects,omitempty"`       // ids; none: every project
+	Hours         []Window `json:"hours,omitempty"`          // none: always
+	TimeZone      string   `json:"time_zone,omitempty"`      // of the hours, such as Asia/Shanghai; empty: UTC
+	NoticeMinutes int64    `json:"notice_minutes,omitempty"` // that holders get before the hours end
+}
+
+// Window is a span of hours on days of the week. One whose end is not after
+// its beginning ends on the next day.
+type Window struct {
+	Days []int  `json:"days"` // 0 is Sunday
+	From string `json:"from"` // 15:04
+	To   string `json:"to"`
+}
+
+const maxNoticeMinutes = 7 * 24 * 60
+
+// Check adds what is wrong with the terms.
+func (t Terms) Check(p *Problems) {
+	if t.Cores < 0 || t.Cores > 100 {
+		p.Add("cores", "must be from 0 to %d; 0 lends all", 100)
+	}
+	if t.NoticeMinutes < 0 || t.NoticeMinutes > maxNoticeMinutes {
+		p.Add("notice_minutes", "must be from 0 to %d minutes", maxNoticeMinutes)
+	}
+	if _, err := time.LoadLocation(t.TimeZone); err != nil || t.TimeZone == "Local" {
+		p.Add("time_zone", "no such time zone; give one such as Europe/Berlin")
+	}
+	if len(t.Hours) > 21 || len(t.Devices) > 1000 || len(t.Projects) > 1000 {
+		p.Add("hours", "too many entries")
+	}
+	for i, w := range t.Hours {
+		w.check(p, "hours["+strconv.Itoa(i)+"]")
+	}
+}
+
+func (w Window) check(p *Problems, field string) {
+	if _, err := time.Parse("15:04", w.From); err != nil {
+		p.Add(field+".from", "must be a time of day such as 09:00")
+	}
+	if _, err := time.Parse("15:04", w.To); err != nil {
+		p.Add(field+".to", "must be a time of day such as 09:00")
+	}
+	if len(w.Days) == 0 || slices.ContainsFunc(w.Days, func(d int) bool { return d < 0 || d > 6 }) {
+		p.Add(field+".days", "name at least one day of the week, 0 for Sunday to 6")
+	}
+}
+
+// Lends tells whether the terms lend a device to a project; the hours are not
+// looked at.
+func (t Terms) Lends(device, project int64) bool {
+	return (len(t.Devices) == 0 || slices.Contains(t.Devices, device)) &&
+		(len(t.Projects) == 0 || slices.Contains(t.Projects, project))
+}
+
+// Open tells whether the hours cover a moment, and when that next changes;
+// with no hours, or hours without a gap, it never does and until is nil.
+func (t Terms) Open(at time.Time) (open bool, until *time.Time) {
+	if len(t.Hours) == 0 {
+		return true, nil
+	}
+	spans := t.spans(at)
+	end := at
+	for _, s := range spans { // sorted by beginning, so that touching ones join
+		if !s[0].After(end) && s[1].After(end) {
+			end = s[1]
+		}
+	}
+	if end.After(at) {
+		if end.Sub(at) > 7*24*time.Hour {
+			return true, nil
+		}
+		return true, &end
+	}
+	for _, s := range spans {
+		if s[0].After(at) {
+			return false, &s[0]
+		}
+	}
+	return false, nil
+}
+
+// spans are the windows' occurrences from the day before a moment until more
+// than a week after it, by beginning.
+func (t Terms) spans(at time.Time) (spans [][2]time.Time) {
+	zone, err := time.LoadLocation(t.TimeZone)
+	if err != nil {
+		zone = time.UTC
+	}
+	local := at.In(zone)
+	for day := -1; day <= 9; day++ {
+		date := time.Date(local.Year(), local.Month(), local.Day()+day, 0, 0, 0, 0, zone)
+		for _, w := range t.Hours {
+			if slices.Contains(w.Days, int(date.Weekday())) {
+				spans = append(spans, w.on(date))
+			}
+		}
+	}
+	slices.SortFunc(spans, func(a, b [2]time.Time) int { return a[0].Compare(b[0]) })
+	return spans
+}
+
+// on is the window's occurrence that begins on a date. Hours are of the
+// clock on the wall, so a span may be an hour longer or shorter when clocks
+// change.
+func (w Window) on(date time.Time) [2]time.Time {
+	at := func(text string, plus int) time.Time {
+		clock, _ := time.Parse("15:04", text)
+		return time.Date(date.Year(), date.Month(), date.Day()+plus, clock.Hour(), clock.Minute(), 0, 0, date.Location())
+	}
+	from, to := at(w.From, 0), at(w.To, 0)
+	if !to.After(from) {
+		to = at(w.To, 1)
+	}
+	return [2]time.Time{from.UTC(), to.UTC()}
+}

@@ -1,0 +1,121 @@
+package authority
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"net"
+	"sync"
+	"time"
+)
+
+// serverLife is how long the listener's certificate is good; it is replaced
+// when half of that is over, so also in a portal that is never restarted.
+const serverLife = 90 * 24 * time.Hour
+
+// ServerTLS is for the listener that agents speak to: TLS 1.3, with a
+// certificate for ServerName; a client's certificate, where one is shown, must
+// be the authority's.
+func (a *Authority) ServerTLS() *tls.Config {
+	roots := x509.NewCertPool()
+	roots.AddCert(a.cert)
+	s := &server{authority: a}
+	return &tls.Config{MinVersion: tls.VersionTLS13, ClientAuth: tls.VerifyClientCertIfGiven, ClientCAs: roots, Time: a.clock,
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.certificate() }}
+}
+
+// server keeps the listener's certificate.
+type server struct {
+	authority *Authority
+	mu        sync.Mutex
+	current   *tls.Certificate
+	renewAt   time.Time
+}
+
+func (s *server) certificate() (*tls.Certificate, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.authority.clock()
+	if s.current != nil && now.Before(s.renewAt) {
+		return s.current, nil
+	}
+	cert, err := s.authority.issueServer(now)
+	if err == nil {
+		s.current, s.renewAt = cert, now.Add(serverLife/2)
+	}
+	return cert, err
+}
+
+func (a *Authority) issueServer(now time.Time) (*tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{SerialNumber: newSerial(), Subject: pkix.Name{CommonName: ServerName}, DNSNames: []string{ServerName},
+		NotBefore: now.Add(-Backdate), NotAfter: now.Add(serverLife), BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	// The authority's certificate goes along: who has only a code learns it so.
+	return &tls.Certificate{Certificate: [][]byte{der, a.cert.Raw}, PrivateKey: key}, err
+}
+
+// ErrStranger says that who answers is not the portal that the agent belongs
+// to.
+var ErrStranger = errors.New("who answers there is not the portal that the code is from")
+
+// PinnedTLS is for an agent that has a code and nothing else: it speaks only
+// to a listener whose authority has the fingerprint. clock is the agent's.
+func PinnedTLS(f Fingerprint, clock func() time.Time) *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS13, ServerName: ServerName,
+		InsecureSkipVerify: true, // VerifyConnection does it, with a root that is known only by its fingerprint
+		VerifyConnection: func(s tls.ConnectionState) error {
+			ca := pinned(s.PeerCertificates, f)
+			if ca == nil {
+				return ErrStranger
+			}
+			roots := x509.NewCertPool()
+			roots.AddCert(ca)
+			_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots, DNSName: ServerName, CurrentTime: clock()})
+			return err
+		}}
+}
+
+func pinned(chain []*x509.Certificate, f Fingerprint) *x509.Certificate {
+	for _, cert := range chain {
+		if cert.IsCA && fingerprintOf(cert) == f {
+			return cert
+		}
+	}
+	return nil
+}
+
+// AgentTLS is for an enrolled agent: its certificate and key, and the
+// authority, all as PEM.
+func AgentTLS(certificate, key, authority []byte, clock func() time.Time) (*tls.Config, error) {
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return nil, err
+	}
+	ca, err := ParseCertificate(authority)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(ca)
+	return &tls.Config{MinVersion: tls.VersionTLS13, ServerName: ServerName, RootCAs: roots, Certificates: []tls.Certificate{pair}, Time: clock}, nil
+}
+
+// expiredAlert is what a peer answers to a certificate that is past its end
+// (RFC 8446, section 6).
+const expiredAlert = tls.AlertError(45)
+
+// Expired tells whether the portal has refused an agent's certificate because
+// it is past its end by the portal's clock.
+func Expired(err error) bool {
+	var op *net.OpError // over TCP crypto/tls keeps the alert's type to itself
+	return errors.As(err, &op) && op.Op == "remote error" && op.Err.Error() == expiredAlert.Error()
+}

@@ -1,0 +1,308 @@
+package pool_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/modelstest"
+	"weir/policies"
+	"weir/pool"
+	"weir/pool/authority"
+)
+
+// What one agent may go through without being taken for two, and what two
+// agents with one key may not. Each letter is a beat: of the agent, or of the
+// copy that was made at the beginning; in lower case its answer is lost.
+func TestTokenChain(t *testing.T) {
+	for _, c := range []struct{ story, beats, fencedAt string }{
+		{"answers arrive", "AAAA", ""},
+		{"an answer is lost", "AaAA", ""},
+		{"several answers are lost in a row", "AaaaaAA", ""},
+		{"every other answer is lost", "aAaAaA", ""},
+		{"the copy speaks first, then they alternate", "BAB", "B"},
+		{"the agent speaks first, then they alternate", "ABA", "A"},
+		{"the agent speaks twice before the copy", "AAB", "B"},
+		{"the copy speaks twice before the agent", "BBA", "A"},
+		{"the copy's answer is lost", "bABA", "A"},
+	} {
+		t.Run(c.story, func(t *testing.T) {
+			atGate(t, func(t *testing.T, g *gate) {
+				a := g.enrolled(t, "a", 1)
+				copied := *a
+				agents := map[string]*host{"A": a, "B": &copied}
+				var err error
+				last := ""
+				for _, letter := range c.beats {
+					if err != nil {
+						t.Fatalf("shut out at the beat before the last: %v", err)
+					}
+					last = strings.ToUpper(string(letter))
+					_, err = agents[last].beat(last == string(letter))
+				}
+				if c.fencedAt == "" {
+					if err != nil || g.live(t) != 1 {
+						t.Errorf("%d agents are live, %v", g.live(t), err)
+					}
+					return
+				}
+				refused(t, "the last beat", err, models.KindForbidden, "")
+				for name, h := range agents {
+					_, err := h.beat(true)
+					refused(t, "then "+name, err, models.KindForbidden, "")
+				}
+				p := a.provider(t)
+				if p.State != models.ProviderLost || p.Reason.Empty() || g.live(t) != 0 || g.audited(t, "fence", "agent") != 1 || last != c.fencedAt {
+					t.Errorf("the provider is %+v; %d agents are live", p, g.live(t))
+				}
+			})
+		})
+	}
+}
+
+// A request that was held up on the way has an old token when it arrives. It
+// shuts nobody out, for nobody is there to confirm it.
+func TestLateDuplicate(t *testing.T) {
+	atGate(t, func(t *testing.T, g *gate) {
+		h := g.enrolled(t, "a", 1)
+		late := pool.Beat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices}
+		h.beats(t)
+		h.beats(t)
+		o, err := g.Beat(g.ctx, h.holder, late, "192.0.2.1")
+		if err != nil || o.Confirm == "" || o.Token != "" || len(o.Devices) != 0 {
+			t.Fatalf("the duplicate is answered %+v, %v", o, err)
+		}
+		h.beats(t)
+		late.Confirm = o.Confirm // even a confirmation that was held up
+		if o, err = g.Beat(g.ctx, h.holder, late, "192.0.2.1"); err != nil || o.Confirm == "" {
+			t.Errorf("the late confirmation is answered %+v, %v", o, err)
+		}
+		h.beats(t)
+		late.Confirm = o.Confirm
+		h.token = "" // no token is no token of the chain either
+		if _, err := h.beat(true); models.KindOf(err) != models.KindForbidden {
+			t.Errorf("without a token: %v", err)
+		}
+	})
+}
+
+func TestRevoke(t *testing.T) {
+	atGate(t, func(t *testing.T, g *gate) {
+		h := g.enrolled(t, "a", 1)
+		h.beats(t)
+		p := h.provider(t)
+		refused(t, "a stale version", second(g.Revoke(g.ctx, g.root, p.ID, p.Version+1)), models.KindConflict, "")
+		m := g.team(t, "vision")
+		w, a := g.claim(t, m, models.Demand{GPUs: 1, Cores: 50})
+		p, err := g.Revoke(g.ctx, g.root, p.ID, 0)
+		if err != nil || p.State != models.ProviderLost || !strings.Contains(p.Reason.String(), "revoked") {
+			t.Errorf("%+v, %v", p, err)
+		}
+		refused(t, "the next beat", second(h.beat(true)), models.KindForbidden, "")
+		refused(t, "renewal", second(g.Renew(g.ctx, h.holder, h.redemption(t, "", newKey(t)).CSR)), models.KindForbidden, "")
+		refused(t, "revoking again", second(g.Revoke(g.ctx, g.root, p.ID, 0)), models.KindConflict, "")
+		if _, later := g.claim(t, m, models.Demand{GPUs: 1, Cores: 10}); later.Outcome == models.OutcomeGranted {
+			t.Errorf("shares are given of it: %+v", later)
+		}
+		shares, err := g.store.Read(g.ctx).SharesOf(w.ID)
+		if a.Outcome == models.OutcomeGranted && (err != nil || len(shares) != 1) {
+			t.Errorf("what was held is gone: %v, %v", shares, err)
+		}
+		again := g.host(t, "a", 1)
+		if err := again.redeem(t, again.authorize(t)); err != nil {
+			t.Fatal(err)
+		}
+		if now := h.provider(t); now.ID != p.ID || now.State != models.ProviderOnline {
+			t.Errorf("enrolled again it is %+v", now)
+		}
+	})
+}
+
+func TestChangedGPUs(t *testing.T) {
+	atGate(t, func(t *testing.T, g *gate) {
+		h := g.enrolled(t, "a", 2)
+		h.beats(t)
+		two, all := h.gpuCode(), h.devices
+		h.devices = all[:1]
+		o := h.beats(t)
+		p := h.provider(t)
+		if o.State != models.ProviderPending || !strings.Contains(o.Reason, h.gpuCode()) || p.State != o.State || p.ReportedCode != h.gpuCode() ||
+			p.GPUCode != two || p.Reason.Empty() {
+			t.Errorf("with a GPU less: %+v, %+v", o, p)
+		}
+		version := p.Version
+		if h.beats(t); h.provider(t).Version != version {
+			t.Error("a beat that says nothing new changes the provider")
+		}
+		present := 0
+		for _, d := range must(g.store.Read(g.ctx).DevicesOf(p.ID))(t) {
+			if d.Present {
+				present++
+			}
+		}
+		if present != 1 {
+			t.Errorf("%d devices are present", present)
+		}
+		if _, a := g.claim(t, g.team(t, "vision"), models.Demand{GPUs: 1, Cores: 10}); a.Outcome == models.OutcomeGranted {
+			t.Error("shares are given of a provider that waits")
+		}
+		h.devices = all
+		if o := h.beats(t); o.State != models.ProviderOnline || h.provider(t).ReportedCode != "" {
+			t.Errorf("the GPU is back: %+v", o)
+		}
+		refused(t, "nothing waits", second(g.Accept(g.ctx, g.root, p.ID, 0)), models.KindConflict, "")
+		h.devices = all[:1]
+		h.beats(t)
+		if p, err := g.Accept(g.ctx, g.root, p.ID, 0); err != nil || p.State != models.ProviderOnline || p.GPUCode != h.gpuCode() || p.ReportedCode != "" {
+			t.Errorf("accepted: %+v, %v", p, err)
+		}
+		if o := h.beats(t); o.State != models.ProviderOnline || o.Reason != "" || g.audited(t, "accept", "agent") != 1 {
+			t.Errorf("after it was accepted: %+v", o)
+		}
+	})
+}
+
+func TestRenew(t *testing.T) {
+	atGate(t, func(t *testing.T, g *gate) {
+		h := g.enrolled(t, "a", 1)
+		renew := func(key []byte) (authority.Holder, error) {
+			certificate, err := g.Renew(g.ctx, h.holder, h.redemption(t, "", key).CSR)
+			if err != nil {
+				return authority.Holder{}, err
+			}
+			return holderOf(t, certificate), nil
+		}
+		g.clock.Pass(certificateLife*2/3 - time.Second)
+		if h.beats(t).Renew {
+			t.Error("renewal is due too early")
+		}
+		g.clock.Pass(time.Second)
+		if !h.beats(t).Renew {
+			t.Error("renewal is not due after two thirds")
+		}
+		refused(t, "the same key", second(renew(h.key)), models.KindInvalid, "csr")
+		if _, err := renew(newKey(t)); err != nil { // its answer is lost
+			t.Fatal(err)
+		}
+		next, err := renew(newKey(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.beats(t) // with the old certificate, which is still good
+		old := h.holder
+		h.holder = next
+		if h.beats(t).Renew {
+			t.Error("the new certificate is due already")
+		}
+		_, err = g.Beat(g.ctx, old, pool.Beat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices}, "")
+		refused(t, "the old certificate after the new one", err, models.KindForbidden, "")
+		g.clock.Pass(certificateLife)
+		refused(t, "a certificate that has expired", second(h.beat(true)), models.KindUnauthenticated, "")
+		if g.live(t) != 1 {
+			t.Error("an agent was shut out for it")
+		}
+	})
+}
+
+func TestBeatRefuses(t *testing.T) {
+	atGate(t, func(t *testing.T, g *gate) {
+		h := g.enrolled(t, "a", 1)
+		uuid := h.devices[0].UUID
+		long := strings.Repeat("x", 201)
+		for field, change := range map[string]func(b *pool.Beat){
+			"gpu_code":          func(b *pool.Beat) { b.GPUCode = "x" },
+			"token":             func(b *pool.Beat) { b.Token = long },
+			"devices[0].model":  func(b *pool.Beat) { b.Devices = []pool.DeviceReport{{UUID: uuid, Model: long}} },
+			"devices[0].driver": func(b *pool.Beat) { b.Devices = []pool.DeviceReport{{UUID: uuid, Driver: "a\x00b"}} },
+			"devices[0].cores":  func(b *pool.Beat) { b.Devices = []pool.DeviceReport{{UUID: uuid, Cores: 101}} },
+			"devices[0].peers":  func(b *pool.Beat) { b.Devices = []pool.DeviceReport{{UUID: uuid, Peers: make([]string, 129)}} },
+			"samples":           func(b *pool.Beat) { b.Samples = make([]pool.Sample, 100_001) },
+			"samples[0].age":    func(b *pool.Beat) { b.Samples = []pool.Sample{{Age: -1}} },
+			"samples[1].age":    func(b *pool.Beat) { b.Samples = []pool.Sample{{}, {Age: 31 * 24 * time.Hour}} },
+			"faults":            func(b *pool.Beat) { b.Faults = make([]pool.Fault, 10_001) },
+			"faults[0].xid":     func(b *pool.Beat) { b.Faults = []pool.Fault{{XID: -1}} },
+			"samples[0].processes": func(b *pool.Beat) {
+				b.Samples = []pool.Sample{{Processes: make([]pool.Process, 1001)}}
+			},
+			"samples[0].processes[0].name": func(b *pool.Beat) {
+				b.Samples = []pool.Sample{{Processes: []pool.Process{{Name: long}}}}
+			},
+			"samples[0].utilisation":     func(b *pool.Beat) { b.Samples = []pool.Sample{{Utilisation: 101}} },
+			"samples[0].memory_used_mib": func(b *pool.Beat) { b.Samples = []pool.Sample{{MemoryUsedMiB: 1 << 41}} },
+		} {
+			b := pool.Beat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices}
+			change(&b)
+			_, err := g.Beat(g.ctx, h.holder, b, "192.0.2.1")
+			refused(t, field, err, models.KindInvalid, field)
+		}
+		wrong := pool.Beat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices, Samples: make([]pool.Sample, 100_000)}
+		for i := range wrong.Samples {
+			wrong.Samples[i].Age = -1
+		}
+		_, err := g.Beat(g.ctx, h.holder, wrong, "192.0.2.1")
+		if e, ok := err.(*models.Error); !ok || len(e.Fields) > 100 {
+			t.Errorf("%d fields are named", len(err.Error()))
+		}
+		_, err = g.Beat(g.ctx, authority.Holder{Serial: "x", Expires: g.clock.Now().Add(time.Hour)}, pool.Beat{}, "")
+		refused(t, "an unknown certificate", err, models.KindForbidden, "")
+		h.beats(t)
+	})
+}
+
+// A provider that was taken for lost is back with its agent's next word.
+func TestAgentIsLostAndBack(t *testing.T) {
+	atGate(t, func(t *testing.T, g *gate) {
+		h := g.enrolled(t, "a", 1)
+		g.clock.Pass(time.Minute)
+		if err := g.pool.Sweep(g.ctx); err != nil || h.provider(t).State != models.ProviderLost {
+			t.Errorf("silent it is %s, %v", h.provider(t).State, err)
+		}
+		if o := h.beats(t); o.State != models.ProviderOnline || h.provider(t).State != models.ProviderOnline {
+			t.Errorf("heard it is %s", o.State)
+		}
+	})
+}
+
+// What a beat of a machine with eight GPUs costs, by one agent after another:
+// they have the pool's lock in turn.
+func BenchmarkBeat(b *testing.B) {
+	for _, dialect := range []string{"sqlite", "postgres"} {
+		b.Run(dialect, func(b *testing.B) {
+			access, err := policies.NewAccess()
+			if err != nil {
+				b.Fatal(err)
+			}
+			store := modelstest.Open(b, dialect)
+			h := benched(b, store, pool.New(store, access))
+			samples := make([]pool.Sample, len(h.devices))
+			for i, d := range h.devices {
+				samples[i] = pool.Sample{UUID: d.UUID, Utilisation: 50, MemoryUsedMiB: 1000}
+			}
+			for b.Loop() {
+				o, err := h.g.Beat(b.Context(), h.holder, pool.Beat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices, Samples: samples}, "192.0.2.1")
+				if err != nil {
+					b.Fatal(err)
+				}
+				h.token = o.Token
+			}
+		})
+	}
+}
+
+// benched is a host with eight GPUs whose agent has enrolled.
+func benched(b *testing.B, store *models.Store, p *pool.Pool) *host {
+	b.Helper()
+	a, err := authority.Open(filepath.Join(b.TempDir(), "authority.pem"), store.Now)
+	if err != nil {
+		b.Fatal(err)
+	}
+	g := &gate{authority: a, Enrolment: pool.NewEnrolment(pool.EnrolmentConfig{Pool: p, Authority: a, CertificateLifetime: time.Hour, Every: time.Second}),
+		office: &office{ctx: b.Context(), store: store, root: policies.Actor{User: modelstest.User(b, store, "root@example.org", true)}}}
+	h := g.host(b, "a", 8)
+	if err := h.redeem(b, h.authorize(b)); err != nil {
+		b.Fatal(err)
+	}
+	return h
+}

@@ -1,0 +1,321 @@
+package pool
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"weir/models"
+	"weir/policies"
+	"weir/pool/queue"
+	"weir/pool/timeline"
+)
+
+// WaitingView is a workspace that waits for shares.
+type WaitingView struct {
+	models.QueuedView
+	Place     int
+	Behind    queue.Criterion // why it does not stand before its predecessor
+	Forecast  Forecast
+	Anonymous bool
+}
+
+// Forecast is when a request that waits can be met, as far as that can be
+// told.
+type Forecast struct {
+	Outcome timeline.Outcome
+	At      time.Time // when Placed
+	Known   bool      // by rules alone; otherwise from how long such shares were held in the past
+	Text    models.Text
+}
+
+// UnmetView is demand that the pool does not meet, by model and size.
+type UnmetView struct {
+	Model   string // asked for; empty: any
+	GPUs    int64
+	Cores   int64 // per GPU
+	Waiting int64 // requests that wait now
+	Refused int64 // in the last day
+	Oldest  *time.Time
+}
+
+// unmetPeriod is for how long a refusal counts as unmet demand.
+const unmetPeriod = 24 * time.Hour
+
+// line is everybody who waits, in the order in which they are served.
+type line struct {
+	views  []models.QueuedView
+	ranked []queue.Ranked
+	byID   map[int64]models.QueuedView
+}
+
+// line ranks those who wait, with one more request if there is an extra one.
+func (p *Pool) line(q *models.Queries, s state, extra *models.QueuedView) (l line, err error) {
+	if l.views, err = q.Queued(); err != nil {
+		return l, err
+	}
+	if extra != nil {
+		l.views = append(l.views, *extra)
+	}
+	held := map[int64]int64{}
+	for _, share := range s.shares {
+		held[share.ProjectID] += share.Cores
+	}
+	l.byID = make(map[int64]models.QueuedView, len(l.views))
+	requests := make([]queue.Request, len(l.views))
+	for i, v := range l.views {
+		l.byID[v.ID] = v
+		requests[i] = queue.Request{ID: v.ID, Project: v.ProjectID, Member: v.MemberID, Priority: int(v.ProjectPriority),
+			Demand: demandOf(v.ProjectID, v.Demand), Held: held[v.ProjectID], Quota: v.ProjectQuota, Since: v.RequestedAt}
+	}
+	l.ranked = queue.Order(requests, s.now, patience)
+	return l, nil
+}
+
+// Order lists the workspaces that wait, in the order in which they are to be
+// served.
+func (p *Pool) Order(q *models.Queries) ([]models.Workspace, error) {
+	s, err := p.load(q)
+	if err != nil {
+		return nil, err
+	}
+	l, err := p.line(q, s, nil)
+	list := make([]models.Workspace, len(l.ranked))
+	for i, r := range l.ranked {
+		list[i] = l.byID[r.ID].Workspace
+	}
+	return list, err
+}
+
+// asks is the request of a workspace that does not exist yet: it would stand
+// at the end of its like.
+func asks(q *models.Queries, w models.Workspace) (*models.QueuedView, error) {
+	project, err := q.Project(models.Everything, w.ProjectID)
+	if err != nil {
+		return nil, err
+	}
+	v := models.QueuedView{ProjectPriority: project.Priority, ProjectQuota: project.Quota.GPUCores}
+	v.Workspace, v.ID, v.RequestedAt = w, unborn, q.Now()
+	return &v, nil
+}
+
+// unborn is the id of a request that nobody has made yet; it is larger than
+// any real one.
+const unborn = int64(1) << 62
+
+// Forecast tells when the demand of w could be met if it waits from now on.
+func (p *Pool) Forecast(q *models.Queries, w models.Workspace) (Forecast, error) {
+	s, err := p.load(q)
+	if err != nil {
+		return Forecast{}, err
+	}
+	extra, err := asks(q, w)
+	if err != nil {
+		return Forecast{}, err
+	}
+	l, err := p.line(q, s, extra)
+	if err != nil {
+		return Forecast{}, err
+	}
+	forecasts, err := p.forecast(q, s, l)
+	return forecasts[unborn], err
+}
+
+// forecast tells of everybody in the line when they can be served.
+func (p *Pool) forecast(q *models.Queries, s state, l line) (map[int64]Forecast, error) {
+	if len(l.ranked) == 0 {
+		return nil, nil
+	}
+	spans, err := q.PastSpans(500)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := s.ends(q, spans)
+	if err != nil {
+		return nil, err
+	}
+	waiting := make([]timeline.Waiting, len(l.ranked))
+	for i, r := range l.ranked {
+		lasts, _ := timeline.Remaining(0, spans.Of(r.Project), 0)
+		waiting[i] = timeline.Waiting{Holder: r.ID, Demand: r.Demand, Lasts: lasts, Firm: r.Since.Add(patience), NotLent: s.notLent(r.Project)}
+	}
+	forecasts := make(map[int64]Forecast, len(waiting))
+	for _, e := range timeline.Forecast(s.snapshot(true, everybody), ends, waiting, s.now, *p.policy.Load()) {
+		f := Forecast{Outcome: e.Outcome, At: e.At, Known: e.Known}
+		f.Text = s.words(f)
+		forecasts[e.Holder] = f
+	}
+	return forecasts, nil
+}
+
+// words says what a forecast amounts to.
+func (s state) words(f Forecast) models.Text {
+	wait := f.At.Sub(s.now)
+	switch {
+	case f.Outcome == timeline.Never:
+		return models.Say("never with the GPUs that the pool has")
+	case f.Outcome == timeline.Unknown:
+		return models.Say("not known: too little was held before to tell")
+	case wait < time.Minute:
+		return models.Say("within a minute")
+	case wait < time.Hour:
+		return models.Say("in about %d minutes", int64(wait.Round(time.Minute)/time.Minute))
+	case wait < 48*time.Hour:
+		return models.Say("in about %d hours", int64(wait.Round(time.Hour)/time.Hour))
+	default:
+		return models.Say("in about %d days", int64(wait.Round(24*time.Hour)/(24*time.Hour)))
+	}
+}
+
+// ends are when those who hold shares are expected to leave: by what their
+// holders were told, by the end of the membership or the project, or by how
+// long shares of their project were held before.
+func (s state) ends(q *models.Queries, spans models.Spans) ([]timeline.End, error) {
+	periods, err := q.PeriodEnds()
+	if err != nil {
+		return nil, err
+	}
+	ends := map[int64]timeline.End{}
+	for _, share := range s.shares {
+		age := s.now.Sub(share.From)
+		e := timeline.End{Holder: share.WorkspaceID}
+		if left, ok := timeline.Remaining(age, spans.Of(share.ProjectID), 0); ok {
+			e.At = s.now.Add(left)
+		}
+		for _, at := range []*time.Time{share.EndsAt, periods[share.WorkspaceID]} {
+			if at != nil && (e.At.IsZero() || at.Before(e.At)) {
+				e.At, e.Known = *at, true
+			}
+		}
+		if !e.At.IsZero() {
+			ends[share.WorkspaceID] = e
+		}
+	}
+	list := make([]timeline.End, 0, len(ends))
+	for _, e := range ends {
+		list = append(list, e)
+	}
+	slices.SortFunc(list, func(a, b timeline.End) int { return int(a.Holder - b.Holder) })
+	return list, nil
+}
+
+// notLent are the devices that their owners do not lend to a project, though
+// to others.
+func (s state) notLent(project int64) (ids []int64) {
+	terms := map[int64]models.Terms{}
+	for _, p := range s.providers {
+		terms[p.ID] = p.Terms
+	}
+	for _, d := range s.devices {
+		if !lends(terms[d.ProviderID], s.lender(d), project) {
+			ids = append(ids, d.ID)
+		}
+	}
+	return ids
+}
+
+// waiting shows the line to an actor: the requests of projects that are not
+// the actor's have no names.
+func (p *Pool) waiting(q *models.Queries, s state, actor policies.Actor) ([]WaitingView, error) {
+	l, err := p.line(q, s, nil)
+	if err != nil {
+		return nil, err
+	}
+	forecasts, err := p.forecast(q, s, l)
+	views := make([]WaitingView, len(l.ranked))
+	for i, r := range l.ranked {
+		v := WaitingView{QueuedView: l.byID[r.ID], Place: r.Place, Behind: r.Behind, Forecast: forecasts[r.ID]}
+		if !p.access.May(actor, r.Project, "project", "read") {
+			v.Anonymous = true
+			v.QueuedView = models.QueuedView{WorkspaceView: models.WorkspaceView{
+				Workspace: models.Workspace{Demand: v.Demand, RequestedAt: v.RequestedAt, State: v.State}}}
+		}
+		views[i] = v
+	}
+	return views, err
+}
+
+// unmet adds up what waits and what was refused lately, the largest first.
+func (p *Pool) unmet(q *models.Queries, s state) ([]UnmetView, error) {
+	waiting, err := q.Queued()
+	if err != nil {
+		return nil, err
+	}
+	type size struct {
+		model       string
+		gpus, cores int64
+	}
+	sums := map[size]*UnmetView{}
+	of := func(d models.Demand) *UnmetView {
+		k := size{d.GPUModel, d.GPUs, d.Cores}
+		if sums[k] == nil {
+			sums[k] = &UnmetView{Model: d.GPUModel, GPUs: d.GPUs, Cores: d.Cores}
+		}
+		return sums[k]
+	}
+	for _, w := range waiting {
+		if w.Demand.GPUs == 0 {
+			continue
+		}
+		u := of(w.Demand)
+		u.Waiting++
+		if u.Oldest == nil || w.RequestedAt.Before(*u.Oldest) {
+			u.Oldest = &w.RequestedAt
+		}
+	}
+	refused, err := q.RefusedDemands(s.now.Add(-unmetPeriod))
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range refused {
+		of(r.Demand).Refused += r.N
+	}
+	var list []UnmetView
+	for _, u := range sums {
+		list = append(list, *u)
+	}
+	slices.SortFunc(list, func(a, b UnmetView) int {
+		return slices.Compare([]int64{-a.Waiting * a.GPUs * a.Cores, -a.Refused * a.GPUs * a.Cores, -a.GPUs, -a.Cores, int64(len(a.Model))},
+			[]int64{-b.Waiting * b.GPUs * b.Cores, -b.Refused * b.GPUs * b.Cores, -b.GPUs, -b.Cores, int64(len(b.Model))})
+	})
+	return list, nil
+}
+
+// ahead finds a request that w may not pass: one that comes before it in the
+// line and has waited for longer than patience, for devices that w could take
+// too. Who waits only for the own peak or the own project's quota keeps
+// nobody waiting.
+func (p *Pool) ahead(q *models.Queries, s state, w models.Workspace) (bool, error) {
+	var extra *models.QueuedView
+	id := w.ID
+	if id == 0 {
+		var err error
+		if extra, err = asks(q, w); err != nil {
+			return false, err
+		}
+		id = unborn
+	}
+	l, err := p.line(q, s, extra)
+	if err != nil {
+		return false, err
+	}
+	for _, r := range l.ranked {
+		v := l.byID[r.ID].Workspace
+		if r.ID == id {
+			return false, nil
+		}
+		if s.now.Sub(r.Since) < patience || !s.compete(v.Demand, w.Demand) ||
+			answer(s, r.Demand, v.Demand, *p.policy.Load()).Outcome == models.OutcomeRefused {
+			continue
+		}
+		if mayHold, err := withinRoom(q, v); err != nil || mayHold {
+			return mayHold, err
+		}
+	}
+	return false, nil
+}
+
+// ForecastFor is Forecast outside a transaction, for pages.
+func (p *Pool) ForecastFor(ctx context.Context, w models.Workspace) (Forecast, error) {
+	return p.Forecast(p.store.Read(ctx), w)
+}

@@ -1,0 +1,137 @@
+package pool_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/modelstest"
+	"weir/policies"
+	"weir/pool"
+	"weir/pool/queue"
+	"weir/pool/timeline"
+)
+
+var whole = models.Demand{GPUs: 1, Cores: 100, GPUMemoryMiB: 80_000}
+
+// waits makes a workspace that waits.
+func (o *office) waits(t *testing.T, m models.Member, d models.Demand) models.Workspace {
+	t.Helper()
+	w := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, EnvironmentID: o.environment(t), Name: policies.NewSecret(),
+		State: models.StateQueued, Demand: d, Version: 1, RequestedAt: o.store.Now()}
+	modelstest.InTx(t, o.store, func(q *models.Queries) error { return q.CreateWorkspace(&w, models.Say("Requested.")) })
+	return w
+}
+
+func (o *office) order(t *testing.T) (ids []int64) {
+	t.Helper()
+	list, err := o.pool.Order(o.store.Read(o.ctx))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range list {
+		ids = append(ids, w.ID)
+	}
+	return ids
+}
+
+func TestLineIsByPriorityThenFairness(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		vision, speech, urgent := o.team(t, "vision"), o.team(t, "speech"), o.team(t, "urgent")
+		o.enlist(t, machine(1))
+		modelstest.InTx(t, o.store, func(q *models.Queries) error {
+			p, err := q.Project(models.Everything, urgent.ProjectID)
+			if err != nil {
+				return err
+			}
+			p.Priority = 90
+			return q.UpdateProject(&p)
+		})
+		o.outcome(t, vision, whole, models.OutcomeGranted)
+		v1, v2 := o.waits(t, vision, whole), o.waits(t, vision, whole)
+		s1, s2 := o.waits(t, speech, whole), o.waits(t, speech, whole)
+		u := o.waits(t, urgent, whole)
+		// vision holds a GPU, so that speech comes first, then they take turns.
+		if got, want := o.order(t), []int64{u.ID, s1.ID, v1.ID, s2.ID, v2.ID}; !slices.Equal(got, want) {
+			t.Errorf("order %v, want %v", got, want)
+		}
+		view, err := o.pool.View(o.ctx, o.root)
+		if err != nil || len(view.Waiting) != 5 || view.Waiting[1].Behind != queue.Priority || view.Waiting[2].Behind != queue.Fairness {
+			t.Fatalf("%+v, %v", view.Waiting, err)
+		}
+		o.clock.Pass(time.Hour) // everybody has waited for long: first come, first served
+		if got, want := o.order(t), []int64{u.ID, v1.ID, v2.ID, s1.ID, s2.ID}; !slices.Equal(got, want) {
+			t.Errorf("after an hour %v, want %v", got, want)
+		}
+		stranger, err := o.pool.View(o.ctx, o.actor(t, o.person(t)))
+		if err != nil || len(stranger.Waiting) != 5 || !stranger.Waiting[0].Anonymous || stranger.Waiting[0].ProjectName != "" || stranger.Waiting[0].ID != 0 {
+			t.Errorf("%+v, %v", stranger.Waiting, err)
+		}
+		if stranger.Unmet != nil || len(view.Unmet) != 1 || view.Unmet[0].Waiting != 5 || view.Unmet[0].Cores != 100 {
+			t.Errorf("unmet demand: %+v; a stranger sees %+v", view.Unmet, stranger.Unmet)
+		}
+	})
+}
+
+func TestForecast(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		m := o.team(t, "vision")
+		o.enlist(t, machine(1))
+		ask := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, Demand: whole}
+		forecast := func() (outcome timeline.Outcome, in time.Duration, known bool) {
+			t.Helper()
+			f, err := o.pool.ForecastFor(o.ctx, ask)
+			if err != nil || f.Text.Empty() {
+				t.Fatalf("%+v, %v", f, err)
+			}
+			return f.Outcome, f.At.Sub(o.store.Now()), f.Known
+		}
+		if outcome, in, _ := forecast(); outcome != timeline.Placed || in != 0 {
+			t.Errorf("an empty pool: %v in %v", outcome, in)
+		}
+		for range 9 { // what was held before lasted for 40 minutes
+			past := o.outcome(t, m, whole, models.OutcomeGranted)
+			o.clock.Pass(40 * time.Minute)
+			modelstest.InTx(t, o.store, func(q *models.Queries) error { return o.pool.Release(q, past.ID) })
+		}
+		o.outcome(t, m, whole, models.OutcomeGranted)
+		o.clock.Pass(10 * time.Minute)
+		if outcome, in, known := forecast(); outcome != timeline.Placed || in != 30*time.Minute || known {
+			t.Errorf("by the past: %v in %v, known %v", outcome, in, known)
+		}
+		o.waits(t, m, whole)
+		if _, in, _ := forecast(); in != 70*time.Minute {
+			t.Errorf("behind another: in %v", in)
+		}
+		if _, err := o.pool.Recall(o.ctx, o.root, o.provider(t).ID, pool.RecallInput{NoticeMinutes: 20}); err != nil {
+			t.Fatal(err)
+		}
+		ask.Demand.GPUs = 2
+		if outcome, _, _ := forecast(); outcome != timeline.Never {
+			t.Errorf("more than there is: %v", outcome)
+		}
+	})
+}
+
+func TestRefusedDemandIsCounted(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		m := o.team(t, "vision")
+		o.enlist(t, machine(1))
+		refused := models.Answer{Outcome: models.OutcomeRefused, Explanation: models.Say("the pool has no GPUs")}
+		d := models.Demand{GPUs: 2, Cores: 100, GPUModel: "H200"}
+		for range 2 {
+			modelstest.InTx(t, o.store, func(q *models.Queries) error {
+				return o.pool.Record(q, models.Workspace{ProjectID: m.ProjectID, UserID: m.UserID, Demand: d}, refused)
+			})
+		}
+		view, err := o.pool.View(o.ctx, o.root)
+		if err != nil || len(view.Unmet) != 1 || view.Unmet[0].Refused != 2 || view.Unmet[0].Model != "H200" || view.Unmet[0].GPUs != 2 || view.Placed != 2 {
+			t.Errorf("%+v, %v", view.Unmet, err)
+		}
+		o.clock.Pass(25 * time.Hour)
+		if view, err := o.pool.View(o.ctx, o.root); err != nil || len(view.Unmet) != 0 {
+			t.Errorf("a day later %+v, %v", view.Unmet, err)
+		}
+	})
+}

@@ -1,0 +1,201 @@
+package nvml
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	gonvml "github.com/NVIDIA/go-nvml/pkg/nvml"
+)
+
+// profile is one size of instance that a GPU can be cut into.
+type profile struct {
+	name string
+	gonvml.GpuInstanceProfileInfo
+}
+
+// suffixes tell profiles of one size apart, as NVIDIA's MIG user guide names
+// them.
+var suffixes = map[int]string{
+	gonvml.GPU_INSTANCE_PROFILE_1_SLICE_REV1:   "+me",
+	gonvml.GPU_INSTANCE_PROFILE_2_SLICE_REV1:   "+me",
+	gonvml.GPU_INSTANCE_PROFILE_1_SLICE_GFX:    "+gfx",
+	gonvml.GPU_INSTANCE_PROFILE_2_SLICE_GFX:    "+gfx",
+	gonvml.GPU_INSTANCE_PROFILE_3_SLICE_GFX:    "+gfx",
+	gonvml.GPU_INSTANCE_PROFILE_4_SLICE_GFX:    "+gfx",
+	gonvml.GPU_INSTANCE_PROFILE_1_SLICE_NO_ME:  "-me",
+	gonvml.GPU_INSTANCE_PROFILE_2_SLICE_NO_ME:  "-me",
+	gonvml.GPU_INSTANCE_PROFILE_1_SLICE_ALL_ME: "+me.all",
+	gonvml.GPU_INSTANCE_PROFILE_2_SLICE_ALL_ME: "+me.all",
+}
+
+// profiles are the sizes that a GPU can be cut into, small ones first; none
+// where it cannot.
+func (d *Driver) profiles(dev gonvml.Device) []profile {
+	memory := known(d, "nvmlDeviceGetMemoryInfo", dev.GetMemoryInfo, gonvml.Memory{}).Total >> 20
+	var all []profile
+	for i := range gonvml.GPU_INSTANCE_PROFILE_COUNT {
+		info, ret := ask(d, "nvmlDeviceGetGpuInstanceProfileInfo", func() (gonvml.GpuInstanceProfileInfo, gonvml.Return) {
+			return dev.GetGpuInstanceProfileInfo(i)
+		})
+		if ret == gonvml.ERROR_FUNCTION_NOT_FOUND {
+			break
+		}
+		if ret == gonvml.SUCCESS && info.SliceCount > 0 && info.InstanceCount > 0 {
+			all = append(all, profile{profileName(info.SliceCount, info.MemorySizeMB, memory) + suffixes[i], info})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b profile) int {
+		return cmp.Or(cmp.Compare(a.SliceCount, b.SliceCount), cmp.Compare(eighths(a.MemorySizeMB, memory), eighths(b.MemorySizeMB, memory)))
+	})
+	return all
+}
+
+// profileName is NVIDIA's name of a size: 3g.40gb has three compute slices and
+// four of the eight memory slices of 80 GB. Memory is in MiB.
+func profileName(compute uint32, memory, whole uint64) string {
+	gb := math.Ceil(float64(whole) / 1024)
+	return fmt.Sprintf("%dg.%.0fgb", compute, math.Round(gb*float64(eighths(memory, whole))/8))
+}
+
+// eighths is how many of a GPU's eight memory slices make up so much memory.
+// What the driver keeps for itself is missing from both numbers.
+func eighths(memory, whole uint64) uint64 {
+	if whole == 0 {
+		return 0
+	}
+	return min(max((16*memory+whole)/(2*whole), 1), 8)
+}
+
+// migCores is an instance's part of the GPU's 100 cores: rounded down from its
+// part of all compute slices, so that a GPU's instances never have more than
+// 100 together. Of seven slices, one is 14 cores, two 28, three 42, four 57.
+func migCores(slices, all uint32) int64 {
+	if all == 0 {
+		return 0
+	}
+	return min(100*int64(slices)/int64(all), 100)
+}
+
+type migMode struct{ current, pending int }
+
+// migMode is off where a GPU has none.
+func (d *Driver) migMode(dev gonvml.Device) migMode {
+	return known(d, "nvmlDeviceGetMigMode", func() (migMode, gonvml.Return) {
+		current, pending, ret := dev.GetMigMode()
+		return migMode{current, pending}, ret
+	}, migMode{})
+}
+
+// instance is a MIG instance that can be used: a compute instance in a GPU
+// instance.
+type instance struct {
+	gpu
+	gi, ci int
+}
+
+// instances are the MIG instances of a GPU. One whose description fails in the
+// middle of a change is left out.
+func (d *Driver) instances(g gpu) []instance {
+	if g.Sharing != "mig" {
+		return nil
+	}
+	slices := uint32(0)
+	for _, p := range d.profiles(g) {
+		slices = max(slices, p.SliceCount)
+	}
+	count := known(d, "nvmlDeviceGetMaxMigDeviceCount", g.GetMaxMigDeviceCount, 0)
+	var all []instance
+	residents := map[int]int64{}
+	for i := range count {
+		dev, ret := g.GetMigDeviceHandleByIndex(i)
+		if ret != gonvml.SUCCESS {
+			continue
+		}
+		if found, err := d.instance(g, dev, slices); err == nil {
+			residents[found.gi]++
+			all = append(all, found)
+		}
+	}
+	for i := range all { // compute instances of one GPU instance have its memory in common
+		all[i].MemoryMiB /= residents[all[i].gi]
+	}
+	return all
+}
+
+func (d *Driver) instance(g gpu, dev gonvml.Device, slices uint32) (instance, error) {
+	var failure error
+	i := instance{gpu: gpu{dev, g.DeviceReport}}
+	i.gi = field(&failure, "GPU instance", dev.GetGpuInstanceId, 0)
+	i.ci = field(&failure, "compute instance", dev.GetComputeInstanceId, 0)
+	attributes := field(&failure, "attributes", dev.GetAttributes, gonvml.DeviceAttributes{})
+	i.UUID = field(&failure, "UUID", dev.GetUUID, "")
+	name := field(&failure, "name", dev.GetName, "")
+	if failure == nil && i.UUID == "" {
+		failure = errors.New("the driver tells no UUID")
+	}
+	i.Parent, i.Sharing, i.MIGProfiles, i.Peers = g.UUID, "", nil, nil
+	i.MemoryMiB = int64(attributes.MemorySizeMB)
+	i.Cores = migCores(attributes.ComputeInstanceSliceCount, slices)
+	if _, after, named := strings.Cut(name, " MIG "); named {
+		i.Profile = after
+	} else {
+		i.Profile = profileName(attributes.GpuInstanceSliceCount, attributes.MemorySizeMB, uint64(g.MemoryMiB))
+	}
+	return i, failure
+}
+
+// Files are the device files, without the control files that all share, that
+// a holder of a device needs and no other: of an instance its GPU's and those
+// that stand for its capabilities. It returns an error for a UUID that is not
+// here.
+func (d *Driver) Files(ctx context.Context, uuid string) ([]string, error) {
+	gpus, err := d.gpus(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range gpus {
+		file := fmt.Sprintf("/dev/nvidia%d", g.Minor)
+		if g.UUID == uuid {
+			return []string{file}, nil
+		}
+		for _, i := range d.instances(g) {
+			if i.UUID == uuid {
+				caps, err := d.capabilities(i)
+				return append([]string{file}, caps...), err
+			}
+		}
+	}
+	return nil, fmt.Errorf("nvml: there is no GPU %s", uuid)
+}
+
+// capabilities are the files by which the kernel module gives access to an
+// instance.
+func (d *Driver) capabilities(i instance) ([]string, error) {
+	gi := filepath.Join(d.cfg.SysRoot, fmt.Sprintf("proc/driver/nvidia/capabilities/gpu%d/mig/gi%d", i.Minor, i.gi))
+	var files []string
+	for _, access := range []string{filepath.Join(gi, "access"), filepath.Join(gi, fmt.Sprintf("ci%d/access", i.ci))} {
+		text, err := os.ReadFile(access)
+		if err != nil {
+			return nil, fmt.Errorf("nvml: access to %s: %w", i.UUID, err)
+		}
+		minor := NoMinor
+		for line := range strings.Lines(string(text)) {
+			if name, value, _ := strings.Cut(line, ":"); name == "DeviceFileMinor" {
+				minor, err = strconv.Atoi(strings.TrimSpace(value))
+			}
+		}
+		if err != nil || minor == NoMinor {
+			return nil, fmt.Errorf("nvml: %s names no device file", access)
+		}
+		files = append(files, fmt.Sprintf("/dev/nvidia-caps/nvidia-cap%d", minor))
+	}
+	return files, nil
+}

@@ -1,0 +1,247 @@
+package nvml
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// What a device's directory below Config.MPSDir holds. Whoever shows a share
+// to a workspace shows it the first two.
+const (
+	mpsPipe = "pipe" // CUDA_MPS_PIPE_DIRECTORY of the daemon and its clients
+	mpsShm  = "shm"  // /dev/shm of the daemon and its clients
+	mpsLog  = "log"  // CUDA_MPS_LOG_DIRECTORY
+)
+
+const (
+	mpsProgram  = "nvidia-cuda-mps-control"
+	mpsPatience = 5 * time.Second       // for one answer, for a start and for an end
+	mpsGlance   = 20 * time.Millisecond // between looks whether it has started or ended
+	mpsPeriod   = 5 * time.Second       // between looks whether it still runs
+	maxSocket   = 107                   // what fits into a socket's address
+)
+
+// daemons are the MPS control daemons of this machine, one for each device
+// that is shared so. They outlive this process; a device's pipes say whether
+// its daemon runs. While one is wanted it is started again when it is gone.
+//
+// A daemon and its clients talk through /dev/shm too. They have a directory of
+// their own for it, so that workspaces need not see the machine's: NVIDIA's
+// device plugin for Kubernetes does the same.
+type daemons struct {
+	dir    string
+	period time.Duration
+
+	ctx    context.Context // ends the supervision, never a daemon
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu     sync.Mutex // serialises starts and ends, guards what follows
+	wanted map[string]bool
+	guard  bool // the supervision has begun
+}
+
+func newDaemons(dir string) *daemons {
+	m := &daemons{dir: dir, period: mpsPeriod, wanted: map[string]bool{}}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	return m
+}
+
+// usable says why this machine cannot run a daemon for a device.
+func (m *daemons) usable(uuid string) error {
+	if m.dir == "" {
+		return errors.New("this agent has no directory for MPS")
+	}
+	if socket := filepath.Join(m.dir, uuid, mpsPipe, "control_privileged"); len(socket) > maxSocket {
+		return fmt.Errorf("the directory for MPS is too deep: %s has %d bytes, a socket's path at most %d", socket, len(socket), maxSocket)
+	}
+	if _, err := exec.LookPath(mpsProgram); err != nil {
+		return fmt.Errorf("MPS is not installed: %w", err)
+	}
+	return nil
+}
+
+// want has the device's daemon run from now on.
+func (m *daemons) want(ctx context.Context, uuid string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.ensure(ctx, uuid); err != nil {
+		return err
+	}
+	m.wanted[uuid] = true
+	if !m.guard {
+		m.guard = true
+		m.wg.Go(m.supervise)
+	}
+	return nil
+}
+
+// supervise starts again what is wanted and gone. A start that fails is
+// tried again, and seen meanwhile by what the device reports.
+func (m *daemons) supervise() {
+	tick := time.NewTicker(m.period)
+	defer tick.Stop()
+	for {
+		select {
+		case <-m.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		m.mu.Lock()
+		for _, uuid := range slices.Sorted(maps.Keys(m.wanted)) {
+			m.ensure(m.ctx, uuid)
+		}
+		m.mu.Unlock()
+	}
+}
+
+// close ends the supervision; the daemons stay.
+func (m *daemons) close() {
+	m.cancel()
+	m.wg.Wait()
+}
+
+// ensure starts the device's daemon unless it answers.
+func (m *daemons) ensure(ctx context.Context, uuid string) error {
+	if m.answers(ctx, uuid) {
+		return nil
+	}
+	if err := m.start(ctx, uuid); err != nil {
+		return fmt.Errorf("MPS cannot be started: %w", err)
+	}
+	if !await(ctx, func() bool { return m.answers(ctx, uuid) }) {
+		return fmt.Errorf("MPS was started but does not answer; see %s", filepath.Join(m.dir, uuid, mpsLog))
+	}
+	return nil
+}
+
+// private runs a program with another /dev/shm.
+const private = `mount --bind "$1" /dev/shm && shift && exec "$@"`
+
+func (m *daemons) start(ctx context.Context, uuid string) error {
+	base := filepath.Join(m.dir, uuid)
+	for name, mode := range map[string]os.FileMode{mpsPipe: 0o755, mpsLog: 0o700, mpsShm: 0o777 | os.ModeSticky} {
+		if err := os.MkdirAll(filepath.Join(base, name), 0o755); err != nil {
+			return err
+		}
+		if err := os.Chmod(filepath.Join(base, name), mode); err != nil {
+			return err
+		}
+	}
+	// A file, not a pipe: the daemon keeps it open.
+	out, err := os.Create(filepath.Join(base, mpsLog, "start.log"))
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	ctx, cancel := context.WithTimeout(ctx, mpsPatience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, mpsProgram, "-d")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if os.Geteuid() == 0 { // others do not get here: their driver lets them set no compute mode
+		cmd = exec.CommandContext(ctx, "/bin/sh", "-c", private, "sh", filepath.Join(base, mpsShm), mpsProgram, "-d")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Unshareflags: syscall.CLONE_NEWNS}
+	}
+	cmd.Env = append(m.env(uuid), "CUDA_VISIBLE_DEVICES="+uuid, "CUDA_MPS_LOG_DIRECTORY="+filepath.Join(base, mpsLog))
+	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", out, out
+	if err := cmd.Run(); err != nil {
+		said, _ := os.ReadFile(out.Name())
+		line, _, _ := strings.Cut(strings.TrimSpace(string(said)), "\n")
+		return errors.Join(err, errors.New(line))
+	}
+	return nil
+}
+
+// env leads to a device's daemon. Nothing else of ours goes along: the server
+// that a daemon starts runs as its client's user.
+func (m *daemons) env(uuid string) []string {
+	return []string{"PATH=" + os.Getenv("PATH"), "LD_LIBRARY_PATH=" + os.Getenv("LD_LIBRARY_PATH"),
+		"CUDA_MPS_PIPE_DIRECTORY=" + filepath.Join(m.dir, uuid, mpsPipe)}
+}
+
+// ask gives a device's daemon a command and returns what it prints.
+func (m *daemons) ask(ctx context.Context, uuid, command string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, mpsPatience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, mpsProgram)
+	cmd.Env = m.env(uuid)
+	cmd.Stdin = strings.NewReader(command + "\n")
+	var out, said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &said
+	cmd.WaitDelay = time.Second
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("MPS: %s: %w %s", command, err, strings.TrimSpace(said.String()))
+	}
+	return out.String(), nil
+}
+
+// answers tells whether the device has a daemon that takes commands. Without
+// a directory of ours there is none to ask.
+func (m *daemons) answers(ctx context.Context, uuid string) bool {
+	if m.dir == "" {
+		return false
+	}
+	if _, err := os.Stat(filepath.Join(m.dir, uuid, mpsPipe)); err != nil {
+		return false
+	}
+	_, err := m.ask(ctx, uuid, "get_server_list")
+	return err == nil
+}
+
+// quit ends the device's daemon when it serves nobody, and tells whether there
+// was one of ours.
+func (m *daemons) quit(ctx context.Context, uuid string) (ours bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.answers(ctx, uuid) {
+		ours = m.wanted[uuid]
+		delete(m.wanted, uuid)
+		return ours, nil
+	}
+	servers, err := m.ask(ctx, uuid, "get_server_list")
+	if err != nil {
+		return true, err
+	}
+	for _, pid := range strings.Fields(servers) {
+		clients, err := m.ask(ctx, uuid, "get_client_list "+pid)
+		if err != nil {
+			return true, err
+		}
+		if n := len(strings.Fields(clients)); n > 0 {
+			return true, fmt.Errorf("MPS cannot end while it serves processes: %d; it is done when they have ended", n)
+		}
+	}
+	delete(m.wanted, uuid)
+	if _, err := m.ask(ctx, uuid, "quit"); err != nil {
+		return true, err
+	}
+	if !await(ctx, func() bool { return !m.answers(ctx, uuid) }) {
+		return true, errors.New("MPS was told to end but still answers")
+	}
+	return true, nil
+}
+
+// await looks until something is so, for a few seconds.
+func await(ctx context.Context, so func() bool) bool {
+	ctx, cancel := context.WithTimeout(ctx, mpsPatience)
+	defer cancel()
+	for !so() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(mpsGlance):
+		}
+	}
+	return true
+}

@@ -1,0 +1,211 @@
+package nvml
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	gonvml "github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"weir/pool"
+)
+
+// NoMinor stands for the minor number of a device whose driver tells none;
+// 0 is a real one.
+const NoMinor = -1
+
+// noNode stands for the NUMA node of a device when nothing tells it.
+const noNode = -1
+
+// gpu reads one GPU. Only its UUID is indispensable.
+func (d *Driver) gpu(ctx context.Context, index int) (gpu, error) {
+	dev, ret := d.lib.DeviceGetHandleByIndex(index)
+	if ret != gonvml.SUCCESS {
+		return gpu{}, fmt.Errorf("handle: %w", ret)
+	}
+	var failure error
+	r := pool.DeviceReport{
+		UUID:      field(&failure, "UUID", dev.GetUUID, ""),
+		Index:     index,
+		Minor:     field(&failure, "minor number", dev.GetMinorNumber, NoMinor),
+		Model:     field(&failure, "name", dev.GetName, ""),
+		MemoryMiB: int64(field(&failure, "memory", dev.GetMemoryInfo, gonvml.Memory{}).Total >> 20),
+		PCIBusID:  busID(field(&failure, "PCI address", dev.GetPciInfo, gonvml.PciInfo{})),
+		Simulated: d.simulated,
+	}
+	if failure == nil && r.UUID == "" {
+		failure = errors.New("the driver tells no UUID")
+	}
+	if failure != nil {
+		return gpu{}, failure
+	}
+	r.Architecture = architectures[known(d, "nvmlDeviceGetArchitecture", dev.GetArchitecture, gonvml.DEVICE_ARCH_UNKNOWN)]
+	r.NUMA = d.numa(dev, r.PCIBusID)
+	r.ECC, r.ECCErrors = d.ecc(dev)
+	for _, p := range d.profiles(dev) {
+		r.MIGProfiles = append(r.MIGProfiles, p.name)
+	}
+	r.Sharing, r.Trouble = d.standing(ctx, dev, r.UUID)
+	return gpu{dev, r}, nil
+}
+
+// standing is how a GPU is shared at the moment, and what is wrong with it.
+func (d *Driver) standing(ctx context.Context, dev gonvml.Device, uuid string) (sharing, trouble string) {
+	var wrong []string
+	mode := d.migMode(dev)
+	if mode.current != mode.pending {
+		wrong = append(wrong, "a change of its MIG mode is pending: the GPU must be reset, or the machine restarted")
+	}
+	if d.events != nil {
+		if xid, bad := d.events.fatal(uuid); bad {
+			wrong = append(wrong, fmt.Sprintf("XID %d: %s", xid, fatalXIDs[xid]))
+		}
+	}
+	switch {
+	case mode.current == gonvml.DEVICE_MIG_ENABLE:
+		sharing = "mig"
+	case d.sharedByMPS(ctx, uuid):
+		sharing = "mps"
+	}
+	return sharing, strings.Join(wrong, "; ")
+}
+
+var architectures = map[gonvml.DeviceArchitecture]string{
+	gonvml.DEVICE_ARCH_KEPLER:    "Kepler",
+	gonvml.DEVICE_ARCH_MAXWELL:   "Maxwell",
+	gonvml.DEVICE_ARCH_PASCAL:    "Pascal",
+	gonvml.DEVICE_ARCH_VOLTA:     "Volta",
+	gonvml.DEVICE_ARCH_TURING:    "Turing",
+	gonvml.DEVICE_ARCH_AMPERE:    "Ampere",
+	gonvml.DEVICE_ARCH_ADA:       "Ada",
+	gonvml.DEVICE_ARCH_HOPPER:    "Hopper",
+	gonvml.DEVICE_ARCH_BLACKWELL: "Blackwell",
+	gonvml.DEVICE_ARCH_RUBIN:     "Rubin",
+}
+
+// busID reads the C string in which the driver gives a PCI address.
+func busID(info gonvml.PciInfo) string {
+	var b strings.Builder
+	for _, c := range info.BusId {
+		if c == 0 {
+			break
+		}
+		b.WriteByte(byte(c))
+	}
+	return b.String()
+}
+
+// pciAddress is a PCI address as Linux writes it: the driver gives the domain
+// eight digits, Linux four unless it needs more.
+func pciAddress(busID string) string {
+	domain, rest, _ := strings.Cut(strings.ToLower(busID), ":")
+	for len(domain) > 4 && domain[0] == '0' {
+		domain = domain[1:]
+	}
+	return domain + ":" + rest
+}
+
+// numa is the node whose memory is nearest: the driver's word where it names
+// exactly one, or else Linux'. (The driver's "NUMA node" of a device is
+// another thing: the node that the GPU's own memory makes.)
+func (d *Driver) numa(dev gonvml.Device, bus string) int {
+	const nodes = 1024
+	words := known(d, "nvmlDeviceGetMemoryAffinity", func() ([]uint, gonvml.Return) {
+		return dev.GetMemoryAffinity(nodes, gonvml.AFFINITY_SCOPE_NODE)
+	}, nil)
+	node, set := noNode, 0
+	for i, w := range words {
+		if w != 0 {
+			set += bits.OnesCount(w)
+			node = i*bits.UintSize + bits.TrailingZeros(w)
+		}
+	}
+	if set == 1 {
+		return node
+	}
+	text, err := os.ReadFile(filepath.Join(d.cfg.SysRoot, "sys/bus/pci/devices", pciAddress(bus), "numa_node"))
+	if node, bad := strconv.Atoi(strings.TrimSpace(string(text))); err == nil && bad == nil && node >= 0 {
+		return node
+	}
+	return noNode
+}
+
+// ecc tells whether the memory is guarded, and how many errors since the
+// driver started could not be corrected.
+func (d *Driver) ecc(dev gonvml.Device) (mode string, failures int64) {
+	state, ret := ask(d, "nvmlDeviceGetEccMode", func() (gonvml.EnableState, gonvml.Return) {
+		current, _, ret := dev.GetEccMode()
+		return current, ret
+	})
+	switch {
+	case ret != gonvml.SUCCESS:
+		return "", 0
+	case state != gonvml.FEATURE_ENABLED:
+		return "off", 0
+	}
+	return "on", int64(known(d, "nvmlDeviceGetTotalEccErrors", func() (uint64, gonvml.Return) {
+		return dev.GetTotalEccErrors(gonvml.MEMORY_ERROR_TYPE_UNCORRECTED, gonvml.VOLATILE_ECC)
+	}, 0))
+}
+
+// join fills in which GPUs NVLink joins: those at the two ends of a link, and
+// all of those whose links all end at switches, which is one fabric.
+func (d *Driver) join(gpus []gpu) {
+	byAddress, fabric := map[string]int{}, []int{}
+	ends := make([][]string, len(gpus))
+	for i, g := range gpus {
+		byAddress[pciAddress(g.PCIBusID)] = i
+		switched := false
+		if ends[i], switched = d.links(g); switched {
+			fabric = append(fabric, i)
+		}
+	}
+	for i := range gpus {
+		joined := map[int]bool{}
+		for _, address := range ends[i] {
+			if other, here := byAddress[address]; here {
+				joined[other] = true
+			}
+		}
+		if slices.Contains(fabric, i) {
+			for _, other := range fabric {
+				joined[other] = true
+			}
+		}
+		for other := range gpus {
+			if joined[other] && other != i {
+				gpus[i].Peers = append(gpus[i].Peers, gpus[other].UUID)
+			}
+		}
+	}
+}
+
+// links follows a GPU's active NVLinks: the PCI addresses of the devices at
+// the other ends, or that all of them are switches.
+func (d *Driver) links(g gpu) (ends []string, switched bool) {
+	for link := range gonvml.NVLINK_MAX_LINKS {
+		state, ret := ask(d, "nvmlDeviceGetNvLinkState", func() (gonvml.EnableState, gonvml.Return) { return g.GetNvLinkState(link) })
+		if ret == gonvml.ERROR_INVALID_ARGUMENT || ret == gonvml.ERROR_NOT_SUPPORTED || ret == gonvml.ERROR_FUNCTION_NOT_FOUND {
+			break // there are no more
+		}
+		if ret != gonvml.SUCCESS || state != gonvml.FEATURE_ENABLED {
+			continue
+		}
+		kind := known(d, "nvmlDeviceGetNvLinkRemoteDeviceType", func() (gonvml.IntNvLinkDeviceType, gonvml.Return) {
+			return g.GetNvLinkRemoteDeviceType(link)
+		}, gonvml.NVLINK_DEVICE_TYPE_UNKNOWN)
+		if kind == gonvml.NVLINK_DEVICE_TYPE_SWITCH {
+			switched = true
+			continue
+		}
+		far := known(d, "nvmlDeviceGetNvLinkRemotePciInfo", func() (gonvml.PciInfo, gonvml.Return) { return g.GetNvLinkRemotePciInfo(link) }, gonvml.PciInfo{})
+		ends = append(ends, pciAddress(busID(far)))
+	}
+	return ends, switched && len(ends) == 0
+}

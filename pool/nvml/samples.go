@@ -1,0 +1,108 @@
+package nvml
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	gonvml "github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"weir/pool"
+)
+
+// maxProcesses bounds what a sample says of one device: those that hold most
+// memory.
+const maxProcesses = 64
+
+// Samples measures every device that Devices reports, now: their age is 0.
+// What a device does not tell is 0; a MIG instance tells no utilisation, for
+// one.
+func (d *Driver) Samples(ctx context.Context) ([]pool.Sample, error) {
+	gpus, err := d.gpus(ctx)
+	if err != nil {
+		return nil, err
+	}
+	samples := make([]pool.Sample, 0, len(gpus))
+	for _, g := range gpus {
+		samples = append(samples, d.sample(g))
+		for _, i := range d.instances(g) {
+			samples = append(samples, d.sample(i.gpu))
+		}
+	}
+	return samples, nil
+}
+
+func (d *Driver) sample(g gpu) pool.Sample {
+	s := pool.Sample{UUID: g.UUID}
+	s.Utilisation = int64(known(d, "nvmlDeviceGetUtilizationRates", g.GetUtilizationRates, gonvml.Utilization{}).Gpu)
+	s.MemoryUsedMiB = int64(known(d, "nvmlDeviceGetMemoryInfo", g.GetMemoryInfo, gonvml.Memory{}).Used >> 20)
+	s.Temperature = int64(known(d, "nvmlDeviceGetTemperature", func() (uint32, gonvml.Return) {
+		return g.GetTemperature(gonvml.TEMPERATURE_GPU)
+	}, 0))
+	s.PowerMW = int64(known(d, "nvmlDeviceGetPowerUsage", g.GetPowerUsage, 0))
+	list, _ := d.processes(g)
+	for _, p := range list[:min(len(list), maxProcesses)] {
+		p.Name = d.processName(p.PID)
+		s.Processes = append(s.Processes, p)
+	}
+	return s
+}
+
+// processes lists what uses a device, largest first, still without names. An
+// error says that the list may lack some.
+func (d *Driver) processes(dev gonvml.Device) ([]pool.Process, error) {
+	var failure error
+	held := map[int64]int64{}
+	for symbol, get := range map[string]func() ([]gonvml.ProcessInfo, gonvml.Return){
+		"nvmlDeviceGetComputeRunningProcesses":    dev.GetComputeRunningProcesses,
+		"nvmlDeviceGetGraphicsRunningProcesses":   dev.GetGraphicsRunningProcesses,
+		"nvmlDeviceGetMPSComputeRunningProcesses": dev.GetMPSComputeRunningProcesses,
+	} {
+		infos := field(&failure, "processes", func() ([]gonvml.ProcessInfo, gonvml.Return) { return ask(d, symbol, get) }, nil)
+		for _, p := range infos {
+			used := int64(0)
+			if p.UsedGpuMemory != math.MaxUint64 { // the driver's "not available"
+				used = int64(p.UsedGpuMemory >> 20)
+			}
+			held[int64(p.Pid)] = max(held[int64(p.Pid)], used)
+		}
+	}
+	list := make([]pool.Process, 0, len(held))
+	for pid, used := range held {
+		list = append(list, pool.Process{PID: pid, MemoryMiB: used})
+	}
+	slices.SortFunc(list, func(a, b pool.Process) int {
+		return cmp.Or(cmp.Compare(b.MemoryMiB, a.MemoryMiB), cmp.Compare(a.PID, b.PID))
+	})
+	return list, failure
+}
+
+// idle says, as an error, why something must not be done to a device that its
+// processes would not survive; nil when nothing runs there.
+func (d *Driver) idle(dev gonvml.Device, what string) error {
+	list, err := d.processes(dev)
+	if err != nil {
+		return fmt.Errorf("%s: it cannot be told what runs on it: %w", what, err)
+	}
+	if len(list) > 0 {
+		return fmt.Errorf("%s while processes run on it: %d, such as %d (%s); it is done when they have ended",
+			what, len(list), list[0].PID, d.processName(list[0].PID))
+	}
+	return nil
+}
+
+// processName is what Linux calls a process, at most 15 bytes; empty when it
+// is gone or not ours to see.
+func (d *Driver) processName(pid int64) string {
+	name, err := os.ReadFile(filepath.Join(d.cfg.SysRoot, "proc", strconv.FormatInt(pid, 10), "comm"))
+	if err != nil {
+		return ""
+	}
+	return strings.ToValidUTF8(strings.TrimSpace(string(name)), "?")
+}

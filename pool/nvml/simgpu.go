@@ -1,0 +1,241 @@
+package nvml
+
+import (
+	"cmp"
+	"hash/fnv"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	gonvml "github.com/NVIDIA/go-nvml/pkg/nvml"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/server"
+)
+
+// simGPU is a mock's GPU with what the mock leaves out.
+type simGPU struct {
+	*server.Device
+	dgx   dgx
+	now   func() time.Time
+	since time.Time
+
+	mu    sync.Mutex
+	slots map[*server.GpuInstance]int // which of its profile's places an instance has
+}
+
+func newSimGPU(dev *server.Device, machine dgx, now func() time.Time) *simGPU {
+	return &simGPU{Device: dev, dgx: machine, now: now, since: now(), slots: map[*server.GpuInstance]int{}}
+}
+
+// load is how busy the GPU seems to be, from 0 to 1: not at all in the first
+// minute, then in slow waves, each GPU at its own pace.
+func (g *simGPU) load() float64 {
+	hash := fnv.New32a()
+	hash.Write([]byte(g.UUID))
+	period := 10*time.Minute + time.Duration(hash.Sum32()%600)*time.Second
+	t := g.now().Sub(g.since) - time.Minute
+	if t < 0 {
+		return 0
+	}
+	return 0.9 * math.Max(0, math.Sin(2*math.Pi*t.Seconds()/period.Seconds()))
+}
+
+func (g *simGPU) GetUtilizationRates() (gonvml.Utilization, gonvml.Return) {
+	return gonvml.Utilization{Gpu: uint32(100 * g.load())}, gonvml.SUCCESS
+}
+
+func (g *simGPU) GetMemoryInfo() (gonvml.Memory, gonvml.Return) {
+	info, ret := g.Device.GetMemoryInfo()
+	info.Used = uint64(float64(info.Total) * 0.8 * g.load())
+	info.Free = info.Total - info.Used
+	return info, ret
+}
+
+func (g *simGPU) GetTemperature(gonvml.TemperatureSensors) (uint32, gonvml.Return) {
+	return uint32(30 + 40*g.load()), gonvml.SUCCESS
+}
+
+func (g *simGPU) GetPowerUsage() (uint32, gonvml.Return) {
+	return uint32(1000 * (g.dgx.idle + (g.dgx.full-g.dgx.idle)*g.load())), gonvml.SUCCESS
+}
+
+func (g *simGPU) GetComputeRunningProcesses() ([]gonvml.ProcessInfo, gonvml.Return) {
+	return nil, gonvml.SUCCESS
+}
+
+func (g *simGPU) GetGraphicsRunningProcesses() ([]gonvml.ProcessInfo, gonvml.Return) {
+	return nil, gonvml.SUCCESS
+}
+
+func (g *simGPU) GetMPSComputeRunningProcesses() ([]gonvml.ProcessInfo, gonvml.Return) {
+	return nil, gonvml.SUCCESS
+}
+
+func (g *simGPU) GetEccMode() (gonvml.EnableState, gonvml.EnableState, gonvml.Return) {
+	return gonvml.FEATURE_ENABLED, gonvml.FEATURE_ENABLED, gonvml.SUCCESS
+}
+
+func (g *simGPU) GetTotalEccErrors(gonvml.MemoryErrorType, gonvml.EccCounterType) (uint64, gonvml.Return) {
+	return 0, gonvml.SUCCESS
+}
+
+// GetMemoryAffinity: a DGX has its first four GPUs at one processor and the
+// others at the second.
+func (g *simGPU) GetMemoryAffinity(int, gonvml.AffinityScope) ([]uint, gonvml.Return) {
+	return []uint{1 << (g.Index / 4)}, gonvml.SUCCESS
+}
+
+func (g *simGPU) GetPciInfo() (gonvml.PciInfo, gonvml.Return) {
+	info, ret := g.Device.GetPciInfo()
+	for i := range min(len(g.PciBusID), len(info.BusId)-1) {
+		info.BusId[i] = int8(g.PciBusID[i])
+	}
+	return info, ret
+}
+
+func (g *simGPU) GetNvLinkState(link int) (gonvml.EnableState, gonvml.Return) {
+	if link >= g.dgx.links {
+		return gonvml.FEATURE_DISABLED, gonvml.ERROR_INVALID_ARGUMENT
+	}
+	return gonvml.FEATURE_ENABLED, gonvml.SUCCESS
+}
+
+func (g *simGPU) GetNvLinkRemoteDeviceType(int) (gonvml.IntNvLinkDeviceType, gonvml.Return) {
+	return gonvml.NVLINK_DEVICE_TYPE_SWITCH, gonvml.SUCCESS
+}
+
+func (g *simGPU) GetNvLinkRemotePciInfo(int) (gonvml.PciInfo, gonvml.Return) {
+	return gonvml.PciInfo{}, gonvml.ERROR_NOT_SUPPORTED
+}
+
+// GetGpuInstanceProfileInfo answers as the mock does, but for the memory of
+// some profiles, which in the mock adds up to more than the GPU has.
+func (g *simGPU) GetGpuInstanceProfileInfo(i int) (gonvml.GpuInstanceProfileInfo, gonvml.Return) {
+	info, found := g.Config.MIGProfiles.GpuInstanceProfiles[i]
+	if !found {
+		return info, gonvml.ERROR_NOT_SUPPORTED
+	}
+	info.MemorySizeMB = min(info.MemorySizeMB, g.Config.MemoryMB*eighths(info.MemorySizeMB, g.Config.MemoryMB)/8)
+	return info, gonvml.SUCCESS
+}
+
+// CreateGpuInstance makes an instance where the GPU has room for one: the mock
+// itself knows no bounds. A GPU has seven compute and eight memory slices.
+func (g *simGPU) CreateGpuInstance(wanted *gonvml.GpuInstanceProfileInfo) (gonvml.GpuInstance, gonvml.Return) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	compute, memory := wanted.SliceCount, eighths(wanted.MemorySizeMB, g.Config.MemoryMB)
+	taken := map[int]bool{}
+	there := g.gpuInstances()
+	for _, gi := range there {
+		info, _ := g.GetGpuInstanceProfileInfo(int(gi.Info.ProfileId)) // a mock's profile has its index as its id
+		compute += info.SliceCount
+		memory += eighths(info.MemorySizeMB, g.Config.MemoryMB)
+		if gi.Info.ProfileId == wanted.Id {
+			taken[g.slots[gi]] = true
+		}
+	}
+	if compute > 7 || memory > 8 || len(taken) >= int(wanted.InstanceCount) {
+		return nil, gonvml.ERROR_INSUFFICIENT_RESOURCES
+	}
+	gi, ret := g.Device.CreateGpuInstance(wanted)
+	if ret != gonvml.SUCCESS {
+		return nil, ret
+	}
+	slots := map[*server.GpuInstance]int{}
+	for _, old := range there {
+		slots[old] = g.slots[old]
+	}
+	for taken[slots[gi.(*server.GpuInstance)]] {
+		slots[gi.(*server.GpuInstance)]++
+	}
+	g.slots = slots
+	return gi, ret
+}
+
+// gpuInstances are there in the order in which they were made.
+func (g *simGPU) gpuInstances() []*server.GpuInstance {
+	g.RLock()
+	defer g.RUnlock()
+	var all []*server.GpuInstance
+	for gi := range g.GpuInstances {
+		all = append(all, gi)
+	}
+	slices.SortFunc(all, func(a, b *server.GpuInstance) int { return cmp.Compare(a.Info.Id, b.Info.Id) })
+	return all
+}
+
+func (g *simGPU) GetMaxMigDeviceCount() (int, gonvml.Return) { return 7, gonvml.SUCCESS }
+
+func (g *simGPU) GetMigDeviceHandleByIndex(i int) (gonvml.Device, gonvml.Return) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, gi := range g.gpuInstances() {
+		gi.RLock()
+		empty := len(gi.ComputeInstances) == 0
+		gi.RUnlock()
+		if empty {
+			continue
+		}
+		if i == 0 {
+			return &simInstance{simGPU: g, gi: gi, slot: g.slots[gi]}, gonvml.SUCCESS
+		}
+		i--
+	}
+	return nil, gonvml.ERROR_NOT_FOUND
+}
+
+// simInstance is a MIG instance of a simulated GPU. Like a real one it tells
+// neither utilisation nor temperature nor power.
+type simInstance struct {
+	*simGPU
+	gi   *server.GpuInstance
+	slot int
+}
+
+func (i *simInstance) profile() gonvml.GpuInstanceProfileInfo {
+	info, _ := i.GetGpuInstanceProfileInfo(int(i.gi.Info.ProfileId))
+	return info
+}
+
+func (i *simInstance) GetGpuInstanceId() (int, gonvml.Return) {
+	return int(i.gi.Info.Id), gonvml.SUCCESS
+}
+func (i *simInstance) GetComputeInstanceId() (int, gonvml.Return) { return 0, gonvml.SUCCESS }
+
+func (i *simInstance) name() string {
+	p := i.profile()
+	return profileName(p.SliceCount, p.MemorySizeMB, i.Config.MemoryMB) + suffixes[int(i.gi.Info.ProfileId)]
+}
+
+func (i *simInstance) GetName() (string, gonvml.Return) {
+	return i.Config.Name + " MIG " + i.name(), gonvml.SUCCESS
+}
+
+// GetUUID is the same whenever the same instances are made.
+func (i *simInstance) GetUUID() (string, gonvml.Return) {
+	return identity(SimulatedMIGPrefix, i.simGPU.UUID, i.name(), i.slot), gonvml.SUCCESS
+}
+
+func (i *simInstance) GetAttributes() (gonvml.DeviceAttributes, gonvml.Return) {
+	p := i.profile()
+	return gonvml.DeviceAttributes{GpuInstanceSliceCount: p.SliceCount, ComputeInstanceSliceCount: p.SliceCount, MemorySizeMB: p.MemorySizeMB}, gonvml.SUCCESS
+}
+
+func (i *simInstance) GetMemoryInfo() (gonvml.Memory, gonvml.Return) {
+	total := i.profile().MemorySizeMB << 20
+	used := uint64(float64(total) * 0.8 * i.load())
+	return gonvml.Memory{Total: total, Used: used, Free: total - used}, gonvml.SUCCESS
+}
+
+func (i *simInstance) GetUtilizationRates() (gonvml.Utilization, gonvml.Return) {
+	return gonvml.Utilization{}, gonvml.ERROR_NOT_SUPPORTED
+}
+
+func (i *simInstance) GetTemperature(gonvml.TemperatureSensors) (uint32, gonvml.Return) {
+	return 0, gonvml.ERROR_NOT_SUPPORTED
+}
+
+func (i *simInstance) GetPowerUsage() (uint32, gonvml.Return) {
+	return 0, gonvml.ERROR_NOT_SUPPORTED
+}

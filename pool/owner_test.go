@@ -1,0 +1,449 @@
+package pool_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/modelstest"
+	"weir/policies"
+	"weir/pool"
+)
+
+var half = models.Demand{GPUs: 1, Cores: 50, GPUMemoryMiB: 40_000}
+
+// provider is the only one.
+func (o *office) provider(t *testing.T) models.Provider {
+	t.Helper()
+	providers, err := o.store.Read(o.ctx).Providers()
+	if err != nil || len(providers) != 1 {
+		t.Fatalf("%d providers, %v", len(providers), err)
+	}
+	return providers[0]
+}
+
+// told are the lines of a workspace's history that say text.
+func (o *office) told(t *testing.T, w models.Workspace, text string) (n int) {
+	t.Helper()
+	events, err := o.store.Read(o.ctx).WorkspaceEvents(w.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		if strings.Contains(e.Message.String(), text) {
+			n++
+		}
+	}
+	return n
+}
+
+func (o *office) sweep(t *testing.T) {
+	t.Helper()
+	if err := o.pool.Sweep(o.ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// beat lets this machine speak for itself.
+func (o *office) beat(t *testing.T, b pool.Beat) pool.Orders {
+	t.Helper()
+	orders, err := o.pool.Report(o.ctx, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return orders
+}
+
+func (o *office) outcome(t *testing.T, m models.Member, d models.Demand, want string) models.Workspace {
+	t.Helper()
+	w, a := o.claim(t, m, d)
+	if a.Outcome != want {
+		t.Errorf("%s, want %s: %s", a.Outcome, want, a.Explanation)
+	}
+	o.keepsDevices(t)
+	return w
+}
+
+func TestDrainAndRecall(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		m := o.team(t, "vision")
+		o.enlist(t, machine(2))
+		id := o.provider(t).ID
+		held := o.outcome(t, m, half, models.OutcomeGranted)
+		drained, err := o.pool.Drain(o.ctx, o.root, id, 0)
+		if err != nil || drained.State != models.ProviderDraining {
+			t.Fatalf("%+v, %v", drained, err)
+		}
+		o.outcome(t, m, half, models.OutcomeDelayed)
+		want(t, second(o.pool.Drain(o.ctx, o.root, id, drained.Version-1)), models.KindConflict)
+		if resumed, err := o.pool.Resume(o.ctx, o.root, id, drained.Version); err != nil || resumed.State != models.ProviderOnline {
+			t.Fatalf("%+v, %v", resumed, err)
+		}
+		o.outcome(t, m, half, models.OutcomeGranted)
+
+		want(t, second(o.pool.Recall(o.ctx, o.root, id, pool.RecallInput{NoticeMinutes: -1})), models.KindInvalid, "notice_minutes")
+		recalled, err := o.pool.Recall(o.ctx, o.root, id, pool.RecallInput{NoticeMinutes: 30, Reason: "maintenance"})
+		if err != nil || recalled.State != models.ProviderRecalled || !recalled.RecallAt.Equal(o.store.Now().Add(30*time.Minute)) {
+			t.Fatalf("%+v, %v", recalled, err)
+		}
+		o.sweep(t)
+		if n := o.told(t, held, "maintenance"); n != 1 {
+			t.Errorf("the holder was told %d times", n)
+		}
+		o.outcome(t, m, half, models.OutcomeDelayed)
+		overdue := func() int {
+			list, err := o.store.Read(o.ctx).Overdue(o.store.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(list)
+		}
+		if n := overdue(); n != 0 {
+			t.Errorf("%d are overdue before the notice is over", n)
+		}
+		o.clock.Pass(31 * time.Minute)
+		if n := overdue(); n != 2 {
+			t.Errorf("%d are overdue, of two", n)
+		}
+		if _, err := o.pool.Resume(o.ctx, o.root, id, 0); err != nil {
+			t.Fatal(err)
+		}
+		if n := overdue(); n != 0 || o.told(t, held, "not end early") != 1 {
+			t.Errorf("%d are overdue though the recall was taken back", n)
+		}
+	})
+}
+
+func TestRemove(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		m := o.team(t, "vision")
+		o.enlist(t, machine(1))
+		home := o.provider(t)
+		want(t, second(o.pool.Remove(o.ctx, o.root, home.ID, 0)), models.KindConflict, "Drain")
+		modelstest.InTx(t, o.store, func(q *models.Queries) error {
+			home.Agent = true // an agent speaks for the machine
+			return q.UpdateProvider(&home)
+		})
+		held := o.outcome(t, m, half, models.OutcomeGranted)
+		want(t, second(o.pool.Remove(o.ctx, o.root, home.ID, 0)), models.KindConflict, "1 shares")
+		modelstest.InTx(t, o.store, func(q *models.Queries) error { return o.pool.Release(q, held.ID) })
+		removed, err := o.pool.Remove(o.ctx, o.root, home.ID, 0)
+		if err != nil || removed.State != models.ProviderOffline {
+			t.Fatalf("%+v, %v", removed, err)
+		}
+		if o.devices(t)["GPU-0"].Present {
+			t.Error("its GPU is still there")
+		}
+		want(t, second(o.pool.Drain(o.ctx, o.root, home.ID, 0)), models.KindConflict, "not in the pool")
+	})
+}
+
+func TestOwnersManageTheirOwn(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		o.enlist(t, machine(2))
+		p, mine, foreign := o.provider(t), o.person(t), o.person(t)
+		input := pool.ProviderInput{Name: "gpu-1", OwnerID: &mine.ID}
+		want(t, second(o.pool.UpdateProvider(o.ctx, o.actor(t, mine), p.ID, input)), models.KindForbidden)
+		p, err := o.pool.UpdateProvider(o.ctx, o.root, p.ID, input)
+		if err != nil || p.Name != "gpu-1" || *p.OwnerID != mine.ID {
+			t.Fatalf("%+v, %v", p, err)
+		}
+		owner, other := o.actor(t, mine), o.actor(t, foreign)
+		if _, err := o.pool.Drain(o.ctx, owner, p.ID, 0); err != nil {
+			t.Error(err)
+		}
+		want(t, second(o.pool.Resume(o.ctx, other, p.ID, 0)), models.KindForbidden)
+		want(t, second(o.pool.UpdateProvider(o.ctx, owner, p.ID, pool.ProviderInput{Name: "gpu-1", OwnerID: &foreign.ID})), models.KindForbidden)
+		device := o.devices(t)["GPU-0"]
+		if _, err := o.pool.UpdateDevice(o.ctx, owner, device.ID, pool.DeviceInput{Sharing: models.SharingExclusive}); err != nil {
+			t.Error(err)
+		}
+		want(t, second(o.pool.UpdateDevice(o.ctx, owner, device.ID, pool.DeviceInput{Sharing: models.SharingTimeSlicing, Mixed: true})), models.KindForbidden)
+		want(t, second(o.pool.UpdateDevice(o.ctx, other, device.ID, pool.DeviceInput{Sharing: models.SharingTimeSlicing})), models.KindForbidden)
+		want(t, second(o.pool.UpdateProvider(o.ctx, owner, p.ID, pool.ProviderInput{Name: "gpu-1", Terms: models.Terms{Devices: []int64{99}}})), models.KindInvalid, "devices")
+		want(t, second(o.pool.UpdateProvider(o.ctx, owner, p.ID, pool.ProviderInput{Name: "gpu-1", Terms: models.Terms{Projects: []int64{99}}})), models.KindInvalid, "projects")
+		want(t, second(o.pool.UpdateProvider(o.ctx, owner, p.ID, pool.ProviderInput{Name: "", Terms: models.Terms{Cores: 101}})), models.KindInvalid, "cores")
+	})
+}
+
+func TestTermsBoundWhatIsPlaced(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		vision, speech := o.team(t, "vision"), o.team(t, "speech")
+		o.enlist(t, machine(2))
+		p, first := o.provider(t), o.devices(t)["GPU-0"].ID
+		terms := func(terms models.Terms) {
+			t.Helper()
+			if _, err := o.pool.UpdateProvider(o.ctx, o.root, p.ID, pool.ProviderInput{Name: "node", Terms: terms}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		terms(models.Terms{Cores: 50, Devices: []int64{first}, Projects: []int64{vision.ProjectID}})
+		o.outcome(t, speech, half, models.OutcomeRefused)
+		held := o.outcome(t, vision, half, models.OutcomeGranted)
+		o.outcome(t, vision, models.Demand{GPUs: 1, Cores: 10, GPUMemoryMiB: 10}, models.OutcomeDelayed) // 50 of each, and one device
+		shares, err := o.store.Read(o.ctx).SharesOf(held.ID)
+		if err != nil || shares[0].DeviceID != first {
+			t.Errorf("%+v, %v", shares, err)
+		}
+
+		// Only in the next hour; its holder learns of the end a quarter before.
+		now := o.store.Now()
+		until := now.Add(time.Hour)
+		terms(models.Terms{NoticeMinutes: 15, Hours: []models.Window{{Days: []int{0, 1, 2, 3, 4, 5, 6}, From: now.Format("15:04"), To: until.Format("15:04")}}})
+		o.sweep(t)
+		if n := o.told(t, held, "certain hours"); n != 0 {
+			t.Errorf("told %d times, an hour before", n)
+		}
+		o.clock.Pass(50 * time.Minute)
+		o.beat(t, pool.Beat{Devices: machine(2)})
+		o.sweep(t)
+		o.sweep(t)
+		if n := o.told(t, held, "certain hours"); n != 1 {
+			t.Errorf("told %d times, ten minutes before", n)
+		}
+		o.clock.Pass(15 * time.Minute)
+		o.beat(t, pool.Beat{Devices: machine(2)})
+		o.sweep(t)
+		if list, err := o.store.Read(o.ctx).Overdue(o.store.Now()); err != nil || len(list) != 1 || list[0].ID != held.ID {
+			t.Errorf("overdue: %+v, %v", list, err)
+		}
+		o.outcome(t, vision, half, models.OutcomeDelayed)
+	})
+}
+
+func TestLostAndBack(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		m := o.team(t, "vision")
+		o.enlist(t, machine(1))
+		held := o.outcome(t, m, half, models.OutcomeGranted)
+		o.clock.Pass(15 * time.Second)
+		o.sweep(t)
+		if p := o.provider(t); p.State != models.ProviderOnline {
+			t.Fatalf("%s after 15 seconds", p.State)
+		}
+		o.clock.Pass(15 * time.Second)
+		o.sweep(t)
+		o.sweep(t)
+		if p := o.provider(t); p.State != models.ProviderLost || p.Reason.Empty() {
+			t.Fatalf("%+v", p)
+		}
+		if n := o.told(t, held, "is lost"); n != 1 {
+			t.Errorf("the holder was told %d times", n)
+		}
+		o.outcome(t, m, half, models.OutcomeDelayed)
+		drained, err := o.pool.Drain(o.ctx, o.root, o.provider(t).ID, 0)
+		if err != nil || drained.State != models.ProviderLost {
+			t.Errorf("drained while lost: %+v, %v", drained, err)
+		}
+		o.beat(t, pool.Beat{Devices: machine(1)})
+		if p := o.provider(t); p.State != models.ProviderDraining || o.told(t, held, "answers again") != 1 {
+			t.Errorf("back: %+v", p)
+		}
+		if _, err := o.pool.Resume(o.ctx, o.root, drained.ID, 0); err != nil {
+			t.Fatal(err)
+		}
+		o.outcome(t, m, half, models.OutcomeGranted)
+		o.outcome(t, m, half, models.OutcomeDelayed) // what was held was kept
+	})
+}
+
+// A portal that was away for long finds everybody's last word old.
+func TestNobodyIsLostBecauseThePortalWasAway(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		o.enlist(t, machine(1))
+		o.clock.Pass(time.Hour)
+		access, err := policies.NewAccess()
+		if err != nil {
+			t.Fatal(err)
+		}
+		restarted := pool.New(o.store, access)
+		if err := restarted.Sweep(o.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if p := o.provider(t); p.State != models.ProviderOnline {
+			t.Errorf("%s at once", p.State)
+		}
+		o.clock.Pass(time.Minute)
+		if err := restarted.Sweep(o.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if p := o.provider(t); p.State != models.ProviderLost {
+			t.Errorf("%s after a silent minute", p.State)
+		}
+	})
+}
+
+func TestTelemetryAndFaults(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		o.enlist(t, machine(1))
+		device := o.devices(t)["GPU-0"]
+		sample := func(age time.Duration, util int64) pool.Sample {
+			return pool.Sample{UUID: "GPU-0", Age: age, Utilisation: util, MemoryUsedMiB: 100, Temperature: 50, PowerMW: 70_000}
+		}
+		o.beat(t, pool.Beat{Devices: machine(1), Samples: []pool.Sample{sample(10*time.Second, 20), sample(0, 40), sample(-time.Hour, 40), {UUID: "GPU-9"}},
+			Faults: []pool.Fault{{UUID: "GPU-0", XID: 79, Age: time.Minute}}})
+		view, _, err := o.pool.Device(o.ctx, o.root, device.ID)
+		if err != nil || view.Measured == nil || view.Measured.Utilisation != 40 || view.XID != 79 || !view.XIDAt.Equal(o.store.Now().Add(-time.Minute)) {
+			t.Fatalf("%+v, %v", view, err)
+		}
+		for span, samples := range map[string]int64{pool.LastHour: 3, pool.LastDay: 3, pool.LastMonths: 3} {
+			history, err := o.pool.History(o.ctx, o.root, device.ID, span)
+			n := int64(0)
+			for _, b := range history {
+				n += b.Samples
+				if b.At.After(o.store.Now()) {
+					t.Errorf("%s: a bucket of the future: %+v", span, b)
+				}
+			}
+			if err != nil || n != samples {
+				t.Errorf("%s: %d samples, %v", span, n, err)
+			}
+		}
+		want(t, second(o.pool.History(o.ctx, o.root, device.ID, "year")), models.KindInvalid, "span")
+		want(t, second(o.pool.History(o.ctx, o.root, 99, pool.LastHour)), models.KindNotFound)
+		want(t, second(o.pool.History(o.ctx, policies.Actor{}, device.ID, pool.LastHour)), models.KindUnauthenticated)
+		if v, err := o.pool.View(o.ctx, o.root); err != nil || v.Computing != 40 {
+			t.Errorf("computing %d, %v", v.Computing, err)
+		}
+	})
+}
+
+// A year of samples takes no more rows than the rings have.
+func TestTelemetryIsBounded(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		o.enlist(t, machine(1))
+		device := o.devices(t)["GPU-0"].ID
+		for range 60 {
+			var samples []pool.Sample
+			for i := range 300 {
+				samples = append(samples, pool.Sample{UUID: "GPU-0", Age: time.Duration(i) * 29 * time.Minute})
+			}
+			o.beat(t, pool.Beat{Devices: machine(1), Samples: samples})
+			o.clock.Pass(6 * 24 * time.Hour)
+		}
+		q := o.store.Read(o.ctx)
+		for step, length := range map[int64]int{5: 720, 60: 1440, 3600: 2160} {
+			list, err := q.Telemetry(device, step, time.Time{})
+			if err != nil || len(list) == 0 || len(list) > length {
+				t.Errorf("%d rows of %d seconds, %v", len(list), step, err)
+			}
+		}
+	})
+}
+
+// The whole ring is checked by a machine that is cut, joined and cut again.
+func TestMIGInstances(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		m, other := o.team(t, "vision"), o.team(t, "speech")
+		whole := machine(1)
+		whole[0].MIGProfiles = []string{"3g.40gb", "4g.40gb"}
+		o.enlist(t, whole)
+		gpu := o.devices(t)["GPU-0"]
+		cut := pool.DeviceInput{Sharing: models.SharingMIG, Layout: []string{"3g.40gb", "4g.40gb"}}
+		held := o.outcome(t, m, half, models.OutcomeGranted)
+		want(t, second(o.pool.UpdateDevice(o.ctx, o.root, gpu.ID, cut)), models.KindConflict, "1 workspaces")
+		modelstest.InTx(t, o.store, func(q *models.Queries) error { return o.pool.Release(q, held.ID) })
+		want(t, second(o.pool.UpdateDevice(o.ctx, o.root, gpu.ID, pool.DeviceInput{Sharing: models.SharingMIG, Layout: []string{"9g"}})), models.KindInvalid, "layout")
+		want(t, second(o.pool.UpdateDevice(o.ctx, o.root, gpu.ID, pool.DeviceInput{Sharing: models.SharingMIG})), models.KindInvalid, "layout")
+		if _, err := o.pool.UpdateDevice(o.ctx, o.root, gpu.ID, cut); err != nil {
+			t.Fatal(err)
+		}
+		o.outcome(t, m, half, models.OutcomeDelayed) // until it is cut
+		orders := o.beat(t, pool.Beat{Devices: whole})
+		if len(orders.Devices) != 1 || orders.Devices[0].Sharing != models.SharingMIG || len(orders.Devices[0].Layout) != 2 {
+			t.Fatalf("orders: %+v", orders)
+		}
+		whole[0].Sharing = models.SharingMIG
+		instances := append(whole, pool.DeviceReport{UUID: "MIG-3", Parent: "GPU-0", Profile: "3g.40gb", Cores: 42, Model: whole[0].Model, MemoryMiB: 40_000, NUMA: -1},
+			pool.DeviceReport{UUID: "MIG-4", Parent: "GPU-0", Profile: "4g.40gb", Cores: 57, Model: whole[0].Model, MemoryMiB: 40_000, NUMA: -1})
+		o.beat(t, pool.Beat{Devices: instances})
+		small := models.Demand{GPUs: 1, Cores: 30, GPUMemoryMiB: 10_000}
+		first := o.outcome(t, m, small, models.OutcomeGranted)
+		o.outcome(t, other, half, models.OutcomeGranted) // isolated from the first
+		o.outcome(t, m, small, models.OutcomeDelayed)    // an instance has one holder
+		shares, err := o.store.Read(o.ctx).SharesOf(first.ID)
+		if err != nil || len(shares) != 1 || shares[0].Enforcement != models.EnforcedMIG {
+			t.Errorf("%+v, %v", shares, err)
+		}
+		want(t, second(o.pool.UpdateDevice(o.ctx, o.root, gpu.ID, pool.DeviceInput{Sharing: models.SharingTimeSlicing})), models.KindConflict, "2 workspaces")
+		want(t, second(o.pool.UpdateDevice(o.ctx, o.root, o.devices(t)["MIG-3"].ID, pool.DeviceInput{Sharing: models.SharingTimeSlicing})), models.KindConflict, "instance")
+		if totals, err := o.pool.Totals(o.ctx); err != nil || totals.GPUs != 1 || totals.HeldCores != 80 {
+			t.Errorf("%+v, %v", totals, err)
+		}
+	})
+}
+
+func TestMPSIsClaimedOnlyWhenItIsThere(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		m := o.team(t, "vision")
+		o.enlist(t, machine(1))
+		gpu := o.devices(t)["GPU-0"]
+		if _, err := o.pool.UpdateDevice(o.ctx, o.root, gpu.ID, pool.DeviceInput{Sharing: models.SharingMPS}); err != nil {
+			t.Fatal(err)
+		}
+		o.outcome(t, m, half, models.OutcomeDelayed)
+		running := machine(1)
+		running[0].Sharing = models.SharingMPS
+		o.beat(t, pool.Beat{Devices: running})
+		w := o.outcome(t, m, half, models.OutcomeGranted)
+		if shares, err := o.store.Read(o.ctx).SharesOf(w.ID); err != nil || shares[0].Enforcement != models.EnforcedMPS {
+			t.Errorf("%+v, %v", shares, err)
+		}
+	})
+}
+
+// A GPU is in one provider at a time.
+func TestGPUMovesOnlyWhenItWasTakenOut(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		o.enlist(t, machine(2))
+		p := o.provider(t)
+		modelstest.InTx(t, o.store, func(q *models.Queries) error {
+			p.Agent = true
+			return q.UpdateProvider(&p)
+		})
+		elsewhere := pool.Host{Name: "node", Digest: pool.MachineDigest("another")}
+		err := o.pool.Enlist(o.ctx, elsewhere, machine(1))
+		want(t, err, models.KindConflict, "node")
+		if _, err := o.pool.Remove(o.ctx, o.root, p.ID, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.pool.Enlist(o.ctx, elsewhere, machine(1)); err != nil {
+			t.Fatal(err)
+		}
+		moved, err := o.store.Read(o.ctx).DeviceByUUID("GPU-0")
+		if err != nil || moved.ProviderID == p.ID || !moved.Present {
+			t.Errorf("%+v, %v", moved, err)
+		}
+		if other, err := o.store.Read(o.ctx).Provider(moved.ProviderID); err != nil || other.Name != "node-2" {
+			t.Errorf("%+v, %v", other, err)
+		}
+	})
+}
+
+func TestGPUCode(t *testing.T) {
+	a := pool.GPUCode(pool.MachineDigest("m"), []string{"GPU-1", "GPU-2"})
+	if b := pool.GPUCode(pool.MachineDigest("m\n"), []string{"GPU-2", "GPU-1"}); a != b || len(a) != 19 {
+		t.Errorf("%s, then %s", a, b)
+	}
+	for _, other := range []string{
+		pool.GPUCode(pool.MachineDigest("n"), []string{"GPU-1", "GPU-2"}), pool.GPUCode(pool.MachineDigest("m"), []string{"GPU-1"}),
+		pool.GPUCode(pool.MachineDigest("m"), []string{"GPU-1", "GPU-2", "GPU-3"}), pool.GPUCode(pool.MachineDigest("m"), nil),
+	} {
+		if other == a {
+			t.Errorf("%s twice", a)
+		}
+	}
+	for text, want := range map[string]string{
+		a: a, strings.ToLower(a): a, " " + strings.ReplaceAll(a, "-", "") + "\n": a, "0oil-0000-0000-0000": "0011-0000-0000-0000",
+	} {
+		if code, ok := pool.ParseGPUCode(text); !ok || code != want {
+			t.Errorf("%q is %q, %v", text, code, ok)
+		}
+	}
+	for _, text := range []string{"", "0000-0000-0000-000", "0000-0000-0000-0000-0", "UUUU-0000-0000-0000", "É000-0000-0000-0000"} {
+		if code, ok := pool.ParseGPUCode(text); ok {
+			t.Errorf("%q is %q", text, code)
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package pool
+
+import (
+	"context"
+
+	"weir/models"
+	"weir/policies"
+	"weir/pool/authority"
+)
+
+// Redemption is how an agent enrols: by a code, for a key of its own, with
+// what its machine is and has.
+type Redemption struct {
+	Code    string         `json:"code"`
+	CSR     string         `json:"csr"`     // PEM
+	Name    string         `json:"name"`    // what the machine calls itself
+	Machine string         `json:"machine"` // see MachineDigest
+	Devices []DeviceReport `json:"devices"`
+}
+
+// Enrolled is what an agent gets.
+type Enrolled struct {
+	Provider    string `json:"provider"` // the name
+	State       string `json:"state"`
+	Certificate string `json:"certificate"` // PEM
+	Authority   string `json:"authority"`   // PEM
+	Token       string `json:"token"`       // of the first beat
+}
+
+// claim is a redemption as far as it can be checked without the database.
+type claim struct {
+	Redemption
+	hash    string
+	gpuCode string
+	request authority.Request
+	address string
+}
+
+func (e *Enrolment) check(r Redemption, address string) (claim, error) {
+	c := claim{Redemption: r, gpuCode: GPUCodeOf(r.Machine, r.Devices), address: address}
+	var p models.Problems
+	code, err := authority.ParseCode(r.Code)
+	switch {
+	case err != nil:
+		p.Add("code", "cannot be read: %s", err.Error())
+	case code.Fingerprint != e.Authority.Fingerprint():
+		p.Add("code", "was issued by another portal")
+	}
+	c.hash = code.Hash()
+	if c.request, err = authority.CheckRequest([]byte(r.CSR)); err != nil {
+		p.Add("csr", "cannot be accepted: %s", err.Error())
+	}
+	if c.Name = models.CheckName("name", r.Name, &p); !isDigest(r.Machine) {
+		p.Add("machine", "must be the digest of the machine's identity, 64 hexadecimal digits")
+	}
+	checkReports(r.Devices, &p)
+	return c, p.Err()
+}
+
+// Redeem enrols an agent. In one transaction the code is used up, an older
+// agent of the machine is shut out, and the machine's GPUs enter the pool. An
+// agent that did not get the answer may ask again with the same key as long as
+// the code is good; another key is refused.
+func (e *Enrolment) Redeem(ctx context.Context, r Redemption, address string) (out Enrolled, err error) {
+	c, err := e.check(r, address)
+	if err != nil {
+		return out, err
+	}
+	// Anybody may ask, so a code that is none must not cost the pool's lock.
+	if _, err := e.store.Read(ctx).AuthorizationByHash(c.hash); err != nil {
+		return out, unknownCode(err)
+	}
+	err = e.inTx(ctx, func(q *models.Queries) error {
+		out, err = e.redeem(q, c)
+		return err
+	})
+	if err != nil {
+		return Enrolled{}, err
+	}
+	models.Failpoint("redeem.committed")
+	return out, nil
+}
+
+func (e *Enrolment) redeem(q *models.Queries, c claim) (out Enrolled, err error) {
+	claimed, err := q.RedeemAuthorization(c.hash, c.request.KeyHash, q.Now())
+	if err != nil {
+		return out, err
+	}
+	a, err := q.AuthorizationByHash(c.hash)
+	switch {
+	case err != nil:
+		return out, unknownCode(err)
+	case !claimed && a.RedeemedAt == nil:
+		return out, models.Invalid("code", "has expired: it was good for %d minutes; ask an administrator for another", int64(codeLife.Minutes()))
+	case a.GPUCode != c.gpuCode:
+		return out, models.Invalid("code", "is for the GPU code %s, and this machine has %s", a.GPUCode, c.gpuCode)
+	case !claimed:
+		return e.again(q, a, c)
+	}
+	provider, err := providerFor(q, a, c)
+	if err != nil {
+		return out, err
+	}
+	if err := q.RevokeAgents(provider.ID, q.Now(), models.Say("another agent was enrolled for the machine")); err != nil {
+		return out, err
+	}
+	// The serial is the certificate's, and that names the row's id.
+	agent := models.Agent{ProviderID: provider.ID, KeyHash: c.request.KeyHash, Serial: c.hash, IssuedAt: q.Now(), ExpiresAt: q.Now(), CreatedAt: q.Now()}
+	if err := q.CreateAgent(&agent); err != nil {
+		return out, err
+	}
+	if err := q.SetAuthorizationAgent(a.ID, agent.ID); err != nil {
+		return out, err
+	}
+	if err := e.Pool.hear(q, &provider); err != nil {
+		return out, err
+	}
+	if err := e.Pool.enlist(q, &provider, c.Devices); err != nil {
+		return out, err
+	}
+	if err := enrolment.Audit(q, policies.Change{Action: "enrol", Object: "provider", ID: provider.ID, After: provider}); err != nil {
+		return out, err
+	}
+	return e.equip(q, provider, &agent, c.request)
+}
+
+func unknownCode(err error) error {
+	if absentIsFine(err) == nil {
+		return models.Invalid("code", "is not known here")
+	}
+	return err
+}
+
+// enrolment is who acts when an agent does.
+var enrolment = policies.System("enrolment")
+
+// providerFor finds the provider that a machine is, or makes it, as an
+// authorization says.
+func providerFor(q *models.Queries, a models.Authorization, c claim) (models.Provider, error) {
+	p, err := q.ProviderOf(c.Machine)
+	if err != nil {
+		if absentIsFine(err) != nil {
+			return p, err
+		}
+		name := a.Name
+		if name == "" {
+			name = c.Name
+		}
+		if p, err = newProvider(q, name, c.Machine); err != nil {
+			return p, err
+		}
+	}
+	if a.Name != "" && a.Name != p.Name {
+		_, err := q.ProviderNamed(a.Name)
+		if absentIsFine(err) != nil {
+			return p, err
+		}
+		if err != nil { // nobody else has come to be called so
+			p.Name = a.Name
+		}
+	}
+	p.Agent, p.GPUCode, p.ReportedCode, p.OwnerID, p.Address = true, a.GPUCode, "", &a.OwnerID, c.address
+	return p, q.UpdateProvider(&p)
+}
+
+// equip gives an agent a certificate and the first token.
+func (e *Enrolment) equip(q *models.Queries, provider models.Provider, agent *models.Agent, r authority.Request) (out Enrolled, err error) {
+	cert, err := e.Authority.Issue(r, agent.ID, e.CertificateLifetime)
+	if err != nil {
+		return out, err
+	}
+	token := policies.NewSecret()
+	agent.Serial, agent.IssuedAt, agent.ExpiresAt = cert.Serial, cert.Issued, cert.Expires
+	agent.TokenHash, agent.PreviousHash = policies.HashSecret(token), ""
+	out = Enrolled{Provider: provider.Name, State: provider.State, Certificate: string(cert.PEM), Authority: string(e.Authority.PEM()), Token: token}
+	return out, q.UpdateAgent(agent)
+}
+
+// again answers to a code that was used. The agent that used it may not have
+// got the answer: it has the same key, and has not spoken since.
+func (e *Enrolment) again(q *models.Queries, a models.Authorization, c claim) (Enrolled, error) {
+	if a.KeyHash == c.request.KeyHash && a.AgentID != nil && q.Now().Before(a.ExpiresAt) {
+		agent, err := q.Agent(*a.AgentID)
+		if err != nil {
+			return Enrolled{}, err
+		}
+		if agent.RevokedAt == nil && agent.PreviousHash == "" {
+			provider, err := q.Provider(agent.ProviderID)
+			if err != nil {
+				return Enrolled{}, err
+			}
+			return e.equip(q, provider, &agent, c.request)
+		}
+	}
+	attempt := map[string]any{"address": c.address, "name": c.Name, "gpu_code": c.gpuCode}
+	if err := enrolment.Audit(q, policies.Change{Action: "refuse", Object: "authorization", ID: a.ID, After: attempt}); err != nil {
+		return Enrolled{}, err
+	}
+	return Enrolled{}, kept{models.Conflict("This authorization code was used already. Ask an administrator for another.")}
+}

@@ -1,0 +1,179 @@
+package pool
+
+import (
+	"context"
+	"time"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// rings are the grains in which telemetry is kept: an hour of 5 seconds, a
+// day of minutes, ninety days of hours. Each is as long as it is and never
+// longer, since a bucket's place is its number modulo the length.
+var rings = []struct{ step, length int64 }{{5, 720}, {60, 1440}, {3600, 2160}}
+
+// observe keeps what a provider's agent has measured since its last beat, and
+// the errors that its driver has told.
+func (p *Pool) observe(q *models.Queries, provider int64, samples []Sample, faults []Fault) error {
+	if len(samples) == 0 && len(faults) == 0 {
+		return nil
+	}
+	devices, err := q.DevicesOf(provider)
+	if err != nil {
+		return err
+	}
+	ids := map[string]int64{}
+	for _, d := range devices {
+		ids[d.UUID] = d.ID
+	}
+	now := q.Now()
+	if err := note(q, devices, faults, now); err != nil {
+		return err
+	}
+	if err := q.SaveStates(latest(samples, ids, now)); err != nil {
+		return err
+	}
+	q.Touch("telemetry", provider)
+	return q.AddTelemetry(buckets(samples, ids, now))
+}
+
+// note keeps the last XID of each device.
+func note(q *models.Queries, devices []models.Device, faults []Fault, now time.Time) error {
+	for _, f := range faults {
+		for i := range devices {
+			if devices[i].UUID != f.UUID {
+				continue
+			}
+			at := now.Add(-max(f.Age, 0))
+			devices[i].XID, devices[i].XIDAt = f.XID, &at
+			if err := q.UpdateDevice(&devices[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// latest is the newest sample of each known device.
+func latest(samples []Sample, ids map[string]int64, now time.Time) []models.DeviceState {
+	newest := map[int64]Sample{}
+	for _, s := range samples {
+		id, known := ids[s.UUID]
+		if old, have := newest[id]; known && (!have || s.Age <= old.Age) {
+			newest[id] = s
+		}
+	}
+	var states []models.DeviceState
+	for id, s := range newest {
+		state := models.DeviceState{DeviceID: id, At: now.Add(-max(s.Age, 0)), Utilisation: s.Utilisation, MemoryUsedMiB: s.MemoryUsedMiB,
+			Temperature: s.Temperature, PowerMW: s.PowerMW}
+		for _, proc := range s.Processes {
+			state.Processes = append(state.Processes, models.GPUProcess(proc))
+		}
+		states = append(states, state)
+	}
+	return states
+}
+
+// buckets adds samples up into the rings' buckets.
+func buckets(samples []Sample, ids map[string]int64, now time.Time) []models.Telemetry {
+	type key struct{ device, step, number int64 }
+	sums := map[key]*models.Telemetry{}
+	var order []key
+	for _, s := range samples {
+		id, known := ids[s.UUID]
+		if !known {
+			continue
+		}
+		at := now.Add(-max(s.Age, 0)).Unix()
+		for _, ring := range rings {
+			number := at / ring.step
+			k := key{id, ring.step, number}
+			b := sums[k]
+			if b == nil {
+				b = &models.Telemetry{DeviceID: id, Step: ring.step, Slot: number % ring.length, At: time.Unix(number*ring.step, 0).UTC()}
+				sums[k] = b
+				order = append(order, k)
+			}
+			add(b, s)
+		}
+	}
+	list := make([]models.Telemetry, len(order))
+	for i, k := range order {
+		list[i] = *sums[k]
+	}
+	return list
+}
+
+func add(b *models.Telemetry, s Sample) {
+	b.Samples++
+	b.UtilisationSum, b.UtilisationMax = b.UtilisationSum+s.Utilisation, max(b.UtilisationMax, s.Utilisation)
+	b.MemorySum, b.MemoryMax = b.MemorySum+s.MemoryUsedMiB, max(b.MemoryMax, s.MemoryUsedMiB)
+	b.TemperatureSum, b.TemperatureMax = b.TemperatureSum+s.Temperature, max(b.TemperatureMax, s.Temperature)
+	b.PowerSum, b.PowerMax = b.PowerSum+s.PowerMW, max(b.PowerMax, s.PowerMW)
+}
+
+// Spans of telemetry that can be asked for.
+const (
+	LastHour   = "hour"
+	LastDay    = "day"
+	LastMonths = "months"
+)
+
+// History is a device's telemetry over the last hour (by 5 seconds), day (by
+// minutes) or ninety days (by hours), oldest first. Times of silence have no
+// buckets.
+func (p *Pool) History(ctx context.Context, actor policies.Actor, device int64, span string) ([]models.Telemetry, error) {
+	if err := p.access.Check(actor, policies.Platform, "pool", "read"); err != nil {
+		return nil, err
+	}
+	for i, name := range []string{LastHour, LastDay, LastMonths} {
+		if name == span {
+			q := p.store.Read(ctx)
+			if _, err := q.Device(device); err != nil {
+				return nil, err
+			}
+			ring := rings[i]
+			return q.Telemetry(device, ring.step, p.store.Now().Add(-time.Duration(ring.step*ring.length)*time.Second))
+		}
+	}
+	return nil, models.Invalid("span", "must be %s, %s or %s", LastHour, LastDay, LastMonths)
+}
+
+// Report is the beat of this machine's own GPUs, for which the portal speaks
+// itself: nothing has to be proven.
+func (p *Pool) Report(ctx context.Context, b Beat) (o Orders, err error) {
+	home := p.home.Load()
+	err = p.store.InTx(ctx, func(q *models.Queries) error {
+		if err := q.LockPool(); err != nil {
+			return err
+		}
+		provider, err := q.Provider(home)
+		if err != nil || provider.Agent || provider.State == models.ProviderOffline {
+			return err
+		}
+		if o, err = p.take(q, &provider, b); err != nil {
+			return err
+		}
+		return nil
+	})
+	return o, err
+}
+
+// take brings the pool to what a beat tells, and answers with orders. It
+// needs the pool's lock.
+func (p *Pool) take(q *models.Queries, provider *models.Provider, b Beat) (o Orders, err error) {
+	if err := p.hear(q, provider); err != nil {
+		return o, err
+	}
+	if err := p.enlist(q, provider, b.Devices); err != nil {
+		return o, err
+	}
+	if err := p.observe(q, provider.ID, b.Samples, b.Faults); err != nil {
+		return o, err
+	}
+	o.State, o.Reason = provider.State, provider.Reason.String()
+	o.Devices, err = p.orders(q, provider.ID)
+	return o, err
+}

@@ -1,0 +1,137 @@
+package web
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"weir/models"
+)
+
+// DeviceView is one GPU, or a MIG instance of one.
+type DeviceView struct {
+	Device     Device
+	Instances  []Device // that it is cut into
+	Facts      models.Device
+	Provider   string
+	ProviderID int64
+	State      string // of the provider
+	Parent     *Link  // of an instance its GPU
+	Peers      []Link // that NVLink joins to it
+	Measured   *models.DeviceState
+	Span       string // of the charts: hour, day or months
+	Slots      []Slot
+	From, To   time.Time
+	History    []ShareRow
+	CanEdit    bool
+	CanMix     bool // may let projects share it
+	Form       Form // sharing, layout, mixed
+}
+
+// Link is a name that leads somewhere.
+type Link struct{ Label, Href string }
+
+// ShareRow is a share that was or is held.
+type ShareRow struct {
+	Label       string // empty when the reader may not know
+	Href        string
+	Cores       int64
+	MemoryMiB   int64
+	Enforcement string
+	From        time.Time
+	Until       *time.Time
+}
+
+// alone is the device on its own page, where its machine is named above.
+func (v DeviceView) alone() Device {
+	d := v.Device
+	d.Provider = ""
+	return d
+}
+
+// drawn are the device and its instances.
+func (v DeviceView) drawn() []Device { return append([]Device{v.alone()}, v.Instances...) }
+
+func (v DeviceView) topics() []string { return []string{"pool", "telemetry:" + id(v.ProviderID)} }
+
+// errors words what the memory's error correction has found.
+func (v DeviceView) errors(ctx context.Context) string {
+	switch v.Facts.ECC {
+	case "":
+		return ""
+	case "on":
+		return T(ctx, "on; %d uncorrected errors since the driver started", v.Facts.ECCErrors)
+	}
+	return T(ctx, "off")
+}
+
+func (v DeviceView) numa(ctx context.Context) string {
+	if v.Facts.NUMA < 0 {
+		return ""
+	}
+	return T(ctx, "node %d", v.Facts.NUMA)
+}
+
+// sharing is how the device is shared, and whether that is in effect yet.
+func (v DeviceView) sharing(ctx context.Context) string {
+	words := sharing(ctx, v.Facts.Sharing)
+	if len(v.Facts.Layout) > 0 {
+		words += " · " + strings.Join(v.Facts.Layout, ", ")
+	}
+	if v.Facts.Changing() {
+		words += " · " + T(ctx, "being changed")
+	}
+	return words
+}
+
+// sharingChoice is one way of sharing a GPU, and what it means.
+type sharingChoice struct{ Mode, Label, Means string }
+
+func sharingChoices(ctx context.Context) []sharingChoice {
+	return []sharingChoice{
+		{models.SharingExclusive, T(ctx, "Exclusive"), T(ctx, "One holder at a time, even when it asks for less than the whole GPU.")},
+		{models.SharingTimeSlicing, T(ctx, "Time-slicing"), T(ctx, "Holders take turns. Nothing limits or isolates them: a share is a promise between people.")},
+		{models.SharingMPS, "MPS", T(ctx, "NVIDIA's Multi-Process Service limits each holder's threads and memory. A crash of one can take the others with it.")},
+		{models.SharingMIG, "MIG", T(ctx, "The hardware cuts the GPU into instances that are isolated from each other. Each has one holder.")},
+	}
+}
+
+// charts are what was measured over the chosen span.
+func (v DeviceView) charts(ctx context.Context) []Chart {
+	return []Chart{
+		v.chart(ctx, "utilisation", T(ctx, "Utilisation"), func(n int64) string { return id(n) + "%" }, func(a Amounts) int64 { return a.Utilisation }, 100),
+		v.chart(ctx, "memory", T(ctx, "Memory in use"), models.FormatMiB, func(a Amounts) int64 { return a.MemoryMiB }, v.Facts.MemoryMiB),
+		v.chart(ctx, "temperature", T(ctx, "Temperature"), func(n int64) string { return id(n) + " °C" }, func(a Amounts) int64 { return a.Temperature }, 0),
+		v.chart(ctx, "power", T(ctx, "Power"), func(n int64) string { return id(n) + " W" }, func(a Amounts) int64 { return a.PowerMW / 1000 }, 0),
+	}
+}
+
+// chart is one of the charts; top is the most that is possible, or 0 where
+// what was measured tells.
+func (v DeviceView) chart(ctx context.Context, name, title string, say func(int64) string, of func(Amounts) int64, top int64) Chart {
+	c := Chart{ID: "chart-" + name, Title: title, Top: top, From: v.From, To: v.To, Lines: lines(v.Slots, of)}
+	most := largest(c.Lines)
+	if c.Top == 0 {
+		c.Top = roundUp(most, 50)
+	}
+	c.TopWord = say(c.Top)
+	c.Lines[0].Label, c.Lines[1].Label = T(ctx, "most"), T(ctx, "mean")
+	c.Summary = T(ctx, "%s: nothing was measured.", title)
+	if most >= 0 {
+		c.Summary = T(ctx, "%s: %s at most.", title, say(most))
+	}
+	return c
+}
+
+// measuredSlots are those in which something was measured, newest first.
+func (v DeviceView) measuredSlots() (list []Slot) {
+	for i := len(v.Slots) - 1; i >= 0; i-- {
+		if v.Slots[i].Samples > 0 {
+			list = append(list, v.Slots[i])
+		}
+	}
+	return list
+}
+
+// watts words milliwatts.
+func watts(mw int64) string { return id(mw/1000) + " W" }

@@ -1,0 +1,178 @@
+package web
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"weir/models"
+)
+
+// ProviderView is one machine that lends GPUs.
+//
+// Fields of Form, the terms: name, owner_id, cores, notice_minutes, time_zone,
+// devices.ID, projects.ID, hours[N].days.DAY, hours[N].from, hours[N].to.
+// Fields of Recall: recall.notice_minutes, recall.reason.
+type ProviderView struct {
+	Provider Provider
+	Facts    models.Provider
+	Owner    string
+	Since    *time.Time // when its agent was enrolled; nil: there is none
+	Shares   int        // held there now
+	Holders  int        // people who hold them
+	Own      bool       // the portal's own machine
+	Admin    bool
+	Form     Form
+	Recall   Form
+	Act      Form     // what was refused of the other actions
+	Owners   []Option // for administrators
+	Devices  []Choice
+	Projects []Choice
+}
+
+// Choice is a thing that can be ticked.
+type Choice struct {
+	ID    int64
+	Label string
+}
+
+// NewProviderView asks for an authorization code, and shows it once.
+type NewProviderView struct {
+	Form    Form // gpu_code, name, owner_id
+	Owners  []Option
+	Code    string // empty until it is made
+	GPUCode string
+	Until   time.Time // the code is good
+	Server  string    // address of the portal, for the agent
+}
+
+// emptyHours is how many spans a form offers beside those that there are.
+const emptyHours = 3
+
+// hourRows is how many spans of hours the form has.
+func (v ProviderView) hourRows() int { return len(v.Facts.Terms.Hours) + emptyHours }
+
+func (v ProviderView) topics() []string { return []string{"pool", "telemetry:" + id(v.Facts.ID)} }
+
+func (v ProviderView) below(ctx context.Context) string {
+	words := v.Provider.what()
+	if v.Owner != "" {
+		words += " · " + T(ctx, "owner: %s", v.Owner)
+	}
+	return words
+}
+
+// open tells whether a provider is still in the pool.
+func (v ProviderView) open() bool { return v.Facts.State != models.ProviderOffline }
+
+// ends says whose shares a recall would end.
+func (v ProviderView) ends(ctx context.Context) string {
+	if v.Shares == 0 {
+		return T(ctx, "Nobody holds a share here now.")
+	}
+	return T(ctx, "Shares that will end: %d; people who hold them: %d.", v.Shares, v.Holders)
+}
+
+// held says what is held there.
+func (v ProviderView) held(ctx context.Context) string {
+	if v.Shares == 0 {
+		return T(ctx, "none held")
+	}
+	return T(ctx, "%d held; people who hold them: %d", v.Shares, v.Holders)
+}
+
+// week is the days of the week as people list them; 0 is Sunday.
+var week = [7]int{1, 2, 3, 4, 5, 6, 0}
+
+var dayNames = [7]models.Text{models.Say("Sun"), models.Say("Mon"), models.Say("Tue"), models.Say("Wed"), models.Say("Thu"), models.Say("Fri"), models.Say("Sat")}
+
+// hours words a span of hours: "Mon, Tue 18:00–08:00".
+func hours(ctx context.Context, w models.Window) string {
+	var days []string
+	for _, d := range week {
+		for _, have := range w.Days {
+			if have == d {
+				days = append(days, TT(ctx, dayNames[d]))
+			}
+		}
+	}
+	return strings.Join(days, ", ") + " " + w.From + "–" + w.To
+}
+
+// lent words which of some things are lent; none named means all.
+func lent(ctx context.Context, ids []int64, choices []Choice) string {
+	if len(ids) == 0 {
+		return T(ctx, "all")
+	}
+	names := map[int64]string{}
+	for _, c := range choices {
+		names[c.ID] = c.Label
+	}
+	var words []string
+	for _, n := range ids {
+		if names[n] == "" {
+			names[n] = id(n)
+		}
+		words = append(words, names[n])
+	}
+	return strings.Join(words, ", ")
+}
+
+func (v ProviderView) hours(ctx context.Context) string {
+	t := v.Facts.Terms
+	if len(t.Hours) == 0 {
+		return T(ctx, "always")
+	}
+	var spans []string
+	for _, w := range t.Hours {
+		spans = append(spans, hours(ctx, w))
+	}
+	words := strings.Join(spans, T(ctx, "; "))
+	if t.TimeZone != "" {
+		words += " (" + t.TimeZone + ")"
+	}
+	return words
+}
+
+func (v ProviderView) limit() string {
+	if v.Facts.Terms.Cores == 0 {
+		return "100"
+	}
+	return id(v.Facts.Terms.Cores)
+}
+
+// machine is a digest short enough to compare by eye.
+func (v ProviderView) machine() string { return v.Facts.Machine[:min(len(v.Facts.Machine), 16)] }
+
+// hourField is the name of an input of the i-th span.
+func hourField(i int, name string) string { return "hours[" + strconv.Itoa(i) + "]." + name }
+
+// ConfirmRemoveProvider asks before a machine is taken out of the pool.
+func ConfirmRemoveProvider(p models.Provider) ConfirmView {
+	return ConfirmView{
+		Title: models.Say("Remove %s from the pool?", p.Name),
+		Consequences: []models.Text{models.Say("Its GPUs leave the pool, and its agent is shut out. To come back it needs a new authorization code."),
+			models.Say("Shares that are held there forbid it: recall them first.")},
+		Button: models.Say("Remove provider"),
+		Action: providerPath(p.ID) + "/remove",
+		Back:   providerPath(p.ID), Version: p.Version,
+	}
+}
+
+// ConfirmRevokeAgent asks before a machine's agent is shut out.
+func ConfirmRevokeAgent(p models.Provider) ConfirmView {
+	return ConfirmView{
+		Title: models.Say("Revoke the agent of %s?", p.Name),
+		Consequences: []models.Text{models.Say("Its next word is refused, and the machine counts as lost until an agent is enrolled there again with a new code."),
+			models.Say("Shares that are held there stay held.")},
+		Button: models.Say("Revoke agent"),
+		Action: providerPath(p.ID) + "/revoke",
+		Back:   providerPath(p.ID), Version: p.Version,
+	}
+}
+
+// command is what has to be run on the machine.
+func (v NewProviderView) command() string {
+	return "weir agent --server " + v.Server + " --code " + v.Code
+}
