@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -42,6 +43,11 @@ func (a *App) frame(c echo.Context) web.Page {
 		p.Nav.Workspaces = int(live)
 	}
 	return p
+}
+
+// spoken is a context in which texts are in the reader's language.
+func (a *App) spoken(c echo.Context) context.Context {
+	return web.With(c.Request().Context(), web.Page{Lang: a.language(c.Request())})
 }
 
 // shownAt is the address at which the page can be loaded again: that of the

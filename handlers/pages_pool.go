@@ -9,6 +9,7 @@ import (
 	"weir/models"
 	"weir/pool"
 	"weir/pool/queue"
+	"weir/pool/timeline"
 	"weir/web"
 )
 
@@ -76,7 +77,7 @@ func lastChange(view pool.View) (last *time.Time) {
 
 func queueRow(w pool.WaitingView) web.QueueRow {
 	row := web.QueueRow{Place: w.Place, WorkspaceID: w.ID, Anonymous: w.Anonymous, GPUs: w.Demand.GPUs, Cores: w.Demand.Cores,
-		Why: w.Reason, Since: w.RequestedAt, Starts: w.Forecast.Text, Estimated: !w.Forecast.Known, Behind: behind(w.Behind)}
+		Why: w.Reason, Since: w.RequestedAt, Starts: w.Forecast.Text, Estimated: w.Forecast.Outcome == timeline.Placed && !w.Forecast.Known, Behind: behind(w.Behind)}
 	if !w.Anonymous {
 		row.Label, row.Href = w.ProjectName+" · "+w.UserName+" · "+w.Name, path("workspaces", w.ID)
 	}

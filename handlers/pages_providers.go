@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,6 +32,20 @@ func (a *App) owners(ctx context.Context) (list []web.Option, err error) {
 		if !u.Disabled {
 			list = append(list, web.Option{Value: strconv.FormatInt(u.ID, 10), Label: u.Name + " · " + u.Email})
 		}
+	}
+	return list, err
+}
+
+// ownersOf are the accounts that can own a provider, and who owns it now:
+// perhaps nobody, perhaps somebody who cannot be chosen any more.
+func (a *App) ownersOf(c echo.Context, p pool.ProviderView) ([]web.Option, error) {
+	list, err := a.owners(c.Request().Context())
+	now := web.Option{Label: web.T(a.spoken(c), "nobody")}
+	if p.OwnerID != nil {
+		now = web.Option{Value: strconv.FormatInt(*p.OwnerID, 10), Label: p.OwnerName}
+	}
+	if !slices.ContainsFunc(list, func(o web.Option) bool { return o.Value == now.Value }) {
+		list = append([]web.Option{now}, list...)
 	}
 	return list, err
 }
@@ -106,7 +121,7 @@ func (a *App) provider(c echo.Context, put func(*web.ProviderView)) (templ.Compo
 		return nil, err
 	}
 	if v.Admin {
-		if v.Owners, err = a.owners(ctx); err != nil {
+		if v.Owners, err = a.ownersOf(c, p); err != nil {
 			return nil, err
 		}
 	}

@@ -178,6 +178,12 @@ func TestProviderTerms(t *testing.T) {
 	root.page(404, "GET", "/pool/providers/99")
 	w.problem(w.want(403, w.member, "PUT", at, `{"name":"x","terms":{}}`))
 
+	root.shows(root.page(200, "GET", "/pool/providers/1"), `<option value="" selected>nobody</option>`)
+	root.page(303, "POST", "/pool/providers/1", "name", "here", "owner_id", "")
+	if here := w.provider(w.admin, 1); here["owner_id"] != nil {
+		t.Errorf("the portal's own machine has got an owner: %v", here)
+	}
+
 	owner := int64(w.get(w.stranger, "/me").body["id"].(float64))
 	w.want(200, w.admin, "PUT", at, fmt.Sprintf(`{"name":"desk","owner_id":%d,"terms":{}}`, owner))
 	if mine := w.provider(w.stranger, r.id); mine["may_manage"] != true || mine["owner"] == "" {

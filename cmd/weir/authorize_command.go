@@ -27,7 +27,7 @@ func newAuthorizeRemotelyCommand() *cobra.Command {
 			}
 			return s.authorize(in)
 		})
-	cmd.Flags().StringVar(&name, "name", "", "what the provider shall be called (default: as the machine calls itself)")
+	cmd.Flags().StringVar(&name, "name", "", "`NAME` that the provider shall have (default: as the machine calls itself)")
 	cmd.Flags().StringVar(&owner, "owner", "", "`EMAIL` or id of the account whose GPUs they are (default: your own)")
 	return cmd
 }

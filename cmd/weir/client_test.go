@@ -120,12 +120,14 @@ func TestWhatIsNoPortal(t *testing.T) {
 		server string
 		says   string
 	}{
-		"closed":   {server: nobody, says: "connection refused"},
-		"page":     {answer: func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>hello</html>") }, says: "is not the API of a portal"},
-		"other":    {answer: func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "bad gateway", 502) }, says: "502 Bad Gateway"},
-		"shape":    {answer: jsonAnswer([]int{1}), says: "is not understood"},
-		"broken":   {answer: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, says: "EOF"},
-		"redirect": {answer: func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, elsewhere.URL+"/x", 302) }, says: "give that as --server"},
+		"closed": {server: nobody, says: "connection refused"},
+		"page":   {answer: func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>hello</html>") }, says: "is not the API of a portal"},
+		"other":  {answer: func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "bad gateway", http.StatusBadGateway) }, says: "502 Bad Gateway"},
+		"shape":  {answer: jsonAnswer([]int{1}), says: "is not understood"},
+		"broken": {answer: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, says: "EOF"},
+		"redirect": {answer: func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere.URL+"/x", http.StatusFound)
+		}, says: "give that as --server"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newStandIn(t, map[string]http.HandlerFunc{"GET /pool": c.answer})

@@ -125,8 +125,8 @@ func newRecallCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := s.confirm("%s hold shares of %s (provider %d). They are told now, and their workspaces are stopped in %s.",
-				count(p.Holders, "person", "people"), p.Name, p.ID, minutes(wait)); err != nil {
+			if err := s.confirm("Calling %s (provider %d) back tells %s with shares there, and stops their workspaces in %s.",
+				p.Name, p.ID, count(p.Holders, "person", "people"), minutes(wait)); err != nil {
 				return err
 			}
 			return s.act(p, read, "recall", pool.RecallInput{NoticeMinutes: wait, Reason: reason})
@@ -142,7 +142,7 @@ func newRevokeCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if err := s.confirm("The agent of %s (provider %d) is shut out until it is authorised anew; %s hold shares there.",
+		if err := s.confirm("The agent of %s (provider %d) is shut out until it is authorised anew. There are shares of %s on its GPUs.",
 			p.Name, p.ID, count(p.Holders, "person", "people")); err != nil {
 			return err
 		}

@@ -35,7 +35,7 @@ func newProviderSetCommand() *cobra.Command {
 		return v.apply(s, cmd.Flags(), args[0])
 	})
 	flags := cmd.Flags()
-	flags.StringVar(&v.name, "name", "", "what the provider shall be called")
+	flags.StringVar(&v.name, "name", "", "`NAME` that the provider shall have")
 	flags.StringVar(&v.owner, "owner", "", "`EMAIL` or id of the account whose GPUs they are; administrators only")
 	flags.Int64Var(&v.cores, "cores", 0, "`CORES` of each GPU to lend, of 100; 0 lends all")
 	flags.StringVar(&v.devices, "devices", "", "`IDS` of the GPUs to lend, such as 1,2; or all")
@@ -89,10 +89,11 @@ func (v settings) apply(s *session, given *pflag.FlagSet, ref string) error {
 	if err != nil {
 		return err
 	}
-	if err := readInto(s.client, a, &p); err != nil {
+	var now handlers.Provider
+	if err := readInto(s.client, a, &now); err != nil {
 		return err
 	}
-	return s.show(a.body, func(t *table) { providerTable(t, p) })
+	return s.show(a.body, func(t *table) { providerTable(t, now) })
 }
 
 // terms checks the flags and returns what they change, or all that is wrong

@@ -24,7 +24,7 @@ type choice struct {
 }
 
 func (c *choice) String() string { return c.text }
-func (c *choice) Type() string   { return strings.ToUpper(strings.Join(c.allowed, "|")) }
+func (c *choice) Type() string   { return strings.Join(c.allowed, "|") }
 
 func (c *choice) Set(text string) (err error) {
 	c.text, err = oneOf(c.allowed...)(text)
@@ -37,7 +37,6 @@ type remote struct {
 	timeout                  time.Duration
 	output                   choice
 	noInteractive            bool
-	yes                      bool // of commands that ask first
 }
 
 // session is one such command at work.

@@ -85,11 +85,3 @@ func minutes(n int64) string {
 	}
 	return cmp.Or(text, "0m")
 }
-
-// yesNo writes a truth.
-func yesNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
-}
