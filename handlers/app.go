@@ -77,7 +77,7 @@ func New(c Config) *App {
 	e.HTTPErrorHandler = a.handleError
 	e.IPExtractor = echo.ExtractIPDirect() // a header could name any address
 	e.Pre(a.observe, a.recoverPanics, a.routeByHost)
-	e.Use(a.secureHeaders, a.crossOrigin, middleware.BodyLimit("1M"))
+	e.Use(a.secureHeaders, a.crossOrigin, middleware.BodyLimit("1M"), compress)
 	a.plainRoutes()
 	signed := e.Group("", echo.WrapMiddleware(a.sessions.LoadAndSave), a.authenticate)
 	a.pageRoutes(signed)

@@ -10,10 +10,21 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
 
 	"weir/models"
 	"weir/policies"
 )
+
+// compress makes pages and answers smaller that are worth it. An event stream
+// leaves the HTTP server and is none of them; nor is what holds a secret.
+var compress = middleware.GzipWithConfig(middleware.GzipConfig{Level: 1, MinLength: 4 << 10, Skipper: func(c echo.Context) bool {
+	switch c.Path() {
+	case "/events", "/pool/providers", "/api/v1/pool/authorizations", "/tokens", "/api/v1/tokens":
+		return true
+	}
+	return false
+}})
 
 // observe logs and counts every request.
 func (a *App) observe(next echo.HandlerFunc) echo.HandlerFunc {

@@ -111,6 +111,7 @@ func (a *App) provider(c echo.Context, put func(*web.ProviderView)) (templ.Compo
 	}
 	v := web.ProviderView{Provider: providerView(p, actor.User.ID), Facts: p.Provider, Owner: p.OwnerName, Since: p.Since, Holders: p.Holders,
 		Own: !p.Agent, Admin: a.Access.May(actor, 0, "provider", "write"), Form: termsForm(p.Provider), Recall: formOf(0)} // whoever calls back means it, whatever has changed
+	v.Recall.Values["recall.notice_minutes"] = "30"
 	for _, d := range p.Devices {
 		v.Shares += len(d.Shares)
 		if d.ParentID == nil {

@@ -30,6 +30,19 @@ func (q *Queries) SeeProvider(id int64, at time.Time) error {
 	return q.db.Model(&Provider{}).Where("id = ?", id).UpdateColumn("seen_at", at).Error
 }
 
+// MoveProvider writes the state of p with its reason and when it was seen, if
+// it still is in the state from. What people set stays as it is, and so does
+// the version by which they change it.
+func (q *Queries) MoveProvider(p *Provider, from string) error {
+	q.Touch("pool")
+	res := q.db.Model(&Provider{}).Where("id = ? AND state = ?", p.ID, from).
+		UpdateColumns(map[string]any{"state": p.State, "reason": p.Reason, "seen_at": p.SeenAt})
+	if res.Error == nil && res.RowsAffected == 0 {
+		return stale("provider")
+	}
+	return res.Error
+}
+
 // Provider finds a provider.
 func (q *Queries) Provider(id int64) (p Provider, err error) {
 	return p, found(q.db.Take(&p, id).Error, "provider")

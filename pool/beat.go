@@ -136,7 +136,7 @@ func explainPending(q *models.Queries, provider *models.Provider, o *Orders) err
 		return nil
 	}
 	provider.Reason = why
-	return q.UpdateProvider(provider)
+	return q.MoveProvider(provider, provider.State)
 }
 
 // Renewal asks for a certificate for a new key.

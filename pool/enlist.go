@@ -245,7 +245,7 @@ func deviceOf(r DeviceReport, provider, parent int64, created time.Time) models.
 		d.Cores = 100
 	}
 	if parent != 0 {
-		d.ParentID = &parent
+		d.ParentID, d.Sharing = &parent, models.SharingMIG
 	}
 	if r.Trouble != "" {
 		d.Trouble = models.Say("the driver says: %s", r.Trouble)

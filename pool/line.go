@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/policies"
 	"weir/pool/queue"
 	"weir/pool/timeline"
 )
@@ -216,16 +215,16 @@ func (s state) notLent(project int64) (ids []int64) {
 
 // waiting shows the line to an actor: the requests of projects that are not
 // the actor's have no names.
-func (p *Pool) waiting(q *models.Queries, s state, actor policies.Actor) ([]WaitingView, error) {
-	l, err := p.line(q, s, nil)
+func (r reader) waiting(q *models.Queries, s state) ([]WaitingView, error) {
+	l, err := r.pool.line(q, s, nil)
 	if err != nil {
 		return nil, err
 	}
-	forecasts, err := p.forecast(q, s, l)
+	forecasts, err := r.pool.forecast(q, s, l)
 	views := make([]WaitingView, len(l.ranked))
-	for i, r := range l.ranked {
-		v := WaitingView{QueuedView: l.byID[r.ID], Place: r.Place, Behind: r.Behind, Forecast: forecasts[r.ID]}
-		if !p.access.May(actor, r.Project, "project", "read") {
+	for i, request := range l.ranked {
+		v := WaitingView{QueuedView: l.byID[request.ID], Place: request.Place, Behind: request.Behind, Forecast: forecasts[request.ID]}
+		if !r.mayRead(request.Project) {
 			v.Anonymous = true
 			v.QueuedView = models.QueuedView{WorkspaceView: models.WorkspaceView{
 				Workspace: models.Workspace{Demand: v.Demand, RequestedAt: v.RequestedAt, State: v.State}}}

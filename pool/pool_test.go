@@ -112,7 +112,7 @@ func TestEnlist(t *testing.T) {
 		if err := o.pool.Enlist(o.ctx, pool.Host{Name: "node", Digest: pool.MachineDigest("node")}, broken{}); err == nil {
 			t.Error("a broken inventory was enlisted")
 		}
-		if totals, err := o.pool.Totals(o.ctx); err != nil || totals.GPUs != 4 || totals.FreeCores != 400 {
+		if totals, err := o.totals(); err != nil || totals.GPUs != 4 || totals.FreeCores != 400 {
 			t.Errorf("%+v, %v", totals, err)
 		}
 	})
@@ -257,7 +257,7 @@ func TestConcurrentClaimsFillThePoolExactly(t *testing.T) {
 		if len(granted) != 6 {
 			t.Errorf("%d claims were granted", len(granted))
 		}
-		if totals, err := o.pool.Totals(o.ctx); err != nil || totals.HeldCores != 180 || totals.HeldMemoryMiB != 120_000 {
+		if totals, err := o.totals(); err != nil || totals.HeldCores != 180 || totals.HeldMemoryMiB != 120_000 {
 			t.Errorf("%+v, %v", totals, err)
 		}
 	})

@@ -25,7 +25,7 @@ func (p *Pool) hear(q *models.Queries, provider *models.Provider) error {
 	}
 	before := *provider
 	provider.State, provider.Reason = state, models.Text{}
-	if err := q.UpdateProvider(provider); err != nil {
+	if err := q.MoveProvider(provider, before.State); err != nil {
 		return err
 	}
 	if before.State == models.ProviderLost {
@@ -40,7 +40,7 @@ func (p *Pool) hear(q *models.Queries, provider *models.Provider) error {
 func (p *Pool) lose(q *models.Queries, provider *models.Provider, reason models.Text) error {
 	before := *provider
 	provider.State, provider.Reason = models.ProviderLost, reason
-	if err := q.UpdateProvider(provider); err != nil {
+	if err := q.MoveProvider(provider, before.State); err != nil {
 		return err
 	}
 	if before.State != models.ProviderLost {

@@ -65,11 +65,12 @@ func (p *Pool) View(ctx context.Context, actor policies.Actor) (v View, err erro
 	if err != nil {
 		return v, err
 	}
-	if v.Providers, err = p.providers(q, s, actor); err != nil {
+	r := p.reader(actor)
+	if v.Providers, err = r.providers(q, s); err != nil {
 		return v, err
 	}
 	v.Totals, v.Computing = placement.Capacity(s.snapshot(true, everybody)), computing(v.Providers)
-	if v.Waiting, err = p.waiting(q, s, actor); err != nil {
+	if v.Waiting, err = r.waiting(q, s); err != nil {
 		return v, err
 	}
 	if p.access.May(actor, policies.Platform, "provider", "write") {
@@ -80,7 +81,7 @@ func (p *Pool) View(ctx context.Context, actor policies.Actor) (v View, err erro
 	if v.Placed, err = q.LastDecision(); err != nil {
 		return v, err
 	}
-	v.Decisions, err = p.decisions(q, actor)
+	v.Decisions, err = r.decisions(q)
 	return v, err
 }
 
@@ -110,7 +111,7 @@ func (p *Pool) Provider(ctx context.Context, actor policies.Actor, id int64) (v 
 	if err != nil {
 		return v, err
 	}
-	views, err := p.providers(q, s, actor)
+	views, err := p.reader(actor).providers(q, s)
 	if err != nil {
 		return v, err
 	}
@@ -146,8 +147,30 @@ func (s state) holders() map[int64]int {
 	return count
 }
 
+// reader is an actor who looks: what was asked of the rules once holds for
+// the whole look.
+type reader struct {
+	pool  *Pool
+	actor policies.Actor
+	sees  map[int64]bool // projects
+}
+
+func (p *Pool) reader(actor policies.Actor) reader {
+	return reader{pool: p, actor: actor, sees: map[int64]bool{}}
+}
+
+// mayRead tells whether the actor may see whose a project's shares are.
+func (r reader) mayRead(project int64) bool {
+	may, known := r.sees[project]
+	if !known {
+		may = r.pool.access.May(r.actor, project, "project", "read")
+		r.sees[project] = may
+	}
+	return may
+}
+
 // providers are all that are in the pool, or still hold a share.
-func (p *Pool) providers(q *models.Queries, s state, actor policies.Actor) ([]ProviderView, error) {
+func (r reader) providers(q *models.Queries, s state) ([]ProviderView, error) {
 	measured, err := q.DeviceStates()
 	if err != nil {
 		return nil, err
@@ -164,22 +187,30 @@ func (p *Pool) providers(q *models.Queries, s state, actor policies.Actor) ([]Pr
 			free[d.ID] = d
 		}
 	}
+	held := map[int64][]models.ShareView{}
+	for _, share := range s.shares {
+		held[share.DeviceID] = append(held[share.DeviceID], share)
+	}
+	devices := map[int64][]models.Device{}
+	for _, d := range s.devices {
+		devices[d.ProviderID] = append(devices[d.ProviderID], d)
+	}
 	holders := s.holders()
 	var views []ProviderView
 	for _, provider := range s.providers {
-		v := ProviderView{Provider: provider, OwnerName: owners[owner(provider)], Holders: holders[provider.ID], Manage: p.MayManage(actor, provider)}
+		v := ProviderView{Provider: provider, OwnerName: owners[owner(provider)], Holders: holders[provider.ID], Manage: r.pool.MayManage(r.actor, provider)}
 		v.Lends, v.Until = provider.Terms.Open(s.now)
-		for _, d := range s.devices {
-			if d.ProviderID == provider.ID {
-				view := p.device(s, provider, d, actor)
-				if accepting[provider.ID] {
-					view.FreeCores, view.FreeMemoryMiB = placement.Free(free[d.ID])
-				}
-				if m, known := measured[d.ID]; known {
-					view.Measured = &m
-				}
-				v.Devices = append(v.Devices, view)
+		mayShare := r.mayShare(provider)
+		for _, d := range devices[provider.ID] {
+			view := r.device(s, provider, d, held[d.ID])
+			view.Manage = mayShare
+			if accepting[provider.ID] {
+				view.FreeCores, view.FreeMemoryMiB = placement.Free(free[d.ID])
 			}
+			if m, known := measured[d.ID]; known {
+				view.Measured = &m
+			}
+			v.Devices = append(v.Devices, view)
 		}
 		if provider.State != models.ProviderOffline || len(v.Devices) > 0 {
 			views = append(views, v)
@@ -188,20 +219,23 @@ func (p *Pool) providers(q *models.Queries, s state, actor policies.Actor) ([]Pr
 	return views, nil
 }
 
-func (p *Pool) device(s state, provider models.Provider, d models.Device, actor policies.Actor) DeviceView {
-	v := DeviceView{Device: d, ProviderName: provider.Name, ProviderState: provider.State, Lent: lends(provider.Terms, s.lender(d), everybody),
-		Manage: p.access.MayOwned(actor, owner(provider), policies.Platform, "device", "write")}
-	for _, share := range s.shares {
-		if share.DeviceID == d.ID {
-			v.Shares = append(v.Shares, p.visible(share, actor))
-		}
+// mayShare tells whether the actor may set how a provider's devices are
+// shared.
+func (r reader) mayShare(provider models.Provider) bool {
+	return r.pool.access.MayOwned(r.actor, owner(provider), policies.Platform, "device", "write")
+}
+
+func (r reader) device(s state, provider models.Provider, d models.Device, held []models.ShareView) DeviceView {
+	v := DeviceView{Device: d, ProviderName: provider.Name, ProviderState: provider.State, Lent: lends(provider.Terms, s.lender(d), everybody)}
+	for _, share := range held {
+		v.Shares = append(v.Shares, r.visible(share))
 	}
 	return v
 }
 
 // visible hides whose share it is from who may not see its project.
-func (p *Pool) visible(share models.ShareView, actor policies.Actor) ShareView {
-	if p.access.May(actor, share.ProjectID, "project", "read") {
+func (r reader) visible(share models.ShareView) ShareView {
+	if r.mayRead(share.ProjectID) {
 		return ShareView{ShareView: share}
 	}
 	return ShareView{Anonymous: true, ShareView: models.ShareView{Share: models.Share{
@@ -209,11 +243,11 @@ func (p *Pool) visible(share models.ShareView, actor policies.Actor) ShareView {
 		Enforcement: share.Enforcement, From: share.From, Until: share.Until, EndsAt: share.EndsAt, EndReason: share.EndReason}}}
 }
 
-func (p *Pool) decisions(q *models.Queries, actor policies.Actor) ([]models.DecisionView, error) {
+func (r reader) decisions(q *models.Queries) ([]models.DecisionView, error) {
 	all, err := q.Decisions(30)
 	var visible []models.DecisionView
 	for _, d := range all {
-		if p.access.May(actor, d.ProjectID, "project", "read") && len(visible) < 10 {
+		if r.mayRead(d.ProjectID) && len(visible) < 10 {
 			visible = append(visible, d)
 		}
 	}
@@ -238,8 +272,10 @@ func (p *Pool) Device(ctx context.Context, actor policies.Actor, id int64) (v De
 	if err != nil {
 		return v, nil, err
 	}
-	v = p.device(s, provider, device, actor)
-	views, err := p.providers(q, s, actor)
+	r := p.reader(actor)
+	v = r.device(s, provider, device, nil) // one that is gone is in no list
+	v.Manage = r.mayShare(provider)
+	views, err := r.providers(q, s)
 	if err != nil {
 		return v, nil, err
 	}
@@ -252,13 +288,7 @@ func (p *Pool) Device(ctx context.Context, actor policies.Actor, id int64) (v De
 	}
 	shares, err := q.ShareHistory(id, 50)
 	for _, share := range shares {
-		history = append(history, p.visible(share, actor))
+		history = append(history, r.visible(share))
 	}
 	return v, history, err
-}
-
-// Totals adds up the pool, for metrics.
-func (p *Pool) Totals(ctx context.Context) (placement.Totals, error) {
-	s, err := p.load(p.store.Read(ctx))
-	return placement.Capacity(s.snapshot(true, everybody)), err
 }

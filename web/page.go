@@ -86,6 +86,7 @@ type frame struct {
 	Title  string
 	Topics []string // refetch the page when one of these changes
 	Still  bool     // the page refetches a part of itself instead
+	Every  string   // refetch the page so often, too, such as 10s
 }
 
 // topicAttributes tells live.js what to listen for.
@@ -101,12 +102,16 @@ func liveAttributes(ctx context.Context, f frame) templ.Attributes {
 	if len(f.Topics) == 0 || f.Still {
 		return nil
 	}
+	trigger := "weir:change from:body"
+	if f.Every != "" {
+		trigger += ", every " + f.Every
+	}
 	return templ.Attributes{
 		"hx-get":    From(ctx).Path,
 		"hx-select": "#main",
 		// The number of live workspaces stands in the navigation.
 		"hx-select-oob": "#nav-workspaces:outerHTML",
-		"hx-trigger":    "weir:change from:body",
+		"hx-trigger":    trigger,
 		"hx-swap":       "outerMorph",
 		"hx-sync":       "this:queue last",
 	}

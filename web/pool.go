@@ -158,5 +158,5 @@ func (q QueueRow) basis(ctx context.Context) string {
 	if q.Estimated {
 		return T(ctx, "Estimated from how long shares were held before.")
 	}
-	return T(ctx, "Known from the ends that are set.")
+	return T(ctx, "By the ends that are set.")
 }

@@ -79,8 +79,12 @@ func gpuCodeOf(ctx context.Context, digest, name string, gpus pool.Inventory) (g
 func (c gpuCode) String() string {
 	counts := map[string]int{}
 	for _, d := range c.Devices {
+		name := d.Model
+		if d.Simulated {
+			name += " (simulated)"
+		}
 		if d.Parent == "" {
-			counts[d.Model]++
+			counts[name]++
 		}
 	}
 	var b strings.Builder
@@ -90,8 +94,9 @@ func (c gpuCode) String() string {
 	}
 	fmt.Fprintf(&b, `
 Next:
-1. An administrator authorises this GPU code in the portal, under Pool, or on the portal's machine with
-     weir admin authorize --gpu-code %s --owner EMAIL
+1. An administrator authorises this GPU code in the portal, under Pool, with “weir authorize %[1]s”, or on
+   the portal's machine with
+     weir admin authorize --gpu-code %[1]s --owner EMAIL
    and gets an authorization code, which is good for 15 minutes.
 2. Start the agent with it, here:
      weir agent --server http://PORTAL:8080 --code CODE`, c.GPUCode)

@@ -36,9 +36,9 @@ func modelsOf(gpus []handlers.Device) string {
 	var names []string
 	seen := map[string]bool{}
 	for _, d := range gpus {
-		if !seen[d.Model] {
-			seen[d.Model] = true
-			names = append(names, d.Model)
+		if name := modelWords(d); !seen[name] {
+			seen[name] = true
+			names = append(names, name)
 		}
 	}
 	return strings.Join(names, ", ")
