@@ -17,10 +17,10 @@ TESTFLAGS ?=
 TIMEOUT   ?= 20m
 SOURCES   := $(wildcard cmd e2e handlers migrations models policies pool storage tools web workspaces)
 
-.PHONY: help run build test lint fresh generate bench clean
+.PHONY: help run build test lint fresh generate bench cluster cluster-down clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 run: ## install what is missing, build, and serve on 127.0.0.1:8080 (ARGS="--listen …")
 	@tools/setup run
@@ -38,14 +38,19 @@ build: ## build bin/weir
 test: ## run all tests, the end-to-end ones too (PKG=./pool/… TESTFLAGS=-race)
 	@tools/setup test
 	@$(MAKE) --no-print-directory build
-	@go tool gotestsum --format pkgname --format-hide-empty-pkg -- -count=1 -timeout $(TIMEOUT) $(TESTFLAGS) $(PKG)
+	@tags=; if [[ $$(id -u) == 0 || -n "$${KUBECONFIG:-}" ]]; then \
+		go run ./tools/cluster/cmd prepare; tags="-tags=cluster"; \
+	else \
+		echo "A kubelet needs root: the tests on a real Kubernetes are left out. As root, or with KUBECONFIG, they run."; \
+	fi; \
+	go tool gotestsum --format pkgname --format-hide-empty-pkg -- -count=1 -timeout $(TIMEOUT) $$tags $(TESTFLAGS) $(PKG)
 
 lint: ## check format, vet, staticcheck, generated files and the project's own rules
 	@tools/setup lint
 	@unformatted=$$(gofmt -l $(SOURCES)); \
 	if [[ -n $$unformatted ]]; then echo "gofmt would change:"; echo "$$unformatted"; exit 1; fi
-	go vet ./...
-	go tool staticcheck ./...
+	go vet -tags cluster ./...
+	go tool staticcheck -tags cluster ./...
 	go test -count=1 ./tools/rules
 	@$(MAKE) --no-print-directory fresh
 
@@ -64,6 +69,13 @@ generate: ## generate the pages' Go code and docs/openapi.json
 
 bench: ## run the benchmarks (PKG=./pool/… BENCH=Place)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)
+
+cluster: ## bring up a Kubernetes on this machine (ARGS="-simulated 8"); root adds a node that runs pods
+	@tools/setup cluster
+	@go run ./tools/cluster/cmd $(ARGS) up
+
+cluster-down: ## remove it, and what killed tests have left of theirs
+	@go run ./tools/cluster/cmd $(ARGS) down
 
 clean: ## remove what was built; data/ stays
 	rm -rf bin

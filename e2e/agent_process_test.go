@@ -31,6 +31,7 @@ type machine struct {
 	dir    string // state directory
 	id     string // file with the machine's identity
 	gpus   string
+	name   string // of the provider
 
 	cmd  *exec.Cmd
 	done chan struct{} // closed when cmd has ended
@@ -41,7 +42,7 @@ type machine struct {
 func newMachine(t testing.TB, s *server, name string) *machine {
 	t.Helper()
 	dir := t.TempDir()
-	m := &machine{t: t, s: s, dir: filepath.Join(dir, "state"), id: filepath.Join(dir, "machine-id"), gpus: "h100:2", log: &transcript{},
+	m := &machine{t: t, s: s, dir: filepath.Join(dir, "state"), id: filepath.Join(dir, "machine-id"), gpus: "h100:2", name: "node", log: &transcript{},
 		server: "http://127.0.0.1:" + strconv.Itoa(s.port)}
 	if err := os.WriteFile(m.id, []byte("identity of "+name+"\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -58,7 +59,7 @@ func newMachine(t testing.TB, s *server, name string) *machine {
 }
 
 func (m *machine) settings() []string {
-	return []string{"WEIR_STATE_DIR=" + m.dir, "WEIR_MACHINE_ID_FILE=" + m.id, "WEIR_SIMULATE_GPUS=" + m.gpus, "WEIR_NAME=node", "WEIR_LOG_LEVEL=debug"}
+	return []string{"WEIR_STATE_DIR=" + m.dir, "WEIR_MACHINE_ID_FILE=" + m.id, "WEIR_SIMULATE_GPUS=" + m.gpus, "WEIR_NAME=" + m.name, "WEIR_LOG_LEVEL=debug"}
 }
 
 // gpuCode asks the agent for it.

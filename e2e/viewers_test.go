@@ -21,24 +21,27 @@ import (
 
 const (
 	viewers       = 10_000 // of one page at once
+	onlookers     = 160    // people, for each may have 64 streams
 	viewerBudget  = 16     // KiB of the server's memory for each
 	viewerChanges = 10     // that all of them are told of
 )
 
-// BenchmarkViewers opens ten thousand event streams of the pool, by eight
+// BenchmarkViewers opens ten thousand event streams of the pool, by many
 // people from several addresses, and measures what each takes of the server's
-// memory (peak: while all of them connect), and the time from sending a change until the last viewer has been
-// told, in a process of the same machine. Sockets' buffers are the kernel's
-// and not counted.
+// memory (peak: while all of them connect), and the time from sending a change
+// until the last viewer has been told, in a process of the same machine.
+// Sockets' buffers are the kernel's and not counted.
 //
 //	go test -run '^$' -bench Viewers -benchtime 1x ./e2e
 func BenchmarkViewers(b *testing.B) {
 	allowFiles(b, viewers+500)
 	s := newServer(b, options{args: quiet})
-	team := s.team("onlookers", share, "ada", "ben", "cyd", "dot", "eli", "fay", "gus", "hal")
+	admin := s.api(s.admin())
 	var cookies []string
-	for _, m := range team.Members {
-		cookies = append(cookies, s.session(m.Email).String())
+	for i := range onlookers {
+		email := fmt.Sprintf("onlooker%d@example.org", i)
+		admin.must("POST", "/users", map[string]any{"email": email, "name": email, "password": password}, nil)
+		cookies = append(cookies, s.session(email).String())
 	}
 	for b.Loop() {
 		// A new process: signing in leaves memory behind that hides what is measured.

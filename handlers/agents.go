@@ -3,6 +3,8 @@ package handlers
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -36,28 +38,54 @@ func (a *App) agentsAddress(c echo.Context) error {
 	return c.JSON(http.StatusOK, AgentsAddress{URL: a.AgentsURL(host)})
 }
 
-// maxAgentBody is the most that an agent may send at once, in bytes.
-const maxAgentBody = 8 << 20
+// The most that is read at once, in bytes: of an agent that is known, with
+// what it has measured in an hour, and of anybody.
+const (
+	maxBeatBody  = 8 << 20
+	maxAgentBody = 256 << 10
+)
+
+// redeemers is how many redemptions are worked on at once: anybody may ask.
+const redeemers = 2
 
 // agents serves the agents of machines on their own listener.
 type agents struct {
 	*pool.Enrolment
-	log *slog.Logger
+	log   *slog.Logger
+	turns chan struct{} // of redemptions
 }
 
 // NewAgents is what the agents' listener serves: enrolment for who has a code,
 // beats and renewal for who has a certificate.
 func NewAgents(e *pool.Enrolment, log *slog.Logger) http.Handler {
-	a := agents{e, log}
+	a := agents{e, log, make(chan struct{}, redeemers)}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/redeem", serveAgent(a, a.redeem))
-	mux.HandleFunc("POST /v1/beat", serveAgent(a, a.beat))
-	mux.HandleFunc("POST /v1/renew", serveAgent(a, a.renew))
+	mux.HandleFunc("POST /v1/redeem", serveAgent(a, maxAgentBody, anybody, a.redeem))
+	mux.HandleFunc("POST /v1/beat", serveAgent(a, maxBeatBody, a.known, a.beat))
+	mux.HandleFunc("POST /v1/renew", serveAgent(a, maxAgentBody, a.known, a.renew))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { a.refuse(w, r, models.NotFound("page")) })
 	return mux
 }
 
+// anybody may ask.
+func anybody(*http.Request) error { return nil }
+
+// known lets only agents pass that are in.
+func (a agents) known(r *http.Request) error {
+	who, err := holderOf(r)
+	if err != nil {
+		return err
+	}
+	return a.Known(r.Context(), who)
+}
+
 func (a agents) redeem(r *http.Request, in pool.Redemption) (pool.Enrolled, error) {
+	select {
+	case a.turns <- struct{}{}:
+		defer func() { <-a.turns }()
+	case <-r.Context().Done():
+		return pool.Enrolled{}, r.Context().Err()
+	}
 	return a.Redeem(r.Context(), in, addressOf(r))
 }
 
@@ -74,8 +102,7 @@ func (a agents) renew(r *http.Request, in pool.Renewal) (pool.Renewed, error) {
 	if err != nil {
 		return pool.Renewed{}, err
 	}
-	certificate, err := a.Renew(r.Context(), who, in.CSR)
-	return pool.Renewed{Certificate: certificate}, err
+	return a.Renew(r.Context(), who, in, addressOf(r))
 }
 
 // holderOf reads the certificate with which a request came. TLS has checked
@@ -96,12 +123,18 @@ func addressOf(r *http.Request) string {
 	return host
 }
 
-// serveAgent reads a JSON body, does the work and writes the answer.
-func serveAgent[I, O any](a agents, do func(*http.Request, I) (O, error)) http.HandlerFunc {
+// serveAgent asks who may speak, reads a JSON body of up to limit bytes, does
+// the work and writes the answer.
+func serveAgent[I, O any](a agents, limit int64, may func(*http.Request) error, do func(*http.Request, I) (O, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		body := http.MaxBytesReader(w, r.Body, limit)
+		if err := may(r); err != nil {
+			_, _ = io.Copy(io.Discard, body) // who is still sending would not read the answer
+			a.refuse(w, r, err)
+			return
+		}
 		var in I
-		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxAgentBody)).Decode(&in)
-		if err != nil {
+		if err := json.NewDecoder(body).Decode(&in); err != nil {
 			a.refuse(w, r, unreadable(err))
 			return
 		}
@@ -116,7 +149,10 @@ func serveAgent[I, O any](a agents, do func(*http.Request, I) (O, error)) http.H
 
 func unreadable(err error) error {
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
-		return &models.Error{Kind: models.KindInvalid, Message: models.Say("The request is larger than %s.", "8 MiB"), Err: err}
+		return &models.Error{Kind: models.KindInvalid, Message: models.Say("The request is larger than %s.", fmt.Sprintf("%d KiB", large.Limit>>10)), Err: err}
+	}
+	if told := (*models.Error)(nil); errors.As(err, &told) {
+		return told
 	}
 	return &models.Error{Kind: models.KindInvalid, Message: models.Say("The request could not be understood."), Err: err}
 }

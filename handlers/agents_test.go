@@ -116,15 +116,20 @@ func TestAgentsListener(t *testing.T) {
 	}
 	next := must(authority.NewKey())(t)
 	var renewed pool.Renewed
-	if status, body := c.post(agent, "/v1/renew", pool.Renewal{CSR: csrOf(t, next)}, &renewed); status != 200 {
+	if status, body := c.post(agent, "/v1/renew", pool.Renewal{CSR: csrOf(t, next), Token: orders.Token}, &renewed); status != 200 {
 		t.Errorf("%d %s", status, body)
 	}
 	beat.Token = orders.Token
 	if status, body := c.post(c.client(string(next), renewed.Certificate), "/v1/beat", beat, &orders); status != 200 || orders.Token == "" {
 		t.Errorf("with the renewed certificate: %d %s", status, body)
 	}
-	if status, body := c.post(agent, "/v1/beat", beat, nil); status != 403 || !strings.Contains(body, `"kind":"forbidden"`) {
+	var ask pool.Orders
+	if status, body := c.post(agent, "/v1/beat", beat, &ask); status != 200 || ask.Confirm == "" {
 		t.Errorf("with the older one: %d %s", status, body)
+	}
+	beat.Confirm = ask.Confirm
+	if status, body := c.post(agent, "/v1/beat", beat, nil); status != 403 || !strings.Contains(body, `"kind":"forbidden"`) {
+		t.Errorf("with the older one, confirmed: %d %s", status, body)
 	}
 	if strings.Contains(c.log.String(), "level=ERROR") {
 		t.Errorf("the log says\n%s", c.log)
@@ -144,6 +149,9 @@ func TestAgentsListenerRefuses(t *testing.T) {
 		{"/v1/redeem", "", 422},
 		{"/v1/redeem", "[]", 422},
 		{"/v1/redeem", `{"code":1}`, 422},
+		{"/v1/redeem", `{"devices":{}}`, 422},
+		{"/v1/redeem", `{"devices":[` + strings.Repeat("{},", 80_000) + `{}]}`, 422},
+		{"/v1/beat", `{"code":"` + strings.Repeat("x", maxBeatBody) + `"}`, 401},
 		{"/v1/redeem", `{"code":"` + strings.Repeat("x", maxAgentBody) + `"}`, 413},
 		{"/v1/other", "{}", 404},
 		{"/", "{}", 404},

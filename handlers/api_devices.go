@@ -60,7 +60,7 @@ type Measured struct {
 	MemoryUsedMiB int64               `json:"memory_used_mib"`
 	Temperature   int64               `json:"temperature" doc:"°C"`
 	PowerMW       int64               `json:"power_mw" doc:"milliwatts"`
-	Processes     []models.GPUProcess `json:"processes"`
+	Processes     []models.GPUProcess `json:"processes" doc:"told to who may manage the provider, or see all shares that are held there"`
 }
 
 // Share is a part of a device; of a foreign project only its size is told.
@@ -74,7 +74,7 @@ type Share struct {
 	User        string     `json:"user,omitempty"`
 	Cores       int64      `json:"cores"`
 	MemoryMiB   int64      `json:"memory_mib"`
-	Enforcement string     `json:"enforcement" enum:"exclusive,mig,mps,advisory" doc:"exclusive: the whole device; mig: an instance that the hardware keeps apart; mps: limits kept by NVIDIA's Multi-Process Service; advisory: stated to the holder, not limited by anything"`
+	Enforcement string     `json:"enforcement" enum:"exclusive,mig,mps,advisory,lapsed" doc:"exclusive: the whole device; mig: an instance that the hardware keeps apart; mps: limits kept by NVIDIA's Multi-Process Service; advisory: stated to the holder, not limited by anything; lapsed: advisory until the daemon of the Multi-Process Service is back"`
 	From        time.Time  `json:"from"`
 	Until       *time.Time `json:"until,omitempty" doc:"absent while it is held"`
 	EndsAt      *time.Time `json:"ends_at,omitempty" doc:"the end that the provider's owner has set"`

@@ -36,13 +36,14 @@ type Provider struct {
 	Owner        string       `json:"owner,omitempty"`
 	Agent        bool         `json:"agent" doc:"an enrolled agent speaks for it, not the portal itself"`
 	Since        *time.Time   `json:"agent_since,omitempty" doc:"only where one provider is asked for"`
-	Address      string       `json:"address,omitempty" doc:"from which its agent speaks"`
-	GPUCode      string       `json:"gpu_code,omitempty" doc:"that was authorised"`
-	ReportedCode string       `json:"reported_code,omitempty" doc:"of changed GPUs that wait for an authorisation"`
+	Address      string       `json:"address,omitempty" doc:"from which its agent speaks; for who may manage it"`
+	GPUCode      string       `json:"gpu_code,omitempty" doc:"that was authorised; for who may manage it"`
+	ReportedCode string       `json:"reported_code,omitempty" doc:"of changed GPUs that wait for an authorisation; for who may manage it"`
 	Draining     bool         `json:"draining"`
 	RecallAt     *time.Time   `json:"recall_at,omitempty" doc:"its shares end then"`
 	RecallReason string       `json:"recall_reason,omitempty"`
-	Terms        models.Terms `json:"terms"`
+	Terms        models.Terms `json:"terms" doc:"who may not manage it reads only such project ids as are known to them"`
+	Chosen       bool         `json:"chosen_projects" doc:"it lends to chosen projects only, whether you may know which or not"`
 	Lends        bool         `json:"lends" doc:"its hours are open"`
 	Until        *time.Time   `json:"until,omitempty" doc:"when that changes"`
 	Holders      int          `json:"holders" doc:"people who hold shares there"`
@@ -53,7 +54,7 @@ type Provider struct {
 func providerOf(p pool.ProviderView) Provider {
 	return Provider{ID: p.ID, Name: p.Name, State: p.State, Reason: p.Reason.String(), SeenAt: p.SeenAt.UTC(), OwnerID: p.OwnerID, Owner: p.OwnerName,
 		Agent: p.Agent, Since: utc(p.Since), Address: p.Address, GPUCode: p.GPUCode, ReportedCode: p.ReportedCode, Draining: p.Draining,
-		RecallAt: utc(p.RecallAt), RecallReason: p.RecallReason, Terms: p.Terms, Lends: p.Lends, Until: utc(p.Until), Holders: p.Holders,
+		RecallAt: utc(p.RecallAt), RecallReason: p.RecallReason, Terms: p.Terms, Chosen: p.Chosen, Lends: p.Lends, Until: utc(p.Until), Holders: p.Holders,
 		MayManage: p.Manage, Devices: shown(p.Devices, deviceOf)}
 }
 

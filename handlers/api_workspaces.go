@@ -53,7 +53,7 @@ type HeldShare struct {
 	Model       string `json:"model"`
 	Cores       int64  `json:"cores" doc:"of 100"`
 	MemoryMiB   int64  `json:"memory_mib"`
-	Enforcement string `json:"enforcement" enum:"exclusive,mig,mps,advisory" doc:"exclusive: the whole device; mig: an instance that the hardware keeps apart; mps: limits kept by NVIDIA's Multi-Process Service; advisory: stated to the holder, not limited by anything"`
+	Enforcement string `json:"enforcement" enum:"exclusive,mig,mps,advisory,lapsed" doc:"exclusive: the whole device; mig: an instance that the hardware keeps apart; mps: limits kept by NVIDIA's Multi-Process Service; advisory: stated to the holder, not limited by anything; lapsed: advisory until the daemon of the Multi-Process Service is back"`
 	Simulated   bool   `json:"simulated" doc:"no such GPU exists"`
 
 	ProviderState string     `json:"provider_state,omitempty" enum:"pending,online,draining,offline,lost,recalled" doc:"lost: the machine is silent, and the share is kept for when it comes back"`

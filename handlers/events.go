@@ -21,6 +21,10 @@ func (a *App) events(c echo.Context) error {
 		return err
 	}
 	v := a.hub.subscribe(actor, topics, c.QueryParam("since"))
+	if v == nil {
+		return echo.NewHTTPError(http.StatusTooManyRequests).SetInternal(models.NoCapacity("",
+			"You have %d live pages open, and no more are possible. Close some, and load this one again.", maxViewers))
+	}
 	// A right may have ended just before cut could see this stream.
 	err := a.mayFollow(ctx, actor, topics)
 	if err == nil {

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"maps"
 	"math/bits"
 	"slices"
 	"sync"
@@ -12,10 +13,11 @@ import (
 )
 
 const (
-	keepAlive = 8 * time.Second // from one beat of a stream to the next
-	steps     = 32              // that a beat is spread over, so that not all streams have theirs at once
-	hands     = 4               // that write or check at the same time
-	maxTopics = 64              // of a stream: as many as topicBits has
+	keepAlive  = 8 * time.Second // from one beat of a stream to the next
+	steps      = 32              // that a beat is spread over, so that not all streams have theirs at once
+	hands      = 4               // that write or check at the same time
+	maxTopics  = 64              // of a stream: as many as topicBits has
+	maxViewers = 64              // streams of one user
 )
 
 // topicBits is a set of an audience's topics, by their place there.
@@ -75,13 +77,14 @@ type hub struct {
 	followers map[followerKey]*follower
 	changed   map[*audience]bool
 	viewers   int
-	turn      int   // of the next follower
-	encoded   int64 // events, so far
+	open      map[int64]int // streams, by their user
+	turn      int           // of the next follower
+	encoded   int64         // events, so far
 }
 
 func newHub(check func(context.Context, policies.Actor, []string) error) *hub {
 	h := &hub{check: check, wake: make(chan struct{}, 1), marks: newMarks(), topics: map[string]*topic{}, audiences: map[string]*audience{},
-		followers: map[followerKey]*follower{}, changed: map[*audience]bool{}}
+		followers: map[followerKey]*follower{}, changed: map[*audience]bool{}, open: map[int64]int{}}
 	h.stopped, h.stop = context.WithCancel(context.Background())
 	return h
 }
@@ -135,6 +138,10 @@ func (h *hub) mark() string {
 func (h *hub) publish(names []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if slices.Contains(names, models.AnythingMayHaveChanged) {
+		h.marks.forget()
+		names = slices.Collect(maps.Keys(h.topics))
+	}
 	h.marks.add(names)
 	for _, name := range names {
 		t := h.topics[name]

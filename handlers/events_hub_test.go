@@ -293,8 +293,36 @@ func TestCut(t *testing.T) {
 		t.Errorf("%d streams, %d events encoded", n, encoded)
 	}
 	h.cut(2)
-	if len(h.topics)+len(h.audiences)+len(h.followers)+len(h.changed) > 0 {
+	if len(h.topics)+len(h.audiences)+len(h.followers)+len(h.changed)+len(h.open) > 0 {
 		t.Errorf("remembered: %v %v %v %v", h.topics, h.audiences, h.followers, h.changed)
+	}
+}
+
+// One user has so many streams and no more, in whatever windows and sessions;
+// those that were left without a word make room. Others are not concerned.
+func TestStreamsOfOneUserAreBounded(t *testing.T) {
+	h := newHub(everybodyMay)
+	var open []*pipe
+	for i := range maxViewers {
+		open = append(open, follow(h, 1, "", "pool", "workspace:"+id(int64(i%3))))
+	}
+	elsewhere := policies.Actor{User: models.User{ID: 1}, Session: "another"}
+	if v := h.subscribe(elsewhere, []string{"projects"}, ""); v != nil || h.streams() != maxViewers {
+		t.Fatalf("one more stream was begun: %d", h.streams())
+	}
+	follow(h, 2, "", "pool")
+	open[5].mu.Lock()
+	open[5].left = true
+	open[5].mu.Unlock()
+	v := h.subscribe(elsewhere, []string{"projects"}, "")
+	if v == nil || !open[5].isClosed() || open[6].isClosed() || h.subscribe(elsewhere, []string{"projects"}, "") != nil {
+		t.Fatalf("%d streams: one place was to be had, and one only", h.streams())
+	}
+	h.drop(v)
+	h.cut(1)
+	h.cut(2)
+	if len(h.open) > 0 || h.streams() != 0 {
+		t.Errorf("counted after the end: %v, %d", h.open, h.streams())
 	}
 }
 

@@ -38,6 +38,13 @@ func (m *marks) add(topics []string) {
 	}
 }
 
+// forget takes all topics to have changed.
+func (m *marks) forget() {
+	clear(m.last)
+	m.changes++
+	m.forgotten = m.changes
+}
+
 // after returns a function that tells whether a topic may have changed after
 // a mark; none has when there is no mark.
 func (m *marks) after(mark string) func(topic string) bool {

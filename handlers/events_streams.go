@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -9,12 +10,24 @@ import (
 
 // subscribe begins a stream for a page that was read at the mark since. What
 // changes from now on is kept until the stream has its line. On a closed hub
-// it has ended already.
+// it has ended already. It is nil when the actor has maxViewers already.
 func (h *hub) subscribe(actor policies.Actor, topics []string, since string) *viewer {
+	v := h.begin(actor, topics, since)
+	if v == nil {
+		h.tidy(actor.User.ID) // who turns pages quickly is ahead of the beat
+		v = h.begin(actor, topics, since)
+	}
+	return v
+}
+
+func (h *hub) begin(actor policies.Actor, topics []string, since string) *viewer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		return &viewer{gone: true}
+	}
+	if h.open[actor.User.ID] >= maxViewers {
+		return nil
 	}
 	f := h.follower(actor, h.audience(topics))
 	v := &viewer{follower: f}
@@ -26,7 +39,29 @@ func (h *hub) subscribe(actor policies.Actor, topics []string, since string) *vi
 	}
 	f.viewers[v] = true
 	h.viewers++
+	h.open[f.user]++
 	return v
+}
+
+// tidy drops a user's streams whose readers have hung up.
+func (h *hub) tidy(user int64) {
+	for _, v := range h.viewersWhere(func(f *follower) bool { return f.user == user }) {
+		if v.left() {
+			h.drop(v)
+		}
+	}
+}
+
+// viewersWhere lists the viewers of some followers.
+func (h *hub) viewersWhere(which func(*follower) bool) (list []*viewer) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, f := range h.followers {
+		if which(f) {
+			list = slices.AppendSeq(list, maps.Keys(f.viewers))
+		}
+	}
+	return list
 }
 
 // audience finds the audience of some topics, or makes it.
@@ -88,6 +123,9 @@ func (h *hub) forget(v *viewer) {
 	}
 	delete(f.viewers, v)
 	h.viewers--
+	if h.open[f.user]--; h.open[f.user] == 0 {
+		delete(h.open, f.user)
+	}
 	if len(f.viewers) > 0 {
 		return
 	}

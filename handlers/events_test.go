@@ -341,3 +341,24 @@ func TestStreamMetrics(t *testing.T) {
 			slices.Contains(lines, `weir_http_request_duration_seconds_count{method="GET",route="/events",status="200"} 1`)
 	})
 }
+
+func TestTooManyStreamsOfOneUser(t *testing.T) {
+	w := newWorld(t)
+	s := w.serve()
+	me := int64(w.get(w.member, "/me").body["id"].(float64))
+	var mine []*viewer
+	for range maxViewers {
+		mine = append(mine, w.app.hub.subscribe(person(me), []string{"pool"}, ""))
+	}
+	refused := openEvents(t, s, w.member, "topic=pool")
+	if text, err := io.ReadAll(refused.Body); refused.StatusCode != http.StatusTooManyRequests || err != nil || !strings.Contains(string(text), "You have 64 live pages open") {
+		t.Errorf("%s: %s, %v", refused.Status, text, err)
+	}
+	if other := openEvents(t, s, w.stranger, "topic=pool"); other.StatusCode != 200 {
+		t.Errorf("somebody else is answered %s", other.Status)
+	}
+	w.app.hub.drop(mine[0])
+	if again := openEvents(t, s, w.member, "topic=pool"); again.StatusCode != 200 {
+		t.Errorf("after one was closed: %s", again.Status)
+	}
+}

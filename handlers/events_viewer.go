@@ -91,6 +91,13 @@ func (v *viewer) beat(f frames) error {
 	return nil
 }
 
+// left tells whether the viewer's reader has hung up.
+func (v *viewer) left() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.line != nil && !v.gone && v.line.Left()
+}
+
 func (v *viewer) behind() bool { return len(v.rest) > 0 || v.pending != 0 }
 
 // flush writes what there is to write, as far as the line takes it.

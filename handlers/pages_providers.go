@@ -27,7 +27,9 @@ func (a *App) portalURL(r *http.Request) string {
 
 // owners are the accounts that can own a provider.
 func (a *App) owners(ctx context.Context) (list []web.Option, err error) {
-	users, err := a.Accounts.Users(ctx, actorOf(ctx), "", models.Page{Limit: 1000})
+	users, err := all(func(u models.User) int64 { return u.ID }, func(page models.Page) ([]models.User, error) {
+		return a.Accounts.Users(ctx, actorOf(ctx), "", page)
+	})
 	for _, u := range users {
 		if !u.Disabled {
 			list = append(list, web.Option{Value: strconv.FormatInt(u.ID, 10), Label: u.Name + " · " + u.Email})
@@ -57,10 +59,8 @@ func (a *App) newProvider(c echo.Context, f web.Form) (templ.Component, error) {
 	if err := a.Access.Check(actor, 0, "provider", "write"); err != nil {
 		return nil, err
 	}
-	if f.Values["owner_id"] == "" {
-		f.Values["owner_id"] = strconv.FormatInt(actor.User.ID, 10)
-	}
 	owners, err := a.owners(ctx)
+	owners = append([]web.Option{{Label: web.T(ctx, "whose it was; a new one is yours")}}, owners...)
 	return web.NewProviderPage(web.NewProviderView{Form: f, Owners: owners, Server: a.portalURL(c.Request())}), err
 }
 
@@ -118,6 +118,7 @@ func (a *App) provider(c echo.Context, put func(*web.ProviderView)) (templ.Compo
 			v.Devices = append(v.Devices, web.Choice{ID: d.ID, Label: deviceLabel(d.Device)})
 		}
 	}
+	v.Chosen = p.Chosen
 	if v.Projects, err = a.projectChoices(ctx, actor, p.Terms.Projects); err != nil {
 		return nil, err
 	}
@@ -135,7 +136,9 @@ func (a *App) provider(c echo.Context, put func(*web.ProviderView)) (templ.Compo
 // projectChoices are the projects that the reader may see, and those that are
 // chosen already, which may be foreign.
 func (a *App) projectChoices(ctx context.Context, actor policies.Actor, chosen []int64) (list []web.Choice, err error) {
-	projects, err := a.Ledger.Projects(ctx, actor, models.Page{Limit: 1000})
+	projects, err := all(func(p pool.ProjectView) int64 { return p.ID }, func(page models.Page) ([]pool.ProjectView, error) {
+		return a.Ledger.Projects(ctx, actor, page)
+	})
 	seen := map[int64]bool{}
 	for _, p := range projects {
 		seen[p.ID] = true

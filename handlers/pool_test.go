@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"weir/models"
+	"weir/models/modelstest"
 	"weir/pool"
 	"weir/pool/authority"
 )
@@ -164,11 +166,20 @@ func TestProviderTerms(t *testing.T) {
 		"hours[2].days.1", "1", "hours[2].days.5", "1", "hours[2].from", "18:00", "hours[2].to", "08:00"}
 	root.page(303, "POST", at, form...)
 	want := fmt.Sprintf(`"terms":{"cores":50,"devices":[%s],"projects":[%d],"hours":[{"days":[1,5],"from":"18:00","to":"08:00"}],"time_zone":"Europe/Berlin","notice_minutes":30}`, device, w.project)
-	if got := w.get(w.member, at); !strings.Contains(got.raw, want) {
-		t.Errorf("the terms are %s, want %s", got.raw, want)
+	for who, token := range map[string]string{"an administrator": w.admin, "a member of the project": w.member} {
+		if got := w.get(token, at); !strings.Contains(got.raw, want) {
+			t.Errorf("%s reads %s, want %s", who, got.raw, want)
+		}
 	}
+	if got := w.get(w.stranger, at); strings.Contains(got.raw, `"projects":`) || got.body["chosen_projects"] != true {
+		t.Errorf("a stranger reads the terms as %s", got.raw)
+	}
+	kim := w.visitor("kim@example.org", false)
+	guest := w.create(w.admin, path("projects", w.project, "roles"), `{"name":"guest","permission":"member","peak":`+slice+`}`)
+	w.create(w.admin, path("projects", w.project, "members"), `{"email":"kim@example.org","role_id":`+id(guest)+`}`)
+	kim.shows(kim.page(200, "GET", at), "chosen ones, of yours: vision")
 	root.shows(root.page(200, "GET", at), `name="hours[0].from" type="time"`, `value="18:00"`, `name="hours[3].to"`, "!hours[4]")
-	bob.shows(bob.page(200, "GET", at), "Mon, Fri 18:00–08:00 (Europe/Berlin)", "№ 1", "!vision")
+	bob.shows(bob.page(200, "GET", at), "Mon, Fri 18:00–08:00 (Europe/Berlin)", "chosen ones, and none of yours", "!№", "!vision")
 
 	bad := root.page(422, "POST", at, "name", "", "cores", "many", "hours[2].from", "25:00")
 	root.shows(bad, `id="f-cores-error"`, `value="25:00"`)
@@ -233,7 +244,11 @@ func TestProviderComesAndGoes(t *testing.T) {
 	r.beat()
 	state("pending")
 	root.shows(root.page(200, "GET", at), "Accept the changed GPUs", r.code())
-	bob.shows(bob.page(200, "GET", at), "!Accept the changed GPUs", r.code())
+	bob.shows(bob.page(200, "GET", at), "!Accept the changed GPUs", "!"+r.code(), "!192.0.2.7", "pending")
+	if got := w.get(w.member, at).raw + w.get(w.member, "/pool").raw + w.get(w.member, "/pool/providers").raw; strings.Contains(got, r.code()) ||
+		strings.Contains(got, "192.0.2.7") || !strings.Contains(w.get(w.admin, at).raw, "192.0.2.7") {
+		t.Errorf("a member reads %s", got)
+	}
 	w.want(200, w.admin, "POST", at+"/resume", "")
 	root.page(303, "POST", at+"/accept")
 	state("online")
@@ -322,9 +337,16 @@ func TestDeviceMeasured(t *testing.T) {
 	w.problem(w.want(422, w.member, "GET", at+"/telemetry?span=year", ""))
 	w.problem(w.want(404, w.member, "GET", "/pool/devices/99/telemetry", ""))
 	root.page(404, "GET", "/pool/devices/99")
-	m := w.get(w.member, at).body["measured"].(map[string]any)
+	m := w.get(w.admin, at).body["measured"].(map[string]any)
 	if m["utilisation"] != 90.0 || m["processes"].([]any)[0].(map[string]any)["name"] != "train.py" {
 		t.Errorf("measured: %v", m)
+	}
+	eve := w.visitor("bob@example.org", false)
+	eve.shows(eve.page(200, "GET", at), "90%", "!train.py")
+	for _, path := range []string{at, "/pool", "/pool/providers"} {
+		if got := w.get(w.stranger, path).raw; !strings.Contains(got, `"utilisation":90`) || strings.Contains(got, "train.py") {
+			t.Errorf("%s tells a stranger %s", path, got)
+		}
 	}
 }
 
@@ -427,4 +449,25 @@ func TestWaiting(t *testing.T) {
 	if p := w.get(w.member, "/projects/"+id(w.project)); p.body["priority"] != 80.0 {
 		t.Errorf("priority: %s", p.raw)
 	}
+}
+
+// However many accounts and projects there are, each can be chosen.
+func TestEveryAccountAndProjectCanBeChosen(t *testing.T) {
+	w := newWorld(t)
+	root := w.visitor("ada@example.org", true)
+	modelstest.InTx(t, w.store, func(q *models.Queries) error {
+		for i := range models.PageSize + 5 {
+			name := fmt.Sprintf("extra-%03d", i)
+			if err := q.CreateUser(&models.User{Email: name + "@example.org", Name: name, Version: 1, CreatedAt: q.Now()}); err != nil {
+				return err
+			}
+			if err := q.CreateProject(&models.Project{Name: "of " + name, StartsAt: q.Now(), Version: 1, CreatedAt: q.Now()}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	last := fmt.Sprintf("extra-%03d", models.PageSize+4)
+	root.shows(root.page(200, "GET", "/pool/providers/new"), "extra-000 · ", last+" · ")
+	root.shows(root.page(200, "GET", "/pool/providers/1"), "extra-000 · ", last+" · ", "of extra-000", "of "+last)
 }

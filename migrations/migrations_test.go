@@ -43,6 +43,7 @@ var rows = []string{
 	"device_states (device_id, at, utilisation, memory_used_mib, temperature, power_mw) VALUES (1, " + day + ", 1, 1, 1, 1)",
 	`telemetry (device_id, step, slot, at, samples, utilisation_sum, utilisation_max, memory_sum, memory_max, temperature_sum, temperature_max, power_sum, power_max)
 		VALUES (1, 5, 1, ` + day + ", 1, 1, 1, 1, 1, 1, 1, 1, 1)",
+	"leaders (name, holder, epoch, expires_at) VALUES ('controller', 'h', 1, " + day + ")",
 	"audit_entries (at, actor, action, object, object_id) VALUES (" + day + ", 'a', 'create', 'project', 1)",
 }
 

@@ -11,6 +11,7 @@ type Agent struct {
 	Serial       string // of its certificate
 	NextKeyHash  string // of a renewed certificate that was not used yet
 	NextSerial   string
+	LastSerial   string // of the certificate before the present one
 	TokenHash    string // that its next beat must carry
 	PreviousHash string // that it may carry if the last answer was lost
 	IssuedAt     time.Time
@@ -27,11 +28,13 @@ type Authorization struct {
 	GPUCode    string
 	Name       string // the provider's; empty: the machine's own
 	OwnerID    int64
+	OwnerGiven bool // it was named; if not, a provider that there is keeps its owner
 	IssuedBy   int64
 	CreatedAt  time.Time
 	ExpiresAt  time.Time
 	RedeemedAt *time.Time
-	KeyHash    string // of the key that redeemed it
+	RefusedAt  *time.Time // when it was first tried in vain
+	KeyHash    string     // of the key that redeemed it
 	AgentID    *int64
 }
 

@@ -96,7 +96,7 @@ func (d Device) Exclusive() bool { return d.Sharing == SharingExclusive || d.Par
 // MPS and MIG are made by an agent; the others need nothing.
 func (d Device) Changing() bool {
 	made := func(mode string) bool { return mode == SharingMPS || mode == SharingMIG }
-	return d.ParentID == nil && d.Sharing != d.Applied && (made(d.Sharing) || made(d.Applied))
+	return d.ParentID == nil && d.Sharing != d.Applied && (made(d.Sharing) || made(d.Applied) || d.Applied == "unknown")
 }
 
 // How a share is enforced. Nothing is claimed that does not hold.

@@ -1,6 +1,9 @@
 package models
 
-import "time"
+import (
+	"database/sql"
+	"time"
+)
 
 // CreateAuthorization inserts a.
 func (q *Queries) CreateAuthorization(a *Authorization) error {
@@ -32,6 +35,13 @@ func (q *Queries) SetAuthorizationAgent(id, agentID int64) error {
 	return q.db.Model(&Authorization{}).Where("id = ?", id).Update("agent_id", agentID).Error
 }
 
+// RefuseAuthorization notes that an authorization was tried in vain; first
+// tells whether it was so for the first time.
+func (q *Queries) RefuseAuthorization(id int64, now time.Time) (first bool, err error) {
+	res := q.db.Model(&Authorization{}).Where("id = ? AND refused_at IS NULL", id).Update("refused_at", now)
+	return res.RowsAffected == 1, res.Error
+}
+
 // CreateAgent inserts a. A provider has one live agent: revoke the others
 // first.
 func (q *Queries) CreateAgent(a *Agent) error { return q.db.Create(a).Error }
@@ -51,10 +61,13 @@ func (q *Queries) Agent(id int64) (a Agent, err error) {
 	return a, found(q.db.Take(&a, id).Error, "agent")
 }
 
-// AgentBySerial finds the agent whose certificate, present or next, has the
-// serial number.
+// AgentBySerial finds the agent whose certificate, present, next or last, has
+// the serial number.
 func (q *Queries) AgentBySerial(serial string) (a Agent, err error) {
-	return a, found(q.db.Where("serial = ? OR (next_serial = ? AND next_serial <> '')", serial, serial).Take(&a).Error, "agent")
+	if serial == "" {
+		return a, NotFound("agent")
+	}
+	return a, found(q.db.Where("? IN (serial, next_serial, last_serial)", serial).Take(&a).Error, "agent")
 }
 
 // AgentOf finds the live agent of a provider.
@@ -77,4 +90,34 @@ func (q *Queries) RevokeAgents(providerID int64, at time.Time, why Text) error {
 	q.Touch("pool")
 	return q.db.Model(&Agent{}).Where("provider_id = ? AND revoked_at IS NULL", providerID).
 		Updates(map[string]any{"revoked_at": at, "revoked_why": why}).Error
+}
+
+// HoldersOf lists the workspaces that hold a share of a device; of a GPU with
+// its instances where these are asked for.
+func (q *Queries) HoldersOf(device int64, instances bool) (list []Workspace, err error) {
+	of := "d.id = @id"
+	if instances {
+		of = "(d.id = @id OR d.parent_id = @id)"
+	}
+	return list, q.db.Where(`id IN (SELECT s.workspace_id FROM shares s JOIN devices d ON d.id = s.device_id
+		WHERE `+of+` AND s.until_at IS NULL)`, sql.Named("id", device)).Order("id").Find(&list).Error
+}
+
+// Unheld tells whether nobody ever held a share of a device.
+func (q *Queries) Unheld(device int64) (bool, error) {
+	var n int64
+	err := q.db.Model(&Share{}).Where("device_id = ?", device).Limit(1).Count(&n).Error
+	return n == 0, err
+}
+
+// ForgetDevice deletes a device that nobody ever held, with what was measured
+// of it.
+func (q *Queries) ForgetDevice(device int64) error {
+	q.Touch("pool")
+	for _, of := range []any{&DeviceState{}, &Telemetry{}} {
+		if err := q.db.Where("device_id = ?", device).Delete(of).Error; err != nil {
+			return err
+		}
+	}
+	return q.db.Delete(&Device{}, device).Error
 }

@@ -6,21 +6,46 @@ import (
 	"gorm.io/gorm"
 )
 
-// LockPool makes this transaction the only one that places, until it ends,
-// and counts its decision. Lock the project first where both are needed.
+// LockPool makes this transaction the only one that places, until it ends.
+// Lock the project first where both are needed.
 func (q *Queries) LockPool() error {
+	return q.lockRows("SELECT id FROM pool_lock WHERE id = 1 FOR NO KEY UPDATE")
+}
+
+// PoolVersion counts the transactions that have changed providers, devices or
+// shares: what was read of them at a version stays true as long as it is the
+// present one. This transaction's own changes do not count before its end.
+func (q *Queries) PoolVersion() (version int64, err error) {
+	return version, q.db.Raw("SELECT decisions FROM pool_lock WHERE id = 1").Scan(&version).Error
+}
+
+// PoolChanges counts what this transaction has changed of the pool so far.
+func (q *Queries) PoolChanges() int { return q.poolChanges }
+
+// changePool notes such a change.
+func (q *Queries) changePool() {
+	q.poolChanges++
+	q.Touch("pool")
+}
+
+// countPool gives the pool a new version at the end of a transaction that
+// changed it.
+func (q *Queries) countPool() error {
+	if q.poolChanges == 0 {
+		return nil
+	}
 	return q.db.Exec("UPDATE pool_lock SET decisions = decisions + 1 WHERE id = 1").Error
 }
 
 // CreateProvider inserts p. A taken name is a conflict.
 func (q *Queries) CreateProvider(p *Provider) error {
-	q.Touch("pool")
+	q.changePool()
 	return q.db.Create(p).Error
 }
 
 // UpdateProvider writes p if its version is still p.Version.
 func (q *Queries) UpdateProvider(p *Provider) error {
-	q.Touch("pool")
+	q.changePool()
 	return q.update(p, &p.Version, p.ID, "provider")
 }
 
@@ -34,13 +59,24 @@ func (q *Queries) SeeProvider(id int64, at time.Time) error {
 // it still is in the state from. What people set stays as it is, and so does
 // the version by which they change it.
 func (q *Queries) MoveProvider(p *Provider, from string) error {
-	q.Touch("pool")
+	q.changePool()
 	res := q.db.Model(&Provider{}).Where("id = ? AND state = ?", p.ID, from).
 		UpdateColumns(map[string]any{"state": p.State, "reason": p.Reason, "seen_at": p.SeenAt})
 	if res.Error == nil && res.RowsAffected == 0 {
 		return stale("provider")
 	}
 	return res.Error
+}
+
+// SeenProviders is when each provider was heard of last.
+func (q *Queries) SeenProviders() (map[int64]time.Time, error) {
+	var rows []Provider
+	err := q.db.Select("id, seen_at").Find(&rows).Error
+	seen := make(map[int64]time.Time, len(rows))
+	for _, p := range rows {
+		seen[p.ID] = p.SeenAt
+	}
+	return seen, err
 }
 
 // Provider finds a provider.
@@ -66,7 +102,7 @@ func (q *Queries) Providers() (providers []Provider, err error) {
 
 // CreateDevice inserts d.
 func (q *Queries) CreateDevice(d *Device) error {
-	q.Touch("pool")
+	q.changePool()
 	return q.db.Create(d).Error
 }
 
@@ -77,7 +113,7 @@ func (q *Queries) DeviceByUUID(uuid string) (d Device, err error) {
 
 // UpdateDevice writes d if its version is still d.Version.
 func (q *Queries) UpdateDevice(d *Device) error {
-	q.Touch("pool")
+	q.changePool()
 	return q.update(d, &d.Version, d.ID, "device")
 }
 
@@ -101,14 +137,24 @@ func (q *Queries) Device(id int64) (d Device, err error) {
 
 // CreateShare inserts s.
 func (q *Queries) CreateShare(s *Share) error {
-	q.Touch("pool")
+	q.changePool()
 	return q.db.Create(s).Error
 }
 
-// EndShares ends the open shares of a workspace at now.
+// EndShares ends the open shares of a workspace at now. The processes that
+// were last measured on their GPUs are forgotten: whoever holds shares there
+// from now on is not to read them.
 func (q *Queries) EndShares(workspaceID int64, now time.Time) error {
-	q.Touch("pool")
-	return q.db.Model(&Share{}).Where("workspace_id = ? AND until_at IS NULL", workspaceID).Update("until_at", now).Error
+	const held = "SELECT device_id FROM shares WHERE workspace_id = ? AND until_at IS NULL"
+	if err := q.db.Exec(`UPDATE device_states SET processes = '[]' WHERE device_id IN (`+held+`)
+		OR device_id IN (SELECT parent_id FROM devices WHERE id IN (`+held+`))`, workspaceID, workspaceID).Error; err != nil {
+		return err
+	}
+	res := q.db.Model(&Share{}).Where("workspace_id = ? AND until_at IS NULL", workspaceID).Update("until_at", now)
+	if res.RowsAffected > 0 {
+		q.changePool()
+	}
+	return res.Error
 }
 
 // OpenShares lists the shares that are held now, by device and start.
@@ -120,6 +166,13 @@ func (q *Queries) OpenShares() (shares []ShareView, err error) {
 // SharesOf lists the open shares of a workspace.
 func (q *Queries) SharesOf(workspaceID int64) (shares []Share, err error) {
 	return shares, q.db.Where("workspace_id = ? AND until_at IS NULL", workspaceID).Order("id").Find(&shares).Error
+}
+
+// ShareViewsOf lists the open shares of a workspace with the names of its
+// holder.
+func (q *Queries) ShareViewsOf(workspaceID int64) (shares []ShareView, err error) {
+	return shares, q.sharesWithNames().Where("shares.workspace_id = ? AND shares.until_at IS NULL", workspaceID).
+		Order("shares.device_id, shares.id").Find(&shares).Error
 }
 
 // ShareHistory lists a device's shares, newest first.
@@ -144,6 +197,10 @@ type ShareView struct {
 	WorkspaceName string
 }
 
+// EnforcementLapsed is how a share under MPS is enforced while its GPU has no
+// daemon: advisory, until it is back. No share is stored so.
+const EnforcementLapsed = "lapsed"
+
 // CreateDecision inserts d.
 func (q *Queries) CreateDecision(d *Decision) error {
 	q.Touch("pool")
@@ -157,9 +214,9 @@ type DecisionView struct {
 	UserName    string
 }
 
-// Decisions lists the newest decisions.
-func (q *Queries) Decisions(limit int) (decisions []DecisionView, err error) {
-	return decisions, q.db.Table("decisions").
+// DecisionsIn lists the newest decisions about requests of projects in scope.
+func (q *Queries) DecisionsIn(scope Scope, limit int) (decisions []DecisionView, err error) {
+	return decisions, scope.projects(q.db.Table("decisions"), "decisions.project_id").
 		Select("decisions.*, projects.name AS project_name, users.name AS user_name").
 		Joins("JOIN projects ON projects.id = decisions.project_id").
 		Joins("JOIN users ON users.id = decisions.user_id").
@@ -184,12 +241,12 @@ func (q *Queries) HoldersAt(providerID int64) (list []Workspace, err error) {
 }
 
 // SharesEndingOtherwise lists the open shares at a provider whose announced
-// end is not at.
+// end is still to come, or not announced yet, and is not at.
 func (q *Queries) SharesEndingOtherwise(providerID int64, at *time.Time) (shares []Share, err error) {
 	db := q.db.Where("until_at IS NULL AND device_id IN (SELECT id FROM devices WHERE provider_id = ?)", providerID)
-	if at == nil {
-		db = db.Where("ends_at IS NOT NULL")
-	} else { // one that is over already stays as it was told
+	if at == nil { // one that has come already stays as it was told
+		db = db.Where("ends_at > ?", q.Now())
+	} else {
 		db = db.Where("(ends_at IS NULL OR (ends_at <> ? AND ends_at > ?))", *at, q.Now())
 	}
 	return shares, db.Order("id").Find(&shares).Error
@@ -197,7 +254,7 @@ func (q *Queries) SharesEndingOtherwise(providerID int64, at *time.Time) (shares
 
 // EndShareAt notes when a share has to end and why; nil takes that back.
 func (q *Queries) EndShareAt(id int64, at *time.Time, why Text) error {
-	q.Touch("pool")
+	q.changePool()
 	if at == nil {
 		why = Text{}
 	}

@@ -11,6 +11,7 @@ func (q *Queries) CreateProject(p *Project) error {
 // UpdateProject writes p if its version is still p.Version.
 func (q *Queries) UpdateProject(p *Project) error {
 	q.Touch("project", p.ID)
+	q.changePool() // its shares bear its name
 	return nameTaken(q.update(p, &p.Version, p.ID, "project"), "project", p.Name)
 }
 

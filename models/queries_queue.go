@@ -9,6 +9,12 @@ type QueuedView struct {
 	ProjectQuota    int64 // GPU cores
 }
 
+// Turn is a workspace that waits, with the pool's answer to it.
+type Turn struct {
+	Workspace Workspace
+	Answer    Answer
+}
+
 // Queued lists all workspaces that wait, oldest first.
 func (q *Queries) Queued() (list []QueuedView, err error) {
 	return list, q.db.Table("workspaces").

@@ -20,6 +20,13 @@ func (q *Queries) SaveStates(states []DeviceState) error {
 	}).CreateInBatches(&states, 100).Error
 }
 
+// NoteFault keeps the last error that a device's driver told. It changes
+// nothing that people set, so the version stays.
+func (q *Queries) NoteFault(device, xid int64, at time.Time) error {
+	q.Touch("pool")
+	return q.db.Model(&Device{}).Where("id = ?", device).UpdateColumns(map[string]any{"xid": xid, "xid_at": at}).Error
+}
+
 // DeviceStates lists the last that was measured, by device.
 func (q *Queries) DeviceStates() (map[int64]DeviceState, error) {
 	var list []DeviceState

@@ -18,6 +18,7 @@ func (q *Queries) CreateUser(u *User) error {
 
 // UpdateUser writes u if its version is still u.Version, and counts it up.
 func (q *Queries) UpdateUser(u *User) error {
+	q.changePool() // shares bear the holder's name
 	return q.update(u, &u.Version, u.ID, "account")
 }
 

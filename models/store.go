@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -35,6 +36,8 @@ type Store struct {
 	// decide and record. Set it before use.
 	Clock func() time.Time
 
+	origin string // tells this process's changes from other servers'
+
 	mu        sync.RWMutex
 	listeners []func(topics []string)
 }
@@ -42,7 +45,7 @@ type Store struct {
 // Open connects to databaseURL (postgres://…), or, when that is empty, to
 // SQLite in the file at path, which it creates with its directory.
 func Open(ctx context.Context, databaseURL, path string) (*Store, error) {
-	s := &Store{dialect: "sqlite", Clock: time.Now}
+	s := &Store{dialect: "sqlite", Clock: time.Now, origin: strconv.FormatUint(rand.Uint64(), 36)}
 	var err error
 	if databaseURL != "" {
 		s.dialect = "postgres"
@@ -205,7 +208,12 @@ func (c *Claim) Close() error {
 	if c.conn == nil {
 		return nil
 	}
-	err := c.conn.Raw(func(any) error { return driver.ErrBadConn })
+	return discard(c.conn)
+}
+
+// discard closes a connection for good, in place of giving it back.
+func discard(conn *sql.Conn) error {
+	err := conn.Raw(func(any) error { return driver.ErrBadConn })
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
 		return nil
 	}
@@ -231,6 +239,9 @@ type Queries struct {
 	postgres bool
 	clock    func() time.Time
 	topics   map[string]bool // what this transaction changed; nil outside one
+
+	poolChanges int
+	committed   []func()
 }
 
 // Read gives queries for reading outside a transaction.
@@ -248,9 +259,18 @@ func (s *Store) InTx(ctx context.Context, fn func(*Queries) error) error {
 		q := &Queries{postgres: s.dialect == "postgres", clock: s.Clock, topics: map[string]bool{}}
 		err := s.write.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 			q.db = tx
-			return fn(q)
+			if err := fn(q); err != nil {
+				return err
+			}
+			if err := q.countPool(); err != nil {
+				return err
+			}
+			return q.tell(s.origin)
 		})
 		if err == nil {
+			for _, fn := range q.committed {
+				fn()
+			}
 			s.publish(q.topics)
 			return nil
 		}
@@ -273,6 +293,10 @@ func retryable(err error) bool {
 	var lite sqlite3.Error
 	return errors.As(err, &lite) && (lite.Code == sqlite3.ErrBusy || lite.Code == sqlite3.ErrLocked)
 }
+
+// AfterCommit calls fn once this transaction is committed, before the
+// listeners hear of it.
+func (q *Queries) AfterCommit(fn func()) { q.committed = append(q.committed, fn) }
 
 // OnChange registers a listener that hears, after each commit, the topics
 // that it changed. Listeners must return at once.
@@ -348,17 +372,21 @@ func (s Scope) projects(db *gorm.DB, column string) *gorm.DB {
 		WHERE m.user_id = ? AND m.removed_at IS NULL AND (m.until IS NULL OR m.until > ?))`, s.UserID, s.At)
 }
 
-// Page asks for at most Limit rows after the row with id After.
+// PageSize is the most rows that one page can have.
+const PageSize = 200
+
+// Page asks for at most Limit rows after the row with id After; 50 where no
+// Limit is given, and never more than PageSize.
 type Page struct {
 	After int64
 	Limit int
 }
 
 func (p Page) limit() int {
-	if p.Limit <= 0 || p.Limit > 200 {
+	if p.Limit <= 0 {
 		return 50
 	}
-	return p.Limit
+	return min(p.Limit, PageSize)
 }
 
 // storable tells whether a text could be in the database at all: PostgreSQL

@@ -3,6 +3,7 @@ package models
 import (
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -95,10 +96,7 @@ func (t Terms) Open(at time.Time) (open bool, until *time.Time) {
 // spans are the windows' occurrences from the day before a moment until more
 // than a week after it, by beginning.
 func (t Terms) spans(at time.Time) (spans [][2]time.Time) {
-	zone, err := time.LoadLocation(t.TimeZone)
-	if err != nil {
-		zone = time.UTC
-	}
+	zone := zoneOf(t.TimeZone)
 	local := at.In(zone)
 	for day := -1; day <= 9; day++ {
 		date := time.Date(local.Year(), local.Month(), local.Day()+day, 0, 0, 0, 0, zone)
@@ -110,6 +108,21 @@ func (t Terms) spans(at time.Time) (spans [][2]time.Time) {
 	}
 	slices.SortFunc(spans, func(a, b [2]time.Time) int { return a[0].Compare(b[0]) })
 	return spans
+}
+
+var zones sync.Map // by name; reading one costs a file
+
+// zoneOf is a time zone that was checked before; UTC where it is not known.
+func zoneOf(name string) *time.Location {
+	if known, ok := zones.Load(name); ok {
+		return known.(*time.Location)
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		zone = time.UTC
+	}
+	zones.Store(name, zone)
+	return zone
 }
 
 // on is the window's occurrence that begins on a date. Hours are of the

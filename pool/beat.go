@@ -22,10 +22,18 @@ func (e *Enrolment) Beat(ctx context.Context, who authority.Holder, b Beat, addr
 	if err := checkBeat(b); err != nil {
 		return o, err
 	}
+	if err := e.Known(ctx, who); err != nil {
+		return o, err
+	}
+	speaker := word{who, b.Token, b.Confirm, address}
+	var provider int64
 	err = e.inTx(ctx, func(q *models.Queries) error {
-		o, err = e.beat(q, who, b, address)
+		o, provider, err = e.beat(q, speaker, b)
 		return err
 	})
+	if err == nil && o.Confirm == "" {
+		err = e.Pool.observe(ctx, provider, b.Samples)
+	}
 	if err != nil {
 		return Orders{}, err
 	}
@@ -33,39 +41,63 @@ func (e *Enrolment) Beat(ctx context.Context, who authority.Holder, b Beat, addr
 	return o, nil
 }
 
-func (e *Enrolment) beat(q *models.Queries, who authority.Holder, b Beat, address string) (o Orders, err error) {
-	agent, err := e.admit(q, who)
-	if err != nil {
-		return o, err
-	}
-	provider, err := q.Provider(agent.ProviderID)
-	if err != nil {
-		return o, err
-	}
-	shown := policies.HashSecret(b.Token)
-	if shown != agent.TokenHash && (shown != agent.PreviousHash || b.Token == "") {
-		if b.Confirm != agent.TokenHash {
-			return Orders{Confirm: agent.TokenHash}, nil
-		}
-		return o, e.fence(q, &provider, address)
-	}
-	token := policies.NewSecret()
-	agent.PreviousHash, agent.TokenHash = shown, policies.HashSecret(token)
-	if err := q.UpdateAgent(&agent); err != nil {
-		return o, err
-	}
-	if err := reported(q, &provider, b, address); err != nil {
-		return o, err
-	}
-	if o, err = e.Pool.take(q, &provider, b); err != nil {
-		return o, err
-	}
-	o.Token, o.Every, o.Renew = token, e.Every, due(who, q.Now())
-	return o, explainPending(q, &provider, &o)
+// word is by what an agent proves that it is the only one with its key.
+type word struct {
+	authority.Holder
+	token, confirm, address string
 }
 
-// admit finds the live agent that shows a certificate. The first use of a
-// renewed one ends the older.
+func (e *Enrolment) beat(q *models.Queries, w word, b Beat) (o Orders, id int64, err error) {
+	agent, provider, ask, err := e.prove(q, w)
+	if err != nil || ask != "" {
+		return Orders{Confirm: ask}, 0, err
+	}
+	token := policies.NewSecret()
+	agent.PreviousHash, agent.TokenHash = policies.HashSecret(b.Token), policies.HashSecret(token)
+	if err := q.UpdateAgent(&agent); err != nil {
+		return o, 0, err
+	}
+	if err := reported(q, &provider, b, w.address); err != nil {
+		return o, 0, err
+	}
+	o, err = e.Pool.take(q, &provider, b)
+	o.Token, o.Every, o.Renew = token, e.Every, due(w.Holder, q.Now())
+	return o, provider.ID, err
+}
+
+// prove finds the agent that speaks, and its provider. An agent whose token is
+// wrong, or whose certificate is the one before the present, is asked to
+// confirm, and shut out when it does. The first use of a renewed certificate
+// ends the older; the caller has to write the agent.
+func (e *Enrolment) prove(q *models.Queries, w word) (agent models.Agent, provider models.Provider, ask string, err error) {
+	if agent, err = e.admit(q, w.Holder); err != nil {
+		return agent, provider, "", err
+	}
+	if provider, err = q.Provider(agent.ProviderID); err != nil {
+		return agent, provider, "", err
+	}
+	shown := policies.HashSecret(w.token)
+	next := shown == agent.TokenHash || shown == agent.PreviousHash && w.token != ""
+	switch {
+	case next && w.Serial == agent.NextSerial:
+		agent.LastSerial, agent.Serial, agent.KeyHash = agent.Serial, agent.NextSerial, agent.NextKeyHash
+		agent.IssuedAt, agent.ExpiresAt, agent.NextSerial, agent.NextKeyHash = w.Issued, w.Expires, "", ""
+		return agent, provider, "", nil
+	case next && w.Serial == agent.Serial:
+		return agent, provider, "", nil
+	case w.confirm != agent.TokenHash:
+		return agent, provider, agent.TokenHash, nil
+	}
+	return agent, provider, "", e.fence(q, &provider, w.address)
+}
+
+// Known refuses who is no live agent. It costs nothing that others wait for.
+func (e *Enrolment) Known(ctx context.Context, who authority.Holder) error {
+	_, err := e.admit(e.store.Read(ctx), who)
+	return err
+}
+
+// admit finds the live agent that shows a certificate.
 func (e *Enrolment) admit(q *models.Queries, who authority.Holder) (models.Agent, error) {
 	agent, err := q.AgentBySerial(who.Serial)
 	switch {
@@ -77,11 +109,6 @@ func (e *Enrolment) admit(q *models.Queries, who authority.Holder) (models.Agent
 		return agent, models.Forbidden("This agent was shut out: %s. Enrol it again with an authorization code.", agent.RevokedWhy)
 	case !q.Now().Before(who.Expires):
 		return agent, &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("The agent's certificate has expired. Enrol it again with an authorization code.")}
-	}
-	if who.Serial == agent.NextSerial {
-		agent.Serial, agent.KeyHash, agent.IssuedAt, agent.ExpiresAt = agent.NextSerial, agent.NextKeyHash, who.Issued, who.Expires
-		agent.NextSerial, agent.NextKeyHash = "", ""
-		return agent, q.UpdateAgent(&agent)
 	}
 	return agent, nil
 }
@@ -125,51 +152,71 @@ func reported(q *models.Queries, provider *models.Provider, b Beat, address stri
 	return q.UpdateProvider(provider)
 }
 
-// explainPending words why a provider whose GPUs have changed lends nothing.
-func explainPending(q *models.Queries, provider *models.Provider, o *Orders) error {
-	if provider.State != models.ProviderPending {
-		return nil
+// explain words why a provider whose GPUs have changed lends nothing, or that
+// a GPU which it reports is another's.
+func explain(q *models.Queries, provider *models.Provider, foreign models.Text) error {
+	why := foreign
+	if provider.State == models.ProviderPending {
+		why = models.Say("its GPUs have changed: the GPU code %s waits for an authorization", provider.ReportedCode)
 	}
-	why := models.Say("its GPUs have changed: the GPU code %s waits for an authorization", provider.ReportedCode)
-	o.Reason = why.String()
-	if provider.Reason.String() == o.Reason {
+	if provider.Reason.String() == why.String() {
 		return nil
 	}
 	provider.Reason = why
 	return q.MoveProvider(provider, provider.State)
 }
 
-// Renewal asks for a certificate for a new key.
+// Renewal asks for a certificate for a new key, with what a beat would have to
+// show.
 type Renewal struct {
-	CSR string `json:"csr"` // PEM
+	CSR     string `json:"csr"`               // PEM
+	Token   string `json:"token"`             // of the last answer to a beat; it stays good
+	Confirm string `json:"confirm,omitempty"` // that the answer to this very request asked for
 }
 
 // Renewed is the answer.
 type Renewed struct {
-	Certificate string `json:"certificate"` // PEM
+	Certificate string `json:"certificate"`       // PEM
+	Confirm     string `json:"confirm,omitempty"` // nothing was done: the request is to be repeated with this
 }
 
 // Renew gives an agent a certificate for a new key. Its present one stays
-// good until the new one is used.
-func (e *Enrolment) Renew(ctx context.Context, who authority.Holder, csr string) (certificate string, err error) {
-	r, err := authority.CheckRequest([]byte(csr))
+// good until the new one is used. The token is asked for as in a beat: who has
+// copied only a certificate and its key gets no other.
+func (e *Enrolment) Renew(ctx context.Context, who authority.Holder, in Renewal, address string) (out Renewed, err error) {
+	r, err := authority.CheckRequest([]byte(in.CSR))
 	if err != nil {
-		return "", models.Invalid("csr", "cannot be accepted: %s", err.Error())
+		return out, models.Invalid("csr", "cannot be accepted: %s", err.Error())
+	}
+	if err := e.Known(ctx, who); err != nil {
+		return out, err
 	}
 	err = e.inTx(ctx, func(q *models.Queries) error {
-		agent, err := e.admit(q, who)
-		if err != nil {
-			return err
-		}
-		if r.KeyHash == agent.KeyHash {
-			return models.Invalid("csr", "must be for a new key")
-		}
-		cert, err := e.Authority.Issue(r, agent.ID, e.CertificateLifetime)
-		if err != nil {
-			return err
-		}
-		certificate, agent.NextSerial, agent.NextKeyHash = string(cert.PEM), cert.Serial, cert.KeyHash
-		return q.UpdateAgent(&agent)
+		out, err = e.renew(q, word{who, in.Token, in.Confirm, address}, r)
+		return err
 	})
-	return certificate, err
+	if err != nil {
+		return Renewed{}, err
+	}
+	return out, nil
+}
+
+func (e *Enrolment) renew(q *models.Queries, w word, r authority.Request) (Renewed, error) {
+	agent, provider, ask, err := e.prove(q, w)
+	if err != nil || ask != "" {
+		return Renewed{Confirm: ask}, err
+	}
+	if r.KeyHash == agent.KeyHash {
+		return Renewed{}, models.Invalid("csr", "must be for a new key")
+	}
+	cert, err := e.Authority.Issue(r, agent.ID, e.CertificateLifetime)
+	if err != nil {
+		return Renewed{}, err
+	}
+	agent.NextSerial, agent.NextKeyHash = cert.Serial, cert.KeyHash
+	if err := q.UpdateAgent(&agent); err != nil {
+		return Renewed{}, err
+	}
+	return Renewed{Certificate: string(cert.PEM)}, enrolment.Audit(q, policies.Change{Action: "renew", Object: "agent", ID: provider.ID,
+		After: map[string]any{"address": w.address, "serial": cert.Serial, "expires_at": cert.Expires}})
 }

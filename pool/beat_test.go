@@ -1,6 +1,7 @@
 package pool_test
 
 import (
+	"context"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -101,7 +102,7 @@ func TestRevoke(t *testing.T) {
 			t.Errorf("%+v, %v", p, err)
 		}
 		refused(t, "the next beat", second(h.beat(true)), models.KindForbidden, "")
-		refused(t, "renewal", second(g.Renew(g.ctx, h.holder, h.redemption(t, "", newKey(t)).CSR)), models.KindForbidden, "")
+		refused(t, "renewal", second(h.renew(t, newKey(t))), models.KindForbidden, "")
 		refused(t, "revoking again", second(g.Revoke(g.ctx, g.root, p.ID, 0)), models.KindConflict, "")
 		if _, later := g.claim(t, m, models.Demand{GPUs: 1, Cores: 10}); later.Outcome == models.OutcomeGranted {
 			t.Errorf("shares are given of it: %+v", later)
@@ -167,13 +168,6 @@ func TestChangedGPUs(t *testing.T) {
 func TestRenew(t *testing.T) {
 	atGate(t, func(t *testing.T, g *gate) {
 		h := g.enrolled(t, "a", 1)
-		renew := func(key []byte) (authority.Holder, error) {
-			certificate, err := g.Renew(g.ctx, h.holder, h.redemption(t, "", key).CSR)
-			if err != nil {
-				return authority.Holder{}, err
-			}
-			return holderOf(t, certificate), nil
-		}
 		g.clock.Pass(certificateLife*2/3 - time.Second)
 		if h.beats(t).Renew {
 			t.Error("renewal is due too early")
@@ -182,11 +176,11 @@ func TestRenew(t *testing.T) {
 		if !h.beats(t).Renew {
 			t.Error("renewal is not due after two thirds")
 		}
-		refused(t, "the same key", second(renew(h.key)), models.KindInvalid, "csr")
-		if _, err := renew(newKey(t)); err != nil { // its answer is lost
+		refused(t, "the same key", second(h.renew(t, h.key)), models.KindInvalid, "csr")
+		if _, err := h.renew(t, newKey(t)); err != nil { // its answer is lost
 			t.Fatal(err)
 		}
-		next, err := renew(newKey(t))
+		next, err := h.renew(t, newKey(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,13 +190,159 @@ func TestRenew(t *testing.T) {
 		if h.beats(t).Renew {
 			t.Error("the new certificate is due already")
 		}
-		_, err = g.Beat(g.ctx, old, pool.Beat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices}, "")
-		refused(t, "the old certificate after the new one", err, models.KindForbidden, "")
+		late := pool.Beat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices}
+		if o, err := g.Beat(g.ctx, old, late, ""); err != nil || o.Confirm == "" || o.Token != "" {
+			t.Errorf("the old certificate after the new one: %+v, %v", o, err)
+		}
+		if n := g.audited(t, "renew", "agent"); n != 2 {
+			t.Errorf("%d renewals are in the audit", n)
+		}
 		g.clock.Pass(certificateLife)
 		refused(t, "a certificate that has expired", second(h.beat(true)), models.KindUnauthenticated, "")
 		if g.live(t) != 1 {
 			t.Error("an agent was shut out for it")
 		}
+	})
+}
+
+// renew asks for a certificate for a key as an agent does.
+func (h *host) renew(t *testing.T, key []byte) (authority.Holder, error) {
+	t.Helper()
+	in := pool.Renewal{CSR: h.redemption(t, "", key).CSR, Token: h.token}
+	out, err := h.g.Renew(h.g.ctx, h.holder, in, "192.0.2.1")
+	if err == nil && out.Confirm != "" {
+		in.Confirm = out.Confirm
+		out, err = h.g.Renew(h.g.ctx, h.holder, in, "192.0.2.1")
+	}
+	if err != nil {
+		return authority.Holder{}, err
+	}
+	return holderOf(t, out.Certificate), nil
+}
+
+// Who has a copy of a key gets no certificate that the agent's own does not
+// survive, unless both are shut out.
+func TestCopiesDoNotRenew(t *testing.T) {
+	atGate(t, func(t *testing.T, g *gate) {
+		h := g.enrolled(t, "a", 1)
+		copied := *h
+		h.beats(t)
+		h.beats(t)
+		copied.token = ""
+		ask, err := g.Renew(g.ctx, copied.holder, pool.Renewal{CSR: h.redemption(t, "", newKey(t)).CSR}, "192.0.2.9")
+		if err != nil || ask.Certificate != "" || ask.Confirm == "" {
+			t.Fatalf("without a token: %+v, %v", ask, err)
+		}
+		h.beats(t)
+		_, err = copied.renew(t, newKey(t))
+		refused(t, "without a token, confirmed", err, models.KindForbidden, "")
+		if g.live(t) != 0 || g.audited(t, "fence", "agent") != 1 || g.audited(t, "renew", "agent") != 0 {
+			t.Error("the copy was not noticed")
+		}
+	})
+}
+
+// A copy that has the token as well, and is faster, is noticed when the agent
+// speaks with the certificate that is no more.
+func TestCopyWithTheTokenRenews(t *testing.T) {
+	atGate(t, func(t *testing.T, g *gate) {
+		h := g.enrolled(t, "a", 1)
+		h.beats(t)
+		copied := *h
+		next, err := copied.renew(t, newKey(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied.holder = next
+		copied.beats(t)
+		refused(t, "the agent", second(h.beat(true)), models.KindForbidden, "")
+		refused(t, "its copy", second(copied.beat(true)), models.KindForbidden, "")
+		if g.live(t) != 0 || g.audited(t, "fence", "agent") != 1 {
+			t.Error("the copy was not noticed")
+		}
+	})
+}
+
+// Who is shut out does not wait for the pool's lock, nor let others wait.
+func TestStrangersDoNotTakeTheLock(t *testing.T) {
+	atGate(t, func(t *testing.T, g *gate) {
+		h, used := g.enrolled(t, "a", 1), g.host(t, "b", 1)
+		late := used.authorize(t)
+		if _, err := g.Revoke(g.ctx, g.root, h.provider(t).ID, 0); err != nil {
+			t.Fatal(err)
+		}
+		g.clock.Pass(16 * time.Minute)
+		ctx, cancel := context.WithTimeout(g.ctx, 20*time.Second)
+		defer cancel()
+		modelstest.InTx(t, g.store, func(q *models.Queries) error {
+			if err := q.LockPool(); err != nil {
+				return err
+			}
+			_, err := g.Beat(ctx, h.holder, pool.Beat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices}, "")
+			refused(t, "a beat", err, models.KindForbidden, "")
+			_, err = g.Renew(ctx, h.holder, pool.Renewal{CSR: h.redemption(t, "", newKey(t)).CSR, Token: h.token}, "")
+			refused(t, "renewal", err, models.KindForbidden, "")
+			_, err = g.Redeem(ctx, used.redemption(t, late, used.key), "192.0.2.1")
+			refused(t, "a code that is over", err, models.KindInvalid, "code")
+			return nil
+		})
+	})
+}
+
+// A provider whose GPUs wait for an authorization gets none that it did not
+// have, so it cannot take over what another has just lost.
+func TestPendingProvidersTakeNothing(t *testing.T) {
+	atGate(t, func(t *testing.T, g *gate) {
+		victim, thief := g.enrolled(t, "a", 2), g.enrolled(t, "b", 1)
+		victim.beats(t)
+		all := victim.devices
+		victim.devices = all[:1] // the second falls off the bus
+		victim.beats(t)
+		own := thief.devices
+		thief.devices = append(own[:1:1], all[1], pool.DeviceReport{UUID: "GPU-new", NUMA: -1})
+		if o := thief.beats(t); o.State != models.ProviderPending {
+			t.Errorf("the thief is %+v", o)
+		}
+		thief.devices = append(own[:1:1], pool.DeviceReport{UUID: all[1].UUID, Parent: own[0].UUID, Profile: "1g.10gb", Cores: 14, NUMA: -1})
+		if o := thief.beats(t); o.State != models.ProviderOnline || !strings.Contains(o.Reason, all[1].UUID) {
+			t.Errorf("with the GPU as an instance it is %+v", o)
+		}
+		victim.devices = all
+		if o := victim.beats(t); o.State != models.ProviderOnline || o.Reason != "" {
+			t.Errorf("the victim is %+v", o)
+		}
+		if d := must(g.store.Read(g.ctx).DeviceByUUID(all[1].UUID))(t); d.ProviderID != victim.provider(t).ID || !d.Present || d.ParentID != nil {
+			t.Errorf("the GPU is %+v", d)
+		}
+		thief.devices = own
+		if o := thief.beats(t); o.Reason != "" || thief.provider(t).Reason.String() != "" {
+			t.Errorf("honest again it is %+v", o)
+		}
+		if _, err := g.store.Read(g.ctx).DeviceByUUID("GPU-new"); models.KindOf(err) != models.KindNotFound {
+			t.Errorf("a GPU that nobody has authorised is in the pool: %v", err)
+		}
+	})
+}
+
+// A GPU of another provider is left out of a beat; the rest of it counts.
+func TestForeignGPUsDoNotStopABeat(t *testing.T) {
+	atGate(t, func(t *testing.T, g *gate) {
+		a, b := g.enrolled(t, "a", 1), g.enrolled(t, "b", 1)
+		b.devices = append(b.devices, a.devices[0])
+		if o := b.beats(t); o.State != models.ProviderPending {
+			t.Errorf("%+v", o)
+		}
+		if _, err := g.Accept(g.ctx, g.root, b.provider(t).ID, 0); err != nil {
+			t.Fatal(err)
+		}
+		o := b.beats(t)
+		if p := b.provider(t); o.State != models.ProviderOnline || !strings.Contains(o.Reason, a.devices[0].UUID) || p.Reason.String() != o.Reason {
+			t.Errorf("%+v, %+v", o, p)
+		}
+		if d := must(g.store.Read(g.ctx).DeviceByUUID(a.devices[0].UUID))(t); d.ProviderID != a.provider(t).ID {
+			t.Errorf("it has moved: %+v", d)
+		}
+		a.beats(t)
 	})
 }
 

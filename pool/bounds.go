@@ -1,6 +1,8 @@
 package pool
 
 import (
+	"bytes"
+	"encoding/json"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +25,74 @@ const (
 
 func isDigest(text string) bool {
 	return len(text) == 64 && strings.Trim(text, "0123456789abcdef") == ""
+}
+
+// UnmarshalJSON refuses lists of more than a beat may have, without reading
+// them: a few bytes of text make much more in memory.
+func (b *Beat) UnmarshalJSON(raw []byte) error {
+	type plain Beat
+	in := struct {
+		*plain
+		Devices reports `json:"devices"`
+		Samples samples `json:"samples"`
+		Faults  faults  `json:"faults"`
+	}{plain: (*plain)(b)}
+	err := json.Unmarshal(raw, &in)
+	b.Devices, b.Samples, b.Faults = in.Devices, in.Samples, in.Faults
+	return err
+}
+
+// UnmarshalJSON refuses a list of more devices than a machine may have.
+func (r *Redemption) UnmarshalJSON(raw []byte) error {
+	type plain Redemption
+	in := struct {
+		*plain
+		Devices reports `json:"devices"`
+	}{plain: (*plain)(r)}
+	err := json.Unmarshal(raw, &in)
+	r.Devices = in.Devices
+	return err
+}
+
+type (
+	reports []DeviceReport
+	samples []Sample
+	faults  []Fault
+)
+
+func (l *reports) UnmarshalJSON(raw []byte) error {
+	return readList((*[]DeviceReport)(l), raw, "devices", maxDevices)
+}
+
+func (l *samples) UnmarshalJSON(raw []byte) error {
+	return readList((*[]Sample)(l), raw, "samples", maxSamples)
+}
+
+func (l *faults) UnmarshalJSON(raw []byte) error {
+	return readList((*[]Fault)(l), raw, "faults", maxFaults)
+}
+
+// readList reads a JSON list, and stops where there is more than is possible.
+func readList[T any](list *[]T, raw []byte, field string, most int) error {
+	*list = nil
+	d := json.NewDecoder(bytes.NewReader(raw))
+	switch open, err := d.Token(); {
+	case err != nil || open == nil: // null is no list
+		return err
+	case open != json.Delim('['):
+		return models.Invalid(field, "must be a list")
+	}
+	for d.More() {
+		if len(*list) == most {
+			return models.Invalid(field, "at most %d are possible", most)
+		}
+		var v T
+		if err := d.Decode(&v); err != nil {
+			return err
+		}
+		*list = append(*list, v)
+	}
+	return nil
 }
 
 // checkBeat refuses what no agent of ours says.

@@ -3,6 +3,7 @@ package pool
 import (
 	"context"
 	"reflect"
+	"slices"
 	"time"
 
 	"weir/models"
@@ -27,7 +28,7 @@ func (p *Pool) Enlist(ctx context.Context, host Host, inventory Inventory) error
 		if err := q.LockPool(); err != nil {
 			return err
 		}
-		provider, err := homeProvider(q, host)
+		provider, err := homeProvider(q, host, reports)
 		if err != nil {
 			return err
 		}
@@ -38,13 +39,18 @@ func (p *Pool) Enlist(ctx context.Context, host Host, inventory Inventory) error
 		if err := p.hear(q, &provider); err != nil {
 			return err
 		}
-		return p.enlist(q, &provider, reports)
+		foreign, err := p.enlist(q, &provider, reports)
+		if err != nil {
+			return err
+		}
+		return explain(q, &provider, foreign)
 	})
 }
 
 // homeProvider finds or makes the provider that a host is. A row from before
-// machines had identities is known by its name.
-func homeProvider(q *models.Queries, host Host) (models.Provider, error) {
+// machines had identities is known by its name, and a machine whose identity
+// has changed by its GPUs.
+func homeProvider(q *models.Queries, host Host, reports []DeviceReport) (models.Provider, error) {
 	provider, err := q.ProviderOf(host.Digest)
 	if err == nil || models.KindOf(err) != models.KindNotFound {
 		return provider, err
@@ -57,10 +63,52 @@ func homeProvider(q *models.Queries, host Host) (models.Provider, error) {
 	if err != nil && models.KindOf(err) != models.KindNotFound {
 		return provider, err
 	}
+	if known, err := former(q, reports); err != nil || known != nil {
+		if err != nil {
+			return provider, err
+		}
+		before := *known
+		known.Machine = host.Digest
+		if err := q.UpdateProvider(known); err != nil {
+			return provider, err
+		}
+		return *known, policies.System("inventory").Audit(q, policies.Change{Action: "update", Object: "provider", ID: known.ID, Before: before, After: *known})
+	}
 	if provider, err = newProvider(q, host.Name, host.Digest); err != nil {
 		return provider, err
 	}
 	return provider, policies.System("inventory").Audit(q, policies.Change{Action: "enlist", Object: "provider", ID: provider.ID, After: provider})
+}
+
+// former finds the one provider for which the portal itself spoke and that had
+// some of the reported GPUs: it is this machine under another identity. nil
+// when there is none, or more than one.
+func former(q *models.Queries, reports []DeviceReport) (found *models.Provider, err error) {
+	here := map[string]bool{}
+	for _, r := range reports {
+		here[r.UUID] = r.Parent == ""
+	}
+	providers, err := q.Providers()
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range providers {
+		if p.Agent || p.State == models.ProviderOffline {
+			continue
+		}
+		devices, err := q.DevicesOf(p.ID)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(devices, func(d models.Device) bool { return d.ParentID == nil && here[d.UUID] }) {
+			continue
+		}
+		if found != nil {
+			return nil, nil
+		}
+		found = &p
+	}
+	return found, nil
 }
 
 // newProvider makes a provider of a machine; when the name is taken it gets a
@@ -80,7 +128,8 @@ func newProvider(q *models.Queries, name, digest string) (models.Provider, error
 }
 
 // retireOthers takes former identities of this machine out of the pool: only
-// one provider is spoken for by the portal itself.
+// one provider is spoken for by the portal itself. One where shares are still
+// held is lost instead, for nobody speaks for it, until they have ended.
 func retireOthers(q *models.Queries, home int64) error {
 	providers, err := q.Providers()
 	if err != nil {
@@ -88,6 +137,11 @@ func retireOthers(q *models.Queries, home int64) error {
 	}
 	for _, p := range providers {
 		if p.ID == home || p.Agent || p.State == models.ProviderOffline {
+			continue
+		}
+		if held, err := q.HeldAt(p.ID); err != nil {
+			return err
+		} else if held > 0 {
 			continue
 		}
 		if err := retire(q, &p, policies.System("inventory")); err != nil {
@@ -109,7 +163,7 @@ func retire(q *models.Queries, p *models.Provider, actor policies.Actor) error {
 	if err != nil {
 		return err
 	}
-	if _, err := markAbsent(q, devices, nil); err != nil {
+	if _, err := markAbsent(q, p.Name, devices, nil); err != nil {
 		return err
 	}
 	return actor.Audit(q, policies.Change{Action: "retire", Object: "provider", ID: p.ID, Before: before, After: *p})
@@ -117,13 +171,15 @@ func retire(q *models.Queries, p *models.Provider, actor policies.Actor) error {
 
 // enlist brings a provider's devices to what its machine reports. Devices
 // that are not reported any more are marked absent: nothing new is placed on
-// them. It needs the pool's lock.
-func (p *Pool) enlist(q *models.Queries, provider *models.Provider, reports []DeviceReport) error {
+// them. A provider whose GPUs are not authorised gets none that it did not
+// have, and a GPU that another provider has stays there: foreign tells of it.
+// It needs the pool's lock.
+func (p *Pool) enlist(q *models.Queries, provider *models.Provider, reports []DeviceReport) (foreign models.Text, err error) {
 	before, err := q.DevicesOf(provider.ID)
 	if err != nil {
-		return err
+		return foreign, err
 	}
-	r := registry{q: q, provider: provider.ID, known: map[string]models.Device{}, ids: map[string]int64{}, layouts: map[string][]string{}}
+	r := registry{q: q, provider: provider, known: map[string]models.Device{}, ids: map[string]int64{}, layouts: map[string][]string{}}
 	for _, d := range before {
 		r.known[d.UUID] = d
 	}
@@ -138,20 +194,23 @@ func (p *Pool) enlist(q *models.Queries, provider *models.Provider, reports []De
 				continue
 			}
 			if err := r.register(report); err != nil {
-				return err
+				return r.foreign, err
 			}
 		}
 	}
-	absent, err := markAbsent(q, before, r.ids)
+	absent, err := markAbsent(q, provider.Name, before, r.ids)
 	if err != nil || !absent && !r.changed {
-		return err
+		return r.foreign, err
 	}
 	after, err := q.DevicesOf(provider.ID)
-	if err != nil || reflect.DeepEqual(facts(before), facts(after)) {
-		return err
+	if err != nil {
+		return r.foreign, err
 	}
-	return policies.System("inventory").Audit(q, policies.Change{Action: "enlist", Object: "provider", ID: provider.ID,
-		Before: facts(before), After: facts(after)})
+	was, is := onlyIn(before, after), onlyIn(after, before)
+	if len(was)+len(is) == 0 {
+		return r.foreign, nil
+	}
+	return r.foreign, policies.System("inventory").Audit(q, policies.Change{Action: "enlist", Object: "provider", ID: provider.ID, Before: was, After: is})
 }
 
 // fact is what an audit entry tells of a device.
@@ -160,10 +219,18 @@ type fact struct {
 	Present              bool
 }
 
-func facts(devices []models.Device) []fact {
-	list := make([]fact, len(devices))
-	for i, d := range devices {
-		list[i] = fact{d.UUID, d.Model, d.Applied, d.Present}
+func factOf(d models.Device) fact { return fact{d.UUID, d.Model, d.Applied, d.Present} }
+
+// onlyIn is what is true in one list of devices and not in the other.
+func onlyIn(one, other []models.Device) (list []fact) {
+	both := map[fact]bool{}
+	for _, d := range other {
+		both[factOf(d)] = true
+	}
+	for _, d := range one {
+		if f := factOf(d); !both[f] {
+			list = append(list, f)
+		}
 	}
 	return list
 }
@@ -171,17 +238,21 @@ func facts(devices []models.Device) []fact {
 // registry registers what one machine reports.
 type registry struct {
 	q        *models.Queries
-	provider int64
+	provider *models.Provider
 	known    map[string]models.Device // the provider's own, by UUID
 	layouts  map[string][]string      // profiles of the instances, by the UUID of their GPU
 	ids      map[string]int64         // of what was registered, by UUID
 	changed  bool
+	foreign  models.Text // why a GPU is not this provider's
 }
 
 // register inserts a device, or updates what its driver says of it; what
 // people have set stays.
 func (r *registry) register(report DeviceReport) error {
 	old, known := r.known[report.UUID]
+	if report.Parent != "" && r.ids[report.Parent] == 0 || !known && r.provider.ReportedCode != "" {
+		return nil
+	}
 	if !known {
 		var err error
 		if old, err = r.q.DeviceByUUID(report.UUID); models.KindOf(err) == models.KindNotFound && err != nil {
@@ -189,24 +260,28 @@ func (r *registry) register(report DeviceReport) error {
 		} else if err != nil {
 			return err
 		}
-		if err := mayMove(r.q, old); err != nil {
+		if why, err := r.stays(old, report); err != nil || !why.Empty() {
+			r.foreign = why
 			return err
 		}
 	}
 	r.ids[report.UUID] = old.ID
-	d := deviceOf(report, r.provider, r.ids[report.Parent], old.CreatedAt)
+	d := deviceOf(report, r.provider.ID, r.ids[report.Parent], old.CreatedAt)
 	d.ID, d.Version, d.Mixed, d.Sharing, d.Layout, d.XID, d.XIDAt = old.ID, old.Version, old.Mixed, old.Sharing, old.Layout, old.XID, old.XIDAt
 	if reflect.DeepEqual(tidy(d), tidy(old)) {
 		return nil
 	}
 	r.changed = true
+	if err := tellHolders(r.q, r.provider.Name, old, d); err != nil {
+		return err
+	}
 	return r.q.UpdateDevice(&d)
 }
 
 // insert adds a device that was never seen. How it is shared already was the
 // decision of whoever set the machine up.
 func (r *registry) insert(report DeviceReport) error {
-	d := deviceOf(report, r.provider, r.ids[report.Parent], r.q.Now())
+	d := deviceOf(report, r.provider.ID, r.ids[report.Parent], r.q.Now())
 	if report.Sharing == models.SharingMIG || report.Sharing == models.SharingMPS {
 		d.Sharing, d.Layout = report.Sharing, r.layouts[report.UUID]
 	}
@@ -218,21 +293,60 @@ func (r *registry) insert(report DeviceReport) error {
 	return nil
 }
 
-// mayMove tells whether a GPU may go over from the provider that had it: it
-// was put into another machine.
-func mayMove(q *models.Queries, d models.Device) error {
-	other, err := q.Provider(d.ProviderID)
+// stays tells why a device does not go over from the provider that had it. It
+// does when its GPU was put into another machine; an instance goes with its
+// GPU only, for no code names it.
+func (r *registry) stays(d models.Device, report DeviceReport) (models.Text, error) {
+	other, err := r.q.Provider(d.ProviderID)
+	if err != nil {
+		return models.Text{}, err
+	}
+	alike := d.ParentID == nil && report.Parent == "" || d.ParentID != nil && *d.ParentID == r.ids[report.Parent]
+	if !alike || d.Present && other.State != models.ProviderOffline {
+		return models.Say("The GPU %s is in the pool already, through %s. Remove that provider first.", d.UUID, other.Name), nil
+	}
+	held, err := r.q.HeldOf([]int64{d.ID})
+	if err != nil || held == 0 {
+		return models.Text{}, err
+	}
+	return models.Say("The GPU %s is still held through %s. Wait until its shares have ended.", d.UUID, other.Name), nil
+}
+
+// tellHolders writes what has become of a device into the history of every
+// workspace that holds a share of it; a failure is also that of its instances.
+func tellHolders(q *models.Queries, machine string, old, now models.Device) error {
+	name := "GPU " + itoa(now.Number)
+	if now.Profile != "" {
+		name += " " + now.Profile
+	}
+	switch {
+	case old.Present && !now.Present:
+		return tellOf(q, now.ID, false, models.Say("%s of %s has vanished; the share is kept for when it comes back.", name, machine))
+	case !old.Present && now.Present:
+		if err := tellOf(q, now.ID, false, models.Say("%s of %s is back; the share was kept.", name, machine)); err != nil {
+			return err
+		}
+	}
+	switch {
+	case old.Trouble.Empty() && !now.Trouble.Empty():
+		return tellOf(q, now.ID, true, models.Say("%s of %s has failed: %s.", name, machine, now.Trouble))
+	case !old.Trouble.Empty() && now.Trouble.Empty():
+		return tellOf(q, now.ID, true, models.Say("%s of %s is well again.", name, machine))
+	}
+	return nil
+}
+
+func tellOf(q *models.Queries, device int64, instances bool, line models.Text) error {
+	holders, err := q.HoldersOf(device, instances)
 	if err != nil {
 		return err
 	}
-	if d.Present && other.State != models.ProviderOffline {
-		return models.Conflict("The GPU %s is in the pool already, through %s. Remove that provider first.", d.UUID, other.Name)
+	for i := range holders {
+		if err := q.AddEvent(&holders[i], line); err != nil {
+			return err
+		}
 	}
-	held, err := q.HeldOf([]int64{d.ID})
-	if err == nil && held > 0 {
-		err = models.Conflict("The GPU %s is still held through %s. Wait until its shares have ended.", d.UUID, other.Name)
-	}
-	return err
+	return nil
 }
 
 func deviceOf(r DeviceReport, provider, parent int64, created time.Time) models.Device {
@@ -268,16 +382,36 @@ func tidy(d models.Device) models.Device {
 	return d
 }
 
-// markAbsent marks the devices that were not seen, and tells whether there
-// were any.
-func markAbsent(q *models.Queries, devices []models.Device, seen map[string]int64) (changed bool, err error) {
+// markAbsent marks the devices of a machine that were not seen, and tells
+// whether there were any. An instance that nobody ever held is forgotten: each
+// time that a GPU is cut, its instances are others.
+func markAbsent(q *models.Queries, machine string, devices []models.Device, seen map[string]int64) (changed bool, err error) {
 	for _, d := range devices {
-		if _, reported := seen[d.UUID]; d.Present && !reported {
-			d.Present, changed = false, true
-			if err := q.UpdateDevice(&d); err != nil {
-				return changed, err
-			}
+		if _, reported := seen[d.UUID]; !d.Present || reported {
+			continue
+		}
+		changed = true
+		if err := leave(q, machine, d); err != nil {
+			return changed, err
 		}
 	}
 	return changed, nil
+}
+
+func leave(q *models.Queries, machine string, d models.Device) error {
+	if d.ParentID != nil {
+		unheld, err := q.Unheld(d.ID)
+		if err != nil {
+			return err
+		}
+		if unheld {
+			return q.ForgetDevice(d.ID)
+		}
+	}
+	old := d
+	d.Present = false
+	if err := tellHolders(q, machine, old, d); err != nil {
+		return err
+	}
+	return q.UpdateDevice(&d)
 }

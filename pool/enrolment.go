@@ -62,7 +62,7 @@ func (e *Enrolment) inTx(ctx context.Context, fn func(*models.Queries) error) er
 type AuthorizeInput struct {
 	GPUCode string `json:"gpu_code" doc:"as the agent on the machine shows it"`
 	Name    string `json:"name,omitempty" doc:"what the provider shall be called; empty: as the machine calls itself"`
-	OwnerID int64  `json:"owner_id,omitempty" doc:"whose GPUs they are; 0: yours"`
+	OwnerID int64  `json:"owner_id,omitempty" doc:"whose GPUs they are; 0: whose they were, or yours"`
 }
 
 var toProvider = policies.Need{Project: policies.Platform, Object: "provider", Act: "write"}
@@ -82,7 +82,8 @@ func (e *Enrolment) Authorize(ctx context.Context, actor policies.Actor, in Auth
 	if in.Name != "" {
 		in.Name = models.CheckName("name", in.Name, &p)
 	}
-	if in.OwnerID == 0 {
+	given := in.OwnerID != 0
+	if !given {
 		in.OwnerID = actor.User.ID
 	}
 	secret := e.Authority.NewCode()
@@ -95,7 +96,7 @@ func (e *Enrolment) Authorize(ctx context.Context, actor policies.Actor, in Auth
 			return err
 		}
 		now := q.Now()
-		a = models.Authorization{Hash: secret.Hash(), GPUCode: gpuCode, Name: in.Name, OwnerID: in.OwnerID, IssuedBy: actor.User.ID,
+		a = models.Authorization{Hash: secret.Hash(), GPUCode: gpuCode, Name: in.Name, OwnerID: in.OwnerID, OwnerGiven: given, IssuedBy: actor.User.ID,
 			CreatedAt: now, ExpiresAt: now.Add(codeLife)}
 		if a.IssuedBy == 0 { // the command line, for somebody
 			a.IssuedBy = in.OwnerID

@@ -69,11 +69,7 @@ func newKey(t testing.TB) []byte {
 }
 
 func (h *host) gpuCode() string {
-	var uuids []string
-	for _, d := range h.devices {
-		uuids = append(uuids, d.UUID)
-	}
-	return pool.GPUCode(h.digest, uuids)
+	return pool.GPUCodeOf(h.digest, h.devices)
 }
 
 // authorize asks for a code for the host.
@@ -253,6 +249,36 @@ func TestEnrolAgain(t *testing.T) {
 	})
 }
 
+// A new code changes the owner of a machine only when it names one.
+func TestEnrolAgainKeepsTheOwner(t *testing.T) {
+	atGate(t, func(t *testing.T, g *gate) {
+		ada, bob := g.person(t), g.person(t)
+		for _, c := range []struct{ given, want int64 }{{ada.ID, ada.ID}, {0, ada.ID}, {bob.ID, bob.ID}, {g.root.User.ID, g.root.User.ID}} {
+			h := g.host(t, "a", 1)
+			code, _, err := g.Authorize(g.ctx, g.root, pool.AuthorizeInput{GPUCode: h.gpuCode(), OwnerID: c.given})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := h.redeem(t, code); err != nil {
+				t.Fatal(err)
+			}
+			if p := h.provider(t); p.OwnerID == nil || *p.OwnerID != c.want {
+				t.Errorf("with owner_id %d the owner is %v, want %d", c.given, p.OwnerID, c.want)
+			}
+		}
+		entries := must(g.store.Read(g.ctx).Audit(models.Page{Limit: 200}))(t)
+		before := 0
+		for _, e := range entries {
+			if e.Action == "enrol" && strings.Contains(e.Before, "owner_id") {
+				before++
+			}
+		}
+		if before != 3 {
+			t.Errorf("%d of three changes tell what was before", before)
+		}
+	})
+}
+
 // A provider that was removed comes back with a new code, as itself.
 func TestEnrolAfterRemoval(t *testing.T) {
 	atGate(t, func(t *testing.T, g *gate) {
@@ -345,6 +371,9 @@ func TestRedeemRefuses(t *testing.T) {
 		if g.live(t) != 0 {
 			t.Error("an agent was enrolled")
 		}
+		if n := g.audited(t, "refuse", "authorization"); n != 1 {
+			t.Errorf("that a code was tried from elsewhere is %d times in the audit", n)
+		}
 		if err := h.redeem(t, code); err != nil {
 			t.Errorf("the code was used up by refusals: %v", err)
 		}
@@ -385,7 +414,7 @@ func TestCodeIsUsedOnce(t *testing.T) {
 		refused(t, "another key", thief.redeem(t, code), models.KindConflict, "")
 		h.beats(t)
 		refused(t, "the same key, after its first word", h.redeem(t, code), models.KindConflict, "")
-		if n := g.audited(t, "refuse", "authorization"); n != 2 || g.live(t) != 1 {
+		if n := g.audited(t, "refuse", "authorization"); n != 1 || g.live(t) != 1 {
 			t.Errorf("%d attempts are audited; %d agents", n, g.live(t))
 		}
 		h.beats(t)
@@ -405,7 +434,7 @@ func TestParallelRedemptions(t *testing.T) {
 		modelstest.Together(n, func(i int) { kinds.Add(second(g.Redeem(g.ctx, redemptions[i], "192.0.2.1"))) })
 		kinds.Want(t, 1, models.KindConflict, n-1)
 		providers, err := g.store.Read(g.ctx).Providers()
-		if err != nil || len(providers) != 1 || g.live(t) != 1 || g.audited(t, "refuse", "authorization") != n-1 {
+		if err != nil || len(providers) != 1 || g.live(t) != 1 || g.audited(t, "refuse", "authorization") != 1 {
 			t.Errorf("%d providers, %d agents, %v", len(providers), g.live(t), err)
 		}
 		if all, err := g.store.Read(g.ctx).AgentsOf(providers[0].ID, 10); err != nil || len(all) != 1 {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/pool/placement"
 	"weir/pool/queue"
 	"weir/pool/timeline"
 )
@@ -71,19 +72,39 @@ func (p *Pool) line(q *models.Queries, s state, extra *models.QueuedView) (l lin
 	return l, nil
 }
 
-// Order lists the workspaces that wait, in the order in which they are to be
-// served.
-func (p *Pool) Order(q *models.Queries) ([]models.Workspace, error) {
+// lineFor is the line with w in it, who need not exist yet.
+func (p *Pool) lineFor(q *models.Queries, s state, w models.Workspace) (line, error) {
+	if w.ID != 0 {
+		return p.line(q, s, nil)
+	}
+	extra, err := asks(q, w)
+	if err != nil {
+		return line{}, err
+	}
+	return p.line(q, s, extra)
+}
+
+// Turns lists the workspaces that wait, in the order in which they are to be
+// served, each with the pool's answer as things stand before any is served.
+func (p *Pool) Turns(q *models.Queries) ([]models.Turn, error) {
 	s, err := p.load(q)
 	if err != nil {
 		return nil, err
 	}
 	l, err := p.line(q, s, nil)
-	list := make([]models.Workspace, len(l.ranked))
-	for i, r := range l.ranked {
-		list[i] = l.byID[r.ID].Workspace
+	if err != nil {
+		return nil, err
 	}
-	return list, err
+	turns := make([]models.Turn, len(l.ranked))
+	keeper := keeper{pool: p, q: q, state: s, nodes: map[int64]bool{}}
+	for i, r := range l.ranked {
+		w := l.byID[r.ID].Workspace
+		turns[i] = models.Turn{Workspace: w, Answer: answer(s, r.Demand, w.Demand, *p.policy.Load(), keeper.nodes)}
+		if err := keeper.keep(r, w); err != nil {
+			return nil, err
+		}
+	}
+	return turns, nil
 }
 
 // asks is the request of a workspace that does not exist yet: it would stand
@@ -108,11 +129,8 @@ func (p *Pool) Forecast(q *models.Queries, w models.Workspace) (Forecast, error)
 	if err != nil {
 		return Forecast{}, err
 	}
-	extra, err := asks(q, w)
-	if err != nil {
-		return Forecast{}, err
-	}
-	l, err := p.line(q, s, extra)
+	w.ID = 0
+	l, err := p.lineFor(q, s, w)
 	if err != nil {
 		return Forecast{}, err
 	}
@@ -139,9 +157,15 @@ func (p *Pool) forecast(q *models.Queries, s state, l line) (map[int64]Forecast,
 		waiting[i] = timeline.Waiting{Holder: r.ID, Demand: r.Demand, Lasts: lasts, Firm: r.Since.Add(patience), NotLent: s.notLent(r.Project)}
 	}
 	forecasts := make(map[int64]Forecast, len(waiting))
-	for _, e := range timeline.Forecast(s.snapshot(true, everybody), ends, waiting, s.now, *p.policy.Load()) {
+	policy := *p.policy.Load()
+	for i, e := range timeline.Forecast(s.snapshot(today, everybody), ends, waiting, s.now, policy) {
 		f := Forecast{Outcome: e.Outcome, At: e.At, Known: e.Known}
 		f.Text = s.words(f)
+		if e.Outcome == timeline.Never {
+			if _, refusal := placement.Place(s.snapshot(ever, l.ranked[i].Project), l.ranked[i].Demand, policy); refusal == nil {
+				f.Outcome, f.Text = timeline.Unknown, models.Say("not before a machine that does not lend now lends again")
+			}
+		}
 		forecasts[e.Holder] = f
 	}
 	return forecasts, nil
@@ -174,10 +198,17 @@ func (s state) ends(q *models.Queries, spans models.Spans) ([]timeline.End, erro
 	if err != nil {
 		return nil, err
 	}
+	closing := map[int64]*time.Time{}
+	for _, p := range s.providers {
+		if open, until := p.Terms.Open(s.now); open {
+			closing[p.ID] = until
+		}
+	}
 	ends := map[int64]timeline.End{}
 	for _, share := range s.shares {
 		age := s.now.Sub(share.From)
 		e := timeline.End{Holder: share.WorkspaceID}
+		closes := closing[s.byID[share.DeviceID].ProviderID]
 		if left, ok := timeline.Remaining(age, spans.Of(share.ProjectID), 0); ok {
 			e.At = s.now.Add(left)
 		}
@@ -185,6 +216,9 @@ func (s state) ends(q *models.Queries, spans models.Spans) ([]timeline.End, erro
 			if at != nil && (e.At.IsZero() || at.Before(e.At)) {
 				e.At, e.Known = *at, true
 			}
+		}
+		if closes != nil && !e.At.Before(*closes) {
+			continue // what is left then, the machine does not lend any more
 		}
 		if !e.At.IsZero() {
 			ends[share.WorkspaceID] = e
@@ -280,38 +314,53 @@ func (p *Pool) unmet(q *models.Queries, s state) ([]UnmetView, error) {
 	return list, nil
 }
 
-// ahead finds a request that w may not pass: one that comes before it in the
-// line and has waited for longer than patience, for devices that w could take
-// too. Who waits only for the own peak or the own project's quota keeps
-// nobody waiting.
-func (p *Pool) ahead(q *models.Queries, s state, w models.Workspace) (bool, error) {
-	var extra *models.QueuedView
+// kept are the nodes on which w may place nothing: they are kept for those who
+// come before it in the line and have waited for longer than patience.
+func (p *Pool) kept(q *models.Queries, s state, l line, w models.Workspace) (map[int64]bool, error) {
 	id := w.ID
 	if id == 0 {
-		var err error
-		if extra, err = asks(q, w); err != nil {
-			return false, err
-		}
 		id = unborn
 	}
-	l, err := p.line(q, s, extra)
-	if err != nil {
-		return false, err
-	}
+	keeper := keeper{pool: p, q: q, state: s, nodes: map[int64]bool{}}
 	for _, r := range l.ranked {
-		v := l.byID[r.ID].Workspace
 		if r.ID == id {
-			return false, nil
+			break
 		}
-		if s.now.Sub(r.Since) < patience || !s.compete(v.Demand, w.Demand) ||
-			answer(s, r.Demand, v.Demand, *p.policy.Load()).Outcome == models.OutcomeRefused {
+		if err := keeper.keep(r, l.byID[r.ID].Workspace); err != nil {
+			return nil, err
+		}
+	}
+	return keeper.nodes, nil
+}
+
+// keeper collects the nodes that are kept, request by request in the order of
+// the line.
+type keeper struct {
+	pool  *Pool
+	q     *models.Queries
+	state state
+	nodes map[int64]bool
+}
+
+// keep keeps, for a request that has waited for longer than patience, the
+// nodes on which it can come to be placed as they lend today. Who waits only
+// for the own peak or the own project's quota keeps nothing.
+func (k *keeper) keep(r queue.Ranked, w models.Workspace) error {
+	if k.state.now.Sub(r.Since) < patience || r.Demand.GPUs == 0 {
+		return nil
+	}
+	if mayHold, err := withinRoom(k.q, w); err != nil || !mayHold {
+		return err
+	}
+	for _, n := range k.state.snapshot(freed, r.Project).Nodes {
+		if k.nodes[n.ID] {
 			continue
 		}
-		if mayHold, err := withinRoom(q, v); err != nil || mayHold {
-			return mayHold, err
+		if _, refusal := placement.Place(placement.Snapshot{Nodes: []placement.Node{n}}, r.Demand, *k.pool.policy.Load()); refusal == nil {
+			k.nodes[n.ID] = true
 		}
 	}
-	return false, nil
+	return nil
 }
 
 // ForecastFor is Forecast outside a transaction, for pages.

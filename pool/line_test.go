@@ -26,12 +26,12 @@ func (o *office) waits(t *testing.T, m models.Member, d models.Demand) models.Wo
 
 func (o *office) order(t *testing.T) (ids []int64) {
 	t.Helper()
-	list, err := o.pool.Order(o.store.Read(o.ctx))
+	turns, err := o.pool.Turns(o.store.Read(o.ctx))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, w := range list {
-		ids = append(ids, w.ID)
+	for _, turn := range turns {
+		ids = append(ids, turn.Workspace.ID)
 	}
 	return ids
 }
@@ -107,6 +107,9 @@ func TestForecast(t *testing.T) {
 		if _, err := o.pool.Recall(o.ctx, o.root, o.provider(t).ID, pool.RecallInput{NoticeMinutes: 20}); err != nil {
 			t.Fatal(err)
 		}
+		if outcome, _, _ := forecast(); outcome != timeline.Unknown {
+			t.Errorf("only a machine that was called back could serve it: %v", outcome)
+		}
 		ask.Demand.GPUs = 2
 		if outcome, _, _ := forecast(); outcome != timeline.Never {
 			t.Errorf("more than there is: %v", outcome)
@@ -133,5 +136,26 @@ func TestRefusedDemandIsCounted(t *testing.T) {
 		if view, err := o.pool.View(o.ctx, o.root); err != nil || len(view.Unmet) != 0 {
 			t.Errorf("a day later %+v, %v", view.Unmet, err)
 		}
+	})
+}
+
+// A request that only a machine could serve that does not lend now keeps
+// nobody waiting, and one that waits keeps only machines that could serve it.
+func TestPatienceKeepsOnlyWhatCanServe(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		vision, speech := o.team(t, "vision"), o.team(t, "speech")
+		o.enlist(t, machine(1))
+		single := o.provider(t)
+		single.Agent = true // it goes on beside the next
+		modelstest.InTx(t, o.store, func(q *models.Queries) error { return q.UpdateProvider(&single) })
+		pair := machine(3)[1:]
+		if err := o.pool.Enlist(o.ctx, pool.Host{Name: "pair", Digest: pool.MachineDigest("pair")}, pair); err != nil {
+			t.Fatal(err)
+		}
+		two := models.Demand{GPUs: 2, Cores: 100, GPUMemoryMiB: 80_000}
+		o.outcome(t, vision, two, models.OutcomeGranted)
+		o.waits(t, vision, two)
+		o.clock.Pass(11 * time.Minute)
+		o.outcome(t, speech, whole, models.OutcomeGranted) // on the machine with one GPU
 	})
 }

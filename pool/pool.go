@@ -19,6 +19,8 @@ type Pool struct {
 	policy  atomic.Pointer[placement.Policy]
 	started time.Time // nobody is taken for silent before there was time to speak
 	home    atomic.Int64
+	known   atomic.Pointer[remembered]
+	reach   func(models.Provider) bool // nil: workspaces run on this machine
 }
 
 // New keeps the pool in store. It places by Weir's own policy.
@@ -28,6 +30,10 @@ func New(store *models.Store, access *policies.Access) *Pool {
 	p.policy.Store(&policy)
 	return p
 }
+
+// Reach tells the pool on whose machines workspaces can run, where that is
+// not this machine alone. It must be called before the pool is used.
+func (p *Pool) Reach(reach func(models.Provider) bool) { p.reach = reach }
 
 // PlaceBy chooses another policy: one of placement.Policies.
 func (p *Pool) PlaceBy(name string) error {
@@ -60,8 +66,10 @@ func (p *Pool) learn(ctx context.Context) error {
 
 // state is what the pool knows at one moment, for decisions and for pages.
 type state struct {
+	version   int64 // of the pool; 0 when it changed while it was read
 	now       time.Time
 	home      int64 // the provider that is this machine; 0: none is
+	reach     func(models.Provider) bool
 	providers []models.Provider
 	devices   []models.Device
 	shares    []models.ShareView
@@ -69,8 +77,45 @@ type state struct {
 	names     map[int64]string
 }
 
+// remembered is a state with the version of the pool at which it was read.
+type remembered struct {
+	version int64
+	state   state
+}
+
+// load reads the state, or remembers it: as long as the pool's version is the
+// same, nothing of it has changed. A transaction that has changed the pool
+// itself reads, and what it reads is not remembered.
 func (p *Pool) load(q *models.Queries) (s state, err error) {
-	s.now, s.home = q.Now(), p.home.Load()
+	if q.PoolChanges() > 0 {
+		return p.read(q)
+	}
+	version, err := q.PoolVersion()
+	if err != nil {
+		return s, err
+	}
+	if known := p.known.Load(); known != nil && known.version == version {
+		return p.present(q, known.state, version), nil
+	}
+	if s, err = p.read(q); err != nil {
+		return s, err
+	}
+	again, err := q.PoolVersion()
+	if err == nil && again == version { // nobody has changed it in between
+		p.known.Store(&remembered{version, s})
+		s.version = version
+	}
+	return s, err
+}
+
+// present is a state of which only the time has changed.
+func (p *Pool) present(q *models.Queries, s state, version int64) state {
+	s.now, s.home, s.reach, s.version = q.Now(), p.home.Load(), p.reach, version
+	return s
+}
+
+func (p *Pool) read(q *models.Queries) (s state, err error) {
+	s.now, s.home, s.reach = q.Now(), p.home.Load(), p.reach
 	if s.providers, err = q.Providers(); err != nil {
 		return s, err
 	}
@@ -88,14 +133,43 @@ func (p *Pool) load(q *models.Queries) (s state, err error) {
 	return s, err
 }
 
+// remember lets the next decision go on from this one: once the transaction
+// is committed, the state is what it was and the shares that were taken. It
+// needs the pool's lock since before s was loaded.
+func (p *Pool) remember(q *models.Queries, s state, workspace int64, taken int) error {
+	if s.version == 0 || q.PoolChanges() != taken {
+		return nil
+	}
+	views, err := q.ShareViewsOf(workspace)
+	if err != nil {
+		return err
+	}
+	version := s.version
+	s.shares = append(slices.Clip(s.shares), views...)
+	q.AfterCommit(func() {
+		if q.PoolChanges() == taken { // and nothing else since
+			p.known.Store(&remembered{version + 1, s})
+		}
+	})
+	return nil
+}
+
 // everybody stands for no project in particular.
 const everybody = 0
 
-// snapshot turns the state into what placement decides over for a project;
-// without held, as if nobody held anything and every machine lent.
-func (s state) snapshot(held bool, project int64) placement.Snapshot {
+// vantage is from where a state is looked at.
+type vantage int
+
+const (
+	today vantage = iota // as it is
+	freed                // as it is, but nobody holds anything
+	ever                 // nobody holds anything, and every machine lends
+)
+
+// snapshot turns the state into what placement decides over for a project.
+func (s state) snapshot(from vantage, project int64) placement.Snapshot {
 	shares := map[int64][]placement.Share{}
-	if held {
+	if from == today {
 		for _, v := range s.shares {
 			shares[v.DeviceID] = append(shares[v.DeviceID], placement.Share{
 				Cores: v.Cores, MemoryMiB: v.MemoryMiB, Project: v.ProjectID, Holder: v.WorkspaceID})
@@ -107,18 +181,18 @@ func (s state) snapshot(held bool, project int64) placement.Snapshot {
 	}
 	var snap placement.Snapshot
 	for _, p := range s.providers {
-		snap.Nodes = append(snap.Nodes, s.node(p, devices[p.ID], shares, held, project))
+		snap.Nodes = append(snap.Nodes, s.node(p, devices[p.ID], shares, from, project))
 	}
 	return snap
 }
 
 // node is one provider. A GPU that is cut into instances stands there by
 // these.
-func (s state) node(p models.Provider, devices []models.Device, shares map[int64][]placement.Share, held bool, project int64) placement.Node {
+func (s state) node(p models.Provider, devices []models.Device, shares map[int64][]placement.Share, from vantage, project int64) placement.Node {
 	open, _ := p.Terms.Open(s.now)
 	node := placement.Node{ID: p.ID, Name: p.Name, Accepting: p.State == models.ProviderOnline && open,
 		Unreachable: !s.reaches(p, devices)}
-	if !held {
+	if from == ever {
 		node.Accepting = p.State != models.ProviderOffline
 	}
 	byUUID := map[string]int64{}
@@ -131,13 +205,14 @@ func (s state) node(p models.Provider, devices []models.Device, shares map[int64
 		}
 		v := placement.Device{ID: d.ID, Index: int(d.Number), Model: d.Model, MemoryMiB: d.MemoryMiB, Cores: d.Cores,
 			Exclusive: d.Exclusive(), Mixed: d.Mixed, Healthy: d.Present && d.Trouble.Empty(),
-			Changing: held && s.changing(d), NotLent: !lends(p.Terms, s.lender(d), project), Shares: shares[d.ID]}
+			Changing: from != ever && s.changing(d), NotLent: !lends(p.Terms, s.lender(d), project), Shares: shares[d.ID]}
 		if p.Terms.Cores > 0 {
 			v.Cores = min(v.Cores, p.Terms.Cores)
 		}
 		v.Single = d.Sharing == models.SharingMPS // a program reaches one daemon, and each GPU has its own
 		if d.ParentID != nil {
 			v.Parent = *d.ParentID
+			s.boundInstance(&v, p.Terms, from)
 		}
 		for _, uuid := range d.Peers {
 			if id, known := byUUID[uuid]; known {
@@ -149,9 +224,13 @@ func (s state) node(p models.Provider, devices []models.Device, shares map[int64
 	return node
 }
 
-// reaches tells whether workspaces can use a provider's GPUs: they run on
-// this machine. GPUs that are only simulated are nowhere, and so everywhere.
+// reaches tells whether workspaces can use a provider's GPUs. Where they run
+// on this machine alone, GPUs that are only simulated are nowhere, and so
+// everywhere.
 func (s state) reaches(p models.Provider, devices []models.Device) bool {
+	if s.reach != nil {
+		return s.reach(p)
+	}
 	return p.ID == s.home || !slices.ContainsFunc(devices, func(d models.Device) bool { return !d.Simulated })
 }
 
@@ -172,6 +251,24 @@ func (s state) lender(d models.Device) int64 {
 	return d.ID
 }
 
+// boundInstance keeps the instances of a GPU together within what its owner
+// lends of it.
+func (s state) boundInstance(v *placement.Device, t models.Terms, from vantage) {
+	if t.Cores == 0 {
+		return
+	}
+	left := t.Cores
+	for _, share := range s.shares {
+		if sibling := s.byID[share.DeviceID]; from == today && share.DeviceID != v.ID && sibling.ParentID != nil && *sibling.ParentID == v.Parent {
+			left -= sibling.Cores // an instance is held whole
+		}
+	}
+	if left < v.Cores {
+		v.Cores = left
+	}
+	v.NotLent = v.NotLent || left < 1
+}
+
 // changing tells whether a device, or the GPU that it is an instance of, is
 // being brought to another way of sharing.
 func (s state) changing(d models.Device) bool {
@@ -179,7 +276,28 @@ func (s state) changing(d models.Device) bool {
 		return d.Changing()
 	}
 	parent, known := s.byID[*d.ParentID]
-	return !known || parent.Changing() || !slices.Contains(parent.Layout, d.Profile)
+	return !known || parent.Changing() || s.recut(parent)
+}
+
+// recut tells whether a GPU's instances are not those of its layout, or
+// whether one that is there no more is still held: until its holder has left,
+// the instances that took its place are not to be lent beside it.
+func (s state) recut(parent models.Device) bool {
+	missing := slices.Clone(parent.Layout)
+	for _, d := range s.devices {
+		if d.ParentID == nil || *d.ParentID != parent.ID {
+			continue
+		}
+		if !d.Present { // it is known only because somebody holds it
+			return true
+		}
+		at := slices.Index(missing, d.Profile)
+		if at < 0 {
+			return true
+		}
+		missing = slices.Delete(missing, at, at+1)
+	}
+	return false
 }
 
 // Complete fills in the GPU memory of a demand that leaves it open: in
@@ -210,36 +328,45 @@ func (p *Pool) Answer(q *models.Queries, w models.Workspace) (models.Answer, err
 	if err != nil {
 		return models.Answer{}, err
 	}
-	waiting, err := q.WorkspacesIn(models.StateQueued)
+	return p.answerIn(q, s, w)
+}
+
+func (p *Pool) answerIn(q *models.Queries, s state, w models.Workspace) (models.Answer, error) {
+	l, err := p.lineFor(q, s, w)
 	if err != nil {
 		return models.Answer{}, err
 	}
-	a := answer(s, demandOf(w.ProjectID, w.Demand), w.Demand, *p.policy.Load())
-	a.Waiting = len(waiting)
-	if a.Outcome != models.OutcomeGranted && a.Outcome != models.OutcomePartial {
-		return a, nil
+	kept, err := p.kept(q, s, l, w)
+	if err != nil {
+		return models.Answer{}, err
 	}
-	behind, err := p.ahead(q, s, w)
-	if behind {
-		a = models.Answer{Outcome: models.OutcomeDelayed, Waiting: len(waiting),
-			Explanation: models.Say("a request that has waited for more than %d minutes comes first", int64(patience/time.Minute))}
+	a := answer(s, demandOf(w.ProjectID, w.Demand), w.Demand, *p.policy.Load(), kept)
+	a.Waiting = len(l.views)
+	if w.ID == 0 {
+		a.Waiting-- // itself
 	}
-	return a, err
+	return a, nil
 }
 
 func demandOf(project int64, d models.Demand) placement.Demand {
 	return placement.Demand{GPUs: int(d.GPUs), Cores: d.Cores, MemoryMiB: d.GPUMemoryMiB, Model: d.GPUModel, Project: project}
 }
 
-// answer is the decision itself, over a state that does not change.
-func answer(s state, d placement.Demand, asked models.Demand, policy placement.Policy) models.Answer {
-	now := s.snapshot(true, d.Project)
+// answer is the decision itself, over a state that does not change. On the
+// nodes that are kept for who comes first nothing is placed.
+func answer(s state, d placement.Demand, asked models.Demand, policy placement.Policy, kept map[int64]bool) models.Answer {
+	whole := s.snapshot(today, d.Project)
+	now := without(whole, kept)
 	choice, refusal := placement.Place(now, d, policy)
 	if refusal == nil {
 		return s.granted(models.OutcomeGranted, choice, d)
 	}
+	if _, refusal = placement.Place(whole, d, policy); refusal == nil {
+		return models.Answer{Outcome: models.OutcomeDelayed,
+			Explanation: models.Say("a request that has waited for more than %d minutes comes first", int64(patience/time.Minute))}
+	}
 	reason, reasons := explainRefusal(*refusal, d)
-	if _, never := placement.Place(s.snapshot(false, d.Project), d, policy); never != nil {
+	if _, never := placement.Place(s.snapshot(ever, d.Project), d, policy); never != nil {
 		text, _ := explainRefusal(*never, d)
 		return models.Answer{Outcome: models.OutcomeRefused, Explanation: text, Reasons: reasons}
 	}
@@ -254,6 +381,14 @@ func answer(s state, d placement.Demand, asked models.Demand, policy placement.P
 	a := s.granted(models.OutcomePartial, choice, d)
 	a.Fewer, a.Explanation, a.Reasons = &fewer, reason, reasons
 	return a
+}
+
+// without leaves nodes out of a snapshot.
+func without(s placement.Snapshot, nodes map[int64]bool) placement.Snapshot {
+	if len(nodes) == 0 {
+		return s
+	}
+	return placement.Snapshot{Nodes: slices.DeleteFunc(slices.Clone(s.Nodes), func(n placement.Node) bool { return nodes[n.ID] })}
 }
 
 func (s state) granted(outcome string, c placement.Choice, d placement.Demand) models.Answer {
@@ -288,13 +423,17 @@ func enforcement(d models.Device, cores int64) string {
 	}
 }
 
-// Claim takes the shares that w demands, within the transaction q, and records
-// the decision. Nothing is taken unless the outcome is granted.
+// Claim takes the shares that w demands, within the transaction q. Nothing is
+// taken unless the outcome is granted.
 func (p *Pool) Claim(q *models.Queries, w models.Workspace) (models.Answer, error) {
 	if err := q.LockPool(); err != nil {
 		return models.Answer{}, err
 	}
-	a, err := p.Answer(q, w)
+	s, err := p.load(q)
+	if err != nil {
+		return models.Answer{}, err
+	}
+	a, err := p.answerIn(q, s, w)
 	if err != nil || a.Outcome != models.OutcomeGranted {
 		return a, err
 	}
@@ -306,7 +445,7 @@ func (p *Pool) Claim(q *models.Queries, w models.Workspace) (models.Answer, erro
 			return a, err
 		}
 	}
-	return a, nil
+	return a, p.remember(q, s, w.ID, len(a.Grants))
 }
 
 // Record keeps a decision and its explanation for people to read.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -301,3 +302,57 @@ func TestTheViewHidesForeignNames(t *testing.T) {
 		want(t, err, models.KindUnauthenticated)
 	})
 }
+
+// What is remembered is what would be read: whatever changes the pool, and by
+// whom, the next look sees it.
+func TestRememberedStateIsTheTrueOne(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		access, err := policies.NewAccess()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := o.team(t, "vision")
+		o.enlist(t, machine(4))
+		random, env := rand.New(rand.NewPCG(1, 2)), o.environment(t)
+		var held []models.Workspace
+		for range 60 {
+			switch random.IntN(5) {
+			case 0, 1:
+				w, a := o.claim(t, m, models.Demand{GPUs: 1, Cores: 10 + random.Int64N(90), GPUMemoryMiB: 1000})
+				if a.Outcome == models.OutcomeGranted {
+					held = append(held, w)
+				}
+			case 2:
+				if len(held) > 0 {
+					i := random.IntN(len(held))
+					modelstest.InTx(t, o.store, func(q *models.Queries) error { return o.pool.Release(q, held[i].ID) })
+					held = slices.Delete(held, i, i+1)
+				}
+			case 3:
+				o.beat(t, pool.Beat{Devices: machine(3 + random.IntN(2))})
+			case 4:
+				err := o.store.InTx(o.ctx, func(q *models.Queries) error { // a claim that is rolled back
+					w := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, EnvironmentID: env,
+						Name: "undone", State: models.StateStarting, Demand: half, Version: 1, RequestedAt: q.Now()}
+					if err := q.CreateWorkspace(&w, models.Say("Requested.")); err != nil {
+						return err
+					}
+					_, err := o.pool.Claim(q, w)
+					return errors.Join(err, errUndone)
+				})
+				if !errors.Is(err, errUndone) {
+					t.Fatal(err)
+				}
+			}
+			o.keepsDevices(t)
+			fresh := pool.New(o.store, access) // remembers nothing
+			got, err := o.pool.View(o.ctx, o.root)
+			want, err2 := fresh.View(o.ctx, o.root)
+			if err != nil || err2 != nil || got.Totals != want.Totals {
+				t.Fatalf("%+v, %v; read anew %+v, %v", got.Totals, err, want.Totals, err2)
+			}
+		}
+	})
+}
+
+var errUndone = errors.New("undone")

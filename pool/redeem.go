@@ -37,7 +37,7 @@ type claim struct {
 }
 
 func (e *Enrolment) check(r Redemption, address string) (claim, error) {
-	c := claim{Redemption: r, gpuCode: GPUCodeOf(r.Machine, r.Devices), address: address}
+	c := claim{Redemption: r, address: address}
 	var p models.Problems
 	code, err := authority.ParseCode(r.Code)
 	switch {
@@ -54,7 +54,11 @@ func (e *Enrolment) check(r Redemption, address string) (claim, error) {
 		p.Add("machine", "must be the digest of the machine's identity, 64 hexadecimal digits")
 	}
 	checkReports(r.Devices, &p)
-	return c, p.Err()
+	if err := p.Err(); err != nil {
+		return c, err
+	}
+	c.gpuCode = GPUCodeOf(r.Machine, r.Devices)
+	return c, nil
 }
 
 // Redeem enrols an agent. In one transaction the code is used up, an older
@@ -67,8 +71,8 @@ func (e *Enrolment) Redeem(ctx context.Context, r Redemption, address string) (o
 		return out, err
 	}
 	// Anybody may ask, so a code that is none must not cost the pool's lock.
-	if _, err := e.store.Read(ctx).AuthorizationByHash(c.hash); err != nil {
-		return out, unknownCode(err)
+	if _, err := goodCode(e.store.Read(ctx), c.hash); err != nil {
+		return out, err
 	}
 	err = e.inTx(ctx, func(q *models.Queries) error {
 		out, err = e.redeem(q, c)
@@ -82,85 +86,111 @@ func (e *Enrolment) Redeem(ctx context.Context, r Redemption, address string) (o
 }
 
 func (e *Enrolment) redeem(q *models.Queries, c claim) (out Enrolled, err error) {
-	claimed, err := q.RedeemAuthorization(c.hash, c.request.KeyHash, q.Now())
-	if err != nil {
-		return out, err
-	}
-	a, err := q.AuthorizationByHash(c.hash)
+	a, err := goodCode(q, c.hash)
 	switch {
 	case err != nil:
-		return out, unknownCode(err)
-	case !claimed && a.RedeemedAt == nil:
-		return out, models.Invalid("code", "has expired: it was good for %d minutes; ask an administrator for another", int64(codeLife.Minutes()))
+		return out, err
 	case a.GPUCode != c.gpuCode:
-		return out, models.Invalid("code", "is for the GPU code %s, and this machine has %s", a.GPUCode, c.gpuCode)
-	case !claimed:
+		return out, turnAway(q, a, c, models.Invalid("code", "is for the GPU code %s, and this machine has %s", a.GPUCode, c.gpuCode))
+	case a.RedeemedAt != nil:
 		return e.again(q, a, c)
 	}
-	provider, err := providerFor(q, a, c)
+	if claimed, err := q.RedeemAuthorization(c.hash, c.request.KeyHash, q.Now()); err != nil {
+		return out, err
+	} else if !claimed {
+		return out, usedCode()
+	}
+	before, provider, err := providerFor(q, a, c)
 	if err != nil {
 		return out, err
 	}
-	if err := q.RevokeAgents(provider.ID, q.Now(), models.Say("another agent was enrolled for the machine")); err != nil {
-		return out, err
-	}
-	// The serial is the certificate's, and that names the row's id.
-	agent := models.Agent{ProviderID: provider.ID, KeyHash: c.request.KeyHash, Serial: c.hash, IssuedAt: q.Now(), ExpiresAt: q.Now(), CreatedAt: q.Now()}
-	if err := q.CreateAgent(&agent); err != nil {
-		return out, err
-	}
-	if err := q.SetAuthorizationAgent(a.ID, agent.ID); err != nil {
+	agent, err := replaceAgent(q, provider.ID, a.ID, c)
+	if err != nil {
 		return out, err
 	}
 	if err := e.Pool.hear(q, &provider); err != nil {
 		return out, err
 	}
-	if err := e.Pool.enlist(q, &provider, c.Devices); err != nil {
+	foreign, err := e.Pool.enlist(q, &provider, c.Devices)
+	if err != nil {
 		return out, err
 	}
-	if err := enrolment.Audit(q, policies.Change{Action: "enrol", Object: "provider", ID: provider.ID, After: provider}); err != nil {
+	if !foreign.Empty() {
+		return out, &models.Error{Kind: models.KindConflict, Message: foreign}
+	}
+	if err := enrolment.Audit(q, policies.Change{Action: "enrol", Object: "provider", ID: provider.ID, Before: before, After: provider}); err != nil {
 		return out, err
 	}
 	return e.equip(q, provider, &agent, c.request)
 }
 
-func unknownCode(err error) error {
-	if absentIsFine(err) == nil {
-		return models.Invalid("code", "is not known here")
+// replaceAgent makes the agent that an authorization lets in, in the place of
+// the provider's older one. Its serial number is still to come: it is the
+// certificate's, which names the row's id.
+func replaceAgent(q *models.Queries, provider, authorization int64, c claim) (agent models.Agent, err error) {
+	if err := q.RevokeAgents(provider, q.Now(), models.Say("another agent was enrolled for the machine")); err != nil {
+		return agent, err
 	}
-	return err
+	agent = models.Agent{ProviderID: provider, KeyHash: c.request.KeyHash, Serial: c.hash, IssuedAt: q.Now(), ExpiresAt: q.Now(), CreatedAt: q.Now()}
+	if err := q.CreateAgent(&agent); err != nil {
+		return agent, err
+	}
+	return agent, q.SetAuthorizationAgent(authorization, agent.ID)
+}
+
+// goodCode finds the authorization of a code whose time is not over.
+func goodCode(q *models.Queries, hash string) (models.Authorization, error) {
+	a, err := q.AuthorizationByHash(hash)
+	switch {
+	case err != nil && absentIsFine(err) == nil:
+		return a, models.Invalid("code", "is not known here")
+	case err != nil || q.Now().Before(a.ExpiresAt):
+		return a, err
+	case a.RedeemedAt != nil:
+		return a, usedCode()
+	}
+	return a, models.Invalid("code", "has expired: it was good for %d minutes; ask an administrator for another", int64(codeLife.Minutes()))
+}
+
+func usedCode() error {
+	return models.Conflict("This authorization code was used already. Ask an administrator for another.")
 }
 
 // enrolment is who acts when an agent does.
 var enrolment = policies.System("enrolment")
 
 // providerFor finds the provider that a machine is, or makes it, as an
-// authorization says.
-func providerFor(q *models.Queries, a models.Authorization, c claim) (models.Provider, error) {
-	p, err := q.ProviderOf(c.Machine)
-	if err != nil {
+// authorization says. One that has an owner keeps it, unless the authorization
+// names another. before is nil when it was made.
+func providerFor(q *models.Queries, a models.Authorization, c claim) (before any, p models.Provider, err error) {
+	if p, err = q.ProviderOf(c.Machine); err == nil {
+		before = p
+	} else {
 		if absentIsFine(err) != nil {
-			return p, err
+			return nil, p, err
 		}
 		name := a.Name
 		if name == "" {
 			name = c.Name
 		}
 		if p, err = newProvider(q, name, c.Machine); err != nil {
-			return p, err
+			return nil, p, err
 		}
 	}
 	if a.Name != "" && a.Name != p.Name {
 		_, err := q.ProviderNamed(a.Name)
 		if absentIsFine(err) != nil {
-			return p, err
+			return nil, p, err
 		}
 		if err != nil { // nobody else has come to be called so
 			p.Name = a.Name
 		}
 	}
-	p.Agent, p.GPUCode, p.ReportedCode, p.OwnerID, p.Address = true, a.GPUCode, "", &a.OwnerID, c.address
-	return p, q.UpdateProvider(&p)
+	if a.OwnerGiven || p.OwnerID == nil {
+		p.OwnerID = &a.OwnerID
+	}
+	p.Agent, p.GPUCode, p.ReportedCode, p.Address = true, a.GPUCode, "", c.address
+	return before, p, q.UpdateProvider(&p)
 }
 
 // equip gives an agent a certificate and the first token.
@@ -179,7 +209,7 @@ func (e *Enrolment) equip(q *models.Queries, provider models.Provider, agent *mo
 // again answers to a code that was used. The agent that used it may not have
 // got the answer: it has the same key, and has not spoken since.
 func (e *Enrolment) again(q *models.Queries, a models.Authorization, c claim) (Enrolled, error) {
-	if a.KeyHash == c.request.KeyHash && a.AgentID != nil && q.Now().Before(a.ExpiresAt) {
+	if a.KeyHash == c.request.KeyHash && a.AgentID != nil {
 		agent, err := q.Agent(*a.AgentID)
 		if err != nil {
 			return Enrolled{}, err
@@ -192,9 +222,21 @@ func (e *Enrolment) again(q *models.Queries, a models.Authorization, c claim) (E
 			return e.equip(q, provider, &agent, c.request)
 		}
 	}
-	attempt := map[string]any{"address": c.address, "name": c.Name, "gpu_code": c.gpuCode}
-	if err := enrolment.Audit(q, policies.Change{Action: "refuse", Object: "authorization", ID: a.ID, After: attempt}); err != nil {
-		return Enrolled{}, err
+	return Enrolled{}, turnAway(q, a, c, usedCode())
+}
+
+// turnAway refuses the use of a good code. The first time is in the audit; who
+// has the code cannot fill it.
+func turnAway(q *models.Queries, a models.Authorization, c claim, why error) error {
+	first, err := q.RefuseAuthorization(a.ID, q.Now())
+	if err != nil {
+		return err
 	}
-	return Enrolled{}, kept{models.Conflict("This authorization code was used already. Ask an administrator for another.")}
+	if first {
+		attempt := map[string]any{"address": c.address, "name": c.Name, "gpu_code": c.gpuCode, "reason": why.Error()}
+		if err := enrolment.Audit(q, policies.Change{Action: "refuse", Object: "authorization", ID: a.ID, After: attempt}); err != nil {
+			return err
+		}
+	}
+	return kept{why}
 }

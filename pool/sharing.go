@@ -67,6 +67,9 @@ func (p *Pool) UpdateDevice(ctx context.Context, actor policies.Actor, id int64,
 		if err := models.CheckVersion("device", in.Version, d.Version); err != nil {
 			return err
 		}
+		if err := p.stillMayShare(q, actor, d, in, need.Owner); err != nil {
+			return err
+		}
 		s, err := p.load(q)
 		if err != nil {
 			return err
@@ -75,6 +78,9 @@ func (p *Pool) UpdateDevice(ctx context.Context, actor policies.Actor, id int64,
 			return err
 		}
 		before := d
+		if remade(d, in) {
+			d.Applied = appliedUnknown // until the agent reports after this
+		}
 		d.Sharing, d.Layout, d.Mixed = in.Sharing, in.Layout, in.Mixed
 		if err := q.UpdateDevice(&d); err != nil {
 			return err
@@ -82,6 +88,23 @@ func (p *Pool) UpdateDevice(ctx context.Context, actor policies.Actor, id int64,
 		return actor.Audit(q, policies.Change{Action: "update", Object: "device", ID: id, Before: before, After: d})
 	})
 	return d, err
+}
+
+// appliedUnknown is in effect on a device whose agent may be at work on an
+// order that was taken back meanwhile.
+const appliedUnknown = "unknown"
+
+// stillMayShare asks again, under the lock, what the right to a change was
+// made of before: who owns the provider, and whether mixing changes.
+func (p *Pool) stillMayShare(q *models.Queries, actor policies.Actor, d models.Device, in DeviceInput, asOwner int64) error {
+	provider, err := q.Provider(d.ProviderID)
+	if err != nil {
+		return err
+	}
+	if in.Mixed != d.Mixed || asOwner != 0 && asOwner != owner(provider) {
+		return p.access.Check(actor, policies.Platform, "device", "write")
+	}
+	return nil
 }
 
 // allows tells whether a device can come to be shared otherwise while it is

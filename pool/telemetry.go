@@ -1,7 +1,10 @@
 package pool
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"weir/models"
@@ -13,49 +16,61 @@ import (
 // longer, since a bucket's place is its number modulo the length.
 var rings = []struct{ step, length int64 }{{5, 720}, {60, 1440}, {3600, 2160}}
 
-// observe keeps what a provider's agent has measured since its last beat, and
-// the errors that its driver has told.
-func (p *Pool) observe(q *models.Queries, provider int64, samples []Sample, faults []Fault) error {
-	if len(samples) == 0 && len(faults) == 0 {
+// observe keeps what a provider's agent has measured since its last beat. It
+// has a transaction of its own, without the pool's lock: an hour of
+// measurements must not hold up who waits for a GPU.
+func (p *Pool) observe(ctx context.Context, provider int64, samples []Sample) error {
+	if len(samples) == 0 {
 		return nil
+	}
+	return p.store.InTx(ctx, func(q *models.Queries) error {
+		devices, err := q.DevicesOf(provider)
+		if err != nil {
+			return err
+		}
+		ids := map[string]int64{}
+		for _, d := range devices {
+			ids[d.UUID] = d.ID
+		}
+		now := q.Now()
+		if err := q.SaveStates(latest(samples, ids, now)); err != nil {
+			return err
+		}
+		q.Touch("telemetry", provider)
+		return q.AddTelemetry(buckets(samples, ids, now))
+	})
+}
+
+// note keeps the last XID of each device of a provider.
+func note(q *models.Queries, provider int64, faults []Fault) error {
+	if len(faults) == 0 {
+		return nil
+	}
+	newest := map[string]Fault{}
+	for _, f := range faults {
+		if old, have := newest[f.UUID]; !have || f.Age <= old.Age {
+			newest[f.UUID] = f
+		}
 	}
 	devices, err := q.DevicesOf(provider)
 	if err != nil {
 		return err
 	}
-	ids := map[string]int64{}
 	for _, d := range devices {
-		ids[d.UUID] = d.ID
-	}
-	now := q.Now()
-	if err := note(q, devices, faults, now); err != nil {
-		return err
-	}
-	if err := q.SaveStates(latest(samples, ids, now)); err != nil {
-		return err
-	}
-	q.Touch("telemetry", provider)
-	return q.AddTelemetry(buckets(samples, ids, now))
-}
-
-// note keeps the last XID of each device.
-func note(q *models.Queries, devices []models.Device, faults []Fault, now time.Time) error {
-	for _, f := range faults {
-		for i := range devices {
-			if devices[i].UUID != f.UUID {
-				continue
-			}
-			at := now.Add(-max(f.Age, 0))
-			devices[i].XID, devices[i].XIDAt = f.XID, &at
-			if err := q.UpdateDevice(&devices[i]); err != nil {
-				return err
-			}
+		f, told := newest[d.UUID]
+		at := q.Now().Add(-max(f.Age, 0))
+		if !told || d.XIDAt != nil && at.Before(*d.XIDAt) {
+			continue
+		}
+		if err := q.NoteFault(d.ID, f.XID, at); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// latest is the newest sample of each known device.
+// latest is the newest sample of each known device, by device: two reports of
+// one machine lock the rows in the same order.
 func latest(samples []Sample, ids map[string]int64, now time.Time) []models.DeviceState {
 	newest := map[int64]Sample{}
 	for _, s := range samples {
@@ -73,14 +88,15 @@ func latest(samples []Sample, ids map[string]int64, now time.Time) []models.Devi
 		}
 		states = append(states, state)
 	}
+	slices.SortFunc(states, func(a, b models.DeviceState) int { return cmp.Compare(a.DeviceID, b.DeviceID) })
 	return states
 }
 
-// buckets adds samples up into the rings' buckets.
+// buckets adds samples up into the rings' buckets, in the order of their rows.
+// Of two buckets that have one place the newer has it.
 func buckets(samples []Sample, ids map[string]int64, now time.Time) []models.Telemetry {
-	type key struct{ device, step, number int64 }
-	sums := map[key]*models.Telemetry{}
-	var order []key
+	type key struct{ device, step, slot int64 }
+	sums := map[key]models.Telemetry{}
 	for _, s := range samples {
 		id, known := ids[s.UUID]
 		if !known {
@@ -89,29 +105,28 @@ func buckets(samples []Sample, ids map[string]int64, now time.Time) []models.Tel
 		at := now.Add(-max(s.Age, 0)).Unix()
 		for _, ring := range rings {
 			number := at / ring.step
-			k := key{id, ring.step, number}
-			b := sums[k]
-			if b == nil {
-				b = &models.Telemetry{DeviceID: id, Step: ring.step, Slot: number % ring.length, At: time.Unix(number*ring.step, 0).UTC()}
-				sums[k] = b
-				order = append(order, k)
+			k, begin := key{id, ring.step, number % ring.length}, time.Unix(number*ring.step, 0).UTC()
+			b, have := sums[k]
+			if !have || b.At.Before(begin) {
+				b = models.Telemetry{DeviceID: id, Step: ring.step, Slot: k.slot, At: begin}
 			}
-			add(b, s)
+			if b.At.Equal(begin) {
+				sums[k] = add(b, s)
+			}
 		}
 	}
-	list := make([]models.Telemetry, len(order))
-	for i, k := range order {
-		list[i] = *sums[k]
-	}
-	return list
+	return slices.SortedFunc(maps.Values(sums), func(a, b models.Telemetry) int {
+		return cmp.Or(cmp.Compare(a.DeviceID, b.DeviceID), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Slot, b.Slot))
+	})
 }
 
-func add(b *models.Telemetry, s Sample) {
+func add(b models.Telemetry, s Sample) models.Telemetry {
 	b.Samples++
 	b.UtilisationSum, b.UtilisationMax = b.UtilisationSum+s.Utilisation, max(b.UtilisationMax, s.Utilisation)
 	b.MemorySum, b.MemoryMax = b.MemorySum+s.MemoryUsedMiB, max(b.MemoryMax, s.MemoryUsedMiB)
 	b.TemperatureSum, b.TemperatureMax = b.TemperatureSum+s.Temperature, max(b.TemperatureMax, s.Temperature)
 	b.PowerSum, b.PowerMax = b.PowerSum+s.PowerMW, max(b.PowerMax, s.PowerMW)
+	return b
 }
 
 // Spans of telemetry that can be asked for.
@@ -144,7 +159,7 @@ func (p *Pool) History(ctx context.Context, actor policies.Actor, device int64, 
 // Report is the beat of this machine's own GPUs, for which the portal speaks
 // itself: nothing has to be proven.
 func (p *Pool) Report(ctx context.Context, b Beat) (o Orders, err error) {
-	home := p.home.Load()
+	home, spoken := p.home.Load(), false
 	err = p.store.InTx(ctx, func(q *models.Queries) error {
 		if err := q.LockPool(); err != nil {
 			return err
@@ -153,24 +168,30 @@ func (p *Pool) Report(ctx context.Context, b Beat) (o Orders, err error) {
 		if err != nil || provider.Agent || provider.State == models.ProviderOffline {
 			return err
 		}
-		if o, err = p.take(q, &provider, b); err != nil {
-			return err
-		}
-		return nil
+		spoken = true
+		o, err = p.take(q, &provider, b)
+		return err
 	})
-	return o, err
+	if err != nil || !spoken {
+		return o, err
+	}
+	return o, p.observe(ctx, home, b.Samples)
 }
 
-// take brings the pool to what a beat tells, and answers with orders. It
-// needs the pool's lock.
+// take brings the pool to what a beat tells, but for what was measured, and
+// answers with orders. It needs the pool's lock.
 func (p *Pool) take(q *models.Queries, provider *models.Provider, b Beat) (o Orders, err error) {
 	if err := p.hear(q, provider); err != nil {
 		return o, err
 	}
-	if err := p.enlist(q, provider, b.Devices); err != nil {
+	foreign, err := p.enlist(q, provider, b.Devices)
+	if err != nil {
 		return o, err
 	}
-	if err := p.observe(q, provider.ID, b.Samples, b.Faults); err != nil {
+	if err := explain(q, provider, foreign); err != nil {
+		return o, err
+	}
+	if err := note(q, provider.ID, b.Faults); err != nil {
 		return o, err
 	}
 	o.State, o.Reason = provider.State, provider.Reason.String()

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/pool/placement"
 )
 
 // patience is how long a request that waits for the pool lets later ones pass
@@ -12,16 +11,6 @@ import (
 // kept together for the one that waits, so that small requests cannot starve
 // a large one.
 const patience = 10 * time.Minute
-
-// compete tells whether two demands could want the same device.
-func (s state) compete(a, b models.Demand) bool {
-	for _, d := range s.devices {
-		if a.GPUs > 0 && b.GPUs > 0 && placement.MatchesModel(d.Model, a.GPUModel) && placement.MatchesModel(d.Model, b.GPUModel) {
-			return true
-		}
-	}
-	return false
-}
 
 // withinRoom tells whether a waiting workspace's member may hold its demand
 // now.

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"weir/models"
@@ -32,6 +33,7 @@ type ProviderView struct {
 	Lends     bool       // its hours are open
 	Until     *time.Time // when that changes
 	Holders   int        // people who hold shares there
+	Chosen    bool       // it lends to chosen projects only; Terms name those of them that the actor may know
 	Since     *time.Time // its agent was enrolled; only where one provider is asked for
 	Manage    bool       // the actor may set its terms, drain, recall and remove it
 }
@@ -69,7 +71,7 @@ func (p *Pool) View(ctx context.Context, actor policies.Actor) (v View, err erro
 	if v.Providers, err = r.providers(q, s); err != nil {
 		return v, err
 	}
-	v.Totals, v.Computing = placement.Capacity(s.snapshot(true, everybody)), computing(v.Providers)
+	v.Totals, v.Computing = placement.Capacity(s.snapshot(today, everybody)), computing(v.Providers)
 	if v.Waiting, err = r.waiting(q, s); err != nil {
 		return v, err
 	}
@@ -81,7 +83,7 @@ func (p *Pool) View(ctx context.Context, actor policies.Actor) (v View, err erro
 	if v.Placed, err = q.LastDecision(); err != nil {
 		return v, err
 	}
-	v.Decisions, err = r.decisions(q)
+	v.Decisions, err = q.DecisionsIn(actor.Scope(), 10)
 	return v, err
 }
 
@@ -169,54 +171,111 @@ func (r reader) mayRead(project int64) bool {
 	return may
 }
 
+// books are what a look at all providers is made of, by the ids of providers
+// and devices.
+type books struct {
+	state
+	measured  map[int64]models.DeviceState
+	owners    map[int64]string
+	accepting map[int64]bool
+	free      map[int64]placement.Device
+	held      map[int64][]models.ShareView
+	devices   map[int64][]models.Device
+	people    map[int64]int // that hold shares at a provider
+}
+
+func (s state) books(q *models.Queries) (b books, err error) {
+	b = books{state: s, accepting: map[int64]bool{}, free: map[int64]placement.Device{}, held: map[int64][]models.ShareView{},
+		devices: map[int64][]models.Device{}, people: s.holders()}
+	if b.measured, err = q.DeviceStates(); err != nil {
+		return b, err
+	}
+	if b.owners, err = q.OwnerNames(); err != nil {
+		return b, err
+	}
+	for _, node := range s.snapshot(today, everybody).Nodes {
+		b.accepting[node.ID] = node.Accepting
+		for _, d := range node.Devices {
+			b.free[d.ID] = d
+		}
+	}
+	for _, share := range s.shares {
+		b.held[share.DeviceID] = append(b.held[share.DeviceID], share)
+	}
+	for _, d := range s.devices {
+		b.devices[d.ProviderID] = append(b.devices[d.ProviderID], d)
+	}
+	return b, nil
+}
+
+// around are the open shares of whatever may run on a device: its own, those
+// of its instances, and those of the GPU that it is an instance of.
+func (b books) around(d models.Device) (shares []models.ShareView) {
+	for _, other := range b.devices[d.ProviderID] {
+		if other.ID == d.ID || b.lender(other) == d.ID || other.ID == b.lender(d) {
+			shares = append(shares, b.held[other.ID]...)
+		}
+	}
+	return shares
+}
+
 // providers are all that are in the pool, or still hold a share.
 func (r reader) providers(q *models.Queries, s state) ([]ProviderView, error) {
-	measured, err := q.DeviceStates()
-	if err != nil {
-		return nil, err
-	}
-	owners, err := q.OwnerNames()
-	if err != nil {
-		return nil, err
-	}
-	free := map[int64]placement.Device{}
-	accepting := map[int64]bool{}
-	for _, node := range s.snapshot(true, everybody).Nodes {
-		accepting[node.ID] = node.Accepting
-		for _, d := range node.Devices {
-			free[d.ID] = d
-		}
-	}
-	held := map[int64][]models.ShareView{}
-	for _, share := range s.shares {
-		held[share.DeviceID] = append(held[share.DeviceID], share)
-	}
-	devices := map[int64][]models.Device{}
-	for _, d := range s.devices {
-		devices[d.ProviderID] = append(devices[d.ProviderID], d)
-	}
-	holders := s.holders()
+	b, err := s.books(q)
 	var views []ProviderView
 	for _, provider := range s.providers {
-		v := ProviderView{Provider: provider, OwnerName: owners[owner(provider)], Holders: holders[provider.ID], Manage: r.pool.MayManage(r.actor, provider)}
-		v.Lends, v.Until = provider.Terms.Open(s.now)
-		mayShare := r.mayShare(provider)
-		for _, d := range devices[provider.ID] {
-			view := r.device(s, provider, d, held[d.ID])
-			view.Manage = mayShare
-			if accepting[provider.ID] {
-				view.FreeCores, view.FreeMemoryMiB = placement.Free(free[d.ID])
-			}
-			if m, known := measured[d.ID]; known {
-				view.Measured = &m
-			}
-			v.Devices = append(v.Devices, view)
-		}
-		if provider.State != models.ProviderOffline || len(v.Devices) > 0 {
+		if v := r.provider(b, provider); provider.State != models.ProviderOffline || len(v.Devices) > 0 {
 			views = append(views, v)
 		}
 	}
-	return views, nil
+	return views, err
+}
+
+func (r reader) provider(b books, provider models.Provider) ProviderView {
+	v := ProviderView{Provider: provider, OwnerName: b.owners[owner(provider)], Holders: b.people[provider.ID],
+		Chosen: len(provider.Terms.Projects) > 0, Manage: r.pool.MayManage(r.actor, provider)}
+	v.Lends, v.Until = provider.Terms.Open(b.now)
+	if !v.Manage {
+		r.guard(&v)
+	}
+	mayShare := r.mayShare(provider)
+	for _, d := range b.devices[provider.ID] {
+		view := r.device(b.state, provider, d, b.held[d.ID])
+		view.Manage = mayShare
+		if b.accepting[provider.ID] {
+			view.FreeCores, view.FreeMemoryMiB = placement.Free(b.free[d.ID])
+		}
+		if m, known := b.measured[d.ID]; known {
+			if !v.Manage && !r.mayReadAll(b.around(d), m.At) {
+				m.Processes = nil
+			}
+			view.Measured = &m
+		}
+		v.Devices = append(v.Devices, view)
+	}
+	return v
+}
+
+// guard takes out of a view what only who manages the provider may know: by
+// what its agent is told apart, and which foreign projects it lends to.
+func (r reader) guard(v *ProviderView) {
+	v.Machine, v.Address, v.GPUCode, v.ReportedCode = "", "", "", ""
+	if v.State == models.ProviderPending { // its reason names the code
+		v.Reason = models.Say("its GPUs have changed, and they wait for an authorization")
+	}
+	v.Terms.Projects = slices.DeleteFunc(slices.Clone(v.Terms.Projects), func(id int64) bool { return !r.mayRead(id) })
+}
+
+// mayReadAll tells whether all that was measured at a moment is the work of
+// shares that the actor may see. What runs where nobody holds a share, or ran
+// before one did, is somebody else's.
+func (r reader) mayReadAll(shares []models.ShareView, at time.Time) bool {
+	for _, share := range shares {
+		if !r.mayRead(share.ProjectID) || !at.After(share.From) {
+			return false
+		}
+	}
+	return len(shares) > 0
 }
 
 // mayShare tells whether the actor may set how a provider's devices are
@@ -228,30 +287,23 @@ func (r reader) mayShare(provider models.Provider) bool {
 func (r reader) device(s state, provider models.Provider, d models.Device, held []models.ShareView) DeviceView {
 	v := DeviceView{Device: d, ProviderName: provider.Name, ProviderState: provider.State, Lent: lends(provider.Terms, s.lender(d), everybody)}
 	for _, share := range held {
-		v.Shares = append(v.Shares, r.visible(share))
+		v.Shares = append(v.Shares, r.visible(share, d))
 	}
 	return v
 }
 
-// visible hides whose share it is from who may not see its project.
-func (r reader) visible(share models.ShareView) ShareView {
+// visible hides whose share of a device it is from who may not see its
+// project, and says how it is enforced now.
+func (r reader) visible(share models.ShareView, d models.Device) ShareView {
+	if share.Until == nil && share.Enforcement == models.EnforcedMPS && d.Applied != models.SharingMPS {
+		share.Enforcement = models.EnforcementLapsed
+	}
 	if r.mayRead(share.ProjectID) {
 		return ShareView{ShareView: share}
 	}
 	return ShareView{Anonymous: true, ShareView: models.ShareView{Share: models.Share{
 		ID: share.ID, DeviceID: share.DeviceID, Cores: share.Cores, MemoryMiB: share.MemoryMiB,
 		Enforcement: share.Enforcement, From: share.From, Until: share.Until, EndsAt: share.EndsAt, EndReason: share.EndReason}}}
-}
-
-func (r reader) decisions(q *models.Queries) ([]models.DecisionView, error) {
-	all, err := q.Decisions(30)
-	var visible []models.DecisionView
-	for _, d := range all {
-		if r.mayRead(d.ProjectID) && len(visible) < 10 {
-			visible = append(visible, d)
-		}
-	}
-	return visible, err
 }
 
 // Device shows one device with the history of its shares.
@@ -288,7 +340,24 @@ func (p *Pool) Device(ctx context.Context, actor policies.Actor, id int64) (v De
 	}
 	shares, err := q.ShareHistory(id, 50)
 	for _, share := range shares {
-		history = append(history, r.visible(share))
+		history = append(history, r.visible(share, device))
 	}
 	return v, history, err
+}
+
+// NodeCores is how many GPU cores each provider of the pool has, by name.
+func (p *Pool) NodeCores(ctx context.Context) (map[string]int64, error) {
+	s, err := p.load(p.store.Read(ctx))
+	cores := map[string]int64{}
+	for _, provider := range s.providers {
+		if provider.State != models.ProviderOffline {
+			cores[provider.Name] = 0
+		}
+	}
+	for _, d := range s.devices {
+		if name := s.names[d.ProviderID]; d.Present && d.ParentID == nil {
+			cores[name] += d.Cores
+		}
+	}
+	return cores, err
 }

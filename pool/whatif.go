@@ -53,7 +53,7 @@ func ReadPast(q *models.Queries, since time.Time) (p Past, err error) {
 // machines are those of the pool as they could be: what is only silent or
 // draining today is not gone.
 func (s state) machines() (nodes []placement.Node) {
-	for _, node := range s.snapshot(false, everybody).Nodes {
+	for _, node := range s.snapshot(ever, everybody).Nodes {
 		var devices []placement.Device
 		for _, d := range node.Devices {
 			if d.Healthy && !d.NotLent {

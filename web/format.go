@@ -179,6 +179,8 @@ func enforcement(ctx context.Context, e string) string {
 		return T(ctx, "advisory")
 	case models.EnforcedMPS:
 		return "MPS"
+	case models.EnforcementLapsed:
+		return T(ctx, "advisory until its daemon is back")
 	case models.EnforcedMIG:
 		return "MIG"
 	}
@@ -194,6 +196,8 @@ func enforcementMeans(ctx context.Context, e string) string {
 		return T(ctx, "Advisory: not isolated and not limited. Nothing stops a program from taking more than its share.")
 	case models.EnforcedMPS:
 		return T(ctx, "MPS: NVIDIA's Multi-Process Service limits threads and memory. A program that crashes can take the others on this GPU with it.")
+	case models.EnforcementLapsed:
+		return T(ctx, "Advisory until its daemon is back: the Multi-Process Service of this GPU does not run, so nothing limits the programs there now.")
 	case models.EnforcedMIG:
 		return T(ctx, "MIG: an instance that the hardware keeps apart from the others, with memory of its own.")
 	}

@@ -70,6 +70,36 @@ func TestRemains(t *testing.T) {
 	}
 }
 
+// Nothing is claimed of a share that does not hold.
+func TestEnforcementInWords(t *testing.T) {
+	for e, want := range map[string][2]string{
+		models.EnforcedMPS:       {"MPS", "MPS: "},
+		models.EnforcementLapsed: {"advisory until its daemon is back", "Advisory until its daemon is back: "},
+		models.EnforcedAdvisory:  {"advisory", "Advisory: "},
+	} {
+		if got, means := enforcement(t.Context(), e), enforcementMeans(t.Context(), e); got != want[0] || !strings.HasPrefix(means, want[1]) {
+			t.Errorf("%s: %q, %q", e, got, means)
+		}
+	}
+}
+
+func TestLentTo(t *testing.T) {
+	v := ProviderView{Projects: []Choice{{ID: 3, Label: "vision"}}}
+	is := func(want string) {
+		t.Helper()
+		if got := v.lentTo(t.Context()); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	is("all")
+	v.Chosen = true
+	is("chosen ones, and none of yours")
+	v.Facts.Terms.Projects = []int64{3}
+	is("chosen ones, of yours: vision")
+	v.Provider.Manage = true
+	is("vision")
+}
+
 func TestEndsAreTheReadersOwn(t *testing.T) {
 	mine, soon := Share{Mine: true}, ptr(now.Add(time.Hour))
 	ending, foreign := mine, Share{EndsAt: soon}

@@ -29,6 +29,7 @@ type ProviderView struct {
 	Owners   []Option // for administrators
 	Devices  []Choice
 	Projects []Choice
+	Chosen   bool // it lends to chosen projects only, which the reader may not know
 }
 
 // Choice is a thing that can be ticked.
@@ -117,6 +118,19 @@ func lent(ctx context.Context, ids []int64, choices []Choice) string {
 		words = append(words, names[n])
 	}
 	return strings.Join(words, ", ")
+}
+
+// lentTo words to which projects a provider lends, as far as the reader may
+// know them.
+func (v ProviderView) lentTo(ctx context.Context) string {
+	words := lent(ctx, v.Facts.Terms.Projects, v.Projects)
+	switch {
+	case !v.Chosen || v.Provider.Manage:
+		return words
+	case len(v.Facts.Terms.Projects) == 0:
+		return T(ctx, "chosen ones, and none of yours")
+	}
+	return T(ctx, "chosen ones, of yours: %s", words)
 }
 
 func (v ProviderView) hours(ctx context.Context) string {

@@ -779,7 +779,7 @@ func termsInWords(v ProviderView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = pair(T(ctx, "Projects"), lent(ctx, v.Facts.Terms.Projects, v.Projects)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = pair(T(ctx, "Projects"), v.lentTo(ctx)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

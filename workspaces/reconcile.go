@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -32,6 +34,7 @@ type Reconciler struct {
 	runtime Runtime
 	env     func(models.Workspace) map[string]string
 	ended   func(workspace int64)
+	fence   func(*models.Queries) error
 	log     *slog.Logger
 
 	work        chan struct{}
@@ -55,18 +58,29 @@ type ReconcilerConfig struct {
 	Env func(models.Workspace) map[string]string
 	// Ended hears of a workspace that is stopping or gone: its open
 	// connections must end.
-	Ended  func(workspace int64)
+	Ended func(workspace int64)
+	// Fence refuses the transactions of a server that does not lead any more;
+	// nil where there is only one.
+	Fence  func(*models.Queries) error
 	Logger *slog.Logger
 }
 
 // NewReconciler makes a Reconciler; Run starts it.
 func NewReconciler(c ReconcilerConfig) *Reconciler {
 	r := &Reconciler{store: c.Store, pool: c.Pool, books: c.Books, line: c.Line, ledger: c.Ledger, storage: c.Storage, runtime: c.Runtime,
-		env: c.Env, ended: c.Ended, log: c.Logger, work: make(chan struct{}, 1), notBefore: map[int64]time.Time{}}
+		env: c.Env, ended: c.Ended, fence: c.Fence, log: c.Logger, work: make(chan struct{}, 1), notBefore: map[int64]time.Time{}}
 	r.changed.Store(true)
-	c.Store.OnChange(func([]string) { r.changed.Store(true) })
+	c.Store.OnChange(func(topics []string) {
+		if slices.ContainsFunc(topics, movesQueue) {
+			r.changed.Store(true)
+		}
+	})
 	return r
 }
+
+// movesQueue tells whether a change may let a workspace start that waits:
+// what was measured of a GPU does not.
+func movesQueue(topic string) bool { return !strings.HasPrefix(topic, "telemetry:") }
 
 // Wake asks for a look now; it never blocks.
 func (r *Reconciler) Wake() {
@@ -301,7 +315,7 @@ func (r *Reconciler) finish(ctx context.Context, w *models.Workspace, state mode
 		message = models.Say("Failed: %s", reason)
 	}
 	version := w.Version
-	err := r.store.InTx(ctx, func(q *models.Queries) error {
+	err := r.tx(ctx, func(q *models.Queries) error {
 		w.Version = version // of every try
 		if err := q.Transition(w, from, message); err != nil {
 			return err
@@ -315,9 +329,21 @@ func (r *Reconciler) finish(ctx context.Context, w *models.Workspace, state mode
 	return err
 }
 
+// tx writes what only the leader may.
+func (r *Reconciler) tx(ctx context.Context, fn func(*models.Queries) error) error {
+	return r.store.InTx(ctx, func(q *models.Queries) error {
+		if r.fence != nil {
+			if err := r.fence(q); err != nil {
+				return err
+			}
+		}
+		return fn(q)
+	})
+}
+
 func (r *Reconciler) transition(ctx context.Context, w *models.Workspace, from models.WorkspaceState, message models.Text) error {
 	version := w.Version
-	return r.store.InTx(ctx, func(q *models.Queries) error {
+	return r.tx(ctx, func(q *models.Queries) error {
 		w.Version = version // of every try
 		return q.Transition(w, from, message)
 	})
@@ -342,23 +368,27 @@ func (r *Reconciler) spec(ctx context.Context, w models.Workspace) (Spec, error)
 		Command: env.Command, Image: env.Image, Env: r.env(w), Token: w.Secret, Mounts: mounts,
 		CPU: w.Demand.CPUMilli, Memory: w.Demand.MemoryMiB, Shm: shmOf(w)}
 	maps.Copy(s.Env, envOf(w))
-	s.GPUs, err = gpus(q, w.ID)
+	s.GPUs, s.Node, err = gpus(q, w.ID)
 	return s, err
 }
 
-func gpus(q *models.Queries, workspace int64) ([]GPU, error) {
+// gpus lists the shares that a workspace holds, and names the provider that
+// has their devices: the pool places all of them on one.
+func gpus(q *models.Queries, workspace int64) (list []GPU, node string, err error) {
 	shares, err := q.SharesOf(workspace)
-	if err != nil {
-		return nil, err
+	if err != nil || len(shares) == 0 {
+		return nil, "", err
 	}
-	list := make([]GPU, 0, len(shares))
+	var provider int64
 	for _, s := range shares {
 		d, err := q.Device(s.DeviceID)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
+		provider = d.ProviderID
 		list = append(list, GPU{UUID: d.UUID, Index: int(d.Number), Minor: int(d.Minor), Cores: s.Cores,
 			MemoryMiB: s.MemoryMiB, Simulated: d.Simulated, Enforcement: s.Enforcement})
 	}
-	return list, nil
+	p, err := q.Provider(provider)
+	return list, p.Name, err
 }

@@ -22,13 +22,13 @@ func (r *Reconciler) serveQueue(ctx context.Context) error {
 		return nil
 	}
 	r.served = now
-	queue, err := r.line.Order(r.store.Read(ctx))
+	turns, err := r.line.Turns(r.store.Read(ctx))
 	if err != nil {
 		return err
 	}
 	var failed []error
-	for _, w := range queue {
-		if err := r.serve(ctx, w); err != nil && models.KindOf(err) != models.KindConflict {
+	for _, turn := range turns {
+		if err := r.serve(ctx, turn); err != nil && models.KindOf(err) != models.KindConflict {
 			failed = append(failed, err)
 		}
 	}
@@ -37,11 +37,14 @@ func (r *Reconciler) serveQueue(ctx context.Context) error {
 
 // serve tries one waiting workspace. The look without a lock comes first: it
 // costs no write when nothing has changed.
-func (r *Reconciler) serve(ctx context.Context, w models.Workspace) error {
-	q := r.store.Read(ctx)
-	blocked, err := r.blocked(q, w)
+func (r *Reconciler) serve(ctx context.Context, turn models.Turn) error {
+	w := turn.Workspace
+	blocked, err := r.blocked(r.store.Read(ctx), w)
 	if err != nil {
 		return err
+	}
+	if blocked.Empty() && turn.Answer.Outcome != models.OutcomeGranted {
+		blocked = turn.Answer.Explanation
 	}
 	if !blocked.Empty() {
 		if blocked.String() == w.Reason.String() {
@@ -51,7 +54,7 @@ func (r *Reconciler) serve(ctx context.Context, w models.Workspace) error {
 		return r.transition(ctx, &w, models.StateQueued, models.Text{})
 	}
 	placed := false
-	err = r.store.InTx(ctx, func(q *models.Queries) error {
+	err = r.tx(ctx, func(q *models.Queries) error {
 		placed = false
 		if _, err := q.LockProject(models.Everything, w.ProjectID); err != nil {
 			return err
@@ -80,7 +83,8 @@ func (r *Reconciler) serve(ctx context.Context, w models.Workspace) error {
 	return err
 }
 
-// blocked says what keeps a waiting workspace from starting; empty is nothing.
+// blocked says what of the member's peak or the project's quota keeps a waiting
+// workspace from starting; empty is nothing.
 func (r *Reconciler) blocked(q *models.Queries, w models.Workspace) (models.Text, error) {
 	project, err := q.Project(models.Everything, w.ProjectID)
 	if err != nil {
@@ -100,11 +104,7 @@ func (r *Reconciler) blocked(q *models.Queries, w models.Workspace) (models.Text
 				models.Quantity(a.Name, a.Value), models.Quantity(a.Name, left[i].Value)), nil
 		}
 	}
-	a, err := r.pool.Answer(q, w)
-	if err != nil || a.Outcome == models.OutcomeGranted {
-		return models.Text{}, err
-	}
-	return a.Explanation, nil
+	return models.Text{}, nil
 }
 
 // evict stops the workspaces of members, accounts and projects whose right
@@ -117,7 +117,7 @@ func (r *Reconciler) evict(ctx context.Context) error {
 	var failed []error
 	for i := range list {
 		w := list[i]
-		err := r.store.InTx(ctx, func(q *models.Queries) error {
+		err := r.tx(ctx, func(q *models.Queries) error {
 			w = list[i]
 			return stop(q, policies.System("reconciler"), &w, models.Say("Stopped: the membership, the account or the project's period of use has ended."))
 		})
@@ -139,7 +139,7 @@ func (r *Reconciler) recall(ctx context.Context) error {
 	}
 	var failed []error
 	for i := range list {
-		err := r.store.InTx(ctx, func(q *models.Queries) error {
+		err := r.tx(ctx, func(q *models.Queries) error {
 			w, err := q.Workspace(models.Everything, list[i].ID)
 			if err != nil || w.State != list[i].State {
 				return err
@@ -199,7 +199,7 @@ func (r *Reconciler) sweep(ctx context.Context) error {
 		return nil
 	}
 	r.swept = now
-	return r.store.InTx(ctx, func(q *models.Queries) error {
+	return r.tx(ctx, func(q *models.Queries) error {
 		_, err := q.DeleteExpired(now)
 		return err
 	})

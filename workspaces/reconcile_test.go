@@ -28,6 +28,9 @@ func TestFromLaunchToStop(t *testing.T) {
 		if spec.User != b.actor.User.Email || spec.Token != w.Secret || len(spec.Mounts) < 8 || len(spec.GPUs) != 1 || spec.GPUs[0].Cores != 50 || spec.Memory != w.Demand.MemoryMiB {
 			t.Errorf("spec: %+v", spec)
 		}
+		if providers, err := b.store.Read(b.ctx).Providers(); err != nil || spec.Node == "" || spec.Node != providers[0].Name {
+			t.Errorf("it shall run on %q, of %+v, %v", spec.Node, providers, err)
+		}
 		if _, err := b.Stop(b.ctx, b.actor, w.ID); err != nil {
 			t.Fatal(err)
 		}

@@ -65,6 +65,7 @@ type Spec struct {
 	Memory  int64 // MiB; 0 is no limit
 	Shm     int64 // MiB of /dev/shm
 	GPUs    []GPU
+	Node    string // name of the provider that has the GPUs; empty without any
 }
 
 // Mount is one shared directory as the workspace sees it.

@@ -24,9 +24,10 @@ type Books interface {
 	Release(q *models.Queries, workspace int64) error
 }
 
-// Line tells who waits, in the order in which they are to be served.
+// Line tells who waits, in the order in which they are to be served, and what
+// the pool says to each.
 type Line interface {
-	Order(q *models.Queries) ([]models.Workspace, error)
+	Turns(q *models.Queries) ([]models.Turn, error)
 }
 
 // Ledger tells what a member may still hold.

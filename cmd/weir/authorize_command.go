@@ -28,7 +28,7 @@ func newAuthorizeRemotelyCommand() *cobra.Command {
 			return s.authorize(in)
 		})
 	cmd.Flags().StringVar(&name, "name", "", "`NAME` that the provider shall have (default: as the machine calls itself)")
-	cmd.Flags().StringVar(&owner, "owner", "", "`EMAIL` or id of the account whose GPUs they are (default: your own)")
+	cmd.Flags().StringVar(&owner, "owner", "", "`EMAIL` or id of the account whose GPUs they are (default: as it was; of a new machine your own)")
 	return cmd
 }
 

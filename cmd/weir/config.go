@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"weir/pool/placement"
+	"weir/workspaces/kube"
 
 	"weir/pool/agent"
 )
@@ -27,6 +28,9 @@ type Config struct {
 	SimulateGPUs    []SimulatedGPUs
 	SandboxUID      int
 	PlacementPolicy string
+	Runtime         string // local or kube
+	SharedDir       string
+	Kube            kube.Config // as far as settings say
 	SessionLifetime time.Duration
 	ShutdownGrace   time.Duration
 	LogLevel        slog.Level
@@ -127,6 +131,33 @@ var options = []option{
 	{name: "placement-policy", kind: "NAME", def: "weir",
 		help: "how GPUs are chosen: " + strings.Join(placement.Policies(), ", "),
 		set:  into(func(c *Config) *string { return &c.PlacementPolicy }, oneOf(placement.Policies()...))},
+	{name: "runtime", kind: "NAME", def: "local",
+		help: "where workspaces run: local, on this machine, or kube, in a cluster",
+		set:  into(func(c *Config) *string { return &c.Runtime }, oneOf("local", "kube"))},
+	{name: "shared-dir", kind: "DIR",
+		help: "the shared directories as this process sees them (default DATA-DIR/shared)",
+		set:  into(func(c *Config) *string { return &c.SharedDir }, parseDir)},
+	{name: "kubeconfig", kind: "FILE",
+		help: "how to reach the cluster; empty: as the pod that Weir runs in is told",
+		set:  into(func(c *Config) *string { return &c.Kube.Kubeconfig }, anyText)},
+	{name: "kube-storage", kind: "NFS|DIR",
+		help: "the shared directories as the cluster mounts them: nfs://server/path, or a directory that every node has",
+		set:  into(func(c *Config) *kube.Storage { return &c.Kube.Storage }, parseStorage)},
+	{name: "kube-portal", kind: "CIDR,...|NAMESPACE",
+		help: "who alone may reach notebooks: addresses, or the namespace in which the portal's pods run",
+		set:  into(func(c *Config) *kube.Peer { return &c.Kube.Portal }, parsePeer)},
+	{name: "kube-egress", kind: "CIDR,...",
+		help: "networks to which notebooks may connect, beside names (DNS)",
+		set:  into(func(c *Config) *[]kube.Egress { return &c.Kube.Egress }, parseEgress)},
+	{name: "kube-image", kind: "IMAGE",
+		help: "image of environments that name none",
+		set:  into(func(c *Config) *string { return &c.Kube.Image }, anyText)},
+	{name: "kube-gpu-backend", kind: "NAME", def: kube.BackendWeir,
+		help: "who gives pods their GPUs: weir, nvidia (whole GPUs, by NVIDIA's device plugin) or hami",
+		set:  into(func(c *Config) *string { return &c.Kube.GPUBackend }, oneOf(kube.BackendWeir, kube.BackendNVIDIA, kube.BackendHAMi))},
+	{name: "kube-runtime-class", kind: "NAME",
+		help: "runtime class of pods that see GPUs, such as nvidia",
+		set:  into(func(c *Config) *string { return &c.Kube.RuntimeClass }, anyText)},
 	{name: "agents-listen", kind: "HOST:PORT", def: "127.0.0.1:8443",
 		help: "address for the agents of other machines; empty: none can join",
 		set:  into(func(c *Config) *string { return &c.AgentsListen }, optional(parseListen))},
@@ -229,6 +260,9 @@ func loadConfig(cmd *cobra.Command, lookupEnv func(string) (string, bool)) (Conf
 	if c.DataDir == "" {
 		c.DataDir = defaultDataDir(os.Geteuid(), lookupEnv)
 		c.texts["data-dir"] = c.DataDir
+	}
+	if c.SharedDir == "" {
+		c.SharedDir = filepath.Join(c.DataDir, "shared")
 	}
 	if c.AuthorityFile == "" {
 		c.AuthorityFile = filepath.Join(c.DataDir, "authority.pem")

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"weir/workspaces/kube"
 )
 
 // load parses args for a command that has the named options, with env as the
@@ -46,7 +48,7 @@ func TestDefaults(t *testing.T) {
 	}
 	c.texts = nil
 	want := Config{
-		Listen: "127.0.0.1:8080", AppsDomain: "localhost", DataDir: "/d", SandboxUID: 62000, PlacementPolicy: "weir",
+		Listen: "127.0.0.1:8080", AppsDomain: "localhost", DataDir: "/d", SandboxUID: 62000, PlacementPolicy: "weir", Runtime: "local", SharedDir: "/d/shared", Kube: kube.Config{GPUBackend: kube.BackendWeir},
 		SessionLifetime: 12 * time.Hour, ShutdownGrace: 10 * time.Second,
 		LogLevel: slog.LevelInfo, LogFormat: "auto",
 		AgentsListen: "127.0.0.1:8443", AuthorityFile: "/d/authority.pem", AgentCertificateLifetime: 24 * time.Hour, AgentBeat: 2 * time.Second,

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	_ "time/tzdata" // lending hours have zones, and an image need not have a list of them
 
 	"github.com/spf13/cobra"
 

@@ -101,7 +101,11 @@ func termsFacts(t *table, p handlers.Provider) {
 	}
 	t.fact("Cores lent", cores+" of each GPU")
 	t.fact("GPUs lent", idsWords(p.Terms.Devices))
-	t.fact("To projects", idsWords(p.Terms.Projects))
+	projects := idsWords(p.Terms.Projects)
+	if p.Chosen && len(p.Terms.Projects) == 0 {
+		projects = "chosen ones, none of yours"
+	}
+	t.fact("To projects", projects)
 	t.fact("Hours", hoursWords(p.Terms))
 	t.fact("Notice", minutes(p.Terms.NoticeMinutes))
 }

@@ -77,10 +77,12 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 	defer background.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	background.Go(func() { p.reconciler.Run(ctx) })
+	background.Go(func() { p.lead(ctx) })
 	background.Go(func() { p.wakeOnChange(ctx) })
-	background.Go(func() { p.pool.Run(ctx) })
-	background.Go(func() { p.speakForOwn(ctx) })
+	background.Go(func() { p.store.Listen(ctx, func(err error) { p.log.Warn("other servers", "err", err) }) })
+	if p.cluster == nil { // the cluster's machines have agents of their own
+		background.Go(func() { p.speakForOwn(ctx) })
+	}
 
 	server := &http.Server{Handler: p.app, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)}
@@ -119,6 +121,9 @@ func (p *portal) holdClaim(ctx context.Context, failed chan<- error) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		}
+		if p.alone == nil {
+			return
 		}
 		if err := p.alone.Holds(ctx); err != nil && ctx.Err() == nil {
 			failed <- fmt.Errorf("the claim on the database is lost: %w", err)

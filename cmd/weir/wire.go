@@ -57,7 +57,9 @@ type portal struct {
 	accounts   *policies.Accounts
 	pool       *pool.Pool
 	catalogue  *workspaces.Catalogue
-	runtime    *local.Runtime
+	runtime    backend
+	fence      fence
+	cluster    *clusterNodes // nil on one machine
 	reconciler *workspaces.Reconciler
 	proxy      *proxy.Proxy
 	app        *handlers.App
@@ -85,8 +87,10 @@ func wirePortal(ctx context.Context, cfg Config, log *slog.Logger, addr net.Addr
 	if p.store, err = models.Open(ctx, cfg.DatabaseURL, cfg.SQLiteFile()); err != nil {
 		return p, err
 	}
-	if p.alone, err = p.store.Alone(ctx); err != nil {
-		return p, err
+	if cfg.Runtime == "local" { // the server of another machine would take this one's workspaces for gone
+		if p.alone, err = p.store.Alone(ctx); err != nil {
+			return p, err
+		}
 	}
 	if err := migrateUp(ctx, p.store); err != nil {
 		return p, err
@@ -96,12 +100,11 @@ func wirePortal(ctx context.Context, cfg Config, log *slog.Logger, addr net.Addr
 		return p, err
 	}
 	appsDomain := p.addresses(addr)
-	dirs, err := storage.New(filepath.Join(cfg.DataDir, "shared"), cfg.SandboxUID, cfg.SandboxUID)
+	dirs, err := storage.New(cfg.SharedDir, cfg.SandboxUID, cfg.SandboxUID)
 	if err != nil {
 		return p, err
 	}
-	if p.runtime, err = local.New(local.Config{Dir: filepath.Join(cfg.DataDir, "run"), SandboxUID: uint32(cfg.SandboxUID),
-		SandboxGID: uint32(cfg.SandboxUID), Logger: log, Clock: p.store.Clock, MPSDir: cfg.mpsDir(), Files: p.instanceFiles}); err != nil {
+	if p.runtime, err = p.openRuntime(ctx); err != nil {
 		return p, err
 	}
 	p.accounts = policies.NewAccounts(p.store, access)
@@ -109,13 +112,14 @@ func wirePortal(ctx context.Context, cfg Config, log *slog.Logger, addr net.Addr
 	if err := p.pool.PlaceBy(cfg.PlacementPolicy); err != nil {
 		return p, err
 	}
+	p.wireReach()
 	if err := p.wireAgents(ctx); err != nil {
 		return p, err
 	}
 	p.catalogue = workspaces.NewCatalogue(p.store, access)
 	ledger := pool.NewLedger(p.store, access, dirs)
 	p.reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: p.store, Pool: p.pool, Books: p.pool, Line: p.pool, Ledger: ledger,
-		Storage: mounts{dirs}, Runtime: p.runtime, Env: p.workspaceEnv, Ended: func(id int64) { p.proxy.Revoke(id) }, Logger: log})
+		Storage: mounts{dirs}, Runtime: p.runtime, Env: p.workspaceEnv, Ended: func(id int64) { p.proxy.Revoke(id) }, Fence: p.fence.check, Logger: log})
 	service := workspaces.NewService(p.store, access, p.pool, p.pool, ledger, p.reconciler.Wake)
 	p.proxy = proxy.New(proxy.Config{Gate: gate{service, p.accounts}, AppsDomain: appsDomain, Secure: cfg.TLS(),
 		PortalURL: func(*http.Request) string { return p.origin }, PortalCookies: []string{handlers.SessionCookie(cfg.TLS())},
@@ -192,6 +196,9 @@ func (p *portal) discover(ctx context.Context) (err error) {
 	p.host.Digest = pool.MachineDigest(identity)
 	if p.machine, p.driver, err = machine(p.cfg, p.host.Name); err != nil {
 		return err
+	}
+	if p.cfg.Runtime == "kube" { // the cluster's machines have agents of their own, and images stand in the catalogue
+		return nil
 	}
 	if err := p.pool.Enlist(ctx, p.host, p.machine); err != nil {
 		return fmt.Errorf("this machine's GPUs cannot be registered: %w", err)

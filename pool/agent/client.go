@@ -150,7 +150,7 @@ func (c *client) beat(ctx context.Context, b pool.Beat) (o pool.Orders, err erro
 		}
 		b.Confirm = o.Confirm
 	}
-	return o, errors.New("the portal does not come to a decision about this agent")
+	return o, errUndecided
 }
 
 // renew gets a certificate for a new key. It is used from the next beat on;
@@ -164,8 +164,8 @@ func (c *client) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var out pool.Renewed
-	if err := c.say(ctx, "/v1/renew", pool.Renewal{CSR: string(csr)}, &out); err != nil {
+	out, err := c.certify(ctx, pool.Renewal{CSR: string(csr), Token: c.state.Token})
+	if err != nil {
 		return err
 	}
 	next := c.state
@@ -176,6 +176,25 @@ func (c *client) renew(ctx context.Context) error {
 	c.state = next
 	return c.use()
 }
+
+// certify asks for a certificate, and again as often as the portal wants it
+// confirmed.
+func (c *client) certify(ctx context.Context, r pool.Renewal) (out pool.Renewed, err error) {
+	for range maxConfirms {
+		out = pool.Renewed{}
+		if err := c.say(ctx, "/v1/renew", r, &out); err != nil {
+			return out, err
+		}
+		if out.Confirm == "" {
+			return out, nil
+		}
+		r.Confirm = out.Confirm
+	}
+	return out, errUndecided
+}
+
+// errUndecided says that the portal asks for confirmation without end.
+var errUndecided = errors.New("the portal does not come to a decision about this agent")
 
 // say posts to the listener. When nobody answers, its address is asked for
 // again before the next time.

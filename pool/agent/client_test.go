@@ -33,7 +33,8 @@ type office struct {
 	serials  []string // of each beat
 	tokens   []string
 	renewals int
-	issued   string // the last serial
+	renewers []string // the tokens with which they were asked for
+	issued   string   // the last serial
 }
 
 func (o *office) clock() time.Time {
@@ -62,7 +63,12 @@ func newOffice(t *testing.T) *office {
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 			t.Error(err)
 		}
+		if in.Confirm != in.Token+"!" { // as after an answer that was lost
+			respond(w, 200, pool.Renewed{Confirm: in.Token + "!"})
+			return
+		}
 		o.renewals++
+		o.renewers = append(o.renewers, in.Token)
 		respond(w, 200, pool.Renewed{Certificate: o.issue(t, in.CSR)})
 	})
 	mux.HandleFunc("POST /v1/beat", func(w http.ResponseWriter, r *http.Request) {
@@ -234,7 +240,7 @@ func TestRenewal(t *testing.T) {
 	}
 	beat()
 	s := onDisk(t, c)
-	if o.renewals != 1 || s.Next.Certificate == "" || s.Current.Certificate == "" || s.Next.Key == s.Current.Key {
+	if o.renewals != 1 || o.renewers[0] != "t" || s.Next.Certificate == "" || s.Current.Certificate == "" || s.Next.Key == s.Current.Key {
 		t.Fatalf("after %d renewals there is %+v", o.renewals, s)
 	}
 	renew, dead = false, o.issued // the portal forgets the new one: the old one still works

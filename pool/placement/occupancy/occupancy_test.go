@@ -87,25 +87,41 @@ func all(p *Pool) (nodes []int) {
 }
 
 func TestTakeAndLeave(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		s, d := drawPool(t), drawDemand(t)
-		p := New(s)
-		choice, ok := p.Find(d, placement.BestFit())
-		if !ok || d.GPUs == 0 {
-			return
-		}
-		p.Take(choice, d.Project, 7)
-		parts := p.Leave(7)
-		if after := fmt.Sprint(p.Nodes()); after != fmt.Sprint(s.Nodes) {
-			t.Fatal("what was taken and given back left a trace")
-		}
-		if len(parts) != d.GPUs || s.Nodes[parts[0].Node].ID != choice.Node {
-			t.Fatalf("%+v was given back of %+v", parts, choice)
-		}
-		if len(p.Leave(7)) > 0 {
-			t.Fatal("left twice")
-		}
-	})
+	rapid.Check(t, func(t *rapid.T) { takeAndLeave(t, drawPool(t), drawDemand(t)) })
+}
+
+// The device that nobody held is behind others that cannot be used, on a
+// machine that is not the first.
+func TestTakeAndLeaveTheLastDevice(t *testing.T) {
+	gpu := func(id int64, healthy bool) placement.Device {
+		return placement.Device{ID: id, Index: int(id % 10), MemoryMiB: 100, Model: h100, Healthy: healthy}
+	}
+	s := placement.Snapshot{Nodes: []placement.Node{{ID: 1},
+		{ID: 2, Accepting: true, Devices: []placement.Device{gpu(20, false), gpu(21, false), gpu(22, true)}}}}
+	if !takeAndLeave(t, s, placement.Demand{GPUs: 1, Cores: 1, Project: 1}) {
+		t.Error("nothing was taken")
+	}
+}
+
+// takeAndLeave places a demand, if it can be, and takes it back.
+func takeAndLeave(t interface{ Fatalf(string, ...any) }, s placement.Snapshot, d placement.Demand) bool {
+	p := New(s)
+	choice, ok := p.Find(d, placement.BestFit())
+	if !ok || d.GPUs == 0 {
+		return false
+	}
+	p.Take(choice, d.Project, 7)
+	parts := p.Leave(7)
+	if after := fmt.Sprint(p.Nodes()); after != fmt.Sprint(s.Nodes) {
+		t.Fatalf("what was taken and given back left a trace: %s", after)
+	}
+	if len(parts) != d.GPUs || s.Nodes[parts[0].Node].ID != choice.Node {
+		t.Fatalf("%+v was given back of %+v", parts, choice)
+	}
+	if len(p.Leave(7)) > 0 {
+		t.Fatalf("left twice")
+	}
+	return true
 }
 
 func TestFindOn(t *testing.T) {

@@ -1,0 +1,141 @@
+package models_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"weir/migrations"
+	"weir/models"
+	"weir/models/modelstest"
+)
+
+func TestOneLeads(t *testing.T) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		clock := modelstest.NewClock(s)
+		lead := func(holder string) int64 {
+			t.Helper()
+			epoch, err := s.Lead(t.Context(), "controller", holder, 10*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return epoch
+		}
+		fence := func(epoch int64) error {
+			return s.InTx(t.Context(), func(q *models.Queries) error { return q.Fence("controller", epoch) })
+		}
+		first := lead("a")
+		if first == 0 || lead("b") != 0 || lead("a") != first {
+			t.Fatalf("a leads as %d", first)
+		}
+		clock.Pass(11 * time.Second) // a was paused for longer than its lease
+		second := lead("b")
+		if second <= first || lead("a") != 0 {
+			t.Fatalf("b leads as %d, after %d", second, first)
+		}
+		if err := fence(first); !errors.Is(err, models.ErrFenced) {
+			t.Errorf("the old leader writes: %v", err)
+		}
+		if err := fence(second); err != nil {
+			t.Errorf("the leader may not write: %v", err)
+		}
+		if err := s.Resign(t.Context(), "controller", "b"); err != nil {
+			t.Fatal(err)
+		}
+		third := lead("a")
+		if third <= second || fence(second) == nil {
+			t.Errorf("after b resigned a leads as %d", third)
+		}
+		clock.Pass(time.Minute)
+		if again := lead("a"); again <= third {
+			t.Errorf("a lease that had run out goes on as %d", again)
+		}
+	})
+}
+
+func TestOfManyOneLeads(t *testing.T) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		var leaders atomic.Int64
+		modelstest.Together(20, func(i int) {
+			epoch, err := s.Lead(t.Context(), "controller", string(rune('a'+i)), time.Minute)
+			if err != nil {
+				t.Error(err)
+			}
+			if epoch != 0 {
+				leaders.Add(1)
+			}
+		})
+		if n := leaders.Load(); n != 1 {
+			t.Errorf("%d lead", n)
+		}
+	})
+}
+
+// Two servers on one PostgreSQL hear what the other commits, and no rollback.
+func TestServersTellEachOther(t *testing.T) {
+	url := modelstest.Postgres(t)
+	open := func() *models.Store {
+		s, err := models.Open(t.Context(), url, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+	one, other := open(), open()
+	db, err := one.SQL()
+	if err == nil {
+		err = migrations.Up(t.Context(), db, "postgres")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := make(chan []string, 100)
+	other.OnChange(func(topics []string) { heard <- topics })
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		other.Listen(ctx, func(err error) { t.Log(err) })
+	}()
+	next := func() []string {
+		t.Helper()
+		select {
+		case topics := <-heard:
+			return topics
+		case <-time.After(10 * time.Second):
+			t.Fatal("nothing was heard")
+			return nil
+		}
+	}
+	if first := next(); !slices.Equal(first, []string{models.AnythingMayHaveChanged}) {
+		t.Errorf("at the beginning %v", first)
+	}
+	modelstest.User(t, one, "a@example.org", false)
+	touch := func(s *models.Store, topic string, err error) {
+		if got := s.InTx(t.Context(), func(q *models.Queries) error { q.Touch(topic); return err }); !errors.Is(got, err) {
+			t.Error(got)
+		}
+	}
+	touch(one, "undone", errSecret)
+	touch(one, "pool", nil)
+	touch(other, "own", nil)
+	seen := map[string]int{}
+	for seen["pool"] == 0 || seen["own"] == 0 {
+		for _, topic := range next() {
+			seen[topic]++
+		}
+	}
+	if seen["undone"] != 0 || seen["own"] != 1 || seen["pool"] != 1 {
+		t.Errorf("heard %v", seen)
+	}
+	cancel()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Error("it goes on listening")
+	}
+}

@@ -1,0 +1,90 @@
+package pool_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"weir/models"
+	"weir/models/modelstest"
+	"weir/policies"
+	"weir/pool"
+)
+
+// The live pool's whole decision, database and all, with 1,000 GPUs that are
+// half held: as it is made while nothing else changes, and after the pool was
+// changed by somebody else.
+func BenchmarkDecision(b *testing.B) {
+	store := modelstest.Open(b, "sqlite")
+	access, err := policies.NewAccess()
+	if err != nil {
+		b.Fatal(err)
+	}
+	w := bigPool(b, store)
+	for name, p := range map[string]func() *pool.Pool{
+		"remembered": func(p *pool.Pool) func() *pool.Pool { return func() *pool.Pool { return p } }(pool.New(store, access)),
+		"changed":    func() *pool.Pool { return pool.New(store, access) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			q := store.Read(context.Background())
+			for b.Loop() {
+				if a, err := p().Answer(q, w); err != nil || a.Outcome != models.OutcomeGranted {
+					b.Fatal(a.Outcome, err)
+				}
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")
+		})
+	}
+}
+
+// bigPool makes 125 machines of 8 GPUs with a share of half of each GPU, and
+// returns a request that is not made yet.
+func bigPool(b *testing.B, store *models.Store) (w models.Workspace) {
+	b.Helper()
+	user := modelstest.User(b, store, "a@example.org", false)
+	modelstest.InTx(b, store, func(q *models.Queries) error {
+		now := q.Now()
+		project := models.Project{Name: "p", StartsAt: now, Version: 1, CreatedAt: now, Priority: 50, Quota: models.Resources{GPUCores: 1e6, GPUMemoryMiB: 1e9, CPUMilli: 1e9, MemoryMiB: 1e9}}
+		if err := q.CreateProject(&project); err != nil {
+			return err
+		}
+		role := models.Role{ProjectID: project.ID, Name: "r", Permission: models.PermissionMember, Peak: project.Quota, Version: 1, CreatedAt: now}
+		if err := q.CreateRole(&role); err != nil {
+			return err
+		}
+		member := models.Member{ProjectID: project.ID, UserID: user.ID, RoleID: role.ID, Version: 1, CreatedAt: now}
+		if err := q.CreateMember(&member); err != nil {
+			return err
+		}
+		env := models.Environment{Name: "e", Language: "python", LanguageVersion: "3.11", Version: 1, CreatedAt: now}
+		if err := q.CreateEnvironment(&env); err != nil {
+			return err
+		}
+		w = models.Workspace{ProjectID: project.ID, MemberID: member.ID, UserID: user.ID, EnvironmentID: env.ID, Name: "w", State: models.StateRunning,
+			Demand: models.Demand{GPUs: 1, Cores: 30, GPUMemoryMiB: 1000}, Version: 1, RequestedAt: now}
+		holder := w
+		if err := q.CreateWorkspace(&holder, models.Say("Requested.")); err != nil {
+			return err
+		}
+		for n := range 125 {
+			p := models.Provider{Name: fmt.Sprint("node-", n), State: models.ProviderOnline, SeenAt: now, Version: 1, CreatedAt: now}
+			if err := q.CreateProvider(&p); err != nil {
+				return err
+			}
+			for i := range 8 {
+				d := models.Device{ProviderID: p.ID, UUID: fmt.Sprintf("GPU-%d-%d", n, i), Number: int64(i), Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 81_920,
+					Simulated: true, Present: true, Sharing: models.SharingTimeSlicing, Cores: 100, Version: 1, CreatedAt: now}
+				if err := q.CreateDevice(&d); err != nil {
+					return err
+				}
+				share := models.Share{DeviceID: d.ID, WorkspaceID: holder.ID, ProjectID: project.ID, UserID: user.ID, Cores: 50, MemoryMiB: 40_000,
+					Enforcement: models.EnforcedAdvisory, From: now}
+				if err := q.CreateShare(&share); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	return w
+}

@@ -1,0 +1,96 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+const (
+	marker    = "weir-cluster"  // the file that makes a directory a cluster's
+	temporary = "weir-cluster-" // how the temporary ones begin
+
+	// longest is what the path of a directory may have, in bytes: a Unix
+	// socket's address ends at 107.
+	longest = 80
+)
+
+// claim makes dir a cluster's, or a new temporary directory when it is empty.
+// Only a temporary one belongs to this process: others outlive it.
+func claim(dir string) (string, error) {
+	var err error
+	owner := ""
+	if dir == "" {
+		if err := Sweep(); err != nil {
+			return "", err
+		}
+		owner = self()
+		dir, err = os.MkdirTemp("", temporary)
+	} else if dir, err = filepath.Abs(dir); err == nil {
+		err = os.MkdirAll(dir, 0o755)
+	}
+	if err != nil {
+		return "", err
+	}
+	// Two paths to one directory would be two clusters.
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return "", err
+	}
+	if len(dir) > longest {
+		return "", fmt.Errorf("the path %s has %d characters; a cluster's may have %d, because sockets lie in it", dir, len(dir), longest)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
+	}
+	if len(entries) > 0 {
+		return "", fmt.Errorf("%s is not empty; a cluster that is there ends with: make cluster-down", dir)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, marker), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return "", err
+	}
+	_, err = f.WriteString(owner)
+	return dir, errors.Join(err, f.Close())
+}
+
+// isCluster tells whether dir is a cluster's: nothing else may be removed.
+func isCluster(dir string) bool {
+	info, err := os.Lstat(filepath.Join(dir, marker))
+	return err == nil && info.Mode().IsRegular()
+}
+
+// Running tells whether the cluster in dir has all its programs, and where its
+// kubeconfig is.
+func Running(dir string) (kubeconfig string, ok bool) {
+	if !isCluster(dir) {
+		return "", false
+	}
+	records, err := filepath.Glob(filepath.Join(dir, "processes", "*"))
+	for _, path := range records {
+		text, readErr := os.ReadFile(path)
+		r, valid := parseRecord(string(text))
+		if readErr != nil || !valid || !r.alive() {
+			return "", false
+		}
+	}
+	kubeconfig = filepath.Join(dir, "kubeconfig")
+	return kubeconfig, err == nil && len(records) > 0
+}
+
+// Sweep stops the temporary clusters whose starter is gone without having
+// stopped them, as when a test was killed.
+func Sweep() error {
+	found, err := filepath.Glob(filepath.Join(os.TempDir(), temporary+"*"))
+	for _, dir := range found {
+		owner, readErr := os.ReadFile(filepath.Join(dir, marker))
+		if readErr != nil { // somebody else's, or just being made or removed
+			continue
+		}
+		if p, ok := parseRecord(string(owner)); ok && !p.alive() {
+			err = errors.Join(err, Stop(dir))
+		}
+	}
+	return err
+}

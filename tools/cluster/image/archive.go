@@ -1,0 +1,158 @@
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// Image is an OCI archive on disk, ready to be imported.
+type Image struct {
+	Name string // the reference that a pod names
+	Path string // the archive, a tar file
+}
+
+// settings are what a container gets that its pod does not say itself.
+type settings struct {
+	User       string   `json:"User,omitempty"`
+	Env        []string `json:"Env,omitempty"`
+	Entrypoint []string `json:"Entrypoint,omitempty"`
+	Cmd        []string `json:"Cmd,omitempty"`
+	WorkingDir string   `json:"WorkingDir,omitempty"`
+}
+
+type descriptor struct {
+	MediaType   string            `json:"mediaType"`
+	Digest      string            `json:"digest"`
+	Size        int64             `json:"size"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+}
+
+type manifest struct {
+	SchemaVersion int          `json:"schemaVersion"`
+	MediaType     string       `json:"mediaType"`
+	Config        descriptor   `json:"config"`
+	Layers        []descriptor `json:"layers"`
+}
+
+type index struct {
+	SchemaVersion int          `json:"schemaVersion"`
+	MediaType     string       `json:"mediaType"`
+	Manifests     []descriptor `json:"manifests"`
+}
+
+type rootFS struct {
+	Type    string   `json:"type"`
+	DiffIDs []string `json:"diff_ids"`
+}
+
+type config struct {
+	Architecture string   `json:"architecture"`
+	OS           string   `json:"os"`
+	Config       settings `json:"config"`
+	RootFS       rootFS   `json:"rootfs"`
+}
+
+const (
+	typeIndex    = "application/vnd.oci.image.index.v1+json"
+	typeManifest = "application/vnd.oci.image.manifest.v1+json"
+	typeConfig   = "application/vnd.oci.image.config.v1+json"
+	typeLayer    = "application/vnd.oci.image.layer.v1.tar"
+)
+
+// write makes the archive of an image with one layer. The layer is not
+// compressed: it never travels, and unpacking it is what a first pod waits
+// for. The archive appears whole or not at all.
+func (im Image) write(s settings, fill func(*tar.Writer) error) (err error) {
+	if err := os.MkdirAll(filepath.Dir(im.Path), 0o755); err != nil {
+		return err
+	}
+	layer, err := os.CreateTemp(filepath.Dir(im.Path), "layer-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(layer.Name())
+	defer layer.Close()
+	sum := sha256.New()
+	tw := tar.NewWriter(io.MultiWriter(layer, sum))
+	if err := errors.Join(fill(tw), tw.Close()); err != nil {
+		return err
+	}
+	out, err := os.CreateTemp(filepath.Dir(im.Path), "archive-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(out.Name())
+	if err := errors.Join(im.assemble(out, s, layer, sum), out.Close()); err != nil {
+		return err
+	}
+	return os.Rename(out.Name(), im.Path)
+}
+
+// assemble writes the layer and the documents that lead to it.
+func (im Image) assemble(w io.Writer, s settings, layer *os.File, sum hash.Hash) error {
+	size, err := layer.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	if _, err := layer.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	layerDigest := digestOf(sum)
+	conf := mustJSON(config{Architecture: runtime.GOARCH, OS: "linux", Config: s, RootFS: rootFS{"layers", []string{layerDigest}}})
+	mani := mustJSON(manifest{2, typeManifest, describe(typeConfig, conf), []descriptor{{typeLayer, layerDigest, size, nil}}})
+	entry := describe(typeManifest, mani)
+	entry.Annotations = map[string]string{"io.containerd.image.name": im.Name}
+
+	a := archive{tar.NewWriter(w)}
+	return errors.Join(
+		a.document("oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`)),
+		a.document("index.json", mustJSON(index{2, typeIndex, []descriptor{entry}})),
+		a.document(blob(entry.Digest), mani),
+		a.document(blob(describe(typeConfig, conf).Digest), conf),
+		a.file(blob(layerDigest), size, layer),
+		a.Close())
+}
+
+type archive struct{ *tar.Writer }
+
+func (a archive) document(name string, content []byte) error {
+	return a.file(name, int64(len(content)), bytes.NewReader(content))
+}
+
+func (a archive) file(name string, size int64, content io.Reader) error {
+	if err := a.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: size}); err != nil {
+		return err
+	}
+	_, err := io.Copy(a, content)
+	return err
+}
+
+func describe(mediaType string, content []byte) descriptor {
+	sum := sha256.New()
+	sum.Write(content)
+	return descriptor{MediaType: mediaType, Digest: digestOf(sum), Size: int64(len(content))}
+}
+
+func digestOf(sum hash.Hash) string { return "sha256:" + hex.EncodeToString(sum.Sum(nil)) }
+
+// blob is where an archive keeps what has a digest.
+func blob(digest string) string { return "blobs/sha256/" + digest[len("sha256:"):] }
+
+// mustJSON encodes the fixed types above, which cannot fail.
+func mustJSON(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("image: %v", err))
+	}
+	return text
+}

@@ -1,0 +1,126 @@
+package image
+
+import (
+	"archive/tar"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// JupyterName is the image that a workspace of the test cluster names.
+const JupyterName = "weir.local/jupyter:debian"
+
+// JupyterUser is the user and group id that owns /home/jovyan in the image.
+const JupyterUser = 1000
+
+// recipe changes whenever the same packages would give another image.
+const recipe = "1"
+
+var (
+	// roots are Jupyter and what a shell in it expects.
+	roots = []string{"jupyter-notebook", "python3-ipykernel", "bash", "coreutils", "dash", "debianutils", "grep", "sed", "findutils",
+		"libc-bin", "base-files", "ca-certificates", "procps", "tzdata"}
+	// without are packages that serve installing and debugging, not running.
+	without = []string{"dpkg", "debconf", "perl", "perl-base", "gdb", "install-info", "init-system-helpers", "adduser", "passwd"}
+)
+
+// Jupyter returns the image with this machine's Jupyter, made in the
+// directory cache unless it is there already. It runs as [JupyterUser] with a
+// read-only root; /home/jovyan and /tmp must be writable volumes then. It
+// fails where the Debian package jupyter-notebook is not installed.
+func Jupyter(ctx context.Context, cache string) (Image, error) {
+	packages, err := installed(ctx)
+	if err != nil {
+		return Image{}, err
+	}
+	names, err := closure(packages, roots, without)
+	if err != nil {
+		return Image{}, err
+	}
+	key := sha256.New()
+	fmt.Fprintln(key, recipe, notCopied)
+	for i, name := range names {
+		p := packages[name]
+		fmt.Fprintln(key, p.name, p.version)
+		names[i] = p.name
+	}
+	im := Image{JupyterName, filepath.Join(cache, "jupyter-"+hex.EncodeToString(key.Sum(nil))[:16]+".tar")}
+	if _, err := os.Stat(im.Path); err == nil {
+		return im, nil
+	}
+	paths, err := filesOf(ctx, names)
+	if err != nil {
+		return Image{}, err
+	}
+	if err := im.write(jupyterSettings, func(w *tar.Writer) error { return jupyterLayer(w, paths) }); err != nil {
+		return Image{}, err
+	}
+	return im, removeOthers(im.Path)
+}
+
+// removeOthers removes the images of earlier packages.
+func removeOthers(current string) error {
+	found, err := filepath.Glob(filepath.Join(filepath.Dir(current), "jupyter-*.tar"))
+	for _, path := range found {
+		if path != current {
+			err = errors.Join(err, os.Remove(path))
+		}
+	}
+	return err
+}
+
+var jupyterSettings = settings{
+	User:       fmt.Sprintf("%d:%d", JupyterUser, JupyterUser),
+	Env:        []string{"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C.UTF-8", "HOME=/home/jovyan", "SHELL=/bin/bash"},
+	Cmd:        []string{"jupyter-notebook", "--ip=0.0.0.0", "--port=8888", "--no-browser"},
+	WorkingDir: "/home/jovyan",
+}
+
+func jupyterLayer(w *tar.Writer, paths []string) error {
+	files := tree{}
+	// Where these are links into /usr, no package owns them.
+	for _, path := range append(paths, "/bin", "/sbin", "/lib", "/lib64", "/etc/ssl/certs/ca-certificates.crt") {
+		if err := files.add(path); err != nil {
+			return err
+		}
+	}
+	// A machine's own accounts stay at home.
+	for _, own := range []string{"/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/home", "/root", "/tmp", "/var/tmp"} {
+		delete(files, own)
+	}
+	if err := files.write(w); err != nil {
+		return err
+	}
+	a := archive{w}
+	for name, content := range map[string]string{
+		"etc/passwd": "root:x:0:0:root:/root:/bin/bash\njovyan:x:1000:1000:jovyan:/home/jovyan:/bin/bash\n" +
+			"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+		"etc/group":         "root:x:0:\njovyan:x:1000:\nusers:x:100:\nnogroup:x:65534:\n",
+		"etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
+	} {
+		if err := a.document(name, []byte(content)); err != nil {
+			return err
+		}
+	}
+	return directories(w)
+}
+
+// directories adds those that a container mounts over or writes to.
+func directories(w *tar.Writer) error {
+	for _, d := range []tar.Header{
+		{Name: "home/", Mode: 0o755}, {Name: "root/", Mode: 0o700},
+		{Name: "home/jovyan/", Mode: 0o755, Uid: JupyterUser, Gid: JupyterUser},
+		{Name: "tmp/", Mode: 0o1777}, {Name: "var/tmp/", Mode: 0o1777},
+		{Name: "proc/", Mode: 0o555}, {Name: "sys/", Mode: 0o555}, {Name: "dev/", Mode: 0o755},
+	} {
+		d.Typeflag = tar.TypeDir
+		if err := w.WriteHeader(&d); err != nil {
+			return err
+		}
+	}
+	return nil
+}

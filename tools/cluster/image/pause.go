@@ -1,0 +1,46 @@
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// PauseName is the image that containerd holds a pod's namespaces with.
+const PauseName = "weir.local/pause:1"
+
+// Pause compiles the pause program and returns its image, made in the
+// directory cache. It must be called inside the module.
+func Pause(ctx context.Context, cache string) (Image, error) {
+	im := Image{PauseName, filepath.Join(cache, "pause-1.tar")}
+	if _, err := os.Stat(im.Path); err == nil {
+		return im, nil
+	}
+	dir, err := os.MkdirTemp("", "pause-")
+	if err != nil {
+		return Image{}, err
+	}
+	defer os.RemoveAll(dir)
+	program := filepath.Join(dir, "pause")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, "weir/tools/cluster/image/pause")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return Image{}, fmt.Errorf("building the pause program: %w\n%s", err, out)
+	}
+	content, err := os.ReadFile(program)
+	if err != nil {
+		return Image{}, err
+	}
+	return im, im.write(settings{User: "65535:65535", Entrypoint: []string{"/pause"}}, func(w *tar.Writer) error {
+		header := &tar.Header{Name: "pause", Mode: 0o755, Size: int64(len(content))}
+		if err := w.WriteHeader(header); err != nil {
+			return err
+		}
+		_, err := bytes.NewReader(content).WriteTo(w)
+		return err
+	})
+}

@@ -1,0 +1,33 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// patience is how long any one program may take to become ready. A loaded
+// machine needs a large part of it.
+const patience = 2 * time.Minute
+
+// await polls until ready says nil, a program has ended, or time is over;
+// then it returns the last answer, with the program's log.
+func await(ctx context.Context, p *running, ready func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ready(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-p.done:
+			return p.failure(err)
+		case <-ctx.Done():
+			return p.failure(fmt.Errorf("%w: %w", context.Cause(ctx), err))
+		}
+	}
+}

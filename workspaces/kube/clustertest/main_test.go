@@ -1,0 +1,239 @@
+//go:build cluster
+
+package clustertest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"weir/tools/cluster"
+	"weir/workspaces"
+	"weir/workspaces/kube"
+	"weir/workspaces/runtimetest"
+)
+
+// patience is for the slowest single step, on a machine that does much else.
+const patience = 2 * time.Minute
+
+const user = 1000 // in whose name notebooks run
+
+var (
+	harness *cluster.Cluster
+	root    string // the shared root, as the node and this process see it
+	prefix  atomic.Int64
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv("KUBECONFIG") == "" && os.Geteuid() != 0 {
+		fmt.Fprintln(os.Stderr, "a kubelet needs root: run this as root, or set KUBECONFIG to a cluster whose node is this machine (see make cluster)")
+		os.Exit(1)
+	}
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	var err error
+	if root, err = os.MkdirTemp("", "weir-shared-"); err == nil {
+		defer os.RemoveAll(root)
+		err = os.Chmod(root, 0o755)
+	}
+	if err == nil {
+		harness, err = cluster.Open(context.Background(), cluster.Options{Log: func(format string, args ...any) {
+			fmt.Fprintf(os.Stderr, format+"\n", args...)
+		}})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() {
+		if err := harness.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}()
+	return m.Run()
+}
+
+func access(t *testing.T) *rest.Config {
+	t.Helper()
+	c, err := clientcmd.BuildConfigFromFlags("", harness.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func administrator(t *testing.T) *kubernetes.Clientset {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(access(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// config is a runtime's whose namespaces are those of one test.
+func config(t *testing.T) kube.Config {
+	name := fmt.Sprintf("t%d-%d", os.Getpid(), prefix.Add(1))
+	return kube.Config{
+		Rest: access(t), Instance: name, Prefix: name + "-p-", Image: harness.Image, PullPolicy: corev1.PullNever,
+		Storage: kube.Storage{HostPath: root}, SharedRoot: root, UID: user, Grace: 2 * time.Second,
+		Portal: kube.Peer{CIDRs: []string{"127.0.0.1/32"}},
+	}
+}
+
+func open(t *testing.T, c kube.Config) *kube.Runtime {
+	t.Helper()
+	r, err := kube.New(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.RemoveProject(context.Background(), project); err != nil {
+			t.Error(err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+const project = 7
+
+func script(text string) workspaces.Spec {
+	return workspaces.Spec{Workspace: 1, Generation: 1, Project: project, Member: 9, Token: "c0ffee" + strings.Repeat("1", 20),
+		Command: []string{"sh", "-c", text}}
+}
+
+func notebook() workspaces.Spec {
+	s := script("")
+	s.Command = []string{"jupyter-notebook"}
+	return s
+}
+
+func share(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(root, "share-")
+	if err == nil {
+		err = os.Chown(dir, user, user)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestConformance(t *testing.T) {
+	runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
+		c := config(t)
+		return runtimetest.Harness{
+			Runtime:  open(t, c),
+			Reopen:   func(t *testing.T) workspaces.Runtime { return open(t, c) },
+			Notebook: func(*testing.T) workspaces.Spec { return notebook() },
+			Script:   func(_ *testing.T, text string) workspaces.Spec { return script(text) },
+			Share:    share,
+			Patience: patience,
+		}
+	})
+}
+
+// start launches spec and sees to it that it ends with the test.
+func start(t *testing.T, r *kube.Runtime, s workspaces.Spec) workspaces.State {
+	t.Helper()
+	state, err := r.Start(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Stop(context.Background(), state); err != nil {
+			t.Error(err)
+		}
+	})
+	return state
+}
+
+// until polls until the status is as wanted.
+func until(t *testing.T, r *kube.Runtime, state workspaces.State, want string, ok func(workspaces.Status) bool) workspaces.Status {
+	t.Helper()
+	var s workspaces.Status
+	eventually(t, func() string { return fmt.Sprintf("%s: %+v", want, s) }, func() bool {
+		var err error
+		if s, err = r.Poll(t.Context(), state); err != nil {
+			t.Fatal(err)
+		}
+		return ok(s)
+	})
+	return s
+}
+
+func is(phase workspaces.Phase) func(workspaces.Status) bool {
+	return func(s workspaces.Status) bool { return s.Phase == phase }
+}
+
+func says(words string) func(workspaces.Status) bool {
+	return func(s workspaces.Status) bool { return strings.Contains(s.Message.String(), words) }
+}
+
+func eventually(t *testing.T, what func() string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); !ok(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %s", patience, what())
+		}
+	}
+}
+
+// node is the one that runs pods.
+func node(t *testing.T) string {
+	t.Helper()
+	if harness.Node != "" {
+		return harness.Node
+	}
+	list, err := administrator(t).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(list.Items) == 0 {
+		t.Fatalf("nodes: %v, %v", list, err)
+	}
+	return list.Items[0].Name
+}
+
+// counter counts requests to the API server, but for those that stay open.
+type counter struct {
+	next http.RoundTripper
+	mu   sync.Mutex
+	seen []string
+}
+
+func (c *counter) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.Query().Get("watch") == "" {
+		c.mu.Lock()
+		c.seen = append(c.seen, req.Method+" "+filepath.Base(filepath.Dir(req.URL.Path))+"/"+filepath.Base(req.URL.Path))
+		c.mu.Unlock()
+	}
+	return c.next.RoundTrip(req)
+}
+
+// take returns what was counted since the last time.
+func (c *counter) take() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	seen := c.seen
+	c.seen = nil
+	return seen
+}

@@ -1,0 +1,272 @@
+package kube
+
+import (
+	"encoding/json"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir/models"
+	"weir/workspaces"
+)
+
+// describe tells how a pod is, from what the API server has of it and from
+// its events, which may be none.
+func describe(pod *corev1.Pod, events []corev1.Event) workspaces.Status {
+	status := workspaces.Status{ExitCode: -1, Limits: limitsOf(pod)}
+	notebook := containerOf(pod)
+	switch {
+	case ended(pod):
+		status.Phase = workspaces.PhaseExited
+		if t := notebook.State.Terminated; t != nil {
+			status.ExitCode = int(t.ExitCode)
+		}
+		status.Message = endMessage(pod, notebook.State.Terminated)
+	case answering(notebook) && pod.Status.PodIP != "":
+		status.Phase, status.Progress = workspaces.PhaseRunning, 100
+		status.Message = runningMessage(pod, notebook.Ready)
+		status.Endpoint = workspaces.Endpoint{Network: "tcp", Address: net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(notebookPort))}
+	default:
+		status.Phase = workspaces.PhaseStarting
+		status.Progress, status.Message = startMessage(pod, notebook, events)
+	}
+	return status
+}
+
+// containerOf finds the state of the notebook's container; others may have
+// been added by the cluster.
+func containerOf(pod *corev1.Pod) corev1.ContainerStatus {
+	all := pod.Status.ContainerStatuses
+	if i := slices.IndexFunc(all, func(s corev1.ContainerStatus) bool { return s.Name == container }); i >= 0 {
+		return all[i]
+	}
+	return corev1.ContainerStatus{}
+}
+
+// ended tells whether nothing of the notebook runs any more, though the
+// cluster still has a record of it.
+func ended(pod *corev1.Pod) bool {
+	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded ||
+		containerOf(pod).State.Terminated != nil
+}
+
+// answering tells whether the notebook has answered.
+func answering(s corev1.ContainerStatus) bool {
+	return s.State.Running != nil && s.Started != nil && *s.Started
+}
+
+// waiting tells whether a pod is held up before its container runs, so that
+// its events may say why.
+func waiting(pod *corev1.Pod) bool {
+	s := containerOf(pod).State
+	return !ended(pod) && s.Running == nil && pod.Spec.NodeName != ""
+}
+
+func imageOf(pod *corev1.Pod) string {
+	for _, c := range pod.Spec.Containers {
+		if c.Name == container {
+			return c.Image
+		}
+	}
+	return ""
+}
+
+// startMessage says what a start waits for. The percentages only rise: what
+// is held up keeps that of its stage.
+func startMessage(pod *corev1.Pod, s corev1.ContainerStatus, events []corev1.Event) (int, models.Text) {
+	switch {
+	case pod.DeletionTimestamp != nil:
+		return 0, models.Say("The workspace is being stopped")
+	case s.State.Running != nil:
+		return 70, models.Say("Jupyter is starting")
+	case s.State.Waiting != nil && s.State.Waiting.Reason != "ContainerCreating":
+		return 30, waitingMessage(imageOf(pod), *s.State.Waiting)
+	case pod.Spec.NodeName != "":
+		return 30, preparingMessage(imageOf(pod), events)
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Message != "" {
+			return 10, models.Say("No node of the cluster can take the workspace now: %s", plain(c.Message))
+		}
+	}
+	return 10, models.Say("The cluster is choosing a node")
+}
+
+// waitingMessage words why the kubelet has not started a container.
+func waitingMessage(image string, w corev1.ContainerStateWaiting) models.Text {
+	switch w.Reason {
+	case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError", "SignatureValidationFailed":
+		return models.Say("The image %s cannot be fetched: %s", image, plain(w.Message))
+	case "ErrImageNeverPull":
+		return models.Say("The node does not have the image %s, and the configuration forbids fetching it", image)
+	case "InvalidImageName":
+		return models.Say("“%s” is not the name of an image", image)
+	case "CreateContainerConfigError":
+		return models.Say("The node cannot set up the workspace: %s", plain(w.Message))
+	case "PodInitializing", "":
+		return models.Say("The node is preparing the workspace")
+	}
+	return models.Say("The node cannot start the workspace: %s", plain(w.Message+" ("+w.Reason+")"))
+}
+
+// preparingMessage words what the newest event says of a pod whose container
+// is not there yet. Only events tell of a mount that fails.
+func preparingMessage(image string, events []corev1.Event) models.Text {
+	if len(events) > 0 {
+		newest := slices.MaxFunc(events, func(a, b corev1.Event) int { return happened(a).Compare(happened(b)) })
+		switch newest.Reason {
+		case "Pulling":
+			return models.Say("The node is fetching the image %s", image)
+		case "FailedMount", "FailedAttachVolume":
+			return models.Say("The node cannot mount the shared directories: %s", plain(newest.Message))
+		case "FailedCreatePodSandBox":
+			return models.Say("The node cannot set up the workspace: %s", plain(newest.Message))
+		}
+		if newest.Type == corev1.EventTypeWarning {
+			return models.Say("The node cannot start the workspace: %s", plain(newest.Message))
+		}
+	}
+	return models.Say("The node is preparing the workspace")
+}
+
+// happened is when an event was last seen.
+func happened(e corev1.Event) time.Time {
+	switch {
+	case e.Series != nil:
+		return e.Series.LastObservedTime.Time
+	case !e.LastTimestamp.IsZero():
+		return e.LastTimestamp.Time
+	case !e.EventTime.IsZero():
+		return e.EventTime.Time
+	}
+	return e.CreationTimestamp.Time
+}
+
+// runningMessage says more than that Jupyter runs where there is more to say.
+// ready is what the kubelet said; when a node falls silent, the cluster
+// changes the pod's condition alone.
+func runningMessage(pod *corev1.Pod, ready bool) models.Text {
+	for _, c := range pod.Status.Conditions {
+		switch {
+		case c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue:
+			return disruption(c)
+		case c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse && ready && pod.DeletionTimestamp == nil:
+			return models.Say("The node %s does not answer; the workspace may still run there", pod.Spec.NodeName)
+		}
+	}
+	return models.Say("Jupyter is running")
+}
+
+// endMessage says why a notebook ended: what happened to its pod before what
+// happened to its process.
+func endMessage(pod *corev1.Pod, t *corev1.ContainerStateTerminated) models.Text {
+	switch reason := pod.Status.Reason; {
+	case reason == "Evicted":
+		return models.Say("The node has put the workspace out: %s", plain(pod.Status.Message))
+	case reason == "Preempting" || reason == "Preempted":
+		return models.Say("The cluster took the node for something of higher priority")
+	case reason == "NodeLost":
+		return models.Say("The node %s was lost", pod.Spec.NodeName)
+	case reason == "Terminated" || reason == "NodeShutdown":
+		return models.Say("The node %s was shut down", pod.Spec.NodeName)
+	case t == nil && reason != "": // the kubelet's admission: OutOfcpu, NodeAffinity, UnexpectedAdmissionError
+		return models.Say("The node %s refused the workspace: %s", pod.Spec.NodeName, plain(pod.Status.Message))
+	}
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			return disruption(c)
+		}
+	}
+	if t == nil {
+		return models.Say("Jupyter is no longer running")
+	}
+	return exitMessage(pod, *t)
+}
+
+func exitMessage(pod *corev1.Pod, t corev1.ContainerStateTerminated) models.Text {
+	const signalled = 128 // a container runtime's convention
+	switch code := int(t.ExitCode); {
+	case t.Reason == "OOMKilled":
+		return models.Say("Jupyter was killed: exceeded %s of memory", memoryOf(pod))
+	case t.Reason == "ContainerStatusUnknown":
+		return models.Say("Jupyter is no longer running")
+	case t.Reason == "StartError" || t.Reason == "ContainerCannotRun":
+		return models.Say("Jupyter could not be started: %s", plain(t.Message))
+	case code > signalled && code <= signalled+64:
+		return models.Say("Jupyter was killed by signal %d", code-signalled)
+	default:
+		return models.Say("Jupyter exited with code %d", code)
+	}
+}
+
+// disruption words why the cluster takes a pod away.
+func disruption(c corev1.PodCondition) models.Text {
+	switch c.Reason {
+	case corev1.PodReasonPreemptionByScheduler:
+		return models.Say("The cluster took the node for something of higher priority")
+	case "DeletionByTaintManager":
+		return models.Say("The cluster took the workspace from its node: %s", plain(c.Message))
+	case "EvictionByEvictionAPI":
+		return models.Say("The node was emptied by the cluster's administrators")
+	case "DeletionByPodGC":
+		return models.Say("The node is no longer part of the cluster")
+	}
+	return models.Say("The node has put the workspace out: %s", plain(c.Message))
+}
+
+// longest bounds what is passed on of a machine's own words, in bytes.
+const longest = 300
+
+// plain makes one bounded line of a machine's words.
+func plain(message string) string {
+	line := strings.Join(strings.Fields(strings.ToValidUTF8(message, "")), " ")
+	if len(line) > longest {
+		line = strings.ToValidUTF8(line[:longest], "") + "…"
+	}
+	return line
+}
+
+func memoryOf(pod *corev1.Pod) string {
+	return models.FormatMiB(limitOf(pod, corev1.ResourceMemory) >> 20)
+}
+
+// limitOf is a limit of the notebook's container: milli of CPU, else bytes;
+// 0 is none.
+func limitOf(pod *corev1.Pod, name corev1.ResourceName) int64 {
+	for _, c := range pod.Spec.Containers {
+		quantity, ok := c.Resources.Limits[name]
+		switch {
+		case c.Name != container || !ok:
+		case name == corev1.ResourceCPU:
+			return quantity.MilliValue()
+		default:
+			return quantity.Value()
+		}
+	}
+	return 0
+}
+
+// limitsOf says how a pod's resources are limited: by what the cluster was
+// told, which may be more than we asked for.
+func limitsOf(pod *corev1.Pod) []workspaces.Limit {
+	limit := func(resource string, value int64, how models.Text) workspaces.Limit {
+		if value == 0 {
+			return workspaces.Limit{Resource: resource, How: models.Say("no limit was set")}
+		}
+		return workspaces.Limit{Resource: resource, Enforced: true, How: how}
+	}
+	cpu, memory := limitOf(pod, corev1.ResourceCPU), limitOf(pod, corev1.ResourceMemory)
+	all := []workspaces.Limit{
+		limit("cpu", cpu, models.Say("%s CPU, by the node (cgroup)", models.Quantity("cpu_milli", cpu))),
+		limit("memory", memory, models.Say("%s, by the node (cgroup)", models.FormatMiB(memory>>20))),
+	}
+	var gpu []workspaces.Limit
+	if json.Unmarshal([]byte(pod.Annotations[annotationLimits]), &gpu) == nil {
+		all = append(all, gpu...)
+	}
+	return all
+}

@@ -1,0 +1,256 @@
+package kube
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"weir/models"
+	"weir/workspaces"
+)
+
+// seen is a pod as an API server tells it, changed by the cases.
+func seen(change func(*corev1.Pod)) *corev1.Pod {
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "ws-5-2", Namespace: "weir-p-7"},
+		Spec: corev1.PodSpec{NodeName: "node-a", Containers: []corev1.Container{{Name: container, Image: "weir/jupyter:1",
+			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": resource.MustParse("2Gi"), "cpu": resource.MustParse("1500m")}}}}},
+		Status: corev1.PodStatus{Phase: corev1.PodPending}}
+	if change != nil {
+		change(p)
+	}
+	return p
+}
+
+func waitingFor(reason, message string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: container,
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
+	}
+}
+
+func runs(started bool) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.Phase, p.Status.PodIP = corev1.PodRunning, "10.88.0.7"
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "sidecar"}, {Name: container, Started: &started, Ready: started,
+			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
+	}
+}
+
+func exits(code int32, reason string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.Phase = corev1.PodFailed
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: container,
+			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason}}}}
+	}
+}
+
+func fails(reason, message string) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, reason, message
+	}
+}
+
+func with(change func(*corev1.Pod), conditions ...corev1.PodCondition) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		if change != nil {
+			change(p)
+		}
+		p.Status.Conditions = conditions
+	}
+}
+
+func unscheduled(p *corev1.Pod) { p.Spec.NodeName = "" }
+
+func disrupted(reason, message string) corev1.PodCondition {
+	return corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reason, Message: message}
+}
+
+func TestDescribe(t *testing.T) {
+	for name, test := range map[string]struct {
+		pod     func(*corev1.Pod)
+		events  []corev1.Event
+		phase   workspaces.Phase
+		percent int
+		code    int
+		says    string
+	}{
+		"new": {pod: unscheduled, phase: workspaces.PhaseStarting, percent: 10, code: -1, says: "choosing a node"},
+		"unschedulable": {pod: with(unscheduled, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable",
+			Message: "0/3 nodes are available: 1 Insufficient weir.dev/gpu-cores, 2 node(s) didn't match Pod's node affinity/selector."}),
+			phase: workspaces.PhaseStarting, percent: 10, code: -1, says: "No node of the cluster can take the workspace now: 0/3 nodes are available: 1 Insufficient weir.dev/gpu-cores"},
+		"scheduled":      {phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "preparing"},
+		"creating":       {pod: waitingFor("ContainerCreating", ""), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "preparing"},
+		"pulling":        {pod: waitingFor("ContainerCreating", ""), events: []corev1.Event{event("Scheduled", "", 1), event("Pulling", "", 2)}, phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "fetching the image weir/jupyter:1"},
+		"no such mount":  {pod: waitingFor("ContainerCreating", ""), events: []corev1.Event{event("FailedMount", "mount.nfs: Connection timed out", 3), event("Scheduled", "", 1)}, phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "cannot mount the shared directories: mount.nfs: Connection timed out"},
+		"no sandbox":     {events: []corev1.Event{event("FailedCreatePodSandBox", "no network", 3)}, phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "cannot set up the workspace: no network"},
+		"pull error":     {pod: waitingFor("ErrImagePull", "rpc error:\n  not found"), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "The image weir/jupyter:1 cannot be fetched: rpc error: not found"},
+		"pull back-off":  {pod: waitingFor("ImagePullBackOff", "Back-off pulling image"), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "cannot be fetched: Back-off"},
+		"never pull":     {pod: waitingFor("ErrImageNeverPull", ""), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "forbids fetching"},
+		"bad name":       {pod: waitingFor("InvalidImageName", ""), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "not the name of an image"},
+		"no secret":      {pod: waitingFor("CreateContainerConfigError", `secret "ws-5-2" not found`), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: `cannot set up the workspace: secret "ws-5-2" not found`},
+		"runc":           {pod: waitingFor("RunContainerError", "exec: no such file"), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "cannot start the workspace: exec: no such file (RunContainerError)"},
+		"not yet":        {pod: runs(false), phase: workspaces.PhaseStarting, percent: 70, code: -1, says: "Jupyter is starting"},
+		"running":        {pod: runs(true), phase: workspaces.PhaseRunning, percent: 100, code: -1, says: "Jupyter is running"},
+		"node silent":    {pod: with(runs(true), corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse}), phase: workspaces.PhaseRunning, percent: 100, code: -1, says: "The node node-a does not answer"},
+		"just started":   {pod: with(func(p *corev1.Pod) { runs(true)(p); p.Status.ContainerStatuses[1].Ready = false }, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse}), phase: workspaces.PhaseRunning, percent: 100, code: -1, says: "Jupyter is running"},
+		"drained":        {pod: with(runs(true), disrupted("EvictionByEvictionAPI", "")), phase: workspaces.PhaseRunning, percent: 100, code: -1, says: "emptied by the cluster's administrators"},
+		"exit 3":         {pod: exits(3, "Error"), phase: workspaces.PhaseExited, code: 3, says: "Jupyter exited with code 3"},
+		"exit 0":         {pod: exits(0, "Completed"), phase: workspaces.PhaseExited, code: 0, says: "Jupyter exited with code 0"},
+		"killed":         {pod: exits(137, "Error"), phase: workspaces.PhaseExited, code: 137, says: "killed by signal 9"},
+		"out of memory":  {pod: exits(137, "OOMKilled"), phase: workspaces.PhaseExited, code: 137, says: "Jupyter was killed: exceeded 2 GiB of memory"},
+		"cannot exec":    {pod: exits(128, "StartError"), phase: workspaces.PhaseExited, code: 128, says: "could not be started"},
+		"evicted":        {pod: fails("Evicted", "The node was low on resource: memory."), phase: workspaces.PhaseExited, code: -1, says: "put the workspace out: The node was low on resource: memory."},
+		"overcommitted":  {pod: fails("OutOfweir.dev/gpu-cores", "Pod was rejected: Node didn't have enough resource: weir.dev/gpu-cores, requested: 100, used: 50, capacity: 100"), phase: workspaces.PhaseExited, code: -1, says: "The node node-a refused the workspace: Pod was rejected"},
+		"node lost":      {pod: fails("NodeLost", ""), phase: workspaces.PhaseExited, code: -1, says: "The node node-a was lost"},
+		"shut down":      {pod: fails("Terminated", "imminent node shutdown"), phase: workspaces.PhaseExited, code: -1, says: "was shut down"},
+		"preempted":      {pod: with(exits(137, "Error"), disrupted("PreemptionByScheduler", "")), phase: workspaces.PhaseExited, code: 137, says: "higher priority"},
+		"node gone":      {pod: with(fails("", ""), disrupted("DeletionByPodGC", "PodGC: node no longer exists")), phase: workspaces.PhaseExited, code: -1, says: "no longer part of the cluster"},
+		"status unknown": {pod: exits(137, "ContainerStatusUnknown"), phase: workspaces.PhaseExited, code: 137, says: "no longer running"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := describe(seen(test.pod), test.events)
+			if s.Phase != test.phase || s.Progress != test.percent || s.ExitCode != test.code || !strings.Contains(s.Message.String(), test.says) {
+				t.Errorf("%s at %d percent, code %d: %q", s.Phase, s.Progress, s.ExitCode, s.Message)
+			}
+			if want := map[bool]string{true: "10.88.0.7:8888"}[test.phase == workspaces.PhaseRunning]; s.Endpoint.Address != want {
+				t.Errorf("it answers at %q", s.Endpoint.Address)
+			}
+		})
+	}
+}
+
+func event(reason, message string, minute int) corev1.Event {
+	kind := corev1.EventTypeNormal
+	if strings.HasPrefix(reason, "Failed") {
+		kind = corev1.EventTypeWarning
+	}
+	return corev1.Event{Reason: reason, Message: message, Type: kind, LastTimestamp: metav1.NewTime(time.Unix(int64(minute)*60, 0))}
+}
+
+func TestLimitsAreThoseOfThePod(t *testing.T) {
+	says := config(t, nil).gpuLimits([]workspaces.GPU{{Simulated: true}})
+	b, err := json.Marshal(says)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := limitsOf(seen(func(p *corev1.Pod) { p.Annotations = map[string]string{annotationLimits: string(b)} }))
+	if len(limits) != 3 || limits[0].How.String() != "1.5 CPU, by the node (cgroup)" || limits[1].How.String() != "2 GiB, by the node (cgroup)" ||
+		!limits[1].Enforced || limits[2].Resource != "gpu" || limits[2].Enforced {
+		t.Errorf("%+v", limits)
+	}
+	if limits := limitsOf(seen(func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Limits = nil })); limits[0].Enforced || limits[1].Enforced {
+		t.Errorf("without limits: %+v", limits)
+	}
+}
+
+func TestPlainIsOneShortLine(t *testing.T) {
+	if got := plain("a\n\tb  c\xff"); got != "a b c" {
+		t.Errorf("%q", got)
+	}
+	if got := plain(strings.Repeat("é", 400)); len(got) > longest+len("…") || !strings.HasSuffix(got, "é…") {
+		t.Errorf("%d bytes, ending in %q", len(got), got[len(got)-6:])
+	}
+}
+
+func TestLastLinesShowNoSecret(t *testing.T) {
+	secrets := secretsOf(map[string]string{"JUPYTER_TOKEN": "abcdefgh", "WEIR_TOKEN": "abcdefgh-longer", "HOME": "/home/jovyan", "X_TOKEN": "short"})
+	got := lastLines("at http://x/?token=abcdefgh and abcdefgh-longer in /home/jovyan\n", secrets)
+	if got != "at http://x/?token=[token] and [token] in /home/jovyan\n" {
+		t.Errorf("%q", got)
+	}
+	long := strings.Repeat("0123456789\n", 1000)
+	if got := lastLines(long, nil); len(got) > logTail || !strings.HasPrefix(got, "0123456789\n") {
+		t.Errorf("%d bytes: %.20q", len(got), got)
+	}
+}
+
+func TestAdvertisement(t *testing.T) {
+	node := func(by string, cores string) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-a", Annotations: map[string]string{}}}
+		if by != "" {
+			n.Annotations[annotationAdvertiser] = by
+		}
+		if cores != "" {
+			list := corev1.ResourceList{resourceCores: resource.MustParse(cores)}
+			n.Status.Capacity, n.Status.Allocatable = list, list
+		}
+		return n
+	}
+	for name, test := range map[string]struct {
+		node  *corev1.Node
+		named bool
+		want  string
+	}{
+		"new":       {node("", ""), true, `"weir.dev/gpu-cores":"800"`},
+		"as it is":  {node("weir", "800"), true, ""},
+		"changed":   {node("weir", "400"), true, `"weir.dev/gpu-cores":"800"`},
+		"forgotten": {node("weir", ""), true, `"weir.dev/gpu-cores":"800"`},
+		"left":      {node("weir", "800"), false, `"weir.dev/gpu-cores":null`},
+		"another's": {node("other", "800"), true, ""},
+		"not ours":  {node("other", "800"), false, ""},
+		"no GPUs":   {node("", ""), false, ""},
+		"adoptable": {node("", "800"), true, `"weir.dev/advertised-by":"weir"`},
+	} {
+		got := string(advertisement(test.node, "weir", 800, test.named))
+		if (test.want == "") != (got == "") || !strings.Contains(got, test.want) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+func TestStates(t *testing.T) {
+	c := config(t, nil)
+	id := c.ref(spec())
+	again, err := parseState(id.state())
+	if err != nil || again != id {
+		t.Errorf("%+v, %v", again, err)
+	}
+	pod := podOf(t, c, spec())
+	if found, ok := refOf(&pod); !ok || found != id {
+		t.Errorf("by its labels it is %+v", found)
+	}
+	for _, state := range []string{"", "no state", "{}", `{"namespace":"x"}`} {
+		if _, err := parseState(workspaces.State(state)); err == nil {
+			t.Errorf("%q is a state", state)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	pods := schema.GroupResource{Resource: "pods"}
+	for name, test := range map[string]struct {
+		err  error
+		kind models.Kind
+		says string
+	}{
+		"quota":       {apierrors.NewForbidden(pods, "ws-5-2", errors.New("exceeded quota: weir, requested: pods=1, used: pods=4, limited: pods=4")), models.KindNoCapacity, "used up: pods \"ws-5-2\" is forbidden: exceeded quota: weir, requested: pods=1"},
+		"policy":      {apierrors.NewForbidden(pods, "ws-5-2", errors.New("violates PodSecurity")), models.KindConflict, "refused the workspace: pods \"ws-5-2\" is forbidden: violates PodSecurity"},
+		"busy":        {apierrors.NewTooManyRequests("slow down", 1), models.KindUnavailable, "does not answer"},
+		"unreachable": {&url.Error{Op: "Patch", URL: "https://10.0.0.1", Err: errors.New("connection refused")}, models.KindUnavailable, "does not answer"},
+		"our own":     {errors.New("database"), models.KindInternal, "database"},
+	} {
+		if got := refusal(fmt.Errorf("wrapped: %w", test.err)); models.KindOf(got) != test.kind || !strings.Contains(got.Error(), test.says) {
+			t.Errorf("%s: %s: %v", name, models.KindOf(got), got)
+		}
+	}
+}
+
+func TestOnlyCores(t *testing.T) {
+	cores := corev1.ResourceList{resourceCores: resource.MustParse("800"), "cpu": resource.MustParse("4")}
+	got, err := onlyCores(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-a", Annotations: map[string]string{annotationAdvertiser: "weir", "x": "y"}},
+		Status: corev1.NodeStatus{Capacity: cores, Allocatable: cores, Images: make([]corev1.ContainerImage, 50)}})
+	slim := got.(*corev1.Node)
+	if err != nil || len(slim.Status.Images)+len(slim.Status.Capacity) != 1 || len(slim.Annotations) != 1 || advertisement(slim, "weir", 800, true) != nil {
+		t.Errorf("%+v, %v", slim, err)
+	}
+}

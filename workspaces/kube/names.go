@@ -1,0 +1,108 @@
+package kube
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"weir/workspaces"
+)
+
+// Labels and annotations of what this package makes.
+const (
+	labelName      = "app.kubernetes.io/name"
+	labelInstance  = "app.kubernetes.io/instance"
+	labelManagedBy = "app.kubernetes.io/managed-by"
+	labelPartOf    = "app.kubernetes.io/part-of"
+
+	labelProject    = "weir.dev/project"
+	labelMember     = "weir.dev/member"
+	labelWorkspace  = "weir.dev/workspace"
+	labelGeneration = "weir.dev/generation"
+
+	annotationLimits = "weir.dev/limits"
+
+	manager      = "weir"           // also the field manager
+	nameNotebook = "weir-workspace" // app.kubernetes.io/name of pods
+	nameProject  = "weir-project"   // and of what a project has
+)
+
+// Names of the objects that a namespace has once.
+const (
+	claimShared   = "shared"
+	claimMPS      = "mps"
+	configJupyter = "jupyter"
+	container     = "notebook"
+	servicePortal = "portal"
+)
+
+func (c Config) namespace(project int64) string {
+	return c.Prefix + strconv.FormatInt(project, 10)
+}
+
+// labels are those of everything that this installation makes.
+func (c Config) labels(name string, project int64) map[string]string {
+	return map[string]string{labelName: name, labelInstance: c.Instance, labelManagedBy: manager, labelPartOf: "weir",
+		labelProject: strconv.FormatInt(project, 10)}
+}
+
+func (c Config) workspaceLabels(spec workspaces.Spec) map[string]string {
+	all := c.labels(nameNotebook, spec.Project)
+	maps.Copy(all, map[string]string{
+		labelMember:     strconv.FormatInt(spec.Member, 10),
+		labelWorkspace:  strconv.FormatInt(spec.Workspace, 10),
+		labelGeneration: strconv.FormatInt(spec.Generation, 10),
+	})
+	return all
+}
+
+// selector finds what this installation made.
+func (c Config) selector() string {
+	return labelManagedBy + "=" + manager + "," + labelInstance + "=" + c.Instance
+}
+
+// ref names one start of one workspace. It is the State that callers persist.
+type ref struct {
+	Namespace  string `json:"namespace"`
+	Pod        string `json:"pod"`
+	Workspace  int64  `json:"workspace"`
+	Generation int64  `json:"generation"`
+}
+
+func (c Config) ref(spec workspaces.Spec) ref {
+	return ref{Namespace: c.namespace(spec.Project), Pod: fmt.Sprintf("ws-%d-%d", spec.Workspace, spec.Generation),
+		Workspace: spec.Workspace, Generation: spec.Generation}
+}
+
+func (r ref) state() workspaces.State {
+	b, err := json.Marshal(r)
+	if err != nil {
+		panic(err) // two strings and two numbers
+	}
+	return b
+}
+
+var errNoState = errors.New("not a state of the Kubernetes runtime")
+
+func parseState(state workspaces.State) (ref, error) {
+	var r ref
+	if err := json.Unmarshal(state, &r); err != nil {
+		return r, fmt.Errorf("%w: %w", errNoState, err)
+	}
+	if r.Namespace == "" || r.Pod == "" || r.Workspace <= 0 {
+		return r, errNoState
+	}
+	return r, nil
+}
+
+// refOf reads from a pod's labels which start it is; false when it is none.
+func refOf(pod *corev1.Pod) (ref, bool) {
+	workspace, err := strconv.ParseInt(pod.Labels[labelWorkspace], 10, 64)
+	generation, err2 := strconv.ParseInt(pod.Labels[labelGeneration], 10, 64)
+	r := ref{Namespace: pod.Namespace, Pod: pod.Name, Workspace: workspace, Generation: generation}
+	return r, err == nil && err2 == nil && workspace > 0
+}

@@ -1,0 +1,96 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// annotationAdvertiser marks the nodes whose GPU cores an installation tells.
+const annotationAdvertiser = "weir.dev/advertised-by"
+
+// Advertise tells the cluster how many GPU cores (hundredths of a GPU) the
+// pool has on each node, so that neither the scheduler nor a kubelet takes
+// more; from nodes that this installation told and that are not named any
+// more it is taken back. Call it again and again: a kubelet may forget, and
+// only what differs is asked for. Names that are no nodes of the cluster are
+// returned.
+func (r *Runtime) Advertise(ctx context.Context, cores map[string]int64) (unknown []string, err error) {
+	nodes, err := r.nodes.List(labels.Everything())
+	if err != nil {
+		return nil, err
+	}
+	left := maps.Clone(cores)
+	var failed []error
+	for _, node := range nodes {
+		wanted, named := cores[node.Name]
+		delete(left, node.Name)
+		patch := advertisement(node, r.config.Instance, wanted, named)
+		if patch == nil {
+			continue
+		}
+		_, err := r.client.CoreV1().Nodes().Patch(ctx, node.Name, types.MergePatchType, patch,
+			metav1.PatchOptions{FieldManager: manager}, "status")
+		if err != nil && !apierrors.IsNotFound(err) {
+			failed = append(failed, fmt.Errorf("node %s: %w", node.Name, err))
+		}
+	}
+	return slices.Sorted(maps.Keys(left)), errors.Join(failed...)
+}
+
+// onlyCores drops what [Runtime.Advertise] does not read of a node, which is
+// nearly all of it.
+func onlyCores(object any) (any, error) {
+	node, ok := object.(*corev1.Node)
+	if !ok {
+		return object, nil
+	}
+	few := func(all corev1.ResourceList) corev1.ResourceList {
+		if quantity, ok := all[resourceCores]; ok {
+			return corev1.ResourceList{resourceCores: quantity}
+		}
+		return nil
+	}
+	slim := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name, UID: node.UID, ResourceVersion: node.ResourceVersion}}
+	if by, ok := node.Annotations[annotationAdvertiser]; ok {
+		slim.Annotations = map[string]string{annotationAdvertiser: by}
+	}
+	slim.Status.Capacity, slim.Status.Allocatable = few(node.Status.Capacity), few(node.Status.Allocatable)
+	return slim, nil
+}
+
+// advertisement is the patch of a node's status that tells its cores; nil
+// when there is nothing to change.
+func advertisement(node *corev1.Node, instance string, cores int64, named bool) []byte {
+	told, ours := node.Annotations[annotationAdvertiser], node.Annotations[annotationAdvertiser] == instance
+	capacity, has := node.Status.Capacity[resourceCores]
+	allocatable := node.Status.Allocatable[resourceCores]
+	var value, by any
+	switch {
+	case named && told != "" && !ours && has:
+		return nil // another pool's node
+	case named && (!has || !ours || capacity.Value() != cores || allocatable.Value() != cores):
+		value, by = fmt.Sprint(cores), instance
+	case !named && ours:
+	default:
+		return nil
+	}
+	resource := map[string]any{resourceCores: value}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{annotationAdvertiser: by}},
+		"status":   map[string]any{"capacity": resource, "allocatable": resource},
+	})
+	if err != nil {
+		panic(err) // strings and nothing else
+	}
+	return patch
+}

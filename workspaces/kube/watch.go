@@ -1,0 +1,122 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"weir/workspaces"
+)
+
+// watch starts to follow what this installation has in the cluster, and
+// returns when the first picture is complete.
+func (r *Runtime) watch(ctx context.Context) error {
+	r.factory = informers.NewSharedInformerFactoryWithOptions(r.client, 0,
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = r.config.selector() }),
+		informers.WithTransform(withoutManagers))
+	core := r.factory.Core().V1()
+	r.pods, r.namespaces, r.volumes = core.Pods().Lister(), core.Namespaces().Lister(), core.PersistentVolumes().Lister()
+	if _, err := core.Pods().Informer().AddEventHandler(r.podHandler()); err != nil {
+		return err
+	}
+	for _, informer := range []cache.SharedIndexInformer{
+		core.Namespaces().Informer(), core.ResourceQuotas().Informer(), core.LimitRanges().Informer(), core.ConfigMaps().Informer(),
+		core.PersistentVolumes().Informer(), core.PersistentVolumeClaims().Informer(),
+		r.factory.Networking().V1().NetworkPolicies().Informer(),
+	} {
+		if _, err := informer.AddEventHandler(r.driftHandler()); err != nil {
+			return err
+		}
+	}
+	r.nodeFactory = informers.NewSharedInformerFactoryWithOptions(r.client, 0, informers.WithTransform(onlyCores))
+	r.nodes = r.nodeFactory.Core().V1().Nodes().Lister()
+	life, cancel := context.WithCancel(context.Background())
+	r.cancel = cancel
+	for _, factory := range []informers.SharedInformerFactory{r.factory, r.nodeFactory} {
+		factory.Start(life.Done())
+		for kind, synced := range factory.WaitForCacheSync(ctx.Done()) {
+			if !synced {
+				err := fmt.Errorf("the cluster did not list its %s within %s: may this account list and watch them?", kind, syncTimeout)
+				return errors.Join(err, r.Close())
+			}
+		}
+	}
+	r.wg.Go(func() { r.mend(life) })
+	return nil
+}
+
+// withoutManagers drops what nobody here reads, for it is half of an object.
+func withoutManagers(object any) (any, error) {
+	if m, err := meta.Accessor(object); err == nil {
+		m.SetManagedFields(nil)
+	}
+	return object, nil
+}
+
+// podHandler signals what changes about a workspace, and keeps how it was
+// when it goes.
+func (r *Runtime) podHandler() cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { r.notify() },
+		UpdateFunc: func(before, after any) {
+			old, now := describe(before.(*corev1.Pod), nil), describe(after.(*corev1.Pod), nil)
+			if old.Phase != now.Phase || old.Message.String() != now.Message.String() {
+				r.notify()
+			}
+		},
+		DeleteFunc: func(object any) {
+			if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = last.Obj
+			}
+			if pod, ok := object.(*corev1.Pod); ok {
+				r.bury(pod)
+				r.notify()
+			}
+		},
+	}
+}
+
+func (r *Runtime) notify() {
+	select {
+	case r.changed <- struct{}{}:
+	default: // a signal is waiting already
+	}
+}
+
+// bury keeps for a while how a pod was that is gone, and forgets the rest.
+func (r *Runtime) bury(pod *corev1.Pod) {
+	id, ok := refOf(pod)
+	if !ok {
+		return
+	}
+	status := describe(pod, nil)
+	if status.Phase != workspaces.PhaseExited {
+		status = workspaces.Status{Phase: workspaces.PhaseExited, ExitCode: -1, Limits: status.Limits, Message: endMessage(pod, nil)}
+	}
+	m := r.memory.of(pod.UID)
+	m.mu.Lock()
+	status.LogTail = m.tail
+	m.mu.Unlock()
+	r.memory.forget(pod.UID)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.now()
+	delete(r.stopping, pod.UID)
+	maps.DeleteFunc(r.gone, func(_ ref, f farewell) bool { return now.Sub(f.at) > forgetAfter })
+	r.gone[id] = farewell{status: status, at: now}
+}
+
+// exceedsQuota tells a refusal by a ResourceQuota, which has no reason of its
+// own among the forbidden.
+func exceedsQuota(err error) bool {
+	return err != nil && apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
+}
