@@ -136,9 +136,12 @@ func TestProviderByCommandLine(t *testing.T) {
 	m.start("")
 	s.awaitProvider(models.ProviderPending, time.Time{})
 	admin.says([]string{"is online"}, "provider", "accept", "desk")
-	if now = admin.lender("desk"); now.GPUCode == desk.GPUCode || len(now.Devices) != 3 {
-		t.Errorf("accepted, it is %+v", now)
-	}
+	eventually(t, ready, func() string { // with the next beat
+		if now = admin.lender("desk"); now.GPUCode == desk.GPUCode || len(now.Devices) != 3 {
+			return fmt.Sprintf("accepted, it is %+v", now)
+		}
+		return ""
+	})
 
 	admin.fails(2, "--yes", "provider", "revoke", "desk", "--no-interactive")
 	admin.says([]string{"is lost"}, "provider", "revoke", "desk", "--yes")

@@ -60,7 +60,6 @@ func (a *App) newProvider(c echo.Context, f web.Form) (templ.Component, error) {
 		return nil, err
 	}
 	owners, err := a.owners(ctx)
-	owners = append([]web.Option{{Label: web.T(ctx, "whose it was; a new one is yours")}}, owners...)
 	return web.NewProviderPage(web.NewProviderView{Form: f, Owners: owners, Server: a.portalURL(c.Request())}), err
 }
 

@@ -48,6 +48,11 @@ type NewProviderView struct {
 	Server  string    // address of the portal, for the agent
 }
 
+// owners are the people to choose from, after the choice of nobody anew.
+func (v NewProviderView) owners(ctx context.Context) []Option {
+	return append([]Option{{Label: T(ctx, "whose it was; a new one is yours")}}, v.Owners...)
+}
+
 // emptyHours is how many spans a form offers beside those that there are.
 const emptyHours = 3
 

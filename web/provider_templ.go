@@ -99,7 +99,7 @@ func NewProviderPage(v NewProviderView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = choose(v.Form, "owner_id", v.Owners).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = choose(v.Form, "owner_id", v.owners(ctx)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
