@@ -140,7 +140,7 @@ func check(spec workspaces.Spec, image string) error {
 	}
 	for name := range spec.Env {
 		if len(validation.IsConfigMapKey(name)) > 0 { // and so of a secret, in which it is kept
-			return fmt.Errorf("%q cannot be the name of a variable in a cluster: use letters, digits, -, _ and .", name)
+			return fmt.Errorf("%q cannot be the name of a variable in a cluster: use letters, digits, dots, - and _", name)
 		}
 	}
 	for _, m := range spec.Mounts {

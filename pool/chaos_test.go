@@ -1,0 +1,176 @@
+package pool_test
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/modelstest"
+	"weir/pool"
+)
+
+// fleet is a machine as its agent would report it: GPUs that come and go, and
+// that the agent cuts as it was told, under new names each time.
+type fleet struct {
+	random *rand.Rand
+	there  [3]bool
+	mode   [3]string
+	layout [3][]string
+	cuts   [3]int
+}
+
+var migProfiles = map[string]int64{"1g.10gb": 14, "3g.40gb": 42, "4g.40gb": 57}
+
+func (f *fleet) reports() (list []pool.DeviceReport) {
+	for i := range f.there {
+		if !f.there[i] {
+			continue
+		}
+		gpu := machine(3)[i]
+		gpu.MIGProfiles, gpu.Sharing = []string{"1g.10gb", "3g.40gb", "4g.40gb"}, f.mode[i]
+		list = append(list, gpu)
+		if f.mode[i] != models.SharingMIG {
+			continue
+		}
+		for n, profile := range f.layout[i] {
+			list = append(list, pool.DeviceReport{UUID: fmt.Sprintf("MIG-%d-%d-%d", i, f.cuts[i], n), Parent: gpu.UUID, Index: i, Profile: profile,
+				Cores: migProfiles[profile], Model: gpu.Model, MemoryMiB: 80_000 * migProfiles[profile] / 100, NUMA: -1, Simulated: true})
+		}
+	}
+	return list
+}
+
+// obey does as the portal orders.
+func (f *fleet) obey(orders pool.Orders) {
+	for _, o := range orders.Devices {
+		var i int
+		if _, err := fmt.Sscanf(o.UUID, "GPU-%d", &i); err != nil {
+			continue
+		}
+		mode := ""
+		if o.Sharing == models.SharingMIG || o.Sharing == models.SharingMPS {
+			mode = o.Sharing
+		}
+		if mode != f.mode[i] || !slices.Equal(o.Layout, f.layout[i]) {
+			f.mode[i], f.layout[i], f.cuts[i] = mode, o.Layout, f.cuts[i]+1
+		}
+	}
+}
+
+// keepsGPUs is rule 3 of the physical GPU: what is held of it and of all that
+// was cut out of it, there or not, is at most the whole. An instance is held
+// whole, whatever was asked for.
+func (o *office) keepsGPUs(t *testing.T, after string) {
+	t.Helper()
+	db, err := o.store.SQL()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var uuid string
+	var cores int64
+	err = db.QueryRow(`SELECT uuid, SUM(cores) FROM (SELECT p.uuid AS uuid, CASE WHEN d.parent_id IS NULL THEN s.cores ELSE d.cores END AS cores
+		FROM shares s JOIN devices d ON d.id = s.device_id JOIN devices p ON p.id = COALESCE(d.parent_id, d.id) WHERE s.until_at IS NULL) AS held
+		GROUP BY uuid HAVING SUM(cores) > 100`).Scan(&uuid, &cores)
+	if !errors.Is(err, sql.ErrNoRows) {
+		t.Fatalf("after %s %d cores of %s are held, %v", after, cores, uuid, err)
+	}
+	o.keepsDevices(t)
+}
+
+// Whatever comes over a machine, and whoever asks for what meanwhile: no GPU
+// is given twice, and what waits for nothing can be placed in the end.
+func TestChaosOfMachines(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		for seed := range uint64(6) {
+			t.Run(fmt.Sprint(seed), func(t *testing.T) { o.chaos(t, rand.New(rand.NewPCG(seed, 7))) })
+		}
+	})
+}
+
+func (o *office) chaos(t *testing.T, random *rand.Rand) {
+	f := &fleet{random: random, there: [3]bool{true, true, true}}
+	o.enlist(t, devices(f.reports()))
+	id := o.provider(t).ID
+	teams := []models.Member{o.team(t, fmt.Sprint("a", random.Int64())), o.team(t, fmt.Sprint("b", random.Int64()))}
+	var held []models.Workspace
+	release := func(i int) {
+		modelstest.InTx(t, o.store, func(q *models.Queries) error { return o.pool.Release(q, held[i].ID) })
+		held = slices.Delete(held, i, i+1)
+	}
+	steps := map[string]func(){
+		"claim": func() {
+			d := models.Demand{GPUs: 1 + random.Int64N(2), Cores: 5 + random.Int64N([]int64{30, 96}[random.IntN(2)]), GPUMemoryMiB: 500 + random.Int64N(10_000)}
+			if w, a := o.claim(t, teams[random.IntN(2)], d); a.Outcome == models.OutcomeGranted {
+				held = append(held, w)
+			}
+		},
+		"release": func() {
+			if len(held) > 0 {
+				release(random.IntN(len(held)))
+			}
+		},
+		"beat": func() { f.obey(o.beat(t, pool.Beat{Devices: f.reports()})) },
+		"a GPU gone or back": func() {
+			i := random.IntN(3)
+			f.there[i] = !f.there[i]
+			o.beat(t, pool.Beat{Devices: f.reports()})
+		},
+		"start anew": func() { // instances do not outlive it
+			i := random.IntN(3)
+			f.cuts[i]++
+			o.beat(t, pool.Beat{Devices: f.reports()})
+		},
+		"silence": func() {
+			o.clock.Pass(30 * time.Second)
+			o.sweep(t)
+		},
+		"change of sharing": func() {
+			inputs := []pool.DeviceInput{{Sharing: models.SharingExclusive}, {Sharing: models.SharingTimeSlicing}, {Sharing: models.SharingMPS},
+				{Sharing: models.SharingTimeSlicing, Mixed: true}, {Sharing: models.SharingMIG, Layout: []string{"3g.40gb", "4g.40gb"}},
+				{Sharing: models.SharingMIG, Layout: []string{"1g.10gb", "1g.10gb", "3g.40gb"}}}
+			gpu, err := o.store.Read(o.ctx).DeviceByUUID(fmt.Sprint("GPU-", random.IntN(3)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := o.pool.UpdateDevice(o.ctx, o.root, gpu.ID, inputs[random.IntN(len(inputs))]); err != nil && models.KindOf(err) != models.KindConflict {
+				t.Fatal(err)
+			}
+		},
+		"recall": func() {
+			if _, err := o.pool.Recall(o.ctx, o.root, id, pool.RecallInput{NoticeMinutes: random.Int64N(3)}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"resume": func() {
+			if _, err := o.pool.Resume(o.ctx, o.root, id, 0); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+	names := []string{"claim", "claim", "claim", "claim", "release", "release", "release", "beat", "beat", "a GPU gone or back",
+		"start anew", "silence", "change of sharing", "change of sharing", "change of sharing", "recall", "resume", "resume", "resume"}
+	for range 250 {
+		name := names[random.IntN(len(names))]
+		steps[name]()
+		o.keepsGPUs(t, name)
+	}
+	for len(held) > 0 {
+		release(0)
+	}
+	steps["resume"]()
+	f.there = [3]bool{true, true, true}
+	for range 3 {
+		steps["beat"]()
+	}
+	if w, a := o.claim(t, teams[0], models.Demand{GPUs: 1, Cores: 5, GPUMemoryMiB: 500}); a.Outcome != models.OutcomeGranted {
+		t.Errorf("the empty pool says %s: %s", a.Outcome, a.Explanation)
+	} else {
+		held = append(held, w)
+		release(0)
+	}
+}
