@@ -106,5 +106,5 @@ func (a rest) forecastFor(ctx context.Context, p workspaces.Preview) (*Forecast,
 // forecast tells when what a preview asks for could be met, if it waited from
 // now on.
 func (a *App) forecast(ctx context.Context, p workspaces.Preview) (pool.Forecast, error) {
-	return a.Pool.ForecastFor(ctx, models.Workspace{ProjectID: p.Project.ID, Demand: p.Target.Demand})
+	return a.Pool.Forecast(ctx, models.Workspace{ProjectID: p.Project.ID, Demand: p.Target.Demand})
 }

@@ -89,6 +89,10 @@ const (
 	SharingMIG         = "mig"          // cut into instances by the hardware
 )
 
+// AppliedUnknown is in effect on a device whose agent may be at work on an
+// order that was taken back meanwhile.
+const AppliedUnknown = "unknown"
+
 // Exclusive tells whether a device has one holder at a time.
 func (d Device) Exclusive() bool { return d.Sharing == SharingExclusive || d.ParentID != nil }
 
@@ -96,7 +100,7 @@ func (d Device) Exclusive() bool { return d.Sharing == SharingExclusive || d.Par
 // MPS and MIG are made by an agent; the others need nothing.
 func (d Device) Changing() bool {
 	made := func(mode string) bool { return mode == SharingMPS || mode == SharingMIG }
-	return d.ParentID == nil && d.Sharing != d.Applied && (made(d.Sharing) || made(d.Applied) || d.Applied == "unknown")
+	return d.ParentID == nil && d.Sharing != d.Applied && (made(d.Sharing) || made(d.Applied) || d.Applied == AppliedUnknown)
 }
 
 // How a share is enforced. Nothing is claimed that does not hold.

@@ -124,7 +124,8 @@ func asks(q *models.Queries, w models.Workspace) (*models.QueuedView, error) {
 const unborn = int64(1) << 62
 
 // Forecast tells when the demand of w could be met if it waits from now on.
-func (p *Pool) Forecast(q *models.Queries, w models.Workspace) (Forecast, error) {
+func (p *Pool) Forecast(ctx context.Context, w models.Workspace) (Forecast, error) {
+	q := p.store.Read(ctx)
 	s, err := p.load(q)
 	if err != nil {
 		return Forecast{}, err
@@ -361,9 +362,4 @@ func (k *keeper) keep(r queue.Ranked, w models.Workspace) error {
 		}
 	}
 	return nil
-}
-
-// ForecastFor is Forecast outside a transaction, for pages.
-func (p *Pool) ForecastFor(ctx context.Context, w models.Workspace) (Forecast, error) {
-	return p.Forecast(p.store.Read(ctx), w)
 }

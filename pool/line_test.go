@@ -81,7 +81,7 @@ func TestForecast(t *testing.T) {
 		ask := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, Demand: whole}
 		forecast := func() (outcome timeline.Outcome, in time.Duration, known bool) {
 			t.Helper()
-			f, err := o.pool.ForecastFor(o.ctx, ask)
+			f, err := o.pool.Forecast(o.ctx, ask)
 			if err != nil || f.Text.Empty() {
 				t.Fatalf("%+v, %v", f, err)
 			}
@@ -157,5 +157,28 @@ func TestPatienceKeepsOnlyWhatCanServe(t *testing.T) {
 		o.waits(t, vision, two)
 		o.clock.Pass(11 * time.Minute)
 		o.outcome(t, speech, whole, models.OutcomeGranted) // on the machine with one GPU
+	})
+}
+
+// What is held until a machine closes is of no use to who waits: it does not
+// lend then.
+func TestForecastKnowsThatAMachineCloses(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		m := o.team(t, "vision")
+		o.enlist(t, machine(1))
+		held := o.outcome(t, m, whole, models.OutcomeGranted)
+		now := o.store.Now()
+		hours := []models.Window{{Days: []int{0, 1, 2, 3, 4, 5, 6}, From: now.Format("15:04"), To: now.Add(time.Hour).Format("15:04")}}
+		terms := models.Terms{Hours: hours, NoticeMinutes: 120}
+		if _, err := o.pool.UpdateProvider(o.ctx, o.root, o.provider(t).ID, pool.ProviderInput{Name: "node", Terms: terms}); err != nil {
+			t.Fatal(err)
+		}
+		if o.told(t, held, "certain hours") != 1 {
+			t.Fatal("the holder does not know of the end")
+		}
+		f, err := o.pool.Forecast(o.ctx, models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, Demand: whole})
+		if err != nil || f.Outcome != timeline.Unknown {
+			t.Errorf("%+v, %v", f, err)
+		}
 	})
 }

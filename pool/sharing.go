@@ -79,7 +79,7 @@ func (p *Pool) UpdateDevice(ctx context.Context, actor policies.Actor, id int64,
 		}
 		before := d
 		if remade(d, in) {
-			d.Applied = appliedUnknown // until the agent reports after this
+			d.Applied = models.AppliedUnknown // until the agent reports after this
 		}
 		d.Sharing, d.Layout, d.Mixed = in.Sharing, in.Layout, in.Mixed
 		if err := q.UpdateDevice(&d); err != nil {
@@ -89,10 +89,6 @@ func (p *Pool) UpdateDevice(ctx context.Context, actor policies.Actor, id int64,
 	})
 	return d, err
 }
-
-// appliedUnknown is in effect on a device whose agent may be at work on an
-// order that was taken back meanwhile.
-const appliedUnknown = "unknown"
 
 // stillMayShare asks again, under the lock, what the right to a change was
 // made of before: who owns the provider, and whether mixing changes.
