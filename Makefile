@@ -15,9 +15,9 @@ PKG       ?= ./...
 BENCH     ?= .
 TESTFLAGS ?=
 TIMEOUT   ?= 20m
-SOURCES   := $(wildcard cmd e2e handlers migrations models policies pool storage tools web workspaces)
+SOURCES   := $(wildcard cmd deploy e2e handlers migrations models policies pool storage tools web workspaces)
 
-.PHONY: help run build test lint fresh generate bench cluster cluster-down clean
+.PHONY: help run build test soak scale lint fresh generate manifests bench cluster cluster-down clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -56,16 +56,31 @@ lint: ## check format, vet, staticcheck, generated files and the project's own r
 
 # Generates again and fails when that changes anything.
 fresh:
-	@sums() { find web -name '*_templ.go' | sort | xargs -r sha256sum; sha256sum docs/openapi.json; }; \
+	@sums() { find web -name '*_templ.go' | sort | xargs -r sha256sum; sha256sum docs/openapi.json deploy/manifests/weir.yaml; }; \
 	before=$$(sums); \
 	$(MAKE) --no-print-directory generate >/dev/null; \
 	if ! diff <(echo "$$before") <(sums); then echo "generated files were stale; commit what “make generate” made"; exit 1; fi
 
-generate: ## generate the pages' Go code and docs/openapi.json
+generate: manifests ## generate the pages' Go code, docs/openapi.json and the manifests
 	go tool templ generate -path web
 	@$(MAKE) --no-print-directory build
 	bin/weir openapi >bin/openapi.json
 	@mkdir -p docs && mv bin/openapi.json docs/openapi.json
+
+manifests: ## render the Helm chart into deploy/manifests
+	@mkdir -p bin
+	go tool -modfile=tools/helm/go.mod helm template weir deploy/chart --namespace weir --kube-version 1.34.0 --values deploy/manifests-values.yaml >bin/manifests.yaml
+	@mv bin/manifests.yaml deploy/manifests/weir.yaml
+
+soak: ## two servers under load for three minutes, one killed every 20 s; needs root
+	@tools/setup test
+	@go run ./tools/cluster/cmd prepare
+	WEIR_SOAK=3m go test -tags cluster -count=1 -timeout $(TIMEOUT) -v -run '^TestSoak$$' ./e2e
+
+scale: ## 5,000 workspaces on 1,000 simulated nodes (WEIR_SCALE=NODESxWORKSPACES)
+	@tools/setup test
+	@go run ./tools/cluster/cmd prepare
+	WEIR_SCALE=$${WEIR_SCALE:-1000x5000} go test -tags cluster -count=1 -timeout 60m -v -run '^TestScale$$' ./e2e
 
 bench: ## run the benchmarks (PKG=./pool/… BENCH=Place)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)

@@ -51,7 +51,7 @@ func TestAccessibility(t *testing.T) {
 }
 
 // mainPages are looked at in a narrow window, too.
-var mainPages = []string{"/", "/signin", "/projects/1", "/pool", "/pool/providers/1", "/pool/devices/1", "/workspaces", "/workspaces/1", "/workspaces/4", "/launch", "/launch?gpus=1&cores=100"}
+var mainPages = []string{"/", "/signin", "/projects/1", "/pool", "/pool/providers/1", "/pool/devices/1", "/workspaces", "/workspaces/1", "/workspaces/4", "/launch", "/launch?gpus=1&cores=100", "/audit", "/requests", "/requests/1", "/promises"}
 
 func pathsOf(paths ...string) (all []visit) {
 	for _, p := range paths {
@@ -61,10 +61,10 @@ func pathsOf(paths ...string) (all []visit) {
 }
 
 func operatorVisits() []visit {
-	forms := []string{"/projects/new", "/projects/1/roles/new", "/projects/1/members/new", "/environments/new", "/people/new", "/pool/providers/new", "/tokens", "/account"}
+	forms := []string{"/projects/new", "/projects/1/roles/new", "/projects/1/members/new", "/environments/new", "/people/new", "/pool/providers/new", "/tokens", "/account", "/webhooks/new"}
 	all := pathsOf("/projects", "/projects/1", "/projects/1/edit", "/projects/1/roles/1/edit", "/projects/1/roles/1/delete",
 		"/projects/1/members/1/edit", "/projects/1/members/1/delete", "/pool", "/pool/devices/1", "/pool/providers/1", "/pool/what-if", "/pool/what-if?add=h100:8", "/environments", "/environments/1/edit",
-		"/environments/1/delete", "/people", "/people/2", "/tokens/1/delete", "/audit", "/nowhere")
+		"/environments/1/delete", "/requests", "/requests/1", "/promises", "/people", "/people/2", "/tokens/1/delete", "/audit", "/notices", "/webhooks", "/webhooks/1", "/webhooks/1/delete", "/webhooks/1/rotate", "/nowhere")
 	for _, path := range forms {
 		all = append(all, visit{path, nil}, visit{path, submitEmpty})
 	}
@@ -72,7 +72,8 @@ func operatorVisits() []visit {
 }
 
 func memberVisits() []visit {
-	return append(pathsOf("/", "/projects", "/projects/1", "/pool", "/pool/providers/1", "/pool/devices/1", "/workspaces", "/workspaces?state=all", "/workspaces/1", "/workspaces/3",
+	return append(pathsOf("/requests", "/requests/1", "/requests/new", "/requests/new?kind=project", "/requests/new?kind=join", "/requests/new?kind=peak&project_id=1",
+		"/requests/new?kind=role&project_id=1", "/requests/new?kind=quota", "/", "/projects", "/projects/1", "/pool", "/pool/providers/1", "/pool/devices/1", "/workspaces", "/workspaces?state=all", "/workspaces/1", "/workspaces/3",
 		"/workspaces/4", "/workspaces/5", "/launch", "/launch?gpus=1&cores=100", "/launch?versions=torch"),
 		visit{"/launch?gpus=1&cores=200&env=%3D", openDetails}, visit{"/workspaces/2", nil})
 }
@@ -105,7 +106,10 @@ func populate(s *server) member {
 	wang.must("POST", workspacePath(stopped.ID)+"/stop", nil, nil)
 	wang.await(stopped.ID, "stopped", patience)
 	wang.await(failed.ID, "failed", patience)
+	s.api(s.admin()).must("POST", "/webhooks", map[string]any{"name": "Chat", "url": "https://receiver.invalid/hook", "enabled": true}, nil)
+	s.api(s.admin()).must("POST", "/webhooks/1/test", nil, nil)
 	zhao.await(2, "running", patience)
+	wang.must("POST", "/requests", map[string]any{"reason": "more runs at once", "quota": map[string]any{"project_id": speech.Project, "quota": peak.times(3)}}, nil)
 	if half.ID != 1 || failed.ID != 4 || stopped.ID != 5 {
 		s.t.Fatalf("workspaces have the ids %d, %d, %d", half.ID, failed.ID, stopped.ID)
 	}

@@ -122,6 +122,13 @@ func (a api) raw(method, path string, body any) (int, []byte, error) {
 // must is call for what has to succeed.
 func (a api) must(method, path string, body, out any) {
 	a.s.t.Helper()
+	if err := a.try(method, path, body, out); err != nil {
+		a.s.t.Fatal(err)
+	}
+}
+
+// try is must for whoever may not end the test.
+func (a api) try(method, path string, body, out any) error {
 	status, answer, err := a.raw(method, path, body)
 	if err == nil && status >= 300 {
 		err = fmt.Errorf("%d %s", status, answer)
@@ -130,8 +137,9 @@ func (a api) must(method, path string, body, out any) {
 		err = json.Unmarshal(answer, out)
 	}
 	if err != nil {
-		a.s.t.Fatalf("%s %s: %v", method, path, err)
+		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
+	return nil
 }
 
 // resources as the API writes them.

@@ -22,7 +22,18 @@ import (
 // of KUBECONFIG.
 func newCluster(t *testing.T) (*cluster.Cluster, *kubernetes.Clientset) {
 	t.Helper()
-	k, err := cluster.Open(t.Context(), cluster.Options{Log: t.Logf})
+	return withClient(t, cluster.Open)
+}
+
+// ownCluster is one that only this test has.
+func ownCluster(t *testing.T) (*cluster.Cluster, *kubernetes.Clientset) {
+	t.Helper()
+	return withClient(t, cluster.Start)
+}
+
+func withClient(t *testing.T, open func(context.Context, cluster.Options) (*cluster.Cluster, error)) (*cluster.Cluster, *kubernetes.Clientset) {
+	t.Helper()
+	k, err := open(t.Context(), cluster.Options{Log: t.Logf})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,10 +53,12 @@ func newCluster(t *testing.T) (*cluster.Cluster, *kubernetes.Clientset) {
 	return k, client
 }
 
-// inCluster are a server's options to run workspaces there.
+// inCluster are a server's options to run workspaces there, with the rights
+// that the chart gives it.
 func inCluster(t *testing.T, k *cluster.Cluster) options {
 	shared := filepath.Join(t.TempDir(), "shared")
-	return options{gpus: "none", args: []string{"--runtime", "kube", "--kubeconfig", k.Kubeconfig, "--shared-dir", shared,
+	access := leastRights(t, k, "storage.directory="+shared)
+	return options{gpus: "none", args: []string{"--runtime", "kube", "--kubeconfig", access, "--shared-dir", shared,
 		"--kube-storage", shared, "--kube-portal", "127.0.0.1/32", "--kube-image", k.Image}}
 }
 

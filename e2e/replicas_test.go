@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -42,8 +44,8 @@ func TestReplicas(t *testing.T) {
 	one, other := replicas(t, k)
 	env := one.jupyterIn(k)
 	one.nodeLends(k)
-	team := one.team("speech", share.times(2), "ada")
-	ada := team.Members[0]
+	team := one.team("speech", share.times(2), "ada", "ben")
+	ada, ben := team.Members[0], team.Members[1]
 	elsewhere := member{User: ada.User, ID: ada.ID, Email: ada.Email, Name: ada.Name, api: other.api(ada.token)}
 	if one.leads() != 1 || other.leads() != 0 {
 		t.Fatalf("the first leads %d times, the other %d", one.leads(), other.leads())
@@ -56,9 +58,13 @@ func TestReplicas(t *testing.T) {
 		t.Errorf("through the other server the cell printed %q", got)
 	}
 
+	topic := fmt.Sprintf("project:%d", team.Project)
+	bens := ben.follow(topic)
 	if err := one.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	// Gone when the call returns, also from the server that cannot hear of it.
+	other.api(other.admin()).must("DELETE", fmt.Sprintf("/projects/%d/members/%d", team.Project, ben.ID), nil, nil)
 	elsewhere.must("POST", workspacePath(first.ID)+"/stop", nil, nil)
 	elsewhere.await(first.ID, "stopped", lease+gone)
 	if other.leads() != 1 {
@@ -70,6 +76,9 @@ func TestReplicas(t *testing.T) {
 		t.Fatal(err)
 	}
 	third := ada.await(ada.launch(team.Project, env, "three"), "running", starting)
+	if told, err := io.ReadAll(bens); err != nil || strings.Contains(string(told), "data: "+topic) {
+		t.Errorf("the paused server tells who was removed %q, %v", told, err)
+	}
 
 	other.kill()
 	ada.must("POST", workspacePath(third.ID)+"/stop", nil, nil)

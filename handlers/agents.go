@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,10 +9,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/policies"
 	"weir/pool"
 	"weir/pool/authority"
 )
@@ -45,22 +48,44 @@ const (
 	maxAgentBody = 256 << 10
 )
 
-// redeemers is how many redemptions are worked on at once: anybody may ask.
+// redeemers is how many redemptions, and as many joinings, are worked on at
+// once: anybody may ask.
 const redeemers = 2
+
+// strangerPause is how long a token that the cluster does not accept keeps its
+// turn, so that strangers cannot wear the cluster's API server out.
+const strangerPause = 250 * time.Millisecond
 
 // agents serves the agents of machines on their own listener.
 type agents struct {
 	*pool.Enrolment
 	log   *slog.Logger
-	turns chan struct{} // of redemptions
+	turns turns // of redemptions
+	joins turns
 }
 
-// NewAgents is what the agents' listener serves: enrolment for who has a code,
-// beats and renewal for who has a certificate.
+// turns bounds how many do a thing at once.
+type turns chan struct{}
+
+// take waits for a turn; it has to be given back.
+func (t turns) take(ctx context.Context) error {
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (t turns) giveBack() { <-t }
+
+// NewAgents is what the agents' listener serves: enrolment for who has a code
+// or the word of the cluster, beats and renewal for who has a certificate.
 func NewAgents(e *pool.Enrolment, log *slog.Logger) http.Handler {
-	a := agents{e, log, make(chan struct{}, redeemers)}
+	a := agents{e, log, make(turns, redeemers), make(turns, redeemers)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/redeem", serveAgent(a, maxAgentBody, anybody, a.redeem))
+	mux.HandleFunc("POST /v1/join", serveAgent(a, maxAgentBody, anybody, a.join))
 	mux.HandleFunc("POST /v1/beat", serveAgent(a, maxBeatBody, a.known, a.beat))
 	mux.HandleFunc("POST /v1/renew", serveAgent(a, maxAgentBody, a.known, a.renew))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { a.refuse(w, r, models.NotFound("page")) })
@@ -80,13 +105,23 @@ func (a agents) known(r *http.Request) error {
 }
 
 func (a agents) redeem(r *http.Request, in pool.Redemption) (pool.Enrolled, error) {
-	select {
-	case a.turns <- struct{}{}:
-		defer func() { <-a.turns }()
-	case <-r.Context().Done():
-		return pool.Enrolled{}, r.Context().Err()
+	if err := a.turns.take(r.Context()); err != nil {
+		return pool.Enrolled{}, err
 	}
+	defer a.turns.giveBack()
 	return a.Redeem(r.Context(), in, addressOf(r))
+}
+
+func (a agents) join(r *http.Request, in pool.Joining) (pool.Enrolled, error) {
+	if err := a.joins.take(r.Context()); err != nil {
+		return pool.Enrolled{}, err
+	}
+	defer a.joins.giveBack()
+	out, err := a.Join(r.Context(), in, addressOf(r))
+	if err != nil && models.KindOf(err) == models.KindUnauthenticated {
+		<-time.After(strangerPause) // also for who has hung up
+	}
+	return out, err
 }
 
 func (a agents) beat(r *http.Request, in pool.Beat) (pool.Orders, error) {
@@ -138,7 +173,8 @@ func serveAgent[I, O any](a agents, limit int64, may func(*http.Request) error, 
 			a.refuse(w, r, unreadable(err))
 			return
 		}
-		out, err := do(r, in)
+		from := policies.Origin{Address: addressOf(r), Via: policies.ViaAgent}
+		out, err := do(r.WithContext(policies.From(r.Context(), from)), in)
 		if err != nil {
 			a.refuse(w, r, err)
 			return

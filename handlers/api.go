@@ -27,7 +27,7 @@ const apiDescription = "Projects, roles, members, environments, workspaces and t
 	"Lists are paged: pass next_cursor back as cursor until it is absent. " +
 	"Amounts are whole numbers; times are RFC 3339 in UTC. " +
 	"Beside this API, GET /events?topic=… streams server-sent events: each `change` event names a topic whose resources have changed " +
-	"(pool, environments, projects, project:ID, workspace:ID, user:ID, and telemetry:ID of a provider)."
+	"(pool, environments, projects, requests, deliveries, project:ID, workspace:ID, user:ID, and telemetry:ID of a provider)."
 
 // rest holds the operations of the REST API. Each calls the service method
 // that the page of the same name calls, with the same input.
@@ -99,17 +99,24 @@ var apiTags = []*huma.Tag{
 	{Name: "Environments", Description: "the catalogue of what can be launched"},
 	{Name: "Workspaces", Description: "launched environments"},
 	{Name: "Pool", Description: "GPUs, who holds shares of them, and who waits"},
+	{Name: "Notices", Description: "what you were told"},
+	{Name: "Webhooks", Description: "who else is told, and what went out"},
+	{Name: "Requests", Description: "what people ask for and somebody else decides, and what is promised"},
 	{Name: "Audit", Description: "who changed what"},
 }
 
 func (a rest) register(api huma.API) {
 	a.accountOperations(section{api, "Account"})
 	a.userOperations(section{api, "Users"})
+	a.identityOperations(section{api, "Users"})
 	a.projectOperations(section{api, "Projects"})
 	a.memberOperations(section{api, "Projects"})
 	a.environmentOperations(section{api, "Environments"})
 	a.workspaceOperations(section{api, "Workspaces"})
 	a.poolOperations(section{api, "Pool"})
+	a.noticeOperations(section{api, "Notices"})
+	a.webhookOperations(section{api, "Webhooks"})
+	a.requestOperations(section{api, "Requests"})
 	a.auditOperations(section{api, "Audit"})
 }
 

@@ -33,6 +33,13 @@ func (w *world) bodies() map[string]string {
 		"PUT /pool/providers/1":                  `{"name":"here","terms":{}}`,
 		"POST /pool/providers/1/recall":          `{"notice_minutes":5}`,
 		"POST /pool/what-if":                     `{"add":"h100:8"}`,
+		"POST /webhooks":                         `{"name":"new","url":"https://example.org/hook","enabled":true}`,
+		"PUT /webhooks/1":                        `{"name":"new","url":"https://example.org/hook","enabled":true}`,
+		"PUT /me/notices":                        `{"by_mail":true,"language":"zh"}`,
+		"POST /requests":                         `{"reason":"more","join":{"name":"vision"}}`,
+		"POST /requests/1/decision":              `{"verdict":"refuse","reason":"no"}`,
+		"PUT " + at + "/asking":                  `{"on":true}`,
+		"PUT /promises":                          `{"ratio":` + plenty + `,"stated":{"cpu_milli":1}}`,
 	}
 }
 

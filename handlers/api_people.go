@@ -25,14 +25,11 @@ func (a rest) userOperations(s section) {
 	register(a, s, route{http.MethodPut, "/users/{id}/password", 204, "reset-password", "Give an account a new password; its sessions and tokens end"}, a.resetPassword)
 }
 
-func (a rest) auditOperations(s section) {
-	register(a, s, route{http.MethodGet, "/audit", 200, "list-audit", "List changes, newest first; for platform administrators"}, a.listAudit)
-}
-
 func (a rest) getMe(ctx context.Context, _ *struct{}) (*Found[Person], error) {
 	actor := actorOf(ctx)
 	mine, err := a.Ledger.Mine(ctx, actor)
-	return found(actor.User.Version, personOf(actor.User, mine, a.Store.Now()), err)
+	me, err := a.withIdentities(ctx, personOf(actor.User, mine, a.Store.Now()), err)
+	return found(actor.User.Version, me, err)
 }
 
 // PasswordChange replaces one's own password.
@@ -73,11 +70,7 @@ func (a rest) createToken(ctx context.Context, in *Create[TokenInput]) (*Created
 }
 
 func (a rest) deleteToken(ctx context.Context, in *ByID) (*Nothing, error) {
-	actor := actorOf(ctx)
-	if err := a.Accounts.DeleteToken(ctx, actor, in.ID); err != nil {
-		return nil, err
-	}
-	return nothing(a.cut(ctx, actor.User.ID))
+	return nothing(a.Accounts.DeleteToken(ctx, actorOf(ctx), in.ID))
 }
 
 // UsersQuery searches accounts.
@@ -110,7 +103,7 @@ func (a rest) updateUser(ctx context.Context, in *Update[policies.UserChange]) (
 	}
 	u, err := a.Accounts.UpdateUser(ctx, actorOf(ctx), in.ID, in.Body)
 	if err == nil {
-		err = a.ended(ctx, u)
+		a.Wake()
 	}
 	p, err := a.person(ctx, u, err)
 	return found(u.Version, p, err)
@@ -128,14 +121,5 @@ type PasswordReset struct {
 }
 
 func (a rest) resetPassword(ctx context.Context, in *PasswordReset) (*Nothing, error) {
-	if err := a.Accounts.ResetPassword(ctx, actorOf(ctx), in.ID, in.Body.Password); err != nil {
-		return nil, err
-	}
-	return nothing(a.cut(ctx, in.ID))
-}
-
-func (a rest) listAudit(ctx context.Context, in *Paging) (*Answer[List[AuditEntry]], error) {
-	return listed(*in, func(e models.AuditEntry) int64 { return e.ID }, func(p models.Page) ([]models.AuditEntry, error) {
-		return a.Accounts.AuditEntries(ctx, actorOf(ctx), p)
-	}, auditEntryOf)
+	return nothing(a.Accounts.ResetPassword(ctx, actorOf(ctx), in.ID, in.Body.Password))
 }

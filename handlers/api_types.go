@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"context"
-	"encoding/json"
 	"strconv"
 	"time"
 
@@ -166,6 +165,7 @@ func userOf(u models.User) User {
 type Person struct {
 	User
 	Memberships []Membership `json:"memberships"`
+	Identities  []Identity   `json:"identities" doc:"by which providers of sign-in it comes in"`
 }
 
 // Membership is a place in a project, and what may be held there.
@@ -184,7 +184,7 @@ type Membership struct {
 }
 
 func personOf(u models.User, places []pool.Mine, now time.Time) Person {
-	return Person{userOf(u), shown(places, func(m pool.Mine) Membership {
+	return Person{User: userOf(u), Identities: []Identity{}, Memberships: shown(places, func(m pool.Mine) Membership {
 		return Membership{ProjectID: m.Project.ID, Project: m.Project.Name, MemberID: m.Member.ID, RoleID: m.Member.RoleID,
 			Role: m.Member.RoleName, Permission: m.Member.Permission, Until: utc(m.Member.Until), Active: m.Project.Active(now),
 			Peak: m.Room.Peak, Held: m.Room.HeldByMember, Left: m.Room.Left()}
@@ -208,32 +208,6 @@ func tokenOf(t models.AccessToken) Token {
 type NewToken struct {
 	Token
 	Secret string `json:"secret" doc:"the token itself; it is never shown again"`
-}
-
-// AuditEntry is one change that somebody made.
-type AuditEntry struct {
-	ID        int64     `json:"id"`
-	At        time.Time `json:"at"`
-	ActorID   *int64    `json:"actor_id,omitempty" doc:"absent: Weir itself"`
-	Actor     string    `json:"actor"`
-	Action    string    `json:"action"`
-	Object    string    `json:"object" doc:"kind of what was changed"`
-	ObjectID  int64     `json:"object_id"`
-	ProjectID *int64    `json:"project_id,omitempty"`
-	Before    any       `json:"before,omitempty" doc:"as it was; absent when it was created"`
-	After     any       `json:"after,omitempty" doc:"as it is; absent when it was removed"`
-}
-
-func auditEntryOf(e models.AuditEntry) AuditEntry {
-	return AuditEntry{e.ID, e.At.UTC(), e.ActorID, e.Actor, e.Action, e.Object, e.ObjectID, e.ProjectID, recorded(e.Before), recorded(e.After)}
-}
-
-// recorded is JSON as the audit keeps it.
-func recorded(text string) any {
-	if text == "" || !json.Valid([]byte(text)) {
-		return nil
-	}
-	return json.RawMessage(text)
 }
 
 // Project is a team with its quota.
@@ -308,5 +282,5 @@ func (a rest) person(ctx context.Context, u models.User, err error) (Person, err
 		return Person{}, err
 	}
 	places, err := a.Ledger.PlacesOf(ctx, actorOf(ctx), u.ID)
-	return personOf(u, places, a.Store.Now()), err
+	return a.withIdentities(ctx, personOf(u, places, a.Store.Now()), err)
 }

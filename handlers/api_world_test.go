@@ -19,6 +19,7 @@ import (
 	"weir/models"
 	"weir/models/modelstest"
 	"weir/policies"
+	"weir/policies/notices"
 	"weir/pool"
 	"weir/pool/authority"
 	"weir/storage"
@@ -62,6 +63,12 @@ func (n gpus) Devices(context.Context) (list []pool.DeviceReport, err error) {
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
+	return newWorldWith(t, func(*Config) {})
+}
+
+// newWorldWith is newWorld with other settings.
+func newWorldWith(t testing.TB, set func(*Config)) *world {
+	t.Helper()
 	w := &world{TB: t, store: modelstest.Open(t, "sqlite"), log: &bytes.Buffer{}}
 	logger := slog.New(slog.NewTextHandler(w.log, nil))
 	access := must(policies.NewAccess())(t)
@@ -71,11 +78,14 @@ func newWorld(t testing.TB) *world {
 	keys := must(authority.Open(filepath.Join(t.TempDir(), "authority.pem"), w.store.Now))(t)
 	door := proxy.New(proxy.Config{Gate: nobodyEnters{}, AppsDomain: "localhost:8080"})
 	t.Cleanup(door.Close)
-	w.app = New(Config{Store: w.store, Access: access, Accounts: policies.NewAccounts(w.store, access), Ledger: ledger, Pool: devices,
+	c := Config{Store: w.store, Access: access, Accounts: policies.NewAccounts(w.store, access),
+		Notices: notices.New(notices.Config{Store: w.store, Access: access, Key: must(notices.NewKey([]byte("shared")))(t)}), Ledger: ledger, Pool: devices,
 		Enrolment:  pool.NewEnrolment(pool.EnrolmentConfig{Pool: devices, Authority: keys, CertificateLifetime: time.Hour, Every: time.Second}),
 		Catalogue:  workspaces.NewCatalogue(w.store, access),
 		Workspaces: workspaces.NewService(w.store, access, devices, devices, ledger, func() {}), Directories: dirs, Proxy: door,
-		Wake: func() {}, Logger: logger, SessionLifetime: time.Hour, Version: "test"})
+		Wake: func() {}, Logger: logger, SessionLifetime: time.Hour, Version: "test"}
+	set(&c)
+	w.app = New(c)
 	t.Cleanup(w.app.Close)
 	if err := devices.Enlist(t.Context(), pool.Host{Name: "here", Digest: pool.MachineDigest("here")}, gpus(2)); err != nil {
 		t.Fatal(err)
@@ -226,7 +236,7 @@ func (w *world) counts() map[string]int {
 	db := must(w.store.SQL())(w)
 	counts := map[string]int{}
 	for _, table := range []string{"users", "access_tokens", "projects", "roles", "members", "environments", "devices", "workspaces",
-		"shares", "workspace_events", "decisions", "one_time_tokens", "audit_entries", "authorizations", "agents"} {
+		"shares", "workspace_events", "decisions", "one_time_tokens", "audit_entries", "authorizations", "agents", "quota_requests"} {
 		var n int
 		if err := db.QueryRow("SELECT COUNT(*) FROM " + table).Scan(&n); err != nil {
 			w.Fatal(err)

@@ -3,14 +3,17 @@ package handlers
 import (
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/alexedwards/scs/v2"
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"weir/models"
 	"weir/policies"
+	"weir/policies/notices"
 	"weir/pool"
 	"weir/storage"
 	"weir/web"
@@ -22,7 +25,6 @@ type Proxy interface {
 	http.Handler
 	Host(host string) (workspace int64, ok bool)
 	Origin(r *http.Request, workspace int64) string
-	Revoke(workspace int64)
 }
 
 // Config is what an App works with.
@@ -30,6 +32,7 @@ type Config struct {
 	Store       *models.Store
 	Access      *policies.Access
 	Accounts    *policies.Accounts
+	Notices     *notices.Service
 	Ledger      *pool.Ledger
 	Pool        *pool.Pool
 	Enrolment   *pool.Enrolment
@@ -38,11 +41,22 @@ type Config struct {
 	Directories *storage.Directories
 	Proxy       Proxy
 	Wake        func() // tells the reconciler that there is work
-	Logger      *slog.Logger
+	// Holds tells whether anything may be sent on open connections now, for
+	// each piece; nil: always.
+	Holds  func() bool
+	Logger *slog.Logger
+	// Collectors are what others measure, for Prometheus.
+	Collectors []prometheus.Collector
 
 	// AgentsURL is the address of the agents' listener for a client that
 	// reached the portal under host; nil when there is no such listener.
 	AgentsURL func(host string) string
+
+	// OIDC lets people sign in by a provider; nil: by password alone.
+	OIDC *OIDC
+
+	// TrustedProxies are those whose word about a client's address counts.
+	TrustedProxies []netip.Prefix
 
 	Secure          bool // browsers come over TLS
 	SessionLifetime time.Duration
@@ -56,6 +70,8 @@ type App struct {
 	sessions *scs.SessionManager
 	hub      *hub
 	metrics  *metrics
+	requests *pool.Requests
+	promises *pool.Promises
 }
 
 // SessionCookie is the name of the portal's cookie.
@@ -68,14 +84,20 @@ func SessionCookie(secure bool) string {
 
 // New wires the routes. Close ends its event streams.
 func New(c Config) *App {
+	if c.Holds == nil {
+		c.Holds = func() bool { return true }
+	}
 	a := &App{Config: c, echo: echo.New(), sessions: newSessions(c)}
-	a.metrics, a.hub = newMetrics(a), newHub(a.mayFollow)
+	a.promises = pool.NewPromises(c.Pool)
+	a.requests = pool.NewRequests(c.Ledger, a.promises)
+	a.metrics, a.hub = newMetrics(a), newHub(a.mayFollow, c.Holds)
 	a.hub.run(time.Tick(keepAlive / steps))
 	c.Store.OnChange(a.hub.publish)
+	c.Store.Carry(a.hub)
 	e := a.echo
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = a.handleError
-	e.IPExtractor = echo.ExtractIPDirect() // a header could name any address
+	e.IPExtractor = clientAddress(c.TrustedProxies)
 	e.Pre(a.observe, a.recoverPanics, a.routeByHost)
 	e.Use(a.secureHeaders, a.crossOrigin, middleware.BodyLimit("1M"), compress)
 	a.plainRoutes()
@@ -107,6 +129,7 @@ func (a *App) pageRoutes(g *echo.Group) {
 	g.POST("/setup", a.setup)
 	g.GET("/signin", a.signInPage)
 	g.POST("/signin", a.signIn)
+	a.oidcRoutes(g)
 	g.POST("/language", a.setLanguage)
 	g.GET("/api/docs", a.apiPage)
 
@@ -139,6 +162,7 @@ func (a *App) pageRoutes(g *echo.Group) {
 	p.GET("/workspaces/:id/open", a.openWorkspace)
 	p.POST("/workspaces/:id/stop", a.stopWorkspace)
 	a.poolRoutes(p)
+	a.requestRoutes(p)
 	p.GET("/environments", a.environmentsPage)
 	p.POST("/environments", a.createEnvironment)
 	p.GET("/environments/new", a.newEnvironmentPage)
@@ -152,6 +176,8 @@ func (a *App) pageRoutes(g *echo.Group) {
 	p.GET("/people/:id", a.personPage)
 	p.POST("/people/:id", a.updatePerson)
 	p.POST("/people/:id/password", a.resetPassword)
+	p.GET("/people/:id/identities/:identity/delete", a.confirmDeleteIdentity)
+	p.POST("/people/:id/identities/:identity/delete", a.deleteIdentity)
 	p.GET("/tokens", a.tokensPage)
 	p.POST("/tokens", a.createToken)
 	p.GET("/tokens/:id/delete", a.confirmDeleteToken)
@@ -159,6 +185,7 @@ func (a *App) pageRoutes(g *echo.Group) {
 	p.GET("/account", a.accountPage)
 	p.POST("/account/password", a.changePassword)
 	p.GET("/audit", a.auditPage)
+	a.noticeRoutes(p)
 }
 
 // poolRoutes are the pages of the pool.

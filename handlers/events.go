@@ -16,6 +16,9 @@ import (
 // reader may follow them.
 func (a *App) events(c echo.Context) error {
 	ctx := c.Request().Context()
+	if !a.Holds() {
+		return errApart
+	}
 	actor, topics := actorOf(ctx), c.QueryParams()["topic"]
 	if err := a.mayFollow(ctx, actor, topics); err != nil {
 		return err
@@ -25,7 +28,7 @@ func (a *App) events(c echo.Context) error {
 		return echo.NewHTTPError(http.StatusTooManyRequests).SetInternal(models.NoCapacity("",
 			"You have %d live pages open, and no more are possible. Close some, and load this one again.", maxViewers))
 	}
-	// A right may have ended just before cut could see this stream.
+	// A right may have ended just before its revocation could see this stream.
 	err := a.mayFollow(ctx, actor, topics)
 	if err == nil {
 		err = a.detach(c, v)
@@ -54,7 +57,7 @@ func (a *App) detach(c echo.Context, v *viewer) error {
 	if err != nil {
 		return err
 	}
-	line, err := newTCPLine(conn)
+	line, err := newTCPLine(conn, a.Holds)
 	if err != nil {
 		return err
 	}
@@ -84,8 +87,10 @@ func (a *App) mayFollowOne(ctx context.Context, actor policies.Actor, topic stri
 	kind, rest, _ := strings.Cut(topic, ":")
 	id, err := strconv.ParseInt(rest, 10, 64)
 	switch kind {
-	case "pool", "environments", "projects":
+	case "pool", "environments", "projects", "requests":
 		return rest == ""
+	case "deliveries":
+		return rest == "" && a.Access.May(actor, policies.Platform, "webhook", "read")
 	case "telemetry": // of a provider
 		return err == nil && a.Access.May(actor, policies.Platform, "pool", "read")
 	case "user":

@@ -53,6 +53,14 @@ type followerKey struct {
 	session     string
 }
 
+// tied tells whether the follower's rights hang on one of some ties; see
+// [models.Carrier].
+func (f *follower) tied(ties []string) bool {
+	return slices.ContainsFunc(ties, func(tie string) bool {
+		return tie == models.Tie("user", f.user) || tie == models.SessionTie(f.session) || slices.Contains(f.audience.names, tie)
+	})
+}
+
 // actor is as much of the follower as is needed to ask for its rights.
 func (f *follower) actor() policies.Actor {
 	return policies.Actor{User: models.User{ID: f.user, SessionEpoch: f.epoch}, Session: f.session}
@@ -64,6 +72,7 @@ func (f *follower) actor() policies.Actor {
 // beat, and both have hands.
 type hub struct {
 	check   func(context.Context, policies.Actor, []string) error // that one may follow topics
+	holds   func() bool                                           // that anything may be sent now
 	wake    chan struct{}
 	stopped context.Context
 	stop    context.CancelFunc
@@ -82,8 +91,8 @@ type hub struct {
 	encoded   int64         // events, so far
 }
 
-func newHub(check func(context.Context, policies.Actor, []string) error) *hub {
-	h := &hub{check: check, wake: make(chan struct{}, 1), marks: newMarks(), topics: map[string]*topic{}, audiences: map[string]*audience{},
+func newHub(check func(context.Context, policies.Actor, []string) error, holds func() bool) *hub {
+	h := &hub{check: check, holds: holds, wake: make(chan struct{}, 1), marks: newMarks(), topics: map[string]*topic{}, audiences: map[string]*audience{},
 		followers: map[followerKey]*follower{}, changed: map[*audience]bool{}, open: map[int64]int{}}
 	h.stopped, h.stop = context.WithCancel(context.Background())
 	return h
@@ -234,7 +243,7 @@ func (h *hub) join(a *audience, set topicBits) (all []byte) {
 func (h *hub) beat(step int) {
 	ctx, cancel := context.WithTimeout(h.stopped, keepAlive/2)
 	defer cancel()
-	spread(h.having(step), func(f *follower) {
+	spread(h.those(func(f *follower) bool { return f.slot == step }), func(f *follower) {
 		refused := h.check(ctx, f.actor(), f.audience.names)
 		for _, v := range h.viewersOf(f) {
 			if refused != nil || v.beat(h.frame) != nil {
@@ -244,12 +253,12 @@ func (h *hub) beat(step int) {
 	})
 }
 
-// having lists the followers that have their turn in a step.
-func (h *hub) having(step int) (list []*follower) {
+// those lists some of the followers.
+func (h *hub) those(which func(*follower) bool) (list []*follower) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, f := range h.followers {
-		if f.slot == step {
+		if which(f) {
 			list = append(list, f)
 		}
 	}

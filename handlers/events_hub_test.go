@@ -96,6 +96,11 @@ func (p *pipe) told(t interface{ Fatalf(string, ...any) }) (topics []string) {
 
 func everybodyMay(context.Context, policies.Actor, []string) error { return nil }
 
+func always() bool { return true }
+
+// cut ends a user's streams.
+func (h *hub) cut(user int64) { h.end(func(f *follower) bool { return f.user == user }) }
+
 func person(id int64) policies.Actor { return policies.Actor{User: models.User{ID: id}, Session: "s"} }
 
 // follow opens a stream of a user on a pipe.
@@ -120,7 +125,7 @@ func wantTold(t *testing.T, p *pipe, want ...string) {
 // However many streams an event goes to, it is encoded once; and one that
 // nobody follows is not encoded.
 func TestEventIsEncodedOnce(t *testing.T) {
-	h := newHub(everybodyMay)
+	h := newHub(everybodyMay, always)
 	var all []*pipe
 	for user := range int64(300) {
 		topics := []string{"pool"}
@@ -143,7 +148,7 @@ func TestEventIsEncodedOnce(t *testing.T) {
 
 // Changes that come together are told together, each topic once.
 func TestChangesAreJoined(t *testing.T) {
-	h := newHub(everybodyMay)
+	h := newHub(everybodyMay, always)
 	both, one, other := follow(h, 1, "", "pool", "workspace:5", "pool"), follow(h, 2, "", "workspace:5"), follow(h, 3, "", "projects")
 	for range 3 {
 		h.publish([]string{"workspace:5"})
@@ -159,7 +164,7 @@ func TestChangesAreJoined(t *testing.T) {
 // A reader that does not read delays nobody, is told what it missed when it
 // reads again, and is given up when it does not.
 func TestSlowReader(t *testing.T) {
-	h := newHub(everybodyMay)
+	h := newHub(everybodyMay, always)
 	slow, slower, quick := follow(h, 1, "", "pool", "projects"), follow(h, 2, "", "pool", "projects"), follow(h, 3, "", "pool", "projects")
 	slow.set(5) // in the middle of a frame
 	slower.set(0)
@@ -199,7 +204,7 @@ func beats(h *hub, n int) {
 func TestStreamsLoseNothing(t *testing.T) {
 	names := []string{"environments", "pool", "projects"}
 	rapid.Check(t, func(t *rapid.T) {
-		h := newHub(everybodyMay)
+		h := newHub(everybodyMay, always)
 		p := &pipe{}
 		v := h.subscribe(person(1), names, "")
 		h.attach(v, p)
@@ -239,7 +244,7 @@ func TestRightsAreCheckedTogether(t *testing.T) {
 			return models.NotFound("topic")
 		}
 		return nil
-	})
+	}, always)
 	var windows []*pipe
 	for range 5 {
 		windows = append(windows, follow(h, 1, "", "pool", "project:5"), follow(h, 1, "", "project:5", "pool"))
@@ -266,7 +271,7 @@ func TestRightsAreCheckedTogether(t *testing.T) {
 }
 
 func TestReaderThatLeftIsForgotten(t *testing.T) {
-	h := newHub(everybodyMay)
+	h := newHub(everybodyMay, always)
 	p, stays := follow(h, 1, "", "pool"), follow(h, 2, "", "pool")
 	p.mu.Lock()
 	p.left = true
@@ -280,7 +285,7 @@ func TestReaderThatLeftIsForgotten(t *testing.T) {
 // Cutting ends what is open at once, and what is about to open; nothing of it
 // is remembered.
 func TestCut(t *testing.T) {
-	h := newHub(everybodyMay)
+	h := newHub(everybodyMay, always)
 	mine, too, other := follow(h, 1, "", "pool"), follow(h, 1, "", "workspace:3"), follow(h, 2, "", "pool")
 	opening, late := h.subscribe(person(1), []string{"pool"}, ""), &pipe{room: unbounded}
 	h.cut(1)
@@ -301,7 +306,7 @@ func TestCut(t *testing.T) {
 // One user has so many streams and no more, in whatever windows and sessions;
 // those that were left without a word make room. Others are not concerned.
 func TestStreamsOfOneUserAreBounded(t *testing.T) {
-	h := newHub(everybodyMay)
+	h := newHub(everybodyMay, always)
 	var open []*pipe
 	for i := range maxViewers {
 		open = append(open, follow(h, 1, "", "pool", "workspace:"+id(int64(i%3))))
@@ -328,7 +333,7 @@ func TestStreamsOfOneUserAreBounded(t *testing.T) {
 
 // A page that was read before a change learns of it when its stream begins.
 func TestMarks(t *testing.T) {
-	h := newHub(everybodyMay)
+	h := newHub(everybodyMay, always)
 	h.publish([]string{"pool"})
 	read := h.mark()
 	h.publish([]string{"projects"})
@@ -370,7 +375,7 @@ func TestTooManyTopicsToRemember(t *testing.T) {
 // Streams come and go while changes are told; closing ends all of them.
 func TestHubUnderWay(t *testing.T) {
 	var pipes [4][]*pipe
-	h := newHub(everybodyMay)
+	h := newHub(everybodyMay, always)
 	h.run(nil)
 	var busy sync.WaitGroup
 	for k := range pipes {
@@ -399,4 +404,45 @@ func TestHubUnderWay(t *testing.T) {
 		t.Errorf("%d streams are left", n)
 	}
 	h.close() // again, as a shutdown does
+}
+
+// A revocation asks about the streams that hang on it, and ends those that
+// are refused before it returns.
+func TestRevocationEndsStreams(t *testing.T) {
+	for _, c := range []struct {
+		tie  string
+		ends []int // of the streams below
+	}{
+		{"user:1", []int{0, 1}},
+		{models.SessionTie("s"), []int{0, 1, 2}},
+		{"project:5", []int{0, 2}},
+		{"user:9", nil},
+		{"workspace:5", nil},
+	} {
+		var revoked atomic.Bool
+		var asked atomic.Int64
+		h := newHub(func(context.Context, policies.Actor, []string) error {
+			asked.Add(1)
+			if revoked.Load() {
+				return models.NotFound("topic")
+			}
+			return nil
+		}, always)
+		streams := []*pipe{follow(h, 1, "", "pool", "project:5"), follow(h, 1, "", "pool"), follow(h, 2, "", "project:5")}
+		h.Revoked(t.Context(), []string{"user:77", c.tie})
+		if n := int(asked.Load()); n != len(c.ends) || h.streams() != 3 {
+			t.Errorf("%s: asked %d times, and %d streams are left", c.tie, n, h.streams())
+		}
+		revoked.Store(true)
+		h.Revoked(t.Context(), []string{c.tie})
+		for i, p := range streams {
+			if p.isClosed() != slices.Contains(c.ends, i) {
+				t.Errorf("%s: stream %d is closed: %v", c.tie, i, p.isClosed())
+			}
+		}
+		h.Cut()
+		if n := h.streams(); n != 0 {
+			t.Errorf("%d streams are left after all were cut", n)
+		}
+	}
 }

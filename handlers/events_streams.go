@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -143,8 +144,18 @@ func (h *hub) forget(v *viewer) {
 	}
 }
 
-// cut ends a user's streams; who may still follow asks again.
-func (h *hub) cut(user int64) { h.end(func(f *follower) bool { return f.user == user }) }
+// Revoked ends the streams that hang on one of these ties, unless their
+// readers may still follow.
+func (h *hub) Revoked(ctx context.Context, ties []string) {
+	spread(h.those(func(f *follower) bool { return f.tied(ties) }), func(f *follower) {
+		if h.check(ctx, f.actor(), f.audience.names) != nil {
+			h.end(func(other *follower) bool { return other == f })
+		}
+	})
+}
+
+// Cut ends all streams; who may still follow asks again.
+func (h *hub) Cut() { h.end(func(*follower) bool { return true }) }
 
 // end ends the streams of some followers.
 func (h *hub) end(which func(*follower) bool) {
@@ -170,7 +181,7 @@ func (h *hub) close() {
 	h.mu.Lock()
 	h.closed = true
 	h.mu.Unlock()
-	h.end(func(*follower) bool { return true })
+	h.Cut()
 	h.stop()
 	h.running.Wait()
 }

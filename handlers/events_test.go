@@ -173,7 +173,6 @@ func TestRightsEndStreams(t *testing.T) {
 	cookie := w.newSession()
 	session := openEvents(t, s, cookie, "topic=pool")
 	w.want(204, w.manager, "DELETE", "/projects/"+id(w.project)+"/members/"+id(w.place), "")
-	beats(w.app.hub, 1)
 	for body := bufio.NewReader(projects.Body); ; {
 		if nextEvent(t, body) == "" {
 			break
@@ -290,7 +289,7 @@ func TestTCPLineNeverWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := newTCPLine(conn)
+	l, err := newTCPLine(conn, always)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,12 +316,15 @@ func TestTCPLineNeverWaits(t *testing.T) {
 		_, err := l.Write([]byte("x"))
 		return err != nil
 	})
-	if _, err := newTCPLine(&net.UnixConn{}); err == nil {
+	if n, err := (&tcpLine{conn, l.raw, func() bool { return false }}).Write([]byte("x")); n != 0 || err == nil {
+		t.Errorf("a server that is alone writes %d bytes, %v", n, err)
+	}
+	if _, err := newTCPLine(&net.UnixConn{}, always); err == nil {
 		t.Error("a connection without a socket is taken")
 	}
 	one, two := net.Pipe()
 	defer two.Close()
-	if _, err := newTCPLine(one); err == nil {
+	if _, err := newTCPLine(one, always); err == nil {
 		t.Error("a connection that is none of the system's is taken")
 	}
 }
@@ -340,6 +342,15 @@ func TestStreamMetrics(t *testing.T) {
 		return slices.Contains(lines, "weir_event_streams 1") && slices.Contains(lines, "weir_events_encoded_total 1") &&
 			slices.Contains(lines, `weir_http_request_duration_seconds_count{method="GET",route="/events",status="200"} 1`)
 	})
+}
+
+// A server that has lost the others begins no stream.
+func TestNoStreamApart(t *testing.T) {
+	w := newWorld(t)
+	w.app.Holds = func() bool { return false }
+	if res := openEvents(t, w.serve(), w.member, "topic=pool"); res.StatusCode != http.StatusServiceUnavailable || w.app.hub.streams() != 0 {
+		t.Errorf("%s, and %d streams are open", res.Status, w.app.hub.streams())
+	}
 }
 
 func TestTooManyStreamsOfOneUser(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"syscall"
+
+	"weir/models"
 )
 
 // What a stream says beside changes.
@@ -17,7 +19,10 @@ var (
 // patience is how many beats may find a viewer behind.
 const patience = 2
 
-var errNotReading = errors.New("the reader does not read")
+var (
+	errNotReading = errors.New("the reader does not read")
+	errApart      = models.Unavailable(nil, "This server has lost the others of the portal. Try again in a moment.")
+)
 
 // line is a viewer's connection. None of its methods waits.
 type line interface {
@@ -131,11 +136,12 @@ func (v *viewer) close() {
 // tcpLine is the line of a TCP connection.
 type tcpLine struct {
 	net.Conn
-	raw syscall.RawConn
+	raw   syscall.RawConn
+	holds func() bool // that anything may be written now
 }
 
 // newTCPLine takes a connection over, and closes it if it cannot.
-func newTCPLine(conn net.Conn) (*tcpLine, error) {
+func newTCPLine(conn net.Conn, holds func() bool) (*tcpLine, error) {
 	c, ok := conn.(syscall.Conn)
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("event streams need a plain connection, not a %T", conn), conn.Close())
@@ -144,12 +150,15 @@ func newTCPLine(conn net.Conn) (*tcpLine, error) {
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	return &tcpLine{conn, raw}, nil
+	return &tcpLine{conn, raw, holds}, nil
 }
 
 // Write goes to the socket itself: a deadline would cost a timer, and still
 // wait.
 func (l *tcpLine) Write(b []byte) (n int, err error) {
+	if !l.holds() {
+		return 0, errApart
+	}
 	outer := l.raw.Write(func(fd uintptr) bool {
 		n, err = ignoringEINTR(func() (int, error) { return syscall.Write(int(fd), b) })
 		return true

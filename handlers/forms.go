@@ -136,9 +136,10 @@ func (f *form) launch(prefix string) models.LaunchParameters {
 
 func formOf(version int64) web.Form { return web.Form{Values: map[string]string{}, Version: version} }
 
+// putResources words amounts so that what is sent back as it stands is the same.
 func putResources(f web.Form, prefix string, r models.Resources) {
 	for _, a := range r.Amounts() {
-		f.Values[prefix+"."+a.Name] = models.Quantity(a.Name, a.Value)
+		f.Values[prefix+"."+a.Name] = models.ExactQuantity(a.Name, a.Value)
 	}
 }
 

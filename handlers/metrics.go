@@ -27,6 +27,7 @@ func newMetrics(a *App) *metrics {
 	}, []string{"method", "route", "status"})}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		m.requests, gauges{a}, poolGauges{a})
+	m.registry.MustRegister(a.Collectors...)
 	return m
 }
 
@@ -44,7 +45,8 @@ func (m *metrics) request(method, route string, status int, took time.Duration) 
 const maxScrapes = 4
 
 func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes,
+		DisableCompression: true}) // every answer is compressed already, if it is wanted
 }
 
 // gauges are read from the database when they are asked for.

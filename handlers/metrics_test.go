@@ -2,15 +2,19 @@ package handlers
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"weir/models"
 	"weir/models/modelstest"
+	"weir/policies"
 	"weir/pool"
 )
 
@@ -40,6 +44,26 @@ func (w *world) measures(wanted ...string) {
 			w.Errorf("there is no %s but\n%s", line, strings.Join(slices.DeleteFunc(slices.Clone(lines),
 				func(l string) bool { return !strings.HasPrefix(l, strings.Fields(name)[0]) }), "\n"))
 		}
+	}
+}
+
+// Many metrics are compressed for a scraper that wants it: once.
+func TestMetricsAreCompressedOnce(t *testing.T) {
+	many := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "weir_many", Help: "Many."}, []string{"secret"})
+	for range 1000 {
+		many.WithLabelValues(policies.NewSecret()).Set(1)
+	}
+	w := newWorldWith(t, func(c *Config) { c.Collectors = []prometheus.Collector{many} })
+	server := httptest.NewServer(w.app)
+	defer server.Close()
+	response, err := http.Get(server.URL + "/metrics") // it asks for gzip, and undoes it once
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if n := strings.Count(string(body), "weir_many{"); err != nil || n != 1000 || !response.Uncompressed {
+		t.Errorf("%d of 1000 metrics, compressed %t, %v", n, response.Uncompressed, err)
 	}
 }
 

@@ -20,7 +20,8 @@ import (
 // leaves the HTTP server and is none of them; nor is what holds a secret.
 var compress = middleware.GzipWithConfig(middleware.GzipConfig{Level: 1, MinLength: 4 << 10, Skipper: func(c echo.Context) bool {
 	switch c.Path() {
-	case "/events", "/pool/providers", "/api/v1/pool/authorizations", "/tokens", "/api/v1/tokens":
+	case "/events", "/pool/providers", "/api/v1/pool/authorizations", "/tokens", "/api/v1/tokens",
+		"/webhooks", "/webhooks/:id/rotate", "/api/v1/webhooks", "/api/v1/webhooks/:id/rotate":
 		return true
 	}
 	return false
@@ -139,14 +140,16 @@ func (a *App) markEvents(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // authenticate finds who is asking: by an access token if there is one, by
-// the session otherwise. Rights are read anew for every request.
+// the session otherwise. Rights are read anew for every request. What is
+// audited on the way bears the client's address.
 func (a *App) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		actor, err := a.identify(c.Request())
 		if err != nil {
 			return err
 		}
-		c.SetRequest(c.Request().WithContext(context.WithValue(c.Request().Context(), actorKey{}, actor)))
+		ctx := policies.From(c.Request().Context(), policies.Origin{Address: c.RealIP()})
+		c.SetRequest(c.Request().WithContext(context.WithValue(ctx, actorKey{}, actor)))
 		return next(c)
 	}
 }

@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"context"
 	"net/http"
 	"time"
 
@@ -68,7 +67,7 @@ func (a *App) signInPage(c echo.Context) error {
 	if actorOf(c.Request().Context()).Signed() {
 		return c.Redirect(http.StatusSeeOther, next)
 	}
-	return a.render(c, http.StatusOK, web.SignInPage(web.SignInView{Next: next, Form: formOf(0)}))
+	return a.render(c, http.StatusOK, web.SignInPage(a.signInView(next)))
 }
 
 func (a *App) signIn(c echo.Context) error {
@@ -80,7 +79,9 @@ func (a *App) signIn(c echo.Context) error {
 	u, err := a.Accounts.SignIn(c.Request().Context(), c.RealIP(), f.text("email"), f.text("password"))
 	switch models.KindOf(err) {
 	case models.KindUnauthenticated, models.KindForbidden:
-		return a.render(c, statusOf(models.KindOf(err)), web.SignInPage(web.SignInView{Next: next, Form: f.web().Refuse(err)}))
+		v := a.signInView(next)
+		v.Form = f.web().Refuse(err)
+		return a.render(c, statusOf(models.KindOf(err)), web.SignInPage(v))
 	}
 	if err != nil {
 		return err
@@ -88,30 +89,15 @@ func (a *App) signIn(c echo.Context) error {
 	if err := a.begin(c.Request().Context(), u); err != nil {
 		return err
 	}
+	a.remember(c, policies.Actor{User: u}, a.language(c.Request()))
 	return c.Redirect(http.StatusSeeOther, next)
 }
 
 func (a *App) signOut(c echo.Context) error {
-	ctx := c.Request().Context()
-	if err := a.sessions.Destroy(ctx); err != nil {
-		return err
-	}
-	if err := a.cut(ctx, actorOf(ctx).User.ID); err != nil {
+	if err := a.sessions.Destroy(c.Request().Context()); err != nil {
 		return err
 	}
 	return c.Redirect(http.StatusSeeOther, "/signin")
-}
-
-// cut ends what is open between a user's browsers and Weir: event streams,
-// and connections to workspaces. Who may still come in connects again.
-func (a *App) cut(ctx context.Context, user int64) error {
-	a.hub.cut(user)
-	list, err := a.Store.Read(ctx).Workspaces(models.Everything,
-		models.WorkspaceFilter{UserID: user, States: models.HoldingStates}, models.Page{Limit: 200})
-	for _, w := range list {
-		a.Proxy.Revoke(w.ID)
-	}
-	return err
 }
 
 func (a *App) setLanguage(c echo.Context) error {
@@ -125,5 +111,6 @@ func (a *App) setLanguage(c echo.Context) error {
 	}
 	c.SetCookie(&http.Cookie{Name: languageCookie, Value: lang, Path: "/", MaxAge: int((366 * 24 * time.Hour).Seconds()),
 		HttpOnly: true, Secure: a.Secure, SameSite: http.SameSiteLaxMode})
+	a.remember(c, actorOf(c.Request().Context()), lang)
 	return c.Redirect(http.StatusSeeOther, localPath(f.text("next")))
 }

@@ -256,16 +256,11 @@ func (a *App) removeMember(c echo.Context) error {
 	return a.done(c, path("projects", project), models.Say("The member has been removed. Running workspaces are being stopped."))
 }
 
-// expel removes a member and cuts what is open between the person's browsers
-// and workspaces, before anybody hears that it is done.
+// expel removes a member, whose workspaces are to be stopped.
 func (a *App) expel(ctx context.Context, project, member int64) error {
-	m, err := a.Ledger.Member(ctx, actorOf(ctx), project, member)
-	if err != nil {
-		return err
+	err := a.Ledger.RemoveMember(ctx, actorOf(ctx), project, member)
+	if err == nil {
+		a.Wake()
 	}
-	if err := a.Ledger.RemoveMember(ctx, actorOf(ctx), project, member); err != nil {
-		return err
-	}
-	a.Wake()
-	return a.cut(ctx, m.UserID)
+	return err
 }

@@ -67,6 +67,9 @@ func (a *App) personForm(c echo.Context, f, password *web.Form) (templ.Component
 			v.Form.Values[name] = "1"
 		}
 	}
+	if v.Identities, err = a.Accounts.Identities(ctx, actor, u.ID); err != nil {
+		return nil, err
+	}
 	places, err := a.Ledger.PlacesOf(ctx, actor, u.ID)
 	for _, p := range places {
 		v.Places = append(v.Places, web.PersonPlace{ProjectID: p.Project.ID, Project: p.Project.Name, Role: p.Member.RoleName})
@@ -101,19 +104,8 @@ func (a *App) updatePerson(c echo.Context) error {
 			return a.personForm(c, &w, nil)
 		})
 	}
-	if err := a.ended(c.Request().Context(), u); err != nil {
-		return err
-	}
-	return a.done(c, path("people", u.ID), models.Say("The account of %s has been changed.", u.Email))
-}
-
-// ended cuts a disabled account's connections at once.
-func (a *App) ended(ctx context.Context, u models.User) error {
-	if !u.Disabled {
-		return nil
-	}
 	a.Wake()
-	return a.cut(ctx, u.ID)
+	return a.done(c, path("people", u.ID), models.Say("The account of %s has been changed.", u.Email))
 }
 
 func (a *App) resetPassword(c echo.Context) error {
@@ -128,9 +120,6 @@ func (a *App) resetPassword(c echo.Context) error {
 			w := f.web().Refuse(err)
 			return a.personForm(c, nil, &w)
 		})
-	}
-	if err := a.cut(ctx, id); err != nil {
-		return err
 	}
 	return a.done(c, path("people", id), models.Say("The password has been replaced. All sessions and tokens of this account have ended."))
 }
@@ -197,14 +186,26 @@ func (a *App) deleteToken(c echo.Context) error {
 	if err := a.Accounts.DeleteToken(ctx, actorOf(ctx), number(c, "id")); err != nil {
 		return err
 	}
-	if err := a.cut(ctx, actorOf(ctx).User.ID); err != nil {
-		return err
-	}
 	return a.done(c, "/tokens", models.Say("The token has been revoked."))
 }
 
 func (a *App) accountPage(c echo.Context) error {
-	return a.render(c, http.StatusOK, web.AccountPage(web.AccountView{Form: formOf(0)}))
+	page, err := a.accountForm(c, formOf(0))
+	if err != nil {
+		return err
+	}
+	return a.render(c, http.StatusOK, page)
+}
+
+// accountForm is the page of the actor's own account.
+func (a *App) accountForm(c echo.Context, f web.Form) (templ.Component, error) {
+	ctx := c.Request().Context()
+	list, err := a.Accounts.Identities(ctx, actorOf(ctx), actorOf(ctx).User.ID)
+	if err != nil {
+		return nil, err
+	}
+	choice, err := a.noticeChoice(ctx)
+	return web.AccountPage(web.AccountView{Form: f, Identities: list, Notices: choice}), err
 }
 
 func (a *App) changePassword(c echo.Context) error {
@@ -219,9 +220,7 @@ func (a *App) changePassword(c echo.Context) error {
 		err = a.Accounts.ChangePassword(ctx, actor, f.text("current"), f.text("password"))
 	}
 	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) {
-			return web.AccountPage(web.AccountView{Form: f.web().Refuse(err)}), nil
-		})
+		return a.refused(c, err, func() (templ.Component, error) { return a.accountForm(c, f.web().Refuse(err)) })
 	}
 	if err := a.passwordChanged(ctx, actor.User.ID); err != nil {
 		return err
@@ -229,28 +228,15 @@ func (a *App) changePassword(c echo.Context) error {
 	return a.done(c, "/account", models.Say("Your password has been changed. All other sessions and your tokens have ended."))
 }
 
-// passwordChanged cuts a user's connections and lets the browser that changed
-// the password go on in a session of the new epoch.
+// passwordChanged lets the browser that changed the password go on in a
+// session of the new epoch.
 func (a *App) passwordChanged(ctx context.Context, user int64) error {
-	if err := a.cut(ctx, user); err != nil || a.sessions.GetInt64(ctx, sessionUser) != user {
-		return err
+	if a.sessions.GetInt64(ctx, sessionUser) != user {
+		return nil
 	}
 	actor, err := a.Accounts.Load(ctx, user)
 	if err != nil {
 		return err
 	}
 	return a.begin(ctx, actor.User)
-}
-
-func (a *App) auditPage(c echo.Context) error {
-	ctx := c.Request().Context()
-	rows, err := a.Accounts.AuditEntries(ctx, actorOf(ctx), pageAfter(c, listLimit))
-	if err != nil {
-		return err
-	}
-	v := web.AuditView{Rows: rows}
-	if n := len(rows); n > 0 {
-		v.Next = nextPage(c, n, listLimit, rows[n-1].ID)
-	}
-	return a.render(c, http.StatusOK, web.AuditPage(v))
 }

@@ -150,7 +150,7 @@ func (a *App) projectPage(c echo.Context) error {
 		return err
 	}
 	may := a.Ledger.Permissions(actor, id)
-	v := web.ProjectView{Project: p.Project, Held: p.Held, Promised: p.Promised, CanEdit: may.EditProject, CanManage: may.EditRoles,
+	v := web.ProjectView{Project: p.Project, Held: p.Held, Promised: p.Promised, CanEdit: may.EditProject, CanManage: may.EditRoles, CanAsk: actor.Grants[id] != "",
 		CanLaunch: may.Launch && p.Active(a.Store.Now()), ShowWhoHolds: true}
 	roles, err := a.Ledger.Roles(ctx, actor, id)
 	if err != nil {

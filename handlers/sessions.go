@@ -53,7 +53,7 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, data []byte, 
 }
 
 func (s sessionStore) DeleteCtx(ctx context.Context, token string) error {
-	return s.store.InTx(ctx, func(q *models.Queries) error { return q.DeleteSession(policies.HashSecret(token)) })
+	return s.store.Revoking(ctx, func(q *models.Queries) error { return q.DeleteSession(policies.HashSecret(token)) })
 }
 
 func (s sessionStore) Find(token string) ([]byte, bool, error) {
@@ -93,7 +93,7 @@ func (a *App) bySession(ctx context.Context) (policies.Actor, error) {
 	if actor.User.SessionEpoch != a.sessions.GetInt64(ctx, sessionEpoch) {
 		return policies.Actor{}, nil
 	}
-	actor.Session = policies.HashSecret(a.sessions.Token(ctx))
+	actor.Session, actor.Via = policies.HashSecret(a.sessions.Token(ctx)), policies.ViaSession
 	return actor, nil
 }
 

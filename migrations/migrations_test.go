@@ -16,7 +16,7 @@ import (
 const day = "'2030-01-02 00:00:00+00:00'"
 
 // rows has one row for every table, parents first, in SQL that both databases
-// read. pool_lock brings its own.
+// read. pool_lock, audit_head and overcommit bring their own.
 var rows = []string{
 	"users (id, email, name, password_hash, created_at) VALUES (1, 'a@example.org', 'A', '', " + day + ")",
 	"sessions (token, data, expires_at) VALUES ('s', 'x', " + day + ")",
@@ -26,6 +26,8 @@ var rows = []string{
 	`roles (id, project_id, name, permission, peak_gpu_cores, peak_gpu_memory_mib, peak_cpu_milli, peak_memory_mib, peak_storage_mib, created_at)
 		VALUES (1, 1, 'r', 'member', 1, 1, 1, 1, 1, ` + day + ")",
 	"members (id, project_id, user_id, role_id, created_at) VALUES (1, 1, 1, 1, " + day + ")",
+	"identities (id, user_id, issuer, subject, email, created_at, seen_at) VALUES (1, 1, 'https://id', 's', 'a@example.org', " + day + ", " + day + ")",
+	"identity_members (identity_id, member_id) VALUES (1, 1)",
 	"environments (id, name, language, language_version, created_at) VALUES (1, 'e', 'python', '3', " + day + ")",
 	"providers (id, name, state, seen_at, created_at) VALUES (1, 'n', 'online', " + day + ", " + day + ")",
 	"devices (id, provider_id, uuid, number, minor, model, memory_mib, created_at) VALUES (1, 1, 'u', 0, 0, 'm', 1, " + day + ")",
@@ -44,7 +46,16 @@ var rows = []string{
 	`telemetry (device_id, step, slot, at, samples, utilisation_sum, utilisation_max, memory_sum, memory_max, temperature_sum, temperature_max, power_sum, power_max)
 		VALUES (1, 5, 1, ` + day + ", 1, 1, 1, 1, 1, 1, 1, 1, 1)",
 	"leaders (name, holder, epoch, expires_at) VALUES ('controller', 'h', 1, " + day + ")",
-	"audit_entries (at, actor, action, object, object_id) VALUES (" + day + ", 'a', 'create', 'project', 1)",
+	"revocations (at, origin, ties) VALUES (" + day + ", 'o', 'user:1')",
+	"servers (id, beat, done) VALUES ('o', 1, 1)",
+	`quota_requests (id, kind, project_id, role_id, member_id, requester_id, asked, reason, created_at)
+		VALUES (1, 'peak', 1, 1, 1, 1, '{}', 'r', ` + day + ")",
+	"notices (id, user_id, kind, text, created_at) VALUES (1, 1, 'k', '', " + day + ")",
+	"notice_preferences (user_id) VALUES (1)",
+	"webhooks (id, name, url, secret, created_at) VALUES (1, 'w', 'https://w', 's', " + day + ")",
+	`deliveries (key, webhook_id, receiver, kind, state, queued_at, next_at, created_at)
+		VALUES ('k', 1, 'webhook:1', 'k', 'pending', ` + day + ", " + day + ", " + day + ")",
+	"audit_entries (id, at, actor, action, object, object_id, hash) VALUES (1, " + day + ", 'a', 'create', 'project', 1, 'h')",
 }
 
 func TestUpDownUpWithData(t *testing.T) {

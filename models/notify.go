@@ -23,9 +23,9 @@ const (
 	listenPause = time.Second
 )
 
-// tell lets the other servers on this PostgreSQL know, when the transaction
+// passOn lets the other servers on this PostgreSQL know, when the transaction
 // commits, what it changed.
-func (q *Queries) tell(origin string) error {
+func (q *Queries) passOn(origin string) error {
 	if !q.postgres || len(q.topics) == 0 {
 		return nil
 	}
@@ -86,6 +86,8 @@ func (s *Store) hear(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
 		return err
 	}
+	s.listening.Store(true)
+	defer s.listening.Store(false)
 	s.publish(map[string]bool{AnythingMayHaveChanged: true}) // while nobody listened
 	for {
 		n, err := conn.WaitForNotification(ctx)

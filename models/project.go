@@ -12,6 +12,7 @@ type Project struct {
 	EndsAt      *time.Time       `json:"ends_at"`                       // exclusive; nil is open-ended
 	Launch      LaunchParameters `json:"launch" gorm:"serializer:json"` // initial launch parameters
 	Priority    int64            `json:"priority"`                      // in the queue, 0 to 100, the higher the earlier
+	AskToJoin   bool             `json:"ask_to_join"`                   // people may ask to join it by its name
 	Version     int64            `json:"version"`
 	CreatedAt   time.Time        `json:"created_at"`
 }

@@ -72,3 +72,15 @@ func scaled(number string, scale float64) (int64, error) {
 	}
 	return int64(f), nil
 }
+
+// ExactQuantity is Quantity in words that are read again without loss, for
+// forms.
+func ExactQuantity(name string, value int64) string {
+	switch {
+	case name == "cpu_milli" && value%10 != 0:
+		return strconv.FormatInt(value, 10) + "m"
+	case name == "gpu_cores", name == "cpu_milli", value%1024 == 0 && (value < 10<<20 || value%(1<<20) == 0):
+		return Quantity(name, value)
+	}
+	return strconv.FormatInt(value, 10) + " MiB"
+}

@@ -34,8 +34,12 @@ func (q *Queries) countPool() error {
 	if q.poolChanges == 0 {
 		return nil
 	}
-	return q.db.Exec("UPDATE pool_lock SET decisions = decisions + 1 WHERE id = 1").Error
+	return q.db.Raw("UPDATE pool_lock SET decisions = decisions + 1 WHERE id = 1 RETURNING decisions").Scan(&q.poolVersion).Error
 }
+
+// NewPoolVersion is the version that this transaction has given the pool,
+// known once it is committed; 0 when it changed nothing.
+func (q *Queries) NewPoolVersion() int64 { return q.poolVersion }
 
 // CreateProvider inserts p. A taken name is a conflict.
 func (q *Queries) CreateProvider(p *Provider) error {

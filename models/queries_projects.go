@@ -12,6 +12,7 @@ func (q *Queries) CreateProject(p *Project) error {
 func (q *Queries) UpdateProject(p *Project) error {
 	q.Touch("project", p.ID)
 	q.changePool() // its shares bear its name
+	q.Revoke("project", p.ID)
 	return nameTaken(q.update(p, &p.Version, p.ID, "project"), "project", p.Name)
 }
 
@@ -57,6 +58,7 @@ func (q *Queries) CreateRole(r *Role) error {
 // UpdateRole writes r if its version is still r.Version.
 func (q *Queries) UpdateRole(r *Role) error {
 	q.Touch("project", r.ProjectID)
+	q.Revoke("project", r.ProjectID)
 	return nameTaken(q.update(r, &r.Version, r.ID, "role"), "role", r.Name)
 }
 
@@ -103,6 +105,7 @@ func (q *Queries) CreateMember(m *Member) error {
 func (q *Queries) UpdateMember(m *Member) error {
 	q.Touch("project", m.ProjectID)
 	q.Touch("user", m.UserID)
+	q.Revoke("user", m.UserID)
 	return q.update(m, &m.Version, m.ID, "member")
 }
 

@@ -19,6 +19,7 @@ func (q *Queries) CreateUser(u *User) error {
 // UpdateUser writes u if its version is still u.Version, and counts it up.
 func (q *Queries) UpdateUser(u *User) error {
 	q.changePool() // shares bear the holder's name
+	q.Revoke("user", u.ID)
 	return q.update(u, &u.Version, u.ID, "account")
 }
 
@@ -146,12 +147,14 @@ func (q *Queries) TouchAccessToken(id int64, now time.Time) error {
 
 // DeleteAccessToken removes a user's token.
 func (q *Queries) DeleteAccessToken(userID, id int64) error {
+	q.Revoke("user", userID)
 	return q.deleted(q.db.Where("user_id = ? AND id = ?", userID, id).Delete(&AccessToken{}), "token")
 }
 
 // DeleteSecretsOf removes all of a user's tokens, also those that are about to
 // open a workspace.
 func (q *Queries) DeleteSecretsOf(userID int64) error {
+	q.Revoke("user", userID)
 	if err := q.db.Where("user_id = ?", userID).Delete(&AccessToken{}).Error; err != nil {
 		return err
 	}
@@ -201,6 +204,8 @@ type Admission struct {
 	Endpoint   Endpoint `gorm:"serializer:json"`
 	Secret     string
 	UserID     int64
+	ProjectID  int64
+	Session    string // hash of the portal session or access token that speaks
 }
 
 // AdmitVisit finds the workspace that a visit opens, if the visit, the portal
@@ -208,7 +213,7 @@ type Admission struct {
 // all still hold.
 func (q *Queries) AdmitVisit(hash string, workspaceID int64, now time.Time) (a Admission, err error) {
 	err = q.db.Table("visits v").
-		Select("w.state, w.generation, w.endpoint, w.secret, w.user_id").
+		Select("w.state, w.generation, w.endpoint, w.secret, w.user_id, w.project_id, v.session").
 		Joins("JOIN users u ON u.id = v.user_id AND u.session_epoch = v.epoch AND NOT u.disabled").
 		Joins("JOIN workspaces w ON w.id = v.workspace_id AND w.user_id = v.user_id").
 		Joins("JOIN members m ON m.id = w.member_id AND m.removed_at IS NULL AND (m.until IS NULL OR m.until > ?)", now).
@@ -235,7 +240,7 @@ func (q *Queries) DeleteExpired(now time.Time) (int64, error) {
 		}
 		n += res.RowsAffected
 	}
-	return n, nil
+	return n, q.db.Where("at <= ?", now.Add(-keepRevocations)).Delete(&Revocation{}).Error
 }
 
 // tombstone is how long an ended session is kept as ended, so that a request
@@ -256,20 +261,11 @@ func (q *Queries) SessionByToken(token string, now time.Time) (s Session, err er
 
 // DeleteSession ends a session; ending an absent one is no error.
 func (q *Queries) DeleteSession(token string) error {
-	return q.db.Model(&Session{}).Where("token = ?", token).Updates(map[string]any{"data": []byte{}, "expires_at": q.Now()}).Error
-}
-
-// PutAudit appends an audit entry.
-func (q *Queries) PutAudit(e *AuditEntry) error { return q.db.Create(e).Error }
-
-// Audit lists entries, newest first, with ids below page.After (0: from the
-// newest).
-func (q *Queries) Audit(page Page) (entries []AuditEntry, err error) {
-	db := q.db.Order("id DESC").Limit(page.limit())
-	if page.After > 0 {
-		db = db.Where("id < ?", page.After)
+	res := q.db.Model(&Session{}).Where("token = ?", token).Updates(map[string]any{"data": []byte{}, "expires_at": q.Now()})
+	if res.RowsAffected > 0 {
+		q.revoke(SessionTie(token))
 	}
-	return entries, db.Find(&entries).Error
+	return res.Error
 }
 
 // OwnerNames are the names of the people who own a provider, by id.

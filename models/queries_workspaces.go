@@ -1,6 +1,7 @@
 package models
 
 import (
+	"errors"
 	"time"
 )
 
@@ -53,6 +54,9 @@ func (q *Queries) CreateWorkspace(w *Workspace, message Text) error {
 	return q.AddEvent(w, message)
 }
 
+// ErrChanged is why a transition was refused: the row is not as it was read.
+var ErrChanged = errors.New("changed in the meantime")
+
 // Transition writes w, whose State may have changed, if the row is still in
 // state from and of w.Version; otherwise it is a Conflict and nothing is
 // written. A message becomes a line of the workspace's history.
@@ -66,7 +70,12 @@ func (q *Queries) Transition(w *Workspace, from WorkspaceState, message Text) er
 	}
 	if res.RowsAffected == 0 {
 		w.Version = expected
-		return Conflict("This workspace has changed in the meantime.")
+		lost := Conflict("This workspace has changed in the meantime.")
+		lost.Err = ErrChanged
+		return lost
+	}
+	if from == StateRunning && w.State != StateRunning {
+		q.Revoke("workspace", w.ID)
 	}
 	if message.Empty() {
 		q.touchWorkspace(w)

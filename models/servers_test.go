@@ -139,3 +139,17 @@ func TestServersTellEachOther(t *testing.T) {
 		t.Error("it goes on listening")
 	}
 }
+
+// A server that is paused within a transaction holds up the others for a
+// while only.
+func TestIdleTransactionsEnd(t *testing.T) {
+	s := modelstest.Open(t, "postgres")
+	db, err := s.SQL()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var limit string
+	if err := db.QueryRow("SHOW idle_in_transaction_session_timeout").Scan(&limit); err != nil || limit != "15s" {
+		t.Errorf("the limit is %q, %v", limit, err)
+	}
+}

@@ -14,10 +14,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/mattn/go-sqlite3"
 	"gorm.io/driver/postgres"
 	"gorm.io/driver/sqlite"
@@ -36,20 +39,30 @@ type Store struct {
 	// decide and record. Set it before use.
 	Clock func() time.Time
 
-	origin string // tells this process's changes from other servers'
+	// Elapsed is a clock that nobody sets, for leases. Set it before use.
+	Elapsed func() time.Duration
+
+	// Mail says that e-mail can be sent, so that [Queries.Tell] queues it. Set
+	// it before use.
+	Mail bool
+
+	origin    string      // tells this process's changes from other servers'
+	listening atomic.Bool // what other servers change is heard
 
 	mu        sync.RWMutex
 	listeners []func(topics []string)
+	carriers  []Carrier
 }
 
 // Open connects to databaseURL (postgres://…), or, when that is empty, to
 // SQLite in the file at path, which it creates with its directory.
 func Open(ctx context.Context, databaseURL, path string) (*Store, error) {
-	s := &Store{dialect: "sqlite", Clock: time.Now, origin: strconv.FormatUint(rand.Uint64(), 36)}
+	s := &Store{dialect: "sqlite", Clock: time.Now, Elapsed: elapsed, origin: strconv.FormatUint(rand.Uint64(), 36)}
 	var err error
 	if databaseURL != "" {
 		s.dialect = "postgres"
-		s.write, err = open(postgres.Open(databaseURL), 20)
+		s.write, err = open(postgres.New(postgres.Config{DSN: databaseURL,
+			OptionOpenDB: []stdlib.OptionOpenDB{stdlib.OptionAfterConnect(boundTransactions)}}), 20)
 		s.read = s.write
 	} else {
 		err = s.openSQLite(path)
@@ -65,6 +78,13 @@ func Open(ctx context.Context, databaseURL, path string) (*Store, error) {
 		return nil, fmt.Errorf("cannot reach the %s database: %w", s.dialect, err)
 	}
 	return s, nil
+}
+
+// boundTransactions lets PostgreSQL end a transaction in which nothing
+// happens: a server that is paused may hold locks that all others wait for.
+func boundTransactions(ctx context.Context, conn *pgx.Conn) error {
+	_, err := conn.Exec(ctx, "SET idle_in_transaction_session_timeout = '15s'")
+	return err
 }
 
 func (s *Store) openSQLite(path string) error {
@@ -238,9 +258,13 @@ type Queries struct {
 	db       *gorm.DB
 	postgres bool
 	clock    func() time.Time
+	mail     bool            // see Store.Mail
 	topics   map[string]bool // what this transaction changed; nil outside one
 
 	poolChanges int
+	poolVersion int64
+	ties        []string // of what this transaction may revoke
+	audit       []AuditEntry
 	committed   []func()
 }
 
@@ -252,35 +276,48 @@ func (s *Store) Read(ctx context.Context) *Queries {
 // InTx runs fn in one transaction: all of it or none. When the database asks
 // for another try (deadlock, serialisation), fn runs again, so it must have
 // no effect outside the database. After the commit the listeners learn which
-// topics changed.
+// topics changed. What it revokes is ended here when it returns; see also
+// [Store.Revoking].
 func (s *Store) InTx(ctx context.Context, fn func(*Queries) error) error {
+	_, err := s.inTx(ctx, fn)
+	return err
+}
+
+func (s *Store) inTx(ctx context.Context, fn func(*Queries) error) (revocation int64, err error) {
 	const attempts = 8
 	for try := 1; ; try++ {
-		q := &Queries{postgres: s.dialect == "postgres", clock: s.Clock, topics: map[string]bool{}}
-		err := s.write.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+		q := &Queries{postgres: s.dialect == "postgres", clock: s.Clock, mail: s.Mail, topics: map[string]bool{}}
+		err := s.write.WithContext(ctx).Transaction(func(tx *gorm.DB) (err error) {
 			q.db = tx
-			if err := fn(q); err != nil {
+			if err = fn(q); err != nil {
 				return err
 			}
-			if err := q.countPool(); err != nil {
+			if err = q.countPool(); err != nil {
 				return err
 			}
-			return q.tell(s.origin)
+			if err = q.recordAudit(); err != nil {
+				return err
+			}
+			if revocation, err = q.recordRevocation(s.origin); err != nil {
+				return err
+			}
+			return q.passOn(s.origin)
 		})
 		if err == nil {
 			for _, fn := range q.committed {
 				fn()
 			}
+			s.carryOut(ctx, q.ties)
 			s.publish(q.topics)
-			return nil
+			return revocation, nil
 		}
 		if !retryable(err) || try == attempts || ctx.Err() != nil {
-			return err
+			return 0, err
 		}
 		select {
 		case <-time.After(time.Duration(rand.Int64N(int64(try) * int64(10*time.Millisecond)))):
 		case <-ctx.Done():
-			return ctx.Err()
+			return 0, ctx.Err()
 		}
 	}
 }

@@ -66,6 +66,9 @@ func (t Terms) Lends(device, project int64) bool {
 		(len(t.Projects) == 0 || slices.Contains(t.Projects, project))
 }
 
+// Depend tells whether who asks, or when, makes a difference.
+func (t Terms) Depend() bool { return len(t.Projects) > 0 || len(t.Hours) > 0 }
+
 // Open tells whether the hours cover a moment, and when that next changes;
 // with no hours, or hours without a gap, it never does and until is nil.
 func (t Terms) Open(at time.Time) (open bool, until *time.Time) {

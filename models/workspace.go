@@ -130,18 +130,3 @@ type WorkspaceEvent struct {
 	State       WorkspaceState
 	Message     Text
 }
-
-// AuditEntry is one change that somebody made: who, what, before, after,
-// when. Before and After are JSON.
-type AuditEntry struct {
-	ID        int64
-	At        time.Time
-	ActorID   *int64
-	Actor     string
-	Action    string
-	Object    string
-	ObjectID  int64
-	ProjectID *int64
-	Before    string
-	After     string
-}

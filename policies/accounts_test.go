@@ -64,7 +64,7 @@ func (d *desk) add(t *testing.T, email string, admin bool) models.User {
 // audit is the newest entries, as "actor action object".
 func (d *desk) audit(t *testing.T, n int) []string {
 	t.Helper()
-	entries, err := d.store.Read(d.ctx).Audit(models.Page{Limit: n})
+	entries, err := d.store.Read(d.ctx).Audit(models.AuditFilter{}, models.Page{Limit: n})
 	if err != nil {
 		t.Fatal(err)
 	}

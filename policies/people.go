@@ -89,7 +89,7 @@ func (a *Accounts) keepAdministrator(q *models.Queries, before, after models.Use
 }
 
 // ResetPassword gives an account a new password and ends its sessions and
-// tokens; only administrators may.
+// tokens; only administrators may. One that signs in by a provider has none.
 func (a *Accounts) ResetPassword(ctx context.Context, actor Actor, id int64, password string) error {
 	if err := a.access.Check(actor, Platform, "user", "write"); err != nil {
 		return err
@@ -102,6 +102,9 @@ func (a *Accounts) ResetPassword(ctx context.Context, actor Actor, id int64, pas
 func (a *Accounts) ChangePassword(ctx context.Context, actor Actor, current, password string) error {
 	if actor.User.ID == 0 {
 		return signInAgain(nil)
+	}
+	if err := withoutPassword(a.store.Read(ctx), actor.User); err != nil {
+		return err
 	}
 	now := a.store.Now()
 	if wait := a.failures.try(actor.User.Email, "", now); wait > 0 {
@@ -133,6 +136,9 @@ func (a *Accounts) setPassword(ctx context.Context, actor Actor, need Need, id i
 		if err != nil {
 			return err
 		}
+		if err := withoutPassword(q, u); err != nil {
+			return err
+		}
 		u.PasswordHash = hash
 		u.SessionEpoch++
 		if err := q.UpdateUser(&u); err != nil {
@@ -143,13 +149,4 @@ func (a *Accounts) setPassword(ctx context.Context, actor Actor, need Need, id i
 		}
 		return actor.Audit(q, Change{Action: "reset-password", Object: "account", ID: id})
 	})
-}
-
-// AuditEntries lists changes, newest first; only administrators may read
-// them.
-func (a *Accounts) AuditEntries(ctx context.Context, actor Actor, page models.Page) ([]models.AuditEntry, error) {
-	if err := a.access.Check(actor, Platform, "audit", "read"); err != nil {
-		return nil, err
-	}
-	return a.store.Read(ctx).Audit(page)
 }

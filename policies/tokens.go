@@ -61,9 +61,14 @@ func (a *Accounts) createToken(ctx context.Context, actor Actor, userID int64, i
 		if err := q.CreateAccessToken(&t); err != nil {
 			return err
 		}
-		return actor.Audit(q, Change{Action: "create", Object: "token", ID: t.ID, After: map[string]any{"name": t.Name, "expires_at": t.ExpiresAt}})
+		return actor.Audit(q, Change{Action: "create", Object: "token", ID: t.ID, After: auditToken(t)})
 	})
 	return t, secret, err
+}
+
+// auditToken is what the audit keeps of a token: no secret.
+func auditToken(t models.AccessToken) map[string]any {
+	return map[string]any{"user_id": t.UserID, "name": t.Name, "expires_at": t.ExpiresAt}
 }
 
 // Tokens lists the actor's tokens.
@@ -80,10 +85,20 @@ func (a *Accounts) DeleteToken(ctx context.Context, actor Actor, id int64) error
 		return signInAgain(nil)
 	}
 	return a.access.Write(ctx, a.store, actor, Need{}, func(q *models.Queries) error {
+		tokens, err := q.AccessTokens(actor.User.ID)
+		if err != nil {
+			return err
+		}
 		if err := q.DeleteAccessToken(actor.User.ID, id); err != nil {
 			return err
 		}
-		return actor.Audit(q, Change{Action: "delete", Object: "token", ID: id})
+		change := Change{Action: "delete", Object: "token", ID: id}
+		for _, t := range tokens {
+			if t.ID == id {
+				change.Before = auditToken(t)
+			}
+		}
+		return actor.Audit(q, change)
 	})
 }
 
@@ -102,7 +117,7 @@ func (a *Accounts) ByToken(ctx context.Context, secret string) (Actor, error) {
 	if err != nil {
 		return Actor{}, badToken(err)
 	}
-	actor.Session = t.Hash
+	actor.Session, actor.Via = t.Hash, "token "+t.Name
 	if t.LastUsedAt == nil || now.Sub(*t.LastUsedAt) > time.Minute {
 		err = a.store.InTx(ctx, func(q *models.Queries) error { return q.TouchAccessToken(t.ID, now) })
 	}

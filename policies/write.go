@@ -17,9 +17,11 @@ type Need struct {
 // Write runs fn in a transaction throughout which the actor has the right
 // that it needs. Rights are read again inside it, under the locks that every
 // revocation takes: a right that was revoked before is refused, and a
-// revocation that comes later returns only after this change is done.
+// revocation that comes later returns only after this change is done. When
+// the change itself takes rights away, they are gone on every server when it
+// returns.
 func (a *Access) Write(ctx context.Context, store *models.Store, actor Actor, need Need, fn func(*models.Queries) error) error {
-	return store.InTx(ctx, func(q *models.Queries) error {
+	return store.Revoking(ctx, func(q *models.Queries) error {
 		if err := a.confirm(q, actor, need); err != nil {
 			return err
 		}
@@ -64,10 +66,9 @@ func reload(q *models.Queries, actor Actor) (Actor, error) {
 			return Actor{}, signInAgain(err)
 		}
 	}
-	session := actor.Session
-	actor, err = actorOf(q, u)
-	actor.Session = session
-	return actor, err
+	now, err := actorOf(q, u)
+	now.Session, now.Via = actor.Session, actor.Via
+	return now, err
 }
 
 // Still tells, as an error, whether the actor may still act at all: the

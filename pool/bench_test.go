@@ -15,12 +15,18 @@ import (
 // half held: as it is made while nothing else changes, and after the pool was
 // changed by somebody else.
 func BenchmarkDecision(b *testing.B) {
+	for _, machines := range []int{125, 1000} {
+		b.Run(fmt.Sprint(8*machines, " GPUs"), func(b *testing.B) { benchmarkDecision(b, machines) })
+	}
+}
+
+func benchmarkDecision(b *testing.B, machines int) {
 	store := modelstest.Open(b, "sqlite")
 	access, err := policies.NewAccess()
 	if err != nil {
 		b.Fatal(err)
 	}
-	w := bigPool(b, store)
+	w := bigPool(b, store, machines)
 	for name, p := range map[string]func() *pool.Pool{
 		"remembered": func(p *pool.Pool) func() *pool.Pool { return func() *pool.Pool { return p } }(pool.New(store, access)),
 		"changed":    func() *pool.Pool { return pool.New(store, access) },
@@ -37,9 +43,9 @@ func BenchmarkDecision(b *testing.B) {
 	}
 }
 
-// bigPool makes 125 machines of 8 GPUs with a share of half of each GPU, and
+// bigPool makes machines of 8 GPUs with a share of half of each GPU, and
 // returns a request that is not made yet.
-func bigPool(b *testing.B, store *models.Store) (w models.Workspace) {
+func bigPool(b *testing.B, store *models.Store, machines int) (w models.Workspace) {
 	b.Helper()
 	user := modelstest.User(b, store, "a@example.org", false)
 	modelstest.InTx(b, store, func(q *models.Queries) error {
@@ -66,7 +72,7 @@ func bigPool(b *testing.B, store *models.Store) (w models.Workspace) {
 		if err := q.CreateWorkspace(&holder, models.Say("Requested.")); err != nil {
 			return err
 		}
-		for n := range 125 {
+		for n := range machines {
 			p := models.Provider{Name: fmt.Sprint("node-", n), State: models.ProviderOnline, SeenAt: now, Version: 1, CreatedAt: now}
 			if err := q.CreateProvider(&p); err != nil {
 				return err

@@ -54,6 +54,18 @@ func (r *Redemption) UnmarshalJSON(raw []byte) error {
 	return err
 }
 
+// UnmarshalJSON refuses a list of more devices than a machine may have.
+func (j *Joining) UnmarshalJSON(raw []byte) error {
+	type plain Joining
+	in := struct {
+		*plain
+		Devices reports `json:"devices"`
+	}{plain: (*plain)(j)}
+	err := json.Unmarshal(raw, &in)
+	j.Devices = in.Devices
+	return err
+}
+
 type (
 	reports []DeviceReport
 	samples []Sample

@@ -2,16 +2,20 @@ package pool_test
 
 import (
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
 
 	"weir/models"
 	"weir/models/modelstest"
+	"weir/policies"
 	"weir/pool"
+	"weir/pool/placement"
 )
 
 // fleet is a machine as its agent would report it: GPUs that come and go, and
@@ -80,6 +84,41 @@ func (o *office) keepsGPUs(t *testing.T, after string) {
 		t.Fatalf("after %s %d cores of %s are held, %v", after, cores, uuid, err)
 	}
 	o.keepsDevices(t)
+}
+
+// remembers compares what the pool remembers with what stands in the database.
+func (o *office) remembers(t *testing.T, after string, asks models.Workspace) {
+	t.Helper()
+	access, err := policies.NewAccess()
+	if err != nil {
+		t.Fatal(err)
+	}
+	type answer struct {
+		Totals  placement.Totals
+		Devices []string
+		Answer  models.Answer
+	}
+	of := func(p *pool.Pool) (a answer) {
+		v, err := p.View(o.ctx, o.root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Totals = v.Totals
+		for _, d := range v.Providers[0].Devices {
+			text, err := json.Marshal(d) // with what pointers point to
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.Devices = append(a.Devices, string(text))
+		}
+		if a.Answer, err = p.Answer(o.store.Read(o.ctx), asks); err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	if got, want := of(o.pool), of(pool.New(o.store, access)); !reflect.DeepEqual(got, want) {
+		t.Fatalf("after %s the pool remembers\n%+v\nbut there is\n%+v", after, got, want)
+	}
 }
 
 // Whatever comes over a machine, and whoever asks for what meanwhile: no GPU
@@ -154,10 +193,13 @@ func (o *office) chaos(t *testing.T, random *rand.Rand) {
 	}
 	names := []string{"claim", "claim", "claim", "claim", "release", "release", "release", "beat", "beat", "a GPU gone or back",
 		"start anew", "silence", "change of sharing", "change of sharing", "change of sharing", "recall", "resume", "resume", "resume"}
+	asks := models.Workspace{ProjectID: teams[0].ProjectID, MemberID: teams[0].ID, UserID: teams[0].UserID,
+		Demand: models.Demand{GPUs: 1, Cores: 20, GPUMemoryMiB: 2000}}
 	for range 250 {
 		name := names[random.IntN(len(names))]
 		steps[name]()
 		o.keepsGPUs(t, name)
+		o.remembers(t, name, asks)
 	}
 	for len(held) > 0 {
 		release(0)

@@ -92,7 +92,7 @@ func TestInstancesThatNobodyHeldAreForgotten(t *testing.T) {
 		if err != nil || len(devices) != 2 || devices[1].UUID != "MIG-4" {
 			t.Errorf("%+v, %v", devices, err)
 		}
-		entries, err := o.store.Read(o.ctx).Audit(models.Page{Limit: 1})
+		entries, err := o.store.Read(o.ctx).Audit(models.AuditFilter{}, models.Page{Limit: 1})
 		if err != nil || len(entries) != 1 || entries[0].Action != "enlist" || strings.Contains(entries[0].Before+entries[0].After, `"GPU-0"`) ||
 			!strings.Contains(entries[0].Before, "MIG-3") || !strings.Contains(entries[0].After, "MIG-4") {
 			t.Errorf("the last entry is %+v, %v", entries, err)

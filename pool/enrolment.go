@@ -19,6 +19,9 @@ type EnrolmentConfig struct {
 	Authority           *authority.Authority
 	CertificateLifetime time.Duration // of an agent's certificate
 	Every               time.Duration // between an agent's beats
+
+	Cluster   Cluster // vouches for nodes; nil: agents need codes
+	NodeOwner string  // address of the account whose GPUs nodes have; empty: of the platform administrator who was there first
 }
 
 // Enrolment lets agents of machines into the pool, hears them, and shuts
@@ -164,11 +167,15 @@ func (e *Enrolment) Accept(ctx context.Context, actor policies.Actor, providerID
 	})
 }
 
+// revoked is why an agent was shut out that an administrator has revoked. Its
+// node's cluster cannot let it in again.
+var revoked = models.Say("an administrator has revoked it")
+
 // Revoke shuts the agent of a provider out: its next word is refused. Shares
 // that are held there stay until their holders give them up.
 func (e *Enrolment) Revoke(ctx context.Context, actor policies.Actor, providerID, version int64) (models.Provider, error) {
 	return e.decide(ctx, actor, providerID, version, "revoke", func(q *models.Queries, p *models.Provider) error {
-		if err := q.RevokeAgents(p.ID, q.Now(), models.Say("an administrator has revoked it")); err != nil {
+		if err := q.RevokeAgents(p.ID, q.Now(), revoked); err != nil {
 			return err
 		}
 		return e.Pool.lose(q, p, models.Say("an administrator has revoked its agent"))

@@ -164,7 +164,7 @@ func (g *gate) live(t *testing.T) int {
 
 func (g *gate) audited(t *testing.T, action, object string) (n int) {
 	t.Helper()
-	entries, err := g.store.Read(g.ctx).Audit(models.Page{Limit: 200})
+	entries, err := g.store.Read(g.ctx).Audit(models.AuditFilter{}, models.Page{Limit: 200})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +211,7 @@ func TestEnrol(t *testing.T) {
 		if g.audited(t, "create", "authorization") != 1 || g.audited(t, "enrol", "provider") != 1 {
 			t.Error("not audited")
 		}
-		entries, _ := g.store.Read(g.ctx).Audit(models.Page{Limit: 200})
+		entries, _ := g.store.Read(g.ctx).Audit(models.AuditFilter{}, models.Page{Limit: 200})
 		for _, e := range entries {
 			if strings.Contains(e.After, code) || strings.Contains(e.After, code[:9]) {
 				t.Errorf("the code is in the audit: %s", e.After)
@@ -266,7 +266,7 @@ func TestEnrolAgainKeepsTheOwner(t *testing.T) {
 				t.Errorf("with owner_id %d the owner is %v, want %d", c.given, p.OwnerID, c.want)
 			}
 		}
-		entries := must(g.store.Read(g.ctx).Audit(models.Page{Limit: 200}))(t)
+		entries := must(g.store.Read(g.ctx).Audit(models.AuditFilter{}, models.Page{Limit: 200}))(t)
 		before := 0
 		for _, e := range entries {
 			if e.Action == "enrol" && strings.Contains(e.Before, "owner_id") {

@@ -324,7 +324,7 @@ func TestEveryChangeOfTheLedgerIsAudited(t *testing.T) {
 			}
 		}
 		want(t, second(o.UpdateProject(o.ctx, o.root, p.ID, pool.ProjectInput{Name: "x", Quota: cores(90), Version: 1})), models.KindConflict)
-		entries, err := o.store.Read(o.ctx).Audit(models.Page{})
+		entries, err := o.store.Read(o.ctx).Audit(models.AuditFilter{}, models.Page{})
 		counts := map[string]int{}
 		for _, e := range entries {
 			counts[e.Action+" "+e.Object]++

@@ -46,29 +46,39 @@ func (l *Ledger) AddMember(ctx context.Context, actor policies.Actor, project in
 		if err != nil {
 			return err
 		}
-		u, err := q.UserByEmail(strings.ToLower(strings.TrimSpace(in.Email)))
-		if err != nil {
-			return asField(err, models.Invalid("email", "has no account here; an administrator can create one"))
-		}
-		if u.Disabled {
-			return models.Invalid("email", "belongs to a disabled account")
-		}
-		r, err := q.Role(actor.Scope(), project, in.RoleID)
-		if err != nil {
-			return asField(err, models.Invalid("role_id", "is not a role of this project"))
-		}
-		if err := promiseFits(q, p, r.Peak, "role_id", 1); err != nil {
-			return err
-		}
-		if m, err = l.enter(q, u.ID, r, in); err != nil {
-			return err
-		}
-		return actor.Audit(q, policies.Change{Action: "create", Object: "member", ID: m.ID, Project: project, After: m})
+		m, err = l.addMember(q, actor, p, in)
+		return err
 	})
 	if err == nil {
 		l.made(ctx, l.dirs.MakeMember(ctx, project, m.ID))
 	}
 	return m, err
+}
+
+// addMember is AddMember within a transaction that has locked the project and
+// in which the actor may.
+func (l *Ledger) addMember(q *models.Queries, actor policies.Actor, p models.Project, in MemberInput) (m models.Member, err error) {
+	if err := in.check(q.Now()); err != nil {
+		return m, err
+	}
+	u, err := q.UserByEmail(strings.ToLower(strings.TrimSpace(in.Email)))
+	if err != nil {
+		return m, asField(err, models.Invalid("email", "has no account here; an administrator can create one"))
+	}
+	if u.Disabled {
+		return m, models.Invalid("email", "belongs to a disabled account")
+	}
+	r, err := q.Role(actor.Scope(), p.ID, in.RoleID)
+	if err != nil {
+		return m, asField(err, models.Invalid("role_id", "is not a role of this project"))
+	}
+	if err := promiseFits(q, p, r.Peak, "role_id", 1); err != nil {
+		return m, err
+	}
+	if m, err = l.enter(q, u.ID, r, in); err != nil {
+		return m, err
+	}
+	return m, actor.Audit(q, policies.Change{Action: "create", Object: "member", ID: m.ID, Project: p.ID, After: m})
 }
 
 // asField turns not_found into a refusal of the field that named the thing.
@@ -97,6 +107,9 @@ func (l *Ledger) enter(q *models.Queries, user int64, r models.Role, in MemberIn
 	if err := heldFits(q, m, r.Peak); err != nil {
 		return m, err
 	}
+	if err := q.UnmarkGiven(m.ID); err != nil { // whoever gave the place before
+		return m, err
+	}
 	m.RemovedAt, m.RoleID, m.Until = nil, in.RoleID, in.Until
 	return m, q.UpdateMember(&m)
 }
@@ -117,20 +130,30 @@ func (l *Ledger) UpdateMember(ctx context.Context, actor policies.Actor, project
 		if m, err = q.Member(actor.Scope(), project, id); err != nil {
 			return err
 		}
-		if err := models.CheckVersion("member", in.Version, m.Version); err != nil {
-			return err
-		}
-		before := m
-		if err := l.roleFits(q, actor, p, m, in.RoleID); err != nil {
-			return err
-		}
-		m.RoleID, m.Until = in.RoleID, in.Until
-		if err := q.UpdateMember(&m); err != nil {
-			return err
-		}
-		return actor.Audit(q, policies.Change{Action: "update", Object: "member", ID: id, Project: project, Before: before, After: m})
+		m, err = l.updateMember(q, actor, p, m, in)
+		return err
 	})
 	return m, err
+}
+
+// updateMember is UpdateMember within a transaction that has locked the
+// project and in which the actor may.
+func (l *Ledger) updateMember(q *models.Queries, actor policies.Actor, p models.Project, m models.Member, in MemberInput) (models.Member, error) {
+	if err := in.check(q.Now()); err != nil {
+		return m, err
+	}
+	if err := models.CheckVersion("member", in.Version, m.Version); err != nil {
+		return m, err
+	}
+	before := m
+	if err := l.roleFits(q, actor, p, m, in.RoleID); err != nil {
+		return m, err
+	}
+	m.RoleID, m.Until = in.RoleID, in.Until
+	if err := q.UpdateMember(&m); err != nil {
+		return m, err
+	}
+	return m, actor.Audit(q, policies.Change{Action: "update", Object: "member", ID: m.ID, Project: p.ID, Before: before, After: m})
 }
 
 func (l *Ledger) roleFits(q *models.Queries, actor policies.Actor, p models.Project, m models.Member, roleID int64) error {

@@ -28,6 +28,11 @@ func New(store *models.Store, access *policies.Access) *Pool {
 	p := &Pool{store: store, access: access, started: store.Now()}
 	policy, _ := placement.PolicyNamed("", nil, 0) // the default's name is known
 	p.policy.Store(&policy)
+	store.OnChange(func(topics []string) {
+		if slices.Contains(topics, models.AnythingMayHaveChanged) { // perhaps to another database, with the same version
+			p.known.Store(nil)
+		}
+	})
 	return p
 }
 
@@ -62,166 +67,6 @@ func (p *Pool) learn(ctx context.Context) error {
 		p.policy.Store(&policy)
 	}
 	return err
-}
-
-// state is what the pool knows at one moment, for decisions and for pages.
-type state struct {
-	version   int64 // of the pool; 0 when it changed while it was read
-	now       time.Time
-	home      int64 // the provider that is this machine; 0: none is
-	reach     func(models.Provider) bool
-	providers []models.Provider
-	devices   []models.Device
-	shares    []models.ShareView
-	byID      map[int64]models.Device
-	names     map[int64]string
-}
-
-// remembered is a state with the version of the pool at which it was read.
-type remembered struct {
-	version int64
-	state   state
-}
-
-// load reads the state, or remembers it: as long as the pool's version is the
-// same, nothing of it has changed. A transaction that has changed the pool
-// itself reads, and what it reads is not remembered.
-func (p *Pool) load(q *models.Queries) (s state, err error) {
-	if q.PoolChanges() > 0 {
-		return p.read(q)
-	}
-	version, err := q.PoolVersion()
-	if err != nil {
-		return s, err
-	}
-	if known := p.known.Load(); known != nil && known.version == version {
-		return p.present(q, known.state, version), nil
-	}
-	if s, err = p.read(q); err != nil {
-		return s, err
-	}
-	again, err := q.PoolVersion()
-	if err == nil && again == version { // nobody has changed it in between
-		p.known.Store(&remembered{version, s})
-		s.version = version
-	}
-	return s, err
-}
-
-// present is a state of which only the time has changed.
-func (p *Pool) present(q *models.Queries, s state, version int64) state {
-	s.now, s.home, s.reach, s.version = q.Now(), p.home.Load(), p.reach, version
-	return s
-}
-
-func (p *Pool) read(q *models.Queries) (s state, err error) {
-	s.now, s.home, s.reach = q.Now(), p.home.Load(), p.reach
-	if s.providers, err = q.Providers(); err != nil {
-		return s, err
-	}
-	if s.devices, err = q.Devices(); err != nil {
-		return s, err
-	}
-	s.shares, err = q.OpenShares()
-	s.byID, s.names = map[int64]models.Device{}, map[int64]string{}
-	for _, d := range s.devices {
-		s.byID[d.ID] = d
-	}
-	for _, p := range s.providers {
-		s.names[p.ID] = p.Name
-	}
-	return s, err
-}
-
-// remember lets the next decision go on from this one: once the transaction
-// is committed, the state is what it was and the shares that were taken. It
-// needs the pool's lock since before s was loaded.
-func (p *Pool) remember(q *models.Queries, s state, workspace int64, taken int) error {
-	if s.version == 0 || q.PoolChanges() != taken {
-		return nil
-	}
-	views, err := q.ShareViewsOf(workspace)
-	if err != nil {
-		return err
-	}
-	version := s.version
-	s.shares = append(slices.Clip(s.shares), views...)
-	q.AfterCommit(func() {
-		if q.PoolChanges() == taken { // and nothing else since
-			p.known.Store(&remembered{version + 1, s})
-		}
-	})
-	return nil
-}
-
-// everybody stands for no project in particular.
-const everybody = 0
-
-// vantage is from where a state is looked at.
-type vantage int
-
-const (
-	today vantage = iota // as it is
-	freed                // as it is, but nobody holds anything
-	ever                 // nobody holds anything, and every machine lends
-)
-
-// snapshot turns the state into what placement decides over for a project.
-func (s state) snapshot(from vantage, project int64) placement.Snapshot {
-	shares := map[int64][]placement.Share{}
-	if from == today {
-		for _, v := range s.shares {
-			shares[v.DeviceID] = append(shares[v.DeviceID], placement.Share{
-				Cores: v.Cores, MemoryMiB: v.MemoryMiB, Project: v.ProjectID, Holder: v.WorkspaceID})
-		}
-	}
-	devices := map[int64][]models.Device{}
-	for _, d := range s.devices {
-		devices[d.ProviderID] = append(devices[d.ProviderID], d)
-	}
-	var snap placement.Snapshot
-	for _, p := range s.providers {
-		snap.Nodes = append(snap.Nodes, s.node(p, devices[p.ID], shares, from, project))
-	}
-	return snap
-}
-
-// node is one provider. A GPU that is cut into instances stands there by
-// these.
-func (s state) node(p models.Provider, devices []models.Device, shares map[int64][]placement.Share, from vantage, project int64) placement.Node {
-	open, _ := p.Terms.Open(s.now)
-	node := placement.Node{ID: p.ID, Name: p.Name, Accepting: p.State == models.ProviderOnline && open,
-		Unreachable: !s.reaches(p, devices)}
-	if from == ever {
-		node.Accepting = p.State != models.ProviderOffline
-	}
-	byUUID := map[string]int64{}
-	for _, d := range devices {
-		byUUID[d.UUID] = d.ID
-	}
-	for _, d := range devices {
-		if d.Applied == models.SharingMIG && d.ParentID == nil && len(shares[d.ID]) == 0 {
-			continue
-		}
-		v := placement.Device{ID: d.ID, Index: int(d.Number), Model: d.Model, MemoryMiB: d.MemoryMiB, Cores: d.Cores,
-			Exclusive: d.Exclusive(), Mixed: d.Mixed, Healthy: d.Present && d.Trouble.Empty(),
-			Changing: from != ever && s.changing(d), NotLent: !lends(p.Terms, s.lender(d), project), Shares: shares[d.ID]}
-		if p.Terms.Cores > 0 {
-			v.Cores = min(v.Cores, p.Terms.Cores)
-		}
-		v.Single = d.Sharing == models.SharingMPS // a program reaches one daemon, and each GPU has its own
-		if d.ParentID != nil {
-			v.Parent = *d.ParentID
-			s.boundInstance(&v, p.Terms, from)
-		}
-		for _, uuid := range d.Peers {
-			if id, known := byUUID[uuid]; known {
-				v.Peers = append(v.Peers, id)
-			}
-		}
-		node.Devices = append(node.Devices, v)
-	}
-	return node
 }
 
 // reaches tells whether workspaces can use a provider's GPUs. Where they run
@@ -310,9 +155,9 @@ func (p *Pool) Complete(q *models.Queries, d models.Demand) (models.Demand, erro
 	if d.GPUMemoryMiB > 0 {
 		return d, nil
 	}
-	devices, err := q.Devices()
+	s, err := p.load(q)
 	smallest := int64(0)
-	for _, dev := range devices {
+	for _, dev := range s.devices {
 		if dev.Present && dev.ParentID == nil && placement.MatchesModel(dev.Model, d.GPUModel) && (smallest == 0 || dev.MemoryMiB < smallest) {
 			smallest = dev.MemoryMiB
 		}
@@ -445,7 +290,9 @@ func (p *Pool) Claim(q *models.Queries, w models.Workspace) (models.Answer, erro
 			return a, err
 		}
 	}
-	return a, p.remember(q, s, w.ID, len(a.Grants))
+	views, err := q.ShareViewsOf(w.ID)
+	p.follow(q, len(a.Grants), func(s state) (state, bool) { return s.with(views), true })
+	return a, err
 }
 
 // Record keeps a decision and its explanation for people to read.
@@ -464,5 +311,10 @@ func (p *Pool) Record(q *models.Queries, w models.Workspace, a models.Answer) er
 
 // Release ends the shares of a workspace.
 func (p *Pool) Release(q *models.Queries, workspace int64) error {
-	return q.EndShares(workspace, q.Now())
+	before := q.PoolChanges()
+	if err := q.EndShares(workspace, q.Now()); err != nil {
+		return err
+	}
+	p.follow(q, q.PoolChanges()-before, func(s state) (state, bool) { return s.without(workspace) })
+	return nil
 }

@@ -81,25 +81,34 @@ func (l *Ledger) CreateProject(ctx context.Context, actor policies.Actor, in Pro
 	if err := l.access.Check(actor, policies.Platform, "project", "write"); err != nil {
 		return p, err
 	}
-	now := l.store.Now()
-	if err := in.check(now); err != nil {
+	if err := in.check(l.store.Now()); err != nil {
 		return p, err
 	}
-	err = l.access.Write(ctx, l.store, actor, policies.Need{Project: policies.Platform, Object: "project", Act: "write"}, func(q *models.Queries) error {
-		p = models.Project{Name: in.Name, Description: in.Description, Quota: in.Quota, StartsAt: now, EndsAt: in.EndsAt,
-			Launch: in.Launch, Priority: cmp.Or(in.Priority, models.UsualPriority), Version: 1, CreatedAt: now}
-		if in.StartsAt != nil {
-			p.StartsAt = *in.StartsAt
-		}
-		if err := q.CreateProject(&p); err != nil {
-			return err
-		}
-		return actor.Audit(q, policies.Change{Action: "create", Object: "project", ID: p.ID, Project: p.ID, After: p})
+	err = l.access.Write(ctx, l.store, actor, policies.Need{Project: policies.Platform, Object: "project", Act: "write"}, func(q *models.Queries) (err error) {
+		p, err = l.createProject(q, actor, in)
+		return err
 	})
 	if err == nil {
 		l.made(ctx, l.dirs.MakeProject(ctx, p.ID))
 	}
 	return p, err
+}
+
+// createProject is CreateProject within a transaction in which the actor may.
+func (l *Ledger) createProject(q *models.Queries, actor policies.Actor, in ProjectInput) (p models.Project, err error) {
+	now := q.Now()
+	if err := in.check(now); err != nil {
+		return p, err
+	}
+	p = models.Project{Name: in.Name, Description: in.Description, Quota: in.Quota, StartsAt: now, EndsAt: in.EndsAt,
+		Launch: in.Launch, Priority: cmp.Or(in.Priority, models.UsualPriority), Version: 1, CreatedAt: now}
+	if in.StartsAt != nil {
+		p.StartsAt = *in.StartsAt
+	}
+	if err := q.CreateProject(&p); err != nil {
+		return p, err
+	}
+	return p, actor.Audit(q, policies.Change{Action: "create", Object: "project", ID: p.ID, Project: p.ID, After: p})
 }
 
 // made logs a directory that could not be made: the change is committed, and
@@ -121,29 +130,35 @@ func (l *Ledger) UpdateProject(ctx context.Context, actor policies.Actor, id int
 		if p, err = q.LockProject(actor.Scope(), id); err != nil {
 			return err
 		}
-		if err := models.CheckVersion("project", in.Version, p.Version); err != nil {
-			return err
-		}
-		in := in // of every try
-		if in.StartsAt == nil {
-			in.StartsAt = &p.StartsAt
-		}
-		if err := in.check(q.Now()); err != nil {
-			return err
-		}
-		before := p
-		p.Name, p.Description, p.Quota, p.Launch = in.Name, in.Description, in.Quota, in.Launch
-		p.Priority = cmp.Or(in.Priority, p.Priority)
-		p.StartsAt, p.EndsAt = *in.StartsAt, in.EndsAt
-		if err := quotaCovers(q, p); err != nil {
-			return err
-		}
-		if err := q.UpdateProject(&p); err != nil {
-			return err
-		}
-		return actor.Audit(q, policies.Change{Action: "update", Object: "project", ID: id, Project: id, Before: before, After: p})
+		p, err = l.updateProject(q, actor, p, in)
+		return err
 	})
 	return p, err
+}
+
+// updateProject is UpdateProject within a transaction that has locked the
+// project and in which the actor may.
+func (l *Ledger) updateProject(q *models.Queries, actor policies.Actor, p models.Project, in ProjectInput) (models.Project, error) {
+	if err := models.CheckVersion("project", in.Version, p.Version); err != nil {
+		return p, err
+	}
+	before := p
+	if in.StartsAt == nil {
+		in.StartsAt = &before.StartsAt
+	}
+	if err := in.check(q.Now()); err != nil {
+		return p, err
+	}
+	p.Name, p.Description, p.Quota, p.Launch = in.Name, in.Description, in.Quota, in.Launch
+	p.Priority = cmp.Or(in.Priority, p.Priority)
+	p.StartsAt, p.EndsAt = *in.StartsAt, in.EndsAt
+	if err := quotaCovers(q, p); err != nil {
+		return p, err
+	}
+	if err := q.UpdateProject(&p); err != nil {
+		return p, err
+	}
+	return p, actor.Audit(q, policies.Change{Action: "update", Object: "project", ID: p.ID, Project: p.ID, Before: before, After: p})
 }
 
 // quotaCovers holds rules 1 and 2 against a new quota.
@@ -216,6 +231,11 @@ func (l *Ledger) Projects(ctx context.Context, actor policies.Actor, page models
 	if err != nil || len(projects) == 0 {
 		return nil, err
 	}
+	return withSums(q, projects)
+}
+
+// withSums adds what the projects' members were promised and hold.
+func withSums(q *models.Queries, projects []models.Project) ([]ProjectView, error) {
 	ids := make([]int64, len(projects))
 	for i, p := range projects {
 		ids[i] = p.ID

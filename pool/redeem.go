@@ -25,6 +25,8 @@ type Enrolled struct {
 	Certificate string `json:"certificate"` // PEM
 	Authority   string `json:"authority"`   // PEM
 	Token       string `json:"token"`       // of the first beat
+
+	Machine string `json:"machine,omitempty"` // the digest by which the portal knows the machine, where it is not the agent's
 }
 
 // claim is a redemption as far as it can be checked without the database.
@@ -50,15 +52,20 @@ func (e *Enrolment) check(r Redemption, address string) (claim, error) {
 	if c.request, err = authority.CheckRequest([]byte(r.CSR)); err != nil {
 		p.Add("csr", "cannot be accepted: %s", err.Error())
 	}
-	if c.Name = models.CheckName("name", r.Name, &p); !isDigest(r.Machine) {
-		p.Add("machine", "must be the digest of the machine's identity, 64 hexadecimal digits")
-	}
-	checkReports(r.Devices, &p)
+	c.Name = models.CheckName("name", r.Name, &p)
+	checkMachine(r.Machine, r.Devices, &p)
 	if err := p.Err(); err != nil {
 		return c, err
 	}
 	c.gpuCode = GPUCodeOf(r.Machine, r.Devices)
 	return c, nil
+}
+
+func checkMachine(digest string, devices []DeviceReport, p *models.Problems) {
+	if !isDigest(digest) {
+		p.Add("machine", "must be the digest of the machine's identity, 64 hexadecimal digits")
+	}
+	checkReports(devices, p)
 }
 
 // Redeem enrols an agent. In one transaction the code is used up, an older
@@ -104,38 +111,58 @@ func (e *Enrolment) redeem(q *models.Queries, c claim) (out Enrolled, err error)
 	if err != nil {
 		return out, err
 	}
-	agent, err := replaceAgent(q, provider.ID, a.ID, c)
+	return e.letIn(q, entry{claim: c, actor: enrolment, before: before, provider: provider, by: &a})
+}
+
+// entry is a claim that was accepted.
+type entry struct {
+	claim
+	actor    policies.Actor
+	before   *models.Provider // nil: it is new
+	provider models.Provider
+	by       *models.Authorization // nil: the cluster's word was enough
+}
+
+// letIn makes the agent that speaks for a provider from now on, and brings the
+// machine's GPUs into the pool.
+func (e *Enrolment) letIn(q *models.Queries, in entry) (out Enrolled, err error) {
+	agent, err := replaceAgent(q, in)
 	if err != nil {
 		return out, err
 	}
-	if err := e.Pool.hear(q, &provider); err != nil {
+	if err := e.Pool.hear(q, &in.provider); err != nil {
 		return out, err
 	}
-	foreign, err := e.Pool.enlist(q, &provider, c.Devices)
+	foreign, err := e.Pool.enlist(q, &in.provider, in.Devices)
 	if err != nil {
 		return out, err
 	}
 	if !foreign.Empty() {
 		return out, &models.Error{Kind: models.KindConflict, Message: foreign}
 	}
-	if err := enrolment.Audit(q, policies.Change{Action: "enrol", Object: "provider", ID: provider.ID, Before: before, After: provider}); err != nil {
+	change := policies.Change{Action: "enrol", Object: "provider", ID: in.provider.ID, After: in.provider}
+	if in.before != nil {
+		change.Before = *in.before
+	}
+	if err := in.actor.Audit(q, change); err != nil {
 		return out, err
 	}
-	return e.equip(q, provider, &agent, c.request)
+	return e.equip(q, in.provider, &agent, in.request)
 }
 
-// replaceAgent makes the agent that an authorization lets in, in the place of
-// the provider's older one. Its serial number is still to come: it is the
-// certificate's, which names the row's id.
-func replaceAgent(q *models.Queries, provider, authorization int64, c claim) (agent models.Agent, err error) {
-	if err := q.RevokeAgents(provider, q.Now(), models.Say("another agent was enrolled for the machine")); err != nil {
+// replaceAgent makes an agent in the place of the provider's older one. Its
+// serial number is still to come: it is the certificate's, which names the
+// row's id.
+func replaceAgent(q *models.Queries, in entry) (agent models.Agent, err error) {
+	id := in.provider.ID
+	if err := q.RevokeAgents(id, q.Now(), models.Say("another agent was enrolled for the machine")); err != nil {
 		return agent, err
 	}
-	agent = models.Agent{ProviderID: provider, KeyHash: c.request.KeyHash, Serial: c.hash, IssuedAt: q.Now(), ExpiresAt: q.Now(), CreatedAt: q.Now()}
-	if err := q.CreateAgent(&agent); err != nil {
+	agent = models.Agent{ProviderID: id, KeyHash: in.request.KeyHash, Serial: in.hash, IssuedAt: q.Now(), ExpiresAt: q.Now(), CreatedAt: q.Now()}
+	if err := q.CreateAgent(&agent); err != nil || in.by == nil {
 		return agent, err
 	}
-	return agent, q.SetAuthorizationAgent(authorization, agent.ID)
+	return agent, q.SetAuthorizationAgent(in.by.ID, agent.ID)
 }
 
 // goodCode finds the authorization of a code whose time is not over.
@@ -162,9 +189,10 @@ var enrolment = policies.System("enrolment")
 // providerFor finds the provider that a machine is, or makes it, as an
 // authorization says. One that has an owner keeps it, unless the authorization
 // names another. before is nil when it was made.
-func providerFor(q *models.Queries, a models.Authorization, c claim) (before any, p models.Provider, err error) {
+func providerFor(q *models.Queries, a models.Authorization, c claim) (before *models.Provider, p models.Provider, err error) {
 	if p, err = q.ProviderOf(c.Machine); err == nil {
-		before = p
+		was := p
+		before = &was
 	} else {
 		if absentIsFine(err) != nil {
 			return nil, p, err
@@ -177,14 +205,8 @@ func providerFor(q *models.Queries, a models.Authorization, c claim) (before any
 			return nil, p, err
 		}
 	}
-	if a.Name != "" && a.Name != p.Name {
-		_, err := q.ProviderNamed(a.Name)
-		if absentIsFine(err) != nil {
-			return nil, p, err
-		}
-		if err != nil { // nobody else has come to be called so
-			p.Name = a.Name
-		}
+	if err := rename(q, &p, a.Name); err != nil {
+		return nil, p, err
 	}
 	if a.OwnerGiven || p.OwnerID == nil {
 		p.OwnerID = &a.OwnerID

@@ -39,16 +39,26 @@ func (l *Ledger) CreateRole(ctx context.Context, actor policies.Actor, project i
 		if err != nil {
 			return err
 		}
-		if err := peakWithin(in.Peak, p.Quota); err != nil {
-			return err
-		}
-		r = models.Role{ProjectID: project, Name: in.Name, Permission: in.Permission, Peak: in.Peak, Version: 1, CreatedAt: q.Now()}
-		if err := q.CreateRole(&r); err != nil {
-			return err
-		}
-		return actor.Audit(q, policies.Change{Action: "create", Object: "role", ID: r.ID, Project: project, After: r})
+		r, err = l.createRole(q, actor, p, in)
+		return err
 	})
 	return r, err
+}
+
+// createRole is CreateRole within a transaction that has locked the project
+// and in which the actor may.
+func (l *Ledger) createRole(q *models.Queries, actor policies.Actor, p models.Project, in RoleInput) (r models.Role, err error) {
+	if err := in.check(); err != nil {
+		return r, err
+	}
+	if err := peakWithin(in.Peak, p.Quota); err != nil {
+		return r, err
+	}
+	r = models.Role{ProjectID: p.ID, Name: in.Name, Permission: in.Permission, Peak: in.Peak, Version: 1, CreatedAt: q.Now()}
+	if err := q.CreateRole(&r); err != nil {
+		return r, err
+	}
+	return r, actor.Audit(q, policies.Change{Action: "create", Object: "role", ID: r.ID, Project: p.ID, After: r})
 }
 
 func peakWithin(peak, quota models.Resources) error {
@@ -77,20 +87,27 @@ func (l *Ledger) UpdateRole(ctx context.Context, actor policies.Actor, project, 
 		if r, err = q.Role(actor.Scope(), project, id); err != nil {
 			return err
 		}
-		if err := models.CheckVersion("role", in.Version, r.Version); err != nil {
-			return err
-		}
-		before := r
-		r.Name, r.Permission, r.Peak = in.Name, in.Permission, in.Peak
-		if err := l.peakFits(q, p, before, r); err != nil {
-			return err
-		}
-		if err := q.UpdateRole(&r); err != nil {
-			return err
-		}
-		return actor.Audit(q, policies.Change{Action: "update", Object: "role", ID: id, Project: project, Before: before, After: r})
+		r, err = l.updateRole(q, actor, p, r, in)
+		return err
 	})
 	return r, err
+}
+
+// updateRole is UpdateRole within a transaction that has locked the project
+// and in which the actor may.
+func (l *Ledger) updateRole(q *models.Queries, actor policies.Actor, p models.Project, r models.Role, in RoleInput) (models.Role, error) {
+	if err := models.CheckVersion("role", in.Version, r.Version); err != nil {
+		return r, err
+	}
+	before := r
+	r.Name, r.Permission, r.Peak = in.Name, in.Permission, in.Peak
+	if err := l.peakFits(q, p, before, r); err != nil {
+		return r, err
+	}
+	if err := q.UpdateRole(&r); err != nil {
+		return r, err
+	}
+	return r, actor.Audit(q, policies.Change{Action: "update", Object: "role", ID: r.ID, Project: p.ID, Before: before, After: r})
 }
 
 func (l *Ledger) peakFits(q *models.Queries, p models.Project, before, after models.Role) error {

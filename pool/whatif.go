@@ -46,7 +46,7 @@ func ReadPast(q *models.Queries, since time.Time) (p Past, err error) {
 	if s.devices, err = q.Devices(); err != nil {
 		return p, err
 	}
-	p.Nodes = s.machines()
+	p.Nodes = s.indexed().machines()
 	return p, nil
 }
 

@@ -8,6 +8,8 @@ type SetupView struct {
 
 // SignInView is the sign-in form.
 type SignInView struct {
-	Form Form // email, password
-	Next string
+	Form     Form // email, password
+	Next     string
+	Provider string // who else lets people in; empty: nobody
+	Refused  Form   // why the provider did not
 }

@@ -17,7 +17,9 @@ type TokensView struct {
 
 // AccountView is the reader's own account.
 type AccountView struct {
-	Form Form // current, password, password_again
+	Form       Form // current, password, password_again
+	Identities []models.Identity
+	Notices    NoticeChoice
 }
 
 // lifetimes are the choices of a token's lifetime.
@@ -43,4 +45,10 @@ func lifetimeOr(f Form, lifetime string) Form {
 	values["lifetime"] = lifetime
 	f.Values = values
 	return f
+}
+
+// hasPassword tells whether an account can be given a password: one that
+// comes in by a provider and has none keeps none.
+func hasPassword(u *models.User, identities []models.Identity) bool {
+	return u == nil || u.PasswordHash != "" || len(identities) == 0
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -11,42 +12,166 @@ import (
 
 // AuditView lists who changed what.
 type AuditView struct {
-	Rows []models.AuditEntry
-	Next string // address of the next page, empty on the last
+	Form     Form // the filter
+	Filtered bool
+	Rows     []models.AuditEntry
+	Next     string // address of the next page, empty on the last
+	CSV      string // address of the whole list as a file
 }
 
-// change is one field of an audited thing.
-type change struct{ Name, Value string }
+// auditFields are the inputs of the filter.
+var auditFields = map[string]field{
+	"actor":      {Label: models.Say("Who"), Hint: models.Say("The whole e-mail address, or weir and the part of it.")},
+	"object_id":  {Label: models.Say("Number"), Hint: models.Say("Of the object."), Inputmode: "numeric"},
+	"project_id": {Label: models.Say("Number of the project"), Hint: models.Say("As in its address."), Inputmode: "numeric"},
+	"from":       {Label: models.Say("From"), Hint: models.Say("The first day, in UTC."), Type: "date"},
+	"to":         {Label: models.Say("Until"), Hint: models.Say("The last day, in UTC."), Type: "date"},
+}
 
-// changed lists the fields of one side of a change that differ from the
-// other side. Both are JSON objects; anything else is shown as it is.
-func changed(side, other string) []change {
-	if side == "" || side == "null" {
-		return nil
+var objectWords = map[string]models.Text{
+	"account":       models.Say("account"),
+	"agent":         models.Say("agent"),
+	"authorization": models.Say("authorization"),
+	"device":        models.Say("device"),
+	"environment":   models.Say("environment"),
+	"identity":      models.Say("identity"),
+	"member":        models.Say("member"),
+	"overcommit":    models.Say("overcommit"),
+	"project":       models.Say("project"),
+	"provider":      models.Say("provider"),
+	"request":       models.Say("request"),
+	"role":          models.Say("role"),
+	"token":         models.Say("token"),
+	"webhook":       models.Say("webhook"),
+	"workspace":     models.Say("workspace"),
+}
+
+var actionWords = map[string]models.Text{
+	"accept":         models.Say("accept"),
+	"approve":        models.Say("approve"),
+	"ask":            models.Say("ask"),
+	"create":         models.Say("create"),
+	"delete":         models.Say("delete"),
+	"drain":          models.Say("drain"),
+	"enlist":         models.Say("enlist"),
+	"enrol":          models.Say("enrol"),
+	"fence":          models.Say("shut out"),
+	"launch":         models.Say("launch"),
+	"recall":         models.Say("recall"),
+	"refuse":         models.Say("refuse"),
+	"renew":          models.Say("renew"),
+	"reset-password": models.Say("reset password"),
+	"resume":         models.Say("resume"),
+	"retire":         models.Say("retire"),
+	"revoke":         models.Say("revoke"),
+	"rotate":         models.Say("rotate the secret"),
+	"stop":           models.Say("stop"),
+	"update":         models.Say("update"),
+	"withdraw":       models.Say("withdraw"),
+}
+
+// worded is a word of the audit in the page's language; an unknown one stays.
+func worded(ctx context.Context, words map[string]models.Text, word string) string {
+	if t, ok := words[word]; ok {
+		return TT(ctx, t)
 	}
-	mine, ok := flatten(side)
-	if !ok {
-		return []change{{Value: side}}
+	return word
+}
+
+// auditOptions are the words to choose from, with the one that is chosen.
+func auditOptions(ctx context.Context, words map[string]models.Text, chosen string) []Option {
+	list := []Option{{"", T(ctx, "any")}}
+	for _, word := range slices.Sorted(maps.Keys(words)) {
+		list = append(list, Option{word, TT(ctx, words[word])})
 	}
-	theirs, _ := flatten(other)
-	var out []change
-	for _, name := range slices.Sorted(maps.Keys(mine)) {
-		if theirs[name] != mine[name] {
-			out = append(out, change{name, mine[name]})
+	if _, ok := words[chosen]; !ok && chosen != "" {
+		list = append(list, Option{chosen, chosen})
+	}
+	return list
+}
+
+// spokenBy words what an actor spoke by.
+func spokenBy(ctx context.Context, via string) string {
+	if name, ok := strings.CutPrefix(via, "token "); ok {
+		return T(ctx, "token %s", name)
+	}
+	switch via {
+	case "session":
+		return T(ctx, "session")
+	case "agent":
+		return T(ctx, "agent")
+	case "command":
+		return T(ctx, "command line")
+	}
+	return ""
+}
+
+// objectPath is where the changed thing is shown, if it is somewhere.
+func objectPath(e models.AuditEntry) string {
+	if e.Action == "delete" && e.Object != "role" && e.Object != "member" {
+		return ""
+	}
+	switch e.Object {
+	case "project":
+		return projectPath(e.ObjectID)
+	case "role", "member":
+		if e.ProjectID != nil {
+			return projectPath(*e.ProjectID)
+		}
+	case "workspace":
+		return workspacePath(e.ObjectID)
+	case "provider", "agent":
+		return providerPath(e.ObjectID)
+	case "device":
+		return devicePath(e.ObjectID)
+	case "environment":
+		return "/environments/" + id(e.ObjectID) + "/edit"
+	case "account":
+		return personPath(e.ObjectID)
+	case "webhook":
+		return webhookPath(e.ObjectID)
+	}
+	return ""
+}
+
+// shownChanges is how many fields of a change are shown at once.
+const shownChanges = 6
+
+// change is one field that is not what it was. What is empty was or is not
+// there.
+type change struct{ Name, Before, After string }
+
+// changes lists the fields in which both sides, as JSON, differ. What is not
+// an object is one field without a name.
+func changes(before, after string) (list []change) {
+	was, is := flatten(before), flatten(after)
+	names := maps.Clone(was)
+	maps.Copy(names, is)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if was[name] != is[name] {
+			list = append(list, change{name, was[name], is[name]})
 		}
 	}
-	return out
+	return list
 }
 
-// flatten reads a JSON object as dotted names and values.
-func flatten(s string) (map[string]string, bool) {
-	var m map[string]any
-	if json.Unmarshal([]byte(s), &m) != nil || m == nil {
-		return nil, false
-	}
+// flatten reads a JSON object as dotted names and values; anything else is one
+// value without a name.
+func flatten(text string) map[string]string {
 	out := map[string]string{}
+	var v any
+	if text == "" {
+		return out
+	}
+	if json.Unmarshal([]byte(text), &v) != nil {
+		v = text
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		m = map[string]any{"": v}
+	}
 	flattenInto(out, "", m)
-	return out, true
+	return out
 }
 
 func flattenInto(out map[string]string, prefix string, m map[string]any) {
@@ -56,9 +181,10 @@ func flattenInto(out map[string]string, prefix string, m map[string]any) {
 			flattenInto(out, prefix+name+".", v)
 		case string:
 			out[prefix+name] = v
+		case nil: // as if it were not there
 		default:
 			b, _ := json.Marshal(v) // it was just read from JSON
-			out[prefix+name] = strings.TrimSpace(string(b))
+			out[prefix+name] = string(b)
 		}
 	}
 }

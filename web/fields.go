@@ -80,6 +80,14 @@ var fields = map[string]field{
 	"policy":         {Label: models.Say("Placement")},
 	"reason":         {Label: models.Say("Reason"), Hint: models.Say("The holders read it.")},
 
+	"join_name":       {Label: models.Say("Name of the project"), Hint: models.Say("Exactly as it is called."), Required: true},
+	"role_mine":       {Label: models.Say("For me"), Hint: models.Say("Who asks gets the role once it is there.")},
+	"mine":            {Label: models.Say("For me"), Hint: models.Say("Who asks gets the role once it is there.")},
+	"request_reason":  {Label: models.Say("Reason"), Hint: models.Say("Who decides reads it."), Rows: 3, Required: true},
+	"decision_reason": {Label: models.Say("Reason"), Hint: models.Say("Who asked reads it. Needed to refuse, and to promise more than the pool's capacity allows."), Rows: 3},
+	"confirm_beyond":  {Label: models.Say("Promise it nevertheless"), Hint: models.Say("The audit keeps it with the reason.")},
+	"confirm":         {Label: models.Say("Promise it nevertheless")},
+
 	"project_id":       {Label: models.Say("Project")},
 	"environment_id":   {Label: models.Say("Environment")},
 	"when_short":       {Label: models.Say("When not all is free")},

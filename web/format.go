@@ -133,6 +133,9 @@ var stateWords = map[string]models.Text{
 	"partial":   models.Say("partly"),
 	"delayed":   models.Say("waits"),
 	"refused":   models.Say("refused"),
+	"approved":  models.Say("approved"),
+	"adjusted":  models.Say("adjusted"),
+	"withdrawn": models.Say("withdrawn"),
 	"manager":   models.Say("manager"),
 	"member":    models.Say("member"),
 }
@@ -156,7 +159,7 @@ func origin(ctx context.Context, layer string) string {
 // shape is the class that gives a state its shape and colour.
 func shape(state string) string {
 	switch state {
-	case "running", "online", "granted":
+	case "running", "online", "granted", "approved", "adjusted":
 		return "ok"
 	case "requested", "queued", "pending", "delayed":
 		return "wait"

@@ -27,6 +27,8 @@ type Page struct {
 type NavCounts struct {
 	Workspaces int // my live workspaces
 	Waiting    int // requests waiting for the pool
+	Requests   int // that wait for the reader's decision
+	Notices    int // that the reader has not read
 }
 
 // Flash is the outcome of what the person did just before.
@@ -109,8 +111,8 @@ func liveAttributes(ctx context.Context, f frame) templ.Attributes {
 	return templ.Attributes{
 		"hx-get":    From(ctx).Path,
 		"hx-select": "#main",
-		// The number of live workspaces stands in the navigation.
-		"hx-select-oob": "#nav-workspaces:outerHTML",
+		// These numbers stand beside the content.
+		"hx-select-oob": "#nav-workspaces:outerHTML,#nav-requests:outerHTML,#bell:outerHTML",
 		"hx-trigger":    trigger,
 		"hx-swap":       "outerMorph",
 		"hx-sync":       "this:queue last",

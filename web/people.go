@@ -21,6 +21,8 @@ type PersonView struct {
 	Password Form // password
 	Self     bool // the reader's own account
 	Places   []PersonPlace
+
+	Identities []models.Identity
 }
 
 // PersonPlace is a project that a person is a member of.

@@ -47,6 +47,7 @@ type ProjectView struct {
 	MyRole        string
 	CanEdit       bool // name, quota, period, launch parameters
 	CanManage     bool // roles and members
+	CanAsk        bool // for more, as a member
 	CanLaunch     bool
 	ShowWhoHolds  bool   // may see what each member holds
 	MoreMembers   string // address of the next page of members, or empty

@@ -19,11 +19,13 @@ func samples() []sample {
 	project := sampleProject()
 	other := root
 	other.ID, other.Name, other.Email, other.Admin, other.Disabled = 7, "Ruiz", "ruiz@example.org", false, true
-	return []sample{
+	return append([]sample{
 		{"setup", "/setup", nil, SetupPage(SetupView{Token: "abc def"})},
 		{"setup-refused", "/setup", nil, SetupPage(SetupView{Token: "abc", Form: badEmail})},
 		{"setup-closed", "/setup", nil, SetupClosedPage()},
 		{"signin", "/signin", nil, SignInPage(SignInView{Next: "/pool"})},
+		{"signin-provider", "/signin", nil, SignInPage(SignInView{Next: "/pool", Provider: "Example University"})},
+		{"signin-provider-refused", "/signin/oidc/callback", nil, SignInPage(SignInView{Next: "/", Provider: "Example University", Refused: Form{}.Refuse(models.Forbidden("Addresses at %s may not sign in here.", "sub.example.org"))})},
 		{"home", "/", &li, HomePage(HomeView{Workspaces: sampleRows(), CanLaunch: true, Projects: []ProjectCard{
 			{ID: 1, Name: "vision", Role: "algorithm engineer", Meters: PeakMeters(held, models.Resources{}, peak), Until: &later, EndsAt: &later, Active: true, CanLaunch: true},
 			{ID: 2, Name: "speech", Role: "guest", Meters: PeakMeters(models.Resources{}, models.Resources{}, peak.Sub(held)), Active: false}}})},
@@ -83,9 +85,13 @@ func samples() []sample {
 		{"tokens", "/tokens", &li, TokensPage(TokensView{Rows: []models.AccessToken{{ID: 1, Name: "ci", CreatedAt: ago(90 * time.Hour), ExpiresAt: later, LastUsedAt: ptr(ago(time.Hour))}, {ID: 2, Name: "old laptop", CreatedAt: ago(9000 * time.Hour), ExpiresAt: ago(time.Hour)}}})},
 		{"tokens-new", "/tokens", &li, TokensPage(TokensView{Secret: "weir_" + strings.Repeat("k3Jd8", 8), NewName: "ci", Rows: []models.AccessToken{{ID: 1, Name: "ci", CreatedAt: now, ExpiresAt: later}}})},
 		{"account", "/account", &li, AccountPage(AccountView{})},
-		{"audit", "/audit", &root, AuditPage(AuditView{Next: "/audit?cursor=8", Rows: []models.AuditEntry{
-			{At: now, Actor: "Anna Berg", Action: "project.update", Object: "project", ObjectID: 1, Before: `{"name":"vision","quota":{"gpu_cores":300,"cpu_milli":64000}}`, After: `{"name":"vision","quota":{"gpu_cores":400,"cpu_milli":64000}}`},
-			{At: ago(time.Hour), Actor: "Li Wei", Action: "workspace.launch", Object: "workspace", ObjectID: 5, After: `{"name":"segmentation","gpus":1,"cores":50}`}}})},
+		{"account-identity", "/account", &li, AccountPage(AccountView{Identities: sampleIdentities()})},
+		{"person-identity", "/people/2", &root, PersonPage(PersonView{Person: li, Identities: sampleIdentities(), Form: Form{Values: map[string]string{"name": "Li Wei"}, Version: 1}})},
+		{"identity-delete", "/people/2/identities/1/delete", &root, ConfirmPage(ConfirmDeleteIdentity(li, sampleIdentities()[0]))},
+		{"audit", "/audit?action=update", &root, AuditPage(sampleAudit())},
+		{"audit-empty", "/audit", &root, AuditPage(AuditView{CSV: "/api/v1/audit.csv"})},
+		{"audit-none", "/audit?actor=nobody", &root, AuditPage(AuditView{CSV: "/api/v1/audit.csv?actor=nobody", Filtered: true, Form: Form{Values: map[string]string{"actor": "nobody", "object": "seat"}}})},
+		{"audit-refused", "/audit?from=x", &root, AuditPage(AuditView{CSV: "/api/v1/audit.csv", Form: Form{Values: map[string]string{"from": "x"}}.Refuse(models.Invalid("from", "must be a date such as 2027-01-31"))})},
 		{"error-404", "/nowhere", &li, ErrorPage(ErrorView{Status: 404, Err: *models.NotFound("workspace"), Request: "01J9Z"})},
 		{"error-403", "/people", &li, ErrorPage(ErrorView{Status: 403, Err: *models.Forbidden("Only administrators may see this.")})},
 		{"error-409", "/projects/1", &li, ErrorPage(ErrorView{Status: 409, Err: *models.Conflict("Somebody else has changed the project.")})},
@@ -93,7 +99,11 @@ func samples() []sample {
 		{"gone", "/", nil, WorkspaceGonePage(WorkspaceGoneView{State: models.StateStopped, Name: "segmentation", Portal: portal, Link: "/workspaces/5"})},
 		{"gone-none", "/", nil, WorkspaceGonePage(WorkspaceGoneView{Portal: portal})},
 		{"api", "/api/docs", &li, APIPage(sampleAPI())},
-	}
+	}, append(noticeSamples(), requestSamples()...)...)
+}
+
+func sampleIdentities() []models.Identity {
+	return []models.Identity{{ID: 1, UserID: 2, Issuer: "https://id.example.org/realms/staff", Subject: "f3b1c9e2-0d5a-4c7e-9a56-6d7c1f3a9b10", Email: "li@example.org", Admin: true, SeenAt: ago(time.Hour)}}
 }
 
 // portal stands before the addresses on the one page that is shown elsewhere.

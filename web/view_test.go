@@ -89,22 +89,6 @@ func TestFormRefuse(t *testing.T) {
 	}
 }
 
-func TestChanged(t *testing.T) {
-	before, after := `{"name":"a","quota":{"gpu_cores":1,"cpu_milli":2}}`, `{"name":"a","quota":{"gpu_cores":3,"cpu_milli":2}}`
-	if got := changed(before, after); !slices.Equal(got, []change{{"quota.gpu_cores", "1"}}) {
-		t.Errorf("changed says %v", got)
-	}
-	if got := changed("", after); got != nil {
-		t.Errorf("nothing has changed to %v", got)
-	}
-	if got := changed(`"plain"`, ""); !slices.Equal(got, []change{{"", `"plain"`}}) {
-		t.Errorf("changed says %v of something that is no object", got)
-	}
-	if got := changed(after, ""); len(got) != 3 {
-		t.Errorf("of a new thing, %v is shown", got)
-	}
-}
-
 func TestColour(t *testing.T) {
 	for n := int64(-7); n < 20; n++ {
 		if c := Colour(n); c < 1 || c > 6 {

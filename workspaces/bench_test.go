@@ -81,7 +81,7 @@ func newBench(t *testing.T, s *models.Store) *bench {
 // restart replaces the reconciler as a new process would.
 func (b *bench) restart() {
 	b.Reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: b.store, Pool: b.pool, Books: b.pool, Line: b.pool, Ledger: b.ledger,
-		Storage: mounts{b.dirs}, Runtime: b.runtime, Logger: slog.New(slog.DiscardHandler), Ended: func(int64) {},
+		Storage: mounts{b.dirs}, Runtime: b.runtime, Logger: slog.New(slog.DiscardHandler),
 		Env: func(models.Workspace) map[string]string { return map[string]string{} }})
 }
 

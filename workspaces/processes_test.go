@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"weir/models"
 	"weir/workspaces"
@@ -24,7 +25,11 @@ type processes struct {
 
 	afterLaunch func()                       // the process runs; Start has not returned
 	refuse      error                        // of Start
+	halfWay     error                        // of Start, when it has launched
 	silent      bool                         // what runs never answers
+	says        models.Text                  // of what does not answer
+	warns       models.Text                  // of what runs, if anything
+	patience    time.Duration                // with it
 	stop        func(workspaces.State) error // before a Stop
 }
 
@@ -34,7 +39,7 @@ type process struct {
 }
 
 func newProcesses(t *testing.T) *processes {
-	p := &processes{running: map[[2]int64]*process{}}
+	p := &processes{says: models.Say("starting"), running: map[[2]int64]*process{}}
 	t.Cleanup(func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -86,6 +91,9 @@ func (p *processes) Start(_ context.Context, spec workspaces.Spec) (workspaces.S
 		p.afterLaunch()
 		p.afterLaunch = nil
 	}
+	if p.halfWay != nil {
+		return stateOf(key), p.halfWay
+	}
 	return stateOf(key), nil
 }
 
@@ -104,9 +112,13 @@ func (p *processes) Poll(_ context.Context, state workspaces.State) (workspaces.
 	default:
 	}
 	if p.silent {
-		return workspaces.Status{Phase: workspaces.PhaseStarting, Progress: 50, Message: models.Say("starting")}, nil
+		return workspaces.Status{Phase: workspaces.PhaseStarting, Progress: 50, Message: p.says, Patience: p.patience}, nil
 	}
-	return workspaces.Status{Phase: workspaces.PhaseRunning, Progress: 100, Message: models.Say("running"),
+	message := models.Say("running")
+	if !p.warns.Empty() {
+		message = p.warns
+	}
+	return workspaces.Status{Phase: workspaces.PhaseRunning, Progress: 100, Message: message,
 		Endpoint: workspaces.Endpoint{Network: "unix", Address: "/run/" + string(state)}}, nil
 }
 
@@ -142,4 +154,18 @@ func (p *processes) alive() (keys [][2]int64) {
 		}
 	}
 	return keys
+}
+
+// count is how many processes were started.
+func (p *processes) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.starts
+}
+
+// kill ends a workspace's process, as a machine out of memory would.
+func (p *processes) kill(workspace, generation int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = p.running[[2]int64{workspace, generation}].cmd.Process.Kill() // an error says that it has ended
 }

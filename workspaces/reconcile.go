@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -14,16 +13,13 @@ import (
 )
 
 const (
-	startTimeout = 2 * time.Minute        // from launch until the notebook answers
-	idlePeriod   = time.Second            // between looks when nothing is on its way
-	busyPeriod   = 25 * time.Millisecond  // while something starts or stops
-	orphanPeriod = 5 * time.Second        // between searches for what nobody knows
-	sweepPeriod  = 10 * time.Minute       // between removals of expired secrets
-	backoff      = 500 * time.Millisecond // after a failed look at the database
+	startTimeout = 2 * time.Minute // that a stage of a start may take where the runtime says nothing else
+	heldUp       = 3 * time.Second // that a stage takes before the member reads what it waits for
 )
 
 // Reconciler drives every workspace from what the database wants to what the
-// runtime has. It alone starts and stops; one of it runs at a time.
+// runtime has. It alone starts and stops; one of it runs at a time. [Reconciler.Run]
+// is its work queue; here are the steps.
 type Reconciler struct {
 	store   *models.Store
 	pool    Pool
@@ -33,16 +29,16 @@ type Reconciler struct {
 	storage Storage
 	runtime Runtime
 	env     func(models.Workspace) map[string]string
-	ended   func(workspace int64)
 	fence   func(*models.Queries) error
 	log     *slog.Logger
 
-	work        chan struct{}
+	work        chan struct{}                 // somebody asks for a round
+	hands       atomic.Pointer[delayingQueue] // what Run works through; nil while it does not
+	notes       notes                         // what is remembered between steps
 	orphansSeen time.Time
 	swept       time.Time
-	notBefore   map[int64]time.Time // after a step that failed, by workspace
-	changed     atomic.Bool         // something has changed that may let the queue move
-	served      time.Time           // when the queue was last looked at
+	changed     atomic.Bool // something has changed that may let the line move
+	served      time.Time   // when the line was last looked at
 }
 
 // ReconcilerConfig names what a Reconciler works with.
@@ -56,9 +52,6 @@ type ReconcilerConfig struct {
 	Runtime Runtime
 	// Env gives a workspace the variables by which it finds the portal.
 	Env func(models.Workspace) map[string]string
-	// Ended hears of a workspace that is stopping or gone: its open
-	// connections must end.
-	Ended func(workspace int64)
 	// Fence refuses the transactions of a server that does not lead any more;
 	// nil where there is only one.
 	Fence  func(*models.Queries) error
@@ -68,84 +61,10 @@ type ReconcilerConfig struct {
 // NewReconciler makes a Reconciler; Run starts it.
 func NewReconciler(c ReconcilerConfig) *Reconciler {
 	r := &Reconciler{store: c.Store, pool: c.Pool, books: c.Books, line: c.Line, ledger: c.Ledger, storage: c.Storage, runtime: c.Runtime,
-		env: c.Env, ended: c.Ended, fence: c.Fence, log: c.Logger, work: make(chan struct{}, 1), notBefore: map[int64]time.Time{}}
+		env: c.Env, fence: c.Fence, log: c.Logger, work: make(chan struct{}, 1), notes: notes{all: map[int64]*note{}}}
 	r.changed.Store(true)
-	c.Store.OnChange(func(topics []string) {
-		if slices.ContainsFunc(topics, movesQueue) {
-			r.changed.Store(true)
-		}
-	})
+	c.Store.OnChange(r.hear)
 	return r
-}
-
-// movesQueue tells whether a change may let a workspace start that waits:
-// what was measured of a GPU does not.
-func movesQueue(topic string) bool { return !strings.HasPrefix(topic, "telemetry:") }
-
-// Wake asks for a look now; it never blocks.
-func (r *Reconciler) Wake() {
-	select {
-	case r.work <- struct{}{}:
-	default:
-	}
-}
-
-// Run looks again and again until ctx ends. Workspaces go on running.
-func (r *Reconciler) Run(ctx context.Context) {
-	for ctx.Err() == nil {
-		pause := r.Tick(ctx)
-		select {
-		case <-ctx.Done():
-		case <-r.work:
-		case <-time.After(pause):
-		}
-	}
-}
-
-// Tick takes every live workspace one step further, and tells how long it is
-// until the next look is due.
-func (r *Reconciler) Tick(ctx context.Context) time.Duration {
-	pause := idlePeriod
-	for _, step := range []func(context.Context) error{r.evict, r.recall, r.orphans, r.sweep} {
-		if err := step(ctx); err != nil {
-			r.failed(ctx, err) // the others are not held up
-		}
-	}
-	q := r.store.Read(ctx)
-	live, err := q.WorkspacesIn(models.StateStarting, models.StateRunning, models.StateStopping, models.StateRequested)
-	if err != nil {
-		return r.failed(ctx, err)
-	}
-	for i := range live {
-		if live[i].State != models.StateRunning {
-			pause = busyPeriod
-		}
-		r.attempt(ctx, &live[i])
-	}
-	if err := r.serveQueue(ctx); err != nil {
-		return r.failed(ctx, err)
-	}
-	return pause
-}
-
-// attempt takes one step, and after one that failed waits before the next.
-func (r *Reconciler) attempt(ctx context.Context, w *models.Workspace) {
-	now := r.store.Now()
-	if now.Before(r.notBefore[w.ID]) {
-		return
-	}
-	delete(r.notBefore, w.ID)
-	if err := r.step(ctx, w); err != nil && models.KindOf(err) != models.KindConflict {
-		r.notBefore[w.ID] = r.store.Now().Add(idlePeriod)
-		r.failed(ctx, err)
-	}
-}
-
-func (r *Reconciler) failed(ctx context.Context, err error) time.Duration {
-	if ctx.Err() == nil {
-		r.log.ErrorContext(ctx, "reconcile", "err", err)
-	}
-	return backoff
 }
 
 func (r *Reconciler) step(ctx context.Context, w *models.Workspace) error {
@@ -165,31 +84,67 @@ func (r *Reconciler) step(ctx context.Context, w *models.Workspace) error {
 }
 
 // start launches a placed workspace and remembers the runtime's state. It is
-// repeated after a crash: the runtime starts a generation only once.
+// repeated after a crash, and while the runtime is out of reach: it starts a
+// generation only once.
 func (r *Reconciler) start(ctx context.Context, w *models.Workspace) error {
 	spec, err := r.spec(ctx, *w)
+	var worded *models.Error
+	if err != nil && !errors.As(err, &worded) { // the database, or the storage: it may be back soon
+		err = models.Unavailable(err, "The workspace could not be prepared.")
+	}
 	if err != nil {
-		return r.fail(ctx, w, models.Say("The workspace could not be prepared."), err)
+		return r.startFailed(ctx, w, models.Text{}, err)
 	}
 	models.Failpoint("start.intent")
 	state, err := r.runtime.Start(ctx, spec)
 	if err != nil {
-		return r.fail(ctx, w, models.Say("The notebook could not be launched."), err)
+		return r.startFailed(ctx, w, models.Say("The notebook could not be launched."), err)
 	}
 	models.Failpoint("start.launched")
 	w.RuntimeState, w.Progress = state, 10
 	return r.transition(ctx, w, models.StateStarting, models.Say("Launched; waiting for the notebook to answer."))
 }
 
-// fail ends a workspace that never ran. What went wrong is logged; the member
-// reads it only where it was worded for people.
-func (r *Reconciler) fail(ctx context.Context, w *models.Workspace, reason models.Text, cause error) error {
+// startFailed has a start tried again that could not be carried out now,
+// until its time is over, and gives up the others. This try, or one before
+// it, may have launched something: that is stopped first.
+func (r *Reconciler) startFailed(ctx context.Context, w *models.Workspace, reason models.Text, cause error) error {
+	if ctx.Err() != nil {
+		return cause
+	}
+	reason = r.reasonOf(ctx, w, reason, cause)
+	if models.KindOf(cause) == models.KindUnavailable {
+		over, err := r.overdue(ctx, w, startTimeout)
+		switch {
+		case err != nil:
+			return errors.Join(cause, err)
+		case !over:
+			return errors.Join(cause, r.say(ctx, w, reason))
+		}
+	}
+	return r.giveUp(ctx, w, nil, reason, "")
+}
+
+// reasonOf logs what went wrong, and words it for the member: by reason where
+// it was not worded for people.
+func (r *Reconciler) reasonOf(ctx context.Context, w *models.Workspace, reason models.Text, cause error) models.Text {
 	r.log.ErrorContext(ctx, "start", "workspace", w.ID, "err", cause)
 	var e *models.Error
 	if errors.As(cause, &e) && e.Kind != models.KindInternal {
 		reason = e.Message
 	}
-	return r.finish(ctx, w, models.StateFailed, reason)
+	return reason
+}
+
+// givenUp is the reason of a workspace that is stopped because its start
+// failed; by it the end is known to be a failure.
+func givenUp(why models.Text) models.Text { return models.Say("The start was given up: %s", why) }
+
+// giveUp stops what did not start, or may have started: its shares are kept
+// until it is gone.
+func (r *Reconciler) giveUp(ctx context.Context, w *models.Workspace, state State, reason models.Text, log string) error {
+	w.State, w.RuntimeState, w.LogTail, w.Reason = models.StateStopping, state, log, givenUp(reason)
+	return r.transition(ctx, w, models.StateStarting, w.Reason)
 }
 
 func (r *Reconciler) awaitReady(ctx context.Context, w *models.Workspace) error {
@@ -197,34 +152,80 @@ func (r *Reconciler) awaitReady(ctx context.Context, w *models.Workspace) error 
 	if err != nil {
 		return err
 	}
-	switch {
-	case status.Phase == PhaseExited:
+	switch status.Phase {
+	case PhaseExited:
 		return r.exited(ctx, w, status)
-	case status.Phase == PhaseRunning:
+	case PhaseRunning:
 		models.Failpoint("start.ready")
 		now := r.store.Now()
 		w.State, w.Progress, w.StartedAt = models.StateRunning, 100, &now
 		w.Endpoint, w.Limits = models.Endpoint(status.Endpoint), limits(status.Limits)
 		return r.transition(ctx, w, models.StateStarting, models.Say("Running."))
-	case r.store.Now().Sub(w.RequestedAt) > startTimeout && r.overdue(ctx, w):
-		w.State, w.LogTail = models.StateStopping, status.LogTail
-		w.Reason = silent
-		return r.transition(ctx, w, models.StateStarting, w.Reason)
-	case int64(status.Progress) > w.Progress:
-		w.Progress = int64(status.Progress)
+	}
+	over, err := r.overdue(ctx, w, status.patience())
+	if err != nil {
+		return err
+	}
+	if over {
+		return r.giveUp(ctx, w, w.RuntimeState, tooLong(status), status.LogTail)
+	}
+	return r.report(ctx, w, status)
+}
+
+// report lets the member see how a start goes on, and reads to them what it
+// waits for when that takes a while.
+func (r *Reconciler) report(ctx context.Context, w *models.Workspace, status Status) error {
+	risen := int64(status.Progress) > w.Progress
+	w.Progress = max(w.Progress, int64(status.Progress))
+	if n := r.notes.of(w.ID); n.stands(status.Message, r.store.Now()) {
+		if err := r.say(ctx, w, status.Message); err != nil {
+			return err
+		}
+		n.say()
+		return nil
+	}
+	if risen {
 		return r.transition(ctx, w, models.StateStarting, models.Text{})
 	}
 	return nil
 }
 
-// silent is why a workspace is stopped that never answered.
-var silent = models.Say("The notebook did not answer within %d seconds.", int64(startTimeout/time.Second))
-
-// overdue tells whether the start itself, not the waiting before it, took too
-// long: the newest line of the history is from when it was launched.
-func (r *Reconciler) overdue(ctx context.Context, w *models.Workspace) bool {
+// say adds a line to the history of a start, unless it is there already: what
+// the cluster says comes and goes and comes again.
+func (r *Reconciler) say(ctx context.Context, w *models.Workspace, message models.Text) error {
 	events, err := r.store.Read(ctx).WorkspaceEvents(w.ID)
-	return err == nil && len(events) > 0 && r.store.Now().Sub(events[len(events)-1].At) > startTimeout
+	if err != nil {
+		return err
+	}
+	for _, e := range slices.Backward(events) {
+		if e.State != models.StateStarting {
+			break // of an earlier start
+		}
+		if e.Message.String() == message.String() {
+			return nil
+		}
+	}
+	return r.transition(ctx, w, models.StateStarting, message)
+}
+
+// tooLong is why a start is given up that has stood still.
+func tooLong(s Status) models.Text {
+	seconds := int64(s.patience() / time.Second)
+	if s.Message.Empty() {
+		return models.Say("The notebook did not answer within %d seconds.", seconds)
+	}
+	return models.Say("For %d seconds nothing changed: %s", seconds, s.Message)
+}
+
+// overdue tells whether the stage that a start is in, not the waiting before
+// it, has taken too long: the newest line of the history is from its beginning.
+func (r *Reconciler) overdue(ctx context.Context, w *models.Workspace, patience time.Duration) (bool, error) {
+	now := r.store.Now()
+	if now.Sub(w.RequestedAt) <= patience {
+		return false, nil
+	}
+	events, err := r.store.Read(ctx).WorkspaceEvents(w.ID)
+	return err == nil && len(events) > 0 && now.Sub(events[len(events)-1].At) > patience, err
 }
 
 func limits(list []Limit) []models.Limit {
@@ -235,7 +236,7 @@ func limits(list []Limit) []models.Limit {
 	return out
 }
 
-// watch looks whether a running workspace still is.
+// watch looks whether a running workspace still is, and how.
 func (r *Reconciler) watch(ctx context.Context, w *models.Workspace) error {
 	status, err := r.runtime.Poll(ctx, w.RuntimeState)
 	if err != nil {
@@ -247,6 +248,12 @@ func (r *Reconciler) watch(ctx context.Context, w *models.Workspace) error {
 	if e := models.Endpoint(status.Endpoint); status.Phase == PhaseRunning && e != w.Endpoint {
 		w.Endpoint = e // adopted: the address may be another one for this process
 		return r.transition(ctx, w, models.StateRunning, models.Text{})
+	}
+	if n := r.notes.of(w.ID); n.turns(status.Message, r.store.Now()) {
+		if err := r.transition(ctx, w, models.StateRunning, status.Message); err != nil {
+			return err
+		}
+		n.say()
 	}
 	return nil
 }
@@ -283,17 +290,24 @@ func (r *Reconciler) awaitEnd(ctx context.Context, w *models.Workspace) error {
 		models.Failpoint("stop.gone")
 	}
 	state := models.StateStopped
-	if w.Reason.Format == silent.Format {
+	if w.Reason.Format == givenUp(models.Text{}).Format {
 		state = models.StateFailed
 	}
 	return r.finish(ctx, w, state, w.Reason)
 }
 
-// adopt finds what was launched for w but could not be remembered: the process
-// died in between, or the member stopped it.
+// adopt finds what may have been launched for w but could not be remembered:
+// the process died in between, the start failed, or the member stopped it.
 func (r *Reconciler) adopt(ctx context.Context, w *models.Workspace) error {
+	if w.RuntimeState != nil {
+		return nil
+	}
+	if namer, ok := r.runtime.(Namer); ok {
+		w.RuntimeState = namer.StateOf(w.ProjectID, w.ID, w.Generation)
+		return nil
+	}
 	lister, ok := r.runtime.(Lister)
-	if !ok || w.RuntimeState != nil {
+	if !ok {
 		return nil
 	}
 	instances, err := lister.List(ctx)
@@ -323,8 +337,7 @@ func (r *Reconciler) finish(ctx context.Context, w *models.Workspace, state mode
 		return r.books.Release(q, w.ID)
 	})
 	if err == nil {
-		delete(r.notBefore, w.ID)
-		r.ended(w.ID)
+		r.notes.forget(w.ID)
 	}
 	return err
 }

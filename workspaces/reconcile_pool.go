@@ -10,13 +10,13 @@ import (
 	"weir/policies"
 )
 
-// serveQueue places what waits, in the order of the line, as far as the pool and the
+// serveLine places what waits, in the order of the line, as far as the pool and the
 // members' peaks have room. What does not fit stays and says why; later ones
 // that do fit pass it, as long as the pool lets them.
 //
 // It looks only when something was committed since the last look, or a period
 // of time may have ended.
-func (r *Reconciler) serveQueue(ctx context.Context) error {
+func (r *Reconciler) serveLine(ctx context.Context) error {
 	now := r.store.Now()
 	if !r.changed.Swap(false) && now.Sub(r.served) < orphanPeriod {
 		return nil
@@ -24,6 +24,7 @@ func (r *Reconciler) serveQueue(ctx context.Context) error {
 	r.served = now
 	turns, err := r.line.Turns(r.store.Read(ctx))
 	if err != nil {
+		r.changed.Store(true)
 		return err
 	}
 	var failed []error
@@ -123,9 +124,7 @@ func (r *Reconciler) evict(ctx context.Context) error {
 		})
 		if err != nil && models.KindOf(err) != models.KindConflict {
 			failed = append(failed, err)
-			continue
 		}
-		r.ended(w.ID)
 	}
 	return errors.Join(failed...)
 }
@@ -148,9 +147,7 @@ func (r *Reconciler) recall(ctx context.Context) error {
 		})
 		if err != nil && models.KindOf(err) != models.KindConflict {
 			failed = append(failed, err)
-			continue
 		}
-		r.ended(list[i].ID)
 	}
 	return errors.Join(failed...)
 }

@@ -43,7 +43,7 @@ func TestFromLaunchToStop(t *testing.T) {
 			t.Errorf("stopped: %d cores, %v, %+v", b.shares(t), b.runtime.alive(), w)
 		}
 		want(t, second(b.Stop(b.ctx, b.actor, w.ID)), models.KindConflict)
-		entries, err := b.store.Read(b.ctx).Audit(models.Page{Limit: 2})
+		entries, err := b.store.Read(b.ctx).Audit(models.AuditFilter{}, models.Page{Limit: 2})
 		if err != nil || entries[0].Action != "stop" || entries[1].Action != "launch" || entries[1].Actor != b.actor.User.Email {
 			t.Errorf("audit: %+v, %v", entries, err)
 		}
@@ -73,7 +73,7 @@ func TestAStartThatFails(t *testing.T) {
 		b.gpus(t, 1)
 		b.runtime.refuse = errors.New("secret path /x")
 		w := b.until(t, b.launch(t, "a", gpu(1, 50)).ID, models.StateFailed)
-		if w.Reason.String() != "The notebook could not be launched." || b.shares(t) != 0 {
+		if w.Reason.String() != "The start was given up: The notebook could not be launched." || b.shares(t) != 0 {
 			t.Errorf("%q, %d cores", w.Reason, b.shares(t))
 		}
 	})
@@ -85,6 +85,8 @@ func TestWhatNeverAnswersHasFailed(t *testing.T) {
 		w := b.launch(t, "a", models.LaunchParameters{})
 		b.Tick(b.ctx)
 		b.Tick(b.ctx)
+		b.clock.Pass(3 * time.Second)
+		b.Tick(b.ctx)
 		b.clock.Pass(2 * time.Minute)
 		b.Tick(b.ctx)
 		if got := b.row(t, w.ID); got.State != models.StateStarting || got.Progress != 50 {
@@ -92,8 +94,141 @@ func TestWhatNeverAnswersHasFailed(t *testing.T) {
 		}
 		b.clock.Pass(time.Second)
 		w = b.until(t, w.ID, models.StateFailed)
-		if len(b.runtime.alive()) != 0 || w.Reason.Empty() {
+		if want := "The start was given up: For 120 seconds nothing changed: starting"; len(b.runtime.alive()) != 0 || w.Reason.String() != want {
 			t.Errorf("%v, %q", b.runtime.alive(), w.Reason)
+		}
+	})
+}
+
+// What the runtime says of a start that takes a while stands in the history,
+// each thing once, and as long as it says new things the start goes on.
+func TestWhatAStartWaitsFor(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.runtime.silent = true
+		w := b.launch(t, "a", models.LaunchParameters{})
+		b.Tick(b.ctx)
+		for _, says := range []string{"no node", "fetching", "no node", "fetching"} {
+			b.runtime.says = models.Say(says)
+			for range 3 {
+				b.clock.Pass(2 * time.Second)
+				b.Tick(b.ctx)
+			}
+		}
+		b.runtime.patience = time.Hour
+		b.clock.Pass(59 * time.Minute)
+		b.Tick(b.ctx)
+		var lines []string
+		events, err := b.store.Read(b.ctx).WorkspaceEvents(w.ID)
+		for _, e := range events[3:] { // after the request, the place and the launch
+			lines = append(lines, e.Message.String())
+		}
+		if err != nil || !slices.Equal(lines, []string{"no node", "fetching"}) || b.row(t, w.ID).State != models.StateStarting {
+			t.Errorf("%s: %q, %v", b.row(t, w.ID).State, lines, err)
+		}
+		b.clock.Pass(2 * time.Minute)
+		b.until(t, w.ID, models.StateFailed)
+	})
+}
+
+// A start that was tried and may have launched something, and is then refused,
+// keeps its shares as well.
+func TestAStartThatIsRefusedLater(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.gpus(t, 1)
+		b.runtime.halfWay = models.Unavailable(errors.New("the answer was lost"), "The cluster does not answer.")
+		w := b.launch(t, "a", gpu(1, 50))
+		b.Tick(b.ctx)
+		if len(b.runtime.alive()) != 1 || b.row(t, w.ID).State != models.StateStarting {
+			t.Fatalf("%v, %s", b.runtime.alive(), b.row(t, w.ID).State)
+		}
+		b.runtime.refuse = errors.New("no")
+		b.runtime.stop = func(workspaces.State) error {
+			if b.shares(t) != 50 {
+				t.Error("its shares are free while it runs")
+			}
+			return nil
+		}
+		b.clock.Pass(5 * time.Second)
+		b.until(t, w.ID, models.StateFailed)
+		if b.shares(t) != 0 || len(b.runtime.alive()) != 0 {
+			t.Errorf("%d cores, %v", b.shares(t), b.runtime.alive())
+		}
+	})
+}
+
+// What turns out of a workspace that runs stands in its history, once each time.
+func TestWhatBefallsARunningWorkspace(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		w := b.until(t, b.launch(t, "a", models.LaunchParameters{}).ID, models.StateRunning)
+		for _, says := range []string{"", "the node is silent", "", "the node is silent"} {
+			b.runtime.warns = models.Text{}
+			if says != "" {
+				b.runtime.warns = models.Say(says)
+			}
+			for range 3 {
+				b.clock.Pass(2 * time.Second)
+				b.Tick(b.ctx)
+			}
+		}
+		var lines []string
+		events, err := b.store.Read(b.ctx).WorkspaceEvents(w.ID)
+		for _, e := range events[4:] { // from the request to the start
+			lines = append(lines, e.Message.String())
+		}
+		if err != nil || !slices.Equal(lines, []string{"the node is silent", "running", "the node is silent"}) {
+			t.Errorf("%q, %v", lines, err)
+		}
+	})
+}
+
+// A runtime that is out of reach for a while fails nobody's start.
+func TestAStartIsTriedAgain(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.gpus(t, 1)
+		b.runtime.refuse = models.Unavailable(errors.New("connection refused"), "The cluster does not answer.")
+		w := b.launch(t, "a", gpu(1, 50))
+		for range 20 {
+			b.Tick(b.ctx)
+			b.clock.Pass(5 * time.Second)
+		}
+		events, err := b.store.Read(b.ctx).WorkspaceEvents(w.ID)
+		if got := b.row(t, w.ID); err != nil || got.State != models.StateStarting || len(events) != 3 || events[2].Message.String() != "The cluster does not answer." {
+			t.Fatalf("%s: %+v, %v", got.State, events, err)
+		}
+		b.runtime.refuse = nil
+		b.clock.Pass(15 * time.Second)
+		b.until(t, w.ID, models.StateRunning)
+		if b.runtime.starts != 1 {
+			t.Errorf("started %d times", b.runtime.starts)
+		}
+
+		b.runtime.refuse = models.Unavailable(errors.New("connection refused"), "The cluster does not answer.")
+		w = b.launch(t, "b", gpu(1, 50))
+		b.Tick(b.ctx)
+		b.clock.Pass(121 * time.Second)
+		w = b.until(t, w.ID, models.StateFailed)
+		if w.Reason.String() != "The start was given up: The cluster does not answer." || b.shares(t) != 50 {
+			t.Errorf("%q, %d cores", w.Reason, b.shares(t))
+		}
+	})
+}
+
+// Where a start has failed but may have launched something, its shares are
+// kept until that is gone.
+func TestAStartThatFailsHalfWay(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.gpus(t, 1)
+		b.runtime.halfWay = errors.New("the secret was refused")
+		w := b.launch(t, "a", gpu(1, 50))
+		b.runtime.stop = func(workspaces.State) error {
+			if b.shares(t) != 50 {
+				t.Error("its shares are free while it runs")
+			}
+			return nil
+		}
+		w = b.until(t, w.ID, models.StateFailed)
+		if w.Reason.String() != "The start was given up: The notebook could not be launched." || b.shares(t) != 0 || len(b.runtime.alive()) != 0 {
+			t.Errorf("%q, %d cores, %v", w.Reason, b.shares(t), b.runtime.alive())
 		}
 	})
 }
@@ -234,7 +369,7 @@ func TestEviction(t *testing.T) {
 			if b.shares(t) != 0 || len(b.runtime.alive()) != 0 {
 				t.Errorf("%d cores, %v", b.shares(t), b.runtime.alive())
 			}
-			entries, err := b.store.Read(b.ctx).Audit(models.Page{})
+			entries, err := b.store.Read(b.ctx).Audit(models.AuditFilter{}, models.Page{})
 			evicted := slices.DeleteFunc(entries, func(e models.AuditEntry) bool { return e.Action != "stop" || e.Actor != "weir reconciler" })
 			if err != nil || len(evicted) != 2 {
 				t.Errorf("%d entries of the audit say so, %v", len(evicted), err)

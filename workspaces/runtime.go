@@ -2,6 +2,8 @@ package workspaces
 
 import (
 	"context"
+	"sync/atomic"
+	"time"
 
 	"weir/models"
 )
@@ -17,6 +19,9 @@ type Runtime interface {
 	// runtime's own opaque state. Starting what already runs under the same
 	// workspace and generation returns the state of the running one: Start
 	// after a crash is safe.
+	//
+	// An error of kind unavailable says that it can be tried again. After any
+	// error something may have been launched all the same.
 	Start(ctx context.Context, spec Spec) (State, error)
 
 	// Poll tells how the workspace behind state is. A workspace that is
@@ -34,6 +39,31 @@ type Runtime interface {
 // database does not know of can be found and stopped.
 type Lister interface {
 	List(ctx context.Context) ([]Instance, error)
+}
+
+// Namer is a Runtime that knows what the state of a start is, whether or not
+// it came to be: what may have been launched can be stopped and asked about by
+// it.
+type Namer interface {
+	StateOf(project, workspace, generation int64) State
+}
+
+// Changes tells one listener which workspaces have changed in a runtime: that
+// they answer, have ended, or that there is something new to say of them. A
+// Runtime that embeds it need not be polled often.
+type Changes struct {
+	listener atomic.Pointer[func(workspace int64)]
+}
+
+// OnChange sets the listener, which must return at once. What changed before
+// is not told.
+func (c *Changes) OnChange(listener func(workspace int64)) { c.listener.Store(&listener) }
+
+// Changed tells the listener, if there is one.
+func (c *Changes) Changed(workspace int64) {
+	if listener := c.listener.Load(); listener != nil {
+		(*listener)(workspace)
+	}
 }
 
 // Instance is one workspace that a runtime runs, known or not.
@@ -104,6 +134,16 @@ type Status struct {
 	LogTail  string      // last lines of the notebook's log, at most 4 KiB
 	Limits   []Limit
 	Endpoint Endpoint // where the notebook answers, when running
+	// Patience is how long this stage of a start may take without a change
+	// of its message; 0 is the usual, two minutes.
+	Patience time.Duration
+}
+
+func (s Status) patience() time.Duration {
+	if s.Patience > 0 {
+		return s.Patience
+	}
+	return startTimeout
 }
 
 // Limit says of one resource how it is enforced, in one word for people:

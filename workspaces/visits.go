@@ -113,7 +113,8 @@ func (s *Service) AdmitActor(ctx context.Context, actor policies.Actor, id int64
 	if !s.mayOpen(actor, w) {
 		return a, models.NotFound("workspace")
 	}
-	a = models.Admission{State: w.State, Generation: w.Generation, Endpoint: w.Endpoint, Secret: w.Secret, UserID: w.UserID}
+	a = models.Admission{State: w.State, Generation: w.Generation, Endpoint: w.Endpoint, Secret: w.Secret, UserID: w.UserID,
+		ProjectID: w.ProjectID, Session: actor.Session}
 	return a, running(w.State)
 }
 

@@ -19,7 +19,7 @@ import (
 
 func newAdminCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "admin", Short: "Administer accounts and agents on the database directly"}
-	cmd.AddCommand(newCreateUserCommand(), newCreateTokenCommand(), newResetPasswordCommand(), newAuthorizeCommand())
+	cmd.AddCommand(newCreateUserCommand(), newCreateTokenCommand(), newResetPasswordCommand(), newAuthorizeCommand(), newAuthorityCommand(), newVerifyAuditCommand())
 	return cmd
 }
 
@@ -36,7 +36,8 @@ func withAccounts(cmd *cobra.Command, fn func(context.Context, *models.Store, *p
 	}
 	access, err := policies.NewAccess()
 	if err == nil {
-		err = fn(cmd.Context(), store, policies.NewAccounts(store, access))
+		ctx := policies.From(cmd.Context(), policies.Origin{Via: policies.ViaCommand})
+		err = fn(ctx, store, policies.NewAccounts(store, access))
 	}
 	return errors.Join(err, store.Close())
 }

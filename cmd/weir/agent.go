@@ -19,6 +19,7 @@ import (
 func newAgentCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "agent", Short: "Lend this machine's GPUs to a portal", Args: cobra.NoArgs,
 		Long: "Lend this machine's GPUs to a portal.\n\nWithout a code, on a machine that is not enrolled, it shows the GPU code and how to go on, and ends.\n" +
+			"In a cluster that vouches for its nodes it needs no code: see --cluster-token-file.\n" +
 			"The exit code is 3 when the portal has shut the agent out, so that it has to be enrolled again."}
 	bindConfig(cmd, agentOptions...)
 	output := bindOutput(cmd)
@@ -43,20 +44,21 @@ func newAgentCommand() *cobra.Command {
 		}
 		defer func() { err = errors.Join(err, open.Close()) }()
 		enrolled, err := agent.Enrolled(cfg.StateDir)
+		byCode, byCluster := cfg.Code != "", cfg.ClusterTokenFile != ""
 		switch {
 		case err != nil:
 			return err
-		case cfg.Code == "" && !enrolled:
+		case !enrolled && !byCode && !byCluster:
 			code, err := gpuCodeOf(cmd.Context(), digest, cfg.Name, gpus)
 			if err != nil {
 				return err
 			}
 			return output.write(cmd.OutOrStdout(), code)
-		case cfg.Code != "" && !enrolled && cfg.Server == "":
+		case !enrolled && cfg.Server == "":
 			return usagef("say with --server where the portal is")
 		}
-		return agent.Run(cmd.Context(), agent.Config{Dir: cfg.StateDir, Server: cfg.Server, Code: cfg.Code, Name: cfg.Name, Digest: digest,
-			Machine: gpus, Clock: models.WallClock, Log: newLogger(cfg, cmd.ErrOrStderr())})
+		return agent.Run(cmd.Context(), agent.Config{Dir: cfg.StateDir, Server: cfg.Server, Code: cfg.Code, Name: cfg.Name, Digest: digest, Machine: gpus,
+			Cluster: agent.Cluster{TokenFile: cfg.ClusterTokenFile, Authority: cfg.AuthorityCertificate}, Clock: models.WallClock, Log: newLogger(cfg, cmd.ErrOrStderr())})
 	}
 	return cmd
 }

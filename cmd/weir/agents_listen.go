@@ -30,7 +30,7 @@ func (p *portal) wireAgents(ctx context.Context) (err error) {
 		return err
 	}
 	p.agents.enrolment = pool.NewEnrolment(pool.EnrolmentConfig{Pool: p.pool, Authority: p.agents.authority,
-		CertificateLifetime: p.cfg.AgentCertificateLifetime, Every: p.cfg.AgentBeat})
+		CertificateLifetime: p.cfg.AgentCertificateLifetime, Every: p.cfg.AgentBeat, Cluster: p.vouching(), NodeOwner: p.cfg.KubeAgentsOwner})
 	if p.cfg.AgentsListen == "" {
 		return nil
 	}

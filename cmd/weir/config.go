@@ -2,6 +2,7 @@ package main
 
 import (
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 
 	"weir/pool/placement"
 	"weir/workspaces/kube"
@@ -22,6 +24,7 @@ type Config struct {
 	ConfigFile      string
 	Listen          string
 	ExternalURL     string // without a trailing slash; empty: as the browser says
+	TrustedProxies  []netip.Prefix
 	AppsDomain      string
 	DataDir         string // absolute
 	DatabaseURL     string // secret; empty: SQLite in DataDir
@@ -32,6 +35,8 @@ type Config struct {
 	SharedDir       string
 	Kube            kube.Config // as far as settings say
 	SessionLifetime time.Duration
+	OIDC            oidcConfig
+	Notices         noticesConfig
 	ShutdownGrace   time.Duration
 	LogLevel        slog.Level
 	LogFormat       string
@@ -42,12 +47,17 @@ type Config struct {
 	AgentCertificateLifetime time.Duration
 	AgentBeat                time.Duration
 	MachineIDFile            string // absolute; empty: where Linux keeps it
+	KubeAgents               string // namespace/name of the service account of the nodes' agents; empty: they need codes
+	KubeAgentsOwner          string // address of the account whose GPUs nodes have; empty: the first administrator
 
 	// Of an agent alone.
 	Server   string // empty: the one of its enrolment
 	Code     string // secret
 	StateDir string // absolute
 	Name     string // empty: the host's name
+
+	ClusterTokenFile     string // absolute; the cluster vouches by it for the agent's node
+	AuthorityCertificate string // absolute file; by it the agent knows the portal then
 
 	texts map[string]string // each setting as it was written, for LogValue
 }
@@ -100,13 +110,16 @@ func (o option) env() string {
 	return "WEIR_" + strings.ToUpper(strings.ReplaceAll(o.name, "-", "_"))
 }
 
-var options = []option{
+var options = slices.Concat([]option{
 	{name: "listen", kind: "HOST:PORT", def: "127.0.0.1:8080",
 		help: "address to serve on",
 		set:  into(func(c *Config) *string { return &c.Listen }, parseListen)},
 	{name: "external-url", kind: "URL",
 		help: "the portal's address as browsers see it, such as https://weir.example.org",
 		set:  into(func(c *Config) *string { return &c.ExternalURL }, parseOrigin)},
+	{name: "trusted-proxies", kind: "NETWORK,...",
+		help: "reverse proxies whose X-Forwarded-For is believed, by address or network; empty: none",
+		set:  into(func(c *Config) *[]netip.Prefix { return &c.TrustedProxies }, parseProxies)},
 	{name: "apps-domain", kind: "DOMAIN", def: "localhost",
 		help: "domain below which each workspace has its own name",
 		set:  into(func(c *Config) *string { return &c.AppsDomain }, parseDomain)},
@@ -140,9 +153,18 @@ var options = []option{
 	{name: "kubeconfig", kind: "FILE",
 		help: "how to reach the cluster; empty: as the pod that Weir runs in is told",
 		set:  into(func(c *Config) *string { return &c.Kube.Kubeconfig }, anyText)},
+	{name: "kube-instance", kind: "NAME", def: "weir",
+		help: "what tells this pool's objects from those of another in the same cluster",
+		set:  into(func(c *Config) *string { return &c.Kube.Instance }, parseLabel)},
+	{name: "kube-prefix", kind: "TEXT", def: "weir-p-",
+		help: "how the names of the projects' namespaces begin",
+		set:  into(func(c *Config) *string { return &c.Kube.Prefix }, parsePrefix)},
 	{name: "kube-storage", kind: "NFS|DIR",
 		help: "the shared directories as the cluster mounts them: nfs://server/path, or a directory that every node has",
 		set:  into(func(c *Config) *kube.Storage { return &c.Kube.Storage }, parseStorage)},
+	{name: "kube-mount-options", kind: "OPTION,...",
+		help: "how the cluster mounts NFS (default nfsvers=4.2,hard,noatime)",
+		set:  into(func(c *Config) *[]string { return &c.Kube.Storage.MountOptions }, parseList)},
 	{name: "kube-portal", kind: "CIDR,...|NAMESPACE",
 		help: "who alone may reach notebooks: addresses, or the namespace in which the portal's pods run",
 		set:  into(func(c *Config) *kube.Peer { return &c.Kube.Portal }, parsePeer)},
@@ -152,12 +174,42 @@ var options = []option{
 	{name: "kube-image", kind: "IMAGE",
 		help: "image of environments that name none",
 		set:  into(func(c *Config) *string { return &c.Kube.Image }, anyText)},
+	{name: "kube-pull-policy", kind: "NAME",
+		help: "when nodes fetch images: Always, IfNotPresent or Never (default the cluster's own rule)",
+		set:  into(func(c *Config) *corev1.PullPolicy { return &c.Kube.PullPolicy }, parsePullPolicy)},
+	{name: "kube-scratch", kind: "SIZE",
+		help: "what a workspace may write outside the shared directories, such as 20Gi (default as much as the node has)",
+		set:  into(func(c *Config) *int64 { return &c.Kube.Scratch }, parseScratch)},
+	{name: "kube-cpu-share", kind: "PERCENT", def: "25",
+		help: "how much of its CPU limit a workspace reserves on its node",
+		set:  into(func(c *Config) *int64 { return &c.Kube.CPUShare }, parsePercent)},
+	{name: "kube-grace", kind: "DURATION", def: "5s",
+		help: "how long a notebook may take to end before it is killed",
+		set:  into(func(c *Config) *time.Duration { return &c.Kube.Grace }, durationWithin(time.Second, 10*time.Minute))},
+	{name: "kube-tolerations", kind: "KEY[=VALUE][:EFFECT],...",
+		help: "taints of nodes that workspaces tolerate, such as nvidia.com/gpu:NoSchedule",
+		set:  into(func(c *Config) *[]corev1.Toleration { return &c.Kube.Tolerations }, parseTolerations)},
 	{name: "kube-gpu-backend", kind: "NAME", def: kube.BackendWeir,
 		help: "who gives pods their GPUs: weir, nvidia (whole GPUs, by NVIDIA's device plugin) or hami",
 		set:  into(func(c *Config) *string { return &c.Kube.GPUBackend }, oneOf(kube.BackendWeir, kube.BackendNVIDIA, kube.BackendHAMi))},
 	{name: "kube-runtime-class", kind: "NAME",
 		help: "runtime class of pods that see GPUs, such as nvidia",
 		set:  into(func(c *Config) *string { return &c.Kube.RuntimeClass }, anyText)},
+	{name: "kube-mps-dir", kind: "DIR",
+		help: "where every node has the directories of its GPUs' MPS daemons, such as the agent's DATA-DIR/mps",
+		set:  into(func(c *Config) *string { return &c.Kube.MPSDir }, parseAbsolute)},
+	{name: "kube-ingress-service", kind: "HOST:PORT",
+		help: "the portal's service by its DNS name; each workspace then has an ingress of its own below apps-domain, for a cluster without a wildcard host",
+		set:  into(func(c *Config) *kube.Ingress { return &c.Kube.Ingress }, parseIngressService)},
+	{name: "kube-ingress-class", kind: "NAME",
+		help: "class of these ingresses (default the cluster's own)",
+		set:  into(func(c *Config) *string { return &c.Kube.Ingress.Class }, optional(parseDomain))},
+	{name: "kube-ingress-tls-secret", kind: "NAME",
+		help: "secret with a certificate for these hosts, which has to be in each project's namespace (default none)",
+		set:  into(func(c *Config) *string { return &c.Kube.Ingress.TLSSecret }, optional(parseDomain))},
+	{name: "kube-ingress-annotations", kind: "KEY=VALUE,...",
+		help: "annotations of these ingresses",
+		set:  into(func(c *Config) *map[string]string { return &c.Kube.Ingress.Annotations }, parsePairs)},
 	{name: "agents-listen", kind: "HOST:PORT", def: "127.0.0.1:8443",
 		help: "address for the agents of other machines; empty: none can join",
 		set:  into(func(c *Config) *string { return &c.AgentsListen }, optional(parseListen))},
@@ -173,6 +225,12 @@ var options = []option{
 	{name: "agent-beat", kind: "DURATION", def: "2s",
 		help: "how often agents report, at most 10s",
 		set:  into(func(c *Config) *time.Duration { return &c.AgentBeat }, durationWithin(100*time.Millisecond, 10*time.Second))},
+	{name: "kube-agents", kind: "NAMESPACE/SERVICEACCOUNT",
+		help: "let agents in that run as this service account in the cluster, each as its node; empty: they need authorization codes",
+		set:  into(func(c *Config) *string { return &c.KubeAgents }, optional(parseAccount))},
+	{name: "kube-agents-owner", kind: "EMAIL",
+		help: "account whose GPUs such a node has when it comes for the first time (default the platform administrator who was there first)",
+		set:  into(func(c *Config) *string { return &c.KubeAgentsOwner }, parseEmail)},
 	{name: "machine-id-file", kind: "FILE",
 		help: "file that tells this machine from all others (default /etc/machine-id, or the DMI product's UUID)",
 		set:  into(func(c *Config) *string { return &c.MachineIDFile }, parseDir)},
@@ -182,6 +240,12 @@ var options = []option{
 	{name: "code", kind: "CODE", agent: true, secret: true,
 		help: "authorization code to enrol with",
 		set:  into(func(c *Config) *string { return &c.Code }, parseCode)},
+	{name: "cluster-token-file", kind: "FILE", agent: true,
+		help: "token of the agent's service account, with the audience weir: enrol by the cluster's word, without a code",
+		set:  into(func(c *Config) *string { return &c.ClusterTokenFile }, parseDir)},
+	{name: "authority-certificate", kind: "FILE", agent: true,
+		help: "certificate of the portal's authority (see “weir admin authority”); the token is shown to nobody else",
+		set:  into(func(c *Config) *string { return &c.AuthorityCertificate }, parseDir)},
 	{name: "state-dir", kind: "DIR", agent: true,
 		help: "where the agent keeps its key (default DATA-DIR/agent)",
 		set:  into(func(c *Config) *string { return &c.StateDir }, parseDir)},
@@ -194,10 +258,11 @@ var options = []option{
 	{name: "log-format", kind: "FORMAT", def: "auto",
 		help: "text, json, or auto: text on a terminal, json otherwise",
 		set:  into(func(c *Config) *string { return &c.LogFormat }, oneOf("auto", "text", "json"))},
-}
+}, oidcOptions, noticeOptions)
 
 // agentOptions are what an agent needs.
-var agentOptions = []string{"data-dir", "simulate-gpus", "machine-id-file", "server", "code", "state-dir", "name", "log-level", "log-format"}
+var agentOptions = []string{"data-dir", "simulate-gpus", "machine-id-file", "server", "code", "cluster-token-file", "authority-certificate",
+	"state-dir", "name", "log-level", "log-format"}
 
 // storeOptions are what a command needs that only works on the data.
 var storeOptions = []string{"data-dir", "database-url", "log-level", "log-format"}
@@ -254,6 +319,10 @@ func loadConfig(cmd *cobra.Command, lookupEnv func(string) (string, bool)) (Conf
 		}
 		c.texts[o.name] = from.text
 	}
+	problems = append(problems, c.completeIngress()...)
+	problems = append(problems, c.checkClusterAgents()...)
+	problems = append(problems, c.completeOIDC()...)
+	problems = append(problems, c.completeMail()...)
 	if len(problems) > 0 {
 		return Config{}, &usageError{title: "the configuration cannot be used", problems: problems}
 	}

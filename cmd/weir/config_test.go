@@ -48,8 +48,9 @@ func TestDefaults(t *testing.T) {
 	}
 	c.texts = nil
 	want := Config{
-		Listen: "127.0.0.1:8080", AppsDomain: "localhost", DataDir: "/d", SandboxUID: 62000, PlacementPolicy: "weir", Runtime: "local", SharedDir: "/d/shared", Kube: kube.Config{GPUBackend: kube.BackendWeir},
-		SessionLifetime: 12 * time.Hour, ShutdownGrace: 10 * time.Second,
+		Listen: "127.0.0.1:8080", AppsDomain: "localhost", DataDir: "/d", SandboxUID: 62000, PlacementPolicy: "weir", Runtime: "local", SharedDir: "/d/shared",
+		Kube:            kube.Config{Instance: "weir", Prefix: "weir-p-", CPUShare: 25, Grace: 5 * time.Second, GPUBackend: kube.BackendWeir},
+		SessionLifetime: 12 * time.Hour, OIDC: oidcConfig{GroupsClaim: "groups", SessionMax: 12 * time.Hour}, ShutdownGrace: 10 * time.Second,
 		LogLevel: slog.LevelInfo, LogFormat: "auto",
 		AgentsListen: "127.0.0.1:8443", AuthorityFile: "/d/authority.pem", AgentCertificateLifetime: 24 * time.Hour, AgentBeat: 2 * time.Second,
 		StateDir: "/d/agent",

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -19,8 +18,6 @@ import (
 
 	"weir/pool/agent"
 	"weir/pool/authority"
-
-	"weir/workspaces/kube"
 )
 
 // readConfigFile reads the YAML mapping of settings and says what in it is
@@ -96,56 +93,6 @@ func parseGPUs(text string) ([]SimulatedGPUs, error) {
 		gpus = append(gpus, SimulatedGPUs{model, count})
 	}
 	return gpus, nil
-}
-
-// parseStorage reads nfs://server/path or a directory.
-func parseStorage(text string) (s kube.Storage, err error) {
-	rest, nfs := strings.CutPrefix(text, "nfs://")
-	if !nfs {
-		s.HostPath, err = parseDir(text)
-		return s, err
-	}
-	server, path, _ := strings.Cut(rest, "/")
-	if server == "" || path == "" {
-		return s, fmt.Errorf("%q must be nfs://server/path, or a directory", text)
-	}
-	s.NFSServer, s.NFSPath = server, "/"+path
-	return s, nil
-}
-
-// parsePeer reads networks, or the name of a namespace.
-func parsePeer(text string) (p kube.Peer, err error) {
-	if text == "" || !strings.Contains(text, "/") {
-		if text != "" {
-			p.NamespaceLabels = map[string]string{"kubernetes.io/metadata.name": text}
-			p.PodLabels = map[string]string{"app.kubernetes.io/name": "weir"}
-		}
-		return p, nil
-	}
-	p.CIDRs, err = parseNetworks(text)
-	return p, err
-}
-
-func parseEgress(text string) (list []kube.Egress, err error) {
-	networks, err := parseNetworks(text)
-	for _, n := range networks {
-		list = append(list, kube.Egress{CIDR: n})
-	}
-	return list, err
-}
-
-func parseNetworks(text string) (list []string, err error) {
-	for part := range strings.SplitSeq(text, ",") {
-		if part = strings.TrimSpace(part); part == "" {
-			continue
-		}
-		prefix, err := netip.ParsePrefix(part)
-		if err != nil {
-			return nil, fmt.Errorf("%q is not a network such as 10.0.0.0/8", part)
-		}
-		list = append(list, prefix.String())
-	}
-	return list, nil
 }
 
 func parseListen(text string) (string, error) {

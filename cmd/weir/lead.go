@@ -34,8 +34,9 @@ func (p *portal) control(ctx context.Context) {
 	var work sync.WaitGroup
 	work.Go(func() { p.reconciler.Run(ctx) })
 	work.Go(func() { p.pool.Run(ctx) })
+	work.Go(func() { p.sender.Run(ctx) })
 	if p.cluster != nil {
-		work.Go(func() { p.cluster.advertise(ctx, p) })
+		work.Go(func() { p.advertise(ctx) })
 	}
 	work.Wait()
 }

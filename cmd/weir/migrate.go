@@ -41,7 +41,7 @@ func newMigrateCommand() *cobra.Command {
 		if *to >= 0 {
 			err = migrations.DownTo(cmd.Context(), db, store.Dialect(), *to)
 		} else {
-			err = migrations.Up(cmd.Context(), db, store.Dialect())
+			err = migrateUp(cmd.Context(), store)
 		}
 		if err != nil {
 			return err

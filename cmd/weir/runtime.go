@@ -3,8 +3,9 @@ package main
 import (
 	"context"
 	"path/filepath"
-	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"weir/models"
 	"weir/workspaces"
@@ -15,7 +16,7 @@ import (
 // backend is what every mode's runtime has beside what workspaces need.
 type backend interface {
 	workspaces.Runtime
-	Changed() <-chan struct{}
+	OnChange(listener func(workspace int64))
 	Close() error
 }
 
@@ -36,7 +37,7 @@ func (p *portal) openRuntime(ctx context.Context) (backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.cluster = &clusterNodes{runtime: r, unknown: map[string]bool{}}
+	p.cluster = r
 	return r, nil
 }
 
@@ -47,23 +48,19 @@ func (p *portal) projectQuota(ctx context.Context, project int64) (kube.Quota, e
 	return kube.Quota{CPU: q.CPUMilli, Memory: q.MemoryMiB, GPUCores: q.GPUCores}, err
 }
 
-// clusterNodes joins the pool's providers and the cluster's nodes, by name.
-type clusterNodes struct {
-	runtime *kube.Runtime
-
-	mu      sync.Mutex
-	unknown map[string]bool // providers that are no nodes
-}
-
 const advertisePeriod = 5 * time.Second
 
 // advertise tells the cluster, again and again, how many GPU cores its nodes
 // have for the pool.
-func (c *clusterNodes) advertise(ctx context.Context, p *portal) {
+func (p *portal) advertise(ctx context.Context) {
 	tick := time.NewTicker(advertisePeriod)
 	defer tick.Stop()
 	for {
-		if err := c.once(ctx, p); err != nil && ctx.Err() == nil {
+		cores, err := p.pool.NodeCores(ctx)
+		if err == nil {
+			_, err = p.cluster.Advertise(ctx, cores)
+		}
+		if err != nil && ctx.Err() == nil {
 			p.log.Warn("GPU cores are not told to the cluster", "err", err)
 		}
 		select {
@@ -74,34 +71,17 @@ func (c *clusterNodes) advertise(ctx context.Context, p *portal) {
 	}
 }
 
-func (c *clusterNodes) once(ctx context.Context, p *portal) error {
-	cores, err := p.pool.NodeCores(ctx)
-	if err != nil {
-		return err
-	}
-	unknown, err := c.runtime.Advertise(ctx, cores)
-	if err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	clear(c.unknown)
-	for _, name := range unknown {
-		c.unknown[name] = true
-	}
-	return nil
-}
-
-// isNode tells whether a provider is a node of the cluster, as far as known.
-func (c *clusterNodes) isNode(p models.Provider) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !c.unknown[p.Name]
-}
-
 // wireReach lets the pool place where workspaces can run.
 func (p *portal) wireReach() {
 	if p.cluster != nil {
-		p.pool.Reach(p.cluster.isNode)
+		p.pool.Reach(func(provider models.Provider) bool { return p.cluster.HasNode(provider.Name) })
 	}
+}
+
+// collectors are what this mode's runtime measures of itself.
+func (p *portal) collectors() []prometheus.Collector {
+	if c, ok := p.runtime.(prometheus.Collector); ok {
+		return []prometheus.Collector{c}
+	}
+	return nil
 }

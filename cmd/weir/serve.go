@@ -77,8 +77,11 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 	defer background.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if err := p.join(ctx); err != nil {
+		return err
+	}
+	background.Go(func() { p.sit(ctx) })
 	background.Go(func() { p.lead(ctx) })
-	background.Go(func() { p.wakeOnChange(ctx) })
 	background.Go(func() { p.store.Listen(ctx, func(err error) { p.log.Warn("other servers", "err", err) }) })
 	if p.cluster == nil { // the cluster's machines have agents of their own
 		background.Go(func() { p.speakForOwn(ctx) })
@@ -105,6 +108,7 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), p.cfg.ShutdownGrace)
 	defer stop()
 	p.proxy.Close()
+	p.leave()
 	if err := server.Shutdown(grace); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
@@ -128,19 +132,6 @@ func (p *portal) holdClaim(ctx context.Context, failed chan<- error) {
 		if err := p.alone.Holds(ctx); err != nil && ctx.Err() == nil {
 			failed <- fmt.Errorf("the claim on the database is lost: %w", err)
 			return
-		}
-	}
-}
-
-// wakeOnChange passes the runtime's signals to the reconciler, so that a
-// notebook that answers or dies is seen at once.
-func (p *portal) wakeOnChange(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-p.runtime.Changed():
-			p.reconciler.Wake()
 		}
 	}
 }

@@ -18,9 +18,11 @@ import (
 	"weir/migrations"
 	"weir/models"
 	"weir/policies"
+	"weir/policies/notices"
 	"weir/pool"
 	"weir/storage"
 	"weir/workspaces"
+	"weir/workspaces/kube"
 	"weir/workspaces/local"
 	"weir/workspaces/proxy"
 )
@@ -42,6 +44,9 @@ func migrateUp(ctx context.Context, store *models.Store) error {
 	if err == nil {
 		err = migrations.Up(ctx, db, store.Dialect())
 	}
+	if err == nil {
+		err = store.ChainAudit(ctx)
+	}
 	if err != nil {
 		err = fmt.Errorf("the database's schema cannot be brought up to date: %w", err)
 	}
@@ -59,12 +64,15 @@ type portal struct {
 	catalogue  *workspaces.Catalogue
 	runtime    backend
 	fence      fence
-	cluster    *clusterNodes // nil on one machine
+	cluster    *kube.Runtime // nil on one machine
 	reconciler *workspaces.Reconciler
+	notices    *notices.Service
+	sender     *notices.Sender
 	proxy      *proxy.Proxy
 	app        *handlers.App
 	lock       *os.File
 	alone      *models.Claim // the claim to be the only server on the database
+	seat       *models.Seat  // from before the first request
 	origin     string        // of the portal, as it knows itself
 
 	host    pool.Host // this machine
@@ -116,17 +124,22 @@ func wirePortal(ctx context.Context, cfg Config, log *slog.Logger, addr net.Addr
 	if err := p.wireAgents(ctx); err != nil {
 		return p, err
 	}
+	if err := p.wireNotices(access); err != nil {
+		return p, err
+	}
 	p.catalogue = workspaces.NewCatalogue(p.store, access)
 	ledger := pool.NewLedger(p.store, access, dirs)
 	p.reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: p.store, Pool: p.pool, Books: p.pool, Line: p.pool, Ledger: ledger,
-		Storage: mounts{dirs}, Runtime: p.runtime, Env: p.workspaceEnv, Ended: func(id int64) { p.proxy.Revoke(id) }, Fence: p.fence.check, Logger: log})
+		Storage: mounts{dirs}, Runtime: p.runtime, Env: p.workspaceEnv, Fence: p.fence.check, Logger: log})
+	p.runtime.OnChange(p.reconciler.Look) // what answers or dies is seen at once
 	service := workspaces.NewService(p.store, access, p.pool, p.pool, ledger, p.reconciler.Wake)
 	p.proxy = proxy.New(proxy.Config{Gate: gate{service, p.accounts}, AppsDomain: appsDomain, Secure: cfg.TLS(),
-		PortalURL: func(*http.Request) string { return p.origin }, PortalCookies: []string{handlers.SessionCookie(cfg.TLS())},
-		Page: p.workspaceGone, Logger: log, OnActivity: p.activity(service)})
-	p.app = handlers.New(handlers.Config{Store: p.store, Access: access, Accounts: p.accounts, Ledger: ledger, Pool: p.pool,
-		Enrolment: p.agents.enrolment, AgentsURL: p.agents.url(cfg), Catalogue: p.catalogue, Workspaces: service, Directories: dirs, Proxy: p.proxy, Wake: p.reconciler.Wake, Logger: log,
-		Secure: cfg.TLS(), SessionLifetime: cfg.SessionLifetime, Version: buildVersion().Version})
+		PortalURL: func(*http.Request) string { return p.origin }, PortalCookies: []string{handlers.SessionCookie(cfg.TLS()), handlers.PassCookie(cfg.TLS())},
+		Page: p.workspaceGone, Logger: log, OnActivity: p.activity(service), Holds: p.holds})
+	p.store.Carry(p.proxy)
+	p.app = handlers.New(handlers.Config{Store: p.store, Access: access, Accounts: p.accounts, Notices: p.notices, Ledger: ledger, Pool: p.pool,
+		Enrolment: p.agents.enrolment, AgentsURL: p.agents.url(cfg), Catalogue: p.catalogue, Workspaces: service, Directories: dirs, Proxy: p.proxy, Wake: p.reconciler.Wake, Holds: p.holds, Logger: log, Collectors: p.collectors(),
+		TrustedProxies: cfg.TrustedProxies, Secure: cfg.TLS(), OIDC: p.oidc(), SessionLifetime: cfg.SessionLifetime, Version: buildVersion().Version})
 	return p, nil
 }
 
@@ -215,6 +228,7 @@ func (p *portal) close() error {
 	if p.proxy != nil {
 		p.proxy.Close()
 	}
+	p.leave() // nothing is open any more
 	if p.runtime != nil {
 		errs = append(errs, p.runtime.Close())
 	}
@@ -286,5 +300,6 @@ func (g gate) Admit(ctx context.Context, workspace int64, c proxy.Credential) (t
 	} else {
 		a, err = g.service.AdmitVisit(ctx, workspace, c.Cookie)
 	}
-	return proxy.Target{Workspace: workspace, Generation: a.Generation, Endpoint: workspaces.Endpoint(a.Endpoint), Token: a.Secret}, err
+	return proxy.Target{Workspace: workspace, Generation: a.Generation, Endpoint: workspaces.Endpoint(a.Endpoint), Token: a.Secret,
+		Ties: []string{models.Tie("user", a.UserID), models.Tie("project", a.ProjectID), models.Tie("workspace", workspace), models.SessionTie(a.Session)}}, err
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,9 +21,19 @@ type Config struct {
 	Name    string // what the machine calls itself
 	Digest  string // of the machine's identity; see pool.MachineDigest
 	Machine pool.Machine
+	Cluster Cluster
 	Clock   func() time.Time // of the machine, which may be wrong; only certificates are checked by it
 	Log     *slog.Logger
 }
+
+// Cluster is what an agent needs for which its cluster vouches, in place of a
+// code. The zero Cluster is none.
+type Cluster struct {
+	TokenFile string // of the pod's service account; it is read anew each time, for it is replaced
+	Authority string // file with the certificate of the portal's authority: nobody else is shown the token
+}
+
+func (c Cluster) vouches() bool { return c.TokenFile != "" }
 
 // ErrNotEnrolled says that a state directory holds no enrolment, and that
 // there is no code for one.
@@ -30,7 +41,9 @@ var ErrNotEnrolled = errors.New("the agent is not enrolled: give it a code and t
 
 // Run enrols the agent when there is a code that it has not used, and then
 // speaks for the machine until ctx ends. An error that is ErrShutOut says that
-// this enrolment is over.
+// this enrolment is over. Where a cluster vouches for the agent, it enrols by
+// that when it has to, and asks again when it was shut out: whether it is let
+// in, the portal knows.
 func Run(ctx context.Context, c Config) (err error) {
 	d, err := openDir(c.Dir)
 	if err != nil {
@@ -44,16 +57,72 @@ func Run(ctx context.Context, c Config) (err error) {
 	if c.Server != "" {
 		cl.state.Server = c.Server
 	}
-	if err := cl.enrol(ctx, c); err != nil || ctx.Err() != nil {
+	defer cl.close()
+	return cl.speakFor(ctx, c)
+}
+
+// speakFor speaks for a machine until ctx ends or the agent is shut out, and
+// then again if the cluster still vouches for it.
+func (c *client) speakFor(ctx context.Context, config Config) error {
+	loop := Loop{Portal: c, Machine: config.Machine, Log: config.Log}
+	for over := 0; ; over++ { // enrolments, in short time
+		if err := c.enter(ctx, config, over > 0); err != nil || ctx.Err() != nil {
+			return err
+		}
+		if err := c.use(); err != nil {
+			return err
+		}
+		config.Log.InfoContext(ctx, "speaking for this machine", "provider", c.state.Provider, "server", c.state.Server)
+		loop.Digest = cmp.Or(c.state.Machine, config.Digest)
+		began := time.Now()
+		err := loop.Run(ctx)
+		if !errors.Is(err, ErrShutOut) || !config.Cluster.vouches() {
+			return err
+		}
+		if time.Since(began) > calm {
+			over = 0
+		}
+		wait := pauseUpTo(calm/10, over+1)
+		config.Log.WarnContext(ctx, "enrolling again by the cluster's word", "in", wait.Round(time.Second), "err", err)
+		if !sleep(ctx, wait) {
+			return nil
+		}
+	}
+}
+
+// enter sees to it that there is an enrolment. Where the cluster vouches, an
+// agent joins that has none, one that is over, or that of another machine or
+// portal: the directory of a node outlives what was installed there.
+func (c *client) enter(ctx context.Context, config Config, over bool) error {
+	if !config.Cluster.vouches() {
+		return c.enrol(ctx, config)
+	}
+	known, err := pinned(config.Cluster.Authority)
+	if err != nil {
 		return err
 	}
-	if err := cl.use(); err != nil {
-		return err
+	if !over && c.state.Current.Certificate != "" {
+		was, err := authority.FingerprintOf([]byte(c.state.Authority))
+		if err == nil && was == known && (c.state.Host == "" || c.state.Host == config.Digest) {
+			return nil
+		}
+		config.Log.WarnContext(ctx, "what this agent has kept is of another machine or portal; it enrols anew")
 	}
-	defer func() { cl.http.CloseIdleConnections() }()
-	c.Log.InfoContext(ctx, "speaking for this machine", "provider", cl.state.Provider, "server", cl.state.Server)
-	loop := Loop{Portal: cl, Machine: c.Machine, Digest: c.Digest, Log: c.Log}
-	return loop.Run(ctx)
+	return c.join(ctx, config, known)
+}
+
+// calm is how long an enrolment has to last for the next one not to be put
+// off: two agents that replace each other must not do it all the time.
+const calm = 10 * time.Minute
+
+// sleep waits, unless ctx ends before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
 }
 
 // enrol redeems the code, unless that has been done. What was begun with a
@@ -93,7 +162,7 @@ func (c *client) enrol(ctx context.Context, config Config) error {
 	models.Failpoint("agent.redeemed")
 	c.state.Current, c.state.Next = credential{Key: c.state.Joining, Certificate: out.Certificate}, credential{}
 	c.state.Authority, c.state.Provider, c.state.Token, c.state.Code = out.Authority, out.Provider, out.Token, code.Hash()
-	c.state.Joining, c.state.JoiningCode = "", ""
+	c.state.Joining, c.state.JoiningCode, c.state.Machine, c.state.Host = "", "", "", ""
 	if err := c.dir.save(c.state); err != nil {
 		return err
 	}
@@ -108,7 +177,7 @@ func (c *client) redeem(ctx context.Context, config Config, code authority.Code)
 	if err != nil {
 		return out, err
 	}
-	c.http = newHTTP(authority.PinnedTLS(code.Fingerprint, c.clock))
+	c.speak(authority.PinnedTLS(code.Fingerprint, c.clock))
 	for failures := 1; ; failures++ {
 		devices, err := config.Machine.Devices(ctx)
 		if err != nil {
@@ -122,10 +191,8 @@ func (c *client) redeem(ctx context.Context, config Config, code authority.Code)
 		}
 		wait := pause(failures)
 		config.Log.WarnContext(ctx, "the portal cannot be reached; trying again", "in", wait.Round(time.Second), "err", err)
-		select {
-		case <-ctx.Done():
+		if !sleep(ctx, wait) {
 			return out, nil
-		case <-time.After(wait):
 		}
 	}
 }

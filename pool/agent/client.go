@@ -95,11 +95,20 @@ func (c *client) use() error {
 	if err != nil {
 		return fmt.Errorf("the agent's certificate cannot be used: %w", err)
 	}
+	c.speak(config)
+	return nil
+}
+
+// speak makes a connection in another way from now on.
+func (c *client) speak(config *tls.Config) {
+	c.close()
+	c.http = newHTTP(config)
+}
+
+func (c *client) close() {
 	if c.http != nil {
 		c.http.CloseIdleConnections()
 	}
-	c.http = newHTTP(config)
-	return nil
 }
 
 // Beat implements [Portal]. The token of the answer is on the disk before Beat

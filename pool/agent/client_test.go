@@ -30,6 +30,7 @@ type office struct {
 	now      time.Time
 	life     time.Duration
 	answer   func(b pool.Beat, serial string) (int, any)
+	join     func(j pool.Joining) (refusal int)
 	serials  []string // of each beat
 	tokens   []string
 	renewals int
@@ -57,6 +58,17 @@ func newOffice(t *testing.T) *office {
 			t.Error(err)
 		}
 		respond(w, 200, pool.Enrolled{Provider: in.Name, Certificate: o.issue(t, in.CSR), Authority: string(o.PEM()), Token: "t0"})
+	})
+	mux.HandleFunc("POST /v1/join", func(w http.ResponseWriter, r *http.Request) {
+		var in pool.Joining
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+			t.Error(err)
+		}
+		if status := o.join(in); status != 0 {
+			respond(w, status, map[string]string{"kind": "unauthenticated", "detail": "Not you."})
+			return
+		}
+		respond(w, 200, pool.Enrolled{Provider: "node-1", Certificate: o.issue(t, in.CSR), Authority: string(o.PEM()), Token: "t0", Machine: pool.NodeDigest("node-1")})
 	})
 	mux.HandleFunc("POST /v1/renew", func(w http.ResponseWriter, r *http.Request) {
 		var in pool.Renewal

@@ -197,10 +197,9 @@ func period(every time.Duration) time.Duration {
 
 // pause is the time to the next attempt after so many that have failed in a
 // row: twice as long each time, up to maxPause, and half of it by chance.
-func pause(failures int) time.Duration {
-	d := maxPause
-	if failures < 5 {
-		d = time.Second << max(failures-1, 0)
-	}
+func pause(failures int) time.Duration { return pauseUpTo(maxPause, failures) }
+
+func pauseUpTo(most time.Duration, failures int) time.Duration {
+	d := min(most, time.Second<<min(max(failures-1, 0), 20))
 	return d/2 + rand.N(d/2)
 }

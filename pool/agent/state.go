@@ -21,6 +21,9 @@ type state struct {
 	Token     string     `json:"token"` // of the portal's last answer
 	Code      string     `json:"code"`  // hash of the code that was redeemed
 
+	Machine string `json:"machine,omitempty"` // the digest by which the portal knows the machine, where the cluster vouched for it
+	Host    string `json:"host,omitempty"`    // and that of the machine's own identity then
+
 	Joining     string `json:"joining"`      // PEM; the key of an enrolment that has begun
 	JoiningCode string `json:"joining_code"` // hash of its code
 }

@@ -55,6 +55,19 @@ func ParseCertificate(text []byte) (*x509.Certificate, error) {
 	return x509.ParseCertificate(der)
 }
 
+// FingerprintOf is that of an authority whose certificate is the first of a
+// PEM text.
+func FingerprintOf(text []byte) (Fingerprint, error) {
+	cert, err := ParseCertificate(text)
+	if err == nil && !cert.IsCA {
+		err = errors.New("the certificate is not an authority's")
+	}
+	if err != nil {
+		return Fingerprint{}, err
+	}
+	return fingerprintOf(cert), nil
+}
+
 // NewRequest asks for a certificate for a key, both as PEM.
 func NewRequest(keyPEM []byte) ([]byte, error) {
 	key, err := ParseKey(keyPEM)

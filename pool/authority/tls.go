@@ -65,7 +65,7 @@ func (a *Authority) issueServer(now time.Time) (*tls.Certificate, error) {
 
 // ErrStranger says that who answers is not the portal that the agent belongs
 // to.
-var ErrStranger = errors.New("who answers there is not the portal that the code is from")
+var ErrStranger = errors.New("who answers there is not the portal that this agent is for: its authority is another")
 
 // PinnedTLS is for an agent that has a code and nothing else: it speaks only
 // to a listener whose authority has the fingerprint. clock is the agent's.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"weir/tools/cluster/image"
 )
@@ -28,6 +29,10 @@ type Options struct {
 
 	// WithoutJupyter leaves the Jupyter image out of the node.
 	WithoutJupyter bool
+
+	// NodeGrace is how long a node may be silent before the cluster says that
+	// it does not answer; Kubernetes' own 50 s when 0. Nodes report every 10 s.
+	NodeGrace time.Duration
 
 	// Log is told what takes time; nil tells nobody.
 	Log func(format string, args ...any)
@@ -52,6 +57,9 @@ type Cluster struct {
 	port ports
 	net  network
 	api  *Client
+
+	started sync.Map // of *running, by name
+	grace   time.Duration
 }
 
 // ExternalImage is the environment variable that names the Jupyter image of
@@ -100,7 +108,7 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err := checkPrograms(o); err != nil {
 		return nil, err
 	}
-	c := &Cluster{log: o.Log}
+	c := &Cluster{log: o.Log, grace: o.NodeGrace}
 	if c.log == nil {
 		c.log = func(string, ...any) {}
 	}

@@ -53,14 +53,23 @@ func (c *Cluster) startControlPlane(ctx context.Context) (controllers *running, 
 		"--kube-api-qps=200", "--kube-api-burst=400"); err != nil {
 		return nil, err
 	}
-	return c.spawn("kube-controller-manager", c.program("kube-controller-manager"),
-		"--kubeconfig="+c.path("keys", "controllers.kubeconfig"), "--leader-elect=false", "--secure-port=0",
-		"--use-service-account-credentials", "--service-account-private-key-file="+c.keys.private("accounts"),
-		"--root-ca-file="+c.keys.public("ca"),
-		"--cluster-signing-cert-file="+c.keys.public("ca"), "--cluster-signing-key-file="+c.keys.private("ca"),
+	return c.startControllers()
+}
+
+func (c *Cluster) startControllers() (*running, error) {
+	args := []string{
+		"--kubeconfig=" + c.path("keys", "controllers.kubeconfig"), "--leader-elect=false", "--secure-port=0",
+		"--use-service-account-credentials", "--service-account-private-key-file=" + c.keys.private("accounts"),
+		"--root-ca-file=" + c.keys.public("ca"),
+		"--cluster-signing-cert-file=" + c.keys.public("ca"), "--cluster-signing-key-file=" + c.keys.private("ca"),
 		// The controllers start as fast as they may ask.
 		"--kube-api-qps=200", "--kube-api-burst=400",
-		"--cluster-name=weir", "--flex-volume-plugin-dir="+c.path("flexvolume"))
+		"--cluster-name=weir", "--flex-volume-plugin-dir=" + c.path("flexvolume"),
+	}
+	if c.grace > 0 {
+		args = append(args, "--node-monitor-grace-period="+c.grace.String())
+	}
+	return c.spawn("kube-controller-manager", c.program("kube-controller-manager"), args...)
 }
 
 func (c *Cluster) program(name string) string { return filepath.Join(c.bin, name) }
@@ -122,6 +131,8 @@ func (c *Cluster) startAPIServer() (*running, error) {
 		"--client-ca-file="+ca, "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
 		"--service-account-key-file="+c.keys.private("accounts"), "--service-account-signing-key-file="+c.keys.private("accounts"),
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-cluster-ip-range="+serviceRange,
+		// Debian's etcd is too old for it: watches from the present on would be refused.
+		"--feature-gates=WatchList=false",
 		// Nobody reaches the API server as a service.
 		"--endpoint-reconciler-type=none",
 		// logs and exec: the node's name resolves nowhere.

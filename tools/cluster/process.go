@@ -110,7 +110,7 @@ func (c *Cluster) spawn(name, program string, args ...string) (*running, error) 
 			return nil, err
 		}
 	}
-	p := &running{name: name, log: c.path("logs", name+".log"), done: make(chan struct{})}
+	p := &running{name: name, program: program, args: args, log: c.path("logs", name+".log"), done: make(chan struct{})}
 	log, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
@@ -125,23 +125,27 @@ func (c *Cluster) spawn(name, program string, args ...string) (*running, error) 
 		return nil, err
 	}
 	p.pid = cmd.Process.Pid
-	r, _ := recordOf(p.pid)
+	p.record, _ = recordOf(p.pid)
 	// Collects the process when it ends, and ends with it.
 	go func() {
 		defer close(p.done)
 		_ = cmd.Wait()
 	}()
-	if err := os.WriteFile(filepath.Join(c.path("processes"), name), []byte(r.String()), 0o644); err != nil {
-		return nil, errors.Join(err, r.end())
+	if err := os.WriteFile(filepath.Join(c.path("processes"), name), []byte(p.record.String()), 0o644); err != nil {
+		return nil, errors.Join(err, p.record.end())
 	}
+	c.started.Store(name, p)
 	return p, nil
 }
 
 // running is a program that this process started.
 type running struct {
-	name, log string
-	pid       int
-	done      chan struct{}
+	name, program string
+	args          []string
+	log           string
+	pid           int
+	record        record // empty when it had ended at once
+	done          chan struct{}
 }
 
 // failure explains why a program is not ready, with the end of its log.

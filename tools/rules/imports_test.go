@@ -20,6 +20,10 @@ var mayImport = map[string][]string{
 	"migrations": {},
 	"policies":   {"models"},
 
+	"policies/notices":           {"models", "policies"},
+	"policies/openid":            {"models", "policies"},
+	"policies/openid/openidtest": {},
+
 	"pool":                     {"models", "policies", "pool/authority", "pool/placement", "pool/placement/history", "pool/queue", "pool/timeline"},
 	"pool/agent":               {"models", "pool", "pool/authority"},
 	"pool/authority":           {},
@@ -43,7 +47,7 @@ var mayImport = map[string][]string{
 	"workspaces/proxy":   {"workspaces", "models"},
 
 	"web": {"models"},
-	"handlers": {"models", "policies", "migrations", "web",
+	"handlers": {"models", "policies", "policies/notices", "migrations", "web",
 		"pool", "pool/authority", "pool/placement", "pool/placement/history", "pool/queue", "pool/timeline", "pool/nvml", "storage",
 		"workspaces", "workspaces/graph", "workspaces/barrier", "workspaces/shard",
 		"workspaces/local", "workspaces/kube", "workspaces/proxy"},
@@ -52,10 +56,12 @@ var mayImport = map[string][]string{
 	"models/modelstest":           {"models", "migrations"},
 	"workspaces/runtimetest":      {"workspaces", "models"},
 	"workspaces/kube/clustertest": {},
+	"deploy":                      {},
 	"e2e":                         {},
 	"tools/rules":                 {},
 
 	"tools/cluster":             {"tools/cluster/image"},
+	"tools/cluster/faults":      {},
 	"tools/cluster/image":       {},
 	"tools/cluster/image/pause": {},
 	"tools/cluster/cmd":         {"tools/cluster"},
@@ -64,7 +70,7 @@ var mayImport = map[string][]string{
 const everything = "*"
 
 // testHelpers are for tests: whatever ships may not import them.
-var testHelpers = []string{"models/modelstest", "workspaces/runtimetest", "e2e", "tools/rules", "tools/cluster", "tools/cluster/image"}
+var testHelpers = []string{"models/modelstest", "policies/openid/openidtest", "workspaces/runtimetest", "deploy", "e2e", "tools/rules", "tools/cluster", "tools/cluster/faults", "tools/cluster/image"}
 
 // pure packages decide and nothing else, so that a test can hold them to
 // every case: they import the standard library alone.

@@ -17,6 +17,7 @@ import (
 	core "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"weir/models"
 	"weir/workspaces"
 )
 
@@ -48,13 +49,27 @@ func (p *projects) of(id int64) *applied {
 	return a
 }
 
+// distrust has a project's objects applied again with its next start, when an
+// answer tells that its namespace is not as it was.
+func (p *projects) distrust(id int64, err error) {
+	if !apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return
+	}
+	a := p.of(id)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.wanted = ""
+}
+
 // ensureProject sees to it that a project's namespace is as it shall be. It
 // asks the API server only for what is new, or was changed by others.
 func (r *Runtime) ensureProject(ctx context.Context, id int64) error {
 	quota := Quota{}
 	if r.config.Quota != nil {
 		var err error
-		if quota, err = r.config.Quota(ctx, id); err != nil {
+		if quota, err = r.config.Quota(ctx, id); models.KindOf(err) == models.KindInternal && err != nil {
+			return models.Unavailable(err, "The project's quota cannot be read now.")
+		} else if err != nil {
 			return err
 		}
 	}
@@ -94,6 +109,7 @@ func (r *Runtime) applyProject(ctx context.Context, p project, a *applied) error
 	if err := keep(a)(cluster.Namespaces().Apply(ctx, p.Namespace, applyOptions)); err != nil {
 		return err
 	}
+	models.Failpoint("kube.namespace")
 	if err := keep(a)(cluster.ResourceQuotas(ns).Apply(ctx, p.Quota, applyOptions)); err != nil {
 		return err
 	}
@@ -126,12 +142,18 @@ func (r *Runtime) applyProject(ctx context.Context, p project, a *applied) error
 // namespace with the old one: the cluster keeps it for a claim that is gone.
 func (r *Runtime) reclaim(ctx context.Context, volume string) error {
 	v, err := r.volumes.Get(volume)
-	if err != nil || v.Status.Phase != corev1.VolumeReleased {
+	if err != nil || !released(v) {
 		return nil // there is none, or nothing to do
 	}
 	_, err = r.client.CoreV1().PersistentVolumes().Patch(ctx, volume, types.MergePatchType,
 		[]byte(`{"spec":{"claimRef":{"uid":null,"resourceVersion":null}}}`), metav1.PatchOptions{FieldManager: manager})
 	return err
+}
+
+// released tells whether an object is a volume whose claim is gone.
+func released(object metav1.Object) bool {
+	v, ok := object.(*corev1.PersistentVolume)
+	return ok && v.Status.Phase == corev1.VolumeReleased
 }
 
 // awaitVolumes returns when the cluster's controller has seen the volumes; if
@@ -242,7 +264,7 @@ func (r *Runtime) compare(object any, deleted bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now, err := digest(content(o))
-	if known, ok := a.objects[nameOf(o)]; !ok || !deleted && err == nil && now == known {
+	if known, ok := a.objects[nameOf(o)]; !ok || !deleted && err == nil && now == known && !released(o) {
 		return
 	}
 	a.wanted = ""

@@ -179,6 +179,6 @@ func (c Config) restConfig() (*rest.Config, error) {
 	found = rest.CopyConfig(found)
 	found.UserAgent = "weir"
 	// The pool starts many at once; the API server's own fairness is the limit.
-	found.QPS, found.Burst = 100, 200
+	found.QPS = -1
 	return found, nil
 }

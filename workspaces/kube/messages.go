@@ -33,6 +33,7 @@ func describe(pod *corev1.Pod, events []corev1.Event) workspaces.Status {
 	default:
 		status.Phase = workspaces.PhaseStarting
 		status.Progress, status.Message = startMessage(pod, notebook, events)
+		status.Patience = patience(pod, notebook, events)
 	}
 	return status
 }
@@ -54,9 +55,10 @@ func ended(pod *corev1.Pod) bool {
 		containerOf(pod).State.Terminated != nil
 }
 
-// answering tells whether the notebook has answered.
+// answering tells whether the notebook has answered. A kubelet says so first
+// by “started” and then by “ready”; simulated ones know the latter only.
 func answering(s corev1.ContainerStatus) bool {
-	return s.State.Running != nil && s.Started != nil && *s.Started
+	return s.State.Running != nil && (s.Ready || s.Started != nil && *s.Started)
 }
 
 // waiting tells whether a pod is held up before its container runs, so that
@@ -96,6 +98,26 @@ func startMessage(pod *corev1.Pod, s corev1.ContainerStatus, events []corev1.Eve
 	return 10, models.Say("The cluster is choosing a node")
 }
 
+const (
+	nodePatience    = 10 * time.Minute // a cluster that grows by itself needs minutes for a node
+	imagePatience   = 30 * time.Minute // images of tens of gigabytes over a slow network
+	troublePatience = 5 * time.Minute  // storage that is away, a registry that does not answer
+)
+
+// patience is how long a stage of a start may take; 0 is the usual.
+func patience(pod *corev1.Pod, s corev1.ContainerStatus, events []corev1.Event) time.Duration {
+	switch {
+	case s.State.Running != nil:
+		return 0
+	case pod.Spec.NodeName == "":
+		return nodePatience
+	case s.State.Waiting != nil && s.State.Waiting.Reason != "ContainerCreating" && s.State.Waiting.Reason != "PodInitializing",
+		len(events) > 0 && newest(events).Type == corev1.EventTypeWarning:
+		return troublePatience
+	}
+	return imagePatience
+}
+
 // waitingMessage words why the kubelet has not started a container.
 func waitingMessage(image string, w corev1.ContainerStateWaiting) models.Text {
 	switch w.Reason {
@@ -117,7 +139,7 @@ func waitingMessage(image string, w corev1.ContainerStateWaiting) models.Text {
 // is not there yet. Only events tell of a mount that fails.
 func preparingMessage(image string, events []corev1.Event) models.Text {
 	if len(events) > 0 {
-		newest := slices.MaxFunc(events, func(a, b corev1.Event) int { return happened(a).Compare(happened(b)) })
+		newest := newest(events)
 		switch newest.Reason {
 		case "Pulling":
 			return models.Say("The node is fetching the image %s", image)
@@ -131,6 +153,11 @@ func preparingMessage(image string, events []corev1.Event) models.Text {
 		}
 	}
 	return models.Say("The node is preparing the workspace")
+}
+
+// newest is the last of some events.
+func newest(events []corev1.Event) corev1.Event {
+	return slices.MaxFunc(events, func(a, b corev1.Event) int { return happened(a).Compare(happened(b)) })
 }
 
 // happened is when an event was last seen.

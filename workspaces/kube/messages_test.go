@@ -2,20 +2,15 @@ package kube
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"weir/models"
 	"weir/workspaces"
 )
 
@@ -217,30 +212,29 @@ func TestStates(t *testing.T) {
 	}
 	pod := podOf(t, c, spec())
 	if found, ok := refOf(&pod); !ok || found != id {
-		t.Errorf("by its labels it is %+v", found)
+		t.Errorf("by its name it is %+v", found)
+	}
+	if patch := c.missingLabels(&pod, id, nil); patch != nil {
+		t.Errorf("its labels are made again: %s", patch)
+	}
+	had := pod.Labels
+	pod.Labels = nil
+	for _, known := range []map[string]string{nil, had} {
+		patch := string(c.missingLabels(&pod, id, known))
+		for _, label := range []string{labelName, labelManagedBy, labelInstance, labelProject, labelWorkspace, labelGeneration} {
+			if !strings.Contains(patch, fmt.Sprintf("%q:%q", label, had[label])) {
+				t.Errorf("the label %s is not made again: %s", label, patch)
+			}
+		}
+	}
+	for _, name := range []string{"", "ws-", "ws-5", "ws-5-", "ws-5-x", "ws-0-1", "ws-05-2", "ws-5-2-3", "5-2"} {
+		if found, ok := refOf(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: had}}); ok {
+			t.Errorf("%q is taken for %+v", name, found)
+		}
 	}
 	for _, state := range []string{"", "no state", "{}", `{"namespace":"x"}`} {
 		if _, err := parseState(workspaces.State(state)); err == nil {
 			t.Errorf("%q is a state", state)
-		}
-	}
-}
-
-func TestRefusals(t *testing.T) {
-	pods := schema.GroupResource{Resource: "pods"}
-	for name, test := range map[string]struct {
-		err  error
-		kind models.Kind
-		says string
-	}{
-		"quota":       {apierrors.NewForbidden(pods, "ws-5-2", errors.New("exceeded quota: weir, requested: pods=1, used: pods=4, limited: pods=4")), models.KindNoCapacity, "used up: pods \"ws-5-2\" is forbidden: exceeded quota: weir, requested: pods=1"},
-		"policy":      {apierrors.NewForbidden(pods, "ws-5-2", errors.New("violates PodSecurity")), models.KindConflict, "refused the workspace: pods \"ws-5-2\" is forbidden: violates PodSecurity"},
-		"busy":        {apierrors.NewTooManyRequests("slow down", 1), models.KindUnavailable, "does not answer"},
-		"unreachable": {&url.Error{Op: "Patch", URL: "https://10.0.0.1", Err: errors.New("connection refused")}, models.KindUnavailable, "does not answer"},
-		"our own":     {errors.New("database"), models.KindInternal, "database"},
-	} {
-		if got := refusal(fmt.Errorf("wrapped: %w", test.err)); models.KindOf(got) != test.kind || !strings.Contains(got.Error(), test.says) {
-			t.Errorf("%s: %s: %v", name, models.KindOf(got), got)
 		}
 	}
 }
@@ -252,5 +246,27 @@ func TestOnlyCores(t *testing.T) {
 	slim := got.(*corev1.Node)
 	if err != nil || len(slim.Status.Images)+len(slim.Status.Capacity) != 1 || len(slim.Annotations) != 1 || advertisement(slim, "weir", 800, true) != nil {
 		t.Errorf("%+v, %v", slim, err)
+	}
+}
+
+// A start may take as long as its stage takes in earnest.
+func TestPatience(t *testing.T) {
+	for name, test := range map[string]struct {
+		pod    func(*corev1.Pod)
+		events []corev1.Event
+		want   time.Duration
+	}{
+		"no node":        {pod: unscheduled, want: nodePatience},
+		"pulling":        {pod: waitingFor("ContainerCreating", ""), events: []corev1.Event{event("FailedMount", "", 1), event("Pulling", "", 2)}, want: imagePatience},
+		"mount fails":    {pod: waitingFor("ContainerCreating", ""), events: []corev1.Event{event("Scheduled", "", 1), event("FailedMount", "", 2)}, want: troublePatience},
+		"no such image":  {pod: waitingFor("ImagePullBackOff", ""), want: troublePatience},
+		"does not start": {pod: runs(false), want: 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pod := seen(test.pod)
+			if got := describe(pod, test.events).Patience; got != test.want {
+				t.Errorf("%s, want %s", got, test.want)
+			}
+		})
 	}
 }

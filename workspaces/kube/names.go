@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -74,7 +75,7 @@ type ref struct {
 }
 
 func (c Config) ref(spec workspaces.Spec) ref {
-	return ref{Namespace: c.namespace(spec.Project), Pod: fmt.Sprintf("ws-%d-%d", spec.Workspace, spec.Generation),
+	return ref{Namespace: c.namespace(spec.Project), Pod: podName(spec.Workspace, spec.Generation),
 		Workspace: spec.Workspace, Generation: spec.Generation}
 }
 
@@ -99,10 +100,35 @@ func parseState(state workspaces.State) (ref, error) {
 	return r, nil
 }
 
-// refOf reads from a pod's labels which start it is; false when it is none.
+// refOf tells which start a pod is, by its name, which nobody can change;
+// false when it is none.
 func refOf(pod *corev1.Pod) (ref, bool) {
-	workspace, err := strconv.ParseInt(pod.Labels[labelWorkspace], 10, 64)
-	generation, err2 := strconv.ParseInt(pod.Labels[labelGeneration], 10, 64)
-	r := ref{Namespace: pod.Namespace, Pod: pod.Name, Workspace: workspace, Generation: generation}
-	return r, err == nil && err2 == nil && workspace > 0
+	r := ref{Namespace: pod.Namespace, Pod: pod.Name}
+	workspace, generation, ok := strings.Cut(strings.TrimPrefix(pod.Name, "ws-"), "-")
+	var err, err2 error
+	r.Workspace, err = strconv.ParseInt(workspace, 10, 64)
+	r.Generation, err2 = strconv.ParseInt(generation, 10, 64)
+	return r, ok && err == nil && err2 == nil && r.Workspace > 0 && r.Pod == podName(r.Workspace, r.Generation)
+}
+
+func podName(workspace, generation int64) string {
+	return fmt.Sprintf("ws-%d-%d", workspace, generation)
+}
+
+// missingLabels is the patch that makes a pod one that is followed again; nil
+// when it is. had are its labels as far as they are remembered.
+func (c Config) missingLabels(pod *corev1.Pod, id ref, had map[string]string) []byte {
+	if pod.Labels[labelManagedBy] == manager && pod.Labels[labelInstance] == c.Instance {
+		return nil
+	}
+	if had == nil {
+		project, _ := strconv.ParseInt(strings.TrimPrefix(id.Namespace, c.Prefix), 10, 64) // the namespace is the project's
+		had = c.labels(nameNotebook, project)
+		had[labelWorkspace], had[labelGeneration] = strconv.FormatInt(id.Workspace, 10), strconv.FormatInt(id.Generation, 10)
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": had}})
+	if err != nil {
+		panic(err) // strings and nothing else
+	}
+	return patch
 }

@@ -3,12 +3,12 @@ package kube
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
+	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,31 +20,34 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/rest"
 
 	"weir/models"
 	"weir/workspaces"
 )
 
 const (
-	startTimeout = 30 * time.Second // for the requests of one start
-	syncTimeout  = 30 * time.Second // for the first picture of the cluster
+	startTimeout   = 10 * time.Second // for the requests of one start
+	requestTimeout = 5 * time.Second  // for another that something waits for
+	syncTimeout    = 30 * time.Second // for the first picture of the cluster
 	// volumeTimeout is how long a project's first start waits for the
 	// cluster's controllers.
 	volumeTimeout = 2 * time.Second
-	quotaTimeout  = 3 * time.Second
 	overdue       = 10 * time.Second // beyond its grace, before a pod is asked again to end
 	forgetAfter   = 10 * time.Minute // what is gone, and records of what has ended that nobody stopped
 )
 
 // Runtime runs workspaces on a cluster. Make one with New.
 type Runtime struct {
-	config  Config
-	client  kubernetes.Interface
-	log     *slog.Logger
-	now     func() time.Time
-	changed chan struct{}
-	cancel  context.CancelFunc
-	wg      sync.WaitGroup
+	config   Config
+	client   kubernetes.Interface
+	follow   kubernetes.Interface // for informers: see steady
+	requests requestMetrics
+	log      *slog.Logger
+	now      func() time.Time
+	workspaces.Changes
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
 
 	factory     informers.SharedInformerFactory // of what is ours
 	nodeFactory informers.SharedInformerFactory
@@ -65,6 +68,10 @@ type Runtime struct {
 type farewell struct {
 	status workspaces.Status
 	at     time.Time
+	// unsure is set where nobody had asked the pod to end: it may be there,
+	// without the labels by which it is followed.
+	unsure bool
+	labels map[string]string // that it had
 }
 
 var (
@@ -84,7 +91,16 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
+	requests := newRequestMetrics()
+	at.Wrap(requests.through)
 	client, err := kubernetes.NewForConfig(at)
+	if err != nil {
+		return nil, err
+	}
+	var away atomic.Bool
+	steadily := rest.CopyConfig(at)
+	steadily.Wrap(func(next http.RoundTripper) http.RoundTripper { return steady{next, steadyPeriod, c.Logger, &away} })
+	follow, err := kubernetes.NewForConfig(steadily)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +109,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	if _, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: c.selector(), Limit: 1}); err != nil {
 		return nil, fmt.Errorf("the cluster at %s cannot be used: %w", at.Host, err)
 	}
-	r := &Runtime{config: c, client: client, log: c.Logger, now: c.Clock, changed: make(chan struct{}, 1),
+	r := &Runtime{config: c, client: client, follow: follow, requests: requests, log: c.Logger, now: c.Clock,
 		memory:   memory{pods: map[types.UID]*remembered{}},
 		projects: projects{all: map[int64]*applied{}, drifted: make(chan int64, 64)},
 		stopping: map[types.UID]time.Time{}, gone: map[ref]farewell{}}
@@ -102,11 +118,6 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	}
 	return r, nil
 }
-
-// Changed receives after a workspace became ready or ended, or the cluster
-// said something new about it, so that whoever polls can do so at once.
-// Several changes may give one signal.
-func (r *Runtime) Changed() <-chan struct{} { return r.changed }
 
 // Close ends what this Runtime does in the background. What runs goes on.
 func (r *Runtime) Close() error {
@@ -118,8 +129,9 @@ func (r *Runtime) Close() error {
 }
 
 // Start launches spec; see [workspaces.Runtime]. It returns when the API
-// server has the pod; errors that are for people are of kind conflict,
-// no_capacity or unavailable.
+// server has the pod. Errors that are for people are of kind conflict, or
+// unavailable where another try may go better; with the latter comes a state
+// when the pod may be there.
 func (r *Runtime) Start(ctx context.Context, spec workspaces.Spec) (workspaces.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -131,69 +143,37 @@ func (r *Runtime) Start(ctx context.Context, spec workspaces.Spec) (workspaces.S
 		return nil, refusal(err)
 	}
 	id := r.config.ref(spec)
-	pod, err := r.pods.Pods(id.Namespace).Get(id.Pod)
-	if apierrors.IsNotFound(err) {
-		r.mu.Lock()
-		delete(r.gone, id)
-		r.mu.Unlock()
-		pod, err = r.applyPod(ctx, id, object)
-	}
+	pod, err := r.ensurePod(ctx, id, object)
 	if err != nil {
+		r.projects.distrust(spec.Project, err)
+		if mayHaveActed(err) {
+			return id.state(), refusal(err)
+		}
 		return nil, refusal(err)
 	}
-	if err := r.applyOwned(ctx, spec, pod); err != nil {
-		return nil, refusal(err)
-	}
-	return id.state(), nil
+	models.Failpoint("kube.pod")
+	err = r.applyOwned(ctx, spec, pod)
+	models.Failpoint("kube.secret")
+	return id.state(), refusal(err)
 }
 
-// applyPod applies a pod. The cluster's quota counts what has ended for a
-// moment longer than the pool does; that moment is waited for.
-func (r *Runtime) applyPod(ctx context.Context, id ref, object *core.PodApplyConfiguration) (*corev1.Pod, error) {
-	moment, cancel := context.WithTimeout(ctx, quotaTimeout)
-	defer cancel()
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		pod, err := r.client.CoreV1().Pods(id.Namespace).Apply(ctx, object, applyOptions)
-		switch {
-		case apierrors.IsInvalid(err): // it may be there already, made by another configuration
-			found, missing := r.client.CoreV1().Pods(id.Namespace).Get(ctx, id.Pod, metav1.GetOptions{})
-			if missing == nil {
-				return found, nil
-			}
-			return nil, err
-		case !exceedsQuota(err):
-			return pod, err
-		}
-		select {
-		case <-moment.Done():
-			return nil, err
-		case <-tick.C:
+// ensurePod returns the pod of a start, and makes it where it is not there.
+func (r *Runtime) ensurePod(ctx context.Context, id ref, object *core.PodApplyConfiguration) (*corev1.Pod, error) {
+	pods := r.client.CoreV1().Pods(id.Namespace)
+	pod, err := r.pods.Pods(id.Namespace).Get(id.Pod)
+	if !apierrors.IsNotFound(err) {
+		return pod, err
+	}
+	r.mu.Lock()
+	delete(r.gone, id)
+	r.mu.Unlock()
+	pod, err = pods.Apply(ctx, object, applyOptions)
+	if apierrors.IsInvalid(err) { // it may be there already, made by another configuration
+		if found, missing := pods.Get(ctx, id.Pod, metav1.GetOptions{}); missing == nil {
+			return found, nil
 		}
 	}
-}
-
-// refusal words for people why the cluster did not do what it was asked. What
-// went wrong on our side stays as it is.
-func refusal(err error) error {
-	var status apierrors.APIStatus
-	var unreachable *url.Error
-	answered := errors.As(err, &status)
-	switch {
-	case !answered && (errors.As(err, &unreachable) || errors.Is(err, context.DeadlineExceeded)),
-		apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), apierrors.IsTooManyRequests(err),
-		apierrors.IsServiceUnavailable(err), apierrors.IsInternalError(err):
-		return models.Unavailable(err, "The cluster does not answer.")
-	case !answered:
-		return err
-	}
-	e := models.Conflict("The cluster refused the workspace: %s", plain(status.Status().Message))
-	if exceedsQuota(err) {
-		e = models.NoCapacity("", "The project's part of the cluster is used up: %s", plain(status.Status().Message))
-	}
-	e.Err = err
-	return e
+	return pod, err
 }
 
 // Poll tells how a workspace is; see [workspaces.Runtime].
@@ -215,23 +195,41 @@ func (r *Runtime) Poll(ctx context.Context, state workspaces.State) (workspaces.
 }
 
 // find returns a pod as it was last seen, nil when it is gone. The API server
-// is asked only for what the informer has not seen yet.
+// is asked only for what the informer has not seen yet, or has lost sight of.
 func (r *Runtime) find(ctx context.Context, id ref) (*corev1.Pod, error) {
 	pod, err := r.pods.Pods(id.Namespace).Get(id.Pod)
 	if err == nil {
 		return pod, nil
 	}
 	r.mu.Lock()
-	_, gone := r.gone[id]
+	last, gone := r.gone[id]
 	r.mu.Unlock()
-	if gone {
+	if gone && !last.unsure {
 		return nil, nil
 	}
-	pod, err = r.client.CoreV1().Pods(id.Namespace).Get(ctx, id.Pod, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	pods := r.client.CoreV1().Pods(id.Namespace)
+	pod, err = pods.Get(ctx, id.Pod, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		if gone {
+			last.unsure = false
+			r.mu.Lock()
+			r.gone[id] = last
+			r.mu.Unlock()
+		}
 		return nil, nil
+	case err != nil:
+		return nil, refusal(err)
 	}
-	return pod, err
+	if labels := r.config.missingLabels(pod, id, last.labels); len(labels) > 0 {
+		if pod, err = pods.Patch(ctx, id.Pod, types.MergePatchType, labels, metav1.PatchOptions{FieldManager: manager}); err != nil {
+			return nil, refusal(err)
+		}
+		r.log.WarnContext(ctx, "a pod's labels were removed by others; it has them again", "pod", id.Pod, "namespace", id.Namespace)
+	}
+	return pod, nil
 }
 
 // lastSeen tells how a pod ended that is gone.
@@ -264,14 +262,17 @@ func (r *Runtime) Stop(ctx context.Context, state workspaces.State) error {
 	if !r.mayAsk(pod, &options) {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	err = r.client.CoreV1().Pods(id.Namespace).Delete(ctx, id.Pod, options)
+	models.Failpoint("kube.deleted")
 	if err == nil || apierrors.IsNotFound(err) {
 		return nil
 	}
 	r.mu.Lock()
 	delete(r.stopping, pod.UID)
 	r.mu.Unlock()
-	return fmt.Errorf("stop %s in %s: %w", id.Pod, id.Namespace, err)
+	return refusal(fmt.Errorf("stop %s in %s: %w", id.Pod, id.Namespace, err))
 }
 
 // mayAsk tells whether a pod shall be asked to end now, and notes that it is.
@@ -291,6 +292,17 @@ func (r *Runtime) mayAsk(pod *corev1.Pod, options *metav1.DeleteOptions) bool {
 	}
 	r.stopping[pod.UID] = now
 	return true
+}
+
+// StateOf is the state of a start, whether or not there is a pod of it.
+func (r *Runtime) StateOf(project, workspace, generation int64) workspaces.State {
+	return r.config.ref(workspaces.Spec{Project: project, Workspace: workspace, Generation: generation}).state()
+}
+
+// HasNode tells whether the cluster has a node of this name.
+func (r *Runtime) HasNode(name string) bool {
+	_, err := r.nodes.Get(name)
+	return err == nil
 }
 
 // List tells what runs, by its labels alone. Records of what has ended, and

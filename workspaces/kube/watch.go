@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
@@ -20,7 +18,7 @@ import (
 // watch starts to follow what this installation has in the cluster, and
 // returns when the first picture is complete.
 func (r *Runtime) watch(ctx context.Context) error {
-	r.factory = informers.NewSharedInformerFactoryWithOptions(r.client, 0,
+	r.factory = informers.NewSharedInformerFactoryWithOptions(r.follow, 0,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = r.config.selector() }),
 		informers.WithTransform(withoutManagers))
 	core := r.factory.Core().V1()
@@ -37,7 +35,7 @@ func (r *Runtime) watch(ctx context.Context) error {
 			return err
 		}
 	}
-	r.nodeFactory = informers.NewSharedInformerFactoryWithOptions(r.client, 0, informers.WithTransform(onlyCores))
+	r.nodeFactory = informers.NewSharedInformerFactoryWithOptions(r.follow, 0, informers.WithTransform(onlyCores))
 	r.nodes = r.nodeFactory.Core().V1().Nodes().Lister()
 	life, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
@@ -66,34 +64,37 @@ func withoutManagers(object any) (any, error) {
 // when it goes.
 func (r *Runtime) podHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { r.notify() },
+		AddFunc: func(object any) { r.notify(object) },
 		UpdateFunc: func(before, after any) {
 			old, now := describe(before.(*corev1.Pod), nil), describe(after.(*corev1.Pod), nil)
 			if old.Phase != now.Phase || old.Message.String() != now.Message.String() {
-				r.notify()
+				r.notify(after)
 			}
 		},
 		DeleteFunc: func(object any) {
-			if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
+			last, missed := object.(cache.DeletedFinalStateUnknown)
+			if missed {
 				object = last.Obj
 			}
 			if pod, ok := object.(*corev1.Pod); ok {
-				r.bury(pod)
-				r.notify()
+				r.bury(pod, missed)
+				r.notify(pod)
 			}
 		},
 	}
 }
 
-func (r *Runtime) notify() {
-	select {
-	case r.changed <- struct{}{}:
-	default: // a signal is waiting already
+func (r *Runtime) notify(object any) {
+	if pod, ok := object.(*corev1.Pod); ok {
+		if id, ok := refOf(pod); ok {
+			r.Changed(id.Workspace)
+		}
 	}
 }
 
 // bury keeps for a while how a pod was that is gone, and forgets the rest.
-func (r *Runtime) bury(pod *corev1.Pod) {
+// What was not asked to end may only have lost its labels.
+func (r *Runtime) bury(pod *corev1.Pod, missed bool) {
 	id, ok := refOf(pod)
 	if !ok {
 		return
@@ -112,11 +113,5 @@ func (r *Runtime) bury(pod *corev1.Pod) {
 	now := r.now()
 	delete(r.stopping, pod.UID)
 	maps.DeleteFunc(r.gone, func(_ ref, f farewell) bool { return now.Sub(f.at) > forgetAfter })
-	r.gone[id] = farewell{status: status, at: now}
-}
-
-// exceedsQuota tells a refusal by a ResourceQuota, which has no reason of its
-// own among the forbidden.
-func exceedsQuota(err error) bool {
-	return err != nil && apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
+	r.gone[id] = farewell{status: status, at: now, unsure: missed || pod.DeletionTimestamp == nil, labels: pod.Labels}
 }

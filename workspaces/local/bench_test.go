@@ -22,13 +22,15 @@ func BenchmarkStart(b *testing.B) {
 	spec := notebookSpec(1)
 	spec.CPU, spec.Memory = 2000, 2048
 	spec.Command = []string{"jupyter-notebook"}
+	changed := make(chan int64, 100)
+	r.OnChange(func(workspace int64) { changed <- workspace })
 	for b.Loop() {
 		state, err := r.Start(b.Context(), spec)
 		if err != nil {
 			b.Fatal(err)
 		}
 		for s := (workspaces.Status{}); s.Phase != workspaces.PhaseRunning; {
-			<-r.Changed()
+			<-changed
 			if s, err = r.Poll(b.Context(), state); err != nil || s.Phase == workspaces.PhaseExited {
 				b.Fatal(s, err)
 			}

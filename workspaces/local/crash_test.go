@@ -103,16 +103,19 @@ func TestServerKilledLater(t *testing.T) {
 	}
 	in, _ := r.instance(all[0].State)
 	eventually(t, "the sandbox stands", func() bool { return in.report().Child != 0 })
-	in.kill()
-	awaken(t, r, all[0].State) // although it was no child of this process
+	awaken(t, r, all[0].State, in.kill) // although it was no child of this process
 }
 
-// awaken polls only when told of a change, until the workspace has ended.
-func awaken(t *testing.T, r *Runtime, state workspaces.State) workspaces.Status {
+// awaken ends a workspace, and polls only when told of a change, until it has
+// ended.
+func awaken(t *testing.T, r *Runtime, state workspaces.State, end func()) workspaces.Status {
 	t.Helper()
+	changed := make(chan int64, 100)
+	r.OnChange(func(workspace int64) { changed <- workspace })
+	end()
 	for deadline := time.After(patience); ; {
 		select {
-		case <-r.Changed():
+		case <-changed:
 		case <-deadline:
 			t.Fatal("nothing was heard of the end")
 		}
@@ -138,8 +141,8 @@ func TestKilledNotebook(t *testing.T) {
 	state := start(t, r, notebookSpec(1))
 	reach(t, r, state, workspaces.PhaseRunning)
 	in, _ := r.instance(state)
-	syscall.Kill(notebookPID(t, in), syscall.SIGKILL)
-	s := awaken(t, r, state)
+	pid := notebookPID(t, in)
+	s := awaken(t, r, state, func() { syscall.Kill(pid, syscall.SIGKILL) })
 	if s.Phase != workspaces.PhaseExited || s.ExitCode != 137 || s.Message.String() != "Jupyter was killed by signal 9" {
 		t.Errorf("it says %+v", s)
 	}

@@ -40,15 +40,15 @@ type Config struct {
 
 // Runtime runs workspaces on this machine. Make one with New.
 type Runtime struct {
-	dir     string
-	root    *os.File // dir, held open: the way to sockets whose path is too long
-	user    identity
-	tool    bubblewrap
-	log     *slog.Logger
-	now     func() time.Time
-	mpsDir  string
-	files   func(ctx context.Context, uuid string) ([]string, error)
-	changed chan struct{}
+	dir    string
+	root   *os.File // dir, held open: the way to sockets whose path is too long
+	user   identity
+	tool   bubblewrap
+	log    *slog.Logger
+	now    func() time.Time
+	mpsDir string
+	files  func(ctx context.Context, uuid string) ([]string, error)
+	workspaces.Changes
 
 	ctx    context.Context // ends the watchers, never what they watch
 	cancel context.CancelFunc
@@ -94,7 +94,6 @@ func New(c Config) (*Runtime, error) {
 	}
 	r := &Runtime{
 		dir: dir, root: root, user: user, tool: tool, log: c.Logger, now: c.Clock, mpsDir: c.MPSDir, files: c.Files,
-		changed: make(chan struct{}, 1),
 		watched: map[key]bool{}, stopping: map[key]time.Time{},
 	}
 	if r.log == nil {
@@ -125,10 +124,6 @@ func makeDir(dir string) (string, error) {
 	return filepath.EvalSymlinks(abs)
 }
 
-// Changed receives after a workspace became ready or ended, so that whoever
-// polls can do so at once. Several changes may give one signal.
-func (r *Runtime) Changed() <-chan struct{} { return r.changed }
-
 // Close ends what this Runtime does in the background. What runs goes on.
 func (r *Runtime) Close() error {
 	r.mu.Lock() // no watcher begins from here on
@@ -136,13 +131,6 @@ func (r *Runtime) Close() error {
 	r.mu.Unlock()
 	r.wg.Wait()
 	return r.root.Close()
-}
-
-func (r *Runtime) notify() {
-	select {
-	case r.changed <- struct{}{}:
-	default: // a signal is waiting already
-	}
 }
 
 // Start launches spec; see workspaces.Runtime.

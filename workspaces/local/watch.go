@@ -87,7 +87,7 @@ func (r *Runtime) finish(in *instance) {
 			return
 		}
 	}
-	r.notify()
+	r.Changed(in.Workspace)
 }
 
 func (r *Runtime) finished(in *instance) bool {
@@ -109,7 +109,7 @@ func (r *Runtime) announceReady(ctx context.Context, in *instance) {
 	began := time.Now()
 	for !isSocket(in.socket()) {
 		if r.ready(ctx, in) {
-			r.notify()
+			r.Changed(in.Workspace)
 			return
 		}
 		interval := 10 * time.Millisecond

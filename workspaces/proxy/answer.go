@@ -19,6 +19,7 @@ var (
 	errCrossSite  = models.Forbidden("Another site may not do this in a workspace.")
 	errMethod     = models.Forbidden("This method is not allowed here.")
 	errNoAnswer   = models.Unavailable(nil, "The workspace does not answer.")
+	errApart      = models.Unavailable(nil, "This server has lost the others of the portal. Try again in a moment.")
 	errInternal   = &models.Error{Kind: models.KindInternal,
 		Message: models.Say("Something went wrong. Try again in a moment.")}
 )

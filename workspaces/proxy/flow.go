@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"weir/models"
@@ -28,7 +29,7 @@ type flow struct {
 	owned      []io.Closer // both ends of a WebSocket
 }
 
-// begin makes a flow that Revoke will find.
+// begin makes a flow that Revoked will find.
 func (p *Proxy) begin(w http.ResponseWriter, r *http.Request, workspace int64) *flow {
 	f := &flow{p: p, w: w, r: r, workspace: workspace, began: time.Now()}
 	f.ctx, f.cancel = context.WithCancel(r.Context())
@@ -38,23 +39,43 @@ func (p *Proxy) begin(w http.ResponseWriter, r *http.Request, workspace int64) *
 	return f
 }
 
-// admit asks the gate with each credential until one is good.
+// admit asks the gate, again when something was revoked while it answered.
 func (f *flow) admit(credentials []Credential) error {
-	var refusal error
+	for {
+		round := f.p.flows.round.Load()
+		c, target, err := f.ask(credentials)
+		if err != nil || f.enter(round, c, target) {
+			return err
+		}
+	}
+}
+
+// ask tries each credential until one is good.
+func (f *flow) ask(credentials []Credential) (c Credential, t Target, refusal error) {
 	for _, c := range credentials {
-		target, err := f.p.cfg.Gate.Admit(f.ctx, f.workspace, c)
+		t, err := f.p.cfg.Gate.Admit(f.ctx, f.workspace, c)
 		if err == nil {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			f.admitted, f.credential, f.target = true, c, target
-			return nil
+			return c, t, nil
 		}
 		// Of several refusals the one that knows the visitor says most.
 		if refusal == nil || isCredentialRefusal(refusal) {
 			refusal = err
 		}
 	}
-	return refusal
+	return c, t, refusal
+}
+
+// enter notes an admission that was asked for in a round of revocations. It is
+// false when the next one has begun: that one may have looked at this flow
+// already, and what the gate said may be older.
+func (f *flow) enter(round int64, c Credential, t Target) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.p.flows.round.Load() != round {
+		return false
+	}
+	f.admitted, f.credential, f.target = true, c, t
+	return true
 }
 
 func isCredentialRefusal(err error) bool {
@@ -108,8 +129,18 @@ func (f *flow) pass() (c Credential, t Target, admitted bool) {
 	return f.credential, f.target, f.admitted
 }
 
+// mayPass cuts the flow, and says so, when this server may pass nothing on.
+func (f *flow) mayPass() error {
+	if f.p.cfg.Holds() {
+		return nil
+	}
+	f.cut()
+	return errApart
+}
+
 // flows are all that are under way, by workspace.
 type flows struct {
+	round  atomic.Int64 // counts revocations
 	mu     sync.Mutex
 	closed bool
 	live   map[int64]map[*flow]struct{}

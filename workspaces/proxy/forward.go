@@ -30,7 +30,11 @@ func (f *flow) forward() {
 		ErrorLog:       f.p.errorLog,
 	}
 	ctx := withEndpoint(f.ctx, f.target.Endpoint)
-	reverse.ServeHTTP(answerWriter{f.w, f}, f.r.WithContext(ctx))
+	r := f.r.WithContext(ctx)
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = upload{r.Body, f}
+	}
+	reverse.ServeHTTP(answerWriter{f.w, f}, r)
 }
 
 // rewrite makes the notebook's request out of the visitor's.
@@ -150,13 +154,56 @@ func (w answerWriter) WriteHeader(status int) {
 	}
 }
 
+func (w answerWriter) Write(b []byte) (int, error) {
+	if err := w.f.mayPass(); err != nil {
+		return 0, err
+	}
+	return w.ResponseWriter.Write(b)
+}
+
 // Hijack hands the connection of a WebSocket over, to be closed with the flow.
 func (w answerWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err != nil {
 		return nil, nil, err
 	}
-	return conn, rw, w.f.own(conn)
+	return visitor{conn, w.f}, rw, w.f.own(conn)
+}
+
+// upload is what the visitor sends with a request.
+type upload struct {
+	io.ReadCloser
+	f *flow
+}
+
+func (u upload) Read(b []byte) (int, error) {
+	n, err := u.ReadCloser.Read(b)
+	if apart := u.f.mayPass(); apart != nil {
+		return 0, apart
+	}
+	return n, err
+}
+
+// visitor is the visitor's side of a WebSocket. It has no ReadFrom: the
+// kernel would copy without asking.
+type visitor struct {
+	net.Conn
+	f *flow
+}
+
+func (v visitor) Write(b []byte) (int, error) {
+	if err := v.f.mayPass(); err != nil {
+		return 0, err
+	}
+	return v.Conn.Write(b)
+}
+
+// CloseWrite tells the visitor that the notebook has said all.
+func (v visitor) CloseWrite() error {
+	if half, ok := v.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return v.Conn.Close()
 }
 
 // tunnel is the notebook's side of a WebSocket.
@@ -166,6 +213,9 @@ type tunnel struct {
 }
 
 func (t tunnel) Write(b []byte) (int, error) {
+	if err := t.f.mayPass(); err != nil {
+		return 0, err
+	}
 	if !isControlFrame(b) {
 		t.f.p.activity.touch(t.f.workspace, time.Now())
 	}

@@ -190,3 +190,11 @@ func within(t testing.TB) context.Context {
 }
 
 var hello = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") })
+
+// Revoke cuts everything in flight to a workspace, as Revoked does to what the
+// gate refuses.
+func (p *Proxy) Revoke(workspace int64) {
+	for _, f := range p.flows.of(workspace) {
+		f.cut()
+	}
+}

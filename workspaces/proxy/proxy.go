@@ -5,6 +5,7 @@ import (
 	"log"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,6 +41,10 @@ type Target struct {
 	Workspace, Generation int64
 	Endpoint              workspaces.Endpoint
 	Token                 string // the notebook's own secret
+
+	// Ties are what the admission hangs on; see Revoked. The proxy only
+	// compares them.
+	Ties []string
 }
 
 // Config is what a Proxy needs to know. Gate and AppsDomain are required.
@@ -61,8 +66,13 @@ type Config struct {
 	// pings aside, at most once a second per workspace. It must be quick.
 	OnActivity func(workspace int64)
 
+	// Holds tells whether bytes may be passed on now: not by a server that
+	// the others have given up. It is asked for every piece. nil: always.
+	Holds func() bool
+
 	// Recheck is how often those inside for long (WebSockets, streams) are
-	// admitted anew: the net under Revoke. Zero is one minute.
+	// admitted anew, for what ends by time alone and for what nobody tells.
+	// Zero is eight seconds.
 	Recheck time.Duration
 }
 
@@ -98,7 +108,10 @@ func New(cfg Config) *Proxy {
 		cfg.OnActivity = func(int64) {}
 	}
 	if cfg.Recheck <= 0 {
-		cfg.Recheck = time.Minute
+		cfg.Recheck = 8 * time.Second
+	}
+	if cfg.Holds == nil {
+		cfg.Holds = func() bool { return true }
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	p := &Proxy{
@@ -123,11 +136,20 @@ func (p *Proxy) Close() {
 	p.transport.CloseIdleConnections()
 }
 
-// Revoke cuts everything in flight to a workspace, WebSockets above all. When
-// it returns, nothing admitted before the call moves another byte; whoever may
-// still come in connects again.
-func (p *Proxy) Revoke(workspace int64) {
-	for _, f := range p.flows.of(workspace) {
+// Revoked ends what is in flight and has one of these ties, unless its
+// visitor would be admitted now. When it returns, what was refused moves no
+// byte more, and what was just being admitted is asked again. Whoever
+// cannot be asked is cut: who may still come in connects again.
+func (p *Proxy) Revoked(ctx context.Context, ties []string) {
+	p.flows.round.Add(1)
+	p.readmit(ctx, func(_ *flow, t Target) bool {
+		return slices.ContainsFunc(t.Ties, func(tie string) bool { return slices.Contains(ties, tie) })
+	}, false)
+}
+
+// Cut ends everything in flight, and what is just being admitted.
+func (p *Proxy) Cut() {
+	for _, f := range p.flows.all() {
 		f.cut()
 	}
 }
@@ -160,7 +182,7 @@ func (p *Proxy) visit(w http.ResponseWriter, r *http.Request, id int64) {
 		return
 	}
 
-	// The flow is known before it is admitted: a Revoke that comes between
+	// The flow is known before it is admitted: a Revoked that comes between
 	// admission and the first byte finds it and cuts it.
 	f := p.begin(w, r, id)
 	defer f.end()
@@ -169,6 +191,10 @@ func (p *Proxy) visit(w http.ResponseWriter, r *http.Request, id int64) {
 			panic(http.ErrAbortHandler)
 		}
 		p.refuse(w, r, id, err)
+		return
+	}
+	if !p.cfg.Holds() {
+		p.answer(w, r, errApart)
 		return
 	}
 	p.activity.touch(id, time.Now())

@@ -8,8 +8,8 @@ import (
 	"weir/models"
 )
 
-// recheckLoop admits those who stay long anew, until ctx ends. Revoke is
-// quicker, but its caller may be another server that has died since.
+// recheckLoop admits those who stay long anew, until ctx ends: some rights end
+// by time alone.
 func (p *Proxy) recheckLoop(ctx context.Context) {
 	defer close(p.stopped)
 	tick := time.NewTicker(p.cfg.Recheck)
@@ -19,15 +19,16 @@ func (p *Proxy) recheckLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
-			p.recheck(ctx, now)
+			p.readmit(ctx, func(f *flow, _ Target) bool { return now.Sub(f.began) >= p.cfg.Recheck }, true)
 			p.activity.forget(now)
 		}
 	}
 }
 
-// recheck cuts the flows whose visitor would not be admitted to the same
-// notebook now. Each question is asked once, however many flows hang on it.
-func (p *Proxy) recheck(ctx context.Context, now time.Time) {
+// readmit cuts those of some flows whose visitor would not be admitted to the
+// same notebook now. Each question is asked once, however many flows hang on
+// it. Where there is no answer they stay, or not, as unknown says.
+func (p *Proxy) readmit(ctx context.Context, which func(*flow, Target) bool, unknown bool) {
 	type question struct {
 		workspace  int64
 		generation int64
@@ -36,14 +37,14 @@ func (p *Proxy) recheck(ctx context.Context, now time.Time) {
 	asked := map[question]bool{}
 	for _, f := range p.flows.all() {
 		credential, target, admitted := f.pass()
-		if !admitted || now.Sub(f.began) < p.cfg.Recheck {
+		if !admitted || !which(f, target) {
 			continue
 		}
 		q := question{f.workspace, target.Generation, credential}
 		stays, known := asked[q]
 		if !known {
 			answer, err := p.cfg.Gate.Admit(ctx, q.workspace, q.credential)
-			stays = cannotTell(err) || err == nil && answer.Generation == q.generation
+			stays = unknown && cannotTell(err) || err == nil && answer.Generation == q.generation
 			asked[q] = stays
 		}
 		if !stays {

@@ -59,26 +59,14 @@ func TestNothingIsLeft(t *testing.T) {
 	r, admin := open(t, c), administrator(t)
 	state := start(t, r, script("exec sleep 600"))
 	ns := c.Prefix + "7"
-	left := func() int {
-		options := metav1.ListOptions{LabelSelector: "weir.dev/workspace=1"}
-		pods, err := admin.CoreV1().Pods(ns).List(t.Context(), options)
-		secrets, err2 := admin.CoreV1().Secrets(ns).List(t.Context(), options)
-		services, err3 := admin.CoreV1().Services(ns).List(t.Context(), options)
-		for _, err := range []error{err, err2, err3} {
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		return len(pods.Items) + len(secrets.Items) + len(services.Items)
-	}
-	if n := left(); n != 3 {
+	if n := left(t, admin, ns); n != 3 {
 		t.Errorf("%d objects instead of a pod, a secret and a service", n)
 	}
 	eventually(t, func() string { return "objects are left" }, func() bool {
 		if err := r.Stop(t.Context(), state); err != nil {
 			t.Fatal(err)
 		}
-		return left() == 0
+		return left(t, admin, ns) == 0
 	})
 }
 
@@ -195,7 +183,7 @@ func TestQuota(t *testing.T) {
 	s.Workspace = 2
 	// The quota counts what exists once its controller has looked.
 	_, err := r.Start(t.Context(), s)
-	if models.KindOf(err) != models.KindNoCapacity || !strings.Contains(err.Error(), "exceeded quota") {
+	if models.KindOf(err) != models.KindUnavailable || !strings.Contains(err.Error(), "exceeded quota") {
 		t.Errorf("a second workspace: %v", err)
 	}
 }

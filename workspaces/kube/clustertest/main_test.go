@@ -4,6 +4,7 @@ package clustertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"weir/models"
 	"weir/tools/cluster"
 	"weir/workspaces"
 	"weir/workspaces/kube"
@@ -65,6 +67,7 @@ func run(m *testing.M) int {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}()
+	defer stopFaulty()
 	return m.Run()
 }
 
@@ -155,10 +158,14 @@ func TestConformance(t *testing.T) {
 // start launches spec and sees to it that it ends with the test.
 func start(t *testing.T, r *kube.Runtime, s workspaces.Spec) workspaces.State {
 	t.Helper()
-	state, err := r.Start(t.Context(), s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var state workspaces.State
+	var err error
+	eventually(t, func() string { return fmt.Sprintf("started: %v", err) }, func() bool {
+		if state, err = r.Start(t.Context(), s); err != nil && models.KindOf(err) != models.KindUnavailable {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 	t.Cleanup(func() {
 		if err := r.Stop(context.Background(), state); err != nil {
 			t.Error(err)
@@ -198,6 +205,19 @@ func eventually(t *testing.T, what func() string, ok func() bool) {
 			t.Fatalf("not within %s: %s", patience, what())
 		}
 	}
+}
+
+// left counts what there is of workspaces in a namespace.
+func left(t *testing.T, admin *kubernetes.Clientset, ns string) int {
+	t.Helper()
+	options := metav1.ListOptions{LabelSelector: "weir.dev/workspace"}
+	pods, err := admin.CoreV1().Pods(ns).List(t.Context(), options)
+	secrets, err2 := admin.CoreV1().Secrets(ns).List(t.Context(), options)
+	services, err3 := admin.CoreV1().Services(ns).List(t.Context(), options)
+	if err := errors.Join(err, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	return len(pods.Items) + len(secrets.Items) + len(services.Items)
 }
 
 // node is the one that runs pods.

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/pool/authority"
+)
+
+func TestClusterAgentsSettings(t *testing.T) {
+	kubes := []string{"--data-dir", "/d", "--runtime", "kube"}
+	c, err := load(t, map[string]string{"WEIR_KUBE_AGENTS": "weir/weir-agent"}, append(kubes, "--kube-agents-owner", " Ada@Example.org"))
+	if err != nil || c.KubeAgents != "weir/weir-agent" || c.KubeAgentsOwner != "ada@example.org" {
+		t.Errorf("%q, %q, %v", c.KubeAgents, c.KubeAgentsOwner, err)
+	}
+	for _, text := range []string{"weir", "/", "weir/", "/agent", "a.b/agent", "weir/a/b", "Weir/agent", "weir/-"} {
+		if _, err := load(t, nil, append(kubes, "--kube-agents", text)); err == nil || !strings.Contains(err.Error(), "--kube-agents: ") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for _, c := range []struct {
+		args, says string
+		only       []string
+	}{
+		{"--kube-agents weir/agent", "runtime: kube", nil},
+		{"--runtime kube --kube-agents weir/agent --agents-listen=", "agents-listen", nil},
+		{"--runtime kube --kube-agents-owner ada@example.org", "without kube-agents", nil},
+		{"--runtime kube --kube-agents weir/agent --kube-agents-owner ada", "address of an account", nil},
+		{"--cluster-token-file t", "authority-certificate", agentOptions},
+		{"--authority-certificate c", "cluster-token-file", agentOptions},
+		{"--cluster-token-file t --authority-certificate c --code " + strings.Repeat("0", 52), "or a code", agentOptions},
+	} {
+		if _, err := load(t, nil, strings.Fields(c.args), c.only...); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", c.args, err)
+		}
+	}
+	if c, err := load(t, nil, []string{"--cluster-token-file", "/t", "--authority-certificate", "/c"}, agentOptions...); err != nil || c.ClusterTokenFile != "/t" {
+		t.Errorf("%q, %v", c.ClusterTokenFile, err)
+	}
+}
+
+// The authority's certificate can be had before there is a portal, and without
+// its key.
+func TestAuthorityCommand(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "d", "authority.pem")
+	print := func() []byte {
+		t.Helper()
+		var out, errOut bytes.Buffer
+		if code := run([]string{"admin", "authority", "--authority-file", file}, &out, &errOut); code != exitOK {
+			t.Fatalf("exit code %d: %s", code, errOut.String())
+		}
+		return out.Bytes()
+	}
+	first := print()
+	if again := print(); !bytes.Equal(first, again) || bytes.Contains(first, []byte("PRIVATE")) {
+		t.Errorf("first\n%s then\n%s", first, again)
+	}
+	a, err := authority.Open(file, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if known, err := authority.FingerprintOf(first); err != nil || known != a.Fingerprint() {
+		t.Errorf("%x, %v", known, err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+}

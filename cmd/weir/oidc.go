@@ -1,0 +1,189 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/handlers"
+	"weir/models"
+	"weir/policies"
+	"weir/policies/openid"
+)
+
+// oidcConfig is how people sign in by a provider.
+type oidcConfig struct {
+	Issuer       string // empty: by password alone
+	ClientID     string
+	ClientSecret string // read from a file; empty: the portal is a public client
+	SecretFile   string // absolute
+	Name         string // empty: the issuer's host
+	Domains      []string
+	Link         bool
+	GroupsClaim  string
+	Groups       []policies.GroupRule
+	SessionMax   time.Duration
+}
+
+// oidcOptions are the settings of sign-in by a provider.
+var oidcOptions = []option{
+	{name: "oidc-issuer", kind: "URL",
+		help: "let people sign in by this OpenID Connect provider, beside accounts with a password; its address exactly as it says it",
+		set:  into(func(c *Config) *string { return &c.OIDC.Issuer }, optional(parseIssuer))},
+	{name: "oidc-client-id", kind: "ID",
+		help: "what the provider calls the portal",
+		set:  into(func(c *Config) *string { return &c.OIDC.ClientID }, anyText)},
+	{name: "oidc-client-secret-file", kind: "FILE",
+		help: "file with the portal's secret at the provider (default none, for a public client)",
+		set:  into(func(c *Config) *string { return &c.OIDC.SecretFile }, parseDir)},
+	{name: "oidc-name", kind: "NAME",
+		help: "what people call the provider (default its host)",
+		set:  into(func(c *Config) *string { return &c.OIDC.Name }, parseShownName)},
+	{name: "oidc-domains", kind: "DOMAIN,...",
+		help: "domains of the e-mail addresses that may sign in so; what lies below a domain is another one",
+		set:  into(func(c *Config) *[]string { return &c.OIDC.Domains }, parseDomains)},
+	{name: "oidc-link", kind: "BOOL", def: "false",
+		help: "let who comes by the provider have the account that is here with the same verified address",
+		set:  into(func(c *Config) *bool { return &c.OIDC.Link }, parseBool)},
+	{name: "oidc-groups-claim", kind: "NAME", def: "groups",
+		help: "where the provider says in which groups somebody is",
+		set:  into(func(c *Config) *string { return &c.OIDC.GroupsClaim }, anyText)},
+	{name: "oidc-groups", kind: "GROUP=RIGHT;...",
+		help: "what groups give: “administrator”, or PROJECT:ROLE; of several roles in a project the first that fits",
+		set:  into(func(c *Config) *[]policies.GroupRule { return &c.OIDC.Groups }, parseGroups)},
+	{name: "oidc-session-max", kind: "DURATION", def: "12h",
+		help: "how long a sign-in by the provider lasts at most; never longer than session-lifetime",
+		set:  into(func(c *Config) *time.Duration { return &c.OIDC.SessionMax }, durationFrom(time.Minute))},
+}
+
+func parseIssuer(text string) (string, error) {
+	u, err := url.Parse(text)
+	if err != nil || !openid.SafeAddress(text) || u.RawQuery != "" || u.Fragment != "" {
+		return "", fmt.Errorf("%q must be an address that begins with https://, or with http:// on this machine, without ? and #", text)
+	}
+	return text, nil
+}
+
+func parseShownName(text string) (string, error) {
+	if text == "" {
+		return "", nil
+	}
+	var p models.Problems
+	name := models.CheckName("name", text, &p)
+	if len(p) > 0 {
+		return "", errors.New(p[0].Reason.String())
+	}
+	return name, nil
+}
+
+// parseDomains reads domains of addresses. There is no sign for all of them:
+// whoever runs a domain that is not named could let anybody in.
+func parseDomains(text string) (domains []string, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		domain, err := parseDomain(part)
+		if err != nil {
+			return nil, err
+		}
+		domains = append(domains, domain)
+	}
+	return domains, nil
+}
+
+func parseBool(text string) (bool, error) {
+	if _, err := oneOf("true", "false")(text); err != nil {
+		return false, err
+	}
+	return text == "true", nil
+}
+
+const groupAdministrator = "administrator"
+
+// parseGroups reads rules that are kept apart by semicolons or line ends,
+// because names of groups often have commas and equal signs.
+func parseGroups(text string) (rules []policies.GroupRule, err error) {
+	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ';' || r == '\n' }) {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		rule, err := parseGroup(part)
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(rules, rule) {
+			return nil, fmt.Errorf("%q stands there twice", part)
+		}
+		rules = append(rules, rule)
+	}
+	return rules, nil
+}
+
+func parseGroup(text string) (policies.GroupRule, error) {
+	at := strings.LastIndex(text, "=")
+	group, right := strings.TrimSpace(text[:max(at, 0)]), strings.TrimSpace(text[at+1:])
+	if group == "" {
+		return policies.GroupRule{}, fmt.Errorf("%q must be a group and what it gives, such as staff=%s or vision=PROJECT:ROLE", text, groupAdministrator)
+	}
+	if right == groupAdministrator {
+		return policies.GroupRule{Group: group, Admin: true}, nil
+	}
+	colon := strings.LastIndex(right, ":")
+	project, role := strings.TrimSpace(right[:max(colon, 0)]), strings.TrimSpace(right[colon+1:])
+	if project == "" || role == "" {
+		return policies.GroupRule{}, fmt.Errorf("%q must give %s, or PROJECT:ROLE by their names", text, groupAdministrator)
+	}
+	return policies.GroupRule{Group: group, Project: project, Role: role}, nil
+}
+
+// completeOIDC reads the secret and says what does not go together.
+func (c *Config) completeOIDC() (problems []string) {
+	o := &c.OIDC
+	need := func(ok bool, problem string) {
+		if !ok {
+			problems = append(problems, problem)
+		}
+	}
+	if o.Issuer == "" {
+		need(o.ClientID == "", "oidc-client-id: says nothing without oidc-issuer")
+		need(o.SecretFile == "", "oidc-client-secret-file: says nothing without oidc-issuer")
+		need(len(o.Domains) == 0, "oidc-domains: says nothing without oidc-issuer")
+		need(len(o.Groups) == 0, "oidc-groups: says nothing without oidc-issuer")
+		need(!o.Link, "oidc-link: says nothing without oidc-issuer")
+		return problems
+	}
+	need(o.ClientID != "", "oidc-client-id: say what the provider calls the portal")
+	need(len(o.Domains) > 0, "oidc-domains: name the domains of the addresses that may sign in")
+	need(len(o.Groups) == 0 || o.GroupsClaim != "", "oidc-groups-claim: say where the provider tells groups")
+	if o.SecretFile != "" {
+		secret, err := os.ReadFile(o.SecretFile)
+		o.ClientSecret = strings.TrimSpace(string(secret))
+		switch {
+		case err != nil:
+			problems = append(problems, "oidc-client-secret-file: "+err.Error())
+		case o.ClientSecret == "":
+			problems = append(problems, "oidc-client-secret-file: "+o.SecretFile+" is empty")
+		}
+	}
+	if u, err := url.Parse(o.Issuer); err == nil && o.Name == "" {
+		o.Name = u.Hostname()
+	}
+	return problems
+}
+
+// oidc is sign-in by the provider; nil when there is none.
+func (p *portal) oidc() *handlers.OIDC {
+	o := p.cfg.OIDC
+	if o.Issuer == "" {
+		return nil
+	}
+	return &handlers.OIDC{Origin: p.origin, SessionMax: o.SessionMax,
+		Rules: policies.ProviderRules{Name: o.Name, Domains: o.Domains, Link: o.Link, Groups: o.Groups},
+		Provider: openid.New(openid.Config{Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: o.ClientSecret, Name: o.Name,
+			GroupsClaim: o.GroupsClaim, Now: p.store.Now})}
+}

@@ -1,0 +1,106 @@
+{{/* Name of the portal's objects. */}}
+{{- define "weir.name" -}}
+{{- if contains "weir" .Release.Name }}{{ .Release.Name | trunc 50 }}{{ else }}{{ printf "%s-weir" .Release.Name | trunc 50 }}{{ end }}
+{{- end }}
+
+{{/* Name of the agents' objects. */}}
+{{- define "weir.agentName" -}}
+{{ include "weir.name" . }}-agent
+{{- end }}
+
+{{- define "weir.selector" -}}
+app.kubernetes.io/name: weir
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "weir.agentSelector" -}}
+app.kubernetes.io/name: weir-agent
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{/* What every object carries beside its selector. */}}
+{{- define "weir.common" -}}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: weir
+{{- end }}
+
+{{- define "weir.labels" -}}
+{{ include "weir.selector" . }}
+{{ include "weir.common" . }}
+{{- end }}
+
+{{- define "weir.agentLabels" -}}
+{{ include "weir.agentSelector" . }}
+{{ include "weir.common" . }}
+{{- end }}
+
+{{- define "weir.image" -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
+{{/* The prefix of the projects' namespaces. */}}
+{{- define "weir.prefix" -}}
+{{ .Values.instance }}-p-
+{{- end }}
+
+{{- define "weir.claim" -}}
+{{ .Values.storage.existingClaim | default (printf "%s-shared" (include "weir.name" .)) }}
+{{- end }}
+
+{{- define "weir.storage" -}}
+{{- with .Values.storage }}
+{{- if .directory }}{{ .directory }}{{ else }}nfs://{{ .nfs.server }}{{ .nfs.path }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{- define "weir.agentsURL" -}}
+https://{{ include "weir.agentName" . }}.{{ .Release.Namespace }}.svc:{{ .Values.agents.service.port }}
+{{- end }}
+
+{{/* The settings of “weir serve”. Those that the chart decides come last. */}}
+{{- define "weir.settings" -}}
+{{- $s := dict }}
+{{- range $name, $value := .Values.settings }}
+{{- $_ := set $s $name (kindIs "float64" $value | ternary (int64 $value) $value | toString) }}
+{{- end }}
+{{- $_ := set $s "runtime" "kube" }}
+{{- $_ := set $s "listen" ":8080" }}
+{{- $_ := set $s "agents-listen" ":8443" }}
+{{- $_ := set $s "data-dir" "/var/lib/weir" }}
+{{- $_ := set $s "shared-dir" "/srv/weir" }}
+{{- $_ := set $s "authority-file" "/etc/weir/authority/authority.pem" }}
+{{- $_ := set $s "external-url" .Values.externalURL }}
+{{- $_ := set $s "apps-domain" .Values.appsDomain }}
+{{- $_ := set $s "sandbox-uid" (int64 .Values.user | toString) }}
+{{- $_ := set $s "kube-instance" .Values.instance }}
+{{- $_ := set $s "kube-prefix" (include "weir.prefix" .) }}
+{{- $_ := set $s "kube-storage" (include "weir.storage" .) }}
+{{- $_ := set $s "kube-portal" .Release.Namespace }}
+{{- $_ := set $s "kube-image" .Values.workspaces.image }}
+{{- $_ := set $s "kube-gpu-backend" .Values.gpu.backend }}
+{{- $_ := set $s "kube-runtime-class" .Values.gpu.runtimeClass }}
+{{- $_ := set $s "agents-url" (.Values.agents.service.url | default (include "weir.agentsURL" .)) }}
+{{- if .Values.agents.enabled }}
+{{- $_ := set $s "kube-agents" (printf "%s/%s" .Values.agents.namespace (include "weir.agentName" .)) }}
+{{- end }}
+{{- range $name, $value := $s }}
+{{- if $value }}
+{{ $name }}: {{ $value | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Refuses what no single value shows to be wrong. */}}
+{{- define "weir.check" -}}
+{{- with .Values.storage }}
+{{- if eq (empty .directory) (or (empty .nfs.server) (empty .nfs.path)) }}
+{{- fail "set storage.nfs.server and storage.nfs.path, or, for a cluster of one machine, storage.directory" }}
+{{- end }}
+{{- end }}
+{{- if and .Values.ingress.enabled (or (empty .Values.externalURL) (not (contains "." .Values.appsDomain))) }}
+{{- fail "ingress.enabled needs its hosts: set externalURL, such as https://weir.example.org, and appsDomain, such as apps.example.org" }}
+{{- end }}
+{{- if and .Values.agents.enabled .Values.agents.createNamespace (eq .Values.agents.namespace .Release.Namespace) }}
+{{- fail "agents.namespace is the release's own: give the agents another, or set agents.createNamespace to false and let this one allow what they need" }}
+{{- end }}
+{{- end }}

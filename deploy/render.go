@@ -1,0 +1,116 @@
+package deploy
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// Manifests are those that “make manifests” made: for the release weir in the
+// namespace weir.
+//
+//go:embed manifests/weir.yaml
+var Manifests []byte
+
+// KubeVersion is the Kubernetes for which the chart is rendered.
+const KubeVersion = "1.34.0"
+
+// Render returns what the chart makes of values, for the release weir in the
+// namespace weir. A value is a file, or key=value as Helm's --set takes it.
+// The error of values that the chart refuses says which.
+func Render(ctx context.Context, values ...string) ([]byte, error) {
+	h, err := findHelm()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"template", "weir", "deploy/chart", "--namespace=weir", "--kube-version=" + KubeVersion}
+	for _, v := range values {
+		if strings.Contains(v, "=") {
+			args = append(args, "--set="+v)
+		} else {
+			args = append(args, "--values="+v)
+		}
+	}
+	var out, problems bytes.Buffer
+	cmd := exec.CommandContext(ctx, h.program, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = h.root, &out, &problems
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("rendering the chart: %w: %s", err, problems.String())
+	}
+	return out.Bytes(), nil
+}
+
+// helm is where Weir's source and the compiled Helm are.
+type helm struct{ root, program string }
+
+// findHelm compiles Helm when it is not in Go's cache.
+var findHelm = sync.OnceValues(func() (h helm, err error) {
+	out, err := exec.Command("go", "env", "GOMOD").Output()
+	if err != nil {
+		return h, fmt.Errorf("finding the chart beside the source: %w", err)
+	}
+	h.root = filepath.Dir(strings.TrimSpace(string(out)))
+	tool := exec.Command("go", "tool", "-modfile=tools/helm/go.mod", "-n", "helm")
+	tool.Dir = h.root
+	if out, err = tool.Output(); err != nil {
+		return h, fmt.Errorf("compiling Helm: %w", err)
+	}
+	h.program = strings.TrimSpace(string(out))
+	return h, nil
+})
+
+// Objects reads manifests. Fields that a kind does not have are errors, and so
+// are kinds that Kubernetes itself does not have.
+func Objects(manifests []byte) ([]runtime.Object, error) {
+	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	var all []runtime.Object
+	for documents := yaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(manifests))); ; {
+		text, err := documents.Read()
+		switch {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return nil, err
+		case empty(text):
+			continue
+		}
+		object, _, err := decoder.Decode(text, nil, nil)
+		if err != nil {
+			return nil, fmt.Errorf("%w in\n%s", err, text)
+		}
+		all = append(all, object)
+	}
+}
+
+// empty tells whether there is nothing but comments in a document.
+func empty(text []byte) bool {
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" && line != "---" && !strings.HasPrefix(line, "#") {
+			return false
+		}
+	}
+	return true
+}
+
+// Of returns the objects of one type.
+func Of[T runtime.Object](all []runtime.Object) (list []T) {
+	for _, object := range all {
+		if o, ok := object.(T); ok {
+			list = append(list, o)
+		}
+	}
+	return list
+}

@@ -1,0 +1,65 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"weir/policies/openid/openidtest"
+)
+
+// TestSignInByProviderInABrowser goes to a real provider and back, in and
+// out, in both languages.
+func TestSignInByProviderInABrowser(t *testing.T) {
+	provider := openidtest.New(t)
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte(openidtest.ClientSecret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t, options{gpus: "none", args: []string{"--oidc-issuer", provider.Issuer, "--oidc-client-id", openidtest.ClientID,
+		"--oidc-client-secret-file", secret, "--oidc-name", "Example University", "--oidc-domains", "example.org", "--oidc-groups", "admins=administrator"}})
+	provider.SendBackTo(s.url + "/signin/oidc/callback")
+	provider.Know(openidtest.Person{Subject: "kim", Email: "kim@example.org", Verified: true, Name: "Kim Lee", Groups: []string{"admins"}})
+	provider.Know(openidtest.Person{Subject: "lee", Email: "lee@lab.example.org", Verified: true})
+	english := readCatalogue(t)
+	axe := readAxe(t)
+
+	kim := startChromium(t).person(t, s.url).tab()
+	kim.goTo("/audit")
+	kim.at("/signin")
+	axe.visits(kim, []visit{{path: "/signin?next=%2Faudit"}})
+	kim.signInAtProvider("Sign in with Example University", "kim")
+	kim.at("/audit")
+	kim.sees("weir sign-in")
+	kim.goTo("/account")
+	kim.sees(provider.Issuer)
+	kim.goTo("/people/1")
+	kim.sees("administrator by a group")
+	axe.visits(kim, []visit{{path: "/account"}, {path: "/people/1"}, {path: "/people/1/identities/1/delete"}})
+
+	kim.press("Sign out")
+	kim.at("/signin")
+	kim.acceptLanguage("zh-CN")
+	kim.goTo("/signin")
+	kim.allChinese(english, "sign-in with a provider")
+	kim.signInAtProvider("使用 Example University 登录", "lee")
+	kim.at("/signin/oidc/callback")
+	kim.until("the reason", `document.querySelector(".summary") === document.activeElement`)
+	kim.sees("lab.example.org 的邮箱地址不能在此登录。")
+	kim.allChinese(english, "a refused sign-in with a provider")
+	axe.load(kim)
+	check(kim, "a refused sign-in with a provider")
+	kim.signInAtProvider("使用 Example University 登录", "kim")
+	kim.at("/")
+	kim.watch.clean()
+}
+
+// signInAtProvider leaves by a button and signs in where that leads.
+func (b *tab) signInAtProvider(button, who string) {
+	b.t.Helper()
+	b.press(button)
+	b.until("the provider", `document.title === "The provider" && document.readyState === "complete"`)
+	b.fill("User", who)
+	b.fill("Password", openidtest.Password)
+	b.press("Let me in")
+}

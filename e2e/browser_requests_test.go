@@ -1,0 +1,66 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestRequestInBrowser is a member who asks for a larger peak in English, and
+// a manager who adjusts it in Chinese: each sees at once what the other does.
+func TestRequestInBrowser(t *testing.T) {
+	chromium := startChromium(t)
+	s := newServer(t, options{gpus: "h100:4"})
+	team := s.teamWithin("Speech", share.times(4), share, "wang")
+	admin := s.api(s.admin())
+	at := fmt.Sprintf("/projects/%d", team.Project)
+	var lead, user id
+	admin.must("POST", at+"/roles", map[string]any{"name": "lead", "permission": "manager", "peak": resources{}}, &lead)
+	admin.must("POST", "/users", map[string]any{"email": "mei@example.org", "name": "Mei", "password": password}, &user)
+	admin.must("POST", at+"/members", map[string]any{"email": "mei@example.org", "role_id": lead.ID}, nil)
+
+	mei := chromium.person(t, s.url)
+	inbox := mei.tab()
+	inbox.acceptLanguage("zh-CN")
+	inbox.signInChinese("mei@example.org")
+	inbox.goTo("/requests")
+	inbox.sees("待处理（0）")
+	inbox.stay()
+
+	wang := chromium.person(t, s.url)
+	b := wang.tab()
+	b.signIn("wang@example.org", password)
+	b.goTo(at)
+	b.press("Ask for a larger peak")
+	b.at("/requests/new")
+	b.fill("GPU cores", "150")
+	b.fill("Reason", "two runs at once")
+	b.shoot("request-new")
+	b.press("Ask")
+	b.at(`/requests/\d+`)
+	b.sees("You have asked for a larger peak in Speech.")
+	b.stay()
+
+	inbox.sees("待处理（1）")
+	inbox.until("the number in the navigation", `document.querySelector("#nav-requests").textContent.trim() === "1"`)
+	inbox.stayed()
+	inbox.shoot("requests-inbox")
+	inbox.press("提高 Speech 中的峰值")
+	inbox.at(`/requests/\d+`)
+	inbox.sees("two runs at once")
+	inbox.fill("GPU 核", "120")
+	inbox.shoot("request-decide")
+	inbox.press("批准")
+	inbox.at("/requests")
+	inbox.sees("已批准：提高 Speech 中的峰值。")
+
+	b.until("the decision", `document.querySelector("p.state .tag").textContent.trim() === "adjusted"`)
+	b.sees("decided: 120")
+	b.sees("Mei decided")
+	b.stayed()
+	b.shoot("request-decided")
+	b.goTo("/notices")
+	b.sees("approved with other numbers: a larger peak in Speech")
+	for _, p := range []*person{mei, wang} {
+		p.watch.clean()
+	}
+}

@@ -1,0 +1,378 @@
+package handlers
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/modelstest"
+	"weir/policies/openid/openidtest"
+)
+
+func TestSignInByProvider(t *testing.T) {
+	for name, inToken := range map[string]bool{"userinfo": false, "token": true} {
+		t.Run(name, func(t *testing.T) {
+			c := newCampus(t, asIs)
+			c.provider.Know(kim("admins", "others"))
+			c.provider.Spoil(openidtest.Spoil{InToken: inToken})
+			v := c.guest()
+			contains(t, v.see(c.origin+"/signin?next=/account").body, `href="/signin/oidc?next=%2Faccount"`, "Sign in with Example University")
+			page := v.enter("kim")
+			contains(t, page.body, "Kim Lee", c.provider.Issuer, "kim@example.org")
+			if strings.Contains(page.body, "/account/password") {
+				t.Error("the account has a password to change")
+			}
+			contains(t, v.me(), `"email":"kim@example.org"`, `"admin":true`, `"subject":"kim"`)
+			if got := strings.Join(c.audited(3), ", "); got != "weir sign-in update account, weir sign-in create identity, weir sign-in create account" {
+				t.Errorf("audit: %s", got)
+			}
+			again := c.guest()
+			again.enter("kim")
+			if n := c.counts()["users"]; n != 5 {
+				t.Errorf("%d accounts after the second time", n)
+			}
+		})
+	}
+}
+
+func TestProviderSessionIsCapped(t *testing.T) {
+	c := newCampus(t, asIs)
+	c.provider.Know(kim())
+	v := c.guest()
+	v.enter("kim")
+	c.pass(9 * time.Minute)
+	if v.me() == "" {
+		t.Error("the session ended before its time")
+	}
+	c.pass(time.Minute + time.Second)
+	if v.me() != "" {
+		t.Error("the session outlives oidc-session-max")
+	}
+}
+
+func TestProviderCookieAndAddress(t *testing.T) {
+	c := newCampus(t, asIs)
+	v := c.guest()
+	other := v.see(strings.Replace(c.origin, "127.0.0.1", "localhost", 1) + leavePath + "?next=/pool")
+	if want := c.origin + leavePath + "?here=1&next=%2Fpool"; other.location != want {
+		t.Errorf("by another name: %d %s, want %s", other.status, other.location, want)
+	}
+	r := v.see(c.origin + leavePath + "?next=https://evil.example")
+	cookie := must(http.ParseSetCookie(r.header.Get("Set-Cookie")))(t)
+	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode || cookie.MaxAge != 600 || cookie.Path != "/" || cookie.Domain != "" {
+		t.Errorf("cookie %+v", cookie)
+	}
+	if j := readJourney(cookie.Value); j.secret == "" || j.next != "/" {
+		t.Errorf("journey %+v", j)
+	}
+	q := must(url.Parse(r.location))(t).Query()
+	for name, want := range map[string]string{"client_id": "weir", "response_type": "code", "code_challenge_method": "S256",
+		"redirect_uri": c.origin + "/signin/oidc/callback"} {
+		if q.Get(name) != want {
+			t.Errorf("%s is %q, want %q", name, q.Get(name), want)
+		}
+	}
+	if len(q.Get("state")) != 43 || len(q.Get("nonce")) != 43 || q.Get("state") == q.Get("nonce") || len(q.Get("code_challenge")) != 43 {
+		t.Errorf("not random: %v", q)
+	}
+}
+
+func TestProviderPeopleWhoStayOut(t *testing.T) {
+	c := newCampus(t, asIs)
+	disabled := modelstest.User(c, c.store, "gone@example.org", false)
+	with := func(change func(*openidtest.Person)) openidtest.Person {
+		p := kim("admins")
+		change(&p)
+		return p
+	}
+	for name, m := range map[string]struct {
+		person openidtest.Person
+		reason string
+	}{
+		"unverified":     {with(func(p *openidtest.Person) { p.Verified = false }), "has not verified your e-mail address kim@example.org"},
+		"foreign domain": {with(func(p *openidtest.Person) { p.Email = "kim@example.com" }), "Addresses at example.com may not sign in here."},
+		"sub-domain":     {with(func(p *openidtest.Person) { p.Email = "kim@lab.example.org" }), "Addresses at lab.example.org may not sign in here."},
+		"suffix":         {with(func(p *openidtest.Person) { p.Email = "kim@badexample.org" }), "Addresses at badexample.org may not sign in here."},
+		"no address":     {with(func(p *openidtest.Person) { p.Email = "" }), "gives no e-mail address"},
+		"two addresses":  {with(func(p *openidtest.Person) { p.Email = "kim@example.com@example.org" }), "gives no e-mail address"},
+		"look-alike":     {with(func(p *openidtest.Person) { p.Email = "\u212aim@example.org" }), "gives no e-mail address"}, // folds to k
+		"taken":          {with(func(p *openidtest.Person) { p.Email = "ann@example.org" }), "There is an account here for ann@example.org already"},
+		"disabled":       {with(func(p *openidtest.Person) { p.Email = disabled.Email }), "There is an account here for gone@example.org already"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := c.counts()["users"]
+			c.provider.Know(m.person)
+			v := c.guest()
+			v.refusal(v.signInBy("kim", "/"), http.StatusForbidden, m.reason)
+			if n := c.counts()["users"]; n != before {
+				t.Errorf("%d accounts, %d before", n, before)
+			}
+		})
+	}
+}
+
+func TestProviderAnswersThatAreNotTaken(t *testing.T) {
+	c := newCampus(t, asIs)
+	c.provider.Know(kim())
+	for name, m := range map[string]struct {
+		spoil openidtest.Spoil
+		log   string // empty: it is taken
+	}{
+		"nonce":             {openidtest.Spoil{Nonce: "of another"}, "has another nonce"},
+		"audience":          {openidtest.Spoil{Client: "another"}, "expected audience"},
+		"audience of more":  {openidtest.Spoil{Audience: []string{"another"}}, ""}, // beside ours, and issued to us
+		"party":             {openidtest.Spoil{Client: "another", Audience: []string{openidtest.ClientID}}, "was issued for \\\"another\\\""},
+		"expired":           {openidtest.Spoil{Lifetime: -2 * time.Minute}, "token is expired"},
+		"userinfo":          {openidtest.Spoil{Userinfo: "another"}, "userinfo is about"},
+		"its clock is late": {openidtest.Spoil{Lifetime: -30 * time.Second}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.provider.Spoil(m.spoil)
+			v := c.guest()
+			if m.log == "" {
+				v.enter("kim")
+				return
+			}
+			v.refusal(v.signInBy("kim", "/"), http.StatusForbidden, "What Example University said of you could not be accepted.")
+			contains(t, c.log.String(), m.log)
+		})
+	}
+	c.provider.Spoil(openidtest.Spoil{})
+	c.pass(-10 * time.Minute)
+	v := c.guest()
+	v.refusal(v.signInBy("kim", "/"), http.StatusForbidden, "could not be accepted")
+	contains(t, c.log.String(), "which is in the future")
+}
+
+func TestProviderReturnIsForWhoLeft(t *testing.T) {
+	c := newCampus(t, asIs)
+	c.provider.Know(kim())
+	const notBegun = "This sign-in was not begun in this browser"
+
+	attacker, victim := c.guest(), c.guest()
+	back := attacker.signInAt(attacker.leave("/"), "kim")
+	victim.refusal(victim.see(back), http.StatusForbidden, notBegun) // no cookie: login CSRF
+	victim.leave("/")
+	victim.refusal(victim.see(back), http.StatusForbidden, notBegun) // a cookie of another journey
+
+	cookies := attacker.Jar.Cookies(must(url.Parse(c.origin))(t))
+	if r := attacker.see(back); r.status != http.StatusSeeOther {
+		t.Fatalf("the one who left: %d %s", r.status, r.body)
+	}
+	replay := c.guest()
+	replay.Jar.SetCookies(must(url.Parse(c.origin))(t), cookies) // as it was: the provider knows the code as used
+	replay.refusal(replay.see(back), http.StatusForbidden, "could not be accepted")
+	replay.refusal(replay.see(back), http.StatusForbidden, notBegun)
+
+	slow := c.guest()
+	back = slow.signInAt(slow.leave("/"), "kim")
+	c.pass(awayTime)
+	slow.refusal(slow.see(back), http.StatusForbidden, notBegun)
+	c.pass(-awayTime)
+
+	changed := c.guest()
+	back = changed.signInAt(changed.leave("/"), "kim")
+	at := must(url.Parse(c.origin))(t)
+	j := readJourney(changed.Jar.Cookies(at)[0].Value)
+	j.next = "/people"
+	changed.Jar.SetCookies(at, []*http.Cookie{{Name: PassCookie(false), Value: j.String(), Path: "/"}})
+	changed.refusal(changed.see(back), http.StatusForbidden, notBegun)
+}
+
+func TestProviderSaysNo(t *testing.T) {
+	c := newCampus(t, asIs)
+	v := c.guest()
+	for query, m := range map[string]struct {
+		status int
+		reason string
+	}{
+		"error=access_denied":                           {403, "Example University has not let you in."},
+		"error=server_error":                            {503, "cannot sign anybody in now"},
+		"error=invalid_scope&error_description=Evil":    {403, "has refused the sign-in (invalid_scope)"},
+		"error=" + url.QueryEscape("<script>x"):         {403, "has refused the sign-in (?)"},
+		"code=x&iss=" + url.QueryEscape("https://evil"): {403, "could not be accepted"},
+		"code=": {403, "could not be accepted"},
+	} {
+		state := must(url.Parse(v.leave("/")))(t).Query().Get("state")
+		r := v.see(c.origin + returnPath + "?state=" + state + "&" + query)
+		v.refusal(r, m.status, m.reason)
+		if strings.Contains(r.body, "Evil") {
+			t.Errorf("%s: the page repeats what stood in the address", query)
+		}
+	}
+	v.refusal(v.see(c.origin+returnPath+"?error=access_denied"), 403, "not begun in this browser")
+}
+
+func TestProviderIsDown(t *testing.T) {
+	c := newCampus(t, asIs)
+	c.provider.Know(kim())
+	c.provider.Silent(true)
+	v := c.guest()
+	v.refusal(v.see(c.origin+leavePath), http.StatusServiceUnavailable, "Example University does not answer now.")
+	c.create(c.admin, "/users", `{"email":"lee@example.org","name":"Lee","password":"correct horse"}`)
+	local := c.guest()
+	if r := local.post(c.origin+"/signin", url.Values{"email": {"lee@example.org"}, "password": {"correct horse"}}); r.status != http.StatusSeeOther || local.me() == "" {
+		t.Errorf("with a password: %d", r.status)
+	}
+	c.provider.Silent(false)
+	v.refusal(v.see(c.origin+leavePath), http.StatusServiceUnavailable, "does not answer now") // not asked again yet
+	c.pass(4 * time.Second)
+	v.enter("kim")
+
+	late := c.guest()
+	back := late.signInAt(late.leave("/"), "kim")
+	c.provider.Silent(true)
+	late.refusal(late.see(back), http.StatusServiceUnavailable, "does not answer now")
+}
+
+func TestProviderAccountHasNoPassword(t *testing.T) {
+	c := newCampus(t, asIs)
+	c.provider.Know(kim())
+	v := c.guest()
+	v.enter("kim")
+	for _, email := range []string{"kim@example.org", "nobody@example.org"} { // the same answer for both
+		stranger := c.guest()
+		r := stranger.post(c.origin+"/signin", url.Values{"email": {email}, "password": {""}})
+		stranger.refusal(r, http.StatusUnauthorized, "The address or the password is wrong.")
+		contains(t, r.body, "Who signs in there has no password here.")
+	}
+	user := c.get(c.admin, "/users?q=kim").body["items"].([]any)[0].(map[string]any)["id"].(float64)
+	at := "/users/" + id(int64(user))
+	c.problem(c.want(409, c.admin, "PUT", at+"/password", `{"password":"a good password"}`))
+	if r := v.post(c.origin+"/account/password", url.Values{"current": {""}, "password": {"a good password"}}); r.status != http.StatusConflict {
+		t.Errorf("changing what is not there: %d", r.status)
+	}
+
+	identity := c.get(c.admin, at).body["identities"].([]any)[0].(map[string]any)
+	way := at + "/identities/" + id(int64(identity["id"].(float64)))
+	c.problem(c.want(403, c.member, "DELETE", way, ""))
+	c.problem(c.want(404, c.admin, "DELETE", "/users/1/identities/"+id(int64(identity["id"].(float64))), ""))
+	c.want(204, c.admin, "DELETE", way, "")
+	if v.me() != "" {
+		t.Error("the session goes on after the identity is gone")
+	}
+	c.want(204, c.admin, "PUT", at+"/password", `{"password":"a good password"}`)
+	c.problem(c.want(404, c.admin, "DELETE", way, ""))
+	v.refusal(v.signInBy("kim", "/"), http.StatusForbidden, "There is an account here for kim@example.org already")
+}
+
+func TestIdentityPages(t *testing.T) {
+	c := newCampus(t, asIs)
+	c.provider.Know(kim("admins"))
+	v := c.guest()
+	v.enter("kim")
+	at := c.origin + "/people/5"
+	person := v.see(at).body
+	contains(t, person, c.provider.Issuer, "/people/5/identities/1/delete", "administrator by a group")
+	if strings.Contains(person, "/people/5/password") {
+		t.Error("a password can be set")
+	}
+	contains(t, v.see(at+"/identities/1/delete").body, "Then nothing opens this account")
+	if r := v.see(at + "/identities/9/delete"); r.status != http.StatusNotFound {
+		t.Errorf("another identity: %d", r.status)
+	}
+	if r := v.post(at+"/identities/1/delete", nil); r.status != http.StatusSeeOther || r.location != "/people/5" {
+		t.Errorf("removing: %d %s", r.status, r.body)
+	}
+	if v.me() != "" {
+		t.Error("the session goes on")
+	}
+}
+
+func TestProviderLinksWhereAllowed(t *testing.T) {
+	c := newCampus(t, func(o *OIDC) { o.Rules.Link = true })
+	gone := modelstest.User(c, c.store, "gone@example.org", false)
+	c.want(200, c.admin, "PUT", "/users/"+id(gone.ID), `{"name":"Gone","admin":false,"disabled":true}`)
+	ann := kim()
+	ann.Email = "ann@example.org"
+	c.provider.Know(ann)
+	v := c.guest()
+	v.enter("kim")
+	contains(t, v.me(), `"email":"ann@example.org"`, `"subject":"kim"`, `"role":"engineer"`)
+
+	heir := openidtest.Person{Subject: "heir", Email: "ann@example.org", Verified: true}
+	c.provider.Know(heir)
+	other := c.guest()
+	other.refusal(other.signInBy("heir", "/"), http.StatusForbidden, "belongs to somebody else at Example University")
+	heir.Email = gone.Email
+	c.provider.Know(heir)
+	other.refusal(other.signInBy("heir", "/"), http.StatusForbidden, "Your account is disabled.")
+	if list := must(c.store.Read(t.Context()).Identities(gone.ID))(t); len(list) != 0 {
+		t.Errorf("a disabled account was linked: %v", list)
+	}
+}
+
+func TestGroupsGiveAndTake(t *testing.T) {
+	c := newCampus(t, asIs)
+	c.provider.Know(kim("admins", "leads"))
+	v, elsewhere := c.guest(), c.guest()
+	v.enter("kim")
+	elsewhere.enter("kim")
+	contains(t, v.me(), `"admin":true`, `"role":"lead"`)
+
+	c.provider.Know(kim("engineers", "leads")) // no administrator any more; leads stand first
+	again := c.guest()
+	again.enter("kim")
+	contains(t, again.me(), `"admin":false`, `"role":"lead"`)
+	if v.me() != "" || elsewhere.me() != "" {
+		t.Error("sessions from before go on")
+	}
+	c.provider.Know(kim())
+	again = c.guest()
+	again.enter("kim")
+	contains(t, again.me(), `"memberships":[]`)
+	if got := c.audited(1)[0]; got != "weir sign-in delete member" {
+		t.Errorf("audit: %s", got)
+	}
+	if c.get(c.member, "/me"); len(c.get(c.admin, "/projects/"+id(c.project)+"/members").body["items"].([]any)) != 2 {
+		t.Error("others lost their places")
+	}
+}
+
+func TestGroupsKeepTheQuota(t *testing.T) {
+	c := newCampus(t, asIs)
+	c.provider.Know(kim("engineers")) // 110 of 200 cores are promised, one more asks for 100
+	v := c.guest()
+	page := v.enter("kim")
+	contains(t, page.body, "gives you the role engineer in the project vision, which was not done: ", "90 left")
+	contains(t, v.me(), `"memberships":[]`)
+	if got := c.audited(1)[0]; got != "weir sign-in refuse member" {
+		t.Errorf("audit: %s", got)
+	}
+	contains(t, c.log.String(), "which was not done")
+
+	c.provider.Know(kim("leads", "engineers"))
+	c.guest().enter("kim")
+	c.want(204, c.manager, "DELETE", "/projects/"+id(c.project)+"/members/"+id(c.place), "")
+	c.provider.Know(kim("engineers"))
+	v = c.guest()
+	v.enter("kim")
+	contains(t, v.me(), `"role":"engineer"`)
+}
+
+func TestLastAdministratorStays(t *testing.T) {
+	c := newCampus(t, asIs)
+	c.provider.Know(kim("admins"))
+	v := c.guest()
+	v.enter("kim")
+	modelstest.InTx(c, c.store, func(q *models.Queries) error {
+		root, err := q.User(1)
+		if err != nil {
+			return err
+		}
+		root.Disabled = true
+		return q.UpdateUser(&root)
+	})
+	c.provider.Know(kim())
+	again := c.guest()
+	contains(t, again.enter("kim").body, "but the last administrator here")
+	contains(t, again.me(), `"admin":true`)
+	identity := c.store.Read(t.Context())
+	list := must(identity.Identities(5))(t)
+	if r := again.post(c.origin+"/people/5/identities/"+id(list[0].ID)+"/delete", nil); r.status != http.StatusConflict {
+		t.Errorf("the last administrator's way in: %d", r.status)
+	}
+}

@@ -1,0 +1,121 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/policies"
+	"weir/web"
+)
+
+// noticeRoutes are the inbox, and what goes out to others.
+func (a *App) noticeRoutes(p *echo.Group) {
+	p.GET("/notices", a.noticesPage)
+	p.GET("/notices/bell", a.bell)
+	p.POST("/notices/read", a.readNotices)
+	p.GET("/notices/:id", a.openNotice)
+	p.POST("/notices/:id/read", a.readNotice)
+	p.POST("/account/notices", a.preferNotices)
+	p.GET("/webhooks", a.webhooksPage)
+	p.POST("/webhooks", a.createWebhook)
+	p.POST("/webhooks/mail-test", a.testMail)
+	p.GET("/webhooks/new", a.newWebhookPage)
+	p.GET("/webhooks/:id", a.webhookPage)
+	p.POST("/webhooks/:id", a.updateWebhook)
+	p.GET("/webhooks/:id/delete", a.confirmDeleteWebhook)
+	p.POST("/webhooks/:id/delete", a.deleteWebhook)
+	p.GET("/webhooks/:id/rotate", a.confirmRotateSecret)
+	p.POST("/webhooks/:id/rotate", a.rotateSecret)
+	p.POST("/webhooks/:id/test", a.testWebhook)
+	p.POST("/webhooks/:id/again", a.sendAllAgain)
+	p.POST("/deliveries/:id/again", a.sendAgain)
+}
+
+func (a *App) noticesPage(c echo.Context) error {
+	ctx := c.Request().Context()
+	rows, err := a.Notices.Inbox(ctx, actorOf(ctx), pageAfter(c, listLimit))
+	if err != nil {
+		return err
+	}
+	v := web.NoticesView{Rows: rows}
+	if v.Unread, err = a.Notices.Unread(ctx, actorOf(ctx)); err != nil {
+		return err
+	}
+	if n := len(rows); n > 0 {
+		v.Next = nextPage(c, n, listLimit, rows[n-1].ID)
+	}
+	return a.render(c, http.StatusOK, web.NoticesPage(v))
+}
+
+// bell is the part of a page that fetches itself.
+func (a *App) bell(c echo.Context) error { return a.render(c, http.StatusOK, web.Bell()) }
+
+// openNotice leads to what a notice is about; with that it is read.
+func (a *App) openNotice(c echo.Context) error {
+	ctx := c.Request().Context()
+	n, err := a.Notices.Read(ctx, actorOf(ctx), number(c, "id"))
+	if err != nil {
+		return err
+	}
+	if n.Link == "" {
+		n.Link = "/notices"
+	}
+	return c.Redirect(http.StatusSeeOther, localPath(n.Link))
+}
+
+func (a *App) readNotice(c echo.Context) error {
+	ctx := c.Request().Context()
+	if _, err := a.Notices.Read(ctx, actorOf(ctx), number(c, "id")); err != nil {
+		return err
+	}
+	return c.Redirect(http.StatusSeeOther, "/notices")
+}
+
+func (a *App) readNotices(c echo.Context) error {
+	ctx := c.Request().Context()
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	upTo, err := strconv.ParseInt(f.text("up_to"), 10, 64)
+	if err != nil || upTo < 0 {
+		return models.Invalid("up_to", "must be a whole number that is not negative")
+	}
+	if err := a.Notices.ReadAll(ctx, actorOf(ctx), upTo); err != nil {
+		return err
+	}
+	return a.done(c, "/notices", models.Say("All notices are read."))
+}
+
+func (a *App) preferNotices(c echo.Context) error {
+	ctx := c.Request().Context()
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	if err := a.Notices.Prefer(ctx, actorOf(ctx), f.bool("by_mail"), a.language(c.Request())); err != nil {
+		return err
+	}
+	return a.done(c, "/account", models.Say("Saved."))
+}
+
+// noticeChoice is how the actor wants to be told.
+func (a *App) noticeChoice(ctx context.Context) (web.NoticeChoice, error) {
+	p, err := a.Notices.Preference(ctx, actorOf(ctx))
+	return web.NoticeChoice{Offered: a.Notices.ByMail(), ByMail: !p.PortalOnly}, err
+}
+
+// remember notes the language in which somebody reads the portal, for what is
+// sent to them. That it fails is no reason to refuse what they do.
+func (a *App) remember(c echo.Context, actor policies.Actor, language string) {
+	if actor.User.ID == 0 {
+		return
+	}
+	if err := a.Notices.Speak(c.Request().Context(), actor, language); err != nil {
+		a.Logger.WarnContext(c.Request().Context(), "a reader's language is not kept", "err", err)
+	}
+}

@@ -1,0 +1,76 @@
+package handlers
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/pool"
+	"weir/web"
+)
+
+func promiseRows(rows []pool.Promise) (list []web.PromiseRow) {
+	for _, r := range rows {
+		list = append(list, web.PromiseRow{Amount: r.Amount, Known: r.Known, Capacity: r.Capacity, Ratio: r.Ratio, Limit: r.Limit,
+			Excess: r.Excess, Missing: r.Missing})
+	}
+	return list
+}
+
+func (a *App) promisesPage(c echo.Context) error {
+	page, err := a.promisesView(c, nil)
+	if err != nil {
+		return err
+	}
+	return a.render(c, http.StatusOK, page)
+}
+
+// promisesView is the page of promises, with the percentages as they were
+// typed or, when typed is nil, as they are.
+func (a *App) promisesView(c echo.Context, typed *web.Form) (templ.Component, error) {
+	ctx := c.Request().Context()
+	p, err := a.promises.View(ctx, actorOf(ctx), pageAfter(c, listLimit))
+	if err != nil {
+		return nil, err
+	}
+	v := web.PromisesView{Rows: promiseRows(p.Rows), Form: formOf(p.Setting.Version)}
+	for _, r := range p.Setting.Ratio.Amounts() {
+		v.Form.Values["ratio."+r.Name] = strconv.FormatInt(r.Value, 10)
+	}
+	for _, s := range p.Setting.Stated().Amounts() {
+		if s.Value > 0 {
+			v.Form.Values["stated."+s.Name] = models.ExactQuantity(s.Name, s.Value)
+		}
+	}
+	if typed != nil {
+		v.Form = *typed
+	}
+	for _, to := range p.Projects {
+		v.Projects = append(v.Projects, web.PromisedTo{ID: to.ID, Name: to.Name, Quota: to.Quota, Promised: to.Promised, Held: to.Held})
+	}
+	if n := len(p.Projects); n > 0 {
+		v.Next = nextPage(c, n, listLimit, p.Projects[n-1].ID)
+	}
+	return web.PromisesPage(v), nil
+}
+
+func (a *App) setPromises(c echo.Context) error {
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	in := f.overcommit()
+	if err = f.err(nil); err == nil {
+		_, err = a.promises.Set(c.Request().Context(), actorOf(c.Request().Context()), in)
+	}
+	if err != nil {
+		return a.refused(c, err, func() (templ.Component, error) {
+			w := f.web().Refuse(err)
+			return a.promisesView(c, &w)
+		})
+	}
+	return a.done(c, "/promises", models.Say("What may be promised has been changed."))
+}

@@ -1,0 +1,220 @@
+package handlers
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// at is the path of one request.
+func (w *world) requestAt(n int64) string { return path("requests", n) }
+
+func (w *world) state(token string, n int64) string {
+	w.Helper()
+	return w.get(token, w.requestAt(n)).body["state"].(string)
+}
+
+// A member asks on a page, a manager adjusts on another, and both and the API
+// see the same.
+func TestRequestByPageAndProgram(t *testing.T) {
+	w := newWorld(t)
+	w.visitor("lea@example.org", false)
+	at := path("projects", w.project)
+	lead := int64(w.get(w.admin, at+"/roles").body["items"].([]any)[1].(map[string]any)["id"].(float64))
+	ann, lea, root := w.as("ann@example.org"), w.as("lea@example.org"), w.visitor("ada@example.org", true)
+	w.member = w.token("ann@example.org") // a new password ends tokens
+	w.create(w.admin, at+"/members", `{"email":"lea@example.org","role_id":`+id(lead)+`}`)
+
+	ann.shows(ann.page(200, "GET", "/requests"), "You have asked for nothing yet.", "!To decide")
+	ann.shows(ann.page(200, "GET", "/requests/new"), "A larger peak", "A place in a project")
+	ann.shows(ann.page(200, "GET", "/requests/new?kind=peak"), "vision", "project_id="+id(w.project))
+	form := fmt.Sprintf("/requests/new?kind=peak&project_id=%d", w.project)
+	ann.shows(ann.page(200, "GET", form), `value="140000 MiB"`, "As it is now", "left of the project", `name="peak.role_id"`)
+	typed := []string{"kind", "peak", "peak.project_id", id(w.project), "peak.role_id", id(w.role), "peak.peak.gpu_cores", "120",
+		"peak.peak.gpu_memory_mib", "140000 MiB", "peak.peak.cpu_milli", "4", "peak.peak.memory_mib", "16 GiB", "peak.peak.storage_mib", "100000 MiB"}
+	ann.shows(ann.page(422, "POST", "/requests", typed...), `id="f-reason-error"`, `value="120"`)
+	ann.shows(ann.page(422, "POST", "/requests", append(typed, "reason", "x", "peak.peak.cpu_milli", "many")...), `id="f-peak-peak-cpu_milli-error"`)
+	ann.page(303, "POST", "/requests", append(typed, "reason", "two GPUs for training")...)
+
+	inbox := w.get(w.manager, "/requests?box=inbox").body["items"].([]any)
+	if len(inbox) != 1 {
+		t.Fatalf("inbox: %v", inbox)
+	}
+	first := inbox[0].(map[string]any)
+	n := int64(first["id"].(float64))
+	if first["state"] != "pending" || first["may_decide"] != true || first["facts"] != nil || first["summary"] != "a larger peak in vision" {
+		t.Errorf("inbox: %v", first)
+	}
+	facts := w.get(w.manager, w.requestAt(n)).body["facts"].(map[string]any)
+	if facts["left"].(map[string]any)["gpu_cores"] != 80.0 || facts["members"] != 1.0 || facts["promises"].([]any)[0].(map[string]any)["capacity"] != 200.0 ||
+		facts["used"].(map[string]any)["gpu_core_hours"] != 0.0 {
+		t.Errorf("facts: %v", facts)
+	}
+	if seen := w.get(w.member, w.requestAt(n)); seen.body["facts"] != nil || seen.body["may_withdraw"] != true {
+		t.Errorf("who asked sees %s", seen.raw)
+	}
+	lea.shows(lea.page(200, "GET", "/requests"), "To decide (1)", "A larger peak in vision", "to be decided", "ann@example.org", `id="nav-requests"`)
+	page := lea.page(200, "GET", w.requestAt(n))
+	lea.shows(page, "Left of the quota", "two GPUs for training", `value="120"`, `name="verdict" value="approve"`, "!Withdraw")
+	ann.shows(ann.page(200, "GET", w.requestAt(n)), "Withdraw", "!verdict", "!Left of the quota")
+
+	typed[7] = "110"
+	lea.page(409, "POST", w.requestAt(n), append(typed, "verdict", "approve", "version", "9")...)
+	lea.page(303, "POST", w.requestAt(n), append(typed, "verdict", "approve", "version", "1")...)
+	got := w.get(w.member, w.requestAt(n))
+	if got.body["state"] != "adjusted" || got.body["decider"] != "lea@example.org" || !strings.Contains(got.raw, `"gpu_cores":110`) {
+		t.Errorf("decided: %s", got.raw)
+	}
+	ann.shows(ann.page(200, "GET", w.requestAt(n)), "adjusted", "decided: 110", "lea@example.org decided")
+	root.shows(root.page(409, "POST", w.requestAt(n), append(typed, "verdict", "approve")...), "lea@example.org has approved this request already")
+	again := w.want(409, w.manager, "POST", w.requestAt(n)+"/decision", `{"verdict":"refuse","reason":"no"}`)
+	if !strings.Contains(again.raw, "lea@example.org") {
+		t.Errorf("the second decider is not told who was first: %s", again.raw)
+	}
+	role := w.get(w.member, at+"/roles/"+id(w.role)).body["peak"].(map[string]any)
+	if role["gpu_cores"] != 110.0 || role["gpu_memory_mib"] != 140000.0 {
+		t.Errorf("peak: %v", role)
+	}
+	if told := w.get(w.member, "/notices"); !strings.Contains(told.raw, "approved with other numbers: a larger peak in vision") {
+		t.Errorf("notices: %s", told.raw)
+	}
+}
+
+// as is a visitor with the account of somebody of the world.
+func (w *world) as(email string) visitor {
+	w.Helper()
+	list := w.get(w.admin, "/users?q="+email).body["items"].([]any)
+	user := id(int64(list[0].(map[string]any)["id"].(float64)))
+	w.want(204, w.admin, "PUT", "/users/"+user+"/password", `{"password":"correct horse"}`)
+	return visitor{w, w.signIn(email, "correct horse")}
+}
+
+// What is asked as it stands comes back to the same numbers, and is approved,
+// not adjusted; times keep their hour.
+func TestApprovedAsItStands(t *testing.T) {
+	w := newWorld(t)
+	root := w.visitor("ada@example.org", true)
+	a := w.want(201, w.stranger, "POST", "/requests", `{"reason":"a team","project":{"name":"speech","quota":{"gpu_cores":7,"gpu_memory_mib":14001,"cpu_milli":1234},`+
+		`"ends_at":"2100-01-01T15:30:00Z"}}`)
+	n := int64(a.body["id"].(float64))
+	if got, want := a.header.Get("Location"), apiPrefix+w.requestAt(n); got != want {
+		t.Errorf("Location %q, want %q", got, want)
+	}
+	page := root.page(200, "GET", w.requestAt(n))
+	form := []string{"verdict", "approve", "project.name", "speech", "project.ends_at", "2100-01-01"}
+	for _, field := range [][2]string{{"gpu_cores", "7"}, {"gpu_memory_mib", "14001 MiB"}, {"cpu_milli", "1234m"}} {
+		root.shows(page, `name="project.quota.`+field[0]+`"`, `value="`+field[1]+`"`)
+		form = append(form, "project.quota."+field[0], field[1])
+	}
+	// The world's project has promised all GPU cores of the pool already.
+	root.shows(root.page(200, "GET", w.requestAt(n)), "Promise it nevertheless", "7 more than 200")
+	root.shows(root.page(409, "POST", w.requestAt(n), form...), `id="f-confirm-error"`, `id="f-reason-error"`)
+	root.page(303, "POST", w.requestAt(n), append(form, "confirm", "1", "reason", "they wait for each other")...)
+	got := w.get(w.stranger, w.requestAt(n))
+	if got.body["state"] != "approved" || got.body["decision_reason"] != "they wait for each other" || got.body["project"] != "speech" {
+		t.Errorf("decided: %s", got.raw)
+	}
+	project := w.get(w.stranger, path("projects", int64(got.body["project_id"].(float64))))
+	if project.body["ends_at"] != "2100-01-01T15:30:00Z" || project.body["quota"].(map[string]any)["gpu_memory_mib"] != 14001.0 {
+		t.Errorf("project: %s", project.raw)
+	}
+	if audit := w.get(w.admin, "/audit?object=request&action=approve"); !strings.Contains(audit.raw, "7 more than 200") {
+		t.Errorf("audit: %s", audit.raw)
+	}
+}
+
+// Whoever is not concerned learns nothing; who asks to join, the name alone.
+func TestForeignRequests(t *testing.T) {
+	w := newWorld(t)
+	eve, boss := w.as("eve@example.org"), w.as("boss@example.org")
+	w.stranger, w.manager = w.token("eve@example.org"), w.token("boss@example.org") // new passwords end tokens
+	n := int64(w.want(201, w.member, "POST", "/requests", `{"reason":"more","quota":{"project_id":`+id(w.project)+`,"quota":{"gpu_cores":300}}}`).body["id"].(float64))
+	for _, p := range []string{w.requestAt(n), w.requestAt(99)} {
+		eve.page(404, "GET", p)
+		eve.page(404, "POST", p, "verdict", "approve")
+		eve.page(404, "POST", p+"/withdraw")
+		w.problem(w.want(404, w.stranger, "GET", p, ""))
+		w.problem(w.want(404, w.stranger, "POST", p+"/decision", `{"verdict":"approve"}`))
+		w.problem(w.want(404, w.stranger, "POST", p+"/withdraw", ""))
+	}
+	w.problem(w.want(404, w.manager, "GET", w.requestAt(n), "")) // a quota is not a manager's to decide
+	w.problem(w.want(403, w.member, "POST", w.requestAt(n)+"/decision", `{"verdict":"approve"}`))
+	foreign := `{"reason":"more","quota":{"project_id":%d,"quota":{"gpu_cores":300}}}`
+	for _, project := range []int64{w.project, 99} {
+		w.problem(w.want(404, w.stranger, "POST", "/requests", fmt.Sprintf(foreign, project)))
+		eve.page(404, "GET", fmt.Sprintf("/requests/new?kind=quota&project_id=%d", project))
+		eve.page(404, "GET", fmt.Sprintf("/requests/new?kind=deadline&project_id=%d", project))
+		eve.page(404, "GET", fmt.Sprintf("/requests/new?kind=join&project_id=%d", project))
+		eve.page(404, "POST", path("projects", project, "asking"), "on", "1")
+		w.problem(w.want(404, w.stranger, "PUT", path("projects", project, "asking"), `{"on":true}`))
+	}
+	join := []string{"kind", "join", "join.name", "vision", "reason", "hello"}
+	eve.shows(eve.page(422, "POST", "/requests", join...), `id="f-join-name-error"`)
+	boss.shows(boss.page(200, "GET", path("projects", w.project)), "Let people ask to join")
+	boss.page(303, "POST", path("projects", w.project, "asking"), "on", "1")
+	boss.shows(boss.page(200, "GET", path("projects", w.project)), "kind=join&amp;project_id="+id(w.project))
+	eve.shows(eve.page(200, "GET", fmt.Sprintf("/requests/new?kind=join&project_id=%d", w.project)), "vision", "!gpu_cores")
+	eve.page(303, "POST", "/requests", join...)
+	mine := w.get(w.stranger, "/requests")
+	n = int64(mine.body["items"].([]any)[0].(map[string]any)["id"].(float64))
+	eve.shows(eve.page(200, "GET", w.requestAt(n)), "A place in vision", `!href="/projects/`)
+	boss.shows(boss.page(422, "POST", w.requestAt(n), "verdict", "approve"), `id="f-join-role_id-error"`, "Does not fit")
+	small := w.create(w.manager, path("projects", w.project, "roles"), `{"name":"guest","permission":"member","peak":`+slice+`}`)
+	boss.page(303, "POST", w.requestAt(n), "verdict", "approve", "join.role_id", id(small))
+	if got := w.state(w.stranger, n); got != "approved" {
+		t.Errorf("joined: %s", got)
+	}
+	eve.page(200, "GET", path("projects", w.project))
+}
+
+func TestWithdrawAndRefuse(t *testing.T) {
+	w := newWorld(t)
+	ask := `{"reason":"more","quota":{"project_id":` + id(w.project) + `,"quota":{"gpu_cores":300}}}`
+	n := w.create(w.member, "/requests", ask)
+	w.problem(w.want(403, w.admin, "POST", w.requestAt(n)+"/withdraw", ""))
+	w.problem(w.want(412, w.member, "POST", w.requestAt(n)+"/withdraw", "", "If-Match", `"7"`))
+	if a := w.want(200, w.member, "POST", w.requestAt(n)+"/withdraw", "", "If-Match", `"1"`); a.body["state"] != "withdrawn" {
+		t.Errorf("withdrawn: %s", a.raw)
+	}
+	n = w.create(w.member, "/requests", ask)
+	fields := w.problem(w.want(422, w.admin, "POST", w.requestAt(n)+"/decision", `{"verdict":"refuse"}`))
+	if fields["reason"] == "" {
+		t.Errorf("refused without a reason: %v", fields)
+	}
+	w.problem(w.want(412, w.admin, "POST", w.requestAt(n)+"/decision", `{"verdict":"approve"}`, "If-Match", `"7"`))
+	if a := w.want(200, w.admin, "POST", w.requestAt(n)+"/decision", `{"verdict":"refuse","reason":"no machines"}`); a.body["state"] != "refused" {
+		t.Errorf("refused: %s", a.raw)
+	}
+	if list := w.get(w.admin, "/requests?box=settled").body["items"].([]any); len(list) != 2 {
+		t.Errorf("settled: %v", list)
+	}
+	if list := w.get(w.member, "/requests?limit=1"); list.body["next_cursor"] == nil {
+		t.Errorf("mine: %s", list.raw)
+	}
+	fields = w.problem(w.want(422, w.member, "POST", "/requests", `{"reason":"x","quota":{"project_id":1,"quota":{"gpu_cores":1}}}`))
+	if fields["quota.quota.gpu_cores"] == "" {
+		t.Errorf("no more asked: %v", fields)
+	}
+}
+
+func TestPromisesPage(t *testing.T) {
+	w := newWorld(t)
+	root, bob := w.visitor("ada@example.org", true), w.visitor("bob@example.org", false)
+	bob.page(403, "GET", "/promises")
+	bob.page(403, "POST", "/promises", "ratio.gpu_cores", "1")
+	w.problem(w.want(403, w.manager, "GET", "/promises", ""))
+	root.shows(root.page(200, "GET", "/promises"), "vision", "not known", `name="ratio.gpu_cores"`, `value="100"`, "!More is promised than there is")
+	form := []string{"ratio.gpu_cores", "150", "ratio.gpu_memory_mib", "150", "ratio.cpu_milli", "200", "ratio.memory_mib", "100", "ratio.storage_mib", "0", "stated.cpu_milli", "4"}
+	root.shows(root.page(422, "POST", "/promises", form...), `id="f-ratio-storage_mib-error"`, `value="150"`)
+	form[9] = "100"
+	root.page(303, "POST", "/promises", form...)
+	root.page(409, "POST", "/promises", append(form, "version", "1")...)
+	root.shows(root.page(200, "GET", "/promises"), "More is promised than there is", "CPU: 12 more than the pool has", "100 %")
+	got := w.get(w.admin, "/promises")
+	cpu := got.body["resources"].([]any)[2].(map[string]any)
+	if cpu["limit"] != 8000.0 || cpu["excess"] != 8000.0 || cpu["missing"] != 12000.0 || got.body["projects"].([]any)[0].(map[string]any)["name"] != "vision" {
+		t.Errorf("promises: %s", got.raw)
+	}
+	w.want(200, w.admin, "PUT", "/promises", `{"ratio":{"gpu_cores":100,"gpu_memory_mib":100,"cpu_milli":100,"memory_mib":100,"storage_mib":100}}`, "If-Match", got.header.Get("ETag"))
+	w.problem(w.want(412, w.admin, "PUT", "/promises", `{"ratio":{"gpu_cores":100,"gpu_memory_mib":100,"cpu_milli":100,"memory_mib":100,"storage_mib":100}}`, "If-Match", got.header.Get("ETag")))
+}

@@ -1,0 +1,89 @@
+package models
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// AuditEntry is one change that somebody made: who, from where, what, before,
+// after, when. Before and After are JSON.
+//
+// Entries form a chain: each holds the hash of the one before it, and its own
+// hash covers all its fields. ID is the place in the chain, 1 for the first;
+// the store gives it, with both hashes, when the transaction is committed.
+type AuditEntry struct {
+	ID        int64
+	At        time.Time
+	ActorID   *int64
+	Actor     string
+	Address   string // of the client, empty where there was none
+	Via       string // what the actor spoke by: see policies.Actor
+	Action    string
+	Object    string
+	ObjectID  int64
+	ProjectID *int64
+	Before    string
+	After     string
+	Previous  string // Hash of entry ID-1, empty for the first
+	Hash      string // hexadecimal SHA-256
+}
+
+// AuditHead is the end of the chain, or a place in it: how many entries there
+// are up to it, and the hash of the last of them.
+type AuditHead struct {
+	Number int64
+	Hash   string
+}
+
+// String is HASH:NUMBER.
+func (h AuditHead) String() string { return h.Hash + ":" + strconv.FormatInt(h.Number, 10) }
+
+// ParseAuditHead reads HASH:NUMBER.
+func ParseAuditHead(text string) (h AuditHead, err error) {
+	hash, number, _ := strings.Cut(strings.TrimSpace(text), ":")
+	raw, hashErr := hex.DecodeString(hash)
+	h.Hash = strings.ToLower(hash)
+	h.Number, err = strconv.ParseInt(number, 10, 64)
+	if err != nil || hashErr != nil || len(raw) != sha256.Size || h.Number < 1 {
+		return AuditHead{}, fmt.Errorf("%q must be HASH:NUMBER, as an earlier check has printed it", text)
+	}
+	return h, nil
+}
+
+// auditTime is how a time is hashed: UTC, to the microsecond, as both
+// databases keep it.
+const auditTime = "2006-01-02T15:04:05.000000Z"
+
+// sum is the entry's hash: SHA-256 over a line that names this encoding, and
+// then every field as its length in bytes, a colon, its text and a line feed.
+// A number that is absent is an empty text.
+func (e *AuditEntry) sum() string {
+	h := sha256.New()
+	fmt.Fprint(h, "weir audit 1\n")
+	for _, field := range []string{
+		strconv.FormatInt(e.ID, 10), e.At.UTC().Format(auditTime), digits(e.ActorID), e.Actor, e.Address, e.Via, e.Action,
+		e.Object, strconv.FormatInt(e.ObjectID, 10), digits(e.ProjectID), e.Before, e.After, e.Previous,
+	} {
+		fmt.Fprintf(h, "%d:%s\n", len(field), field)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func digits(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.FormatInt(*n, 10)
+}
+
+// follow makes the entry the next one after head, and head the entry.
+func (e *AuditEntry) follow(head *AuditHead) {
+	e.ID, e.Previous = head.Number+1, head.Hash
+	e.At = e.At.UTC().Truncate(time.Microsecond)
+	e.Hash = e.sum()
+	*head = AuditHead{e.ID, e.Hash}
+}

@@ -1,0 +1,179 @@
+package models_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/modelstest"
+)
+
+// crowd makes a long audit, of which a few entries are rare.
+func crowd(t testing.TB, s *models.Store, n int) {
+	t.Helper()
+	series := fmt.Sprintf("generate_series(1, %d) AS g (n)", n)
+	moment := "TIMESTAMPTZ '2030-01-02 00:00:00+00' + n * INTERVAL '1 second'"
+	if s.Dialect() == "sqlite" {
+		series = fmt.Sprintf("(WITH RECURSIVE g (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM g WHERE n < %d) SELECT n FROM g)", n)
+		moment = "strftime('%Y-%m-%d %H:%M:%S+00:00', '2030-01-02', n || ' seconds')"
+	}
+	rare := "CASE WHEN n % 20000 = 7 THEN 'rare' ELSE '%s' || n % 3 END"
+	db := sqlOf(t, s)
+	for _, statement := range []string{
+		"INSERT INTO audit_entries (id, at, actor, action, object, object_id, project_id, hash) SELECT n, " + moment + ", " +
+			strings.ReplaceAll(rare, "%s", "actor") + ", " + strings.ReplaceAll(rare, "%s", "action") + ", " + strings.ReplaceAll(rare, "%s", "object") +
+			", n % 1000 + 1, n % 50 + 1, 'h' FROM " + series,
+		"ANALYZE",
+	} {
+		if _, err := db.Exec(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// However long the audit is, a page of it takes two queries, and no query
+// reads the whole table or sorts it.
+func TestAuditOfAHundredThousand(t *testing.T) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		crowd(t, s, 100_000)
+		type query struct {
+			sql  string
+			args []any
+		}
+		var queries []query
+		if err := s.Watch(func(sql string, args []any) { queries = append(queries, query{sql, args}) }); err != nil {
+			t.Fatal(err)
+		}
+		day := time.Date(2030, 1, 2, 0, 0, 0, 0, time.UTC)
+		for name, f := range map[string]models.AuditFilter{
+			"all": {}, "actor": {Actor: "actor1"}, "rare actor": {Actor: "rare"}, "action": {Action: "action1"}, "rare action": {Action: "rare"},
+			"object": {Object: "object1"}, "rare object": {Object: "rare"}, "number": {ObjectID: 8}, "object and number": {Object: "object1", ObjectID: 8},
+			"project": {ProjectID: 8}, "early": {Until: day.Add(time.Hour)}, "late": {From: day.Add(20 * time.Hour)},
+			"actor early": {Actor: "actor1", Until: day.Add(time.Hour)}, "absent": {Actor: "nobody"},
+		} {
+			for _, after := range []int64{0, 90_000} {
+				queries = nil
+				if _, err := s.Read(t.Context()).Audit(f, models.Page{After: after}); err != nil {
+					t.Fatal(err)
+				}
+				if len(queries) == 0 || len(queries) > 2 {
+					t.Errorf("%s: %d queries", name, len(queries))
+				}
+				for _, q := range queries {
+					if plan := explain(t, s, q.sql, q.args); scans(plan, name) {
+						t.Errorf("%s after %d: %s\n%s", name, after, q.sql, plan)
+					}
+				}
+			}
+		}
+	})
+}
+
+// scans tells whether a plan reads a table from end to end, or sorts more than
+// what one object has.
+func scans(plan, name string) bool {
+	for line := range strings.Lines(plan) {
+		if strings.Contains(line, "Seq Scan") || strings.Contains(line, "SCAN audit_entries") && !strings.Contains(line, "USING INDEX") {
+			return true
+		}
+		if strings.Contains(line, "USE TEMP B-TREE") && name != "number" {
+			return true
+		}
+	}
+	return plan == ""
+}
+
+func explain(t *testing.T, s *models.Store, sql string, args []any) string {
+	t.Helper()
+	prefix := "EXPLAIN "
+	if s.Dialect() == "sqlite" {
+		prefix = "EXPLAIN QUERY PLAN "
+	}
+	rows, err := sqlOf(t, s).Query(prefix+sql, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var plan strings.Builder
+	for rows.Next() {
+		var a, b, c int
+		var line string
+		into := []any{&line}
+		if s.Dialect() == "sqlite" {
+			into = []any{&a, &b, &c, &line}
+		}
+		if err := rows.Scan(into...); err != nil {
+			t.Fatal(err)
+		}
+		plan.WriteString(line + "\n")
+	}
+	return plan.String()
+}
+
+// BenchmarkAudited is what the chain costs: transactions by 16 writers, each
+// on a row of its own. Those that are told let other servers know, as every
+// change of Weir does; the audited ones also leave an entry.
+func BenchmarkAudited(b *testing.B) {
+	for _, dialect := range []string{"sqlite", "postgres"} {
+		for _, mode := range []string{"silent", "told", "audited"} {
+			b.Run(dialect+"/"+mode, func(b *testing.B) {
+				s := modelstest.Open(b, dialect)
+				var turn atomic.Int64
+				b.ResetTimer()
+				modelstest.Together(16, func(w int) {
+					for turn.Add(1) <= int64(b.N) {
+						if err := s.InTx(context.Background(), func(q *models.Queries) error { return change(q, int64(w), mode) }); err != nil {
+							b.Error(err)
+						}
+					}
+				})
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tx/s")
+			})
+		}
+	}
+}
+
+func change(q *models.Queries, writer int64, mode string) error {
+	if mode != "silent" {
+		q.Touch("user", writer)
+	}
+	if mode == "audited" {
+		err := q.PutAudit(models.AuditEntry{At: q.Now(), Actor: "a@example.org", Action: "update", Object: "account", ObjectID: writer, Before: `{"name":"a"}`, After: `{"name":"b"}`})
+		if err != nil {
+			return err
+		}
+	}
+	return q.PutSession(models.Session{Token: fmt.Sprint(writer), Data: []byte("x"), ExpiresAt: q.Now().Add(time.Hour)})
+}
+
+// BenchmarkVerifyAudit checks a chain of 100,000 entries.
+func BenchmarkVerifyAudit(b *testing.B) {
+	for _, dialect := range []string{"sqlite", "postgres"} {
+		b.Run(dialect, func(b *testing.B) {
+			s := modelstest.Open(b, dialect)
+			const n, each = 100_000, 1000
+			for range n / each {
+				modelstest.InTx(b, s, func(q *models.Queries) error {
+					for i := range each {
+						e := models.AuditEntry{At: q.Now(), Actor: "a@example.org", Action: "update", Object: "project", ObjectID: int64(i), Before: `{"name":"a"}`, After: `{"name":"b"}`}
+						if err := q.PutAudit(e); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+			}
+			b.ResetTimer()
+			for b.Loop() {
+				if head := verified(b, s); head.Number != n {
+					b.Errorf("%d entries", head.Number)
+				}
+			}
+			b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds(), "entries/s")
+		})
+	}
+}

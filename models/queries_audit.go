@@ -1,0 +1,166 @@
+package models
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+)
+
+// PutAudit appends an entry to the audit, when this transaction is committed.
+func (q *Queries) PutAudit(e AuditEntry) error {
+	if q.topics == nil {
+		return errors.New("models: an audit entry belongs into the transaction of its change")
+	}
+	q.audit = append(q.audit, e)
+	return nil
+}
+
+// Context is that of whoever asks.
+func (q *Queries) Context() context.Context { return q.db.Statement.Context }
+
+// recordAudit writes the transaction's entries into the chain. It comes late,
+// when all else is done: from here to the commit no other transaction gets a
+// place in the chain.
+func (q *Queries) recordAudit() error {
+	if len(q.audit) == 0 {
+		return nil
+	}
+	head, err := q.lockAuditHead()
+	if err != nil {
+		return err
+	}
+	for i := range q.audit {
+		q.audit[i].follow(&head)
+	}
+	if err := q.db.CreateInBatches(&q.audit, 500).Error; err != nil {
+		return err
+	}
+	return q.moveAuditHead(head)
+}
+
+// lockAuditHead also sees to it that a server which stands still under the
+// lock loses its transaction after some seconds: all others wait for it.
+func (q *Queries) lockAuditHead() (AuditHead, error) {
+	if !q.postgres {
+		return q.AuditHead()
+	}
+	return q.auditHead(`SELECT number, hash, set_config('idle_in_transaction_session_timeout', '5s', true)
+		FROM audit_head WHERE id = 1 FOR NO KEY UPDATE`)
+}
+
+// AuditHead is the newest entry's place in the chain; zero when there is none.
+func (q *Queries) AuditHead() (AuditHead, error) {
+	return q.auditHead("SELECT number, hash FROM audit_head WHERE id = 1")
+}
+
+func (q *Queries) auditHead(sql string) (h AuditHead, err error) {
+	res := q.db.Raw(sql).Scan(&h)
+	if res.Error == nil && res.RowsAffected == 0 {
+		return h, errors.New("the head of the audit is missing from the database")
+	}
+	return h, res.Error
+}
+
+func (q *Queries) moveAuditHead(h AuditHead) error {
+	return q.db.Exec("UPDATE audit_head SET number = ?, hash = ? WHERE id = 1", h.Number, h.Hash).Error
+}
+
+// ChainAudit gives the entries that were written before there was a chain
+// their places in it. Call it before anything is written; it is done once.
+func (s *Store) ChainAudit(ctx context.Context) error {
+	return s.InTx(ctx, func(q *Queries) error {
+		head, err := q.lockAuditHead()
+		if err != nil || head.Number > 0 {
+			return err
+		}
+		for {
+			entries, err := q.auditAfter(head.Number)
+			if err != nil {
+				return err
+			}
+			if len(entries) == 0 {
+				break
+			}
+			for i := range entries {
+				entries[i].follow(&head)
+			}
+			if err := q.setHashes(entries); err != nil {
+				return err
+			}
+		}
+		if head.Number == 0 {
+			return nil
+		}
+		return q.moveAuditHead(head)
+	})
+}
+
+func (q *Queries) setHashes(entries []AuditEntry) error {
+	var args []any
+	for _, e := range entries {
+		args = append(args, e.ID, e.Previous, e.Hash)
+	}
+	rows := strings.TrimPrefix(strings.Repeat(", (CAST(? AS BIGINT), ?, ?)", len(entries)), ", ")
+	return q.db.Exec("WITH h (id, previous, hash) AS (VALUES "+rows+
+		") UPDATE audit_entries SET previous = h.previous, hash = h.hash FROM h WHERE audit_entries.id = h.id", args...).Error
+}
+
+// auditAfter lists the entries behind a place in the chain, in its order.
+func (q *Queries) auditAfter(number int64) (entries []AuditEntry, err error) {
+	return entries, q.db.Where("id > ?", number).Order("id").Limit(500).Find(&entries).Error
+}
+
+// AuditFilter chooses entries; what is zero chooses all.
+type AuditFilter struct {
+	Actor     string // as the entries name it
+	Action    string
+	Object    string
+	ObjectID  int64
+	ProjectID int64
+	From      time.Time // the first moment
+	Until     time.Time // the first moment after
+}
+
+// Audit lists entries, newest first, after the one with the id page.After (0:
+// from the newest).
+func (q *Queries) Audit(f AuditFilter, page Page) (entries []AuditEntry, err error) {
+	if !storable(f.Actor) || !storable(f.Action) || !storable(f.Object) {
+		return nil, nil
+	}
+	db := f.chosen(q.db).Order("at DESC, id DESC").Limit(page.limit())
+	if page.After > 0 {
+		var last AuditEntry
+		err := q.db.Select("id, at").Take(&last, page.After).Error
+		if errors.Is(err, gorm.ErrRecordNotFound) {
+			err = Invalid("cursor", "is no cursor of this list")
+		}
+		if err != nil {
+			return nil, err
+		}
+		db = db.Where("(at, id) < (?, ?)", last.At, last.ID)
+	}
+	return entries, db.Find(&entries).Error
+}
+
+func (f AuditFilter) chosen(db *gorm.DB) *gorm.DB {
+	for column, value := range map[string]string{"actor": f.Actor, "action": f.Action, "object": f.Object} {
+		if value != "" {
+			db = db.Where(column+" = ?", value)
+		}
+	}
+	for column, value := range map[string]int64{"object_id": f.ObjectID, "project_id": f.ProjectID} {
+		if value != 0 {
+			db = db.Where(column+" = ?", value)
+		}
+	}
+	if !f.From.IsZero() {
+		db = db.Where("at >= ?", f.From.UTC())
+	}
+	if !f.Until.IsZero() {
+		db = db.Where("at < ?", f.Until.UTC())
+	}
+	return db
+}

@@ -1,0 +1,181 @@
+package models
+
+import (
+	"time"
+
+	"gorm.io/gorm"
+)
+
+// requestsTopic changes with every request.
+const requestsTopic = "requests"
+
+// CreateRequest inserts r.
+func (q *Queries) CreateRequest(r *QuotaRequest) error {
+	q.touchRequest(*r)
+	return q.db.Create(r).Error
+}
+
+func (q *Queries) touchRequest(r QuotaRequest) {
+	q.Touch(requestsTopic)
+	q.Touch("user", r.RequesterID)
+}
+
+// SettleRequest writes how a pending request ended, if it is still pending
+// at r.Version; settled tells whether. Of several who try one succeeds.
+func (q *Queries) SettleRequest(r *QuotaRequest) (settled bool, err error) {
+	q.touchRequest(*r)
+	expected := r.Version
+	r.Version++
+	res := q.db.Model(r).Where("id = ? AND state = ? AND version = ?", r.ID, RequestPending, expected).
+		Select("state", "project_id", "decided", "decider_id", "decision_reason", "decided_at", "version").Updates(r)
+	return res.RowsAffected == 1, res.Error
+}
+
+// NameProjectOf notes which project came of an approved request.
+func (q *Queries) NameProjectOf(r *QuotaRequest, project int64) error {
+	r.ProjectID = &project
+	return q.db.Model(r).Where("id = ?", r.ID).UpdateColumn("project_id", project).Error
+}
+
+func (q *Queries) requests() *gorm.DB {
+	return q.db.Table("quota_requests").
+		Select(`quota_requests.*, COALESCE(projects.name, '') AS project_name, COALESCE(roles.name, '') AS role_name,
+			users.name AS requester_name, users.email AS requester_email, COALESCE(deciders.name, '') AS decider_name`).
+		Joins("JOIN users ON users.id = quota_requests.requester_id").
+		Joins("LEFT JOIN projects ON projects.id = quota_requests.project_id").
+		Joins("LEFT JOIN roles ON roles.id = quota_requests.role_id").
+		Joins("LEFT JOIN users deciders ON deciders.id = quota_requests.decider_id")
+}
+
+// Request finds a request.
+func (q *Queries) Request(id int64) (r RequestView, err error) {
+	return r, found(q.requests().Where("quota_requests.id = ?", id).Take(&r).Error, "request")
+}
+
+// RequestsOf lists a person's requests, newest first; page.After is the
+// oldest that was seen.
+func (q *Queries) RequestsOf(user int64, page Page) (list []RequestView, err error) {
+	db := q.requests().Where("quota_requests.requester_id = ?", user)
+	if page.After > 0 {
+		db = db.Where("quota_requests.id < ?", page.After)
+	}
+	return list, db.Order("quota_requests.id DESC").Limit(page.limit()).Find(&list).Error
+}
+
+// CountPendingOf counts a person's pending requests. Until the transaction
+// ends no other counts those of the same person.
+func (q *Queries) CountPendingOf(user int64) (n int64, err error) {
+	if q.postgres {
+		const class = 0x7271 << 32 // "rq": apart from other advisory locks
+		if err := q.db.Exec("SELECT pg_advisory_xact_lock(?)", class+user).Error; err != nil {
+			return 0, err
+		}
+	}
+	return n, q.db.Model(&QuotaRequest{}).Where("requester_id = ? AND state = ?", user, RequestPending).Count(&n).Error
+}
+
+// Deciding is which requests somebody may decide.
+type Deciding struct {
+	All      bool
+	Projects []int64 // whose roles and members it is theirs to change
+	But      int64   // a person whose requests it is not
+}
+
+func (d Deciding) within(db *gorm.DB) *gorm.DB {
+	if d.All {
+		return db
+	}
+	return db.Where("quota_requests.project_id IN ? AND quota_requests.kind NOT IN ? AND quota_requests.requester_id <> ?", d.Projects, PlatformKinds, d.But)
+}
+
+// PendingRequests lists what waits for a decision, oldest first.
+func (q *Queries) PendingRequests(d Deciding, page Page) (list []RequestView, err error) {
+	err = d.within(q.requests()).Where("quota_requests.state = ? AND quota_requests.id > ?", RequestPending, page.After).
+		Order("quota_requests.id").Limit(page.limit()).Find(&list).Error
+	return list, err
+}
+
+// SettledRequests lists what has been decided or withdrawn, newest first;
+// page.After is the oldest that was seen.
+func (q *Queries) SettledRequests(d Deciding, page Page) (list []RequestView, err error) {
+	db := d.within(q.requests()).Where("quota_requests.state <> ?", RequestPending)
+	if page.After > 0 {
+		db = db.Where("quota_requests.id < ?", page.After)
+	}
+	return list, db.Order("quota_requests.id DESC").Limit(page.limit()).Find(&list).Error
+}
+
+// CountPending counts what waits for a decision.
+func (q *Queries) CountPending(d Deciding) (n int64, err error) {
+	return n, d.within(q.db.Table("quota_requests")).Where("quota_requests.state = ?", RequestPending).Count(&n).Error
+}
+
+// ProjectToJoin finds a project that may be asked to join, by its id or its
+// exact name; one that may not be does not exist here.
+func (q *Queries) ProjectToJoin(id int64, name string) (p Project, err error) {
+	if !storable(name) {
+		return p, NotFound("project")
+	}
+	return p, found(q.db.Where("ask_to_join AND (id = ? OR name = ?)", id, name).Order("id").Take(&p).Error, "project")
+}
+
+// Overcommit reads how much may be promised.
+func (q *Queries) Overcommit() (o Overcommit, err error) { return o, q.db.Take(&o, 1).Error }
+
+// SetOvercommit writes o if its version is still o.Version.
+func (q *Queries) SetOvercommit(o *Overcommit) error {
+	q.Touch(requestsTopic)
+	return q.update(o, &o.Version, o.ID, "setting")
+}
+
+// PromisedQuotas is Σ over projects whose period of use is not over of their
+// quotas.
+func (q *Queries) PromisedQuotas(now time.Time) (r Resources, err error) {
+	err = q.db.Table("projects").Select(`CAST(COALESCE(SUM(quota_gpu_cores), 0) AS BIGINT) AS gpu_cores,
+		CAST(COALESCE(SUM(quota_gpu_memory_mib), 0) AS BIGINT) AS gpu_memory_mib,
+		CAST(COALESCE(SUM(quota_cpu_milli), 0) AS BIGINT) AS cpu_milli,
+		CAST(COALESCE(SUM(quota_memory_mib), 0) AS BIGINT) AS memory_mib,
+		CAST(COALESCE(SUM(quota_storage_mib), 0) AS BIGINT) AS storage_mib`).
+		Where("ends_at IS NULL OR ends_at > ?", now).Scan(&r).Error
+	return r, err
+}
+
+// PromisedProjects lists the projects whose period of use is not over, by id.
+func (q *Queries) PromisedProjects(now time.Time, page Page) (list []Project, err error) {
+	return list, q.db.Where("(ends_at IS NULL OR ends_at > ?) AND id > ?", now, page.After).Order("id").Limit(page.limit()).Find(&list).Error
+}
+
+// UsedBy is what a project held from since until now, and of it what a person
+// did; user 0 is everybody.
+func (q *Queries) UsedBy(project, user int64, since, now time.Time) (u Usage, err error) {
+	var shares, workspaces struct{ First, Second int64 }
+	err = q.held("shares", "cores", "memory_mib", "from_at", "until_at", project, user, since, now).Scan(&shares).Error
+	if err != nil {
+		return u, err
+	}
+	err = q.held("workspaces", "cpu_milli", "memory_mib", "started_at", "ended_at", project, user, since, now).Scan(&workspaces).Error
+	span := int64(now.Sub(since) / time.Second)
+	u.GPUCoreHours = shares.First / int64(time.Hour/time.Second)
+	u.Average = Resources{GPUCores: shares.First / span, GPUMemoryMiB: shares.Second / span, CPUMilli: workspaces.First / span, MemoryMiB: workspaces.Second / span}
+	return u, err
+}
+
+// held adds up two columns, each times the seconds of its row that lie in a
+// span. What is held now and what ended within the span are read apart, so
+// that an index leaves out all that ended before.
+func (q *Queries) held(table, first, second, from, until string, project, user int64, since, now time.Time) *gorm.DB {
+	seconds := "MAX(0, (MIN(COALESCE(julianday(ended), julianday(?)), julianday(?)) - MAX(julianday(began), julianday(?))) * 86400)"
+	if q.postgres {
+		seconds = "GREATEST(0, EXTRACT(EPOCH FROM LEAST(COALESCE(ended, ?), ?) - GREATEST(began, ?)))"
+	}
+	sum := func(column string) string {
+		return "CAST(COALESCE(SUM(ROUND(CAST(" + column + " * " + seconds + " AS NUMERIC))), 0) AS BIGINT)"
+	}
+	rows := "SELECT user_id, " + first + " AS a, " + second + " AS b, " + from + " AS began, " + until + " AS ended FROM " + table + " WHERE project_id = ? AND " + until
+	db := q.db.Table("(?) AS held", q.db.Raw(rows+" IS NULL UNION ALL "+rows+" > ?", project, project, since)).
+		Select(sum("a")+" AS first, "+sum("b")+" AS second", now, now, since, now, now, since).Where("began < ?", now)
+	if user != 0 {
+		db = db.Where("user_id = ?", user)
+	}
+	return db
+}

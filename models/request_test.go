@@ -1,0 +1,39 @@
+package models
+
+import "testing"
+
+// What stands in a form and is sent back as it stands is the same amount.
+func TestExactQuantityIsReadAgain(t *testing.T) {
+	values := []int64{0, 1, 9, 10, 500, 1023, 1024, 1234, 14001, 140_000, 10<<20 - 1024, 10 << 20, 10<<20 + 1024, 12 << 20, 99_999_999, MaxAmount}
+	for _, a := range (Resources{}).Amounts() {
+		for _, n := range values {
+			read := func(s string) (int64, error) { return ParseMiB(s, 1) }
+			switch a.Name {
+			case "gpu_cores":
+				read = ParseCount
+			case "cpu_milli":
+				read = ParseCPU
+			}
+			words := ExactQuantity(a.Name, n)
+			if got, err := read(words); err != nil || got != n {
+				t.Errorf("%d of %s is %q, which is read as %d, %v", n, a.Name, words, got, err)
+			}
+		}
+	}
+}
+
+func TestKindOfWhatIsAsked(t *testing.T) {
+	one := map[string]Asked{AskForProject: {Project: &AskProject{}}, AskForQuota: {Quota: &AskQuota{}}, AskForRole: {Role: &AskRole{}}, AskForPeak: {Peak: &AskPeak{}},
+		AskForPeriod: {Period: &AskPeriod{}}, AskForDeadline: {Deadline: &AskDeadline{}}, AskForJoin: {Join: &AskJoin{}}}
+	for _, kind := range RequestKinds {
+		if got := one[kind].Kind(); got != kind {
+			t.Errorf("%s is taken for %q", kind, got)
+		}
+		if clone := one[kind].Clone(); clone.Kind() != kind || clone == one[kind] {
+			t.Errorf("the clone of %s is %+v", kind, clone)
+		}
+	}
+	if got := (Asked{}).Kind() + (Asked{Quota: &AskQuota{}, Join: &AskJoin{}}).Kind(); got != "" || len(one) != len(RequestKinds) {
+		t.Errorf("nothing and two things are %q; %d kinds of %d", got, len(one), len(RequestKinds))
+	}
+}

@@ -1,0 +1,100 @@
+package models_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/modelstest"
+)
+
+// Everything that can take rights away names whose.
+func TestWhatRevokes(t *testing.T) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		w := newWorld(t, s)
+		running(t, w)
+		token := models.AccessToken{UserID: w.user.ID, Name: "t", Hash: "h", ExpiresAt: s.Now().Add(time.Hour), CreatedAt: s.Now()}
+		modelstest.InTx(t, s, func(q *models.Queries) error {
+			if err := q.PutSession(models.Session{Token: "cookie", Data: []byte("x"), ExpiresAt: s.Now().Add(time.Hour)}); err != nil {
+				return err
+			}
+			return q.CreateAccessToken(&token)
+		})
+		user, project := models.Tie("user", w.user.ID), models.Tie("project", w.project.ID)
+		h := &hands{}
+		s.Carry(h)
+		for _, c := range []struct {
+			name string
+			do   func(*models.Queries) error
+			want []string
+		}{
+			{"account", func(q *models.Queries) error { w.user.Disabled = true; return q.UpdateUser(&w.user) }, []string{user}},
+			{"token", func(q *models.Queries) error { return q.DeleteAccessToken(w.user.ID, token.ID) }, []string{user}},
+			{"secrets", func(q *models.Queries) error { return q.DeleteSecretsOf(w.user.ID) }, []string{user}},
+			{"session", func(q *models.Queries) error { return q.DeleteSession("cookie") }, []string{models.SessionTie("cookie")}},
+			{"no session", func(q *models.Queries) error { return q.DeleteSession("another") }, nil},
+			{"member", func(q *models.Queries) error { w.member.Until = ago(s, -time.Hour); return q.UpdateMember(&w.member) }, []string{user}},
+			{"role", func(q *models.Queries) error { return q.UpdateRole(&w.role) }, []string{project}},
+			{"project", func(q *models.Queries) error { return q.UpdateProject(&w.project) }, []string{project}},
+			{"stop", func(q *models.Queries) error {
+				w.workspace.State = models.StateStopping
+				return q.Transition(&w.workspace, models.StateRunning, models.Say("Stopped."))
+			}, []string{models.Tie("workspace", w.workspace.ID)}},
+			{"end", func(q *models.Queries) error {
+				w.workspace.State = models.StateStopped
+				return q.Transition(&w.workspace, models.StateStopping, models.Say("Stopped."))
+			}, nil},
+			{"a page", func(q *models.Queries) error { q.Touch("pool"); return nil }, nil},
+		} {
+			h.revoked = nil
+			modelstest.InTx(t, s, c.do)
+			if !slices.Equal(h.revoked, c.want) {
+				t.Errorf("%s revokes %q, not %q", c.name, h.revoked, c.want)
+			}
+		}
+		h.revoked = nil
+		err := s.InTx(t.Context(), func(q *models.Queries) error { q.Revoke("user", 1); return errSecret })
+		if err == nil || h.revoked != nil {
+			t.Errorf("what was undone revokes %q, %v", h.revoked, err)
+		}
+	})
+}
+
+// running brings a world's workspace to run.
+func running(t *testing.T, w *world) {
+	t.Helper()
+	for _, state := range []models.WorkspaceState{models.StateStarting, models.StateRunning} {
+		from := w.workspace.State
+		w.workspace.State = state
+		modelstest.InTx(t, w.store, func(q *models.Queries) error { return q.Transition(&w.workspace, from, models.Say("On.")) })
+	}
+}
+
+// Revocations are kept as long as a server may have to carry them out.
+func TestOldRevocationsAreForgotten(t *testing.T) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		clock := modelstest.NewClock(s)
+		count := func() (n int) {
+			db, err := s.SQL()
+			if err == nil {
+				err = db.QueryRow("SELECT COUNT(*) FROM revocations").Scan(&n)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		for range 2 {
+			modelstest.InTx(t, s, func(q *models.Queries) error { q.Revoke("user", 1); q.Revoke("user", 1); return nil })
+			clock.Pass(40 * time.Minute)
+		}
+		if n := count(); n != 2 {
+			t.Errorf("%d revocations are kept", n)
+		}
+		modelstest.InTx(t, s, func(q *models.Queries) error { _, err := q.DeleteExpired(q.Now()); return err })
+		if n := count(); n != 1 {
+			t.Errorf("%d revocations are kept", n)
+		}
+	})
+}

@@ -1,0 +1,77 @@
+package policies_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/modelstest"
+	"weir/policies"
+)
+
+func TestAuditOrigin(t *testing.T) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		u := modelstest.User(t, s, "ann@example.org", false)
+		agent := policies.Origin{Address: "192.0.2.1", Via: policies.ViaAgent}
+		for _, c := range []struct {
+			name    string
+			actor   policies.Actor
+			origin  policies.Origin
+			via, at string
+		}{
+			{"a person", policies.Actor{User: u, Via: policies.ViaSession}, policies.Origin{Address: "192.0.2.1"}, "session", "192.0.2.1"},
+			{"a person's word goes first", policies.Actor{User: u, Via: "token ci"}, agent, "token ci", "192.0.2.1"},
+			{"Weir for an agent", policies.System("enrolment"), agent, "agent", "192.0.2.1"},
+			{"Weir by itself", policies.System("reconciler"), policies.Origin{}, "system", ""},
+		} {
+			ctx := t.Context()
+			if c.origin != (policies.Origin{}) {
+				ctx = policies.From(ctx, c.origin)
+			}
+			if err := s.InTx(ctx, func(q *models.Queries) error {
+				return c.actor.Audit(q, policies.Change{Action: "update", Object: "thing", ID: 1, Before: map[string]any{"n": 1}})
+			}); err != nil {
+				t.Fatal(err)
+			}
+			list, err := s.Read(ctx).Audit(models.AuditFilter{}, models.Page{Limit: 1})
+			if err != nil || list[0].Via != c.via || list[0].Address != c.at || list[0].Before != `{"n":1}` || list[0].After != "" {
+				t.Errorf("%s: %+v, %v", c.name, list, err)
+			}
+		}
+	})
+}
+
+// What an actor speaks by stays known when its rights are read again, and the
+// audit names the token that ended.
+func TestAuditOfTokens(t *testing.T) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		access, err := policies.NewAccess()
+		if err != nil {
+			t.Fatal(err)
+		}
+		accounts := policies.NewAccounts(s, access)
+		modelstest.User(t, s, "ann@example.org", false)
+		_, secret, err := accounts.CreateTokenFor(t.Context(), policies.System("admin"), "ann@example.org", policies.NewToken{Name: "ci", Lifetime: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		actor, err := accounts.ByToken(t.Context(), secret)
+		if err != nil || actor.Via != "token ci" {
+			t.Fatalf("speaks by %q, %v", actor.Via, err)
+		}
+		if actor, err = accounts.Still(t.Context(), actor); err != nil || actor.Via != "token ci" {
+			t.Errorf("read again, it speaks by %q, %v", actor.Via, err)
+		}
+		if err := accounts.DeleteToken(t.Context(), actor, 1); err != nil {
+			t.Fatal(err)
+		}
+		list, err := s.Read(t.Context()).Audit(models.AuditFilter{Action: "delete", Object: "token"}, models.Page{})
+		if err != nil || len(list) != 1 || !strings.Contains(list[0].Before, `"name":"ci"`) || list[0].Via != "token ci" {
+			t.Errorf("%+v, %v", list, err)
+		}
+		if _, err := accounts.AuditEntries(t.Context(), actor, models.AuditFilter{}, models.Page{}); models.KindOf(err) != models.KindForbidden {
+			t.Errorf("who is no administrator reads the audit: %v", err)
+		}
+	})
+}

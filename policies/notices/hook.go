@@ -1,0 +1,153 @@
+package notices
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"weir/models"
+)
+
+const (
+	hookPatience = 10 * time.Second // for the whole of a request
+	maxAnswer    = 1 << 10          // bytes of an answer that are kept
+)
+
+// outcome is what came of one attempt.
+type outcome struct {
+	done    bool
+	refused bool          // this message, not the receiver's being there
+	final   bool          // trying again is of no use
+	wait    time.Duration // as the receiver asked
+	status  int64
+	answer  string
+	problem models.Text
+}
+
+func failed(format models.Text) outcome { return outcome{problem: format} }
+
+// newClient makes a client that goes to public addresses alone, or private
+// ones if it may, follows no redirect and asks no proxy, which would hide the
+// address from the check.
+func newClient(allowPrivate bool) *http.Client {
+	dialer := &net.Dialer{Timeout: hookPatience / 2, Control: dialControl(allowPrivate)}
+	return &http.Client{
+		Transport: &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: hookPatience / 2, ForceAttemptHTTP2: true,
+			MaxIdleConnsPerHost: 1, MaxIdleConns: parallel, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Timeout:       hookPatience,
+	}
+}
+
+// post sends a delivery to its webhook.
+func (s *Sender) post(ctx context.Context, w models.Webhook, d models.Delivery) outcome {
+	now := s.Store.Now()
+	secrets, err := s.Key.secretsOf(w, now)
+	if err != nil {
+		return failed(models.Say("The secret of this webhook cannot be read: the authority's file is another one than it was made with. Rotate the secret."))
+	}
+	body, err := s.bodyOf(d)
+	if err != nil {
+		return failed(models.Say("The message cannot be written: %s", err.Error()))
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(body))
+	if err != nil {
+		return failed(models.Say("The address cannot be used: %s", plain(err)))
+	}
+	for name, value := range map[string]string{"Content-Type": "application/json", "User-Agent": "Weir/" + s.Version, "Weir-Event": d.Kind,
+		"Weir-Delivery": d.Key, "Weir-Signature": signature(secrets, now, body)} {
+		req.Header.Set(name, value)
+	}
+	res, err := s.client.Do(req)
+	if err != nil {
+		return failed(unreached(err))
+	}
+	defer res.Body.Close()
+	return answered(res)
+}
+
+// bodyOf is a message with the address of what it is about.
+func (s *Sender) bodyOf(d models.Delivery) ([]byte, error) {
+	var e models.Event
+	if err := json.Unmarshal([]byte(d.Body), &e); err != nil {
+		return nil, err
+	}
+	if e.Path != "" {
+		e.URL = s.Origin + e.Path
+	}
+	return json.Marshal(e)
+}
+
+func answered(res *http.Response) outcome {
+	raw, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	o := outcome{status: int64(res.StatusCode), answer: excerpt(string(raw))}
+	switch code := res.StatusCode; {
+	case code >= 200 && code < 300:
+		o.done = true // whatever happens to the rest of the answer
+		return o
+	case err != nil && o.answer == "":
+		o.problem = unreached(err)
+		return o
+	case code >= 300 && code < 400:
+		o.problem = models.Say("The receiver answered %d, a redirect. Redirects are not followed: give the address to which it leads.", code)
+	default:
+		o.problem = models.Say("The receiver answered %d.", code)
+	}
+	// A receiver that is busy or slow has not looked at the message.
+	o.refused = res.StatusCode >= 400 && res.StatusCode < 500 && res.StatusCode != http.StatusRequestTimeout && res.StatusCode != http.StatusTooManyRequests
+	if seconds, err := strconv.ParseInt(res.Header.Get("Retry-After"), 10, 32); err == nil && seconds > 0 {
+		o.wait = min(time.Duration(seconds)*time.Second, longest)
+	}
+	return o
+}
+
+// unreached words why there was no answer, without the address, which may
+// hold a secret.
+func unreached(err error) models.Text {
+	var refused refusedAddress
+	var timeout net.Error
+	switch {
+	case errors.As(err, &refused):
+		return refused.why
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return models.Say("The receiver did not answer within %d seconds.", int(hookPatience/time.Second))
+	}
+	return models.Say("The receiver was not reached: %s", plain(err))
+}
+
+// plain is an error's text without the address that net/http puts before it.
+func plain(err error) string {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	return excerpt(fmt.Sprint(err))
+}
+
+// excerpt is what of a foreign text can be kept and shown.
+func excerpt(text string) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case r == utf8.RuneError || unicode.IsControl(r) || unicode.Is(unicode.Cf, r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	if text = strings.TrimSpace(text); len(text) > maxAnswer {
+		text = strings.ToValidUTF8(text[:maxAnswer], "")
+	}
+	return text
+}

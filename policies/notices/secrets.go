@@ -1,0 +1,89 @@
+package notices
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"weir/models"
+	"weir/policies"
+)
+
+const secretPrefix = "whsec_"
+
+func newSecret() string { return secretPrefix + policies.NewSecret() }
+
+// Key seals the secrets of webhooks: who has the database alone, or a copy of
+// it, cannot sign. It is AES-256-GCM with a key by HKDF-SHA256.
+type Key struct{ aead cipher.AEAD }
+
+// NewKey derives a key from what all servers of a portal share and keep out of
+// the database.
+func NewKey(shared []byte) (Key, error) {
+	raw, err := hkdf.Key(sha256.New, shared, nil, "weir secrets of webhooks", 32)
+	if err != nil {
+		return Key{}, err
+	}
+	block, err := aes.NewCipher(raw)
+	if err != nil {
+		return Key{}, err
+	}
+	aead, err := cipher.NewGCM(block)
+	return Key{aead}, err
+}
+
+func (k Key) seal(secret string) string {
+	nonce := make([]byte, k.aead.NonceSize())
+	rand.Read(nonce) // never fails; see crypto/rand
+	return base64.RawStdEncoding.EncodeToString(k.aead.Seal(nonce, nonce, []byte(secret), nil))
+}
+
+func (k Key) open(sealed string) (string, error) {
+	raw, err := base64.RawStdEncoding.DecodeString(sealed)
+	if err != nil || len(raw) < k.aead.NonceSize() {
+		return "", errors.New("notices: this is no sealed secret")
+	}
+	secret, err := k.aead.Open(nil, raw[:k.aead.NonceSize()], raw[k.aead.NonceSize():], nil)
+	return string(secret), err
+}
+
+// secretsOf are the secrets that sign for a webhook now: during a rotation the
+// old one, too.
+func (k Key) secretsOf(w models.Webhook, now time.Time) ([]string, error) {
+	secret, err := k.open(w.Secret)
+	if err != nil {
+		return nil, err
+	}
+	if w.OldUntil == nil || !now.Before(*w.OldUntil) {
+		return []string{secret}, nil
+	}
+	old, err := k.open(w.OldSecret)
+	return []string{secret, old}, err
+}
+
+// signature is a header in the form of Stripe's (stripe.com/docs/webhooks,
+// “Verify webhook signatures manually”): t is the time in seconds since 1970,
+// each v1 the HMAC-SHA256, in hexadecimal digits, with one secret over the
+// time, a full stop and the body. With the time inside, what was caught cannot
+// be sent again later.
+func signature(secrets []string, at time.Time, body []byte) string {
+	t := strconv.FormatInt(at.Unix(), 10)
+	var b strings.Builder
+	b.WriteString("t=" + t)
+	for _, secret := range secrets {
+		mac := hmac.New(sha256.New, []byte(secret))
+		fmt.Fprintf(mac, "%s.%s", t, body)
+		b.WriteString(",v1=" + hex.EncodeToString(mac.Sum(nil)))
+	}
+	return b.String()
+}

@@ -1,0 +1,283 @@
+package notices
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"weir/models"
+	"weir/policies"
+)
+
+const (
+	maxWebhooks = 50
+	maxEvents   = 50
+	// Overlap is how long the old secret signs beside a new one.
+	Overlap = 24 * time.Hour
+)
+
+// WebhookInput is a webhook as administrators give it. Version is the one
+// that was read; 0 takes the present one.
+type WebhookInput struct {
+	Name    string   `json:"name" maxLength:"100"`
+	URL     string   `json:"url" maxLength:"1000" doc:"https://…; also http:// where webhooks may go to private addresses"`
+	Events  []string `json:"events,omitempty" maxItems:"50" doc:"kinds of notices, such as request.approved or request.*; none: all"`
+	Enabled bool     `json:"enabled" doc:"whether it is told anything; what is queued waits meanwhile"`
+	Version int64    `json:"-"`
+}
+
+func (s *Service) check(in *WebhookInput) error {
+	var p models.Problems
+	in.Name = models.CheckName("name", in.Name, &p)
+	in.URL = strings.TrimSpace(in.URL)
+	s.checkURL(in.URL, &p)
+	events := []string{}
+	for _, e := range in.Events {
+		if e = strings.TrimSpace(e); e == "" {
+			continue
+		}
+		if len(e) > 100 || !models.KindPattern.MatchString(e) {
+			p.Add("events", "%s is no kind of a notice; write one such as request.approved, or request.* for all that begin so", e)
+			break
+		}
+		events = append(events, e)
+	}
+	slices.Sort(events)
+	if in.Events = slices.Compact(events); len(in.Events) > maxEvents {
+		p.Add("events", "must be at most %d, there are %d", maxEvents, len(in.Events))
+	}
+	return p.Err()
+}
+
+func (s *Service) checkURL(text string, p *models.Problems) {
+	u, err := url.Parse(text)
+	switch {
+	case text == "":
+		p.Add("url", "must not be empty")
+		return
+	case len(text) > 1000:
+		p.Add("url", "must have at most %d characters, has %d", 1000, len(text))
+		return
+	case err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" || (u.Scheme != "https" && u.Scheme != "http"):
+		p.Add("url", "must be an address such as https://example.org/hook, without a user's name")
+		return
+	case u.Scheme == "http" && !s.AllowPrivate:
+		p.Add("url", "must begin with https://")
+		return
+	}
+	// A name is checked when it is dialled.
+	if addr, err := netip.ParseAddr(u.Hostname()); err == nil {
+		if refused, ok := mayReach(addr, s.AllowPrivate).(refusedAddress); ok {
+			*p = append(*p, models.Field{Name: "url", Reason: refused.why})
+		}
+	}
+}
+
+// Webhooks lists all webhooks.
+func (s *Service) Webhooks(ctx context.Context, actor policies.Actor) ([]models.Webhook, error) {
+	if err := s.Access.Check(actor, policies.Platform, "webhook", "read"); err != nil {
+		return nil, err
+	}
+	return s.Store.Read(ctx).Webhooks()
+}
+
+// Webhook finds one webhook.
+func (s *Service) Webhook(ctx context.Context, actor policies.Actor, id int64) (w models.Webhook, err error) {
+	if err := s.Access.Check(actor, policies.Platform, "webhook", "read"); err != nil {
+		return w, err
+	}
+	return s.Store.Read(ctx).Webhook(id)
+}
+
+// CreateWebhook adds a webhook. Its secret is returned this once.
+func (s *Service) CreateWebhook(ctx context.Context, actor policies.Actor, in WebhookInput) (w models.Webhook, secret string, err error) {
+	if err := s.Access.Check(actor, policies.Platform, "webhook", "write"); err != nil {
+		return w, "", err
+	}
+	if err := s.check(&in); err != nil {
+		return w, "", err
+	}
+	secret = newSecret()
+	err = s.write(ctx, actor, func(q *models.Queries) error {
+		all, err := q.Webhooks()
+		if err != nil {
+			return err
+		}
+		if len(all) >= maxWebhooks {
+			return models.NoCapacity("", "There are %d webhooks already, and no more are possible. Delete one first.", len(all))
+		}
+		w = models.Webhook{Name: in.Name, URL: in.URL, Events: in.Events, Enabled: in.Enabled, Secret: s.Key.seal(secret), Version: 1, CreatedAt: q.Now()}
+		if err := q.CreateWebhook(&w); err != nil {
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: "create", Object: "webhook", ID: w.ID, After: audited(w)})
+	})
+	return w, secret, err
+}
+
+// UpdateWebhook changes a webhook.
+func (s *Service) UpdateWebhook(ctx context.Context, actor policies.Actor, id int64, in WebhookInput) (w models.Webhook, err error) {
+	if err := s.Access.Check(actor, policies.Platform, "webhook", "write"); err != nil {
+		return w, err
+	}
+	if err := s.check(&in); err != nil {
+		return w, err
+	}
+	return s.change(ctx, actor, id, in.Version, "update", func(w *models.Webhook, _ time.Time) {
+		w.Name, w.URL, w.Events, w.Enabled = in.Name, in.URL, in.Events, in.Enabled
+	})
+}
+
+// RotateSecret gives a webhook a new secret, which is returned this once. The
+// old one signs beside it for a while.
+func (s *Service) RotateSecret(ctx context.Context, actor policies.Actor, id, version int64) (w models.Webhook, secret string, err error) {
+	secret = newSecret()
+	w, err = s.change(ctx, actor, id, version, "rotate", func(w *models.Webhook, now time.Time) {
+		until := now.Add(Overlap)
+		w.OldSecret, w.OldUntil = w.Secret, &until
+		if _, err := s.Key.open(w.OldSecret); err != nil { // nobody can use it any more
+			w.OldSecret, w.OldUntil = "", nil
+		}
+		w.Secret = s.Key.seal(secret)
+	})
+	return w, secret, err
+}
+
+// change edits a webhook and writes into the audit what it was and is.
+func (s *Service) change(ctx context.Context, actor policies.Actor, id, version int64, action string, edit func(*models.Webhook, time.Time)) (w models.Webhook, err error) {
+	if err := s.Access.Check(actor, policies.Platform, "webhook", "write"); err != nil {
+		return w, err
+	}
+	err = s.write(ctx, actor, func(q *models.Queries) error {
+		if w, err = q.Webhook(id); err != nil {
+			return err
+		}
+		if err := models.CheckVersion("webhook", version, w.Version); err != nil {
+			return err
+		}
+		before := audited(w)
+		edit(&w, q.Now())
+		if err := q.UpdateWebhook(&w); err != nil {
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: action, Object: "webhook", ID: id, Before: before, After: audited(w)})
+	})
+	return w, err
+}
+
+// DeleteWebhook removes a webhook with all that was queued for it.
+func (s *Service) DeleteWebhook(ctx context.Context, actor policies.Actor, id, version int64) error {
+	if err := s.Access.Check(actor, policies.Platform, "webhook", "write"); err != nil {
+		return err
+	}
+	return s.write(ctx, actor, func(q *models.Queries) error {
+		w, err := q.Webhook(id)
+		if err != nil {
+			return err
+		}
+		if err := models.CheckVersion("webhook", version, w.Version); err != nil {
+			return err
+		}
+		if err := q.DeleteWebhook(id); err != nil {
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: "delete", Object: "webhook", ID: id, Before: audited(w)})
+	})
+}
+
+// TestWebhook sends a webhook a message that means nothing.
+func (s *Service) TestWebhook(ctx context.Context, actor policies.Actor, id int64) error {
+	if err := s.Access.Check(actor, policies.Platform, "webhook", "write"); err != nil {
+		return err
+	}
+	return s.write(ctx, actor, func(q *models.Queries) error {
+		w, err := q.Webhook(id)
+		if err != nil {
+			return err
+		}
+		if !w.Enabled {
+			return models.Conflict("This webhook is disabled. Enable it first.")
+		}
+		d, err := models.NewDelivery(w, models.Notice{Kind: models.NoticeTest, Text: models.Say("This is a test.")}, nil, q.Now())
+		if err != nil {
+			return err
+		}
+		return q.Queue([]models.Delivery{d})
+	})
+}
+
+// Deliveries lists what goes out and went out, newest first.
+func (s *Service) Deliveries(ctx context.Context, actor policies.Actor, f models.DeliveryFilter, page models.Page) ([]models.DeliveryView, error) {
+	if err := s.Access.Check(actor, policies.Platform, "webhook", "read"); err != nil {
+		return nil, err
+	}
+	return s.Store.Read(ctx).Deliveries(f, page)
+}
+
+// Delivery finds one delivery.
+func (s *Service) Delivery(ctx context.Context, actor policies.Actor, id int64) (v models.DeliveryView, err error) {
+	if err := s.Access.Check(actor, policies.Platform, "webhook", "read"); err != nil {
+		return v, err
+	}
+	return s.Store.Read(ctx).Delivery(id)
+}
+
+// SendAgain sends a delivery once more, under its old key, or sooner than its
+// next attempt. One that is being sent just now is left as it is.
+func (s *Service) SendAgain(ctx context.Context, actor policies.Actor, id int64) (v models.DeliveryView, err error) {
+	if err := s.Access.Check(actor, policies.Platform, "webhook", "write"); err != nil {
+		return v, err
+	}
+	err = s.write(ctx, actor, func(q *models.Queries) error {
+		if v, err = q.Delivery(id); err != nil {
+			return err
+		}
+		if err := q.SendAgain(id); err != nil {
+			return err
+		}
+		v, err = q.Delivery(id)
+		return err
+	})
+	return v, err
+}
+
+// SendAllAgain sends all once more that a webhook has not taken, and tells
+// how many these are.
+func (s *Service) SendAllAgain(ctx context.Context, actor policies.Actor, webhook int64) (n int64, err error) {
+	if err := s.Access.Check(actor, policies.Platform, "webhook", "write"); err != nil {
+		return 0, err
+	}
+	err = s.write(ctx, actor, func(q *models.Queries) error {
+		if _, err := q.Webhook(webhook); err != nil {
+			return err
+		}
+		n, err = q.SendAllAgain(webhook)
+		return err
+	})
+	return n, err
+}
+
+// auditedWebhook is what the audit keeps. Paths of webhooks are often secrets:
+// of one stands there only by what it can be told from another.
+type auditedWebhook struct {
+	Name    string     `json:"name"`
+	Origin  string     `json:"origin"`
+	SHA256  string     `json:"url_sha256"`
+	Events  []string   `json:"events"`
+	Enabled bool       `json:"enabled"`
+	Rotated *time.Time `json:"old_secret_until,omitempty"`
+}
+
+func audited(w models.Webhook) auditedWebhook {
+	origin := ""
+	if u, err := url.Parse(w.URL); err == nil {
+		origin = u.Scheme + "://" + u.Host
+	}
+	sum := sha256.Sum256([]byte(w.URL))
+	return auditedWebhook{w.Name, origin, hex.EncodeToString(sum[:6]), w.Events, w.Enabled, w.OldUntil}
+}

@@ -1,0 +1,213 @@
+package notices
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/modelstest"
+	"weir/policies"
+)
+
+const origin = "https://weir.example.org"
+
+// world is a service and its sender on a real store, with two people. Its
+// clock stands still.
+type world struct {
+	*testing.T
+	store    *models.Store
+	clock    *modelstest.Clock
+	service  *Service
+	sender   *Sender
+	root     policies.Actor
+	ada, ben models.User
+}
+
+func each(t *testing.T, test func(w *world)) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) { test(newWorld(t, s)) })
+}
+
+func newWorld(t *testing.T, store *models.Store) *world {
+	t.Helper()
+	key, err := NewKey([]byte("what all servers share"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	access, err := policies.NewAccess()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{T: t, store: store, clock: modelstest.NewClock(store)}
+	w.root = policies.Actor{User: modelstest.User(t, store, "root@example.org", true)}
+	w.ada, w.ben = modelstest.User(t, store, "ada@example.org", false), modelstest.User(t, store, "ben@example.org", false)
+	w.service = New(Config{Store: store, Access: access, Key: key, AllowPrivate: true})
+	w.sender = w.newSender(func(*models.Queries) error { return nil })
+	return w
+}
+
+func (w *world) newSender(fence func(*models.Queries) error) *Sender {
+	s := NewSender(SenderConfig{Store: w.store, Key: w.service.Key, Fence: fence, Origin: origin, Version: "test", AllowPrivate: true,
+		Say: func(_ string, t models.Text) string { return t.String() }, Logger: slog.New(slog.DiscardHandler)})
+	s.jitter = func() float64 { return 0 }
+	return s
+}
+
+// settle lets a sender do all that is due at the clock's time.
+func (w *world) settle(s *Sender) {
+	w.Helper()
+	for before := -1; ; {
+		if err := s.round(w.Context()); err != nil {
+			w.Fatal(err)
+		}
+		s.work.Wait()
+		now := 0
+		for _, d := range w.deliveries() {
+			now += int(d.Attempts)
+		}
+		if now == before {
+			return
+		}
+		before = now
+	}
+}
+
+func (w *world) deliveries() []models.DeliveryView {
+	w.Helper()
+	list, err := w.store.Read(w.Context()).Deliveries(models.DeliveryFilter{}, models.Page{Limit: 200})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return list
+}
+
+func (w *world) only() models.DeliveryView {
+	w.Helper()
+	list := w.deliveries()
+	if len(list) != 1 {
+		w.Fatalf("%d deliveries, want one", len(list))
+	}
+	return list[0]
+}
+
+func (w *world) webhook(url string, events ...string) (models.Webhook, string) {
+	w.Helper()
+	hook, secret, err := w.service.CreateWebhook(w.Context(), w.root, WebhookInput{Name: "chat", URL: url, Events: events, Enabled: true})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return hook, secret
+}
+
+func (w *world) tell(kind string, to ...int64) {
+	w.Helper()
+	modelstest.InTx(w, w.store, func(q *models.Queries) error {
+		return q.Tell(to, models.Notice{Kind: kind, Text: models.Say("%s happened", kind), Link: "/projects/5", Data: map[string]int{"project": 5}})
+	})
+}
+
+// message is what a receiver got.
+type message struct {
+	key, kind, signature string
+	body                 []byte
+	event                models.Event
+}
+
+// receiver is a real HTTP server that answers as it is told.
+type receiver struct {
+	*httptest.Server
+	mu     sync.Mutex
+	got    []message
+	answer func(w http.ResponseWriter, r *http.Request)
+}
+
+func newReceiver(t testing.TB) *receiver {
+	r := &receiver{answer: func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }}
+	r.Server = httptest.NewServer(r)
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	m := message{key: req.Header.Get("Weir-Delivery"), kind: req.Header.Get("Weir-Event"), signature: req.Header.Get("Weir-Signature")}
+	m.body, _ = io.ReadAll(req.Body)
+	_ = json.Unmarshal(m.body, &m.event) // compared by the tests
+	r.mu.Lock()
+	r.got = append(r.got, m)
+	answer := r.answer
+	r.mu.Unlock()
+	answer(w, req)
+}
+
+func (r *receiver) answers(status int, body string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answer = func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+func (r *receiver) messages() []message {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]message(nil), r.got...)
+}
+
+func (r *receiver) kinds() string {
+	var kinds []string
+	for _, m := range r.messages() {
+		kinds = append(kinds, m.kind)
+	}
+	return strings.Join(kinds, " ")
+}
+
+// signedBy tells whether one of a message's signatures is of this secret, and
+// recent. It is what a receiver does, written for itself.
+func signedBy(m message, secret string, now time.Time) bool {
+	parts := strings.Split(m.signature, ",")
+	seconds, found := strings.CutPrefix(parts[0], "t=")
+	n, err := strconv.ParseInt(seconds, 10, 64)
+	if !found || err != nil || now.Sub(time.Unix(n, 0)).Abs() > 5*time.Minute {
+		return false
+	}
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(seconds))
+	mac.Write([]byte("."))
+	mac.Write(m.body)
+	for _, p := range parts[1:] {
+		hexadecimal, found := strings.CutPrefix(p, "v1=")
+		sum, err := hex.DecodeString(hexadecimal)
+		if found && err == nil && hmac.Equal(sum, mac.Sum(nil)) {
+			return true
+		}
+	}
+	return false
+}
+
+// soon polls until something is so.
+func soon(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !so() {
+		select {
+		case <-ctx.Done():
+			t.Fatal("waited in vain: ", what)
+		case <-tick.C:
+		}
+	}
+}

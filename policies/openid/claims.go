@@ -1,0 +1,94 @@
+package openid
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+
+	"weir/policies"
+)
+
+// claims are what a provider says of a person, each still as JSON.
+type claims map[string]json.RawMessage
+
+func (c claims) has(name string) bool { return len(c[name]) > 0 && string(c[name]) != "null" }
+
+func (c claims) text(name string) (s string) {
+	_ = json.Unmarshal(c[name], &s) // what is no text says nothing
+	return s
+}
+
+// yes reads a truth; some providers write it as a text.
+func (c claims) yes(name string) bool {
+	var b bool
+	return json.Unmarshal(c[name], &b) == nil && b || c.text(name) == "true"
+}
+
+// list reads texts, or one text alone. What is neither says nothing, so that
+// no right follows from what was not understood.
+func (c claims) list(name string) (list []string) {
+	if s := c.text(name); s != "" {
+		return []string{s}
+	}
+	if json.Unmarshal(c[name], &list) != nil {
+		return nil
+	}
+	return list
+}
+
+// add takes over what is not said yet. An address and its being verified
+// belong together.
+func (c claims) add(more claims) {
+	if !c.has("email") {
+		delete(c, "email_verified")
+	} else if more.text("email") != c.text("email") {
+		delete(more, "email_verified")
+	}
+	for name, value := range more {
+		if !c.has(name) {
+			c[name] = value
+		}
+	}
+}
+
+func (c claims) assertion(id *oidc.IDToken, groups string) policies.Assertion {
+	name := c.text("name")
+	if name == "" {
+		name = c.text("preferred_username")
+	}
+	return policies.Assertion{Issuer: id.Issuer, Subject: id.Subject, Email: c.text("email"), Verified: c.yes("email_verified"),
+		Name: name, Groups: c.list(groups)}
+}
+
+// bounded refuses answers that are longer than they can be meant.
+type bounded struct{ http.RoundTripper }
+
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := b.RoundTripper.RoundTrip(r)
+	if err == nil {
+		res.Body = &bodyWithin{ReadCloser: res.Body, left: bodySize}
+	}
+	return res, err
+}
+
+type bodyWithin struct {
+	io.ReadCloser
+	left int
+}
+
+func (b *bodyWithin) Read(p []byte) (int, error) {
+	if b.left < 0 {
+		return 0, fmt.Errorf("the answer is longer than %d bytes", bodySize)
+	}
+	if len(p) > b.left+1 {
+		p = p[:b.left+1]
+	}
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= n; b.left < 0 {
+		return n, fmt.Errorf("the answer is longer than %d bytes", bodySize)
+	}
+	return n, err
+}

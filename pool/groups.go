@@ -1,0 +1,178 @@
+package pool
+
+import (
+	"context"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// signIn is who changes places as a provider's groups say.
+var signIn = policies.System("sign-in")
+
+// Followed is what became of the places that groups give.
+type Followed struct {
+	Changed bool          // somebody's rights did
+	Notes   []models.Text // for the person: what was not done, and why
+}
+
+// FollowGroups brings the places of somebody who has just signed in into line
+// with what groups give now. In each project the first of the wanted roles
+// counts that fits; the rest of the rules is as for any member. A place that
+// came by a group goes with the last group that gives one there; a place that
+// somebody here gave stays as it is.
+func (l *Ledger) FollowGroups(ctx context.Context, i models.Identity, wanted []policies.Place) (f Followed, err error) {
+	q := l.store.Read(ctx)
+	var projects []int64
+	roles := map[int64][]string{}
+	for _, w := range wanted {
+		p, err := q.ProjectByName(models.Everything, w.Project)
+		if models.KindOf(err) == models.KindNotFound && err != nil {
+			f.Notes = append(f.Notes, models.Say("A group of yours gives you a place in the project %s, which is not here.", w.Project))
+			continue
+		}
+		if err != nil {
+			return f, err
+		}
+		if len(roles[p.ID]) == 0 {
+			projects = append(projects, p.ID)
+		}
+		roles[p.ID] = append(roles[p.ID], w.Role)
+	}
+	given, err := q.GivenPlaces(i.ID)
+	if err != nil {
+		return f, err
+	}
+	for _, id := range given {
+		if len(roles[id]) == 0 {
+			projects = append(projects, id)
+		}
+	}
+	for _, id := range projects {
+		if err := l.followIn(ctx, i, id, roles[id], &f); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+// place is somebody's place in a project while it follows groups.
+type place struct {
+	identity models.Identity
+	project  models.Project
+	member   models.Member
+	present  bool
+	given    bool // by a group
+}
+
+func (l *Ledger) followIn(ctx context.Context, i models.Identity, project int64, roles []string, f *Followed) error {
+	var member int64 // that has come in
+	var notes []models.Text
+	changed := false
+	err := l.store.Revoking(ctx, func(q *models.Queries) error {
+		member, notes, changed = 0, nil, false
+		at, err := placeOf(q, i, project)
+		if err != nil || at.present && !at.given {
+			return err
+		}
+		for _, name := range roles {
+			done, err := l.take(q, &at, name)
+			if err == nil {
+				changed, member = done, at.member.ID
+				return nil
+			}
+			note, err := at.refused(q, name, err)
+			if err != nil {
+				return err
+			}
+			notes = append(notes, note)
+		}
+		changed = at.present
+		return at.leave(q)
+	})
+	if err == nil && changed && member != 0 {
+		l.made(ctx, l.dirs.MakeMember(ctx, project, member))
+	}
+	f.Changed, f.Notes = f.Changed || changed, append(f.Notes, notes...)
+	return err
+}
+
+func placeOf(q *models.Queries, i models.Identity, project int64) (at place, err error) {
+	at.identity = i
+	if at.project, err = q.LockProject(models.Everything, project); err != nil {
+		return at, err
+	}
+	at.member, err = q.Membership(project, i.UserID)
+	if models.KindOf(err) == models.KindNotFound && err != nil {
+		return at, nil
+	}
+	if err != nil {
+		return at, err
+	}
+	at.present = at.member.RemovedAt == nil
+	at.given, err = q.WasGiven(i.ID, at.member.ID)
+	return at, err
+}
+
+// take gives the place a role, if that fits, and tells whether that is new.
+func (l *Ledger) take(q *models.Queries, at *place, name string) (bool, error) {
+	r, err := q.RoleByName(at.project.ID, name)
+	if err != nil {
+		return false, asField(err, models.Invalid("role_id", "is not a role of this project"))
+	}
+	if at.present && at.member.RoleID == r.ID {
+		return false, nil
+	}
+	before, action := any(nil), "create"
+	if at.present {
+		before, action = at.member, "update"
+		if err := l.roleFits(q, signIn, at.project, at.member, r.ID); err != nil {
+			return false, err
+		}
+		at.member.RoleID, at.member.Until = r.ID, nil
+		err = q.UpdateMember(&at.member)
+	} else {
+		if err := promiseFits(q, at.project, r.Peak, "role_id", 1); err != nil {
+			return false, err
+		}
+		at.member, err = l.enter(q, at.identity.UserID, r, MemberInput{RoleID: r.ID})
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := q.MarkGiven(at.identity.ID, at.member.ID); err != nil {
+		return false, err
+	}
+	return true, signIn.Audit(q, policies.Change{Action: action, Object: "member", ID: at.member.ID, Project: at.project.ID, Before: before, After: at.member})
+}
+
+// refused records that a role was not given, with the reason, and words it.
+// Errors that are no refusal come back.
+func (at place) refused(q *models.Queries, role string, err error) (models.Text, error) {
+	var reason models.Text
+	switch e, ok := err.(*models.Error); {
+	case ok && (e.Kind == models.KindNoCapacity || e.Kind == models.KindInvalid) && len(e.Fields) > 0:
+		reason = e.Fields[0].Reason
+	default:
+		return reason, err
+	}
+	note := models.Say("A group of yours gives you the role %s in the project %s, which was not done: %s", role, at.project.Name, reason)
+	return note, signIn.Audit(q, policies.Change{Action: "refuse", Object: "member", ID: at.member.ID, Project: at.project.ID,
+		After: map[string]any{"user_id": at.identity.UserID, "role": role, "reason": reason.String()}})
+}
+
+// leave ends a place that no group gives any more, as far as there is one.
+func (at place) leave(q *models.Queries) error {
+	if !at.given {
+		return nil
+	}
+	if err := q.UnmarkGiven(at.member.ID); err != nil || !at.present {
+		return err
+	}
+	before, now := at.member, q.Now()
+	at.member.RemovedAt = &now
+	if err := q.UpdateMember(&at.member); err != nil {
+		return err
+	}
+	return signIn.Audit(q, policies.Change{Action: "delete", Object: "member", ID: at.member.ID, Project: at.project.ID, Before: before})
+}

@@ -1,0 +1,301 @@
+package pool
+
+import (
+	"context"
+	"slices"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// maxPending is how many requests of one person may wait at once.
+const maxPending = 20
+
+// Requests keeps what people ask for and may not take by themselves, and has
+// it decided by whoever could change it directly. What is approved the ledger
+// does, under its own rules, in the transaction of the decision.
+type Requests struct {
+	ledger   *Ledger
+	promises *Promises
+}
+
+// NewRequests decides over what the ledger keeps and the pool has.
+func NewRequests(l *Ledger, p *Promises) *Requests { return &Requests{l, p} }
+
+// RequestInput asks for one thing.
+type RequestInput struct {
+	models.Asked
+	Reason string `json:"reason" minLength:"1" maxLength:"2000" doc:"why; who decides reads it"`
+}
+
+// Verdicts on a request.
+const (
+	VerdictApprove = "approve"
+	VerdictRefuse  = "refuse"
+)
+
+// DecisionInput decides a request.
+type DecisionInput struct {
+	Verdict string `json:"verdict" enum:"approve,refuse"`
+	models.Asked
+	Reason  string `json:"reason,omitempty" maxLength:"2000" doc:"needed to refuse, and to promise more than the pool's capacity allows"`
+	Confirm bool   `json:"confirm,omitempty" doc:"approve although more would be promised than the pool's capacity allows"`
+	Version int64  `json:"-"`
+}
+
+// RequestView is a request as one actor may see it.
+type RequestView struct {
+	models.RequestView
+	Own         bool // it is the actor's
+	MayDecide   bool // and it is pending
+	MayWithdraw bool
+	Facts       *Facts // for those who may decide such requests; one request at a time
+}
+
+// Ask files a request. Who decides sees it at once.
+func (r *Requests) Ask(ctx context.Context, actor policies.Actor, in RequestInput) (v RequestView, err error) {
+	if err := r.ledger.access.Check(actor, policies.Platform, "request", "ask"); err != nil {
+		return v, err
+	}
+	var p models.Problems
+	if in.Reason = models.CheckText("reason", in.Reason, 2000, &p); in.Reason == "" {
+		p.Add("reason", "must not be empty")
+	}
+	kind := in.Kind()
+	if kind == "" {
+		p.Add("kind", "must be one thing that is asked for")
+		return v, p.Err()
+	}
+	need := policies.Need{Project: policies.Platform, Object: "request", Act: "ask"}
+	var id int64
+	err = r.ledger.access.Write(ctx, r.ledger.store, actor, need, func(q *models.Queries) error {
+		h := hearing{ledger: r.ledger, q: q, actor: actor, asking: true, requester: actor.User, terms: normal(in.Asked)}
+		if err := h.open(); err != nil {
+			return under(kind, err)
+		}
+		if err := joined(p, under(kind, h.wish().examine(&h))); err != nil {
+			return err
+		}
+		n, err := q.CountPendingOf(actor.User.ID)
+		if err != nil {
+			return err
+		}
+		if n >= maxPending {
+			return models.NoCapacity("", "%d requests of yours wait already, and no more can. Withdraw one, or wait for its decision.", n)
+		}
+		h.req = models.QuotaRequest{Kind: kind, RequesterID: actor.User.ID, Asked: h.terms, Reason: in.Reason, State: models.RequestPending,
+			Version: 1, CreatedAt: q.Now()}
+		h.concern()
+		if err := q.CreateRequest(&h.req); err != nil {
+			return err
+		}
+		id = h.req.ID
+		return actor.Audit(q, policies.Change{Action: "ask", Object: "request", ID: id, Project: h.project.ID, After: h.req})
+	})
+	if err != nil {
+		return v, err
+	}
+	return r.Get(ctx, actor, id)
+}
+
+// joined adds the fields that a service refused to those found before.
+func joined(p models.Problems, err error) error {
+	e, ok := err.(*models.Error)
+	switch {
+	case len(p) == 0, err != nil && (!ok || e.Kind != models.KindInvalid):
+		return err
+	case ok && e != nil:
+		p = append(p, e.Fields...)
+	}
+	return p.Err()
+}
+
+// Withdraw takes back a request that is not decided yet; only who asked may.
+func (r *Requests) Withdraw(ctx context.Context, actor policies.Actor, id, version int64) (v RequestView, err error) {
+	if v, err = r.Get(ctx, actor, id); err != nil {
+		return v, err
+	}
+	if !v.Own {
+		return v, models.Forbidden("Only who asked can withdraw a request. It can be refused.")
+	}
+	need := policies.Need{Project: policies.Platform, Object: "request", Act: "withdraw", Owner: v.RequesterID}
+	err = r.ledger.access.Write(ctx, r.ledger.store, actor, need, func(q *models.Queries) error {
+		before, err := pending(q, id, version)
+		if err != nil {
+			return err
+		}
+		after, now := before, q.Now()
+		after.State, after.DecidedAt = models.RequestWithdrawn, &now
+		if err := settle(q, &after); err != nil {
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: "withdraw", Object: "request", ID: id, Project: at(after.ProjectID), Before: before, After: after})
+	})
+	if err != nil {
+		return v, err
+	}
+	return r.Get(ctx, actor, id)
+}
+
+// pending reads a request that nobody has decided.
+func pending(q *models.Queries, id, version int64) (models.QuotaRequest, error) {
+	v, err := q.Request(id)
+	if err != nil {
+		return v.QuotaRequest, err
+	}
+	if v.State != models.RequestPending {
+		return v.QuotaRequest, settledBy(v)
+	}
+	return v.QuotaRequest, models.CheckVersion("request", version, v.Version)
+}
+
+// settle writes how a request ended, unless somebody was faster.
+func settle(q *models.Queries, req *models.QuotaRequest) error {
+	settled, err := q.SettleRequest(req)
+	if err != nil || settled {
+		return err
+	}
+	v, err := q.Request(req.ID)
+	if err != nil {
+		return err
+	}
+	return settledBy(v)
+}
+
+// settledBy names who was faster.
+func settledBy(v models.RequestView) error {
+	switch v.State {
+	case models.RequestWithdrawn:
+		return models.Conflict("This request was withdrawn by %s.", v.RequesterName)
+	case models.RequestRefused:
+		return models.Conflict("%s has refused this request already.", v.DeciderName)
+	default:
+		return models.Conflict("%s has approved this request already.", v.DeciderName)
+	}
+}
+
+// Get shows a request to who asked, and to those who may decide it, the
+// latter with what else is to be known.
+func (r *Requests) Get(ctx context.Context, actor policies.Actor, id int64) (v RequestView, err error) {
+	if !actor.Signed() {
+		return v, r.ledger.access.Check(actor, policies.Platform, "request", "ask")
+	}
+	q := r.ledger.store.Read(ctx)
+	found, err := q.Request(id)
+	if err != nil {
+		return v, err
+	}
+	v = r.seen(actor, found)
+	decides := r.decides(actor, found.QuotaRequest)
+	if !v.Own && !decides {
+		return RequestView{}, models.NotFound("request")
+	}
+	if decides {
+		v.Facts, err = r.facts(q, found.QuotaRequest)
+	}
+	return v, err
+}
+
+func (r *Requests) seen(actor policies.Actor, found models.RequestView) RequestView {
+	own, open := found.RequesterID == actor.User.ID, found.State == models.RequestPending
+	return RequestView{RequestView: found, Own: own, MayWithdraw: own && open,
+		MayDecide: open && r.decides(actor, found.QuotaRequest) && (!own || r.direct(actor))}
+}
+
+// decides tells whether the actor has the right that the request needs.
+func (r *Requests) decides(actor policies.Actor, req models.QuotaRequest) bool {
+	need := needOf(req)
+	return r.ledger.access.May(actor, need.Project, need.Object, need.Act)
+}
+
+// direct tells whether the actor may decide their own requests: platform
+// administrators, who could have made the change anyway.
+func (r *Requests) direct(actor policies.Actor) bool {
+	return r.ledger.access.May(actor, policies.Platform, "request", "decide")
+}
+
+// needOf is the right to make a request's change directly.
+func needOf(req models.QuotaRequest) policies.Need {
+	need := policies.Need{Project: at(req.ProjectID), Act: "write"}
+	switch req.Kind {
+	case models.AskForProject:
+		need.Project, need.Object = policies.Platform, "project"
+	case models.AskForQuota, models.AskForPeriod:
+		need.Object = "project"
+	case models.AskForRole, models.AskForPeak:
+		need.Object = "role"
+	default:
+		need.Object = "member"
+	}
+	return need
+}
+
+// at is an optional id; 0 where there is none.
+func at(id *int64) int64 {
+	if id == nil {
+		return 0
+	}
+	return *id
+}
+
+// deciding is which requests wait for the actor.
+func (r *Requests) deciding(actor policies.Actor) models.Deciding {
+	d := models.Deciding{All: r.direct(actor), But: actor.User.ID}
+	for project := range actor.Grants {
+		if !d.All && r.ledger.access.May(actor, project, "role", "write") {
+			d.Projects = append(d.Projects, project)
+		}
+	}
+	slices.Sort(d.Projects)
+	return d
+}
+
+// Decides tells whether there are requests that the actor may decide at all.
+func (r *Requests) Decides(actor policies.Actor) bool {
+	d := r.deciding(actor)
+	return d.All || len(d.Projects) > 0
+}
+
+// Inbox lists the requests that the actor may decide: what is pending, oldest
+// first, or what is settled, newest first.
+func (r *Requests) Inbox(ctx context.Context, actor policies.Actor, settled bool, page models.Page) ([]RequestView, error) {
+	if !actor.Signed() {
+		return nil, r.ledger.access.Check(actor, policies.Platform, "request", "ask")
+	}
+	q, d := r.ledger.store.Read(ctx), r.deciding(actor)
+	if !d.All && len(d.Projects) == 0 {
+		return nil, nil
+	}
+	list := q.PendingRequests
+	if settled {
+		list = q.SettledRequests
+	}
+	return r.all(actor)(list(d, page))
+}
+
+// Mine lists what the actor has asked for, newest first.
+func (r *Requests) Mine(ctx context.Context, actor policies.Actor, page models.Page) ([]RequestView, error) {
+	if !actor.Signed() {
+		return nil, r.ledger.access.Check(actor, policies.Platform, "request", "ask")
+	}
+	return r.all(actor)(r.ledger.store.Read(ctx).RequestsOf(actor.User.ID, page))
+}
+
+func (r *Requests) all(actor policies.Actor) func([]models.RequestView, error) ([]RequestView, error) {
+	return func(rows []models.RequestView, err error) ([]RequestView, error) {
+		views := make([]RequestView, len(rows))
+		for i, row := range rows {
+			views[i] = r.seen(actor, row)
+		}
+		return views, err
+	}
+}
+
+// Waiting counts the requests that wait for the actor's decision.
+func (r *Requests) Waiting(ctx context.Context, actor policies.Actor) (int64, error) {
+	d := r.deciding(actor)
+	if !d.All && len(d.Projects) == 0 {
+		return 0, nil
+	}
+	return r.ledger.store.Read(ctx).CountPending(d)
+}

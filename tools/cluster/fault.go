@@ -1,0 +1,89 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"syscall"
+)
+
+// Names of the programs that faults can be done to; see [Cluster.Kill].
+const (
+	Etcd        = "etcd"
+	APIServer   = "kube-apiserver"
+	Scheduler   = "kube-scheduler"
+	Controllers = "kube-controller-manager"
+	Kubelet     = "kubelet"
+	KWOK        = "kwok"
+)
+
+// Kill ends one program by force, as a crash would. Its data and its ports
+// stay for [Cluster.Restart]. What has ended already is no error.
+func (c *Cluster) Kill(name string) error {
+	p, err := c.find(name)
+	if err != nil {
+		return err
+	}
+	if err := p.record.end(); err != nil {
+		return err
+	}
+	<-p.done // collected, too
+	return nil
+}
+
+// Restart starts a program again that was killed, as it was started before.
+// After etcd and the API server it returns when the API server is ready, if
+// that runs.
+func (c *Cluster) Restart(ctx context.Context, name string) error {
+	p, err := c.find(name)
+	if err != nil {
+		return err
+	}
+	if p.record.alive() {
+		return fmt.Errorf("%s runs: kill it first", name)
+	}
+	if p, err = c.spawn(name, p.program, p.args...); err != nil {
+		return err
+	}
+	if name != Etcd && name != APIServer {
+		return nil
+	}
+	if server, err := c.find(APIServer); err != nil || !server.record.alive() {
+		return err
+	}
+	return await(ctx, p, func(ctx context.Context) error {
+		return c.api.Do(ctx, http.MethodGet, "/readyz", nil, nil)
+	})
+}
+
+// Pause stops a program without ending it: who is connected gets no answer.
+func (c *Cluster) Pause(name string) error { return c.signal(name, syscall.SIGSTOP) }
+
+// Continue lets a paused program go on.
+func (c *Cluster) Continue(name string) error { return c.signal(name, syscall.SIGCONT) }
+
+func (c *Cluster) signal(name string, s syscall.Signal) error {
+	p, err := c.find(name)
+	if err != nil {
+		return err
+	}
+	if !p.record.alive() {
+		return fmt.Errorf("%s has ended", name)
+	}
+	return p.record.signal(s)
+}
+
+func (c *Cluster) find(name string) (*running, error) {
+	if c.dir == "" {
+		return nil, errors.New("faults can be done only to a cluster that was started here")
+	}
+	if name == "containerd" {
+		return nil, errors.New("containerd cannot be restarted alone: the kubelet lives in its view of the file system")
+	}
+	p, ok := c.started.Load(name)
+	if !ok {
+		return nil, fmt.Errorf("the cluster has no program %q that this process started", name)
+	}
+	return p.(*running), nil
+}

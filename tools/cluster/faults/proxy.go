@@ -1,0 +1,209 @@
+package faults
+
+import (
+	"context"
+	"encoding/pem"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"regexp"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Rule is a fault, and whom it hits. Of several rules the first that hits
+// counts.
+type Rule struct {
+	Match   func(*http.Request) bool // nil: all requests
+	Percent int                      // of those that match; 100 is every one
+
+	Delay  time.Duration // before anything else
+	Status int           // answered instead of the API server; 429 asks to come again in a second
+	Lost   bool          // the API server acts, and its answer is lost
+}
+
+// Proxy passes requests on to an API server, but for the faults. Make one
+// with New.
+type Proxy struct {
+	next   *httputil.ReverseProxy
+	server *httptest.Server
+	seed   uint64
+
+	mu      sync.Mutex
+	rules   []Rule
+	seen    map[string]int // requests that matched, by rule, method and path
+	hits    map[int]int    // by rule
+	watches map[*http.Request]context.CancelFunc
+}
+
+// New starts a Proxy to the API server of config. Whoever reaches the proxy
+// has the rights of config.
+func New(config *rest.Config, seed uint64) (*Proxy, error) {
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, err
+	}
+	target, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{seed: seed, seen: map[string]int{}, hits: map[int]int{}, watches: map[*http.Request]context.CancelFunc{}}
+	p.next = &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(&url.URL{Scheme: target.Scheme, Host: target.Host})
+			r.Out.Header.Del("Authorization") // the transport has its own
+		},
+		// No answer of an API server that is down: the connection breaks.
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	p.server = httptest.NewUnstartedServer(p)
+	p.server.EnableHTTP2 = true
+	p.server.StartTLS()
+	return p, nil
+}
+
+// Close ends the proxy and every connection through it.
+func (p *Proxy) Close() {
+	p.Cut()
+	p.server.CloseClientConnections()
+	p.server.Close()
+}
+
+// Config is how to reach the API server through the proxy.
+func (p *Proxy) Config() *rest.Config {
+	return &rest.Config{Host: p.server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: p.authority()}}
+}
+
+// WriteKubeconfig writes to path how to reach the API server through the
+// proxy.
+func (p *Proxy) WriteKubeconfig(path string) error {
+	c := clientcmdapi.NewConfig()
+	c.Clusters["faults"] = &clientcmdapi.Cluster{Server: p.server.URL, CertificateAuthorityData: p.authority()}
+	c.Contexts["faults"] = &clientcmdapi.Context{Cluster: "faults"}
+	c.CurrentContext = "faults"
+	return clientcmd.WriteToFile(*c, path)
+}
+
+func (p *Proxy) authority() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
+}
+
+// Set replaces the rules; without any, everything passes. Counts begin anew.
+func (p *Proxy) Set(rules ...Rule) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rules = rules
+	clear(p.seen)
+	clear(p.hits)
+}
+
+// Hits tells how many requests each rule has hit.
+func (p *Proxy) Hits() []int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := make([]int, len(p.rules))
+	for i := range all {
+		all[i] = p.hits[i]
+	}
+	return all
+}
+
+// Cut breaks all watches that are open, and tells how many.
+func (p *Proxy) Cut() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, cut := range p.watches {
+		cut()
+	}
+	return len(p.watches)
+}
+
+// IsWatch matches watches.
+func IsWatch(r *http.Request) bool { return r.URL.Query().Get("watch") != "" }
+
+// IsPicture matches watches of the whole cluster, and the lists with which a
+// watcher begins anew.
+func IsPicture(r *http.Request) bool {
+	return r.Method == http.MethodGet && clusterWide.MatchString(r.URL.Path)
+}
+
+var clusterWide = regexp.MustCompile(`^/(api|apis/[^/]+)/v\d+/[a-z]+$`)
+
+// IsChange matches what creates, changes and deletes.
+func IsChange(r *http.Request) bool { return r.Method != http.MethodGet }
+
+// ServeHTTP implements http.Handler.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	rule, hit := p.decide(r)
+	if !hit {
+		p.pass(w, r)
+		return
+	}
+	if rule.Delay > 0 {
+		select {
+		case <-r.Context().Done():
+		case <-time.After(rule.Delay):
+		}
+	}
+	switch {
+	case rule.Status != 0:
+		if rule.Status == http.StatusTooManyRequests {
+			w.Header().Set("Retry-After", "1")
+		}
+		http.Error(w, "a fault that a test asked for", rule.Status)
+	case rule.Lost:
+		p.next.ServeHTTP(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler)
+	default:
+		p.pass(w, r)
+	}
+}
+
+// decide finds the rule that hits a request.
+func (p *Proxy) decide(r *http.Request) (Rule, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, rule := range p.rules {
+		if rule.Match != nil && !rule.Match(r) {
+			continue
+		}
+		key := strconv.Itoa(i) + " " + r.Method + " " + r.URL.Path
+		p.seen[key]++
+		h := fnv.New64a()
+		fmt.Fprint(h, p.seed, key, p.seen[key])
+		if h.Sum64()>>16%100 < uint64(rule.Percent) {
+			p.hits[i]++
+			return rule, true
+		}
+	}
+	return Rule{}, false
+}
+
+// pass lets the API server answer, and keeps watches so that they can be cut.
+func (p *Proxy) pass(w http.ResponseWriter, r *http.Request) {
+	if !IsWatch(r) {
+		p.next.ServeHTTP(w, r)
+		return
+	}
+	ctx, cut := context.WithCancel(r.Context())
+	defer cut()
+	p.mu.Lock()
+	p.watches[r] = cut
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.watches, r)
+	}()
+	p.next.ServeHTTP(w, r.WithContext(ctx))
+}

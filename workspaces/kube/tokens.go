@@ -1,0 +1,76 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"weir/models"
+)
+
+// Audience is for whom the tokens of the agents' pods are made. The API server
+// takes no token with it, and [Runtime.NodeOf] none without it.
+const Audience = "weir"
+
+// reviewTimeout is how long the cluster may take to judge a token.
+const reviewTimeout = 5 * time.Second
+
+// What the API server puts into the token of a pod, since Kubernetes 1.32 with
+// the node.
+const (
+	extraPod  = "authentication.kubernetes.io/pod-name"
+	extraNode = "authentication.kubernetes.io/node-name"
+)
+
+// NodeOf is the name of the node on which a pod runs that shows a token: of
+// this service account (namespace/name), for [Audience], bound to the pod. The
+// cluster itself judges it, so that a token ends with its pod. A token that is
+// something else is unauthenticated; where the cluster cannot be asked the
+// error is unavailable.
+func (r *Runtime) NodeOf(ctx context.Context, account, token string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+	defer cancel()
+	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{Audience}}}
+	answer, err := r.client.AuthenticationV1().TokenReviews().Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return "", models.Unavailable(err, "The cluster cannot be asked about tokens now.")
+	}
+	return nodeIn(answer.Status, account)
+}
+
+// nodeIn reads the node from what the cluster says of a token.
+func nodeIn(s authenticationv1.TokenReviewStatus, account string) (string, error) {
+	switch {
+	case !s.Authenticated || !slices.Contains(s.Audiences, Audience):
+		return "", stranger(s.Error, models.Say("The cluster does not accept this token: it is not for the audience %s, or its time or its pod is over.", Audience))
+	case s.User.Username != "system:serviceaccount:"+strings.Replace(account, "/", ":", 1):
+		return "", stranger("", models.Say("This token is of %s, and the agents of this cluster run as the service account %s.", s.User.Username, account))
+	}
+	pod, node := only(s.User.Extra[extraPod]), only(s.User.Extra[extraNode])
+	if pod == "" || node == "" {
+		return "", stranger("", models.Say("This token is not bound to a pod on a node. It has to be a projected one, in a pod, on Kubernetes 1.32 or newer."))
+	}
+	return node, nil
+}
+
+// only is the single value of a claim.
+func only(values authenticationv1.ExtraValue) string {
+	if len(values) != 1 {
+		return ""
+	}
+	return values[0]
+}
+
+// stranger refuses a token; what the cluster said of it is for the log.
+func stranger(said string, why models.Text) error {
+	e := &models.Error{Kind: models.KindUnauthenticated, Message: why}
+	if said != "" {
+		e.Err = errors.New(said)
+	}
+	return e
+}
