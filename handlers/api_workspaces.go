@@ -100,9 +100,9 @@ func (a rest) workspaceOf(ctx context.Context, w models.WorkspaceView, place int
 	return v
 }
 
-// held sorts what is held of the pool by workspace, and tells who waits.
-func (a rest) held(ctx context.Context) (map[int64][]HeldShare, map[int64]int, error) {
-	view, err := a.Pool.View(ctx, actorOf(ctx))
+// held sorts what workspaces hold of the pool, and tells where they wait.
+func (a rest) held(ctx context.Context, workspaces ...int64) (map[int64][]HeldShare, map[int64]int, error) {
+	view, err := a.Pool.ViewOf(ctx, actorOf(ctx), workspaces...)
 	shares, places := map[int64][]HeldShare{}, map[int64]int{}
 	for _, p := range view.Providers {
 		for _, d := range p.Devices {
@@ -148,12 +148,19 @@ func (q WorkspacesQuery) filter(user int64) models.WorkspaceFilter {
 
 func (a rest) listWorkspaces(ctx context.Context, in *WorkspacesQuery) (*Answer[List[Workspace]], error) {
 	actor := actorOf(ctx)
-	shares, places, err := a.held(ctx)
-	if err != nil {
-		return nil, err
-	}
+	var shares map[int64][]HeldShare
+	var places map[int64]int
 	return listed(in.Paging, func(w models.WorkspaceView) int64 { return w.ID }, func(p models.Page) ([]models.WorkspaceView, error) {
-		return a.Workspaces.List(ctx, actor, in.filter(actor.User.ID), p)
+		list, err := a.Workspaces.List(ctx, actor, in.filter(actor.User.ID), p)
+		if err != nil || shares != nil { // only whether there are more is asked
+			return list, err
+		}
+		ids := make([]int64, len(list))
+		for i, w := range list {
+			ids[i] = w.ID
+		}
+		shares, places, err = a.held(ctx, ids...)
+		return list, err
 	}, func(w models.WorkspaceView) Workspace { return a.workspaceOf(ctx, w, places[w.ID], shares[w.ID]) })
 }
 
@@ -162,7 +169,7 @@ func (a rest) getWorkspace(ctx context.Context, in *ByID) (*Found[WorkspaceDetai
 	if err != nil {
 		return nil, err
 	}
-	shares, _, err := a.held(ctx)
+	shares, _, err := a.held(ctx, in.ID)
 	v := WorkspaceDetail{Workspace: a.workspaceOf(ctx, w.WorkspaceView, w.Place, shares[w.ID]), Limits: shown(w.Limits, limitOf),
 		Target: append([]models.Parameter{}, w.Target...), Events: shown(w.Events, eventOf), MayOpen: w.MayOpen, MayStop: w.MayStop}
 	if w.State == models.StateFailed {

@@ -20,7 +20,11 @@ func (a *App) workspaceRows(ctx context.Context, f models.WorkspaceFilter, page 
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	view, err := a.Pool.View(ctx, actor)
+	ids := make([]int64, len(list))
+	for i, w := range list {
+		ids[i] = w.ID
+	}
+	view, err := a.Pool.ViewOf(ctx, actor, ids...)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +75,7 @@ func (a *App) workspacePage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	view, err := a.Pool.View(ctx, actor)
+	view, err := a.Pool.ViewOf(ctx, actor, w.ID)
 	if err != nil {
 		return err
 	}

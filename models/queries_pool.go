@@ -145,6 +145,18 @@ func (q *Queries) CreateShare(s *Share) error {
 	return q.db.Create(s).Error
 }
 
+// ProvidersWithEnds are the providers of whose shares some have an end.
+func (q *Queries) ProvidersWithEnds() (map[int64]bool, error) {
+	var ids []int64
+	err := q.db.Table("shares").Distinct("devices.provider_id").Joins("JOIN devices ON devices.id = shares.device_id").
+		Where("shares.until_at IS NULL AND shares.ends_at IS NOT NULL").Pluck("devices.provider_id", &ids).Error
+	all := make(map[int64]bool, len(ids))
+	for _, id := range ids {
+		all[id] = true
+	}
+	return all, err
+}
+
 // EndShares ends the open shares of a workspace at now. The processes that
 // were last measured on their GPUs are forgotten: whoever holds shares there
 // from now on is not to read them.

@@ -101,7 +101,12 @@ func (p *Pool) Run(ctx context.Context) {
 // Sweep takes silent providers for lost, and announces to holders the ends
 // that owners have set. It is to be called every few seconds.
 func (p *Pool) Sweep(ctx context.Context) error {
-	providers, err := p.store.Read(ctx).Providers()
+	q := p.store.Read(ctx)
+	providers, err := q.Providers()
+	if err != nil {
+		return err
+	}
+	ending, err := q.ProvidersWithEnds()
 	if err != nil {
 		return err
 	}
@@ -113,7 +118,9 @@ func (p *Pool) Sweep(ctx context.Context) error {
 		if p.silent(provider) {
 			failed = append(failed, p.mark(ctx, provider.ID))
 		}
-		failed = append(failed, p.announce(ctx, provider))
+		if at, _ := end(provider, p.store.Now()); at != nil || ending[provider.ID] {
+			failed = append(failed, p.announce(ctx, provider))
+		}
 	}
 	return errors.Join(failed...)
 }

@@ -87,6 +87,55 @@ func (p *Pool) View(ctx context.Context, actor policies.Actor) (v View, err erro
 	return v, err
 }
 
+// ViewOf is the part of the view that concerns some workspaces: the devices of
+// which they hold shares, and where they stand in the line. It costs as much
+// as they hold, not as the pool is large.
+func (p *Pool) ViewOf(ctx context.Context, actor policies.Actor, workspaces ...int64) (v View, err error) {
+	if err := p.access.Check(actor, policies.Platform, "pool", "read"); err != nil {
+		return v, err
+	}
+	q := p.store.Read(ctx)
+	s, err := p.load(q)
+	if err != nil {
+		return v, err
+	}
+	r := p.reader(actor)
+	v.Providers = r.holding(s, workspaces)
+	l, err := p.line(q, s, nil)
+	for _, request := range l.ranked {
+		if slices.Contains(workspaces, request.ID) && r.mayRead(request.Project) {
+			v.Waiting = append(v.Waiting, WaitingView{QueuedView: l.byID[request.ID], Place: request.Place, Behind: request.Behind})
+		}
+	}
+	return v, err
+}
+
+// holding are the providers and devices of which workspaces hold shares, with
+// these shares.
+func (r reader) holding(s state, workspaces []int64) (views []ProviderView) {
+	held := map[int64][]models.ShareView{}
+	touched := map[int64]bool{}
+	for _, share := range s.shares {
+		if slices.Contains(workspaces, share.WorkspaceID) {
+			held[share.DeviceID] = append(held[share.DeviceID], share)
+			touched[s.byID[share.DeviceID].ProviderID] = true
+		}
+	}
+	for _, provider := range s.providers {
+		if !touched[provider.ID] {
+			continue
+		}
+		v := ProviderView{Provider: models.Provider{ID: provider.ID, Name: provider.Name, State: provider.State}}
+		for _, d := range s.lending[provider.ID] {
+			if len(held[d.ID]) > 0 {
+				v.Devices = append(v.Devices, r.device(s, provider, d, held[d.ID]))
+			}
+		}
+		views = append(views, v)
+	}
+	return views
+}
+
 // computing is the mean utilisation of what is measured now.
 func computing(providers []ProviderView) int64 {
 	sum, n := int64(0), int64(0)
