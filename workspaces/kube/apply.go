@@ -140,13 +140,18 @@ func (r *Runtime) applyProject(ctx context.Context, p project, a *applied) error
 
 // reclaim makes a volume ready for a new claim, when somebody has removed the
 // namespace with the old one: the cluster keeps it for a claim that is gone.
+// Only the volume as it was seen is changed: one that has been bound again
+// since would lose its claim for good. Of a newer one the informer tells.
 func (r *Runtime) reclaim(ctx context.Context, volume string) error {
 	v, err := r.volumes.Get(volume)
 	if err != nil || !released(v) {
 		return nil // there is none, or nothing to do
 	}
-	_, err = r.client.CoreV1().PersistentVolumes().Patch(ctx, volume, types.MergePatchType,
-		[]byte(`{"spec":{"claimRef":{"uid":null,"resourceVersion":null}}}`), metav1.PatchOptions{FieldManager: manager})
+	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"spec":{"claimRef":{"uid":null,"resourceVersion":null}}}`, v.ResourceVersion)
+	_, err = r.client.CoreV1().PersistentVolumes().Patch(ctx, volume, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: manager})
+	if apierrors.IsConflict(err) {
+		return nil
+	}
 	return err
 }
 
