@@ -17,7 +17,7 @@ TESTFLAGS ?=
 TIMEOUT   ?= 20m
 SOURCES   := $(wildcard cmd deploy e2e handlers migrations models policies pool storage tools web workspaces)
 
-.PHONY: help run build test soak scale lint fresh generate manifests bench cluster cluster-down clean
+.PHONY: help run build test ledger soak scale lint fresh generate manifests bench cluster cluster-down clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -71,6 +71,9 @@ manifests: ## render the Helm chart into deploy/manifests
 	@mkdir -p bin
 	go tool -modfile=tools/helm/go.mod helm template weir deploy/chart --namespace weir --kube-version 1.34.0 --values deploy/manifests-values.yaml >bin/manifests.yaml
 	@mv bin/manifests.yaml deploy/manifests/weir.yaml
+
+ledger: ## 64 writers on the quota ledger of both databases, 100,000 moves, each history checked (WEIR_LEDGER=MOVES)
+	WEIR_LEDGER=$${WEIR_LEDGER:-100000} go test -count=1 -timeout $(TIMEOUT) -v -run '^TestLedgerIsLinearizable$$' ./pool
 
 soak: ## two servers under load for three minutes, one killed every 20 s; needs root
 	@tools/setup test

@@ -302,13 +302,43 @@ func TestChoices(t *testing.T) {
 	}
 }
 
+// TestSecretFiles follows a setting to the file that its secret becomes.
+func TestSecretFiles(t *testing.T) {
+	i := installation{t, rendered(t, "deploy/testdata/ingress.yaml")}
+	pod := named[*appsv1.Deployment](i, "weir").Spec.Template.Spec
+	paths := map[string]string{}
+	for _, v := range pod.Volumes {
+		if v.Projected == nil {
+			continue
+		}
+		for _, m := range pod.Containers[0].VolumeMounts {
+			for _, s := range v.Projected.Sources {
+				if m.Name == v.Name && s.Secret != nil {
+					paths[m.MountPath+"/"+s.Secret.Items[0].Path] = s.Secret.Name + "/" + s.Secret.Items[0].Key
+				}
+			}
+		}
+	}
+	for name, secret := range map[string]string{"WEIR_SMTP_PASSWORD_FILE": "mail/password", "WEIR_OIDC_CLIENT_SECRET_FILE": "oidc/secret"} {
+		value := ""
+		for _, e := range pod.Containers[0].Env {
+			if e.Name == name {
+				value = e.Value
+			}
+		}
+		if paths[value] != secret {
+			t.Errorf("%s is %q, where %q stands", name, value, paths[value])
+		}
+	}
+}
+
 func TestWrongValues(t *testing.T) {
 	least := "deploy/testdata/least.yaml"
 	for wrong, says := range map[string]string{
 		"replicas=0": "/replicas", "user=0": "/user", "replica=2": "'replica'", "image.pullPolicy=always": "/image/pullPolicy",
 		"externalURL=weir.example.org": "/externalURL", "appsDomain=https://apps": "/appsDomain", "instance=Weir": "/instance",
 		"gpu.backend=amd": "/gpu/backend", "settings.listen=:80": "'listen'", "settings.database-url=postgres://x": "'database-url'",
-		"settings.Session=1": "'Session'", "secretSettings.listen.key=a": "'listen'", "secretSettings.a.key=a": "'secret'", "service.type=ExternalName": "/service/type", "networkPolicy.ports={0}": "/networkPolicy/ports",
+		"settings.Session=1": "'Session'", "secretSettings.listen.key=a": "'listen'", "secretSettings.a.key=a": "'secret'", "secretFiles.authority-file.key=a": "'authority-file'", "secretFiles.listen.key=a": "'listen'", "service.type=ExternalName": "/service/type", "networkPolicy.ports={0}": "/networkPolicy/ports",
 		"serviceMonitor.interval=often": "/serviceMonitor/interval", "agents.stateDir=state": "/agents/stateDir", "storage.nfs.path=weir": "/storage/nfs/path",
 		"database.url=postgres://x": "'url'", "storage.directory=/srv/weir": "storage.directory", "storage.nfs.server=": "storage.nfs.server",
 		"ingress.enabled=true": "ingress.enabled needs", "agents.namespace=weir": "agents.namespace is",

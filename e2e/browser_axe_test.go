@@ -61,10 +61,10 @@ func pathsOf(paths ...string) (all []visit) {
 }
 
 func operatorVisits() []visit {
-	forms := []string{"/projects/new", "/projects/1/roles/new", "/projects/1/members/new", "/environments/new", "/people/new", "/pool/providers/new", "/tokens", "/account", "/webhooks/new"}
+	forms := []string{"/projects/new", "/projects/1/roles/new", "/projects/1/members/new", "/environments/new", "/people/new", "/departments/new", "/pool/providers/new", "/tokens", "/account", "/webhooks/new"}
 	all := pathsOf("/projects", "/projects/1", "/projects/1/edit", "/projects/1/roles/1/edit", "/projects/1/roles/1/delete",
 		"/projects/1/members/1/edit", "/projects/1/members/1/delete", "/pool", "/pool/devices/1", "/pool/providers/1", "/pool/what-if", "/pool/what-if?add=h100:8", "/environments", "/environments/1/edit",
-		"/environments/1/delete", "/requests", "/requests/1", "/promises", "/people", "/people/2", "/tokens/1/delete", "/audit", "/notices", "/webhooks", "/webhooks/1", "/webhooks/1/delete", "/webhooks/1/rotate", "/nowhere")
+		"/environments/1/delete", "/requests", "/requests/1", "/promises", "/people", "/people/2", "/people/import", "/projects/1/members/import", "/departments", "/tokens/1/delete", "/audit", "/notices", "/webhooks", "/webhooks/1", "/webhooks/1/delete", "/webhooks/1/rotate", "/nowhere")
 	for _, path := range forms {
 		all = append(all, visit{path, nil}, visit{path, submitEmpty})
 	}

@@ -27,7 +27,7 @@ const apiDescription = "Projects, roles, members, environments, workspaces and t
 	"Lists are paged: pass next_cursor back as cursor until it is absent. " +
 	"Amounts are whole numbers; times are RFC 3339 in UTC. " +
 	"Beside this API, GET /events?topic=… streams server-sent events: each `change` event names a topic whose resources have changed " +
-	"(pool, environments, projects, requests, deliveries, project:ID, workspace:ID, user:ID, and telemetry:ID of a provider)."
+	"(pool, environments, projects, departments, requests, deliveries, project:ID, workspace:ID, user:ID, and telemetry:ID of a provider)."
 
 // rest holds the operations of the REST API. Each calls the service method
 // that the page of the same name calls, with the same input.
@@ -109,15 +109,21 @@ func (a rest) register(api huma.API) {
 	a.accountOperations(section{api, "Account"})
 	a.userOperations(section{api, "Users"})
 	a.identityOperations(section{api, "Users"})
+	a.departmentOperations(section{api, "Users"})
 	a.projectOperations(section{api, "Projects"})
 	a.memberOperations(section{api, "Projects"})
+	a.importOperations(section{api, "Projects"})
+	a.usageOperations(section{api, "Projects"})
+	a.fitOperations(section{api, "Projects"})
 	a.environmentOperations(section{api, "Environments"})
 	a.workspaceOperations(section{api, "Workspaces"})
 	a.poolOperations(section{api, "Pool"})
+	a.leaverOperations(section{api, "Projects"})
 	a.noticeOperations(section{api, "Notices"})
 	a.webhookOperations(section{api, "Webhooks"})
 	a.requestOperations(section{api, "Requests"})
 	a.auditOperations(section{api, "Audit"})
+	a.accessOperations(section{api, "Access"})
 }
 
 // section is where operations of one tag are registered.
@@ -140,6 +146,9 @@ func register[I, O any](a rest, s section, r route, do func(context.Context, *I)
 	input := reflect.TypeFor[I]()
 	op := huma.Operation{OperationID: r.id, Method: r.method, Path: r.path, DefaultStatus: r.status, Summary: r.summary,
 		Tags: []string{s.tag}, Errors: append(errorsOf(r, input), also...), BodyReadTimeout: 30 * time.Second}
+	if strings.HasSuffix(r.path, "/import") {
+		op.MaxBodyBytes = maxImportBody
+	}
 	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := do(ctx, in)
 		if err != nil {

@@ -78,39 +78,11 @@ func (a rest) listAudit(ctx context.Context, in *AuditQuery) (*Answer[List[Audit
 var auditColumns = []string{"id", "at", "actor_id", "actor", "address", "via", "action", "object", "object_id", "project_id",
 	"before", "after", "previous", "sha256"}
 
-// downloadAudit reads a page at a time, each with the rights that the actor
-// has then. The first comes before anything is sent, so that a refusal is an
-// answer.
 func (a rest) downloadAudit(ctx context.Context, in *AuditFilter) (*huma.StreamResponse, error) {
-	page := models.Page{Limit: models.PageSize}
-	rows, err := a.Accounts.AuditEntries(ctx, actorOf(ctx), in.model(), page)
-	if err != nil {
-		return nil, err
-	}
-	return a.download("weir-audit.csv", func(hc huma.Context, s sheet) error {
-		ctx := hc.Context()
-		if err := s.row(auditColumns...); err != nil {
-			return err
-		}
-		for {
-			for _, e := range rows {
-				if err := s.row(auditCells(e)...); err != nil {
-					return err
-				}
-			}
-			if len(rows) < page.Limit {
-				return nil
-			}
-			actor, err := a.Accounts.Still(ctx, actorOf(ctx))
-			if err != nil {
-				return err
-			}
-			page.After = rows[len(rows)-1].ID
-			if rows, err = a.Accounts.AuditEntries(ctx, actor, in.model(), page); err != nil {
-				return err
-			}
-		}
-	}), nil
+	return downloaded(a, ctx, "weir-audit.csv", auditColumns, auditCells, func(e models.AuditEntry) int64 { return e.ID },
+		func(ctx context.Context, page models.Page) ([]models.AuditEntry, error) {
+			return a.Accounts.AuditEntries(ctx, actorOf(ctx), in.model(), page)
+		})
 }
 
 func auditCells(e models.AuditEntry) []string {

@@ -157,6 +157,7 @@ var twins = map[string]string{
 	"POST /environments/:id":                    "PUT /environments/{id}",
 	"GET /environments/:id/delete":              "GET /environments/{id}",
 	"POST /environments/:id/delete":             "DELETE /environments/{id}",
+	"GET /access":                               "GET /access",
 	"GET /people":                               "GET /users",
 	"POST /people":                              "POST /users",
 	"GET /people/new":                           "POST /users",

@@ -40,6 +40,11 @@ func (w *world) bodies() map[string]string {
 		"POST /requests/1/decision":              `{"verdict":"refuse","reason":"no"}`,
 		"PUT " + at + "/asking":                  `{"on":true}`,
 		"PUT /promises":                          `{"ratio":` + plenty + `,"stated":{"cpu_milli":1}}`,
+		"POST /departments":                      `{"name":"new"}`,
+		"PUT /departments/1":                     `{"name":"new"}`,
+		"POST " + at + "/preview":                `{"quota":` + plenty + `}`,
+		"POST " + at + "/members/import":         `{"csv":"email,role\neve@example.org,lead","dry_run":true}`,
+		"POST /users/import":                     `{"csv":"email,name\nnew@example.org,New","dry_run":true}`,
 	}
 }
 
@@ -65,7 +70,7 @@ func TestAPIRefusesBadBodies(t *testing.T) {
 	for route, good := range w.bodies() {
 		for _, bad := range []string{"null", "[]", "1", `"x"`, "true", "{", "}", "{}x", "nul", "\x00", "{\"a\":\"\x01\"}", "\xff\xfe", `{"` + "\xff" + `":1}`,
 			strings.Repeat("[", 9_000), strings.Repeat("[", 100_000), strings.Repeat(`{"a":`, 20_000), good + good,
-			strings.Repeat(" ", 1_100_000) + good} {
+			strings.Repeat(" ", maxImportBody) + good} {
 			w.refused(route, bad)
 		}
 		method, path, _ := strings.Cut(route, " ")

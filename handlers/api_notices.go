@@ -7,6 +7,7 @@ import (
 
 	"weir/models"
 	"weir/policies/notices"
+	"weir/pool"
 )
 
 func (a rest) noticeOperations(s section) {
@@ -42,16 +43,33 @@ type Notice struct {
 	Path      string     `json:"path,omitempty" doc:"of what it is about, in the portal"`
 	CreatedAt time.Time  `json:"created_at"`
 	ReadAt    *time.Time `json:"read_at,omitempty" doc:"absent: not yet"`
+
+	Request        *pool.RequestInput `json:"request,omitempty" doc:"of a notice of an end: what to POST to /requests to ask for 30 more days; absent: nothing is to be asked"`
+	Asked          bool               `json:"asked,omitempty" doc:"a later end is asked for already, and not decided"`
+	PendingRequest int64              `json:"pending_request,omitempty" doc:"number of that request, when it is yours"`
 }
 
-func noticeOf(n models.Notice) Notice {
-	return Notice{n.ID, n.Kind, n.Text.String(), n.Link, n.CreatedAt.UTC(), utc(n.ReadAt)}
+func noticeOf(n models.Notice, e models.Extension) Notice {
+	v := Notice{ID: n.ID, Kind: n.Kind, Text: n.Text.String(), Path: n.Link, CreatedAt: n.CreatedAt.UTC(), ReadAt: utc(n.ReadAt), Asked: e.Pending != 0}
+	if e.Own {
+		v.PendingRequest = e.Pending
+	}
+	if e.Kind != "" && !e.Direct && e.Pending == 0 {
+		v.Request = &pool.RequestInput{Asked: e.Asked(), Reason: e.Reason.String()}
+	}
+	return v
 }
 
 func (a rest) listNotices(ctx context.Context, in *Paging) (*Answer[List[Notice]], error) {
+	extensions := map[int64]models.Extension{}
 	return listed(*in, func(n models.Notice) int64 { return n.ID }, func(p models.Page) ([]models.Notice, error) {
-		return a.Notices.Inbox(ctx, actorOf(ctx), p)
-	}, noticeOf)
+		rows, err := a.Notices.Inbox(ctx, actorOf(ctx), p)
+		if err != nil || len(extensions) > 0 { // only whether there are more is asked
+			return rows, err
+		}
+		extensions, err = a.noticeExtensions(ctx, rows)
+		return rows, err
+	}, func(n models.Notice) Notice { return noticeOf(n, extensions[n.ID]) })
 }
 
 // UnreadCount is how much is not read.
@@ -66,7 +84,11 @@ func (a rest) countUnread(ctx context.Context, _ *struct{}) (*Answer[UnreadCount
 
 func (a rest) readNotice(ctx context.Context, in *ByID) (*Answer[Notice], error) {
 	n, err := a.Notices.Read(ctx, actorOf(ctx), in.ID)
-	return &Answer[Notice]{noticeOf(n)}, err
+	if err != nil {
+		return nil, err
+	}
+	extensions, err := a.noticeExtensions(ctx, []models.Notice{n})
+	return &Answer[Notice]{noticeOf(n, extensions[n.ID])}, err
 }
 
 // UpTo says which notices were seen.

@@ -80,9 +80,11 @@ type UsersQuery struct {
 }
 
 func (a rest) listUsers(ctx context.Context, in *UsersQuery) (*Answer[List[User]], error) {
-	return listed(in.Paging, func(u models.User) int64 { return u.ID }, func(p models.Page) ([]models.User, error) {
-		return a.Accounts.Users(ctx, actorOf(ctx), in.Search, p)
-	}, userOf)
+	return listed(in.Paging, personID, func(p models.Page) ([]personRow, error) { return a.people(ctx, in.Search, p) }, func(p personRow) User {
+		u := userOf(p.User)
+		u.Department = p.department
+		return u
+	})
 }
 
 func (a rest) createUser(ctx context.Context, in *Create[policies.NewUser]) (*Created[Person], error) {

@@ -3,6 +3,10 @@ package handlers
 import (
 	"context"
 	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"weir/models"
 	"weir/pool"
@@ -10,6 +14,8 @@ import (
 
 func (a rest) projectOperations(s section) {
 	register(a, s, route{http.MethodGet, "/projects", 200, "list-projects", "List the projects that you may see"}, a.listProjects)
+	register(a, s, route{http.MethodGet, "/projects.csv", 200, "download-projects", "Download the projects that you may see as CSV"}, a.downloadProjects)
+	describeDownload(s, "/projects.csv")
 	register(a, s, route{http.MethodPost, "/projects", 201, "create-project", "Create a project; for platform administrators"}, a.createProject)
 	register(a, s, route{http.MethodGet, "/projects/{id}", 200, "get-project", "Show a project, its quota and what of it is promised and held"}, a.getProject)
 	register(a, s, route{http.MethodPut, "/projects/{id}", 200, "update-project", "Replace a project's description, quota, period and launch parameters; for platform administrators"}, a.updateProject)
@@ -40,10 +46,43 @@ type CreateIn[B any] struct {
 	Body B
 }
 
-func (a rest) listProjects(ctx context.Context, in *Paging) (*Answer[List[Project]], error) {
-	return listed(*in, func(p pool.ProjectView) int64 { return p.ID }, func(page models.Page) ([]pool.ProjectView, error) {
-		return a.Ledger.Projects(ctx, actorOf(ctx), page)
+// ProjectList asks for one page of projects.
+type ProjectList struct {
+	Paging
+	pool.ProjectQuery
+}
+
+func (a rest) listProjects(ctx context.Context, in *ProjectList) (*Answer[List[Project]], error) {
+	return listed(in.Paging, func(p pool.ProjectView) int64 { return p.ID }, func(page models.Page) ([]pool.ProjectView, error) {
+		return a.Ledger.ListProjects(ctx, actorOf(ctx), in.ProjectQuery, page)
 	}, func(p pool.ProjectView) Project { return projectOf(p, a.Store.Now()) })
+}
+
+func (a rest) downloadProjects(ctx context.Context, in *pool.ProjectQuery) (*huma.StreamResponse, error) {
+	columns := []string{"id", "name", "starts_at", "ends_at", "members", "live_workspaces"}
+	for _, of := range []string{"quota_", "promised_", "held_"} {
+		for _, amount := range (models.Resources{}).Amounts() {
+			columns = append(columns, of+amount.Name)
+		}
+	}
+	return downloaded(a, ctx, "weir-projects.csv", columns, projectCells, func(p pool.ProjectView) int64 { return p.ID },
+		func(ctx context.Context, page models.Page) ([]pool.ProjectView, error) {
+			return a.Ledger.ListProjects(ctx, actorOf(ctx), *in, page)
+		})
+}
+
+func projectCells(p pool.ProjectView) []string {
+	ends := ""
+	if p.EndsAt != nil {
+		ends = p.EndsAt.UTC().Format(time.RFC3339)
+	}
+	cells := []string{strconv.FormatInt(p.ID, 10), p.Name, p.StartsAt.UTC().Format(time.RFC3339), ends, strconv.FormatInt(p.Members, 10), strconv.FormatInt(p.Live, 10)}
+	for _, of := range []models.Resources{p.Quota, p.Promised, p.Held} {
+		for _, amount := range of.Amounts() {
+			cells = append(cells, strconv.FormatInt(amount.Value, 10))
+		}
+	}
+	return cells
 }
 
 func (a rest) createProject(ctx context.Context, in *Create[pool.ProjectInput]) (*Created[Project], error) {

@@ -57,14 +57,15 @@ type RequestFacts struct {
 
 // Promise is what there is of one resource, and what of it was promised.
 type Promise struct {
-	Resource string `json:"resource" enum:"gpu_cores,gpu_memory_mib,cpu_milli,memory_mib,storage_mib"`
-	Known    bool   `json:"known" doc:"whether it is known how much there is"`
-	Capacity int64  `json:"capacity" doc:"of machines that lend; of CPU, memory and storage what was stated"`
-	Ratio    int64  `json:"ratio" doc:"percent of the capacity that may be promised"`
-	Limit    int64  `json:"limit" doc:"capacity times ratio"`
-	Promised int64  `json:"promised" doc:"sum of the quotas of projects whose period is not over"`
-	Excess   int64  `json:"excess" doc:"promised beyond the limit"`
-	Missing  int64  `json:"missing" doc:"promised beyond the capacity"`
+	Resource  string `json:"resource" enum:"gpu_cores,gpu_memory_mib,cpu_milli,memory_mib,storage_mib"`
+	Known     bool   `json:"known" doc:"whether it is known how much there is"`
+	Capacity  int64  `json:"capacity" doc:"of machines that lend; of CPU, memory and storage what was stated"`
+	Simulated int64  `json:"simulated" doc:"of the capacity what simulated GPUs have"`
+	Ratio     int64  `json:"ratio" doc:"percent of the capacity that may be promised"`
+	Limit     int64  `json:"limit" doc:"capacity times ratio"`
+	Promised  int64  `json:"promised" doc:"sum of the quotas of projects whose period is not over"`
+	Excess    int64  `json:"excess" doc:"promised beyond the limit"`
+	Missing   int64  `json:"missing" doc:"promised beyond the capacity"`
 }
 
 // Promises are what was promised of all resources, and to whom.
@@ -76,7 +77,7 @@ type Promises struct {
 }
 
 func promiseOf(p pool.Promise) Promise {
-	return Promise{p.Name, p.Known, p.Capacity, p.Ratio, p.Limit, p.Value, p.Excess, p.Missing}
+	return Promise{p.Name, p.Known, p.Capacity, p.Simulated, p.Ratio, p.Limit, p.Value, p.Excess, p.Missing}
 }
 
 func requestView(v pool.RequestView) Request {

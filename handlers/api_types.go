@@ -153,12 +153,16 @@ type User struct {
 	Email     string    `json:"email"`
 	Name      string    `json:"name"`
 	Admin     bool      `json:"admin" doc:"platform administrator"`
+	Auditor   bool      `json:"auditor" doc:"sees everything on the platform and changes nothing"`
 	Disabled  bool      `json:"disabled"`
 	CreatedAt time.Time `json:"created_at"`
+
+	DepartmentID *int64 `json:"department_id,omitempty"`
+	Department   string `json:"department,omitempty"`
 }
 
 func userOf(u models.User) User {
-	return User{u.ID, u.Email, u.Name, u.Admin, u.Disabled, u.CreatedAt.UTC()}
+	return User{u.ID, u.Email, u.Name, u.Admin, u.Auditor, u.Disabled, u.CreatedAt.UTC(), u.DepartmentID, ""}
 }
 
 // Person is an account with its places in projects.
@@ -235,16 +239,17 @@ func projectOf(p pool.ProjectView, now time.Time) Project {
 
 // Role is a position in a project.
 type Role struct {
-	ID         int64            `json:"id"`
-	ProjectID  int64            `json:"project_id"`
-	Name       string           `json:"name"`
-	Permission string           `json:"permission" enum:"manager,member"`
-	Peak       models.Resources `json:"peak" doc:"the most that a member in it may hold at once"`
-	CreatedAt  time.Time        `json:"created_at"`
+	ID          int64            `json:"id"`
+	ProjectID   int64            `json:"project_id"`
+	Name        string           `json:"name"`
+	Permission  string           `json:"permission" enum:"owner,manager,member,viewer,custom"`
+	Permissions []string         `json:"permissions" doc:"all that it permits"`
+	Peak        models.Resources `json:"peak" doc:"the most that a member in it may hold at once"`
+	CreatedAt   time.Time        `json:"created_at"`
 }
 
 func roleOf(r models.Role) Role {
-	return Role{r.ID, r.ProjectID, r.Name, r.Permission, r.Peak, r.CreatedAt.UTC()}
+	return Role{r.ID, r.ProjectID, r.Name, r.Permission, r.Permits().Names(), r.Peak, r.CreatedAt.UTC()}
 }
 
 // Member is a person's place in a project.
@@ -261,11 +266,15 @@ type Member struct {
 	Held       models.Resources `json:"held" doc:"by the member's workspaces, now"`
 	Until      *time.Time       `json:"until,omitempty" doc:"participation deadline"`
 	CreatedAt  time.Time        `json:"created_at"`
+
+	Department string    `json:"department,omitempty"`
+	JoinedAt   time.Time `json:"joined_at" doc:"day of joining, at midnight UTC"`
 }
 
 func memberOf(m pool.MemberView) Member {
 	return Member{ID: m.ID, ProjectID: m.ProjectID, UserID: m.UserID, Name: m.UserName, Email: m.UserEmail, RoleID: m.RoleID,
-		Role: m.RoleName, Permission: m.Permission, Peak: m.Peak, Held: m.Held, Until: utc(m.Until), CreatedAt: m.CreatedAt.UTC()}
+		Role: m.RoleName, Permission: m.Permission, Peak: m.Peak, Held: m.Held, Until: utc(m.Until), CreatedAt: m.CreatedAt.UTC(),
+		Department: m.Department, JoinedAt: m.JoinedAt.UTC()}
 }
 
 // nothing ends an operation that has no answer.

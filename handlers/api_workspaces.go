@@ -70,6 +70,9 @@ type WorkspaceDetail struct {
 	LogTail string             `json:"log_tail,omitempty" doc:"last lines of the log of a workspace that failed"`
 	MayOpen bool               `json:"may_open" doc:"you may open it once it runs"`
 	MayStop bool               `json:"may_stop"`
+
+	StopsAt      *time.Time `json:"stops_at,omitempty" doc:"when its member's participation or its project's period ends; absent: nobody has said so"`
+	StopsBecause string     `json:"stops_because,omitempty"`
 }
 
 // Limit says how one resource of a workspace is enforced.
@@ -175,6 +178,9 @@ func (a rest) getWorkspace(ctx context.Context, in *ByID) (*Found[WorkspaceDetai
 	if w.State == models.StateFailed {
 		v.LogTail = w.LogTail
 	}
+	if w.Ending != nil {
+		v.StopsAt, v.StopsBecause = utc(&w.Ending.At), w.Ending.Why().String()
+	}
 	return found(w.Version, v, err)
 }
 
@@ -226,6 +232,6 @@ func (a rest) listDirectories(ctx context.Context, in *ByID) (*Answer[List[Direc
 	if err != nil {
 		return nil, err
 	}
-	layout := a.Directories.Layout(w.ProjectID, w.MemberID)
+	layout := a.Directories.Layout(w.Holder)
 	return &Answer[List[Directory]]{List[Directory]{Items: shown(layout, func(m storage.Mount) Directory { return Directory{m.Target, !m.ReadOnly} })}}, nil
 }

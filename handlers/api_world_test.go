@@ -69,29 +69,41 @@ func newWorld(t testing.TB) *world {
 // newWorldWith is newWorld with other settings.
 func newWorldWith(t testing.TB, set func(*Config)) *world {
 	t.Helper()
-	w := &world{TB: t, store: modelstest.Open(t, "sqlite"), log: &bytes.Buffer{}}
-	logger := slog.New(slog.NewTextHandler(w.log, nil))
-	access := must(policies.NewAccess())(t)
-	dirs := must(storage.New(t.TempDir(), 1000, 1000))(t)
-	devices := pool.New(w.store, access)
-	ledger := pool.NewLedger(w.store, access, dirs)
-	keys := must(authority.Open(filepath.Join(t.TempDir(), "authority.pem"), w.store.Now))(t)
-	door := proxy.New(proxy.Config{Gate: nobodyEnters{}, AppsDomain: "localhost:8080"})
-	t.Cleanup(door.Close)
-	c := Config{Store: w.store, Access: access, Accounts: policies.NewAccounts(w.store, access),
-		Notices: notices.New(notices.Config{Store: w.store, Access: access, Key: must(notices.NewKey([]byte("shared")))(t)}), Ledger: ledger, Pool: devices,
-		Enrolment:  pool.NewEnrolment(pool.EnrolmentConfig{Pool: devices, Authority: keys, CertificateLifetime: time.Hour, Every: time.Second}),
-		Catalogue:  workspaces.NewCatalogue(w.store, access),
-		Workspaces: workspaces.NewService(w.store, access, devices, devices, ledger, func() {}), Directories: dirs, Proxy: door,
-		Wake: func() {}, Logger: logger, SessionLifetime: time.Hour, Version: "test"}
-	set(&c)
-	w.app = New(c)
+	return newWorldOn(t, modelstest.Open(t, "sqlite"), set)
+}
+
+// newWorldOn is newWorldWith on a store of the test's own.
+func newWorldOn(t testing.TB, store *models.Store, set func(*Config)) *world {
+	t.Helper()
+	w := &world{TB: t, store: store, log: &bytes.Buffer{}}
+	w.app = newApp(t, store, set, w.log)
 	t.Cleanup(w.app.Close)
-	if err := devices.Enlist(t.Context(), pool.Host{Name: "here", Digest: pool.MachineDigest("here")}, gpus(2)); err != nil {
+	if err := w.app.Pool.Enlist(t.Context(), pool.Host{Name: "here", Digest: pool.MachineDigest("here")}, gpus(2)); err != nil {
 		t.Fatal(err)
 	}
 	w.populate()
 	return w
+}
+
+// newApp is the App over a store; the caller closes it.
+func newApp(t testing.TB, store *models.Store, set func(*Config), log *bytes.Buffer) *App {
+	t.Helper()
+	logger := slog.New(slog.NewTextHandler(log, nil))
+	access := must(policies.NewAccess())(t)
+	dirs := must(storage.New(t.TempDir(), 1000, 1000))(t)
+	devices := pool.New(store, access)
+	ledger := pool.NewLedger(store, access, dirs)
+	keys := must(authority.Open(filepath.Join(t.TempDir(), "authority.pem"), store.Now))(t)
+	door := proxy.New(proxy.Config{Gate: nobodyEnters{}, AppsDomain: "localhost:8080"})
+	t.Cleanup(door.Close)
+	c := Config{Store: store, Access: access, Accounts: policies.NewAccounts(store, access),
+		Notices: notices.New(notices.Config{Store: store, Access: access, Key: must(notices.NewKey([]byte("shared")))(t)}), Ledger: ledger, Pool: devices,
+		Enrolment:  pool.NewEnrolment(pool.EnrolmentConfig{Pool: devices, Authority: keys, CertificateLifetime: time.Hour, Every: time.Second}),
+		Catalogue:  workspaces.NewCatalogue(store, access),
+		Workspaces: workspaces.NewService(store, access, devices, devices, ledger, func() {}), Directories: dirs, Proxy: door,
+		Wake: func() {}, Logger: logger, SessionLifetime: time.Hour, Version: "test"}
+	set(&c)
+	return New(c)
 }
 
 func must[T any](v T, err error) func(testing.TB) T {

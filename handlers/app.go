@@ -8,7 +8,6 @@ import (
 
 	"github.com/alexedwards/scs/v2"
 	"github.com/labstack/echo/v4"
-	"github.com/labstack/echo/v4/middleware"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"weir/models"
@@ -99,7 +98,7 @@ func New(c Config) *App {
 	e.HTTPErrorHandler = a.handleError
 	e.IPExtractor = clientAddress(c.TrustedProxies)
 	e.Pre(a.observe, a.recoverPanics, a.routeByHost)
-	e.Use(a.secureHeaders, a.crossOrigin, middleware.BodyLimit("1M"), compress)
+	e.Use(a.secureHeaders, a.crossOrigin, usualLimit, tableLimit, compress)
 	a.plainRoutes()
 	signed := e.Group("", echo.WrapMiddleware(a.sessions.LoadAndSave), a.authenticate)
 	a.pageRoutes(signed)
@@ -143,6 +142,7 @@ func (a *App) pageRoutes(g *echo.Group) {
 	p.GET("/projects/:id", a.projectPage)
 	p.POST("/projects/:id", a.updateProject)
 	p.GET("/projects/:id/edit", a.editProjectPage)
+	p.GET("/projects/:id/usage", a.usagePage)
 	p.POST("/projects/:id/roles", a.createRole)
 	p.GET("/projects/:id/roles/new", a.newRolePage)
 	p.POST("/projects/:id/roles/:role", a.updateRole)
@@ -170,6 +170,7 @@ func (a *App) pageRoutes(g *echo.Group) {
 	p.POST("/environments/:id", a.updateEnvironment)
 	p.GET("/environments/:id/delete", a.confirmDeleteEnvironment)
 	p.POST("/environments/:id/delete", a.deleteEnvironment)
+	p.GET("/access", a.verdictPage)
 	p.GET("/people", a.peoplePage)
 	p.POST("/people", a.createPerson)
 	p.GET("/people/new", a.newPersonPage)
@@ -185,6 +186,9 @@ func (a *App) pageRoutes(g *echo.Group) {
 	p.GET("/account", a.accountPage)
 	p.POST("/account/password", a.changePassword)
 	p.GET("/audit", a.auditPage)
+	a.departmentRoutes(p)
+	a.importRoutes(p)
+	a.leaverRoutes(p)
 	a.noticeRoutes(p)
 }
 

@@ -89,6 +89,8 @@ func (a *App) mayFollowOne(ctx context.Context, actor policies.Actor, topic stri
 	switch kind {
 	case "pool", "environments", "projects", "requests":
 		return rest == ""
+	case "departments":
+		return rest == "" && a.Access.May(actor, policies.Platform, "user", "read")
 	case "deliveries":
 		return rest == "" && a.Access.May(actor, policies.Platform, "webhook", "read")
 	case "telemetry": // of a provider
@@ -101,8 +103,8 @@ func (a *App) mayFollowOne(ctx context.Context, actor policies.Actor, topic stri
 		if err != nil {
 			return false
 		}
-		_, err := a.Store.Read(ctx).Workspace(actor.Scope(), id)
-		return err == nil
+		w, err := a.Store.Read(ctx).Workspace(actor.Scope(), id)
+		return err == nil && a.Access.MayOwned(actor, w.UserID, w.ProjectID, "workspace", "read")
 	default:
 		return false
 	}

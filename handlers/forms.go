@@ -43,6 +43,9 @@ func (f *form) web() web.Form {
 		if len(v) > 0 && !strings.Contains(name, "password") {
 			w.Values[name] = v[0]
 		}
+		if strings.HasSuffix(name, "permissions") { // a box each
+			w.Values[name] = strings.Join(v, " ")
+		}
 	}
 	return w
 }
@@ -100,18 +103,30 @@ func (f *form) optionalText(name string) *string {
 	return &text
 }
 
-// day reads an optional date as the begin of that day in UTC.
+// day reads an optional date as the begin of that day in UTC. Buttons post a
+// moment, which is kept.
 func (f *form) day(name string) *time.Time {
 	text := strings.TrimSpace(f.values.Get(name))
 	if text == "" {
 		return nil
 	}
 	t, err := time.Parse(time.DateOnly, text)
+	if moment, notMoment := time.Parse(time.RFC3339, text); notMoment == nil {
+		t, err = moment.UTC(), nil
+	}
 	if err != nil {
 		f.problems.Add(name, "must be a date such as 2027-01-31")
 		return nil
 	}
 	return &t
+}
+
+// permissions reads the boxes of a custom role; of others they say nothing.
+func (f *form) permissions(prefix string) []string {
+	if f.text(prefix+"permission") != models.PermissionCustom {
+		return nil
+	}
+	return f.values[prefix+"permissions"]
 }
 
 func (f *form) resources(prefix string) models.Resources {

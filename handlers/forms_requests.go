@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"strings"
 	"time"
 
 	"weir/models"
@@ -20,7 +21,7 @@ func (f *form) asked(kind string) (a models.Asked) {
 	case models.AskForQuota:
 		a.Quota = &models.AskQuota{ProjectID: project(), Quota: f.resources(at + "quota")}
 	case models.AskForRole:
-		a.Role = &models.AskRole{ProjectID: project(), Name: f.text(at + "name"), Permission: f.text(at + "permission"),
+		a.Role = &models.AskRole{ProjectID: project(), Name: f.text(at + "name"), Permission: f.text(at + "permission"), Permissions: f.permissions(at),
 			Peak: f.resources(at + "peak"), Mine: f.bool(at + "mine")}
 	case models.AskForPeak:
 		a.Peak = &models.AskPeak{ProjectID: project(), RoleID: f.number(at + "role_id"), Peak: f.resources(at + "peak")}
@@ -75,7 +76,7 @@ func putAsked(f web.Form, a models.Asked) {
 	case a.Quota != nil:
 		putResources(f, at+"quota", a.Quota.Quota)
 	case a.Role != nil:
-		f.Values[at+"name"], f.Values[at+"permission"] = a.Role.Name, a.Role.Permission
+		f.Values[at+"name"], f.Values[at+"permission"], f.Values[at+"permissions"] = a.Role.Name, a.Role.Permission, strings.Join(a.Role.Permissions, " ")
 		if a.Role.Mine {
 			f.Values[at+"mine"] = "1"
 		}

@@ -10,15 +10,10 @@ import (
 	"weir/web"
 )
 
-// provider reads what the owner of a provider sets.
+// provider reads what the owner of a provider sets; whose it is says account.
 func (f *form) provider() pool.ProviderInput {
-	in := pool.ProviderInput{Name: f.text("name"), Version: f.version(), Terms: models.Terms{Cores: f.number("cores"), Devices: f.ticked("devices"),
-		Projects: f.ticked("projects"), Hours: f.hours(), TimeZone: strings.TrimSpace(f.text("time_zone")), NoticeMinutes: f.number("notice_minutes")}}
-	if f.text("owner_id") != "" {
-		owner := f.number("owner_id")
-		in.OwnerID = &owner
-	}
-	return in
+	return pool.ProviderInput{Name: f.text("name"), Version: f.version(), Terms: models.Terms{Cores: f.number("cores"), Devices: f.ticked("devices"),
+		Projects: append(f.ticked("projects"), f.numbers("other_projects")...), Hours: f.hours(), TimeZone: strings.TrimSpace(f.text("time_zone")), NoticeMinutes: f.number("notice_minutes")}}
 }
 
 // ticked are the numbers N for which the checkbox name.N is ticked.
@@ -72,9 +67,6 @@ func termsForm(p models.Provider) web.Form {
 		if n > 0 {
 			f.Values[name] = strconv.FormatInt(n, 10)
 		}
-	}
-	if p.OwnerID != nil {
-		f.Values["owner_id"] = strconv.FormatInt(*p.OwnerID, 10)
 	}
 	tick(f, "devices", t.Devices)
 	tick(f, "projects", t.Projects)

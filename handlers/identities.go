@@ -31,13 +31,18 @@ func identityOf(i models.Identity) Identity {
 	return Identity{i.ID, i.Issuer, i.Subject, i.Email, i.Admin, i.CreatedAt.UTC(), i.SeenAt.UTC()}
 }
 
-// withIdentities adds the identities of an account to what is shown of it.
+// withIdentities adds the identities and the department of an account to what is shown of it.
 func (a rest) withIdentities(ctx context.Context, p Person, err error) (Person, error) {
 	if err != nil {
 		return Person{}, err
 	}
 	list, err := a.Accounts.Identities(ctx, actorOf(ctx), p.ID)
 	p.Identities = shown(list, identityOf)
+	if err != nil || p.DepartmentID == nil {
+		return p, err
+	}
+	names, err := a.Accounts.DepartmentsOf(ctx, actorOf(ctx), models.User{ID: p.ID, DepartmentID: p.DepartmentID})
+	p.Department = names[*p.DepartmentID]
 	return p, err
 }
 

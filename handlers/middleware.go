@@ -128,6 +128,10 @@ func actorOf(ctx context.Context) policies.Actor {
 	return actor
 }
 
+func withActor(ctx context.Context, actor policies.Actor) context.Context {
+	return context.WithValue(ctx, actorKey{}, actor)
+}
+
 type markKey struct{}
 
 // markEvents notes where the changes stood before anything was read for the
@@ -149,7 +153,7 @@ func (a *App) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 			return err
 		}
 		ctx := policies.From(c.Request().Context(), policies.Origin{Address: c.RealIP()})
-		c.SetRequest(c.Request().WithContext(context.WithValue(ctx, actorKey{}, actor)))
+		c.SetRequest(c.Request().WithContext(withActor(ctx, actor)))
 		return next(c)
 	}
 }

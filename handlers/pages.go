@@ -3,6 +3,7 @@ package handlers
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -37,7 +38,7 @@ func (a *App) frame(c echo.Context) web.Page {
 		return p
 	}
 	p.Mark, _ = r.Context().Value(markKey{}).(string)
-	p.User, p.Admin = &actor.User, actor.User.Admin
+	p.User, p.Admin, p.Auditor = &actor.User, actor.User.Admin, actor.User.Auditor
 	p.Flash = a.takeFlash(r.Context())
 	if live, err := a.Workspaces.CountLive(r.Context(), actor); err == nil {
 		p.Nav.Workspaces = int(live)
@@ -85,8 +86,10 @@ func (a *App) done(c echo.Context, to string, message models.Text) error {
 // refused shows a form again with what was wrong. What is not the input's
 // fault goes the usual way of errors.
 func (a *App) refused(c echo.Context, err error, again func() (templ.Component, error)) error {
-	switch models.KindOf(err) {
-	case models.KindInvalid, models.KindNoCapacity, models.KindConflict:
+	var e *models.Error
+	named := errors.As(err, &e) && len(e.Fields) > 0 // what the form may choose otherwise
+	switch kind := models.KindOf(err); {
+	case kind == models.KindInvalid, kind == models.KindNoCapacity, kind == models.KindConflict, kind == models.KindForbidden && named:
 		page, pageErr := again()
 		if pageErr != nil {
 			return pageErr

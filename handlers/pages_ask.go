@@ -35,6 +35,12 @@ func (a *App) askForm(c echo.Context, kind string, project int64, typed *web.For
 	if typed != nil {
 		v.Form = *typed
 	}
+	if err == nil && kind != models.AskForJoin {
+		v.Preview, err = a.previewRequest(c.Request().Context(), v.ProjectID, kind, roleIn(models.Asked{}, v.Form), v.Form)
+		if v.Preview != nil {
+			v.Preview.Asked = true
+		}
+	}
 	return web.AskPage(v), err
 }
 

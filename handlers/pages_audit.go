@@ -22,7 +22,7 @@ func (a *App) auditPage(c echo.Context) error {
 	filter := f.auditFilter()
 	v := web.AuditView{Form: f.web(), Filtered: filter != models.AuditFilter{}, CSV: apiPrefix + "/audit.csv" + auditQuery(filter)}
 	if err := f.err(nil); err != nil {
-		if err := a.Access.Check(actor, 0, "audit", "read"); err != nil {
+		if err := a.Access.Check(actor, filter.ProjectID, "audit", "read"); err != nil {
 			return err
 		}
 		v.Form = v.Form.Refuse(err)

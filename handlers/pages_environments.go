@@ -155,6 +155,9 @@ func (a *App) confirmEnvironment(c echo.Context, refused error) (templ.Component
 }
 
 func (a *App) confirmDeleteEnvironment(c echo.Context) error {
+	if err := a.Access.Check(actorOf(c.Request().Context()), 0, "environment", "write"); err != nil {
+		return err
+	}
 	page, err := a.confirmEnvironment(c, nil)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
@@ -14,7 +15,7 @@ import (
 )
 
 func (f *form) role() pool.RoleInput {
-	return pool.RoleInput{Name: f.text("name"), Permission: f.text("permission"), Peak: f.resources("peak"), Version: f.version()}
+	return pool.RoleInput{Name: f.text("name"), Permission: f.text("permission"), Permissions: f.permissions(""), Peak: f.resources("peak"), Version: f.version()}
 }
 
 // roleForm is the form of a role, new when role is 0, with what the quota has
@@ -28,7 +29,7 @@ func (a *App) roleForm(c echo.Context, role int64, f *web.Form) (templ.Component
 	if err := a.Access.Check(actorOf(ctx), p.ID, "role", "write"); err != nil {
 		return nil, err
 	}
-	v := web.RoleFormView{ProjectID: p.ID, Project: p.Name, ID: role, Quota: p.Quota, Remaining: left, Form: formOf(0)}
+	v := web.RoleFormView{ProjectID: p.ID, Project: p.Name, ID: role, Quota: p.Quota, Remaining: left, Has: a.Access.Having(actorOf(ctx), p.ID), Form: formOf(0)}
 	if role != 0 {
 		roles, err := a.Ledger.Roles(ctx, actorOf(ctx), p.ID)
 		if err != nil {
@@ -40,13 +41,14 @@ func (a *App) roleForm(c echo.Context, role int64, f *web.Form) (templ.Component
 		}
 		v.Name, v.Members, v.CanDelete, v.Form = r.Name, r.Members, r.Members == 0, formOf(r.Version)
 		v.Remaining = left.Add(r.Peak.Times(r.Members))
-		v.Form.Values["name"], v.Form.Values["permission"] = r.Name, r.Permission
+		v.Form.Values["name"], v.Form.Values["permission"], v.Form.Values["permissions"] = r.Name, r.Permission, strings.Join(r.Permits().Names(), " ")
 		putResources(v.Form, "peak", r.Peak)
 	}
 	if f != nil {
 		v.Form = *f
 	}
-	return web.RoleFormPage(v), nil
+	v.Preview, err = a.previewForm(ctx, p.ID, v.Form, rolePreview(role, ""))
+	return web.RoleFormPage(v), err
 }
 
 func findRole(roles []pool.RoleView, id int64) (pool.RoleView, bool) {
@@ -79,6 +81,9 @@ func (a *App) createRole(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	if f.bool("preview") {
+		return a.previewed(c, func() (templ.Component, error) { return a.roleForm(c, 0, f.typed()) })
+	}
 	project, in := number(c, "id"), f.role()
 	var r models.Role
 	if err = f.err(nil); err == nil {
@@ -97,6 +102,9 @@ func (a *App) updateRole(c echo.Context) error {
 	f, err := readForm(c)
 	if err != nil {
 		return err
+	}
+	if f.bool("preview") {
+		return a.previewed(c, func() (templ.Component, error) { return a.roleForm(c, number(c, "role"), f.typed()) })
 	}
 	project, id, in := number(c, "id"), number(c, "role"), f.role()
 	var r models.Role
@@ -126,6 +134,9 @@ func (a *App) deleteRoleForm(c echo.Context, refused error) (templ.Component, er
 	if err != nil {
 		return nil, err
 	}
+	if err := a.Access.Check(actorOf(ctx), p.ID, "role", "write"); err != nil {
+		return nil, err
+	}
 	r, err := a.Ledger.Role(ctx, actorOf(ctx), p.ID, number(c, "role"))
 	v := web.ConfirmDeleteRole(p.Project, r)
 	if refused != nil {
@@ -145,7 +156,7 @@ func (a *App) deleteRole(c echo.Context) error {
 }
 
 func (f *form) member() pool.MemberInput {
-	return pool.MemberInput{Email: f.text("email"), RoleID: f.number("role_id"), Until: f.day("until"), Version: f.version()}
+	return pool.MemberInput{Email: f.text("email"), RoleID: f.number("role_id"), Until: f.day("until"), JoinedAt: f.day("joined_at"), Version: f.version()}
 }
 
 // memberForm is the form of a member, new when member is 0.
@@ -164,7 +175,10 @@ func (a *App) memberForm(c echo.Context, member int64, f *web.Form) (templ.Compo
 	if err != nil {
 		return nil, err
 	}
+	has := a.Access.Having(actor, p.ID)
+	v.Lacks = map[int64]models.Permissions{}
 	for _, r := range roles {
+		v.Lacks[r.ID] = r.Permits().Without(has)
 		v.Roles = append(v.Roles, web.RoleChoice{ID: r.ID, Name: r.Name, Permission: r.Permission, Peak: r.Peak})
 	}
 	if member != 0 {
@@ -175,11 +189,15 @@ func (a *App) memberForm(c echo.Context, member int64, f *web.Form) (templ.Compo
 		v.Name, v.Email, v.Remaining, v.Form = m.UserName, m.UserEmail, left.Add(m.Peak), formOf(m.Version)
 		v.Form.Values["role_id"] = strconv.FormatInt(m.RoleID, 10)
 		putDay(v.Form, "until", m.Until)
+		putDay(v.Form, "joined_at", &m.JoinedAt)
 	}
 	if f != nil {
 		v.Form = *f
 	}
-	return web.MemberFormPage(v), nil
+	if chosen := v.ChosenRole(); chosen > 0 {
+		v.Preview, err = a.previewForm(ctx, p.ID, v.Form, memberPreview(member, chosen))
+	}
+	return web.MemberFormPage(v), err
 }
 
 func (a *App) newMemberPage(c echo.Context) error {
@@ -203,6 +221,9 @@ func (a *App) addMember(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	if f.bool("preview") {
+		return a.previewed(c, func() (templ.Component, error) { return a.memberForm(c, 0, f.typed()) })
+	}
 	project, in := number(c, "id"), f.member()
 	if err = f.err(nil); err == nil {
 		_, err = a.Ledger.AddMember(c.Request().Context(), actorOf(c.Request().Context()), project, in)
@@ -221,6 +242,9 @@ func (a *App) updateMember(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	if f.bool("preview") {
+		return a.previewed(c, func() (templ.Component, error) { return a.memberForm(c, number(c, "member"), f.typed()) })
+	}
 	project, id, in := number(c, "id"), number(c, "member"), f.member()
 	if err = f.err(nil); err == nil {
 		_, err = a.Ledger.UpdateMember(c.Request().Context(), actorOf(c.Request().Context()), project, id, in)
@@ -238,6 +262,9 @@ func (a *App) confirmRemoveMember(c echo.Context) error {
 	ctx := c.Request().Context()
 	p, err := a.Ledger.Project(ctx, actorOf(ctx), number(c, "id"))
 	if err != nil {
+		return err
+	}
+	if err := a.Access.Check(actorOf(ctx), p.ID, "member", "write"); err != nil {
 		return err
 	}
 	m, err := a.Ledger.Member(ctx, actorOf(ctx), p.ID, number(c, "member"))

@@ -45,6 +45,9 @@ func (a *App) noticesPage(c echo.Context) error {
 	if v.Unread, err = a.Notices.Unread(ctx, actorOf(ctx)); err != nil {
 		return err
 	}
+	if v.Extensions, err = a.noticeExtensions(ctx, rows); err != nil {
+		return err
+	}
 	if n := len(rows); n > 0 {
 		v.Next = nextPage(c, n, listLimit, rows[n-1].ID)
 	}

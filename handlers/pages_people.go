@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/a-h/templ"
@@ -20,7 +21,11 @@ func (a *App) peoplePage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	v := web.PeopleView{Rows: users, Query: search}
+	departments, err := a.Accounts.DepartmentsOf(ctx, actorOf(ctx), users...)
+	if err != nil {
+		return err
+	}
+	v := web.PeopleView{CanAdd: a.Access.May(actorOf(ctx), 0, "user", "write"), Rows: users, Departments: departments, Query: search}
 	if n := len(users); n > 0 {
 		v.Next = nextPage(c, n, listLimit, users[n-1].ID)
 	}
@@ -31,7 +36,16 @@ func (a *App) newPersonPage(c echo.Context) error {
 	if err := a.Access.Check(actorOf(c.Request().Context()), 0, "user", "write"); err != nil {
 		return err
 	}
-	return a.render(c, http.StatusOK, web.PersonFormPage(web.PersonFormView{Form: formOf(0)}))
+	page, err := a.newPersonForm(c, formOf(0))
+	if err != nil {
+		return err
+	}
+	return a.render(c, http.StatusOK, page)
+}
+
+func (a *App) newPersonForm(c echo.Context, f web.Form) (templ.Component, error) {
+	departments, err := a.departmentOptions(c)
+	return web.PersonFormPage(web.PersonFormView{Form: f, Departments: departments}), err
 }
 
 func (a *App) createPerson(c echo.Context) error {
@@ -39,12 +53,14 @@ func (a *App) createPerson(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	u, err := a.Accounts.CreateUser(c.Request().Context(), actorOf(c.Request().Context()),
-		policies.NewUser{Email: f.text("email"), Name: f.text("name"), Password: f.text("password"), Admin: f.bool("admin")})
+	in := policies.NewUser{Email: f.text("email"), Name: f.text("name"), Password: f.text("password"), Admin: f.bool("admin"), Auditor: f.bool("auditor"),
+		DepartmentID: f.amount("department_id")}
+	var u models.User
+	if err = f.err(nil); err == nil {
+		u, err = a.Accounts.CreateUser(c.Request().Context(), actorOf(c.Request().Context()), in)
+	}
 	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) {
-			return web.PersonFormPage(web.PersonFormView{Form: f.web().Refuse(err)}), nil
-		})
+		return a.refused(c, err, func() (templ.Component, error) { return a.newPersonForm(c, f.web().Refuse(err)) })
 	}
 	return a.done(c, "/people", models.Say("%s can sign in now.", u.Email))
 }
@@ -60,12 +76,18 @@ func (a *App) personForm(c echo.Context, f, password *web.Form) (templ.Component
 	if err != nil {
 		return nil, err
 	}
-	v := web.PersonView{Person: u, Self: u.ID == actor.User.ID, Form: formOf(u.Version), Password: formOf(0)}
+	v := web.PersonView{Person: u, CanEdit: a.Access.May(actor, 0, "user", "write"), Self: u.ID == actor.User.ID, Form: formOf(u.Version), Password: formOf(0)}
 	v.Form.Values["name"] = u.Name
-	for name, on := range map[string]bool{"admin": u.Admin, "disabled": u.Disabled} {
+	for name, on := range map[string]bool{"admin": u.Admin, "auditor": u.Auditor, "disabled": u.Disabled} {
 		if on {
 			v.Form.Values[name] = "1"
 		}
+	}
+	if u.DepartmentID != nil {
+		v.Form.Values["department_id"] = strconv.FormatInt(*u.DepartmentID, 10)
+	}
+	if v.Departments, err = a.departmentOptions(c); err != nil {
+		return nil, err
 	}
 	if v.Identities, err = a.Accounts.Identities(ctx, actor, u.ID); err != nil {
 		return nil, err
@@ -96,8 +118,12 @@ func (a *App) updatePerson(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	u, err := a.Accounts.UpdateUser(c.Request().Context(), actorOf(c.Request().Context()), number(c, "id"),
-		policies.UserChange{Name: f.text("name"), Admin: f.bool("admin"), Disabled: f.bool("disabled"), Version: f.version()})
+	in := policies.UserChange{Name: f.text("name"), Admin: f.bool("admin"), Auditor: f.bool("auditor"), Disabled: f.bool("disabled"),
+		DepartmentID: f.amount("department_id"), Version: f.version()}
+	var u models.User
+	if err = f.err(nil); err == nil {
+		u, err = a.Accounts.UpdateUser(c.Request().Context(), actorOf(c.Request().Context()), number(c, "id"), in)
+	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
 			w := f.web().Refuse(err)

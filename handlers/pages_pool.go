@@ -21,7 +21,8 @@ func (a *App) poolPage(c echo.Context) error {
 		return err
 	}
 	v := poolView(view, actor.User.ID)
-	if v.Admin = a.Access.May(actor, 0, "provider", "write"); v.Admin {
+	v.Admin = a.Access.May(actor, 0, "provider", "write")
+	if v.Sees = a.Access.May(actor, 0, "provider", "read"); v.Sees {
 		open, err := a.Enrolment.Authorizations(ctx, actor)
 		if err != nil {
 			return err

@@ -28,12 +28,22 @@ func (a *App) homePage(c echo.Context) error {
 	}
 	v := web.HomeView{Workspaces: rows, CanCreateProject: a.Access.May(actor, 0, "project", "write")}
 	now := a.Store.Now()
-	for _, m := range mine {
+	for i, m := range mine {
 		active := m.Project.Active(now)
-		v.CanLaunch = v.CanLaunch || active
-		v.Projects = append(v.Projects, web.ProjectCard{ID: m.Project.ID, Name: m.Project.Name, Role: m.Member.RoleName,
+		launch := active && m.Member.Permits().Contains(models.WorkspaceLaunch)
+		v.CanLaunch = v.CanLaunch || launch
+		var fits []web.FitRow
+		if launch && i < fewProjects {
+			if fits, err = a.fits(c, m.Project.ID); err != nil {
+				return err
+			}
+		}
+		v.Projects = append(v.Projects, web.ProjectCard{Fits: fits, ID: m.Project.ID, Name: m.Project.Name, Role: m.Member.RoleName,
 			Meters: web.PeakMeters(m.Room.HeldByMember, models.Resources{}, m.Room.Peak), Until: m.Member.Until, EndsAt: m.Project.EndsAt,
-			Active: active, CanLaunch: active})
+			Active: active, CanLaunch: launch})
+	}
+	if v.Extensions, err = a.myExtensions(ctx, mine); err != nil {
+		return err
 	}
 	if len(mine) == 0 {
 		others, err := a.Ledger.Projects(ctx, actor, models.Page{Limit: 1})
@@ -45,30 +55,43 @@ func (a *App) homePage(c echo.Context) error {
 	return a.render(c, http.StatusOK, web.HomePage(v))
 }
 
+// projectsPage lists projects, chosen and ordered by the address.
 func (a *App) projectsPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	actor := actorOf(ctx)
-	list, err := a.Ledger.Projects(ctx, actor, pageAfter(c, listLimit))
+	f := &form{values: c.QueryParams()}
+	in := pool.ProjectQuery{Search: f.text("search"), State: f.text("state"), Sort: f.text("sort"), Down: f.text("down") == "true"}
+	v := web.ProjectsView{Form: f.web(), Sort: in.Sort, Down: in.Down, CanCreate: a.Access.May(actor, 0, "project", "write")}
+	list, err := a.Ledger.ListProjects(ctx, actor, in, pageAfter(c, listLimit))
+	if models.KindOf(err) == models.KindInvalid {
+		v.Form = v.Form.Refuse(err)
+		return a.render(c, http.StatusUnprocessableEntity, web.ProjectsPage(v))
+	}
 	if err != nil {
 		return err
-	}
-	roles, err := a.Ledger.Mine(ctx, actor)
-	if err != nil {
-		return err
-	}
-	names := map[int64]string{}
-	for _, m := range roles {
-		names[m.Project.ID] = m.Member.RoleName
-	}
-	v := web.ProjectsView{CanCreate: a.Access.May(actor, 0, "project", "write")}
-	for _, p := range list {
-		v.Rows = append(v.Rows, web.ProjectRow{ID: p.ID, Name: p.Name, Role: names[p.ID], Members: p.Members, Workspaces: p.Live,
-			Held: p.Held, Quota: p.Quota, StartsAt: p.StartsAt, EndsAt: p.EndsAt, Active: p.Active(a.Store.Now())})
 	}
 	if n := len(list); n > 0 {
 		v.Next = nextPage(c, n, listLimit, list[n-1].ID)
 	}
+	v.Many = len(list) > fewProjects || v.Next != "" || c.QueryParam("cursor") != ""
+	if err := a.projectRows(c, &v, list); err != nil {
+		return err
+	}
 	return a.render(c, http.StatusOK, web.ProjectsPage(v))
+}
+
+// fewProjects are found without a search.
+const fewProjects = 8
+
+func (a *App) projectRows(c echo.Context, v *web.ProjectsView, list []pool.ProjectView) error {
+	ctx := c.Request().Context()
+	roles, err := a.Ledger.RolesIn(ctx, actorOf(ctx))
+	v.Mine = len(roles) > 0
+	for _, p := range list {
+		v.Rows = append(v.Rows, web.ProjectRow{ID: p.ID, Name: p.Name, Role: roles[p.ID], Members: p.Members, Workspaces: p.Live,
+			Held: p.Held, Promised: p.Promised, Quota: p.Quota, StartsAt: p.StartsAt, EndsAt: p.EndsAt, Active: p.Active(a.Store.Now())})
+	}
+	return err
 }
 
 func (f *form) project() pool.ProjectInput {
@@ -108,7 +131,7 @@ func (a *App) editProjectPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Access.Check(actorOf(ctx), p.ID, "project", "write"); err != nil {
+	if err := a.Access.Check(actorOf(ctx), p.ID, "project", "describe"); err != nil {
 		return err
 	}
 	f := formOf(p.Version)
@@ -118,7 +141,24 @@ func (a *App) editProjectPage(c echo.Context) error {
 	putDay(f, "ends_at", p.EndsAt)
 	putLaunch(f, "launch.", p.Launch)
 	f.Values["priority"] = strconv.FormatInt(p.Priority, 10)
-	return a.render(c, http.StatusOK, web.ProjectFormPage(web.ProjectFormView{Form: f, ID: p.ID, Name: p.Name}))
+	page, err := a.projectForm(ctx, p.ID, f)
+	if err != nil {
+		return err
+	}
+	return a.render(c, http.StatusOK, page)
+}
+
+// projectForm is the form of a project with what stands in it.
+func (a *App) projectForm(ctx context.Context, id int64, f web.Form) (templ.Component, error) {
+	p, err := a.Ledger.Project(ctx, actorOf(ctx), id)
+	if err != nil {
+		return nil, err
+	}
+	v := web.ProjectFormView{Form: f, ID: id, Name: p.Name, Describing: a.describes(ctx, id)}
+	if !v.Describing {
+		v.Preview, err = a.previewForm(ctx, id, f, quotaPreview(""))
+	}
+	return web.ProjectFormPage(v), err
 }
 
 func (a *App) updateProject(c echo.Context) error {
@@ -127,19 +167,25 @@ func (a *App) updateProject(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	if f.bool("preview") {
+		return a.previewed(c, func() (templ.Component, error) { return a.projectForm(ctx, number(c, "id"), f.web()) })
+	}
 	id, in := number(c, "id"), f.project()
 	var p models.Project
 	if err = f.err(nil); err == nil {
 		p, err = a.Ledger.UpdateProject(ctx, actorOf(ctx), id, in)
 	}
 	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) {
-			old, pageErr := a.Ledger.Project(ctx, actorOf(ctx), id)
-			return web.ProjectFormPage(web.ProjectFormView{Form: f.web().Refuse(err), ID: id, Name: old.Name}), pageErr
-		})
+		return a.refused(c, err, func() (templ.Component, error) { return a.projectForm(ctx, id, f.web().Refuse(err)) })
 	}
 	a.Wake() // its period may have ended, or its quota may have room for who waits
 	return a.done(c, path("projects", p.ID), models.Say("The project %s has been changed.", p.Name))
+}
+
+// describes tells whether the actor changes what is said of the project, not
+// what it gets.
+func (a *App) describes(ctx context.Context, project int64) bool {
+	return !a.Access.May(actorOf(ctx), project, "project", "write")
 }
 
 func (a *App) projectPage(c echo.Context) error {
@@ -150,7 +196,8 @@ func (a *App) projectPage(c echo.Context) error {
 		return err
 	}
 	may := a.Ledger.Permissions(actor, id)
-	v := web.ProjectView{Project: p.Project, Held: p.Held, Promised: p.Promised, CanEdit: may.EditProject, CanManage: may.EditRoles, CanAsk: actor.Grants[id] != "",
+	v := web.ProjectView{Project: p.Project, Held: p.Held, Promised: p.Promised, CanEdit: may.EditProject, CanDescribe: may.Describe,
+		CanManage: may.EditRoles, CanAdmit: may.EditMembers, CanAudit: may.ReadAudit, Has: may.Has, CanAsk: actor.MemberOf(id),
 		CanLaunch: may.Launch && p.Active(a.Store.Now()), ShowWhoHolds: true}
 	roles, err := a.Ledger.Roles(ctx, actor, id)
 	if err != nil {
@@ -160,6 +207,12 @@ func (a *App) projectPage(c echo.Context) error {
 		v.Roles = append(v.Roles, web.RoleRow{Role: r.Role, Members: r.Members})
 	}
 	if err := a.projectMembers(c, &v); err != nil {
+		return err
+	}
+	if v.Fits, err = a.fits(c, id); err != nil {
+		return err
+	}
+	if err := a.projectEnds(ctx, &v); err != nil {
 		return err
 	}
 	v.Workspaces, err = a.workspaceRows(ctx, models.WorkspaceFilter{ProjectID: id, States: models.LiveStates}, models.Page{Limit: 200})

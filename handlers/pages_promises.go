@@ -14,7 +14,7 @@ import (
 
 func promiseRows(rows []pool.Promise) (list []web.PromiseRow) {
 	for _, r := range rows {
-		list = append(list, web.PromiseRow{Amount: r.Amount, Known: r.Known, Capacity: r.Capacity, Ratio: r.Ratio, Limit: r.Limit,
+		list = append(list, web.PromiseRow{Amount: r.Amount, Known: r.Known, Capacity: r.Capacity, Simulated: r.Simulated, Ratio: r.Ratio, Limit: r.Limit,
 			Excess: r.Excess, Missing: r.Missing})
 	}
 	return list

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/a-h/templ"
@@ -25,33 +23,6 @@ func (a *App) portalURL(r *http.Request) string {
 	return "http://" + r.Host
 }
 
-// owners are the accounts that can own a provider.
-func (a *App) owners(ctx context.Context) (list []web.Option, err error) {
-	users, err := all(func(u models.User) int64 { return u.ID }, func(page models.Page) ([]models.User, error) {
-		return a.Accounts.Users(ctx, actorOf(ctx), "", page)
-	})
-	for _, u := range users {
-		if !u.Disabled {
-			list = append(list, web.Option{Value: strconv.FormatInt(u.ID, 10), Label: u.Name + " · " + u.Email})
-		}
-	}
-	return list, err
-}
-
-// ownersOf are the accounts that can own a provider, and who owns it now:
-// perhaps nobody, perhaps somebody who cannot be chosen any more.
-func (a *App) ownersOf(c echo.Context, p pool.ProviderView) ([]web.Option, error) {
-	list, err := a.owners(c.Request().Context())
-	now := web.Option{Label: web.T(a.spoken(c), "nobody")}
-	if p.OwnerID != nil {
-		now = web.Option{Value: strconv.FormatInt(*p.OwnerID, 10), Label: p.OwnerName}
-	}
-	if !slices.ContainsFunc(list, func(o web.Option) bool { return o.Value == now.Value }) {
-		list = append([]web.Option{now}, list...)
-	}
-	return list, err
-}
-
 // newProvider is the page that asks for an authorization code.
 func (a *App) newProvider(c echo.Context, f web.Form) (templ.Component, error) {
 	ctx := c.Request().Context()
@@ -59,8 +30,7 @@ func (a *App) newProvider(c echo.Context, f web.Form) (templ.Component, error) {
 	if err := a.Access.Check(actor, 0, "provider", "write"); err != nil {
 		return nil, err
 	}
-	owners, err := a.owners(ctx)
-	return web.NewProviderPage(web.NewProviderView{Form: f, Owners: owners, Server: a.portalURL(c.Request())}), err
+	return web.NewProviderPage(web.NewProviderView{Form: f, Server: a.portalURL(c.Request())}), nil
 }
 
 func (a *App) newProviderPage(c echo.Context) error {
@@ -77,7 +47,7 @@ func (a *App) authorizeProvider(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	in := pool.AuthorizeInput{GPUCode: f.text("gpu_code"), Name: strings.TrimSpace(f.text("name")), OwnerID: f.number("owner_id")}
+	in := pool.AuthorizeInput{GPUCode: f.text("gpu_code"), Name: strings.TrimSpace(f.text("name")), OwnerID: a.account(ctx, f, "owner_id")}
 	var code string
 	var granted models.Authorization
 	if err = f.err(nil); err == nil {
@@ -118,37 +88,20 @@ func (a *App) provider(c echo.Context, put func(*web.ProviderView)) (templ.Compo
 		}
 	}
 	v.Chosen = p.Chosen
-	if v.Projects, err = a.projectChoices(ctx, actor, p.Terms.Projects); err != nil {
+	if v.Projects, v.MoreProjects, err = a.projectChoices(ctx, actor, p.Terms.Projects); err != nil {
 		return nil, err
 	}
-	if v.Admin {
-		if v.Owners, err = a.ownersOf(c, p); err != nil {
+	if v.Admin && p.OwnerID != nil {
+		owner, err := a.Accounts.User(ctx, actor, *p.OwnerID)
+		if err != nil {
 			return nil, err
 		}
+		v.Form.Values["owner_id"] = owner.Email
 	}
 	if put != nil {
 		put(&v)
 	}
 	return web.ProviderPage(v), nil
-}
-
-// projectChoices are the projects that the reader may see, and those that are
-// chosen already, which may be foreign.
-func (a *App) projectChoices(ctx context.Context, actor policies.Actor, chosen []int64) (list []web.Choice, err error) {
-	projects, err := all(func(p pool.ProjectView) int64 { return p.ID }, func(page models.Page) ([]pool.ProjectView, error) {
-		return a.Ledger.Projects(ctx, actor, page)
-	})
-	seen := map[int64]bool{}
-	for _, p := range projects {
-		seen[p.ID] = true
-		list = append(list, web.Choice{ID: p.ID, Label: p.Name})
-	}
-	for _, id := range chosen {
-		if !seen[id] {
-			list = append(list, web.Choice{ID: id, Label: "№ " + strconv.FormatInt(id, 10)})
-		}
-	}
-	return list, err
 }
 
 func (a *App) updateProvider(c echo.Context) error {
@@ -158,6 +111,9 @@ func (a *App) updateProvider(c echo.Context) error {
 		return err
 	}
 	id, in := number(c, "id"), f.provider()
+	if owner := a.account(ctx, f, "owner_id"); owner != 0 {
+		in.OwnerID = &owner
+	}
 	if err = f.err(nil); err == nil {
 		_, err = a.Pool.UpdateProvider(ctx, actorOf(ctx), id, in)
 	}
@@ -270,5 +226,8 @@ func (a *App) confirmRemoveProvider(c echo.Context) error {
 }
 
 func (a *App) confirmRevokeProvider(c echo.Context) error {
+	if err := a.Access.Check(actorOf(c.Request().Context()), 0, "provider", "write"); err != nil {
+		return err
+	}
 	return a.confirmProvider(c, web.ConfirmRevokeAgent)
 }

@@ -92,7 +92,10 @@ func (a *App) requestView(c echo.Context, typed *web.Form) (templ.Component, err
 	if r.Facts != nil {
 		v.Facts = a.requestFacts(c, r)
 	}
-	return web.RequestPage(v), nil
+	if v.MayDecide && r.ProjectID != nil {
+		v.Preview, err = a.previewRequest(ctx, *r.ProjectID, r.Kind, roleIn(r.Asked, v.Form), v.Form)
+	}
+	return web.RequestPage(v), err
 }
 
 func (a *App) requestFacts(c echo.Context, r pool.RequestView) *web.RequestFacts {
@@ -132,6 +135,9 @@ func (a *App) decideRequest(c echo.Context) error {
 	old, err := a.requests.Get(ctx, actorOf(ctx), number(c, "id"))
 	if err != nil {
 		return err
+	}
+	if f.bool("preview") {
+		return a.previewed(c, func() (templ.Component, error) { return a.requestView(c, f.typed()) })
 	}
 	in := f.decision(old.Asked)
 	var v pool.RequestView
@@ -196,6 +202,9 @@ func (a *App) ask(c echo.Context) error {
 		return err
 	}
 	kind := f.text("kind")
+	if f.bool("preview") {
+		return a.previewed(c, func() (templ.Component, error) { return a.askForm(c, kind, f.number(kind+".project_id"), f.typed()) })
+	}
 	in := pool.RequestInput{Asked: f.asked(kind), Reason: f.text("reason")}
 	var v pool.RequestView
 	if err = f.err(nil); err == nil {

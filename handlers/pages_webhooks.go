@@ -124,6 +124,9 @@ func (a *App) confirmWebhook(c echo.Context, question func(models.Webhook) web.C
 }
 
 func (a *App) confirmDeleteWebhook(c echo.Context) error {
+	if err := a.Access.Check(actorOf(c.Request().Context()), 0, "webhook", "write"); err != nil {
+		return err
+	}
 	page, err := a.confirmWebhook(c, web.ConfirmDeleteWebhook, nil)
 	if err != nil {
 		return err
@@ -144,6 +147,9 @@ func (a *App) deleteWebhook(c echo.Context) error {
 }
 
 func (a *App) confirmRotateSecret(c echo.Context) error {
+	if err := a.Access.Check(actorOf(c.Request().Context()), 0, "webhook", "write"); err != nil {
+		return err
+	}
 	page, err := a.confirmWebhook(c, web.ConfirmRotateSecret, nil)
 	if err != nil {
 		return err

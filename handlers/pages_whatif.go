@@ -22,7 +22,7 @@ func (f *form) whatIf() pool.WhatIfInput {
 func (a *App) whatIfPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	actor := actorOf(ctx)
-	if err := a.Access.Check(actor, 0, "provider", "write"); err != nil {
+	if err := a.Access.Check(actor, 0, "provider", "read"); err != nil {
 		return err
 	}
 	f, err := readForm(c)

@@ -61,7 +61,7 @@ func (a *App) workspacesPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	v := web.WorkspacesView{Rows: rows, State: state, CanLaunch: len(actor.Grants) > 0}
+	v := web.WorkspacesView{Rows: rows, State: state, CanLaunch: actor.MayLaunch()}
 	if n := len(rows); n > 0 {
 		v.Next = nextPage(c, n, listLimit, rows[n-1].ID)
 	}
@@ -82,10 +82,11 @@ func (a *App) workspacePage(c echo.Context) error {
 	v := web.WorkspaceView{Workspace: w.WorkspaceView, Place: w.Place, Events: w.Events, CanOpen: w.MayOpen && w.State == models.StateRunning,
 		CanStop: w.MayStop, Devices: devicesOf(view, w.ID, actor.User.ID)}
 	v.Simulated = anySimulated(v.Devices)
-	for _, m := range a.Directories.Layout(w.ProjectID, w.MemberID) {
-		v.Directories = append(v.Directories, web.Directory{Path: m.Target, Writable: !m.ReadOnly})
+	v.Directories = a.directoriesOf(w)
+	if v.Stopping, err = a.stoppingOf(ctx, w); err != nil {
+		return err
 	}
-	if w.UserID == actor.User.ID && actor.Grants[w.ProjectID] != "" {
+	if w.UserID == actor.User.ID && actor.MayLaunchIn(w.ProjectID) {
 		v.LaunchAgain = launchAgain(w.Workspace)
 	}
 	return a.render(c, http.StatusOK, web.WorkspacePage(v))

@@ -124,7 +124,7 @@ func TestAddProvider(t *testing.T) {
 	w.problem(w.want(403, w.member, "POST", "/pool/authorizations", `{"gpu_code":"`+r.code()+`"}`))
 	w.problem(w.want(403, w.member, "GET", "/pool/authorizations", ""))
 
-	root.shows(root.page(200, "GET", "/pool/providers/new"), "weir agent", "bob@example.org")
+	root.shows(root.page(200, "GET", "/pool/providers/new"), "weir agent", `name="owner_id"`)
 	root.shows(root.page(422, "POST", "/pool/providers", "gpu_code", "nonsense", "name", "desk"), `id="f-gpu_code-error"`, `value="nonsense"`)
 	page := root.page(200, "POST", "/pool/providers", "gpu_code", strings.ToLower(r.code()), "name", "desk", "owner_id", "")
 	_, rest, found := strings.Cut(page, "weir agent --server http://example.com --code ")
@@ -189,10 +189,16 @@ func TestProviderTerms(t *testing.T) {
 	root.page(404, "GET", "/pool/providers/99")
 	w.problem(w.want(403, w.member, "PUT", at, `{"name":"x","terms":{}}`))
 
-	root.shows(root.page(200, "GET", "/pool/providers/1"), `<option value="" selected>nobody</option>`)
 	root.page(303, "POST", "/pool/providers/1", "name", "here", "owner_id", "")
 	if here := w.provider(w.admin, 1); here["owner_id"] != nil {
 		t.Errorf("the portal's own machine has got an owner: %v", here)
+	}
+	root.shows(root.page(422, "POST", "/pool/providers/1", "name", "here", "owner_id", "who@example.org"), `id="f-owner_id-error"`, "no account here")
+	root.shows(root.page(422, "POST", "/pool/providers/1", "name", "here", "other_projects", "all of them"), `id="f-projects-error"`)
+	root.page(303, "POST", "/pool/providers/1", "name", "here", "owner_id", "BOB@example.org", "other_projects", id(w.project)+", "+id(w.project))
+	root.shows(root.page(200, "GET", "/pool/providers/1"), `value="bob@example.org"`)
+	if here := w.provider(w.admin, 1); fmt.Sprint(here["terms"].(map[string]any)["projects"]) != "["+id(w.project)+"]" {
+		t.Errorf("lent to the projects that were named: %v", here["terms"])
 	}
 
 	owner := int64(w.get(w.stranger, "/me").body["id"].(float64))

@@ -19,13 +19,17 @@ const day = "'2030-01-02 00:00:00+00:00'"
 // read. pool_lock, audit_head and overcommit bring their own.
 var rows = []string{
 	"users (id, email, name, password_hash, created_at) VALUES (1, 'a@example.org', 'A', '', " + day + ")",
+	"users (id, email, name, password_hash, created_at) VALUES (2, 'b@example.org', 'B', '', " + day + ")",
 	"sessions (token, data, expires_at) VALUES ('s', 'x', " + day + ")",
 	"access_tokens (user_id, name, hash, expires_at, created_at) VALUES (1, 't', 'h', " + day + ", " + day + ")",
 	`projects (id, name, quota_gpu_cores, quota_gpu_memory_mib, quota_cpu_milli, quota_memory_mib, quota_storage_mib, starts_at, created_at)
 		VALUES (1, 'p', 1, 1, 1, 1, 1, ` + day + ", " + day + ")",
 	`roles (id, project_id, name, permission, peak_gpu_cores, peak_gpu_memory_mib, peak_cpu_milli, peak_memory_mib, peak_storage_mib, created_at)
 		VALUES (1, 1, 'r', 'member', 1, 1, 1, 1, 1, ` + day + ")",
+	`project_history (project_id, from_at, members, promised_gpu_cores, promised_gpu_memory_mib, promised_cpu_milli, promised_memory_mib, promised_storage_mib,
+		quota_gpu_cores, quota_gpu_memory_mib, quota_cpu_milli, quota_memory_mib, quota_storage_mib) VALUES (1, ` + day + ", 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1)",
 	"members (id, project_id, user_id, role_id, created_at) VALUES (1, 1, 1, 1, " + day + ")",
+	"departments (id, name, created_at) VALUES (1, 'd', " + day + ")",
 	"identities (id, user_id, issuer, subject, email, created_at, seen_at) VALUES (1, 1, 'https://id', 's', 'a@example.org', " + day + ", " + day + ")",
 	"identity_members (identity_id, member_id) VALUES (1, 1)",
 	"environments (id, name, language, language_version, created_at) VALUES (1, 'e', 'python', '3', " + day + ")",
@@ -55,6 +59,9 @@ var rows = []string{
 	"webhooks (id, name, url, secret, created_at) VALUES (1, 'w', 'https://w', 's', " + day + ")",
 	`deliveries (key, webhook_id, receiver, kind, state, queued_at, next_at, created_at)
 		VALUES ('k', 1, 'webhook:1', 'k', 'pending', ` + day + ", " + day + ", " + day + ")",
+	"period_notices (kind, thing_id, ends_at, days, told_at) VALUES ('project', 1, " + day + ", 7, " + day + ")",
+	"members (id, project_id, user_id, role_id, created_at) VALUES (2, 1, 2, 1, " + day + ")",
+	"handovers (project_id, member_id, to_member_id, by_id, at) VALUES (1, 1, 2, 1, " + day + ")",
 	"audit_entries (id, at, actor, action, object, object_id, hash) VALUES (1, " + day + ", 'a', 'create', 'project', 1, 'h')",
 }
 

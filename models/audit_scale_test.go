@@ -40,12 +40,8 @@ func crowd(t testing.TB, s *models.Store, n int) {
 func TestAuditOfAHundredThousand(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
 		crowd(t, s, 100_000)
-		type query struct {
-			sql  string
-			args []any
-		}
-		var queries []query
-		if err := s.Watch(func(sql string, args []any) { queries = append(queries, query{sql, args}) }); err != nil {
+		var queries []models.Statement
+		if err := s.Watch(func(v models.Statement) { queries = append(queries, v) }); err != nil {
 			t.Fatal(err)
 		}
 		day := time.Date(2030, 1, 2, 0, 0, 0, 0, time.UTC)
@@ -64,8 +60,8 @@ func TestAuditOfAHundredThousand(t *testing.T) {
 					t.Errorf("%s: %d queries", name, len(queries))
 				}
 				for _, q := range queries {
-					if plan := explain(t, s, q.sql, q.args); scans(plan, name) {
-						t.Errorf("%s after %d: %s\n%s", name, after, q.sql, plan)
+					if plan := explain(t, s, q.SQL, q.Args); scans(plan, name) {
+						t.Errorf("%s after %d: %s\n%s", name, after, q.SQL, plan)
 					}
 				}
 			}

@@ -1,10 +1,6 @@
 package models
 
-import (
-	"context"
-
-	"gorm.io/gorm"
-)
+import "context"
 
 // StandUnderLock holds the audit's head and does nothing, until done is
 // closed.
@@ -14,12 +10,5 @@ func (s *Store) StandUnderLock(ctx context.Context, held chan<- struct{}, done <
 		close(held)
 		<-done
 		return err
-	})
-}
-
-// Watch tells a test every query that reads outside transactions.
-func (s *Store) Watch(seen func(sql string, args []any)) error {
-	return s.read.Callback().Query().After("gorm:query").Register("test:watch", func(db *gorm.DB) {
-		seen(db.Statement.SQL.String(), db.Statement.Vars)
 	})
 }

@@ -21,6 +21,7 @@ type Notice struct {
 	Link      string // path in the portal, such as /projects/5; may be empty
 	CreatedAt time.Time
 	ReadAt    *time.Time // nil: not yet
+	ProjectID *int64     // of whose end it tells, or of whose membership; kinds period.* and deadline.*
 
 	// Data is what webhooks are told beside the text: anything that JSON can
 	// show. It is not kept with the notice.

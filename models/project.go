@@ -26,23 +26,21 @@ func (p Project) Active(now time.Time) bool {
 	return !now.Before(p.StartsAt) && (p.EndsAt == nil || now.Before(*p.EndsAt))
 }
 
-// What a role permits inside its project.
-const (
-	PermissionManager = "manager" // everything in the project but its quota and period
-	PermissionMember  = "member"  // own workspaces
-)
-
 // Role is a position in a project: what it permits and the most that a
 // member in it may hold at once.
 type Role struct {
-	ID         int64     `json:"id"`
-	ProjectID  int64     `json:"project_id"`
-	Name       string    `json:"name"`
-	Permission string    `json:"permission"`
-	Peak       Resources `json:"peak" gorm:"embedded;embeddedPrefix:peak_"`
-	Version    int64     `json:"version"`
-	CreatedAt  time.Time `json:"created_at"`
+	ID          int64       `json:"id"`
+	ProjectID   int64       `json:"project_id"`
+	Name        string      `json:"name"`
+	Permission  string      `json:"permission"`  // the word for what it permits
+	Permissions Permissions `json:"permissions"` // of a custom role; otherwise the word says it
+	Peak        Resources   `json:"peak" gorm:"embedded;embeddedPrefix:peak_"`
+	Version     int64       `json:"version"`
+	CreatedAt   time.Time   `json:"created_at"`
 }
+
+// Permits is all that the role permits.
+func (r Role) Permits() Permissions { return PermissionsOf(r.Permission, r.Permissions) }
 
 // Member is a user's place in a project. A removed member keeps its id, and
 // with it its directory.
@@ -51,7 +49,8 @@ type Member struct {
 	ProjectID int64      `json:"project_id"`
 	UserID    int64      `json:"user_id"`
 	RoleID    int64      `json:"role_id"`
-	Until     *time.Time `json:"until"` // participation deadline, exclusive; nil is open-ended
+	Until     *time.Time `json:"until"`     // participation deadline, exclusive; nil is open-ended
+	JoinedAt  time.Time  `json:"joined_at"` // the day, at midnight UTC; of the last time, for one who came back
 	RemovedAt *time.Time `json:"removed_at"`
 	Version   int64      `json:"version"`
 	CreatedAt time.Time  `json:"created_at"`
@@ -65,12 +64,17 @@ func (m Member) Active(now time.Time) bool {
 // MemberView is a member with its user's and role's names and what it holds.
 type MemberView struct {
 	Member
-	UserName   string
-	UserEmail  string
-	RoleName   string
-	Permission string
-	Peak       Resources `gorm:"embedded;embeddedPrefix:peak_"`
+	UserName        string
+	UserEmail       string
+	Department      string // empty: none
+	RoleName        string
+	Permission      string
+	RolePermissions Permissions // of a custom role
+	Peak            Resources   `gorm:"embedded;embeddedPrefix:peak_"`
 }
+
+// Permits is all that the member's role permits.
+func (m MemberView) Permits() Permissions { return PermissionsOf(m.Permission, m.RolePermissions) }
 
 // LaunchParameters are values for a launch. A nil pointer leaves the value to
 // the next layer: project, environment, role, then the member's request.

@@ -5,7 +5,9 @@ import "time"
 // CreateProject inserts p; a taken name is a Conflict.
 func (q *Queries) CreateProject(p *Project) error {
 	q.Touch("projects")
-	return nameTaken(q.db.Create(p).Error, "project", p.Name)
+	err := q.db.Create(p).Error
+	q.changePromise(p.ID)
+	return nameTaken(err, "project", p.Name)
 }
 
 // UpdateProject writes p if its version is still p.Version.
@@ -13,6 +15,7 @@ func (q *Queries) UpdateProject(p *Project) error {
 	q.Touch("project", p.ID)
 	q.changePool() // its shares bear its name
 	q.Revoke("project", p.ID)
+	q.changePromise(p.ID)
 	return nameTaken(q.update(p, &p.Version, p.ID, "project"), "project", p.Name)
 }
 
@@ -59,6 +62,7 @@ func (q *Queries) CreateRole(r *Role) error {
 func (q *Queries) UpdateRole(r *Role) error {
 	q.Touch("project", r.ProjectID)
 	q.Revoke("project", r.ProjectID)
+	q.changePromise(r.ProjectID)
 	return nameTaken(q.update(r, &r.Version, r.ID, "role"), "role", r.Name)
 }
 
@@ -89,10 +93,14 @@ func (q *Queries) RoleMembers(projectID, roleID int64) (n int64, err error) {
 	return n, q.db.Model(&Member{}).Where("project_id = ? AND role_id = ? AND removed_at IS NULL", projectID, roleID).Count(&n).Error
 }
 
-// CreateMember inserts m.
+// CreateMember inserts m. Without a day of joining it is that of its creation.
 func (q *Queries) CreateMember(m *Member) error {
+	if m.JoinedAt.IsZero() {
+		m.JoinedAt = Day(m.CreatedAt)
+	}
 	q.Touch("project", m.ProjectID)
 	q.Touch("user", m.UserID)
+	q.changePromise(m.ProjectID)
 	err := q.db.Create(m).Error
 	if Duplicate(err) {
 		return &Error{Kind: KindConflict, Message: Say("This person is a member already."),
@@ -105,6 +113,7 @@ func (q *Queries) CreateMember(m *Member) error {
 func (q *Queries) UpdateMember(m *Member) error {
 	q.Touch("project", m.ProjectID)
 	q.Touch("user", m.UserID)
+	q.changePromise(m.ProjectID)
 	q.Revoke("user", m.UserID)
 	return q.update(m, &m.Version, m.ID, "member")
 }
@@ -121,7 +130,8 @@ func (q *Queries) Membership(projectID, userID int64) (m Member, err error) {
 }
 
 const memberColumns = `members.*, users.name AS user_name, users.email AS user_email,
-	roles.name AS role_name, roles.permission AS permission,
+	COALESCE((SELECT departments.name FROM departments WHERE departments.id = users.department_id), '') AS department,
+	roles.name AS role_name, roles.permission AS permission, roles.permissions AS role_permissions,
 	roles.peak_gpu_cores, roles.peak_gpu_memory_mib, roles.peak_cpu_milli, roles.peak_memory_mib, roles.peak_storage_mib`
 
 // Members lists a project's present members with their names and roles.
@@ -197,17 +207,13 @@ type Sums struct {
 
 // ProjectSums adds up several projects with a fixed number of queries.
 func (q *Queries) ProjectSums(ids []int64) (map[int64]Sums, error) {
-	sums := map[int64]Sums{}
-	var promised, held []struct {
-		ID int64
-		N  int64
-		Resources
-	}
-	err := q.db.Table("members").Select("members.project_id AS id, COUNT(*) AS n, "+promisedColumns).
-		Joins("JOIN roles ON roles.id = members.role_id").
-		Where("members.project_id IN ? AND members.removed_at IS NULL", ids).Group("members.project_id").Scan(&promised).Error
+	sums, err := q.promisedTo(ids)
 	if err != nil {
 		return nil, err
+	}
+	var held []struct {
+		ID int64
+		Resources
 	}
 	if err := q.db.Model(&Workspace{}).Select("project_id AS id, "+heldColumns).
 		Where("project_id IN ? AND state IN ?", ids, HoldingStates).Group("project_id").Scan(&held).Error; err != nil {
@@ -216,9 +222,6 @@ func (q *Queries) ProjectSums(ids []int64) (map[int64]Sums, error) {
 	var live []struct{ ID, N int64 }
 	err = q.db.Model(&Workspace{}).Select("project_id AS id, COUNT(*) AS n").
 		Where("project_id IN ? AND state IN ?", ids, LiveStates).Group("project_id").Scan(&live).Error
-	for _, p := range promised {
-		sums[p.ID] = Sums{Promised: p.Resources, Members: p.N}
-	}
 	for _, h := range held {
 		s := sums[h.ID]
 		s.Held = h.Resources
@@ -228,6 +231,23 @@ func (q *Queries) ProjectSums(ids []int64) (map[int64]Sums, error) {
 		s := sums[l.ID]
 		s.Live = l.N
 		sums[l.ID] = s
+	}
+	return sums, err
+}
+
+// promisedTo adds up the peaks of several projects' present members.
+func (q *Queries) promisedTo(ids []int64) (map[int64]Sums, error) {
+	var rows []struct {
+		ID int64
+		N  int64
+		Resources
+	}
+	err := q.db.Table("members").Select("members.project_id AS id, COUNT(*) AS n, "+promisedColumns).
+		Joins("JOIN roles ON roles.id = members.role_id").
+		Where("members.project_id IN ? AND members.removed_at IS NULL", ids).Group("members.project_id").Scan(&rows).Error
+	sums := map[int64]Sums{}
+	for _, r := range rows {
+		sums[r.ID] = Sums{Promised: r.Resources, Members: r.N}
 	}
 	return sums, err
 }

@@ -144,38 +144,3 @@ func (q *Queries) PromisedQuotas(now time.Time) (r Resources, err error) {
 func (q *Queries) PromisedProjects(now time.Time, page Page) (list []Project, err error) {
 	return list, q.db.Where("(ends_at IS NULL OR ends_at > ?) AND id > ?", now, page.After).Order("id").Limit(page.limit()).Find(&list).Error
 }
-
-// UsedBy is what a project held from since until now, and of it what a person
-// did; user 0 is everybody.
-func (q *Queries) UsedBy(project, user int64, since, now time.Time) (u Usage, err error) {
-	var shares, workspaces struct{ First, Second int64 }
-	err = q.held("shares", "cores", "memory_mib", "from_at", "until_at", project, user, since, now).Scan(&shares).Error
-	if err != nil {
-		return u, err
-	}
-	err = q.held("workspaces", "cpu_milli", "memory_mib", "started_at", "ended_at", project, user, since, now).Scan(&workspaces).Error
-	span := int64(now.Sub(since) / time.Second)
-	u.GPUCoreHours = shares.First / int64(time.Hour/time.Second)
-	u.Average = Resources{GPUCores: shares.First / span, GPUMemoryMiB: shares.Second / span, CPUMilli: workspaces.First / span, MemoryMiB: workspaces.Second / span}
-	return u, err
-}
-
-// held adds up two columns, each times the seconds of its row that lie in a
-// span. What is held now and what ended within the span are read apart, so
-// that an index leaves out all that ended before.
-func (q *Queries) held(table, first, second, from, until string, project, user int64, since, now time.Time) *gorm.DB {
-	seconds := "MAX(0, (MIN(COALESCE(julianday(ended), julianday(?)), julianday(?)) - MAX(julianday(began), julianday(?))) * 86400)"
-	if q.postgres {
-		seconds = "GREATEST(0, EXTRACT(EPOCH FROM LEAST(COALESCE(ended, ?), ?) - GREATEST(began, ?)))"
-	}
-	sum := func(column string) string {
-		return "CAST(COALESCE(SUM(ROUND(CAST(" + column + " * " + seconds + " AS NUMERIC))), 0) AS BIGINT)"
-	}
-	rows := "SELECT user_id, " + first + " AS a, " + second + " AS b, " + from + " AS began, " + until + " AS ended FROM " + table + " WHERE project_id = ? AND " + until
-	db := q.db.Table("(?) AS held", q.db.Raw(rows+" IS NULL UNION ALL "+rows+" > ?", project, project, since)).
-		Select(sum("a")+" AS first, "+sum("b")+" AS second", now, now, since, now, now, since).Where("began < ?", now)
-	if user != 0 {
-		db = db.Where("user_id = ?", user)
-	}
-	return db
-}

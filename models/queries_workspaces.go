@@ -3,6 +3,8 @@ package models
 import (
 	"errors"
 	"time"
+
+	"gorm.io/gorm"
 )
 
 // CreateEnvironment inserts e; a taken name is a Conflict.
@@ -110,6 +112,8 @@ type WorkspaceFilter struct {
 	ProjectID int64
 	UserID    int64
 	States    []WorkspaceState
+	Own       int64   // of this user in any case,
+	Blind     []int64 // and of others not in these projects
 }
 
 // Workspaces lists workspaces of projects in scope, newest first, with ids
@@ -132,6 +136,9 @@ func (q *Queries) Workspaces(scope Scope, f WorkspaceFilter, page Page) (list []
 	}
 	if len(f.States) > 0 {
 		db = db.Where("workspaces.state IN ?", f.States)
+	}
+	if len(f.Blind) > 0 {
+		db = db.Where("(workspaces.user_id = ? OR workspaces.project_id NOT IN ?)", f.Own, f.Blind)
 	}
 	return list, db.Find(&list).Error
 }
@@ -222,16 +229,46 @@ func (q *Queries) WorkspaceView(scope Scope, id int64) (v WorkspaceView, err err
 	return v, found(err, "workspace")
 }
 
-// Evicted lists live workspaces whose member, account or project has no right
-// to them at now any more.
-func (q *Queries) Evicted(now time.Time) (list []Workspace, err error) {
-	return list, q.db.Table("workspaces").Select("workspaces.*").
+// Eviction is a live workspace to which nobody has a right any more, with what
+// may have ended.
+type Eviction struct {
+	Workspace
+	Disabled  bool       `gorm:"column:user_disabled"` // the account
+	RemovedAt *time.Time `gorm:"column:member_removed_at"`
+	Until     *time.Time `gorm:"column:member_until"`
+	StartsAt  time.Time  `gorm:"column:project_starts_at"`
+	EndsAt    *time.Time `gorm:"column:project_ends_at"`
+	Barred    bool       `gorm:"column:role_barred"` // the role permits no workspaces
+}
+
+// barred is where a role permits no workspaces. Its permissions are a list of
+// names as JSON.
+const barred = `(roles.permission = 'viewer' OR (roles.permission = 'custom' AND roles.permissions NOT LIKE '%"workspace:launch"%'))`
+
+// Evictions lists live workspaces whose member, role, account or project has no
+// right to them now any more, in the order in which they are to be stopped:
+// those that wait, those that start, those that run; of each the newest first.
+func (q *Queries) Evictions() (list []Eviction, err error) {
+	return list, q.evictions().Order("CASE workspaces.state WHEN 'running' THEN 2 WHEN 'starting' THEN 1 ELSE 0 END, workspaces.id DESC").Find(&list).Error
+}
+
+// Eviction finds one of the Evictions; there is none for a workspace that may
+// go on.
+func (q *Queries) Eviction(workspaceID int64) (e Eviction, err error) {
+	return e, found(q.evictions().Where("workspaces.id = ?", workspaceID).Take(&e).Error, "workspace")
+}
+
+func (q *Queries) evictions() *gorm.DB {
+	now := q.Now()
+	return q.db.Table("workspaces").
+		Select(`workspaces.*, users.disabled AS user_disabled, members.removed_at AS member_removed_at, members.until AS member_until,
+			projects.starts_at AS project_starts_at, projects.ends_at AS project_ends_at, COALESCE(`+barred+`, FALSE) AS role_barred`).
 		Joins("JOIN members ON members.id = workspaces.member_id").
 		Joins("JOIN projects ON projects.id = workspaces.project_id").
 		Joins("JOIN users ON users.id = workspaces.user_id").
+		Joins("LEFT JOIN roles ON roles.id = members.role_id").
 		Where("workspaces.state IN ?", []WorkspaceState{StateRequested, StateQueued, StateStarting, StateRunning}).
-		Where(`(users.disabled = ? OR members.removed_at IS NOT NULL OR members.until <= ? OR projects.ends_at <= ? OR projects.starts_at > ?)`, true, now, now, now).
-		Order("workspaces.id").Find(&list).Error
+		Where(`(users.disabled = ? OR members.removed_at IS NOT NULL OR members.until <= ? OR projects.ends_at <= ? OR projects.starts_at > ? OR `+barred+`)`, true, now, now, now)
 }
 
 // CountLiveOf counts a member's live workspaces.

@@ -57,7 +57,7 @@ var PlatformKinds = []string{AskForProject, AskForQuota, AskForPeriod}
 // Asked is what a request asks for: exactly one of its fields is set, that of
 // its kind.
 type Asked struct {
-	Project  *AskProject  `json:"project,omitempty" doc:"a new project, with you as its manager"`
+	Project  *AskProject  `json:"project,omitempty" doc:"a new project, with you as its owner"`
 	Quota    *AskQuota    `json:"quota,omitempty" doc:"another quota of a project"`
 	Role     *AskRole     `json:"role,omitempty" doc:"a new role in a project"`
 	Peak     *AskPeak     `json:"peak,omitempty" doc:"a larger peak of a role"`
@@ -71,7 +71,7 @@ type AskProject struct {
 	Name        string     `json:"name" maxLength:"100"`
 	Description string     `json:"description,omitempty" maxLength:"2000"`
 	Quota       Resources  `json:"quota"`
-	Peak        Resources  `json:"peak,omitempty" required:"false" doc:"the most that you, its manager, may hold at once; absent: nothing"`
+	Peak        Resources  `json:"peak,omitempty" required:"false" doc:"the most that you, its owner, may hold at once; absent: nothing"`
 	StartsAt    *time.Time `json:"starts_at,omitempty" doc:"begin of the period of use; absent: when it is approved"`
 	EndsAt      *time.Time `json:"ends_at,omitempty" doc:"end of the period of use; absent: open-ended"`
 }
@@ -84,11 +84,12 @@ type AskQuota struct {
 
 // AskRole asks for a role that does not exist yet.
 type AskRole struct {
-	ProjectID  int64     `json:"project_id" minimum:"1"`
-	Name       string    `json:"name" maxLength:"100"`
-	Permission string    `json:"permission" enum:"manager,member"`
-	Peak       Resources `json:"peak"`
-	Mine       bool      `json:"mine,omitempty" doc:"you want to have the role yourself"`
+	ProjectID   int64     `json:"project_id" minimum:"1"`
+	Name        string    `json:"name" maxLength:"100"`
+	Permission  string    `json:"permission" enum:"owner,manager,member,viewer,custom"`
+	Permissions []string  `json:"permissions,omitempty" doc:"of a custom role: what it permits"`
+	Peak        Resources `json:"peak"`
+	Mine        bool      `json:"mine,omitempty" doc:"you want to have the role yourself"`
 }
 
 // AskPeak asks for another peak of a role.
@@ -217,4 +218,17 @@ func (o Overcommit) Stated() Resources {
 type Usage struct {
 	Average      Resources `json:"average" doc:"held on average; storage is not measured"`
 	GPUCoreHours int64     `json:"gpu_core_hours" doc:"100 are one hour of a whole GPU"`
+	CPUHours     int64     `json:"cpu_hours" doc:"of whole CPU cores"`
+}
+
+// add counts what rows held, in units times seconds, of a span.
+func (u *Usage) add(in HeldIn, first, second int64, span time.Duration) {
+	seconds := max(int64(span/time.Second), 1)
+	if in == HeldShares {
+		u.GPUCoreHours = first / 3600
+		u.Average.GPUCores, u.Average.GPUMemoryMiB = first/seconds, second/seconds
+		return
+	}
+	u.CPUHours = first / (3600 * 1000)
+	u.Average.CPUMilli, u.Average.MemoryMiB = first/seconds, second/seconds
 }

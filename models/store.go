@@ -265,6 +265,7 @@ type Queries struct {
 	poolVersion int64
 	ties        []string // of what this transaction may revoke
 	audit       []AuditEntry
+	promises    []int64 // projects whose promises or quota this transaction may change
 	committed   []func()
 }
 
@@ -293,6 +294,9 @@ func (s *Store) inTx(ctx context.Context, fn func(*Queries) error) (revocation i
 				return err
 			}
 			if err = q.countPool(); err != nil {
+				return err
+			}
+			if err = q.recordPromises(); err != nil {
 				return err
 			}
 			if err = q.recordAudit(); err != nil {

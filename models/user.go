@@ -9,7 +9,9 @@ type User struct {
 	Name         string
 	PasswordHash string
 	Admin        bool // platform administrator
+	Auditor      bool // sees everything on the platform and changes nothing
 	Disabled     bool
+	DepartmentID *int64
 	SessionEpoch int64 // sessions of an older epoch are no longer valid
 	Version      int64
 	CreatedAt    time.Time

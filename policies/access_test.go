@@ -18,30 +18,40 @@ const (
 var actors = map[string]policies.Actor{
 	"administrator": {User: models.User{ID: me, Admin: true}},
 	"system":        policies.System("test"),
-	"manager":       {User: models.User{ID: me}, Grants: map[int64]string{home: models.PermissionManager}},
-	"member":        {User: models.User{ID: me}, Grants: map[int64]string{home: models.PermissionMember}},
-	"none":          {User: models.User{ID: me}, Grants: map[int64]string{}},
+	"manager":       {User: models.User{ID: me}, Grants: in(home, models.PermissionManager)},
+	"member":        {User: models.User{ID: me}, Grants: in(home, models.PermissionMember)},
+	"owner":         {User: models.User{ID: me}, Grants: in(home, models.PermissionOwner)},
+	"viewer":        {User: models.User{ID: me}, Grants: in(home, models.PermissionViewer)},
+	"auditor":       {User: models.User{ID: me, Auditor: true}},
+	"none":          {User: models.User{ID: me}, Grants: map[int64]policies.Grant{}},
 	"nobody":        {},
+}
+
+func in(project int64, word string) map[int64]policies.Grant {
+	return map[int64]policies.Grant{project: {Role: 1, Permissions: models.PermissionsOf(word, 0)}}
 }
 
 // permitted lists who may do what; whoever is not named may not.
 var permitted = map[string]string{
-	"project read":      "manager member",
+	"project read":      "owner manager member viewer",
 	"project write":     "",
-	"role write":        "manager",
-	"member write":      "manager",
-	"workspace read":    "manager member",
-	"workspace launch":  "manager member",
-	"workspace stop":    "manager",
+	"project describe":  "owner",
+	"role write":        "owner manager",
+	"member write":      "owner manager",
+	"workspace read":    "owner manager member viewer",
+	"workspace launch":  "owner manager member",
+	"workspace stop":    "owner manager",
+	"audit read":        "owner manager",
+	"audit write":       "",
 	"workspace open":    "",
-	"pool read":         "manager member none",
-	"environment read":  "manager member none",
+	"pool read":         "owner manager member viewer none",
+	"environment read":  "owner manager member viewer none",
 	"environment write": "",
 	"device write":      "",
 	"user read":         "",
 	"user write":        "",
-	"request ask":       "manager member none",
-	"request decide":    "",
+	"request ask":       "owner manager member viewer none auditor",
+	"request decide":    "owner manager",
 	"promise read":      "",
 	"promise write":     "",
 	"unknown read":      "",
@@ -63,11 +73,12 @@ func TestVerdicts(t *testing.T) {
 	for what, who := range permitted {
 		obj, act := cut(what)
 		for name, actor := range actors {
-			want := name == "administrator" || name == "system" || has(who, name)
+			above := name == "administrator" || name == "system" || name == "auditor" && act == "read"
+			want := above || has(who, name)
 			if got := a.May(actor, home, obj, act); got != want {
 				t.Errorf("%s may %s: %t, want %t", name, what, got, want)
 			}
-			everywhere := name == "administrator" || name == "system" || has(permitted[what], "none") && has(who, name)
+			everywhere := above || has(permitted[what], "none") && has(who, name)
 			for _, elsewhere := range []int64{foreign, policies.Platform, -home} {
 				if got := a.May(actor, elsewhere, obj, act); got != everywhere {
 					t.Errorf("%s of project %d may %s in %d: %t, want %t", name, home, what, elsewhere, got, everywhere)
@@ -89,6 +100,8 @@ func TestOwners(t *testing.T) {
 		{"member", me, home, "stop", true}, {"member", me, home, "open", true}, {"member", me, home, "write", false},
 		{"member", me + 1, home, "stop", false}, {"member", me + 1, home, "open", false},
 		{"member", me, foreign, "stop", false}, {"none", me, home, "stop", false}, {"none", me, home, "open", false},
+		{"viewer", me, home, "stop", true}, {"viewer", me, home, "read", true}, {"viewer", me, home, "open", false},
+		{"auditor", me + 1, home, "read", true}, {"auditor", me + 1, home, "open", false}, {"auditor", me + 1, home, "stop", false},
 		{"manager", me + 1, home, "stop", true}, {"manager", me + 1, home, "open", false}, {"manager", me, home, "open", true},
 		{"administrator", me + 1, foreign, "stop", true}, {"nobody", 0, home, "stop", false}, {"nobody", 0, home, "open", false},
 	} {
@@ -124,7 +137,7 @@ func TestForeignLooksLikeNothing(t *testing.T) {
 		t.Error(err)
 	}
 	// Names of rules are not names of projects or grants.
-	odd := policies.Actor{User: models.User{ID: me}, Grants: map[int64]string{home: "administrator"}}
+	odd := policies.Actor{User: models.User{ID: me}, Grants: in(home, "administrator")}
 	if a.May(odd, home, "project", "write") {
 		t.Error("a grant named administrator makes one")
 	}
@@ -132,7 +145,7 @@ func TestForeignLooksLikeNothing(t *testing.T) {
 
 func TestScopeOfAnActor(t *testing.T) {
 	for name, actor := range actors {
-		if got, want := actor.Scope().All, name == "administrator" || name == "system"; got != want {
+		if got, want := actor.Scope().All, name == "administrator" || name == "system" || name == "auditor"; got != want {
 			t.Errorf("%s sees everything: %t", name, got)
 		}
 		if got := actor.Signed(); got != (name != "nobody") {

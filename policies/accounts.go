@@ -29,6 +29,9 @@ type NewUser struct {
 	Name     string `json:"name" maxLength:"100" doc:"name shown to others"`
 	Password string `json:"password" maxLength:"1000" doc:"at least 10 characters"`
 	Admin    bool   `json:"admin,omitempty" doc:"platform administrator"`
+	Auditor  bool   `json:"auditor,omitempty" doc:"sees everything on the platform and changes nothing"`
+
+	DepartmentID *int64 `json:"department_id,omitempty" minimum:"1" doc:"absent: none"`
 }
 
 // check refuses what is wrong with the input and brings the rest into form.
@@ -61,12 +64,9 @@ func (a *Accounts) Load(ctx context.Context, userID int64) (Actor, error) {
 }
 
 func actorOf(q *models.Queries, u models.User) (Actor, error) {
-	actor := Actor{User: u, At: q.Now(), Grants: map[int64]string{}}
-	memberships, err := q.MembershipsOf(u.ID, actor.At)
-	for _, m := range memberships {
-		actor.Grants[m.ProjectID] = m.Permission
-	}
-	return actor, err
+	now := q.Now()
+	memberships, err := q.MembershipsOf(u.ID, now)
+	return Actor{User: u, At: now, Grants: GrantsOf(memberships)}, err
 }
 
 func signInAgain(err error) error {
@@ -218,11 +218,14 @@ func (a *Accounts) newUser(ctx context.Context, in NewUser) (models.User, error)
 		return models.User{}, err
 	}
 	hash, err := a.hash(ctx, in.Password)
-	return models.User{Email: in.Email, Name: in.Name, Admin: in.Admin, PasswordHash: hash,
+	return models.User{Email: in.Email, Name: in.Name, Admin: in.Admin, Auditor: in.Auditor, DepartmentID: in.DepartmentID, PasswordHash: hash,
 		SessionEpoch: 1, Version: 1, CreatedAt: a.store.Now()}, err
 }
 
 func (a *Accounts) insert(q *models.Queries, actor Actor, u *models.User) error {
+	if err := departmentIs(q, u.DepartmentID); err != nil {
+		return err
+	}
 	if err := q.CreateUser(u); err != nil {
 		return err
 	}
@@ -231,5 +234,5 @@ func (a *Accounts) insert(q *models.Queries, actor Actor, u *models.User) error 
 
 // auditUser is what the audit keeps of an account: no secrets.
 func auditUser(u models.User) map[string]any {
-	return map[string]any{"email": u.Email, "name": u.Name, "admin": u.Admin, "disabled": u.Disabled}
+	return map[string]any{"email": u.Email, "name": u.Name, "admin": u.Admin, "auditor": u.Auditor, "disabled": u.Disabled, "department_id": u.DepartmentID}
 }

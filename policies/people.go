@@ -12,8 +12,12 @@ import (
 type UserChange struct {
 	Name     string `json:"name" maxLength:"100"`
 	Admin    bool   `json:"admin"`
+	Auditor  bool   `json:"auditor,omitempty" doc:"sees everything on the platform and changes nothing; absent: no"`
 	Disabled bool   `json:"disabled"`
-	Version  int64  `json:"-"`
+
+	DepartmentID *int64 `json:"department_id,omitempty" minimum:"1" doc:"absent: none"`
+
+	Version int64 `json:"-"`
 }
 
 // Users lists accounts whose name or address contains search.
@@ -52,28 +56,38 @@ func (a *Accounts) UpdateUser(ctx context.Context, actor Actor, id int64, in Use
 		if u, err = q.User(id); err != nil {
 			return err
 		}
-		if err := models.CheckVersion("account", in.Version, u.Version); err != nil {
-			return err
-		}
-		before := u
-		u.Name, u.Admin, u.Disabled = in.Name, in.Admin, in.Disabled
-		if u.Disabled && !before.Disabled {
-			u.SessionEpoch++
-		}
-		if err := a.keepAdministrator(q, before, u); err != nil {
-			return err
-		}
-		if err := q.UpdateUser(&u); err != nil {
-			return err
-		}
-		if u.Disabled {
-			if err := q.DeleteSecretsOf(id); err != nil {
-				return err
-			}
-		}
-		return actor.Audit(q, Change{Action: "update", Object: "account", ID: id, Before: auditUser(before), After: auditUser(u)})
+		u, err = a.updateUser(q, actor, u, in)
+		return err
 	})
 	return u, err
+}
+
+// updateUser is UpdateUser within a transaction that has locked the
+// administrators and in which the actor may; the name is checked.
+func (a *Accounts) updateUser(q *models.Queries, actor Actor, u models.User, in UserChange) (models.User, error) {
+	if err := models.CheckVersion("account", in.Version, u.Version); err != nil {
+		return u, err
+	}
+	if err := departmentIs(q, in.DepartmentID); err != nil {
+		return u, err
+	}
+	before := u
+	u.Name, u.Admin, u.Auditor, u.Disabled, u.DepartmentID = in.Name, in.Admin, in.Auditor, in.Disabled, in.DepartmentID
+	if u.Disabled && !before.Disabled {
+		u.SessionEpoch++
+	}
+	if err := a.keepAdministrator(q, before, u); err != nil {
+		return u, err
+	}
+	if err := q.UpdateUser(&u); err != nil {
+		return u, err
+	}
+	if u.Disabled {
+		if err := q.DeleteSecretsOf(u.ID); err != nil {
+			return u, err
+		}
+	}
+	return u, actor.Audit(q, Change{Action: "update", Object: "account", ID: u.ID, Before: auditUser(before), After: auditUser(u)})
 }
 
 func (a *Accounts) keepAdministrator(q *models.Queries, before, after models.User) error {

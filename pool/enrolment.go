@@ -146,7 +146,7 @@ func absentIsFine(err error) error {
 // Authorizations lists the codes that were issued and neither used nor have
 // expired, newest first, without the codes themselves.
 func (e *Enrolment) Authorizations(ctx context.Context, actor policies.Actor) ([]models.Authorization, error) {
-	if err := e.access.Check(actor, policies.Platform, "provider", "write"); err != nil {
+	if err := e.access.Check(actor, policies.Platform, "provider", "read"); err != nil {
 		return nil, err
 	}
 	return e.store.Read(ctx).OpenAuthorizations(e.store.Now())

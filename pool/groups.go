@@ -130,12 +130,12 @@ func (l *Ledger) take(q *models.Queries, at *place, name string) (bool, error) {
 			return false, err
 		}
 		at.member.RoleID, at.member.Until = r.ID, nil
-		err = q.UpdateMember(&at.member)
+		err = putMember(q, signIn, &at.member)
 	} else {
 		if err := promiseFits(q, at.project, r.Peak, "role_id", 1); err != nil {
 			return false, err
 		}
-		at.member, err = l.enter(q, at.identity.UserID, r, MemberInput{RoleID: r.ID})
+		at.member, err = l.enter(q, signIn, at.identity.UserID, r, MemberInput{RoleID: r.ID})
 	}
 	if err != nil {
 		return false, err
@@ -171,7 +171,7 @@ func (at place) leave(q *models.Queries) error {
 	}
 	before, now := at.member, q.Now()
 	at.member.RemovedAt = &now
-	if err := q.UpdateMember(&at.member); err != nil {
+	if err := putMember(q, signIn, &at.member); err != nil {
 		return err
 	}
 	return signIn.Audit(q, policies.Change{Action: "delete", Object: "member", ID: at.member.ID, Project: at.project.ID, Before: before})

@@ -81,15 +81,12 @@ func (o *office) member(t *testing.T, r models.Role) (models.Member, models.User
 // actor is who a user is now.
 func (o *office) actor(t *testing.T, u models.User) policies.Actor {
 	t.Helper()
-	a := policies.Actor{User: u, Grants: map[int64]string{}, At: o.store.Now()}
-	memberships, err := o.store.Read(o.ctx).MembershipsOf(u.ID, a.At)
-	for _, m := range memberships {
-		a.Grants[m.ProjectID] = m.Permission
-	}
+	now := o.store.Now()
+	memberships, err := o.store.Read(o.ctx).MembershipsOf(u.ID, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return a
+	return policies.Actor{User: u, Grants: policies.GrantsOf(memberships), At: now}
 }
 
 // holds puts a workspace of the member into the table as if it ran, without

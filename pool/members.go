@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -12,10 +13,13 @@ import (
 // MemberInput gives a person a place in a project, or changes it. Email names
 // the person when it is added and is ignored afterwards.
 type MemberInput struct {
-	Email   string     `json:"email,omitempty" maxLength:"254" doc:"the person's address"`
-	RoleID  int64      `json:"role_id" minimum:"1"`
-	Until   *time.Time `json:"until,omitempty" doc:"participation deadline; absent: open-ended"`
-	Version int64      `json:"-"`
+	Email  string     `json:"email,omitempty" maxLength:"254" doc:"the person's address"`
+	RoleID int64      `json:"role_id" minimum:"1"`
+	Until  *time.Time `json:"until,omitempty" doc:"participation deadline; absent: open-ended"`
+
+	JoinedAt *time.Time `json:"joined_at,omitempty" doc:"day of joining, in UTC, not later than today; absent: today for a new member, unchanged for others"`
+
+	Version int64 `json:"-"`
 }
 
 func (in *MemberInput) check(now time.Time) error {
@@ -28,7 +32,25 @@ func (in *MemberInput) check(now time.Time) error {
 			p.Add("until", "must be in the future")
 		}
 	}
+	in.checkJoined(now, &p)
 	return p.Err()
+}
+
+// anywhere is how much earlier than in UTC a day begins somewhere.
+const anywhere = 14 * time.Hour
+
+func (in *MemberInput) checkJoined(now time.Time, p *models.Problems) {
+	if in.JoinedAt == nil {
+		return
+	}
+	joined := models.Day(*in.JoinedAt)
+	in.JoinedAt = &joined
+	checkYear("joined_at", joined, p)
+	if joined.After(now.Add(anywhere)) {
+		p.Add("joined_at", "must not be later than today, %s", now.Format(time.DateOnly))
+	} else if in.Until != nil && !joined.Before(*in.Until) {
+		p.Add("joined_at", "must be before the participation ends")
+	}
 }
 
 // AddMember gives a person a role in a project. It is refused when the peaks
@@ -61,24 +83,36 @@ func (l *Ledger) addMember(q *models.Queries, actor policies.Actor, p models.Pro
 	if err := in.check(q.Now()); err != nil {
 		return m, err
 	}
-	u, err := q.UserByEmail(strings.ToLower(strings.TrimSpace(in.Email)))
+	u, err := personAt(q, in.Email)
 	if err != nil {
-		return m, asField(err, models.Invalid("email", "has no account here; an administrator can create one"))
-	}
-	if u.Disabled {
-		return m, models.Invalid("email", "belongs to a disabled account")
+		return m, err
 	}
 	r, err := q.Role(actor.Scope(), p.ID, in.RoleID)
 	if err != nil {
 		return m, asField(err, models.Invalid("role_id", "is not a role of this project"))
 	}
+	if err := l.grantsPlace(q, actor, u.ID, r); err != nil {
+		return m, err
+	}
 	if err := promiseFits(q, p, r.Peak, "role_id", 1); err != nil {
 		return m, err
 	}
-	if m, err = l.enter(q, u.ID, r, in); err != nil {
+	if m, err = l.enter(q, actor, u.ID, r, in); err != nil {
 		return m, err
 	}
 	return m, actor.Audit(q, policies.Change{Action: "create", Object: "member", ID: m.ID, Project: p.ID, After: m})
+}
+
+// personAt finds who can be made a member by an address.
+func personAt(q *models.Queries, email string) (models.User, error) {
+	u, err := q.UserByEmail(strings.ToLower(strings.TrimSpace(email)))
+	if err != nil {
+		return u, asField(err, models.Invalid("email", "has no account here; an administrator can create one"))
+	}
+	if u.Disabled {
+		return u, models.Invalid("email", "belongs to a disabled account")
+	}
+	return u, nil
 }
 
 // asField turns not_found into a refusal of the field that named the thing.
@@ -89,32 +123,42 @@ func asField(err error, refusal *models.Error) error {
 	return err
 }
 
-func (l *Ledger) enter(q *models.Queries, user int64, r models.Role, in MemberInput) (models.Member, error) {
+func (l *Ledger) enter(q *models.Queries, actor policies.Actor, user int64, r models.Role, in MemberInput) (models.Member, error) {
+	joined := models.Day(q.Now())
+	if in.JoinedAt != nil {
+		joined = *in.JoinedAt
+	}
 	m, err := q.Membership(r.ProjectID, user)
 	if models.KindOf(err) == models.KindNotFound {
-		m = models.Member{ProjectID: r.ProjectID, UserID: user, RoleID: in.RoleID, Until: in.Until, Version: 1, CreatedAt: q.Now()}
+		m = models.Member{ProjectID: r.ProjectID, UserID: user, RoleID: in.RoleID, Until: in.Until, JoinedAt: joined, Version: 1, CreatedAt: q.Now()}
 		return m, q.CreateMember(&m)
 	}
 	if err != nil {
 		return m, err
 	}
-	if m.RemovedAt == nil {
-		e := models.Conflict("This person is a member already.")
-		e.Fields = []models.Field{{Name: "email", Reason: models.Say("is a member already")}}
-		return m, e
-	}
-	// What ran before may not have ended yet.
-	if err := heldFits(q, m, r.Peak); err != nil {
+	if err := mayReturn(q, m, r); err != nil {
 		return m, err
 	}
 	if err := q.UnmarkGiven(m.ID); err != nil { // whoever gave the place before
 		return m, err
 	}
-	m.RemovedAt, m.RoleID, m.Until = nil, in.RoleID, in.Until
-	return m, q.UpdateMember(&m)
+	m.RemovedAt, m.RoleID, m.Until, m.JoinedAt = nil, in.RoleID, in.Until, joined
+	return m, putMember(q, actor, &m)
 }
 
-// UpdateMember changes a member's role or deadline, under the same rules.
+// mayReturn refuses to add who is a member already, or held more when the
+// place ended than the new role allows.
+func mayReturn(q *models.Queries, m models.Member, r models.Role) error {
+	if m.RemovedAt == nil {
+		e := models.Conflict("This person is a member already.")
+		e.Fields = []models.Field{{Name: "email", Reason: models.Say("is a member already")}}
+		return e
+	}
+	return heldFits(q, m, r.Peak) // what ran before may not have ended yet
+}
+
+// UpdateMember changes a member's role, deadline or day of joining, under the
+// same rules.
 func (l *Ledger) UpdateMember(ctx context.Context, actor policies.Actor, project, id int64, in MemberInput) (m models.Member, err error) {
 	if err := l.access.Check(actor, project, "member", "write"); err != nil {
 		return m, err
@@ -146,11 +190,20 @@ func (l *Ledger) updateMember(q *models.Queries, actor policies.Actor, p models.
 		return m, err
 	}
 	before := m
+	if err := l.staysAsLong(actor, m, in.Until); err != nil {
+		return m, err
+	}
 	if err := l.roleFits(q, actor, p, m, in.RoleID); err != nil {
 		return m, err
 	}
 	m.RoleID, m.Until = in.RoleID, in.Until
-	if err := q.UpdateMember(&m); err != nil {
+	if in.JoinedAt != nil {
+		m.JoinedAt = *in.JoinedAt
+	}
+	if m.Until != nil && !m.JoinedAt.Before(*m.Until) {
+		return m, models.Invalid("until", "must be after the day of joining, %s", m.JoinedAt.Format(time.DateOnly))
+	}
+	if err := putMember(q, actor, &m); err != nil {
 		return m, err
 	}
 	return m, actor.Audit(q, policies.Change{Action: "update", Object: "member", ID: m.ID, Project: p.ID, Before: before, After: m})
@@ -164,6 +217,9 @@ func (l *Ledger) roleFits(q *models.Queries, actor policies.Actor, p models.Proj
 	next, err := q.Role(actor.Scope(), p.ID, roleID)
 	if err != nil {
 		return asField(err, models.Invalid("role_id", "is not a role of this project"))
+	}
+	if err := l.grantsPlace(q, actor, m.UserID, old, next); err != nil {
+		return err
 	}
 	if err := promiseFits(q, p, next.Peak.Sub(old.Peak), "role_id", 1); err != nil {
 		return err
@@ -199,10 +255,13 @@ func (l *Ledger) RemoveMember(ctx context.Context, actor policies.Actor, project
 		if err != nil {
 			return err
 		}
+		if err := l.mayEnd(q, actor, m); err != nil {
+			return err
+		}
 		before := m
 		now := q.Now()
 		m.RemovedAt = &now
-		if err := q.UpdateMember(&m); err != nil {
+		if err := putMember(q, actor, &m); err != nil {
 			return err
 		}
 		return actor.Audit(q, policies.Change{Action: "delete", Object: "member", ID: id, Project: project, Before: before})
@@ -271,34 +330,43 @@ func (l *Ledger) PlacesOf(ctx context.Context, actor policies.Actor, user int64)
 	return l.places(ctx, user)
 }
 
-func (l *Ledger) places(ctx context.Context, user int64) ([]Mine, error) {
-	q := l.store.Read(ctx)
-	now := l.store.Now()
-	memberships, err := q.MembershipsOf(user, now)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]Mine, 0, len(memberships))
-	for _, m := range memberships {
-		p, err := q.Project(models.Scope{UserID: user, At: now}, m.ProjectID)
-		if err != nil {
-			return nil, err
-		}
-		room, err := roomOf(q, p, m.ID, m.Peak)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, Mine{Project: p, Member: m, Room: room})
-	}
-	return list, nil
+func (l *Ledger) places(ctx context.Context, user int64) (list []Mine, err error) {
+	err = l.store.Snapshot(ctx, func(q *models.Queries) error {
+		list, err = placesOf(q, user)
+		return err
+	})
+	return list, err
 }
 
-func roomOf(q *models.Queries, p models.Project, member int64, peak models.Resources) (r models.Room, err error) {
-	r = models.Room{Quota: p.Quota, Peak: peak}
-	if r.HeldByProject, err = q.HeldByProject(p.ID); err != nil {
-		return r, err
+// placesOf reads all places with a fixed number of queries.
+func placesOf(q *models.Queries, user int64) ([]Mine, error) {
+	memberships, err := q.MembershipsOf(user, q.Now())
+	if err != nil || len(memberships) == 0 {
+		return nil, err
 	}
-	r.HeldByMember, err = q.HeldByMember(p.ID, member)
+	ids := make([]int64, len(memberships))
+	for i, m := range memberships {
+		ids[i] = m.ProjectID
+	}
+	projects, err1 := q.ProjectsByID(ids)
+	byProject, err2 := q.HeldByProjects(ids)
+	mine, err3 := q.HeldByUser(user)
+	list := make([]Mine, len(memberships))
+	for i, m := range memberships {
+		p := projects[m.ProjectID]
+		list[i] = Mine{Project: p, Member: m, Room: models.Room{Quota: p.Quota, HeldByProject: byProject[p.ID], Peak: m.Peak, HeldByMember: mine[m.ID]}}
+	}
+	return list, errors.Join(err1, err2, err3)
+}
+
+// roomOf reads what is held in one statement: a workspace may end at any
+// moment, the project's lock or not, and the two sums belong together.
+func roomOf(q *models.Queries, p models.Project, member int64, peak models.Resources) (models.Room, error) {
+	held, err := q.HeldByMembers(p.ID)
+	r := models.Room{Quota: p.Quota, Peak: peak, HeldByMember: held[member]}
+	for _, h := range held {
+		r.HeldByProject = r.HeldByProject.Add(h)
+	}
 	return r, err
 }
 

@@ -119,21 +119,55 @@ func (l *Ledger) made(ctx context.Context, err error) {
 	}
 }
 
-// UpdateProject replaces a project's description, quota and period; only
-// platform administrators may. A quota below what the roles promise or what
-// is held is refused.
+// UpdateProject replaces a project's description, quota and period, as
+// platform administrators may. Who may only describe the project changes its
+// name, description and launch parameters, and leaves out the rest or repeats
+// it as it is. A quota below what the roles promise or what is held is
+// refused.
 func (l *Ledger) UpdateProject(ctx context.Context, actor policies.Actor, id int64, in ProjectInput) (p models.Project, err error) {
-	if err := l.access.Check(actor, id, "project", "write"); err != nil {
+	need := policies.Need{Project: id, Object: "project", Act: "describe"}
+	if err := l.access.Check(actor, id, need.Object, need.Act); err != nil {
 		return p, err
 	}
-	err = l.access.Write(ctx, l.store, actor, policies.Need{Project: id, Object: "project", Act: "write"}, func(q *models.Queries) error {
+	whole := l.access.May(actor, id, "project", "write")
+	if whole {
+		need.Act = "write"
+	}
+	err = l.access.Write(ctx, l.store, actor, need, func(q *models.Queries) error {
 		if p, err = q.LockProject(actor.Scope(), id); err != nil {
 			return err
+		}
+		if !whole {
+			if in, err = in.describing(p); err != nil {
+				return err
+			}
 		}
 		p, err = l.updateProject(q, actor, p, in)
 		return err
 	})
 	return p, err
+}
+
+// describing is the input with the quota, period and priority of p, which it
+// may not say otherwise.
+func (in ProjectInput) describing(p models.Project) (ProjectInput, error) {
+	e := models.Forbidden("The quota, the period and the priority of a project are for platform administrators to change. Ask for it.")
+	differs := func(name string, given bool) {
+		if given {
+			e.Fields = append(e.Fields, models.Field{Name: name, Reason: models.Say("can be changed by a platform administrator")})
+		}
+	}
+	for i, a := range in.Quota.Amounts() {
+		differs("quota."+a.Name, in.Quota != models.Resources{} && a.Value != p.Quota.Amounts()[i].Value)
+	}
+	differs("starts_at", in.StartsAt != nil && !in.StartsAt.Equal(p.StartsAt))
+	differs("ends_at", in.EndsAt != nil && (p.EndsAt == nil || !in.EndsAt.Equal(*p.EndsAt)))
+	differs("priority", in.Priority != 0 && in.Priority != p.Priority)
+	in.Quota, in.StartsAt, in.EndsAt, in.Priority = p.Quota, &p.StartsAt, p.EndsAt, p.Priority
+	if len(e.Fields) > 0 {
+		return in, e
+	}
+	return in, nil
 }
 
 // updateProject is UpdateProject within a transaction that has locked the
@@ -208,7 +242,11 @@ func (l *Ledger) Project(ctx context.Context, actor policies.Actor, id int64) (v
 	if err := l.access.Check(actor, id, "project", "read"); err != nil {
 		return v, err
 	}
-	return l.view(l.store.Read(ctx), actor, id)
+	err = l.store.Snapshot(ctx, func(q *models.Queries) (err error) {
+		v, err = l.view(q, actor, id)
+		return err
+	})
+	return v, err
 }
 
 func (l *Ledger) view(q *models.Queries, actor policies.Actor, id int64) (v ProjectView, err error) {
@@ -226,12 +264,16 @@ func (l *Ledger) Projects(ctx context.Context, actor policies.Actor, page models
 	if !actor.Signed() {
 		return nil, l.access.Check(actor, policies.Platform, "project", "read")
 	}
-	q := l.store.Read(ctx)
-	projects, err := q.Projects(actor.Scope(), page)
-	if err != nil || len(projects) == 0 {
-		return nil, err
-	}
-	return withSums(q, projects)
+	var views []ProjectView
+	err := l.store.Snapshot(ctx, func(q *models.Queries) error {
+		projects, err := q.Projects(actor.Scope(), page)
+		if err != nil || len(projects) == 0 {
+			return err
+		}
+		views, err = withSums(q, projects)
+		return err
+	})
+	return views, err
 }
 
 // withSums adds what the projects' members were promised and hold.
@@ -251,15 +293,19 @@ func withSums(q *models.Queries, projects []models.Project) ([]ProjectView, erro
 
 // Permissions tells what the actor may do in a project, for buttons.
 type Permissions struct {
-	EditProject, EditRoles, EditMembers, Launch bool
+	EditProject, Describe, EditRoles, EditMembers, Launch, ReadAudit bool
+	Has                                                              models.Permissions // and so may grant
 }
 
 // Permissions of the actor in a project.
 func (l *Ledger) Permissions(actor policies.Actor, project int64) Permissions {
 	return Permissions{
 		EditProject: l.access.May(actor, project, "project", "write"),
+		Describe:    l.access.May(actor, project, "project", "describe"),
 		EditRoles:   l.access.May(actor, project, "role", "write"),
 		EditMembers: l.access.May(actor, project, "member", "write"),
-		Launch:      actor.Grants[project] != "" && l.access.May(actor, project, "workspace", "launch"),
+		Launch:      actor.MemberOf(project) && l.access.May(actor, project, "workspace", "launch"),
+		ReadAudit:   l.access.May(actor, project, "audit", "read"),
+		Has:         l.access.Having(actor, project),
 	}
 }

@@ -25,6 +25,7 @@ type Promise struct {
 	models.Amount       // Value is what was promised
 	Known         bool  // whether it is known how much there is
 	Capacity      int64 // of machines that lend; of CPU, memory and storage what an administrator stated
+	Simulated     int64 // of the capacity what simulated GPUs have
 	Ratio         int64 // percent of the capacity that may be promised
 	Limit         int64 // capacity × ratio
 	Excess        int64 // promised beyond the limit
@@ -78,16 +79,17 @@ func (p *Promises) rows(q *models.Queries) ([]Promise, models.Overcommit, error)
 	if err != nil {
 		return nil, o, err
 	}
-	return compare(promised, s.standing().Add(o.Stated()), o.Ratio), o, nil
+	all, simulated := s.standing()
+	return compare(promised, all.Add(o.Stated()), simulated, o.Ratio), o, nil
 }
 
 // compare holds promises against capacity, resource by resource. Of GPUs the
 // capacity is known; of the others 0 means that nobody has stated it.
-func compare(promised, capacity, ratio models.Resources) []Promise {
-	have, ratios := capacity.Amounts(), ratio.Amounts()
+func compare(promised, capacity, simulated, ratio models.Resources) []Promise {
+	have, ratios, pretended := capacity.Amounts(), ratio.Amounts(), simulated.Amounts()
 	rows := make([]Promise, len(have))
 	for i, a := range promised.Amounts() {
-		r := Promise{Amount: a, Known: i < 2 || have[i].Value > 0, Capacity: have[i].Value, Ratio: ratios[i].Value}
+		r := Promise{Amount: a, Known: i < 2 || have[i].Value > 0, Capacity: have[i].Value, Simulated: pretended[i].Value, Ratio: ratios[i].Value}
 		if r.Known {
 			r.Limit = r.Capacity * r.Ratio / 100
 			r.Excess, r.Missing = max(a.Value-r.Limit, 0), max(a.Value-r.Capacity, 0)
@@ -98,8 +100,9 @@ func compare(promised, capacity, ratio models.Resources) []Promise {
 }
 
 // standing is what the machines that lend have: whatever the hour, for hours
-// come back, and whoever holds it. What is leaving does not count.
-func (s state) standing() models.Resources {
+// come back, and whoever holds it; and of it what simulated GPUs have. What is
+// leaving does not count.
+func (s state) standing() (all, simulated models.Resources) {
 	lends := map[int64]bool{}
 	for _, p := range s.providers {
 		lends[p.ID] = p.State == models.ProviderOnline
@@ -109,6 +112,18 @@ func (s state) standing() models.Resources {
 	for i, n := range snap.Nodes {
 		snap.Nodes[i].Devices = slices.DeleteFunc(slices.Clone(n.Devices), func(d placement.Device) bool { return !d.Healthy || d.NotLent })
 	}
+	all = capacityOf(snap)
+	real := map[int64]bool{}
+	for _, d := range s.devices {
+		real[d.ID] = !d.Simulated
+	}
+	for i, n := range snap.Nodes {
+		snap.Nodes[i].Devices = slices.DeleteFunc(n.Devices, func(d placement.Device) bool { return real[d.ID] })
+	}
+	return all, capacityOf(snap)
+}
+
+func capacityOf(snap placement.Snapshot) models.Resources {
 	t := placement.Capacity(snap)
 	return models.Resources{GPUCores: t.Cores, GPUMemoryMiB: t.MemoryMiB}
 }

@@ -41,7 +41,7 @@ func TestPromisesBesideCapacity(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.clock.Pass(2 * time.Hour)
-		if got := h.row(t, "gpu_cores"); got.Value != 550 || got.Capacity != 400 || got.Limit != 400 || got.Excess != 150 || got.Missing != 150 {
+		if got := h.row(t, "gpu_cores"); got.Value != 550 || got.Capacity != 400 || got.Simulated != 400 || got.Limit != 400 || got.Excess != 150 || got.Missing != 150 {
 			t.Errorf("%+v", got)
 		}
 		if got := h.row(t, "cpu_milli"); got.Known || got.Excess != 0 {

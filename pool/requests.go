@@ -83,6 +83,9 @@ func (r *Requests) Ask(ctx context.Context, actor policies.Actor, in RequestInpu
 		if n >= maxPending {
 			return models.NoCapacity("", "%d requests of yours wait already, and no more can. Withdraw one, or wait for its decision.", n)
 		}
+		if err := h.askedTwice(); err != nil {
+			return err
+		}
 		h.req = models.QuotaRequest{Kind: kind, RequesterID: actor.User.ID, Asked: h.terms, Reason: in.Reason, State: models.RequestPending,
 			Version: 1, CreatedAt: q.Now()}
 		h.concern()
@@ -90,6 +93,9 @@ func (r *Requests) Ask(ctx context.Context, actor policies.Actor, in RequestInpu
 			return err
 		}
 		id = h.req.ID
+		if err := tellDeciders(q, h.req); err != nil {
+			return err
+		}
 		return actor.Audit(q, policies.Change{Action: "ask", Object: "request", ID: id, Project: h.project.ID, After: h.req})
 	})
 	if err != nil {
@@ -187,10 +193,11 @@ func (r *Requests) Get(ctx context.Context, actor policies.Actor, id int64) (v R
 	}
 	v = r.seen(actor, found)
 	decides := r.decides(actor, found.QuotaRequest)
-	if !v.Own && !decides {
+	sees := decides || r.audits(actor)
+	if !v.Own && !sees {
 		return RequestView{}, models.NotFound("request")
 	}
-	if decides {
+	if sees {
 		v.Facts, err = r.facts(q, found.QuotaRequest)
 	}
 	return v, err
@@ -214,7 +221,9 @@ func (r *Requests) direct(actor policies.Actor) bool {
 	return r.ledger.access.May(actor, policies.Platform, "request", "decide")
 }
 
-// needOf is the right to make a request's change directly.
+// needOf is the right to decide a request: what belongs to the platform needs
+// the right to change it, and what belongs to a project its request:decide.
+// What is granted is bound by what who decides may grant, in any case.
 func needOf(req models.QuotaRequest) policies.Need {
 	need := policies.Need{Project: at(req.ProjectID), Act: "write"}
 	switch req.Kind {
@@ -222,10 +231,8 @@ func needOf(req models.QuotaRequest) policies.Need {
 		need.Project, need.Object = policies.Platform, "project"
 	case models.AskForQuota, models.AskForPeriod:
 		need.Object = "project"
-	case models.AskForRole, models.AskForPeak:
-		need.Object = "role"
 	default:
-		need.Object = "member"
+		need.Object, need.Act = "request", "decide"
 	}
 	return need
 }
@@ -242,12 +249,17 @@ func at(id *int64) int64 {
 func (r *Requests) deciding(actor policies.Actor) models.Deciding {
 	d := models.Deciding{All: r.direct(actor), But: actor.User.ID}
 	for project := range actor.Grants {
-		if !d.All && r.ledger.access.May(actor, project, "role", "write") {
+		if !d.All && r.ledger.access.May(actor, project, "request", "decide") {
 			d.Projects = append(d.Projects, project)
 		}
 	}
 	slices.Sort(d.Projects)
 	return d
+}
+
+// audits tells whether the actor may see requests that others decide.
+func (r *Requests) audits(actor policies.Actor) bool {
+	return r.ledger.access.May(actor, policies.Platform, "request", "read")
 }
 
 // Decides tells whether there are requests that the actor may decide at all.
@@ -256,13 +268,16 @@ func (r *Requests) Decides(actor policies.Actor) bool {
 	return d.All || len(d.Projects) > 0
 }
 
-// Inbox lists the requests that the actor may decide: what is pending, oldest
+// Inbox lists the requests that the actor may decide, or audit: what is pending, oldest
 // first, or what is settled, newest first.
 func (r *Requests) Inbox(ctx context.Context, actor policies.Actor, settled bool, page models.Page) ([]RequestView, error) {
 	if !actor.Signed() {
 		return nil, r.ledger.access.Check(actor, policies.Platform, "request", "ask")
 	}
 	q, d := r.ledger.store.Read(ctx), r.deciding(actor)
+	if !d.All && r.audits(actor) {
+		d = models.Deciding{All: true}
+	}
 	if !d.All && len(d.Projects) == 0 {
 		return nil, nil
 	}

@@ -3,6 +3,7 @@ package pool
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"weir/models"
 	"weir/policies"
@@ -170,6 +171,33 @@ func (r *Requests) makeDirectories(ctx context.Context, h hearing) {
 	if h.member != 0 {
 		r.ledger.made(ctx, r.ledger.dirs.MakeMember(ctx, h.project.ID, h.member))
 	}
+}
+
+// tellDeciders lets those know who decide a new request: of what belongs to a
+// project, those whose role there permits it, and where nobody's does, the
+// platform's administrators, who decide all else.
+func tellDeciders(q *models.Queries, req models.QuotaRequest) error {
+	v, err := q.Request(req.ID)
+	if err != nil {
+		return err
+	}
+	var to []int64
+	if need := needOf(req); need.Object == "request" {
+		if to, err = permitted(q, need.Project, models.RequestDecide); err != nil {
+			return err
+		}
+	}
+	if to = others(to, req.RequesterID); len(to) == 0 {
+		if to, err = q.Administrators(); err != nil {
+			return err
+		}
+	}
+	return q.Tell(others(to, req.RequesterID), models.Notice{Kind: "request.asked", Text: models.Say("%s asks for something: %s.", v.RequesterName, v.What()),
+		Link: fmt.Sprintf("/requests/%d", v.ID), Data: v.QuotaRequest})
+}
+
+func others(ids []int64, but int64) []int64 {
+	return slices.DeleteFunc(ids, func(id int64) bool { return id == but })
 }
 
 // told lets who asked know how it ended.

@@ -74,6 +74,9 @@ func (h *hearing) open() (err error) {
 		}
 	default:
 		h.project, err = h.q.Project(h.actor.Scope(), id)
+		if err == nil && !h.actor.MemberOf(id) && !h.ledger.access.May(h.actor, id, "project", "write") {
+			err = models.Forbidden("Only members of a project ask for something in it.") // an auditor sees it
+		}
 	}
 	return err
 }

@@ -20,7 +20,7 @@ type roleWish struct {
 }
 
 func (a roleWish) input() RoleInput {
-	return RoleInput{Name: a.Name, Permission: a.Permission, Peak: a.Peak}
+	return RoleInput{Name: a.Name, Permission: a.Permission, Permissions: a.Permissions, Peak: a.Peak}
 }
 
 func (a roleWish) examine(h *hearing) error {
@@ -84,8 +84,10 @@ func (a peakWish) grant(h *hearing) error {
 	if err != nil {
 		return err
 	}
-	_, err = h.ledger.updateRole(h.q, h.actor, h.project, r, RoleInput{Name: r.Name, Permission: r.Permission, Peak: a.Peak})
-	return err
+	in := roleInputOf(r)
+	in.Peak = a.Peak
+	_, err = h.ledger.updateRole(h.q, h.actor, h.project, r, in)
+	return under("", err, "permission", "role_id")
 }
 
 // deadlineWish is a request for a later end of one's own participation.

@@ -6,7 +6,7 @@ import (
 	"weir/models"
 )
 
-// projectWish is a request for a new project. Who asked becomes its manager.
+// projectWish is a request for a new project. Who asked becomes its owner.
 type projectWish struct{ *models.AskProject }
 
 func (a projectWish) input() ProjectInput {
@@ -44,7 +44,7 @@ func (a projectWish) grant(h *hearing) (err error) {
 	if err := h.q.NameProjectOf(&h.req, h.project.ID); err != nil {
 		return err
 	}
-	role, err := h.ledger.createRole(h.q, h.actor, h.project, RoleInput{Name: "manager", Permission: models.PermissionManager, Peak: a.Peak})
+	role, err := h.ledger.createRole(h.q, h.actor, h.project, RoleInput{Name: "owner", Permission: models.PermissionOwner, Peak: a.Peak})
 	if err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func (w *town) decides() {
 	if !w.ended(err) || in.Verdict == "refuse" {
 		return
 	}
-	if before.State != models.RequestPending || !(who.User.Admin || who.Grants[w.project.ID] == "manager" && before.RequesterID != who.User.ID) {
+	if before.State != models.RequestPending || !(who.User.Admin || who.Grants[w.project.ID].Permissions.Contains(models.RequestDecide) && before.RequesterID != who.User.ID) {
 		w.rt.Fatalf("%s has approved %+v", who.User.Email, before)
 	}
 	if w.books == w.written() && after.State == models.RequestApproved && after.Kind != models.AskForPeak {

@@ -98,7 +98,7 @@ func TestEveryKindIsAskedAndDone(t *testing.T) {
 		}{
 			{h.eve, h.root.User, models.Asked{Project: &models.AskProject{Name: "speech", Quota: cores(100), Peak: cores(30)}}, models.Asked{},
 				func(v pool.RequestView) bool {
-					return h.actor(t, h.eve).Grants[*v.ProjectID] == "manager" && v.ProjectName == "speech"
+					return h.actor(t, h.eve).Grants[*v.ProjectID].Permissions == models.AllPermissions && v.ProjectName == "speech"
 				}},
 			{h.ann, h.root.User, h.quota(300), models.Asked{}, func(pool.RequestView) bool { return project().Quota.GPUCores == 300 }},
 			{h.ann, h.boss, h.peak(60), models.Asked{}, func(pool.RequestView) bool {

@@ -9,20 +9,30 @@ import (
 
 // RoleInput describes a role, to create or to replace it.
 type RoleInput struct {
-	Name       string           `json:"name" maxLength:"100"`
-	Permission string           `json:"permission" enum:"manager,member" doc:"manager: may edit roles and members; member: own workspaces"`
-	Peak       models.Resources `json:"peak" doc:"the most that a member in this role may hold at once"`
-	Version    int64            `json:"-"`
+	Name        string           `json:"name" maxLength:"100"`
+	Permission  string           `json:"permission" enum:"owner,manager,member,viewer,custom" doc:"viewer: sees the project; member: own workspaces, too; manager: edits roles and members, too; owner: describes the project, too; custom: what permissions lists"`
+	Permissions []string         `json:"permissions,omitempty" doc:"of a custom role: what it permits, such as member:write; project:read is always among them"`
+	Peak        models.Resources `json:"peak" doc:"the most that a member in this role may hold at once"`
+	Version     int64            `json:"-"`
 }
 
 func (in *RoleInput) check() error {
 	var p models.Problems
 	in.Name = models.CheckName("name", in.Name, &p)
-	if in.Permission != models.PermissionManager && in.Permission != models.PermissionMember {
-		p.Add("permission", "must be manager or member")
-	}
+	in.Permissions = models.CheckPermissions(in.Permission, in.Permissions, &p)
 	in.Peak.Check("peak", &p)
 	return p.Err()
+}
+
+// own is what a custom role lists; check has seen to the names.
+func (in RoleInput) own() models.Permissions {
+	set, _ := models.ParsePermissions(in.Permissions)
+	return set
+}
+
+// roleInputOf is a role as it is, to change one thing of it.
+func roleInputOf(r models.Role) RoleInput {
+	return RoleInput{Name: r.Name, Permission: r.Permission, Permissions: r.Permissions.Names(), Peak: r.Peak}
 }
 
 // CreateRole adds a role to a project. Its peak may not exceed the quota,
@@ -54,7 +64,10 @@ func (l *Ledger) createRole(q *models.Queries, actor policies.Actor, p models.Pr
 	if err := peakWithin(in.Peak, p.Quota); err != nil {
 		return r, err
 	}
-	r = models.Role{ProjectID: p.ID, Name: in.Name, Permission: in.Permission, Peak: in.Peak, Version: 1, CreatedAt: q.Now()}
+	r = models.Role{ProjectID: p.ID, Name: in.Name, Permission: in.Permission, Permissions: in.own(), Peak: in.Peak, Version: 1, CreatedAt: q.Now()}
+	if err := l.grantsRole(q, actor, r); err != nil {
+		return r, err
+	}
 	if err := q.CreateRole(&r); err != nil {
 		return r, err
 	}
@@ -100,7 +113,10 @@ func (l *Ledger) updateRole(q *models.Queries, actor policies.Actor, p models.Pr
 		return r, err
 	}
 	before := r
-	r.Name, r.Permission, r.Peak = in.Name, in.Permission, in.Peak
+	r.Name, r.Permission, r.Permissions, r.Peak = in.Name, in.Permission, in.own(), in.Peak
+	if err := l.grantsRole(q, actor, before, r.Permits()); err != nil {
+		return r, err
+	}
 	if err := l.peakFits(q, p, before, r); err != nil {
 		return r, err
 	}
@@ -121,21 +137,39 @@ func (l *Ledger) peakFits(q *models.Queries, p models.Project, before, after mod
 	if err := promiseFits(q, p, after.Peak.Sub(before.Peak).Times(n), "peak", n); err != nil {
 		return err
 	}
-	held, err := q.HeldByMembers(p.ID)
-	if err != nil {
-		return err
-	}
-	members, err := q.MembersWithRole(p.ID, after.ID)
+	holders, err := holdMore(q, after)
 	if err != nil {
 		return err
 	}
 	var problems models.Problems
-	for _, m := range members {
-		for _, e := range held[m.ID].Exceeding(after.Peak) {
-			problems.Add("peak."+e.Name, "%s holds %s now; the peak cannot be less", m.UserName, models.Quantity(e.Name, e.Value))
+	for _, h := range holders {
+		for _, e := range h.Excess {
+			problems.Add("peak."+e.Name, "%s holds %s now; the peak cannot be less", h.Name, models.Quantity(e.Name, e.Value))
 		}
 	}
 	return capacity(problems.Err())
+}
+
+// Holder is a member that holds more now than a new peak would allow.
+type Holder struct {
+	MemberID int64
+	Name     string
+	Excess   []models.Excess // what is held beside the new peak
+}
+
+// holdMore lists the members of a role who hold more than its peak.
+func holdMore(q *models.Queries, r models.Role) (list []Holder, err error) {
+	held, err := q.HeldByMembers(r.ProjectID)
+	if err != nil {
+		return nil, err
+	}
+	members, err := q.MembersWithRole(r.ProjectID, r.ID)
+	for _, m := range members {
+		if over := held[m.ID].Exceeding(r.Peak); len(over) > 0 {
+			list = append(list, Holder{m.ID, m.UserName, over})
+		}
+	}
+	return list, err
 }
 
 // promiseFits holds rule 1 when the promised peaks grow by more, which n
@@ -174,6 +208,9 @@ func (l *Ledger) DeleteRole(ctx context.Context, actor policies.Actor, project, 
 		}
 		r, err := q.Role(actor.Scope(), project, id)
 		if err != nil {
+			return err
+		}
+		if err := l.grantsRole(q, actor, r); err != nil {
 			return err
 		}
 		n, err := q.RoleMembers(project, id)

@@ -75,7 +75,7 @@ func (p *Pool) View(ctx context.Context, actor policies.Actor) (v View, err erro
 	if v.Waiting, err = r.waiting(q, s); err != nil {
 		return v, err
 	}
-	if p.access.May(actor, policies.Platform, "provider", "write") {
+	if p.access.May(actor, policies.Platform, "provider", "read") {
 		if v.Unmet, err = p.unmet(q, s); err != nil {
 			return v, err
 		}
@@ -214,7 +214,7 @@ func (p *Pool) reader(actor policies.Actor) reader {
 func (r reader) mayRead(project int64) bool {
 	may, known := r.sees[project]
 	if !known {
-		may = r.pool.access.May(r.actor, project, "project", "read")
+		may = r.pool.access.May(r.actor, project, "workspace", "read")
 		r.sees[project] = may
 	}
 	return may

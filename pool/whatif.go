@@ -95,10 +95,11 @@ const (
 	maxReplayed = 20_000
 )
 
-// WhatIf replays the pool's own past; only administrators may. A pool of
+// WhatIf replays the pool's own past; only administrators and
+// auditors may. A pool of
 // which nothing was asked yet has none: Jobs is 0.
 func (p *Pool) WhatIf(ctx context.Context, actor policies.Actor, in WhatIfInput) (v WhatIfView, err error) {
-	if err := p.access.Check(actor, policies.Platform, "provider", "write"); err != nil {
+	if err := p.access.Check(actor, policies.Platform, "provider", "read"); err != nil {
 		return v, err
 	}
 	if in.Days == 0 {

@@ -8,13 +8,15 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"weir/models"
 )
 
-// The layout that every workspace sees:
+// The layout that every workspace sees; who may write where says [VerdictOn].
 //
-//	/notebook/{project}/project_algorithm, project_model, project_dataset   read-write for members
-//	/notebook/{project}/{member}        read-write for that member, read-only for the others
-//	/public_algorithm, /public_model, /public_dataset                       read-only
+//	/notebook/{project}/project_algorithm, project_model, project_dataset
+//	/notebook/{project}/{member}
+//	/public_algorithm, /public_model, /public_dataset
 //	/home/jovyan                        the member's own directory again
 const notebookDir = "notebook"
 
@@ -110,34 +112,40 @@ type Mount struct {
 
 // Mounts lists what a member's workspace sees, parents before children. It
 // makes what is missing.
-func (d *Directories) Mounts(ctx context.Context, project, member int64) ([]Mount, error) {
-	if err := d.MakeProject(ctx, project); err != nil {
+func (d *Directories) Mounts(ctx context.Context, h models.Holder) ([]Mount, error) {
+	if err := d.MakeProject(ctx, h.ProjectID); err != nil {
 		return nil, err
 	}
-	if err := d.MakeMember(ctx, project, member); err != nil {
-		return nil, err
+	for _, member := range append([]int64{h.MemberID}, h.Inherits...) {
+		if err := d.MakeMember(ctx, h.ProjectID, member); err != nil {
+			return nil, err
+		}
 	}
-	return d.Layout(project, member), nil
+	return d.Layout(h), nil
 }
 
 // Layout lists what Mounts lists, without touching anything.
-func (d *Directories) Layout(project, member int64) []Mount {
-	root := projectPath(project)
+func (d *Directories) Layout(h models.Holder) []Mount {
+	root := projectPath(h.ProjectID)
 	var mounts []Mount
-	add := func(dir, target string, readOnly bool) {
-		mounts = append(mounts, Mount{Source: filepath.Join(d.root, dir), Target: target, ReadOnly: readOnly})
+	add := func(dir, target string) {
+		mounts = append(mounts, Mount{Source: filepath.Join(d.root, dir), Target: target, ReadOnly: VerdictOn(h, "/"+dir) != ReadWrite})
 	}
 	for _, name := range publicDirs {
-		add(name, "/"+name, true)
+		add(name, "/"+name)
 	}
 	// The project's directory is mounted whole and read-only, so that
 	// directories of members who join later appear in running workspaces.
-	add(root, "/"+root, true)
+	add(root, "/"+root)
 	for _, name := range projectDirs {
-		add(filepath.Join(root, name), filepath.Join("/", root, name), false)
+		add(filepath.Join(root, name), filepath.Join("/", root, name))
 	}
-	own := filepath.Join(root, strconv.FormatInt(member, 10))
-	add(own, "/"+own, false)
-	add(own, HomeDir, false)
+	for _, member := range h.Inherits {
+		left := filepath.Join(root, strconv.FormatInt(member, 10))
+		add(left, "/"+left)
+	}
+	own := filepath.Join(root, strconv.FormatInt(h.MemberID, 10))
+	add(own, "/"+own)
+	add(own, HomeDir)
 	return mounts
 }

@@ -1,6 +1,10 @@
 package web
 
-import "github.com/a-h/templ"
+import (
+	"time"
+
+	"github.com/a-h/templ"
+)
 
 func inputType(f field) string {
 	if f.Type == "" {
@@ -14,7 +18,11 @@ func inputValue(f Form, name string, spec field) string {
 	if spec.Type == "password" {
 		return ""
 	}
-	return f.Value(name)
+	value := f.Value(name)
+	if spec.Type == "date" && len(value) > len(time.DateOnly) { // a moment that was posted by a button
+		value = value[:len(time.DateOnly)]
+	}
+	return value
 }
 
 func inputAttributes(f field) templ.Attributes {

@@ -56,6 +56,7 @@ var actionWords = map[string]models.Text{
 	"enlist":         models.Say("enlist"),
 	"enrol":          models.Say("enrol"),
 	"fence":          models.Say("shut out"),
+	"hand-over":      models.Say("hand over"),
 	"launch":         models.Say("launch"),
 	"recall":         models.Say("recall"),
 	"refuse":         models.Say("refuse"),
@@ -66,6 +67,7 @@ var actionWords = map[string]models.Text{
 	"revoke":         models.Say("revoke"),
 	"rotate":         models.Say("rotate the secret"),
 	"stop":           models.Say("stop"),
+	"take-back":      models.Say("take back"),
 	"update":         models.Say("update"),
 	"withdraw":       models.Say("withdraw"),
 }

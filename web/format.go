@@ -138,6 +138,9 @@ var stateWords = map[string]models.Text{
 	"withdrawn": models.Say("withdrawn"),
 	"manager":   models.Say("manager"),
 	"member":    models.Say("member"),
+	"owner":     models.Say("owner"),
+	"viewer":    models.Say("viewer"),
+	"custom":    models.Say("custom"),
 }
 
 // word is a state, outcome or permission in the page's language.

@@ -83,11 +83,22 @@ func (v MemberFormView) chosen(i int) bool {
 		return id(v.Roles[i].ID) == want
 	}
 	for j, r := range v.Roles {
-		if len(r.Peak.Exceeding(v.Remaining)) == 0 {
+		if len(r.Peak.Exceeding(v.Remaining)) == 0 && v.Lacks[r.ID] == 0 {
 			return i == j
 		}
 	}
 	return i == 0
+}
+
+// ChosenRole is the role that is chosen in the form; 0 when there is none to
+// choose.
+func (v MemberFormView) ChosenRole() int64 {
+	for i, r := range v.Roles {
+		if v.chosen(i) {
+			return r.ID
+		}
+	}
+	return 0
 }
 
 func (v EnvironmentFormView) title(ctx context.Context) string {

@@ -1,6 +1,10 @@
 package web
 
-import "time"
+import (
+	"time"
+
+	"weir/models"
+)
 
 // HomeView answers "what is running and what may I use".
 type HomeView struct {
@@ -8,7 +12,8 @@ type HomeView struct {
 	Projects         []ProjectCard
 	CanLaunch        bool
 	CanCreateProject bool
-	OthersProjects   bool // there are projects, though the reader is in none
+	Extensions       []models.Extension // of ends that are near
+	OthersProjects   bool               // there are projects, though the reader is in none
 }
 
 // ProjectCard is one of my projects with what I hold and may hold in it.
@@ -19,6 +24,7 @@ type ProjectCard struct {
 	Meters    []Meter    // PeakMeters
 	Until     *time.Time // my participation deadline
 	EndsAt    *time.Time // of the project
+	Fits      []FitRow   // what could be had now, the smallest first
 	Active    bool       // project and membership cover now
 	CanLaunch bool
 }

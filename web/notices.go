@@ -15,6 +15,8 @@ type NoticesView struct {
 	Rows   []models.Notice
 	Unread int64
 	Next   string // address of the next page, empty on the last
+
+	Extensions map[int64]models.Extension // of the ends that notices tell of, by their ids
 }
 
 // newest is the id of the newest notice on the page.

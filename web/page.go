@@ -15,6 +15,7 @@ type Page struct {
 	Lang    string // "en" or "zh", see Negotiate
 	User    *models.User
 	Admin   bool
+	Auditor bool
 	Path    string // with query: marks the place in the navigation
 	Now     time.Time
 	Version string // of the program

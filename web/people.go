@@ -4,25 +4,48 @@ import "weir/models"
 
 // PeopleView lists the people who can sign in.
 type PeopleView struct {
-	Rows  []models.User
-	Query string // q
-	Next  string // address of the next page, empty on the last
+	CanAdd bool
+	Rows   []models.User
+	Query  string // q
+	Next   string // address of the next page, empty on the last
+
+	Departments map[int64]string // names by id, of those of the rows
 }
 
-// PersonFormView adds a person. Fields: email, name, password, admin.
+func (v PeopleView) department(u models.User) string {
+	if u.DepartmentID == nil {
+		return ""
+	}
+	return v.Departments[*u.DepartmentID]
+}
+
+// PersonFormView adds a person. Fields: email, name, password, department_id,
+// admin, auditor.
 type PersonFormView struct {
-	Form Form
+	Form        Form
+	Departments []Option // none is the first
 }
 
 // PersonView is one person.
 type PersonView struct {
 	Person   models.User
-	Form     Form // name, admin, disabled, version
+	CanEdit  bool
+	Form     Form // name, department_id, admin, auditor, disabled, version
 	Password Form // password
 	Self     bool // the reader's own account
 	Places   []PersonPlace
 
+	Departments []Option // none is the first
+
 	Identities []models.Identity
+}
+
+// editable is the person whose ways of signing in can be taken away here.
+func (v PersonView) editable() *models.User {
+	if !v.CanEdit {
+		return nil
+	}
+	return &v.Person
 }
 
 // PersonPlace is a project that a person is a member of.

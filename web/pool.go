@@ -19,6 +19,7 @@ type PoolView struct {
 	Placed    int64       // decisions so far
 	Changed   *time.Time  // when something was last placed or released; nil: never
 	Admin     bool        // the reader may add providers, and sees unmet demand
+	Sees      bool        // unmet demand and open codes, as auditors do
 	Unmet     []UnmetRow  // for administrators
 	Offered   []OfferedTo // authorizations that wait for their machine, for administrators
 }

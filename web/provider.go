@@ -25,11 +25,12 @@ type ProviderView struct {
 	Admin    bool
 	Form     Form
 	Recall   Form
-	Act      Form     // what was refused of the other actions
-	Owners   []Option // for administrators
+	Act      Form // what was refused of the other actions
 	Devices  []Choice
 	Projects []Choice
-	Chosen   bool // it lends to chosen projects only, which the reader may not know
+	// MoreProjects than can be shown may be named by their numbers.
+	MoreProjects bool
+	Chosen       bool // it lends to chosen projects only, which the reader may not know
 }
 
 // Choice is a thing that can be ticked.
@@ -40,17 +41,11 @@ type Choice struct {
 
 // NewProviderView asks for an authorization code, and shows it once.
 type NewProviderView struct {
-	Form    Form // gpu_code, name, owner_id
-	Owners  []Option
+	Form    Form   // gpu_code, name, owner_id
 	Code    string // empty until it is made
 	GPUCode string
 	Until   time.Time // the code is good
 	Server  string    // address of the portal, for the agent
-}
-
-// owners are the people to choose from, after the choice of nobody anew.
-func (v NewProviderView) owners(ctx context.Context) []Option {
-	return append([]Option{{Label: T(ctx, "whose it was; a new one is yours")}}, v.Owners...)
 }
 
 // emptyHours is how many spans a form offers beside those that there are.

@@ -30,6 +30,7 @@ type AskView struct {
 	Now       *models.Resources // the quota or peak as it is
 	Remaining *models.Resources // of the project's quota
 	Ends      string            // the end as it is, for people
+	Preview   *PreviewView
 }
 
 // RequestPageView is one request.
@@ -42,6 +43,7 @@ type RequestPageView struct {
 	MayWithdraw bool
 	Facts       *RequestFacts
 	Form        Form // the decision
+	Preview     *PreviewView
 }
 
 // RequestFacts are what who decides should know.
@@ -61,12 +63,13 @@ type RequestFacts struct {
 // PromiseRow is what was promised of one resource.
 type PromiseRow struct {
 	models.Amount
-	Known    bool
-	Capacity int64
-	Ratio    int64
-	Limit    int64
-	Excess   int64 // beyond the limit
-	Missing  int64 // beyond the capacity
+	Known     bool
+	Capacity  int64
+	Simulated int64 // of the capacity
+	Ratio     int64
+	Limit     int64
+	Excess    int64 // beyond the limit
+	Missing   int64 // beyond the capacity
 }
 
 // PromisesView compares what was promised with what there is.
@@ -191,7 +194,14 @@ func (p PromiseRow) capacity(ctx context.Context) string {
 	if !p.Known {
 		return T(ctx, "not known")
 	}
-	return models.Quantity(p.Name, p.Capacity)
+	all := models.Quantity(p.Name, p.Capacity)
+	switch p.Simulated {
+	case 0:
+		return all
+	case p.Capacity:
+		return T(ctx, "%s (simulated)", all)
+	}
+	return T(ctx, "%s (%s of it simulated)", all, models.Quantity(p.Name, p.Simulated))
 }
 
 // limit words how much of a resource may be promised.

@@ -165,7 +165,7 @@ func sampleProject() ProjectView {
 	member := models.MemberView{Member: models.Member{ID: 12, ProjectID: 1, UserID: 2, RoleID: 2}, UserName: "Li Wei", UserEmail: li.Email, RoleName: "algorithm engineer", Permission: "member", Peak: peak}
 	over := member
 	over.ID, over.UserName, over.UserEmail, over.Until = 13, "Zhao Min", "zhao@example.org", ptr(ago(100*time.Hour))
-	return ProjectView{Project: p, Held: held, Promised: peak.Times(3), MyRole: "lead", CanEdit: true, CanManage: true, CanLaunch: true, ShowWhoHolds: true,
+	return ProjectView{Project: p, Held: held, Promised: peak.Times(3), MyRole: "lead", CanEdit: true, CanManage: true, CanAdmit: true, CanAudit: true, Has: models.AllPermissions, CanLaunch: true, ShowWhoHolds: true,
 		Roles:      []RoleRow{{models.Role{ID: 1, ProjectID: 1, Name: "lead", Permission: "manager", Peak: peak, Version: 1}, 1}, {models.Role{ID: 2, ProjectID: 1, Name: "algorithm engineer", Permission: "member", Peak: peak, Version: 1}, 2}},
 		Members:    []MemberRow{{Member: member, Held: held, Me: true}, {Member: over}},
 		Workspaces: sampleRows()[:1]}

@@ -58,9 +58,9 @@ func sampleProvider(manage bool) ProviderView {
 	terms := models.Terms{Cores: 80, Devices: []int64{1, 2}, Projects: []int64{1}, Hours: []models.Window{{Days: []int{1, 2, 3}, From: "18:00", To: "08:00"}}, TimeZone: "Asia/Shanghai", NoticeMinutes: 30}
 	v := ProviderView{Provider: p, Owner: "Anna Berg", Since: ptr(ago(900 * time.Hour)), Shares: 9, Holders: 4, Admin: manage,
 		Facts: models.Provider{ID: 1, Name: p.Name, State: p.State, SeenAt: now, Machine: "6f1c0a93be2277d0c4", Agent: true, GPUCode: "7QXK-93ZD-11MW-A0PE", Address: "10.0.3.17", Terms: terms, Version: 4},
-		Form: Form{Version: 4, Values: map[string]string{"name": p.Name, "cores": "80", "devices.1": "1", "devices.2": "1", "projects.1": "1", "time_zone": "Asia/Shanghai",
+		Form: Form{Version: 4, Values: map[string]string{"name": p.Name, "owner_id": "anna@example.org", "cores": "80", "devices.1": "1", "devices.2": "1", "projects.1": "1", "time_zone": "Asia/Shanghai",
 			"notice_minutes": "30", "hours[0].days.1": "1", "hours[0].days.2": "1", "hours[0].from": "18:00", "hours[0].to": "08:00"}},
-		Recall: Form{Version: 4}, Owners: []Option{{"1", "Anna Berg"}, {"2", "Li Wei"}},
+		Recall: Form{Version: 4}, MoreProjects: true,
 		Devices: []Choice{{1, "GPU 0"}, {2, "GPU 1"}, {3, "GPU 2"}}, Projects: []Choice{{1, "vision"}, {2, "speech"}}}
 	return v
 }

@@ -45,6 +45,7 @@ func sampleFacts() *RequestFacts {
 
 // requestSamples are the pages of requests and promises.
 func requestSamples() (list []sample) {
+	list = periodSamples()
 	choices := []RoleChoice{{1, "lead", "manager", peak.Times(2)}, {2, "algorithm engineer", "member", peak}}
 	var rows []models.RequestView
 	for _, a := range sampleAsked() {

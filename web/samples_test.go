@@ -27,7 +27,7 @@ func samples() []sample {
 		{"signin-provider", "/signin", nil, SignInPage(SignInView{Next: "/pool", Provider: "Example University"})},
 		{"signin-provider-refused", "/signin/oidc/callback", nil, SignInPage(SignInView{Next: "/", Provider: "Example University", Refused: Form{}.Refuse(models.Forbidden("Addresses at %s may not sign in here.", "sub.example.org"))})},
 		{"home", "/", &li, HomePage(HomeView{Workspaces: sampleRows(), CanLaunch: true, Projects: []ProjectCard{
-			{ID: 1, Name: "vision", Role: "algorithm engineer", Meters: PeakMeters(held, models.Resources{}, peak), Until: &later, EndsAt: &later, Active: true, CanLaunch: true},
+			{ID: 1, Name: "vision", Role: "algorithm engineer", Meters: PeakMeters(held, models.Resources{}, peak), Until: &later, EndsAt: &later, Active: true, CanLaunch: true, Fits: sampleFits()},
 			{ID: 2, Name: "speech", Role: "guest", Meters: PeakMeters(models.Resources{}, models.Resources{}, peak.Sub(held)), Active: false}}})},
 		{"home-new", "/", &li, HomePage(HomeView{})},
 		{"home-idle", "/", &li, HomePage(HomeView{CanLaunch: true, Projects: []ProjectCard{{ID: 1, Name: "vision", Role: "lead", Meters: PeakMeters(held, models.Resources{}, peak), Active: true, CanLaunch: true}}})},
@@ -35,13 +35,18 @@ func samples() []sample {
 		{"projects", "/projects", &root, ProjectsPage(ProjectsView{CanCreate: true, Next: "/projects?cursor=20", Rows: []ProjectRow{
 			{ID: 1, Name: "vision", Role: "lead", Members: 4, Workspaces: 2, Held: held, Quota: quota, StartsAt: ago(3000 * time.Hour), EndsAt: &later, Active: true},
 			{ID: 2, Name: "speech", Members: 11, Quota: quota, StartsAt: ago(9000 * time.Hour)}}})},
+		{"projects-many", "/projects?sort=left&down=true", &root, ProjectsPage(ProjectsView{Many: true, Mine: true, Sort: "left", Down: true, Form: Form{Values: map[string]string{"search": "vi"}}, Rows: []ProjectRow{
+			{ID: 1, Name: "vision", Role: "lead", Members: 4, Workspaces: 2, Held: held, Promised: peak, Quota: quota, StartsAt: ago(3000 * time.Hour), EndsAt: &later, Active: true}}})},
+		{"projects-not-found", "/projects?search=x", &root, ProjectsPage(ProjectsView{Many: true, Form: Form{Values: map[string]string{"search": "x"}}})},
+		{"project-usage", "/projects/1/usage", &root, UsagePage(sampleUsage())},
+		{"project-usage-own", "/projects/1/usage?days=7", &li, UsagePage(UsageView{Project: sampleProject().Project, Days: 7, From: ago(168 * time.Hour), To: now})},
 		{"projects-none", "/projects", &li, ProjectsPage(ProjectsView{})},
 		{"project", "/projects/1", &root, ProjectPage(project)},
 		{"project-seen", "/projects/1", &li, ProjectPage(ProjectView{Project: models.Project{ID: 2, Name: "old", StartsAt: ago(9000 * time.Hour), EndsAt: ptr(ago(time.Hour))}})},
 		{"project-new", "/projects/new", &root, ProjectFormPage(ProjectFormView{})},
 		{"project-edit", "/projects/1/edit", &root, ProjectFormPage(ProjectFormView{ID: 1, Name: "vision", Form: badQuota})},
-		{"role-new", "/projects/1/roles/new", &root, RoleFormPage(RoleFormView{ProjectID: 1, Project: "vision", Quota: quota, Remaining: quota.Sub(peak)})},
-		{"role-edit", "/projects/1/roles/2/edit", &root, RoleFormPage(RoleFormView{ProjectID: 1, Project: "vision", ID: 2, Name: "algorithm engineer", Members: 2, Quota: quota, Remaining: quota, CanDelete: true, Form: Form{Version: 1, Values: map[string]string{"name": "algorithm engineer", "permission": "manager"}}})},
+		{"role-new", "/projects/1/roles/new", &root, RoleFormPage(RoleFormView{Has: models.AllPermissions, ProjectID: 1, Project: "vision", Quota: quota, Remaining: quota.Sub(peak)})},
+		{"role-edit", "/projects/1/roles/2/edit", &root, RoleFormPage(RoleFormView{Has: models.AllPermissions, ProjectID: 1, Project: "vision", ID: 2, Name: "algorithm engineer", Members: 2, Quota: quota, Remaining: quota, CanDelete: true, Form: Form{Version: 1, Values: map[string]string{"name": "algorithm engineer", "permission": "manager"}}})},
 		{"member-new", "/projects/1/members/new", &root, MemberFormPage(MemberFormView{ProjectID: 1, Project: "vision", Remaining: quota.Sub(peak.Times(3)), Roles: []RoleChoice{{1, "lead", "manager", peak.Times(2)}, {2, "algorithm engineer", "member", peak}}})},
 		{"member-edit", "/projects/1/members/12/edit", &root, MemberFormPage(MemberFormView{ProjectID: 1, Project: "vision", ID: 12, Name: "Li Wei", Email: li.Email, Remaining: peak, Roles: []RoleChoice{{2, "algorithm engineer", "member", peak}}, Form: Form{Version: 2}})},
 		{"member-delete", "/projects/1/members/12/delete", &root, ConfirmPage(ConfirmRemoveMember(project.Project, project.Members[0].Member))},
@@ -63,7 +68,7 @@ func samples() []sample {
 		{"pool", "/pool", &root, PoolPage(samplePool())},
 		{"pool-empty", "/pool", &li, PoolPage(PoolView{Computing: -1})},
 		{"pool-admin-empty", "/pool", &root, PoolPage(PoolView{Computing: -1, Admin: true})},
-		{"provider-new", "/pool/providers/new", &root, NewProviderPage(NewProviderView{Server: portal, Owners: []Option{{"1", "Anna Berg"}}, Form: Form{Values: map[string]string{"gpu_code": "x"}}.Refuse(models.Invalid("gpu_code", "must not be empty"))})},
+		{"provider-new", "/pool/providers/new", &root, NewProviderPage(NewProviderView{Server: portal, Form: Form{Values: map[string]string{"gpu_code": "x"}}.Refuse(models.Invalid("gpu_code", "must not be empty"))})},
 		{"provider-code", "/pool/providers", &root, NewProviderPage(NewProviderView{Server: portal, Code: strings.Repeat("7QXK-", 12) + "7QXK", GPUCode: "7QXK-93ZD-11MW-A0PE", Until: later})},
 		{"provider", "/pool/providers/1", &root, ProviderPage(sampleProvider(true))},
 		{"provider-seen", "/pool/providers/1", &li, ProviderPage(sampleProvider(false))},
@@ -78,15 +83,15 @@ func samples() []sample {
 		{"environments-none", "/environments", &li, EnvironmentsPage(EnvironmentsView{})},
 		{"environment-new", "/environments/new", &root, EnvironmentFormPage(EnvironmentFormView{})},
 		{"environment-edit", "/environments/2/edit", &root, EnvironmentFormPage(EnvironmentFormView{ID: 2, Name: "This machine's Jupyter", Discovered: true, Form: Form{Version: 1, Values: map[string]string{"name": "This machine's Jupyter", "versions": "torch 2.9.0\nnumpy 2.3.1", "launch.cpu_milli": "2"}}})},
-		{"people", "/people?q=ru", &root, PeoplePage(PeopleView{Rows: []models.User{root, li, other}, Query: "ru", Next: "/people?cursor=7"})},
+		{"people", "/people?q=ru", &root, PeoplePage(PeopleView{CanAdd: true, Rows: []models.User{root, li, other}, Query: "ru", Next: "/people?cursor=7"})},
 		{"person-new", "/people/new", &root, PersonFormPage(PersonFormView{})},
-		{"person", "/people/2", &root, PersonPage(PersonView{Person: li, Form: Form{Values: map[string]string{"name": "Li Wei"}, Version: 1}, Places: []PersonPlace{{1, "vision", "algorithm engineer"}}})},
-		{"person-self", "/people/1", &root, PersonPage(PersonView{Person: root, Self: true, Form: Form{Values: map[string]string{"name": "Anna Berg"}, Version: 3}})},
+		{"person", "/people/2", &root, PersonPage(PersonView{CanEdit: true, Person: li, Form: Form{Values: map[string]string{"name": "Li Wei"}, Version: 1}, Places: []PersonPlace{{1, "vision", "algorithm engineer"}}})},
+		{"person-self", "/people/1", &root, PersonPage(PersonView{CanEdit: true, Person: root, Self: true, Form: Form{Values: map[string]string{"name": "Anna Berg"}, Version: 3}})},
 		{"tokens", "/tokens", &li, TokensPage(TokensView{Rows: []models.AccessToken{{ID: 1, Name: "ci", CreatedAt: ago(90 * time.Hour), ExpiresAt: later, LastUsedAt: ptr(ago(time.Hour))}, {ID: 2, Name: "old laptop", CreatedAt: ago(9000 * time.Hour), ExpiresAt: ago(time.Hour)}}})},
 		{"tokens-new", "/tokens", &li, TokensPage(TokensView{Secret: "weir_" + strings.Repeat("k3Jd8", 8), NewName: "ci", Rows: []models.AccessToken{{ID: 1, Name: "ci", CreatedAt: now, ExpiresAt: later}}})},
 		{"account", "/account", &li, AccountPage(AccountView{})},
 		{"account-identity", "/account", &li, AccountPage(AccountView{Identities: sampleIdentities()})},
-		{"person-identity", "/people/2", &root, PersonPage(PersonView{Person: li, Identities: sampleIdentities(), Form: Form{Values: map[string]string{"name": "Li Wei"}, Version: 1}})},
+		{"person-identity", "/people/2", &root, PersonPage(PersonView{CanEdit: true, Person: li, Identities: sampleIdentities(), Form: Form{Values: map[string]string{"name": "Li Wei"}, Version: 1}})},
 		{"identity-delete", "/people/2/identities/1/delete", &root, ConfirmPage(ConfirmDeleteIdentity(li, sampleIdentities()[0]))},
 		{"audit", "/audit?action=update", &root, AuditPage(sampleAudit())},
 		{"audit-empty", "/audit", &root, AuditPage(AuditView{CSV: "/api/v1/audit.csv"})},
@@ -99,7 +104,7 @@ func samples() []sample {
 		{"gone", "/", nil, WorkspaceGonePage(WorkspaceGoneView{State: models.StateStopped, Name: "segmentation", Portal: portal, Link: "/workspaces/5"})},
 		{"gone-none", "/", nil, WorkspaceGonePage(WorkspaceGoneView{Portal: portal})},
 		{"api", "/api/docs", &li, APIPage(sampleAPI())},
-	}, append(noticeSamples(), requestSamples()...)...)
+	}, append(tableSamples(), append(append(noticeSamples(), accessSamples()...), requestSamples()...)...)...)
 }
 
 func sampleIdentities() []models.Identity {

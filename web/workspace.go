@@ -46,7 +46,8 @@ type WorkspaceView struct {
 	Simulated   bool
 	CanOpen     bool
 	CanStop     bool
-	LaunchAgain string // address of a launch with the same values, or empty
+	Stopping    *Stopping // when it is stopped; nil: nobody has said so
+	LaunchAgain string    // address of a launch with the same values, or empty
 }
 
 // Directory is a shared directory as the workspace sees it.

@@ -41,8 +41,8 @@ type bench struct {
 // mounts is storage as workspaces sees it.
 type mounts struct{ *storage.Directories }
 
-func (m mounts) Mounts(ctx context.Context, project, member int64) (list []workspaces.Mount, err error) {
-	all, err := m.Directories.Mounts(ctx, project, member)
+func (m mounts) Mounts(ctx context.Context, h models.Holder) (list []workspaces.Mount, err error) {
+	all, err := m.Directories.Mounts(ctx, h)
 	for _, one := range all {
 		list = append(list, workspaces.Mount(one))
 	}
@@ -126,7 +126,7 @@ func (b *bench) addMember(t *testing.T, r models.Role) (models.Member, policies.
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m, policies.Actor{User: u, Grants: map[int64]string{r.ProjectID: "member"}, Session: "session", At: b.store.Now()}
+	return m, policies.Actor{User: u, Grants: map[int64]policies.Grant{r.ProjectID: {Role: r.ID, Permissions: r.Permits()}}, Session: "session", At: b.store.Now()}
 }
 
 // gpus makes the pool n devices of 80 000 MiB.

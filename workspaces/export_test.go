@@ -16,3 +16,6 @@ func (r *Reconciler) Tick(ctx context.Context) {
 		r.attend(ctx, w.ID)
 	}
 }
+
+// ServeLine is the part of a round that places what waits.
+func (r *Reconciler) ServeLine(ctx context.Context) error { return r.serveLine(ctx) }

@@ -373,7 +373,11 @@ func (r *Reconciler) spec(ctx context.Context, w models.Workspace) (Spec, error)
 	if err != nil {
 		return Spec{}, err
 	}
-	mounts, err := r.storage.Mounts(ctx, w.ProjectID, w.MemberID)
+	holder, err := q.Holder(w.ProjectID, w.MemberID)
+	if err != nil {
+		return Spec{}, err
+	}
+	mounts, err := r.storage.Mounts(ctx, holder)
 	if err != nil {
 		return Spec{}, err
 	}

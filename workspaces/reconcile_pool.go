@@ -64,6 +64,9 @@ func (r *Reconciler) serve(ctx context.Context, turn models.Turn) error {
 		if err != nil || now.State != models.StateQueued {
 			return err
 		}
+		if _, err := q.Eviction(now.ID); models.KindOf(err) != models.KindNotFound {
+			return err // its time is over: the next round stops it
+		}
 		if blocked, err := r.blocked(q, now); err != nil || !blocked.Empty() {
 			return err
 		}
@@ -106,27 +109,6 @@ func (r *Reconciler) blocked(q *models.Queries, w models.Workspace) (models.Text
 		}
 	}
 	return models.Text{}, nil
-}
-
-// evict stops the workspaces of members, accounts and projects whose right
-// to them has ended.
-func (r *Reconciler) evict(ctx context.Context) error {
-	list, err := r.store.Read(ctx).Evicted(r.store.Now())
-	if err != nil {
-		return err
-	}
-	var failed []error
-	for i := range list {
-		w := list[i]
-		err := r.tx(ctx, func(q *models.Queries) error {
-			w = list[i]
-			return stop(q, policies.System("reconciler"), &w, models.Say("Stopped: the membership, the account or the project's period of use has ended."))
-		})
-		if err != nil && models.KindOf(err) != models.KindConflict {
-			failed = append(failed, err)
-		}
-	}
-	return errors.Join(failed...)
 }
 
 // recall stops the workspaces whose shares have come to the end that the

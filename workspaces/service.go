@@ -38,7 +38,7 @@ type Ledger interface {
 // Storage says which shared directories a member's workspace sees, making
 // those that are missing.
 type Storage interface {
-	Mounts(ctx context.Context, project, member int64) ([]Mount, error)
+	Mounts(ctx context.Context, h models.Holder) ([]Mount, error)
 }
 
 // Service launches and stops workspaces. It writes intent; the reconciler

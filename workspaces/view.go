@@ -75,7 +75,9 @@ type View struct {
 	models.WorkspaceView
 	Events  []models.WorkspaceEvent
 	Shares  []models.Share
-	Place   int // in the queue, from 1; 0 when it does not wait
+	Place   int           // in the queue, from 1; 0 when it does not wait
+	Ending  *Ending       // when it is stopped, with its membership or project; nil: nobody has said so, or it has ended
+	Holder  models.Holder // what decides over its directories now
 	MayStop bool
 	MayOpen bool
 }
@@ -98,11 +100,24 @@ func (s *Service) View(ctx context.Context, actor policies.Actor, id int64) (v V
 	}
 	v.MayStop = s.access.MayOwned(actor, w.UserID, w.ProjectID, "workspace", "stop") && !v.State.Ended() && v.State != models.StateStopping
 	v.MayOpen = s.mayOpen(actor, w)
+	if err := v.hold(q, w); err != nil {
+		return v, err
+	}
 	if w.UserID != actor.User.ID {
 		v.WorkspaceView = withoutSecrets(v.WorkspaceView)
 	}
 	v.Place, err = place(q, v.Workspace)
 	return v, err
+}
+
+// hold adds until when the workspace may run, and what it may write.
+func (v *View) hold(q *models.Queries, w models.Workspace) (err error) {
+	if v.Holder, err = q.Holder(w.ProjectID, w.MemberID); err != nil || w.State.Ended() {
+		return err
+	}
+	term, err := q.TermOf(w.MemberID)
+	v.Ending = endingOf(term)
+	return err
 }
 
 // withoutSecrets hides what only the owner may read: people put keys into
@@ -137,10 +152,17 @@ func (s *Service) mayOpen(actor policies.Actor, w models.Workspace) bool {
 	return actor.User.ID != 0 && actor.User.ID == w.UserID && s.access.MayOwned(actor, w.UserID, w.ProjectID, "workspace", "open")
 }
 
-// List shows workspaces of projects that the actor may see, newest first.
+// List shows the actor's own workspaces, and those of others in projects
+// whose workspaces the actor may see, newest first.
 func (s *Service) List(ctx context.Context, actor policies.Actor, f models.WorkspaceFilter, page models.Page) ([]models.WorkspaceView, error) {
 	if !actor.Signed() {
 		return nil, s.access.Check(actor, policies.Platform, "workspace", "read")
+	}
+	f.Own, f.Blind = actor.User.ID, nil
+	for project := range actor.Grants {
+		if !s.access.May(actor, project, "workspace", "read") {
+			f.Blind = append(f.Blind, project)
+		}
 	}
 	list, err := s.store.Read(ctx).Workspaces(actor.Scope(), f, page)
 	for i, w := range list {

@@ -48,6 +48,7 @@ func newCreateUserCommand() *cobra.Command {
 	email := cmd.Flags().String("email", "", "address to sign in with (required)")
 	name := cmd.Flags().String("name", "", "name shown to others (default: the part of the address before @)")
 	admin := cmd.Flags().Bool("admin", false, "make the account a platform administrator")
+	auditor := cmd.Flags().Bool("auditor", false, "make the account an auditor, who sees everything and changes nothing")
 	stdin := cmd.Flags().Bool("password-stdin", false, "read the password from standard input (required)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		password, err := readPassword(cmd.InOrStdin(), *stdin)
@@ -58,7 +59,7 @@ func newCreateUserCommand() *cobra.Command {
 			*name, _, _ = strings.Cut(*email, "@")
 		}
 		return withAccounts(cmd, func(ctx context.Context, _ *models.Store, a *policies.Accounts) error {
-			u, err := a.CreateUser(ctx, policies.System("admin"), policies.NewUser{Email: *email, Name: *name, Password: password, Admin: *admin})
+			u, err := a.CreateUser(ctx, policies.System("admin"), policies.NewUser{Email: *email, Name: *name, Password: password, Admin: *admin, Auditor: *auditor})
 			if err == nil {
 				fmt.Fprintf(cmd.OutOrStdout(), "created %s (id %d)\n", u.Email, u.ID)
 			}

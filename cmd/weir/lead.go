@@ -35,6 +35,7 @@ func (p *portal) control(ctx context.Context) {
 	work.Go(func() { p.reconciler.Run(ctx) })
 	work.Go(func() { p.pool.Run(ctx) })
 	work.Go(func() { p.sender.Run(ctx) })
+	work.Go(func() { p.periods.Run(ctx) })
 	if p.cluster != nil {
 		work.Go(func() { p.advertise(ctx) })
 	}

@@ -68,6 +68,7 @@ type portal struct {
 	reconciler *workspaces.Reconciler
 	notices    *notices.Service
 	sender     *notices.Sender
+	periods    *pool.Periods
 	proxy      *proxy.Proxy
 	app        *handlers.App
 	lock       *os.File
@@ -127,6 +128,7 @@ func wirePortal(ctx context.Context, cfg Config, log *slog.Logger, addr net.Addr
 	if err := p.wireNotices(access); err != nil {
 		return p, err
 	}
+	p.periods = pool.NewPeriods(pool.PeriodsConfig{Store: p.store, Fence: p.fence.check, Logger: log})
 	p.catalogue = workspaces.NewCatalogue(p.store, access)
 	ledger := pool.NewLedger(p.store, access, dirs)
 	p.reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: p.store, Pool: p.pool, Books: p.pool, Line: p.pool, Ledger: ledger,
@@ -269,8 +271,8 @@ func lockDir(dir string) (*os.File, error) {
 // mounts lets workspaces see the shared directories.
 type mounts struct{ dirs *storage.Directories }
 
-func (m mounts) Mounts(ctx context.Context, project, member int64) ([]workspaces.Mount, error) {
-	list, err := m.dirs.Mounts(ctx, project, member)
+func (m mounts) Mounts(ctx context.Context, h models.Holder) ([]workspaces.Mount, error) {
+	list, err := m.dirs.Mounts(ctx, h)
 	out := make([]workspaces.Mount, len(list))
 	for i, d := range list {
 		out[i] = workspaces.Mount(d)

@@ -1,0 +1,105 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/policies"
+	"weir/web"
+)
+
+// verdictPage answers whether somebody may do something; its address says all
+// that was asked, and can be passed on.
+func (a *App) verdictPage(c echo.Context) error {
+	ctx := c.Request().Context()
+	f := &form{values: c.QueryParams()}
+	in := f.accessQuery()
+	e, err := a.Accounts.Explain(ctx, actorOf(ctx), in)
+	v := web.VerdictView{Form: f.web(), Rights: rights()}
+	v.Form.Values["right"] = in.Object + ":" + in.Act
+	status := http.StatusOK
+	switch {
+	case models.KindOf(err) == models.KindInvalid && err != nil:
+		if in.Object != "" {
+			status, v.Form = http.StatusUnprocessableEntity, v.Form.Refuse(err)
+		}
+	case err != nil:
+		return err
+	default:
+		v.Verdict = verdictOf(e)
+	}
+	v.Form.Values["email"], v.Form.Values["project_name"] = e.Person.Email, e.Project.Name
+	return a.render(c, status, web.VerdictPage(v))
+}
+
+func (f *form) accessQuery() policies.AccessQuery {
+	in := policies.AccessQuery{UserID: f.number("user"), Email: f.text("email"), ProjectID: f.number("project"), Project: f.text("project_name"),
+		Object: f.text("object"), Act: f.text("act")}
+	if right := f.text("right"); right != "" {
+		in.Object, in.Act, _ = strings.Cut(right, ":")
+	}
+	return in
+}
+
+// rights are all that can be asked about, those of projects first.
+func rights() []string {
+	list := policies.Rights(true)
+	for _, right := range policies.Rights(false) {
+		if right != "project:read" && right != "project:write" && right != "audit:read" && right != "request:decide" {
+			list = append(list, right)
+		}
+	}
+	return list
+}
+
+func verdictOf(e policies.Explanation) *web.Verdict {
+	v := &web.Verdict{Person: e.Person.Name, PersonID: e.Person.ID, Project: e.Project.Name, ProjectID: e.Project.ID,
+		Right: e.Object + ":" + e.Act, May: e.Verdict}
+	for _, s := range e.Steps {
+		v.Steps = append(v.Steps, web.VerdictStep{Text: s.Text, Says: string(s.Says)})
+	}
+	return v
+}
+
+func (a rest) accessOperations(s section) {
+	register(a, s, route{http.MethodGet, "/access", 200, "get-access", "Tell whether a person may do something, and why; about others for who may change a project's members, administrators and auditors"}, a.getAccess)
+}
+
+// AccessVerdict says whether somebody may do something, and why.
+type AccessVerdict struct {
+	UserID    int64        `json:"user_id"`
+	ProjectID *int64       `json:"project_id" doc:"null: of the platform"`
+	Object    string       `json:"object"`
+	Act       string       `json:"act"`
+	Verdict   bool         `json:"verdict"`
+	Steps     []AccessStep `json:"steps" doc:"the chain that led to it, in order"`
+	Rule      []string     `json:"rule" doc:"that permits it: who, where, what, act"`
+	Missing   string       `json:"missing,omitempty" doc:"the permission that the person's role lacks"`
+	Roles     []string     `json:"roles" doc:"of the project that have it"`
+}
+
+// AccessStep is one step of the chain.
+type AccessStep struct {
+	Text string `json:"text"`
+	Says string `json:"says" enum:"yes,no,nothing"`
+}
+
+func (a rest) getAccess(ctx context.Context, in *policies.AccessQuery) (*Answer[AccessVerdict], error) {
+	e, err := a.Accounts.Explain(ctx, actorOf(ctx), *in)
+	if err != nil {
+		return nil, err
+	}
+	v := AccessVerdict{UserID: e.Person.ID, Object: e.Object, Act: e.Act, Verdict: e.Verdict, Steps: []AccessStep{},
+		Rule: append([]string{}, e.Rule...), Missing: e.Missing, Roles: append([]string{}, e.Roles...)}
+	if e.Project.ID != 0 {
+		v.ProjectID = &e.Project.ID
+	}
+	for _, s := range e.Steps {
+		v.Steps = append(v.Steps, AccessStep{s.Text.String(), string(s.Says)})
+	}
+	return &Answer[AccessVerdict]{Body: v}, nil
+}

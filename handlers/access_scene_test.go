@@ -1,0 +1,206 @@
+package handlers
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"weir/models"
+	"weir/models/modelstest"
+)
+
+// personas are who asks: nobody, somebody without a project, those with each
+// standard role in the project vision, and the two platform roles.
+var personas = []string{"nobody", "stranger", "viewer", "member", "manager", "owner", "auditor", "administrator"}
+
+// cast is the address of each persona, and of the others on the scene.
+var cast = map[string]string{"stranger": "eve@example.org", "viewer": "vera@example.org", "member": "ann@example.org", "manager": "boss@example.org",
+	"owner": "olga@example.org", "auditor": "audrey@example.org", "administrator": "root@example.org"}
+
+// scene is a world in which each kind of thing is there twice: as one's own,
+// or of the project vision, and as a foreign one, of the project secret. It is
+// set up once, and played on copies of its database.
+type scene struct {
+	*world
+	file   string            // the database as it was set up
+	tokens map[string]string // by persona
+	ids    map[string]int64  // "vision project", "secret workspace", "ann notice"
+}
+
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	s := &scene{tokens: map[string]string{}, ids: map[string]int64{}, file: filepath.Join(t.TempDir(), "scene.db")}
+	store := modelstest.Open(t, "sqlite")
+	s.world = newWorldOn(t, store, func(*Config) {})
+	s.tokens = map[string]string{"administrator": s.admin, "manager": s.manager, "member": s.member, "stranger": s.stranger}
+	s.tokens["viewer"], s.tokens["owner"], s.tokens["auditor"] = s.account(cast["viewer"], false), s.account(cast["owner"], false), s.account(cast["auditor"], false)
+	s.furnishVision()
+	s.furnishSecret()
+	s.furnishPlatform()
+	for _, email := range append([]string{"zed@example.org"}, s.addresses()...) {
+		s.furnishPerson(email)
+	}
+	if _, err := must(store.SQL())(t).Exec("VACUUM INTO ?", s.file); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *scene) addresses() (list []string) {
+	for _, email := range cast {
+		list = append(list, email)
+	}
+	return list
+}
+
+// fill makes a role with one member in it.
+func (s *scene) fill(project int64, name, permission, email string) (role, member int64) {
+	at := "/projects/" + id(project)
+	role = s.create(s.admin, at+"/roles", `{"name":"`+name+`","permission":"`+permission+`","peak":`+slice+`}`)
+	return role, s.create(s.admin, at+"/members", `{"email":"`+email+`","role_id":`+id(role)+`}`)
+}
+
+func (s *scene) furnishVision() {
+	s.ids["vision project"] = s.project
+	at := "/projects/" + id(s.project)
+	s.fill(s.project, "guest", "viewer", cast["viewer"])
+	s.fill(s.project, "chief", "owner", cast["owner"])
+	s.account("tom@example.org", false)
+	_, s.ids["vision member"] = s.fill(s.project, "helper", "member", "tom@example.org")
+	s.account("lee@example.org", false)
+	_, s.ids["vision leaver"] = s.fill(s.project, "passer", "member", "lee@example.org")
+	s.want(204, s.admin, "DELETE", at+"/members/"+id(s.ids["vision leaver"]), "")
+	s.ids["vision role"] = s.create(s.admin, at+"/roles", `{"name":"spare","permission":"member","peak":`+slice+`}`)
+	s.ids["vision workspace"] = s.create(s.member, "/workspaces", `{"project_id":`+id(s.project)+`,"environment_id":`+id(s.environment)+`}`)
+	s.ids["vision request"] = s.create(s.member, "/requests", `{"reason":"more","role":{"project_id":`+id(s.project)+`,"name":"expert","permission":"member","peak":`+slice+`}}`)
+}
+
+func (s *scene) furnishSecret() {
+	zed := s.account("zed@example.org", false)
+	s.account("yan@example.org", false)
+	p := s.create(s.admin, "/projects", `{"name":"secret","quota":`+plenty+`}`)
+	s.ids["secret project"] = p
+	s.ids["secret role"], s.ids["secret member"] = s.fill(p, "chief", "owner", "zed@example.org")
+	s.account("xu@example.org", false)
+	_, s.ids["secret leaver"] = s.fill(p, "passer", "member", "xu@example.org")
+	s.want(204, s.admin, "DELETE", "/projects/"+id(p)+"/members/"+id(s.ids["secret leaver"]), "")
+	s.ids["secret workspace"] = s.create(zed, "/workspaces", `{"project_id":`+id(p)+`,"environment_id":`+id(s.environment)+`}`)
+	s.ids["secret request"] = s.create(zed, "/requests", `{"reason":"more","role":{"project_id":`+id(p)+`,"name":"expert","permission":"member","peak":`+slice+`}}`)
+}
+
+// furnishPlatform makes what belongs to no project. Ann owns the provider
+// "here", zed the provider "there".
+func (s *scene) furnishPlatform() {
+	s.ids["any environment"], s.ids["any department"] = s.environment, s.create(s.admin, "/departments", `{"name":"optics"}`)
+	s.ids["any webhook"] = s.create(s.admin, "/webhooks", `{"name":"hook","url":"https://example.org/hook","enabled":true}`)
+	for _, statement := range []string{
+		"UPDATE users SET auditor = TRUE WHERE email = 'audrey@example.org'",
+		"UPDATE providers SET owner_id = (SELECT id FROM users WHERE email = 'ann@example.org') WHERE name = 'here'",
+		`INSERT INTO providers (name, state, owner_id, seen_at, created_at)
+			SELECT 'there', 'online', (SELECT id FROM users WHERE email = 'zed@example.org'), seen_at, created_at FROM providers WHERE name = 'here'`,
+		`INSERT INTO agents (provider_id, key_hash, serial, issued_at, expires_at, created_at)
+			SELECT id, 'k', 's', created_at, '2999-01-01 00:00:00+00:00', created_at FROM providers WHERE name = 'there'`,
+		`INSERT INTO devices (provider_id, uuid, number, minor, model, memory_mib, created_at)
+			SELECT id, 'GPU-there', 0, 0, 'NVIDIA H200', 143771, created_at FROM providers WHERE name = 'there'`,
+		`INSERT INTO deliveries (key, webhook_id, receiver, kind, state, queued_at, next_at, created_at)
+			SELECT 'k', id, 'webhook:1', 'k', 'failed', created_at, created_at, created_at FROM webhooks`,
+		`INSERT INTO identities (user_id, issuer, subject, email, created_at, seen_at)
+			SELECT id, 'https://id', 's', email, created_at, created_at FROM users WHERE email = 'tom@example.org'`,
+	} {
+		if _, err := must(s.store.SQL())(s).Exec(statement); err != nil {
+			s.Fatal(err)
+		}
+	}
+	for name, query := range map[string]string{
+		"any delivery": "SELECT MAX(id) FROM deliveries", "any identity": "SELECT MAX(id) FROM identities",
+		"own provider": "SELECT id FROM providers WHERE name = 'here'", "foreign provider": "SELECT id FROM providers WHERE name = 'there'",
+		"own device":     "SELECT MIN(devices.id) FROM devices JOIN providers ON providers.id = provider_id WHERE providers.name = 'here'",
+		"foreign device": "SELECT MIN(devices.id) FROM devices JOIN providers ON providers.id = provider_id WHERE providers.name = 'there'",
+	} {
+		s.ids[name] = s.number(query)
+	}
+}
+
+func (s *scene) number(query string, args ...any) (n int64) {
+	s.Helper()
+	if err := must(s.store.SQL())(s).QueryRow(query, args...).Scan(&n); err != nil {
+		s.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+// furnishPerson gives somebody a notice and a token to look at.
+func (s *scene) furnishPerson(email string) {
+	user := s.number("SELECT id FROM users WHERE email = ?", email)
+	modelstest.InTx(s, s.store, func(q *models.Queries) error {
+		return q.Tell([]int64{user}, models.Notice{Kind: "request.approved", Text: models.Say("What you asked for is approved: %s.", "x"), Link: "/projects"})
+	})
+	s.token2(email)
+	s.ids[email+" user"] = user
+	s.ids[email+" notice"] = s.number("SELECT MAX(id) FROM notices WHERE user_id = ?", user)
+	s.ids[email+" token"] = s.number("SELECT MAX(id) FROM access_tokens WHERE user_id = ?", user)
+}
+
+// token2 is a token beside the one that a persona asks with.
+func (s *scene) token2(email string) {
+	s.Helper()
+	if _, err := must(s.store.SQL())(s).Exec(`INSERT INTO access_tokens (user_id, name, hash, expires_at, created_at)
+		SELECT id, 'second', 'hash of ' || email, '2999-01-01 00:00:00+00:00', created_at FROM users WHERE email = ?`, email); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// play is an App on a copy of the scene, until done is called.
+func (s *scene) play(t *testing.T) (app *App, done func()) {
+	t.Helper()
+	raw, err := os.ReadFile(s.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "copy.db")
+	if err := os.WriteFile(file, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store, err := models.Open(t.Context(), "", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	app = newApp(t, store, func(*Config) {}, s.log)
+	return app, func() {
+		app.Close()
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// told puts the scene's ids for a persona into a path or body: "$role",
+// "$member" and the like.
+func (s *scene) told(text, where, persona string) string {
+	at, email := "vision", cast[persona]
+	nested := at
+	switch where {
+	case "foreign":
+		at, nested, email = "secret", "secret", "zed@example.org"
+	case "mixed":
+		nested = "secret"
+	}
+	side := map[string]string{"foreign": "foreign"}[where]
+	if side == "" {
+		side = "own"
+	}
+	if email == "" {
+		email = "tom@example.org"
+	}
+	ids := map[string]int64{"$project": s.ids[at+" project"], "$role": s.ids[nested+" role"], "$member": s.ids[nested+" member"], "$leaver": s.ids[nested+" leaver"],
+		"$workspace": s.ids[at+" workspace"], "$request": s.ids[at+" request"], "$provider": s.ids[side+" provider"], "$device": s.ids[side+" device"],
+		"$user": s.ids[email+" user"], "$notice": s.ids[email+" notice"], "$token": s.ids[email+" token"], "$tom": s.number("SELECT id FROM users WHERE email = 'tom@example.org'"),
+		"$environment": s.ids["any environment"], "$department": s.ids["any department"], "$webhook": s.ids["any webhook"],
+		"$delivery": s.ids["any delivery"], "$identity": s.ids["any identity"]}
+	for name, n := range ids {
+		text = strings.ReplaceAll(text, name, id(n))
+	}
+	return text
+}

@@ -1,0 +1,126 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"weir/models"
+	"weir/pool"
+)
+
+func (a rest) usageOperations(s section) {
+	register(a, s, route{http.MethodGet, "/projects/{id}/usage", 200, "get-usage", "Show what a project held in the last days against what it promised, over time and by role"}, a.getUsage)
+	register(a, s, route{http.MethodGet, "/projects/{id}/usage/people", 200, "list-usage", "List what each member of a project held in the last days; who manages nothing there sees their own"}, a.listUsage)
+	register(a, s, route{http.MethodGet, "/projects/{id}/usage.csv", 200, "download-usage", "Download what each member held in the last days as CSV"}, a.downloadUsage)
+	describeDownload(s, "/projects/{id}/usage.csv")
+}
+
+// Days is a span of time until now.
+type Days struct {
+	Days int64 `query:"days" default:"30" doc:"1, 7, 30 or 90"`
+}
+
+// UsageOf asks for the use of one project.
+type UsageOf struct {
+	ByID
+	Days
+}
+
+// UsagePageOf asks for a page of the use of one project.
+type UsagePageOf struct {
+	UsageOf
+	Paging
+}
+
+// ProjectUsage is a project's resources over a span of time.
+type ProjectUsage struct {
+	From      time.Time        `json:"from"`
+	To        time.Time        `json:"to"`
+	Used      models.Usage     `json:"used" doc:"by all"`
+	Left      models.Usage     `json:"left" doc:"of it by people who are not members any more"`
+	Promised  models.Resources `json:"promised" doc:"sum over members of their role's peak, now"`
+	Quota     models.Resources `json:"quota" doc:"now"`
+	Simulated bool             `json:"simulated" doc:"some of the GPUs were simulated"`
+	Steps     []UsageStep      `json:"steps" doc:"equally long, oldest first"`
+	Roles     []UsageOfRole    `json:"roles"`
+}
+
+// UsageStep is one step of a span.
+type UsageStep struct {
+	From     time.Time         `json:"from"`
+	Held     models.Resources  `json:"held" doc:"on average; storage is not measured"`
+	Promised *models.Resources `json:"promised,omitempty" doc:"at the step's end; absent before it was recorded"`
+	Quota    *models.Resources `json:"quota,omitempty" doc:"at the step's end; absent before it was recorded"`
+}
+
+// UsageOfRole is what the people in a role used.
+type UsageOfRole struct {
+	RoleID   int64            `json:"role_id"`
+	Role     string           `json:"role"`
+	Members  int64            `json:"members"`
+	Peak     models.Resources `json:"peak"`
+	Promised models.Resources `json:"promised" doc:"the peak times the members"`
+	Held     models.Resources `json:"held" doc:"now"`
+	Used     models.Usage     `json:"used"`
+}
+
+// UsageOfMember is what a member used.
+type UsageOfMember struct {
+	MemberID int64            `json:"member_id"`
+	UserID   int64            `json:"user_id"`
+	Name     string           `json:"name"`
+	Email    string           `json:"email"`
+	Role     string           `json:"role"`
+	Peak     models.Resources `json:"peak"`
+	Held     models.Resources `json:"held" doc:"now"`
+	Used     models.Usage     `json:"used"`
+}
+
+func usageOf(u pool.ProjectUsage) ProjectUsage {
+	return ProjectUsage{From: u.From, To: u.To, Used: u.Used, Left: u.Left, Promised: u.Project.Promised, Quota: u.Project.Quota, Simulated: u.Simulated,
+		Steps: shown(u.Steps, func(s pool.UsageStep) UsageStep { return UsageStep(s) }),
+		Roles: shown(u.Roles, func(r pool.RoleUsage) UsageOfRole {
+			return UsageOfRole{RoleID: r.ID, Role: r.Name, Members: r.Members, Peak: r.Peak, Promised: r.Promised, Held: r.Held, Used: r.Used}
+		})}
+}
+
+func usageOfMember(p pool.PersonUsage) UsageOfMember {
+	return UsageOfMember{MemberID: p.ID, UserID: p.UserID, Name: p.UserName, Email: p.UserEmail, Role: p.RoleName, Peak: p.Peak, Held: p.Held, Used: p.Used}
+}
+
+func (a rest) getUsage(ctx context.Context, in *UsageOf) (*Answer[ProjectUsage], error) {
+	u, err := a.Ledger.Usage(ctx, actorOf(ctx), in.ID, in.Days.Days)
+	if err != nil {
+		return nil, err
+	}
+	return &Answer[ProjectUsage]{usageOf(u)}, nil
+}
+
+func (a rest) listUsage(ctx context.Context, in *UsagePageOf) (*Answer[List[UsageOfMember]], error) {
+	return listed(in.Paging, func(p pool.PersonUsage) int64 { return p.ID }, func(page models.Page) ([]pool.PersonUsage, error) {
+		return a.Ledger.UsageOfPeople(ctx, actorOf(ctx), in.ID, in.Days.Days, page)
+	}, usageOfMember)
+}
+
+var usageColumns = []string{"name", "email", "role", "peak_gpu_cores", "held_gpu_cores", "average_gpu_cores", "average_gpu_memory_mib",
+	"average_cpu_milli", "average_memory_mib", "gpu_core_hours", "cpu_hours"}
+
+func usageCells(p pool.PersonUsage) []string {
+	cells := []string{p.UserName, p.UserEmail, p.RoleName}
+	for _, n := range []int64{p.Peak.GPUCores, p.Held.GPUCores, p.Used.Average.GPUCores, p.Used.Average.GPUMemoryMiB, p.Used.Average.CPUMilli,
+		p.Used.Average.MemoryMiB, p.Used.GPUCoreHours, p.Used.CPUHours} {
+		cells = append(cells, strconv.FormatInt(n, 10))
+	}
+	return cells
+}
+
+func (a rest) downloadUsage(ctx context.Context, in *UsageOf) (*huma.StreamResponse, error) {
+	return downloaded(a, ctx, "weir-usage.csv", usageColumns, usageCells, func(p pool.PersonUsage) int64 { return p.ID },
+		func(ctx context.Context, page models.Page) ([]pool.PersonUsage, error) {
+			return a.Ledger.UsageOfPeople(ctx, actorOf(ctx), in.ID, in.Days.Days, page)
+		})
+}

@@ -1,0 +1,181 @@
+package handlers
+
+import (
+	"bufio"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"weir/models"
+	"weir/models/modelstest"
+)
+
+const boundsFile = "testdata/bounds.tsv"
+
+// bounds is the table of the most statements that each page and each REST
+// resource may send to the database, however much is in it.
+func bounds(t testing.TB) map[string]int {
+	t.Helper()
+	f, err := os.Open(boundsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	table := map[string]int{}
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		route, n, _ := strings.Cut(lines.Text(), "\t")
+		if table[route], err = strconv.Atoi(n); err != nil {
+			t.Fatalf("%s: %q: %v", boundsFile, lines.Text(), err)
+		}
+	}
+	return table
+}
+
+// With 10,000 people, 1,000 projects and 100,000 audit entries every page asks
+// as many statements as with a handful, and none reads a whole table.
+func TestPagesAreBounded(t *testing.T) {
+	table := bounds(t)
+	excused := map[string]bool{}
+	for _, dialect := range []string{"sqlite", "postgres"} {
+		t.Run(dialect, func(t *testing.T) {
+			small, large := newCity(t, dialect, modelstest.Town), newCity(t, dialect, modelstest.Metropolis)
+			large.excused = excused
+			seen := map[string]bool{}
+			for _, route := range large.routes() {
+				seen[route] = true
+				most := 0
+				for _, who := range []string{"administrator", "member"} {
+					for _, query := range append([]string{""}, variants[route]...) {
+						most = max(most, compare(t, small, large, visit{route, query, who}))
+					}
+				}
+				if exports[route] {
+					continue
+				}
+				if n, known := table[route]; !known || most > n {
+					t.Errorf("%s asks %d statements, allowed are %d. If it must, write this line into %s:\n%s\t%d", route, most, n, boundsFile, route, most)
+				}
+			}
+			for route := range table {
+				if !seen[route] {
+					t.Errorf("%s has a line for %s, which is no route", boundsFile, route)
+				}
+			}
+		})
+	}
+	failed := t.Failed()
+	for route, list := range whole {
+		for name := range list {
+			if !failed && !excused[route+" "+name] {
+				t.Errorf("%s need not read all of %s: remove the exception", route, name)
+			}
+		}
+	}
+}
+
+// visit is one request that is made in both cities.
+type visit struct{ route, query, who string }
+
+// make sends it and returns what was asked of the database.
+func (v visit) make(t *testing.T, c *city) (int, []models.Statement) {
+	t.Helper()
+	token := c.admin
+	if v.who == "member" {
+		token = c.member
+	}
+	path, unknown := c.path(v.route, token)
+	if unknown {
+		t.Fatalf("%s: a parameter that nothing is known for: add it to city.path", path)
+	}
+	rec, statements := c.visit(token, path+v.query)
+	if rec.Code >= 500 || rec.Code >= 400 && v.who == "administrator" && !refused[v.route] {
+		t.Errorf("%s as %s: %d %.300s; log: %s", path+v.query, v.who, rec.Code, rec.Body, c.log)
+	}
+	return rec.Code, statements
+}
+
+// compare makes a visit in both cities and returns how many statements it
+// takes in the large one.
+func compare(t *testing.T, small, large *city, v visit) int {
+	t.Helper()
+	before, few := v.make(t, small)
+	after, many := v.make(t, large)
+	if before != after {
+		t.Errorf("%v: %d in a small city, %d in a large one", v, before, after)
+	}
+	if len(many) > len(few) && !exports[v.route] {
+		t.Errorf("%v: %d statements in a small city, %d in a large one:%s", v, len(few), len(many), repeated(many))
+	}
+	for _, s := range distinct(many) {
+		if wrong := large.reads(s, v.route+v.query); wrong != "" {
+			t.Errorf("%v: %s\n%s\n%v", v, s.SQL, wrong, s.Args)
+		}
+	}
+	return len(many)
+}
+
+// distinct keeps the first of statements that differ in their values alone.
+func distinct(list []models.Statement) (few []models.Statement) {
+	seen := map[string]bool{}
+	for _, s := range list {
+		if !seen[s.SQL] {
+			seen[s.SQL] = true
+			few = append(few, s)
+		}
+	}
+	return few
+}
+
+// repeated lists the statements that a page asks several times.
+func repeated(list []models.Statement) (text string) {
+	times := map[string]int{}
+	for _, s := range list {
+		times[s.SQL]++
+	}
+	for sql, n := range times {
+		if n > 1 {
+			text += "\n" + strconv.Itoa(n) + " × " + sql
+		}
+	}
+	return text
+}
+
+// refused are routes that refuse the administrator, too: what they would show
+// is not there, or is the member's.
+var refused = map[string]bool{
+	"/api/v1/access": true, "/setup": true, "/api/v1/agents/address": true, "/workspaces/:id/open": true, "/api/v1/projects/:id/fits": true,
+	"/projects/:id/members/:member/handover": true, "/api/v1/projects/:id/members/:member/handover": true,
+}
+
+// exports are whole lists, which are read page by page and sent as they are
+// read: their statements are as many as there are pages, each bounded.
+var exports = map[string]bool{
+	"/api/v1/audit.csv": true, "/api/v1/users.csv": true, "/api/v1/projects.csv": true,
+}
+
+// whole are the tables that a route may read from end to end, and why.
+var whole = map[string]map[string]string{
+	"/metrics": {"workspaces": "counted by state, by an index", "decisions": "counted by outcome, by an index"},
+	// One narrow row for each project that has not ended.
+	"/promises": {"projects": "the sum of all quotas, by an index"}, "/api/v1/promises": {"projects": "the same"},
+	"/requests/:id": {"projects": "the same"}, "/api/v1/requests/:id": {"projects": "the same"},
+	// A part of a name may be anywhere.
+	"/people?q=citizen99": {"users": "read until the page is full"},
+	// What is computed of each project is in no index; one row each.
+	"/projects?sort=promised": {"projects": "sorted"}, "/projects?sort=members": {"projects": "sorted"},
+	"/projects?sort=left": {"projects": "sorted"}, "/projects?sort=held": {"projects": "sorted"}, "/projects?sort=ends": {"projects": "sorted"},
+	// What a department's people have is a sum over them.
+	"/departments": {"users": "counted by department", "members": "counted by department"}, "/api/v1/departments": {"users": "the same", "members": "the same"},
+}
+
+// variants are the queries with which routes are asked beside none.
+var variants = map[string][]string{
+	"/projects": {"?sort=name", "?sort=quota&down=true", "?sort=ends", "?sort=promised", "?sort=held", "?sort=left", "?sort=members", "?state=active"},
+	"/access":   {"?user=1&project=1&right=workspace:launch"}, "/api/v1/access": {"?user=1&project=1&object=workspace&act=launch"},
+	"/audit":           {"?object=project", "?actor=citizen1@example.org"},
+	"/people":          {"?q=citizen99"},
+	"/requests":        {"?box=inbox", "?box=settled"},
+	"/workspaces":      {"?state=ended", "?state=all"},
+	"/api/v1/requests": {"?box=inbox", "?box=settled"},
+}

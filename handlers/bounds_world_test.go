@@ -1,0 +1,227 @@
+package handlers
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http/httptest"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"weir/models"
+	"weir/models/modelstest"
+)
+
+// city is a world with many inhabitants, which notes every statement that
+// reaches its database.
+type city struct {
+	*world
+	focus     modelstest.Focus
+	workspace int64
+	request   int64
+	webhook   int64
+	delivery  int64
+	notices   map[string]int64 // of each token's person, one
+	sizes     map[string]int64 // of tables
+	excused   map[string]bool  // which exceptions were needed
+
+	mu         sync.Mutex
+	statements []models.Statement
+}
+
+func newCity(t testing.TB, dialect string, size modelstest.City) *city {
+	t.Helper()
+	c := &city{world: newWorldOn(t, modelstest.Open(t, dialect), func(*Config) {}), notices: map[string]int64{}, sizes: map[string]int64{}}
+	c.webhook = c.create(c.admin, "/webhooks", `{"name":"chat","url":"https://chat.example.org/hook","events":["request.*"],"enabled":true}`)
+	c.workspace = c.create(c.member, "/workspaces", `{"project_id":`+id(c.project)+`,"request":{"gpus":1,"cores":10}}`)
+	c.running(c.workspace)
+	c.request = c.create(c.member, "/requests", `{"peak":{"project_id":`+id(c.project)+`,"role_id":`+id(c.role)+`,"peak":`+plenty+`},"reason":"more"}`)
+	q := c.store.Read(t.Context())
+	ann, err1 := q.UserByEmail("ann@example.org")
+	root, err2 := q.UserByEmail("root@example.org")
+	c.focus = modelstest.Focus{Project: c.project, Role: c.role, User: ann.ID, Environment: c.environment}
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	modelstest.InTx(t, c.store, func(q *models.Queries) error {
+		return errors.Join(q.CreateIdentity(&models.Identity{UserID: ann.ID, Issuer: "https://id.example.org", Subject: "ann", CreatedAt: q.Now()}),
+			q.Tell([]int64{ann.ID, root.ID}, models.Notice{Kind: "request.refused", Text: models.Say("Refused."), Link: "/requests"}))
+	})
+	size.Build(t, c.store, c.focus)
+	c.notices[c.member], c.notices[c.admin] = c.number("SELECT MIN(id) FROM notices WHERE user_id = "+id(ann.ID)), c.number("SELECT MIN(id) FROM notices WHERE user_id = "+id(root.ID))
+	c.delivery = c.number("SELECT MIN(id) FROM deliveries")
+	if err := c.store.Watch(c.note); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (c *city) number(sql string) (n int64) {
+	c.Helper()
+	if err := must(c.store.SQL())(c).QueryRow(sql).Scan(&n); err != nil {
+		c.Fatal(sql, err)
+	}
+	return n
+}
+
+func (c *city) note(s models.Statement) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.statements = append(c.statements, s)
+}
+
+// visit asks for a path and returns what that asked of the database.
+func (c *city) visit(token, path string) (*httptest.ResponseRecorder, []models.Statement) {
+	c.mu.Lock()
+	c.statements = nil
+	c.mu.Unlock()
+	r := httptest.NewRequestWithContext(c.Context(), "GET", path, nil)
+	r.Header.Set("Authorization", "Bearer "+token)
+	rec := httptest.NewRecorder()
+	c.app.ServeHTTP(rec, r)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return rec, slices.Clone(c.statements)
+}
+
+// routes are all that can be got, but streams and files.
+func (c *city) routes() (list []string) {
+	for _, r := range c.app.echo.Routes() {
+		if r.Method == "GET" && r.Path != "/events" && r.Path != "/static/*" {
+			list = append(list, r.Path)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// path fills a route's parameters with the ids of things that there are; of
+// one's own where others have no access.
+func (c *city) path(route, token string) (path string, unknown bool) {
+	own := int64(1) // the token by which the administrator asks
+	if token == c.member {
+		own = c.number("SELECT MIN(id) FROM access_tokens WHERE user_id = " + id(c.focus.User))
+	}
+	for _, p := range []struct {
+		prefix string
+		id     int64
+	}{{"/projects/", c.project}, {"/members/", c.place}, {"/roles/", c.role}, {"/workspaces/", c.workspace}, {"/environments/", c.environment},
+		{"/people/", c.focus.User}, {"/users/", c.focus.User}, {"/identities/", 1}, {"/tokens/", own}, {"/requests/", c.request}, {"/notices/", c.notices[token]},
+		{"/webhooks/", c.webhook}, {"/deliveries/", c.delivery}, {"/devices/", c.device}, {"/providers/", 1}, {"/departments/", 1}} {
+		route = regexp.MustCompile(p.prefix+`:\w+`).ReplaceAllString(route, p.prefix+id(p.id))
+	}
+	return route, strings.Contains(route, ":")
+}
+
+// large tells whether a table grows with people, projects or time; the others
+// are as long as there are machines and images.
+func (c *city) large(table string) bool {
+	if _, known := c.sizes[table]; !known {
+		c.sizes[table] = c.number("SELECT COUNT(*) FROM " + table)
+	}
+	return c.sizes[table] >= 1000
+}
+
+// excuses tells whether a route may read all of a table.
+func (c *city) excuses(route, table string) bool {
+	_, may := whole[route][table]
+	c.excused[route+" "+table] = may
+	return may
+}
+
+// reads tells what is wrong with how the database answers a statement; empty
+// when it is bounded.
+func (c *city) reads(s models.Statement, route string) string {
+	if !strings.HasPrefix(s.SQL, "SELECT") && !strings.HasPrefix(s.SQL, "WITH") {
+		return ""
+	}
+	if s.Rows > 2*models.PageSize {
+		return "gives " + id(s.Rows) + " rows"
+	}
+	if c.store.Dialect() == "postgres" {
+		return c.readsPostgres(s, route)
+	}
+	return c.readsSQLite(s, route)
+}
+
+// plan is a node of what PostgreSQL did; rows are averages over the loops.
+type plan struct {
+	Relation string  `json:"Relation Name"`
+	Rows     float64 `json:"Actual Rows"`
+	Filtered float64 `json:"Rows Removed by Filter"`
+	Loops    float64 `json:"Actual Loops"`
+	Plans    []plan
+}
+
+// read counts the rows that were looked at in each table.
+func (p plan) read(rows map[string]float64) {
+	if p.Relation != "" {
+		rows[p.Relation] += (p.Rows + p.Filtered) * p.Loops
+	}
+	for _, child := range p.Plans {
+		child.read(rows)
+	}
+}
+
+// readsPostgres runs the statement again, counting the rows that are looked
+// at, as it would be answered where tables are so long that nobody reads them
+// whole: at ten thousand rows that is still cheaper than a page of look-ups.
+func (c *city) readsPostgres(s models.Statement, route string) string {
+	var raw []byte
+	var plans []struct{ Plan plan }
+	tx := must(must(c.store.SQL())(c).Begin())(c)
+	_, err := tx.Exec("SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off")
+	err = errors.Join(err, tx.QueryRow("EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) "+s.SQL, s.Args...).Scan(&raw), tx.Rollback())
+	if err := errors.Join(err, json.Unmarshal(raw, &plans)); err != nil {
+		c.Fatalf("%s: %v", s.SQL, err)
+	}
+	rows := map[string]float64{}
+	plans[0].Plan.read(rows)
+	for table, n := range rows {
+		if c.large(table) && (n > 3000 || n >= float64(c.sizes[table])) && !c.excuses(route, table) {
+			return "looks at " + id(int64(n)) + " of the " + id(c.sizes[table]) + " rows of " + table
+		}
+	}
+	return ""
+}
+
+var (
+	scanned = regexp.MustCompile(`\bSCAN (\w+)(?: USING(?: COVERING)? INDEX (\w+))?`)
+	tables  = regexp.MustCompile("(?i)\\b(?:from|join)\\s+[`\"]?(\\w+)[`\"]?(?:\\s+(?:as\\s+)?[`\"]?(\\w+)[`\"]?)?")
+)
+
+// readsSQLite looks for large tables that are read from end to end: those that
+// are scanned, unless it stops after a page.
+func (c *city) readsSQLite(s models.Statement, route string) string {
+	rows, err := must(c.store.SQL())(c).Query("EXPLAIN QUERY PLAN "+s.SQL, s.Args...)
+	if err != nil {
+		c.Fatalf("%s: %v", s.SQL, err)
+	}
+	var how strings.Builder
+	for rows.Next() {
+		var a, b, n int
+		var line string
+		if err := rows.Scan(&a, &b, &n, &line); err != nil {
+			c.Fatal(err)
+		}
+		how.WriteString(line + "\n")
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		c.Fatal(err)
+	}
+	names := map[string]string{}
+	for _, m := range tables.FindAllStringSubmatch(s.SQL, -1) {
+		names[m[1]], names[m[2]] = m[1], m[1]
+	}
+	stops := strings.Contains(s.SQL, "LIMIT") && !strings.Contains(how.String(), "USE TEMP B-TREE")
+	for _, m := range scanned.FindAllStringSubmatch(how.String(), -1) {
+		table := names[m[1]]
+		part := m[2] != "" && c.number("SELECT COUNT(*) FROM sqlite_master WHERE name = '"+m[2]+"' AND sql LIKE '% WHERE %'") > 0
+		if table != "" && !stops && !part && c.large(table) && !c.excuses(route, table) {
+			return "reads all of " + table + ":\n" + how.String()
+		}
+	}
+	return ""
+}

@@ -1,0 +1,98 @@
+package handlers
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+
+	"weir/models"
+	"weir/web"
+)
+
+// What may be sent. A table to import comes with what wraps it.
+var (
+	usualLimit = middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: "1M", Skipper: isImport})
+	tableLimit = middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: "4M", Skipper: func(c echo.Context) bool { return !isImport(c) }})
+)
+
+const maxImportBody = 4_000_000 // bytes, as tableLimit
+
+func isImport(c echo.Context) bool { return strings.HasSuffix(c.Path(), "/import") }
+
+// findImport prepares an import for whoever may, about a project or, with 0,
+// about none.
+type findImport func(ctx context.Context, id int64) (tableImport, error)
+
+func (a *App) importRoutes(p *echo.Group) {
+	p.GET("/projects/:id/members/import", a.importPage(a.membersImport))
+	p.POST("/projects/:id/members/import", a.importTable(a.membersImport))
+	p.GET("/people/import", a.importPage(a.peopleImport))
+	p.POST("/people/import", a.importTable(a.peopleImport))
+}
+
+func (a *App) importPage(find findImport) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		t, err := find(c.Request().Context(), number(c, "id"))
+		if err != nil {
+			return err
+		}
+		t.view.Form = formOf(0)
+		return a.render(c, http.StatusOK, web.ImportPage(t.view))
+	}
+}
+
+// importTable shows what would become of a table and, when that was confirmed,
+// imports it. The table travels in the form: nothing is kept in between.
+func (a *App) importTable(find findImport) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		ctx := c.Request().Context()
+		t, err := find(ctx, number(c, "id"))
+		if err != nil {
+			return err
+		}
+		f, err := readForm(c)
+		if err != nil {
+			return err
+		}
+		text, err := f.table(c)
+		var report models.ImportReport
+		if err == nil {
+			report, err = t.take(ctx, text, !f.bool("confirm"), f.text("plan"))
+		}
+		t.view.Form, t.view.Rows = web.Form{Values: map[string]string{"csv": text, "plan": report.Plan}}, report.Rows
+		if err != nil {
+			return a.refused(c, err, func() (templ.Component, error) {
+				t.view.Form = t.view.Form.Refuse(err)
+				return web.ImportPage(t.view), nil
+			})
+		}
+		if !report.Done {
+			return a.render(c, http.StatusOK, web.ImportPage(t.view))
+		}
+		return a.done(c, t.view.Back, models.Say("Imported: %d added, %d changed, %d unchanged.",
+			report.Count(models.RowAdded), report.Count(models.RowChanged), report.Count(models.RowUnchanged)))
+	}
+}
+
+// table is the file that was sent, or what was typed where there is none.
+func (f *form) table(c echo.Context) (string, error) {
+	header, err := c.FormFile("file")
+	if err != nil || header.Size == 0 {
+		return f.text("csv"), nil
+	}
+	if header.Size > maxSheetBytes {
+		return "", models.Invalid("csv", "must be at most %s", "1 MiB")
+	}
+	file, err := header.Open()
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	b, err := io.ReadAll(file)
+	return string(b), err
+}

@@ -1,0 +1,109 @@
+package handlers
+
+import (
+	"strings"
+	"testing"
+)
+
+// A project's use, on its page, over REST and as a file.
+func TestUsageByPageAndProgram(t *testing.T) {
+	w := newWorld(t)
+	at := path("projects", w.project)
+	root, ann := w.visitor("ada@example.org", true), w.as("ann@example.org")
+	w.member = w.token("ann@example.org")
+	root.shows(root.page(200, "GET", at+"/usage"), "On average 0 GPU cores were held", "By role", "By person", "ann@example.org", `aria-current="page"`, "!you see your own")
+	page := ann.page(200, "GET", at+"/usage?days=7")
+	ann.shows(page, "Use of vision", "you see your own", "ann@example.org", "The same as a table")
+	ann.page(422, "GET", at+"/usage?days=8")
+	ann.page(422, "GET", at+"/usage?days=x")
+	ann.page(404, "GET", path("projects", int64(999))+"/usage")
+
+	u := w.get(w.member, at+"/usage?days=7")
+	if steps := u.body["steps"].([]any); len(steps) != 28 || u.body["quota"].(map[string]any)["gpu_cores"] == 0.0 {
+		t.Errorf("%s", u.raw)
+	}
+	last := u.body["steps"].([]any)[27].(map[string]any)
+	if last["promised"] == nil || last["quota"] == nil {
+		t.Errorf("what stands promised now is not in the last step: %v", last)
+	}
+	w.want(422, w.member, "GET", at+"/usage?days=8", "")
+	if people := w.get(w.member, at+"/usage/people").body["items"].([]any); len(people) != 1 {
+		t.Errorf("a member sees %d people", len(people))
+	}
+	if people := w.get(w.admin, at+"/usage/people").body["items"].([]any); len(people) < 2 {
+		t.Errorf("an administrator sees %d people", len(people))
+	}
+	if file := w.get(w.member, at+"/usage.csv").raw; !strings.HasPrefix(file, "name,email,role,") || strings.Count(file, "\n") != 2 {
+		t.Errorf("the file: %q", file)
+	}
+}
+
+// The console's projects: chosen, ordered, as a file, and wrong input.
+func TestProjectConsole(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"=cmd|' /C calc'!A0", "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota"} {
+		w.create(w.admin, "/projects", `{"name":"`+name+`","quota":{"gpu_cores":`+id(int64(100*len(name)))+`}}`)
+	}
+	root := w.visitor("ada@example.org", true)
+	page := root.page(200, "GET", "/projects?sort=quota&down=true")
+	root.shows(page, `aria-sort="descending"`, `name="search"`, "projects.csv?down=true&amp;sort=quota")
+	if i, j := strings.Index(page, ">epsilon<"), strings.Index(page, ">eta<"); i < 0 || i > j {
+		t.Error("the larger quota does not come first")
+	}
+	root.shows(root.page(200, "GET", "/projects?search=ALPH"), ">alpha<", "!>beta<")
+	root.shows(root.page(200, "GET", "/projects?search=nothing"), "No project is like that.", "Show all")
+	root.page(422, "GET", "/projects?sort=password")
+	root.page(422, "GET", "/projects?state=x")
+	w.want(422, w.admin, "GET", "/projects?sort=password", "")
+
+	items := w.get(w.admin, "/projects?sort=name&limit=2").body
+	names := ""
+	for {
+		for _, p := range items["items"].([]any) {
+			names += p.(map[string]any)["name"].(string) + " "
+		}
+		next, more := items["next_cursor"].(string)
+		if !more {
+			break
+		}
+		items = w.get(w.admin, "/projects?sort=name&limit=2&cursor="+next).body
+	}
+	if !strings.HasPrefix(names, "=cmd") || !strings.Contains(names, "alpha beta delta epsilon eta gamma iota") {
+		t.Errorf("by name: %s", names)
+	}
+	file := w.get(w.admin, "/projects.csv?sort=name").raw
+	if !strings.HasPrefix(file, "id,name,starts_at,") || !strings.Contains(file, ",'=cmd|' /C calc'!A0,") || strings.Count(file, "\n") != strings.Count(names, " ")-2+1 {
+		t.Errorf("the file: %s", file)
+	}
+}
+
+// What would fit now is the same on the page and over REST, and what it leads
+// to is the launch form with those numbers.
+func TestFitsByPageAndProgram(t *testing.T) {
+	w := newWorld(t)
+	at := path("projects", w.project)
+	ann := w.as("ann@example.org")
+	w.member = w.token("ann@example.org")
+	list := w.get(w.member, at+"/fits").body["items"].([]any)
+	now := 0
+	for _, one := range list {
+		f := one.(map[string]any)
+		if f["outcome"] == "granted" {
+			now++
+			if f["simulated"] != true {
+				t.Errorf("not called simulated: %v", f)
+			}
+		} else if len(f["why"].([]any)) == 0 {
+			t.Errorf("no reason: %v", f)
+		}
+	}
+	if now == 0 || now == len(list) {
+		t.Fatalf("%d of %d fit", now, len(list))
+	}
+	page := ann.page(200, "GET", at)
+	ann.shows(page, "What would fit now", "/launch?project_id="+id(w.project)+"&amp;gpus=1&amp;cores=50", "simulated")
+	ann.shows(ann.page(200, "GET", "/"), "Could be had now: up to")
+	ann.shows(ann.page(200, "GET", "/launch?project_id="+id(w.project)+"&gpus=1&cores=50"), `value="50"`)
+	w.want(403, w.admin, "GET", at+"/fits", "")
+	w.want(404, w.member, "GET", path("projects", int64(999))+"/fits", "")
+}

@@ -1,0 +1,81 @@
+package migrations_test
+
+import (
+	"strings"
+	"testing"
+
+	"weir/migrations"
+	"weir/models/modelstest"
+)
+
+// Who was a manager or a member stays one, and on the way back nobody is more
+// than before.
+func TestRolesKeepWhatTheyPermit(t *testing.T) {
+	for _, dialect := range []string{"sqlite", "postgres"} {
+		t.Run(dialect, func(t *testing.T) {
+			db := sqlOf(t, modelstest.OpenEmpty(t, dialect))
+			up(t, db, dialect)
+			run := func(statement string) {
+				t.Helper()
+				if _, err := db.Exec(statement); err != nil {
+					t.Fatalf("%s: %v", statement, err)
+				}
+			}
+			words := func() string {
+				t.Helper()
+				var list []string
+				found, err := db.Query("SELECT permission FROM roles ORDER BY id")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer found.Close()
+				for found.Next() {
+					var word string
+					if err := found.Scan(&word); err != nil {
+						t.Fatal(err)
+					}
+					list = append(list, word)
+				}
+				return strings.Join(list, " ")
+			}
+			if err := migrations.DownTo(t.Context(), db, dialect, 8); err != nil {
+				t.Fatal(err)
+			}
+			for _, row := range rows {
+				if strings.HasPrefix(row, "projects") || strings.HasPrefix(row, "roles") {
+					run("INSERT INTO " + row)
+				}
+			}
+			for _, n := range []string{"2", "3", "4", "5"} {
+				run(strings.Replace("INSERT INTO "+rowOf("roles"), "VALUES (1, 1, 'r'", "VALUES ("+n+", 1, 'r"+n+"'", 1))
+			}
+			run("UPDATE roles SET permission = 'manager' WHERE id = 2")
+			up(t, db, dialect)
+			if got := words(); got != "member manager member member member" {
+				t.Errorf("up: %s", got)
+			}
+			run("UPDATE roles SET permission = 'owner' WHERE id = 3")
+			run("UPDATE roles SET permission = 'viewer' WHERE id = 4")
+			run("UPDATE roles SET permission = 'custom', permissions = '[\"role:write\"]' WHERE id = 5")
+			if _, err := db.Exec("UPDATE roles SET permission = 'boss'"); err == nil {
+				t.Error("a word that there is not was taken")
+			}
+			if err := migrations.DownTo(t.Context(), db, dialect, 8); err != nil {
+				t.Fatal(err)
+			}
+			if got := words(); got != "member manager manager member member" {
+				t.Errorf("down: %s", got)
+			}
+		})
+	}
+}
+
+// rowOf is the row of a table.
+func rowOf(table string) string {
+	for _, row := range rows {
+		if strings.HasPrefix(row, table+" ") {
+			return row
+		}
+	}
+	return ""
+}

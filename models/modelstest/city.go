@@ -1,0 +1,216 @@
+package modelstest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"weir/models"
+)
+
+// City is how much there is in a database: what a portal has after years,
+// or on its first day.
+type City struct {
+	People, Projects, Workspaces, Requests, Notices, Audit int
+	// Crowd is how much of everything belongs to the one person and the one
+	// project that a test looks at.
+	Crowd int
+}
+
+// Town and Metropolis are a small and a large City.
+var (
+	Town       = City{People: 400, Projects: 70, Workspaces: 120, Requests: 700, Notices: 300, Audit: 300, Crowd: 55}
+	Metropolis = City{People: 10_000, Projects: 1000, Workspaces: 5000, Requests: 1200, Notices: 4000, Audit: 100_000, Crowd: 60}
+)
+
+// Focus is what a test looks at. It must be there already.
+type Focus struct{ Project, Role, User, Environment int64 }
+
+// builder fills a database by the types and queries that everybody uses, so
+// that what is added to a table comes along.
+type builder struct {
+	testing.TB
+	store *models.Store
+	City
+	Focus
+	rand     *rand.Rand
+	people   []int64
+	projects []int64
+	members  []models.Member
+}
+
+// Build fills a store around focus. Rows that nobody holds anything by: the
+// peaks are 0, and what ran has ended.
+func (c City) Build(t testing.TB, s *models.Store, focus Focus) {
+	t.Helper()
+	b := &builder{TB: t, store: s, City: c, Focus: focus, rand: rand.New(rand.NewPCG(1, 2))}
+	b.addPeople()
+	b.addProjects()
+	b.addCrowd()
+	b.addWorkspaces()
+	b.addRequests()
+	b.addNotices()
+	b.addAudit()
+	db, err := s.SQL()
+	if err == nil {
+		_, err = db.Exec("ANALYZE")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rows calls add n times, many times in each transaction.
+func (b *builder) rows(n int, add func(q *models.Queries, i int) error) {
+	b.Helper()
+	const each = 1000
+	for from := 0; from < n; from += each {
+		InTx(b, b.store, func(q *models.Queries) error {
+			for i := from; i < min(from+each, n); i++ {
+				if err := add(q, i); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+}
+
+func (b *builder) one(ids []int64) int64 { return ids[b.rand.IntN(len(ids))] }
+
+// ago is a moment in the last year.
+func (b *builder) ago() time.Time {
+	return b.store.Now().Add(-time.Duration(b.rand.Int64N(int64(365 * 24 * time.Hour)))).Truncate(time.Microsecond)
+}
+
+func (b *builder) addPeople() {
+	var departments []int64
+	b.rows(b.Crowd, func(q *models.Queries, i int) error {
+		d := models.Department{Name: fmt.Sprint("Department ", i), Version: 1, CreatedAt: b.ago()}
+		err := q.CreateDepartment(&d)
+		departments = append(departments, d.ID)
+		return err
+	})
+	b.rows(b.People, func(q *models.Queries, i int) error {
+		u := models.User{Email: fmt.Sprintf("citizen%d@example.org", i), Name: fmt.Sprint("Citizen ", i), DepartmentID: &departments[i%len(departments)],
+			SessionEpoch: 1, Version: 1, CreatedAt: b.ago()}
+		err := q.CreateUser(&u)
+		b.people = append(b.people, u.ID)
+		return err
+	})
+}
+
+func (b *builder) addProjects() {
+	b.rows(b.Projects, func(q *models.Queries, i int) error {
+		p := models.Project{Name: fmt.Sprint("Project ", i), Quota: models.Resources{GPUCores: 400, CPUMilli: 64_000, MemoryMiB: 1 << 18},
+			StartsAt: b.ago(), Priority: models.UsualPriority, Version: 1, CreatedAt: b.ago()}
+		if err := q.CreateProject(&p); err != nil {
+			return err
+		}
+		b.projects = append(b.projects, p.ID)
+		r := models.Role{ProjectID: p.ID, Name: "engineer", Permission: models.PermissionMember, Version: 1, CreatedAt: p.CreatedAt}
+		if err := q.CreateRole(&r); err != nil {
+			return err
+		}
+		for k := range min(12, len(b.people)) {
+			if err := b.addMember(q, r, b.people[(i*12+k*7)%len(b.people)]); err != nil {
+				return err
+			}
+		}
+		if i < b.Crowd {
+			return b.addMember(q, r, b.User)
+		}
+		return nil
+	})
+}
+
+func (b *builder) addMember(q *models.Queries, r models.Role, user int64) error {
+	m := models.Member{ProjectID: r.ProjectID, UserID: user, RoleID: r.ID, Version: 1, CreatedAt: r.CreatedAt}
+	err := q.CreateMember(&m)
+	if err == nil && user != b.User {
+		b.members = append(b.members, m)
+	}
+	return err
+}
+
+// addCrowd gives the one project many roles and members.
+func (b *builder) addCrowd() {
+	b.rows(b.Crowd, func(q *models.Queries, i int) error {
+		r := models.Role{ProjectID: b.Project, Name: fmt.Sprint("role ", i), Permission: models.PermissionMember, Version: 1, CreatedAt: b.ago()}
+		if err := q.CreateRole(&r); err != nil {
+			return err
+		}
+		for k := range min(5, len(b.people)/b.Crowd) {
+			if err := b.addMember(q, r, b.people[i*5+k]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// addWorkspaces lets members have worked; the one person too, in the one
+// project.
+func (b *builder) addWorkspaces() {
+	var mine models.Member
+	InTx(b, b.store, func(q *models.Queries) (err error) {
+		mine, err = q.Membership(b.Project, b.User)
+		return err
+	})
+	b.rows(b.Workspaces+b.Crowd*5, func(q *models.Queries, i int) error {
+		m := mine
+		if i < b.Workspaces {
+			m = b.members[b.rand.IntN(len(b.members))]
+		}
+		began := b.ago()
+		ended := began.Add(time.Hour)
+		w := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, EnvironmentID: b.Environment, Name: fmt.Sprint("notebook ", i),
+			State: models.StateStopped, Demand: models.Demand{GPUs: 1, Cores: 20, CPUMilli: 1000, MemoryMiB: 1024}, Version: 1, RequestedAt: began,
+			StartedAt: &began, EndedAt: &ended}
+		if err := q.CreateWorkspace(&w, models.StateStopped.Words()); err != nil {
+			return err
+		}
+		if err := q.CreateShare(&models.Share{DeviceID: 1, WorkspaceID: w.ID, ProjectID: w.ProjectID, UserID: w.UserID, Cores: 20, MemoryMiB: 1024,
+			Enforcement: models.EnforcedAdvisory, From: began, Until: &ended}); err != nil {
+			return err
+		}
+		return q.CreateDecision(&models.Decision{At: began, ProjectID: w.ProjectID, WorkspaceID: &w.ID, UserID: w.UserID, Outcome: models.OutcomeGranted,
+			Demand: models.StateRequested.Words(), GPUs: 1, Cores: 20, Explanation: models.StateRunning.Words()})
+	})
+}
+
+func (b *builder) addRequests() {
+	b.rows(b.Requests, func(q *models.Queries, i int) error {
+		project, who := b.one(b.projects), b.one(b.people)
+		if i%10 == 0 {
+			project = b.Project
+		}
+		r := models.QuotaRequest{Kind: models.AskForQuota, ProjectID: &project, RequesterID: who, Reason: "We need more.", State: models.RequestPending,
+			Asked: models.Asked{Quota: &models.AskQuota{ProjectID: project, Quota: models.Resources{GPUCores: 500}}}, Version: 1, CreatedAt: b.ago()}
+		if i%3 > 0 {
+			at := b.store.Now()
+			r.State, r.DeciderID, r.DecidedAt, r.DecisionReason = models.RequestRefused, &b.people[0], &at, "No."
+		}
+		return q.CreateRequest(&r)
+	})
+}
+
+func (b *builder) addNotices() {
+	b.rows(b.Notices, func(q *models.Queries, i int) error {
+		to := []int64{b.one(b.people)}
+		if i%4 == 0 {
+			to = append(to, b.User)
+		}
+		return q.Tell(to, models.Notice{Kind: "request.refused", Text: models.StateFailed.Words(), Link: "/requests"})
+	})
+}
+
+// addAudit makes a long chain.
+func (b *builder) addAudit() {
+	b.rows(b.Audit, func(q *models.Queries, i int) error {
+		project := b.one(b.projects)
+		return q.PutAudit(models.AuditEntry{At: b.store.Now(), Actor: fmt.Sprintf("citizen%d@example.org", i%100), Action: "update", Object: "project",
+			ObjectID: project, ProjectID: &project, Before: `{"name":"a"}`, After: `{"name":"b"}`})
+	})
+}

@@ -1,0 +1,177 @@
+package models
+
+import (
+	"database/sql/driver"
+	"encoding/json"
+	"fmt"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// Permissions is a set of what may be done inside one project. The names of
+// its members, "object:act", are fixed; the zero value is the empty set.
+type Permissions uint32
+
+// What may be done inside a project.
+const (
+	ProjectRead     Permissions = 1 << iota // see the project, its roles, members and resources; every role has it
+	ProjectDescribe                         // change its name, description and initial launch parameters
+	RoleWrite                               // create, change and delete roles
+	MemberWrite                             // add, change and remove members; open the project to requests for a place
+	RequestDecide                           // decide what members ask for: roles, peaks, places and deadlines
+	WorkspaceRead                           // see the workspaces of others
+	WorkspaceLaunch                         // launch and open workspaces of one's own
+	WorkspaceStop                           // stop the workspaces of others
+	AuditRead                               // read the project's audit
+	permissionsEnd
+
+	// AllPermissions is everything that there is.
+	AllPermissions = permissionsEnd - 1
+)
+
+// permissionNames are in the order of the bits.
+var permissionNames = []string{"project:read", "project:describe", "role:write", "member:write", "request:decide",
+	"workspace:read", "workspace:launch", "workspace:stop", "audit:read"}
+
+// What a role permits inside its project: one of the standard sets, or a set
+// of its own.
+const (
+	PermissionOwner   = "owner"   // what a manager may, and to describe the project
+	PermissionManager = "manager" // everything in the project but its description, quota and period
+	PermissionMember  = "member"  // own workspaces
+	PermissionViewer  = "viewer"  // to see everything in the project
+	PermissionCustom  = "custom"  // what the role lists
+)
+
+// StandardPermissions are the words for standard sets, from the smallest on;
+// each contains the one before.
+var StandardPermissions = []string{PermissionViewer, PermissionMember, PermissionManager, PermissionOwner}
+
+// standard are the sets of StandardPermissions.
+var standard = map[string]Permissions{
+	PermissionViewer:  ProjectRead | WorkspaceRead,
+	PermissionMember:  ProjectRead | WorkspaceRead | WorkspaceLaunch,
+	PermissionManager: AllPermissions &^ ProjectDescribe,
+	PermissionOwner:   AllPermissions,
+}
+
+// PermissionsOf is the set that a role's word stands for; of a custom role it
+// is own. An unknown word permits nothing.
+func PermissionsOf(word string, own Permissions) Permissions {
+	if word == PermissionCustom {
+		return (own & AllPermissions) | ProjectRead
+	}
+	return standard[word]
+}
+
+// ParsePermissions reads a list of names. The error names one that there is
+// not.
+func ParsePermissions(names []string) (p Permissions, err error) {
+	for _, name := range names {
+		i := slices.Index(permissionNames, name)
+		if i < 0 {
+			return 0, fmt.Errorf("models: there is no permission %q", name)
+		}
+		p |= 1 << i
+	}
+	return p, nil
+}
+
+// CheckPermissions refuses a word that there is not, and lists that do not
+// fit the word: a custom role names at least one permission, and a standard
+// one either none or just those that it has. It returns what is to be kept.
+func CheckPermissions(word string, names []string, p *Problems) []string {
+	if word != PermissionCustom && standard[word] == 0 {
+		p.Add("permission", "must be owner, manager, member, viewer or custom")
+		return nil
+	}
+	set, err := ParsePermissions(names)
+	switch {
+	case err != nil:
+		p.Add("permissions", "must be permissions of a project: %s", AllPermissions.String())
+	case word == PermissionCustom && len(names) == 0:
+		p.Add("permissions", "must name at least one permission of a custom role")
+	case word == PermissionCustom:
+		return (set | ProjectRead).Names()
+	case len(names) > 0 && set|ProjectRead != standard[word]:
+		p.Add("permissions", "can be chosen for a custom role only; %s has %s", word, standard[word].String())
+	}
+	return nil
+}
+
+// Permission is the one that lets act be done to an obj of a project; 0 when
+// no role can give that.
+func Permission(obj, act string) Permissions {
+	for i, name := range permissionNames {
+		// In two pieces: a verdict makes no strings.
+		if len(name) == len(obj)+1+len(act) && strings.HasPrefix(name, obj) && name[len(obj)] == ':' && strings.HasSuffix(name, act) {
+			return 1 << i
+		}
+	}
+	return 0
+}
+
+// PermissionNames are the names of all permissions there are, in the order in
+// which they are shown.
+func PermissionNames() []string { return slices.Clone(permissionNames) }
+
+// Contains tells whether every permission of other is in the set.
+func (p Permissions) Contains(other Permissions) bool { return other&^p == 0 }
+
+// Without is the set less what is in other.
+func (p Permissions) Without(other Permissions) Permissions { return p &^ other }
+
+// Names are the names of the set's permissions, sorted.
+func (p Permissions) Names() []string {
+	names := make([]string, 0, bits.OnesCount32(uint32(p)))
+	for i, name := range permissionNames {
+		if p&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// String lists the names, separated by commas.
+func (p Permissions) String() string { return strings.Join(p.Names(), ", ") }
+
+// MarshalJSON writes the set as a sorted list of names.
+func (p Permissions) MarshalJSON() ([]byte, error) { return json.Marshal(p.Names()) }
+
+// UnmarshalJSON reads a list of names.
+func (p *Permissions) UnmarshalJSON(data []byte) error {
+	var names []string
+	if err := json.Unmarshal(data, &names); err != nil {
+		return err
+	}
+	set, err := ParsePermissions(names)
+	*p = set
+	return err
+}
+
+// Value keeps the set in a database, as its JSON.
+func (p Permissions) Value() (driver.Value, error) {
+	text, err := p.MarshalJSON()
+	return string(text), err
+}
+
+// Scan reads the set from a database. A name that this version does not know
+// permits nothing.
+func (p *Permissions) Scan(value any) error {
+	var names []string
+	var err error
+	switch v := value.(type) {
+	case nil:
+	case string:
+		err = json.Unmarshal([]byte(v), &names)
+	case []byte:
+		err = json.Unmarshal(v, &names)
+	default:
+		err = fmt.Errorf("models: permissions in a %T", value)
+	}
+	known, _ := ParsePermissions(slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(permissionNames, name) }))
+	*p = known
+	return err
+}

@@ -1,0 +1,105 @@
+package models
+
+// CreateDepartment inserts d; a taken name is a Conflict.
+func (q *Queries) CreateDepartment(d *Department) error {
+	q.Touch("departments")
+	return nameTaken(q.db.Create(d).Error, "department", d.Name)
+}
+
+// UpdateDepartment writes d if its version is still d.Version.
+func (q *Queries) UpdateDepartment(d *Department) error {
+	q.Touch("departments")
+	return nameTaken(q.update(d, &d.Version, d.ID, "department"), "department", d.Name)
+}
+
+// DeleteDepartment removes a department that has no people.
+func (q *Queries) DeleteDepartment(id int64) error {
+	q.Touch("departments")
+	return q.deleted(q.db.Where("id = ?", id).Delete(&Department{}), "department")
+}
+
+// Department finds a department.
+func (q *Queries) Department(id int64) (d Department, err error) {
+	return d, found(q.db.Take(&d, id).Error, "department")
+}
+
+// Departments lists departments by id.
+func (q *Queries) Departments(page Page) (list []Department, err error) {
+	return list, q.db.Where("id > ?", page.After).Order("id").Limit(page.limit()).Find(&list).Error
+}
+
+// MaxDepartments is how many departments there may be, so that a choice can
+// offer all of them.
+const MaxDepartments = 1000
+
+// DepartmentsByName lists all departments in the order of their names.
+func (q *Queries) DepartmentsByName() (list []Department, err error) {
+	return list, q.db.Order("name, id").Limit(MaxDepartments).Find(&list).Error
+}
+
+// CountDepartments counts all departments.
+func (q *Queries) CountDepartments() (n int64, err error) {
+	return n, q.db.Model(&Department{}).Count(&n).Error
+}
+
+// DepartmentsNamed finds those of some departments that there are.
+func (q *Queries) DepartmentsNamed(names []string) (list []Department, err error) {
+	return list, q.db.Where("name IN ?", names).Find(&list).Error
+}
+
+// DepartmentNames are the names of some departments, by id.
+func (q *Queries) DepartmentNames(ids []int64) (map[int64]string, error) {
+	names := map[int64]string{}
+	if len(ids) == 0 {
+		return names, nil
+	}
+	var list []Department
+	err := q.db.Select("id, name").Where("id IN ?", ids).Find(&list).Error
+	for _, d := range list {
+		names[d.ID] = d.Name
+	}
+	return names, err
+}
+
+// CountDepartmentPeople counts the accounts in a department.
+func (q *Queries) CountDepartmentPeople(id int64) (n int64, err error) {
+	return n, q.db.Model(&User{}).Where("department_id = ?", id).Count(&n).Error
+}
+
+// DepartmentSums adds up several departments with a fixed number of queries.
+func (q *Queries) DepartmentSums(ids []int64) (map[int64]DepartmentSums, error) {
+	var people, projects []struct{ ID, N int64 }
+	err := q.db.Model(&User{}).Select("department_id AS id, COUNT(*) AS n").
+		Where("department_id IN ?", ids).Group("department_id").Scan(&people).Error
+	if err != nil {
+		return nil, err
+	}
+	err = q.db.Table("members").Select("users.department_id AS id, COUNT(DISTINCT members.project_id) AS n").
+		Joins("JOIN users ON users.id = members.user_id").
+		Where("users.department_id IN ? AND members.removed_at IS NULL", ids).Group("users.department_id").Scan(&projects).Error
+	if err != nil {
+		return nil, err
+	}
+	var held []struct {
+		ID int64
+		Resources
+	}
+	err = q.db.Model(&Workspace{}).Select("users.department_id AS id, "+heldColumns).
+		Joins("JOIN users ON users.id = workspaces.user_id").
+		Where("users.department_id IN ? AND workspaces.state IN ?", ids, HoldingStates).Group("users.department_id").Scan(&held).Error
+	sums := map[int64]DepartmentSums{}
+	for _, p := range people {
+		sums[p.ID] = DepartmentSums{People: p.N}
+	}
+	for _, p := range projects {
+		s := sums[p.ID]
+		s.Projects = p.N
+		sums[p.ID] = s
+	}
+	for _, h := range held {
+		s := sums[h.ID]
+		s.Held = h.Resources
+		sums[h.ID] = s
+	}
+	return sums, err
+}

@@ -1,0 +1,196 @@
+package policies
+
+import (
+	"context"
+	"slices"
+
+	"weir/models"
+)
+
+// DepartmentInput describes a department, to create or to rename it.
+type DepartmentInput struct {
+	Name    string `json:"name" maxLength:"100"`
+	Version int64  `json:"-"`
+}
+
+func (in *DepartmentInput) check() error {
+	var p models.Problems
+	in.Name = models.CheckName("name", in.Name, &p)
+	return p.Err()
+}
+
+// DepartmentView is a department with what its people have.
+type DepartmentView struct {
+	models.Department
+	models.DepartmentSums
+}
+
+// Departments lists departments with their people's sums, by id.
+func (a *Accounts) Departments(ctx context.Context, actor Actor, page models.Page) ([]DepartmentView, error) {
+	if err := a.access.Check(actor, Platform, "user", "read"); err != nil {
+		return nil, err
+	}
+	q := a.store.Read(ctx)
+	list, err := q.Departments(page)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return withPeople(q, list)
+}
+
+// Department finds one department, with its people's sums.
+func (a *Accounts) Department(ctx context.Context, actor Actor, id int64) (v DepartmentView, err error) {
+	if err := a.access.Check(actor, Platform, "user", "read"); err != nil {
+		return v, err
+	}
+	q := a.store.Read(ctx)
+	d, err := q.Department(id)
+	if err != nil {
+		return v, err
+	}
+	views, err := withPeople(q, []models.Department{d})
+	if err != nil {
+		return v, err
+	}
+	return views[0], nil
+}
+
+func withPeople(q *models.Queries, list []models.Department) ([]DepartmentView, error) {
+	ids := make([]int64, len(list))
+	for i, d := range list {
+		ids[i] = d.ID
+	}
+	sums, err := q.DepartmentSums(ids)
+	views := make([]DepartmentView, len(list))
+	for i, d := range list {
+		views[i] = DepartmentView{d, sums[d.ID]}
+	}
+	return views, err
+}
+
+// DepartmentChoices lists departments in the order of their names, for a
+// choice.
+func (a *Accounts) DepartmentChoices(ctx context.Context, actor Actor) ([]models.Department, error) {
+	if err := a.access.Check(actor, Platform, "user", "read"); err != nil {
+		return nil, err
+	}
+	return a.store.Read(ctx).DepartmentsByName()
+}
+
+// DepartmentsOf are the names of the departments of people whom the actor has
+// been shown, by the department's id.
+func (a *Accounts) DepartmentsOf(ctx context.Context, actor Actor, people ...models.User) (map[int64]string, error) {
+	var ids []int64
+	for _, u := range people {
+		if u.ID != actor.User.ID {
+			if err := a.access.Check(actor, Platform, "user", "read"); err != nil {
+				return nil, err
+			}
+		}
+		if u.DepartmentID != nil && !slices.Contains(ids, *u.DepartmentID) {
+			ids = append(ids, *u.DepartmentID)
+		}
+	}
+	return a.store.Read(ctx).DepartmentNames(ids)
+}
+
+// CreateDepartment adds a department; only administrators may.
+func (a *Accounts) CreateDepartment(ctx context.Context, actor Actor, in DepartmentInput) (d models.Department, err error) {
+	if err := a.access.Check(actor, Platform, "user", "write"); err != nil {
+		return d, err
+	}
+	if err := in.check(); err != nil {
+		return d, err
+	}
+	err = a.writeUsers(ctx, actor, func(q *models.Queries) error {
+		n, err := q.CountDepartments()
+		if err != nil {
+			return err
+		}
+		if n >= models.MaxDepartments {
+			return models.Conflict("There are %d departments, and no more are possible. Delete one first.", n)
+		}
+		d = models.Department{Name: in.Name, Version: 1, CreatedAt: q.Now()}
+		if err := q.CreateDepartment(&d); err != nil {
+			return err
+		}
+		return actor.Audit(q, Change{Action: "create", Object: "department", ID: d.ID, After: d})
+	})
+	return d, err
+}
+
+// RenameDepartment gives a department another name; only administrators may.
+func (a *Accounts) RenameDepartment(ctx context.Context, actor Actor, id int64, in DepartmentInput) (d models.Department, err error) {
+	if err := a.access.Check(actor, Platform, "user", "write"); err != nil {
+		return d, err
+	}
+	if err := in.check(); err != nil {
+		return d, err
+	}
+	err = a.writeUsers(ctx, actor, func(q *models.Queries) (err error) {
+		if d, err = q.Department(id); err != nil {
+			return err
+		}
+		if err := models.CheckVersion("department", in.Version, d.Version); err != nil {
+			return err
+		}
+		before := d
+		d.Name = in.Name
+		if err := q.UpdateDepartment(&d); err != nil {
+			return err
+		}
+		return actor.Audit(q, Change{Action: "update", Object: "department", ID: id, Before: before, After: d})
+	})
+	return d, err
+}
+
+// DeleteDepartment removes a department that has no people; only
+// administrators may.
+func (a *Accounts) DeleteDepartment(ctx context.Context, actor Actor, id, version int64) error {
+	if err := a.access.Check(actor, Platform, "user", "write"); err != nil {
+		return err
+	}
+	return a.writeUsers(ctx, actor, func(q *models.Queries) error {
+		d, err := q.Department(id)
+		if err != nil {
+			return err
+		}
+		if err := models.CheckVersion("department", version, d.Version); err != nil {
+			return err
+		}
+		n, err := q.CountDepartmentPeople(id)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			return models.Conflict("%d people are in the department %s. Move them to another one first.", n, d.Name)
+		}
+		if err := q.DeleteDepartment(id); err != nil {
+			return err
+		}
+		return actor.Audit(q, Change{Action: "delete", Object: "department", ID: id, Before: d})
+	})
+}
+
+// writeUsers changes what only administrators change about people, one after
+// another: nobody enters a department while it is deleted.
+func (a *Accounts) writeUsers(ctx context.Context, actor Actor, fn func(*models.Queries) error) error {
+	return a.access.Write(ctx, a.store, actor, Need{Platform, "user", "write", 0}, func(q *models.Queries) error {
+		if err := q.LockUsers(); err != nil {
+			return err
+		}
+		return fn(q)
+	})
+}
+
+// departmentIs refuses a department that there is not.
+func departmentIs(q *models.Queries, id *int64) error {
+	if id == nil {
+		return nil
+	}
+	_, err := q.Department(*id)
+	if models.KindOf(err) == models.KindNotFound && err != nil {
+		return models.Invalid("department_id", "there is no department %d", *id)
+	}
+	return err
+}

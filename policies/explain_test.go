@@ -1,0 +1,190 @@
+package policies_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/modelstest"
+	"weir/policies"
+)
+
+// plot is a project with people in every standard role, and one in a custom
+// role.
+type plot struct {
+	*desk
+	project models.Project
+	people  map[string]models.User
+	places  map[string]models.Member
+}
+
+func newPlot(t *testing.T, d *desk, name string) *plot {
+	t.Helper()
+	p := &plot{desk: d, people: map[string]models.User{}, places: map[string]models.Member{}}
+	now := d.store.Now()
+	modelstest.InTx(t, d.store, func(q *models.Queries) error {
+		p.project = models.Project{Name: name, StartsAt: now, Priority: 50, Version: 1, CreatedAt: now}
+		return q.CreateProject(&p.project)
+	})
+	for _, word := range append([]string{models.PermissionCustom}, models.StandardPermissions...) {
+		u := d.add(t, word+"@"+name+".org", false)
+		modelstest.InTx(t, d.store, func(q *models.Queries) error {
+			r := models.Role{ProjectID: p.project.ID, Name: "the " + word, Permission: word, Version: 1, CreatedAt: now}
+			if word == models.PermissionCustom {
+				r.Permissions = models.MemberWrite
+			}
+			if err := q.CreateRole(&r); err != nil {
+				return err
+			}
+			m := models.Member{ProjectID: p.project.ID, UserID: u.ID, RoleID: r.ID, JoinedAt: now, Version: 1, CreatedAt: now}
+			p.people[word] = u
+			err := q.CreateMember(&m)
+			p.places[word] = m
+			return err
+		})
+	}
+	return p
+}
+
+func (p *plot) explain(t *testing.T, by models.User, in policies.AccessQuery) (policies.Explanation, error) {
+	t.Helper()
+	return p.Explain(p.ctx, p.load(t, by), in)
+}
+
+func steps(e policies.Explanation) string {
+	var all []string
+	for _, s := range e.Steps {
+		all = append(all, s.Text.String())
+	}
+	return strings.Join(all, " | ")
+}
+
+// What is explained is what is enforced, for everybody and every right.
+func TestExplanationsAreTheVerdicts(t *testing.T) {
+	withRoot(t, func(t *testing.T, d *desk) {
+		a := access(t)
+		p := newPlot(t, d, "vision")
+		p.people["root"], p.people["stranger"] = d.root.User, d.add(t, "eve@example.org", false)
+		auditor := d.add(t, "audrey@example.org", false)
+		auditor, err := d.UpdateUser(d.ctx, d.root, auditor.ID, policies.UserChange{Name: "Audrey", Auditor: true})
+		if err != nil || !auditor.Auditor {
+			t.Fatal(err)
+		}
+		p.people["auditor"] = auditor
+		for name, u := range p.people {
+			for _, project := range []int64{policies.Platform, p.project.ID} {
+				for _, right := range policies.Rights(project != policies.Platform) {
+					obj, act, _ := strings.Cut(right, ":")
+					e, err := p.explain(t, d.root.User, policies.AccessQuery{UserID: u.ID, ProjectID: project, Object: obj, Act: act})
+					actor := d.load(t, u)
+					want := a.May(actor, project, obj, act) && (right != "workspace:launch" || actor.MemberOf(project))
+					if err != nil || e.Verdict != want || len(e.Steps) < 3 {
+						t.Errorf("%s may %s in %d: %t (%s), want %t; %v", name, right, project, e.Verdict, steps(e), want, err)
+					}
+					if last := e.Steps[len(e.Steps)-1]; want != (last.Says == policies.SaysYes) && right != "workspace:launch" {
+						t.Errorf("%s may %s: the last step says %s", name, right, last.Says)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestTheChainOfAnExplanation(t *testing.T) {
+	withRoot(t, func(t *testing.T, d *desk) {
+		p := newPlot(t, d, "vision")
+		ask := func(who, right string) policies.Explanation {
+			t.Helper()
+			obj, act, _ := strings.Cut(right, ":")
+			e, err := p.explain(t, d.root.User, policies.AccessQuery{Email: p.people[who].Email, Project: "vision", Object: obj, Act: act})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return e
+		}
+		says := func(e policies.Explanation, verdict bool, parts ...string) {
+			t.Helper()
+			for _, part := range parts {
+				if e.Verdict != verdict || !strings.Contains(steps(e), part) {
+					t.Errorf("%t: %s does not say %q", e.Verdict, steps(e), part)
+				}
+			}
+		}
+		e := ask("member", "member:write")
+		says(e, false, "neither a platform administrator", "a member of the project vision", "the member", "member:write is missing", "the owner", "the custom")
+		if e.Missing != "member:write" || len(e.Roles) != 3 || e.Rule != nil {
+			t.Errorf("%+v", e)
+		}
+		e = ask("custom", "member:write")
+		says(e, true, "which permits: member:write, project:read", "member, write” permits it")
+		if len(e.Rule) != 4 || !strings.HasPrefix(e.Rule[0], "role:") {
+			t.Errorf("%+v", e)
+		}
+		says(ask("viewer", "workspace:launch"), false, "within the project's period", "workspace:launch is missing")
+		says(ask("member", "workspace:launch"), true, "within the project's period")
+		says(ask("manager", "project:write"), false, "takes a platform administrator")
+
+		late := d.store.Now().Add(-time.Second)
+		change := func(who string, edit func(*models.Member)) {
+			modelstest.InTx(t, d.store, func(q *models.Queries) error {
+				m := p.places[who]
+				edit(&m)
+				return q.UpdateMember(&m)
+			})
+		}
+		change("viewer", func(m *models.Member) { m.Until = &late })
+		says(ask("viewer", "project:read"), false, "Took part in the project vision until")
+		change("manager", func(m *models.Member) { m.RemovedAt = &late })
+		says(ask("manager", "role:write"), false, "Was removed from the project vision on")
+		modelstest.InTx(t, d.store, func(q *models.Queries) error {
+			p.project.StartsAt, p.project.EndsAt = late.Add(-time.Hour), &late
+			return q.UpdateProject(&p.project)
+		})
+		says(ask("member", "workspace:launch"), false, "period of use ended on")
+		if _, err := d.UpdateUser(d.ctx, d.root, p.people["owner"].ID, policies.UserChange{Name: "O", Disabled: true}); err != nil {
+			t.Fatal(err)
+		}
+		says(ask("owner", "role:write"), false, "is disabled and can do nothing")
+	})
+}
+
+// Whom and where one may not ask about is not there.
+func TestWhoMayAskAboutWhom(t *testing.T) {
+	withRoot(t, func(t *testing.T, d *desk) {
+		p, other := newPlot(t, d, "vision"), newPlot(t, d, "secret")
+		in, out := p.project.ID, other.project.ID
+		for _, c := range []struct {
+			by, about models.User
+			project   int64
+			kind      models.Kind // empty: answered
+		}{
+			{p.people["member"], p.people["member"], in, ""},
+			{p.people["member"], p.people["member"], 0, ""},
+			{p.people["member"], p.people["viewer"], in, models.KindNotFound},
+			{p.people["member"], p.people["member"], out, models.KindNotFound},
+			{p.people["manager"], p.people["member"], in, ""},
+			{p.people["custom"], p.people["owner"], in, ""},
+			{p.people["manager"], p.people["member"], 0, models.KindNotFound},
+			{p.people["manager"], other.people["member"], in, models.KindNotFound},
+			{p.people["manager"], other.people["member"], out, models.KindNotFound},
+			{p.people["manager"], models.User{ID: 9999}, in, models.KindNotFound},
+			{p.people["manager"], p.people["member"], 9999, models.KindNotFound},
+			{d.root.User, p.people["member"], 0, ""},
+			{d.root.User, other.people["member"], in, ""},
+		} {
+			query := policies.AccessQuery{UserID: c.about.ID, ProjectID: c.project, Object: "project", Act: "read"}
+			_, err := p.explain(t, c.by, query)
+			if (err == nil) != (c.kind == "") || err != nil && models.KindOf(err) != c.kind {
+				t.Errorf("%s about %s in %d: %v", c.by.Email, c.about.Email, c.project, err)
+			}
+		}
+		_, err := d.Explain(d.ctx, policies.Actor{}, policies.AccessQuery{Object: "pool", Act: "read"})
+		want(t, err, models.KindUnauthenticated)
+		for _, right := range []string{"", "role", "role:read", "pool:read", "*:*", "role:write'"} {
+			obj, act, _ := strings.Cut(right, ":")
+			_, err := p.explain(t, d.root.User, policies.AccessQuery{ProjectID: in, Object: obj, Act: act})
+			want(t, err, models.KindInvalid)
+		}
+	})
+}

@@ -1,0 +1,102 @@
+package policies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"weir/models"
+)
+
+// TakeRow does within a transaction what one record of a table says, and
+// tells what became of it. A refusal is an outcome and has changed nothing;
+// an error ends the import.
+type TakeRow func(models.Record) (models.ImportedRow, error)
+
+// errUndo ends a transaction that shall leave nothing behind.
+var errUndo = errors.New("only a dry run")
+
+// Import takes all rows of a table in one transaction, in their order, with
+// the right that need names: all of them or none. A dry run is the same
+// transaction, undone at its end, so that it cannot say anything else than
+// what would happen. The import itself must come to the outcomes that the dry
+// run's plan names, or changes nothing.
+func (a *Access) Import(ctx context.Context, store *models.Store, actor Actor, need Need, in models.Import,
+	begin func(*models.Queries) (TakeRow, error)) (report models.ImportReport, err error) {
+	if !in.DryRun && in.Plan == "" {
+		return report, models.Invalid("plan", "is missing: ask for a dry run first, and send the plan that it names")
+	}
+	err = a.Write(ctx, store, actor, need, func(q *models.Queries) error {
+		report = models.ImportReport{}
+		take, err := begin(q)
+		if err != nil {
+			return err
+		}
+		if err := takeAll(&report, in.Records, take); err != nil {
+			return err
+		}
+		if err := report.Seal(fmt.Sprint(need.Object, need.Project)); err != nil {
+			return err
+		}
+		switch {
+		case in.DryRun:
+			return errUndo
+		case report.Plan != in.Plan:
+			return models.Conflict("What the import would do has changed since the dry run. Nothing was imported. Look at the rows again.")
+		}
+		return report.Refused()
+	})
+	if errors.Is(err, errUndo) {
+		return report, nil
+	}
+	report.Done = err == nil
+	return report, err
+}
+
+func takeAll(report *models.ImportReport, records []models.Record, take TakeRow) error {
+	lines := map[string]int{} // of addresses
+	for _, r := range records {
+		var p models.Problems
+		email := models.CheckEmail("email", r.Cells["email"], &p)
+		row := models.ImportedRow{Line: r.Line, Email: email}
+		if first, again := lines[email]; again && len(p) == 0 {
+			p.Add("email", "is in line %d already", first)
+		}
+		lines[email] = r.Line
+		if len(p) > 0 {
+			row.Refuse(p...)
+		} else {
+			var err error
+			r.Cells["email"] = email
+			if row, err = take(r); err != nil {
+				return err
+			}
+		}
+		report.Rows = append(report.Rows, row)
+	}
+	return nil
+}
+
+// RefuseRow notes in a row why a service refused it; other errors come back.
+// columns name the service's fields as the table does.
+func RefuseRow(row *models.ImportedRow, err error, columns map[string]string) error {
+	var e *models.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch e.Kind {
+	case models.KindInvalid, models.KindNoCapacity, models.KindConflict, models.KindForbidden:
+	default:
+		return err
+	}
+	if len(e.Fields) == 0 {
+		row.Refuse(models.Field{Reason: e.Message})
+	}
+	for _, f := range e.Fields {
+		if column, ok := columns[f.Name]; ok {
+			f.Name = column
+		}
+		row.Refuse(f)
+	}
+	return nil
+}

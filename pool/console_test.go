@@ -1,0 +1,157 @@
+package pool_test
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/pool"
+)
+
+// TestProjectsAreSortedAndPaged reads every order page by page and compares
+// it with the whole list, sorted here.
+func TestProjectsAreSortedAndPaged(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		random := rand.New(rand.NewPCG(3, 4))
+		for i := range 25 {
+			in := pool.ProjectInput{Name: fmt.Sprintf("p%c%d", 'a'+rune(random.IntN(26)), i), Quota: cores(100 * random.Int64N(4))}
+			if random.IntN(2) == 0 {
+				end := o.store.Now().Add(time.Duration(1+random.Int64N(3)) * time.Hour)
+				in.EndsAt = &end
+			}
+			p, err := o.CreateProject(o.ctx, o.root, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Quota.GPUCores == 0 {
+				continue
+			}
+			r := o.role(t, p.ID, "r", models.PermissionMember, cores(10*random.Int64N(3)))
+			for range random.IntN(4) {
+				m, _ := o.member(t, r)
+				o.holds(t, m, models.Demand{GPUs: 1, Cores: random.Int64N(2)})
+			}
+		}
+		all, err := o.ListProjects(o.ctx, o.root, pool.ProjectQuery{}, models.Page{Limit: 100})
+		if err != nil || len(all) != 25 {
+			t.Fatal(len(all), err)
+		}
+		for _, sort := range append(models.ProjectSorts, "") {
+			for _, down := range []bool{false, true} {
+				want := slices.Clone(all)
+				slices.SortFunc(want, func(a, b pool.ProjectView) int {
+					by := cmp.Or(compareBy(sort, a, b), cmp.Compare(a.ID, b.ID))
+					if down {
+						by = -by
+					}
+					return by
+				})
+				o.pagesAre(t, pool.ProjectQuery{Sort: sort, Down: down}, want)
+			}
+		}
+	})
+}
+
+func compareBy(sort string, a, b pool.ProjectView) int {
+	key := func(p pool.ProjectView) int64 {
+		switch sort {
+		case "ends":
+			if p.EndsAt == nil {
+				return 1 << 62
+			}
+			return p.EndsAt.UnixNano()
+		case "quota":
+			return p.Quota.GPUCores
+		case "promised":
+			return p.Promised.GPUCores
+		case "held":
+			return p.Held.GPUCores
+		case "left":
+			return p.Quota.GPUCores - p.Promised.GPUCores
+		case "members":
+			return p.Members
+		}
+		return 0
+	}
+	if sort == "name" {
+		return cmp.Compare(a.Name, b.Name)
+	}
+	return cmp.Compare(key(a), key(b))
+}
+
+func (o *office) pagesAre(t *testing.T, in pool.ProjectQuery, want []pool.ProjectView) {
+	t.Helper()
+	var got []int64
+	page := models.Page{Limit: 4}
+	for {
+		rows, err := o.ListProjects(o.ctx, o.root, in, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range rows {
+			got = append(got, p.ID)
+		}
+		if len(rows) < page.Limit {
+			break
+		}
+		page.After = rows[len(rows)-1].ID
+	}
+	var ids []int64
+	for _, p := range want {
+		ids = append(ids, p.ID)
+	}
+	if !slices.Equal(got, ids) {
+		t.Errorf("%+v: got %v, want %v", in, got, ids)
+	}
+}
+
+func TestProjectsAreFiltered(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		now := o.store.Now()
+		later, much := now.Add(time.Hour), now.Add(48*time.Hour)
+		for name, in := range map[string]pool.ProjectInput{
+			"open %": {}, "short": {EndsAt: &later}, "planned": {StartsAt: &much},
+		} {
+			in.Name = name
+			if _, err := o.CreateProject(o.ctx, o.root, in); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o.clock.Pass(2 * time.Hour)
+		names := func(in pool.ProjectQuery) (list []string) {
+			t.Helper()
+			rows, err := o.ListProjects(o.ctx, o.root, in, models.Page{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range rows {
+				list = append(list, p.Name)
+			}
+			return list
+		}
+		for _, c := range []struct {
+			in   pool.ProjectQuery
+			want []string
+		}{
+			{pool.ProjectQuery{State: models.ProjectsActive}, []string{"open %"}},
+			{pool.ProjectQuery{State: models.ProjectsEnded}, []string{"short"}},
+			{pool.ProjectQuery{State: models.ProjectsPlanned}, []string{"planned"}},
+			{pool.ProjectQuery{Search: "%"}, []string{"open %"}},
+			{pool.ProjectQuery{Search: "SHO"}, []string{"short"}},
+			{pool.ProjectQuery{Search: "nothing"}, nil},
+		} {
+			if got := names(c.in); !slices.Equal(got, c.want) {
+				t.Errorf("%+v: %v, want %v", c.in, got, c.want)
+			}
+		}
+		_, err := o.ListProjects(o.ctx, o.root, pool.ProjectQuery{Sort: "id; DROP TABLE projects", State: "x"}, models.Page{})
+		want(t, err, models.KindInvalid, "sort", "state")
+		if rows, err := o.ListProjects(o.ctx, o.actor(t, o.person(t)), pool.ProjectQuery{}, models.Page{}); err != nil || len(rows) > 0 {
+			t.Errorf("somebody of no project sees %v, %v", rows, err)
+		}
+	})
+}

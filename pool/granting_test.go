@@ -1,0 +1,290 @@
+package pool_test
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"weir/models"
+	"weir/policies"
+	"weir/pool"
+)
+
+// intrigue is people who are no administrators, and try to become more than
+// they are.
+type intrigue struct {
+	*hall
+	t        *testing.T
+	rt       *rapid.T
+	accounts *policies.Accounts
+	projects []models.Project
+	people   []models.User
+	asked    []int64
+	named    int
+	bounds   map[int64]models.Permissions // by project, what all of them had together at first
+	edits    int                          // that were permitted
+}
+
+// rights are what somebody may do, by project.
+type rights map[int64]models.Permissions
+
+// rights reads what a person may do now.
+func (w *intrigue) rights(u models.User) rights {
+	got := rights{}
+	for project, grant := range w.actor(w.t, u).Grants {
+		got[project] = grant.Permissions
+	}
+	return got
+}
+
+// together is what all of them may do.
+func (w *intrigue) together() rights {
+	all := rights{}
+	for _, u := range w.people {
+		for project, set := range w.rights(u) {
+			all[project] |= set
+		}
+	}
+	return all
+}
+
+// input is a role of any rights, or as often of no more than within.
+func (w *intrigue) input(within models.Permissions) pool.RoleInput {
+	w.named++
+	set := models.Permissions(rapid.Uint32Range(1, uint32(models.AllPermissions)).Draw(w.rt, "permissions"))
+	if rapid.Bool().Draw(w.rt, "within") {
+		set &= within
+	}
+	return pool.RoleInput{Name: fmt.Sprint("role ", w.named), Permission: models.PermissionCustom, Permissions: (set | models.ProjectRead).Names(), Peak: cores(1)}
+}
+
+func newIntrigue(t *testing.T, rt *rapid.T, h *hall, accounts *policies.Accounts, run int) *intrigue {
+	w := &intrigue{hall: h, t: t, rt: rt, accounts: accounts}
+	for range 4 {
+		w.people = append(w.people, h.person(t))
+	}
+	for i := range 2 {
+		p := h.office.project(t, fmt.Sprint("plot ", run, " ", i), cores(1000))
+		noError(t, h.LetAsk(h.ctx, h.root, p.ID, true))
+		w.projects = append(w.projects, p)
+		for n := range 3 {
+			in := w.input(models.AllPermissions)
+			in.Permissions = append(in.Permissions, []string{"role:write", "member:write", "request:decide"}[n])
+			_, err := h.CreateRole(h.ctx, h.root, p.ID, in)
+			noError(t, err)
+		}
+		for _, who := range w.people[:3] {
+			_, err := h.AddMember(h.ctx, h.root, p.ID, pool.MemberInput{Email: who.Email, RoleID: w.someRole(p.ID)})
+			noError(t, err)
+		}
+	}
+	w.bounds = w.together()
+	return w
+}
+
+// someRole and someMember are of any project, as likely as not a foreign one.
+func (w *intrigue) someRole(project int64) int64 {
+	roles, err := w.store.Read(w.ctx).Roles(models.Everything, project)
+	noError(w.t, err)
+	if r, ok := pick(w.rt, roles); ok {
+		return r.ID
+	}
+	return 1
+}
+
+func (w *intrigue) someMember(project int64) int64 {
+	members, err := w.store.Read(w.ctx).Members(models.Everything, project, models.Page{Limit: 50})
+	noError(w.t, err)
+	if m, ok := pick(w.rt, members); ok {
+		return m.ID
+	}
+	return 1
+}
+
+// edit is one attempt of somebody at something.
+func (w *intrigue) edit(maker models.User) error {
+	a, p := w.actor(w.t, maker), rapid.SampledFrom(w.projects).Draw(w.rt, "project").ID
+	other := rapid.SampledFrom(w.people).Draw(w.rt, "other")
+	mine := a.Grants[p].Permissions
+	kind := rapid.IntRange(0, 12).Draw(w.rt, "kind")
+	if kind > 7 {
+		return w.request(a, p, kind)
+	}
+	switch kind {
+	case 0:
+		return second(w.CreateRole(w.ctx, a, p, w.input(mine)))
+	case 1, 2:
+		return second(w.UpdateRole(w.ctx, a, p, w.someRole(p), w.input(mine)))
+	case 3:
+		return w.DeleteRole(w.ctx, a, p, w.someRole(p))
+	case 4:
+		return second(w.AddMember(w.ctx, a, p, pool.MemberInput{Email: other.Email, RoleID: w.someRole(p)}))
+	case 5, 6:
+		return second(w.UpdateMember(w.ctx, a, p, w.someMember(p), pool.MemberInput{RoleID: w.someRole(p)}))
+	default:
+		return w.RemoveMember(w.ctx, a, p, w.someMember(p))
+	}
+}
+
+// request asks for something, decides what was asked, or tries what is for
+// administrators alone.
+func (w *intrigue) request(a policies.Actor, p int64, kind int) error {
+	in := w.input(a.Grants[p].Permissions)
+	role := models.Asked{Role: &models.AskRole{ProjectID: p, Name: in.Name, Permission: in.Permission, Permissions: in.Permissions, Peak: in.Peak, Mine: true}}
+	switch kind {
+	case 8, 9:
+		asked := role
+		if kind == 9 {
+			asked = models.Asked{Join: &models.AskJoin{ProjectID: p}}
+		}
+		v, err := w.Ask(w.ctx, a, pool.RequestInput{Asked: asked, Reason: "please"})
+		if err == nil {
+			w.asked = append(w.asked, v.ID)
+		}
+		return err
+	case 10, 11:
+		id, ok := pick(w.rt, w.asked)
+		if !ok {
+			return models.NotFound("request")
+		}
+		with := models.Asked{}
+		if v, err := w.Get(w.ctx, w.root, id); err == nil && v.Asked.Join != nil {
+			with.Join = &models.AskJoin{RoleID: w.someRole(v.Asked.Join.ProjectID)}
+		}
+		return second(w.Decide(w.ctx, a, id, pool.DecisionInput{Verdict: "approve", Asked: with}))
+	default:
+		_, err := w.accounts.UpdateUser(w.ctx, a, a.User.ID, policies.UserChange{Name: "me", Admin: true, Auditor: rapid.Bool().Draw(w.rt, "auditor")})
+		if err == nil {
+			w.rt.Fatalf("%s has become an administrator", a.User.Email)
+		}
+		return err
+	}
+}
+
+func (w *intrigue) step(rt *rapid.T) {
+	w.rt = rt
+	maker := rapid.SampledFrom(w.people).Draw(rt, "maker")
+	before := w.rights(maker)
+	err := w.edit(maker)
+	switch models.KindOf(err) {
+	case models.KindInternal, models.KindUnavailable, models.KindUnauthenticated:
+		if err != nil {
+			rt.Fatalf("%v", err)
+		}
+	}
+	if err == nil {
+		w.edits++
+	}
+	for project, set := range w.rights(maker) {
+		if more := set.Without(before[project]); more != 0 {
+			rt.Fatalf("%s has gained %s in project %d by their own edit", maker.Email, more, project)
+		}
+	}
+	for project, set := range w.together() {
+		if more := set.Without(w.bounds[project]); more != 0 {
+			rt.Fatalf("together they have gained %s in project %d", more, project)
+		}
+	}
+}
+
+// No sequence of permitted edits by people who are no administrators raises
+// the rights of who makes them. Those who plot together get from each other
+// what one of them had: in no project does the union of their rights grow.
+func TestNobodyRaisesTheirOwnRights(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		h := newHall(t, o)
+		access, err := policies.NewAccess()
+		noError(t, err)
+		accounts := policies.NewAccounts(o.store, access)
+		runs, edits := 0, 0
+		rapid.Check(t, func(rt *rapid.T) {
+			if runs++; runs > 100 { // as many as there is time for
+				return
+			}
+			w := newIntrigue(t, rt, h, accounts, runs)
+			rt.Repeat(map[string]func(*rapid.T){"edit": w.step})
+			edits += w.edits
+		})
+		if edits < 200 {
+			t.Errorf("only %d edits were permitted", edits)
+		}
+	})
+}
+
+// Who lacks a right is told which, and that nothing has changed.
+func TestRefusalsNameTheMissingRights(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		h := newHall(t, o)
+		p := h.project.ID
+		owner := o.role(t, p, "owner", models.PermissionOwner, cores(10))
+		chief, chiefUser := o.member(t, owner)
+		boss := h.actor(t, h.boss)
+		missing := "project:describe"
+		custom := pool.RoleInput{Name: "steward", Permission: models.PermissionCustom, Permissions: []string{"project:describe"}, Peak: cores(1)}
+		stranger := o.person(t)
+		for name, c := range map[string]struct {
+			err   error
+			field string
+		}{
+			"create":  {second(h.CreateRole(h.ctx, boss, p, custom)), "permission"},
+			"raise":   {second(h.UpdateRole(h.ctx, boss, p, h.engineer.ID, custom)), "permission"},
+			"lower":   {second(h.UpdateRole(h.ctx, boss, p, owner.ID, pool.RoleInput{Name: "x", Permission: models.PermissionViewer, Peak: cores(10)})), "permission"},
+			"delete":  {h.DeleteRole(h.ctx, boss, p, owner.ID), "permission"},
+			"add":     {second(h.AddMember(h.ctx, boss, p, pool.MemberInput{Email: stranger.Email, RoleID: owner.ID})), "role_id"},
+			"promote": {second(h.UpdateMember(h.ctx, boss, p, h.annPlace.ID, pool.MemberInput{RoleID: owner.ID})), "role_id"},
+			"myself":  {second(h.UpdateMember(h.ctx, boss, p, h.bossPlace.ID, pool.MemberInput{RoleID: owner.ID})), "role_id"},
+			"demote":  {second(h.UpdateMember(h.ctx, boss, p, chief.ID, pool.MemberInput{RoleID: h.engineer.ID})), "role_id"},
+			"remove":  {h.RemoveMember(h.ctx, boss, p, chief.ID), "role_id"},
+		} {
+			t.Log(name)
+			want(t, c.err, models.KindForbidden, c.field, missing)
+		}
+		v := h.ask(t, h.ann, models.Asked{Role: &models.AskRole{ProjectID: p, Name: "mine", Permission: models.PermissionOwner, Peak: cores(1), Mine: true}})
+		_, err := h.approve(t, boss, v.ID, models.Asked{})
+		want(t, err, models.KindForbidden, "role.permission", missing)
+		if _, err := h.approve(t, h.actor(t, chiefUser), v.ID, models.Asked{}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Nobody puts off the end of their own participation; a shorter one is theirs
+// to choose, and another manager may do it.
+func TestNobodyExtendsThemselves(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		h := newHall(t, o)
+		boss := h.actor(t, h.boss)
+		soon, later := o.store.Now().AddDate(0, 1, 0), o.store.Now().AddDate(0, 2, 0)
+		put := func(a policies.Actor, in pool.MemberInput) error {
+			in.RoleID = h.lead.ID
+			return second(h.UpdateMember(h.ctx, a, h.project.ID, h.bossPlace.ID, in))
+		}
+		noError(t, put(boss, pool.MemberInput{Until: &soon}))
+		want(t, put(boss, pool.MemberInput{Until: &later}), models.KindForbidden, "their own participation")
+		want(t, put(boss, pool.MemberInput{}), models.KindForbidden)
+		_, deputy := o.member(t, h.lead)
+		noError(t, put(h.actor(t, deputy), pool.MemberInput{Until: &later}))
+		noError(t, put(h.root, pool.MemberInput{}))
+	})
+}
+
+// An owner describes the project, and no more of it.
+func TestDescribingAProject(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		p := o.project(t, "vision", cores(100))
+		_, u := o.member(t, o.role(t, p.ID, "owner", models.PermissionOwner, cores(10)))
+		_, m := o.member(t, o.role(t, p.ID, "lead", models.PermissionManager, cores(10)))
+		owner := o.actor(t, u)
+		in := pool.ProjectInput{Name: "sight", Description: "what we see"}
+		got, err := o.UpdateProject(o.ctx, owner, p.ID, in)
+		if err != nil || got.Name != "sight" || got.Quota != p.Quota || !got.StartsAt.Equal(p.StartsAt) || got.Priority != p.Priority {
+			t.Errorf("%+v, %v", got, err)
+		}
+		in.Quota, in.Priority = cores(101), p.Priority+1
+		want(t, second(o.UpdateProject(o.ctx, owner, p.ID, in)), models.KindForbidden, "quota.gpu_cores", "priority")
+		end := o.store.Now().AddDate(1, 0, 0)
+		want(t, second(o.UpdateProject(o.ctx, owner, p.ID, pool.ProjectInput{Name: "sight", EndsAt: &end})), models.KindForbidden, "ends_at")
+		want(t, second(o.UpdateProject(o.ctx, o.actor(t, m), p.ID, pool.ProjectInput{Name: "mine"})), models.KindForbidden)
+	})
+}

@@ -1,0 +1,187 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// HandoverInput says who gets the directory of a member who has left.
+type HandoverInput struct {
+	ToMemberID int64 `json:"to_member_id" minimum:"1" doc:"a present member of the same project"`
+}
+
+// Leavers lists who was a member of a project once, and who has their
+// directories now.
+func (l *Ledger) Leavers(ctx context.Context, actor policies.Actor, project int64, page models.Page) ([]models.Leaver, error) {
+	if err := l.access.Check(actor, project, "project", "read"); err != nil {
+		return nil, err
+	}
+	q := l.store.Read(ctx)
+	if _, err := q.Project(actor.Scope(), project); err != nil {
+		return nil, err
+	}
+	return q.Leavers(actor.Scope(), project, page)
+}
+
+// Leaver finds one of the Leavers.
+func (l *Ledger) Leaver(ctx context.Context, actor policies.Actor, project, member int64) (v models.Leaver, err error) {
+	if err := l.access.Check(actor, project, "project", "read"); err != nil {
+		return v, err
+	}
+	return l.store.Read(ctx).Leaver(actor.Scope(), project, member)
+}
+
+// Heirs lists to whom directories of a project can be handed, for those who
+// may do that.
+func (l *Ledger) Heirs(ctx context.Context, actor policies.Actor, project int64) ([]models.Heir, error) {
+	if err := l.access.Check(actor, project, "member", "write"); err != nil {
+		return nil, err
+	}
+	return l.store.Read(ctx).Heirs(project)
+}
+
+// HandOver gives the directory of a member who has left to a present one: the
+// workspaces that the heir starts from now on can write it. It stays where it
+// is, and the others go on reading it.
+func (l *Ledger) HandOver(ctx context.Context, actor policies.Actor, project, member int64, in HandoverInput) (v models.Leaver, err error) {
+	if err := l.access.Check(actor, project, "member", "write"); err != nil {
+		return v, err
+	}
+	err = l.access.Write(ctx, l.store, actor, policies.Need{Project: project, Object: "member", Act: "write"}, func(q *models.Queries) error {
+		p, err := q.LockProject(actor.Scope(), project)
+		if err != nil {
+			return err
+		}
+		if v, err = leaver(q, actor, project, member); err != nil {
+			return err
+		}
+		if v.HeirID != nil {
+			return models.Conflict("%s has this directory already. Take it back first.", v.HeirName)
+		}
+		return l.handOver(q, actor, p, v, in)
+	})
+	if err != nil {
+		return v, err
+	}
+	return l.Leaver(ctx, actor, project, member)
+}
+
+// leaver finds who has left; a present member has a directory of their own.
+func leaver(q *models.Queries, actor policies.Actor, project, member int64) (models.Leaver, error) {
+	v, err := q.Leaver(actor.Scope(), project, member)
+	if models.KindOf(err) != models.KindNotFound {
+		return v, err
+	}
+	if m, err := q.MemberView(actor.Scope(), project, member); err == nil {
+		return v, models.Conflict("%s is a member still. Only the directory of somebody who has left can be handed over.", m.UserName)
+	}
+	return v, err
+}
+
+// handOver is HandOver within a transaction that has locked the project.
+func (l *Ledger) handOver(q *models.Queries, actor policies.Actor, p models.Project, from models.Leaver, in HandoverInput) error {
+	heir, err := q.Member(actor.Scope(), p.ID, in.ToMemberID)
+	if err == nil && !heir.Active(q.Now()) {
+		err = models.NotFound("member")
+	}
+	if err != nil {
+		return asField(err, models.Invalid("to_member_id", "is not a present member of this project"))
+	}
+	h := models.Handover{ProjectID: p.ID, MemberID: from.ID, ToMemberID: heir.ID, At: q.Now()}
+	if actor.User.ID != 0 {
+		h.ByID = &actor.User.ID
+	}
+	if err := q.CreateHandover(&h); err != nil {
+		return err
+	}
+	n := models.Notice{Kind: "handover.given", Link: fmt.Sprintf("/projects/%d", p.ID), Data: h,
+		Text: models.Say("The directory of %s in %s is handed to you: %s. Workspaces that you start from now on can write it.", from.UserName, p.Name, DirectoryOf(p.ID, from.ID))}
+	if err := q.Tell([]int64{heir.UserID}, n); err != nil {
+		return err
+	}
+	return actor.Audit(q, policies.Change{Action: "hand-over", Object: "member", ID: from.ID, Project: p.ID, After: h})
+}
+
+// DirectoryOf is where workspaces see a member's own directory.
+func DirectoryOf(project, member int64) string {
+	return fmt.Sprintf("/notebook/%d/%d", project, member)
+}
+
+// TakeBack ends a handover: nobody writes the directory any more, once the
+// heir's running workspaces have ended.
+func (l *Ledger) TakeBack(ctx context.Context, actor policies.Actor, project, member int64) error {
+	if err := l.access.Check(actor, project, "member", "write"); err != nil {
+		return err
+	}
+	return l.access.Write(ctx, l.store, actor, policies.Need{Project: project, Object: "member", Act: "write"}, func(q *models.Queries) error {
+		if _, err := q.LockProject(actor.Scope(), project); err != nil {
+			return err
+		}
+		v, err := q.Leaver(actor.Scope(), project, member)
+		if err != nil {
+			return err
+		}
+		if v.HeirID == nil {
+			return models.NotFound("handover")
+		}
+		return endHandovers(q, actor, v.Member)
+	})
+}
+
+// putMember writes a membership, and with it ends what it makes wrong of the
+// handovers: who is back has the own directory, and who has gone is nobody's
+// heir.
+func putMember(q *models.Queries, actor policies.Actor, m *models.Member) error {
+	if err := q.UpdateMember(m); err != nil {
+		return err
+	}
+	return endHandovers(q, actor, *m)
+}
+
+// endHandovers ends the handover of a member's directory, and, where the
+// member has left, those to them. It is audited, and an heir who is still
+// there is told.
+func endHandovers(q *models.Queries, actor policies.Actor, m models.Member) error {
+	list, err := q.HandoversOf(m.ProjectID, m.ID)
+	if err != nil {
+		return err
+	}
+	left := !m.Active(q.Now())
+	for _, h := range list {
+		if h.ToMemberID == m.ID && !left {
+			continue
+		}
+		if err := q.DeleteHandover(h.ProjectID, h.MemberID); err != nil {
+			return err
+		}
+		if h.ToMemberID != m.ID {
+			if err := tellHeir(q, h); err != nil {
+				return err
+			}
+		}
+		if err := actor.Audit(q, policies.Change{Action: "take-back", Object: "member", ID: h.MemberID, Project: h.ProjectID, Before: h}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tellHeir tells who had a directory that it is theirs no more.
+func tellHeir(q *models.Queries, h models.Handover) error {
+	heir, err := q.Member(models.Everything, h.ProjectID, h.ToMemberID)
+	if models.KindOf(err) == models.KindNotFound {
+		return nil // gone as well
+	}
+	if err != nil {
+		return err
+	}
+	p, err := q.Project(models.Everything, h.ProjectID)
+	if err != nil {
+		return err
+	}
+	return q.Tell([]int64{heir.UserID}, models.Notice{Kind: "handover.ended", Link: fmt.Sprintf("/projects/%d", p.ID), Data: h,
+		Text: models.Say("The directory %s in %s is not handed to you any more. Workspaces that you start from now on can read it.", DirectoryOf(p.ID, h.MemberID), p.Name)})
+}

@@ -1,0 +1,285 @@
+package pool_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/modelstest"
+	"weir/policies"
+	"weir/pool"
+)
+
+// rows makes records of cells in the order of the named columns.
+func rows(columns string, lines ...string) (list []models.Record) {
+	names := strings.Split(columns, ",")
+	for i, line := range lines {
+		r := models.Record{Line: i + 2, Cells: map[string]string{}}
+		for j, cell := range strings.Split(line, ",") {
+			r.Cells[names[j]] = cell
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+// outcomes words a report: "2 added; 3 refused role".
+func outcomes(r models.ImportReport) string {
+	var list []string
+	for _, row := range r.Rows {
+		text := fmt.Sprint(row.Line, " ", row.Outcome)
+		for _, c := range row.Changes {
+			text += fmt.Sprintf(" %s:%s>%s", c.Column, c.From, c.To)
+		}
+		for _, f := range row.Refusals {
+			text += " " + f.Name
+		}
+		list = append(list, text)
+	}
+	return strings.Join(list, "; ")
+}
+
+func (o *office) dryRun(t *testing.T, project int64, records []models.Record) models.ImportReport {
+	t.Helper()
+	r, err := o.ImportMembers(o.ctx, o.root, project, models.Import{Records: records, DryRun: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// exported is the table of a project's members, as it would be downloaded.
+func (o *office) exported(t *testing.T, project int64) (list []models.Record) {
+	t.Helper()
+	members, err := o.Members(o.ctx, o.root, project, models.Page{Limit: 200})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range members {
+		r := models.Record{Line: i + 2, Cells: map[string]string{}}
+		for j, cell := range pool.MemberCells(m) {
+			r.Cells[pool.MemberColumns[j]] = cell
+		}
+		list = append(list, r)
+	}
+	return list
+}
+
+func TestImportMembers(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		p := o.project(t, "vision", cores(100))
+		r := o.role(t, p.ID, "engineer", "member", cores(30))
+		o.role(t, p.ID, "lead", "manager", cores(40))
+		m, u := o.member(t, r)
+		ann, bob, eve := o.person(t), o.person(t), o.person(t)
+		today := models.Day(o.store.Now()).Format(time.DateOnly)
+		table := rows("email,role,joined,until", u.Email+",lead,,", ann.Email+",engineer,2020-02-29,2100-01-01", bob.Email+",engineer,,")
+		dry := o.dryRun(t, p.ID, table)
+		want := "2 changed role:engineer>lead; 3 added role:>engineer joined:>2020-02-29 until:>2100-01-01; 4 added role:>engineer joined:>" + today
+		if got := outcomes(dry); got != want || dry.Done {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+		if list := o.exported(t, p.ID); len(list) != 1 || list[0].Cells["role"] != "engineer" {
+			t.Errorf("a dry run changed %+v", list)
+		}
+		more := o.dryRun(t, p.ID, append(table, rows("email,role", eve.Email+",engineer")...))
+		if got := more.Rows[3]; got.Outcome != models.RowRefused || got.Refusals[0].Name != "role" || !strings.Contains(got.Refusals[0].Reason.String(), "0 left of the project's quota of 100") {
+			t.Errorf("beyond the quota: %+v", got)
+		}
+		done, err := o.ImportMembers(o.ctx, o.root, p.ID, models.Import{Records: table, Plan: dry.Plan})
+		if err != nil || !done.Done || done.Count(models.RowAdded) != 2 {
+			t.Fatalf("%+v, %v", done, err)
+		}
+		list := o.exported(t, p.ID)
+		if len(list) != 3 || list[0].Cells["role"] != "lead" || list[1].Cells["joined"] != "2020-02-29" || list[1].Cells["until"] != "2100-01-01" || list[2].Cells["joined"] != today {
+			t.Errorf("%+v", list)
+		}
+		if again := o.dryRun(t, p.ID, list); again.Count(models.RowUnchanged) != 3 {
+			t.Errorf("what was exported changes: %s", outcomes(again))
+		}
+		o.keepsRules(t, p.ID)
+		entries, err := o.store.Read(o.ctx).Audit(models.AuditFilter{Object: "member", ObjectID: m.ID}, models.Page{})
+		if err != nil || len(entries) != 2 || entries[0].Action != "update" || !strings.Contains(entries[0].Before, "role_id") {
+			t.Errorf("%+v, %v", entries, err)
+		}
+	})
+}
+
+// Rows are taken in their order: one that gives back comes before one that
+// needs it.
+func TestImportTakesRowsInOrder(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		p := o.project(t, "vision", cores(100))
+		big := o.role(t, p.ID, "big", "member", cores(90))
+		o.role(t, p.ID, "small", "member", cores(10))
+		_, u := o.member(t, big)
+		ann := o.person(t)
+		if got := outcomes(o.dryRun(t, p.ID, rows("email,role", ann.Email+",big", u.Email+",small"))); got != "2 refused role; 3 changed role:big>small" {
+			t.Error(got)
+		}
+		if got := o.dryRun(t, p.ID, rows("email,role", u.Email+",small", ann.Email+",big")); got.Count(models.RowRefused) != 0 {
+			t.Error(outcomes(got))
+		}
+	})
+}
+
+// What changed between the dry run and the import makes the import refuse.
+func TestImportOnlyWhatWasSeen(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		p := o.project(t, "vision", cores(100))
+		r := o.role(t, p.ID, "engineer", "member", cores(40))
+		ann, bob := o.person(t), o.person(t)
+		table := rows("email,role", ann.Email+",engineer", bob.Email+",engineer")
+		plan := o.dryRun(t, p.ID, table).Plan
+		if _, err := o.AddMember(o.ctx, o.root, p.ID, pool.MemberInput{Email: ann.Email, RoleID: r.ID}); err != nil {
+			t.Fatal(err)
+		}
+		report, err := o.ImportMembers(o.ctx, o.root, p.ID, models.Import{Records: table, Plan: plan})
+		want(t, err, models.KindConflict, "changed since the dry run")
+		if got := outcomes(report); !strings.HasPrefix(got, "2 unchanged; 3 added") || report.Done {
+			t.Errorf("%s", got)
+		}
+		if list := o.exported(t, p.ID); len(list) != 1 {
+			t.Errorf("%+v", list)
+		}
+		_, err = o.ImportMembers(o.ctx, o.root, p.ID, models.Import{Records: table})
+		want(t, err, models.KindInvalid, "plan")
+		_, err = o.ImportMembers(o.ctx, o.root, p.ID, models.Import{Records: table[:1], Plan: plan})
+		want(t, err, models.KindConflict)
+		// A plan of another project is none of this one.
+		other := o.project(t, "speech", cores(100))
+		o.role(t, other.ID, "engineer", "member", cores(40))
+		foreign := o.dryRun(t, other.ID, table).Plan
+		_, err = o.ImportMembers(o.ctx, o.root, p.ID, models.Import{Records: table, Plan: foreign})
+		want(t, err, models.KindConflict)
+	})
+}
+
+func TestImportIsAllOrNothing(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		p := o.project(t, "vision", cores(100))
+		o.role(t, p.ID, "engineer", "member", cores(40))
+		ann, bob := o.person(t), o.person(t)
+		table := rows("email,role", ann.Email+",engineer", bob.Email+",nothing")
+		dry := o.dryRun(t, p.ID, table)
+		_, err := o.ImportMembers(o.ctx, o.root, p.ID, models.Import{Records: table, Plan: dry.Plan})
+		want(t, err, models.KindInvalid, "line 3.role")
+		if list := o.exported(t, p.ID); len(list) != 0 {
+			t.Errorf("%+v", list)
+		}
+	})
+}
+
+func TestWrongRowsOfMembers(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		p := o.project(t, "vision", cores(100))
+		r := o.role(t, p.ID, "engineer", "member", cores(10))
+		_, u := o.member(t, r)
+		ann := o.person(t)
+		off := o.person(t)
+		modelstest.InTx(t, o.store, func(q *models.Queries) error {
+			row, err := q.User(off.ID)
+			row.Disabled = true
+			if err != nil {
+				return err
+			}
+			return q.UpdateUser(&row)
+		})
+		const all = "email,name,department,role,joined,until"
+		tomorrow := o.store.Now().Add(48 * time.Hour).Format(time.DateOnly)
+		for line, column := range map[string]string{
+			"nobody@example.org,,,engineer,,":                      "email",
+			"no address,,,engineer,,":                              "email",
+			",,,engineer,,":                                        "email",
+			off.Email + ",,,engineer,,":                            "email",
+			ann.Email + ",,,chief,,":                               "role",
+			ann.Email + ",,,,,":                                    "role",
+			ann.Email + ",Anna,,engineer,,":                        "name",
+			ann.Email + ",,Research,engineer,,":                    "department",
+			ann.Email + ",,,engineer,29.2.2020,":                   "joined",
+			ann.Email + ",,,engineer," + tomorrow + ",":            "joined",
+			ann.Email + ",,,engineer,1969-12-31,":                  "joined",
+			ann.Email + ",,,engineer,,2020-01-01":                  "until",
+			ann.Email + ",,,engineer,,soon":                        "until",
+			u.Email + ",,,engineer,,2020-01-01":                    "until",
+			"\x00@example.org,,,engineer,,":                        "email",
+			strings.Repeat("a", 300) + "@example.org,,,engineer,,": "email",
+		} {
+			report := o.dryRun(t, p.ID, rows(all, line))
+			if row := report.Rows[0]; row.Outcome != models.RowRefused || row.Refusals[0].Name != column {
+				t.Errorf("%.60q: %+v", line, row)
+			}
+		}
+		twice := o.dryRun(t, p.ID, rows(all, ann.Email+",,,engineer,,", strings.ToUpper(ann.Email)+",,,engineer,,"))
+		if got := outcomes(twice); !strings.HasSuffix(got, "; 3 refused email") {
+			t.Error(got)
+		}
+	})
+}
+
+func TestImportAsksWhoMay(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		p := o.project(t, "vision", cores(100))
+		r, lead := o.role(t, p.ID, "engineer", "member", cores(10)), o.role(t, p.ID, "lead", "manager", cores(10))
+		o.role(t, p.ID, "owner", "owner", cores(0))
+		_, memberUser := o.member(t, r)
+		_, bossUser := o.member(t, lead)
+		ann := o.person(t)
+		for name, c := range map[string]struct {
+			actor policies.Actor
+			kind  models.Kind
+		}{
+			"nobody":   {policies.Actor{}, models.KindUnauthenticated},
+			"stranger": {o.actor(t, o.person(t)), models.KindNotFound},
+			"member":   {o.actor(t, memberUser), models.KindForbidden},
+		} {
+			if _, err := o.ImportMembers(o.ctx, c.actor, p.ID, models.Import{DryRun: true}); models.KindOf(err) != c.kind || err == nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		// A manager grants no more by a table than one by one.
+		report, err := o.ImportMembers(o.ctx, o.actor(t, bossUser), p.ID, models.Import{Records: rows("email,role", ann.Email+",owner"), DryRun: true})
+		if err != nil || report.Rows[0].Outcome != models.RowRefused {
+			t.Errorf("%s, %v", outcomes(report), err)
+		}
+	})
+}
+
+func TestDayOfJoining(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		p := o.project(t, "vision", cores(100))
+		r := o.role(t, p.ID, "engineer", "member", cores(10))
+		m, u := o.member(t, r)
+		today := models.Day(o.store.Now())
+		if !m.JoinedAt.Equal(today) {
+			t.Errorf("joined %s", m.JoinedAt)
+		}
+		long, soon := today.AddDate(-3, 0, 0).Add(15*time.Hour), today.AddDate(0, 0, 30)
+		m, err := o.UpdateMember(o.ctx, o.root, p.ID, m.ID, pool.MemberInput{RoleID: r.ID, JoinedAt: &long, Until: &soon})
+		if err != nil || !m.JoinedAt.Equal(models.Day(long)) {
+			t.Errorf("%+v, %v", m, err)
+		}
+		if m, err = o.UpdateMember(o.ctx, o.root, p.ID, m.ID, pool.MemberInput{RoleID: r.ID}); err != nil || !m.JoinedAt.Equal(models.Day(long)) {
+			t.Errorf("left as it is: %+v, %v", m, err)
+		}
+		later := today.AddDate(0, 0, 2)
+		for _, in := range []pool.MemberInput{{RoleID: r.ID, JoinedAt: &later}, {RoleID: r.ID, JoinedAt: &later, Until: &later}} {
+			_, err = o.UpdateMember(o.ctx, o.root, p.ID, m.ID, in)
+			var e *models.Error
+			if !errors.As(err, &e) || e.Fields[0].Name != "joined_at" {
+				t.Errorf("%v", err)
+			}
+		}
+		o.clock.Pass(40 * 24 * time.Hour)
+		if err := o.RemoveMember(o.ctx, o.root, p.ID, m.ID); err != nil {
+			t.Fatal(err)
+		}
+		back, err := o.AddMember(o.ctx, o.root, p.ID, pool.MemberInput{Email: u.Email, RoleID: r.ID})
+		if err != nil || !back.JoinedAt.Equal(models.Day(o.store.Now())) || back.ID != m.ID {
+			t.Errorf("joined anew: %+v, %v", back, err)
+		}
+	})
+}

@@ -1,0 +1,228 @@
+package pool_test
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"weir/models"
+	"weir/pool"
+)
+
+// trial is a project with roles, members and what they hold, in which changes
+// are previewed and then made.
+type trial struct {
+	*office
+	t       *testing.T
+	rt      *rapid.T
+	project models.Project
+	roles   []models.Role
+	members []models.Member
+	gone    []models.User // who were members
+	step    int
+}
+
+func newTrial(t *testing.T, rt *rapid.T, o *office, name string) *trial {
+	r := &trial{office: o, t: t, rt: rt, project: o.project(t, name, amounts(rt, 50, 200))}
+	for i := range 3 {
+		role, err := o.CreateRole(o.ctx, o.root, r.project.ID, pool.RoleInput{Name: fmt.Sprint("role ", i), Permission: "member", Peak: amounts(rt, 0, 60)})
+		if err == nil {
+			r.roles = append(r.roles, role)
+		}
+	}
+	if len(r.roles) == 0 {
+		r.roles = append(r.roles, o.role(t, r.project.ID, "nothing", "member", models.Resources{}))
+	}
+	for range 3 {
+		role, u := r.someRole(), o.person(t)
+		m, err := o.AddMember(o.ctx, o.root, r.project.ID, pool.MemberInput{Email: u.Email, RoleID: role.ID})
+		if err != nil {
+			continue
+		}
+		r.members = append(r.members, m)
+		if role.Peak.GPUCores > 0 {
+			o.holds(t, m, models.Demand{GPUs: 1, Cores: rapid.Int64Range(0, role.Peak.GPUCores).Draw(rt, "held")})
+		}
+	}
+	return r
+}
+
+func (r *trial) someRole() models.Role { return rapid.SampledFrom(r.roles).Draw(r.rt, "role") }
+
+// previewed compares what a preview says with what becomes of the change.
+func (r *trial) previewed(in pool.PreviewInput, write func() error) {
+	v, err := r.Preview(r.ctx, r.root, r.project.ID, in)
+	if err != nil {
+		r.rt.Fatalf("preview: %v", err)
+	}
+	made := write()
+	if (v.Refused == nil) != (made == nil) {
+		r.rt.Fatalf("the preview says %v, the change %v", v.Refused, made)
+	}
+	if made != nil {
+		if made.Error() != v.Refused.Error() {
+			r.rt.Fatalf("the preview says %v, the change %v", v.Refused, made)
+		}
+		return
+	}
+	p, err := r.Project(r.ctx, r.root, r.project.ID)
+	if err != nil {
+		r.rt.Fatal(err)
+	}
+	for i, a := range p.Promised.Amounts() {
+		if v.Rows[i].Value != a.Value || v.Rows[i].Quota != p.Quota.Amounts()[i].Value || v.Rows[i].Over {
+			r.rt.Fatalf("the preview says %+v, then %d of %+v is promised", v.Rows[i], a.Value, p.Quota)
+		}
+	}
+}
+
+func (r *trial) changeRole() {
+	role, peak := r.someRole(), amounts(r.rt, 0, 120)
+	r.previewed(pool.PreviewInput{Role: &pool.RolePreview{RoleID: role.ID, Peak: peak}}, func() error {
+		return second(r.UpdateRole(r.ctx, r.root, r.project.ID, role.ID, pool.RoleInput{Name: role.Name, Permission: "member", Peak: peak}))
+	})
+}
+
+func (r *trial) newRole() {
+	peak := amounts(r.rt, -1, 250)
+	r.step++
+	r.previewed(pool.PreviewInput{Role: &pool.RolePreview{Peak: peak}}, func() error {
+		role, err := r.CreateRole(r.ctx, r.root, r.project.ID, pool.RoleInput{Name: fmt.Sprint("new ", r.step), Permission: "member", Peak: peak})
+		if err == nil {
+			r.roles = append(r.roles, role)
+		}
+		return err
+	})
+}
+
+func (r *trial) add() {
+	role, u := r.someRole(), r.person(r.t)
+	if len(r.gone) > 0 && rapid.Bool().Draw(r.rt, "comes back") {
+		u = rapid.SampledFrom(r.gone).Draw(r.rt, "who")
+	}
+	r.previewed(pool.PreviewInput{Member: &pool.MemberPreview{Email: u.Email, RoleID: role.ID}}, func() error {
+		m, err := r.AddMember(r.ctx, r.root, r.project.ID, pool.MemberInput{Email: u.Email, RoleID: role.ID})
+		if err == nil {
+			r.members = append(r.members, m)
+		}
+		return err
+	})
+}
+
+func (r *trial) remove() {
+	if len(r.members) == 0 {
+		return
+	}
+	m := rapid.SampledFrom(r.members).Draw(r.rt, "leaver")
+	if r.RemoveMember(r.ctx, r.root, r.project.ID, m.ID) != nil {
+		return
+	}
+	u, err := r.store.Read(r.ctx).User(m.UserID)
+	if err != nil {
+		r.rt.Fatal(err)
+	}
+	r.gone = append(r.gone, u)
+}
+
+func (r *trial) move() {
+	if len(r.members) == 0 {
+		return
+	}
+	m, role := rapid.SampledFrom(r.members).Draw(r.rt, "member"), r.someRole()
+	if _, err := r.Member(r.ctx, r.root, r.project.ID, m.ID); err != nil {
+		return // gone
+	}
+	r.previewed(pool.PreviewInput{Member: &pool.MemberPreview{MemberID: m.ID, RoleID: role.ID}}, func() error {
+		return second(r.UpdateMember(r.ctx, r.root, r.project.ID, m.ID, pool.MemberInput{RoleID: role.ID}))
+	})
+}
+
+func (r *trial) changeQuota() {
+	quota := amounts(r.rt, -1, 250)
+	r.previewed(pool.PreviewInput{Quota: &quota}, func() error {
+		return second(r.UpdateProject(r.ctx, r.root, r.project.ID, pool.ProjectInput{Name: r.project.Name, Quota: quota}))
+	})
+}
+
+// A preview says that a change fits just when the change is made, refuses it
+// in the same words, and reckons what is promised afterwards.
+func TestPreviewsAndChangesAgree(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		n := 0
+		rapid.Check(t, func(rt *rapid.T) {
+			n++
+			r := newTrial(t, rt, o, fmt.Sprint("project ", n))
+			for range rapid.IntRange(1, 8).Draw(rt, "steps") {
+				rapid.SampledFrom([]func(){r.changeRole, r.newRole, r.add, r.remove, r.move, r.changeQuota}).Draw(rt, "change")()
+			}
+			o.keepsRules(t, r.project.ID)
+		})
+	})
+}
+
+func TestPreviewTellsWhoAndHowMany(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		p := o.project(t, "vision", cores(1000))
+		r := o.role(t, p.ID, "engineer", "member", cores(80))
+		var first models.Member
+		for i := range 10 {
+			if m, _ := o.member(t, r); i == 0 {
+				first = m
+			}
+		}
+		o.holds(t, first, models.Demand{GPUs: 1, Cores: 60})
+		look := func(peak int64) pool.Preview {
+			v, err := o.Preview(o.ctx, o.root, p.ID, pool.PreviewInput{Role: &pool.RolePreview{RoleID: r.ID, Peak: cores(peak)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+		if v := look(90); v.Refused != nil || v.Members != 10 || v.Rows[0].Before != 800 || v.Rows[0].Value != 900 || v.Rows[0].Left() != 100 || v.Room != 1 {
+			t.Errorf("%+v", v)
+		}
+		if v := look(101); v.Refused == nil || !v.Rows[0].Over || v.Rows[0].Left() != -10 {
+			t.Errorf("%+v", v)
+		}
+		v := look(50)
+		if v.Refused == nil || len(v.Holders) != 1 || v.Holders[0].MemberID != first.ID || v.Holders[0].Excess[0].Value != 60 || !v.Rows[0].Over {
+			t.Errorf("%+v", v)
+		}
+		if v := look(0); v.Room != -1 {
+			t.Errorf("no limit on room: %+v", v)
+		}
+	})
+}
+
+func TestPreviewIsForWhoMay(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		p, other := o.project(t, "vision", cores(100)), o.project(t, "speech", cores(100))
+		r, boss := o.role(t, p.ID, "engineer", "member", cores(10)), o.role(t, p.ID, "lead", "manager", cores(10))
+		foreign := o.role(t, other.ID, "engineer", "member", cores(10))
+		m, memberUser := o.member(t, r)
+		_, bossUser := o.member(t, boss)
+		member, manager, stranger := o.actor(t, memberUser), o.actor(t, bossUser), o.actor(t, o.person(t))
+		quota := cores(50)
+		role, place := pool.PreviewInput{Role: &pool.RolePreview{Peak: cores(1)}}, pool.PreviewInput{Member: &pool.MemberPreview{RoleID: r.ID}}
+		want(t, second(o.Preview(o.ctx, stranger, p.ID, role)), models.KindNotFound)
+		want(t, second(o.Preview(o.ctx, member, other.ID, role)), models.KindNotFound)
+		want(t, second(o.Preview(o.ctx, member, p.ID, place)), models.KindForbidden)
+		for _, in := range []pool.PreviewInput{role, {Quota: &quota}} {
+			if _, err := o.Preview(o.ctx, member, p.ID, in); err != nil {
+				t.Error(err)
+			}
+		}
+		if v, err := o.Preview(o.ctx, manager, p.ID, place); err != nil || v.Refused != nil {
+			t.Errorf("%+v, %v", v, err)
+		}
+		want(t, second(o.Preview(o.ctx, o.root, p.ID, pool.PreviewInput{})), models.KindInvalid, "exactly one")
+		want(t, second(o.Preview(o.ctx, o.root, p.ID, pool.PreviewInput{Quota: &quota, Role: role.Role})), models.KindInvalid, "exactly one")
+		want(t, second(o.Preview(o.ctx, o.root, p.ID, pool.PreviewInput{Role: &pool.RolePreview{RoleID: foreign.ID}})), models.KindNotFound)
+		want(t, second(o.Preview(o.ctx, o.root, other.ID, pool.PreviewInput{Member: &pool.MemberPreview{MemberID: m.ID, RoleID: foreign.ID}})), models.KindNotFound)
+		v, err := o.Preview(o.ctx, o.root, p.ID, pool.PreviewInput{Member: &pool.MemberPreview{Email: "nobody@example.org", RoleID: r.ID}})
+		if err != nil || v.Refused == nil || v.Refused.Fields[0].Name != "email" {
+			t.Errorf("%+v, %v", v, err)
+		}
+	})
+}

@@ -1,0 +1,57 @@
+package storage
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"weir/models"
+)
+
+// Verdict is what somebody may do in a directory and all below it.
+type Verdict int
+
+// Verdicts, each with the one before.
+const (
+	None Verdict = iota // it does not exist for them
+	Read
+	ReadWrite
+)
+
+// VerdictOn is what a holder may do at a path as workspaces see it, such as
+// /notebook/5/project_model/a.bin. It holds for every way to the files.
+//
+// Members write in their project's directories, in their own, and in those of
+// members who have left that were handed to them. When the project's period of
+// use is over nothing in it is written any more, and who has left writes
+// nowhere. The public directories are read.
+func VerdictOn(h models.Holder, name string) Verdict {
+	name = path.Clean("/" + name)
+	if name == HomeDir || strings.HasPrefix(name, HomeDir+"/") {
+		return writing(h)
+	}
+	parts := strings.Split(name[1:], "/")
+	switch {
+	case slices.Contains(publicDirs, parts[0]):
+		return Read
+	case parts[0] != notebookDir || len(parts) < 2 || parts[1] != strconv.FormatInt(h.ProjectID, 10):
+		return None
+	case len(parts) == 2: // what lies in it is made by the portal
+		return Read
+	case slices.Contains(projectDirs, parts[2]), parts[2] == strconv.FormatInt(h.MemberID, 10):
+		return writing(h)
+	case slices.ContainsFunc(h.Inherits, func(id int64) bool { return parts[2] == strconv.FormatInt(id, 10) }):
+		return writing(h)
+	default:
+		return Read
+	}
+}
+
+// writing is the verdict where the holder writes, unless something is over.
+func writing(h models.Holder) Verdict {
+	if h.Ended || h.Left {
+		return Read
+	}
+	return ReadWrite
+}

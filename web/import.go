@@ -1,0 +1,87 @@
+package web
+
+import (
+	"context"
+	"strings"
+
+	"weir/models"
+)
+
+// ImportView imports a table. Fields: csv, plan; the file is sent beside them.
+type ImportView struct {
+	Title    models.Text
+	Below    string // of what
+	About    models.Text
+	Action   string
+	Back     string
+	Download string // where the table can be had as it is
+	Columns  []string
+	Form     Form
+	Rows     []models.ImportedRow // what would become of each; none before it was asked
+}
+
+// ImportMembers is the import of a project's members.
+func ImportMembers(p models.Project, columns []string) ImportView {
+	at := projectPath(p.ID)
+	return ImportView{Title: models.Say("Import members"), Below: p.Name, Action: at + "/members/import", Back: at,
+		Download: "/api/v1" + at + "/members.csv", Columns: columns,
+		About: models.Say("Each row adds a member or changes one; nobody is removed. email and role are needed; who is named must have an account. Dates are such as 2027-01-31; until left empty is no end.")}
+}
+
+// ImportPeople is the import of people.
+func ImportPeople(columns []string) ImportView {
+	return ImportView{Title: models.Say("Import people"), Action: "/people/import", Back: "/people", Download: "/api/v1/users.csv", Columns: columns,
+		About: models.Say("Each row adds an account or changes one; nobody is removed or disabled. email and name are needed; admin and auditor are yes or no. A new account has no password: set one on the person's page, or let the person sign in by a provider that may link accounts.")}
+}
+
+func (v ImportView) columns() string { return strings.Join(v.Columns, ",") }
+
+func (v ImportView) count(outcome string) int {
+	return models.ImportReport{Rows: v.Rows}.Count(outcome)
+}
+
+// effective is how many rows would change something.
+func (v ImportView) effective() int { return v.count(models.RowAdded) + v.count(models.RowChanged) }
+
+func (v ImportView) importable() bool { return v.count(models.RowRefused) == 0 && v.effective() > 0 }
+
+func (v ImportView) counts(ctx context.Context) string {
+	return T(ctx, "%d to be added, %d to be changed, %d unchanged, %d refused.", v.count(models.RowAdded), v.count(models.RowChanged),
+		v.count(models.RowUnchanged), v.count(models.RowRefused))
+}
+
+var outcomeWords = map[string]models.Text{
+	models.RowAdded:     models.Say("added"),
+	models.RowChanged:   models.Say("changed"),
+	models.RowUnchanged: models.Say("unchanged"),
+	models.RowRefused:   models.Say("refused"),
+}
+
+func outcomeShape(outcome string) string {
+	switch outcome {
+	case models.RowAdded, models.RowChanged:
+		return "ok"
+	case models.RowRefused:
+		return "bad"
+	}
+	return "off"
+}
+
+// changed words a changed cell.
+func changed(ctx context.Context, c models.CellChange) string {
+	if c.From == "" {
+		return T(ctx, "%s: %s", c.Column, c.To)
+	}
+	if c.To == "" {
+		return T(ctx, "%s: %s → none", c.Column, c.From)
+	}
+	return T(ctx, "%s: %s → %s", c.Column, c.From, c.To)
+}
+
+// refusal words why a cell was refused.
+func refusal(ctx context.Context, f models.Field) string {
+	if f.Name == "" {
+		return TT(ctx, f.Reason)
+	}
+	return T(ctx, "%s: %s", f.Name, TT(ctx, f.Reason))
+}

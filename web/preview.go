@@ -1,0 +1,79 @@
+package web
+
+import (
+	"context"
+
+	"github.com/a-h/templ"
+
+	"weir/models"
+)
+
+// PreviewView is what a form's numbers would make of a project's quota.
+type PreviewView struct {
+	Rows    []PreviewRow
+	Members int64 // whose promise changes
+	Room    int64 // further members in the role; -1: as many as there are
+	Role    bool  // of a role, so that the room is worth saying
+	Holders []PreviewHolder
+	Refused *models.Error // why it would be refused
+	Asked   bool          // somebody else decides, so that fitting is not all
+}
+
+// PreviewRow is one resource; Value is what would be promised.
+type PreviewRow struct {
+	models.Amount
+	Before, Quota int64
+	Over          bool // it is why the change would be refused
+}
+
+func (r PreviewRow) left() int64 { return r.Quota - r.Value }
+
+// PreviewHolder is a member who holds more than the new peak.
+type PreviewHolder struct {
+	Name   string
+	Excess []models.Excess
+}
+
+// holds words what a member holds beside the new peak.
+func (h PreviewHolder) holds(ctx context.Context) string {
+	text := ""
+	for i, e := range h.Excess {
+		if i > 0 {
+			text += T(ctx, "; ")
+		}
+		text += T(ctx, "%s: %s held, the new peak is %s", TT(ctx, e.Label), models.Quantity(e.Name, e.Value), models.Quantity(e.Name, e.Limit))
+	}
+	return text
+}
+
+// reasons are why it would be refused, each once.
+func (v *PreviewView) reasons() (list []models.Text) {
+	if v.Refused == nil {
+		return nil
+	}
+	for _, f := range v.Refused.Fields {
+		list = append(list, f.Reason)
+	}
+	if len(list) == 0 {
+		list = append(list, v.Refused.Message)
+	}
+	return list
+}
+
+// previewing lets a form show, while it is filled in, what would come of it:
+// the form goes where it would go anyway, and says that it is only a preview.
+func previewing(action string, v *PreviewView) templ.Attributes {
+	if v == nil {
+		return nil
+	}
+	return templ.Attributes{
+		"hx-post":     action,
+		"hx-trigger":  "input delay:300ms, change delay:100ms",
+		"hx-vals":     `{"preview":"1"}`,
+		"hx-validate": "false",
+		"hx-select":   "#preview",
+		"hx-target":   "#preview",
+		"hx-swap":     "outerHTML",
+		"hx-sync":     "this:replace",
+	}
+}

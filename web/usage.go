@@ -1,0 +1,117 @@
+package web
+
+import (
+	"context"
+	"time"
+
+	"weir/models"
+)
+
+// UsageView is what a project held over a span of time, against what its
+// members were promised.
+type UsageView struct {
+	Project   models.Project
+	Days      int64 // 1, 7, 30 or 90
+	From, To  time.Time
+	Steps     []UsageStep
+	Used      models.Usage // by all, in the span
+	Left      models.Usage // of it by people who are not members any more
+	Promised  models.Resources
+	Roles     []RoleUse
+	People    []PersonUse
+	SeesAll   bool   // the use of every member, not only the reader's own
+	Simulated bool   // some of the GPUs were simulated
+	Next      string // address of the next page of people, or empty
+}
+
+// UsageStep is one of equally long steps.
+type UsageStep struct {
+	From     time.Time
+	Held     models.Resources // on average
+	Promised *models.Resources
+	Quota    *models.Resources
+}
+
+// RoleUse is what the people in a role used.
+type RoleUse struct {
+	Name     string
+	Members  int64
+	Peak     models.Resources // of each
+	Promised models.Resources // to all
+	Held     models.Resources // now
+	Used     models.Usage
+}
+
+// PersonUse is what a member used.
+type PersonUse struct {
+	Name, Email, Role string
+	Me                bool
+	Peak              models.Resources
+	Held              models.Resources // now
+	Used              models.Usage
+}
+
+// usageDays are the spans that can be chosen.
+var usageDays = []int64{1, 7, 30, 90}
+
+func (v UsageView) path(days int64) string {
+	return projectPath(v.Project.ID) + "/usage?days=" + id(days)
+}
+
+// daysWord words a span.
+func daysWord(ctx context.Context, days int64) string {
+	if days == 1 {
+		return T(ctx, "24 hours")
+	}
+	return T(ctx, "%d days", days)
+}
+
+// summary is the answer in one sentence.
+func (v UsageView) summary(ctx context.Context) string {
+	return T(ctx, "On average %d GPU cores were held, of %d that are promised to members now: %s.",
+		v.Used.Average.GPUCores, v.Promised.GPUCores, percentWord(v.Used.Average.GPUCores, v.Promised.GPUCores))
+}
+
+// usageShown are the resources that have a chart, by their place in
+// [models.Resources.Amounts].
+var usageShown = []int{0, 1, 2, 3}
+
+func (v UsageView) charts(ctx context.Context) (list []Chart) {
+	for _, i := range usageShown {
+		list = append(list, v.chart(ctx, i))
+	}
+	return list
+}
+
+func (v UsageView) chart(ctx context.Context, i int) Chart {
+	amount := (models.Resources{}).Amounts()[i]
+	quota, promised, held := Line{Class: "capacity", Label: T(ctx, "quota")}, Line{Class: "promised", Label: T(ctx, "promised")}, Line{Class: "mean", Label: T(ctx, "held, on average")}
+	for _, s := range v.Steps {
+		held.Values = append(held.Values, s.Held.Amounts()[i].Value)
+		promised.Values = append(promised.Values, valueOr(s.Promised, i))
+		quota.Values = append(quota.Values, valueOr(s.Quota, i))
+	}
+	lines := []Line{quota, promised, held}
+	top := max(1, largest(lines))
+	title := TT(ctx, amount.Label)
+	return Chart{ID: "chart-" + amount.Name, Title: title, Top: top, TopWord: models.Quantity(amount.Name, top), From: v.From, To: v.To, Lines: lines,
+		Summary: T(ctx, "%s over %s: at most %s of a quota of %s was held on average in a step.", title, daysWord(ctx, v.Days),
+			models.Quantity(amount.Name, max(0, largest([]Line{held}))), models.Quantity(amount.Name, v.Project.Quota.Amounts()[i].Value))}
+}
+
+// valueOr is one amount of a vector; -1 where there is none.
+func valueOr(r *models.Resources, i int) int64 {
+	if r == nil {
+		return -1
+	}
+	return r.Amounts()[i].Value
+}
+
+// amountOr words one amount of a vector, or a dash.
+func amountOr(r *models.Resources, i int) string {
+	if r == nil {
+		return "–"
+	}
+	a := r.Amounts()[i]
+	return models.Quantity(a.Name, a.Value)
+}

@@ -1,0 +1,97 @@
+package workspaces
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// Fit is whether a demand of a usual size could be met now.
+type Fit struct {
+	Demand  models.Demand
+	Outcome string        // as in models.Answer; refused as well when peak or quota forbid it
+	Why     []models.Text // why not, where it could not
+	// Simulated tells that what would be had now is of simulated GPUs.
+	Simulated bool
+}
+
+// Now tells whether all of it would be had now.
+func (f Fit) Now() bool { return f.Outcome == models.OutcomeGranted }
+
+// usualSizes are the GPUs that people ask for, the smallest first.
+var usualSizes = []models.Demand{
+	{GPUs: 1, Cores: 10}, {GPUs: 1, Cores: 25}, {GPUs: 1, Cores: 50},
+	{GPUs: 1, Cores: 100}, {GPUs: 2, Cores: 100}, {GPUs: 4, Cores: 100}, {GPUs: 8, Cores: 100},
+}
+
+// Fits tells a member of a project which usual sizes of GPU shares could be
+// had there now, by the role's peak, the project's quota and the pool, and
+// why the others could not. Of CPU and memory nothing is asked.
+func (s *Service) Fits(ctx context.Context, actor policies.Actor, project int64) (list []Fit, err error) {
+	if err := s.access.Check(actor, project, "workspace", "launch"); err != nil {
+		return nil, err
+	}
+	q := s.store.Read(ctx)
+	p, err := q.Project(actor.Scope(), project)
+	if err != nil {
+		return nil, err
+	}
+	member, err := membership(q, project, actor.User.ID)
+	if err != nil {
+		return nil, err
+	}
+	room, err := s.ledger.Room(q, p, member.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range usualSizes {
+		f, err := s.fit(q, p, room, d)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, f)
+	}
+	return list, nil
+}
+
+func (s *Service) fit(q *models.Queries, p models.Project, room models.Room, d models.Demand) (Fit, error) {
+	f := Fit{Demand: d, Outcome: models.OutcomeRefused}
+	if !p.Active(q.Now()) {
+		f.Why = []models.Text{models.Say("The project's period of use does not cover today.")}
+		return f, nil
+	}
+	d, err := s.pool.Complete(q, d)
+	if err == nil {
+		f.Demand = d
+		err = fits(d, room)
+	}
+	var e *models.Error
+	if errors.As(err, &e) && e.Kind != models.KindInternal {
+		f.Why = reasonsOf(e)
+		return f, nil
+	}
+	if err != nil {
+		return f, err
+	}
+	a, err := s.pool.Answer(q, models.Workspace{ProjectID: p.ID, Demand: d})
+	f.Outcome = a.Outcome
+	f.Simulated = slices.ContainsFunc(a.Grants, func(g models.Grant) bool { return g.Device.Simulated })
+	if !f.Now() {
+		f.Why = append([]models.Text{a.Explanation}, a.Reasons...)
+	}
+	return f, err
+}
+
+// reasonsOf are what an error says of the fields, or else of the whole.
+func reasonsOf(e *models.Error) (list []models.Text) {
+	for _, field := range e.Fields {
+		list = append(list, field.Reason)
+	}
+	if len(list) == 0 {
+		list = append(list, e.Message)
+	}
+	return list
+}
