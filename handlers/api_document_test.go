@@ -205,6 +205,24 @@ var twins = map[string]string{
 	"GET /promises":               "GET /promises",
 	"POST /promises":              "PUT /promises",
 
+	"GET /departments":             "GET /departments",
+	"POST /departments":            "POST /departments",
+	"GET /departments/new":         "POST /departments",
+	"GET /departments/:id":         "GET /departments/{id}",
+	"POST /departments/:id":        "PUT /departments/{id}",
+	"GET /departments/:id/delete":  "GET /departments/{id}",
+	"POST /departments/:id/delete": "DELETE /departments/{id}",
+
+	"GET /people/import":                              "POST /users/import",
+	"POST /people/import":                             "POST /users/import",
+	"GET /projects/:id/members/import":                "POST /projects/{id}/members/import",
+	"POST /projects/:id/members/import":               "POST /projects/{id}/members/import",
+	"GET /projects/:id/usage":                         "GET /projects/{id}/usage",
+	"GET /projects/:id/leavers":                       "GET /projects/{id}/leavers",
+	"GET /projects/:id/members/:member/handover":      "GET /projects/{id}/members/{member}/handover",
+	"POST /projects/:id/members/:member/handover":     "POST /projects/{id}/members/{member}/handover",
+	"POST /projects/:id/members/:member/handover/end": "DELETE /projects/{id}/members/{member}/handover",
+
 	"GET /setup":     "", // the first administrator is made by a person with the link, or by the command line
 	"POST /setup":    "",
 	"GET /signin":    "", // programs have tokens

@@ -44,7 +44,8 @@ func (w *world) bodies() map[string]string {
 		"PUT /departments/1":                     `{"name":"new"}`,
 		"POST " + at + "/preview":                `{"quota":` + plenty + `}`,
 		"POST " + at + "/members/import":         `{"csv":"email,role\neve@example.org,lead","dry_run":true}`,
-		"POST /users/import":                     `{"csv":"email,name\nnew@example.org,New","dry_run":true}`,
+		"POST " + at + "/members/" + id(w.place) + "/handover": `{"to_member_id":1}`,
+		"POST /users/import": `{"csv":"email,name\nnew@example.org,New","dry_run":true}`,
 	}
 }
 

@@ -13,7 +13,11 @@ import (
 	"weir/web"
 )
 
-const listLimit = 50
+const (
+	listLimit = 50
+	// fitProjects is for how many projects the home page says what fits.
+	fitProjects = 4
+)
 
 func (a *App) homePage(c echo.Context) error {
 	ctx := c.Request().Context()
@@ -33,7 +37,7 @@ func (a *App) homePage(c echo.Context) error {
 		launch := active && m.Member.Permits().Contains(models.WorkspaceLaunch)
 		v.CanLaunch = v.CanLaunch || launch
 		var fits []web.FitRow
-		if launch && i < fewProjects {
+		if launch && i < fitProjects {
 			if fits, err = a.fits(c, m.Project.ID); err != nil {
 				return err
 			}
@@ -209,8 +213,10 @@ func (a *App) projectPage(c echo.Context) error {
 	if err := a.projectMembers(c, &v); err != nil {
 		return err
 	}
-	if v.Fits, err = a.fits(c, id); err != nil {
-		return err
+	if v.CanLaunch {
+		if v.Fits, err = a.fits(c, id); err != nil {
+			return err
+		}
 	}
 	if err := a.projectEnds(ctx, &v); err != nil {
 		return err

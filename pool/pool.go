@@ -176,6 +176,28 @@ func (p *Pool) Answer(q *models.Queries, w models.Workspace) (models.Answer, err
 	return p.answerIn(q, s, w)
 }
 
+// Answers is Answer for several demands of one project, each by itself, of
+// workspaces that do not exist yet. In the line they would all stand at the
+// same place, whatever they ask for.
+func (p *Pool) Answers(q *models.Queries, project int64, demands []models.Demand) ([]models.Answer, error) {
+	s, err := p.load(q)
+	if err != nil || len(demands) == 0 {
+		return nil, err
+	}
+	w := models.Workspace{ProjectID: project, Demand: demands[0]}
+	l, err := p.lineFor(q, s, w)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := p.kept(q, s, l, w)
+	answers := make([]models.Answer, len(demands))
+	for i, d := range demands {
+		answers[i] = answer(s, demandOf(project, d), d, *p.policy.Load(), kept)
+		answers[i].Waiting = len(l.views) - 1
+	}
+	return answers, err
+}
+
 func (p *Pool) answerIn(q *models.Queries, s state, w models.Workspace) (models.Answer, error) {
 	l, err := p.lineFor(q, s, w)
 	if err != nil {

@@ -47,42 +47,43 @@ func (s *Service) Fits(ctx context.Context, actor policies.Actor, project int64)
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range usualSizes {
-		f, err := s.fit(q, p, room, d)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, f)
+	if !p.Active(q.Now()) {
+		return nil, models.Forbidden("The project's period of use does not cover today.")
 	}
-	return list, nil
+	demands, err := s.usualDemands(q)
+	if err != nil {
+		return nil, err
+	}
+	answers, err := s.pool.Answers(q, project, demands)
+	for i, a := range answers {
+		list = append(list, fitOf(demands[i], a, room))
+	}
+	return list, err
 }
 
-func (s *Service) fit(q *models.Queries, p models.Project, room models.Room, d models.Demand) (Fit, error) {
-	f := Fit{Demand: d, Outcome: models.OutcomeRefused}
-	if !p.Active(q.Now()) {
-		f.Why = []models.Text{models.Say("The project's period of use does not cover today.")}
-		return f, nil
+// usualDemands are the usual sizes with the memory that they would get.
+func (s *Service) usualDemands(q *models.Queries) ([]models.Demand, error) {
+	whole, err := s.pool.Complete(q, models.Demand{GPUs: 1, Cores: 100})
+	demands := slices.Clone(usualSizes)
+	for i := range demands {
+		demands[i].GPUMemoryMiB = whole.GPUMemoryMiB * demands[i].Cores / 100
 	}
-	d, err := s.pool.Complete(q, d)
-	if err == nil {
-		f.Demand = d
-		err = fits(d, room)
-	}
+	return demands, err
+}
+
+// fitOf is what peak and quota say to a demand, and then the pool.
+func fitOf(d models.Demand, a models.Answer, room models.Room) Fit {
+	f := Fit{Demand: d, Outcome: a.Outcome}
 	var e *models.Error
-	if errors.As(err, &e) && e.Kind != models.KindInternal {
-		f.Why = reasonsOf(e)
-		return f, nil
-	}
-	if err != nil {
-		return f, err
-	}
-	a, err := s.pool.Answer(q, models.Workspace{ProjectID: p.ID, Demand: d})
-	f.Outcome = a.Outcome
-	f.Simulated = slices.ContainsFunc(a.Grants, func(g models.Grant) bool { return g.Device.Simulated })
-	if !f.Now() {
+	switch {
+	case errors.As(fits(d, room), &e):
+		f.Outcome, f.Why = models.OutcomeRefused, reasonsOf(e)
+	case f.Now():
+		f.Simulated = slices.ContainsFunc(a.Grants, func(g models.Grant) bool { return g.Device.Simulated })
+	default:
 		f.Why = append([]models.Text{a.Explanation}, a.Reasons...)
 	}
-	return f, err
+	return f
 }
 
 // reasonsOf are what an error says of the fields, or else of the whole.

@@ -15,6 +15,7 @@ import (
 type Pool interface {
 	Complete(q *models.Queries, d models.Demand) (models.Demand, error)
 	Answer(q *models.Queries, w models.Workspace) (models.Answer, error)
+	Answers(q *models.Queries, project int64, demands []models.Demand) ([]models.Answer, error)
 	Claim(q *models.Queries, w models.Workspace) (models.Answer, error)
 }
 
