@@ -51,7 +51,7 @@ func TestAccessibility(t *testing.T) {
 }
 
 // mainPages are looked at in a narrow window, too.
-var mainPages = []string{"/", "/signin", "/projects/1", "/pool", "/pool/providers/1", "/pool/devices/1", "/workspaces", "/workspaces/1", "/workspaces/4", "/launch", "/launch?gpus=1&cores=100", "/audit", "/requests", "/requests/1", "/promises"}
+var mainPages = []string{"/", "/signin", "/projects/1", "/pool", "/pool/providers/1", "/pool/devices/1", "/workspaces", "/workspaces/1", "/workspaces/4", "/launch", "/launch?gpus=1&cores=100", "/audit", "/requests", "/requests/1", "/promises", "/projects/1/usage", "/projects?sort=left&down=true&search=e", "/departments", "/projects/1/members/import"}
 
 func pathsOf(paths ...string) (all []visit) {
 	for _, p := range paths {
@@ -64,7 +64,7 @@ func operatorVisits() []visit {
 	forms := []string{"/projects/new", "/projects/1/roles/new", "/projects/1/members/new", "/environments/new", "/people/new", "/departments/new", "/pool/providers/new", "/tokens", "/account", "/webhooks/new"}
 	all := pathsOf("/projects", "/projects/1", "/projects/1/edit", "/projects/1/roles/1/edit", "/projects/1/roles/1/delete",
 		"/projects/1/members/1/edit", "/projects/1/members/1/delete", "/pool", "/pool/devices/1", "/pool/providers/1", "/pool/what-if", "/pool/what-if?add=h100:8", "/environments", "/environments/1/edit",
-		"/environments/1/delete", "/requests", "/requests/1", "/promises", "/people", "/people/2", "/people/import", "/projects/1/members/import", "/departments", "/tokens/1/delete", "/audit", "/notices", "/webhooks", "/webhooks/1", "/webhooks/1/delete", "/webhooks/1/rotate", "/nowhere")
+		"/environments/1/delete", "/requests", "/requests/1", "/promises", "/people", "/people/2", "/people/import", "/projects/1/members/import", "/departments", "/projects/1/usage", "/projects/1/leavers", "/projects?sort=left&down=true&search=e", "/access", "/access?email=wang@example.org&project_name=Speech&right=role:write", "/tokens/1/delete", "/audit", "/notices", "/webhooks", "/webhooks/1", "/webhooks/1/delete", "/webhooks/1/rotate", "/nowhere")
 	for _, path := range forms {
 		all = append(all, visit{path, nil}, visit{path, submitEmpty})
 	}
@@ -73,7 +73,7 @@ func operatorVisits() []visit {
 
 func memberVisits() []visit {
 	return append(pathsOf("/requests", "/requests/1", "/requests/new", "/requests/new?kind=project", "/requests/new?kind=join", "/requests/new?kind=peak&project_id=1",
-		"/requests/new?kind=role&project_id=1", "/requests/new?kind=quota", "/", "/projects", "/projects/1", "/pool", "/pool/providers/1", "/pool/devices/1", "/workspaces", "/workspaces?state=all", "/workspaces/1", "/workspaces/3",
+		"/requests/new?kind=role&project_id=1", "/requests/new?kind=quota", "/", "/projects", "/projects/1", "/projects/1/usage?days=7", "/access?project_name=Speech&right=role:write", "/pool", "/pool/providers/1", "/pool/devices/1", "/workspaces", "/workspaces?state=all", "/workspaces/1", "/workspaces/3",
 		"/workspaces/4", "/workspaces/5", "/launch", "/launch?gpus=1&cores=100", "/launch?versions=torch"),
 		visit{"/launch?gpus=1&cores=200&env=%3D", openDetails}, visit{"/workspaces/2", nil})
 }

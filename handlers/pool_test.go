@@ -474,6 +474,13 @@ func TestEveryAccountAndProjectCanBeChosen(t *testing.T) {
 		return nil
 	})
 	last := fmt.Sprintf("extra-%03d", models.PageSize+4)
-	root.shows(root.page(200, "GET", "/pool/providers/new"), "extra-000 · ", last+" · ")
-	root.shows(root.page(200, "GET", "/pool/providers/1"), "extra-000 · ", last+" · ", "of extra-000", "of "+last)
+	projects, err := w.store.Read(t.Context()).ListProjects(models.Everything, models.ProjectFilter{Search: last}, models.Page{})
+	if err != nil || len(projects) != 1 {
+		t.Fatal(len(projects), err)
+	}
+	form := root.page(200, "GET", "/pool/providers/1")
+	root.shows(form, "of extra-000", "!of "+last, `name="other_projects"`)
+	root.page(303, "POST", "/pool/providers/1", "name", "here", "owner_id", last+"@example.org", "other_projects", id(projects[0].ID))
+	root.shows(root.page(200, "GET", "/pool/providers/1"), last+"@example.org", "of "+last)
+	root.page(422, "POST", "/pool/providers/1", "name", "here", "owner_id", "nobody@example.org")
 }
