@@ -78,6 +78,8 @@ type UsageOfMember struct {
 	Peak     models.Resources `json:"peak"`
 	Held     models.Resources `json:"held" doc:"now"`
 	Used     models.Usage     `json:"used"`
+	// Simulated GPUs are never passed off as real ones.
+	Simulated bool `json:"simulated" doc:"some of the project's GPUs were simulated"`
 }
 
 func usageOf(u pool.ProjectUsage) ProjectUsage {
@@ -89,7 +91,7 @@ func usageOf(u pool.ProjectUsage) ProjectUsage {
 }
 
 func usageOfMember(p pool.PersonUsage) UsageOfMember {
-	return UsageOfMember{MemberID: p.ID, UserID: p.UserID, Name: p.UserName, Email: p.UserEmail, Role: p.RoleName, Peak: p.Peak, Held: p.Held, Used: p.Used}
+	return UsageOfMember{MemberID: p.ID, UserID: p.UserID, Name: p.UserName, Email: p.UserEmail, Role: p.RoleName, Peak: p.Peak, Held: p.Held, Used: p.Used, Simulated: p.Simulated}
 }
 
 func (a rest) getUsage(ctx context.Context, in *UsageOf) (*Answer[ProjectUsage], error) {
@@ -107,7 +109,7 @@ func (a rest) listUsage(ctx context.Context, in *UsagePageOf) (*Answer[List[Usag
 }
 
 var usageColumns = []string{"name", "email", "role", "peak_gpu_cores", "held_gpu_cores", "average_gpu_cores", "average_gpu_memory_mib",
-	"average_cpu_milli", "average_memory_mib", "gpu_core_hours", "cpu_hours"}
+	"average_cpu_milli", "average_memory_mib", "gpu_core_hours", "cpu_hours", "simulated"}
 
 func usageCells(p pool.PersonUsage) []string {
 	cells := []string{p.UserName, p.UserEmail, p.RoleName}
@@ -115,7 +117,7 @@ func usageCells(p pool.PersonUsage) []string {
 		p.Used.Average.MemoryMiB, p.Used.GPUCoreHours, p.Used.CPUHours} {
 		cells = append(cells, strconv.FormatInt(n, 10))
 	}
-	return cells
+	return append(cells, strconv.FormatBool(p.Simulated))
 }
 
 func (a rest) downloadUsage(ctx context.Context, in *UsageOf) (*huma.StreamResponse, error) {

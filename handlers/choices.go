@@ -29,7 +29,7 @@ func (f *form) numbers(name string) (list []int64) {
 	for _, text := range strings.FieldsFunc(f.text(name), func(r rune) bool { return r == ',' || r == ' ' }) {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 1 {
-			f.problems.Add("projects", "must be numbers of projects, separated by commas")
+			f.problems.Add(name, "must be numbers of projects, separated by commas")
 			return nil
 		}
 		if !slices.Contains(list, n) {

@@ -194,7 +194,7 @@ func TestProviderTerms(t *testing.T) {
 		t.Errorf("the portal's own machine has got an owner: %v", here)
 	}
 	root.shows(root.page(422, "POST", "/pool/providers/1", "name", "here", "owner_id", "who@example.org"), `id="f-owner_id-error"`, "no account here")
-	root.shows(root.page(422, "POST", "/pool/providers/1", "name", "here", "other_projects", "all of them"), `id="f-projects-error"`)
+	root.shows(root.page(422, "POST", "/pool/providers/1", "name", "here", "other_projects", "all of them"), `id="f-other_projects-error"`)
 	root.page(303, "POST", "/pool/providers/1", "name", "here", "owner_id", "BOB@example.org", "other_projects", id(w.project)+", "+id(w.project))
 	root.shows(root.page(200, "GET", "/pool/providers/1"), `value="bob@example.org"`)
 	if here := w.provider(w.admin, 1); fmt.Sprint(here["terms"].(map[string]any)["projects"]) != "["+id(w.project)+"]" {

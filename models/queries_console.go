@@ -41,7 +41,8 @@ var projectOrder = map[string]string{
 }
 
 // ListProjects lists projects in scope as a filter says; page.After is the id
-// of the last one before. What is promised comes from the present row of each
+// of the last one before. Nothing comes after one that is not in scope, so
+// that a place in the order tells nothing of it. What is promised comes from the present row of each
 // project's history, what is held from the workspaces that hold something
 // now: neither reads what is over.
 func (q *Queries) ListProjects(scope Scope, f ProjectFilter, page Page) (list []Project, err error) {
@@ -66,7 +67,7 @@ func (q *Queries) ListProjects(scope Scope, f ProjectFilter, page Page) (list []
 		direction, beyond = " DESC", "<"
 	}
 	if page.After > 0 {
-		db = db.Where("("+order+", projects.id) "+beyond+" (?)", q.ordered(f.Sort).Select(order+", projects.id").Where("projects.id = ?", page.After))
+		db = db.Where("("+order+", projects.id) "+beyond+" (?)", scope.projects(q.ordered(f.Sort), "projects.id").Select(order+", projects.id").Where("projects.id = ?", page.After))
 	}
 	return list, db.Order(order + direction).Order("projects.id" + direction).Limit(page.limit()).Find(&list).Error
 }

@@ -103,6 +103,12 @@ func (q *Queries) DeleteHandover(projectID, memberID int64) error {
 	return q.db.Where("project_id = ? AND member_id = ?", projectID, memberID).Delete(&Handover{}).Error
 }
 
+// Handover finds to whom the directory of a leaver was handed, who may have
+// left since.
+func (q *Queries) Handover(projectID, memberID int64) (h Handover, err error) {
+	return h, found(q.db.Where("project_id = ? AND member_id = ?", projectID, memberID).Take(&h).Error, "handover")
+}
+
 // HandoversOf lists what was handed over of a member's and to the member.
 func (q *Queries) HandoversOf(projectID, memberID int64) (list []Handover, err error) {
 	err = q.db.Where("project_id = ? AND (member_id = ? OR to_member_id = ?)", projectID, memberID, memberID).Order("id").Find(&list).Error

@@ -73,7 +73,8 @@ func auditJSON(v any) (string, error) {
 
 // AuditEntries lists changes, newest first: those of one project for whoever
 // may read its audit, all for administrators and auditors. From which address
-// somebody acted is for the latter alone.
+// somebody acted, and what of the pool was promised beyond its limits, is for
+// the latter alone.
 func (a *Accounts) AuditEntries(ctx context.Context, actor Actor, f models.AuditFilter, page models.Page) ([]models.AuditEntry, error) {
 	if err := a.access.Check(actor, f.ProjectID, "audit", "read"); err != nil {
 		return nil, err
@@ -81,8 +82,23 @@ func (a *Accounts) AuditEntries(ctx context.Context, actor Actor, f models.Audit
 	list, err := a.store.Read(ctx).Audit(f, page)
 	if !a.access.May(actor, Platform, "audit", "read") {
 		for i := range list {
-			list[i].Address = ""
+			list[i].Address, list[i].After = "", withoutPool(list[i].After)
 		}
 	}
 	return list, err
+}
+
+// withoutPool is what stands in an entry without what it says of the whole
+// pool: by how much an approval promised more than it may.
+func withoutPool(after string) string {
+	var said map[string]json.RawMessage
+	if json.Unmarshal([]byte(after), &said) != nil || said["beyond"] == nil {
+		return after
+	}
+	delete(said, "beyond")
+	b, err := json.Marshal(said)
+	if err != nil {
+		return ""
+	}
+	return string(b)
 }

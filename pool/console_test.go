@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/policies"
 	"weir/pool"
 )
 
@@ -152,6 +153,38 @@ func TestProjectsAreFiltered(t *testing.T) {
 		want(t, err, models.KindInvalid, "sort", "state")
 		if rows, err := o.ListProjects(o.ctx, o.actor(t, o.person(t)), pool.ProjectQuery{}, models.Page{}); err != nil || len(rows) > 0 {
 			t.Errorf("somebody of no project sees %v, %v", rows, err)
+		}
+	})
+}
+
+// A foreign project's id as the cursor tells nothing of it: neither where it
+// would stand in an order, nor that it exists.
+func TestCursorsTellNothingOfForeignProjects(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		foreign := o.project(t, "m", cores(200))
+		var actor policies.Actor
+		for i, name := range []string{"a", "z"} {
+			p := o.project(t, name, cores(100+200*int64(i)))
+			r := o.role(t, p.ID, "r", models.PermissionMember, cores(1))
+			if i == 0 {
+				_, u := o.member(t, r)
+				actor = o.actor(t, u)
+				continue
+			}
+			if _, err := o.AddMember(o.ctx, o.root, p.ID, pool.MemberInput{Email: actor.User.Email, RoleID: r.ID}); err != nil {
+				t.Fatal(err)
+			}
+			actor = o.actor(t, actor.User)
+		}
+		for _, sort := range append(models.ProjectSorts, "") {
+			for _, down := range []bool{false, true} {
+				for _, id := range []int64{foreign.ID, 9999} {
+					list, err := o.ListProjects(o.ctx, actor, pool.ProjectQuery{Sort: sort, Down: down}, models.Page{After: id})
+					if err != nil || len(list) > 0 {
+						t.Errorf("sort %q, down %v, after %d: %d projects, %v", sort, down, id, len(list), err)
+					}
+				}
+			}
 		}
 	})
 }

@@ -286,5 +286,18 @@ func TestDescribingAProject(t *testing.T) {
 		end := o.store.Now().AddDate(1, 0, 0)
 		want(t, second(o.UpdateProject(o.ctx, owner, p.ID, pool.ProjectInput{Name: "sight", EndsAt: &end})), models.KindForbidden, "ends_at")
 		want(t, second(o.UpdateProject(o.ctx, o.actor(t, m), p.ID, pool.ProjectInput{Name: "mine"})), models.KindForbidden)
+
+		// A variable such as JUPYTER_CONFIG_PATH runs programs in the
+		// workspaces of all others.
+		env := pool.ProjectInput{Name: "sight", Quota: cores(100), Launch: models.LaunchParameters{Env: map[string]string{"JUPYTER_CONFIG_PATH": "/notebook/1/1"}}}
+		want(t, second(o.UpdateProject(o.ctx, owner, p.ID, env)), models.KindForbidden, "launch.env")
+		if _, err := o.UpdateProject(o.ctx, o.root, p.ID, env); err != nil {
+			t.Fatal(err)
+		}
+		path := "/lab"
+		got, err = o.UpdateProject(o.ctx, owner, p.ID, pool.ProjectInput{Name: "sight", Launch: models.LaunchParameters{Path: &path}})
+		if err != nil || got.Launch.Env["JUPYTER_CONFIG_PATH"] == "" || got.Launch.Path == nil || *got.Launch.Path != "/lab" {
+			t.Errorf("%+v, %v", got.Launch, err)
+		}
 	})
 }

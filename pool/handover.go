@@ -110,8 +110,8 @@ func DirectoryOf(project, member int64) string {
 	return fmt.Sprintf("/notebook/%d/%d", project, member)
 }
 
-// TakeBack ends a handover: nobody writes the directory any more, once the
-// heir's running workspaces have ended.
+// TakeBack ends a handover, also one whose heir has left: nobody writes the
+// directory any more, once the heir's running workspaces have ended.
 func (l *Ledger) TakeBack(ctx context.Context, actor policies.Actor, project, member int64) error {
 	if err := l.access.Check(actor, project, "member", "write"); err != nil {
 		return err
@@ -120,59 +120,68 @@ func (l *Ledger) TakeBack(ctx context.Context, actor policies.Actor, project, me
 		if _, err := q.LockProject(actor.Scope(), project); err != nil {
 			return err
 		}
-		v, err := q.Leaver(actor.Scope(), project, member)
+		if _, err := q.Leaver(actor.Scope(), project, member); err != nil {
+			return err
+		}
+		h, err := q.Handover(project, member)
 		if err != nil {
 			return err
 		}
-		if v.HeirID == nil {
-			return models.NotFound("handover")
-		}
-		return endHandovers(q, actor, v.Member)
+		return endHandover(q, actor, h)
 	})
 }
 
 // putMember writes a membership, and with it ends what it makes wrong of the
-// handovers: who is back has the own directory, and who has gone is nobody's
-// heir.
+// handovers. It is audited, and heirs who are there are told.
 func putMember(q *models.Queries, actor policies.Actor, m *models.Member) error {
+	before, err := q.Membership(m.ProjectID, m.UserID)
+	if err != nil {
+		return err
+	}
 	if err := q.UpdateMember(m); err != nil {
 		return err
 	}
-	return endHandovers(q, actor, *m)
-}
-
-// endHandovers ends the handover of a member's directory, and, where the
-// member has left, those to them. It is audited, and an heir who is still
-// there is told.
-func endHandovers(q *models.Queries, actor policies.Actor, m models.Member) error {
 	list, err := q.HandoversOf(m.ProjectID, m.ID)
 	if err != nil {
 		return err
 	}
-	left := !m.Active(q.Now())
+	was, is := before.Active(q.Now()), m.Active(q.Now())
 	for _, h := range list {
-		if h.ToMemberID == m.ID && !left {
+		if lasts(h, m.ID, was, is) {
 			continue
 		}
-		if err := q.DeleteHandover(h.ProjectID, h.MemberID); err != nil {
-			return err
-		}
-		if h.ToMemberID != m.ID {
-			if err := tellHeir(q, h); err != nil {
-				return err
-			}
-		}
-		if err := actor.Audit(q, policies.Change{Action: "take-back", Object: "member", ID: h.MemberID, Project: h.ProjectID, Before: h}); err != nil {
+		if err := endHandover(q, actor, h); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tellHeir tells who had a directory that it is theirs no more.
+// lasts tells whether a handover outlives a change of a member's, which was
+// active before it or not, and is after it or not. A leaver who is back has
+// the own directory. An heir who goes ends it, and so does one who is back:
+// it must not revive when nobody looks.
+func lasts(h models.Handover, member int64, was, is bool) bool {
+	if h.MemberID == member {
+		return !is
+	}
+	return was && is
+}
+
+func endHandover(q *models.Queries, actor policies.Actor, h models.Handover) error {
+	if err := q.DeleteHandover(h.ProjectID, h.MemberID); err != nil {
+		return err
+	}
+	if err := tellHeir(q, h); err != nil {
+		return err
+	}
+	return actor.Audit(q, policies.Change{Action: "take-back", Object: "member", ID: h.MemberID, Project: h.ProjectID, Before: h})
+}
+
+// tellHeir tells who had a directory, and is there, that it is theirs no more.
 func tellHeir(q *models.Queries, h models.Handover) error {
 	heir, err := q.Member(models.Everything, h.ProjectID, h.ToMemberID)
-	if models.KindOf(err) == models.KindNotFound {
+	if models.KindOf(err) == models.KindNotFound || err == nil && !heir.Active(q.Now()) {
 		return nil // gone as well
 	}
 	if err != nil {

@@ -3,6 +3,7 @@ package pool_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -134,6 +135,123 @@ func TestHandOverAcrossDeadlines(t *testing.T) {
 		if leavers, err = h.Leavers(h.ctx, h.root, h.project.ID, models.Page{After: leavers[0].ID}); err != nil || len(leavers) != 1 || leavers[0].ID != heir.ID {
 			t.Errorf("the next page: %+v, %v", leavers, err)
 		}
+	})
+}
+
+// expires lets a member's deadline pass.
+func (h *hall) expires(t *testing.T, m models.Member) {
+	t.Helper()
+	soon := h.store.Now().Add(day)
+	h.until(t, m, &soon)
+	h.clock.Pass(day)
+}
+
+// handoversTold are the kinds of what a person was told of handovers, oldest
+// first.
+func (h *hall) handoversTold(t *testing.T, u models.User) (kinds []string) {
+	t.Helper()
+	list, err := h.store.Read(h.ctx).Notices(u.ID, models.Page{Limit: 200})
+	noError(t, err)
+	for _, n := range slices.Backward(list) {
+		if strings.HasPrefix(n.Kind, "handover.") {
+			kinds = append(kinds, n.Kind)
+		}
+	}
+	return kinds
+}
+
+// Who is removed after the deadline has left already: the heir keeps the
+// directory, until the leaver comes back.
+func TestHandOverOutlivesRemoval(t *testing.T) {
+	removals := map[string]func(*testing.T, *hall, models.Identity, models.Member){
+		"by a manager": func(t *testing.T, h *hall, _ models.Identity, m models.Member) {
+			noError(t, h.RemoveMember(h.ctx, h.actor(t, h.boss), h.project.ID, m.ID))
+		},
+		"by groups": func(t *testing.T, h *hall, i models.Identity, _ models.Member) { h.follow(t, i, "vision") },
+	}
+	for name, remove := range removals {
+		t.Run(name, func(t *testing.T) {
+			eachHall(t, func(t *testing.T, h *hall) {
+				heir, bob := h.member(t, h.engineer)
+				kim := h.identity(t)
+				h.follow(t, kim, "vision", "engineer")
+				m, err := h.store.Read(h.ctx).Membership(h.project.ID, kim.UserID)
+				noError(t, err)
+				h.expires(t, m)
+				if _, err := h.HandOver(h.ctx, h.root, h.project.ID, m.ID, pool.HandoverInput{ToMemberID: heir.ID}); err != nil {
+					t.Fatal(err)
+				}
+				remove(t, h, kim, m)
+				if m, err = h.store.Read(h.ctx).Membership(h.project.ID, kim.UserID); err != nil || m.RemovedAt == nil {
+					t.Fatalf("not removed: %+v, %v", m, err)
+				}
+				h.wantHeir(t, m, heir.ID)
+				if got := h.holder(t, heir); !slices.Equal(got.Inherits, []int64{m.ID}) {
+					t.Errorf("the heir: %+v", got)
+				}
+				if got := h.actions(t, m); slices.Contains(got, "take-back") {
+					t.Errorf("the audit says %q", got)
+				}
+				if got := h.handoversTold(t, bob); !slices.Equal(got, []string{"handover.given"}) {
+					t.Errorf("the heir was told %q", got)
+				}
+				h.follow(t, kim, "vision", "engineer") // back
+				if got := h.handoversTold(t, bob); !slices.Equal(got, []string{"handover.given", "handover.ended"}) {
+					t.Errorf("the heir was told %q", got)
+				}
+			})
+		})
+	}
+}
+
+// A handover whose heir's deadline passed lies still: it can be taken back,
+// and ends, which is told and audited, when the heir gets more time.
+func TestHandOverDoesNotRevive(t *testing.T) {
+	eachHall(t, func(t *testing.T, h *hall) {
+		boss := h.actor(t, h.boss)
+		heir, bob := h.member(t, h.engineer)
+		noError(t, h.RemoveMember(h.ctx, boss, h.project.ID, h.annPlace.ID))
+		give := func() {
+			t.Helper()
+			if _, err := h.HandOver(h.ctx, boss, h.project.ID, h.annPlace.ID, pool.HandoverInput{ToMemberID: heir.ID}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		told := []string{"handover.given"}
+		step := func(name string, heirID int64, actions ...string) {
+			t.Helper()
+			h.wantHeir(t, h.annPlace, heirID)
+			if got := h.holder(t, heir); (len(got.Inherits) == 0) == (heirID != 0) && !got.Left {
+				t.Errorf("%s: the heir: %+v", name, got)
+			}
+			if got := h.actions(t, h.annPlace); !slices.Equal(got, append([]string{"create", "delete"}, actions...)) {
+				t.Errorf("%s: the audit says %q", name, got)
+			}
+			if got := h.handoversTold(t, bob); !slices.Equal(got, told) {
+				t.Errorf("%s: the heir was told %q, want %q", name, got, told)
+			}
+		}
+		give()
+		h.expires(t, heir) // moving an end that is ahead ends nothing
+		step("expired", 0, "hand-over")
+		noError(t, h.TakeBack(h.ctx, boss, h.project.ID, h.annPlace.ID))
+		want(t, h.TakeBack(h.ctx, boss, h.project.ID, h.annPlace.ID), models.KindNotFound, "handover")
+		h.until(t, heir, nil)
+		step("taken back", 0, "hand-over", "take-back")
+
+		give()
+		told = append(told, "handover.given")
+		step("anew", heir.ID, "hand-over", "take-back", "hand-over")
+		h.expires(t, heir)
+		later := h.store.Now().Add(day)
+		h.until(t, heir, &later)
+		told = append(told, "handover.ended")
+		step("more time", 0, "hand-over", "take-back", "hand-over", "take-back")
+		want(t, h.TakeBack(h.ctx, boss, h.project.ID, h.annPlace.ID), models.KindNotFound, "handover")
+		give()
+		h.until(t, heir, nil) // who is there stays the heir
+		told = append(told, "handover.given")
+		step("no end", heir.ID, "hand-over", "take-back", "hand-over", "take-back", "hand-over")
 	})
 }
 

@@ -227,9 +227,14 @@ func (t *telling) one(e models.PeriodEnd) error {
 	return t.q.Tell(to, n)
 }
 
-// keepers are the accounts that may change a project's members.
+// keepers are the accounts whose role in a project permits them to change its
+// members, and where nobody's does, the platform's administrators.
 func keepers(q *models.Queries, project int64) ([]int64, error) {
-	return permitted(q, project, models.MemberWrite)
+	ids, err := permitted(q, project, models.MemberWrite)
+	if err != nil || len(ids) > 0 {
+		return ids, err
+	}
+	return q.Administrators()
 }
 
 // permitted are the accounts whose role in a project permits something.

@@ -157,6 +157,31 @@ func TestNoticesOfDeadlines(t *testing.T) {
 	})
 }
 
+// Where nobody in the project may change members, the administrators are told
+// in their place.
+func TestNoticesWithoutManagers(t *testing.T) {
+	eachHall(t, func(t *testing.T, h *hall) {
+		p := h.periods(nil)
+		noError(t, h.RemoveMember(h.ctx, h.root, h.project.ID, h.bossPlace.ID))
+		noError(t, h.DeleteRole(h.ctx, h.root, h.project.ID, h.lead.ID))
+		end, until := h.store.Now().Add(8*day), h.store.Now().Add(3*day)
+		h.endsAt(t, &end)
+		h.until(t, h.annPlace, &until)
+		var told []string
+		for _, step := range []struct {
+			days time.Duration
+			kind string
+		}{{1, "period.ending"}, {1, "deadline.members"}, {5, "period.ending"}, {1, "period.ended"}} {
+			h.clock.Pass(step.days * day)
+			h.round(t, p)
+			told = append(told, step.kind)
+			h.wantTold(t, h.root.User, told...)
+		}
+		h.wantTold(t, h.boss)
+		h.wantTold(t, h.eve)
+	})
+}
+
 // What was over long ago, or when the project was over already, is told
 // nobody.
 func TestOldEndsAreNoNews(t *testing.T) {

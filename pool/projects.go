@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"time"
 
 	"weir/models"
@@ -121,8 +122,9 @@ func (l *Ledger) made(ctx context.Context, err error) {
 
 // UpdateProject replaces a project's description, quota and period, as
 // platform administrators may. Who may only describe the project changes its
-// name, description and launch parameters, and leaves out the rest or repeats
-// it as it is. A quota below what the roles promise or what is held is
+// name, description and launch parameters but for the environment variables,
+// which could run programs in the workspaces of others, and leaves out the
+// rest or repeats it as it is. A quota below what the roles promise or what is held is
 // refused.
 func (l *Ledger) UpdateProject(ctx context.Context, actor policies.Actor, id int64, in ProjectInput) (p models.Project, err error) {
 	need := policies.Need{Project: id, Object: "project", Act: "describe"}
@@ -148,10 +150,10 @@ func (l *Ledger) UpdateProject(ctx context.Context, actor policies.Actor, id int
 	return p, err
 }
 
-// describing is the input with the quota, period and priority of p, which it
-// may not say otherwise.
+// describing is the input with the quota, period, priority and environment
+// variables of p, which it may not say otherwise.
 func (in ProjectInput) describing(p models.Project) (ProjectInput, error) {
-	e := models.Forbidden("The quota, the period and the priority of a project are for platform administrators to change. Ask for it.")
+	e := models.Forbidden("The quota, the period, the priority and the environment variables of a project are for platform administrators to change. Ask for it.")
 	differs := func(name string, given bool) {
 		if given {
 			e.Fields = append(e.Fields, models.Field{Name: name, Reason: models.Say("can be changed by a platform administrator")})
@@ -163,7 +165,8 @@ func (in ProjectInput) describing(p models.Project) (ProjectInput, error) {
 	differs("starts_at", in.StartsAt != nil && !in.StartsAt.Equal(p.StartsAt))
 	differs("ends_at", in.EndsAt != nil && (p.EndsAt == nil || !in.EndsAt.Equal(*p.EndsAt)))
 	differs("priority", in.Priority != 0 && in.Priority != p.Priority)
-	in.Quota, in.StartsAt, in.EndsAt, in.Priority = p.Quota, &p.StartsAt, p.EndsAt, p.Priority
+	differs("launch.env", len(in.Launch.Env) > 0 && !maps.Equal(in.Launch.Env, p.Launch.Env))
+	in.Quota, in.StartsAt, in.EndsAt, in.Priority, in.Launch.Env = p.Quota, &p.StartsAt, p.EndsAt, p.Priority, p.Launch.Env
 	if len(e.Fields) > 0 {
 		return in, e
 	}

@@ -39,6 +39,8 @@ type RoleUsage struct {
 type PersonUsage struct {
 	MemberView
 	Used models.Usage // in the span
+	// Simulated tells that some of the project's GPUs were simulated then.
+	Simulated bool
 }
 
 // ProjectUsage is a project's resources over a span of time, by role and by
@@ -114,10 +116,15 @@ func (l *Ledger) UsageOfPeople(ctx context.Context, actor policies.Actor, projec
 	}
 	q := l.store.Read(ctx)
 	now := q.Now()
-	used, err := q.UsedByUsers(project, users, now.Add(-time.Duration(cut.n)*cut.step), now)
+	since := now.Add(-time.Duration(cut.n) * cut.step)
+	simulated, err := q.HeldSimulated(project, since)
+	if err != nil {
+		return nil, err
+	}
+	used, err := q.UsedByUsers(project, users, since, now)
 	list := make([]PersonUsage, len(members))
 	for i, m := range members {
-		list[i] = PersonUsage{MemberView: m, Used: used[m.UserID]}
+		list[i] = PersonUsage{MemberView: m, Used: used[m.UserID], Simulated: simulated}
 	}
 	return list, err
 }

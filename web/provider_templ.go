@@ -1180,7 +1180,7 @@ func termsForm(v ProviderView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.MoreProjects {
+		if v.MoreProjects || v.Form.failed("other_projects") {
 			templ_7745c5c3_Err = input(v.Form, "other_projects").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
