@@ -19,7 +19,7 @@ func (a rest) importOperations(s section) {
 
 // Preview is what a change would make of a project's quota.
 type Preview struct {
-	Fits      bool           `json:"fits" doc:"whether the change would be accepted now"`
+	Fits      bool           `json:"fits" doc:"whether the change would be accepted now; of a change that you may not make, whether its numbers would fit"`
 	Resources []PreviewRow   `json:"resources"`
 	Members   int64          `json:"members" doc:"whose promise changes"`
 	Room      *int64         `json:"room,omitempty" doc:"members that could be added in the role afterwards; absent: as many as there are"`

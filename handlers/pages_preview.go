@@ -33,12 +33,17 @@ func (f *form) typed() *web.Form {
 // previewForm is what would come of what stands in a form. It is nil for who
 // may not know.
 func (a *App) previewForm(ctx context.Context, project int64, w web.Form, read func(*form) pool.PreviewInput) (*web.PreviewView, error) {
+	return previewView(w, read, func(in pool.PreviewInput) (pool.Preview, error) { return a.Ledger.Preview(ctx, actorOf(ctx), project, in) })
+}
+
+// previewView is what preview says of what is read from a form.
+func previewView(w web.Form, read func(*form) pool.PreviewInput, preview func(pool.PreviewInput) (pool.Preview, error)) (*web.PreviewView, error) {
 	f := &form{values: url.Values{}}
 	for name, value := range w.Values {
 		f.values.Set(name, value)
 	}
 	in := read(f)
-	p, err := a.Ledger.Preview(ctx, actorOf(ctx), project, in)
+	p, err := preview(in)
 	switch models.KindOf(err) {
 	case models.KindNotFound, models.KindForbidden, models.KindInvalid:
 		if err != nil {
@@ -103,13 +108,29 @@ func requestPreview(kind string, role int64) func(*form) pool.PreviewInput {
 	return nil
 }
 
-// previewRequest is previewForm for the form of a request.
+// previewRequest is previewForm for the form in which something is asked for.
 func (a *App) previewRequest(ctx context.Context, project int64, kind string, role int64, w web.Form) (*web.PreviewView, error) {
 	read := requestPreview(kind, role)
 	if read == nil || project == 0 {
 		return nil, nil
 	}
-	return a.previewForm(ctx, project, w, read)
+	return a.previewForm(ctx, project, w, func(f *form) pool.PreviewInput {
+		in := read(f)
+		in.Asked = true
+		return in
+	})
+}
+
+// previewDecision is what would come of a request with what stands in the form
+// that decides it.
+func (a *App) previewDecision(ctx context.Context, r pool.RequestView, w web.Form) (*web.PreviewView, error) {
+	read := requestPreview(r.Kind, roleIn(r.Asked, w))
+	if read == nil || r.ProjectID == nil || !r.MayDecide {
+		return nil, nil
+	}
+	return previewView(w, read, func(in pool.PreviewInput) (pool.Preview, error) {
+		return a.requests.PreviewDecision(ctx, actorOf(ctx), r.ID, in)
+	})
 }
 
 // roleIn is the role that a request is about: the one that was asked about,

@@ -92,9 +92,7 @@ func (a *App) requestView(c echo.Context, typed *web.Form) (templ.Component, err
 	if r.Facts != nil {
 		v.Facts = a.requestFacts(c, r)
 	}
-	if v.MayDecide && r.ProjectID != nil {
-		v.Preview, err = a.previewRequest(ctx, *r.ProjectID, r.Kind, roleIn(r.Asked, v.Form), v.Form)
-	}
+	v.Preview, err = a.previewDecision(ctx, r, v.Form)
 	return web.RequestPage(v), err
 }
 

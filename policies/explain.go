@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -64,8 +65,8 @@ const (
 // Explain answers whether a person may do something now, and why. Everybody
 // may ask about themselves, who may change a project's members about those of
 // the project, administrators and auditors about anybody. To others neither
-// the person nor the project is there. With a refusal of what is asked comes
-// whom and where it is asked about.
+// the person nor the project is there, in the same words whichever it is. With
+// a refusal of what is asked comes whom and where it is asked about.
 func (a *Accounts) Explain(ctx context.Context, actor Actor, in AccessQuery) (e Explanation, err error) {
 	if actor.User.ID == 0 {
 		return e, signInAgain(nil)
@@ -93,8 +94,25 @@ type inquiry struct {
 	role    *models.Role
 }
 
-// find looks up who and where, as far as the asker may know of them.
-func (x *inquiry) find(in AccessQuery) (err error) {
+// find looks up who and where, as far as the asker may know of them. To who
+// may not, it is all the same which of them is there.
+func (x *inquiry) find(in AccessQuery) error {
+	err := cmp.Or(x.findPerson(in), x.findProject(in))
+	if err == nil {
+		err = x.findPlace()
+	}
+	switch self := x.Person.ID == x.asker.User.ID; {
+	case err != nil && models.KindOf(err) != models.KindNotFound, x.access.May(x.asker, Platform, "user", "read"):
+		return err
+	case err == nil && x.mayAsk(self):
+		return nil
+	case self:
+		return models.NotFound("project")
+	}
+	return models.NotFound("account or project")
+}
+
+func (x *inquiry) findPerson(in AccessQuery) (err error) {
 	switch {
 	case in.UserID != 0:
 		x.Person, err = x.q.User(in.UserID)
@@ -103,22 +121,17 @@ func (x *inquiry) find(in AccessQuery) (err error) {
 	default:
 		x.Person, err = x.q.User(x.asker.User.ID)
 	}
-	if err != nil {
-		return err
-	}
+	return err
+}
+
+func (x *inquiry) findProject(in AccessQuery) (err error) {
 	switch {
 	case in.ProjectID != 0:
 		x.Project, err = x.q.Project(models.Everything, in.ProjectID)
 	case strings.TrimSpace(in.Project) != "":
 		x.Project, err = x.q.ProjectByName(models.Everything, strings.TrimSpace(in.Project))
 	}
-	if err != nil {
-		return err
-	}
-	if err := x.findPlace(); err != nil {
-		return err
-	}
-	return x.mayAsk()
+	return err
 }
 
 func (x *inquiry) findPlace() error {
@@ -143,18 +156,18 @@ func (x *inquiry) findPlace() error {
 	return nil
 }
 
-func (x *inquiry) mayAsk() error {
-	project, self := x.Project.ID, x.Person.ID == x.asker.User.ID
-	sees := project == Platform || self && x.place != nil || x.access.May(x.asker, project, "project", "read")
+// mayAsk is for who may not see every account. Of a project that one is in no
+// more one is told why, but not when one was removed from it.
+func (x *inquiry) mayAsk(self bool) bool {
 	switch {
-	case !sees:
-		return models.NotFound("project")
-	case self, x.access.May(x.asker, Platform, "user", "read"):
-		return nil
-	case project != Platform && x.place != nil && x.access.May(x.asker, project, "member", "write"):
-		return nil
+	case self && x.Project.ID == Platform:
+		return true
+	case x.place == nil:
+		return false
+	case self:
+		return x.place.RemovedAt == nil
 	}
-	return models.NotFound("account")
+	return x.access.May(x.asker, x.Project.ID, "member", "write")
 }
 
 func (x *inquiry) say(says Answer, text models.Text) {
@@ -255,6 +268,10 @@ func (x *inquiry) rule() (bool, error) {
 		return false, nil
 	}
 	x.Missing = permission.String()
+	if !x.access.May(x.asker, x.Project.ID, "project", "read") { // whose own place is over
+		x.say(SaysNo, models.Say("No rule permits it: %s is missing.", x.Missing))
+		return false, nil
+	}
 	roles, err := x.q.Roles(models.Everything, x.Project.ID)
 	for _, r := range roles {
 		if r.Permits().Contains(permission) {

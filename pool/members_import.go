@@ -35,7 +35,7 @@ func (l *Ledger) ImportMembers(ctx context.Context, actor policies.Actor, projec
 			return nil, err
 		}
 		i := memberImport{ledger: l, q: q, actor: actor, project: p, roles: map[string]int64{}, names: map[int64]string{},
-			departments: map[int64]string{}, added: &added}
+			departments: map[int64]string{}, added: &added, knows: l.access.May(actor, policies.Platform, "user", "read")}
 		roles, err := q.Roles(models.Everything, project)
 		for _, r := range roles {
 			i.roles[r.Name], i.names[r.ID] = r.ID, r.Name
@@ -60,6 +60,7 @@ type memberImport struct {
 	names       map[int64]string // of roles
 	departments map[int64]string // names that were looked up
 	added       *[]int64         // members whose directory is to be made
+	knows       bool             // the actor may see every account
 }
 
 func (i memberImport) take(r models.Record) (row models.ImportedRow, err error) {
@@ -78,7 +79,7 @@ func (i memberImport) take(r models.Record) (row models.ImportedRow, err error) 
 	}
 	present := err == nil && m.RemovedAt == nil
 	in, problems := i.read(r, m, present)
-	if err := i.same(r, u, &problems); err != nil {
+	if err := i.same(r, u, present || i.knows, &problems); err != nil {
 		return row, err
 	}
 	if len(problems) > 0 {
@@ -120,10 +121,11 @@ func day(r models.Record, column string, p *models.Problems) *time.Time {
 	return &t
 }
 
-// same refuses a row that names the account otherwise than it is called.
-func (i memberImport) same(r models.Record, u models.User, p *models.Problems) error {
+// same refuses a row that names the account otherwise than it is called. What
+// the account says instead is only for who may see it.
+func (i memberImport) same(r models.Record, u models.User, seen bool, p *models.Problems) error {
 	if said := r.Cells["name"]; said != "" && said != u.Name {
-		p.Add("name", "is %s in the account; write it so or leave it empty", u.Name)
+		differs(p, "name", u.Name, seen)
 	}
 	said := r.Cells["department"]
 	if said == "" {
@@ -136,12 +138,21 @@ func (i memberImport) same(r models.Record, u models.User, p *models.Problems) e
 		}
 		name = i.departments[*u.DepartmentID]
 	}
-	if said != name && name == "" {
-		p.Add("department", "is none in the account; leave it empty")
-	} else if said != name {
-		p.Add("department", "is %s in the account; write it so or leave it empty", name)
+	if said != name {
+		differs(p, "department", name, seen)
 	}
 	return nil
+}
+
+func differs(p *models.Problems, column, is string, seen bool) {
+	switch {
+	case !seen:
+		p.Add(column, "differs from the account; leave it empty")
+	case is == "":
+		p.Add(column, "is none in the account; leave it empty")
+	default:
+		p.Add(column, "is %s in the account; write it so or leave it empty", is)
+	}
 }
 
 func (i memberImport) department(id int64) error {

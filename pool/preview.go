@@ -10,11 +10,15 @@ import (
 )
 
 // PreviewInput is a change of what a project's members are promised: exactly
-// one of its fields is set.
+// one of Role, Member and Quota is set.
 type PreviewInput struct {
 	Role   *RolePreview      `json:"role,omitempty" doc:"a new role, or another peak of one"`
 	Member *MemberPreview    `json:"member,omitempty" doc:"a new member, or another role of one"`
 	Quota  *models.Resources `json:"quota,omitempty" doc:"another quota, the whole of it"`
+
+	// Asked is set when somebody else would be asked for the change: whether
+	// the actor might make it does not count.
+	Asked bool `json:"-"`
 }
 
 // RolePreview is a role as it would be.
@@ -55,7 +59,8 @@ func (r PreviewRow) Left() int64 { return r.Quota - r.Value }
 
 // Preview tells what a change of a role, a member or the quota would make of
 // the project's quota, and whether it would be refused. Who may see the
-// project may ask; about members, who may change them.
+// project may ask; about members, who may change them. To who may not make the
+// change it tells whether its numbers would fit.
 func (l *Ledger) Preview(ctx context.Context, actor policies.Actor, project int64, in PreviewInput) (v Preview, err error) {
 	act, obj := "read", "project"
 	if in.Member != nil {
@@ -64,12 +69,21 @@ func (l *Ledger) Preview(ctx context.Context, actor policies.Actor, project int6
 	if err := l.access.Check(actor, project, obj, act); err != nil {
 		return v, err
 	}
+	maker := actor
+	if in.Asked || in.Role != nil && !l.access.May(actor, project, "role", "write") {
+		maker = policies.System("preview") // whom no rule on granting holds back
+	}
+	return l.previewBy(ctx, actor.Scope(), maker, project, in)
+}
+
+// previewBy is Preview of a change that maker would make, for who may know it.
+func (l *Ledger) previewBy(ctx context.Context, scope models.Scope, maker policies.Actor, project int64, in PreviewInput) (v Preview, err error) {
 	err = l.store.Snapshot(ctx, func(q *models.Queries) error {
-		p, err := q.Project(actor.Scope(), project)
+		p, err := q.Project(scope, project)
 		if err != nil {
 			return err
 		}
-		v, err = l.preview(q, actor, p, in)
+		v, err = l.preview(q, maker, p, in)
 		return err
 	})
 	return v, err
@@ -92,7 +106,7 @@ func (l *Ledger) preview(q *models.Queries, actor policies.Actor, p models.Proje
 	var refusal error
 	switch {
 	case in.Role != nil && in.Member == nil && in.Quota == nil:
-		c, refusal = l.previewRole(q, p, *in.Role)
+		c, refusal = l.previewRole(q, actor, p, *in.Role)
 	case in.Member != nil && in.Role == nil && in.Quota == nil:
 		c, refusal = l.previewMember(q, actor, p, *in.Member)
 	case in.Quota != nil && in.Role == nil && in.Member == nil:
@@ -130,7 +144,7 @@ func refused(err error) (*models.Error, error) {
 	return nil, err
 }
 
-func (l *Ledger) previewRole(q *models.Queries, p models.Project, in RolePreview) (c change, err error) {
+func (l *Ledger) previewRole(q *models.Queries, actor policies.Actor, p models.Project, in RolePreview) (c change, err error) {
 	var problems models.Problems
 	if in.Peak.Check("peak", &problems); len(problems) > 0 {
 		return c, problems.Err()
@@ -150,6 +164,9 @@ func (l *Ledger) previewRole(q *models.Queries, p models.Project, in RolePreview
 	}
 	c.more = after.Peak.Sub(before.Peak).Times(c.members)
 	if c.holders, err = holdMore(q, after); err != nil {
+		return c, err
+	}
+	if err := l.grantsRole(q, actor, before); err != nil {
 		return c, err
 	}
 	return c, l.peakFits(q, p, before, after)
@@ -177,14 +194,17 @@ func (l *Ledger) previewMember(q *models.Queries, actor policies.Actor, p models
 }
 
 func (l *Ledger) previewNewcomer(q *models.Queries, actor policies.Actor, p models.Project, r models.Role, email string) error {
-	if err := promiseFits(q, p, r.Peak, "role_id", 1); err != nil || email == "" {
-		return err
+	if email == "" {
+		return promiseFits(q, p, r.Peak, "role_id", 1)
 	}
 	u, err := personAt(q, email)
 	if err != nil {
 		return err
 	}
 	if err := l.grantsPlace(q, actor, u.ID, r); err != nil {
+		return err
+	}
+	if err := promiseFits(q, p, r.Peak, "role_id", 1); err != nil {
 		return err
 	}
 	m, err := q.Membership(p.ID, u.ID)
