@@ -284,3 +284,17 @@ func TestPreviewsOfRequests(t *testing.T) {
 		t.Errorf("a preview decided: %s", got)
 	}
 }
+
+// Who only decides requests sees beside the form what would come of it, of who
+// asked and of nobody else.
+func TestPreviewForWhoOnlyDecides(t *testing.T) {
+	w := newWorld(t)
+	at := path("projects", w.project)
+	judge := w.visitor("judy@example.org", false)
+	role := w.create(w.admin, at+"/roles", `{"name":"judge","permission":"custom","permissions":["request:decide"],"peak":{}}`)
+	w.create(w.admin, at+"/members", `{"email":"judy@example.org","role_id":`+id(role)+`}`)
+	w.visitor("ada@example.org", true).page(303, "POST", at+"/asking", "on", "1")
+	n := w.create(w.stranger, "/requests", `{"reason":"to help","join":{"name":"vision"}}`)
+	judge.shows(judge.page(200, "POST", w.requestAt(n), "preview", "1", "join.role_id", id(role), "email", "nobody@example.org"), `id="preview"`, ">fits<")
+	judge.shows(judge.page(200, "POST", w.requestAt(n), "preview", "1", "join.role_id", id(w.role)), "would be refused", "10 too many")
+}

@@ -33,7 +33,9 @@ func (f *form) typed() *web.Form {
 // previewForm is what would come of what stands in a form. It is nil for who
 // may not know.
 func (a *App) previewForm(ctx context.Context, project int64, w web.Form, read func(*form) pool.PreviewInput) (*web.PreviewView, error) {
-	return previewView(w, read, func(in pool.PreviewInput) (pool.Preview, error) { return a.Ledger.Preview(ctx, actorOf(ctx), project, in) })
+	return previewView(w, read, func(in pool.PreviewInput) (pool.Preview, error) {
+		return a.Ledger.Preview(ctx, actorOf(ctx), project, in)
+	})
 }
 
 // previewView is what preview says of what is read from a form.

@@ -92,9 +92,10 @@ func (q *Queries) PrunePeriodNotices(before time.Time) error {
 	return q.db.Where("ends_at <= ?", before).Delete(&PeriodNotice{}).Error
 }
 
-// UsersInRoles are the accounts of a project's active members in some roles.
+// UsersInRoles are the accounts of a project's active members in some roles,
+// those that can sign in.
 func (q *Queries) UsersInRoles(projectID int64, roles []int64) (ids []int64, err error) {
-	err = q.db.Model(&Member{}).Where("project_id = ? AND role_id IN ? AND removed_at IS NULL AND (until IS NULL OR until > ?)", projectID, roles, q.Now()).
+	err = q.db.Model(&Member{}).Where("project_id = ? AND role_id IN ? AND removed_at IS NULL AND (until IS NULL OR until > ?) AND user_id IN (SELECT id FROM users WHERE NOT disabled)", projectID, roles, q.Now()).
 		Order("user_id").Pluck("user_id", &ids).Error
 	return ids, err
 }

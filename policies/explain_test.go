@@ -188,3 +188,68 @@ func TestWhoMayAskAboutWhom(t *testing.T) {
 		}
 	})
 }
+
+// To who may not know of somebody it is the same answer whether the address
+// or the project's name is anybody's.
+func TestWhoHasAnAccountIsNotTold(t *testing.T) {
+	withRoot(t, func(t *testing.T, d *desk) {
+		p, other := newPlot(t, d, "vision"), newPlot(t, d, "secret")
+		stranger := d.add(t, "eve@example.org", false)
+		for _, by := range []models.User{stranger, p.people["member"], p.people["manager"]} {
+			said := map[string]bool{}
+			for _, email := range []string{other.people["member"].Email, "nobody@example.org"} {
+				for _, project := range []string{"", "secret", "nosuch", "vision"} {
+					_, err := p.explain(t, by, policies.AccessQuery{Email: email, Project: project, Object: "role", Act: "write"})
+					want(t, err, models.KindNotFound)
+					said[err.Error()] = true
+				}
+			}
+			if len(said) != 1 {
+				t.Errorf("%s is told apart: %v", by.Email, said)
+			}
+			said = map[string]bool{}
+			for _, project := range []string{"secret", "nosuch"} {
+				_, err := p.explain(t, by, policies.AccessQuery{Email: by.Email, Project: project, Object: "role", Act: "write"})
+				want(t, err, models.KindNotFound)
+				said[err.Error()] = true
+			}
+			if len(said) != 1 {
+				t.Errorf("of themselves, too: %v", said)
+			}
+		}
+		for missing, query := range map[string]policies.AccessQuery{
+			"account": {Email: "nobody@example.org", Project: "vision"}, "project": {Email: stranger.Email, Project: "nosuch"}} {
+			if _, err := p.explain(t, d.root.User, query); err == nil || err.Error() != models.NotFound(missing).Error() {
+				t.Errorf("an administrator is not told that the %s is missing: %v", missing, err)
+			}
+		}
+	})
+}
+
+// Whose place is over is told so, but nothing else of the project; who was
+// removed, nothing at all.
+func TestWhatFormerMembersAreTold(t *testing.T) {
+	withRoot(t, func(t *testing.T, d *desk) {
+		p := newPlot(t, d, "vision")
+		past := d.store.Now().Add(-time.Second)
+		for _, who := range []string{"viewer", "member"} {
+			modelstest.InTx(t, d.store, func(q *models.Queries) error {
+				m := p.places[who]
+				if m.Until = &past; who == "viewer" {
+					m.RemovedAt = &past
+				}
+				return q.UpdateMember(&m)
+			})
+		}
+		query := policies.AccessQuery{Project: "vision", Object: "role", Act: "write"}
+		_, err := p.explain(t, p.people["viewer"], query)
+		want(t, err, models.KindNotFound)
+		e, err := p.explain(t, p.people["member"], query)
+		if got := steps(e); err != nil || !strings.Contains(got, "Took part in the project vision until") || strings.Contains(got, "the owner") || len(e.Roles) != 0 || e.Missing != "role:write" {
+			t.Errorf("%s, %v, %v", got, e.Roles, err)
+		}
+		if e, err := p.explain(t, p.people["manager"], policies.AccessQuery{UserID: p.people["member"].ID, Project: "vision", Object: "role", Act: "write"}); err != nil || len(e.Roles) != 2 {
+			t.Errorf("the manager reads %s, %v", steps(e), err)
+		}
+	})
+}

@@ -283,3 +283,45 @@ func TestDayOfJoining(t *testing.T) {
 		}
 	})
 }
+
+// What an account is called is only for who may see it.
+func TestImportGivesNoAccountsAway(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		p := o.project(t, "vision", cores(100))
+		r, lead := o.role(t, p.ID, "engineer", "member", cores(10)), o.role(t, p.ID, "lead", "manager", cores(10))
+		_, bossUser := o.member(t, lead)
+		present, member := o.member(t, r)
+		gone, former := o.member(t, r)
+		noError(t, o.RemoveMember(o.ctx, o.root, p.ID, gone.ID))
+		ann := o.person(t)
+		modelstest.InTx(t, o.store, func(q *models.Queries) error {
+			secret := models.Department{Name: "Secret Affairs", Version: 1, CreatedAt: q.Now()}
+			err := q.CreateDepartment(&secret)
+			for _, u := range []*models.User{&member, &former} {
+				u.Name, u.DepartmentID = "Maria Secret", &secret.ID
+				err = errors.Join(err, q.UpdateUser(u))
+			}
+			return err
+		})
+		words := func(actor policies.Actor, u models.User) string {
+			t.Helper()
+			report, err := o.ImportMembers(o.ctx, actor, p.ID, models.Import{Records: rows("email,name,department,role", u.Email+",x,x,engineer"), DryRun: true})
+			if err != nil || len(report.Rows[0].Refusals) != 2 {
+				t.Fatalf("%s, %v", outcomes(report), err)
+			}
+			return report.Rows[0].Refusals[0].Reason.String() + "; " + report.Rows[0].Refusals[1].Reason.String()
+		}
+		const hidden = "differs from the account; leave it empty; differs from the account; leave it empty"
+		boss := o.actor(t, bossUser)
+		for _, u := range []models.User{former, ann} {
+			if got := words(boss, u); got != hidden {
+				t.Errorf("a manager reads of %s: %s", u.Email, got)
+			}
+		}
+		for _, got := range []string{words(boss, member), words(o.root, member), words(o.root, former)} {
+			if !strings.Contains(got, "is Maria Secret in") || !strings.Contains(got, "is Secret Affairs in") {
+				t.Errorf("of %d: %s", present.ID, got)
+			}
+		}
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"weir/models"
+	"weir/policies"
 	"weir/pool"
 )
 
@@ -20,13 +21,16 @@ type trial struct {
 	roles   []models.Role
 	members []models.Member
 	gone    []models.User // who were members
+	boss    models.User   // a manager, who grants no owner's rights
 	step    int
 }
 
 func newTrial(t *testing.T, rt *rapid.T, o *office, name string) *trial {
 	r := &trial{office: o, t: t, rt: rt, project: o.project(t, name, amounts(rt, 50, 200))}
+	_, r.boss = o.member(t, o.role(t, r.project.ID, "boss", "manager", models.Resources{}))
 	for i := range 3 {
-		role, err := o.CreateRole(o.ctx, o.root, r.project.ID, pool.RoleInput{Name: fmt.Sprint("role ", i), Permission: "member", Peak: amounts(rt, 0, 60)})
+		permission := rapid.SampledFrom([]string{"member", "owner"}).Draw(rt, "permission")
+		role, err := o.CreateRole(o.ctx, o.root, r.project.ID, pool.RoleInput{Name: fmt.Sprint("role ", i), Permission: permission, Peak: amounts(rt, 0, 60)})
 		if err == nil {
 			r.roles = append(r.roles, role)
 		}
@@ -48,11 +52,20 @@ func newTrial(t *testing.T, rt *rapid.T, o *office, name string) *trial {
 	return r
 }
 
+// someone may change roles and members, and is bound by what they may grant,
+// or by nothing.
+func (r *trial) someone() policies.Actor {
+	if rapid.Bool().Draw(r.rt, "by the manager") {
+		return r.actor(r.t, r.boss)
+	}
+	return r.root
+}
+
 func (r *trial) someRole() models.Role { return rapid.SampledFrom(r.roles).Draw(r.rt, "role") }
 
 // previewed compares what a preview says with what becomes of the change.
-func (r *trial) previewed(in pool.PreviewInput, write func() error) {
-	v, err := r.Preview(r.ctx, r.root, r.project.ID, in)
+func (r *trial) previewed(by policies.Actor, in pool.PreviewInput, write func() error) {
+	v, err := r.Preview(r.ctx, by, r.project.ID, in)
 	if err != nil {
 		r.rt.Fatalf("preview: %v", err)
 	}
@@ -78,17 +91,17 @@ func (r *trial) previewed(in pool.PreviewInput, write func() error) {
 }
 
 func (r *trial) changeRole() {
-	role, peak := r.someRole(), amounts(r.rt, 0, 120)
-	r.previewed(pool.PreviewInput{Role: &pool.RolePreview{RoleID: role.ID, Peak: peak}}, func() error {
-		return second(r.UpdateRole(r.ctx, r.root, r.project.ID, role.ID, pool.RoleInput{Name: role.Name, Permission: "member", Peak: peak}))
+	by, role, peak := r.someone(), r.someRole(), amounts(r.rt, 0, 120)
+	r.previewed(by, pool.PreviewInput{Role: &pool.RolePreview{RoleID: role.ID, Peak: peak}}, func() error {
+		return second(r.UpdateRole(r.ctx, by, r.project.ID, role.ID, pool.RoleInput{Name: role.Name, Permission: role.Permission, Peak: peak}))
 	})
 }
 
 func (r *trial) newRole() {
-	peak := amounts(r.rt, -1, 250)
+	by, peak := r.someone(), amounts(r.rt, -1, 250)
 	r.step++
-	r.previewed(pool.PreviewInput{Role: &pool.RolePreview{Peak: peak}}, func() error {
-		role, err := r.CreateRole(r.ctx, r.root, r.project.ID, pool.RoleInput{Name: fmt.Sprint("new ", r.step), Permission: "member", Peak: peak})
+	r.previewed(by, pool.PreviewInput{Role: &pool.RolePreview{Peak: peak}}, func() error {
+		role, err := r.CreateRole(r.ctx, by, r.project.ID, pool.RoleInput{Name: fmt.Sprint("new ", r.step), Permission: "member", Peak: peak})
 		if err == nil {
 			r.roles = append(r.roles, role)
 		}
@@ -97,12 +110,12 @@ func (r *trial) newRole() {
 }
 
 func (r *trial) add() {
-	role, u := r.someRole(), r.person(r.t)
+	by, role, u := r.someone(), r.someRole(), r.person(r.t)
 	if len(r.gone) > 0 && rapid.Bool().Draw(r.rt, "comes back") {
 		u = rapid.SampledFrom(r.gone).Draw(r.rt, "who")
 	}
-	r.previewed(pool.PreviewInput{Member: &pool.MemberPreview{Email: u.Email, RoleID: role.ID}}, func() error {
-		m, err := r.AddMember(r.ctx, r.root, r.project.ID, pool.MemberInput{Email: u.Email, RoleID: role.ID})
+	r.previewed(by, pool.PreviewInput{Member: &pool.MemberPreview{Email: u.Email, RoleID: role.ID}}, func() error {
+		m, err := r.AddMember(r.ctx, by, r.project.ID, pool.MemberInput{Email: u.Email, RoleID: role.ID})
 		if err == nil {
 			r.members = append(r.members, m)
 		}
@@ -129,18 +142,18 @@ func (r *trial) move() {
 	if len(r.members) == 0 {
 		return
 	}
-	m, role := rapid.SampledFrom(r.members).Draw(r.rt, "member"), r.someRole()
+	by, m, role := r.someone(), rapid.SampledFrom(r.members).Draw(r.rt, "member"), r.someRole()
 	if _, err := r.Member(r.ctx, r.root, r.project.ID, m.ID); err != nil {
 		return // gone
 	}
-	r.previewed(pool.PreviewInput{Member: &pool.MemberPreview{MemberID: m.ID, RoleID: role.ID}}, func() error {
-		return second(r.UpdateMember(r.ctx, r.root, r.project.ID, m.ID, pool.MemberInput{RoleID: role.ID}))
+	r.previewed(by, pool.PreviewInput{Member: &pool.MemberPreview{MemberID: m.ID, RoleID: role.ID}}, func() error {
+		return second(r.UpdateMember(r.ctx, by, r.project.ID, m.ID, pool.MemberInput{RoleID: role.ID}))
 	})
 }
 
 func (r *trial) changeQuota() {
 	quota := amounts(r.rt, -1, 250)
-	r.previewed(pool.PreviewInput{Quota: &quota}, func() error {
+	r.previewed(r.root, pool.PreviewInput{Quota: &quota}, func() error {
 		return second(r.UpdateProject(r.ctx, r.root, r.project.ID, pool.ProjectInput{Name: r.project.Name, Quota: quota}))
 	})
 }
@@ -224,5 +237,71 @@ func TestPreviewIsForWhoMay(t *testing.T) {
 		if err != nil || v.Refused == nil || v.Refused.Fields[0].Name != "email" {
 			t.Errorf("%+v, %v", v, err)
 		}
+	})
+}
+
+// Who may change roles is told what they may not grant; who may not, or asks
+// somebody else for it, whether the numbers fit.
+func TestPreviewAsksWhoGrants(t *testing.T) {
+	each(t, func(t *testing.T, o *office) {
+		p := o.project(t, "vision", cores(100))
+		owner := o.role(t, p.ID, "owner", "owner", cores(10))
+		_, bossUser := o.member(t, o.role(t, p.ID, "lead", "manager", cores(10)))
+		_, memberUser := o.member(t, o.role(t, p.ID, "engineer", "member", cores(10)))
+		boss, member := o.actor(t, bossUser), o.actor(t, memberUser)
+		in := pool.PreviewInput{Role: &pool.RolePreview{RoleID: owner.ID, Peak: cores(20)}}
+		v, err := o.Preview(o.ctx, boss, p.ID, in)
+		if err != nil || v.Refused == nil || v.Refused.Kind != models.KindForbidden {
+			t.Errorf("%+v, %v", v.Refused, err)
+		}
+		asked := in
+		asked.Asked = true
+		for _, c := range []struct {
+			by policies.Actor
+			in pool.PreviewInput
+		}{{o.root, in}, {member, in}, {boss, asked}} {
+			if v, err := o.Preview(o.ctx, c.by, p.ID, c.in); err != nil || v.Refused != nil {
+				t.Errorf("%s: %v, %v", c.by.Label(), v.Refused, err)
+			}
+		}
+	})
+}
+
+// Who decides requests, and may do nothing else, sees what would come of them;
+// bound, as the decision is, by what they may grant.
+func TestPreviewOfADecision(t *testing.T) {
+	eachHall(t, func(t *testing.T, h *hall) {
+		noError(t, h.LetAsk(h.ctx, h.root, h.project.ID, true))
+		judgeRole, err := h.CreateRole(h.ctx, h.root, h.project.ID, pool.RoleInput{Name: "judge", Permission: models.PermissionCustom, Permissions: []string{"request:decide"}})
+		noError(t, err)
+		_, judgeUser := h.member(t, judgeRole)
+		guest := h.role(t, h.project.ID, "guest", "viewer", cores(140))
+		judge := h.actor(t, judgeUser)
+		join := h.ask(t, h.eve, models.Asked{Join: &models.AskJoin{Name: "vision"}})
+		place := func(role models.Role) pool.PreviewInput {
+			return pool.PreviewInput{Member: &pool.MemberPreview{Email: h.ann.Email, RoleID: role.ID}}
+		}
+		want(t, second(h.Preview(h.ctx, judge, h.project.ID, place(guest))), models.KindForbidden)
+		// Eve would join, whatever address is given.
+		v, err := h.PreviewDecision(h.ctx, judge, join.ID, place(judgeRole))
+		if err != nil || v.Refused != nil || v.Members != 1 {
+			t.Errorf("%+v, %v", v, err)
+		}
+		if v, err = h.PreviewDecision(h.ctx, judge, join.ID, place(guest)); err != nil || v.Refused == nil || !v.Rows[0].Over {
+			t.Errorf("beyond the quota: %+v, %v", v, err)
+		}
+		if v, err = h.PreviewDecision(h.ctx, judge, join.ID, place(h.engineer)); err != nil || v.Refused == nil || v.Refused.Kind != models.KindForbidden {
+			t.Errorf("what the judge cannot grant: %+v, %v", v, err)
+		}
+		peak := h.ask(t, h.ann, h.peak(60))
+		in := pool.PreviewInput{Role: &pool.RolePreview{RoleID: guest.ID, Peak: cores(60)}}
+		if v, err = h.PreviewDecision(h.ctx, h.actor(t, h.boss), peak.ID, in); err != nil || v.Refused != nil || v.Members != 1 {
+			t.Errorf("the role that was asked about: %+v, %v", v, err)
+		}
+		want(t, second(h.PreviewDecision(h.ctx, h.actor(t, h.eve), join.ID, place(guest))), models.KindForbidden)
+		want(t, second(h.PreviewDecision(h.ctx, h.actor(t, h.ann), join.ID, place(guest))), models.KindNotFound)
+		want(t, second(h.PreviewDecision(h.ctx, judge, peak.ID, place(guest))), models.KindInvalid, "exactly one")
+		noError(t, second(h.approve(t, judge, join.ID, models.Asked{Join: &models.AskJoin{RoleID: judgeRole.ID}})))
+		want(t, second(h.PreviewDecision(h.ctx, judge, join.ID, place(judgeRole))), models.KindForbidden)
 	})
 }
