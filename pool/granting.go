@@ -27,7 +27,7 @@ func (l *Ledger) grantsPlace(q *models.Queries, actor policies.Actor, user int64
 	for i, r := range roles {
 		held[i] = r.Permits()
 	}
-	whose := models.Say("%s, in the role %s,", u.Name, roles[len(roles)-1].Name)
+	whose := models.Say("%s, in the role %s,", u.Email, roles[len(roles)-1].Name)
 	return l.access.Granting(q, actor, roles[0].ProjectID, "role_id", whose, held...)
 }
 
