@@ -109,19 +109,6 @@ func pageAfter(c echo.Context, limit int) models.Page {
 	return models.Page{After: after, Limit: limit}
 }
 
-// all reads every page of a list.
-func all[T any](id func(T) int64, fetch func(models.Page) ([]T, error)) (list []T, err error) {
-	page := models.Page{Limit: models.PageSize}
-	for {
-		rows, err := fetch(page)
-		list = append(list, rows...)
-		if err != nil || len(rows) < page.Limit {
-			return list, err
-		}
-		page.After = id(rows[len(rows)-1])
-	}
-}
-
 // nextPage is the address of the page after the row with id last, or empty
 // when this page was not full.
 func nextPage(c echo.Context, n, limit int, last int64) string {

@@ -16,7 +16,7 @@ type ProjectQuery struct {
 	Down   bool   `query:"down" doc:"the last or largest first"`
 }
 
-func (in ProjectQuery) check() error {
+func (in *ProjectQuery) check() error {
 	var p models.Problems
 	if in.Sort != "" && !slices.Contains(models.ProjectSorts, in.Sort) {
 		p.Add("sort", "must be one of name, ends, quota, promised, held, left and members")

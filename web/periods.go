@@ -76,16 +76,6 @@ func extensionField(e models.Extension) string {
 	return "deadline.until"
 }
 
-// extensionFor finds the extension of a kind; nil where there is none.
-func extensionFor(list []models.Extension, kind string) *models.Extension {
-	for i := range list {
-		if list[i].Kind == kind {
-			return &list[i]
-		}
-	}
-	return nil
-}
-
 // lastDay is how long before its end a workspace's page warns.
 const lastDay = 24 * time.Hour
 
