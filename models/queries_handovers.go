@@ -34,7 +34,7 @@ type Leaver struct {
 	UserEmail string
 	HeirID    *int64 // present member who has the directory; nil: nobody
 	HeirName  string
-	GivenAt   *time.Time // when the heir got it, where there is one
+	GivenAt   *time.Time // when it was handed over; also where the heir's participation is over since
 }
 
 // LeftAt is when the participation ended.

@@ -74,6 +74,14 @@ func TestChartsPortal(t *testing.T) {
 			t.Fatalf("%s is not there", env["WEIR_CONFIG"])
 		}
 		env["WEIR_CONFIG"] = writeConfig(t, settings.Data[filepath.Base(env["WEIR_CONFIG"])])
+		for name, path := range env {
+			if strings.HasPrefix(path, "/etc/weir/secrets/") {
+				if !mountedAt(container, path) {
+					t.Errorf("nothing is mounted at %s", path)
+				}
+				env[name] = writeConfig(t, "secret")
+			}
+		}
 		c, err := load(t, env, nil)
 		if err != nil {
 			t.Fatal(err)
