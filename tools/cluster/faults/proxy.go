@@ -7,11 +7,13 @@ import (
 	"hash/fnv"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -43,7 +45,13 @@ type Proxy struct {
 	rules   []Rule
 	seen    map[string]int // requests that matched, by rule, method and path
 	hits    map[int]int    // by rule
-	watches map[*http.Request]context.CancelFunc
+	watches map[*watch]bool
+}
+
+// watch is one that is open.
+type watch struct {
+	cut  context.CancelFunc
+	over chan struct{}
 }
 
 // New starts a Proxy to the API server of config. Whoever reaches the proxy
@@ -57,7 +65,7 @@ func New(config *rest.Config, seed uint64) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{seed: seed, seen: map[string]int{}, hits: map[int]int{}, watches: map[*http.Request]context.CancelFunc{}}
+	p := &Proxy{seed: seed, seen: map[string]int{}, hits: map[int]int{}, watches: map[*watch]bool{}}
 	p.next = &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: target.Scheme, Host: target.Host})
@@ -118,14 +126,19 @@ func (p *Proxy) Hits() []int {
 	return all
 }
 
-// Cut breaks all watches that are open, and tells how many.
+// Cut breaks all watches that are open, and tells how many. When it returns
+// they pass nothing more; those that came before a Set are among them.
 func (p *Proxy) Cut() int {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, cut := range p.watches {
-		cut()
+	open := slices.Collect(maps.Keys(p.watches))
+	p.mu.Unlock()
+	for _, w := range open {
+		w.cut()
 	}
-	return len(p.watches)
+	for _, w := range open {
+		<-w.over
+	}
+	return len(open)
 }
 
 // IsWatch matches watches.
@@ -144,9 +157,14 @@ func IsChange(r *http.Request) bool { return r.Method != http.MethodGet }
 
 // ServeHTTP implements http.Handler.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if IsWatch(r) {
+		ctx, end := p.open(r.Context())
+		defer end()
+		r = r.WithContext(ctx)
+	}
 	rule, hit := p.decide(r)
 	if !hit {
-		p.pass(w, r)
+		p.next.ServeHTTP(w, r)
 		return
 	}
 	if rule.Delay > 0 {
@@ -165,7 +183,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.next.ServeHTTP(httptest.NewRecorder(), r)
 		panic(http.ErrAbortHandler)
 	default:
-		p.pass(w, r)
+		p.next.ServeHTTP(w, r)
 	}
 }
 
@@ -189,21 +207,18 @@ func (p *Proxy) decide(r *http.Request) (Rule, bool) {
 	return Rule{}, false
 }
 
-// pass lets the API server answer, and keeps watches so that they can be cut.
-func (p *Proxy) pass(w http.ResponseWriter, r *http.Request) {
-	if !IsWatch(r) {
-		p.next.ServeHTTP(w, r)
-		return
-	}
-	ctx, cut := context.WithCancel(r.Context())
-	defer cut()
+// open keeps a watch, before any rule is looked at, so that it can be cut.
+func (p *Proxy) open(ctx context.Context) (context.Context, func()) {
+	w := &watch{over: make(chan struct{})}
+	ctx, w.cut = context.WithCancel(ctx)
 	p.mu.Lock()
-	p.watches[r] = cut
-	p.mu.Unlock()
-	defer func() {
+	defer p.mu.Unlock()
+	p.watches[w] = true
+	return ctx, func() {
+		w.cut()
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		delete(p.watches, r)
-	}()
-	p.next.ServeHTTP(w, r.WithContext(ctx))
+		delete(p.watches, w)
+		close(w.over)
+	}
 }
