@@ -50,7 +50,7 @@ func (a *App) homePage(c echo.Context) error {
 		return err
 	}
 	if len(mine) == 0 {
-		others, err := a.Ledger.Projects(ctx, actor, models.Page{Limit: 1})
+		others, err := a.Ledger.ListProjects(ctx, actor, pool.ProjectQuery{}, models.Page{Limit: 1})
 		if err != nil {
 			return err
 		}

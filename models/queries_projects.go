@@ -46,12 +46,6 @@ func (q *Queries) LockProject(scope Scope, id int64) (Project, error) {
 	return q.Project(scope, id)
 }
 
-// Projects lists the projects in scope by id.
-func (q *Queries) Projects(scope Scope, page Page) (projects []Project, err error) {
-	db := scope.projects(q.db, "projects.id").Where("id > ?", page.After).Order("id").Limit(page.limit())
-	return projects, db.Find(&projects).Error
-}
-
 // CreateRole inserts r; a name taken in the project is a Conflict.
 func (q *Queries) CreateRole(r *Role) error {
 	q.Touch("project", r.ProjectID)

@@ -33,7 +33,7 @@ func scoped(q *models.Queries, s models.Scope, w *world) map[string]error {
 	errs := map[string]error{}
 	_, errs["Project"] = q.Project(s, w.project.ID)
 	_, errs["LockProject"] = q.LockProject(s, w.project.ID)
-	projects, err := q.Projects(s, models.Page{})
+	projects, err := q.ListProjects(s, models.ProjectFilter{}, models.Page{})
 	errs["Projects"] = is(slices.ContainsFunc(projects, func(p models.Project) bool { return p.ID == w.project.ID }), err)
 	_, errs["Role"] = q.Role(s, w.project.ID, w.role.ID)
 	roles, err := q.Roles(s, w.project.ID)

@@ -36,13 +36,17 @@ func (l *Ledger) ListProjects(ctx context.Context, actor policies.Actor, in Proj
 	if err := in.check(); err != nil {
 		return nil, err
 	}
-	q := l.store.Read(ctx)
-	f := models.ProjectFilter{Search: in.Search, State: in.State, At: q.Now(), Sort: in.Sort, Down: in.Down}
-	projects, err := q.ListProjects(actor.Scope(), f, page)
-	if err != nil || len(projects) == 0 {
-		return nil, err
-	}
-	return withSums(q, projects)
+	var views []ProjectView
+	err := l.store.Snapshot(ctx, func(q *models.Queries) error {
+		f := models.ProjectFilter{Search: in.Search, State: in.State, At: q.Now(), Sort: in.Sort, Down: in.Down}
+		projects, err := q.ListProjects(actor.Scope(), f, page)
+		if err != nil || len(projects) == 0 {
+			return err
+		}
+		views, err = withSums(q, projects)
+		return err
+	})
+	return views, err
 }
 
 // RolesIn names the actor's role in each project that they are in.

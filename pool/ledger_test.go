@@ -293,7 +293,7 @@ func TestEveryMethodOfTheLedgerAsks(t *testing.T) {
 				}
 			}
 		}
-		if list, err := o.Projects(o.ctx, stranger, models.Page{}); err != nil || len(list) != 0 {
+		if list, err := o.ListProjects(o.ctx, stranger, pool.ProjectQuery{}, models.Page{}); err != nil || len(list) != 0 {
 			t.Errorf("a stranger sees %d projects, %v", len(list), err)
 		}
 		if list, err := o.Mine(o.ctx, member); err != nil || len(list) != 1 || list[0].Room.Peak != cores(10) {

@@ -262,23 +262,6 @@ func (l *Ledger) view(q *models.Queries, actor policies.Actor, id int64) (v Proj
 	return v, err
 }
 
-// Projects lists the projects that the actor may see, by id.
-func (l *Ledger) Projects(ctx context.Context, actor policies.Actor, page models.Page) ([]ProjectView, error) {
-	if !actor.Signed() {
-		return nil, l.access.Check(actor, policies.Platform, "project", "read")
-	}
-	var views []ProjectView
-	err := l.store.Snapshot(ctx, func(q *models.Queries) error {
-		projects, err := q.Projects(actor.Scope(), page)
-		if err != nil || len(projects) == 0 {
-			return err
-		}
-		views, err = withSums(q, projects)
-		return err
-	})
-	return views, err
-}
-
 // withSums adds what the projects' members were promised and hold.
 func withSums(q *models.Queries, projects []models.Project) ([]ProjectView, error) {
 	ids := make([]int64, len(projects))

@@ -409,7 +409,7 @@ func TestTwoDecidersOneProject(t *testing.T) {
 			}
 			want(t, errs[1-winner], models.KindConflict, deciders[winner].User.Name)
 		}
-		if all, err := h.Projects(h.ctx, h.root, models.Page{Limit: 200}); err != nil || len(all) != 41 {
+		if all, err := h.ListProjects(h.ctx, h.root, pool.ProjectQuery{}, models.Page{Limit: 200}); err != nil || len(all) != 41 {
 			t.Errorf("%d projects, %v", len(all), err)
 		}
 	})
