@@ -77,9 +77,9 @@ func choosesLanguage(b *tab) {
 	eval[bool](b, `document.querySelector("main select[name=lang]").value = "en"; true`)
 	b.pressAt("save", `document.querySelector("main form[action='/language'] button")`)
 	b.until("English", `document.documentElement.lang === "en"`)
-	b.sees("Change the password")
+	b.sees("Password")
 	b.goTo("/pool")
-	b.sees("Computing now")
+	b.sees("GPU utilization")
 	b.press("中文")
 	b.at("/pool")
 	b.until("Chinese", `document.documentElement.lang === "zh-CN"`)
@@ -95,19 +95,28 @@ var verb = regexp.MustCompile(`%(?:\\\[\d+\\\])?[a-z]`)
 // that consists of little more than what is filled in proves nothing.
 func readCatalogue(t *testing.T) (all []phrase) {
 	t.Helper()
-	raw, err := os.ReadFile("../web/catalogue/zh.json")
-	if err != nil {
-		t.Fatal(err)
+	english, chinese := map[string]any{}, map[string]string{}
+	for name, into := range map[string]any{"en": &english, "zh": &chinese} {
+		raw, err := os.ReadFile("../models/catalogue/" + name + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(raw, into); err != nil {
+			t.Fatal(err)
+		}
 	}
-	catalogue := map[string]string{}
-	if err := json.Unmarshal(raw, &catalogue); err != nil {
-		t.Fatal(err)
-	}
-	for text, translation := range catalogue {
-		pattern := verb.ReplaceAllString(regexp.QuoteMeta(text), ".+")
-		letters := strings.Count(strings.Map(onlyLetters, strings.ReplaceAll(pattern, ".+", "")), "x")
-		if text != translation && letters > 3 && (letters > 8 || !strings.Contains(pattern, ".+")) {
-			all = append(all, regexp.MustCompile("^"+pattern+"$"))
+	for key, wording := range english {
+		forms := []any{wording}
+		if counted, ok := wording.(map[string]any); ok {
+			forms = []any{counted["one"], counted["other"]}
+		}
+		for _, form := range forms {
+			text := form.(string)
+			pattern := verb.ReplaceAllString(regexp.QuoteMeta(text), ".+")
+			letters := strings.Count(strings.Map(onlyLetters, strings.ReplaceAll(pattern, ".+", "")), "x")
+			if text != chinese[key] && letters > 3 && (letters > 8 || !strings.Contains(pattern, ".+")) {
+				all = append(all, regexp.MustCompile("^"+pattern+"$"))
+			}
 		}
 	}
 	if len(all) < 200 {

@@ -106,7 +106,7 @@ func (a *App) setLanguage(c echo.Context) error {
 		return err
 	}
 	lang := f.text("lang")
-	if lang != web.English && lang != web.Chinese {
+	if lang != models.English && lang != models.Chinese {
 		return models.Invalid("lang", "must be en or zh")
 	}
 	c.SetCookie(&http.Cookie{Name: languageCookie, Value: lang, Path: "/", MaxAge: int((366 * 24 * time.Hour).Seconds()),

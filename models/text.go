@@ -7,9 +7,9 @@ import (
 	"fmt"
 )
 
-// Text is a sentence for a person, kept as an English format and its
-// arguments so that a page can show it in the reader's language. The format
-// is the key into the catalogue. The zero Text is the empty sentence.
+// Text is a sentence for a person: an English format of the catalogue and its
+// arguments, so that a page can show it in the reader's language. The zero
+// Text is the empty sentence.
 type Text struct {
 	Format string
 	Args   []any
@@ -18,30 +18,34 @@ type Text struct {
 // Say makes a Text. Arguments must survive JSON: strings, numbers, Texts.
 func Say(format string, args ...any) Text { return Text{Format: format, Args: args} }
 
+// Render renders a sentence in a language.
+func Render(language, format string, args ...any) string { return Say(format, args...).In(language) }
+
 // String renders the sentence in English.
-func (t Text) String() string { return t.Render(func(s string) string { return s }) }
+func (t Text) String() string { return t.In(English) }
 
 // Empty tells whether there is nothing to say.
 func (t Text) Empty() bool { return t.Format == "" }
 
-// Render formats the sentence after passing every format, its own and those
-// of nested Texts, through translate.
-func (t Text) Render(translate func(string) string) string {
+// In renders the sentence and the Texts among its arguments in a language. A
+// format that is not in the catalogue stays as it is.
+func (t Text) In(language string) string {
+	format := texts.format(language, t)
 	if len(t.Args) == 0 {
-		return translate(t.Format)
+		return format
 	}
 	args := make([]any, len(t.Args))
 	for i, a := range t.Args {
 		if nested, ok := a.(Text); ok {
-			a = nested.Render(translate)
+			a = nested.In(language)
 		}
 		args[i] = a
 	}
-	return fmt.Sprintf(translate(t.Format), args...)
+	return fmt.Sprintf(format, args...)
 }
 
-// MarshalJSON keeps the format and the arguments, for records that are shown
-// later, in whichever language. Answers to programs use String.
+// MarshalJSON writes the text as it is stored: by its key, for records that
+// are shown later, in whichever language. Responses to programs use String.
 func (t Text) MarshalJSON() ([]byte, error) { return json.Marshal(t.stored()) }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
@@ -54,8 +58,12 @@ func (t *Text) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// storedText is a Text as a row has it: with the key of the catalogue, so
+// that its wording can change without the row. Rows from before there were
+// keys have the English format of their time.
 type storedText struct {
-	Format string      `json:"f"`
+	Key    string      `json:"k,omitempty"`
+	Format string      `json:"f,omitempty"`
 	Args   []storedArg `json:"a,omitempty"`
 }
 
@@ -67,7 +75,12 @@ type storedArg struct {
 }
 
 func (t Text) stored() storedText {
-	out := storedText{Format: t.Format}
+	var out storedText
+	if key, known := texts.keys[t.Format]; known {
+		out.Key = key
+	} else {
+		out.Format = t.Format
+	}
 	for _, a := range t.Args {
 		out.Args = append(out.Args, storeArg(a))
 	}
@@ -93,7 +106,7 @@ func storeArg(a any) storedArg {
 }
 
 func (s storedText) text() Text {
-	t := Text{Format: s.Format}
+	t := Text{Format: texts.current(s.Key, s.Format)}
 	for _, a := range s.Args {
 		switch {
 		case a.Int != nil:
@@ -137,12 +150,7 @@ func (t *Text) Scan(src any) error {
 		*t = Text{}
 		return nil
 	}
-	var s storedText
-	if err := json.Unmarshal(raw, &s); err != nil {
-		return fmt.Errorf("models.Text: %w", err)
-	}
-	*t = s.text()
-	return nil
+	return t.UnmarshalJSON(raw)
 }
 
 // GormDataType tells gorm that a Text is a text column.

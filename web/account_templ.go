@@ -597,7 +597,7 @@ func AccountPage(v AccountView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = choose(Form{Values: map[string]string{"lang": From(ctx).Lang}}, "lang", []Option{{English, "English"}, {Chinese, "中文"}}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = choose(Form{Values: map[string]string{"lang": From(ctx).Lang}}, "lang", []Option{{models.English, "English"}, {models.Chinese, "中文"}}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -33,9 +33,6 @@ type NoticeChoice struct {
 	ByMail  bool
 }
 
-// Say renders a text in a language outside any page.
-func Say(lang string, t models.Text) string { return t.Render(translator(lang)) }
-
 // bellLabel says what the bell shows.
 func bellLabel(ctx context.Context) string {
 	if n := From(ctx).Nav.Notices; n > 0 {

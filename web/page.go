@@ -50,7 +50,7 @@ func With(ctx context.Context, p Page) context.Context {
 func From(ctx context.Context) Page {
 	p, ok := ctx.Value(pageKey{}).(Page)
 	if !ok {
-		p.Lang = English
+		p.Lang = models.English
 	}
 	return p
 }
@@ -61,7 +61,7 @@ func From(ctx context.Context) Page {
 const htmxConfig = `{"includeIndicatorCSS":false,"noSwap":[204,304,"4xx","5xx"],"morphIgnore":["data-htmx-powered","open"]}`
 
 func htmlLang(ctx context.Context) string {
-	if From(ctx).Lang == Chinese {
+	if From(ctx).Lang == models.Chinese {
 		return "zh-CN"
 	}
 	return "en"

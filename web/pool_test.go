@@ -159,7 +159,7 @@ func large() PoolView {
 }
 
 func BenchmarkPoolPage(b *testing.B) {
-	v, ctx := large(), With(b.Context(), Page{Lang: Chinese, User: &root, Now: now})
+	v, ctx := large(), With(b.Context(), Page{Lang: models.Chinese, User: &root, Now: now})
 	var page bytes.Buffer
 	for b.Loop() {
 		page.Reset()

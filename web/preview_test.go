@@ -32,7 +32,7 @@ func render(t *testing.T, s sample, lang string) []byte {
 // TestPages holds every page to the content security policy and to what
 // readers of any kind need.
 func TestPages(t *testing.T) {
-	for _, lang := range []string{English, Chinese} {
+	for _, lang := range []string{models.English, models.Chinese} {
 		for _, s := range samples() {
 			t.Run(lang+"/"+s.name, func(t *testing.T) {
 				text := render(t, s, lang)
@@ -170,7 +170,7 @@ func TestScreenshots(t *testing.T) {
 	if err := os.CopyFS(filepath.Join(dir, filepath.Dir(Asset("x"))), staticSub()); err != nil {
 		t.Fatal(err)
 	}
-	for _, lang := range []string{English, Chinese} {
+	for _, lang := range []string{models.English, models.Chinese} {
 		for _, s := range samples() {
 			text := bytes.ReplaceAll(render(t, s, lang), []byte(portal), nil)
 			if err := os.WriteFile(filepath.Join(dir, s.name+"."+lang+".html"), text, 0o644); err != nil {

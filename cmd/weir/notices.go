@@ -11,7 +11,6 @@ import (
 	"weir/models"
 	"weir/policies"
 	"weir/policies/notices"
-	"weir/web"
 )
 
 // noticesConfig is how people and programs are told of things.
@@ -104,7 +103,7 @@ func (p *portal) wireNotices(access *policies.Access) error {
 	p.notices = notices.New(notices.Config{Store: p.store, Access: access, Key: key, AllowPrivate: c.WebhookPrivate})
 	p.sender = notices.NewSender(notices.SenderConfig{Store: p.store, Key: key, Fence: p.fence.check, Origin: p.origin, Version: buildVersion().Version,
 		AllowPrivate: c.WebhookPrivate, Mailer: c.Mailer, Logger: p.log,
-		Say: func(language string, t models.Text) string { return web.Say(language, t) }})
+		Say: func(language string, t models.Text) string { return t.In(language) }})
 	return nil
 }
 

@@ -2,7 +2,6 @@ package rules
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -14,10 +13,34 @@ import (
 	"unicode"
 )
 
-const catalogueFile = "web/catalogue/zh.json"
+const catalogueDir = "models/catalogue"
 
-// The English sentence in the source is the key of its translation, so both
-// must agree: none missing, none left over, and the same arguments in each.
+// wording is a sentence of the catalogue: one form, or the singular and the
+// plural.
+type wording struct {
+	One, Other string
+	Count      int
+}
+
+func (w *wording) UnmarshalJSON(b []byte) error {
+	if b[0] == '"' {
+		return json.Unmarshal(b, &w.Other)
+	}
+	type plain wording
+	return json.Unmarshal(b, (*plain)(w))
+}
+
+// forms are those that the sentence has.
+func (w wording) forms() []string {
+	if w.One == "" {
+		return []string{w.Other}
+	}
+	return []string{w.One, w.Other}
+}
+
+// The source says a sentence in English. The catalogue gives each a key, by
+// which rows keep it, and its translation: none may be missing or left over,
+// and all forms take the same arguments.
 func TestCatalogue(t *testing.T) {
 	said := map[string]string{} // sentence → where
 	for _, s := range sentences(tree(t)) {
@@ -27,23 +50,44 @@ func TestCatalogue(t *testing.T) {
 		}
 		said[s.text] = s.at
 	}
-	translated := readCatalogue(t)
-
-	var missing []string
-	for _, text := range slices.Sorted(maps.Keys(said)) {
-		translation, ok := translated[text]
-		if !ok && hasWords(text) {
-			missing = append(missing, fmt.Sprintf("  %s: %q,", quote(text), ""))
-		} else if got, want := arguments(translation), arguments(text); ok && !maps.Equal(got, want) {
-			t.Errorf("%s: %q: the translation %q uses arguments %v, not %v", said[text], text, translation, got, want)
+	english, chinese := readCatalogue[wording](t, "en"), readCatalogue[wording](t, "zh")
+	keys := map[string]string{}
+	for key, w := range english {
+		if other := keys[w.Other]; other != "" {
+			t.Errorf("en.json: %s and %s are the same sentence", key, other)
+		}
+		keys[w.Other] = key
+		if said[w.Other] == "" {
+			t.Errorf("en.json: nothing says %s: %q", key, w.Other)
+		}
+		if translation, ok := chinese[key]; !ok || strings.TrimSpace(translation.Other) == "" {
+			t.Errorf("zh.json lacks %s: %q", key, w.Other)
+		} else if got, want := arguments(translation.Other), arguments(w.Other); !maps.Equal(got, want) {
+			t.Errorf("zh.json: %s uses arguments %v, not %v", key, got, want)
+		}
+		if used := arguments(w.Other); w.One != "" && (!maps.Equal(arguments(w.One), used) || used[w.Count] != "d") {
+			t.Errorf("en.json: %s: the singular takes other arguments, or argument %d is no number", key, w.Count)
 		}
 	}
-	if len(missing) > 0 {
-		t.Errorf("%s lacks %d sentences:\n%s", catalogueFile, len(missing), strings.Join(missing, "\n"))
+	for key := range chinese {
+		if _, ok := english[key]; !ok {
+			t.Errorf("zh.json: there is no key %s", key)
+		}
 	}
-	for _, text := range slices.Sorted(maps.Keys(translated)) {
-		if said[text] == "" {
-			t.Errorf("%s: nothing says %s", catalogueFile, quote(text))
+	for _, text := range slices.Sorted(maps.Keys(said)) {
+		if keys[text] == "" && hasWords(text) {
+			t.Errorf("%s: en.json and zh.json lack %s", said[text], quote(text))
+		}
+	}
+}
+
+// Rows from before there were keys have formats of their time, which must
+// still lead to a sentence that takes the same arguments.
+func TestFormerSentences(t *testing.T) {
+	english := readCatalogue[wording](t, "en")
+	for format, key := range readCatalogue[string](t, "former") {
+		if w, ok := english[key]; !ok || !maps.Equal(arguments(format), arguments(w.Other)) {
+			t.Errorf("former.json: %q leads to %s, which is %q", format, key, w.Other)
 		}
 	}
 }
@@ -54,26 +98,20 @@ func hasWords(text string) bool {
 	return strings.ContainsFunc(verbPattern.ReplaceAllString(text, ""), unicode.IsLetter)
 }
 
-func readCatalogue(t *testing.T) map[string]string {
+func readCatalogue[V any](t *testing.T, name string) map[string]V {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join(root, catalogueFile))
+	raw, err := os.ReadFile(filepath.Join(root, catalogueDir, name+".json"))
 	if err != nil {
-		t.Error(err)
-		return nil
+		t.Fatal(err)
 	}
-	catalogue := map[string]string{}
-	if err := json.Unmarshal(raw, &catalogue); err != nil {
-		t.Errorf("%s: %v", catalogueFile, err)
+	entries := map[string]V{}
+	if err := json.Unmarshal(raw, &entries); err != nil {
+		t.Fatalf("%s.json: %v", name, err)
 	}
-	for text, translation := range catalogue {
-		if strings.TrimSpace(translation) == "" {
-			t.Errorf("%s: %s has no translation", catalogueFile, quote(text))
-		}
-		if strings.Count(string(raw), quote(text)+":") > 1 {
-			t.Errorf("%s: %s is there twice", catalogueFile, quote(text))
-		}
+	if n := strings.Count(string(raw), "\n  \""); n != len(entries) {
+		t.Errorf("%s.json has %d lines with a key and %d keys: one is there twice", name, n, len(entries))
 	}
-	return catalogue
+	return entries
 }
 
 // quote writes a sentence as JSON does, readably.

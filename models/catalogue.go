@@ -1,0 +1,113 @@
+package models
+
+import (
+	"embed"
+	"encoding/json"
+
+	"golang.org/x/text/feature/plural"
+	"golang.org/x/text/language"
+)
+
+// Languages of texts.
+const (
+	English = "en"
+	Chinese = "zh"
+)
+
+// catalogueFiles are en.json and zh.json, which map the stable key of each
+// sentence to its wording, and former.json, which maps English formats that
+// old rows still have to keys.
+//
+//go:embed catalogue/*.json
+var catalogueFiles embed.FS
+
+// wording is a sentence in one language. In the files it is a string, or an
+// object when its form depends on a number: {"one": …, "other": …, "count": N}
+// with the number of that argument, from 1.
+type wording struct {
+	One   string `json:"one"`
+	Other string `json:"other"`
+	Count int    `json:"count"`
+}
+
+func (w *wording) UnmarshalJSON(b []byte) error {
+	if b[0] == '"' {
+		return json.Unmarshal(b, &w.Other)
+	}
+	type plain wording
+	return json.Unmarshal(b, (*plain)(w))
+}
+
+// catalogue is all sentences in all languages.
+type catalogue struct {
+	words  map[string]map[string]wording // by language and key
+	keys   map[string]string             // by English format
+	former map[string]string             // keys by English formats of the past
+}
+
+var texts = mustCatalogue()
+
+func mustCatalogue() (c catalogue) {
+	c.words, c.keys = map[string]map[string]wording{English: {}, Chinese: {}}, map[string]string{}
+	for name, into := range map[string]any{"en": ref(c.words[English]), "zh": ref(c.words[Chinese]), "former": &c.former} {
+		b, err := catalogueFiles.ReadFile("catalogue/" + name + ".json")
+		if err == nil {
+			err = json.Unmarshal(b, into)
+		}
+		if err != nil {
+			panic("models: catalogue " + name + ": " + err.Error())
+		}
+	}
+	for key, w := range c.words[English] {
+		c.keys[w.Other] = key
+	}
+	return c
+}
+
+func ref[T any](v T) *T { return &v }
+
+// format is the format of a text in a language, in the form that its count
+// needs.
+func (c catalogue) format(lang string, t Text) string {
+	key, known := c.keys[t.Format]
+	if !known {
+		return t.Format
+	}
+	w, known := c.words[lang][key]
+	if !known {
+		w = c.words[English][key]
+	}
+	if w.One != "" && w.Count <= len(t.Args) && one(lang, t.Args[w.Count-1]) {
+		return w.One
+	}
+	return w.Other
+}
+
+// one tells whether a language counts n in the singular.
+func one(lang string, n any) bool {
+	var i int
+	switch n := n.(type) {
+	case int:
+		i = n
+	case int64:
+		i = int(n)
+	default:
+		return false
+	}
+	return plural.Cardinal.MatchPlural(language.Make(lang), i, 0, 0, 0, 0) == plural.One
+}
+
+// current is the English format of a stored text today, by its key or, in an
+// old row, by its English format of that time.
+func (c catalogue) current(key, format string) string {
+	if key == "" {
+		key = c.former[format]
+	}
+	if w, known := c.words[English][key]; known {
+		return w.Other
+	}
+	if format == "" {
+		return key // written by a newer version
+	}
+	return format
+}
