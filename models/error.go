@@ -67,10 +67,26 @@ func InvalidFields(fields ...Field) *Error {
 	return &Error{Kind: KindInvalid, Message: Say("Some of the input cannot be accepted."), Fields: fields}
 }
 
+// IgnoreNotFound is no error where one says that something is not there.
+func IgnoreNotFound(err error) error {
+	if KindOf(err) == KindNotFound {
+		return nil
+	}
+	return err
+}
+
 // NotFound says that a thing does not exist for this actor. what is a noun
 // such as "workspace".
 func NotFound(what string) *Error {
 	return &Error{Kind: KindNotFound, Message: Say("There is no such %s.", Say(what))}
+}
+
+// NotFoundAs turns not_found into a refusal of the field that named the thing.
+func NotFoundAs(err error, refusal *Error) error {
+	if KindOf(err) == KindNotFound {
+		return refusal
+	}
+	return err
 }
 
 // Forbidden says that the actor may not do this.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/pool/projects"
 )
 
 // patience is how long a request that waits for the pool lets later ones pass
@@ -26,6 +27,6 @@ func withinRoom(q *models.Queries, w models.Workspace) (bool, error) {
 		}
 		return false, err
 	}
-	room, err := roomOf(q, project, m.ID, m.Peak)
-	return err == nil && len(w.Demand.Resources().Exceeding(room.Left())) == 0, err
+	use, err := projects.UseOf(q, project, m.ID, m.Peak)
+	return err == nil && len(use.ExceededBy(w.Demand.Resources())) == 0, err
 }
