@@ -245,3 +245,41 @@ func (q *Queries) promisedTo(ids []int64) (map[int64]Sums, error) {
 	}
 	return sums, err
 }
+
+// ProjectsByID finds projects by their ids.
+func (q *Queries) ProjectsByID(ids []int64) (map[int64]Project, error) {
+	var list []Project
+	err := q.db.Where("id IN ?", ids).Find(&list).Error
+	found := make(map[int64]Project, len(list))
+	for _, p := range list {
+		found[p.ID] = p
+	}
+	return found, err
+}
+
+// ProjectNames lists the ids and names of the projects in scope by id.
+func (q *Queries) ProjectNames(scope Scope, page Page) (list []Project, err error) {
+	db := scope.projects(q.db.Select("id, name"), "projects.id").Where("id > ?", page.After).Order("id").Limit(page.limit())
+	return list, db.Find(&list).Error
+}
+
+// ProjectNamesOf finds the names of those of some projects that are in scope.
+func (q *Queries) ProjectNamesOf(scope Scope, ids []int64) (list []Project, err error) {
+	return list, scope.projects(q.db.Select("id, name"), "projects.id").Where("id IN ?", ids).Order("id").Find(&list).Error
+}
+
+// ProjectByName finds a project in scope.
+func (q *Queries) ProjectByName(scope Scope, name string) (p Project, err error) {
+	if !storable(name) {
+		return p, NotFound("project")
+	}
+	return p, found(scope.projects(q.db, "projects.id").Where("name = ?", name).Take(&p).Error, "project")
+}
+
+// RoleByName finds a role of a project.
+func (q *Queries) RoleByName(projectID int64, name string) (r Role, err error) {
+	if !storable(name) {
+		return r, NotFound("role")
+	}
+	return r, found(q.db.Where("project_id = ? AND name = ?", projectID, name).Take(&r).Error, "role")
+}

@@ -7,41 +7,6 @@ import (
 	"gorm.io/gorm"
 )
 
-// CreateEnvironment inserts e; a taken name is a Conflict.
-func (q *Queries) CreateEnvironment(e *Environment) error {
-	q.Touch("environments")
-	return nameTaken(q.db.Create(e).Error, "environment", e.Name)
-}
-
-// UpdateEnvironment writes e if its version is still e.Version.
-func (q *Queries) UpdateEnvironment(e *Environment) error {
-	q.Touch("environments")
-	return nameTaken(q.update(e, &e.Version, e.ID, "environment"), "environment", e.Name)
-}
-
-// DeleteEnvironment removes an environment that no workspace ever used.
-func (q *Queries) DeleteEnvironment(id int64) error {
-	q.Touch("environments")
-	return q.deleted(q.db.Where("id = ?", id).Delete(&Environment{}), "environment")
-}
-
-// EnvironmentUsed tells whether a workspace, live or ended, has it.
-func (q *Queries) EnvironmentUsed(id int64) (bool, error) {
-	var n int64
-	err := q.db.Model(&Workspace{}).Where("environment_id = ?", id).Limit(1).Count(&n).Error
-	return n > 0, err
-}
-
-// Environment finds a catalogue entry.
-func (q *Queries) Environment(id int64) (e Environment, err error) {
-	return e, found(q.db.Take(&e, id).Error, "environment")
-}
-
-// Environments lists the catalogue by id.
-func (q *Queries) Environments() (all []Environment, err error) {
-	return all, q.db.Order("id").Limit(1000).Find(&all).Error
-}
-
 // CreateWorkspace inserts w and the first event of its history. A live
 // workspace of the same member and name is a Conflict.
 func (q *Queries) CreateWorkspace(w *Workspace, message Text) error {
@@ -178,44 +143,6 @@ func (q *Queries) WorkspaceEvents(workspaceID int64) (events []WorkspaceEvent, e
 // TouchActivity records that a workspace was used at now.
 func (q *Queries) TouchActivity(workspaceID int64, now time.Time) error {
 	return q.db.Model(&Workspace{}).Where("id = ?", workspaceID).Update("active_at", now).Error
-}
-
-// Held is what workspaces hold: Σ over those in a holding state.
-type Held struct {
-	ID int64 // project or member
-	Resources
-}
-
-const heldColumns = `CAST(COALESCE(SUM(gpus * cores), 0) AS BIGINT) AS gpu_cores,
-	CAST(COALESCE(SUM(gpus * gpu_memory_mib), 0) AS BIGINT) AS gpu_memory_mib,
-	CAST(COALESCE(SUM(cpu_milli), 0) AS BIGINT) AS cpu_milli,
-	CAST(COALESCE(SUM(memory_mib), 0) AS BIGINT) AS memory_mib,
-	CAST(COALESCE(SUM(storage_mib), 0) AS BIGINT) AS storage_mib`
-
-// HeldByProject is what all workspaces of a project hold.
-func (q *Queries) HeldByProject(projectID int64) (r Resources, err error) {
-	err = q.db.Model(&Workspace{}).Select(heldColumns).
-		Where("project_id = ? AND state IN ?", projectID, HoldingStates).Scan(&r).Error
-	return r, err
-}
-
-// HeldByMember is what a member's workspaces hold.
-func (q *Queries) HeldByMember(projectID, memberID int64) (r Resources, err error) {
-	err = q.db.Model(&Workspace{}).Select(heldColumns).
-		Where("project_id = ? AND member_id = ? AND state IN ?", projectID, memberID, HoldingStates).Scan(&r).Error
-	return r, err
-}
-
-// HeldByMembers is what each member of a project holds; absent is nothing.
-func (q *Queries) HeldByMembers(projectID int64) (map[int64]Resources, error) {
-	var rows []Held
-	err := q.db.Model(&Workspace{}).Select("member_id AS id, "+heldColumns).
-		Where("project_id = ? AND state IN ?", projectID, HoldingStates).Group("member_id").Scan(&rows).Error
-	held := map[int64]Resources{}
-	for _, r := range rows {
-		held[r.ID] = r.Resources
-	}
-	return held, err
 }
 
 // WorkspaceView finds a workspace with its names.

@@ -200,20 +200,6 @@ func (q *Queries) held(in HeldIn, by string, project int64, since, now time.Time
 		Where("began < ?", now).Group("whose")
 }
 
-// HeldByRoles is what the members in each of a project's roles hold now;
-// absent is nothing.
-func (q *Queries) HeldByRoles(project int64) (map[int64]Resources, error) {
-	var rows []Held
-	err := q.db.Table("workspaces").Select("members.role_id AS id, "+heldColumns).
-		Joins("JOIN members ON members.id = workspaces.member_id AND members.removed_at IS NULL").
-		Where("workspaces.project_id = ? AND workspaces.state IN ?", project, HoldingStates).Group("members.role_id").Scan(&rows).Error
-	held := map[int64]Resources{}
-	for _, r := range rows {
-		held[r.ID] = r.Resources
-	}
-	return held, err
-}
-
 // HeldSimulated tells whether a project has held shares of simulated GPUs
 // since a moment.
 func (q *Queries) HeldSimulated(project int64, since time.Time) (bool, error) {

@@ -78,16 +78,3 @@ func (q *Queries) PeriodEnds() (map[int64]*time.Time, error) {
 	}
 	return ends, err
 }
-
-// RefusedDemand is how often a demand was refused.
-type RefusedDemand struct {
-	Demand Demand `gorm:"embedded"`
-	N      int64
-}
-
-// RefusedDemands counts by model and size what was refused after a moment.
-func (q *Queries) RefusedDemands(after time.Time) (list []RefusedDemand, err error) {
-	return list, q.db.Table("decisions").Select("gpus, cores, gpu_model, COUNT(*) AS n").
-		Where("outcome = ? AND at > ? AND gpus > 0", OutcomeRefused, after).
-		Group("gpus, cores, gpu_model").Order("n DESC").Limit(1000).Find(&list).Error
-}

@@ -217,28 +217,6 @@ type ShareView struct {
 // daemon: advisory, until it is back. No share is stored so.
 const EnforcementLapsed = "lapsed"
 
-// CreateDecision inserts d.
-func (q *Queries) CreateDecision(d *Decision) error {
-	q.Touch("pool")
-	return q.db.Create(d).Error
-}
-
-// DecisionView is a decision with the names of who asked.
-type DecisionView struct {
-	Decision
-	ProjectName string
-	UserName    string
-}
-
-// DecisionsIn lists the newest decisions about requests of projects in scope.
-func (q *Queries) DecisionsIn(scope Scope, limit int) (decisions []DecisionView, err error) {
-	return decisions, scope.projects(q.db.Table("decisions"), "decisions.project_id").
-		Select("decisions.*, projects.name AS project_name, users.name AS user_name").
-		Joins("JOIN projects ON projects.id = decisions.project_id").
-		Joins("JOIN users ON users.id = decisions.user_id").
-		Order("decisions.id DESC").Limit(limit).Find(&decisions).Error
-}
-
 // HeldOf counts the open shares of devices.
 func (q *Queries) HeldOf(devices []int64) (n int64, err error) {
 	return n, q.db.Model(&Share{}).Where("device_id IN ? AND until_at IS NULL", devices).Count(&n).Error
@@ -283,9 +261,4 @@ func (q *Queries) Overdue(now time.Time) (list []Workspace, err error) {
 	return list, q.db.Where("state IN ?", []WorkspaceState{StateStarting, StateRunning}).
 		Where("id IN (SELECT workspace_id FROM shares WHERE until_at IS NULL AND ends_at IS NOT NULL AND ends_at <= ?)", now).
 		Order("id").Find(&list).Error
-}
-
-// LastDecision is the number of the newest decision, which counts them.
-func (q *Queries) LastDecision() (n int64, err error) {
-	return n, q.db.Model(&Decision{}).Select("COALESCE(MAX(id), 0)").Scan(&n).Error
 }

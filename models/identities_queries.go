@@ -56,19 +56,3 @@ func (q *Queries) WasGiven(identityID, memberID int64) (bool, error) {
 	err := q.db.Model(&IdentityMember{}).Where("identity_id = ? AND member_id = ?", identityID, memberID).Count(&n).Error
 	return n > 0, err
 }
-
-// ProjectByName finds a project in scope.
-func (q *Queries) ProjectByName(scope Scope, name string) (p Project, err error) {
-	if !storable(name) {
-		return p, NotFound("project")
-	}
-	return p, found(scope.projects(q.db, "projects.id").Where("name = ?", name).Take(&p).Error, "project")
-}
-
-// RoleByName finds a role of a project.
-func (q *Queries) RoleByName(projectID int64, name string) (r Role, err error) {
-	if !storable(name) {
-		return r, NotFound("role")
-	}
-	return r, found(q.db.Where("project_id = ? AND name = ?", projectID, name).Take(&r).Error, "role")
-}
