@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// aloneKey is an arbitrary number that all servers of Weir share.
-const aloneKey = 0x77656972 // "weir"
+// claimLock is an arbitrary number that all servers of Weir share.
+const claimLock = 0x77656972 // "weir"
 
-// Alone claims to be the only server on a PostgreSQL database: workspaces run
-// on one machine, and the server of another would take them for gone. The
-// claim lasts until it is closed, or its connection breaks: ask whether it
-// Holds. SQLite's file is claimed with its directory.
+// Alone claims a PostgreSQL database for one server: when workspaces run as
+// local processes, the server of another machine would take them for gone. The
+// claim ends when it is closed or its connection breaks; see [Claim.Holds].
+// A SQLite file is claimed with its directory.
 func (s *Store) Alone(ctx context.Context) (*Claim, error) {
 	if s.dialect != "postgres" {
 		return &Claim{}, nil
@@ -26,22 +26,22 @@ func (s *Store) Alone(ctx context.Context) (*Claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := claim(ctx, conn); err != nil {
+	if err := acquireClaim(ctx, conn); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return &Claim{conn: conn}, nil
 }
 
-// claim waits a little for a server that has just been killed: PostgreSQL
-// needs a moment to see that its connection is gone.
-func claim(ctx context.Context, conn *sql.Conn) error {
-	const patience, pause = 10 * time.Second, 100 * time.Millisecond
+// acquireClaim waits a little for a server that has just been killed:
+// PostgreSQL needs a moment to see that its connection is gone.
+func acquireClaim(ctx context.Context, conn *sql.Conn) error {
+	const timeout, pause = 10 * time.Second, 100 * time.Millisecond
 	for waited := time.Duration(0); ; waited += pause {
-		var got bool
-		if err := conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", aloneKey).Scan(&got); err != nil || got {
+		var acquired bool
+		if err := conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", claimLock).Scan(&acquired); err != nil || acquired {
 			return err
 		}
-		if waited >= patience {
+		if waited >= timeout {
 			return errors.New("another weir serves from this database already")
 		}
 		select {
@@ -52,10 +52,10 @@ func claim(ctx context.Context, conn *sql.Conn) error {
 	}
 }
 
-// Claim is what Alone gives.
+// Claim makes a server the only one on a database.
 type Claim struct{ conn *sql.Conn }
 
-// Holds is nil as long as the claim's connection lives.
+// Holds returns an error when the connection of the claim is broken.
 func (c *Claim) Holds(ctx context.Context) error {
 	if c.conn == nil {
 		return nil
@@ -63,8 +63,8 @@ func (c *Claim) Holds(ctx context.Context) error {
 	return c.conn.PingContext(ctx)
 }
 
-// Close gives the claim up. The connection is closed for good: back in the
-// pool it would keep its lock.
+// Close releases the claim. It closes the connection: back in the pool it would
+// keep the lock.
 func (c *Claim) Close() error {
 	if c.conn == nil {
 		return nil

@@ -2,8 +2,8 @@ package models
 
 import "time"
 
-// CountDecisions counts the decisions so far by their outcome. None is ever
-// deleted, so a count only grows.
+// CountDecisions counts all decisions by outcome. Decisions are never deleted,
+// so the counts only grow.
 func (q *Queries) CountDecisions() (map[string]int64, error) {
 	var rows []struct {
 		Outcome string
@@ -23,7 +23,7 @@ func (q *Queries) CreateDecision(d *Decision) error {
 	return q.db.Create(d).Error
 }
 
-// DecisionView is a decision with the names of who asked.
+// DecisionView is a decision with the names of its project and user.
 type DecisionView struct {
 	Decision
 	ProjectName string
@@ -39,18 +39,19 @@ func (q *Queries) DecisionsIn(scope Scope, limit int) (decisions []DecisionView,
 		Order("decisions.id DESC").Limit(limit).Find(&decisions).Error
 }
 
-// LastDecision is the number of the newest decision, which counts them.
+// LastDecision is the number of the newest decision, or 0.
 func (q *Queries) LastDecision() (n int64, err error) {
 	return n, q.db.Model(&Decision{}).Select("COALESCE(MAX(id), 0)").Scan(&n).Error
 }
 
-// RefusedDemand is how often a demand was refused.
+// RefusedDemand is a demand with how often it was refused.
 type RefusedDemand struct {
 	Demand Demand `gorm:"embedded"`
 	N      int64
 }
 
-// RefusedDemands counts by model and size what was refused after a moment.
+// RefusedDemands counts the demands that were refused after a time, by model and
+// size.
 func (q *Queries) RefusedDemands(after time.Time) (list []RefusedDemand, err error) {
 	return list, q.db.Table("decisions").Select("gpus, cores, gpu_model, COUNT(*) AS n").
 		Where("outcome = ? AND at > ? AND gpus > 0", OutcomeRefused, after).

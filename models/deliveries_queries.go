@@ -6,11 +6,11 @@ import (
 	"gorm.io/gorm"
 )
 
-// DeliveryFilter chooses deliveries; what is zero chooses all.
+// DeliveryFilter selects deliveries; a zero field matches all.
 type DeliveryFilter struct {
 	WebhookID int64
 	State     string
-	Mail      bool // e-mail alone
+	Mail      bool // e-mail only
 }
 
 // Deliveries lists deliveries, newest first.
@@ -42,26 +42,26 @@ func (q *Queries) deliveryViews() *gorm.DB {
 		Joins("LEFT JOIN notices n ON n.id = deliveries.notice_id").Joins("LEFT JOIN users u ON u.id = n.user_id")
 }
 
-// insistence is how often a delivery is tried before those after it may go
-// first: a receiver that fails at one message is not to lose the others.
-const insistence = 8
+// maxBlockingAttempts is how often a delivery is tried before later ones to the
+// same receiver may go first: one bad message must not block the others.
+const maxBlockingAttempts = 8
 
 // DueDeliveries lists what may be sent now, oldest first, at most one for each
-// receiver; e-mail only with mail. What is before it in its receiver's line
-// holds a delivery back, unless it was refused or tried very often.
+// receiver; e-mail only with mail. An earlier delivery to the same receiver
+// blocks a later one, unless it was refused or tried very often.
 func (q *Queries) DueDeliveries(mail bool, limit int) (list []Delivery, err error) {
 	now := q.Now()
 	db := q.db.Table("deliveries d").Select("d.*").
 		Where("d.finished_at IS NULL AND d.next_at <= ? AND (d.lease_until IS NULL OR d.lease_until <= ?)", now, now).
 		Where(`NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.receiver = d.receiver AND e.finished_at IS NULL AND e.id < d.id
-			AND (e.lease_until > ? OR NOT e.refused AND e.attempts < ? OR e.next_at <= ?))`, now, insistence, now).
+			AND (e.lease_until > ? OR NOT e.refused AND e.attempts < ? OR e.next_at <= ?))`, now, maxBlockingAttempts, now).
 		Where("(d.webhook_id IS NOT NULL OR ?)", mail).
 		Where("(d.webhook_id IS NULL OR d.webhook_id IN (SELECT id FROM webhooks WHERE enabled))")
 	return list, db.Order("d.next_at, d.id").Limit(limit).Find(&list).Error
 }
 
-// ClaimDelivery takes a delivery for sending until a moment, and counts the
-// attempt; it is false when somebody else has it, or it is done.
+// ClaimDelivery leases a delivery for sending until a time, and counts the
+// attempt; it returns false when another sender has it or it is finished.
 func (q *Queries) ClaimDelivery(d *Delivery, until time.Time) (bool, error) {
 	res := q.db.Model(&Delivery{}).Where("id = ? AND attempts = ? AND finished_at IS NULL AND (lease_until IS NULL OR lease_until <= ?)",
 		d.ID, d.Attempts, q.Now()).Updates(map[string]any{"attempts": d.Attempts + 1, "lease_until": until})
@@ -72,7 +72,7 @@ func (q *Queries) ClaimDelivery(d *Delivery, until time.Time) (bool, error) {
 	return true, nil
 }
 
-// RecordDelivery writes what came of an attempt, unless another has begun.
+// RecordDelivery writes the outcome of an attempt, unless another has begun.
 func (q *Queries) RecordDelivery(d Delivery) error {
 	res := q.db.Model(&Delivery{}).Where("id = ? AND attempts = ? AND finished_at IS NULL", d.ID, d.Attempts).
 		Select("state", "refused", "status", "answer", "problem", "next_at", "lease_until", "finished_at").Updates(&d)
@@ -82,15 +82,15 @@ func (q *Queries) RecordDelivery(d Delivery) error {
 	return res.Error
 }
 
-// SendAgain queues a delivery anew that was finished, and hurries one that
-// waits for its next attempt. Nothing changes about one that is being sent.
+// SendAgain queues a finished delivery again, and makes a waiting one due now.
+// One that is being sent is not changed.
 func (q *Queries) SendAgain(id int64) error {
 	_, err := q.sendAgain(q.db.Where("id = ? AND (lease_until IS NULL OR lease_until <= ?)", id, q.Now()))
 	return err
 }
 
-// SendAllAgain queues all anew that a webhook did not take and that were
-// given up; it tells how many these are.
+// SendAllAgain queues all given-up deliveries of a webhook again, and returns
+// their number.
 func (q *Queries) SendAllAgain(webhook int64) (int64, error) {
 	return q.sendAgain(q.db.Where("webhook_id = ? AND state = ?", webhook, DeliveryGivenUp))
 }
@@ -103,8 +103,8 @@ func (q *Queries) sendAgain(which *gorm.DB) (int64, error) {
 	return res.RowsAffected, res.Error
 }
 
-// GivenUpSince tells whether a webhook's deliveries other than this one were
-// given up since a moment.
+// GivenUpSince reports whether another delivery of a webhook was given up since
+// a time.
 func (q *Queries) GivenUpSince(webhook, other int64, since time.Time) (bool, error) {
 	var n int64
 	err := q.db.Model(&Delivery{}).Where("webhook_id = ? AND id <> ? AND state = ? AND finished_at >= ?", webhook, other, DeliveryGivenUp, since).Count(&n).Error

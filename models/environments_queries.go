@@ -18,7 +18,7 @@ func (q *Queries) DeleteEnvironment(id int64) error {
 	return q.deleted(q.db.Where("id = ?", id).Delete(&Environment{}), "environment")
 }
 
-// EnvironmentUsed tells whether a workspace, live or ended, has it.
+// EnvironmentUsed reports whether a workspace, live or ended, refers to it.
 func (q *Queries) EnvironmentUsed(id int64) (bool, error) {
 	var n int64
 	err := q.db.Model(&Workspace{}).Where("environment_id = ?", id).Limit(1).Count(&n).Error

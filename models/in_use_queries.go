@@ -1,6 +1,6 @@
 package models
 
-// HeldByProjects is what the workspaces of each of several projects hold;
+// HeldByProjects is what the workspaces of several projects use, by project;
 // absent is nothing.
 func (q *Queries) HeldByProjects(ids []int64) (map[int64]Resources, error) {
 	var rows []Held
@@ -9,8 +9,7 @@ func (q *Queries) HeldByProjects(ids []int64) (map[int64]Resources, error) {
 	return heldByID(rows), err
 }
 
-// HeldByUser is what a user's workspaces hold, by membership; absent is
-// nothing.
+// HeldByUser is what a user's workspaces use, by membership; absent is nothing.
 func (q *Queries) HeldByUser(userID int64) (map[int64]Resources, error) {
 	var rows []Held
 	err := q.db.Model(&Workspace{}).Select("member_id AS id, "+heldColumns).
@@ -26,7 +25,7 @@ func heldByID(rows []Held) map[int64]Resources {
 	return held
 }
 
-// Held is what workspaces hold: Σ over those in a holding state.
+// Held is what workspaces use: Σ over those in one of HoldingStates.
 type Held struct {
 	ID int64 // project or member
 	Resources
@@ -38,21 +37,21 @@ const heldColumns = `CAST(COALESCE(SUM(gpus * cores), 0) AS BIGINT) AS gpu_cores
 	CAST(COALESCE(SUM(memory_mib), 0) AS BIGINT) AS memory_mib,
 	CAST(COALESCE(SUM(storage_mib), 0) AS BIGINT) AS storage_mib`
 
-// HeldByProject is what all workspaces of a project hold.
+// HeldByProject is what all workspaces of a project use.
 func (q *Queries) HeldByProject(projectID int64) (r Resources, err error) {
 	err = q.db.Model(&Workspace{}).Select(heldColumns).
 		Where("project_id = ? AND state IN ?", projectID, HoldingStates).Scan(&r).Error
 	return r, err
 }
 
-// HeldByMember is what a member's workspaces hold.
+// HeldByMember is what a member's workspaces use.
 func (q *Queries) HeldByMember(projectID, memberID int64) (r Resources, err error) {
 	err = q.db.Model(&Workspace{}).Select(heldColumns).
 		Where("project_id = ? AND member_id = ? AND state IN ?", projectID, memberID, HoldingStates).Scan(&r).Error
 	return r, err
 }
 
-// HeldByMembers is what each member of a project holds; absent is nothing.
+// HeldByMembers is what a project's members use, by member; absent is nothing.
 func (q *Queries) HeldByMembers(projectID int64) (map[int64]Resources, error) {
 	var rows []Held
 	err := q.db.Model(&Workspace{}).Select("member_id AS id, "+heldColumns).
@@ -64,8 +63,7 @@ func (q *Queries) HeldByMembers(projectID int64) (map[int64]Resources, error) {
 	return held, err
 }
 
-// HeldByRoles is what the members in each of a project's roles hold now;
-// absent is nothing.
+// HeldByRoles is what a project's members use now, by role; absent is nothing.
 func (q *Queries) HeldByRoles(project int64) (map[int64]Resources, error) {
 	var rows []Held
 	err := q.db.Table("workspaces").Select("members.role_id AS id, "+heldColumns).

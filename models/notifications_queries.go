@@ -8,14 +8,14 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// DeliveriesTopic changes when there is something to send, or was sent.
+// DeliveriesTopic changes with every delivery that is queued or sent.
 const DeliveriesTopic = "deliveries"
 
-// Tell tells people something, when this transaction is committed: it puts the
-// notice into their inboxes and, with the same certainty, queues what has to
-// be sent: an e-mail to each who wants one, and a message to every webhook
-// that wants this kind. n needs Kind and Text, and may have Link and Data.
-// Without anybody in to only webhooks are told. Nobody is told twice.
+// Tell notifies users as part of this transaction: it stores n for each of them
+// and queues its deliveries, an e-mail to each user who wants one and a message
+// to every webhook that is subscribed to the kind. n needs Kind and Text, and
+// may have Link and Data. Without users only webhooks are notified. Duplicate
+// ids are ignored.
 func (q *Queries) Tell(to []int64, n Notice) error {
 	if q.topics == nil {
 		return errors.New("models: a notice belongs into the transaction of what it tells of")
@@ -47,7 +47,7 @@ func (q *Queries) Tell(to []int64, n Notice) error {
 	return q.Queue(append(mails, messages...))
 }
 
-// mailsOf are the e-mails of notices, to who wants them.
+// mailsOf returns the e-mails of notifications, for users who want them.
 func (q *Queries) mailsOf(notices []Notice) (list []Delivery, err error) {
 	if !q.mail || len(notices) == 0 {
 		return nil, nil
@@ -57,14 +57,14 @@ func (q *Queries) mailsOf(notices []Notice) (list []Delivery, err error) {
 		for i, n := range part {
 			ids[i] = n.UserID
 		}
-		var wanting []int64
+		var subscribed []int64
 		err := q.db.Model(&User{}).Where("id IN ? AND NOT disabled", ids).
-			Where("NOT EXISTS (SELECT 1 FROM notice_preferences p WHERE p.user_id = users.id AND p.portal_only)").Pluck("id", &wanting).Error
+			Where("NOT EXISTS (SELECT 1 FROM notice_preferences p WHERE p.user_id = users.id AND p.portal_only)").Pluck("id", &subscribed).Error
 		if err != nil {
 			return nil, err
 		}
 		for _, n := range part {
-			if slices.Contains(wanting, n.UserID) {
+			if slices.Contains(subscribed, n.UserID) {
 				d := newDelivery(n, "user:"+digits(&n.UserID), n.CreatedAt)
 				d.NoticeID = &n.ID
 				list = append(list, d)
@@ -74,8 +74,7 @@ func (q *Queries) mailsOf(notices []Notice) (list []Delivery, err error) {
 	return list, nil
 }
 
-// messagesOf are what webhooks are told. They cannot be deleted from under
-// the message.
+// messagesOf returns the messages to webhooks, and locks these against deletion.
 func (q *Queries) messagesOf(n Notice, to []int64) (list []Delivery, err error) {
 	if n.Kind == NoticeTest || n.Kind == NoticeGivenUp {
 		return nil, nil
@@ -100,7 +99,7 @@ func (q *Queries) messagesOf(n Notice, to []int64) (list []Delivery, err error) 
 	return list, nil
 }
 
-// Queue writes down what has to be sent.
+// Queue inserts deliveries.
 func (q *Queries) Queue(list []Delivery) error {
 	if len(list) == 0 {
 		return nil
@@ -109,7 +108,7 @@ func (q *Queries) Queue(list []Delivery) error {
 	return q.db.CreateInBatches(&list, 500).Error
 }
 
-// Notices lists a person's notices, newest first.
+// Notices lists a user's notifications, newest first.
 func (q *Queries) Notices(userID int64, page Page) (list []Notice, err error) {
 	db := q.db.Where("user_id = ?", userID)
 	if page.After > 0 {
@@ -118,23 +117,23 @@ func (q *Queries) Notices(userID int64, page Page) (list []Notice, err error) {
 	return list, db.Order("id DESC").Limit(page.limit()).Find(&list).Error
 }
 
-// Notice finds one of a person's notices.
+// Notice finds one of a user's notifications.
 func (q *Queries) Notice(userID, id int64) (n Notice, err error) {
 	return n, found(q.db.Where("user_id = ? AND id = ?", userID, id).Take(&n).Error, "notice")
 }
 
-// NoticeByID finds anybody's notice.
+// NoticeByID finds a notification of any user.
 func (q *Queries) NoticeByID(id int64) (n Notice, err error) {
 	return n, found(q.db.Take(&n, id).Error, "notice")
 }
 
-// CountUnread counts what a person has not read.
+// CountUnread counts a user's unread notifications.
 func (q *Queries) CountUnread(userID int64) (n int64, err error) {
 	return n, q.db.Model(&Notice{}).Where("user_id = ? AND read_at IS NULL", userID).Count(&n).Error
 }
 
-// ReadNotices marks a person's notices as read: one, or with id 0 all up to
-// upTo, and without that all that there are.
+// ReadNotices marks a user's notifications as read: the one with the id; with id
+// 0 all up to upTo; with both 0 all of them.
 func (q *Queries) ReadNotices(userID, id, upTo int64) error {
 	db := q.db.Model(&Notice{}).Where("user_id = ? AND read_at IS NULL", userID)
 	if id != 0 {
@@ -149,26 +148,26 @@ func (q *Queries) ReadNotices(userID, id, upTo int64) error {
 	return res.Error
 }
 
-// NoticePreference is how a person wants to be told.
+// NoticePreference returns how a user wants to be notified.
 func (q *Queries) NoticePreference(userID int64) (p NoticePreference, err error) {
 	err = q.db.Where("user_id = ?", userID).Limit(1).Find(&p).Error
 	p.UserID = userID
 	return p, err
 }
 
-// PutNoticePreference writes how a person wants to be told.
+// PutNoticePreference stores how a user wants to be notified.
 func (q *Queries) PutNoticePreference(p NoticePreference) error {
 	return q.db.Clauses(clause.OnConflict{UpdateAll: true}).Create(&p).Error
 }
 
-// Administrators are the ids of all platform administrators who can sign in.
+// Administrators lists the ids of all enabled platform administrators.
 func (q *Queries) Administrators() (ids []int64, err error) {
 	return ids, q.db.Model(&User{}).Where("admin AND NOT disabled").Order("id").Pluck("id", &ids).Error
 }
 
-// PruneNotices forgets what was sent, or given up, before sent, what was read
-// before read, and every notice from before old. What is still to be sent
-// stays.
+// PruneNotices deletes deliveries that were finished before sent, notifications
+// that were read before read, and all notifications from before old, except
+// those that are still to be sent.
 func (q *Queries) PruneNotices(sent, read, old time.Time) error {
 	if err := q.db.Where("finished_at < ?", sent).Delete(&Delivery{}).Error; err != nil {
 		return err

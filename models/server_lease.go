@@ -15,44 +15,45 @@ import (
 )
 
 const (
-	lease    = 6 * time.Second         // after a beat, in which a server may pass bytes on
-	patience = 8 * time.Second         // without a beat, after which the others go on without it
-	beatTime = 1500 * time.Millisecond // from one beat to the next
-	lookTime = 100 * time.Millisecond  // between looks while nothing can be heard
-	soleLook = 250 * time.Millisecond  // the same for the only server: commands may work on its database
+	leaseTime         = 6 * time.Second         // how long a heartbeat lets a server pass bytes on
+	evictAfter        = 8 * time.Second         // without a heartbeat, the other servers evict a server
+	heartbeatInterval = 1500 * time.Millisecond // between heartbeats
+	pollInterval      = 100 * time.Millisecond  // between polls while LISTEN does not work
+	solePollInterval  = 250 * time.Millisecond  // the same for a sole server: commands may change its database
 )
 
 // Server is a row of the servers that pass bytes on.
 type Server struct {
-	ID   string `gorm:"primaryKey"`
-	Beat int64  // goes up as long as the server lives
-	Done int64  // the last revocation that it has carried out
+	ID        string `gorm:"primaryKey"`
+	Heartbeat int64  `gorm:"column:beat"` // grows as long as the server runs
+	Applied   int64  `gorm:"column:done"` // number of the last revocation that it has applied
 }
 
-// Seat is this process's place among the servers of one portal. While it
-// holds, what others revoke is ended here before their calls return.
+// Seat is the lease of this process among the servers of one portal. While it
+// is valid, revocations of other servers are applied here before their calls
+// return.
 //
-// A seat is lost when its beats stop, and that is measured without comparing
-// clocks: this server stops at the end of its lease after its last beat, and
-// the others forget it a good while after they saw that beat.
+// The lease expires without heartbeats. No clocks are compared: this server
+// stops at the end of leaseTime after its last heartbeat, and the others evict
+// it later, evictAfter they saw that heartbeat.
 type Seat struct {
-	store *Store
-	sole  bool
-	wake  chan struct{}
-	until atomic.Int64 // of Store.Elapsed, in nanoseconds: the end of the lease
+	store     *Store
+	sole      bool
+	wake      chan struct{}
+	expiresAt atomic.Int64 // in nanoseconds of Store.Elapsed
 
-	running sync.Mutex // held while Run does
-	// Of Run alone:
-	seated     bool // there is a row, as far as known
-	beat, done int64
-	peers      watch
-	ill        bool // the last turn failed
+	running sync.Mutex // locked while Run runs
+	// Used by Run only:
+	registered         bool // there is a row, as far as known
+	heartbeat, applied int64
+	peers              heartbeats
+	failing            bool // the last tick failed
 }
 
-// Join takes a seat, before anything is served. The sole server of a database
-// (its file's, or by its claim) needs no lease.
+// Join acquires a lease, before anything is served. The sole server of a
+// database (by its file, or by its claim) needs none: its lease never expires.
 func (s *Store) Join(ctx context.Context, sole bool) (*Seat, error) {
-	m := &Seat{store: s, sole: sole, wake: make(chan struct{}, 1), peers: watch{}}
+	l := &Seat{store: s, sole: sole, wake: make(chan struct{}, 1), peers: heartbeats{}}
 	if sole {
 		if err := s.write.WithContext(ctx).Where("id <> ?", s.origin).Delete(&Server{}).Error; err != nil {
 			return nil, err
@@ -60,228 +61,225 @@ func (s *Store) Join(ctx context.Context, sole bool) (*Seat, error) {
 	}
 	s.OnChange(func(topics []string) {
 		if slices.Contains(topics, revocationsTopic) || slices.Contains(topics, AnythingMayHaveChanged) {
-			m.look()
+			l.poll()
 		}
 	})
-	return m, m.sit(s.write.WithContext(ctx))
+	return l, l.acquire(s.write.WithContext(ctx))
 }
 
-// Holds tells whether bytes may be passed on now. It is cheap enough to be
-// asked for each piece.
-func (m *Seat) Holds() bool { return m.left() > 0 }
+// Holds reports whether the lease is valid: bytes may be passed on now. It is
+// cheap enough to be called for each piece.
+func (l *Seat) Holds() bool { return l.remaining() > 0 }
 
-func (m *Seat) left() time.Duration {
-	return time.Duration(m.until.Load()) - m.store.Elapsed()
+func (l *Seat) remaining() time.Duration {
+	return time.Duration(l.expiresAt.Load()) - l.store.Elapsed()
 }
 
-func (m *Seat) look() {
+// poll makes Run look for revocations at once.
+func (l *Seat) poll() {
 	select {
-	case m.wake <- struct{}{}:
+	case l.wake <- struct{}{}:
 	default:
 	}
 }
 
-// sit takes a seat, perhaps again. What was open before belongs to none: a
-// right may have gone meanwhile without this server being waited for.
-func (m *Seat) sit(db *gorm.DB) error {
-	sent := m.store.Elapsed()
-	m.beat++ // never the same again, so that nobody takes it for silent
+// acquire registers the server, perhaps again. It closes what was open before:
+// revocations may have been missed meanwhile.
+func (l *Seat) acquire(db *gorm.DB) error {
+	sent := l.store.Elapsed()
+	l.heartbeat++ // must differ from the last one, or the others see no sign of life
 	err := db.Transaction(func(tx *gorm.DB) error {
-		if err := tx.Raw("SELECT COALESCE(MAX(number), 0) FROM revocations").Scan(&m.done).Error; err != nil {
+		if err := tx.Raw("SELECT COALESCE(MAX(number), 0) FROM revocations").Scan(&l.applied).Error; err != nil {
 			return err
 		}
-		return tx.Save(&Server{ID: m.store.origin, Beat: m.beat, Done: m.done}).Error
+		return tx.Save(&Server{ID: l.store.origin, Heartbeat: l.heartbeat, Applied: l.applied}).Error
 	})
-	if m.seated = err == nil; m.seated {
-		m.store.cut()
-		m.extend(sent)
+	if l.registered = err == nil; l.registered {
+		l.store.cutAll()
+		l.extend(sent)
 	}
 	return err
 }
 
-// extend lets the lease begin at the moment before the beat was sent.
-func (m *Seat) extend(sent time.Duration) {
-	if m.sole {
-		m.until.Store(math.MaxInt64)
+// extend renews the lease from the moment before the heartbeat was sent.
+func (l *Seat) extend(sent time.Duration) {
+	if l.sole {
+		l.expiresAt.Store(math.MaxInt64)
 		return
 	}
-	m.until.Store(int64(sent + lease))
+	l.expiresAt.Store(int64(sent + leaseTime))
 }
 
-// Run keeps the seat and carries out what other servers revoke, until ctx
-// ends. trouble hears once when that begins to fail.
-func (m *Seat) Run(ctx context.Context, trouble func(error)) {
-	m.running.Lock()
-	defer m.running.Unlock()
-	var guard sync.WaitGroup
-	defer guard.Wait()
-	guard.Go(func() { m.guard(ctx) })
+// Run renews the lease and applies revocations of other servers until ctx
+// ends. It calls onError once when that begins to fail.
+func (l *Seat) Run(ctx context.Context, onError func(error)) {
+	l.running.Lock()
+	defer l.running.Unlock()
+	var expiry sync.WaitGroup
+	defer expiry.Wait()
+	expiry.Go(func() { l.watchExpiry(ctx) })
 	for ctx.Err() == nil {
-		err := m.store.apart(ctx, m.sole, func(db *gorm.DB) error { return m.stay(ctx, db) })
-		if err != nil && ctx.Err() == nil && !m.ill {
-			trouble(err)
+		err := l.store.onOwnConnection(ctx, l.sole, func(db *gorm.DB) error { return l.tickUntilError(ctx, db) })
+		if err != nil && ctx.Err() == nil && !l.failing {
+			onError(err)
 		}
-		m.ill = true
-		m.await(ctx)
+		l.failing = true
+		l.waitForNextTick(ctx)
 	}
 }
 
-// stay takes turns until one fails.
-func (m *Seat) stay(ctx context.Context, db *gorm.DB) error {
+func (l *Seat) tickUntilError(ctx context.Context, db *gorm.DB) error {
 	for ctx.Err() == nil {
-		if err := m.turn(ctx, db); err != nil {
+		if err := l.tick(ctx, db); err != nil {
 			return err
 		}
-		m.ill = false
-		m.await(ctx)
+		l.failing = false
+		l.waitForNextTick(ctx)
 	}
 	return nil
 }
 
-// await lets the time pass until the next turn.
-func (m *Seat) await(ctx context.Context) {
-	pause := lookTime
+func (l *Seat) waitForNextTick(ctx context.Context) {
+	interval := pollInterval
 	switch {
-	case m.ill:
-	case m.store.listening.Load():
-		pause = beatTime
-	case m.sole:
-		pause = soleLook
+	case l.failing:
+	case l.store.listening.Load():
+		interval = heartbeatInterval
+	case l.sole:
+		interval = solePollInterval
 	}
 	select {
 	case <-ctx.Done():
-	case <-m.wake:
-	case <-time.After(pause):
+	case <-l.wake:
+	case <-time.After(interval):
 	}
 }
 
-// turn carries out what is new, and says so with a beat.
-func (m *Seat) turn(ctx context.Context, db *gorm.DB) error {
-	ctx, cancel := context.WithTimeout(ctx, lease/2)
+// tick applies new revocations and reports them with a heartbeat.
+func (l *Seat) tick(ctx context.Context, db *gorm.DB) error {
+	ctx, cancel := context.WithTimeout(ctx, leaseTime/2)
 	defer cancel()
 	db = db.WithContext(ctx)
-	if !m.seated {
-		return m.sit(db)
+	if !l.registered {
+		return l.acquire(db)
 	}
 	var list []Revocation
-	if err := db.Where("number > ?", m.done).Order("number").Find(&list).Error; err != nil {
+	if err := db.Where("number > ?", l.applied).Order("number").Find(&list).Error; err != nil {
 		return err
 	}
-	var ties []string
+	var keys []string
 	for _, r := range list {
-		if m.done = r.Number; r.Origin != m.store.origin { // one's own were carried out at once
-			ties = append(ties, strings.Fields(r.Ties)...)
+		if l.applied = r.Number; r.Origin != l.store.origin { // its own were applied at commit
+			keys = append(keys, strings.Fields(r.Ties)...)
 		}
 	}
-	m.store.carryOut(ctx, ties)
-	if m.sole && len(ties) == 0 { // nobody waits
+	l.store.applyRevocations(ctx, keys)
+	if l.sole && len(keys) == 0 { // no other server waits for a heartbeat
 		return nil
 	}
-	return m.strike(db)
+	return l.sendHeartbeat(db)
 }
 
-// strike beats, and looks whether the others do.
-func (m *Seat) strike(db *gorm.DB) error {
-	sent := m.store.Elapsed()
-	m.beat++
-	res := db.Model(&Server{}).Where("id = ?", m.store.origin).Updates(map[string]any{"beat": m.beat, "done": m.done})
+// sendHeartbeat renews the lease and evicts servers without heartbeats.
+func (l *Seat) sendHeartbeat(db *gorm.DB) error {
+	sent := l.store.Elapsed()
+	l.heartbeat++
+	res := db.Model(&Server{}).Where("id = ?", l.store.origin).Updates(map[string]any{"beat": l.heartbeat, "done": l.applied})
 	if res.Error != nil {
 		return res.Error
 	}
-	if res.RowsAffected == 0 { // the others went on without this one
-		m.seated = false
-		return m.sit(db)
+	if res.RowsAffected == 0 { // evicted
+		l.registered = false
+		return l.acquire(db)
 	}
-	m.extend(sent)
-	others, err := behind(db, m.store.origin, math.MaxInt64)
-	if err != nil || m.sole {
+	l.extend(sent)
+	others, err := serversBehind(db, l.store.origin, math.MaxInt64)
+	if err != nil || l.sole {
 		return err
 	}
-	return dismiss(db, m.peers.silent(others, m.store.Elapsed()))
+	return evict(db, l.peers.expired(others, l.store.Elapsed()))
 }
 
-// guard cuts everything when the lease has ended.
-func (m *Seat) guard(ctx context.Context) {
+// watchExpiry closes all open connections when the lease has expired.
+func (l *Seat) watchExpiry(ctx context.Context) {
 	for ctx.Err() == nil {
-		left := m.left()
-		if left <= 0 {
-			m.store.cut()
-			left = lookTime
+		remaining := l.remaining()
+		if remaining <= 0 {
+			l.store.cutAll()
+			remaining = pollInterval
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(min(left, lookTime)):
+		case <-time.After(min(remaining, pollInterval)):
 		}
 	}
 }
 
-// Leave gives the seat up, so that nobody waits for this server. Run must
-// have been told to end, and nothing may be open any more.
-func (m *Seat) Leave(ctx context.Context) error {
-	m.running.Lock()
-	defer m.running.Unlock()
-	m.until.Store(0)
-	return m.store.write.WithContext(ctx).Where("id = ?", m.store.origin).Delete(&Server{}).Error
+// Leave releases the lease, so that no other server waits for this one. The
+// context of Run must have ended, and no connection may be open any more.
+func (l *Seat) Leave(ctx context.Context) error {
+	l.running.Lock()
+	defer l.running.Unlock()
+	l.expiresAt.Store(0)
+	return l.store.write.WithContext(ctx).Where("id = ?", l.store.origin).Delete(&Server{}).Error
 }
 
-// apart runs fn on a connection of its own: a beat must not wait in line
-// behind requests. The sole server has a single one to write by.
-func (s *Store) apart(ctx context.Context, sole bool, fn func(*gorm.DB) error) error {
+// onOwnConnection runs fn on a connection of its own: a heartbeat must not
+// queue behind requests. A sole server has one writing connection only.
+func (s *Store) onOwnConnection(ctx context.Context, sole bool, fn func(*gorm.DB) error) error {
 	if sole {
 		return fn(s.write.WithContext(ctx))
 	}
 	return s.write.WithContext(ctx).Connection(fn)
 }
 
-// behind lists the other servers that have not carried out a revocation yet.
-func behind(db *gorm.DB, origin string, number int64) (list []Server, err error) {
+// serversBehind lists the other servers that have not applied a revocation yet.
+func serversBehind(db *gorm.DB, origin string, number int64) (list []Server, err error) {
 	return list, db.Where("id <> ? AND done < ?", origin, number).Find(&list).Error
 }
 
-// dismiss takes their seats from servers that have been silent for too long,
-// unless they have beaten after all.
-func dismiss(db *gorm.DB, silent []Server) error {
+// evict removes servers, unless they have sent a heartbeat after all.
+func evict(db *gorm.DB, servers []Server) error {
 	var errs []error
-	for _, v := range silent {
-		errs = append(errs, db.Where("id = ? AND beat = ?", v.ID, v.Beat).Delete(&Server{}).Error)
+	for _, v := range servers {
+		errs = append(errs, db.Where("id = ? AND beat = ?", v.ID, v.Heartbeat).Delete(&Server{}).Error)
 	}
 	return errors.Join(errs...)
 }
 
-// watch is when each server's beat was first seen as it is.
-type watch map[string]sighting
+// heartbeats remembers when each server's present heartbeat was first seen.
+type heartbeats map[string]firstSeen
 
-type sighting struct {
-	beat int64
-	at   time.Duration // of Store.Elapsed
+type firstSeen struct {
+	heartbeat int64
+	at        time.Duration // of Store.Elapsed
 }
 
-// silent picks the servers whose beat has stood still for longer than their
-// lease can last.
-func (w watch) silent(list []Server, now time.Duration) (silent []Server) {
+// expired returns the servers whose heartbeat has not changed for longer than
+// evictAfter.
+func (h heartbeats) expired(list []Server, now time.Duration) (expired []Server) {
 	for _, v := range list {
-		seen, known := w[v.ID]
+		seen, known := h[v.ID]
 		switch {
-		case !known || seen.beat != v.Beat:
-			w[v.ID] = sighting{v.Beat, now}
-		case now-seen.at > patience:
-			silent = append(silent, v)
+		case !known || seen.heartbeat != v.Heartbeat:
+			h[v.ID] = firstSeen{v.Heartbeat, now}
+		case now-seen.at > evictAfter:
+			expired = append(expired, v)
 		}
 	}
-	for id := range w {
+	for id := range h {
 		if !slices.ContainsFunc(list, func(v Server) bool { return v.ID == id }) {
-			delete(w, id)
+			delete(h, id)
 		}
 	}
-	return silent
+	return expired
 }
 
-// elapsed is a clock that nobody sets and that goes on while the machine
-// sleeps.
+// elapsed is a clock that cannot be set and that also counts suspended time.
 func elapsed() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
-		return time.Duration(math.MaxInt64) // no lease holds
+		return time.Duration(math.MaxInt64) // every lease has expired
 	}
 	return time.Duration(t.Nano())
 }

@@ -7,21 +7,21 @@ import (
 	"fmt"
 )
 
-// Text is a sentence for a person, kept as an English format and its
-// arguments so that a page can show it in the reader's language. The format
-// is the key into the catalogue. The zero Text is the empty sentence.
+// Text is a sentence for users, stored as an English format and its arguments so
+// that it can be shown in the reader's language. The format is the key into the
+// catalogue. The zero Text is empty.
 type Text struct {
 	Format string
 	Args   []any
 }
 
-// Say makes a Text. Arguments must survive JSON: strings, numbers, Texts.
+// Say creates a Text. Arguments must survive JSON: strings, numbers, Texts.
 func Say(format string, args ...any) Text { return Text{Format: format, Args: args} }
 
 // String renders the sentence in English.
 func (t Text) String() string { return t.Render(func(s string) string { return s }) }
 
-// Empty tells whether there is nothing to say.
+// Empty reports whether the text is empty.
 func (t Text) Empty() bool { return t.Format == "" }
 
 // Render formats the sentence after passing every format, its own and those
@@ -40,11 +40,11 @@ func (t Text) Render(translate func(string) string) string {
 	return fmt.Sprintf(translate(t.Format), args...)
 }
 
-// MarshalJSON keeps the format and the arguments, for records that are shown
-// later, in whichever language. Answers to programs use String.
+// MarshalJSON encodes the format and the arguments, so that the text can be
+// translated later. API responses use String.
 func (t Text) MarshalJSON() ([]byte, error) { return json.Marshal(t.stored()) }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON decodes what MarshalJSON encoded.
 func (t *Text) UnmarshalJSON(b []byte) error {
 	var s storedText
 	if err := json.Unmarshal(b, &s); err != nil {
@@ -111,8 +111,8 @@ func (s storedText) text() Text {
 	return t
 }
 
-// Value stores the Text with its arguments, so that it can be translated
-// when it is read again.
+// Value stores the format and the arguments, so that the text can be translated
+// later.
 func (t Text) Value() (driver.Value, error) {
 	if t.Empty() {
 		return "", nil
@@ -145,5 +145,5 @@ func (t *Text) Scan(src any) error {
 	return nil
 }
 
-// GormDataType tells gorm that a Text is a text column.
+// GormDataType makes a Text a text column.
 func (Text) GormDataType() string { return "text" }

@@ -5,7 +5,7 @@ func (q *Queries) Webhooks() (list []Webhook, err error) {
 	return list, q.db.Order("id").Find(&list).Error
 }
 
-// Webhook finds a webhook; within a transaction it then stays.
+// Webhook finds a webhook, and locks it within a transaction.
 func (q *Queries) Webhook(id int64) (w Webhook, err error) {
 	if q.topics != nil {
 		if err := q.lockRows("SELECT id FROM webhooks WHERE id = ? FOR NO KEY UPDATE", id); err != nil {
@@ -21,7 +21,7 @@ func (q *Queries) CreateWebhook(w *Webhook) error {
 	return q.db.Create(w).Error
 }
 
-// UpdateWebhook writes w if its version is still w.Version, and counts it up.
+// UpdateWebhook writes w if its version is still w.Version, and increments it.
 func (q *Queries) UpdateWebhook(w *Webhook) error {
 	q.Touch(DeliveriesTopic)
 	return q.update(w, &w.Version, w.ID, "webhook")
