@@ -32,12 +32,18 @@ const (
 	NoticeGivenUp = "webhook.given-up"
 )
 
+// TableName keeps the name of the table apart from the type's.
+func (Notice) TableName() string { return "notices" }
+
 // NoticePreference is how a user wants to be notified.
 type NoticePreference struct {
 	UserID     int64  `gorm:"primaryKey"`
 	PortalOnly bool   // no e-mail
 	Language   string // of e-mail: en, zh; empty: English
 }
+
+// TableName keeps the name of the table apart from the type's.
+func (NoticePreference) TableName() string { return "notice_preferences" }
 
 // Webhook is a URL to which events are sent.
 type Webhook struct {
@@ -79,7 +85,7 @@ type Delivery struct {
 	ID        int64
 	Key       string // idempotency key for the receiver
 	WebhookID *int64
-	NoticeID  *int64
+	NoticeID  *int64 `gorm:"column:notice_id"`
 	Receiver  string // deliveries to one receiver are sent in order
 	Kind      string
 	Body      string // an Event as JSON; empty for e-mail
@@ -87,7 +93,7 @@ type Delivery struct {
 	Attempts  int64
 	Refused   bool   // the receiver rejects this one: later ones may go first
 	Status    int64  // of the last response, HTTP or SMTP; 0: none
-	Answer    string // beginning of the last response
+	Answer    string `gorm:"column:answer"` // beginning of the last response
 	Problem   Text   // of the last attempt
 
 	QueuedAt   time.Time  // the retry period begins here

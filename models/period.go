@@ -28,6 +28,9 @@ type PeriodNotice struct {
 	ToldAt  time.Time `gorm:"column:told_at"`
 }
 
+// TableName keeps the name of the table apart from the type's.
+func (PeriodNotice) TableName() string { return "period_notices" }
+
 // Term is until when a workspace may run.
 type Term struct {
 	Until  *time.Time // participation deadline of its member; nil is open-ended

@@ -142,6 +142,9 @@ type Decision struct {
 	Explanation Text
 }
 
+// TableName keeps the name of the table apart from the type's.
+func (Decision) TableName() string { return "decisions" }
+
 // Outcomes of a decision.
 const (
 	OutcomeGranted = "granted"

@@ -13,7 +13,7 @@ type QuotaRequest struct {
 	RoleID         *int64       `json:"role_id"`
 	MemberID       *int64       `json:"member_id"`
 	RequesterID    int64        `json:"requester_id"`
-	Asked          Asked        `json:"asked" gorm:"serializer:json"`
+	Asked          Asked        `json:"asked" gorm:"column:asked;serializer:json"`
 	Reason         string       `json:"reason"`
 	State          RequestState `json:"state"`
 	Decided        *Asked       `json:"decided" gorm:"serializer:json"` // as approved
