@@ -2,18 +2,18 @@ package models
 
 import "time"
 
-// Agent speaks for a provider with a key of its own. A provider has at most
-// one that is not revoked.
+// Agent represents a provider, authenticated by its own key. A provider has at
+// most one that is not revoked.
 type Agent struct {
 	ID           int64
 	ProviderID   int64
 	KeyHash      string // of its public key
 	Serial       string // of its certificate
-	NextKeyHash  string // of a renewed certificate that was not used yet
+	NextKeyHash  string // of a renewed certificate that has not been used yet
 	NextSerial   string
 	LastSerial   string // of the certificate before the present one
-	TokenHash    string // that its next beat must carry
-	PreviousHash string // that it may carry if the last answer was lost
+	TokenHash    string // expected with the next heartbeat
+	PreviousHash string // accepted too, in case the last response was lost
 	IssuedAt     time.Time
 	ExpiresAt    time.Time
 	CreatedAt    time.Time
@@ -24,21 +24,21 @@ type Agent struct {
 // Authorization lets one machine with certain GPUs enrol one agent, once.
 type Authorization struct {
 	ID         int64
-	Hash       string `json:"-"` // of the code; the code itself is kept nowhere
+	Hash       string `json:"-"` // of the code; the code itself is not stored
 	GPUCode    string
 	Name       string // the provider's; empty: the machine's own
 	OwnerID    int64
-	OwnerGiven bool // it was named; if not, a provider that there is keeps its owner
+	OwnerGiven bool // whether OwnerID was given; if not, an existing provider keeps its owner
 	IssuedBy   int64
 	CreatedAt  time.Time
 	ExpiresAt  time.Time
 	RedeemedAt *time.Time
-	RefusedAt  *time.Time // when it was first tried in vain
+	RefusedAt  *time.Time // time of the first failed attempt
 	KeyHash    string     // of the key that redeemed it
 	AgentID    *int64
 }
 
-// DeviceState is the last that was measured of a device.
+// DeviceState is the last measurement of a device.
 type DeviceState struct {
 	DeviceID      int64 `gorm:"primaryKey"`
 	At            time.Time
@@ -73,5 +73,5 @@ type Telemetry struct {
 	PowerMax       int64
 }
 
-// TableName keeps gorm from making a plural of it.
+// TableName overrides gorm's plural.
 func (Telemetry) TableName() string { return "telemetry" }

@@ -9,19 +9,18 @@ import (
 	"time"
 )
 
-// AuditEntry is one change that somebody made: who, from where, what, before,
-// after, when. Before and After are JSON.
+// AuditEntry is one recorded change. Before and After are JSON.
 //
-// Entries form a chain: each holds the hash of the one before it, and its own
-// hash covers all its fields. ID is the place in the chain, 1 for the first;
-// the store gives it, with both hashes, when the transaction is committed.
+// Entries form a hash chain: each contains the hash of the one before it, and
+// its own hash covers all its fields. ID is the position in the chain, from 1;
+// the store sets it, with both hashes, when the transaction is committed.
 type AuditEntry struct {
 	ID        int64
 	At        time.Time
 	ActorID   *int64
 	Actor     string
-	Address   string // of the client, empty where there was none
-	Via       string // what the actor spoke by: see policies.Actor
+	Address   string // of the client; empty without one
+	Via       string // how the actor was authenticated: see policies.Actor
 	Action    string
 	Object    string
 	ObjectID  int64
@@ -32,8 +31,8 @@ type AuditEntry struct {
 	Hash      string // hexadecimal SHA-256
 }
 
-// AuditHead is the end of the chain, or a place in it: how many entries there
-// are up to it, and the hash of the last of them.
+// AuditHead is a position in the chain, usually its end: an entry's number and
+// hash.
 type AuditHead struct {
 	Number int64
 	Hash   string
@@ -42,7 +41,7 @@ type AuditHead struct {
 // String is HASH:NUMBER.
 func (h AuditHead) String() string { return h.Hash + ":" + strconv.FormatInt(h.Number, 10) }
 
-// ParseAuditHead reads HASH:NUMBER.
+// ParseAuditHead parses HASH:NUMBER.
 func ParseAuditHead(text string) (h AuditHead, err error) {
 	hash, number, _ := strings.Cut(strings.TrimSpace(text), ":")
 	raw, hashErr := hex.DecodeString(hash)
@@ -54,13 +53,13 @@ func ParseAuditHead(text string) (h AuditHead, err error) {
 	return h, nil
 }
 
-// auditTime is how a time is hashed: UTC, to the microsecond, as both
-// databases keep it.
+// auditTime is the format in which times are hashed: UTC, in microseconds, the
+// precision of both databases.
 const auditTime = "2006-01-02T15:04:05.000000Z"
 
 // sum is the entry's hash: SHA-256 over a line that names this encoding, and
 // then every field as its length in bytes, a colon, its text and a line feed.
-// A number that is absent is an empty text.
+// An absent number is an empty text.
 func (e *AuditEntry) sum() string {
 	h := sha256.New()
 	fmt.Fprint(h, "weir audit 1\n")
@@ -80,8 +79,8 @@ func digits(n *int64) string {
 	return strconv.FormatInt(*n, 10)
 }
 
-// follow makes the entry the next one after head, and head the entry.
-func (e *AuditEntry) follow(head *AuditHead) {
+// appendTo chains the entry to head and moves head to the entry.
+func (e *AuditEntry) appendTo(head *AuditHead) {
 	e.ID, e.Previous = head.Number+1, head.Hash
 	e.At = e.At.UTC().Truncate(time.Microsecond)
 	e.Hash = e.sum()

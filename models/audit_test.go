@@ -102,7 +102,7 @@ func TestAuditChainIsLinear(t *testing.T) {
 func TestAuditGoesOnWithoutAServerThatStands(t *testing.T) {
 	s := modelstest.Open(t, "postgres")
 	held, done, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	go func() { ended <- s.StandUnderLock(t.Context(), held, done) }()
+	go func() { ended <- s.LockAudit(t.Context(), held, done) }()
 	<-held
 	notes(t, s, 1) // waits until the other has lost its transaction
 	close(done)

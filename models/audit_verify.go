@@ -17,10 +17,10 @@ func (b *BrokenAudit) Error() string {
 	return fmt.Sprintf("the audit is broken at entry %d: %s", b.Number, b.Why)
 }
 
-// VerifyAudit walks the whole chain, some entries at a time, and returns its
-// end. The first entry that is not what the chain needs is a [BrokenAudit].
-// expected, when not zero, is a place that the chain has had and must have
-// still. Entries may be written meanwhile.
+// VerifyAudit checks the whole chain and returns its end. The first entry that
+// breaks it is returned as a [BrokenAudit]. expected, when not zero, is an
+// earlier position that must still be part of the chain. Entries may be
+// appended meanwhile.
 func (s *Store) VerifyAudit(ctx context.Context, expected AuditHead) (AuditHead, error) {
 	q := s.Read(ctx)
 	known, err := q.AuditHead()
@@ -28,7 +28,7 @@ func (s *Store) VerifyAudit(ctx context.Context, expected AuditHead) (AuditHead,
 		return AuditHead{}, err
 	}
 	var end AuditHead
-	after := int64(math.MinInt64) // an entry may have been put before the first
+	after := int64(math.MinInt64) // an entry may have been inserted before the first
 	for {
 		entries, err := q.auditAfter(after)
 		if err != nil {
@@ -38,7 +38,7 @@ func (s *Store) VerifyAudit(ctx context.Context, expected AuditHead) (AuditHead,
 			break
 		}
 		for i := range entries {
-			if err := entries[i].proves(end, known, expected); err != nil {
+			if err := entries[i].verify(end, known, expected); err != nil {
 				return end, err
 			}
 			end = AuditHead{entries[i].ID, entries[i].Hash}
@@ -55,9 +55,9 @@ func (s *Store) VerifyAudit(ctx context.Context, expected AuditHead) (AuditHead,
 	return end, err
 }
 
-// proves tells whether the entry comes next after the entry before it, and is
-// the one that is known or expected in its place.
-func (e *AuditEntry) proves(before AuditHead, places ...AuditHead) error {
+// verify checks that the entry follows the one before it, and that it is the
+// one known or expected at its position.
+func (e *AuditEntry) verify(before AuditHead, positions ...AuditHead) error {
 	next := before.Number + 1
 	switch {
 	case e.ID < next:
@@ -69,7 +69,7 @@ func (e *AuditEntry) proves(before AuditHead, places ...AuditHead) error {
 	case e.Previous != before.Hash:
 		return &BrokenAudit{e.ID, fmt.Sprintf("it does not follow from entry %d: one of the two was replaced", before.Number)}
 	}
-	for _, p := range places {
+	for _, p := range positions {
 		if p.Number == e.ID && p.Hash != e.Hash {
 			return &BrokenAudit{e.ID, "it is another one than in its place before: the entries up to it were written anew"}
 		}

@@ -33,8 +33,8 @@ func CheckText(field, text string, limit int, p *Problems) string {
 	return text
 }
 
-// checkVisible refuses control and invisible formatting characters, which
-// would let one name pass for another.
+// checkVisible refuses control and invisible formatting characters, with which
+// one name could look like another.
 func checkVisible(field, s string, p *Problems) {
 	if !utf8.ValidString(s) {
 		p.Add(field, "must be valid UTF-8")

@@ -2,7 +2,7 @@ package models
 
 import "time"
 
-// Department is where people work, for lists and sums. It gives no right.
+// Department groups users for lists and sums. It gives no rights.
 type Department struct {
 	ID        int64     `json:"id"`
 	Name      string    `json:"name"`
@@ -10,12 +10,12 @@ type Department struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
-// DepartmentSums are what a department's people have.
+// DepartmentSums are the totals of a department's users.
 type DepartmentSums struct {
-	People   int64     // accounts, disabled ones too
-	Projects int64     // in which at least one of them is a present member
-	Held     Resources // by their workspaces, now
+	People   int64     // including disabled accounts
+	Projects int64     // with at least one of them as a present member
+	Held     Resources // by their live workspaces
 }
 
-// Day is the begin of a moment's day in UTC.
+// Day is the begin of a time's day in UTC.
 func Day(t time.Time) time.Time { return t.UTC().Truncate(24 * time.Hour) }

@@ -7,21 +7,21 @@ import "time"
 type Environment struct {
 	ID              int64             `json:"id"`
 	Name            string            `json:"name"`
-	DiscoveredKey   *string           `json:"discovered_key"` // set when the entry was found on this machine
+	DiscoveredKey   *string           `json:"discovered_key"` // set for an environment that was found on this machine
 	Language        string            `json:"language"`
 	LanguageVersion string            `json:"language_version"`
 	Versions        map[string]string `json:"versions" gorm:"serializer:json;not null"` // framework or tool → version
 	Minimum         Minimum           `json:"minimum" gorm:"serializer:json"`
 	Launch          LaunchParameters  `json:"launch" gorm:"serializer:json"`
-	Image           string            `json:"image"`                                   // for clusters
-	Command         []string          `json:"command" gorm:"serializer:json;not null"` // for this machine
+	Image           string            `json:"image"`                                   // on Kubernetes
+	Command         []string          `json:"command" gorm:"serializer:json;not null"` // on one machine
 	DefaultPath     string            `json:"default_path"`
-	Unavailable     Text              `json:"unavailable"` // why it cannot be used now
+	Unavailable     Text              `json:"unavailable"` // reason; empty: available
 	Version         int64             `json:"version"`
 	CreatedAt       time.Time         `json:"created_at"`
 }
 
-// Minimum is the least that an environment needs to be of use.
+// Minimum is what an environment needs at least.
 type Minimum struct {
 	GPUs         int64 `json:"gpus,omitempty" minimum:"0" doc:"number of GPUs"`
 	Cores        int64 `json:"cores,omitempty" minimum:"0" doc:"GPU cores per GPU"`

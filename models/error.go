@@ -5,29 +5,29 @@ import (
 	"fmt"
 )
 
-// Kind sorts errors by what the caller can do about them. One place, in
+// Kind classifies errors by what the caller can do about them. One place, in
 // handlers, maps kinds to HTTP statuses.
 type Kind string
 
 const (
-	KindInvalid         Kind = "invalid"         // the input breaks a rule; Fields names where
-	KindUnauthenticated Kind = "unauthenticated" // nobody is signed in
+	KindInvalid         Kind = "invalid"         // the input breaks a rule; see Fields
+	KindUnauthenticated Kind = "unauthenticated" // not signed in
 	KindForbidden       Kind = "forbidden"       // the actor may see it but not do this
-	KindNotFound        Kind = "not_found"       // does not exist, or is foreign: the two look alike
-	KindConflict        Kind = "conflict"        // the state or version has moved on
-	KindNoCapacity      Kind = "no_capacity"     // a quota, peak or device has too little left
-	KindUnavailable     Kind = "unavailable"     // a part is down; trying again may help
-	KindInternal        Kind = "internal"        // our fault; the user sees no detail
+	KindNotFound        Kind = "not_found"       // does not exist, or the actor may not see it
+	KindConflict        Kind = "conflict"        // the state or version has changed
+	KindNoCapacity      Kind = "no_capacity"     // a quota, limit or device has too little left
+	KindUnavailable     Kind = "unavailable"     // a part is down; retrying may help
+	KindInternal        Kind = "internal"        // a bug or a failure; the user sees no detail
 )
 
-// Field is one input that was refused, and why.
+// Field is an input field that was refused, with the reason.
 type Field struct {
 	Name   string `json:"name"`
 	Reason Text   `json:"reason"`
 }
 
-// Error is the only error that crosses a service's boundary on purpose.
-// Message and Fields are safe to show; Err is for the log alone.
+// Error is the only error that services return on purpose. Message and Fields
+// are safe to show; Err is for the log only.
 type Error struct {
 	Kind    Kind
 	Message Text
@@ -48,7 +48,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf tells an error's kind; anything that is not an *Error is internal.
+// KindOf returns an error's kind; anything that is not an *Error is internal.
 func KindOf(err error) Kind {
 	var e *Error
 	if errors.As(err, &e) {
@@ -67,7 +67,7 @@ func InvalidFields(fields ...Field) *Error {
 	return &Error{Kind: KindInvalid, Message: Say("Some of the input cannot be accepted."), Fields: fields}
 }
 
-// IgnoreNotFound is no error where one says that something is not there.
+// IgnoreNotFound is nil for an error that says that something does not exist.
 func IgnoreNotFound(err error) error {
 	if KindOf(err) == KindNotFound {
 		return nil
@@ -75,8 +75,8 @@ func IgnoreNotFound(err error) error {
 	return err
 }
 
-// NotFound says that a thing does not exist for this actor. what is a noun
-// such as "workspace".
+// NotFound means that a thing does not exist for this actor. what is a noun such
+// as "workspace".
 func NotFound(what string) *Error {
 	return &Error{Kind: KindNotFound, Message: Say("There is no such %s.", Say(what))}
 }
@@ -89,22 +89,22 @@ func NotFoundAs(err error, refusal *Error) error {
 	return err
 }
 
-// Forbidden says that the actor may not do this.
+// Forbidden means that the actor may not do this.
 func Forbidden(format string, args ...any) *Error {
 	return &Error{Kind: KindForbidden, Message: Say(format, args...)}
 }
 
-// Conflict says that the thing is no longer as the caller believed.
+// Conflict means that the state of the thing does not allow this, or has
+// changed.
 func Conflict(format string, args ...any) *Error {
 	return &Error{Kind: KindConflict, Message: Say(format, args...)}
 }
 
-// ErrStale is inside the Conflict of a change to a version that is no longer
-// the present one.
+// ErrStale is inside the Conflict of a change to an old version.
 var ErrStale = errors.New("stale version")
 
-// CheckVersion refuses a change that was made from an older version than the
-// present one; read 0 means that the caller does not mind.
+// CheckVersion refuses a change that is based on an old version; read 0 accepts
+// any version.
 func CheckVersion(what string, read, present int64) error {
 	if read == 0 || read == present {
 		return nil
@@ -118,7 +118,7 @@ func stale(what string) error {
 	return e
 }
 
-// NoCapacity says what was exceeded and what is left.
+// NoCapacity means that a bound was exceeded; the message says what is left.
 func NoCapacity(field, format string, args ...any) *Error {
 	e := &Error{Kind: KindNoCapacity, Message: Say(format, args...)}
 	if field != "" {
@@ -127,12 +127,12 @@ func NoCapacity(field, format string, args ...any) *Error {
 	return e
 }
 
-// Unavailable says which part is down; err goes to the log.
+// Unavailable means that a part is down; err goes to the log.
 func Unavailable(err error, format string, args ...any) *Error {
 	return &Error{Kind: KindUnavailable, Message: Say(format, args...), Err: err}
 }
 
-// Problems gathers refused fields while an input is checked.
+// Problems collects refused fields while an input is checked.
 type Problems []Field
 
 // Add refuses one field.

@@ -17,7 +17,7 @@ func Failpoint(step string) {
 	}
 }
 
-// WallClock is the machine's time, wrong by WEIR_CLOCK_OFFSET.
+// WallClock is the machine's time plus WEIR_CLOCK_OFFSET.
 func WallClock() time.Time {
 	offset, _ := time.ParseDuration(os.Getenv("WEIR_CLOCK_OFFSET")) // unset is no offset
 	return time.Now().Add(offset)

@@ -2,21 +2,21 @@ package models
 
 import "time"
 
-// Identity ties an account to a person whom a provider of sign-in knows.
-// Issuer and Subject together name the person, for ever; the address does
-// not, for it may be given to somebody else.
+// Identity links an account to an identity provider's user. Issuer and Subject
+// together identify the user permanently; the address does not, it can be
+// reassigned.
 type Identity struct {
 	ID        int64
 	UserID    int64
 	Issuer    string
 	Subject   string
-	Email     string // as the provider said it last
-	Admin     bool   // a group made the account an administrator
+	Email     string // as of the last sign-in
+	Admin     bool   // the account is an administrator by a group
 	CreatedAt time.Time
-	SeenAt    time.Time // when it last signed in
+	SeenAt    time.Time // last sign-in
 }
 
-// IdentityMember marks a member's place in a project as given by a group.
+// IdentityMember marks a membership as given by an identity provider's group.
 type IdentityMember struct {
 	IdentityID int64 `gorm:"primaryKey"`
 	MemberID   int64 `gorm:"primaryKey"`

@@ -11,8 +11,8 @@ import (
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,99}$`)
 
-// Check adds a problem for every value that no launch could use; prefix names
-// the field that holds the parameters, or is empty.
+// Check adds a problem for every invalid value; prefix is the name of the field
+// that contains the parameters, or empty.
 func (l LaunchParameters) Check(prefix string, p *Problems) {
 	if prefix != "" {
 		prefix += "."
@@ -65,8 +65,8 @@ func (l LaunchParameters) checkEnv(prefix string, p *Problems) {
 	}
 }
 
-// reservedEnv names the variables on which isolation, identity or the share
-// of a GPU depend.
+// reservedEnv reports whether isolation, identity or the share of a GPU depends
+// on a variable.
 func reservedEnv(name string) bool {
 	for _, prefix := range []string{"WEIR_", "NVIDIA_", "CUDA_VISIBLE", "CUDA_MPS_", "CUDA_DEVICE", "JUPYTER_TOKEN", "JUPYTERHUB_", "LD_", "NB_PREFIX"} {
 		if strings.HasPrefix(name, prefix) {
@@ -76,8 +76,8 @@ func reservedEnv(name string) bool {
 	return name == "HOME" || name == "PATH" || name == "USER"
 }
 
-// ParseLaunchParameters reads launch parameters from JSON, refusing unknown
-// names and anything that Check would.
+// ParseLaunchParameters parses and checks launch parameters in JSON. Unknown
+// names are an error.
 func ParseLaunchParameters(raw []byte) (l LaunchParameters, err error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()

@@ -8,24 +8,23 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// Leader is who leads one piece of work among several servers.
+// Leader is the leader election of one task among several servers.
 type Leader struct {
 	Name      string `gorm:"primaryKey"`
 	Holder    string
-	Epoch     int64 // counts the leaders
+	Epoch     int64 // grows with every change of the holder
 	ExpiresAt time.Time
 }
 
-// ErrFenced says that another server leads by now: what the old leader meant
-// to write must not be written.
+// ErrFenced means that another server is the leader by now, and that the write
+// of the old one must not be committed.
 var ErrFenced = errors.New("another server leads by now")
 
-// Lead tries to become, or stay, the leader of a piece of work until ttl from
-// now. It returns the epoch under which holder leads, or 0 when somebody else
-// does.
+// Lead tries to become, or stay, the leader of a task for ttl. It returns the
+// epoch of holder's leadership, or 0 when another holder is the leader.
 //
-// Servers' clocks may differ: that can change leaders early or late, but only
-// the newest epoch can write, see [Queries.Fence].
+// The clocks of servers may differ: leadership then changes early or late, but
+// only the newest epoch can write, see [Queries.Fence].
 func (s *Store) Lead(ctx context.Context, name, holder string, ttl time.Duration) (epoch int64, err error) {
 	err = s.InTx(ctx, func(q *Queries) error {
 		epoch = 0
@@ -44,7 +43,7 @@ func (s *Store) Lead(ctx context.Context, name, holder string, ttl time.Duration
 		if l.Holder != holder && now.Before(l.ExpiresAt) {
 			return nil
 		}
-		if l.Holder != holder || now.After(l.ExpiresAt) { // also one's own lease that had run out
+		if l.Holder != holder || now.After(l.ExpiresAt) { // also the holder's own expired lease
 			l.Epoch++
 		}
 		l.Holder, l.ExpiresAt, epoch = holder, now.Add(ttl), l.Epoch
@@ -53,16 +52,15 @@ func (s *Store) Lead(ctx context.Context, name, holder string, ttl time.Duration
 	return epoch, err
 }
 
-// Resign lets another lead at once.
+// Resign gives the leadership up at once.
 func (s *Store) Resign(ctx context.Context, name, holder string) error {
 	return s.InTx(ctx, func(q *Queries) error {
 		return q.db.Model(&Leader{}).Where("name = ? AND holder = ?", name, holder).Update("expires_at", q.Now().Add(-time.Microsecond)).Error
 	})
 }
 
-// Fence keeps a transaction from being committed by a leader of an older
-// epoch: it fails with ErrFenced, and nobody else comes to lead before the
-// transaction has ended.
+// Fence fails with ErrFenced for a leader of an older epoch. Otherwise the
+// leader cannot change before the transaction has ended.
 func (q *Queries) Fence(name string, epoch int64) error {
 	var l Leader
 	if err := q.lockRows("SELECT epoch FROM leaders WHERE name = ? FOR SHARE", name); err != nil {

@@ -2,13 +2,13 @@ package models
 
 import "time"
 
-// What a notice of an end can be about.
+// Kinds of ends.
 const (
 	EndOfProject = "project" // of its period of use
 	EndOfMember  = "member"  // of a participation
 )
 
-// PeriodEnd is an end that people are told of before it comes.
+// PeriodEnd is an end of which people are notified in advance.
 type PeriodEnd struct {
 	Kind      string // EndOfProject or EndOfMember
 	ThingID   int64  // of the project or the member
@@ -16,26 +16,29 @@ type PeriodEnd struct {
 	UserID    int64  // of the member
 	UserName  string // of the member
 	EndsAt    time.Time
-	Told      *int64 // how many days ahead the nearest notice was that was given of this end; nil: none was
+	Told      *int64 `gorm:"column:told"` // how many days ahead the last notification was; nil: none was sent
 }
 
-// PeriodNotice notes that a notice of an end was given.
+// PeriodNotice records that a notification of an end was sent.
 type PeriodNotice struct {
 	Kind    string
 	ThingID int64
 	EndsAt  time.Time
-	Days    int64 // ahead; 0 is at the end
-	ToldAt  time.Time
+	Days    int64     // ahead; 0 is at the end
+	ToldAt  time.Time `gorm:"column:told_at"`
 }
 
-// Term is until when a workspace may run, as far as that is known.
+// TableName keeps the name of the table apart from the type's.
+func (PeriodNotice) TableName() string { return "period_notices" }
+
+// Term is until when a workspace may run.
 type Term struct {
 	Until  *time.Time // participation deadline of its member; nil is open-ended
 	EndsAt *time.Time // end of its project's period of use; nil is open-ended
 }
 
-// Extension is what somebody can do about an end of theirs that is near or
-// over: ask for a later one, or set it.
+// Extension describes how a user can extend an end that is near or over: by a
+// request, or directly.
 type Extension struct {
 	Kind      string // AskForPeriod or AskForDeadline
 	ProjectID int64
@@ -43,13 +46,13 @@ type Extension struct {
 	MemberID  int64  // whose participation it is, for AskForDeadline
 	EndsAt    time.Time
 	Later     time.Time // the end to ask for
-	Reason    Text      // why, unless something better is said
-	Direct    bool      // may set the end without asking
-	Pending   int64     // the request that asks for it already; 0: none does
-	Own       bool      // that request is the reader's
+	Reason    Text      // suggested reason
+	Direct    bool      // the user may set the end without a request
+	Pending   int64     // id of the pending request for it; 0: none
+	Own       bool      // that request is the user's
 }
 
-// Asked is what the extension asks for.
+// Asked is the request for the extension.
 func (e Extension) Asked() Asked {
 	later := e.Later
 	if e.Kind == AskForPeriod {
@@ -58,10 +61,10 @@ func (e Extension) Asked() Asked {
 	return Asked{Deadline: &AskDeadline{ProjectID: e.ProjectID, Until: &later}}
 }
 
-// Over tells whether the end has come.
+// Over reports whether the end has come.
 func (e Extension) Over(now time.Time) bool { return !now.Before(e.EndsAt) }
 
-// Moment words a moment in UTC: a bare date where it is the begin of a day.
+// Moment formats a time in UTC, midnight as a date.
 func Moment(t time.Time) string {
 	t = t.UTC()
 	if t.Equal(t.Truncate(24 * time.Hour)) {

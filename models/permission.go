@@ -9,24 +9,24 @@ import (
 	"strings"
 )
 
-// Permissions is a set of what may be done inside one project. The names of
-// its members, "object:act", are fixed; the zero value is the empty set.
+// Permissions is a set of permissions inside a project. The names of its
+// members, "object:act", are fixed.
 type Permissions uint32
 
-// What may be done inside a project.
+// Permissions inside a project.
 const (
 	ProjectRead     Permissions = 1 << iota // see the project, its roles, members and resources; every role has it
 	ProjectDescribe                         // change its name, description and initial launch parameters
 	RoleWrite                               // create, change and delete roles
-	MemberWrite                             // add, change and remove members; open the project to requests for a place
-	RequestDecide                           // decide what members ask for: roles, peaks, places and deadlines
+	MemberWrite                             // add, change and remove members; open the project to requests to join
+	RequestDecide                           // decide requests of members: roles, limits, joining and deadlines
 	WorkspaceRead                           // see the workspaces of others
 	WorkspaceLaunch                         // launch and open workspaces of one's own
 	WorkspaceStop                           // stop the workspaces of others
 	AuditRead                               // read the project's audit
 	permissionsEnd
 
-	// AllPermissions is everything that there is.
+	// AllPermissions is the set of all permissions.
 	AllPermissions = permissionsEnd - 1
 )
 
@@ -34,17 +34,16 @@ const (
 var permissionNames = []string{"project:read", "project:describe", "role:write", "member:write", "request:decide",
 	"workspace:read", "workspace:launch", "workspace:stop", "audit:read"}
 
-// What a role permits inside its project: one of the standard sets, or a set
-// of its own.
+// Standard sets of permissions, and custom.
 const (
-	PermissionOwner   = "owner"   // what a manager may, and to describe the project
+	PermissionOwner   = "owner"   // manager, and to describe the project
 	PermissionManager = "manager" // everything in the project but its description, quota and period
 	PermissionMember  = "member"  // own workspaces
 	PermissionViewer  = "viewer"  // to see everything in the project
-	PermissionCustom  = "custom"  // what the role lists
+	PermissionCustom  = "custom"  // listed in the role
 )
 
-// StandardPermissions are the words for standard sets, from the smallest on;
+// StandardPermissions are the names of the standard sets, the smallest first;
 // each contains the one before.
 var StandardPermissions = []string{PermissionViewer, PermissionMember, PermissionManager, PermissionOwner}
 
@@ -56,17 +55,16 @@ var standard = map[string]Permissions{
 	PermissionOwner:   AllPermissions,
 }
 
-// PermissionsOf is the set that a role's word stands for; of a custom role it
-// is own. An unknown word permits nothing.
-func PermissionsOf(word string, own Permissions) Permissions {
-	if word == PermissionCustom {
+// PermissionsOf returns a standard set by its name; for a custom role it is own.
+// An unknown name permits nothing.
+func PermissionsOf(name string, own Permissions) Permissions {
+	if name == PermissionCustom {
 		return (own & AllPermissions) | ProjectRead
 	}
-	return standard[word]
+	return standard[name]
 }
 
-// ParsePermissions reads a list of names. The error names one that there is
-// not.
+// ParsePermissions parses a list of names. The error contains an unknown one.
 func ParsePermissions(names []string) (p Permissions, err error) {
 	for _, name := range names {
 		i := slices.Index(permissionNames, name)
@@ -78,11 +76,11 @@ func ParsePermissions(names []string) (p Permissions, err error) {
 	return p, nil
 }
 
-// CheckPermissions refuses a word that there is not, and lists that do not
-// fit the word: a custom role names at least one permission, and a standard
-// one either none or just those that it has. It returns what is to be kept.
-func CheckPermissions(word string, names []string, p *Problems) []string {
-	if word != PermissionCustom && standard[word] == 0 {
+// CheckPermissions refuses an unknown standard set, and a list that does not
+// match it: a custom role lists at least one permission, a standard one none or
+// exactly its own. It returns the list to store.
+func CheckPermissions(standardSet string, names []string, p *Problems) []string {
+	if standardSet != PermissionCustom && standard[standardSet] == 0 {
 		p.Add("permission", "must be owner, manager, member, viewer or custom")
 		return nil
 	}
@@ -90,12 +88,12 @@ func CheckPermissions(word string, names []string, p *Problems) []string {
 	switch {
 	case err != nil:
 		p.Add("permissions", "must be permissions of a project: %s", AllPermissions.String())
-	case word == PermissionCustom && len(names) == 0:
+	case standardSet == PermissionCustom && len(names) == 0:
 		p.Add("permissions", "must name at least one permission of a custom role")
-	case word == PermissionCustom:
+	case standardSet == PermissionCustom:
 		return (set | ProjectRead).Names()
-	case len(names) > 0 && set|ProjectRead != standard[word]:
-		p.Add("permissions", "can be chosen for a custom role only; %s has %s", word, standard[word].String())
+	case len(names) > 0 && set|ProjectRead != standard[standardSet]:
+		p.Add("permissions", "can be chosen for a custom role only; %s has %s", standardSet, standard[standardSet].String())
 	}
 	return nil
 }
@@ -112,14 +110,13 @@ func Permission(obj, act string) Permissions {
 	return 0
 }
 
-// PermissionNames are the names of all permissions there are, in the order in
-// which they are shown.
+// PermissionNames returns the names of all permissions, in display order.
 func PermissionNames() []string { return slices.Clone(permissionNames) }
 
-// Contains tells whether every permission of other is in the set.
+// Contains reports whether every permission of other is in the set.
 func (p Permissions) Contains(other Permissions) bool { return other&^p == 0 }
 
-// Without is the set less what is in other.
+// Without is the set difference p − other.
 func (p Permissions) Without(other Permissions) Permissions { return p &^ other }
 
 // Names are the names of the set's permissions, sorted.
@@ -151,14 +148,14 @@ func (p *Permissions) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// Value keeps the set in a database, as its JSON.
+// Value stores the set as JSON.
 func (p Permissions) Value() (driver.Value, error) {
 	text, err := p.MarshalJSON()
 	return string(text), err
 }
 
-// Scan reads the set from a database. A name that this version does not know
-// permits nothing.
+// Scan reads the set from a database. It ignores unknown names, of newer
+// versions.
 func (p *Permissions) Scan(value any) error {
 	var names []string
 	var err error

@@ -9,14 +9,14 @@ type Provider struct {
 	State        string     `json:"state"` // pending, online, draining, offline, lost, recalled
 	SeenAt       time.Time  `json:"seen_at"`
 	Machine      string     `json:"machine"`       // a digest of the machine's identity
-	Agent        bool       `json:"agent"`         // an enrolled agent speaks for it, not the portal itself
-	GPUCode      string     `json:"gpu_code"`      // that was authorised
-	ReportedCode string     `json:"reported_code"` // that waits for an authorisation; empty when none does
+	Agent        bool       `json:"agent"`         // managed by an enrolled agent, not by the portal itself
+	GPUCode      string     `json:"gpu_code"`      // the authorised one
+	ReportedCode string     `json:"reported_code"` // a new one to authorise; empty: none
 	OwnerID      *int64     `json:"owner_id"`
-	Address      string     `json:"address"` // from which its agent speaks
-	Reason       Text       `json:"reason"`  // of its state
+	Address      string     `json:"address"` // of its agent
+	Reason       Text       `json:"reason"`  // of the state
 	Draining     bool       `json:"draining"`
-	RecallAt     *time.Time `json:"recall_at"` // its shares end then
+	RecallAt     *time.Time `json:"recall_at"` // when its shares end
 	RecallReason string     `json:"recall_reason"`
 	Terms        Terms      `json:"terms" gorm:"serializer:json;not null"`
 	Version      int64      `json:"version"`
@@ -26,15 +26,14 @@ type Provider struct {
 // States of a provider.
 const (
 	ProviderPending  = "pending"  // its GPUs are not authorised
-	ProviderOnline   = "online"   // lends
-	ProviderDraining = "draining" // lends nothing new
-	ProviderOffline  = "offline"  // taken out of the pool
-	ProviderLost     = "lost"     // silent
+	ProviderOnline   = "online"   // gets new shares
+	ProviderDraining = "draining" // gets no new shares
+	ProviderOffline  = "offline"  // removed from the pool
+	ProviderLost     = "lost"     // no heartbeats
 	ProviderRecalled = "recalled" // its shares end, after a notice
 )
 
-// Standing is the state that follows from what is known of a provider that is
-// not silent: what its owner wants comes before that it lends.
+// Standing computes the state of a provider that sends heartbeats.
 func (p Provider) Standing() string {
 	switch {
 	case p.ReportedCode != "":
@@ -62,57 +61,57 @@ type Device struct {
 	Driver       string     `json:"driver"`
 	Simulated    bool       `json:"simulated"`
 	Present      bool       `json:"present"`                                                          // the driver still reports it
-	Mixed        bool       `json:"mixed"`                                                            // an administrator allowed fractions of different projects
+	Mixed        bool       `json:"mixed"`                                                            // an administrator has allowed fractions of different projects
 	Sharing      string     `json:"sharing"`                                                          // wanted: exclusive, time-slicing, mps, mig
-	Applied      string     `json:"applied"`                                                          // what its agent says is in effect; empty: nothing is known
+	Applied      string     `json:"applied"`                                                          // in effect, as reported by its agent; empty: unknown
 	Layout       []string   `json:"layout" gorm:"serializer:json;not null"`                           // wanted MIG profiles, such as 3g.40gb
-	MIGProfiles  []string   `json:"mig_profiles" gorm:"column:mig_profiles;serializer:json;not null"` // that the GPU can be cut into; empty: no MIG
+	MIGProfiles  []string   `json:"mig_profiles" gorm:"column:mig_profiles;serializer:json;not null"` // profiles that the GPU supports; empty: no MIG
 	ParentID     *int64     `json:"parent_id"`                                                        // the physical GPU of a MIG instance
 	Profile      string     `json:"profile"`                                                          // of a MIG instance
 	Cores        int64      `json:"cores"`                                                            // of 100; less on a MIG instance
 	NUMA         int64      `json:"numa" gorm:"column:numa"`                                          // node, -1 when unknown
-	Peers        []string   `json:"peers" gorm:"serializer:json;not null"`                            // UUIDs of the GPUs that NVLink joins to it
-	ECC          string     `json:"ecc" gorm:"column:ecc"`                                            // on, off, or empty: not known
+	Peers        []string   `json:"peers" gorm:"serializer:json;not null"`                            // UUIDs of the GPUs connected by NVLink
+	ECC          string     `json:"ecc" gorm:"column:ecc"`                                            // on, off, or empty: unknown
 	ECCErrors    int64      `json:"ecc_errors" gorm:"column:ecc_errors"`                              // uncorrected since the driver started
-	XID          int64      `json:"xid" gorm:"column:xid"`                                            // the last error the driver told; 0: none
+	XID          int64      `json:"xid" gorm:"column:xid"`                                            // last error code of the driver; 0: none
 	XIDAt        *time.Time `json:"xid_at" gorm:"column:xid_at"`
-	Trouble      Text       `json:"trouble"` // why nothing new is placed on it; empty: it is well
+	Trouble      Text       `json:"trouble"` // why it gets no new shares; empty: healthy
 	Version      int64      `json:"version"`
 	CreatedAt    time.Time  `json:"created_at"`
 }
 
-// How a device may be shared.
+// Modes of sharing a device.
 const (
 	SharingExclusive   = "exclusive"    // one holder at a time
-	SharingTimeSlicing = "time-slicing" // turns, limited by nothing
-	SharingMPS         = "mps"          // limits kept by NVIDIA's Multi-Process Service
-	SharingMIG         = "mig"          // cut into instances by the hardware
+	SharingTimeSlicing = "time-slicing" // no limits
+	SharingMPS         = "mps"          // limits enforced by NVIDIA's Multi-Process Service
+	SharingMIG         = "mig"          // hardware instances
 )
 
-// AppliedUnknown is in effect on a device whose agent may be at work on an
-// order that was taken back meanwhile.
+// AppliedUnknown is the mode in effect while an agent may still be applying a
+// withdrawn change.
 const AppliedUnknown = "unknown"
 
-// Exclusive tells whether a device has one holder at a time.
+// Exclusive reports whether a device has one holder at a time.
 func (d Device) Exclusive() bool { return d.Sharing == SharingExclusive || d.ParentID != nil }
 
-// Changing tells whether a device's sharing is not yet what is wanted. Only
-// MPS and MIG are made by an agent; the others need nothing.
+// Changing reports whether the wanted sharing mode is not in effect yet. Only
+// MPS and MIG need an agent to apply them.
 func (d Device) Changing() bool {
-	made := func(mode string) bool { return mode == SharingMPS || mode == SharingMIG }
-	return d.ParentID == nil && d.Sharing != d.Applied && (made(d.Sharing) || made(d.Applied) || d.Applied == AppliedUnknown)
+	needsAgent := func(mode string) bool { return mode == SharingMPS || mode == SharingMIG }
+	return d.ParentID == nil && d.Sharing != d.Applied && (needsAgent(d.Sharing) || needsAgent(d.Applied) || d.Applied == AppliedUnknown)
 }
 
-// How a share is enforced. Nothing is claimed that does not hold.
+// How a share is enforced.
 const (
 	EnforcedExclusive = "exclusive" // the whole device, visible to its holder alone
-	EnforcedMIG       = "mig"       // an instance that the hardware keeps apart
-	EnforcedMPS       = "mps"       // a percentage of threads and a memory limit, kept by MPS
-	EnforcedAdvisory  = "advisory"  // stated to the holder, not limited by anything
+	EnforcedMIG       = "mig"       // a hardware instance
+	EnforcedMPS       = "mps"       // a percentage of threads and a memory limit, enforced by MPS
+	EnforcedAdvisory  = "advisory"  // stated to the holder, not enforced
 )
 
-// Share is a part of a device that a workspace holds for [From, Until);
-// Until is nil while it is held.
+// Share is a part of a device that is allocated to a workspace for
+// [From, Until); Until is nil as long as it is open.
 type Share struct {
 	ID          int64
 	DeviceID    int64
@@ -124,11 +123,11 @@ type Share struct {
 	Enforcement string
 	From        time.Time  `gorm:"column:from_at"`
 	Until       *time.Time `gorm:"column:until_at"`
-	EndsAt      *time.Time // the end that the provider's owner has set, as its holder was told
+	EndsAt      *time.Time // the announced end, set by the provider's owner
 	EndReason   Text
 }
 
-// Decision is what the pool answered to a request for shares.
+// Decision is the record of a decision on a demand for shares.
 type Decision struct {
 	ID          int64
 	At          time.Time
@@ -137,11 +136,14 @@ type Decision struct {
 	UserID      int64
 	Outcome     string // granted, partial, delayed, refused
 	Demand      Text
-	GPUs        int64  `gorm:"column:gpus"` // asked for
+	GPUs        int64  `gorm:"column:gpus"` // of the demand
 	Cores       int64  // per GPU
 	GPUModel    string `gorm:"column:gpu_model"`
 	Explanation Text
 }
+
+// TableName keeps the name of the table apart from the type's.
+func (Decision) TableName() string { return "decisions" }
 
 // Outcomes of a decision.
 const (

@@ -10,9 +10,8 @@ import (
 
 var errQuantity = errors.New("not a quantity")
 
-// ParseMiB reads an amount of memory as people write it, "16 GiB", "1.5G",
-// "512MiB", and returns MiB, rounded up. A bare number counts in units of
-// bare MiB.
+// ParseMiB parses an amount of memory, such as "16 GiB", "1.5G" or "512MiB", and
+// returns MiB, rounded up. The unit of a bare number is bare MiB.
 func ParseMiB(s string, bare int64) (int64, error) {
 	number, unit := splitQuantity(s)
 	scale, ok := map[string]float64{
@@ -26,7 +25,7 @@ func ParseMiB(s string, bare int64) (int64, error) {
 	return scaled(number, scale)
 }
 
-// ParseCPU reads an amount of CPU, "4", "1.5" or "500m", and returns
+// ParseCPU parses an amount of CPU, "4", "1.5" or "500m", and returns
 // thousandths of a core, rounded up.
 func ParseCPU(s string) (int64, error) {
 	number, unit := splitQuantity(s)
@@ -40,7 +39,7 @@ func ParseCPU(s string) (int64, error) {
 	}
 }
 
-// ParseCount reads a plain whole number.
+// ParseCount parses a whole number.
 func ParseCount(s string) (int64, error) {
 	n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 64)
 	if err != nil || n < 0 || n > MaxAmount {
@@ -66,15 +65,14 @@ func scaled(number string, scale float64) (int64, error) {
 	if err != nil || math.IsNaN(f) {
 		return 0, errQuantity
 	}
-	// A hair less, or binary fractions would make 2.007 CPU 2008 thousandths.
+	// Slightly less: binary fractions would make 2008 thousandths of 2.007.
 	if f = math.Ceil(f * scale * (1 - 1e-15)); f > float64(MaxAmount) {
 		return 0, errQuantity
 	}
 	return int64(f), nil
 }
 
-// ExactQuantity is Quantity in words that are read again without loss, for
-// forms.
+// ExactQuantity is Quantity in a form that parses without loss, for forms.
 func ExactQuantity(name string, value int64) string {
 	switch {
 	case name == "cpu_milli" && value%10 != 0:

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// QuotaRequest is what somebody asks for and may not take by themselves.
+// QuotaRequest is a request that needs a decision by somebody else.
 type QuotaRequest struct {
 	ID             int64        `json:"id"`
 	Kind           string       `json:"kind"`
@@ -13,10 +13,10 @@ type QuotaRequest struct {
 	RoleID         *int64       `json:"role_id"`
 	MemberID       *int64       `json:"member_id"`
 	RequesterID    int64        `json:"requester_id"`
-	Asked          Asked        `json:"asked" gorm:"serializer:json"`
+	Asked          Asked        `json:"asked" gorm:"column:asked;serializer:json"`
 	Reason         string       `json:"reason"`
 	State          RequestState `json:"state"`
-	Decided        *Asked       `json:"decided" gorm:"serializer:json"` // with what it was approved
+	Decided        *Asked       `json:"decided" gorm:"serializer:json"` // as approved
 	DeciderID      *int64       `json:"decider_id"`
 	DecisionReason string       `json:"decision_reason"`
 	Version        int64        `json:"version"`
@@ -24,8 +24,8 @@ type QuotaRequest struct {
 	DecidedAt      *time.Time   `json:"decided_at"` // or withdrawn
 }
 
-// RequestState is where a request stands: pending, until it is approved,
-// adjusted, refused or withdrawn.
+// RequestState is the state of a request: pending until it is approved, adjusted,
+// refused or withdrawn.
 type RequestState string
 
 const (
@@ -41,21 +41,20 @@ const (
 	AskForProject  = "project"  // a new project
 	AskForQuota    = "quota"    // another quota of a project
 	AskForRole     = "role"     // a new role in a project
-	AskForPeak     = "peak"     // a larger peak of a role
+	AskForPeak     = "peak"     // a larger limit of a role
 	AskForPeriod   = "period"   // a later end of a project's period of use
 	AskForDeadline = "deadline" // a later end of one's own participation
 	AskForJoin     = "join"     // a place in a project
 )
 
-// RequestKinds are all kinds, in the order in which they are offered.
+// RequestKinds are all kinds, in the order of forms.
 var RequestKinds = []string{AskForProject, AskForJoin, AskForPeak, AskForRole, AskForDeadline, AskForQuota, AskForPeriod}
 
-// PlatformKinds are those that platform administrators decide; the others are
-// decided by a project's managers, too.
+// PlatformKinds are decided by platform administrators; the others by a
+// project's managers too.
 var PlatformKinds = []string{AskForProject, AskForQuota, AskForPeriod}
 
-// Asked is what a request asks for: exactly one of its fields is set, that of
-// its kind.
+// Asked is the content of a request. Exactly one field is set, that of its kind.
 type Asked struct {
 	Project  *AskProject  `json:"project,omitempty" doc:"a new project, with you as its owner"`
 	Quota    *AskQuota    `json:"quota,omitempty" doc:"another quota of a project"`
@@ -66,7 +65,7 @@ type Asked struct {
 	Join     *AskJoin     `json:"join,omitempty" doc:"a place in a project"`
 }
 
-// AskProject asks for a new project.
+// AskProject requests a new project.
 type AskProject struct {
 	Name        string     `json:"name" maxLength:"100"`
 	Description string     `json:"description,omitempty" maxLength:"2000"`
@@ -76,13 +75,13 @@ type AskProject struct {
 	EndsAt      *time.Time `json:"ends_at,omitempty" doc:"end of the period of use; absent: open-ended"`
 }
 
-// AskQuota asks for another quota.
+// AskQuota requests another quota.
 type AskQuota struct {
 	ProjectID int64     `json:"project_id" minimum:"1"`
 	Quota     Resources `json:"quota" doc:"the whole quota, not what is to be added"`
 }
 
-// AskRole asks for a role that does not exist yet.
+// AskRole requests a new role.
 type AskRole struct {
 	ProjectID   int64     `json:"project_id" minimum:"1"`
 	Name        string    `json:"name" maxLength:"100"`
@@ -92,27 +91,27 @@ type AskRole struct {
 	Mine        bool      `json:"mine,omitempty" doc:"you want to have the role yourself"`
 }
 
-// AskPeak asks for another peak of a role.
+// AskPeak requests another limit of a role.
 type AskPeak struct {
 	ProjectID int64     `json:"project_id" minimum:"1"`
 	RoleID    int64     `json:"role_id" minimum:"1"`
 	Peak      Resources `json:"peak" doc:"the whole peak, not what is to be added"`
 }
 
-// AskPeriod asks for a later end of a project's period of use.
+// AskPeriod requests a later end of a project's period of use.
 type AskPeriod struct {
 	ProjectID int64      `json:"project_id" minimum:"1"`
 	EndsAt    *time.Time `json:"ends_at,omitempty" doc:"absent: open-ended"`
 }
 
-// AskDeadline asks for a later participation deadline of one's own.
+// AskDeadline requests a later participation deadline of the requester.
 type AskDeadline struct {
 	ProjectID int64      `json:"project_id" minimum:"1"`
 	Until     *time.Time `json:"until,omitempty" doc:"absent: open-ended"`
 }
 
-// AskJoin asks for a place in a project that may be asked for one. Who
-// decides chooses the role.
+// AskJoin requests membership in a project that accepts such requests. The role
+// is chosen with the decision.
 type AskJoin struct {
 	ProjectID int64      `json:"project_id,omitempty" minimum:"1" doc:"the project, or its exact name"`
 	Name      string     `json:"name,omitempty" maxLength:"100" doc:"the project's exact name"`
@@ -120,7 +119,7 @@ type AskJoin struct {
 	Until     *time.Time `json:"until,omitempty" doc:"participation deadline; absent: open-ended"`
 }
 
-// Kind tells what is asked for; empty when nothing is, or several things are.
+// Kind is the kind of the request; empty unless exactly one field is set.
 func (a Asked) Kind() string {
 	kind, v := "", reflect.ValueOf(a)
 	for i, name := range []string{AskForProject, AskForQuota, AskForRole, AskForPeak, AskForPeriod, AskForDeadline, AskForJoin} {
@@ -135,7 +134,7 @@ func (a Asked) Kind() string {
 	return kind
 }
 
-// Amounts is the vector that is asked for; zero for kinds without one.
+// Amounts is the requested quota or limit; zero for kinds without one.
 func (a Asked) Amounts() Resources {
 	switch {
 	case a.Project != nil:
@@ -150,7 +149,7 @@ func (a Asked) Amounts() Resources {
 	return Resources{}
 }
 
-// Clone is a copy that shares nothing that is changed.
+// Clone copies the request with its content.
 func (a Asked) Clone() Asked {
 	return Asked{Project: clone(a.Project), Quota: clone(a.Quota), Role: clone(a.Role), Peak: clone(a.Peak),
 		Period: clone(a.Period), Deadline: clone(a.Deadline), Join: clone(a.Join)}
@@ -164,17 +163,17 @@ func clone[T any](p *T) *T {
 	return &v
 }
 
-// RequestView is a request with the names that people know.
+// RequestView is a request with names.
 type RequestView struct {
 	QuotaRequest
-	ProjectName    string // empty as long as there is none
+	ProjectName    string // empty without a project
 	RoleName       string
 	RequesterName  string
 	RequesterEmail string
 	DeciderName    string
 }
 
-// What names what is asked for, as in "You asked for …".
+// What words the content, as in "You asked for …".
 func (v RequestView) What() Text {
 	switch v.Kind {
 	case AskForProject:
@@ -194,34 +193,33 @@ func (v RequestView) What() Text {
 	}
 }
 
-// Overcommit says how much of each resource may be promised to projects.
+// Overcommit sets how much of each resource may be allocated to projects.
 type Overcommit struct {
 	ID            int64     `json:"-"`
-	Ratio         Resources `json:"ratio" gorm:"embedded;embeddedPrefix:ratio_"` // percent of what there is
+	Ratio         Resources `json:"ratio" gorm:"embedded;embeddedPrefix:ratio_"` // percent of the capacity
 	StatedCPU     int64     `json:"stated_cpu_milli" gorm:"column:stated_cpu_milli"`
 	StatedMemory  int64     `json:"stated_memory_mib" gorm:"column:stated_memory_mib"`
 	StatedStorage int64     `json:"stated_storage_mib" gorm:"column:stated_storage_mib"`
 	Version       int64     `json:"version"`
 }
 
-// TableName is that of its one row.
+// TableName overrides gorm's plural.
 func (Overcommit) TableName() string { return "overcommit" }
 
-// Stated is what an administrator says there is of what nothing measures; 0
-// is unknown.
+// Stated is the capacity set by an administrator for resources that are not
+// measured; 0 is unknown.
 func (o Overcommit) Stated() Resources {
 	return Resources{CPUMilli: o.StatedCPU, MemoryMiB: o.StatedMemory, StorageMiB: o.StatedStorage}
 }
 
-// Usage is what was held during a span of time, by what the rows of shares
-// and workspaces say.
+// Usage is the usage in a time span, from the rows of shares and workspaces.
 type Usage struct {
 	Average      Resources `json:"average" doc:"held on average; storage is not measured"`
 	GPUCoreHours int64     `json:"gpu_core_hours" doc:"100 are one hour of a whole GPU"`
 	CPUHours     int64     `json:"cpu_hours" doc:"of whole CPU cores"`
 }
 
-// add counts what rows held, in units times seconds, of a span.
+// add sets the usage of one table from its sums in units times seconds.
 func (u *Usage) add(in HeldIn, first, second int64, span time.Duration) {
 	seconds := max(int64(span/time.Second), 1)
 	if in == HeldShares {

@@ -2,8 +2,8 @@ package models
 
 import "fmt"
 
-// MaxAmount bounds every single amount of a resource, so that no sum over a
-// million rows overflows.
+// MaxAmount is the maximum amount of a resource, so that no sum over a million
+// rows overflows.
 const MaxAmount = int64(1_000_000_000_000)
 
 // Resources is an amount of each resource: GPU cores (100 are one whole GPU),
@@ -56,8 +56,8 @@ func (r Resources) Floor() Resources {
 	return Resources{max(r.GPUCores, 0), max(r.GPUMemoryMiB, 0), max(r.CPUMilli, 0), max(r.MemoryMiB, 0), max(r.StorageMiB, 0)}
 }
 
-// Exceeding lists the amounts of r that are larger than limit's, with the
-// limit beside each.
+// Exceeding lists the amounts of r that are larger than limit's, with the limit
+// of each.
 func (r Resources) Exceeding(limit Resources) []Excess {
 	var over []Excess
 	limits := limit.Amounts()
@@ -92,7 +92,7 @@ func CheckAmount(field string, n int64, p *Problems) {
 	}
 }
 
-// Quantity words an amount of the named resource for people: "50 cores",
+// Quantity formats an amount of the named resource for people: "50 cores",
 // "16 GiB", "1.5 CPU".
 func Quantity(name string, value int64) string {
 	switch name {
@@ -105,7 +105,7 @@ func Quantity(name string, value int64) string {
 	}
 }
 
-// FormatMiB words an amount of MiB: "512 MiB", "16 GiB", "1.5 TiB".
+// FormatMiB formats an amount of MiB: "512 MiB", "16 GiB", "1.5 TiB".
 func FormatMiB(mib int64) string {
 	switch {
 	case mib%(1<<20) == 0 && mib != 0, mib >= 10<<20, mib <= -10<<20:

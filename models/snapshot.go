@@ -7,9 +7,8 @@ import (
 	"gorm.io/gorm"
 )
 
-// Snapshot lets fn read one state of the database: what it finds belongs
-// together, whatever others write meanwhile. It waits for nobody and makes
-// nobody wait; fn must not write.
+// Snapshot runs fn in a read-only transaction that sees one state of the
+// database. It takes no locks and waits for none; fn must not write.
 func (s *Store) Snapshot(ctx context.Context, fn func(*Queries) error) error {
 	return s.read.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 		q := s.Read(ctx)

@@ -36,22 +36,22 @@ type Store struct {
 	dialect     string
 
 	// Clock is the one source of time for everything that the store's users
-	// decide and record. Set it before use.
+	// decide and record. Replace it before use.
 	Clock func() time.Time
 
-	// Elapsed is a clock that nobody sets, for leases. Set it before use.
+	// Elapsed is a clock that cannot be set, for leases. Replace it before use.
 	Elapsed func() time.Duration
 
 	// Mail says that e-mail can be sent, so that [Queries.Tell] queues it. Set
 	// it before use.
 	Mail bool
 
-	origin    string      // tells this process's changes from other servers'
-	listening atomic.Bool // what other servers change is heard
+	origin    string      // identifies this process among the servers
+	listening atomic.Bool // changes of other servers are received
 
-	mu        sync.RWMutex
-	listeners []func(topics []string)
-	carriers  []Carrier
+	mu                  sync.RWMutex
+	listeners           []func(topics []string)
+	revocationListeners []Carrier
 }
 
 // Open connects to databaseURL (postgres://…), or, when that is empty, to
@@ -62,7 +62,7 @@ func Open(ctx context.Context, databaseURL, path string) (*Store, error) {
 	if databaseURL != "" {
 		s.dialect = "postgres"
 		s.write, err = open(postgres.New(postgres.Config{DSN: databaseURL,
-			OptionOpenDB: []stdlib.OptionOpenDB{stdlib.OptionAfterConnect(boundTransactions)}}), 20)
+			OptionOpenDB: []stdlib.OptionOpenDB{stdlib.OptionAfterConnect(limitIdleTransactions)}}), 20)
 		s.read = s.write
 	} else {
 		err = s.openSQLite(path)
@@ -80,9 +80,9 @@ func Open(ctx context.Context, databaseURL, path string) (*Store, error) {
 	return s, nil
 }
 
-// boundTransactions lets PostgreSQL end a transaction in which nothing
-// happens: a server that is paused may hold locks that all others wait for.
-func boundTransactions(ctx context.Context, conn *pgx.Conn) error {
+// limitIdleTransactions makes PostgreSQL end idle transactions: a server that is
+// paused may have locks that all others wait for.
+func limitIdleTransactions(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, "SET idle_in_transaction_session_timeout = '15s'")
 	return err
 }
@@ -114,11 +114,11 @@ func open(dialector gorm.Dialector, connections int) (*gorm.DB, error) {
 		NamingStrategy:         schema.NamingStrategy{NameReplacer: strings.NewReplacer("MiB", "Mib")},
 		TranslateError:         true,
 		SkipDefaultTransaction: true,
-		// Not on PostgreSQL: there gorm lets transactions that hold all
-		// connections wait for a statement that needs one more to be
-		// prepared. pgx prepares for each connection by itself.
+		// Not on PostgreSQL: there gorm prepares a statement on one more
+		// connection, for which transactions that use all connections wait
+		// forever. pgx prepares for each connection by itself.
 		PrepareStmt: dialector.Name() == "sqlite",
-		Logger: quiet{logger.NewSlogLogger(slog.Default(), logger.Config{
+		Logger: expectedErrorsFilter{logger.NewSlogLogger(slog.Default(), logger.Config{
 			SlowThreshold: time.Second, LogLevel: logger.Warn, IgnoreRecordNotFoundError: true, ParameterizedQueries: true})},
 	})
 	if err != nil {
@@ -133,18 +133,20 @@ func open(dialector gorm.Dialector, connections int) (*gorm.DB, error) {
 	return db, nil
 }
 
-// quiet keeps what callers expect and answer out of the log: a taken name, a
-// request whose client has gone.
-type quiet struct{ logger.Interface }
+// expectedErrorsFilter keeps errors that callers handle out of the log: a taken
+// name, a request whose client has gone.
+type expectedErrorsFilter struct{ logger.Interface }
 
-func (l quiet) LogMode(level logger.LogLevel) logger.Interface {
-	return quiet{l.Interface.LogMode(level)}
+func (l expectedErrorsFilter) LogMode(level logger.LogLevel) logger.Interface {
+	return expectedErrorsFilter{l.Interface.LogMode(level)}
 }
 
-// ParamsFilter keeps values out of the log, for there are secrets among them.
-func (quiet) ParamsFilter(_ context.Context, sql string, _ ...any) (string, []any) { return sql, nil }
+// ParamsFilter keeps values out of the log: some are secrets.
+func (expectedErrorsFilter) ParamsFilter(_ context.Context, sql string, _ ...any) (string, []any) {
+	return sql, nil
+}
 
-func (l quiet) Trace(ctx context.Context, begin time.Time, fc func() (string, int64), err error) {
+func (l expectedErrorsFilter) Trace(ctx context.Context, begin time.Time, fc func() (string, int64), err error) {
 	if Duplicate(err) || errors.Is(err, context.Canceled) {
 		err = nil
 	}
@@ -157,7 +159,7 @@ func (s *Store) Dialect() string { return s.dialect }
 // SQL is the writing connection, for migrations.
 func (s *Store) SQL() (*sql.DB, error) { return s.write.DB() }
 
-// Ping tells whether the database answers.
+// Ping checks whether the database answers.
 func (s *Store) Ping(ctx context.Context) error {
 	db, err := s.read.DB()
 	if err != nil {
@@ -166,72 +168,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	return db.PingContext(ctx)
 }
 
-// aloneKey is an arbitrary number that all servers of Weir share.
-const aloneKey = 0x77656972 // "weir"
-
-// Alone claims to be the only server on a PostgreSQL database: workspaces run
-// on one machine, and the server of another would take them for gone. The
-// claim lasts until it is closed, or its connection breaks: ask whether it
-// Holds. SQLite's file is claimed with its directory.
-func (s *Store) Alone(ctx context.Context) (*Claim, error) {
-	if s.dialect != "postgres" {
-		return &Claim{}, nil
-	}
-	db, err := s.write.DB()
-	if err != nil {
-		return nil, err
-	}
-	conn, err := db.Conn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := claim(ctx, conn); err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	return &Claim{conn: conn}, nil
-}
-
-// claim waits a little for a server that has just been killed: PostgreSQL
-// needs a moment to see that its connection is gone.
-func claim(ctx context.Context, conn *sql.Conn) error {
-	const patience, pause = 10 * time.Second, 100 * time.Millisecond
-	for waited := time.Duration(0); ; waited += pause {
-		var got bool
-		if err := conn.QueryRowContext(ctx, "SELECT pg_try_advisory_lock($1)", aloneKey).Scan(&got); err != nil || got {
-			return err
-		}
-		if waited >= patience {
-			return errors.New("another weir serves from this database already")
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// Claim is what Alone gives.
-type Claim struct{ conn *sql.Conn }
-
-// Holds is nil as long as the claim's connection lives.
-func (c *Claim) Holds(ctx context.Context) error {
-	if c.conn == nil {
-		return nil
-	}
-	return c.conn.PingContext(ctx)
-}
-
-// Close gives the claim up. The connection is closed for good: back in the
-// pool it would keep its lock.
-func (c *Claim) Close() error {
-	if c.conn == nil {
-		return nil
-	}
-	return discard(c.conn)
-}
-
-// discard closes a connection for good, in place of giving it back.
+// discard closes a connection instead of returning it to the pool.
 func discard(conn *sql.Conn) error {
 	err := conn.Raw(func(any) error { return driver.ErrBadConn })
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) {
@@ -263,22 +200,21 @@ type Queries struct {
 
 	poolChanges int
 	poolVersion int64
-	ties        []string // of what this transaction may revoke
+	revoked     []string // revocation keys
 	audit       []AuditEntry
-	promises    []int64 // projects whose promises or quota this transaction may change
+	allocations []int64 // projects whose allocation or quota this transaction may change
 	committed   []func()
 }
 
-// Read gives queries for reading outside a transaction.
+// Read returns queries for reading outside a transaction.
 func (s *Store) Read(ctx context.Context) *Queries {
 	return &Queries{db: s.read.WithContext(ctx), postgres: s.dialect == "postgres", clock: s.Clock}
 }
 
-// InTx runs fn in one transaction: all of it or none. When the database asks
-// for another try (deadlock, serialisation), fn runs again, so it must have
-// no effect outside the database. After the commit the listeners learn which
-// topics changed. What it revokes is ended here when it returns; see also
-// [Store.Revoking].
+// InTx runs fn in one transaction. After a deadlock or a serialisation failure
+// fn runs again, so it must have no effect outside the database. After the
+// commit the listeners get the topics that changed. Revocations are applied in
+// this process when InTx returns; see also [Store.Revoking].
 func (s *Store) InTx(ctx context.Context, fn func(*Queries) error) error {
 	_, err := s.inTx(ctx, fn)
 	return err
@@ -293,10 +229,10 @@ func (s *Store) inTx(ctx context.Context, fn func(*Queries) error) (revocation i
 			if err = fn(q); err != nil {
 				return err
 			}
-			if err = q.countPool(); err != nil {
+			if err = q.incrementPoolVersion(); err != nil {
 				return err
 			}
-			if err = q.recordPromises(); err != nil {
+			if err = q.recordAllocations(); err != nil {
 				return err
 			}
 			if err = q.recordAudit(); err != nil {
@@ -305,13 +241,13 @@ func (s *Store) inTx(ctx context.Context, fn func(*Queries) error) (revocation i
 			if revocation, err = q.recordRevocation(s.origin); err != nil {
 				return err
 			}
-			return q.passOn(s.origin)
+			return q.notifyServers(s.origin)
 		})
 		if err == nil {
 			for _, fn := range q.committed {
 				fn()
 			}
-			s.carryOut(ctx, q.ties)
+			s.applyRevocations(ctx, q.revoked)
 			s.publish(q.topics)
 			return revocation, nil
 		}
@@ -336,11 +272,11 @@ func retryable(err error) bool {
 }
 
 // AfterCommit calls fn once this transaction is committed, before the
-// listeners hear of it.
+// listeners.
 func (q *Queries) AfterCommit(fn func()) { q.committed = append(q.committed, fn) }
 
-// OnChange registers a listener that hears, after each commit, the topics
-// that it changed. Listeners must return at once.
+// OnChange registers a listener that gets, after each commit, the topics that
+// the transaction changed. Listeners must return at once.
 func (s *Store) OnChange(listener func(topics []string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -373,10 +309,10 @@ func (q *Queries) Touch(topic string, id ...int64) {
 	}
 }
 
-// Duplicate tells whether err is a violated unique index.
+// Duplicate reports whether err is a violated unique index.
 func Duplicate(err error) bool { return errors.Is(err, gorm.ErrDuplicatedKey) }
 
-// found turns gorm's "record not found" into ours.
+// found turns gorm's "record not found" into NotFound.
 func found(err error, what string) error {
 	if errors.Is(err, gorm.ErrRecordNotFound) {
 		return NotFound(what)
@@ -392,9 +328,8 @@ func (q *Queries) Now() time.Time { return instant(q.clock) }
 
 func instant(clock func() time.Time) time.Time { return clock().UTC().Truncate(time.Microsecond) }
 
-// Scope says whose projects a query may see: all of them, or those of which
-// the user is an active member at the scope's moment. The zero Scope sees
-// nothing.
+// Scope restricts a query to projects: all of them, or those of which the user
+// is an active member at the time At. The zero Scope matches nothing.
 type Scope struct {
 	All    bool
 	UserID int64
@@ -413,7 +348,7 @@ func (s Scope) projects(db *gorm.DB, column string) *gorm.DB {
 		WHERE m.user_id = ? AND m.removed_at IS NULL AND (m.until IS NULL OR m.until > ?))`, s.UserID, s.At)
 }
 
-// PageSize is the most rows that one page can have.
+// PageSize is the maximum number of rows of a page.
 const PageSize = 200
 
 // Page asks for at most Limit rows after the row with id After; 50 where no
@@ -430,8 +365,8 @@ func (p Page) limit() int {
 	return min(p.Limit, PageSize)
 }
 
-// storable tells whether a text could be in the database at all: PostgreSQL
-// keeps neither NUL nor broken UTF-8, and nothing that is searched is long.
+// storable reports whether a text could be in the database at all: PostgreSQL
+// stores neither NUL nor invalid UTF-8, and no searched column is long.
 func storable(text string) bool {
 	return len(text) <= 1000 && utf8.ValidString(text) && !strings.Contains(text, "\x00")
 }

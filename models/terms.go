@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// Terms are a provider's owner's: how much, which devices, when and to whom.
-// The zero Terms lend everything to everybody, always.
+// Terms are set by a provider's owner: how much, which devices, when and to whom
+// to lend. The zero Terms lend everything to everybody, always.
 type Terms struct {
 	Cores         int64    `json:"cores,omitempty"`          // of each device; 0 lends all 100
 	Devices       []int64  `json:"devices,omitempty"`        // ids; none: every device
 	Projects      []int64  `json:"projects,omitempty"`       // ids; none: every project
 	Hours         []Window `json:"hours,omitempty"`          // none: always
 	TimeZone      string   `json:"time_zone,omitempty"`      // of the hours, such as Asia/Shanghai; empty: UTC
-	NoticeMinutes int64    `json:"notice_minutes,omitempty"` // that holders get before the hours end
+	NoticeMinutes int64    `json:"notice_minutes,omitempty"` // of warning for holders before the hours end
 }
 
-// Window is a span of hours on days of the week. One whose end is not after
-// its beginning ends on the next day.
+// Window is a span of hours on days of the week. If To is not after From it ends
+// on the next day.
 type Window struct {
 	Days []int  `json:"days"` // 0 is Sunday
 	From string `json:"from"` // 15:04
@@ -28,7 +28,7 @@ type Window struct {
 
 const maxNoticeMinutes = 7 * 24 * 60
 
-// Check adds what is wrong with the terms.
+// Check adds a problem for every invalid value.
 func (t Terms) Check(p *Problems) {
 	if t.Cores < 0 || t.Cores > 100 {
 		p.Add("cores", "must be from 0 to %d; 0 lends all", 100)
@@ -59,18 +59,18 @@ func (w Window) check(p *Problems, field string) {
 	}
 }
 
-// Lends tells whether the terms lend a device to a project; the hours are not
-// looked at.
+// Lends reports whether the terms lend a device to a project, regardless of the
+// hours.
 func (t Terms) Lends(device, project int64) bool {
 	return (len(t.Devices) == 0 || slices.Contains(t.Devices, device)) &&
 		(len(t.Projects) == 0 || slices.Contains(t.Projects, project))
 }
 
-// Depend tells whether who asks, or when, makes a difference.
+// Depend reports whether the terms differ by project or time.
 func (t Terms) Depend() bool { return len(t.Projects) > 0 || len(t.Hours) > 0 }
 
-// Open tells whether the hours cover a moment, and when that next changes;
-// with no hours, or hours without a gap, it never does and until is nil.
+// Open reports whether a time is in the hours, and when that next changes; until
+// is nil when it never does.
 func (t Terms) Open(at time.Time) (open bool, until *time.Time) {
 	if len(t.Hours) == 0 {
 		return true, nil
@@ -96,8 +96,8 @@ func (t Terms) Open(at time.Time) (open bool, until *time.Time) {
 	return false, nil
 }
 
-// spans are the windows' occurrences from the day before a moment until more
-// than a week after it, by beginning.
+// spans are the windows' occurrences from the day before a time until more than
+// a week after it, in order.
 func (t Terms) spans(at time.Time) (spans [][2]time.Time) {
 	zone := zoneOf(t.TimeZone)
 	local := at.In(zone)
@@ -113,9 +113,9 @@ func (t Terms) spans(at time.Time) (spans [][2]time.Time) {
 	return spans
 }
 
-var zones sync.Map // by name; reading one costs a file
+var zones sync.Map // by name; loading one reads a file
 
-// zoneOf is a time zone that was checked before; UTC where it is not known.
+// zoneOf returns a time zone that was checked before; UTC when it is unknown.
 func zoneOf(name string) *time.Location {
 	if known, ok := zones.Load(name); ok {
 		return known.(*time.Location)
@@ -128,9 +128,8 @@ func zoneOf(name string) *time.Location {
 	return zone
 }
 
-// on is the window's occurrence that begins on a date. Hours are of the
-// clock on the wall, so a span may be an hour longer or shorter when clocks
-// change.
+// on is the window's occurrence that begins on a date. Hours are local time, so
+// a span may be an hour longer or shorter when clocks change.
 func (w Window) on(date time.Time) [2]time.Time {
 	at := func(text string, plus int) time.Time {
 		clock, _ := time.Parse("15:04", text)

@@ -2,7 +2,7 @@ package models
 
 import "time"
 
-// User is a person who can sign in.
+// User is an account.
 type User struct {
 	ID           int64
 	Email        string
@@ -17,8 +17,8 @@ type User struct {
 	CreatedAt    time.Time
 }
 
-// AccessToken lets a program act as its user until it expires. Only the
-// hash of the secret is kept.
+// AccessToken lets a program act as its user until it expires. Only the hash of
+// the secret is stored.
 type AccessToken struct {
 	ID         int64
 	UserID     int64
@@ -29,15 +29,15 @@ type AccessToken struct {
 	CreatedAt  time.Time
 }
 
-// Session is a signed-in browser; Token is hashed.
+// Session is a browser's session; Token is hashed.
 type Session struct {
 	Token     string `gorm:"primaryKey"`
 	Data      []byte
 	ExpiresAt time.Time
 }
 
-// OneTimeToken is a secret that is good for one use: the first
-// administrator's setup link, or the opening of a workspace.
+// OneTimeToken is a single-use secret: the first administrator's setup link, or
+// for opening a workspace.
 type OneTimeToken struct {
 	Hash        string `gorm:"primaryKey"`
 	Purpose     string // setup, open
@@ -47,12 +47,12 @@ type OneTimeToken struct {
 	ExpiresAt   time.Time
 }
 
-// Visit is a browser that has opened a workspace; Hash is of its cookie.
+// Visit is a browser's session in a workspace; Hash is of its cookie.
 type Visit struct {
 	Hash        string `gorm:"primaryKey"`
 	WorkspaceID int64
 	UserID      int64
 	Epoch       int64
-	Session     string // hash of the portal session or access token that opened it; it ends with that
+	Session     string // hash of the portal session or access token that began it, and with which it ends
 	ExpiresAt   time.Time
 }

@@ -2,8 +2,8 @@ package models
 
 import "time"
 
-// WorkspaceState is where a workspace stands (design: requested → queued →
-// starting → running → stopping → stopped; failed from any).
+// WorkspaceState is the state of a workspace: requested → queued → starting →
+// running → stopping → stopped; failed from any.
 type WorkspaceState string
 
 const (
@@ -16,13 +16,13 @@ const (
 	StateFailed    WorkspaceState = "failed"
 )
 
-// HoldingStates are those in which a workspace holds its resources.
+// HoldingStates are the states in which a workspace uses its resources.
 var HoldingStates = []WorkspaceState{StateStarting, StateRunning, StateStopping}
 
-// LiveStates are those from which a workspace may still run.
+// LiveStates are the states of workspaces that have not ended.
 var LiveStates = []WorkspaceState{StateRequested, StateQueued, StateStarting, StateRunning, StateStopping}
 
-// Words names the state for people.
+// Words is the state's name for users.
 func (s WorkspaceState) Words() Text {
 	switch s {
 	case StateRequested:
@@ -42,10 +42,10 @@ func (s WorkspaceState) Words() Text {
 	}
 }
 
-// Ended tells whether the workspace will not run again.
+// Ended reports whether the state is final.
 func (s WorkspaceState) Ended() bool { return s == StateStopped || s == StateFailed }
 
-// Holding tells whether the workspace holds its resources.
+// Holding reports whether the workspace uses its resources.
 func (s WorkspaceState) Holding() bool {
 	return s == StateStarting || s == StateRunning || s == StateStopping
 }
@@ -61,10 +61,10 @@ type Workspace struct {
 	State         WorkspaceState
 	Demand        Demand      `gorm:"embedded"`
 	Target        []Parameter `gorm:"serializer:json;not null"`
-	Reason        Text        // why it waits, failed or stopped
+	Reason        Text        // for which it waits, failed or stopped
 	LogTail       string
 	Progress      int64 // percent of the start
-	Generation    int64 // counts its starts
+	Generation    int64 // number of starts
 	RuntimeState  []byte
 	Endpoint      Endpoint `gorm:"serializer:json"`
 	Limits        []Limit  `gorm:"serializer:json;not null"`
@@ -73,10 +73,10 @@ type Workspace struct {
 	RequestedAt   time.Time
 	StartedAt     *time.Time
 	EndedAt       *time.Time
-	ActiveAt      *time.Time // last seen use through the proxy
+	ActiveAt      *time.Time // last use through the proxy
 }
 
-// Demand is what one workspace asks for. GPU amounts are per GPU.
+// Demand is the resources that a workspace needs. GPU amounts are per GPU.
 type Demand struct {
 	GPUs         int64  `json:"gpus" gorm:"column:gpus"`
 	Cores        int64  `json:"cores" gorm:"column:cores"`
@@ -87,7 +87,7 @@ type Demand struct {
 	StorageMiB   int64  `json:"storage_mib" gorm:"column:storage_mib"`
 }
 
-// Resources is what the demand counts against quotas: Σ (per GPU × GPUs).
+// Resources is the demand as counted against quotas: Σ (per GPU × GPUs).
 func (d Demand) Resources() Resources {
 	return Resources{d.GPUs * d.Cores, d.GPUs * d.GPUMemoryMiB, d.CPUMilli, d.MemoryMiB, d.StorageMiB}
 }
@@ -100,20 +100,20 @@ type Parameter struct {
 	Origin string `json:"origin"`
 }
 
-// Endpoint is where a running notebook answers.
+// Endpoint is the address of a running notebook.
 type Endpoint struct {
 	Network string `json:"network"`
 	Address string `json:"address"`
 }
 
-// Limit says how one resource of a workspace is enforced.
+// Limit describes how one resource of a workspace is enforced.
 type Limit struct {
 	Resource string `json:"resource"`
 	Enforced bool   `json:"enforced"`
 	How      Text   `json:"how"`
 }
 
-// WorkspaceView is a workspace with the names that people know.
+// WorkspaceView is a workspace with names.
 type WorkspaceView struct {
 	Workspace
 	ProjectName     string

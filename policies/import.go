@@ -35,7 +35,7 @@ func (a *Access) Import(ctx context.Context, store *models.Store, actor Actor, n
 		if err := takeAll(&report, in.Records, take); err != nil {
 			return err
 		}
-		if err := report.Seal(fmt.Sprint(need.Object, need.Project)); err != nil {
+		if err := report.SetPlan(fmt.Sprint(need.Object, need.Project)); err != nil {
 			return err
 		}
 		switch {

@@ -51,7 +51,7 @@ func (i peopleImport) find(records []models.Record) error {
 	}
 	const piece = 500
 	for from := 0; from < len(wanted); from += piece {
-		list, err := i.q.DepartmentsNamed(wanted[from:min(from+piece, len(wanted))])
+		list, err := i.q.DepartmentsByNames(wanted[from:min(from+piece, len(wanted))])
 		if err != nil {
 			return err
 		}

@@ -2,20 +2,20 @@ package models
 
 import "time"
 
-// QueuedView is a workspace that waits, with what ranks its project.
+// QueuedView is a queued workspace, with its project's rank.
 type QueuedView struct {
 	WorkspaceView
 	ProjectPriority int64
 	ProjectQuota    int64 // GPU cores
 }
 
-// Turn is a workspace that waits, with the pool's answer to it.
+// Turn is a queued workspace, with the pool's decision on it.
 type Turn struct {
 	Workspace Workspace
 	Answer    Answer
 }
 
-// Queued lists all workspaces that wait, oldest first.
+// Queued lists all queued workspaces, oldest first.
 func (q *Queries) Queued() (list []QueuedView, err error) {
 	return list, q.db.Table("workspaces").
 		Select(`workspaces.*, projects.name AS project_name, users.name AS user_name, environments.name AS environment_name,
@@ -26,16 +26,16 @@ func (q *Queries) Queued() (list []QueuedView, err error) {
 		Where("workspaces.state = ?", StateQueued).Order("workspaces.id").Find(&list).Error
 }
 
-// Spans are for how long shares were held, by project.
+// Spans are the durations of past shares, by project.
 type Spans struct {
 	all       []time.Duration
 	byProject map[int64][]time.Duration
 }
 
-// enoughSpans is how many a project must have to be told by its own.
+// enoughSpans is how many a project must have for estimates from its own.
 const enoughSpans = 10
 
-// Of are a project's spans, or everybody's where the project has too few.
+// Of returns a project's spans, or all spans when the project has too few.
 func (s Spans) Of(project int64) []time.Duration {
 	if own := s.byProject[project]; len(own) >= enoughSpans {
 		return own
@@ -43,7 +43,7 @@ func (s Spans) Of(project int64) []time.Duration {
 	return s.all
 }
 
-// PastSpans reads the newest spans that are over.
+// PastSpans reads the newest spans that have ended.
 func (q *Queries) PastSpans(limit int) (Spans, error) {
 	var rows []Share
 	err := q.db.Select("project_id, from_at, until_at").Where("until_at IS NOT NULL").Order("id DESC").Limit(limit).Find(&rows).Error
@@ -56,9 +56,9 @@ func (q *Queries) PastSpans(limit int) (Spans, error) {
 	return s, err
 }
 
-// PeriodEnds tells when the right to each workspace that holds resources
-// ends: with the membership or the project's period. One without an end is
-// not in it.
+// PeriodEnds maps workspaces that use resources to the end of the right to them:
+// of the membership or of the project's period. Those without an end are
+// absent.
 func (q *Queries) PeriodEnds() (map[int64]*time.Time, error) {
 	var rows []struct {
 		ID     int64
@@ -77,17 +77,4 @@ func (q *Queries) PeriodEnds() (map[int64]*time.Time, error) {
 		}
 	}
 	return ends, err
-}
-
-// RefusedDemand is how often a demand was refused.
-type RefusedDemand struct {
-	Demand Demand `gorm:"embedded"`
-	N      int64
-}
-
-// RefusedDemands counts by model and size what was refused after a moment.
-func (q *Queries) RefusedDemands(after time.Time) (list []RefusedDemand, err error) {
-	return list, q.db.Table("decisions").Select("gpus, cores, gpu_model, COUNT(*) AS n").
-		Where("outcome = ? AND at > ? AND gpus > 0", OutcomeRefused, after).
-		Group("gpus, cores, gpu_model").Order("n DESC").Limit(1000).Find(&list).Error
 }

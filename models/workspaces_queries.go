@@ -7,41 +7,6 @@ import (
 	"gorm.io/gorm"
 )
 
-// CreateEnvironment inserts e; a taken name is a Conflict.
-func (q *Queries) CreateEnvironment(e *Environment) error {
-	q.Touch("environments")
-	return nameTaken(q.db.Create(e).Error, "environment", e.Name)
-}
-
-// UpdateEnvironment writes e if its version is still e.Version.
-func (q *Queries) UpdateEnvironment(e *Environment) error {
-	q.Touch("environments")
-	return nameTaken(q.update(e, &e.Version, e.ID, "environment"), "environment", e.Name)
-}
-
-// DeleteEnvironment removes an environment that no workspace ever used.
-func (q *Queries) DeleteEnvironment(id int64) error {
-	q.Touch("environments")
-	return q.deleted(q.db.Where("id = ?", id).Delete(&Environment{}), "environment")
-}
-
-// EnvironmentUsed tells whether a workspace, live or ended, has it.
-func (q *Queries) EnvironmentUsed(id int64) (bool, error) {
-	var n int64
-	err := q.db.Model(&Workspace{}).Where("environment_id = ?", id).Limit(1).Count(&n).Error
-	return n > 0, err
-}
-
-// Environment finds a catalogue entry.
-func (q *Queries) Environment(id int64) (e Environment, err error) {
-	return e, found(q.db.Take(&e, id).Error, "environment")
-}
-
-// Environments lists the catalogue by id.
-func (q *Queries) Environments() (all []Environment, err error) {
-	return all, q.db.Order("id").Limit(1000).Find(&all).Error
-}
-
 // CreateWorkspace inserts w and the first event of its history. A live
 // workspace of the same member and name is a Conflict.
 func (q *Queries) CreateWorkspace(w *Workspace, message Text) error {
@@ -56,7 +21,8 @@ func (q *Queries) CreateWorkspace(w *Workspace, message Text) error {
 	return q.AddEvent(w, message)
 }
 
-// ErrChanged is why a transition was refused: the row is not as it was read.
+// ErrChanged is inside the Conflict of a refused transition: the row has changed
+// since it was read.
 var ErrChanged = errors.New("changed in the meantime")
 
 // Transition writes w, whose State may have changed, if the row is still in
@@ -107,13 +73,13 @@ func (q *Queries) Workspace(scope Scope, id int64) (w Workspace, err error) {
 	return w, found(scope.projects(q.db, "project_id").Take(&w, id).Error, "workspace")
 }
 
-// WorkspaceFilter narrows a list of workspaces; zero fields do not.
+// WorkspaceFilter selects workspaces; a zero field matches all.
 type WorkspaceFilter struct {
 	ProjectID int64
 	UserID    int64
 	States    []WorkspaceState
-	Own       int64   // of this user in any case,
-	Blind     []int64 // and of others not in these projects
+	Own       int64   // workspaces of this user are listed in any case,
+	Blind     []int64 // those of others not in these projects
 }
 
 // Workspaces lists workspaces of projects in scope, newest first, with ids
@@ -148,8 +114,7 @@ func (q *Queries) WorkspaceByName(memberID int64, name string) (w Workspace, err
 	return w, found(q.db.Where("member_id = ? AND name = ? AND state IN ?", memberID, name, LiveStates).Take(&w).Error, "workspace")
 }
 
-// WorkspacesIn lists all workspaces in any of the states, oldest first: the
-// reconciler's work, and the queue.
+// WorkspacesIn lists all workspaces in any of the states, oldest first.
 func (q *Queries) WorkspacesIn(states ...WorkspaceState) (list []Workspace, err error) {
 	return list, q.db.Where("state IN ?", states).Order("id").Find(&list).Error
 }
@@ -180,44 +145,6 @@ func (q *Queries) TouchActivity(workspaceID int64, now time.Time) error {
 	return q.db.Model(&Workspace{}).Where("id = ?", workspaceID).Update("active_at", now).Error
 }
 
-// Held is what workspaces hold: Σ over those in a holding state.
-type Held struct {
-	ID int64 // project or member
-	Resources
-}
-
-const heldColumns = `CAST(COALESCE(SUM(gpus * cores), 0) AS BIGINT) AS gpu_cores,
-	CAST(COALESCE(SUM(gpus * gpu_memory_mib), 0) AS BIGINT) AS gpu_memory_mib,
-	CAST(COALESCE(SUM(cpu_milli), 0) AS BIGINT) AS cpu_milli,
-	CAST(COALESCE(SUM(memory_mib), 0) AS BIGINT) AS memory_mib,
-	CAST(COALESCE(SUM(storage_mib), 0) AS BIGINT) AS storage_mib`
-
-// HeldByProject is what all workspaces of a project hold.
-func (q *Queries) HeldByProject(projectID int64) (r Resources, err error) {
-	err = q.db.Model(&Workspace{}).Select(heldColumns).
-		Where("project_id = ? AND state IN ?", projectID, HoldingStates).Scan(&r).Error
-	return r, err
-}
-
-// HeldByMember is what a member's workspaces hold.
-func (q *Queries) HeldByMember(projectID, memberID int64) (r Resources, err error) {
-	err = q.db.Model(&Workspace{}).Select(heldColumns).
-		Where("project_id = ? AND member_id = ? AND state IN ?", projectID, memberID, HoldingStates).Scan(&r).Error
-	return r, err
-}
-
-// HeldByMembers is what each member of a project holds; absent is nothing.
-func (q *Queries) HeldByMembers(projectID int64) (map[int64]Resources, error) {
-	var rows []Held
-	err := q.db.Model(&Workspace{}).Select("member_id AS id, "+heldColumns).
-		Where("project_id = ? AND state IN ?", projectID, HoldingStates).Group("member_id").Scan(&rows).Error
-	held := map[int64]Resources{}
-	for _, r := range rows {
-		held[r.ID] = r.Resources
-	}
-	return held, err
-}
-
 // WorkspaceView finds a workspace with its names.
 func (q *Queries) WorkspaceView(scope Scope, id int64) (v WorkspaceView, err error) {
 	err = scope.projects(q.db.Table("workspaces"), "workspaces.project_id").
@@ -229,8 +156,8 @@ func (q *Queries) WorkspaceView(scope Scope, id int64) (v WorkspaceView, err err
 	return v, found(err, "workspace")
 }
 
-// Eviction is a live workspace to which nobody has a right any more, with what
-// may have ended.
+// Eviction is a live workspace whose owner has no right to it any more, with the
+// possible reasons.
 type Eviction struct {
 	Workspace
 	Disabled  bool       `gorm:"column:user_disabled"` // the account
@@ -238,22 +165,22 @@ type Eviction struct {
 	Until     *time.Time `gorm:"column:member_until"`
 	StartsAt  time.Time  `gorm:"column:project_starts_at"`
 	EndsAt    *time.Time `gorm:"column:project_ends_at"`
-	Barred    bool       `gorm:"column:role_barred"` // the role permits no workspaces
+	Barred    bool       `gorm:"column:role_barred"` // the role does not permit workspaces
 }
 
-// barred is where a role permits no workspaces. Its permissions are a list of
-// names as JSON.
-const barred = `(roles.permission = 'viewer' OR (roles.permission = 'custom' AND roles.permissions NOT LIKE '%"workspace:launch"%'))`
+// roleForbids is the condition that a role does not permit workspaces. Its
+// permissions are a JSON list of names.
+const roleForbids = `(roles.permission = 'viewer' OR (roles.permission = 'custom' AND roles.permissions NOT LIKE '%"workspace:launch"%'))`
 
-// Evictions lists live workspaces whose member, role, account or project has no
-// right to them now any more, in the order in which they are to be stopped:
-// those that wait, those that start, those that run; of each the newest first.
+// Evictions lists the live workspaces whose membership, role, account or project
+// gives no right to them any more, in the order in which they are to be stopped:
+// queued, starting, running; of each the newest first.
 func (q *Queries) Evictions() (list []Eviction, err error) {
 	return list, q.evictions().Order("CASE workspaces.state WHEN 'running' THEN 2 WHEN 'starting' THEN 1 ELSE 0 END, workspaces.id DESC").Find(&list).Error
 }
 
-// Eviction finds one of the Evictions; there is none for a workspace that may
-// go on.
+// Eviction finds one of the Evictions; it is NotFound for a workspace that may
+// continue.
 func (q *Queries) Eviction(workspaceID int64) (e Eviction, err error) {
 	return e, found(q.evictions().Where("workspaces.id = ?", workspaceID).Take(&e).Error, "workspace")
 }
@@ -262,13 +189,13 @@ func (q *Queries) evictions() *gorm.DB {
 	now := q.Now()
 	return q.db.Table("workspaces").
 		Select(`workspaces.*, users.disabled AS user_disabled, members.removed_at AS member_removed_at, members.until AS member_until,
-			projects.starts_at AS project_starts_at, projects.ends_at AS project_ends_at, COALESCE(`+barred+`, FALSE) AS role_barred`).
+			projects.starts_at AS project_starts_at, projects.ends_at AS project_ends_at, COALESCE(`+roleForbids+`, FALSE) AS role_barred`).
 		Joins("JOIN members ON members.id = workspaces.member_id").
 		Joins("JOIN projects ON projects.id = workspaces.project_id").
 		Joins("JOIN users ON users.id = workspaces.user_id").
 		Joins("LEFT JOIN roles ON roles.id = members.role_id").
 		Where("workspaces.state IN ?", []WorkspaceState{StateRequested, StateQueued, StateStarting, StateRunning}).
-		Where(`(users.disabled = ? OR members.removed_at IS NOT NULL OR members.until <= ? OR projects.ends_at <= ? OR projects.starts_at > ? OR `+barred+`)`, true, now, now, now)
+		Where(`(users.disabled = ? OR members.removed_at IS NOT NULL OR members.until <= ? OR projects.ends_at <= ? OR projects.starts_at > ? OR `+roleForbids+`)`, true, now, now, now)
 }
 
 // CountLiveOf counts a member's live workspaces.

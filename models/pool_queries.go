@@ -6,39 +6,39 @@ import (
 	"gorm.io/gorm"
 )
 
-// LockPool makes this transaction the only one that places, until it ends.
-// Lock the project first where both are needed.
+// LockPool serialises placement: no other transaction allocates shares before
+// this one ends. Lock the project first where both are needed.
 func (q *Queries) LockPool() error {
 	return q.lockRows("SELECT id FROM pool_lock WHERE id = 1 FOR NO KEY UPDATE")
 }
 
 // PoolVersion counts the transactions that have changed providers, devices or
-// shares: what was read of them at a version stays true as long as it is the
-// present one. This transaction's own changes do not count before its end.
+// shares: what was read of them at a version is valid as long as that is the
+// present one. This transaction's own changes count when it is committed.
 func (q *Queries) PoolVersion() (version int64, err error) {
 	return version, q.db.Raw("SELECT decisions FROM pool_lock WHERE id = 1").Scan(&version).Error
 }
 
-// PoolChanges counts what this transaction has changed of the pool so far.
+// PoolChanges counts this transaction's changes of the pool so far.
 func (q *Queries) PoolChanges() int { return q.poolChanges }
 
-// changePool notes such a change.
+// changePool counts such a change.
 func (q *Queries) changePool() {
 	q.poolChanges++
 	q.Touch("pool")
 }
 
-// countPool gives the pool a new version at the end of a transaction that
-// changed it.
-func (q *Queries) countPool() error {
+// incrementPoolVersion gives the pool a new version at the end of a transaction
+// that changed it.
+func (q *Queries) incrementPoolVersion() error {
 	if q.poolChanges == 0 {
 		return nil
 	}
 	return q.db.Raw("UPDATE pool_lock SET decisions = decisions + 1 WHERE id = 1 RETURNING decisions").Scan(&q.poolVersion).Error
 }
 
-// NewPoolVersion is the version that this transaction has given the pool,
-// known once it is committed; 0 when it changed nothing.
+// NewPoolVersion is the pool's version after this transaction, known once it is
+// committed; 0 when it changed nothing.
 func (q *Queries) NewPoolVersion() int64 { return q.poolVersion }
 
 // CreateProvider inserts p. A taken name is a conflict.
@@ -53,15 +53,14 @@ func (q *Queries) UpdateProvider(p *Provider) error {
 	return q.update(p, &p.Version, p.ID, "provider")
 }
 
-// SeeProvider notes that a provider was heard of. It changes nothing that
-// anybody decides on, so the version stays.
+// SeeProvider records a heartbeat of a provider. It changes no settings, so the
+// version stays.
 func (q *Queries) SeeProvider(id int64, at time.Time) error {
 	return q.db.Model(&Provider{}).Where("id = ?", id).UpdateColumn("seen_at", at).Error
 }
 
-// MoveProvider writes the state of p with its reason and when it was seen, if
-// it still is in the state from. What people set stays as it is, and so does
-// the version by which they change it.
+// MoveProvider writes the state of p with its reason and last heartbeat, if it
+// is still in the state from. It changes no settings, so the version stays.
 func (q *Queries) MoveProvider(p *Provider, from string) error {
 	q.changePool()
 	res := q.db.Model(&Provider{}).Where("id = ? AND state = ?", p.ID, from).
@@ -72,8 +71,8 @@ func (q *Queries) MoveProvider(p *Provider, from string) error {
 	return res.Error
 }
 
-// SeenProviders is when each provider was heard of last.
-func (q *Queries) SeenProviders() (map[int64]time.Time, error) {
+// ProvidersLastSeen is the time of each provider's last heartbeat.
+func (q *Queries) ProvidersLastSeen() (map[int64]time.Time, error) {
 	var rows []Provider
 	err := q.db.Select("id, seen_at").Find(&rows).Error
 	seen := make(map[int64]time.Time, len(rows))
@@ -88,8 +87,7 @@ func (q *Queries) Provider(id int64) (p Provider, err error) {
 	return p, found(q.db.Take(&p, id).Error, "provider")
 }
 
-// ProviderOf finds the provider that a machine is, by the digest of the
-// machine's identity.
+// ProviderOf finds a provider by the digest of its machine's identity.
 func (q *Queries) ProviderOf(machine string) (p Provider, err error) {
 	return p, found(q.db.Where("machine = ?", machine).Take(&p).Error, "provider")
 }
@@ -110,7 +108,7 @@ func (q *Queries) CreateDevice(d *Device) error {
 	return q.db.Create(d).Error
 }
 
-// DeviceByUUID finds a device by what its driver calls it.
+// DeviceByUUID finds a device by its driver's UUID.
 func (q *Queries) DeviceByUUID(uuid string) (d Device, err error) {
 	return d, found(q.db.Where("uuid = ?", uuid).Take(&d).Error, "device")
 }
@@ -121,7 +119,7 @@ func (q *Queries) UpdateDevice(d *Device) error {
 	return q.update(d, &d.Version, d.ID, "device")
 }
 
-// Devices lists the devices that are present or still hold a share, by
+// Devices lists the devices that are present or still have an open share, by
 // provider and number.
 func (q *Queries) Devices() (devices []Device, err error) {
 	return devices, q.db.Where(`present = ? OR EXISTS
@@ -145,7 +143,8 @@ func (q *Queries) CreateShare(s *Share) error {
 	return q.db.Create(s).Error
 }
 
-// ProvidersWithEnds are the providers of whose shares some have an end.
+// ProvidersWithEnds are the providers with open shares that have an announced
+// end.
 func (q *Queries) ProvidersWithEnds() (map[int64]bool, error) {
 	var ids []int64
 	err := q.db.Table("shares").Distinct("devices.provider_id").Joins("JOIN devices ON devices.id = shares.device_id").
@@ -157,13 +156,12 @@ func (q *Queries) ProvidersWithEnds() (map[int64]bool, error) {
 	return all, err
 }
 
-// EndShares ends the open shares of a workspace at now. The processes that
-// were last measured on their GPUs are forgotten: whoever holds shares there
-// from now on is not to read them.
+// EndShares ends the open shares of a workspace. It also deletes the processes
+// last measured on their GPUs, which the next users must not see.
 func (q *Queries) EndShares(workspaceID int64, now time.Time) error {
-	const held = "SELECT device_id FROM shares WHERE workspace_id = ? AND until_at IS NULL"
-	if err := q.db.Exec(`UPDATE device_states SET processes = '[]' WHERE device_id IN (`+held+`)
-		OR device_id IN (SELECT parent_id FROM devices WHERE id IN (`+held+`))`, workspaceID, workspaceID).Error; err != nil {
+	const devices = "SELECT device_id FROM shares WHERE workspace_id = ? AND until_at IS NULL"
+	if err := q.db.Exec(`UPDATE device_states SET processes = '[]' WHERE device_id IN (`+devices+`)
+		OR device_id IN (SELECT parent_id FROM devices WHERE id IN (`+devices+`))`, workspaceID, workspaceID).Error; err != nil {
 		return err
 	}
 	res := q.db.Model(&Share{}).Where("workspace_id = ? AND until_at IS NULL", workspaceID).Update("until_at", now)
@@ -173,7 +171,7 @@ func (q *Queries) EndShares(workspaceID int64, now time.Time) error {
 	return res.Error
 }
 
-// OpenShares lists the shares that are held now, by device and start.
+// OpenShares lists the shares that have not ended, by device and start.
 func (q *Queries) OpenShares() (shares []ShareView, err error) {
 	return shares, q.sharesWithNames().Where("shares.until_at IS NULL").
 		Order("shares.device_id, shares.id").Limit(100_000).Find(&shares).Error
@@ -184,8 +182,7 @@ func (q *Queries) SharesOf(workspaceID int64) (shares []Share, err error) {
 	return shares, q.db.Where("workspace_id = ? AND until_at IS NULL", workspaceID).Order("id").Find(&shares).Error
 }
 
-// ShareViewsOf lists the open shares of a workspace with the names of its
-// holder.
+// ShareViewsOf lists the open shares of a workspace with names.
 func (q *Queries) ShareViewsOf(workspaceID int64) (shares []ShareView, err error) {
 	return shares, q.sharesWithNames().Where("shares.workspace_id = ? AND shares.until_at IS NULL", workspaceID).
 		Order("shares.device_id, shares.id").Find(&shares).Error
@@ -205,7 +202,7 @@ func (q *Queries) sharesWithNames() *gorm.DB {
 		Joins("JOIN workspaces ON workspaces.id = shares.workspace_id")
 }
 
-// ShareView is a share with the names of its holder.
+// ShareView is a share with the names of its project, user and workspace.
 type ShareView struct {
 	Share
 	ProjectName   string
@@ -213,31 +210,9 @@ type ShareView struct {
 	WorkspaceName string
 }
 
-// EnforcementLapsed is how a share under MPS is enforced while its GPU has no
-// daemon: advisory, until it is back. No share is stored so.
+// EnforcementLapsed is the enforcement of a share under MPS while its GPU has no
+// daemon: advisory, until the daemon is back. It is never stored.
 const EnforcementLapsed = "lapsed"
-
-// CreateDecision inserts d.
-func (q *Queries) CreateDecision(d *Decision) error {
-	q.Touch("pool")
-	return q.db.Create(d).Error
-}
-
-// DecisionView is a decision with the names of who asked.
-type DecisionView struct {
-	Decision
-	ProjectName string
-	UserName    string
-}
-
-// DecisionsIn lists the newest decisions about requests of projects in scope.
-func (q *Queries) DecisionsIn(scope Scope, limit int) (decisions []DecisionView, err error) {
-	return decisions, scope.projects(q.db.Table("decisions"), "decisions.project_id").
-		Select("decisions.*, projects.name AS project_name, users.name AS user_name").
-		Joins("JOIN projects ON projects.id = decisions.project_id").
-		Joins("JOIN users ON users.id = decisions.user_id").
-		Order("decisions.id DESC").Limit(limit).Find(&decisions).Error
-}
 
 // HeldOf counts the open shares of devices.
 func (q *Queries) HeldOf(devices []int64) (n int64, err error) {
@@ -250,17 +225,17 @@ func (q *Queries) HeldAt(providerID int64) (n int64, err error) {
 		Count(&n).Error
 }
 
-// HoldersAt lists the workspaces that hold a share at a provider.
+// HoldersAt lists the workspaces with an open share at a provider.
 func (q *Queries) HoldersAt(providerID int64) (list []Workspace, err error) {
 	return list, q.db.Where(`id IN (SELECT s.workspace_id FROM shares s JOIN devices d ON d.id = s.device_id
 		WHERE d.provider_id = ? AND s.until_at IS NULL)`, providerID).Order("id").Find(&list).Error
 }
 
-// SharesEndingOtherwise lists the open shares at a provider whose announced
-// end is still to come, or not announced yet, and is not at.
+// SharesEndingOtherwise lists the open shares at a provider that have no end, or
+// one in the future, other than at.
 func (q *Queries) SharesEndingOtherwise(providerID int64, at *time.Time) (shares []Share, err error) {
 	db := q.db.Where("until_at IS NULL AND device_id IN (SELECT id FROM devices WHERE provider_id = ?)", providerID)
-	if at == nil { // one that has come already stays as it was told
+	if at == nil { // an end in the past stays as announced
 		db = db.Where("ends_at > ?", q.Now())
 	} else {
 		db = db.Where("(ends_at IS NULL OR (ends_at <> ? AND ends_at > ?))", *at, q.Now())
@@ -268,7 +243,7 @@ func (q *Queries) SharesEndingOtherwise(providerID int64, at *time.Time) (shares
 	return shares, db.Order("id").Find(&shares).Error
 }
 
-// EndShareAt notes when a share has to end and why; nil takes that back.
+// EndShareAt announces the end of a share and its reason; nil withdraws it.
 func (q *Queries) EndShareAt(id int64, at *time.Time, why Text) error {
 	q.changePool()
 	if at == nil {
@@ -277,15 +252,9 @@ func (q *Queries) EndShareAt(id int64, at *time.Time, why Text) error {
 	return q.db.Model(&Share{}).Where("id = ?", id).Updates(map[string]any{"ends_at": at, "end_reason": why}).Error
 }
 
-// Overdue lists the workspaces that still hold a share whose announced end
-// has come.
+// Overdue lists the workspaces with an open share whose announced end has come.
 func (q *Queries) Overdue(now time.Time) (list []Workspace, err error) {
 	return list, q.db.Where("state IN ?", []WorkspaceState{StateStarting, StateRunning}).
 		Where("id IN (SELECT workspace_id FROM shares WHERE until_at IS NULL AND ends_at IS NOT NULL AND ends_at <= ?)", now).
 		Order("id").Find(&list).Error
-}
-
-// LastDecision is the number of the newest decision, which counts them.
-func (q *Queries) LastDecision() (n int64, err error) {
-	return n, q.db.Model(&Decision{}).Select("COALESCE(MAX(id), 0)").Scan(&n).Error
 }

@@ -20,8 +20,8 @@ func (q *Queries) touchRequest(r QuotaRequest) {
 	q.Touch("user", r.RequesterID)
 }
 
-// SettleRequest writes how a pending request ended, if it is still pending
-// at r.Version; settled tells whether. Of several who try one succeeds.
+// SettleRequest writes the outcome of a request if it is still pending at
+// r.Version; settled reports whether it was. Of concurrent callers one succeeds.
 func (q *Queries) SettleRequest(r *QuotaRequest) (settled bool, err error) {
 	q.touchRequest(*r)
 	expected := r.Version
@@ -31,7 +31,7 @@ func (q *Queries) SettleRequest(r *QuotaRequest) (settled bool, err error) {
 	return res.RowsAffected == 1, res.Error
 }
 
-// NameProjectOf notes which project came of an approved request.
+// NameProjectOf records the project that an approved request created.
 func (q *Queries) NameProjectOf(r *QuotaRequest, project int64) error {
 	r.ProjectID = &project
 	return q.db.Model(r).Where("id = ?", r.ID).UpdateColumn("project_id", project).Error
@@ -52,8 +52,8 @@ func (q *Queries) Request(id int64) (r RequestView, err error) {
 	return r, found(q.requests().Where("quota_requests.id = ?", id).Take(&r).Error, "request")
 }
 
-// RequestsOf lists a person's requests, newest first; page.After is the
-// oldest that was seen.
+// RequestsOf lists a person's requests, newest first; page.After is the last id
+// of the page before.
 func (q *Queries) RequestsOf(user int64, page Page) (list []RequestView, err error) {
 	db := q.requests().Where("quota_requests.requester_id = ?", user)
 	if page.After > 0 {
@@ -62,8 +62,8 @@ func (q *Queries) RequestsOf(user int64, page Page) (list []RequestView, err err
 	return list, db.Order("quota_requests.id DESC").Limit(page.limit()).Find(&list).Error
 }
 
-// CountPendingOf counts a person's pending requests. Until the transaction
-// ends no other counts those of the same person.
+// CountPendingOf counts a person's pending requests and locks their number until
+// the transaction ends.
 func (q *Queries) CountPendingOf(user int64) (n int64, err error) {
 	if q.postgres {
 		const class = 0x7271 << 32 // "rq": apart from other advisory locks
@@ -74,44 +74,44 @@ func (q *Queries) CountPendingOf(user int64) (n int64, err error) {
 	return n, q.db.Model(&QuotaRequest{}).Where("requester_id = ? AND state = ?", user, RequestPending).Count(&n).Error
 }
 
-// Deciding is which requests somebody may decide.
+// Deciding selects the requests that an actor may decide.
 type Deciding struct {
 	All      bool
-	Projects []int64 // whose roles and members it is theirs to change
-	But      int64   // a person whose requests it is not
+	Projects []int64 // in which the actor decides requests
+	But      int64   // requests of this user are left out
 }
 
-func (d Deciding) within(db *gorm.DB) *gorm.DB {
+func (d Deciding) apply(db *gorm.DB) *gorm.DB {
 	if d.All {
 		return db
 	}
 	return db.Where("quota_requests.project_id IN ? AND quota_requests.kind NOT IN ? AND quota_requests.requester_id <> ?", d.Projects, PlatformKinds, d.But)
 }
 
-// PendingRequests lists what waits for a decision, oldest first.
+// PendingRequests lists pending requests, oldest first.
 func (q *Queries) PendingRequests(d Deciding, page Page) (list []RequestView, err error) {
-	err = d.within(q.requests()).Where("quota_requests.state = ? AND quota_requests.id > ?", RequestPending, page.After).
+	err = d.apply(q.requests()).Where("quota_requests.state = ? AND quota_requests.id > ?", RequestPending, page.After).
 		Order("quota_requests.id").Limit(page.limit()).Find(&list).Error
 	return list, err
 }
 
-// SettledRequests lists what has been decided or withdrawn, newest first;
-// page.After is the oldest that was seen.
+// SettledRequests lists decided and withdrawn requests, newest first; page.After
+// is the last id of the page before.
 func (q *Queries) SettledRequests(d Deciding, page Page) (list []RequestView, err error) {
-	db := d.within(q.requests()).Where("quota_requests.state <> ?", RequestPending)
+	db := d.apply(q.requests()).Where("quota_requests.state <> ?", RequestPending)
 	if page.After > 0 {
 		db = db.Where("quota_requests.id < ?", page.After)
 	}
 	return list, db.Order("quota_requests.id DESC").Limit(page.limit()).Find(&list).Error
 }
 
-// CountPending counts what waits for a decision.
+// CountPending counts pending requests.
 func (q *Queries) CountPending(d Deciding) (n int64, err error) {
-	return n, d.within(q.db.Table("quota_requests")).Where("quota_requests.state = ?", RequestPending).Count(&n).Error
+	return n, d.apply(q.db.Table("quota_requests")).Where("quota_requests.state = ?", RequestPending).Count(&n).Error
 }
 
-// ProjectToJoin finds a project that may be asked to join, by its id or its
-// exact name; one that may not be does not exist here.
+// ProjectToJoin finds a project that accepts requests to join, by its id or its
+// exact name.
 func (q *Queries) ProjectToJoin(id int64, name string) (p Project, err error) {
 	if !storable(name) {
 		return p, NotFound("project")
@@ -119,7 +119,7 @@ func (q *Queries) ProjectToJoin(id int64, name string) (p Project, err error) {
 	return p, found(q.db.Where("ask_to_join AND (id = ? OR name = ?)", id, name).Order("id").Take(&p).Error, "project")
 }
 
-// Overcommit reads how much may be promised.
+// Overcommit reads how far quotas may exceed the capacity.
 func (q *Queries) Overcommit() (o Overcommit, err error) { return o, q.db.Take(&o, 1).Error }
 
 // SetOvercommit writes o if its version is still o.Version.
@@ -128,8 +128,7 @@ func (q *Queries) SetOvercommit(o *Overcommit) error {
 	return q.update(o, &o.Version, o.ID, "setting")
 }
 
-// PromisedQuotas is Σ over projects whose period of use is not over of their
-// quotas.
+// PromisedQuotas is Σ of the quotas of projects whose period of use is not over.
 func (q *Queries) PromisedQuotas(now time.Time) (r Resources, err error) {
 	err = q.db.Table("projects").Select(`CAST(COALESCE(SUM(quota_gpu_cores), 0) AS BIGINT) AS gpu_cores,
 		CAST(COALESCE(SUM(quota_gpu_memory_mib), 0) AS BIGINT) AS gpu_memory_mib,

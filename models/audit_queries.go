@@ -18,12 +18,11 @@ func (q *Queries) PutAudit(e AuditEntry) error {
 	return nil
 }
 
-// Context is that of whoever asks.
+// Context is the context of the query.
 func (q *Queries) Context() context.Context { return q.db.Statement.Context }
 
-// recordAudit writes the transaction's entries into the chain. It comes late,
-// when all else is done: from here to the commit no other transaction gets a
-// place in the chain.
+// recordAudit appends the transaction's entries to the chain. It comes late:
+// from here to the commit no other transaction can append.
 func (q *Queries) recordAudit() error {
 	if len(q.audit) == 0 {
 		return nil
@@ -33,7 +32,7 @@ func (q *Queries) recordAudit() error {
 		return err
 	}
 	for i := range q.audit {
-		q.audit[i].follow(&head)
+		q.audit[i].appendTo(&head)
 	}
 	if err := q.db.CreateInBatches(&q.audit, 500).Error; err != nil {
 		return err
@@ -41,8 +40,8 @@ func (q *Queries) recordAudit() error {
 	return q.moveAuditHead(head)
 }
 
-// lockAuditHead also sees to it that a server which stands still under the
-// lock loses its transaction after some seconds: all others wait for it.
+// lockAuditHead also limits how long a paused server can block the others: its
+// transaction is ended after some seconds.
 func (q *Queries) lockAuditHead() (AuditHead, error) {
 	if !q.postgres {
 		return q.AuditHead()
@@ -51,7 +50,7 @@ func (q *Queries) lockAuditHead() (AuditHead, error) {
 		FROM audit_head WHERE id = 1 FOR NO KEY UPDATE`)
 }
 
-// AuditHead is the newest entry's place in the chain; zero when there is none.
+// AuditHead is the newest entry's position in the chain; zero without entries.
 func (q *Queries) AuditHead() (AuditHead, error) {
 	return q.auditHead("SELECT number, hash FROM audit_head WHERE id = 1")
 }
@@ -68,8 +67,8 @@ func (q *Queries) moveAuditHead(h AuditHead) error {
 	return q.db.Exec("UPDATE audit_head SET number = ?, hash = ? WHERE id = 1", h.Number, h.Hash).Error
 }
 
-// ChainAudit gives the entries that were written before there was a chain
-// their places in it. Call it before anything is written; it is done once.
+// ChainAudit adds the entries from before the chain was introduced to it. Call
+// it before anything is written; it has an effect only once.
 func (s *Store) ChainAudit(ctx context.Context) error {
 	return s.InTx(ctx, func(q *Queries) error {
 		head, err := q.lockAuditHead()
@@ -85,7 +84,7 @@ func (s *Store) ChainAudit(ctx context.Context) error {
 				break
 			}
 			for i := range entries {
-				entries[i].follow(&head)
+				entries[i].appendTo(&head)
 			}
 			if err := q.setHashes(entries); err != nil {
 				return err
@@ -108,20 +107,20 @@ func (q *Queries) setHashes(entries []AuditEntry) error {
 		") UPDATE audit_entries SET previous = h.previous, hash = h.hash FROM h WHERE audit_entries.id = h.id", args...).Error
 }
 
-// auditAfter lists the entries behind a place in the chain, in its order.
+// auditAfter lists the entries after a position in the chain.
 func (q *Queries) auditAfter(number int64) (entries []AuditEntry, err error) {
 	return entries, q.db.Where("id > ?", number).Order("id").Limit(500).Find(&entries).Error
 }
 
-// AuditFilter chooses entries; what is zero chooses all.
+// AuditFilter selects entries; a zero field matches all.
 type AuditFilter struct {
-	Actor     string // as the entries name it
+	Actor     string // as in the entries
 	Action    string
 	Object    string
 	ObjectID  int64
 	ProjectID int64
-	From      time.Time // the first moment
-	Until     time.Time // the first moment after
+	From      time.Time // inclusive
+	Until     time.Time // exclusive
 }
 
 // Audit lists entries, newest first, after the one with the id page.After (0:
@@ -130,7 +129,7 @@ func (q *Queries) Audit(f AuditFilter, page Page) (entries []AuditEntry, err err
 	if !storable(f.Actor) || !storable(f.Action) || !storable(f.Object) {
 		return nil, nil
 	}
-	db := f.chosen(q.db).Order("at DESC, id DESC").Limit(page.limit())
+	db := f.apply(q.db).Order("at DESC, id DESC").Limit(page.limit())
 	if page.After > 0 {
 		var last AuditEntry
 		err := q.db.Select("id, at").Take(&last, page.After).Error
@@ -145,7 +144,7 @@ func (q *Queries) Audit(f AuditFilter, page Page) (entries []AuditEntry, err err
 	return entries, db.Find(&entries).Error
 }
 
-func (f AuditFilter) chosen(db *gorm.DB) *gorm.DB {
+func (f AuditFilter) apply(db *gorm.DB) *gorm.DB {
 	for column, value := range map[string]string{"actor": f.Actor, "action": f.Action, "object": f.Object} {
 		if value != "" {
 			db = db.Where(column+" = ?", value)

@@ -7,22 +7,22 @@ import (
 	"strconv"
 )
 
-// Record is one line of a table that is imported: its cells by their column's
-// name. A column that the table does not have is absent.
+// Record is one line of a table to import: its cells by column name. Columns
+// that the table does not have are absent.
 type Record struct {
 	Line  int // in the file, from 1
 	Cells map[string]string
 }
 
-// Import asks for a table to be imported, or, as a dry run, what that would
-// do. Plan is that of the dry run which somebody has seen.
+// Import is a table to import, possibly as a dry run. Plan is that of the dry
+// run which was reviewed.
 type Import struct {
 	Records []Record
 	DryRun  bool
 	Plan    string
 }
 
-// What becomes of a row that is imported.
+// Outcomes of an imported row.
 const (
 	RowAdded     = "added"
 	RowChanged   = "changed"
@@ -30,7 +30,7 @@ const (
 	RowRefused   = "refused"
 )
 
-// ImportedRow is what becomes of one row.
+// ImportedRow is the outcome of one row.
 type ImportedRow struct {
 	Line     int          `json:"line"`
 	Email    string       `json:"email"`
@@ -46,27 +46,27 @@ type CellChange struct {
 	To     string `json:"to"`
 }
 
-// Change notes a changed value; the same value is no change.
+// Change records a changed value; an equal value is no change.
 func (r *ImportedRow) Change(column, from, to string) {
 	if from != to {
 		r.Changes = append(r.Changes, CellChange{column, from, to})
 	}
 }
 
-// Refuse notes why the row cannot be imported.
+// Refuse records why the row cannot be imported.
 func (r *ImportedRow) Refuse(fields ...Field) {
 	r.Outcome, r.Changes = RowRefused, nil
 	r.Refusals = append(r.Refusals, fields...)
 }
 
-// ImportReport is what becomes, or would become, of all rows.
+// ImportReport is the outcome of all rows, of an import or a dry run.
 type ImportReport struct {
 	Rows []ImportedRow
-	Plan string // names just these outcomes
+	Plan string // a digest of the outcomes
 	Done bool
 }
 
-// Count tells how many rows have an outcome.
+// Count counts the rows with an outcome.
 func (r ImportReport) Count(outcome string) (n int) {
 	for _, row := range r.Rows {
 		if row.Outcome == outcome {
@@ -76,16 +76,16 @@ func (r ImportReport) Count(outcome string) (n int) {
 	return n
 }
 
-// Seal names the outcomes, about the things that of says, by their hash.
-func (r *ImportReport) Seal(of string) error {
+// SetPlan sets Plan to a digest of the target and the outcomes.
+func (r *ImportReport) SetPlan(target string) error {
 	b, err := json.Marshal(r.Rows)
-	sum := sha256.Sum256(append([]byte(of+"\n"), b...))
+	sum := sha256.Sum256(append([]byte(target+"\n"), b...))
 	r.Plan = hex.EncodeToString(sum[:16])
 	return err
 }
 
-// Refused is the refusal of a table with refused rows, by line and column; nil
-// when there is none.
+// Refused returns the refused fields of all rows as one error, by line and
+// column; nil without any.
 func (r ImportReport) Refused() error {
 	const most = 50
 	var p Problems

@@ -6,9 +6,8 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// PeriodWindow is which ends are looked at: those after Since and not after
-// Ahead. Of ends that are not after Now the last notice is due, of those not
-// after Soon the one before it.
+// PeriodWindow selects ends after Since and not after Ahead. For ends up to Now
+// the last notification is due, for those up to Soon the one before it.
 type PeriodWindow struct{ Since, Now, Soon, Ahead time.Time }
 
 func (w PeriodWindow) values() map[string]any {
@@ -17,58 +16,58 @@ func (w PeriodWindow) values() map[string]any {
 
 const (
 	projectEnds = `FROM projects p WHERE p.ends_at > @since AND p.ends_at <= @ahead`
-	// A participation in a project that was over before is nobody's concern.
+	// Participations in projects that ended before them are left out.
 	memberEnds = `FROM members m JOIN users u ON u.id = m.user_id JOIN projects p ON p.id = m.project_id
 		WHERE m.until > @since AND m.until <= @ahead AND m.removed_at IS NULL AND (p.ends_at IS NULL OR p.ends_at > @now OR p.ends_at >= m.until)`
 )
 
-// untold is the condition that no notice as near as the end was given.
-func untold(kind, id, end string) string {
+// notNotified is the condition that the notification which is due was not sent.
+func notNotified(kind, id, end string) string {
 	return ` AND NOT EXISTS (SELECT 1 FROM period_notices n WHERE n.kind = '` + kind + `' AND n.thing_id = ` + id + ` AND n.ends_at = ` + end + `
 		AND n.days <= CASE WHEN ` + end + ` <= @now THEN 0 WHEN ` + end + ` <= @soon THEN 1 ELSE 7 END)`
 }
 
-// told is the nearest notice that was given of an end.
-func told(kind, id, end string) string {
+// notifiedDays selects how many days ahead the last notification was sent.
+func notifiedDays(kind, id, end string) string {
 	return `(SELECT MIN(n.days) FROM period_notices n WHERE n.kind = '` + kind + `' AND n.thing_id = ` + id + ` AND n.ends_at = ` + end + `) AS told`
 }
 
-// ProjectsToTell lists projects, at most limit, in which a notice of an end is
-// due: of the project's own or of a member's.
+// ProjectsToTell lists projects, at most limit, with a notification that is due:
+// of the end of the project or of a participation in it.
 func (q *Queries) ProjectsToTell(w PeriodWindow, limit int) (ids []int64, err error) {
-	projects := "SELECT p.id AS id " + projectEnds + untold(EndOfProject, "p.id", "p.ends_at")
-	members := "SELECT m.project_id AS id " + memberEnds + untold(EndOfMember, "m.id", "m.until")
+	projects := "SELECT p.id AS id " + projectEnds + notNotified(EndOfProject, "p.id", "p.ends_at")
+	members := "SELECT m.project_id AS id " + memberEnds + notNotified(EndOfMember, "m.id", "m.until")
 	values := w.values()
 	values["limit"] = limit
 	return ids, q.db.Raw("SELECT id FROM ("+projects+" UNION "+members+") AS due ORDER BY id LIMIT @limit", values).Scan(&ids).Error
 }
 
-// EndsIn lists a project's ends within a window, each with the nearest
-// notice that was given of it.
+// EndsIn lists a project's ends within a window, each with the last notification
+// that was sent of it.
 func (q *Queries) EndsIn(projectID int64, w PeriodWindow) (list []PeriodEnd, err error) {
 	values := w.values()
 	values["project"] = projectID
-	err = q.db.Raw("SELECT 'project' AS kind, p.id AS thing_id, p.id AS project_id, p.ends_at AS ends_at, "+told(EndOfProject, "p.id", "p.ends_at")+" "+
+	err = q.db.Raw("SELECT 'project' AS kind, p.id AS thing_id, p.id AS project_id, p.ends_at AS ends_at, "+notifiedDays(EndOfProject, "p.id", "p.ends_at")+" "+
 		projectEnds+" AND p.id = @project", values).Scan(&list).Error
 	if err != nil {
 		return nil, err
 	}
 	var members []PeriodEnd
 	err = q.db.Raw("SELECT 'member' AS kind, m.id AS thing_id, m.project_id AS project_id, m.user_id AS user_id, u.name AS user_name, m.until AS ends_at, "+
-		told(EndOfMember, "m.id", "m.until")+" "+
+		notifiedDays(EndOfMember, "m.id", "m.until")+" "+
 		memberEnds+" AND m.project_id = @project ORDER BY m.id", values).Scan(&members).Error
 	return append(list, members...), err
 }
 
-// NotePeriodNotice notes that a notice was given; it is false when it was
-// before.
+// NotePeriodNotice records that a notification was sent; it returns false when
+// it was recorded before.
 func (q *Queries) NotePeriodNotice(n PeriodNotice) (bool, error) {
 	res := q.db.Clauses(clause.OnConflict{DoNothing: true}).Create(&n)
 	return res.RowsAffected == 1, res.Error
 }
 
-// NextEnd is the first end, of a project or of a participation, after a
-// moment; nil when there is none.
+// NextEnd is the first end of a project or a participation after a time; nil
+// without one.
 func (q *Queries) NextEnd(after time.Time) (*time.Time, error) {
 	var ends []time.Time
 	if err := q.db.Model(&Project{}).Where("ends_at > ?", after).Order("ends_at").Limit(1).Pluck("ends_at", &ends).Error; err != nil {
@@ -87,28 +86,28 @@ func (q *Queries) NextEnd(after time.Time) (*time.Time, error) {
 	return next, nil
 }
 
-// PrunePeriodNotices forgets the notices of ends from before a moment.
+// PrunePeriodNotices deletes the records of ends before a time.
 func (q *Queries) PrunePeriodNotices(before time.Time) error {
 	return q.db.Where("ends_at <= ?", before).Delete(&PeriodNotice{}).Error
 }
 
-// UsersInRoles are the accounts of a project's active members in some roles,
-// those that can sign in.
+// UsersInRoles lists the enabled accounts of a project's active members with
+// one of the roles.
 func (q *Queries) UsersInRoles(projectID int64, roles []int64) (ids []int64, err error) {
 	err = q.db.Model(&Member{}).Where("project_id = ? AND role_id IN ? AND removed_at IS NULL AND (until IS NULL OR until > ?) AND user_id IN (SELECT id FROM users WHERE NOT disabled)", projectID, roles, q.Now()).
 		Order("user_id").Pluck("user_id", &ids).Error
 	return ids, err
 }
 
-// UsersWithWorkspaces are the accounts whose workspaces in a project have not
-// ended, or not before a moment.
+// UsersWithWorkspaces lists the accounts whose workspaces in a project have not
+// ended before a time.
 func (q *Queries) UsersWithWorkspaces(projectID int64, since time.Time) (ids []int64, err error) {
 	err = q.db.Model(&Workspace{}).Where("project_id = ? AND (ended_at IS NULL OR ended_at >= ?)", projectID, since).
 		Distinct().Order("user_id").Pluck("user_id", &ids).Error
 	return ids, err
 }
 
-// TermOf is until when a member's workspaces in its project may run.
+// TermOf returns until when a member's workspaces may run.
 func (q *Queries) TermOf(memberID int64) (t Term, err error) {
 	err = q.db.Table("members").Select("members.until AS until, projects.ends_at AS ends_at").
 		Joins("JOIN projects ON projects.id = members.project_id").Where("members.id = ?", memberID).Take(&t).Error
@@ -127,7 +126,7 @@ type Participation struct {
 	ProjectName string
 }
 
-// ParticipationsIn are a person's own in some projects.
+// ParticipationsIn lists a user's participations in some projects.
 func (q *Queries) ParticipationsIn(userID int64, projects []int64) (list []Participation, err error) {
 	err = q.db.Table("members").Select("members.*, projects.name AS project_name").
 		Joins("JOIN projects ON projects.id = members.project_id").
@@ -136,8 +135,8 @@ func (q *Queries) ParticipationsIn(userID int64, projects []int64) (list []Parti
 	return list, err
 }
 
-// PendingExtensions are the requests for a later end that wait: for one of
-// some projects', whoever asked, and for a person's own participation there.
+// PendingExtensions lists the pending requests for a later end of some projects,
+// and of the user's own participation in them.
 func (q *Queries) PendingExtensions(userID int64, projects []int64) (list []QuotaRequest, err error) {
 	err = q.db.Where("state = ? AND project_id IN ? AND (kind = ? OR kind = ? AND requester_id = ?)",
 		RequestPending, projects, AskForPeriod, AskForDeadline, userID).Order("id").Limit(PageSize).Find(&list).Error

@@ -10,9 +10,8 @@ import (
 	"time"
 )
 
-// Notice is something that a person is told: it stands in the portal's inbox
-// and goes out by e-mail. Kind is a dotted word such as request.approved, by
-// which webhooks choose.
+// Notice is a message to a user, shown in the portal and sent by e-mail. Kind is
+// a dotted word such as request.approved, to which webhooks subscribe.
 type Notice struct {
 	ID        int64
 	UserID    int64
@@ -21,28 +20,32 @@ type Notice struct {
 	Link      string // path in the portal, such as /projects/5; may be empty
 	CreatedAt time.Time
 	ReadAt    *time.Time // nil: not yet
-	ProjectID *int64     // of whose end it tells, or of whose membership; kinds period.* and deadline.*
+	ProjectID *int64     // whose end, or in which a membership ends; kinds period.* and deadline.*
 
-	// Data is what webhooks are told beside the text: anything that JSON can
-	// show. It is not kept with the notice.
+	// Data is sent to webhooks beside the text, as JSON. It is not stored.
 	Data any `gorm:"-"`
 }
 
-// Kinds of notices that concern the sending itself: no webhook gets them by
-// its choice.
+// Kinds of notifications about sending itself, to which no webhook can subscribe.
 const (
 	NoticeTest    = "test"
 	NoticeGivenUp = "webhook.given-up"
 )
 
-// NoticePreference is how a person wants to be told.
+// TableName keeps the name of the table apart from the type's.
+func (Notice) TableName() string { return "notices" }
+
+// NoticePreference is how a user wants to be notified.
 type NoticePreference struct {
 	UserID     int64  `gorm:"primaryKey"`
 	PortalOnly bool   // no e-mail
 	Language   string // of e-mail: en, zh; empty: English
 }
 
-// Webhook is an address that is told of events.
+// TableName keeps the name of the table apart from the type's.
+func (NoticePreference) TableName() string { return "notice_preferences" }
+
+// Webhook is a URL to which events are sent.
 type Webhook struct {
 	ID        int64
 	Name      string
@@ -56,8 +59,8 @@ type Webhook struct {
 	CreatedAt time.Time
 }
 
-// Wants tells whether the webhook is to hear of a kind of notice: it names
-// that kind, or what it begins with, as in request.*, or nothing at all.
+// Wants reports whether the webhook gets a kind of notification: its Events
+// contain the kind, or a prefix of it as in request.*, or nothing at all.
 func (w Webhook) Wants(kind string) bool {
 	for _, e := range w.Events {
 		if prefix, open := strings.CutSuffix(e, "*"); e == kind || open && strings.HasPrefix(kind, prefix) {
@@ -67,8 +70,8 @@ func (w Webhook) Wants(kind string) bool {
 	return len(w.Events) == 0
 }
 
-// States of a delivery. One that failed is tried again; one that was given up
-// only when somebody says so.
+// States of a delivery. A failed one is retried automatically, a given-up one
+// only on demand.
 const (
 	DeliveryPending   = "pending"
 	DeliveryDelivered = "delivered"
@@ -77,26 +80,25 @@ const (
 )
 
 // Delivery is one message to one receiver: to a webhook, or the e-mail of a
-// notice. It is written in the transaction of what it tells of, and sent
-// later.
+// notification. It is stored in the transaction of its event and sent later.
 type Delivery struct {
 	ID        int64
-	Key       string // by which the receiver knows it when it comes twice
+	Key       string // idempotency key for the receiver
 	WebhookID *int64
-	NoticeID  *int64
-	Receiver  string // those of one receiver go out in order
+	NoticeID  *int64 `gorm:"column:notice_id"`
+	Receiver  string // deliveries to one receiver are sent in order
 	Kind      string
 	Body      string // an Event as JSON; empty for e-mail
 	State     string
 	Attempts  int64
-	Refused   bool   // the receiver wants not this one: others may go first
-	Status    int64  // of the last answer, of HTTP or SMTP; 0: none
-	Answer    string // how it began
-	Problem   Text   // what was wrong the last time
+	Refused   bool   // the receiver rejects this one: later ones may go first
+	Status    int64  // of the last response, HTTP or SMTP; 0: none
+	Answer    string `gorm:"column:answer"` // beginning of the last response
+	Problem   Text   // of the last attempt
 
-	QueuedAt   time.Time  // it is given up so long after this
-	NextAt     time.Time  // not before
-	LeaseUntil *time.Time // somebody is sending it until then
+	QueuedAt   time.Time  // the retry period begins here
+	NextAt     time.Time  // not sent before
+	LeaseUntil *time.Time // it is being sent until then
 	CreatedAt  time.Time
 	FinishedAt *time.Time // delivered or given up
 }
@@ -108,7 +110,7 @@ type DeliveryView struct {
 	UserEmail   string
 }
 
-// Event is what a webhook is told.
+// Event is the body of a webhook's message.
 type Event struct {
 	ID    string    `json:"id"` // of the delivery
 	Type  string    `json:"type"`
@@ -116,11 +118,11 @@ type Event struct {
 	Text  string    `json:"text"` // English
 	Path  string    `json:"path,omitempty"`
 	URL   string    `json:"url,omitempty"` // of Path in the portal
-	Users []int64   `json:"users"`         // ids of the accounts that were told
+	Users []int64   `json:"users"`         // ids of the notified accounts
 	Data  any       `json:"data,omitempty"`
 }
 
-// NewDelivery is a message of a notice to a webhook.
+// NewDelivery creates the message of a notification to a webhook.
 func NewDelivery(w Webhook, n Notice, users []int64, now time.Time) (Delivery, error) {
 	d := newDelivery(n, "webhook:"+digits(&w.ID), now)
 	d.WebhookID = &w.ID
@@ -136,8 +138,8 @@ func newDelivery(n Notice, receiver string, now time.Time) Delivery {
 	return Delivery{Key: newKey(), Receiver: receiver, Kind: n.Kind, State: DeliveryPending, QueuedAt: now, NextAt: now, CreatedAt: now}
 }
 
-// newKey is random, so that it is not taken for an older one after the
-// database was restored from a backup.
+// newKey is random, so that keys differ also after the database was restored
+// from a backup.
 func newKey() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails; see crypto/rand
@@ -146,11 +148,11 @@ func newKey() string {
 
 var kindPattern = regexp.MustCompile(`^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)*$`)
 
-// KindPattern is what a webhook may name: a kind, or how kinds begin with a
-// star after it.
+// KindPattern matches what a webhook can subscribe to: a kind, or a prefix of
+// kinds followed by a star.
 var KindPattern = regexp.MustCompile(`^(\*|[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)*(\.\*)?)$`)
 
-// check refuses what only a mistake in the program can ask for.
+// check catches programming errors.
 func (n Notice) check() error {
 	switch {
 	case !kindPattern.MatchString(n.Kind):

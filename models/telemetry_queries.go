@@ -7,8 +7,8 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// SaveStates keeps the last that was measured of devices, unless something
-// newer is known.
+// SaveStates stores the last measurements of devices, unless newer ones are
+// stored.
 func (q *Queries) SaveStates(states []DeviceState) error {
 	if len(states) == 0 {
 		return nil
@@ -20,14 +20,14 @@ func (q *Queries) SaveStates(states []DeviceState) error {
 	}).CreateInBatches(&states, 100).Error
 }
 
-// NoteFault keeps the last error that a device's driver told. It changes
-// nothing that people set, so the version stays.
+// NoteFault stores the last error that a device's driver reported. It changes no
+// settings, so the version stays.
 func (q *Queries) NoteFault(device, xid int64, at time.Time) error {
 	q.Touch("pool")
 	return q.db.Model(&Device{}).Where("id = ?", device).UpdateColumns(map[string]any{"xid": xid, "xid_at": at}).Error
 }
 
-// DeviceStates lists the last that was measured, by device.
+// DeviceStates returns the last measurements, by device.
 func (q *Queries) DeviceStates() (map[int64]DeviceState, error) {
 	var list []DeviceState
 	err := q.db.Find(&list).Error
@@ -38,9 +38,9 @@ func (q *Queries) DeviceStates() (map[int64]DeviceState, error) {
 	return states, err
 }
 
-// AddTelemetry adds buckets to the rings: to a bucket of the same time, or in
-// the place of an older one. What is older than the bucket in its place has
-// come too late and is dropped.
+// AddTelemetry adds buckets to the ring buffers: a bucket is merged with one of
+// the same time, replaces an older one, and is dropped when a newer one is
+// there.
 func (q *Queries) AddTelemetry(list []Telemetry) error {
 	if len(list) == 0 {
 		return nil
@@ -50,14 +50,14 @@ func (q *Queries) AddTelemetry(list []Telemetry) error {
 		set = append(set, clause.Assignment{Column: clause.Column{Name: column}, Value: gorm.Expr(
 			"CASE WHEN telemetry.at = excluded.at THEN telemetry." + column + " + excluded." + column + " ELSE excluded." + column + " END")})
 	}
-	most := func(column string) {
+	maximum := func(column string) {
 		set = append(set, clause.Assignment{Column: clause.Column{Name: column}, Value: gorm.Expr(
 			"CASE WHEN telemetry.at = excluded.at AND telemetry." + column + " > excluded." + column + " THEN telemetry." + column + " ELSE excluded." + column + " END")})
 	}
 	sum("samples")
 	for _, what := range []string{"utilisation", "memory", "temperature", "power"} {
 		sum(what + "_sum")
-		most(what + "_max")
+		maximum(what + "_max")
 	}
 	set = append(set, clause.Assignment{Column: clause.Column{Name: "at"}, Value: gorm.Expr("excluded.at")})
 	return q.db.Clauses(clause.OnConflict{
@@ -67,8 +67,8 @@ func (q *Queries) AddTelemetry(list []Telemetry) error {
 	}).CreateInBatches(&list, 100).Error
 }
 
-// Telemetry lists a device's buckets of one step that begin after a moment,
-// oldest first.
+// Telemetry lists a device's buckets of one step that begin after a time, oldest
+// first.
 func (q *Queries) Telemetry(device, step int64, after time.Time) (list []Telemetry, err error) {
 	return list, q.db.Where("device_id = ? AND step = ? AND at > ?", device, step, after).Order("at").Find(&list).Error
 }

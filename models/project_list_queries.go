@@ -6,26 +6,24 @@ import (
 	"gorm.io/gorm"
 )
 
-// ProjectFilter chooses and orders projects; what is empty chooses all, by
-// their ids.
+// ProjectFilter selects and sorts projects; the zero filter matches all, by id.
 type ProjectFilter struct {
 	Search string    // in the name
 	State  string    // ProjectsActive, ProjectsPlanned or ProjectsEnded at At
-	At     time.Time // the moment that State is about
+	At     time.Time // the time that State refers to
 	Sort   string    // one of ProjectSorts
-	Down   bool      // the largest first
+	Down   bool      // descending
 }
 
-// What a project's period of use is at a moment.
+// Phases of a project's period of use.
 const (
 	ProjectsActive  = "active"
 	ProjectsPlanned = "planned"
 	ProjectsEnded   = "ended"
 )
 
-// ProjectSorts are what projects can be ordered by: name, end of the period,
-// GPU cores of the quota, promised, held now, quota less promised, and
-// members.
+// ProjectSorts are the sort keys of projects: name, end of the period, and, in
+// GPU cores, quota, allocated, in use, and quota less allocated; members.
 var ProjectSorts = []string{"name", "ends", "quota", "promised", "held", "left", "members"}
 
 // projectOrder is SQL for each of ProjectSorts.
@@ -40,17 +38,17 @@ var projectOrder = map[string]string{
 	"members":  "COALESCE(h.members, 0)",
 }
 
-// ListProjects lists projects in scope as a filter says; page.After is the id
-// of the last one before. Nothing comes after one that is not in scope, so
-// that a place in the order tells nothing of it. What is promised comes from the present row of each
-// project's history, what is held from the workspaces that hold something
-// now: neither reads what is over.
+// ListProjects lists the projects in scope that match a filter; page.After is
+// the id of the last project of the page before. After one out of scope the
+// list is empty, so that its position reveals nothing. Allocations come from
+// the present row of each project's history and usage from live workspaces:
+// rows of the past are not read.
 func (q *Queries) ListProjects(scope Scope, f ProjectFilter, page Page) (list []Project, err error) {
 	if !storable(f.Search) {
 		return nil, nil
 	}
 	order := projectOrder[f.Sort]
-	db := scope.projects(q.ordered(f.Sort), "projects.id").Select("projects.*")
+	db := scope.projects(q.sortable(f.Sort), "projects.id").Select("projects.*")
 	if f.Search != "" {
 		db = db.Where(`LOWER(projects.name) LIKE ? ESCAPE '\'`, like(f.Search))
 	}
@@ -67,19 +65,19 @@ func (q *Queries) ListProjects(scope Scope, f ProjectFilter, page Page) (list []
 		direction, beyond = " DESC", "<"
 	}
 	if page.After > 0 {
-		db = db.Where("("+order+", projects.id) "+beyond+" (?)", scope.projects(q.ordered(f.Sort), "projects.id").Select(order+", projects.id").Where("projects.id = ?", page.After))
+		db = db.Where("("+order+", projects.id) "+beyond+" (?)", scope.projects(q.sortable(f.Sort), "projects.id").Select(order+", projects.id").Where("projects.id = ?", page.After))
 	}
 	return list, db.Order(order + direction).Order("projects.id" + direction).Limit(page.limit()).Find(&list).Error
 }
 
-// ordered is projects with what one of ProjectSorts needs beside them.
-func (q *Queries) ordered(sort string) *gorm.DB {
+// sortable joins projects with the columns that one of ProjectSorts needs.
+func (q *Queries) sortable(sort string) *gorm.DB {
 	db := q.db.Table("projects")
 	switch sort {
 	case "promised", "left", "members":
 		db = db.Joins("LEFT JOIN project_history h ON h.project_id = projects.id AND h.until_at IS NULL")
 	case "held":
-		// The states are written out, so that the index of those that hold is used.
+		// The states are literals, so that the partial index is used.
 		db = db.Joins(`LEFT JOIN (SELECT project_id, SUM(gpus * cores) AS cores FROM workspaces
 			WHERE state IN ('starting', 'running', 'stopping') GROUP BY project_id) w ON w.project_id = projects.id`)
 	}

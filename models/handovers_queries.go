@@ -6,35 +6,34 @@ import (
 	"gorm.io/gorm"
 )
 
-// Handover gives the directory of a member who has left to another member.
+// Handover gives the directory of a former member to a present one.
 type Handover struct {
 	ID         int64     `json:"-"`
 	ProjectID  int64     `json:"project_id"`
-	MemberID   int64     `json:"member_id"`    // who left
-	ToMemberID int64     `json:"to_member_id"` // the heir
+	MemberID   int64     `json:"member_id"`    // the former member
+	ToMemberID int64     `json:"to_member_id"` // the recipient
 	ByID       *int64    `json:"by_id"`
 	At         time.Time `json:"at"`
 }
 
-// Holder is whom the shared directories are seen by: a member of a project,
-// with what decides over writing.
+// Holder is a member of a project as shared storage sees it, with what decides
+// about write access.
 type Holder struct {
 	ProjectID int64
 	MemberID  int64
 	Ended     bool    // the project's period of use is over
 	Left      bool    // the member's participation is over
-	Inherits  []int64 // members who have left, whose directories were handed to this one
+	Inherits  []int64 // former members whose directories were handed over to this one
 }
 
-// Leaver is a member whose participation is over, and who has the directory
-// now.
+// Leaver is a former member, with the present recipient of the directory.
 type Leaver struct {
 	Member
 	UserName  string
 	UserEmail string
-	HeirID    *int64 // present member who has the directory; nil: nobody
-	HeirName  string
-	GivenAt   *time.Time // when it was handed over; also where the heir's participation is over since
+	HeirID    *int64     `gorm:"column:heir_id"` // present member who has the directory; nil: none
+	HeirName  string     `gorm:"column:heir_name"`
+	GivenAt   *time.Time `gorm:"column:given_at"` // when it was handed over, also to a recipient who has left since
 }
 
 // LeftAt is when the participation ended.
@@ -45,31 +44,31 @@ func (l Leaver) LeftAt() time.Time {
 	return *l.Until
 }
 
-// Heir is a present member to whom a directory can be handed.
+// Heir is a present member who can receive a directory.
 type Heir struct {
 	ID        int64
 	UserName  string
 	UserEmail string
 }
 
-// isActive is the condition that a membership gives rights at a moment, which
-// it takes as its parameter.
+// isActive is the condition that a membership is active at a time, its
+// parameter.
 func isActive(table string) string {
 	return "(" + table + ".removed_at IS NULL AND (" + table + ".until IS NULL OR " + table + ".until > ?))"
 }
 
-// Leavers lists the members of a project whose participation is over, by id.
+// Leavers lists the former members of a project, by id.
 func (q *Queries) Leavers(scope Scope, projectID int64, page Page) (list []Leaver, err error) {
-	err = q.leavers(scope, projectID).Where("members.id > ?", page.After).Order("members.id").Limit(page.limit()).Find(&list).Error
+	err = q.formerMembers(scope, projectID).Where("members.id > ?", page.After).Order("members.id").Limit(page.limit()).Find(&list).Error
 	return list, err
 }
 
-// Leaver finds a member of a project whose participation is over.
+// Leaver finds a former member of a project.
 func (q *Queries) Leaver(scope Scope, projectID, id int64) (l Leaver, err error) {
-	return l, found(q.leavers(scope, projectID).Where("members.id = ?", id).Take(&l).Error, "member")
+	return l, found(q.formerMembers(scope, projectID).Where("members.id = ?", id).Take(&l).Error, "member")
 }
 
-func (q *Queries) leavers(scope Scope, projectID int64) *gorm.DB {
+func (q *Queries) formerMembers(scope Scope, projectID int64) *gorm.DB {
 	now := q.Now()
 	return scope.projects(q.db.Table("members"), "members.project_id").
 		Select("members.*, users.name AS user_name, users.email AS user_email, heirs.id AS heir_id, COALESCE(heir_users.name, '') AS heir_name, handovers.at AS given_at").
@@ -89,7 +88,7 @@ func (q *Queries) Heirs(projectID int64) (list []Heir, err error) {
 	return list, err
 }
 
-// CreateHandover inserts h in place of one to somebody who has left as well.
+// CreateHandover inserts h and replaces an older one of the same directory.
 func (q *Queries) CreateHandover(h *Handover) error {
 	if err := q.DeleteHandover(h.ProjectID, h.MemberID); err != nil {
 		return err
@@ -97,25 +96,25 @@ func (q *Queries) CreateHandover(h *Handover) error {
 	return q.db.Create(h).Error
 }
 
-// DeleteHandover takes the directory of a leaver back, if somebody has it.
+// DeleteHandover withdraws the handover of a directory, if there is one.
 func (q *Queries) DeleteHandover(projectID, memberID int64) error {
 	q.Touch("project", projectID)
 	return q.db.Where("project_id = ? AND member_id = ?", projectID, memberID).Delete(&Handover{}).Error
 }
 
-// Handover finds to whom the directory of a leaver was handed, who may have
-// left since.
+// Handover finds the handover of a former member's directory. Its recipient may
+// have left since.
 func (q *Queries) Handover(projectID, memberID int64) (h Handover, err error) {
 	return h, found(q.db.Where("project_id = ? AND member_id = ?", projectID, memberID).Take(&h).Error, "handover")
 }
 
-// HandoversOf lists what was handed over of a member's and to the member.
+// HandoversOf lists the handovers from and to a member.
 func (q *Queries) HandoversOf(projectID, memberID int64) (list []Handover, err error) {
 	err = q.db.Where("project_id = ? AND (member_id = ? OR to_member_id = ?)", projectID, memberID, memberID).Order("id").Find(&list).Error
 	return list, err
 }
 
-// Holder tells what decides over a member's writing now.
+// Holder returns what decides about a member's write access now.
 func (q *Queries) Holder(projectID, memberID int64) (h Holder, err error) {
 	var row struct {
 		EndsAt    *time.Time

@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	// channel is what servers on one PostgreSQL tell each other changes by.
+	// channel carries the changes between servers on one PostgreSQL.
 	channel = "weir_changes"
-	// AnythingMayHaveChanged is the topic that stands for all: what other
-	// servers changed was not heard for a while.
+	// AnythingMayHaveChanged is the topic that stands for all others: changes of
+	// other servers may have been missed.
 	AnythingMayHaveChanged = "*"
 
-	maxNotice   = 7000 // bytes; PostgreSQL takes just below 8000
-	listenPause = time.Second
+	maxPayload = 7000 // bytes of a NOTIFY; PostgreSQL takes just below 8000
+	retryPause = time.Second
 )
 
-// passOn lets the other servers on this PostgreSQL know, when the transaction
-// commits, what it changed.
-func (q *Queries) passOn(origin string) error {
+// notifyServers sends the changed topics to the other servers on this
+// PostgreSQL when the transaction commits.
+func (q *Queries) notifyServers(origin string) error {
 	if !q.postgres || len(q.topics) == 0 {
 		return nil
 	}
@@ -34,27 +34,26 @@ func (q *Queries) passOn(origin string) error {
 		topics = append(topics, t)
 	}
 	text := strings.Join(topics, " ")
-	if len(text) > maxNotice {
+	if len(text) > maxPayload {
 		text = AnythingMayHaveChanged
 	}
 	return q.db.Exec("SELECT pg_notify(?, ?)", channel, origin+" "+text).Error
 }
 
-// Listen hears what other servers on the same PostgreSQL change, and passes
-// it to the listeners of [Store.OnChange], until ctx ends. After a time
-// without a connection the listeners hear AnythingMayHaveChanged. On SQLite
-// there are no others.
-func (s *Store) Listen(ctx context.Context, trouble func(error)) {
+// Listen passes what other servers on the same PostgreSQL change to the
+// listeners of [Store.OnChange] until ctx ends. After a lost connection the
+// listeners get AnythingMayHaveChanged. On SQLite there are no other servers.
+func (s *Store) Listen(ctx context.Context, onError func(error)) {
 	if s.dialect != "postgres" {
 		return
 	}
 	for ctx.Err() == nil {
 		if err := s.listen(ctx); err != nil && ctx.Err() == nil {
-			trouble(fmt.Errorf("changes of other servers are not heard: %w", err))
+			onError(fmt.Errorf("changes of other servers are not heard: %w", err))
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(listenPause):
+		case <-time.After(retryPause):
 		}
 	}
 }
@@ -73,22 +72,24 @@ func (s *Store) listen(ctx context.Context) error {
 		if !ok {
 			return errors.New("not a connection of pgx")
 		}
-		return s.hear(ctx, raw.Conn())
+		return s.receive(ctx, raw.Conn())
 	})
 	if errors.Is(err, sql.ErrConnDone) {
 		err = nil
 	}
-	// What listens must not go back into the pool.
+	// A listening connection must not go back into the pool.
 	return errors.Join(err, discard(conn))
 }
 
-func (s *Store) hear(ctx context.Context, conn *pgx.Conn) error {
+// receive publishes NOTIFY payloads of other servers until ctx ends or the
+// connection breaks.
+func (s *Store) receive(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+channel); err != nil {
 		return err
 	}
 	s.listening.Store(true)
 	defer s.listening.Store(false)
-	s.publish(map[string]bool{AnythingMayHaveChanged: true}) // while nobody listened
+	s.publish(map[string]bool{AnythingMayHaveChanged: true}) // changes before LISTEN were missed
 	for {
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {

@@ -28,8 +28,8 @@ func (q *Queries) Departments(page Page) (list []Department, err error) {
 	return list, q.db.Where("id > ?", page.After).Order("id").Limit(page.limit()).Find(&list).Error
 }
 
-// MaxDepartments is how many departments there may be, so that a choice can
-// offer all of them.
+// MaxDepartments is the maximum number of departments, so that a form can offer
+// all of them.
 const MaxDepartments = 1000
 
 // DepartmentsByName lists all departments in the order of their names.
@@ -42,12 +42,12 @@ func (q *Queries) CountDepartments() (n int64, err error) {
 	return n, q.db.Model(&Department{}).Count(&n).Error
 }
 
-// DepartmentsNamed finds those of some departments that there are.
-func (q *Queries) DepartmentsNamed(names []string) (list []Department, err error) {
+// DepartmentsByNames finds departments by their exact names.
+func (q *Queries) DepartmentsByNames(names []string) (list []Department, err error) {
 	return list, q.db.Where("name IN ?", names).Find(&list).Error
 }
 
-// DepartmentNames are the names of some departments, by id.
+// DepartmentNames maps ids of departments to names.
 func (q *Queries) DepartmentNames(ids []int64) (map[int64]string, error) {
 	names := map[int64]string{}
 	if len(ids) == 0 {

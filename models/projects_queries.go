@@ -6,16 +6,16 @@ import "time"
 func (q *Queries) CreateProject(p *Project) error {
 	q.Touch("projects")
 	err := q.db.Create(p).Error
-	q.changePromise(p.ID)
+	q.changeAllocation(p.ID)
 	return nameTaken(err, "project", p.Name)
 }
 
 // UpdateProject writes p if its version is still p.Version.
 func (q *Queries) UpdateProject(p *Project) error {
 	q.Touch("project", p.ID)
-	q.changePool() // its shares bear its name
+	q.changePool() // the cached pool contains its name
 	q.Revoke("project", p.ID)
-	q.changePromise(p.ID)
+	q.changeAllocation(p.ID)
 	return nameTaken(q.update(p, &p.Version, p.ID, "project"), "project", p.Name)
 }
 
@@ -56,11 +56,11 @@ func (q *Queries) CreateRole(r *Role) error {
 func (q *Queries) UpdateRole(r *Role) error {
 	q.Touch("project", r.ProjectID)
 	q.Revoke("project", r.ProjectID)
-	q.changePromise(r.ProjectID)
+	q.changeAllocation(r.ProjectID)
 	return nameTaken(q.update(r, &r.Version, r.ID, "role"), "role", r.Name)
 }
 
-// DeleteRole removes a role that no present member has; removed ones lose it.
+// DeleteRole removes a role that no present member has; removed members lose it.
 func (q *Queries) DeleteRole(scope Scope, projectID, id int64) error {
 	q.Touch("project", projectID)
 	err := scope.projects(q.db.Model(&Member{}), "project_id").
@@ -82,19 +82,19 @@ func (q *Queries) Roles(scope Scope, projectID int64) (roles []Role, err error) 
 	return roles, db.Find(&roles).Error
 }
 
-// RoleMembers counts the present members that have a role.
+// RoleMembers counts the present members with a role.
 func (q *Queries) RoleMembers(projectID, roleID int64) (n int64, err error) {
 	return n, q.db.Model(&Member{}).Where("project_id = ? AND role_id = ? AND removed_at IS NULL", projectID, roleID).Count(&n).Error
 }
 
-// CreateMember inserts m. Without a day of joining it is that of its creation.
+// CreateMember inserts m. JoinedAt defaults to the day of its creation.
 func (q *Queries) CreateMember(m *Member) error {
 	if m.JoinedAt.IsZero() {
 		m.JoinedAt = Day(m.CreatedAt)
 	}
 	q.Touch("project", m.ProjectID)
 	q.Touch("user", m.UserID)
-	q.changePromise(m.ProjectID)
+	q.changeAllocation(m.ProjectID)
 	err := q.db.Create(m).Error
 	if Duplicate(err) {
 		return &Error{Kind: KindConflict, Message: Say("This person is a member already."),
@@ -107,7 +107,7 @@ func (q *Queries) CreateMember(m *Member) error {
 func (q *Queries) UpdateMember(m *Member) error {
 	q.Touch("project", m.ProjectID)
 	q.Touch("user", m.UserID)
-	q.changePromise(m.ProjectID)
+	q.changeAllocation(m.ProjectID)
 	q.Revoke("user", m.UserID)
 	return q.update(m, &m.Version, m.ID, "member")
 }
@@ -148,15 +148,15 @@ func (q *Queries) MembershipsOf(userID int64, now time.Time) (members []MemberVi
 	return members, err
 }
 
-const promisedColumns = `CAST(COALESCE(SUM(roles.peak_gpu_cores), 0) AS BIGINT) AS gpu_cores,
+const allocatedColumns = `CAST(COALESCE(SUM(roles.peak_gpu_cores), 0) AS BIGINT) AS gpu_cores,
 	CAST(COALESCE(SUM(roles.peak_gpu_memory_mib), 0) AS BIGINT) AS gpu_memory_mib,
 	CAST(COALESCE(SUM(roles.peak_cpu_milli), 0) AS BIGINT) AS cpu_milli,
 	CAST(COALESCE(SUM(roles.peak_memory_mib), 0) AS BIGINT) AS memory_mib,
 	CAST(COALESCE(SUM(roles.peak_storage_mib), 0) AS BIGINT) AS storage_mib`
 
-// PromisedPeaks is Σ over present members of their role's peak.
+// PromisedPeaks is Σ over present members of their role's limit.
 func (q *Queries) PromisedPeaks(projectID int64) (r Resources, err error) {
-	err = q.db.Table("members").Select(promisedColumns).
+	err = q.db.Table("members").Select(allocatedColumns).
 		Joins("JOIN roles ON roles.id = members.role_id").
 		Where("members.project_id = ? AND members.removed_at IS NULL", projectID).Scan(&r).Error
 	return r, err
@@ -171,7 +171,7 @@ func (q *Queries) MemberView(scope Scope, projectID, id int64) (m MemberView, er
 	return m, found(err, "member")
 }
 
-// MembersWithRole lists the present members that have a role.
+// MembersWithRole lists the present members with a role.
 func (q *Queries) MembersWithRole(projectID, roleID int64) (members []MemberView, err error) {
 	err = q.db.Table("members").Select(memberColumns).
 		Joins("JOIN users ON users.id = members.user_id").
@@ -193,7 +193,7 @@ func (q *Queries) CountRoleMembers(projectID int64) (map[int64]int64, error) {
 	return counts, err
 }
 
-// Sums are what a project's members were promised and hold.
+// Sums are a project's totals: what is allocated and what is in use.
 type Sums struct {
 	Promised, Held Resources
 	Members, Live  int64
@@ -201,7 +201,7 @@ type Sums struct {
 
 // ProjectSums adds up several projects with a fixed number of queries.
 func (q *Queries) ProjectSums(ids []int64) (map[int64]Sums, error) {
-	sums, err := q.promisedTo(ids)
+	sums, err := q.allocatedTo(ids)
 	if err != nil {
 		return nil, err
 	}
@@ -229,14 +229,14 @@ func (q *Queries) ProjectSums(ids []int64) (map[int64]Sums, error) {
 	return sums, err
 }
 
-// promisedTo adds up the peaks of several projects' present members.
-func (q *Queries) promisedTo(ids []int64) (map[int64]Sums, error) {
+// allocatedTo adds up the limits of several projects' present members.
+func (q *Queries) allocatedTo(ids []int64) (map[int64]Sums, error) {
 	var rows []struct {
 		ID int64
 		N  int64
 		Resources
 	}
-	err := q.db.Table("members").Select("members.project_id AS id, COUNT(*) AS n, "+promisedColumns).
+	err := q.db.Table("members").Select("members.project_id AS id, COUNT(*) AS n, "+allocatedColumns).
 		Joins("JOIN roles ON roles.id = members.role_id").
 		Where("members.project_id IN ? AND members.removed_at IS NULL", ids).Group("members.project_id").Scan(&rows).Error
 	sums := map[int64]Sums{}
@@ -244,4 +244,43 @@ func (q *Queries) promisedTo(ids []int64) (map[int64]Sums, error) {
 		sums[r.ID] = Sums{Promised: r.Resources, Members: r.N}
 	}
 	return sums, err
+}
+
+// ProjectsByID finds projects by their ids.
+func (q *Queries) ProjectsByID(ids []int64) (map[int64]Project, error) {
+	var list []Project
+	err := q.db.Where("id IN ?", ids).Find(&list).Error
+	found := make(map[int64]Project, len(list))
+	for _, p := range list {
+		found[p.ID] = p
+	}
+	return found, err
+}
+
+// ProjectNames lists the ids and names of the projects in scope, by id.
+func (q *Queries) ProjectNames(scope Scope, page Page) (list []Project, err error) {
+	db := scope.projects(q.db.Select("id, name"), "projects.id").Where("id > ?", page.After).Order("id").Limit(page.limit())
+	return list, db.Find(&list).Error
+}
+
+// ProjectNamesOf finds the ids and names of those of some projects that are in
+// scope.
+func (q *Queries) ProjectNamesOf(scope Scope, ids []int64) (list []Project, err error) {
+	return list, scope.projects(q.db.Select("id, name"), "projects.id").Where("id IN ?", ids).Order("id").Find(&list).Error
+}
+
+// ProjectByName finds a project in scope.
+func (q *Queries) ProjectByName(scope Scope, name string) (p Project, err error) {
+	if !storable(name) {
+		return p, NotFound("project")
+	}
+	return p, found(scope.projects(q.db, "projects.id").Where("name = ?", name).Take(&p).Error, "project")
+}
+
+// RoleByName finds a role of a project.
+func (q *Queries) RoleByName(projectID int64, name string) (r Role, err error) {
+	if !storable(name) {
+		return r, NotFound("role")
+	}
+	return r, found(q.db.Where("project_id = ? AND name = ?", projectID, name).Take(&r).Error, "role")
 }

@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// PastDemand is one demand for GPUs that there has been, met or not.
+// PastDemand is a demand for GPUs, met or not.
 type PastDemand struct {
 	ProjectID   int64
 	UserID      int64
 	Demand      Demand `gorm:"embedded"`
 	RequestedAt time.Time
-	StartedAt   *time.Time // nil: it never ran
-	EndedAt     *time.Time // nil: it waits, starts or runs
-	Starts      int64      // how often it was given its GPUs and started
+	StartedAt   *time.Time // nil: never started
+	EndedAt     *time.Time // nil: has not ended
+	Starts      int64      // how often it started
 }
 
-// PastDemands is the newest demands for GPUs, at most so many, oldest first:
-// workspaces, and launches that were refused at once. A launch that is tried
-// again within a day and refused again counts once.
+// PastDemands lists the newest demands for GPUs, at most limit, oldest first:
+// workspaces and refused launches. A launch that is refused repeatedly within a
+// day counts once.
 func (q *Queries) PastDemands(limit int) ([]PastDemand, error) {
-	var asked, refused []PastDemand
+	var launched, refused []PastDemand
 	err := q.db.Table("workspaces").
 		Select(`project_id, user_id, gpus, cores, gpu_memory_mib, gpu_model, requested_at, started_at, ended_at, generation AS starts`).
-		Where("gpus > 0").Order("id DESC").Limit(limit).Scan(&asked).Error
+		Where("gpus > 0").Order("id DESC").Limit(limit).Scan(&launched).Error
 	if err != nil {
 		return nil, err
 	}
@@ -33,23 +33,23 @@ func (q *Queries) PastDemands(limit int) ([]PastDemand, error) {
 		return nil, err
 	}
 	slices.Reverse(refused)
-	all := append(asked, triedOnce(refused)...)
+	all := append(launched, withoutRetries(refused)...)
 	slices.SortStableFunc(all, func(a, b PastDemand) int { return a.RequestedAt.Compare(b.RequestedAt) })
 	return all[max(len(all)-limit, 0):], nil
 }
 
-// triedOnce leaves out what the same user asked for in the same project less
-// than a day before. It writes over its argument.
-func triedOnce(refused []PastDemand) []PastDemand {
-	type try struct {
+// withoutRetries removes repetitions of a demand by the same user in the same
+// project within a day. It modifies its argument.
+func withoutRetries(refused []PastDemand) []PastDemand {
+	type identity struct {
 		project, user int64
 		demand        Demand
 	}
-	last := map[try]time.Time{}
+	last := map[identity]time.Time{}
 	return slices.DeleteFunc(refused, func(d PastDemand) bool {
-		t := try{d.ProjectID, d.UserID, d.Demand}
-		before, again := last[t]
-		last[t] = d.RequestedAt
+		id := identity{d.ProjectID, d.UserID, d.Demand}
+		before, again := last[id]
+		last[id] = d.RequestedAt
 		return again && d.RequestedAt.Sub(before) < 24*time.Hour
 	})
 }

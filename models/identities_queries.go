@@ -2,7 +2,7 @@ package models
 
 import "gorm.io/gorm/clause"
 
-// CreateIdentity inserts i and sets its id. One that is there already is an
+// CreateIdentity inserts i and sets its id. For an existing one it returns an
 // error for which [Duplicate] is true.
 func (q *Queries) CreateIdentity(i *Identity) error { return q.db.Create(i).Error }
 
@@ -11,7 +11,7 @@ func (q *Queries) UpdateIdentity(i *Identity) error {
 	return q.db.Model(i).Select("email", "admin", "seen_at").Updates(i).Error
 }
 
-// IdentityBySubject finds whom an issuer calls subject.
+// IdentityBySubject finds an identity by its issuer and subject.
 func (q *Queries) IdentityBySubject(issuer, subject string) (i Identity, err error) {
 	if !storable(subject) {
 		return i, NotFound("identity")
@@ -19,13 +19,13 @@ func (q *Queries) IdentityBySubject(issuer, subject string) (i Identity, err err
 	return i, found(q.db.Where("issuer = ? AND subject = ?", issuer, subject).Take(&i).Error, "identity")
 }
 
-// Identities lists those of an account, by id.
+// Identities lists an account's identities, by id.
 func (q *Queries) Identities(userID int64) (list []Identity, err error) {
 	return list, q.db.Where("user_id = ?", userID).Order("id").Limit(200).Find(&list).Error
 }
 
-// DeleteIdentity removes one of an account's identities. The places that
-// groups gave it stay, as if a manager had given them.
+// DeleteIdentity removes one of an account's identities. Memberships that it got
+// from groups stay, as if a manager had added them.
 func (q *Queries) DeleteIdentity(userID, id int64) (i Identity, err error) {
 	if err := found(q.db.Where("user_id = ? AND id = ?", userID, id).Take(&i).Error, "identity"); err != nil {
 		return i, err
@@ -33,42 +33,26 @@ func (q *Queries) DeleteIdentity(userID, id int64) (i Identity, err error) {
 	return i, q.deleted(q.db.Delete(&Identity{}, id), "identity")
 }
 
-// MarkGiven notes that a group gave an identity a member's place.
+// MarkGiven records that a membership came from an identity's group.
 func (q *Queries) MarkGiven(identityID, memberID int64) error {
 	return q.db.Clauses(clause.OnConflict{DoNothing: true}).Create(&IdentityMember{identityID, memberID}).Error
 }
 
-// UnmarkGiven takes such notes about a member back.
+// UnmarkGiven deletes such records of a member.
 func (q *Queries) UnmarkGiven(memberID int64) error {
 	return q.db.Where("member_id = ?", memberID).Delete(&IdentityMember{}).Error
 }
 
-// GivenPlaces lists the projects in which groups gave an identity a place.
+// GivenPlaces lists the projects in which an identity is a member by its groups.
 func (q *Queries) GivenPlaces(identityID int64) (projects []int64, err error) {
 	err = q.db.Table("members").Joins("JOIN identity_members g ON g.member_id = members.id").
 		Where("g.identity_id = ?", identityID).Order("members.project_id").Pluck("members.project_id", &projects).Error
 	return projects, err
 }
 
-// WasGiven tells whether a group gave an identity this place.
+// WasGiven reports whether a membership came from an identity's group.
 func (q *Queries) WasGiven(identityID, memberID int64) (bool, error) {
 	var n int64
 	err := q.db.Model(&IdentityMember{}).Where("identity_id = ? AND member_id = ?", identityID, memberID).Count(&n).Error
 	return n > 0, err
-}
-
-// ProjectByName finds a project in scope.
-func (q *Queries) ProjectByName(scope Scope, name string) (p Project, err error) {
-	if !storable(name) {
-		return p, NotFound("project")
-	}
-	return p, found(scope.projects(q.db, "projects.id").Where("name = ?", name).Take(&p).Error, "project")
-}
-
-// RoleByName finds a role of a project.
-func (q *Queries) RoleByName(projectID int64, name string) (r Role, err error) {
-	if !storable(name) {
-		return r, NotFound("role")
-	}
-	return r, found(q.db.Where("project_id = ? AND name = ?", projectID, name).Take(&r).Error, "role")
 }

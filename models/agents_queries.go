@@ -21,8 +21,8 @@ func (q *Queries) OpenAuthorizations(now time.Time) (list []Authorization, err e
 	return list, q.db.Where("redeemed_at IS NULL AND expires_at > ?", now).Order("id DESC").Limit(200).Find(&list).Error
 }
 
-// RedeemAuthorization marks an authorization as used by a key, unless it was
-// used or has expired; ok tells whether it did.
+// RedeemAuthorization marks an authorization as used by a key; ok is false when
+// it was used before or has expired.
 func (q *Queries) RedeemAuthorization(hash, keyHash string, now time.Time) (ok bool, err error) {
 	q.Touch("pool")
 	res := q.db.Model(&Authorization{}).Where("hash = ? AND redeemed_at IS NULL AND expires_at > ?", hash, now).
@@ -30,13 +30,13 @@ func (q *Queries) RedeemAuthorization(hash, keyHash string, now time.Time) (ok b
 	return res.RowsAffected == 1, res.Error
 }
 
-// SetAuthorizationAgent notes which agent an authorization has made.
+// SetAuthorizationAgent records which agent was enrolled with an authorization.
 func (q *Queries) SetAuthorizationAgent(id, agentID int64) error {
 	return q.db.Model(&Authorization{}).Where("id = ?", id).Update("agent_id", agentID).Error
 }
 
-// RefuseAuthorization notes that an authorization was tried in vain; first
-// tells whether it was so for the first time.
+// RefuseAuthorization records a failed attempt to use an authorization; first
+// reports whether it was the first one.
 func (q *Queries) RefuseAuthorization(id int64, now time.Time) (first bool, err error) {
 	res := q.db.Model(&Authorization{}).Where("id = ? AND refused_at IS NULL", id).Update("refused_at", now)
 	return res.RowsAffected == 1, res.Error
@@ -80,20 +80,20 @@ func (q *Queries) LiveAgents() (agents []Agent, err error) {
 	return agents, q.db.Where("revoked_at IS NULL").Order("provider_id").Limit(10_000).Find(&agents).Error
 }
 
-// AgentsOf lists the agents that ever spoke for a provider, newest first.
+// AgentsOf lists the agents that a provider ever had, newest first.
 func (q *Queries) AgentsOf(providerID int64, limit int) (agents []Agent, err error) {
 	return agents, q.db.Where("provider_id = ?", providerID).Order("id DESC").Limit(limit).Find(&agents).Error
 }
 
-// RevokeAgents shuts the agents of a provider out, and keeps why.
+// RevokeAgents revokes the agents of a provider and records the reason.
 func (q *Queries) RevokeAgents(providerID int64, at time.Time, why Text) error {
 	q.Touch("pool")
 	return q.db.Model(&Agent{}).Where("provider_id = ? AND revoked_at IS NULL", providerID).
 		Updates(map[string]any{"revoked_at": at, "revoked_why": why}).Error
 }
 
-// HoldersOf lists the workspaces that hold a share of a device; of a GPU with
-// its instances where these are asked for.
+// HoldersOf lists the workspaces with an open share of a device, optionally
+// including the MIG instances of a GPU.
 func (q *Queries) HoldersOf(device int64, instances bool) (list []Workspace, err error) {
 	of := "d.id = @id"
 	if instances {
@@ -103,15 +103,14 @@ func (q *Queries) HoldersOf(device int64, instances bool) (list []Workspace, err
 		WHERE `+of+` AND s.until_at IS NULL)`, sql.Named("id", device)).Order("id").Find(&list).Error
 }
 
-// Unheld tells whether nobody ever held a share of a device.
+// Unheld reports whether a device never had a share.
 func (q *Queries) Unheld(device int64) (bool, error) {
 	var n int64
 	err := q.db.Model(&Share{}).Where("device_id = ?", device).Limit(1).Count(&n).Error
 	return n == 0, err
 }
 
-// ForgetDevice deletes a device that nobody ever held, with what was measured
-// of it.
+// ForgetDevice deletes a device that never had a share, with its measurements.
 func (q *Queries) ForgetDevice(device int64) error {
 	q.Touch("pool")
 	for _, of := range []any{&DeviceState{}, &Telemetry{}} {

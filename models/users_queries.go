@@ -16,9 +16,9 @@ func (q *Queries) CreateUser(u *User) error {
 	return err
 }
 
-// UpdateUser writes u if its version is still u.Version, and counts it up.
+// UpdateUser writes u if its version is still u.Version, and increments it.
 func (q *Queries) UpdateUser(u *User) error {
-	q.changePool() // shares bear the holder's name
+	q.changePool() // the cached pool contains its name
 	q.Revoke("user", u.ID)
 	return q.update(u, &u.Version, u.ID, "account")
 }
@@ -48,8 +48,7 @@ func (q *Queries) UserByEmail(email string) (u User, err error) {
 	return u, found(q.db.Where("email = ?", email).Take(&u).Error, "account")
 }
 
-// CountUsers counts accounts; with admins only, the administrators that can
-// sign in.
+// CountUsers counts accounts, or only the enabled administrators.
 func (q *Queries) CountUsers(admins bool) (n int64, err error) {
 	db := q.db.Model(&User{})
 	if admins {
@@ -70,12 +69,12 @@ func (q *Queries) Users(search string, page Page) (users []User, err error) {
 	return users, db.Find(&users).Error
 }
 
-// LockUsers makes this transaction the only one that changes administrators.
+// LockUsers locks the administrators: no other transaction can change them.
 func (q *Queries) LockUsers() error {
 	return q.lockRows("SELECT id FROM users WHERE admin ORDER BY id FOR NO KEY UPDATE")
 }
 
-// HoldUser finds an account and keeps it from changing until the transaction
+// HoldUser finds an account and locks it against changes until the transaction
 // ends.
 func (q *Queries) HoldUser(id int64) (User, error) {
 	if q.topics != nil { // within a transaction
@@ -86,8 +85,8 @@ func (q *Queries) HoldUser(id int64) (User, error) {
 	return q.User(id)
 }
 
-// Speaks tells whether the session or access token of this hash still holds;
-// within a transaction it then holds until the end.
+// Speaks reports whether the session or access token with this hash is valid,
+// and locks it within a transaction.
 func (q *Queries) Speaks(hash string, now time.Time) (ok bool, err error) {
 	if q.topics != nil {
 		if err := q.lockHashes("SELECT token FROM sessions WHERE token = ? FOR SHARE", hash); err != nil {
@@ -102,7 +101,7 @@ func (q *Queries) Speaks(hash string, now time.Time) (ok bool, err error) {
 	return ok, err
 }
 
-// lockRows takes row locks on PostgreSQL; SQLite has one writer anyway.
+// lockRows takes row locks on PostgreSQL; SQLite has one writer.
 func (q *Queries) lockRows(sql string, args ...any) error {
 	if !q.postgres {
 		return nil
@@ -151,8 +150,8 @@ func (q *Queries) DeleteAccessToken(userID, id int64) error {
 	return q.deleted(q.db.Where("user_id = ? AND id = ?", userID, id).Delete(&AccessToken{}), "token")
 }
 
-// DeleteSecretsOf removes all of a user's tokens, also those that are about to
-// open a workspace.
+// DeleteSecretsOf removes all of a user's tokens, including those for opening a
+// workspace.
 func (q *Queries) DeleteSecretsOf(userID int64) error {
 	q.Revoke("user", userID)
 	if err := q.db.Where("user_id = ?", userID).Delete(&AccessToken{}).Error; err != nil {
@@ -171,15 +170,15 @@ func (q *Queries) deleted(res *gorm.DB, what string) error {
 // PutOneTimeToken stores a single-use secret.
 func (q *Queries) PutOneTimeToken(t OneTimeToken) error { return q.db.Create(&t).Error }
 
-// HasOneTimeToken tells whether the token could be taken now.
+// HasOneTimeToken reports whether the token could be taken now.
 func (q *Queries) HasOneTimeToken(hash, purpose string, now time.Time) (bool, error) {
 	var n int64
 	err := q.db.Model(&OneTimeToken{}).Where("hash = ? AND purpose = ? AND expires_at > ?", hash, purpose, now).Count(&n).Error
 	return n > 0, err
 }
 
-// TakeOneTimeToken removes and returns an unexpired token; of concurrent
-// callers one gets it, the others get not_found.
+// TakeOneTimeToken removes and returns an unexpired token. Of concurrent callers
+// one succeeds, the others get not_found.
 func (q *Queries) TakeOneTimeToken(hash, purpose string, now time.Time) (t OneTimeToken, err error) {
 	err = q.db.Raw("DELETE FROM one_time_tokens WHERE hash = ? AND purpose = ? AND expires_at > ? RETURNING *", hash, purpose, now).Scan(&t).Error
 	if err == nil && t.Hash == "" {
@@ -196,8 +195,8 @@ func (q *Queries) DeleteOneTimeTokens(purpose string) error {
 // PutVisit stores a browser's visit to a workspace.
 func (q *Queries) PutVisit(v Visit) error { return q.db.Create(&v).Error }
 
-// Admission is what is needed to admit a visitor to a workspace, read in one
-// query for every request that passes the proxy.
+// Admission is what the proxy needs to admit a request to a workspace, read in
+// one query.
 type Admission struct {
 	State      WorkspaceState
 	Generation int64
@@ -205,12 +204,11 @@ type Admission struct {
 	Secret     string
 	UserID     int64
 	ProjectID  int64
-	Session    string // hash of the portal session or access token that speaks
+	Session    string // hash of the portal session or access token
 }
 
-// AdmitVisit finds the workspace that a visit opens, if the visit, the portal
-// session or access token that began it, its user and the user's membership
-// all still hold.
+// AdmitVisit finds the workspace of a visit, if the visit, the session or access
+// token that began it, its user and the user's membership are all valid.
 func (q *Queries) AdmitVisit(hash string, workspaceID int64, now time.Time) (a Admission, err error) {
 	err = q.db.Table("visits v").
 		Select("w.state, w.generation, w.endpoint, w.secret, w.user_id, w.project_id, v.session").
@@ -225,8 +223,8 @@ func (q *Queries) AdmitVisit(hash string, workspaceID int64, now time.Time) (a A
 	return a, found(err, "workspace")
 }
 
-// DeleteExpired removes sessions, visits and single-use tokens whose time is
-// over, and tells how many.
+// DeleteExpired removes expired sessions, visits and single-use tokens, and
+// returns their number.
 func (q *Queries) DeleteExpired(now time.Time) (int64, error) {
 	var n int64
 	for _, table := range []any{&Session{}, &Visit{}, &OneTimeToken{}} {
@@ -243,8 +241,8 @@ func (q *Queries) DeleteExpired(now time.Time) (int64, error) {
 	return n, q.db.Where("at <= ?", now.Add(-keepRevocations)).Delete(&Revocation{}).Error
 }
 
-// tombstone is how long an ended session is kept as ended, so that a request
-// which was under way when it ended cannot bring it back.
+// tombstone is how long an ended session is kept, so that a concurrent request
+// cannot create it again.
 const tombstone = 10 * time.Minute
 
 // PutSession stores a session, or replaces it if it has not ended.
@@ -268,7 +266,7 @@ func (q *Queries) DeleteSession(token string) error {
 	return res.Error
 }
 
-// OwnerNames are the names of the people who own a provider, by id.
+// OwnerNames maps the owners of providers to their names.
 func (q *Queries) OwnerNames() (map[int64]string, error) {
 	var list []User
 	err := q.db.Select("id, name").Where("id IN (SELECT owner_id FROM providers)").Find(&list).Error

@@ -1,0 +1,26 @@
+package models
+
+// Answer is the pool's decision on a demand for shares.
+type Answer struct {
+	Outcome     string     // granted; partial: fewer cores are available now; delayed: others must release first; refused: no device can ever meet it
+	Grants      []Grant    // when granted; what is available, when partial
+	Fewer       *Demand    // the demand that can be met now, when partial
+	Explanation Text       // of the choice, or why there is none
+	Reasons     []Text     // one per filter that rejected devices
+	Waiting     int        // length of the queue
+	Provider    ProviderID // when granted or partial
+}
+
+// ProviderID is a provider's id and name.
+type ProviderID struct {
+	ID   int64
+	Name string
+}
+
+// Grant is a share that is, or would be, allocated.
+type Grant struct {
+	Device      Device
+	Cores       int64
+	MemoryMiB   int64
+	Enforcement string
+}

@@ -1,0 +1,36 @@
+package models
+
+// CreateEnvironment inserts e; a taken name is a Conflict.
+func (q *Queries) CreateEnvironment(e *Environment) error {
+	q.Touch("environments")
+	return nameTaken(q.db.Create(e).Error, "environment", e.Name)
+}
+
+// UpdateEnvironment writes e if its version is still e.Version.
+func (q *Queries) UpdateEnvironment(e *Environment) error {
+	q.Touch("environments")
+	return nameTaken(q.update(e, &e.Version, e.ID, "environment"), "environment", e.Name)
+}
+
+// DeleteEnvironment removes an environment that no workspace ever used.
+func (q *Queries) DeleteEnvironment(id int64) error {
+	q.Touch("environments")
+	return q.deleted(q.db.Where("id = ?", id).Delete(&Environment{}), "environment")
+}
+
+// EnvironmentUsed reports whether a workspace, live or ended, refers to it.
+func (q *Queries) EnvironmentUsed(id int64) (bool, error) {
+	var n int64
+	err := q.db.Model(&Workspace{}).Where("environment_id = ?", id).Limit(1).Count(&n).Error
+	return n > 0, err
+}
+
+// Environment finds a catalogue entry.
+func (q *Queries) Environment(id int64) (e Environment, err error) {
+	return e, found(q.db.Take(&e, id).Error, "environment")
+}
+
+// Environments lists the catalogue by id.
+func (q *Queries) Environments() (all []Environment, err error) {
+	return all, q.db.Order("id").Limit(1000).Find(&all).Error
+}

@@ -1,0 +1,177 @@
+package models
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"gorm.io/gorm/clause"
+)
+
+// DeliveriesTopic changes with every delivery that is queued or sent.
+const DeliveriesTopic = "deliveries"
+
+// Tell notifies users as part of this transaction: it stores n for each of them
+// and queues its deliveries, an e-mail to each user who wants one and a message
+// to every webhook that is subscribed to the kind. n needs Kind and Text, and
+// may have Link and Data. Without users only webhooks are notified. Duplicate
+// ids are ignored.
+func (q *Queries) Tell(to []int64, n Notice) error {
+	if q.topics == nil {
+		return errors.New("models: a notice belongs into the transaction of what it tells of")
+	}
+	if err := n.check(); err != nil {
+		return err
+	}
+	n.CreatedAt = q.Now()
+	to = slices.Compact(slices.Sorted(slices.Values(to)))
+	list := make([]Notice, len(to))
+	for i, user := range to {
+		list[i] = n
+		list[i].ID, list[i].UserID, list[i].ReadAt = 0, user, nil
+		q.Touch("user", user)
+	}
+	if len(list) > 0 {
+		if err := q.db.CreateInBatches(&list, 500).Error; err != nil {
+			return err
+		}
+	}
+	mails, err := q.mailsOf(list)
+	if err != nil {
+		return err
+	}
+	messages, err := q.messagesOf(n, to)
+	if err != nil {
+		return err
+	}
+	return q.Queue(append(mails, messages...))
+}
+
+// mailsOf returns the e-mails of notifications, for users who want them.
+func (q *Queries) mailsOf(notices []Notice) (list []Delivery, err error) {
+	if !q.mail || len(notices) == 0 {
+		return nil, nil
+	}
+	for part := range slices.Chunk(notices, 500) {
+		ids := make([]int64, len(part))
+		for i, n := range part {
+			ids[i] = n.UserID
+		}
+		var subscribed []int64
+		err := q.db.Model(&User{}).Where("id IN ? AND NOT disabled", ids).
+			Where("NOT EXISTS (SELECT 1 FROM notice_preferences p WHERE p.user_id = users.id AND p.portal_only)").Pluck("id", &subscribed).Error
+		if err != nil {
+			return nil, err
+		}
+		for _, n := range part {
+			if slices.Contains(subscribed, n.UserID) {
+				d := newDelivery(n, "user:"+digits(&n.UserID), n.CreatedAt)
+				d.NoticeID = &n.ID
+				list = append(list, d)
+			}
+		}
+	}
+	return list, nil
+}
+
+// messagesOf returns the messages to webhooks, and locks these against deletion.
+func (q *Queries) messagesOf(n Notice, to []int64) (list []Delivery, err error) {
+	if n.Kind == NoticeTest || n.Kind == NoticeGivenUp {
+		return nil, nil
+	}
+	if err := q.lockRows("SELECT id FROM webhooks WHERE enabled ORDER BY id FOR KEY SHARE"); err != nil {
+		return nil, err
+	}
+	var hooks []Webhook
+	if err := q.db.Where("enabled").Order("id").Find(&hooks).Error; err != nil {
+		return nil, err
+	}
+	for _, w := range hooks {
+		if !w.Wants(n.Kind) {
+			continue
+		}
+		d, err := NewDelivery(w, n, to, n.CreatedAt)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, d)
+	}
+	return list, nil
+}
+
+// Queue inserts deliveries.
+func (q *Queries) Queue(list []Delivery) error {
+	if len(list) == 0 {
+		return nil
+	}
+	q.Touch(DeliveriesTopic)
+	return q.db.CreateInBatches(&list, 500).Error
+}
+
+// Notices lists a user's notifications, newest first.
+func (q *Queries) Notices(userID int64, page Page) (list []Notice, err error) {
+	db := q.db.Where("user_id = ?", userID)
+	if page.After > 0 {
+		db = db.Where("id < ?", page.After)
+	}
+	return list, db.Order("id DESC").Limit(page.limit()).Find(&list).Error
+}
+
+// Notice finds one of a user's notifications.
+func (q *Queries) Notice(userID, id int64) (n Notice, err error) {
+	return n, found(q.db.Where("user_id = ? AND id = ?", userID, id).Take(&n).Error, "notice")
+}
+
+// NoticeByID finds a notification of any user.
+func (q *Queries) NoticeByID(id int64) (n Notice, err error) {
+	return n, found(q.db.Take(&n, id).Error, "notice")
+}
+
+// CountUnread counts a user's unread notifications.
+func (q *Queries) CountUnread(userID int64) (n int64, err error) {
+	return n, q.db.Model(&Notice{}).Where("user_id = ? AND read_at IS NULL", userID).Count(&n).Error
+}
+
+// ReadNotices marks a user's notifications as read: the one with the id; with id
+// 0 all up to upTo; with both 0 all of them.
+func (q *Queries) ReadNotices(userID, id, upTo int64) error {
+	db := q.db.Model(&Notice{}).Where("user_id = ? AND read_at IS NULL", userID)
+	if id != 0 {
+		db = db.Where("id = ?", id)
+	} else if upTo > 0 {
+		db = db.Where("id <= ?", upTo)
+	}
+	res := db.Update("read_at", q.Now())
+	if res.RowsAffected > 0 {
+		q.Touch("user", userID)
+	}
+	return res.Error
+}
+
+// NoticePreference returns how a user wants to be notified.
+func (q *Queries) NoticePreference(userID int64) (p NoticePreference, err error) {
+	err = q.db.Where("user_id = ?", userID).Limit(1).Find(&p).Error
+	p.UserID = userID
+	return p, err
+}
+
+// PutNoticePreference stores how a user wants to be notified.
+func (q *Queries) PutNoticePreference(p NoticePreference) error {
+	return q.db.Clauses(clause.OnConflict{UpdateAll: true}).Create(&p).Error
+}
+
+// Administrators lists the ids of all enabled platform administrators.
+func (q *Queries) Administrators() (ids []int64, err error) {
+	return ids, q.db.Model(&User{}).Where("admin AND NOT disabled").Order("id").Pluck("id", &ids).Error
+}
+
+// PruneNotices deletes deliveries that were finished before sent, notifications
+// that were read before read, and all notifications from before old, except
+// those that are still to be sent.
+func (q *Queries) PruneNotices(sent, read, old time.Time) error {
+	if err := q.db.Where("finished_at < ?", sent).Delete(&Delivery{}).Error; err != nil {
+		return err
+	}
+	return q.db.Where("(read_at < ? OR created_at < ?) AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.notice_id = notices.id AND d.finished_at IS NULL)", read, old).
+		Delete(&Notice{}).Error
+}

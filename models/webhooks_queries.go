@@ -1,0 +1,34 @@
+package models
+
+// Webhooks lists all webhooks by id.
+func (q *Queries) Webhooks() (list []Webhook, err error) {
+	return list, q.db.Order("id").Find(&list).Error
+}
+
+// Webhook finds a webhook, and locks it within a transaction.
+func (q *Queries) Webhook(id int64) (w Webhook, err error) {
+	if q.topics != nil {
+		if err := q.lockRows("SELECT id FROM webhooks WHERE id = ? FOR NO KEY UPDATE", id); err != nil {
+			return w, err
+		}
+	}
+	return w, found(q.db.Take(&w, id).Error, "webhook")
+}
+
+// CreateWebhook inserts w and sets its id.
+func (q *Queries) CreateWebhook(w *Webhook) error {
+	q.Touch(DeliveriesTopic)
+	return q.db.Create(w).Error
+}
+
+// UpdateWebhook writes w if its version is still w.Version, and increments it.
+func (q *Queries) UpdateWebhook(w *Webhook) error {
+	q.Touch(DeliveriesTopic)
+	return q.update(w, &w.Version, w.ID, "webhook")
+}
+
+// DeleteWebhook removes a webhook and all its deliveries.
+func (q *Queries) DeleteWebhook(id int64) error {
+	q.Touch(DeliveriesTopic)
+	return q.deleted(q.db.Delete(&Webhook{}, id), "webhook")
+}
