@@ -12,7 +12,7 @@ import (
 
 	"weir/models"
 	"weir/policies"
-	"weir/policies/notices"
+	"weir/policies/notifications"
 	"weir/pool"
 	"weir/storage"
 	"weir/web"
@@ -31,7 +31,7 @@ type Config struct {
 	Store       *models.Store
 	Access      *policies.Access
 	Accounts    *policies.Accounts
-	Notices     *notices.Service
+	Notices     *notifications.Service
 	Ledger      *pool.Ledger
 	Pool        *pool.Pool
 	Enrolment   *pool.Enrolment

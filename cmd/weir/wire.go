@@ -18,7 +18,7 @@ import (
 	"weir/migrations"
 	"weir/models"
 	"weir/policies"
-	"weir/policies/notices"
+	"weir/policies/notifications"
 	"weir/pool"
 	"weir/storage"
 	"weir/workspaces"
@@ -66,8 +66,8 @@ type portal struct {
 	fence      fence
 	cluster    *kube.Runtime // nil on one machine
 	reconciler *workspaces.Reconciler
-	notices    *notices.Service
-	sender     *notices.Sender
+	notices    *notifications.Service
+	sender     *notifications.Sender
 	periods    *pool.Periods
 	proxy      *proxy.Proxy
 	app        *handlers.App

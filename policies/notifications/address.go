@@ -1,4 +1,4 @@
-package notices
+package notifications
 
 import (
 	"fmt"
@@ -73,7 +73,7 @@ func dialControl(allowPrivate bool) func(network, address string, _ syscall.RawC
 	return func(_, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
 		if err != nil {
-			return fmt.Errorf("notices: %w", err)
+			return fmt.Errorf("notifications: %w", err)
 		}
 		return mayReach(at.Addr(), allowPrivate)
 	}
