@@ -1,29 +1,26 @@
 package notifications
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
-	"mime"
-	"mime/quotedprintable"
 	"net"
-	"net/mail"
-	"net/smtp"
+	netmail "net/mail"
 	"net/textproto"
 	"net/url"
 	"strings"
 	"time"
-	"unicode"
+
+	"github.com/wneessen/go-mail"
 
 	"weir/models"
 )
 
 const (
-	mailPatience = 20 * time.Second // for the whole of a conversation
-	maxSubject   = 100              // characters
+	mailTimeout = 20 * time.Second // for the whole of a conversation
+	maxSubject  = 100              // characters
 )
 
 // Mailer sends e-mail by one SMTP server.
@@ -33,7 +30,7 @@ type Mailer struct {
 	TLS      bool   // from the first byte; otherwise by STARTTLS
 	User     string // empty: without signing in
 	Password string
-	From     mail.Address
+	From     netmail.Address
 	Roots    *x509.CertPool // who vouches for the server; nil: as the system says
 }
 
@@ -54,145 +51,7 @@ func ParseServer(text string) (*Mailer, error) {
 	return m, nil
 }
 
-// send hands one message over.
-func (m *Mailer) send(ctx context.Context, helo, to string, message []byte) outcome {
-	ctx, cancel := context.WithTimeout(ctx, mailPatience)
-	defer cancel()
-	client, err := m.connect(ctx, helo)
-	if err != nil {
-		return mailFailed(err, false)
-	}
-	defer client.Close()
-	if err := client.Mail(m.From.Address); err != nil {
-		return mailFailed(err, false)
-	}
-	if err := client.Rcpt(to); err != nil {
-		return mailFailed(err, true)
-	}
-	w, err := client.Data()
-	if err != nil {
-		return mailFailed(err, true)
-	}
-	if _, err := w.Write(message); err != nil {
-		return mailFailed(err, false)
-	}
-	if err := w.Close(); err != nil {
-		return mailFailed(err, true)
-	}
-	_ = client.Quit() // the message is theirs already
-	return outcome{done: true, status: 250}
-}
-
-// connect reaches the server and signs in.
-func (m *Mailer) connect(ctx context.Context, helo string) (*smtp.Client, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(m.Host, m.Port))
-	if err != nil {
-		return nil, err
-	}
-	deadline, _ := ctx.Deadline()
-	context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // also when the server stops; a closed one does not mind
-	if err := conn.SetDeadline(deadline); err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	client, err := m.greet(conn, helo)
-	if err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	return client, nil
-}
-
-// greet begins the conversation. Nothing is said in the clear, but to this
-// machine itself.
-func (m *Mailer) greet(conn net.Conn, helo string) (*smtp.Client, error) {
-	config := &tls.Config{ServerName: m.Host, RootCAs: m.Roots, MinVersion: tls.VersionTLS12}
-	mayBeClear := m.TLS || loopback(conn)
-	if m.TLS {
-		conn = tls.Client(conn, config)
-	}
-	client, err := smtp.NewClient(conn, m.Host)
-	if err != nil {
-		return nil, err
-	}
-	if err := client.Hello(helo); err != nil {
-		return nil, err
-	}
-	if offered, _ := client.Extension("STARTTLS"); offered && !m.TLS {
-		err = client.StartTLS(config)
-	} else if !mayBeClear {
-		err = errors.New("the server does not offer STARTTLS; Weir sends nothing in the clear")
-	}
-	if err == nil && m.User != "" {
-		err = client.Auth(smtp.PlainAuth("", m.User, m.Password, m.Host))
-	}
-	return client, err
-}
-
-func loopback(conn net.Conn) bool {
-	tcp, ok := conn.RemoteAddr().(*net.TCPAddr)
-	return ok && tcp.IP.IsLoopback()
-}
-
-// mailFailed words what a mail server said. What it refuses for good about
-// this message is not tried again.
-func mailFailed(err error, aboutMessage bool) outcome {
-	var reply *textproto.Error
-	var timeout net.Error
-	switch {
-	case errors.As(err, &reply):
-		return outcome{status: int64(reply.Code), answer: excerpt(reply.Msg), final: aboutMessage && reply.Code >= 500,
-			problem: models.Say("The mail server answered %d.", reply.Code)}
-	case errors.As(err, &timeout) && timeout.Timeout():
-		return failed(models.Say("The mail server did not answer within %d seconds.", int(mailPatience/time.Second)))
-	}
-	return failed(models.Say("The mail server was not reached: %s", excerpt(err.Error())))
-}
-
-// letter is an e-mail in plain text.
-type letter struct {
-	from    mail.Address
-	to      string
-	id      string // for Message-ID, without its domain
-	domain  string
-	subject string
-	body    string
-	at      time.Time
-}
-
-// bytes writes the letter as RFC 5322 wants it. No text gets into a header as
-// it is: the subject is one line, encoded where it is not plain ASCII.
-func (l letter) bytes() []byte {
-	var b bytes.Buffer
-	header := func(name, value string) { fmt.Fprintf(&b, "%s: %s\r\n", name, value) }
-	header("From", l.from.String())
-	header("To", (&mail.Address{Address: l.to}).String())
-	header("Subject", mime.BEncoding.Encode("utf-8", oneLine(l.subject)))
-	header("Date", l.at.UTC().Format(time.RFC1123Z))
-	header("Message-ID", "<"+l.id+"@"+l.domain+">")
-	header("Auto-Submitted", "auto-generated")
-	header("MIME-Version", "1.0")
-	header("Content-Type", "text/plain; charset=utf-8")
-	header("Content-Transfer-Encoding", "quoted-printable")
-	b.WriteString("\r\n")
-	w := quotedprintable.NewWriter(&b)
-	_, _ = w.Write([]byte(strings.ReplaceAll(l.body, "\n", "\r\n"))) // a buffer takes everything
-	_ = w.Close()
-	return b.Bytes()
-}
-
-func oneLine(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, ""))
-	if runes := []rune(text); len(runes) > maxSubject {
-		text = string(runes[:maxSubject-1]) + "…"
-	}
-	return text
-}
-
-// mail sends a delivery's notice to its reader, as they want it by now.
+// mail sends a delivery's notification to its reader, as they want it by now.
 func (s *Sender) mail(ctx context.Context, d models.Delivery) outcome {
 	q := s.Store.Read(ctx)
 	n, err := q.NoticeByID(*d.NoticeID)
@@ -217,8 +76,10 @@ func (s *Sender) mail(ctx context.Context, d models.Delivery) outcome {
 		body += "\n" + s.Origin + n.Link + "\n"
 	}
 	body += "\n-- \n" + say(models.Say("You get this because you have an account on this Weir. Whether by e-mail you choose at %s", s.Origin+"/account")) + "\n"
-	l := letter{from: s.Mailer.From, to: reader.Email, id: d.Key, domain: s.domain(), subject: "Weir: " + text, body: body, at: n.CreatedAt}
-	return s.Mailer.send(ctx, s.domain(), reader.Email, l.bytes())
+	msg := s.Mailer.message(reader.Email, "Weir: "+text, body)
+	msg.SetMessageIDWithValue(d.Key + "@" + s.domain()) // the same for every attempt
+	msg.SetDateWithValue(n.CreatedAt.UTC())
+	return s.Mailer.send(ctx, s.domain(), msg)
 }
 
 // domain is the portal's own name.
@@ -227,4 +88,90 @@ func (s *Sender) domain() string {
 		return u.Hostname()
 	}
 	return "localhost"
+}
+
+// message is an e-mail in plain text. Its subject is one short line.
+func (m *Mailer) message(to, subject, body string) *mail.Msg {
+	msg := mail.NewMsg(mail.WithNoDefaultUserAgent())
+	msg.FromMailAddress(&m.From)
+	msg.ToMailAddress(&netmail.Address{Address: to})
+	if runes := []rune(excerpt(subject)); len(runes) > maxSubject {
+		subject = string(runes[:maxSubject-1]) + "…"
+	}
+	msg.Subject(excerpt(subject))
+	msg.SetGenHeader("Auto-Submitted", "auto-generated")
+	msg.SetBodyString(mail.TypeTextPlain, body)
+	return msg
+}
+
+// send hands one message over. The connection ends with ctx.
+func (m *Mailer) send(ctx context.Context, helo string, msg *mail.Msg) outcome {
+	ctx, cancel := context.WithTimeout(ctx, mailTimeout)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", net.JoinHostPort(m.Host, m.Port))
+	if err != nil {
+		return mailFailed(err)
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	client, err := m.connect(ctx, conn, helo)
+	if err == nil {
+		err = client.Send(msg)
+	}
+	if msg.IsDelivered() {
+		_ = client.Close() // the message is theirs already
+		return outcome{done: true, status: 250}
+	}
+	return mailFailed(cmp.Or(ctx.Err(), err))
+}
+
+// connect begins the conversation and signs in. Nothing is sent in the clear,
+// but to this machine itself.
+func (m *Mailer) connect(ctx context.Context, conn net.Conn, helo string) (*mail.Client, error) {
+	config := &tls.Config{ServerName: m.Host, RootCAs: m.Roots, MinVersion: tls.VersionTLS12}
+	policy := mail.TLSMandatory
+	if loopback(conn) {
+		policy = mail.TLSOpportunistic
+	}
+	if m.TLS {
+		conn = tls.Client(conn, config)
+	}
+	options := []mail.Option{mail.WithHELO(helo), mail.WithTLSConfig(config), mail.WithTLSPolicy(policy), mail.WithoutNoop(), mail.WithoutRset(),
+		mail.WithTimeout(2 * mailTimeout), // ctx ends before
+		mail.WithDialContextFunc(func(context.Context, string, string) (net.Conn, error) { return conn, nil })}
+	if m.TLS {
+		options = append(options, mail.WithSSL())
+	}
+	if m.User != "" {
+		options = append(options, mail.WithSMTPAuth(mail.SMTPAuthPlain), mail.WithUsername(m.User), mail.WithPassword(m.Password))
+	}
+	client, err := mail.NewClient(m.Host, options...)
+	if err != nil {
+		return nil, err
+	}
+	return client, client.DialWithContext(ctx)
+}
+
+func loopback(conn net.Conn) bool {
+	tcp, ok := conn.RemoteAddr().(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+// mailFailed words what a mail server said. What it refuses for good about
+// this message is not tried again.
+func mailFailed(err error) outcome {
+	var reply *textproto.Error
+	var refusal *mail.SendError
+	var timeout net.Error
+	switch {
+	case errors.As(err, &reply):
+		return outcome{status: int64(reply.Code), answer: excerpt(reply.Msg), problem: models.Say("The mail server answered %d.", reply.Code)}
+	case errors.As(err, &refusal) && refusal.ErrorCode() > 0:
+		return outcome{status: int64(refusal.ErrorCode()), answer: excerpt(refusal.Error()),
+			final:   refusal.ErrorCode() >= 500 && refusal.Reason != mail.ErrSMTPMailFrom,
+			problem: models.Say("The mail server answered %d.", refusal.ErrorCode())}
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return failed(models.Say("The mail server did not answer within %d seconds.", int(mailTimeout/time.Second)))
+	}
+	return failed(models.Say("The mail server was not reached: %s", excerpt(err.Error())))
 }
