@@ -100,7 +100,7 @@ func newApp(t testing.TB, store *models.Store, set func(*Config), log *bytes.Buf
 		Notices: notifications.New(notifications.Config{Store: store, Access: access, Key: must(notifications.NewKey([]byte("shared")))(t)}), Ledger: ledger, Pool: devices,
 		Enrolment:  pool.NewEnrolment(pool.EnrolmentConfig{Pool: devices, Authority: keys, CertificateLifetime: time.Hour, Every: time.Second}),
 		Catalogue:  workspaces.NewCatalogue(store, access),
-		Workspaces: workspaces.NewService(store, access, devices, devices, ledger, func() {}), Directories: dirs, Proxy: door,
+		Workspaces: workspaces.NewService(store, access, devices, ledger, func() {}), Directories: dirs, Proxy: door,
 		Wake: func() {}, Logger: logger, SessionLifetime: time.Hour, Version: "test"}
 	set(&c)
 	return New(c)

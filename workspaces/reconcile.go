@@ -23,8 +23,6 @@ const (
 type Reconciler struct {
 	store   *models.Store
 	pool    Pool
-	books   Books
-	line    Line
 	ledger  Ledger
 	storage Storage
 	runtime Runtime
@@ -45,8 +43,6 @@ type Reconciler struct {
 type ReconcilerConfig struct {
 	Store   *models.Store
 	Pool    Pool
-	Books   Books
-	Line    Line
 	Ledger  Ledger
 	Storage Storage
 	Runtime Runtime
@@ -60,7 +56,7 @@ type ReconcilerConfig struct {
 
 // NewReconciler makes a Reconciler; Run starts it.
 func NewReconciler(c ReconcilerConfig) *Reconciler {
-	r := &Reconciler{store: c.Store, pool: c.Pool, books: c.Books, line: c.Line, ledger: c.Ledger, storage: c.Storage, runtime: c.Runtime,
+	r := &Reconciler{store: c.Store, pool: c.Pool, ledger: c.Ledger, storage: c.Storage, runtime: c.Runtime,
 		env: c.Env, fence: c.Fence, log: c.Logger, work: make(chan struct{}, 1), notes: notes{all: map[int64]*note{}}}
 	r.changed.Store(true)
 	c.Store.OnChange(r.hear)
@@ -334,7 +330,7 @@ func (r *Reconciler) finish(ctx context.Context, w *models.Workspace, state mode
 		if err := q.Transition(w, from, message); err != nil {
 			return err
 		}
-		return r.books.Release(q, w.ID)
+		return r.pool.Release(q, w.ID)
 	})
 	if err == nil {
 		r.notes.forget(w.ID)
