@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/policies/notices"
+	"weir/policies/notifications"
 	"weir/pool/requests"
 )
 
@@ -151,7 +151,7 @@ func (a rest) listWebhooks(ctx context.Context, in *Paging) (*Answer[List[Webhoo
 	return listedWhole(*in, func(w models.Webhook) int64 { return w.ID }, all, err, a.webhookOf)
 }
 
-func (a rest) createWebhook(ctx context.Context, in *Create[notices.WebhookInput]) (*Created[NewWebhook], error) {
+func (a rest) createWebhook(ctx context.Context, in *Create[notifications.WebhookInput]) (*Created[NewWebhook], error) {
 	w, secret, err := a.Notices.CreateWebhook(ctx, actorOf(ctx), in.Body)
 	return created(w.Version, NewWebhook{a.webhookOf(w), secret}, err, "webhooks", w.ID)
 }
@@ -161,7 +161,7 @@ func (a rest) getWebhook(ctx context.Context, in *ByID) (*Found[Webhook], error)
 	return found(w.Version, a.webhookOf(w), err)
 }
 
-func (a rest) updateWebhook(ctx context.Context, in *Update[notices.WebhookInput]) (*Found[Webhook], error) {
+func (a rest) updateWebhook(ctx context.Context, in *Update[notifications.WebhookInput]) (*Found[Webhook], error) {
 	var err error
 	if in.Body.Version, err = in.version(); err != nil {
 		return nil, err

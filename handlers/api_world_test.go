@@ -19,7 +19,7 @@ import (
 	"weir/models"
 	"weir/models/modelstest"
 	"weir/policies"
-	"weir/policies/notices"
+	"weir/policies/notifications"
 	"weir/pool"
 	"weir/pool/authority"
 	"weir/pool/projects"
@@ -98,10 +98,10 @@ func newApp(t testing.TB, store *models.Store, set func(*Config), log *bytes.Buf
 	door := proxy.New(proxy.Config{Gate: nobodyEnters{}, AppsDomain: "localhost:8080"})
 	t.Cleanup(door.Close)
 	c := Config{Store: store, Access: access, Accounts: policies.NewAccounts(store, access),
-		Notices: notices.New(notices.Config{Store: store, Access: access, Key: must(notices.NewKey([]byte("shared")))(t)}), Ledger: ledger, Pool: devices,
+		Notices: notifications.New(notifications.Config{Store: store, Access: access, Key: must(notifications.NewKey([]byte("shared")))(t)}), Ledger: ledger, Pool: devices,
 		Enrolment:  pool.NewEnrolment(pool.EnrolmentConfig{Pool: devices, Authority: keys, CertificateLifetime: time.Hour, Every: time.Second}),
 		Catalogue:  workspaces.NewCatalogue(store, access),
-		Workspaces: workspaces.NewService(store, access, devices, devices, ledger, func() {}), Directories: dirs, Proxy: door,
+		Workspaces: workspaces.NewService(store, access, devices, ledger, func() {}), Directories: dirs, Proxy: door,
 		Wake: func() {}, Logger: logger, SessionLifetime: time.Hour, Version: "test"}
 	set(&c)
 	return New(c)

@@ -12,7 +12,7 @@ import (
 
 	"weir/models"
 	"weir/policies"
-	"weir/policies/notices"
+	"weir/policies/notifications"
 	"weir/pool"
 	"weir/pool/projects"
 	"weir/pool/requests"
@@ -33,7 +33,7 @@ type Config struct {
 	Store       *models.Store
 	Access      *policies.Access
 	Accounts    *policies.Accounts
-	Notices     *notices.Service
+	Notices     *notifications.Service
 	Ledger      *projects.Service
 	Pool        *pool.Pool
 	Enrolment   *pool.Enrolment

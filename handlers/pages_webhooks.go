@@ -9,7 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
-	"weir/policies/notices"
+	"weir/policies/notifications"
 	"weir/web"
 )
 
@@ -38,8 +38,8 @@ func (a *App) newWebhookPage(c echo.Context) error {
 	return a.render(c, http.StatusOK, web.NewWebhookPage(web.WebhookView{Form: f, Private: a.Notices.AllowPrivate}))
 }
 
-func (f *form) webhook() notices.WebhookInput {
-	return notices.WebhookInput{Name: f.text("name"), URL: f.text("url"), Events: f.lines("events"), Enabled: f.bool("enabled"), Version: f.version()}
+func (f *form) webhook() notifications.WebhookInput {
+	return notifications.WebhookInput{Name: f.text("name"), URL: f.text("url"), Events: f.lines("events"), Enabled: f.bool("enabled"), Version: f.version()}
 }
 
 func (a *App) createWebhook(c echo.Context) error {

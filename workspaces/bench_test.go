@@ -67,7 +67,7 @@ func newBench(t *testing.T, s *models.Store) *bench {
 	b := &bench{ctx: t.Context(), store: s, clock: modelstest.NewClock(s), runtime: newProcesses(t), dirs: dirs,
 		ledger: projects.New(s, access, dirs), pool: pool.New(s, access)}
 	b.root = policies.Actor{User: modelstest.User(t, s, "root@example.org", true)}
-	b.Service = workspaces.NewService(s, access, b.pool, b.pool, b.ledger, func() {})
+	b.Service = workspaces.NewService(s, access, b.pool, b.ledger, func() {})
 	b.restart()
 	b.env = b.environment(t, workspaces.EnvironmentInput{Name: "notebook", Command: []string{"/bin/sleep", "600"}})
 	modelstest.InTx(t, s, func(q *models.Queries) error {
@@ -81,7 +81,7 @@ func newBench(t *testing.T, s *models.Store) *bench {
 
 // restart replaces the reconciler as a new process would.
 func (b *bench) restart() {
-	b.Reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: b.store, Pool: b.pool, Books: b.pool, Line: b.pool, Ledger: b.ledger,
+	b.Reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: b.store, Pool: b.pool, Ledger: b.ledger,
 		Storage: mounts{b.dirs}, Runtime: b.runtime, Logger: slog.New(slog.DiscardHandler),
 		Env: func(models.Workspace) map[string]string { return map[string]string{} }})
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"weir/models"
 	"weir/workspaces"
@@ -29,7 +28,7 @@ type processes struct {
 	silent      bool                         // what runs never answers
 	says        models.Text                  // of what does not answer
 	warns       models.Text                  // of what runs, if anything
-	patience    time.Duration                // with it
+	stage       workspaces.Stage             // with it
 	stop        func(workspaces.State) error // before a Stop
 }
 
@@ -112,7 +111,7 @@ func (p *processes) Poll(_ context.Context, state workspaces.State) (workspaces.
 	default:
 	}
 	if p.silent {
-		return workspaces.Status{Phase: workspaces.PhaseStarting, Progress: 50, Message: p.says, Patience: p.patience}, nil
+		return workspaces.Status{Phase: workspaces.PhaseStarting, Progress: 50, Message: p.says, Stage: p.stage}, nil
 	}
 	message := models.Say("running")
 	if !p.warns.Empty() {

@@ -12,10 +12,8 @@ import (
 	"weir/models"
 )
 
-const (
-	startTimeout = 2 * time.Minute // that a stage of a start may take where the runtime says nothing else
-	heldUp       = 3 * time.Second // that a stage takes before the member reads what it waits for
-)
+// heldUp is how long a message of the runtime stands before the member reads it.
+const heldUp = 3 * time.Second
 
 // Reconciler drives every workspace from what the database wants to what the
 // runtime has. It alone starts and stops; one of it runs at a time. [Reconciler.Run]
@@ -23,8 +21,6 @@ const (
 type Reconciler struct {
 	store   *models.Store
 	pool    Pool
-	books   Books
-	line    Line
 	ledger  Ledger
 	storage Storage
 	runtime Runtime
@@ -45,8 +41,6 @@ type Reconciler struct {
 type ReconcilerConfig struct {
 	Store   *models.Store
 	Pool    Pool
-	Books   Books
-	Line    Line
 	Ledger  Ledger
 	Storage Storage
 	Runtime Runtime
@@ -60,7 +54,7 @@ type ReconcilerConfig struct {
 
 // NewReconciler makes a Reconciler; Run starts it.
 func NewReconciler(c ReconcilerConfig) *Reconciler {
-	r := &Reconciler{store: c.Store, pool: c.Pool, books: c.Books, line: c.Line, ledger: c.Ledger, storage: c.Storage, runtime: c.Runtime,
+	r := &Reconciler{store: c.Store, pool: c.Pool, ledger: c.Ledger, storage: c.Storage, runtime: c.Runtime,
 		env: c.Env, fence: c.Fence, log: c.Logger, work: make(chan struct{}, 1), notes: notes{all: map[int64]*note{}}}
 	r.changed.Store(true)
 	c.Store.OnChange(r.hear)
@@ -114,11 +108,7 @@ func (r *Reconciler) startFailed(ctx context.Context, w *models.Workspace, reaso
 	}
 	reason = r.reasonOf(ctx, w, reason, cause)
 	if models.KindOf(cause) == models.KindUnavailable {
-		over, err := r.overdue(ctx, w, startTimeout)
-		switch {
-		case err != nil:
-			return errors.Join(cause, err)
-		case !over:
+		if !r.notes.of(w.ID).stalled(StageLaunching, r.store.Now()) {
 			return errors.Join(cause, r.say(ctx, w, reason))
 		}
 	}
@@ -136,14 +126,13 @@ func (r *Reconciler) reasonOf(ctx context.Context, w *models.Workspace, reason m
 	return reason
 }
 
-// givenUp is the reason of a workspace that is stopped because its start
-// failed; by it the end is known to be a failure.
-func givenUp(why models.Text) models.Text { return models.Say("The start was given up: %s", why) }
-
 // giveUp stops what did not start, or may have started: its shares are kept
-// until it is gone.
+// until it is gone. A workspace that is stopping and has an end already is one
+// whose start has failed; see awaitEnd.
 func (r *Reconciler) giveUp(ctx context.Context, w *models.Workspace, state State, reason models.Text, log string) error {
-	w.State, w.RuntimeState, w.LogTail, w.Reason = models.StateStopping, state, log, givenUp(reason)
+	now := r.store.Now()
+	w.State, w.EndedAt, w.RuntimeState, w.LogTail = models.StateStopping, &now, state, log
+	w.Reason = models.Say("The start was given up: %s", reason)
 	return r.transition(ctx, w, models.StateStarting, w.Reason)
 }
 
@@ -162,11 +151,7 @@ func (r *Reconciler) awaitReady(ctx context.Context, w *models.Workspace) error 
 		w.Endpoint, w.Limits = models.Endpoint(status.Endpoint), limits(status.Limits)
 		return r.transition(ctx, w, models.StateStarting, models.Say("Running."))
 	}
-	over, err := r.overdue(ctx, w, status.patience())
-	if err != nil {
-		return err
-	}
-	if over {
+	if r.notes.of(w.ID).stalled(status.Stage, r.store.Now()) {
 		return r.giveUp(ctx, w, w.RuntimeState, tooLong(status), status.LogTail)
 	}
 	return r.report(ctx, w, status)
@@ -210,22 +195,11 @@ func (r *Reconciler) say(ctx context.Context, w *models.Workspace, message model
 
 // tooLong is why a start is given up that has stood still.
 func tooLong(s Status) models.Text {
-	seconds := int64(s.patience() / time.Second)
+	seconds := int64(s.Stage.timeout() / time.Second)
 	if s.Message.Empty() {
 		return models.Say("The notebook did not answer within %d seconds.", seconds)
 	}
 	return models.Say("For %d seconds nothing changed: %s", seconds, s.Message)
-}
-
-// overdue tells whether the stage that a start is in, not the waiting before
-// it, has taken too long: the newest line of the history is from its beginning.
-func (r *Reconciler) overdue(ctx context.Context, w *models.Workspace, patience time.Duration) (bool, error) {
-	now := r.store.Now()
-	if now.Sub(w.RequestedAt) <= patience {
-		return false, nil
-	}
-	events, err := r.store.Read(ctx).WorkspaceEvents(w.ID)
-	return err == nil && len(events) > 0 && now.Sub(events[len(events)-1].At) > patience, err
 }
 
 func limits(list []Limit) []models.Limit {
@@ -290,7 +264,7 @@ func (r *Reconciler) awaitEnd(ctx context.Context, w *models.Workspace) error {
 		models.Failpoint("stop.gone")
 	}
 	state := models.StateStopped
-	if w.Reason.Format == givenUp(models.Text{}).Format {
+	if w.EndedAt != nil { // its start was given up
 		state = models.StateFailed
 	}
 	return r.finish(ctx, w, state, w.Reason)
@@ -334,7 +308,7 @@ func (r *Reconciler) finish(ctx context.Context, w *models.Workspace, state mode
 		if err := q.Transition(w, from, message); err != nil {
 			return err
 		}
-		return r.books.Release(q, w.ID)
+		return r.pool.Release(q, w.ID)
 	})
 	if err == nil {
 		r.notes.forget(w.ID)

@@ -22,7 +22,7 @@ func (r *Reconciler) serveLine(ctx context.Context) error {
 		return nil
 	}
 	r.served = now
-	turns, err := r.line.Turns(r.store.Read(ctx))
+	turns, err := r.pool.Turns(r.store.Read(ctx))
 	if err != nil {
 		r.changed.Store(true)
 		return err
@@ -79,7 +79,7 @@ func (r *Reconciler) serve(ctx context.Context, turn models.Turn) error {
 		if err := q.Transition(&now, models.StateQueued, models.Say("Placed. %s", a.Explanation)); err != nil {
 			return err
 		}
-		return r.books.Record(q, now, a)
+		return r.pool.Record(q, now, a)
 	})
 	if err == nil && placed {
 		r.Wake()

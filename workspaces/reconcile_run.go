@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -238,6 +239,8 @@ type note struct {
 	failures  int       // steps that failed, one after the other
 	notBefore time.Time // after such a step
 	stills    int       // steps in which nothing happened, one after the other
+	stages    []Stage   // that the start has reached
+	stageAt   time.Time // when it reached the last of them
 	message   string    // that the runtime gave last
 	since     time.Time // when it first gave it
 	said      bool      // the member can read it
@@ -266,7 +269,7 @@ func (n *note) moved(toAnotherState bool) {
 	defer n.mu.Unlock()
 	n.failures, n.stills, n.notBefore = 0, 0, time.Time{}
 	if toAnotherState {
-		n.message, n.said = "", false
+		n.message, n.said, n.stages = "", false, nil
 	}
 }
 
@@ -292,6 +295,18 @@ func (n *note) missed(version int64) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.version != version || time.Since(n.stepped) > longestRetry+longest
+}
+
+// stalled tells whether a start has stayed too long in a stage. One that
+// comes back to an earlier stage has made no progress. After a change of the
+// leader the present stage begins anew.
+func (n *note) stalled(stage Stage, now time.Time) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !slices.Contains(n.stages, stage) {
+		n.stages, n.stageAt = append(n.stages, stage), now
+	}
+	return now.Sub(n.stageAt) > stage.timeout()
 }
 
 // stands tells whether a message has been the runtime's for so long that the

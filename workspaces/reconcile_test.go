@@ -87,7 +87,7 @@ func TestWhatNeverAnswersHasFailed(t *testing.T) {
 		b.Tick(b.ctx)
 		b.clock.Pass(3 * time.Second)
 		b.Tick(b.ctx)
-		b.clock.Pass(2 * time.Minute)
+		b.clock.Pass(2*time.Minute - 3*time.Second)
 		b.Tick(b.ctx)
 		if got := b.row(t, w.ID); got.State != models.StateStarting || got.Progress != 50 {
 			t.Errorf("%s, %d percent", got.State, got.Progress)
@@ -101,7 +101,7 @@ func TestWhatNeverAnswersHasFailed(t *testing.T) {
 }
 
 // What the runtime says of a start that takes a while stands in the history,
-// each thing once, and as long as it says new things the start goes on.
+// each thing once.
 func TestWhatAStartWaitsFor(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		b.runtime.silent = true
@@ -114,8 +114,9 @@ func TestWhatAStartWaitsFor(t *testing.T) {
 				b.Tick(b.ctx)
 			}
 		}
-		b.runtime.patience = time.Hour
-		b.clock.Pass(59 * time.Minute)
+		b.runtime.stage = workspaces.StagePulling
+		b.Tick(b.ctx)
+		b.clock.Pass(29 * time.Minute)
 		b.Tick(b.ctx)
 		var lines []string
 		events, err := b.store.Read(b.ctx).WorkspaceEvents(w.ID)
@@ -127,6 +128,45 @@ func TestWhatAStartWaitsFor(t *testing.T) {
 		}
 		b.clock.Pass(2 * time.Minute)
 		b.until(t, w.ID, models.StateFailed)
+	})
+}
+
+// A start goes on as long as it reaches new stages. Other words for the same
+// stage, or a stage that it had reached before, give it no more time.
+func TestAStartIsGivenUpByItsStage(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.runtime.silent = true
+		w := b.launch(t, "a", models.LaunchParameters{})
+		b.Tick(b.ctx)
+		at := func(stage workspaces.Stage, says string, passed time.Duration) models.WorkspaceState {
+			b.runtime.stage, b.runtime.says = stage, models.Say(says)
+			b.Tick(b.ctx)
+			b.clock.Pass(passed)
+			b.Tick(b.ctx)
+			return b.row(t, w.ID).State
+		}
+		for _, step := range []struct {
+			stage  workspaces.Stage
+			says   string
+			passed time.Duration
+		}{
+			{workspaces.StageScheduling, "no node", 9 * time.Minute},
+			{workspaces.StagePulling, "fetching", 29 * time.Minute},
+			{workspaces.StageMountFailed, "no storage", 2 * time.Minute},
+			{workspaces.StagePulling, "fetching again", time.Minute},
+			{workspaces.StageMountFailed, "still no storage", 2 * time.Minute},
+		} {
+			if got := at(step.stage, step.says, step.passed); got != models.StateStarting {
+				t.Fatalf("%s: %s", step.says, got)
+			}
+		}
+		if got := at(workspaces.StageMountFailed, "once more no storage", time.Second); got == models.StateStarting {
+			t.Error("it goes on for ever")
+		}
+		b.restart() // that it has failed is written down
+		if w = b.until(t, w.ID, models.StateFailed); w.Reason.String() != "The start was given up: For 300 seconds nothing changed: once more no storage" {
+			t.Errorf("%q", w.Reason)
+		}
 	})
 }
 

@@ -134,16 +134,35 @@ type Status struct {
 	LogTail  string      // last lines of the notebook's log, at most 4 KiB
 	Limits   []Limit
 	Endpoint Endpoint // where the notebook answers, when running
-	// Patience is how long this stage of a start may take without a change
-	// of its message; 0 is the usual, two minutes.
-	Patience time.Duration
+	Stage    Stage    // of a start; decides when it is given up
 }
 
-func (s Status) patience() time.Duration {
-	if s.Patience > 0 {
-		return s.Patience
+// Stage is what a start waits for.
+type Stage string
+
+const (
+	StageLaunching   Stage = "launching"  // for the runtime to take it
+	StageScheduling  Stage = "scheduling" // for a node
+	StagePreparing   Stage = "preparing"  // for the node to set it up
+	StagePulling     Stage = "pulling"    // for the image
+	StageMountFailed Stage = "mount_failed"
+	StageImageFailed Stage = "image_failed"
+	StageSetupFailed Stage = "setup_failed"
+	StageStarting    Stage = "starting"  // for the notebook to listen
+	StageAnswering   Stage = "answering" // for its first answer
+)
+
+// timeout is how long a start may stay in a stage.
+func (s Stage) timeout() time.Duration {
+	switch s {
+	case StageScheduling: // a cluster that grows by itself needs minutes for a node
+		return 10 * time.Minute
+	case StagePreparing, StagePulling: // images of tens of gigabytes over a slow network
+		return 30 * time.Minute
+	case StageMountFailed, StageImageFailed, StageSetupFailed: // storage that is away, a registry that does not answer
+		return 5 * time.Minute
 	}
-	return startTimeout
+	return 2 * time.Minute
 }
 
 // Limit says of one resource how it is enforced, in one word for people:

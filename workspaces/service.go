@@ -11,24 +11,17 @@ import (
 	"weir/pool/quota"
 )
 
-// Pool answers demands for shares of GPUs. Its methods work within the
+// Pool decides who gets which shares of GPUs. Its methods work within the
 // caller's transaction.
 type Pool interface {
 	Complete(q *models.Queries, d models.Demand) (models.Demand, error)
 	Answer(q *models.Queries, w models.Workspace) (models.Answer, error)
 	Answers(q *models.Queries, project int64, demands []models.Demand) ([]models.Answer, error)
 	Claim(q *models.Queries, w models.Workspace) (models.Answer, error)
-}
-
-// Books keeps decisions and released shares; it is the pool's other half.
-type Books interface {
+	// Record keeps a decision.
 	Record(q *models.Queries, w models.Workspace, a models.Answer) error
 	Release(q *models.Queries, workspace int64) error
-}
-
-// Line tells who waits, in the order in which they are to be served, and what
-// the pool says to each.
-type Line interface {
+	// Turns is the queue, with what the pool decides of each now.
 	Turns(q *models.Queries) ([]models.Turn, error)
 }
 
@@ -49,14 +42,13 @@ type Service struct {
 	store  *models.Store
 	access *policies.Access
 	pool   Pool
-	books  Books
 	ledger Ledger
 	wake   func()
 }
 
 // NewService makes the service. wake tells the reconciler that there is work.
-func NewService(store *models.Store, access *policies.Access, pool Pool, books Books, ledger Ledger, wake func()) *Service {
-	return &Service{store: store, access: access, pool: pool, books: books, ledger: ledger, wake: wake}
+func NewService(store *models.Store, access *policies.Access, pool Pool, ledger Ledger, wake func()) *Service {
+	return &Service{store: store, access: access, pool: pool, ledger: ledger, wake: wake}
 }
 
 // What to do when the pool cannot meet a demand now.
@@ -180,7 +172,7 @@ func fewEnough(q *models.Queries, m models.Member) error {
 func (s *Service) recordRefusal(ctx context.Context, w models.Workspace, a models.Answer) error {
 	w.ID = 0
 	a.Outcome = models.OutcomeRefused
-	return s.store.InTx(ctx, func(q *models.Queries) error { return s.books.Record(q, w, a) })
+	return s.store.InTx(ctx, func(q *models.Queries) error { return s.pool.Record(q, w, a) })
 }
 
 // plan finds member, environment and target parameters of a launch.
@@ -325,7 +317,7 @@ func (s *Service) launch(q *models.Queries, w *models.Workspace, p plan, whenSho
 	default:
 		return &Short{Answer: a, Refusal: shortError(a, w.Demand)}
 	}
-	return cmp.Or(err, s.books.Record(q, *w, a))
+	return cmp.Or(err, s.pool.Record(q, *w, a))
 }
 
 // useful turns an offer of less than the environment needs into none.

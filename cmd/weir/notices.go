@@ -10,13 +10,13 @@ import (
 
 	"weir/models"
 	"weir/policies"
-	"weir/policies/notices"
+	"weir/policies/notifications"
 )
 
 // noticesConfig is how people and programs are told of things.
 type noticesConfig struct {
-	Mailer         *notices.Mailer // nil: no e-mail
-	PasswordFile   string          // absolute
+	Mailer         *notifications.Mailer // nil: no e-mail
+	PasswordFile   string                // absolute
 	From           string
 	WebhookPrivate bool
 }
@@ -25,7 +25,7 @@ type noticesConfig struct {
 var noticeOptions = []option{
 	{name: "smtp-url", kind: "URL",
 		help: "mail server for notices: smtp://user@host:587, with STARTTLS, or smtps://user@host:465; empty: no e-mail",
-		set:  into(func(c *Config) **notices.Mailer { return &c.Notices.Mailer }, parseMailServer)},
+		set:  into(func(c *Config) **notifications.Mailer { return &c.Notices.Mailer }, parseMailServer)},
 	{name: "smtp-password-file", kind: "FILE",
 		help: "file with the password at the mail server",
 		set:  into(func(c *Config) *string { return &c.Notices.PasswordFile }, parseDir)},
@@ -38,11 +38,11 @@ var noticeOptions = []option{
 }
 
 // parseMailServer does not repeat what may hold a password.
-func parseMailServer(text string) (*notices.Mailer, error) {
+func parseMailServer(text string) (*notifications.Mailer, error) {
 	if text == "" {
 		return nil, nil
 	}
-	return notices.ParseServer(text)
+	return notifications.ParseServer(text)
 }
 
 func parseSender(text string) (string, error) {
@@ -94,14 +94,14 @@ func (p *portal) wireNotices(access *policies.Access) error {
 	if err != nil {
 		return err
 	}
-	key, err := notices.NewKey(shared)
+	key, err := notifications.NewKey(shared)
 	if err != nil {
 		return err
 	}
 	c := p.cfg.Notices
 	p.store.Mail = c.Mailer != nil
-	p.notices = notices.New(notices.Config{Store: p.store, Access: access, Key: key, AllowPrivate: c.WebhookPrivate})
-	p.sender = notices.NewSender(notices.SenderConfig{Store: p.store, Key: key, Fence: p.fence.check, Origin: p.origin, Version: buildVersion().Version,
+	p.notices = notifications.New(notifications.Config{Store: p.store, Access: access, Key: key, AllowPrivate: c.WebhookPrivate})
+	p.sender = notifications.NewSender(notifications.SenderConfig{Store: p.store, Key: key, Fence: p.fence.check, Origin: p.origin, Version: buildVersion().Version,
 		AllowPrivate: c.WebhookPrivate, Mailer: c.Mailer, Logger: p.log,
 		Say: func(language string, t models.Text) string { return t.In(language) }})
 	return nil

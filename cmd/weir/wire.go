@@ -18,7 +18,7 @@ import (
 	"weir/migrations"
 	"weir/models"
 	"weir/policies"
-	"weir/policies/notices"
+	"weir/policies/notifications"
 	"weir/pool"
 	"weir/pool/projects"
 	"weir/pool/requests"
@@ -68,8 +68,8 @@ type portal struct {
 	fence      fence
 	cluster    *kube.Runtime // nil on one machine
 	reconciler *workspaces.Reconciler
-	notices    *notices.Service
-	sender     *notices.Sender
+	notices    *notifications.Service
+	sender     *notifications.Sender
 	periods    *requests.Periods
 	proxy      *proxy.Proxy
 	app        *handlers.App
@@ -133,10 +133,10 @@ func wirePortal(ctx context.Context, cfg Config, log *slog.Logger, addr net.Addr
 	p.periods = requests.NewPeriods(requests.PeriodsConfig{Store: p.store, Fence: p.fence.check, Logger: log})
 	p.catalogue = workspaces.NewCatalogue(p.store, access)
 	ledger := projects.New(p.store, access, dirs)
-	p.reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: p.store, Pool: p.pool, Books: p.pool, Line: p.pool, Ledger: ledger,
+	p.reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: p.store, Pool: p.pool, Ledger: ledger,
 		Storage: mounts{dirs}, Runtime: p.runtime, Env: p.workspaceEnv, Fence: p.fence.check, Logger: log})
 	p.runtime.OnChange(p.reconciler.Look) // what answers or dies is seen at once
-	service := workspaces.NewService(p.store, access, p.pool, p.pool, ledger, p.reconciler.Wake)
+	service := workspaces.NewService(p.store, access, p.pool, ledger, p.reconciler.Wake)
 	p.proxy = proxy.New(proxy.Config{Gate: gate{service, p.accounts}, AppsDomain: appsDomain, Secure: cfg.TLS(),
 		PortalURL: func(*http.Request) string { return p.origin }, PortalCookies: []string{handlers.SessionCookie(cfg.TLS()), handlers.PassCookie(cfg.TLS())},
 		Page: p.workspaceGone, Logger: log, OnActivity: p.activity(service), Holds: p.holds})

@@ -21,8 +21,8 @@ func (c claims) text(name string) (s string) {
 	return s
 }
 
-// yes reads a truth; some providers write it as a text.
-func (c claims) yes(name string) bool {
+// boolean reads a boolean; some providers write it as a text.
+func (c claims) boolean(name string) bool {
 	var b bool
 	return json.Unmarshal(c[name], &b) == nil && b || c.text(name) == "true"
 }
@@ -59,7 +59,7 @@ func (c claims) assertion(id *oidc.IDToken, groups string) policies.Assertion {
 	if name == "" {
 		name = c.text("preferred_username")
 	}
-	return policies.Assertion{Issuer: id.Issuer, Subject: id.Subject, Email: c.text("email"), Verified: c.yes("email_verified"),
+	return policies.Assertion{Issuer: id.Issuer, Subject: id.Subject, Email: c.text("email"), Verified: c.boolean("email_verified"),
 		Name: name, Groups: c.list(groups)}
 }
 

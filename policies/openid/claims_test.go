@@ -13,7 +13,7 @@ func TestClaimsThatAreNotUnderstoodGiveNothing(t *testing.T) {
 		}
 	}
 	for raw, want := range map[string]bool{`true`: true, `"true"`: true, `false`: false, `"false"`: false, `1`: false, `"yes"`: false, `null`: false, ``: false, `[true]`: false} {
-		if got := (claims{"email_verified": json.RawMessage(raw)}).yes("email_verified"); got != want {
+		if got := (claims{"email_verified": json.RawMessage(raw)}).boolean("email_verified"); got != want {
 			t.Errorf("%s: %t", raw, got)
 		}
 	}
@@ -40,8 +40,8 @@ func TestAnAddressIsVerifiedWhereItWasSaid(t *testing.T) {
 	} {
 		c := said(m.token)
 		c.add(said(m.info))
-		if c.text("email") != m.email || c.yes("email_verified") != m.verified {
-			t.Errorf("%s and %s: %s, %t", m.token, m.info, c.text("email"), c.yes("email_verified"))
+		if c.text("email") != m.email || c.boolean("email_verified") != m.verified {
+			t.Errorf("%s and %s: %s, %t", m.token, m.info, c.text("email"), c.boolean("email_verified"))
 		}
 	}
 }

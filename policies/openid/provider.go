@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	timeout  = 10 * time.Second // for one exchange with the provider
-	bodySize = 1 << 20          // bytes of its longest answer
-	fresh    = time.Hour        // how long what it says of itself is used
-	pause    = 3 * time.Second  // after it did not answer, before it is asked again
-	skew     = time.Minute      // by which its clock may be behind ours
-	ahead    = 5 * time.Minute  // by which it may be ahead
+	timeout     = 10 * time.Second // for one exchange with the provider
+	bodySize    = 1 << 20          // bytes of its longest answer
+	metadataTTL = time.Hour        // how long what it says of itself is used
+	retryAfter  = 3 * time.Second  // after it did not answer, before it is asked again
+	clockSkew   = time.Minute      // by which its clock may be behind ours
+	futureSkew  = 5 * time.Minute  // by which it may be ahead
 )
 
 // Config is what is known of the provider beforehand.
@@ -43,19 +43,19 @@ type Provider struct {
 	Config
 	client *http.Client
 
-	mu     sync.Mutex
-	found  *discovered
-	failed error
-	again  time.Time // when to ask again
+	mu      sync.Mutex
+	found   *discovered
+	failed  error
+	retryAt time.Time
 }
 
 // discovered is what the provider says of itself.
 type discovered struct {
 	*oidc.Provider
-	verifier   *oidc.IDTokenVerifier
-	scopes     []string
-	userinfo   bool
-	saysIssuer bool // beside every code
+	verifier    *oidc.IDTokenVerifier
+	scopes      []string
+	userinfo    bool
+	sendsIssuer bool // beside every code
 }
 
 // New makes a Provider without asking it anything.
@@ -89,14 +89,14 @@ func (p *Provider) Redeem(ctx context.Context, pass policies.Pass, code, issuer 
 	if err != nil {
 		return as, err
 	}
-	if issuer != p.Issuer && (issuer != "" || d.saysIssuer) {
+	if issuer != p.Issuer && (issuer != "" || d.sendsIssuer) {
 		return as, p.refused(fmt.Errorf("the code comes from %q", issuer))
 	}
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), timeout)
 	defer cancel()
 	token, err := p.oauth(d, pass).Exchange(ctx, code, oauth2.VerifierOption(pass.Verifier))
 	if err != nil {
-		return as, p.notTaken(err)
+		return as, p.exchangeFailed(err)
 	}
 	raw, _ := token.Extra("id_token").(string)
 	id, err := d.verifier.Verify(ctx, raw)
@@ -106,23 +106,23 @@ func (p *Provider) Redeem(ctx context.Context, pass policies.Pass, code, issuer 
 	if err != nil {
 		return as, p.refused(err)
 	}
-	said := claims{}
-	if err := id.Claims(&said); err != nil {
+	all := claims{}
+	if err := id.Claims(&all); err != nil {
 		return as, p.refused(err)
 	}
-	if err := p.complete(ctx, d, id, token, said); err != nil {
+	if err := p.complete(ctx, d, id, token, all); err != nil {
 		return as, err
 	}
-	return said.assertion(id, p.GroupsClaim), nil
+	return all.assertion(id, p.GroupsClaim), nil
 }
 
-// notTaken tells a code that the provider refuses from a provider that does
+// exchangeFailed tells a code that the provider refuses from a provider that does
 // not answer.
-func (p *Provider) notTaken(err error) error {
+func (p *Provider) exchangeFailed(err error) error {
 	if e := (*oauth2.RetrieveError)(nil); errors.As(err, &e) && e.Response != nil && e.Response.StatusCode < 500 {
 		return p.refused(err)
 	}
-	return p.silent(err)
+	return p.unavailable(err)
 }
 
 func (p *Provider) refused(err error) error {
@@ -131,7 +131,7 @@ func (p *Provider) refused(err error) error {
 	return e
 }
 
-func (p *Provider) silent(err error) error {
+func (p *Provider) unavailable(err error) error {
 	return models.Unavailable(err, "%s does not answer now. Try again in a moment; accounts that have a password here can use it.", p.Name)
 }
 
@@ -149,7 +149,7 @@ func (p *Provider) check(id *oidc.IDToken, nonce string) error {
 		return errors.New("the ID token has another nonce")
 	case c.Azp != "" && c.Azp != p.ClientID, c.Azp == "" && len(id.Audience) > 1:
 		return fmt.Errorf("the ID token was issued for %q, among %q", c.Azp, id.Audience)
-	case id.IssuedAt.After(p.Now().Add(ahead)):
+	case id.IssuedAt.After(p.Now().Add(futureSkew)):
 		return fmt.Errorf("the ID token was issued at %s, which is in the future", id.IssuedAt)
 	}
 	return nil
@@ -157,13 +157,13 @@ func (p *Provider) check(id *oidc.IDToken, nonce string) error {
 
 // complete adds what the provider says only at its userinfo endpoint. What
 // the signed ID token says counts first.
-func (p *Provider) complete(ctx context.Context, d *discovered, id *oidc.IDToken, token *oauth2.Token, said claims) error {
-	if !d.userinfo || said.has("email") && said.has("email_verified") && said.has(p.GroupsClaim) {
+func (p *Provider) complete(ctx context.Context, d *discovered, id *oidc.IDToken, token *oauth2.Token, all claims) error {
+	if !d.userinfo || all.has("email") && all.has("email_verified") && all.has(p.GroupsClaim) {
 		return nil
 	}
 	info, err := d.UserInfo(ctx, oauth2.StaticTokenSource(token))
 	if err != nil {
-		return p.silent(err)
+		return p.unavailable(err)
 	}
 	if info.Subject != id.Subject {
 		return p.refused(fmt.Errorf("userinfo is about %q, the ID token about %q", info.Subject, id.Subject))
@@ -172,7 +172,7 @@ func (p *Provider) complete(ctx context.Context, d *discovered, id *oidc.IDToken
 	if err := info.Claims(&more); err != nil {
 		return p.refused(err)
 	}
-	said.add(more)
+	all.add(more)
 	return nil
 }
 
@@ -182,20 +182,20 @@ func (p *Provider) complete(ctx context.Context, d *discovered, id *oidc.IDToken
 func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if now := p.Now(); !now.Before(p.again) {
-		d, err := p.ask(ctx)
-		p.failed, p.again = err, now.Add(pause)
+	if now := p.Now(); !now.Before(p.retryAt) {
+		d, err := p.fetchMetadata(ctx)
+		p.failed, p.retryAt = err, now.Add(retryAfter)
 		if err == nil {
-			p.found, p.again = d, now.Add(fresh)
+			p.found, p.retryAt = d, now.Add(metadataTTL)
 		}
 	}
 	if p.found != nil {
 		return p.found, nil
 	}
-	return nil, p.silent(p.failed)
+	return nil, p.unavailable(p.failed)
 }
 
-func (p *Provider) ask(ctx context.Context) (*discovered, error) {
+func (p *Provider) fetchMetadata(ctx context.Context) (*discovered, error) {
 	// Whoever came first may leave; the others wait for the same answer.
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.WithoutCancel(ctx), p.client), timeout)
 	defer cancel()
@@ -214,17 +214,17 @@ func (p *Provider) ask(ctx context.Context) (*discovered, error) {
 	if slices.Contains(c.Scopes, "groups") { // some say groups only to who asks
 		scopes = append(scopes, "groups")
 	}
-	return &discovered{Provider: provider, scopes: scopes, userinfo: c.Userinfo != "", saysIssuer: c.SaysIssuer,
-		verifier: provider.Verifier(&oidc.Config{ClientID: p.ClientID, Now: func() time.Time { return p.Now().Add(-skew) }})}, nil
+	return &discovered{Provider: provider, scopes: scopes, userinfo: c.Userinfo != "", sendsIssuer: c.SendsIssuer,
+		verifier: provider.Verifier(&oidc.Config{ClientID: p.ClientID, Now: func() time.Time { return p.Now().Add(-clockSkew) }})}, nil
 }
 
 // metadata is what else the provider says of itself.
 type metadata struct {
-	Userinfo   string   `json:"userinfo_endpoint"`
-	Keys       string   `json:"jwks_uri"`
-	Methods    []string `json:"code_challenge_methods_supported"`
-	Scopes     []string `json:"scopes_supported"`
-	SaysIssuer bool     `json:"authorization_response_iss_parameter_supported"`
+	Userinfo    string   `json:"userinfo_endpoint"`
+	Keys        string   `json:"jwks_uri"`
+	Methods     []string `json:"code_challenge_methods_supported"`
+	Scopes      []string `json:"scopes_supported"`
+	SendsIssuer bool     `json:"authorization_response_iss_parameter_supported"`
 }
 
 func (m metadata) check(e oauth2.Endpoint) error {

@@ -41,7 +41,7 @@ func newMarket(t *testing.T, o *world) *market {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.launches = workspaces.NewService(s, access, m.Pool, m.Pool, m.Service, func() {})
+	m.launches = workspaces.NewService(s, access, m.Pool, m.Service, func() {})
 	e, err := workspaces.NewCatalogue(s, access).Create(m.Ctx, m.Root, workspaces.EnvironmentInput{
 		Name: "notebook", Language: "python", LanguageVersion: "3.11", Command: []string{"/bin/sleep", "600"}})
 	if err != nil {

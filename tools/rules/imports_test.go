@@ -20,7 +20,7 @@ var mayImport = map[string][]string{
 	"migrations": {},
 	"policies":   {"models"},
 
-	"policies/notices":           {"models", "policies"},
+	"policies/notifications":     {"models", "policies"},
 	"policies/openid":            {"models", "policies"},
 	"policies/openid/openidtest": {},
 
@@ -50,7 +50,7 @@ var mayImport = map[string][]string{
 	"workspaces/proxy":   {"workspaces", "models"},
 
 	"web": {"models"},
-	"handlers": {"models", "policies", "policies/notices", "migrations", "web",
+	"handlers": {"models", "policies", "policies/notifications", "migrations", "web",
 		"pool", "pool/projects", "pool/quota", "pool/requests", "pool/authority", "pool/placement", "pool/placement/history", "pool/queue", "pool/timeline", "pool/nvml", "storage",
 		"workspaces", "workspaces/graph", "workspaces/barrier", "workspaces/shard",
 		"workspaces/local", "workspaces/kube", "workspaces/proxy"},

@@ -32,8 +32,7 @@ func describe(pod *corev1.Pod, events []corev1.Event) workspaces.Status {
 		status.Endpoint = workspaces.Endpoint{Network: "tcp", Address: net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(notebookPort))}
 	default:
 		status.Phase = workspaces.PhaseStarting
-		status.Progress, status.Message = startMessage(pod, notebook, events)
-		status.Patience = patience(pod, notebook, events)
+		status.Stage, status.Progress, status.Message = startOf(pod, notebook, events)
 	}
 	return status
 }
@@ -77,82 +76,64 @@ func imageOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// startMessage says what a start waits for. The percentages only rise: what
-// is held up keeps that of its stage.
-func startMessage(pod *corev1.Pod, s corev1.ContainerStatus, events []corev1.Event) (int, models.Text) {
+// startOf says what a start waits for. The percentages only rise: what is
+// held up keeps its own.
+func startOf(pod *corev1.Pod, s corev1.ContainerStatus, events []corev1.Event) (stage workspaces.Stage, percent int, message models.Text) {
 	switch {
 	case pod.DeletionTimestamp != nil:
-		return 0, models.Say("The workspace is being stopped")
+		return workspaces.StageLaunching, 0, models.Say("The workspace is being stopped")
 	case s.State.Running != nil:
-		return 70, models.Say("Jupyter is starting")
+		return workspaces.StageStarting, 70, models.Say("Jupyter is starting")
 	case s.State.Waiting != nil && s.State.Waiting.Reason != "ContainerCreating":
-		return 30, waitingMessage(imageOf(pod), *s.State.Waiting)
+		stage, message = waitingFor(imageOf(pod), *s.State.Waiting)
+		return stage, 30, message
 	case pod.Spec.NodeName != "":
-		return 30, preparingMessage(imageOf(pod), events)
+		stage, message = preparingFor(imageOf(pod), events)
+		return stage, 30, message
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Message != "" {
-			return 10, models.Say("No node of the cluster can take the workspace now: %s", plain(c.Message))
+			return workspaces.StageScheduling, 10, models.Say("No node of the cluster can take the workspace now: %s", plain(c.Message))
 		}
 	}
-	return 10, models.Say("The cluster is choosing a node")
+	return workspaces.StageScheduling, 10, models.Say("The cluster is choosing a node")
 }
 
-const (
-	nodePatience    = 10 * time.Minute // a cluster that grows by itself needs minutes for a node
-	imagePatience   = 30 * time.Minute // images of tens of gigabytes over a slow network
-	troublePatience = 5 * time.Minute  // storage that is away, a registry that does not answer
-)
-
-// patience is how long a stage of a start may take; 0 is the usual.
-func patience(pod *corev1.Pod, s corev1.ContainerStatus, events []corev1.Event) time.Duration {
-	switch {
-	case s.State.Running != nil:
-		return 0
-	case pod.Spec.NodeName == "":
-		return nodePatience
-	case s.State.Waiting != nil && s.State.Waiting.Reason != "ContainerCreating" && s.State.Waiting.Reason != "PodInitializing",
-		len(events) > 0 && newest(events).Type == corev1.EventTypeWarning:
-		return troublePatience
-	}
-	return imagePatience
-}
-
-// waitingMessage words why the kubelet has not started a container.
-func waitingMessage(image string, w corev1.ContainerStateWaiting) models.Text {
+// waitingFor says why the kubelet has not started a container.
+func waitingFor(image string, w corev1.ContainerStateWaiting) (workspaces.Stage, models.Text) {
 	switch w.Reason {
 	case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError", "SignatureValidationFailed":
-		return models.Say("The image %s cannot be fetched: %s", image, plain(w.Message))
+		return workspaces.StageImageFailed, models.Say("The image %s cannot be fetched: %s", image, plain(w.Message))
 	case "ErrImageNeverPull":
-		return models.Say("The node does not have the image %s, and the configuration forbids fetching it", image)
+		return workspaces.StageImageFailed, models.Say("The node does not have the image %s, and the configuration forbids fetching it", image)
 	case "InvalidImageName":
-		return models.Say("“%s” is not the name of an image", image)
+		return workspaces.StageImageFailed, models.Say("“%s” is not the name of an image", image)
 	case "CreateContainerConfigError":
-		return models.Say("The node cannot set up the workspace: %s", plain(w.Message))
+		return workspaces.StageSetupFailed, models.Say("The node cannot set up the workspace: %s", plain(w.Message))
 	case "PodInitializing", "":
-		return models.Say("The node is preparing the workspace")
+		return workspaces.StagePreparing, models.Say("The node is preparing the workspace")
 	}
-	return models.Say("The node cannot start the workspace: %s", plain(w.Message+" ("+w.Reason+")"))
+	return workspaces.StageSetupFailed, models.Say("The node cannot start the workspace: %s", plain(w.Message+" ("+w.Reason+")"))
 }
 
-// preparingMessage words what the newest event says of a pod whose container
+// preparingFor says by the newest event what a pod waits for whose container
 // is not there yet. Only events tell of a mount that fails.
-func preparingMessage(image string, events []corev1.Event) models.Text {
+func preparingFor(image string, events []corev1.Event) (workspaces.Stage, models.Text) {
 	if len(events) > 0 {
 		newest := newest(events)
 		switch newest.Reason {
 		case "Pulling":
-			return models.Say("The node is fetching the image %s", image)
+			return workspaces.StagePulling, models.Say("The node is fetching the image %s", image)
 		case "FailedMount", "FailedAttachVolume":
-			return models.Say("The node cannot mount the shared directories: %s", plain(newest.Message))
+			return workspaces.StageMountFailed, models.Say("The node cannot mount the shared directories: %s", plain(newest.Message))
 		case "FailedCreatePodSandBox":
-			return models.Say("The node cannot set up the workspace: %s", plain(newest.Message))
+			return workspaces.StageSetupFailed, models.Say("The node cannot set up the workspace: %s", plain(newest.Message))
 		}
 		if newest.Type == corev1.EventTypeWarning {
-			return models.Say("The node cannot start the workspace: %s", plain(newest.Message))
+			return workspaces.StageSetupFailed, models.Say("The node cannot start the workspace: %s", plain(newest.Message))
 		}
 	}
-	return models.Say("The node is preparing the workspace")
+	return workspaces.StagePreparing, models.Say("The node is preparing the workspace")
 }
 
 // newest is the last of some events.

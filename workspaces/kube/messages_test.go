@@ -26,7 +26,7 @@ func seen(change func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-func waitingFor(reason, message string) func(*corev1.Pod) {
+func held(reason, message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: container,
 			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
@@ -84,16 +84,16 @@ func TestDescribe(t *testing.T) {
 			Message: "0/3 nodes are available: 1 Insufficient weir.dev/gpu-cores, 2 node(s) didn't match Pod's node affinity/selector."}),
 			phase: workspaces.PhaseStarting, percent: 10, code: -1, says: "No node of the cluster can take the workspace now: 0/3 nodes are available: 1 Insufficient weir.dev/gpu-cores"},
 		"scheduled":      {phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "preparing"},
-		"creating":       {pod: waitingFor("ContainerCreating", ""), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "preparing"},
-		"pulling":        {pod: waitingFor("ContainerCreating", ""), events: []corev1.Event{event("Scheduled", "", 1), event("Pulling", "", 2)}, phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "fetching the image weir/jupyter:1"},
-		"no such mount":  {pod: waitingFor("ContainerCreating", ""), events: []corev1.Event{event("FailedMount", "mount.nfs: Connection timed out", 3), event("Scheduled", "", 1)}, phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "cannot mount the shared directories: mount.nfs: Connection timed out"},
+		"creating":       {pod: held("ContainerCreating", ""), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "preparing"},
+		"pulling":        {pod: held("ContainerCreating", ""), events: []corev1.Event{event("Scheduled", "", 1), event("Pulling", "", 2)}, phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "fetching the image weir/jupyter:1"},
+		"no such mount":  {pod: held("ContainerCreating", ""), events: []corev1.Event{event("FailedMount", "mount.nfs: Connection timed out", 3), event("Scheduled", "", 1)}, phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "cannot mount the shared directories: mount.nfs: Connection timed out"},
 		"no sandbox":     {events: []corev1.Event{event("FailedCreatePodSandBox", "no network", 3)}, phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "cannot set up the workspace: no network"},
-		"pull error":     {pod: waitingFor("ErrImagePull", "rpc error:\n  not found"), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "The image weir/jupyter:1 cannot be fetched: rpc error: not found"},
-		"pull back-off":  {pod: waitingFor("ImagePullBackOff", "Back-off pulling image"), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "cannot be fetched: Back-off"},
-		"never pull":     {pod: waitingFor("ErrImageNeverPull", ""), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "forbids fetching"},
-		"bad name":       {pod: waitingFor("InvalidImageName", ""), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "not the name of an image"},
-		"no secret":      {pod: waitingFor("CreateContainerConfigError", `secret "ws-5-2" not found`), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: `cannot set up the workspace: secret "ws-5-2" not found`},
-		"runc":           {pod: waitingFor("RunContainerError", "exec: no such file"), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "cannot start the workspace: exec: no such file (RunContainerError)"},
+		"pull error":     {pod: held("ErrImagePull", "rpc error:\n  not found"), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "The image weir/jupyter:1 cannot be fetched: rpc error: not found"},
+		"pull back-off":  {pod: held("ImagePullBackOff", "Back-off pulling image"), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "cannot be fetched: Back-off"},
+		"never pull":     {pod: held("ErrImageNeverPull", ""), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "forbids fetching"},
+		"bad name":       {pod: held("InvalidImageName", ""), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "not the name of an image"},
+		"no secret":      {pod: held("CreateContainerConfigError", `secret "ws-5-2" not found`), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: `cannot set up the workspace: secret "ws-5-2" not found`},
+		"runc":           {pod: held("RunContainerError", "exec: no such file"), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "cannot start the workspace: exec: no such file (RunContainerError)"},
 		"not yet":        {pod: runs(false), phase: workspaces.PhaseStarting, percent: 70, code: -1, says: "Jupyter is starting"},
 		"running":        {pod: runs(true), phase: workspaces.PhaseRunning, percent: 100, code: -1, says: "Jupyter is running"},
 		"node silent":    {pod: with(runs(true), corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse}), phase: workspaces.PhaseRunning, percent: 100, code: -1, says: "The node node-a does not answer"},
@@ -249,22 +249,23 @@ func TestOnlyCores(t *testing.T) {
 	}
 }
 
-// A start may take as long as its stage takes in earnest.
-func TestPatience(t *testing.T) {
+// The stage of a start, which decides how long it may take, comes from what
+// the cluster reports and not from how it is worded.
+func TestStages(t *testing.T) {
 	for name, test := range map[string]struct {
 		pod    func(*corev1.Pod)
 		events []corev1.Event
-		want   time.Duration
+		want   workspaces.Stage
 	}{
-		"no node":        {pod: unscheduled, want: nodePatience},
-		"pulling":        {pod: waitingFor("ContainerCreating", ""), events: []corev1.Event{event("FailedMount", "", 1), event("Pulling", "", 2)}, want: imagePatience},
-		"mount fails":    {pod: waitingFor("ContainerCreating", ""), events: []corev1.Event{event("Scheduled", "", 1), event("FailedMount", "", 2)}, want: troublePatience},
-		"no such image":  {pod: waitingFor("ImagePullBackOff", ""), want: troublePatience},
-		"does not start": {pod: runs(false), want: 0},
+		"no node":        {pod: unscheduled, want: workspaces.StageScheduling},
+		"pulling":        {pod: held("ContainerCreating", ""), events: []corev1.Event{event("FailedMount", "", 1), event("Pulling", "", 2)}, want: workspaces.StagePulling},
+		"mount fails":    {pod: held("ContainerCreating", ""), events: []corev1.Event{event("Scheduled", "", 1), event("FailedMount", "", 2)}, want: workspaces.StageMountFailed},
+		"no such image":  {pod: held("ImagePullBackOff", ""), want: workspaces.StageImageFailed},
+		"does not start": {pod: runs(false), want: workspaces.StageStarting},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := seen(test.pod)
-			if got := describe(pod, test.events).Patience; got != test.want {
+			if got := describe(pod, test.events).Stage; got != test.want {
 				t.Errorf("%s, want %s", got, test.want)
 			}
 		})

@@ -36,7 +36,7 @@ func (r *Runtime) Poll(ctx context.Context, state workspaces.State) (workspaces.
 	defer cancel()
 	if !r.ready(ctx, in) {
 		status.Phase = workspaces.PhaseStarting
-		status.Progress, status.Message = in.progress()
+		status.Stage, status.Progress, status.Message = in.progress()
 		return status, nil
 	}
 	status.Phase, status.Progress, status.Message = workspaces.PhaseRunning, 100, models.Say("Jupyter is running")
@@ -47,14 +47,14 @@ func (r *Runtime) Poll(ctx context.Context, state workspaces.State) (workspaces.
 	return status, nil
 }
 
-func (in *instance) progress() (int, models.Text) {
+func (in *instance) progress() (workspaces.Stage, int, models.Text) {
 	if _, err := os.Lstat(filepath.Join(in.shared(), socketName)); err == nil {
-		return 70, models.Say("Jupyter is getting ready")
+		return workspaces.StageAnswering, 70, models.Say("Jupyter is getting ready")
 	}
 	if in.report().Child != 0 {
-		return 40, models.Say("Jupyter is starting")
+		return workspaces.StageStarting, 40, models.Say("Jupyter is starting")
 	}
-	return 10, models.Say("The sandbox is being made")
+	return workspaces.StageLaunching, 10, models.Say("The sandbox is being made")
 }
 
 // exited tells how a workspace that is gone ended.

@@ -79,8 +79,8 @@ func New(t testing.TB) *Provider {
 
 func (p *Provider) handler() (http.Handler, error) {
 	client := storage.WebClient(ClientID, ClientSecret)
-	books := books{Storage: storage.NewStorageWithClients(people{p}, map[string]*storage.Client{ClientID: client}), provider: p}
-	provider, err := op.NewProvider(&op.Config{CryptoKey: sha256.Sum256([]byte("of a test")), CodeMethodS256: true}, books,
+	backend := opStorage{Storage: storage.NewStorageWithClients(people{p}, map[string]*storage.Client{ClientID: client}), provider: p}
+	provider, err := op.NewProvider(&op.Config{CryptoKey: sha256.Sum256([]byte("of a test")), CodeMethodS256: true}, backend,
 		op.StaticIssuer(p.Issuer), op.WithAllowInsecure(), op.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (p *Provider) handler() (http.Handler, error) {
 	interceptor := op.NewIssuerInterceptor(provider.IssuerFromRequest)
 	mux.HandleFunc("POST /login/username", interceptor.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.PostFormValue("id")
-		if err := books.CheckUsernamePassword(r.PostFormValue("username"), r.PostFormValue("password"), id); err != nil {
+		if err := backend.CheckUsernamePassword(r.PostFormValue("username"), r.PostFormValue("password"), id); err != nil {
 			http.Error(w, err.Error(), http.StatusForbidden)
 			return
 		}

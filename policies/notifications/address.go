@@ -1,4 +1,4 @@
-package notices
+package notifications
 
 import (
 	"fmt"
@@ -17,18 +17,18 @@ func networks(list ...string) (all []netip.Prefix) {
 }
 
 var (
-	// never are addresses at which no receiver can be: this host on this
+	// blockedNetworks are addresses at which no receiver can be: this host on this
 	// network, link-local ones (clouds tell machines about themselves there),
 	// multicast, what is reserved, and where clouds have put such services
 	// beside: Azure, Alibaba, AWS and Google over IPv6, Oracle.
-	never = networks("0.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4", "168.63.129.16/32", "100.100.100.200/32", "192.0.0.192/32",
+	blockedNetworks = networks("0.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4", "168.63.129.16/32", "100.100.100.200/32", "192.0.0.192/32",
 		"::/128", "fe80::/10", "ff00::/8", "fd00:ec2::254/128", "fd20:ce::254/128")
-	// private are addresses of one's own machine and networks.
-	private = networks("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15",
+	// privateNetworks are addresses of one's own machine and networks.
+	privateNetworks = networks("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15",
 		"::1/128", "fc00::/7", "fec0::/10")
-	// carriers are IPv6 networks whose addresses hold an IPv4 address, from
+	// ipv4Embeddings are IPv6 networks whose addresses hold an IPv4 address, from
 	// that byte on.
-	carriers = []struct {
+	ipv4Embeddings = []struct {
 		netip.Prefix
 		at int
 	}{{netip.MustParsePrefix("64:ff9b::/96"), 12}, {netip.MustParsePrefix("64:ff9b:1::/48"), 12}, {netip.MustParsePrefix("2002::/16"), 2},
@@ -40,19 +40,19 @@ type refusedAddress struct{ why models.Text }
 
 func (e refusedAddress) Error() string { return e.why.String() }
 
-// mayReach refuses addresses that are not for webhooks.
-func mayReach(addr netip.Addr, allowPrivate bool) error {
+// checkAddress refuses addresses that are not for webhooks.
+func checkAddress(addr netip.Addr, allowPrivate bool) error {
 	addr = addr.Unmap().WithZone("")
-	for _, c := range carriers {
+	for _, c := range ipv4Embeddings {
 		if c.Contains(addr) && addr != netip.IPv6Loopback() && !addr.IsUnspecified() {
 			raw := addr.As16()
 			addr = netip.AddrFrom4([4]byte(raw[c.at : c.at+4]))
 		}
 	}
 	switch {
-	case within(addr, never):
+	case within(addr, blockedNetworks):
 		return refusedAddress{models.Say("The address %s is not one that webhooks may go to.", addr.String())}
-	case !allowPrivate && within(addr, private):
+	case !allowPrivate && within(addr, privateNetworks):
 		return refusedAddress{models.Say("The address %s is in a private network. Webhooks go there only when Weir runs with --webhook-allow-private.", addr.String())}
 	}
 	return nil
@@ -73,8 +73,8 @@ func dialControl(allowPrivate bool) func(network, address string, _ syscall.RawC
 	return func(_, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)
 		if err != nil {
-			return fmt.Errorf("notices: %w", err)
+			return fmt.Errorf("notifications: %w", err)
 		}
-		return mayReach(at.Addr(), allowPrivate)
+		return checkAddress(at.Addr(), allowPrivate)
 	}
 }

@@ -1,4 +1,4 @@
-package notices
+package notifications
 
 import (
 	"crypto/aes"
@@ -51,7 +51,7 @@ func (k Key) seal(secret string) string {
 func (k Key) open(sealed string) (string, error) {
 	raw, err := base64.RawStdEncoding.DecodeString(sealed)
 	if err != nil || len(raw) < k.aead.NonceSize() {
-		return "", errors.New("notices: this is no sealed secret")
+		return "", errors.New("notifications: this is no sealed secret")
 	}
 	secret, err := k.aead.Open(nil, raw[:k.aead.NonceSize()], raw[k.aead.NonceSize():], nil)
 	return string(secret), err

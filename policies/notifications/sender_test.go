@@ -1,4 +1,4 @@
-package notices
+package notifications
 
 import (
 	"context"
@@ -71,7 +71,7 @@ func TestReceiverComesBack(t *testing.T) {
 		if d.State != models.DeliveryFailed || d.Attempts != 1 || !strings.Contains(d.Problem.String(), "was not reached") || strings.Contains(d.Problem.String(), "/hook") {
 			w.Fatalf("down: %+v", d.Delivery)
 		}
-		if want := w.store.Now().Add(shortest); !d.NextAt.Equal(want) {
+		if want := w.store.Now().Add(minBackoff); !d.NextAt.Equal(want) {
 			w.Errorf("the next attempt is at %s, want %s", d.NextAt, want)
 		}
 		w.settle(w.sender)
@@ -83,13 +83,13 @@ func TestReceiverComesBack(t *testing.T) {
 			w.Fatal(err, address)
 		}
 		r.answers(500, "out of\x00 order "+strings.Repeat("x", 4000))
-		w.clock.Pass(shortest)
+		w.clock.Pass(minBackoff)
 		w.settle(w.sender)
 		if d = w.only(); d.State != models.DeliveryFailed || d.Status != 500 || !strings.HasPrefix(d.Answer, "out of order xxx") || len(d.Answer) > maxAnswer {
 			w.Fatalf("ill: %+v", d.Delivery)
 		}
 		r.answers(200, "thanks")
-		w.clock.Pass(2 * shortest)
+		w.clock.Pass(2 * minBackoff)
 		w.settle(w.sender)
 		if d = w.only(); d.State != models.DeliveryDelivered || d.Attempts != 3 || d.Status != 200 || d.Answer != "thanks" || !d.Problem.Empty() || d.FinishedAt == nil {
 			w.Fatalf("well: %+v", d.Delivery)
@@ -177,7 +177,7 @@ func TestOrder(t *testing.T) {
 			w.Fatalf("received %q", got)
 		}
 		r.answers(204, "")
-		w.clock.Pass(shortest)
+		w.clock.Pass(minBackoff)
 		w.settle(w.sender)
 		if got := r.kinds(); got != "one one two" {
 			w.Fatalf("received %q", got)
@@ -191,7 +191,7 @@ func TestOrder(t *testing.T) {
 		if got := r.kinds(); got != "one one two three four" {
 			w.Fatalf("received %q", got)
 		}
-		w.clock.Pass(shortest)
+		w.clock.Pass(minBackoff)
 		w.settle(w.sender)
 		if got := r.kinds(); got != "one one two three four three" {
 			w.Fatalf("received %q", got)
@@ -210,7 +210,7 @@ func TestOrder(t *testing.T) {
 			if strings.HasSuffix(r.kinds(), "last") {
 				return
 			}
-			w.clock.Pass(longest)
+			w.clock.Pass(maxBackoff)
 		}
 		w.Errorf("received %q", r.kinds())
 	})
@@ -339,7 +339,7 @@ func TestTwoServers(t *testing.T) {
 		t.Errorf("who does not lead wrote %+v", d.Delivery)
 	}
 	r.answers(200, "")
-	w.clock.Pass(lease)
+	w.clock.Pass(attemptLease)
 	for range 2 {
 		if err := old.round(t.Context()); err != nil && !errors.Is(err, models.ErrFenced) {
 			t.Fatal(err)

@@ -1,7 +1,8 @@
-package notices
+package notifications
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
@@ -267,7 +268,7 @@ func TestNothingIsSaidInTheClear(t *testing.T) {
 		if far {
 			conn = remote{conn}
 		}
-		_, err = p.mailer("").greet(conn, "weir")
+		_, err = p.mailer("").connect(t.Context(), conn, "weir")
 		if far != (err != nil && strings.Contains(err.Error(), "STARTTLS")) {
 			t.Errorf("far %t: %v", far, err)
 		}
@@ -275,11 +276,34 @@ func TestNothingIsSaidInTheClear(t *testing.T) {
 	}
 }
 
-// No text of a notice gets into the letter's head, or ends it.
+// A server that accepts a connection and says nothing holds nobody up.
+func TestSilentMailServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, immediate := range []bool{true, false} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		m := (&post{Listener: l, immediate: immediate}).mailer("")
+		o := m.send(ctx, "weir", m.message("ada@example.org", "a", "b"))
+		if cancel(); o.done || o.final || !strings.Contains(o.problem.String(), "did not answer") {
+			t.Errorf("TLS at once %t: %+v", immediate, o)
+		}
+	}
+}
+
+// No text of a notification gets into the letter's head, or ends it.
 func TestNoTextBecomesAHeader(t *testing.T) {
 	evil := "hello\r\nBcc: all@example.org\r\n\r\n.\r\nMAIL FROM:<x>\x00\u2028 你好 " + strings.Repeat("长", 300)
-	l := letter{from: mail.Address{Name: "a\r\nX: y", Address: "weir@example.org"}, to: "ada@example.org", id: "k", domain: "localhost", subject: evil, body: evil, at: time.Unix(0, 0)}
-	raw := l.bytes()
+	m := &Mailer{From: mail.Address{Name: "a\r\nX: y", Address: "weir@example.org"}}
+	msg := m.message("ada@example.org", evil, evil)
+	msg.SetMessageIDWithValue("k@localhost")
+	var letter bytes.Buffer
+	if _, err := msg.WriteTo(&letter); err != nil {
+		t.Fatal(err)
+	}
+	raw := letter.Bytes()
 	head, subject, body := read(t, string(raw))
 	if len(head) != 9 || head.Get("Bcc") != "" || head.Get("X") != "" {
 		t.Errorf("the head is %v", head)

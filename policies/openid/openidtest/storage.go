@@ -24,15 +24,15 @@ func (p people) GetUserByUsername(name string) *storage.User { return p.GetUserB
 
 func (p people) ExampleClientID() string { return ClientID }
 
-// books are the library's example storage, which also tells groups, and what
+// opStorage is the library's example storage, which also tells groups, and what
 // a test wants to be wrong.
-type books struct {
+type opStorage struct {
 	*storage.Storage
 	provider *Provider
 }
 
 // SetUserinfoFromToken answers the userinfo endpoint.
-func (b books) SetUserinfoFromToken(ctx context.Context, info *oidc.UserInfo, token, subject, origin string) error {
+func (b opStorage) SetUserinfoFromToken(ctx context.Context, info *oidc.UserInfo, token, subject, origin string) error {
 	if err := b.Storage.SetUserinfoFromToken(ctx, info, token, subject, origin); err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (b books) SetUserinfoFromToken(ctx context.Context, info *oidc.UserInfo, to
 }
 
 // SetUserinfoFromRequest fills an ID token.
-func (b books) SetUserinfoFromRequest(ctx context.Context, info *oidc.UserInfo, request op.IDTokenRequest, scopes []string) error {
+func (b opStorage) SetUserinfoFromRequest(ctx context.Context, info *oidc.UserInfo, request op.IDTokenRequest, scopes []string) error {
 	if err := b.Storage.SetUserinfoFromRequest(ctx, info, request, scopes); err != nil {
 		return err
 	}
@@ -54,14 +54,14 @@ func (b books) SetUserinfoFromRequest(ctx context.Context, info *oidc.UserInfo, 
 	return nil
 }
 
-func (b books) tell(info *oidc.UserInfo) {
+func (b opStorage) tell(info *oidc.UserInfo) {
 	if person, ok := b.provider.person(info.Subject); ok && person.Groups != nil {
 		info.AppendClaims("groups", person.Groups)
 	}
 }
 
 // AuthRequestByCode finds what a code was given for.
-func (b books) AuthRequestByCode(ctx context.Context, code string) (op.AuthRequest, error) {
+func (b opStorage) AuthRequestByCode(ctx context.Context, code string) (op.AuthRequest, error) {
 	r, err := b.Storage.AuthRequestByCode(ctx, code)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (b books) AuthRequestByCode(ctx context.Context, code string) (op.AuthReque
 }
 
 // GetClientByClientID finds a client.
-func (b books) GetClientByClientID(ctx context.Context, id string) (op.Client, error) {
+func (b opStorage) GetClientByClientID(ctx context.Context, id string) (op.Client, error) {
 	c, err := b.Storage.GetClientByClientID(ctx, id)
 	if err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (b books) GetClientByClientID(ctx context.Context, id string) (op.Client, e
 
 // CreateAccessToken comes after the code was found good, and before the ID
 // token is made.
-func (b books) CreateAccessToken(ctx context.Context, r op.TokenRequest) (string, time.Time, error) {
+func (b opStorage) CreateAccessToken(ctx context.Context, r op.TokenRequest) (string, time.Time, error) {
 	if r, ok := r.(*request); ok {
 		r.taken = true
 	}

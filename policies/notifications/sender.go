@@ -1,4 +1,4 @@
-package notices
+package notifications
 
 import (
 	"context"
@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	parallel = 16               // deliveries that are sent at once, each to another receiver
-	lease    = 30 * time.Second // longer than any attempt: after it the attempt's sender is gone
-	look     = 2 * time.Second  // between two looks for what is due
-	shortest = 10 * time.Second // before the second attempt
-	longest  = time.Hour        // between two attempts
+	maxParallel  = 16               // deliveries that are sent at once, each to another receiver
+	attemptLease = 30 * time.Second // longer than any attempt: after it the attempt's sender is gone
+	pollPeriod   = 2 * time.Second  // between two looks for what is due
+	minBackoff   = 10 * time.Second // before the second attempt
+	maxBackoff   = time.Hour        // between two attempts
 	// GiveUpAfter is how long a delivery is tried.
-	GiveUpAfter = 24 * time.Hour
-	parting     = 3 * time.Second // that what is being sent gets when the server stops
+	GiveUpAfter  = 24 * time.Hour
+	drainTimeout = 3 * time.Second // that what is being sent gets when the server stops
 )
 
 // How long what is over is remembered.
@@ -83,11 +83,11 @@ func (s *Sender) Wake() {
 func (s *Sender) Run(ctx context.Context) {
 	defer s.client.CloseIdleConnections()
 	defer s.work.Wait()
-	tick := time.NewTicker(look)
+	tick := time.NewTicker(pollPeriod)
 	defer tick.Stop()
 	for {
 		if err := s.round(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, models.ErrFenced) {
-			s.Logger.Warn("notices are not sent", "err", err)
+			s.Logger.Warn("notifications are not sent", "err", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -98,32 +98,32 @@ func (s *Sender) Run(ctx context.Context) {
 	}
 }
 
-// round begins to send what is due, as far as there is room.
+// round begins to send what is due, as many as may be sent at once.
 func (s *Sender) round(ctx context.Context) error {
 	if err := s.prune(ctx); err != nil {
 		return err
 	}
-	room := parallel - int(s.busy.Load())
-	if room <= 0 {
+	free := maxParallel - int(s.busy.Load())
+	if free <= 0 {
 		return nil
 	}
-	due, err := s.Store.Read(ctx).DueDeliveries(s.Mailer != nil, room)
+	due, err := s.Store.Read(ctx).DueDeliveries(s.Mailer != nil, free)
 	if err != nil || len(due) == 0 {
 		return err
 	}
-	var mine []models.Delivery
+	var claimed []models.Delivery
 	err = s.Store.InTx(ctx, func(q *models.Queries) error {
-		mine = nil
+		claimed = nil
 		if err := s.Fence(q); err != nil {
 			return err
 		}
 		for _, d := range due {
-			ok, err := q.ClaimDelivery(&d, q.Now().Add(lease))
+			ok, err := q.ClaimDelivery(&d, q.Now().Add(attemptLease))
 			if err != nil {
 				return err
 			}
 			if ok {
-				mine = append(mine, d)
+				claimed = append(claimed, d)
 			}
 		}
 		return nil
@@ -131,7 +131,7 @@ func (s *Sender) round(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range mine {
+	for _, d := range claimed {
 		s.busy.Add(1)
 		s.work.Go(func() {
 			defer s.Wake() // the next one in this line
@@ -145,11 +145,11 @@ func (s *Sender) round(ctx context.Context) error {
 // deliver makes one attempt and writes down what came of it. What cannot be
 // written down is sent again when the lease is over.
 func (s *Sender) deliver(ctx context.Context, d models.Delivery) {
-	lingering, cancel := linger(ctx, parting)
+	drainCtx, cancel := contextPlus(ctx, drainTimeout)
 	defer cancel()
-	o := s.attempt(lingering, d)
+	o := s.attempt(drainCtx, d)
 	models.Failpoint("notice.sent")
-	if lingering.Err() != nil && !o.done {
+	if drainCtx.Err() != nil && !o.done {
 		o = outcome{problem: models.Say("The server stopped in the middle.")}
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -159,8 +159,8 @@ func (s *Sender) deliver(ctx context.Context, d models.Delivery) {
 	}
 }
 
-// linger is a context that ends so long after ctx.
-func linger(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+// contextPlus is a context that ends so long after ctx.
+func contextPlus(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(d, cancel) })
 	return out, func() { stop(); cancel() }
@@ -206,12 +206,12 @@ func (s *Sender) after(d models.Delivery, o outcome, now time.Time) models.Deliv
 }
 
 // backoff is how long to wait after the n-th attempt: twice as long each
-// time, up to longest, less up to a quarter by r, which is 0 to 1, so that not
+// time, up to maxBackoff, less up to a quarter by r, which is 0 to 1, so that not
 // all who failed together come back together.
 func backoff(n int64, r float64) time.Duration {
-	d := longest
+	d := maxBackoff
 	if n < 10 {
-		d = min(longest, shortest<<max(0, n-1))
+		d = min(maxBackoff, minBackoff<<max(0, n-1))
 	}
 	return d - time.Duration(r*float64(d)/4)
 }

@@ -1,4 +1,4 @@
-package notices
+package notifications
 
 import (
 	"net/netip"
@@ -18,7 +18,7 @@ func TestMayReach(t *testing.T) {
 		"224.0.0.1": "never", "255.255.255.255": "never", "ff02::1": "never", "100.100.100.200": "never", "168.63.129.16": "never", "fd00:ec2::254": "never",
 	} {
 		addr := netip.MustParseAddr(text)
-		strict, open := mayReach(addr, false) == nil, mayReach(addr, true) == nil
+		strict, open := checkAddress(addr, false) == nil, checkAddress(addr, true) == nil
 		if strict != (want == "public") || open != (want != "never") {
 			t.Errorf("%s: reached %t, with private ones %t; want %s", text, strict, open, want)
 		}

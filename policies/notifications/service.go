@@ -1,4 +1,4 @@
-package notices
+package notifications
 
 import (
 	"context"
@@ -26,17 +26,17 @@ func New(c Config) *Service { return &Service{c} }
 // ByMail tells whether e-mail goes out at all.
 func (s *Service) ByMail() bool { return s.Store.Mail }
 
-// person is nil for somebody who has an inbox.
-func person(actor policies.Actor) error {
+// signedIn refuses an actor who is nobody and so has no inbox.
+func signedIn(actor policies.Actor) error {
 	if actor.User.ID == 0 {
 		return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Sign in first.")}
 	}
 	return nil
 }
 
-// Inbox lists the actor's notices, newest first.
+// Inbox lists the actor's notifications, newest first.
 func (s *Service) Inbox(ctx context.Context, actor policies.Actor, page models.Page) ([]models.Notice, error) {
-	if err := person(actor); err != nil {
+	if err := signedIn(actor); err != nil {
 		return nil, err
 	}
 	return s.Store.Read(ctx).Notices(actor.User.ID, page)
@@ -44,15 +44,15 @@ func (s *Service) Inbox(ctx context.Context, actor policies.Actor, page models.P
 
 // Unread counts what the actor has not read.
 func (s *Service) Unread(ctx context.Context, actor policies.Actor) (int64, error) {
-	if err := person(actor); err != nil {
+	if err := signedIn(actor); err != nil {
 		return 0, err
 	}
 	return s.Store.Read(ctx).CountUnread(actor.User.ID)
 }
 
-// Read marks one of the actor's notices as read and returns it.
+// Read marks one of the actor's notifications as read and returns it.
 func (s *Service) Read(ctx context.Context, actor policies.Actor, id int64) (n models.Notice, err error) {
-	if err := person(actor); err != nil {
+	if err := signedIn(actor); err != nil {
 		return n, err
 	}
 	err = s.Access.Write(ctx, s.Store, actor, policies.Need{}, func(q *models.Queries) error {
@@ -66,10 +66,10 @@ func (s *Service) Read(ctx context.Context, actor policies.Actor, id int64) (n m
 	return n, err
 }
 
-// ReadAll marks all of the actor's notices as read up to the one with the id
+// ReadAll marks all of the actor's notifications as read up to the one with the id
 // upTo, or with 0 all: what came since the actor looked stays unread.
 func (s *Service) ReadAll(ctx context.Context, actor policies.Actor, upTo int64) error {
-	if err := person(actor); err != nil {
+	if err := signedIn(actor); err != nil {
 		return err
 	}
 	return s.Access.Write(ctx, s.Store, actor, policies.Need{}, func(q *models.Queries) error {
@@ -79,7 +79,7 @@ func (s *Service) ReadAll(ctx context.Context, actor policies.Actor, upTo int64)
 
 // Preference is how the actor wants to be told.
 func (s *Service) Preference(ctx context.Context, actor policies.Actor) (models.NoticePreference, error) {
-	if err := person(actor); err != nil {
+	if err := signedIn(actor); err != nil {
 		return models.NoticePreference{}, err
 	}
 	return s.Store.Read(ctx).NoticePreference(actor.User.ID)
@@ -99,7 +99,7 @@ func (s *Service) Speak(ctx context.Context, actor policies.Actor, language stri
 }
 
 func (s *Service) prefer(ctx context.Context, actor policies.Actor, change func(*models.NoticePreference)) error {
-	if err := person(actor); err != nil {
+	if err := signedIn(actor); err != nil {
 		return err
 	}
 	return s.Access.Write(ctx, s.Store, actor, policies.Need{}, func(q *models.Queries) error {
@@ -122,7 +122,7 @@ func (s *Service) TestMail(ctx context.Context, actor policies.Actor) error {
 	if err := s.Access.Check(actor, policies.Platform, "webhook", "write"); err != nil {
 		return err
 	}
-	if err := person(actor); err != nil {
+	if err := signedIn(actor); err != nil {
 		return err
 	}
 	if !s.Store.Mail {

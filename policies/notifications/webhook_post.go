@@ -1,4 +1,4 @@
-package notices
+package notifications
 
 import (
 	"bytes"
@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	hookPatience = 10 * time.Second // for the whole of a request
-	maxAnswer    = 1 << 10          // bytes of an answer that are kept
+	hookTimeout = 10 * time.Second // for the whole of a request
+	maxAnswer   = 1 << 10          // bytes of an answer that are kept
 )
 
 // outcome is what came of one attempt.
@@ -41,12 +41,12 @@ func failed(format models.Text) outcome { return outcome{problem: format} }
 // ones if it may, follows no redirect and asks no proxy, which would hide the
 // address from the check.
 func newClient(allowPrivate bool) *http.Client {
-	dialer := &net.Dialer{Timeout: hookPatience / 2, Control: dialControl(allowPrivate)}
+	dialer := &net.Dialer{Timeout: hookTimeout / 2, Control: dialControl(allowPrivate)}
 	return &http.Client{
-		Transport: &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: hookPatience / 2, ForceAttemptHTTP2: true,
-			MaxIdleConnsPerHost: 1, MaxIdleConns: parallel, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10},
+		Transport: &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: hookTimeout / 2, ForceAttemptHTTP2: true,
+			MaxIdleConnsPerHost: 1, MaxIdleConns: maxParallel, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Timeout:       hookPatience,
+		Timeout:       hookTimeout,
 	}
 }
 
@@ -107,7 +107,7 @@ func answered(res *http.Response) outcome {
 	// A receiver that is busy or slow has not looked at the message.
 	o.refused = res.StatusCode >= 400 && res.StatusCode < 500 && res.StatusCode != http.StatusRequestTimeout && res.StatusCode != http.StatusTooManyRequests
 	if seconds, err := strconv.ParseInt(res.Header.Get("Retry-After"), 10, 32); err == nil && seconds > 0 {
-		o.wait = min(time.Duration(seconds)*time.Second, longest)
+		o.wait = min(time.Duration(seconds)*time.Second, maxBackoff)
 	}
 	return o
 }
@@ -121,7 +121,7 @@ func unreached(err error) models.Text {
 	case errors.As(err, &refused):
 		return refused.why
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return models.Say("The receiver did not answer within %d seconds.", int(hookPatience/time.Second))
+		return models.Say("The receiver did not answer within %d seconds.", int(hookTimeout/time.Second))
 	}
 	return models.Say("The receiver was not reached: %s", plain(err))
 }

@@ -1,4 +1,4 @@
-package notices
+package notifications
 
 import (
 	"context"
@@ -72,7 +72,7 @@ func (s *Service) checkURL(text string, p *models.Problems) {
 	}
 	// A name is checked when it is dialled.
 	if addr, err := netip.ParseAddr(u.Hostname()); err == nil {
-		if refused, ok := mayReach(addr, s.AllowPrivate).(refusedAddress); ok {
+		if refused, ok := checkAddress(addr, s.AllowPrivate).(refusedAddress); ok {
 			*p = append(*p, models.Field{Name: "url", Reason: refused.why})
 		}
 	}
