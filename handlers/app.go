@@ -14,6 +14,7 @@ import (
 	"weir/policies"
 	"weir/policies/notices"
 	"weir/pool"
+	"weir/pool/providers"
 	"weir/storage"
 	"weir/web"
 	"weir/workspaces"
@@ -33,8 +34,9 @@ type Config struct {
 	Accounts    *policies.Accounts
 	Notices     *notices.Service
 	Ledger      *pool.Ledger
-	Pool        *pool.Pool
-	Enrolment   *pool.Enrolment
+	Pool        *pool.Scheduler
+	Providers   *providers.Service
+	Enrolment   *providers.Enrolment
 	Catalogue   *workspaces.Catalogue
 	Workspaces  *workspaces.Service
 	Directories *storage.Directories

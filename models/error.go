@@ -67,6 +67,14 @@ func InvalidFields(fields ...Field) *Error {
 	return &Error{Kind: KindInvalid, Message: Say("Some of the input cannot be accepted."), Fields: fields}
 }
 
+// IgnoreNotFound is no error where one says that something is not there.
+func IgnoreNotFound(err error) error {
+	if KindOf(err) == KindNotFound {
+		return nil
+	}
+	return err
+}
+
 // NotFound says that a thing does not exist for this actor. what is a noun
 // such as "workspace".
 func NotFound(what string) *Error {

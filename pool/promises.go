@@ -2,22 +2,20 @@ package pool
 
 import (
 	"context"
-	"slices"
 
 	"weir/models"
 	"weir/policies"
-	"weir/pool/placement"
 )
 
 // Promises compares what projects were promised with what there is.
 type Promises struct {
 	store  *models.Store
 	access *policies.Access
-	pool   *Pool
+	pool   *Scheduler
 }
 
 // NewPromises compares with what is in p.
-func NewPromises(p *Pool) *Promises { return &Promises{p.store, p.access, p} }
+func NewPromises(p *Scheduler) *Promises { return &Promises{p.store, p.access, p} }
 
 // Promise is one resource: what there is of it, and what of it was promised
 // to projects by their quotas.
@@ -75,11 +73,10 @@ func (p *Promises) rows(q *models.Queries) ([]Promise, models.Overcommit, error)
 	if err != nil {
 		return nil, o, err
 	}
-	s, err := p.pool.load(q)
+	all, simulated, err := p.pool.Capacity(q)
 	if err != nil {
 		return nil, o, err
 	}
-	all, simulated := s.standing()
 	return compare(promised, all.Add(o.Stated()), simulated, o.Ratio), o, nil
 }
 
@@ -97,35 +94,6 @@ func compare(promised, capacity, simulated, ratio models.Resources) []Promise {
 		rows[i] = r
 	}
 	return rows
-}
-
-// standing is what the machines that lend have: whatever the hour, for hours
-// come back, and whoever holds it; and of it what simulated GPUs have. What is
-// leaving does not count.
-func (s state) standing() (all, simulated models.Resources) {
-	lends := map[int64]bool{}
-	for _, p := range s.providers {
-		lends[p.ID] = p.State == models.ProviderOnline
-	}
-	snap := s.snapshot(freed, everybody)
-	snap.Nodes = slices.DeleteFunc(snap.Nodes, func(n placement.Node) bool { return !lends[n.ID] })
-	for i, n := range snap.Nodes {
-		snap.Nodes[i].Devices = slices.DeleteFunc(slices.Clone(n.Devices), func(d placement.Device) bool { return !d.Healthy || d.NotLent })
-	}
-	all = capacityOf(snap)
-	real := map[int64]bool{}
-	for _, d := range s.devices {
-		real[d.ID] = !d.Simulated
-	}
-	for i, n := range snap.Nodes {
-		snap.Nodes[i].Devices = slices.DeleteFunc(n.Devices, func(d placement.Device) bool { return real[d.ID] })
-	}
-	return all, capacityOf(snap)
-}
-
-func capacityOf(snap placement.Snapshot) models.Resources {
-	t := placement.Capacity(snap)
-	return models.Resources{GPUCores: t.Cores, GPUMemoryMiB: t.MemoryMiB}
 }
 
 // maxRatio is the most that may be promised of a resource, in percent.

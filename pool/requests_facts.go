@@ -72,7 +72,7 @@ func (f *Facts) present(q *models.Queries, req models.QuotaRequest) error {
 		}
 		role, err := q.Role(models.Everything, f.Project.ID, *req.RoleID)
 		if err != nil {
-			return absentIsFine(err)
+			return models.IgnoreNotFound(err)
 		}
 		f.Now = &role.Peak
 		f.Members, err = q.RoleMembers(f.Project.ID, role.ID)
@@ -80,7 +80,7 @@ func (f *Facts) present(q *models.Queries, req models.QuotaRequest) error {
 	case models.AskForDeadline:
 		m, err := q.Membership(f.Project.ID, req.RequesterID)
 		f.Until = m.Until
-		return absentIsFine(err)
+		return models.IgnoreNotFound(err)
 	case models.AskForJoin:
 		return f.roles(q)
 	}

@@ -139,7 +139,7 @@ func (l *Ledger) usersOfResources(ctx context.Context, actor policies.Actor, pro
 	}
 	m, err := l.store.Read(ctx).Membership(project, actor.User.ID)
 	if err != nil || m.RemovedAt != nil || m.ID <= page.After {
-		return nil, absentIsFine(err)
+		return nil, models.IgnoreNotFound(err)
 	}
 	own, err := l.Member(ctx, actor, project, m.ID)
 	return []MemberView{own}, err

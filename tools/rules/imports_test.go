@@ -24,8 +24,9 @@ var mayImport = map[string][]string{
 	"policies/openid":            {"models", "policies"},
 	"policies/openid/openidtest": {},
 
-	"pool":                     {"models", "policies", "pool/authority", "pool/placement", "pool/placement/history", "pool/queue", "pool/timeline"},
-	"pool/agent":               {"models", "pool", "pool/authority"},
+	"pool":                     {"models", "policies", "pool/placement", "pool/placement/history", "pool/queue", "pool/timeline"},
+	"pool/providers":           {"models", "policies", "pool/authority"},
+	"pool/agent":               {"models", "pool/authority", "pool/providers"},
 	"pool/authority":           {},
 	"pool/placement":           {"pool/placement/fleet"},
 	"pool/placement/fleet":     {},
@@ -34,7 +35,7 @@ var mayImport = map[string][]string{
 	"pool/placement/history":   {"pool/placement", "pool/placement/occupancy"},
 	"pool/queue":               {"pool/placement"},
 	"pool/timeline":            {"pool/placement", "pool/placement/occupancy"},
-	"pool/nvml":                {"pool"},
+	"pool/nvml":                {"pool/providers"},
 
 	"storage": {"models", "policies"},
 
@@ -48,7 +49,7 @@ var mayImport = map[string][]string{
 
 	"web": {"models"},
 	"handlers": {"models", "policies", "policies/notices", "migrations", "web",
-		"pool", "pool/authority", "pool/placement", "pool/placement/history", "pool/queue", "pool/timeline", "pool/nvml", "storage",
+		"pool", "pool/authority", "pool/providers", "pool/placement", "pool/placement/history", "pool/queue", "pool/timeline", "pool/nvml", "storage",
 		"workspaces", "workspaces/graph", "workspaces/barrier", "workspaces/shard",
 		"workspaces/local", "workspaces/kube", "workspaces/proxy"},
 	"cmd/weir": {everything},

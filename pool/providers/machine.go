@@ -1,4 +1,4 @@
-package pool
+package providers
 
 import (
 	"context"
@@ -83,25 +83,4 @@ type DeviceOrder struct {
 	UUID    string   `json:"uuid"`
 	Sharing string   `json:"sharing"`          // exclusive, time-slicing, mps, mig
 	Layout  []string `json:"layout,omitempty"` // MIG profiles
-}
-
-// Beat is what an agent says every few seconds.
-type Beat struct {
-	Token   string         `json:"token"`             // of the last answer
-	Confirm string         `json:"confirm,omitempty"` // that the answer to this very beat asked for
-	GPUCode string         `json:"gpu_code"`
-	Devices []DeviceReport `json:"devices"`
-	Samples []Sample       `json:"samples,omitempty"` // since the last beat that was answered
-	Faults  []Fault        `json:"faults,omitempty"`
-}
-
-// Orders are the answer to a beat.
-type Orders struct {
-	Token   string        `json:"token"`             // for the next beat; older ones are worth nothing
-	Confirm string        `json:"confirm,omitempty"` // nothing was taken: the beat is to be repeated with this
-	State   string        `json:"state"`             // the provider's
-	Reason  string        `json:"reason,omitempty"`
-	Every   time.Duration `json:"every"`           // between beats
-	Renew   bool          `json:"renew,omitempty"` // the certificate is due for renewal
-	Devices []DeviceOrder `json:"devices,omitempty"`
 }

@@ -1,4 +1,4 @@
-package pool
+package providers
 
 import (
 	"context"
@@ -9,30 +9,31 @@ import (
 	"weir/pool/authority"
 )
 
-// Beat hears an agent: who shows a certificate, from an address. It takes the
-// token of the last answer, or of the one before when that answer was never
-// used, so it was lost, and gives a new one. Any other token means that two
-// agents use one key: the agent is shut out at once, and both with it.
+// Heartbeat takes the word of an agent: who shows a certificate, from an
+// address. It takes the token of the last answer, or of the one before when
+// that answer was never used, so it was lost, and gives a new one. Any other
+// token means that two agents use one key: the agent is shut out at once, and
+// both with it.
 //
 // A request that was held up on the way and arrives after newer ones has an
 // old token too, though only one agent exists. So who has a wrong token is
 // first told to confirm, which a request that nobody waits for any more cannot
 // do: the answer has Confirm and nothing else.
-func (e *Enrolment) Beat(ctx context.Context, who authority.Holder, b Beat, address string) (o Orders, err error) {
-	if err := checkBeat(b); err != nil {
+func (e *Enrolment) Heartbeat(ctx context.Context, who authority.Holder, b Heartbeat, address string) (o Orders, err error) {
+	if err := checkHeartbeat(b); err != nil {
 		return o, err
 	}
 	if err := e.Known(ctx, who); err != nil {
 		return o, err
 	}
-	speaker := word{who, b.Token, b.Confirm, address}
+	shown := credential{who, b.Token, b.Confirm, address}
 	var provider int64
 	err = e.inTx(ctx, func(q *models.Queries) error {
-		o, provider, err = e.beat(q, speaker, b)
+		o, provider, err = e.heartbeat(q, shown, b)
 		return err
 	})
 	if err == nil && o.Confirm == "" {
-		err = e.Pool.observe(ctx, provider, b.Samples)
+		err = saveSamples(ctx, e.Store, provider, b.Samples)
 	}
 	if err != nil {
 		return Orders{}, err
@@ -41,14 +42,14 @@ func (e *Enrolment) Beat(ctx context.Context, who authority.Holder, b Beat, addr
 	return o, nil
 }
 
-// word is by what an agent proves that it is the only one with its key.
-type word struct {
+// credential is by what an agent proves that it is the only one with its key.
+type credential struct {
 	authority.Holder
 	token, confirm, address string
 }
 
-func (e *Enrolment) beat(q *models.Queries, w word, b Beat) (o Orders, id int64, err error) {
-	agent, provider, ask, err := e.prove(q, w)
+func (e *Enrolment) heartbeat(q *models.Queries, c credential, b Heartbeat) (o Orders, id int64, err error) {
+	agent, provider, ask, err := e.prove(q, c)
 	if err != nil || ask != "" {
 		return Orders{Confirm: ask}, 0, err
 	}
@@ -57,11 +58,11 @@ func (e *Enrolment) beat(q *models.Queries, w word, b Beat) (o Orders, id int64,
 	if err := q.UpdateAgent(&agent); err != nil {
 		return o, 0, err
 	}
-	if err := reported(q, &provider, b, w.address); err != nil {
+	if err := noteOrigin(q, &provider, b, c.address); err != nil {
 		return o, 0, err
 	}
-	o, err = e.Pool.take(q, &provider, b)
-	o.Token, o.Every, o.Renew = token, e.Every, due(w.Holder, q.Now())
+	o, err = apply(q, &provider, b)
+	o.Token, o.Every, o.Renew = token, e.Every, due(c.Holder, q.Now())
 	return o, provider.ID, err
 }
 
@@ -69,39 +70,39 @@ func (e *Enrolment) beat(q *models.Queries, w word, b Beat) (o Orders, id int64,
 // wrong, or whose certificate is the one before the present, is asked to
 // confirm, and shut out when it does. The first use of a renewed certificate
 // ends the older; the caller has to write the agent.
-func (e *Enrolment) prove(q *models.Queries, w word) (agent models.Agent, provider models.Provider, ask string, err error) {
-	if agent, err = e.admit(q, w.Holder); err != nil {
+func (e *Enrolment) prove(q *models.Queries, c credential) (agent models.Agent, provider models.Provider, ask string, err error) {
+	if agent, err = e.liveAgent(q, c.Holder); err != nil {
 		return agent, provider, "", err
 	}
 	if provider, err = q.Provider(agent.ProviderID); err != nil {
 		return agent, provider, "", err
 	}
-	shown := policies.HashSecret(w.token)
-	next := shown == agent.TokenHash || shown == agent.PreviousHash && w.token != ""
+	shown := policies.HashSecret(c.token)
+	next := shown == agent.TokenHash || shown == agent.PreviousHash && c.token != ""
 	switch {
-	case next && w.Serial == agent.NextSerial:
+	case next && c.Serial == agent.NextSerial:
 		agent.LastSerial, agent.Serial, agent.KeyHash = agent.Serial, agent.NextSerial, agent.NextKeyHash
-		agent.IssuedAt, agent.ExpiresAt, agent.NextSerial, agent.NextKeyHash = w.Issued, w.Expires, "", ""
+		agent.IssuedAt, agent.ExpiresAt, agent.NextSerial, agent.NextKeyHash = c.Issued, c.Expires, "", ""
 		return agent, provider, "", nil
-	case next && w.Serial == agent.Serial:
+	case next && c.Serial == agent.Serial:
 		return agent, provider, "", nil
-	case w.confirm != agent.TokenHash:
+	case c.confirm != agent.TokenHash:
 		return agent, provider, agent.TokenHash, nil
 	}
-	return agent, provider, "", e.fence(q, &provider, w.address)
+	return agent, provider, "", e.shutOutCopied(q, &provider, c.address)
 }
 
 // Known refuses who is no live agent. It costs nothing that others wait for.
 func (e *Enrolment) Known(ctx context.Context, who authority.Holder) error {
-	_, err := e.admit(e.store.Read(ctx), who)
+	_, err := e.liveAgent(e.Store.Read(ctx), who)
 	return err
 }
 
-// admit finds the live agent that shows a certificate.
-func (e *Enrolment) admit(q *models.Queries, who authority.Holder) (models.Agent, error) {
+// liveAgent finds the live agent that shows a certificate.
+func (e *Enrolment) liveAgent(q *models.Queries, who authority.Holder) (models.Agent, error) {
 	agent, err := q.AgentBySerial(who.Serial)
 	switch {
-	case models.KindOf(err) == models.KindNotFound && err != nil:
+	case models.KindOf(err) == models.KindNotFound:
 		return agent, models.Forbidden("This agent is not known here. Enrol it with an authorization code.")
 	case err != nil:
 		return agent, err
@@ -118,26 +119,26 @@ func due(who authority.Holder, now time.Time) bool {
 	return now.Sub(who.Issued) >= who.Expires.Sub(who.Issued)*2/3
 }
 
-// fence shuts out an agent of whose key there is a copy.
-func (e *Enrolment) fence(q *models.Queries, provider *models.Provider, address string) error {
+// shutOutCopied shuts out an agent of whose key there is a copy.
+func (e *Enrolment) shutOutCopied(q *models.Queries, provider *models.Provider, address string) error {
 	why := models.Say("two agents used one key; one of the two machines or its state directory is a copy of the other")
 	if err := q.RevokeAgents(provider.ID, q.Now(), why); err != nil {
 		return err
 	}
 	before := *provider
-	if err := e.Pool.lose(q, provider, why); err != nil {
+	if err := markLost(q, provider, why); err != nil {
 		return err
 	}
 	if err := enrolment.Audit(q, policies.Change{Action: "fence", Object: "agent", ID: provider.ID,
 		Before: map[string]any{"address": before.Address}, After: map[string]any{"address": address, "reason": why.String()}}); err != nil {
 		return err
 	}
-	return kept{models.Forbidden("This agent was shut out: %s. Enrol it again with an authorization code.", why)}
+	return committedRefusal{models.Forbidden("This agent was shut out: %s. Enrol it again with an authorization code.", why)}
 }
 
-// reported notes from where an agent speaks, and when its GPUs are not those
+// noteOrigin notes from where an agent speaks, and when its GPUs are not those
 // that were authorised.
-func reported(q *models.Queries, provider *models.Provider, b Beat, address string) error {
+func noteOrigin(q *models.Queries, provider *models.Provider, b Heartbeat, address string) error {
 	code := GPUCodeOf(provider.Machine, b.Devices)
 	if b.GPUCode != code {
 		return models.Invalid("gpu_code", "is not the code of the reported GPUs, which is %s", code)
@@ -152,37 +153,9 @@ func reported(q *models.Queries, provider *models.Provider, b Beat, address stri
 	return q.UpdateProvider(provider)
 }
 
-// explain words why a provider whose GPUs have changed lends nothing, or that
-// a GPU which it reports is another's.
-func explain(q *models.Queries, provider *models.Provider, foreign models.Text) error {
-	why := foreign
-	if provider.State == models.ProviderPending {
-		why = models.Say("its GPUs have changed: the GPU code %s waits for an authorization", provider.ReportedCode)
-	}
-	if provider.Reason.String() == why.String() {
-		return nil
-	}
-	provider.Reason = why
-	return q.MoveProvider(provider, provider.State)
-}
-
-// Renewal asks for a certificate for a new key, with what a beat would have to
-// show.
-type Renewal struct {
-	CSR     string `json:"csr"`               // PEM
-	Token   string `json:"token"`             // of the last answer to a beat; it stays good
-	Confirm string `json:"confirm,omitempty"` // that the answer to this very request asked for
-}
-
-// Renewed is the answer.
-type Renewed struct {
-	Certificate string `json:"certificate"`       // PEM
-	Confirm     string `json:"confirm,omitempty"` // nothing was done: the request is to be repeated with this
-}
-
 // Renew gives an agent a certificate for a new key. Its present one stays
-// good until the new one is used. The token is asked for as in a beat: who has
-// copied only a certificate and its key gets no other.
+// good until the new one is used. The token is asked for as in a heartbeat:
+// who has copied only a certificate and its key gets no other.
 func (e *Enrolment) Renew(ctx context.Context, who authority.Holder, in Renewal, address string) (out Renewed, err error) {
 	r, err := authority.CheckRequest([]byte(in.CSR))
 	if err != nil {
@@ -192,7 +165,7 @@ func (e *Enrolment) Renew(ctx context.Context, who authority.Holder, in Renewal,
 		return out, err
 	}
 	err = e.inTx(ctx, func(q *models.Queries) error {
-		out, err = e.renew(q, word{who, in.Token, in.Confirm, address}, r)
+		out, err = e.renew(q, credential{who, in.Token, in.Confirm, address}, r)
 		return err
 	})
 	if err != nil {
@@ -201,8 +174,8 @@ func (e *Enrolment) Renew(ctx context.Context, who authority.Holder, in Renewal,
 	return out, nil
 }
 
-func (e *Enrolment) renew(q *models.Queries, w word, r authority.Request) (Renewed, error) {
-	agent, provider, ask, err := e.prove(q, w)
+func (e *Enrolment) renew(q *models.Queries, c credential, r authority.Request) (Renewed, error) {
+	agent, provider, ask, err := e.prove(q, c)
 	if err != nil || ask != "" {
 		return Renewed{Confirm: ask}, err
 	}
@@ -218,5 +191,5 @@ func (e *Enrolment) renew(q *models.Queries, w word, r authority.Request) (Renew
 		return Renewed{}, err
 	}
 	return Renewed{Certificate: string(cert.PEM)}, enrolment.Audit(q, policies.Change{Action: "renew", Object: "agent", ID: provider.ID,
-		After: map[string]any{"address": w.address, "serial": cert.Serial, "expires_at": cert.Expires}})
+		After: map[string]any{"address": c.address, "serial": cert.Serial, "expires_at": cert.Expires}})
 }

@@ -1,65 +1,15 @@
-package pool
+package providers
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"weir/models"
 	"weir/policies"
-	"weir/pool/authority"
 )
 
 // codeLife is how long an authorization code is good.
 const codeLife = 15 * time.Minute
-
-// EnrolmentConfig is what an Enrolment works with.
-type EnrolmentConfig struct {
-	Pool                *Pool
-	Authority           *authority.Authority
-	CertificateLifetime time.Duration // of an agent's certificate
-	Every               time.Duration // between an agent's beats
-
-	Cluster   Cluster // vouches for nodes; nil: agents need codes
-	NodeOwner string  // address of the account whose GPUs nodes have; empty: of the platform administrator who was there first
-}
-
-// Enrolment lets agents of machines into the pool, hears them, and shuts
-// them out. Everything about agents happens under the pool's lock.
-type Enrolment struct {
-	EnrolmentConfig
-	store  *models.Store
-	access *policies.Access
-}
-
-// NewEnrolment makes the service.
-func NewEnrolment(c EnrolmentConfig) *Enrolment {
-	return &Enrolment{EnrolmentConfig: c, store: c.Pool.store, access: c.Pool.access}
-}
-
-// kept is a refusal whose transaction is kept all the same: what has led to
-// it is in the audit.
-type kept struct{ error }
-
-// inTx runs fn under the pool's lock.
-func (e *Enrolment) inTx(ctx context.Context, fn func(*models.Queries) error) error {
-	var refusal kept
-	err := e.store.InTx(ctx, func(q *models.Queries) error {
-		refusal = kept{}
-		if err := q.LockPool(); err != nil {
-			return err
-		}
-		err := fn(q)
-		if errors.As(err, &refusal) {
-			return nil
-		}
-		return err
-	})
-	if err == nil {
-		err = refusal.error
-	}
-	return err
-}
 
 // AuthorizeInput asks for an authorization code.
 type AuthorizeInput struct {
@@ -74,7 +24,7 @@ var toProvider = policies.Need{Project: policies.Platform, Object: "provider", A
 // can enrol an agent, once, within 15 minutes. The code is shown this once
 // and kept nowhere.
 func (e *Enrolment) Authorize(ctx context.Context, actor policies.Actor, in AuthorizeInput) (code string, a models.Authorization, err error) {
-	if err := e.access.Check(actor, policies.Platform, "provider", "write"); err != nil {
+	if err := e.Access.Check(actor, policies.Platform, "provider", "write"); err != nil {
 		return "", a, err
 	}
 	var p models.Problems
@@ -90,7 +40,7 @@ func (e *Enrolment) Authorize(ctx context.Context, actor policies.Actor, in Auth
 		in.OwnerID = actor.User.ID
 	}
 	secret := e.Authority.NewCode()
-	err = e.access.Write(ctx, e.store, actor, toProvider, func(q *models.Queries) error {
+	err = e.Access.Write(ctx, e.Store, actor, toProvider, func(q *models.Queries) error {
 		problems := append(models.Problems{}, p...)
 		if err := checkOwnerAndName(q, in, gpuCode, &problems); err != nil {
 			return err
@@ -116,7 +66,7 @@ func (e *Enrolment) Authorize(ctx context.Context, actor policies.Actor, in Auth
 func checkOwnerAndName(q *models.Queries, in AuthorizeInput, gpuCode string, p *models.Problems) error {
 	owner, err := q.User(in.OwnerID)
 	switch {
-	case models.KindOf(err) == models.KindNotFound && err != nil:
+	case models.KindOf(err) == models.KindNotFound:
 		p.Add("owner_id", "there is no such account")
 	case err != nil:
 		return err
@@ -128,7 +78,7 @@ func checkOwnerAndName(q *models.Queries, in AuthorizeInput, gpuCode string, p *
 	}
 	other, err := q.ProviderNamed(in.Name)
 	if err != nil {
-		return absentIsFine(err)
+		return models.IgnoreNotFound(err)
 	}
 	if other.GPUCode != gpuCode && other.ReportedCode != gpuCode {
 		p.Add("name", "is in use")
@@ -136,20 +86,13 @@ func checkOwnerAndName(q *models.Queries, in AuthorizeInput, gpuCode string, p *
 	return nil
 }
 
-func absentIsFine(err error) error {
-	if models.KindOf(err) == models.KindNotFound {
-		return nil
-	}
-	return err
-}
-
 // Authorizations lists the codes that were issued and neither used nor have
 // expired, newest first, without the codes themselves.
 func (e *Enrolment) Authorizations(ctx context.Context, actor policies.Actor) ([]models.Authorization, error) {
-	if err := e.access.Check(actor, policies.Platform, "provider", "read"); err != nil {
+	if err := e.Access.Check(actor, policies.Platform, "provider", "read"); err != nil {
 		return nil, err
 	}
-	return e.store.Read(ctx).OpenAuthorizations(e.store.Now())
+	return e.Store.Read(ctx).OpenAuthorizations(e.Store.Now())
 }
 
 // Accept authorises the GPUs that a provider reports now, where its agent is
@@ -178,17 +121,17 @@ func (e *Enrolment) Revoke(ctx context.Context, actor policies.Actor, providerID
 		if err := q.RevokeAgents(p.ID, q.Now(), revoked); err != nil {
 			return err
 		}
-		return e.Pool.lose(q, p, models.Say("an administrator has revoked its agent"))
+		return markLost(q, p, models.Say("an administrator has revoked its agent"))
 	})
 }
 
 // decide changes a provider that has a live agent; only administrators may.
 func (e *Enrolment) decide(ctx context.Context, actor policies.Actor, id, version int64, action string,
 	change func(*models.Queries, *models.Provider) error) (provider models.Provider, err error) {
-	if err := e.access.Check(actor, policies.Platform, "provider", "write"); err != nil {
+	if err := e.Access.Check(actor, policies.Platform, "provider", "write"); err != nil {
 		return provider, err
 	}
-	err = e.access.Write(ctx, e.store, actor, toProvider, func(q *models.Queries) error {
+	err = e.Access.Write(ctx, e.Store, actor, toProvider, func(q *models.Queries) error {
 		if err := q.LockPool(); err != nil {
 			return err
 		}
@@ -199,7 +142,7 @@ func (e *Enrolment) decide(ctx context.Context, actor policies.Actor, id, versio
 			return err
 		}
 		if _, err := q.AgentOf(id); err != nil {
-			if absentIsFine(err) == nil {
+			if models.KindOf(err) == models.KindNotFound {
 				err = models.Conflict("No agent speaks for %s. Enrol one with an authorization code.", provider.Name)
 			}
 			return err

@@ -39,21 +39,18 @@ func ReadPast(q *models.Queries, since time.Time) (p Past, err error) {
 		known = append(known, history.Past{Requested: d.RequestedAt, Started: d.StartedAt, Ended: d.EndedAt, Given: d.Starts > 0, Demand: demand})
 	}
 	p.Jobs, p.Assumed, p.Span = history.Jobs(known, q.Now())
-	s := state{now: q.Now()}
-	if s.providers, err = q.Providers(); err != nil {
+	snap := snapshot{reachable: func(models.Provider, []models.Device) bool { return true }}
+	if err := snap.readMachines(q); err != nil {
 		return p, err
 	}
-	if s.devices, err = q.Devices(); err != nil {
-		return p, err
-	}
-	p.Nodes = s.indexed().machines()
+	p.Nodes = snap.possible()
 	return p, nil
 }
 
-// machines are those of the pool as they could be: what is only silent or
-// draining today is not gone.
-func (s state) machines() (nodes []placement.Node) {
-	for _, node := range s.snapshot(ever, everybody).Nodes {
+// possible are the machines of the pool as they could be: what is only silent
+// or draining today is not gone.
+func (s snapshot) possible() (nodes []placement.Node) {
+	for _, node := range s.nodes(onceAllLend, anyProject).Nodes {
 		var devices []placement.Device
 		for _, d := range node.Devices {
 			if d.Healthy && !d.NotLent {
@@ -62,7 +59,7 @@ func (s state) machines() (nodes []placement.Node) {
 			}
 		}
 		if node.Accepting && len(devices) > 0 {
-			node.Unreachable, node.Devices = false, devices
+			node.Devices = devices
 			nodes = append(nodes, node)
 		}
 	}
@@ -95,11 +92,10 @@ const (
 	maxReplayed = 20_000
 )
 
-// WhatIf replays the pool's own past; only administrators and
-// auditors may. A pool of
-// which nothing was asked yet has none: Jobs is 0.
-func (p *Pool) WhatIf(ctx context.Context, actor policies.Actor, in WhatIfInput) (v WhatIfView, err error) {
-	if err := p.access.Check(actor, policies.Platform, "provider", "read"); err != nil {
+// WhatIf replays the pool's own past; only administrators and auditors may. A
+// pool of which nothing was asked yet has none: Jobs is 0.
+func (s *Scheduler) WhatIf(ctx context.Context, actor policies.Actor, in WhatIfInput) (v WhatIfView, err error) {
+	if err := s.access.Check(actor, policies.Platform, "provider", "read"); err != nil {
 		return v, err
 	}
 	if in.Days == 0 {
@@ -109,7 +105,7 @@ func (p *Pool) WhatIf(ctx context.Context, actor policies.Actor, in WhatIfInput)
 	if err != nil {
 		return v, err
 	}
-	q := p.store.Read(ctx)
+	q := s.store.Read(ctx)
 	past, err := ReadPast(q, q.Now().AddDate(0, 0, -int(in.Days)))
 	if err != nil {
 		return v, err

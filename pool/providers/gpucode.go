@@ -1,4 +1,4 @@
-package pool
+package providers
 
 import (
 	"crypto/sha256"
@@ -15,6 +15,18 @@ var codeAlphabet = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPa
 // such as the contents of /etc/machine-id, does not leave it.
 func MachineDigest(identity string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte("weir machine\n"+strings.TrimSpace(identity))))
+}
+
+// NodeDigest is by what the portal knows a node of its cluster, as
+// [MachineDigest] is for a machine that enrolled by a code: it is the node of
+// that name, whatever is installed on it anew.
+func NodeDigest(node string) string {
+	return fmt.Sprintf("%x", sha256.Sum256([]byte("weir node\n"+node)))
+}
+
+// isDigest tells whether a text can be a machine's digest.
+func isDigest(text string) bool {
+	return len(text) == 64 && strings.Trim(text, "0123456789abcdef") == ""
 }
 
 // GPUCode names a machine with its physical GPUs: 16 characters in groups of

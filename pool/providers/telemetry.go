@@ -1,4 +1,4 @@
-package pool
+package providers
 
 import (
 	"cmp"
@@ -16,14 +16,14 @@ import (
 // longer, since a bucket's place is its number modulo the length.
 var rings = []struct{ step, length int64 }{{5, 720}, {60, 1440}, {3600, 2160}}
 
-// observe keeps what a provider's agent has measured since its last beat. It
+// saveSamples keeps what a provider's agent has measured since its last beat. It
 // has a transaction of its own, without the pool's lock: an hour of
 // measurements must not hold up who waits for a GPU.
-func (p *Pool) observe(ctx context.Context, provider int64, samples []Sample) error {
+func saveSamples(ctx context.Context, store *models.Store, provider int64, samples []Sample) error {
 	if len(samples) == 0 {
 		return nil
 	}
-	return p.store.InTx(ctx, func(q *models.Queries) error {
+	return store.InTx(ctx, func(q *models.Queries) error {
 		devices, err := q.DevicesOf(provider)
 		if err != nil {
 			return err
@@ -41,8 +41,8 @@ func (p *Pool) observe(ctx context.Context, provider int64, samples []Sample) er
 	})
 }
 
-// note keeps the last XID of each device of a provider.
-func note(q *models.Queries, provider int64, faults []Fault) error {
+// saveFaults keeps the last XID of each device of a provider.
+func saveFaults(q *models.Queries, provider int64, faults []Fault) error {
 	if len(faults) == 0 {
 		return nil
 	}
@@ -57,9 +57,9 @@ func note(q *models.Queries, provider int64, faults []Fault) error {
 		return err
 	}
 	for _, d := range devices {
-		f, told := newest[d.UUID]
+		f, reported := newest[d.UUID]
 		at := q.Now().Add(-max(f.Age, 0))
-		if !told || d.XIDAt != nil && at.Before(*d.XIDAt) {
+		if !reported || d.XIDAt != nil && at.Before(*d.XIDAt) {
 			continue
 		}
 		if err := q.NoteFault(d.ID, f.XID, at); err != nil {
@@ -139,62 +139,19 @@ const (
 // History is a device's telemetry over the last hour (by 5 seconds), day (by
 // minutes) or ninety days (by hours), oldest first. Times of silence have no
 // buckets.
-func (p *Pool) History(ctx context.Context, actor policies.Actor, device int64, span string) ([]models.Telemetry, error) {
-	if err := p.access.Check(actor, policies.Platform, "pool", "read"); err != nil {
+func (s *Service) History(ctx context.Context, actor policies.Actor, device int64, span string) ([]models.Telemetry, error) {
+	if err := s.access.Check(actor, policies.Platform, "pool", "read"); err != nil {
 		return nil, err
 	}
 	for i, name := range []string{LastHour, LastDay, LastMonths} {
 		if name == span {
-			q := p.store.Read(ctx)
+			q := s.store.Read(ctx)
 			if _, err := q.Device(device); err != nil {
 				return nil, err
 			}
 			ring := rings[i]
-			return q.Telemetry(device, ring.step, p.store.Now().Add(-time.Duration(ring.step*ring.length)*time.Second))
+			return q.Telemetry(device, ring.step, s.store.Now().Add(-time.Duration(ring.step*ring.length)*time.Second))
 		}
 	}
 	return nil, models.Invalid("span", "must be %s, %s or %s", LastHour, LastDay, LastMonths)
-}
-
-// Report is the beat of this machine's own GPUs, for which the portal speaks
-// itself: nothing has to be proven.
-func (p *Pool) Report(ctx context.Context, b Beat) (o Orders, err error) {
-	home, spoken := p.home.Load(), false
-	err = p.store.InTx(ctx, func(q *models.Queries) error {
-		if err := q.LockPool(); err != nil {
-			return err
-		}
-		provider, err := q.Provider(home)
-		if err != nil || provider.Agent || provider.State == models.ProviderOffline {
-			return err
-		}
-		spoken = true
-		o, err = p.take(q, &provider, b)
-		return err
-	})
-	if err != nil || !spoken {
-		return o, err
-	}
-	return o, p.observe(ctx, home, b.Samples)
-}
-
-// take brings the pool to what a beat tells, but for what was measured, and
-// answers with orders. It needs the pool's lock.
-func (p *Pool) take(q *models.Queries, provider *models.Provider, b Beat) (o Orders, err error) {
-	if err := p.hear(q, provider); err != nil {
-		return o, err
-	}
-	foreign, err := p.enlist(q, provider, b.Devices)
-	if err != nil {
-		return o, err
-	}
-	if err := explain(q, provider, foreign); err != nil {
-		return o, err
-	}
-	if err := note(q, provider.ID, b.Faults); err != nil {
-		return o, err
-	}
-	o.State, o.Reason = provider.State, provider.Reason.String()
-	o.Devices, err = p.orders(q, provider.ID)
-	return o, err
 }

@@ -1,4 +1,4 @@
-package pool
+package providers
 
 import (
 	"context"
@@ -35,14 +35,14 @@ func (in *DeviceInput) check() error {
 	return p.Err()
 }
 
-// UpdateDevice sets how a device may be shared; administrators and the
+// SetSharing sets how a device may be shared; administrators and the
 // provider's owner may. What is held stays held as it was promised, so some
 // changes have to wait for it.
-func (p *Pool) UpdateDevice(ctx context.Context, actor policies.Actor, id int64, in DeviceInput) (d models.Device, err error) {
-	if err := p.access.Check(actor, policies.Platform, "pool", "read"); err != nil {
+func (s *Service) SetSharing(ctx context.Context, actor policies.Actor, id int64, in DeviceInput) (d models.Device, err error) {
+	if err := s.access.Check(actor, policies.Platform, "pool", "read"); err != nil {
 		return d, err
 	}
-	q := p.store.Read(ctx)
+	q := s.store.Read(ctx)
 	if d, err = q.Device(id); err != nil {
 		return d, err
 	}
@@ -53,11 +53,11 @@ func (p *Pool) UpdateDevice(ctx context.Context, actor policies.Actor, id int64,
 	if err := in.check(); err != nil {
 		return d, err
 	}
-	need := policies.Need{Project: policies.Platform, Object: "device", Act: "write", Owner: owner(provider)}
+	need := policies.Need{Project: policies.Platform, Object: "device", Act: "write", Owner: provider.Owner()}
 	if in.Mixed != d.Mixed {
 		need.Owner = 0 // who shares with whom is the administrators' to allow
 	}
-	err = p.access.Write(ctx, p.store, actor, need, func(q *models.Queries) error {
+	err = s.access.Write(ctx, s.store, actor, need, func(q *models.Queries) error {
 		if err := q.LockPool(); err != nil {
 			return err
 		}
@@ -67,14 +67,10 @@ func (p *Pool) UpdateDevice(ctx context.Context, actor policies.Actor, id int64,
 		if err := models.CheckVersion("device", in.Version, d.Version); err != nil {
 			return err
 		}
-		if err := p.stillMayShare(q, actor, d, in, need.Owner); err != nil {
+		if err := s.stillMayShare(q, actor, d, in, need.Owner); err != nil {
 			return err
 		}
-		s, err := p.load(q)
-		if err != nil {
-			return err
-		}
-		if err := s.allows(d, in); err != nil {
+		if err := mayChangeTo(q, d, in); err != nil {
 			return err
 		}
 		before := d
@@ -92,33 +88,35 @@ func (p *Pool) UpdateDevice(ctx context.Context, actor policies.Actor, id int64,
 
 // stillMayShare asks again, under the lock, what the right to a change was
 // made of before: who owns the provider, and whether mixing changes.
-func (p *Pool) stillMayShare(q *models.Queries, actor policies.Actor, d models.Device, in DeviceInput, asOwner int64) error {
+func (s *Service) stillMayShare(q *models.Queries, actor policies.Actor, d models.Device, in DeviceInput, asOwner int64) error {
 	provider, err := q.Provider(d.ProviderID)
 	if err != nil {
 		return err
 	}
-	if in.Mixed != d.Mixed || asOwner != 0 && asOwner != owner(provider) {
-		return p.access.Check(actor, policies.Platform, "device", "write")
+	if in.Mixed != d.Mixed || asOwner != 0 && asOwner != provider.Owner() {
+		return s.access.Check(actor, policies.Platform, "device", "write")
 	}
 	return nil
 }
 
-// allows tells whether a device can come to be shared otherwise while it is
-// held as it is.
-func (s state) allows(d models.Device, in DeviceInput) error {
+// mayChangeTo refuses to share a device otherwise while it is held as it is.
+func mayChangeTo(q *models.Queries, d models.Device, in DeviceInput) error {
 	if err := capable(d, in); err != nil {
 		return err
 	}
-	holders, projects := map[int64]bool{}, map[int64]bool{}
-	for _, share := range s.shares {
-		if share.DeviceID == d.ID || s.lender(s.byID[share.DeviceID]) == d.ID {
-			holders[share.WorkspaceID], projects[share.ProjectID] = true, true
-		}
+	shares, err := openSharesOn(q, d)
+	if err != nil {
+		return err
 	}
+	holders, projects := map[int64]bool{}, map[int64]bool{}
+	for _, share := range shares {
+		holders[share.WorkspaceID], projects[share.ProjectID] = true, true
+	}
+	inPart := slices.ContainsFunc(shares, func(v models.ShareView) bool { return v.DeviceID == d.ID && v.Cores < 100 })
 	switch {
-	case len(holders) > 0 && (remade(d, in)):
+	case len(holders) > 0 && remade(d, in):
 		return models.Conflict("%d workspaces hold shares of this device now. Wait until they end: it has to be empty to be cut or joined, or for its limits to begin or end.", len(holders))
-	case d.Exclusive() && in.Sharing != models.SharingExclusive && s.heldInPart(d.ID):
+	case d.Exclusive() && in.Sharing != models.SharingExclusive && inPart:
 		return models.Conflict("A workspace was promised this device for itself, and holds a part of it now. Wait until it ends.")
 	case in.Sharing == models.SharingExclusive && len(holders) > 1:
 		return models.Conflict("%d workspaces hold shares of this device now. Stop all but one, or wait, before it becomes exclusive.", len(holders))
@@ -148,13 +146,22 @@ func remade(d models.Device, in DeviceInput) bool {
 		in.Sharing == models.SharingMIG && !slices.Equal(d.Layout, in.Layout)
 }
 
-// heldInPart tells whether a fraction of a device is held.
-func (s state) heldInPart(device int64) bool {
-	return slices.ContainsFunc(s.shares, func(v models.ShareView) bool { return v.DeviceID == device && v.Cores < 100 })
+// openSharesOn are the shares that are held of a device and its instances.
+func openSharesOn(q *models.Queries, d models.Device) ([]models.ShareView, error) {
+	devices, err := q.Devices() // a GPU may have come from another machine
+	if err != nil {
+		return nil, err
+	}
+	of := map[int64]bool{d.ID: true}
+	for _, other := range devices {
+		of[other.ID] = of[other.ID] || other.PhysicalID() == d.ID
+	}
+	shares, err := q.OpenShares()
+	return slices.DeleteFunc(shares, func(v models.ShareView) bool { return !of[v.DeviceID] }), err
 }
 
 // orders are how the present GPUs of a provider shall be shared.
-func (p *Pool) orders(q *models.Queries, provider int64) ([]DeviceOrder, error) {
+func orders(q *models.Queries, provider int64) ([]DeviceOrder, error) {
 	devices, err := q.DevicesOf(provider)
 	var list []DeviceOrder
 	for _, d := range devices {

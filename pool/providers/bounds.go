@@ -1,10 +1,9 @@
-package pool
+package providers
 
 import (
 	"bytes"
 	"encoding/json"
 	"strconv"
-	"strings"
 	"time"
 
 	"weir/models"
@@ -20,17 +19,13 @@ const (
 	maxList      = 128  // profiles, peers
 	maxAge       = 30 * 24 * time.Hour
 	maxAmount    = 1 << 40
-	maxProblems  = 20 // that are told of one beat
+	maxProblems  = 20 // that are told of one heartbeat
 )
 
-func isDigest(text string) bool {
-	return len(text) == 64 && strings.Trim(text, "0123456789abcdef") == ""
-}
-
-// UnmarshalJSON refuses lists of more than a beat may have, without reading
+// UnmarshalJSON refuses lists of more than a heartbeat may have, without reading
 // them: a few bytes of text make much more in memory.
-func (b *Beat) UnmarshalJSON(raw []byte) error {
-	type plain Beat
+func (b *Heartbeat) UnmarshalJSON(raw []byte) error {
+	type plain Heartbeat
 	in := struct {
 		*plain
 		Devices reports `json:"devices"`
@@ -107,8 +102,16 @@ func readList[T any](list *[]T, raw []byte, field string, most int) error {
 	return nil
 }
 
-// checkBeat refuses what no agent of ours says.
-func checkBeat(b Beat) error {
+// checkMachine refuses what no machine with an agent of ours is.
+func checkMachine(digest string, devices []DeviceReport, p *models.Problems) {
+	if !isDigest(digest) {
+		p.Add("machine", "must be the digest of the machine's identity, 64 hexadecimal digits")
+	}
+	checkReports(devices, p)
+}
+
+// checkHeartbeat refuses what no agent of ours says.
+func checkHeartbeat(b Heartbeat) error {
 	var p models.Problems
 	if len(b.Token) > maxWord || len(b.Confirm) > maxWord || len(b.GPUCode) > maxWord {
 		p.Add("token", "must have at most %d characters, has %d", maxWord, max(len(b.Token), len(b.Confirm), len(b.GPUCode)))

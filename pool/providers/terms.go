@@ -1,4 +1,4 @@
-package pool
+package providers
 
 import (
 	"context"
@@ -27,35 +27,22 @@ type RecallInput struct {
 
 const maxNotice = 7 * 24 * 60 // minutes
 
-// MayManage tells whether the actor may set a provider's terms, drain it,
-// recall and remove it: administrators and its owner may.
-func (p *Pool) MayManage(actor policies.Actor, provider models.Provider) bool {
-	return p.access.MayOwned(actor, owner(provider), policies.Platform, "provider", "write")
-}
-
-func owner(provider models.Provider) int64 {
-	if provider.OwnerID == nil {
-		return 0
-	}
-	return *provider.OwnerID
-}
-
-// UpdateProvider sets a provider's name, terms and, by an administrator,
+// Update sets a provider's name, terms and, by an administrator,
 // owner. Shares that are held stay; the new terms hold for new ones, and the
 // hours for all.
-func (p *Pool) UpdateProvider(ctx context.Context, actor policies.Actor, id int64, in ProviderInput) (models.Provider, error) {
+func (s *Service) Update(ctx context.Context, actor policies.Actor, id int64, in ProviderInput) (models.Provider, error) {
 	var problems models.Problems
 	in.Name = models.CheckName("name", in.Name, &problems)
 	in.Terms.Check(&problems)
 	if err := problems.Err(); err != nil {
 		return models.Provider{}, err
 	}
-	return p.manage(ctx, actor, id, in.Version, "update", func(q *models.Queries, provider *models.Provider) error {
-		if err := p.checkTerms(q, *provider, in.Terms); err != nil {
+	return s.manage(ctx, actor, id, in.Version, "update", func(q *models.Queries, provider *models.Provider) error {
+		if err := s.checkTerms(q, *provider, in.Terms); err != nil {
 			return err
 		}
-		if in.OwnerID != nil && *in.OwnerID != owner(*provider) {
-			if err := p.access.Check(actor, policies.Platform, "provider", "write"); err != nil {
+		if in.OwnerID != nil && *in.OwnerID != provider.Owner() {
+			if err := s.access.Check(actor, policies.Platform, "provider", "write"); err != nil {
 				return err
 			}
 			if _, err := q.User(*in.OwnerID); err != nil {
@@ -69,7 +56,7 @@ func (p *Pool) UpdateProvider(ctx context.Context, actor policies.Actor, id int6
 }
 
 // checkTerms refuses devices of others and projects that do not exist.
-func (p *Pool) checkTerms(q *models.Queries, provider models.Provider, t models.Terms) error {
+func (s *Service) checkTerms(q *models.Queries, provider models.Provider, t models.Terms) error {
 	devices, err := q.DevicesOf(provider.ID)
 	if err != nil {
 		return err
@@ -88,16 +75,16 @@ func (p *Pool) checkTerms(q *models.Queries, provider models.Provider, t models.
 }
 
 // Drain lets a provider lend nothing new; what is held stays held.
-func (p *Pool) Drain(ctx context.Context, actor policies.Actor, id, version int64) (models.Provider, error) {
-	return p.manage(ctx, actor, id, version, "drain", func(_ *models.Queries, provider *models.Provider) error {
+func (s *Service) Drain(ctx context.Context, actor policies.Actor, id, version int64) (models.Provider, error) {
+	return s.manage(ctx, actor, id, version, "drain", func(_ *models.Queries, provider *models.Provider) error {
 		provider.Draining = true
 		return nil
 	})
 }
 
 // Resume ends a drain and takes a recall back.
-func (p *Pool) Resume(ctx context.Context, actor policies.Actor, id, version int64) (models.Provider, error) {
-	return p.manage(ctx, actor, id, version, "resume", func(_ *models.Queries, provider *models.Provider) error {
+func (s *Service) Resume(ctx context.Context, actor policies.Actor, id, version int64) (models.Provider, error) {
+	return s.manage(ctx, actor, id, version, "resume", func(_ *models.Queries, provider *models.Provider) error {
 		provider.Draining, provider.RecallAt, provider.RecallReason = false, nil, ""
 		return nil
 	})
@@ -105,7 +92,7 @@ func (p *Pool) Resume(ctx context.Context, actor policies.Actor, id, version int
 
 // Recall ends a provider's shares after a notice. The holders are told at
 // once; when the time has come their workspaces are stopped.
-func (p *Pool) Recall(ctx context.Context, actor policies.Actor, id int64, in RecallInput) (models.Provider, error) {
+func (s *Service) Recall(ctx context.Context, actor policies.Actor, id int64, in RecallInput) (models.Provider, error) {
 	var problems models.Problems
 	if in.NoticeMinutes < 0 || in.NoticeMinutes > maxNotice {
 		problems.Add("notice_minutes", "must be from 0 to %d minutes", int64(maxNotice))
@@ -116,7 +103,7 @@ func (p *Pool) Recall(ctx context.Context, actor policies.Actor, id int64, in Re
 	if err := problems.Err(); err != nil {
 		return models.Provider{}, err
 	}
-	return p.manage(ctx, actor, id, in.Version, "recall", func(q *models.Queries, provider *models.Provider) error {
+	return s.manage(ctx, actor, id, in.Version, "recall", func(q *models.Queries, provider *models.Provider) error {
 		at := q.Now().Add(time.Duration(in.NoticeMinutes) * time.Minute)
 		provider.RecallAt, provider.RecallReason = &at, in.Reason
 		return nil
@@ -125,13 +112,13 @@ func (p *Pool) Recall(ctx context.Context, actor policies.Actor, id int64, in Re
 
 // Remove takes a provider out of the pool for good; its agent is shut out.
 // Shares that are still held forbid it: recall them first.
-func (p *Pool) Remove(ctx context.Context, actor policies.Actor, id, version int64) (models.Provider, error) {
-	return p.manage(ctx, actor, id, version, "remove", func(q *models.Queries, provider *models.Provider) error {
+func (s *Service) Remove(ctx context.Context, actor policies.Actor, id, version int64) (models.Provider, error) {
+	return s.manage(ctx, actor, id, version, "remove", func(q *models.Queries, provider *models.Provider) error {
 		held, err := q.HeldAt(id)
 		switch {
 		case err != nil:
 			return err
-		case id == p.home.Load() && !provider.Agent:
+		case id == s.home.Load() && !provider.Agent:
 			return models.Conflict("These are the GPUs of the machine that the portal runs on. Drain them instead.")
 		case held > 0:
 			return models.Conflict("%d shares are still held there. Recall them first.", held)
@@ -139,26 +126,26 @@ func (p *Pool) Remove(ctx context.Context, actor policies.Actor, id, version int
 		if err := q.RevokeAgents(id, q.Now(), models.Say("the provider was removed")); err != nil {
 			return err
 		}
-		return retire(q, provider, actor)
+		return takeOut(q, provider, actor)
 	})
 }
 
 // manage changes a provider by whoever may, under the pool's lock, brings its
 // state to what follows, and tells the holders.
-func (p *Pool) manage(ctx context.Context, actor policies.Actor, id, version int64, action string,
+func (s *Service) manage(ctx context.Context, actor policies.Actor, id, version int64, action string,
 	change func(*models.Queries, *models.Provider) error) (provider models.Provider, err error) {
-	if provider, err = p.store.Read(ctx).Provider(id); err != nil {
+	if provider, err = s.store.Read(ctx).Provider(id); err != nil {
 		return provider, err
 	}
-	need := policies.Need{Project: policies.Platform, Object: "provider", Act: "write", Owner: owner(provider)}
-	err = p.access.Write(ctx, p.store, actor, need, func(q *models.Queries) error {
+	need := policies.Need{Project: policies.Platform, Object: "provider", Act: "write", Owner: provider.Owner()}
+	err = s.access.Write(ctx, s.store, actor, need, func(q *models.Queries) error {
 		if err := q.LockPool(); err != nil {
 			return err
 		}
 		if provider, err = q.Provider(id); err != nil {
 			return err
 		}
-		if owner(provider) != need.Owner {
+		if provider.Owner() != need.Owner {
 			return models.CheckVersion("provider", -1, provider.Version)
 		}
 		if err := models.CheckVersion("provider", version, provider.Version); err != nil {
@@ -177,7 +164,7 @@ func (p *Pool) manage(ctx context.Context, actor policies.Actor, id, version int
 		if err := q.UpdateProvider(&provider); err != nil {
 			return err
 		}
-		if err := announce(q, provider); err != nil {
+		if err := announceEnd(q, provider); err != nil {
 			return err
 		}
 		return actor.Audit(q, policies.Change{Action: action, Object: "provider", ID: id, Before: before, After: provider})

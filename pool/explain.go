@@ -1,16 +1,12 @@
 package pool
 
 import (
-	"strconv"
-
 	"weir/models"
 	"weir/pool/placement"
 )
 
-func itoa(n int64) string { return strconv.FormatInt(n, 10) }
-
-// Words describes a demand's GPUs.
-func Words(d models.Demand) models.Text {
+// DescribeDemand words a demand's GPUs.
+func DescribeDemand(d models.Demand) models.Text {
 	if d.GPUs == 1 {
 		return models.Say("%d GPU cores", d.Cores)
 	}
@@ -22,14 +18,14 @@ func Words(d models.Demand) models.Text {
 func explainChoice(node, devices string, e placement.Explanation) models.Text {
 	if e.Nodes > 1 {
 		return models.Say("%s on %s: %s of %d machines with %d fitting devices; %s; %d cores stay free there.",
-			devices, node, aimWords(e.Policy), e.Nodes, e.Devices, deciderWords(e.RunnerUp), e.LeftoverCores)
+			devices, node, describeAim(e.Policy), e.Nodes, e.Devices, describeDecider(e.RunnerUp), e.LeftoverCores)
 	}
 	return models.Say("%s on %s: %s of %d fitting devices; %d cores stay free there.",
-		devices, node, aimWords(e.Policy), e.Devices, e.LeftoverCores)
+		devices, node, describeAim(e.Policy), e.Devices, e.LeftoverCores)
 }
 
-// aimWords says what a policy looks for.
-func aimWords(policy string) models.Text {
+// describeAim says what a policy looks for.
+func describeAim(policy string) models.Text {
 	switch policy {
 	case "weir", "fgd":
 		return models.Say("the least fragmentation")
@@ -46,7 +42,7 @@ func aimWords(policy string) models.Text {
 	}
 }
 
-func deciderWords(r placement.RunnerUp) models.Text {
+func describeDecider(r placement.RunnerUp) models.Text {
 	switch r.LostBy {
 	case placement.SplitsIdle:
 		return models.Say("the next best would split idle devices")
@@ -79,13 +75,13 @@ func explainRefusal(r placement.Refusal, d placement.Demand) (models.Text, []mod
 	var lines []models.Text
 	for reason, n := range r.Counts {
 		if n > 0 && placement.Reason(reason) != placement.Fits {
-			lines = append(lines, models.Say("%d × device: %s", n, reasonWords(placement.Reason(reason), r, d)))
+			lines = append(lines, models.Say("%d × device: %s", n, describeReason(placement.Reason(reason), r, d)))
 		}
 	}
-	return reasonWords(r.Reason, r, d), lines
+	return describeReason(r.Reason, r, d), lines
 }
 
-func reasonWords(reason placement.Reason, r placement.Refusal, d placement.Demand) models.Text {
+func describeReason(reason placement.Reason, r placement.Refusal, d placement.Demand) models.Text {
 	switch reason {
 	case placement.Invalid:
 		return models.Say("the demand's own numbers are impossible")

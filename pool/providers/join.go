@@ -1,9 +1,7 @@
-package pool
+package providers
 
 import (
 	"context"
-	"crypto/sha256"
-	"fmt"
 
 	"weir/models"
 	"weir/policies"
@@ -18,30 +16,14 @@ type Cluster interface {
 	NodeOf(ctx context.Context, token string) (node string, err error)
 }
 
-// Joining is how an agent enrols for which its cluster vouches: by the token
-// of its pod, for a key of its own, with what its machine has.
-type Joining struct {
-	Token   string         `json:"token"`
-	CSR     string         `json:"csr"`     // PEM
-	Machine string         `json:"machine"` // see MachineDigest; a provider that was enrolled by hand is known by it
-	Devices []DeviceReport `json:"devices"`
-}
-
 // maxToken is how long a service account's token may be, in bytes; real ones
 // have about 1200.
 const maxToken = 16 << 10
 
-// NodeDigest is by what the portal knows a node of its cluster, as
-// [MachineDigest] is for a machine that enrolled by a code: it is the node of
-// that name, whatever is installed on it anew.
-func NodeDigest(node string) string {
-	return fmt.Sprintf("%x", sha256.Sum256([]byte("weir node\n"+node)))
-}
-
-// newcomer is a joining that the cluster has vouched for: its claim is the
-// node's. By machine and code it may be a provider that was enrolled by hand.
-type newcomer struct {
-	claim
+// nodeApplicant is an agent that its cluster vouches for: the applicant is the
+// node. By machine and code it may be a provider that was enrolled by hand.
+type nodeApplicant struct {
+	applicant
 	machine string
 	code    string
 }
@@ -82,7 +64,7 @@ func (e *Enrolment) Join(ctx context.Context, j Joining, address string) (out En
 	return out, nil
 }
 
-func checkJoining(j Joining, address string) (n newcomer, err error) {
+func checkJoining(j Joining, address string) (n nodeApplicant, err error) {
 	var p models.Problems
 	n.address, n.Devices, n.machine = address, j.Devices, j.Machine
 	if j.Token == "" || len(j.Token) > maxToken {
@@ -99,12 +81,12 @@ func checkJoining(j Joining, address string) (n newcomer, err error) {
 // byCluster is who acts when a node's agent enrols.
 var byCluster = policies.System("cluster")
 
-func (e *Enrolment) join(q *models.Queries, n newcomer) (out Enrolled, err error) {
+func (e *Enrolment) join(q *models.Queries, n nodeApplicant) (out Enrolled, err error) {
 	before, provider, err := e.nodeProvider(q, n)
 	if err != nil {
 		return out, err
 	}
-	given, err := permission(q, n, before)
+	given, err := useAuthorization(q, n, before)
 	if err != nil {
 		return out, err
 	}
@@ -121,25 +103,25 @@ func (e *Enrolment) join(q *models.Queries, n newcomer) (out Enrolled, err error
 	if err := q.UpdateProvider(&provider); err != nil {
 		return out, err
 	}
-	return e.letIn(q, entry{claim: n.claim, actor: byCluster, before: before, provider: provider, by: given})
+	return e.admit(q, admission{applicant: n.applicant, actor: byCluster, before: before, provider: provider, by: given})
 }
 
 // nodeProvider finds the provider that a node is, or makes it; before is nil
 // when it was made. A provider of the node's name that was enrolled otherwise
 // becomes the node's only if it is this very machine with these very GPUs, or
 // was removed from the pool.
-func (e *Enrolment) nodeProvider(q *models.Queries, n newcomer) (before *models.Provider, p models.Provider, err error) {
+func (e *Enrolment) nodeProvider(q *models.Queries, n nodeApplicant) (before *models.Provider, p models.Provider, err error) {
 	found, err := q.ProviderOf(n.Machine)
 	if err == nil {
 		p = found
 		return &found, p, rename(q, &p, n.Name)
 	}
-	if absentIsFine(err) != nil {
+	if models.IgnoreNotFound(err) != nil {
 		return nil, p, err
 	}
 	found, err = q.ProviderNamed(n.Name)
 	switch {
-	case absentIsFine(err) != nil:
+	case models.IgnoreNotFound(err) != nil:
 		return nil, p, err
 	case err != nil:
 		if p, err = newProvider(q, n.Name, n.Machine); err != nil {
@@ -158,23 +140,11 @@ func (e *Enrolment) nodeProvider(q *models.Queries, n newcomer) (before *models.
 	return before, p, err
 }
 
-// rename gives a provider a name, unless another has come to be called so.
-func rename(q *models.Queries, p *models.Provider, name string) error {
-	if name == "" || p.Name == name {
-		return nil
-	}
-	_, err := q.ProviderNamed(name)
-	if err != nil && absentIsFine(err) == nil {
-		p.Name, err = name, nil
-	}
-	return err
-}
-
 // nodeOwner is whose the GPUs of a node are that was never seen.
 func (e *Enrolment) nodeOwner(q *models.Queries) (*int64, error) {
 	if e.NodeOwner != "" {
 		u, err := q.UserByEmail(e.NodeOwner)
-		if err != nil && absentIsFine(err) == nil || err == nil && u.Disabled {
+		if models.KindOf(err) == models.KindNotFound || err == nil && u.Disabled {
 			return nil, models.Conflict("The account %s, which is to own the GPUs of the cluster's nodes, does not exist or is disabled.", e.NodeOwner)
 		}
 		return &u.ID, err
@@ -197,9 +167,9 @@ func (e *Enrolment) nodeOwner(q *models.Queries) (*int64, error) {
 	}
 }
 
-// permission uses up an authorization that waits for a node, if there is one.
-// A node that was shut out needs it.
-func permission(q *models.Queries, n newcomer, before *models.Provider) (*models.Authorization, error) {
+// useAuthorization uses up an authorization that waits for a node, if there is
+// one. A node that was shut out needs it.
+func useAuthorization(q *models.Queries, n nodeApplicant, before *models.Provider) (*models.Authorization, error) {
 	shut, err := shutOut(q, n, before)
 	if err != nil {
 		return nil, err
@@ -222,7 +192,7 @@ func permission(q *models.Queries, n newcomer, before *models.Provider) (*models
 
 // shutOut tells whether somebody, and not the course of things, has taken a
 // node out of the pool.
-func shutOut(q *models.Queries, n newcomer, before *models.Provider) (bool, error) {
+func shutOut(q *models.Queries, n nodeApplicant, before *models.Provider) (bool, error) {
 	switch {
 	case before == nil:
 		return false, nil
