@@ -12,6 +12,7 @@ import (
 	"weir/policies"
 	"weir/pool"
 	"weir/pool/authority"
+	"weir/pool/pooltest"
 )
 
 // What one agent may go through without being taken for two, and what two
@@ -71,13 +72,13 @@ func TestLateDuplicate(t *testing.T) {
 		late := pool.Beat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices}
 		h.beats(t)
 		h.beats(t)
-		o, err := g.Beat(g.ctx, h.holder, late, "192.0.2.1")
+		o, err := g.Beat(g.Ctx, h.holder, late, "192.0.2.1")
 		if err != nil || o.Confirm == "" || o.Token != "" || len(o.Devices) != 0 {
 			t.Fatalf("the duplicate is answered %+v, %v", o, err)
 		}
 		h.beats(t)
 		late.Confirm = o.Confirm // even a confirmation that was held up
-		if o, err = g.Beat(g.ctx, h.holder, late, "192.0.2.1"); err != nil || o.Confirm == "" {
+		if o, err = g.Beat(g.Ctx, h.holder, late, "192.0.2.1"); err != nil || o.Confirm == "" {
 			t.Errorf("the late confirmation is answered %+v, %v", o, err)
 		}
 		h.beats(t)
@@ -94,20 +95,20 @@ func TestRevoke(t *testing.T) {
 		h := g.enrolled(t, "a", 1)
 		h.beats(t)
 		p := h.provider(t)
-		refused(t, "a stale version", second(g.Revoke(g.ctx, g.root, p.ID, p.Version+1)), models.KindConflict, "")
-		m := g.team(t, "vision")
-		w, a := g.claim(t, m, models.Demand{GPUs: 1, Cores: 50})
-		p, err := g.Revoke(g.ctx, g.root, p.ID, 0)
+		refused(t, "a stale version", pooltest.Error(g.Revoke(g.Ctx, g.Root, p.ID, p.Version+1)), models.KindConflict, "")
+		m := g.NewTeam(t, "vision")
+		w, a := g.Claim(t, m, models.Demand{GPUs: 1, Cores: 50})
+		p, err := g.Revoke(g.Ctx, g.Root, p.ID, 0)
 		if err != nil || p.State != models.ProviderLost || !strings.Contains(p.Reason.String(), "revoked") {
 			t.Errorf("%+v, %v", p, err)
 		}
-		refused(t, "the next beat", second(h.beat(true)), models.KindForbidden, "")
-		refused(t, "renewal", second(h.renew(t, newKey(t))), models.KindForbidden, "")
-		refused(t, "revoking again", second(g.Revoke(g.ctx, g.root, p.ID, 0)), models.KindConflict, "")
-		if _, later := g.claim(t, m, models.Demand{GPUs: 1, Cores: 10}); later.Outcome == models.OutcomeGranted {
+		refused(t, "the next beat", pooltest.Error(h.beat(true)), models.KindForbidden, "")
+		refused(t, "renewal", pooltest.Error(h.renew(t, newKey(t))), models.KindForbidden, "")
+		refused(t, "revoking again", pooltest.Error(g.Revoke(g.Ctx, g.Root, p.ID, 0)), models.KindConflict, "")
+		if _, later := g.Claim(t, m, models.Demand{GPUs: 1, Cores: 10}); later.Outcome == models.OutcomeGranted {
 			t.Errorf("shares are given of it: %+v", later)
 		}
-		shares, err := g.store.Read(g.ctx).SharesOf(w.ID)
+		shares, err := g.Store.Read(g.Ctx).SharesOf(w.ID)
 		if a.Outcome == models.OutcomeGranted && (err != nil || len(shares) != 1) {
 			t.Errorf("what was held is gone: %v, %v", shares, err)
 		}
@@ -138,7 +139,7 @@ func TestChangedGPUs(t *testing.T) {
 			t.Error("a beat that says nothing new changes the provider")
 		}
 		present := 0
-		for _, d := range must(g.store.Read(g.ctx).DevicesOf(p.ID))(t) {
+		for _, d := range must(g.Store.Read(g.Ctx).DevicesOf(p.ID))(t) {
 			if d.Present {
 				present++
 			}
@@ -146,17 +147,17 @@ func TestChangedGPUs(t *testing.T) {
 		if present != 1 {
 			t.Errorf("%d devices are present", present)
 		}
-		if _, a := g.claim(t, g.team(t, "vision"), models.Demand{GPUs: 1, Cores: 10}); a.Outcome == models.OutcomeGranted {
+		if _, a := g.Claim(t, g.NewTeam(t, "vision"), models.Demand{GPUs: 1, Cores: 10}); a.Outcome == models.OutcomeGranted {
 			t.Error("shares are given of a provider that waits")
 		}
 		h.devices = all
 		if o := h.beats(t); o.State != models.ProviderOnline || h.provider(t).ReportedCode != "" {
 			t.Errorf("the GPU is back: %+v", o)
 		}
-		refused(t, "nothing waits", second(g.Accept(g.ctx, g.root, p.ID, 0)), models.KindConflict, "")
+		refused(t, "nothing waits", pooltest.Error(g.Accept(g.Ctx, g.Root, p.ID, 0)), models.KindConflict, "")
 		h.devices = all[:1]
 		h.beats(t)
-		if p, err := g.Accept(g.ctx, g.root, p.ID, 0); err != nil || p.State != models.ProviderOnline || p.GPUCode != h.gpuCode() || p.ReportedCode != "" {
+		if p, err := g.Accept(g.Ctx, g.Root, p.ID, 0); err != nil || p.State != models.ProviderOnline || p.GPUCode != h.gpuCode() || p.ReportedCode != "" {
 			t.Errorf("accepted: %+v, %v", p, err)
 		}
 		if o := h.beats(t); o.State != models.ProviderOnline || o.Reason != "" || g.audited(t, "accept", "agent") != 1 {
@@ -168,15 +169,15 @@ func TestChangedGPUs(t *testing.T) {
 func TestRenew(t *testing.T) {
 	atGate(t, func(t *testing.T, g *gate) {
 		h := g.enrolled(t, "a", 1)
-		g.clock.Pass(certificateLife*2/3 - time.Second)
+		g.Clock.Pass(certificateLife*2/3 - time.Second)
 		if h.beats(t).Renew {
 			t.Error("renewal is due too early")
 		}
-		g.clock.Pass(time.Second)
+		g.Clock.Pass(time.Second)
 		if !h.beats(t).Renew {
 			t.Error("renewal is not due after two thirds")
 		}
-		refused(t, "the same key", second(h.renew(t, h.key)), models.KindInvalid, "csr")
+		refused(t, "the same key", pooltest.Error(h.renew(t, h.key)), models.KindInvalid, "csr")
 		if _, err := h.renew(t, newKey(t)); err != nil { // its answer is lost
 			t.Fatal(err)
 		}
@@ -191,14 +192,14 @@ func TestRenew(t *testing.T) {
 			t.Error("the new certificate is due already")
 		}
 		late := pool.Beat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices}
-		if o, err := g.Beat(g.ctx, old, late, ""); err != nil || o.Confirm == "" || o.Token != "" {
+		if o, err := g.Beat(g.Ctx, old, late, ""); err != nil || o.Confirm == "" || o.Token != "" {
 			t.Errorf("the old certificate after the new one: %+v, %v", o, err)
 		}
 		if n := g.audited(t, "renew", "agent"); n != 2 {
 			t.Errorf("%d renewals are in the audit", n)
 		}
-		g.clock.Pass(certificateLife)
-		refused(t, "a certificate that has expired", second(h.beat(true)), models.KindUnauthenticated, "")
+		g.Clock.Pass(certificateLife)
+		refused(t, "a certificate that has expired", pooltest.Error(h.beat(true)), models.KindUnauthenticated, "")
 		if g.live(t) != 1 {
 			t.Error("an agent was shut out for it")
 		}
@@ -209,10 +210,10 @@ func TestRenew(t *testing.T) {
 func (h *host) renew(t *testing.T, key []byte) (authority.Holder, error) {
 	t.Helper()
 	in := pool.Renewal{CSR: h.redemption(t, "", key).CSR, Token: h.token}
-	out, err := h.g.Renew(h.g.ctx, h.holder, in, "192.0.2.1")
+	out, err := h.g.Renew(h.g.Ctx, h.holder, in, "192.0.2.1")
 	if err == nil && out.Confirm != "" {
 		in.Confirm = out.Confirm
-		out, err = h.g.Renew(h.g.ctx, h.holder, in, "192.0.2.1")
+		out, err = h.g.Renew(h.g.Ctx, h.holder, in, "192.0.2.1")
 	}
 	if err != nil {
 		return authority.Holder{}, err
@@ -229,7 +230,7 @@ func TestCopiesDoNotRenew(t *testing.T) {
 		h.beats(t)
 		h.beats(t)
 		copied.token = ""
-		ask, err := g.Renew(g.ctx, copied.holder, pool.Renewal{CSR: h.redemption(t, "", newKey(t)).CSR}, "192.0.2.9")
+		ask, err := g.Renew(g.Ctx, copied.holder, pool.Renewal{CSR: h.redemption(t, "", newKey(t)).CSR}, "192.0.2.9")
 		if err != nil || ask.Certificate != "" || ask.Confirm == "" {
 			t.Fatalf("without a token: %+v, %v", ask, err)
 		}
@@ -255,8 +256,8 @@ func TestCopyWithTheTokenRenews(t *testing.T) {
 		}
 		copied.holder = next
 		copied.beats(t)
-		refused(t, "the agent", second(h.beat(true)), models.KindForbidden, "")
-		refused(t, "its copy", second(copied.beat(true)), models.KindForbidden, "")
+		refused(t, "the agent", pooltest.Error(h.beat(true)), models.KindForbidden, "")
+		refused(t, "its copy", pooltest.Error(copied.beat(true)), models.KindForbidden, "")
 		if g.live(t) != 0 || g.audited(t, "fence", "agent") != 1 {
 			t.Error("the copy was not noticed")
 		}
@@ -268,13 +269,13 @@ func TestStrangersDoNotTakeTheLock(t *testing.T) {
 	atGate(t, func(t *testing.T, g *gate) {
 		h, used := g.enrolled(t, "a", 1), g.host(t, "b", 1)
 		late := used.authorize(t)
-		if _, err := g.Revoke(g.ctx, g.root, h.provider(t).ID, 0); err != nil {
+		if _, err := g.Revoke(g.Ctx, g.Root, h.provider(t).ID, 0); err != nil {
 			t.Fatal(err)
 		}
-		g.clock.Pass(16 * time.Minute)
-		ctx, cancel := context.WithTimeout(g.ctx, 20*time.Second)
+		g.Clock.Pass(16 * time.Minute)
+		ctx, cancel := context.WithTimeout(g.Ctx, 20*time.Second)
 		defer cancel()
-		modelstest.InTx(t, g.store, func(q *models.Queries) error {
+		modelstest.InTx(t, g.Store, func(q *models.Queries) error {
 			if err := q.LockPool(); err != nil {
 				return err
 			}
@@ -311,14 +312,14 @@ func TestPendingProvidersTakeNothing(t *testing.T) {
 		if o := victim.beats(t); o.State != models.ProviderOnline || o.Reason != "" {
 			t.Errorf("the victim is %+v", o)
 		}
-		if d := must(g.store.Read(g.ctx).DeviceByUUID(all[1].UUID))(t); d.ProviderID != victim.provider(t).ID || !d.Present || d.ParentID != nil {
+		if d := must(g.Store.Read(g.Ctx).DeviceByUUID(all[1].UUID))(t); d.ProviderID != victim.provider(t).ID || !d.Present || d.ParentID != nil {
 			t.Errorf("the GPU is %+v", d)
 		}
 		thief.devices = own
 		if o := thief.beats(t); o.Reason != "" || thief.provider(t).Reason.String() != "" {
 			t.Errorf("honest again it is %+v", o)
 		}
-		if _, err := g.store.Read(g.ctx).DeviceByUUID("GPU-new"); models.KindOf(err) != models.KindNotFound {
+		if _, err := g.Store.Read(g.Ctx).DeviceByUUID("GPU-new"); models.KindOf(err) != models.KindNotFound {
 			t.Errorf("a GPU that nobody has authorised is in the pool: %v", err)
 		}
 	})
@@ -332,14 +333,14 @@ func TestForeignGPUsDoNotStopABeat(t *testing.T) {
 		if o := b.beats(t); o.State != models.ProviderPending {
 			t.Errorf("%+v", o)
 		}
-		if _, err := g.Accept(g.ctx, g.root, b.provider(t).ID, 0); err != nil {
+		if _, err := g.Accept(g.Ctx, g.Root, b.provider(t).ID, 0); err != nil {
 			t.Fatal(err)
 		}
 		o := b.beats(t)
 		if p := b.provider(t); o.State != models.ProviderOnline || !strings.Contains(o.Reason, a.devices[0].UUID) || p.Reason.String() != o.Reason {
 			t.Errorf("%+v, %+v", o, p)
 		}
-		if d := must(g.store.Read(g.ctx).DeviceByUUID(a.devices[0].UUID))(t); d.ProviderID != a.provider(t).ID {
+		if d := must(g.Store.Read(g.Ctx).DeviceByUUID(a.devices[0].UUID))(t); d.ProviderID != a.provider(t).ID {
 			t.Errorf("it has moved: %+v", d)
 		}
 		a.beats(t)
@@ -374,18 +375,18 @@ func TestBeatRefuses(t *testing.T) {
 		} {
 			b := pool.Beat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices}
 			change(&b)
-			_, err := g.Beat(g.ctx, h.holder, b, "192.0.2.1")
+			_, err := g.Beat(g.Ctx, h.holder, b, "192.0.2.1")
 			refused(t, field, err, models.KindInvalid, field)
 		}
 		wrong := pool.Beat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices, Samples: make([]pool.Sample, 100_000)}
 		for i := range wrong.Samples {
 			wrong.Samples[i].Age = -1
 		}
-		_, err := g.Beat(g.ctx, h.holder, wrong, "192.0.2.1")
+		_, err := g.Beat(g.Ctx, h.holder, wrong, "192.0.2.1")
 		if e, ok := err.(*models.Error); !ok || len(e.Fields) > 100 {
 			t.Errorf("%d fields are named", len(err.Error()))
 		}
-		_, err = g.Beat(g.ctx, authority.Holder{Serial: "x", Expires: g.clock.Now().Add(time.Hour)}, pool.Beat{}, "")
+		_, err = g.Beat(g.Ctx, authority.Holder{Serial: "x", Expires: g.Clock.Now().Add(time.Hour)}, pool.Beat{}, "")
 		refused(t, "an unknown certificate", err, models.KindForbidden, "")
 		h.beats(t)
 	})
@@ -395,8 +396,8 @@ func TestBeatRefuses(t *testing.T) {
 func TestAgentIsLostAndBack(t *testing.T) {
 	atGate(t, func(t *testing.T, g *gate) {
 		h := g.enrolled(t, "a", 1)
-		g.clock.Pass(time.Minute)
-		if err := g.pool.Sweep(g.ctx); err != nil || h.provider(t).State != models.ProviderLost {
+		g.Clock.Pass(time.Minute)
+		if err := g.world.Pool.Sweep(g.Ctx); err != nil || h.provider(t).State != models.ProviderLost {
 			t.Errorf("silent it is %s, %v", h.provider(t).State, err)
 		}
 		if o := h.beats(t); o.State != models.ProviderOnline || h.provider(t).State != models.ProviderOnline {
@@ -439,7 +440,7 @@ func benched(b *testing.B, store *models.Store, p *pool.Pool) *host {
 		b.Fatal(err)
 	}
 	g := &gate{authority: a, Enrolment: pool.NewEnrolment(pool.EnrolmentConfig{Pool: p, Authority: a, CertificateLifetime: time.Hour, Every: time.Second}),
-		office: &office{ctx: b.Context(), store: store, root: policies.Actor{User: modelstest.User(b, store, "root@example.org", true)}}}
+		world: &world{&pooltest.World{Ctx: b.Context(), Store: store, Root: policies.Actor{User: modelstest.User(b, store, "root@example.org", true)}}}}
 	h := g.host(b, "a", 8)
 	if err := h.redeem(b, h.authorize(b)); err != nil {
 		b.Fatal(err)

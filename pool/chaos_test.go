@@ -16,6 +16,7 @@ import (
 	"weir/policies"
 	"weir/pool"
 	"weir/pool/placement"
+	"weir/pool/pooltest"
 )
 
 // fleet is a machine as its agent would report it: GPUs that come and go, and
@@ -35,7 +36,7 @@ func (f *fleet) reports() (list []pool.DeviceReport) {
 		if !f.there[i] {
 			continue
 		}
-		gpu := machine(3)[i]
+		gpu := pooltest.Machine(3)[i]
 		gpu.MIGProfiles, gpu.Sharing = []string{"1g.10gb", "3g.40gb", "4g.40gb"}, f.mode[i]
 		list = append(list, gpu)
 		if f.mode[i] != models.SharingMIG {
@@ -69,9 +70,9 @@ func (f *fleet) obey(orders pool.Orders) {
 // keepsGPUs is rule 3 of the physical GPU: what is held of it and of all that
 // was cut out of it, there or not, is at most the whole. An instance is held
 // whole, whatever was asked for.
-func (o *office) keepsGPUs(t *testing.T, after string) {
+func (o *world) keepsGPUs(t *testing.T, after string) {
 	t.Helper()
-	db, err := o.store.SQL()
+	db, err := o.Store.SQL()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,11 +84,11 @@ func (o *office) keepsGPUs(t *testing.T, after string) {
 	if !errors.Is(err, sql.ErrNoRows) {
 		t.Fatalf("after %s %d cores of %s are held, %v", after, cores, uuid, err)
 	}
-	o.keepsDevices(t)
+	o.KeepsDevices(t)
 }
 
 // remembers compares what the pool remembers with what stands in the database.
-func (o *office) remembers(t *testing.T, after string, asks models.Workspace) {
+func (o *world) remembers(t *testing.T, after string, asks models.Workspace) {
 	t.Helper()
 	access, err := policies.NewAccess()
 	if err != nil {
@@ -99,7 +100,7 @@ func (o *office) remembers(t *testing.T, after string, asks models.Workspace) {
 		Answer  models.Answer
 	}
 	of := func(p *pool.Pool) (a answer) {
-		v, err := p.View(o.ctx, o.root)
+		v, err := p.View(o.Ctx, o.Root)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,12 +112,12 @@ func (o *office) remembers(t *testing.T, after string, asks models.Workspace) {
 			}
 			a.Devices = append(a.Devices, string(text))
 		}
-		if a.Answer, err = p.Answer(o.store.Read(o.ctx), asks); err != nil {
+		if a.Answer, err = p.Answer(o.Store.Read(o.Ctx), asks); err != nil {
 			t.Fatal(err)
 		}
 		return a
 	}
-	if got, want := of(o.pool), of(pool.New(o.store, access)); !reflect.DeepEqual(got, want) {
+	if got, want := of(o.Pool), of(pool.New(o.Store, access)); !reflect.DeepEqual(got, want) {
 		t.Fatalf("after %s the pool remembers\n%+v\nbut there is\n%+v", after, got, want)
 	}
 }
@@ -124,27 +125,27 @@ func (o *office) remembers(t *testing.T, after string, asks models.Workspace) {
 // Whatever comes over a machine, and whoever asks for what meanwhile: no GPU
 // is given twice, and what waits for nothing can be placed in the end.
 func TestChaosOfMachines(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
+	each(t, func(t *testing.T, o *world) {
 		for seed := range uint64(6) {
 			t.Run(fmt.Sprint(seed), func(t *testing.T) { o.chaos(t, rand.New(rand.NewPCG(seed, 7))) })
 		}
 	})
 }
 
-func (o *office) chaos(t *testing.T, random *rand.Rand) {
+func (o *world) chaos(t *testing.T, random *rand.Rand) {
 	f := &fleet{random: random, there: [3]bool{true, true, true}}
-	o.enlist(t, devices(f.reports()))
-	id := o.provider(t).ID
-	teams := []models.Member{o.team(t, fmt.Sprint("a", random.Int64())), o.team(t, fmt.Sprint("b", random.Int64()))}
+	o.Enlist(t, pooltest.Devices(f.reports()))
+	id := o.Provider(t).ID
+	teams := []models.Member{o.NewTeam(t, fmt.Sprint("a", random.Int64())), o.NewTeam(t, fmt.Sprint("b", random.Int64()))}
 	var held []models.Workspace
 	release := func(i int) {
-		modelstest.InTx(t, o.store, func(q *models.Queries) error { return o.pool.Release(q, held[i].ID) })
+		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, held[i].ID) })
 		held = slices.Delete(held, i, i+1)
 	}
 	steps := map[string]func(){
 		"claim": func() {
 			d := models.Demand{GPUs: 1 + random.Int64N(2), Cores: 5 + random.Int64N([]int64{30, 96}[random.IntN(2)]), GPUMemoryMiB: 500 + random.Int64N(10_000)}
-			if w, a := o.claim(t, teams[random.IntN(2)], d); a.Outcome == models.OutcomeGranted {
+			if w, a := o.Claim(t, teams[random.IntN(2)], d); a.Outcome == models.OutcomeGranted {
 				held = append(held, w)
 			}
 		},
@@ -153,40 +154,40 @@ func (o *office) chaos(t *testing.T, random *rand.Rand) {
 				release(random.IntN(len(held)))
 			}
 		},
-		"beat": func() { f.obey(o.beat(t, pool.Beat{Devices: f.reports()})) },
+		"beat": func() { f.obey(o.Heartbeat(t, pool.Beat{Devices: f.reports()})) },
 		"a GPU gone or back": func() {
 			i := random.IntN(3)
 			f.there[i] = !f.there[i]
-			o.beat(t, pool.Beat{Devices: f.reports()})
+			o.Heartbeat(t, pool.Beat{Devices: f.reports()})
 		},
 		"start anew": func() { // instances do not outlive it
 			i := random.IntN(3)
 			f.cuts[i]++
-			o.beat(t, pool.Beat{Devices: f.reports()})
+			o.Heartbeat(t, pool.Beat{Devices: f.reports()})
 		},
 		"silence": func() {
-			o.clock.Pass(30 * time.Second)
+			o.Clock.Pass(30 * time.Second)
 			o.sweep(t)
 		},
 		"change of sharing": func() {
 			inputs := []pool.DeviceInput{{Sharing: models.SharingExclusive}, {Sharing: models.SharingTimeSlicing}, {Sharing: models.SharingMPS},
 				{Sharing: models.SharingTimeSlicing, Mixed: true}, {Sharing: models.SharingMIG, Layout: []string{"3g.40gb", "4g.40gb"}},
 				{Sharing: models.SharingMIG, Layout: []string{"1g.10gb", "1g.10gb", "3g.40gb"}}}
-			gpu, err := o.store.Read(o.ctx).DeviceByUUID(fmt.Sprint("GPU-", random.IntN(3)))
+			gpu, err := o.Store.Read(o.Ctx).DeviceByUUID(fmt.Sprint("GPU-", random.IntN(3)))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := o.pool.UpdateDevice(o.ctx, o.root, gpu.ID, inputs[random.IntN(len(inputs))]); err != nil && models.KindOf(err) != models.KindConflict {
+			if _, err := o.Pool.UpdateDevice(o.Ctx, o.Root, gpu.ID, inputs[random.IntN(len(inputs))]); err != nil && models.KindOf(err) != models.KindConflict {
 				t.Fatal(err)
 			}
 		},
 		"recall": func() {
-			if _, err := o.pool.Recall(o.ctx, o.root, id, pool.RecallInput{NoticeMinutes: random.Int64N(3)}); err != nil {
+			if _, err := o.Pool.Recall(o.Ctx, o.Root, id, pool.RecallInput{NoticeMinutes: random.Int64N(3)}); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"resume": func() {
-			if _, err := o.pool.Resume(o.ctx, o.root, id, 0); err != nil {
+			if _, err := o.Pool.Resume(o.Ctx, o.Root, id, 0); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -209,7 +210,7 @@ func (o *office) chaos(t *testing.T, random *rand.Rand) {
 	for range 3 {
 		steps["beat"]()
 	}
-	if w, a := o.claim(t, teams[0], models.Demand{GPUs: 1, Cores: 5, GPUMemoryMiB: 500}); a.Outcome != models.OutcomeGranted {
+	if w, a := o.Claim(t, teams[0], models.Demand{GPUs: 1, Cores: 5, GPUMemoryMiB: 500}); a.Outcome != models.OutcomeGranted {
 		t.Errorf("the empty pool says %s: %s", a.Outcome, a.Explanation)
 	} else {
 		held = append(held, w)

@@ -11,33 +11,34 @@ import (
 	"weir/models"
 	"weir/policies"
 	"weir/pool"
+	"weir/pool/pooltest"
 )
 
 // TestProjectsAreSortedAndPaged reads every order page by page and compares
 // it with the whole list, sorted here.
 func TestProjectsAreSortedAndPaged(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
+	each(t, func(t *testing.T, o *world) {
 		random := rand.New(rand.NewPCG(3, 4))
 		for i := range 25 {
-			in := pool.ProjectInput{Name: fmt.Sprintf("p%c%d", 'a'+rune(random.IntN(26)), i), Quota: cores(100 * random.Int64N(4))}
+			in := pool.ProjectInput{Name: fmt.Sprintf("p%c%d", 'a'+rune(random.IntN(26)), i), Quota: pooltest.Cores(100 * random.Int64N(4))}
 			if random.IntN(2) == 0 {
-				end := o.store.Now().Add(time.Duration(1+random.Int64N(3)) * time.Hour)
+				end := o.Store.Now().Add(time.Duration(1+random.Int64N(3)) * time.Hour)
 				in.EndsAt = &end
 			}
-			p, err := o.CreateProject(o.ctx, o.root, in)
+			p, err := o.CreateProject(o.Ctx, o.Root, in)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if p.Quota.GPUCores == 0 {
 				continue
 			}
-			r := o.role(t, p.ID, "r", models.PermissionMember, cores(10*random.Int64N(3)))
+			r := o.NewRole(t, p.ID, "r", models.PermissionMember, pooltest.Cores(10*random.Int64N(3)))
 			for range random.IntN(4) {
-				m, _ := o.member(t, r)
-				o.holds(t, m, models.Demand{GPUs: 1, Cores: random.Int64N(2)})
+				m, _ := o.NewMember(t, r)
+				o.NewWorkspace(t, m, models.Demand{GPUs: 1, Cores: random.Int64N(2)})
 			}
 		}
-		all, err := o.ListProjects(o.ctx, o.root, pool.ProjectQuery{}, models.Page{Limit: 100})
+		all, err := o.ListProjects(o.Ctx, o.Root, pool.ProjectQuery{}, models.Page{Limit: 100})
 		if err != nil || len(all) != 25 {
 			t.Fatal(len(all), err)
 		}
@@ -84,12 +85,12 @@ func compareBy(sort string, a, b pool.ProjectView) int {
 	return cmp.Compare(key(a), key(b))
 }
 
-func (o *office) pagesAre(t *testing.T, in pool.ProjectQuery, want []pool.ProjectView) {
+func (o *world) pagesAre(t *testing.T, in pool.ProjectQuery, want []pool.ProjectView) {
 	t.Helper()
 	var got []int64
 	page := models.Page{Limit: 4}
 	for {
-		rows, err := o.ListProjects(o.ctx, o.root, in, page)
+		rows, err := o.ListProjects(o.Ctx, o.Root, in, page)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,21 +112,21 @@ func (o *office) pagesAre(t *testing.T, in pool.ProjectQuery, want []pool.Projec
 }
 
 func TestProjectsAreFiltered(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		now := o.store.Now()
+	each(t, func(t *testing.T, o *world) {
+		now := o.Store.Now()
 		later, much := now.Add(time.Hour), now.Add(48*time.Hour)
 		for name, in := range map[string]pool.ProjectInput{
 			"open %": {}, "short": {EndsAt: &later}, "planned": {StartsAt: &much},
 		} {
 			in.Name = name
-			if _, err := o.CreateProject(o.ctx, o.root, in); err != nil {
+			if _, err := o.CreateProject(o.Ctx, o.Root, in); err != nil {
 				t.Fatal(err)
 			}
 		}
-		o.clock.Pass(2 * time.Hour)
+		o.Clock.Pass(2 * time.Hour)
 		names := func(in pool.ProjectQuery) (list []string) {
 			t.Helper()
-			rows, err := o.ListProjects(o.ctx, o.root, in, models.Page{})
+			rows, err := o.ListProjects(o.Ctx, o.Root, in, models.Page{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -149,9 +150,9 @@ func TestProjectsAreFiltered(t *testing.T) {
 				t.Errorf("%+v: %v, want %v", c.in, got, c.want)
 			}
 		}
-		_, err := o.ListProjects(o.ctx, o.root, pool.ProjectQuery{Sort: "id; DROP TABLE projects", State: "x"}, models.Page{})
-		want(t, err, models.KindInvalid, "sort", "state")
-		if rows, err := o.ListProjects(o.ctx, o.actor(t, o.person(t)), pool.ProjectQuery{}, models.Page{}); err != nil || len(rows) > 0 {
+		_, err := o.ListProjects(o.Ctx, o.Root, pool.ProjectQuery{Sort: "id; DROP TABLE projects", State: "x"}, models.Page{})
+		pooltest.WantError(t, err, models.KindInvalid, "sort", "state")
+		if rows, err := o.ListProjects(o.Ctx, o.Actor(t, o.NewPerson(t)), pool.ProjectQuery{}, models.Page{}); err != nil || len(rows) > 0 {
 			t.Errorf("somebody of no project sees %v, %v", rows, err)
 		}
 	})
@@ -160,26 +161,26 @@ func TestProjectsAreFiltered(t *testing.T) {
 // A foreign project's id as the cursor tells nothing of it: neither where it
 // would stand in an order, nor that it exists.
 func TestCursorsTellNothingOfForeignProjects(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		foreign := o.project(t, "m", cores(200))
+	each(t, func(t *testing.T, o *world) {
+		foreign := o.NewProject(t, "m", pooltest.Cores(200))
 		var actor policies.Actor
 		for i, name := range []string{"a", "z"} {
-			p := o.project(t, name, cores(100+200*int64(i)))
-			r := o.role(t, p.ID, "r", models.PermissionMember, cores(1))
+			p := o.NewProject(t, name, pooltest.Cores(100+200*int64(i)))
+			r := o.NewRole(t, p.ID, "r", models.PermissionMember, pooltest.Cores(1))
 			if i == 0 {
-				_, u := o.member(t, r)
-				actor = o.actor(t, u)
+				_, u := o.NewMember(t, r)
+				actor = o.Actor(t, u)
 				continue
 			}
-			if _, err := o.AddMember(o.ctx, o.root, p.ID, pool.MemberInput{Email: actor.User.Email, RoleID: r.ID}); err != nil {
+			if _, err := o.AddMember(o.Ctx, o.Root, p.ID, pool.MemberInput{Email: actor.User.Email, RoleID: r.ID}); err != nil {
 				t.Fatal(err)
 			}
-			actor = o.actor(t, actor.User)
+			actor = o.Actor(t, actor.User)
 		}
 		for _, sort := range append(models.ProjectSorts, "") {
 			for _, down := range []bool{false, true} {
 				for _, id := range []int64{foreign.ID, 9999} {
-					list, err := o.ListProjects(o.ctx, actor, pool.ProjectQuery{Sort: sort, Down: down}, models.Page{After: id})
+					list, err := o.ListProjects(o.Ctx, actor, pool.ProjectQuery{Sort: sort, Down: down}, models.Page{After: id})
 					if err != nil || len(list) > 0 {
 						t.Errorf("sort %q, down %v, after %d: %d projects, %v", sort, down, id, len(list), err)
 					}

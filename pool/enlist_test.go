@@ -8,31 +8,32 @@ import (
 
 	"weir/models"
 	"weir/pool"
+	"weir/pool/pooltest"
 )
 
 // A machine whose identity has changed is still the same machine, with the
 // shares that are held on it.
 func TestTheMachineChangesItsIdentity(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		m := o.team(t, "vision")
-		o.enlist(t, machine(2))
-		p := o.provider(t)
+	each(t, func(t *testing.T, o *world) {
+		m := o.NewTeam(t, "vision")
+		o.Enlist(t, pooltest.Machine(2))
+		p := o.Provider(t)
 		o.outcome(t, m, half, models.OutcomeGranted)
 		anew := pool.Host{Name: "other", Digest: pool.MachineDigest("anew")}
-		if err := o.pool.Enlist(o.ctx, anew, machine(2)); err != nil {
+		if err := o.Pool.Enlist(o.Ctx, anew, pooltest.Machine(2)); err != nil {
 			t.Fatal(err)
 		}
-		if now := o.provider(t); now.ID != p.ID || now.Machine != anew.Digest || now.State != models.ProviderOnline {
+		if now := o.Provider(t); now.ID != p.ID || now.Machine != anew.Digest || now.State != models.ProviderOnline {
 			t.Errorf("it is %+v", now)
 		}
 		o.outcome(t, m, half, models.OutcomeGranted)
 
 		// Other GPUs are another machine; what is held on the former is kept.
 		moved := pool.Host{Name: "third", Digest: pool.MachineDigest("third")}
-		if err := o.pool.Enlist(o.ctx, moved, machine(0)); err != nil {
+		if err := o.Pool.Enlist(o.Ctx, moved, pooltest.Machine(0)); err != nil {
 			t.Fatal(err)
 		}
-		q := o.store.Read(o.ctx)
+		q := o.Store.Read(o.Ctx)
 		if former, err := q.Provider(p.ID); err != nil || former.State == models.ProviderOffline {
 			t.Errorf("the former is %+v, %v", former, err)
 		}
@@ -45,27 +46,27 @@ func TestTheMachineChangesItsIdentity(t *testing.T) {
 // Who holds a GPU is told when it vanishes, fails and is back; who holds
 // another is not.
 func TestHoldersAreToldOfTheirGPU(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		m := o.team(t, "vision")
-		o.enlist(t, machine(1))
+	each(t, func(t *testing.T, o *world) {
+		m := o.NewTeam(t, "vision")
+		o.Enlist(t, pooltest.Machine(1))
 		w := o.outcome(t, m, half, models.OutcomeGranted)
-		o.enlist(t, machine(2))
+		o.Enlist(t, pooltest.Machine(2))
 		other := o.outcome(t, m, models.Demand{GPUs: 1, Cores: 100}, models.OutcomeGranted)
-		broken := machine(2)
+		broken := pooltest.Machine(2)
 		broken[0].Trouble = "fell off the bus"
 		for _, step := range []struct {
-			devices devices
+			devices pooltest.Devices
 			says    string
 		}{
 			{broken, "has failed: the driver says: fell off the bus"},
 			{broken[1:], "has vanished"},
-			{machine(2), "is back"},
+			{pooltest.Machine(2), "is back"},
 			{broken, "has failed"},
-			{machine(2), "is well again"},
+			{pooltest.Machine(2), "is well again"},
 		} {
 			before := o.told(t, w, step.says)
 			for range 2 {
-				o.beat(t, pool.Beat{Devices: step.devices})
+				o.Heartbeat(t, pool.Beat{Devices: step.devices})
 			}
 			if n := o.told(t, w, step.says); n != before+1 {
 				t.Errorf("that it %s is told %d times", step.says, n-before)
@@ -79,20 +80,20 @@ func TestHoldersAreToldOfTheirGPU(t *testing.T) {
 
 // Instances come and go with each cut; what nobody ever held leaves no row.
 func TestInstancesThatNobodyHeldAreForgotten(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		o.enlist(t, machine(1))
+	each(t, func(t *testing.T, o *world) {
+		o.Enlist(t, pooltest.Machine(1))
 		for i := range 5 {
-			cut := machine(1)
+			cut := pooltest.Machine(1)
 			cut[0].Sharing = models.SharingMIG
 			uuid := fmt.Sprintf("MIG-%d", i)
 			cut = append(cut, pool.DeviceReport{UUID: uuid, Parent: "GPU-0", Profile: "3g.40gb", Cores: 42, Model: cut[0].Model, MemoryMiB: 40_000, NUMA: -1})
-			o.beat(t, pool.Beat{Devices: cut, Samples: []pool.Sample{{UUID: uuid, Utilisation: 1}}})
+			o.Heartbeat(t, pool.Beat{Devices: cut, Samples: []pool.Sample{{UUID: uuid, Utilisation: 1}}})
 		}
-		devices, err := o.store.Read(o.ctx).DevicesOf(o.provider(t).ID)
+		devices, err := o.Store.Read(o.Ctx).DevicesOf(o.Provider(t).ID)
 		if err != nil || len(devices) != 2 || devices[1].UUID != "MIG-4" {
 			t.Errorf("%+v, %v", devices, err)
 		}
-		entries, err := o.store.Read(o.ctx).Audit(models.AuditFilter{}, models.Page{Limit: 1})
+		entries, err := o.Store.Read(o.Ctx).Audit(models.AuditFilter{}, models.Page{Limit: 1})
 		if err != nil || len(entries) != 1 || entries[0].Action != "enlist" || strings.Contains(entries[0].Before+entries[0].After, `"GPU-0"`) ||
 			!strings.Contains(entries[0].Before, "MIG-3") || !strings.Contains(entries[0].After, "MIG-4") {
 			t.Errorf("the last entry is %+v, %v", entries, err)

@@ -13,29 +13,30 @@ import (
 	"weir/policies"
 	"weir/pool"
 	"weir/pool/authority"
+	"weir/pool/pooltest"
 )
 
-// gate is an office with an enrolment.
+// gate is a world with an enrolment.
 type gate struct {
-	*office
+	*world
 	*pool.Enrolment
 	authority *authority.Authority
 }
 
 const certificateLife = time.Hour
 
-func newGate(t *testing.T, o *office) *gate {
+func newGate(t *testing.T, o *world) *gate {
 	t.Helper()
-	a, err := authority.Open(filepath.Join(t.TempDir(), "authority.pem"), o.store.Now)
+	a, err := authority.Open(filepath.Join(t.TempDir(), "authority.pem"), o.Store.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &gate{office: o, authority: a, Enrolment: pool.NewEnrolment(pool.EnrolmentConfig{Pool: o.pool, Authority: a,
+	return &gate{world: o, authority: a, Enrolment: pool.NewEnrolment(pool.EnrolmentConfig{Pool: o.Pool, Authority: a,
 		CertificateLifetime: certificateLife, Every: 2 * time.Second})}
 }
 
 func atGate(t *testing.T, test func(t *testing.T, g *gate)) {
-	each(t, func(t *testing.T, o *office) { test(t, newGate(t, o)) })
+	each(t, func(t *testing.T, o *world) { test(t, newGate(t, o)) })
 }
 
 // host is a machine with an agent, as far as the portal sees it.
@@ -75,7 +76,7 @@ func (h *host) gpuCode() string {
 // authorize asks for a code for the host.
 func (h *host) authorize(t testing.TB) string {
 	t.Helper()
-	code, _, err := h.g.Authorize(h.g.ctx, h.g.root, pool.AuthorizeInput{GPUCode: h.gpuCode()})
+	code, _, err := h.g.Authorize(h.g.Ctx, h.g.Root, pool.AuthorizeInput{GPUCode: h.gpuCode()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func (h *host) redemption(t testing.TB, code string, key []byte) pool.Redemption
 
 func (h *host) redeem(t testing.TB, code string) error {
 	t.Helper()
-	out, err := h.g.Redeem(h.g.ctx, h.redemption(t, code, h.key), "192.0.2.1")
+	out, err := h.g.Redeem(h.g.Ctx, h.redemption(t, code, h.key), "192.0.2.1")
 	if err == nil {
 		h.token, h.holder = out.Token, holderOf(t, out.Certificate)
 	}
@@ -122,10 +123,10 @@ func (g *gate) enrolled(t *testing.T, name string, n int) *host {
 // beat says a beat as an agent does: it confirms when it is told to.
 func (h *host) beat(answered bool) (pool.Orders, error) {
 	b := pool.Beat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices}
-	o, err := h.g.Beat(h.g.ctx, h.holder, b, "192.0.2.1")
+	o, err := h.g.Beat(h.g.Ctx, h.holder, b, "192.0.2.1")
 	if err == nil && o.Confirm != "" {
 		b.Confirm = o.Confirm
-		o, err = h.g.Beat(h.g.ctx, h.holder, b, "192.0.2.1")
+		o, err = h.g.Beat(h.g.Ctx, h.holder, b, "192.0.2.1")
 	}
 	if err == nil && answered {
 		h.token = o.Token
@@ -145,7 +146,7 @@ func (h *host) beats(t *testing.T) pool.Orders {
 // provider is the only one of the host's machine.
 func (h *host) provider(t *testing.T) models.Provider {
 	t.Helper()
-	p, err := h.g.store.Read(h.g.ctx).ProviderOf(h.digest)
+	p, err := h.g.Store.Read(h.g.Ctx).ProviderOf(h.digest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +156,7 @@ func (h *host) provider(t *testing.T) models.Provider {
 // live counts the agents that are not revoked.
 func (g *gate) live(t *testing.T) int {
 	t.Helper()
-	agents, err := g.store.Read(g.ctx).LiveAgents()
+	agents, err := g.Store.Read(g.Ctx).LiveAgents()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +165,7 @@ func (g *gate) live(t *testing.T) int {
 
 func (g *gate) audited(t *testing.T, action, object string) (n int) {
 	t.Helper()
-	entries, err := g.store.Read(g.ctx).Audit(models.AuditFilter{}, models.Page{Limit: 200})
+	entries, err := g.Store.Read(g.Ctx).Audit(models.AuditFilter{}, models.Page{Limit: 200})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +190,7 @@ func TestEnrol(t *testing.T) {
 	atGate(t, func(t *testing.T, g *gate) {
 		h := g.host(t, "a", 2)
 		code := h.authorize(t)
-		if open, err := g.Authorizations(g.ctx, g.root); err != nil || len(open) != 1 || open[0].GPUCode != h.gpuCode() {
+		if open, err := g.Authorizations(g.Ctx, g.Root); err != nil || len(open) != 1 || open[0].GPUCode != h.gpuCode() {
 			t.Errorf("open are %+v, %v", open, err)
 		}
 		if err := h.redeem(t, strings.ToLower(code)); err != nil {
@@ -197,10 +198,10 @@ func TestEnrol(t *testing.T) {
 		}
 		p := h.provider(t)
 		if p.Name != "node" || p.State != models.ProviderOnline || !p.Agent || p.GPUCode != h.gpuCode() || p.OwnerID == nil ||
-			*p.OwnerID != g.root.User.ID || p.Address != "192.0.2.1" {
+			*p.OwnerID != g.Root.User.ID || p.Address != "192.0.2.1" {
 			t.Errorf("the provider is %+v", p)
 		}
-		devices, err := g.store.Read(g.ctx).DevicesOf(p.ID)
+		devices, err := g.Store.Read(g.Ctx).DevicesOf(p.ID)
 		if err != nil || len(devices) != 2 {
 			t.Errorf("%d devices, %v", len(devices), err)
 		}
@@ -211,13 +212,13 @@ func TestEnrol(t *testing.T) {
 		if g.audited(t, "create", "authorization") != 1 || g.audited(t, "enrol", "provider") != 1 {
 			t.Error("not audited")
 		}
-		entries, _ := g.store.Read(g.ctx).Audit(models.AuditFilter{}, models.Page{Limit: 200})
+		entries, _ := g.Store.Read(g.Ctx).Audit(models.AuditFilter{}, models.Page{Limit: 200})
 		for _, e := range entries {
 			if strings.Contains(e.After, code) || strings.Contains(e.After, code[:9]) {
 				t.Errorf("the code is in the audit: %s", e.After)
 			}
 		}
-		if open, err := g.Authorizations(g.ctx, g.root); err != nil || len(open) != 0 {
+		if open, err := g.Authorizations(g.Ctx, g.Root); err != nil || len(open) != 0 {
 			t.Errorf("open are %+v, %v", open, err)
 		}
 	})
@@ -233,7 +234,7 @@ func TestEnrolAgain(t *testing.T) {
 			t.Errorf("the other is called %s", name)
 		}
 		fresh := g.host(t, "a", 2)
-		code, _, err := g.Authorize(g.ctx, g.root, pool.AuthorizeInput{GPUCode: fresh.gpuCode(), Name: "rack 7"})
+		code, _, err := g.Authorize(g.Ctx, g.Root, pool.AuthorizeInput{GPUCode: fresh.gpuCode(), Name: "rack 7"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,10 +253,10 @@ func TestEnrolAgain(t *testing.T) {
 // A new code changes the owner of a machine only when it names one.
 func TestEnrolAgainKeepsTheOwner(t *testing.T) {
 	atGate(t, func(t *testing.T, g *gate) {
-		ada, bob := g.person(t), g.person(t)
-		for _, c := range []struct{ given, want int64 }{{ada.ID, ada.ID}, {0, ada.ID}, {bob.ID, bob.ID}, {g.root.User.ID, g.root.User.ID}} {
+		ada, bob := g.NewPerson(t), g.NewPerson(t)
+		for _, c := range []struct{ given, want int64 }{{ada.ID, ada.ID}, {0, ada.ID}, {bob.ID, bob.ID}, {g.Root.User.ID, g.Root.User.ID}} {
 			h := g.host(t, "a", 1)
-			code, _, err := g.Authorize(g.ctx, g.root, pool.AuthorizeInput{GPUCode: h.gpuCode(), OwnerID: c.given})
+			code, _, err := g.Authorize(g.Ctx, g.Root, pool.AuthorizeInput{GPUCode: h.gpuCode(), OwnerID: c.given})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -266,7 +267,7 @@ func TestEnrolAgainKeepsTheOwner(t *testing.T) {
 				t.Errorf("with owner_id %d the owner is %v, want %d", c.given, p.OwnerID, c.want)
 			}
 		}
-		entries := must(g.store.Read(g.ctx).Audit(models.AuditFilter{}, models.Page{Limit: 200}))(t)
+		entries := must(g.Store.Read(g.Ctx).Audit(models.AuditFilter{}, models.Page{Limit: 200}))(t)
 		before := 0
 		for _, e := range entries {
 			if e.Action == "enrol" && strings.Contains(e.Before, "owner_id") {
@@ -284,10 +285,10 @@ func TestEnrolAfterRemoval(t *testing.T) {
 	atGate(t, func(t *testing.T, g *gate) {
 		h := g.enrolled(t, "a", 1)
 		p := h.provider(t)
-		if _, err := g.pool.Remove(g.ctx, g.root, p.ID, 0); err != nil {
+		if _, err := g.world.Pool.Remove(g.Ctx, g.Root, p.ID, 0); err != nil {
 			t.Fatal(err)
 		}
-		refused(t, "the agent of a removed provider", second(h.beat(true)), models.KindForbidden, "")
+		refused(t, "the agent of a removed provider", pooltest.Error(h.beat(true)), models.KindForbidden, "")
 		if now := h.provider(t); now.State != models.ProviderOffline {
 			t.Errorf("its word brought it back: %+v", now)
 		}
@@ -297,7 +298,7 @@ func TestEnrolAfterRemoval(t *testing.T) {
 		if now := h.provider(t); now.ID != p.ID || now.State != models.ProviderOnline {
 			t.Errorf("it is %+v", now)
 		}
-		devices := must(g.store.Read(g.ctx).DevicesOf(p.ID))(t)
+		devices := must(g.Store.Read(g.Ctx).DevicesOf(p.ID))(t)
 		if len(devices) != 1 || !devices[0].Present {
 			t.Errorf("its devices are %+v", devices)
 		}
@@ -318,21 +319,21 @@ func TestAuthorizeRefuses(t *testing.T) {
 			"taken name": {pool.AuthorizeInput{GPUCode: good, Name: h.provider(t).Name}, "name"},
 			"no owner":   {pool.AuthorizeInput{GPUCode: good, OwnerID: 99}, "owner_id"},
 		} {
-			_, _, err := g.Authorize(g.ctx, g.root, c.in)
+			_, _, err := g.Authorize(g.Ctx, g.Root, c.in)
 			refused(t, name, err, models.KindInvalid, c.field)
 		}
 		in := pool.AuthorizeInput{GPUCode: h.gpuCode()}
-		stranger := g.actor(t, g.person(t))
+		stranger := g.Actor(t, g.NewPerson(t))
 		for actor, kind := range map[*policies.Actor]models.Kind{{}: models.KindUnauthenticated, &stranger: models.KindForbidden} {
-			_, _, err := g.Authorize(g.ctx, *actor, in)
+			_, _, err := g.Authorize(g.Ctx, *actor, in)
 			refused(t, "authorize", err, kind, "")
-			refused(t, "list", second(g.Authorizations(g.ctx, *actor)), kind, "")
-			refused(t, "accept", second(g.Accept(g.ctx, *actor, h.provider(t).ID, 0)), kind, "")
-			refused(t, "revoke", second(g.Revoke(g.ctx, *actor, h.provider(t).ID, 0)), kind, "")
+			refused(t, "list", pooltest.Error(g.Authorizations(g.Ctx, *actor)), kind, "")
+			refused(t, "accept", pooltest.Error(g.Accept(g.Ctx, *actor, h.provider(t).ID, 0)), kind, "")
+			refused(t, "revoke", pooltest.Error(g.Revoke(g.Ctx, *actor, h.provider(t).ID, 0)), kind, "")
 		}
 		system := policies.System("admin")
-		in.OwnerID = g.root.User.ID
-		if _, a, err := g.Authorize(g.ctx, system, in); err != nil || a.IssuedBy != g.root.User.ID {
+		in.OwnerID = g.Root.User.ID
+		if _, a, err := g.Authorize(g.Ctx, system, in); err != nil || a.IssuedBy != g.Root.User.ID {
 			t.Errorf("%+v, %v", a, err)
 		}
 	})
@@ -341,7 +342,7 @@ func TestAuthorizeRefuses(t *testing.T) {
 func TestRedeemRefuses(t *testing.T) {
 	atGate(t, func(t *testing.T, g *gate) {
 		h, other := g.host(t, "a", 2), g.host(t, "b", 2)
-		strange, err := authority.Open(filepath.Join(t.TempDir(), "authority.pem"), g.store.Now)
+		strange, err := authority.Open(filepath.Join(t.TempDir(), "authority.pem"), g.Store.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -365,7 +366,7 @@ func TestRedeemRefuses(t *testing.T) {
 		} {
 			r := h.redemption(t, code, h.key)
 			c.change(&r)
-			_, err := g.Redeem(g.ctx, r, "192.0.2.1")
+			_, err := g.Redeem(g.Ctx, r, "192.0.2.1")
 			refused(t, name, err, models.KindInvalid, c.field)
 		}
 		if g.live(t) != 0 {
@@ -387,11 +388,11 @@ func TestCodeExpires(t *testing.T) {
 		if err := h.redeem(t, used); err != nil {
 			t.Fatal(err)
 		}
-		g.clock.Pass(15*time.Minute - time.Second)
+		g.Clock.Pass(15*time.Minute - time.Second)
 		if err := h.redeem(t, used); err != nil {
 			t.Errorf("the same key, in time: %v", err)
 		}
-		g.clock.Pass(time.Second)
+		g.Clock.Pass(time.Second)
 		refused(t, "a code that was not used in time", late.redeem(t, code), models.KindInvalid, "code")
 		refused(t, "the same key, too late", h.redeem(t, used), models.KindConflict, "")
 	})
@@ -408,7 +409,7 @@ func TestCodeIsUsedOnce(t *testing.T) {
 		if err := h.redeem(t, code); err != nil || g.live(t) != 1 {
 			t.Fatalf("%d agents, %v", g.live(t), err)
 		}
-		refused(t, "the certificate that was lost", second(lost.beat(true)), models.KindForbidden, "")
+		refused(t, "the certificate that was lost", pooltest.Error(lost.beat(true)), models.KindForbidden, "")
 		thief := *h
 		thief.key = newKey(t)
 		refused(t, "another key", thief.redeem(t, code), models.KindConflict, "")
@@ -431,13 +432,13 @@ func TestParallelRedemptions(t *testing.T) {
 			redemptions[i] = h.redemption(t, code, newKey(t))
 		}
 		var kinds modelstest.Kinds
-		modelstest.Together(n, func(i int) { kinds.Add(second(g.Redeem(g.ctx, redemptions[i], "192.0.2.1"))) })
+		modelstest.Together(n, func(i int) { kinds.Add(pooltest.Error(g.Redeem(g.Ctx, redemptions[i], "192.0.2.1"))) })
 		kinds.Want(t, 1, models.KindConflict, n-1)
-		providers, err := g.store.Read(g.ctx).Providers()
+		providers, err := g.Store.Read(g.Ctx).Providers()
 		if err != nil || len(providers) != 1 || g.live(t) != 1 || g.audited(t, "refuse", "authorization") != 1 {
 			t.Errorf("%d providers, %d agents, %v", len(providers), g.live(t), err)
 		}
-		if all, err := g.store.Read(g.ctx).AgentsOf(providers[0].ID, 10); err != nil || len(all) != 1 {
+		if all, err := g.Store.Read(g.Ctx).AgentsOf(providers[0].ID, 10); err != nil || len(all) != 1 {
 			t.Errorf("%d agents were made, %v", len(all), err)
 		}
 	})
@@ -449,7 +450,7 @@ func TestForeignGPU(t *testing.T) {
 		copied.devices = h.devices
 		code := copied.authorize(t)
 		refused(t, "a GPU that is in the pool already", copied.redeem(t, code), models.KindConflict, "")
-		if g.live(t) != 1 || len(must(g.store.Read(g.ctx).Providers())(t)) != 1 {
+		if g.live(t) != 1 || len(must(g.Store.Read(g.Ctx).Providers())(t)) != 1 {
 			t.Error("something of it was kept")
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"weir/models"
 	"weir/policies"
 	"weir/pool"
+	"weir/pool/pooltest"
 )
 
 // intrigue is people who are no administrators, and try to become more than
@@ -32,7 +33,7 @@ type rights map[int64]models.Permissions
 // rights reads what a person may do now.
 func (w *intrigue) rights(u models.User) rights {
 	got := rights{}
-	for project, grant := range w.actor(w.t, u).Grants {
+	for project, grant := range w.Actor(w.t, u).Grants {
 		got[project] = grant.Permissions
 	}
 	return got
@@ -56,27 +57,27 @@ func (w *intrigue) input(within models.Permissions) pool.RoleInput {
 	if rapid.Bool().Draw(w.rt, "within") {
 		set &= within
 	}
-	return pool.RoleInput{Name: fmt.Sprint("role ", w.named), Permission: models.PermissionCustom, Permissions: (set | models.ProjectRead).Names(), Peak: cores(1)}
+	return pool.RoleInput{Name: fmt.Sprint("role ", w.named), Permission: models.PermissionCustom, Permissions: (set | models.ProjectRead).Names(), Peak: pooltest.Cores(1)}
 }
 
 func newIntrigue(t *testing.T, rt *rapid.T, h *hall, accounts *policies.Accounts, run int) *intrigue {
 	w := &intrigue{hall: h, t: t, rt: rt, accounts: accounts}
 	for range 4 {
-		w.people = append(w.people, h.person(t))
+		w.people = append(w.people, h.NewPerson(t))
 	}
 	for i := range 2 {
-		p := h.office.project(t, fmt.Sprint("plot ", run, " ", i), cores(1000))
-		noError(t, h.LetAsk(h.ctx, h.root, p.ID, true))
+		p := h.NewProject(t, fmt.Sprint("plot ", run, " ", i), pooltest.Cores(1000))
+		pooltest.NoError(t, h.LetAsk(h.Ctx, h.Root, p.ID, true))
 		w.projects = append(w.projects, p)
 		for n := range 3 {
 			in := w.input(models.AllPermissions)
 			in.Permissions = append(in.Permissions, []string{"role:write", "member:write", "request:decide"}[n])
-			_, err := h.CreateRole(h.ctx, h.root, p.ID, in)
-			noError(t, err)
+			_, err := h.CreateRole(h.Ctx, h.Root, p.ID, in)
+			pooltest.NoError(t, err)
 		}
 		for _, who := range w.people[:3] {
-			_, err := h.AddMember(h.ctx, h.root, p.ID, pool.MemberInput{Email: who.Email, RoleID: w.someRole(p.ID)})
-			noError(t, err)
+			_, err := h.AddMember(h.Ctx, h.Root, p.ID, pool.MemberInput{Email: who.Email, RoleID: w.someRole(p.ID)})
+			pooltest.NoError(t, err)
 		}
 	}
 	w.bounds = w.together()
@@ -85,18 +86,18 @@ func newIntrigue(t *testing.T, rt *rapid.T, h *hall, accounts *policies.Accounts
 
 // someRole and someMember are of any project, as likely as not a foreign one.
 func (w *intrigue) someRole(project int64) int64 {
-	roles, err := w.store.Read(w.ctx).Roles(models.Everything, project)
-	noError(w.t, err)
-	if r, ok := pick(w.rt, roles); ok {
+	roles, err := w.Store.Read(w.Ctx).Roles(models.Everything, project)
+	pooltest.NoError(w.t, err)
+	if r, ok := pooltest.Pick(w.rt, roles); ok {
 		return r.ID
 	}
 	return 1
 }
 
 func (w *intrigue) someMember(project int64) int64 {
-	members, err := w.store.Read(w.ctx).Members(models.Everything, project, models.Page{Limit: 50})
-	noError(w.t, err)
-	if m, ok := pick(w.rt, members); ok {
+	members, err := w.Store.Read(w.Ctx).Members(models.Everything, project, models.Page{Limit: 50})
+	pooltest.NoError(w.t, err)
+	if m, ok := pooltest.Pick(w.rt, members); ok {
 		return m.ID
 	}
 	return 1
@@ -104,7 +105,7 @@ func (w *intrigue) someMember(project int64) int64 {
 
 // edit is one attempt of somebody at something.
 func (w *intrigue) edit(maker models.User) error {
-	a, p := w.actor(w.t, maker), rapid.SampledFrom(w.projects).Draw(w.rt, "project").ID
+	a, p := w.Actor(w.t, maker), rapid.SampledFrom(w.projects).Draw(w.rt, "project").ID
 	other := rapid.SampledFrom(w.people).Draw(w.rt, "other")
 	mine := a.Grants[p].Permissions
 	kind := rapid.IntRange(0, 12).Draw(w.rt, "kind")
@@ -113,17 +114,17 @@ func (w *intrigue) edit(maker models.User) error {
 	}
 	switch kind {
 	case 0:
-		return second(w.CreateRole(w.ctx, a, p, w.input(mine)))
+		return pooltest.Error(w.CreateRole(w.Ctx, a, p, w.input(mine)))
 	case 1, 2:
-		return second(w.UpdateRole(w.ctx, a, p, w.someRole(p), w.input(mine)))
+		return pooltest.Error(w.UpdateRole(w.Ctx, a, p, w.someRole(p), w.input(mine)))
 	case 3:
-		return w.DeleteRole(w.ctx, a, p, w.someRole(p))
+		return w.DeleteRole(w.Ctx, a, p, w.someRole(p))
 	case 4:
-		return second(w.AddMember(w.ctx, a, p, pool.MemberInput{Email: other.Email, RoleID: w.someRole(p)}))
+		return pooltest.Error(w.AddMember(w.Ctx, a, p, pool.MemberInput{Email: other.Email, RoleID: w.someRole(p)}))
 	case 5, 6:
-		return second(w.UpdateMember(w.ctx, a, p, w.someMember(p), pool.MemberInput{RoleID: w.someRole(p)}))
+		return pooltest.Error(w.UpdateMember(w.Ctx, a, p, w.someMember(p), pool.MemberInput{RoleID: w.someRole(p)}))
 	default:
-		return w.RemoveMember(w.ctx, a, p, w.someMember(p))
+		return w.RemoveMember(w.Ctx, a, p, w.someMember(p))
 	}
 }
 
@@ -138,23 +139,23 @@ func (w *intrigue) request(a policies.Actor, p int64, kind int) error {
 		if kind == 9 {
 			asked = models.Asked{Join: &models.AskJoin{ProjectID: p}}
 		}
-		v, err := w.Ask(w.ctx, a, pool.RequestInput{Asked: asked, Reason: "please"})
+		v, err := w.Ask(w.Ctx, a, pool.RequestInput{Asked: asked, Reason: "please"})
 		if err == nil {
 			w.asked = append(w.asked, v.ID)
 		}
 		return err
 	case 10, 11:
-		id, ok := pick(w.rt, w.asked)
+		id, ok := pooltest.Pick(w.rt, w.asked)
 		if !ok {
 			return models.NotFound("request")
 		}
 		with := models.Asked{}
-		if v, err := w.Get(w.ctx, w.root, id); err == nil && v.Asked.Join != nil {
+		if v, err := w.Get(w.Ctx, w.Root, id); err == nil && v.Asked.Join != nil {
 			with.Join = &models.AskJoin{RoleID: w.someRole(v.Asked.Join.ProjectID)}
 		}
-		return second(w.Decide(w.ctx, a, id, pool.DecisionInput{Verdict: "approve", Asked: with}))
+		return pooltest.Error(w.Decide(w.Ctx, a, id, pool.DecisionInput{Verdict: "approve", Asked: with}))
 	default:
-		_, err := w.accounts.UpdateUser(w.ctx, a, a.User.ID, policies.UserChange{Name: "me", Admin: true, Auditor: rapid.Bool().Draw(w.rt, "auditor")})
+		_, err := w.accounts.UpdateUser(w.Ctx, a, a.User.ID, policies.UserChange{Name: "me", Admin: true, Auditor: rapid.Bool().Draw(w.rt, "auditor")})
 		if err == nil {
 			w.rt.Fatalf("%s has become an administrator", a.User.Email)
 		}
@@ -192,11 +193,11 @@ func (w *intrigue) step(rt *rapid.T) {
 // the rights of who makes them. Those who plot together get from each other
 // what one of them had: in no project does the union of their rights grow.
 func TestNobodyRaisesTheirOwnRights(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
+	each(t, func(t *testing.T, o *world) {
 		h := newHall(t, o)
 		access, err := policies.NewAccess()
-		noError(t, err)
-		accounts := policies.NewAccounts(o.store, access)
+		pooltest.NoError(t, err)
+		accounts := policies.NewAccounts(o.Store, access)
 		runs, edits := 0, 0
 		rapid.Check(t, func(rt *rapid.T) {
 			if runs++; runs > 100 { // as many as there is time for
@@ -214,36 +215,36 @@ func TestNobodyRaisesTheirOwnRights(t *testing.T) {
 
 // Who lacks a right is told which, and that nothing has changed.
 func TestRefusalsNameTheMissingRights(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
+	each(t, func(t *testing.T, o *world) {
 		h := newHall(t, o)
-		p := h.project.ID
-		owner := o.role(t, p, "owner", models.PermissionOwner, cores(10))
-		chief, chiefUser := o.member(t, owner)
-		boss := h.actor(t, h.boss)
+		p := h.Vision.ID
+		owner := o.NewRole(t, p, "owner", models.PermissionOwner, pooltest.Cores(10))
+		chief, chiefUser := o.NewMember(t, owner)
+		boss := h.Actor(t, h.Boss)
 		missing := "project:describe"
-		custom := pool.RoleInput{Name: "steward", Permission: models.PermissionCustom, Permissions: []string{"project:describe"}, Peak: cores(1)}
-		stranger := o.person(t)
+		custom := pool.RoleInput{Name: "steward", Permission: models.PermissionCustom, Permissions: []string{"project:describe"}, Peak: pooltest.Cores(1)}
+		stranger := o.NewPerson(t)
 		for name, c := range map[string]struct {
 			err   error
 			field string
 		}{
-			"create":  {second(h.CreateRole(h.ctx, boss, p, custom)), "permission"},
-			"raise":   {second(h.UpdateRole(h.ctx, boss, p, h.engineer.ID, custom)), "permission"},
-			"lower":   {second(h.UpdateRole(h.ctx, boss, p, owner.ID, pool.RoleInput{Name: "x", Permission: models.PermissionViewer, Peak: cores(10)})), "permission"},
-			"delete":  {h.DeleteRole(h.ctx, boss, p, owner.ID), "permission"},
-			"add":     {second(h.AddMember(h.ctx, boss, p, pool.MemberInput{Email: stranger.Email, RoleID: owner.ID})), "role_id"},
-			"promote": {second(h.UpdateMember(h.ctx, boss, p, h.annPlace.ID, pool.MemberInput{RoleID: owner.ID})), "role_id"},
-			"myself":  {second(h.UpdateMember(h.ctx, boss, p, h.bossPlace.ID, pool.MemberInput{RoleID: owner.ID})), "role_id"},
-			"demote":  {second(h.UpdateMember(h.ctx, boss, p, chief.ID, pool.MemberInput{RoleID: h.engineer.ID})), "role_id"},
-			"remove":  {h.RemoveMember(h.ctx, boss, p, chief.ID), "role_id"},
+			"create":  {pooltest.Error(h.CreateRole(h.Ctx, boss, p, custom)), "permission"},
+			"raise":   {pooltest.Error(h.UpdateRole(h.Ctx, boss, p, h.Engineer.ID, custom)), "permission"},
+			"lower":   {pooltest.Error(h.UpdateRole(h.Ctx, boss, p, owner.ID, pool.RoleInput{Name: "x", Permission: models.PermissionViewer, Peak: pooltest.Cores(10)})), "permission"},
+			"delete":  {h.DeleteRole(h.Ctx, boss, p, owner.ID), "permission"},
+			"add":     {pooltest.Error(h.AddMember(h.Ctx, boss, p, pool.MemberInput{Email: stranger.Email, RoleID: owner.ID})), "role_id"},
+			"promote": {pooltest.Error(h.UpdateMember(h.Ctx, boss, p, h.AnnMember.ID, pool.MemberInput{RoleID: owner.ID})), "role_id"},
+			"myself":  {pooltest.Error(h.UpdateMember(h.Ctx, boss, p, h.BossMember.ID, pool.MemberInput{RoleID: owner.ID})), "role_id"},
+			"demote":  {pooltest.Error(h.UpdateMember(h.Ctx, boss, p, chief.ID, pool.MemberInput{RoleID: h.Engineer.ID})), "role_id"},
+			"remove":  {h.RemoveMember(h.Ctx, boss, p, chief.ID), "role_id"},
 		} {
 			t.Log(name)
-			want(t, c.err, models.KindForbidden, c.field, missing)
+			pooltest.WantError(t, c.err, models.KindForbidden, c.field, missing)
 		}
-		v := h.ask(t, h.ann, models.Asked{Role: &models.AskRole{ProjectID: p, Name: "mine", Permission: models.PermissionOwner, Peak: cores(1), Mine: true}})
+		v := h.ask(t, h.Ann, models.Asked{Role: &models.AskRole{ProjectID: p, Name: "mine", Permission: models.PermissionOwner, Peak: pooltest.Cores(1), Mine: true}})
 		_, err := h.approve(t, boss, v.ID, models.Asked{})
-		want(t, err, models.KindForbidden, "role.permission", missing)
-		if _, err := h.approve(t, h.actor(t, chiefUser), v.ID, models.Asked{}); err != nil {
+		pooltest.WantError(t, err, models.KindForbidden, "role.permission", missing)
+		if _, err := h.approve(t, h.Actor(t, chiefUser), v.ID, models.Asked{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -252,50 +253,50 @@ func TestRefusalsNameTheMissingRights(t *testing.T) {
 // Nobody puts off the end of their own participation; a shorter one is theirs
 // to choose, and another manager may do it.
 func TestNobodyExtendsThemselves(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
+	each(t, func(t *testing.T, o *world) {
 		h := newHall(t, o)
-		boss := h.actor(t, h.boss)
-		soon, later := o.store.Now().AddDate(0, 1, 0), o.store.Now().AddDate(0, 2, 0)
+		boss := h.Actor(t, h.Boss)
+		soon, later := o.Store.Now().AddDate(0, 1, 0), o.Store.Now().AddDate(0, 2, 0)
 		put := func(a policies.Actor, in pool.MemberInput) error {
-			in.RoleID = h.lead.ID
-			return second(h.UpdateMember(h.ctx, a, h.project.ID, h.bossPlace.ID, in))
+			in.RoleID = h.Lead.ID
+			return pooltest.Error(h.UpdateMember(h.Ctx, a, h.Vision.ID, h.BossMember.ID, in))
 		}
-		noError(t, put(boss, pool.MemberInput{Until: &soon}))
-		want(t, put(boss, pool.MemberInput{Until: &later}), models.KindForbidden, "their own participation")
-		want(t, put(boss, pool.MemberInput{}), models.KindForbidden)
-		_, deputy := o.member(t, h.lead)
-		noError(t, put(h.actor(t, deputy), pool.MemberInput{Until: &later}))
-		noError(t, put(h.root, pool.MemberInput{}))
+		pooltest.NoError(t, put(boss, pool.MemberInput{Until: &soon}))
+		pooltest.WantError(t, put(boss, pool.MemberInput{Until: &later}), models.KindForbidden, "their own participation")
+		pooltest.WantError(t, put(boss, pool.MemberInput{}), models.KindForbidden)
+		_, deputy := o.NewMember(t, h.Lead)
+		pooltest.NoError(t, put(h.Actor(t, deputy), pool.MemberInput{Until: &later}))
+		pooltest.NoError(t, put(h.Root, pool.MemberInput{}))
 	})
 }
 
 // An owner describes the project, and no more of it.
 func TestDescribingAProject(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		p := o.project(t, "vision", cores(100))
-		_, u := o.member(t, o.role(t, p.ID, "owner", models.PermissionOwner, cores(10)))
-		_, m := o.member(t, o.role(t, p.ID, "lead", models.PermissionManager, cores(10)))
-		owner := o.actor(t, u)
+	each(t, func(t *testing.T, o *world) {
+		p := o.NewProject(t, "vision", pooltest.Cores(100))
+		_, u := o.NewMember(t, o.NewRole(t, p.ID, "owner", models.PermissionOwner, pooltest.Cores(10)))
+		_, m := o.NewMember(t, o.NewRole(t, p.ID, "lead", models.PermissionManager, pooltest.Cores(10)))
+		owner := o.Actor(t, u)
 		in := pool.ProjectInput{Name: "sight", Description: "what we see"}
-		got, err := o.UpdateProject(o.ctx, owner, p.ID, in)
+		got, err := o.UpdateProject(o.Ctx, owner, p.ID, in)
 		if err != nil || got.Name != "sight" || got.Quota != p.Quota || !got.StartsAt.Equal(p.StartsAt) || got.Priority != p.Priority {
 			t.Errorf("%+v, %v", got, err)
 		}
-		in.Quota, in.Priority = cores(101), p.Priority+1
-		want(t, second(o.UpdateProject(o.ctx, owner, p.ID, in)), models.KindForbidden, "quota.gpu_cores", "priority")
-		end := o.store.Now().AddDate(1, 0, 0)
-		want(t, second(o.UpdateProject(o.ctx, owner, p.ID, pool.ProjectInput{Name: "sight", EndsAt: &end})), models.KindForbidden, "ends_at")
-		want(t, second(o.UpdateProject(o.ctx, o.actor(t, m), p.ID, pool.ProjectInput{Name: "mine"})), models.KindForbidden)
+		in.Quota, in.Priority = pooltest.Cores(101), p.Priority+1
+		pooltest.WantError(t, pooltest.Error(o.UpdateProject(o.Ctx, owner, p.ID, in)), models.KindForbidden, "quota.gpu_cores", "priority")
+		end := o.Store.Now().AddDate(1, 0, 0)
+		pooltest.WantError(t, pooltest.Error(o.UpdateProject(o.Ctx, owner, p.ID, pool.ProjectInput{Name: "sight", EndsAt: &end})), models.KindForbidden, "ends_at")
+		pooltest.WantError(t, pooltest.Error(o.UpdateProject(o.Ctx, o.Actor(t, m), p.ID, pool.ProjectInput{Name: "mine"})), models.KindForbidden)
 
 		// A variable such as JUPYTER_CONFIG_PATH runs programs in the
 		// workspaces of all others.
-		env := pool.ProjectInput{Name: "sight", Quota: cores(100), Launch: models.LaunchParameters{Env: map[string]string{"JUPYTER_CONFIG_PATH": "/notebook/1/1"}}}
-		want(t, second(o.UpdateProject(o.ctx, owner, p.ID, env)), models.KindForbidden, "launch.env")
-		if _, err := o.UpdateProject(o.ctx, o.root, p.ID, env); err != nil {
+		env := pool.ProjectInput{Name: "sight", Quota: pooltest.Cores(100), Launch: models.LaunchParameters{Env: map[string]string{"JUPYTER_CONFIG_PATH": "/notebook/1/1"}}}
+		pooltest.WantError(t, pooltest.Error(o.UpdateProject(o.Ctx, owner, p.ID, env)), models.KindForbidden, "launch.env")
+		if _, err := o.UpdateProject(o.Ctx, o.Root, p.ID, env); err != nil {
 			t.Fatal(err)
 		}
 		path := "/lab"
-		got, err = o.UpdateProject(o.ctx, owner, p.ID, pool.ProjectInput{Name: "sight", Launch: models.LaunchParameters{Path: &path}})
+		got, err = o.UpdateProject(o.Ctx, owner, p.ID, pool.ProjectInput{Name: "sight", Launch: models.LaunchParameters{Path: &path}})
 		if err != nil || got.Launch.Env["JUPYTER_CONFIG_PATH"] == "" || got.Launch.Path == nil || *got.Launch.Path != "/lab" {
 			t.Errorf("%+v, %v", got.Launch, err)
 		}

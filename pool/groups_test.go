@@ -10,25 +10,26 @@ import (
 	"weir/models/modelstest"
 	"weir/policies"
 	"weir/pool"
+	"weir/pool/pooltest"
 )
 
 // identity is somebody new who comes in by a provider.
-func (o *office) identity(t *testing.T) models.Identity {
+func (o *world) identity(t *testing.T) models.Identity {
 	t.Helper()
-	u := o.person(t)
-	i := models.Identity{UserID: u.ID, Issuer: "https://id.example.org", Subject: u.Email, Email: u.Email, CreatedAt: o.store.Now(), SeenAt: o.store.Now()}
-	modelstest.InTx(t, o.store, func(q *models.Queries) error { i.ID = 0; return q.CreateIdentity(&i) })
+	u := o.NewPerson(t)
+	i := models.Identity{UserID: u.ID, Issuer: "https://id.example.org", Subject: u.Email, Email: u.Email, CreatedAt: o.Store.Now(), SeenAt: o.Store.Now()}
+	modelstest.InTx(t, o.Store, func(q *models.Queries) error { i.ID = 0; return q.CreateIdentity(&i) })
 	return i
 }
 
 // follow is a sign-in with groups that give roles in one project.
-func (o *office) follow(t *testing.T, i models.Identity, project string, roles ...string) pool.Followed {
+func (o *world) follow(t *testing.T, i models.Identity, project string, roles ...string) pool.Followed {
 	t.Helper()
 	var wanted []policies.Place
 	for _, r := range roles {
 		wanted = append(wanted, policies.Place{Project: project, Role: r})
 	}
-	f, err := o.FollowGroups(o.ctx, i, wanted)
+	f, err := o.FollowGroups(o.Ctx, i, wanted)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,9 +37,9 @@ func (o *office) follow(t *testing.T, i models.Identity, project string, roles .
 }
 
 // has is the role that somebody has in the only project, or nothing.
-func (o *office) has(t *testing.T, i models.Identity) string {
+func (o *world) has(t *testing.T, i models.Identity) string {
 	t.Helper()
-	list, err := o.store.Read(o.ctx).MembershipsOf(i.UserID, o.store.Now())
+	list, err := o.Store.Read(o.Ctx).MembershipsOf(i.UserID, o.Store.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,10 +51,10 @@ func (o *office) has(t *testing.T, i models.Identity) string {
 }
 
 func TestGroupsGiveTheFirstRoleThatFits(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		p := o.project(t, "vision", cores(250))
-		o.role(t, p.ID, "lead", models.PermissionManager, cores(200))
-		o.role(t, p.ID, "engineer", models.PermissionMember, cores(100))
+	each(t, func(t *testing.T, o *world) {
+		p := o.NewProject(t, "vision", pooltest.Cores(250))
+		o.NewRole(t, p.ID, "lead", models.PermissionManager, pooltest.Cores(200))
+		o.NewRole(t, p.ID, "engineer", models.PermissionMember, pooltest.Cores(100))
 		kim, lee := o.identity(t), o.identity(t)
 		for _, step := range []struct {
 			who   models.Identity
@@ -84,13 +85,13 @@ func TestGroupsGiveTheFirstRoleThatFits(t *testing.T) {
 }
 
 func TestAPlaceOfSomebodyHereIsNoGroups(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		p := o.project(t, "vision", cores(1000))
-		lead := o.role(t, p.ID, "lead", models.PermissionManager, cores(200))
-		engineer := o.role(t, p.ID, "engineer", models.PermissionMember, cores(100))
+	each(t, func(t *testing.T, o *world) {
+		p := o.NewProject(t, "vision", pooltest.Cores(1000))
+		lead := o.NewRole(t, p.ID, "lead", models.PermissionManager, pooltest.Cores(200))
+		engineer := o.NewRole(t, p.ID, "engineer", models.PermissionMember, pooltest.Cores(100))
 		kim := o.identity(t)
 		in := pool.MemberInput{Email: kim.Email, RoleID: lead.ID}
-		m, err := o.AddMember(o.ctx, o.root, p.ID, in)
+		m, err := o.AddMember(o.Ctx, o.Root, p.ID, in)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,24 +100,24 @@ func TestAPlaceOfSomebodyHereIsNoGroups(t *testing.T) {
 				t.Errorf("%v changed it to %q", roles, o.has(t, kim))
 			}
 		}
-		if err := o.RemoveMember(o.ctx, o.root, p.ID, m.ID); err != nil {
+		if err := o.RemoveMember(o.Ctx, o.Root, p.ID, m.ID); err != nil {
 			t.Fatal(err)
 		}
 		if o.follow(t, kim, "vision", "engineer"); o.has(t, kim) != "engineer" {
 			t.Errorf("a group's place is %q", o.has(t, kim))
 		}
-		until := o.store.Now().Add(time.Hour)
-		if _, err := o.UpdateMember(o.ctx, o.root, p.ID, m.ID, pool.MemberInput{RoleID: lead.ID, Until: &until}); err != nil {
+		until := o.Store.Now().Add(time.Hour)
+		if _, err := o.UpdateMember(o.Ctx, o.Root, p.ID, m.ID, pool.MemberInput{RoleID: lead.ID, Until: &until}); err != nil {
 			t.Fatal(err)
 		}
 		if o.follow(t, kim, "vision", "engineer"); o.has(t, kim) != "engineer" {
 			t.Errorf("a group's place that was changed here is %q", o.has(t, kim))
 		}
-		if err := o.RemoveMember(o.ctx, o.root, p.ID, m.ID); err != nil {
+		if err := o.RemoveMember(o.Ctx, o.Root, p.ID, m.ID); err != nil {
 			t.Fatal(err)
 		}
 		in.RoleID = engineer.ID
-		if _, err := o.AddMember(o.ctx, o.root, p.ID, in); err != nil {
+		if _, err := o.AddMember(o.Ctx, o.Root, p.ID, in); err != nil {
 			t.Fatal(err)
 		}
 		if o.follow(t, kim, "vision"); o.has(t, kim) != "engineer" {
@@ -126,17 +127,17 @@ func TestAPlaceOfSomebodyHereIsNoGroups(t *testing.T) {
 }
 
 func TestGroupsKeepWhatIsHeld(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		p := o.project(t, "vision", cores(1000))
-		o.role(t, p.ID, "lead", models.PermissionManager, cores(200))
-		o.role(t, p.ID, "engineer", models.PermissionMember, cores(100))
+	each(t, func(t *testing.T, o *world) {
+		p := o.NewProject(t, "vision", pooltest.Cores(1000))
+		o.NewRole(t, p.ID, "lead", models.PermissionManager, pooltest.Cores(200))
+		o.NewRole(t, p.ID, "engineer", models.PermissionMember, pooltest.Cores(100))
 		kim := o.identity(t)
 		o.follow(t, kim, "vision", "lead")
-		m, err := o.store.Read(o.ctx).Membership(p.ID, kim.UserID)
+		m, err := o.Store.Read(o.Ctx).Membership(p.ID, kim.UserID)
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.holds(t, m, models.Demand{GPUs: 2, Cores: 75})
+		o.NewWorkspace(t, m, models.Demand{GPUs: 2, Cores: 75})
 		f := o.follow(t, kim, "vision", "engineer") // 150 are held: neither may stay
 		if o.has(t, kim) != "" || !f.Changed || len(f.Notes) != 1 || !strings.Contains(f.Notes[0].String(), "150") {
 			t.Errorf("%q with %v", o.has(t, kim), f.Notes)
@@ -146,16 +147,16 @@ func TestGroupsKeepWhatIsHeld(t *testing.T) {
 
 // However many come at once, the peaks stay within the quota.
 func TestGroupsKeepTheQuotaUnderLoad(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		p := o.project(t, "vision", cores(350))
-		o.role(t, p.ID, "engineer", models.PermissionMember, cores(100))
+	each(t, func(t *testing.T, o *world) {
+		p := o.NewProject(t, "vision", pooltest.Cores(350))
+		o.NewRole(t, p.ID, "engineer", models.PermissionMember, pooltest.Cores(100))
 		people := make([]models.Identity, 8)
 		for i := range people {
 			people[i] = o.identity(t)
 		}
 		refused := make([]int, len(people))
 		modelstest.Together(len(people), func(i int) {
-			f, err := o.FollowGroups(o.ctx, people[i], []policies.Place{{Project: "vision", Role: "engineer"}})
+			f, err := o.FollowGroups(o.Ctx, people[i], []policies.Place{{Project: "vision", Role: "engineer"}})
 			if err != nil {
 				t.Error(err)
 			}
@@ -165,7 +166,7 @@ func TestGroupsKeepTheQuotaUnderLoad(t *testing.T) {
 		for _, n := range refused {
 			sum += n
 		}
-		promised, err := o.store.Read(o.ctx).PromisedPeaks(p.ID)
+		promised, err := o.Store.Read(o.Ctx).PromisedPeaks(p.ID)
 		if err != nil || promised.GPUCores != 300 || sum != 5 {
 			t.Errorf("%d cores are promised, %s, %v", promised.GPUCores, fmt.Sprint(refused), err)
 		}

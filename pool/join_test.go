@@ -9,6 +9,7 @@ import (
 	"weir/models"
 	"weir/models/modelstest"
 	"weir/pool"
+	"weir/pool/pooltest"
 )
 
 // cluster vouches for nodes by tokens that are their names.
@@ -50,7 +51,7 @@ func (n *node) joining(t testing.TB) pool.Joining {
 
 func (n *node) join(t testing.TB) (pool.Enrolled, error) {
 	t.Helper()
-	out, err := n.g.Join(n.g.ctx, n.joining(t), "192.0.2.7")
+	out, err := n.g.Join(n.g.Ctx, n.joining(t), "192.0.2.7")
 	if err == nil {
 		n.token, n.holder, n.digest = out.Token, holderOf(t, out.Certificate), out.Machine
 	}
@@ -68,7 +69,7 @@ func (n *node) joins(t testing.TB) pool.Enrolled {
 
 func (g *gate) providers(t testing.TB) []models.Provider {
 	t.Helper()
-	all, err := g.store.Read(g.ctx).Providers()
+	all, err := g.Store.Read(g.Ctx).Providers()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,13 +91,13 @@ func TestJoin(t *testing.T) {
 			t.Errorf("%+v", out)
 		}
 		p := n.provider(t)
-		if p.Name != "node-1" || !p.Agent || p.GPUCode != n.gpuCode() || p.ReportedCode != "" || *p.OwnerID != g.root.User.ID || p.Address != "192.0.2.7" {
+		if p.Name != "node-1" || !p.Agent || p.GPUCode != n.gpuCode() || p.ReportedCode != "" || *p.OwnerID != g.Root.User.ID || p.Address != "192.0.2.7" {
 			t.Errorf("the provider is %+v", p)
 		}
 		if o := n.beats(t); o.State != models.ProviderOnline {
 			t.Errorf("the orders are %+v", o)
 		}
-		entries, err := g.store.Read(g.ctx).Audit(models.AuditFilter{}, models.Page{Limit: 200})
+		entries, err := g.Store.Read(g.Ctx).Audit(models.AuditFilter{}, models.Page{Limit: 200})
 		if err != nil || g.audited(t, "enrol", "provider") != 1 {
 			t.Errorf("not audited, %v", err)
 		}
@@ -119,12 +120,12 @@ func TestJoinAgain(t *testing.T) {
 		n.joins(t)
 		n.beats(t)
 		p := n.provider(t)
-		ada := g.person(t)
-		if _, err := g.pool.UpdateProvider(g.ctx, g.root, p.ID, pool.ProviderInput{Name: "rack 7", OwnerID: &ada.ID}); err != nil {
+		ada := g.NewPerson(t)
+		if _, err := g.world.Pool.UpdateProvider(g.Ctx, g.Root, p.ID, pool.ProviderInput{Name: "rack 7", OwnerID: &ada.ID}); err != nil {
 			t.Fatal(err)
 		}
-		m := g.team(t, "vision")
-		held, _ := g.claim(t, m, half)
+		m := g.NewTeam(t, "vision")
+		held, _ := g.Claim(t, m, half)
 		older := *n.host
 		n.joins(t)
 		_, err := older.beat(true)
@@ -134,7 +135,7 @@ func TestJoinAgain(t *testing.T) {
 		if again.ID != p.ID || again.Name != "node-1" || *again.OwnerID != ada.ID || g.live(t) != 1 || len(g.providers(t)) != 1 {
 			t.Errorf("%d agents; the provider is %+v", g.live(t), again)
 		}
-		if shares, err := g.store.Read(g.ctx).SharesOf(held.ID); err != nil || len(shares) != 1 || shares[0].Until != nil {
+		if shares, err := g.Store.Read(g.Ctx).SharesOf(held.ID); err != nil || len(shares) != 1 || shares[0].Until != nil {
 			t.Errorf("the share is %+v, %v", shares, err)
 		}
 		fresh := g.node(t, "node-1", "machine", 2) // set up anew: only the GPUs are the same
@@ -159,11 +160,11 @@ func TestJoinWithOtherGPUs(t *testing.T) {
 			t.Errorf("its word changed that: %+v", o)
 		}
 		p := larger.provider(t)
-		devices := must(g.store.Read(g.ctx).DevicesOf(p.ID))(t)
+		devices := must(g.Store.Read(g.Ctx).DevicesOf(p.ID))(t)
 		if p.ID != before.ID || p.GPUCode != before.GPUCode || p.ReportedCode != larger.gpuCode() || p.Reason.Empty() || len(devices) != 2 {
 			t.Errorf("with %d devices it is %+v", len(devices), p)
 		}
-		if _, err := g.Accept(g.ctx, g.root, p.ID, 0); err != nil {
+		if _, err := g.Accept(g.Ctx, g.Root, p.ID, 0); err != nil {
 			t.Fatal(err)
 		}
 		if o := larger.beats(t); o.State != models.ProviderOnline {
@@ -173,7 +174,7 @@ func TestJoinWithOtherGPUs(t *testing.T) {
 			t.Errorf("accepted, it joins as %s", out.State)
 		}
 		back := g.node(t, "node-1", "machine", 2)
-		code, _, err := g.Authorize(g.ctx, g.root, pool.AuthorizeInput{GPUCode: back.gpuCode()})
+		code, _, err := g.Authorize(g.Ctx, g.Root, pool.AuthorizeInput{GPUCode: back.gpuCode()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +223,7 @@ func TestJoinAsEnrolledByHand(t *testing.T) {
 func TestJoinAfterRemovalByHand(t *testing.T) {
 	atCluster(t, func(t *testing.T, g *gate) {
 		p := g.enrolled(t, "machine", 1).provider(t)
-		if _, err := g.pool.Remove(g.ctx, g.root, p.ID, 0); err != nil {
+		if _, err := g.world.Pool.Remove(g.Ctx, g.Root, p.ID, 0); err != nil {
 			t.Fatal(err)
 		}
 		n := g.node(t, "node", "other", 2)
@@ -236,8 +237,8 @@ func TestJoinAfterRemovalByHand(t *testing.T) {
 // authorization of its GPU code does, which nobody has to carry there.
 func TestJoinWhenShutOut(t *testing.T) {
 	for name, shut := range map[string]func(*gate, int64) error{
-		"revoked": func(g *gate, id int64) error { return second(g.Revoke(g.ctx, g.root, id, 0)) },
-		"removed": func(g *gate, id int64) error { return second(g.pool.Remove(g.ctx, g.root, id, 0)) },
+		"revoked": func(g *gate, id int64) error { return pooltest.Error(g.Revoke(g.Ctx, g.Root, id, 0)) },
+		"removed": func(g *gate, id int64) error { return pooltest.Error(g.world.Pool.Remove(g.Ctx, g.Root, id, 0)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			atCluster(t, func(t *testing.T, g *gate) {
@@ -297,12 +298,12 @@ func TestJoinRefuses(t *testing.T) {
 		} {
 			j := n.joining(t)
 			c.change(&j)
-			refused(t, name, second(g.Join(g.ctx, j, "192.0.2.7")), c.kind, c.field)
+			refused(t, name, pooltest.Error(g.Join(g.Ctx, j, "192.0.2.7")), c.kind, c.field)
 		}
 		g.Cluster = &cluster{down: true}
-		refused(t, "a cluster that does not answer", second(n.join(t)), models.KindUnavailable, "")
+		refused(t, "a cluster that does not answer", pooltest.Error(n.join(t)), models.KindUnavailable, "")
 		g.Cluster = nil
-		refused(t, "a portal without a cluster", second(n.join(t)), models.KindNotFound, "")
+		refused(t, "a portal without a cluster", pooltest.Error(n.join(t)), models.KindNotFound, "")
 		if len(g.providers(t)) != 0 || g.live(t) != 0 || g.audited(t, "enrol", "provider") != 0 {
 			t.Error("something of it was kept")
 		}
@@ -311,11 +312,11 @@ func TestJoinRefuses(t *testing.T) {
 
 func TestNodesHaveAnOwner(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
-		g := newGate(t, newOffice(t, s))
+		g := newGate(t, &world{pooltest.New(t, s)})
 		g.Cluster = &cluster{}
-		ada := g.person(t)
+		ada := g.NewPerson(t)
 		g.NodeOwner = "nobody@example.org"
-		refused(t, "an owner who does not exist", second(g.node(t, "node-1", "a", 1).join(t)), models.KindConflict, "")
+		refused(t, "an owner who does not exist", pooltest.Error(g.node(t, "node-1", "a", 1).join(t)), models.KindConflict, "")
 		g.NodeOwner = ada.Email
 		n := g.node(t, "node-1", "a", 1)
 		n.joins(t)
@@ -324,16 +325,16 @@ func TestNodesHaveAnOwner(t *testing.T) {
 		}
 		g.disable(t, ada)
 		n.joins(t) // a node that is known needs no owner
-		refused(t, "an owner who is disabled", second(g.node(t, "node-2", "b", 1).join(t)), models.KindConflict, "")
+		refused(t, "an owner who is disabled", pooltest.Error(g.node(t, "node-2", "b", 1).join(t)), models.KindConflict, "")
 		g.NodeOwner = ""
-		g.disable(t, g.root.User)
-		refused(t, "no administrator", second(g.node(t, "node-2", "b", 1).join(t)), models.KindConflict, "")
+		g.disable(t, g.Root.User)
+		refused(t, "no administrator", pooltest.Error(g.node(t, "node-2", "b", 1).join(t)), models.KindConflict, "")
 	})
 }
 
 func (g *gate) disable(t *testing.T, u models.User) {
 	t.Helper()
-	err := g.store.InTx(g.ctx, func(q *models.Queries) error {
+	err := g.Store.InTx(g.Ctx, func(q *models.Queries) error {
 		now, err := q.User(u.ID)
 		if err != nil {
 			return err
@@ -357,7 +358,7 @@ func TestParallelJoins(t *testing.T) {
 			joinings[i] = nodes[i].joining(t)
 		}
 		var kinds modelstest.Kinds
-		modelstest.Together(n, func(i int) { kinds.Add(second(g.Join(g.ctx, joinings[i], "192.0.2.7"))) })
+		modelstest.Together(n, func(i int) { kinds.Add(pooltest.Error(g.Join(g.Ctx, joinings[i], "192.0.2.7"))) })
 		kinds.Want(t, n, models.KindConflict, 0)
 		if len(g.providers(t)) != 1 || g.live(t) != 1 {
 			t.Errorf("%d providers, %d agents", len(g.providers(t)), g.live(t))

@@ -9,6 +9,7 @@ import (
 	"weir/models/modelstest"
 	"weir/policies"
 	"weir/pool"
+	"weir/pool/pooltest"
 	"weir/pool/queue"
 	"weir/pool/timeline"
 )
@@ -16,17 +17,17 @@ import (
 var whole = models.Demand{GPUs: 1, Cores: 100, GPUMemoryMiB: 80_000}
 
 // waits makes a workspace that waits.
-func (o *office) waits(t *testing.T, m models.Member, d models.Demand) models.Workspace {
+func (o *world) waits(t *testing.T, m models.Member, d models.Demand) models.Workspace {
 	t.Helper()
-	w := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, EnvironmentID: o.environment(t), Name: policies.NewSecret(),
-		State: models.StateQueued, Demand: d, Version: 1, RequestedAt: o.store.Now()}
-	modelstest.InTx(t, o.store, func(q *models.Queries) error { return q.CreateWorkspace(&w, models.Say("Requested.")) })
+	w := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, EnvironmentID: o.Environment(t), Name: policies.NewSecret(),
+		State: models.StateQueued, Demand: d, Version: 1, RequestedAt: o.Store.Now()}
+	modelstest.InTx(t, o.Store, func(q *models.Queries) error { return q.CreateWorkspace(&w, models.Say("Requested.")) })
 	return w
 }
 
-func (o *office) order(t *testing.T) (ids []int64) {
+func (o *world) order(t *testing.T) (ids []int64) {
 	t.Helper()
-	turns, err := o.pool.Turns(o.store.Read(o.ctx))
+	turns, err := o.Pool.Turns(o.Store.Read(o.Ctx))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,10 +38,10 @@ func (o *office) order(t *testing.T) (ids []int64) {
 }
 
 func TestLineIsByPriorityThenFairness(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		vision, speech, urgent := o.team(t, "vision"), o.team(t, "speech"), o.team(t, "urgent")
-		o.enlist(t, machine(1))
-		modelstest.InTx(t, o.store, func(q *models.Queries) error {
+	each(t, func(t *testing.T, o *world) {
+		vision, speech, urgent := o.NewTeam(t, "vision"), o.NewTeam(t, "speech"), o.NewTeam(t, "urgent")
+		o.Enlist(t, pooltest.Machine(1))
+		modelstest.InTx(t, o.Store, func(q *models.Queries) error {
 			p, err := q.Project(models.Everything, urgent.ProjectID)
 			if err != nil {
 				return err
@@ -56,15 +57,15 @@ func TestLineIsByPriorityThenFairness(t *testing.T) {
 		if got, want := o.order(t), []int64{u.ID, s1.ID, v1.ID, s2.ID, v2.ID}; !slices.Equal(got, want) {
 			t.Errorf("order %v, want %v", got, want)
 		}
-		view, err := o.pool.View(o.ctx, o.root)
+		view, err := o.Pool.View(o.Ctx, o.Root)
 		if err != nil || len(view.Waiting) != 5 || view.Waiting[1].Behind != queue.Priority || view.Waiting[2].Behind != queue.Fairness {
 			t.Fatalf("%+v, %v", view.Waiting, err)
 		}
-		o.clock.Pass(time.Hour) // everybody has waited for long: first come, first served
+		o.Clock.Pass(time.Hour) // everybody has waited for long: first come, first served
 		if got, want := o.order(t), []int64{u.ID, v1.ID, v2.ID, s1.ID, s2.ID}; !slices.Equal(got, want) {
 			t.Errorf("after an hour %v, want %v", got, want)
 		}
-		stranger, err := o.pool.View(o.ctx, o.actor(t, o.person(t)))
+		stranger, err := o.Pool.View(o.Ctx, o.Actor(t, o.NewPerson(t)))
 		if err != nil || len(stranger.Waiting) != 5 || !stranger.Waiting[0].Anonymous || stranger.Waiting[0].ProjectName != "" || stranger.Waiting[0].ID != 0 {
 			t.Errorf("%+v, %v", stranger.Waiting, err)
 		}
@@ -75,28 +76,28 @@ func TestLineIsByPriorityThenFairness(t *testing.T) {
 }
 
 func TestForecast(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		m := o.team(t, "vision")
-		o.enlist(t, machine(1))
+	each(t, func(t *testing.T, o *world) {
+		m := o.NewTeam(t, "vision")
+		o.Enlist(t, pooltest.Machine(1))
 		ask := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, Demand: whole}
 		forecast := func() (outcome timeline.Outcome, in time.Duration, known bool) {
 			t.Helper()
-			f, err := o.pool.Forecast(o.ctx, ask)
+			f, err := o.Pool.Forecast(o.Ctx, ask)
 			if err != nil || f.Text.Empty() {
 				t.Fatalf("%+v, %v", f, err)
 			}
-			return f.Outcome, f.At.Sub(o.store.Now()), f.Known
+			return f.Outcome, f.At.Sub(o.Store.Now()), f.Known
 		}
 		if outcome, in, _ := forecast(); outcome != timeline.Placed || in != 0 {
 			t.Errorf("an empty pool: %v in %v", outcome, in)
 		}
 		for range 9 { // what was held before lasted for 40 minutes
 			past := o.outcome(t, m, whole, models.OutcomeGranted)
-			o.clock.Pass(40 * time.Minute)
-			modelstest.InTx(t, o.store, func(q *models.Queries) error { return o.pool.Release(q, past.ID) })
+			o.Clock.Pass(40 * time.Minute)
+			modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, past.ID) })
 		}
 		o.outcome(t, m, whole, models.OutcomeGranted)
-		o.clock.Pass(10 * time.Minute)
+		o.Clock.Pass(10 * time.Minute)
 		if outcome, in, known := forecast(); outcome != timeline.Placed || in != 30*time.Minute || known {
 			t.Errorf("by the past: %v in %v, known %v", outcome, in, known)
 		}
@@ -104,7 +105,7 @@ func TestForecast(t *testing.T) {
 		if _, in, _ := forecast(); in != 70*time.Minute {
 			t.Errorf("behind another: in %v", in)
 		}
-		if _, err := o.pool.Recall(o.ctx, o.root, o.provider(t).ID, pool.RecallInput{NoticeMinutes: 20}); err != nil {
+		if _, err := o.Pool.Recall(o.Ctx, o.Root, o.Provider(t).ID, pool.RecallInput{NoticeMinutes: 20}); err != nil {
 			t.Fatal(err)
 		}
 		if outcome, _, _ := forecast(); outcome != timeline.Unknown {
@@ -118,22 +119,22 @@ func TestForecast(t *testing.T) {
 }
 
 func TestRefusedDemandIsCounted(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		m := o.team(t, "vision")
-		o.enlist(t, machine(1))
+	each(t, func(t *testing.T, o *world) {
+		m := o.NewTeam(t, "vision")
+		o.Enlist(t, pooltest.Machine(1))
 		refused := models.Answer{Outcome: models.OutcomeRefused, Explanation: models.Say("the pool has no GPUs")}
 		d := models.Demand{GPUs: 2, Cores: 100, GPUModel: "H200"}
 		for range 2 {
-			modelstest.InTx(t, o.store, func(q *models.Queries) error {
-				return o.pool.Record(q, models.Workspace{ProjectID: m.ProjectID, UserID: m.UserID, Demand: d}, refused)
+			modelstest.InTx(t, o.Store, func(q *models.Queries) error {
+				return o.Pool.Record(q, models.Workspace{ProjectID: m.ProjectID, UserID: m.UserID, Demand: d}, refused)
 			})
 		}
-		view, err := o.pool.View(o.ctx, o.root)
+		view, err := o.Pool.View(o.Ctx, o.Root)
 		if err != nil || len(view.Unmet) != 1 || view.Unmet[0].Refused != 2 || view.Unmet[0].Model != "H200" || view.Unmet[0].GPUs != 2 || view.Placed != 2 {
 			t.Errorf("%+v, %v", view.Unmet, err)
 		}
-		o.clock.Pass(25 * time.Hour)
-		if view, err := o.pool.View(o.ctx, o.root); err != nil || len(view.Unmet) != 0 {
+		o.Clock.Pass(25 * time.Hour)
+		if view, err := o.Pool.View(o.Ctx, o.Root); err != nil || len(view.Unmet) != 0 {
 			t.Errorf("a day later %+v, %v", view.Unmet, err)
 		}
 	})
@@ -142,20 +143,20 @@ func TestRefusedDemandIsCounted(t *testing.T) {
 // A request that only a machine could serve that does not lend now keeps
 // nobody waiting, and one that waits keeps only machines that could serve it.
 func TestPatienceKeepsOnlyWhatCanServe(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		vision, speech := o.team(t, "vision"), o.team(t, "speech")
-		o.enlist(t, machine(1))
-		single := o.provider(t)
+	each(t, func(t *testing.T, o *world) {
+		vision, speech := o.NewTeam(t, "vision"), o.NewTeam(t, "speech")
+		o.Enlist(t, pooltest.Machine(1))
+		single := o.Provider(t)
 		single.Agent = true // it goes on beside the next
-		modelstest.InTx(t, o.store, func(q *models.Queries) error { return q.UpdateProvider(&single) })
-		pair := machine(3)[1:]
-		if err := o.pool.Enlist(o.ctx, pool.Host{Name: "pair", Digest: pool.MachineDigest("pair")}, pair); err != nil {
+		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return q.UpdateProvider(&single) })
+		pair := pooltest.Machine(3)[1:]
+		if err := o.Pool.Enlist(o.Ctx, pool.Host{Name: "pair", Digest: pool.MachineDigest("pair")}, pair); err != nil {
 			t.Fatal(err)
 		}
 		two := models.Demand{GPUs: 2, Cores: 100, GPUMemoryMiB: 80_000}
 		o.outcome(t, vision, two, models.OutcomeGranted)
 		o.waits(t, vision, two)
-		o.clock.Pass(11 * time.Minute)
+		o.Clock.Pass(11 * time.Minute)
 		o.outcome(t, speech, whole, models.OutcomeGranted) // on the machine with one GPU
 	})
 }
@@ -163,20 +164,20 @@ func TestPatienceKeepsOnlyWhatCanServe(t *testing.T) {
 // What is held until a machine closes is of no use to who waits: it does not
 // lend then.
 func TestForecastKnowsThatAMachineCloses(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		m := o.team(t, "vision")
-		o.enlist(t, machine(1))
+	each(t, func(t *testing.T, o *world) {
+		m := o.NewTeam(t, "vision")
+		o.Enlist(t, pooltest.Machine(1))
 		held := o.outcome(t, m, whole, models.OutcomeGranted)
-		now := o.store.Now()
+		now := o.Store.Now()
 		hours := []models.Window{{Days: []int{0, 1, 2, 3, 4, 5, 6}, From: now.Format("15:04"), To: now.Add(time.Hour).Format("15:04")}}
 		terms := models.Terms{Hours: hours, NoticeMinutes: 120}
-		if _, err := o.pool.UpdateProvider(o.ctx, o.root, o.provider(t).ID, pool.ProviderInput{Name: "node", Terms: terms}); err != nil {
+		if _, err := o.Pool.UpdateProvider(o.Ctx, o.Root, o.Provider(t).ID, pool.ProviderInput{Name: "node", Terms: terms}); err != nil {
 			t.Fatal(err)
 		}
 		if o.told(t, held, "certain hours") != 1 {
 			t.Fatal("the holder does not know of the end")
 		}
-		f, err := o.pool.Forecast(o.ctx, models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, Demand: whole})
+		f, err := o.Pool.Forecast(o.Ctx, models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, Demand: whole})
 		if err != nil || f.Outcome != timeline.Unknown {
 			t.Errorf("%+v, %v", f, err)
 		}

@@ -57,7 +57,7 @@ var sequential = porcupine.Model{
 // what is held; an observer looks at the rules all the while.
 func TestLedgerIsLinearizable(t *testing.T) {
 	total := linearMoves(t)
-	each(t, func(t *testing.T, o *office) {
+	each(t, func(t *testing.T, o *world) {
 		f := &fair{market: newMarket(t, o), history: map[int][]porcupine.Operation{}}
 		f.hold(t, total/2)
 		f.check(t)
@@ -139,7 +139,7 @@ func (f *fair) turn(t *testing.T, r *rand.Rand, writer int, actor policies.Actor
 func (f *fair) actors(t *testing.T) (list [writers]policies.Actor) {
 	t.Helper()
 	for i := range list {
-		list[i] = policies.Actor{User: modelstest.User(t, f.store, fmt.Sprintf("writer%d@example.org", i), true)}
+		list[i] = policies.Actor{User: modelstest.User(t, f.Store, fmt.Sprintf("writer%d@example.org", i), true)}
 	}
 	return list
 }
@@ -152,7 +152,7 @@ func (f *fair) observe(t *testing.T) {
 		first := n / (window * turns) * window
 		for _, s := range f.stalls[first : first+window] {
 			looks++
-			if err := f.store.Snapshot(f.ctx, func(q *models.Queries) error { return brokenRules(q, s.id) }); err != nil {
+			if err := f.Store.Snapshot(f.Ctx, func(q *models.Queries) error { return brokenRules(q, s.id) }); err != nil {
 				t.Errorf("in project %d: %v", s.id, err)
 			}
 		}
@@ -207,7 +207,7 @@ func (f *fair) check(t *testing.T) {
 		if result != porcupine.Ok {
 			t.Fatalf("project %d: %s: %s", s.id, result, stuck(history, info))
 		}
-		f.keepsRules(t, s.id)
+		f.KeepsRules(t, s.id)
 	}
 	t.Logf("checked in %v", time.Since(began).Round(time.Millisecond))
 }
@@ -261,7 +261,7 @@ func (d drawn) IntN(n int) int { return rapid.IntRange(0, n-1).Draw(d.T, "choice
 // One move after another ends exactly as the model says, and leaves the rows
 // that it says.
 func TestLedgerIsItsModel(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
+	each(t, func(t *testing.T, o *world) {
 		m := newMarket(t, o)
 		runs := 0
 		rapid.Check(t, func(rt *rapid.T) {
@@ -272,7 +272,7 @@ func TestLedgerIsItsModel(t *testing.T) {
 			b := s.books
 			for range 120 {
 				v := s.propose(drawn{rt})
-				got, err := m.do(m.root, s, v)
+				got, err := m.do(m.Root, s, v)
 				if err != nil {
 					rt.Fatalf("%v: %v", v, err)
 				}
@@ -284,7 +284,7 @@ func TestLedgerIsItsModel(t *testing.T) {
 				b = after
 				s.learn(v, got)
 			}
-			m.keepsRules(rt, s.id)
+			m.KeepsRules(rt, s.id)
 		})
 	})
 }

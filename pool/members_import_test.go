@@ -11,6 +11,7 @@ import (
 	"weir/models/modelstest"
 	"weir/policies"
 	"weir/pool"
+	"weir/pool/pooltest"
 )
 
 // rows makes records of cells in the order of the named columns.
@@ -42,9 +43,9 @@ func outcomes(r models.ImportReport) string {
 	return strings.Join(list, "; ")
 }
 
-func (o *office) dryRun(t *testing.T, project int64, records []models.Record) models.ImportReport {
+func (o *world) dryRun(t *testing.T, project int64, records []models.Record) models.ImportReport {
 	t.Helper()
-	r, err := o.ImportMembers(o.ctx, o.root, project, models.Import{Records: records, DryRun: true})
+	r, err := o.ImportMembers(o.Ctx, o.Root, project, models.Import{Records: records, DryRun: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,9 +53,9 @@ func (o *office) dryRun(t *testing.T, project int64, records []models.Record) mo
 }
 
 // exported is the table of a project's members, as it would be downloaded.
-func (o *office) exported(t *testing.T, project int64) (list []models.Record) {
+func (o *world) exported(t *testing.T, project int64) (list []models.Record) {
 	t.Helper()
-	members, err := o.Members(o.ctx, o.root, project, models.Page{Limit: 200})
+	members, err := o.Members(o.Ctx, o.Root, project, models.Page{Limit: 200})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,13 +70,13 @@ func (o *office) exported(t *testing.T, project int64) (list []models.Record) {
 }
 
 func TestImportMembers(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		p := o.project(t, "vision", cores(100))
-		r := o.role(t, p.ID, "engineer", "member", cores(30))
-		o.role(t, p.ID, "lead", "manager", cores(40))
-		m, u := o.member(t, r)
-		ann, bob, eve := o.person(t), o.person(t), o.person(t)
-		today := models.Day(o.store.Now()).Format(time.DateOnly)
+	each(t, func(t *testing.T, o *world) {
+		p := o.NewProject(t, "vision", pooltest.Cores(100))
+		r := o.NewRole(t, p.ID, "engineer", "member", pooltest.Cores(30))
+		o.NewRole(t, p.ID, "lead", "manager", pooltest.Cores(40))
+		m, u := o.NewMember(t, r)
+		ann, bob, eve := o.NewPerson(t), o.NewPerson(t), o.NewPerson(t)
+		today := models.Day(o.Store.Now()).Format(time.DateOnly)
 		table := rows("email,role,joined,until", u.Email+",lead,,", ann.Email+",engineer,2020-02-29,2100-01-01", bob.Email+",engineer,,")
 		dry := o.dryRun(t, p.ID, table)
 		want := "2 changed role:engineer>lead; 3 added role:>engineer joined:>2020-02-29 until:>2100-01-01; 4 added role:>engineer joined:>" + today
@@ -89,7 +90,7 @@ func TestImportMembers(t *testing.T) {
 		if got := more.Rows[3]; got.Outcome != models.RowRefused || got.Refusals[0].Name != "role" || !strings.Contains(got.Refusals[0].Reason.String(), "0 left of the project's quota of 100") {
 			t.Errorf("beyond the quota: %+v", got)
 		}
-		done, err := o.ImportMembers(o.ctx, o.root, p.ID, models.Import{Records: table, Plan: dry.Plan})
+		done, err := o.ImportMembers(o.Ctx, o.Root, p.ID, models.Import{Records: table, Plan: dry.Plan})
 		if err != nil || !done.Done || done.Count(models.RowAdded) != 2 {
 			t.Fatalf("%+v, %v", done, err)
 		}
@@ -100,8 +101,8 @@ func TestImportMembers(t *testing.T) {
 		if again := o.dryRun(t, p.ID, list); again.Count(models.RowUnchanged) != 3 {
 			t.Errorf("what was exported changes: %s", outcomes(again))
 		}
-		o.keepsRules(t, p.ID)
-		entries, err := o.store.Read(o.ctx).Audit(models.AuditFilter{Object: "member", ObjectID: m.ID}, models.Page{})
+		o.KeepsRules(t, p.ID)
+		entries, err := o.Store.Read(o.Ctx).Audit(models.AuditFilter{Object: "member", ObjectID: m.ID}, models.Page{})
 		if err != nil || len(entries) != 2 || entries[0].Action != "update" || !strings.Contains(entries[0].Before, "role_id") {
 			t.Errorf("%+v, %v", entries, err)
 		}
@@ -111,12 +112,12 @@ func TestImportMembers(t *testing.T) {
 // Rows are taken in their order: one that gives back comes before one that
 // needs it.
 func TestImportTakesRowsInOrder(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		p := o.project(t, "vision", cores(100))
-		big := o.role(t, p.ID, "big", "member", cores(90))
-		o.role(t, p.ID, "small", "member", cores(10))
-		_, u := o.member(t, big)
-		ann := o.person(t)
+	each(t, func(t *testing.T, o *world) {
+		p := o.NewProject(t, "vision", pooltest.Cores(100))
+		big := o.NewRole(t, p.ID, "big", "member", pooltest.Cores(90))
+		o.NewRole(t, p.ID, "small", "member", pooltest.Cores(10))
+		_, u := o.NewMember(t, big)
+		ann := o.NewPerson(t)
 		if got := outcomes(o.dryRun(t, p.ID, rows("email,role", ann.Email+",big", u.Email+",small"))); got != "2 refused role; 3 changed role:big>small" {
 			t.Error(got)
 		}
@@ -128,45 +129,45 @@ func TestImportTakesRowsInOrder(t *testing.T) {
 
 // What changed between the dry run and the import makes the import refuse.
 func TestImportOnlyWhatWasSeen(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		p := o.project(t, "vision", cores(100))
-		r := o.role(t, p.ID, "engineer", "member", cores(40))
-		ann, bob := o.person(t), o.person(t)
+	each(t, func(t *testing.T, o *world) {
+		p := o.NewProject(t, "vision", pooltest.Cores(100))
+		r := o.NewRole(t, p.ID, "engineer", "member", pooltest.Cores(40))
+		ann, bob := o.NewPerson(t), o.NewPerson(t)
 		table := rows("email,role", ann.Email+",engineer", bob.Email+",engineer")
 		plan := o.dryRun(t, p.ID, table).Plan
-		if _, err := o.AddMember(o.ctx, o.root, p.ID, pool.MemberInput{Email: ann.Email, RoleID: r.ID}); err != nil {
+		if _, err := o.AddMember(o.Ctx, o.Root, p.ID, pool.MemberInput{Email: ann.Email, RoleID: r.ID}); err != nil {
 			t.Fatal(err)
 		}
-		report, err := o.ImportMembers(o.ctx, o.root, p.ID, models.Import{Records: table, Plan: plan})
-		want(t, err, models.KindConflict, "changed since the dry run")
+		report, err := o.ImportMembers(o.Ctx, o.Root, p.ID, models.Import{Records: table, Plan: plan})
+		pooltest.WantError(t, err, models.KindConflict, "changed since the dry run")
 		if got := outcomes(report); !strings.HasPrefix(got, "2 unchanged; 3 added") || report.Done {
 			t.Errorf("%s", got)
 		}
 		if list := o.exported(t, p.ID); len(list) != 1 {
 			t.Errorf("%+v", list)
 		}
-		_, err = o.ImportMembers(o.ctx, o.root, p.ID, models.Import{Records: table})
-		want(t, err, models.KindInvalid, "plan")
-		_, err = o.ImportMembers(o.ctx, o.root, p.ID, models.Import{Records: table[:1], Plan: plan})
-		want(t, err, models.KindConflict)
+		_, err = o.ImportMembers(o.Ctx, o.Root, p.ID, models.Import{Records: table})
+		pooltest.WantError(t, err, models.KindInvalid, "plan")
+		_, err = o.ImportMembers(o.Ctx, o.Root, p.ID, models.Import{Records: table[:1], Plan: plan})
+		pooltest.WantError(t, err, models.KindConflict)
 		// A plan of another project is none of this one.
-		other := o.project(t, "speech", cores(100))
-		o.role(t, other.ID, "engineer", "member", cores(40))
+		other := o.NewProject(t, "speech", pooltest.Cores(100))
+		o.NewRole(t, other.ID, "engineer", "member", pooltest.Cores(40))
 		foreign := o.dryRun(t, other.ID, table).Plan
-		_, err = o.ImportMembers(o.ctx, o.root, p.ID, models.Import{Records: table, Plan: foreign})
-		want(t, err, models.KindConflict)
+		_, err = o.ImportMembers(o.Ctx, o.Root, p.ID, models.Import{Records: table, Plan: foreign})
+		pooltest.WantError(t, err, models.KindConflict)
 	})
 }
 
 func TestImportIsAllOrNothing(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		p := o.project(t, "vision", cores(100))
-		o.role(t, p.ID, "engineer", "member", cores(40))
-		ann, bob := o.person(t), o.person(t)
+	each(t, func(t *testing.T, o *world) {
+		p := o.NewProject(t, "vision", pooltest.Cores(100))
+		o.NewRole(t, p.ID, "engineer", "member", pooltest.Cores(40))
+		ann, bob := o.NewPerson(t), o.NewPerson(t)
 		table := rows("email,role", ann.Email+",engineer", bob.Email+",nothing")
 		dry := o.dryRun(t, p.ID, table)
-		_, err := o.ImportMembers(o.ctx, o.root, p.ID, models.Import{Records: table, Plan: dry.Plan})
-		want(t, err, models.KindInvalid, "line 3.role")
+		_, err := o.ImportMembers(o.Ctx, o.Root, p.ID, models.Import{Records: table, Plan: dry.Plan})
+		pooltest.WantError(t, err, models.KindInvalid, "line 3.role")
 		if list := o.exported(t, p.ID); len(list) != 0 {
 			t.Errorf("%+v", list)
 		}
@@ -174,13 +175,13 @@ func TestImportIsAllOrNothing(t *testing.T) {
 }
 
 func TestWrongRowsOfMembers(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		p := o.project(t, "vision", cores(100))
-		r := o.role(t, p.ID, "engineer", "member", cores(10))
-		_, u := o.member(t, r)
-		ann := o.person(t)
-		off := o.person(t)
-		modelstest.InTx(t, o.store, func(q *models.Queries) error {
+	each(t, func(t *testing.T, o *world) {
+		p := o.NewProject(t, "vision", pooltest.Cores(100))
+		r := o.NewRole(t, p.ID, "engineer", "member", pooltest.Cores(10))
+		_, u := o.NewMember(t, r)
+		ann := o.NewPerson(t)
+		off := o.NewPerson(t)
+		modelstest.InTx(t, o.Store, func(q *models.Queries) error {
 			row, err := q.User(off.ID)
 			row.Disabled = true
 			if err != nil {
@@ -189,7 +190,7 @@ func TestWrongRowsOfMembers(t *testing.T) {
 			return q.UpdateUser(&row)
 		})
 		const all = "email,name,department,role,joined,until"
-		tomorrow := o.store.Now().Add(48 * time.Hour).Format(time.DateOnly)
+		tomorrow := o.Store.Now().Add(48 * time.Hour).Format(time.DateOnly)
 		for line, column := range map[string]string{
 			"nobody@example.org,,,engineer,,":                      "email",
 			"no address,,,engineer,,":                              "email",
@@ -221,27 +222,27 @@ func TestWrongRowsOfMembers(t *testing.T) {
 }
 
 func TestImportAsksWhoMay(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		p := o.project(t, "vision", cores(100))
-		r, lead := o.role(t, p.ID, "engineer", "member", cores(10)), o.role(t, p.ID, "lead", "manager", cores(10))
-		o.role(t, p.ID, "owner", "owner", cores(0))
-		_, memberUser := o.member(t, r)
-		_, bossUser := o.member(t, lead)
-		ann := o.person(t)
+	each(t, func(t *testing.T, o *world) {
+		p := o.NewProject(t, "vision", pooltest.Cores(100))
+		r, lead := o.NewRole(t, p.ID, "engineer", "member", pooltest.Cores(10)), o.NewRole(t, p.ID, "lead", "manager", pooltest.Cores(10))
+		o.NewRole(t, p.ID, "owner", "owner", pooltest.Cores(0))
+		_, memberUser := o.NewMember(t, r)
+		_, bossUser := o.NewMember(t, lead)
+		ann := o.NewPerson(t)
 		for name, c := range map[string]struct {
 			actor policies.Actor
 			kind  models.Kind
 		}{
 			"nobody":   {policies.Actor{}, models.KindUnauthenticated},
-			"stranger": {o.actor(t, o.person(t)), models.KindNotFound},
-			"member":   {o.actor(t, memberUser), models.KindForbidden},
+			"stranger": {o.Actor(t, o.NewPerson(t)), models.KindNotFound},
+			"member":   {o.Actor(t, memberUser), models.KindForbidden},
 		} {
-			if _, err := o.ImportMembers(o.ctx, c.actor, p.ID, models.Import{DryRun: true}); models.KindOf(err) != c.kind || err == nil {
+			if _, err := o.ImportMembers(o.Ctx, c.actor, p.ID, models.Import{DryRun: true}); models.KindOf(err) != c.kind || err == nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
 		// A manager grants no more by a table than one by one.
-		report, err := o.ImportMembers(o.ctx, o.actor(t, bossUser), p.ID, models.Import{Records: rows("email,role", ann.Email+",owner"), DryRun: true})
+		report, err := o.ImportMembers(o.Ctx, o.Actor(t, bossUser), p.ID, models.Import{Records: rows("email,role", ann.Email+",owner"), DryRun: true})
 		if err != nil || report.Rows[0].Outcome != models.RowRefused {
 			t.Errorf("%s, %v", outcomes(report), err)
 		}
@@ -249,36 +250,36 @@ func TestImportAsksWhoMay(t *testing.T) {
 }
 
 func TestDayOfJoining(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		p := o.project(t, "vision", cores(100))
-		r := o.role(t, p.ID, "engineer", "member", cores(10))
-		m, u := o.member(t, r)
-		today := models.Day(o.store.Now())
+	each(t, func(t *testing.T, o *world) {
+		p := o.NewProject(t, "vision", pooltest.Cores(100))
+		r := o.NewRole(t, p.ID, "engineer", "member", pooltest.Cores(10))
+		m, u := o.NewMember(t, r)
+		today := models.Day(o.Store.Now())
 		if !m.JoinedAt.Equal(today) {
 			t.Errorf("joined %s", m.JoinedAt)
 		}
 		long, soon := today.AddDate(-3, 0, 0).Add(15*time.Hour), today.AddDate(0, 0, 30)
-		m, err := o.UpdateMember(o.ctx, o.root, p.ID, m.ID, pool.MemberInput{RoleID: r.ID, JoinedAt: &long, Until: &soon})
+		m, err := o.UpdateMember(o.Ctx, o.Root, p.ID, m.ID, pool.MemberInput{RoleID: r.ID, JoinedAt: &long, Until: &soon})
 		if err != nil || !m.JoinedAt.Equal(models.Day(long)) {
 			t.Errorf("%+v, %v", m, err)
 		}
-		if m, err = o.UpdateMember(o.ctx, o.root, p.ID, m.ID, pool.MemberInput{RoleID: r.ID}); err != nil || !m.JoinedAt.Equal(models.Day(long)) {
+		if m, err = o.UpdateMember(o.Ctx, o.Root, p.ID, m.ID, pool.MemberInput{RoleID: r.ID}); err != nil || !m.JoinedAt.Equal(models.Day(long)) {
 			t.Errorf("left as it is: %+v, %v", m, err)
 		}
 		later := today.AddDate(0, 0, 2)
 		for _, in := range []pool.MemberInput{{RoleID: r.ID, JoinedAt: &later}, {RoleID: r.ID, JoinedAt: &later, Until: &later}} {
-			_, err = o.UpdateMember(o.ctx, o.root, p.ID, m.ID, in)
+			_, err = o.UpdateMember(o.Ctx, o.Root, p.ID, m.ID, in)
 			var e *models.Error
 			if !errors.As(err, &e) || e.Fields[0].Name != "joined_at" {
 				t.Errorf("%v", err)
 			}
 		}
-		o.clock.Pass(40 * 24 * time.Hour)
-		if err := o.RemoveMember(o.ctx, o.root, p.ID, m.ID); err != nil {
+		o.Clock.Pass(40 * 24 * time.Hour)
+		if err := o.RemoveMember(o.Ctx, o.Root, p.ID, m.ID); err != nil {
 			t.Fatal(err)
 		}
-		back, err := o.AddMember(o.ctx, o.root, p.ID, pool.MemberInput{Email: u.Email, RoleID: r.ID})
-		if err != nil || !back.JoinedAt.Equal(models.Day(o.store.Now())) || back.ID != m.ID {
+		back, err := o.AddMember(o.Ctx, o.Root, p.ID, pool.MemberInput{Email: u.Email, RoleID: r.ID})
+		if err != nil || !back.JoinedAt.Equal(models.Day(o.Store.Now())) || back.ID != m.ID {
 			t.Errorf("joined anew: %+v, %v", back, err)
 		}
 	})
@@ -286,15 +287,15 @@ func TestDayOfJoining(t *testing.T) {
 
 // What an account is called is only for who may see it.
 func TestImportGivesNoAccountsAway(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		p := o.project(t, "vision", cores(100))
-		r, lead := o.role(t, p.ID, "engineer", "member", cores(10)), o.role(t, p.ID, "lead", "manager", cores(10))
-		_, bossUser := o.member(t, lead)
-		present, member := o.member(t, r)
-		gone, former := o.member(t, r)
-		noError(t, o.RemoveMember(o.ctx, o.root, p.ID, gone.ID))
-		ann := o.person(t)
-		modelstest.InTx(t, o.store, func(q *models.Queries) error {
+	each(t, func(t *testing.T, o *world) {
+		p := o.NewProject(t, "vision", pooltest.Cores(100))
+		r, lead := o.NewRole(t, p.ID, "engineer", "member", pooltest.Cores(10)), o.NewRole(t, p.ID, "lead", "manager", pooltest.Cores(10))
+		_, bossUser := o.NewMember(t, lead)
+		present, member := o.NewMember(t, r)
+		gone, former := o.NewMember(t, r)
+		pooltest.NoError(t, o.RemoveMember(o.Ctx, o.Root, p.ID, gone.ID))
+		ann := o.NewPerson(t)
+		modelstest.InTx(t, o.Store, func(q *models.Queries) error {
 			secret := models.Department{Name: "Secret Affairs", Version: 1, CreatedAt: q.Now()}
 			err := q.CreateDepartment(&secret)
 			for _, u := range []*models.User{&member, &former} {
@@ -305,20 +306,20 @@ func TestImportGivesNoAccountsAway(t *testing.T) {
 		})
 		words := func(actor policies.Actor, u models.User) string {
 			t.Helper()
-			report, err := o.ImportMembers(o.ctx, actor, p.ID, models.Import{Records: rows("email,name,department,role", u.Email+",x,x,engineer"), DryRun: true})
+			report, err := o.ImportMembers(o.Ctx, actor, p.ID, models.Import{Records: rows("email,name,department,role", u.Email+",x,x,engineer"), DryRun: true})
 			if err != nil || len(report.Rows[0].Refusals) != 2 {
 				t.Fatalf("%s, %v", outcomes(report), err)
 			}
 			return report.Rows[0].Refusals[0].Reason.String() + "; " + report.Rows[0].Refusals[1].Reason.String()
 		}
 		const hidden = "differs from the account; leave it empty; differs from the account; leave it empty"
-		boss := o.actor(t, bossUser)
+		boss := o.Actor(t, bossUser)
 		for _, u := range []models.User{former, ann} {
 			if got := words(boss, u); got != hidden {
 				t.Errorf("a manager reads of %s: %s", u.Email, got)
 			}
 		}
-		for _, got := range []string{words(boss, member), words(o.root, member), words(o.root, former)} {
+		for _, got := range []string{words(boss, member), words(o.Root, member), words(o.Root, former)} {
 			if !strings.Contains(got, "is Maria Secret in") || !strings.Contains(got, "is Secret Affairs in") {
 				t.Errorf("of %d: %s", present.ID, got)
 			}

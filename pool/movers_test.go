@@ -18,7 +18,7 @@ import (
 // market is a ledger with everything that holds something under it: the
 // services that people use, without a runtime.
 type market struct {
-	*office
+	*world
 	launches *workspaces.Service
 	env      int64
 	persons  [people]policies.Actor
@@ -34,15 +34,15 @@ type stall struct {
 	books books
 }
 
-func newMarket(t *testing.T, o *office) *market {
+func newMarket(t *testing.T, o *world) *market {
 	t.Helper()
-	m, s := &market{office: o}, o.store
+	m, s := &market{world: o}, o.Store
 	access, err := policies.NewAccess()
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.launches = workspaces.NewService(s, access, m.pool, m.pool, m.Ledger, func() {})
-	e, err := workspaces.NewCatalogue(s, access).Create(m.ctx, m.root, workspaces.EnvironmentInput{
+	m.launches = workspaces.NewService(s, access, m.Pool, m.Pool, m.Ledger, func() {})
+	e, err := workspaces.NewCatalogue(s, access).Create(m.Ctx, m.Root, workspaces.EnvironmentInput{
 		Name: "notebook", Language: "python", LanguageVersion: "3.11", Command: []string{"/bin/sleep", "600"}})
 	if err != nil {
 		t.Fatal(err)
@@ -59,13 +59,13 @@ func newMarket(t *testing.T, o *office) *market {
 func (m *market) open(t *testing.T, name string) *stall {
 	t.Helper()
 	s := &stall{name: name, books: books{quota: amount{12, 24}, version: 1}}
-	s.id = m.project(t, name, s.books.quota.resources()).ID
+	s.id = m.NewProject(t, name, s.books.quota.resources()).ID
 	for i, peak := range []amount{{2, 4}, {4, 6}} {
-		r := m.role(t, s.id, title(i), models.PermissionMember, peak.resources())
+		r := m.NewRole(t, s.id, title(i), models.PermissionMember, peak.resources())
 		s.books.roles[i] = post{id: r.ID, version: r.Version, peak: peak}
 	}
 	for i := range 2 {
-		added, err := m.AddMember(m.ctx, m.root, s.id, pool.MemberInput{Email: m.persons[i].User.Email, RoleID: s.books.roles[0].id})
+		added, err := m.AddMember(m.Ctx, m.Root, s.id, pool.MemberInput{Email: m.persons[i].User.Email, RoleID: s.books.roles[0].id})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,27 +114,27 @@ func moved(id, version int64, err error) (outcome, error) {
 func (m *market) do(actor policies.Actor, s *stall, v move) (outcome, error) {
 	switch v.what {
 	case createRole:
-		r, err := m.CreateRole(m.ctx, actor, s.id, pool.RoleInput{Name: title(v.title), Permission: models.PermissionMember, Peak: v.amount.resources()})
+		r, err := m.CreateRole(m.Ctx, actor, s.id, pool.RoleInput{Name: title(v.title), Permission: models.PermissionMember, Peak: v.amount.resources()})
 		return moved(r.ID, r.Version, err)
 	case updateRole:
-		r, err := m.UpdateRole(m.ctx, actor, s.id, v.role, pool.RoleInput{Name: title(v.title), Permission: models.PermissionMember,
+		r, err := m.UpdateRole(m.Ctx, actor, s.id, v.role, pool.RoleInput{Name: title(v.title), Permission: models.PermissionMember,
 			Peak: v.amount.resources(), Version: v.version})
 		return moved(r.ID, r.Version, err)
 	case deleteRole:
-		return ended(m.DeleteRole(m.ctx, actor, s.id, v.role))
+		return ended(m.DeleteRole(m.Ctx, actor, s.id, v.role))
 	case addMember:
-		r, err := m.AddMember(m.ctx, actor, s.id, pool.MemberInput{Email: m.persons[v.person].User.Email, RoleID: v.role})
+		r, err := m.AddMember(m.Ctx, actor, s.id, pool.MemberInput{Email: m.persons[v.person].User.Email, RoleID: v.role})
 		return moved(r.ID, r.Version, err)
 	case updateMember:
-		r, err := m.UpdateMember(m.ctx, actor, s.id, s.memberID(v.person), pool.MemberInput{RoleID: v.role, Version: v.version})
+		r, err := m.UpdateMember(m.Ctx, actor, s.id, s.memberID(v.person), pool.MemberInput{RoleID: v.role, Version: v.version})
 		return moved(r.ID, r.Version, err)
 	case removeMember:
-		return ended(m.RemoveMember(m.ctx, actor, s.id, s.memberID(v.person)))
+		return ended(m.RemoveMember(m.Ctx, actor, s.id, s.memberID(v.person)))
 	case setQuota:
-		p, err := m.UpdateProject(m.ctx, actor, s.id, pool.ProjectInput{Name: s.name, Quota: v.amount.resources(), Version: v.version})
+		p, err := m.UpdateProject(m.Ctx, actor, s.id, pool.ProjectInput{Name: s.name, Quota: v.amount.resources(), Version: v.version})
 		return moved(0, p.Version, err)
 	case read:
-		p, err := m.Project(m.ctx, actor, s.id)
+		p, err := m.Project(m.Ctx, actor, s.id)
 		return outcome{version: p.Version, quota: amountOf(p.Quota), promised: amountOf(p.Promised), held: amountOf(p.Held), members: p.Members, live: p.Live}, err
 	default:
 		return m.doWorkspace(s, v)
@@ -145,11 +145,11 @@ func (m *market) doWorkspace(s *stall, v move) (outcome, error) {
 	switch v.what {
 	case launch:
 		r := v.amount.resources()
-		w, err := m.launches.Launch(m.ctx, m.persons[v.person], workspaces.LaunchInput{ProjectID: s.id, EnvironmentID: m.env, Name: title(v.seat),
+		w, err := m.launches.Launch(m.Ctx, m.persons[v.person], workspaces.LaunchInput{ProjectID: s.id, EnvironmentID: m.env, Name: title(v.seat),
 			Request: models.LaunchParameters{CPUMilli: &r.CPUMilli, MemoryMiB: &r.MemoryMiB}})
 		return moved(w.ID, 0, err)
 	case stop:
-		_, err := m.launches.Stop(m.ctx, m.persons[v.person], v.workspace)
+		_, err := m.launches.Stop(m.Ctx, m.persons[v.person], v.workspace)
 		return ended(err)
 	default:
 		return ended(m.end(v.workspace))
@@ -160,7 +160,7 @@ func (m *market) doWorkspace(s *stall, v move) (outcome, error) {
 // project's lock, and again when somebody else was faster.
 func (m *market) end(id int64) error {
 	for {
-		err := m.store.InTx(m.ctx, func(q *models.Queries) error {
+		err := m.Store.InTx(m.Ctx, func(q *models.Queries) error {
 			w, err := q.Workspace(models.Everything, id)
 			if err != nil {
 				return err
@@ -173,7 +173,7 @@ func (m *market) end(id int64) error {
 			if err := q.Transition(&w, from, models.Say("Stopped.")); err != nil {
 				return err
 			}
-			return m.pool.Release(q, id)
+			return m.Pool.Release(q, id)
 		})
 		if !errors.Is(err, models.ErrChanged) {
 			return err

@@ -15,18 +15,19 @@ import (
 	"weir/models/modelstest"
 	"weir/policies"
 	"weir/pool"
+	"weir/pool/pooltest"
 )
 
 const day = 24 * time.Hour
 
-func (o *office) periods(fence func(*models.Queries) error) *pool.Periods {
-	return pool.NewPeriods(pool.PeriodsConfig{Store: o.store, Fence: fence, Logger: slog.New(slog.DiscardHandler)})
+func (o *world) periods(fence func(*models.Queries) error) *pool.Periods {
+	return pool.NewPeriods(pool.PeriodsConfig{Store: o.Store, Fence: fence, Logger: slog.New(slog.DiscardHandler)})
 }
 
 // heard are the kinds of what a person was told of ends, oldest first.
-func (o *office) heard(t reporter, u models.User) (kinds []string) {
+func (o *world) heard(t pooltest.Reporter, u models.User) (kinds []string) {
 	t.Helper()
-	list, err := o.store.Read(o.ctx).Notices(u.ID, models.Page{Limit: 200})
+	list, err := o.Store.Read(o.Ctx).Notices(u.ID, models.Page{Limit: 200})
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -38,7 +39,7 @@ func (o *office) heard(t reporter, u models.User) (kinds []string) {
 	return kinds
 }
 
-func (o *office) wantTold(t *testing.T, u models.User, want ...string) {
+func (o *world) wantTold(t *testing.T, u models.User, want ...string) {
 	t.Helper()
 	if got := o.heard(t, u); !slices.Equal(got, want) {
 		t.Errorf("%s was told %q, want %q", u.Email, got, want)
@@ -47,9 +48,9 @@ func (o *office) wantTold(t *testing.T, u models.User, want ...string) {
 
 // round looks at ends; next must be when something is due, or within the
 // usual pause.
-func (o *office) round(t *testing.T, p *pool.Periods) time.Time {
+func (o *world) round(t *testing.T, p *pool.Periods) time.Time {
 	t.Helper()
-	next, err := p.Round(o.ctx)
+	next, err := p.Round(o.Ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,15 +59,15 @@ func (o *office) round(t *testing.T, p *pool.Periods) time.Time {
 
 func (h *hall) endsAt(t *testing.T, end *time.Time) {
 	t.Helper()
-	in := pool.ProjectInput{Name: "vision", Quota: h.project.Quota, EndsAt: end}
-	if _, err := h.UpdateProject(h.ctx, h.root, h.project.ID, in); err != nil {
+	in := pool.ProjectInput{Name: "vision", Quota: h.Vision.Quota, EndsAt: end}
+	if _, err := h.UpdateProject(h.Ctx, h.Root, h.Vision.ID, in); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (h *hall) until(t *testing.T, m models.Member, until *time.Time) {
 	t.Helper()
-	if _, err := h.UpdateMember(h.ctx, h.root, h.project.ID, m.ID, pool.MemberInput{RoleID: m.RoleID, Until: until}); err != nil {
+	if _, err := h.UpdateMember(h.Ctx, h.Root, h.Vision.ID, m.ID, pool.MemberInput{RoleID: m.RoleID, Until: until}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -76,48 +77,48 @@ func (h *hall) until(t *testing.T, m models.Member, until *time.Time) {
 func TestNoticesOfAPeriod(t *testing.T) {
 	eachHall(t, func(t *testing.T, h *hall) {
 		p := h.periods(nil)
-		h.holds(t, h.annPlace, models.Demand{GPUs: 1, Cores: 10})
-		end := h.store.Now().Add(10 * day)
+		h.NewWorkspace(t, h.AnnMember, models.Demand{GPUs: 1, Cores: 10})
+		end := h.Store.Now().Add(10 * day)
 		h.endsAt(t, &end)
 		h.round(t, p)
-		h.wantTold(t, h.boss)
-		h.clock.Pass(3*day - time.Second)
+		h.wantTold(t, h.Boss)
+		h.Clock.Pass(3*day - time.Second)
 		if next := h.round(t, p); !next.Equal(end.Add(-7 * day)) {
 			t.Errorf("the next look is at %s", next)
 		}
-		h.clock.Pass(time.Second)
+		h.Clock.Pass(time.Second)
 		for range 3 {
 			h.round(t, p)
 		}
-		h.wantTold(t, h.boss, "period.ending")
-		h.wantTold(t, h.ann)
-		h.clock.Pass(6 * day)
+		h.wantTold(t, h.Boss, "period.ending")
+		h.wantTold(t, h.Ann)
+		h.Clock.Pass(6 * day)
 		h.round(t, p)
 		h.round(t, h.periods(nil)) // another server
-		h.wantTold(t, h.boss, "period.ending", "period.ending")
-		h.wantTold(t, h.ann, "period.ending")
+		h.wantTold(t, h.Boss, "period.ending", "period.ending")
+		h.wantTold(t, h.Ann, "period.ending")
 
 		end = end.Add(30 * day)
 		h.endsAt(t, &end)
-		h.clock.Pass(2 * day)
+		h.Clock.Pass(2 * day)
 		h.round(t, p)
-		h.wantTold(t, h.ann, "period.ending")
-		h.clock.Pass(28*day + 12*time.Hour) // nobody looked for a month: the nearest only
+		h.wantTold(t, h.Ann, "period.ending")
+		h.Clock.Pass(28*day + 12*time.Hour) // nobody looked for a month: the nearest only
 		h.round(t, p)
-		h.wantTold(t, h.boss, "period.ending", "period.ending", "period.ending")
-		h.clock.Pass(day)
+		h.wantTold(t, h.Boss, "period.ending", "period.ending", "period.ending")
+		h.Clock.Pass(day)
 		h.round(t, p)
 		h.round(t, p)
-		h.wantTold(t, h.boss, "period.ending", "period.ending", "period.ending", "period.ended")
-		h.wantTold(t, h.ann, "period.ending", "period.ending", "period.ended")
-		h.wantTold(t, h.eve)
-		h.wantTold(t, h.root.User)
+		h.wantTold(t, h.Boss, "period.ending", "period.ending", "period.ending", "period.ended")
+		h.wantTold(t, h.Ann, "period.ending", "period.ending", "period.ended")
+		h.wantTold(t, h.Eve)
+		h.wantTold(t, h.Root.User)
 
-		list, err := h.store.Read(h.ctx).Notices(h.ann.ID, models.Page{})
-		noError(t, err)
+		list, err := h.Store.Read(h.Ctx).Notices(h.Ann.ID, models.Page{})
+		pooltest.NoError(t, err)
 		n := list[0]
 		text := fmt.Sprintf("The project vision ended on %s. Its workspaces are stopped; its files stay and can be read.", end.Format(time.DateOnly))
-		if n.Text.String() != text || n.Link != fmt.Sprintf("/projects/%d", h.project.ID) || n.ProjectID == nil || *n.ProjectID != h.project.ID {
+		if n.Text.String() != text || n.Link != fmt.Sprintf("/projects/%d", h.Vision.ID) || n.ProjectID == nil || *n.ProjectID != h.Vision.ID {
 			t.Errorf("%+v", n)
 		}
 	})
@@ -128,29 +129,29 @@ func TestNoticesOfAPeriod(t *testing.T) {
 func TestNoticesOfDeadlines(t *testing.T) {
 	eachHall(t, func(t *testing.T, h *hall) {
 		p := h.periods(nil)
-		second, bob := h.member(t, h.engineer)
-		gone, kim := h.member(t, h.engineer)
-		until := h.store.Now().Add(8*day + 18*time.Hour)
-		for _, m := range []models.Member{h.annPlace, second, gone} {
+		second, bob := h.NewMember(t, h.Engineer)
+		gone, kim := h.NewMember(t, h.Engineer)
+		until := h.Store.Now().Add(8*day + 18*time.Hour)
+		for _, m := range []models.Member{h.AnnMember, second, gone} {
 			h.until(t, m, &until)
 		}
-		noError(t, h.RemoveMember(h.ctx, h.root, h.project.ID, gone.ID))
-		h.clock.Pass(2 * day)
+		pooltest.NoError(t, h.RemoveMember(h.Ctx, h.Root, h.Vision.ID, gone.ID))
+		h.Clock.Pass(2 * day)
 		h.round(t, p)
-		h.clock.Pass(6 * day)
+		h.Clock.Pass(6 * day)
 		h.round(t, p)
-		h.wantTold(t, h.boss, "deadline.members")
-		h.wantTold(t, h.ann, "deadline.ending", "deadline.ending")
+		h.wantTold(t, h.Boss, "deadline.members")
+		h.wantTold(t, h.Ann, "deadline.ending", "deadline.ending")
 		h.until(t, second, nil)
-		h.clock.Pass(18 * time.Hour)
+		h.Clock.Pass(18 * time.Hour)
 		h.round(t, p)
 		h.round(t, p)
-		h.wantTold(t, h.boss, "deadline.members")
-		h.wantTold(t, h.ann, "deadline.ending", "deadline.ending", "deadline.ended")
+		h.wantTold(t, h.Boss, "deadline.members")
+		h.wantTold(t, h.Ann, "deadline.ending", "deadline.ending", "deadline.ended")
 		h.wantTold(t, bob, "deadline.ending", "deadline.ending")
 		h.wantTold(t, kim)
-		list, err := h.store.Read(h.ctx).Notices(h.boss.ID, models.Page{})
-		noError(t, err)
+		list, err := h.Store.Read(h.Ctx).Notices(h.Boss.ID, models.Page{})
+		pooltest.NoError(t, err)
 		if text := "The participation of 2 members of vision ends on 2030-01-10 18:00 UTC."; list[0].Text.String() != text {
 			t.Errorf("%s", list[0].Text)
 		}
@@ -162,23 +163,23 @@ func TestNoticesOfDeadlines(t *testing.T) {
 func TestNoticesWithoutManagers(t *testing.T) {
 	eachHall(t, func(t *testing.T, h *hall) {
 		p := h.periods(nil)
-		noError(t, h.RemoveMember(h.ctx, h.root, h.project.ID, h.bossPlace.ID))
-		noError(t, h.DeleteRole(h.ctx, h.root, h.project.ID, h.lead.ID))
-		end, until := h.store.Now().Add(8*day), h.store.Now().Add(3*day)
+		pooltest.NoError(t, h.RemoveMember(h.Ctx, h.Root, h.Vision.ID, h.BossMember.ID))
+		pooltest.NoError(t, h.DeleteRole(h.Ctx, h.Root, h.Vision.ID, h.Lead.ID))
+		end, until := h.Store.Now().Add(8*day), h.Store.Now().Add(3*day)
 		h.endsAt(t, &end)
-		h.until(t, h.annPlace, &until)
+		h.until(t, h.AnnMember, &until)
 		var told []string
 		for _, step := range []struct {
 			days time.Duration
 			kind string
 		}{{1, "period.ending"}, {1, "deadline.members"}, {5, "period.ending"}, {1, "period.ended"}} {
-			h.clock.Pass(step.days * day)
+			h.Clock.Pass(step.days * day)
 			h.round(t, p)
 			told = append(told, step.kind)
-			h.wantTold(t, h.root.User, told...)
+			h.wantTold(t, h.Root.User, told...)
 		}
-		h.wantTold(t, h.boss)
-		h.wantTold(t, h.eve)
+		h.wantTold(t, h.Boss)
+		h.wantTold(t, h.Eve)
 	})
 }
 
@@ -187,21 +188,21 @@ func TestNoticesWithoutManagers(t *testing.T) {
 func TestOldEndsAreNoNews(t *testing.T) {
 	eachHall(t, func(t *testing.T, h *hall) {
 		p := h.periods(nil)
-		soon, later := h.store.Now().Add(time.Hour), h.store.Now().Add(2*day)
+		soon, later := h.Store.Now().Add(time.Hour), h.Store.Now().Add(2*day)
 		h.endsAt(t, &soon)
-		h.until(t, h.annPlace, &later)
-		h.clock.Pass(3 * day)
+		h.until(t, h.AnnMember, &later)
+		h.Clock.Pass(3 * day)
 		h.round(t, p)
-		h.wantTold(t, h.boss, "period.ended")
-		h.wantTold(t, h.ann)
-		other := h.project
-		other.ID = h.office.project(t, "speech", cores(1)).ID
-		m, u := h.member(t, h.role(t, other.ID, "lead", "owner", cores(1)))
-		long := h.store.Now().Add(day)
-		if _, err := h.UpdateMember(h.ctx, h.root, other.ID, m.ID, pool.MemberInput{RoleID: m.RoleID, Until: &long}); err != nil {
+		h.wantTold(t, h.Boss, "period.ended")
+		h.wantTold(t, h.Ann)
+		other := h.Vision
+		other.ID = h.NewProject(t, "speech", pooltest.Cores(1)).ID
+		m, u := h.NewMember(t, h.NewRole(t, other.ID, "lead", "owner", pooltest.Cores(1)))
+		long := h.Store.Now().Add(day)
+		if _, err := h.UpdateMember(h.Ctx, h.Root, other.ID, m.ID, pool.MemberInput{RoleID: m.RoleID, Until: &long}); err != nil {
 			t.Fatal(err)
 		}
-		h.clock.Pass(40 * day)
+		h.Clock.Pass(40 * day)
 		h.round(t, p)
 		h.wantTold(t, u)
 	})
@@ -211,19 +212,19 @@ func TestOldEndsAreNoNews(t *testing.T) {
 // commit leaves it to the next: neither twice nor never.
 func TestNoticesAndTheirNotesAreOne(t *testing.T) {
 	eachHall(t, func(t *testing.T, h *hall) {
-		end := h.store.Now().Add(day)
+		end := h.Store.Now().Add(day)
 		h.endsAt(t, &end)
-		if _, err := h.periods(func(*models.Queries) error { return models.ErrFenced }).Round(h.ctx); !errors.Is(err, models.ErrFenced) {
+		if _, err := h.periods(func(*models.Queries) error { return models.ErrFenced }).Round(h.Ctx); !errors.Is(err, models.ErrFenced) {
 			t.Errorf("fenced: %v", err)
 		}
-		h.wantTold(t, h.boss)
+		h.wantTold(t, h.Boss)
 		p := h.periods(nil)
 		modelstest.Together(8, func(int) {
-			if _, err := p.Round(h.ctx); err != nil {
+			if _, err := p.Round(h.Ctx); err != nil {
 				t.Error(err)
 			}
 		})
-		h.wantTold(t, h.boss, "period.ending")
+		h.wantTold(t, h.Boss, "period.ending")
 	})
 }
 
@@ -233,18 +234,18 @@ func TestDatabaseFindsWhatIsDue(t *testing.T) {
 	eachHall(t, func(t *testing.T, h *hall) {
 		p := h.periods(nil)
 		rapid.Check(t, func(r *rapid.T) {
-			before := len(h.heard(r, h.ann))
-			until := h.store.Now().Add(time.Duration(rapid.Int64Range(1, 12*24).Draw(r, "hours until")) * time.Hour)
-			if _, err := h.UpdateMember(h.ctx, h.root, h.project.ID, h.annPlace.ID, pool.MemberInput{RoleID: h.annPlace.RoleID, Until: &until}); err != nil {
+			before := len(h.heard(r, h.Ann))
+			until := h.Store.Now().Add(time.Duration(rapid.Int64Range(1, 12*24).Draw(r, "hours until")) * time.Hour)
+			if _, err := h.UpdateMember(h.Ctx, h.Root, h.Vision.ID, h.AnnMember.ID, pool.MemberInput{RoleID: h.AnnMember.RoleID, Until: &until}); err != nil {
 				r.Fatalf("%v", err)
 			}
 			want, stage := 0, int64(100)
-			for h.store.Now().Before(until.Add(day)) {
-				next, err := p.Round(h.ctx)
+			for h.Store.Now().Before(until.Add(day)) {
+				next, err := p.Round(h.Ctx)
 				if err != nil {
 					r.Fatalf("%v", err)
 				}
-				left, now := until.Sub(h.store.Now()), int64(100)
+				left, now := until.Sub(h.Store.Now()), int64(100)
 				switch {
 				case left <= 0:
 					now = 0
@@ -256,13 +257,13 @@ func TestDatabaseFindsWhatIsDue(t *testing.T) {
 				if now < stage {
 					want, stage = want+1, now
 				}
-				if got := len(h.heard(r, h.ann)) - before; got != want {
+				if got := len(h.heard(r, h.Ann)) - before; got != want {
 					r.Fatalf("%d notices %s before the end, want %d", got, left, want)
 				}
-				if !next.After(h.store.Now()) || next.Sub(h.store.Now()) > 10*time.Minute {
-					r.Fatalf("the next look is in %s", next.Sub(h.store.Now()))
+				if !next.After(h.Store.Now()) || next.Sub(h.Store.Now()) > 10*time.Minute {
+					r.Fatalf("the next look is in %s", next.Sub(h.Store.Now()))
 				}
-				h.clock.Pass(time.Duration(rapid.Int64Range(1, 72).Draw(r, "hours")) * time.Hour)
+				h.Clock.Pass(time.Duration(rapid.Int64Range(1, 72).Draw(r, "hours")) * time.Hour)
 			}
 		})
 	})
@@ -273,51 +274,51 @@ func TestDatabaseFindsWhatIsDue(t *testing.T) {
 func TestExtensions(t *testing.T) {
 	eachHall(t, func(t *testing.T, h *hall) {
 		of := func(u models.User) []models.Extension {
-			list, err := h.Extensions(h.ctx, h.actor(t, u), []int64{h.project.ID, 999})
-			noError(t, err)
+			list, err := h.Extensions(h.Ctx, h.Actor(t, u), []int64{h.Vision.ID, 999})
+			pooltest.NoError(t, err)
 			return list
 		}
-		end, until := h.store.Now().Add(6*day), h.store.Now().Add(5*day)
+		end, until := h.Store.Now().Add(6*day), h.Store.Now().Add(5*day)
 		far := end.Add(30 * day)
 		h.endsAt(t, &far)
-		if list := of(h.ann); len(list) != 0 {
+		if list := of(h.Ann); len(list) != 0 {
 			t.Errorf("far away: %+v", list)
 		}
 		h.endsAt(t, &end)
-		h.until(t, h.annPlace, &until)
-		list := of(h.ann)
+		h.until(t, h.AnnMember, &until)
+		list := of(h.Ann)
 		if len(list) != 2 || list[0].Kind != "period" || list[0].Direct || list[0].Pending != 0 || !list[0].Later.Equal(end.Add(30*day)) ||
-			list[1].Kind != "deadline" || list[1].Direct || list[1].MemberID != h.annPlace.ID {
+			list[1].Kind != "deadline" || list[1].Direct || list[1].MemberID != h.AnnMember.ID {
 			t.Fatalf("%+v", list)
 		}
 		for _, e := range list {
-			v := h.ask(t, h.ann, e.Asked())
-			if _, err := h.Ask(h.ctx, h.actor(t, h.ann), pool.RequestInput{Asked: e.Asked(), Reason: "again"}); models.KindOf(err) != models.KindConflict {
+			v := h.ask(t, h.Ann, e.Asked())
+			if _, err := h.Ask(h.Ctx, h.Actor(t, h.Ann), pool.RequestInput{Asked: e.Asked(), Reason: "again"}); models.KindOf(err) != models.KindConflict {
 				t.Errorf("asked twice: %v", err)
 			}
-			if got := of(h.ann); got[0].Pending == 0 || !got[0].Own {
+			if got := of(h.Ann); got[0].Pending == 0 || !got[0].Own {
 				t.Errorf("asked %d: %+v", v.ID, got)
 			}
 		}
-		if list := of(h.boss); len(list) != 1 || list[0].Pending == 0 || list[0].Own || list[0].Direct {
+		if list := of(h.Boss); len(list) != 1 || list[0].Pending == 0 || list[0].Own || list[0].Direct {
 			t.Errorf("another member: %+v", list)
 		}
-		h.until(t, h.bossPlace, &until)
-		if list := of(h.boss); len(list) != 2 || list[1].Direct || list[1].Pending != 0 {
+		h.until(t, h.BossMember, &until)
+		if list := of(h.Boss); len(list) != 2 || list[1].Direct || list[1].Pending != 0 {
 			t.Errorf("a manager, who sets others' deadlines: %+v", list)
 		}
-		if list := of(h.root.User); len(list) != 1 || !list[0].Direct {
+		if list := of(h.Root.User); len(list) != 1 || !list[0].Direct {
 			t.Errorf("an administrator: %+v", list)
 		}
-		if list := of(h.eve); len(list) != 0 {
+		if list := of(h.Eve); len(list) != 0 {
 			t.Errorf("a stranger: %+v", list)
 		}
-		h.clock.Pass(5*day + time.Hour) // ann's participation is over, the project is not
-		list = of(h.ann)
-		if len(list) != 1 || list[0].Kind != "deadline" || list[0].Pending == 0 || !list[0].Later.Equal(h.store.Now().Truncate(day).Add(31*day)) {
+		h.Clock.Pass(5*day + time.Hour) // ann's participation is over, the project is not
+		list = of(h.Ann)
+		if len(list) != 1 || list[0].Kind != "deadline" || list[0].Pending == 0 || !list[0].Later.Equal(h.Store.Now().Truncate(day).Add(31*day)) {
 			t.Errorf("over: %+v", list)
 		}
-		if list, err := h.Extensions(h.ctx, policies.Actor{}, []int64{h.project.ID}); err != nil || len(list) != 0 {
+		if list, err := h.Extensions(h.Ctx, policies.Actor{}, []int64{h.Vision.ID}); err != nil || len(list) != 0 {
 			t.Errorf("nobody: %+v, %v", list, err)
 		}
 	})

@@ -9,12 +9,13 @@ import (
 	"weir/models"
 	"weir/policies"
 	"weir/pool"
+	"weir/pool/pooltest"
 )
 
 // trial is a project with roles, members and what they hold, in which changes
 // are previewed and then made.
 type trial struct {
-	*office
+	*world
 	t       *testing.T
 	rt      *rapid.T
 	project models.Project
@@ -25,28 +26,28 @@ type trial struct {
 	step    int
 }
 
-func newTrial(t *testing.T, rt *rapid.T, o *office, name string) *trial {
-	r := &trial{office: o, t: t, rt: rt, project: o.project(t, name, amounts(rt, 50, 200))}
-	_, r.boss = o.member(t, o.role(t, r.project.ID, "boss", "manager", models.Resources{}))
+func newTrial(t *testing.T, rt *rapid.T, o *world, name string) *trial {
+	r := &trial{world: o, t: t, rt: rt, project: o.NewProject(t, name, pooltest.DrawResources(rt, 50, 200))}
+	_, r.boss = o.NewMember(t, o.NewRole(t, r.project.ID, "boss", "manager", models.Resources{}))
 	for i := range 3 {
 		permission := rapid.SampledFrom([]string{"member", "owner"}).Draw(rt, "permission")
-		role, err := o.CreateRole(o.ctx, o.root, r.project.ID, pool.RoleInput{Name: fmt.Sprint("role ", i), Permission: permission, Peak: amounts(rt, 0, 60)})
+		role, err := o.CreateRole(o.Ctx, o.Root, r.project.ID, pool.RoleInput{Name: fmt.Sprint("role ", i), Permission: permission, Peak: pooltest.DrawResources(rt, 0, 60)})
 		if err == nil {
 			r.roles = append(r.roles, role)
 		}
 	}
 	if len(r.roles) == 0 {
-		r.roles = append(r.roles, o.role(t, r.project.ID, "nothing", "member", models.Resources{}))
+		r.roles = append(r.roles, o.NewRole(t, r.project.ID, "nothing", "member", models.Resources{}))
 	}
 	for range 3 {
-		role, u := r.someRole(), o.person(t)
-		m, err := o.AddMember(o.ctx, o.root, r.project.ID, pool.MemberInput{Email: u.Email, RoleID: role.ID})
+		role, u := r.someRole(), o.NewPerson(t)
+		m, err := o.AddMember(o.Ctx, o.Root, r.project.ID, pool.MemberInput{Email: u.Email, RoleID: role.ID})
 		if err != nil {
 			continue
 		}
 		r.members = append(r.members, m)
 		if role.Peak.GPUCores > 0 {
-			o.holds(t, m, models.Demand{GPUs: 1, Cores: rapid.Int64Range(0, role.Peak.GPUCores).Draw(rt, "held")})
+			o.NewWorkspace(t, m, models.Demand{GPUs: 1, Cores: rapid.Int64Range(0, role.Peak.GPUCores).Draw(rt, "held")})
 		}
 	}
 	return r
@@ -56,16 +57,16 @@ func newTrial(t *testing.T, rt *rapid.T, o *office, name string) *trial {
 // or by nothing.
 func (r *trial) someone() policies.Actor {
 	if rapid.Bool().Draw(r.rt, "by the manager") {
-		return r.actor(r.t, r.boss)
+		return r.Actor(r.t, r.boss)
 	}
-	return r.root
+	return r.Root
 }
 
 func (r *trial) someRole() models.Role { return rapid.SampledFrom(r.roles).Draw(r.rt, "role") }
 
 // previewed compares what a preview says with what becomes of the change.
 func (r *trial) previewed(by policies.Actor, in pool.PreviewInput, write func() error) {
-	v, err := r.Preview(r.ctx, by, r.project.ID, in)
+	v, err := r.Preview(r.Ctx, by, r.project.ID, in)
 	if err != nil {
 		r.rt.Fatalf("preview: %v", err)
 	}
@@ -79,7 +80,7 @@ func (r *trial) previewed(by policies.Actor, in pool.PreviewInput, write func() 
 		}
 		return
 	}
-	p, err := r.Project(r.ctx, r.root, r.project.ID)
+	p, err := r.Project(r.Ctx, r.Root, r.project.ID)
 	if err != nil {
 		r.rt.Fatal(err)
 	}
@@ -91,17 +92,17 @@ func (r *trial) previewed(by policies.Actor, in pool.PreviewInput, write func() 
 }
 
 func (r *trial) changeRole() {
-	by, role, peak := r.someone(), r.someRole(), amounts(r.rt, 0, 120)
+	by, role, peak := r.someone(), r.someRole(), pooltest.DrawResources(r.rt, 0, 120)
 	r.previewed(by, pool.PreviewInput{Role: &pool.RolePreview{RoleID: role.ID, Peak: peak}}, func() error {
-		return second(r.UpdateRole(r.ctx, by, r.project.ID, role.ID, pool.RoleInput{Name: role.Name, Permission: role.Permission, Peak: peak}))
+		return pooltest.Error(r.UpdateRole(r.Ctx, by, r.project.ID, role.ID, pool.RoleInput{Name: role.Name, Permission: role.Permission, Peak: peak}))
 	})
 }
 
 func (r *trial) newRole() {
-	by, peak := r.someone(), amounts(r.rt, -1, 250)
+	by, peak := r.someone(), pooltest.DrawResources(r.rt, -1, 250)
 	r.step++
 	r.previewed(by, pool.PreviewInput{Role: &pool.RolePreview{Peak: peak}}, func() error {
-		role, err := r.CreateRole(r.ctx, by, r.project.ID, pool.RoleInput{Name: fmt.Sprint("new ", r.step), Permission: "member", Peak: peak})
+		role, err := r.CreateRole(r.Ctx, by, r.project.ID, pool.RoleInput{Name: fmt.Sprint("new ", r.step), Permission: "member", Peak: peak})
 		if err == nil {
 			r.roles = append(r.roles, role)
 		}
@@ -110,12 +111,12 @@ func (r *trial) newRole() {
 }
 
 func (r *trial) add() {
-	by, role, u := r.someone(), r.someRole(), r.person(r.t)
+	by, role, u := r.someone(), r.someRole(), r.NewPerson(r.t)
 	if len(r.gone) > 0 && rapid.Bool().Draw(r.rt, "comes back") {
 		u = rapid.SampledFrom(r.gone).Draw(r.rt, "who")
 	}
 	r.previewed(by, pool.PreviewInput{Member: &pool.MemberPreview{Email: u.Email, RoleID: role.ID}}, func() error {
-		m, err := r.AddMember(r.ctx, by, r.project.ID, pool.MemberInput{Email: u.Email, RoleID: role.ID})
+		m, err := r.AddMember(r.Ctx, by, r.project.ID, pool.MemberInput{Email: u.Email, RoleID: role.ID})
 		if err == nil {
 			r.members = append(r.members, m)
 		}
@@ -128,10 +129,10 @@ func (r *trial) remove() {
 		return
 	}
 	m := rapid.SampledFrom(r.members).Draw(r.rt, "leaver")
-	if r.RemoveMember(r.ctx, r.root, r.project.ID, m.ID) != nil {
+	if r.RemoveMember(r.Ctx, r.Root, r.project.ID, m.ID) != nil {
 		return
 	}
-	u, err := r.store.Read(r.ctx).User(m.UserID)
+	u, err := r.Store.Read(r.Ctx).User(m.UserID)
 	if err != nil {
 		r.rt.Fatal(err)
 	}
@@ -143,25 +144,25 @@ func (r *trial) move() {
 		return
 	}
 	by, m, role := r.someone(), rapid.SampledFrom(r.members).Draw(r.rt, "member"), r.someRole()
-	if _, err := r.Member(r.ctx, r.root, r.project.ID, m.ID); err != nil {
+	if _, err := r.Member(r.Ctx, r.Root, r.project.ID, m.ID); err != nil {
 		return // gone
 	}
 	r.previewed(by, pool.PreviewInput{Member: &pool.MemberPreview{MemberID: m.ID, RoleID: role.ID}}, func() error {
-		return second(r.UpdateMember(r.ctx, by, r.project.ID, m.ID, pool.MemberInput{RoleID: role.ID}))
+		return pooltest.Error(r.UpdateMember(r.Ctx, by, r.project.ID, m.ID, pool.MemberInput{RoleID: role.ID}))
 	})
 }
 
 func (r *trial) changeQuota() {
-	quota := amounts(r.rt, -1, 250)
-	r.previewed(r.root, pool.PreviewInput{Quota: &quota}, func() error {
-		return second(r.UpdateProject(r.ctx, r.root, r.project.ID, pool.ProjectInput{Name: r.project.Name, Quota: quota}))
+	quota := pooltest.DrawResources(r.rt, -1, 250)
+	r.previewed(r.Root, pool.PreviewInput{Quota: &quota}, func() error {
+		return pooltest.Error(r.UpdateProject(r.Ctx, r.Root, r.project.ID, pool.ProjectInput{Name: r.project.Name, Quota: quota}))
 	})
 }
 
 // A preview says that a change fits just when the change is made, refuses it
 // in the same words, and reckons what is promised afterwards.
 func TestPreviewsAndChangesAgree(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
+	each(t, func(t *testing.T, o *world) {
 		n := 0
 		rapid.Check(t, func(rt *rapid.T) {
 			n++
@@ -169,24 +170,24 @@ func TestPreviewsAndChangesAgree(t *testing.T) {
 			for range rapid.IntRange(1, 8).Draw(rt, "steps") {
 				rapid.SampledFrom([]func(){r.changeRole, r.newRole, r.add, r.remove, r.move, r.changeQuota}).Draw(rt, "change")()
 			}
-			o.keepsRules(t, r.project.ID)
+			o.KeepsRules(t, r.project.ID)
 		})
 	})
 }
 
 func TestPreviewTellsWhoAndHowMany(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		p := o.project(t, "vision", cores(1000))
-		r := o.role(t, p.ID, "engineer", "member", cores(80))
+	each(t, func(t *testing.T, o *world) {
+		p := o.NewProject(t, "vision", pooltest.Cores(1000))
+		r := o.NewRole(t, p.ID, "engineer", "member", pooltest.Cores(80))
 		var first models.Member
 		for i := range 10 {
-			if m, _ := o.member(t, r); i == 0 {
+			if m, _ := o.NewMember(t, r); i == 0 {
 				first = m
 			}
 		}
-		o.holds(t, first, models.Demand{GPUs: 1, Cores: 60})
+		o.NewWorkspace(t, first, models.Demand{GPUs: 1, Cores: 60})
 		look := func(peak int64) pool.Preview {
-			v, err := o.Preview(o.ctx, o.root, p.ID, pool.PreviewInput{Role: &pool.RolePreview{RoleID: r.ID, Peak: cores(peak)}})
+			v, err := o.Preview(o.Ctx, o.Root, p.ID, pool.PreviewInput{Role: &pool.RolePreview{RoleID: r.ID, Peak: pooltest.Cores(peak)}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -209,31 +210,31 @@ func TestPreviewTellsWhoAndHowMany(t *testing.T) {
 }
 
 func TestPreviewIsForWhoMay(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		p, other := o.project(t, "vision", cores(100)), o.project(t, "speech", cores(100))
-		r, boss := o.role(t, p.ID, "engineer", "member", cores(10)), o.role(t, p.ID, "lead", "manager", cores(10))
-		foreign := o.role(t, other.ID, "engineer", "member", cores(10))
-		m, memberUser := o.member(t, r)
-		_, bossUser := o.member(t, boss)
-		member, manager, stranger := o.actor(t, memberUser), o.actor(t, bossUser), o.actor(t, o.person(t))
-		quota := cores(50)
-		role, place := pool.PreviewInput{Role: &pool.RolePreview{Peak: cores(1)}}, pool.PreviewInput{Member: &pool.MemberPreview{RoleID: r.ID}}
-		want(t, second(o.Preview(o.ctx, stranger, p.ID, role)), models.KindNotFound)
-		want(t, second(o.Preview(o.ctx, member, other.ID, role)), models.KindNotFound)
-		want(t, second(o.Preview(o.ctx, member, p.ID, place)), models.KindForbidden)
+	each(t, func(t *testing.T, o *world) {
+		p, other := o.NewProject(t, "vision", pooltest.Cores(100)), o.NewProject(t, "speech", pooltest.Cores(100))
+		r, boss := o.NewRole(t, p.ID, "engineer", "member", pooltest.Cores(10)), o.NewRole(t, p.ID, "lead", "manager", pooltest.Cores(10))
+		foreign := o.NewRole(t, other.ID, "engineer", "member", pooltest.Cores(10))
+		m, memberUser := o.NewMember(t, r)
+		_, bossUser := o.NewMember(t, boss)
+		member, manager, stranger := o.Actor(t, memberUser), o.Actor(t, bossUser), o.Actor(t, o.NewPerson(t))
+		quota := pooltest.Cores(50)
+		role, place := pool.PreviewInput{Role: &pool.RolePreview{Peak: pooltest.Cores(1)}}, pool.PreviewInput{Member: &pool.MemberPreview{RoleID: r.ID}}
+		pooltest.WantError(t, pooltest.Error(o.Preview(o.Ctx, stranger, p.ID, role)), models.KindNotFound)
+		pooltest.WantError(t, pooltest.Error(o.Preview(o.Ctx, member, other.ID, role)), models.KindNotFound)
+		pooltest.WantError(t, pooltest.Error(o.Preview(o.Ctx, member, p.ID, place)), models.KindForbidden)
 		for _, in := range []pool.PreviewInput{role, {Quota: &quota}} {
-			if _, err := o.Preview(o.ctx, member, p.ID, in); err != nil {
+			if _, err := o.Preview(o.Ctx, member, p.ID, in); err != nil {
 				t.Error(err)
 			}
 		}
-		if v, err := o.Preview(o.ctx, manager, p.ID, place); err != nil || v.Refused != nil {
+		if v, err := o.Preview(o.Ctx, manager, p.ID, place); err != nil || v.Refused != nil {
 			t.Errorf("%+v, %v", v, err)
 		}
-		want(t, second(o.Preview(o.ctx, o.root, p.ID, pool.PreviewInput{})), models.KindInvalid, "exactly one")
-		want(t, second(o.Preview(o.ctx, o.root, p.ID, pool.PreviewInput{Quota: &quota, Role: role.Role})), models.KindInvalid, "exactly one")
-		want(t, second(o.Preview(o.ctx, o.root, p.ID, pool.PreviewInput{Role: &pool.RolePreview{RoleID: foreign.ID}})), models.KindNotFound)
-		want(t, second(o.Preview(o.ctx, o.root, other.ID, pool.PreviewInput{Member: &pool.MemberPreview{MemberID: m.ID, RoleID: foreign.ID}})), models.KindNotFound)
-		v, err := o.Preview(o.ctx, o.root, p.ID, pool.PreviewInput{Member: &pool.MemberPreview{Email: "nobody@example.org", RoleID: r.ID}})
+		pooltest.WantError(t, pooltest.Error(o.Preview(o.Ctx, o.Root, p.ID, pool.PreviewInput{})), models.KindInvalid, "exactly one")
+		pooltest.WantError(t, pooltest.Error(o.Preview(o.Ctx, o.Root, p.ID, pool.PreviewInput{Quota: &quota, Role: role.Role})), models.KindInvalid, "exactly one")
+		pooltest.WantError(t, pooltest.Error(o.Preview(o.Ctx, o.Root, p.ID, pool.PreviewInput{Role: &pool.RolePreview{RoleID: foreign.ID}})), models.KindNotFound)
+		pooltest.WantError(t, pooltest.Error(o.Preview(o.Ctx, o.Root, other.ID, pool.PreviewInput{Member: &pool.MemberPreview{MemberID: m.ID, RoleID: foreign.ID}})), models.KindNotFound)
+		v, err := o.Preview(o.Ctx, o.Root, p.ID, pool.PreviewInput{Member: &pool.MemberPreview{Email: "nobody@example.org", RoleID: r.ID}})
 		if err != nil || v.Refused == nil || v.Refused.Fields[0].Name != "email" {
 			t.Errorf("%+v, %v", v, err)
 		}
@@ -243,14 +244,14 @@ func TestPreviewIsForWhoMay(t *testing.T) {
 // Who may change roles is told what they may not grant; who may not, or asks
 // somebody else for it, whether the numbers fit.
 func TestPreviewAsksWhoGrants(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		p := o.project(t, "vision", cores(100))
-		owner := o.role(t, p.ID, "owner", "owner", cores(10))
-		_, bossUser := o.member(t, o.role(t, p.ID, "lead", "manager", cores(10)))
-		_, memberUser := o.member(t, o.role(t, p.ID, "engineer", "member", cores(10)))
-		boss, member := o.actor(t, bossUser), o.actor(t, memberUser)
-		in := pool.PreviewInput{Role: &pool.RolePreview{RoleID: owner.ID, Peak: cores(20)}}
-		v, err := o.Preview(o.ctx, boss, p.ID, in)
+	each(t, func(t *testing.T, o *world) {
+		p := o.NewProject(t, "vision", pooltest.Cores(100))
+		owner := o.NewRole(t, p.ID, "owner", "owner", pooltest.Cores(10))
+		_, bossUser := o.NewMember(t, o.NewRole(t, p.ID, "lead", "manager", pooltest.Cores(10)))
+		_, memberUser := o.NewMember(t, o.NewRole(t, p.ID, "engineer", "member", pooltest.Cores(10)))
+		boss, member := o.Actor(t, bossUser), o.Actor(t, memberUser)
+		in := pool.PreviewInput{Role: &pool.RolePreview{RoleID: owner.ID, Peak: pooltest.Cores(20)}}
+		v, err := o.Preview(o.Ctx, boss, p.ID, in)
 		if err != nil || v.Refused == nil || v.Refused.Kind != models.KindForbidden {
 			t.Errorf("%+v, %v", v.Refused, err)
 		}
@@ -259,8 +260,8 @@ func TestPreviewAsksWhoGrants(t *testing.T) {
 		for _, c := range []struct {
 			by policies.Actor
 			in pool.PreviewInput
-		}{{o.root, in}, {member, in}, {boss, asked}} {
-			if v, err := o.Preview(o.ctx, c.by, p.ID, c.in); err != nil || v.Refused != nil {
+		}{{o.Root, in}, {member, in}, {boss, asked}} {
+			if v, err := o.Preview(o.Ctx, c.by, p.ID, c.in); err != nil || v.Refused != nil {
 				t.Errorf("%s: %v, %v", c.by.Label(), v.Refused, err)
 			}
 		}
@@ -271,37 +272,37 @@ func TestPreviewAsksWhoGrants(t *testing.T) {
 // bound, as the decision is, by what they may grant.
 func TestPreviewOfADecision(t *testing.T) {
 	eachHall(t, func(t *testing.T, h *hall) {
-		noError(t, h.LetAsk(h.ctx, h.root, h.project.ID, true))
-		judgeRole, err := h.CreateRole(h.ctx, h.root, h.project.ID, pool.RoleInput{Name: "judge", Permission: models.PermissionCustom, Permissions: []string{"request:decide"}})
-		noError(t, err)
-		_, judgeUser := h.member(t, judgeRole)
-		guest := h.role(t, h.project.ID, "guest", "viewer", cores(140))
-		judge := h.actor(t, judgeUser)
-		join := h.ask(t, h.eve, models.Asked{Join: &models.AskJoin{Name: "vision"}})
+		pooltest.NoError(t, h.LetAsk(h.Ctx, h.Root, h.Vision.ID, true))
+		judgeRole, err := h.CreateRole(h.Ctx, h.Root, h.Vision.ID, pool.RoleInput{Name: "judge", Permission: models.PermissionCustom, Permissions: []string{"request:decide"}})
+		pooltest.NoError(t, err)
+		_, judgeUser := h.NewMember(t, judgeRole)
+		guest := h.NewRole(t, h.Vision.ID, "guest", "viewer", pooltest.Cores(140))
+		judge := h.Actor(t, judgeUser)
+		join := h.ask(t, h.Eve, models.Asked{Join: &models.AskJoin{Name: "vision"}})
 		place := func(role models.Role) pool.PreviewInput {
-			return pool.PreviewInput{Member: &pool.MemberPreview{Email: h.ann.Email, RoleID: role.ID}}
+			return pool.PreviewInput{Member: &pool.MemberPreview{Email: h.Ann.Email, RoleID: role.ID}}
 		}
-		want(t, second(h.Preview(h.ctx, judge, h.project.ID, place(guest))), models.KindForbidden)
+		pooltest.WantError(t, pooltest.Error(h.Preview(h.Ctx, judge, h.Vision.ID, place(guest))), models.KindForbidden)
 		// Eve would join, whatever address is given.
-		v, err := h.PreviewDecision(h.ctx, judge, join.ID, place(judgeRole))
+		v, err := h.PreviewDecision(h.Ctx, judge, join.ID, place(judgeRole))
 		if err != nil || v.Refused != nil || v.Members != 1 {
 			t.Errorf("%+v, %v", v, err)
 		}
-		if v, err = h.PreviewDecision(h.ctx, judge, join.ID, place(guest)); err != nil || v.Refused == nil || !v.Rows[0].Over {
+		if v, err = h.PreviewDecision(h.Ctx, judge, join.ID, place(guest)); err != nil || v.Refused == nil || !v.Rows[0].Over {
 			t.Errorf("beyond the quota: %+v, %v", v, err)
 		}
-		if v, err = h.PreviewDecision(h.ctx, judge, join.ID, place(h.engineer)); err != nil || v.Refused == nil || v.Refused.Kind != models.KindForbidden {
+		if v, err = h.PreviewDecision(h.Ctx, judge, join.ID, place(h.Engineer)); err != nil || v.Refused == nil || v.Refused.Kind != models.KindForbidden {
 			t.Errorf("what the judge cannot grant: %+v, %v", v, err)
 		}
-		peak := h.ask(t, h.ann, h.peak(60))
-		in := pool.PreviewInput{Role: &pool.RolePreview{RoleID: guest.ID, Peak: cores(60)}}
-		if v, err = h.PreviewDecision(h.ctx, h.actor(t, h.boss), peak.ID, in); err != nil || v.Refused != nil || v.Members != 1 {
+		peak := h.ask(t, h.Ann, h.peak(60))
+		in := pool.PreviewInput{Role: &pool.RolePreview{RoleID: guest.ID, Peak: pooltest.Cores(60)}}
+		if v, err = h.PreviewDecision(h.Ctx, h.Actor(t, h.Boss), peak.ID, in); err != nil || v.Refused != nil || v.Members != 1 {
 			t.Errorf("the role that was asked about: %+v, %v", v, err)
 		}
-		want(t, second(h.PreviewDecision(h.ctx, h.actor(t, h.eve), join.ID, place(guest))), models.KindForbidden)
-		want(t, second(h.PreviewDecision(h.ctx, h.actor(t, h.ann), join.ID, place(guest))), models.KindNotFound)
-		want(t, second(h.PreviewDecision(h.ctx, judge, peak.ID, place(guest))), models.KindInvalid, "exactly one")
-		noError(t, second(h.approve(t, judge, join.ID, models.Asked{Join: &models.AskJoin{RoleID: judgeRole.ID}})))
-		want(t, second(h.PreviewDecision(h.ctx, judge, join.ID, place(judgeRole))), models.KindForbidden)
+		pooltest.WantError(t, pooltest.Error(h.PreviewDecision(h.Ctx, h.Actor(t, h.Eve), join.ID, place(guest))), models.KindForbidden)
+		pooltest.WantError(t, pooltest.Error(h.PreviewDecision(h.Ctx, h.Actor(t, h.Ann), join.ID, place(guest))), models.KindNotFound)
+		pooltest.WantError(t, pooltest.Error(h.PreviewDecision(h.Ctx, judge, peak.ID, place(guest))), models.KindInvalid, "exactly one")
+		pooltest.NoError(t, pooltest.Error(h.approve(t, judge, join.ID, models.Asked{Join: &models.AskJoin{RoleID: judgeRole.ID}})))
+		pooltest.WantError(t, pooltest.Error(h.PreviewDecision(h.Ctx, judge, join.ID, place(judgeRole))), models.KindForbidden)
 	})
 }

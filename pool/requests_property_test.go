@@ -10,6 +10,7 @@ import (
 	"weir/models"
 	"weir/policies"
 	"weir/pool"
+	"weir/pool/pooltest"
 )
 
 // town is people who ask at random, and decide at random.
@@ -24,10 +25,10 @@ type town struct {
 
 // written is all that decisions could change.
 func (w *town) written() string {
-	q := w.store.Read(w.ctx)
-	p, err1 := q.Project(models.Everything, w.project.ID)
-	roles, err2 := q.Roles(models.Everything, w.project.ID)
-	members, err3 := q.Members(models.Everything, w.project.ID, models.Page{Limit: 200})
+	q := w.Store.Read(w.Ctx)
+	p, err1 := q.Project(models.Everything, w.Vision.ID)
+	roles, err2 := q.Roles(models.Everything, w.Vision.ID)
+	members, err3 := q.Members(models.Everything, w.Vision.ID, models.Page{Limit: 200})
 	raw, err4 := json.Marshal([]any{p, roles, members})
 	for _, err := range []error{err1, err2, err3, err4} {
 		if err != nil {
@@ -40,22 +41,22 @@ func (w *town) written() string {
 func (w *town) somebody() policies.Actor {
 	i := rapid.IntRange(0, len(w.people)).Draw(w.rt, "who")
 	if i == len(w.people) {
-		return w.root
+		return w.Root
 	}
-	return w.actor(w.t, w.people[i])
+	return w.Actor(w.t, w.people[i])
 }
 
 func (w *town) wish() models.Asked {
-	r := amounts(w.rt, 0, 250)
+	r := pooltest.DrawResources(w.rt, 0, 250)
 	switch rapid.IntRange(0, 3).Draw(w.rt, "kind") {
 	case 0:
-		return models.Asked{Quota: &models.AskQuota{ProjectID: w.project.ID, Quota: r}}
+		return models.Asked{Quota: &models.AskQuota{ProjectID: w.Vision.ID, Quota: r}}
 	case 1:
-		return models.Asked{Peak: &models.AskPeak{ProjectID: w.project.ID, RoleID: w.engineer.ID, Peak: r}}
+		return models.Asked{Peak: &models.AskPeak{ProjectID: w.Vision.ID, RoleID: w.Engineer.ID, Peak: r}}
 	case 2:
-		return models.Asked{Role: &models.AskRole{ProjectID: w.project.ID, Name: fmt.Sprint("role ", len(w.ids)), Permission: "member", Peak: r, Mine: true}}
+		return models.Asked{Role: &models.AskRole{ProjectID: w.Vision.ID, Name: fmt.Sprint("role ", len(w.ids)), Permission: "member", Peak: r, Mine: true}}
 	default:
-		return models.Asked{Join: &models.AskJoin{Name: "vision", RoleID: w.engineer.ID}}
+		return models.Asked{Join: &models.AskJoin{Name: "vision", RoleID: w.Engineer.ID}}
 	}
 }
 
@@ -72,24 +73,24 @@ func (w *town) ended(err error) bool {
 }
 
 func (w *town) asks() {
-	v, err := w.Ask(w.ctx, w.somebody(), pool.RequestInput{Asked: w.wish(), Reason: "because"})
+	v, err := w.Ask(w.Ctx, w.somebody(), pool.RequestInput{Asked: w.wish(), Reason: "because"})
 	if w.ended(err) {
 		w.ids = append(w.ids, v.ID)
 	}
 }
 
 func (w *town) withdraws() {
-	if id, ok := pick(w.rt, w.ids); ok {
-		w.ended(second(w.Withdraw(w.ctx, w.somebody(), id, 0)))
+	if id, ok := pooltest.Pick(w.rt, w.ids); ok {
+		w.ended(pooltest.Error(w.Withdraw(w.Ctx, w.somebody(), id, 0)))
 	}
 }
 
 func (w *town) decides() {
-	id, ok := pick(w.rt, w.ids)
+	id, ok := pooltest.Pick(w.rt, w.ids)
 	if !ok {
 		return
 	}
-	before, err := w.Get(w.ctx, w.root, id)
+	before, err := w.Get(w.Ctx, w.Root, id)
 	if err != nil {
 		w.rt.Fatalf("%v", err)
 	}
@@ -99,11 +100,11 @@ func (w *town) decides() {
 		in.Asked = w.wish()
 	}
 	who := w.somebody()
-	after, err := w.Decide(w.ctx, who, id, in)
+	after, err := w.Decide(w.Ctx, who, id, in)
 	if !w.ended(err) || in.Verdict == "refuse" {
 		return
 	}
-	if before.State != models.RequestPending || !(who.User.Admin || who.Grants[w.project.ID].Permissions.Contains(models.RequestDecide) && before.RequesterID != who.User.ID) {
+	if before.State != models.RequestPending || !(who.User.Admin || who.Grants[w.Vision.ID].Permissions.Contains(models.RequestDecide) && before.RequesterID != who.User.ID) {
 		w.rt.Fatalf("%s has approved %+v", who.User.Email, before)
 	}
 	if w.books == w.written() && after.State == models.RequestApproved && after.Kind != models.AskForPeak {
@@ -115,14 +116,14 @@ func (w *town) decides() {
 
 // isGranted holds what is there against what was decided.
 func (w *town) isGranted(v pool.RequestView) {
-	q := w.store.Read(w.ctx)
+	q := w.Store.Read(w.Ctx)
 	switch d := v.Decided; {
 	case d.Quota != nil:
-		if p, err := q.Project(models.Everything, w.project.ID); err != nil || p.Quota != d.Quota.Quota {
+		if p, err := q.Project(models.Everything, w.Vision.ID); err != nil || p.Quota != d.Quota.Quota {
 			w.rt.Fatalf("quota %+v, decided %+v, %v", p.Quota, d.Quota.Quota, err)
 		}
 	case d.Peak != nil:
-		if r, err := q.Role(models.Everything, w.project.ID, w.engineer.ID); err != nil || r.Peak != d.Peak.Peak {
+		if r, err := q.Role(models.Everything, w.Vision.ID, w.Engineer.ID); err != nil || r.Peak != d.Peak.Peak {
 			w.rt.Fatalf("peak %+v, decided %+v, %v", r.Peak, d.Peak.Peak, err)
 		}
 	}
@@ -131,16 +132,16 @@ func (w *town) isGranted(v pool.RequestView) {
 // Whatever people ask and decide, in whatever order, the rules hold after
 // every step, and nothing changes that nobody approved.
 func TestRequestsKeepTheRules(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
+	each(t, func(t *testing.T, o *world) {
 		h := newHall(t, o)
-		noError(t, h.LetAsk(h.ctx, h.root, h.project.ID, true))
-		_, deputy := h.member(t, h.lead)
+		pooltest.NoError(t, h.LetAsk(h.Ctx, h.Root, h.Vision.ID, true))
+		_, deputy := h.NewMember(t, h.Lead)
 		runs, approved := 0, 0
 		rapid.Check(t, func(rt *rapid.T) {
 			if runs++; runs > 12 { // as many as there is time for
 				return
 			}
-			w := &town{hall: h, t: t, rt: rt, people: []models.User{h.boss, deputy, h.ann, h.eve}}
+			w := &town{hall: h, t: t, rt: rt, people: []models.User{h.Boss, deputy, h.Ann, h.Eve}}
 			w.books = w.written()
 			start := w.books
 			rt.Repeat(map[string]func(*rapid.T){
@@ -152,7 +153,7 @@ func TestRequestsKeepTheRules(t *testing.T) {
 					if now := w.written(); now != w.books {
 						rt.Fatalf("nobody has approved this:\n%s\nbefore:\n%s", now, w.books)
 					}
-					h.keepsRules(rt, h.project.ID)
+					h.KeepsRules(rt, h.Vision.ID)
 				},
 			})
 			if w.books != start {

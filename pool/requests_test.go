@@ -11,37 +11,27 @@ import (
 	"weir/models/modelstest"
 	"weir/policies"
 	"weir/pool"
+	"weir/pool/pooltest"
 )
 
-// hall is an office with a project in it: a manager, a member, somebody who
-// is in nothing, and 400 GPU cores that lend.
+// hall is the example, and its people's requests.
 type hall struct {
-	*office
+	*world
+	*pooltest.Example
 	*pool.Requests
-	promises            *pool.Promises
-	project             models.Project
-	lead, engineer      models.Role
-	boss, ann, eve      models.User
-	bossPlace, annPlace models.Member
+	promises *pool.Promises
 }
 
-func newHall(t *testing.T, o *office) *hall {
+func newHall(t *testing.T, o *world) *hall {
 	t.Helper()
-	h := &hall{office: o, promises: pool.NewPromises(o.pool)}
+	h := &hall{world: o, Example: o.NewExample(t), promises: pool.NewPromises(o.Pool)}
 	h.Requests = pool.NewRequests(o.Ledger, h.promises)
-	o.enlist(t, machine(4))
-	h.project = o.project(t, "vision", models.Resources{GPUCores: 200, GPUMemoryMiB: 200_000, CPUMilli: 8000})
-	h.lead = o.role(t, h.project.ID, "lead", "manager", cores(20))
-	h.engineer = o.role(t, h.project.ID, "engineer", "member", models.Resources{GPUCores: 50, CPUMilli: 1000})
-	h.bossPlace, h.boss = o.member(t, h.lead)
-	h.annPlace, h.ann = o.member(t, h.engineer)
-	h.eve = o.person(t)
 	return h
 }
 
 func (h *hall) ask(t *testing.T, u models.User, a models.Asked) pool.RequestView {
 	t.Helper()
-	v, err := h.Ask(h.ctx, h.actor(t, u), pool.RequestInput{Asked: a, Reason: "we need it"})
+	v, err := h.Ask(h.Ctx, h.Actor(t, u), pool.RequestInput{Asked: a, Reason: "we need it"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,45 +40,45 @@ func (h *hall) ask(t *testing.T, u models.User, a models.Asked) pool.RequestView
 
 func (h *hall) approve(t *testing.T, a policies.Actor, id int64, with models.Asked) (pool.RequestView, error) {
 	t.Helper()
-	return h.Decide(h.ctx, a, id, pool.DecisionInput{Verdict: "approve", Asked: with})
+	return h.Decide(h.Ctx, a, id, pool.DecisionInput{Verdict: "approve", Asked: with})
 }
 
 func (h *hall) quota(n int64) models.Asked {
-	q := h.project.Quota
+	q := h.Vision.Quota
 	q.GPUCores = n
-	return models.Asked{Quota: &models.AskQuota{ProjectID: h.project.ID, Quota: q}}
+	return models.Asked{Quota: &models.AskQuota{ProjectID: h.Vision.ID, Quota: q}}
 }
 
 func (h *hall) peak(n int64) models.Asked {
-	return models.Asked{Peak: &models.AskPeak{ProjectID: h.project.ID, RoleID: h.engineer.ID, Peak: models.Resources{GPUCores: n, CPUMilli: 1000}}}
+	return models.Asked{Peak: &models.AskPeak{ProjectID: h.Vision.ID, RoleID: h.Engineer.ID, Peak: models.Resources{GPUCores: n, CPUMilli: 1000}}}
 }
 
 func eachHall(t *testing.T, test func(t *testing.T, h *hall)) {
-	each(t, func(t *testing.T, o *office) { test(t, newHall(t, o)) })
+	each(t, func(t *testing.T, o *world) { test(t, newHall(t, o)) })
 }
 
 // Each kind is asked for, approved by whoever may, and done.
 func TestEveryKindIsAskedAndDone(t *testing.T) {
 	eachHall(t, func(t *testing.T, h *hall) {
-		soon, late := h.store.Now().Add(24*time.Hour), h.store.Now().Add(48*time.Hour)
-		in := pool.ProjectInput{Name: "vision", Quota: h.project.Quota, EndsAt: &soon}
-		if _, err := h.UpdateProject(h.ctx, h.root, h.project.ID, in); err != nil {
+		soon, late := h.Store.Now().Add(24*time.Hour), h.Store.Now().Add(48*time.Hour)
+		in := pool.ProjectInput{Name: "vision", Quota: h.Vision.Quota, EndsAt: &soon}
+		if _, err := h.UpdateProject(h.Ctx, h.Root, h.Vision.ID, in); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.UpdateMember(h.ctx, h.root, h.project.ID, h.annPlace.ID, pool.MemberInput{RoleID: h.engineer.ID, Until: &soon}); err != nil {
+		if _, err := h.UpdateMember(h.Ctx, h.Root, h.Vision.ID, h.AnnMember.ID, pool.MemberInput{RoleID: h.Engineer.ID, Until: &soon}); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.LetAsk(h.ctx, h.actor(t, h.boss), h.project.ID, true); err != nil {
+		if err := h.LetAsk(h.Ctx, h.Actor(t, h.Boss), h.Vision.ID, true); err != nil {
 			t.Fatal(err)
 		}
 		project := func() models.Project {
-			p, err := h.Project(h.ctx, h.root, h.project.ID)
-			noError(t, err)
+			p, err := h.Project(h.Ctx, h.Root, h.Vision.ID)
+			pooltest.NoError(t, err)
 			return p.Project
 		}
 		place := func(u models.User, id int64) models.Member {
-			m, err := h.store.Read(h.ctx).Membership(id, u.ID)
-			noError(t, err)
+			m, err := h.Store.Read(h.Ctx).Membership(id, u.ID)
+			pooltest.NoError(t, err)
 			return m
 		}
 		for _, c := range []struct {
@@ -96,60 +86,53 @@ func TestEveryKindIsAskedAndDone(t *testing.T) {
 			asked, with models.Asked
 			done        func(pool.RequestView) bool
 		}{
-			{h.eve, h.root.User, models.Asked{Project: &models.AskProject{Name: "speech", Quota: cores(100), Peak: cores(30)}}, models.Asked{},
+			{h.Eve, h.Root.User, models.Asked{Project: &models.AskProject{Name: "speech", Quota: pooltest.Cores(100), Peak: pooltest.Cores(30)}}, models.Asked{},
 				func(v pool.RequestView) bool {
-					return h.actor(t, h.eve).Grants[*v.ProjectID].Permissions == models.AllPermissions && v.ProjectName == "speech"
+					return h.Actor(t, h.Eve).Grants[*v.ProjectID].Permissions == models.AllPermissions && v.ProjectName == "speech"
 				}},
-			{h.ann, h.root.User, h.quota(300), models.Asked{}, func(pool.RequestView) bool { return project().Quota.GPUCores == 300 }},
-			{h.ann, h.boss, h.peak(60), models.Asked{}, func(pool.RequestView) bool {
-				r, err := h.Role(h.ctx, h.root, h.project.ID, h.engineer.ID)
+			{h.Ann, h.Root.User, h.quota(300), models.Asked{}, func(pool.RequestView) bool { return project().Quota.GPUCores == 300 }},
+			{h.Ann, h.Boss, h.peak(60), models.Asked{}, func(pool.RequestView) bool {
+				r, err := h.Role(h.Ctx, h.Root, h.Vision.ID, h.Engineer.ID)
 				return err == nil && r.Peak.GPUCores == 60 && r.Name == "engineer"
 			}},
-			{h.ann, h.root.User, models.Asked{Period: &models.AskPeriod{ProjectID: h.project.ID, EndsAt: &late}}, models.Asked{},
+			{h.Ann, h.Root.User, models.Asked{Period: &models.AskPeriod{ProjectID: h.Vision.ID, EndsAt: &late}}, models.Asked{},
 				func(pool.RequestView) bool { return project().EndsAt.Equal(late) && project().Quota.GPUCores == 300 }},
-			{h.ann, h.boss, models.Asked{Deadline: &models.AskDeadline{ProjectID: h.project.ID}}, models.Asked{},
+			{h.Ann, h.Boss, models.Asked{Deadline: &models.AskDeadline{ProjectID: h.Vision.ID}}, models.Asked{},
 				func(pool.RequestView) bool {
-					m := place(h.ann, h.project.ID)
-					return m.Until == nil && m.RoleID == h.engineer.ID
+					m := place(h.Ann, h.Vision.ID)
+					return m.Until == nil && m.RoleID == h.Engineer.ID
 				}},
-			{h.ann, h.boss, models.Asked{Role: &models.AskRole{ProjectID: h.project.ID, Name: "expert", Permission: "member", Peak: cores(70), Mine: true}}, models.Asked{},
-				func(pool.RequestView) bool { return place(h.ann, h.project.ID).RoleID != h.engineer.ID }},
-			{h.eve, h.boss, models.Asked{Join: &models.AskJoin{Name: "vision"}}, models.Asked{Join: &models.AskJoin{RoleID: h.engineer.ID}},
-				func(pool.RequestView) bool { return place(h.eve, h.project.ID).RoleID == h.engineer.ID }},
+			{h.Ann, h.Boss, models.Asked{Role: &models.AskRole{ProjectID: h.Vision.ID, Name: "expert", Permission: "member", Peak: pooltest.Cores(70), Mine: true}}, models.Asked{},
+				func(pool.RequestView) bool { return place(h.Ann, h.Vision.ID).RoleID != h.Engineer.ID }},
+			{h.Eve, h.Boss, models.Asked{Join: &models.AskJoin{Name: "vision"}}, models.Asked{Join: &models.AskJoin{RoleID: h.Engineer.ID}},
+				func(pool.RequestView) bool { return place(h.Eve, h.Vision.ID).RoleID == h.Engineer.ID }},
 		} {
 			v := h.ask(t, c.by, c.asked)
 			if v.State != models.RequestPending || !v.Own || v.MayDecide || !v.MayWithdraw {
 				t.Errorf("%s: asked %+v", v.Kind, v)
 			}
-			got, err := h.approve(t, h.actor(t, c.decider), v.ID, c.with)
+			got, err := h.approve(t, h.Actor(t, c.decider), v.ID, c.with)
 			if err != nil || got.State != models.RequestApproved || got.DeciderID == nil || *got.DeciderID != c.decider.ID || !c.done(got) {
 				t.Errorf("%s: %+v, %v", v.Kind, got, err)
 			}
-			h.keepsRules(t, h.project.ID)
+			h.KeepsRules(t, h.Vision.ID)
 		}
 	})
 }
 
-func noError(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestApprovedWithOtherNumbersIsAdjusted(t *testing.T) {
 	eachHall(t, func(t *testing.T, h *hall) {
-		v := h.ask(t, h.ann, h.peak(90))
-		got, err := h.approve(t, h.actor(t, h.boss), v.ID, h.peak(70))
+		v := h.ask(t, h.Ann, h.peak(90))
+		got, err := h.approve(t, h.Actor(t, h.Boss), v.ID, h.peak(70))
 		if err != nil || got.State != models.RequestAdjusted || got.Decided.Peak.Peak.GPUCores != 70 || got.Asked.Peak.Peak.GPUCores != 90 {
 			t.Errorf("%+v, %v", got, err)
 		}
 		// Another role than was asked about is not to be had by a decision.
-		v = h.ask(t, h.ann, h.peak(90))
+		v = h.ask(t, h.Ann, h.peak(90))
 		other := h.peak(80)
-		other.Peak.RoleID, other.Peak.ProjectID = h.lead.ID, 99
-		_, err = h.approve(t, h.actor(t, h.boss), v.ID, other)
-		lead, err2 := h.Role(h.ctx, h.root, h.project.ID, h.lead.ID)
+		other.Peak.RoleID, other.Peak.ProjectID = h.Lead.ID, 99
+		_, err = h.approve(t, h.Actor(t, h.Boss), v.ID, other)
+		lead, err2 := h.Role(h.Ctx, h.Root, h.Vision.ID, h.Lead.ID)
 		if err != nil || err2 != nil || lead.Peak.GPUCores != 20 {
 			t.Errorf("the lead's peak is %d, %v, %v", lead.Peak.GPUCores, err, err2)
 		}
@@ -158,73 +141,73 @@ func TestApprovedWithOtherNumbersIsAdjusted(t *testing.T) {
 
 func TestRefusedAndWithdrawn(t *testing.T) {
 	eachHall(t, func(t *testing.T, h *hall) {
-		v := h.ask(t, h.ann, h.peak(90))
-		_, err := h.Decide(h.ctx, h.actor(t, h.boss), v.ID, pool.DecisionInput{Verdict: "refuse"})
-		want(t, err, models.KindInvalid, "reason")
-		got, err := h.Decide(h.ctx, h.actor(t, h.boss), v.ID, pool.DecisionInput{Verdict: "refuse", Reason: "too much"})
+		v := h.ask(t, h.Ann, h.peak(90))
+		_, err := h.Decide(h.Ctx, h.Actor(t, h.Boss), v.ID, pool.DecisionInput{Verdict: "refuse"})
+		pooltest.WantError(t, err, models.KindInvalid, "reason")
+		got, err := h.Decide(h.Ctx, h.Actor(t, h.Boss), v.ID, pool.DecisionInput{Verdict: "refuse", Reason: "too much"})
 		if err != nil || got.State != models.RequestRefused || got.DecisionReason != "too much" {
 			t.Errorf("%+v, %v", got, err)
 		}
-		_, err = h.approve(t, h.root, v.ID, models.Asked{})
-		want(t, err, models.KindConflict, h.boss.Name, "refused")
-		_, err = h.Withdraw(h.ctx, h.actor(t, h.ann), v.ID, 0)
-		want(t, err, models.KindConflict, h.boss.Name)
+		_, err = h.approve(t, h.Root, v.ID, models.Asked{})
+		pooltest.WantError(t, err, models.KindConflict, h.Boss.Name, "refused")
+		_, err = h.Withdraw(h.Ctx, h.Actor(t, h.Ann), v.ID, 0)
+		pooltest.WantError(t, err, models.KindConflict, h.Boss.Name)
 
-		v = h.ask(t, h.ann, h.peak(80))
-		_, err = h.Withdraw(h.ctx, h.actor(t, h.boss), v.ID, 0)
-		want(t, err, models.KindForbidden)
-		if got, err = h.Withdraw(h.ctx, h.actor(t, h.ann), v.ID, v.Version); err != nil || got.State != models.RequestWithdrawn {
+		v = h.ask(t, h.Ann, h.peak(80))
+		_, err = h.Withdraw(h.Ctx, h.Actor(t, h.Boss), v.ID, 0)
+		pooltest.WantError(t, err, models.KindForbidden)
+		if got, err = h.Withdraw(h.Ctx, h.Actor(t, h.Ann), v.ID, v.Version); err != nil || got.State != models.RequestWithdrawn {
 			t.Errorf("%+v, %v", got, err)
 		}
-		_, err = h.approve(t, h.actor(t, h.boss), v.ID, models.Asked{})
-		want(t, err, models.KindConflict, "withdrawn")
+		_, err = h.approve(t, h.Actor(t, h.Boss), v.ID, models.Asked{})
+		pooltest.WantError(t, err, models.KindConflict, "withdrawn")
 	})
 }
 
 // An approval that would break rule 1 says what is left, and changes nothing.
 func TestApprovalBeyondTheQuota(t *testing.T) {
 	eachHall(t, func(t *testing.T, h *hall) {
-		h.member(t, h.engineer)
-		h.member(t, h.engineer)
-		v := h.ask(t, h.ann, h.peak(70))
-		_, err := h.approve(t, h.actor(t, h.boss), v.ID, models.Asked{})
-		want(t, err, models.KindNoCapacity, "peak.peak.gpu_cores", "60 more", "30 left")
-		if got, err := h.Get(h.ctx, h.actor(t, h.boss), v.ID); err != nil || got.State != models.RequestPending || got.Version != 1 || got.Facts.Left().GPUCores != 30 || got.Facts.Members != 3 {
+		h.NewMember(t, h.Engineer)
+		h.NewMember(t, h.Engineer)
+		v := h.ask(t, h.Ann, h.peak(70))
+		_, err := h.approve(t, h.Actor(t, h.Boss), v.ID, models.Asked{})
+		pooltest.WantError(t, err, models.KindNoCapacity, "peak.peak.gpu_cores", "60 more", "30 left")
+		if got, err := h.Get(h.Ctx, h.Actor(t, h.Boss), v.ID); err != nil || got.State != models.RequestPending || got.Version != 1 || got.Facts.Left().GPUCores != 30 || got.Facts.Members != 3 {
 			t.Errorf("%+v, %v", got, err)
 		}
-		if got, err := h.approve(t, h.actor(t, h.boss), v.ID, h.peak(60)); err != nil || got.State != models.RequestAdjusted {
+		if got, err := h.approve(t, h.Actor(t, h.Boss), v.ID, h.peak(60)); err != nil || got.State != models.RequestAdjusted {
 			t.Errorf("%+v, %v", got, err)
 		}
-		h.keepsRules(t, h.project.ID)
+		h.KeepsRules(t, h.Vision.ID)
 	})
 }
 
 func TestWhoMayDecide(t *testing.T) {
 	eachHall(t, func(t *testing.T, h *hall) {
-		quota, peak := h.ask(t, h.ann, h.quota(300)), h.ask(t, h.boss, h.peak(60))
-		_, err := h.approve(t, h.actor(t, h.boss), quota.ID, models.Asked{})
-		want(t, err, models.KindNotFound)
-		_, err = h.approve(t, h.actor(t, h.ann), quota.ID, models.Asked{})
-		want(t, err, models.KindForbidden, "Somebody else")
-		_, err = h.approve(t, h.actor(t, h.boss), peak.ID, models.Asked{})
-		want(t, err, models.KindForbidden, "own request")
+		quota, peak := h.ask(t, h.Ann, h.quota(300)), h.ask(t, h.Boss, h.peak(60))
+		_, err := h.approve(t, h.Actor(t, h.Boss), quota.ID, models.Asked{})
+		pooltest.WantError(t, err, models.KindNotFound)
+		_, err = h.approve(t, h.Actor(t, h.Ann), quota.ID, models.Asked{})
+		pooltest.WantError(t, err, models.KindForbidden, "Somebody else")
+		_, err = h.approve(t, h.Actor(t, h.Boss), peak.ID, models.Asked{})
+		pooltest.WantError(t, err, models.KindForbidden, "own request")
 		for _, id := range []int64{quota.ID, peak.ID, 999} {
-			_, err = h.Get(h.ctx, h.actor(t, h.eve), id)
-			want(t, err, models.KindNotFound)
-			_, err = h.approve(t, h.actor(t, h.eve), id, models.Asked{})
-			want(t, err, models.KindNotFound)
-			_, err = h.Withdraw(h.ctx, h.actor(t, h.eve), id, 0)
-			want(t, err, models.KindNotFound)
+			_, err = h.Get(h.Ctx, h.Actor(t, h.Eve), id)
+			pooltest.WantError(t, err, models.KindNotFound)
+			_, err = h.approve(t, h.Actor(t, h.Eve), id, models.Asked{})
+			pooltest.WantError(t, err, models.KindNotFound)
+			_, err = h.Withdraw(h.Ctx, h.Actor(t, h.Eve), id, 0)
+			pooltest.WantError(t, err, models.KindNotFound)
 		}
-		if seen, err := h.Get(h.ctx, h.actor(t, h.ann), quota.ID); err != nil || seen.Facts != nil {
+		if seen, err := h.Get(h.Ctx, h.Actor(t, h.Ann), quota.ID); err != nil || seen.Facts != nil {
 			t.Errorf("who asked sees %+v, %v", seen.Facts, err)
 		}
 		// An administrator may decide their own, and the audit says so.
-		own, err := h.Ask(h.ctx, h.root, pool.RequestInput{Asked: h.quota(250), Reason: "mine"})
-		noError(t, err)
-		_, err = h.approve(t, h.root, own.ID, models.Asked{})
-		noError(t, err)
-		entries, err := h.store.Read(h.ctx).Audit(models.AuditFilter{Object: "request", Action: "approve"}, models.Page{Limit: 1})
+		own, err := h.Ask(h.Ctx, h.Root, pool.RequestInput{Asked: h.quota(250), Reason: "mine"})
+		pooltest.NoError(t, err)
+		_, err = h.approve(t, h.Root, own.ID, models.Asked{})
+		pooltest.NoError(t, err)
+		entries, err := h.Store.Read(h.Ctx).Audit(models.AuditFilter{Object: "request", Action: "approve"}, models.Page{Limit: 1})
 		if err != nil || len(entries) != 1 || !strings.Contains(entries[0].After, `"own":true`) {
 			t.Errorf("%+v, %v", entries, err)
 		}
@@ -235,51 +218,51 @@ func TestInboxes(t *testing.T) {
 	eachHall(t, func(t *testing.T, h *hall) {
 		ids := map[string]int64{}
 		for name, a := range map[string]models.Asked{"quota": h.quota(300), "peak": h.peak(60)} {
-			ids[name] = h.ask(t, h.ann, a).ID
+			ids[name] = h.ask(t, h.Ann, a).ID
 		}
-		ids["own"] = h.ask(t, h.boss, h.peak(61)).ID
+		ids["own"] = h.ask(t, h.Boss, h.peak(61)).ID
 		inbox := func(a policies.Actor, settled bool, page models.Page) (found []int64) {
-			list, err := h.Inbox(h.ctx, a, settled, page)
-			noError(t, err)
+			list, err := h.Inbox(h.Ctx, a, settled, page)
+			pooltest.NoError(t, err)
 			for _, v := range list {
 				found = append(found, v.ID)
 			}
 			return found
 		}
-		if got := inbox(h.root, false, models.Page{}); len(got) != 3 || !slices.IsSorted(got) {
+		if got := inbox(h.Root, false, models.Page{}); len(got) != 3 || !slices.IsSorted(got) {
 			t.Errorf("an administrator finds %v", got)
 		}
-		if got := inbox(h.root, false, models.Page{Limit: 2, After: 2}); !slices.Equal(got, []int64{3}) {
+		if got := inbox(h.Root, false, models.Page{Limit: 2, After: 2}); !slices.Equal(got, []int64{3}) {
 			t.Errorf("the second page is %v", got)
 		}
-		if got := inbox(h.actor(t, h.boss), false, models.Page{}); !slices.Equal(got, []int64{ids["peak"]}) {
+		if got := inbox(h.Actor(t, h.Boss), false, models.Page{}); !slices.Equal(got, []int64{ids["peak"]}) {
 			t.Errorf("a manager finds %v of %v", got, ids)
 		}
-		if n, err := h.Waiting(h.ctx, h.actor(t, h.boss)); n != 1 || err != nil {
+		if n, err := h.Waiting(h.Ctx, h.Actor(t, h.Boss)); n != 1 || err != nil {
 			t.Errorf("%d wait, %v", n, err)
 		}
-		if got := inbox(h.actor(t, h.ann), false, models.Page{}); got != nil {
+		if got := inbox(h.Actor(t, h.Ann), false, models.Page{}); got != nil {
 			t.Errorf("a member finds %v", got)
 		}
-		_, err := h.approve(t, h.actor(t, h.boss), ids["peak"], models.Asked{})
-		noError(t, err)
-		if got := inbox(h.actor(t, h.boss), true, models.Page{}); !slices.Equal(got, []int64{ids["peak"]}) {
+		_, err := h.approve(t, h.Actor(t, h.Boss), ids["peak"], models.Asked{})
+		pooltest.NoError(t, err)
+		if got := inbox(h.Actor(t, h.Boss), true, models.Page{}); !slices.Equal(got, []int64{ids["peak"]}) {
 			t.Errorf("settled: %v", got)
 		}
-		mine, err := h.Mine(h.ctx, h.actor(t, h.ann), models.Page{})
+		mine, err := h.Mine(h.Ctx, h.Actor(t, h.Ann), models.Page{})
 		if err != nil || len(mine) != 2 || mine[0].ID < mine[1].ID {
 			t.Errorf("%+v, %v", mine, err)
 		}
-		_, err = h.Mine(h.ctx, policies.Actor{}, models.Page{})
-		want(t, err, models.KindUnauthenticated)
+		_, err = h.Mine(h.Ctx, policies.Actor{}, models.Page{})
+		pooltest.WantError(t, err, models.KindUnauthenticated)
 	})
 }
 
 func TestBadRequests(t *testing.T) {
 	eachHall(t, func(t *testing.T, h *hall) {
-		past := h.store.Now().Add(-time.Hour)
-		other := h.office.project(t, "secret", cores(10))
-		foreign := h.office.role(t, other.ID, "x", "member", cores(5))
+		past := h.Store.Now().Add(-time.Hour)
+		other := h.NewProject(t, "secret", pooltest.Cores(10))
+		foreign := h.NewRole(t, other.ID, "x", "member", pooltest.Cores(5))
 		for name, c := range map[string]struct {
 			asked models.Asked
 			kind  models.Kind
@@ -290,27 +273,27 @@ func TestBadRequests(t *testing.T) {
 			"no more":            {h.quota(200), models.KindInvalid, "quota.quota.gpu_cores"},
 			"negative":           {h.quota(-1), models.KindInvalid, "quota.quota.gpu_cores"},
 			"no larger":          {h.peak(50), models.KindInvalid, "peak.peak.gpu_cores"},
-			"foreign role":       {models.Asked{Peak: &models.AskPeak{ProjectID: h.project.ID, RoleID: foreign.ID, Peak: cores(9)}}, models.KindInvalid, "peak.role_id"},
-			"foreign quota":      {models.Asked{Quota: &models.AskQuota{ProjectID: other.ID, Quota: cores(900)}}, models.KindNotFound, "project"},
+			"foreign role":       {models.Asked{Peak: &models.AskPeak{ProjectID: h.Vision.ID, RoleID: foreign.ID, Peak: pooltest.Cores(9)}}, models.KindInvalid, "peak.role_id"},
+			"foreign quota":      {models.Asked{Quota: &models.AskQuota{ProjectID: other.ID, Quota: pooltest.Cores(900)}}, models.KindNotFound, "project"},
 			"foreign period":     {models.Asked{Period: &models.AskPeriod{ProjectID: other.ID}}, models.KindNotFound, "project"},
 			"foreign deadline":   {models.Asked{Deadline: &models.AskDeadline{ProjectID: other.ID}}, models.KindNotFound, "project"},
-			"no end to move":     {models.Asked{Period: &models.AskPeriod{ProjectID: h.project.ID}}, models.KindInvalid, "period.ends_at"},
-			"end in the past":    {models.Asked{Deadline: &models.AskDeadline{ProjectID: h.project.ID, Until: &past}}, models.KindInvalid, "deadline.until"},
-			"nameless":           {models.Asked{Project: &models.AskProject{Quota: cores(1)}}, models.KindInvalid, "project.name"},
-			"peak above quota":   {models.Asked{Project: &models.AskProject{Name: "n", Quota: cores(1), Peak: cores(2)}}, models.KindNoCapacity, "project.peak.gpu_cores"},
-			"no permission":      {models.Asked{Role: &models.AskRole{ProjectID: h.project.ID, Name: "n"}}, models.KindInvalid, "role.permission"},
+			"no end to move":     {models.Asked{Period: &models.AskPeriod{ProjectID: h.Vision.ID}}, models.KindInvalid, "period.ends_at"},
+			"end in the past":    {models.Asked{Deadline: &models.AskDeadline{ProjectID: h.Vision.ID, Until: &past}}, models.KindInvalid, "deadline.until"},
+			"nameless":           {models.Asked{Project: &models.AskProject{Quota: pooltest.Cores(1)}}, models.KindInvalid, "project.name"},
+			"peak above quota":   {models.Asked{Project: &models.AskProject{Name: "n", Quota: pooltest.Cores(1), Peak: pooltest.Cores(2)}}, models.KindNoCapacity, "project.peak.gpu_cores"},
+			"no permission":      {models.Asked{Role: &models.AskRole{ProjectID: h.Vision.ID, Name: "n"}}, models.KindInvalid, "role.permission"},
 			"closed project":     {models.Asked{Join: &models.AskJoin{Name: "secret"}}, models.KindInvalid, "join.name"},
 			"no project":         {models.Asked{Join: &models.AskJoin{Name: "nothing"}}, models.KindInvalid, "join.name"},
 			"closed by its link": {models.Asked{Join: &models.AskJoin{ProjectID: other.ID}}, models.KindNotFound, "project"},
 		} {
-			_, err := h.Ask(h.ctx, h.actor(t, h.ann), pool.RequestInput{Asked: c.asked, Reason: "because"})
+			_, err := h.Ask(h.Ctx, h.Actor(t, h.Ann), pool.RequestInput{Asked: c.asked, Reason: "because"})
 			t.Log(name)
-			want(t, err, c.kind, c.says)
+			pooltest.WantError(t, err, c.kind, c.says)
 		}
-		_, err := h.Ask(h.ctx, h.actor(t, h.ann), pool.RequestInput{Asked: h.quota(-1), Reason: " "})
-		want(t, err, models.KindInvalid, "reason", "quota.quota.gpu_cores")
-		_, err = h.Ask(h.ctx, policies.Actor{}, pool.RequestInput{Asked: h.quota(300), Reason: "x"})
-		want(t, err, models.KindUnauthenticated)
+		_, err := h.Ask(h.Ctx, h.Actor(t, h.Ann), pool.RequestInput{Asked: h.quota(-1), Reason: " "})
+		pooltest.WantError(t, err, models.KindInvalid, "reason", "quota.quota.gpu_cores")
+		_, err = h.Ask(h.Ctx, policies.Actor{}, pool.RequestInput{Asked: h.quota(300), Reason: "x"})
+		pooltest.WantError(t, err, models.KindUnauthenticated)
 	})
 }
 
@@ -318,37 +301,37 @@ func TestBadRequests(t *testing.T) {
 // of it is told.
 func TestJoiningTellsNoMoreThanTheName(t *testing.T) {
 	eachHall(t, func(t *testing.T, h *hall) {
-		eve := h.actor(t, h.eve)
-		_, err := h.Joinable(h.ctx, eve, h.project.ID)
-		want(t, err, models.KindNotFound)
-		want(t, h.LetAsk(h.ctx, h.actor(t, h.ann), h.project.ID, true), models.KindForbidden)
-		want(t, h.LetAsk(h.ctx, eve, h.project.ID, true), models.KindNotFound)
-		noError(t, h.LetAsk(h.ctx, h.actor(t, h.boss), h.project.ID, true))
-		if p, err := h.Joinable(h.ctx, eve, h.project.ID); err != nil || p.Name != "vision" || p.Quota != (models.Resources{}) {
+		eve := h.Actor(t, h.Eve)
+		_, err := h.Joinable(h.Ctx, eve, h.Vision.ID)
+		pooltest.WantError(t, err, models.KindNotFound)
+		pooltest.WantError(t, h.LetAsk(h.Ctx, h.Actor(t, h.Ann), h.Vision.ID, true), models.KindForbidden)
+		pooltest.WantError(t, h.LetAsk(h.Ctx, eve, h.Vision.ID, true), models.KindNotFound)
+		pooltest.NoError(t, h.LetAsk(h.Ctx, h.Actor(t, h.Boss), h.Vision.ID, true))
+		if p, err := h.Joinable(h.Ctx, eve, h.Vision.ID); err != nil || p.Name != "vision" || p.Quota != (models.Resources{}) {
 			t.Errorf("%+v, %v", p, err)
 		}
-		v, err := h.Ask(h.ctx, eve, pool.RequestInput{Asked: models.Asked{Join: &models.AskJoin{ProjectID: h.project.ID, RoleID: h.lead.ID}}, Reason: "please"})
+		v, err := h.Ask(h.Ctx, eve, pool.RequestInput{Asked: models.Asked{Join: &models.AskJoin{ProjectID: h.Vision.ID, RoleID: h.Lead.ID}}, Reason: "please"})
 		if err != nil || v.Asked.Join.RoleID != 0 || v.Facts != nil {
 			t.Errorf("%+v, %v", v, err)
 		}
-		_, err = h.approve(t, h.actor(t, h.boss), v.ID, models.Asked{})
-		want(t, err, models.KindInvalid, "join.role_id")
-		_, err = h.Ask(h.ctx, h.actor(t, h.ann), pool.RequestInput{Asked: models.Asked{Join: &models.AskJoin{Name: "vision"}}, Reason: "again"})
-		want(t, err, models.KindInvalid, "join.name", "already")
+		_, err = h.approve(t, h.Actor(t, h.Boss), v.ID, models.Asked{})
+		pooltest.WantError(t, err, models.KindInvalid, "join.role_id")
+		_, err = h.Ask(h.Ctx, h.Actor(t, h.Ann), pool.RequestInput{Asked: models.Asked{Join: &models.AskJoin{Name: "vision"}}, Reason: "again"})
+		pooltest.WantError(t, err, models.KindInvalid, "join.name", "already")
 	})
 }
 
 // Of one person at most 20 requests wait, whatever comes at once.
 func TestPendingRequestsAreBounded(t *testing.T) {
 	eachHall(t, func(t *testing.T, h *hall) {
-		ann := h.actor(t, h.ann)
+		ann := h.Actor(t, h.Ann)
 		var kinds modelstest.Kinds
 		modelstest.Together(30, func(i int) {
-			_, err := h.Ask(h.ctx, ann, pool.RequestInput{Asked: h.quota(int64(201 + i)), Reason: "more"})
+			_, err := h.Ask(h.Ctx, ann, pool.RequestInput{Asked: h.quota(int64(201 + i)), Reason: "more"})
 			kinds.Add(err)
 		})
 		kinds.Want(t, 20, models.KindNoCapacity, 10)
-		mine, err := h.Mine(h.ctx, ann, models.Page{Limit: 100})
+		mine, err := h.Mine(h.Ctx, ann, models.Page{Limit: 100})
 		if err != nil || len(mine) != 20 {
 			t.Errorf("%d wait, %v", len(mine), err)
 		}
@@ -359,31 +342,31 @@ func TestPendingRequestsAreBounded(t *testing.T) {
 // them does, and the other is told who.
 func TestTwoDecidersOneDecision(t *testing.T) {
 	eachHall(t, func(t *testing.T, h *hall) {
-		_, other := h.member(t, h.lead)
-		names := []string{h.boss.Name, other.Name}
-		deciders := []policies.Actor{h.actor(t, h.boss), h.actor(t, other)}
+		_, other := h.NewMember(t, h.Lead)
+		names := []string{h.Boss.Name, other.Name}
+		deciders := []policies.Actor{h.Actor(t, h.Boss), h.Actor(t, other)}
 		for round := range 200 {
-			v := h.ask(t, h.ann, h.peak(int64(51+round%2)))
+			v := h.ask(t, h.Ann, h.peak(int64(51+round%2)))
 			errs := make([]error, 2)
 			modelstest.Together(2, func(i int) {
 				in := pool.DecisionInput{Verdict: "approve", Asked: h.peak(50)}
 				if (round+i)%2 == 0 {
 					in = pool.DecisionInput{Verdict: "refuse", Reason: fmt.Sprint("no, ", i)}
 				}
-				_, errs[i] = h.Decide(h.ctx, deciders[i], v.ID, in)
+				_, errs[i] = h.Decide(h.Ctx, deciders[i], v.ID, in)
 			})
 			winner := slices.Index(errs, nil)
 			if winner < 0 || errs[1-winner] == nil {
 				t.Fatalf("round %d: %v", round, errs)
 			}
-			want(t, errs[1-winner], models.KindConflict, names[winner])
-			got, err := h.Get(h.ctx, h.root, v.ID)
+			pooltest.WantError(t, errs[1-winner], models.KindConflict, names[winner])
+			got, err := h.Get(h.Ctx, h.Root, v.ID)
 			if err != nil || *got.DeciderID != deciders[winner].User.ID || got.Version != 2 {
 				t.Fatalf("round %d: %+v, %v", round, got, err)
 			}
 		}
-		entries, err := h.store.Read(h.ctx).Audit(models.AuditFilter{Object: "role", Action: "update"}, models.Page{Limit: 200})
-		approved, err2 := h.store.Read(h.ctx).Audit(models.AuditFilter{Object: "request", Action: "approve"}, models.Page{Limit: 200})
+		entries, err := h.Store.Read(h.Ctx).Audit(models.AuditFilter{Object: "role", Action: "update"}, models.Page{Limit: 200})
+		approved, err2 := h.Store.Read(h.Ctx).Audit(models.AuditFilter{Object: "request", Action: "approve"}, models.Page{Limit: 200})
 		if err != nil || err2 != nil || len(entries) != len(approved) || len(approved) == 0 || len(approved) == 200 {
 			t.Errorf("%d changes of the role by %d approvals, %v, %v", len(entries), len(approved), err, err2)
 		}
@@ -394,10 +377,10 @@ func TestTwoDecidersOneDecision(t *testing.T) {
 // the same.
 func TestTwoDecidersOneProject(t *testing.T) {
 	eachHall(t, func(t *testing.T, h *hall) {
-		deciders := []policies.Actor{h.root, {User: modelstest.User(t, h.store, "root2@example.org", true)}}
+		deciders := []policies.Actor{h.Root, {User: modelstest.User(t, h.Store, "root2@example.org", true)}}
 		for round := range 40 {
 			asked := models.Asked{Project: &models.AskProject{Name: fmt.Sprint("p", round)}}
-			v := h.ask(t, h.eve, asked)
+			v := h.ask(t, h.Eve, asked)
 			other := models.Asked{Project: &models.AskProject{Name: fmt.Sprint("q", round)}}
 			errs := make([]error, 2)
 			modelstest.Together(2, func(i int) {
@@ -407,9 +390,9 @@ func TestTwoDecidersOneProject(t *testing.T) {
 			if winner < 0 {
 				t.Fatalf("round %d: %v", round, errs)
 			}
-			want(t, errs[1-winner], models.KindConflict, deciders[winner].User.Name)
+			pooltest.WantError(t, errs[1-winner], models.KindConflict, deciders[winner].User.Name)
 		}
-		if all, err := h.ListProjects(h.ctx, h.root, pool.ProjectQuery{}, models.Page{Limit: 200}); err != nil || len(all) != 41 {
+		if all, err := h.ListProjects(h.Ctx, h.Root, pool.ProjectQuery{}, models.Page{Limit: 200}); err != nil || len(all) != 41 {
 			t.Errorf("%d projects, %v", len(all), err)
 		}
 	})

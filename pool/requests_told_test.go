@@ -5,13 +5,14 @@ import (
 
 	"weir/models"
 	"weir/pool"
+	"weir/pool/pooltest"
 )
 
 // asked counts what a person was told of new requests.
 func (h *hall) asked(t *testing.T, u models.User) (n int) {
 	t.Helper()
-	list, err := h.store.Read(h.ctx).Notices(u.ID, models.Page{})
-	noError(t, err)
+	list, err := h.Store.Read(h.Ctx).Notices(u.ID, models.Page{})
+	pooltest.NoError(t, err)
 	for _, notice := range list {
 		if notice.Kind == "request.asked" {
 			n++
@@ -30,19 +31,19 @@ func TestDecidersAreTold(t *testing.T) {
 			asked            models.Asked
 			root, boss, self int
 		}{
-			{"a peak", h.ann, h.peak(60), 0, 1, 0},
-			{"a quota", h.ann, h.quota(300), 1, 1, 0},
-			{"a project", h.eve, models.Asked{Project: &models.AskProject{Name: "speech", Quota: cores(100)}}, 2, 1, 0},
-			{"the manager's own wish", h.boss, h.peak(70), 3, 1, 0}, // nobody else in the project decides it
+			{"a peak", h.Ann, h.peak(60), 0, 1, 0},
+			{"a quota", h.Ann, h.quota(300), 1, 1, 0},
+			{"a project", h.Eve, models.Asked{Project: &models.AskProject{Name: "speech", Quota: pooltest.Cores(100)}}, 2, 1, 0},
+			{"the manager's own wish", h.Boss, h.peak(70), 3, 1, 0}, // nobody else in the project decides it
 		} {
 			h.ask(t, c.by, c.asked)
-			if root, boss, self := h.asked(t, h.root.User), h.asked(t, h.boss), h.asked(t, h.ann); root != c.root || boss != c.boss || self != c.self {
+			if root, boss, self := h.asked(t, h.Root.User), h.asked(t, h.Boss), h.asked(t, h.Ann); root != c.root || boss != c.boss || self != c.self {
 				t.Errorf("%d, %s: the administrator was told %d times, the manager %d, a member %d; want %d, %d, %d", i, c.what, root, boss, self, c.root, c.boss, c.self)
 			}
 		}
-		_, err := h.Ask(h.ctx, h.actor(t, h.ann), pool.RequestInput{Asked: h.quota(400)})
-		want(t, err, models.KindInvalid, "reason")
-		if n := h.asked(t, h.root.User); n != 3 {
+		_, err := h.Ask(h.Ctx, h.Actor(t, h.Ann), pool.RequestInput{Asked: h.quota(400)})
+		pooltest.WantError(t, err, models.KindInvalid, "reason")
+		if n := h.asked(t, h.Root.User); n != 3 {
 			t.Errorf("a refused request was told: %d", n)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"weir/models/modelstest"
 	"weir/policies"
 	"weir/pool"
+	"weir/pool/pooltest"
 )
 
 // held is one thing that was held for a time; until is zero while it is.
@@ -34,7 +35,7 @@ func (h held) seconds(from, to time.Time) float64 {
 }
 
 // keep writes it into the tables.
-func (o *office) keep(t *testing.T, m models.Member, device int64, h held) {
+func (o *world) keep(t *testing.T, m models.Member, device int64, h held) {
 	t.Helper()
 	until := func() *time.Time {
 		if h.until.IsZero() {
@@ -42,12 +43,12 @@ func (o *office) keep(t *testing.T, m models.Member, device int64, h held) {
 		}
 		return &h.until
 	}
-	w := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, EnvironmentID: o.environment(t), Name: policies.NewSecret(),
+	w := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, EnvironmentID: o.Environment(t), Name: policies.NewSecret(),
 		State: models.StateRunning, Demand: models.Demand{CPUMilli: h.cpu, MemoryMiB: h.memory}, Version: 1, RequestedAt: h.from, StartedAt: &h.from, EndedAt: until()}
 	if w.EndedAt != nil {
 		w.State = models.StateStopped
 	}
-	modelstest.InTx(t, o.store, func(q *models.Queries) error {
+	modelstest.InTx(t, o.Store, func(q *models.Queries) error {
 		if err := q.CreateWorkspace(&w, models.Say("Running.")); err != nil {
 			return err
 		}
@@ -57,11 +58,11 @@ func (o *office) keep(t *testing.T, m models.Member, device int64, h held) {
 }
 
 // device adds a machine with one GPU.
-func (o *office) device(t *testing.T) int64 {
+func (o *world) device(t *testing.T) int64 {
 	t.Helper()
 	d := models.Device{UUID: "GPU-0", Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 81_920, Simulated: true, Present: true, Sharing: models.SharingTimeSlicing,
-		Cores: 100, Version: 1, CreatedAt: o.store.Now()}
-	modelstest.InTx(t, o.store, func(q *models.Queries) error {
+		Cores: 100, Version: 1, CreatedAt: o.Store.Now()}
+	modelstest.InTx(t, o.Store, func(q *models.Queries) error {
 		p := models.Provider{Name: "node", State: models.ProviderOnline, SeenAt: q.Now(), Version: 1, CreatedAt: q.Now()}
 		err := q.CreateProvider(&p)
 		if err != nil {
@@ -76,18 +77,18 @@ func (o *office) device(t *testing.T) int64 {
 // TestUsageIsWhatWasHeld compares every step with the sum over all that was
 // held, for random pasts.
 func TestUsageIsWhatWasHeld(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
+	each(t, func(t *testing.T, o *world) {
 		random := rand.New(rand.NewPCG(5, 8))
-		p := o.project(t, "vision", models.Resources{GPUCores: 800, CPUMilli: 64000})
-		r := o.role(t, p.ID, "engineer", models.PermissionMember, models.Resources{GPUCores: 100, CPUMilli: 8000})
+		p := o.NewProject(t, "vision", models.Resources{GPUCores: 800, CPUMilli: 64000})
+		r := o.NewRole(t, p.ID, "engineer", models.PermissionMember, models.Resources{GPUCores: 100, CPUMilli: 8000})
 		var members []models.Member
 		for range 3 {
-			m, _ := o.member(t, r)
+			m, _ := o.NewMember(t, r)
 			members = append(members, m)
 		}
 		device := o.device(t)
-		o.clock.Pass(100 * 24 * time.Hour)
-		now := o.store.Now()
+		o.Clock.Pass(100 * 24 * time.Hour)
+		now := o.Store.Now()
 		var past []held
 		for range 60 {
 			m := members[random.IntN(len(members))]
@@ -100,12 +101,12 @@ func TestUsageIsWhatWasHeld(t *testing.T) {
 			o.keep(t, m, device, h)
 		}
 		for _, days := range []int64{1, 7, 30, 90} {
-			u, err := o.Usage(o.ctx, o.root, p.ID, days)
+			u, err := o.Usage(o.Ctx, o.Root, p.ID, days)
 			if err != nil {
 				t.Fatal(err)
 			}
 			o.compare(t, u, past)
-			people, err := o.UsageOfPeople(o.ctx, o.root, p.ID, days, models.Page{})
+			people, err := o.UsageOfPeople(o.Ctx, o.Root, p.ID, days, models.Page{})
 			if err != nil || len(people) != 3 {
 				t.Fatalf("%d people, %v", len(people), err)
 			}
@@ -123,7 +124,7 @@ func TestUsageIsWhatWasHeld(t *testing.T) {
 	})
 }
 
-func (o *office) compare(t *testing.T, u pool.ProjectUsage, past []held) {
+func (o *world) compare(t *testing.T, u pool.ProjectUsage, past []held) {
 	t.Helper()
 	for i, s := range u.Steps {
 		end := u.To
@@ -154,27 +155,27 @@ func near(t *testing.T, what string, got int64, want float64) {
 // the newest row of the history is always what stands promised, and the rows
 // leave no gap.
 func TestHistoryFollowsThePromises(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
+	each(t, func(t *testing.T, o *world) {
 		random := rand.New(rand.NewPCG(1, 2))
-		p := o.project(t, "vision", cores(1000))
-		roles := []models.Role{o.role(t, p.ID, "a", models.PermissionMember, cores(10)), o.role(t, p.ID, "b", models.PermissionMember, cores(20))}
-		began := o.store.Now()
+		p := o.NewProject(t, "vision", pooltest.Cores(1000))
+		roles := []models.Role{o.NewRole(t, p.ID, "a", models.PermissionMember, pooltest.Cores(10)), o.NewRole(t, p.ID, "b", models.PermissionMember, pooltest.Cores(20))}
+		began := o.Store.Now()
 		for range 60 {
 			if random.IntN(3) > 0 {
-				o.clock.Pass(time.Hour)
+				o.Clock.Pass(time.Hour)
 			}
 			switch r := &roles[random.IntN(2)]; random.IntN(4) {
 			case 0, 1:
-				o.member(t, *r)
+				o.NewMember(t, *r)
 			case 2:
-				changed, err := o.UpdateRole(o.ctx, o.root, p.ID, r.ID, pool.RoleInput{Name: r.Name, Permission: r.Permission, Peak: cores(random.Int64N(12))})
+				changed, err := o.UpdateRole(o.Ctx, o.Root, p.ID, r.ID, pool.RoleInput{Name: r.Name, Permission: r.Permission, Peak: pooltest.Cores(random.Int64N(12))})
 				if err != nil {
 					t.Fatal(err)
 				}
 				*r = changed
 			case 3:
-				in := pool.ProjectInput{Name: p.Name, Quota: cores(1000 + random.Int64N(50))}
-				if _, err := o.UpdateProject(o.ctx, o.root, p.ID, in); err != nil {
+				in := pool.ProjectInput{Name: p.Name, Quota: pooltest.Cores(1000 + random.Int64N(50))}
+				if _, err := o.UpdateProject(o.Ctx, o.Root, p.ID, in); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -183,11 +184,11 @@ func TestHistoryFollowsThePromises(t *testing.T) {
 	})
 }
 
-func (o *office) historyAgrees(t *testing.T, project int64, began time.Time) {
+func (o *world) historyAgrees(t *testing.T, project int64, began time.Time) {
 	t.Helper()
-	q := o.store.Read(o.ctx)
-	list, err1 := q.PromisesOver(models.Everything, project, began.Add(-time.Hour), o.store.Now().Add(time.Hour))
-	v, err2 := o.Project(context.Background(), o.root, project)
+	q := o.Store.Read(o.Ctx)
+	list, err1 := q.PromisesOver(models.Everything, project, began.Add(-time.Hour), o.Store.Now().Add(time.Hour))
+	v, err2 := o.Project(context.Background(), o.Root, project)
 	if err1 != nil || err2 != nil || len(list) == 0 {
 		t.Fatal(len(list), err1, err2)
 	}
@@ -204,22 +205,22 @@ func (o *office) historyAgrees(t *testing.T, project int64, began time.Time) {
 // TestUsageOfPeopleIsForManagers shows a plain member nobody's use but their
 // own.
 func TestUsageOfPeopleIsForManagers(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		p := o.project(t, "vision", cores(1000))
-		r := o.role(t, p.ID, "engineer", models.PermissionMember, cores(10))
-		m, u := o.member(t, r)
-		o.member(t, r)
-		_, manager := o.member(t, o.role(t, p.ID, "lead", models.PermissionManager, cores(10)))
-		people, err := o.UsageOfPeople(o.ctx, o.actor(t, u), p.ID, 30, models.Page{})
+	each(t, func(t *testing.T, o *world) {
+		p := o.NewProject(t, "vision", pooltest.Cores(1000))
+		r := o.NewRole(t, p.ID, "engineer", models.PermissionMember, pooltest.Cores(10))
+		m, u := o.NewMember(t, r)
+		o.NewMember(t, r)
+		_, manager := o.NewMember(t, o.NewRole(t, p.ID, "lead", models.PermissionManager, pooltest.Cores(10)))
+		people, err := o.UsageOfPeople(o.Ctx, o.Actor(t, u), p.ID, 30, models.Page{})
 		if err != nil || len(people) != 1 || people[0].ID != m.ID {
 			t.Errorf("a member sees %v, %v", people, err)
 		}
-		if people, err := o.UsageOfPeople(o.ctx, o.actor(t, manager), p.ID, 30, models.Page{}); err != nil || len(people) != 3 {
+		if people, err := o.UsageOfPeople(o.Ctx, o.Actor(t, manager), p.ID, 30, models.Page{}); err != nil || len(people) != 3 {
 			t.Errorf("a manager sees %v, %v", people, err)
 		}
-		_, err = o.UsageOfPeople(o.ctx, o.actor(t, o.person(t)), p.ID, 30, models.Page{})
-		want(t, err, models.KindNotFound)
-		_, err = o.Usage(o.ctx, o.actor(t, u), p.ID, 5)
-		want(t, err, models.KindInvalid, "days")
+		_, err = o.UsageOfPeople(o.Ctx, o.Actor(t, o.NewPerson(t)), p.ID, 30, models.Page{})
+		pooltest.WantError(t, err, models.KindNotFound)
+		_, err = o.Usage(o.Ctx, o.Actor(t, u), p.ID, 5)
+		pooltest.WantError(t, err, models.KindInvalid, "days")
 	})
 }

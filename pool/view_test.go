@@ -8,22 +8,23 @@ import (
 	"weir/models/modelstest"
 	"weir/policies"
 	"weir/pool"
+	"weir/pool/pooltest"
 )
 
 // as is a member, looking.
-func (o *office) as(t *testing.T, m models.Member) policies.Actor {
+func (o *world) as(t *testing.T, m models.Member) policies.Actor {
 	t.Helper()
-	u, err := o.store.Read(o.ctx).User(m.UserID)
+	u, err := o.Store.Read(o.Ctx).User(m.UserID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return o.actor(t, u)
+	return o.Actor(t, u)
 }
 
 // seen is what an actor may see of a device.
-func (o *office) seen(t *testing.T, a policies.Actor, uuid string) pool.DeviceView {
+func (o *world) seen(t *testing.T, a policies.Actor, uuid string) pool.DeviceView {
 	t.Helper()
-	v, _, err := o.pool.Device(o.ctx, a, o.devices(t)[uuid].ID)
+	v, _, err := o.Pool.Device(o.Ctx, a, o.DevicesByUUID(t)[uuid].ID)
 	if err != nil || v.Measured == nil {
 		t.Fatalf("%+v, %v", v, err)
 	}
@@ -31,87 +32,87 @@ func (o *office) seen(t *testing.T, a policies.Actor, uuid string) pool.DeviceVi
 }
 
 // measured lets this machine say that a program runs on each of its GPUs.
-func (o *office) measured(t *testing.T, d devices) {
+func (o *world) measured(t *testing.T, d pooltest.Devices) {
 	t.Helper()
-	o.clock.Pass(time.Second)
+	o.Clock.Pass(time.Second)
 	b := pool.Beat{Devices: d}
 	for _, r := range d {
 		b.Samples = append(b.Samples, pool.Sample{UUID: r.UUID, Utilisation: 50, Processes: []pool.Process{{PID: 7, Name: "train.py", MemoryMiB: 10}}})
 	}
-	o.beat(t, b)
+	o.Heartbeat(t, b)
 }
 
 // Names of programs are told to who may manage the machine, and to those who
 // see whose all of them are; never to a stranger.
 func TestWhoReadsProcesses(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		vision, speech := o.team(t, "vision"), o.team(t, "speech")
-		o.enlist(t, machine(2))
-		stranger := o.actor(t, o.person(t))
+	each(t, func(t *testing.T, o *world) {
+		vision, speech := o.NewTeam(t, "vision"), o.NewTeam(t, "speech")
+		o.Enlist(t, pooltest.Machine(2))
+		stranger := o.Actor(t, o.NewPerson(t))
 		reads := func(what string, want bool, a policies.Actor, uuid string) {
 			t.Helper()
 			if v := o.seen(t, a, uuid); len(v.Measured.Processes) > 0 != want || v.Measured.Utilisation != 50 {
 				t.Errorf("%s: %+v, want processes: %v", what, v.Measured, want)
 			}
 		}
-		o.measured(t, machine(2))
-		reads("an administrator", true, o.root, "GPU-1")
+		o.measured(t, pooltest.Machine(2))
+		reads("an administrator", true, o.Root, "GPU-1")
 		reads("a member, of a GPU that nobody holds", false, o.as(t, vision), "GPU-1")
 
 		first := o.outcome(t, vision, half, models.OutcomeGranted)
-		shares, err := o.store.Read(o.ctx).SharesOf(first.ID)
+		shares, err := o.Store.Read(o.Ctx).SharesOf(first.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		uuid, elsewhere := "GPU-0", "GPU-1"
-		if gpu := o.devices(t)[elsewhere]; shares[0].DeviceID == gpu.ID {
+		if gpu := o.DevicesByUUID(t)[elsewhere]; shares[0].DeviceID == gpu.ID {
 			uuid, elsewhere = elsewhere, uuid
 		}
 		reads("a holder, of what ran before", false, o.as(t, vision), uuid)
-		o.measured(t, machine(2))
+		o.measured(t, pooltest.Machine(2))
 		reads("the only holder", true, o.as(t, vision), uuid)
 		reads("the holder of another GPU", false, o.as(t, vision), elsewhere)
 		reads("another project", false, o.as(t, speech), uuid)
 		reads("a stranger", false, stranger, uuid)
 
-		gpu := o.devices(t)[uuid]
-		if _, err := o.pool.UpdateDevice(o.ctx, o.root, gpu.ID, pool.DeviceInput{Sharing: models.SharingTimeSlicing, Mixed: true}); err != nil {
+		gpu := o.DevicesByUUID(t)[uuid]
+		if _, err := o.Pool.UpdateDevice(o.Ctx, o.Root, gpu.ID, pool.DeviceInput{Sharing: models.SharingTimeSlicing, Mixed: true}); err != nil {
 			t.Fatal(err)
 		}
-		modelstest.InTx(t, o.store, func(q *models.Queries) error { // beside it, whatever placement would choose
+		modelstest.InTx(t, o.Store, func(q *models.Queries) error { // beside it, whatever placement would choose
 			return q.CreateShare(&models.Share{DeviceID: gpu.ID, WorkspaceID: first.ID, ProjectID: speech.ProjectID, UserID: speech.UserID, Cores: 10, MemoryMiB: 10,
 				Enforcement: models.EnforcedAdvisory, From: q.Now()})
 		})
-		o.measured(t, machine(2))
+		o.measured(t, pooltest.Machine(2))
 		reads("one of two projects", false, o.as(t, vision), uuid)
 		reads("the other", false, o.as(t, speech), uuid)
-		reads("an administrator, of both", true, o.root, uuid)
+		reads("an administrator, of both", true, o.Root, uuid)
 	})
 }
 
 // What runs on a GPU that is cut is of the holders of all its instances.
 func TestWhoReadsProcessesOfInstances(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		vision, speech := o.team(t, "vision"), o.team(t, "speech")
-		cut := machine(1)
+	each(t, func(t *testing.T, o *world) {
+		vision, speech := o.NewTeam(t, "vision"), o.NewTeam(t, "speech")
+		cut := pooltest.Machine(1)
 		cut[0].MIGProfiles = []string{"3g.40gb"}
-		o.enlist(t, cut)
-		if _, err := o.pool.UpdateDevice(o.ctx, o.root, o.devices(t)["GPU-0"].ID, pool.DeviceInput{Sharing: models.SharingMIG, Layout: []string{"3g.40gb", "3g.40gb"}}); err != nil {
+		o.Enlist(t, cut)
+		if _, err := o.Pool.UpdateDevice(o.Ctx, o.Root, o.DevicesByUUID(t)["GPU-0"].ID, pool.DeviceInput{Sharing: models.SharingMIG, Layout: []string{"3g.40gb", "3g.40gb"}}); err != nil {
 			t.Fatal(err)
 		}
 		cut[0].Sharing = models.SharingMIG
 		for _, uuid := range []string{"MIG-1", "MIG-2"} {
 			cut = append(cut, pool.DeviceReport{UUID: uuid, Parent: "GPU-0", Profile: "3g.40gb", Cores: 42, Model: cut[0].Model, MemoryMiB: 40_000, NUMA: -1})
 		}
-		o.beat(t, pool.Beat{Devices: cut})
+		o.Heartbeat(t, pool.Beat{Devices: cut})
 		small := models.Demand{GPUs: 1, Cores: 30, GPUMemoryMiB: 10_000}
 		w := o.outcome(t, vision, small, models.OutcomeGranted)
-		shares, err := o.store.Read(o.ctx).SharesOf(w.ID)
+		shares, err := o.Store.Read(o.Ctx).SharesOf(w.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		mine := "MIG-1"
-		if shares[0].DeviceID != o.devices(t)[mine].ID {
+		if shares[0].DeviceID != o.DevicesByUUID(t)[mine].ID {
 			mine = "MIG-2"
 		}
 		o.measured(t, cut)
@@ -130,25 +131,25 @@ func TestWhoReadsProcessesOfInstances(t *testing.T) {
 // By what an agent is told apart, and to whom its owner lends, is not
 // everybody's to read.
 func TestProviderIsGuarded(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		vision, speech := o.team(t, "vision"), o.team(t, "speech")
-		o.enlist(t, machine(1))
-		p := o.provider(t)
-		keeper := o.person(t)
-		modelstest.InTx(t, o.store, func(q *models.Queries) error {
+	each(t, func(t *testing.T, o *world) {
+		vision, speech := o.NewTeam(t, "vision"), o.NewTeam(t, "speech")
+		o.Enlist(t, pooltest.Machine(1))
+		p := o.Provider(t)
+		keeper := o.NewPerson(t)
+		modelstest.InTx(t, o.Store, func(q *models.Queries) error {
 			p.Address, p.GPUCode, p.ReportedCode, p.OwnerID = "192.0.2.7", "AAAA", "BBBB", &keeper.ID
 			p.Terms.Projects = []int64{vision.ProjectID, speech.ProjectID}
 			return q.UpdateProvider(&p)
 		})
 		look := func(a policies.Actor) (v pool.ProviderView) {
 			t.Helper()
-			v, err := o.pool.Provider(o.ctx, a, p.ID)
+			v, err := o.Pool.Provider(o.Ctx, a, p.ID)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return v
 		}
-		for name, a := range map[string]policies.Actor{"its owner": o.actor(t, keeper), "an administrator": o.root} {
+		for name, a := range map[string]policies.Actor{"its owner": o.Actor(t, keeper), "an administrator": o.Root} {
 			if v := look(a); v.Address == "" || v.GPUCode == "" || v.ReportedCode == "" || v.Machine == "" || len(v.Terms.Projects) != 2 || !v.Chosen {
 				t.Errorf("%s reads %+v", name, v)
 			}
@@ -156,7 +157,7 @@ func TestProviderIsGuarded(t *testing.T) {
 		for name, c := range map[string]struct {
 			actor policies.Actor
 			knows int
-		}{"a member": {o.as(t, vision), 1}, "a stranger": {o.actor(t, o.person(t)), 0}} {
+		}{"a member": {o.as(t, vision), 1}, "a stranger": {o.Actor(t, o.NewPerson(t)), 0}} {
 			if v := look(c.actor); v.Address+v.GPUCode+v.ReportedCode+v.Machine != "" || len(v.Terms.Projects) != c.knows || !v.Chosen {
 				t.Errorf("%s reads %+v", name, v)
 			}
@@ -166,30 +167,30 @@ func TestProviderIsGuarded(t *testing.T) {
 
 // While the daemon of MPS is gone nothing limits a share that it limited.
 func TestLapsedEnforcement(t *testing.T) {
-	each(t, func(t *testing.T, o *office) {
-		m := o.team(t, "vision")
-		o.enlist(t, machine(1))
-		if _, err := o.pool.UpdateDevice(o.ctx, o.root, o.devices(t)["GPU-0"].ID, pool.DeviceInput{Sharing: models.SharingMPS}); err != nil {
+	each(t, func(t *testing.T, o *world) {
+		m := o.NewTeam(t, "vision")
+		o.Enlist(t, pooltest.Machine(1))
+		if _, err := o.Pool.UpdateDevice(o.Ctx, o.Root, o.DevicesByUUID(t)["GPU-0"].ID, pool.DeviceInput{Sharing: models.SharingMPS}); err != nil {
 			t.Fatal(err)
 		}
-		running := machine(1)
+		running := pooltest.Machine(1)
 		running[0].Sharing = models.SharingMPS
-		o.beat(t, pool.Beat{Devices: running})
+		o.Heartbeat(t, pool.Beat{Devices: running})
 		w := o.outcome(t, m, half, models.OutcomeGranted)
 		for _, step := range []struct {
-			d    devices
+			d    pooltest.Devices
 			want string
-		}{{running, models.EnforcedMPS}, {machine(1), models.EnforcementLapsed}, {running, models.EnforcedMPS}} {
+		}{{running, models.EnforcedMPS}, {pooltest.Machine(1), models.EnforcementLapsed}, {running, models.EnforcedMPS}} {
 			o.measured(t, step.d)
-			for name, a := range map[string]policies.Actor{"its holder": o.as(t, m), "a stranger": o.actor(t, o.person(t))} {
+			for name, a := range map[string]policies.Actor{"its holder": o.as(t, m), "a stranger": o.Actor(t, o.NewPerson(t))} {
 				if got := o.seen(t, a, "GPU-0").Shares[0].Enforcement; got != step.want {
 					t.Errorf("%s reads %q, want %q", name, got, step.want)
 				}
 			}
 		}
-		o.measured(t, machine(1))
-		modelstest.InTx(t, o.store, func(q *models.Queries) error { return o.pool.Release(q, w.ID) })
-		_, history, err := o.pool.Device(o.ctx, o.root, o.devices(t)["GPU-0"].ID)
+		o.measured(t, pooltest.Machine(1))
+		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, w.ID) })
+		_, history, err := o.Pool.Device(o.Ctx, o.Root, o.DevicesByUUID(t)["GPU-0"].ID)
 		if err != nil || len(history) != 1 || history[0].Enforcement != models.EnforcedMPS {
 			t.Errorf("what has ended was under MPS: %+v, %v", history, err)
 		}

@@ -1,0 +1,126 @@
+package pooltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"weir/models"
+	"weir/models/modelstest"
+	"weir/policies"
+	"weir/pool"
+	"weir/storage"
+)
+
+// World is projects and a pool over one fresh store.
+type World struct {
+	*pool.Ledger
+	Pool   *pool.Pool
+	Ctx    context.Context
+	Store  *models.Store
+	Clock  *modelstest.Clock
+	Root   policies.Actor
+	people int
+}
+
+// Each runs a test in a fresh world on each database.
+func Each(t *testing.T, test func(t *testing.T, w *World)) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) { test(t, New(t, s)) })
+}
+
+// New is a world over a store that nobody else uses.
+func New(t *testing.T, s *models.Store) *World {
+	t.Helper()
+	access, err1 := policies.NewAccess()
+	dirs, err2 := storage.New(t.TempDir(), 0, 0)
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	w := &World{Ledger: pool.NewLedger(s, access, dirs), Pool: pool.New(s, access), Ctx: t.Context(), Store: s, Clock: modelstest.NewClock(s)}
+	w.Root = policies.Actor{User: modelstest.User(t, s, "root@example.org", true)}
+	return w
+}
+
+// NewPerson adds an account.
+func (w *World) NewPerson(t *testing.T) models.User {
+	t.Helper()
+	w.people++
+	return modelstest.User(t, w.Store, fmt.Sprintf("user%d@example.org", w.people), false)
+}
+
+// NewProject adds a project.
+func (w *World) NewProject(t *testing.T, name string, quota models.Resources) models.Project {
+	t.Helper()
+	p, err := w.CreateProject(w.Ctx, w.Root, pool.ProjectInput{Name: name, Quota: quota})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// NewRole adds a role to a project.
+func (w *World) NewRole(t *testing.T, project int64, name, permission string, limit models.Resources) models.Role {
+	t.Helper()
+	r, err := w.CreateRole(w.Ctx, w.Root, project, pool.RoleInput{Name: name, Permission: permission, Peak: limit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// NewMember adds an account and makes it a member.
+func (w *World) NewMember(t *testing.T, r models.Role) (models.Member, models.User) {
+	t.Helper()
+	u := w.NewPerson(t)
+	m, err := w.AddMember(w.Ctx, w.Root, r.ProjectID, pool.MemberInput{Email: u.Email, RoleID: r.ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, u
+}
+
+// NewTeam adds a project with one member, who may use anything.
+func (w *World) NewTeam(t *testing.T, name string) models.Member {
+	t.Helper()
+	all := models.Resources{GPUCores: 1e6, GPUMemoryMiB: 1e9, CPUMilli: 1e9, MemoryMiB: 1e9}
+	p := w.NewProject(t, name, all)
+	m, _ := w.NewMember(t, w.NewRole(t, p.ID, "all", "manager", all))
+	return m
+}
+
+// Actor is who a user is now.
+func (w *World) Actor(t *testing.T, u models.User) policies.Actor {
+	t.Helper()
+	now := w.Store.Now()
+	memberships, err := w.Store.Read(w.Ctx).MembershipsOf(u.ID, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return policies.Actor{User: u, Grants: policies.GrantsOf(memberships), At: now}
+}
+
+// NewWorkspace puts a workspace of the member into the table as if it ran,
+// without asking whether it may.
+func (w *World) NewWorkspace(t *testing.T, m models.Member, d models.Demand) models.Workspace {
+	t.Helper()
+	row := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, EnvironmentID: w.Environment(t), Name: policies.NewSecret(),
+		State: models.StateRunning, Demand: d, Version: 1, RequestedAt: w.Store.Now()}
+	modelstest.InTx(t, w.Store, func(q *models.Queries) error { return q.CreateWorkspace(&row, models.Text{}) })
+	return row
+}
+
+// Environment is one that workspaces can have.
+func (w *World) Environment(t *testing.T) int64 {
+	t.Helper()
+	all, err := w.Store.Read(w.Ctx).Environments()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) > 0 {
+		return all[0].ID
+	}
+	e := models.Environment{Name: "notebook", Language: "python", LanguageVersion: "3.11", Version: 1, CreatedAt: w.Store.Now()}
+	modelstest.InTx(t, w.Store, func(q *models.Queries) error { return q.CreateEnvironment(&e) })
+	return e.ID
+}
