@@ -8,8 +8,8 @@ import (
 	"weir/models"
 	"weir/models/modelstest"
 	"weir/policies"
-	"weir/pool"
 	"weir/pool/pooltest"
+	"weir/pool/providers"
 	"weir/pool/queue"
 	"weir/pool/timeline"
 )
@@ -49,7 +49,7 @@ func TestLineIsByPriorityThenFairness(t *testing.T) {
 			p.Priority = 90
 			return q.UpdateProject(&p)
 		})
-		o.outcome(t, vision, whole, models.OutcomeGranted)
+		o.WantClaim(t, vision, whole, models.OutcomeGranted)
 		v1, v2 := o.waits(t, vision, whole), o.waits(t, vision, whole)
 		s1, s2 := o.waits(t, speech, whole), o.waits(t, speech, whole)
 		u := o.waits(t, urgent, whole)
@@ -92,11 +92,11 @@ func TestForecast(t *testing.T) {
 			t.Errorf("an empty pool: %v in %v", outcome, in)
 		}
 		for range 9 { // what was held before lasted for 40 minutes
-			past := o.outcome(t, m, whole, models.OutcomeGranted)
+			past := o.WantClaim(t, m, whole, models.OutcomeGranted)
 			o.Clock.Pass(40 * time.Minute)
 			modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, past.ID) })
 		}
-		o.outcome(t, m, whole, models.OutcomeGranted)
+		o.WantClaim(t, m, whole, models.OutcomeGranted)
 		o.Clock.Pass(10 * time.Minute)
 		if outcome, in, known := forecast(); outcome != timeline.Placed || in != 30*time.Minute || known {
 			t.Errorf("by the past: %v in %v, known %v", outcome, in, known)
@@ -105,7 +105,7 @@ func TestForecast(t *testing.T) {
 		if _, in, _ := forecast(); in != 70*time.Minute {
 			t.Errorf("behind another: in %v", in)
 		}
-		if _, err := o.Pool.Recall(o.Ctx, o.Root, o.Provider(t).ID, pool.RecallInput{NoticeMinutes: 20}); err != nil {
+		if _, err := o.Providers.Recall(o.Ctx, o.Root, o.Provider(t).ID, providers.RecallInput{NoticeMinutes: 20}); err != nil {
 			t.Fatal(err)
 		}
 		if outcome, _, _ := forecast(); outcome != timeline.Unknown {
@@ -150,14 +150,14 @@ func TestPatienceKeepsOnlyWhatCanServe(t *testing.T) {
 		single.Agent = true // it goes on beside the next
 		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return q.UpdateProvider(&single) })
 		pair := pooltest.Machine(3)[1:]
-		if err := o.Pool.Enlist(o.Ctx, pool.Host{Name: "pair", Digest: pool.MachineDigest("pair")}, pair); err != nil {
+		if err := o.Providers.Enlist(o.Ctx, providers.Host{Name: "pair", Digest: providers.MachineDigest("pair")}, pair); err != nil {
 			t.Fatal(err)
 		}
 		two := models.Demand{GPUs: 2, Cores: 100, GPUMemoryMiB: 80_000}
-		o.outcome(t, vision, two, models.OutcomeGranted)
+		o.WantClaim(t, vision, two, models.OutcomeGranted)
 		o.waits(t, vision, two)
 		o.Clock.Pass(11 * time.Minute)
-		o.outcome(t, speech, whole, models.OutcomeGranted) // on the machine with one GPU
+		o.WantClaim(t, speech, whole, models.OutcomeGranted) // on the machine with one GPU
 	})
 }
 
@@ -167,14 +167,14 @@ func TestForecastKnowsThatAMachineCloses(t *testing.T) {
 	each(t, func(t *testing.T, o *world) {
 		m := o.NewTeam(t, "vision")
 		o.Enlist(t, pooltest.Machine(1))
-		held := o.outcome(t, m, whole, models.OutcomeGranted)
+		held := o.WantClaim(t, m, whole, models.OutcomeGranted)
 		now := o.Store.Now()
 		hours := []models.Window{{Days: []int{0, 1, 2, 3, 4, 5, 6}, From: now.Format("15:04"), To: now.Add(time.Hour).Format("15:04")}}
 		terms := models.Terms{Hours: hours, NoticeMinutes: 120}
-		if _, err := o.Pool.UpdateProvider(o.Ctx, o.Root, o.Provider(t).ID, pool.ProviderInput{Name: "node", Terms: terms}); err != nil {
+		if _, err := o.Providers.Update(o.Ctx, o.Root, o.Provider(t).ID, providers.ProviderInput{Name: "node", Terms: terms}); err != nil {
 			t.Fatal(err)
 		}
-		if o.told(t, held, "certain hours") != 1 {
+		if o.CountEvents(t, held, "certain hours") != 1 {
 			t.Fatal("the holder does not know of the end")
 		}
 		f, err := o.Pool.Forecast(o.Ctx, models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, Demand: whole})

@@ -11,7 +11,7 @@ func TestEveryReasonAndCriterionHasWords(t *testing.T) {
 	r, d := placement.Refusal{Needed: 2}, placement.Demand{GPUs: 2, Cores: 50, Model: "h100"}
 	seen := map[string]string{"unknown reason": "an unknown reason"}
 	for reason := placement.Invalid; reason.String() != "unknown"; reason++ {
-		words := reasonWords(reason, r, d).String()
+		words := describeReason(reason, r, d).String()
 		if other, taken := seen[words]; taken {
 			t.Errorf("%s is worded as %s: %q", reason, other, words)
 		}
@@ -19,7 +19,7 @@ func TestEveryReasonAndCriterionHasWords(t *testing.T) {
 	}
 	seen = map[string]string{}
 	for c := placement.Order; c.String() != "unknown"; c++ {
-		words := deciderWords(placement.RunnerUp{LostBy: c, Margin: 3}).String()
+		words := describeDecider(placement.RunnerUp{LostBy: c, Margin: 3}).String()
 		if other, taken := seen[words]; taken && c != placement.OpensDevices {
 			t.Errorf("%s is worded as %s: %q", c, other, words)
 		}
@@ -27,7 +27,7 @@ func TestEveryReasonAndCriterionHasWords(t *testing.T) {
 	}
 	seen = map[string]string{}
 	for _, policy := range placement.Policies() {
-		words := aimWords(policy).String()
+		words := describeAim(policy).String()
 		if other, taken := seen[words]; taken && policy != "weir" {
 			t.Errorf("%s is worded as %s: %q", policy, other, words)
 		}

@@ -1,4 +1,4 @@
-package pool_test
+package providers_test
 
 import (
 	"errors"
@@ -11,39 +11,39 @@ import (
 	"weir/models"
 	"weir/models/modelstest"
 	"weir/policies"
-	"weir/pool"
 	"weir/pool/authority"
 	"weir/pool/pooltest"
+	"weir/pool/providers"
 )
 
 // gate is a world with an enrolment.
 type gate struct {
-	*world
-	*pool.Enrolment
+	*pooltest.World
+	*providers.Enrolment
 	authority *authority.Authority
 }
 
 const certificateLife = time.Hour
 
-func newGate(t *testing.T, o *world) *gate {
+func newGate(t *testing.T, o *pooltest.World) *gate {
 	t.Helper()
 	a, err := authority.Open(filepath.Join(t.TempDir(), "authority.pem"), o.Store.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &gate{world: o, authority: a, Enrolment: pool.NewEnrolment(pool.EnrolmentConfig{Pool: o.Pool, Authority: a,
+	return &gate{World: o, authority: a, Enrolment: providers.NewEnrolment(providers.EnrolmentConfig{Store: o.Store, Access: o.Access, Authority: a,
 		CertificateLifetime: certificateLife, Every: 2 * time.Second})}
 }
 
 func atGate(t *testing.T, test func(t *testing.T, g *gate)) {
-	each(t, func(t *testing.T, o *world) { test(t, newGate(t, o)) })
+	pooltest.Each(t, func(t *testing.T, o *pooltest.World) { test(t, newGate(t, o)) })
 }
 
 // host is a machine with an agent, as far as the portal sees it.
 type host struct {
 	g       *gate
 	digest  string
-	devices []pool.DeviceReport
+	devices []providers.DeviceReport
 	key     []byte
 	holder  authority.Holder
 	token   string
@@ -52,9 +52,9 @@ type host struct {
 // host has n GPUs of its own.
 func (g *gate) host(t testing.TB, name string, n int) *host {
 	t.Helper()
-	h := &host{g: g, digest: pool.MachineDigest(name), key: newKey(t)}
+	h := &host{g: g, digest: providers.MachineDigest(name), key: newKey(t)}
 	for i := range n {
-		h.devices = append(h.devices, pool.DeviceReport{UUID: fmt.Sprintf("GPU-%s-%d", name, i), Index: i, Minor: i,
+		h.devices = append(h.devices, providers.DeviceReport{UUID: fmt.Sprintf("GPU-%s-%d", name, i), Index: i, Minor: i,
 			Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 80_000, Simulated: true, NUMA: -1})
 	}
 	return h
@@ -70,26 +70,26 @@ func newKey(t testing.TB) []byte {
 }
 
 func (h *host) gpuCode() string {
-	return pool.GPUCodeOf(h.digest, h.devices)
+	return providers.GPUCodeOf(h.digest, h.devices)
 }
 
 // authorize asks for a code for the host.
 func (h *host) authorize(t testing.TB) string {
 	t.Helper()
-	code, _, err := h.g.Authorize(h.g.Ctx, h.g.Root, pool.AuthorizeInput{GPUCode: h.gpuCode()})
+	code, _, err := h.g.Authorize(h.g.Ctx, h.g.Root, providers.AuthorizeInput{GPUCode: h.gpuCode()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return code
 }
 
-func (h *host) redemption(t testing.TB, code string, key []byte) pool.Redemption {
+func (h *host) redemption(t testing.TB, code string, key []byte) providers.Redemption {
 	t.Helper()
 	csr, err := authority.NewRequest(key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pool.Redemption{Code: code, CSR: string(csr), Name: "node", Machine: h.digest, Devices: h.devices}
+	return providers.Redemption{Code: code, CSR: string(csr), Name: "node", Machine: h.digest, Devices: h.devices}
 }
 
 func (h *host) redeem(t testing.TB, code string) error {
@@ -121,12 +121,12 @@ func (g *gate) enrolled(t *testing.T, name string, n int) *host {
 }
 
 // beat says a beat as an agent does: it confirms when it is told to.
-func (h *host) beat(answered bool) (pool.Orders, error) {
-	b := pool.Beat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices}
-	o, err := h.g.Beat(h.g.Ctx, h.holder, b, "192.0.2.1")
+func (h *host) beat(answered bool) (providers.Orders, error) {
+	b := providers.Heartbeat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices}
+	o, err := h.g.Enrolment.Heartbeat(h.g.Ctx, h.holder, b, "192.0.2.1")
 	if err == nil && o.Confirm != "" {
 		b.Confirm = o.Confirm
-		o, err = h.g.Beat(h.g.Ctx, h.holder, b, "192.0.2.1")
+		o, err = h.g.Enrolment.Heartbeat(h.g.Ctx, h.holder, b, "192.0.2.1")
 	}
 	if err == nil && answered {
 		h.token = o.Token
@@ -134,7 +134,7 @@ func (h *host) beat(answered bool) (pool.Orders, error) {
 	return o, err
 }
 
-func (h *host) beats(t *testing.T) pool.Orders {
+func (h *host) beats(t *testing.T) providers.Orders {
 	t.Helper()
 	o, err := h.beat(true)
 	if err != nil {
@@ -234,7 +234,7 @@ func TestEnrolAgain(t *testing.T) {
 			t.Errorf("the other is called %s", name)
 		}
 		fresh := g.host(t, "a", 2)
-		code, _, err := g.Authorize(g.Ctx, g.Root, pool.AuthorizeInput{GPUCode: fresh.gpuCode(), Name: "rack 7"})
+		code, _, err := g.Authorize(g.Ctx, g.Root, providers.AuthorizeInput{GPUCode: fresh.gpuCode(), Name: "rack 7"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -256,7 +256,7 @@ func TestEnrolAgainKeepsTheOwner(t *testing.T) {
 		ada, bob := g.NewPerson(t), g.NewPerson(t)
 		for _, c := range []struct{ given, want int64 }{{ada.ID, ada.ID}, {0, ada.ID}, {bob.ID, bob.ID}, {g.Root.User.ID, g.Root.User.ID}} {
 			h := g.host(t, "a", 1)
-			code, _, err := g.Authorize(g.Ctx, g.Root, pool.AuthorizeInput{GPUCode: h.gpuCode(), OwnerID: c.given})
+			code, _, err := g.Authorize(g.Ctx, g.Root, providers.AuthorizeInput{GPUCode: h.gpuCode(), OwnerID: c.given})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -285,7 +285,7 @@ func TestEnrolAfterRemoval(t *testing.T) {
 	atGate(t, func(t *testing.T, g *gate) {
 		h := g.enrolled(t, "a", 1)
 		p := h.provider(t)
-		if _, err := g.world.Pool.Remove(g.Ctx, g.Root, p.ID, 0); err != nil {
+		if _, err := g.World.Providers.Remove(g.Ctx, g.Root, p.ID, 0); err != nil {
 			t.Fatal(err)
 		}
 		refused(t, "the agent of a removed provider", pooltest.Error(h.beat(true)), models.KindForbidden, "")
@@ -310,19 +310,19 @@ func TestAuthorizeRefuses(t *testing.T) {
 		h := g.enrolled(t, "a", 1)
 		good := g.host(t, "b", 1).gpuCode()
 		for name, c := range map[string]struct {
-			in    pool.AuthorizeInput
+			in    providers.AuthorizeInput
 			field string
 		}{
-			"no code":    {pool.AuthorizeInput{}, "gpu_code"},
-			"short code": {pool.AuthorizeInput{GPUCode: good[1:]}, "gpu_code"},
-			"long name":  {pool.AuthorizeInput{GPUCode: good, Name: strings.Repeat("x", 101)}, "name"},
-			"taken name": {pool.AuthorizeInput{GPUCode: good, Name: h.provider(t).Name}, "name"},
-			"no owner":   {pool.AuthorizeInput{GPUCode: good, OwnerID: 99}, "owner_id"},
+			"no code":    {providers.AuthorizeInput{}, "gpu_code"},
+			"short code": {providers.AuthorizeInput{GPUCode: good[1:]}, "gpu_code"},
+			"long name":  {providers.AuthorizeInput{GPUCode: good, Name: strings.Repeat("x", 101)}, "name"},
+			"taken name": {providers.AuthorizeInput{GPUCode: good, Name: h.provider(t).Name}, "name"},
+			"no owner":   {providers.AuthorizeInput{GPUCode: good, OwnerID: 99}, "owner_id"},
 		} {
 			_, _, err := g.Authorize(g.Ctx, g.Root, c.in)
 			refused(t, name, err, models.KindInvalid, c.field)
 		}
-		in := pool.AuthorizeInput{GPUCode: h.gpuCode()}
+		in := providers.AuthorizeInput{GPUCode: h.gpuCode()}
 		stranger := g.Actor(t, g.NewPerson(t))
 		for actor, kind := range map[*policies.Actor]models.Kind{{}: models.KindUnauthenticated, &stranger: models.KindForbidden} {
 			_, _, err := g.Authorize(g.Ctx, *actor, in)
@@ -348,21 +348,21 @@ func TestRedeemRefuses(t *testing.T) {
 		}
 		code := h.authorize(t)
 		for name, c := range map[string]struct {
-			change func(r *pool.Redemption)
+			change func(r *providers.Redemption)
 			field  string
 		}{
-			"no code":             {func(r *pool.Redemption) { r.Code = "" }, "code"},
-			"unknown code":        {func(r *pool.Redemption) { r.Code = g.authority.NewCode().String() }, "code"},
-			"another portal's":    {func(r *pool.Redemption) { r.Code = strange.NewCode().String() }, "code"},
-			"no request":          {func(r *pool.Redemption) { r.CSR = "" }, "csr"},
-			"no name":             {func(r *pool.Redemption) { r.Name = "" }, "name"},
-			"not a digest":        {func(r *pool.Redemption) { r.Machine = "a" }, "machine"},
-			"another machine":     {func(r *pool.Redemption) { r.Machine = other.digest }, "code"},
-			"a GPU less":          {func(r *pool.Redemption) { r.Devices = r.Devices[:1] }, "code"},
-			"other GPUs":          {func(r *pool.Redemption) { r.Devices = other.devices }, "code"},
-			"a GPU twice":         {func(r *pool.Redemption) { r.Devices = append(r.Devices[:1:1], r.Devices[0]) }, "devices[1].uuid"},
-			"too many GPUs":       {func(r *pool.Redemption) { r.Devices = make([]pool.DeviceReport, 129) }, "devices"},
-			"an instance of none": {func(r *pool.Redemption) { r.Devices = []pool.DeviceReport{{UUID: "x", Parent: "y"}} }, "devices[0].parent"},
+			"no code":             {func(r *providers.Redemption) { r.Code = "" }, "code"},
+			"unknown code":        {func(r *providers.Redemption) { r.Code = g.authority.NewCode().String() }, "code"},
+			"another portal's":    {func(r *providers.Redemption) { r.Code = strange.NewCode().String() }, "code"},
+			"no request":          {func(r *providers.Redemption) { r.CSR = "" }, "csr"},
+			"no name":             {func(r *providers.Redemption) { r.Name = "" }, "name"},
+			"not a digest":        {func(r *providers.Redemption) { r.Machine = "a" }, "machine"},
+			"another machine":     {func(r *providers.Redemption) { r.Machine = other.digest }, "code"},
+			"a GPU less":          {func(r *providers.Redemption) { r.Devices = r.Devices[:1] }, "code"},
+			"other GPUs":          {func(r *providers.Redemption) { r.Devices = other.devices }, "code"},
+			"a GPU twice":         {func(r *providers.Redemption) { r.Devices = append(r.Devices[:1:1], r.Devices[0]) }, "devices[1].uuid"},
+			"too many GPUs":       {func(r *providers.Redemption) { r.Devices = make([]providers.DeviceReport, 129) }, "devices"},
+			"an instance of none": {func(r *providers.Redemption) { r.Devices = []providers.DeviceReport{{UUID: "x", Parent: "y"}} }, "devices[0].parent"},
 		} {
 			r := h.redemption(t, code, h.key)
 			c.change(&r)
@@ -427,7 +427,7 @@ func TestParallelRedemptions(t *testing.T) {
 	atGate(t, func(t *testing.T, g *gate) {
 		h := g.host(t, "a", 2)
 		code := h.authorize(t)
-		redemptions := make([]pool.Redemption, n)
+		redemptions := make([]providers.Redemption, n)
 		for i := range redemptions {
 			redemptions[i] = h.redemption(t, code, newKey(t))
 		}

@@ -1,4 +1,4 @@
-package pool_test
+package providers_test
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 
 	"weir/models"
 	"weir/models/modelstest"
-	"weir/pool"
 	"weir/pool/pooltest"
+	"weir/pool/providers"
 )
 
 // cluster vouches for nodes by tokens that are their names.
@@ -38,18 +38,18 @@ func (g *gate) node(t testing.TB, name, machine string, gpus int) *node {
 	t.Helper()
 	h := g.host(t, machine, gpus)
 	n := &node{h, name, h.digest}
-	h.digest = pool.NodeDigest(name)
+	h.digest = providers.NodeDigest(name)
 	return n
 }
 
-func (n *node) joining(t testing.TB) pool.Joining {
+func (n *node) joining(t testing.TB) providers.Joining {
 	t.Helper()
 	n.key = newKey(t)
 	r := n.redemption(t, "", n.key)
-	return pool.Joining{Token: "pod on " + n.name, CSR: r.CSR, Machine: n.machine, Devices: n.devices}
+	return providers.Joining{Token: "pod on " + n.name, CSR: r.CSR, Machine: n.machine, Devices: n.devices}
 }
 
-func (n *node) join(t testing.TB) (pool.Enrolled, error) {
+func (n *node) join(t testing.TB) (providers.Enrolled, error) {
 	t.Helper()
 	out, err := n.g.Join(n.g.Ctx, n.joining(t), "192.0.2.7")
 	if err == nil {
@@ -58,7 +58,7 @@ func (n *node) join(t testing.TB) (pool.Enrolled, error) {
 	return out, err
 }
 
-func (n *node) joins(t testing.TB) pool.Enrolled {
+func (n *node) joins(t testing.TB) providers.Enrolled {
 	t.Helper()
 	out, err := n.join(t)
 	if err != nil {
@@ -87,7 +87,7 @@ func TestJoin(t *testing.T) {
 	atCluster(t, func(t *testing.T, g *gate) {
 		n := g.node(t, "node-1", "machine", 2)
 		out := n.joins(t)
-		if out.Provider != "node-1" || out.State != models.ProviderOnline || out.Machine != pool.NodeDigest("node-1") {
+		if out.Provider != "node-1" || out.State != models.ProviderOnline || out.Machine != providers.NodeDigest("node-1") {
 			t.Errorf("%+v", out)
 		}
 		p := n.provider(t)
@@ -121,11 +121,11 @@ func TestJoinAgain(t *testing.T) {
 		n.beats(t)
 		p := n.provider(t)
 		ada := g.NewPerson(t)
-		if _, err := g.world.Pool.UpdateProvider(g.Ctx, g.Root, p.ID, pool.ProviderInput{Name: "rack 7", OwnerID: &ada.ID}); err != nil {
+		if _, err := g.World.Providers.Update(g.Ctx, g.Root, p.ID, providers.ProviderInput{Name: "rack 7", OwnerID: &ada.ID}); err != nil {
 			t.Fatal(err)
 		}
 		m := g.NewTeam(t, "vision")
-		held, _ := g.Claim(t, m, half)
+		held, _ := g.Claim(t, m, pooltest.Half)
 		older := *n.host
 		n.joins(t)
 		_, err := older.beat(true)
@@ -139,7 +139,7 @@ func TestJoinAgain(t *testing.T) {
 			t.Errorf("the share is %+v, %v", shares, err)
 		}
 		fresh := g.node(t, "node-1", "machine", 2) // set up anew: only the GPUs are the same
-		fresh.machine = pool.MachineDigest("set up anew")
+		fresh.machine = providers.MachineDigest("set up anew")
 		if out := fresh.joins(t); out.State != models.ProviderOnline || fresh.provider(t).ID != p.ID {
 			t.Errorf("%+v", out)
 		}
@@ -174,7 +174,7 @@ func TestJoinWithOtherGPUs(t *testing.T) {
 			t.Errorf("accepted, it joins as %s", out.State)
 		}
 		back := g.node(t, "node-1", "machine", 2)
-		code, _, err := g.Authorize(g.Ctx, g.Root, pool.AuthorizeInput{GPUCode: back.gpuCode()})
+		code, _, err := g.Authorize(g.Ctx, g.Root, providers.AuthorizeInput{GPUCode: back.gpuCode()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,7 +223,7 @@ func TestJoinAsEnrolledByHand(t *testing.T) {
 func TestJoinAfterRemovalByHand(t *testing.T) {
 	atCluster(t, func(t *testing.T, g *gate) {
 		p := g.enrolled(t, "machine", 1).provider(t)
-		if _, err := g.world.Pool.Remove(g.Ctx, g.Root, p.ID, 0); err != nil {
+		if _, err := g.World.Providers.Remove(g.Ctx, g.Root, p.ID, 0); err != nil {
 			t.Fatal(err)
 		}
 		n := g.node(t, "node", "other", 2)
@@ -238,7 +238,7 @@ func TestJoinAfterRemovalByHand(t *testing.T) {
 func TestJoinWhenShutOut(t *testing.T) {
 	for name, shut := range map[string]func(*gate, int64) error{
 		"revoked": func(g *gate, id int64) error { return pooltest.Error(g.Revoke(g.Ctx, g.Root, id, 0)) },
-		"removed": func(g *gate, id int64) error { return pooltest.Error(g.world.Pool.Remove(g.Ctx, g.Root, id, 0)) },
+		"removed": func(g *gate, id int64) error { return pooltest.Error(g.World.Providers.Remove(g.Ctx, g.Root, id, 0)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			atCluster(t, func(t *testing.T, g *gate) {
@@ -284,17 +284,17 @@ func TestJoinRefuses(t *testing.T) {
 	atCluster(t, func(t *testing.T, g *gate) {
 		n := g.node(t, "node-1", "machine", 1)
 		for name, c := range map[string]struct {
-			change func(j *pool.Joining)
+			change func(j *providers.Joining)
 			kind   models.Kind
 			field  string
 		}{
-			"no token":      {func(j *pool.Joining) { j.Token = "" }, models.KindInvalid, "token"},
-			"a long token":  {func(j *pool.Joining) { j.Token = strings.Repeat("x", 16<<10+1) }, models.KindInvalid, "token"},
-			"a wrong token": {func(j *pool.Joining) { j.Token = "x" }, models.KindUnauthenticated, ""},
-			"no request":    {func(j *pool.Joining) { j.CSR = "" }, models.KindInvalid, "csr"},
-			"no identity":   {func(j *pool.Joining) { j.Machine = "" }, models.KindInvalid, "machine"},
-			"a GPU twice":   {func(j *pool.Joining) { j.Devices = append(j.Devices, j.Devices[0]) }, models.KindInvalid, "devices[1].uuid"},
-			"a long name":   {func(j *pool.Joining) { j.Token = "pod on " + strings.Repeat("n", 101) }, models.KindInvalid, "node"},
+			"no token":      {func(j *providers.Joining) { j.Token = "" }, models.KindInvalid, "token"},
+			"a long token":  {func(j *providers.Joining) { j.Token = strings.Repeat("x", 16<<10+1) }, models.KindInvalid, "token"},
+			"a wrong token": {func(j *providers.Joining) { j.Token = "x" }, models.KindUnauthenticated, ""},
+			"no request":    {func(j *providers.Joining) { j.CSR = "" }, models.KindInvalid, "csr"},
+			"no identity":   {func(j *providers.Joining) { j.Machine = "" }, models.KindInvalid, "machine"},
+			"a GPU twice":   {func(j *providers.Joining) { j.Devices = append(j.Devices, j.Devices[0]) }, models.KindInvalid, "devices[1].uuid"},
+			"a long name":   {func(j *providers.Joining) { j.Token = "pod on " + strings.Repeat("n", 101) }, models.KindInvalid, "node"},
 		} {
 			j := n.joining(t)
 			c.change(&j)
@@ -311,8 +311,7 @@ func TestJoinRefuses(t *testing.T) {
 }
 
 func TestNodesHaveAnOwner(t *testing.T) {
-	modelstest.Each(t, func(t *testing.T, s *models.Store) {
-		g := newGate(t, &world{pooltest.New(t, s)})
+	atGate(t, func(t *testing.T, g *gate) {
 		g.Cluster = &cluster{}
 		ada := g.NewPerson(t)
 		g.NodeOwner = "nobody@example.org"
@@ -352,7 +351,7 @@ func TestParallelJoins(t *testing.T) {
 	const n = 20
 	atCluster(t, func(t *testing.T, g *gate) {
 		nodes := make([]*node, n)
-		joinings := make([]pool.Joining, n)
+		joinings := make([]providers.Joining, n)
 		for i := range nodes {
 			nodes[i] = g.node(t, "node-1", "machine", 2)
 			joinings[i] = nodes[i].joining(t)

@@ -1,4 +1,4 @@
-package pool_test
+package providers_test
 
 import (
 	"context"
@@ -10,9 +10,9 @@ import (
 	"weir/models"
 	"weir/models/modelstest"
 	"weir/policies"
-	"weir/pool"
 	"weir/pool/authority"
 	"weir/pool/pooltest"
+	"weir/pool/providers"
 )
 
 // What one agent may go through without being taken for two, and what two
@@ -69,16 +69,16 @@ func TestTokenChain(t *testing.T) {
 func TestLateDuplicate(t *testing.T) {
 	atGate(t, func(t *testing.T, g *gate) {
 		h := g.enrolled(t, "a", 1)
-		late := pool.Beat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices}
+		late := providers.Heartbeat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices}
 		h.beats(t)
 		h.beats(t)
-		o, err := g.Beat(g.Ctx, h.holder, late, "192.0.2.1")
+		o, err := g.Enrolment.Heartbeat(g.Ctx, h.holder, late, "192.0.2.1")
 		if err != nil || o.Confirm == "" || o.Token != "" || len(o.Devices) != 0 {
 			t.Fatalf("the duplicate is answered %+v, %v", o, err)
 		}
 		h.beats(t)
 		late.Confirm = o.Confirm // even a confirmation that was held up
-		if o, err = g.Beat(g.Ctx, h.holder, late, "192.0.2.1"); err != nil || o.Confirm == "" {
+		if o, err = g.Enrolment.Heartbeat(g.Ctx, h.holder, late, "192.0.2.1"); err != nil || o.Confirm == "" {
 			t.Errorf("the late confirmation is answered %+v, %v", o, err)
 		}
 		h.beats(t)
@@ -191,8 +191,8 @@ func TestRenew(t *testing.T) {
 		if h.beats(t).Renew {
 			t.Error("the new certificate is due already")
 		}
-		late := pool.Beat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices}
-		if o, err := g.Beat(g.Ctx, old, late, ""); err != nil || o.Confirm == "" || o.Token != "" {
+		late := providers.Heartbeat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices}
+		if o, err := g.Enrolment.Heartbeat(g.Ctx, old, late, ""); err != nil || o.Confirm == "" || o.Token != "" {
 			t.Errorf("the old certificate after the new one: %+v, %v", o, err)
 		}
 		if n := g.audited(t, "renew", "agent"); n != 2 {
@@ -209,7 +209,7 @@ func TestRenew(t *testing.T) {
 // renew asks for a certificate for a key as an agent does.
 func (h *host) renew(t *testing.T, key []byte) (authority.Holder, error) {
 	t.Helper()
-	in := pool.Renewal{CSR: h.redemption(t, "", key).CSR, Token: h.token}
+	in := providers.Renewal{CSR: h.redemption(t, "", key).CSR, Token: h.token}
 	out, err := h.g.Renew(h.g.Ctx, h.holder, in, "192.0.2.1")
 	if err == nil && out.Confirm != "" {
 		in.Confirm = out.Confirm
@@ -230,7 +230,7 @@ func TestCopiesDoNotRenew(t *testing.T) {
 		h.beats(t)
 		h.beats(t)
 		copied.token = ""
-		ask, err := g.Renew(g.Ctx, copied.holder, pool.Renewal{CSR: h.redemption(t, "", newKey(t)).CSR}, "192.0.2.9")
+		ask, err := g.Renew(g.Ctx, copied.holder, providers.Renewal{CSR: h.redemption(t, "", newKey(t)).CSR}, "192.0.2.9")
 		if err != nil || ask.Certificate != "" || ask.Confirm == "" {
 			t.Fatalf("without a token: %+v, %v", ask, err)
 		}
@@ -279,9 +279,9 @@ func TestStrangersDoNotTakeTheLock(t *testing.T) {
 			if err := q.LockPool(); err != nil {
 				return err
 			}
-			_, err := g.Beat(ctx, h.holder, pool.Beat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices}, "")
+			_, err := g.Enrolment.Heartbeat(ctx, h.holder, providers.Heartbeat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices}, "")
 			refused(t, "a beat", err, models.KindForbidden, "")
-			_, err = g.Renew(ctx, h.holder, pool.Renewal{CSR: h.redemption(t, "", newKey(t)).CSR, Token: h.token}, "")
+			_, err = g.Renew(ctx, h.holder, providers.Renewal{CSR: h.redemption(t, "", newKey(t)).CSR, Token: h.token}, "")
 			refused(t, "renewal", err, models.KindForbidden, "")
 			_, err = g.Redeem(ctx, used.redemption(t, late, used.key), "192.0.2.1")
 			refused(t, "a code that is over", err, models.KindInvalid, "code")
@@ -300,11 +300,11 @@ func TestPendingProvidersTakeNothing(t *testing.T) {
 		victim.devices = all[:1] // the second falls off the bus
 		victim.beats(t)
 		own := thief.devices
-		thief.devices = append(own[:1:1], all[1], pool.DeviceReport{UUID: "GPU-new", NUMA: -1})
+		thief.devices = append(own[:1:1], all[1], providers.DeviceReport{UUID: "GPU-new", NUMA: -1})
 		if o := thief.beats(t); o.State != models.ProviderPending {
 			t.Errorf("the thief is %+v", o)
 		}
-		thief.devices = append(own[:1:1], pool.DeviceReport{UUID: all[1].UUID, Parent: own[0].UUID, Profile: "1g.10gb", Cores: 14, NUMA: -1})
+		thief.devices = append(own[:1:1], providers.DeviceReport{UUID: all[1].UUID, Parent: own[0].UUID, Profile: "1g.10gb", Cores: 14, NUMA: -1})
 		if o := thief.beats(t); o.State != models.ProviderOnline || !strings.Contains(o.Reason, all[1].UUID) {
 			t.Errorf("with the GPU as an instance it is %+v", o)
 		}
@@ -352,41 +352,43 @@ func TestBeatRefuses(t *testing.T) {
 		h := g.enrolled(t, "a", 1)
 		uuid := h.devices[0].UUID
 		long := strings.Repeat("x", 201)
-		for field, change := range map[string]func(b *pool.Beat){
-			"gpu_code":          func(b *pool.Beat) { b.GPUCode = "x" },
-			"token":             func(b *pool.Beat) { b.Token = long },
-			"devices[0].model":  func(b *pool.Beat) { b.Devices = []pool.DeviceReport{{UUID: uuid, Model: long}} },
-			"devices[0].driver": func(b *pool.Beat) { b.Devices = []pool.DeviceReport{{UUID: uuid, Driver: "a\x00b"}} },
-			"devices[0].cores":  func(b *pool.Beat) { b.Devices = []pool.DeviceReport{{UUID: uuid, Cores: 101}} },
-			"devices[0].peers":  func(b *pool.Beat) { b.Devices = []pool.DeviceReport{{UUID: uuid, Peers: make([]string, 129)}} },
-			"samples":           func(b *pool.Beat) { b.Samples = make([]pool.Sample, 100_001) },
-			"samples[0].age":    func(b *pool.Beat) { b.Samples = []pool.Sample{{Age: -1}} },
-			"samples[1].age":    func(b *pool.Beat) { b.Samples = []pool.Sample{{}, {Age: 31 * 24 * time.Hour}} },
-			"faults":            func(b *pool.Beat) { b.Faults = make([]pool.Fault, 10_001) },
-			"faults[0].xid":     func(b *pool.Beat) { b.Faults = []pool.Fault{{XID: -1}} },
-			"samples[0].processes": func(b *pool.Beat) {
-				b.Samples = []pool.Sample{{Processes: make([]pool.Process, 1001)}}
+		for field, change := range map[string]func(b *providers.Heartbeat){
+			"gpu_code":          func(b *providers.Heartbeat) { b.GPUCode = "x" },
+			"token":             func(b *providers.Heartbeat) { b.Token = long },
+			"devices[0].model":  func(b *providers.Heartbeat) { b.Devices = []providers.DeviceReport{{UUID: uuid, Model: long}} },
+			"devices[0].driver": func(b *providers.Heartbeat) { b.Devices = []providers.DeviceReport{{UUID: uuid, Driver: "a\x00b"}} },
+			"devices[0].cores":  func(b *providers.Heartbeat) { b.Devices = []providers.DeviceReport{{UUID: uuid, Cores: 101}} },
+			"devices[0].peers": func(b *providers.Heartbeat) {
+				b.Devices = []providers.DeviceReport{{UUID: uuid, Peers: make([]string, 129)}}
 			},
-			"samples[0].processes[0].name": func(b *pool.Beat) {
-				b.Samples = []pool.Sample{{Processes: []pool.Process{{Name: long}}}}
+			"samples":        func(b *providers.Heartbeat) { b.Samples = make([]providers.Sample, 100_001) },
+			"samples[0].age": func(b *providers.Heartbeat) { b.Samples = []providers.Sample{{Age: -1}} },
+			"samples[1].age": func(b *providers.Heartbeat) { b.Samples = []providers.Sample{{}, {Age: 31 * 24 * time.Hour}} },
+			"faults":         func(b *providers.Heartbeat) { b.Faults = make([]providers.Fault, 10_001) },
+			"faults[0].xid":  func(b *providers.Heartbeat) { b.Faults = []providers.Fault{{XID: -1}} },
+			"samples[0].processes": func(b *providers.Heartbeat) {
+				b.Samples = []providers.Sample{{Processes: make([]providers.Process, 1001)}}
 			},
-			"samples[0].utilisation":     func(b *pool.Beat) { b.Samples = []pool.Sample{{Utilisation: 101}} },
-			"samples[0].memory_used_mib": func(b *pool.Beat) { b.Samples = []pool.Sample{{MemoryUsedMiB: 1 << 41}} },
+			"samples[0].processes[0].name": func(b *providers.Heartbeat) {
+				b.Samples = []providers.Sample{{Processes: []providers.Process{{Name: long}}}}
+			},
+			"samples[0].utilisation":     func(b *providers.Heartbeat) { b.Samples = []providers.Sample{{Utilisation: 101}} },
+			"samples[0].memory_used_mib": func(b *providers.Heartbeat) { b.Samples = []providers.Sample{{MemoryUsedMiB: 1 << 41}} },
 		} {
-			b := pool.Beat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices}
+			b := providers.Heartbeat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices}
 			change(&b)
-			_, err := g.Beat(g.Ctx, h.holder, b, "192.0.2.1")
+			_, err := g.Enrolment.Heartbeat(g.Ctx, h.holder, b, "192.0.2.1")
 			refused(t, field, err, models.KindInvalid, field)
 		}
-		wrong := pool.Beat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices, Samples: make([]pool.Sample, 100_000)}
+		wrong := providers.Heartbeat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices, Samples: make([]providers.Sample, 100_000)}
 		for i := range wrong.Samples {
 			wrong.Samples[i].Age = -1
 		}
-		_, err := g.Beat(g.Ctx, h.holder, wrong, "192.0.2.1")
+		_, err := g.Enrolment.Heartbeat(g.Ctx, h.holder, wrong, "192.0.2.1")
 		if e, ok := err.(*models.Error); !ok || len(e.Fields) > 100 {
 			t.Errorf("%d fields are named", len(err.Error()))
 		}
-		_, err = g.Beat(g.Ctx, authority.Holder{Serial: "x", Expires: g.Clock.Now().Add(time.Hour)}, pool.Beat{}, "")
+		_, err = g.Enrolment.Heartbeat(g.Ctx, authority.Holder{Serial: "x", Expires: g.Clock.Now().Add(time.Hour)}, providers.Heartbeat{}, "")
 		refused(t, "an unknown certificate", err, models.KindForbidden, "")
 		h.beats(t)
 	})
@@ -397,7 +399,7 @@ func TestAgentIsLostAndBack(t *testing.T) {
 	atGate(t, func(t *testing.T, g *gate) {
 		h := g.enrolled(t, "a", 1)
 		g.Clock.Pass(time.Minute)
-		if err := g.world.Pool.Sweep(g.Ctx); err != nil || h.provider(t).State != models.ProviderLost {
+		if err := g.World.Providers.Sweep(g.Ctx); err != nil || h.provider(t).State != models.ProviderLost {
 			t.Errorf("silent it is %s, %v", h.provider(t).State, err)
 		}
 		if o := h.beats(t); o.State != models.ProviderOnline || h.provider(t).State != models.ProviderOnline {
@@ -416,13 +418,13 @@ func BenchmarkBeat(b *testing.B) {
 				b.Fatal(err)
 			}
 			store := modelstest.Open(b, dialect)
-			h := benched(b, store, pool.New(store, access))
-			samples := make([]pool.Sample, len(h.devices))
+			h := benched(b, store, access)
+			samples := make([]providers.Sample, len(h.devices))
 			for i, d := range h.devices {
-				samples[i] = pool.Sample{UUID: d.UUID, Utilisation: 50, MemoryUsedMiB: 1000}
+				samples[i] = providers.Sample{UUID: d.UUID, Utilisation: 50, MemoryUsedMiB: 1000}
 			}
 			for b.Loop() {
-				o, err := h.g.Beat(b.Context(), h.holder, pool.Beat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices, Samples: samples}, "192.0.2.1")
+				o, err := h.g.Enrolment.Heartbeat(b.Context(), h.holder, providers.Heartbeat{Token: h.token, GPUCode: h.gpuCode(), Devices: h.devices, Samples: samples}, "192.0.2.1")
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -433,14 +435,14 @@ func BenchmarkBeat(b *testing.B) {
 }
 
 // benched is a host with eight GPUs whose agent has enrolled.
-func benched(b *testing.B, store *models.Store, p *pool.Pool) *host {
+func benched(b *testing.B, store *models.Store, access *policies.Access) *host {
 	b.Helper()
 	a, err := authority.Open(filepath.Join(b.TempDir(), "authority.pem"), store.Now)
 	if err != nil {
 		b.Fatal(err)
 	}
-	g := &gate{authority: a, Enrolment: pool.NewEnrolment(pool.EnrolmentConfig{Pool: p, Authority: a, CertificateLifetime: time.Hour, Every: time.Second}),
-		world: &world{&pooltest.World{Ctx: b.Context(), Store: store, Root: policies.Actor{User: modelstest.User(b, store, "root@example.org", true)}}}}
+	g := &gate{authority: a, Enrolment: providers.NewEnrolment(providers.EnrolmentConfig{Store: store, Access: access, Authority: a, CertificateLifetime: time.Hour, Every: time.Second}),
+		World: &pooltest.World{Ctx: b.Context(), Store: store, Root: policies.Actor{User: modelstest.User(b, store, "root@example.org", true)}}}
 	h := g.host(b, "a", 8)
 	if err := h.redeem(b, h.authorize(b)); err != nil {
 		b.Fatal(err)
