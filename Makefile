@@ -73,7 +73,7 @@ manifests: ## render the Helm chart into deploy/manifests
 	@mv bin/manifests.yaml deploy/manifests/weir.yaml
 
 ledger: ## 64 writers on the quota ledger of both databases, 100,000 moves, each history checked (WEIR_LEDGER=MOVES)
-	WEIR_LEDGER=$${WEIR_LEDGER:-100000} go test -count=1 -timeout $(TIMEOUT) -v -run '^TestLedgerIsLinearizable$$' ./pool
+	WEIR_LEDGER=$${WEIR_LEDGER:-100000} go test -count=1 -timeout $(TIMEOUT) -v -run '^TestLedgerIsLinearizable$$' ./pool/projects
 
 soak: ## two servers under load for three minutes, one killed every 20 s; needs root
 	@tools/setup test

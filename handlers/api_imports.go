@@ -7,7 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"weir/models"
-	"weir/pool"
+	"weir/pool/projects"
 )
 
 func (a rest) importOperations(s section) {
@@ -52,14 +52,14 @@ type HolderExcess struct {
 	Peak     int64  `json:"peak"`
 }
 
-func previewOf(p pool.Preview) Preview {
-	v := Preview{Fits: p.Refused == nil, Members: p.Members, Resources: shown(p.Rows, func(r pool.PreviewRow) PreviewRow {
+func previewOf(p projects.Preview) Preview {
+	v := Preview{Fits: p.Refused == nil, Members: p.Members, Resources: shown(p.Rows, func(r projects.PreviewRow) PreviewRow {
 		return PreviewRow{r.Name, r.Before, r.Value, r.Quota, r.Left(), r.Over}
-	}), Holders: shown(p.Holders, func(h pool.Holder) Holder {
+	}), Holders: shown(p.Holders, func(h projects.Holder) Holder {
 		return Holder{h.MemberID, h.Name, shown(h.Excess, func(e models.Excess) HolderExcess { return HolderExcess{e.Name, e.Value, e.Limit} })}
 	})}
-	if p.Room >= 0 {
-		v.Room = &p.Room
+	if p.Fits >= 0 {
+		v.Room = &p.Fits
 	}
 	if p.Refused != nil {
 		refusal := problemOf(p.Refused)
@@ -68,14 +68,14 @@ func previewOf(p pool.Preview) Preview {
 	return v
 }
 
-func (a rest) preview(ctx context.Context, in *CreateIn[pool.PreviewInput]) (*Answer[Preview], error) {
+func (a rest) preview(ctx context.Context, in *CreateIn[projects.PreviewInput]) (*Answer[Preview], error) {
 	p, err := a.Ledger.Preview(ctx, actorOf(ctx), in.ID, in.Body)
 	return &Answer[Preview]{previewOf(p)}, err
 }
 
 func (a rest) downloadMembers(ctx context.Context, in *ByID) (*huma.StreamResponse, error) {
-	return downloaded(a, ctx, "weir-members.csv", pool.MemberColumns, pool.MemberCells, func(m pool.MemberView) int64 { return m.ID },
-		func(ctx context.Context, page models.Page) ([]pool.MemberView, error) {
+	return downloaded(a, ctx, "weir-members.csv", projects.MemberColumns, projects.MemberCells, func(m projects.MemberView) int64 { return m.ID },
+		func(ctx context.Context, page models.Page) ([]projects.MemberView, error) {
 			return a.Ledger.Members(ctx, actorOf(ctx), in.ID, page)
 		})
 }

@@ -6,6 +6,7 @@ import (
 
 	"weir/models"
 	"weir/pool"
+	"weir/pool/quota"
 	"weir/workspaces"
 )
 
@@ -24,7 +25,7 @@ type LaunchPreview struct {
 
 // LaunchRoom is what a member may still hold, and what bounds it.
 type LaunchRoom struct {
-	models.Room
+	quota.Use
 	Left models.Resources `json:"left"`
 }
 
@@ -48,7 +49,7 @@ func (a rest) previewLaunch(ctx context.Context, in *Create[workspaces.LaunchInp
 	if err != nil {
 		return nil, err
 	}
-	v := LaunchPreview{Room: LaunchRoom{p.Room, p.Room.Left()}, Fitting: shown(p.Fitting, fitting), Refused: shown(p.Refused, unfitting),
+	v := LaunchPreview{Room: LaunchRoom{p.Use, p.Use.Remaining()}, Fitting: shown(p.Fitting, fitting), Refused: shown(p.Refused, unfitting),
 		Message: p.Message.String(), Problems: shown(p.Problems, launchProblem)}
 	if p.Chosen.ID != 0 {
 		e := environmentOf(p.Chosen)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/pool"
+	"weir/pool/projects"
 )
 
 func (a rest) leaverOperations(s section) {
@@ -36,7 +36,7 @@ type Heir struct {
 }
 
 func leaverOf(l models.Leaver) Leaver {
-	v := Leaver{ID: l.ID, ProjectID: l.ProjectID, UserID: l.UserID, Name: l.UserName, Email: l.UserEmail, LeftAt: l.LeftAt().UTC(), Path: pool.DirectoryOf(l.ProjectID, l.ID)}
+	v := Leaver{ID: l.ID, ProjectID: l.ProjectID, UserID: l.UserID, Name: l.UserName, Email: l.UserEmail, LeftAt: l.LeftAt().UTC(), Path: projects.DirectoryOf(l.ProjectID, l.ID)}
 	if l.HeirID != nil && l.GivenAt != nil {
 		v.Heir = &Heir{*l.HeirID, l.HeirName, l.GivenAt.UTC()}
 	}
@@ -60,7 +60,7 @@ func (a rest) getHandover(ctx context.Context, in *ByMember) (*Answer[Leaver], e
 // HandoverCreation hands a directory over.
 type HandoverCreation struct {
 	ByMember
-	Body pool.HandoverInput
+	Body projects.HandoverInput
 }
 
 func (a rest) handOver(ctx context.Context, in *HandoverCreation) (*Answer[Leaver], error) {

@@ -7,7 +7,7 @@ import (
 
 	"weir/models"
 	"weir/policies/notices"
-	"weir/pool"
+	"weir/pool/requests"
 )
 
 func (a rest) noticeOperations(s section) {
@@ -44,9 +44,9 @@ type Notice struct {
 	CreatedAt time.Time  `json:"created_at"`
 	ReadAt    *time.Time `json:"read_at,omitempty" doc:"absent: not yet"`
 
-	Request        *pool.RequestInput `json:"request,omitempty" doc:"of a notice of an end: what to POST to /requests to ask for 30 more days; absent: nothing is to be asked"`
-	Asked          bool               `json:"asked,omitempty" doc:"a later end is asked for already, and not decided"`
-	PendingRequest int64              `json:"pending_request,omitempty" doc:"number of that request, when it is yours"`
+	Request        *requests.RequestInput `json:"request,omitempty" doc:"of a notice of an end: what to POST to /requests to ask for 30 more days; absent: nothing is to be asked"`
+	Asked          bool                   `json:"asked,omitempty" doc:"a later end is asked for already, and not decided"`
+	PendingRequest int64                  `json:"pending_request,omitempty" doc:"number of that request, when it is yours"`
 }
 
 func noticeOf(n models.Notice, e models.Extension) Notice {
@@ -55,7 +55,7 @@ func noticeOf(n models.Notice, e models.Extension) Notice {
 		v.PendingRequest = e.Pending
 	}
 	if e.Kind != "" && !e.Direct && e.Pending == 0 {
-		v.Request = &pool.RequestInput{Asked: e.Asked(), Reason: e.Reason.String()}
+		v.Request = &requests.RequestInput{Asked: e.Asked(), Reason: e.Reason.String()}
 	}
 	return v
 }

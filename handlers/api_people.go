@@ -27,7 +27,7 @@ func (a rest) userOperations(s section) {
 
 func (a rest) getMe(ctx context.Context, _ *struct{}) (*Found[Person], error) {
 	actor := actorOf(ctx)
-	mine, err := a.Ledger.Mine(ctx, actor)
+	mine, err := a.Ledger.Participations(ctx, actor)
 	me, err := a.withIdentities(ctx, personOf(actor.User, mine, a.Store.Now()), err)
 	return found(actor.User.Version, me, err)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"weir/models"
-	"weir/pool"
+	"weir/pool/projects"
 )
 
 func (a rest) projectOperations(s section) {
@@ -49,29 +49,29 @@ type CreateIn[B any] struct {
 // ProjectList asks for one page of projects.
 type ProjectList struct {
 	Paging
-	pool.ProjectQuery
+	projects.ProjectQuery
 }
 
 func (a rest) listProjects(ctx context.Context, in *ProjectList) (*Answer[List[Project]], error) {
-	return listed(in.Paging, func(p pool.ProjectView) int64 { return p.ID }, func(page models.Page) ([]pool.ProjectView, error) {
+	return listed(in.Paging, func(p projects.ProjectView) int64 { return p.ID }, func(page models.Page) ([]projects.ProjectView, error) {
 		return a.Ledger.ListProjects(ctx, actorOf(ctx), in.ProjectQuery, page)
-	}, func(p pool.ProjectView) Project { return projectOf(p, a.Store.Now()) })
+	}, func(p projects.ProjectView) Project { return projectOf(p, a.Store.Now()) })
 }
 
-func (a rest) downloadProjects(ctx context.Context, in *pool.ProjectQuery) (*huma.StreamResponse, error) {
+func (a rest) downloadProjects(ctx context.Context, in *projects.ProjectQuery) (*huma.StreamResponse, error) {
 	columns := []string{"id", "name", "starts_at", "ends_at", "members", "live_workspaces"}
 	for _, of := range []string{"quota_", "promised_", "held_"} {
 		for _, amount := range (models.Resources{}).Amounts() {
 			columns = append(columns, of+amount.Name)
 		}
 	}
-	return downloaded(a, ctx, "weir-projects.csv", columns, projectCells, func(p pool.ProjectView) int64 { return p.ID },
-		func(ctx context.Context, page models.Page) ([]pool.ProjectView, error) {
+	return downloaded(a, ctx, "weir-projects.csv", columns, projectCells, func(p projects.ProjectView) int64 { return p.ID },
+		func(ctx context.Context, page models.Page) ([]projects.ProjectView, error) {
 			return a.Ledger.ListProjects(ctx, actorOf(ctx), *in, page)
 		})
 }
 
-func projectCells(p pool.ProjectView) []string {
+func projectCells(p projects.ProjectView) []string {
 	ends := ""
 	if p.EndsAt != nil {
 		ends = p.EndsAt.UTC().Format(time.RFC3339)
@@ -85,9 +85,9 @@ func projectCells(p pool.ProjectView) []string {
 	return cells
 }
 
-func (a rest) createProject(ctx context.Context, in *Create[pool.ProjectInput]) (*Created[Project], error) {
+func (a rest) createProject(ctx context.Context, in *Create[projects.ProjectInput]) (*Created[Project], error) {
 	p, err := a.Ledger.CreateProject(ctx, actorOf(ctx), in.Body)
-	return created(p.Version, projectOf(pool.ProjectView{Project: p}, a.Store.Now()), err, "projects", p.ID)
+	return created(p.Version, projectOf(projects.ProjectView{Project: p}, a.Store.Now()), err, "projects", p.ID)
 }
 
 func (a rest) getProject(ctx context.Context, in *ByID) (*Found[Project], error) {
@@ -95,7 +95,7 @@ func (a rest) getProject(ctx context.Context, in *ByID) (*Found[Project], error)
 	return found(p.Version, projectOf(p, a.Store.Now()), err)
 }
 
-func (a rest) updateProject(ctx context.Context, in *Update[pool.ProjectInput]) (*Found[Project], error) {
+func (a rest) updateProject(ctx context.Context, in *Update[projects.ProjectInput]) (*Found[Project], error) {
 	var err error
 	if in.Body.Version, err = in.version(); err != nil {
 		return nil, err
@@ -117,15 +117,15 @@ type ByRole struct {
 type RoleUpdate struct {
 	ByRole
 	IfMatch
-	Body pool.RoleInput
+	Body projects.RoleInput
 }
 
 func (a rest) listRoles(ctx context.Context, in *PageOf) (*Answer[List[Role]], error) {
 	all, err := a.Ledger.Roles(ctx, actorOf(ctx), in.ID)
-	return listedWhole(in.Paging, func(r pool.RoleView) int64 { return r.ID }, all, err, func(r pool.RoleView) Role { return roleOf(r.Role) })
+	return listedWhole(in.Paging, func(r projects.RoleView) int64 { return r.ID }, all, err, func(r projects.RoleView) Role { return roleOf(r.Role) })
 }
 
-func (a rest) createRole(ctx context.Context, in *CreateIn[pool.RoleInput]) (*Created[Role], error) {
+func (a rest) createRole(ctx context.Context, in *CreateIn[projects.RoleInput]) (*Created[Role], error) {
 	r, err := a.Ledger.CreateRole(ctx, actorOf(ctx), in.ID, in.Body)
 	return created(r.Version, roleOf(r), err, "projects", in.ID, "roles", r.ID)
 }
@@ -158,16 +158,16 @@ type ByMember struct {
 type MemberUpdate struct {
 	ByMember
 	IfMatch
-	Body pool.MemberInput
+	Body projects.MemberInput
 }
 
 func (a rest) listMembers(ctx context.Context, in *PageOf) (*Answer[List[Member]], error) {
-	return listed(in.Paging, func(m pool.MemberView) int64 { return m.ID }, func(page models.Page) ([]pool.MemberView, error) {
+	return listed(in.Paging, func(m projects.MemberView) int64 { return m.ID }, func(page models.Page) ([]projects.MemberView, error) {
 		return a.Ledger.Members(ctx, actorOf(ctx), in.ID, page)
 	}, memberOf)
 }
 
-func (a rest) addMember(ctx context.Context, in *CreateIn[pool.MemberInput]) (*Created[Member], error) {
+func (a rest) addMember(ctx context.Context, in *CreateIn[projects.MemberInput]) (*Created[Member], error) {
 	m, err := a.Ledger.AddMember(ctx, actorOf(ctx), in.ID, in.Body)
 	if err != nil {
 		return nil, err

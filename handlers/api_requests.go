@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/pool"
+	"weir/pool/projects"
+	"weir/pool/requests"
 )
 
 func (a rest) requestOperations(s section) {
@@ -76,11 +77,11 @@ type Promises struct {
 	NextCursor string            `json:"next_cursor,omitempty" doc:"cursor of the next page of projects; absent on the last"`
 }
 
-func promiseOf(p pool.Promise) Promise {
+func promiseOf(p projects.CapacityRow) Promise {
 	return Promise{p.Name, p.Known, p.Capacity, p.Simulated, p.Ratio, p.Limit, p.Value, p.Excess, p.Missing}
 }
 
-func requestView(v pool.RequestView) Request {
+func requestView(v requests.RequestView) Request {
 	r := Request{ID: v.ID, Kind: v.Kind, State: v.State, Summary: sentence(v.What()), ProjectID: v.ProjectID, Project: v.ProjectName,
 		Requester: v.RequesterEmail, RequesterID: v.RequesterID, Asked: v.Asked, Reason: v.Reason, Decided: v.Decided, Decider: v.DeciderName,
 		DecisionReason: v.DecisionReason, MayDecide: v.MayDecide, MayWithdraw: v.MayWithdraw, CreatedAt: v.CreatedAt.UTC(), DecidedAt: utc(v.DecidedAt)}
@@ -89,9 +90,9 @@ func requestView(v pool.RequestView) Request {
 		return r
 	}
 	r.Facts = &RequestFacts{Now: f.Now, Until: utc(f.Until), Members: f.Members, Used: f.Used, UsedByRequester: f.UsedByOne,
-		Promises: shown(f.Promises, promiseOf), Beyond: shown(f.Beyond, sentence)}
+		Promises: shown(f.Capacity, promiseOf), Beyond: shown(f.Beyond, sentence)}
 	if f.Project != nil {
-		left := f.Left()
+		left := f.Remaining()
 		r.Facts.Quota, r.Facts.Left = &f.Project.Quota, &left
 	}
 	return r
@@ -104,12 +105,12 @@ type RequestBox struct {
 }
 
 func (a rest) listRequests(ctx context.Context, in *RequestBox) (*Answer[List[Request]], error) {
-	return listed(in.Paging, func(v pool.RequestView) int64 { return v.ID }, func(page models.Page) ([]pool.RequestView, error) {
+	return listed(in.Paging, func(v requests.RequestView) int64 { return v.ID }, func(page models.Page) ([]requests.RequestView, error) {
 		return a.requestsIn(ctx, in.Box, page)
 	}, requestView)
 }
 
-func (a rest) ask(ctx context.Context, in *Create[pool.RequestInput]) (*Created[Request], error) {
+func (a rest) ask(ctx context.Context, in *Create[requests.RequestInput]) (*Created[Request], error) {
 	v, err := a.requests.Ask(ctx, actorOf(ctx), in.Body)
 	return created(v.Version, requestView(v), err, "requests", v.ID)
 }
@@ -119,14 +120,14 @@ func (a rest) getRequest(ctx context.Context, in *ByID) (*Found[Request], error)
 	return foundRequest(v, err)
 }
 
-func foundRequest(v pool.RequestView, err error) (*Found[Request], error) {
+func foundRequest(v requests.RequestView, err error) (*Found[Request], error) {
 	if err != nil {
 		return nil, err
 	}
 	return found(v.Version, requestView(v), nil)
 }
 
-func (a rest) decideRequest(ctx context.Context, in *Update[pool.DecisionInput]) (*Found[Request], error) {
+func (a rest) decideRequest(ctx context.Context, in *Update[requests.DecisionInput]) (*Found[Request], error) {
 	var err error
 	if in.Body.Version, err = in.version(); err != nil {
 		return nil, err
@@ -158,14 +159,14 @@ func (a rest) letAsk(ctx context.Context, in *CreateIn[Asking]) (*Nothing, error
 }
 
 func (a rest) getPromises(ctx context.Context, in *Paging) (*Found[Promises], error) {
-	var v pool.PromisesView
-	list, err := listed(*in, func(p pool.ProjectView) int64 { return p.ID }, func(page models.Page) ([]pool.ProjectView, error) {
+	var v projects.CapacityView
+	list, err := listed(*in, func(p projects.ProjectView) int64 { return p.ID }, func(page models.Page) ([]projects.ProjectView, error) {
 		one, err := a.promises.View(ctx, actorOf(ctx), page)
 		if v.Rows == nil {
 			v = one
 		}
 		return one.Projects, err
-	}, func(p pool.ProjectView) Project { return projectOf(p, a.Store.Now()) })
+	}, func(p projects.ProjectView) Project { return projectOf(p, a.Store.Now()) })
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +176,7 @@ func (a rest) getPromises(ctx context.Context, in *Paging) (*Found[Promises], er
 // OvercommitUpdate changes how much may be promised.
 type OvercommitUpdate struct {
 	IfMatch
-	Body pool.OvercommitInput
+	Body projects.OvercommitInput
 }
 
 func (a rest) setPromises(ctx context.Context, in *OvercommitUpdate) (*Found[models.Overcommit], error) {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/pool"
+	"weir/pool/projects"
 )
 
 // What operations take.
@@ -187,11 +187,11 @@ type Membership struct {
 	Left       models.Resources `json:"left" doc:"what may be held in addition, within peak and quota"`
 }
 
-func personOf(u models.User, places []pool.Mine, now time.Time) Person {
-	return Person{User: userOf(u), Identities: []Identity{}, Memberships: shown(places, func(m pool.Mine) Membership {
+func personOf(u models.User, places []projects.Participation, now time.Time) Person {
+	return Person{User: userOf(u), Identities: []Identity{}, Memberships: shown(places, func(m projects.Participation) Membership {
 		return Membership{ProjectID: m.Project.ID, Project: m.Project.Name, MemberID: m.Member.ID, RoleID: m.Member.RoleID,
 			Role: m.Member.RoleName, Permission: m.Member.Permission, Until: utc(m.Member.Until), Active: m.Project.Active(now),
-			Peak: m.Room.Peak, Held: m.Room.HeldByMember, Left: m.Room.Left()}
+			Peak: m.Use.Peak, Held: m.Use.HeldByMember, Left: m.Use.Remaining()}
 	})}
 }
 
@@ -231,7 +231,7 @@ type Project struct {
 	CreatedAt   time.Time               `json:"created_at"`
 }
 
-func projectOf(p pool.ProjectView, now time.Time) Project {
+func projectOf(p projects.ProjectView, now time.Time) Project {
 	return Project{ID: p.ID, Name: p.Name, Description: p.Description, Quota: p.Quota, Promised: p.Promised, Held: p.Held,
 		Left: p.Quota.Sub(p.Promised), StartsAt: p.StartsAt.UTC(), EndsAt: utc(p.EndsAt), Active: p.Active(now),
 		Launch: p.Launch, Priority: p.Priority, CreatedAt: p.CreatedAt.UTC()}
@@ -271,7 +271,7 @@ type Member struct {
 	JoinedAt   time.Time `json:"joined_at" doc:"day of joining, at midnight UTC"`
 }
 
-func memberOf(m pool.MemberView) Member {
+func memberOf(m projects.MemberView) Member {
 	return Member{ID: m.ID, ProjectID: m.ProjectID, UserID: m.UserID, Name: m.UserName, Email: m.UserEmail, RoleID: m.RoleID,
 		Role: m.RoleName, Permission: m.Permission, Peak: m.Peak, Held: m.Held, Until: utc(m.Until), CreatedAt: m.CreatedAt.UTC(),
 		Department: m.Department, JoinedAt: m.JoinedAt.UTC()}
@@ -290,6 +290,6 @@ func (a rest) person(ctx context.Context, u models.User, err error) (Person, err
 	if err != nil {
 		return Person{}, err
 	}
-	places, err := a.Ledger.PlacesOf(ctx, actorOf(ctx), u.ID)
+	places, err := a.Ledger.ParticipationsOf(ctx, actorOf(ctx), u.ID)
 	return a.withIdentities(ctx, personOf(u, places, a.Store.Now()), err)
 }

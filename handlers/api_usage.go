@@ -9,7 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"weir/models"
-	"weir/pool"
+	"weir/pool/projects"
 )
 
 func (a rest) usageOperations(s section) {
@@ -82,15 +82,15 @@ type UsageOfMember struct {
 	Simulated bool `json:"simulated" doc:"some of the project's GPUs were simulated"`
 }
 
-func usageOf(u pool.ProjectUsage) ProjectUsage {
+func usageOf(u projects.ProjectUsage) ProjectUsage {
 	return ProjectUsage{From: u.From, To: u.To, Used: u.Used, Left: u.Left, Promised: u.Project.Promised, Quota: u.Project.Quota, Simulated: u.Simulated,
-		Steps: shown(u.Steps, func(s pool.UsageStep) UsageStep { return UsageStep(s) }),
-		Roles: shown(u.Roles, func(r pool.RoleUsage) UsageOfRole {
+		Steps: shown(u.Steps, func(s projects.UsageStep) UsageStep { return UsageStep(s) }),
+		Roles: shown(u.Roles, func(r projects.RoleUsage) UsageOfRole {
 			return UsageOfRole{RoleID: r.ID, Role: r.Name, Members: r.Members, Peak: r.Peak, Promised: r.Promised, Held: r.Held, Used: r.Used}
 		})}
 }
 
-func usageOfMember(p pool.PersonUsage) UsageOfMember {
+func usageOfMember(p projects.PersonUsage) UsageOfMember {
 	return UsageOfMember{MemberID: p.ID, UserID: p.UserID, Name: p.UserName, Email: p.UserEmail, Role: p.RoleName, Peak: p.Peak, Held: p.Held, Used: p.Used, Simulated: p.Simulated}
 }
 
@@ -103,7 +103,7 @@ func (a rest) getUsage(ctx context.Context, in *UsageOf) (*Answer[ProjectUsage],
 }
 
 func (a rest) listUsage(ctx context.Context, in *UsagePageOf) (*Answer[List[UsageOfMember]], error) {
-	return listed(in.Paging, func(p pool.PersonUsage) int64 { return p.ID }, func(page models.Page) ([]pool.PersonUsage, error) {
+	return listed(in.Paging, func(p projects.PersonUsage) int64 { return p.ID }, func(page models.Page) ([]projects.PersonUsage, error) {
 		return a.Ledger.UsageOfPeople(ctx, actorOf(ctx), in.ID, in.Days.Days, page)
 	}, usageOfMember)
 }
@@ -111,7 +111,7 @@ func (a rest) listUsage(ctx context.Context, in *UsagePageOf) (*Answer[List[Usag
 var usageColumns = []string{"name", "email", "role", "peak_gpu_cores", "held_gpu_cores", "average_gpu_cores", "average_gpu_memory_mib",
 	"average_cpu_milli", "average_memory_mib", "gpu_core_hours", "cpu_hours", "simulated"}
 
-func usageCells(p pool.PersonUsage) []string {
+func usageCells(p projects.PersonUsage) []string {
 	cells := []string{p.UserName, p.UserEmail, p.RoleName}
 	for _, n := range []int64{p.Peak.GPUCores, p.Held.GPUCores, p.Used.Average.GPUCores, p.Used.Average.GPUMemoryMiB, p.Used.Average.CPUMilli,
 		p.Used.Average.MemoryMiB, p.Used.GPUCoreHours, p.Used.CPUHours} {
@@ -121,8 +121,8 @@ func usageCells(p pool.PersonUsage) []string {
 }
 
 func (a rest) downloadUsage(ctx context.Context, in *UsageOf) (*huma.StreamResponse, error) {
-	return downloaded(a, ctx, "weir-usage.csv", usageColumns, usageCells, func(p pool.PersonUsage) int64 { return p.ID },
-		func(ctx context.Context, page models.Page) ([]pool.PersonUsage, error) {
+	return downloaded(a, ctx, "weir-usage.csv", usageColumns, usageCells, func(p projects.PersonUsage) int64 { return p.ID },
+		func(ctx context.Context, page models.Page) ([]projects.PersonUsage, error) {
 			return a.Ledger.UsageOfPeople(ctx, actorOf(ctx), in.ID, in.Days.Days, page)
 		})
 }

@@ -22,6 +22,7 @@ import (
 	"weir/policies/notices"
 	"weir/pool"
 	"weir/pool/authority"
+	"weir/pool/projects"
 	"weir/pool/providers"
 	"weir/storage"
 	"weir/workspaces"
@@ -94,7 +95,7 @@ func newApp(t testing.TB, store *models.Store, set func(*Config), log *bytes.Buf
 	dirs := must(storage.New(t.TempDir(), 1000, 1000))(t)
 	machines := providers.New(store, access, nil)
 	devices := pool.New(store, access, machines)
-	ledger := pool.NewLedger(store, access, dirs)
+	ledger := projects.New(store, access, dirs)
 	keys := must(authority.Open(filepath.Join(t.TempDir(), "authority.pem"), store.Now))(t)
 	door := proxy.New(proxy.Config{Gate: nobodyEnters{}, AppsDomain: "localhost:8080"})
 	t.Cleanup(door.Close)

@@ -14,7 +14,9 @@ import (
 	"weir/policies"
 	"weir/policies/notices"
 	"weir/pool"
+	"weir/pool/projects"
 	"weir/pool/providers"
+	"weir/pool/requests"
 	"weir/storage"
 	"weir/web"
 	"weir/workspaces"
@@ -33,7 +35,7 @@ type Config struct {
 	Access      *policies.Access
 	Accounts    *policies.Accounts
 	Notices     *notices.Service
-	Ledger      *pool.Ledger
+	Ledger      *projects.Service
 	Pool        *pool.Scheduler
 	Providers   *providers.Service
 	Enrolment   *providers.Enrolment
@@ -71,8 +73,8 @@ type App struct {
 	sessions *scs.SessionManager
 	hub      *hub
 	metrics  *metrics
-	requests *pool.Requests
-	promises *pool.Promises
+	requests *requests.Service
+	promises *projects.Capacity
 }
 
 // SessionCookie is the name of the portal's cookie.
@@ -89,8 +91,8 @@ func New(c Config) *App {
 		c.Holds = func() bool { return true }
 	}
 	a := &App{Config: c, echo: echo.New(), sessions: newSessions(c)}
-	a.promises = pool.NewPromises(c.Pool)
-	a.requests = pool.NewRequests(c.Ledger, a.promises)
+	a.promises = projects.NewCapacity(c.Store, c.Access, c.Pool)
+	a.requests = requests.New(c.Store, c.Access, c.Ledger, a.promises)
 	a.metrics, a.hub = newMetrics(a), newHub(a.mayFollow, c.Holds)
 	a.hub.run(time.Tick(keepAlive / steps))
 	c.Store.OnChange(a.hub.publish)

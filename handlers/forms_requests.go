@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/pool"
+	"weir/pool/projects"
+	"weir/pool/requests"
 	"weir/web"
 )
 
@@ -37,9 +38,9 @@ func (f *form) asked(kind string) (a models.Asked) {
 
 // decision reads a decision about what was asked. A form knows days only:
 // one that was left as it stood keeps its time of day.
-func (f *form) decision(asked models.Asked) pool.DecisionInput {
-	in := pool.DecisionInput{Verdict: f.text("verdict"), Reason: f.text("reason"), Confirm: f.bool("confirm"), Version: f.version()}
-	if in.Verdict == pool.VerdictRefuse { // whatever stands in the other fields
+func (f *form) decision(asked models.Asked) requests.DecisionInput {
+	in := requests.DecisionInput{Verdict: f.text("verdict"), Reason: f.text("reason"), Confirm: f.bool("confirm"), Version: f.version()}
+	if in.Verdict == requests.VerdictRefuse { // whatever stands in the other fields
 		return in
 	}
 	in.Asked = f.asked(asked.Kind())
@@ -93,7 +94,7 @@ func putAsked(f web.Form, a models.Asked) {
 }
 
 // overcommit reads how much may be promised; percentages are plain numbers.
-func (f *form) overcommit() pool.OvercommitInput {
+func (f *form) overcommit() projects.OvercommitInput {
 	percent := func(name string) int64 {
 		n, err := models.ParseCount(f.text("ratio." + name))
 		if err != nil {
@@ -101,8 +102,8 @@ func (f *form) overcommit() pool.OvercommitInput {
 		}
 		return n
 	}
-	return pool.OvercommitInput{Version: f.version(),
+	return projects.OvercommitInput{Version: f.version(),
 		Ratio: models.Resources{GPUCores: percent("gpu_cores"), GPUMemoryMiB: percent("gpu_memory_mib"), CPUMilli: percent("cpu_milli"),
 			MemoryMiB: percent("memory_mib"), StorageMiB: percent("storage_mib")},
-		Stated: pool.Stated{CPUMilli: f.number("stated.cpu_milli"), MemoryMiB: f.number("stated.memory_mib"), StorageMiB: f.number("stated.storage_mib")}}
+		Stated: projects.Stated{CPUMilli: f.number("stated.cpu_milli"), MemoryMiB: f.number("stated.memory_mib"), StorageMiB: f.number("stated.storage_mib")}}
 }

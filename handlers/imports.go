@@ -5,7 +5,7 @@ import (
 
 	"weir/models"
 	"weir/policies"
-	"weir/pool"
+	"weir/pool/projects"
 	"weir/web"
 )
 
@@ -33,7 +33,7 @@ func (a *App) membersImport(ctx context.Context, project int64) (t tableImport, 
 		return t, err
 	}
 	p, err := a.Ledger.Project(ctx, actor, project)
-	t = tableImport{columns: pool.MemberColumns, needed: pool.MemberColumnsNeeded, view: web.ImportMembers(p.Project, pool.MemberColumns)}
+	t = tableImport{columns: projects.MemberColumns, needed: projects.MemberColumnsNeeded, view: web.ImportMembers(p.Project, projects.MemberColumns)}
 	t.run = func(ctx context.Context, in models.Import) (models.ImportReport, error) {
 		return a.Ledger.ImportMembers(ctx, actor, project, in)
 	}

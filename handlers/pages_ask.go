@@ -55,7 +55,7 @@ func (a *App) askToJoin(c echo.Context, v *web.AskView) error {
 // askWhere offers the projects of which something can be asked.
 func (a *App) askWhere(c echo.Context, v *web.AskView) error {
 	ctx := c.Request().Context()
-	mine, err := a.Ledger.Mine(ctx, actorOf(ctx))
+	mine, err := a.Ledger.Participations(ctx, actorOf(ctx))
 	for _, m := range mine {
 		v.Projects = append(v.Projects, web.Option{Value: strconv.FormatInt(m.Project.ID, 10), Label: m.Project.Name})
 	}

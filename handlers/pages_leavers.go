@@ -9,7 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
-	"weir/pool"
+	"weir/pool/projects"
 	"weir/web"
 	"weir/workspaces"
 )
@@ -90,7 +90,7 @@ func (a *App) handOver(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	project, in := number(c, "id"), pool.HandoverInput{ToMemberID: f.number("to_member_id")}
+	project, in := number(c, "id"), projects.HandoverInput{ToMemberID: f.number("to_member_id")}
 	var v models.Leaver
 	if err = f.err(nil); err == nil {
 		v, err = a.Ledger.HandOver(ctx, actorOf(ctx), project, number(c, "member"), in)
@@ -114,7 +114,7 @@ func (a *App) takeBack(c echo.Context) error {
 const recently = 30 * 24 * time.Hour
 
 // myExtensions are those that concern the actor's own projects now.
-func (a *App) myExtensions(ctx context.Context, mine []pool.Mine) (list []models.Extension, err error) {
+func (a *App) myExtensions(ctx context.Context, mine []projects.Participation) (list []models.Extension, err error) {
 	ids := make([]int64, len(mine))
 	for i, m := range mine {
 		ids[i] = m.Project.ID
@@ -152,7 +152,7 @@ func (a *App) stoppingOf(ctx context.Context, w workspaces.View) (*web.Stopping,
 func (a *App) directoriesOf(w workspaces.View) (list []web.Directory) {
 	handed := map[string]bool{}
 	for _, id := range w.Holder.Inherits {
-		handed[pool.DirectoryOf(w.ProjectID, id)] = true
+		handed[projects.DirectoryOf(w.ProjectID, id)] = true
 	}
 	for _, m := range a.Directories.Layout(w.Holder) {
 		d := web.Directory{Path: m.Target, Writable: !m.ReadOnly}

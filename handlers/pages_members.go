@@ -10,12 +10,12 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
-	"weir/pool"
+	"weir/pool/projects"
 	"weir/web"
 )
 
-func (f *form) role() pool.RoleInput {
-	return pool.RoleInput{Name: f.text("name"), Permission: f.text("permission"), Permissions: f.permissions(""), Peak: f.resources("peak"), Version: f.version()}
+func (f *form) role() projects.RoleInput {
+	return projects.RoleInput{Name: f.text("name"), Permission: f.text("permission"), Permissions: f.permissions(""), Peak: f.resources("peak"), Version: f.version()}
 }
 
 // roleForm is the form of a role, new when role is 0, with what the quota has
@@ -51,13 +51,13 @@ func (a *App) roleForm(c echo.Context, role int64, f *web.Form) (templ.Component
 	return web.RoleFormPage(v), err
 }
 
-func findRole(roles []pool.RoleView, id int64) (pool.RoleView, bool) {
+func findRole(roles []projects.RoleView, id int64) (projects.RoleView, bool) {
 	for _, r := range roles {
 		if r.ID == id {
 			return r, true
 		}
 	}
-	return pool.RoleView{}, false
+	return projects.RoleView{}, false
 }
 
 func (a *App) newRolePage(c echo.Context) error {
@@ -155,8 +155,8 @@ func (a *App) deleteRole(c echo.Context) error {
 	return a.done(c, path("projects", project), models.Say("The role has been deleted."))
 }
 
-func (f *form) member() pool.MemberInput {
-	return pool.MemberInput{Email: f.text("email"), RoleID: f.number("role_id"), Until: f.day("until"), JoinedAt: f.day("joined_at"), Version: f.version()}
+func (f *form) member() projects.MemberInput {
+	return projects.MemberInput{Email: f.text("email"), RoleID: f.number("role_id"), Until: f.day("until"), JoinedAt: f.day("joined_at"), Version: f.version()}
 }
 
 // memberForm is the form of a member, new when member is 0.

@@ -10,7 +10,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
-	"weir/pool"
+	"weir/pool/projects"
+	"weir/pool/requests"
 	"weir/web"
 )
 
@@ -32,14 +33,14 @@ func (f *form) typed() *web.Form {
 
 // previewForm is what would come of what stands in a form. It is nil for who
 // may not know.
-func (a *App) previewForm(ctx context.Context, project int64, w web.Form, read func(*form) pool.PreviewInput) (*web.PreviewView, error) {
-	return previewView(w, read, func(in pool.PreviewInput) (pool.Preview, error) {
+func (a *App) previewForm(ctx context.Context, project int64, w web.Form, read func(*form) projects.PreviewInput) (*web.PreviewView, error) {
+	return previewView(w, read, func(in projects.PreviewInput) (projects.Preview, error) {
 		return a.Ledger.Preview(ctx, actorOf(ctx), project, in)
 	})
 }
 
 // previewView is what preview says of what is read from a form.
-func previewView(w web.Form, read func(*form) pool.PreviewInput, preview func(pool.PreviewInput) (pool.Preview, error)) (*web.PreviewView, error) {
+func previewView(w web.Form, read func(*form) projects.PreviewInput, preview func(projects.PreviewInput) (projects.Preview, error)) (*web.PreviewView, error) {
 	f := &form{values: url.Values{}}
 	for name, value := range w.Values {
 		f.values.Set(name, value)
@@ -55,7 +56,7 @@ func previewView(w web.Form, read func(*form) pool.PreviewInput, preview func(po
 	if err != nil {
 		return nil, err
 	}
-	v := &web.PreviewView{Members: p.Members, Room: p.Room, Role: in.Role != nil, Refused: p.Refused}
+	v := &web.PreviewView{Members: p.Members, Room: p.Fits, Role: in.Role != nil, Refused: p.Refused}
 	if len(f.problems) > 0 {
 		v.Refused = models.InvalidFields(f.problems...)
 		return v, nil
@@ -71,28 +72,28 @@ func previewView(w web.Form, read func(*form) pool.PreviewInput, preview func(po
 
 // What stands in which form; at is the prefix of its names.
 
-func rolePreview(role int64, at string) func(*form) pool.PreviewInput {
-	return func(f *form) pool.PreviewInput {
-		return pool.PreviewInput{Role: &pool.RolePreview{RoleID: role, Peak: f.resources(at + "peak")}}
+func rolePreview(role int64, at string) func(*form) projects.PreviewInput {
+	return func(f *form) projects.PreviewInput {
+		return projects.PreviewInput{Role: &projects.RolePreview{RoleID: role, Peak: f.resources(at + "peak")}}
 	}
 }
 
-func memberPreview(member, role int64) func(*form) pool.PreviewInput {
-	return func(f *form) pool.PreviewInput {
-		return pool.PreviewInput{Member: &pool.MemberPreview{MemberID: member, Email: f.text("email"), RoleID: role}}
+func memberPreview(member, role int64) func(*form) projects.PreviewInput {
+	return func(f *form) projects.PreviewInput {
+		return projects.PreviewInput{Member: &projects.MemberPreview{MemberID: member, Email: f.text("email"), RoleID: role}}
 	}
 }
 
-func quotaPreview(at string) func(*form) pool.PreviewInput {
-	return func(f *form) pool.PreviewInput {
+func quotaPreview(at string) func(*form) projects.PreviewInput {
+	return func(f *form) projects.PreviewInput {
 		quota := f.resources(at + "quota")
-		return pool.PreviewInput{Quota: &quota}
+		return projects.PreviewInput{Quota: &quota}
 	}
 }
 
 // requestPreview is for the form of a request of a kind, which asks for it or
 // decides it; nil where a project's quota says nothing about it.
-func requestPreview(kind string, role int64) func(*form) pool.PreviewInput {
+func requestPreview(kind string, role int64) func(*form) projects.PreviewInput {
 	switch kind {
 	case models.AskForQuota:
 		return quotaPreview("quota.")
@@ -116,7 +117,7 @@ func (a *App) previewRequest(ctx context.Context, project int64, kind string, ro
 	if read == nil || project == 0 {
 		return nil, nil
 	}
-	return a.previewForm(ctx, project, w, func(f *form) pool.PreviewInput {
+	return a.previewForm(ctx, project, w, func(f *form) projects.PreviewInput {
 		in := read(f)
 		in.Asked = true
 		return in
@@ -125,12 +126,12 @@ func (a *App) previewRequest(ctx context.Context, project int64, kind string, ro
 
 // previewDecision is what would come of a request with what stands in the form
 // that decides it.
-func (a *App) previewDecision(ctx context.Context, r pool.RequestView, w web.Form) (*web.PreviewView, error) {
+func (a *App) previewDecision(ctx context.Context, r requests.RequestView, w web.Form) (*web.PreviewView, error) {
 	read := requestPreview(r.Kind, roleIn(r.Asked, w))
 	if read == nil || r.ProjectID == nil || !r.MayDecide {
 		return nil, nil
 	}
-	return previewView(w, read, func(in pool.PreviewInput) (pool.Preview, error) {
+	return previewView(w, read, func(in projects.PreviewInput) (projects.Preview, error) {
 		return a.requests.PreviewDecision(ctx, actorOf(ctx), r.ID, in)
 	})
 }

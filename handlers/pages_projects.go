@@ -9,7 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
-	"weir/pool"
+	"weir/pool/projects"
 	"weir/web"
 )
 
@@ -26,7 +26,7 @@ func (a *App) homePage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	mine, err := a.Ledger.Mine(ctx, actor)
+	mine, err := a.Ledger.Participations(ctx, actor)
 	if err != nil {
 		return err
 	}
@@ -43,14 +43,14 @@ func (a *App) homePage(c echo.Context) error {
 			}
 		}
 		v.Projects = append(v.Projects, web.ProjectCard{Fits: fits, ID: m.Project.ID, Name: m.Project.Name, Role: m.Member.RoleName,
-			Meters: web.PeakMeters(m.Room.HeldByMember, models.Resources{}, m.Room.Peak), Until: m.Member.Until, EndsAt: m.Project.EndsAt,
+			Meters: web.PeakMeters(m.Use.HeldByMember, models.Resources{}, m.Use.Peak), Until: m.Member.Until, EndsAt: m.Project.EndsAt,
 			Active: active, CanLaunch: launch})
 	}
 	if v.Extensions, err = a.myExtensions(ctx, mine); err != nil {
 		return err
 	}
 	if len(mine) == 0 {
-		others, err := a.Ledger.ListProjects(ctx, actor, pool.ProjectQuery{}, models.Page{Limit: 1})
+		others, err := a.Ledger.ListProjects(ctx, actor, projects.ProjectQuery{}, models.Page{Limit: 1})
 		if err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func (a *App) projectsPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	actor := actorOf(ctx)
 	f := &form{values: c.QueryParams()}
-	in := pool.ProjectQuery{Search: f.text("search"), State: f.text("state"), Sort: f.text("sort"), Down: f.text("down") == "true"}
+	in := projects.ProjectQuery{Search: f.text("search"), State: f.text("state"), Sort: f.text("sort"), Down: f.text("down") == "true"}
 	v := web.ProjectsView{Form: f.web(), Sort: in.Sort, Down: in.Down, CanCreate: a.Access.May(actor, 0, "project", "write")}
 	list, err := a.Ledger.ListProjects(ctx, actor, in, pageAfter(c, listLimit))
 	if models.KindOf(err) == models.KindInvalid {
@@ -87,7 +87,7 @@ func (a *App) projectsPage(c echo.Context) error {
 // fewProjects are found without a search.
 const fewProjects = 8
 
-func (a *App) projectRows(c echo.Context, v *web.ProjectsView, list []pool.ProjectView) error {
+func (a *App) projectRows(c echo.Context, v *web.ProjectsView, list []projects.ProjectView) error {
 	ctx := c.Request().Context()
 	roles, err := a.Ledger.RolesIn(ctx, actorOf(ctx))
 	v.Mine = len(roles) > 0
@@ -98,8 +98,8 @@ func (a *App) projectRows(c echo.Context, v *web.ProjectsView, list []pool.Proje
 	return err
 }
 
-func (f *form) project() pool.ProjectInput {
-	return pool.ProjectInput{Name: f.text("name"), Description: f.text("description"), Quota: f.resources("quota"),
+func (f *form) project() projects.ProjectInput {
+	return projects.ProjectInput{Name: f.text("name"), Description: f.text("description"), Quota: f.resources("quota"),
 		StartsAt: f.day("starts_at"), EndsAt: f.day("ends_at"), Launch: f.launch("launch."),
 		Priority: f.number("priority"), Version: f.version()}
 }
@@ -248,7 +248,7 @@ func (a *App) projectMembers(c echo.Context, v *web.ProjectView) error {
 }
 
 // remaining is what a project's quota has left for further peaks.
-func (a *App) remaining(ctx context.Context, project int64) (pool.ProjectView, models.Resources, error) {
+func (a *App) remaining(ctx context.Context, project int64) (projects.ProjectView, models.Resources, error) {
 	p, err := a.Ledger.Project(ctx, actorOf(ctx), project)
 	return p, p.Quota.Sub(p.Promised), err
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
-	"weir/pool"
+	"weir/pool/projects"
 	"weir/web"
 )
 
-func promiseRows(rows []pool.Promise) (list []web.PromiseRow) {
+func promiseRows(rows []projects.CapacityRow) (list []web.PromiseRow) {
 	for _, r := range rows {
 		list = append(list, web.PromiseRow{Amount: r.Amount, Known: r.Known, Capacity: r.Capacity, Simulated: r.Simulated, Ratio: r.Ratio, Limit: r.Limit,
 			Excess: r.Excess, Missing: r.Missing})

@@ -10,7 +10,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
-	"weir/pool"
+	"weir/pool/projects"
+	"weir/pool/requests"
 	"weir/web"
 )
 
@@ -34,7 +35,7 @@ const (
 )
 
 // requestsIn lists what lies in a box.
-func (a *App) requestsIn(ctx context.Context, box string, page models.Page) ([]pool.RequestView, error) {
+func (a *App) requestsIn(ctx context.Context, box string, page models.Page) ([]requests.RequestView, error) {
 	if box == boxMine {
 		return a.requests.Mine(ctx, actorOf(ctx), page)
 	}
@@ -96,9 +97,9 @@ func (a *App) requestView(c echo.Context, typed *web.Form) (templ.Component, err
 	return web.RequestPage(v), err
 }
 
-func (a *App) requestFacts(c echo.Context, r pool.RequestView) *web.RequestFacts {
+func (a *App) requestFacts(c echo.Context, r requests.RequestView) *web.RequestFacts {
 	f := r.Facts
-	v := &web.RequestFacts{Now: f.Now, Left: f.Left(), Members: f.Members, Promises: promiseRows(f.Promises), Used: f.Used, UsedByOne: f.UsedByOne,
+	v := &web.RequestFacts{Now: f.Now, Left: f.Remaining(), Members: f.Members, Promises: promiseRows(f.Capacity), Used: f.Used, UsedByOne: f.UsedByOne,
 		Roles: roleChoices(f.Roles), Beyond: f.Beyond}
 	if f.Project != nil {
 		v.Quota = &f.Project.Quota
@@ -117,7 +118,7 @@ func ends(ctx context.Context, t *time.Time) string {
 	return t.UTC().Format(time.DateOnly)
 }
 
-func roleChoices(roles []pool.RoleView) (list []web.RoleChoice) {
+func roleChoices(roles []projects.RoleView) (list []web.RoleChoice) {
 	for _, r := range roles {
 		list = append(list, web.RoleChoice{ID: r.ID, Name: r.Name, Permission: r.Permission, Peak: r.Peak})
 	}
@@ -138,7 +139,7 @@ func (a *App) decideRequest(c echo.Context) error {
 		return a.previewed(c, func() (templ.Component, error) { return a.requestView(c, f.typed()) })
 	}
 	in := f.decision(old.Asked)
-	var v pool.RequestView
+	var v requests.RequestView
 	if err = f.err(nil); err == nil {
 		v, err = a.decide(ctx, old.ID, in)
 	}
@@ -156,7 +157,7 @@ func (a *App) decideRequest(c echo.Context) error {
 }
 
 // decide decides a request; what is approved may let others start.
-func (a *App) decide(ctx context.Context, id int64, in pool.DecisionInput) (pool.RequestView, error) {
+func (a *App) decide(ctx context.Context, id int64, in requests.DecisionInput) (requests.RequestView, error) {
 	v, err := a.requests.Decide(ctx, actorOf(ctx), id, in)
 	if err == nil {
 		a.Wake()
@@ -203,8 +204,8 @@ func (a *App) ask(c echo.Context) error {
 	if f.bool("preview") {
 		return a.previewed(c, func() (templ.Component, error) { return a.askForm(c, kind, f.number(kind+".project_id"), f.typed()) })
 	}
-	in := pool.RequestInput{Asked: f.asked(kind), Reason: f.text("reason")}
-	var v pool.RequestView
+	in := requests.RequestInput{Asked: f.asked(kind), Reason: f.text("reason")}
+	var v requests.RequestView
 	if err = f.err(nil); err == nil {
 		v, err = a.requests.Ask(ctx, actorOf(ctx), in)
 	}

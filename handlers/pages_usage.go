@@ -6,7 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"weir/pool"
+	"weir/pool/projects"
 	"weir/web"
 )
 
@@ -40,7 +40,7 @@ func (a *App) usagePage(c echo.Context) error {
 	return a.render(c, http.StatusOK, web.UsagePage(v))
 }
 
-func usageView(u pool.ProjectUsage, days int64) web.UsageView {
+func usageView(u projects.ProjectUsage, days int64) web.UsageView {
 	v := web.UsageView{Project: u.Project.Project, Days: days, From: u.From, To: u.To, Used: u.Used, Left: u.Left, Promised: u.Project.Promised, Simulated: u.Simulated}
 	for _, s := range u.Steps {
 		v.Steps = append(v.Steps, web.UsageStep(s))

@@ -163,7 +163,7 @@ func (a *App) launchForm(c echo.Context, f *form, refused error) (templ.Componen
 	ctx := c.Request().Context()
 	actor := actorOf(ctx)
 	v := web.LaunchView{Form: f.web()}
-	mine, err := a.Ledger.Mine(ctx, actor)
+	mine, err := a.Ledger.Participations(ctx, actor)
 	if err != nil {
 		return nil, err
 	}

@@ -8,13 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"weir/pool"
+	"weir/pool/projects"
+	"weir/pool/requests"
 )
 
 // lookAtEnds gives the notices of ends that are due.
 func (w *world) lookAtEnds() {
 	w.Helper()
-	p := pool.NewPeriods(pool.PeriodsConfig{Store: w.store, Logger: slog.New(slog.DiscardHandler)})
+	p := requests.NewPeriods(requests.PeriodsConfig{Store: w.store, Logger: slog.New(slog.DiscardHandler)})
 	if _, err := p.Round(w.Context()); err != nil {
 		w.Fatal(err)
 	}
@@ -153,7 +154,7 @@ func TestHandOverByPageAndProgram(t *testing.T) {
 	boss.page(404, "GET", handover)
 	w.want(409, w.manager, "POST", handover, give)
 	w.want(204, w.manager, "DELETE", project+path("members", w.place), "")
-	dir := pool.DirectoryOf(w.project, w.place)
+	dir := projects.DirectoryOf(w.project, w.place)
 	for _, page := range []string{project, project + "/leavers"} {
 		boss.shows(boss.page(200, "GET", page), "People who have left", "ann@example.org", dir, "nobody", `href="`+handover+`"`)
 		kim.shows(kim.page(200, "GET", page), "People who have left", dir, "!Hand over…")

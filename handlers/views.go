@@ -124,7 +124,7 @@ func anySimulated(devices []web.Device) bool {
 // fillLaunch puts a preview into the launch page.
 func fillLaunch(v *web.LaunchView, p workspaces.Preview, view pool.View) {
 	v.GPUModels = gpuModels(view)
-	v.Meters = web.PeakMeters(p.Room.HeldByMember, p.Target.Demand.Resources(), p.Room.Peak)
+	v.Meters = web.PeakMeters(p.Use.HeldByMember, p.Target.Demand.Resources(), p.Use.Peak)
 	for _, m := range p.Fitting {
 		v.Environments = append(v.Environments, web.EnvironmentChoice{ID: m.Environment.ID, Name: m.Environment.Name,
 			Versions: versionsOf(m.Environment), Matched: m.Matched})

@@ -81,6 +81,14 @@ func NotFound(what string) *Error {
 	return &Error{Kind: KindNotFound, Message: Say("There is no such %s.", Say(what))}
 }
 
+// NotFoundAs turns not_found into a refusal of the field that named the thing.
+func NotFoundAs(err error, refusal *Error) error {
+	if KindOf(err) == KindNotFound {
+		return refusal
+	}
+	return err
+}
+
 // Forbidden says that the actor may not do this.
 func Forbidden(format string, args ...any) *Error {
 	return &Error{Kind: KindForbidden, Message: Say(format, args...)}

@@ -150,11 +150,3 @@ func TestResourcesCheck(t *testing.T) {
 		t.Errorf("refused: %v", p)
 	}
 }
-
-func TestRoomLeftIsTheLesser(t *testing.T) {
-	r := models.Room{Quota: models.Resources{GPUCores: 100, CPUMilli: 100, MemoryMiB: 5}, HeldByProject: models.Resources{GPUCores: 90, MemoryMiB: 9},
-		Peak: models.Resources{GPUCores: 50, CPUMilli: 50}, HeldByMember: models.Resources{GPUCores: 10, CPUMilli: 20}}
-	if got, want := r.Left(), (models.Resources{GPUCores: 10, CPUMilli: 30}); got != want {
-		t.Errorf("left: %+v, want %+v", got, want)
-	}
-}

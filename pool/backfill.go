@@ -5,6 +5,7 @@ import (
 
 	"weir/models"
 	"weir/pool/placement"
+	"weir/pool/projects"
 	"weir/pool/queue"
 )
 
@@ -64,6 +65,6 @@ func fitsQuota(q *models.Queries, w models.Workspace) (bool, error) {
 	if err != nil {
 		return false, models.IgnoreNotFound(err)
 	}
-	room, err := roomOf(q, project, m.ID, m.Peak)
-	return err == nil && len(w.Demand.Resources().Exceeding(room.Left())) == 0, err
+	use, err := projects.UseOf(q, project, m.ID, m.Peak)
+	return err == nil && len(use.ExceededBy(w.Demand.Resources())) == 0, err
 }

@@ -13,35 +13,28 @@ import (
 // leaving does not count.
 func (s *Scheduler) Capacity(q *models.Queries) (all, simulated models.Resources, err error) {
 	snap, err := s.load(q)
-	if err == nil {
-		all, simulated = snap.capacity()
+	if err != nil {
+		return all, simulated, err
 	}
-	return all, simulated, err
-}
-
-func (s snapshot) capacity() (all, simulated models.Resources) {
-	online := map[int64]bool{}
-	for _, p := range s.providers {
+	online, real := map[int64]bool{}, map[int64]bool{}
+	for _, p := range snap.providers {
 		online[p.ID] = p.State == models.ProviderOnline
 	}
-	snap := s.nodes(onceReleased, anyProject)
-	snap.Nodes = slices.DeleteFunc(snap.Nodes, func(n placement.Node) bool { return !online[n.ID] })
-	for i, n := range snap.Nodes {
-		snap.Nodes[i].Devices = slices.DeleteFunc(slices.Clone(n.Devices), func(d placement.Device) bool { return !d.Healthy || d.NotLent })
-	}
-	all = capacityOf(snap)
-	real := map[int64]bool{}
-	for _, d := range s.devices {
+	for _, d := range snap.devices {
 		real[d.ID] = !d.Simulated
 	}
-	for i, n := range snap.Nodes {
-		snap.Nodes[i].Devices = slices.DeleteFunc(n.Devices, func(d placement.Device) bool { return real[d.ID] })
-	}
-	return all, capacityOf(snap)
+	nodes := slices.DeleteFunc(snap.nodes(onceReleased, anyProject).Nodes, func(n placement.Node) bool { return !online[n.ID] })
+	all = capacityOf(nodes, func(d placement.Device) bool { return d.Healthy && !d.NotLent })
+	return all, capacityOf(nodes, func(d placement.Device) bool { return d.Healthy && !d.NotLent && !real[d.ID] }), nil
 }
 
-func capacityOf(snap placement.Snapshot) models.Resources {
-	t := placement.Capacity(snap)
+// capacityOf adds up the devices that count.
+func capacityOf(nodes []placement.Node, counts func(placement.Device) bool) models.Resources {
+	nodes = slices.Clone(nodes)
+	for i, n := range nodes {
+		nodes[i].Devices = slices.DeleteFunc(slices.Clone(n.Devices), func(d placement.Device) bool { return !counts(d) })
+	}
+	t := placement.Capacity(placement.Snapshot{Nodes: nodes})
 	return models.Resources{GPUCores: t.Cores, GPUMemoryMiB: t.MemoryMiB}
 }
 

@@ -13,6 +13,7 @@ import (
 	"weir/models/modelstest"
 	"weir/policies"
 	"weir/pool"
+	"weir/pool/projects"
 	"weir/pool/providers"
 	"weir/storage"
 	"weir/workspaces"
@@ -26,7 +27,7 @@ type bench struct {
 	ctx      context.Context
 	store    *models.Store
 	clock    *modelstest.Clock
-	ledger   *pool.Ledger
+	ledger   *projects.Service
 	pool     *pool.Scheduler
 	machines *providers.Service
 	dirs     *storage.Directories
@@ -66,7 +67,7 @@ func newBench(t *testing.T, s *models.Store) *bench {
 		t.Fatal(err)
 	}
 	b := &bench{ctx: t.Context(), store: s, clock: modelstest.NewClock(s), runtime: newProcesses(t), dirs: dirs,
-		ledger: pool.NewLedger(s, access, dirs), machines: providers.New(s, access, nil)}
+		ledger: projects.New(s, access, dirs), machines: providers.New(s, access, nil)}
 	b.pool = pool.New(s, access, b.machines)
 	b.root = policies.Actor{User: modelstest.User(t, s, "root@example.org", true)}
 	b.Service = workspaces.NewService(s, access, b.pool, b.pool, b.ledger, func() {})
@@ -104,7 +105,7 @@ func (b *bench) environment(t *testing.T, in workspaces.EnvironmentInput) models
 
 func (b *bench) addProject(t *testing.T, name string, quota models.Resources) models.Project {
 	t.Helper()
-	p, err := b.ledger.CreateProject(b.ctx, b.root, pool.ProjectInput{Name: name, Quota: quota})
+	p, err := b.ledger.CreateProject(b.ctx, b.root, projects.ProjectInput{Name: name, Quota: quota})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func (b *bench) addProject(t *testing.T, name string, quota models.Resources) mo
 
 func (b *bench) addRole(t *testing.T, p models.Project, name string, peak models.Resources) models.Role {
 	t.Helper()
-	r, err := b.ledger.CreateRole(b.ctx, b.root, p.ID, pool.RoleInput{Name: name, Permission: "member", Peak: peak})
+	r, err := b.ledger.CreateRole(b.ctx, b.root, p.ID, projects.RoleInput{Name: name, Permission: "member", Peak: peak})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +126,7 @@ func (b *bench) addMember(t *testing.T, r models.Role) (models.Member, policies.
 	t.Helper()
 	b.users++
 	u := modelstest.User(t, b.store, fmt.Sprintf("user%d@example.org", b.users), false)
-	m, err := b.ledger.AddMember(b.ctx, b.root, r.ProjectID, pool.MemberInput{Email: u.Email, RoleID: r.ID})
+	m, err := b.ledger.AddMember(b.ctx, b.root, r.ProjectID, projects.MemberInput{Email: u.Email, RoleID: r.ID})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"weir/models"
 	"weir/policies"
+	"weir/pool/quota"
 )
 
 // Fit is whether a demand of a usual size could be met now.
@@ -43,7 +44,7 @@ func (s *Service) Fits(ctx context.Context, actor policies.Actor, project int64)
 	if err != nil {
 		return nil, err
 	}
-	room, err := s.ledger.Room(q, p, member.ID)
+	use, err := s.ledger.Use(q, p, member.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +57,7 @@ func (s *Service) Fits(ctx context.Context, actor policies.Actor, project int64)
 	}
 	answers, err := s.pool.Answers(q, project, demands)
 	for i, a := range answers {
-		list = append(list, fitOf(demands[i], a, room))
+		list = append(list, fitOf(demands[i], a, use))
 	}
 	return list, err
 }
@@ -72,11 +73,11 @@ func (s *Service) usualDemands(q *models.Queries) ([]models.Demand, error) {
 }
 
 // fitOf is what peak and quota say to a demand, and then the pool.
-func fitOf(d models.Demand, a models.Answer, room models.Room) Fit {
+func fitOf(d models.Demand, a models.Answer, use quota.Use) Fit {
 	f := Fit{Demand: d, Outcome: a.Outcome}
 	var e *models.Error
 	switch {
-	case errors.As(fits(d, room), &e):
+	case errors.As(fits(d, use), &e):
 		f.Outcome, f.Why = models.OutcomeRefused, reasonsOf(e)
 	case f.Now():
 		f.Simulated = slices.ContainsFunc(a.Grants, func(g models.Grant) bool { return g.Device.Simulated })

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"weir/models"
+	"weir/pool/quota"
 )
 
 // Wish is one wanted version: of the language, a framework or a tool.
@@ -163,7 +164,7 @@ func matchOne(e models.Environment, wishes []Wish, peak models.Resources) (match
 	}
 	m := e.Minimum
 	need := models.Demand{GPUs: m.GPUs, Cores: m.Cores, GPUMemoryMiB: m.GPUMemoryMiB, CPUMilli: m.CPUMilli, MemoryMiB: m.MemoryMiB}.Resources()
-	for _, x := range need.Exceeding(peak) {
+	for _, x := range quota.Exceeded(need, peak) {
 		reasons = append(reasons, models.Say("needs %s of %s; your role's peak is %s", models.Quantity(x.Name, x.Value), x.Label, models.Quantity(x.Name, x.Limit)))
 	}
 	return matched, reasons

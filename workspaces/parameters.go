@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"weir/models"
+	"weir/pool/quota"
 )
 
 // Layers are the sources of launch parameters, weakest first. What a layer
@@ -175,7 +176,7 @@ func checkNumbers(n []*number, l Layers) error {
 		p.Add("shm_mib", "must be at most the memory, %s", models.FormatMiB(memory.value))
 	}
 	demand := models.Demand{GPUs: gpus.value, Cores: cores.value, GPUMemoryMiB: gpuMemory.value, CPUMilli: cpu.value, MemoryMiB: memory.value}
-	for _, x := range demand.Resources().Exceeding(l.Peak) {
+	for _, x := range quota.Exceeded(demand.Resources(), l.Peak) {
 		p.Add(demandField(x.Name), "%s asked; your role's peak is %s", models.Quantity(x.Name, x.Value), models.Quantity(x.Name, x.Limit))
 	}
 	return p.Err()

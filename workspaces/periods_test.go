@@ -10,7 +10,8 @@ import (
 	"weir/models"
 	"weir/models/modelstest"
 	"weir/policies"
-	"weir/pool"
+	"weir/pool/projects"
+	"weir/pool/requests"
 	"weir/workspaces"
 )
 
@@ -30,7 +31,7 @@ func (b *bench) queue(t *testing.T, actor policies.Actor, name string) models.Wo
 
 func (b *bench) endsAt(t *testing.T, end time.Time) {
 	t.Helper()
-	if _, err := b.ledger.UpdateProject(b.ctx, b.root, b.project.ID, pool.ProjectInput{Name: "vision", Quota: plenty, EndsAt: &end}); err != nil {
+	if _, err := b.ledger.UpdateProject(b.ctx, b.root, b.project.ID, projects.ProjectInput{Name: "vision", Quota: plenty, EndsAt: &end}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -53,13 +54,13 @@ func (b *bench) told(t *testing.T, u models.User) (kinds []string) {
 func TestTheLastDaysOfAProject(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		b.gpus(t, 1)
-		lead, err := b.ledger.CreateRole(b.ctx, b.root, b.project.ID, pool.RoleInput{Name: "lead", Permission: "manager"})
+		lead, err := b.ledger.CreateRole(b.ctx, b.root, b.project.ID, projects.RoleInput{Name: "lead", Permission: "manager"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, boss := b.addMember(t, lead)
 		_, ann := b.addMember(t, b.role)
-		notices := pool.NewPeriods(pool.PeriodsConfig{Store: b.store, Logger: slog.New(slog.DiscardHandler)})
+		notices := requests.NewPeriods(requests.PeriodsConfig{Store: b.store, Logger: slog.New(slog.DiscardHandler)})
 		pass := func(d time.Duration) {
 			t.Helper()
 			b.clock.Pass(d)
@@ -159,20 +160,20 @@ func TestTrueReasons(t *testing.T) {
 		{"deadline before the project's end", func(t *testing.T, b *bench) error {
 			until := b.store.Now().Add(time.Hour)
 			b.endsAt(t, until.Add(time.Minute))
-			_, err := b.ledger.UpdateMember(b.ctx, b.root, b.project.ID, b.member.ID, pool.MemberInput{RoleID: b.role.ID, Until: &until})
+			_, err := b.ledger.UpdateMember(b.ctx, b.root, b.project.ID, b.member.ID, projects.MemberInput{RoleID: b.role.ID, Until: &until})
 			b.clock.Pass(2 * time.Hour)
 			return err
 		}, "the participation in the project ended on 2030-01-02 01:00 UTC"},
 		{"the project's end before the deadline", func(t *testing.T, b *bench) error {
 			until := b.store.Now().Add(25 * time.Hour)
 			b.endsAt(t, until.Add(-time.Hour))
-			_, err := b.ledger.UpdateMember(b.ctx, b.root, b.project.ID, b.member.ID, pool.MemberInput{RoleID: b.role.ID, Until: &until})
+			_, err := b.ledger.UpdateMember(b.ctx, b.root, b.project.ID, b.member.ID, projects.MemberInput{RoleID: b.role.ID, Until: &until})
 			b.clock.Pass(48 * time.Hour)
 			return err
 		}, "the project's period of use ended on 2030-01-03"},
 		{"a later begin", func(_ *testing.T, b *bench) error {
 			starts := b.store.Now().Add(72 * time.Hour)
-			_, err := b.ledger.UpdateProject(b.ctx, b.root, b.project.ID, pool.ProjectInput{Name: "vision", Quota: plenty, StartsAt: &starts})
+			_, err := b.ledger.UpdateProject(b.ctx, b.root, b.project.ID, projects.ProjectInput{Name: "vision", Quota: plenty, StartsAt: &starts})
 			return err
 		}, "the project's period of use begins only on 2030-01-05"},
 		{"disabled account", func(_ *testing.T, b *bench) error {
@@ -242,7 +243,7 @@ func TestAnHeirsMounts(t *testing.T) {
 		if err := b.ledger.RemoveMember(b.ctx, b.root, b.project.ID, gone.ID); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.ledger.HandOver(b.ctx, b.root, b.project.ID, gone.ID, pool.HandoverInput{ToMemberID: b.member.ID}); err != nil {
+		if _, err := b.ledger.HandOver(b.ctx, b.root, b.project.ID, gone.ID, projects.HandoverInput{ToMemberID: b.member.ID}); err != nil {
 			t.Fatal(err)
 		}
 		if !writes(b.actor, "after") || writes(other, "other") {

@@ -94,19 +94,17 @@ func (r *Reconciler) blocked(q *models.Queries, w models.Workspace) (models.Text
 	if err != nil {
 		return models.Text{}, err
 	}
-	room, err := r.ledger.Room(q, project, w.MemberID)
+	use, err := r.ledger.Use(q, project, w.MemberID)
 	if models.KindOf(err) == models.KindNotFound && err != nil {
 		return models.Say("the member has left the project"), nil
 	}
 	if err != nil {
 		return models.Text{}, err
 	}
-	left := room.Left().Amounts()
-	for i, a := range w.Demand.Resources().Amounts() {
-		if a.Value > left[i].Value {
-			return models.Say("%s: %s asked, %s left of the role's peak or the project's quota", a.Label,
-				models.Quantity(a.Name, a.Value), models.Quantity(a.Name, left[i].Value)), nil
-		}
+	if over := use.ExceededBy(w.Demand.Resources()); len(over) > 0 {
+		e := over[0]
+		return models.Say("%s: %s asked, %s left of the role's peak or the project's quota", e.Label,
+			models.Quantity(e.Name, e.Asked), models.Quantity(e.Name, e.Remaining)), nil
 	}
 	return models.Text{}, nil
 }

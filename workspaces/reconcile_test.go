@@ -9,7 +9,7 @@ import (
 
 	"weir/models"
 	"weir/models/modelstest"
-	"weir/pool"
+	"weir/pool/projects"
 	"weir/workspaces"
 )
 
@@ -331,13 +331,13 @@ func TestEviction(t *testing.T) {
 		}},
 		{"participation deadline", func(t *testing.T, b *bench) error {
 			until := b.store.Now().Add(time.Hour)
-			_, err := b.ledger.UpdateMember(b.ctx, b.root, b.project.ID, b.member.ID, pool.MemberInput{RoleID: b.role.ID, Until: &until})
+			_, err := b.ledger.UpdateMember(b.ctx, b.root, b.project.ID, b.member.ID, projects.MemberInput{RoleID: b.role.ID, Until: &until})
 			b.clock.Pass(time.Hour)
 			return err
 		}},
 		{"period of use", func(t *testing.T, b *bench) error {
 			ends := b.store.Now().Add(time.Hour)
-			_, err := b.ledger.UpdateProject(b.ctx, b.root, b.project.ID, pool.ProjectInput{Name: "vision", Quota: plenty, EndsAt: &ends})
+			_, err := b.ledger.UpdateProject(b.ctx, b.root, b.project.ID, projects.ProjectInput{Name: "vision", Quota: plenty, EndsAt: &ends})
 			b.clock.Pass(time.Hour)
 			return err
 		}},
@@ -466,7 +466,7 @@ func TestTheQueueKeepsRule2(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		small := pool.RoleInput{Name: "engineer", Permission: "member", Peak: models.Resources{GPUCores: 150, GPUMemoryMiB: 160_000, CPUMilli: 8000, MemoryMiB: 16_384}}
+		small := projects.RoleInput{Name: "engineer", Permission: "member", Peak: models.Resources{GPUCores: 150, GPUMemoryMiB: 160_000, CPUMilli: 8000, MemoryMiB: 16_384}}
 		for _, blocker := range blockers {
 			b.until(t, blocker.ID, models.StateRunning)
 			if _, err := b.Stop(b.ctx, other, blocker.ID); err != nil {

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/pool"
+	"weir/pool/projects"
 )
 
 // Whose role permits no workspaces any more loses those that there are, with
@@ -15,7 +15,7 @@ func TestARoleThatPermitsNoWorkspaces(t *testing.T) {
 		put := func(permission string, permissions ...string) {
 			t.Helper()
 			_, err := b.ledger.UpdateRole(b.ctx, b.root, b.project.ID, b.role.ID,
-				pool.RoleInput{Name: b.role.Name, Permission: permission, Permissions: permissions, Peak: b.role.Peak})
+				projects.RoleInput{Name: b.role.Name, Permission: permission, Permissions: permissions, Peak: b.role.Peak})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"weir/models"
 	"weir/policies"
+	"weir/pool/quota"
 )
 
 // Pool answers demands for shares of GPUs. Its methods work within the
@@ -33,7 +34,7 @@ type Line interface {
 
 // Ledger tells what a member may still hold.
 type Ledger interface {
-	Room(q *models.Queries, project models.Project, member int64) (models.Room, error)
+	Use(q *models.Queries, project models.Project, member int64) (quota.Use, error)
 }
 
 // Storage says which shared directories a member's workspace sees, making
@@ -117,7 +118,7 @@ const maxLive = 20
 type plan struct {
 	project models.Project
 	member  models.Member
-	room    models.Room
+	use     quota.Use
 	env     models.Environment
 	target  Target
 }
@@ -144,7 +145,7 @@ func (s *Service) Launch(ctx context.Context, actor policies.Actor, in LaunchInp
 		if err != nil {
 			return err
 		}
-		if err := fits(p.target.Demand, p.room); err != nil {
+		if err := fits(p.target.Demand, p.use); err != nil {
 			return err
 		}
 		if err := fewEnough(q, p.member); err != nil {
@@ -192,10 +193,10 @@ func (s *Service) plan(q *models.Queries, actor policies.Actor, project models.P
 	if !project.Active(now) {
 		return p, models.Forbidden("The project's period of use does not cover today.")
 	}
-	if p.room, err = s.ledger.Room(q, project, p.member.ID); err != nil {
+	if p.use, err = s.ledger.Use(q, project, p.member.ID); err != nil {
 		return p, err
 	}
-	candidates, err := s.candidates(q, in.EnvironmentID, wishes, p.room.Peak)
+	candidates, err := s.candidates(q, in.EnvironmentID, wishes, p.use.Peak)
 	if err != nil {
 		return p, err
 	}
@@ -211,7 +212,7 @@ func (p *plan) choose(candidates []models.Environment, request models.LaunchPara
 	var first error
 	for _, e := range candidates {
 		target, err := MergeParameters(Layers{Project: p.project.Launch, Environment: e.Launch, Minimum: e.Minimum,
-			DefaultPath: e.DefaultPath, Peak: p.room.Peak, Request: request})
+			DefaultPath: e.DefaultPath, Peak: p.use.Peak, Request: request})
 		if err == nil {
 			p.env, p.target = e, target
 			return nil
@@ -238,7 +239,7 @@ func (s *Service) complete(q *models.Queries, p *plan) error {
 	d, err := s.pool.Complete(q, d)
 	if open {
 		// Not 0, which the pool would take for a share in proportion.
-		d.GPUMemoryMiB = max(min(d.GPUMemoryMiB, p.room.Peak.GPUMemoryMiB/d.GPUs), 1)
+		d.GPUMemoryMiB = max(min(d.GPUMemoryMiB, p.use.Peak.GPUMemoryMiB/d.GPUs), 1)
 	}
 	p.target.settle(d)
 	return err
@@ -280,17 +281,13 @@ func (s *Service) candidates(q *models.Queries, id int64, wishes []Wish, peak mo
 	return nil, models.Invalid("environment_id", "is not in the catalogue")
 }
 
-// fits holds rule 2: what is asked, with what is held, within peak and quota.
-func fits(d models.Demand, room models.Room) error {
+// fits holds rule 2: what is asked, with what is in use, within limit and
+// quota.
+func fits(d models.Demand, use quota.Use) error {
 	var p models.Problems
-	asked := d.Resources()
-	left := room.Left().Amounts()
-	held, peak := room.HeldByMember.Amounts(), room.Peak.Amounts()
-	for i, a := range asked.Amounts() {
-		if a.Value > left[i].Value {
-			p.Add(demandField(a.Name), "%s: %s held + %s asked of %s peak; %s left", a.Label, models.Quantity(a.Name, held[i].Value),
-				models.Quantity(a.Name, a.Value), models.Quantity(a.Name, peak[i].Value), models.Quantity(a.Name, left[i].Value))
-		}
+	for _, e := range use.ExceededBy(d.Resources()) {
+		p.Add(demandField(e.Name), "%s: %s held + %s asked of %s peak; %s left", e.Label, models.Quantity(e.Name, e.Taken),
+			models.Quantity(e.Name, e.Asked), models.Quantity(e.Name, e.Bound), models.Quantity(e.Name, e.Remaining))
 	}
 	if len(p) == 0 {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"weir/models"
 	"weir/models/modelstest"
 	"weir/policies"
-	"weir/pool"
+	"weir/pool/projects"
 	"weir/workspaces"
 )
 
@@ -288,7 +288,7 @@ func TestPreviewSaysWhatALaunchWould(t *testing.T) {
 			t.Errorf("%+v, %v", v, err)
 		}
 		v, err = b.Preview(b.ctx, b.actor, b.ask("a", gpu(9, 50)))
-		if err != nil || len(v.Problems) == 0 || v.Room.Peak != b.role.Peak {
+		if err != nil || len(v.Problems) == 0 || v.Use.Peak != b.role.Peak {
 			t.Errorf("%+v, %v", v, err)
 		}
 		if b.shares(t) != 0 {
@@ -301,7 +301,7 @@ func TestPreviewSaysWhatALaunchWould(t *testing.T) {
 func TestThePeriodOfUse(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		starts := b.store.Now().Add(time.Hour)
-		_, err := b.ledger.UpdateProject(b.ctx, b.root, b.project.ID, pool.ProjectInput{Name: "vision", Quota: plenty, StartsAt: &starts})
+		_, err := b.ledger.UpdateProject(b.ctx, b.root, b.project.ID, projects.ProjectInput{Name: "vision", Quota: plenty, StartsAt: &starts})
 		if err != nil {
 			t.Fatal(err)
 		}

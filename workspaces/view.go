@@ -8,12 +8,13 @@ import (
 
 	"weir/models"
 	"weir/policies"
+	"weir/pool/quota"
 )
 
 // Preview is what a launch would be, before it is asked for.
 type Preview struct {
 	Project  models.Project
-	Room     models.Room
+	Use      quota.Use
 	Fitting  []Match
 	Refused  []Mismatch
 	Chosen   models.Environment // zero when none fits
@@ -37,7 +38,7 @@ func (s *Service) Preview(ctx context.Context, actor policies.Actor, in LaunchIn
 	if err != nil {
 		return v, err
 	}
-	if v.Room, err = s.ledger.Room(q, v.Project, member.ID); err != nil {
+	if v.Use, err = s.ledger.Use(q, v.Project, member.ID); err != nil {
 		return v, err
 	}
 	all, err := q.Environments()
@@ -45,7 +46,7 @@ func (s *Service) Preview(ctx context.Context, actor policies.Actor, in LaunchIn
 		return v, err
 	}
 	wishes, problem := in.check()
-	v.Fitting, v.Refused = MatchEnvironments(all, wishes, v.Room.Peak)
+	v.Fitting, v.Refused = MatchEnvironments(all, wishes, v.Use.Peak)
 	if !v.add(problem) {
 		return v, nil
 	}
@@ -54,7 +55,7 @@ func (s *Service) Preview(ctx context.Context, actor policies.Actor, in LaunchIn
 		return v, notInternal(err)
 	}
 	v.Chosen, v.Target = p.env, p.target
-	v.add(fits(p.target.Demand, v.Room))
+	v.add(fits(p.target.Demand, v.Use))
 	v.Answer, err = s.pool.Answer(q, models.Workspace{ProjectID: in.ProjectID, Demand: p.target.Demand})
 	v.Answer = useful(v.Answer, p.env.Minimum)
 	return v, err

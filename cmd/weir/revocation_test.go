@@ -23,6 +23,7 @@ import (
 	"weir/models/modelstest"
 	"weir/policies"
 	"weir/pool"
+	"weir/pool/projects"
 	"weir/pool/providers"
 	"weir/storage"
 	"weir/workspaces"
@@ -38,7 +39,7 @@ const (
 // drives workspaces.
 type replica struct {
 	*portal
-	ledger  *pool.Ledger
+	ledger  *projects.Service
 	service *workspaces.Service
 	address string
 }
@@ -62,7 +63,7 @@ func newReplica(t *testing.T, url string) *replica {
 		}
 	}
 	r := &replica{portal: &portal{store: store, log: slog.New(slog.DiscardHandler)}}
-	r.accounts, r.pool, r.ledger = policies.NewAccounts(store, access), pool.New(store, access, providers.New(store, access, nil)), pool.NewLedger(store, access, dirs)
+	r.accounts, r.pool, r.ledger = policies.NewAccounts(store, access), pool.New(store, access, providers.New(store, access, nil)), projects.New(store, access, dirs)
 	r.service = workspaces.NewService(store, access, r.pool, r.pool, r.ledger, func() {})
 	r.proxy = proxy.New(proxy.Config{Gate: gate{r.service, r.accounts}, AppsDomain: "apps.test", Holds: r.holds})
 	t.Cleanup(r.proxy.Close)
@@ -145,12 +146,12 @@ func newTenant(t *testing.T, name string, at, uses *replica, n *notebook, backen
 		}
 	})
 	ctx, some := t.Context(), models.Resources{CPUMilli: 1000, MemoryMiB: 1024}
-	p, err := at.ledger.CreateProject(ctx, root, pool.ProjectInput{Name: name, Quota: some})
+	p, err := at.ledger.CreateProject(ctx, root, projects.ProjectInput{Name: name, Quota: some})
 	if err == nil {
-		v.role, err = at.ledger.CreateRole(ctx, root, p.ID, pool.RoleInput{Name: "r", Permission: models.PermissionMember, Peak: some})
+		v.role, err = at.ledger.CreateRole(ctx, root, p.ID, projects.RoleInput{Name: "r", Permission: models.PermissionMember, Peak: some})
 	}
 	if err == nil {
-		v.member, err = at.ledger.AddMember(ctx, root, p.ID, pool.MemberInput{Email: v.user.Email, RoleID: v.role.ID})
+		v.member, err = at.ledger.AddMember(ctx, root, p.ID, projects.MemberInput{Email: v.user.Email, RoleID: v.role.ID})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +218,7 @@ func (v *tenant) kinds() []func() (back func() error, err error) {
 		},
 		func() (func() error, error) {
 			return func() error {
-				_, err := v.at.ledger.AddMember(ctx, root, v.workspace.ProjectID, pool.MemberInput{Email: v.user.Email, RoleID: v.role.ID})
+				_, err := v.at.ledger.AddMember(ctx, root, v.workspace.ProjectID, projects.MemberInput{Email: v.user.Email, RoleID: v.role.ID})
 				return err
 			}, v.at.ledger.RemoveMember(ctx, root, v.workspace.ProjectID, v.member.ID)
 		},

@@ -20,7 +20,9 @@ import (
 	"weir/policies"
 	"weir/policies/notices"
 	"weir/pool"
+	"weir/pool/projects"
 	"weir/pool/providers"
+	"weir/pool/requests"
 	"weir/storage"
 	"weir/workspaces"
 	"weir/workspaces/kube"
@@ -70,7 +72,7 @@ type portal struct {
 	reconciler *workspaces.Reconciler
 	notices    *notices.Service
 	sender     *notices.Sender
-	periods    *pool.Periods
+	periods    *requests.Periods
 	proxy      *proxy.Proxy
 	app        *handlers.App
 	lock       *os.File
@@ -130,9 +132,9 @@ func wirePortal(ctx context.Context, cfg Config, log *slog.Logger, addr net.Addr
 	if err := p.wireNotices(access); err != nil {
 		return p, err
 	}
-	p.periods = pool.NewPeriods(pool.PeriodsConfig{Store: p.store, Fence: p.fence.check, Logger: log})
+	p.periods = requests.NewPeriods(requests.PeriodsConfig{Store: p.store, Fence: p.fence.check, Logger: log})
 	p.catalogue = workspaces.NewCatalogue(p.store, access)
-	ledger := pool.NewLedger(p.store, access, dirs)
+	ledger := projects.New(p.store, access, dirs)
 	p.reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: p.store, Pool: p.pool, Books: p.pool, Line: p.pool, Ledger: ledger,
 		Storage: mounts{dirs}, Runtime: p.runtime, Env: p.workspaceEnv, Fence: p.fence.check, Logger: log})
 	p.runtime.OnChange(p.reconciler.Look) // what answers or dies is seen at once

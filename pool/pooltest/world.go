@@ -5,20 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"weir/models"
 	"weir/models/modelstest"
 	"weir/policies"
 	"weir/pool"
+	"weir/pool/projects"
 	"weir/pool/providers"
 	"weir/storage"
 )
 
 // World is projects and a pool over one fresh store.
 type World struct {
-	*pool.Ledger
+	*projects.Service
 	Providers *providers.Service
 	Pool      *pool.Scheduler
+	Capacity  *projects.Capacity
 	Access    *policies.Access
 	Ctx       context.Context
 	Store     *models.Store
@@ -41,8 +44,9 @@ func New(t *testing.T, s *models.Store) *World {
 		t.Fatal(err)
 	}
 	machines := providers.New(s, access, nil)
-	w := &World{Ledger: pool.NewLedger(s, access, dirs), Providers: machines, Pool: pool.New(s, access, machines), Access: access,
+	w := &World{Service: projects.New(s, access, dirs), Providers: machines, Pool: pool.New(s, access, machines), Access: access,
 		Ctx: t.Context(), Store: s, Clock: modelstest.NewClock(s)}
+	w.Capacity = projects.NewCapacity(s, access, w.Pool)
 	w.Root = policies.Actor{User: modelstest.User(t, s, "root@example.org", true)}
 	return w
 }
@@ -57,7 +61,7 @@ func (w *World) NewPerson(t *testing.T) models.User {
 // NewProject adds a project.
 func (w *World) NewProject(t *testing.T, name string, quota models.Resources) models.Project {
 	t.Helper()
-	p, err := w.CreateProject(w.Ctx, w.Root, pool.ProjectInput{Name: name, Quota: quota})
+	p, err := w.CreateProject(w.Ctx, w.Root, projects.ProjectInput{Name: name, Quota: quota})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +71,7 @@ func (w *World) NewProject(t *testing.T, name string, quota models.Resources) mo
 // NewRole adds a role to a project.
 func (w *World) NewRole(t *testing.T, project int64, name, permission string, limit models.Resources) models.Role {
 	t.Helper()
-	r, err := w.CreateRole(w.Ctx, w.Root, project, pool.RoleInput{Name: name, Permission: permission, Peak: limit})
+	r, err := w.CreateRole(w.Ctx, w.Root, project, projects.RoleInput{Name: name, Permission: permission, Peak: limit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +82,7 @@ func (w *World) NewRole(t *testing.T, project int64, name, permission string, li
 func (w *World) NewMember(t *testing.T, r models.Role) (models.Member, models.User) {
 	t.Helper()
 	u := w.NewPerson(t)
-	m, err := w.AddMember(w.Ctx, w.Root, r.ProjectID, pool.MemberInput{Email: u.Email, RoleID: r.ID})
+	m, err := w.AddMember(w.Ctx, w.Root, r.ProjectID, projects.MemberInput{Email: u.Email, RoleID: r.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,4 +132,38 @@ func (w *World) Environment(t *testing.T) int64 {
 	e := models.Environment{Name: "notebook", Language: "python", LanguageVersion: "3.11", Version: 1, CreatedAt: w.Store.Now()}
 	modelstest.InTx(t, w.Store, func(q *models.Queries) error { return q.CreateEnvironment(&e) })
 	return e.ID
+}
+
+// EndProject moves the end of a project's period; nil is open.
+func (w *World) EndProject(t *testing.T, p models.Project, end *time.Time) {
+	t.Helper()
+	NoError(t, Error(w.UpdateProject(w.Ctx, w.Root, p.ID, projects.ProjectInput{Name: p.Name, Quota: p.Quota, EndsAt: end})))
+}
+
+// EndMembership moves the end of a member's participation; nil is open.
+func (w *World) EndMembership(t *testing.T, m models.Member, until *time.Time) {
+	t.Helper()
+	NoError(t, Error(w.UpdateMember(w.Ctx, w.Root, m.ProjectID, m.ID, projects.MemberInput{RoleID: m.RoleID, Until: until})))
+}
+
+// CapacityOf is one resource of the pool, beside what is allocated of it.
+func (w *World) CapacityOf(t *testing.T, resource string) projects.CapacityRow {
+	t.Helper()
+	v, err := w.Capacity.View(w.Ctx, w.Root, models.Page{})
+	NoError(t, err)
+	for _, r := range v.Rows {
+		if r.Name == resource {
+			return r
+		}
+	}
+	t.Fatalf("no row for %s", resource)
+	return projects.CapacityRow{}
+}
+
+// SetOvercommit lets so many percent of each resource be allocated.
+func (w *World) SetOvercommit(t *testing.T, percent int64, stated projects.Stated) {
+	t.Helper()
+	in := projects.OvercommitInput{Ratio: models.Resources{GPUCores: percent, GPUMemoryMiB: percent, CPUMilli: percent, MemoryMiB: percent, StorageMiB: percent}, Stated: stated}
+	_, err := w.Capacity.Set(w.Ctx, w.Root, in)
+	NoError(t, err)
 }

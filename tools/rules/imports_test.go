@@ -24,7 +24,7 @@ var mayImport = map[string][]string{
 	"policies/openid":            {"models", "policies"},
 	"policies/openid/openidtest": {},
 
-	"pool":                     {"models", "policies", "pool/placement", "pool/placement/history", "pool/queue", "pool/timeline"},
+	"pool":                     {"models", "policies", "pool/projects", "pool/placement", "pool/placement/history", "pool/queue", "pool/timeline"},
 	"pool/providers":           {"models", "policies", "pool/authority"},
 	"pool/agent":               {"models", "pool/authority", "pool/providers"},
 	"pool/authority":           {},
@@ -33,13 +33,16 @@ var mayImport = map[string][]string{
 	"pool/placement/trace":     {"pool/placement/fleet"},
 	"pool/placement/occupancy": {"pool/placement"},
 	"pool/placement/history":   {"pool/placement", "pool/placement/occupancy"},
+	"pool/projects":            {"models", "policies", "pool/quota"},
 	"pool/queue":               {"pool/placement"},
+	"pool/quota":               {"models"}, // for the vector of resources: it is pure all the same
+	"pool/requests":            {"models", "policies", "pool/projects", "pool/quota"},
 	"pool/timeline":            {"pool/placement", "pool/placement/occupancy"},
 	"pool/nvml":                {"pool/providers"},
 
 	"storage": {"models", "policies"},
 
-	"workspaces":         {"models", "policies", "workspaces/graph", "workspaces/barrier", "workspaces/shard"},
+	"workspaces":         {"models", "policies", "pool/quota", "workspaces/graph", "workspaces/barrier", "workspaces/shard"},
 	"workspaces/graph":   {},
 	"workspaces/barrier": {},
 	"workspaces/shard":   {},
@@ -49,7 +52,7 @@ var mayImport = map[string][]string{
 
 	"web": {"models"},
 	"handlers": {"models", "policies", "policies/notices", "migrations", "web",
-		"pool", "pool/authority", "pool/providers", "pool/placement", "pool/placement/history", "pool/queue", "pool/timeline", "pool/nvml", "storage",
+		"pool", "pool/projects", "pool/quota", "pool/requests", "pool/authority", "pool/providers", "pool/placement", "pool/placement/history", "pool/queue", "pool/timeline", "pool/nvml", "storage",
 		"workspaces", "workspaces/graph", "workspaces/barrier", "workspaces/shard",
 		"workspaces/local", "workspaces/kube", "workspaces/proxy"},
 	"cmd/weir": {everything},
@@ -75,9 +78,9 @@ const everything = "*"
 var testHelpers = []string{"models/modelstest", "pool/pooltest", "policies/openid/openidtest", "workspaces/runtimetest", "deploy", "e2e", "tools/rules", "tools/cluster", "tools/cluster/faults", "tools/cluster/image"}
 
 // pure packages decide and nothing else, so that a test can hold them to
-// every case: they import the standard library alone.
+// every case: of what is not ours they import the standard library alone.
 var pure = []string{"pool/authority", "pool/placement", "pool/placement/fleet", "pool/placement/trace", "pool/placement/occupancy", "pool/placement/history",
-	"pool/queue", "pool/timeline", "workspaces/graph", "workspaces/barrier", "workspaces/shard"}
+	"pool/queue", "pool/quota", "pool/timeline", "workspaces/graph", "workspaces/barrier", "workspaces/shard"}
 
 // importer is a package and what it imports outside its tests.
 type importer struct {

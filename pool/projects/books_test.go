@@ -1,0 +1,348 @@
+package projects_test
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"weir/models"
+)
+
+// amount is what the model counts: whole CPU cores, and GiB of memory.
+type amount struct{ cpu, gib int64 }
+
+func (a amount) resources() models.Resources {
+	return models.Resources{CPUMilli: 1000 * a.cpu, MemoryMiB: 1024 * a.gib}
+}
+
+func amountOf(r models.Resources) amount { return amount{r.CPUMilli / 1000, r.MemoryMiB / 1024} }
+
+func (a amount) add(b amount) amount { return amount{a.cpu + b.cpu, a.gib + b.gib} }
+func (a amount) sub(b amount) amount { return amount{a.cpu - b.cpu, a.gib - b.gib} }
+func (a amount) within(b amount) bool {
+	return a.cpu <= b.cpu && a.gib <= b.gib
+}
+
+// How much of everything the model of a project has room for.
+const (
+	people = 5 // who may be members
+	titles = 4 // names of roles
+	seats  = 2 // names of a member's workspaces
+)
+
+// books are a project as the rules see it: a small second ledger that knows
+// no database. They are compared by ==.
+type books struct {
+	quota   amount
+	version int64
+	roles   [titles]post
+	members [people]place
+	holds   [people][seats]hold
+}
+
+// post is a role; id 0 is none.
+type post struct {
+	id, version int64
+	peak        amount
+}
+
+// place is a person's membership, which keeps its id beyond its end; id 0 is
+// none.
+type place struct {
+	id, version int64
+	present     bool
+	title       int
+}
+
+// hold is a workspace that has not ended; id 0 is none.
+type hold struct {
+	id       int64
+	amount   amount
+	stopping bool
+}
+
+func (b books) promised() (sum amount) {
+	for _, m := range b.members {
+		if m.present {
+			sum = sum.add(b.roles[m.title].peak)
+		}
+	}
+	return sum
+}
+
+func (b books) heldBy(person int) (sum amount) {
+	for _, h := range b.holds[person] {
+		sum = sum.add(h.amount)
+	}
+	return sum
+}
+
+func (b books) held() (sum amount) {
+	for i := range b.holds {
+		sum = sum.add(b.heldBy(i))
+	}
+	return sum
+}
+
+// count is how many members are present and how many workspaces live.
+func (b books) count() (members, live int64) {
+	for i, m := range b.members {
+		if m.present {
+			members++
+		}
+		for _, h := range b.holds[i] {
+			if h.id != 0 {
+				live++
+			}
+		}
+	}
+	return members, live
+}
+
+// What may be done to a project.
+const (
+	found        = "found" // the state in which it begins
+	createRole   = "create role"
+	updateRole   = "update role"
+	deleteRole   = "delete role"
+	addMember    = "add member"
+	updateMember = "update member"
+	removeMember = "remove member"
+	setQuota     = "set quota"
+	launch       = "launch"
+	stop         = "stop"
+	end          = "end" // what the reconciler does when it is gone
+	read         = "read"
+)
+
+// move is one thing that somebody does to a project.
+type move struct {
+	what      string
+	project   int
+	person    int
+	title     int
+	role      int64 // id, as the mover believes
+	seat      int
+	workspace int64 // id
+	amount    amount
+	version   int64 // that the mover has read; 0: does not mind
+	books     books // in which it begins
+}
+
+// outcome is how a move ended: done, or refused with the numbers of the
+// refusal.
+type outcome struct {
+	refused     models.Kind
+	numbers     string
+	id, version int64
+	quota       amount // what a reader saw, from here on
+	promised    amount
+	held        amount
+	members     int64
+	live        int64
+}
+
+func refusal(kind models.Kind) outcome { return outcome{refused: kind} }
+
+// short is a refusal for lack of capacity; per resource that is exceeded, the
+// numbers that it must name.
+func short(cpu, gib bool, numbers func(pick func(amount) int64) []int64) outcome {
+	var all []int64
+	if cpu {
+		all = append(all, numbers(func(a amount) int64 { return a.cpu })...)
+	}
+	if gib {
+		all = append(all, numbers(func(a amount) int64 { return a.gib })...)
+	}
+	return outcome{refused: models.KindNoCapacity, numbers: plain(all)}
+}
+
+func plain(numbers []int64) string { return strings.Trim(fmt.Sprint(numbers), "[]") }
+
+// exceeding is short when a is not within limit, naming what show gives.
+func exceeding(a, limit amount, show func(pick func(amount) int64) []int64) []outcome {
+	if a.within(limit) {
+		return nil
+	}
+	return []outcome{short(a.cpu > limit.cpu, a.gib > limit.gib, show)}
+}
+
+// step tells whether a move may have ended like this in this state, and the
+// state after it. A move that the rules admit may only have been done; one
+// that they do not admit may only have been refused, for a reason that is
+// true.
+func (b books) step(m move, got outcome) (bool, books) {
+	after, done, refusals := b.judge(m, got)
+	if len(refusals) == 0 {
+		return got == done, after
+	}
+	for _, r := range refusals {
+		if got == r {
+			return true, b
+		}
+	}
+	return false, b
+}
+
+// judge gives the state after a move, how it ends when it is done, and every
+// true reason to refuse it. got tells the ids that the database chose.
+func (b books) judge(m move, got outcome) (after books, done outcome, refusals []outcome) {
+	switch m.what {
+	case found:
+		return m.books, outcome{}, nil
+	case createRole, updateRole, deleteRole:
+		return b.judgeRole(m, got)
+	case addMember, updateMember, removeMember:
+		return b.judgeMember(m, got)
+	case setQuota:
+		return b.judgeQuota(m)
+	case launch, stop, end:
+		return b.judgeWorkspace(m, got)
+	default: // read
+		members, live := b.count()
+		return b, outcome{version: b.version, quota: b.quota, promised: b.promised(), held: b.held(), members: members, live: live}, nil
+	}
+}
+
+func (b books) judgeQuota(m move) (after books, done outcome, refusals []outcome) {
+	if m.version != 0 && m.version != b.version {
+		return b, done, []outcome{refusal(models.KindConflict)}
+	}
+	promised, held := b.promised(), b.held()
+	refusals = append(exceeding(promised, m.amount, func(pick func(amount) int64) []int64 { return []int64{pick(promised)} }),
+		exceeding(held, m.amount, func(pick func(amount) int64) []int64 { return []int64{pick(held)} })...)
+	b.quota, b.version = m.amount, b.version+1
+	return b, outcome{version: b.version}, refusals
+}
+
+// promises holds rule 1 in the state after a change of n members' peaks.
+func (b books) promises(after books, n int64) []outcome {
+	more, left := after.promised().sub(b.promised()), b.quota.sub(b.promised())
+	return exceeding(after.promised(), b.quota, func(pick func(amount) int64) []int64 {
+		return []int64{pick(more), n, pick(left), pick(b.quota)}
+	})
+}
+
+func (b books) judgeRole(m move, got outcome) (after books, done outcome, refusals []outcome) {
+	old := b.roles[m.title]
+	switch {
+	case m.what == createRole && old.id != 0:
+		refusals = []outcome{refusal(models.KindConflict)}
+	case m.what != createRole && (old.id == 0 || old.id != m.role):
+		return b, done, []outcome{refusal(models.KindNotFound)}
+	case m.what == updateRole && m.version != 0 && m.version != old.version:
+		return b, done, []outcome{refusal(models.KindConflict)}
+	}
+	var holders []int
+	for i, p := range b.members {
+		if p.present && p.title == m.title {
+			holders = append(holders, i)
+		}
+	}
+	slices.SortFunc(holders, func(i, j int) int { return cmp.Compare(b.members[i].id, b.members[j].id) })
+	if m.what == deleteRole {
+		if len(holders) > 0 {
+			return b, done, []outcome{refusal(models.KindConflict)}
+		}
+		b.roles[m.title] = post{}
+		return b, done, nil
+	}
+	refusals = append(refusals, exceeding(m.amount, b.quota, func(pick func(amount) int64) []int64 { return []int64{pick(m.amount), pick(b.quota)} })...)
+	after = b
+	if m.what == createRole {
+		after.roles[m.title] = post{id: got.id, version: 1, peak: m.amount}
+		return after, outcome{id: got.id, version: 1}, refusals
+	}
+	after.roles[m.title].peak, after.roles[m.title].version = m.amount, old.version+1
+	refusals = append(refusals, b.promises(after, int64(len(holders)))...)
+	return after, outcome{id: old.id, version: old.version + 1}, append(refusals, b.holders(holders, m.amount)...)
+}
+
+// holders holds rule 2 against a lower peak: the refusal names what each
+// holds who holds more.
+func (b books) holders(list []int, peak amount) []outcome {
+	var all []int64
+	for _, i := range list {
+		h := b.heldBy(i)
+		if h.cpu > peak.cpu {
+			all = append(all, h.cpu)
+		}
+		if h.gib > peak.gib {
+			all = append(all, h.gib)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return []outcome{{refused: models.KindNoCapacity, numbers: plain(all)}}
+}
+
+func (b books) judgeMember(m move, got outcome) (after books, done outcome, refusals []outcome) {
+	old, r, after := b.members[m.person], b.roles[m.title], b
+	if m.what != addMember && !old.present {
+		return b, done, []outcome{refusal(models.KindNotFound)}
+	}
+	if m.what == removeMember {
+		after.members[m.person] = place{id: old.id, version: old.version + 1}
+		return after, done, nil
+	}
+	if m.what == updateMember && m.version != 0 && m.version != old.version {
+		return b, done, []outcome{refusal(models.KindConflict)}
+	}
+	if r.id == 0 || r.id != m.role {
+		return b, done, []outcome{refusal(models.KindInvalid)}
+	}
+	if m.what == addMember && old.present {
+		// That another peak would not fit either is just as true.
+		return b, done, append(b.another(r.peak), refusal(models.KindConflict))
+	}
+	after.members[m.person] = place{id: cmp.Or(old.id, got.id), present: true, title: m.title, version: old.version + 1}
+	held := b.heldBy(m.person)
+	refusals = append(b.promises(after, 1), exceeding(held, r.peak, func(pick func(amount) int64) []int64 { return []int64{pick(held), pick(r.peak)} })...)
+	return after, outcome{id: after.members[m.person].id, version: old.version + 1}, refusals
+}
+
+// another is what one more peak would exceed.
+func (b books) another(peak amount) []outcome {
+	left := b.quota.sub(b.promised())
+	return exceeding(b.promised().add(peak), b.quota, func(pick func(amount) int64) []int64 {
+		return []int64{pick(peak), 1, pick(left), pick(b.quota)}
+	})
+}
+
+func (b books) judgeWorkspace(m move, got outcome) (after books, done outcome, refusals []outcome) {
+	h := b.holds[m.person][m.seat]
+	if m.what != launch {
+		switch {
+		case h.id == 0 || h.id != m.workspace || m.what == stop && h.stopping:
+			return b, done, []outcome{refusal(models.KindConflict)}
+		case m.what == stop:
+			b.holds[m.person][m.seat].stopping = true
+		default:
+			b.holds[m.person][m.seat] = hold{}
+		}
+		return b, done, nil
+	}
+	p := b.members[m.person]
+	if !p.present {
+		return b, done, []outcome{refusal(models.KindForbidden)}
+	}
+	peak, held := b.roles[p.title].peak, b.heldBy(m.person)
+	if !m.amount.within(peak) {
+		return b, done, []outcome{refusal(models.KindInvalid)}
+	}
+	left := least(peak.sub(held), b.quota.sub(b.held()))
+	if h.id != 0 {
+		refusals = append(refusals, refusal(models.KindConflict))
+	}
+	refusals = append(refusals, exceeding(m.amount, left, func(pick func(amount) int64) []int64 {
+		return []int64{pick(held), pick(m.amount), pick(peak), pick(left)}
+	})...)
+	b.holds[m.person][m.seat] = hold{id: got.id, amount: m.amount}
+	return b, outcome{id: got.id}, refusals
+}
+
+func least(a, b amount) amount {
+	return amount{max(0, min(a.cpu, b.cpu)), max(0, min(a.gib, b.gib))}
+}

@@ -1,0 +1,62 @@
+package projects_test
+
+import (
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/pool/pooltest"
+	"weir/pool/projects"
+)
+
+func TestPromisesBesideCapacity(t *testing.T) {
+	eachExample(t, func(t *testing.T, h *example) {
+		h.NewProject(t, "speech", pooltest.Cores(350))
+		over := h.Store.Now().Add(time.Hour)
+		if _, err := h.CreateProject(h.Ctx, h.Root, projects.ProjectInput{Name: "over soon", Quota: pooltest.Cores(1000), EndsAt: &over}); err != nil {
+			t.Fatal(err)
+		}
+		h.Clock.Pass(2 * time.Hour)
+		if got := h.CapacityOf(t, "gpu_cores"); got.Value != 550 || got.Capacity != 400 || got.Simulated != 400 || got.Limit != 400 || got.Excess != 150 || got.Missing != 150 {
+			t.Errorf("%+v", got)
+		}
+		if got := h.CapacityOf(t, "cpu_milli"); got.Known || got.Excess != 0 {
+			t.Errorf("of CPU nothing is known: %+v", got)
+		}
+		h.SetOvercommit(t, 150, projects.Stated{CPUMilli: 4000})
+		if got := h.CapacityOf(t, "gpu_cores"); got.Limit != 600 || got.Excess != 0 || got.Missing != 150 {
+			t.Errorf("%+v", got)
+		}
+		if got := h.CapacityOf(t, "cpu_milli"); !got.Known || got.Limit != 6000 || got.Excess != 2000 || got.Missing != 4000 {
+			t.Errorf("%+v", got)
+		}
+		// The machine leaves: what it lent is not there any more, and whom
+		// that concerns stands beside it.
+		providers, err := h.Store.Read(h.Ctx).Providers()
+		pooltest.NoError(t, err)
+		_, err = h.Providers.Drain(h.Ctx, h.Root, providers[0].ID, 0)
+		pooltest.NoError(t, err)
+		if got := h.CapacityOf(t, "gpu_cores"); got.Capacity != 0 || got.Excess != 550 || got.Missing != 550 {
+			t.Errorf("without its machine the pool has %+v", got)
+		}
+		v, err := h.Capacity.View(h.Ctx, h.Root, models.Page{})
+		if err != nil || len(v.Projects) != 2 || v.Projects[0].Quota.GPUCores != 200 || v.Projects[0].Promised.GPUCores != 70 || v.Projects[1].Quota.GPUCores != 350 {
+			t.Errorf("%+v, %v", v.Projects, err)
+		}
+	})
+}
+
+func TestWhoSetsTheRatios(t *testing.T) {
+	eachExample(t, func(t *testing.T, h *example) {
+		_, err := h.Capacity.View(h.Ctx, h.Actor(t, h.Boss), models.Page{})
+		pooltest.WantError(t, err, models.KindForbidden)
+		_, err = h.Capacity.Set(h.Ctx, h.Actor(t, h.Boss), projects.OvercommitInput{})
+		pooltest.WantError(t, err, models.KindForbidden)
+		_, err = h.Capacity.Set(h.Ctx, h.Root, projects.OvercommitInput{Ratio: models.Resources{GPUCores: 10_001}, Stated: projects.Stated{CPUMilli: -1}})
+		pooltest.WantError(t, err, models.KindInvalid, "ratio.gpu_cores", "ratio.memory_mib", "stated.cpu_milli")
+		h.SetOvercommit(t, 120, projects.Stated{})
+		in := projects.OvercommitInput{Ratio: models.Resources{GPUCores: 1, GPUMemoryMiB: 1, CPUMilli: 1, MemoryMiB: 1, StorageMiB: 1}, Version: 1}
+		_, err = h.Capacity.Set(h.Ctx, h.Root, in)
+		pooltest.WantError(t, err, models.KindConflict)
+	})
+}

@@ -1,0 +1,55 @@
+package projects
+
+import (
+	"time"
+
+	"weir/models"
+)
+
+// grantsRole refuses to make, change or delete a role that permits, before or
+// after, what the actor may not do in the project.
+func (e Editor) grantsRole(r models.Role, also ...models.Permissions) error {
+	return e.access.Granting(e.q, e.actor, r.ProjectID, "permission", models.Say("The role %s", r.Name), append(also, r.Permits())...)
+}
+
+// grantsPlace refuses to give, change or end the place of a user whose role,
+// before or after, permits what the actor may not do in the project.
+func (e Editor) grantsPlace(user int64, roles ...models.Role) error {
+	if e.actor.System != "" || len(roles) == 0 {
+		return nil
+	}
+	u, err := e.q.User(user)
+	if err != nil {
+		return err
+	}
+	held := make([]models.Permissions, len(roles))
+	for i, r := range roles {
+		held[i] = r.Permits()
+	}
+	whose := models.Say("%s, in the role %s,", u.Email, roles[len(roles)-1].Name)
+	return e.access.Granting(e.q, e.actor, roles[0].ProjectID, "role_id", whose, held...)
+}
+
+// mayEnd refuses to end, or to change in any way, the place of a member with
+// more rights than the actor has.
+func (e Editor) mayEnd(m models.Member) error {
+	r, err := e.q.Role(models.Everything, m.ProjectID, m.RoleID)
+	if err != nil {
+		return err
+	}
+	return e.grantsPlace(m.UserID, r)
+}
+
+// staysAsLong refuses to put off the end of one's own participation: another
+// manager can, or a platform administrator.
+func (e Editor) staysAsLong(m models.Member, until *time.Time) error {
+	if e.actor.User.ID != m.UserID || !EndsLater(until, m.Until) || e.access.May(e.actor, m.ProjectID, "project", "write") {
+		return nil
+	}
+	return models.Forbidden("Nobody extends their own participation. Another manager of the project can, or a platform administrator.")
+}
+
+// EndsLater tells whether an end lies after another; without an end is last.
+func EndsLater(asked, present *time.Time) bool {
+	return present != nil && (asked == nil || asked.After(*present))
+}

@@ -1,0 +1,171 @@
+package projects
+
+import (
+	"context"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// signIn is who changes places as a provider's groups say.
+var signIn = policies.System("sign-in")
+
+// Followed is what became of the places that groups give.
+type Followed struct {
+	Changed bool          // somebody's rights did
+	Notes   []models.Text // for the person: what was not done, and why
+}
+
+// FollowGroups brings the places of somebody who has just signed in into line
+// with what groups give now. In each project the first of the wanted roles
+// counts that fits; the rest of the rules is as for any member. A place that
+// came by a group goes with the last group that gives one there; a place that
+// somebody here gave stays as it is.
+func (s *Service) FollowGroups(ctx context.Context, i models.Identity, wanted []policies.Place) (f Followed, err error) {
+	q := s.store.Read(ctx)
+	var projects []int64
+	roles := map[int64][]string{}
+	for _, w := range wanted {
+		p, err := q.ProjectByName(models.Everything, w.Project)
+		if models.KindOf(err) == models.KindNotFound {
+			f.Notes = append(f.Notes, models.Say("A group of yours gives you a place in the project %s, which is not here.", w.Project))
+			continue
+		}
+		if err != nil {
+			return f, err
+		}
+		if len(roles[p.ID]) == 0 {
+			projects = append(projects, p.ID)
+		}
+		roles[p.ID] = append(roles[p.ID], w.Role)
+	}
+	given, err := q.GivenPlaces(i.ID)
+	if err != nil {
+		return f, err
+	}
+	for _, id := range given {
+		if len(roles[id]) == 0 {
+			projects = append(projects, id)
+		}
+	}
+	for _, id := range projects {
+		if err := s.followIn(ctx, i, id, roles[id], &f); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+// groupPlace is somebody's place in a project while it follows groups.
+type groupPlace struct {
+	Editor
+	identity models.Identity
+	project  models.Project
+	member   models.Member
+	present  bool
+	given    bool // by a group
+}
+
+func (s *Service) followIn(ctx context.Context, i models.Identity, project int64, roles []string, f *Followed) error {
+	var member int64 // that has come in
+	var notes []models.Text
+	changed := false
+	err := s.store.Revoking(ctx, func(q *models.Queries) error {
+		member, notes, changed = 0, nil, false
+		at, err := groupPlaceOf(s.Within(q, signIn), i, project)
+		if err != nil || at.present && !at.given {
+			return err
+		}
+		for _, name := range roles {
+			done, err := at.take(name)
+			if err == nil {
+				changed, member = done, at.member.ID
+				return nil
+			}
+			note, err := at.recordRefusal(name, err)
+			if err != nil {
+				return err
+			}
+			notes = append(notes, note)
+		}
+		changed = at.present
+		return at.leave()
+	})
+	if err == nil && changed && member != 0 {
+		s.MakeMemberDirectory(ctx, project, member)
+	}
+	f.Changed, f.Notes = f.Changed || changed, append(f.Notes, notes...)
+	return err
+}
+
+func groupPlaceOf(e Editor, i models.Identity, project int64) (at groupPlace, err error) {
+	at.Editor, at.identity = e, i
+	if at.project, err = e.q.LockProject(models.Everything, project); err != nil {
+		return at, err
+	}
+	at.member, err = e.q.Membership(project, i.UserID)
+	if err != nil {
+		return at, models.IgnoreNotFound(err)
+	}
+	at.present = at.member.RemovedAt == nil
+	at.given, err = e.q.WasGiven(i.ID, at.member.ID)
+	return at, err
+}
+
+// take gives the place a role, if that fits, and tells whether that is new.
+func (at *groupPlace) take(name string) (bool, error) {
+	r, err := at.q.RoleByName(at.project.ID, name)
+	if err != nil {
+		return false, models.NotFoundAs(err, models.Invalid("role_id", "is not a role of this project"))
+	}
+	if at.present && at.member.RoleID == r.ID {
+		return false, nil
+	}
+	before, action := any(nil), "create"
+	if at.present {
+		before, action = at.member, "update"
+		if err := at.roleFits(at.project, at.member, r.ID); err != nil {
+			return false, err
+		}
+		at.member.RoleID, at.member.Until = r.ID, nil
+		err = at.putMember(&at.member)
+	} else {
+		if err := allocationFits(at.q, at.project, r.Peak, "role_id", 1); err != nil {
+			return false, err
+		}
+		at.member, err = at.join(at.identity.UserID, r, MemberInput{RoleID: r.ID})
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := at.q.MarkGiven(at.identity.ID, at.member.ID); err != nil {
+		return false, err
+	}
+	return true, at.actor.Audit(at.q, policies.Change{Action: action, Object: "member", ID: at.member.ID, Project: at.project.ID, Before: before, After: at.member})
+}
+
+// recordRefusal records that a role was not given, with the reason, and words it.
+// Errors that are no refusal come back.
+func (at groupPlace) recordRefusal(role string, err error) (models.Text, error) {
+	var reason models.Text
+	switch e, ok := err.(*models.Error); {
+	case ok && (e.Kind == models.KindNoCapacity || e.Kind == models.KindInvalid) && len(e.Fields) > 0:
+		reason = e.Fields[0].Reason
+	default:
+		return reason, err
+	}
+	note := models.Say("A group of yours gives you the role %s in the project %s, which was not done: %s", role, at.project.Name, reason)
+	return note, at.actor.Audit(at.q, policies.Change{Action: "refuse", Object: "member", ID: at.member.ID, Project: at.project.ID,
+		After: map[string]any{"user_id": at.identity.UserID, "role": role, "reason": reason.String()}})
+}
+
+// leave ends a place that no group gives any more, as far as there is one.
+func (at groupPlace) leave() error {
+	if !at.given {
+		return nil
+	}
+	if err := at.q.UnmarkGiven(at.member.ID); err != nil || !at.present {
+		return err
+	}
+	return at.endPlace(at.member)
+}

@@ -1,0 +1,184 @@
+package projects
+
+import (
+	"context"
+	"fmt"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// HandoverInput says who gets the directory of a member who has left.
+type HandoverInput struct {
+	ToMemberID int64 `json:"to_member_id" minimum:"1" doc:"a present member of the same project"`
+}
+
+// Leavers lists who was a member of a project once, and who has their
+// directories now.
+func (s *Service) Leavers(ctx context.Context, actor policies.Actor, project int64, page models.Page) ([]models.Leaver, error) {
+	if err := s.access.Check(actor, project, "project", "read"); err != nil {
+		return nil, err
+	}
+	q := s.store.Read(ctx)
+	if _, err := q.Project(actor.Scope(), project); err != nil {
+		return nil, err
+	}
+	return q.Leavers(actor.Scope(), project, page)
+}
+
+// Leaver finds one of the Leavers.
+func (s *Service) Leaver(ctx context.Context, actor policies.Actor, project, member int64) (v models.Leaver, err error) {
+	if err := s.access.Check(actor, project, "project", "read"); err != nil {
+		return v, err
+	}
+	return s.store.Read(ctx).Leaver(actor.Scope(), project, member)
+}
+
+// Heirs lists to whom directories of a project can be handed, for those who
+// may do that.
+func (s *Service) Heirs(ctx context.Context, actor policies.Actor, project int64) ([]models.Heir, error) {
+	if err := s.access.Check(actor, project, "member", "write"); err != nil {
+		return nil, err
+	}
+	return s.store.Read(ctx).Heirs(project)
+}
+
+// HandOver gives the directory of a member who has left to a present one: the
+// workspaces that the heir starts from now on can write it. It stays where it
+// is, and the others go on reading it.
+func (s *Service) HandOver(ctx context.Context, actor policies.Actor, project, member int64, in HandoverInput) (v models.Leaver, err error) {
+	err = s.edit(ctx, actor, policies.Need{Project: project, Object: "member", Act: "write"}, func(e Editor, p models.Project) error {
+		v, err := leaver(e.q, actor, project, member)
+		if err != nil {
+			return err
+		}
+		if v.HeirID != nil {
+			return models.Conflict("%s has this directory already. Take it back first.", v.HeirName)
+		}
+		return e.handOver(p, v, in)
+	})
+	if err != nil {
+		return v, err
+	}
+	return s.Leaver(ctx, actor, project, member)
+}
+
+// leaver finds who has left; a present member has a directory of their own.
+func leaver(q *models.Queries, actor policies.Actor, project, member int64) (models.Leaver, error) {
+	v, err := q.Leaver(actor.Scope(), project, member)
+	if models.KindOf(err) != models.KindNotFound {
+		return v, err
+	}
+	if m, err := q.MemberView(actor.Scope(), project, member); err == nil {
+		return v, models.Conflict("%s is a member still. Only the directory of somebody who has left can be handed over.", m.UserName)
+	}
+	return v, err
+}
+
+// handOver gives the directory of who has left to a present member.
+func (e Editor) handOver(p models.Project, from models.Leaver, in HandoverInput) error {
+	heir, err := e.q.Member(e.actor.Scope(), p.ID, in.ToMemberID)
+	if err == nil && !heir.Active(e.q.Now()) {
+		err = models.NotFound("member")
+	}
+	if err != nil {
+		return models.NotFoundAs(err, models.Invalid("to_member_id", "is not a present member of this project"))
+	}
+	h := models.Handover{ProjectID: p.ID, MemberID: from.ID, ToMemberID: heir.ID, At: e.q.Now()}
+	if e.actor.User.ID != 0 {
+		h.ByID = &e.actor.User.ID
+	}
+	if err := e.q.CreateHandover(&h); err != nil {
+		return err
+	}
+	n := models.Notice{Kind: "handover.given", Link: fmt.Sprintf("/projects/%d", p.ID), Data: h,
+		Text: models.Say("The directory of %s in %s is handed to you: %s. Workspaces that you start from now on can write it.", from.UserName, p.Name, DirectoryOf(p.ID, from.ID))}
+	if err := e.q.Tell([]int64{heir.UserID}, n); err != nil {
+		return err
+	}
+	return e.actor.Audit(e.q, policies.Change{Action: "hand-over", Object: "member", ID: from.ID, Project: p.ID, After: h})
+}
+
+// DirectoryOf is where workspaces see a member's own directory.
+func DirectoryOf(project, member int64) string {
+	return fmt.Sprintf("/notebook/%d/%d", project, member)
+}
+
+// TakeBack ends a handover, also one whose heir has left: nobody writes the
+// directory any more, once the heir's running workspaces have ended.
+func (s *Service) TakeBack(ctx context.Context, actor policies.Actor, project, member int64) error {
+	return s.edit(ctx, actor, policies.Need{Project: project, Object: "member", Act: "write"}, func(e Editor, _ models.Project) error {
+		if _, err := e.q.Leaver(actor.Scope(), project, member); err != nil {
+			return err
+		}
+		h, err := e.q.Handover(project, member)
+		if err != nil {
+			return err
+		}
+		return e.endHandover(h)
+	})
+}
+
+// putMember writes a membership, and with it ends what it makes wrong of the
+// handovers. It is audited, and heirs who are there are told.
+func (e Editor) putMember(m *models.Member) error {
+	before, err := e.q.Membership(m.ProjectID, m.UserID)
+	if err != nil {
+		return err
+	}
+	if err := e.q.UpdateMember(m); err != nil {
+		return err
+	}
+	list, err := e.q.HandoversOf(m.ProjectID, m.ID)
+	if err != nil {
+		return err
+	}
+	was, is := before.Active(e.q.Now()), m.Active(e.q.Now())
+	for _, h := range list {
+		if lasts(h, m.ID, was, is) {
+			continue
+		}
+		if err := e.endHandover(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lasts tells whether a handover outlives a change of a member's, which was
+// active before it or not, and is after it or not. A leaver who is back has
+// the own directory. An heir who goes ends it, and so does one who is back:
+// it must not revive when nobody looks.
+func lasts(h models.Handover, member int64, was, is bool) bool {
+	if h.MemberID == member {
+		return !is
+	}
+	return was && is
+}
+
+func (e Editor) endHandover(h models.Handover) error {
+	if err := e.q.DeleteHandover(h.ProjectID, h.MemberID); err != nil {
+		return err
+	}
+	if err := tellHeir(e.q, h); err != nil {
+		return err
+	}
+	return e.actor.Audit(e.q, policies.Change{Action: "take-back", Object: "member", ID: h.MemberID, Project: h.ProjectID, Before: h})
+}
+
+// tellHeir tells who had a directory, and is there, that it is theirs no more.
+func tellHeir(q *models.Queries, h models.Handover) error {
+	heir, err := q.Member(models.Everything, h.ProjectID, h.ToMemberID)
+	if models.KindOf(err) == models.KindNotFound || err == nil && !heir.Active(q.Now()) {
+		return nil // gone as well
+	}
+	if err != nil {
+		return err
+	}
+	p, err := q.Project(models.Everything, h.ProjectID)
+	if err != nil {
+		return err
+	}
+	return q.Tell([]int64{heir.UserID}, models.Notice{Kind: "handover.ended", Link: fmt.Sprintf("/projects/%d", p.ID), Data: h,
+		Text: models.Say("The directory %s in %s is not handed to you any more. Workspaces that you start from now on can read it.", DirectoryOf(p.ID, h.MemberID), p.Name)})
+}

@@ -1,0 +1,86 @@
+package projects
+
+import (
+	"context"
+	"slices"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// ProjectQuery chooses and orders the projects of the console.
+type ProjectQuery struct {
+	Search string `query:"search" maxLength:"100" doc:"part of the name"`
+	State  string `query:"state" enum:"active,planned,ended" doc:"what the period of use is now"`
+	Sort   string `query:"sort" enum:"name,ends,quota,promised,held,left,members" doc:"order by the name, the period's end, or GPU cores of the quota, promised to members, held now, left of the quota; absent: by id"`
+	Down   bool   `query:"down" doc:"the last or largest first"`
+}
+
+func (in *ProjectQuery) check() error {
+	var p models.Problems
+	if in.Sort != "" && !slices.Contains(models.ProjectSorts, in.Sort) {
+		p.Add("sort", "must be one of name, ends, quota, promised, held, left and members")
+	}
+	if in.State != "" && !slices.Contains([]string{models.ProjectsActive, models.ProjectsPlanned, models.ProjectsEnded}, in.State) {
+		p.Add("state", "must be active, planned or ended")
+	}
+	in.Search = models.CheckText("search", in.Search, 100, &p)
+	return p.Err()
+}
+
+// ListProjects lists the projects that the actor may see as in says.
+func (s *Service) ListProjects(ctx context.Context, actor policies.Actor, in ProjectQuery, page models.Page) ([]ProjectView, error) {
+	if !actor.Signed() {
+		return nil, s.access.Check(actor, policies.Platform, "project", "read")
+	}
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	var views []ProjectView
+	err := s.store.Snapshot(ctx, func(q *models.Queries) error {
+		f := models.ProjectFilter{Search: in.Search, State: in.State, At: q.Now(), Sort: in.Sort, Down: in.Down}
+		projects, err := q.ListProjects(actor.Scope(), f, page)
+		if err != nil || len(projects) == 0 {
+			return err
+		}
+		views, err = ViewsOf(q, projects...)
+		return err
+	})
+	return views, err
+}
+
+// RolesIn names the actor's role in each project that they are in.
+func (s *Service) RolesIn(ctx context.Context, actor policies.Actor) (map[int64]string, error) {
+	memberships, err := s.store.Read(ctx).MembershipsOf(actor.User.ID, s.store.Now())
+	names := make(map[int64]string, len(memberships))
+	for _, m := range memberships {
+		names[m.ProjectID] = m.RoleName
+	}
+	return names, err
+}
+
+// ProjectNames are projects that the actor may see, by their ids and names
+// alone: the first page of all, and those of the chosen that are not on it.
+// more tells that there are others.
+func (s *Service) ProjectNames(ctx context.Context, actor policies.Actor, chosen []int64) (list []models.Project, more bool, err error) {
+	if !actor.Signed() {
+		return nil, false, s.access.Check(actor, policies.Platform, "project", "read")
+	}
+	q := s.store.Read(ctx)
+	list, err = q.ProjectNames(actor.Scope(), models.Page{Limit: models.PageSize})
+	if err != nil || len(list) < models.PageSize {
+		return list, false, err
+	}
+	last := list[len(list)-1].ID
+	var beyond []int64
+	for _, id := range chosen {
+		if id > last {
+			beyond = append(beyond, id)
+		}
+	}
+	if len(beyond) == 0 {
+		return list, true, nil
+	}
+	others, err := q.ProjectNamesOf(actor.Scope(), beyond)
+	return append(list, others...), true, err
+}

@@ -1,0 +1,267 @@
+package projects
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// MemberInput gives a person a place in a project, or changes it. Email names
+// the person when it is added and is ignored afterwards.
+type MemberInput struct {
+	Email  string     `json:"email,omitempty" maxLength:"254" doc:"the person's address"`
+	RoleID int64      `json:"role_id" minimum:"1"`
+	Until  *time.Time `json:"until,omitempty" doc:"participation deadline; absent: open-ended"`
+
+	JoinedAt *time.Time `json:"joined_at,omitempty" doc:"day of joining, in UTC, not later than today; absent: today for a new member, unchanged for others"`
+
+	Version int64 `json:"-"`
+}
+
+// Check refuses what no rule would allow, and puts the input into its normal
+// form.
+func (in *MemberInput) Check(now time.Time) error {
+	var p models.Problems
+	if in.Until != nil {
+		until := in.Until.UTC().Truncate(time.Microsecond)
+		in.Until = &until
+		checkYear("until", until, &p)
+		if !until.After(now) {
+			p.Add("until", "must be in the future")
+		}
+	}
+	in.checkJoined(now, &p)
+	return p.Err()
+}
+
+// anywhere is how much earlier than in UTC a day begins somewhere.
+const anywhere = 14 * time.Hour
+
+func (in *MemberInput) checkJoined(now time.Time, p *models.Problems) {
+	if in.JoinedAt == nil {
+		return
+	}
+	joined := models.Day(*in.JoinedAt)
+	in.JoinedAt = &joined
+	checkYear("joined_at", joined, p)
+	if joined.After(now.Add(anywhere)) {
+		p.Add("joined_at", "must not be later than today, %s", now.Format(time.DateOnly))
+	} else if in.Until != nil && !joined.Before(*in.Until) {
+		p.Add("joined_at", "must be before the participation ends")
+	}
+}
+
+// AddMember gives a person a role in a project. It is refused when the limits
+// of all members would exceed the project's quota. Who was a member before
+// gets the old directory back.
+func (s *Service) AddMember(ctx context.Context, actor policies.Actor, project int64, in MemberInput) (m models.Member, err error) {
+	err = s.edit(ctx, actor, policies.Need{Project: project, Object: "member", Act: "write"}, func(e Editor, p models.Project) (err error) {
+		m, err = e.AddMember(p, in)
+		return err
+	})
+	if err == nil {
+		s.MakeMemberDirectory(ctx, project, m.ID)
+	}
+	return m, err
+}
+
+// AddMember gives a person a role in a project.
+func (e Editor) AddMember(p models.Project, in MemberInput) (m models.Member, err error) {
+	if err := in.Check(e.q.Now()); err != nil {
+		return m, err
+	}
+	u, err := personAt(e.q, in.Email)
+	if err != nil {
+		return m, err
+	}
+	r, err := e.q.Role(e.actor.Scope(), p.ID, in.RoleID)
+	if err != nil {
+		return m, models.NotFoundAs(err, models.Invalid("role_id", "is not a role of this project"))
+	}
+	if err := e.grantsPlace(u.ID, r); err != nil {
+		return m, err
+	}
+	if err := allocationFits(e.q, p, r.Peak, "role_id", 1); err != nil {
+		return m, err
+	}
+	if m, err = e.join(u.ID, r, in); err != nil {
+		return m, err
+	}
+	return m, e.actor.Audit(e.q, policies.Change{Action: "create", Object: "member", ID: m.ID, Project: p.ID, After: m})
+}
+
+// personAt finds who can be made a member by an address.
+func personAt(q *models.Queries, email string) (models.User, error) {
+	u, err := q.UserByEmail(strings.ToLower(strings.TrimSpace(email)))
+	if err != nil {
+		return u, models.NotFoundAs(err, models.Invalid("email", "has no account here; an administrator can create one"))
+	}
+	if u.Disabled {
+		return u, models.Invalid("email", "belongs to a disabled account")
+	}
+	return u, nil
+}
+
+// join makes a user a member, or one again who was one before.
+func (e Editor) join(user int64, r models.Role, in MemberInput) (models.Member, error) {
+	joined := models.Day(e.q.Now())
+	if in.JoinedAt != nil {
+		joined = *in.JoinedAt
+	}
+	m, err := e.q.Membership(r.ProjectID, user)
+	if models.KindOf(err) == models.KindNotFound {
+		m = models.Member{ProjectID: r.ProjectID, UserID: user, RoleID: in.RoleID, Until: in.Until, JoinedAt: joined, Version: 1, CreatedAt: e.q.Now()}
+		return m, e.q.CreateMember(&m)
+	}
+	if err != nil {
+		return m, err
+	}
+	if err := mayReturn(e.q, m, r); err != nil {
+		return m, err
+	}
+	if err := e.q.UnmarkGiven(m.ID); err != nil { // whoever gave the place before
+		return m, err
+	}
+	m.RemovedAt, m.RoleID, m.Until, m.JoinedAt = nil, in.RoleID, in.Until, joined
+	return m, e.putMember(&m)
+}
+
+// mayReturn refuses to add who is a member already, or used more when the
+// place ended than the new role allows.
+func mayReturn(q *models.Queries, m models.Member, r models.Role) error {
+	if m.RemovedAt == nil {
+		e := models.Conflict("This person is a member already.")
+		e.Fields = []models.Field{{Name: "email", Reason: models.Say("is a member already")}}
+		return e
+	}
+	return useFits(q, m, r.Peak) // what ran before may not have ended yet
+}
+
+// UpdateMember changes a member's role, deadline or day of joining, under the
+// same rules.
+func (s *Service) UpdateMember(ctx context.Context, actor policies.Actor, project, id int64, in MemberInput) (m models.Member, err error) {
+	err = s.edit(ctx, actor, policies.Need{Project: project, Object: "member", Act: "write"}, func(e Editor, p models.Project) error {
+		before, err := e.q.Member(actor.Scope(), project, id)
+		if err != nil {
+			return err
+		}
+		m, err = e.UpdateMember(p, before, in)
+		return err
+	})
+	return m, err
+}
+
+// UpdateMember changes a member of a project.
+func (e Editor) UpdateMember(p models.Project, m models.Member, in MemberInput) (models.Member, error) {
+	if err := in.Check(e.q.Now()); err != nil {
+		return m, err
+	}
+	if err := models.CheckVersion("member", in.Version, m.Version); err != nil {
+		return m, err
+	}
+	before := m
+	if err := e.staysAsLong(m, in.Until); err != nil {
+		return m, err
+	}
+	if err := e.roleFits(p, m, in.RoleID); err != nil {
+		return m, err
+	}
+	m.RoleID, m.Until = in.RoleID, in.Until
+	if in.JoinedAt != nil {
+		m.JoinedAt = *in.JoinedAt
+	}
+	if m.Until != nil && !m.JoinedAt.Before(*m.Until) {
+		return m, models.Invalid("until", "must be after the day of joining, %s", m.JoinedAt.Format(time.DateOnly))
+	}
+	if err := e.putMember(&m); err != nil {
+		return m, err
+	}
+	return m, e.actor.Audit(e.q, policies.Change{Action: "update", Object: "member", ID: m.ID, Project: p.ID, Before: before, After: m})
+}
+
+// roleFits tells whether a member may be given another role.
+func (e Editor) roleFits(p models.Project, m models.Member, roleID int64) error {
+	old, err := e.q.Role(e.actor.Scope(), p.ID, m.RoleID)
+	if err != nil {
+		return err
+	}
+	next, err := e.q.Role(e.actor.Scope(), p.ID, roleID)
+	if err != nil {
+		return models.NotFoundAs(err, models.Invalid("role_id", "is not a role of this project"))
+	}
+	if err := e.grantsPlace(m.UserID, old, next); err != nil {
+		return err
+	}
+	if err := allocationFits(e.q, p, next.Peak.Sub(old.Peak), "role_id", 1); err != nil {
+		return err
+	}
+	return useFits(e.q, m, next.Peak)
+}
+
+// RemoveMember ends a membership at once. The member's workspaces are stopped
+// by the reconciler, its files stay.
+func (s *Service) RemoveMember(ctx context.Context, actor policies.Actor, project, id int64) error {
+	return s.edit(ctx, actor, policies.Need{Project: project, Object: "member", Act: "write"}, func(e Editor, _ models.Project) error {
+		m, err := e.q.Member(actor.Scope(), project, id)
+		if err != nil {
+			return err
+		}
+		if err := e.mayEnd(m); err != nil {
+			return err
+		}
+		return e.endPlace(m)
+	})
+}
+
+// endPlace ends a membership now.
+func (e Editor) endPlace(m models.Member) error {
+	before, now := m, e.q.Now()
+	m.RemovedAt = &now
+	if err := e.putMember(&m); err != nil {
+		return err
+	}
+	return e.actor.Audit(e.q, policies.Change{Action: "delete", Object: "member", ID: m.ID, Project: m.ProjectID, Before: before})
+}
+
+// MemberView is a member with names, role and what it holds now.
+type MemberView struct {
+	models.MemberView
+	Held models.Resources
+}
+
+// Members lists a project's present members.
+func (s *Service) Members(ctx context.Context, actor policies.Actor, project int64, page models.Page) ([]MemberView, error) {
+	if err := s.access.Check(actor, project, "project", "read"); err != nil {
+		return nil, err
+	}
+	q := s.store.Read(ctx)
+	if _, err := q.Project(actor.Scope(), project); err != nil {
+		return nil, err
+	}
+	members, err := q.Members(actor.Scope(), project, page)
+	if err != nil {
+		return nil, err
+	}
+	held, err := q.HeldByMembers(project)
+	views := make([]MemberView, len(members))
+	for i, m := range members {
+		views[i] = MemberView{MemberView: m, Held: held[m.ID]}
+	}
+	return views, err
+}
+
+// Member finds one present member of a project.
+func (s *Service) Member(ctx context.Context, actor policies.Actor, project, id int64) (v MemberView, err error) {
+	if err := s.access.Check(actor, project, "project", "read"); err != nil {
+		return v, err
+	}
+	q := s.store.Read(ctx)
+	if v.MemberView, err = q.MemberView(actor.Scope(), project, id); err != nil {
+		return v, err
+	}
+	v.Held, err = q.HeldByMember(project, id)
+	return v, err
+}

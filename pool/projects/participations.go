@@ -1,0 +1,61 @@
+package projects
+
+import (
+	"context"
+	"errors"
+
+	"weir/models"
+	"weir/policies"
+	"weir/pool/quota"
+)
+
+// Participation is one project as its member sees it.
+type Participation struct {
+	Project models.Project
+	Member  models.MemberView
+	Use     quota.Use
+}
+
+// Participations lists the actor's projects with what may be used there.
+func (s *Service) Participations(ctx context.Context, actor policies.Actor) ([]Participation, error) {
+	return s.participations(ctx, actor.User.ID)
+}
+
+// ParticipationsOf lists a person's projects, for the person and for administrators.
+func (s *Service) ParticipationsOf(ctx context.Context, actor policies.Actor, user int64) ([]Participation, error) {
+	if actor.User.ID != user {
+		if err := s.access.Check(actor, policies.Platform, "user", "read"); err != nil {
+			return nil, err
+		}
+	}
+	return s.participations(ctx, user)
+}
+
+func (s *Service) participations(ctx context.Context, user int64) (list []Participation, err error) {
+	err = s.store.Snapshot(ctx, func(q *models.Queries) error {
+		list, err = participationsOf(q, user)
+		return err
+	})
+	return list, err
+}
+
+// participationsOf reads all with a fixed number of queries.
+func participationsOf(q *models.Queries, user int64) ([]Participation, error) {
+	memberships, err := q.MembershipsOf(user, q.Now())
+	if err != nil || len(memberships) == 0 {
+		return nil, err
+	}
+	ids := make([]int64, len(memberships))
+	for i, m := range memberships {
+		ids[i] = m.ProjectID
+	}
+	projects, err1 := q.ProjectsByID(ids)
+	inUse, err2 := q.HeldByProjects(ids)
+	own, err3 := q.HeldByUser(user)
+	list := make([]Participation, len(memberships))
+	for i, m := range memberships {
+		p := projects[m.ProjectID]
+		list[i] = Participation{Project: p, Member: m, Use: quota.Use{Quota: p.Quota, HeldByProject: inUse[p.ID], Peak: m.Peak, HeldByMember: own[m.ID]}}
+	}
+	return list, errors.Join(err1, err2, err3)
+}

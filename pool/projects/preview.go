@@ -1,0 +1,242 @@
+package projects
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"weir/models"
+	"weir/policies"
+	"weir/pool/quota"
+)
+
+// PreviewInput is a change of what a project's members are promised: exactly
+// one of Role, Member and Quota is set.
+type PreviewInput struct {
+	Role   *RolePreview      `json:"role,omitempty" doc:"a new role, or another peak of one"`
+	Member *MemberPreview    `json:"member,omitempty" doc:"a new member, or another role of one"`
+	Quota  *models.Resources `json:"quota,omitempty" doc:"another quota, the whole of it"`
+
+	// Asked is set when somebody else would be asked for the change: whether
+	// the actor might make it does not count.
+	Asked bool `json:"-"`
+}
+
+// RolePreview is a role as it would be.
+type RolePreview struct {
+	RoleID int64            `json:"role_id,omitempty" minimum:"1" doc:"absent: a new role"`
+	Peak   models.Resources `json:"peak" doc:"the most that a member in this role may hold at once"`
+}
+
+// MemberPreview is a member as it would be.
+type MemberPreview struct {
+	MemberID int64  `json:"member_id,omitempty" minimum:"1" doc:"absent: a new member"`
+	Email    string `json:"email,omitempty" maxLength:"254" doc:"of a new member, when it is known"`
+	RoleID   int64  `json:"role_id" minimum:"1"`
+}
+
+// Preview is what a change would make of a project's quota. It is made by
+// what the change itself is held to, and promises nothing: others may be
+// faster.
+type Preview struct {
+	Rows    []PreviewRow
+	Members int64 // whose promise changes
+	Fits    int64 // members that could be added in the role afterwards; -1: as many as there are
+	Holders []Holder
+	Refused *models.Error // why it would be refused; nil: it would not be
+}
+
+// PreviewRow is one resource; Value is what would be promised.
+type PreviewRow struct {
+	models.Amount
+	Before int64 // what is promised now
+	Quota  int64 // as it would be
+	Over   bool  // it is why the change would be refused
+}
+
+// Left is what the quota would have for further peaks; negative when it would
+// be exceeded.
+func (r PreviewRow) Left() int64 { return r.Quota - r.Value }
+
+// Preview tells what a change of a role, a member or the quota would make of
+// the project's quota, and whether it would be refused. Who may see the
+// project may ask; about members, who may change them. To who may not make the
+// change it tells whether its numbers would fit.
+func (s *Service) Preview(ctx context.Context, actor policies.Actor, project int64, in PreviewInput) (v Preview, err error) {
+	act, obj := "read", "project"
+	if in.Member != nil {
+		act, obj = "write", "member" // it tells who has an account
+	}
+	if err := s.access.Check(actor, project, obj, act); err != nil {
+		return v, err
+	}
+	maker := actor
+	if in.Asked || in.Role != nil && !s.access.May(actor, project, "role", "write") {
+		maker = policies.System("preview") // whom no rule on granting holds back
+	}
+	return s.PreviewBy(ctx, actor.Scope(), maker, project, in)
+}
+
+// PreviewBy is Preview of a change that maker would make, for who may know it.
+func (s *Service) PreviewBy(ctx context.Context, scope models.Scope, maker policies.Actor, project int64, in PreviewInput) (v Preview, err error) {
+	err = s.store.Snapshot(ctx, func(q *models.Queries) error {
+		p, err := q.Project(scope, project)
+		if err != nil {
+			return err
+		}
+		v, err = s.Within(q, maker).preview(p, in)
+		return err
+	})
+	return v, err
+}
+
+// change is what a preview is about.
+type change struct {
+	more    models.Resources // allocated in addition, to all members
+	members int64
+	limit   *models.Resources // of the role, if there is one
+	holders []Holder
+}
+
+func (e Editor) preview(p models.Project, in PreviewInput) (v Preview, err error) {
+	allocated, err := e.q.PromisedPeaks(p.ID)
+	if err != nil {
+		return v, err
+	}
+	var c change
+	var refusal error
+	switch {
+	case in.Role != nil && in.Member == nil && in.Quota == nil:
+		c, refusal = e.previewRole(p, *in.Role)
+	case in.Member != nil && in.Role == nil && in.Quota == nil:
+		c, refusal = e.previewMember(p, *in.Member)
+	case in.Quota != nil && in.Role == nil && in.Member == nil:
+		p.Quota = *in.Quota
+		refusal = e.previewQuota(p)
+	default:
+		return v, models.Invalid("role", "give exactly one of role, member and quota")
+	}
+	if v.Refused, err = sortRefusal(refusal); err != nil {
+		return v, err
+	}
+	v.Members, v.Holders, v.Fits = c.members, c.holders, -1
+	after := quota.Allocation{Quota: p.Quota, Allocated: allocated.Add(c.more)}
+	v.fillRows(allocated, after)
+	if c.limit != nil {
+		v.Fits = after.Fits(*c.limit)
+	}
+	return v, nil
+}
+
+func (e Editor) previewQuota(p models.Project) error {
+	var problems models.Problems
+	if p.Quota.Check("quota", &problems); len(problems) > 0 {
+		return problems.Err()
+	}
+	return quotaCovers(e.q, p)
+}
+
+// sortRefusal sorts what the input or the state forbids from other errors.
+func sortRefusal(err error) (*models.Error, error) {
+	var e *models.Error
+	if errors.As(err, &e) {
+		switch e.Kind {
+		case models.KindInvalid, models.KindNoCapacity, models.KindConflict, models.KindForbidden:
+			return e, nil
+		}
+	}
+	return nil, err
+}
+
+func (e Editor) previewRole(p models.Project, in RolePreview) (c change, err error) {
+	var problems models.Problems
+	if in.Peak.Check("peak", &problems); len(problems) > 0 {
+		return c, problems.Err()
+	}
+	c.limit = &in.Peak
+	if in.RoleID == 0 {
+		return c, CheckLimit(in.Peak, p.Quota)
+	}
+	before, err := e.q.Role(models.Everything, p.ID, in.RoleID)
+	if err != nil {
+		return c, err
+	}
+	after := before
+	after.Peak = in.Peak
+	if c.members, err = e.q.RoleMembers(p.ID, after.ID); err != nil {
+		return c, err
+	}
+	c.more = after.Peak.Sub(before.Peak).Times(c.members)
+	if c.holders, err = membersAbove(e.q, after); err != nil {
+		return c, err
+	}
+	if err := e.grantsRole(before); err != nil {
+		return c, err
+	}
+	return c, limitFits(e.q, p, before, after)
+}
+
+func (e Editor) previewMember(p models.Project, in MemberPreview) (c change, err error) {
+	next, err := e.q.Role(models.Everything, p.ID, in.RoleID)
+	if err != nil {
+		return c, models.NotFoundAs(err, models.Invalid("role_id", "is not a role of this project"))
+	}
+	c.limit, c.members, c.more = &next.Peak, 1, next.Peak
+	if in.MemberID == 0 {
+		return c, e.previewNewMember(p, next, in.Email)
+	}
+	m, err := e.q.Member(models.Everything, p.ID, in.MemberID)
+	if err != nil {
+		return c, err
+	}
+	old, err := e.q.Role(models.Everything, p.ID, m.RoleID)
+	if err != nil {
+		return c, err
+	}
+	c.more = next.Peak.Sub(old.Peak)
+	return c, e.roleFits(p, m, next.ID)
+}
+
+func (e Editor) previewNewMember(p models.Project, r models.Role, email string) error {
+	if email == "" {
+		return allocationFits(e.q, p, r.Peak, "role_id", 1)
+	}
+	u, err := personAt(e.q, email)
+	if err != nil {
+		return err
+	}
+	if err := e.grantsPlace(u.ID, r); err != nil {
+		return err
+	}
+	if err := allocationFits(e.q, p, r.Peak, "role_id", 1); err != nil {
+		return err
+	}
+	m, err := e.q.Membership(p.ID, u.ID)
+	if err != nil {
+		return models.IgnoreNotFound(err)
+	}
+	return mayReturn(e.q, m, r)
+}
+
+// fillRows shows what is allocated before the change and after it.
+func (v *Preview) fillRows(before models.Resources, after quota.Allocation) {
+	quotas, befores := after.Quota.Amounts(), before.Amounts()
+	for i, a := range after.Allocated.Amounts() {
+		r := PreviewRow{Amount: a, Before: befores[i].Value, Quota: quotas[i].Value}
+		r.Over = r.Left() < 0 || v.refuses(a.Name)
+		v.Rows = append(v.Rows, r)
+	}
+}
+
+// refuses tells whether a resource is named by the refusal.
+func (v *Preview) refuses(resource string) bool {
+	if v.Refused == nil {
+		return false
+	}
+	for _, f := range v.Refused.Fields {
+		if strings.HasSuffix(f.Name, "."+resource) {
+			return true
+		}
+	}
+	return false
+}

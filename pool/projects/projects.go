@@ -1,0 +1,229 @@
+package projects
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"time"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// ProjectInput describes a project, to create or to replace it.
+type ProjectInput struct {
+	Name        string                  `json:"name" maxLength:"100"`
+	Description string                  `json:"description,omitempty" maxLength:"2000"`
+	Quota       models.Resources        `json:"quota"`
+	StartsAt    *time.Time              `json:"starts_at,omitempty" doc:"begin of the period of use; absent: now"`
+	EndsAt      *time.Time              `json:"ends_at,omitempty" doc:"end of the period of use; absent: open-ended"`
+	Launch      models.LaunchParameters `json:"launch,omitempty" doc:"initial launch parameters"`
+	Priority    int64                   `json:"priority,omitempty" minimum:"0" maximum:"100" doc:"in the queue, 1 to 100, the higher the earlier; absent: 50 for a new project, unchanged for others"`
+	Version     int64                   `json:"-"`
+}
+
+// Check refuses what no rule would allow, and puts the input into its normal
+// form.
+func (in *ProjectInput) Check(now time.Time) error {
+	var p models.Problems
+	in.Name = models.CheckName("name", in.Name, &p)
+	in.Description = models.CheckText("description", in.Description, 2000, &p)
+	in.Quota.Check("quota", &p)
+	in.Launch.Check("launch", &p)
+	if in.Priority < 0 || in.Priority > 100 {
+		p.Add("priority", "must be from 1 to %d", 100)
+	}
+	start := now
+	if in.StartsAt != nil {
+		start = in.StartsAt.UTC().Truncate(time.Microsecond)
+		in.StartsAt = &start
+		checkYear("starts_at", start, &p)
+	}
+	if in.EndsAt != nil {
+		end := in.EndsAt.UTC().Truncate(time.Microsecond)
+		in.EndsAt = &end
+		checkYear("ends_at", end, &p)
+		if !end.After(start) {
+			p.Add("ends_at", "must be after the begin of the period")
+		}
+	}
+	return p.Err()
+}
+
+// checkYear refuses times that not every database can keep.
+func checkYear(field string, t time.Time, p *models.Problems) {
+	if t.Year() < 1970 || t.Year() > 9999 {
+		p.Add(field, "must be between the years 1970 and 9999")
+	}
+}
+
+// InputOf is a project as it is, to change one thing of it.
+func InputOf(p models.Project) ProjectInput {
+	return ProjectInput{Name: p.Name, Description: p.Description, Quota: p.Quota, StartsAt: &p.StartsAt, EndsAt: p.EndsAt,
+		Launch: p.Launch, Priority: p.Priority}
+}
+
+// CreateProject adds a project; only platform administrators may.
+func (s *Service) CreateProject(ctx context.Context, actor policies.Actor, in ProjectInput) (p models.Project, err error) {
+	need := policies.Need{Project: policies.Platform, Object: "project", Act: "write"}
+	if err := s.access.Check(actor, need.Project, need.Object, need.Act); err != nil {
+		return p, err
+	}
+	err = s.access.Write(ctx, s.store, actor, need, func(q *models.Queries) (err error) {
+		p, err = s.Within(q, actor).CreateProject(in)
+		return err
+	})
+	if err == nil {
+		s.MakeProjectDirectories(ctx, p.ID)
+	}
+	return p, err
+}
+
+// CreateProject adds a project.
+func (e Editor) CreateProject(in ProjectInput) (p models.Project, err error) {
+	now := e.q.Now()
+	if err := in.Check(now); err != nil {
+		return p, err
+	}
+	p = models.Project{Name: in.Name, Description: in.Description, Quota: in.Quota, StartsAt: now, EndsAt: in.EndsAt,
+		Launch: in.Launch, Priority: cmp.Or(in.Priority, models.UsualPriority), Version: 1, CreatedAt: now}
+	if in.StartsAt != nil {
+		p.StartsAt = *in.StartsAt
+	}
+	if err := e.q.CreateProject(&p); err != nil {
+		return p, err
+	}
+	return p, e.actor.Audit(e.q, policies.Change{Action: "create", Object: "project", ID: p.ID, Project: p.ID, After: p})
+}
+
+// UpdateProject replaces a project's description, quota and period, as
+// platform administrators may. Who may only describe the project changes its
+// name, description and launch parameters but for the environment variables,
+// which could run programs in the workspaces of others, and leaves out the
+// rest or repeats it as it is. A quota below what is allocated to the roles'
+// members or what is in use is refused.
+func (s *Service) UpdateProject(ctx context.Context, actor policies.Actor, id int64, in ProjectInput) (p models.Project, err error) {
+	need := policies.Need{Project: id, Object: "project", Act: "describe"}
+	whole := s.access.May(actor, id, "project", "write")
+	if whole {
+		need.Act = "write"
+	}
+	err = s.edit(ctx, actor, need, func(e Editor, before models.Project) (err error) {
+		in := in
+		if !whole {
+			if in, err = in.describing(before); err != nil {
+				return err
+			}
+		}
+		p, err = e.UpdateProject(before, in)
+		return err
+	})
+	return p, err
+}
+
+// describing is the input with the quota, period, priority and environment
+// variables of p, which it may not say otherwise.
+func (in ProjectInput) describing(p models.Project) (ProjectInput, error) {
+	e := models.Forbidden("The quota, the period, the priority and the environment variables of a project are for platform administrators to change. Ask for it.")
+	differs := func(name string, given bool) {
+		if given {
+			e.Fields = append(e.Fields, models.Field{Name: name, Reason: models.Say("can be changed by a platform administrator")})
+		}
+	}
+	for i, a := range in.Quota.Amounts() {
+		differs("quota."+a.Name, in.Quota != models.Resources{} && a.Value != p.Quota.Amounts()[i].Value)
+	}
+	differs("starts_at", in.StartsAt != nil && !in.StartsAt.Equal(p.StartsAt))
+	differs("ends_at", in.EndsAt != nil && (p.EndsAt == nil || !in.EndsAt.Equal(*p.EndsAt)))
+	differs("priority", in.Priority != 0 && in.Priority != p.Priority)
+	differs("launch.env", len(in.Launch.Env) > 0 && !maps.Equal(in.Launch.Env, p.Launch.Env))
+	in.Quota, in.StartsAt, in.EndsAt, in.Priority, in.Launch.Env = p.Quota, &p.StartsAt, p.EndsAt, p.Priority, p.Launch.Env
+	if len(e.Fields) > 0 {
+		return in, e
+	}
+	return in, nil
+}
+
+// UpdateProject replaces a project's description, quota and period.
+func (e Editor) UpdateProject(p models.Project, in ProjectInput) (models.Project, error) {
+	if err := models.CheckVersion("project", in.Version, p.Version); err != nil {
+		return p, err
+	}
+	before := p
+	if in.StartsAt == nil {
+		in.StartsAt = &before.StartsAt
+	}
+	if err := in.Check(e.q.Now()); err != nil {
+		return p, err
+	}
+	p.Name, p.Description, p.Quota, p.Launch = in.Name, in.Description, in.Quota, in.Launch
+	p.Priority = cmp.Or(in.Priority, p.Priority)
+	p.StartsAt, p.EndsAt = *in.StartsAt, in.EndsAt
+	if err := quotaCovers(e.q, p); err != nil {
+		return p, err
+	}
+	if err := e.q.UpdateProject(&p); err != nil {
+		return p, err
+	}
+	return p, e.actor.Audit(e.q, policies.Change{Action: "update", Object: "project", ID: p.ID, Project: p.ID, Before: before, After: p})
+}
+
+// ProjectView is a project with what its members were promised and hold.
+type ProjectView struct {
+	models.Project
+	Promised models.Resources // Σ over members of their role's peak
+	Held     models.Resources // by workspaces, now
+	Members  int64            // present ones
+	Live     int64            // workspaces that have not ended
+}
+
+// Project finds a project that the actor may see.
+func (s *Service) Project(ctx context.Context, actor policies.Actor, id int64) (v ProjectView, err error) {
+	if err := s.access.Check(actor, id, "project", "read"); err != nil {
+		return v, err
+	}
+	err = s.store.Snapshot(ctx, func(q *models.Queries) error {
+		p, err := q.Project(actor.Scope(), id)
+		if err != nil {
+			return err
+		}
+		views, err := ViewsOf(q, p)
+		v = views[0]
+		return err
+	})
+	return v, err
+}
+
+// ViewsOf adds what the projects' members were promised and hold.
+func ViewsOf(q *models.Queries, projects ...models.Project) ([]ProjectView, error) {
+	ids := make([]int64, len(projects))
+	for i, p := range projects {
+		ids[i] = p.ID
+	}
+	sums, err := q.ProjectSums(ids)
+	views := make([]ProjectView, len(projects))
+	for i, p := range projects {
+		s := sums[p.ID]
+		views[i] = ProjectView{Project: p, Promised: s.Promised, Held: s.Held, Members: s.Members, Live: s.Live}
+	}
+	return views, err
+}
+
+// Permissions tells what the actor may do in a project, for buttons.
+type Permissions struct {
+	EditProject, Describe, EditRoles, EditMembers, Launch, ReadAudit bool
+	Has                                                              models.Permissions // and so may grant
+}
+
+// Permissions of the actor in a project.
+func (s *Service) Permissions(actor policies.Actor, project int64) Permissions {
+	return Permissions{
+		EditProject: s.access.May(actor, project, "project", "write"),
+		Describe:    s.access.May(actor, project, "project", "describe"),
+		EditRoles:   s.access.May(actor, project, "role", "write"),
+		EditMembers: s.access.May(actor, project, "member", "write"),
+		Launch:      actor.MemberOf(project) && s.access.May(actor, project, "workspace", "launch"),
+		ReadAudit:   s.access.May(actor, project, "audit", "read"),
+		Has:         s.access.Having(actor, project),
+	}
+}

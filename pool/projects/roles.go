@@ -1,0 +1,192 @@
+package projects
+
+import (
+	"context"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// RoleInput describes a role, to create or to replace it.
+type RoleInput struct {
+	Name        string           `json:"name" maxLength:"100"`
+	Permission  string           `json:"permission" enum:"owner,manager,member,viewer,custom" doc:"viewer: sees the project; member: own workspaces, too; manager: edits roles and members, too; owner: describes the project, too; custom: what permissions lists"`
+	Permissions []string         `json:"permissions,omitempty" doc:"of a custom role: what it permits, such as member:write; project:read is always among them"`
+	Peak        models.Resources `json:"peak" doc:"the most that a member in this role may hold at once"`
+	Version     int64            `json:"-"`
+}
+
+// Check refuses what no rule would allow, and puts the input into its normal
+// form.
+func (in *RoleInput) Check() error {
+	var p models.Problems
+	in.Name = models.CheckName("name", in.Name, &p)
+	in.Permissions = models.CheckPermissions(in.Permission, in.Permissions, &p)
+	in.Peak.Check("peak", &p)
+	return p.Err()
+}
+
+// custom is what a custom role lists; Check has seen to the names.
+func (in RoleInput) custom() models.Permissions {
+	set, _ := models.ParsePermissions(in.Permissions)
+	return set
+}
+
+// RoleInputOf is a role as it is, to change one thing of it.
+func RoleInputOf(r models.Role) RoleInput {
+	return RoleInput{Name: r.Name, Permission: r.Permission, Permissions: r.Permissions.Names(), Peak: r.Peak}
+}
+
+// CreateRole adds a role to a project. Its limit may not exceed the quota,
+// for then nobody could ever be given it.
+func (s *Service) CreateRole(ctx context.Context, actor policies.Actor, project int64, in RoleInput) (r models.Role, err error) {
+	err = s.edit(ctx, actor, policies.Need{Project: project, Object: "role", Act: "write"}, func(e Editor, p models.Project) (err error) {
+		r, err = e.CreateRole(p, in)
+		return err
+	})
+	return r, err
+}
+
+// CreateRole adds a role to a project.
+func (e Editor) CreateRole(p models.Project, in RoleInput) (r models.Role, err error) {
+	if err := in.Check(); err != nil {
+		return r, err
+	}
+	if err := CheckLimit(in.Peak, p.Quota); err != nil {
+		return r, err
+	}
+	r = models.Role{ProjectID: p.ID, Name: in.Name, Permission: in.Permission, Permissions: in.custom(), Peak: in.Peak, Version: 1, CreatedAt: e.q.Now()}
+	if err := e.grantsRole(r); err != nil {
+		return r, err
+	}
+	if err := e.q.CreateRole(&r); err != nil {
+		return r, err
+	}
+	return r, e.actor.Audit(e.q, policies.Change{Action: "create", Object: "role", ID: r.ID, Project: p.ID, After: r})
+}
+
+// UpdateRole replaces a role. A limit is refused when more than the quota
+// would then be allocated to the members who have the role, or one of them
+// uses more.
+func (s *Service) UpdateRole(ctx context.Context, actor policies.Actor, project, id int64, in RoleInput) (r models.Role, err error) {
+	err = s.edit(ctx, actor, policies.Need{Project: project, Object: "role", Act: "write"}, func(e Editor, p models.Project) error {
+		before, err := e.q.Role(actor.Scope(), project, id)
+		if err != nil {
+			return err
+		}
+		r, err = e.UpdateRole(p, before, in)
+		return err
+	})
+	return r, err
+}
+
+// UpdateRole replaces a role of a project.
+func (e Editor) UpdateRole(p models.Project, r models.Role, in RoleInput) (models.Role, error) {
+	if err := in.Check(); err != nil {
+		return r, err
+	}
+	if err := models.CheckVersion("role", in.Version, r.Version); err != nil {
+		return r, err
+	}
+	before := r
+	r.Name, r.Permission, r.Permissions, r.Peak = in.Name, in.Permission, in.custom(), in.Peak
+	if err := e.grantsRole(before, r.Permits()); err != nil {
+		return r, err
+	}
+	if err := limitFits(e.q, p, before, r); err != nil {
+		return r, err
+	}
+	if err := e.q.UpdateRole(&r); err != nil {
+		return r, err
+	}
+	return r, e.actor.Audit(e.q, policies.Change{Action: "update", Object: "role", ID: r.ID, Project: p.ID, Before: before, After: r})
+}
+
+// limitFits holds rules 1 and 2 when a role's limit changes.
+func limitFits(q *models.Queries, p models.Project, before, after models.Role) error {
+	if err := CheckLimit(after.Peak, p.Quota); err != nil {
+		return err
+	}
+	n, err := q.RoleMembers(p.ID, after.ID)
+	if err != nil || n == 0 {
+		return err
+	}
+	if err := allocationFits(q, p, after.Peak.Sub(before.Peak).Times(n), "peak", n); err != nil {
+		return err
+	}
+	holders, err := membersAbove(q, after)
+	if err != nil {
+		return err
+	}
+	var problems models.Problems
+	for _, h := range holders {
+		for _, e := range h.Excess {
+			problems.Add("peak."+e.Name, "%s holds %s now; the peak cannot be less", h.Name, models.Quantity(e.Name, e.Value))
+		}
+	}
+	return breaksQuota(problems)
+}
+
+// DeleteRole removes a role that nobody has.
+func (s *Service) DeleteRole(ctx context.Context, actor policies.Actor, project, id int64) error {
+	return s.edit(ctx, actor, policies.Need{Project: project, Object: "role", Act: "write"}, func(e Editor, _ models.Project) error {
+		r, err := e.q.Role(actor.Scope(), project, id)
+		if err != nil {
+			return err
+		}
+		if err := e.grantsRole(r); err != nil {
+			return err
+		}
+		n, err := e.q.RoleMembers(project, id)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			return models.Conflict("%d members have this role. Give them another one first.", n)
+		}
+		if err := e.q.DeleteRole(actor.Scope(), project, id); err != nil {
+			return err
+		}
+		return actor.Audit(e.q, policies.Change{Action: "delete", Object: "role", ID: id, Project: project, Before: r})
+	})
+}
+
+// RoleView is a role with how many present members have it.
+type RoleView struct {
+	models.Role
+	Members int64
+}
+
+// Roles lists a project's roles.
+func (s *Service) Roles(ctx context.Context, actor policies.Actor, project int64) ([]RoleView, error) {
+	if err := s.access.Check(actor, project, "project", "read"); err != nil {
+		return nil, err
+	}
+	q := s.store.Read(ctx)
+	if _, err := q.Project(actor.Scope(), project); err != nil {
+		return nil, err
+	}
+	return RolesOf(q, project)
+}
+
+// RolesOf lists a project's roles to who may see it.
+func RolesOf(q *models.Queries, project int64) ([]RoleView, error) {
+	roles, err := q.Roles(models.Everything, project)
+	if err != nil {
+		return nil, err
+	}
+	counts, err := q.CountRoleMembers(project)
+	views := make([]RoleView, len(roles))
+	for i, r := range roles {
+		views[i] = RoleView{Role: r, Members: counts[r.ID]}
+	}
+	return views, err
+}
+
+// Role finds one role of a project.
+func (s *Service) Role(ctx context.Context, actor policies.Actor, project, id int64) (models.Role, error) {
+	if err := s.access.Check(actor, project, "project", "read"); err != nil {
+		return models.Role{}, err
+	}
+	return s.store.Read(ctx).Role(actor.Scope(), project, id)
+}

@@ -1,0 +1,53 @@
+package projects
+
+import (
+	"math"
+	"time"
+
+	"weir/models"
+)
+
+// means is the average of two amounts in each of n steps, from the edges of
+// what was held. What is held over a whole step counts fully; what begins or
+// ends within it, for its part of the step.
+func means(begins, ends []models.Edges, step time.Duration, n int) (first, second []int64) {
+	type sums struct{ amount, moment float64 }
+	length := step.Seconds()
+	average := func(of func(models.Edges) sums) []int64 {
+		changes := make([]sums, n)
+		add := func(edges []models.Edges, sign float64) {
+			for _, e := range edges {
+				if e.Step >= 0 && e.Step < int64(n) {
+					c, s := &changes[e.Step], of(e)
+					c.amount, c.moment = c.amount+sign*s.amount, c.moment+sign*s.moment
+				}
+			}
+		}
+		add(begins, 1)
+		add(ends, -1)
+		level, list := 0.0, make([]int64, n)
+		for i, c := range changes {
+			end := float64(i+1) * length
+			list[i] = max(0, int64(math.Round(level+(c.amount*end-c.moment)/length)))
+			level += c.amount
+		}
+		return list
+	}
+	return average(func(e models.Edges) sums { return sums{e.Amount, e.Moment} }),
+		average(func(e models.Edges) sums { return sums{e.Amount2, e.Moment2} })
+}
+
+// promisedAt sets what stood promised at the end of each step. The history is
+// sorted by time.
+func promisedAt(steps []UsageStep, step time.Duration, history []models.ProjectHistory) {
+	k := -1
+	for i := range steps {
+		end := steps[i].From.Add(step)
+		for k+1 < len(history) && history[k+1].FromAt.Before(end) {
+			k++
+		}
+		if k >= 0 {
+			steps[i].Promised, steps[i].Quota = &history[k].Promised, &history[k].Quota
+		}
+	}
+}

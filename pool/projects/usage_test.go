@@ -1,0 +1,226 @@
+package projects_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/modelstest"
+	"weir/policies"
+	"weir/pool/pooltest"
+	"weir/pool/projects"
+)
+
+// held is one thing that was held for a time; until is zero while it is.
+type held struct {
+	cpu, memory int64
+	cores, vram int64
+	user        int64
+	from, until time.Time
+}
+
+// seconds is how long it was held within a span.
+func (h held) seconds(from, to time.Time) float64 {
+	until := h.until
+	if until.IsZero() || until.After(to) {
+		until = to
+	}
+	if h.from.After(from) {
+		from = h.from
+	}
+	return max(0, until.Sub(from).Seconds())
+}
+
+// keep writes it into the tables.
+func (o *world) keep(t *testing.T, m models.Member, device int64, h held) {
+	t.Helper()
+	until := func() *time.Time {
+		if h.until.IsZero() {
+			return nil
+		}
+		return &h.until
+	}
+	w := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, EnvironmentID: o.Environment(t), Name: policies.NewSecret(),
+		State: models.StateRunning, Demand: models.Demand{CPUMilli: h.cpu, MemoryMiB: h.memory}, Version: 1, RequestedAt: h.from, StartedAt: &h.from, EndedAt: until()}
+	if w.EndedAt != nil {
+		w.State = models.StateStopped
+	}
+	modelstest.InTx(t, o.Store, func(q *models.Queries) error {
+		if err := q.CreateWorkspace(&w, models.Say("Running.")); err != nil {
+			return err
+		}
+		return q.CreateShare(&models.Share{DeviceID: device, WorkspaceID: w.ID, ProjectID: m.ProjectID, UserID: m.UserID, Cores: h.cores, MemoryMiB: h.vram,
+			Enforcement: models.EnforcedAdvisory, From: h.from, Until: until()})
+	})
+}
+
+// device adds a machine with one GPU.
+func (o *world) device(t *testing.T) int64 {
+	t.Helper()
+	d := models.Device{UUID: "GPU-0", Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 81_920, Simulated: true, Present: true, Sharing: models.SharingTimeSlicing,
+		Cores: 100, Version: 1, CreatedAt: o.Store.Now()}
+	modelstest.InTx(t, o.Store, func(q *models.Queries) error {
+		p := models.Provider{Name: "node", State: models.ProviderOnline, SeenAt: q.Now(), Version: 1, CreatedAt: q.Now()}
+		err := q.CreateProvider(&p)
+		if err != nil {
+			return err
+		}
+		d.ProviderID = p.ID
+		return q.CreateDevice(&d)
+	})
+	return d.ID
+}
+
+// TestUsageIsWhatWasHeld compares every step with the sum over all that was
+// held, for random pasts.
+func TestUsageIsWhatWasHeld(t *testing.T) {
+	each(t, func(t *testing.T, o *world) {
+		random := rand.New(rand.NewPCG(5, 8))
+		p := o.NewProject(t, "vision", models.Resources{GPUCores: 800, CPUMilli: 64000})
+		r := o.NewRole(t, p.ID, "engineer", models.PermissionMember, models.Resources{GPUCores: 100, CPUMilli: 8000})
+		var members []models.Member
+		for range 3 {
+			m, _ := o.NewMember(t, r)
+			members = append(members, m)
+		}
+		device := o.device(t)
+		o.Clock.Pass(100 * 24 * time.Hour)
+		now := o.Store.Now()
+		var past []held
+		for range 60 {
+			m := members[random.IntN(len(members))]
+			h := held{cpu: random.Int64N(8000), memory: random.Int64N(9000), cores: 1 + random.Int64N(100), vram: random.Int64N(80000), user: m.UserID,
+				from: now.Add(-time.Duration(random.Int64N(int64(40 * 24 * time.Hour)))).Truncate(time.Microsecond)}
+			if random.IntN(4) > 0 {
+				h.until = h.from.Add(time.Duration(random.Int64N(int64(now.Sub(h.from))))).Truncate(time.Microsecond)
+			}
+			past = append(past, h)
+			o.keep(t, m, device, h)
+		}
+		for _, days := range []int64{1, 7, 30, 90} {
+			u, err := o.Usage(o.Ctx, o.Root, p.ID, days)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.compare(t, u, past)
+			people, err := o.UsageOfPeople(o.Ctx, o.Root, p.ID, days, models.Page{})
+			if err != nil || len(people) != 3 {
+				t.Fatalf("%d people, %v", len(people), err)
+			}
+			for _, person := range people {
+				want := 0.0
+				for _, h := range past {
+					if h.user == person.UserID {
+						want += float64(h.cores) * h.seconds(u.From, u.To) / 3600
+					}
+				}
+				near(t, "GPU core hours of a person", person.Used.GPUCoreHours, want)
+			}
+			near(t, "GPU core hours of the role", u.Roles[0].Used.GPUCoreHours, float64(u.Used.GPUCoreHours))
+		}
+	})
+}
+
+func (o *world) compare(t *testing.T, u projects.ProjectUsage, past []held) {
+	t.Helper()
+	for i, s := range u.Steps {
+		end := u.To
+		if i+1 < len(u.Steps) {
+			end = u.Steps[i+1].From
+		}
+		var cpu, memory, gpu, vram float64
+		for _, h := range past {
+			part := h.seconds(s.From, end) / end.Sub(s.From).Seconds()
+			cpu, memory, gpu, vram = cpu+part*float64(h.cpu), memory+part*float64(h.memory), gpu+part*float64(h.cores), vram+part*float64(h.vram)
+		}
+		near(t, "CPU", s.Held.CPUMilli, cpu)
+		near(t, "memory", s.Held.MemoryMiB, memory)
+		near(t, "GPU cores", s.Held.GPUCores, gpu)
+		near(t, "GPU memory", s.Held.GPUMemoryMiB, vram)
+	}
+}
+
+// near allows for rounding to whole units.
+func near(t *testing.T, what string, got int64, want float64) {
+	t.Helper()
+	if math.Abs(float64(got)-want) > 1.01 {
+		t.Errorf("%s: %d, want %.2f", what, got, want)
+	}
+}
+
+// TestHistoryFollowsThePromises changes roles, members and quotas at random:
+// the newest row of the history is always what stands promised, and the rows
+// leave no gap.
+func TestHistoryFollowsThePromises(t *testing.T) {
+	each(t, func(t *testing.T, o *world) {
+		random := rand.New(rand.NewPCG(1, 2))
+		p := o.NewProject(t, "vision", pooltest.Cores(1000))
+		roles := []models.Role{o.NewRole(t, p.ID, "a", models.PermissionMember, pooltest.Cores(10)), o.NewRole(t, p.ID, "b", models.PermissionMember, pooltest.Cores(20))}
+		began := o.Store.Now()
+		for range 60 {
+			if random.IntN(3) > 0 {
+				o.Clock.Pass(time.Hour)
+			}
+			switch r := &roles[random.IntN(2)]; random.IntN(4) {
+			case 0, 1:
+				o.NewMember(t, *r)
+			case 2:
+				changed, err := o.UpdateRole(o.Ctx, o.Root, p.ID, r.ID, projects.RoleInput{Name: r.Name, Permission: r.Permission, Peak: pooltest.Cores(random.Int64N(12))})
+				if err != nil {
+					t.Fatal(err)
+				}
+				*r = changed
+			case 3:
+				in := projects.ProjectInput{Name: p.Name, Quota: pooltest.Cores(1000 + random.Int64N(50))}
+				if _, err := o.UpdateProject(o.Ctx, o.Root, p.ID, in); err != nil {
+					t.Fatal(err)
+				}
+			}
+			o.historyAgrees(t, p.ID, began)
+		}
+	})
+}
+
+func (o *world) historyAgrees(t *testing.T, project int64, began time.Time) {
+	t.Helper()
+	q := o.Store.Read(o.Ctx)
+	list, err1 := q.PromisesOver(models.Everything, project, began.Add(-time.Hour), o.Store.Now().Add(time.Hour))
+	v, err2 := o.Project(context.Background(), o.Root, project)
+	if err1 != nil || err2 != nil || len(list) == 0 {
+		t.Fatal(len(list), err1, err2)
+	}
+	for i, h := range list[:len(list)-1] {
+		if h.UntilAt == nil || !h.UntilAt.Equal(list[i+1].FromAt) {
+			t.Errorf("row %d ends at %v, the next one begins at %v", i, h.UntilAt, list[i+1].FromAt)
+		}
+	}
+	if h := list[len(list)-1]; h.UntilAt != nil || h.Promised != v.Promised || h.Quota != v.Quota || h.Members != v.Members {
+		t.Errorf("the history ends with %+v; promised is %+v of %+v to %d", h, v.Promised, v.Quota, v.Members)
+	}
+}
+
+// TestUsageOfPeopleIsForManagers shows a plain member nobody's use but their
+// own.
+func TestUsageOfPeopleIsForManagers(t *testing.T) {
+	each(t, func(t *testing.T, o *world) {
+		p := o.NewProject(t, "vision", pooltest.Cores(1000))
+		r := o.NewRole(t, p.ID, "engineer", models.PermissionMember, pooltest.Cores(10))
+		m, u := o.NewMember(t, r)
+		o.NewMember(t, r)
+		_, manager := o.NewMember(t, o.NewRole(t, p.ID, "lead", models.PermissionManager, pooltest.Cores(10)))
+		people, err := o.UsageOfPeople(o.Ctx, o.Actor(t, u), p.ID, 30, models.Page{})
+		if err != nil || len(people) != 1 || people[0].ID != m.ID {
+			t.Errorf("a member sees %v, %v", people, err)
+		}
+		if people, err := o.UsageOfPeople(o.Ctx, o.Actor(t, manager), p.ID, 30, models.Page{}); err != nil || len(people) != 3 {
+			t.Errorf("a manager sees %v, %v", people, err)
+		}
+		_, err = o.UsageOfPeople(o.Ctx, o.Actor(t, o.NewPerson(t)), p.ID, 30, models.Page{})
+		pooltest.WantError(t, err, models.KindNotFound)
+		_, err = o.Usage(o.Ctx, o.Actor(t, u), p.ID, 5)
+		pooltest.WantError(t, err, models.KindInvalid, "days")
+	})
+}

@@ -1,0 +1,128 @@
+package requests_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/modelstest"
+	"weir/policies"
+	"weir/pool/pooltest"
+	"weir/pool/projects"
+	"weir/pool/requests"
+)
+
+// Beyond the limit an approval needs to be confirmed, with a reason, which
+// the audit keeps.
+func TestApprovalBeyondTheCapacity(t *testing.T) {
+	eachExample(t, func(t *testing.T, h *example) {
+		v := h.ask(t, h.Ann, h.quota(450))
+		for name, in := range map[string]requests.DecisionInput{"nothing": {}, "no reason": {Confirm: true}, "no confirmation": {Reason: "they are good"}} {
+			in.Verdict = "approve"
+			_, err := h.Decide(h.Ctx, h.Root, v.ID, in)
+			t.Log(name)
+			pooltest.WantError(t, err, models.KindNoCapacity, "confirm", "450", "50 more than 400")
+		}
+		if got, err := h.Get(h.Ctx, h.Root, v.ID); err != nil || got.State != models.RequestPending || h.CapacityOf(t, "gpu_cores").Value != 200 {
+			t.Errorf("%+v, %v", got, err)
+		}
+		_, err := h.Decide(h.Ctx, h.Root, v.ID, requests.DecisionInput{Verdict: "approve", Confirm: true, Reason: "more machines come in May"})
+		pooltest.NoError(t, err)
+		entries, err := h.Store.Read(h.Ctx).Audit(models.AuditFilter{Object: "request", Action: "approve"}, models.Page{Limit: 1})
+		if err != nil || len(entries) != 1 || !strings.Contains(entries[0].After, "more machines come in May") || !strings.Contains(entries[0].After, "50 more than 400") {
+			t.Errorf("%+v, %v", entries, err)
+		}
+		// What does not grow the promises needs no confirmation.
+		less := h.ask(t, h.Ann, models.Asked{Quota: &models.AskQuota{ProjectID: h.Vision.ID, Quota: models.Resources{GPUCores: 440, GPUMemoryMiB: 210_000, CPUMilli: 8000}}})
+		_, err = h.approve(t, h.Root, less.ID, models.Asked{})
+		pooltest.NoError(t, err)
+	})
+}
+
+// A project whose period is over takes nothing; what brings it back does.
+func TestPeriodBringsAPromiseBack(t *testing.T) {
+	eachExample(t, func(t *testing.T, h *example) {
+		end := h.Store.Now().Add(time.Hour)
+		in := projects.ProjectInput{Name: "vision", Quota: h.Vision.Quota, EndsAt: &end}
+		_, err := h.UpdateProject(h.Ctx, h.Root, h.Vision.ID, in)
+		pooltest.NoError(t, err)
+		v := h.ask(t, h.Ann, models.Asked{Period: &models.AskPeriod{ProjectID: h.Vision.ID}})
+		h.Clock.Pass(2 * time.Hour)
+		h.NewProject(t, "speech", pooltest.Cores(300))
+		_, err = h.approve(t, h.Root, v.ID, models.Asked{})
+		pooltest.WantError(t, err, models.KindNoCapacity, "confirm", "500", "100 more than 400")
+	})
+}
+
+// Approvals at the same moment never count on the same room.
+func TestConcurrentApprovalsKeepTheLimit(t *testing.T) {
+	const size, asked = 60, 20
+	eachExample(t, func(t *testing.T, h *example) {
+		for round := range int64(4) {
+			h.SetOvercommit(t, 100*(round+1), projects.Stated{})
+			somebody := h.NewPerson(t)
+			var ids []int64
+			for i := range asked {
+				p := models.Asked{Project: &models.AskProject{Name: fmt.Sprint("p", round, " ", i), Quota: pooltest.Cores(size)}}
+				ids = append(ids, h.ask(t, somebody, p).ID)
+			}
+			before := h.CapacityOf(t, "gpu_cores")
+			room := int((before.Limit - before.Value) / size)
+			var kinds modelstest.Kinds
+			modelstest.Together(asked, func(i int) {
+				_, err := h.approve(t, h.Root, ids[i], models.Asked{})
+				kinds.Add(err)
+			})
+			kinds.Want(t, room, models.KindNoCapacity, asked-room)
+			if got := h.CapacityOf(t, "gpu_cores"); got.Value != before.Value+int64(room)*size || got.Excess != 0 {
+				t.Errorf("promised: %+v", got)
+			}
+		}
+	})
+}
+
+// What was used is what the rows say, as far as it lies in the last 30 days.
+func TestUsedInTheLastThirtyDays(t *testing.T) {
+	eachExample(t, func(t *testing.T, h *example) {
+		hold := func(m models.Member, held time.Duration) {
+			w, a := h.Claim(t, m, models.Demand{GPUs: 1, Cores: 40, GPUMemoryMiB: 7200, CPUMilli: 720, MemoryMiB: 1440})
+			if a.Outcome != models.OutcomeGranted {
+				t.Fatalf("%+v", a)
+			}
+			w.State = models.StateRunning
+			modelstest.InTx(t, h.Store, func(q *models.Queries) error {
+				now := q.Now()
+				w.StartedAt = &now
+				return q.Transition(&w, models.StateStarting, models.Text{})
+			})
+			h.Clock.Pass(held)
+			modelstest.InTx(t, h.Store, func(q *models.Queries) error {
+				now := q.Now()
+				w.State, w.EndedAt = models.StateStopped, &now
+				if err := q.Transition(&w, models.StateRunning, models.Text{}); err != nil {
+					return err
+				}
+				return h.Pool.Release(q, w.ID)
+			})
+		}
+		hold(h.BossMember, 10*24*time.Hour) // half of it will be too long ago
+		h.Clock.Pass(23 * 24 * time.Hour)
+		hold(h.AnnMember, 36*time.Hour)
+		h.Clock.Pass(12 * time.Hour)
+		v, err := h.Get(h.Ctx, h.Actor(t, h.Boss), h.ask(t, h.Ann, h.peak(60)).ID)
+		pooltest.NoError(t, err)
+		if got := *v.Facts.UsedByOne; got.GPUCoreHours != 40*36 || got.Average != (models.Resources{GPUCores: 2, GPUMemoryMiB: 360, CPUMilli: 36, MemoryMiB: 72}) {
+			t.Errorf("the member used %+v", got)
+		}
+		if got := *v.Facts.Used; got.GPUCoreHours != 40*(36+5*24) || got.Average.CPUMilli != 36+120 {
+			t.Errorf("the project used %+v", got)
+		}
+		if v.Facts.Now.GPUCores != 50 || v.Facts.Remaining().GPUCores != 130 || v.Facts.Capacity[0].Capacity != 400 {
+			t.Errorf("facts: %+v", v.Facts)
+		}
+		_, err = h.Capacity.View(h.Ctx, policies.Actor{}, models.Page{})
+		pooltest.WantError(t, err, models.KindUnauthenticated)
+	})
+}

@@ -1,0 +1,54 @@
+package requests
+
+import (
+	"context"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// LetAsk sets whether people who are not in a project may ask to join it by
+// its name; its managers may.
+func (s *Service) LetAsk(ctx context.Context, actor policies.Actor, project int64, on bool) error {
+	need := policies.Need{Project: project, Object: "member", Act: "write"}
+	if err := s.access.Check(actor, need.Project, need.Object, need.Act); err != nil {
+		return err
+	}
+	return s.access.Write(ctx, s.store, actor, need, func(q *models.Queries) error {
+		p, err := q.LockProject(actor.Scope(), project)
+		if err != nil || p.AskToJoin == on {
+			return err
+		}
+		before := p
+		p.AskToJoin = on
+		if err := q.UpdateProject(&p); err != nil {
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: "update", Object: "project", ID: project, Project: project, Before: before, After: p})
+	})
+}
+
+// Joinable tells the name of a project that may be asked for a place, by the
+// number in its link.
+func (s *Service) Joinable(ctx context.Context, actor policies.Actor, project int64) (models.Project, error) {
+	if err := s.access.Check(actor, policies.Platform, "request", "ask"); err != nil {
+		return models.Project{}, err
+	}
+	p, err := s.store.Read(ctx).ProjectToJoin(project, "")
+	return models.Project{ID: p.ID, Name: p.Name}, err
+}
+
+// Place is the actor's own membership in a project, also after its deadline,
+// and the project's id and name.
+func (s *Service) Place(ctx context.Context, actor policies.Actor, project int64) (models.Member, models.Project, error) {
+	if err := s.access.Check(actor, policies.Platform, "request", "ask"); err != nil {
+		return models.Member{}, models.Project{}, err
+	}
+	h := s.review(s.store.Read(ctx), actor)
+	h.asking, h.requester, h.terms = true, actor.User, models.Asked{Deadline: &models.AskDeadline{ProjectID: project}}
+	if err := h.open(); err != nil {
+		return models.Member{}, models.Project{}, err
+	}
+	m, err := h.place()
+	return m, models.Project{ID: h.project.ID, Name: h.project.Name}, err
+}

@@ -1,0 +1,167 @@
+package requests_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"weir/models"
+	"weir/policies"
+	"weir/pool/pooltest"
+	"weir/pool/requests"
+)
+
+// town is people who ask at random, and decide at random.
+type town struct {
+	*example
+	t      *testing.T
+	rt     *rapid.T
+	people []models.User
+	ids    []int64
+	books  string // the project as it was after the last approval
+}
+
+// written is all that decisions could change.
+func (w *town) written() string {
+	q := w.Store.Read(w.Ctx)
+	p, err1 := q.Project(models.Everything, w.Vision.ID)
+	roles, err2 := q.Roles(models.Everything, w.Vision.ID)
+	members, err3 := q.Members(models.Everything, w.Vision.ID, models.Page{Limit: 200})
+	raw, err4 := json.Marshal([]any{p, roles, members})
+	for _, err := range []error{err1, err2, err3, err4} {
+		if err != nil {
+			w.rt.Fatalf("%v", err)
+		}
+	}
+	return string(raw)
+}
+
+func (w *town) somebody() policies.Actor {
+	i := rapid.IntRange(0, len(w.people)).Draw(w.rt, "who")
+	if i == len(w.people) {
+		return w.Root
+	}
+	return w.Actor(w.t, w.people[i])
+}
+
+func (w *town) wish() models.Asked {
+	r := pooltest.DrawResources(w.rt, 0, 250)
+	switch rapid.IntRange(0, 3).Draw(w.rt, "kind") {
+	case 0:
+		return models.Asked{Quota: &models.AskQuota{ProjectID: w.Vision.ID, Quota: r}}
+	case 1:
+		return models.Asked{Peak: &models.AskPeak{ProjectID: w.Vision.ID, RoleID: w.Engineer.ID, Peak: r}}
+	case 2:
+		return models.Asked{Role: &models.AskRole{ProjectID: w.Vision.ID, Name: fmt.Sprint("role ", len(w.ids)), Permission: "member", Peak: r, Mine: true}}
+	default:
+		return models.Asked{Join: &models.AskJoin{Name: "vision", RoleID: w.Engineer.ID}}
+	}
+}
+
+// ended takes what people may be told, and fails on anything worse.
+func (w *town) ended(err error) bool {
+	switch models.KindOf(err) {
+	case models.KindNoCapacity, models.KindConflict, models.KindNotFound, models.KindForbidden, models.KindInvalid:
+	default:
+		if err != nil {
+			w.rt.Fatalf("%v", err)
+		}
+	}
+	return err == nil
+}
+
+func (w *town) asks() {
+	v, err := w.Ask(w.Ctx, w.somebody(), requests.RequestInput{Asked: w.wish(), Reason: "because"})
+	if w.ended(err) {
+		w.ids = append(w.ids, v.ID)
+	}
+}
+
+func (w *town) withdraws() {
+	if id, ok := pooltest.Pick(w.rt, w.ids); ok {
+		w.ended(pooltest.Error(w.Withdraw(w.Ctx, w.somebody(), id, 0)))
+	}
+}
+
+func (w *town) decides() {
+	id, ok := pooltest.Pick(w.rt, w.ids)
+	if !ok {
+		return
+	}
+	before, err := w.Get(w.Ctx, w.Root, id)
+	if err != nil {
+		w.rt.Fatalf("%v", err)
+	}
+	in := requests.DecisionInput{Verdict: rapid.SampledFrom([]string{"approve", "approve", "refuse"}).Draw(w.rt, "verdict"), Reason: "so",
+		Confirm: rapid.Bool().Draw(w.rt, "confirm")}
+	if rapid.Bool().Draw(w.rt, "adjust") || before.Kind == models.AskForJoin {
+		in.Asked = w.wish()
+	}
+	who := w.somebody()
+	after, err := w.Decide(w.Ctx, who, id, in)
+	if !w.ended(err) || in.Verdict == "refuse" {
+		return
+	}
+	if before.State != models.RequestPending || !(who.User.Admin || who.Grants[w.Vision.ID].Permissions.Contains(models.RequestDecide) && before.RequesterID != who.User.ID) {
+		w.rt.Fatalf("%s has approved %+v", who.User.Email, before)
+	}
+	if w.books == w.written() && after.State == models.RequestApproved && after.Kind != models.AskForPeak {
+		w.rt.Fatalf("an approval has changed nothing: %+v", after)
+	}
+	w.books = w.written()
+	w.isGranted(after)
+}
+
+// isGranted holds what is there against what was decided.
+func (w *town) isGranted(v requests.RequestView) {
+	q := w.Store.Read(w.Ctx)
+	switch d := v.Decided; {
+	case d.Quota != nil:
+		if p, err := q.Project(models.Everything, w.Vision.ID); err != nil || p.Quota != d.Quota.Quota {
+			w.rt.Fatalf("quota %+v, decided %+v, %v", p.Quota, d.Quota.Quota, err)
+		}
+	case d.Peak != nil:
+		if r, err := q.Role(models.Everything, w.Vision.ID, w.Engineer.ID); err != nil || r.Peak != d.Peak.Peak {
+			w.rt.Fatalf("peak %+v, decided %+v, %v", r.Peak, d.Peak.Peak, err)
+		}
+	}
+}
+
+// Whatever people ask and decide, in whatever order, the rules hold after
+// every step, and nothing changes that nobody approved.
+func TestRequestsKeepTheRules(t *testing.T) {
+	each(t, func(t *testing.T, o *world) {
+		h := newExample(t, o)
+		pooltest.NoError(t, h.LetAsk(h.Ctx, h.Root, h.Vision.ID, true))
+		_, deputy := h.NewMember(t, h.Lead)
+		runs, approved := 0, 0
+		rapid.Check(t, func(rt *rapid.T) {
+			if runs++; runs > 12 { // as many as there is time for
+				return
+			}
+			w := &town{example: h, t: t, rt: rt, people: []models.User{h.Boss, deputy, h.Ann, h.Eve}}
+			w.books = w.written()
+			start := w.books
+			rt.Repeat(map[string]func(*rapid.T){
+				"ask":      func(rt *rapid.T) { w.rt = rt; w.asks() },
+				"withdraw": func(rt *rapid.T) { w.rt = rt; w.withdraws() },
+				"decide":   func(rt *rapid.T) { w.rt = rt; w.decides() },
+				"": func(rt *rapid.T) {
+					w.rt = rt
+					if now := w.written(); now != w.books {
+						rt.Fatalf("nobody has approved this:\n%s\nbefore:\n%s", now, w.books)
+					}
+					h.KeepsRules(rt, h.Vision.ID)
+				},
+			})
+			if w.books != start {
+				approved++
+			}
+		})
+		if approved == 0 {
+			t.Error("nothing was ever approved")
+		}
+	})
+}
