@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/pool"
 	"weir/pool/authority"
+	"weir/pool/providers"
 )
 
 // quick lets agents report often, so that tests need not wait long.
@@ -258,7 +258,7 @@ func TestAgentCopied(t *testing.T) {
 type stolen struct {
 	client *http.Client
 	url    string
-	beat   pool.Beat
+	beat   providers.Heartbeat
 }
 
 func (m *machine) steal() stolen {
@@ -283,14 +283,14 @@ func (m *machine) steal() stolen {
 		m.t.Fatal(err)
 	}
 	_, stdout, _ := weir(m.t, "", append(m.settings(), "WEIR_STATE_DIR="+m.t.TempDir()), "agent", "--output", "json")
-	beat := pool.Beat{Token: state.Token}
+	beat := providers.Heartbeat{Token: state.Token}
 	if err := json.Unmarshal([]byte(stdout), &beat); err != nil {
 		m.t.Fatal(err)
 	}
 	return stolen{&http.Client{Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}, Timeout: time.Minute}, address, beat}
 }
 
-func (x stolen) say(t *testing.T, b pool.Beat) (int, pool.Orders) {
+func (x stolen) say(t *testing.T, b providers.Heartbeat) (int, providers.Orders) {
 	t.Helper()
 	raw, err := json.Marshal(b)
 	if err != nil {
@@ -301,7 +301,7 @@ func (x stolen) say(t *testing.T, b pool.Beat) (int, pool.Orders) {
 		t.Fatal(err)
 	}
 	defer res.Body.Close()
-	var o pool.Orders
+	var o providers.Orders
 	if err := json.NewDecoder(res.Body).Decode(&o); err != nil {
 		t.Fatal(err)
 	}

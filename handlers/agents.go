@@ -15,8 +15,8 @@ import (
 
 	"weir/models"
 	"weir/policies"
-	"weir/pool"
 	"weir/pool/authority"
+	"weir/pool/providers"
 )
 
 // agentsAddressPath is where an agent that knows the portal asks for the
@@ -58,7 +58,7 @@ const strangerPause = 250 * time.Millisecond
 
 // agents serves the agents of machines on their own listener.
 type agents struct {
-	*pool.Enrolment
+	*providers.Enrolment
 	log   *slog.Logger
 	turns turns // of redemptions
 	joins turns
@@ -81,7 +81,7 @@ func (t turns) giveBack() { <-t }
 
 // NewAgents is what the agents' listener serves: enrolment for who has a code
 // or the word of the cluster, beats and renewal for who has a certificate.
-func NewAgents(e *pool.Enrolment, log *slog.Logger) http.Handler {
+func NewAgents(e *providers.Enrolment, log *slog.Logger) http.Handler {
 	a := agents{e, log, make(turns, redeemers), make(turns, redeemers)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/redeem", serveAgent(a, maxAgentBody, anybody, a.redeem))
@@ -104,17 +104,17 @@ func (a agents) known(r *http.Request) error {
 	return a.Known(r.Context(), who)
 }
 
-func (a agents) redeem(r *http.Request, in pool.Redemption) (pool.Enrolled, error) {
+func (a agents) redeem(r *http.Request, in providers.Redemption) (providers.Enrolled, error) {
 	if err := a.turns.take(r.Context()); err != nil {
-		return pool.Enrolled{}, err
+		return providers.Enrolled{}, err
 	}
 	defer a.turns.giveBack()
 	return a.Redeem(r.Context(), in, addressOf(r))
 }
 
-func (a agents) join(r *http.Request, in pool.Joining) (pool.Enrolled, error) {
+func (a agents) join(r *http.Request, in providers.Joining) (providers.Enrolled, error) {
 	if err := a.joins.take(r.Context()); err != nil {
-		return pool.Enrolled{}, err
+		return providers.Enrolled{}, err
 	}
 	defer a.joins.giveBack()
 	out, err := a.Join(r.Context(), in, addressOf(r))
@@ -124,18 +124,18 @@ func (a agents) join(r *http.Request, in pool.Joining) (pool.Enrolled, error) {
 	return out, err
 }
 
-func (a agents) beat(r *http.Request, in pool.Beat) (pool.Orders, error) {
+func (a agents) beat(r *http.Request, in providers.Heartbeat) (providers.Orders, error) {
 	who, err := holderOf(r)
 	if err != nil {
-		return pool.Orders{}, err
+		return providers.Orders{}, err
 	}
-	return a.Beat(r.Context(), who, in, addressOf(r))
+	return a.Heartbeat(r.Context(), who, in, addressOf(r))
 }
 
-func (a agents) renew(r *http.Request, in pool.Renewal) (pool.Renewed, error) {
+func (a agents) renew(r *http.Request, in providers.Renewal) (providers.Renewed, error) {
 	who, err := holderOf(r)
 	if err != nil {
-		return pool.Renewed{}, err
+		return providers.Renewed{}, err
 	}
 	return a.Renew(r.Context(), who, in, addressOf(r))
 }

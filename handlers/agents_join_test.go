@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"weir/models"
-	"weir/pool"
 	"weir/pool/authority"
+	"weir/pool/providers"
 )
 
 // oneToken vouches for a node by a single token.
@@ -35,24 +35,24 @@ func (o *oneToken) NodeOf(_ context.Context, token string) (string, error) {
 func TestAgentsJoin(t *testing.T) {
 	c := newCounter(t)
 	cluster := &oneToken{}
-	devices := []pool.DeviceReport{{UUID: "GPU-x", Model: "NVIDIA H200", MemoryMiB: 143771}}
+	devices := []providers.DeviceReport{{UUID: "GPU-x", Model: "NVIDIA H200", MemoryMiB: 143771}}
 	key := must(authority.NewKey())(t)
-	joining := pool.Joining{Token: "good-token", CSR: csrOf(t, key), Machine: pool.MachineDigest("machine"), Devices: devices}
+	joining := providers.Joining{Token: "good-token", CSR: csrOf(t, key), Machine: providers.MachineDigest("machine"), Devices: devices}
 	bare := c.client("", "")
 	if status, body := c.post(bare, "/v1/join", joining, nil); status != 404 || !strings.Contains(body, "--kube-agents") {
 		t.Errorf("without a cluster: %d %s", status, body)
 	}
 	c.enrolment.Cluster = cluster
 	for _, r := range []struct {
-		change func(*pool.Joining)
+		change func(*providers.Joining)
 		status int
 		says   string
 	}{
-		{func(j *pool.Joining) { j.Token = "bad-token" }, 401, "does not know it"},
-		{func(j *pool.Joining) { j.Token = "" }, 422, `"field":"token"`},
-		{func(j *pool.Joining) { j.Token = strings.Repeat("x", 20<<10) }, 422, `"field":"token"`},
-		{func(j *pool.Joining) { j.Token = strings.Repeat("x", maxAgentBody) }, 413, "larger than"},
-		{func(j *pool.Joining) { j.CSR, j.Machine = "", "" }, 422, `"field":"machine"`},
+		{func(j *providers.Joining) { j.Token = "bad-token" }, 401, "does not know it"},
+		{func(j *providers.Joining) { j.Token = "" }, 422, `"field":"token"`},
+		{func(j *providers.Joining) { j.Token = strings.Repeat("x", 20<<10) }, 422, `"field":"token"`},
+		{func(j *providers.Joining) { j.Token = strings.Repeat("x", maxAgentBody) }, 413, "larger than"},
+		{func(j *providers.Joining) { j.CSR, j.Machine = "", "" }, 422, `"field":"machine"`},
 	} {
 		wrong := joining
 		r.change(&wrong)
@@ -63,12 +63,12 @@ func TestAgentsJoin(t *testing.T) {
 	if n := cluster.asked.Load(); n != 1 {
 		t.Errorf("the cluster was asked %d times for one token that could be one", n)
 	}
-	var got pool.Enrolled
+	var got providers.Enrolled
 	if status, body := c.post(bare, "/v1/join", joining, &got); status != 200 || got.Provider != "node-1" {
 		t.Fatalf("%d %s", status, body)
 	}
-	beat := pool.Beat{Token: got.Token, GPUCode: pool.GPUCodeOf(got.Machine, devices), Devices: devices}
-	var orders pool.Orders
+	beat := providers.Heartbeat{Token: got.Token, GPUCode: providers.GPUCodeOf(got.Machine, devices), Devices: devices}
+	var orders providers.Orders
 	if status, body := c.post(c.client(string(key), got.Certificate), "/v1/beat", beat, &orders); status != 200 || orders.State != "online" {
 		t.Errorf("%d %s", status, body)
 	}
@@ -82,7 +82,7 @@ func TestAgentsJoinInTurn(t *testing.T) {
 	c := newCounter(t)
 	cluster := &oneToken{}
 	c.enrolment.Cluster = cluster
-	joining := pool.Joining{Token: "bad-token", CSR: csrOf(t, must(authority.NewKey())(t)), Machine: pool.MachineDigest("machine")}
+	joining := providers.Joining{Token: "bad-token", CSR: csrOf(t, must(authority.NewKey())(t)), Machine: providers.MachineDigest("machine")}
 	var all sync.WaitGroup
 	for range 6 {
 		client := c.client("", "")

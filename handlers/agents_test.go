@@ -15,14 +15,14 @@ import (
 
 	"weir/models/modelstest"
 	"weir/policies"
-	"weir/pool"
 	"weir/pool/authority"
+	"weir/pool/providers"
 )
 
 // counter is the agents' listener over a store of its own.
 type counter struct {
 	testing.TB
-	enrolment *pool.Enrolment
+	enrolment *providers.Enrolment
 	authority *authority.Authority
 	server    *httptest.Server
 	root      policies.Actor
@@ -35,7 +35,7 @@ func newCounter(t testing.TB) *counter {
 	access := must(policies.NewAccess())(t)
 	c := &counter{TB: t, root: policies.Actor{User: modelstest.User(t, store, "root@example.org", true)}, log: &bytes.Buffer{}}
 	c.authority = must(authority.Open(filepath.Join(t.TempDir(), "authority.pem"), store.Now))(t)
-	c.enrolment = pool.NewEnrolment(pool.EnrolmentConfig{Pool: pool.New(store, access), Authority: c.authority, CertificateLifetime: time.Hour, Every: time.Second})
+	c.enrolment = providers.NewEnrolment(providers.EnrolmentConfig{Store: store, Access: access, Authority: c.authority, CertificateLifetime: time.Hour, Every: time.Second})
 	c.server = httptest.NewUnstartedServer(NewAgents(c.enrolment, slog.New(slog.NewTextHandler(c.log, nil))))
 	c.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	c.server.TLS = c.authority.ServerTLS()
@@ -89,41 +89,41 @@ func csrOf(t testing.TB, key []byte) string {
 
 func TestAgentsListener(t *testing.T) {
 	c := newCounter(t)
-	digest := pool.MachineDigest("machine")
-	devices := []pool.DeviceReport{{UUID: "GPU-x", Model: "NVIDIA H200", MemoryMiB: 143771}}
-	gpuCode := pool.GPUCodeOf(digest, devices)
-	code, _, err := c.enrolment.Authorize(t.Context(), c.root, pool.AuthorizeInput{GPUCode: gpuCode})
+	digest := providers.MachineDigest("machine")
+	devices := []providers.DeviceReport{{UUID: "GPU-x", Model: "NVIDIA H200", MemoryMiB: 143771}}
+	gpuCode := providers.GPUCodeOf(digest, devices)
+	code, _, err := c.enrolment.Authorize(t.Context(), c.root, providers.AuthorizeInput{GPUCode: gpuCode})
 	if err != nil {
 		t.Fatal(err)
 	}
 	key := must(authority.NewKey())(t)
-	redemption := pool.Redemption{Code: code, CSR: csrOf(t, key), Name: "node", Machine: digest, Devices: devices}
+	redemption := providers.Redemption{Code: code, CSR: csrOf(t, key), Name: "node", Machine: digest, Devices: devices}
 	bare := c.client("", "")
 	wrong := redemption
 	wrong.Code, wrong.Name = "x", ""
 	if status, body := c.post(bare, "/v1/redeem", wrong, nil); status != 422 || !strings.Contains(body, `"field":"code"`) || !strings.Contains(body, `"field":"name"`) {
 		t.Errorf("%d %s", status, body)
 	}
-	var got pool.Enrolled
+	var got providers.Enrolled
 	if status, body := c.post(bare, "/v1/redeem", redemption, &got); status != 200 {
 		t.Fatalf("%d %s", status, body)
 	}
 	agent := c.client(string(key), got.Certificate)
-	beat := pool.Beat{Token: got.Token, GPUCode: gpuCode, Devices: devices}
-	var orders pool.Orders
+	beat := providers.Heartbeat{Token: got.Token, GPUCode: gpuCode, Devices: devices}
+	var orders providers.Orders
 	if status, body := c.post(agent, "/v1/beat", beat, &orders); status != 200 || orders.State != "online" || orders.Token == got.Token {
 		t.Errorf("%d %s", status, body)
 	}
 	next := must(authority.NewKey())(t)
-	var renewed pool.Renewed
-	if status, body := c.post(agent, "/v1/renew", pool.Renewal{CSR: csrOf(t, next), Token: orders.Token}, &renewed); status != 200 {
+	var renewed providers.Renewed
+	if status, body := c.post(agent, "/v1/renew", providers.Renewal{CSR: csrOf(t, next), Token: orders.Token}, &renewed); status != 200 {
 		t.Errorf("%d %s", status, body)
 	}
 	beat.Token = orders.Token
 	if status, body := c.post(c.client(string(next), renewed.Certificate), "/v1/beat", beat, &orders); status != 200 || orders.Token == "" {
 		t.Errorf("with the renewed certificate: %d %s", status, body)
 	}
-	var ask pool.Orders
+	var ask providers.Orders
 	if status, body := c.post(agent, "/v1/beat", beat, &ask); status != 200 || ask.Confirm == "" {
 		t.Errorf("with the older one: %d %s", status, body)
 	}
@@ -144,8 +144,8 @@ func TestAgentsListenerRefuses(t *testing.T) {
 		body   any
 		status int
 	}{
-		{"/v1/beat", pool.Beat{}, 401},
-		{"/v1/renew", pool.Renewal{}, 401},
+		{"/v1/beat", providers.Heartbeat{}, 401},
+		{"/v1/renew", providers.Renewal{}, 401},
 		{"/v1/redeem", "", 422},
 		{"/v1/redeem", "[]", 422},
 		{"/v1/redeem", `{"code":1}`, 422},
@@ -164,7 +164,7 @@ func TestAgentsListenerRefuses(t *testing.T) {
 	key := must(authority.NewKey())(t)
 	request := must(authority.CheckRequest([]byte(csrOf(t, key))))(t)
 	stranger := must(c.authority.Issue(request, 7, time.Hour))(t)
-	if status, body := c.post(c.client(string(key), string(stranger.PEM)), "/v1/beat", pool.Beat{}, nil); status != 403 {
+	if status, body := c.post(c.client(string(key), string(stranger.PEM)), "/v1/beat", providers.Heartbeat{}, nil); status != 403 {
 		t.Errorf("an unknown agent: %d %s", status, body)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"weir/models"
 	"weir/pool"
+	"weir/pool/providers"
 )
 
 func (a rest) deviceOperations(s section) {
@@ -114,12 +115,12 @@ func (a rest) getDevice(ctx context.Context, in *ByID) (*Found[DeviceHistory], e
 	return found(d.Version, DeviceHistory{deviceOf(d), shown(history, shareOf)}, err)
 }
 
-func (a rest) updateDevice(ctx context.Context, in *Update[pool.DeviceInput]) (*Found[DeviceHistory], error) {
+func (a rest) updateDevice(ctx context.Context, in *Update[providers.DeviceInput]) (*Found[DeviceHistory], error) {
 	var err error
 	if in.Body.Version, err = in.version(); err != nil {
 		return nil, err
 	}
-	if _, err := a.Pool.UpdateDevice(ctx, actorOf(ctx), in.ID, in.Body); err != nil {
+	if _, err := a.Providers.SetSharing(ctx, actorOf(ctx), in.ID, in.Body); err != nil {
 		return nil, err
 	}
 	a.Wake()
@@ -163,7 +164,7 @@ func bucketOf(t models.Telemetry) Bucket {
 }
 
 func (a rest) getTelemetry(ctx context.Context, in *TelemetryQuery) (*Answer[Telemetry], error) {
-	buckets, err := a.Pool.History(ctx, actorOf(ctx), in.ID, in.Span)
+	buckets, err := a.Providers.History(ctx, actorOf(ctx), in.ID, in.Span)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"weir/models"
 	"weir/policies"
 	"weir/pool"
+	"weir/pool/providers"
 )
 
 func (a rest) providerOperations(s section) {
@@ -78,7 +79,7 @@ type NewAuthorization struct {
 	Code string `json:"code" doc:"for weir agent --code; it is never shown again"`
 }
 
-func (a rest) authorizeProvider(ctx context.Context, in *Create[pool.AuthorizeInput]) (*Answer[NewAuthorization], error) {
+func (a rest) authorizeProvider(ctx context.Context, in *Create[providers.AuthorizeInput]) (*Answer[NewAuthorization], error) {
 	code, made, err := a.Enrolment.Authorize(ctx, actorOf(ctx), in.Body)
 	if err != nil {
 		return nil, err
@@ -101,12 +102,12 @@ func (a rest) getProvider(ctx context.Context, in *ByID) (*Found[Provider], erro
 	return found(p.Version, providerOf(p), err)
 }
 
-func (a rest) updateProvider(ctx context.Context, in *Update[pool.ProviderInput]) (*Found[Provider], error) {
+func (a rest) updateProvider(ctx context.Context, in *Update[providers.ProviderInput]) (*Found[Provider], error) {
 	var err error
 	if in.Body.Version, err = in.version(); err != nil {
 		return nil, err
 	}
-	if _, err := a.Pool.UpdateProvider(ctx, actorOf(ctx), in.ID, in.Body); err != nil {
+	if _, err := a.Providers.Update(ctx, actorOf(ctx), in.ID, in.Body); err != nil {
 		return nil, termsRefusal(err)
 	}
 	a.Wake()
@@ -147,14 +148,14 @@ func (a rest) changed(ctx context.Context, in *Versioned, do func(ctx context.Co
 }
 
 func (a rest) drainProvider(ctx context.Context, in *Versioned) (*Found[Provider], error) {
-	if err := a.changed(ctx, in, a.Pool.Drain); err != nil {
+	if err := a.changed(ctx, in, a.Providers.Drain); err != nil {
 		return nil, err
 	}
 	return a.getProvider(ctx, &in.ByID)
 }
 
 func (a rest) resumeProvider(ctx context.Context, in *Versioned) (*Found[Provider], error) {
-	if err := a.changed(ctx, in, a.Pool.Resume); err != nil {
+	if err := a.changed(ctx, in, a.Providers.Resume); err != nil {
 		return nil, err
 	}
 	return a.getProvider(ctx, &in.ByID)
@@ -175,15 +176,15 @@ func (a rest) revokeProvider(ctx context.Context, in *Versioned) (*Found[Provide
 }
 
 func (a rest) removeProvider(ctx context.Context, in *Versioned) (*Nothing, error) {
-	return nothing(a.changed(ctx, in, a.Pool.Remove))
+	return nothing(a.changed(ctx, in, a.Providers.Remove))
 }
 
-func (a rest) recallProvider(ctx context.Context, in *Update[pool.RecallInput]) (*Found[Provider], error) {
+func (a rest) recallProvider(ctx context.Context, in *Update[providers.RecallInput]) (*Found[Provider], error) {
 	var err error
 	if in.Body.Version, err = in.version(); err != nil {
 		return nil, err
 	}
-	if _, err := a.Pool.Recall(ctx, actorOf(ctx), in.ID, in.Body); err != nil {
+	if _, err := a.Providers.Recall(ctx, actorOf(ctx), in.ID, in.Body); err != nil {
 		return nil, err
 	}
 	a.Wake()

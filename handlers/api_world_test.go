@@ -23,6 +23,7 @@ import (
 	"weir/pool"
 	"weir/pool/authority"
 	"weir/pool/projects"
+	"weir/pool/providers"
 	"weir/storage"
 	"weir/workspaces"
 	"weir/workspaces/proxy"
@@ -54,9 +55,9 @@ func (nobodyEnters) Admit(context.Context, int64, proxy.Credential) (proxy.Targe
 // gpus is a machine with so many simulated GPUs.
 type gpus int
 
-func (n gpus) Devices(context.Context) (list []pool.DeviceReport, err error) {
+func (n gpus) Devices(context.Context) (list []providers.DeviceReport, err error) {
 	for i := range int(n) {
-		list = append(list, pool.DeviceReport{UUID: "GPU-sim-" + strconv.Itoa(i), Index: i, Minor: i, Model: "NVIDIA H200",
+		list = append(list, providers.DeviceReport{UUID: "GPU-sim-" + strconv.Itoa(i), Index: i, Minor: i, Model: "NVIDIA H200",
 			MemoryMiB: 143771, Simulated: true})
 	}
 	return list, nil
@@ -79,7 +80,7 @@ func newWorldOn(t testing.TB, store *models.Store, set func(*Config)) *world {
 	w := &world{TB: t, store: store, log: &bytes.Buffer{}}
 	w.app = newApp(t, store, set, w.log)
 	t.Cleanup(w.app.Close)
-	if err := w.app.Pool.Enlist(t.Context(), pool.Host{Name: "here", Digest: pool.MachineDigest("here")}, gpus(2)); err != nil {
+	if err := w.app.Providers.Enlist(t.Context(), providers.Host{Name: "here", Digest: providers.MachineDigest("here")}, gpus(2)); err != nil {
 		t.Fatal(err)
 	}
 	w.populate()
@@ -92,14 +93,15 @@ func newApp(t testing.TB, store *models.Store, set func(*Config), log *bytes.Buf
 	logger := slog.New(slog.NewTextHandler(log, nil))
 	access := must(policies.NewAccess())(t)
 	dirs := must(storage.New(t.TempDir(), 1000, 1000))(t)
-	devices := pool.New(store, access)
+	machines := providers.New(store, access, nil)
+	devices := pool.New(store, access, machines)
 	ledger := projects.New(store, access, dirs)
 	keys := must(authority.Open(filepath.Join(t.TempDir(), "authority.pem"), store.Now))(t)
 	door := proxy.New(proxy.Config{Gate: nobodyEnters{}, AppsDomain: "localhost:8080"})
 	t.Cleanup(door.Close)
 	c := Config{Store: store, Access: access, Accounts: policies.NewAccounts(store, access),
-		Notices: notifications.New(notifications.Config{Store: store, Access: access, Key: must(notifications.NewKey([]byte("shared")))(t)}), Ledger: ledger, Pool: devices,
-		Enrolment:  pool.NewEnrolment(pool.EnrolmentConfig{Pool: devices, Authority: keys, CertificateLifetime: time.Hour, Every: time.Second}),
+		Notices: notifications.New(notifications.Config{Store: store, Access: access, Key: must(notifications.NewKey([]byte("shared")))(t)}), Ledger: ledger, Pool: devices, Providers: machines,
+		Enrolment:  providers.NewEnrolment(providers.EnrolmentConfig{Store: store, Access: access, Authority: keys, CertificateLifetime: time.Hour, Every: time.Second}),
 		Catalogue:  workspaces.NewCatalogue(store, access),
 		Workspaces: workspaces.NewService(store, access, devices, ledger, func() {}), Directories: dirs, Proxy: door,
 		Wake: func() {}, Logger: logger, SessionLifetime: time.Hour, Version: "test"}

@@ -15,6 +15,7 @@ import (
 	"weir/policies/notifications"
 	"weir/pool"
 	"weir/pool/projects"
+	"weir/pool/providers"
 	"weir/pool/requests"
 	"weir/storage"
 	"weir/web"
@@ -35,8 +36,9 @@ type Config struct {
 	Accounts    *policies.Accounts
 	Notices     *notifications.Service
 	Ledger      *projects.Service
-	Pool        *pool.Pool
-	Enrolment   *pool.Enrolment
+	Pool        *pool.Scheduler
+	Providers   *providers.Service
+	Enrolment   *providers.Enrolment
 	Catalogue   *workspaces.Catalogue
 	Workspaces  *workspaces.Service
 	Directories *storage.Directories

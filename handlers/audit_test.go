@@ -18,8 +18,8 @@ import (
 	"weir/models"
 	"weir/models/modelstest"
 	"weir/policies"
-	"weir/pool"
 	"weir/pool/authority"
+	"weir/pool/providers"
 )
 
 func TestHarmlessCells(t *testing.T) {
@@ -103,10 +103,10 @@ func TestAuditSaysByWhatAndFromWhere(t *testing.T) {
 // What a machine's agent brings about says from where it came, too.
 func TestAuditOfAnAgent(t *testing.T) {
 	w := newWorld(t)
-	devices := []pool.DeviceReport{{UUID: "GPU-x", Model: "NVIDIA H200", MemoryMiB: 143771}}
-	digest := pool.MachineDigest("desk")
-	a := w.want(201, w.admin, "POST", "/pool/authorizations", `{"gpu_code":"`+pool.GPUCodeOf(digest, devices)+`"}`)
-	in := pool.Redemption{Code: a.body["code"].(string), CSR: csrOf(t, must(authority.NewKey())(t)), Name: "desk", Machine: digest, Devices: devices}
+	devices := []providers.DeviceReport{{UUID: "GPU-x", Model: "NVIDIA H200", MemoryMiB: 143771}}
+	digest := providers.MachineDigest("desk")
+	a := w.want(201, w.admin, "POST", "/pool/authorizations", `{"gpu_code":"`+providers.GPUCodeOf(digest, devices)+`"}`)
+	in := providers.Redemption{Code: a.body["code"].(string), CSR: csrOf(t, must(authority.NewKey())(t)), Name: "desk", Machine: digest, Devices: devices}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/redeem", bytes.NewReader(must(json.Marshal(in))(t)))
 	rec := httptest.NewRecorder()
 	NewAgents(w.app.Enrolment, slog.New(slog.DiscardHandler)).ServeHTTP(rec, r)

@@ -6,13 +6,13 @@ import (
 	"strings"
 
 	"weir/models"
-	"weir/pool"
+	"weir/pool/providers"
 	"weir/web"
 )
 
 // provider reads what the owner of a provider sets; whose it is says account.
-func (f *form) provider() pool.ProviderInput {
-	return pool.ProviderInput{Name: f.text("name"), Version: f.version(), Terms: models.Terms{Cores: f.number("cores"), Devices: f.ticked("devices"),
+func (f *form) provider() providers.ProviderInput {
+	return providers.ProviderInput{Name: f.text("name"), Version: f.version(), Terms: models.Terms{Cores: f.number("cores"), Devices: f.ticked("devices"),
 		Projects: append(f.ticked("projects"), f.numbers("other_projects")...), Hours: f.hours(), TimeZone: strings.TrimSpace(f.text("time_zone")), NoticeMinutes: f.number("notice_minutes")}}
 }
 

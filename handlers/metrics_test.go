@@ -15,7 +15,7 @@ import (
 	"weir/models"
 	"weir/models/modelstest"
 	"weir/policies"
-	"weir/pool"
+	"weir/pool/providers"
 )
 
 // scrape reads /metrics as Prometheus does, without signing in.
@@ -103,7 +103,7 @@ func TestPoolMetrics(t *testing.T) {
 func TestGPUMetrics(t *testing.T) {
 	w := newWorld(t)
 	r := w.enrolled("desk", 2)
-	r.beat(pool.Sample{UUID: "GPU-desk-1", Utilisation: 80, MemoryUsedMiB: 1024, Temperature: 60, PowerMW: 300_500})
+	r.beat(providers.Sample{UUID: "GPU-desk-1", Utilisation: 80, MemoryUsedMiB: 1024, Temperature: 60, PowerMW: 300_500})
 	labels := `{device="GPU-desk-1",model="NVIDIA H100",provider="desk",simulated="true"} `
 	w.measures("weir_gpu_utilisation_ratio"+labels+"0.8", "weir_gpu_memory_used_bytes"+labels+"1.073741824e+09", "weir_gpu_memory_bytes"+labels+"8.589934592e+10",
 		"weir_gpu_temperature_celsius"+labels+"60", "weir_gpu_power_watts"+labels+"300.5", `!weir_gpu_utilisation_ratio{device="GPU-desk-0"`)
@@ -128,7 +128,7 @@ var oldNames = []string{"weir_pool_gpu_memory_mebibytes"}
 
 func TestMetricsAreNamedAsAdvised(t *testing.T) {
 	w := newWorld(t)
-	w.enrolled("desk", 1).beat(pool.Sample{UUID: "GPU-desk-0", Utilisation: 1})
+	w.enrolled("desk", 1).beat(providers.Sample{UUID: "GPU-desk-0", Utilisation: 1})
 	problems, err := promlint.New(strings.NewReader(strings.Join(w.scrape(), "\n"))).Lint()
 	if err != nil {
 		t.Fatal(err)
@@ -157,9 +157,9 @@ func BenchmarkScrape(b *testing.B) {
 	w := newWorld(b)
 	for i := range 50 {
 		r := w.enrolled(fmt.Sprintf("rig-%02d", i), 8)
-		samples := make([]pool.Sample, len(r.devices))
+		samples := make([]providers.Sample, len(r.devices))
 		for j, d := range r.devices {
-			samples[j] = pool.Sample{UUID: d.UUID, Utilisation: 50, MemoryUsedMiB: 1024, Temperature: 60, PowerMW: 300_000}
+			samples[j] = providers.Sample{UUID: d.UUID, Utilisation: 50, MemoryUsedMiB: 1024, Temperature: 60, PowerMW: 300_000}
 		}
 		r.beat(samples...)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"weir/models"
 	"weir/pool"
+	"weir/pool/providers"
 	"weir/web"
 )
 
@@ -75,15 +76,15 @@ func (a *App) relatives(ctx context.Context, v *web.DeviceView) error {
 // chartSlots is how many steps a chart has.
 const chartSlots = 120
 
-var spans = map[string]time.Duration{pool.LastHour: time.Hour, pool.LastDay: 24 * time.Hour, pool.LastMonths: 90 * 24 * time.Hour}
+var spans = map[string]time.Duration{providers.LastHour: time.Hour, providers.LastDay: 24 * time.Hour, providers.LastMonths: 90 * 24 * time.Hour}
 
 // measurements fills in what was measured over a span; without one, over the
 // last hour.
 func (a *App) measurements(ctx context.Context, v *web.DeviceView, span string) error {
 	if spans[span] == 0 {
-		span = pool.LastHour
+		span = providers.LastHour
 	}
-	buckets, err := a.Pool.History(ctx, actorOf(ctx), v.Facts.ID, span)
+	buckets, err := a.Providers.History(ctx, actorOf(ctx), v.Facts.ID, span)
 	v.Span, v.To = span, a.Store.Now()
 	v.From = v.To.Add(-spans[span])
 	v.Slots = web.Slots(buckets, v.From, v.To, chartSlots)
@@ -113,8 +114,8 @@ func shareRows(history []pool.ShareView) (rows []web.ShareRow) {
 	return rows
 }
 
-func (f *form) device() pool.DeviceInput {
-	return pool.DeviceInput{Sharing: f.text("sharing"), Layout: f.lines("layout"), Mixed: f.bool("mixed"), Version: f.version()}
+func (f *form) device() providers.DeviceInput {
+	return providers.DeviceInput{Sharing: f.text("sharing"), Layout: f.lines("layout"), Mixed: f.bool("mixed"), Version: f.version()}
 }
 
 func (a *App) updateDevice(c echo.Context) error {
@@ -124,7 +125,7 @@ func (a *App) updateDevice(c echo.Context) error {
 		return err
 	}
 	id := number(c, "id")
-	if _, err = a.Pool.UpdateDevice(ctx, actorOf(ctx), id, f.device()); err != nil {
+	if _, err = a.Providers.SetSharing(ctx, actorOf(ctx), id, f.device()); err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
 			w := f.web().Refuse(err)
 			return a.deviceForm(c, &w)

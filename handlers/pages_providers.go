@@ -11,7 +11,7 @@ import (
 
 	"weir/models"
 	"weir/policies"
-	"weir/pool"
+	"weir/pool/providers"
 	"weir/web"
 )
 
@@ -47,7 +47,7 @@ func (a *App) authorizeProvider(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	in := pool.AuthorizeInput{GPUCode: f.text("gpu_code"), Name: strings.TrimSpace(f.text("name")), OwnerID: a.account(ctx, f, "owner_id")}
+	in := providers.AuthorizeInput{GPUCode: f.text("gpu_code"), Name: strings.TrimSpace(f.text("name")), OwnerID: a.account(ctx, f, "owner_id")}
 	var code string
 	var granted models.Authorization
 	if err = f.err(nil); err == nil {
@@ -115,7 +115,7 @@ func (a *App) updateProvider(c echo.Context) error {
 		in.OwnerID = &owner
 	}
 	if err = f.err(nil); err == nil {
-		_, err = a.Pool.UpdateProvider(ctx, actorOf(ctx), id, in)
+		_, err = a.Providers.Update(ctx, actorOf(ctx), id, in)
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
@@ -151,11 +151,11 @@ func (a *App) change(c echo.Context, did func(name string) models.Text, do func(
 }
 
 func (a *App) drainProvider(c echo.Context) error {
-	return a.change(c, func(name string) models.Text { return models.Say("%s lends nothing new from now on.", name) }, a.Pool.Drain)
+	return a.change(c, func(name string) models.Text { return models.Say("%s lends nothing new from now on.", name) }, a.Providers.Drain)
 }
 
 func (a *App) resumeProvider(c echo.Context) error {
-	return a.change(c, func(name string) models.Text { return models.Say("%s lends again.", name) }, a.Pool.Resume)
+	return a.change(c, func(name string) models.Text { return models.Say("%s lends again.", name) }, a.Providers.Resume)
 }
 
 func (a *App) acceptProvider(c echo.Context) error {
@@ -167,7 +167,7 @@ func (a *App) revokeProvider(c echo.Context) error {
 }
 
 func (a *App) removeProvider(c echo.Context) error {
-	return a.change(c, func(name string) models.Text { return models.Say("%s has left the pool.", name) }, a.Pool.Remove)
+	return a.change(c, func(name string) models.Text { return models.Say("%s has left the pool.", name) }, a.Providers.Remove)
 }
 
 func (a *App) recallProvider(c echo.Context) error {
@@ -177,9 +177,9 @@ func (a *App) recallProvider(c echo.Context) error {
 		return err
 	}
 	id := number(c, "id")
-	in := pool.RecallInput{NoticeMinutes: f.number("recall.notice_minutes"), Reason: strings.TrimSpace(f.text("recall.reason")), Version: f.version()}
+	in := providers.RecallInput{NoticeMinutes: f.number("recall.notice_minutes"), Reason: strings.TrimSpace(f.text("recall.reason")), Version: f.version()}
 	if err = f.err(nil); err == nil {
-		_, err = a.Pool.Recall(ctx, actorOf(ctx), id, in)
+		_, err = a.Providers.Recall(ctx, actorOf(ctx), id, in)
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {

@@ -11,15 +11,15 @@ import (
 
 	"weir/models"
 	"weir/models/modelstest"
-	"weir/pool"
 	"weir/pool/authority"
+	"weir/pool/providers"
 )
 
 // rig is a machine with GPUs and an agent, as far as the portal hears it.
 type rig struct {
 	*world
 	digest  string
-	devices []pool.DeviceReport
+	devices []providers.DeviceReport
 	key     []byte
 	holder  authority.Holder
 	token   string
@@ -28,9 +28,9 @@ type rig struct {
 
 func (w *world) rig(name string, gpus int) *rig {
 	w.Helper()
-	r := &rig{world: w, digest: pool.MachineDigest(name), key: must(authority.NewKey())(w)}
+	r := &rig{world: w, digest: providers.MachineDigest(name), key: must(authority.NewKey())(w)}
 	for i := range gpus {
-		r.devices = append(r.devices, pool.DeviceReport{UUID: fmt.Sprintf("GPU-%s-%d", name, i), Index: i, Minor: i, Model: "NVIDIA H100",
+		r.devices = append(r.devices, providers.DeviceReport{UUID: fmt.Sprintf("GPU-%s-%d", name, i), Index: i, Minor: i, Model: "NVIDIA H100",
 			MemoryMiB: 81920, Simulated: true, NUMA: 1, MIGProfiles: []string{"1g.10gb", "3g.40gb"}, ECC: "on", ECCErrors: 2})
 	}
 	return r
@@ -40,17 +40,17 @@ func (w *world) rig(name string, gpus int) *rig {
 func (r *rig) enrol(code string) {
 	r.Helper()
 	csr := must(authority.NewRequest(r.key))(r)
-	out := must(r.app.Enrolment.Redeem(r.Context(), pool.Redemption{Code: code, CSR: string(csr), Name: "rig", Machine: r.digest, Devices: r.devices}, "192.0.2.7"))(r)
+	out := must(r.app.Enrolment.Redeem(r.Context(), providers.Redemption{Code: code, CSR: string(csr), Name: "rig", Machine: r.digest, Devices: r.devices}, "192.0.2.7"))(r)
 	r.token, r.holder = out.Token, authority.HolderOf(must(authority.ParseCertificate([]byte(out.Certificate)))(r))
 	r.id = must(r.store.Read(r.Context()).ProviderOf(r.digest))(r).ID
 }
 
-func (r *rig) code() string { return pool.GPUCodeOf(r.digest, r.devices) }
+func (r *rig) code() string { return providers.GPUCodeOf(r.digest, r.devices) }
 
 // beat says what there is, and what was measured.
-func (r *rig) beat(samples ...pool.Sample) {
+func (r *rig) beat(samples ...providers.Sample) {
 	r.Helper()
-	r.token = must(r.app.Enrolment.Beat(r.Context(), r.holder, pool.Beat{Token: r.token, GPUCode: r.code(), Devices: r.devices, Samples: samples}, "192.0.2.7"))(r).Token
+	r.token = must(r.app.Enrolment.Heartbeat(r.Context(), r.holder, providers.Heartbeat{Token: r.token, GPUCode: r.code(), Devices: r.devices, Samples: samples}, "192.0.2.7"))(r).Token
 }
 
 // enrolled is a rig whose code came from the API.
@@ -139,7 +139,7 @@ func TestAddProvider(t *testing.T) {
 	root.shows(root.page(200, "GET", "/pool"), "Codes that wait", r.code(), "!"+code)
 
 	r.enrol(code)
-	r.beat(pool.Sample{UUID: "GPU-desk-0", Utilisation: 80, MemoryUsedMiB: 1024, Temperature: 60, PowerMW: 300_000, Processes: []pool.Process{{PID: 7, Name: "train.py", MemoryMiB: 1000}}})
+	r.beat(providers.Sample{UUID: "GPU-desk-0", Utilisation: 80, MemoryUsedMiB: 1024, Temperature: 60, PowerMW: 300_000, Processes: []providers.Process{{PID: 7, Name: "train.py", MemoryMiB: 1000}}})
 	root.shows(root.page(200, "GET", "/pool"), ">desk<", "80%", "!Codes that wait")
 	got := w.provider(w.member, r.id)
 	if got["name"] != "desk" || got["agent"] != true || got["may_manage"] != false || got["agent_since"] == nil || len(got["devices"].([]any)) != 2 {
@@ -322,8 +322,8 @@ func TestDeviceMeasured(t *testing.T) {
 	at := path("pool", "devices", int64(3))
 	root.shows(root.page(200, "GET", at), "Nothing was measured in this span.", "Nothing was measured yet.")
 	for i := range int64(10) {
-		r.beat(pool.Sample{UUID: "GPU-desk-0", Utilisation: 10 * i, MemoryUsedMiB: 2048, Temperature: 50 + i, PowerMW: 200_000,
-			Processes: []pool.Process{{PID: 7, Name: "train.py", MemoryMiB: 1000}}})
+		r.beat(providers.Sample{UUID: "GPU-desk-0", Utilisation: 10 * i, MemoryUsedMiB: 2048, Temperature: 50 + i, PowerMW: 200_000,
+			Processes: []providers.Process{{PID: 7, Name: "train.py", MemoryMiB: 1000}}})
 		now = now.Add(20 * time.Second)
 	}
 	page := root.page(200, "GET", at)
@@ -376,7 +376,7 @@ func TestDeviceSharing(t *testing.T) {
 	root.shows(root.page(200, "GET", "/pool"), "being changed · MIG")
 	whole := r.devices[0]
 	whole.Sharing = "mig"
-	r.devices = []pool.DeviceReport{whole}
+	r.devices = []providers.DeviceReport{whole}
 	for i := range 2 {
 		part := r.devices[0]
 		part.UUID, part.Parent, part.Profile, part.Cores, part.MemoryMiB, part.MIGProfiles = fmt.Sprintf("MIG-%d", i), whole.UUID, "3g.40gb", 42, 40960, nil

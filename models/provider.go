@@ -47,6 +47,14 @@ func (p Provider) Standing() string {
 	}
 }
 
+// Owner is the account whose machine it is; 0: nobody's.
+func (p Provider) Owner() int64 {
+	if p.OwnerID == nil {
+		return 0
+	}
+	return *p.OwnerID
+}
+
 // Device is a physical GPU of a provider, or a MIG instance of one.
 type Device struct {
 	ID           int64      `json:"id"`
@@ -94,6 +102,14 @@ const AppliedUnknown = "unknown"
 
 // Exclusive reports whether a device has one holder at a time.
 func (d Device) Exclusive() bool { return d.Sharing == SharingExclusive || d.ParentID != nil }
+
+// PhysicalID is the physical GPU that a device is, or is an instance of.
+func (d Device) PhysicalID() int64 {
+	if d.ParentID != nil {
+		return *d.ParentID
+	}
+	return d.ID
+}
 
 // Changing reports whether the wanted sharing mode is not in effect yet. Only
 // MPS and MIG need an agent to apply them.

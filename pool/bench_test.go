@@ -9,6 +9,7 @@ import (
 	"weir/models/modelstest"
 	"weir/policies"
 	"weir/pool"
+	"weir/pool/providers"
 )
 
 // The live pool's whole decision, database and all, with 1,000 GPUs that are
@@ -27,10 +28,9 @@ func benchmarkDecision(b *testing.B, machines int) {
 		b.Fatal(err)
 	}
 	w := bigPool(b, store, machines)
-	for name, p := range map[string]func() *pool.Pool{
-		"remembered": func(p *pool.Pool) func() *pool.Pool { return func() *pool.Pool { return p } }(pool.New(store, access)),
-		"changed":    func() *pool.Pool { return pool.New(store, access) },
-	} {
+	fresh := func() *pool.Scheduler { return pool.New(store, access, providers.New(store, access, nil)) }
+	warm := fresh()
+	for name, p := range map[string]func() *pool.Scheduler{"cached": func() *pool.Scheduler { return warm }, "changed": fresh} {
 		b.Run(name, func(b *testing.B) {
 			q := store.Read(context.Background())
 			for b.Loop() {

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"context"
 	"slices"
 
 	"weir/models"
@@ -10,30 +11,46 @@ import (
 // Capacity is what the machines that lend have: whatever the hour, for hours
 // come back, and whoever holds it; and of it what simulated GPUs have. What is
 // leaving does not count.
-func (p *Pool) Capacity(q *models.Queries) (all, simulated models.Resources, err error) {
-	s, err := p.load(q)
+func (s *Scheduler) Capacity(q *models.Queries) (all, simulated models.Resources, err error) {
+	snap, err := s.load(q)
 	if err != nil {
 		return all, simulated, err
 	}
-	lends, real := map[int64]bool{}, map[int64]bool{}
-	for _, p := range s.providers {
-		lends[p.ID] = p.State == models.ProviderOnline
+	online, real := map[int64]bool{}, map[int64]bool{}
+	for _, p := range snap.providers {
+		online[p.ID] = p.State == models.ProviderOnline
 	}
-	for _, d := range s.devices {
+	for _, d := range snap.devices {
 		real[d.ID] = !d.Simulated
 	}
-	snap := s.snapshot(freed, everybody)
-	snap.Nodes = slices.DeleteFunc(snap.Nodes, func(n placement.Node) bool { return !lends[n.ID] })
-	all = capacityOf(snap, func(d placement.Device) bool { return d.Healthy && !d.NotLent })
-	return all, capacityOf(snap, func(d placement.Device) bool { return d.Healthy && !d.NotLent && !real[d.ID] }), nil
+	nodes := slices.DeleteFunc(snap.nodes(onceReleased, anyProject).Nodes, func(n placement.Node) bool { return !online[n.ID] })
+	all = capacityOf(nodes, func(d placement.Device) bool { return d.Healthy && !d.NotLent })
+	return all, capacityOf(nodes, func(d placement.Device) bool { return d.Healthy && !d.NotLent && !real[d.ID] }), nil
 }
 
 // capacityOf adds up the devices that count.
-func capacityOf(snap placement.Snapshot, counts func(placement.Device) bool) models.Resources {
-	nodes := slices.Clone(snap.Nodes)
+func capacityOf(nodes []placement.Node, counts func(placement.Device) bool) models.Resources {
+	nodes = slices.Clone(nodes)
 	for i, n := range nodes {
 		nodes[i].Devices = slices.DeleteFunc(slices.Clone(n.Devices), func(d placement.Device) bool { return !counts(d) })
 	}
 	t := placement.Capacity(placement.Snapshot{Nodes: nodes})
 	return models.Resources{GPUCores: t.Cores, GPUMemoryMiB: t.MemoryMiB}
+}
+
+// NodeCores is how many GPU cores each provider of the pool has, by name.
+func (s *Scheduler) NodeCores(ctx context.Context) (map[string]int64, error) {
+	snap, err := s.load(s.store.Read(ctx))
+	cores := map[string]int64{}
+	for _, provider := range snap.providers {
+		if provider.State != models.ProviderOffline {
+			cores[provider.Name] = 0
+		}
+	}
+	for _, d := range snap.devices {
+		if name := snap.names[d.ProviderID]; d.Present && d.ParentID == nil {
+			cores[name] += d.Cores
+		}
+	}
+	return cores, err
 }

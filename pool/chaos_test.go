@@ -17,6 +17,7 @@ import (
 	"weir/pool"
 	"weir/pool/placement"
 	"weir/pool/pooltest"
+	"weir/pool/providers"
 )
 
 // fleet is a machine as its agent would report it: GPUs that come and go, and
@@ -31,7 +32,7 @@ type fleet struct {
 
 var migProfiles = map[string]int64{"1g.10gb": 14, "3g.40gb": 42, "4g.40gb": 57}
 
-func (f *fleet) reports() (list []pool.DeviceReport) {
+func (f *fleet) reports() (list []providers.DeviceReport) {
 	for i := range f.there {
 		if !f.there[i] {
 			continue
@@ -43,7 +44,7 @@ func (f *fleet) reports() (list []pool.DeviceReport) {
 			continue
 		}
 		for n, profile := range f.layout[i] {
-			list = append(list, pool.DeviceReport{UUID: fmt.Sprintf("MIG-%d-%d-%d", i, f.cuts[i], n), Parent: gpu.UUID, Index: i, Profile: profile,
+			list = append(list, providers.DeviceReport{UUID: fmt.Sprintf("MIG-%d-%d-%d", i, f.cuts[i], n), Parent: gpu.UUID, Index: i, Profile: profile,
 				Cores: migProfiles[profile], Model: gpu.Model, MemoryMiB: 80_000 * migProfiles[profile] / 100, NUMA: -1, Simulated: true})
 		}
 	}
@@ -51,7 +52,7 @@ func (f *fleet) reports() (list []pool.DeviceReport) {
 }
 
 // obey does as the portal orders.
-func (f *fleet) obey(orders pool.Orders) {
+func (f *fleet) obey(orders providers.Orders) {
 	for _, o := range orders.Devices {
 		var i int
 		if _, err := fmt.Sscanf(o.UUID, "GPU-%d", &i); err != nil {
@@ -99,7 +100,7 @@ func (o *world) remembers(t *testing.T, after string, asks models.Workspace) {
 		Devices []string
 		Answer  models.Answer
 	}
-	of := func(p *pool.Pool) (a answer) {
+	of := func(p *pool.Scheduler) (a answer) {
 		v, err := p.View(o.Ctx, o.Root)
 		if err != nil {
 			t.Fatal(err)
@@ -117,7 +118,7 @@ func (o *world) remembers(t *testing.T, after string, asks models.Workspace) {
 		}
 		return a
 	}
-	if got, want := of(o.Pool), of(pool.New(o.Store, access)); !reflect.DeepEqual(got, want) {
+	if got, want := of(o.Pool), of(pool.New(o.Store, access, o.Providers)); !reflect.DeepEqual(got, want) {
 		t.Fatalf("after %s the pool remembers\n%+v\nbut there is\n%+v", after, got, want)
 	}
 }
@@ -154,40 +155,40 @@ func (o *world) chaos(t *testing.T, random *rand.Rand) {
 				release(random.IntN(len(held)))
 			}
 		},
-		"beat": func() { f.obey(o.Heartbeat(t, pool.Beat{Devices: f.reports()})) },
+		"beat": func() { f.obey(o.Heartbeat(t, providers.Heartbeat{Devices: f.reports()})) },
 		"a GPU gone or back": func() {
 			i := random.IntN(3)
 			f.there[i] = !f.there[i]
-			o.Heartbeat(t, pool.Beat{Devices: f.reports()})
+			o.Heartbeat(t, providers.Heartbeat{Devices: f.reports()})
 		},
 		"start anew": func() { // instances do not outlive it
 			i := random.IntN(3)
 			f.cuts[i]++
-			o.Heartbeat(t, pool.Beat{Devices: f.reports()})
+			o.Heartbeat(t, providers.Heartbeat{Devices: f.reports()})
 		},
 		"silence": func() {
 			o.Clock.Pass(30 * time.Second)
-			o.sweep(t)
+			o.Sweep(t)
 		},
 		"change of sharing": func() {
-			inputs := []pool.DeviceInput{{Sharing: models.SharingExclusive}, {Sharing: models.SharingTimeSlicing}, {Sharing: models.SharingMPS},
+			inputs := []providers.DeviceInput{{Sharing: models.SharingExclusive}, {Sharing: models.SharingTimeSlicing}, {Sharing: models.SharingMPS},
 				{Sharing: models.SharingTimeSlicing, Mixed: true}, {Sharing: models.SharingMIG, Layout: []string{"3g.40gb", "4g.40gb"}},
 				{Sharing: models.SharingMIG, Layout: []string{"1g.10gb", "1g.10gb", "3g.40gb"}}}
 			gpu, err := o.Store.Read(o.Ctx).DeviceByUUID(fmt.Sprint("GPU-", random.IntN(3)))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := o.Pool.UpdateDevice(o.Ctx, o.Root, gpu.ID, inputs[random.IntN(len(inputs))]); err != nil && models.KindOf(err) != models.KindConflict {
+			if _, err := o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, inputs[random.IntN(len(inputs))]); err != nil && models.KindOf(err) != models.KindConflict {
 				t.Fatal(err)
 			}
 		},
 		"recall": func() {
-			if _, err := o.Pool.Recall(o.Ctx, o.Root, id, pool.RecallInput{NoticeMinutes: random.Int64N(3)}); err != nil {
+			if _, err := o.Providers.Recall(o.Ctx, o.Root, id, providers.RecallInput{NoticeMinutes: random.Int64N(3)}); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"resume": func() {
-			if _, err := o.Pool.Resume(o.Ctx, o.Root, id, 0); err != nil {
+			if _, err := o.Providers.Resume(o.Ctx, o.Root, id, 0); err != nil {
 				t.Fatal(err)
 			}
 		},

@@ -1,6 +1,8 @@
 package pool_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"weir/policies"
 	"weir/pool"
 	"weir/pool/pooltest"
+	"weir/pool/providers"
 )
 
 // as is a member, looking.
@@ -35,9 +38,9 @@ func (o *world) seen(t *testing.T, a policies.Actor, uuid string) pool.DeviceVie
 func (o *world) measured(t *testing.T, d pooltest.Devices) {
 	t.Helper()
 	o.Clock.Pass(time.Second)
-	b := pool.Beat{Devices: d}
+	b := providers.Heartbeat{Devices: d}
 	for _, r := range d {
-		b.Samples = append(b.Samples, pool.Sample{UUID: r.UUID, Utilisation: 50, Processes: []pool.Process{{PID: 7, Name: "train.py", MemoryMiB: 10}}})
+		b.Samples = append(b.Samples, providers.Sample{UUID: r.UUID, Utilisation: 50, Processes: []providers.Process{{PID: 7, Name: "train.py", MemoryMiB: 10}}})
 	}
 	o.Heartbeat(t, b)
 }
@@ -59,7 +62,7 @@ func TestWhoReadsProcesses(t *testing.T) {
 		reads("an administrator", true, o.Root, "GPU-1")
 		reads("a member, of a GPU that nobody holds", false, o.as(t, vision), "GPU-1")
 
-		first := o.outcome(t, vision, half, models.OutcomeGranted)
+		first := o.WantClaim(t, vision, pooltest.Half, models.OutcomeGranted)
 		shares, err := o.Store.Read(o.Ctx).SharesOf(first.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -76,7 +79,7 @@ func TestWhoReadsProcesses(t *testing.T) {
 		reads("a stranger", false, stranger, uuid)
 
 		gpu := o.DevicesByUUID(t)[uuid]
-		if _, err := o.Pool.UpdateDevice(o.Ctx, o.Root, gpu.ID, pool.DeviceInput{Sharing: models.SharingTimeSlicing, Mixed: true}); err != nil {
+		if _, err := o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, providers.DeviceInput{Sharing: models.SharingTimeSlicing, Mixed: true}); err != nil {
 			t.Fatal(err)
 		}
 		modelstest.InTx(t, o.Store, func(q *models.Queries) error { // beside it, whatever placement would choose
@@ -97,16 +100,16 @@ func TestWhoReadsProcessesOfInstances(t *testing.T) {
 		cut := pooltest.Machine(1)
 		cut[0].MIGProfiles = []string{"3g.40gb"}
 		o.Enlist(t, cut)
-		if _, err := o.Pool.UpdateDevice(o.Ctx, o.Root, o.DevicesByUUID(t)["GPU-0"].ID, pool.DeviceInput{Sharing: models.SharingMIG, Layout: []string{"3g.40gb", "3g.40gb"}}); err != nil {
+		if _, err := o.Providers.SetSharing(o.Ctx, o.Root, o.DevicesByUUID(t)["GPU-0"].ID, providers.DeviceInput{Sharing: models.SharingMIG, Layout: []string{"3g.40gb", "3g.40gb"}}); err != nil {
 			t.Fatal(err)
 		}
 		cut[0].Sharing = models.SharingMIG
 		for _, uuid := range []string{"MIG-1", "MIG-2"} {
-			cut = append(cut, pool.DeviceReport{UUID: uuid, Parent: "GPU-0", Profile: "3g.40gb", Cores: 42, Model: cut[0].Model, MemoryMiB: 40_000, NUMA: -1})
+			cut = append(cut, providers.DeviceReport{UUID: uuid, Parent: "GPU-0", Profile: "3g.40gb", Cores: 42, Model: cut[0].Model, MemoryMiB: 40_000, NUMA: -1})
 		}
-		o.Heartbeat(t, pool.Beat{Devices: cut})
+		o.Heartbeat(t, providers.Heartbeat{Devices: cut})
 		small := models.Demand{GPUs: 1, Cores: 30, GPUMemoryMiB: 10_000}
-		w := o.outcome(t, vision, small, models.OutcomeGranted)
+		w := o.WantClaim(t, vision, small, models.OutcomeGranted)
 		shares, err := o.Store.Read(o.Ctx).SharesOf(w.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -120,7 +123,7 @@ func TestWhoReadsProcessesOfInstances(t *testing.T) {
 		if !told(mine) || !told("GPU-0") {
 			t.Error("the only holder is not told what runs")
 		}
-		o.outcome(t, speech, small, models.OutcomeGranted)
+		o.WantClaim(t, speech, small, models.OutcomeGranted)
 		o.measured(t, cut)
 		if !told(mine) || told("GPU-0") {
 			t.Errorf("of its own instance: %v, of the whole GPU: %v", told(mine), told("GPU-0"))
@@ -170,13 +173,13 @@ func TestLapsedEnforcement(t *testing.T) {
 	each(t, func(t *testing.T, o *world) {
 		m := o.NewTeam(t, "vision")
 		o.Enlist(t, pooltest.Machine(1))
-		if _, err := o.Pool.UpdateDevice(o.Ctx, o.Root, o.DevicesByUUID(t)["GPU-0"].ID, pool.DeviceInput{Sharing: models.SharingMPS}); err != nil {
+		if _, err := o.Providers.SetSharing(o.Ctx, o.Root, o.DevicesByUUID(t)["GPU-0"].ID, providers.DeviceInput{Sharing: models.SharingMPS}); err != nil {
 			t.Fatal(err)
 		}
 		running := pooltest.Machine(1)
 		running[0].Sharing = models.SharingMPS
-		o.Heartbeat(t, pool.Beat{Devices: running})
-		w := o.outcome(t, m, half, models.OutcomeGranted)
+		o.Heartbeat(t, providers.Heartbeat{Devices: running})
+		w := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
 		for _, step := range []struct {
 			d    pooltest.Devices
 			want string
@@ -194,5 +197,44 @@ func TestLapsedEnforcement(t *testing.T) {
 		if err != nil || len(history) != 1 || history[0].Enforcement != models.EnforcedMPS {
 			t.Errorf("what has ended was under MPS: %+v, %v", history, err)
 		}
+	})
+}
+
+func TestTheViewHidesForeignNames(t *testing.T) {
+	each(t, func(t *testing.T, o *world) {
+		m, other := o.NewTeam(t, "vision"), o.NewTeam(t, "speech")
+		o.Enlist(t, pooltest.Machine(2))
+		w, a := o.Claim(t, m, models.Demand{GPUs: 1, Cores: 10, GPUMemoryMiB: 1})
+		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Record(q, w, a) })
+		w.State = models.StateQueued
+		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return q.Transition(&w, models.StateStarting, models.Text{}) })
+		for _, c := range []struct {
+			member    models.Member
+			anonymous bool
+		}{{m, false}, {other, true}} {
+			u, err := o.Store.Read(o.Ctx).User(c.member.UserID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, err := o.Pool.View(o.Ctx, o.Actor(t, u))
+			if err != nil || len(v.Waiting) != 1 || len(v.Providers) != 1 {
+				t.Fatalf("%+v, %v", v, err)
+			}
+			shown := fmt.Sprintf("%+v", v.Waiting) + fmt.Sprintf("%+v", v.Decisions)
+			for _, d := range v.Providers[0].Devices {
+				shown += fmt.Sprintf("%+v", d.Shares)
+			}
+			for _, secret := range []string{"vision", w.Name, "user1@"} {
+				if got := strings.Contains(shown, secret); got == c.anonymous {
+					t.Errorf("member of %d sees %q: %t", c.member.ProjectID, secret, got)
+				}
+			}
+			_, history, err := o.Pool.Device(o.Ctx, o.Actor(t, u), v.Providers[0].Devices[0].ID)
+			if err != nil || len(history) != 1 || history[0].Anonymous != c.anonymous {
+				t.Errorf("%+v, %v", history, err)
+			}
+		}
+		_, err := o.Pool.View(o.Ctx, policies.Actor{})
+		pooltest.WantError(t, err, models.KindUnauthenticated)
 	})
 }

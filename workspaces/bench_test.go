@@ -14,6 +14,7 @@ import (
 	"weir/policies"
 	"weir/pool"
 	"weir/pool/projects"
+	"weir/pool/providers"
 	"weir/storage"
 	"weir/workspaces"
 )
@@ -23,20 +24,21 @@ import (
 type bench struct {
 	*workspaces.Service
 	*workspaces.Reconciler
-	ctx     context.Context
-	store   *models.Store
-	clock   *modelstest.Clock
-	ledger  *projects.Service
-	pool    *pool.Pool
-	dirs    *storage.Directories
-	runtime *processes
-	root    policies.Actor
-	users   int
-	project models.Project
-	role    models.Role
-	member  models.Member
-	actor   policies.Actor
-	env     models.Environment
+	ctx      context.Context
+	store    *models.Store
+	clock    *modelstest.Clock
+	ledger   *projects.Service
+	pool     *pool.Scheduler
+	machines *providers.Service
+	dirs     *storage.Directories
+	runtime  *processes
+	root     policies.Actor
+	users    int
+	project  models.Project
+	role     models.Role
+	member   models.Member
+	actor    policies.Actor
+	env      models.Environment
 }
 
 // mounts is storage as workspaces sees it.
@@ -65,7 +67,8 @@ func newBench(t *testing.T, s *models.Store) *bench {
 		t.Fatal(err)
 	}
 	b := &bench{ctx: t.Context(), store: s, clock: modelstest.NewClock(s), runtime: newProcesses(t), dirs: dirs,
-		ledger: projects.New(s, access, dirs), pool: pool.New(s, access)}
+		ledger: projects.New(s, access, dirs), machines: providers.New(s, access, nil)}
+	b.pool = pool.New(s, access, b.machines)
 	b.root = policies.Actor{User: modelstest.User(t, s, "root@example.org", true)}
 	b.Service = workspaces.NewService(s, access, b.pool, b.ledger, func() {})
 	b.restart()
@@ -135,16 +138,16 @@ func (b *bench) gpus(t *testing.T, n int) {
 	t.Helper()
 	var inventory devices
 	for i := range n {
-		inventory = append(inventory, pool.DeviceReport{UUID: fmt.Sprint("GPU-", i), Index: i, Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 80_000, Simulated: true})
+		inventory = append(inventory, providers.DeviceReport{UUID: fmt.Sprint("GPU-", i), Index: i, Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 80_000, Simulated: true})
 	}
-	if err := b.pool.Enlist(b.ctx, pool.Host{Name: "node", Digest: pool.MachineDigest("node")}, inventory); err != nil {
+	if err := b.machines.Enlist(b.ctx, providers.Host{Name: "node", Digest: providers.MachineDigest("node")}, inventory); err != nil {
 		t.Fatal(err)
 	}
 }
 
-type devices []pool.DeviceReport
+type devices []providers.DeviceReport
 
-func (d devices) Devices(context.Context) ([]pool.DeviceReport, error) { return d, nil }
+func (d devices) Devices(context.Context) ([]providers.DeviceReport, error) { return d, nil }
 
 // ask is a launch of the bench's member.
 func (b *bench) ask(name string, request models.LaunchParameters) workspaces.LaunchInput {

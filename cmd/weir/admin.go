@@ -13,8 +13,8 @@ import (
 
 	"weir/models"
 	"weir/policies"
-	"weir/pool"
 	"weir/pool/authority"
+	"weir/pool/providers"
 )
 
 func newAdminCommand() *cobra.Command {
@@ -131,7 +131,7 @@ func newAuthorizeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			code, _, err := enrolment.Authorize(ctx, policies.System("admin"), pool.AuthorizeInput{GPUCode: *gpuCode, Name: *name, OwnerID: u.ID})
+			code, _, err := enrolment.Authorize(ctx, policies.System("admin"), providers.AuthorizeInput{GPUCode: *gpuCode, Name: *name, OwnerID: u.ID})
 			if err == nil {
 				fmt.Fprintln(cmd.OutOrStdout(), code)
 			}
@@ -143,13 +143,13 @@ func newAuthorizeCommand() *cobra.Command {
 
 // enrolmentOn is the service of a portal that may be running beside this
 // command.
-func enrolmentOn(store *models.Store, cfg Config) (*pool.Enrolment, error) {
+func enrolmentOn(store *models.Store, cfg Config) (*providers.Enrolment, error) {
 	access, err := policies.NewAccess()
 	if err != nil {
 		return nil, err
 	}
 	a, err := authority.Open(cfg.AuthorityFile, store.Now)
-	return pool.NewEnrolment(pool.EnrolmentConfig{Pool: pool.New(store, access), Authority: a}), err
+	return providers.NewEnrolment(providers.EnrolmentConfig{Store: store, Access: access, Authority: a}), err
 }
 
 // readPassword reads one line. A password never stands on a command line,

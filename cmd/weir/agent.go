@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir/models"
-	"weir/pool"
 	"weir/pool/agent"
+	"weir/pool/providers"
 )
 
 func newAgentCommand() *cobra.Command {
@@ -37,7 +37,7 @@ func newAgentCommand() *cobra.Command {
 				return err
 			}
 		}
-		digest := pool.MachineDigest(identity)
+		digest := providers.MachineDigest(identity)
 		gpus, open, err := machine(cfg, digest)
 		if err != nil {
 			return err
@@ -65,17 +65,17 @@ func newAgentCommand() *cobra.Command {
 
 // gpuCode is what a machine shows before it is enrolled.
 type gpuCode struct {
-	GPUCode string              `json:"gpu_code"`
-	Machine string              `json:"machine"`
-	Devices []pool.DeviceReport `json:"devices"`
+	GPUCode string                   `json:"gpu_code"`
+	Machine string                   `json:"machine"`
+	Devices []providers.DeviceReport `json:"devices"`
 }
 
-func gpuCodeOf(ctx context.Context, digest, name string, gpus pool.Inventory) (gpuCode, error) {
+func gpuCodeOf(ctx context.Context, digest, name string, gpus providers.Inventory) (gpuCode, error) {
 	devices, err := gpus.Devices(ctx)
 	if err == nil && len(devices) == 0 {
 		err = errors.New("this machine has no GPUs: NVIDIA's driver is absent, or reports none")
 	}
-	return gpuCode{GPUCode: pool.GPUCodeOf(digest, devices), Machine: name, Devices: devices}, err
+	return gpuCode{GPUCode: providers.GPUCodeOf(digest, devices), Machine: name, Devices: devices}, err
 }
 
 func (c gpuCode) String() string {

@@ -13,23 +13,24 @@ import (
 	"time"
 
 	"weir/handlers"
-	"weir/pool"
+	"weir/policies"
 	"weir/pool/agent"
 	"weir/pool/authority"
+	"weir/pool/providers"
 )
 
 // agentsSide is what a portal has for the agents of machines.
 type agentsSide struct {
 	authority *authority.Authority
-	enrolment *pool.Enrolment
+	enrolment *providers.Enrolment
 	listener  net.Listener // nil: agents cannot join
 }
 
-func (p *portal) wireAgents(ctx context.Context) (err error) {
+func (p *portal) wireAgents(ctx context.Context, access *policies.Access) (err error) {
 	if p.agents.authority, err = authority.Open(p.cfg.AuthorityFile, p.store.Now); err != nil {
 		return err
 	}
-	p.agents.enrolment = pool.NewEnrolment(pool.EnrolmentConfig{Pool: p.pool, Authority: p.agents.authority,
+	p.agents.enrolment = providers.NewEnrolment(providers.EnrolmentConfig{Store: p.store, Access: access, Authority: p.agents.authority,
 		CertificateLifetime: p.cfg.AgentCertificateLifetime, Every: p.cfg.AgentBeat, Cluster: p.vouching(), NodeOwner: p.cfg.KubeAgentsOwner})
 	if p.cfg.AgentsListen == "" {
 		return nil
@@ -88,9 +89,9 @@ func (p *portal) serveAgents(ctx context.Context, failed chan<- error) {
 const ownPeriod = 5 * time.Second
 
 // ownMachine lets the portal speak for its own GPUs as an agent would.
-type ownMachine struct{ *pool.Pool }
+type ownMachine struct{ *providers.Service }
 
-func (m ownMachine) Beat(ctx context.Context, b pool.Beat) (pool.Orders, error) {
+func (m ownMachine) Heartbeat(ctx context.Context, b providers.Heartbeat) (providers.Orders, error) {
 	o, err := m.Report(ctx, b)
 	o.Every = ownPeriod
 	return o, err
@@ -98,7 +99,7 @@ func (m ownMachine) Beat(ctx context.Context, b pool.Beat) (pool.Orders, error) 
 
 // speakForOwn reports this machine's GPUs until ctx ends.
 func (p *portal) speakForOwn(ctx context.Context) {
-	loop := agent.Loop{Portal: ownMachine{p.pool}, Machine: p.machine, Digest: p.host.Digest, Log: p.log}
+	loop := agent.Loop{Portal: ownMachine{p.providers}, Machine: p.machine, Digest: p.host.Digest, Log: p.log}
 	if err := loop.Run(ctx); err != nil {
 		p.log.ErrorContext(ctx, "this machine's GPUs are not reported any more", "err", err)
 	}

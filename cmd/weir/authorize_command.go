@@ -7,15 +7,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir/handlers"
-	"weir/pool"
+	"weir/pool/providers"
 )
 
 func newAuthorizeRemotelyCommand() *cobra.Command {
 	var name, owner string
 	cmd := remoteCommand("authorize GPU-CODE", "Make an authorization code for a machine's GPU code and print it, alone on one line", cobra.ExactArgs(1),
 		func(s *session, args []string) error {
-			in := pool.AuthorizeInput{GPUCode: args[0], Name: name}
-			if _, ok := pool.ParseGPUCode(in.GPUCode); !ok {
+			in := providers.AuthorizeInput{GPUCode: args[0], Name: name}
+			if _, ok := providers.ParseGPUCode(in.GPUCode); !ok {
 				return usagef("%q must be the 16 letters and digits that “weir agent” shows on the machine", in.GPUCode)
 			}
 			if owner != "" {
@@ -34,7 +34,7 @@ func newAuthorizeRemotelyCommand() *cobra.Command {
 
 // authorize prints the code where a script can take it, and what to do with
 // it where only people look.
-func (s *session) authorize(in pool.AuthorizeInput) error {
+func (s *session) authorize(in providers.AuthorizeInput) error {
 	a, err := s.call(s, http.MethodPost, "/pool/authorizations", in, "")
 	if err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 
 	"weir/handlers"
 	"weir/models"
-	"weir/pool"
+	"weir/pool/providers"
 )
 
 const secretToken = "weir_pat_0123456789"
@@ -238,14 +238,14 @@ func TestProviderSet(t *testing.T) {
 	night := []models.Window{{Days: []int{1, 2, 3, 4, 5}, From: "20:00", To: "08:00"}, {Days: []int{0, 6}, From: "00:00", To: "00:00"}}
 	for _, c := range []struct {
 		args []string
-		want pool.ProviderInput
+		want providers.ProviderInput
 	}{
-		{[]string{"--cores", "60"}, pool.ProviderInput{Name: "node", Terms: models.Terms{Cores: 60, Devices: []int64{7}, NoticeMinutes: 5}}},
-		{[]string{"--name", "big", "--devices", "all", "--notice", "1h"}, pool.ProviderInput{Name: "big", Terms: models.Terms{Cores: 50, NoticeMinutes: 60}}},
+		{[]string{"--cores", "60"}, providers.ProviderInput{Name: "node", Terms: models.Terms{Cores: 60, Devices: []int64{7}, NoticeMinutes: 5}}},
+		{[]string{"--name", "big", "--devices", "all", "--notice", "1h"}, providers.ProviderInput{Name: "big", Terms: models.Terms{Cores: 50, NoticeMinutes: 60}}},
 		{[]string{"--hours", "mon-fri 20:00-08:00", "--hours", "sat,sun 00:00-24:00", "--time-zone", "Europe/Berlin", "--projects", "3"},
-			pool.ProviderInput{Name: "node", Terms: models.Terms{Cores: 50, Devices: []int64{7}, Projects: []int64{3}, Hours: night, TimeZone: "Europe/Berlin", NoticeMinutes: 5}}},
+			providers.ProviderInput{Name: "node", Terms: models.Terms{Cores: 50, Devices: []int64{7}, Projects: []int64{3}, Hours: night, TimeZone: "Europe/Berlin", NoticeMinutes: 5}}},
 		{[]string{"--owner", "Ann@example.org", "--terms-file", file, "--cores", "10"},
-			pool.ProviderInput{Name: "node", OwnerID: &owner, Terms: models.Terms{Cores: 10, Projects: []int64{9}, TimeZone: "Asia/Shanghai"}}},
+			providers.ProviderInput{Name: "node", OwnerID: &owner, Terms: models.Terms{Cores: 10, Projects: []int64{9}, TimeZone: "Asia/Shanghai"}}},
 	} {
 		p := newStandIn(t, map[string]http.HandlerFunc{
 			"GET /pool/providers": jsonAnswer(handlers.List[handlers.Provider]{Items: []handlers.Provider{was}}), "GET /pool/providers/4": jsonAnswer(was),

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"weir/pool"
+	"weir/pool/providers"
 	"weir/workspaces/kube"
 )
 
@@ -53,7 +53,7 @@ func (v voucher) NodeOf(ctx context.Context, token string) (string, error) {
 }
 
 // vouching is who vouches for nodes; nil where nobody was told to.
-func (p *portal) vouching() pool.Cluster {
+func (p *portal) vouching() providers.Cluster {
 	if p.cfg.KubeAgents == "" {
 		return nil
 	}

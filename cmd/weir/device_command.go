@@ -11,7 +11,7 @@ import (
 
 	"weir/handlers"
 	"weir/models"
-	"weir/pool"
+	"weir/pool/providers"
 )
 
 func newDeviceCommand() *cobra.Command {
@@ -138,7 +138,7 @@ func newDeviceShareCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		in := pool.DeviceInput{Sharing: mode.text, Layout: parseProfiles(layout), Mixed: d.Mixed && mode.text != models.SharingExclusive}
+		in := providers.DeviceInput{Sharing: mode.text, Layout: parseProfiles(layout), Mixed: d.Mixed && mode.text != models.SharingExclusive}
 		if mode.text == models.SharingMIG && !cmd.Flags().Changed("layout") {
 			in.Layout = d.Layout
 		}
@@ -162,7 +162,7 @@ func newDeviceShareCommand() *cobra.Command {
 }
 
 func newTelemetryCommand() *cobra.Command {
-	span := choice{pool.LastHour, []string{pool.LastHour, pool.LastDay, pool.LastMonths}}
+	span := choice{providers.LastHour, []string{providers.LastHour, providers.LastDay, providers.LastMonths}}
 	cmd := remoteCommand("telemetry DEVICE", "Show what was measured of a GPU over time", cobra.ExactArgs(1), func(s *session, args []string) error {
 		id, err := s.deviceID(args[0])
 		if err != nil {

@@ -33,6 +33,7 @@ func (f *fence) check(q *models.Queries) error {
 func (p *portal) control(ctx context.Context) {
 	var work sync.WaitGroup
 	work.Go(func() { p.reconciler.Run(ctx) })
+	work.Go(func() { p.providers.Run(ctx) })
 	work.Go(func() { p.pool.Run(ctx) })
 	work.Go(func() { p.sender.Run(ctx) })
 	work.Go(func() { p.periods.Run(ctx) })

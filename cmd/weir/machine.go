@@ -7,8 +7,8 @@ import (
 	"os"
 	"strings"
 
-	"weir/pool"
 	"weir/pool/nvml"
+	"weir/pool/providers"
 )
 
 // idFiles are where Linux keeps what tells a machine from all others.
@@ -38,9 +38,9 @@ func identityOf(file string) (string, error) {
 
 // machine chooses between simulated GPUs, real ones, and none. The seed tells
 // the simulated ones from those of other machines. Close it at the end.
-func machine(cfg Config, seed string) (pool.Machine, io.Closer, error) {
+func machine(cfg Config, seed string) (providers.Machine, io.Closer, error) {
 	drivers := nvml.Config{MPSDir: cfg.mpsDir()}
-	var list []pool.Inventory
+	var list []providers.Inventory
 	var open closers
 	for _, s := range cfg.SimulateGPUs {
 		driver, err := drivers.Simulated(s.Model, s.Count, seed)

@@ -65,7 +65,7 @@ func asked(d models.Demand) string {
 	if d.GPUs == 0 {
 		return "no GPU"
 	}
-	text := pool.Words(d).String()
+	text := pool.DescribeDemand(d).String()
 	if d.GPUModel != "" {
 		text += " of " + d.GPUModel
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir/handlers"
-	"weir/pool"
+	"weir/pool/providers"
 )
 
 const providersPath = "/pool/providers"
@@ -129,7 +129,7 @@ func newRecallCommand() *cobra.Command {
 				p.Name, p.ID, count(p.Holders, "person", "people"), minutes(wait)); err != nil {
 				return err
 			}
-			return s.act(p, read, "recall", pool.RecallInput{NoticeMinutes: wait, Reason: reason})
+			return s.act(p, read, "recall", providers.RecallInput{NoticeMinutes: wait, Reason: reason})
 		})
 	cmd.Flags().StringVar(&notice, "notice", "30m", "`DURATION` until the shares end, in whole minutes")
 	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` that the holders read")

@@ -17,7 +17,7 @@ import (
 
 	"weir/handlers"
 	"weir/models"
-	"weir/pool"
+	"weir/pool/providers"
 )
 
 // settings are the flags of “weir provider set”; only those that were given
@@ -72,7 +72,7 @@ func (v settings) apply(s *session, given *pflag.FlagSet, ref string) error {
 	if err != nil {
 		return err
 	}
-	in := pool.ProviderInput{Name: p.Name, Terms: p.Terms}
+	in := providers.ProviderInput{Name: p.Name, Terms: p.Terms}
 	if terms != nil {
 		in.Terms = *terms
 	}

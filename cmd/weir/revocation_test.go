@@ -24,6 +24,7 @@ import (
 	"weir/policies"
 	"weir/pool"
 	"weir/pool/projects"
+	"weir/pool/providers"
 	"weir/storage"
 	"weir/workspaces"
 	"weir/workspaces/proxy"
@@ -62,7 +63,7 @@ func newReplica(t *testing.T, url string) *replica {
 		}
 	}
 	r := &replica{portal: &portal{store: store, log: slog.New(slog.DiscardHandler)}}
-	r.accounts, r.pool, r.ledger = policies.NewAccounts(store, access), pool.New(store, access), projects.New(store, access, dirs)
+	r.accounts, r.pool, r.ledger = policies.NewAccounts(store, access), pool.New(store, access, providers.New(store, access, nil)), projects.New(store, access, dirs)
 	r.service = workspaces.NewService(store, access, r.pool, r.ledger, func() {})
 	r.proxy = proxy.New(proxy.Config{Gate: gate{r.service, r.accounts}, AppsDomain: "apps.test", Holds: r.holds})
 	t.Cleanup(r.proxy.Close)

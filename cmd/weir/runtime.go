@@ -71,11 +71,13 @@ func (p *portal) advertise(ctx context.Context) {
 	}
 }
 
-// wireReach lets the pool place where workspaces can run.
-func (p *portal) wireReach() {
-	if p.cluster != nil {
-		p.pool.Reach(func(provider models.Provider) bool { return p.cluster.HasNode(provider.Name) })
+// reachable tells on whose machines workspaces can run, where that is not this
+// one alone.
+func (p *portal) reachable() func(models.Provider) bool {
+	if p.cluster == nil {
+		return nil
 	}
+	return func(provider models.Provider) bool { return p.cluster.HasNode(provider.Name) }
 }
 
 // collectors are what this mode's runtime measures of itself.

@@ -21,6 +21,7 @@ import (
 	"weir/policies/notifications"
 	"weir/pool"
 	"weir/pool/projects"
+	"weir/pool/providers"
 	"weir/pool/requests"
 	"weir/storage"
 	"weir/workspaces"
@@ -62,7 +63,8 @@ type portal struct {
 	log        *slog.Logger
 	store      *models.Store
 	accounts   *policies.Accounts
-	pool       *pool.Pool
+	providers  *providers.Service
+	pool       *pool.Scheduler
 	catalogue  *workspaces.Catalogue
 	runtime    backend
 	fence      fence
@@ -78,8 +80,8 @@ type portal struct {
 	seat       *models.Seat  // from before the first request
 	origin     string        // of the portal, as it knows itself
 
-	host    pool.Host // this machine
-	machine pool.Machine
+	host    providers.Host // this machine
+	machine providers.Machine
 	driver  io.Closer // of machine
 	agents  agentsSide
 }
@@ -119,12 +121,12 @@ func wirePortal(ctx context.Context, cfg Config, log *slog.Logger, addr net.Addr
 		return p, err
 	}
 	p.accounts = policies.NewAccounts(p.store, access)
-	p.pool = pool.New(p.store, access)
+	p.providers = providers.New(p.store, access, p.reachable())
+	p.pool = pool.New(p.store, access, p.providers)
 	if err := p.pool.PlaceBy(cfg.PlacementPolicy); err != nil {
 		return p, err
 	}
-	p.wireReach()
-	if err := p.wireAgents(ctx); err != nil {
+	if err := p.wireAgents(ctx, access); err != nil {
 		return p, err
 	}
 	if err := p.wireNotices(access); err != nil {
@@ -141,7 +143,7 @@ func wirePortal(ctx context.Context, cfg Config, log *slog.Logger, addr net.Addr
 		PortalURL: func(*http.Request) string { return p.origin }, PortalCookies: []string{handlers.SessionCookie(cfg.TLS()), handlers.PassCookie(cfg.TLS())},
 		Page: p.workspaceGone, Logger: log, OnActivity: p.activity(service), Holds: p.holds})
 	p.store.Carry(p.proxy)
-	p.app = handlers.New(handlers.Config{Store: p.store, Access: access, Accounts: p.accounts, Notices: p.notices, Ledger: ledger, Pool: p.pool,
+	p.app = handlers.New(handlers.Config{Store: p.store, Access: access, Accounts: p.accounts, Notices: p.notices, Ledger: ledger, Pool: p.pool, Providers: p.providers,
 		Enrolment: p.agents.enrolment, AgentsURL: p.agents.url(cfg), Catalogue: p.catalogue, Workspaces: service, Directories: dirs, Proxy: p.proxy, Wake: p.reconciler.Wake, Holds: p.holds, Logger: log, Collectors: p.collectors(),
 		TrustedProxies: cfg.TrustedProxies, Secure: cfg.TLS(), OIDC: p.oidc(), SessionLifetime: cfg.SessionLifetime, Version: buildVersion().Version})
 	return p, nil
@@ -210,14 +212,14 @@ func (p *portal) discover(ctx context.Context) (err error) {
 		}
 		identity = p.host.Name // no agent enrols from here, so it is enough
 	}
-	p.host.Digest = pool.MachineDigest(identity)
+	p.host.Digest = providers.MachineDigest(identity)
 	if p.machine, p.driver, err = machine(p.cfg, p.host.Name); err != nil {
 		return err
 	}
 	if p.cfg.Runtime == "kube" { // the cluster's machines have agents of their own, and images stand in the catalogue
 		return nil
 	}
-	if err := p.pool.Enlist(ctx, p.host, p.machine); err != nil {
+	if err := p.providers.Enlist(ctx, p.host, p.machine); err != nil {
 		return fmt.Errorf("this machine's GPUs cannot be registered: %w", err)
 	}
 	return p.catalogue.Register(ctx, local.Discover(ctx, uint32(p.cfg.SandboxUID)))

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/pool"
 	"weir/pool/authority"
+	"weir/pool/providers"
 )
 
 // Config is what an agent is told.
@@ -19,8 +19,8 @@ type Config struct {
 	Server  string // see ParseServer; empty: the one of the enrolment
 	Code    string // to enrol with; empty, or the one of the enrolment: go on
 	Name    string // what the machine calls itself
-	Digest  string // of the machine's identity; see pool.MachineDigest
-	Machine pool.Machine
+	Digest  string // of the machine's identity; see providers.MachineDigest
+	Machine providers.Machine
 	Cluster Cluster
 	Clock   func() time.Time // of the machine, which may be wrong; only certificates are checked by it
 	Log     *slog.Logger
@@ -172,7 +172,7 @@ func (c *client) enrol(ctx context.Context, config Config) error {
 }
 
 // redeem asks until the portal answers; a refusal is final.
-func (c *client) redeem(ctx context.Context, config Config, code authority.Code) (out pool.Enrolled, err error) {
+func (c *client) redeem(ctx context.Context, config Config, code authority.Code) (out providers.Enrolled, err error) {
 	csr, err := authority.NewRequest([]byte(c.state.Joining))
 	if err != nil {
 		return out, err
@@ -183,7 +183,7 @@ func (c *client) redeem(ctx context.Context, config Config, code authority.Code)
 		if err != nil {
 			return out, err
 		}
-		r := pool.Redemption{Code: code.String(), CSR: string(csr), Name: visible(config.Name, 100), Machine: config.Digest, Devices: devices}
+		r := providers.Redemption{Code: code.String(), CSR: string(csr), Name: visible(config.Name, 100), Machine: config.Digest, Devices: devices}
 		err = c.say(ctx, "/v1/redeem", r, &out)
 		refused := (*refusal)(nil)
 		if err == nil || errors.As(err, &refused) && refused.final() || errors.Is(err, authority.ErrStranger) {

@@ -15,14 +15,14 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/pool"
 	"weir/pool/authority"
+	"weir/pool/providers"
 )
 
 const (
 	requestTime = 10 * time.Second
 	maxAnswer   = 1 << 20 // bytes
-	maxConfirms = 5       // of one beat
+	maxConfirms = 5       // of one heartbeat
 )
 
 // client speaks to the portal for an agent, and keeps what it learns.
@@ -111,18 +111,18 @@ func (c *client) close() {
 	}
 }
 
-// Beat implements [Portal]. The token of the answer is on the disk before Beat
-// returns; where that fails, the older one stays in use, which the portal
+// Heartbeat implements [Portal]. The token of the answer is on the disk before
+// it returns; where that fails, the older one stays in use, which the portal
 // takes for a lost answer.
-func (c *client) Beat(ctx context.Context, b pool.Beat) (pool.Orders, error) {
-	o, err := c.beat(ctx, b)
+func (c *client) Heartbeat(ctx context.Context, b providers.Heartbeat) (providers.Orders, error) {
+	o, err := c.send(ctx, b)
 	if errors.Is(err, ErrShutOut) && c.state.Next.Certificate != "" {
 		c.log.WarnContext(ctx, "the renewed certificate is not accepted; going back to the one before", "err", err)
 		c.state.Next = credential{}
 		if err := c.use(); err != nil {
 			return o, err
 		}
-		o, err = c.beat(ctx, b)
+		o, err = c.send(ctx, b)
 	}
 	if err != nil {
 		return o, err
@@ -146,11 +146,11 @@ func (c *client) Beat(ctx context.Context, b pool.Beat) (pool.Orders, error) {
 	return o, nil
 }
 
-// beat says a beat, and again as often as the portal wants it confirmed.
-func (c *client) beat(ctx context.Context, b pool.Beat) (o pool.Orders, err error) {
+// send says a heartbeat, and again as often as the portal wants it confirmed.
+func (c *client) send(ctx context.Context, b providers.Heartbeat) (o providers.Orders, err error) {
 	b.Token = c.state.Token
 	for range maxConfirms {
-		o = pool.Orders{}
+		o = providers.Orders{}
 		if err := c.say(ctx, "/v1/beat", b, &o); err != nil {
 			return o, err
 		}
@@ -162,7 +162,7 @@ func (c *client) beat(ctx context.Context, b pool.Beat) (o pool.Orders, err erro
 	return o, errUndecided
 }
 
-// renew gets a certificate for a new key. It is used from the next beat on;
+// renew gets a certificate for a new key. It is used from the next heartbeat on;
 // the present one is kept until then.
 func (c *client) renew(ctx context.Context) error {
 	key, err := authority.NewKey()
@@ -173,7 +173,7 @@ func (c *client) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	out, err := c.certify(ctx, pool.Renewal{CSR: string(csr), Token: c.state.Token})
+	out, err := c.certify(ctx, providers.Renewal{CSR: string(csr), Token: c.state.Token})
 	if err != nil {
 		return err
 	}
@@ -188,9 +188,9 @@ func (c *client) renew(ctx context.Context) error {
 
 // certify asks for a certificate, and again as often as the portal wants it
 // confirmed.
-func (c *client) certify(ctx context.Context, r pool.Renewal) (out pool.Renewed, err error) {
+func (c *client) certify(ctx context.Context, r providers.Renewal) (out providers.Renewed, err error) {
 	for range maxConfirms {
-		out = pool.Renewed{}
+		out = providers.Renewed{}
 		if err := c.say(ctx, "/v1/renew", r, &out); err != nil {
 			return out, err
 		}

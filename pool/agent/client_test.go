@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"weir/pool"
 	"weir/pool/authority"
+	"weir/pool/providers"
 )
 
 // office is a portal's listener as far as an agent sees it: it issues
@@ -29,9 +29,9 @@ type office struct {
 	mu       sync.Mutex
 	now      time.Time
 	life     time.Duration
-	answer   func(b pool.Beat, serial string) (int, any)
-	join     func(j pool.Joining) (refusal int)
-	serials  []string // of each beat
+	answer   func(b providers.Heartbeat, serial string) (int, any)
+	join     func(j providers.Joining) (refusal int)
+	serials  []string // of each heartbeat
 	tokens   []string
 	renewals int
 	renewers []string // the tokens with which they were asked for
@@ -53,14 +53,14 @@ func newOffice(t *testing.T) *office {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/redeem", func(w http.ResponseWriter, r *http.Request) {
-		var in pool.Redemption
+		var in providers.Redemption
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 			t.Error(err)
 		}
-		respond(w, 200, pool.Enrolled{Provider: in.Name, Certificate: o.issue(t, in.CSR), Authority: string(o.PEM()), Token: "t0"})
+		respond(w, 200, providers.Enrolled{Provider: in.Name, Certificate: o.issue(t, in.CSR), Authority: string(o.PEM()), Token: "t0"})
 	})
 	mux.HandleFunc("POST /v1/join", func(w http.ResponseWriter, r *http.Request) {
-		var in pool.Joining
+		var in providers.Joining
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 			t.Error(err)
 		}
@@ -68,23 +68,23 @@ func newOffice(t *testing.T) *office {
 			respond(w, status, map[string]string{"kind": "unauthenticated", "detail": "Not you."})
 			return
 		}
-		respond(w, 200, pool.Enrolled{Provider: "node-1", Certificate: o.issue(t, in.CSR), Authority: string(o.PEM()), Token: "t0", Machine: pool.NodeDigest("node-1")})
+		respond(w, 200, providers.Enrolled{Provider: "node-1", Certificate: o.issue(t, in.CSR), Authority: string(o.PEM()), Token: "t0", Machine: providers.NodeDigest("node-1")})
 	})
 	mux.HandleFunc("POST /v1/renew", func(w http.ResponseWriter, r *http.Request) {
-		var in pool.Renewal
+		var in providers.Renewal
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 			t.Error(err)
 		}
 		if in.Confirm != in.Token+"!" { // as after an answer that was lost
-			respond(w, 200, pool.Renewed{Confirm: in.Token + "!"})
+			respond(w, 200, providers.Renewed{Confirm: in.Token + "!"})
 			return
 		}
 		o.renewals++
 		o.renewers = append(o.renewers, in.Token)
-		respond(w, 200, pool.Renewed{Certificate: o.issue(t, in.CSR)})
+		respond(w, 200, providers.Renewed{Certificate: o.issue(t, in.CSR)})
 	})
 	mux.HandleFunc("POST /v1/beat", func(w http.ResponseWriter, r *http.Request) {
-		var in pool.Beat
+		var in providers.Heartbeat
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 			t.Error(err)
 		}
@@ -141,7 +141,7 @@ func (o *office) enrolled(t *testing.T) *client {
 }
 
 func (o *office) config(code authority.Code) Config {
-	return Config{Code: code.String(), Name: "node", Digest: pool.MachineDigest("m"), Machine: &stub{gpus: 1}, Log: slog.New(slog.DiscardHandler)}
+	return Config{Code: code.String(), Name: "node", Digest: providers.MachineDigest("m"), Machine: &stub{gpus: 1}, Log: slog.New(slog.DiscardHandler)}
 }
 
 // onDisk is what a restarted agent would know.
@@ -190,9 +190,12 @@ func TestTokensAreOnTheDiskBeforeTheyAreUsed(t *testing.T) {
 	o := newOffice(t)
 	c := o.enrolled(t)
 	n := 0
-	o.answer = func(pool.Beat, string) (int, any) { n++; return 200, pool.Orders{Token: fmt.Sprint("t", n)} }
+	o.answer = func(providers.Heartbeat, string) (int, any) {
+		n++
+		return 200, providers.Orders{Token: fmt.Sprint("t", n)}
+	}
 	for i := range 3 {
-		if _, err := c.Beat(t.Context(), pool.Beat{}); err != nil || onDisk(t, c).Token != fmt.Sprint("t", i+1) {
+		if _, err := c.Heartbeat(t.Context(), providers.Heartbeat{}); err != nil || onDisk(t, c).Token != fmt.Sprint("t", i+1) {
 			t.Errorf("%v; on the disk is %s", err, onDisk(t, c).Token)
 		}
 	}
@@ -200,7 +203,7 @@ func TestTokensAreOnTheDiskBeforeTheyAreUsed(t *testing.T) {
 	path := c.dir.path
 	c.dir.path = filepath.Join(path, "gone")
 	for range 2 {
-		if _, err := c.Beat(t.Context(), pool.Beat{}); err != nil {
+		if _, err := c.Heartbeat(t.Context(), providers.Heartbeat{}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -214,21 +217,21 @@ func TestConfirms(t *testing.T) {
 	o := newOffice(t)
 	c := o.enrolled(t)
 	asked := 0
-	o.answer = func(b pool.Beat, _ string) (int, any) {
+	o.answer = func(b providers.Heartbeat, _ string) (int, any) {
 		if asked++; asked < 3 {
-			return 200, pool.Orders{Confirm: fmt.Sprint("c", asked)}
+			return 200, providers.Orders{Confirm: fmt.Sprint("c", asked)}
 		}
 		if b.Confirm != "c2" {
 			t.Errorf("confirmed with %q", b.Confirm)
 		}
 		return 403, map[string]any{"kind": "forbidden", "detail": "Two of you.", "errors": []map[string]string{{"field": "f", "reason": "r"}}}
 	}
-	_, err := c.Beat(t.Context(), pool.Beat{})
+	_, err := c.Heartbeat(t.Context(), providers.Heartbeat{})
 	if !errors.Is(err, ErrShutOut) || !strings.Contains(err.Error(), "Two of you. f: r.") {
 		t.Errorf("%v", err)
 	}
 	asked = -100
-	if _, err := c.Beat(t.Context(), pool.Beat{}); err == nil || errors.Is(err, ErrShutOut) {
+	if _, err := c.Heartbeat(t.Context(), providers.Heartbeat{}); err == nil || errors.Is(err, ErrShutOut) {
 		t.Errorf("a portal that never decides: %v", err)
 	}
 }
@@ -238,15 +241,15 @@ func TestRenewal(t *testing.T) {
 	c := o.enrolled(t)
 	first := o.issued
 	renew, dead := true, ""
-	o.answer = func(_ pool.Beat, serial string) (int, any) {
+	o.answer = func(_ providers.Heartbeat, serial string) (int, any) {
 		if serial == dead {
 			return 403, map[string]any{"kind": "forbidden", "detail": "unknown"}
 		}
-		return 200, pool.Orders{Token: "t", Renew: renew}
+		return 200, providers.Orders{Token: "t", Renew: renew}
 	}
 	beat := func() {
 		t.Helper()
-		if _, err := c.Beat(t.Context(), pool.Beat{}); err != nil {
+		if _, err := c.Heartbeat(t.Context(), providers.Heartbeat{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -272,11 +275,11 @@ func TestRenewal(t *testing.T) {
 func TestExpired(t *testing.T) {
 	o := newOffice(t)
 	c := o.enrolled(t)
-	o.answer = func(pool.Beat, string) (int, any) { return 200, pool.Orders{} }
+	o.answer = func(providers.Heartbeat, string) (int, any) { return 200, providers.Orders{} }
 	o.mu.Lock()
 	o.now = o.now.Add(2 * o.life)
 	o.mu.Unlock()
-	if _, err := c.Beat(t.Context(), pool.Beat{}); !errors.Is(err, ErrShutOut) || !strings.Contains(err.Error(), "expired") {
+	if _, err := c.Heartbeat(t.Context(), providers.Heartbeat{}); !errors.Is(err, ErrShutOut) || !strings.Contains(err.Error(), "expired") {
 		t.Errorf("%v", err)
 	}
 }
@@ -285,13 +288,15 @@ func TestFailuresAreNotFinal(t *testing.T) {
 	o := newOffice(t)
 	c := o.enrolled(t)
 	for status, answer := range map[int]any{500: "x", 503: map[string]string{"kind": "unavailable", "detail": "x"}, 409: map[string]string{"kind": "conflict", "detail": "x"}, 404: ""} {
-		o.answer = func(pool.Beat, string) (int, any) { return status, answer }
-		if _, err := c.Beat(t.Context(), pool.Beat{}); err == nil || errors.Is(err, ErrShutOut) || errors.Is(err, errInvalid) {
+		o.answer = func(providers.Heartbeat, string) (int, any) { return status, answer }
+		if _, err := c.Heartbeat(t.Context(), providers.Heartbeat{}); err == nil || errors.Is(err, ErrShutOut) || errors.Is(err, errInvalid) {
 			t.Errorf("%d: %v", status, err)
 		}
 	}
-	o.answer = func(pool.Beat, string) (int, any) { return 422, map[string]string{"kind": "invalid", "detail": "x"} }
-	if _, err := c.Beat(t.Context(), pool.Beat{}); !errors.Is(err, errInvalid) {
+	o.answer = func(providers.Heartbeat, string) (int, any) {
+		return 422, map[string]string{"kind": "invalid", "detail": "x"}
+	}
+	if _, err := c.Heartbeat(t.Context(), providers.Heartbeat{}); !errors.Is(err, errInvalid) {
 		t.Errorf("422: %v", err)
 	}
 }
@@ -386,7 +391,9 @@ func TestSecretsStayOutOfTheLog(t *testing.T) {
 	code := o.NewCode()
 	c := o.config(code)
 	c.Dir, c.Server, c.Clock, c.Log = t.TempDir(), o.url, o.clock, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	o.answer = func(pool.Beat, string) (int, any) { return 403, map[string]string{"kind": "forbidden", "detail": "no"} }
+	o.answer = func(providers.Heartbeat, string) (int, any) {
+		return 403, map[string]string{"kind": "forbidden", "detail": "no"}
+	}
 	if err := Run(t.Context(), c); !errors.Is(err, ErrShutOut) {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/pool"
 	"weir/pool/authority"
+	"weir/pool/providers"
 )
 
 // maxToken is the most that is read of a token's file, in bytes.
@@ -63,7 +63,7 @@ func pinned(file string) (f authority.Fingerprint, err error) {
 }
 
 // present shows the token to the portal.
-func (c *client) present(ctx context.Context, config Config, csr string) (out pool.Enrolled, err error) {
+func (c *client) present(ctx context.Context, config Config, csr string) (out providers.Enrolled, err error) {
 	token, err := readToken(config.Cluster.TokenFile)
 	if err != nil {
 		return out, err
@@ -72,7 +72,7 @@ func (c *client) present(ctx context.Context, config Config, csr string) (out po
 	if err != nil {
 		return out, err
 	}
-	err = c.say(ctx, "/v1/join", pool.Joining{Token: token, CSR: csr, Machine: config.Digest, Devices: devices}, &out)
+	err = c.say(ctx, "/v1/join", providers.Joining{Token: token, CSR: csr, Machine: config.Digest, Devices: devices}, &out)
 	return out, err
 }
 
@@ -89,7 +89,7 @@ func readToken(file string) (string, error) {
 }
 
 // joined keeps what the portal gave.
-func (c *client) joined(ctx context.Context, config Config, key string, out pool.Enrolled) error {
+func (c *client) joined(ctx context.Context, config Config, key string, out providers.Enrolled) error {
 	models.Failpoint("agent.joined")
 	next := state{Server: c.state.Server, Provider: out.Provider, Authority: out.Authority, Token: out.Token,
 		Current: credential{Key: key, Certificate: out.Certificate}, Machine: out.Machine, Host: config.Digest}

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"weir/pool"
 	"weir/pool/authority"
+	"weir/pool/providers"
 )
 
 // soon is how long a test waits for what has to happen.
@@ -106,13 +106,13 @@ func signal() (happened chan struct{}, tell func()) {
 }
 
 // heard lets beats be answered, and tells of the first that the office likes.
-func (o *office) heard(like func(pool.Beat) bool) <-chan struct{} {
+func (o *office) heard(like func(providers.Heartbeat) bool) <-chan struct{} {
 	happened, tell := signal()
-	o.answer = func(b pool.Beat, _ string) (int, any) {
+	o.answer = func(b providers.Heartbeat, _ string) (int, any) {
 		if like(b) {
 			tell()
 		}
-		return 200, pool.Orders{Token: "t", Every: 100 * time.Millisecond}
+		return 200, providers.Orders{Token: "t", Every: 100 * time.Millisecond}
 	}
 	return happened
 }
@@ -123,7 +123,7 @@ func TestJoin(t *testing.T) {
 	o := newOffice(t)
 	p := o.pod(t)
 	var shown []string
-	o.join = func(j pool.Joining) int {
+	o.join = func(j providers.Joining) int {
 		shown = append(shown, j.Token)
 		if j.Machine != p.config.Digest || len(j.Devices) != 1 {
 			t.Errorf("it shows %+v", j)
@@ -134,21 +134,21 @@ func TestJoin(t *testing.T) {
 		}
 		return 0
 	}
-	code := pool.GPUCode(pool.NodeDigest("node-1"), []string{"GPU-0"})
-	p.runUntil(o.heard(func(b pool.Beat) bool { return b.GPUCode == code }))
+	code := providers.GPUCode(providers.NodeDigest("node-1"), []string{"GPU-0"})
+	p.runUntil(o.heard(func(b providers.Heartbeat) bool { return b.GPUCode == code }))
 	if got := strings.Join(shown, " "); got != "first-token second-token" {
 		t.Errorf("the tokens were %s", got)
 	}
 	s, err := load(p.config.Dir)
-	if err != nil || s.Provider != "node-1" || s.Machine != pool.NodeDigest("node-1") || s.Host != p.config.Digest || s.Current.Certificate == "" {
+	if err != nil || s.Provider != "node-1" || s.Machine != providers.NodeDigest("node-1") || s.Host != p.config.Digest || s.Current.Certificate == "" {
 		t.Errorf("on the disk is %+v, %v", s, err)
 	}
 	if log := p.log.String(); strings.Contains(log, "-token") || !strings.Contains(log, "Not you.") {
 		t.Errorf("the log is\n%s", log)
 	}
 
-	o.join = func(pool.Joining) int { t.Error("it enrols again"); return 403 }
-	p.runUntil(o.heard(func(b pool.Beat) bool { return b.GPUCode == code }))
+	o.join = func(providers.Joining) int { t.Error("it enrols again"); return 403 }
+	p.runUntil(o.heard(func(b providers.Heartbeat) bool { return b.GPUCode == code }))
 }
 
 // Who was shut out asks the cluster again; so does who has the state of
@@ -157,39 +157,39 @@ func TestJoinAgain(t *testing.T) {
 	o := newOffice(t)
 	p := o.pod(t)
 	joins := 0
-	o.join = func(pool.Joining) int { joins++; return 0 }
+	o.join = func(providers.Joining) int { joins++; return 0 }
 	happened, tell := signal()
-	o.answer = func(pool.Beat, string) (int, any) {
+	o.answer = func(providers.Heartbeat, string) (int, any) {
 		if joins == 1 {
 			return 403, map[string]string{"kind": "forbidden", "detail": "Two agents used one key."}
 		}
 		tell()
-		return 200, pool.Orders{Token: "t", Every: time.Second}
+		return 200, providers.Orders{Token: "t", Every: time.Second}
 	}
 	p.runUntil(happened)
 	if joins != 2 {
 		t.Errorf("shut out once, it has enrolled %d times", joins)
 	}
-	p.config.Digest = pool.MachineDigest("another machine, with a copy of the disk")
-	p.runUntil(o.heard(func(pool.Beat) bool { return joins == 3 }))
+	p.config.Digest = providers.MachineDigest("another machine, with a copy of the disk")
+	p.runUntil(o.heard(func(providers.Heartbeat) bool { return joins == 3 }))
 	o.mu.Lock()
 	o.now = o.now.Add(2 * o.life) // it was off for long
 	o.mu.Unlock()
-	p.runUntil(o.heard(func(pool.Beat) bool { return joins == 4 }))
+	p.runUntil(o.heard(func(providers.Heartbeat) bool { return joins == 4 }))
 }
 
 // What a node's directory holds of a portal that was there before is of no use.
 func TestJoinAnotherPortal(t *testing.T) {
 	o, other := newOffice(t), newOffice(t)
 	p := o.pod(t)
-	o.join = func(pool.Joining) int { return 0 }
-	p.runUntil(o.heard(func(pool.Beat) bool { return true }))
+	o.join = func(providers.Joining) int { return 0 }
+	p.runUntil(o.heard(func(providers.Heartbeat) bool { return true }))
 	joins := 0
-	other.join = func(pool.Joining) int { joins++; return 0 }
+	other.join = func(providers.Joining) int { joins++; return 0 }
 	p.config.Server = other.url
 	p.write(p.config.Cluster.Authority, string(other.PEM()))
-	p.runUntil(other.heard(func(pool.Beat) bool { return true }))
-	p.runUntil(other.heard(func(pool.Beat) bool { return true }))
+	p.runUntil(other.heard(func(providers.Heartbeat) bool { return true }))
+	p.runUntil(other.heard(func(providers.Heartbeat) bool { return true }))
 	if joins != 1 {
 		t.Errorf("it has enrolled %d times with the other portal", joins)
 	}
@@ -200,7 +200,7 @@ func TestJoinOnlyTheRightPortal(t *testing.T) {
 	o, other := newOffice(t), newOffice(t)
 	p := o.pod(t)
 	p.write(p.config.Cluster.Authority, string(other.PEM()))
-	o.join = func(pool.Joining) int { t.Error("the token went to another portal"); return 0 }
+	o.join = func(providers.Joining) int { t.Error("the token went to another portal"); return 0 }
 	p.runUntil(p.log.says("its authority is another"))
 
 	for name, text := range map[string]string{"nothing": "", "no certificate": "hello", "an agent's certificate": o.issue(t, csrFor(t))} {

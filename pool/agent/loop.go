@@ -8,7 +8,7 @@ import (
 	"reflect"
 	"time"
 
-	"weir/pool"
+	"weir/pool/providers"
 )
 
 // ErrShutOut says that the portal does not listen to this agent any more: its
@@ -25,17 +25,17 @@ const (
 	applyPause   = 10 * time.Second // between attempts to share devices as ordered
 )
 
-// Portal takes a beat and answers with orders. An error that is ErrShutOut is
-// final.
+// Portal takes a heartbeat and answers with orders. An error that is
+// ErrShutOut is final.
 type Portal interface {
-	Beat(ctx context.Context, b pool.Beat) (pool.Orders, error)
+	Heartbeat(ctx context.Context, b providers.Heartbeat) (providers.Orders, error)
 }
 
 // Loop reports a machine's GPUs to the portal until it is told to end.
 type Loop struct {
 	Portal  Portal
-	Machine pool.Machine
-	Digest  string // of the machine's identity; see pool.MachineDigest
+	Machine providers.Machine
+	Digest  string // of the machine's identity; see providers.MachineDigest
 	Log     *slog.Logger
 
 	memory   memory
@@ -43,26 +43,26 @@ type Loop struct {
 	failures int               // in a row
 	wrong    map[string]string // what is wrong with the GPUs, so that it is logged once
 
-	applied   []pool.DeviceOrder
+	applied   []providers.DeviceOrder
 	applyFrom time.Time // not before then is the same tried again
 	applying  bool      // the last attempt did not succeed
 }
 
-// answer is how a beat ended.
+// answer is how a heartbeat ended.
 type answer struct {
 	sent   mark
-	orders pool.Orders
+	orders providers.Orders
 	err    error
 }
 
 // Run reports until ctx ends, which is no error, or the portal shuts the agent
-// out. All calls of the machine come from here, one at a time; a beat waits
-// for the portal beside it, so that measuring goes on.
+// out. All calls of the machine come from here, one at a time; a heartbeat
+// waits for the portal beside it, so that measuring goes on.
 func (l *Loop) Run(ctx context.Context) error {
 	sample, beat := time.NewTicker(samplePeriod), time.NewTimer(0)
 	defer sample.Stop()
 	defer beat.Stop()
-	answers, underway := make(chan answer, 1), false // one beat at a time
+	answers, underway := make(chan answer, 1), false // one heartbeat at a time
 	l.measure(ctx)
 	for {
 		select {
@@ -81,7 +81,7 @@ func (l *Loop) Run(ctx context.Context) error {
 				continue
 			}
 			go func() {
-				orders, err := l.Portal.Beat(ctx, b)
+				orders, err := l.Portal.Heartbeat(ctx, b)
 				answers <- answer{sent, orders, err}
 			}()
 		case a := <-answers:
@@ -89,7 +89,7 @@ func (l *Loop) Run(ctx context.Context) error {
 			if errors.Is(a.err, ErrShutOut) {
 				return a.err
 			}
-			beat.Reset(l.hear(ctx, a))
+			beat.Reset(l.handle(ctx, a))
 		}
 	}
 }
@@ -102,23 +102,23 @@ func (l *Loop) measure(ctx context.Context) {
 	l.memory.keep(now, samples, l.Machine.Faults())
 }
 
-// compose makes a beat of what is known now.
-func (l *Loop) compose(ctx context.Context) (pool.Beat, mark, error) {
+// compose makes a heartbeat of what is known now.
+func (l *Loop) compose(ctx context.Context) (providers.Heartbeat, mark, error) {
 	devices, err := l.Machine.Devices(ctx)
 	if err != nil {
-		return pool.Beat{}, mark{}, err
+		return providers.Heartbeat{}, mark{}, err
 	}
 	for i := range devices {
 		devices[i].Trouble = visible(devices[i].Trouble, 1000)
 	}
-	b := pool.Beat{GPUCode: pool.GPUCodeOf(l.Digest, devices), Devices: devices}
+	b := providers.Heartbeat{GPUCode: providers.GPUCodeOf(l.Digest, devices), Devices: devices}
 	sent := l.memory.fill(&b, time.Now())
 	return b, sent, nil
 }
 
-// hear does what an answer asks for, and returns after which time to speak
+// handle does what an answer asks for, and returns after which time to speak
 // again.
-func (l *Loop) hear(ctx context.Context, a answer) time.Duration {
+func (l *Loop) handle(ctx context.Context, a answer) time.Duration {
 	if a.err != nil {
 		if ctx.Err() == nil {
 			l.fail(ctx, a)
@@ -151,7 +151,7 @@ func (l *Loop) fail(ctx context.Context, a answer) {
 }
 
 // follow takes orders.
-func (l *Loop) follow(ctx context.Context, o pool.Orders) {
+func (l *Loop) follow(ctx context.Context, o providers.Orders) {
 	if heard := o.State + o.Reason; heard != l.state {
 		l.state = heard
 		l.Log.InfoContext(ctx, "the portal says", "state", o.State, "reason", o.Reason)
@@ -185,7 +185,7 @@ func (l *Loop) complain(ctx context.Context, what string, err error) {
 	l.wrong[what] = text
 }
 
-// period is the time to the next beat, a tenth more or less, so that agents
+// period is the time to the next heartbeat, a tenth more or less, so that agents
 // that were started together do not stay together.
 func period(every time.Duration) time.Duration {
 	if every <= 0 {

@@ -13,7 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"weir/pool"
+	"weir/pool/providers"
 )
 
 // stub is a machine that does as a test says.
@@ -21,35 +21,35 @@ type stub struct {
 	mu      sync.Mutex
 	gpus    int
 	broken  error
-	faults  []pool.Fault
-	applied [][]pool.DeviceOrder
+	faults  []providers.Fault
+	applied [][]providers.DeviceOrder
 	refuses int // times that Apply fails
 	process string
 }
 
-func (s *stub) Devices(context.Context) (list []pool.DeviceReport, err error) {
+func (s *stub) Devices(context.Context) (list []providers.DeviceReport, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.gpus {
-		list = append(list, pool.DeviceReport{UUID: fmt.Sprint("GPU-", i), Index: i})
+		list = append(list, providers.DeviceReport{UUID: fmt.Sprint("GPU-", i), Index: i})
 	}
 	return list, s.broken
 }
 
-func (s *stub) Samples(context.Context) (list []pool.Sample, err error) {
+func (s *stub) Samples(context.Context) (list []providers.Sample, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range s.gpus {
-		sample := pool.Sample{UUID: fmt.Sprint("GPU-", i)}
+		sample := providers.Sample{UUID: fmt.Sprint("GPU-", i)}
 		if s.process != "" {
-			sample.Processes = []pool.Process{{PID: 1, Name: s.process}}
+			sample.Processes = []providers.Process{{PID: 1, Name: s.process}}
 		}
 		list = append(list, sample)
 	}
 	return list, s.broken
 }
 
-func (s *stub) Faults() []pool.Fault {
+func (s *stub) Faults() []providers.Fault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	told := s.faults
@@ -57,7 +57,7 @@ func (s *stub) Faults() []pool.Fault {
 	return told
 }
 
-func (s *stub) Apply(_ context.Context, orders []pool.DeviceOrder) error {
+func (s *stub) Apply(_ context.Context, orders []providers.DeviceOrder) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.applied = append(s.applied, orders)
@@ -74,12 +74,12 @@ type desk struct {
 	away   bool
 	takes  time.Duration // to answer, or to fail
 	err    error
-	orders pool.Orders
-	beats  []pool.Beat
+	orders providers.Orders
+	beats  []providers.Heartbeat
 	times  []time.Time
 }
 
-func (d *desk) Beat(ctx context.Context, b pool.Beat) (pool.Orders, error) {
+func (d *desk) Heartbeat(ctx context.Context, b providers.Heartbeat) (providers.Orders, error) {
 	d.mu.Lock()
 	d.times = append(d.times, time.Now())
 	takes := d.takes
@@ -87,12 +87,12 @@ func (d *desk) Beat(ctx context.Context, b pool.Beat) (pool.Orders, error) {
 	select {
 	case <-time.After(takes):
 	case <-ctx.Done():
-		return pool.Orders{}, ctx.Err()
+		return providers.Orders{}, ctx.Err()
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.away {
-		return pool.Orders{}, errors.New("no route")
+		return providers.Orders{}, errors.New("no route")
 	}
 	d.beats = append(d.beats, b)
 	return d.orders, d.err
@@ -107,7 +107,7 @@ type running struct {
 }
 
 func run(t *testing.T, gpus int) *running {
-	r := &running{stub: &stub{gpus: gpus}, desk: &desk{orders: pool.Orders{State: "online", Every: 2 * time.Second}}, log: &bytes.Buffer{}}
+	r := &running{stub: &stub{gpus: gpus}, desk: &desk{orders: providers.Orders{State: "online", Every: 2 * time.Second}}, log: &bytes.Buffer{}}
 	ctx, cancel := context.WithCancel(t.Context())
 	l := &Loop{Portal: r.desk, Machine: r.stub, Digest: "machine", Log: slog.New(slog.NewTextHandler(r.log, nil))}
 	done := make(chan error, 1)
@@ -133,7 +133,7 @@ func pass(d time.Duration) {
 }
 
 // sent sums the samples of beats.
-func sent(beats []pool.Beat) (n int) {
+func sent(beats []providers.Heartbeat) (n int) {
 	for _, b := range beats {
 		n += len(b.Samples)
 	}
@@ -145,7 +145,7 @@ func TestBeats(t *testing.T) {
 		r := run(t, 2)
 		r.set(func() {
 			r.process = "bad\x00name\n"
-			r.faults = []pool.Fault{{UUID: "GPU-1", XID: 79}}
+			r.faults = []providers.Fault{{UUID: "GPU-1", XID: 79}}
 		})
 		pass(time.Minute)
 		if err := r.stop(); err != nil {
@@ -155,8 +155,8 @@ func TestBeats(t *testing.T) {
 			t.Errorf("%d beats in a minute at two seconds", n)
 		}
 		first := r.beats[0]
-		if first.GPUCode != pool.GPUCode("machine", []string{"GPU-0", "GPU-1"}) || len(first.Devices) != 2 || len(first.Samples) != 2 {
-			t.Errorf("the first beat is %+v", first)
+		if first.GPUCode != providers.GPUCode("machine", []string{"GPU-0", "GPU-1"}) || len(first.Devices) != 2 || len(first.Samples) != 2 {
+			t.Errorf("the first heartbeat is %+v", first)
 		}
 		if n := sent(r.beats); n != 2*13 && n != 2*12 { // the last may not have been sent yet
 			t.Errorf("%d samples were sent", n)
@@ -229,7 +229,7 @@ func TestManySamplesGoInParts(t *testing.T) {
 		pass(maxPause)
 		for _, b := range r.beats {
 			if len(b.Samples) > maxPerBeat {
-				t.Errorf("%d samples in one beat", len(b.Samples))
+				t.Errorf("%d samples in one heartbeat", len(b.Samples))
 			}
 		}
 		if n := sent(r.beats); n < 64*maxRounds || n > 64*(maxRounds+4) {
@@ -261,12 +261,12 @@ func TestOrdersAreAppliedWhenTheyChange(t *testing.T) {
 		if len(r.applied) != 0 {
 			t.Errorf("applied without orders: %v", r.applied)
 		}
-		r.set(func() { r.orders.Devices = []pool.DeviceOrder{{UUID: "GPU-0", Sharing: "mps"}} })
+		r.set(func() { r.orders.Devices = []providers.DeviceOrder{{UUID: "GPU-0", Sharing: "mps"}} })
 		pass(time.Minute)
 		if len(r.applied) != 1 {
 			t.Errorf("applied %d times", len(r.applied))
 		}
-		r.set(func() { r.refuses, r.orders.Devices = 2, []pool.DeviceOrder{{UUID: "GPU-0", Sharing: "mig"}} })
+		r.set(func() { r.refuses, r.orders.Devices = 2, []providers.DeviceOrder{{UUID: "GPU-0", Sharing: "mig"}} })
 		pass(3 * time.Minute)
 		if len(r.applied) != 4 || r.applied[3][0].Sharing != "mig" {
 			t.Errorf("what failed twice was tried %d times", len(r.applied)-1)

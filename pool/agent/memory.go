@@ -6,7 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"weir/pool"
+	"weir/pool/providers"
 )
 
 const (
@@ -27,19 +27,19 @@ type memory struct {
 type round struct {
 	number  int
 	at      time.Time // its monotonic reading counts
-	samples []pool.Sample
+	samples []providers.Sample
 }
 
 type fault struct {
 	number int
 	at     time.Time
-	pool.Fault
+	providers.Fault
 }
 
 // mark is up to where a memory was sent.
 type mark struct{ number int }
 
-func (m *memory) keep(now time.Time, samples []pool.Sample, faults []pool.Fault) {
+func (m *memory) keep(now time.Time, samples []providers.Sample, faults []providers.Fault) {
 	for i := range m.rounds { // only the newest tells which processes ran
 		for j := range m.rounds[i].samples {
 			m.rounds[i].samples[j].Processes = nil
@@ -63,9 +63,9 @@ func (m *memory) keep(now time.Time, samples []pool.Sample, faults []pool.Fault)
 	}
 }
 
-// fill puts into a beat what the portal does not have, with its age, the
-// oldest first, as much as one beat may hold.
-func (m *memory) fill(b *pool.Beat, now time.Time) mark {
+// fill puts into a heartbeat what the portal does not have, with its age, the
+// oldest first, as much as one heartbeat may hold.
+func (m *memory) fill(b *providers.Heartbeat, now time.Time) mark {
 	sent := mark{}
 	for _, r := range m.rounds {
 		if len(b.Samples) > 0 && len(b.Samples)+len(r.samples) > maxPerBeat {

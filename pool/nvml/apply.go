@@ -12,7 +12,7 @@ import (
 
 	gonvml "github.com/NVIDIA/go-nvml/pkg/nvml"
 
-	"weir/pool"
+	"weir/pool/providers"
 )
 
 // Apply brings devices to the sharing that is wanted; what is so already stays
@@ -23,7 +23,7 @@ import (
 // orders for the others are carried out.
 //
 // On simulated GPUs MPS is only noted: nothing is there that could keep it.
-func (d *Driver) Apply(ctx context.Context, orders []pool.DeviceOrder) error {
+func (d *Driver) Apply(ctx context.Context, orders []providers.DeviceOrder) error {
 	gpus, err := d.gpus(ctx)
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func (d *Driver) Apply(ctx context.Context, orders []pool.DeviceOrder) error {
 	return errors.Join(failures...)
 }
 
-func (d *Driver) apply(ctx context.Context, g gpu, o pool.DeviceOrder) error {
+func (d *Driver) apply(ctx context.Context, g gpu, o providers.DeviceOrder) error {
 	switch o.Sharing {
 	case "exclusive", "time-slicing":
 		return errors.Join(d.endMPS(ctx, g), d.endMIG(g))

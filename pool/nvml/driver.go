@@ -9,7 +9,7 @@ import (
 
 	gonvml "github.com/NVIDIA/go-nvml/pkg/nvml"
 
-	"weir/pool"
+	"weir/pool/providers"
 )
 
 // ErrNoDriver says that the machine has no NVIDIA driver: its library is
@@ -38,7 +38,7 @@ type Driver struct {
 	ordered map[string]bool // simulated GPUs that were ordered to be shared by MPS
 }
 
-var _ pool.Machine = (*Driver)(nil)
+var _ providers.Machine = (*Driver)(nil)
 
 // New opens the driver of this machine with a zero Config.
 func New() (*Driver, error) { return Config{}.Open() }
@@ -88,7 +88,7 @@ func (d *Driver) Close() error {
 // gpu is one physical GPU that answers.
 type gpu struct {
 	gonvml.Device
-	pool.DeviceReport
+	providers.DeviceReport
 }
 
 // Devices reports every GPU that this process can use, in the driver's order
@@ -97,13 +97,13 @@ type gpu struct {
 // bus, or that the process may not open, is left out, so that it does not hide
 // the others. What the driver does not support stays empty. A single call into
 // the driver cannot be interrupted; the context is looked at between GPUs.
-func (d *Driver) Devices(ctx context.Context) ([]pool.DeviceReport, error) {
+func (d *Driver) Devices(ctx context.Context) ([]providers.DeviceReport, error) {
 	gpus, err := d.gpus(ctx)
 	if err != nil {
 		return nil, err
 	}
 	d.join(gpus)
-	reports := make([]pool.DeviceReport, 0, len(gpus))
+	reports := make([]providers.DeviceReport, 0, len(gpus))
 	for _, g := range gpus {
 		reports = append(reports, g.DeviceReport)
 		for _, i := range d.instances(g) {

@@ -12,7 +12,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh100"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/server"
 
-	"weir/pool"
+	"weir/pool/providers"
 )
 
 func TestNoDriver(t *testing.T) {
@@ -70,7 +70,7 @@ func TestLibrary(t *testing.T) {
 		t.Fatal(err)
 	}
 	devices, err := driver.Devices(t.Context())
-	want := []pool.DeviceReport{{
+	want := []providers.DeviceReport{{
 		UUID: "GPU-8f6d9b2c-1111-2222-3333-444455556666", Index: 0, Minor: NoMinor,
 		Model: "Tesla V100-SXM2-16GB", MemoryMiB: 16160, PCIBusID: "00000000:3B:00.0", Driver: "418.226.00", NUMA: -1,
 	}}
@@ -78,7 +78,7 @@ func TestLibrary(t *testing.T) {
 		t.Errorf("got  %+v, %v\nwant %+v", devices, err, want)
 	}
 	samples, err := driver.Samples(t.Context())
-	if err != nil || !reflect.DeepEqual(samples, []pool.Sample{{UUID: want[0].UUID, MemoryUsedMiB: 160}}) || driver.Faults() != nil {
+	if err != nil || !reflect.DeepEqual(samples, []providers.Sample{{UUID: want[0].UUID, MemoryUsedMiB: 160}}) || driver.Faults() != nil {
 		t.Errorf("%+v, %v", samples, err)
 	}
 	if err := driver.Close(); err != nil {
@@ -143,11 +143,11 @@ func TestUnsupportedStaysEmpty(t *testing.T) {
 	if err != nil || len(devices) != 2 {
 		t.Fatalf("%+v, %v", devices, err)
 	}
-	if want := (pool.DeviceReport{UUID: devices[1].UUID, Index: 1, Minor: NoMinor, NUMA: -1}); !reflect.DeepEqual(devices[1], want) {
+	if want := (providers.DeviceReport{UUID: devices[1].UUID, Index: 1, Minor: NoMinor, NUMA: -1}); !reflect.DeepEqual(devices[1], want) {
 		t.Errorf("got  %+v\nwant %+v", devices[1], want)
 	}
 	samples, err := driver.Samples(t.Context())
-	if want := (pool.Sample{UUID: devices[1].UUID}); err != nil || len(samples) != 2 || !reflect.DeepEqual(samples[1], want) {
+	if want := (providers.Sample{UUID: devices[1].UUID}); err != nil || len(samples) != 2 || !reflect.DeepEqual(samples[1], want) {
 		t.Errorf("%+v, %v", samples, err)
 	}
 }

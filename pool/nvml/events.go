@@ -6,7 +6,7 @@ import (
 
 	gonvml "github.com/NVIDIA/go-nvml/pkg/nvml"
 
-	"weir/pool"
+	"weir/pool/providers"
 )
 
 // fatalXIDs are the errors after which a GPU must be reset, or its machine
@@ -48,7 +48,7 @@ type events struct {
 }
 
 type told struct {
-	pool.Fault
+	providers.Fault
 	at time.Time
 }
 
@@ -118,7 +118,7 @@ func (e *events) add(data gonvml.EventData) {
 	if len(e.told) == maxFaults {
 		e.told = e.told[1:]
 	}
-	e.told = append(e.told, told{pool.Fault{UUID: uuid, XID: xid}, e.now()})
+	e.told = append(e.told, told{providers.Fault{UUID: uuid, XID: xid}, e.now()})
 	if _, fatal := fatalXIDs[xid]; fatal {
 		e.worst[uuid] = xid
 	}
@@ -135,14 +135,14 @@ func (e *events) fatal(uuid string) (xid int64, bad bool) {
 // Faults returns the errors (XID) that the driver has told since the last
 // call, the newest 256 of them; it does not wait. A MIG instance's errors are
 // told of its GPU.
-func (d *Driver) Faults() []pool.Fault {
+func (d *Driver) Faults() []providers.Fault {
 	e := d.events
 	if e == nil {
 		return nil
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	faults := make([]pool.Fault, 0, len(e.told))
+	faults := make([]providers.Fault, 0, len(e.told))
 	for _, t := range e.told {
 		t.Age = e.now().Sub(t.at)
 		faults = append(faults, t.Fault)

@@ -7,22 +7,22 @@ import (
 	"maps"
 	"slices"
 
-	"weir/pool"
+	"weir/pool/providers"
 )
 
-type joined []pool.Inventory
+type joined []providers.Inventory
 
 // Join makes one machine of several inventories: their devices one after
 // another, with physical GPUs counted anew from 0 and MIG instances bearing
 // the index of their GPU. It fails if one of them fails, or if two report a
 // device with the same UUID. GPUs of different ones are never peers. An
-// inventory that is no [pool.Machine] is listed, but nothing is measured
+// inventory that is no [providers.Machine] is listed, but nothing is measured
 // there, and an order for it fails.
-func Join(inventories ...pool.Inventory) pool.Machine { return joined(inventories) }
+func Join(inventories ...providers.Inventory) providers.Machine { return joined(inventories) }
 
-// Devices implements [pool.Inventory].
-func (j joined) Devices(ctx context.Context) ([]pool.DeviceReport, error) {
-	var all []pool.DeviceReport
+// Devices implements [providers.Inventory].
+func (j joined) Devices(ctx context.Context) ([]providers.DeviceReport, error) {
+	var all []providers.DeviceReport
 	seen := map[string]bool{}
 	next := 0
 	for _, inventory := range j {
@@ -45,11 +45,11 @@ func (j joined) Devices(ctx context.Context) ([]pool.DeviceReport, error) {
 	return all, nil
 }
 
-// Samples implements [pool.Machine].
-func (j joined) Samples(ctx context.Context) ([]pool.Sample, error) {
-	var all []pool.Sample
+// Samples implements [providers.Machine].
+func (j joined) Samples(ctx context.Context) ([]providers.Sample, error) {
+	var all []providers.Sample
 	for _, inventory := range j {
-		if m, ok := inventory.(pool.Machine); ok {
+		if m, ok := inventory.(providers.Machine); ok {
 			samples, err := m.Samples(ctx)
 			if err != nil {
 				return nil, err
@@ -60,20 +60,20 @@ func (j joined) Samples(ctx context.Context) ([]pool.Sample, error) {
 	return all, nil
 }
 
-// Faults implements [pool.Machine].
-func (j joined) Faults() []pool.Fault {
-	var all []pool.Fault
+// Faults implements [providers.Machine].
+func (j joined) Faults() []providers.Fault {
+	var all []providers.Fault
 	for _, inventory := range j {
-		if m, ok := inventory.(pool.Machine); ok {
+		if m, ok := inventory.(providers.Machine); ok {
 			all = append(all, m.Faults()...)
 		}
 	}
 	return all
 }
 
-// Apply implements [pool.Machine]: each gets the orders for its own GPUs.
-func (j joined) Apply(ctx context.Context, orders []pool.DeviceOrder) error {
-	byUUID := map[string]pool.DeviceOrder{}
+// Apply implements [providers.Machine]: each gets the orders for its own GPUs.
+func (j joined) Apply(ctx context.Context, orders []providers.DeviceOrder) error {
+	byUUID := map[string]providers.DeviceOrder{}
 	for _, o := range orders {
 		byUUID[o.UUID] = o
 	}
@@ -84,8 +84,8 @@ func (j joined) Apply(ctx context.Context, orders []pool.DeviceOrder) error {
 			failures = append(failures, err)
 			continue
 		}
-		m, ok := inventory.(pool.Machine)
-		var its []pool.DeviceOrder
+		m, ok := inventory.(providers.Machine)
+		var its []providers.DeviceOrder
 		for _, r := range reports {
 			if o, wanted := byUUID[r.UUID]; wanted && ok {
 				its = append(its, o)

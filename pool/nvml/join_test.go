@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"weir/pool"
+	"weir/pool/providers"
 )
 
 func TestJoin(t *testing.T) {
@@ -37,7 +37,7 @@ func TestJoin(t *testing.T) {
 func TestJoinedMachine(t *testing.T) {
 	whole := Join(simulate(t, "a100", 2, "host"), simulate(t, "h100", 2, "host"))
 	gpus := devices(t, whole)
-	err := whole.Apply(t.Context(), []pool.DeviceOrder{
+	err := whole.Apply(t.Context(), []providers.DeviceOrder{
 		{UUID: gpus[0].UUID, Sharing: "mig", Layout: []string{"3g.20gb", "3g.20gb"}},
 		{UUID: gpus[2].UUID, Sharing: "mps"},
 	})
@@ -57,14 +57,14 @@ func TestJoinedMachine(t *testing.T) {
 	if err != nil || len(samples) != 6 || samples[4].UUID != gpus[2].UUID || whole.Faults() != nil {
 		t.Errorf("%+v, %v", samples, err)
 	}
-	if err := whole.Apply(t.Context(), []pool.DeviceOrder{{UUID: "GPU-elsewhere", Sharing: "mps"}}); err == nil || !strings.Contains(err.Error(), "GPU-elsewhere") {
+	if err := whole.Apply(t.Context(), []providers.DeviceOrder{{UUID: "GPU-elsewhere", Sharing: "mps"}}); err == nil || !strings.Contains(err.Error(), "GPU-elsewhere") {
 		t.Error(err)
 	}
 }
 
 type failing struct{ err error }
 
-func (f failing) Devices(context.Context) ([]pool.DeviceReport, error) { return nil, f.err }
+func (f failing) Devices(context.Context) ([]providers.DeviceReport, error) { return nil, f.err }
 
 func TestJoinFails(t *testing.T) {
 	trouble := errors.New("trouble")

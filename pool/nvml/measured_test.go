@@ -11,7 +11,7 @@ import (
 	gonvml "github.com/NVIDIA/go-nvml/pkg/nvml"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
 
-	"weir/pool"
+	"weir/pool/providers"
 )
 
 // clock is moved by hand.
@@ -19,7 +19,7 @@ type clock struct{ at time.Time }
 
 func (c *clock) now() time.Time { return c.at }
 
-func samples(t *testing.T, m pool.Machine) []pool.Sample {
+func samples(t *testing.T, m providers.Machine) []providers.Sample {
 	t.Helper()
 	list, err := m.Samples(t.Context())
 	must(t, err)
@@ -35,7 +35,7 @@ func TestSimulatedTelemetry(t *testing.T) {
 		twins[i] = d
 	}
 	for _, s := range samples(t, twins[0]) {
-		if want := (pool.Sample{UUID: s.UUID, Temperature: 30, PowerMW: 70_000}); !reflect.DeepEqual(s, want) {
+		if want := (providers.Sample{UUID: s.UUID, Temperature: 30, PowerMW: 70_000}); !reflect.DeepEqual(s, want) {
 			t.Errorf("at the start %+v", s)
 		}
 	}
@@ -85,7 +85,7 @@ func TestProcesses(t *testing.T) {
 	d, gpu := busyMachine()
 	d.cfg.SysRoot = root
 	gpu.running[gpu.UUID] = []gonvml.ProcessInfo{{Pid: 18, UsedGpuMemory: 1 << 30}, {Pid: 17, UsedGpuMemory: 3 << 30}, {Pid: 19, UsedGpuMemory: 1<<64 - 1}}
-	want := []pool.Process{{PID: 17, Name: "python3", MemoryMiB: 3072}, {PID: 18, Name: "bad?name", MemoryMiB: 1024}, {PID: 19}}
+	want := []providers.Process{{PID: 17, Name: "python3", MemoryMiB: 3072}, {PID: 18, Name: "bad?name", MemoryMiB: 1024}, {PID: 19}}
 	if got := samples(t, d)[0].Processes; !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
@@ -235,7 +235,7 @@ func TestFaults(t *testing.T) {
 	tell(r.gpus[1], 95)
 	events <- gonvml.EventData{}
 	c.at = c.at.Add(3 * time.Second)
-	want := []pool.Fault{{UUID: second, XID: 31, Age: 3 * time.Second}, {UUID: second, XID: 95, Age: 3 * time.Second}}
+	want := []providers.Fault{{UUID: second, XID: 31, Age: 3 * time.Second}, {UUID: second, XID: 95, Age: 3 * time.Second}}
 	if got := d.Faults(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}

@@ -11,7 +11,7 @@ import (
 	gonvml "github.com/NVIDIA/go-nvml/pkg/nvml"
 	"pgregory.net/rapid"
 
-	"weir/pool"
+	"weir/pool/providers"
 )
 
 func TestProfileNames(t *testing.T) {
@@ -54,7 +54,7 @@ func TestInstancesNeverHaveMoreThanTheGPU(t *testing.T) {
 // mig orders a layout for the first GPU.
 func mig(t *testing.T, d *Driver, layout ...string) error {
 	t.Helper()
-	return d.Apply(t.Context(), []pool.DeviceOrder{{UUID: devices(t, d)[0].UUID, Sharing: "mig", Layout: layout}})
+	return d.Apply(t.Context(), []providers.DeviceOrder{{UUID: devices(t, d)[0].UUID, Sharing: "mig", Layout: layout}})
 }
 
 // cut is what the first GPU is cut into.
@@ -91,7 +91,7 @@ func TestSimulatedMIG(t *testing.T) {
 				t.Errorf("%s:\ngot  %+v\nwant %+v", model, got, want)
 			}
 		}
-		if err := d.Apply(t.Context(), []pool.DeviceOrder{{UUID: whole.UUID, Sharing: "exclusive"}}); err != nil {
+		if err := d.Apply(t.Context(), []providers.DeviceOrder{{UUID: whole.UUID, Sharing: "exclusive"}}); err != nil {
 			t.Fatal(err)
 		}
 		if all := devices(t, d); len(all) != 2 || !reflect.DeepEqual(all[0], whole) {
@@ -232,7 +232,7 @@ func TestWhatRunsKeepsItsInstance(t *testing.T) {
 	if got, _ := cut(t, d); !slices.Equal(got, []string{"3g.40gb", "4g.40gb"}) {
 		t.Errorf("%q", got)
 	}
-	err := d.Apply(t.Context(), []pool.DeviceOrder{{UUID: gpu.UUID, Sharing: "exclusive"}})
+	err := d.Apply(t.Context(), []providers.DeviceOrder{{UUID: gpu.UUID, Sharing: "exclusive"}})
 	if got, _ := cut(t, d); err == nil || len(got) != 2 {
 		t.Errorf("ended while processes run: %v, %q", err, got)
 	}
@@ -283,12 +283,12 @@ func TestOrdersThatCannotBe(t *testing.T) {
 	})
 	uuid := devices(t, d)[0].UUID
 	for sharing, says := range map[string]string{"mig": "cannot be cut", "mps": "no directory", "half": "time-slicing"} {
-		err := d.Apply(t.Context(), []pool.DeviceOrder{{UUID: uuid, Sharing: sharing}})
+		err := d.Apply(t.Context(), []providers.DeviceOrder{{UUID: uuid, Sharing: sharing}})
 		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), uuid) {
 			t.Errorf("%s: %v", sharing, err)
 		}
 	}
-	must(t, d.Apply(t.Context(), []pool.DeviceOrder{{UUID: uuid, Sharing: "exclusive"}, {UUID: uuid, Sharing: "time-slicing"}}))
+	must(t, d.Apply(t.Context(), []providers.DeviceOrder{{UUID: uuid, Sharing: "exclusive"}, {UUID: uuid, Sharing: "time-slicing"}}))
 }
 
 // The kernel module names the device files of an instance.

@@ -11,7 +11,7 @@ import (
 
 	gonvml "github.com/NVIDIA/go-nvml/pkg/nvml"
 
-	"weir/pool"
+	"weir/pool/providers"
 )
 
 // mpsMachine is a machine where MPS is installed: the program is a stand-in,
@@ -56,7 +56,7 @@ func (m *mpsMachine) pid() int {
 }
 
 func (m *mpsMachine) order(t *testing.T, sharing string) error {
-	return m.Apply(t.Context(), []pool.DeviceOrder{{UUID: m.gpu.UUID, Sharing: sharing}})
+	return m.Apply(t.Context(), []providers.DeviceOrder{{UUID: m.gpu.UUID, Sharing: sharing}})
 }
 
 func (m *mpsMachine) sharing(t *testing.T) string { return devices(t, m)[0].Sharing }
@@ -184,7 +184,7 @@ func TestSimulatedMPS(t *testing.T) {
 	must(t, err)
 	uuid := devices(t, d)[0].UUID
 	for _, sharing := range []string{"mps", "mig", "mps", "exclusive"} {
-		must(t, d.Apply(t.Context(), []pool.DeviceOrder{{UUID: uuid, Sharing: sharing}}))
+		must(t, d.Apply(t.Context(), []providers.DeviceOrder{{UUID: uuid, Sharing: sharing}}))
 		want := sharing
 		if sharing == "exclusive" {
 			want = ""

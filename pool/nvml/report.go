@@ -13,7 +13,7 @@ import (
 
 	gonvml "github.com/NVIDIA/go-nvml/pkg/nvml"
 
-	"weir/pool"
+	"weir/pool/providers"
 )
 
 // NoMinor stands for the minor number of a device whose driver tells none;
@@ -30,7 +30,7 @@ func (d *Driver) gpu(ctx context.Context, index int) (gpu, error) {
 		return gpu{}, fmt.Errorf("handle: %w", ret)
 	}
 	var failure error
-	r := pool.DeviceReport{
+	r := providers.DeviceReport{
 		UUID:      field(&failure, "UUID", dev.GetUUID, ""),
 		Index:     index,
 		Minor:     field(&failure, "minor number", dev.GetMinorNumber, NoMinor),

@@ -13,7 +13,7 @@ import (
 
 	gonvml "github.com/NVIDIA/go-nvml/pkg/nvml"
 
-	"weir/pool"
+	"weir/pool/providers"
 )
 
 // maxProcesses bounds what a sample says of one device: those that hold most
@@ -23,12 +23,12 @@ const maxProcesses = 64
 // Samples measures every device that Devices reports, now: their age is 0.
 // What a device does not tell is 0; a MIG instance tells no utilisation, for
 // one.
-func (d *Driver) Samples(ctx context.Context) ([]pool.Sample, error) {
+func (d *Driver) Samples(ctx context.Context) ([]providers.Sample, error) {
 	gpus, err := d.gpus(ctx)
 	if err != nil {
 		return nil, err
 	}
-	samples := make([]pool.Sample, 0, len(gpus))
+	samples := make([]providers.Sample, 0, len(gpus))
 	for _, g := range gpus {
 		samples = append(samples, d.sample(g))
 		for _, i := range d.instances(g) {
@@ -38,8 +38,8 @@ func (d *Driver) Samples(ctx context.Context) ([]pool.Sample, error) {
 	return samples, nil
 }
 
-func (d *Driver) sample(g gpu) pool.Sample {
-	s := pool.Sample{UUID: g.UUID}
+func (d *Driver) sample(g gpu) providers.Sample {
+	s := providers.Sample{UUID: g.UUID}
 	s.Utilisation = int64(known(d, "nvmlDeviceGetUtilizationRates", g.GetUtilizationRates, gonvml.Utilization{}).Gpu)
 	s.MemoryUsedMiB = int64(known(d, "nvmlDeviceGetMemoryInfo", g.GetMemoryInfo, gonvml.Memory{}).Used >> 20)
 	s.Temperature = int64(known(d, "nvmlDeviceGetTemperature", func() (uint32, gonvml.Return) {
@@ -56,7 +56,7 @@ func (d *Driver) sample(g gpu) pool.Sample {
 
 // processes lists what uses a device, largest first, still without names. An
 // error says that the list may lack some.
-func (d *Driver) processes(dev gonvml.Device) ([]pool.Process, error) {
+func (d *Driver) processes(dev gonvml.Device) ([]providers.Process, error) {
 	var failure error
 	held := map[int64]int64{}
 	for symbol, get := range map[string]func() ([]gonvml.ProcessInfo, gonvml.Return){
@@ -73,11 +73,11 @@ func (d *Driver) processes(dev gonvml.Device) ([]pool.Process, error) {
 			held[int64(p.Pid)] = max(held[int64(p.Pid)], used)
 		}
 	}
-	list := make([]pool.Process, 0, len(held))
+	list := make([]providers.Process, 0, len(held))
 	for pid, used := range held {
-		list = append(list, pool.Process{PID: pid, MemoryMiB: used})
+		list = append(list, providers.Process{PID: pid, MemoryMiB: used})
 	}
-	slices.SortFunc(list, func(a, b pool.Process) int {
+	slices.SortFunc(list, func(a, b providers.Process) int {
 		return cmp.Or(cmp.Compare(b.MemoryMiB, a.MemoryMiB), cmp.Compare(a.PID, b.PID))
 	})
 	return list, failure

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"weir/pool"
+	"weir/pool/providers"
 )
 
 func simulate(t *testing.T, model string, count int, seed string) *Driver {
@@ -19,7 +19,7 @@ func simulate(t *testing.T, model string, count int, seed string) *Driver {
 	return driver
 }
 
-func devices(t *testing.T, inventory pool.Inventory) []pool.DeviceReport {
+func devices(t *testing.T, inventory providers.Inventory) []providers.DeviceReport {
 	t.Helper()
 	reports, err := inventory.Devices(t.Context())
 	if err != nil {
@@ -51,7 +51,7 @@ func TestSimulatedModels(t *testing.T) {
 					t.Errorf("UUID %q", got.UUID)
 				}
 				seen[got.UUID] = true
-				want := pool.DeviceReport{UUID: got.UUID, Index: i, Minor: i, Model: c.name, MemoryMiB: c.memoryMiB,
+				want := providers.DeviceReport{UUID: got.UUID, Index: i, Minor: i, Model: c.name, MemoryMiB: c.memoryMiB,
 					Architecture: c.architecture, PCIBusID: fmt.Sprintf("0000:%02x:00.0", i), Driver: c.driver, Simulated: true,
 					MIGProfiles: strings.Fields(c.profiles), NUMA: i / 4, ECC: "on", Peers: others(reports, i)}
 				if !reflect.DeepEqual(got, want) {
@@ -63,7 +63,7 @@ func TestSimulatedModels(t *testing.T) {
 }
 
 // others are the UUIDs of all but one.
-func others(reports []pool.DeviceReport, i int) []string {
+func others(reports []providers.DeviceReport, i int) []string {
 	var uuids []string
 	for j, r := range reports {
 		if j != i {
@@ -79,7 +79,7 @@ func TestSimulatedUUIDsAreStable(t *testing.T) {
 		t.Errorf("%+v, then %+v", first, again)
 	}
 	seen := map[string]bool{}
-	for _, inventory := range []pool.Inventory{
+	for _, inventory := range []providers.Inventory{
 		simulate(t, "h100", 8, "host"), simulate(t, "h200", 8, "host"), simulate(t, "h100", 8, "host 2"),
 	} {
 		for _, d := range devices(t, inventory) {

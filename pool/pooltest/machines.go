@@ -7,28 +7,28 @@ import (
 
 	"weir/models"
 	"weir/policies"
-	"weir/pool"
+	"weir/pool/providers"
 )
 
 // Devices is an inventory that reports what it is told: the real ones cannot
 // lose a device on demand.
-type Devices []pool.DeviceReport
+type Devices []providers.DeviceReport
 
 // Devices reports what the inventory was told.
-func (d Devices) Devices(context.Context) ([]pool.DeviceReport, error) { return d, nil }
+func (d Devices) Devices(context.Context) ([]providers.DeviceReport, error) { return d, nil }
 
 // Machine is a machine with n GPUs.
 func Machine(n int) (d Devices) {
 	for i := range n {
-		d = append(d, pool.DeviceReport{UUID: fmt.Sprintf("GPU-%d", i), Index: i, Minor: i, Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 80_000, Simulated: true})
+		d = append(d, providers.DeviceReport{UUID: fmt.Sprintf("GPU-%d", i), Index: i, Minor: i, Model: "NVIDIA H100 80GB HBM3", MemoryMiB: 80_000, Simulated: true})
 	}
 	return d
 }
 
 // Enlist makes a machine the provider "node".
-func (w *World) Enlist(t *testing.T, d pool.Inventory) {
+func (w *World) Enlist(t *testing.T, d providers.Inventory) {
 	t.Helper()
-	if err := w.Pool.Enlist(w.Ctx, pool.Host{Name: "node", Digest: pool.MachineDigest("node")}, d); err != nil {
+	if err := w.Providers.Enlist(w.Ctx, providers.Host{Name: "node", Digest: providers.MachineDigest("node")}, d); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -58,9 +58,9 @@ func (w *World) DevicesByUUID(t *testing.T) map[string]models.Device {
 }
 
 // Heartbeat lets this machine speak for itself.
-func (w *World) Heartbeat(t *testing.T, b pool.Beat) pool.Orders {
+func (w *World) Heartbeat(t *testing.T, b providers.Heartbeat) providers.Orders {
 	t.Helper()
-	orders, err := w.Pool.Report(w.Ctx, b)
+	orders, err := w.Providers.Report(w.Ctx, b)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,19 +12,22 @@ import (
 	"weir/policies"
 	"weir/pool"
 	"weir/pool/projects"
+	"weir/pool/providers"
 	"weir/storage"
 )
 
 // World is projects and a pool over one fresh store.
 type World struct {
 	*projects.Service
-	Pool     *pool.Pool
-	Capacity *projects.Capacity
-	Ctx      context.Context
-	Store    *models.Store
-	Clock    *modelstest.Clock
-	Root     policies.Actor
-	people   int
+	Providers *providers.Service
+	Pool      *pool.Scheduler
+	Capacity  *projects.Capacity
+	Access    *policies.Access
+	Ctx       context.Context
+	Store     *models.Store
+	Clock     *modelstest.Clock
+	Root      policies.Actor
+	people    int
 }
 
 // Each runs a test in a fresh world on each database.
@@ -40,7 +43,9 @@ func New(t *testing.T, s *models.Store) *World {
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
-	w := &World{Service: projects.New(s, access, dirs), Pool: pool.New(s, access), Ctx: t.Context(), Store: s, Clock: modelstest.NewClock(s)}
+	machines := providers.New(s, access, nil)
+	w := &World{Service: projects.New(s, access, dirs), Providers: machines, Pool: pool.New(s, access, machines), Access: access,
+		Ctx: t.Context(), Store: s, Clock: modelstest.NewClock(s)}
 	w.Capacity = projects.NewCapacity(s, access, w.Pool)
 	w.Root = policies.Actor{User: modelstest.User(t, s, "root@example.org", true)}
 	return w

@@ -34,7 +34,7 @@ func TestPromisesBesideCapacity(t *testing.T) {
 		// that concerns stands beside it.
 		providers, err := h.Store.Read(h.Ctx).Providers()
 		pooltest.NoError(t, err)
-		_, err = h.Pool.Drain(h.Ctx, h.Root, providers[0].ID, 0)
+		_, err = h.Providers.Drain(h.Ctx, h.Root, providers[0].ID, 0)
 		pooltest.NoError(t, err)
 		if got := h.CapacityOf(t, "gpu_cores"); got.Capacity != 0 || got.Excess != 550 || got.Missing != 550 {
 			t.Errorf("without its machine the pool has %+v", got)

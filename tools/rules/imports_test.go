@@ -24,8 +24,9 @@ var mayImport = map[string][]string{
 	"policies/openid":            {"models", "policies"},
 	"policies/openid/openidtest": {},
 
-	"pool":                     {"models", "policies", "pool/projects", "pool/quota", "pool/authority", "pool/placement", "pool/placement/history", "pool/queue", "pool/timeline"},
-	"pool/agent":               {"models", "pool", "pool/authority"},
+	"pool":                     {"models", "policies", "pool/projects", "pool/placement", "pool/placement/history", "pool/queue", "pool/timeline"},
+	"pool/providers":           {"models", "policies", "pool/authority"},
+	"pool/agent":               {"models", "pool/authority", "pool/providers"},
 	"pool/authority":           {},
 	"pool/placement":           {"pool/placement/fleet"},
 	"pool/placement/fleet":     {},
@@ -37,7 +38,7 @@ var mayImport = map[string][]string{
 	"pool/quota":               {"models"}, // for the vector of resources: it is pure all the same
 	"pool/requests":            {"models", "policies", "pool/projects", "pool/quota"},
 	"pool/timeline":            {"pool/placement", "pool/placement/occupancy"},
-	"pool/nvml":                {"pool"},
+	"pool/nvml":                {"pool/providers"},
 
 	"storage": {"models", "policies"},
 
@@ -51,7 +52,7 @@ var mayImport = map[string][]string{
 
 	"web": {"models"},
 	"handlers": {"models", "policies", "policies/notifications", "migrations", "web",
-		"pool", "pool/projects", "pool/quota", "pool/requests", "pool/authority", "pool/placement", "pool/placement/history", "pool/queue", "pool/timeline", "pool/nvml", "storage",
+		"pool", "pool/projects", "pool/quota", "pool/requests", "pool/authority", "pool/providers", "pool/placement", "pool/placement/history", "pool/queue", "pool/timeline", "pool/nvml", "storage",
 		"workspaces", "workspaces/graph", "workspaces/barrier", "workspaces/shard",
 		"workspaces/local", "workspaces/kube", "workspaces/proxy"},
 	"cmd/weir": {everything},

@@ -1,0 +1,69 @@
+package pool_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"weir/models"
+	"weir/models/modelstest"
+	"weir/policies"
+	"weir/pool"
+	"weir/pool/pooltest"
+	"weir/pool/providers"
+)
+
+// What is remembered is what would be read: whatever changes the pool, and by
+// whom, the next look sees it.
+func TestRememberedStateIsTheTrueOne(t *testing.T) {
+	each(t, func(t *testing.T, o *world) {
+		access, err := policies.NewAccess()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := o.NewTeam(t, "vision")
+		o.Enlist(t, pooltest.Machine(4))
+		random, env := rand.New(rand.NewPCG(1, 2)), o.Environment(t)
+		var held []models.Workspace
+		for range 60 {
+			switch random.IntN(5) {
+			case 0, 1:
+				w, a := o.Claim(t, m, models.Demand{GPUs: 1, Cores: 10 + random.Int64N(90), GPUMemoryMiB: 1000})
+				if a.Outcome == models.OutcomeGranted {
+					held = append(held, w)
+				}
+			case 2:
+				if len(held) > 0 {
+					i := random.IntN(len(held))
+					modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, held[i].ID) })
+					held = slices.Delete(held, i, i+1)
+				}
+			case 3:
+				o.Heartbeat(t, providers.Heartbeat{Devices: pooltest.Machine(3 + random.IntN(2))})
+			case 4:
+				err := o.Store.InTx(o.Ctx, func(q *models.Queries) error { // a claim that is rolled back
+					w := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, EnvironmentID: env,
+						Name: "undone", State: models.StateStarting, Demand: pooltest.Half, Version: 1, RequestedAt: q.Now()}
+					if err := q.CreateWorkspace(&w, models.Say("Requested.")); err != nil {
+						return err
+					}
+					_, err := o.Pool.Claim(q, w)
+					return errors.Join(err, errUndone)
+				})
+				if !errors.Is(err, errUndone) {
+					t.Fatal(err)
+				}
+			}
+			o.KeepsDevices(t)
+			fresh := pool.New(o.Store, access, o.Providers) // remembers nothing
+			got, err := o.Pool.View(o.Ctx, o.Root)
+			want, err2 := fresh.View(o.Ctx, o.Root)
+			if err != nil || err2 != nil || got.Totals != want.Totals {
+				t.Fatalf("%+v, %v; read anew %+v, %v", got.Totals, err, want.Totals, err2)
+			}
+		}
+	})
+}
+
+var errUndone = errors.New("undone")

@@ -1,0 +1,50 @@
+package pool
+
+import "weir/models"
+
+// Claim takes the shares that w demands, within the transaction q. Nothing is
+// taken unless the outcome is granted.
+func (s *Scheduler) Claim(q *models.Queries, w models.Workspace) (models.Answer, error) {
+	if err := q.LockPool(); err != nil {
+		return models.Answer{}, err
+	}
+	a, err := s.Answer(q, w)
+	if err != nil || a.Outcome != models.OutcomeGranted {
+		return a, err
+	}
+	now := q.Now()
+	for _, g := range a.Grants {
+		share := models.Share{DeviceID: g.Device.ID, WorkspaceID: w.ID, ProjectID: w.ProjectID, UserID: w.UserID,
+			Cores: g.Cores, MemoryMiB: g.MemoryMiB, Enforcement: g.Enforcement, From: now}
+		if err := q.CreateShare(&share); err != nil {
+			return a, err
+		}
+	}
+	taken, err := q.ShareViewsOf(w.ID)
+	s.advance(q, len(a.Grants), func(snap snapshot) (snapshot, bool) { return snap.withShares(taken), true })
+	return a, err
+}
+
+// Release ends the shares of a workspace.
+func (s *Scheduler) Release(q *models.Queries, workspace int64) error {
+	before := q.PoolChanges()
+	if err := q.EndShares(workspace, q.Now()); err != nil {
+		return err
+	}
+	s.advance(q, q.PoolChanges()-before, func(snap snapshot) (snapshot, bool) { return snap.withoutWorkspace(workspace) })
+	return nil
+}
+
+// Record keeps a decision and its explanation for people to read.
+func (s *Scheduler) Record(q *models.Queries, w models.Workspace, a models.Answer) error {
+	if w.Demand.GPUs == 0 {
+		return nil
+	}
+	d := models.Decision{At: q.Now(), ProjectID: w.ProjectID, UserID: w.UserID,
+		Outcome: a.Outcome, Demand: DescribeDemand(w.Demand), Explanation: a.Explanation,
+		GPUs: w.Demand.GPUs, Cores: w.Demand.Cores, GPUModel: w.Demand.GPUModel}
+	if w.ID != 0 {
+		d.WorkspaceID = &w.ID
+	}
+	return q.CreateDecision(&d)
+}

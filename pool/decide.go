@@ -1,0 +1,146 @@
+package pool
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"weir/models"
+	"weir/pool/placement"
+)
+
+// Answer tells what the pool would say to the demand of w now, without taking
+// anything. A workspace without an id is one that does not exist yet.
+func (s *Scheduler) Answer(q *models.Queries, w models.Workspace) (models.Answer, error) {
+	answers, err := s.answers(q, w, []models.Demand{w.Demand})
+	if err != nil {
+		return models.Answer{}, err
+	}
+	return answers[0], nil
+}
+
+// Answers is Answer for several demands of one project, each by itself, of
+// workspaces that do not exist yet. In the queue they would all stand at the
+// same place, whatever they ask for.
+func (s *Scheduler) Answers(q *models.Queries, project int64, demands []models.Demand) ([]models.Answer, error) {
+	if len(demands) == 0 {
+		return nil, nil
+	}
+	return s.answers(q, models.Workspace{ProjectID: project, Demand: demands[0]}, demands)
+}
+
+func (s *Scheduler) answers(q *models.Queries, w models.Workspace, demands []models.Demand) ([]models.Answer, error) {
+	snap, err := s.load(q)
+	if err != nil {
+		return nil, err
+	}
+	waiting, err := queueWith(q, snap, w)
+	if err != nil {
+		return nil, err
+	}
+	reserved, err := s.reservedBefore(q, snap, waiting, w)
+	if err != nil {
+		return nil, err
+	}
+	answers := make([]models.Answer, len(demands))
+	for i, d := range demands {
+		answers[i] = decide(snap, demandOf(w.ProjectID, d), d, *s.policy.Load(), reserved)
+		answers[i].Waiting = len(waiting.views)
+		if w.ID == 0 {
+			answers[i].Waiting-- // itself
+		}
+	}
+	return answers, nil
+}
+
+// decide is the decision itself, over a snapshot that does not change. On the
+// nodes that are reserved for who comes first nothing is placed.
+func decide(snap snapshot, d placement.Demand, asked models.Demand, policy placement.Policy, reserved map[int64]bool) models.Answer {
+	whole := snap.nodes(asItIs, d.Project)
+	open := leaveOut(whole, reserved)
+	choice, refusal := placement.Place(open, d, policy)
+	if refusal == nil {
+		return snap.granted(models.OutcomeGranted, choice, d)
+	}
+	if _, refusal = placement.Place(whole, d, policy); refusal == nil {
+		return models.Answer{Outcome: models.OutcomeDelayed,
+			Explanation: models.Say("a request that has waited for more than %d minutes comes first", int64(reserveAfter/time.Minute))}
+	}
+	reason, reasons := explainRefusal(*refusal, d)
+	if _, never := placement.Place(snap.nodes(onceAllLend, d.Project), d, policy); never != nil {
+		text, _ := explainRefusal(*never, d)
+		return models.Answer{Outcome: models.OutcomeRefused, Explanation: text, Reasons: reasons}
+	}
+	cores, memory := placement.Largest(open, d)
+	if cores == 0 {
+		return models.Answer{Outcome: models.OutcomeDelayed, Explanation: reason, Reasons: reasons}
+	}
+	d.Cores, d.MemoryMiB = cores, memory
+	fewer := asked
+	fewer.Cores, fewer.GPUMemoryMiB = cores, memory
+	choice, _ = placement.Place(open, d, policy)
+	a := snap.granted(models.OutcomePartial, choice, d)
+	a.Fewer, a.Explanation, a.Reasons = &fewer, reason, reasons
+	return a
+}
+
+func leaveOut(s placement.Snapshot, nodes map[int64]bool) placement.Snapshot {
+	if len(nodes) == 0 {
+		return s
+	}
+	return placement.Snapshot{Nodes: slices.DeleteFunc(slices.Clone(s.Nodes), func(n placement.Node) bool { return nodes[n.ID] })}
+}
+
+func (s snapshot) granted(outcome string, c placement.Choice, d placement.Demand) models.Answer {
+	a := models.Answer{Outcome: outcome}
+	if d.GPUs == 0 {
+		a.Explanation = models.Say("No GPU was asked for.")
+		return a
+	}
+	a.Provider = models.ProviderID{ID: c.Node, Name: s.names[c.Node]}
+	var labels []string
+	for _, g := range c.Devices {
+		dev := s.byID[g.Device]
+		a.Grants = append(a.Grants, models.Grant{Device: dev, Cores: g.Cores, MemoryMiB: g.MemoryMiB, Enforcement: enforcement(dev, g.Cores)})
+		labels = append(labels, "GPU "+strconv.FormatInt(dev.Number, 10))
+	}
+	a.Explanation = explainChoice(a.Provider.Name, strings.Join(labels, ", "), c.Explanation)
+	return a
+}
+
+// enforcement says how a share is held apart from others, by what is in
+// effect on the device, never by what is only wanted.
+func enforcement(d models.Device, cores int64) string {
+	switch {
+	case d.ParentID != nil:
+		return models.EnforcedMIG
+	case cores == placement.Whole || d.Exclusive():
+		return models.EnforcedExclusive
+	case d.Sharing == models.SharingMPS && d.Applied == models.SharingMPS:
+		return models.EnforcedMPS
+	default:
+		return models.EnforcedAdvisory
+	}
+}
+
+// Complete fills in the GPU memory of a demand that leaves it open: in
+// proportion to the cores, on the smallest device that matches the model.
+func (s *Scheduler) Complete(q *models.Queries, d models.Demand) (models.Demand, error) {
+	if d.GPUs == 0 {
+		d.Cores, d.GPUMemoryMiB, d.GPUModel = 0, 0, ""
+		return d, nil
+	}
+	if d.GPUMemoryMiB > 0 {
+		return d, nil
+	}
+	snap, err := s.load(q)
+	smallest := int64(0)
+	for _, dev := range snap.devices {
+		if dev.Present && dev.ParentID == nil && placement.MatchesModel(dev.Model, d.GPUModel) && (smallest == 0 || dev.MemoryMiB < smallest) {
+			smallest = dev.MemoryMiB
+		}
+	}
+	d.GPUMemoryMiB = smallest * d.Cores / placement.Whole
+	return d, err
+}

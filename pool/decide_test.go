@@ -1,0 +1,112 @@
+package pool_test
+
+import (
+	"slices"
+	"testing"
+
+	"weir/models"
+	"weir/models/modelstest"
+	"weir/pool/pooltest"
+	"weir/pool/providers"
+)
+
+func TestNothingIsPlacedOnAVanishedDevice(t *testing.T) {
+	each(t, func(t *testing.T, o *world) {
+		m := o.NewTeam(t, "vision")
+		o.Enlist(t, pooltest.Machine(1))
+		w, a := o.Claim(t, m, models.Demand{GPUs: 1, Cores: 50})
+		if a.Outcome != models.OutcomeGranted {
+			t.Fatalf("%+v", a)
+		}
+		o.Enlist(t, pooltest.Machine(0))
+		v, err := o.Pool.View(o.Ctx, o.Root)
+		if err != nil || len(v.Providers) != 1 || len(v.Providers[0].Devices) != 1 || len(v.Providers[0].Devices[0].Shares) != 1 {
+			t.Errorf("what is still held is not shown: %+v, %v", v, err)
+		}
+		if _, a := o.Claim(t, m, models.Demand{GPUs: 1, Cores: 10}); a.Outcome != models.OutcomeRefused {
+			t.Errorf("%+v", a)
+		}
+		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, w.ID) })
+		if v, err := o.Pool.View(o.Ctx, o.Root); err != nil || len(v.Providers[0].Devices) != 0 {
+			t.Errorf("%+v, %v", v, err)
+		}
+	})
+}
+
+func TestAnswers(t *testing.T) {
+	each(t, func(t *testing.T, o *world) {
+		m, other := o.NewTeam(t, "vision"), o.NewTeam(t, "speech")
+		o.Enlist(t, pooltest.Machine(2))
+		o.Claim(t, m, models.Demand{GPUs: 1, Cores: 100, GPUMemoryMiB: 80_000})
+		o.Claim(t, m, models.Demand{GPUs: 1, Cores: 60, GPUMemoryMiB: 20_000})
+		for _, c := range []struct {
+			name    string
+			project int64
+			demand  models.Demand
+			outcome string
+			fewer   models.Demand
+		}{
+			{"no GPU", m.ProjectID, models.Demand{CPUMilli: 1}, models.OutcomeGranted, models.Demand{}},
+			{"the rest", m.ProjectID, models.Demand{GPUs: 1, Cores: 40, GPUMemoryMiB: 60_000}, models.OutcomeGranted, models.Demand{}},
+			{"more than the rest", m.ProjectID, models.Demand{GPUs: 1, Cores: 80, GPUMemoryMiB: 8_000}, models.OutcomePartial, models.Demand{GPUs: 1, Cores: 40, GPUMemoryMiB: 4_000}},
+			{"memory is short", m.ProjectID, models.Demand{GPUs: 1, Cores: 40, GPUMemoryMiB: 80_000}, models.OutcomePartial, models.Demand{GPUs: 1, Cores: 30, GPUMemoryMiB: 60_000}},
+			{"two, one is full", m.ProjectID, models.Demand{GPUs: 2, Cores: 10, GPUMemoryMiB: 1}, models.OutcomeDelayed, models.Demand{}},
+			{"another project's", other.ProjectID, models.Demand{GPUs: 1, Cores: 10, GPUMemoryMiB: 1}, models.OutcomeDelayed, models.Demand{}},
+			{"three of two", m.ProjectID, models.Demand{GPUs: 3, Cores: 10, GPUMemoryMiB: 1}, models.OutcomeRefused, models.Demand{}},
+			{"no such model", m.ProjectID, models.Demand{GPUs: 1, Cores: 10, GPUMemoryMiB: 1, GPUModel: "B200"}, models.OutcomeRefused, models.Demand{}},
+			{"too much memory", m.ProjectID, models.Demand{GPUs: 1, Cores: 10, GPUMemoryMiB: 80_001}, models.OutcomeRefused, models.Demand{}},
+			{"too many cores", m.ProjectID, models.Demand{GPUs: 1, Cores: 101, GPUMemoryMiB: 1}, models.OutcomeRefused, models.Demand{}},
+			{"no cores", m.ProjectID, models.Demand{GPUs: 1, GPUMemoryMiB: 1}, models.OutcomeRefused, models.Demand{}},
+		} {
+			a, err := o.Pool.Answer(o.Store.Read(o.Ctx), models.Workspace{ProjectID: c.project, Demand: c.demand})
+			if err != nil || a.Outcome != c.outcome || a.Explanation.Empty() {
+				t.Errorf("%s: %+v, %v", c.name, a, err)
+			}
+			if (a.Fewer != nil) != (c.outcome == models.OutcomePartial) || a.Fewer != nil && *a.Fewer != c.fewer {
+				t.Errorf("%s: fewer is %+v, want %+v", c.name, a.Fewer, c.fewer)
+			}
+			if shares, _ := o.Store.Read(o.Ctx).OpenShares(); len(shares) != 2 {
+				t.Errorf("%s: an answer has taken shares", c.name)
+			}
+		}
+	})
+}
+
+func TestMemoryInProportion(t *testing.T) {
+	each(t, func(t *testing.T, o *world) {
+		o.Enlist(t, append(pooltest.Machine(1), providers.DeviceReport{UUID: "GPU-small", Model: "NVIDIA L4", MemoryMiB: 24_000}))
+		for _, c := range []struct{ in, out models.Demand }{
+			{models.Demand{GPUs: 1, Cores: 50}, models.Demand{GPUs: 1, Cores: 50, GPUMemoryMiB: 12_000}},
+			{models.Demand{GPUs: 1, Cores: 50, GPUModel: "h100"}, models.Demand{GPUs: 1, Cores: 50, GPUModel: "h100", GPUMemoryMiB: 40_000}},
+			{models.Demand{GPUs: 1, Cores: 50, GPUMemoryMiB: 7}, models.Demand{GPUs: 1, Cores: 50, GPUMemoryMiB: 7}},
+			{models.Demand{Cores: 50, GPUMemoryMiB: 7, GPUModel: "x", CPUMilli: 9}, models.Demand{CPUMilli: 9}},
+		} {
+			if got, err := o.Pool.Complete(o.Store.Read(o.Ctx), c.in); err != nil || got != c.out {
+				t.Errorf("%+v became %+v, %v; want %+v", c.in, got, err, c.out)
+			}
+		}
+	})
+}
+
+// Of many claims at the same moment, as many are granted as fit, no matter
+// which.
+func TestConcurrentClaimsFillThePoolExactly(t *testing.T) {
+	each(t, func(t *testing.T, o *world) {
+		m := o.NewTeam(t, "vision")
+		o.Enlist(t, pooltest.Machine(2))
+		o.Environment(t)
+		answers := make([]string, 50)
+		modelstest.Together(len(answers), func(i int) {
+			_, a := o.Claim(t, m, models.Demand{GPUs: 1, Cores: 30, GPUMemoryMiB: 20_000})
+			answers[i] = a.Outcome
+			o.KeepsDevices(t)
+		})
+		granted := slices.DeleteFunc(answers, func(a string) bool { return a != models.OutcomeGranted })
+		if len(granted) != 6 {
+			t.Errorf("%d claims were granted", len(granted))
+		}
+		if totals, err := o.Totals(); err != nil || totals.HeldCores != 180 || totals.HeldMemoryMiB != 120_000 {
+			t.Errorf("%+v, %v", totals, err)
+		}
+	})
+}

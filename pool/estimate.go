@@ -1,0 +1,130 @@
+package pool
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"weir/models"
+	"weir/pool/placement"
+	"weir/pool/timeline"
+)
+
+// Forecast is when a request that waits can be met, as far as that can be
+// told.
+type Forecast struct {
+	Outcome timeline.Outcome
+	At      time.Time // when Placed
+	Known   bool      // by rules alone; otherwise from how long such shares were held in the past
+	Text    models.Text
+}
+
+// Forecast tells when the demand of w could be met if it waits from now on.
+func (s *Scheduler) Forecast(ctx context.Context, w models.Workspace) (Forecast, error) {
+	q := s.store.Read(ctx)
+	snap, err := s.load(q)
+	if err != nil {
+		return Forecast{}, err
+	}
+	w.ID = 0
+	waiting, err := queueWith(q, snap, w)
+	if err != nil {
+		return Forecast{}, err
+	}
+	estimates, err := s.estimate(q, snap, waiting)
+	return estimates[hypotheticalID], err
+}
+
+// estimate tells of everybody in the queue when they can be served.
+func (s *Scheduler) estimate(q *models.Queries, snap snapshot, waiting waitQueue) (map[int64]Forecast, error) {
+	if len(waiting.ranked) == 0 {
+		return nil, nil
+	}
+	spans, err := q.PastSpans(500)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := snap.ends(q, spans)
+	if err != nil {
+		return nil, err
+	}
+	requests := make([]timeline.Waiting, len(waiting.ranked))
+	for i, r := range waiting.ranked {
+		lasts, _ := timeline.Remaining(0, spans.Of(r.Project), 0)
+		requests[i] = timeline.Waiting{Holder: r.ID, Demand: r.Demand, Lasts: lasts, Firm: r.Since.Add(reserveAfter), NotLent: snap.notLent(r.Project)}
+	}
+	estimates := make(map[int64]Forecast, len(requests))
+	policy := *s.policy.Load()
+	for i, e := range timeline.Forecast(snap.nodes(asItIs, anyProject), ends, requests, snap.now, policy) {
+		f := Forecast{Outcome: e.Outcome, At: e.At, Known: e.Known}
+		f.Text = describeWait(f, snap.now)
+		if e.Outcome == timeline.Never {
+			if _, refusal := placement.Place(snap.nodes(onceAllLend, waiting.ranked[i].Project), waiting.ranked[i].Demand, policy); refusal == nil {
+				f.Outcome, f.Text = timeline.Unknown, models.Say("not before a machine that does not lend now lends again")
+			}
+		}
+		estimates[e.Holder] = f
+	}
+	return estimates, nil
+}
+
+// describeWait says what a forecast amounts to.
+func describeWait(f Forecast, now time.Time) models.Text {
+	wait := f.At.Sub(now)
+	switch {
+	case f.Outcome == timeline.Never:
+		return models.Say("never with the GPUs that the pool has")
+	case f.Outcome == timeline.Unknown:
+		return models.Say("not known: too little was held before to tell")
+	case wait < time.Minute:
+		return models.Say("within a minute")
+	case wait < time.Hour:
+		return models.Say("in about %d minutes", int64(wait.Round(time.Minute)/time.Minute))
+	case wait < 48*time.Hour:
+		return models.Say("in about %d hours", int64(wait.Round(time.Hour)/time.Hour))
+	default:
+		return models.Say("in about %d days", int64(wait.Round(24*time.Hour)/(24*time.Hour)))
+	}
+}
+
+// ends are when those who hold shares are expected to leave: by what their
+// holders were told, by the end of the membership or the project, or by how
+// long shares of their project were held before.
+func (s snapshot) ends(q *models.Queries, spans models.Spans) ([]timeline.End, error) {
+	periods, err := q.PeriodEnds()
+	if err != nil {
+		return nil, err
+	}
+	closing := map[int64]*time.Time{}
+	for _, p := range s.providers {
+		if open, until := p.Terms.Open(s.now); open {
+			closing[p.ID] = until
+		}
+	}
+	ends := map[int64]timeline.End{}
+	for _, share := range s.shares {
+		age := s.now.Sub(share.From)
+		e := timeline.End{Holder: share.WorkspaceID}
+		closes := closing[s.byID[share.DeviceID].ProviderID]
+		if left, ok := timeline.Remaining(age, spans.Of(share.ProjectID), 0); ok {
+			e.At = s.now.Add(left)
+		}
+		for _, at := range []*time.Time{share.EndsAt, periods[share.WorkspaceID]} {
+			if at != nil && (e.At.IsZero() || at.Before(e.At)) {
+				e.At, e.Known = *at, true
+			}
+		}
+		if closes != nil && !e.At.Before(*closes) {
+			continue // what is left then, the machine does not lend any more
+		}
+		if !e.At.IsZero() {
+			ends[share.WorkspaceID] = e
+		}
+	}
+	list := make([]timeline.End, 0, len(ends))
+	for _, e := range ends {
+		list = append(list, e)
+	}
+	slices.SortFunc(list, func(a, b timeline.End) int { return int(a.Holder - b.Holder) })
+	return list, nil
+}

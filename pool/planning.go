@@ -1,0 +1,142 @@
+package pool
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"weir/models"
+	"weir/policies"
+	"weir/pool/placement"
+	"weir/pool/placement/history"
+)
+
+// Past is what was asked of the pool, ready to be replayed on its machines.
+type Past struct {
+	Nodes   []placement.Node   // empty, and as if all were online
+	Demands []placement.Demand // oldest first
+	Jobs    []history.Job
+	Assumed int           // jobs that never ran
+	Span    time.Duration // for which those are assumed to last
+}
+
+// maxPast bounds how many requests of the past are read.
+const maxPast = 1_000_000
+
+// ReadPast reads the requests since a moment; the zero time is all there are.
+func ReadPast(q *models.Queries, since time.Time) (p Past, err error) {
+	demands, err := q.PastDemands(maxPast)
+	if err != nil {
+		return p, err
+	}
+	var known []history.Past
+	for _, d := range demands {
+		if d.RequestedAt.Before(since) {
+			continue
+		}
+		demand := demandOf(d.ProjectID, d.Demand)
+		p.Demands = append(p.Demands, demand)
+		known = append(known, history.Past{Requested: d.RequestedAt, Started: d.StartedAt, Ended: d.EndedAt, Given: d.Starts > 0, Demand: demand})
+	}
+	p.Jobs, p.Assumed, p.Span = history.Jobs(known, q.Now())
+	snap := snapshot{reachable: func(models.Provider, []models.Device) bool { return true }}
+	if err := snap.readMachines(q); err != nil {
+		return p, err
+	}
+	p.Nodes = snap.possible()
+	return p, nil
+}
+
+// possible are the machines of the pool as they could be: what is only silent
+// or draining today is not gone.
+func (s snapshot) possible() (nodes []placement.Node) {
+	for _, node := range s.nodes(onceAllLend, anyProject).Nodes {
+		var devices []placement.Device
+		for _, d := range node.Devices {
+			if d.Healthy && !d.NotLent {
+				d.Shares = nil
+				devices = append(devices, d)
+			}
+		}
+		if node.Accepting && len(devices) > 0 {
+			node.Devices = devices
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
+}
+
+// WhatIfInput asks how the pool's past would have gone with more machines.
+type WhatIfInput struct {
+	Add    string `json:"add" maxLength:"500" doc:"machines to add, such as h100:8x4, several separated by commas"`
+	Days   int64  `json:"days,omitempty" minimum:"0" maximum:"3650" doc:"of the past; absent: 30"`
+	Policy string `json:"policy,omitempty" doc:"absent: the pool's own"`
+}
+
+// WhatIfView compares the pool's past on its machines, and with more.
+type WhatIfView struct {
+	Now     history.Result  `json:"now"`
+	Then    history.Result  `json:"then"` // with what is added
+	Added   string          `json:"added"`
+	Policy  string          `json:"policy"`
+	Days    int64           `json:"days"`
+	Jobs    int             `json:"requests"`
+	Assumed int             `json:"assumed" doc:"requests that never ran; they are taken to last as long as the median of the others"`
+	Span    history.Seconds `json:"assumed_seconds"`
+}
+
+const (
+	usualDays = 30
+	maxDays   = 3650
+	// maxReplayed bounds what one look in the portal may cost.
+	maxReplayed = 20_000
+)
+
+// WhatIf replays the pool's own past; only administrators and auditors may. A
+// pool of which nothing was asked yet has none: Jobs is 0.
+func (s *Scheduler) WhatIf(ctx context.Context, actor policies.Actor, in WhatIfInput) (v WhatIfView, err error) {
+	if err := s.access.Check(actor, policies.Platform, "provider", "read"); err != nil {
+		return v, err
+	}
+	if in.Days == 0 {
+		in.Days = usualDays
+	}
+	extra, err := in.check()
+	if err != nil {
+		return v, err
+	}
+	q := s.store.Read(ctx)
+	past, err := ReadPast(q, q.Now().AddDate(0, 0, -int(in.Days)))
+	if err != nil {
+		return v, err
+	}
+	if len(past.Jobs) > maxReplayed {
+		past.Jobs = past.Jobs[len(past.Jobs)-maxReplayed:]
+	}
+	policy, err := placement.PolicyNamed(in.Policy, past.Demands, 1)
+	if err != nil {
+		return v, models.Invalid("policy", "must be one of %s", strings.Join(placement.Policies(), ", "))
+	}
+	v = WhatIfView{Added: in.Add, Policy: policy.Name, Days: in.Days, Jobs: len(past.Jobs), Assumed: past.Assumed, Span: history.Seconds(past.Span)}
+	v.Now, v.Then = history.Compare(past.Nodes, extra, past.Jobs, policy)
+	return v, nil
+}
+
+func (in WhatIfInput) check() (extra []placement.Node, err error) {
+	var p models.Problems
+	if in.Days < 0 || in.Days > maxDays {
+		p.Add("days", "must be from 1 to %d", int64(maxDays))
+	}
+	for text := range strings.SplitSeq(in.Add, ",") {
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		machines, err := history.ParseMachines(strings.TrimSpace(text))
+		if err != nil {
+			p.Add("add", "must be machines such as h100:8 or h100:8x4: %s", err.Error())
+			continue
+		}
+		extra = history.Join(extra, machines.Nodes())
+	}
+	return extra, p.Err()
+}

@@ -1,0 +1,157 @@
+package providers
+
+import (
+	"context"
+	"time"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// codeLife is how long an authorization code is good.
+const codeLife = 15 * time.Minute
+
+// AuthorizeInput asks for an authorization code.
+type AuthorizeInput struct {
+	GPUCode string `json:"gpu_code" doc:"as the agent on the machine shows it"`
+	Name    string `json:"name,omitempty" doc:"what the provider shall be called; empty: as the machine calls itself"`
+	OwnerID int64  `json:"owner_id,omitempty" doc:"whose GPUs they are; 0: whose they were, or yours"`
+}
+
+var toProvider = policies.Need{Project: policies.Platform, Object: "provider", Act: "write"}
+
+// Authorize makes a code with which the one machine that has this GPU code
+// can enrol an agent, once, within 15 minutes. The code is shown this once
+// and kept nowhere.
+func (e *Enrolment) Authorize(ctx context.Context, actor policies.Actor, in AuthorizeInput) (code string, a models.Authorization, err error) {
+	if err := e.Access.Check(actor, policies.Platform, "provider", "write"); err != nil {
+		return "", a, err
+	}
+	var p models.Problems
+	gpuCode, ok := ParseGPUCode(in.GPUCode)
+	if !ok {
+		p.Add("gpu_code", "must be the 16 letters and digits that “weir agent” shows on the machine")
+	}
+	if in.Name != "" {
+		in.Name = models.CheckName("name", in.Name, &p)
+	}
+	given := in.OwnerID != 0
+	if !given {
+		in.OwnerID = actor.User.ID
+	}
+	secret := e.Authority.NewCode()
+	err = e.Access.Write(ctx, e.Store, actor, toProvider, func(q *models.Queries) error {
+		problems := append(models.Problems{}, p...)
+		if err := checkOwnerAndName(q, in, gpuCode, &problems); err != nil {
+			return err
+		}
+		if err := problems.Err(); err != nil {
+			return err
+		}
+		now := q.Now()
+		a = models.Authorization{Hash: secret.Hash(), GPUCode: gpuCode, Name: in.Name, OwnerID: in.OwnerID, OwnerGiven: given, IssuedBy: actor.User.ID,
+			CreatedAt: now, ExpiresAt: now.Add(codeLife)}
+		if a.IssuedBy == 0 { // the command line, for somebody
+			a.IssuedBy = in.OwnerID
+		}
+		if err := q.CreateAuthorization(&a); err != nil {
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: "create", Object: "authorization", ID: a.ID,
+			After: map[string]any{"gpu_code": a.GPUCode, "name": a.Name, "owner_id": a.OwnerID, "expires_at": a.ExpiresAt}})
+	})
+	return secret.String(), a, err
+}
+
+func checkOwnerAndName(q *models.Queries, in AuthorizeInput, gpuCode string, p *models.Problems) error {
+	owner, err := q.User(in.OwnerID)
+	switch {
+	case models.KindOf(err) == models.KindNotFound:
+		p.Add("owner_id", "there is no such account")
+	case err != nil:
+		return err
+	case owner.Disabled:
+		p.Add("owner_id", "the account is disabled")
+	}
+	if in.Name == "" {
+		return nil
+	}
+	other, err := q.ProviderNamed(in.Name)
+	if err != nil {
+		return models.IgnoreNotFound(err)
+	}
+	if other.GPUCode != gpuCode && other.ReportedCode != gpuCode {
+		p.Add("name", "is in use")
+	}
+	return nil
+}
+
+// Authorizations lists the codes that were issued and neither used nor have
+// expired, newest first, without the codes themselves.
+func (e *Enrolment) Authorizations(ctx context.Context, actor policies.Actor) ([]models.Authorization, error) {
+	if err := e.Access.Check(actor, policies.Platform, "provider", "read"); err != nil {
+		return nil, err
+	}
+	return e.Store.Read(ctx).OpenAuthorizations(e.Store.Now())
+}
+
+// Accept authorises the GPUs that a provider reports now, where its agent is
+// live: no code has to be carried to the machine.
+func (e *Enrolment) Accept(ctx context.Context, actor policies.Actor, providerID, version int64) (provider models.Provider, err error) {
+	return e.decide(ctx, actor, providerID, version, "accept", func(q *models.Queries, p *models.Provider) error {
+		if p.ReportedCode == "" {
+			return models.Conflict("%s reports no GPUs that wait for an authorization.", p.Name)
+		}
+		p.GPUCode, p.ReportedCode, p.Reason = p.ReportedCode, "", models.Text{}
+		if p.State != models.ProviderLost {
+			p.State = p.Standing()
+		}
+		return q.UpdateProvider(p)
+	})
+}
+
+// revoked is why an agent was shut out that an administrator has revoked. Its
+// node's cluster cannot let it in again.
+var revoked = models.Say("an administrator has revoked it")
+
+// Revoke shuts the agent of a provider out: its next word is refused. Shares
+// that are held there stay until their holders give them up.
+func (e *Enrolment) Revoke(ctx context.Context, actor policies.Actor, providerID, version int64) (models.Provider, error) {
+	return e.decide(ctx, actor, providerID, version, "revoke", func(q *models.Queries, p *models.Provider) error {
+		if err := q.RevokeAgents(p.ID, q.Now(), revoked); err != nil {
+			return err
+		}
+		return markLost(q, p, models.Say("an administrator has revoked its agent"))
+	})
+}
+
+// decide changes a provider that has a live agent; only administrators may.
+func (e *Enrolment) decide(ctx context.Context, actor policies.Actor, id, version int64, action string,
+	change func(*models.Queries, *models.Provider) error) (provider models.Provider, err error) {
+	if err := e.Access.Check(actor, policies.Platform, "provider", "write"); err != nil {
+		return provider, err
+	}
+	err = e.Access.Write(ctx, e.Store, actor, toProvider, func(q *models.Queries) error {
+		if err := q.LockPool(); err != nil {
+			return err
+		}
+		if provider, err = q.Provider(id); err != nil {
+			return err
+		}
+		if err := models.CheckVersion("provider", version, provider.Version); err != nil {
+			return err
+		}
+		if _, err := q.AgentOf(id); err != nil {
+			if models.KindOf(err) == models.KindNotFound {
+				err = models.Conflict("No agent speaks for %s. Enrol one with an authorization code.", provider.Name)
+			}
+			return err
+		}
+		before := provider
+		if err := change(q, &provider); err != nil {
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: action, Object: "agent", ID: id, Before: before, After: provider})
+	})
+	return provider, err
+}

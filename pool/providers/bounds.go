@@ -1,0 +1,235 @@
+package providers
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"weir/models"
+)
+
+// What an agent may send in one beat.
+const (
+	maxDevices   = 128 // physical GPUs and MIG instances
+	maxSamples   = 100_000
+	maxFaults    = 10_000
+	maxProcesses = 1000 // of one sample
+	maxWord      = 200  // characters
+	maxList      = 128  // profiles, peers
+	maxAge       = 30 * 24 * time.Hour
+	maxAmount    = 1 << 40
+	maxProblems  = 20 // that are told of one heartbeat
+)
+
+// UnmarshalJSON refuses lists of more than a heartbeat may have, without reading
+// them: a few bytes of text make much more in memory.
+func (b *Heartbeat) UnmarshalJSON(raw []byte) error {
+	type plain Heartbeat
+	in := struct {
+		*plain
+		Devices reports `json:"devices"`
+		Samples samples `json:"samples"`
+		Faults  faults  `json:"faults"`
+	}{plain: (*plain)(b)}
+	err := json.Unmarshal(raw, &in)
+	b.Devices, b.Samples, b.Faults = in.Devices, in.Samples, in.Faults
+	return err
+}
+
+// UnmarshalJSON refuses a list of more devices than a machine may have.
+func (r *Redemption) UnmarshalJSON(raw []byte) error {
+	type plain Redemption
+	in := struct {
+		*plain
+		Devices reports `json:"devices"`
+	}{plain: (*plain)(r)}
+	err := json.Unmarshal(raw, &in)
+	r.Devices = in.Devices
+	return err
+}
+
+// UnmarshalJSON refuses a list of more devices than a machine may have.
+func (j *Joining) UnmarshalJSON(raw []byte) error {
+	type plain Joining
+	in := struct {
+		*plain
+		Devices reports `json:"devices"`
+	}{plain: (*plain)(j)}
+	err := json.Unmarshal(raw, &in)
+	j.Devices = in.Devices
+	return err
+}
+
+type (
+	reports []DeviceReport
+	samples []Sample
+	faults  []Fault
+)
+
+func (l *reports) UnmarshalJSON(raw []byte) error {
+	return readList((*[]DeviceReport)(l), raw, "devices", maxDevices)
+}
+
+func (l *samples) UnmarshalJSON(raw []byte) error {
+	return readList((*[]Sample)(l), raw, "samples", maxSamples)
+}
+
+func (l *faults) UnmarshalJSON(raw []byte) error {
+	return readList((*[]Fault)(l), raw, "faults", maxFaults)
+}
+
+// readList reads a JSON list, and stops where there is more than is possible.
+func readList[T any](list *[]T, raw []byte, field string, most int) error {
+	*list = nil
+	d := json.NewDecoder(bytes.NewReader(raw))
+	switch open, err := d.Token(); {
+	case err != nil || open == nil: // null is no list
+		return err
+	case open != json.Delim('['):
+		return models.Invalid(field, "must be a list")
+	}
+	for d.More() {
+		if len(*list) == most {
+			return models.Invalid(field, "at most %d are possible", most)
+		}
+		var v T
+		if err := d.Decode(&v); err != nil {
+			return err
+		}
+		*list = append(*list, v)
+	}
+	return nil
+}
+
+// checkMachine refuses what no machine with an agent of ours is.
+func checkMachine(digest string, devices []DeviceReport, p *models.Problems) {
+	if !isDigest(digest) {
+		p.Add("machine", "must be the digest of the machine's identity, 64 hexadecimal digits")
+	}
+	checkReports(devices, p)
+}
+
+// checkHeartbeat refuses what no agent of ours says.
+func checkHeartbeat(b Heartbeat) error {
+	var p models.Problems
+	if len(b.Token) > maxWord || len(b.Confirm) > maxWord || len(b.GPUCode) > maxWord {
+		p.Add("token", "must have at most %d characters, has %d", maxWord, max(len(b.Token), len(b.Confirm), len(b.GPUCode)))
+	}
+	checkReports(b.Devices, &p)
+	if len(b.Samples) > maxSamples {
+		p.Add("samples", "at most %d are possible, not %d", maxSamples, len(b.Samples))
+		return p.Err()
+	}
+	if len(b.Faults) > maxFaults {
+		p.Add("faults", "at most %d are possible, not %d", maxFaults, len(b.Faults))
+		return p.Err()
+	}
+	for i, s := range b.Samples {
+		if checkSample(s, "samples["+strconv.Itoa(i)+"]", &p); len(p) > maxProblems {
+			break
+		}
+	}
+	for i, f := range b.Faults {
+		if len(p) > maxProblems {
+			break
+		}
+		c := checker{"faults[" + strconv.Itoa(i) + "]", &p}
+		c.word("uuid", f.UUID)
+		c.amount("xid", f.XID)
+		c.amount("age", int64(f.Age/time.Second))
+	}
+	return p.Err()
+}
+
+func checkSample(s Sample, at string, p *models.Problems) {
+	c := checker{at, p}
+	c.word("uuid", s.UUID)
+	if s.Age < 0 || s.Age > maxAge {
+		p.Add(at+".age", "must be from 0 to %d seconds", int64(maxAge/time.Second))
+	}
+	if s.Utilisation < 0 || s.Utilisation > 100 {
+		p.Add(at+".utilisation", "must be from 0 to %d percent", 100)
+	}
+	c.amount("memory_used_mib", s.MemoryUsedMiB)
+	c.amount("temperature", s.Temperature)
+	c.amount("power_mw", s.PowerMW)
+	if len(s.Processes) > maxProcesses {
+		p.Add(at+".processes", "at most %d are possible, not %d", maxProcesses, len(s.Processes))
+		return
+	}
+	for i, proc := range s.Processes {
+		c := checker{at + ".processes[" + strconv.Itoa(i) + "]", p}
+		c.word("name", proc.Name)
+		c.amount("pid", proc.PID)
+		c.amount("memory_mib", proc.MemoryMiB)
+	}
+}
+
+// checkReports refuses devices that no driver of ours describes: each is
+// named once, and an instance is of a GPU that is there.
+func checkReports(reports []DeviceReport, p *models.Problems) {
+	if len(reports) > maxDevices {
+		p.Add("devices", "at most %d are possible, not %d", maxDevices, len(reports))
+		return
+	}
+	physical, seen := map[string]bool{}, map[string]bool{}
+	for _, r := range reports {
+		physical[r.UUID] = physical[r.UUID] || r.Parent == ""
+	}
+	for i, r := range reports {
+		at := "devices[" + strconv.Itoa(i) + "]"
+		switch {
+		case r.UUID == "":
+			p.Add(at+".uuid", "must not be empty")
+		case seen[r.UUID]:
+			p.Add(at+".uuid", "is there twice")
+		case r.Parent != "" && !physical[r.Parent]:
+			p.Add(at+".parent", "must be one of the reported GPUs")
+		}
+		seen[r.UUID] = true
+		checkReport(r, at, p)
+	}
+}
+
+func checkReport(r DeviceReport, at string, p *models.Problems) {
+	c := checker{at, p}
+	for name, word := range map[string]string{"uuid": r.UUID, "model": r.Model, "architecture": r.Architecture, "pci": r.PCIBusID,
+		"driver": r.Driver, "sharing": r.Sharing, "parent": r.Parent, "profile": r.Profile, "ecc": r.ECC} {
+		c.word(name, word)
+	}
+	models.CheckText(at+".trouble", r.Trouble, 1000, p)
+	for name, list := range map[string][]string{"mig_profiles": r.MIGProfiles, "peers": r.Peers} {
+		if len(list) > maxList {
+			p.Add(at+"."+name, "at most %d are possible, not %d", maxList, len(list))
+			continue
+		}
+		for _, word := range list {
+			c.word(name, word)
+		}
+	}
+	c.amount("memory_mib", r.MemoryMiB)
+	c.amount("ecc_errors", r.ECCErrors)
+	c.amount("index", int64(r.Index))
+	c.amount("minor", int64(r.Minor)+1) // -1 where the driver tells none
+	c.amount("numa", int64(r.NUMA)+1)   // -1 when unknown
+	if r.Cores < 0 || r.Cores > 100 {
+		p.Add(at+".cores", "must be from 0 to %d; 0 lends all", 100)
+	}
+}
+
+// checker refuses the fields of one thing in a list.
+type checker struct {
+	at       string
+	problems *models.Problems
+}
+
+func (c checker) word(name, text string) {
+	models.CheckText(c.at+"."+name, text, maxWord, c.problems)
+}
+
+func (c checker) amount(name string, n int64) {
+	if n < 0 || n > maxAmount {
+		c.problems.Add(c.at+"."+name, "must be from 0 to %d", int64(maxAmount))
+	}
+}

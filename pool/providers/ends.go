@@ -1,0 +1,61 @@
+package providers
+
+import (
+	"time"
+
+	"weir/models"
+)
+
+// shareEnd is when the shares at a provider must end by its owner's word, and why;
+// nil when no end is near enough to be told.
+func shareEnd(provider models.Provider, now time.Time) (*time.Time, models.Text) {
+	at, why := provider.RecallAt, models.Say("the owner of %s has called its GPUs back", provider.Name)
+	if provider.RecallReason != "" {
+		why = models.Say("the owner of %s has called its GPUs back: %s", provider.Name, provider.RecallReason)
+	}
+	open, until := provider.Terms.Open(now)
+	notice := time.Duration(provider.Terms.NoticeMinutes) * time.Minute
+	switch {
+	case len(provider.Terms.Hours) == 0:
+	case !open:
+		return &now, models.Say("%s lends its GPUs only at certain hours", provider.Name)
+	case until != nil && until.Sub(now) <= notice && (at == nil || until.Before(*at)):
+		return until, models.Say("%s lends its GPUs only at certain hours", provider.Name)
+	}
+	if at == nil {
+		return nil, models.Text{}
+	}
+	return at, why
+}
+
+// announceEnd sets the end of the shares at a provider, or takes it back, and
+// tells each holder of the change once. It needs the pool's lock.
+func announceEnd(q *models.Queries, provider models.Provider) error {
+	at, why := shareEnd(provider, q.Now())
+	stale, err := q.SharesEndingOtherwise(provider.ID, at)
+	if err != nil {
+		return err
+	}
+	notified := map[int64]bool{}
+	for _, share := range stale {
+		if err := q.EndShareAt(share.ID, at, why); err != nil {
+			return err
+		}
+		if notified[share.WorkspaceID] {
+			continue
+		}
+		notified[share.WorkspaceID] = true
+		w, err := q.Workspace(models.Everything, share.WorkspaceID)
+		if err != nil {
+			return err
+		}
+		line := models.Say("The share will not end early after all.")
+		if at != nil {
+			line = models.Say("The share ends at %s: %s.", at.UTC().Format("2006-01-02 15:04 UTC"), why)
+		}
+		if err := q.AddEvent(&w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,195 @@
+package providers
+
+import (
+	"context"
+	"time"
+
+	"weir/models"
+	"weir/policies"
+	"weir/pool/authority"
+)
+
+// Heartbeat takes the word of an agent: who shows a certificate, from an
+// address. It takes the token of the last answer, or of the one before when
+// that answer was never used, so it was lost, and gives a new one. Any other
+// token means that two agents use one key: the agent is shut out at once, and
+// both with it.
+//
+// A request that was held up on the way and arrives after newer ones has an
+// old token too, though only one agent exists. So who has a wrong token is
+// first told to confirm, which a request that nobody waits for any more cannot
+// do: the answer has Confirm and nothing else.
+func (e *Enrolment) Heartbeat(ctx context.Context, who authority.Holder, b Heartbeat, address string) (o Orders, err error) {
+	if err := checkHeartbeat(b); err != nil {
+		return o, err
+	}
+	if err := e.Known(ctx, who); err != nil {
+		return o, err
+	}
+	shown := credential{who, b.Token, b.Confirm, address}
+	var provider int64
+	err = e.inTx(ctx, func(q *models.Queries) error {
+		o, provider, err = e.heartbeat(q, shown, b)
+		return err
+	})
+	if err == nil && o.Confirm == "" {
+		err = saveSamples(ctx, e.Store, provider, b.Samples)
+	}
+	if err != nil {
+		return Orders{}, err
+	}
+	models.Failpoint("beat.committed")
+	return o, nil
+}
+
+// credential is by what an agent proves that it is the only one with its key.
+type credential struct {
+	authority.Holder
+	token, confirm, address string
+}
+
+func (e *Enrolment) heartbeat(q *models.Queries, c credential, b Heartbeat) (o Orders, id int64, err error) {
+	agent, provider, ask, err := e.prove(q, c)
+	if err != nil || ask != "" {
+		return Orders{Confirm: ask}, 0, err
+	}
+	token := policies.NewSecret()
+	agent.PreviousHash, agent.TokenHash = policies.HashSecret(b.Token), policies.HashSecret(token)
+	if err := q.UpdateAgent(&agent); err != nil {
+		return o, 0, err
+	}
+	if err := noteOrigin(q, &provider, b, c.address); err != nil {
+		return o, 0, err
+	}
+	o, err = apply(q, &provider, b)
+	o.Token, o.Every, o.Renew = token, e.Every, due(c.Holder, q.Now())
+	return o, provider.ID, err
+}
+
+// prove finds the agent that speaks, and its provider. An agent whose token is
+// wrong, or whose certificate is the one before the present, is asked to
+// confirm, and shut out when it does. The first use of a renewed certificate
+// ends the older; the caller has to write the agent.
+func (e *Enrolment) prove(q *models.Queries, c credential) (agent models.Agent, provider models.Provider, ask string, err error) {
+	if agent, err = e.liveAgent(q, c.Holder); err != nil {
+		return agent, provider, "", err
+	}
+	if provider, err = q.Provider(agent.ProviderID); err != nil {
+		return agent, provider, "", err
+	}
+	shown := policies.HashSecret(c.token)
+	next := shown == agent.TokenHash || shown == agent.PreviousHash && c.token != ""
+	switch {
+	case next && c.Serial == agent.NextSerial:
+		agent.LastSerial, agent.Serial, agent.KeyHash = agent.Serial, agent.NextSerial, agent.NextKeyHash
+		agent.IssuedAt, agent.ExpiresAt, agent.NextSerial, agent.NextKeyHash = c.Issued, c.Expires, "", ""
+		return agent, provider, "", nil
+	case next && c.Serial == agent.Serial:
+		return agent, provider, "", nil
+	case c.confirm != agent.TokenHash:
+		return agent, provider, agent.TokenHash, nil
+	}
+	return agent, provider, "", e.shutOutCopied(q, &provider, c.address)
+}
+
+// Known refuses who is no live agent. It costs nothing that others wait for.
+func (e *Enrolment) Known(ctx context.Context, who authority.Holder) error {
+	_, err := e.liveAgent(e.Store.Read(ctx), who)
+	return err
+}
+
+// liveAgent finds the live agent that shows a certificate.
+func (e *Enrolment) liveAgent(q *models.Queries, who authority.Holder) (models.Agent, error) {
+	agent, err := q.AgentBySerial(who.Serial)
+	switch {
+	case models.KindOf(err) == models.KindNotFound:
+		return agent, models.Forbidden("This agent is not known here. Enrol it with an authorization code.")
+	case err != nil:
+		return agent, err
+	case agent.RevokedAt != nil:
+		return agent, models.Forbidden("This agent was shut out: %s. Enrol it again with an authorization code.", agent.RevokedWhy)
+	case !q.Now().Before(who.Expires):
+		return agent, &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("The agent's certificate has expired. Enrol it again with an authorization code.")}
+	}
+	return agent, nil
+}
+
+// due tells whether two thirds of a certificate's life are over.
+func due(who authority.Holder, now time.Time) bool {
+	return now.Sub(who.Issued) >= who.Expires.Sub(who.Issued)*2/3
+}
+
+// shutOutCopied shuts out an agent of whose key there is a copy.
+func (e *Enrolment) shutOutCopied(q *models.Queries, provider *models.Provider, address string) error {
+	why := models.Say("two agents used one key; one of the two machines or its state directory is a copy of the other")
+	if err := q.RevokeAgents(provider.ID, q.Now(), why); err != nil {
+		return err
+	}
+	before := *provider
+	if err := markLost(q, provider, why); err != nil {
+		return err
+	}
+	if err := enrolment.Audit(q, policies.Change{Action: "fence", Object: "agent", ID: provider.ID,
+		Before: map[string]any{"address": before.Address}, After: map[string]any{"address": address, "reason": why.String()}}); err != nil {
+		return err
+	}
+	return committedRefusal{models.Forbidden("This agent was shut out: %s. Enrol it again with an authorization code.", why)}
+}
+
+// noteOrigin notes from where an agent speaks, and when its GPUs are not those
+// that were authorised.
+func noteOrigin(q *models.Queries, provider *models.Provider, b Heartbeat, address string) error {
+	code := GPUCodeOf(provider.Machine, b.Devices)
+	if b.GPUCode != code {
+		return models.Invalid("gpu_code", "is not the code of the reported GPUs, which is %s", code)
+	}
+	if code == provider.GPUCode {
+		code = ""
+	}
+	if code == provider.ReportedCode && address == provider.Address {
+		return nil
+	}
+	provider.ReportedCode, provider.Address = code, address
+	return q.UpdateProvider(provider)
+}
+
+// Renew gives an agent a certificate for a new key. Its present one stays
+// good until the new one is used. The token is asked for as in a heartbeat:
+// who has copied only a certificate and its key gets no other.
+func (e *Enrolment) Renew(ctx context.Context, who authority.Holder, in Renewal, address string) (out Renewed, err error) {
+	r, err := authority.CheckRequest([]byte(in.CSR))
+	if err != nil {
+		return out, models.Invalid("csr", "cannot be accepted: %s", err.Error())
+	}
+	if err := e.Known(ctx, who); err != nil {
+		return out, err
+	}
+	err = e.inTx(ctx, func(q *models.Queries) error {
+		out, err = e.renew(q, credential{who, in.Token, in.Confirm, address}, r)
+		return err
+	})
+	if err != nil {
+		return Renewed{}, err
+	}
+	return out, nil
+}
+
+func (e *Enrolment) renew(q *models.Queries, c credential, r authority.Request) (Renewed, error) {
+	agent, provider, ask, err := e.prove(q, c)
+	if err != nil || ask != "" {
+		return Renewed{Confirm: ask}, err
+	}
+	if r.KeyHash == agent.KeyHash {
+		return Renewed{}, models.Invalid("csr", "must be for a new key")
+	}
+	cert, err := e.Authority.Issue(r, agent.ID, e.CertificateLifetime)
+	if err != nil {
+		return Renewed{}, err
+	}
+	agent.NextSerial, agent.NextKeyHash = cert.Serial, cert.KeyHash
+	if err := q.UpdateAgent(&agent); err != nil {
+		return Renewed{}, err
+	}
+	return Renewed{Certificate: string(cert.PEM)}, enrolment.Audit(q, policies.Change{Action: "renew", Object: "agent", ID: provider.ID,
+		After: map[string]any{"address": c.address, "serial": cert.Serial, "expires_at": cert.Expires}})
+}

@@ -1,0 +1,85 @@
+package providers
+
+import (
+	"weir/models"
+	"weir/policies"
+)
+
+// apply brings the pool to what a heartbeat tells, but for what was measured,
+// and answers with orders. It needs the pool's lock.
+func apply(q *models.Queries, provider *models.Provider, b Heartbeat) (o Orders, err error) {
+	if err := markSeen(q, provider); err != nil {
+		return o, err
+	}
+	foreign, err := register(q, provider, b.Devices)
+	if err != nil {
+		return o, err
+	}
+	if err := setReason(q, provider, foreign); err != nil {
+		return o, err
+	}
+	if err := saveFaults(q, provider.ID, b.Faults); err != nil {
+		return o, err
+	}
+	o.State, o.Reason = provider.State, provider.Reason.String()
+	o.Devices, err = orders(q, provider.ID)
+	return o, err
+}
+
+// setReason words why a provider whose GPUs have changed lends nothing, or that
+// a GPU which it reports is another's.
+func setReason(q *models.Queries, provider *models.Provider, foreign models.Text) error {
+	why := foreign
+	if provider.State == models.ProviderPending {
+		why = models.Say("its GPUs have changed: the GPU code %s waits for an authorization", provider.ReportedCode)
+	}
+	if provider.Reason.String() == why.String() {
+		return nil
+	}
+	provider.Reason = why
+	return q.MoveProvider(provider, provider.State)
+}
+
+// register brings a provider's devices to what its machine reports. Devices
+// that are not reported any more are marked absent: nothing new is placed on
+// them. A provider whose GPUs are not authorised gets none that it did not
+// have, and a GPU that another provider has stays there: foreign tells of it.
+// It needs the pool's lock.
+func register(q *models.Queries, provider *models.Provider, reports []DeviceReport) (foreign models.Text, err error) {
+	before, err := q.DevicesOf(provider.ID)
+	if err != nil {
+		return foreign, err
+	}
+	r := registry{q: q, provider: provider, known: map[string]models.Device{}, ids: map[string]int64{}, layouts: map[string][]string{}}
+	for _, d := range before {
+		r.known[d.UUID] = d
+	}
+	for _, report := range reports {
+		if report.Parent != "" {
+			r.layouts[report.Parent] = append(r.layouts[report.Parent], report.Profile)
+		}
+	}
+	for _, instances := range []bool{false, true} { // an instance needs its GPU
+		for _, report := range reports {
+			if (report.Parent != "") != instances {
+				continue
+			}
+			if err := r.register(report); err != nil {
+				return r.foreign, err
+			}
+		}
+	}
+	absent, err := markAbsent(q, provider.Name, before, r.ids)
+	if err != nil || !absent && !r.changed {
+		return r.foreign, err
+	}
+	after, err := q.DevicesOf(provider.ID)
+	if err != nil {
+		return r.foreign, err
+	}
+	was, is := onlyIn(before, after), onlyIn(after, before)
+	if len(was)+len(is) == 0 {
+		return r.foreign, nil
+	}
+	return r.foreign, policies.System("inventory").Audit(q, policies.Change{Action: "enlist", Object: "provider", ID: provider.ID, Before: was, After: is})
+}

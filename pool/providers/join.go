@@ -1,0 +1,207 @@
+package providers
+
+import (
+	"context"
+
+	"weir/models"
+	"weir/policies"
+	"weir/pool/authority"
+)
+
+// Cluster vouches for the agents on its nodes.
+type Cluster interface {
+	// NodeOf is the name of the node on which the bearer of a token runs. A
+	// token that proves no such thing is unauthenticated; where the cluster
+	// cannot be asked the error is unavailable.
+	NodeOf(ctx context.Context, token string) (node string, err error)
+}
+
+// maxToken is how long a service account's token may be, in bytes; real ones
+// have about 1200.
+const maxToken = 16 << 10
+
+// nodeApplicant is an agent that its cluster vouches for: the applicant is the
+// node. By machine and code it may be a provider that was enrolled by hand.
+type nodeApplicant struct {
+	applicant
+	machine string
+	code    string
+}
+
+// Join enrols the agent of a node by its cluster's word, as Redeem does by a
+// code. The provider bears the node's name. It may be asked again at any time:
+// the newest agent of a node is the one that counts. A node whose GPUs are not
+// those with which it came is let in as pending; one that an administrator has
+// shut out, or removed, only after its GPU code was authorised again.
+func (e *Enrolment) Join(ctx context.Context, j Joining, address string) (out Enrolled, err error) {
+	if e.Cluster == nil {
+		return out, &models.Error{Kind: models.KindNotFound,
+			Message: models.Say("This portal takes no cluster's word for its nodes. Start it with --kube-agents, or enrol the machine with an authorization code.")}
+	}
+	n, err := checkJoining(j, address)
+	if err != nil {
+		return out, err
+	}
+	node, err := e.Cluster.NodeOf(ctx, j.Token)
+	if err != nil {
+		return out, err
+	}
+	var p models.Problems
+	if n.Name = models.CheckName("node", node, &p); p.Err() != nil {
+		return out, p.Err()
+	}
+	n.Machine = NodeDigest(node)
+	n.gpuCode = GPUCodeOf(n.Machine, n.Devices)
+	err = e.inTx(ctx, func(q *models.Queries) error {
+		out, err = e.join(q, n)
+		return err
+	})
+	if err != nil {
+		return Enrolled{}, err
+	}
+	models.Failpoint("join.committed")
+	out.Machine = n.Machine
+	return out, nil
+}
+
+func checkJoining(j Joining, address string) (n nodeApplicant, err error) {
+	var p models.Problems
+	n.address, n.Devices, n.machine = address, j.Devices, j.Machine
+	if j.Token == "" || len(j.Token) > maxToken {
+		p.Add("token", "must have between 1 and %d characters", int64(maxToken))
+	}
+	if n.request, err = authority.CheckRequest([]byte(j.CSR)); err != nil {
+		p.Add("csr", "cannot be accepted: %s", err.Error())
+	}
+	checkMachine(j.Machine, j.Devices, &p)
+	n.hash, n.code = n.request.KeyHash, GPUCodeOf(j.Machine, j.Devices)
+	return n, p.Err()
+}
+
+// byCluster is who acts when a node's agent enrols.
+var byCluster = policies.System("cluster")
+
+func (e *Enrolment) join(q *models.Queries, n nodeApplicant) (out Enrolled, err error) {
+	before, provider, err := e.nodeProvider(q, n)
+	if err != nil {
+		return out, err
+	}
+	given, err := useAuthorization(q, n, before)
+	if err != nil {
+		return out, err
+	}
+	switch {
+	case provider.GPUCode == n.gpuCode || given != nil && given.GPUCode == n.gpuCode:
+		provider.GPUCode, provider.ReportedCode = n.gpuCode, ""
+	default:
+		provider.ReportedCode = n.gpuCode
+	}
+	if given != nil && given.OwnerGiven {
+		provider.OwnerID = &given.OwnerID
+	}
+	provider.Agent, provider.Address = true, n.address
+	if err := q.UpdateProvider(&provider); err != nil {
+		return out, err
+	}
+	return e.admit(q, admission{applicant: n.applicant, actor: byCluster, before: before, provider: provider, by: given})
+}
+
+// nodeProvider finds the provider that a node is, or makes it; before is nil
+// when it was made. A provider of the node's name that was enrolled otherwise
+// becomes the node's only if it is this very machine with these very GPUs, or
+// was removed from the pool.
+func (e *Enrolment) nodeProvider(q *models.Queries, n nodeApplicant) (before *models.Provider, p models.Provider, err error) {
+	found, err := q.ProviderOf(n.Machine)
+	if err == nil {
+		p = found
+		return &found, p, rename(q, &p, n.Name)
+	}
+	if models.IgnoreNotFound(err) != nil {
+		return nil, p, err
+	}
+	found, err = q.ProviderNamed(n.Name)
+	switch {
+	case models.IgnoreNotFound(err) != nil:
+		return nil, p, err
+	case err != nil:
+		if p, err = newProvider(q, n.Name, n.Machine); err != nil {
+			return nil, p, err
+		}
+	case found.State != models.ProviderOffline && (found.Machine != n.machine || found.GPUCode != n.code):
+		return nil, p, models.Conflict("The pool has a machine called %s already, and it is not known to be this node. Rename or remove that provider first.", n.Name)
+	default:
+		before, p = &found, found
+		p.Machine = n.Machine
+	}
+	p.GPUCode = n.gpuCode
+	if p.OwnerID == nil {
+		p.OwnerID, err = e.nodeOwner(q)
+	}
+	return before, p, err
+}
+
+// nodeOwner is whose the GPUs of a node are that was never seen.
+func (e *Enrolment) nodeOwner(q *models.Queries) (*int64, error) {
+	if e.NodeOwner != "" {
+		u, err := q.UserByEmail(e.NodeOwner)
+		if models.KindOf(err) == models.KindNotFound || err == nil && u.Disabled {
+			return nil, models.Conflict("The account %s, which is to own the GPUs of the cluster's nodes, does not exist or is disabled.", e.NodeOwner)
+		}
+		return &u.ID, err
+	}
+	page := models.Page{Limit: 200}
+	for {
+		users, err := q.Users("", page)
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range users {
+			if u.Admin && !u.Disabled {
+				return &u.ID, nil
+			}
+		}
+		if len(users) < page.Limit {
+			return nil, models.Conflict("There is no platform administrator yet who could own the node's GPUs. Set the portal up first.")
+		}
+		page.After = users[len(users)-1].ID
+	}
+}
+
+// useAuthorization uses up an authorization that waits for a node, if there is
+// one. A node that was shut out needs it.
+func useAuthorization(q *models.Queries, n nodeApplicant, before *models.Provider) (*models.Authorization, error) {
+	shut, err := shutOut(q, n, before)
+	if err != nil {
+		return nil, err
+	}
+	open, err := q.OpenAuthorizations(q.Now())
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range open {
+		if a.GPUCode == n.gpuCode || shut && a.GPUCode == before.GPUCode {
+			_, err := q.RedeemAuthorization(a.Hash, n.request.KeyHash, q.Now())
+			return &a, err
+		}
+	}
+	if shut {
+		return nil, models.Forbidden("%s was shut out. To let it in again, an administrator authorises its GPU code %s; nothing has to be carried to the machine.", n.Name, n.gpuCode)
+	}
+	return nil, nil
+}
+
+// shutOut tells whether somebody, and not the course of things, has taken a
+// node out of the pool.
+func shutOut(q *models.Queries, n nodeApplicant, before *models.Provider) (bool, error) {
+	switch {
+	case before == nil:
+		return false, nil
+	case before.State == models.ProviderOffline: // one that was enrolled by hand made room for the node
+		return before.Machine == n.Machine, nil
+	}
+	last, err := q.AgentsOf(before.ID, 1)
+	if err != nil || len(last) == 0 {
+		return false, err
+	}
+	return last[0].RevokedAt != nil && last[0].RevokedWhy.Format == revoked.Format, nil
+}

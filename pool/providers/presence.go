@@ -1,0 +1,67 @@
+package providers
+
+import (
+	"weir/models"
+	"weir/policies"
+)
+
+// markSeen notes that a provider has spoken. One that was lost is back, with
+// its shares as they were: they were never given to anybody else.
+func markSeen(q *models.Queries, provider *models.Provider) error {
+	now := q.Now()
+	provider.SeenAt = now
+	state := provider.Standing()
+	if state == provider.State {
+		return q.SeeProvider(provider.ID, now)
+	}
+	before := *provider
+	provider.State, provider.Reason = state, models.Text{}
+	if err := q.MoveProvider(provider, before.State); err != nil {
+		return err
+	}
+	if before.State == models.ProviderLost {
+		if err := tellHoldersAt(q, provider.ID, models.Say("The machine %s answers again; the share was kept.", provider.Name)); err != nil {
+			return err
+		}
+	}
+	return auditState(q, before, *provider)
+}
+
+// markLost marks a provider lost, for a reason; who holds shares there is told.
+func markLost(q *models.Queries, provider *models.Provider, reason models.Text) error {
+	before := *provider
+	provider.State, provider.Reason = models.ProviderLost, reason
+	if err := q.MoveProvider(provider, before.State); err != nil {
+		return err
+	}
+	if before.State != models.ProviderLost {
+		if err := tellHoldersAt(q, provider.ID, models.Say("The machine %s is lost: %s. The share is kept for when it comes back.", provider.Name, reason)); err != nil {
+			return err
+		}
+	}
+	return auditState(q, before, *provider)
+}
+
+func auditState(q *models.Queries, before, after models.Provider) error {
+	return policies.System("inventory").Audit(q, policies.Change{Action: "update", Object: "provider", ID: after.ID,
+		Before: map[string]any{"state": before.State}, After: map[string]any{"state": after.State, "reason": after.Reason.String()}})
+}
+
+// tellHoldersAt writes a line into the history of every workspace that holds a
+// share at a provider.
+func tellHoldersAt(q *models.Queries, provider int64, line models.Text) error {
+	holders, err := q.HoldersAt(provider)
+	if err != nil {
+		return err
+	}
+	return addEvents(q, holders, line)
+}
+
+func addEvents(q *models.Queries, holders []models.Workspace, line models.Text) error {
+	for i := range holders {
+		if err := q.AddEvent(&holders[i], line); err != nil {
+			return err
+		}
+	}
+	return nil
+}

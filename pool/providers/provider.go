@@ -1,0 +1,54 @@
+package providers
+
+import (
+	"strconv"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// newProvider makes a provider of a machine; when the name is taken it gets a
+// number after it.
+func newProvider(q *models.Queries, name, digest string) (models.Provider, error) {
+	provider := models.Provider{Name: name, State: models.ProviderOnline, Machine: digest, SeenAt: q.Now(), Version: 1, CreatedAt: q.Now()}
+	for n := int64(2); ; n++ {
+		_, err := q.ProviderNamed(provider.Name)
+		if models.KindOf(err) == models.KindNotFound {
+			return provider, q.CreateProvider(&provider)
+		}
+		if err != nil {
+			return provider, err
+		}
+		provider.Name = name + "-" + strconv.FormatInt(n, 10)
+	}
+}
+
+// rename gives a provider a name, unless another has come to be called so.
+func rename(q *models.Queries, p *models.Provider, name string) error {
+	if name == "" || p.Name == name {
+		return nil
+	}
+	_, err := q.ProviderNamed(name)
+	if models.KindOf(err) == models.KindNotFound {
+		p.Name, err = name, nil
+	}
+	return err
+}
+
+// takeOut takes a provider out of the pool with all its devices.
+func takeOut(q *models.Queries, p *models.Provider, actor policies.Actor) error {
+	before := *p
+	p.State, p.Reason = models.ProviderOffline, models.Text{}
+	p.Draining, p.RecallAt, p.RecallReason, p.ReportedCode = false, nil, "", ""
+	if err := q.UpdateProvider(p); err != nil {
+		return err
+	}
+	devices, err := q.DevicesOf(p.ID)
+	if err != nil {
+		return err
+	}
+	if _, err := markAbsent(q, p.Name, devices, nil); err != nil {
+		return err
+	}
+	return actor.Audit(q, policies.Change{Action: "retire", Object: "provider", ID: p.ID, Before: before, After: *p})
+}

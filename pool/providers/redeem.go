@@ -1,0 +1,161 @@
+package providers
+
+import (
+	"context"
+
+	"weir/models"
+	"weir/policies"
+	"weir/pool/authority"
+)
+
+// Redeem enrols an agent. In one transaction the code is used up, an older
+// agent of the machine is shut out, and the machine's GPUs enter the pool. An
+// agent that did not get the answer may ask again with the same key as long as
+// the code is good; another key is refused.
+func (e *Enrolment) Redeem(ctx context.Context, r Redemption, address string) (out Enrolled, err error) {
+	c, err := e.checkRedemption(r, address)
+	if err != nil {
+		return out, err
+	}
+	// Anybody may ask, so a code that is none must not cost the pool's lock.
+	if _, err := validAuthorization(e.Store.Read(ctx), c.hash); err != nil {
+		return out, err
+	}
+	err = e.inTx(ctx, func(q *models.Queries) error {
+		out, err = e.redeem(q, c)
+		return err
+	})
+	if err != nil {
+		return Enrolled{}, err
+	}
+	models.Failpoint("redeem.committed")
+	return out, nil
+}
+
+// checkRedemption checks what needs no database.
+func (e *Enrolment) checkRedemption(r Redemption, address string) (applicant, error) {
+	c := applicant{Redemption: r, address: address}
+	var p models.Problems
+	code, err := authority.ParseCode(r.Code)
+	switch {
+	case err != nil:
+		p.Add("code", "cannot be read: %s", err.Error())
+	case code.Fingerprint != e.Authority.Fingerprint():
+		p.Add("code", "was issued by another portal")
+	}
+	c.hash = code.Hash()
+	if c.request, err = authority.CheckRequest([]byte(r.CSR)); err != nil {
+		p.Add("csr", "cannot be accepted: %s", err.Error())
+	}
+	c.Name = models.CheckName("name", r.Name, &p)
+	checkMachine(r.Machine, r.Devices, &p)
+	if err := p.Err(); err != nil {
+		return c, err
+	}
+	c.gpuCode = GPUCodeOf(r.Machine, r.Devices)
+	return c, nil
+}
+
+func (e *Enrolment) redeem(q *models.Queries, c applicant) (out Enrolled, err error) {
+	a, err := validAuthorization(q, c.hash)
+	switch {
+	case err != nil:
+		return out, err
+	case a.GPUCode != c.gpuCode:
+		return out, reject(q, a, c, models.Invalid("code", "is for the GPU code %s, and this machine has %s", a.GPUCode, c.gpuCode))
+	case a.RedeemedAt != nil:
+		return e.repeat(q, a, c)
+	}
+	if claimed, err := q.RedeemAuthorization(c.hash, c.request.KeyHash, q.Now()); err != nil {
+		return out, err
+	} else if !claimed {
+		return out, usedCode()
+	}
+	before, provider, err := providerFor(q, a, c)
+	if err != nil {
+		return out, err
+	}
+	return e.admit(q, admission{applicant: c, actor: enrolment, before: before, provider: provider, by: &a})
+}
+
+// validAuthorization finds the authorization of a code whose time is not over.
+func validAuthorization(q *models.Queries, hash string) (models.Authorization, error) {
+	a, err := q.AuthorizationByHash(hash)
+	switch {
+	case models.KindOf(err) == models.KindNotFound:
+		return a, models.Invalid("code", "is not known here")
+	case err != nil || q.Now().Before(a.ExpiresAt):
+		return a, err
+	case a.RedeemedAt != nil:
+		return a, usedCode()
+	}
+	return a, models.Invalid("code", "has expired: it was good for %d minutes; ask an administrator for another", int64(codeLife.Minutes()))
+}
+
+func usedCode() error {
+	return models.Conflict("This authorization code was used already. Ask an administrator for another.")
+}
+
+// providerFor finds the provider that a machine is, or makes it, as an
+// authorization says. One that has an owner keeps it, unless the authorization
+// names another. before is nil when it was made.
+func providerFor(q *models.Queries, a models.Authorization, c applicant) (before *models.Provider, p models.Provider, err error) {
+	if p, err = q.ProviderOf(c.Machine); err == nil {
+		was := p
+		before = &was
+	} else {
+		if models.IgnoreNotFound(err) != nil {
+			return nil, p, err
+		}
+		name := a.Name
+		if name == "" {
+			name = c.Name
+		}
+		if p, err = newProvider(q, name, c.Machine); err != nil {
+			return nil, p, err
+		}
+	}
+	if err := rename(q, &p, a.Name); err != nil {
+		return nil, p, err
+	}
+	if a.OwnerGiven || p.OwnerID == nil {
+		p.OwnerID = &a.OwnerID
+	}
+	p.Agent, p.GPUCode, p.ReportedCode, p.Address = true, a.GPUCode, "", c.address
+	return before, p, q.UpdateProvider(&p)
+}
+
+// repeat answers to a code that was used. The agent that used it may not have
+// got the answer: it has the same key, and has not spoken since.
+func (e *Enrolment) repeat(q *models.Queries, a models.Authorization, c applicant) (Enrolled, error) {
+	if a.KeyHash == c.request.KeyHash && a.AgentID != nil {
+		agent, err := q.Agent(*a.AgentID)
+		if err != nil {
+			return Enrolled{}, err
+		}
+		if agent.RevokedAt == nil && agent.PreviousHash == "" {
+			provider, err := q.Provider(agent.ProviderID)
+			if err != nil {
+				return Enrolled{}, err
+			}
+			return e.issueCertificate(q, provider, &agent, c.request)
+		}
+	}
+	return Enrolled{}, reject(q, a, c, usedCode())
+}
+
+// reject refuses the use of a good code. The first time is in the audit; who
+// has the code cannot fill it.
+func reject(q *models.Queries, a models.Authorization, c applicant, why error) error {
+	first, err := q.RefuseAuthorization(a.ID, q.Now())
+	if err != nil {
+		return err
+	}
+	if first {
+		attempt := map[string]any{"address": c.address, "name": c.Name, "gpu_code": c.gpuCode, "reason": why.Error()}
+		if err := enrolment.Audit(q, policies.Change{Action: "refuse", Object: "authorization", ID: a.ID, After: attempt}); err != nil {
+			return err
+		}
+	}
+	return committedRefusal{why}
+}

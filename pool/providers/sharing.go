@@ -1,0 +1,173 @@
+package providers
+
+import (
+	"context"
+	"slices"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// DeviceInput is how a device may be shared.
+type DeviceInput struct {
+	Sharing string   `json:"sharing" enum:"exclusive,time-slicing,mps,mig" doc:"exclusive: one holder at a time; time-slicing: fractions that nothing isolates; mps: limits kept by NVIDIA's Multi-Process Service; mig: instances that the hardware isolates"`
+	Layout  []string `json:"layout,omitempty" doc:"with mig: the profiles of the instances, such as 3g.40gb"`
+	Mixed   bool     `json:"mixed" doc:"fractions of different projects may share it, though nothing isolates them; only administrators may set it"`
+	Version int64    `json:"-"`
+}
+
+func (in *DeviceInput) check() error {
+	var p models.Problems
+	switch in.Sharing {
+	case models.SharingExclusive, models.SharingTimeSlicing, models.SharingMPS, models.SharingMIG:
+	default:
+		p.Add("sharing", "must be exclusive, time-slicing, mps or mig")
+	}
+	if in.Mixed && in.Sharing == models.SharingExclusive {
+		p.Add("mixed", "an exclusive device has one holder and cannot be mixed")
+	}
+	if in.Sharing == models.SharingMIG && len(in.Layout) == 0 {
+		p.Add("layout", "name the profiles to cut the GPU into")
+	}
+	if in.Sharing != models.SharingMIG {
+		in.Layout = nil
+	}
+	return p.Err()
+}
+
+// SetSharing sets how a device may be shared; administrators and the
+// provider's owner may. What is held stays held as it was promised, so some
+// changes have to wait for it.
+func (s *Service) SetSharing(ctx context.Context, actor policies.Actor, id int64, in DeviceInput) (d models.Device, err error) {
+	if err := s.access.Check(actor, policies.Platform, "pool", "read"); err != nil {
+		return d, err
+	}
+	q := s.store.Read(ctx)
+	if d, err = q.Device(id); err != nil {
+		return d, err
+	}
+	provider, err := q.Provider(d.ProviderID)
+	if err != nil {
+		return d, err
+	}
+	if err := in.check(); err != nil {
+		return d, err
+	}
+	need := policies.Need{Project: policies.Platform, Object: "device", Act: "write", Owner: provider.Owner()}
+	if in.Mixed != d.Mixed {
+		need.Owner = 0 // who shares with whom is the administrators' to allow
+	}
+	err = s.access.Write(ctx, s.store, actor, need, func(q *models.Queries) error {
+		if err := q.LockPool(); err != nil {
+			return err
+		}
+		if d, err = q.Device(id); err != nil {
+			return err
+		}
+		if err := models.CheckVersion("device", in.Version, d.Version); err != nil {
+			return err
+		}
+		if err := s.stillMayShare(q, actor, d, in, need.Owner); err != nil {
+			return err
+		}
+		if err := mayChangeTo(q, d, in); err != nil {
+			return err
+		}
+		before := d
+		if remade(d, in) {
+			d.Applied = models.AppliedUnknown // until the agent reports after this
+		}
+		d.Sharing, d.Layout, d.Mixed = in.Sharing, in.Layout, in.Mixed
+		if err := q.UpdateDevice(&d); err != nil {
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: "update", Object: "device", ID: id, Before: before, After: d})
+	})
+	return d, err
+}
+
+// stillMayShare asks again, under the lock, what the right to a change was
+// made of before: who owns the provider, and whether mixing changes.
+func (s *Service) stillMayShare(q *models.Queries, actor policies.Actor, d models.Device, in DeviceInput, asOwner int64) error {
+	provider, err := q.Provider(d.ProviderID)
+	if err != nil {
+		return err
+	}
+	if in.Mixed != d.Mixed || asOwner != 0 && asOwner != provider.Owner() {
+		return s.access.Check(actor, policies.Platform, "device", "write")
+	}
+	return nil
+}
+
+// mayChangeTo refuses to share a device otherwise while it is held as it is.
+func mayChangeTo(q *models.Queries, d models.Device, in DeviceInput) error {
+	if err := capable(d, in); err != nil {
+		return err
+	}
+	shares, err := openSharesOn(q, d)
+	if err != nil {
+		return err
+	}
+	holders, projects := map[int64]bool{}, map[int64]bool{}
+	for _, share := range shares {
+		holders[share.WorkspaceID], projects[share.ProjectID] = true, true
+	}
+	inPart := slices.ContainsFunc(shares, func(v models.ShareView) bool { return v.DeviceID == d.ID && v.Cores < 100 })
+	switch {
+	case len(holders) > 0 && remade(d, in):
+		return models.Conflict("%d workspaces hold shares of this device now. Wait until they end: it has to be empty to be cut or joined, or for its limits to begin or end.", len(holders))
+	case d.Exclusive() && in.Sharing != models.SharingExclusive && inPart:
+		return models.Conflict("A workspace was promised this device for itself, and holds a part of it now. Wait until it ends.")
+	case in.Sharing == models.SharingExclusive && len(holders) > 1:
+		return models.Conflict("%d workspaces hold shares of this device now. Stop all but one, or wait, before it becomes exclusive.", len(holders))
+	case !in.Mixed && in.Sharing != models.SharingMIG && len(projects) > 1:
+		return models.Conflict("%d projects hold shares of this device now. Wait until one is left before mixing is ended.", len(projects))
+	}
+	return nil
+}
+
+// capable tells whether a device can be shared as asked at all.
+func capable(d models.Device, in DeviceInput) error {
+	if d.ParentID != nil {
+		return models.Conflict("This is a MIG instance. Its GPU says how it is cut.")
+	}
+	for _, profile := range in.Layout {
+		if !slices.Contains(d.MIGProfiles, profile) {
+			return models.Invalid("layout", "this GPU has no profile %q; it has %d profiles", profile, len(d.MIGProfiles))
+		}
+	}
+	return nil
+}
+
+// remade tells whether the machine has to work on the device for a change.
+func remade(d models.Device, in DeviceInput) bool {
+	made := func(mode string) bool { return mode == models.SharingMPS || mode == models.SharingMIG }
+	return d.Sharing != in.Sharing && (made(d.Sharing) || made(in.Sharing)) ||
+		in.Sharing == models.SharingMIG && !slices.Equal(d.Layout, in.Layout)
+}
+
+// openSharesOn are the shares that are held of a device and its instances.
+func openSharesOn(q *models.Queries, d models.Device) ([]models.ShareView, error) {
+	devices, err := q.Devices() // a GPU may have come from another machine
+	if err != nil {
+		return nil, err
+	}
+	of := map[int64]bool{d.ID: true}
+	for _, other := range devices {
+		of[other.ID] = of[other.ID] || other.PhysicalID() == d.ID
+	}
+	shares, err := q.OpenShares()
+	return slices.DeleteFunc(shares, func(v models.ShareView) bool { return !of[v.DeviceID] }), err
+}
+
+// orders are how the present GPUs of a provider shall be shared.
+func orders(q *models.Queries, provider int64) ([]DeviceOrder, error) {
+	devices, err := q.DevicesOf(provider)
+	var list []DeviceOrder
+	for _, d := range devices {
+		if d.Present && d.ParentID == nil {
+			list = append(list, DeviceOrder{UUID: d.UUID, Sharing: d.Sharing, Layout: d.Layout})
+		}
+	}
+	return list, err
+}

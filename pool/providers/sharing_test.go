@@ -1,0 +1,160 @@
+package providers_test
+
+import (
+	"testing"
+
+	"weir/models"
+	"weir/models/modelstest"
+	"weir/pool/pooltest"
+	"weir/pool/providers"
+)
+
+func TestExclusiveAndMixedDevices(t *testing.T) {
+	pooltest.Each(t, func(t *testing.T, o *pooltest.World) {
+		m, other := o.NewTeam(t, "vision"), o.NewTeam(t, "speech")
+		o.Enlist(t, pooltest.Machine(1))
+		id := o.DevicesByUUID(t)["GPU-0"].ID
+		set := func(in providers.DeviceInput) error {
+			return pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, id, in))
+		}
+		part := models.Demand{GPUs: 1, Cores: 10, GPUMemoryMiB: 100}
+		outcome := func(m models.Member, want string) models.Workspace {
+			t.Helper()
+			w, a := o.Claim(t, m, part)
+			if a.Outcome != want {
+				t.Errorf("%s, want %s: %s", a.Outcome, want, a.Explanation)
+			}
+			o.KeepsDevices(t)
+			return w
+		}
+		pooltest.WantError(t, set(providers.DeviceInput{Sharing: models.SharingExclusive, Mixed: true}), models.KindInvalid, "mixed")
+		first := outcome(m, models.OutcomeGranted)
+		outcome(other, models.OutcomeDelayed)
+		if err := set(providers.DeviceInput{Sharing: models.SharingTimeSlicing, Mixed: true}); err != nil {
+			t.Fatal(err)
+		}
+		foreign := outcome(other, models.OutcomeGranted)
+		pooltest.WantError(t, set(providers.DeviceInput{Sharing: models.SharingTimeSlicing}), models.KindConflict, "2 projects")
+		pooltest.WantError(t, set(providers.DeviceInput{Sharing: models.SharingExclusive}), models.KindConflict, "2 workspaces")
+		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, foreign.ID) })
+		if err := set(providers.DeviceInput{Sharing: models.SharingExclusive}); err != nil {
+			t.Fatal(err)
+		}
+		outcome(m, models.OutcomeDelayed)
+		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, first.ID) })
+		held, a := o.Claim(t, m, part)
+		if a.Outcome != models.OutcomeGranted || a.Grants[0].Enforcement != models.EnforcedExclusive {
+			t.Errorf("%+v", a)
+		}
+		if shares, err := o.Store.Read(o.Ctx).SharesOf(held.ID); err != nil || len(shares) != 1 || shares[0].Enforcement != models.EnforcedExclusive {
+			t.Errorf("%+v, %v", shares, err)
+		}
+		pooltest.WantError(t, set(providers.DeviceInput{Sharing: models.SharingTimeSlicing, Version: 1}), models.KindConflict)
+		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, 99, providers.DeviceInput{Sharing: models.SharingTimeSlicing})), models.KindNotFound)
+		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Actor(t, o.NewPerson(t)), id, providers.DeviceInput{Sharing: models.SharingTimeSlicing})), models.KindForbidden)
+	})
+}
+
+// The whole ring is checked by a machine that is cut, joined and cut again.
+func TestMIGInstances(t *testing.T) {
+	pooltest.Each(t, func(t *testing.T, o *pooltest.World) {
+		m, other := o.NewTeam(t, "vision"), o.NewTeam(t, "speech")
+		whole := pooltest.Machine(1)
+		whole[0].MIGProfiles = []string{"3g.40gb", "4g.40gb"}
+		o.Enlist(t, whole)
+		gpu := o.DevicesByUUID(t)["GPU-0"]
+		cut := providers.DeviceInput{Sharing: models.SharingMIG, Layout: []string{"3g.40gb", "4g.40gb"}}
+		held := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
+		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, cut)), models.KindConflict, "1 workspaces")
+		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, held.ID) })
+		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, providers.DeviceInput{Sharing: models.SharingMIG, Layout: []string{"9g"}})), models.KindInvalid, "layout")
+		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, providers.DeviceInput{Sharing: models.SharingMIG})), models.KindInvalid, "layout")
+		if _, err := o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, cut); err != nil {
+			t.Fatal(err)
+		}
+		o.WantClaim(t, m, pooltest.Half, models.OutcomeDelayed) // until it is cut
+		orders := o.Heartbeat(t, providers.Heartbeat{Devices: whole})
+		if len(orders.Devices) != 1 || orders.Devices[0].Sharing != models.SharingMIG || len(orders.Devices[0].Layout) != 2 {
+			t.Fatalf("orders: %+v", orders)
+		}
+		whole[0].Sharing = models.SharingMIG
+		instances := append(whole, providers.DeviceReport{UUID: "MIG-3", Parent: "GPU-0", Profile: "3g.40gb", Cores: 42, Model: whole[0].Model, MemoryMiB: 40_000, NUMA: -1},
+			providers.DeviceReport{UUID: "MIG-4", Parent: "GPU-0", Profile: "4g.40gb", Cores: 57, Model: whole[0].Model, MemoryMiB: 40_000, NUMA: -1})
+		o.Heartbeat(t, providers.Heartbeat{Devices: instances})
+		small := models.Demand{GPUs: 1, Cores: 30, GPUMemoryMiB: 10_000}
+		first := o.WantClaim(t, m, small, models.OutcomeGranted)
+		o.WantClaim(t, other, pooltest.Half, models.OutcomeGranted) // isolated from the first
+		o.WantClaim(t, m, small, models.OutcomeDelayed)             // an instance has one holder
+		shares, err := o.Store.Read(o.Ctx).SharesOf(first.ID)
+		if err != nil || len(shares) != 1 || shares[0].Enforcement != models.EnforcedMIG {
+			t.Errorf("%+v, %v", shares, err)
+		}
+		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, providers.DeviceInput{Sharing: models.SharingTimeSlicing})), models.KindConflict, "2 workspaces")
+		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, o.DevicesByUUID(t)["MIG-3"].ID, providers.DeviceInput{Sharing: models.SharingTimeSlicing})), models.KindConflict, "instance")
+		if totals, err := o.Totals(); err != nil || totals.GPUs != 1 || totals.HeldCores != 80 {
+			t.Errorf("%+v, %v", totals, err)
+		}
+	})
+}
+
+func TestMPSIsClaimedOnlyWhenItIsThere(t *testing.T) {
+	pooltest.Each(t, func(t *testing.T, o *pooltest.World) {
+		m := o.NewTeam(t, "vision")
+		o.Enlist(t, pooltest.Machine(1))
+		gpu := o.DevicesByUUID(t)["GPU-0"]
+		if _, err := o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, providers.DeviceInput{Sharing: models.SharingMPS}); err != nil {
+			t.Fatal(err)
+		}
+		o.WantClaim(t, m, pooltest.Half, models.OutcomeDelayed)
+		running := pooltest.Machine(1)
+		running[0].Sharing = models.SharingMPS
+		o.Heartbeat(t, providers.Heartbeat{Devices: running})
+		w := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
+		if shares, err := o.Store.Read(o.Ctx).SharesOf(w.ID); err != nil || shares[0].Enforcement != models.EnforcedMPS {
+			t.Errorf("%+v, %v", shares, err)
+		}
+	})
+}
+
+// Instances that come back under other names are not lent beside the shares
+// that are held on the old ones.
+func TestInstancesThatChangeTheirName(t *testing.T) {
+	pooltest.Each(t, func(t *testing.T, o *pooltest.World) {
+		m, other := o.NewTeam(t, "vision"), o.NewTeam(t, "speech")
+		gpu := pooltest.Machine(1)
+		gpu[0].MIGProfiles, gpu[0].Sharing = []string{"7g.80gb"}, models.SharingMIG
+		instance := func(uuid string) []providers.DeviceReport {
+			return append(gpu[:1:1], providers.DeviceReport{UUID: uuid, Parent: "GPU-0", Profile: "7g.80gb", Cores: 100, Model: gpu[0].Model, MemoryMiB: 80_000, NUMA: -1})
+		}
+		o.Enlist(t, pooltest.Devices(instance("MIG-old")))
+		held := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
+		o.Heartbeat(t, providers.Heartbeat{Devices: instance("MIG-new")}) // the machine was started anew
+		o.WantClaim(t, other, pooltest.Half, models.OutcomeDelayed)
+		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, held.ID) })
+		o.WantClaim(t, other, pooltest.Half, models.OutcomeGranted)
+	})
+}
+
+// A change of sharing that is taken back while the machine is at it must not
+// lend what is being cut.
+func TestChangeTakenBackInFlight(t *testing.T) {
+	pooltest.Each(t, func(t *testing.T, o *pooltest.World) {
+		m := o.NewTeam(t, "vision")
+		gpu := pooltest.Machine(1)
+		gpu[0].MIGProfiles = []string{"7g.80gb"}
+		o.Enlist(t, gpu)
+		id := o.DevicesByUUID(t)["GPU-0"].ID
+		set := func(in providers.DeviceInput) {
+			t.Helper()
+			if _, err := o.Providers.SetSharing(o.Ctx, o.Root, id, in); err != nil {
+				t.Fatal(err)
+			}
+		}
+		set(providers.DeviceInput{Sharing: models.SharingMIG, Layout: []string{"7g.80gb"}})
+		o.Heartbeat(t, providers.Heartbeat{Devices: gpu}) // the answer has the order
+		set(providers.DeviceInput{Sharing: models.SharingTimeSlicing})
+		o.WantClaim(t, m, pooltest.Half, models.OutcomeDelayed)
+		o.Heartbeat(t, providers.Heartbeat{Devices: gpu})
+		o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
+	})
+}

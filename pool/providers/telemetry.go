@@ -1,0 +1,157 @@
+package providers
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// rings are the grains in which telemetry is kept: an hour of 5 seconds, a
+// day of minutes, ninety days of hours. Each is as long as it is and never
+// longer, since a bucket's place is its number modulo the length.
+var rings = []struct{ step, length int64 }{{5, 720}, {60, 1440}, {3600, 2160}}
+
+// saveSamples keeps what a provider's agent has measured since its last beat. It
+// has a transaction of its own, without the pool's lock: an hour of
+// measurements must not hold up who waits for a GPU.
+func saveSamples(ctx context.Context, store *models.Store, provider int64, samples []Sample) error {
+	if len(samples) == 0 {
+		return nil
+	}
+	return store.InTx(ctx, func(q *models.Queries) error {
+		devices, err := q.DevicesOf(provider)
+		if err != nil {
+			return err
+		}
+		ids := map[string]int64{}
+		for _, d := range devices {
+			ids[d.UUID] = d.ID
+		}
+		now := q.Now()
+		if err := q.SaveStates(latest(samples, ids, now)); err != nil {
+			return err
+		}
+		q.Touch("telemetry", provider)
+		return q.AddTelemetry(buckets(samples, ids, now))
+	})
+}
+
+// saveFaults keeps the last XID of each device of a provider.
+func saveFaults(q *models.Queries, provider int64, faults []Fault) error {
+	if len(faults) == 0 {
+		return nil
+	}
+	newest := map[string]Fault{}
+	for _, f := range faults {
+		if old, have := newest[f.UUID]; !have || f.Age <= old.Age {
+			newest[f.UUID] = f
+		}
+	}
+	devices, err := q.DevicesOf(provider)
+	if err != nil {
+		return err
+	}
+	for _, d := range devices {
+		f, reported := newest[d.UUID]
+		at := q.Now().Add(-max(f.Age, 0))
+		if !reported || d.XIDAt != nil && at.Before(*d.XIDAt) {
+			continue
+		}
+		if err := q.NoteFault(d.ID, f.XID, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// latest is the newest sample of each known device, by device: two reports of
+// one machine lock the rows in the same order.
+func latest(samples []Sample, ids map[string]int64, now time.Time) []models.DeviceState {
+	newest := map[int64]Sample{}
+	for _, s := range samples {
+		id, known := ids[s.UUID]
+		if old, have := newest[id]; known && (!have || s.Age <= old.Age) {
+			newest[id] = s
+		}
+	}
+	var states []models.DeviceState
+	for id, s := range newest {
+		state := models.DeviceState{DeviceID: id, At: now.Add(-max(s.Age, 0)), Utilisation: s.Utilisation, MemoryUsedMiB: s.MemoryUsedMiB,
+			Temperature: s.Temperature, PowerMW: s.PowerMW}
+		for _, proc := range s.Processes {
+			state.Processes = append(state.Processes, models.GPUProcess(proc))
+		}
+		states = append(states, state)
+	}
+	slices.SortFunc(states, func(a, b models.DeviceState) int { return cmp.Compare(a.DeviceID, b.DeviceID) })
+	return states
+}
+
+// buckets adds samples up into the rings' buckets, in the order of their rows.
+// Of two buckets that have one place the newer has it.
+func buckets(samples []Sample, ids map[string]int64, now time.Time) []models.Telemetry {
+	type key struct{ device, step, slot int64 }
+	sums := map[key]models.Telemetry{}
+	for _, s := range samples {
+		id, known := ids[s.UUID]
+		if !known {
+			continue
+		}
+		at := now.Add(-max(s.Age, 0)).Unix()
+		for _, ring := range rings {
+			number := at / ring.step
+			k, begin := key{id, ring.step, number % ring.length}, time.Unix(number*ring.step, 0).UTC()
+			b, have := sums[k]
+			if !have || b.At.Before(begin) {
+				b = models.Telemetry{DeviceID: id, Step: ring.step, Slot: k.slot, At: begin}
+			}
+			if b.At.Equal(begin) {
+				sums[k] = add(b, s)
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Values(sums), func(a, b models.Telemetry) int {
+		return cmp.Or(cmp.Compare(a.DeviceID, b.DeviceID), cmp.Compare(a.Step, b.Step), cmp.Compare(a.Slot, b.Slot))
+	})
+}
+
+func add(b models.Telemetry, s Sample) models.Telemetry {
+	b.Samples++
+	b.UtilisationSum, b.UtilisationMax = b.UtilisationSum+s.Utilisation, max(b.UtilisationMax, s.Utilisation)
+	b.MemorySum, b.MemoryMax = b.MemorySum+s.MemoryUsedMiB, max(b.MemoryMax, s.MemoryUsedMiB)
+	b.TemperatureSum, b.TemperatureMax = b.TemperatureSum+s.Temperature, max(b.TemperatureMax, s.Temperature)
+	b.PowerSum, b.PowerMax = b.PowerSum+s.PowerMW, max(b.PowerMax, s.PowerMW)
+	return b
+}
+
+// Spans of telemetry that can be asked for.
+const (
+	LastHour   = "hour"
+	LastDay    = "day"
+	LastMonths = "months"
+)
+
+// History is a device's telemetry over the last hour (by 5 seconds), day (by
+// minutes) or ninety days (by hours), oldest first. Times of silence have no
+// buckets.
+func (s *Service) History(ctx context.Context, actor policies.Actor, device int64, span string) ([]models.Telemetry, error) {
+	if err := s.access.Check(actor, policies.Platform, "pool", "read"); err != nil {
+		return nil, err
+	}
+	for i, name := range []string{LastHour, LastDay, LastMonths} {
+		if name == span {
+			q := s.store.Read(ctx)
+			if _, err := q.Device(device); err != nil {
+				return nil, err
+			}
+			ring := rings[i]
+			return q.Telemetry(device, ring.step, s.store.Now().Add(-time.Duration(ring.step*ring.length)*time.Second))
+		}
+	}
+	return nil, models.Invalid("span", "must be %s, %s or %s", LastHour, LastDay, LastMonths)
+}

@@ -1,0 +1,173 @@
+package providers
+
+import (
+	"context"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// ProviderInput is what the owner of a provider sets.
+type ProviderInput struct {
+	Name    string       `json:"name" maxLength:"100"`
+	OwnerID *int64       `json:"owner_id,omitempty" doc:"only administrators may change it"`
+	Terms   models.Terms `json:"terms"`
+	Version int64        `json:"-"`
+}
+
+// RecallInput calls the GPUs of a provider back.
+type RecallInput struct {
+	NoticeMinutes int64  `json:"notice_minutes" minimum:"0" maximum:"10080" doc:"until the shares end"`
+	Reason        string `json:"reason,omitempty" maxLength:"500" doc:"that the holders read"`
+	Version       int64  `json:"-"`
+}
+
+const maxNotice = 7 * 24 * 60 // minutes
+
+// Update sets a provider's name, terms and, by an administrator,
+// owner. Shares that are held stay; the new terms hold for new ones, and the
+// hours for all.
+func (s *Service) Update(ctx context.Context, actor policies.Actor, id int64, in ProviderInput) (models.Provider, error) {
+	var problems models.Problems
+	in.Name = models.CheckName("name", in.Name, &problems)
+	in.Terms.Check(&problems)
+	if err := problems.Err(); err != nil {
+		return models.Provider{}, err
+	}
+	return s.manage(ctx, actor, id, in.Version, "update", func(q *models.Queries, provider *models.Provider) error {
+		if err := s.checkTerms(q, *provider, in.Terms); err != nil {
+			return err
+		}
+		if in.OwnerID != nil && *in.OwnerID != provider.Owner() {
+			if err := s.access.Check(actor, policies.Platform, "provider", "write"); err != nil {
+				return err
+			}
+			if _, err := q.User(*in.OwnerID); err != nil {
+				return models.Invalid("owner_id", "there is no such account")
+			}
+			provider.OwnerID = in.OwnerID
+		}
+		provider.Name, provider.Terms = in.Name, in.Terms
+		return nil
+	})
+}
+
+// checkTerms refuses devices of others and projects that do not exist.
+func (s *Service) checkTerms(q *models.Queries, provider models.Provider, t models.Terms) error {
+	devices, err := q.DevicesOf(provider.ID)
+	if err != nil {
+		return err
+	}
+	for _, id := range t.Devices {
+		if !slices.ContainsFunc(devices, func(d models.Device) bool { return d.ID == id && d.ParentID == nil }) {
+			return models.Invalid("devices", "device %d is not a GPU of this provider", id)
+		}
+	}
+	for _, id := range t.Projects {
+		if _, err := q.Project(models.Everything, id); err != nil {
+			return models.Invalid("projects", "there is no project %d", id)
+		}
+	}
+	return nil
+}
+
+// Drain lets a provider lend nothing new; what is held stays held.
+func (s *Service) Drain(ctx context.Context, actor policies.Actor, id, version int64) (models.Provider, error) {
+	return s.manage(ctx, actor, id, version, "drain", func(_ *models.Queries, provider *models.Provider) error {
+		provider.Draining = true
+		return nil
+	})
+}
+
+// Resume ends a drain and takes a recall back.
+func (s *Service) Resume(ctx context.Context, actor policies.Actor, id, version int64) (models.Provider, error) {
+	return s.manage(ctx, actor, id, version, "resume", func(_ *models.Queries, provider *models.Provider) error {
+		provider.Draining, provider.RecallAt, provider.RecallReason = false, nil, ""
+		return nil
+	})
+}
+
+// Recall ends a provider's shares after a notice. The holders are told at
+// once; when the time has come their workspaces are stopped.
+func (s *Service) Recall(ctx context.Context, actor policies.Actor, id int64, in RecallInput) (models.Provider, error) {
+	var problems models.Problems
+	if in.NoticeMinutes < 0 || in.NoticeMinutes > maxNotice {
+		problems.Add("notice_minutes", "must be from 0 to %d minutes", int64(maxNotice))
+	}
+	if utf8.RuneCountInString(in.Reason) > 500 {
+		problems.Add("reason", "must have at most %d characters", 500)
+	}
+	if err := problems.Err(); err != nil {
+		return models.Provider{}, err
+	}
+	return s.manage(ctx, actor, id, in.Version, "recall", func(q *models.Queries, provider *models.Provider) error {
+		at := q.Now().Add(time.Duration(in.NoticeMinutes) * time.Minute)
+		provider.RecallAt, provider.RecallReason = &at, in.Reason
+		return nil
+	})
+}
+
+// Remove takes a provider out of the pool for good; its agent is shut out.
+// Shares that are still held forbid it: recall them first.
+func (s *Service) Remove(ctx context.Context, actor policies.Actor, id, version int64) (models.Provider, error) {
+	return s.manage(ctx, actor, id, version, "remove", func(q *models.Queries, provider *models.Provider) error {
+		held, err := q.HeldAt(id)
+		switch {
+		case err != nil:
+			return err
+		case id == s.home.Load() && !provider.Agent:
+			return models.Conflict("These are the GPUs of the machine that the portal runs on. Drain them instead.")
+		case held > 0:
+			return models.Conflict("%d shares are still held there. Recall them first.", held)
+		}
+		if err := q.RevokeAgents(id, q.Now(), models.Say("the provider was removed")); err != nil {
+			return err
+		}
+		return takeOut(q, provider, actor)
+	})
+}
+
+// manage changes a provider by whoever may, under the pool's lock, brings its
+// state to what follows, and tells the holders.
+func (s *Service) manage(ctx context.Context, actor policies.Actor, id, version int64, action string,
+	change func(*models.Queries, *models.Provider) error) (provider models.Provider, err error) {
+	if provider, err = s.store.Read(ctx).Provider(id); err != nil {
+		return provider, err
+	}
+	need := policies.Need{Project: policies.Platform, Object: "provider", Act: "write", Owner: provider.Owner()}
+	err = s.access.Write(ctx, s.store, actor, need, func(q *models.Queries) error {
+		if err := q.LockPool(); err != nil {
+			return err
+		}
+		if provider, err = q.Provider(id); err != nil {
+			return err
+		}
+		if provider.Owner() != need.Owner {
+			return models.CheckVersion("provider", -1, provider.Version)
+		}
+		if err := models.CheckVersion("provider", version, provider.Version); err != nil {
+			return err
+		}
+		if provider.State == models.ProviderOffline {
+			return models.Conflict("%s is not in the pool any more.", provider.Name)
+		}
+		before := provider
+		if err := change(q, &provider); err != nil || provider.State == models.ProviderOffline {
+			return err
+		}
+		if provider.State != models.ProviderLost {
+			provider.State = provider.Standing()
+		}
+		if err := q.UpdateProvider(&provider); err != nil {
+			return err
+		}
+		if err := announceEnd(q, provider); err != nil {
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: action, Object: "provider", ID: id, Before: before, After: provider})
+	})
+	return provider, err
+}

@@ -1,0 +1,88 @@
+package pool
+
+import (
+	"weir/models"
+	"weir/pool/queue"
+)
+
+// waitQueue is everybody who waits, in the order in which they are served.
+type waitQueue struct {
+	views  []models.QueuedView
+	ranked []queue.Ranked
+	byID   map[int64]models.QueuedView
+}
+
+// loadQueue ranks those who wait, with one more request if there is an extra
+// one.
+func loadQueue(q *models.Queries, snap snapshot, extra *models.QueuedView) (w waitQueue, err error) {
+	if w.views, err = q.Queued(); err != nil {
+		return w, err
+	}
+	if extra != nil {
+		w.views = append(w.views, *extra)
+	}
+	held := map[int64]int64{}
+	for _, share := range snap.shares {
+		held[share.ProjectID] += share.Cores
+	}
+	w.byID = make(map[int64]models.QueuedView, len(w.views))
+	requests := make([]queue.Request, len(w.views))
+	for i, v := range w.views {
+		w.byID[v.ID] = v
+		requests[i] = queue.Request{ID: v.ID, Project: v.ProjectID, Member: v.MemberID, Priority: int(v.ProjectPriority),
+			Demand: demandOf(v.ProjectID, v.Demand), Held: held[v.ProjectID], Quota: v.ProjectQuota, Since: v.RequestedAt}
+	}
+	w.ranked = queue.Order(requests, snap.now, reserveAfter)
+	return w, nil
+}
+
+// queueWith is the queue with w in it, who need not exist yet.
+func queueWith(q *models.Queries, snap snapshot, w models.Workspace) (waitQueue, error) {
+	if w.ID != 0 {
+		return loadQueue(q, snap, nil)
+	}
+	extra, err := hypothetical(q, w)
+	if err != nil {
+		return waitQueue{}, err
+	}
+	return loadQueue(q, snap, extra)
+}
+
+// hypothetical is the request of a workspace that does not exist yet: it would
+// stand at the end of its like.
+func hypothetical(q *models.Queries, w models.Workspace) (*models.QueuedView, error) {
+	project, err := q.Project(models.Everything, w.ProjectID)
+	if err != nil {
+		return nil, err
+	}
+	v := models.QueuedView{ProjectPriority: project.Priority, ProjectQuota: project.Quota.GPUCores}
+	v.Workspace, v.ID, v.RequestedAt = w, hypotheticalID, q.Now()
+	return &v, nil
+}
+
+// hypotheticalID is the id of a request that nobody has made yet; it is larger
+// than any real one.
+const hypotheticalID = int64(1) << 62
+
+// Turns lists the workspaces that wait, in the order in which they are to be
+// served, each with the pool's answer as things stand before any is served.
+func (s *Scheduler) Turns(q *models.Queries) ([]models.Turn, error) {
+	snap, err := s.load(q)
+	if err != nil {
+		return nil, err
+	}
+	waiting, err := loadQueue(q, snap, nil)
+	if err != nil {
+		return nil, err
+	}
+	turns := make([]models.Turn, len(waiting.ranked))
+	policy, reserved := *s.policy.Load(), map[int64]bool{}
+	for i, r := range waiting.ranked {
+		w := waiting.byID[r.ID].Workspace
+		turns[i] = models.Turn{Workspace: w, Answer: decide(snap, r.Demand, w.Demand, policy, reserved)}
+		if err := reserve(q, snap, r, w, policy, reserved); err != nil {
+			return nil, err
+		}
+	}
+	return turns, nil
+}

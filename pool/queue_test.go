@@ -1,0 +1,185 @@
+package pool_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/modelstest"
+	"weir/policies"
+	"weir/pool/pooltest"
+	"weir/pool/providers"
+	"weir/pool/queue"
+	"weir/pool/timeline"
+)
+
+var whole = models.Demand{GPUs: 1, Cores: 100, GPUMemoryMiB: 80_000}
+
+// waits makes a workspace that waits.
+func (o *world) waits(t *testing.T, m models.Member, d models.Demand) models.Workspace {
+	t.Helper()
+	w := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, EnvironmentID: o.Environment(t), Name: policies.NewSecret(),
+		State: models.StateQueued, Demand: d, Version: 1, RequestedAt: o.Store.Now()}
+	modelstest.InTx(t, o.Store, func(q *models.Queries) error { return q.CreateWorkspace(&w, models.Say("Requested.")) })
+	return w
+}
+
+func (o *world) order(t *testing.T) (ids []int64) {
+	t.Helper()
+	turns, err := o.Pool.Turns(o.Store.Read(o.Ctx))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, turn := range turns {
+		ids = append(ids, turn.Workspace.ID)
+	}
+	return ids
+}
+
+func TestLineIsByPriorityThenFairness(t *testing.T) {
+	each(t, func(t *testing.T, o *world) {
+		vision, speech, urgent := o.NewTeam(t, "vision"), o.NewTeam(t, "speech"), o.NewTeam(t, "urgent")
+		o.Enlist(t, pooltest.Machine(1))
+		modelstest.InTx(t, o.Store, func(q *models.Queries) error {
+			p, err := q.Project(models.Everything, urgent.ProjectID)
+			if err != nil {
+				return err
+			}
+			p.Priority = 90
+			return q.UpdateProject(&p)
+		})
+		o.WantClaim(t, vision, whole, models.OutcomeGranted)
+		v1, v2 := o.waits(t, vision, whole), o.waits(t, vision, whole)
+		s1, s2 := o.waits(t, speech, whole), o.waits(t, speech, whole)
+		u := o.waits(t, urgent, whole)
+		// vision holds a GPU, so that speech comes first, then they take turns.
+		if got, want := o.order(t), []int64{u.ID, s1.ID, v1.ID, s2.ID, v2.ID}; !slices.Equal(got, want) {
+			t.Errorf("order %v, want %v", got, want)
+		}
+		view, err := o.Pool.View(o.Ctx, o.Root)
+		if err != nil || len(view.Waiting) != 5 || view.Waiting[1].Behind != queue.Priority || view.Waiting[2].Behind != queue.Fairness {
+			t.Fatalf("%+v, %v", view.Waiting, err)
+		}
+		o.Clock.Pass(time.Hour) // everybody has waited for long: first come, first served
+		if got, want := o.order(t), []int64{u.ID, v1.ID, v2.ID, s1.ID, s2.ID}; !slices.Equal(got, want) {
+			t.Errorf("after an hour %v, want %v", got, want)
+		}
+		stranger, err := o.Pool.View(o.Ctx, o.Actor(t, o.NewPerson(t)))
+		if err != nil || len(stranger.Waiting) != 5 || !stranger.Waiting[0].Anonymous || stranger.Waiting[0].ProjectName != "" || stranger.Waiting[0].ID != 0 {
+			t.Errorf("%+v, %v", stranger.Waiting, err)
+		}
+		if stranger.Unmet != nil || len(view.Unmet) != 1 || view.Unmet[0].Waiting != 5 || view.Unmet[0].Cores != 100 {
+			t.Errorf("unmet demand: %+v; a stranger sees %+v", view.Unmet, stranger.Unmet)
+		}
+	})
+}
+
+func TestForecast(t *testing.T) {
+	each(t, func(t *testing.T, o *world) {
+		m := o.NewTeam(t, "vision")
+		o.Enlist(t, pooltest.Machine(1))
+		ask := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, Demand: whole}
+		forecast := func() (outcome timeline.Outcome, in time.Duration, known bool) {
+			t.Helper()
+			f, err := o.Pool.Forecast(o.Ctx, ask)
+			if err != nil || f.Text.Empty() {
+				t.Fatalf("%+v, %v", f, err)
+			}
+			return f.Outcome, f.At.Sub(o.Store.Now()), f.Known
+		}
+		if outcome, in, _ := forecast(); outcome != timeline.Placed || in != 0 {
+			t.Errorf("an empty pool: %v in %v", outcome, in)
+		}
+		for range 9 { // what was held before lasted for 40 minutes
+			past := o.WantClaim(t, m, whole, models.OutcomeGranted)
+			o.Clock.Pass(40 * time.Minute)
+			modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, past.ID) })
+		}
+		o.WantClaim(t, m, whole, models.OutcomeGranted)
+		o.Clock.Pass(10 * time.Minute)
+		if outcome, in, known := forecast(); outcome != timeline.Placed || in != 30*time.Minute || known {
+			t.Errorf("by the past: %v in %v, known %v", outcome, in, known)
+		}
+		o.waits(t, m, whole)
+		if _, in, _ := forecast(); in != 70*time.Minute {
+			t.Errorf("behind another: in %v", in)
+		}
+		if _, err := o.Providers.Recall(o.Ctx, o.Root, o.Provider(t).ID, providers.RecallInput{NoticeMinutes: 20}); err != nil {
+			t.Fatal(err)
+		}
+		if outcome, _, _ := forecast(); outcome != timeline.Unknown {
+			t.Errorf("only a machine that was called back could serve it: %v", outcome)
+		}
+		ask.Demand.GPUs = 2
+		if outcome, _, _ := forecast(); outcome != timeline.Never {
+			t.Errorf("more than there is: %v", outcome)
+		}
+	})
+}
+
+func TestRefusedDemandIsCounted(t *testing.T) {
+	each(t, func(t *testing.T, o *world) {
+		m := o.NewTeam(t, "vision")
+		o.Enlist(t, pooltest.Machine(1))
+		refused := models.Answer{Outcome: models.OutcomeRefused, Explanation: models.Say("the pool has no GPUs")}
+		d := models.Demand{GPUs: 2, Cores: 100, GPUModel: "H200"}
+		for range 2 {
+			modelstest.InTx(t, o.Store, func(q *models.Queries) error {
+				return o.Pool.Record(q, models.Workspace{ProjectID: m.ProjectID, UserID: m.UserID, Demand: d}, refused)
+			})
+		}
+		view, err := o.Pool.View(o.Ctx, o.Root)
+		if err != nil || len(view.Unmet) != 1 || view.Unmet[0].Refused != 2 || view.Unmet[0].Model != "H200" || view.Unmet[0].GPUs != 2 || view.Placed != 2 {
+			t.Errorf("%+v, %v", view.Unmet, err)
+		}
+		o.Clock.Pass(25 * time.Hour)
+		if view, err := o.Pool.View(o.Ctx, o.Root); err != nil || len(view.Unmet) != 0 {
+			t.Errorf("a day later %+v, %v", view.Unmet, err)
+		}
+	})
+}
+
+// A request that only a machine could serve that does not lend now keeps
+// nobody waiting, and one that waits keeps only machines that could serve it.
+func TestPatienceKeepsOnlyWhatCanServe(t *testing.T) {
+	each(t, func(t *testing.T, o *world) {
+		vision, speech := o.NewTeam(t, "vision"), o.NewTeam(t, "speech")
+		o.Enlist(t, pooltest.Machine(1))
+		single := o.Provider(t)
+		single.Agent = true // it goes on beside the next
+		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return q.UpdateProvider(&single) })
+		pair := pooltest.Machine(3)[1:]
+		if err := o.Providers.Enlist(o.Ctx, providers.Host{Name: "pair", Digest: providers.MachineDigest("pair")}, pair); err != nil {
+			t.Fatal(err)
+		}
+		two := models.Demand{GPUs: 2, Cores: 100, GPUMemoryMiB: 80_000}
+		o.WantClaim(t, vision, two, models.OutcomeGranted)
+		o.waits(t, vision, two)
+		o.Clock.Pass(11 * time.Minute)
+		o.WantClaim(t, speech, whole, models.OutcomeGranted) // on the machine with one GPU
+	})
+}
+
+// What is held until a machine closes is of no use to who waits: it does not
+// lend then.
+func TestForecastKnowsThatAMachineCloses(t *testing.T) {
+	each(t, func(t *testing.T, o *world) {
+		m := o.NewTeam(t, "vision")
+		o.Enlist(t, pooltest.Machine(1))
+		held := o.WantClaim(t, m, whole, models.OutcomeGranted)
+		now := o.Store.Now()
+		hours := []models.Window{{Days: []int{0, 1, 2, 3, 4, 5, 6}, From: now.Format("15:04"), To: now.Add(time.Hour).Format("15:04")}}
+		terms := models.Terms{Hours: hours, NoticeMinutes: 120}
+		if _, err := o.Providers.Update(o.Ctx, o.Root, o.Provider(t).ID, providers.ProviderInput{Name: "node", Terms: terms}); err != nil {
+			t.Fatal(err)
+		}
+		if o.CountEvents(t, held, "certain hours") != 1 {
+			t.Fatal("the holder does not know of the end")
+		}
+		f, err := o.Pool.Forecast(o.Ctx, models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, Demand: whole})
+		if err != nil || f.Outcome != timeline.Unknown {
+			t.Errorf("%+v, %v", f, err)
+		}
+	})
+}

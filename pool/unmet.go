@@ -1,0 +1,67 @@
+package pool
+
+import (
+	"slices"
+	"time"
+
+	"weir/models"
+)
+
+// UnmetView is demand that the pool does not meet, by model and size.
+type UnmetView struct {
+	Model   string // asked for; empty: any
+	GPUs    int64
+	Cores   int64 // per GPU
+	Waiting int64 // requests that wait now
+	Refused int64 // in the last day
+	Oldest  *time.Time
+}
+
+// unmetPeriod is for how long a refusal counts as unmet demand.
+const unmetPeriod = 24 * time.Hour
+
+// unmet adds up what waits and what was refused lately, the largest first.
+func unmet(q *models.Queries, now time.Time) ([]UnmetView, error) {
+	waiting, err := q.Queued()
+	if err != nil {
+		return nil, err
+	}
+	type size struct {
+		model       string
+		gpus, cores int64
+	}
+	sums := map[size]*UnmetView{}
+	of := func(d models.Demand) *UnmetView {
+		k := size{d.GPUModel, d.GPUs, d.Cores}
+		if sums[k] == nil {
+			sums[k] = &UnmetView{Model: d.GPUModel, GPUs: d.GPUs, Cores: d.Cores}
+		}
+		return sums[k]
+	}
+	for _, w := range waiting {
+		if w.Demand.GPUs == 0 {
+			continue
+		}
+		u := of(w.Demand)
+		u.Waiting++
+		if u.Oldest == nil || w.RequestedAt.Before(*u.Oldest) {
+			u.Oldest = &w.RequestedAt
+		}
+	}
+	refused, err := q.RefusedDemands(now.Add(-unmetPeriod))
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range refused {
+		of(r.Demand).Refused += r.N
+	}
+	var list []UnmetView
+	for _, u := range sums {
+		list = append(list, *u)
+	}
+	slices.SortFunc(list, func(a, b UnmetView) int {
+		return slices.Compare([]int64{-a.Waiting * a.GPUs * a.Cores, -a.Refused * a.GPUs * a.Cores, -a.GPUs, -a.Cores, int64(len(a.Model))},
+			[]int64{-b.Waiting * b.GPUs * b.Cores, -b.Refused * b.GPUs * b.Cores, -b.GPUs, -b.Cores, int64(len(b.Model))})
+	})
+	return list, nil
+}

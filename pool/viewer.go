@@ -1,0 +1,225 @@
+package pool
+
+import (
+	"slices"
+	"time"
+
+	"weir/models"
+	"weir/policies"
+	"weir/pool/placement"
+	"weir/pool/queue"
+)
+
+// viewer is an actor who looks: what was asked of the rules once holds for the
+// whole look.
+type viewer struct {
+	scheduler *Scheduler
+	actor     policies.Actor
+	sees      map[int64]bool // projects
+}
+
+func (s *Scheduler) viewer(actor policies.Actor) viewer {
+	return viewer{scheduler: s, actor: actor, sees: map[int64]bool{}}
+}
+
+// maySee tells whether the actor may see whose a project's shares are.
+func (v viewer) maySee(project int64) bool {
+	may, known := v.sees[project]
+	if !known {
+		may = v.scheduler.access.May(v.actor, project, "workspace", "read")
+		v.sees[project] = may
+	}
+	return may
+}
+
+// waiting shows the queue: the requests of projects that are not the actor's
+// have no names.
+func (v viewer) waiting(q *models.Queries, snap snapshot) ([]WaitingView, error) {
+	waiting, err := loadQueue(q, snap, nil)
+	if err != nil {
+		return nil, err
+	}
+	estimates, err := v.scheduler.estimate(q, snap, waiting)
+	views := make([]WaitingView, len(waiting.ranked))
+	for i, r := range waiting.ranked {
+		views[i] = waiting.view(r)
+		views[i].Forecast = estimates[r.ID]
+		if !v.maySee(r.Project) {
+			views[i] = views[i].anonymous()
+		}
+	}
+	return views, err
+}
+
+func (w waitQueue) view(r queue.Ranked) WaitingView {
+	return WaitingView{QueuedView: w.byID[r.ID], Place: r.Place, Behind: r.Behind}
+}
+
+func (v WaitingView) anonymous() WaitingView {
+	v.Anonymous = true
+	v.QueuedView = models.QueuedView{WorkspaceView: models.WorkspaceView{
+		Workspace: models.Workspace{Demand: v.Demand, RequestedAt: v.RequestedAt, State: v.State}}}
+	return v
+}
+
+// providerFacts are what a look at all providers is made of, by the ids of
+// providers and devices.
+type providerFacts struct {
+	snapshot
+	measured map[int64]models.DeviceState
+	owners   map[int64]string
+	free     map[int64]placement.Device // of what accepts demands
+	held     map[int64][]models.ShareView
+	holders  map[int64]int // people who hold shares at a provider
+}
+
+func readFacts(q *models.Queries, snap snapshot) (f providerFacts, err error) {
+	f = providerFacts{snapshot: snap, free: map[int64]placement.Device{}, held: map[int64][]models.ShareView{}, holders: snap.holders()}
+	if f.measured, err = q.DeviceStates(); err != nil {
+		return f, err
+	}
+	if f.owners, err = q.OwnerNames(); err != nil {
+		return f, err
+	}
+	for _, node := range snap.nodes(asItIs, anyProject).Nodes {
+		for _, d := range node.Devices {
+			if node.Accepting {
+				f.free[d.ID] = d
+			}
+		}
+	}
+	for _, share := range snap.shares {
+		f.held[share.DeviceID] = append(f.held[share.DeviceID], share)
+	}
+	return f, nil
+}
+
+// holders counts the people who hold shares at each provider.
+func (s snapshot) holders() map[int64]int {
+	seen, count := map[[2]int64]bool{}, map[int64]int{}
+	for _, share := range s.shares {
+		at := [2]int64{s.byID[share.DeviceID].ProviderID, share.UserID}
+		if !seen[at] {
+			seen[at] = true
+			count[at[0]]++
+		}
+	}
+	return count
+}
+
+// sharesAround are the open shares of whatever may run on a device: its own,
+// those of its instances, and those of the GPU that it is an instance of.
+func (f providerFacts) sharesAround(d models.Device) (shares []models.ShareView) {
+	for _, other := range f.devicesOf[d.ProviderID] {
+		if other.ID == d.ID || other.PhysicalID() == d.ID || other.ID == d.PhysicalID() {
+			shares = append(shares, f.held[other.ID]...)
+		}
+	}
+	return shares
+}
+
+// machines are all that are in the pool, or still hold a share.
+func (v viewer) machines(q *models.Queries, snap snapshot) ([]ProviderView, error) {
+	facts, err := readFacts(q, snap)
+	var views []ProviderView
+	for _, provider := range snap.providers {
+		if view := v.machine(facts, provider); provider.State != models.ProviderOffline || len(view.Devices) > 0 {
+			views = append(views, view)
+		}
+	}
+	return views, err
+}
+
+func (v viewer) machine(facts providerFacts, provider models.Provider) ProviderView {
+	providers := v.scheduler.providers
+	view := ProviderView{Provider: provider, OwnerName: facts.owners[provider.Owner()], Holders: facts.holders[provider.ID],
+		Chosen: len(provider.Terms.Projects) > 0, Manage: providers.MayManage(v.actor, provider)}
+	view.Lends, view.Until = provider.Terms.Open(facts.now)
+	if !view.Manage {
+		v.redact(&view)
+	}
+	mayShare := providers.MayShare(v.actor, provider)
+	for _, d := range facts.devicesOf[provider.ID] {
+		device := v.device(provider, d, facts.held[d.ID])
+		device.Manage = mayShare
+		device.FreeCores, device.FreeMemoryMiB = placement.Free(facts.free[d.ID])
+		if m, known := facts.measured[d.ID]; known {
+			if !view.Manage && !v.maySeeProcesses(facts.sharesAround(d), m.At) {
+				m.Processes = nil
+			}
+			device.Measured = &m
+		}
+		view.Devices = append(view.Devices, device)
+	}
+	return view
+}
+
+// redact takes out of a view what only who manages the provider may know: by
+// what its agent is told apart, and which foreign projects it lends to.
+func (v viewer) redact(p *ProviderView) {
+	p.Machine, p.Address, p.GPUCode, p.ReportedCode = "", "", "", ""
+	if p.State == models.ProviderPending { // its reason names the code
+		p.Reason = models.Say("its GPUs have changed, and they wait for an authorization")
+	}
+	p.Terms.Projects = slices.DeleteFunc(slices.Clone(p.Terms.Projects), func(id int64) bool { return !v.maySee(id) })
+}
+
+// maySeeProcesses tells whether all that was measured at a moment is the work
+// of shares that the actor may see. What runs where nobody holds a share, or
+// ran before one did, is somebody else's.
+func (v viewer) maySeeProcesses(shares []models.ShareView, at time.Time) bool {
+	for _, share := range shares {
+		if !v.maySee(share.ProjectID) || !at.After(share.From) {
+			return false
+		}
+	}
+	return len(shares) > 0
+}
+
+// machinesOf are the providers and devices of which workspaces hold shares,
+// with these shares.
+func (v viewer) machinesOf(snap snapshot, workspaces []int64) (views []ProviderView) {
+	held := map[int64][]models.ShareView{}
+	touched := map[int64]bool{}
+	for _, share := range snap.shares {
+		if slices.Contains(workspaces, share.WorkspaceID) {
+			held[share.DeviceID] = append(held[share.DeviceID], share)
+			touched[snap.byID[share.DeviceID].ProviderID] = true
+		}
+	}
+	for _, provider := range snap.providers {
+		if !touched[provider.ID] {
+			continue
+		}
+		view := ProviderView{Provider: models.Provider{ID: provider.ID, Name: provider.Name, State: provider.State}}
+		for _, d := range snap.devicesOf[provider.ID] {
+			if len(held[d.ID]) > 0 {
+				view.Devices = append(view.Devices, v.device(provider, d, held[d.ID]))
+			}
+		}
+		views = append(views, view)
+	}
+	return views
+}
+
+func (v viewer) device(provider models.Provider, d models.Device, held []models.ShareView) DeviceView {
+	view := DeviceView{Device: d, ProviderName: provider.Name, ProviderState: provider.State, Lent: lends(provider.Terms, d, anyProject)}
+	for _, share := range held {
+		view.Shares = append(view.Shares, v.share(share, d))
+	}
+	return view
+}
+
+// share hides whose share of a device it is from who may not see its project,
+// and says how it is enforced now.
+func (v viewer) share(share models.ShareView, d models.Device) ShareView {
+	if share.Until == nil && share.Enforcement == models.EnforcedMPS && d.Applied != models.SharingMPS {
+		share.Enforcement = models.EnforcementLapsed
+	}
+	if v.maySee(share.ProjectID) {
+		return ShareView{ShareView: share}
+	}
+	return ShareView{Anonymous: true, ShareView: models.ShareView{Share: models.Share{
+		ID: share.ID, DeviceID: share.DeviceID, Cores: share.Cores, MemoryMiB: share.MemoryMiB,
+		Enforcement: share.Enforcement, From: share.From, Until: share.Until, EndsAt: share.EndsAt, EndReason: share.EndReason}}}
+}
