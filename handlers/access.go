@@ -12,9 +12,9 @@ import (
 	"weir/web"
 )
 
-// verdictPage answers whether somebody may do something; its address says all
+// accessPage answers whether somebody may do something; its address says all
 // that was asked, and can be passed on.
-func (a *App) verdictPage(c echo.Context) error {
+func (a *App) accessPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f := &form{values: c.QueryParams()}
 	in := f.accessQuery()

@@ -34,8 +34,8 @@ func (a rest) listFits(ctx context.Context, in *ByID) (*Answer[List[Fit]], error
 	})}}, nil
 }
 
-// fits are the rows of what could be had now, for who may launch.
-func (a *App) fits(c echo.Context, project int64) (rows []web.FitRow, err error) {
+// availableRows are the rows of what could be had now, for who may launch.
+func (a *App) availableRows(c echo.Context, project int64) (rows []web.FitRow, err error) {
 	ctx := c.Request().Context()
 	all, err := a.Workspaces.Fits(ctx, actorOf(ctx), project)
 	for _, f := range all {

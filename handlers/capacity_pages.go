@@ -20,17 +20,17 @@ func promiseRows(rows []pool.Promise) (list []web.PromiseRow) {
 	return list
 }
 
-func (a *App) promisesPage(c echo.Context) error {
-	page, err := a.promisesView(c, nil)
+func (a *App) capacityPage(c echo.Context) error {
+	page, err := a.capacityForm(c, nil)
 	if err != nil {
 		return err
 	}
 	return a.render(c, http.StatusOK, page)
 }
 
-// promisesView is the page of promises, with the percentages as they were
+// capacityForm is the page of promises, with the percentages as they were
 // typed or, when typed is nil, as they are.
-func (a *App) promisesView(c echo.Context, typed *web.Form) (templ.Component, error) {
+func (a *App) capacityForm(c echo.Context, typed *web.Form) (templ.Component, error) {
 	ctx := c.Request().Context()
 	p, err := a.promises.View(ctx, actorOf(ctx), pageAfter(c, listLimit))
 	if err != nil {
@@ -57,19 +57,19 @@ func (a *App) promisesView(c echo.Context, typed *web.Form) (templ.Component, er
 	return web.PromisesPage(v), nil
 }
 
-func (a *App) setPromises(c echo.Context) error {
+func (a *App) updateCapacityPage(c echo.Context) error {
 	f, err := readForm(c)
 	if err != nil {
 		return err
 	}
-	in := f.overcommit()
+	in := f.overcommitInput()
 	if err = f.err(nil); err == nil {
 		_, err = a.promises.Set(c.Request().Context(), actorOf(c.Request().Context()), in)
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
 			w := f.web().Refuse(err)
-			return a.promisesView(c, &w)
+			return a.capacityForm(c, &w)
 		})
 	}
 	return a.done(c, "/promises", models.Say("What may be promised has been changed."))

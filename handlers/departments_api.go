@@ -83,8 +83,8 @@ type personRow struct {
 	department string
 }
 
-// people lists accounts with their departments.
-func (a rest) people(ctx context.Context, search string, page models.Page) ([]personRow, error) {
+// peopleRows lists accounts with their departments.
+func (a rest) peopleRows(ctx context.Context, search string, page models.Page) ([]personRow, error) {
 	users, err := a.Accounts.Users(ctx, actorOf(ctx), search, page)
 	if err != nil {
 		return nil, err
@@ -104,5 +104,5 @@ func personID(p personRow) int64 { return p.ID }
 
 func (a rest) downloadUsers(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {
 	return downloaded(a, ctx, "weir-people.csv", policies.PeopleColumns, func(p personRow) []string { return policies.PersonCells(p.User, p.department) },
-		personID, func(ctx context.Context, page models.Page) ([]personRow, error) { return a.people(ctx, "", page) })
+		personID, func(ctx context.Context, page models.Page) ([]personRow, error) { return a.peopleRows(ctx, "", page) })
 }

@@ -14,12 +14,12 @@ import (
 
 func (a *App) departmentRoutes(p *echo.Group) {
 	p.GET("/departments", a.departmentsPage)
-	p.POST("/departments", a.createDepartment)
+	p.POST("/departments", a.createDepartmentPage)
 	p.GET("/departments/new", a.newDepartmentPage)
 	p.GET("/departments/:id", a.departmentPage)
-	p.POST("/departments/:id", a.renameDepartment)
-	p.GET("/departments/:id/delete", a.confirmDeleteDepartment)
-	p.POST("/departments/:id/delete", a.deleteDepartment)
+	p.POST("/departments/:id", a.renameDepartmentPage)
+	p.GET("/departments/:id/delete", a.confirmDeleteDepartmentPage)
+	p.POST("/departments/:id/delete", a.deleteDepartmentPage)
 }
 
 func (a *App) departmentsPage(c echo.Context) error {
@@ -45,17 +45,17 @@ func (a *App) newDepartmentPage(c echo.Context) error {
 	return a.render(c, http.StatusOK, web.DepartmentFormPage(web.DepartmentFormView{Form: formOf(0)}))
 }
 
-func (f *form) department() policies.DepartmentInput {
+func (f *form) departmentInput() policies.DepartmentInput {
 	return policies.DepartmentInput{Name: f.text("name"), Version: f.version()}
 }
 
-func (a *App) createDepartment(c echo.Context) error {
+func (a *App) createDepartmentPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f, err := readForm(c)
 	if err != nil {
 		return err
 	}
-	d, err := a.Accounts.CreateDepartment(ctx, actorOf(ctx), f.department())
+	d, err := a.Accounts.CreateDepartment(ctx, actorOf(ctx), f.departmentInput())
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
 			return web.DepartmentFormPage(web.DepartmentFormView{Form: f.web().Refuse(err)}), nil
@@ -88,13 +88,13 @@ func (a *App) departmentPage(c echo.Context) error {
 	return a.render(c, http.StatusOK, page)
 }
 
-func (a *App) renameDepartment(c echo.Context) error {
+func (a *App) renameDepartmentPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f, err := readForm(c)
 	if err != nil {
 		return err
 	}
-	d, err := a.Accounts.RenameDepartment(ctx, actorOf(ctx), number(c, "id"), f.department())
+	d, err := a.Accounts.RenameDepartment(ctx, actorOf(ctx), number(c, "id"), f.departmentInput())
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
 			w := f.web().Refuse(err)
@@ -104,7 +104,7 @@ func (a *App) renameDepartment(c echo.Context) error {
 	return a.done(c, "/departments", models.Say("The department is called %s now.", d.Name))
 }
 
-func (a *App) confirmDeleteDepartment(c echo.Context) error {
+func (a *App) confirmDeleteDepartmentPage(c echo.Context) error {
 	page, err := a.deleteDepartmentForm(c, nil)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (a *App) deleteDepartmentForm(c echo.Context, refused error) (templ.Compone
 	return web.ConfirmPage(v), err
 }
 
-func (a *App) deleteDepartment(c echo.Context) error {
+func (a *App) deleteDepartmentPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f, err := readForm(c)
 	if err != nil {

@@ -113,18 +113,18 @@ func shareRows(history []pool.ShareView) (rows []web.ShareRow) {
 	return rows
 }
 
-func (f *form) device() pool.DeviceInput {
+func (f *form) deviceInput() pool.DeviceInput {
 	return pool.DeviceInput{Sharing: f.text("sharing"), Layout: f.lines("layout"), Mixed: f.bool("mixed"), Version: f.version()}
 }
 
-func (a *App) updateDevice(c echo.Context) error {
+func (a *App) updateDevicePage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f, err := readForm(c)
 	if err != nil {
 		return err
 	}
 	id := number(c, "id")
-	if _, err = a.Pool.UpdateDevice(ctx, actorOf(ctx), id, f.device()); err != nil {
+	if _, err = a.Pool.UpdateDevice(ctx, actorOf(ctx), id, f.deviceInput()); err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
 			w := f.web().Refuse(err)
 			return a.deviceForm(c, &w)

@@ -23,7 +23,7 @@ func (a *App) environmentsPage(c echo.Context) error {
 		CanEdit: a.Access.May(actorOf(ctx), 0, "environment", "write")}))
 }
 
-func (f *form) environment() workspaces.EnvironmentInput {
+func (f *form) environmentInput() workspaces.EnvironmentInput {
 	return workspaces.EnvironmentInput{Name: f.text("name"), Language: f.text("language"), LanguageVersion: f.text("language_version"),
 		Versions: f.versions("versions"), Launch: f.launch("launch."), Image: f.text("image"), Command: f.lines("command"),
 		Minimum: models.Minimum{GPUs: f.number("minimum.gpus"), Cores: f.number("minimum.cores"), GPUMemoryMiB: f.number("minimum.gpu_memory_mib"),
@@ -81,12 +81,12 @@ func (a *App) newEnvironmentPage(c echo.Context) error {
 	return a.render(c, http.StatusOK, web.EnvironmentFormPage(web.EnvironmentFormView{Form: formOf(0)}))
 }
 
-func (a *App) createEnvironment(c echo.Context) error {
+func (a *App) createEnvironmentPage(c echo.Context) error {
 	f, err := readForm(c)
 	if err != nil {
 		return err
 	}
-	in := f.environment()
+	in := f.environmentInput()
 	var e models.Environment
 	if err = f.err(nil); err == nil {
 		e, err = a.Catalogue.Create(c.Request().Context(), actorOf(c.Request().Context()), in)
@@ -99,9 +99,9 @@ func (a *App) createEnvironment(c echo.Context) error {
 	return a.done(c, "/environments", models.Say("The environment %s has been added.", e.Name))
 }
 
-// editEnvironment is the form of one environment; f is the form that came
+// editEnvironmentForm is the form of one environment; f is the form that came
 // back, if one did.
-func (a *App) editEnvironment(c echo.Context, f *web.Form) (templ.Component, error) {
+func (a *App) editEnvironmentForm(c echo.Context, f *web.Form) (templ.Component, error) {
 	ctx := c.Request().Context()
 	if err := a.Access.Check(actorOf(ctx), 0, "environment", "write"); err != nil {
 		return nil, err
@@ -118,19 +118,19 @@ func (a *App) editEnvironment(c echo.Context, f *web.Form) (templ.Component, err
 }
 
 func (a *App) editEnvironmentPage(c echo.Context) error {
-	page, err := a.editEnvironment(c, nil)
+	page, err := a.editEnvironmentForm(c, nil)
 	if err != nil {
 		return err
 	}
 	return a.render(c, http.StatusOK, page)
 }
 
-func (a *App) updateEnvironment(c echo.Context) error {
+func (a *App) updateEnvironmentPage(c echo.Context) error {
 	f, err := readForm(c)
 	if err != nil {
 		return err
 	}
-	in := f.environment()
+	in := f.environmentInput()
 	var e models.Environment
 	if err = f.err(nil); err == nil {
 		e, err = a.Catalogue.Update(c.Request().Context(), actorOf(c.Request().Context()), number(c, "id"), in)
@@ -138,13 +138,13 @@ func (a *App) updateEnvironment(c echo.Context) error {
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
 			w := f.web().Refuse(err)
-			return a.editEnvironment(c, &w)
+			return a.editEnvironmentForm(c, &w)
 		})
 	}
 	return a.done(c, "/environments", models.Say("The environment %s has been changed.", e.Name))
 }
 
-func (a *App) confirmEnvironment(c echo.Context, refused error) (templ.Component, error) {
+func (a *App) deleteEnvironmentForm(c echo.Context, refused error) (templ.Component, error) {
 	ctx := c.Request().Context()
 	e, err := a.Catalogue.Environment(ctx, actorOf(ctx), number(c, "id"))
 	v := web.ConfirmDeleteEnvironment(e)
@@ -154,21 +154,21 @@ func (a *App) confirmEnvironment(c echo.Context, refused error) (templ.Component
 	return web.ConfirmPage(v), err
 }
 
-func (a *App) confirmDeleteEnvironment(c echo.Context) error {
+func (a *App) confirmDeleteEnvironmentPage(c echo.Context) error {
 	if err := a.Access.Check(actorOf(c.Request().Context()), 0, "environment", "write"); err != nil {
 		return err
 	}
-	page, err := a.confirmEnvironment(c, nil)
+	page, err := a.deleteEnvironmentForm(c, nil)
 	if err != nil {
 		return err
 	}
 	return a.render(c, http.StatusOK, page)
 }
 
-func (a *App) deleteEnvironment(c echo.Context) error {
+func (a *App) deleteEnvironmentPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	if err := a.Catalogue.Delete(ctx, actorOf(ctx), number(c, "id")); err != nil {
-		return a.refused(c, err, func() (templ.Component, error) { return a.confirmEnvironment(c, err) })
+		return a.refused(c, err, func() (templ.Component, error) { return a.deleteEnvironmentForm(c, err) })
 	}
 	return a.done(c, "/environments", models.Say("The environment has been deleted."))
 }

@@ -12,9 +12,9 @@ import (
 	"weir/policies"
 )
 
-// events streams the names of topics that have changed, as long as the
+// streamEvents streams the names of topics that have changed, as long as the
 // reader may follow them.
-func (a *App) events(c echo.Context) error {
+func (a *App) streamEvents(c echo.Context) error {
 	ctx := c.Request().Context()
 	if !a.Holds() {
 		return errApart

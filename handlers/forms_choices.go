@@ -10,9 +10,9 @@ import (
 	"weir/web"
 )
 
-// account reads the address of an account, or its number, and gives the
+// accountID reads the address of an account, or its number, and gives the
 // number; 0 where nothing was typed. A form cannot offer everybody.
-func (a *App) account(ctx context.Context, f *form, name string) int64 {
+func (a *App) accountID(ctx context.Context, f *form, name string) int64 {
 	text := strings.TrimSpace(f.text(name))
 	if !strings.Contains(text, "@") {
 		return f.number(name)

@@ -11,7 +11,7 @@ import (
 )
 
 func (a rest) importOperations(s section) {
-	register(a, s, route{http.MethodPost, "/projects/{id}/preview", 200, "preview", "Tell what a change of a role, a member or the quota would make of the quota, and whether it would be refused; nothing is changed"}, a.preview)
+	register(a, s, route{http.MethodPost, "/projects/{id}/preview", 200, "preview", "Tell what a change of a role, a member or the quota would make of the quota, and whether it would be refused; nothing is changed"}, a.previewChange)
 	register(a, s, route{http.MethodGet, "/projects/{id}/members.csv", 200, "download-members", "Download a project's present members as CSV, in the columns in which they can be imported"}, a.downloadMembers)
 	describeDownload(s, "/projects/{id}/members.csv")
 	register(a, s, route{http.MethodPost, "/projects/{id}/members/import", 200, "import-members", "Add and change members by a table in CSV, all or none, or tell what that would do"}, a.importMembers)
@@ -68,7 +68,7 @@ func previewOf(p pool.Preview) Preview {
 	return v
 }
 
-func (a rest) preview(ctx context.Context, in *CreateIn[pool.PreviewInput]) (*Answer[Preview], error) {
+func (a rest) previewChange(ctx context.Context, in *CreateIn[pool.PreviewInput]) (*Answer[Preview], error) {
 	p, err := a.Ledger.Preview(ctx, actorOf(ctx), in.ID, in.Body)
 	return &Answer[Preview]{previewOf(p)}, err
 }

@@ -30,9 +30,9 @@ type findImport func(ctx context.Context, id int64) (tableImport, error)
 
 func (a *App) importRoutes(p *echo.Group) {
 	p.GET("/projects/:id/members/import", a.importPage(a.membersImport))
-	p.POST("/projects/:id/members/import", a.importTable(a.membersImport))
+	p.POST("/projects/:id/members/import", a.importTablePage(a.membersImport))
 	p.GET("/people/import", a.importPage(a.peopleImport))
-	p.POST("/people/import", a.importTable(a.peopleImport))
+	p.POST("/people/import", a.importTablePage(a.peopleImport))
 }
 
 func (a *App) importPage(find findImport) echo.HandlerFunc {
@@ -46,9 +46,9 @@ func (a *App) importPage(find findImport) echo.HandlerFunc {
 	}
 }
 
-// importTable shows what would become of a table and, when that was confirmed,
+// importTablePage shows what would become of a table and, when that was confirmed,
 // imports it. The table travels in the form: nothing is kept in between.
-func (a *App) importTable(find findImport) echo.HandlerFunc {
+func (a *App) importTablePage(find findImport) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		ctx := c.Request().Context()
 		t, err := find(ctx, number(c, "id"))
@@ -59,7 +59,7 @@ func (a *App) importTable(find findImport) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		text, err := f.table(c)
+		text, err := f.importedTable(c)
 		var report models.ImportReport
 		if err == nil {
 			report, err = t.take(ctx, text, !f.bool("confirm"), f.text("plan"))
@@ -79,8 +79,8 @@ func (a *App) importTable(find findImport) echo.HandlerFunc {
 	}
 }
 
-// table is the file that was sent, or what was typed where there is none.
-func (f *form) table(c echo.Context) (string, error) {
+// importedTable is the file that was sent, or what was typed where there is none.
+func (f *form) importedTable(c echo.Context) (string, error) {
 	header, err := c.FormFile("file")
 	if err != nil || header.Size == 0 {
 		return f.text("csv"), nil

@@ -18,8 +18,8 @@ import (
 func (a *App) leaverRoutes(p *echo.Group) {
 	p.GET("/projects/:id/leavers", a.leaversPage)
 	p.GET("/projects/:id/members/:member/handover", a.handoverPage)
-	p.POST("/projects/:id/members/:member/handover", a.handOver)
-	p.POST("/projects/:id/members/:member/handover/end", a.takeBack)
+	p.POST("/projects/:id/members/:member/handover", a.handOverPage)
+	p.POST("/projects/:id/members/:member/handover/end", a.takeBackPage)
 }
 
 // fewLeavers are shown on the project's own page.
@@ -84,7 +84,7 @@ func (a *App) handoverForm(c echo.Context, f web.Form) (templ.Component, error) 
 	return web.HandoverPage(v), err
 }
 
-func (a *App) handOver(c echo.Context) error {
+func (a *App) handOverPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f, err := readForm(c)
 	if err != nil {
@@ -101,7 +101,7 @@ func (a *App) handOver(c echo.Context) error {
 	return a.done(c, path("projects", project), models.Say("The directory of %s is handed to %s.", v.UserName, v.HeirName))
 }
 
-func (a *App) takeBack(c echo.Context) error {
+func (a *App) takeBackPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	project := number(c, "id")
 	if err := a.Ledger.TakeBack(ctx, actorOf(ctx), project, number(c, "member")); err != nil {

@@ -14,7 +14,7 @@ import (
 	"weir/web"
 )
 
-func (f *form) role() pool.RoleInput {
+func (f *form) roleInput() pool.RoleInput {
 	return pool.RoleInput{Name: f.text("name"), Permission: f.text("permission"), Permissions: f.permissions(""), Peak: f.resources("peak"), Version: f.version()}
 }
 
@@ -76,7 +76,7 @@ func (a *App) editRolePage(c echo.Context) error {
 	return a.render(c, http.StatusOK, page)
 }
 
-func (a *App) createRole(c echo.Context) error {
+func (a *App) createRolePage(c echo.Context) error {
 	f, err := readForm(c)
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func (a *App) createRole(c echo.Context) error {
 	if f.bool("preview") {
 		return a.previewed(c, func() (templ.Component, error) { return a.roleForm(c, 0, f.typed()) })
 	}
-	project, in := number(c, "id"), f.role()
+	project, in := number(c, "id"), f.roleInput()
 	var r models.Role
 	if err = f.err(nil); err == nil {
 		r, err = a.Ledger.CreateRole(c.Request().Context(), actorOf(c.Request().Context()), project, in)
@@ -98,7 +98,7 @@ func (a *App) createRole(c echo.Context) error {
 	return a.done(c, path("projects", project), models.Say("The role %s has been added.", r.Name))
 }
 
-func (a *App) updateRole(c echo.Context) error {
+func (a *App) updateRolePage(c echo.Context) error {
 	f, err := readForm(c)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (a *App) updateRole(c echo.Context) error {
 	if f.bool("preview") {
 		return a.previewed(c, func() (templ.Component, error) { return a.roleForm(c, number(c, "role"), f.typed()) })
 	}
-	project, id, in := number(c, "id"), number(c, "role"), f.role()
+	project, id, in := number(c, "id"), number(c, "role"), f.roleInput()
 	var r models.Role
 	if err = f.err(nil); err == nil {
 		r, err = a.Ledger.UpdateRole(c.Request().Context(), actorOf(c.Request().Context()), project, id, in)
@@ -120,7 +120,7 @@ func (a *App) updateRole(c echo.Context) error {
 	return a.done(c, path("projects", project), models.Say("The role %s has been changed.", r.Name))
 }
 
-func (a *App) confirmDeleteRole(c echo.Context) error {
+func (a *App) confirmDeleteRolePage(c echo.Context) error {
 	page, err := a.deleteRoleForm(c, nil)
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func (a *App) deleteRoleForm(c echo.Context, refused error) (templ.Component, er
 	return web.ConfirmPage(v), err
 }
 
-func (a *App) deleteRole(c echo.Context) error {
+func (a *App) deleteRolePage(c echo.Context) error {
 	ctx := c.Request().Context()
 	project := number(c, "id")
 	err := a.Ledger.DeleteRole(ctx, actorOf(ctx), project, number(c, "role"))
@@ -155,7 +155,7 @@ func (a *App) deleteRole(c echo.Context) error {
 	return a.done(c, path("projects", project), models.Say("The role has been deleted."))
 }
 
-func (f *form) member() pool.MemberInput {
+func (f *form) memberInput() pool.MemberInput {
 	return pool.MemberInput{Email: f.text("email"), RoleID: f.number("role_id"), Until: f.day("until"), JoinedAt: f.day("joined_at"), Version: f.version()}
 }
 
@@ -216,7 +216,7 @@ func (a *App) editMemberPage(c echo.Context) error {
 	return a.render(c, http.StatusOK, page)
 }
 
-func (a *App) addMember(c echo.Context) error {
+func (a *App) addMemberPage(c echo.Context) error {
 	f, err := readForm(c)
 	if err != nil {
 		return err
@@ -224,7 +224,7 @@ func (a *App) addMember(c echo.Context) error {
 	if f.bool("preview") {
 		return a.previewed(c, func() (templ.Component, error) { return a.memberForm(c, 0, f.typed()) })
 	}
-	project, in := number(c, "id"), f.member()
+	project, in := number(c, "id"), f.memberInput()
 	if err = f.err(nil); err == nil {
 		_, err = a.Ledger.AddMember(c.Request().Context(), actorOf(c.Request().Context()), project, in)
 	}
@@ -237,7 +237,7 @@ func (a *App) addMember(c echo.Context) error {
 	return a.done(c, path("projects", project), models.Say("%s is a member now.", in.Email))
 }
 
-func (a *App) updateMember(c echo.Context) error {
+func (a *App) updateMemberPage(c echo.Context) error {
 	f, err := readForm(c)
 	if err != nil {
 		return err
@@ -245,7 +245,7 @@ func (a *App) updateMember(c echo.Context) error {
 	if f.bool("preview") {
 		return a.previewed(c, func() (templ.Component, error) { return a.memberForm(c, number(c, "member"), f.typed()) })
 	}
-	project, id, in := number(c, "id"), number(c, "member"), f.member()
+	project, id, in := number(c, "id"), number(c, "member"), f.memberInput()
 	if err = f.err(nil); err == nil {
 		_, err = a.Ledger.UpdateMember(c.Request().Context(), actorOf(c.Request().Context()), project, id, in)
 	}
@@ -258,7 +258,7 @@ func (a *App) updateMember(c echo.Context) error {
 	return a.done(c, path("projects", project), models.Say("The member has been changed."))
 }
 
-func (a *App) confirmRemoveMember(c echo.Context) error {
+func (a *App) confirmRemoveMemberPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	p, err := a.Ledger.Project(ctx, actorOf(ctx), number(c, "id"))
 	if err != nil {
@@ -274,17 +274,17 @@ func (a *App) confirmRemoveMember(c echo.Context) error {
 	return a.render(c, http.StatusOK, web.ConfirmPage(web.ConfirmRemoveMember(p.Project, m.MemberView)))
 }
 
-func (a *App) removeMember(c echo.Context) error {
+func (a *App) removeMemberPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	project := number(c, "id")
-	if err := a.expel(ctx, project, number(c, "member")); err != nil {
+	if err := a.endMembership(ctx, project, number(c, "member")); err != nil {
 		return err
 	}
 	return a.done(c, path("projects", project), models.Say("The member has been removed. Running workspaces are being stopped."))
 }
 
-// expel removes a member, whose workspaces are to be stopped.
-func (a *App) expel(ctx context.Context, project, member int64) error {
+// endMembership removes a member, whose workspaces are to be stopped.
+func (a *App) endMembership(ctx context.Context, project, member int64) error {
 	err := a.Ledger.RemoveMember(ctx, actorOf(ctx), project, member)
 	if err == nil {
 		a.Wake()

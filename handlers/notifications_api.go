@@ -12,11 +12,11 @@ import (
 
 func (a rest) noticeOperations(s section) {
 	register(a, s, route{http.MethodGet, "/notices", 200, "list-notices", "List what you were told, newest first"}, a.listNotices)
-	register(a, s, route{http.MethodGet, "/notices/unread", 200, "count-unread-notices", "Count what you have not read"}, a.countUnread)
+	register(a, s, route{http.MethodGet, "/notices/unread", 200, "count-unread-notices", "Count what you have not read"}, a.countUnreadNotices)
 	register(a, s, route{http.MethodPost, "/notices/read", 204, "read-notices", "Mark notices as read: all, or all up to one"}, a.readNotices)
 	register(a, s, route{http.MethodPost, "/notices/{id}/read", 200, "read-notice", "Mark a notice as read"}, a.readNotice)
-	register(a, s, route{http.MethodGet, "/me/notices", 200, "get-notice-preference", "Show how you want to be told"}, a.getPreference)
-	register(a, s, route{http.MethodPut, "/me/notices", 200, "set-notice-preference", "Choose how you want to be told"}, a.setPreference)
+	register(a, s, route{http.MethodGet, "/me/notices", 200, "get-notice-preference", "Show how you want to be told"}, a.getNoticePreference)
+	register(a, s, route{http.MethodPut, "/me/notices", 200, "set-notice-preference", "Choose how you want to be told"}, a.setNoticePreference)
 }
 
 func (a rest) webhookOperations(s section) {
@@ -27,7 +27,7 @@ func (a rest) webhookOperations(s section) {
 	register(a, s, route{http.MethodPut, "/webhooks/{id}", 200, "update-webhook", "Change a webhook"}, a.updateWebhook)
 	register(a, s, route{http.MethodDelete, "/webhooks/{id}", 204, "delete-webhook", "Delete a webhook and what is queued for it"}, a.deleteWebhook)
 	register(a, s, route{http.MethodPost, "/webhooks/{id}/rotate", 200, "rotate-webhook-secret",
-		"Give a webhook a new secret, which is in this answer alone; for 24 hours the old one signs, too"}, a.rotateSecret)
+		"Give a webhook a new secret, which is in this answer alone; for 24 hours the old one signs, too"}, a.rotateWebhookSecret)
 	register(a, s, route{http.MethodPost, "/webhooks/{id}/test", 204, "test-webhook", "Send a webhook a message that means nothing"}, a.testWebhook)
 	register(a, s, route{http.MethodPost, "/webhooks/{id}/again", 200, "send-all-again", "Send all again that a webhook has not taken"}, a.sendAllAgain)
 	register(a, s, route{http.MethodGet, "/deliveries", 200, "list-deliveries", "List messages and e-mails, newest first"}, a.listDeliveries)
@@ -77,7 +77,7 @@ type UnreadCount struct {
 	Unread int64 `json:"unread"`
 }
 
-func (a rest) countUnread(ctx context.Context, _ *struct{}) (*Answer[UnreadCount], error) {
+func (a rest) countUnreadNotices(ctx context.Context, _ *struct{}) (*Answer[UnreadCount], error) {
 	n, err := a.Notices.Unread(ctx, actorOf(ctx))
 	return &Answer[UnreadCount]{UnreadCount{n}}, err
 }
@@ -106,7 +106,7 @@ type NoticePreference struct {
 	Language string `json:"language" enum:"en,zh" doc:"of e-mail"`
 }
 
-func (a rest) getPreference(ctx context.Context, _ *struct{}) (*Answer[NoticePreference], error) {
+func (a rest) getNoticePreference(ctx context.Context, _ *struct{}) (*Answer[NoticePreference], error) {
 	p, err := a.Notices.Preference(ctx, actorOf(ctx))
 	if p.Language == "" {
 		p.Language = "en"
@@ -114,7 +114,7 @@ func (a rest) getPreference(ctx context.Context, _ *struct{}) (*Answer[NoticePre
 	return &Answer[NoticePreference]{NoticePreference{!p.PortalOnly, p.Language}}, err
 }
 
-func (a rest) setPreference(ctx context.Context, in *Create[NoticePreference]) (*Answer[NoticePreference], error) {
+func (a rest) setNoticePreference(ctx context.Context, in *Create[NoticePreference]) (*Answer[NoticePreference], error) {
 	if err := a.Notices.Prefer(ctx, actorOf(ctx), in.Body.ByMail, in.Body.Language); err != nil {
 		return nil, err
 	}
@@ -174,7 +174,7 @@ func (a rest) deleteWebhook(ctx context.Context, in *ByID) (*Nothing, error) {
 	return nothing(a.Notices.DeleteWebhook(ctx, actorOf(ctx), in.ID, 0))
 }
 
-func (a rest) rotateSecret(ctx context.Context, in *ByID) (*Found[NewWebhook], error) {
+func (a rest) rotateWebhookSecret(ctx context.Context, in *ByID) (*Found[NewWebhook], error) {
 	w, secret, err := a.Notices.RotateSecret(ctx, actorOf(ctx), in.ID, 0)
 	return found(w.Version, NewWebhook{a.webhookOf(w), secret}, err)
 }

@@ -15,24 +15,24 @@ import (
 // noticeRoutes are the inbox, and what goes out to others.
 func (a *App) noticeRoutes(p *echo.Group) {
 	p.GET("/notices", a.noticesPage)
-	p.GET("/notices/bell", a.bell)
-	p.POST("/notices/read", a.readNotices)
-	p.GET("/notices/:id", a.openNotice)
-	p.POST("/notices/:id/read", a.readNotice)
-	p.POST("/account/notices", a.preferNotices)
+	p.GET("/notices/bell", a.bellPage)
+	p.POST("/notices/read", a.readNoticesPage)
+	p.GET("/notices/:id", a.openNoticePage)
+	p.POST("/notices/:id/read", a.readNoticePage)
+	p.POST("/account/notices", a.setNoticePreferencePage)
 	p.GET("/webhooks", a.webhooksPage)
-	p.POST("/webhooks", a.createWebhook)
-	p.POST("/webhooks/mail-test", a.testMail)
+	p.POST("/webhooks", a.createWebhookPage)
+	p.POST("/webhooks/mail-test", a.testMailPage)
 	p.GET("/webhooks/new", a.newWebhookPage)
 	p.GET("/webhooks/:id", a.webhookPage)
-	p.POST("/webhooks/:id", a.updateWebhook)
-	p.GET("/webhooks/:id/delete", a.confirmDeleteWebhook)
-	p.POST("/webhooks/:id/delete", a.deleteWebhook)
-	p.GET("/webhooks/:id/rotate", a.confirmRotateSecret)
-	p.POST("/webhooks/:id/rotate", a.rotateSecret)
-	p.POST("/webhooks/:id/test", a.testWebhook)
-	p.POST("/webhooks/:id/again", a.sendAllAgain)
-	p.POST("/deliveries/:id/again", a.sendAgain)
+	p.POST("/webhooks/:id", a.updateWebhookPage)
+	p.GET("/webhooks/:id/delete", a.confirmDeleteWebhookPage)
+	p.POST("/webhooks/:id/delete", a.deleteWebhookPage)
+	p.GET("/webhooks/:id/rotate", a.confirmRotateWebhookSecretPage)
+	p.POST("/webhooks/:id/rotate", a.rotateWebhookSecretPage)
+	p.POST("/webhooks/:id/test", a.testWebhookPage)
+	p.POST("/webhooks/:id/again", a.sendAllAgainPage)
+	p.POST("/deliveries/:id/again", a.sendAgainPage)
 }
 
 func (a *App) noticesPage(c echo.Context) error {
@@ -54,11 +54,11 @@ func (a *App) noticesPage(c echo.Context) error {
 	return a.render(c, http.StatusOK, web.NoticesPage(v))
 }
 
-// bell is the part of a page that fetches itself.
-func (a *App) bell(c echo.Context) error { return a.render(c, http.StatusOK, web.Bell()) }
+// bellPage is the part of a page that fetches itself.
+func (a *App) bellPage(c echo.Context) error { return a.render(c, http.StatusOK, web.Bell()) }
 
-// openNotice leads to what a notice is about; with that it is read.
-func (a *App) openNotice(c echo.Context) error {
+// openNoticePage leads to what a notice is about; with that it is read.
+func (a *App) openNoticePage(c echo.Context) error {
 	ctx := c.Request().Context()
 	n, err := a.Notices.Read(ctx, actorOf(ctx), number(c, "id"))
 	if err != nil {
@@ -70,7 +70,7 @@ func (a *App) openNotice(c echo.Context) error {
 	return c.Redirect(http.StatusSeeOther, localPath(n.Link))
 }
 
-func (a *App) readNotice(c echo.Context) error {
+func (a *App) readNoticePage(c echo.Context) error {
 	ctx := c.Request().Context()
 	if _, err := a.Notices.Read(ctx, actorOf(ctx), number(c, "id")); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (a *App) readNotice(c echo.Context) error {
 	return c.Redirect(http.StatusSeeOther, "/notices")
 }
 
-func (a *App) readNotices(c echo.Context) error {
+func (a *App) readNoticesPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f, err := readForm(c)
 	if err != nil {
@@ -94,7 +94,7 @@ func (a *App) readNotices(c echo.Context) error {
 	return a.done(c, "/notices", models.Say("All notices are read."))
 }
 
-func (a *App) preferNotices(c echo.Context) error {
+func (a *App) setNoticePreferencePage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f, err := readForm(c)
 	if err != nil {
@@ -112,9 +112,9 @@ func (a *App) noticeChoice(ctx context.Context) (web.NoticeChoice, error) {
 	return web.NoticeChoice{Offered: a.Notices.ByMail(), ByMail: !p.PortalOnly}, err
 }
 
-// remember notes the language in which somebody reads the portal, for what is
+// rememberLanguage notes the language in which somebody reads the portal, for what is
 // sent to them. That it fails is no reason to refuse what they do.
-func (a *App) remember(c echo.Context, actor policies.Actor, language string) {
+func (a *App) rememberLanguage(c echo.Context, actor policies.Actor, language string) {
 	if actor.User.ID == 0 {
 		return
 	}

@@ -39,10 +39,10 @@ func (a *App) apiRoutes(g *echo.Group) {
 	api := humaecho.NewWithGroup(a.echo, group, apiConfig())
 	api.UseMiddleware(func(hc huma.Context, next func(huma.Context)) { admitAPI(api, hc, next) })
 	rest{a}.register(api)
-	group.GET("/openapi.json", a.openAPI)
+	group.GET("/openapi.json", a.openAPIDocument)
 }
 
-func (a *App) openAPI(c echo.Context) error {
+func (a *App) openAPIDocument(c echo.Context) error {
 	doc, err := document()
 	if err != nil {
 		return err
@@ -179,8 +179,8 @@ func errorsOf(r route, input reflect.Type) []int {
 
 type requestKey struct{}
 
-// requestOf is the HTTP request that an operation answers.
-func requestOf(ctx context.Context) *http.Request {
+// httpRequestOf is the HTTP request that an operation answers.
+func httpRequestOf(ctx context.Context) *http.Request {
 	r, _ := ctx.Value(requestKey{}).(*http.Request)
 	return r
 }

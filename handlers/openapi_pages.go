@@ -13,8 +13,8 @@ import (
 	"weir/web"
 )
 
-// apiPage shows the document of the API to people.
-func (a *App) apiPage(c echo.Context) error {
+// openAPIPage shows the document of the API to people.
+func (a *App) openAPIPage(c echo.Context) error {
 	return a.render(c, http.StatusOK, web.APIPage(reference()))
 }
 

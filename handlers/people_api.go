@@ -80,7 +80,7 @@ type UsersQuery struct {
 }
 
 func (a rest) listUsers(ctx context.Context, in *UsersQuery) (*Answer[List[User]], error) {
-	return listed(in.Paging, personID, func(p models.Page) ([]personRow, error) { return a.people(ctx, in.Search, p) }, func(p personRow) User {
+	return listed(in.Paging, personID, func(p models.Page) ([]personRow, error) { return a.peopleRows(ctx, in.Search, p) }, func(p personRow) User {
 		u := userOf(p.User)
 		u.Department = p.department
 		return u
@@ -94,7 +94,7 @@ func (a rest) createUser(ctx context.Context, in *Create[policies.NewUser]) (*Cr
 
 func (a rest) getUser(ctx context.Context, in *ByID) (*Found[Person], error) {
 	u, err := a.Accounts.User(ctx, actorOf(ctx), in.ID)
-	p, err := a.person(ctx, u, err)
+	p, err := a.personFound(ctx, u, err)
 	return found(u.Version, p, err)
 }
 
@@ -107,7 +107,7 @@ func (a rest) updateUser(ctx context.Context, in *Update[policies.UserChange]) (
 	if err == nil {
 		a.Wake()
 	}
-	p, err := a.person(ctx, u, err)
+	p, err := a.personFound(ctx, u, err)
 	return found(u.Version, p, err)
 }
 

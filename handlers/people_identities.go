@@ -56,7 +56,7 @@ func (a rest) deleteIdentity(ctx context.Context, in *ByIdentity) (*Nothing, err
 	return nothing(a.Accounts.DeleteIdentity(ctx, actorOf(ctx), in.ID, in.Identity))
 }
 
-func (a *App) confirmDeleteIdentity(c echo.Context) error {
+func (a *App) confirmDeleteIdentityPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	if err := a.Access.Check(actorOf(ctx), 0, "user", "write"); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (a *App) confirmDeleteIdentity(c echo.Context) error {
 	return models.NotFound("identity")
 }
 
-func (a *App) deleteIdentity(c echo.Context) error {
+func (a *App) deleteIdentityPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	user := number(c, "id")
 	if err := a.Accounts.DeleteIdentity(ctx, actorOf(ctx), user, number(c, "identity")); err != nil {

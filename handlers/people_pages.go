@@ -48,7 +48,7 @@ func (a *App) newPersonForm(c echo.Context, f web.Form) (templ.Component, error)
 	return web.PersonFormPage(web.PersonFormView{Form: f, Departments: departments}), err
 }
 
-func (a *App) createPerson(c echo.Context) error {
+func (a *App) createPersonPage(c echo.Context) error {
 	f, err := readForm(c)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (a *App) personPage(c echo.Context) error {
 	return a.render(c, http.StatusOK, page)
 }
 
-func (a *App) updatePerson(c echo.Context) error {
+func (a *App) updatePersonPage(c echo.Context) error {
 	f, err := readForm(c)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (a *App) updatePerson(c echo.Context) error {
 	return a.done(c, path("people", u.ID), models.Say("The account of %s has been changed.", u.Email))
 }
 
-func (a *App) resetPassword(c echo.Context) error {
+func (a *App) resetPasswordPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f, err := readForm(c)
 	if err != nil {
@@ -166,7 +166,7 @@ func (a *App) tokensPage(c echo.Context) error {
 	return a.render(c, http.StatusOK, page)
 }
 
-func (a *App) createToken(c echo.Context) error {
+func (a *App) createTokenPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f, err := readForm(c)
 	if err != nil {
@@ -193,7 +193,7 @@ func (a *App) createToken(c echo.Context) error {
 	return a.render(c, http.StatusCreated, page)
 }
 
-func (a *App) confirmDeleteToken(c echo.Context) error {
+func (a *App) confirmDeleteTokenPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	tokens, err := a.Accounts.Tokens(ctx, actorOf(ctx))
 	if err != nil {
@@ -207,7 +207,7 @@ func (a *App) confirmDeleteToken(c echo.Context) error {
 	return models.NotFound("token")
 }
 
-func (a *App) deleteToken(c echo.Context) error {
+func (a *App) deleteTokenPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	if err := a.Accounts.DeleteToken(ctx, actorOf(ctx), number(c, "id")); err != nil {
 		return err
@@ -234,7 +234,7 @@ func (a *App) accountForm(c echo.Context, f web.Form) (templ.Component, error) {
 	return web.AccountPage(web.AccountView{Form: f, Identities: list, Notices: choice}), err
 }
 
-func (a *App) changePassword(c echo.Context) error {
+func (a *App) changePasswordPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f, err := readForm(c)
 	if err != nil {
@@ -264,5 +264,5 @@ func (a *App) passwordChanged(ctx context.Context, user int64) error {
 	if err != nil {
 		return err
 	}
-	return a.begin(ctx, actor.User)
+	return a.beginSession(ctx, actor.User)
 }

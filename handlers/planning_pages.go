@@ -14,12 +14,12 @@ import (
 	"weir/web"
 )
 
-// whatIf reads the question from a form.
-func (f *form) whatIf() pool.WhatIfInput {
+// whatIfInput reads the question from a form.
+func (f *form) whatIfInput() pool.WhatIfInput {
 	return pool.WhatIfInput{Add: f.text("add"), Days: f.number("days"), Policy: f.text("policy")}
 }
 
-func (a *App) whatIfPage(c echo.Context) error {
+func (a *App) planningPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	actor := actorOf(ctx)
 	if err := a.Access.Check(actor, 0, "provider", "read"); err != nil {
@@ -34,7 +34,7 @@ func (a *App) whatIfPage(c echo.Context) error {
 		v.Form.Values["add"] = "h100:8"
 		return a.render(c, http.StatusOK, web.WhatIfPage(v))
 	}
-	in := f.whatIf()
+	in := f.whatIfInput()
 	var answer pool.WhatIfView
 	if err = f.err(nil); err == nil {
 		answer, err = a.Pool.WhatIf(ctx, actor, in)

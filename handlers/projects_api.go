@@ -193,5 +193,5 @@ func (a rest) updateMember(ctx context.Context, in *MemberUpdate) (*Found[Member
 }
 
 func (a rest) removeMember(ctx context.Context, in *ByMember) (*Nothing, error) {
-	return nothing(a.expel(ctx, in.ID, in.Member))
+	return nothing(a.endMembership(ctx, in.ID, in.Member))
 }

@@ -38,7 +38,7 @@ func (a *App) homePage(c echo.Context) error {
 		v.CanLaunch = v.CanLaunch || launch
 		var fits []web.FitRow
 		if launch && i < fitProjects {
-			if fits, err = a.fits(c, m.Project.ID); err != nil {
+			if fits, err = a.availableRows(c, m.Project.ID); err != nil {
 				return err
 			}
 		}
@@ -98,7 +98,7 @@ func (a *App) projectRows(c echo.Context, v *web.ProjectsView, list []pool.Proje
 	return err
 }
 
-func (f *form) project() pool.ProjectInput {
+func (f *form) projectInput() pool.ProjectInput {
 	return pool.ProjectInput{Name: f.text("name"), Description: f.text("description"), Quota: f.resources("quota"),
 		StartsAt: f.day("starts_at"), EndsAt: f.day("ends_at"), Launch: f.launch("launch."),
 		Priority: f.number("priority"), Version: f.version()}
@@ -111,12 +111,12 @@ func (a *App) newProjectPage(c echo.Context) error {
 	return a.render(c, http.StatusOK, web.ProjectFormPage(web.ProjectFormView{Form: formOf(0)}))
 }
 
-func (a *App) createProject(c echo.Context) error {
+func (a *App) createProjectPage(c echo.Context) error {
 	f, err := readForm(c)
 	if err != nil {
 		return err
 	}
-	in := f.project()
+	in := f.projectInput()
 	var p models.Project
 	if err = f.err(nil); err == nil {
 		p, err = a.Ledger.CreateProject(c.Request().Context(), actorOf(c.Request().Context()), in)
@@ -158,14 +158,14 @@ func (a *App) projectForm(ctx context.Context, id int64, f web.Form) (templ.Comp
 	if err != nil {
 		return nil, err
 	}
-	v := web.ProjectFormView{Form: f, ID: id, Name: p.Name, Describing: a.describes(ctx, id)}
+	v := web.ProjectFormView{Form: f, ID: id, Name: p.Name, Describing: a.describesOnly(ctx, id)}
 	if !v.Describing {
 		v.Preview, err = a.previewForm(ctx, id, f, quotaPreview(""))
 	}
 	return web.ProjectFormPage(v), err
 }
 
-func (a *App) updateProject(c echo.Context) error {
+func (a *App) updateProjectPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f, err := readForm(c)
 	if err != nil {
@@ -174,7 +174,7 @@ func (a *App) updateProject(c echo.Context) error {
 	if f.bool("preview") {
 		return a.previewed(c, func() (templ.Component, error) { return a.projectForm(ctx, number(c, "id"), f.web()) })
 	}
-	id, in := number(c, "id"), f.project()
+	id, in := number(c, "id"), f.projectInput()
 	var p models.Project
 	if err = f.err(nil); err == nil {
 		p, err = a.Ledger.UpdateProject(ctx, actorOf(ctx), id, in)
@@ -186,9 +186,9 @@ func (a *App) updateProject(c echo.Context) error {
 	return a.done(c, path("projects", p.ID), models.Say("The project %s has been changed.", p.Name))
 }
 
-// describes tells whether the actor changes what is said of the project, not
+// describesOnly tells whether the actor changes what is said of the project, not
 // what it gets.
-func (a *App) describes(ctx context.Context, project int64) bool {
+func (a *App) describesOnly(ctx context.Context, project int64) bool {
 	return !a.Access.May(actorOf(ctx), project, "project", "write")
 }
 
@@ -214,7 +214,7 @@ func (a *App) projectPage(c echo.Context) error {
 		return err
 	}
 	if v.CanLaunch {
-		if v.Fits, err = a.fits(c, id); err != nil {
+		if v.Fits, err = a.availableRows(c, id); err != nil {
 			return err
 		}
 	}

@@ -133,8 +133,8 @@ type Versioned struct {
 	IfMatch
 }
 
-// changed does to a provider what needs nothing but its version.
-func (a rest) changed(ctx context.Context, in *Versioned, do func(ctx context.Context, actor policies.Actor, id, version int64) (models.Provider, error)) error {
+// changedProvider does to a provider what needs nothing but its version.
+func (a rest) changedProvider(ctx context.Context, in *Versioned, do func(ctx context.Context, actor policies.Actor, id, version int64) (models.Provider, error)) error {
 	version, err := in.version()
 	if err != nil {
 		return err
@@ -147,35 +147,35 @@ func (a rest) changed(ctx context.Context, in *Versioned, do func(ctx context.Co
 }
 
 func (a rest) drainProvider(ctx context.Context, in *Versioned) (*Found[Provider], error) {
-	if err := a.changed(ctx, in, a.Pool.Drain); err != nil {
+	if err := a.changedProvider(ctx, in, a.Pool.Drain); err != nil {
 		return nil, err
 	}
 	return a.getProvider(ctx, &in.ByID)
 }
 
 func (a rest) resumeProvider(ctx context.Context, in *Versioned) (*Found[Provider], error) {
-	if err := a.changed(ctx, in, a.Pool.Resume); err != nil {
+	if err := a.changedProvider(ctx, in, a.Pool.Resume); err != nil {
 		return nil, err
 	}
 	return a.getProvider(ctx, &in.ByID)
 }
 
 func (a rest) acceptProvider(ctx context.Context, in *Versioned) (*Found[Provider], error) {
-	if err := a.changed(ctx, in, a.Enrolment.Accept); err != nil {
+	if err := a.changedProvider(ctx, in, a.Enrolment.Accept); err != nil {
 		return nil, err
 	}
 	return a.getProvider(ctx, &in.ByID)
 }
 
 func (a rest) revokeProvider(ctx context.Context, in *Versioned) (*Found[Provider], error) {
-	if err := a.changed(ctx, in, a.Enrolment.Revoke); err != nil {
+	if err := a.changedProvider(ctx, in, a.Enrolment.Revoke); err != nil {
 		return nil, err
 	}
 	return a.getProvider(ctx, &in.ByID)
 }
 
 func (a rest) removeProvider(ctx context.Context, in *Versioned) (*Nothing, error) {
-	return nothing(a.changed(ctx, in, a.Pool.Remove))
+	return nothing(a.changedProvider(ctx, in, a.Pool.Remove))
 }
 
 func (a rest) recallProvider(ctx context.Context, in *Update[pool.RecallInput]) (*Found[Provider], error) {

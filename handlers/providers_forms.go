@@ -10,8 +10,8 @@ import (
 	"weir/web"
 )
 
-// provider reads what the owner of a provider sets; whose it is says account.
-func (f *form) provider() pool.ProviderInput {
+// providerInput reads what the owner of a provider sets; whose it is says account.
+func (f *form) providerInput() pool.ProviderInput {
 	return pool.ProviderInput{Name: f.text("name"), Version: f.version(), Terms: models.Terms{Cores: f.number("cores"), Devices: f.ticked("devices"),
 		Projects: append(f.ticked("projects"), f.numbers("other_projects")...), Hours: f.hours(), TimeZone: strings.TrimSpace(f.text("time_zone")), NoticeMinutes: f.number("notice_minutes")}}
 }

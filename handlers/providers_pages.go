@@ -23,8 +23,8 @@ func (a *App) portalURL(r *http.Request) string {
 	return "http://" + r.Host
 }
 
-// newProvider is the page that asks for an authorization code.
-func (a *App) newProvider(c echo.Context, f web.Form) (templ.Component, error) {
+// newProviderForm is the page that asks for an authorization code.
+func (a *App) newProviderForm(c echo.Context, f web.Form) (templ.Component, error) {
 	ctx := c.Request().Context()
 	actor := actorOf(ctx)
 	if err := a.Access.Check(actor, 0, "provider", "write"); err != nil {
@@ -34,27 +34,27 @@ func (a *App) newProvider(c echo.Context, f web.Form) (templ.Component, error) {
 }
 
 func (a *App) newProviderPage(c echo.Context) error {
-	page, err := a.newProvider(c, formOf(0))
+	page, err := a.newProviderForm(c, formOf(0))
 	if err != nil {
 		return err
 	}
 	return a.render(c, http.StatusOK, page)
 }
 
-func (a *App) authorizeProvider(c echo.Context) error {
+func (a *App) authorizeProviderPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f, err := readForm(c)
 	if err != nil {
 		return err
 	}
-	in := pool.AuthorizeInput{GPUCode: f.text("gpu_code"), Name: strings.TrimSpace(f.text("name")), OwnerID: a.account(ctx, f, "owner_id")}
+	in := pool.AuthorizeInput{GPUCode: f.text("gpu_code"), Name: strings.TrimSpace(f.text("name")), OwnerID: a.accountID(ctx, f, "owner_id")}
 	var code string
 	var granted models.Authorization
 	if err = f.err(nil); err == nil {
 		code, granted, err = a.Enrolment.Authorize(ctx, actorOf(ctx), in)
 	}
 	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) { return a.newProvider(c, f.web().Refuse(err)) })
+		return a.refused(c, err, func() (templ.Component, error) { return a.newProviderForm(c, f.web().Refuse(err)) })
 	}
 	c.Response().Header().Set("Cache-Control", "no-store")
 	return a.render(c, http.StatusOK, web.NewProviderPage(web.NewProviderView{Code: code, GPUCode: granted.GPUCode, Until: granted.ExpiresAt,
@@ -62,16 +62,16 @@ func (a *App) authorizeProvider(c echo.Context) error {
 }
 
 func (a *App) providerPage(c echo.Context) error {
-	page, err := a.provider(c, nil)
+	page, err := a.providerForm(c, nil)
 	if err != nil {
 		return err
 	}
 	return a.render(c, http.StatusOK, page)
 }
 
-// provider is a provider's page; put changes the view for a form that came
+// providerForm is a provider's page; put changes the view for a form that came
 // back, if one did.
-func (a *App) provider(c echo.Context, put func(*web.ProviderView)) (templ.Component, error) {
+func (a *App) providerForm(c echo.Context, put func(*web.ProviderView)) (templ.Component, error) {
 	ctx := c.Request().Context()
 	actor := actorOf(ctx)
 	p, err := a.Pool.Provider(ctx, actor, number(c, "id"))
@@ -104,14 +104,14 @@ func (a *App) provider(c echo.Context, put func(*web.ProviderView)) (templ.Compo
 	return web.ProviderPage(v), nil
 }
 
-func (a *App) updateProvider(c echo.Context) error {
+func (a *App) updateProviderPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f, err := readForm(c)
 	if err != nil {
 		return err
 	}
-	id, in := number(c, "id"), f.provider()
-	if owner := a.account(ctx, f, "owner_id"); owner != 0 {
+	id, in := number(c, "id"), f.providerInput()
+	if owner := a.accountID(ctx, f, "owner_id"); owner != 0 {
 		in.OwnerID = &owner
 	}
 	if err = f.err(nil); err == nil {
@@ -119,7 +119,7 @@ func (a *App) updateProvider(c echo.Context) error {
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
-			return a.provider(c, func(v *web.ProviderView) {
+			return a.providerForm(c, func(v *web.ProviderView) {
 				v.Facts.Terms.Hours = in.Terms.Hours
 				v.Form = f.terms(in.Terms).Refuse(err)
 			})
@@ -129,8 +129,8 @@ func (a *App) updateProvider(c echo.Context) error {
 	return a.done(c, path("pool", "providers", id), models.Say("The terms have been saved."))
 }
 
-// change does to a provider what needs nothing but its version.
-func (a *App) change(c echo.Context, did func(name string) models.Text, do func(ctx context.Context, actor policies.Actor, id, version int64) (models.Provider, error)) error {
+// changeProviderPage does to a provider what needs nothing but its version.
+func (a *App) changeProviderPage(c echo.Context, did func(name string) models.Text, do func(ctx context.Context, actor policies.Actor, id, version int64) (models.Provider, error)) error {
 	ctx := c.Request().Context()
 	f, err := readForm(c)
 	if err != nil {
@@ -139,7 +139,7 @@ func (a *App) change(c echo.Context, did func(name string) models.Text, do func(
 	p, err := do(ctx, actorOf(ctx), number(c, "id"), f.version())
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
-			return a.provider(c, func(v *web.ProviderView) { v.Act = v.Act.Refuse(err) })
+			return a.providerForm(c, func(v *web.ProviderView) { v.Act = v.Act.Refuse(err) })
 		})
 	}
 	a.Wake()
@@ -150,27 +150,27 @@ func (a *App) change(c echo.Context, did func(name string) models.Text, do func(
 	return a.done(c, to, did(p.Name))
 }
 
-func (a *App) drainProvider(c echo.Context) error {
-	return a.change(c, func(name string) models.Text { return models.Say("%s lends nothing new from now on.", name) }, a.Pool.Drain)
+func (a *App) drainProviderPage(c echo.Context) error {
+	return a.changeProviderPage(c, func(name string) models.Text { return models.Say("%s lends nothing new from now on.", name) }, a.Pool.Drain)
 }
 
-func (a *App) resumeProvider(c echo.Context) error {
-	return a.change(c, func(name string) models.Text { return models.Say("%s lends again.", name) }, a.Pool.Resume)
+func (a *App) resumeProviderPage(c echo.Context) error {
+	return a.changeProviderPage(c, func(name string) models.Text { return models.Say("%s lends again.", name) }, a.Pool.Resume)
 }
 
-func (a *App) acceptProvider(c echo.Context) error {
-	return a.change(c, func(name string) models.Text { return models.Say("The GPUs of %s have been accepted.", name) }, a.Enrolment.Accept)
+func (a *App) acceptProviderPage(c echo.Context) error {
+	return a.changeProviderPage(c, func(name string) models.Text { return models.Say("The GPUs of %s have been accepted.", name) }, a.Enrolment.Accept)
 }
 
-func (a *App) revokeProvider(c echo.Context) error {
-	return a.change(c, func(name string) models.Text { return models.Say("The agent of %s has been revoked.", name) }, a.Enrolment.Revoke)
+func (a *App) revokeProviderPage(c echo.Context) error {
+	return a.changeProviderPage(c, func(name string) models.Text { return models.Say("The agent of %s has been revoked.", name) }, a.Enrolment.Revoke)
 }
 
-func (a *App) removeProvider(c echo.Context) error {
-	return a.change(c, func(name string) models.Text { return models.Say("%s has left the pool.", name) }, a.Pool.Remove)
+func (a *App) removeProviderPage(c echo.Context) error {
+	return a.changeProviderPage(c, func(name string) models.Text { return models.Say("%s has left the pool.", name) }, a.Pool.Remove)
 }
 
-func (a *App) recallProvider(c echo.Context) error {
+func (a *App) recallProviderPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f, err := readForm(c)
 	if err != nil {
@@ -183,7 +183,7 @@ func (a *App) recallProvider(c echo.Context) error {
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
-			return a.provider(c, func(v *web.ProviderView) { v.Recall = f.web().Refuse(within("recall.", err)) })
+			return a.providerForm(c, func(v *web.ProviderView) { v.Recall = f.web().Refuse(within("recall.", err)) })
 		})
 	}
 	a.Wake()
@@ -207,9 +207,9 @@ func within(prefix string, err error) error {
 	return &named
 }
 
-// confirmProvider asks before something is done to a provider that cannot be
+// confirmProviderPage asks before something is done to a provider that cannot be
 // taken back.
-func (a *App) confirmProvider(c echo.Context, question func(models.Provider) web.ConfirmView) error {
+func (a *App) confirmProviderPage(c echo.Context, question func(models.Provider) web.ConfirmView) error {
 	ctx := c.Request().Context()
 	p, err := a.Pool.Provider(ctx, actorOf(ctx), number(c, "id"))
 	if err != nil {
@@ -221,13 +221,13 @@ func (a *App) confirmProvider(c echo.Context, question func(models.Provider) web
 	return a.render(c, http.StatusOK, web.ConfirmPage(question(p.Provider)))
 }
 
-func (a *App) confirmRemoveProvider(c echo.Context) error {
-	return a.confirmProvider(c, web.ConfirmRemoveProvider)
+func (a *App) confirmRemoveProviderPage(c echo.Context) error {
+	return a.confirmProviderPage(c, web.ConfirmRemoveProvider)
 }
 
-func (a *App) confirmRevokeProvider(c echo.Context) error {
+func (a *App) confirmRevokeProviderPage(c echo.Context) error {
 	if err := a.Access.Check(actorOf(c.Request().Context()), 0, "provider", "write"); err != nil {
 		return err
 	}
-	return a.confirmProvider(c, web.ConfirmRevokeAgent)
+	return a.confirmProviderPage(c, web.ConfirmRevokeAgent)
 }

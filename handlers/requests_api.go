@@ -80,7 +80,7 @@ func promiseOf(p pool.Promise) Promise {
 	return Promise{p.Name, p.Known, p.Capacity, p.Simulated, p.Ratio, p.Limit, p.Value, p.Excess, p.Missing}
 }
 
-func requestView(v pool.RequestView) Request {
+func requestOf(v pool.RequestView) Request {
 	r := Request{ID: v.ID, Kind: v.Kind, State: v.State, Summary: sentence(v.What()), ProjectID: v.ProjectID, Project: v.ProjectName,
 		Requester: v.RequesterEmail, RequesterID: v.RequesterID, Asked: v.Asked, Reason: v.Reason, Decided: v.Decided, Decider: v.DeciderName,
 		DecisionReason: v.DecisionReason, MayDecide: v.MayDecide, MayWithdraw: v.MayWithdraw, CreatedAt: v.CreatedAt.UTC(), DecidedAt: utc(v.DecidedAt)}
@@ -106,12 +106,12 @@ type RequestBox struct {
 func (a rest) listRequests(ctx context.Context, in *RequestBox) (*Answer[List[Request]], error) {
 	return listed(in.Paging, func(v pool.RequestView) int64 { return v.ID }, func(page models.Page) ([]pool.RequestView, error) {
 		return a.requestsIn(ctx, in.Box, page)
-	}, requestView)
+	}, requestOf)
 }
 
 func (a rest) ask(ctx context.Context, in *Create[pool.RequestInput]) (*Created[Request], error) {
 	v, err := a.requests.Ask(ctx, actorOf(ctx), in.Body)
-	return created(v.Version, requestView(v), err, "requests", v.ID)
+	return created(v.Version, requestOf(v), err, "requests", v.ID)
 }
 
 func (a rest) getRequest(ctx context.Context, in *ByID) (*Found[Request], error) {
@@ -123,7 +123,7 @@ func foundRequest(v pool.RequestView, err error) (*Found[Request], error) {
 	if err != nil {
 		return nil, err
 	}
-	return found(v.Version, requestView(v), nil)
+	return found(v.Version, requestOf(v), nil)
 }
 
 func (a rest) decideRequest(ctx context.Context, in *Update[pool.DecisionInput]) (*Found[Request], error) {

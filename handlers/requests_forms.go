@@ -92,8 +92,8 @@ func putAsked(f web.Form, a models.Asked) {
 	}
 }
 
-// overcommit reads how much may be promised; percentages are plain numbers.
-func (f *form) overcommit() pool.OvercommitInput {
+// overcommitInput reads how much may be promised; percentages are plain numbers.
+func (f *form) overcommitInput() pool.OvercommitInput {
 	percent := func(name string) int64 {
 		n, err := models.ParseCount(f.text("ratio." + name))
 		if err != nil {

@@ -16,14 +16,14 @@ import (
 
 func (a *App) requestRoutes(p *echo.Group) {
 	p.GET("/requests", a.requestsPage)
-	p.POST("/requests", a.ask)
-	p.GET("/requests/new", a.askPage)
+	p.POST("/requests", a.createRequestPage)
+	p.GET("/requests/new", a.newRequestPage)
 	p.GET("/requests/:id", a.requestPage)
-	p.POST("/requests/:id", a.decideRequest)
-	p.POST("/requests/:id/withdraw", a.withdrawRequest)
-	p.POST("/projects/:id/asking", a.letAsk)
-	p.GET("/promises", a.promisesPage)
-	p.POST("/promises", a.setPromises)
+	p.POST("/requests/:id", a.decideRequestPage)
+	p.POST("/requests/:id/withdraw", a.withdrawRequestPage)
+	p.POST("/projects/:id/asking", a.letAskPage)
+	p.GET("/promises", a.capacityPage)
+	p.POST("/promises", a.updateCapacityPage)
 }
 
 // The boxes of requests.
@@ -69,16 +69,16 @@ func (a *App) requestsPage(c echo.Context) error {
 }
 
 func (a *App) requestPage(c echo.Context) error {
-	page, err := a.requestView(c, nil)
+	page, err := a.requestForm(c, nil)
 	if err != nil {
 		return err
 	}
 	return a.render(c, http.StatusOK, page)
 }
 
-// requestView is a request's page, with the decision as it was typed or, when
+// requestForm is a request's page, with the decision as it was typed or, when
 // typed is nil, as it was asked.
-func (a *App) requestView(c echo.Context, typed *web.Form) (templ.Component, error) {
+func (a *App) requestForm(c echo.Context, typed *web.Form) (templ.Component, error) {
 	ctx := c.Request().Context()
 	r, err := a.requests.Get(ctx, actorOf(ctx), number(c, "id"))
 	if err != nil {
@@ -124,7 +124,7 @@ func roleChoices(roles []pool.RoleView) (list []web.RoleChoice) {
 	return list
 }
 
-func (a *App) decideRequest(c echo.Context) error {
+func (a *App) decideRequestPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f, err := readForm(c)
 	if err != nil {
@@ -135,7 +135,7 @@ func (a *App) decideRequest(c echo.Context) error {
 		return err
 	}
 	if f.bool("preview") {
-		return a.previewed(c, func() (templ.Component, error) { return a.requestView(c, f.typed()) })
+		return a.previewed(c, func() (templ.Component, error) { return a.requestForm(c, f.typed()) })
 	}
 	in := f.decision(old.Asked)
 	var v pool.RequestView
@@ -145,7 +145,7 @@ func (a *App) decideRequest(c echo.Context) error {
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
 			w := f.web().Refuse(err)
-			return a.requestView(c, &w)
+			return a.requestForm(c, &w)
 		})
 	}
 	message := models.Say("Approved: %s.", v.What())
@@ -164,7 +164,7 @@ func (a *App) decide(ctx context.Context, id int64, in pool.DecisionInput) (pool
 	return v, err
 }
 
-func (a *App) withdrawRequest(c echo.Context) error {
+func (a *App) withdrawRequestPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f, err := readForm(c)
 	if err != nil {
@@ -176,7 +176,7 @@ func (a *App) withdrawRequest(c echo.Context) error {
 	return a.done(c, "/requests?box=mine", models.Say("The request has been withdrawn."))
 }
 
-func (a *App) letAsk(c echo.Context) error {
+func (a *App) letAskPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f, err := readForm(c)
 	if err != nil {
@@ -193,7 +193,7 @@ func (a *App) letAsk(c echo.Context) error {
 	return a.done(c, path("projects", id), message)
 }
 
-func (a *App) ask(c echo.Context) error {
+func (a *App) createRequestPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f, err := readForm(c)
 	if err != nil {
@@ -217,7 +217,7 @@ func (a *App) ask(c echo.Context) error {
 	return a.done(c, path("requests", v.ID), models.Say("You have asked for %s. You are told when it is decided.", v.What()))
 }
 
-func (a *App) askPage(c echo.Context) error {
+func (a *App) newRequestPage(c echo.Context) error {
 	project, err := strconv.ParseInt(c.QueryParam("project_id"), 10, 64)
 	if err != nil || project < 0 {
 		project = 0

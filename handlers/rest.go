@@ -285,8 +285,8 @@ func nothing(err error) (*Nothing, error) {
 	return nil, nil
 }
 
-// person reads an account anew, with its places.
-func (a rest) person(ctx context.Context, u models.User, err error) (Person, error) {
+// personFound reads an account anew, with its places.
+func (a rest) personFound(ctx context.Context, u models.User, err error) (Person, error) {
 	if err != nil {
 		return Person{}, err
 	}

@@ -121,7 +121,7 @@ func (a *App) refusal(ctx context.Context, err error, input reflect.Type) error 
 		return p
 	}
 	p := problemOf(err)
-	r := requestOf(ctx)
+	r := httpRequestOf(ctx)
 	if p.Status >= 500 && ctx.Err() == nil {
 		a.Logger.ErrorContext(ctx, "request failed", "method", r.Method, "path", r.URL.Path, "err", err)
 	}

@@ -66,8 +66,8 @@ func (s sessionStore) Commit(token string, data []byte, expires time.Time) error
 
 func (s sessionStore) Delete(token string) error { return s.DeleteCtx(context.Background(), token) }
 
-// begin signs a user in to a session with a new token.
-func (a *App) begin(ctx context.Context, u models.User) error {
+// beginSession signs a user in to a session with a new token.
+func (a *App) beginSession(ctx context.Context, u models.User) error {
 	if err := a.sessions.RenewToken(ctx); err != nil {
 		return err
 	}

@@ -43,8 +43,8 @@ func PassCookie(secure bool) string { return SessionCookie(secure) + "-signin" }
 
 func (a *App) oidcRoutes(g *echo.Group) {
 	if a.OIDC != nil {
-		g.GET(leavePath, a.leaveToSignIn)
-		g.GET(returnPath, a.returnSignedIn)
+		g.GET(leavePath, a.leaveToSignInPage)
+		g.GET(returnPath, a.returnSignedInPage)
 	}
 }
 
@@ -56,9 +56,9 @@ func (a *App) providerName() string {
 	return a.OIDC.Rules.Name
 }
 
-// leaveToSignIn sends a browser to the provider, with a cookie by which it is
+// leaveToSignInPage sends a browser to the provider, with a cookie by which it is
 // known when it comes back.
-func (a *App) leaveToSignIn(c echo.Context) error {
+func (a *App) leaveToSignInPage(c echo.Context) error {
 	next := localPath(c.QueryParam("next"))
 	if actorOf(c.Request().Context()).Signed() {
 		return c.Redirect(http.StatusSeeOther, next)
@@ -82,9 +82,9 @@ func (a *App) setPass(c echo.Context, value string, age time.Duration) {
 		HttpOnly: true, Secure: a.Secure, SameSite: http.SameSiteLaxMode})
 }
 
-// returnSignedIn takes a browser back from the provider. Only the one that
+// returnSignedInPage takes a browser back from the provider. Only the one that
 // left is let in, once.
-func (a *App) returnSignedIn(c echo.Context) error {
+func (a *App) returnSignedInPage(c echo.Context) error {
 	var j journey
 	if cookie, err := c.Cookie(PassCookie(a.Secure)); err == nil {
 		j = readJourney(cookie.Value)
@@ -122,11 +122,11 @@ func (a *App) arrive(c echo.Context, as policies.Assertion) error {
 	if err != nil {
 		return err
 	}
-	if err := a.begin(ctx, in.User); err != nil {
+	if err := a.beginSession(ctx, in.User); err != nil {
 		return err
 	}
 	a.sessions.SetDeadline(ctx, a.Store.Now().Add(min(a.SessionLifetime, a.OIDC.SessionMax)))
-	a.remember(c, policies.Actor{User: in.User}, a.language(c.Request()))
+	a.rememberLanguage(c, policies.Actor{User: in.User}, a.language(c.Request()))
 	var said models.Text
 	for _, note := range append(in.Notes, places.Notes...) {
 		a.Logger.WarnContext(ctx, "sign-in by the provider", "account", in.User.Email, "note", note.String())

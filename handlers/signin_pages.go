@@ -27,7 +27,7 @@ func (a *App) setupClosed(c echo.Context, err error) error {
 	return a.render(c, http.StatusNotFound, web.SetupClosedPage())
 }
 
-func (a *App) setup(c echo.Context) error {
+func (a *App) submitSetupPage(c echo.Context) error {
 	f, err := readForm(c)
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (a *App) setup(c echo.Context) error {
 			return web.SetupPage(web.SetupView{Token: token, Form: f.web().Refuse(err)}), nil
 		})
 	}
-	if err := a.begin(c.Request().Context(), u); err != nil {
+	if err := a.beginSession(c.Request().Context(), u); err != nil {
 		return err
 	}
 	return c.Redirect(http.StatusSeeOther, "/")
@@ -70,7 +70,7 @@ func (a *App) signInPage(c echo.Context) error {
 	return a.render(c, http.StatusOK, web.SignInPage(a.signInView(next)))
 }
 
-func (a *App) signIn(c echo.Context) error {
+func (a *App) submitSignInPage(c echo.Context) error {
 	f, err := readForm(c)
 	if err != nil {
 		return err
@@ -86,21 +86,21 @@ func (a *App) signIn(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.begin(c.Request().Context(), u); err != nil {
+	if err := a.beginSession(c.Request().Context(), u); err != nil {
 		return err
 	}
-	a.remember(c, policies.Actor{User: u}, a.language(c.Request()))
+	a.rememberLanguage(c, policies.Actor{User: u}, a.language(c.Request()))
 	return c.Redirect(http.StatusSeeOther, next)
 }
 
-func (a *App) signOut(c echo.Context) error {
+func (a *App) signOutPage(c echo.Context) error {
 	if err := a.sessions.Destroy(c.Request().Context()); err != nil {
 		return err
 	}
 	return c.Redirect(http.StatusSeeOther, "/signin")
 }
 
-func (a *App) setLanguage(c echo.Context) error {
+func (a *App) setLanguagePage(c echo.Context) error {
 	f, err := readForm(c)
 	if err != nil {
 		return err
@@ -111,6 +111,6 @@ func (a *App) setLanguage(c echo.Context) error {
 	}
 	c.SetCookie(&http.Cookie{Name: languageCookie, Value: lang, Path: "/", MaxAge: int((366 * 24 * time.Hour).Seconds()),
 		HttpOnly: true, Secure: a.Secure, SameSite: http.SameSiteLaxMode})
-	a.remember(c, actorOf(c.Request().Context()), lang)
+	a.rememberLanguage(c, actorOf(c.Request().Context()), lang)
 	return c.Redirect(http.StatusSeeOther, localPath(f.text("next")))
 }

@@ -38,32 +38,32 @@ func (a *App) newWebhookPage(c echo.Context) error {
 	return a.render(c, http.StatusOK, web.NewWebhookPage(web.WebhookView{Form: f, Private: a.Notices.AllowPrivate}))
 }
 
-func (f *form) webhook() notices.WebhookInput {
+func (f *form) webhookInput() notices.WebhookInput {
 	return notices.WebhookInput{Name: f.text("name"), URL: f.text("url"), Events: f.lines("events"), Enabled: f.bool("enabled"), Version: f.version()}
 }
 
-func (a *App) createWebhook(c echo.Context) error {
+func (a *App) createWebhookPage(c echo.Context) error {
 	f, err := readForm(c)
 	if err != nil {
 		return err
 	}
 	ctx := c.Request().Context()
-	w, secret, err := a.Notices.CreateWebhook(ctx, actorOf(ctx), f.webhook())
+	w, secret, err := a.Notices.CreateWebhook(ctx, actorOf(ctx), f.webhookInput())
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
 			return web.NewWebhookPage(web.WebhookView{Form: f.web().Refuse(err), Private: a.Notices.AllowPrivate}), nil
 		})
 	}
-	page, err := a.webhookView(c, w.ID, web.WebhookView{Secret: secret})
+	page, err := a.webhookForm(c, w.ID, web.WebhookView{Secret: secret})
 	if err != nil {
 		return err
 	}
 	return a.render(c, http.StatusCreated, page)
 }
 
-// webhookView is a webhook's page. v has the form that came back, if one did,
+// webhookForm is a webhook's page. v has the form that came back, if one did,
 // and the secret that was just made, if one was.
-func (a *App) webhookView(c echo.Context, id int64, v web.WebhookView) (templ.Component, error) {
+func (a *App) webhookForm(c echo.Context, id int64, v web.WebhookView) (templ.Component, error) {
 	ctx := c.Request().Context()
 	var err error
 	if v.Webhook, err = a.Notices.Webhook(ctx, actorOf(ctx), id); err != nil {
@@ -89,31 +89,31 @@ func (a *App) webhookView(c echo.Context, id int64, v web.WebhookView) (templ.Co
 }
 
 func (a *App) webhookPage(c echo.Context) error {
-	page, err := a.webhookView(c, number(c, "id"), web.WebhookView{})
+	page, err := a.webhookForm(c, number(c, "id"), web.WebhookView{})
 	if err != nil {
 		return err
 	}
 	return a.render(c, http.StatusOK, page)
 }
 
-func (a *App) updateWebhook(c echo.Context) error {
+func (a *App) updateWebhookPage(c echo.Context) error {
 	f, err := readForm(c)
 	if err != nil {
 		return err
 	}
 	ctx := c.Request().Context()
-	w, err := a.Notices.UpdateWebhook(ctx, actorOf(ctx), number(c, "id"), f.webhook())
+	w, err := a.Notices.UpdateWebhook(ctx, actorOf(ctx), number(c, "id"), f.webhookInput())
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
-			return a.webhookView(c, number(c, "id"), web.WebhookView{Form: f.web().Refuse(err)})
+			return a.webhookForm(c, number(c, "id"), web.WebhookView{Form: f.web().Refuse(err)})
 		})
 	}
 	return a.done(c, path("webhooks", w.ID), models.Say("Saved."))
 }
 
-// confirmWebhook asks something about a webhook; refused is why it asks
+// confirmWebhookForm asks something about a webhook; refused is why it asks
 // again.
-func (a *App) confirmWebhook(c echo.Context, question func(models.Webhook) web.ConfirmView, refused error) (templ.Component, error) {
+func (a *App) confirmWebhookForm(c echo.Context, question func(models.Webhook) web.ConfirmView, refused error) (templ.Component, error) {
 	ctx := c.Request().Context()
 	w, err := a.Notices.Webhook(ctx, actorOf(ctx), number(c, "id"))
 	v := question(w)
@@ -123,41 +123,41 @@ func (a *App) confirmWebhook(c echo.Context, question func(models.Webhook) web.C
 	return web.ConfirmPage(v), err
 }
 
-func (a *App) confirmDeleteWebhook(c echo.Context) error {
+func (a *App) confirmDeleteWebhookPage(c echo.Context) error {
 	if err := a.Access.Check(actorOf(c.Request().Context()), 0, "webhook", "write"); err != nil {
 		return err
 	}
-	page, err := a.confirmWebhook(c, web.ConfirmDeleteWebhook, nil)
+	page, err := a.confirmWebhookForm(c, web.ConfirmDeleteWebhook, nil)
 	if err != nil {
 		return err
 	}
 	return a.render(c, http.StatusOK, page)
 }
 
-func (a *App) deleteWebhook(c echo.Context) error {
+func (a *App) deleteWebhookPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f, err := readForm(c)
 	if err != nil {
 		return err
 	}
 	if err := a.Notices.DeleteWebhook(ctx, actorOf(ctx), number(c, "id"), f.version()); err != nil {
-		return a.refused(c, err, func() (templ.Component, error) { return a.confirmWebhook(c, web.ConfirmDeleteWebhook, err) })
+		return a.refused(c, err, func() (templ.Component, error) { return a.confirmWebhookForm(c, web.ConfirmDeleteWebhook, err) })
 	}
 	return a.done(c, "/webhooks", models.Say("The webhook has been deleted."))
 }
 
-func (a *App) confirmRotateSecret(c echo.Context) error {
+func (a *App) confirmRotateWebhookSecretPage(c echo.Context) error {
 	if err := a.Access.Check(actorOf(c.Request().Context()), 0, "webhook", "write"); err != nil {
 		return err
 	}
-	page, err := a.confirmWebhook(c, web.ConfirmRotateSecret, nil)
+	page, err := a.confirmWebhookForm(c, web.ConfirmRotateSecret, nil)
 	if err != nil {
 		return err
 	}
 	return a.render(c, http.StatusOK, page)
 }
 
-func (a *App) rotateSecret(c echo.Context) error {
+func (a *App) rotateWebhookSecretPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f, err := readForm(c)
 	if err != nil {
@@ -165,16 +165,16 @@ func (a *App) rotateSecret(c echo.Context) error {
 	}
 	w, secret, err := a.Notices.RotateSecret(ctx, actorOf(ctx), number(c, "id"), f.version())
 	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) { return a.confirmWebhook(c, web.ConfirmRotateSecret, err) })
+		return a.refused(c, err, func() (templ.Component, error) { return a.confirmWebhookForm(c, web.ConfirmRotateSecret, err) })
 	}
-	page, err := a.webhookView(c, w.ID, web.WebhookView{Secret: secret})
+	page, err := a.webhookForm(c, w.ID, web.WebhookView{Secret: secret})
 	if err != nil {
 		return err
 	}
 	return a.render(c, http.StatusOK, page)
 }
 
-func (a *App) testWebhook(c echo.Context) error {
+func (a *App) testWebhookPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	id := number(c, "id")
 	if err := a.Notices.TestWebhook(ctx, actorOf(ctx), id); err != nil {
@@ -183,7 +183,7 @@ func (a *App) testWebhook(c echo.Context) error {
 	return a.done(c, path("webhooks", id), models.Say("A test is on its way."))
 }
 
-func (a *App) testMail(c echo.Context) error {
+func (a *App) testMailPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	if err := a.Notices.TestMail(ctx, actorOf(ctx)); err != nil {
 		return err
@@ -191,7 +191,7 @@ func (a *App) testMail(c echo.Context) error {
 	return a.done(c, "/webhooks", models.Say("A test is on its way."))
 }
 
-func (a *App) sendAllAgain(c echo.Context) error {
+func (a *App) sendAllAgainPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	id := number(c, "id")
 	n, err := a.Notices.SendAllAgain(ctx, actorOf(ctx), id)
@@ -201,7 +201,7 @@ func (a *App) sendAllAgain(c echo.Context) error {
 	return a.done(c, path("webhooks", id), models.Say("%d messages are sent again.", n))
 }
 
-func (a *App) sendAgain(c echo.Context) error {
+func (a *App) sendAgainPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	d, err := a.Notices.SendAgain(ctx, actorOf(ctx), number(c, "id"))
 	if err != nil {

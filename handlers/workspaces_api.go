@@ -95,7 +95,7 @@ type WorkspaceEvent struct {
 func (a rest) workspaceOf(ctx context.Context, w models.WorkspaceView, place int, shares []HeldShare) Workspace {
 	v := Workspace{ID: w.ID, Name: w.Name, ProjectID: w.ProjectID, Project: w.ProjectName, UserID: w.UserID, User: w.UserName,
 		EnvironmentID: w.EnvironmentID, Environment: w.EnvironmentName, State: w.State, Reason: w.Reason.String(), Progress: w.Progress,
-		Place: place, Demand: w.Demand, Shares: append([]HeldShare{}, shares...), URL: a.Proxy.Origin(requestOf(ctx), w.ID),
+		Place: place, Demand: w.Demand, Shares: append([]HeldShare{}, shares...), URL: a.Proxy.Origin(httpRequestOf(ctx), w.ID),
 		RequestedAt: w.RequestedAt.UTC(), StartedAt: utc(w.StartedAt), EndedAt: utc(w.EndedAt), ActiveAt: utc(w.ActiveAt)}
 	for _, s := range shares {
 		v.Simulated = v.Simulated || s.Simulated
@@ -103,8 +103,8 @@ func (a rest) workspaceOf(ctx context.Context, w models.WorkspaceView, place int
 	return v
 }
 
-// held sorts what workspaces hold of the pool, and tells where they wait.
-func (a rest) held(ctx context.Context, workspaces ...int64) (map[int64][]HeldShare, map[int64]int, error) {
+// heldShares sorts what workspaces hold of the pool, and tells where they wait.
+func (a rest) heldShares(ctx context.Context, workspaces ...int64) (map[int64][]HeldShare, map[int64]int, error) {
 	view, err := a.Pool.ViewOf(ctx, actorOf(ctx), workspaces...)
 	shares, places := map[int64][]HeldShare{}, map[int64]int{}
 	for _, p := range view.Providers {
@@ -162,7 +162,7 @@ func (a rest) listWorkspaces(ctx context.Context, in *WorkspacesQuery) (*Answer[
 		for i, w := range list {
 			ids[i] = w.ID
 		}
-		shares, places, err = a.held(ctx, ids...)
+		shares, places, err = a.heldShares(ctx, ids...)
 		return list, err
 	}, func(w models.WorkspaceView) Workspace { return a.workspaceOf(ctx, w, places[w.ID], shares[w.ID]) })
 }
@@ -172,7 +172,7 @@ func (a rest) getWorkspace(ctx context.Context, in *ByID) (*Found[WorkspaceDetai
 	if err != nil {
 		return nil, err
 	}
-	shares, _, err := a.held(ctx, in.ID)
+	shares, _, err := a.heldShares(ctx, in.ID)
 	v := WorkspaceDetail{Workspace: a.workspaceOf(ctx, w.WorkspaceView, w.Place, shares[w.ID]), Limits: shown(w.Limits, limitOf),
 		Target: append([]models.Parameter{}, w.Target...), Events: shown(w.Events, eventOf), MayOpen: w.MayOpen, MayStop: w.MayStop}
 	if w.State == models.StateFailed {
@@ -218,7 +218,7 @@ func (a rest) openWorkspace(ctx context.Context, in *ByID) (*Answer[Opening], er
 	if err != nil {
 		return nil, err
 	}
-	return &Answer[Opening]{Opening{a.openingURL(requestOf(ctx), in.ID, secret), openingSeconds}}, nil
+	return &Answer[Opening]{Opening{a.openingURL(httpRequestOf(ctx), in.ID, secret), openingSeconds}}, nil
 }
 
 // Directory is a shared directory as a workspace sees it.

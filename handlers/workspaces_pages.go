@@ -92,7 +92,7 @@ func (a *App) workspacePage(c echo.Context) error {
 	return a.render(c, http.StatusOK, web.WorkspacePage(v))
 }
 
-func (a *App) openWorkspace(c echo.Context) error {
+func (a *App) openWorkspacePage(c echo.Context) error {
 	ctx := c.Request().Context()
 	id := number(c, "id")
 	secret, err := a.Workspaces.Open(ctx, actorOf(ctx), id)
@@ -114,7 +114,7 @@ func (a *App) openingURL(r *http.Request, workspace int64, secret string) string
 	return a.Proxy.Origin(r, workspace) + "/.weir/open?token=" + queryEscape(secret)
 }
 
-func (a *App) stopWorkspace(c echo.Context) error {
+func (a *App) stopWorkspacePage(c echo.Context) error {
 	ctx := c.Request().Context()
 	w, err := a.Workspaces.Stop(ctx, actorOf(ctx), number(c, "id"))
 	if err != nil {
@@ -128,7 +128,7 @@ func (f *form) launchInput() workspaces.LaunchInput {
 		Name: f.text("name"), Request: f.launch(""), WhenShort: f.text("when_short")}
 }
 
-func (a *App) launchPage(c echo.Context) error {
+func (a *App) newWorkspacePage(c echo.Context) error {
 	f, err := readForm(c)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (a *App) launchPage(c echo.Context) error {
 	return a.render(c, http.StatusOK, page)
 }
 
-func (a *App) launch(c echo.Context) error {
+func (a *App) launchWorkspacePage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f, err := readForm(c)
 	if err != nil {
