@@ -33,6 +33,8 @@ type Config struct {
 	Accounts    *policies.Accounts
 	Notices     *notices.Service
 	Ledger      *pool.Ledger
+	Promises    *pool.Promises
+	Requests    *pool.Requests
 	Pool        *pool.Pool
 	Enrolment   *pool.Enrolment
 	Catalogue   *workspaces.Catalogue
@@ -69,8 +71,6 @@ type App struct {
 	sessions *scs.SessionManager
 	hub      *hub
 	metrics  *metrics
-	requests *pool.Requests
-	promises *pool.Promises
 }
 
 // SessionCookie is the name of the portal's cookie.
@@ -87,8 +87,6 @@ func New(c Config) *App {
 		c.Holds = func() bool { return true }
 	}
 	a := &App{Config: c, echo: echo.New(), sessions: newSessions(c)}
-	a.promises = pool.NewPromises(c.Pool)
-	a.requests = pool.NewRequests(c.Ledger, a.promises)
 	a.metrics, a.hub = newMetrics(a), newHub(a.mayFollow, c.Holds)
 	a.hub.run(time.Tick(keepAlive / steps))
 	c.Store.OnChange(a.hub.publish)

@@ -32,7 +32,7 @@ func (a *App) capacityPage(c echo.Context) error {
 // typed or, when typed is nil, as they are.
 func (a *App) capacityForm(c echo.Context, typed *web.Form) (templ.Component, error) {
 	ctx := c.Request().Context()
-	p, err := a.promises.View(ctx, actorOf(ctx), pageAfter(c, listLimit))
+	p, err := a.Promises.View(ctx, actorOf(ctx), pageAfter(c, listLimit))
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (a *App) updateCapacityPage(c echo.Context) error {
 	}
 	in := f.overcommitInput()
 	if err = f.err(nil); err == nil {
-		_, err = a.promises.Set(c.Request().Context(), actorOf(c.Request().Context()), in)
+		_, err = a.Promises.Set(c.Request().Context(), actorOf(c.Request().Context()), in)
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {

@@ -36,7 +36,7 @@ func (a *App) leaversOf(ctx context.Context, p models.Project, page models.Page)
 // about who has left.
 func (a *App) projectEnds(ctx context.Context, v *web.ProjectView) (err error) {
 	p := v.Project
-	if v.Extensions, err = a.requests.Extensions(ctx, actorOf(ctx), []int64{p.ID}); err != nil {
+	if v.Extensions, err = a.Requests.Extensions(ctx, actorOf(ctx), []int64{p.ID}); err != nil {
 		return err
 	}
 	v.Leavers, err = a.leaversOf(ctx, p, models.Page{Limit: fewLeavers + 1})
@@ -119,7 +119,7 @@ func (a *App) myExtensions(ctx context.Context, mine []pool.Mine) (list []models
 	for i, m := range mine {
 		ids[i] = m.Project.ID
 	}
-	all, err := a.requests.Extensions(ctx, actorOf(ctx), ids)
+	all, err := a.Requests.Extensions(ctx, actorOf(ctx), ids)
 	for _, e := range all {
 		if a.Store.Now().Sub(e.EndsAt) < recently {
 			list = append(list, e)
@@ -138,7 +138,7 @@ func (a *App) stoppingOf(ctx context.Context, w workspaces.View) (*web.Stopping,
 	if w.UserID != actorOf(ctx).User.ID {
 		return s, nil
 	}
-	list, err := a.requests.Extensions(ctx, actorOf(ctx), []int64{w.ProjectID})
+	list, err := a.Requests.Extensions(ctx, actorOf(ctx), []int64{w.ProjectID})
 	for _, e := range list {
 		if e.EndsAt.Equal(w.Ending.At) && (e.Kind == models.AskForDeadline) == w.Ending.Deadline {
 			s.Extension = &e

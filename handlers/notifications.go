@@ -16,7 +16,7 @@ func (a *App) noticeExtensions(ctx context.Context, rows []models.Notice) (map[i
 			projects = append(projects, *n.ProjectID)
 		}
 	}
-	list, err := a.requests.Extensions(ctx, actorOf(ctx), projects)
+	list, err := a.Requests.Extensions(ctx, actorOf(ctx), projects)
 	found := map[int64]models.Extension{}
 	for _, n := range rows {
 		for _, e := range list {

@@ -43,7 +43,7 @@ func (a *App) frame(c echo.Context) web.Page {
 	if live, err := a.Workspaces.CountLive(r.Context(), actor); err == nil {
 		p.Nav.Workspaces = int(live)
 	}
-	if waiting, err := a.requests.Waiting(r.Context(), actor); err == nil {
+	if waiting, err := a.Requests.Waiting(r.Context(), actor); err == nil {
 		p.Nav.Requests = int(waiting)
 	}
 	if unread, err := a.Notices.Unread(r.Context(), actor); err == nil {

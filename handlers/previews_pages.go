@@ -131,7 +131,7 @@ func (a *App) previewDecision(ctx context.Context, r pool.RequestView, w web.For
 		return nil, nil
 	}
 	return previewView(w, read, func(in pool.PreviewInput) (pool.Preview, error) {
-		return a.requests.PreviewDecision(ctx, actorOf(ctx), r.ID, in)
+		return a.Requests.PreviewDecision(ctx, actorOf(ctx), r.ID, in)
 	})
 }
 

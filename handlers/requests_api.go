@@ -110,12 +110,12 @@ func (a rest) listRequests(ctx context.Context, in *RequestBox) (*Answer[List[Re
 }
 
 func (a rest) ask(ctx context.Context, in *Create[pool.RequestInput]) (*Created[Request], error) {
-	v, err := a.requests.Ask(ctx, actorOf(ctx), in.Body)
+	v, err := a.Requests.Ask(ctx, actorOf(ctx), in.Body)
 	return created(v.Version, requestOf(v), err, "requests", v.ID)
 }
 
 func (a rest) getRequest(ctx context.Context, in *ByID) (*Found[Request], error) {
-	v, err := a.requests.Get(ctx, actorOf(ctx), in.ID)
+	v, err := a.Requests.Get(ctx, actorOf(ctx), in.ID)
 	return foundRequest(v, err)
 }
 
@@ -145,7 +145,7 @@ func (a rest) withdrawRequest(ctx context.Context, in *Withdrawal) (*Found[Reque
 	if err != nil {
 		return nil, err
 	}
-	return foundRequest(a.requests.Withdraw(ctx, actorOf(ctx), in.ID, version))
+	return foundRequest(a.Requests.Withdraw(ctx, actorOf(ctx), in.ID, version))
 }
 
 // Asking says whether people may ask to join a project.
@@ -154,13 +154,13 @@ type Asking struct {
 }
 
 func (a rest) letAsk(ctx context.Context, in *CreateIn[Asking]) (*Nothing, error) {
-	return nothing(a.requests.LetAsk(ctx, actorOf(ctx), in.ID, in.Body.On))
+	return nothing(a.Requests.LetAsk(ctx, actorOf(ctx), in.ID, in.Body.On))
 }
 
 func (a rest) getPromises(ctx context.Context, in *Paging) (*Found[Promises], error) {
 	var v pool.PromisesView
 	list, err := listed(*in, func(p pool.ProjectView) int64 { return p.ID }, func(page models.Page) ([]pool.ProjectView, error) {
-		one, err := a.promises.View(ctx, actorOf(ctx), page)
+		one, err := a.Promises.View(ctx, actorOf(ctx), page)
 		if v.Rows == nil {
 			v = one
 		}
@@ -183,6 +183,6 @@ func (a rest) setPromises(ctx context.Context, in *OvercommitUpdate) (*Found[mod
 	if in.Body.Version, err = in.version(); err != nil {
 		return nil, err
 	}
-	o, err := a.promises.Set(ctx, actorOf(ctx), in.Body)
+	o, err := a.Promises.Set(ctx, actorOf(ctx), in.Body)
 	return found(o.Version, o, err)
 }

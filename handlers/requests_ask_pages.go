@@ -47,7 +47,7 @@ func (a *App) askForm(c echo.Context, kind string, project int64, typed *web.For
 // askToJoin names the project of a link, and nothing else of it.
 func (a *App) askToJoin(c echo.Context, v *web.AskView) error {
 	ctx := c.Request().Context()
-	p, err := a.requests.Joinable(ctx, actorOf(ctx), v.ProjectID)
+	p, err := a.Requests.Joinable(ctx, actorOf(ctx), v.ProjectID)
 	v.Project = p.Name
 	return err
 }
@@ -65,7 +65,7 @@ func (a *App) askWhere(c echo.Context, v *web.AskView) error {
 // askForDeadline shows when the own participation ends.
 func (a *App) askForDeadline(c echo.Context, v *web.AskView) error {
 	ctx := c.Request().Context()
-	m, p, err := a.requests.Place(ctx, actorOf(ctx), v.ProjectID)
+	m, p, err := a.Requests.Place(ctx, actorOf(ctx), v.ProjectID)
 	v.Project, v.Ends = p.Name, ends(a.spoken(c), m.Until)
 	return err
 }
@@ -101,7 +101,7 @@ func (a *App) askForPeak(c echo.Context, v *web.AskView) error {
 	}
 	v.Roles = roleChoices(roles)
 	chosen := c.QueryParam("role_id")
-	if m, _, err := a.requests.Place(ctx, actorOf(ctx), v.ProjectID); chosen == "" && err == nil {
+	if m, _, err := a.Requests.Place(ctx, actorOf(ctx), v.ProjectID); chosen == "" && err == nil {
 		chosen = strconv.FormatInt(m.RoleID, 10)
 	}
 	for _, r := range roles {

@@ -36,14 +36,14 @@ const (
 // requestsIn lists what lies in a box.
 func (a *App) requestsIn(ctx context.Context, box string, page models.Page) ([]pool.RequestView, error) {
 	if box == boxMine {
-		return a.requests.Mine(ctx, actorOf(ctx), page)
+		return a.Requests.Mine(ctx, actorOf(ctx), page)
 	}
-	return a.requests.Inbox(ctx, actorOf(ctx), box == boxSettled, page)
+	return a.Requests.Inbox(ctx, actorOf(ctx), box == boxSettled, page)
 }
 
 func (a *App) requestsPage(c echo.Context) error {
 	ctx := c.Request().Context()
-	v := web.RequestsView{Box: c.QueryParam("box"), Decides: a.requests.Decides(actorOf(ctx))}
+	v := web.RequestsView{Box: c.QueryParam("box"), Decides: a.Requests.Decides(actorOf(ctx))}
 	switch {
 	case !v.Decides:
 		v.Box = boxMine
@@ -54,7 +54,7 @@ func (a *App) requestsPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	waiting, err := a.requests.Waiting(ctx, actorOf(ctx))
+	waiting, err := a.Requests.Waiting(ctx, actorOf(ctx))
 	v.Waiting = int(waiting)
 	for _, r := range list {
 		v.Rows = append(v.Rows, r.RequestView)
@@ -80,7 +80,7 @@ func (a *App) requestPage(c echo.Context) error {
 // typed is nil, as it was asked.
 func (a *App) requestForm(c echo.Context, typed *web.Form) (templ.Component, error) {
 	ctx := c.Request().Context()
-	r, err := a.requests.Get(ctx, actorOf(ctx), number(c, "id"))
+	r, err := a.Requests.Get(ctx, actorOf(ctx), number(c, "id"))
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (a *App) decideRequestPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	old, err := a.requests.Get(ctx, actorOf(ctx), number(c, "id"))
+	old, err := a.Requests.Get(ctx, actorOf(ctx), number(c, "id"))
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (a *App) decideRequestPage(c echo.Context) error {
 
 // decide decides a request; what is approved may let others start.
 func (a *App) decide(ctx context.Context, id int64, in pool.DecisionInput) (pool.RequestView, error) {
-	v, err := a.requests.Decide(ctx, actorOf(ctx), id, in)
+	v, err := a.Requests.Decide(ctx, actorOf(ctx), id, in)
 	if err == nil {
 		a.Wake()
 	}
@@ -170,7 +170,7 @@ func (a *App) withdrawRequestPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := a.requests.Withdraw(ctx, actorOf(ctx), number(c, "id"), f.version()); err != nil {
+	if _, err := a.Requests.Withdraw(ctx, actorOf(ctx), number(c, "id"), f.version()); err != nil {
 		return err
 	}
 	return a.done(c, "/requests?box=mine", models.Say("The request has been withdrawn."))
@@ -183,7 +183,7 @@ func (a *App) letAskPage(c echo.Context) error {
 		return err
 	}
 	id, on := number(c, "id"), f.bool("on")
-	if err := a.requests.LetAsk(ctx, actorOf(ctx), id, on); err != nil {
+	if err := a.Requests.LetAsk(ctx, actorOf(ctx), id, on); err != nil {
 		return err
 	}
 	message := models.Say("People can ask to join this project now, by its name or link.")
@@ -206,7 +206,7 @@ func (a *App) createRequestPage(c echo.Context) error {
 	in := pool.RequestInput{Asked: f.asked(kind), Reason: f.text("reason")}
 	var v pool.RequestView
 	if err = f.err(nil); err == nil {
-		v, err = a.requests.Ask(ctx, actorOf(ctx), in)
+		v, err = a.Requests.Ask(ctx, actorOf(ctx), in)
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {

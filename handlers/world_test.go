@@ -93,11 +93,13 @@ func newApp(t testing.TB, store *models.Store, set func(*Config), log *bytes.Buf
 	dirs := must(storage.New(t.TempDir(), 1000, 1000))(t)
 	devices := pool.New(store, access)
 	ledger := pool.NewLedger(store, access, dirs)
+	promises := pool.NewPromises(devices)
 	keys := must(authority.Open(filepath.Join(t.TempDir(), "authority.pem"), store.Now))(t)
 	door := proxy.New(proxy.Config{Gate: nobodyEnters{}, AppsDomain: "localhost:8080"})
 	t.Cleanup(door.Close)
 	c := Config{Store: store, Access: access, Accounts: policies.NewAccounts(store, access),
-		Notices: notices.New(notices.Config{Store: store, Access: access, Key: must(notices.NewKey([]byte("shared")))(t)}), Ledger: ledger, Pool: devices,
+		Notices: notices.New(notices.Config{Store: store, Access: access, Key: must(notices.NewKey([]byte("shared")))(t)}), Ledger: ledger,
+		Promises: promises, Requests: pool.NewRequests(ledger, promises), Pool: devices,
 		Enrolment:  pool.NewEnrolment(pool.EnrolmentConfig{Pool: devices, Authority: keys, CertificateLifetime: time.Hour, Every: time.Second}),
 		Catalogue:  workspaces.NewCatalogue(store, access),
 		Workspaces: workspaces.NewService(store, access, devices, devices, ledger, func() {}), Directories: dirs, Proxy: door,
