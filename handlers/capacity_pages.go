@@ -74,3 +74,18 @@ func (a *App) updateCapacityPage(c echo.Context) error {
 	}
 	return a.done(c, "/promises", models.Say("What may be promised has been changed."))
 }
+
+// overcommitInput reads how much may be promised; percentages are plain numbers.
+func (f *form) overcommitInput() pool.OvercommitInput {
+	percent := func(name string) int64 {
+		n, err := models.ParseCount(f.text("ratio." + name))
+		if err != nil {
+			f.problems.Add("ratio."+name, "must be a whole number that is not negative")
+		}
+		return n
+	}
+	return pool.OvercommitInput{Version: f.version(),
+		Ratio: models.Resources{GPUCores: percent("gpu_cores"), GPUMemoryMiB: percent("gpu_memory_mib"), CPUMilli: percent("cpu_milli"),
+			MemoryMiB: percent("memory_mib"), StorageMiB: percent("storage_mib")},
+		Stated: pool.Stated{CPUMilli: f.number("stated.cpu_milli"), MemoryMiB: f.number("stated.memory_mib"), StorageMiB: f.number("stated.storage_mib")}}
+}

@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"weir/models"
 	"weir/policies"
 )
@@ -75,34 +73,4 @@ func (a rest) deleteDepartment(ctx context.Context, in *DepartmentDeletion) (*No
 		return nil, err
 	}
 	return nothing(a.Accounts.DeleteDepartment(ctx, actorOf(ctx), in.ID, version))
-}
-
-// personRow is an account with its department's name.
-type personRow struct {
-	models.User
-	department string
-}
-
-// peopleRows lists accounts with their departments.
-func (a rest) peopleRows(ctx context.Context, search string, page models.Page) ([]personRow, error) {
-	users, err := a.Accounts.Users(ctx, actorOf(ctx), search, page)
-	if err != nil {
-		return nil, err
-	}
-	names, err := a.Accounts.DepartmentsOf(ctx, actorOf(ctx), users...)
-	rows := make([]personRow, len(users))
-	for i, u := range users {
-		rows[i] = personRow{User: u}
-		if u.DepartmentID != nil {
-			rows[i].department = names[*u.DepartmentID]
-		}
-	}
-	return rows, err
-}
-
-func personID(p personRow) int64 { return p.ID }
-
-func (a rest) downloadUsers(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {
-	return downloaded(a, ctx, "weir-people.csv", policies.PeopleColumns, func(p personRow) []string { return policies.PersonCells(p.User, p.department) },
-		personID, func(ctx context.Context, page models.Page) ([]personRow, error) { return a.peopleRows(ctx, "", page) })
 }

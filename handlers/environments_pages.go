@@ -31,15 +31,6 @@ func (f *form) environmentInput() workspaces.EnvironmentInput {
 		DefaultPath: f.text("default_path"), Version: f.version()}
 }
 
-func (f *form) lines(name string) (list []string) {
-	for line := range strings.Lines(f.text(name)) {
-		if line = strings.TrimSpace(line); line != "" {
-			list = append(list, line)
-		}
-	}
-	return list
-}
-
 // versions reads lines such as "torch 2.9.0".
 func (f *form) versions(name string) map[string]string {
 	versions := map[string]string{}

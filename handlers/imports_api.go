@@ -4,10 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"weir/models"
-	"weir/pool"
 )
 
 func (a rest) importOperations(s section) {
@@ -15,69 +12,6 @@ func (a rest) importOperations(s section) {
 	register(a, s, route{http.MethodGet, "/projects/{id}/members.csv", 200, "download-members", "Download a project's present members as CSV, in the columns in which they can be imported"}, a.downloadMembers)
 	describeDownload(s, "/projects/{id}/members.csv")
 	register(a, s, route{http.MethodPost, "/projects/{id}/members/import", 200, "import-members", "Add and change members by a table in CSV, all or none, or tell what that would do"}, a.importMembers)
-}
-
-// Preview is what a change would make of a project's quota.
-type Preview struct {
-	Fits      bool           `json:"fits" doc:"whether the change would be accepted now; of a change that you may not make, whether its numbers would fit"`
-	Resources []PreviewRow   `json:"resources"`
-	Members   int64          `json:"members" doc:"whose promise changes"`
-	Room      *int64         `json:"room,omitempty" doc:"members that could be added in the role afterwards; absent: as many as there are"`
-	Holders   []Holder       `json:"holders,omitempty" doc:"members who hold more now than the new peak"`
-	Detail    string         `json:"detail,omitempty" doc:"why it would be refused"`
-	Errors    []ProblemField `json:"errors,omitempty" doc:"each field that would be refused, and why"`
-}
-
-// PreviewRow is what a change would make of one resource.
-type PreviewRow struct {
-	Resource string `json:"resource" enum:"gpu_cores,gpu_memory_mib,cpu_milli,memory_mib,storage_mib"`
-	Before   int64  `json:"before" doc:"sum of the members' peaks now"`
-	After    int64  `json:"after" doc:"their sum with the change"`
-	Quota    int64  `json:"quota"`
-	Left     int64  `json:"left" doc:"quota less after; negative when the quota would be exceeded"`
-	Over     bool   `json:"over" doc:"it is why the change would be refused"`
-}
-
-// Holder is a member that holds more than a new peak would allow.
-type Holder struct {
-	MemberID int64          `json:"member_id"`
-	Name     string         `json:"name"`
-	Excess   []HolderExcess `json:"excess"`
-}
-
-// HolderExcess is one resource of which more is held.
-type HolderExcess struct {
-	Resource string `json:"resource"`
-	Held     int64  `json:"held"`
-	Peak     int64  `json:"peak"`
-}
-
-func previewOf(p pool.Preview) Preview {
-	v := Preview{Fits: p.Refused == nil, Members: p.Members, Resources: shown(p.Rows, func(r pool.PreviewRow) PreviewRow {
-		return PreviewRow{r.Name, r.Before, r.Value, r.Quota, r.Left(), r.Over}
-	}), Holders: shown(p.Holders, func(h pool.Holder) Holder {
-		return Holder{h.MemberID, h.Name, shown(h.Excess, func(e models.Excess) HolderExcess { return HolderExcess{e.Name, e.Value, e.Limit} })}
-	})}
-	if p.Room >= 0 {
-		v.Room = &p.Room
-	}
-	if p.Refused != nil {
-		refusal := problemOf(p.Refused)
-		v.Detail, v.Errors = refusal.Detail, refusal.Errors
-	}
-	return v
-}
-
-func (a rest) previewChange(ctx context.Context, in *CreateIn[pool.PreviewInput]) (*Answer[Preview], error) {
-	p, err := a.Ledger.Preview(ctx, actorOf(ctx), in.ID, in.Body)
-	return &Answer[Preview]{previewOf(p)}, err
-}
-
-func (a rest) downloadMembers(ctx context.Context, in *ByID) (*huma.StreamResponse, error) {
-	return downloaded(a, ctx, "weir-members.csv", pool.MemberColumns, pool.MemberCells, func(m pool.MemberView) int64 { return m.ID },
-		func(ctx context.Context, page models.Page) ([]pool.MemberView, error) {
-			return a.Ledger.Members(ctx, actorOf(ctx), in.ID, page)
-		})
 }
 
 // TableInput is a table to import.

@@ -4,25 +4,13 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"strings"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
-	"github.com/labstack/echo/v4/middleware"
 
 	"weir/models"
 	"weir/web"
 )
-
-// What may be sent. A table to import comes with what wraps it.
-var (
-	usualLimit = middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: "1M", Skipper: isImport})
-	tableLimit = middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: "4M", Skipper: func(c echo.Context) bool { return !isImport(c) }})
-)
-
-const maxImportBody = 4_000_000 // bytes, as tableLimit
-
-func isImport(c echo.Context) bool { return strings.HasSuffix(c.Path(), "/import") }
 
 // findImport prepares an import for whoever may, about a project or, with 0,
 // about none.

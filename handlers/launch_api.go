@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"weir/models"
-	"weir/pool"
 	"weir/workspaces"
 )
 
@@ -101,10 +100,4 @@ func (a rest) forecastFor(ctx context.Context, p workspaces.Preview) (*Forecast,
 	f, err := a.forecast(ctx, p)
 	v := forecastOf(f)
 	return &v, err
-}
-
-// forecast tells when what a preview asks for could be met, if it waited from
-// now on.
-func (a *App) forecast(ctx context.Context, p workspaces.Preview) (pool.Forecast, error) {
-	return a.Pool.Forecast(ctx, models.Workspace{ProjectID: p.Project.ID, Demand: p.Target.Demand})
 }

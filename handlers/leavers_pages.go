@@ -3,7 +3,6 @@ package handlers
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
@@ -11,7 +10,6 @@ import (
 	"weir/models"
 	"weir/pool"
 	"weir/web"
-	"weir/workspaces"
 )
 
 // leaverRoutes are what is left of those who have left a project.
@@ -108,58 +106,4 @@ func (a *App) takeBackPage(c echo.Context) error {
 		return err
 	}
 	return a.done(c, path("projects", project), models.Say("The directory is handed to nobody any more. Workspaces that can write it still can until they end."))
-}
-
-// recently is how long after an end the home page speaks of it.
-const recently = 30 * 24 * time.Hour
-
-// myExtensions are those that concern the actor's own projects now.
-func (a *App) myExtensions(ctx context.Context, mine []pool.Mine) (list []models.Extension, err error) {
-	ids := make([]int64, len(mine))
-	for i, m := range mine {
-		ids[i] = m.Project.ID
-	}
-	all, err := a.Requests.Extensions(ctx, actorOf(ctx), ids)
-	for _, e := range all {
-		if a.Store.Now().Sub(e.EndsAt) < recently {
-			list = append(list, e)
-		}
-	}
-	return list, err
-}
-
-// stoppingOf is when a workspace is stopped, with what its owner can do about
-// it.
-func (a *App) stoppingOf(ctx context.Context, w workspaces.View) (*web.Stopping, error) {
-	if w.Ending == nil {
-		return nil, nil
-	}
-	s := &web.Stopping{At: w.Ending.At, Why: w.Ending.Why()}
-	if w.UserID != actorOf(ctx).User.ID {
-		return s, nil
-	}
-	list, err := a.Requests.Extensions(ctx, actorOf(ctx), []int64{w.ProjectID})
-	for _, e := range list {
-		if e.EndsAt.Equal(w.Ending.At) && (e.Kind == models.AskForDeadline) == w.Ending.Deadline {
-			s.Extension = &e
-		}
-	}
-	return s, err
-}
-
-// directoriesOf are the shared directories as a workspace that starts now sees
-// them.
-func (a *App) directoriesOf(w workspaces.View) (list []web.Directory) {
-	handed := map[string]bool{}
-	for _, id := range w.Holder.Inherits {
-		handed[pool.DirectoryOf(w.ProjectID, id)] = true
-	}
-	for _, m := range a.Directories.Layout(w.Holder) {
-		d := web.Directory{Path: m.Target, Writable: !m.ReadOnly}
-		if handed[m.Target] {
-			d.Note = models.Say("Handed over by who has left. A workspace that was started before has to be started anew to write it.")
-		}
-		list = append(list, d)
-	}
-	return list
 }

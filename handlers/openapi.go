@@ -1,22 +1,13 @@
 package handlers
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
-	"reflect"
-	"strings"
 	"sync"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 	"github.com/labstack/echo/v4"
-)
-
-const (
-	apiPrefix   = "/api/v1"
-	apiDocument = apiPrefix + "/openapi.json"
 )
 
 const apiDescription = "Projects, roles, members, environments, workspaces and the GPU pool of Weir. " +
@@ -28,10 +19,6 @@ const apiDescription = "Projects, roles, members, environments, workspaces and t
 	"Amounts are whole numbers; times are RFC 3339 in UTC. " +
 	"Beside this API, GET /events?topic=… streams server-sent events: each `change` event names a topic whose resources have changed " +
 	"(pool, environments, projects, departments, requests, deliveries, project:ID, workspace:ID, user:ID, and telemetry:ID of a provider)."
-
-// rest holds the operations of the REST API. Each calls the service method
-// that the page of the same name calls, with the same input.
-type rest struct{ *App }
 
 // apiRoutes registers the REST API and its document.
 func (a *App) apiRoutes(g *echo.Group) {
@@ -126,65 +113,6 @@ func (a rest) register(api huma.API) {
 	a.accessOperations(section{api, "Access"})
 }
 
-// section is where operations of one tag are registered.
-type section struct {
-	api huma.API
-	tag string
-}
-
-// route is an operation's method and path, the status of its success, its id
-// and what it does.
-type route struct {
-	method, path string
-	status       int
-	id, summary  string
-}
-
-// register adds one operation; a refusal by a service becomes a problem. also
-// are statuses of refusals that its route does not tell.
-func register[I, O any](a rest, s section, r route, do func(context.Context, *I) (*O, error), also ...int) {
-	input := reflect.TypeFor[I]()
-	op := huma.Operation{OperationID: r.id, Method: r.method, Path: r.path, DefaultStatus: r.status, Summary: r.summary,
-		Tags: []string{s.tag}, Errors: append(errorsOf(r, input), also...), BodyReadTimeout: 30 * time.Second}
-	if strings.HasSuffix(r.path, "/import") {
-		op.MaxBodyBytes = maxImportBody
-	}
-	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
-		out, err := do(ctx, in)
-		if err != nil {
-			return nil, a.refusal(ctx, err, input)
-		}
-		return out, nil
-	})
-}
-
-// errorsOf lists the statuses with which an operation may refuse; 422 and 500
-// are added to all.
-func errorsOf(r route, input reflect.Type) []int {
-	list := []int{http.StatusUnauthorized, http.StatusForbidden}
-	if _, ok := input.FieldByName("Body"); ok {
-		list = append(list, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
-	}
-	if strings.Contains(r.path, "{") {
-		list = append(list, http.StatusNotFound)
-	}
-	if r.method != http.MethodGet {
-		list = append(list, http.StatusConflict)
-	}
-	if conditional(input) {
-		list = append(list, http.StatusPreconditionFailed)
-	}
-	return list
-}
-
-type requestKey struct{}
-
-// httpRequestOf is the HTTP request that an operation answers.
-func httpRequestOf(ctx context.Context) *http.Request {
-	r, _ := ctx.Value(requestKey{}).(*http.Request)
-	return r
-}
-
 // admitAPI lets only those through who have said who they are.
 func admitAPI(api huma.API, hc huma.Context, next func(huma.Context)) {
 	r := humaecho.Unwrap(hc).Request()
@@ -194,4 +122,10 @@ func admitAPI(api huma.API, hc huma.Context, next func(huma.Context)) {
 		return
 	}
 	next(huma.WithValue(hc, requestKey{}, r))
+}
+
+func init() {
+	huma.NewError = newProblem
+	huma.ValidateStrictCasing = true
+	huma.DefaultArrayNullable = false
 }

@@ -5,17 +5,12 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"weir/models"
 	"weir/policies"
+	"weir/pool"
 )
-
-func (a rest) accountOperations(s section) {
-	register(a, s, route{http.MethodGet, "/me", 200, "get-me", "Show who you are and what you may hold in each project"}, a.getMe)
-	register(a, s, route{http.MethodPut, "/me/password", 204, "change-password", "Change your password; all other sessions and your tokens end"}, a.changePassword)
-	register(a, s, route{http.MethodGet, "/tokens", 200, "list-tokens", "List your access tokens, newest first"}, a.listTokens)
-	register(a, s, route{http.MethodPost, "/tokens", 201, "create-token", "Create an access token; its secret is in this answer alone"}, a.createToken)
-	register(a, s, route{http.MethodDelete, "/tokens/{id}", 204, "delete-token", "Revoke an access token"}, a.deleteToken)
-}
 
 func (a rest) userOperations(s section) {
 	register(a, s, route{http.MethodGet, "/users", 200, "list-users", "List accounts"}, a.listUsers)
@@ -23,54 +18,6 @@ func (a rest) userOperations(s section) {
 	register(a, s, route{http.MethodGet, "/users/{id}", 200, "get-user", "Show an account and its places in projects"}, a.getUser)
 	register(a, s, route{http.MethodPut, "/users/{id}", 200, "update-user", "Change an account; disabling it ends its sessions and tokens"}, a.updateUser)
 	register(a, s, route{http.MethodPut, "/users/{id}/password", 204, "reset-password", "Give an account a new password; its sessions and tokens end"}, a.resetPassword)
-}
-
-func (a rest) getMe(ctx context.Context, _ *struct{}) (*Found[Person], error) {
-	actor := actorOf(ctx)
-	mine, err := a.Ledger.Mine(ctx, actor)
-	me, err := a.withIdentities(ctx, personOf(actor.User, mine, a.Store.Now()), err)
-	return found(actor.User.Version, me, err)
-}
-
-// PasswordChange replaces one's own password.
-type PasswordChange struct {
-	Current  string `json:"current" maxLength:"1000" doc:"the present password"`
-	Password string `json:"password" maxLength:"1000" doc:"the new one; at least 10 characters"`
-}
-
-func (a rest) changePassword(ctx context.Context, in *Create[PasswordChange]) (*Nothing, error) {
-	actor := actorOf(ctx)
-	if err := a.Accounts.ChangePassword(ctx, actor, in.Body.Current, in.Body.Password); err != nil {
-		return nil, err
-	}
-	return nothing(a.passwordChanged(ctx, actor.User.ID))
-}
-
-func (a rest) listTokens(ctx context.Context, in *Paging) (*Answer[List[Token]], error) {
-	all, err := a.Accounts.Tokens(ctx, actorOf(ctx))
-	return listedWhole(*in, func(t models.AccessToken) int64 { return t.ID }, all, err, tokenOf)
-}
-
-// TokenInput asks for an access token.
-type TokenInput struct {
-	policies.NewToken
-	Lifetime string `json:"lifetime,omitempty" maxLength:"50" doc:"such as 720h, which it is when absent; one minute to 366 days" example:"720h"`
-}
-
-func (a rest) createToken(ctx context.Context, in *Create[TokenInput]) (*Created[NewToken], error) {
-	input := in.Body.NewToken
-	if text := in.Body.Lifetime; text != "" {
-		var err error
-		if input.Lifetime, err = time.ParseDuration(text); err != nil || input.Lifetime <= 0 {
-			return nil, models.Invalid("lifetime", "must be a duration such as 720h")
-		}
-	}
-	t, secret, err := a.Accounts.CreateToken(ctx, actorOf(ctx), input)
-	return created(0, NewToken{tokenOf(t), secret}, err, "tokens", t.ID)
-}
-
-func (a rest) deleteToken(ctx context.Context, in *ByID) (*Nothing, error) {
-	return nothing(a.Accounts.DeleteToken(ctx, actorOf(ctx), in.ID))
 }
 
 // UsersQuery searches accounts.
@@ -124,4 +71,136 @@ type PasswordReset struct {
 
 func (a rest) resetPassword(ctx context.Context, in *PasswordReset) (*Nothing, error) {
 	return nothing(a.Accounts.ResetPassword(ctx, actorOf(ctx), in.ID, in.Body.Password))
+}
+
+// User is an account.
+type User struct {
+	ID        int64     `json:"id"`
+	Email     string    `json:"email"`
+	Name      string    `json:"name"`
+	Admin     bool      `json:"admin" doc:"platform administrator"`
+	Auditor   bool      `json:"auditor" doc:"sees everything on the platform and changes nothing"`
+	Disabled  bool      `json:"disabled"`
+	CreatedAt time.Time `json:"created_at"`
+
+	DepartmentID *int64 `json:"department_id,omitempty"`
+	Department   string `json:"department,omitempty"`
+}
+
+func userOf(u models.User) User {
+	return User{u.ID, u.Email, u.Name, u.Admin, u.Auditor, u.Disabled, u.CreatedAt.UTC(), u.DepartmentID, ""}
+}
+
+// Person is an account with its places in projects.
+type Person struct {
+	User
+	Memberships []Membership `json:"memberships"`
+	Identities  []Identity   `json:"identities" doc:"by which providers of sign-in it comes in"`
+}
+
+// Membership is a place in a project, and what may be held there.
+type Membership struct {
+	ProjectID  int64            `json:"project_id"`
+	Project    string           `json:"project"`
+	MemberID   int64            `json:"member_id"`
+	RoleID     int64            `json:"role_id"`
+	Role       string           `json:"role"`
+	Permission string           `json:"permission" enum:"manager,member"`
+	Until      *time.Time       `json:"until,omitempty" doc:"participation deadline"`
+	Active     bool             `json:"active" doc:"whether the project's period of use covers now"`
+	Peak       models.Resources `json:"peak" doc:"the most that may be held at once"`
+	Held       models.Resources `json:"held" doc:"by own workspaces, now"`
+	Left       models.Resources `json:"left" doc:"what may be held in addition, within peak and quota"`
+}
+
+func personOf(u models.User, places []pool.Mine, now time.Time) Person {
+	return Person{User: userOf(u), Identities: []Identity{}, Memberships: shown(places, func(m pool.Mine) Membership {
+		return Membership{ProjectID: m.Project.ID, Project: m.Project.Name, MemberID: m.Member.ID, RoleID: m.Member.RoleID,
+			Role: m.Member.RoleName, Permission: m.Member.Permission, Until: utc(m.Member.Until), Active: m.Project.Active(now),
+			Peak: m.Room.Peak, Held: m.Room.HeldByMember, Left: m.Room.Left()}
+	})}
+}
+
+// personFound reads an account anew, with its places.
+func (a rest) personFound(ctx context.Context, u models.User, err error) (Person, error) {
+	if err != nil {
+		return Person{}, err
+	}
+	places, err := a.Ledger.PlacesOf(ctx, actorOf(ctx), u.ID)
+	return a.withIdentities(ctx, personOf(u, places, a.Store.Now()), err)
+}
+
+// personRow is an account with its department's name.
+type personRow struct {
+	models.User
+	department string
+}
+
+// peopleRows lists accounts with their departments.
+func (a rest) peopleRows(ctx context.Context, search string, page models.Page) ([]personRow, error) {
+	users, err := a.Accounts.Users(ctx, actorOf(ctx), search, page)
+	if err != nil {
+		return nil, err
+	}
+	names, err := a.Accounts.DepartmentsOf(ctx, actorOf(ctx), users...)
+	rows := make([]personRow, len(users))
+	for i, u := range users {
+		rows[i] = personRow{User: u}
+		if u.DepartmentID != nil {
+			rows[i].department = names[*u.DepartmentID]
+		}
+	}
+	return rows, err
+}
+
+func personID(p personRow) int64 { return p.ID }
+
+func (a rest) downloadUsers(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {
+	return downloaded(a, ctx, "weir-people.csv", policies.PeopleColumns, func(p personRow) []string { return policies.PersonCells(p.User, p.department) },
+		personID, func(ctx context.Context, page models.Page) ([]personRow, error) { return a.peopleRows(ctx, "", page) })
+}
+
+// Identity is a person at a provider of sign-in, as whom an account comes in.
+type Identity struct {
+	ID        int64     `json:"id"`
+	Issuer    string    `json:"issuer" doc:"the provider's address"`
+	Subject   string    `json:"subject" doc:"what the provider calls the person, for ever"`
+	Email     string    `json:"email" doc:"as the provider said it last"`
+	Admin     bool      `json:"admin" doc:"whether a group there made the account an administrator"`
+	CreatedAt time.Time `json:"created_at"`
+	SeenAt    time.Time `json:"seen_at" doc:"the last sign-in"`
+}
+
+func identityOf(i models.Identity) Identity {
+	return Identity{i.ID, i.Issuer, i.Subject, i.Email, i.Admin, i.CreatedAt.UTC(), i.SeenAt.UTC()}
+}
+
+// withIdentities adds the identities and the department of an account to what is shown of it.
+func (a rest) withIdentities(ctx context.Context, p Person, err error) (Person, error) {
+	if err != nil {
+		return Person{}, err
+	}
+	list, err := a.Accounts.Identities(ctx, actorOf(ctx), p.ID)
+	p.Identities = shown(list, identityOf)
+	if err != nil || p.DepartmentID == nil {
+		return p, err
+	}
+	names, err := a.Accounts.DepartmentsOf(ctx, actorOf(ctx), models.User{ID: p.ID, DepartmentID: p.DepartmentID})
+	p.Department = names[*p.DepartmentID]
+	return p, err
+}
+
+// ByIdentity names an account's identity.
+type ByIdentity struct {
+	ByID
+	Identity int64 `path:"identity" minimum:"1"`
+}
+
+func (a rest) deleteIdentity(ctx context.Context, in *ByIdentity) (*Nothing, error) {
+	return nothing(a.Accounts.DeleteIdentity(ctx, actorOf(ctx), in.ID, in.Identity))
+}
+
+func (a rest) identityOperations(s section) {
+	register(a, s, route{http.MethodDelete, "/users/{id}/identities/{identity}", 204, "delete-identity",
+		"Take a provider's way into an account away; its sessions end"}, a.deleteIdentity)
 }

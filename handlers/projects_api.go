@@ -26,26 +26,6 @@ func (a rest) projectOperations(s section) {
 	register(a, s, route{http.MethodDelete, "/projects/{id}/roles/{role}", 204, "delete-role", "Delete a role that nobody has or had"}, a.deleteRole)
 }
 
-func (a rest) memberOperations(s section) {
-	register(a, s, route{http.MethodGet, "/projects/{id}/members", 200, "list-members", "List a project's present members"}, a.listMembers)
-	register(a, s, route{http.MethodPost, "/projects/{id}/members", 201, "add-member", "Give a person a role in a project"}, a.addMember)
-	register(a, s, route{http.MethodGet, "/projects/{id}/members/{member}", 200, "get-member", "Show a member"}, a.getMember)
-	register(a, s, route{http.MethodPut, "/projects/{id}/members/{member}", 200, "update-member", "Change a member's role or deadline; the address is ignored"}, a.updateMember)
-	register(a, s, route{http.MethodDelete, "/projects/{id}/members/{member}", 204, "remove-member", "End a membership; its workspaces are stopped, its files stay"}, a.removeMember)
-}
-
-// PageOf asks for a page of what belongs to one resource.
-type PageOf struct {
-	ByID
-	Paging
-}
-
-// CreateIn adds something to one resource.
-type CreateIn[B any] struct {
-	ByID
-	Body B
-}
-
 // ProjectList asks for one page of projects.
 type ProjectList struct {
 	Paging
@@ -107,91 +87,25 @@ func (a rest) updateProject(ctx context.Context, in *Update[pool.ProjectInput]) 
 	return a.getProject(ctx, &in.ByID)
 }
 
-// ByRole names a role of a project.
-type ByRole struct {
-	ByID
-	Role int64 `path:"role" minimum:"1"`
+// Project is a team with its quota.
+type Project struct {
+	ID          int64                   `json:"id"`
+	Name        string                  `json:"name"`
+	Description string                  `json:"description"`
+	Quota       models.Resources        `json:"quota"`
+	Promised    models.Resources        `json:"promised" doc:"sum over members of their role's peak"`
+	Held        models.Resources        `json:"held" doc:"by workspaces, now"`
+	Left        models.Resources        `json:"left" doc:"quota less promised: what further members may be promised"`
+	StartsAt    time.Time               `json:"starts_at" doc:"begin of the period of use"`
+	EndsAt      *time.Time              `json:"ends_at,omitempty" doc:"its end; absent: open-ended"`
+	Active      bool                    `json:"active" doc:"whether the period of use covers now"`
+	Launch      models.LaunchParameters `json:"launch" doc:"initial launch parameters"`
+	Priority    int64                   `json:"priority" doc:"in the queue, 1 to 100, the higher the earlier"`
+	CreatedAt   time.Time               `json:"created_at"`
 }
 
-// RoleUpdate replaces a role.
-type RoleUpdate struct {
-	ByRole
-	IfMatch
-	Body pool.RoleInput
-}
-
-func (a rest) listRoles(ctx context.Context, in *PageOf) (*Answer[List[Role]], error) {
-	all, err := a.Ledger.Roles(ctx, actorOf(ctx), in.ID)
-	return listedWhole(in.Paging, func(r pool.RoleView) int64 { return r.ID }, all, err, func(r pool.RoleView) Role { return roleOf(r.Role) })
-}
-
-func (a rest) createRole(ctx context.Context, in *CreateIn[pool.RoleInput]) (*Created[Role], error) {
-	r, err := a.Ledger.CreateRole(ctx, actorOf(ctx), in.ID, in.Body)
-	return created(r.Version, roleOf(r), err, "projects", in.ID, "roles", r.ID)
-}
-
-func (a rest) getRole(ctx context.Context, in *ByRole) (*Found[Role], error) {
-	r, err := a.Ledger.Role(ctx, actorOf(ctx), in.ID, in.Role)
-	return found(r.Version, roleOf(r), err)
-}
-
-func (a rest) updateRole(ctx context.Context, in *RoleUpdate) (*Found[Role], error) {
-	var err error
-	if in.Body.Version, err = in.version(); err != nil {
-		return nil, err
-	}
-	r, err := a.Ledger.UpdateRole(ctx, actorOf(ctx), in.ID, in.Role, in.Body)
-	return found(r.Version, roleOf(r), err)
-}
-
-func (a rest) deleteRole(ctx context.Context, in *ByRole) (*Nothing, error) {
-	return nothing(a.Ledger.DeleteRole(ctx, actorOf(ctx), in.ID, in.Role))
-}
-
-// ByMember names a member of a project.
-type ByMember struct {
-	ByID
-	Member int64 `path:"member" minimum:"1"`
-}
-
-// MemberUpdate changes a member.
-type MemberUpdate struct {
-	ByMember
-	IfMatch
-	Body pool.MemberInput
-}
-
-func (a rest) listMembers(ctx context.Context, in *PageOf) (*Answer[List[Member]], error) {
-	return listed(in.Paging, func(m pool.MemberView) int64 { return m.ID }, func(page models.Page) ([]pool.MemberView, error) {
-		return a.Ledger.Members(ctx, actorOf(ctx), in.ID, page)
-	}, memberOf)
-}
-
-func (a rest) addMember(ctx context.Context, in *CreateIn[pool.MemberInput]) (*Created[Member], error) {
-	m, err := a.Ledger.AddMember(ctx, actorOf(ctx), in.ID, in.Body)
-	if err != nil {
-		return nil, err
-	}
-	v, err := a.Ledger.Member(ctx, actorOf(ctx), in.ID, m.ID)
-	return created(v.Version, memberOf(v), err, "projects", in.ID, "members", v.ID)
-}
-
-func (a rest) getMember(ctx context.Context, in *ByMember) (*Found[Member], error) {
-	m, err := a.Ledger.Member(ctx, actorOf(ctx), in.ID, in.Member)
-	return found(m.Version, memberOf(m), err)
-}
-
-func (a rest) updateMember(ctx context.Context, in *MemberUpdate) (*Found[Member], error) {
-	var err error
-	if in.Body.Version, err = in.version(); err != nil {
-		return nil, err
-	}
-	if _, err := a.Ledger.UpdateMember(ctx, actorOf(ctx), in.ID, in.Member, in.Body); err != nil {
-		return nil, err
-	}
-	return a.getMember(ctx, &in.ByMember)
-}
-
-func (a rest) removeMember(ctx context.Context, in *ByMember) (*Nothing, error) {
-	return nothing(a.endMembership(ctx, in.ID, in.Member))
+func projectOf(p pool.ProjectView, now time.Time) Project {
+	return Project{ID: p.ID, Name: p.Name, Description: p.Description, Quota: p.Quota, Promised: p.Promised, Held: p.Held,
+		Left: p.Quota.Sub(p.Promised), StartsAt: p.StartsAt.UTC(), EndsAt: utc(p.EndsAt), Active: p.Active(now),
+		Launch: p.Launch, Priority: p.Priority, CreatedAt: p.CreatedAt.UTC()}
 }

@@ -55,31 +55,6 @@ type RequestFacts struct {
 	Beyond          []string          `json:"beyond,omitempty" doc:"what would be promised beyond what may be"`
 }
 
-// Promise is what there is of one resource, and what of it was promised.
-type Promise struct {
-	Resource  string `json:"resource" enum:"gpu_cores,gpu_memory_mib,cpu_milli,memory_mib,storage_mib"`
-	Known     bool   `json:"known" doc:"whether it is known how much there is"`
-	Capacity  int64  `json:"capacity" doc:"of machines that lend; of CPU, memory and storage what was stated"`
-	Simulated int64  `json:"simulated" doc:"of the capacity what simulated GPUs have"`
-	Ratio     int64  `json:"ratio" doc:"percent of the capacity that may be promised"`
-	Limit     int64  `json:"limit" doc:"capacity times ratio"`
-	Promised  int64  `json:"promised" doc:"sum of the quotas of projects whose period is not over"`
-	Excess    int64  `json:"excess" doc:"promised beyond the limit"`
-	Missing   int64  `json:"missing" doc:"promised beyond the capacity"`
-}
-
-// Promises are what was promised of all resources, and to whom.
-type Promises struct {
-	Resources  []Promise         `json:"resources"`
-	Setting    models.Overcommit `json:"setting"`
-	Projects   []Project         `json:"projects" doc:"whose period of use is not over"`
-	NextCursor string            `json:"next_cursor,omitempty" doc:"cursor of the next page of projects; absent on the last"`
-}
-
-func promiseOf(p pool.Promise) Promise {
-	return Promise{p.Name, p.Known, p.Capacity, p.Simulated, p.Ratio, p.Limit, p.Value, p.Excess, p.Missing}
-}
-
 func requestOf(v pool.RequestView) Request {
 	r := Request{ID: v.ID, Kind: v.Kind, State: v.State, Summary: sentence(v.What()), ProjectID: v.ProjectID, Project: v.ProjectName,
 		Requester: v.RequesterEmail, RequesterID: v.RequesterID, Asked: v.Asked, Reason: v.Reason, Decided: v.Decided, Decider: v.DeciderName,
@@ -155,34 +130,4 @@ type Asking struct {
 
 func (a rest) letAsk(ctx context.Context, in *CreateIn[Asking]) (*Nothing, error) {
 	return nothing(a.Requests.LetAsk(ctx, actorOf(ctx), in.ID, in.Body.On))
-}
-
-func (a rest) getPromises(ctx context.Context, in *Paging) (*Found[Promises], error) {
-	var v pool.PromisesView
-	list, err := listed(*in, func(p pool.ProjectView) int64 { return p.ID }, func(page models.Page) ([]pool.ProjectView, error) {
-		one, err := a.Promises.View(ctx, actorOf(ctx), page)
-		if v.Rows == nil {
-			v = one
-		}
-		return one.Projects, err
-	}, func(p pool.ProjectView) Project { return projectOf(p, a.Store.Now()) })
-	if err != nil {
-		return nil, err
-	}
-	return found(v.Setting.Version, Promises{shown(v.Rows, promiseOf), v.Setting, list.Body.Items, list.Body.NextCursor}, nil)
-}
-
-// OvercommitUpdate changes how much may be promised.
-type OvercommitUpdate struct {
-	IfMatch
-	Body pool.OvercommitInput
-}
-
-func (a rest) setPromises(ctx context.Context, in *OvercommitUpdate) (*Found[models.Overcommit], error) {
-	var err error
-	if in.Body.Version, err = in.version(); err != nil {
-		return nil, err
-	}
-	o, err := a.Promises.Set(ctx, actorOf(ctx), in.Body)
-	return found(o.Version, o, err)
 }

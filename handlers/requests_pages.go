@@ -117,13 +117,6 @@ func ends(ctx context.Context, t *time.Time) string {
 	return t.UTC().Format(time.DateOnly)
 }
 
-func roleChoices(roles []pool.RoleView) (list []web.RoleChoice) {
-	for _, r := range roles {
-		list = append(list, web.RoleChoice{ID: r.ID, Name: r.Name, Permission: r.Permission, Peak: r.Peak})
-	}
-	return list
-}
-
 func (a *App) decideRequestPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f, err := readForm(c)

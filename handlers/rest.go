@@ -2,11 +2,16 @@ package handlers
 
 import (
 	"context"
+	"errors"
+	"net/http"
+	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"weir/models"
-	"weir/pool"
 )
 
 // What operations take.
@@ -147,136 +152,6 @@ func utc(t *time.Time) *time.Time {
 	return &u
 }
 
-// User is an account.
-type User struct {
-	ID        int64     `json:"id"`
-	Email     string    `json:"email"`
-	Name      string    `json:"name"`
-	Admin     bool      `json:"admin" doc:"platform administrator"`
-	Auditor   bool      `json:"auditor" doc:"sees everything on the platform and changes nothing"`
-	Disabled  bool      `json:"disabled"`
-	CreatedAt time.Time `json:"created_at"`
-
-	DepartmentID *int64 `json:"department_id,omitempty"`
-	Department   string `json:"department,omitempty"`
-}
-
-func userOf(u models.User) User {
-	return User{u.ID, u.Email, u.Name, u.Admin, u.Auditor, u.Disabled, u.CreatedAt.UTC(), u.DepartmentID, ""}
-}
-
-// Person is an account with its places in projects.
-type Person struct {
-	User
-	Memberships []Membership `json:"memberships"`
-	Identities  []Identity   `json:"identities" doc:"by which providers of sign-in it comes in"`
-}
-
-// Membership is a place in a project, and what may be held there.
-type Membership struct {
-	ProjectID  int64            `json:"project_id"`
-	Project    string           `json:"project"`
-	MemberID   int64            `json:"member_id"`
-	RoleID     int64            `json:"role_id"`
-	Role       string           `json:"role"`
-	Permission string           `json:"permission" enum:"manager,member"`
-	Until      *time.Time       `json:"until,omitempty" doc:"participation deadline"`
-	Active     bool             `json:"active" doc:"whether the project's period of use covers now"`
-	Peak       models.Resources `json:"peak" doc:"the most that may be held at once"`
-	Held       models.Resources `json:"held" doc:"by own workspaces, now"`
-	Left       models.Resources `json:"left" doc:"what may be held in addition, within peak and quota"`
-}
-
-func personOf(u models.User, places []pool.Mine, now time.Time) Person {
-	return Person{User: userOf(u), Identities: []Identity{}, Memberships: shown(places, func(m pool.Mine) Membership {
-		return Membership{ProjectID: m.Project.ID, Project: m.Project.Name, MemberID: m.Member.ID, RoleID: m.Member.RoleID,
-			Role: m.Member.RoleName, Permission: m.Member.Permission, Until: utc(m.Member.Until), Active: m.Project.Active(now),
-			Peak: m.Room.Peak, Held: m.Room.HeldByMember, Left: m.Room.Left()}
-	})}
-}
-
-// Token is a personal access token without its secret.
-type Token struct {
-	ID         int64      `json:"id"`
-	Name       string     `json:"name"`
-	ExpiresAt  time.Time  `json:"expires_at"`
-	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
-	CreatedAt  time.Time  `json:"created_at"`
-}
-
-func tokenOf(t models.AccessToken) Token {
-	return Token{t.ID, t.Name, t.ExpiresAt.UTC(), utc(t.LastUsedAt), t.CreatedAt.UTC()}
-}
-
-// NewToken is a token with its secret.
-type NewToken struct {
-	Token
-	Secret string `json:"secret" doc:"the token itself; it is never shown again"`
-}
-
-// Project is a team with its quota.
-type Project struct {
-	ID          int64                   `json:"id"`
-	Name        string                  `json:"name"`
-	Description string                  `json:"description"`
-	Quota       models.Resources        `json:"quota"`
-	Promised    models.Resources        `json:"promised" doc:"sum over members of their role's peak"`
-	Held        models.Resources        `json:"held" doc:"by workspaces, now"`
-	Left        models.Resources        `json:"left" doc:"quota less promised: what further members may be promised"`
-	StartsAt    time.Time               `json:"starts_at" doc:"begin of the period of use"`
-	EndsAt      *time.Time              `json:"ends_at,omitempty" doc:"its end; absent: open-ended"`
-	Active      bool                    `json:"active" doc:"whether the period of use covers now"`
-	Launch      models.LaunchParameters `json:"launch" doc:"initial launch parameters"`
-	Priority    int64                   `json:"priority" doc:"in the queue, 1 to 100, the higher the earlier"`
-	CreatedAt   time.Time               `json:"created_at"`
-}
-
-func projectOf(p pool.ProjectView, now time.Time) Project {
-	return Project{ID: p.ID, Name: p.Name, Description: p.Description, Quota: p.Quota, Promised: p.Promised, Held: p.Held,
-		Left: p.Quota.Sub(p.Promised), StartsAt: p.StartsAt.UTC(), EndsAt: utc(p.EndsAt), Active: p.Active(now),
-		Launch: p.Launch, Priority: p.Priority, CreatedAt: p.CreatedAt.UTC()}
-}
-
-// Role is a position in a project.
-type Role struct {
-	ID          int64            `json:"id"`
-	ProjectID   int64            `json:"project_id"`
-	Name        string           `json:"name"`
-	Permission  string           `json:"permission" enum:"owner,manager,member,viewer,custom"`
-	Permissions []string         `json:"permissions" doc:"all that it permits"`
-	Peak        models.Resources `json:"peak" doc:"the most that a member in it may hold at once"`
-	CreatedAt   time.Time        `json:"created_at"`
-}
-
-func roleOf(r models.Role) Role {
-	return Role{r.ID, r.ProjectID, r.Name, r.Permission, r.Permits().Names(), r.Peak, r.CreatedAt.UTC()}
-}
-
-// Member is a person's place in a project.
-type Member struct {
-	ID         int64            `json:"id"`
-	ProjectID  int64            `json:"project_id"`
-	UserID     int64            `json:"user_id"`
-	Name       string           `json:"name"`
-	Email      string           `json:"email"`
-	RoleID     int64            `json:"role_id"`
-	Role       string           `json:"role"`
-	Permission string           `json:"permission" enum:"manager,member"`
-	Peak       models.Resources `json:"peak" doc:"of the role"`
-	Held       models.Resources `json:"held" doc:"by the member's workspaces, now"`
-	Until      *time.Time       `json:"until,omitempty" doc:"participation deadline"`
-	CreatedAt  time.Time        `json:"created_at"`
-
-	Department string    `json:"department,omitempty"`
-	JoinedAt   time.Time `json:"joined_at" doc:"day of joining, at midnight UTC"`
-}
-
-func memberOf(m pool.MemberView) Member {
-	return Member{ID: m.ID, ProjectID: m.ProjectID, UserID: m.UserID, Name: m.UserName, Email: m.UserEmail, RoleID: m.RoleID,
-		Role: m.RoleName, Permission: m.Permission, Peak: m.Peak, Held: m.Held, Until: utc(m.Until), CreatedAt: m.CreatedAt.UTC(),
-		Department: m.Department, JoinedAt: m.JoinedAt.UTC()}
-}
-
 // nothing ends an operation that has no answer.
 func nothing(err error) (*Nothing, error) {
 	if err != nil {
@@ -285,11 +160,127 @@ func nothing(err error) (*Nothing, error) {
 	return nil, nil
 }
 
-// personFound reads an account anew, with its places.
-func (a rest) personFound(ctx context.Context, u models.User, err error) (Person, error) {
-	if err != nil {
-		return Person{}, err
+// refusal is a service's error as a problem. What is our fault is logged.
+func (a *App) refusal(ctx context.Context, err error, input reflect.Type) error {
+	if p := (*Problem)(nil); errors.As(err, &p) {
+		return p
 	}
-	places, err := a.Ledger.PlacesOf(ctx, actorOf(ctx), u.ID)
-	return a.withIdentities(ctx, personOf(u, places, a.Store.Now()), err)
+	p := problemOf(err)
+	r := httpRequestOf(ctx)
+	if p.Status >= 500 && ctx.Err() == nil {
+		a.Logger.ErrorContext(ctx, "request failed", "method", r.Method, "path", r.URL.Path, "err", err)
+	}
+	if conditional(input) && r.Header.Get("If-Match") != "" && errors.Is(err, models.ErrStale) {
+		p.Status, p.Title = http.StatusPreconditionFailed, http.StatusText(http.StatusPreconditionFailed)
+	}
+	return p
 }
+
+// IfMatch makes an update conditional.
+type IfMatch struct {
+	Match string `header:"If-Match" doc:"the ETag that was read; the update is refused with 412 when it is no longer the present one"`
+}
+
+func conditional(input reflect.Type) bool {
+	_, ok := input.FieldByName("IfMatch")
+	return ok
+}
+
+// version is the one that If-Match names: 0 when any will do, one that never
+// is when the tag is not of this server.
+func (m IfMatch) version() (int64, error) {
+	tag := strings.TrimPrefix(strings.TrimSpace(m.Match), "W/")
+	if tag == "" || tag == "*" {
+		return 0, nil
+	}
+	if len(tag) < 2 || tag[0] != '"' || strings.IndexByte(tag[1:], '"') != len(tag)-2 {
+		return 0, refuse("header.If-Match", `must be * or one ETag such as "3"`)
+	}
+	n, err := strconv.ParseInt(tag[1:len(tag)-1], 10, 64)
+	if err != nil || n < 1 {
+		return -1, nil
+	}
+	return n, nil
+}
+
+func etag(version int64) string { return strconv.Quote(strconv.FormatInt(version, 10)) }
+
+// rest holds the operations of the REST API. Each calls the service method
+// that the page of the same name calls, with the same input.
+type rest struct{ *App }
+
+// section is where operations of one tag are registered.
+type section struct {
+	api huma.API
+	tag string
+}
+
+// route is an operation's method and path, the status of its success, its id
+// and what it does.
+type route struct {
+	method, path string
+	status       int
+	id, summary  string
+}
+
+// register adds one operation; a refusal by a service becomes a problem. also
+// are statuses of refusals that its route does not tell.
+func register[I, O any](a rest, s section, r route, do func(context.Context, *I) (*O, error), also ...int) {
+	input := reflect.TypeFor[I]()
+	op := huma.Operation{OperationID: r.id, Method: r.method, Path: r.path, DefaultStatus: r.status, Summary: r.summary,
+		Tags: []string{s.tag}, Errors: append(errorsOf(r, input), also...), BodyReadTimeout: 30 * time.Second}
+	if strings.HasSuffix(r.path, "/import") {
+		op.MaxBodyBytes = maxImportBody
+	}
+	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
+		out, err := do(ctx, in)
+		if err != nil {
+			return nil, a.refusal(ctx, err, input)
+		}
+		return out, nil
+	})
+}
+
+// errorsOf lists the statuses with which an operation may refuse; 422 and 500
+// are added to all.
+func errorsOf(r route, input reflect.Type) []int {
+	list := []int{http.StatusUnauthorized, http.StatusForbidden}
+	if _, ok := input.FieldByName("Body"); ok {
+		list = append(list, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+	}
+	if strings.Contains(r.path, "{") {
+		list = append(list, http.StatusNotFound)
+	}
+	if r.method != http.MethodGet {
+		list = append(list, http.StatusConflict)
+	}
+	if conditional(input) {
+		list = append(list, http.StatusPreconditionFailed)
+	}
+	return list
+}
+
+type requestKey struct{}
+
+// httpRequestOf is the HTTP request that an operation answers.
+func httpRequestOf(ctx context.Context) *http.Request {
+	r, _ := ctx.Value(requestKey{}).(*http.Request)
+	return r
+}
+
+// PageOf asks for a page of what belongs to one resource.
+type PageOf struct {
+	ByID
+	Paging
+}
+
+// CreateIn adds something to one resource.
+type CreateIn[B any] struct {
+	ByID
+	Body B
+}
+
+const (
+	apiPrefix   = "/api/v1"
+	apiDocument = apiPrefix + "/openapi.json"
+)

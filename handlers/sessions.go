@@ -116,3 +116,30 @@ func (a *App) takeFlash(ctx context.Context) (f web.Flash) {
 	f.Kind = a.sessions.PopString(ctx, sessionKind)
 	return f
 }
+
+type actorKey struct{}
+
+// actorOf is who the request speaks for; nobody if nobody is signed in.
+func actorOf(ctx context.Context) policies.Actor {
+	actor, _ := ctx.Value(actorKey{}).(policies.Actor)
+	return actor
+}
+
+func withActor(ctx context.Context, actor policies.Actor) context.Context {
+	return context.WithValue(ctx, actorKey{}, actor)
+}
+
+// passwordChanged lets the browser that changed the password go on in a
+// session of the new epoch.
+func (a *App) passwordChanged(ctx context.Context, user int64) error {
+	if a.sessions.GetInt64(ctx, sessionUser) != user {
+		return nil
+	}
+	actor, err := a.Accounts.Load(ctx, user)
+	if err != nil {
+		return err
+	}
+	return a.beginSession(ctx, actor.User)
+}
+
+type markKey struct{}

@@ -55,13 +55,6 @@ func (a *App) submitSetupPage(c echo.Context) error {
 	return c.Redirect(http.StatusSeeOther, "/")
 }
 
-// samePasswords refuses a repeated password that differs.
-func (f *form) samePasswords() {
-	if f.values.Has("password_again") && f.text("password") != f.text("password_again") {
-		f.problems.Add("password_again", "is not the same")
-	}
-}
-
 func (a *App) signInPage(c echo.Context) error {
 	next := localPath(c.QueryParam("next"))
 	if actorOf(c.Request().Context()).Signed() {

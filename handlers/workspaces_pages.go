@@ -1,14 +1,14 @@
 package handlers
 
 import (
+	"bytes"
 	"context"
 	"net/http"
-	"strings"
 
-	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/pool"
 	"weir/web"
 	"weir/workspaces"
 )
@@ -123,90 +123,62 @@ func (a *App) stopWorkspacePage(c echo.Context) error {
 	return a.done(c, path("workspaces", w.ID), models.Say("The workspace %s is being stopped.", w.Name))
 }
 
-func (f *form) launchInput() workspaces.LaunchInput {
-	return workspaces.LaunchInput{ProjectID: f.number("project_id"), EnvironmentID: f.number("environment_id"), Versions: f.text("versions"),
-		Name: f.text("name"), Request: f.launch(""), WhenShort: f.text("when_short")}
-}
-
-func (a *App) newWorkspacePage(c echo.Context) error {
-	f, err := readForm(c)
-	if err != nil {
-		return err
+// stoppingOf is when a workspace is stopped, with what its owner can do about
+// it.
+func (a *App) stoppingOf(ctx context.Context, w workspaces.View) (*web.Stopping, error) {
+	if w.Ending == nil {
+		return nil, nil
 	}
-	page, err := a.launchForm(c, f, nil)
-	if err != nil {
-		return err
+	s := &web.Stopping{At: w.Ending.At, Why: w.Ending.Why()}
+	if w.UserID != actorOf(ctx).User.ID {
+		return s, nil
 	}
-	return a.render(c, http.StatusOK, page)
-}
-
-func (a *App) launchWorkspacePage(c echo.Context) error {
-	ctx := c.Request().Context()
-	f, err := readForm(c)
-	if err != nil {
-		return err
-	}
-	in := f.launchInput()
-	var w models.Workspace
-	if err = f.err(nil); err == nil {
-		w, err = a.Workspaces.Launch(ctx, actorOf(ctx), in)
-	}
-	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) { return a.launchForm(c, f, err) })
-	}
-	return c.Redirect(http.StatusSeeOther, path("workspaces", w.ID))
-}
-
-// launchForm is the launch page for what stands in f: the preview, and when a
-// launch was refused, why.
-func (a *App) launchForm(c echo.Context, f *form, refused error) (templ.Component, error) {
-	ctx := c.Request().Context()
-	actor := actorOf(ctx)
-	v := web.LaunchView{Form: f.web()}
-	mine, err := a.Ledger.Mine(ctx, actor)
-	if err != nil {
-		return nil, err
-	}
-	in := f.launchInput()
-	for _, m := range mine {
-		if m.Project.Active(a.Store.Now()) {
-			v.Projects = append(v.Projects, web.Option{Value: strings.TrimPrefix(path(m.Project.ID), "/"), Label: m.Project.Name})
-			if in.ProjectID == 0 {
-				in.ProjectID = m.Project.ID
-			}
-		}
-		if m.Project.ID == in.ProjectID {
-			v.Project, v.Role = m.Project.Name, m.Member.RoleName
-			v.Form.Values["project_id"] = strings.TrimPrefix(path(m.Project.ID), "/")
+	list, err := a.Requests.Extensions(ctx, actorOf(ctx), []int64{w.ProjectID})
+	for _, e := range list {
+		if e.EndsAt.Equal(w.Ending.At) && (e.Kind == models.AskForDeadline) == w.Ending.Deadline {
+			s.Extension = &e
 		}
 	}
-	if in.ProjectID == 0 {
-		return web.LaunchPage(v), nil
+	return s, err
+}
+
+// directoriesOf are the shared directories as a workspace that starts now sees
+// them.
+func (a *App) directoriesOf(w workspaces.View) (list []web.Directory) {
+	handed := map[string]bool{}
+	for _, id := range w.Holder.Inherits {
+		handed[pool.DirectoryOf(w.ProjectID, id)] = true
 	}
-	p, err := a.Workspaces.Preview(ctx, actor, in)
-	if err != nil {
-		return nil, err
-	}
-	view, err := a.Pool.View(ctx, actor)
-	if err != nil {
-		return nil, err
-	}
-	fillLaunch(&v, p, view)
-	if v.Answer.Wait != nil {
-		f, err := a.forecast(ctx, p)
-		if err != nil {
-			return nil, err
+	for _, m := range a.Directories.Layout(w.Holder) {
+		d := web.Directory{Path: m.Target, Writable: !m.ReadOnly}
+		if handed[m.Target] {
+			d.Note = models.Say("Handed over by who has left. A workspace that was started before has to be started anew to write it.")
 		}
-		v.Answer.Wait.Starts = f.Text
+		list = append(list, d)
 	}
-	switch {
-	case refused != nil:
-		v.Form = v.Form.Refuse(refused)
-	case f.err(nil) != nil:
-		v.Form = v.Form.Refuse(f.err(nil))
-	case len(p.Problems) > 0:
-		v.Form = v.Form.Refuse(&models.Error{Kind: models.KindInvalid, Message: p.Message, Fields: p.Problems})
+	return list
+}
+
+// WorkspaceGone answers at a workspace's own origin when nobody is let
+// through. It says no more than the error does, and loads nothing.
+func (a *App) WorkspaceGone(w http.ResponseWriter, r *http.Request, status int, err *models.Error, portal string) {
+	v := web.WorkspaceGoneView{Portal: portal}
+	// Only who was admitted gets these kinds; others are told nothing.
+	if id, ok := a.Proxy.Host(r.Host); ok && err != nil && (err.Kind == models.KindConflict || err.Kind == models.KindUnavailable) {
+		if w, err := a.Store.Read(r.Context()).Workspace(models.Everything, id); err == nil {
+			v.State, v.Name, v.Link = w.State, w.Name, path("workspaces", id)
+		}
 	}
-	v.CanLaunch = p.Chosen.ID != 0 && len(p.Problems) == 0 && f.err(nil) == nil && p.Answer.Outcome != models.OutcomeRefused
-	return web.LaunchPage(v), nil
+	var body bytes.Buffer
+	ctx := web.With(r.Context(), web.Page{Lang: a.language(r), Now: a.Store.Now()})
+	if err := web.WorkspaceGonePage(v).Render(ctx, &body); err != nil {
+		a.Logger.ErrorContext(ctx, "page not rendered", "err", err)
+		http.Error(w, http.StatusText(status), status)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, writeErr := w.Write(body.Bytes())
+	a.logged(r, writeErr)
 }

@@ -1,0 +1,65 @@
+package handlers
+
+import (
+	"context"
+	"time"
+
+	"weir/models"
+	"weir/pool"
+)
+
+// Role is a position in a project.
+type Role struct {
+	ID          int64            `json:"id"`
+	ProjectID   int64            `json:"project_id"`
+	Name        string           `json:"name"`
+	Permission  string           `json:"permission" enum:"owner,manager,member,viewer,custom"`
+	Permissions []string         `json:"permissions" doc:"all that it permits"`
+	Peak        models.Resources `json:"peak" doc:"the most that a member in it may hold at once"`
+	CreatedAt   time.Time        `json:"created_at"`
+}
+
+func roleOf(r models.Role) Role {
+	return Role{r.ID, r.ProjectID, r.Name, r.Permission, r.Permits().Names(), r.Peak, r.CreatedAt.UTC()}
+}
+
+// ByRole names a role of a project.
+type ByRole struct {
+	ByID
+	Role int64 `path:"role" minimum:"1"`
+}
+
+// RoleUpdate replaces a role.
+type RoleUpdate struct {
+	ByRole
+	IfMatch
+	Body pool.RoleInput
+}
+
+func (a rest) listRoles(ctx context.Context, in *PageOf) (*Answer[List[Role]], error) {
+	all, err := a.Ledger.Roles(ctx, actorOf(ctx), in.ID)
+	return listedWhole(in.Paging, func(r pool.RoleView) int64 { return r.ID }, all, err, func(r pool.RoleView) Role { return roleOf(r.Role) })
+}
+
+func (a rest) createRole(ctx context.Context, in *CreateIn[pool.RoleInput]) (*Created[Role], error) {
+	r, err := a.Ledger.CreateRole(ctx, actorOf(ctx), in.ID, in.Body)
+	return created(r.Version, roleOf(r), err, "projects", in.ID, "roles", r.ID)
+}
+
+func (a rest) getRole(ctx context.Context, in *ByRole) (*Found[Role], error) {
+	r, err := a.Ledger.Role(ctx, actorOf(ctx), in.ID, in.Role)
+	return found(r.Version, roleOf(r), err)
+}
+
+func (a rest) updateRole(ctx context.Context, in *RoleUpdate) (*Found[Role], error) {
+	var err error
+	if in.Body.Version, err = in.version(); err != nil {
+		return nil, err
+	}
+	r, err := a.Ledger.UpdateRole(ctx, actorOf(ctx), in.ID, in.Role, in.Body)
+	return found(r.Version, roleOf(r), err)
+}
+
+func (a rest) deleteRole(ctx context.Context, in *ByRole) (*Nothing, error) {
+	return nothing(a.Ledger.DeleteRole(ctx, actorOf(ctx), in.ID, in.Role))
+}

@@ -1,0 +1,44 @@
+package handlers
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"weir/web"
+)
+
+// New wires the routes. Close ends its event streams.
+func New(c Config) *App {
+	if c.Holds == nil {
+		c.Holds = func() bool { return true }
+	}
+	a := &App{Config: c, echo: echo.New(), sessions: newSessions(c)}
+	a.metrics, a.hub = newMetrics(a), newHub(a.mayFollow, c.Holds)
+	a.hub.run(time.Tick(keepAlive / steps))
+	c.Store.OnChange(a.hub.publish)
+	c.Store.Carry(a.hub)
+	e := a.echo
+	e.HideBanner, e.HidePort = true, true
+	e.HTTPErrorHandler = a.handleError
+	e.IPExtractor = clientAddress(c.TrustedProxies)
+	e.Pre(a.observe, a.recoverPanics, a.routeByHost)
+	e.Use(a.secureHeaders, a.crossOrigin, usualLimit, tableLimit, compress)
+	a.plainRoutes()
+	signed := e.Group("", echo.WrapMiddleware(a.sessions.LoadAndSave), a.authenticate)
+	a.pageRoutes(signed)
+	a.apiRoutes(signed)
+	return a
+}
+
+// plainRoutes need neither session nor actor.
+func (a *App) plainRoutes() {
+	e := a.echo
+	e.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
+	e.GET("/readyz", a.ready)
+	e.GET("/metrics", echo.WrapHandler(a.metrics.handler()))
+	e.GET(agentsAddressPath, a.showAgentsAddress)
+	e.GET("/static/*", echo.WrapHandler(web.Static()))
+	e.GET("/favicon.ico", func(c echo.Context) error { return c.Redirect(http.StatusMovedPermanently, web.Asset("favicon.svg")) })
+}
