@@ -9,7 +9,7 @@ import (
 	"weir/policies"
 )
 
-func (a rest) accountOperations(s section) {
+func (a rest) accountsOperations(s section) {
 	register(a, s, route{http.MethodGet, "/me", 200, "get-me", "Show who you are and what you may hold in each project"}, a.getMe)
 	register(a, s, route{http.MethodPut, "/me/password", 204, "change-password", "Change your password; all other sessions and your tokens end"}, a.changePassword)
 	register(a, s, route{http.MethodGet, "/tokens", 200, "list-tokens", "List your access tokens, newest first"}, a.listTokens)

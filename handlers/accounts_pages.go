@@ -13,6 +13,15 @@ import (
 	"weir/web"
 )
 
+func (a *App) accountsRoutes(p *echo.Group) {
+	p.GET("/tokens", a.tokensPage)
+	p.POST("/tokens", a.createTokenPage)
+	p.GET("/tokens/:id/delete", a.confirmDeleteTokenPage)
+	p.POST("/tokens/:id/delete", a.deleteTokenPage)
+	p.GET("/account", a.accountPage)
+	p.POST("/account/password", a.changePasswordPage)
+}
+
 // tokensForm is the page of the actor's tokens.
 func (a *App) tokensForm(c echo.Context, v web.TokensView) (templ.Component, error) {
 	ctx := c.Request().Context()

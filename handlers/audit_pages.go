@@ -13,6 +13,10 @@ import (
 	"weir/web"
 )
 
+func (a *App) auditRoutes(p *echo.Group) {
+	p.GET("/audit", a.auditPage)
+}
+
 // auditPage shows changes, chosen by the form above them. A filter that cannot
 // be read chooses nothing.
 func (a *App) auditPage(c echo.Context) error {

@@ -11,6 +11,10 @@ import (
 	"weir/workspaces"
 )
 
+func (a rest) availableOperations(s section) {
+	register(a, s, route{http.MethodGet, "/projects/{id}/fits", 200, "list-fits", "Tell which usual sizes of GPU shares you could have in a project now, and why not the others; for its members"}, a.listFits)
+}
+
 // Fit is whether GPUs of a usual size could be had now.
 type Fit struct {
 	Demand  models.Demand `json:"demand" doc:"of GPUs alone"`
@@ -18,10 +22,6 @@ type Fit struct {
 	Why     []string      `json:"why,omitempty" doc:"why not all of it could be had now"`
 	// Simulated GPUs are never passed off as real ones.
 	Simulated bool `json:"simulated" doc:"what could be had is of simulated GPUs"`
-}
-
-func (a rest) fitOperations(s section) {
-	register(a, s, route{http.MethodGet, "/projects/{id}/fits", 200, "list-fits", "Tell which usual sizes of GPU shares you could have in a project now, and why not the others; for its members"}, a.listFits)
 }
 
 func (a rest) listFits(ctx context.Context, in *ByID) (*Answer[List[Fit]], error) {

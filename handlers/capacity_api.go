@@ -2,10 +2,16 @@ package handlers
 
 import (
 	"context"
+	"net/http"
 
 	"weir/models"
 	"weir/pool"
 )
+
+func (a rest) capacityOperations(s section) {
+	register(a, s, route{http.MethodGet, "/promises", 200, "get-promises", "Compare what projects were promised with what the pool has; for platform administrators"}, a.getPromises)
+	register(a, s, route{http.MethodPut, "/promises", 200, "set-promises", "Set how much of each resource may be promised; for platform administrators"}, a.setPromises)
+}
 
 // Promise is what there is of one resource, and what of it was promised.
 type Promise struct {

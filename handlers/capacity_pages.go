@@ -12,6 +12,11 @@ import (
 	"weir/web"
 )
 
+func (a *App) capacityRoutes(p *echo.Group) {
+	p.GET("/promises", a.capacityPage)
+	p.POST("/promises", a.updateCapacityPage)
+}
+
 func promiseRows(rows []pool.Promise) (list []web.PromiseRow) {
 	for _, r := range rows {
 		list = append(list, web.PromiseRow{Amount: r.Amount, Known: r.Known, Capacity: r.Capacity, Simulated: r.Simulated, Ratio: r.Ratio, Limit: r.Limit,

@@ -9,15 +9,12 @@ import (
 	"weir/policies"
 )
 
-func (a rest) departmentOperations(s section) {
+func (a rest) departmentsOperations(s section) {
 	register(a, s, route{http.MethodGet, "/departments", 200, "list-departments", "List departments with what their people hold; for platform administrators"}, a.listDepartments)
 	register(a, s, route{http.MethodPost, "/departments", 201, "create-department", "Create a department; for platform administrators"}, a.createDepartment)
 	register(a, s, route{http.MethodGet, "/departments/{id}", 200, "get-department", "Show a department; for platform administrators"}, a.getDepartment)
 	register(a, s, route{http.MethodPut, "/departments/{id}", 200, "rename-department", "Rename a department; for platform administrators"}, a.renameDepartment)
 	register(a, s, route{http.MethodDelete, "/departments/{id}", 204, "delete-department", "Delete a department in which nobody is; for platform administrators"}, a.deleteDepartment)
-	register(a, s, route{http.MethodGet, "/users.csv", 200, "download-users", "Download people as CSV, in the columns in which they can be imported; for platform administrators"}, a.downloadUsers)
-	describeDownload(s, "/users.csv")
-	register(a, s, route{http.MethodPost, "/users/import", 200, "import-users", "Add and change people by a table in CSV, all or none, or tell what that would do; for platform administrators"}, a.importUsers)
 }
 
 // Department is where people work.

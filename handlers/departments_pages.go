@@ -12,7 +12,7 @@ import (
 	"weir/web"
 )
 
-func (a *App) departmentRoutes(p *echo.Group) {
+func (a *App) departmentsRoutes(p *echo.Group) {
 	p.GET("/departments", a.departmentsPage)
 	p.POST("/departments", a.createDepartmentPage)
 	p.GET("/departments/new", a.newDepartmentPage)

@@ -9,7 +9,7 @@ import (
 	"weir/pool"
 )
 
-func (a rest) deviceOperations(s section) {
+func (a rest) devicesOperations(s section) {
 	register(a, s, route{http.MethodGet, "/pool/devices/{id}", 200, "get-device", "Show a device and the history of its shares"}, a.getDevice)
 	register(a, s, route{http.MethodPut, "/pool/devices/{id}", 200, "update-device", "Set how a device may be shared; for its provider's owner and platform administrators"}, a.updateDevice)
 	register(a, s, route{http.MethodGet, "/pool/devices/{id}/telemetry", 200, "get-telemetry", "Show what was measured of a device; times of silence have no buckets"}, a.getTelemetry)

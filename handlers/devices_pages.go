@@ -13,6 +13,11 @@ import (
 	"weir/web"
 )
 
+func (a *App) devicesRoutes(p *echo.Group) {
+	p.GET("/pool/devices/:id", a.devicePage)
+	p.POST("/pool/devices/:id", a.updateDevicePage)
+}
+
 func (a *App) devicePage(c echo.Context) error {
 	page, err := a.deviceForm(c, nil)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"weir/workspaces"
 )
 
-func (a rest) environmentOperations(s section) {
+func (a rest) environmentsOperations(s section) {
 	register(a, s, route{http.MethodGet, "/environments", 200, "list-environments", "List the catalogue; with wanted versions, the best match first and why others do not fit"}, a.listEnvironments)
 	register(a, s, route{http.MethodPost, "/environments", 201, "create-environment", "Add an environment; for platform administrators"}, a.createEnvironment)
 	register(a, s, route{http.MethodGet, "/environments/{id}", 200, "get-environment", "Show an environment"}, a.getEnvironment)

@@ -13,6 +13,16 @@ import (
 	"weir/workspaces"
 )
 
+func (a *App) environmentsRoutes(p *echo.Group) {
+	p.GET("/environments", a.environmentsPage)
+	p.POST("/environments", a.createEnvironmentPage)
+	p.GET("/environments/new", a.newEnvironmentPage)
+	p.GET("/environments/:id/edit", a.editEnvironmentPage)
+	p.POST("/environments/:id", a.updateEnvironmentPage)
+	p.GET("/environments/:id/delete", a.confirmDeleteEnvironmentPage)
+	p.POST("/environments/:id/delete", a.deleteEnvironmentPage)
+}
+
 func (a *App) environmentsPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	all, err := a.Catalogue.Environments(ctx, actorOf(ctx))

@@ -2,17 +2,9 @@ package handlers
 
 import (
 	"context"
-	"net/http"
 
 	"weir/models"
 )
-
-func (a rest) importOperations(s section) {
-	register(a, s, route{http.MethodPost, "/projects/{id}/preview", 200, "preview", "Tell what a change of a role, a member or the quota would make of the quota, and whether it would be refused; nothing is changed"}, a.previewChange)
-	register(a, s, route{http.MethodGet, "/projects/{id}/members.csv", 200, "download-members", "Download a project's present members as CSV, in the columns in which they can be imported"}, a.downloadMembers)
-	describeDownload(s, "/projects/{id}/members.csv")
-	register(a, s, route{http.MethodPost, "/projects/{id}/members/import", 200, "import-members", "Add and change members by a table in CSV, all or none, or tell what that would do"}, a.importMembers)
-}
 
 // TableInput is a table to import.
 type TableInput struct {

@@ -12,16 +12,16 @@ import (
 	"weir/web"
 )
 
-// findImport prepares an import for whoever may, about a project or, with 0,
-// about none.
-type findImport func(ctx context.Context, id int64) (tableImport, error)
-
-func (a *App) importRoutes(p *echo.Group) {
+func (a *App) importsRoutes(p *echo.Group) {
 	p.GET("/projects/:id/members/import", a.importPage(a.membersImport))
 	p.POST("/projects/:id/members/import", a.importTablePage(a.membersImport))
 	p.GET("/people/import", a.importPage(a.peopleImport))
 	p.POST("/people/import", a.importTablePage(a.peopleImport))
 }
+
+// findImport prepares an import for whoever may, about a project or, with 0,
+// about none.
+type findImport func(ctx context.Context, id int64) (tableImport, error)
 
 func (a *App) importPage(find findImport) echo.HandlerFunc {
 	return func(c echo.Context) error {

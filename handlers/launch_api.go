@@ -3,10 +3,15 @@ package handlers
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	"weir/models"
 	"weir/workspaces"
 )
+
+func (a rest) launchOperations(s section) {
+	register(a, s, route{http.MethodPost, "/launch/preview", 200, "preview-launch", "Think a launch through without changing anything"}, a.previewLaunch, http.StatusNotFound)
+}
 
 // LaunchPreview is what a launch would be.
 type LaunchPreview struct {

@@ -17,6 +17,11 @@ import (
 	"weir/workspaces"
 )
 
+func (a *App) launchRoutes(p *echo.Group) {
+	p.GET("/launch", a.newWorkspacePage)
+	p.POST("/workspaces", a.launchWorkspacePage)
+}
+
 // fillLaunch puts a preview into the launch page.
 func fillLaunch(v *web.LaunchView, p workspaces.Preview, view pool.View) {
 	v.GPUModels = gpuModels(view)

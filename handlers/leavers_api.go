@@ -9,7 +9,7 @@ import (
 	"weir/pool"
 )
 
-func (a rest) leaverOperations(s section) {
+func (a rest) leaversOperations(s section) {
 	register(a, s, route{http.MethodGet, "/projects/{id}/leavers", 200, "list-leavers", "List who has left a project, and who has their directories"}, a.listLeavers)
 	register(a, s, route{http.MethodGet, "/projects/{id}/members/{member}/handover", 200, "get-handover", "Show who has the directory of a member who has left"}, a.getHandover)
 	register(a, s, route{http.MethodPost, "/projects/{id}/members/{member}/handover", 200, "hand-over", "Hand the directory of a member who has left to a present one, who can write it from the next start of a workspace on"}, a.handOver)

@@ -12,8 +12,7 @@ import (
 	"weir/web"
 )
 
-// leaverRoutes are what is left of those who have left a project.
-func (a *App) leaverRoutes(p *echo.Group) {
+func (a *App) leaversRoutes(p *echo.Group) {
 	p.GET("/projects/:id/leavers", a.leaversPage)
 	p.GET("/projects/:id/members/:member/handover", a.handoverPage)
 	p.POST("/projects/:id/members/:member/handover", a.handOverPage)

@@ -11,6 +11,17 @@ import (
 	"weir/pool"
 )
 
+func (a rest) membersOperations(s section) {
+	register(a, s, route{http.MethodGet, "/projects/{id}/members.csv", 200, "download-members", "Download a project's present members as CSV, in the columns in which they can be imported"}, a.downloadMembers)
+	describeDownload(s, "/projects/{id}/members.csv")
+	register(a, s, route{http.MethodGet, "/projects/{id}/members", 200, "list-members", "List a project's present members"}, a.listMembers)
+	register(a, s, route{http.MethodPost, "/projects/{id}/members", 201, "add-member", "Give a person a role in a project"}, a.addMember)
+	register(a, s, route{http.MethodGet, "/projects/{id}/members/{member}", 200, "get-member", "Show a member"}, a.getMember)
+	register(a, s, route{http.MethodPut, "/projects/{id}/members/{member}", 200, "update-member", "Change a member's role or deadline; the address is ignored"}, a.updateMember)
+	register(a, s, route{http.MethodDelete, "/projects/{id}/members/{member}", 204, "remove-member", "End a membership; its workspaces are stopped, its files stay"}, a.removeMember)
+	register(a, s, route{http.MethodPost, "/projects/{id}/members/import", 200, "import-members", "Add and change members by a table in CSV, all or none, or tell what that would do"}, a.importMembers)
+}
+
 // Member is a person's place in a project.
 type Member struct {
 	ID         int64            `json:"id"`
@@ -34,14 +45,6 @@ func memberOf(m pool.MemberView) Member {
 	return Member{ID: m.ID, ProjectID: m.ProjectID, UserID: m.UserID, Name: m.UserName, Email: m.UserEmail, RoleID: m.RoleID,
 		Role: m.RoleName, Permission: m.Permission, Peak: m.Peak, Held: m.Held, Until: utc(m.Until), CreatedAt: m.CreatedAt.UTC(),
 		Department: m.Department, JoinedAt: m.JoinedAt.UTC()}
-}
-
-func (a rest) memberOperations(s section) {
-	register(a, s, route{http.MethodGet, "/projects/{id}/members", 200, "list-members", "List a project's present members"}, a.listMembers)
-	register(a, s, route{http.MethodPost, "/projects/{id}/members", 201, "add-member", "Give a person a role in a project"}, a.addMember)
-	register(a, s, route{http.MethodGet, "/projects/{id}/members/{member}", 200, "get-member", "Show a member"}, a.getMember)
-	register(a, s, route{http.MethodPut, "/projects/{id}/members/{member}", 200, "update-member", "Change a member's role or deadline; the address is ignored"}, a.updateMember)
-	register(a, s, route{http.MethodDelete, "/projects/{id}/members/{member}", 204, "remove-member", "End a membership; its workspaces are stopped, its files stay"}, a.removeMember)
 }
 
 // ByMember names a member of a project.

@@ -13,6 +13,15 @@ import (
 	"weir/web"
 )
 
+func (a *App) membersRoutes(p *echo.Group) {
+	p.POST("/projects/:id/members", a.addMemberPage)
+	p.GET("/projects/:id/members/new", a.newMemberPage)
+	p.POST("/projects/:id/members/:member", a.updateMemberPage)
+	p.GET("/projects/:id/members/:member/edit", a.editMemberPage)
+	p.GET("/projects/:id/members/:member/delete", a.confirmRemoveMemberPage)
+	p.POST("/projects/:id/members/:member/delete", a.removeMemberPage)
+}
+
 func (f *form) memberInput() pool.MemberInput {
 	return pool.MemberInput{Email: f.text("email"), RoleID: f.number("role_id"), Until: f.day("until"), JoinedAt: f.day("joined_at"), Version: f.version()}
 }

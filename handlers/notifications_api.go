@@ -9,7 +9,7 @@ import (
 	"weir/pool"
 )
 
-func (a rest) noticeOperations(s section) {
+func (a rest) notificationsOperations(s section) {
 	register(a, s, route{http.MethodGet, "/notices", 200, "list-notices", "List what you were told, newest first"}, a.listNotices)
 	register(a, s, route{http.MethodGet, "/notices/unread", 200, "count-unread-notices", "Count what you have not read"}, a.countUnreadNotices)
 	register(a, s, route{http.MethodPost, "/notices/read", 204, "read-notices", "Mark notices as read: all, or all up to one"}, a.readNotices)

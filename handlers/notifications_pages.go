@@ -10,27 +10,13 @@ import (
 	"weir/web"
 )
 
-// noticeRoutes are the inbox, and what goes out to others.
-func (a *App) noticeRoutes(p *echo.Group) {
+func (a *App) notificationsRoutes(p *echo.Group) {
 	p.GET("/notices", a.noticesPage)
 	p.GET("/notices/bell", a.bellPage)
 	p.POST("/notices/read", a.readNoticesPage)
 	p.GET("/notices/:id", a.openNoticePage)
 	p.POST("/notices/:id/read", a.readNoticePage)
 	p.POST("/account/notices", a.setNoticePreferencePage)
-	p.GET("/webhooks", a.webhooksPage)
-	p.POST("/webhooks", a.createWebhookPage)
-	p.POST("/webhooks/mail-test", a.testMailPage)
-	p.GET("/webhooks/new", a.newWebhookPage)
-	p.GET("/webhooks/:id", a.webhookPage)
-	p.POST("/webhooks/:id", a.updateWebhookPage)
-	p.GET("/webhooks/:id/delete", a.confirmDeleteWebhookPage)
-	p.POST("/webhooks/:id/delete", a.deleteWebhookPage)
-	p.GET("/webhooks/:id/rotate", a.confirmRotateWebhookSecretPage)
-	p.POST("/webhooks/:id/rotate", a.rotateWebhookSecretPage)
-	p.POST("/webhooks/:id/test", a.testWebhookPage)
-	p.POST("/webhooks/:id/again", a.sendAllAgainPage)
-	p.POST("/deliveries/:id/again", a.sendAgainPage)
 }
 
 func (a *App) noticesPage(c echo.Context) error {

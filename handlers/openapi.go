@@ -25,7 +25,7 @@ func (a *App) apiRoutes(g *echo.Group) {
 	group := g.Group(apiPrefix)
 	api := humaecho.NewWithGroup(a.echo, group, apiConfig())
 	api.UseMiddleware(func(hc huma.Context, next func(huma.Context)) { admitAPI(api, hc, next) })
-	rest{a}.register(api)
+	rest{a}.operations(api)
 	group.GET("/openapi.json", a.openAPIDocument)
 }
 
@@ -47,7 +47,7 @@ var document = sync.OnceValues(OpenAPI)
 // registered but never called.
 func describe() *huma.OpenAPI {
 	api := huma.NewAPI(apiConfig(), nowhere{})
-	rest{}.register(api)
+	rest{}.operations(api)
 	return api.OpenAPI()
 }
 
@@ -92,25 +92,28 @@ var apiTags = []*huma.Tag{
 	{Name: "Audit", Description: "who changed what"},
 }
 
-func (a rest) register(api huma.API) {
-	a.accountOperations(section{api, "Account"})
-	a.userOperations(section{api, "Users"})
-	a.identityOperations(section{api, "Users"})
-	a.departmentOperations(section{api, "Users"})
-	a.projectOperations(section{api, "Projects"})
-	a.memberOperations(section{api, "Projects"})
-	a.importOperations(section{api, "Projects"})
-	a.usageOperations(section{api, "Projects"})
-	a.fitOperations(section{api, "Projects"})
-	a.environmentOperations(section{api, "Environments"})
-	a.workspaceOperations(section{api, "Workspaces"})
-	a.poolOperations(section{api, "Pool"})
-	a.leaverOperations(section{api, "Projects"})
-	a.noticeOperations(section{api, "Notices"})
-	a.webhookOperations(section{api, "Webhooks"})
-	a.requestOperations(section{api, "Requests"})
-	a.auditOperations(section{api, "Audit"})
-	a.accessOperations(section{api, "Access"})
+// operations registers every operation under its tag.
+func (a rest) operations(api huma.API) {
+	for _, noun := range []struct {
+		tag        string
+		operations []func(section)
+	}{
+		{"Account", []func(section){a.accountsOperations}},
+		{"Users", []func(section){a.peopleOperations, a.departmentsOperations}},
+		{"Projects", []func(section){a.projectsOperations, a.rolesOperations, a.membersOperations, a.leaversOperations, a.previewsOperations, a.usageOperations, a.availableOperations}},
+		{"Environments", []func(section){a.environmentsOperations}},
+		{"Workspaces", []func(section){a.launchOperations, a.workspacesOperations}},
+		{"Pool", []func(section){a.poolOperations, a.providersOperations, a.devicesOperations, a.planningOperations}},
+		{"Notices", []func(section){a.notificationsOperations}},
+		{"Webhooks", []func(section){a.webhooksOperations}},
+		{"Requests", []func(section){a.requestsOperations, a.capacityOperations}},
+		{"Audit", []func(section){a.auditOperations}},
+		{"Access", []func(section){a.accessOperations}},
+	} {
+		for _, register := range noun.operations {
+			register(section{api, noun.tag})
+		}
+	}
 }
 
 // admitAPI lets only those through who have said who they are.

@@ -12,12 +12,17 @@ import (
 	"weir/pool"
 )
 
-func (a rest) userOperations(s section) {
+func (a rest) peopleOperations(s section) {
+	register(a, s, route{http.MethodGet, "/users.csv", 200, "download-users", "Download people as CSV, in the columns in which they can be imported; for platform administrators"}, a.downloadUsers)
+	describeDownload(s, "/users.csv")
 	register(a, s, route{http.MethodGet, "/users", 200, "list-users", "List accounts"}, a.listUsers)
 	register(a, s, route{http.MethodPost, "/users", 201, "create-user", "Create an account"}, a.createUser)
 	register(a, s, route{http.MethodGet, "/users/{id}", 200, "get-user", "Show an account and its places in projects"}, a.getUser)
 	register(a, s, route{http.MethodPut, "/users/{id}", 200, "update-user", "Change an account; disabling it ends its sessions and tokens"}, a.updateUser)
 	register(a, s, route{http.MethodPut, "/users/{id}/password", 204, "reset-password", "Give an account a new password; its sessions and tokens end"}, a.resetPassword)
+	register(a, s, route{http.MethodDelete, "/users/{id}/identities/{identity}", 204, "delete-identity",
+		"Take a provider's way into an account away; its sessions end"}, a.deleteIdentity)
+	register(a, s, route{http.MethodPost, "/users/import", 200, "import-users", "Add and change people by a table in CSV, all or none, or tell what that would do; for platform administrators"}, a.importUsers)
 }
 
 // UsersQuery searches accounts.
@@ -198,9 +203,4 @@ type ByIdentity struct {
 
 func (a rest) deleteIdentity(ctx context.Context, in *ByIdentity) (*Nothing, error) {
 	return nothing(a.Accounts.DeleteIdentity(ctx, actorOf(ctx), in.ID, in.Identity))
-}
-
-func (a rest) identityOperations(s section) {
-	register(a, s, route{http.MethodDelete, "/users/{id}/identities/{identity}", 204, "delete-identity",
-		"Take a provider's way into an account away; its sessions end"}, a.deleteIdentity)
 }

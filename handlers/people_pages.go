@@ -12,6 +12,17 @@ import (
 	"weir/web"
 )
 
+func (a *App) peopleRoutes(p *echo.Group) {
+	p.GET("/people", a.peoplePage)
+	p.POST("/people", a.createPersonPage)
+	p.GET("/people/new", a.newPersonPage)
+	p.GET("/people/:id", a.personPage)
+	p.POST("/people/:id", a.updatePersonPage)
+	p.POST("/people/:id/password", a.resetPasswordPage)
+	p.GET("/people/:id/identities/:identity/delete", a.confirmDeleteIdentityPage)
+	p.POST("/people/:id/identities/:identity/delete", a.deleteIdentityPage)
+}
+
 func (a *App) peoplePage(c echo.Context) error {
 	ctx := c.Request().Context()
 	search := c.QueryParam("q")

@@ -9,7 +9,7 @@ import (
 	"weir/pool/placement/history"
 )
 
-func (a rest) whatIfOperations(s section) {
+func (a rest) planningOperations(s section) {
 	register(a, s, route{http.MethodPost, "/pool/what-if", 200, "what-if", "Replay what was asked of the pool on its machines, and with more; for platform administrators"}, a.whatIf)
 }
 

@@ -14,6 +14,10 @@ import (
 	"weir/web"
 )
 
+func (a *App) planningRoutes(p *echo.Group) {
+	p.GET("/pool/what-if", a.planningPage)
+}
+
 // whatIfInput reads the question from a form.
 func (f *form) whatIfInput() pool.WhatIfInput {
 	return pool.WhatIfInput{Add: f.text("add"), Days: f.number("days"), Policy: f.text("policy")}

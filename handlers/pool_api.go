@@ -14,9 +14,6 @@ import (
 
 func (a rest) poolOperations(s section) {
 	register(a, s, route{http.MethodGet, "/pool", 200, "get-pool", "Show the pool: devices, shares, totals, who waits and the newest decisions"}, a.getPool)
-	a.providerOperations(s)
-	a.deviceOperations(s)
-	a.whatIfOperations(s)
 }
 
 // Pool is the pool as you may see it: what belongs to projects that are not

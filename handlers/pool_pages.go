@@ -13,6 +13,10 @@ import (
 	"weir/web"
 )
 
+func (a *App) poolRoutes(p *echo.Group) {
+	p.GET("/pool", a.poolPage)
+}
+
 func (a *App) poolPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	actor := actorOf(ctx)

@@ -2,10 +2,15 @@ package handlers
 
 import (
 	"context"
+	"net/http"
 
 	"weir/models"
 	"weir/pool"
 )
+
+func (a rest) previewsOperations(s section) {
+	register(a, s, route{http.MethodPost, "/projects/{id}/preview", 200, "preview", "Tell what a change of a role, a member or the quota would make of the quota, and whether it would be refused; nothing is changed"}, a.previewChange)
+}
 
 // Preview is what a change would make of a project's quota.
 type Preview struct {

@@ -12,18 +12,13 @@ import (
 	"weir/pool"
 )
 
-func (a rest) projectOperations(s section) {
+func (a rest) projectsOperations(s section) {
 	register(a, s, route{http.MethodGet, "/projects", 200, "list-projects", "List the projects that you may see"}, a.listProjects)
 	register(a, s, route{http.MethodGet, "/projects.csv", 200, "download-projects", "Download the projects that you may see as CSV"}, a.downloadProjects)
 	describeDownload(s, "/projects.csv")
 	register(a, s, route{http.MethodPost, "/projects", 201, "create-project", "Create a project; for platform administrators"}, a.createProject)
 	register(a, s, route{http.MethodGet, "/projects/{id}", 200, "get-project", "Show a project, its quota and what of it is promised and held"}, a.getProject)
 	register(a, s, route{http.MethodPut, "/projects/{id}", 200, "update-project", "Replace a project's description, quota, period and launch parameters; for platform administrators"}, a.updateProject)
-	register(a, s, route{http.MethodGet, "/projects/{id}/roles", 200, "list-roles", "List a project's roles"}, a.listRoles)
-	register(a, s, route{http.MethodPost, "/projects/{id}/roles", 201, "create-role", "Add a role"}, a.createRole)
-	register(a, s, route{http.MethodGet, "/projects/{id}/roles/{role}", 200, "get-role", "Show a role"}, a.getRole)
-	register(a, s, route{http.MethodPut, "/projects/{id}/roles/{role}", 200, "update-role", "Replace a role"}, a.updateRole)
-	register(a, s, route{http.MethodDelete, "/projects/{id}/roles/{role}", 204, "delete-role", "Delete a role that nobody has or had"}, a.deleteRole)
 }
 
 // ProjectList asks for one page of projects.

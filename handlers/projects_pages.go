@@ -13,6 +13,15 @@ import (
 	"weir/web"
 )
 
+func (a *App) projectsRoutes(p *echo.Group) {
+	p.GET("/projects", a.projectsPage)
+	p.POST("/projects", a.createProjectPage)
+	p.GET("/projects/new", a.newProjectPage)
+	p.GET("/projects/:id", a.projectPage)
+	p.POST("/projects/:id", a.updateProjectPage)
+	p.GET("/projects/:id/edit", a.editProjectPage)
+}
+
 // projectsPage lists projects, chosen and ordered by the address.
 func (a *App) projectsPage(c echo.Context) error {
 	ctx := c.Request().Context()

@@ -11,7 +11,7 @@ import (
 	"weir/pool"
 )
 
-func (a rest) providerOperations(s section) {
+func (a rest) providersOperations(s section) {
 	register(a, s, route{http.MethodPost, "/pool/authorizations", 201, "authorize-provider", "Make a code with which the machine that has a GPU code can enrol its agent, once; for platform administrators"}, a.authorizeProvider)
 	register(a, s, route{http.MethodGet, "/pool/authorizations", 200, "list-authorizations", "List the codes that were made and neither used nor have expired, without the codes; for platform administrators"}, a.listAuthorizations)
 	register(a, s, route{http.MethodGet, "/pool/providers", 200, "list-providers", "List the machines that lend GPUs"}, a.listProviders)

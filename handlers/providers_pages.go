@@ -15,6 +15,21 @@ import (
 	"weir/web"
 )
 
+func (a *App) providersRoutes(p *echo.Group) {
+	p.POST("/pool/providers", a.authorizeProviderPage)
+	p.GET("/pool/providers/new", a.newProviderPage)
+	p.GET("/pool/providers/:id", a.providerPage)
+	p.POST("/pool/providers/:id", a.updateProviderPage)
+	p.POST("/pool/providers/:id/drain", a.drainProviderPage)
+	p.POST("/pool/providers/:id/resume", a.resumeProviderPage)
+	p.POST("/pool/providers/:id/recall", a.recallProviderPage)
+	p.POST("/pool/providers/:id/accept", a.acceptProviderPage)
+	p.GET("/pool/providers/:id/revoke", a.confirmRevokeProviderPage)
+	p.POST("/pool/providers/:id/revoke", a.revokeProviderPage)
+	p.GET("/pool/providers/:id/remove", a.confirmRemoveProviderPage)
+	p.POST("/pool/providers/:id/remove", a.removeProviderPage)
+}
+
 // portalURL is the address under which a request has reached the portal.
 func (a *App) portalURL(r *http.Request) string {
 	if a.Secure {

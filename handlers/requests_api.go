@@ -9,15 +9,13 @@ import (
 	"weir/pool"
 )
 
-func (a rest) requestOperations(s section) {
+func (a rest) requestsOperations(s section) {
 	register(a, s, route{http.MethodGet, "/requests", 200, "list-requests", "List requests: yours, those that wait for your decision, or those that are decided"}, a.listRequests)
 	register(a, s, route{http.MethodPost, "/requests", 201, "ask", "Ask for a project, quota, a role, a larger peak, a longer period or participation, or a place in a project"}, a.ask, http.StatusNotFound)
 	register(a, s, route{http.MethodGet, "/requests/{id}", 200, "get-request", "Show a request; to who may decide it, with what is free, promised and used"}, a.getRequest)
 	register(a, s, route{http.MethodPost, "/requests/{id}/decision", 200, "decide-request", "Approve a request, as it was asked or with other numbers, or refuse it"}, a.decideRequest)
 	register(a, s, route{http.MethodPost, "/requests/{id}/withdraw", 200, "withdraw-request", "Withdraw a request of yours that is not decided yet"}, a.withdrawRequest)
 	register(a, s, route{http.MethodPut, "/projects/{id}/asking", 204, "let-ask", "Set whether people may ask to join a project by its exact name or its link"}, a.letAsk)
-	register(a, s, route{http.MethodGet, "/promises", 200, "get-promises", "Compare what projects were promised with what the pool has; for platform administrators"}, a.getPromises)
-	register(a, s, route{http.MethodPut, "/promises", 200, "set-promises", "Set how much of each resource may be promised; for platform administrators"}, a.setPromises)
 }
 
 // Request is what somebody asks for and somebody else decides.

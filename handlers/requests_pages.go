@@ -14,7 +14,7 @@ import (
 	"weir/web"
 )
 
-func (a *App) requestRoutes(p *echo.Group) {
+func (a *App) requestsRoutes(p *echo.Group) {
 	p.GET("/requests", a.requestsPage)
 	p.POST("/requests", a.createRequestPage)
 	p.GET("/requests/new", a.newRequestPage)
@@ -22,8 +22,6 @@ func (a *App) requestRoutes(p *echo.Group) {
 	p.POST("/requests/:id", a.decideRequestPage)
 	p.POST("/requests/:id/withdraw", a.withdrawRequestPage)
 	p.POST("/projects/:id/asking", a.letAskPage)
-	p.GET("/promises", a.capacityPage)
-	p.POST("/promises", a.updateCapacityPage)
 }
 
 // The boxes of requests.

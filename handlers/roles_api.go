@@ -2,11 +2,20 @@ package handlers
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"weir/models"
 	"weir/pool"
 )
+
+func (a rest) rolesOperations(s section) {
+	register(a, s, route{http.MethodGet, "/projects/{id}/roles", 200, "list-roles", "List a project's roles"}, a.listRoles)
+	register(a, s, route{http.MethodPost, "/projects/{id}/roles", 201, "create-role", "Add a role"}, a.createRole)
+	register(a, s, route{http.MethodGet, "/projects/{id}/roles/{role}", 200, "get-role", "Show a role"}, a.getRole)
+	register(a, s, route{http.MethodPut, "/projects/{id}/roles/{role}", 200, "update-role", "Replace a role"}, a.updateRole)
+	register(a, s, route{http.MethodDelete, "/projects/{id}/roles/{role}", 204, "delete-role", "Delete a role that nobody has or had"}, a.deleteRole)
+}
 
 // Role is a position in a project.
 type Role struct {

@@ -12,6 +12,15 @@ import (
 	"weir/web"
 )
 
+func (a *App) rolesRoutes(p *echo.Group) {
+	p.POST("/projects/:id/roles", a.createRolePage)
+	p.GET("/projects/:id/roles/new", a.newRolePage)
+	p.POST("/projects/:id/roles/:role", a.updateRolePage)
+	p.GET("/projects/:id/roles/:role/edit", a.editRolePage)
+	p.GET("/projects/:id/roles/:role/delete", a.confirmDeleteRolePage)
+	p.POST("/projects/:id/roles/:role/delete", a.deleteRolePage)
+}
+
 func (f *form) roleInput() pool.RoleInput {
 	return pool.RoleInput{Name: f.text("name"), Permission: f.text("permission"), Permissions: f.permissions(""), Peak: f.resources("peak"), Version: f.version()}
 }

@@ -42,3 +42,21 @@ func (a *App) plainRoutes() {
 	e.GET("/static/*", echo.WrapHandler(web.Static()))
 	e.GET("/favicon.ico", func(c echo.Context) error { return c.Redirect(http.StatusMovedPermanently, web.Asset("favicon.svg")) })
 }
+
+// pageRoutes are the portal's pages; each has its twin in restOperations.
+func (a *App) pageRoutes(g *echo.Group) {
+	a.signInRoutes(g)
+	a.oidcRoutes(g)
+	g.GET("/api/docs", a.openAPIPage)
+
+	p := g.Group("", a.markEvents, a.requireSignIn)
+	p.POST("/signout", a.signOutPage)
+	p.GET("/events", a.streamEvents)
+	p.GET("/", a.homePage)
+	for _, routes := range []func(*echo.Group){a.projectsRoutes, a.rolesRoutes, a.membersRoutes, a.leaversRoutes, a.importsRoutes, a.usageRoutes,
+		a.launchRoutes, a.workspacesRoutes, a.poolRoutes, a.providersRoutes, a.devicesRoutes, a.planningRoutes,
+		a.requestsRoutes, a.capacityRoutes, a.environmentsRoutes, a.accessRoutes, a.peopleRoutes, a.departmentsRoutes,
+		a.accountsRoutes, a.notificationsRoutes, a.webhooksRoutes, a.auditRoutes} {
+		routes(p)
+	}
+}

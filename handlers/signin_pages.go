@@ -12,6 +12,15 @@ import (
 	"weir/web"
 )
 
+// signInRoutes are for who is not signed in, too.
+func (a *App) signInRoutes(g *echo.Group) {
+	g.GET("/setup", a.setupPage)
+	g.POST("/setup", a.submitSetupPage)
+	g.GET("/signin", a.signInPage)
+	g.POST("/signin", a.submitSignInPage)
+	g.POST("/language", a.setLanguagePage)
+}
+
 func (a *App) setupPage(c echo.Context) error {
 	token := c.QueryParam("token")
 	if err := a.Accounts.SetupOpen(c.Request().Context(), token); err != nil {

@@ -10,6 +10,10 @@ import (
 	"weir/web"
 )
 
+func (a *App) usageRoutes(p *echo.Group) {
+	p.GET("/projects/:id/usage", a.usagePage)
+}
+
 // usualDays is the span of time that a project's use is shown for.
 const usualDays = 30
 

@@ -9,7 +9,7 @@ import (
 	"weir/policies/notices"
 )
 
-func (a rest) webhookOperations(s section) {
+func (a rest) webhooksOperations(s section) {
 	register(a, s, route{http.MethodGet, "/webhooks", 200, "list-webhooks", "List webhooks; for platform administrators"}, a.listWebhooks)
 	register(a, s, route{http.MethodPost, "/webhooks", 201, "create-webhook", "Create a webhook; its secret is in this answer alone"}, a.createWebhook)
 	register(a, s, route{http.MethodPost, "/webhooks/mail-test", 204, "test-mail", "Send yourself an e-mail, to see whether it arrives"}, a.testMail)

@@ -13,6 +13,22 @@ import (
 	"weir/web"
 )
 
+func (a *App) webhooksRoutes(p *echo.Group) {
+	p.GET("/webhooks", a.webhooksPage)
+	p.POST("/webhooks", a.createWebhookPage)
+	p.POST("/webhooks/mail-test", a.testMailPage)
+	p.GET("/webhooks/new", a.newWebhookPage)
+	p.GET("/webhooks/:id", a.webhookPage)
+	p.POST("/webhooks/:id", a.updateWebhookPage)
+	p.GET("/webhooks/:id/delete", a.confirmDeleteWebhookPage)
+	p.POST("/webhooks/:id/delete", a.deleteWebhookPage)
+	p.GET("/webhooks/:id/rotate", a.confirmRotateWebhookSecretPage)
+	p.POST("/webhooks/:id/rotate", a.rotateWebhookSecretPage)
+	p.POST("/webhooks/:id/test", a.testWebhookPage)
+	p.POST("/webhooks/:id/again", a.sendAllAgainPage)
+	p.POST("/deliveries/:id/again", a.sendAgainPage)
+}
+
 // shownMails is how many e-mails the list of webhooks shows.
 const shownMails = 20
 

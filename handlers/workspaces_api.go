@@ -11,8 +11,7 @@ import (
 	"weir/workspaces"
 )
 
-func (a rest) workspaceOperations(s section) {
-	register(a, s, route{http.MethodPost, "/launch/preview", 200, "preview-launch", "Think a launch through without changing anything"}, a.previewLaunch, http.StatusNotFound)
+func (a rest) workspacesOperations(s section) {
 	register(a, s, route{http.MethodGet, "/workspaces", 200, "list-workspaces", "List workspaces, newest first"}, a.listWorkspaces)
 	register(a, s, route{http.MethodPost, "/workspaces", 201, "launch-workspace", "Launch a workspace; a refusal for lack of GPUs carries an offer"}, a.launchWorkspace, http.StatusNotFound)
 	register(a, s, route{http.MethodGet, "/workspaces/{id}", 200, "get-workspace", "Show a workspace"}, a.getWorkspace)

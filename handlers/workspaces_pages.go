@@ -13,6 +13,13 @@ import (
 	"weir/workspaces"
 )
 
+func (a *App) workspacesRoutes(p *echo.Group) {
+	p.GET("/workspaces", a.workspacesPage)
+	p.GET("/workspaces/:id", a.workspacePage)
+	p.GET("/workspaces/:id/open", a.openWorkspacePage)
+	p.POST("/workspaces/:id/stop", a.stopWorkspacePage)
+}
+
 // workspaceRows lists workspaces for people.
 func (a *App) workspaceRows(ctx context.Context, f models.WorkspaceFilter, page models.Page) ([]web.WorkspaceRow, error) {
 	actor := actorOf(ctx)
