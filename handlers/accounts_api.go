@@ -83,24 +83,3 @@ func (a rest) createToken(ctx context.Context, in *Create[TokenInput]) (*Created
 func (a rest) deleteToken(ctx context.Context, in *ByID) (*Nothing, error) {
 	return nothing(a.Accounts.DeleteToken(ctx, actorOf(ctx), in.ID))
 }
-
-// NoticePreference is how you want to be told.
-type NoticePreference struct {
-	ByMail   bool   `json:"by_mail" doc:"by e-mail, too, where the portal has a mail server"`
-	Language string `json:"language" enum:"en,zh" doc:"of e-mail"`
-}
-
-func (a rest) getNoticePreference(ctx context.Context, _ *struct{}) (*Answer[NoticePreference], error) {
-	p, err := a.Notices.Preference(ctx, actorOf(ctx))
-	if p.Language == "" {
-		p.Language = "en"
-	}
-	return &Answer[NoticePreference]{NoticePreference{!p.PortalOnly, p.Language}}, err
-}
-
-func (a rest) setNoticePreference(ctx context.Context, in *Create[NoticePreference]) (*Answer[NoticePreference], error) {
-	if err := a.Notices.Prefer(ctx, actorOf(ctx), in.Body.ByMail, in.Body.Language); err != nil {
-		return nil, err
-	}
-	return &Answer[NoticePreference]{in.Body}, nil
-}

@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"context"
 	"net/http"
 	"time"
 
@@ -124,33 +123,4 @@ func (a *App) changePasswordPage(c echo.Context) error {
 		return err
 	}
 	return a.done(c, "/account", models.Say("Your password has been changed. All other sessions and your tokens have ended."))
-}
-
-func (a *App) setNoticePreferencePage(c echo.Context) error {
-	ctx := c.Request().Context()
-	f, err := readForm(c)
-	if err != nil {
-		return err
-	}
-	if err := a.Notices.Prefer(ctx, actorOf(ctx), f.bool("by_mail"), a.language(c.Request())); err != nil {
-		return err
-	}
-	return a.done(c, "/account", models.Say("Saved."))
-}
-
-// noticeChoice is how the actor wants to be told.
-func (a *App) noticeChoice(ctx context.Context) (web.NoticeChoice, error) {
-	p, err := a.Notices.Preference(ctx, actorOf(ctx))
-	return web.NoticeChoice{Offered: a.Notices.ByMail(), ByMail: !p.PortalOnly}, err
-}
-
-// rememberLanguage notes the language in which somebody reads the portal, for what is
-// sent to them. That it fails is no reason to refuse what they do.
-func (a *App) rememberLanguage(c echo.Context, actor policies.Actor, language string) {
-	if actor.User.ID == 0 {
-		return
-	}
-	if err := a.Notices.Speak(c.Request().Context(), actor, language); err != nil {
-		a.Logger.WarnContext(c.Request().Context(), "a reader's language is not kept", "err", err)
-	}
 }

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -84,3 +85,20 @@ func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.echo.ServeHT
 
 // Close ends every event stream, so that a shutdown need not wait for them.
 func (a *App) Close() { a.hub.close() }
+
+// OIDC is how people sign in by a provider, beside accounts with a password.
+type OIDC struct {
+	Provider   SignInProvider
+	Rules      policies.ProviderRules
+	Origin     string        // the portal's, to which browsers come back
+	SessionMax time.Duration // how long a session lasts that began so, if that is shorter than others
+}
+
+// SignInProvider is who people may sign in with.
+type SignInProvider interface {
+	// Address is where a browser goes to sign in.
+	Address(ctx context.Context, pass policies.Pass) (string, error)
+	// Redeem exchanges a code, given by issuer if that is known, for what the
+	// provider says of who brought it.
+	Redeem(ctx context.Context, pass policies.Pass, code, issuer string) (policies.Assertion, error)
+}

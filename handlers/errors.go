@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"sort"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
@@ -218,3 +219,11 @@ const (
 	maxProblemFields = 50
 	maxFieldName     = 200
 )
+
+// Forecast is when a demand can be met, as far as that can be told.
+type Forecast struct {
+	Outcome string     `json:"outcome" enum:"placed,never,unknown"`
+	At      *time.Time `json:"at,omitempty" doc:"when placed"`
+	Known   bool       `json:"known" doc:"from ends that are set; otherwise estimated from how long shares were held before"`
+	Words   string     `json:"words"`
+}

@@ -41,16 +41,6 @@ func importReport(r models.ImportReport) ImportReport {
 		})}
 }
 
-func (a rest) importMembers(ctx context.Context, in *CreateIn[TableInput]) (*Answer[ImportReport], error) {
-	t, err := a.membersImport(ctx, in.ID)
-	return imported(ctx, t, in.Body, err)
-}
-
-func (a rest) importUsers(ctx context.Context, in *Create[TableInput]) (*Answer[ImportReport], error) {
-	t, err := a.peopleImport(ctx, 0)
-	return imported(ctx, t, in.Body, err)
-}
-
 func imported(ctx context.Context, t tableImport, in TableInput, err error) (*Answer[ImportReport], error) {
 	if err != nil {
 		return nil, err

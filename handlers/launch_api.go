@@ -11,6 +11,7 @@ import (
 
 func (a rest) launchOperations(s section) {
 	register(a, s, route{http.MethodPost, "/launch/preview", 200, "preview-launch", "Think a launch through without changing anything"}, a.previewLaunch, http.StatusNotFound)
+	register(a, s, route{http.MethodPost, "/workspaces", 201, "launch-workspace", "Launch a workspace; a refusal for lack of GPUs carries an offer"}, a.launchWorkspace, http.StatusNotFound)
 }
 
 // LaunchPreview is what a launch would be.
@@ -105,4 +106,16 @@ func (a rest) forecastFor(ctx context.Context, p workspaces.Preview) (*Forecast,
 	f, err := a.forecast(ctx, p)
 	v := forecastOf(f)
 	return &v, err
+}
+
+func (a rest) launchWorkspace(ctx context.Context, in *Create[workspaces.LaunchInput]) (*Created[WorkspaceDetail], error) {
+	w, err := a.Workspaces.Launch(ctx, actorOf(ctx), in.Body)
+	if err != nil {
+		return nil, launchRefusal(err)
+	}
+	v, err := a.getWorkspace(ctx, &ByID{w.ID})
+	if err != nil {
+		return nil, err
+	}
+	return &Created[WorkspaceDetail]{ETag: v.ETag, Location: apiPrefix + path("workspaces", w.ID), Body: v.Body}, nil
 }

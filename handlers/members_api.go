@@ -101,3 +101,8 @@ func (a rest) downloadMembers(ctx context.Context, in *ByID) (*huma.StreamRespon
 			return a.Ledger.Members(ctx, actorOf(ctx), in.ID, page)
 		})
 }
+
+func (a rest) importMembers(ctx context.Context, in *CreateIn[TableInput]) (*Answer[ImportReport], error) {
+	t, err := a.membersImport(ctx, in.ID)
+	return imported(ctx, t, in.Body, err)
+}

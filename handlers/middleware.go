@@ -238,6 +238,4 @@ var (
 	tableLimit = middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: "4M", Skipper: func(c echo.Context) bool { return !isImport(c) }})
 )
 
-const maxImportBody = 4_000_000 // bytes, as tableLimit
-
 func isImport(c echo.Context) bool { return strings.HasSuffix(c.Path(), "/import") }

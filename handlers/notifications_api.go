@@ -82,3 +82,24 @@ type UpTo struct {
 func (a rest) readNotices(ctx context.Context, in *UpTo) (*Nothing, error) {
 	return nothing(a.Notices.ReadAll(ctx, actorOf(ctx), in.UpTo))
 }
+
+// NoticePreference is how you want to be told.
+type NoticePreference struct {
+	ByMail   bool   `json:"by_mail" doc:"by e-mail, too, where the portal has a mail server"`
+	Language string `json:"language" enum:"en,zh" doc:"of e-mail"`
+}
+
+func (a rest) getNoticePreference(ctx context.Context, _ *struct{}) (*Answer[NoticePreference], error) {
+	p, err := a.Notices.Preference(ctx, actorOf(ctx))
+	if p.Language == "" {
+		p.Language = "en"
+	}
+	return &Answer[NoticePreference]{NoticePreference{!p.PortalOnly, p.Language}}, err
+}
+
+func (a rest) setNoticePreference(ctx context.Context, in *Create[NoticePreference]) (*Answer[NoticePreference], error) {
+	if err := a.Notices.Prefer(ctx, actorOf(ctx), in.Body.ByMail, in.Body.Language); err != nil {
+		return nil, err
+	}
+	return &Answer[NoticePreference]{in.Body}, nil
+}

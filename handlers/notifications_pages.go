@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 
@@ -76,4 +77,22 @@ func (a *App) readNoticesPage(c echo.Context) error {
 		return err
 	}
 	return a.done(c, "/notices", models.Say("All notices are read."))
+}
+
+func (a *App) setNoticePreferencePage(c echo.Context) error {
+	ctx := c.Request().Context()
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	if err := a.Notices.Prefer(ctx, actorOf(ctx), f.bool("by_mail"), a.language(c.Request())); err != nil {
+		return err
+	}
+	return a.done(c, "/account", models.Say("Saved."))
+}
+
+// noticeChoice is how the actor wants to be told.
+func (a *App) noticeChoice(ctx context.Context) (web.NoticeChoice, error) {
+	p, err := a.Notices.Preference(ctx, actorOf(ctx))
+	return web.NoticeChoice{Offered: a.Notices.ByMail(), ByMail: !p.PortalOnly}, err
 }

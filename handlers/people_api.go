@@ -204,3 +204,8 @@ type ByIdentity struct {
 func (a rest) deleteIdentity(ctx context.Context, in *ByIdentity) (*Nothing, error) {
 	return nothing(a.Accounts.DeleteIdentity(ctx, actorOf(ctx), in.ID, in.Identity))
 }
+
+func (a rest) importUsers(ctx context.Context, in *Create[TableInput]) (*Answer[ImportReport], error) {
+	t, err := a.peopleImport(ctx, 0)
+	return imported(ctx, t, in.Body, err)
+}

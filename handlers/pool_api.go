@@ -56,14 +56,6 @@ type Waiting struct {
 	Forecast    Forecast      `json:"forecast"`
 }
 
-// Forecast is when a demand can be met, as far as that can be told.
-type Forecast struct {
-	Outcome string     `json:"outcome" enum:"placed,never,unknown"`
-	At      *time.Time `json:"at,omitempty" doc:"when placed"`
-	Known   bool       `json:"known" doc:"from ends that are set; otherwise estimated from how long shares were held before"`
-	Words   string     `json:"words"`
-}
-
 func forecastOf(f pool.Forecast) Forecast {
 	v := Forecast{Outcome: "unknown", Known: f.Known, Words: f.Text.String()}
 	switch f.Outcome {

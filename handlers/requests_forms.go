@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"strings"
 	"time"
 
@@ -90,4 +91,12 @@ func putAsked(f web.Form, a models.Asked) {
 	case a.Join != nil:
 		putDay(f, at+"until", a.Join.Until)
 	}
+}
+
+// ends words an end.
+func ends(ctx context.Context, t *time.Time) string {
+	if t == nil {
+		return web.T(ctx, "no end")
+	}
+	return t.UTC().Format(time.DateOnly)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
@@ -105,14 +104,6 @@ func (a *App) requestFacts(c echo.Context, r pool.RequestView) *web.RequestFacts
 		v.Ends = ends(a.spoken(c), f.Until)
 	}
 	return v
-}
-
-// ends words an end.
-func ends(ctx context.Context, t *time.Time) string {
-	if t == nil {
-		return web.T(ctx, "no end")
-	}
-	return t.UTC().Format(time.DateOnly)
 }
 
 func (a *App) decideRequestPage(c echo.Context) error {

@@ -284,3 +284,5 @@ const (
 	apiPrefix   = "/api/v1"
 	apiDocument = apiPrefix + "/openapi.json"
 )
+
+const maxImportBody = 4_000_000 // bytes, as tableLimit

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/alexedwards/scs/v2"
+	"github.com/labstack/echo/v4"
 
 	"weir/models"
 	"weir/policies"
@@ -143,3 +144,14 @@ func (a *App) passwordChanged(ctx context.Context, user int64) error {
 }
 
 type markKey struct{}
+
+// rememberLanguage notes the language in which somebody reads the portal, for what is
+// sent to them. That it fails is no reason to refuse what they do.
+func (a *App) rememberLanguage(c echo.Context, actor policies.Actor, language string) {
+	if actor.User.ID == 0 {
+		return
+	}
+	if err := a.Notices.Speak(c.Request().Context(), actor, language); err != nil {
+		a.Logger.WarnContext(c.Request().Context(), "a reader's language is not kept", "err", err)
+	}
+}

@@ -8,12 +8,10 @@ import (
 	"weir/models"
 	"weir/pool"
 	"weir/storage"
-	"weir/workspaces"
 )
 
 func (a rest) workspacesOperations(s section) {
 	register(a, s, route{http.MethodGet, "/workspaces", 200, "list-workspaces", "List workspaces, newest first"}, a.listWorkspaces)
-	register(a, s, route{http.MethodPost, "/workspaces", 201, "launch-workspace", "Launch a workspace; a refusal for lack of GPUs carries an offer"}, a.launchWorkspace, http.StatusNotFound)
 	register(a, s, route{http.MethodGet, "/workspaces/{id}", 200, "get-workspace", "Show a workspace"}, a.getWorkspace)
 	register(a, s, route{http.MethodPost, "/workspaces/{id}/stop", 202, "stop-workspace", "Stop a workspace; it has ended when its state says so"}, a.stopWorkspace)
 	register(a, s, route{http.MethodPost, "/workspaces/{id}/open", 200, "open-workspace", "Get an address that lets one browser into your running workspace, once"}, a.openWorkspace)
@@ -185,18 +183,6 @@ func (a rest) getWorkspace(ctx context.Context, in *ByID) (*Found[WorkspaceDetai
 
 func eventOf(e models.WorkspaceEvent) WorkspaceEvent {
 	return WorkspaceEvent{e.At.UTC(), e.State, e.Message.String()}
-}
-
-func (a rest) launchWorkspace(ctx context.Context, in *Create[workspaces.LaunchInput]) (*Created[WorkspaceDetail], error) {
-	w, err := a.Workspaces.Launch(ctx, actorOf(ctx), in.Body)
-	if err != nil {
-		return nil, launchRefusal(err)
-	}
-	v, err := a.getWorkspace(ctx, &ByID{w.ID})
-	if err != nil {
-		return nil, err
-	}
-	return &Created[WorkspaceDetail]{ETag: v.ETag, Location: apiPrefix + path("workspaces", w.ID), Body: v.Body}, nil
 }
 
 func (a rest) stopWorkspace(ctx context.Context, in *ByID) (*Found[WorkspaceDetail], error) {
