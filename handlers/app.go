@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"weir/handlers/metrics"
 	"weir/models"
 	"weir/policies"
 	"weir/policies/notices"
@@ -70,7 +71,7 @@ type App struct {
 	echo     *echo.Echo
 	sessions *scs.SessionManager
 	hub      *hub
-	metrics  *metrics
+	metrics  *metrics.Metrics
 }
 
 // SessionCookie is the name of the portal's cookie.

@@ -8,6 +8,7 @@ import (
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
+	"weir/handlers/sheet"
 	"weir/models"
 	"weir/web"
 )
@@ -73,7 +74,7 @@ func (f *form) importedTable(c echo.Context) (string, error) {
 	if err != nil || header.Size == 0 {
 		return f.text("csv"), nil
 	}
-	if header.Size > maxSheetBytes {
+	if header.Size > sheet.MaxBytes {
 		return "", models.Invalid("csv", "must be at most %s", "1 MiB")
 	}
 	file, err := header.Open()

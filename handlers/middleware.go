@@ -43,7 +43,7 @@ func (a *App) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		if route == "" {
 			route = "other"
 		}
-		a.metrics.request(r.Method, route, status, time.Since(start))
+		a.metrics.Request(r.Method, route, status, time.Since(start))
 		a.Logger.DebugContext(r.Context(), "request", "method", r.Method, "path", r.URL.Path, "host", r.Host,
 			"status", status, "ms", time.Since(start).Milliseconds())
 		return nil

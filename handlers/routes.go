@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"weir/handlers/metrics"
 	"weir/web"
 )
 
@@ -15,7 +16,8 @@ func New(c Config) *App {
 		c.Holds = func() bool { return true }
 	}
 	a := &App{Config: c, echo: echo.New(), sessions: newSessions(c)}
-	a.metrics, a.hub = newMetrics(a), newHub(a.mayFollow, c.Holds)
+	a.hub = newHub(a.mayFollow, c.Holds)
+	a.metrics = metrics.New(metrics.Sources{Store: c.Store, Pool: c.Pool, Workspaces: c.Workspaces, Streams: a.hub.count, Others: c.Collectors})
 	a.hub.run(time.Tick(keepAlive / steps))
 	c.Store.OnChange(a.hub.publish)
 	c.Store.Carry(a.hub)
@@ -37,7 +39,7 @@ func (a *App) plainRoutes() {
 	e := a.echo
 	e.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
 	e.GET("/readyz", a.ready)
-	e.GET("/metrics", echo.WrapHandler(a.metrics.handler()))
+	e.GET("/metrics", echo.WrapHandler(a.metrics.Handler()))
 	e.GET(agentsAddressPath, a.showAgentsAddress)
 	e.GET("/static/*", echo.WrapHandler(web.Static()))
 	e.GET("/favicon.ico", func(c echo.Context) error { return c.Redirect(http.StatusMovedPermanently, web.Asset("favicon.svg")) })

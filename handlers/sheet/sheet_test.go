@@ -1,7 +1,10 @@
-package handlers
+package sheet
 
 import (
+	"bytes"
+	"encoding/csv"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -14,7 +17,7 @@ import (
 var testColumns = []string{"email", "name", "role"}
 
 func readTest(text string) ([]models.Record, error) {
-	return readSheet(text, testColumns, []string{"email", "role"})
+	return Read(text, testColumns, []string{"email", "role"})
 }
 
 func TestReadSheet(t *testing.T) {
@@ -40,9 +43,9 @@ func TestReadSheet(t *testing.T) {
 }
 
 func TestWrongSheets(t *testing.T) {
-	many := "email,role\n" + strings.Repeat("a@b,x\n", maxSheetRows)
+	many := "email,role\n" + strings.Repeat("a@b,x\n", maxRows)
 	if _, err := readTest(many); err != nil {
-		t.Errorf("%d rows: %v", maxSheetRows, err)
+		t.Errorf("%d rows: %v", maxRows, err)
 	}
 	for text, says := range map[string]string{
 		"":                            "empty",
@@ -61,8 +64,8 @@ func TestWrongSheets(t *testing.T) {
 		"email,role\na@b,\x00":        "line 2 is not UTF-8",
 		"e\x00m\x00a\x00i\x00l\x00":   "line 1 is not UTF-8", // UTF-16
 		"email,role\na@b," + strings.Repeat("x", 1001): "line 2: role",
-		many + "a@b,x\n":                     "line 2002 is one more",
-		strings.Repeat("x", maxSheetBytes+1): "1 MiB",
+		many + "a@b,x\n":                "line 2002 is one more",
+		strings.Repeat("x", MaxBytes+1): "1 MiB",
 	} {
 		_, err := readTest(text)
 		if models.KindOf(err) != models.KindInvalid || err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "csv: ") {
@@ -77,14 +80,14 @@ func TestDownloadsAreReadAgain(t *testing.T) {
 	word := rapid.Map(rapid.StringOfN(rapid.RuneFrom([]rune("=+-@'\",; ab漢\ufffd|\t\r\n")), 0, 12, -1), strings.TrimSpace)
 	rapid.Check(t, func(t *rapid.T) {
 		var file strings.Builder
-		s := newSheet(&file)
+		s := NewWriter(&file)
 		table := rapid.SliceOfN(rapid.SliceOfN(word, 3, 3), 1, 5).Draw(t, "table")
-		if err := s.row(testColumns...); err != nil {
+		if err := s.Row(testColumns...); err != nil {
 			t.Fatal(err)
 		}
 		for _, row := range table {
 			row[0] = "a@b" // an empty line is no row
-			if err := s.row(row...); err != nil {
+			if err := s.Row(row...); err != nil {
 				t.Fatal(err)
 			}
 			for _, cell := range row {
@@ -93,7 +96,7 @@ func TestDownloadsAreReadAgain(t *testing.T) {
 				}
 			}
 		}
-		if err := s.flush(); err != nil {
+		if err := s.Flush(); err != nil {
 			t.Fatal(err)
 		}
 		records, err := readTest(file.String())
@@ -122,7 +125,7 @@ func FuzzReadSheet(f *testing.F) {
 			}
 			return
 		}
-		if len(records) == 0 || len(records) > maxSheetRows {
+		if len(records) == 0 || len(records) > maxRows {
 			t.Errorf("%d rows", len(records))
 		}
 		for _, r := range records {
@@ -133,4 +136,20 @@ func FuzzReadSheet(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestHarmlessCells(t *testing.T) {
+	var out bytes.Buffer
+	s := NewWriter(&out)
+	if err := s.Row("=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "a=1", "", "say \"no\", twice", "'"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	got, err := csv.NewReader(&out).Read()
+	want := []string{"'=1+1", "'+1", "'-1", "'@SUM(A1)", "'\tx", "'\rx", "a=1", "", "say \"no\", twice", "'"}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %q, %v", got, err)
+	}
 }

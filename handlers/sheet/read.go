@@ -1,4 +1,4 @@
-package handlers
+package sheet
 
 import (
 	"encoding/csv"
@@ -13,16 +13,16 @@ import (
 
 // What a table to import may have.
 const (
-	maxSheetBytes = 1 << 20
-	maxSheetRows  = 2000
-	maxCell       = 1000 // bytes
+	MaxBytes = 1 << 20
+	maxRows  = 2000
+	maxCell  = 1000 // bytes
 )
 
-// readSheet reads a table in CSV: a line of column names, then one record a
+// Read reads a table in CSV: a line of column names, then one record a
 // line. Columns stand in any order; needed ones must be there. What a download
 // of ours put before a cell for the sake of spreadsheets is taken off again.
-func readSheet(text string, columns, needed []string) ([]models.Record, error) {
-	if len(text) > maxSheetBytes {
+func Read(text string, columns, needed []string) ([]models.Record, error) {
+	if len(text) > MaxBytes {
 		return nil, models.Invalid("csv", "must be at most %s", "1 MiB")
 	}
 	text = strings.TrimPrefix(text, "\ufeff")
@@ -35,12 +35,12 @@ func readSheet(text string, columns, needed []string) ([]models.Record, error) {
 	r := csv.NewReader(strings.NewReader(text))
 	names, err := r.Read()
 	if err != nil {
-		return nil, sheetProblem(err)
+		return nil, problemOf(err)
 	}
-	if names, err = sheetColumns(names, columns, needed); err != nil {
+	if names, err = columnsOf(names, columns, needed); err != nil {
 		return nil, err
 	}
-	return sheetRecords(r, names)
+	return recordsOf(r, names)
 }
 
 // brokenLine is the first line that is no UTF-8, or contains NUL; 0 for none.
@@ -57,7 +57,7 @@ func brokenLine(text string) int {
 	return 0
 }
 
-func sheetColumns(names, columns, needed []string) ([]string, error) {
+func columnsOf(names, columns, needed []string) ([]string, error) {
 	all := strings.Join(columns, ",")
 	seen := make([]string, len(names))
 	for i, name := range names {
@@ -78,18 +78,18 @@ func sheetColumns(names, columns, needed []string) ([]string, error) {
 	return seen, nil
 }
 
-func sheetRecords(r *csv.Reader, columns []string) (records []models.Record, err error) {
+func recordsOf(r *csv.Reader, columns []string) (records []models.Record, err error) {
 	for {
 		cells, err := r.Read()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return nil, sheetProblem(err)
+			return nil, problemOf(err)
 		}
 		line, _ := r.FieldPos(0)
-		if len(records) == maxSheetRows {
-			return nil, models.Invalid("csv", "must have at most %d rows; line %d is one more", maxSheetRows, line)
+		if len(records) == maxRows {
+			return nil, models.Invalid("csv", "must have at most %d rows; line %d is one more", maxRows, line)
 		}
 		record := models.Record{Line: line, Cells: make(map[string]string, len(columns))}
 		for i, name := range columns {
@@ -106,8 +106,8 @@ func sheetRecords(r *csv.Reader, columns []string) (records []models.Record, err
 	return records, nil
 }
 
-// sheetProblem words what is wrong with the form of a table.
-func sheetProblem(err error) error {
+// problemOf words what is wrong with the form of a table.
+func problemOf(err error) error {
 	var p *csv.ParseError
 	if !errors.As(err, &p) {
 		return err

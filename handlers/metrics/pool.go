@@ -1,4 +1,4 @@
-package handlers
+package metrics
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 // poolGauges are the pool's metrics, from one read of it for each scrape. A
 // label has one value for each GPU, machine or model that there is, or out of
 // a fixed set: never a text that somebody can make up without end.
-type poolGauges struct{ app *App }
+type poolGauges struct{ Sources }
 
 // scrapeTime is how long a scrape may take.
 const scrapeTime = 5 * time.Second
@@ -79,12 +79,12 @@ func (s samples) put(d *prometheus.Desc, kind prometheus.ValueType, v float64, l
 func (g poolGauges) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
 	defer cancel()
-	v, err := g.app.Pool.View(ctx, scraper)
+	v, err := g.Pool.View(ctx, scraper)
 	if err != nil {
 		ch <- prometheus.NewInvalidMetric(coresDesc, err)
 		return
 	}
-	decisions, err := g.app.Store.Read(ctx).CountDecisions()
+	decisions, err := g.Store.Read(ctx).CountDecisions()
 	if err != nil {
 		ch <- prometheus.NewInvalidMetric(decisionsDesc, err)
 		return

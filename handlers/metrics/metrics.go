@@ -1,4 +1,4 @@
-package handlers
+package metrics
 
 import (
 	"context"
@@ -12,28 +12,41 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"weir/models"
+	"weir/pool"
+	"weir/workspaces"
 )
 
-// metrics are what Prometheus reads at /metrics.
-type metrics struct {
+// Sources are what is measured.
+type Sources struct {
+	Store      *models.Store
+	Pool       *pool.Pool
+	Workspaces *workspaces.Service
+	Streams    func() (open int, encoded int64) // of events
+	Others     []prometheus.Collector           // what others measure
+}
+
+// Metrics are what Prometheus reads at /metrics.
+type Metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.HistogramVec
 }
 
-func newMetrics(a *App) *metrics {
-	m := &metrics{registry: prometheus.NewRegistry(), requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+// New measures from now on.
+func New(from Sources) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry(), requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "weir_http_request_duration_seconds", Help: "Time to answer a request, by route.",
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
 	}, []string{"method", "route", "status"})}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.requests, gauges{a}, poolGauges{a})
-	m.registry.MustRegister(a.Collectors...)
+		m.requests, gauges{from}, poolGauges{from})
+	m.registry.MustRegister(from.Others...)
 	return m
 }
 
 var knownMethods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
-func (m *metrics) request(method, route string, status int, took time.Duration) {
+// Request counts one request, by its route.
+func (m *Metrics) Request(method, route string, status int, took time.Duration) {
 	if !slices.Contains(knownMethods, method) {
 		method = "other" // the client may invent any number of them
 	}
@@ -44,13 +57,14 @@ func (m *metrics) request(method, route string, status int, took time.Duration) 
 // nobody has to sign in for it.
 const maxScrapes = 4
 
-func (m *metrics) handler() http.Handler {
+// Handler answers /metrics.
+func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes,
 		DisableCompression: true}) // every answer is compressed already, if it is wanted
 }
 
 // gauges are read from the database when they are asked for.
-type gauges struct{ app *App }
+type gauges struct{ Sources }
 
 var (
 	workspacesDesc = prometheus.NewDesc("weir_workspaces", "Workspaces by state.", []string{"state"}, nil)
@@ -58,22 +72,24 @@ var (
 	encodedDesc    = prometheus.NewDesc("weir_events_encoded_total", "Events encoded for streams: each once, however many it goes to.", nil, nil)
 )
 
+// Describe lists them.
 func (g gauges) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{workspacesDesc, streamsDesc, encodedDesc} {
 		ch <- d
 	}
 }
 
+// Collect reads them once.
 func (g gauges) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
 	defer cancel()
 	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 	}
-	streams, encoded := g.app.hub.count()
+	streams, encoded := g.Streams()
 	gauge(streamsDesc, float64(streams))
 	ch <- prometheus.MustNewConstMetric(encodedDesc, prometheus.CounterValue, float64(encoded))
-	counts, err := g.app.Workspaces.Count(ctx)
+	counts, err := g.Workspaces.Count(ctx)
 	if err != nil {
 		ch <- prometheus.NewInvalidMetric(workspacesDesc, err)
 		return
