@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"weir/handlers/live"
 	"weir/handlers/metrics"
 	"weir/models"
 	"weir/policies"
@@ -70,7 +71,7 @@ type App struct {
 	Config
 	echo     *echo.Echo
 	sessions *scs.SessionManager
-	hub      *hub
+	events   *live.Hub
 	metrics  *metrics.Metrics
 }
 
@@ -85,7 +86,7 @@ func SessionCookie(secure bool) string {
 func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.echo.ServeHTTP(w, r) }
 
 // Close ends every event stream, so that a shutdown need not wait for them.
-func (a *App) Close() { a.hub.close() }
+func (a *App) Close() { a.events.Close() }
 
 // OIDC is how people sign in by a provider, beside accounts with a password.
 type OIDC struct {

@@ -127,7 +127,7 @@ func (a *App) crossOrigin(next echo.HandlerFunc) echo.HandlerFunc {
 // page.
 func (a *App) markEvents(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		c.SetRequest(c.Request().WithContext(context.WithValue(c.Request().Context(), markKey{}, a.hub.mark())))
+		c.SetRequest(c.Request().WithContext(context.WithValue(c.Request().Context(), markKey{}, a.events.Mark())))
 		return next(c)
 	}
 }

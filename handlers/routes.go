@@ -2,10 +2,10 @@ package handlers
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"weir/handlers/live"
 	"weir/handlers/metrics"
 	"weir/web"
 )
@@ -16,11 +16,10 @@ func New(c Config) *App {
 		c.Holds = func() bool { return true }
 	}
 	a := &App{Config: c, echo: echo.New(), sessions: newSessions(c)}
-	a.hub = newHub(a.mayFollow, c.Holds)
-	a.metrics = metrics.New(metrics.Sources{Store: c.Store, Pool: c.Pool, Workspaces: c.Workspaces, Streams: a.hub.count, Others: c.Collectors})
-	a.hub.run(time.Tick(keepAlive / steps))
-	c.Store.OnChange(a.hub.publish)
-	c.Store.Carry(a.hub)
+	a.events = live.New(a.mayFollow, c.Holds)
+	a.metrics = metrics.New(metrics.Sources{Store: c.Store, Pool: c.Pool, Workspaces: c.Workspaces, Streams: a.events.Count, Others: c.Collectors})
+	c.Store.OnChange(a.events.Publish)
+	c.Store.Carry(a.events)
 	e := a.echo
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = a.handleError

@@ -1,9 +1,8 @@
-package handlers
+package live
 
 import (
 	"context"
 	"maps"
-	"math/bits"
 	"slices"
 	"sync"
 	"time"
@@ -13,64 +12,17 @@ import (
 )
 
 const (
-	keepAlive  = 8 * time.Second // from one beat of a stream to the next
-	steps      = 32              // that a beat is spread over, so that not all streams have theirs at once
-	hands      = 4               // that write or check at the same time
-	maxTopics  = 64              // of a stream: as many as topicBits has
-	maxViewers = 64              // streams of one user
+	steps = 32 // that a beat is spread over, so that not all streams have theirs at once
+	hands = 4  // that ask for rights at the same time
+	// MaxTopics is how many a stream may follow.
+	MaxTopics = 64
+	// MaxStreams is how many one user may have.
+	MaxStreams = 64
 )
 
-// topicBits is a set of an audience's topics, by their place there.
-type topicBits uint64
-
-// topic is what somebody follows.
-type topic struct {
-	name      string
-	frame     []byte                  // its newest event, encoded; nil before the first
-	audiences map[*audience]topicBits // with the topic's own bit there
-}
-
-// audience are the streams that follow the same topics.
-type audience struct {
-	key       string   // the names, joined
-	names     []string // sorted
-	topics    []*topic // of those names
-	followers map[*follower]bool
-	changed   topicBits // that its viewers have not been sent
-}
-
-// follower is who follows an audience's topics, perhaps in several windows.
-// What one may see is checked once for them all.
-type follower struct {
-	followerKey
-	slot    int // the step of a beat that is its turn
-	viewers map[*viewer]bool
-}
-
-type followerKey struct {
-	audience    *audience
-	user, epoch int64
-	session     string
-}
-
-// tied tells whether the follower's rights hang on one of some ties; see
-// [models.Carrier].
-func (f *follower) tied(ties []string) bool {
-	return slices.ContainsFunc(ties, func(tie string) bool {
-		return tie == models.Tie("user", f.user) || tie == models.SessionTie(f.session) || slices.Contains(f.audience.names, tie)
-	})
-}
-
-// actor is as much of the follower as is needed to ask for its rights.
-func (f *follower) actor() policies.Actor {
-	return policies.Actor{User: models.User{ID: f.user, SessionEpoch: f.epoch}, Session: f.session}
-}
-
-// hub tells event streams which topics have changed. What a topic's readers
-// see is fetched by each with its own rights; the event itself is encoded
-// once. A few goroutines serve all streams: one passes changes on, one has the
-// beat, and both have hands.
-type hub struct {
+// Hub tells event streams which topics have changed. An event is encoded
+// once, however many streams it goes to.
+type Hub struct {
 	check   func(context.Context, policies.Actor, []string) error // that one may follow topics
 	holds   func() bool                                           // that anything may be sent now
 	wake    chan struct{}
@@ -78,89 +30,69 @@ type hub struct {
 	stop    context.CancelFunc
 	running sync.WaitGroup
 
-	mu        sync.Mutex // taken after a viewer's own, never before it
+	mu        sync.Mutex
 	closed    bool
 	marks     marks
-	topics    map[string]*topic
-	audiences map[string]*audience
+	topics    map[string]map[*follower]bool // who follows each
 	followers map[followerKey]*follower
-	changed   map[*audience]bool
-	viewers   int
-	open      map[int64]int // streams, by their user
-	turn      int           // of the next follower
-	encoded   int64         // events, so far
+	changed   map[string]bool // topics, since streams were told
+	open      int             // streams
+	openOf    map[int64]int   // by their user
+	turn      int             // slot of the next follower
+	encoded   int64           // events, so far
 }
 
-func newHub(check func(context.Context, policies.Actor, []string) error, holds func() bool) *hub {
-	h := &hub{check: check, holds: holds, wake: make(chan struct{}, 1), marks: newMarks(), topics: map[string]*topic{}, audiences: map[string]*audience{},
-		followers: map[followerKey]*follower{}, changed: map[*audience]bool{}, open: map[int64]int{}}
+// New is a Hub whose streams go on as long as check says that their readers
+// may follow the topics, and whose bytes are sent while holds. Close ends it.
+func New(check func(context.Context, policies.Actor, []string) error, holds func() bool) *Hub {
+	h := &Hub{check: check, holds: holds, wake: make(chan struct{}, 1), marks: newMarks(), topics: map[string]map[*follower]bool{},
+		followers: map[followerKey]*follower{}, changed: map[string]bool{}, openOf: map[int64]int{}}
 	h.stopped, h.stop = context.WithCancel(context.Background())
-	return h
-}
-
-// run serves the streams until close; each tick is a step of the beat.
-func (h *hub) run(ticks <-chan time.Time) {
 	h.running.Go(func() {
-		var list []delivery
 		for {
 			select {
 			case <-h.stopped.Done():
 				return
 			case <-h.wake:
+				h.deliver()
 			}
-			list = h.deliver(list)
 		}
 	})
 	h.running.Go(func() {
+		ticks := time.NewTicker(keepAlive / steps)
+		defer ticks.Stop()
 		for step := 0; ; step = (step + 1) % steps {
 			select {
 			case <-h.stopped.Done():
 				return
-			case <-ticks:
+			case <-ticks.C:
+				h.beat(step)
 			}
-			h.beat(step)
 		}
 	})
+	return h
 }
 
-// spread does something with each item, some at the same time.
-func spread[T any](items []T, do func(T)) {
-	var group sync.WaitGroup
-	for part := range slices.Chunk(items, max(1, (len(items)+hands-1)/hands)) {
-		group.Go(func() {
-			for _, item := range part {
-				do(item)
-			}
-		})
-	}
-	group.Wait()
-}
-
-// mark is where the changes stand; see [marks.now].
-func (h *hub) mark() string {
+// Mark is where the changes stand: what is read from now on is at least as
+// new.
+func (h *Hub) Mark() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.marks.now()
 }
 
-// publish notes that topics have changed, for their viewers to be told soon.
-func (h *hub) publish(names []string) {
+// Publish notes that topics have changed, for their readers to be told soon.
+func (h *Hub) Publish(topics []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if slices.Contains(names, models.AnythingMayHaveChanged) {
+	if slices.Contains(topics, models.AnythingMayHaveChanged) {
 		h.marks.forget()
-		names = slices.Collect(maps.Keys(h.topics))
+		topics = slices.Collect(maps.Keys(h.topics))
 	}
-	h.marks.add(names)
-	for _, name := range names {
-		t := h.topics[name]
-		if t == nil {
-			continue // nobody follows it
-		}
-		h.encode(t)
-		for a, bit := range t.audiences {
-			a.changed |= bit
-			h.changed[a] = true
+	h.marks.add(topics)
+	for _, topic := range topics {
+		if h.topics[topic] != nil { // somebody follows it
+			h.changed[topic] = true
 		}
 	}
 	if len(h.changed) > 0 {
@@ -171,112 +103,114 @@ func (h *hub) publish(names []string) {
 	}
 }
 
-func (h *hub) encode(t *topic) {
-	t.frame = []byte("event: change\ndata: " + t.name + "\n\n")
-	h.encoded++
-}
-
-// delivery is what a viewer is to be sent: the same bytes as its whole
-// audience.
-type delivery struct {
-	viewer *viewer
-	*wave
-}
-
-type wave struct {
-	bits  topicBits
-	frame []byte
-}
-
-// deliver tells viewers what has changed. The list is where to note them; it
-// comes back, to be used again.
-func (h *hub) deliver(list []delivery) []delivery {
-	list = h.due(list[:0])
-	spread(list, func(d delivery) { h.keep(d.viewer, d.viewer.send(d.bits, d.frame, h.frame)) })
-	clear(list)
-	return list
-}
-
-// due takes what has changed since it was last asked; several changes of a
-// topic are then one.
-func (h *hub) due(list []delivery) []delivery {
+// deliver tells streams what has changed since the last time; several changes
+// of a topic are then one.
+func (h *Hub) deliver() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for a := range h.changed {
-		w := &wave{a.changed, h.join(a, a.changed)}
-		for f := range a.followers {
-			for v := range f.viewers {
-				list = append(list, delivery{v, w})
+	for _, topic := range slices.Sorted(maps.Keys(h.changed)) {
+		followers := h.topics[topic]
+		if followers == nil {
+			continue // they have left
+		}
+		event := eventOf(topic)
+		h.encoded++
+		for f := range followers {
+			for s := range f.streams {
+				h.offer(s, event)
 			}
 		}
-		a.changed = 0
 	}
 	clear(h.changed)
-	return list
 }
 
-// frame is join for those who do not hold the lock.
-func (h *hub) frame(a *audience, set topicBits) []byte {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.join(a, set)
-}
-
-// join puts the frames of topics together. A single one is not copied.
-func (h *hub) join(a *audience, set topicBits) (all []byte) {
-	for ; set != 0; set &= set - 1 {
-		t := a.topics[bits.TrailingZeros64(uint64(set))]
-		if t.frame == nil {
-			h.encode(t)
-		}
-		if all == nil {
-			all = slices.Clip(t.frame)
-		} else {
-			all = append(all, t.frame...)
-		}
-	}
-	return all
-}
-
-// beat looks after the followers whose turn it is: may they still follow, and
-// do they still read?
-func (h *hub) beat(step int) {
+// beat looks after the followers whose slot it is: may they still follow? Who
+// may has a sign of life.
+func (h *Hub) beat(step int) {
 	ctx, cancel := context.WithTimeout(h.stopped, keepAlive/2)
 	defer cancel()
-	spread(h.those(func(f *follower) bool { return f.slot == step }), func(f *follower) {
-		refused := h.check(ctx, f.actor(), f.audience.names)
-		for _, v := range h.viewersOf(f) {
-			if refused != nil || v.beat(h.frame) != nil {
-				h.drop(v)
+	h.recheck(ctx, func(f *follower) bool { return f.slot == step })
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, f := range h.followers {
+		if f.slot == step {
+			for s := range f.streams {
+				h.offer(s, alive)
 			}
 		}
-	})
+	}
 }
 
-// those lists some of the followers.
-func (h *hub) those(which func(*follower) bool) (list []*follower) {
+// recheck ends the streams of those followers that may not follow any more.
+func (h *Hub) recheck(ctx context.Context, which func(*follower) bool) {
+	var group sync.WaitGroup
+	list := h.followersWhere(which)
+	for part := range slices.Chunk(list, max(1, (len(list)+hands-1)/hands)) {
+		group.Go(func() {
+			for _, f := range part {
+				if h.check(ctx, f.actor(), f.topics) != nil {
+					h.endWhere(func(other *follower) bool { return other == f })
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+// Subscribe begins a stream for a page that was read at the mark since; it
+// must be served or dropped. It is nil when the actor has MaxStreams already.
+func (h *Hub) Subscribe(actor policies.Actor, topics []string, since string) *Stream {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return &Stream{ended: true}
+	}
+	if h.openOf[actor.User.ID] >= MaxStreams {
+		return nil
+	}
+	f := h.follower(actor, topics)
+	s := newStream(f, h.marks.after(since))
+	f.streams[s] = true
+	h.open++
+	h.openOf[f.user]++
+	return s
+}
+
+// Revoked ends the streams that hang on one of these revocation keys, unless
+// their readers may still follow.
+func (h *Hub) Revoked(ctx context.Context, keys []string) {
+	h.recheck(ctx, func(f *follower) bool { return f.hangsOn(keys) })
+}
+
+// Cut ends all streams; who may still follow asks again.
+func (h *Hub) Cut() { h.endWhere(func(*follower) bool { return true }) }
+
+// endWhere ends the streams of some followers.
+func (h *Hub) endWhere(which func(*follower) bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, f := range h.followers {
 		if which(f) {
-			list = append(list, f)
+			for s := range f.streams {
+				h.end(s)
+			}
 		}
 	}
-	return list
 }
 
-func (h *hub) viewersOf(f *follower) (list []*viewer) {
+// Close ends all streams and the hub's own goroutines.
+func (h *Hub) Close() {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	h.Cut()
+	h.stop()
+	h.running.Wait()
+}
+
+// Count tells how many streams there are, and how many events were encoded.
+func (h *Hub) Count() (streams int, encoded int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for v := range f.viewers {
-		list = append(list, v)
-	}
-	return list
-}
-
-// keep drops a viewer with whom something went wrong.
-func (h *hub) keep(v *viewer, err error) {
-	if err != nil {
-		h.drop(v)
-	}
+	return h.open, h.encoded
 }

@@ -1,4 +1,4 @@
-package handlers
+package live
 
 import (
 	"strconv"

@@ -1,13 +1,18 @@
-package handlers
+package live
 
 import (
-	"errors"
-	"fmt"
-	"net"
-	"sync"
-	"syscall"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+)
 
-	"weir/models"
+const (
+	keepAlive = 8 * time.Second // from one sign of life of a stream to the next
+	// takeTime is how long a reader may take nothing before it is dropped.
+	takeTime = 2 * keepAlive
+	// spare is how many events may wait for a reader beside one of each topic.
+	spare = 8
 )
 
 // What a stream says beside changes.
@@ -16,174 +21,134 @@ var (
 	alive    = []byte(": alive\n\n")
 )
 
-// patience is how many beats may find a viewer behind.
-const patience = 2
+func eventOf(topic string) []byte { return []byte("event: change\ndata: " + topic + "\n\n") }
 
-var (
-	errNotReading = errors.New("the reader does not read")
-	errApart      = models.Unavailable(nil, "This server has lost the others of the portal. Try again in a moment.")
-)
-
-// line is a viewer's connection. None of its methods waits.
-type line interface {
-	// Write takes as much as there is room for, perhaps nothing.
-	Write(b []byte) (n int, err error)
-	// Left tells whether the reader has hung up.
-	Left() bool
-	Close() error
+// connection is what a stream needs of a [net.Conn].
+type connection interface {
+	io.ReadWriteCloser
+	SetWriteDeadline(time.Time) error
 }
 
-// viewer is one event stream: what it has still to be told, and where. There
-// are many of them, so it is small, and what viewers have in common is shared.
-type viewer struct {
+// Stream is one reader's event stream.
+type Stream struct {
 	follower *follower
+	first    []byte      // the greeting, and what has changed since the page was read
+	events   chan []byte // what is to be sent; closed when the stream ends
 
-	mu      sync.Mutex
-	line    line // nil until the response's head is written
-	gone    bool
-	late    uint8     // beats that found it behind
-	pending topicBits // changed, and not yet in rest
-	rest    []byte    // begun and not yet written; shared, never changed
+	// By the hub's lock.
+	conn  connection // nil until the response's head is written
+	ended bool
 }
 
-// frames returns the prepared bytes that tell of some of an audience's topics.
-type frames func(*audience, topicBits) []byte
-
-// send tells the viewer of changed topics; frame is how. What its line does
-// not take now is kept.
-func (v *viewer) send(bits topicBits, frame []byte, f frames) error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.line == nil || v.behind() {
-		v.pending |= bits
-	} else {
-		v.rest = frame
-	}
-	return v.flush(f)
-}
-
-// attach gives the viewer its line. False: the stream has ended already.
-func (v *viewer) attach(l line, f frames) (ok bool, err error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.gone {
-		return false, nil
-	}
-	v.line, v.rest = l, greeting
-	return true, v.flush(f)
-}
-
-// beat keeps the connection alive, and fails when the reader has hung up or
-// has not been reading for some beats.
-func (v *viewer) beat(f frames) error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.line == nil || v.gone {
+// Serve answers a request with the stream, and returns when that has begun.
+// The connection is taken out of the HTTP server, whose buffers are ten times
+// what a stream needs; there are many streams, and they are silent mostly.
+func (h *Hub) Serve(w http.ResponseWriter, s *Stream) error {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
+	w.Header().Set("Transfer-Encoding", "identity") // no chunks: the stream ends with its connection
+	w.WriteHeader(http.StatusOK)
+	control := http.NewResponseController(w)
+	if control.Flush() != nil {
+		h.Drop(s) // its reader has gone
 		return nil
 	}
-	if v.line.Left() {
-		return net.ErrClosed
-	}
-	if !v.behind() {
-		v.rest = alive
-	}
-	if err := v.flush(f); err != nil || !v.behind() {
+	conn, _, err := control.Hijack()
+	if err != nil {
 		return err
 	}
-	if v.late++; v.late >= patience {
-		return errNotReading
-	}
+	h.attach(s, conn)
 	return nil
 }
 
-// left tells whether the viewer's reader has hung up.
-func (v *viewer) left() bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.line != nil && !v.gone && v.line.Left()
+// attach gives a stream its connection.
+func (h *Hub) attach(s *Stream, conn connection) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s.ended {
+		_ = conn.Close() // nothing was sent
+		return
+	}
+	s.conn = conn
+	go h.write(s, conn)
+	go h.await(s, conn)
 }
 
-func (v *viewer) behind() bool { return len(v.rest) > 0 || v.pending != 0 }
-
-// flush writes what there is to write, as far as the line takes it.
-func (v *viewer) flush(f frames) error {
-	if v.line == nil || v.gone {
-		return nil
+// write sends what comes for a stream until it ends.
+func (h *Hub) write(s *Stream, conn connection) {
+	defer h.Drop(s)
+	if h.send(conn, s.first) != nil {
+		return
 	}
-	for v.behind() {
-		if len(v.rest) == 0 {
-			v.rest, v.pending = f(v.follower.audience, v.pending), 0
+	s.first = nil
+	for event := range s.events {
+		if h.send(conn, event) != nil {
+			return
 		}
-		n, err := v.line.Write(v.rest)
-		if v.rest = v.rest[n:]; err != nil || len(v.rest) > 0 {
-			return err
+	}
+}
+
+func (h *Hub) send(conn connection, b []byte) error {
+	if !h.holds() {
+		return io.ErrClosedPipe
+	}
+	if err := conn.SetWriteDeadline(time.Now().Add(takeTime)); err != nil {
+		return err
+	}
+	_, err := conn.Write(b)
+	return err
+}
+
+// await ends a stream when its reader hangs up. What a reader sends means
+// nothing.
+func (h *Hub) await(s *Stream, conn connection) {
+	defer h.Drop(s)
+	var ignored [16]byte
+	for {
+		if _, err := conn.Read(ignored[:]); err != nil {
+			return
 		}
 	}
-	v.rest, v.late = nil, 0
-	return nil
 }
 
-// close ends the stream, whether it has begun or not.
-func (v *viewer) close() {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.line != nil && !v.gone {
-		_ = v.line.Close() // nothing is lost: what was written is on its way
-	}
-	v.gone = true
+// Drop ends a stream, whether it has begun or not. When it returns, nothing
+// more is sent.
+func (h *Hub) Drop(s *Stream) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.end(s)
 }
 
-// tcpLine is the line of a TCP connection.
-type tcpLine struct {
-	net.Conn
-	raw   syscall.RawConn
-	holds func() bool // that anything may be written now
+// end is Drop for who holds the lock.
+func (h *Hub) end(s *Stream) {
+	if s.ended {
+		return
+	}
+	s.ended = true
+	close(s.events)
+	if s.conn != nil {
+		_ = s.conn.Close() // nothing is lost: what was written is on its way
+	}
+	h.forget(s)
 }
 
-// newTCPLine takes a connection over, and closes it if it cannot.
-func newTCPLine(conn net.Conn, holds func() bool) (*tcpLine, error) {
-	c, ok := conn.(syscall.Conn)
-	if !ok {
-		return nil, errors.Join(fmt.Errorf("event streams need a plain connection, not a %T", conn), conn.Close())
+// offer puts an event before a stream's reader, or ends the stream when too
+// many lie there already. Its browser comes back and learns what it missed.
+func (h *Hub) offer(s *Stream, event []byte) {
+	select {
+	case s.events <- event:
+	default:
+		h.end(s)
 	}
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	return &tcpLine{conn, raw, holds}, nil
 }
 
-// Write goes to the socket itself: a deadline would cost a timer, and still
-// wait.
-func (l *tcpLine) Write(b []byte) (n int, err error) {
-	if !l.holds() {
-		return 0, errApart
+// newStream is one that begins with the topics that have changed.
+func newStream(f *follower, changed func(topic string) bool) *Stream {
+	s := &Stream{follower: f, first: greeting, events: make(chan []byte, len(f.topics)+spare)}
+	for _, topic := range f.topics {
+		if changed(topic) {
+			s.first = append(slices.Clip(s.first), eventOf(topic)...)
+		}
 	}
-	outer := l.raw.Write(func(fd uintptr) bool {
-		n, err = ignoringEINTR(func() (int, error) { return syscall.Write(int(fd), b) })
-		return true
-	})
-	if n = max(n, 0); errors.Is(err, syscall.EAGAIN) {
-		err = nil
-	}
-	return n, errors.Join(outer, err)
-}
-
-// Left reads whatever the reader sends, which means nothing, until its end.
-func (l *tcpLine) Left() bool {
-	var junk [64]byte
-	var n int
-	var err error
-	outer := l.raw.Read(func(fd uintptr) bool {
-		n, err = ignoringEINTR(func() (int, error) { return syscall.Read(int(fd), junk[:]) })
-		return true
-	})
-	return outer != nil || n == 0 || err != nil && !errors.Is(err, syscall.EAGAIN)
-}
-
-func ignoringEINTR(call func() (int, error)) (n int, err error) {
-	for n, err = call(); err == syscall.EINTR; {
-		n, err = call()
-	}
-	return n, err
+	return s
 }
