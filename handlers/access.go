@@ -12,9 +12,17 @@ import (
 	"weir/web"
 )
 
-// verdictPage answers whether somebody may do something; its address says all
+func (a *App) accessRoutes(p *echo.Group) {
+	p.GET("/access", a.accessPage)
+}
+
+func (a rest) accessOperations(s section) {
+	register(a, s, route{http.MethodGet, "/access", 200, "get-access", "Tell whether a person may do something, and why; about others for who may change a project's members, administrators and auditors"}, a.getAccess)
+}
+
+// accessPage answers whether somebody may do something; its address says all
 // that was asked, and can be passed on.
-func (a *App) verdictPage(c echo.Context) error {
+func (a *App) accessPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f := &form{values: c.QueryParams()}
 	in := f.accessQuery()
@@ -63,10 +71,6 @@ func verdictOf(e policies.Explanation) *web.Verdict {
 		v.Steps = append(v.Steps, web.VerdictStep{Text: s.Text, Says: string(s.Says)})
 	}
 	return v
-}
-
-func (a rest) accessOperations(s section) {
-	register(a, s, route{http.MethodGet, "/access", 200, "get-access", "Tell whether a person may do something, and why; about others for who may change a project's members, administrators and auditors"}, a.getAccess)
 }
 
 // AccessVerdict says whether somebody may do something, and why.

@@ -28,9 +28,9 @@ type AgentsAddress struct {
 	URL string `json:"url"`
 }
 
-// agentsAddress tells it to everybody: whoever answers there has to prove who
+// showAgentsAddress tells it to everybody: whoever answers there has to prove who
 // it is.
-func (a *App) agentsAddress(c echo.Context) error {
+func (a *App) showAgentsAddress(c echo.Context) error {
 	if a.AgentsURL == nil {
 		return models.NotFound("listener for agents")
 	}

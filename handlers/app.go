@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -10,6 +11,8 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"weir/handlers/live"
+	"weir/handlers/metrics"
 	"weir/models"
 	"weir/policies"
 	"weir/policies/notifications"
@@ -18,7 +21,6 @@ import (
 	"weir/pool/providers"
 	"weir/pool/requests"
 	"weir/storage"
-	"weir/web"
 	"weir/workspaces"
 )
 
@@ -36,6 +38,8 @@ type Config struct {
 	Accounts    *policies.Accounts
 	Notices     *notifications.Service
 	Ledger      *projects.Service
+	Promises    *projects.Capacity
+	Requests    *requests.Service
 	Pool        *pool.Scheduler
 	Providers   *providers.Service
 	Enrolment   *providers.Enrolment
@@ -71,10 +75,8 @@ type App struct {
 	Config
 	echo     *echo.Echo
 	sessions *scs.SessionManager
-	hub      *hub
-	metrics  *metrics
-	requests *requests.Service
-	promises *projects.Capacity
+	events   *live.Hub
+	metrics  *metrics.Metrics
 }
 
 // SessionCookie is the name of the portal's cookie.
@@ -85,133 +87,24 @@ func SessionCookie(secure bool) string {
 	return "weir"
 }
 
-// New wires the routes. Close ends its event streams.
-func New(c Config) *App {
-	if c.Holds == nil {
-		c.Holds = func() bool { return true }
-	}
-	a := &App{Config: c, echo: echo.New(), sessions: newSessions(c)}
-	a.promises = projects.NewCapacity(c.Store, c.Access, c.Pool)
-	a.requests = requests.New(c.Store, c.Access, c.Ledger, a.promises)
-	a.metrics, a.hub = newMetrics(a), newHub(a.mayFollow, c.Holds)
-	a.hub.run(time.Tick(keepAlive / steps))
-	c.Store.OnChange(a.hub.publish)
-	c.Store.Carry(a.hub)
-	e := a.echo
-	e.HideBanner, e.HidePort = true, true
-	e.HTTPErrorHandler = a.handleError
-	e.IPExtractor = clientAddress(c.TrustedProxies)
-	e.Pre(a.observe, a.recoverPanics, a.routeByHost)
-	e.Use(a.secureHeaders, a.crossOrigin, usualLimit, tableLimit, compress)
-	a.plainRoutes()
-	signed := e.Group("", echo.WrapMiddleware(a.sessions.LoadAndSave), a.authenticate)
-	a.pageRoutes(signed)
-	a.apiRoutes(signed)
-	return a
-}
-
 func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.echo.ServeHTTP(w, r) }
 
 // Close ends every event stream, so that a shutdown need not wait for them.
-func (a *App) Close() { a.hub.close() }
+func (a *App) Close() { a.events.Close() }
 
-// plainRoutes need neither session nor actor.
-func (a *App) plainRoutes() {
-	e := a.echo
-	e.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
-	e.GET("/readyz", a.ready)
-	e.GET("/metrics", echo.WrapHandler(a.metrics.handler()))
-	e.GET(agentsAddressPath, a.agentsAddress)
-	e.GET("/static/*", echo.WrapHandler(web.Static()))
-	e.GET("/favicon.ico", func(c echo.Context) error { return c.Redirect(http.StatusMovedPermanently, web.Asset("favicon.svg")) })
+// OIDC is how people sign in by a provider, beside accounts with a password.
+type OIDC struct {
+	Provider   SignInProvider
+	Rules      policies.ProviderRules
+	Origin     string        // the portal's, to which browsers come back
+	SessionMax time.Duration // how long a session lasts that began so, if that is shorter than others
 }
 
-// pageRoutes are the portal's pages; each has its twin in apiRoutes.
-func (a *App) pageRoutes(g *echo.Group) {
-	g.GET("/setup", a.setupPage)
-	g.POST("/setup", a.setup)
-	g.GET("/signin", a.signInPage)
-	g.POST("/signin", a.signIn)
-	a.oidcRoutes(g)
-	g.POST("/language", a.setLanguage)
-	g.GET("/api/docs", a.apiPage)
-
-	p := g.Group("", a.markEvents, a.requireSignIn)
-	p.POST("/signout", a.signOut)
-	p.GET("/events", a.events)
-	p.GET("/", a.homePage)
-	p.GET("/projects", a.projectsPage)
-	p.POST("/projects", a.createProject)
-	p.GET("/projects/new", a.newProjectPage)
-	p.GET("/projects/:id", a.projectPage)
-	p.POST("/projects/:id", a.updateProject)
-	p.GET("/projects/:id/edit", a.editProjectPage)
-	p.GET("/projects/:id/usage", a.usagePage)
-	p.POST("/projects/:id/roles", a.createRole)
-	p.GET("/projects/:id/roles/new", a.newRolePage)
-	p.POST("/projects/:id/roles/:role", a.updateRole)
-	p.GET("/projects/:id/roles/:role/edit", a.editRolePage)
-	p.GET("/projects/:id/roles/:role/delete", a.confirmDeleteRole)
-	p.POST("/projects/:id/roles/:role/delete", a.deleteRole)
-	p.POST("/projects/:id/members", a.addMember)
-	p.GET("/projects/:id/members/new", a.newMemberPage)
-	p.POST("/projects/:id/members/:member", a.updateMember)
-	p.GET("/projects/:id/members/:member/edit", a.editMemberPage)
-	p.GET("/projects/:id/members/:member/delete", a.confirmRemoveMember)
-	p.POST("/projects/:id/members/:member/delete", a.removeMember)
-	p.GET("/launch", a.launchPage)
-	p.GET("/workspaces", a.workspacesPage)
-	p.POST("/workspaces", a.launch)
-	p.GET("/workspaces/:id", a.workspacePage)
-	p.GET("/workspaces/:id/open", a.openWorkspace)
-	p.POST("/workspaces/:id/stop", a.stopWorkspace)
-	a.poolRoutes(p)
-	a.requestRoutes(p)
-	p.GET("/environments", a.environmentsPage)
-	p.POST("/environments", a.createEnvironment)
-	p.GET("/environments/new", a.newEnvironmentPage)
-	p.GET("/environments/:id/edit", a.editEnvironmentPage)
-	p.POST("/environments/:id", a.updateEnvironment)
-	p.GET("/environments/:id/delete", a.confirmDeleteEnvironment)
-	p.POST("/environments/:id/delete", a.deleteEnvironment)
-	p.GET("/access", a.verdictPage)
-	p.GET("/people", a.peoplePage)
-	p.POST("/people", a.createPerson)
-	p.GET("/people/new", a.newPersonPage)
-	p.GET("/people/:id", a.personPage)
-	p.POST("/people/:id", a.updatePerson)
-	p.POST("/people/:id/password", a.resetPassword)
-	p.GET("/people/:id/identities/:identity/delete", a.confirmDeleteIdentity)
-	p.POST("/people/:id/identities/:identity/delete", a.deleteIdentity)
-	p.GET("/tokens", a.tokensPage)
-	p.POST("/tokens", a.createToken)
-	p.GET("/tokens/:id/delete", a.confirmDeleteToken)
-	p.POST("/tokens/:id/delete", a.deleteToken)
-	p.GET("/account", a.accountPage)
-	p.POST("/account/password", a.changePassword)
-	p.GET("/audit", a.auditPage)
-	a.departmentRoutes(p)
-	a.importRoutes(p)
-	a.leaverRoutes(p)
-	a.noticeRoutes(p)
-}
-
-// poolRoutes are the pages of the pool.
-func (a *App) poolRoutes(p *echo.Group) {
-	p.GET("/pool", a.poolPage)
-	p.GET("/pool/what-if", a.whatIfPage)
-	p.GET("/pool/devices/:id", a.devicePage)
-	p.POST("/pool/devices/:id", a.updateDevice)
-	p.POST("/pool/providers", a.authorizeProvider)
-	p.GET("/pool/providers/new", a.newProviderPage)
-	p.GET("/pool/providers/:id", a.providerPage)
-	p.POST("/pool/providers/:id", a.updateProvider)
-	p.POST("/pool/providers/:id/drain", a.drainProvider)
-	p.POST("/pool/providers/:id/resume", a.resumeProvider)
-	p.POST("/pool/providers/:id/recall", a.recallProvider)
-	p.POST("/pool/providers/:id/accept", a.acceptProvider)
-	p.GET("/pool/providers/:id/revoke", a.confirmRevokeProvider)
-	p.POST("/pool/providers/:id/revoke", a.revokeProvider)
-	p.GET("/pool/providers/:id/remove", a.confirmRemoveProvider)
-	p.POST("/pool/providers/:id/remove", a.removeProvider)
+// SignInProvider is who people may sign in with.
+type SignInProvider interface {
+	// Address is where a browser goes to sign in.
+	Address(ctx context.Context, pass policies.Pass) (string, error)
+	// Redeem exchanges a code, given by issuer if that is known, for what the
+	// provider says of who brought it.
+	Redeem(ctx context.Context, pass policies.Pass, code, issuer string) (policies.Assertion, error)
 }

@@ -3,12 +3,15 @@ package handlers
 import (
 	"errors"
 	"net/http"
+	"regexp"
+	"sort"
 	"strings"
+	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
-	"weir/web"
 	"weir/workspaces"
 )
 
@@ -122,36 +125,105 @@ func fromHTTP(he *echo.HTTPError) models.Error {
 	return models.Error{Kind: models.KindInternal, Message: models.Say("Something went wrong here. Nothing was changed.")}
 }
 
-// handleError answers with a page or a problem, and logs what is our fault,
-// once.
-func (a *App) handleError(err error, c echo.Context) {
-	r := c.Request()
-	e := safe(err)
-	status := statusOf(e.Kind)
-	if status >= 500 && r.Context().Err() == nil {
-		a.Logger.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "err", err)
-	}
-	if c.Response().Committed {
-		return
-	}
-	if he := (*echo.HTTPError)(nil); errors.As(err, &he) && he.Code >= 400 && he.Code < 500 {
-		status = he.Code
-	}
-	if strings.HasPrefix(r.URL.Path, "/api/") && r.URL.Path != "/api/docs" {
-		p := problemOf(err)
-		p.Status, p.Title = status, http.StatusText(status)
-		for name, values := range p.GetHeaders() {
-			c.Response().Header()[name] = values
-		}
-		c.Response().Header().Set("Content-Type", "application/problem+json")
-		a.logged(r, c.JSON(status, p))
-		return
-	}
-	a.logged(r, a.render(c, status, web.ErrorPage(web.ErrorView{Status: status, Err: e})))
-}
-
 func (a *App) logged(r *http.Request, err error) {
 	if err != nil {
 		a.Logger.WarnContext(r.Context(), "response not written", "err", err)
 	}
+}
+
+// GetHeaders makes huma send what a status needs.
+func (p *Problem) GetHeaders() http.Header {
+	if p.Status == http.StatusUnauthorized {
+		return http.Header{"Www-Authenticate": {"Bearer"}}
+	}
+	return nil
+}
+
+// newProblem words what huma itself refuses: bodies that are not JSON, input
+// that breaks its schema.
+func newProblem(status int, message string, errs ...error) huma.StatusError {
+	if status == http.StatusInternalServerError && len(errs) > 0 { // the body could not be read to its end
+		status = http.StatusBadRequest
+		if he := (*echo.HTTPError)(nil); errors.As(errs[0], &he) {
+			status = he.Code
+		}
+	}
+	p := &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: message, Kind: kindOfStatus(status)}
+	switch status {
+	case http.StatusRequestEntityTooLarge:
+		p.Detail = "The request is larger than 1 MiB."
+		return p
+	case http.StatusUnsupportedMediaType:
+		p.Detail = "The body must be JSON, with Content-Type: application/json."
+		return p
+	case http.StatusUnprocessableEntity:
+		p.Detail = "Some of the input cannot be accepted."
+	}
+	for _, err := range errs {
+		p.Errors = append(p.Errors, problemField(err))
+	}
+	if status == http.StatusBadRequest {
+		p.Detail = "The body must be JSON."
+	}
+	sort.Slice(p.Errors, func(i, j int) bool { return p.Errors[i].Field < p.Errors[j].Field })
+	p.Errors = p.Errors[:min(len(p.Errors), maxProblemFields)]
+	return p
+}
+
+func kindOfStatus(status int) models.Kind {
+	switch {
+	case status == http.StatusUnauthorized:
+		return models.KindUnauthenticated
+	case status == http.StatusNotFound:
+		return models.KindNotFound
+	case status >= 500:
+		return models.KindInternal
+	default:
+		return models.KindInvalid
+	}
+}
+
+var missingProperty = regexp.MustCompile(`^expected required property (.+) to be present$`)
+
+// problemField turns huma's place of an error, body.quota.gpu_cores, into the
+// field's name, quota.gpu_cores.
+func problemField(err error) ProblemField {
+	var d huma.ErrorDetailer
+	if !errors.As(err, &d) {
+		return ProblemField{Reason: err.Error()}
+	}
+	detail := d.ErrorDetail()
+	where, field, _ := strings.Cut(detail.Location, ".")
+	reason := detail.Message
+	switch m := missingProperty.FindStringSubmatch(reason); {
+	case m != nil:
+		field, reason = strings.TrimPrefix(field+"."+m[1], "."), "is required"
+	case reason == "unexpected property", reason == "unknown query parameter":
+		reason = "is unknown here"
+	}
+	if field == "" {
+		field = where
+	}
+	if len(field) > maxFieldName {
+		field = strings.ToValidUTF8(field[:maxFieldName], "") + "…"
+	}
+	return ProblemField{Field: field, Reason: reason}
+}
+
+// refuse is a refusal of one field outside the services' own.
+func refuse(location, reason string) error {
+	return newProblem(http.StatusUnprocessableEntity, "", &huma.ErrorDetail{Location: location, Message: reason})
+}
+
+const (
+	maxProblemFields = 50
+	maxFieldName     = 200
+)
+
+// Forecast is when a demand can be met, as far as that can be told.
+type Forecast struct {
+	Outcome string     `json:"outcome" enum:"placed,never,unknown"`
+	At      *time.Time `json:"at,omitempty" doc:"when placed"`
+	Known   bool       `json:"known" doc:"from ends that are set; otherwise estimated from how long shares were held before"`
+	Words   string     `json:"words"`
 }

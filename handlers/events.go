@@ -8,13 +8,16 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"weir/handlers/live"
 	"weir/models"
 	"weir/policies"
 )
 
-// events streams the names of topics that have changed, as long as the
+var errApart = models.Unavailable(nil, "This server has lost the others of the portal. Try again in a moment.")
+
+// streamEvents streams the names of topics that have changed, as long as the
 // reader may follow them.
-func (a *App) events(c echo.Context) error {
+func (a *App) streamEvents(c echo.Context) error {
 	ctx := c.Request().Context()
 	if !a.Holds() {
 		return errApart
@@ -23,46 +26,20 @@ func (a *App) events(c echo.Context) error {
 	if err := a.mayFollow(ctx, actor, topics); err != nil {
 		return err
 	}
-	v := a.hub.subscribe(actor, topics, c.QueryParam("since"))
-	if v == nil {
+	s := a.events.Subscribe(actor, topics, c.QueryParam("since"))
+	if s == nil {
 		return echo.NewHTTPError(http.StatusTooManyRequests).SetInternal(models.NoCapacity("",
-			"You have %d live pages open, and no more are possible. Close some, and load this one again.", maxViewers))
+			"You have %d live pages open, and no more are possible. Close some, and load this one again.", live.MaxStreams))
 	}
 	// A right may have ended just before its revocation could see this stream.
 	err := a.mayFollow(ctx, actor, topics)
 	if err == nil {
-		err = a.detach(c, v)
+		err = a.events.Serve(c.Response(), s)
 	}
 	if err != nil {
-		a.hub.drop(v)
+		a.events.Drop(s)
 	}
 	return err
-}
-
-// detach answers the request and takes its connection out of the HTTP server,
-// so that a stream holds neither a goroutine nor the request nor its buffers.
-func (a *App) detach(c echo.Context, v *viewer) error {
-	w := c.Response()
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no")
-	w.Header().Set("Transfer-Encoding", "identity") // no chunks: the stream ends with its connection
-	w.WriteHeader(http.StatusOK)
-	control := http.NewResponseController(w)
-	if err := control.Flush(); err != nil {
-		a.hub.drop(v)
-		a.logged(c.Request(), err) // the reader has gone
-		return nil
-	}
-	conn, _, err := control.Hijack()
-	if err != nil {
-		return err
-	}
-	line, err := newTCPLine(conn, a.Holds)
-	if err != nil {
-		return err
-	}
-	a.hub.attach(v, line)
-	return nil
 }
 
 // mayFollow checks, with the rights of now, that every topic is the reader's
@@ -72,8 +49,8 @@ func (a *App) mayFollow(ctx context.Context, reader policies.Actor, topics []str
 	if err != nil {
 		return err
 	}
-	if len(topics) == 0 || len(topics) > maxTopics {
-		return models.Invalid("topic", "must name 1 to %d topics", maxTopics)
+	if len(topics) == 0 || len(topics) > live.MaxTopics {
+		return models.Invalid("topic", "must name 1 to %d topics", live.MaxTopics)
 	}
 	for _, topic := range topics {
 		if !a.mayFollowOne(ctx, actor, topic) {

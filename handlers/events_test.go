@@ -15,9 +15,14 @@ import (
 	"testing"
 	"time"
 
+	"weir/handlers/live"
 	"weir/models"
 	"weir/models/modelstest"
+	"weir/policies"
 )
+
+// eventsGreeting is how a stream begins: browsers come back after 2 s.
+const eventsGreeting = ": weir\nretry: 2000\n\n"
 
 // patient is how long a test waits for what happens at once.
 const patient = 20 * time.Second
@@ -27,6 +32,12 @@ func (w *world) serve() *httptest.Server {
 	s := httptest.NewServer(w.app)
 	w.Cleanup(s.Close)
 	return s
+}
+
+// streams counts those that are open.
+func (w *world) streams() int {
+	n, _ := w.app.events.Count()
+	return n
 }
 
 // openEvents opens a stream, as a browser would but for its headers.
@@ -120,8 +131,8 @@ func eventStream(t *testing.T, w *world, s *httptest.Server) {
 		t.Errorf("%s %v, of length %d", res.Status, got, res.ContentLength)
 	}
 	body := bufio.NewReader(res.Body)
-	start := make([]byte, len(greeting))
-	if _, err := io.ReadFull(body, start); err != nil || string(start) != string(greeting) {
+	start := make([]byte, len(eventsGreeting))
+	if _, err := io.ReadFull(body, start); err != nil || string(start) != eventsGreeting {
 		t.Fatalf("it begins with %q, %v", start, err)
 	}
 	w.create(w.admin, "/projects", `{"name":"audio","quota":`+some+`}`)
@@ -137,7 +148,7 @@ func eventStream(t *testing.T, w *world, s *httptest.Server) {
 func TestEventStreamsAreRefused(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve()
-	many := strings.Repeat("topic=pool&", maxTopics+1)
+	many := strings.Repeat("topic=pool&", live.MaxTopics+1)
 	for _, c := range []struct {
 		token, query string
 		status       int
@@ -159,7 +170,7 @@ func TestEventStreamsAreRefused(t *testing.T) {
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "/events?topic=pool", nil)
 	r.Header.Set("Authorization", "Bearer "+w.member)
 	w.app.ServeHTTP(httptest.NewRecorder(), r)
-	if n := w.app.hub.streams(); n != 1 || !strings.Contains(w.log.String(), "feature not supported") {
+	if n := w.streams(); n != 1 || !strings.Contains(w.log.String(), "feature not supported") {
 		t.Errorf("%d streams are open; the log: %s", n, w.log)
 	}
 }
@@ -178,13 +189,13 @@ func TestRightsEndStreams(t *testing.T) {
 			break
 		}
 	}
-	if n := w.app.hub.streams(); n != 1 {
+	if n := w.streams(); n != 1 {
 		t.Errorf("%d streams are open, not the one of the pool", n)
 	}
 	r := httptest.NewRequestWithContext(t.Context(), "POST", "/signout", nil)
 	r.Header.Set("Cookie", cookie)
 	w.app.ServeHTTP(httptest.NewRecorder(), r)
-	if n := w.app.hub.streams(); n != 0 {
+	if n := w.streams(); n != 0 {
 		t.Errorf("%d streams are open after signing out", n)
 	}
 	for body := bufio.NewReader(session.Body); ; {
@@ -199,18 +210,19 @@ func TestRightEndsWhileStreamBegins(t *testing.T) {
 	w := newWorld(t)
 	cookie := w.newSession()
 	w.store.Clock = func() time.Time {
-		if w.app.hub.streams() > 0 {
+		if w.streams() > 0 {
 			return time.Now().Add(2 * w.app.SessionLifetime)
 		}
 		return time.Now()
 	}
-	if res := openEvents(t, w.serve(), cookie, "topic=pool"); res.StatusCode != http.StatusUnauthorized || w.app.hub.streams() != 0 {
-		t.Errorf("%s, and %d streams are open", res.Status, w.app.hub.streams())
+	if res := openEvents(t, w.serve(), cookie, "topic=pool"); res.StatusCode != http.StatusUnauthorized || w.streams() != 0 {
+		t.Errorf("%s, and %d streams are open", res.Status, w.streams())
 	}
 }
 
-// An open stream costs no goroutine; one whose reader has left is found.
-func TestStreamsHoldNoGoroutine(t *testing.T) {
+// An open stream holds two goroutines and nothing of the HTTP server's; one
+// whose reader has left is found, and nothing of it is left.
+func TestStreamsEndWithTheirReaders(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve()
 	const viewers = 50
@@ -230,17 +242,16 @@ func TestStreamsHoldNoGoroutine(t *testing.T) {
 		}
 		head, err := readUntil(conn, "retry: 2000\n\n")
 		if err != nil || !strings.HasPrefix(head, "HTTP/1.1 200 OK\r\n") || !strings.Contains(head, "\r\nConnection: close\r\n") ||
-			!strings.HasSuffix(head, "\r\n\r\n"+string(greeting)) {
+			!strings.HasSuffix(head, "\r\n\r\n"+eventsGreeting) {
 			t.Fatalf("%q, %v", head, err)
 		}
 		conns = append(conns, conn)
 	}
-	open()
 	before := runtime.NumGoroutine()
-	for range viewers - 1 {
+	for range viewers {
 		open()
 	}
-	soon(t, "goroutines end", func() bool { return runtime.NumGoroutine() <= before })
+	soon(t, "the HTTP server's goroutines end", func() bool { return runtime.NumGoroutine() <= before+2*viewers })
 	modelstest.InTx(t, w.store, func(q *models.Queries) error { q.Touch("pool"); return nil })
 	for _, conn := range conns {
 		if _, err := readUntil(conn, "event: change\ndata: pool\n\n"); err != nil {
@@ -250,10 +261,8 @@ func TestStreamsHoldNoGoroutine(t *testing.T) {
 	for _, conn := range conns[:viewers/2] {
 		conn.Close()
 	}
-	soon(t, "who has left is forgotten", func() bool {
-		beats(w.app.hub, 1)
-		return w.app.hub.streams() == viewers/2
-	})
+	soon(t, "who has left is forgotten", func() bool { return w.streams() == viewers/2 })
+	soon(t, "their goroutines end", func() bool { return runtime.NumGoroutine() <= before+viewers })
 	w.app.Close()
 	for _, conn := range conns[viewers/2:] {
 		if rest, err := io.ReadAll(conn); err != nil || strings.Contains(string(rest), "data:") {
@@ -271,62 +280,6 @@ func readUntil(r io.Reader, end string) (text string, err error) {
 		text += string(b)
 	}
 	return text, nil
-}
-
-// A socket whose reader does not read fills, and then takes nothing.
-func TestTCPLineNeverWaits(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	reader, err := net.Dial("tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer reader.Close()
-	conn, err := listener.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := newTCPLine(conn, always)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	block, sent := make([]byte, 1<<20), 0
-	for n := 1; n > 0; sent += n {
-		if n, err = l.Write(block); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := io.CopyN(io.Discard, reader, int64(sent)); err != nil {
-		t.Fatal(err)
-	}
-	soon(t, "there is room again", func() bool {
-		n, err := l.Write([]byte("x"))
-		return n == 1 && err == nil
-	})
-	if _, err := io.WriteString(reader, "what a reader says means nothing"); err != nil || l.Left() {
-		t.Errorf("it has left: %v", err)
-	}
-	reader.Close()
-	soon(t, "it has left", l.Left)
-	soon(t, "writing fails", func() bool {
-		_, err := l.Write([]byte("x"))
-		return err != nil
-	})
-	if n, err := (&tcpLine{conn, l.raw, func() bool { return false }}).Write([]byte("x")); n != 0 || err == nil {
-		t.Errorf("a server that is alone writes %d bytes, %v", n, err)
-	}
-	if _, err := newTCPLine(&net.UnixConn{}, always); err == nil {
-		t.Error("a connection without a socket is taken")
-	}
-	one, two := net.Pipe()
-	defer two.Close()
-	if _, err := newTCPLine(one, always); err == nil {
-		t.Error("a connection that is none of the system's is taken")
-	}
 }
 
 // The stream's request is counted when its head is written, not when it ends.
@@ -348,8 +301,8 @@ func TestStreamMetrics(t *testing.T) {
 func TestNoStreamApart(t *testing.T) {
 	w := newWorld(t)
 	w.app.Holds = func() bool { return false }
-	if res := openEvents(t, w.serve(), w.member, "topic=pool"); res.StatusCode != http.StatusServiceUnavailable || w.app.hub.streams() != 0 {
-		t.Errorf("%s, and %d streams are open", res.Status, w.app.hub.streams())
+	if res := openEvents(t, w.serve(), w.member, "topic=pool"); res.StatusCode != http.StatusServiceUnavailable || w.streams() != 0 {
+		t.Errorf("%s, and %d streams are open", res.Status, w.streams())
 	}
 }
 
@@ -357,9 +310,9 @@ func TestTooManyStreamsOfOneUser(t *testing.T) {
 	w := newWorld(t)
 	s := w.serve()
 	me := int64(w.get(w.member, "/me").body["id"].(float64))
-	var mine []*viewer
-	for range maxViewers {
-		mine = append(mine, w.app.hub.subscribe(person(me), []string{"pool"}, ""))
+	var mine []*live.Stream
+	for range live.MaxStreams {
+		mine = append(mine, w.app.events.Subscribe(policies.Actor{User: models.User{ID: me}, Session: "s"}, []string{"pool"}, ""))
 	}
 	refused := openEvents(t, s, w.member, "topic=pool")
 	if text, err := io.ReadAll(refused.Body); refused.StatusCode != http.StatusTooManyRequests || err != nil || !strings.Contains(string(text), "You have 64 live pages open") {
@@ -368,7 +321,7 @@ func TestTooManyStreamsOfOneUser(t *testing.T) {
 	if other := openEvents(t, s, w.stranger, "topic=pool"); other.StatusCode != 200 {
 		t.Errorf("somebody else is answered %s", other.Status)
 	}
-	w.app.hub.drop(mine[0])
+	w.app.events.Drop(mine[0])
 	if again := openEvents(t, s, w.member, "topic=pool"); again.StatusCode != 200 {
 		t.Errorf("after one was closed: %s", again.Status)
 	}

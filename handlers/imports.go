@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 
+	"weir/handlers/sheet"
 	"weir/models"
 	"weir/policies"
 	"weir/pool/projects"
@@ -18,7 +19,7 @@ type tableImport struct {
 
 // take reads a table and imports it, or tells what that would do.
 func (t tableImport) take(ctx context.Context, text string, dryRun bool, plan string) (models.ImportReport, error) {
-	records, err := readSheet(text, t.columns, t.needed)
+	records, err := sheet.Read(text, t.columns, t.needed)
 	if err != nil {
 		return models.ImportReport{}, err
 	}

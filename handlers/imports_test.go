@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"weir/handlers/sheet"
 	"weir/models"
 )
 
@@ -114,18 +115,18 @@ func TestWrongImports(t *testing.T) {
 		"email,role\na@b,\xff": "line 2 is not UTF-8",
 		"email,role\na@b,\"x":  "line 2 has a quotation mark",
 		"email,role\na@b":      "line 2 has more or fewer",
-		"email,role\n" + strings.Repeat("a@b.c,x\n", 2001):    "at most 2000 rows",
-		"email,role\n" + strings.Repeat("x", maxSheetBytes+1): "at most 1 MiB",
+		"email,role\n" + strings.Repeat("a@b.c,x\n", 2001):     "at most 2000 rows",
+		"email,role\n" + strings.Repeat("x", sheet.MaxBytes+1): "at most 1 MiB",
 	} {
 		root.shows(root.upload(422, at, csv, "csv", csv), says, `id="f-csv-error"`)
-		if strings.Contains(csv, "\xff") || len(csv) > maxSheetBytes {
+		if strings.Contains(csv, "\xff") || len(csv) > sheet.MaxBytes {
 			continue // JSON mends the one, and its schema refuses the other
 		}
 		if fields := w.problem(w.want(422, w.admin, "POST", at, table(csv, true, ""))); !strings.Contains(fields["csv"], says) {
 			t.Errorf("%.40q: %v", csv, fields)
 		}
 	}
-	w.problem(w.want(422, w.admin, "POST", at, table(strings.Repeat("x", maxSheetBytes+1), true, "")))
+	w.problem(w.want(422, w.admin, "POST", at, table(strings.Repeat("x", sheet.MaxBytes+1), true, "")))
 	w.problem(w.want(422, w.admin, "POST", at, table("email,role\neve@example.org,lead", false, "")))
 	big := strings.Repeat("x", 5_000_000)
 	root.upload(413, at, big)

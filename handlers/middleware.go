@@ -2,10 +2,12 @@ package handlers
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/netip"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 
 	"weir/models"
 	"weir/policies"
+	"weir/web"
 )
 
 // compress makes pages and answers smaller that are worth it. An event stream
@@ -40,7 +43,7 @@ func (a *App) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		if route == "" {
 			route = "other"
 		}
-		a.metrics.request(r.Method, route, status, time.Since(start))
+		a.metrics.Request(r.Method, route, status, time.Since(start))
 		a.Logger.DebugContext(r.Context(), "request", "method", r.Method, "path", r.URL.Path, "host", r.Host,
 			"status", status, "ms", time.Since(start).Milliseconds())
 		return nil
@@ -120,25 +123,11 @@ func (a *App) crossOrigin(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-type actorKey struct{}
-
-// actorOf is who the request speaks for; nobody if nobody is signed in.
-func actorOf(ctx context.Context) policies.Actor {
-	actor, _ := ctx.Value(actorKey{}).(policies.Actor)
-	return actor
-}
-
-func withActor(ctx context.Context, actor policies.Actor) context.Context {
-	return context.WithValue(ctx, actorKey{}, actor)
-}
-
-type markKey struct{}
-
 // markEvents notes where the changes stood before anything was read for the
 // page.
 func (a *App) markEvents(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		c.SetRequest(c.Request().WithContext(context.WithValue(c.Request().Context(), markKey{}, a.hub.mark())))
+		c.SetRequest(c.Request().WithContext(context.WithValue(c.Request().Context(), markKey{}, a.events.Mark())))
 		return next(c)
 	}
 }
@@ -200,11 +189,53 @@ func (a *App) ready(c echo.Context) error {
 	return c.String(http.StatusOK, "database: ok ("+a.Store.Dialect()+")\n")
 }
 
-// number reads a numeric part of the path; anything else is not there.
-func number(c echo.Context, name string) int64 {
-	n, err := strconv.ParseInt(c.Param(name), 10, 64)
-	if err != nil || n < 1 {
-		return -1
+// clientAddress finds where a request comes from: the other end of its
+// connection, since a header could name any address. Only where that end is a
+// trusted proxy does X-Forwarded-For count, from its end to the first address
+// that is no such proxy.
+func clientAddress(trusted []netip.Prefix) echo.IPExtractor {
+	if len(trusted) == 0 {
+		return echo.ExtractIPDirect()
 	}
-	return n
+	options := []echo.TrustOption{echo.TrustLoopback(false), echo.TrustLinkLocal(false), echo.TrustPrivateNet(false)}
+	for _, p := range trusted {
+		options = append(options, echo.TrustIPRange(&net.IPNet{IP: p.Masked().Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}))
+	}
+	return echo.ExtractIPFromXFFHeader(options...)
 }
+
+// handleError answers with a page or a problem, and logs what is our fault,
+// once.
+func (a *App) handleError(err error, c echo.Context) {
+	r := c.Request()
+	e := safe(err)
+	status := statusOf(e.Kind)
+	if status >= 500 && r.Context().Err() == nil {
+		a.Logger.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "err", err)
+	}
+	if c.Response().Committed {
+		return
+	}
+	if he := (*echo.HTTPError)(nil); errors.As(err, &he) && he.Code >= 400 && he.Code < 500 {
+		status = he.Code
+	}
+	if strings.HasPrefix(r.URL.Path, "/api/") && r.URL.Path != "/api/docs" {
+		p := problemOf(err)
+		p.Status, p.Title = status, http.StatusText(status)
+		for name, values := range p.GetHeaders() {
+			c.Response().Header()[name] = values
+		}
+		c.Response().Header().Set("Content-Type", "application/problem+json")
+		a.logged(r, c.JSON(status, p))
+		return
+	}
+	a.logged(r, a.render(c, status, web.ErrorPage(web.ErrorView{Status: status, Err: e})))
+}
+
+// What may be sent. A table to import comes with what wraps it.
+var (
+	usualLimit = middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: "1M", Skipper: isImport})
+	tableLimit = middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: "4M", Skipper: func(c echo.Context) bool { return !isImport(c) }})
+)
+
+func isImport(c echo.Context) bool { return strings.HasSuffix(c.Path(), "/import") }

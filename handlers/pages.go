@@ -43,7 +43,7 @@ func (a *App) frame(c echo.Context) web.Page {
 	if live, err := a.Workspaces.CountLive(r.Context(), actor); err == nil {
 		p.Nav.Workspaces = int(live)
 	}
-	if waiting, err := a.requests.Waiting(r.Context(), actor); err == nil {
+	if waiting, err := a.Requests.Waiting(r.Context(), actor); err == nil {
 		p.Nav.Requests = int(waiting)
 	}
 	if unread, err := a.Notices.Unread(r.Context(), actor); err == nil {
@@ -142,3 +142,18 @@ func path(parts ...any) string {
 	}
 	return b.String()
 }
+
+// number reads a numeric part of the path; anything else is not there.
+func number(c echo.Context, name string) int64 {
+	n, err := strconv.ParseInt(c.Param(name), 10, 64)
+	if err != nil || n < 1 {
+		return -1
+	}
+	return n
+}
+
+const (
+	listLimit = 50
+	// fitProjects is for how many projects the home page says what fits.
+	fitProjects = 4
+)

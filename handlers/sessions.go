@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/alexedwards/scs/v2"
+	"github.com/labstack/echo/v4"
 
 	"weir/models"
 	"weir/policies"
@@ -66,8 +67,8 @@ func (s sessionStore) Commit(token string, data []byte, expires time.Time) error
 
 func (s sessionStore) Delete(token string) error { return s.DeleteCtx(context.Background(), token) }
 
-// begin signs a user in to a session with a new token.
-func (a *App) begin(ctx context.Context, u models.User) error {
+// beginSession signs a user in to a session with a new token.
+func (a *App) beginSession(ctx context.Context, u models.User) error {
 	if err := a.sessions.RenewToken(ctx); err != nil {
 		return err
 	}
@@ -115,4 +116,42 @@ func (a *App) takeFlash(ctx context.Context) (f web.Flash) {
 	}
 	f.Kind = a.sessions.PopString(ctx, sessionKind)
 	return f
+}
+
+type actorKey struct{}
+
+// actorOf is who the request speaks for; nobody if nobody is signed in.
+func actorOf(ctx context.Context) policies.Actor {
+	actor, _ := ctx.Value(actorKey{}).(policies.Actor)
+	return actor
+}
+
+func withActor(ctx context.Context, actor policies.Actor) context.Context {
+	return context.WithValue(ctx, actorKey{}, actor)
+}
+
+// passwordChanged lets the browser that changed the password go on in a
+// session of the new epoch.
+func (a *App) passwordChanged(ctx context.Context, user int64) error {
+	if a.sessions.GetInt64(ctx, sessionUser) != user {
+		return nil
+	}
+	actor, err := a.Accounts.Load(ctx, user)
+	if err != nil {
+		return err
+	}
+	return a.beginSession(ctx, actor.User)
+}
+
+type markKey struct{}
+
+// rememberLanguage notes the language in which somebody reads the portal, for what is
+// sent to them. That it fails is no reason to refuse what they do.
+func (a *App) rememberLanguage(c echo.Context, actor policies.Actor, language string) {
+	if actor.User.ID == 0 {
+		return
+	}
+	if err := a.Notices.Speak(c.Request().Context(), actor, language); err != nil {
+		a.Logger.WarnContext(c.Request().Context(), "a reader's language is not kept", "err", err)
+	}
 }

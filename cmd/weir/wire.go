@@ -135,6 +135,7 @@ func wirePortal(ctx context.Context, cfg Config, log *slog.Logger, addr net.Addr
 	p.periods = requests.NewPeriods(requests.PeriodsConfig{Store: p.store, Fence: p.fence.check, Logger: log})
 	p.catalogue = workspaces.NewCatalogue(p.store, access)
 	ledger := projects.New(p.store, access, dirs)
+	capacity := projects.NewCapacity(p.store, access, p.pool)
 	p.reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: p.store, Pool: p.pool, Ledger: ledger,
 		Storage: mounts{dirs}, Runtime: p.runtime, Env: p.workspaceEnv, Fence: p.fence.check, Logger: log})
 	p.runtime.OnChange(p.reconciler.Look) // what answers or dies is seen at once
@@ -143,7 +144,8 @@ func wirePortal(ctx context.Context, cfg Config, log *slog.Logger, addr net.Addr
 		PortalURL: func(*http.Request) string { return p.origin }, PortalCookies: []string{handlers.SessionCookie(cfg.TLS()), handlers.PassCookie(cfg.TLS())},
 		Page: p.workspaceGone, Logger: log, OnActivity: p.activity(service), Holds: p.holds})
 	p.store.Carry(p.proxy)
-	p.app = handlers.New(handlers.Config{Store: p.store, Access: access, Accounts: p.accounts, Notices: p.notices, Ledger: ledger, Pool: p.pool, Providers: p.providers,
+	p.app = handlers.New(handlers.Config{Store: p.store, Access: access, Accounts: p.accounts, Notices: p.notices, Ledger: ledger,
+		Promises: capacity, Requests: requests.New(p.store, access, ledger, capacity), Pool: p.pool, Providers: p.providers,
 		Enrolment: p.agents.enrolment, AgentsURL: p.agents.url(cfg), Catalogue: p.catalogue, Workspaces: service, Directories: dirs, Proxy: p.proxy, Wake: p.reconciler.Wake, Holds: p.holds, Logger: log, Collectors: p.collectors(),
 		TrustedProxies: cfg.TrustedProxies, Secure: cfg.TLS(), OIDC: p.oidc(), SessionLifetime: cfg.SessionLifetime, Version: buildVersion().Version})
 	return p, nil

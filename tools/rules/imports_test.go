@@ -50,8 +50,11 @@ var mayImport = map[string][]string{
 	"workspaces/kube":    {"workspaces", "models"},
 	"workspaces/proxy":   {"workspaces", "models"},
 
-	"web": {"models"},
-	"handlers": {"models", "policies", "policies/notifications", "migrations", "web",
+	"web":              {"models"},
+	"handlers/live":    {"models", "policies"},
+	"handlers/metrics": {"models", "policies", "pool", "workspaces"},
+	"handlers/sheet":   {"models"},
+	"handlers": {"handlers/live", "handlers/metrics", "handlers/sheet", "models", "policies", "policies/notifications", "migrations", "web",
 		"pool", "pool/projects", "pool/quota", "pool/requests", "pool/authority", "pool/providers", "pool/placement", "pool/placement/history", "pool/queue", "pool/timeline", "pool/nvml", "storage",
 		"workspaces", "workspaces/graph", "workspaces/barrier", "workspaces/shard",
 		"workspaces/local", "workspaces/kube", "workspaces/proxy"},

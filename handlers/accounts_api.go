@@ -1,0 +1,85 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"weir/models"
+	"weir/policies"
+)
+
+func (a rest) accountsOperations(s section) {
+	register(a, s, route{http.MethodGet, "/me", 200, "get-me", "Show who you are and what you may hold in each project"}, a.getMe)
+	register(a, s, route{http.MethodPut, "/me/password", 204, "change-password", "Change your password; all other sessions and your tokens end"}, a.changePassword)
+	register(a, s, route{http.MethodGet, "/tokens", 200, "list-tokens", "List your access tokens, newest first"}, a.listTokens)
+	register(a, s, route{http.MethodPost, "/tokens", 201, "create-token", "Create an access token; its secret is in this answer alone"}, a.createToken)
+	register(a, s, route{http.MethodDelete, "/tokens/{id}", 204, "delete-token", "Revoke an access token"}, a.deleteToken)
+}
+
+func (a rest) getMe(ctx context.Context, _ *struct{}) (*Found[Person], error) {
+	actor := actorOf(ctx)
+	mine, err := a.Ledger.Participations(ctx, actor)
+	me, err := a.withIdentities(ctx, personOf(actor.User, mine, a.Store.Now()), err)
+	return found(actor.User.Version, me, err)
+}
+
+// PasswordChange replaces one's own password.
+type PasswordChange struct {
+	Current  string `json:"current" maxLength:"1000" doc:"the present password"`
+	Password string `json:"password" maxLength:"1000" doc:"the new one; at least 10 characters"`
+}
+
+func (a rest) changePassword(ctx context.Context, in *Create[PasswordChange]) (*Nothing, error) {
+	actor := actorOf(ctx)
+	if err := a.Accounts.ChangePassword(ctx, actor, in.Body.Current, in.Body.Password); err != nil {
+		return nil, err
+	}
+	return nothing(a.passwordChanged(ctx, actor.User.ID))
+}
+
+// Token is a personal access token without its secret.
+type Token struct {
+	ID         int64      `json:"id"`
+	Name       string     `json:"name"`
+	ExpiresAt  time.Time  `json:"expires_at"`
+	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
+	CreatedAt  time.Time  `json:"created_at"`
+}
+
+func tokenOf(t models.AccessToken) Token {
+	return Token{t.ID, t.Name, t.ExpiresAt.UTC(), utc(t.LastUsedAt), t.CreatedAt.UTC()}
+}
+
+// NewToken is a token with its secret.
+type NewToken struct {
+	Token
+	Secret string `json:"secret" doc:"the token itself; it is never shown again"`
+}
+
+func (a rest) listTokens(ctx context.Context, in *Paging) (*Answer[List[Token]], error) {
+	all, err := a.Accounts.Tokens(ctx, actorOf(ctx))
+	return listedWhole(*in, func(t models.AccessToken) int64 { return t.ID }, all, err, tokenOf)
+}
+
+// TokenInput asks for an access token.
+type TokenInput struct {
+	policies.NewToken
+	Lifetime string `json:"lifetime,omitempty" maxLength:"50" doc:"such as 720h, which it is when absent; one minute to 366 days" example:"720h"`
+}
+
+func (a rest) createToken(ctx context.Context, in *Create[TokenInput]) (*Created[NewToken], error) {
+	input := in.Body.NewToken
+	if text := in.Body.Lifetime; text != "" {
+		var err error
+		if input.Lifetime, err = time.ParseDuration(text); err != nil || input.Lifetime <= 0 {
+			return nil, models.Invalid("lifetime", "must be a duration such as 720h")
+		}
+	}
+	t, secret, err := a.Accounts.CreateToken(ctx, actorOf(ctx), input)
+	return created(0, NewToken{tokenOf(t), secret}, err, "tokens", t.ID)
+}
+
+func (a rest) deleteToken(ctx context.Context, in *ByID) (*Nothing, error) {
+	return nothing(a.Accounts.DeleteToken(ctx, actorOf(ctx), in.ID))
+}

@@ -1,0 +1,82 @@
+package handlers
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/web"
+)
+
+func (a *App) auditRoutes(p *echo.Group) {
+	p.GET("/audit", a.auditPage)
+}
+
+// auditPage shows changes, chosen by the form above them. A filter that cannot
+// be read chooses nothing.
+func (a *App) auditPage(c echo.Context) error {
+	ctx := c.Request().Context()
+	actor := actorOf(ctx)
+	f := &form{values: c.QueryParams()}
+	filter := f.auditFilter()
+	v := web.AuditView{Form: f.web(), Filtered: filter != models.AuditFilter{}, CSV: apiPrefix + "/audit.csv" + auditQuery(filter)}
+	if err := f.err(nil); err != nil {
+		if err := a.Access.Check(actor, filter.ProjectID, "audit", "read"); err != nil {
+			return err
+		}
+		v.Form = v.Form.Refuse(err)
+		return a.render(c, http.StatusUnprocessableEntity, web.AuditPage(v))
+	}
+	rows, err := a.Accounts.AuditEntries(ctx, actor, filter, pageAfter(c, listLimit+1))
+	if err != nil {
+		return err
+	}
+	v.Rows = rows[:min(listLimit, len(rows))]
+	if len(rows) > listLimit {
+		v.Next = nextPage(c, listLimit, listLimit, v.Rows[listLimit-1].ID)
+	}
+	return a.render(c, http.StatusOK, web.AuditPage(v))
+}
+
+// auditFilter reads the filter; days are whole, in UTC, and the last one
+// counts.
+func (f *form) auditFilter() models.AuditFilter {
+	out := models.AuditFilter{Actor: strings.TrimSpace(f.text("actor")), Action: f.text("action"), Object: f.text("object"),
+		ObjectID: f.number("object_id"), ProjectID: f.number("project_id")}
+	if t := f.day("from"); t != nil {
+		out.From = *t
+	}
+	if t := f.day("to"); t != nil {
+		out.Until = t.Add(24 * time.Hour)
+	}
+	return out
+}
+
+// auditQuery is the filter as the REST API takes it.
+func auditQuery(f models.AuditFilter) string {
+	q := url.Values{}
+	for name, text := range map[string]string{"actor": f.Actor, "action": f.Action, "object": f.Object} {
+		if text != "" {
+			q.Set(name, text)
+		}
+	}
+	for name, n := range map[string]int64{"object_id": f.ObjectID, "project_id": f.ProjectID} {
+		if n != 0 {
+			q.Set(name, strconv.FormatInt(n, 10))
+		}
+	}
+	for name, t := range map[string]time.Time{"from": f.From, "until": f.Until} {
+		if !t.IsZero() {
+			q.Set(name, t.Format(time.RFC3339))
+		}
+	}
+	if len(q) == 0 {
+		return ""
+	}
+	return "?" + q.Encode()
+}

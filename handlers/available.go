@@ -1,0 +1,45 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/web"
+	"weir/workspaces"
+)
+
+func (a rest) availableOperations(s section) {
+	register(a, s, route{http.MethodGet, "/projects/{id}/fits", 200, "list-fits", "Tell which usual sizes of GPU shares you could have in a project now, and why not the others; for its members"}, a.listFits)
+}
+
+// Fit is whether GPUs of a usual size could be had now.
+type Fit struct {
+	Demand  models.Demand `json:"demand" doc:"of GPUs alone"`
+	Outcome string        `json:"outcome" enum:"granted,partial,delayed,refused" doc:"granted: all of it could be had now"`
+	Why     []string      `json:"why,omitempty" doc:"why not all of it could be had now"`
+	// Simulated GPUs are never passed off as real ones.
+	Simulated bool `json:"simulated" doc:"what could be had is of simulated GPUs"`
+}
+
+func (a rest) listFits(ctx context.Context, in *ByID) (*Answer[List[Fit]], error) {
+	all, err := a.Workspaces.Fits(ctx, actorOf(ctx), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &Answer[List[Fit]]{List[Fit]{Items: shown(all, func(f workspaces.Fit) Fit {
+		return Fit{Demand: f.Demand, Outcome: f.Outcome, Why: shown(f.Why, models.Text.String), Simulated: f.Simulated}
+	})}}, nil
+}
+
+// availableRows are the rows of what could be had now, for who may launch.
+func (a *App) availableRows(c echo.Context, project int64) (rows []web.FitRow, err error) {
+	ctx := c.Request().Context()
+	all, err := a.Workspaces.Fits(ctx, actorOf(ctx), project)
+	for _, f := range all {
+		rows = append(rows, web.FitRow{Demand: f.Demand, Outcome: f.Outcome, Why: f.Why, Simulated: f.Simulated})
+	}
+	return rows, err
+}

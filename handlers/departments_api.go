@@ -1,0 +1,73 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"weir/models"
+	"weir/policies"
+)
+
+func (a rest) departmentsOperations(s section) {
+	register(a, s, route{http.MethodGet, "/departments", 200, "list-departments", "List departments with what their people hold; for platform administrators"}, a.listDepartments)
+	register(a, s, route{http.MethodPost, "/departments", 201, "create-department", "Create a department; for platform administrators"}, a.createDepartment)
+	register(a, s, route{http.MethodGet, "/departments/{id}", 200, "get-department", "Show a department; for platform administrators"}, a.getDepartment)
+	register(a, s, route{http.MethodPut, "/departments/{id}", 200, "rename-department", "Rename a department; for platform administrators"}, a.renameDepartment)
+	register(a, s, route{http.MethodDelete, "/departments/{id}", 204, "delete-department", "Delete a department in which nobody is; for platform administrators"}, a.deleteDepartment)
+}
+
+// Department is where people work.
+type Department struct {
+	ID        int64            `json:"id"`
+	Name      string           `json:"name"`
+	People    int64            `json:"people" doc:"accounts, disabled ones too"`
+	Projects  int64            `json:"projects" doc:"in which at least one of them is a member"`
+	Held      models.Resources `json:"held" doc:"by their workspaces, now"`
+	CreatedAt time.Time        `json:"created_at"`
+}
+
+func departmentOf(v policies.DepartmentView) Department {
+	return Department{v.ID, v.Name, v.People, v.Projects, v.Held, v.CreatedAt.UTC()}
+}
+
+func (a rest) listDepartments(ctx context.Context, in *Paging) (*Answer[List[Department]], error) {
+	return listed(*in, func(v policies.DepartmentView) int64 { return v.ID }, func(page models.Page) ([]policies.DepartmentView, error) {
+		return a.Accounts.Departments(ctx, actorOf(ctx), page)
+	}, departmentOf)
+}
+
+func (a rest) createDepartment(ctx context.Context, in *Create[policies.DepartmentInput]) (*Created[Department], error) {
+	d, err := a.Accounts.CreateDepartment(ctx, actorOf(ctx), in.Body)
+	return created(d.Version, departmentOf(policies.DepartmentView{Department: d}), err, "departments", d.ID)
+}
+
+func (a rest) getDepartment(ctx context.Context, in *ByID) (*Found[Department], error) {
+	v, err := a.Accounts.Department(ctx, actorOf(ctx), in.ID)
+	return found(v.Version, departmentOf(v), err)
+}
+
+func (a rest) renameDepartment(ctx context.Context, in *Update[policies.DepartmentInput]) (*Found[Department], error) {
+	var err error
+	if in.Body.Version, err = in.version(); err != nil {
+		return nil, err
+	}
+	if _, err := a.Accounts.RenameDepartment(ctx, actorOf(ctx), in.ID, in.Body); err != nil {
+		return nil, err
+	}
+	return a.getDepartment(ctx, &in.ByID)
+}
+
+// DepartmentDeletion deletes a department.
+type DepartmentDeletion struct {
+	ByID
+	IfMatch
+}
+
+func (a rest) deleteDepartment(ctx context.Context, in *DepartmentDeletion) (*Nothing, error) {
+	version, err := in.version()
+	if err != nil {
+		return nil, err
+	}
+	return nothing(a.Accounts.DeleteDepartment(ctx, actorOf(ctx), in.ID, version))
+}

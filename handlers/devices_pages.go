@@ -1,0 +1,141 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/pool"
+	"weir/pool/providers"
+	"weir/web"
+)
+
+func (a *App) devicesRoutes(p *echo.Group) {
+	p.GET("/pool/devices/:id", a.devicePage)
+	p.POST("/pool/devices/:id", a.updateDevicePage)
+}
+
+func (a *App) devicePage(c echo.Context) error {
+	page, err := a.deviceForm(c, nil)
+	if err != nil {
+		return err
+	}
+	return a.render(c, http.StatusOK, page)
+}
+
+// deviceForm is a device's page; f is the form that came back, if one did.
+func (a *App) deviceForm(c echo.Context, f *web.Form) (templ.Component, error) {
+	ctx := c.Request().Context()
+	actor, id := actorOf(ctx), number(c, "id")
+	d, history, err := a.Pool.Device(ctx, actor, id)
+	if err != nil {
+		return nil, err
+	}
+	v := web.DeviceView{Device: deviceView(d, actor.User.ID), Facts: d.Device, Provider: d.ProviderName, ProviderID: d.ProviderID, State: d.ProviderState,
+		Measured: d.Measured, CanEdit: d.Manage, CanMix: a.Access.May(actor, 0, "device", "write"), Form: sharingForm(d.Device), History: shareRows(history)}
+	if err := a.relatives(ctx, &v); err != nil {
+		return nil, err
+	}
+	if err := a.measurements(ctx, &v, c.QueryParam("span")); err != nil {
+		return nil, err
+	}
+	if f != nil {
+		v.Form = *f
+	}
+	return web.DevicePage(v), nil
+}
+
+// relatives fills in what belongs to a device: its instances or the GPU that
+// it is one of, and the GPUs that NVLink joins to it.
+func (a *App) relatives(ctx context.Context, v *web.DeviceView) error {
+	actor := actorOf(ctx)
+	provider, err := a.Pool.Provider(ctx, actor, v.ProviderID)
+	if models.KindOf(err) == models.KindNotFound && err != nil {
+		return nil // it has left the pool
+	}
+	byUUID := map[string]models.Device{}
+	drawn := devicesAt(provider, actor.User.ID)
+	for i, d := range provider.Devices {
+		byUUID[d.UUID] = d.Device
+		switch {
+		case d.ID == v.Device.ID:
+			v.Device = drawn[i]
+		case d.ParentID != nil && *d.ParentID == v.Device.ID:
+			v.Instances = append(v.Instances, drawn[i])
+		case v.Facts.ParentID != nil && d.ID == *v.Facts.ParentID:
+			v.Parent = &web.Link{Label: drawn[i].Label, Href: path("pool", "devices", d.ID)}
+		}
+	}
+	for _, uuid := range v.Facts.Peers {
+		if d, known := byUUID[uuid]; known {
+			v.Peers = append(v.Peers, web.Link{Label: deviceLabel(d), Href: path("pool", "devices", d.ID)})
+		}
+	}
+	return err
+}
+
+// chartSlots is how many steps a chart has.
+const chartSlots = 120
+
+var spans = map[string]time.Duration{providers.LastHour: time.Hour, providers.LastDay: 24 * time.Hour, providers.LastMonths: 90 * 24 * time.Hour}
+
+// measurements fills in what was measured over a span; without one, over the
+// last hour.
+func (a *App) measurements(ctx context.Context, v *web.DeviceView, span string) error {
+	if spans[span] == 0 {
+		span = providers.LastHour
+	}
+	buckets, err := a.Providers.History(ctx, actorOf(ctx), v.Facts.ID, span)
+	v.Span, v.To = span, a.Store.Now()
+	v.From = v.To.Add(-spans[span])
+	v.Slots = web.Slots(buckets, v.From, v.To, chartSlots)
+	return err
+}
+
+func sharingForm(d models.Device) web.Form {
+	f := formOf(d.Version)
+	f.Values["sharing"] = d.Sharing
+	for _, profile := range d.Layout {
+		f.Values["layout"] += profile + "\n"
+	}
+	if d.Mixed {
+		f.Values["mixed"] = "1"
+	}
+	return f
+}
+
+func shareRows(history []pool.ShareView) (rows []web.ShareRow) {
+	for _, s := range history {
+		row := web.ShareRow{Cores: s.Cores, MemoryMiB: s.MemoryMiB, Enforcement: s.Enforcement, From: s.From, Until: s.Until}
+		if !s.Anonymous {
+			row.Label, row.Href = s.ProjectName+" · "+s.UserName+" · "+s.WorkspaceName, path("workspaces", s.WorkspaceID)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func (f *form) deviceInput() providers.DeviceInput {
+	return providers.DeviceInput{Sharing: f.text("sharing"), Layout: f.lines("layout"), Mixed: f.bool("mixed"), Version: f.version()}
+}
+
+func (a *App) updateDevicePage(c echo.Context) error {
+	ctx := c.Request().Context()
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	id := number(c, "id")
+	if _, err = a.Providers.SetSharing(ctx, actorOf(ctx), id, f.deviceInput()); err != nil {
+		return a.refused(c, err, func() (templ.Component, error) {
+			w := f.web().Refuse(err)
+			return a.deviceForm(c, &w)
+		})
+	}
+	a.Wake()
+	return a.done(c, path("pool", "devices", id), models.Say("The device has been changed."))
+}

@@ -1,0 +1,71 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"weir/handlers/sheet"
+	"weir/models"
+)
+
+// download answers with a table as a file, which fill writes while it is sent.
+// When fill fails, the connection is cut: half a file must not pass for a
+// whole one.
+func (a rest) download(name string, fill func(huma.Context, sheet.Writer) error) *huma.StreamResponse {
+	return &huma.StreamResponse{Body: func(hc huma.Context) {
+		hc.SetHeader("Content-Type", "text/csv; charset=utf-8")
+		hc.SetHeader("Content-Disposition", `attachment; filename="`+name+`"`)
+		w := sheet.NewWriter(hc.BodyWriter())
+		err := fill(hc, w)
+		if err == nil {
+			err = w.Flush()
+		}
+		if err != nil {
+			a.Logger.WarnContext(hc.Context(), "a table was cut off", "name", name, "err", err)
+			panic(http.ErrAbortHandler)
+		}
+	}}
+}
+
+// downloaded answers with a list as a file. It reads a page at a time, each
+// with the rights that the actor has then; the first comes before anything is
+// sent, so that a refusal is an answer.
+func downloaded[T any](a rest, ctx context.Context, name string, columns []string, cells func(T) []string, id func(T) int64,
+	fetch func(context.Context, models.Page) ([]T, error)) (*huma.StreamResponse, error) {
+	page := models.Page{Limit: models.PageSize}
+	rows, err := fetch(ctx, page)
+	if err != nil {
+		return nil, err
+	}
+	return a.download(name, func(hc huma.Context, w sheet.Writer) error {
+		if err := w.Row(columns...); err != nil {
+			return err
+		}
+		for {
+			for _, r := range rows {
+				if err := w.Row(cells(r)...); err != nil {
+					return err
+				}
+			}
+			if len(rows) < page.Limit {
+				return nil
+			}
+			actor, err := a.Accounts.Still(hc.Context(), actorOf(hc.Context()))
+			if err != nil {
+				return err
+			}
+			page.After = id(rows[len(rows)-1])
+			if rows, err = fetch(withActor(hc.Context(), actor), page); err != nil {
+				return err
+			}
+		}
+	}), nil
+}
+
+// describeDownload says in the document that an operation gives CSV.
+func describeDownload(s section, path string) {
+	ok := s.api.OpenAPI().Paths[path].Get.Responses["200"]
+	ok.Content = map[string]*huma.MediaType{"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}}}
+}

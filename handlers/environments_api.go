@@ -1,0 +1,114 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"weir/models"
+	"weir/workspaces"
+)
+
+func (a rest) environmentsOperations(s section) {
+	register(a, s, route{http.MethodGet, "/environments", 200, "list-environments", "List the catalogue; with wanted versions, the best match first and why others do not fit"}, a.listEnvironments)
+	register(a, s, route{http.MethodPost, "/environments", 201, "create-environment", "Add an environment; for platform administrators"}, a.createEnvironment)
+	register(a, s, route{http.MethodGet, "/environments/{id}", 200, "get-environment", "Show an environment"}, a.getEnvironment)
+	register(a, s, route{http.MethodPut, "/environments/{id}", 200, "update-environment", "Replace an environment; for platform administrators"}, a.updateEnvironment)
+	register(a, s, route{http.MethodDelete, "/environments/{id}", 204, "delete-environment", "Delete an environment that no workspace ever used"}, a.deleteEnvironment)
+}
+
+// Environment is a catalogue entry.
+type Environment struct {
+	ID              int64                   `json:"id"`
+	Name            string                  `json:"name"`
+	Language        string                  `json:"language"`
+	LanguageVersion string                  `json:"language_version"`
+	Versions        map[string]string       `json:"versions" doc:"framework or tool to version"`
+	Minimum         models.Minimum          `json:"minimum" doc:"the least that it needs"`
+	Launch          models.LaunchParameters `json:"launch"`
+	Image           string                  `json:"image,omitempty" doc:"container image, for clusters"`
+	Command         []string                `json:"command" doc:"program and arguments, for this machine"`
+	DefaultPath     string                  `json:"default_path,omitempty" doc:"page that opens first"`
+	Discovered      bool                    `json:"discovered" doc:"found on this machine rather than entered"`
+	Unavailable     string                  `json:"unavailable,omitempty" doc:"why it cannot be used now"`
+	CreatedAt       time.Time               `json:"created_at"`
+}
+
+func environmentOf(e models.Environment) Environment {
+	v := Environment{ID: e.ID, Name: e.Name, Language: e.Language, LanguageVersion: e.LanguageVersion, Versions: e.Versions,
+		Minimum: e.Minimum, Launch: e.Launch, Image: e.Image, Command: e.Command, DefaultPath: e.DefaultPath,
+		Discovered: e.DiscoveredKey != nil, Unavailable: e.Unavailable.String(), CreatedAt: e.CreatedAt.UTC()}
+	if v.Versions == nil {
+		v.Versions = map[string]string{}
+	}
+	if v.Command == nil {
+		v.Command = []string{}
+	}
+	return v
+}
+
+// MatchedEnvironment is an environment and how it fits what is wanted.
+type MatchedEnvironment struct {
+	Environment
+	Fits    *bool    `json:"fits,omitempty" doc:"present when versions were wanted"`
+	Matched []string `json:"matched,omitempty" doc:"what of it was wanted"`
+	Reasons []string `json:"reasons,omitempty" doc:"why it does not fit"`
+}
+
+func fitting(m workspaces.Match) MatchedEnvironment {
+	yes := true
+	return MatchedEnvironment{Environment: environmentOf(m.Environment), Fits: &yes, Matched: shown(m.Matched, sentence)}
+}
+
+func unfitting(m workspaces.Mismatch) MatchedEnvironment {
+	no := false
+	return MatchedEnvironment{Environment: environmentOf(m.Environment), Fits: &no, Reasons: shown(m.Reasons, sentence)}
+}
+
+// EnvironmentsQuery asks for the catalogue.
+type EnvironmentsQuery struct {
+	Paging
+	Versions string `query:"versions" maxLength:"1000" doc:"wanted versions, such as python>=3.11, torch"`
+}
+
+func (a rest) listEnvironments(ctx context.Context, in *EnvironmentsQuery) (*Answer[List[MatchedEnvironment]], error) {
+	var list []MatchedEnvironment
+	var err error
+	if in.Versions == "" {
+		var all []models.Environment
+		all, err = a.Catalogue.Environments(ctx, actorOf(ctx))
+		list = shown(all, func(e models.Environment) MatchedEnvironment {
+			return MatchedEnvironment{Environment: environmentOf(e)}
+		})
+	} else {
+		var fits []workspaces.Match
+		var refused []workspaces.Mismatch
+		fits, refused, err = a.Catalogue.Match(ctx, actorOf(ctx), workspaces.MatchInput{Versions: in.Versions})
+		list = append(shown(fits, fitting), shown(refused, unfitting)...)
+	}
+	return listedWhole(in.Paging, func(e MatchedEnvironment) int64 { return e.ID }, list, err,
+		func(e MatchedEnvironment) MatchedEnvironment { return e })
+}
+
+func (a rest) createEnvironment(ctx context.Context, in *Create[workspaces.EnvironmentInput]) (*Created[Environment], error) {
+	e, err := a.Catalogue.Create(ctx, actorOf(ctx), in.Body)
+	return created(e.Version, environmentOf(e), err, "environments", e.ID)
+}
+
+func (a rest) getEnvironment(ctx context.Context, in *ByID) (*Found[Environment], error) {
+	e, err := a.Catalogue.Environment(ctx, actorOf(ctx), in.ID)
+	return found(e.Version, environmentOf(e), err)
+}
+
+func (a rest) updateEnvironment(ctx context.Context, in *Update[workspaces.EnvironmentInput]) (*Found[Environment], error) {
+	var err error
+	if in.Body.Version, err = in.version(); err != nil {
+		return nil, err
+	}
+	e, err := a.Catalogue.Update(ctx, actorOf(ctx), in.ID, in.Body)
+	return found(e.Version, environmentOf(e), err)
+}
+
+func (a rest) deleteEnvironment(ctx context.Context, in *ByID) (*Nothing, error) {
+	return nothing(a.Catalogue.Delete(ctx, actorOf(ctx), in.ID))
+}

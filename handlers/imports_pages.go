@@ -1,0 +1,87 @@
+package handlers
+
+import (
+	"context"
+	"io"
+	"net/http"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"weir/handlers/sheet"
+	"weir/models"
+	"weir/web"
+)
+
+func (a *App) importsRoutes(p *echo.Group) {
+	p.GET("/projects/:id/members/import", a.importPage(a.membersImport))
+	p.POST("/projects/:id/members/import", a.importTablePage(a.membersImport))
+	p.GET("/people/import", a.importPage(a.peopleImport))
+	p.POST("/people/import", a.importTablePage(a.peopleImport))
+}
+
+// findImport prepares an import for whoever may, about a project or, with 0,
+// about none.
+type findImport func(ctx context.Context, id int64) (tableImport, error)
+
+func (a *App) importPage(find findImport) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		t, err := find(c.Request().Context(), number(c, "id"))
+		if err != nil {
+			return err
+		}
+		t.view.Form = formOf(0)
+		return a.render(c, http.StatusOK, web.ImportPage(t.view))
+	}
+}
+
+// importTablePage shows what would become of a table and, when that was confirmed,
+// imports it. The table travels in the form: nothing is kept in between.
+func (a *App) importTablePage(find findImport) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		ctx := c.Request().Context()
+		t, err := find(ctx, number(c, "id"))
+		if err != nil {
+			return err
+		}
+		f, err := readForm(c)
+		if err != nil {
+			return err
+		}
+		text, err := f.importedTable(c)
+		var report models.ImportReport
+		if err == nil {
+			report, err = t.take(ctx, text, !f.bool("confirm"), f.text("plan"))
+		}
+		t.view.Form, t.view.Rows = web.Form{Values: map[string]string{"csv": text, "plan": report.Plan}}, report.Rows
+		if err != nil {
+			return a.refused(c, err, func() (templ.Component, error) {
+				t.view.Form = t.view.Form.Refuse(err)
+				return web.ImportPage(t.view), nil
+			})
+		}
+		if !report.Done {
+			return a.render(c, http.StatusOK, web.ImportPage(t.view))
+		}
+		return a.done(c, t.view.Back, models.Say("Imported: %d added, %d changed, %d unchanged.",
+			report.Count(models.RowAdded), report.Count(models.RowChanged), report.Count(models.RowUnchanged)))
+	}
+}
+
+// importedTable is the file that was sent, or what was typed where there is none.
+func (f *form) importedTable(c echo.Context) (string, error) {
+	header, err := c.FormFile("file")
+	if err != nil || header.Size == 0 {
+		return f.text("csv"), nil
+	}
+	if header.Size > sheet.MaxBytes {
+		return "", models.Invalid("csv", "must be at most %s", "1 MiB")
+	}
+	file, err := header.Open()
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	b, err := io.ReadAll(file)
+	return string(b), err
+}

@@ -1,0 +1,234 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/pool"
+	"weir/web"
+	"weir/workspaces"
+)
+
+func (a *App) launchRoutes(p *echo.Group) {
+	p.GET("/launch", a.newWorkspacePage)
+	p.POST("/workspaces", a.launchWorkspacePage)
+}
+
+// fillLaunch puts a preview into the launch page.
+func fillLaunch(v *web.LaunchView, p workspaces.Preview, view pool.View) {
+	v.GPUModels = gpuModels(view)
+	v.Meters = web.PeakMeters(p.Use.HeldByMember, p.Target.Demand.Resources(), p.Use.Peak)
+	for _, m := range p.Fitting {
+		v.Environments = append(v.Environments, web.EnvironmentChoice{ID: m.Environment.ID, Name: m.Environment.Name,
+			Versions: versionsOf(m.Environment), Matched: m.Matched})
+	}
+	for _, m := range p.Refused {
+		v.Refused = append(v.Refused, web.EnvironmentRefused{Name: m.Environment.Name, Reasons: m.Reasons})
+	}
+	v.Target = p.Target.Parameters
+	v.Defaults = map[string]string{}
+	for _, t := range p.Target.Parameters {
+		v.Defaults[t.Name] = t.Value
+		if n, err := strconv.ParseInt(t.Value, 10, 64); err == nil {
+			v.Defaults[t.Name] = models.Quantity(countName(t.Name), n)
+		}
+	}
+	if p.Chosen.ID != 0 && p.Answer.Outcome != "" {
+		v.Answer = answerView(p.Answer, p.Target.Demand, view)
+	}
+}
+
+func answerView(a models.Answer, d models.Demand, view pool.View) web.Answer {
+	v := web.Answer{Outcome: a.Outcome, AskedCores: d.GPUs * d.Cores, Explanation: a.Explanation, Reasons: a.Reasons}
+	devices := grantedDevices(a, view)
+	v.Simulated = anySimulated(devices)
+	if len(a.Grants) > 0 {
+		v.Enforcement = a.Grants[0].Enforcement
+	}
+	switch a.Outcome {
+	case models.OutcomeGranted:
+		v.Devices, v.FreeCores = devices, v.AskedCores
+	case models.OutcomePartial:
+		v.FreeCores = a.Fewer.GPUs * a.Fewer.Cores
+		v.Fewer = &web.Fewer{Cores: v.FreeCores, GPUMemoryMiB: a.Fewer.GPUs * a.Fewer.GPUMemoryMiB, Devices: devices}
+		v.Wait = &web.Wait{Before: a.Waiting, Why: a.Explanation}
+	case models.OutcomeDelayed:
+		v.Wait = &web.Wait{Before: a.Waiting, Why: a.Explanation}
+	}
+	return v
+}
+
+// grantedDevices draws where an answer's shares would lie.
+func grantedDevices(a models.Answer, view pool.View) (list []web.Device) {
+	for _, g := range a.Grants {
+		for _, p := range view.Providers {
+			for _, d := range p.Devices {
+				if d.ID != g.Device.ID {
+					continue
+				}
+				v := deviceView(d, 0)
+				v.State = models.Text{}
+				v.Provider, v.Enforcement = p.Name, g.Enforcement
+				v.Shares = append(v.Shares, web.Share{Cores: g.Cores, MemoryMiB: g.MemoryMiB, New: true})
+				v.FreeCores, v.FreeMemoryMiB = max(v.FreeCores-g.Cores, 0), max(v.FreeMemoryMiB-g.MemoryMiB, 0)
+				list = append(list, v)
+			}
+		}
+	}
+	return list
+}
+
+func gpuModels(view pool.View) []string {
+	seen := map[string]bool{}
+	var list []string
+	for _, p := range view.Providers {
+		for _, d := range p.Devices {
+			if !seen[d.Model] {
+				seen[d.Model] = true
+				list = append(list, d.Model)
+			}
+		}
+	}
+	sort.Strings(list)
+	return list
+}
+
+// versionsOf words what matters of an environment's versions.
+func versionsOf(e models.Environment) string {
+	parts := []string{e.Language + " " + e.LanguageVersion}
+	tools := make([]string, 0, len(e.Versions))
+	for tool := range e.Versions {
+		tools = append(tools, tool)
+	}
+	sort.Strings(tools)
+	for _, tool := range tools {
+		parts = append(parts, tool+" "+e.Versions[tool])
+	}
+	return strings.Join(parts, " · ")
+}
+
+// launchAgain is the launch form with what the member asked for before.
+func launchAgain(w models.Workspace) string {
+	q := url.Values{"project_id": {strconv.FormatInt(w.ProjectID, 10)}, "environment_id": {strconv.FormatInt(w.EnvironmentID, 10)}, "name": {w.Name}}
+	var env []string
+	for _, p := range w.Target {
+		if p.Origin != workspaces.OriginMember {
+			continue
+		}
+		if name, ok := strings.CutPrefix(p.Name, "env."); ok {
+			env = append(env, name+"="+p.Value)
+			continue
+		}
+		value := p.Value
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+			value = models.Quantity(countName(p.Name), n)
+		}
+		q.Set(p.Name, value)
+	}
+	if len(env) > 0 {
+		q.Set("env", strings.Join(env, "\n"))
+	}
+	return "/launch?" + q.Encode()
+}
+
+func (f *form) launchInput() workspaces.LaunchInput {
+	return workspaces.LaunchInput{ProjectID: f.number("project_id"), EnvironmentID: f.number("environment_id"), Versions: f.text("versions"),
+		Name: f.text("name"), Request: f.launch(""), WhenShort: f.text("when_short")}
+}
+
+func (a *App) newWorkspacePage(c echo.Context) error {
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	page, err := a.launchForm(c, f, nil)
+	if err != nil {
+		return err
+	}
+	return a.render(c, http.StatusOK, page)
+}
+
+func (a *App) launchWorkspacePage(c echo.Context) error {
+	ctx := c.Request().Context()
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	in := f.launchInput()
+	var w models.Workspace
+	if err = f.err(nil); err == nil {
+		w, err = a.Workspaces.Launch(ctx, actorOf(ctx), in)
+	}
+	if err != nil {
+		return a.refused(c, err, func() (templ.Component, error) { return a.launchForm(c, f, err) })
+	}
+	return c.Redirect(http.StatusSeeOther, path("workspaces", w.ID))
+}
+
+// launchForm is the launch page for what stands in f: the preview, and when a
+// launch was refused, why.
+func (a *App) launchForm(c echo.Context, f *form, refused error) (templ.Component, error) {
+	ctx := c.Request().Context()
+	actor := actorOf(ctx)
+	v := web.LaunchView{Form: f.web()}
+	mine, err := a.Ledger.Participations(ctx, actor)
+	if err != nil {
+		return nil, err
+	}
+	in := f.launchInput()
+	for _, m := range mine {
+		if m.Project.Active(a.Store.Now()) {
+			v.Projects = append(v.Projects, web.Option{Value: strings.TrimPrefix(path(m.Project.ID), "/"), Label: m.Project.Name})
+			if in.ProjectID == 0 {
+				in.ProjectID = m.Project.ID
+			}
+		}
+		if m.Project.ID == in.ProjectID {
+			v.Project, v.Role = m.Project.Name, m.Member.RoleName
+			v.Form.Values["project_id"] = strings.TrimPrefix(path(m.Project.ID), "/")
+		}
+	}
+	if in.ProjectID == 0 {
+		return web.LaunchPage(v), nil
+	}
+	p, err := a.Workspaces.Preview(ctx, actor, in)
+	if err != nil {
+		return nil, err
+	}
+	view, err := a.Pool.View(ctx, actor)
+	if err != nil {
+		return nil, err
+	}
+	fillLaunch(&v, p, view)
+	if v.Answer.Wait != nil {
+		f, err := a.forecast(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		v.Answer.Wait.Starts = f.Text
+	}
+	switch {
+	case refused != nil:
+		v.Form = v.Form.Refuse(refused)
+	case f.err(nil) != nil:
+		v.Form = v.Form.Refuse(f.err(nil))
+	case len(p.Problems) > 0:
+		v.Form = v.Form.Refuse(&models.Error{Kind: models.KindInvalid, Message: p.Message, Fields: p.Problems})
+	}
+	v.CanLaunch = p.Chosen.ID != 0 && len(p.Problems) == 0 && f.err(nil) == nil && p.Answer.Outcome != models.OutcomeRefused
+	return web.LaunchPage(v), nil
+}
+
+// forecast tells when what a preview asks for could be met, if it waited from
+// now on.
+func (a *App) forecast(ctx context.Context, p workspaces.Preview) (pool.Forecast, error) {
+	return a.Pool.Forecast(ctx, models.Workspace{ProjectID: p.Project.ID, Demand: p.Target.Demand})
+}

@@ -1,0 +1,216 @@
+package live
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"weir/models"
+	"weir/policies"
+)
+
+const (
+	steps = 32 // that a beat is spread over, so that not all streams have theirs at once
+	hands = 4  // that ask for rights at the same time
+	// MaxTopics is how many a stream may follow.
+	MaxTopics = 64
+	// MaxStreams is how many one user may have.
+	MaxStreams = 64
+)
+
+// Hub tells event streams which topics have changed. An event is encoded
+// once, however many streams it goes to.
+type Hub struct {
+	check   func(context.Context, policies.Actor, []string) error // that one may follow topics
+	holds   func() bool                                           // that anything may be sent now
+	wake    chan struct{}
+	stopped context.Context
+	stop    context.CancelFunc
+	running sync.WaitGroup
+
+	mu        sync.Mutex
+	closed    bool
+	marks     marks
+	topics    map[string]map[*follower]bool // who follows each
+	followers map[followerKey]*follower
+	changed   map[string]bool // topics, since streams were told
+	open      int             // streams
+	openOf    map[int64]int   // by their user
+	turn      int             // slot of the next follower
+	encoded   int64           // events, so far
+}
+
+// New is a Hub whose streams go on as long as check says that their readers
+// may follow the topics, and whose bytes are sent while holds. Close ends it.
+func New(check func(context.Context, policies.Actor, []string) error, holds func() bool) *Hub {
+	h := &Hub{check: check, holds: holds, wake: make(chan struct{}, 1), marks: newMarks(), topics: map[string]map[*follower]bool{},
+		followers: map[followerKey]*follower{}, changed: map[string]bool{}, openOf: map[int64]int{}}
+	h.stopped, h.stop = context.WithCancel(context.Background())
+	h.running.Go(func() {
+		for {
+			select {
+			case <-h.stopped.Done():
+				return
+			case <-h.wake:
+				h.deliver()
+			}
+		}
+	})
+	h.running.Go(func() {
+		ticks := time.NewTicker(keepAlive / steps)
+		defer ticks.Stop()
+		for step := 0; ; step = (step + 1) % steps {
+			select {
+			case <-h.stopped.Done():
+				return
+			case <-ticks.C:
+				h.beat(step)
+			}
+		}
+	})
+	return h
+}
+
+// Mark is where the changes stand: what is read from now on is at least as
+// new.
+func (h *Hub) Mark() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.marks.now()
+}
+
+// Publish notes that topics have changed, for their readers to be told soon.
+func (h *Hub) Publish(topics []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if slices.Contains(topics, models.AnythingMayHaveChanged) {
+		h.marks.forget()
+		topics = slices.Collect(maps.Keys(h.topics))
+	}
+	h.marks.add(topics)
+	for _, topic := range topics {
+		if h.topics[topic] != nil { // somebody follows it
+			h.changed[topic] = true
+		}
+	}
+	if len(h.changed) > 0 {
+		select {
+		case h.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// deliver tells streams what has changed since the last time; several changes
+// of a topic are then one.
+func (h *Hub) deliver() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, topic := range slices.Sorted(maps.Keys(h.changed)) {
+		followers := h.topics[topic]
+		if followers == nil {
+			continue // they have left
+		}
+		event := eventOf(topic)
+		h.encoded++
+		for f := range followers {
+			for s := range f.streams {
+				h.offer(s, event)
+			}
+		}
+	}
+	clear(h.changed)
+}
+
+// beat looks after the followers whose slot it is: may they still follow? Who
+// may has a sign of life.
+func (h *Hub) beat(step int) {
+	ctx, cancel := context.WithTimeout(h.stopped, keepAlive/2)
+	defer cancel()
+	h.recheck(ctx, func(f *follower) bool { return f.slot == step })
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, f := range h.followers {
+		if f.slot == step {
+			for s := range f.streams {
+				h.offer(s, alive)
+			}
+		}
+	}
+}
+
+// recheck ends the streams of those followers that may not follow any more.
+func (h *Hub) recheck(ctx context.Context, which func(*follower) bool) {
+	var group sync.WaitGroup
+	list := h.followersWhere(which)
+	for part := range slices.Chunk(list, max(1, (len(list)+hands-1)/hands)) {
+		group.Go(func() {
+			for _, f := range part {
+				if h.check(ctx, f.actor(), f.topics) != nil {
+					h.endWhere(func(other *follower) bool { return other == f })
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+// Subscribe begins a stream for a page that was read at the mark since; it
+// must be served or dropped. It is nil when the actor has MaxStreams already.
+func (h *Hub) Subscribe(actor policies.Actor, topics []string, since string) *Stream {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return &Stream{ended: true}
+	}
+	if h.openOf[actor.User.ID] >= MaxStreams {
+		return nil
+	}
+	f := h.follower(actor, topics)
+	s := newStream(f, h.marks.after(since))
+	f.streams[s] = true
+	h.open++
+	h.openOf[f.user]++
+	return s
+}
+
+// Revoked ends the streams that hang on one of these revocation keys, unless
+// their readers may still follow.
+func (h *Hub) Revoked(ctx context.Context, keys []string) {
+	h.recheck(ctx, func(f *follower) bool { return f.hangsOn(keys) })
+}
+
+// Cut ends all streams; who may still follow asks again.
+func (h *Hub) Cut() { h.endWhere(func(*follower) bool { return true }) }
+
+// endWhere ends the streams of some followers.
+func (h *Hub) endWhere(which func(*follower) bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, f := range h.followers {
+		if which(f) {
+			for s := range f.streams {
+				h.end(s)
+			}
+		}
+	}
+}
+
+// Close ends all streams and the hub's own goroutines.
+func (h *Hub) Close() {
+	h.mu.Lock()
+	h.closed = true
+	h.mu.Unlock()
+	h.Cut()
+	h.stop()
+	h.running.Wait()
+}
+
+// Count tells how many streams there are, and how many events were encoded.
+func (h *Hub) Count() (streams int, encoded int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.open, h.encoded
+}

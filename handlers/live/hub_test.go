@@ -1,0 +1,578 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// unbounded is a room that is never full.
+const unbounded = 1 << 30
+
+// pipe is a connection in memory: it takes bytes while there is room.
+type pipe struct {
+	mu       sync.Mutex
+	room     int
+	got      strings.Builder
+	deadline time.Time
+	closed   bool
+	changed  chan struct{} // closed when something above has changed
+	left     chan struct{} // closed when the reader hangs up
+	twice    bool          // closed twice
+}
+
+func newPipe(room int) *pipe {
+	return &pipe{room: room, changed: make(chan struct{}), left: make(chan struct{})}
+}
+
+// Write waits for room until the deadline.
+func (p *pipe) Write(b []byte) (n int, err error) {
+	for {
+		p.mu.Lock()
+		take := min(p.room, len(b)-n)
+		if p.closed {
+			take = 0
+		}
+		p.room -= take
+		p.got.Write(b[n : n+take])
+		closed, changed, wait := p.closed, p.changed, time.Until(p.deadline)
+		p.mu.Unlock()
+		if n += take; n == len(b) && !closed {
+			return n, nil
+		}
+		if closed {
+			return n, io.ErrClosedPipe
+		}
+		select {
+		case <-changed:
+		case <-time.After(wait):
+			return n, os.ErrDeadlineExceeded
+		}
+	}
+}
+
+func (p *pipe) Read([]byte) (int, error) {
+	<-p.left
+	return 0, io.EOF
+}
+
+func (p *pipe) SetWriteDeadline(t time.Time) error {
+	p.set(func() { p.deadline = t })
+	return nil
+}
+
+func (p *pipe) Close() error {
+	p.set(func() {
+		if p.twice = p.closed; !p.closed {
+			p.closed = true
+			p.hangUp()
+		}
+	})
+	if p.twice {
+		return errors.New("closed twice")
+	}
+	return nil
+}
+
+// hangUp makes the reader leave.
+func (p *pipe) hangUp() {
+	select {
+	case <-p.left:
+	default:
+		close(p.left)
+	}
+}
+
+func (p *pipe) set(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// widen sets how much the pipe takes from now on.
+func (p *pipe) widen(room int) { p.set(func() { p.room = room }) }
+
+func (p *pipe) isClosed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed
+}
+
+// told is what came through the pipe so far: the topics, in order. It fails
+// on anything else than a greeting, comments, and whole events but the last.
+func (p *pipe) told(t interface{ Fatalf(string, ...any) }) (topics []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	text, ok := strings.CutPrefix(p.got.String(), string(greeting))
+	if !ok {
+		if !strings.HasPrefix(string(greeting), text) {
+			t.Fatalf("the stream begins with %q", text)
+		}
+		return nil
+	}
+	parts := strings.SplitAfter(text, "\n\n")
+	for _, part := range parts[:len(parts)-1] { // the last is not ended
+		name, isEvent := strings.CutPrefix(part, "event: change\ndata: ")
+		if !isEvent && part != string(alive) {
+			t.Fatalf("the stream says %q", part)
+		}
+		if isEvent {
+			topics = append(topics, strings.TrimSuffix(name, "\n\n"))
+		}
+	}
+	return topics
+}
+
+func everybodyMay(context.Context, policies.Actor, []string) error { return nil }
+
+func always() bool { return true }
+
+func person(id int64) policies.Actor { return policies.Actor{User: models.User{ID: id}, Session: "s"} }
+
+// scene is a hub in a bubble whose clock runs when nothing else does.
+type scene struct {
+	*testing.T
+	*Hub
+}
+
+// inScene runs a test in a bubble with a hub.
+func inScene(t *testing.T, check func(context.Context, policies.Actor, []string) error, test func(scene)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := scene{t, New(check, always)}
+		defer s.Close()
+		test(s)
+	})
+}
+
+// follow opens a stream of a user on a pipe, and waits until it is told what
+// there is to tell.
+func (s scene) follow(user int64, since string, topics ...string) *pipe {
+	s.Helper()
+	p := newPipe(unbounded)
+	s.attach(s.Subscribe(person(user), topics, since), p)
+	synctest.Wait()
+	return p
+}
+
+// tell publishes topics and waits until everybody has been told who reads.
+func (s scene) tell(topics ...string) {
+	s.Publish(topics)
+	synctest.Wait()
+}
+
+// beats lets every follower have its turn so many times.
+func (s scene) beats(n int) {
+	time.Sleep(time.Duration(n) * keepAlive)
+	synctest.Wait()
+}
+
+// cut ends a user's streams.
+func (s scene) cut(user int64) {
+	s.endWhere(func(f *follower) bool { return f.user == user })
+}
+
+func (s scene) streams() int {
+	n, _ := s.Count()
+	return n
+}
+
+func (s scene) wantTold(p *pipe, want ...string) {
+	s.Helper()
+	if got := p.told(s); !slices.Equal(got, want) {
+		s.Errorf("the stream told of %q, not %q", got, want)
+	}
+}
+
+// However many streams an event goes to, it is encoded once; and one that
+// nobody follows is not encoded.
+func TestEventIsEncodedOnce(t *testing.T) {
+	inScene(t, everybodyMay, func(s scene) {
+		var all []*pipe
+		for user := range int64(300) {
+			topics := []string{"pool"}
+			if user%3 == 0 {
+				topics = append(topics, fmt.Sprint("workspace:", user))
+			}
+			all = append(all, s.follow(user, "", topics...))
+		}
+		for round := 1; round <= 3; round++ {
+			s.tell("pool", "project:8")
+			if _, encoded := s.Count(); encoded != int64(round) {
+				s.Errorf("%d events were encoded %d times", round, encoded)
+			}
+		}
+		for _, p := range all {
+			s.wantTold(p, "pool", "pool", "pool")
+		}
+	})
+}
+
+// Changes that come together are told together, each topic once.
+func TestChangesAreJoined(t *testing.T) {
+	inScene(t, everybodyMay, func(s scene) {
+		both, one, other := s.follow(1, "", "pool", "workspace:5", "pool"), s.follow(2, "", "workspace:5"), s.follow(3, "", "projects")
+		s.mu.Lock() // nothing is delivered meanwhile
+		for range 3 {
+			s.changed["workspace:5"], s.changed["pool"] = true, true
+		}
+		s.mu.Unlock()
+		s.deliver()
+		s.tell("elsewhere")
+		s.wantTold(both, "pool", "workspace:5")
+		s.wantTold(one, "workspace:5")
+		s.wantTold(other)
+	})
+}
+
+// A reader that does not read delays nobody, is told what it missed when it
+// reads again, and is dropped when it does not.
+func TestSlowReader(t *testing.T) {
+	inScene(t, everybodyMay, func(s scene) {
+		slow, slower, quick := s.follow(1, "", "pool", "projects"), s.follow(2, "", "pool", "projects"), s.follow(3, "", "pool", "projects")
+		slow.widen(5) // in the middle of an event
+		slower.widen(0)
+		for range 4 {
+			s.tell("pool")
+		}
+		s.tell("projects")
+		s.wantTold(quick, "pool", "pool", "pool", "pool", "projects")
+		s.wantTold(slow)
+
+		s.beats(1)
+		slow.widen(unbounded)
+		s.beats(1)
+		s.wantTold(slow, "pool", "pool", "pool", "pool", "projects")
+		if !slower.isClosed() || slow.isClosed() || quick.isClosed() || s.streams() != 2 {
+			s.Errorf("closed: slower %v, slow %v, quick %v; %d streams are left", slower.isClosed(), slow.isClosed(), quick.isClosed(), s.streams())
+		}
+		// It has caught up: being behind again is a new beginning.
+		slow.widen(0)
+		s.beats(1)
+		if slow.isClosed() {
+			s.Error("dropped before its time")
+		}
+		s.beats(2)
+		if !slow.isClosed() {
+			s.Error("not dropped")
+		}
+	})
+}
+
+// A reader that falls far behind is dropped before its events fill the
+// memory; others are told everything.
+func TestReaderFarBehind(t *testing.T) {
+	inScene(t, everybodyMay, func(s scene) {
+		slow, quick := s.follow(1, "", "pool"), s.follow(2, "", "pool")
+		slow.widen(0)
+		for range 2 * spare {
+			s.tell("pool")
+		}
+		if n := len(quick.told(s)); !slow.isClosed() || quick.isClosed() || n != 2*spare {
+			s.Errorf("closed: slow %v, quick %v, which was told %d times", slow.isClosed(), quick.isClosed(), n)
+		}
+	})
+}
+
+// Whatever becomes of the connection's room: what a stream tells is well
+// formed, and tells of every topic after its last change, or it has ended and
+// the next one of the same page tells.
+func TestStreamsLoseNothing(t *testing.T) {
+	names := []string{"environments", "pool", "projects"}
+	inScene(t, everybodyMay, func(s scene) {
+		rapid.Check(t, func(t *rapid.T) {
+			mark := s.Mark()
+			p := newPipe(0)
+			s.attach(s.Subscribe(person(1), names, ""), p)
+			defer s.cut(1)
+			expected := map[string]int{} // what the stream had told, in all, when a topic last changed
+			for range rapid.IntRange(1, 40).Draw(t, "n") {
+				switch rapid.IntRange(0, 2).Draw(t, "what") {
+				case 0:
+					name := rapid.SampledFrom(names).Draw(t, "topic")
+					expected[name] = len(p.told(t))
+					s.Publish([]string{name})
+				case 1:
+					synctest.Wait()
+				case 2:
+					p.widen(rapid.IntRange(0, 80).Draw(t, "room"))
+				}
+			}
+			p.widen(unbounded)
+			synctest.Wait()
+			told := p.told(t)
+			if p.isClosed() {
+				expected = map[string]int{}
+				next := s.follow(1, mark, names...)
+				told = next.told(t)
+			}
+			for name, from := range expected {
+				if !slices.Contains(told[from:], name) {
+					t.Fatalf("%s changed after %d events were told, and is not among the later of %q", name, from, told)
+				}
+			}
+		})
+	})
+}
+
+// A right is asked for once for all windows of a session that show the same,
+// in each beat; when it has ended, so have they.
+func TestRightsAreCheckedTogether(t *testing.T) {
+	var asked atomic.Int64
+	var revoked atomic.Bool
+	check := func(_ context.Context, a policies.Actor, topics []string) error {
+		asked.Add(1)
+		if revoked.Load() && a.User.ID == 1 && slices.Contains(topics, "project:5") {
+			return models.NotFound("topic")
+		}
+		return nil
+	}
+	inScene(t, check, func(s scene) {
+		var windows []*pipe
+		for range 5 {
+			windows = append(windows, s.follow(1, "", "pool", "project:5"), s.follow(1, "", "project:5", "pool"))
+		}
+		elsewhere, other := s.follow(1, "", "pool"), s.follow(2, "", "pool", "project:5")
+		second := newPipe(unbounded)
+		s.attach(s.Subscribe(policies.Actor{User: models.User{ID: 2}, Session: "another"}, []string{"pool", "project:5"}, ""), second)
+		s.beats(1)
+		if got := asked.Load(); got != 4 {
+			s.Errorf("asked %d times in a beat, not once for each of 4 followers", got)
+		}
+		revoked.Store(true)
+		s.beats(1)
+		s.tell("pool")
+		for _, p := range windows {
+			s.wantTold(p)
+			if !p.isClosed() {
+				s.Error("a stream goes on without its right")
+			}
+		}
+		if elsewhere.isClosed() || other.isClosed() || second.isClosed() || s.streams() != 3 {
+			s.Errorf("%d streams are left, not 3", s.streams())
+		}
+	})
+}
+
+func TestReaderThatLeftIsForgotten(t *testing.T) {
+	inScene(t, everybodyMay, func(s scene) {
+		p, stays := s.follow(1, "", "pool"), s.follow(2, "", "pool")
+		p.hangUp()
+		synctest.Wait()
+		if !p.isClosed() || stays.isClosed() || s.streams() != 1 {
+			s.Errorf("closed: %v, %v; %d streams", p.isClosed(), stays.isClosed(), s.streams())
+		}
+	})
+}
+
+// A server that has lost the others sends nothing more.
+func TestNothingIsSentApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var apart atomic.Bool
+		s := scene{t, New(everybodyMay, func() bool { return !apart.Load() })}
+		defer s.Close()
+		p := s.follow(1, "", "pool")
+		s.tell("pool")
+		apart.Store(true)
+		s.tell("pool")
+		late := s.follow(2, "", "pool")
+		s.wantTold(p, "pool")
+		if !p.isClosed() || !late.isClosed() || late.got.Len() > 0 {
+			t.Errorf("closed: %v, %v, which was sent %q", p.isClosed(), late.isClosed(), late.got.String())
+		}
+	})
+}
+
+// Cutting ends what is open at once, and what is about to open; nothing of it
+// is remembered.
+func TestCut(t *testing.T) {
+	inScene(t, everybodyMay, func(s scene) {
+		mine, too, other := s.follow(1, "", "pool"), s.follow(1, "", "workspace:3"), s.follow(2, "", "pool")
+		opening, late := s.Subscribe(person(1), []string{"pool"}, ""), newPipe(unbounded)
+		s.cut(1)
+		s.attach(opening, late)
+		if !mine.isClosed() || !too.isClosed() || !late.isClosed() || other.isClosed() || late.got.Len() > 0 {
+			s.Errorf("closed: %v, %v, %v; another's: %v", mine.isClosed(), too.isClosed(), late.isClosed(), other.isClosed())
+		}
+		s.tell("workspace:3")
+		if n, encoded := s.Count(); n != 1 || encoded != 0 {
+			s.Errorf("%d streams, %d events encoded", n, encoded)
+		}
+		s.cut(2)
+		if len(s.topics)+len(s.followers)+len(s.changed)+len(s.openOf) > 0 {
+			s.Errorf("remembered: %v %v %v %v", s.topics, s.followers, s.changed, s.openOf)
+		}
+	})
+}
+
+// One user has so many streams and no more, in whatever windows and sessions;
+// those that were left make room. Others are not concerned.
+func TestStreamsOfOneUserAreBounded(t *testing.T) {
+	inScene(t, everybodyMay, func(s scene) {
+		var open []*pipe
+		for i := range MaxStreams {
+			open = append(open, s.follow(1, "", "pool", fmt.Sprint("workspace:", i%3)))
+		}
+		elsewhere := policies.Actor{User: models.User{ID: 1}, Session: "another"}
+		if v := s.Subscribe(elsewhere, []string{"projects"}, ""); v != nil || s.streams() != MaxStreams {
+			s.Fatalf("one more stream was begun: %d", s.streams())
+		}
+		s.follow(2, "", "pool")
+		open[5].hangUp()
+		synctest.Wait()
+		v := s.Subscribe(elsewhere, []string{"projects"}, "")
+		if v == nil || !open[5].isClosed() || open[6].isClosed() || s.Subscribe(elsewhere, []string{"projects"}, "") != nil {
+			s.Fatalf("%d streams: one place was to be had, and one only", s.streams())
+		}
+		s.Drop(v)
+		s.cut(1)
+		s.cut(2)
+		if len(s.openOf) > 0 || s.streams() != 0 {
+			s.Errorf("counted after the end: %v, %d", s.openOf, s.streams())
+		}
+	})
+}
+
+// A page that was read before a change learns of it when its stream begins.
+func TestMarks(t *testing.T) {
+	inScene(t, everybodyMay, func(s scene) {
+		s.Publish([]string{"pool"})
+		read := s.Mark()
+		s.Publish([]string{"projects"})
+		for _, c := range []struct {
+			name, mark string
+			want       []string
+		}{
+			{"read before the last change", read, []string{"projects"}},
+			{"read now", s.Mark(), nil},
+			{"read from another server", "other.7", []string{"pool", "projects"}},
+			{"not a mark", "x", []string{"pool", "projects"}},
+			{"no mark", "", nil},
+		} {
+			if got := s.follow(1, c.mark, "projects", "pool").told(s); !slices.Equal(got, c.want) {
+				s.Errorf("%s: the stream told of %q, not %q", c.name, got, c.want)
+			}
+		}
+		// While a stream begins, changes are kept for it.
+		v, p := s.Subscribe(person(1), []string{"pool", "projects"}, read), newPipe(unbounded)
+		s.tell("pool")
+		s.attach(v, p)
+		synctest.Wait()
+		s.wantTold(p, "projects", "pool")
+	})
+}
+
+func TestTooManyTopicsToRemember(t *testing.T) {
+	m := newMarks()
+	m.add([]string{"pool"})
+	old := m.now()
+	for i := range maxRemembered {
+		m.add([]string{fmt.Sprint("workspace:", i)})
+	}
+	if changed := m.after(old); !changed("pool") || len(m.last) > maxRemembered {
+		t.Errorf("a page older than what is remembered counts as new; %d topics are remembered", len(m.last))
+	}
+	if changed := m.after(m.now()); changed("pool") || changed("workspace:1") {
+		t.Error("a page that was read now counts as old")
+	}
+}
+
+// Streams come and go while changes are told; closing ends all of them.
+func TestHubUnderWay(t *testing.T) {
+	var pipes [4][]*pipe
+	h := New(everybodyMay, always)
+	follow := func(user int64, topics ...string) *pipe {
+		p := newPipe(unbounded)
+		h.attach(h.Subscribe(person(user), topics, ""), p)
+		return p
+	}
+	var busy sync.WaitGroup
+	for k := range pipes {
+		busy.Go(func() {
+			for i := range 200 {
+				user := int64(k*1000 + i)
+				pipes[k] = append(pipes[k], follow(user, "pool", fmt.Sprint("workspace:", i%7)))
+				h.Publish([]string{"pool", fmt.Sprint("workspace:", i%5)})
+				if i%4 == 0 {
+					h.endWhere(func(f *follower) bool { return f.user == user })
+				}
+				h.beat(i % steps)
+			}
+		})
+	}
+	busy.Wait()
+	h.Close()
+	late := follow(1, "pool")
+	for _, p := range append(slices.Concat(pipes[:]...), late) {
+		p.told(t)
+		if !p.isClosed() {
+			t.Fatal("a stream is open after the hub has closed")
+		}
+		if p.twice {
+			t.Fatal("a connection was closed twice")
+		}
+	}
+	if n, _ := h.Count(); n != 0 {
+		t.Errorf("%d streams are left", n)
+	}
+	h.Close() // again, as a shutdown does
+}
+
+// A revocation asks about the streams that hang on it, and ends those that
+// are refused before it returns.
+func TestRevocationEndsStreams(t *testing.T) {
+	for _, c := range []struct {
+		key  string
+		ends []int // of the streams below
+	}{
+		{"user:1", []int{0, 1}},
+		{models.SessionTie("s"), []int{0, 1, 2}},
+		{"project:5", []int{0, 2}},
+		{"user:9", nil},
+		{"workspace:5", nil},
+	} {
+		var revoked atomic.Bool
+		var asked atomic.Int64
+		check := func(context.Context, policies.Actor, []string) error {
+			asked.Add(1)
+			if revoked.Load() {
+				return models.NotFound("topic")
+			}
+			return nil
+		}
+		inScene(t, check, func(s scene) {
+			streams := []*pipe{s.follow(1, "", "pool", "project:5"), s.follow(1, "", "pool"), s.follow(2, "", "project:5")}
+			s.Revoked(t.Context(), []string{"user:77", c.key})
+			if n := int(asked.Load()); n != len(c.ends) || s.streams() != 3 {
+				t.Errorf("%s: asked %d times, and %d streams are left", c.key, n, s.streams())
+			}
+			revoked.Store(true)
+			s.Revoked(t.Context(), []string{c.key})
+			for i, p := range streams {
+				if p.isClosed() != slices.Contains(c.ends, i) {
+					t.Errorf("%s: stream %d is closed: %v", c.key, i, p.isClosed())
+				}
+			}
+			s.Cut()
+			if n := s.streams(); n != 0 {
+				t.Errorf("%d streams are left after all were cut", n)
+			}
+		})
+	}
+}

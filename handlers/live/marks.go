@@ -1,0 +1,55 @@
+package live
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+const maxRemembered = 4096 // topics
+
+// marks number the changes. A page is read before its stream begins; by its
+// mark the stream finds what has changed in between.
+type marks struct {
+	life      string           // tells this process's marks from another's
+	changes   int64            // so far
+	last      map[string]int64 // per topic the number of its last change
+	forgotten int64            // changes up to this number are not in last
+}
+
+func newMarks() marks {
+	return marks{life: strconv.FormatInt(time.Now().UnixNano(), 36), last: map[string]int64{}}
+}
+
+// now is where the changes stand. What is read from now on is at least as
+// new.
+func (m *marks) now() string { return m.life + "." + strconv.FormatInt(m.changes, 10) }
+
+// add notes one change of some topics. When there are too many topics to
+// remember all are forgotten: older pages are then taken to have changed.
+func (m *marks) add(topics []string) {
+	m.changes++
+	for _, topic := range topics {
+		if len(m.last) >= maxRemembered {
+			clear(m.last)
+			m.forgotten = m.changes
+		}
+		m.last[topic] = m.changes
+	}
+}
+
+// forget takes all topics to have changed.
+func (m *marks) forget() {
+	clear(m.last)
+	m.changes++
+	m.forgotten = m.changes
+}
+
+// after returns a function that tells whether a topic may have changed after
+// a mark; none has when there is no mark.
+func (m *marks) after(mark string) func(topic string) bool {
+	life, number, _ := strings.Cut(mark, ".")
+	n, err := strconv.ParseInt(number, 10, 64)
+	unknown := err != nil || life != m.life || n < m.forgotten
+	return func(topic string) bool { return mark != "" && (unknown || n < m.last[topic]) }
+}

@@ -1,0 +1,108 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"weir/models"
+	"weir/pool/projects"
+)
+
+func (a rest) membersOperations(s section) {
+	register(a, s, route{http.MethodGet, "/projects/{id}/members.csv", 200, "download-members", "Download a project's present members as CSV, in the columns in which they can be imported"}, a.downloadMembers)
+	describeDownload(s, "/projects/{id}/members.csv")
+	register(a, s, route{http.MethodGet, "/projects/{id}/members", 200, "list-members", "List a project's present members"}, a.listMembers)
+	register(a, s, route{http.MethodPost, "/projects/{id}/members", 201, "add-member", "Give a person a role in a project"}, a.addMember)
+	register(a, s, route{http.MethodGet, "/projects/{id}/members/{member}", 200, "get-member", "Show a member"}, a.getMember)
+	register(a, s, route{http.MethodPut, "/projects/{id}/members/{member}", 200, "update-member", "Change a member's role or deadline; the address is ignored"}, a.updateMember)
+	register(a, s, route{http.MethodDelete, "/projects/{id}/members/{member}", 204, "remove-member", "End a membership; its workspaces are stopped, its files stay"}, a.removeMember)
+	register(a, s, route{http.MethodPost, "/projects/{id}/members/import", 200, "import-members", "Add and change members by a table in CSV, all or none, or tell what that would do"}, a.importMembers)
+}
+
+// Member is a person's place in a project.
+type Member struct {
+	ID         int64            `json:"id"`
+	ProjectID  int64            `json:"project_id"`
+	UserID     int64            `json:"user_id"`
+	Name       string           `json:"name"`
+	Email      string           `json:"email"`
+	RoleID     int64            `json:"role_id"`
+	Role       string           `json:"role"`
+	Permission string           `json:"permission" enum:"manager,member"`
+	Peak       models.Resources `json:"peak" doc:"of the role"`
+	Held       models.Resources `json:"held" doc:"by the member's workspaces, now"`
+	Until      *time.Time       `json:"until,omitempty" doc:"participation deadline"`
+	CreatedAt  time.Time        `json:"created_at"`
+
+	Department string    `json:"department,omitempty"`
+	JoinedAt   time.Time `json:"joined_at" doc:"day of joining, at midnight UTC"`
+}
+
+func memberOf(m projects.MemberView) Member {
+	return Member{ID: m.ID, ProjectID: m.ProjectID, UserID: m.UserID, Name: m.UserName, Email: m.UserEmail, RoleID: m.RoleID,
+		Role: m.RoleName, Permission: m.Permission, Peak: m.Peak, Held: m.Held, Until: utc(m.Until), CreatedAt: m.CreatedAt.UTC(),
+		Department: m.Department, JoinedAt: m.JoinedAt.UTC()}
+}
+
+// ByMember names a member of a project.
+type ByMember struct {
+	ByID
+	Member int64 `path:"member" minimum:"1"`
+}
+
+// MemberUpdate changes a member.
+type MemberUpdate struct {
+	ByMember
+	IfMatch
+	Body projects.MemberInput
+}
+
+func (a rest) listMembers(ctx context.Context, in *PageOf) (*Answer[List[Member]], error) {
+	return listed(in.Paging, func(m projects.MemberView) int64 { return m.ID }, func(page models.Page) ([]projects.MemberView, error) {
+		return a.Ledger.Members(ctx, actorOf(ctx), in.ID, page)
+	}, memberOf)
+}
+
+func (a rest) addMember(ctx context.Context, in *CreateIn[projects.MemberInput]) (*Created[Member], error) {
+	m, err := a.Ledger.AddMember(ctx, actorOf(ctx), in.ID, in.Body)
+	if err != nil {
+		return nil, err
+	}
+	v, err := a.Ledger.Member(ctx, actorOf(ctx), in.ID, m.ID)
+	return created(v.Version, memberOf(v), err, "projects", in.ID, "members", v.ID)
+}
+
+func (a rest) getMember(ctx context.Context, in *ByMember) (*Found[Member], error) {
+	m, err := a.Ledger.Member(ctx, actorOf(ctx), in.ID, in.Member)
+	return found(m.Version, memberOf(m), err)
+}
+
+func (a rest) updateMember(ctx context.Context, in *MemberUpdate) (*Found[Member], error) {
+	var err error
+	if in.Body.Version, err = in.version(); err != nil {
+		return nil, err
+	}
+	if _, err := a.Ledger.UpdateMember(ctx, actorOf(ctx), in.ID, in.Member, in.Body); err != nil {
+		return nil, err
+	}
+	return a.getMember(ctx, &in.ByMember)
+}
+
+func (a rest) removeMember(ctx context.Context, in *ByMember) (*Nothing, error) {
+	return nothing(a.endMembership(ctx, in.ID, in.Member))
+}
+
+func (a rest) downloadMembers(ctx context.Context, in *ByID) (*huma.StreamResponse, error) {
+	return downloaded(a, ctx, "weir-members.csv", projects.MemberColumns, projects.MemberCells, func(m projects.MemberView) int64 { return m.ID },
+		func(ctx context.Context, page models.Page) ([]projects.MemberView, error) {
+			return a.Ledger.Members(ctx, actorOf(ctx), in.ID, page)
+		})
+}
+
+func (a rest) importMembers(ctx context.Context, in *CreateIn[TableInput]) (*Answer[ImportReport], error) {
+	t, err := a.membersImport(ctx, in.ID)
+	return imported(ctx, t, in.Body, err)
+}

@@ -1,0 +1,100 @@
+package metrics
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"weir/models"
+	"weir/pool"
+	"weir/workspaces"
+)
+
+// Sources are what is measured.
+type Sources struct {
+	Store      *models.Store
+	Pool       *pool.Scheduler
+	Workspaces *workspaces.Service
+	Streams    func() (open int, encoded int64) // of events
+	Others     []prometheus.Collector           // what others measure
+}
+
+// Metrics are what Prometheus reads at /metrics.
+type Metrics struct {
+	registry *prometheus.Registry
+	requests *prometheus.HistogramVec
+}
+
+// New measures from now on.
+func New(from Sources) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry(), requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "weir_http_request_duration_seconds", Help: "Time to answer a request, by route.",
+		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
+	}, []string{"method", "route", "status"})}
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		m.requests, gauges{from}, poolGauges{from})
+	m.registry.MustRegister(from.Others...)
+	return m
+}
+
+var knownMethods = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+
+// Request counts one request, by its route.
+func (m *Metrics) Request(method, route string, status int, took time.Duration) {
+	if !slices.Contains(knownMethods, method) {
+		method = "other" // the client may invent any number of them
+	}
+	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
+}
+
+// maxScrapes is how many may be answered at once. Each reads the pool, and
+// nobody has to sign in for it.
+const maxScrapes = 4
+
+// Handler answers /metrics.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes,
+		DisableCompression: true}) // every answer is compressed already, if it is wanted
+}
+
+// gauges are read from the database when they are asked for.
+type gauges struct{ Sources }
+
+var (
+	workspacesDesc = prometheus.NewDesc("weir_workspaces", "Workspaces by state.", []string{"state"}, nil)
+	streamsDesc    = prometheus.NewDesc("weir_event_streams", "Open event streams.", nil, nil)
+	encodedDesc    = prometheus.NewDesc("weir_events_encoded_total", "Events encoded for streams: each once, however many it goes to.", nil, nil)
+)
+
+// Describe lists them.
+func (g gauges) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{workspacesDesc, streamsDesc, encodedDesc} {
+		ch <- d
+	}
+}
+
+// Collect reads them once.
+func (g gauges) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
+	defer cancel()
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	streams, encoded := g.Streams()
+	gauge(streamsDesc, float64(streams))
+	ch <- prometheus.MustNewConstMetric(encodedDesc, prometheus.CounterValue, float64(encoded))
+	counts, err := g.Workspaces.Count(ctx)
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(workspacesDesc, err)
+		return
+	}
+	for _, state := range append([]models.WorkspaceState{models.StateStopped, models.StateFailed}, models.LiveStates...) {
+		gauge(workspacesDesc, float64(counts[state]), string(state))
+	}
+}

@@ -1,0 +1,98 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/web"
+)
+
+func (a *App) notificationsRoutes(p *echo.Group) {
+	p.GET("/notices", a.noticesPage)
+	p.GET("/notices/bell", a.bellPage)
+	p.POST("/notices/read", a.readNoticesPage)
+	p.GET("/notices/:id", a.openNoticePage)
+	p.POST("/notices/:id/read", a.readNoticePage)
+	p.POST("/account/notices", a.setNoticePreferencePage)
+}
+
+func (a *App) noticesPage(c echo.Context) error {
+	ctx := c.Request().Context()
+	rows, err := a.Notices.Inbox(ctx, actorOf(ctx), pageAfter(c, listLimit))
+	if err != nil {
+		return err
+	}
+	v := web.NoticesView{Rows: rows}
+	if v.Unread, err = a.Notices.Unread(ctx, actorOf(ctx)); err != nil {
+		return err
+	}
+	if v.Extensions, err = a.noticeExtensions(ctx, rows); err != nil {
+		return err
+	}
+	if n := len(rows); n > 0 {
+		v.Next = nextPage(c, n, listLimit, rows[n-1].ID)
+	}
+	return a.render(c, http.StatusOK, web.NoticesPage(v))
+}
+
+// bellPage is the part of a page that fetches itself.
+func (a *App) bellPage(c echo.Context) error { return a.render(c, http.StatusOK, web.Bell()) }
+
+// openNoticePage leads to what a notice is about; with that it is read.
+func (a *App) openNoticePage(c echo.Context) error {
+	ctx := c.Request().Context()
+	n, err := a.Notices.Read(ctx, actorOf(ctx), number(c, "id"))
+	if err != nil {
+		return err
+	}
+	if n.Link == "" {
+		n.Link = "/notices"
+	}
+	return c.Redirect(http.StatusSeeOther, localPath(n.Link))
+}
+
+func (a *App) readNoticePage(c echo.Context) error {
+	ctx := c.Request().Context()
+	if _, err := a.Notices.Read(ctx, actorOf(ctx), number(c, "id")); err != nil {
+		return err
+	}
+	return c.Redirect(http.StatusSeeOther, "/notices")
+}
+
+func (a *App) readNoticesPage(c echo.Context) error {
+	ctx := c.Request().Context()
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	upTo, err := strconv.ParseInt(f.text("up_to"), 10, 64)
+	if err != nil || upTo < 0 {
+		return models.Invalid("up_to", "must be a whole number that is not negative")
+	}
+	if err := a.Notices.ReadAll(ctx, actorOf(ctx), upTo); err != nil {
+		return err
+	}
+	return a.done(c, "/notices", models.Say("All notices are read."))
+}
+
+func (a *App) setNoticePreferencePage(c echo.Context) error {
+	ctx := c.Request().Context()
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	if err := a.Notices.Prefer(ctx, actorOf(ctx), f.bool("by_mail"), a.language(c.Request())); err != nil {
+		return err
+	}
+	return a.done(c, "/account", models.Say("Saved."))
+}
+
+// noticeChoice is how the actor wants to be told.
+func (a *App) noticeChoice(ctx context.Context) (web.NoticeChoice, error) {
+	p, err := a.Notices.Preference(ctx, actorOf(ctx))
+	return web.NoticeChoice{Offered: a.Notices.ByMail(), ByMail: !p.PortalOnly}, err
+}

@@ -1,0 +1,134 @@
+package handlers
+
+import (
+	"encoding/json"
+	"net/http"
+	"sync"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
+	"github.com/labstack/echo/v4"
+)
+
+const apiDescription = "Projects, roles, members, environments, workspaces and the GPU pool of Weir. " +
+	"Whatever the portal does, a program can do here, under the same rules. " +
+	"Programs authenticate with `Authorization: Bearer` and a personal access token. " +
+	"Errors are application/problem+json and name each field that was refused. " +
+	"A single resource carries an ETag; an update that sends it back as If-Match is refused with 412 when somebody else was faster. " +
+	"Lists are paged: pass next_cursor back as cursor until it is absent. " +
+	"Amounts are whole numbers; times are RFC 3339 in UTC. " +
+	"Beside this API, GET /events?topic=… streams server-sent events: each `change` event names a topic whose resources have changed " +
+	"(pool, environments, projects, departments, requests, deliveries, project:ID, workspace:ID, user:ID, and telemetry:ID of a provider)."
+
+// apiRoutes registers the REST API and its document.
+func (a *App) apiRoutes(g *echo.Group) {
+	group := g.Group(apiPrefix)
+	api := humaecho.NewWithGroup(a.echo, group, apiConfig())
+	api.UseMiddleware(func(hc huma.Context, next func(huma.Context)) { admitAPI(api, hc, next) })
+	rest{a}.operations(api)
+	group.GET("/openapi.json", a.openAPIDocument)
+}
+
+func (a *App) openAPIDocument(c echo.Context) error {
+	doc, err := document()
+	if err != nil {
+		return err
+	}
+	return c.Blob(http.StatusOK, "application/openapi+json", doc)
+}
+
+// OpenAPI is the description of the REST API as indented JSON.
+func OpenAPI() ([]byte, error) { return json.MarshalIndent(describe(), "", "  ") }
+
+// document is what a running server hands out of OpenAPI.
+var document = sync.OnceValues(OpenAPI)
+
+// describe makes the document without a running App: operations are
+// registered but never called.
+func describe() *huma.OpenAPI {
+	api := huma.NewAPI(apiConfig(), nowhere{})
+	rest{}.operations(api)
+	return api.OpenAPI()
+}
+
+// nowhere is a router for operations that are only described.
+type nowhere struct{}
+
+func (nowhere) Handle(*huma.Operation, func(huma.Context))       {}
+func (nowhere) ServeHTTP(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
+
+func apiConfig() huma.Config {
+	return huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			OpenAPI: "3.1.0",
+			Info:    &huma.Info{Title: "Weir API", Version: "v1", Description: apiDescription},
+			Servers: []*huma.Server{{URL: apiPrefix}},
+			Components: &huma.Components{
+				Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
+				SecuritySchemes: map[string]*huma.SecurityScheme{
+					"token":   {Type: "http", Scheme: "bearer", Description: "a personal access token"},
+					"session": {Type: "apiKey", In: "cookie", Name: SessionCookie(false), Description: "the portal's session; its name is " + SessionCookie(true) + " over TLS"},
+				},
+			},
+			Security: []map[string][]string{{"token": {}}, {"session": {}}},
+			Tags:     apiTags,
+		},
+		Formats:                      map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat},
+		DefaultFormat:                "application/json",
+		RejectUnknownQueryParameters: true,
+	}
+}
+
+var apiTags = []*huma.Tag{
+	{Name: "Account", Description: "who you are, and your access tokens"},
+	{Name: "Users", Description: "accounts; for platform administrators"},
+	{Name: "Projects", Description: "projects, their roles and members"},
+	{Name: "Environments", Description: "the catalogue of what can be launched"},
+	{Name: "Workspaces", Description: "launched environments"},
+	{Name: "Pool", Description: "GPUs, who holds shares of them, and who waits"},
+	{Name: "Notices", Description: "what you were told"},
+	{Name: "Webhooks", Description: "who else is told, and what went out"},
+	{Name: "Requests", Description: "what people ask for and somebody else decides, and what is promised"},
+	{Name: "Audit", Description: "who changed what"},
+}
+
+// operations registers every operation under its tag.
+func (a rest) operations(api huma.API) {
+	for _, noun := range []struct {
+		tag        string
+		operations []func(section)
+	}{
+		{"Account", []func(section){a.accountsOperations}},
+		{"Users", []func(section){a.peopleOperations, a.departmentsOperations}},
+		{"Projects", []func(section){a.projectsOperations, a.rolesOperations, a.membersOperations, a.leaversOperations, a.previewsOperations, a.usageOperations, a.availableOperations}},
+		{"Environments", []func(section){a.environmentsOperations}},
+		{"Workspaces", []func(section){a.launchOperations, a.workspacesOperations}},
+		{"Pool", []func(section){a.poolOperations, a.providersOperations, a.devicesOperations, a.planningOperations}},
+		{"Notices", []func(section){a.notificationsOperations}},
+		{"Webhooks", []func(section){a.webhooksOperations}},
+		{"Requests", []func(section){a.requestsOperations, a.capacityOperations}},
+		{"Audit", []func(section){a.auditOperations}},
+		{"Access", []func(section){a.accessOperations}},
+	} {
+		for _, register := range noun.operations {
+			register(section{api, noun.tag})
+		}
+	}
+}
+
+// admitAPI lets only those through who have said who they are.
+func admitAPI(api huma.API, hc huma.Context, next func(huma.Context)) {
+	r := humaecho.Unwrap(hc).Request()
+	if !actorOf(r.Context()).Signed() {
+		hc.SetHeader("WWW-Authenticate", "Bearer")
+		_ = huma.WriteErr(api, hc, http.StatusUnauthorized, "Sign in first.") // the writer reports its own failure
+		return
+	}
+	next(huma.WithValue(hc, requestKey{}, r))
+}
+
+func init() {
+	huma.NewError = newProblem
+	huma.ValidateStrictCasing = true
+	huma.DefaultArrayNullable = false
+}

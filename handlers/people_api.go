@@ -1,0 +1,211 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"weir/models"
+	"weir/policies"
+	"weir/pool/projects"
+)
+
+func (a rest) peopleOperations(s section) {
+	register(a, s, route{http.MethodGet, "/users.csv", 200, "download-users", "Download people as CSV, in the columns in which they can be imported; for platform administrators"}, a.downloadUsers)
+	describeDownload(s, "/users.csv")
+	register(a, s, route{http.MethodGet, "/users", 200, "list-users", "List accounts"}, a.listUsers)
+	register(a, s, route{http.MethodPost, "/users", 201, "create-user", "Create an account"}, a.createUser)
+	register(a, s, route{http.MethodGet, "/users/{id}", 200, "get-user", "Show an account and its places in projects"}, a.getUser)
+	register(a, s, route{http.MethodPut, "/users/{id}", 200, "update-user", "Change an account; disabling it ends its sessions and tokens"}, a.updateUser)
+	register(a, s, route{http.MethodPut, "/users/{id}/password", 204, "reset-password", "Give an account a new password; its sessions and tokens end"}, a.resetPassword)
+	register(a, s, route{http.MethodDelete, "/users/{id}/identities/{identity}", 204, "delete-identity",
+		"Take a provider's way into an account away; its sessions end"}, a.deleteIdentity)
+	register(a, s, route{http.MethodPost, "/users/import", 200, "import-users", "Add and change people by a table in CSV, all or none, or tell what that would do; for platform administrators"}, a.importUsers)
+}
+
+// UsersQuery searches accounts.
+type UsersQuery struct {
+	Paging
+	Search string `query:"q" maxLength:"200" doc:"part of a name or an address"`
+}
+
+func (a rest) listUsers(ctx context.Context, in *UsersQuery) (*Answer[List[User]], error) {
+	return listed(in.Paging, personID, func(p models.Page) ([]personRow, error) { return a.peopleRows(ctx, in.Search, p) }, func(p personRow) User {
+		u := userOf(p.User)
+		u.Department = p.department
+		return u
+	})
+}
+
+func (a rest) createUser(ctx context.Context, in *Create[policies.NewUser]) (*Created[Person], error) {
+	u, err := a.Accounts.CreateUser(ctx, actorOf(ctx), in.Body)
+	return created(u.Version, personOf(u, nil, a.Store.Now()), err, "users", u.ID)
+}
+
+func (a rest) getUser(ctx context.Context, in *ByID) (*Found[Person], error) {
+	u, err := a.Accounts.User(ctx, actorOf(ctx), in.ID)
+	p, err := a.personFound(ctx, u, err)
+	return found(u.Version, p, err)
+}
+
+func (a rest) updateUser(ctx context.Context, in *Update[policies.UserChange]) (*Found[Person], error) {
+	var err error
+	if in.Body.Version, err = in.version(); err != nil {
+		return nil, err
+	}
+	u, err := a.Accounts.UpdateUser(ctx, actorOf(ctx), in.ID, in.Body)
+	if err == nil {
+		a.Wake()
+	}
+	p, err := a.personFound(ctx, u, err)
+	return found(u.Version, p, err)
+}
+
+// PasswordInput is a new password.
+type PasswordInput struct {
+	Password string `json:"password" maxLength:"1000" doc:"at least 10 characters"`
+}
+
+// PasswordReset gives an account a new password.
+type PasswordReset struct {
+	ByID
+	Body PasswordInput
+}
+
+func (a rest) resetPassword(ctx context.Context, in *PasswordReset) (*Nothing, error) {
+	return nothing(a.Accounts.ResetPassword(ctx, actorOf(ctx), in.ID, in.Body.Password))
+}
+
+// User is an account.
+type User struct {
+	ID        int64     `json:"id"`
+	Email     string    `json:"email"`
+	Name      string    `json:"name"`
+	Admin     bool      `json:"admin" doc:"platform administrator"`
+	Auditor   bool      `json:"auditor" doc:"sees everything on the platform and changes nothing"`
+	Disabled  bool      `json:"disabled"`
+	CreatedAt time.Time `json:"created_at"`
+
+	DepartmentID *int64 `json:"department_id,omitempty"`
+	Department   string `json:"department,omitempty"`
+}
+
+func userOf(u models.User) User {
+	return User{u.ID, u.Email, u.Name, u.Admin, u.Auditor, u.Disabled, u.CreatedAt.UTC(), u.DepartmentID, ""}
+}
+
+// Person is an account with its places in projects.
+type Person struct {
+	User
+	Memberships []Membership `json:"memberships"`
+	Identities  []Identity   `json:"identities" doc:"by which providers of sign-in it comes in"`
+}
+
+// Membership is a place in a project, and what may be held there.
+type Membership struct {
+	ProjectID  int64            `json:"project_id"`
+	Project    string           `json:"project"`
+	MemberID   int64            `json:"member_id"`
+	RoleID     int64            `json:"role_id"`
+	Role       string           `json:"role"`
+	Permission string           `json:"permission" enum:"manager,member"`
+	Until      *time.Time       `json:"until,omitempty" doc:"participation deadline"`
+	Active     bool             `json:"active" doc:"whether the project's period of use covers now"`
+	Peak       models.Resources `json:"peak" doc:"the most that may be held at once"`
+	Held       models.Resources `json:"held" doc:"by own workspaces, now"`
+	Left       models.Resources `json:"left" doc:"what may be held in addition, within peak and quota"`
+}
+
+func personOf(u models.User, places []projects.Participation, now time.Time) Person {
+	return Person{User: userOf(u), Identities: []Identity{}, Memberships: shown(places, func(m projects.Participation) Membership {
+		return Membership{ProjectID: m.Project.ID, Project: m.Project.Name, MemberID: m.Member.ID, RoleID: m.Member.RoleID,
+			Role: m.Member.RoleName, Permission: m.Member.Permission, Until: utc(m.Member.Until), Active: m.Project.Active(now),
+			Peak: m.Use.Peak, Held: m.Use.HeldByMember, Left: m.Use.Remaining()}
+	})}
+}
+
+// personFound reads an account anew, with its places.
+func (a rest) personFound(ctx context.Context, u models.User, err error) (Person, error) {
+	if err != nil {
+		return Person{}, err
+	}
+	places, err := a.Ledger.ParticipationsOf(ctx, actorOf(ctx), u.ID)
+	return a.withIdentities(ctx, personOf(u, places, a.Store.Now()), err)
+}
+
+// personRow is an account with its department's name.
+type personRow struct {
+	models.User
+	department string
+}
+
+// peopleRows lists accounts with their departments.
+func (a rest) peopleRows(ctx context.Context, search string, page models.Page) ([]personRow, error) {
+	users, err := a.Accounts.Users(ctx, actorOf(ctx), search, page)
+	if err != nil {
+		return nil, err
+	}
+	names, err := a.Accounts.DepartmentsOf(ctx, actorOf(ctx), users...)
+	rows := make([]personRow, len(users))
+	for i, u := range users {
+		rows[i] = personRow{User: u}
+		if u.DepartmentID != nil {
+			rows[i].department = names[*u.DepartmentID]
+		}
+	}
+	return rows, err
+}
+
+func personID(p personRow) int64 { return p.ID }
+
+func (a rest) downloadUsers(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {
+	return downloaded(a, ctx, "weir-people.csv", policies.PeopleColumns, func(p personRow) []string { return policies.PersonCells(p.User, p.department) },
+		personID, func(ctx context.Context, page models.Page) ([]personRow, error) { return a.peopleRows(ctx, "", page) })
+}
+
+// Identity is a person at a provider of sign-in, as whom an account comes in.
+type Identity struct {
+	ID        int64     `json:"id"`
+	Issuer    string    `json:"issuer" doc:"the provider's address"`
+	Subject   string    `json:"subject" doc:"what the provider calls the person, for ever"`
+	Email     string    `json:"email" doc:"as the provider said it last"`
+	Admin     bool      `json:"admin" doc:"whether a group there made the account an administrator"`
+	CreatedAt time.Time `json:"created_at"`
+	SeenAt    time.Time `json:"seen_at" doc:"the last sign-in"`
+}
+
+func identityOf(i models.Identity) Identity {
+	return Identity{i.ID, i.Issuer, i.Subject, i.Email, i.Admin, i.CreatedAt.UTC(), i.SeenAt.UTC()}
+}
+
+// withIdentities adds the identities and the department of an account to what is shown of it.
+func (a rest) withIdentities(ctx context.Context, p Person, err error) (Person, error) {
+	if err != nil {
+		return Person{}, err
+	}
+	list, err := a.Accounts.Identities(ctx, actorOf(ctx), p.ID)
+	p.Identities = shown(list, identityOf)
+	if err != nil || p.DepartmentID == nil {
+		return p, err
+	}
+	names, err := a.Accounts.DepartmentsOf(ctx, actorOf(ctx), models.User{ID: p.ID, DepartmentID: p.DepartmentID})
+	p.Department = names[*p.DepartmentID]
+	return p, err
+}
+
+// ByIdentity names an account's identity.
+type ByIdentity struct {
+	ByID
+	Identity int64 `path:"identity" minimum:"1"`
+}
+
+func (a rest) deleteIdentity(ctx context.Context, in *ByIdentity) (*Nothing, error) {
+	return nothing(a.Accounts.DeleteIdentity(ctx, actorOf(ctx), in.ID, in.Identity))
+}
+
+func (a rest) importUsers(ctx context.Context, in *Create[TableInput]) (*Answer[ImportReport], error) {
+	t, err := a.peopleImport(ctx, 0)
+	return imported(ctx, t, in.Body, err)
+}

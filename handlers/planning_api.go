@@ -1,0 +1,82 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"weir/pool"
+	"weir/pool/placement/history"
+)
+
+func (a rest) planningOperations(s section) {
+	register(a, s, route{http.MethodPost, "/pool/what-if", 200, "what-if", "Replay what was asked of the pool on its machines, and with more; for platform administrators"}, a.whatIf)
+}
+
+// WhatIf compares the pool's past on its machines, and with more.
+type WhatIf struct {
+	Added          string  `json:"added"`
+	Policy         string  `json:"policy"`
+	Days           int64   `json:"days" doc:"of the past"`
+	Requests       int     `json:"requests"`
+	Assumed        int     `json:"assumed" doc:"requests that never ran; they are taken to last as long as the median of the others"`
+	AssumedSeconds float64 `json:"assumed_seconds"`
+	Now            Replay  `json:"now"`
+	Then           Replay  `json:"then" doc:"with what is added"`
+}
+
+// Replay is how the requests of the past go on some machines.
+type Replay struct {
+	Machines      int           `json:"machines"`
+	GPUs          int           `json:"gpus"`
+	CapacityCores int64         `json:"capacity_gpu_cores"`
+	Placed        int           `json:"placed"`
+	Waited        int           `json:"waited" doc:"of those placed, not at once"`
+	Refused       int           `json:"refused"`
+	MedianSeconds float64       `json:"median_wait_seconds"`
+	P90Seconds    float64       `json:"p90_wait_seconds"`
+	MaxSeconds    float64       `json:"max_wait_seconds"`
+	GPUHours      float64       `json:"gpu_hours" doc:"served"`
+	HeldPercent   int64         `json:"held_percent" doc:"of the capacity, on average"`
+	Points        []ReplayPoint `json:"points" doc:"the mean state from each to the next, in GPU cores"`
+	Unmet         []ReplayUnmet `json:"unmet" doc:"the worst first"`
+}
+
+// ReplayPoint is a pool's mean state from a moment on, in GPU cores.
+type ReplayPoint struct {
+	At       time.Time `json:"at"`
+	Capacity float64   `json:"capacity"`
+	Held     float64   `json:"held"`
+	Waiting  float64   `json:"waiting" doc:"asked for by who waits"`
+}
+
+// ReplayUnmet is demand of one model and size that was not met, or not at
+// once.
+type ReplayUnmet struct {
+	Model         string  `json:"gpu_model,omitempty" doc:"absent: any"`
+	GPUs          int     `json:"gpus"`
+	Cores         int64   `json:"cores" doc:"per GPU"`
+	Refused       int     `json:"refused"`
+	Waited        int     `json:"waited"`
+	LongestWaited float64 `json:"longest_wait_seconds"`
+}
+
+func seconds(s history.Seconds) float64 { return time.Duration(s).Seconds() }
+
+func replayOf(r history.Result) Replay {
+	return Replay{Machines: r.Machines, GPUs: r.GPUs, CapacityCores: r.CapacityCores, Placed: r.Placed, Waited: r.Waited, Refused: r.Refused,
+		MedianSeconds: seconds(r.Waits.Median), P90Seconds: seconds(r.Waits.P90), MaxSeconds: seconds(r.Waits.Max),
+		GPUHours: r.CoreHours / 100, HeldPercent: heldPercent(r),
+		Points: shown(r.Points, func(p history.Point) ReplayPoint { return ReplayPoint{p.At.UTC(), p.Capacity, p.Held, p.Waiting} }),
+		Unmet: shown(r.Unmet, func(u history.Unmet) ReplayUnmet {
+			return ReplayUnmet{u.Model, u.GPUs, u.Cores, u.Refused, u.Waited, seconds(u.LongestWait)}
+		})}
+}
+
+func (a rest) whatIf(ctx context.Context, in *Create[pool.WhatIfInput]) (*Answer[WhatIf], error) {
+	v, err := a.Pool.WhatIf(ctx, actorOf(ctx), in.Body)
+	if err != nil {
+		return nil, err
+	}
+	return &Answer[WhatIf]{WhatIf{v.Added, v.Policy, v.Days, v.Jobs, v.Assumed, seconds(v.Span), replayOf(v.Now), replayOf(v.Then)}}, nil
+}

@@ -1,0 +1,125 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"weir/models"
+	"weir/pool"
+	"weir/pool/placement"
+	"weir/pool/queue"
+	"weir/pool/timeline"
+)
+
+func (a rest) poolOperations(s section) {
+	register(a, s, route{http.MethodGet, "/pool", 200, "get-pool", "Show the pool: devices, shares, totals, who waits and the newest decisions"}, a.getPool)
+}
+
+// Pool is the pool as you may see it: what belongs to projects that are not
+// yours has no names.
+type Pool struct {
+	Providers []Provider `json:"providers"`
+	Totals    PoolTotals `json:"totals"`
+	Computing *int64     `json:"computing,omitempty" doc:"percent of the measured GPUs that compute now, on average; absent: nothing is measured"`
+	Waiting   []Waiting  `json:"waiting" doc:"the queue, first come first"`
+	Unmet     []Unmet    `json:"unmet,omitempty" doc:"demand that the pool does not meet; for platform administrators"`
+	Decisions []Decision `json:"decisions" doc:"the newest answers of the pool"`
+	Decided   int64      `json:"decided" doc:"decisions so far"`
+}
+
+// PoolTotals adds up the pool.
+type PoolTotals struct {
+	GPUs             int   `json:"gpus"`
+	Cores            int64 `json:"cores"`
+	FreeCores        int64 `json:"free_cores"`
+	HeldCores        int64 `json:"held_cores"`
+	MemoryMiB        int64 `json:"memory_mib"`
+	FreeMemoryMiB    int64 `json:"free_memory_mib"`
+	HeldMemoryMiB    int64 `json:"held_memory_mib"`
+	LargestFreeCores int64 `json:"largest_free_cores" doc:"on one device"`
+}
+
+// Waiting is a workspace in the queue.
+type Waiting struct {
+	Place       int           `json:"place"`
+	Behind      string        `json:"behind,omitempty" enum:"priority,patience,fairness,age" doc:"why it does not stand before its predecessor; absent for the first"`
+	Anonymous   bool          `json:"anonymous"`
+	WorkspaceID int64         `json:"workspace_id,omitempty"`
+	Workspace   string        `json:"workspace,omitempty"`
+	ProjectID   int64         `json:"project_id,omitempty"`
+	Project     string        `json:"project,omitempty"`
+	User        string        `json:"user,omitempty"`
+	Demand      models.Demand `json:"demand"`
+	Reason      string        `json:"reason,omitempty"`
+	Since       time.Time     `json:"since"`
+	Forecast    Forecast      `json:"forecast"`
+}
+
+func forecastOf(f pool.Forecast) Forecast {
+	v := Forecast{Outcome: "unknown", Known: f.Known, Words: f.Text.String()}
+	switch f.Outcome {
+	case timeline.Placed:
+		v.Outcome, v.At = "placed", utc(&f.At)
+	case timeline.Never:
+		v.Outcome = "never"
+	}
+	return v
+}
+
+// Unmet is demand that the pool does not meet, by model and size.
+type Unmet struct {
+	Model   string     `json:"gpu_model,omitempty" doc:"absent: any"`
+	GPUs    int64      `json:"gpus"`
+	Cores   int64      `json:"cores" doc:"per GPU"`
+	Waiting int64      `json:"waiting" doc:"requests that wait now"`
+	Refused int64      `json:"refused" doc:"requests that were refused in the last day"`
+	Oldest  *time.Time `json:"oldest,omitempty" doc:"since when the oldest waits"`
+}
+
+func unmetOf(u pool.UnmetView) Unmet {
+	return Unmet{u.Model, u.GPUs, u.Cores, u.Waiting, u.Refused, utc(u.Oldest)}
+}
+
+// Decision is what the pool answered.
+type Decision struct {
+	ID          int64     `json:"id"`
+	At          time.Time `json:"at"`
+	ProjectID   int64     `json:"project_id"`
+	Project     string    `json:"project"`
+	User        string    `json:"user"`
+	WorkspaceID *int64    `json:"workspace_id,omitempty" doc:"absent when the launch was refused"`
+	Outcome     string    `json:"outcome" enum:"granted,partial,delayed,refused"`
+	Demand      string    `json:"demand"`
+	Explanation string    `json:"explanation"`
+}
+
+func waitingOf(w pool.WaitingView) Waiting {
+	v := Waiting{Place: w.Place, Anonymous: w.Anonymous, WorkspaceID: w.ID, Workspace: w.Name, ProjectID: w.ProjectID, Project: w.ProjectName,
+		User: w.UserName, Demand: w.Demand, Reason: w.Reason.String(), Since: w.RequestedAt.UTC(), Forecast: forecastOf(w.Forecast)}
+	if w.Behind != queue.First {
+		v.Behind = w.Behind.String()
+	}
+	return v
+}
+
+func decisionOf(d models.DecisionView) Decision {
+	return Decision{d.ID, d.At.UTC(), d.ProjectID, d.ProjectName, d.UserName, d.WorkspaceID, d.Outcome, d.Demand.String(), d.Explanation.String()}
+}
+
+func totalsOf(t placement.Totals) PoolTotals {
+	return PoolTotals{t.GPUs, t.Cores, t.FreeCores, t.HeldCores, t.MemoryMiB, t.FreeMemoryMiB, t.HeldMemoryMiB, t.LargestFreeCores}
+}
+
+func (a rest) getPool(ctx context.Context, _ *struct{}) (*Answer[Pool], error) {
+	v, err := a.Pool.View(ctx, actorOf(ctx))
+	if err != nil {
+		return nil, err
+	}
+	p := Pool{Providers: shown(v.Providers, providerOf), Totals: totalsOf(v.Totals), Waiting: shown(v.Waiting, waitingOf),
+		Unmet: shown(v.Unmet, unmetOf), Decisions: shown(v.Decisions, decisionOf), Decided: v.Placed}
+	if v.Computing >= 0 {
+		p.Computing = &v.Computing
+	}
+	return &Answer[Pool]{p}, nil
+}

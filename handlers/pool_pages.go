@@ -1,0 +1,106 @@
+package handlers
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/pool"
+	"weir/pool/queue"
+	"weir/pool/timeline"
+	"weir/web"
+)
+
+func (a *App) poolRoutes(p *echo.Group) {
+	p.GET("/pool", a.poolPage)
+}
+
+func (a *App) poolPage(c echo.Context) error {
+	ctx := c.Request().Context()
+	actor := actorOf(ctx)
+	view, err := a.Pool.View(ctx, actor)
+	if err != nil {
+		return err
+	}
+	v := poolView(view, actor.User.ID)
+	v.Admin = a.Access.May(actor, 0, "provider", "write")
+	if v.Sees = a.Access.May(actor, 0, "provider", "read"); v.Sees {
+		open, err := a.Enrolment.Authorizations(ctx, actor)
+		if err != nil {
+			return err
+		}
+		for _, o := range open {
+			v.Offered = append(v.Offered, web.OfferedTo{GPUCode: o.GPUCode, Name: o.Name, Until: o.ExpiresAt})
+		}
+	}
+	return a.render(c, http.StatusOK, web.PoolPage(v))
+}
+
+// poolView is the pool as its page draws it.
+func poolView(view pool.View, me int64) web.PoolView {
+	v := web.PoolView{GPUs: int64(view.Totals.GPUs), Cores: view.Totals.Cores, Held: view.Totals.HeldCores, Computing: view.Computing,
+		Placed: view.Placed, Changed: lastChange(view)}
+	for _, p := range view.Providers {
+		if p.Agent || len(p.Devices) > 0 { // the portal's own machine may have no GPU
+			v.Providers = append(v.Providers, providerView(p, me))
+		}
+	}
+	for _, w := range view.Waiting {
+		v.Queue = append(v.Queue, queueRow(w))
+	}
+	for _, d := range view.Decisions {
+		v.Decisions = append(v.Decisions, web.DecisionRow{ID: d.ID, At: d.At, Who: d.UserName, Outcome: d.Outcome, Demand: d.Demand, Explanation: d.Explanation})
+	}
+	for _, u := range view.Unmet {
+		v.Unmet = append(v.Unmet, web.UnmetRow(u))
+	}
+	return v
+}
+
+// lastChange is when the newest share was taken or the newest decision made,
+// as far as the reader may know.
+func lastChange(view pool.View) (last *time.Time) {
+	later := func(t time.Time) {
+		if last == nil || t.After(*last) {
+			last = &t
+		}
+	}
+	for _, d := range view.Decisions {
+		later(d.At)
+	}
+	for _, p := range view.Providers {
+		for _, d := range p.Devices {
+			for _, s := range d.Shares {
+				later(s.From)
+			}
+		}
+	}
+	return last
+}
+
+func queueRow(w pool.WaitingView) web.QueueRow {
+	row := web.QueueRow{Place: w.Place, WorkspaceID: w.ID, Anonymous: w.Anonymous, GPUs: w.Demand.GPUs, Cores: w.Demand.Cores,
+		Why: w.Reason, Since: w.RequestedAt, Starts: w.Forecast.Text, Estimated: w.Forecast.Outcome == timeline.Placed && !w.Forecast.Known, Behind: behind(w.Behind)}
+	if !w.Anonymous {
+		row.Label, row.Href = w.ProjectName+" · "+w.UserName+" · "+w.Name, path("workspaces", w.ID)
+	}
+	return row
+}
+
+// behind words why a request does not come before the one at the place before
+// it.
+func behind(c queue.Criterion) models.Text {
+	switch c {
+	case queue.Priority:
+		return models.Say("Behind a project of higher priority.")
+	case queue.Patience:
+		return models.Say("Behind a request that has waited too long already.")
+	case queue.Fairness:
+		return models.Say("Behind a project that holds a smaller part of its quota.")
+	case queue.Age:
+		return models.Say("Behind an older request.")
+	}
+	return models.Text{}
+}

@@ -1,0 +1,106 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"weir/models"
+	"weir/pool/projects"
+)
+
+func (a rest) projectsOperations(s section) {
+	register(a, s, route{http.MethodGet, "/projects", 200, "list-projects", "List the projects that you may see"}, a.listProjects)
+	register(a, s, route{http.MethodGet, "/projects.csv", 200, "download-projects", "Download the projects that you may see as CSV"}, a.downloadProjects)
+	describeDownload(s, "/projects.csv")
+	register(a, s, route{http.MethodPost, "/projects", 201, "create-project", "Create a project; for platform administrators"}, a.createProject)
+	register(a, s, route{http.MethodGet, "/projects/{id}", 200, "get-project", "Show a project, its quota and what of it is promised and held"}, a.getProject)
+	register(a, s, route{http.MethodPut, "/projects/{id}", 200, "update-project", "Replace a project's description, quota, period and launch parameters; for platform administrators"}, a.updateProject)
+}
+
+// ProjectList asks for one page of projects.
+type ProjectList struct {
+	Paging
+	projects.ProjectQuery
+}
+
+func (a rest) listProjects(ctx context.Context, in *ProjectList) (*Answer[List[Project]], error) {
+	return listed(in.Paging, func(p projects.ProjectView) int64 { return p.ID }, func(page models.Page) ([]projects.ProjectView, error) {
+		return a.Ledger.ListProjects(ctx, actorOf(ctx), in.ProjectQuery, page)
+	}, func(p projects.ProjectView) Project { return projectOf(p, a.Store.Now()) })
+}
+
+func (a rest) downloadProjects(ctx context.Context, in *projects.ProjectQuery) (*huma.StreamResponse, error) {
+	columns := []string{"id", "name", "starts_at", "ends_at", "members", "live_workspaces"}
+	for _, of := range []string{"quota_", "promised_", "held_"} {
+		for _, amount := range (models.Resources{}).Amounts() {
+			columns = append(columns, of+amount.Name)
+		}
+	}
+	return downloaded(a, ctx, "weir-projects.csv", columns, projectCells, func(p projects.ProjectView) int64 { return p.ID },
+		func(ctx context.Context, page models.Page) ([]projects.ProjectView, error) {
+			return a.Ledger.ListProjects(ctx, actorOf(ctx), *in, page)
+		})
+}
+
+func projectCells(p projects.ProjectView) []string {
+	ends := ""
+	if p.EndsAt != nil {
+		ends = p.EndsAt.UTC().Format(time.RFC3339)
+	}
+	cells := []string{strconv.FormatInt(p.ID, 10), p.Name, p.StartsAt.UTC().Format(time.RFC3339), ends, strconv.FormatInt(p.Members, 10), strconv.FormatInt(p.Live, 10)}
+	for _, of := range []models.Resources{p.Quota, p.Promised, p.Held} {
+		for _, amount := range of.Amounts() {
+			cells = append(cells, strconv.FormatInt(amount.Value, 10))
+		}
+	}
+	return cells
+}
+
+func (a rest) createProject(ctx context.Context, in *Create[projects.ProjectInput]) (*Created[Project], error) {
+	p, err := a.Ledger.CreateProject(ctx, actorOf(ctx), in.Body)
+	return created(p.Version, projectOf(projects.ProjectView{Project: p}, a.Store.Now()), err, "projects", p.ID)
+}
+
+func (a rest) getProject(ctx context.Context, in *ByID) (*Found[Project], error) {
+	p, err := a.Ledger.Project(ctx, actorOf(ctx), in.ID)
+	return found(p.Version, projectOf(p, a.Store.Now()), err)
+}
+
+func (a rest) updateProject(ctx context.Context, in *Update[projects.ProjectInput]) (*Found[Project], error) {
+	var err error
+	if in.Body.Version, err = in.version(); err != nil {
+		return nil, err
+	}
+	if _, err := a.Ledger.UpdateProject(ctx, actorOf(ctx), in.ID, in.Body); err != nil {
+		return nil, err
+	}
+	a.Wake()
+	return a.getProject(ctx, &in.ByID)
+}
+
+// Project is a team with its quota.
+type Project struct {
+	ID          int64                   `json:"id"`
+	Name        string                  `json:"name"`
+	Description string                  `json:"description"`
+	Quota       models.Resources        `json:"quota"`
+	Promised    models.Resources        `json:"promised" doc:"sum over members of their role's peak"`
+	Held        models.Resources        `json:"held" doc:"by workspaces, now"`
+	Left        models.Resources        `json:"left" doc:"quota less promised: what further members may be promised"`
+	StartsAt    time.Time               `json:"starts_at" doc:"begin of the period of use"`
+	EndsAt      *time.Time              `json:"ends_at,omitempty" doc:"its end; absent: open-ended"`
+	Active      bool                    `json:"active" doc:"whether the period of use covers now"`
+	Launch      models.LaunchParameters `json:"launch" doc:"initial launch parameters"`
+	Priority    int64                   `json:"priority" doc:"in the queue, 1 to 100, the higher the earlier"`
+	CreatedAt   time.Time               `json:"created_at"`
+}
+
+func projectOf(p projects.ProjectView, now time.Time) Project {
+	return Project{ID: p.ID, Name: p.Name, Description: p.Description, Quota: p.Quota, Promised: p.Promised, Held: p.Held,
+		Left: p.Quota.Sub(p.Promised), StartsAt: p.StartsAt.UTC(), EndsAt: utc(p.EndsAt), Active: p.Active(now),
+		Launch: p.Launch, Priority: p.Priority, CreatedAt: p.CreatedAt.UTC()}
+}

@@ -1,0 +1,114 @@
+package handlers
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/web"
+)
+
+// askForm is the form of a new request, as it was typed or, when typed is nil,
+// with what there is now.
+func (a *App) askForm(c echo.Context, kind string, project int64, typed *web.Form) (templ.Component, error) {
+	if !slices.Contains(models.RequestKinds, kind) {
+		return web.AskPage(web.AskView{}), nil
+	}
+	v := web.AskView{Kind: kind, ProjectID: project, Form: formOf(0)}
+	var err error
+	switch {
+	case kind == models.AskForProject:
+		v.ProjectID = 0
+	case kind == models.AskForJoin && project != 0:
+		err = a.askToJoin(c, &v)
+	case kind == models.AskForJoin:
+	case project == 0:
+		err = a.askWhere(c, &v)
+	case kind == models.AskForDeadline:
+		err = a.askForDeadline(c, &v)
+	default:
+		err = a.askIn(c, &v)
+	}
+	if typed != nil {
+		v.Form = *typed
+	}
+	if err == nil && kind != models.AskForJoin {
+		v.Preview, err = a.previewRequest(c.Request().Context(), v.ProjectID, kind, roleIn(models.Asked{}, v.Form), v.Form)
+		if v.Preview != nil {
+			v.Preview.Asked = true
+		}
+	}
+	return web.AskPage(v), err
+}
+
+// askToJoin names the project of a link, and nothing else of it.
+func (a *App) askToJoin(c echo.Context, v *web.AskView) error {
+	ctx := c.Request().Context()
+	p, err := a.Requests.Joinable(ctx, actorOf(ctx), v.ProjectID)
+	v.Project = p.Name
+	return err
+}
+
+// askWhere offers the projects of which something can be asked.
+func (a *App) askWhere(c echo.Context, v *web.AskView) error {
+	ctx := c.Request().Context()
+	mine, err := a.Ledger.Participations(ctx, actorOf(ctx))
+	for _, m := range mine {
+		v.Projects = append(v.Projects, web.Option{Value: strconv.FormatInt(m.Project.ID, 10), Label: m.Project.Name})
+	}
+	return err
+}
+
+// askForDeadline shows when the own participation ends.
+func (a *App) askForDeadline(c echo.Context, v *web.AskView) error {
+	ctx := c.Request().Context()
+	m, p, err := a.Requests.Place(ctx, actorOf(ctx), v.ProjectID)
+	v.Project, v.Ends = p.Name, ends(a.spoken(c), m.Until)
+	return err
+}
+
+// askIn shows the project that something is asked of, as it is.
+func (a *App) askIn(c echo.Context, v *web.AskView) error {
+	ctx := c.Request().Context()
+	p, left, err := a.remaining(ctx, v.ProjectID)
+	if err != nil {
+		return err
+	}
+	v.Project, v.Ends = p.Name, ends(a.spoken(c), p.EndsAt)
+	switch v.Kind {
+	case models.AskForQuota:
+		v.Now = &p.Quota
+		putResources(v.Form, "quota.quota", p.Quota)
+	case models.AskForRole:
+		v.Remaining = &left
+	case models.AskForPeak:
+		v.Remaining = &left
+		return a.askForPeak(c, v)
+	}
+	return nil
+}
+
+// askForPeak offers the project's roles; the own one is chosen, unless the
+// link names another.
+func (a *App) askForPeak(c echo.Context, v *web.AskView) error {
+	ctx := c.Request().Context()
+	roles, err := a.Ledger.Roles(ctx, actorOf(ctx), v.ProjectID)
+	if err != nil {
+		return err
+	}
+	v.Roles = roleChoices(roles)
+	chosen := c.QueryParam("role_id")
+	if m, _, err := a.Requests.Place(ctx, actorOf(ctx), v.ProjectID); chosen == "" && err == nil {
+		chosen = strconv.FormatInt(m.RoleID, 10)
+	}
+	for _, r := range roles {
+		if strconv.FormatInt(r.ID, 10) == chosen {
+			v.Form.Values["peak.role_id"], v.Now = chosen, &r.Peak
+			putResources(v.Form, "peak.peak", r.Peak)
+		}
+	}
+	return nil
+}

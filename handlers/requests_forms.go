@@ -1,0 +1,102 @@
+package handlers
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"weir/models"
+	"weir/pool/requests"
+	"weir/web"
+)
+
+// asked reads what is asked for, or granted, of a kind; nothing for a kind
+// that does not exist. Names are those of the REST input.
+func (f *form) asked(kind string) (a models.Asked) {
+	at := kind + "."
+	project := func() int64 { return f.number(at + "project_id") }
+	switch kind {
+	case models.AskForProject:
+		a.Project = &models.AskProject{Name: f.text(at + "name"), Description: f.text(at + "description"), Quota: f.resources(at + "quota"),
+			Peak: f.resources(at + "peak"), StartsAt: f.day(at + "starts_at"), EndsAt: f.day(at + "ends_at")}
+	case models.AskForQuota:
+		a.Quota = &models.AskQuota{ProjectID: project(), Quota: f.resources(at + "quota")}
+	case models.AskForRole:
+		a.Role = &models.AskRole{ProjectID: project(), Name: f.text(at + "name"), Permission: f.text(at + "permission"), Permissions: f.permissions(at),
+			Peak: f.resources(at + "peak"), Mine: f.bool(at + "mine")}
+	case models.AskForPeak:
+		a.Peak = &models.AskPeak{ProjectID: project(), RoleID: f.number(at + "role_id"), Peak: f.resources(at + "peak")}
+	case models.AskForPeriod:
+		a.Period = &models.AskPeriod{ProjectID: project(), EndsAt: f.day(at + "ends_at")}
+	case models.AskForDeadline:
+		a.Deadline = &models.AskDeadline{ProjectID: project(), Until: f.day(at + "until")}
+	case models.AskForJoin:
+		a.Join = &models.AskJoin{ProjectID: project(), Name: f.text(at + "name"), RoleID: f.number(at + "role_id"), Until: f.day(at + "until")}
+	}
+	return a
+}
+
+// decision reads a decision about what was asked. A form knows days only:
+// one that was left as it stood keeps its time of day.
+func (f *form) decision(asked models.Asked) requests.DecisionInput {
+	in := requests.DecisionInput{Verdict: f.text("verdict"), Reason: f.text("reason"), Confirm: f.bool("confirm"), Version: f.version()}
+	if in.Verdict == requests.VerdictRefuse { // whatever stands in the other fields
+		return in
+	}
+	in.Asked = f.asked(asked.Kind())
+	switch a := in.Asked; {
+	case a.Project != nil:
+		a.Project.StartsAt, a.Project.EndsAt = sameDay(a.Project.StartsAt, asked.Project.StartsAt), sameDay(a.Project.EndsAt, asked.Project.EndsAt)
+	case a.Period != nil:
+		a.Period.EndsAt = sameDay(a.Period.EndsAt, asked.Period.EndsAt)
+	case a.Deadline != nil:
+		a.Deadline.Until = sameDay(a.Deadline.Until, asked.Deadline.Until)
+	case a.Join != nil:
+		a.Join.Until = sameDay(a.Join.Until, asked.Join.Until)
+	}
+	return in
+}
+
+func sameDay(typed, asked *time.Time) *time.Time {
+	if typed != nil && asked != nil && typed.Format(time.DateOnly) == asked.UTC().Format(time.DateOnly) {
+		return asked
+	}
+	return typed
+}
+
+// putAsked fills a form with what is asked for.
+func putAsked(f web.Form, a models.Asked) {
+	at := a.Kind() + "."
+	switch {
+	case a.Project != nil:
+		f.Values[at+"name"], f.Values[at+"description"] = a.Project.Name, a.Project.Description
+		putResources(f, at+"quota", a.Project.Quota)
+		putResources(f, at+"peak", a.Project.Peak)
+		putDay(f, at+"starts_at", a.Project.StartsAt)
+		putDay(f, at+"ends_at", a.Project.EndsAt)
+	case a.Quota != nil:
+		putResources(f, at+"quota", a.Quota.Quota)
+	case a.Role != nil:
+		f.Values[at+"name"], f.Values[at+"permission"], f.Values[at+"permissions"] = a.Role.Name, a.Role.Permission, strings.Join(a.Role.Permissions, " ")
+		if a.Role.Mine {
+			f.Values[at+"mine"] = "1"
+		}
+		putResources(f, at+"peak", a.Role.Peak)
+	case a.Peak != nil:
+		putResources(f, at+"peak", a.Peak.Peak)
+	case a.Period != nil:
+		putDay(f, at+"ends_at", a.Period.EndsAt)
+	case a.Deadline != nil:
+		putDay(f, at+"until", a.Deadline.Until)
+	case a.Join != nil:
+		putDay(f, at+"until", a.Join.Until)
+	}
+}
+
+// ends words an end.
+func ends(ctx context.Context, t *time.Time) string {
+	if t == nil {
+		return web.T(ctx, "no end")
+	}
+	return t.UTC().Format(time.DateOnly)
+}

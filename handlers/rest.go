@@ -1,0 +1,288 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"weir/models"
+)
+
+// What operations take.
+
+// ByID names one resource.
+type ByID struct {
+	ID int64 `path:"id" minimum:"1"`
+}
+
+// Paging asks for one page of a list.
+type Paging struct {
+	Cursor string `query:"cursor" maxLength:"20" doc:"next_cursor of the page before"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"at most so many items"`
+}
+
+// Create carries a new resource.
+type Create[B any] struct{ Body B }
+
+// Update replaces a resource.
+type Update[B any] struct {
+	ByID
+	IfMatch
+	Body B
+}
+
+// What operations give.
+
+// Answer is a body without a version.
+type Answer[B any] struct{ Body B }
+
+// Found is a resource that carries its version.
+type Found[B any] struct {
+	ETag string `header:"ETag" doc:"the version, for If-Match"`
+	Body B
+}
+
+// Created is a new resource.
+type Created[B any] struct {
+	ETag     string `header:"ETag" doc:"the version, for If-Match"`
+	Location string `header:"Location" doc:"the path of the new resource"`
+	Body     B
+}
+
+func found[B any](version int64, body B, err error) (*Found[B], error) {
+	if err != nil {
+		return nil, err
+	}
+	return &Found[B]{ETag: etag(version), Body: body}, nil
+}
+
+func created[B any](version int64, body B, err error, location ...any) (*Created[B], error) {
+	if err != nil {
+		return nil, err
+	}
+	c := &Created[B]{Location: apiPrefix + path(location...), Body: body}
+	if version > 0 {
+		c.ETag = etag(version)
+	}
+	return c, nil
+}
+
+// Nothing is an answer without a body.
+type Nothing struct{}
+
+// List is one page.
+type List[T any] struct {
+	Items      []T    `json:"items"`
+	NextCursor string `json:"next_cursor,omitempty" doc:"cursor of the next page; absent on the last"`
+}
+
+// listed answers with one page. A full page is the last one when nothing
+// comes after it.
+func listed[T, R any](p Paging, id func(T) int64, fetch func(models.Page) ([]T, error), show func(T) R) (*Answer[List[R]], error) {
+	page, err := p.page()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := fetch(page)
+	if err != nil {
+		return nil, err
+	}
+	list := List[R]{Items: shown(rows, show)}
+	if n := len(rows); n > 0 && n == page.Limit {
+		last := id(rows[n-1])
+		more, err := fetch(models.Page{After: last, Limit: 1})
+		if err != nil {
+			return nil, err
+		}
+		if len(more) > 0 {
+			list.NextCursor = strconv.FormatInt(last, 10)
+		}
+	}
+	return &Answer[List[R]]{list}, nil
+}
+
+// listedWhole pages a list that a service gives as a whole.
+func listedWhole[T, R any](p Paging, id func(T) int64, all []T, err error, show func(T) R) (*Answer[List[R]], error) {
+	if err != nil {
+		return nil, err
+	}
+	return listed(p, id, func(page models.Page) ([]T, error) {
+		from := 0
+		for page.After != 0 && from < len(all) {
+			if from++; id(all[from-1]) == page.After {
+				break
+			}
+		}
+		return all[from:min(from+page.Limit, len(all))], nil
+	}, show)
+}
+
+func (p Paging) page() (models.Page, error) {
+	if p.Cursor == "" {
+		return models.Page{Limit: p.Limit}, nil
+	}
+	after, err := strconv.ParseInt(p.Cursor, 10, 64)
+	if err != nil || after < 1 {
+		return models.Page{}, refuse("query.cursor", "is no cursor of this list")
+	}
+	return models.Page{After: after, Limit: p.Limit}, nil
+}
+
+func shown[T, R any](rows []T, show func(T) R) []R {
+	list := make([]R, len(rows))
+	for i, row := range rows {
+		list[i] = show(row)
+	}
+	return list
+}
+
+func sentence(t models.Text) string { return t.String() }
+
+func utc(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	u := t.UTC()
+	return &u
+}
+
+// nothing ends an operation that has no answer.
+func nothing(err error) (*Nothing, error) {
+	if err != nil {
+		return nil, err
+	}
+	return nil, nil
+}
+
+// refusal is a service's error as a problem. What is our fault is logged.
+func (a *App) refusal(ctx context.Context, err error, input reflect.Type) error {
+	if p := (*Problem)(nil); errors.As(err, &p) {
+		return p
+	}
+	p := problemOf(err)
+	r := httpRequestOf(ctx)
+	if p.Status >= 500 && ctx.Err() == nil {
+		a.Logger.ErrorContext(ctx, "request failed", "method", r.Method, "path", r.URL.Path, "err", err)
+	}
+	if conditional(input) && r.Header.Get("If-Match") != "" && errors.Is(err, models.ErrStale) {
+		p.Status, p.Title = http.StatusPreconditionFailed, http.StatusText(http.StatusPreconditionFailed)
+	}
+	return p
+}
+
+// IfMatch makes an update conditional.
+type IfMatch struct {
+	Match string `header:"If-Match" doc:"the ETag that was read; the update is refused with 412 when it is no longer the present one"`
+}
+
+func conditional(input reflect.Type) bool {
+	_, ok := input.FieldByName("IfMatch")
+	return ok
+}
+
+// version is the one that If-Match names: 0 when any will do, one that never
+// is when the tag is not of this server.
+func (m IfMatch) version() (int64, error) {
+	tag := strings.TrimPrefix(strings.TrimSpace(m.Match), "W/")
+	if tag == "" || tag == "*" {
+		return 0, nil
+	}
+	if len(tag) < 2 || tag[0] != '"' || strings.IndexByte(tag[1:], '"') != len(tag)-2 {
+		return 0, refuse("header.If-Match", `must be * or one ETag such as "3"`)
+	}
+	n, err := strconv.ParseInt(tag[1:len(tag)-1], 10, 64)
+	if err != nil || n < 1 {
+		return -1, nil
+	}
+	return n, nil
+}
+
+func etag(version int64) string { return strconv.Quote(strconv.FormatInt(version, 10)) }
+
+// rest holds the operations of the REST API. Each calls the service method
+// that the page of the same name calls, with the same input.
+type rest struct{ *App }
+
+// section is where operations of one tag are registered.
+type section struct {
+	api huma.API
+	tag string
+}
+
+// route is an operation's method and path, the status of its success, its id
+// and what it does.
+type route struct {
+	method, path string
+	status       int
+	id, summary  string
+}
+
+// register adds one operation; a refusal by a service becomes a problem. also
+// are statuses of refusals that its route does not tell.
+func register[I, O any](a rest, s section, r route, do func(context.Context, *I) (*O, error), also ...int) {
+	input := reflect.TypeFor[I]()
+	op := huma.Operation{OperationID: r.id, Method: r.method, Path: r.path, DefaultStatus: r.status, Summary: r.summary,
+		Tags: []string{s.tag}, Errors: append(errorsOf(r, input), also...), BodyReadTimeout: 30 * time.Second}
+	if strings.HasSuffix(r.path, "/import") {
+		op.MaxBodyBytes = maxImportBody
+	}
+	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
+		out, err := do(ctx, in)
+		if err != nil {
+			return nil, a.refusal(ctx, err, input)
+		}
+		return out, nil
+	})
+}
+
+// errorsOf lists the statuses with which an operation may refuse; 422 and 500
+// are added to all.
+func errorsOf(r route, input reflect.Type) []int {
+	list := []int{http.StatusUnauthorized, http.StatusForbidden}
+	if _, ok := input.FieldByName("Body"); ok {
+		list = append(list, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+	}
+	if strings.Contains(r.path, "{") {
+		list = append(list, http.StatusNotFound)
+	}
+	if r.method != http.MethodGet {
+		list = append(list, http.StatusConflict)
+	}
+	if conditional(input) {
+		list = append(list, http.StatusPreconditionFailed)
+	}
+	return list
+}
+
+type requestKey struct{}
+
+// httpRequestOf is the HTTP request that an operation answers.
+func httpRequestOf(ctx context.Context) *http.Request {
+	r, _ := ctx.Value(requestKey{}).(*http.Request)
+	return r
+}
+
+// PageOf asks for a page of what belongs to one resource.
+type PageOf struct {
+	ByID
+	Paging
+}
+
+// CreateIn adds something to one resource.
+type CreateIn[B any] struct {
+	ByID
+	Body B
+}
+
+const (
+	apiPrefix   = "/api/v1"
+	apiDocument = apiPrefix + "/openapi.json"
+)
+
+const maxImportBody = 4_000_000 // bytes, as tableLimit

@@ -1,0 +1,63 @@
+package handlers
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"weir/handlers/live"
+	"weir/handlers/metrics"
+	"weir/web"
+)
+
+// New wires the routes. Close ends its event streams.
+func New(c Config) *App {
+	if c.Holds == nil {
+		c.Holds = func() bool { return true }
+	}
+	a := &App{Config: c, echo: echo.New(), sessions: newSessions(c)}
+	a.events = live.New(a.mayFollow, c.Holds)
+	a.metrics = metrics.New(metrics.Sources{Store: c.Store, Pool: c.Pool, Workspaces: c.Workspaces, Streams: a.events.Count, Others: c.Collectors})
+	c.Store.OnChange(a.events.Publish)
+	c.Store.Carry(a.events)
+	e := a.echo
+	e.HideBanner, e.HidePort = true, true
+	e.HTTPErrorHandler = a.handleError
+	e.IPExtractor = clientAddress(c.TrustedProxies)
+	e.Pre(a.observe, a.recoverPanics, a.routeByHost)
+	e.Use(a.secureHeaders, a.crossOrigin, usualLimit, tableLimit, compress)
+	a.plainRoutes()
+	signed := e.Group("", echo.WrapMiddleware(a.sessions.LoadAndSave), a.authenticate)
+	a.pageRoutes(signed)
+	a.apiRoutes(signed)
+	return a
+}
+
+// plainRoutes need neither session nor actor.
+func (a *App) plainRoutes() {
+	e := a.echo
+	e.GET("/healthz", func(c echo.Context) error { return c.String(http.StatusOK, "ok\n") })
+	e.GET("/readyz", a.ready)
+	e.GET("/metrics", echo.WrapHandler(a.metrics.Handler()))
+	e.GET(agentsAddressPath, a.showAgentsAddress)
+	e.GET("/static/*", echo.WrapHandler(web.Static()))
+	e.GET("/favicon.ico", func(c echo.Context) error { return c.Redirect(http.StatusMovedPermanently, web.Asset("favicon.svg")) })
+}
+
+// pageRoutes are the portal's pages; each has its twin in restOperations.
+func (a *App) pageRoutes(g *echo.Group) {
+	a.signInRoutes(g)
+	a.oidcRoutes(g)
+	g.GET("/api/docs", a.openAPIPage)
+
+	p := g.Group("", a.markEvents, a.requireSignIn)
+	p.POST("/signout", a.signOutPage)
+	p.GET("/events", a.streamEvents)
+	p.GET("/", a.homePage)
+	for _, routes := range []func(*echo.Group){a.projectsRoutes, a.rolesRoutes, a.membersRoutes, a.leaversRoutes, a.importsRoutes, a.usageRoutes,
+		a.launchRoutes, a.workspacesRoutes, a.poolRoutes, a.providersRoutes, a.devicesRoutes, a.planningRoutes,
+		a.requestsRoutes, a.capacityRoutes, a.environmentsRoutes, a.accessRoutes, a.peopleRoutes, a.departmentsRoutes,
+		a.accountsRoutes, a.notificationsRoutes, a.webhooksRoutes, a.auditRoutes} {
+		routes(p)
+	}
+}

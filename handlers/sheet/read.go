@@ -1,0 +1,129 @@
+package sheet
+
+import (
+	"encoding/csv"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"weir/models"
+)
+
+// What a table to import may have.
+const (
+	MaxBytes = 1 << 20
+	maxRows  = 2000
+	maxCell  = 1000 // bytes
+)
+
+// Read reads a table in CSV: a line of column names, then one record a
+// line. Columns stand in any order; needed ones must be there. What a download
+// of ours put before a cell for the sake of spreadsheets is taken off again.
+func Read(text string, columns, needed []string) ([]models.Record, error) {
+	if len(text) > MaxBytes {
+		return nil, models.Invalid("csv", "must be at most %s", "1 MiB")
+	}
+	text = strings.TrimPrefix(text, "\ufeff")
+	if line := brokenLine(text); line > 0 {
+		return nil, models.Invalid("csv", "line %d is not UTF-8; save the file with that encoding", line)
+	}
+	if strings.TrimSpace(text) == "" {
+		return nil, models.Invalid("csv", "must not be empty")
+	}
+	r := csv.NewReader(strings.NewReader(text))
+	names, err := r.Read()
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	if names, err = columnsOf(names, columns, needed); err != nil {
+		return nil, err
+	}
+	return recordsOf(r, names)
+}
+
+// brokenLine is the first line that is no UTF-8, or contains NUL; 0 for none.
+func brokenLine(text string) int {
+	line := 1
+	for i, c := range text {
+		switch {
+		case c == '\n':
+			line++
+		case c == 0, c == utf8.RuneError && !strings.HasPrefix(text[i:], "\ufffd"):
+			return line
+		}
+	}
+	return 0
+}
+
+func columnsOf(names, columns, needed []string) ([]string, error) {
+	all := strings.Join(columns, ",")
+	seen := make([]string, len(names))
+	for i, name := range names {
+		name = strings.ToLower(strings.TrimSpace(name))
+		switch {
+		case !slices.Contains(columns, name):
+			return nil, models.Invalid("csv", "line %d names a column %s that there is not; columns are %s, separated by commas", 1, shortened(name), all)
+		case slices.Contains(seen[:i], name):
+			return nil, models.Invalid("csv", "line %d names the column %s twice", 1, name)
+		}
+		seen[i] = name
+	}
+	for _, name := range needed {
+		if !slices.Contains(seen, name) {
+			return nil, models.Invalid("csv", "line %d does not name the column %s; columns are %s", 1, name, all)
+		}
+	}
+	return seen, nil
+}
+
+func recordsOf(r *csv.Reader, columns []string) (records []models.Record, err error) {
+	for {
+		cells, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, problemOf(err)
+		}
+		line, _ := r.FieldPos(0)
+		if len(records) == maxRows {
+			return nil, models.Invalid("csv", "must have at most %d rows; line %d is one more", maxRows, line)
+		}
+		record := models.Record{Line: line, Cells: make(map[string]string, len(columns))}
+		for i, name := range columns {
+			if len(cells[i]) > maxCell {
+				return nil, models.Invalid("csv", "line %d: %s must have at most %d bytes", line, name, maxCell)
+			}
+			record.Cells[name] = strings.TrimSpace(meant(cells[i]))
+		}
+		records = append(records, record)
+	}
+	if len(records) == 0 {
+		return nil, models.Invalid("csv", "must have at least one row below the names of the columns")
+	}
+	return records, nil
+}
+
+// problemOf words what is wrong with the form of a table.
+func problemOf(err error) error {
+	var p *csv.ParseError
+	if !errors.As(err, &p) {
+		return err
+	}
+	switch {
+	case errors.Is(err, csv.ErrFieldCount):
+		return models.Invalid("csv", "line %d has more or fewer cells than there are columns", p.Line)
+	case errors.Is(err, csv.ErrQuote), errors.Is(err, csv.ErrBareQuote):
+		return models.Invalid("csv", "line %d has a quotation mark in the wrong place; a cell with one stands in quotation marks and has it twice", p.StartLine)
+	}
+	return models.Invalid("csv", "line %d cannot be read", p.Line)
+}
+
+func shortened(name string) string {
+	if r := []rune(name); len(r) > 40 {
+		return string(r[:40]) + "…"
+	}
+	return name
+}

@@ -1,0 +1,49 @@
+package sheet
+
+import (
+	"encoding/csv"
+	"io"
+	"strings"
+)
+
+// Writer writes a table as CSV that a spreadsheet can open without harm.
+type Writer struct{ w *csv.Writer }
+
+// NewWriter writes to w.
+func NewWriter(w io.Writer) Writer { return Writer{csv.NewWriter(w)} }
+
+// Row writes one line.
+func (s Writer) Row(cells ...string) error {
+	line := make([]string, len(cells))
+	for i, cell := range cells {
+		line[i] = harmless(cell)
+	}
+	return s.w.Write(line)
+}
+
+// Flush sends on what was written so far.
+func (s Writer) Flush() error {
+	s.w.Flush()
+	return s.w.Error()
+}
+
+// harmless puts an apostrophe before what a spreadsheet would take for a
+// formula and carry out, and before such apostrophes: meant takes it off.
+func harmless(cell string) string {
+	if formula(strings.TrimLeft(cell, "'")) {
+		return "'" + cell
+	}
+	return cell
+}
+
+// meant is the cell that harmless was given.
+func meant(cell string) string {
+	if rest, marked := strings.CutPrefix(cell, "'"); marked && formula(strings.TrimLeft(rest, "'")) {
+		return rest
+	}
+	return cell
+}
+
+func formula(cell string) bool {
+	return cell != "" && strings.ContainsRune("=+-@\t\r\n", rune(cell[0]))
+}

@@ -1,0 +1,211 @@
+package handlers
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/policies"
+	"weir/web"
+)
+
+const (
+	leavePath  = "/signin/oidc"
+	returnPath = leavePath + "/callback"
+	awayTime   = 10 * time.Minute // for signing in at the provider
+)
+
+// PassCookie is the name of the cookie of a browser that signs in elsewhere.
+func PassCookie(secure bool) string { return SessionCookie(secure) + "-signin" }
+
+func (a *App) oidcRoutes(g *echo.Group) {
+	if a.OIDC != nil {
+		g.GET(leavePath, a.leaveToSignInPage)
+		g.GET(returnPath, a.returnSignedInPage)
+	}
+}
+
+// providerName is what the provider is called; empty when there is none.
+func (a *App) providerName() string {
+	if a.OIDC == nil {
+		return ""
+	}
+	return a.OIDC.Rules.Name
+}
+
+// leaveToSignInPage sends a browser to the provider, with a cookie by which it is
+// known when it comes back.
+func (a *App) leaveToSignInPage(c echo.Context) error {
+	next := localPath(c.QueryParam("next"))
+	if actorOf(c.Request().Context()).Signed() {
+		return c.Redirect(http.StatusSeeOther, next)
+	}
+	// The cookie has to be where the browser comes back to, and that is one
+	// address alone.
+	if c.QueryParam("here") == "" && !strings.HasSuffix(a.OIDC.Origin, "://"+c.Request().Host) {
+		return c.Redirect(http.StatusSeeOther, a.OIDC.Origin+leavePath+"?"+url.Values{"next": {next}, "here": {"1"}}.Encode())
+	}
+	j := newJourney(a.Store.Now().Add(awayTime), next)
+	to, err := a.OIDC.Provider.Address(c.Request().Context(), j.pass(a.OIDC.Origin))
+	if err != nil {
+		return a.notSignedIn(c, next, err)
+	}
+	a.setPass(c, j.String(), awayTime)
+	return c.Redirect(http.StatusSeeOther, to)
+}
+
+func (a *App) setPass(c echo.Context, value string, age time.Duration) {
+	c.SetCookie(&http.Cookie{Name: PassCookie(a.Secure), Value: value, Path: "/", MaxAge: int(age.Seconds()),
+		HttpOnly: true, Secure: a.Secure, SameSite: http.SameSiteLaxMode})
+}
+
+// returnSignedInPage takes a browser back from the provider. Only the one that
+// left is let in, once.
+func (a *App) returnSignedInPage(c echo.Context) error {
+	var j journey
+	if cookie, err := c.Cookie(PassCookie(a.Secure)); err == nil {
+		j = readJourney(cookie.Value)
+	}
+	a.setPass(c, "", -time.Second)
+	next, pass := localPath(j.next), j.pass(a.OIDC.Origin)
+	if j.secret == "" || !hmac.Equal([]byte(pass.State), []byte(c.QueryParam("state"))) || !a.Store.Now().Before(j.until) {
+		return a.notSignedIn(c, next, models.Forbidden("This sign-in was not begun in this browser, is done already, or took longer than %d minutes. Begin again.",
+			int64(awayTime/time.Minute)))
+	}
+	if code := c.QueryParam("error"); code != "" {
+		return a.notSignedIn(c, next, a.providerRefuses(code))
+	}
+	as, err := a.OIDC.Provider.Redeem(c.Request().Context(), pass, c.QueryParam("code"), c.QueryParam("iss"))
+	if err != nil {
+		return a.notSignedIn(c, next, err)
+	}
+	if err := a.arrive(c, as); err != nil {
+		return a.notSignedIn(c, next, err)
+	}
+	return c.Redirect(http.StatusSeeOther, next)
+}
+
+// arrive begins the session of whom the provider vouches for.
+func (a *App) arrive(c echo.Context, as policies.Assertion) error {
+	ctx := c.Request().Context()
+	in, err := a.Accounts.SignInBy(ctx, a.OIDC.Rules, as)
+	if err != nil {
+		return err
+	}
+	places, err := a.Ledger.FollowGroups(ctx, in.Identity, a.OIDC.Rules.Places(as.Groups))
+	if places.Changed {
+		a.Wake()
+	}
+	if err != nil {
+		return err
+	}
+	if err := a.beginSession(ctx, in.User); err != nil {
+		return err
+	}
+	a.sessions.SetDeadline(ctx, a.Store.Now().Add(min(a.SessionLifetime, a.OIDC.SessionMax)))
+	a.rememberLanguage(c, policies.Actor{User: in.User}, a.language(c.Request()))
+	var said models.Text
+	for _, note := range append(in.Notes, places.Notes...) {
+		a.Logger.WarnContext(ctx, "sign-in by the provider", "account", in.User.Email, "note", note.String())
+		if said.Empty() {
+			said = note
+		} else {
+			said = models.Say("%s %s", said, note)
+		}
+	}
+	if !said.Empty() {
+		a.flash(ctx, "warn", said)
+	}
+	return nil
+}
+
+// providerRefuses words an error with which the provider sends a browser back.
+func (a *App) providerRefuses(code string) error {
+	name := a.providerName()
+	switch code {
+	case "access_denied":
+		return models.Forbidden("%s has not let you in.", name)
+	case "temporarily_unavailable", "server_error":
+		return models.Unavailable(nil, "%s cannot sign anybody in now. Try again in a moment.", name)
+	}
+	if len(code) > 40 || strings.Trim(code, "abcdefghijklmnopqrstuvwxyz_") != "" {
+		code = "?"
+	}
+	return models.Forbidden("%s has refused the sign-in (%s). An administrator of this Weir can look at its settings.", name, code)
+}
+
+// notSignedIn shows the sign-in page again and says why.
+func (a *App) notSignedIn(c echo.Context, next string, err error) error {
+	kind := models.KindOf(err)
+	if kind != models.KindForbidden && kind != models.KindUnavailable {
+		return err
+	}
+	text := err.Error()
+	a.Logger.InfoContext(c.Request().Context(), "no sign-in by the provider", "client", c.RealIP(), "err", text[:min(len(text), 500)])
+	v := a.signInView(next)
+	v.Refused = v.Refused.Refuse(err)
+	// Whoever loads the page again, in the other language, begins anew.
+	r := c.Request().WithContext(c.Request().Context())
+	r.URL = &url.URL{Path: "/signin", RawQuery: url.Values{"next": {next}}.Encode()}
+	c.SetRequest(r)
+	return a.render(c, statusOf(kind), web.SignInPage(v))
+}
+
+func (a *App) signInView(next string) web.SignInView {
+	return web.SignInView{Next: next, Form: formOf(0), Provider: a.providerName()}
+}
+
+// journey is a browser's way to the provider and back, kept in its cookie
+// alone: what is shown on the way is made of the cookie, all of it, so that
+// nobody can change or invent a part, and no server has to remember it.
+type journey struct {
+	secret string
+	until  time.Time
+	next   string // the page to go to afterwards
+}
+
+const longestNext = 1500 // bytes; browsers keep cookies of 4096
+
+func newJourney(until time.Time, next string) journey {
+	if len(next) > longestNext {
+		next = "/"
+	}
+	return journey{policies.NewSecret(), until, next}
+}
+
+// String is the cookie's value.
+func (j journey) String() string {
+	return j.secret + "." + strconv.FormatInt(j.until.Unix(), 10) + "." + base64.RawURLEncoding.EncodeToString([]byte(j.next))
+}
+
+// readJourney reads a cookie's value; what is none has no secret.
+func readJourney(cookie string) journey {
+	parts := strings.Split(cookie, ".")
+	if len(parts) != 3 || len(parts[0]) < 43 {
+		return journey{}
+	}
+	until, err := strconv.ParseInt(parts[1], 10, 64)
+	next, nextErr := base64.RawURLEncoding.DecodeString(parts[2])
+	if err != nil || nextErr != nil {
+		return journey{}
+	}
+	return journey{parts[0], time.Unix(until, 0), string(next)}
+}
+
+// pass is what the provider gets to see of it.
+func (j journey) pass(origin string) policies.Pass {
+	make := func(what string) string {
+		mac := hmac.New(sha256.New, []byte(j.secret))
+		mac.Write([]byte(what + " " + j.String()))
+		return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
+	}
+	return policies.Pass{Redirect: origin + returnPath, State: make("state"), Nonce: make("nonce"), Verifier: make("verifier")}
+}

@@ -1,0 +1,118 @@
+package handlers
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/policies"
+	"weir/web"
+)
+
+// signInRoutes are for who is not signed in, too.
+func (a *App) signInRoutes(g *echo.Group) {
+	g.GET("/setup", a.setupPage)
+	g.POST("/setup", a.submitSetupPage)
+	g.GET("/signin", a.signInPage)
+	g.POST("/signin", a.submitSignInPage)
+	g.POST("/language", a.setLanguagePage)
+}
+
+func (a *App) setupPage(c echo.Context) error {
+	token := c.QueryParam("token")
+	if err := a.Accounts.SetupOpen(c.Request().Context(), token); err != nil {
+		return a.setupClosed(c, err)
+	}
+	return a.render(c, http.StatusOK, web.SetupPage(web.SetupView{Token: token, Form: formOf(0)}))
+}
+
+func (a *App) setupClosed(c echo.Context, err error) error {
+	if models.KindOf(err) != models.KindNotFound {
+		return err
+	}
+	return a.render(c, http.StatusNotFound, web.SetupClosedPage())
+}
+
+func (a *App) submitSetupPage(c echo.Context) error {
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	f.samePasswords()
+	token := f.text("token")
+	if token == "" {
+		token = c.QueryParam("token")
+	}
+	var u models.User
+	if err = f.err(nil); err == nil {
+		u, err = a.Accounts.Setup(c.Request().Context(), token, policies.NewUser{Email: f.text("email"), Name: f.text("name"), Password: f.text("password")})
+	}
+	if models.KindOf(err) == models.KindNotFound && err != nil {
+		return a.setupClosed(c, err)
+	}
+	if err != nil {
+		return a.refused(c, err, func() (templ.Component, error) {
+			return web.SetupPage(web.SetupView{Token: token, Form: f.web().Refuse(err)}), nil
+		})
+	}
+	if err := a.beginSession(c.Request().Context(), u); err != nil {
+		return err
+	}
+	return c.Redirect(http.StatusSeeOther, "/")
+}
+
+func (a *App) signInPage(c echo.Context) error {
+	next := localPath(c.QueryParam("next"))
+	if actorOf(c.Request().Context()).Signed() {
+		return c.Redirect(http.StatusSeeOther, next)
+	}
+	return a.render(c, http.StatusOK, web.SignInPage(a.signInView(next)))
+}
+
+func (a *App) submitSignInPage(c echo.Context) error {
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	next := localPath(f.text("next"))
+	u, err := a.Accounts.SignIn(c.Request().Context(), c.RealIP(), f.text("email"), f.text("password"))
+	switch models.KindOf(err) {
+	case models.KindUnauthenticated, models.KindForbidden:
+		v := a.signInView(next)
+		v.Form = f.web().Refuse(err)
+		return a.render(c, statusOf(models.KindOf(err)), web.SignInPage(v))
+	}
+	if err != nil {
+		return err
+	}
+	if err := a.beginSession(c.Request().Context(), u); err != nil {
+		return err
+	}
+	a.rememberLanguage(c, policies.Actor{User: u}, a.language(c.Request()))
+	return c.Redirect(http.StatusSeeOther, next)
+}
+
+func (a *App) signOutPage(c echo.Context) error {
+	if err := a.sessions.Destroy(c.Request().Context()); err != nil {
+		return err
+	}
+	return c.Redirect(http.StatusSeeOther, "/signin")
+}
+
+func (a *App) setLanguagePage(c echo.Context) error {
+	f, err := readForm(c)
+	if err != nil {
+		return err
+	}
+	lang := f.text("lang")
+	if lang != models.English && lang != models.Chinese {
+		return models.Invalid("lang", "must be en or zh")
+	}
+	c.SetCookie(&http.Cookie{Name: languageCookie, Value: lang, Path: "/", MaxAge: int((366 * 24 * time.Hour).Seconds()),
+		HttpOnly: true, Secure: a.Secure, SameSite: http.SameSiteLaxMode})
+	a.rememberLanguage(c, actorOf(c.Request().Context()), lang)
+	return c.Redirect(http.StatusSeeOther, localPath(f.text("next")))
+}

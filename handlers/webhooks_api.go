@@ -1,0 +1,156 @@
+package handlers
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"weir/models"
+	"weir/policies/notifications"
+)
+
+func (a rest) webhooksOperations(s section) {
+	register(a, s, route{http.MethodGet, "/webhooks", 200, "list-webhooks", "List webhooks; for platform administrators"}, a.listWebhooks)
+	register(a, s, route{http.MethodPost, "/webhooks", 201, "create-webhook", "Create a webhook; its secret is in this answer alone"}, a.createWebhook)
+	register(a, s, route{http.MethodPost, "/webhooks/mail-test", 204, "test-mail", "Send yourself an e-mail, to see whether it arrives"}, a.testMail)
+	register(a, s, route{http.MethodGet, "/webhooks/{id}", 200, "get-webhook", "Show a webhook"}, a.getWebhook)
+	register(a, s, route{http.MethodPut, "/webhooks/{id}", 200, "update-webhook", "Change a webhook"}, a.updateWebhook)
+	register(a, s, route{http.MethodDelete, "/webhooks/{id}", 204, "delete-webhook", "Delete a webhook and what is queued for it"}, a.deleteWebhook)
+	register(a, s, route{http.MethodPost, "/webhooks/{id}/rotate", 200, "rotate-webhook-secret",
+		"Give a webhook a new secret, which is in this answer alone; for 24 hours the old one signs, too"}, a.rotateWebhookSecret)
+	register(a, s, route{http.MethodPost, "/webhooks/{id}/test", 204, "test-webhook", "Send a webhook a message that means nothing"}, a.testWebhook)
+	register(a, s, route{http.MethodPost, "/webhooks/{id}/again", 200, "send-all-again", "Send all again that a webhook has not taken"}, a.sendAllAgain)
+	register(a, s, route{http.MethodGet, "/deliveries", 200, "list-deliveries", "List messages and e-mails, newest first"}, a.listDeliveries)
+	register(a, s, route{http.MethodGet, "/deliveries/{id}", 200, "get-delivery", "Show one message or e-mail"}, a.getDelivery)
+	register(a, s, route{http.MethodPost, "/deliveries/{id}/again", 200, "send-again", "Send a message or e-mail again, under its old key, or at once"}, a.sendAgain)
+}
+
+// Webhook is an address that is told of events.
+type Webhook struct {
+	ID        int64      `json:"id"`
+	Name      string     `json:"name"`
+	URL       string     `json:"url"`
+	Events    []string   `json:"events" doc:"kinds of notices; none: all"`
+	Enabled   bool       `json:"enabled"`
+	Overlap   *time.Time `json:"two_signatures_until,omitempty" doc:"until then what was used before the last rotation signs, too"`
+	CreatedAt time.Time  `json:"created_at"`
+}
+
+func (a rest) webhookOf(w models.Webhook) Webhook {
+	out := Webhook{ID: w.ID, Name: w.Name, URL: w.URL, Events: append([]string{}, w.Events...), Enabled: w.Enabled, CreatedAt: w.CreatedAt.UTC()}
+	if w.OldUntil != nil && w.OldUntil.After(a.Store.Now()) {
+		out.Overlap = utc(w.OldUntil)
+	}
+	return out
+}
+
+// NewWebhook is a webhook with its secret.
+type NewWebhook struct {
+	Webhook
+	Secret string `json:"secret" doc:"by which its messages are signed; it is never shown again"`
+}
+
+func (a rest) listWebhooks(ctx context.Context, in *Paging) (*Answer[List[Webhook]], error) {
+	all, err := a.Notices.Webhooks(ctx, actorOf(ctx))
+	return listedWhole(*in, func(w models.Webhook) int64 { return w.ID }, all, err, a.webhookOf)
+}
+
+func (a rest) createWebhook(ctx context.Context, in *Create[notifications.WebhookInput]) (*Created[NewWebhook], error) {
+	w, secret, err := a.Notices.CreateWebhook(ctx, actorOf(ctx), in.Body)
+	return created(w.Version, NewWebhook{a.webhookOf(w), secret}, err, "webhooks", w.ID)
+}
+
+func (a rest) getWebhook(ctx context.Context, in *ByID) (*Found[Webhook], error) {
+	w, err := a.Notices.Webhook(ctx, actorOf(ctx), in.ID)
+	return found(w.Version, a.webhookOf(w), err)
+}
+
+func (a rest) updateWebhook(ctx context.Context, in *Update[notifications.WebhookInput]) (*Found[Webhook], error) {
+	var err error
+	if in.Body.Version, err = in.version(); err != nil {
+		return nil, err
+	}
+	w, err := a.Notices.UpdateWebhook(ctx, actorOf(ctx), in.ID, in.Body)
+	return found(w.Version, a.webhookOf(w), err)
+}
+
+func (a rest) deleteWebhook(ctx context.Context, in *ByID) (*Nothing, error) {
+	return nothing(a.Notices.DeleteWebhook(ctx, actorOf(ctx), in.ID, 0))
+}
+
+func (a rest) rotateWebhookSecret(ctx context.Context, in *ByID) (*Found[NewWebhook], error) {
+	w, secret, err := a.Notices.RotateSecret(ctx, actorOf(ctx), in.ID, 0)
+	return found(w.Version, NewWebhook{a.webhookOf(w), secret}, err)
+}
+
+func (a rest) testWebhook(ctx context.Context, in *ByID) (*Nothing, error) {
+	return nothing(a.Notices.TestWebhook(ctx, actorOf(ctx), in.ID))
+}
+
+func (a rest) testMail(ctx context.Context, _ *struct{}) (*Nothing, error) {
+	return nothing(a.Notices.TestMail(ctx, actorOf(ctx)))
+}
+
+// SentAgain counts what is sent again.
+type SentAgain struct {
+	Messages int64 `json:"messages"`
+}
+
+func (a rest) sendAllAgain(ctx context.Context, in *ByID) (*Answer[SentAgain], error) {
+	n, err := a.Notices.SendAllAgain(ctx, actorOf(ctx), in.ID)
+	return &Answer[SentAgain]{SentAgain{n}}, err
+}
+
+// Delivery is one message to a webhook, or one e-mail.
+type Delivery struct {
+	ID         int64      `json:"id"`
+	Key        string     `json:"key" doc:"as the receiver sees it; the same each time"`
+	WebhookID  *int64     `json:"webhook_id,omitempty" doc:"absent: an e-mail"`
+	To         string     `json:"to" doc:"the webhook's name, or the address"`
+	Kind       string     `json:"kind"`
+	State      string     `json:"state" enum:"pending,failed,delivered,given_up" doc:"failed is tried again, given_up is not"`
+	Attempts   int64      `json:"attempts"`
+	Status     int64      `json:"status,omitempty" doc:"of the last answer, of HTTP or SMTP; absent: none"`
+	Answer     string     `json:"answer,omitempty" doc:"how the last answer began"`
+	Problem    string     `json:"problem,omitempty" doc:"what was wrong the last time"`
+	CreatedAt  time.Time  `json:"created_at"`
+	NextAt     *time.Time `json:"next_at,omitempty" doc:"of the next attempt"`
+	FinishedAt *time.Time `json:"finished_at,omitempty"`
+}
+
+func deliveryOf(v models.DeliveryView) Delivery {
+	d := Delivery{ID: v.ID, Key: v.Key, WebhookID: v.WebhookID, To: v.WebhookName, Kind: v.Kind, State: v.State, Attempts: v.Attempts, Status: v.Status,
+		Answer: v.Answer, Problem: v.Problem.String(), CreatedAt: v.CreatedAt.UTC(), FinishedAt: utc(v.FinishedAt)}
+	if v.WebhookID == nil {
+		d.To = v.UserEmail
+	}
+	if v.FinishedAt == nil {
+		d.NextAt = utc(&v.NextAt)
+	}
+	return d
+}
+
+// DeliveriesQuery chooses deliveries.
+type DeliveriesQuery struct {
+	Paging
+	WebhookID int64  `query:"webhook_id" minimum:"1"`
+	State     string `query:"state" enum:"pending,failed,delivered,given_up"`
+	Mail      bool   `query:"mail" doc:"e-mail alone"`
+}
+
+func (a rest) listDeliveries(ctx context.Context, in *DeliveriesQuery) (*Answer[List[Delivery]], error) {
+	f := models.DeliveryFilter{WebhookID: in.WebhookID, State: in.State, Mail: in.Mail}
+	return listed(in.Paging, func(d models.DeliveryView) int64 { return d.ID }, func(p models.Page) ([]models.DeliveryView, error) {
+		return a.Notices.Deliveries(ctx, actorOf(ctx), f, p)
+	}, deliveryOf)
+}
+
+func (a rest) getDelivery(ctx context.Context, in *ByID) (*Answer[Delivery], error) {
+	v, err := a.Notices.Delivery(ctx, actorOf(ctx), in.ID)
+	return &Answer[Delivery]{deliveryOf(v)}, err
+}
+
+func (a rest) sendAgain(ctx context.Context, in *ByID) (*Answer[Delivery], error) {
+	v, err := a.Notices.SendAgain(ctx, actorOf(ctx), in.ID)
+	return &Answer[Delivery]{deliveryOf(v)}, err
+}

@@ -1,0 +1,191 @@
+package handlers
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/pool/projects"
+	"weir/web"
+	"weir/workspaces"
+)
+
+func (a *App) workspacesRoutes(p *echo.Group) {
+	p.GET("/workspaces", a.workspacesPage)
+	p.GET("/workspaces/:id", a.workspacePage)
+	p.GET("/workspaces/:id/open", a.openWorkspacePage)
+	p.POST("/workspaces/:id/stop", a.stopWorkspacePage)
+}
+
+// workspaceRows lists workspaces for people.
+func (a *App) workspaceRows(ctx context.Context, f models.WorkspaceFilter, page models.Page) ([]web.WorkspaceRow, error) {
+	actor := actorOf(ctx)
+	list, err := a.Workspaces.List(ctx, actor, f, page)
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	ids := make([]int64, len(list))
+	for i, w := range list {
+		ids[i] = w.ID
+	}
+	view, err := a.Pool.ViewOf(ctx, actor, ids...)
+	if err != nil {
+		return nil, err
+	}
+	places := map[int64]int{}
+	for _, w := range view.Waiting {
+		places[w.ID] = w.Place
+	}
+	rows := make([]web.WorkspaceRow, len(list))
+	for i, w := range list {
+		devices := devicesOf(view, w.ID, actor.User.ID)
+		rows[i] = web.WorkspaceRow{ID: w.ID, Name: w.Name, State: w.State, ProjectID: w.ProjectID, Project: w.ProjectName,
+			Environment: w.EnvironmentName, Owner: w.UserName, Demand: w.Demand, Devices: devices, Reason: w.Reason,
+			Progress: w.Progress, Place: places[w.ID], Simulated: anySimulated(devices),
+			CanOpen:     w.State == models.StateRunning && w.UserID == actor.User.ID,
+			CanStop:     !w.State.Ended() && w.State != models.StateStopping && a.Access.MayOwned(actor, w.UserID, w.ProjectID, "workspace", "stop"),
+			RequestedAt: w.RequestedAt, EndedAt: w.EndedAt}
+	}
+	return rows, nil
+}
+
+func (a *App) workspacesPage(c echo.Context) error {
+	ctx := c.Request().Context()
+	actor := actorOf(ctx)
+	f := models.WorkspaceFilter{UserID: actor.User.ID}
+	state := c.QueryParam("state")
+	switch state {
+	case "all":
+	case "ended":
+		f.States = []models.WorkspaceState{models.StateStopped, models.StateFailed}
+	default:
+		state, f.States = "live", models.LiveStates
+	}
+	rows, err := a.workspaceRows(ctx, f, pageAfter(c, listLimit))
+	if err != nil {
+		return err
+	}
+	v := web.WorkspacesView{Rows: rows, State: state, CanLaunch: actor.MayLaunch()}
+	if n := len(rows); n > 0 {
+		v.Next = nextPage(c, n, listLimit, rows[n-1].ID)
+	}
+	return a.render(c, http.StatusOK, web.WorkspacesPage(v))
+}
+
+func (a *App) workspacePage(c echo.Context) error {
+	ctx := c.Request().Context()
+	actor := actorOf(ctx)
+	w, err := a.Workspaces.View(ctx, actor, number(c, "id"))
+	if err != nil {
+		return err
+	}
+	view, err := a.Pool.ViewOf(ctx, actor, w.ID)
+	if err != nil {
+		return err
+	}
+	v := web.WorkspaceView{Workspace: w.WorkspaceView, Place: w.Place, Events: w.Events, CanOpen: w.MayOpen && w.State == models.StateRunning,
+		CanStop: w.MayStop, Devices: devicesOf(view, w.ID, actor.User.ID)}
+	v.Simulated = anySimulated(v.Devices)
+	v.Directories = a.directoriesOf(w)
+	if v.Stopping, err = a.stoppingOf(ctx, w); err != nil {
+		return err
+	}
+	if w.UserID == actor.User.ID && actor.MayLaunchIn(w.ProjectID) {
+		v.LaunchAgain = launchAgain(w.Workspace)
+	}
+	return a.render(c, http.StatusOK, web.WorkspacePage(v))
+}
+
+func (a *App) openWorkspacePage(c echo.Context) error {
+	ctx := c.Request().Context()
+	id := number(c, "id")
+	secret, err := a.Workspaces.Open(ctx, actorOf(ctx), id)
+	if err != nil {
+		if models.KindOf(err) == models.KindConflict { // its page says why it does not open
+			return c.Redirect(http.StatusSeeOther, path("workspaces", id))
+		}
+		return err
+	}
+	return c.Redirect(http.StatusSeeOther, a.openingURL(c.Request(), id, secret))
+}
+
+// openingSeconds is how long the address of openingURL is good.
+const openingSeconds = 30
+
+// openingURL is the address at which a browser enters a workspace with the
+// single-use secret.
+func (a *App) openingURL(r *http.Request, workspace int64, secret string) string {
+	return a.Proxy.Origin(r, workspace) + "/.weir/open?token=" + queryEscape(secret)
+}
+
+func (a *App) stopWorkspacePage(c echo.Context) error {
+	ctx := c.Request().Context()
+	w, err := a.Workspaces.Stop(ctx, actorOf(ctx), number(c, "id"))
+	if err != nil {
+		return err
+	}
+	return a.done(c, path("workspaces", w.ID), models.Say("The workspace %s is being stopped.", w.Name))
+}
+
+// stoppingOf is when a workspace is stopped, with what its owner can do about
+// it.
+func (a *App) stoppingOf(ctx context.Context, w workspaces.View) (*web.Stopping, error) {
+	if w.Ending == nil {
+		return nil, nil
+	}
+	s := &web.Stopping{At: w.Ending.At, Why: w.Ending.Why()}
+	if w.UserID != actorOf(ctx).User.ID {
+		return s, nil
+	}
+	list, err := a.Requests.Extensions(ctx, actorOf(ctx), []int64{w.ProjectID})
+	for _, e := range list {
+		if e.EndsAt.Equal(w.Ending.At) && (e.Kind == models.AskForDeadline) == w.Ending.Deadline {
+			s.Extension = &e
+		}
+	}
+	return s, err
+}
+
+// directoriesOf are the shared directories as a workspace that starts now sees
+// them.
+func (a *App) directoriesOf(w workspaces.View) (list []web.Directory) {
+	handed := map[string]bool{}
+	for _, id := range w.Holder.Inherits {
+		handed[projects.DirectoryOf(w.ProjectID, id)] = true
+	}
+	for _, m := range a.Directories.Layout(w.Holder) {
+		d := web.Directory{Path: m.Target, Writable: !m.ReadOnly}
+		if handed[m.Target] {
+			d.Note = models.Say("Handed over by who has left. A workspace that was started before has to be started anew to write it.")
+		}
+		list = append(list, d)
+	}
+	return list
+}
+
+// WorkspaceGone answers at a workspace's own origin when nobody is let
+// through. It says no more than the error does, and loads nothing.
+func (a *App) WorkspaceGone(w http.ResponseWriter, r *http.Request, status int, err *models.Error, portal string) {
+	v := web.WorkspaceGoneView{Portal: portal}
+	// Only who was admitted gets these kinds; others are told nothing.
+	if id, ok := a.Proxy.Host(r.Host); ok && err != nil && (err.Kind == models.KindConflict || err.Kind == models.KindUnavailable) {
+		if w, err := a.Store.Read(r.Context()).Workspace(models.Everything, id); err == nil {
+			v.State, v.Name, v.Link = w.State, w.Name, path("workspaces", id)
+		}
+	}
+	var body bytes.Buffer
+	ctx := web.With(r.Context(), web.Page{Lang: a.language(r), Now: a.Store.Now()})
+	if err := web.WorkspaceGonePage(v).Render(ctx, &body); err != nil {
+		a.Logger.ErrorContext(ctx, "page not rendered", "err", err)
+		http.Error(w, http.StatusText(status), status)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, writeErr := w.Write(body.Bytes())
+	a.logged(r, writeErr)
+}
