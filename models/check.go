@@ -3,6 +3,7 @@ package models
 import (
 	"net/mail"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -63,4 +64,11 @@ func CheckEmail(field, email string, p *Problems) string {
 		checkVisible(field, email, p)
 	}
 	return email
+}
+
+// CheckYear refuses times that not every database can keep.
+func CheckYear(field string, t time.Time, p *Problems) {
+	if t.Year() < 1970 || t.Year() > 9999 {
+		p.Add(field, "must be between the years 1970 and 9999")
+	}
 }

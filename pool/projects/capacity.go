@@ -72,8 +72,8 @@ func (c *Capacity) View(ctx context.Context, actor policies.Actor, page models.P
 	return v, err
 }
 
-// Rows are all resources as they stand.
-func (c *Capacity) Rows(q *models.Queries) ([]CapacityRow, error) {
+// ByResource are all resources as they stand.
+func (c *Capacity) ByResource(q *models.Queries) ([]CapacityRow, error) {
 	rows, _, err := c.rows(q)
 	return rows, err
 }

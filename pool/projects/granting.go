@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/policies"
 )
 
 // grantsRole refuses to make, change or delete a role that permits, before or
@@ -52,4 +53,23 @@ func (e Editor) staysAsLong(m models.Member, until *time.Time) error {
 // EndsLater tells whether an end lies after another; without an end is last.
 func EndsLater(asked, present *time.Time) bool {
 	return present != nil && (asked == nil || asked.After(*present))
+}
+
+// Permissions tells what the actor may do in a project, for buttons.
+type Permissions struct {
+	EditProject, Describe, EditRoles, EditMembers, Launch, ReadAudit bool
+	Has                                                              models.Permissions // and so may grant
+}
+
+// Permissions of the actor in a project.
+func (s *Service) Permissions(actor policies.Actor, project int64) Permissions {
+	return Permissions{
+		EditProject: s.access.May(actor, project, "project", "write"),
+		Describe:    s.access.May(actor, project, "project", "describe"),
+		EditRoles:   s.access.May(actor, project, "role", "write"),
+		EditMembers: s.access.May(actor, project, "member", "write"),
+		Launch:      actor.MemberOf(project) && s.access.May(actor, project, "workspace", "launch"),
+		ReadAudit:   s.access.May(actor, project, "audit", "read"),
+		Has:         s.access.Having(actor, project),
+	}
 }

@@ -49,7 +49,7 @@ func (s *Service) FollowGroups(ctx context.Context, i models.Identity, wanted []
 		}
 	}
 	for _, id := range projects {
-		if err := s.followIn(ctx, i, id, roles[id], &f); err != nil {
+		if err := s.followGroupsIn(ctx, i, id, roles[id], &f); err != nil {
 			return f, err
 		}
 	}
@@ -66,7 +66,7 @@ type groupPlace struct {
 	given    bool // by a group
 }
 
-func (s *Service) followIn(ctx context.Context, i models.Identity, project int64, roles []string, f *Followed) error {
+func (s *Service) followGroupsIn(ctx context.Context, i models.Identity, project int64, roles []string, f *Followed) error {
 	var member int64 // that has come in
 	var notes []models.Text
 	changed := false
@@ -77,7 +77,7 @@ func (s *Service) followIn(ctx context.Context, i models.Identity, project int64
 			return err
 		}
 		for _, name := range roles {
-			done, err := at.take(name)
+			done, err := at.giveRole(name)
 			if err == nil {
 				changed, member = done, at.member.ID
 				return nil
@@ -89,7 +89,7 @@ func (s *Service) followIn(ctx context.Context, i models.Identity, project int64
 			notes = append(notes, note)
 		}
 		changed = at.present
-		return at.leave()
+		return at.endIfGiven()
 	})
 	if err == nil && changed && member != 0 {
 		s.MakeMemberDirectory(ctx, project, member)
@@ -112,8 +112,8 @@ func groupPlaceOf(e Editor, i models.Identity, project int64) (at groupPlace, er
 	return at, err
 }
 
-// take gives the place a role, if that fits, and tells whether that is new.
-func (at *groupPlace) take(name string) (bool, error) {
+// giveRole gives the place a role, if that fits, and tells whether that is new.
+func (at *groupPlace) giveRole(name string) (bool, error) {
 	r, err := at.q.RoleByName(at.project.ID, name)
 	if err != nil {
 		return false, models.NotFoundAs(err, models.Invalid("role_id", "is not a role of this project"))
@@ -159,8 +159,8 @@ func (at groupPlace) recordRefusal(role string, err error) (models.Text, error) 
 		After: map[string]any{"user_id": at.identity.UserID, "role": role, "reason": reason.String()}})
 }
 
-// leave ends a place that no group gives any more, as far as there is one.
-func (at groupPlace) leave() error {
+// endIfGiven ends a place that no group gives any more, as far as there is one.
+func (at groupPlace) endIfGiven() error {
 	if !at.given {
 		return nil
 	}

@@ -46,9 +46,9 @@ func linearMoves(t *testing.T) int {
 // answer has no place in any of them; neither has one that was done although
 // it was admissible at none.
 var sequential = porcupine.Model{
-	Init: func() any { return books{} },
+	Init: func() any { return model{} },
 	Step: func(state, input, output any) (bool, any) {
-		return state.(books).step(input.(move), output.(outcome))
+		return state.(model).step(input.(move), output.(outcome))
 	},
 	DescribeOperation: func(input, output any) string { return fmt.Sprintf("%v → %+v", input, output) },
 }
@@ -58,31 +58,31 @@ var sequential = porcupine.Model{
 func TestLedgerIsLinearizable(t *testing.T) {
 	total := linearMoves(t)
 	each(t, func(t *testing.T, o *world) {
-		f := &fair{market: newMarket(t, o), history: map[int][]porcupine.Operation{}}
-		f.hold(t, total/2)
+		f := &linearRun{busyWorld: newBusyWorld(t, o), history: map[int][]porcupine.Operation{}}
+		f.run(t, total/2)
 		f.check(t)
 	})
 }
 
-// fair is a market in which many move at once.
-type fair struct {
-	*market
+// linearRun is a busyWorld in which many move at once.
+type linearRun struct {
+	*busyWorld
 	clock atomic.Int64 // orders calls and answers
 	next  atomic.Int64
 	done  chan int // the number of a move that has just ended
 
 	mu      sync.Mutex
-	history map[int][]porcupine.Operation // by stall
+	history map[int][]porcupine.Operation // by busyProject
 	counts  map[string]int
 }
 
-func (f *fair) hold(t *testing.T, total int) {
+func (f *linearRun) run(t *testing.T, total int) {
 	t.Helper()
 	f.counts, f.done = map[string]int{}, make(chan int, 1)
-	f.stalls = make([]*stall, total/(turns*window)*window)
-	for i := range f.stalls {
-		f.stalls[i] = f.open(t, fmt.Sprint("project ", i))
-		f.history[i] = []porcupine.Operation{{Input: move{what: found, books: f.stalls[i].books}, Output: outcome{}, Call: f.clock.Add(1), Return: f.clock.Add(1)}}
+	f.busy = make([]*busyProject, total/(turns*window)*window)
+	for i := range f.busy {
+		f.busy[i] = f.open(t, fmt.Sprint("project ", i))
+		f.history[i] = []porcupine.Operation{{Input: move{what: found, model: f.busy[i].model}, Output: outcome{}, Call: f.clock.Add(1), Return: f.clock.Add(1)}}
 	}
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -94,14 +94,14 @@ func (f *fair) hold(t *testing.T, total int) {
 		r := rand.New(rand.NewPCG(seed, uint64(w)))
 		for !t.Failed() {
 			n := int(f.next.Add(1)) - 1
-			if n >= len(f.stalls)*turns {
+			if n >= len(f.busy)*turns {
 				return
 			}
 			f.turn(t, r, w, actors[w], n)
 		}
 	})
-	t.Logf("%d moves in %d projects by %d writers, %.0f a second", len(f.stalls)*turns, len(f.stalls), writers,
-		float64(len(f.stalls)*turns)/time.Since(began).Seconds())
+	t.Logf("%d moves in %d projects by %d writers, %.0f a second", len(f.busy)*turns, len(f.busy), writers,
+		float64(len(f.busy)*turns)/time.Since(began).Seconds())
 	close(f.done)
 	looked.Wait()
 }
@@ -109,9 +109,9 @@ func (f *fair) hold(t *testing.T, total int) {
 // turn makes move n of all, in the writer's one of the projects whose turn it
 // is. A bounded number of writers in each keeps the check feasible: moves that
 // do not matter to each other may be in any order.
-func (f *fair) turn(t *testing.T, r *rand.Rand, writer int, actor policies.Actor, n int) {
+func (f *linearRun) turn(t *testing.T, r *rand.Rand, writer int, actor policies.Actor, n int) {
 	at := n/(window*turns)*window + writer%window
-	s := f.stalls[at]
+	s := f.busy[at]
 	v := s.propose(r)
 	v.project = at
 	op := porcupine.Operation{ClientId: writer, Input: v, Call: f.clock.Add(1)}
@@ -136,7 +136,7 @@ func (f *fair) turn(t *testing.T, r *rand.Rand, writer int, actor policies.Actor
 }
 
 // actors are administrators, each writer another one.
-func (f *fair) actors(t *testing.T) (list [writers]policies.Actor) {
+func (f *linearRun) actors(t *testing.T) (list [writers]policies.Actor) {
 	t.Helper()
 	for i := range list {
 		list[i] = policies.Actor{User: modelstest.User(t, f.Store, fmt.Sprintf("writer%d@example.org", i), true)}
@@ -146,11 +146,11 @@ func (f *fair) actors(t *testing.T) (list [writers]policies.Actor) {
 
 // observe looks at the projects that are being worked on, each time in one
 // snapshot of the database, until the last move is done.
-func (f *fair) observe(t *testing.T) {
+func (f *linearRun) observe(t *testing.T) {
 	looks := 0
 	for n := range f.done {
 		first := n / (window * turns) * window
-		for _, s := range f.stalls[first : first+window] {
+		for _, s := range f.busy[first : first+window] {
 			looks++
 			if err := f.Store.Snapshot(f.Ctx, func(q *models.Queries) error { return brokenRules(q, s.id) }); err != nil {
 				t.Errorf("in project %d: %v", s.id, err)
@@ -158,8 +158,8 @@ func (f *fair) observe(t *testing.T) {
 		}
 	}
 	t.Logf("the rules held in all of %d snapshots", looks)
-	if looks < len(f.stalls) {
-		t.Errorf("only %d snapshots of %d projects", looks, len(f.stalls))
+	if looks < len(f.busy) {
+		t.Errorf("only %d snapshots of %d projects", looks, len(f.busy))
 	}
 }
 
@@ -194,14 +194,14 @@ func brokenRules(q *models.Queries, project int64) error {
 
 // check looks for an order of the moves of each project in which the model
 // gives the same answers.
-func (f *fair) check(t *testing.T) {
+func (f *linearRun) check(t *testing.T) {
 	t.Helper()
 	if t.Failed() {
 		return // a move without an answer has no history
 	}
 	f.isVaried(t)
 	began := time.Now()
-	for i, s := range f.stalls {
+	for i, s := range f.busy {
 		history := f.history[i]
 		result, info := porcupine.CheckOperationsVerbose(sequential, history, time.Minute)
 		if result != porcupine.Ok {
@@ -220,14 +220,14 @@ func stuck(history []porcupine.Operation, info porcupine.LinearizationInfo) stri
 			longest = partial
 		}
 	}
-	state := books{}
+	state := model{}
 	placed := map[int64]bool{}
 	for _, op := range longest {
 		_, state = state.step(op.Input.(move), op.Output.(outcome))
 		placed[op.Call] = true
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d of %d moves have a place; then the books are\n%+v\nand none of these fits:", len(longest), len(history), state)
+	fmt.Fprintf(&text, "%d of %d moves have a place; then the model is\n%+v\nand none of these fits:", len(longest), len(history), state)
 	rest := slices.DeleteFunc(slices.Clone(history), func(op porcupine.Operation) bool { return placed[op.Call] })
 	slices.SortFunc(rest, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
 	for _, op := range rest[:min(len(rest), 12)] {
@@ -238,7 +238,7 @@ func stuck(history []porcupine.Operation, info porcupine.LinearizationInfo) stri
 
 // isVaried holds the test itself against what it is for: every move was both
 // made and refused, as far as it can be.
-func (f *fair) isVaried(t *testing.T) {
+func (f *linearRun) isVaried(t *testing.T) {
 	t.Helper()
 	for _, what := range []string{createRole, updateRole, addMember, updateMember, setQuota, launch} {
 		for _, how := range []string{"done", string(models.KindNoCapacity)} {
@@ -262,14 +262,14 @@ func (d drawn) IntN(n int) int { return rapid.IntRange(0, n-1).Draw(d.T, "choice
 // that it says.
 func TestLedgerIsItsModel(t *testing.T) {
 	each(t, func(t *testing.T, o *world) {
-		m := newMarket(t, o)
+		m := newBusyWorld(t, o)
 		runs := 0
 		rapid.Check(t, func(rt *rapid.T) {
 			if runs++; runs > 15 { // as many as there is time for
 				return
 			}
 			s := m.open(t, fmt.Sprint("project ", runs))
-			b := s.books
+			b := s.model
 			for range 120 {
 				v := s.propose(drawn{rt})
 				got, err := m.do(m.Root, s, v)

@@ -28,7 +28,7 @@ func (in *MemberInput) Check(now time.Time) error {
 	if in.Until != nil {
 		until := in.Until.UTC().Truncate(time.Microsecond)
 		in.Until = &until
-		checkYear("until", until, &p)
+		models.CheckYear("until", until, &p)
 		if !until.After(now) {
 			p.Add("until", "must be in the future")
 		}
@@ -46,7 +46,7 @@ func (in *MemberInput) checkJoined(now time.Time, p *models.Problems) {
 	}
 	joined := models.Day(*in.JoinedAt)
 	in.JoinedAt = &joined
-	checkYear("joined_at", joined, p)
+	models.CheckYear("joined_at", joined, p)
 	if joined.After(now.Add(anywhere)) {
 		p.Add("joined_at", "must not be later than today, %s", now.Format(time.DateOnly))
 	} else if in.Until != nil && !joined.Before(*in.Until) {

@@ -35,12 +35,12 @@ func (s *Service) ImportMembers(ctx context.Context, actor policies.Actor, proje
 			return nil, err
 		}
 		i := memberImport{Editor: s.Within(q, actor), project: p, roles: map[string]int64{}, names: map[int64]string{},
-			departments: map[int64]string{}, added: &added, knows: s.access.May(actor, policies.Platform, "user", "read")}
+			departments: map[int64]string{}, added: &added, seesAll: s.access.May(actor, policies.Platform, "user", "read")}
 		roles, err := q.Roles(models.Everything, project)
 		for _, r := range roles {
 			i.roles[r.Name], i.names[r.ID] = r.ID, r.Name
 		}
-		return i.take, err
+		return i.importRow, err
 	})
 	if err == nil && report.Done {
 		for _, m := range added {
@@ -58,10 +58,10 @@ type memberImport struct {
 	names       map[int64]string // of roles
 	departments map[int64]string // names that were looked up
 	added       *[]int64         // members whose directory is to be made
-	knows       bool             // the actor may see every account
+	seesAll     bool             // the actor may see every account
 }
 
-func (i memberImport) take(r models.Record) (row models.ImportedRow, err error) {
+func (i memberImport) importRow(r models.Record) (row models.ImportedRow, err error) {
 	row = models.ImportedRow{Line: r.Line, Email: r.Cells["email"], Outcome: models.RowUnchanged}
 	u, err := i.q.UserByEmail(row.Email)
 	if models.KindOf(err) == models.KindNotFound {
@@ -76,8 +76,8 @@ func (i memberImport) take(r models.Record) (row models.ImportedRow, err error) 
 		return row, err
 	}
 	present := err == nil && m.RemovedAt == nil
-	in, problems := i.read(r, m, present)
-	if err := i.same(r, u, present || i.knows, &problems); err != nil {
+	in, problems := i.readRow(r, m, present)
+	if err := i.matchAccount(r, u, present || i.seesAll, &problems); err != nil {
 		return row, err
 	}
 	if len(problems) > 0 {
@@ -85,28 +85,28 @@ func (i memberImport) take(r models.Record) (row models.ImportedRow, err error) 
 		return row, nil
 	}
 	if present {
-		return row, i.update(&row, m, in)
+		return row, i.changeMember(&row, m, in)
 	}
-	return row, i.add(&row, in)
+	return row, i.newMember(&row, in)
 }
 
-// read is what a row says of a member, who keeps what it does not say.
-func (i memberImport) read(r models.Record, m models.Member, present bool) (in MemberInput, p models.Problems) {
+// readRow is what a row says of a member, who keeps what it does not say.
+func (i memberImport) readRow(r models.Record, m models.Member, present bool) (in MemberInput, p models.Problems) {
 	in = MemberInput{Email: r.Cells["email"]}
 	role, known := i.roles[r.Cells["role"]]
 	if in.RoleID = role; !known {
 		p.Add("role", "is not the name of a role of this project")
 	}
-	in.JoinedAt = day(r, "joined", &p)
-	in.Until = day(r, "until", &p)
+	in.JoinedAt = dateCell(r, "joined", &p)
+	in.Until = dateCell(r, "until", &p)
 	if _, said := r.Cells["until"]; present && (!said || in.Until != nil && m.Until != nil && models.Day(*m.Until).Equal(*in.Until)) {
 		in.Until = m.Until // the day is as it was: so is the time of day
 	}
 	return in, p
 }
 
-// day reads a cell with a date; nil when it is empty.
-func day(r models.Record, column string, p *models.Problems) *time.Time {
+// dateCell reads a cell with a date; nil when it is empty.
+func dateCell(r models.Record, column string, p *models.Problems) *time.Time {
 	text := r.Cells[column]
 	if text == "" {
 		return nil
@@ -119,11 +119,11 @@ func day(r models.Record, column string, p *models.Problems) *time.Time {
 	return &t
 }
 
-// same refuses a row that names the account otherwise than it is called. What
+// matchAccount refuses a row that names the account otherwise than it is called. What
 // the account says instead is only for who may see it.
-func (i memberImport) same(r models.Record, u models.User, seen bool, p *models.Problems) error {
+func (i memberImport) matchAccount(r models.Record, u models.User, seen bool, p *models.Problems) error {
 	if said := r.Cells["name"]; said != "" && said != u.Name {
-		differs(p, "name", u.Name, seen)
+		refuseDifference(p, "name", u.Name, seen)
 	}
 	said := r.Cells["department"]
 	if said == "" {
@@ -137,12 +137,12 @@ func (i memberImport) same(r models.Record, u models.User, seen bool, p *models.
 		name = i.departments[*u.DepartmentID]
 	}
 	if said != name {
-		differs(p, "department", name, seen)
+		refuseDifference(p, "department", name, seen)
 	}
 	return nil
 }
 
-func differs(p *models.Problems, column, is string, seen bool) {
+func refuseDifference(p *models.Problems, column, is string, seen bool) {
 	switch {
 	case !seen:
 		p.Add(column, "differs from the account; leave it empty")
@@ -162,7 +162,7 @@ func (i memberImport) department(id int64) error {
 	return err
 }
 
-func (i memberImport) update(row *models.ImportedRow, m models.Member, in MemberInput) error {
+func (i memberImport) changeMember(row *models.ImportedRow, m models.Member, in MemberInput) error {
 	row.Change("role", i.names[m.RoleID], i.names[in.RoleID])
 	if in.JoinedAt != nil {
 		row.Change("joined", dateOf(&m.JoinedAt), dateOf(in.JoinedAt))
@@ -176,7 +176,7 @@ func (i memberImport) update(row *models.ImportedRow, m models.Member, in Member
 	return policies.RefuseRow(row, err, memberFields)
 }
 
-func (i memberImport) add(row *models.ImportedRow, in MemberInput) error {
+func (i memberImport) newMember(row *models.ImportedRow, in MemberInput) error {
 	m, err := i.AddMember(i.project, in)
 	if err != nil {
 		return policies.RefuseRow(row, err, memberFields)

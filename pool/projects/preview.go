@@ -54,9 +54,9 @@ type PreviewRow struct {
 	Over   bool  // it is why the change would be refused
 }
 
-// Left is what the quota would have for further peaks; negative when it would
+// Remaining is what the quota would have for further peaks; negative when it would
 // be exceeded.
-func (r PreviewRow) Left() int64 { return r.Quota - r.Value }
+func (r PreviewRow) Remaining() int64 { return r.Quota - r.Value }
 
 // Preview tells what a change of a role, a member or the quota would make of
 // the project's quota, and whether it would be refused. Who may see the
@@ -90,8 +90,8 @@ func (s *Service) PreviewBy(ctx context.Context, scope models.Scope, maker polic
 	return v, err
 }
 
-// change is what a preview is about.
-type change struct {
+// effect is what a preview is about.
+type effect struct {
 	more    models.Resources // allocated in addition, to all members
 	members int64
 	limit   *models.Resources // of the role, if there is one
@@ -103,7 +103,7 @@ func (e Editor) preview(p models.Project, in PreviewInput) (v Preview, err error
 	if err != nil {
 		return v, err
 	}
-	var c change
+	var c effect
 	var refusal error
 	switch {
 	case in.Role != nil && in.Member == nil && in.Quota == nil:
@@ -148,7 +148,7 @@ func sortRefusal(err error) (*models.Error, error) {
 	return nil, err
 }
 
-func (e Editor) previewRole(p models.Project, in RolePreview) (c change, err error) {
+func (e Editor) previewRole(p models.Project, in RolePreview) (c effect, err error) {
 	var problems models.Problems
 	if in.Peak.Check("peak", &problems); len(problems) > 0 {
 		return c, problems.Err()
@@ -176,7 +176,7 @@ func (e Editor) previewRole(p models.Project, in RolePreview) (c change, err err
 	return c, limitFits(e.q, p, before, after)
 }
 
-func (e Editor) previewMember(p models.Project, in MemberPreview) (c change, err error) {
+func (e Editor) previewMember(p models.Project, in MemberPreview) (c effect, err error) {
 	next, err := e.q.Role(models.Everything, p.ID, in.RoleID)
 	if err != nil {
 		return c, models.NotFoundAs(err, models.Invalid("role_id", "is not a role of this project"))
@@ -223,7 +223,7 @@ func (v *Preview) fillRows(before models.Resources, after quota.Allocation) {
 	quotas, befores := after.Quota.Amounts(), before.Amounts()
 	for i, a := range after.Allocated.Amounts() {
 		r := PreviewRow{Amount: a, Before: befores[i].Value, Quota: quotas[i].Value}
-		r.Over = r.Left() < 0 || v.refuses(a.Name)
+		r.Over = r.Remaining() < 0 || v.refuses(a.Name)
 		v.Rows = append(v.Rows, r)
 	}
 }

@@ -193,10 +193,10 @@ func TestPreviewTellsWhoAndHowMany(t *testing.T) {
 			}
 			return v
 		}
-		if v := look(90); v.Refused != nil || v.Members != 10 || v.Rows[0].Before != 800 || v.Rows[0].Value != 900 || v.Rows[0].Left() != 100 || v.Fits != 1 {
+		if v := look(90); v.Refused != nil || v.Members != 10 || v.Rows[0].Before != 800 || v.Rows[0].Value != 900 || v.Rows[0].Remaining() != 100 || v.Fits != 1 {
 			t.Errorf("%+v", v)
 		}
-		if v := look(101); v.Refused == nil || !v.Rows[0].Over || v.Rows[0].Left() != -10 {
+		if v := look(101); v.Refused == nil || !v.Rows[0].Over || v.Rows[0].Remaining() != -10 {
 			t.Errorf("%+v", v)
 		}
 		v := look(50)

@@ -37,24 +37,17 @@ func (in *ProjectInput) Check(now time.Time) error {
 	if in.StartsAt != nil {
 		start = in.StartsAt.UTC().Truncate(time.Microsecond)
 		in.StartsAt = &start
-		checkYear("starts_at", start, &p)
+		models.CheckYear("starts_at", start, &p)
 	}
 	if in.EndsAt != nil {
 		end := in.EndsAt.UTC().Truncate(time.Microsecond)
 		in.EndsAt = &end
-		checkYear("ends_at", end, &p)
+		models.CheckYear("ends_at", end, &p)
 		if !end.After(start) {
 			p.Add("ends_at", "must be after the begin of the period")
 		}
 	}
 	return p.Err()
-}
-
-// checkYear refuses times that not every database can keep.
-func checkYear(field string, t time.Time, p *models.Problems) {
-	if t.Year() < 1970 || t.Year() > 9999 {
-		p.Add(field, "must be between the years 1970 and 9999")
-	}
 }
 
 // InputOf is a project as it is, to change one thing of it.
@@ -207,23 +200,4 @@ func ViewsOf(q *models.Queries, projects ...models.Project) ([]ProjectView, erro
 		views[i] = ProjectView{Project: p, Promised: s.Promised, Held: s.Held, Members: s.Members, Live: s.Live}
 	}
 	return views, err
-}
-
-// Permissions tells what the actor may do in a project, for buttons.
-type Permissions struct {
-	EditProject, Describe, EditRoles, EditMembers, Launch, ReadAudit bool
-	Has                                                              models.Permissions // and so may grant
-}
-
-// Permissions of the actor in a project.
-func (s *Service) Permissions(actor policies.Actor, project int64) Permissions {
-	return Permissions{
-		EditProject: s.access.May(actor, project, "project", "write"),
-		Describe:    s.access.May(actor, project, "project", "describe"),
-		EditRoles:   s.access.May(actor, project, "role", "write"),
-		EditMembers: s.access.May(actor, project, "member", "write"),
-		Launch:      actor.MemberOf(project) && s.access.May(actor, project, "workspace", "launch"),
-		ReadAudit:   s.access.May(actor, project, "audit", "read"),
-		Has:         s.access.Having(actor, project),
-	}
 }

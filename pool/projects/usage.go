@@ -19,14 +19,6 @@ var usageSteps = map[int64]struct {
 	90: {24 * time.Hour, 90},
 }
 
-// UsageStep is one of equally long steps of a project's past.
-type UsageStep struct {
-	From     time.Time
-	Held     models.Resources  // on average; no storage, which is not measured
-	Promised *models.Resources // Σ of the peaks at the step's end; nil before that was kept
-	Quota    *models.Resources // at the step's end, likewise
-}
-
 // RoleUsage is what the people in a role used of what they are promised.
 type RoleUsage struct {
 	RoleView
@@ -149,30 +141,4 @@ func (s *Service) usersOfResources(ctx context.Context, actor policies.Actor, pr
 // uses.
 func (s *Service) MaySeeUse(actor policies.Actor, project int64) bool {
 	return s.access.May(actor, project, "member", "write") || s.access.May(actor, project, "audit", "read")
-}
-
-// usageOver is a project's past in n steps.
-func usageOver(q *models.Queries, scope models.Scope, project int64, from time.Time, step time.Duration, n int) ([]UsageStep, error) {
-	steps := make([]UsageStep, n)
-	for i := range steps {
-		steps[i].From = from.Add(time.Duration(i) * step)
-	}
-	for _, in := range []models.HeldIn{models.HeldShares, models.HeldWorkspaces} {
-		begins, ends, err := q.HeldEdges(in, project, from, step, n)
-		if err != nil {
-			return nil, err
-		}
-		first, second := means(begins, ends, step, n)
-		for i := range steps {
-			h := &steps[i].Held
-			if in == models.HeldShares {
-				h.GPUCores, h.GPUMemoryMiB = first[i], second[i]
-			} else {
-				h.CPUMilli, h.MemoryMiB = first[i], second[i]
-			}
-		}
-	}
-	history, err := q.PromisesOver(scope, project, from, from.Add(time.Duration(n)*step))
-	promisedAt(steps, step, history)
-	return steps, err
 }

@@ -7,6 +7,14 @@ import (
 	"weir/models"
 )
 
+// UsageStep is one of equally long steps of a project's past.
+type UsageStep struct {
+	From     time.Time
+	Held     models.Resources  // on average; no storage, which is not measured
+	Promised *models.Resources // Σ of the peaks at the step's end; nil before that was kept
+	Quota    *models.Resources // at the step's end, likewise
+}
+
 // means is the average of two amounts in each of n steps, from the edges of
 // what was held. What is held over a whole step counts fully; what begins or
 // ends within it, for its part of the step.
@@ -50,4 +58,30 @@ func promisedAt(steps []UsageStep, step time.Duration, history []models.ProjectH
 			steps[i].Promised, steps[i].Quota = &history[k].Promised, &history[k].Quota
 		}
 	}
+}
+
+// usageOver is a project's past in n steps.
+func usageOver(q *models.Queries, scope models.Scope, project int64, from time.Time, step time.Duration, n int) ([]UsageStep, error) {
+	steps := make([]UsageStep, n)
+	for i := range steps {
+		steps[i].From = from.Add(time.Duration(i) * step)
+	}
+	for _, in := range []models.HeldIn{models.HeldShares, models.HeldWorkspaces} {
+		begins, ends, err := q.HeldEdges(in, project, from, step, n)
+		if err != nil {
+			return nil, err
+		}
+		first, second := means(begins, ends, step, n)
+		for i := range steps {
+			h := &steps[i].Held
+			if in == models.HeldShares {
+				h.GPUCores, h.GPUMemoryMiB = first[i], second[i]
+			} else {
+				h.CPUMilli, h.MemoryMiB = first[i], second[i]
+			}
+		}
+	}
+	history, err := q.PromisesOver(scope, project, from, from.Add(time.Duration(n)*step))
+	promisedAt(steps, step, history)
+	return steps, err
 }

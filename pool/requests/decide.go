@@ -3,13 +3,27 @@ package requests
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"weir/models"
 	"weir/policies"
 	"weir/pool/projects"
 	"weir/pool/quota"
 )
+
+// Verdicts on a request.
+const (
+	VerdictApprove = "approve"
+	VerdictRefuse  = "refuse"
+)
+
+// DecisionInput decides a request.
+type DecisionInput struct {
+	Verdict string `json:"verdict" enum:"approve,refuse"`
+	models.Asked
+	Reason  string `json:"reason,omitempty" maxLength:"2000" doc:"needed to refuse, and to promise more than the pool's capacity allows"`
+	Confirm bool   `json:"confirm,omitempty" doc:"approve although more would be promised than the pool's capacity allows"`
+	Version int64  `json:"-"`
+}
 
 // verdict is a decision as the audit keeps it.
 type verdict struct {
@@ -38,10 +52,10 @@ func (s *Service) Decide(ctx context.Context, actor policies.Actor, id int64, in
 	if err := in.check(v.QuotaRequest); err != nil {
 		return v, err
 	}
-	var h *review
+	var r *review
 	err = s.access.Write(ctx, s.store, actor, needOf(v.QuotaRequest), func(q *models.Queries) error {
-		h = s.review(q, actor)
-		if err := s.decide(h, id, in); err != nil {
+		r = s.review(q, actor)
+		if err := s.decide(r, id, in); err != nil {
 			return err
 		}
 		models.Failpoint("decide.applied")
@@ -51,7 +65,7 @@ func (s *Service) Decide(ctx context.Context, actor policies.Actor, id int64, in
 		return v, err
 	}
 	models.Failpoint("decide.committed")
-	s.makeDirectories(ctx, h)
+	s.makeDirectories(ctx, r)
 	return s.Get(ctx, actor, id)
 }
 
@@ -71,75 +85,75 @@ func (in *DecisionInput) check(req models.QuotaRequest) error {
 }
 
 // decide is the decision within its transaction.
-func (s *Service) decide(h *review, id int64, in DecisionInput) error {
-	before, err := pending(h.q, id, in.Version)
+func (s *Service) decide(r *review, id int64, in DecisionInput) error {
+	before, err := pending(r.q, id, in.Version)
 	if err != nil {
 		return err
 	}
-	h.req = before
-	if h.requester, err = h.q.User(before.RequesterID); err != nil {
+	r.req = before
+	if r.requester, err = r.q.User(before.RequesterID); err != nil {
 		return err
 	}
-	now := h.q.Now()
-	h.req.DeciderID, h.req.DecidedAt, h.req.DecisionReason = &h.actor.User.ID, &now, in.Reason
-	v := verdict{Own: before.RequesterID == h.actor.User.ID}
+	now := r.q.Now()
+	r.req.DeciderID, r.req.DecidedAt, r.req.DecisionReason = &r.actor.User.ID, &now, in.Reason
+	v := verdict{Own: before.RequesterID == r.actor.User.ID}
 	action := "refuse"
 	if in.Verdict == VerdictRefuse {
-		h.req.State = models.RequestRefused
-		err = settle(h.q, &h.req)
+		r.req.State = models.RequestRefused
+		err = settle(r.q, &r.req)
 	} else {
 		action = "approve"
-		v.Beyond, err = s.approve(h, in)
+		v.Beyond, err = s.approve(r, in)
 	}
 	if err != nil {
 		return err
 	}
-	v.QuotaRequest = h.req
-	if err := notifyRequester(h); err != nil {
+	v.QuotaRequest = r.req
+	if err := notifyRequester(r); err != nil {
 		return err
 	}
-	return h.actor.Audit(h.q, policies.Change{Action: action, Object: "request", ID: id, Project: at(h.req.ProjectID), Before: before, After: v})
+	return r.actor.Audit(r.q, policies.Change{Action: action, Object: "request", ID: id, Project: at(r.req.ProjectID), Before: before, After: v})
 }
 
 // approve does what was asked for, with the numbers of the decision.
-func (s *Service) approve(h *review, in DecisionInput) (over []string, err error) {
-	kind := h.req.Kind
-	h.terms = normal(h.req.Asked)
+func (s *Service) approve(r *review, in DecisionInput) (over []string, err error) {
+	kind := r.req.Kind
+	r.terms = normal(r.req.Asked)
 	if in.Asked != (models.Asked{}) {
-		h.terms = normal(about(in.Asked, h.req.Asked))
+		r.terms = normal(about(in.Asked, r.req.Asked))
 	}
-	h.req.State = models.RequestApproved
-	if !same(h.terms, h.req.Asked) {
-		h.req.State = models.RequestAdjusted
+	r.req.State = models.RequestApproved
+	if !same(r.terms, r.req.Asked) {
+		r.req.State = models.RequestAdjusted
 	}
-	decided := h.terms
-	h.req.Decided = &decided
-	if err := settle(h.q, &h.req); err != nil {
+	decided := r.terms
+	r.req.Decided = &decided
+	if err := settle(r.q, &r.req); err != nil {
 		return nil, err
 	}
-	if err := h.open(); err != nil {
+	if err := r.open(); err != nil {
 		return nil, under(kind, err)
 	}
-	p := h.proposal()
-	if err := p.examine(h); err != nil {
+	p := proposalOf(r)
+	if err := p.examine(r); err != nil {
 		return nil, under(kind, err)
 	}
-	if over, err = s.withinCapacity(h, p.growth(h), in); err != nil {
+	if over, err = s.withinCapacity(r, p.growth(r), in); err != nil {
 		return nil, err
 	}
-	return over, under(kind, p.apply(h))
+	return over, under(kind, p.apply(r))
 }
 
 // withinCapacity refuses to allocate beyond what the capacity allows, unless
 // who decides confirms it and says why.
-func (s *Service) withinCapacity(h *review, more models.Resources, in DecisionInput) (said []string, err error) {
+func (s *Service) withinCapacity(r *review, more models.Resources, in DecisionInput) (said []string, err error) {
 	if len(quota.Exceeded(more, models.Resources{})) == 0 {
 		return nil, nil
 	}
-	if err := h.q.LockPool(); err != nil { // two approvals never count on the same remainder
+	if err := r.q.LockPool(); err != nil { // two approvals never count on the same remainder
 		return nil, err
 	}
-	rows, err := s.capacity.Rows(h.q)
+	rows, err := s.capacity.ByResource(r.q)
 	if err != nil {
 		return nil, err
 	}
@@ -166,49 +180,22 @@ func (s *Service) withinCapacity(h *review, more models.Resources, in DecisionIn
 }
 
 // makeDirectories makes those of what an approval has made.
-func (s *Service) makeDirectories(ctx context.Context, h *review) {
-	if h.member == 0 {
+func (s *Service) makeDirectories(ctx context.Context, r *review) {
+	if r.member == 0 {
 		return
 	}
-	if h.req.Kind == models.AskForProject {
-		s.projects.MakeProjectDirectories(ctx, h.project.ID)
+	if r.req.Kind == models.AskForProject {
+		s.projects.MakeProjectDirectories(ctx, r.project.ID)
 	}
-	s.projects.MakeMemberDirectory(ctx, h.project.ID, h.member)
-}
-
-// notifyDeciders lets those know who decide a new request: of what belongs to a
-// project, those whose role there permits it, and where nobody's does, the
-// platform's administrators, who decide all else.
-func notifyDeciders(q *models.Queries, req models.QuotaRequest) error {
-	v, err := q.Request(req.ID)
-	if err != nil {
-		return err
-	}
-	var to []int64
-	if need := needOf(req); need.Object == "request" {
-		if to, err = permitted(q, need.Project, models.RequestDecide); err != nil {
-			return err
-		}
-	}
-	if to = others(to, req.RequesterID); len(to) == 0 {
-		if to, err = q.Administrators(); err != nil {
-			return err
-		}
-	}
-	return q.Tell(others(to, req.RequesterID), models.Notice{Kind: "request.asked", Text: models.Say("%s asks for something: %s.", v.RequesterName, v.What()),
-		Link: fmt.Sprintf("/requests/%d", v.ID), Data: v.QuotaRequest})
-}
-
-func others(ids []int64, but int64) []int64 {
-	return slices.DeleteFunc(ids, func(id int64) bool { return id == but })
+	s.projects.MakeMemberDirectory(ctx, r.project.ID, r.member)
 }
 
 // notifyRequester lets who asked know how it ended.
-func notifyRequester(h *review) error {
-	if h.req.RequesterID == h.actor.User.ID {
+func notifyRequester(r *review) error {
+	if r.req.RequesterID == r.actor.User.ID {
 		return nil
 	}
-	v, err := h.q.Request(h.req.ID)
+	v, err := r.q.Request(r.req.ID)
 	if err != nil {
 		return err
 	}
@@ -219,6 +206,6 @@ func notifyRequester(h *review) error {
 	case models.RequestRefused:
 		text = models.Say("What you asked for is refused: %s. The reason: %s", v.What(), v.DecisionReason)
 	}
-	return h.q.Tell([]int64{v.RequesterID}, models.Notice{Kind: "request." + string(v.State), Text: text,
+	return r.q.Tell([]int64{v.RequesterID}, models.Notice{Kind: "request." + string(v.State), Text: text,
 		Link: fmt.Sprintf("/requests/%d", v.ID), Data: v.QuotaRequest})
 }

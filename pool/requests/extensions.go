@@ -79,19 +79,3 @@ func pendingFor(q *models.Queries, actor policies.Actor, projects []int64, list 
 	}
 	return list, err
 }
-
-// askedTwice refuses to ask for a later end while the same person's request
-// for one waits: of two clicks one counts.
-func (h *review) askedTwice() error {
-	kind := h.terms.Kind()
-	if kind != models.AskForPeriod && kind != models.AskForDeadline {
-		return nil
-	}
-	waiting, err := h.q.PendingExtensions(h.requester.ID, []int64{h.project.ID})
-	for _, w := range waiting {
-		if w.Kind == kind && w.RequesterID == h.requester.ID {
-			return models.Conflict("You have asked for this already, and it waits for a decision. Withdraw that request to ask for something else.")
-		}
-	}
-	return err
-}

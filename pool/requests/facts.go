@@ -34,21 +34,21 @@ func (f Facts) Remaining() models.Resources {
 
 func (s *Service) facts(q *models.Queries, req models.QuotaRequest) (*Facts, error) {
 	f := &Facts{}
-	h := &review{q: q, req: req, terms: req.Asked}
+	r := &review{q: q, req: req, terms: req.Asked}
 	var err error
-	if f.Capacity, err = s.capacity.Rows(q); err != nil {
+	if f.Capacity, err = s.capacity.ByResource(q); err != nil {
 		return f, err
 	}
 	if req.ProjectID == nil {
-		f.Beyond = projects.Beyond(f.Capacity, h.proposal().growth(h))
+		f.Beyond = projects.Beyond(f.Capacity, proposalOf(r).growth(r))
 		return f, nil
 	}
 	p, err := q.Project(models.Everything, *req.ProjectID)
 	if err != nil {
 		return f, err
 	}
-	if h.project = p; req.State == models.RequestPending {
-		f.Beyond = projects.Beyond(f.Capacity, h.proposal().growth(h))
+	if r.project = p; req.State == models.RequestPending {
+		f.Beyond = projects.Beyond(f.Capacity, proposalOf(r).growth(r))
 	}
 	views, err := projects.ViewsOf(q, p)
 	if err != nil {

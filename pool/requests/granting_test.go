@@ -13,9 +13,9 @@ import (
 	"weir/pool/requests"
 )
 
-// intrigue is people who are no administrators, and try to become more than
+// escalation is people who are no administrators, and try to become more than
 // they are.
-type intrigue struct {
+type escalation struct {
 	*example
 	t        *testing.T
 	rt       *rapid.T
@@ -32,7 +32,7 @@ type intrigue struct {
 type rights map[int64]models.Permissions
 
 // rights reads what a person may do now.
-func (w *intrigue) rights(u models.User) rights {
+func (w *escalation) rights(u models.User) rights {
 	got := rights{}
 	for project, grant := range w.Actor(w.t, u).Grants {
 		got[project] = grant.Permissions
@@ -41,7 +41,7 @@ func (w *intrigue) rights(u models.User) rights {
 }
 
 // together is what all of them may do.
-func (w *intrigue) together() rights {
+func (w *escalation) together() rights {
 	all := rights{}
 	for _, u := range w.people {
 		for project, set := range w.rights(u) {
@@ -52,7 +52,7 @@ func (w *intrigue) together() rights {
 }
 
 // input is a role of any rights, or as often of no more than within.
-func (w *intrigue) input(within models.Permissions) projects.RoleInput {
+func (w *escalation) input(within models.Permissions) projects.RoleInput {
 	w.named++
 	set := models.Permissions(rapid.Uint32Range(1, uint32(models.AllPermissions)).Draw(w.rt, "permissions"))
 	if rapid.Bool().Draw(w.rt, "within") {
@@ -61,8 +61,8 @@ func (w *intrigue) input(within models.Permissions) projects.RoleInput {
 	return projects.RoleInput{Name: fmt.Sprint("role ", w.named), Permission: models.PermissionCustom, Permissions: (set | models.ProjectRead).Names(), Peak: pooltest.Cores(1)}
 }
 
-func newIntrigue(t *testing.T, rt *rapid.T, h *example, accounts *policies.Accounts, run int) *intrigue {
-	w := &intrigue{example: h, t: t, rt: rt, accounts: accounts}
+func newEscalation(t *testing.T, rt *rapid.T, h *example, accounts *policies.Accounts, run int) *escalation {
+	w := &escalation{example: h, t: t, rt: rt, accounts: accounts}
 	for range 4 {
 		w.people = append(w.people, h.NewPerson(t))
 	}
@@ -86,7 +86,7 @@ func newIntrigue(t *testing.T, rt *rapid.T, h *example, accounts *policies.Accou
 }
 
 // someRole and someMember are of any project, as likely as not a foreign one.
-func (w *intrigue) someRole(project int64) int64 {
+func (w *escalation) someRole(project int64) int64 {
 	roles, err := w.Store.Read(w.Ctx).Roles(models.Everything, project)
 	pooltest.NoError(w.t, err)
 	if r, ok := pooltest.Pick(w.rt, roles); ok {
@@ -95,7 +95,7 @@ func (w *intrigue) someRole(project int64) int64 {
 	return 1
 }
 
-func (w *intrigue) someMember(project int64) int64 {
+func (w *escalation) someMember(project int64) int64 {
 	members, err := w.Store.Read(w.Ctx).Members(models.Everything, project, models.Page{Limit: 50})
 	pooltest.NoError(w.t, err)
 	if m, ok := pooltest.Pick(w.rt, members); ok {
@@ -105,7 +105,7 @@ func (w *intrigue) someMember(project int64) int64 {
 }
 
 // edit is one attempt of somebody at something.
-func (w *intrigue) edit(maker models.User) error {
+func (w *escalation) edit(maker models.User) error {
 	a, p := w.Actor(w.t, maker), rapid.SampledFrom(w.projects).Draw(w.rt, "project").ID
 	other := rapid.SampledFrom(w.people).Draw(w.rt, "other")
 	mine := a.Grants[p].Permissions
@@ -131,7 +131,7 @@ func (w *intrigue) edit(maker models.User) error {
 
 // request asks for something, decides what was asked, or tries what is for
 // administrators alone.
-func (w *intrigue) request(a policies.Actor, p int64, kind int) error {
+func (w *escalation) request(a policies.Actor, p int64, kind int) error {
 	in := w.input(a.Grants[p].Permissions)
 	role := models.Asked{Role: &models.AskRole{ProjectID: p, Name: in.Name, Permission: in.Permission, Permissions: in.Permissions, Peak: in.Peak, Mine: true}}
 	switch kind {
@@ -164,7 +164,7 @@ func (w *intrigue) request(a policies.Actor, p int64, kind int) error {
 	}
 }
 
-func (w *intrigue) step(rt *rapid.T) {
+func (w *escalation) step(rt *rapid.T) {
 	w.rt = rt
 	maker := rapid.SampledFrom(w.people).Draw(rt, "maker")
 	before := w.rights(maker)
@@ -204,7 +204,7 @@ func TestNobodyRaisesTheirOwnRights(t *testing.T) {
 			if runs++; runs > 100 { // as many as there is time for
 				return
 			}
-			w := newIntrigue(t, rt, h, accounts, runs)
+			w := newEscalation(t, rt, h, accounts, runs)
 			rt.Repeat(map[string]func(*rapid.T){"edit": w.step})
 			edits += w.edits
 		})

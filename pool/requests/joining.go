@@ -44,11 +44,11 @@ func (s *Service) Place(ctx context.Context, actor policies.Actor, project int64
 	if err := s.access.Check(actor, policies.Platform, "request", "ask"); err != nil {
 		return models.Member{}, models.Project{}, err
 	}
-	h := s.review(s.store.Read(ctx), actor)
-	h.asking, h.requester, h.terms = true, actor.User, models.Asked{Deadline: &models.AskDeadline{ProjectID: project}}
-	if err := h.open(); err != nil {
+	r := s.review(s.store.Read(ctx), actor)
+	r.asking, r.requester, r.terms = true, actor.User, models.Asked{Deadline: &models.AskDeadline{ProjectID: project}}
+	if err := r.open(); err != nil {
 		return models.Member{}, models.Project{}, err
 	}
-	m, err := h.place()
-	return m, models.Project{ID: h.project.ID, Name: h.project.Name}, err
+	m, err := r.place()
+	return m, models.Project{ID: r.project.ID, Name: r.project.Name}, err
 }

@@ -227,34 +227,6 @@ func (t *endsOf) notify(e models.PeriodEnd) error {
 	return t.q.Tell(to, n)
 }
 
-// memberManagers are the accounts whose role in a project permits them to change its
-// members, and where nobody's does, the platform's administrators.
-func memberManagers(q *models.Queries, project int64) ([]int64, error) {
-	ids, err := permitted(q, project, models.MemberWrite)
-	if err != nil || len(ids) > 0 {
-		return ids, err
-	}
-	return q.Administrators()
-}
-
-// permitted are the accounts whose role in a project permits something.
-func permitted(q *models.Queries, project int64, what models.Permissions) ([]int64, error) {
-	roles, err := q.Roles(models.Everything, project)
-	if err != nil {
-		return nil, err
-	}
-	var ids []int64
-	for _, r := range roles {
-		if r.Permits().Contains(what) {
-			ids = append(ids, r.ID)
-		}
-	}
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	return q.UsersInRoles(project, ids)
-}
-
 // EndData is what webhooks are told of an end.
 type EndData struct {
 	ProjectID int64     `json:"project_id"`

@@ -13,18 +13,18 @@ import (
 	"weir/pool/requests"
 )
 
-// town is people who ask at random, and decide at random.
-type town struct {
+// randomPeople is people who ask at random, and decide at random.
+type randomPeople struct {
 	*example
 	t      *testing.T
 	rt     *rapid.T
 	people []models.User
 	ids    []int64
-	books  string // the project as it was after the last approval
+	last   string // the project as it was after the last approval
 }
 
 // written is all that decisions could change.
-func (w *town) written() string {
+func (w *randomPeople) written() string {
 	q := w.Store.Read(w.Ctx)
 	p, err1 := q.Project(models.Everything, w.Vision.ID)
 	roles, err2 := q.Roles(models.Everything, w.Vision.ID)
@@ -38,7 +38,7 @@ func (w *town) written() string {
 	return string(raw)
 }
 
-func (w *town) somebody() policies.Actor {
+func (w *randomPeople) somebody() policies.Actor {
 	i := rapid.IntRange(0, len(w.people)).Draw(w.rt, "who")
 	if i == len(w.people) {
 		return w.Root
@@ -46,7 +46,7 @@ func (w *town) somebody() policies.Actor {
 	return w.Actor(w.t, w.people[i])
 }
 
-func (w *town) wish() models.Asked {
+func (w *randomPeople) anything() models.Asked {
 	r := pooltest.DrawResources(w.rt, 0, 250)
 	switch rapid.IntRange(0, 3).Draw(w.rt, "kind") {
 	case 0:
@@ -61,7 +61,7 @@ func (w *town) wish() models.Asked {
 }
 
 // ended takes what people may be told, and fails on anything worse.
-func (w *town) ended(err error) bool {
+func (w *randomPeople) ended(err error) bool {
 	switch models.KindOf(err) {
 	case models.KindNoCapacity, models.KindConflict, models.KindNotFound, models.KindForbidden, models.KindInvalid:
 	default:
@@ -72,20 +72,20 @@ func (w *town) ended(err error) bool {
 	return err == nil
 }
 
-func (w *town) asks() {
-	v, err := w.Ask(w.Ctx, w.somebody(), requests.RequestInput{Asked: w.wish(), Reason: "because"})
+func (w *randomPeople) asks() {
+	v, err := w.Ask(w.Ctx, w.somebody(), requests.RequestInput{Asked: w.anything(), Reason: "because"})
 	if w.ended(err) {
 		w.ids = append(w.ids, v.ID)
 	}
 }
 
-func (w *town) withdraws() {
+func (w *randomPeople) withdraws() {
 	if id, ok := pooltest.Pick(w.rt, w.ids); ok {
 		w.ended(pooltest.Error(w.Withdraw(w.Ctx, w.somebody(), id, 0)))
 	}
 }
 
-func (w *town) decides() {
+func (w *randomPeople) decides() {
 	id, ok := pooltest.Pick(w.rt, w.ids)
 	if !ok {
 		return
@@ -97,7 +97,7 @@ func (w *town) decides() {
 	in := requests.DecisionInput{Verdict: rapid.SampledFrom([]string{"approve", "approve", "refuse"}).Draw(w.rt, "verdict"), Reason: "so",
 		Confirm: rapid.Bool().Draw(w.rt, "confirm")}
 	if rapid.Bool().Draw(w.rt, "adjust") || before.Kind == models.AskForJoin {
-		in.Asked = w.wish()
+		in.Asked = w.anything()
 	}
 	who := w.somebody()
 	after, err := w.Decide(w.Ctx, who, id, in)
@@ -107,15 +107,15 @@ func (w *town) decides() {
 	if before.State != models.RequestPending || !(who.User.Admin || who.Grants[w.Vision.ID].Permissions.Contains(models.RequestDecide) && before.RequesterID != who.User.ID) {
 		w.rt.Fatalf("%s has approved %+v", who.User.Email, before)
 	}
-	if w.books == w.written() && after.State == models.RequestApproved && after.Kind != models.AskForPeak {
+	if w.last == w.written() && after.State == models.RequestApproved && after.Kind != models.AskForPeak {
 		w.rt.Fatalf("an approval has changed nothing: %+v", after)
 	}
-	w.books = w.written()
+	w.last = w.written()
 	w.isGranted(after)
 }
 
 // isGranted holds what is there against what was decided.
-func (w *town) isGranted(v requests.RequestView) {
+func (w *randomPeople) isGranted(v requests.RequestView) {
 	q := w.Store.Read(w.Ctx)
 	switch d := v.Decided; {
 	case d.Quota != nil:
@@ -141,22 +141,22 @@ func TestRequestsKeepTheRules(t *testing.T) {
 			if runs++; runs > 12 { // as many as there is time for
 				return
 			}
-			w := &town{example: h, t: t, rt: rt, people: []models.User{h.Boss, deputy, h.Ann, h.Eve}}
-			w.books = w.written()
-			start := w.books
+			w := &randomPeople{example: h, t: t, rt: rt, people: []models.User{h.Boss, deputy, h.Ann, h.Eve}}
+			w.last = w.written()
+			start := w.last
 			rt.Repeat(map[string]func(*rapid.T){
 				"ask":      func(rt *rapid.T) { w.rt = rt; w.asks() },
 				"withdraw": func(rt *rapid.T) { w.rt = rt; w.withdraws() },
 				"decide":   func(rt *rapid.T) { w.rt = rt; w.decides() },
 				"": func(rt *rapid.T) {
 					w.rt = rt
-					if now := w.written(); now != w.books {
-						rt.Fatalf("nobody has approved this:\n%s\nbefore:\n%s", now, w.books)
+					if now := w.written(); now != w.last {
+						rt.Fatalf("nobody has approved this:\n%s\nbefore:\n%s", now, w.last)
 					}
 					h.KeepsRules(rt, h.Vision.ID)
 				},
 			})
-			if w.books != start {
+			if w.last != start {
 				approved++
 			}
 		})

@@ -5,7 +5,7 @@ import (
 	"weir/pool/projects"
 )
 
-// within is what wishes about roles and members have in common: they take of
+// within is what proposals about roles and members have in common: they take of
 // a quota that is allocated already.
 type within struct{}
 
@@ -21,38 +21,29 @@ func (a roleProposal) input() projects.RoleInput {
 	return projects.RoleInput{Name: a.Name, Permission: a.Permission, Permissions: a.Permissions, Peak: a.Peak}
 }
 
-func (a roleProposal) examine(h *review) error {
+func (a roleProposal) examine(r *review) error {
 	in := a.input()
 	if err := in.Check(); err != nil {
 		return err
 	}
 	a.Name = in.Name
 	if a.Mine {
-		_, err := h.place()
+		_, err := r.place()
 		return models.NotFoundAs(err, models.Invalid("mine", "is only for members of the project"))
 	}
 	return nil
 }
 
-// place is the present membership of who asked.
-func (h *review) place() (models.Member, error) {
-	m, err := h.q.Membership(h.project.ID, h.requester.ID)
-	if err == nil && m.RemovedAt != nil {
-		err = models.NotFound("member")
-	}
-	return m, err
-}
-
-func (a roleProposal) apply(h *review) error {
-	role, err := h.edit.CreateRole(h.project, a.input())
+func (a roleProposal) apply(r *review) error {
+	role, err := r.edit.CreateRole(r.project, a.input())
 	if err != nil || !a.Mine {
 		return err
 	}
-	m, err := h.place()
+	m, err := r.place()
 	if err != nil {
 		return err
 	}
-	_, err = h.edit.UpdateMember(h.project, m, projects.MemberInput{RoleID: role.ID, Until: m.Until})
+	_, err = r.edit.UpdateMember(r.project, m, projects.MemberInput{RoleID: role.ID, Until: m.Until})
 	return under("", err, "role_id", "mine", "until", "mine")
 }
 
@@ -62,29 +53,29 @@ type limitProposal struct {
 	*models.AskPeak
 }
 
-func (a limitProposal) role(h *review) (models.Role, error) {
-	r, err := h.q.Role(models.Everything, h.project.ID, a.RoleID)
-	return r, models.NotFoundAs(err, models.Invalid("role_id", "is not a role of this project"))
+func (a limitProposal) role(r *review) (models.Role, error) {
+	role, err := r.q.Role(models.Everything, r.project.ID, a.RoleID)
+	return role, models.NotFoundAs(err, models.Invalid("role_id", "is not a role of this project"))
 }
 
-func (a limitProposal) examine(h *review) error {
+func (a limitProposal) examine(r *review) error {
 	var p models.Problems
 	a.Peak.Check("peak", &p)
-	r, err := a.role(h)
-	if err = joined(p, err); err != nil || !h.asking {
+	role, err := a.role(r)
+	if err = joined(p, err); err != nil || !r.asking {
 		return err
 	}
-	return moreThan("peak", a.Peak, r.Peak)
+	return moreThan("peak", a.Peak, role.Peak)
 }
 
-func (a limitProposal) apply(h *review) error {
-	r, err := a.role(h)
+func (a limitProposal) apply(r *review) error {
+	role, err := a.role(r)
 	if err != nil {
 		return err
 	}
-	in := projects.RoleInputOf(r)
+	in := projects.RoleInputOf(role)
 	in.Peak = a.Peak
-	_, err = h.edit.UpdateRole(h.project, r, in)
+	_, err = r.edit.UpdateRole(r.project, role, in)
 	return under("", err, "permission", "role_id")
 }
 
@@ -94,27 +85,27 @@ type deadlineProposal struct {
 	*models.AskDeadline
 }
 
-func (a deadlineProposal) examine(h *review) error {
+func (a deadlineProposal) examine(r *review) error {
 	in := projects.MemberInput{Until: a.Until}
-	if err := in.Check(h.q.Now()); err != nil {
+	if err := in.Check(r.q.Now()); err != nil {
 		return err
 	}
-	m, err := h.place()
+	m, err := r.place()
 	if err != nil {
 		return models.NotFoundAs(err, models.Invalid("until", "is of somebody who is not a member any more"))
 	}
-	if h.asking && !projects.EndsLater(a.Until, m.Until) {
+	if r.asking && !projects.EndsLater(a.Until, m.Until) {
 		return models.Invalid("until", "must be later than it is now")
 	}
 	return nil
 }
 
-func (a deadlineProposal) apply(h *review) error {
-	m, err := h.place()
+func (a deadlineProposal) apply(r *review) error {
+	m, err := r.place()
 	if err != nil {
 		return err
 	}
-	_, err = h.edit.UpdateMember(h.project, m, projects.MemberInput{RoleID: m.RoleID, Until: a.Until})
+	_, err = r.edit.UpdateMember(r.project, m, projects.MemberInput{RoleID: m.RoleID, Until: a.Until})
 	return under("", err, "role_id", "until")
 }
 
@@ -124,16 +115,16 @@ type joinProposal struct {
 	*models.AskJoin
 }
 
-func (a joinProposal) examine(h *review) error {
+func (a joinProposal) examine(r *review) error {
 	in := projects.MemberInput{Until: a.Until}
-	if err := in.Check(h.q.Now()); err != nil {
+	if err := in.Check(r.q.Now()); err != nil {
 		return err
 	}
-	if !h.asking && a.RoleID == 0 {
+	if !r.asking && a.RoleID == 0 {
 		return models.Invalid("role_id", "must be chosen by who decides")
 	}
-	if _, err := h.place(); models.KindOf(err) != models.KindNotFound {
-		if err == nil && h.asking {
+	if _, err := r.place(); models.KindOf(err) != models.KindNotFound {
+		if err == nil && r.asking {
 			err = models.Invalid("name", "is a project in which you have a place already")
 		}
 		return err
@@ -141,8 +132,8 @@ func (a joinProposal) examine(h *review) error {
 	return nil
 }
 
-func (a joinProposal) apply(h *review) error {
-	m, err := h.edit.AddMember(h.project, projects.MemberInput{Email: h.requester.Email, RoleID: a.RoleID, Until: a.Until})
-	h.member = m.ID
+func (a joinProposal) apply(r *review) error {
+	m, err := r.edit.AddMember(r.project, projects.MemberInput{Email: r.requester.Email, RoleID: a.RoleID, Until: a.Until})
+	r.member = m.ID
 	return under("", err, "email", "role_id")
 }

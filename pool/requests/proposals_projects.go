@@ -14,9 +14,9 @@ func (a projectProposal) input() projects.ProjectInput {
 	return projects.ProjectInput{Name: a.Name, Description: a.Description, Quota: a.Quota, StartsAt: a.StartsAt, EndsAt: a.EndsAt}
 }
 
-func (a projectProposal) examine(h *review) error {
+func (a projectProposal) examine(r *review) error {
 	in := a.input()
-	err := in.Check(h.q.Now())
+	err := in.Check(r.q.Now())
 	var p models.Problems
 	a.Peak.Check("peak", &p)
 	if err = joined(p, err); err != nil {
@@ -26,8 +26,8 @@ func (a projectProposal) examine(h *review) error {
 	return projects.CheckLimit(a.Peak, a.Quota)
 }
 
-func (a projectProposal) growth(h *review) models.Resources {
-	return standing(a.Quota, a.EndsAt, h.q.Now())
+func (a projectProposal) growth(r *review) models.Resources {
+	return standing(a.Quota, a.EndsAt, r.q.Now())
 }
 
 // standing is a quota as long as its period of use is not over.
@@ -38,74 +38,74 @@ func standing(quota models.Resources, ends *time.Time, now time.Time) models.Res
 	return quota
 }
 
-func (a projectProposal) apply(h *review) (err error) {
-	if h.project, err = h.edit.CreateProject(a.input()); err != nil {
+func (a projectProposal) apply(r *review) (err error) {
+	if r.project, err = r.edit.CreateProject(a.input()); err != nil {
 		return err
 	}
-	if err := h.q.NameProjectOf(&h.req, h.project.ID); err != nil {
+	if err := r.q.NameProjectOf(&r.req, r.project.ID); err != nil {
 		return err
 	}
-	role, err := h.edit.CreateRole(h.project, projects.RoleInput{Name: "owner", Permission: models.PermissionOwner, Peak: a.Peak})
+	role, err := r.edit.CreateRole(r.project, projects.RoleInput{Name: "owner", Permission: models.PermissionOwner, Peak: a.Peak})
 	if err != nil {
 		return err
 	}
-	m, err := h.edit.AddMember(h.project, projects.MemberInput{Email: h.requester.Email, RoleID: role.ID})
-	h.member = m.ID
+	m, err := r.edit.AddMember(r.project, projects.MemberInput{Email: r.requester.Email, RoleID: role.ID})
+	r.member = m.ID
 	return err
 }
 
 // quotaProposal is a request for another quota of a project.
 type quotaProposal struct{ *models.AskQuota }
 
-func (a quotaProposal) examine(h *review) error {
+func (a quotaProposal) examine(r *review) error {
 	var p models.Problems
 	a.Quota.Check("quota", &p)
-	if err := p.Err(); err != nil || !h.asking {
+	if err := p.Err(); err != nil || !r.asking {
 		return err
 	}
-	return moreThan("quota", a.Quota, h.project.Quota)
+	return moreThan("quota", a.Quota, r.project.Quota)
 }
 
-func (a quotaProposal) growth(h *review) models.Resources {
-	return standing(a.Quota.Sub(h.project.Quota), h.project.EndsAt, h.q.Now())
+func (a quotaProposal) growth(r *review) models.Resources {
+	return standing(a.Quota.Sub(r.project.Quota), r.project.EndsAt, r.q.Now())
 }
 
-func (a quotaProposal) apply(h *review) error {
-	in := projects.InputOf(h.project)
+func (a quotaProposal) apply(r *review) error {
+	in := projects.InputOf(r.project)
 	in.Quota = a.Quota
-	_, err := h.edit.UpdateProject(h.project, in)
+	_, err := r.edit.UpdateProject(r.project, in)
 	return err
 }
 
 // periodProposal is a request for a later end of a project.
 type periodProposal struct{ *models.AskPeriod }
 
-func (a periodProposal) input(h *review) projects.ProjectInput {
-	in := projects.InputOf(h.project)
+func (a periodProposal) input(r *review) projects.ProjectInput {
+	in := projects.InputOf(r.project)
 	in.EndsAt = a.EndsAt
 	return in
 }
 
-func (a periodProposal) examine(h *review) error {
-	in := a.input(h)
-	if err := in.Check(h.q.Now()); err != nil {
+func (a periodProposal) examine(r *review) error {
+	in := a.input(r)
+	if err := in.Check(r.q.Now()); err != nil {
 		return err
 	}
-	if a.EndsAt != nil && !a.EndsAt.After(h.q.Now()) {
+	if a.EndsAt != nil && !a.EndsAt.After(r.q.Now()) {
 		return models.Invalid("ends_at", "must be in the future")
 	}
-	if h.asking && !projects.EndsLater(a.EndsAt, h.project.EndsAt) {
+	if r.asking && !projects.EndsLater(a.EndsAt, r.project.EndsAt) {
 		return models.Invalid("ends_at", "must be later than it is now")
 	}
 	return nil
 }
 
-func (a periodProposal) growth(h *review) models.Resources {
-	now := h.q.Now()
-	return standing(h.project.Quota, a.EndsAt, now).Sub(standing(h.project.Quota, h.project.EndsAt, now))
+func (a periodProposal) growth(r *review) models.Resources {
+	now := r.q.Now()
+	return standing(r.project.Quota, a.EndsAt, now).Sub(standing(r.project.Quota, r.project.EndsAt, now))
 }
 
-func (a periodProposal) apply(h *review) error {
-	_, err := h.edit.UpdateProject(h.project, a.input(h))
+func (a periodProposal) apply(r *review) error {
+	_, err := r.edit.UpdateProject(r.project, a.input(r))
 	return err
 }

@@ -15,28 +15,28 @@ import (
 	"weir/workspaces"
 )
 
-// market is a ledger with everything that holds something under it: the
+// busyWorld is a ledger with everything that holds something under it: the
 // services that people use, without a runtime.
-type market struct {
+type busyWorld struct {
 	*world
 	launches *workspaces.Service
 	env      int64
 	persons  [people]policies.Actor
-	stalls   []*stall
+	busy     []*busyProject
 }
 
-// stall is what movers believe to know of one project.
-type stall struct {
+// busyProject is what movers believe to know of one project.
+type busyProject struct {
 	id   int64
 	name string
 
 	mu    sync.Mutex
-	books books
+	model model
 }
 
-func newMarket(t *testing.T, o *world) *market {
+func newBusyWorld(t *testing.T, o *world) *busyWorld {
 	t.Helper()
-	m, s := &market{world: o}, o.Store
+	m, s := &busyWorld{world: o}, o.Store
 	access, err := policies.NewAccess()
 	if err != nil {
 		t.Fatal(err)
@@ -56,20 +56,20 @@ func newMarket(t *testing.T, o *world) *market {
 }
 
 // open makes a project with two roles and two members.
-func (m *market) open(t *testing.T, name string) *stall {
+func (m *busyWorld) open(t *testing.T, name string) *busyProject {
 	t.Helper()
-	s := &stall{name: name, books: books{quota: amount{12, 24}, version: 1}}
-	s.id = m.NewProject(t, name, s.books.quota.resources()).ID
+	s := &busyProject{name: name, model: model{quota: amount{12, 24}, version: 1}}
+	s.id = m.NewProject(t, name, s.model.quota.resources()).ID
 	for i, peak := range []amount{{2, 4}, {4, 6}} {
 		r := m.NewRole(t, s.id, title(i), models.PermissionMember, peak.resources())
-		s.books.roles[i] = post{id: r.ID, version: r.Version, peak: peak}
+		s.model.roles[i] = modelRole{id: r.ID, version: r.Version, peak: peak}
 	}
 	for i := range 2 {
-		added, err := m.AddMember(m.Ctx, m.Root, s.id, projects.MemberInput{Email: m.persons[i].User.Email, RoleID: s.books.roles[0].id})
+		added, err := m.AddMember(m.Ctx, m.Root, s.id, projects.MemberInput{Email: m.persons[i].User.Email, RoleID: s.model.roles[0].id})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.books.members[i] = place{id: added.ID, version: added.Version, present: true}
+		s.model.members[i] = modelMember{id: added.ID, version: added.Version, present: true}
 	}
 	return s
 }
@@ -111,7 +111,7 @@ func moved(id, version int64, err error) (outcome, error) {
 }
 
 // do makes a move by the services that people use.
-func (m *market) do(actor policies.Actor, s *stall, v move) (outcome, error) {
+func (m *busyWorld) do(actor policies.Actor, s *busyProject, v move) (outcome, error) {
 	switch v.what {
 	case createRole:
 		r, err := m.CreateRole(m.Ctx, actor, s.id, projects.RoleInput{Name: title(v.title), Permission: models.PermissionMember, Peak: v.amount.resources()})
@@ -141,7 +141,7 @@ func (m *market) do(actor policies.Actor, s *stall, v move) (outcome, error) {
 	}
 }
 
-func (m *market) doWorkspace(s *stall, v move) (outcome, error) {
+func (m *busyWorld) doWorkspace(s *busyProject, v move) (outcome, error) {
 	switch v.what {
 	case launch:
 		r := v.amount.resources()
@@ -158,7 +158,7 @@ func (m *market) doWorkspace(s *stall, v move) (outcome, error) {
 
 // end is what the reconciler does when a workspace is gone: without the
 // project's lock, and again when somebody else was faster.
-func (m *market) end(id int64) error {
+func (m *busyWorld) end(id int64) error {
 	for {
 		err := m.Store.InTx(m.Ctx, func(q *models.Queries) error {
 			w, err := q.Workspace(models.Everything, id)
@@ -181,15 +181,15 @@ func (m *market) end(id int64) error {
 	}
 }
 
-func (s *stall) memberID(person int) int64 {
+func (s *busyProject) memberID(person int) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.books.members[person].id
+	return s.model.members[person].id
 }
 
 // learn keeps what a move that was done has told, as people remember what
 // they saw: perhaps it is past already.
-func (s *stall) learn(v move, o outcome) {
+func (s *busyProject) learn(v move, o outcome) {
 	if o.refused != "" {
 		return
 	}
@@ -197,44 +197,44 @@ func (s *stall) learn(v move, o outcome) {
 	defer s.mu.Unlock()
 	switch v.what {
 	case createRole, updateRole:
-		s.books.roles[v.title] = post{id: o.id, version: o.version}
+		s.model.roles[v.title] = modelRole{id: o.id, version: o.version}
 	case addMember, updateMember:
-		s.books.members[v.person] = place{id: o.id, version: o.version, present: true}
+		s.model.members[v.person] = modelMember{id: o.id, version: o.version, present: true}
 	case removeMember:
-		s.books.members[v.person].present = false
+		s.model.members[v.person].present = false
 	case launch:
-		s.books.holds[v.person][v.seat] = hold{id: o.id}
+		s.model.holds[v.person][v.seat] = modelWorkspace{id: o.id}
 	case setQuota, read:
-		s.books.version = o.version
+		s.model.version = o.version
 	}
 }
 
 // propose picks a move that somebody might make now: mostly of things that
 // exist, now and then from an old version.
-func (s *stall) propose(r chance) move {
+func (s *busyProject) propose(r chance) move {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := move{what: moves[r.IntN(len(moves))], person: r.IntN(people), title: r.IntN(titles), seat: r.IntN(seats)}
 	mind := r.IntN(4) == 0
 	switch v.what {
 	case launch:
-		if !s.books.members[v.person].present && r.IntN(4) > 0 {
+		if !s.model.members[v.person].present && r.IntN(4) > 0 {
 			v.what = addMember
 		}
 	case updateMember, removeMember:
-		if s.books.members[v.person].id == 0 {
+		if s.model.members[v.person].id == 0 {
 			v.what = addMember
 		}
 	case stop, end:
-		if s.books.holds[v.person][v.seat].id == 0 {
+		if s.model.holds[v.person][v.seat].id == 0 {
 			v.what = launch
 		}
 	case updateRole, deleteRole:
-		if s.books.roles[v.title].id == 0 {
+		if s.model.roles[v.title].id == 0 {
 			v.what = createRole
 		}
 	}
-	v.role, v.workspace = s.books.roles[v.title].id, s.books.holds[v.person][v.seat].id
+	v.role, v.workspace = s.model.roles[v.title].id, s.model.holds[v.person][v.seat].id
 	switch {
 	case v.what == setQuota:
 		v.amount = amount{8 + int64(r.IntN(16)), 12 + int64(r.IntN(24))}
@@ -248,11 +248,11 @@ func (s *stall) propose(r chance) move {
 	}
 	switch {
 	case mind && v.what == setQuota:
-		v.version = s.books.version
+		v.version = s.model.version
 	case mind && v.what == updateRole:
-		v.version = s.books.roles[v.title].version
+		v.version = s.model.roles[v.title].version
 	case mind && v.what == updateMember:
-		v.version = s.books.members[v.person].version
+		v.version = s.model.members[v.person].version
 	}
 	return v
 }

@@ -31,38 +31,38 @@ const (
 	seats  = 2 // names of a member's workspaces
 )
 
-// books are a project as the rules see it: a small second ledger that knows
+// model are a project as the rules see it: a small second ledger that knows
 // no database. They are compared by ==.
-type books struct {
+type model struct {
 	quota   amount
 	version int64
-	roles   [titles]post
-	members [people]place
-	holds   [people][seats]hold
+	roles   [titles]modelRole
+	members [people]modelMember
+	holds   [people][seats]modelWorkspace
 }
 
-// post is a role; id 0 is none.
-type post struct {
+// modelRole is a role; id 0 is none.
+type modelRole struct {
 	id, version int64
 	peak        amount
 }
 
-// place is a person's membership, which keeps its id beyond its end; id 0 is
+// modelMember is a person's membership, which keeps its id beyond its end; id 0 is
 // none.
-type place struct {
+type modelMember struct {
 	id, version int64
 	present     bool
 	title       int
 }
 
-// hold is a workspace that has not ended; id 0 is none.
-type hold struct {
+// modelWorkspace is a workspace that has not ended; id 0 is none.
+type modelWorkspace struct {
 	id       int64
 	amount   amount
 	stopping bool
 }
 
-func (b books) promised() (sum amount) {
+func (b model) promised() (sum amount) {
 	for _, m := range b.members {
 		if m.present {
 			sum = sum.add(b.roles[m.title].peak)
@@ -71,14 +71,14 @@ func (b books) promised() (sum amount) {
 	return sum
 }
 
-func (b books) heldBy(person int) (sum amount) {
+func (b model) heldBy(person int) (sum amount) {
 	for _, h := range b.holds[person] {
 		sum = sum.add(h.amount)
 	}
 	return sum
 }
 
-func (b books) held() (sum amount) {
+func (b model) held() (sum amount) {
 	for i := range b.holds {
 		sum = sum.add(b.heldBy(i))
 	}
@@ -86,7 +86,7 @@ func (b books) held() (sum amount) {
 }
 
 // count is how many members are present and how many workspaces live.
-func (b books) count() (members, live int64) {
+func (b model) count() (members, live int64) {
 	for i, m := range b.members {
 		if m.present {
 			members++
@@ -127,7 +127,7 @@ type move struct {
 	workspace int64 // id
 	amount    amount
 	version   int64 // that the mover has read; 0: does not mind
-	books     books // in which it begins
+	model     model // in which it begins
 }
 
 // outcome is how a move ended: done, or refused with the numbers of the
@@ -172,7 +172,7 @@ func exceeding(a, limit amount, show func(pick func(amount) int64) []int64) []ou
 // state after it. A move that the rules admit may only have been done; one
 // that they do not admit may only have been refused, for a reason that is
 // true.
-func (b books) step(m move, got outcome) (bool, books) {
+func (b model) step(m move, got outcome) (bool, model) {
 	after, done, refusals := b.judge(m, got)
 	if len(refusals) == 0 {
 		return got == done, after
@@ -187,10 +187,10 @@ func (b books) step(m move, got outcome) (bool, books) {
 
 // judge gives the state after a move, how it ends when it is done, and every
 // true reason to refuse it. got tells the ids that the database chose.
-func (b books) judge(m move, got outcome) (after books, done outcome, refusals []outcome) {
+func (b model) judge(m move, got outcome) (after model, done outcome, refusals []outcome) {
 	switch m.what {
 	case found:
-		return m.books, outcome{}, nil
+		return m.model, outcome{}, nil
 	case createRole, updateRole, deleteRole:
 		return b.judgeRole(m, got)
 	case addMember, updateMember, removeMember:
@@ -205,7 +205,7 @@ func (b books) judge(m move, got outcome) (after books, done outcome, refusals [
 	}
 }
 
-func (b books) judgeQuota(m move) (after books, done outcome, refusals []outcome) {
+func (b model) judgeQuota(m move) (after model, done outcome, refusals []outcome) {
 	if m.version != 0 && m.version != b.version {
 		return b, done, []outcome{refusal(models.KindConflict)}
 	}
@@ -217,14 +217,14 @@ func (b books) judgeQuota(m move) (after books, done outcome, refusals []outcome
 }
 
 // promises holds rule 1 in the state after a change of n members' peaks.
-func (b books) promises(after books, n int64) []outcome {
+func (b model) promises(after model, n int64) []outcome {
 	more, left := after.promised().sub(b.promised()), b.quota.sub(b.promised())
 	return exceeding(after.promised(), b.quota, func(pick func(amount) int64) []int64 {
 		return []int64{pick(more), n, pick(left), pick(b.quota)}
 	})
 }
 
-func (b books) judgeRole(m move, got outcome) (after books, done outcome, refusals []outcome) {
+func (b model) judgeRole(m move, got outcome) (after model, done outcome, refusals []outcome) {
 	old := b.roles[m.title]
 	switch {
 	case m.what == createRole && old.id != 0:
@@ -245,13 +245,13 @@ func (b books) judgeRole(m move, got outcome) (after books, done outcome, refusa
 		if len(holders) > 0 {
 			return b, done, []outcome{refusal(models.KindConflict)}
 		}
-		b.roles[m.title] = post{}
+		b.roles[m.title] = modelRole{}
 		return b, done, nil
 	}
 	refusals = append(refusals, exceeding(m.amount, b.quota, func(pick func(amount) int64) []int64 { return []int64{pick(m.amount), pick(b.quota)} })...)
 	after = b
 	if m.what == createRole {
-		after.roles[m.title] = post{id: got.id, version: 1, peak: m.amount}
+		after.roles[m.title] = modelRole{id: got.id, version: 1, peak: m.amount}
 		return after, outcome{id: got.id, version: 1}, refusals
 	}
 	after.roles[m.title].peak, after.roles[m.title].version = m.amount, old.version+1
@@ -261,7 +261,7 @@ func (b books) judgeRole(m move, got outcome) (after books, done outcome, refusa
 
 // holders holds rule 2 against a lower peak: the refusal names what each
 // holds who holds more.
-func (b books) holders(list []int, peak amount) []outcome {
+func (b model) holders(list []int, peak amount) []outcome {
 	var all []int64
 	for _, i := range list {
 		h := b.heldBy(i)
@@ -278,13 +278,13 @@ func (b books) holders(list []int, peak amount) []outcome {
 	return []outcome{{refused: models.KindNoCapacity, numbers: plain(all)}}
 }
 
-func (b books) judgeMember(m move, got outcome) (after books, done outcome, refusals []outcome) {
+func (b model) judgeMember(m move, got outcome) (after model, done outcome, refusals []outcome) {
 	old, r, after := b.members[m.person], b.roles[m.title], b
 	if m.what != addMember && !old.present {
 		return b, done, []outcome{refusal(models.KindNotFound)}
 	}
 	if m.what == removeMember {
-		after.members[m.person] = place{id: old.id, version: old.version + 1}
+		after.members[m.person] = modelMember{id: old.id, version: old.version + 1}
 		return after, done, nil
 	}
 	if m.what == updateMember && m.version != 0 && m.version != old.version {
@@ -297,21 +297,21 @@ func (b books) judgeMember(m move, got outcome) (after books, done outcome, refu
 		// That another peak would not fit either is just as true.
 		return b, done, append(b.another(r.peak), refusal(models.KindConflict))
 	}
-	after.members[m.person] = place{id: cmp.Or(old.id, got.id), present: true, title: m.title, version: old.version + 1}
+	after.members[m.person] = modelMember{id: cmp.Or(old.id, got.id), present: true, title: m.title, version: old.version + 1}
 	held := b.heldBy(m.person)
 	refusals = append(b.promises(after, 1), exceeding(held, r.peak, func(pick func(amount) int64) []int64 { return []int64{pick(held), pick(r.peak)} })...)
 	return after, outcome{id: after.members[m.person].id, version: old.version + 1}, refusals
 }
 
 // another is what one more peak would exceed.
-func (b books) another(peak amount) []outcome {
+func (b model) another(peak amount) []outcome {
 	left := b.quota.sub(b.promised())
 	return exceeding(b.promised().add(peak), b.quota, func(pick func(amount) int64) []int64 {
 		return []int64{pick(peak), 1, pick(left), pick(b.quota)}
 	})
 }
 
-func (b books) judgeWorkspace(m move, got outcome) (after books, done outcome, refusals []outcome) {
+func (b model) judgeWorkspace(m move, got outcome) (after model, done outcome, refusals []outcome) {
 	h := b.holds[m.person][m.seat]
 	if m.what != launch {
 		switch {
@@ -320,7 +320,7 @@ func (b books) judgeWorkspace(m move, got outcome) (after books, done outcome, r
 		case m.what == stop:
 			b.holds[m.person][m.seat].stopping = true
 		default:
-			b.holds[m.person][m.seat] = hold{}
+			b.holds[m.person][m.seat] = modelWorkspace{}
 		}
 		return b, done, nil
 	}
@@ -339,7 +339,7 @@ func (b books) judgeWorkspace(m move, got outcome) (after books, done outcome, r
 	refusals = append(refusals, exceeding(m.amount, left, func(pick func(amount) int64) []int64 {
 		return []int64{pick(held), pick(m.amount), pick(peak), pick(left)}
 	})...)
-	b.holds[m.person][m.seat] = hold{id: got.id, amount: m.amount}
+	b.holds[m.person][m.seat] = modelWorkspace{id: got.id, amount: m.amount}
 	return b, outcome{id: got.id}, refusals
 }
 

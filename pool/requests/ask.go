@@ -1,0 +1,141 @@
+package requests
+
+import (
+	"context"
+	"fmt"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// maxPending is how many requests of one person may wait at once.
+const maxPending = 20
+
+// RequestInput asks for one thing.
+type RequestInput struct {
+	models.Asked
+	Reason string `json:"reason" minLength:"1" maxLength:"2000" doc:"why; who decides reads it"`
+}
+
+// Ask files a request. Who decides sees it at once.
+func (s *Service) Ask(ctx context.Context, actor policies.Actor, in RequestInput) (v RequestView, err error) {
+	if err := s.access.Check(actor, policies.Platform, "request", "ask"); err != nil {
+		return v, err
+	}
+	var p models.Problems
+	if in.Reason = models.CheckText("reason", in.Reason, 2000, &p); in.Reason == "" {
+		p.Add("reason", "must not be empty")
+	}
+	kind := in.Kind()
+	if kind == "" {
+		p.Add("kind", "must be one thing that is asked for")
+		return v, p.Err()
+	}
+	var r *review
+	need := policies.Need{Project: policies.Platform, Object: "request", Act: "ask"}
+	err = s.access.Write(ctx, s.store, actor, need, func(q *models.Queries) error {
+		r = s.review(q, actor)
+		r.asking, r.requester, r.terms = true, actor.User, normal(in.Asked)
+		if err := r.open(); err != nil {
+			return under(kind, err)
+		}
+		if err := joined(p, under(kind, proposalOf(r).examine(r))); err != nil {
+			return err
+		}
+		return r.file(in.Reason)
+	})
+	if err != nil {
+		return v, err
+	}
+	return s.Get(ctx, actor, r.req.ID)
+}
+
+// file writes a request that may be asked, and tells those who decide.
+func (r *review) file(reason string) error {
+	n, err := r.q.CountPendingOf(r.requester.ID)
+	if err != nil {
+		return err
+	}
+	if n >= maxPending {
+		return models.NoCapacity("", "%d requests of yours wait already, and no more can. Withdraw one, or wait for its decision.", n)
+	}
+	if err := r.askedTwice(); err != nil {
+		return err
+	}
+	r.req = models.QuotaRequest{Kind: r.terms.Kind(), RequesterID: r.requester.ID, Asked: r.terms, Reason: reason, State: models.RequestPending,
+		Version: 1, CreatedAt: r.q.Now()}
+	r.concern()
+	if err := r.q.CreateRequest(&r.req); err != nil {
+		return err
+	}
+	if err := notifyDeciders(r.q, r.req); err != nil {
+		return err
+	}
+	return r.actor.Audit(r.q, policies.Change{Action: "ask", Object: "request", ID: r.req.ID, Project: r.project.ID, After: r.req})
+}
+
+// Withdraw takes back a request that is not decided yet; only who asked may.
+func (s *Service) Withdraw(ctx context.Context, actor policies.Actor, id, version int64) (v RequestView, err error) {
+	if v, err = s.Get(ctx, actor, id); err != nil {
+		return v, err
+	}
+	if !v.Own {
+		return v, models.Forbidden("Only who asked can withdraw a request. It can be refused.")
+	}
+	need := policies.Need{Project: policies.Platform, Object: "request", Act: "withdraw", Owner: v.RequesterID}
+	err = s.access.Write(ctx, s.store, actor, need, func(q *models.Queries) error {
+		before, err := pending(q, id, version)
+		if err != nil {
+			return err
+		}
+		after, now := before, q.Now()
+		after.State, after.DecidedAt = models.RequestWithdrawn, &now
+		if err := settle(q, &after); err != nil {
+			return err
+		}
+		return actor.Audit(q, policies.Change{Action: "withdraw", Object: "request", ID: id, Project: at(after.ProjectID), Before: before, After: after})
+	})
+	if err != nil {
+		return v, err
+	}
+	return s.Get(ctx, actor, id)
+}
+
+// askedTwice refuses to ask for a later end while the same person's request
+// for one waits: of two clicks one counts.
+func (r *review) askedTwice() error {
+	kind := r.terms.Kind()
+	if kind != models.AskForPeriod && kind != models.AskForDeadline {
+		return nil
+	}
+	waiting, err := r.q.PendingExtensions(r.requester.ID, []int64{r.project.ID})
+	for _, w := range waiting {
+		if w.Kind == kind && w.RequesterID == r.requester.ID {
+			return models.Conflict("You have asked for this already, and it waits for a decision. Withdraw that request to ask for something else.")
+		}
+	}
+	return err
+}
+
+// notifyDeciders lets those know who decide a new request: of what belongs to a
+// project, those whose role there permits it, and where nobody's does, the
+// platform's administrators, who decide all else.
+func notifyDeciders(q *models.Queries, req models.QuotaRequest) error {
+	v, err := q.Request(req.ID)
+	if err != nil {
+		return err
+	}
+	var to []int64
+	if need := needOf(req); need.Object == "request" {
+		if to, err = permitted(q, need.Project, models.RequestDecide); err != nil {
+			return err
+		}
+	}
+	if to = others(to, req.RequesterID); len(to) == 0 {
+		if to, err = q.Administrators(); err != nil {
+			return err
+		}
+	}
+	return q.Tell(others(to, req.RequesterID), models.Notice{Kind: "request.asked", Text: models.Say("%s asks for something: %s.", v.RequesterName, v.What()),
+		Link: fmt.Sprintf("/requests/%d", v.ID), Data: v.QuotaRequest})
+}

@@ -1,0 +1,93 @@
+package requests
+
+import (
+	"context"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// RequestView is a request as one actor may see it.
+type RequestView struct {
+	models.RequestView
+	Own         bool // it is the actor's
+	MayDecide   bool // and it is pending
+	MayWithdraw bool
+	Facts       *Facts // for those who may decide such requests; one request at a time
+}
+
+// Get shows a request to who asked, and to those who may decide it, the
+// latter with what else is to be known.
+func (s *Service) Get(ctx context.Context, actor policies.Actor, id int64) (v RequestView, err error) {
+	if !actor.Signed() {
+		return v, s.access.Check(actor, policies.Platform, "request", "ask")
+	}
+	q := s.store.Read(ctx)
+	found, err := q.Request(id)
+	if err != nil {
+		return v, err
+	}
+	v = s.viewFor(actor, found)
+	decides := s.decides(actor, found.QuotaRequest)
+	sees := decides || s.audits(actor)
+	if !v.Own && !sees {
+		return RequestView{}, models.NotFound("request")
+	}
+	if sees {
+		v.Facts, err = s.facts(q, found.QuotaRequest)
+	}
+	return v, err
+}
+
+func (s *Service) viewFor(actor policies.Actor, found models.RequestView) RequestView {
+	own, open := found.RequesterID == actor.User.ID, found.State == models.RequestPending
+	return RequestView{RequestView: found, Own: own, MayWithdraw: own && open,
+		MayDecide: open && s.decides(actor, found.QuotaRequest) && (!own || s.direct(actor))}
+}
+
+func (s *Service) viewsFor(actor policies.Actor, rows []models.RequestView) []RequestView {
+	views := make([]RequestView, len(rows))
+	for i, row := range rows {
+		views[i] = s.viewFor(actor, row)
+	}
+	return views
+}
+
+// Inbox lists the requests that the actor may decide, or audit: what is pending, oldest
+// first, or what is settled, newest first.
+func (s *Service) Inbox(ctx context.Context, actor policies.Actor, settled bool, page models.Page) ([]RequestView, error) {
+	if !actor.Signed() {
+		return nil, s.access.Check(actor, policies.Platform, "request", "ask")
+	}
+	q, d := s.store.Read(ctx), s.deciding(actor)
+	if !d.All && s.audits(actor) {
+		d = models.Deciding{All: true}
+	}
+	if !d.All && len(d.Projects) == 0 {
+		return nil, nil
+	}
+	list := q.PendingRequests
+	if settled {
+		list = q.SettledRequests
+	}
+	rows, err := list(d, page)
+	return s.viewsFor(actor, rows), err
+}
+
+// Mine lists what the actor has asked for, newest first.
+func (s *Service) Mine(ctx context.Context, actor policies.Actor, page models.Page) ([]RequestView, error) {
+	if !actor.Signed() {
+		return nil, s.access.Check(actor, policies.Platform, "request", "ask")
+	}
+	rows, err := s.store.Read(ctx).RequestsOf(actor.User.ID, page)
+	return s.viewsFor(actor, rows), err
+}
+
+// Waiting counts the requests that wait for the actor's decision.
+func (s *Service) Waiting(ctx context.Context, actor policies.Actor) (int64, error) {
+	d := s.deciding(actor)
+	if !d.All && len(d.Projects) == 0 {
+		return 0, nil
+	}
+	return s.store.Read(ctx).CountPending(d)
+}

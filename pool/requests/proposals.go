@@ -1,0 +1,34 @@
+package requests
+
+import "weir/models"
+
+// proposal is what differs between the kinds of requests. Fields are named as in
+// the input of the kind.
+type proposal interface {
+	// examine refuses what no rule would allow, whoever decides.
+	examine(r *review) error
+	// growth is what applying it adds to the quotas of projects.
+	growth(r *review) models.Resources
+	// apply does it.
+	apply(r *review) error
+}
+
+// proposalOf is what a request proposes.
+func proposalOf(r *review) proposal {
+	switch t := r.terms; t.Kind() {
+	case models.AskForProject:
+		return projectProposal{t.Project}
+	case models.AskForQuota:
+		return quotaProposal{t.Quota}
+	case models.AskForRole:
+		return roleProposal{AskRole: t.Role}
+	case models.AskForPeak:
+		return limitProposal{AskPeak: t.Peak}
+	case models.AskForPeriod:
+		return periodProposal{t.Period}
+	case models.AskForDeadline:
+		return deadlineProposal{AskDeadline: t.Deadline}
+	default:
+		return joinProposal{AskJoin: t.Join}
+	}
+}

@@ -1,0 +1,40 @@
+package requests
+
+import "weir/models"
+
+// pending reads a request that nobody has decided.
+func pending(q *models.Queries, id, version int64) (models.QuotaRequest, error) {
+	v, err := q.Request(id)
+	if err != nil {
+		return v.QuotaRequest, err
+	}
+	if v.State != models.RequestPending {
+		return v.QuotaRequest, settledBy(v)
+	}
+	return v.QuotaRequest, models.CheckVersion("request", version, v.Version)
+}
+
+// settle writes how a request ended, unless somebody was faster.
+func settle(q *models.Queries, req *models.QuotaRequest) error {
+	settled, err := q.SettleRequest(req)
+	if err != nil || settled {
+		return err
+	}
+	v, err := q.Request(req.ID)
+	if err != nil {
+		return err
+	}
+	return settledBy(v)
+}
+
+// settledBy names who was faster.
+func settledBy(v models.RequestView) error {
+	switch v.State {
+	case models.RequestWithdrawn:
+		return models.Conflict("This request was withdrawn by %s.", v.RequesterName)
+	case models.RequestRefused:
+		return models.Conflict("%s has refused this request already.", v.DeciderName)
+	default:
+		return models.Conflict("%s has approved this request already.", v.DeciderName)
+	}
+}
