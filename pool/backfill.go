@@ -1,19 +1,11 @@
 package pool
 
 import (
-	"time"
-
 	"weir/models"
 	"weir/pool/placement"
 	"weir/pool/projects"
 	"weir/pool/queue"
 )
-
-// reserveAfter is how long a request that waits for the pool lets later ones
-// backfill. Until then what is free is used by whom it fits; from then on
-// nodes are reserved for the one that waits, so that small requests cannot
-// starve a large one.
-const reserveAfter = 10 * time.Minute
 
 // reservedBefore are the nodes on which w may place nothing: they are reserved
 // for those who come before it in the queue.

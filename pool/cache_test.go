@@ -14,9 +14,9 @@ import (
 	"weir/pool/providers"
 )
 
-// What is remembered is what would be read: whatever changes the pool, and by
+// What is cached is what would be read: whatever changes the pool, and by
 // whom, the next look sees it.
-func TestRememberedStateIsTheTrueOne(t *testing.T) {
+func TestCachedSnapshotIsTheTrueOne(t *testing.T) {
 	each(t, func(t *testing.T, o *world) {
 		access, err := policies.NewAccess()
 		if err != nil {
@@ -56,7 +56,7 @@ func TestRememberedStateIsTheTrueOne(t *testing.T) {
 				}
 			}
 			o.KeepsDevices(t)
-			fresh := pool.New(o.Store, access, o.Providers) // remembers nothing
+			fresh := pool.New(o.Store, access, o.Providers) // has cached nothing
 			got, err := o.Pool.View(o.Ctx, o.Root)
 			want, err2 := fresh.View(o.Ctx, o.Root)
 			if err != nil || err2 != nil || got.Totals != want.Totals {

@@ -88,8 +88,8 @@ func (o *world) keepsGPUs(t *testing.T, after string) {
 	o.KeepsDevices(t)
 }
 
-// remembers compares what the pool remembers with what stands in the database.
-func (o *world) remembers(t *testing.T, after string, asks models.Workspace) {
+// cachesTheTruth compares what the pool has cached with what stands in the database.
+func (o *world) cachesTheTruth(t *testing.T, after string, asks models.Workspace) {
 	t.Helper()
 	access, err := policies.NewAccess()
 	if err != nil {
@@ -119,7 +119,7 @@ func (o *world) remembers(t *testing.T, after string, asks models.Workspace) {
 		return a
 	}
 	if got, want := of(o.Pool), of(pool.New(o.Store, access, o.Providers)); !reflect.DeepEqual(got, want) {
-		t.Fatalf("after %s the pool remembers\n%+v\nbut there is\n%+v", after, got, want)
+		t.Fatalf("after %s the pool has cached\n%+v\nbut there is\n%+v", after, got, want)
 	}
 }
 
@@ -201,7 +201,7 @@ func (o *world) chaos(t *testing.T, random *rand.Rand) {
 		name := names[random.IntN(len(names))]
 		steps[name]()
 		o.keepsGPUs(t, name)
-		o.remembers(t, name, asks)
+		o.cachesTheTruth(t, name, asks)
 	}
 	for len(held) > 0 {
 		release(0)

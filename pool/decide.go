@@ -54,6 +54,29 @@ func (s *Scheduler) answers(q *models.Queries, w models.Workspace, demands []mod
 	return answers, nil
 }
 
+// Turns lists the workspaces that wait, in the order in which they are to be
+// served, each with the pool's answer as things stand before any is served.
+func (s *Scheduler) Turns(q *models.Queries) ([]models.Turn, error) {
+	snap, err := s.load(q)
+	if err != nil {
+		return nil, err
+	}
+	waiting, err := loadQueue(q, snap, nil)
+	if err != nil {
+		return nil, err
+	}
+	turns := make([]models.Turn, len(waiting.ranked))
+	policy, reserved := *s.policy.Load(), map[int64]bool{}
+	for i, r := range waiting.ranked {
+		w := waiting.byID[r.ID].Workspace
+		turns[i] = models.Turn{Workspace: w, Answer: decide(snap, r.Demand, w.Demand, policy, reserved)}
+		if err := reserve(q, snap, r, w, policy, reserved); err != nil {
+			return nil, err
+		}
+	}
+	return turns, nil
+}
+
 // decide is the decision itself, over a snapshot that does not change. On the
 // nodes that are reserved for who comes first nothing is placed.
 func decide(snap snapshot, d placement.Demand, asked models.Demand, policy placement.Policy, reserved map[int64]bool) models.Answer {

@@ -1,9 +1,17 @@
 package pool
 
 import (
+	"time"
+
 	"weir/models"
 	"weir/pool/queue"
 )
+
+// reserveAfter is how long a request that waits for the pool lets later ones
+// backfill. Until then what is free is used by whom it fits; from then on
+// nodes are reserved for the one that waits, so that small requests cannot
+// starve a large one.
+const reserveAfter = 10 * time.Minute
 
 // waitQueue is everybody who waits, in the order in which they are served.
 type waitQueue struct {
@@ -63,26 +71,3 @@ func hypothetical(q *models.Queries, w models.Workspace) (*models.QueuedView, er
 // hypotheticalID is the id of a request that nobody has made yet; it is larger
 // than any real one.
 const hypotheticalID = int64(1) << 62
-
-// Turns lists the workspaces that wait, in the order in which they are to be
-// served, each with the pool's answer as things stand before any is served.
-func (s *Scheduler) Turns(q *models.Queries) ([]models.Turn, error) {
-	snap, err := s.load(q)
-	if err != nil {
-		return nil, err
-	}
-	waiting, err := loadQueue(q, snap, nil)
-	if err != nil {
-		return nil, err
-	}
-	turns := make([]models.Turn, len(waiting.ranked))
-	policy, reserved := *s.policy.Load(), map[int64]bool{}
-	for i, r := range waiting.ranked {
-		w := waiting.byID[r.ID].Workspace
-		turns[i] = models.Turn{Workspace: w, Answer: decide(snap, r.Demand, w.Demand, policy, reserved)}
-		if err := reserve(q, snap, r, w, policy, reserved); err != nil {
-			return nil, err
-		}
-	}
-	return turns, nil
-}

@@ -37,7 +37,7 @@ func (o *world) order(t *testing.T) (ids []int64) {
 	return ids
 }
 
-func TestLineIsByPriorityThenFairness(t *testing.T) {
+func TestQueueIsByPriorityThenFairness(t *testing.T) {
 	each(t, func(t *testing.T, o *world) {
 		vision, speech, urgent := o.NewTeam(t, "vision"), o.NewTeam(t, "speech"), o.NewTeam(t, "urgent")
 		o.Enlist(t, pooltest.Machine(1))
@@ -142,7 +142,7 @@ func TestRefusedDemandIsCounted(t *testing.T) {
 
 // A request that only a machine could serve that does not lend now keeps
 // nobody waiting, and one that waits keeps only machines that could serve it.
-func TestPatienceKeepsOnlyWhatCanServe(t *testing.T) {
+func TestOnlyNodesThatCanServeAreReserved(t *testing.T) {
 	each(t, func(t *testing.T, o *world) {
 		vision, speech := o.NewTeam(t, "vision"), o.NewTeam(t, "speech")
 		o.Enlist(t, pooltest.Machine(1))

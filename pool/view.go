@@ -10,6 +10,21 @@ import (
 	"weir/pool/placement"
 )
 
+// View is the pool as one actor may see it: shares of projects that are not
+// the actor's have no names.
+type View struct {
+	Providers []ProviderView
+	Totals    placement.Totals
+	Computing int64 // percent of the measured GPUs that compute now, on average; -1 when nothing is measured
+	Waiting   []WaitingView
+	Unmet     []UnmetView // for administrators only
+	Decisions []DecisionView
+	Placed    int64 // decisions so far
+}
+
+// DecisionView is a decision that the actor may see.
+type DecisionView = models.DecisionView
+
 // View shows the pool.
 func (s *Scheduler) View(ctx context.Context, actor policies.Actor) (v View, err error) {
 	if err := s.access.Check(actor, policies.Platform, "pool", "read"); err != nil {
