@@ -49,7 +49,7 @@ type HolderExcess struct {
 
 func previewOf(p projects.Preview) Preview {
 	v := Preview{Fits: p.Refused == nil, Members: p.Members, Resources: shown(p.Rows, func(r projects.PreviewRow) PreviewRow {
-		return PreviewRow{r.Name, r.Before, r.Value, r.Quota, r.Left(), r.Over}
+		return PreviewRow{r.Name, r.Before, r.Value, r.Quota, r.Remaining(), r.Over}
 	}), Holders: shown(p.Holders, func(h projects.Holder) Holder {
 		return Holder{h.MemberID, h.Name, shown(h.Excess, func(e models.Excess) HolderExcess { return HolderExcess{e.Name, e.Value, e.Limit} })}
 	})}

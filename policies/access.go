@@ -18,59 +18,57 @@ var accessModel string
 //go:embed access.csv
 var accessRules string
 
-// Platform is the domain of what belongs to no project.
+// Platform is the domain of objects without a project.
 const Platform int64 = 0
 
-// Access answers whether an actor may do something, by casbin's rules with
-// the project as the domain. Two kinds of rules answer together:
+// Access decides what an actor may do, by casbin's rules with the project as the
+// domain. There are two kinds of rules:
 //
-// Rules that are the same in every project belong to a standing: a platform
-// administrator's, an auditor's, a signed-in user's, an owner's. They are in
-// access.csv, and never change while Weir runs.
+// Rules that are the same in every project have a fixed subject: administrator,
+// auditor, user, owner, launcher. They are in access.csv.
 //
-// Rules of a project belong to its roles, and are projected from our tables:
-// nothing that a person typed becomes one. Each project is a tenant with a
-// small enforcer of its own, so that a verdict costs the same however many
-// projects there are. See [tenants] for why a verdict is never stale.
+// Rules of a project have a role as their subject. They are projected from our
+// tables, never from text that a user typed. Each project is a tenant with a
+// small enforcer of its own, so that the cost of a verdict does not depend on the
+// number of projects. See [tenants] for why verdicts are never stale.
 type Access struct {
 	blank   model.Model // without rules
 	tenants tenants
 
-	mu        sync.RWMutex
-	platform  *casbin.Enforcer
-	standings map[standingQuestion]bool // its verdicts
+	mu       sync.RWMutex
+	platform *casbin.Enforcer
+	verdicts map[fixedQuery]bool // cached, of platform
 }
 
-// standing is what an actor is, apart from roles. The bits are those of
-// standingNames.
-type standing uint8
+// subjects is the set of an actor's fixed subjects. The bits are in the order of
+// subjectNames.
+type subjects uint8
 
 const (
-	isAdministrator standing = 1 << iota
+	isAdministrator subjects = 1 << iota
 	isAuditor
 	isUser
-	isOwner  // of the thing; of what belongs to a project only while one is its member
-	isRunner // an owner who may run workspaces there still
+	isOwner    // of the object; in a project only as a member
+	isLauncher // an owner who may launch workspaces in the project
 )
 
-var standingNames = []string{"administrator", "auditor", "user", "owner", "runner"}
+var subjectNames = []string{"administrator", "auditor", "user", "owner", "launcher"}
 
-type standingQuestion struct {
-	standing standing
-	obj, act string
+type fixedQuery struct {
+	subjects subjects
+	query
 }
 
-// maxVerdicts bounds how many verdicts are kept in one place; there are far
-// fewer as long as only our own words are asked about.
+// maxVerdicts bounds a cache of verdicts. It is far more than there are rights.
 const maxVerdicts = 2048
 
-// NewAccess loads the rules of standings.
+// NewAccess loads the rules of access.csv.
 func NewAccess() (*Access, error) {
 	m, err := model.NewModelFromString(accessModel)
 	if err != nil {
 		return nil, err
 	}
-	a := &Access{blank: m, standings: map[standingQuestion]bool{}}
+	a := &Access{blank: m, verdicts: map[fixedQuery]bool{}}
 	a.tenants.all, a.tenants.max = map[int64]*tenant{}, maxTenants
 	fixed := m.Copy()
 	for line := range strings.Lines(accessRules) {
@@ -82,9 +80,9 @@ func NewAccess() (*Access, error) {
 	return a, err
 }
 
-// standingOf is what the actor is in a question about a thing of the user
-// with id owner, 0 when nobody's.
-func standingOf(actor *Actor, owner, project int64) (s standing) {
+// subjectsOf returns the actor's fixed subjects for an object of the user with id
+// owner; 0 for an object without one.
+func subjectsOf(actor *Actor, owner, project int64) (s subjects) {
 	if actor.User.Admin || actor.System != "" {
 		s |= isAdministrator
 	}
@@ -102,64 +100,63 @@ func standingOf(actor *Actor, owner, project int64) (s standing) {
 		s |= isOwner
 	}
 	if project == Platform || grant.Permissions.Contains(models.WorkspaceLaunch) {
-		s |= isRunner
+		s |= isLauncher
 	}
 	return s
 }
 
-// May tells whether the actor may do act to an obj of the project.
+// May reports whether the actor may do act to an obj of the project.
 func (a *Access) May(actor Actor, project int64, obj, act string) bool {
 	return a.may(&actor, 0, project, obj, act)
 }
 
-// MayOwned is May for a thing that belongs to the user with id owner.
+// MayOwned is May for an object that belongs to the user with id owner.
 func (a *Access) MayOwned(actor Actor, owner, project int64, obj, act string) bool {
 	return a.may(&actor, owner, project, obj, act)
 }
 
 func (a *Access) may(actor *Actor, owner, project int64, obj, act string) bool {
-	if a.standingMay(standingQuestion{standingOf(actor, owner, project), obj, act}) {
+	if a.subjectsMay(fixedQuery{subjectsOf(actor, owner, project), query{obj, act}}) {
 		return true
 	}
 	grant, member := actor.Grants[project]
 	return member && project != Platform && a.roleMay(project, grant, obj, act)
 }
 
-func (a *Access) standingMay(asked standingQuestion) bool {
-	if asked.standing == 0 {
+func (a *Access) subjectsMay(wanted fixedQuery) bool {
+	if wanted.subjects == 0 {
 		return false
 	}
 	a.mu.RLock()
-	verdict, known := a.standings[asked]
+	verdict, cached := a.verdicts[wanted]
 	a.mu.RUnlock()
-	if known {
+	if cached {
 		return verdict
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_, verdict, err := standingRule(a.platform, asked)
+	_, verdict, err := fixedRule(a.platform, wanted)
 	if err == nil {
-		keep(a.standings, asked, verdict)
+		cacheVerdict(a.verdicts, wanted, verdict)
 	}
-	return refuseBroken(verdict, err, asked.obj, asked.act)
+	return denyOnError(verdict, err, wanted.obj, wanted.act)
 }
 
-// standingRule finds the rule of access.csv that permits what is asked.
-func standingRule(e *casbin.Enforcer, asked standingQuestion) (rule []string, ok bool, err error) {
-	for i, name := range standingNames {
-		if asked.standing&(1<<i) == 0 {
+// fixedRule finds the rule of access.csv that permits what is wanted.
+func fixedRule(e *casbin.Enforcer, wanted fixedQuery) (rule []string, ok bool, err error) {
+	for i, name := range subjectNames {
+		if wanted.subjects&(1<<i) == 0 {
 			continue
 		}
-		if ok, rule, err = e.EnforceEx(name, "*", asked.obj, asked.act); ok || err != nil {
+		if ok, rule, err = e.EnforceEx(name, "*", wanted.obj, wanted.act); ok || err != nil {
 			return rule, ok, err
 		}
 	}
 	return nil, false, nil
 }
 
-// Check is nil when the actor may do act to an obj of the project. Nobody is
-// unauthenticated; who may not even see the project is told that it does not
-// exist.
+// Check returns an error unless the actor may do act to an obj of the project. For
+// actors who may not see the project it does not exist.
 func (a *Access) Check(actor Actor, project int64, obj, act string) error {
 	switch {
 	case !actor.Signed():

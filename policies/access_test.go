@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	home    = int64(7) // the project in question
+	home    = int64(7) // the project of the roles
 	foreign = int64(8)
 	me      = int64(3)
 )
@@ -31,7 +31,7 @@ func in(project int64, word string) map[int64]policies.Grant {
 	return map[int64]policies.Grant{project: {Role: 1, Permissions: models.PermissionsOf(word, 0)}}
 }
 
-// permitted lists who may do what; whoever is not named may not.
+// permitted lists the actors with each right; others do not have it.
 var permitted = map[string]string{
 	"project read":      "owner manager member viewer",
 	"project write":     "",
@@ -88,7 +88,7 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// Owning a thing helps only where one still has a place in its project.
+// Owners have their rights only as members of the project.
 func TestOwners(t *testing.T) {
 	a := access(t)
 	for _, c := range []struct {
@@ -111,7 +111,7 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-func TestForeignLooksLikeNothing(t *testing.T) {
+func TestForeignProjectsDoNotExist(t *testing.T) {
 	a := access(t)
 	for _, c := range []struct {
 		actor    string
@@ -136,7 +136,7 @@ func TestForeignLooksLikeNothing(t *testing.T) {
 	if err := a.Check(actors["manager"], home, "role", "write"); err != nil {
 		t.Error(err)
 	}
-	// Names of rules are not names of projects or grants.
+	// Subjects of rules are not names of projects or grants.
 	odd := policies.Actor{User: models.User{ID: me}, Grants: in(home, "administrator")}
 	if a.May(odd, home, "project", "write") {
 		t.Error("a grant named administrator makes one")

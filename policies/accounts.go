@@ -10,20 +10,20 @@ import (
 	"weir/models"
 )
 
-// Accounts knows people, their passwords, sessions and tokens.
+// Accounts manages accounts, their passwords, sessions and tokens.
 type Accounts struct {
 	store    *models.Store
 	access   *Access
 	failures failures
-	hashing  chan struct{} // bounds the memory that password hashing takes
+	hashing  chan struct{} // limits the memory for password hashing
 }
 
-// NewAccounts serves the accounts in store.
+// NewAccounts returns the accounts in store.
 func NewAccounts(store *models.Store, access *Access) *Accounts {
 	return &Accounts{store: store, access: access, hashing: make(chan struct{}, 4)}
 }
 
-// NewUser describes an account to create.
+// NewUser is the input for creating an account.
 type NewUser struct {
 	Email    string `json:"email" maxLength:"254" doc:"e-mail address; used to sign in"`
 	Name     string `json:"name" maxLength:"100" doc:"name shown to others"`
@@ -34,7 +34,7 @@ type NewUser struct {
 	DepartmentID *int64 `json:"department_id,omitempty" minimum:"1" doc:"absent: none"`
 }
 
-// check refuses what is wrong with the input and brings the rest into form.
+// check validates and normalises the input.
 func (n *NewUser) check() error {
 	var p models.Problems
 	n.Email = models.CheckEmail("email", n.Email, &p)
@@ -52,13 +52,13 @@ func checkPasswordRules(field, password string, p *models.Problems) {
 	}
 }
 
-// Load reads who a user is and what they hold, as of now. Unknown and
-// disabled users are unauthenticated.
+// Load reads an account and its grants. Unknown and disabled accounts are
+// unauthenticated.
 func (a *Accounts) Load(ctx context.Context, userID int64) (Actor, error) {
 	q := a.store.Read(ctx)
 	u, err := q.User(userID)
 	if err != nil || u.Disabled {
-		return Actor{}, signInAgain(err)
+		return Actor{}, unauthenticated(err)
 	}
 	return actorOf(q, u)
 }
@@ -69,16 +69,16 @@ func actorOf(q *models.Queries, u models.User) (Actor, error) {
 	return Actor{User: u, At: now, Grants: GrantsOf(memberships)}, err
 }
 
-func signInAgain(err error) error {
+func unauthenticated(err error) error {
 	if err != nil && models.KindOf(err) == models.KindInternal {
 		return err
 	}
 	return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Sign in first.")}
 }
 
-// SignIn checks an address and a password that came from client, a network
-// address. The answer is the same for an
-// unknown address, a wrong password and a disabled account.
+// SignIn checks an e-mail address and a password; client is a network address.
+// The error is the same for an unknown address, a wrong password and a disabled
+// account.
 func (a *Accounts) SignIn(ctx context.Context, client, email, password string) (models.User, error) {
 	var p models.Problems
 	email = models.CheckEmail("email", email, &p)
@@ -94,8 +94,8 @@ func (a *Accounts) SignIn(ctx context.Context, client, email, password string) (
 	if err != nil && models.KindOf(err) != models.KindNotFound {
 		return models.User{}, err
 	}
-	// A password is hashed for unknown addresses too, so that the time taken
-	// does not tell them apart.
+	// A password is hashed for unknown addresses too, so that the time does not
+	// reveal them.
 	ok, hashErr := a.verify(ctx, password, u.PasswordHash)
 	if hashErr != nil {
 		return models.User{}, hashErr
@@ -111,29 +111,29 @@ func wrongPassword() error {
 	return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("The address or the password is wrong.")}
 }
 
-// noPassword is what an unknown address is compared with.
-var noPassword = sync.OnceValue(func() string { return hashPassword(NewSecret()) })
+// dummyHash is compared with the password for unknown addresses.
+var dummyHash = sync.OnceValue(func() string { return hashPassword(NewSecret()) })
 
 func (a *Accounts) verify(ctx context.Context, password, hash string) (bool, error) {
 	if hash == "" {
-		hash = noPassword()
+		hash = dummyHash()
 	}
-	if err := a.acquire(ctx); err != nil {
+	if err := a.acquireHashing(ctx); err != nil {
 		return false, err
 	}
-	defer a.release()
+	defer a.releaseHashing()
 	return checkPassword(password, hash), nil
 }
 
 func (a *Accounts) hash(ctx context.Context, password string) (string, error) {
-	if err := a.acquire(ctx); err != nil {
+	if err := a.acquireHashing(ctx); err != nil {
 		return "", err
 	}
-	defer a.release()
+	defer a.releaseHashing()
 	return hashPassword(password), nil
 }
 
-func (a *Accounts) acquire(ctx context.Context) error {
+func (a *Accounts) acquireHashing(ctx context.Context) error {
 	select {
 	case a.hashing <- struct{}{}:
 		return nil
@@ -142,10 +142,10 @@ func (a *Accounts) acquire(ctx context.Context) error {
 	}
 }
 
-func (a *Accounts) release() { <-a.hashing }
+func (a *Accounts) releaseHashing() { <-a.hashing }
 
-// SetupToken makes the single-use secret with which the first administrator
-// is created; earlier ones are void. It is "" once there is an account.
+// SetupToken creates the single-use secret for creating the first administrator
+// and invalidates earlier ones. It returns "" when there is an account.
 func (a *Accounts) SetupToken(ctx context.Context, lifetime time.Duration) (string, error) {
 	var secret string
 	err := a.store.InTx(ctx, func(q *models.Queries) error {
@@ -162,7 +162,7 @@ func (a *Accounts) SetupToken(ctx context.Context, lifetime time.Duration) (stri
 	return secret, err
 }
 
-// SetupOpen is nil when the link could be used now.
+// SetupOpen returns an error unless the setup token is valid.
 func (a *Accounts) SetupOpen(ctx context.Context, token string) error {
 	if token == "" {
 		return models.NotFound("link")
@@ -198,7 +198,7 @@ func (a *Accounts) Setup(ctx context.Context, token string, in NewUser) (models.
 	return u, err
 }
 
-// CreateUser adds an account; only administrators may.
+// CreateUser adds an account.
 func (a *Accounts) CreateUser(ctx context.Context, actor Actor, in NewUser) (models.User, error) {
 	if err := a.access.Check(actor, Platform, "user", "write"); err != nil {
 		return models.User{}, err
@@ -223,7 +223,7 @@ func (a *Accounts) newUser(ctx context.Context, in NewUser) (models.User, error)
 }
 
 func (a *Accounts) insert(q *models.Queries, actor Actor, u *models.User) error {
-	if err := departmentIs(q, u.DepartmentID); err != nil {
+	if err := checkDepartment(q, u.DepartmentID); err != nil {
 		return err
 	}
 	if err := q.CreateUser(u); err != nil {
@@ -232,7 +232,7 @@ func (a *Accounts) insert(q *models.Queries, actor Actor, u *models.User) error 
 	return actor.Audit(q, Change{Action: "create", Object: "account", ID: u.ID, After: auditUser(*u)})
 }
 
-// auditUser is what the audit keeps of an account: no secrets.
+// auditUser is an account in the audit, without secrets.
 func auditUser(u models.User) map[string]any {
 	return map[string]any{"email": u.Email, "name": u.Name, "admin": u.Admin, "auditor": u.Auditor, "disabled": u.Disabled, "department_id": u.DepartmentID}
 }

@@ -18,8 +18,8 @@ const password = "correct horse battery"
 
 func has(list, word string) bool { return slices.Contains(strings.Fields(list), word) }
 
-// desk is the accounts of one fresh store, whose clock stands still.
-type desk struct {
+// fixture is the accounts of a fresh store with a stopped clock.
+type fixture struct {
 	*policies.Accounts
 	ctx   context.Context
 	store *models.Store
@@ -27,23 +27,23 @@ type desk struct {
 	root  policies.Actor
 }
 
-func each(t *testing.T, test func(t *testing.T, d *desk)) {
-	modelstest.Each(t, func(t *testing.T, s *models.Store) { test(t, newDesk(t, s)) })
+func each(t *testing.T, test func(t *testing.T, d *fixture)) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) { test(t, newFixture(t, s)) })
 }
 
-func newDesk(t *testing.T, s *models.Store) *desk {
-	return &desk{Accounts: policies.NewAccounts(s, access(t)), ctx: t.Context(), store: s, clock: modelstest.NewClock(s)}
+func newFixture(t *testing.T, s *models.Store) *fixture {
+	return &fixture{Accounts: policies.NewAccounts(s, access(t)), ctx: t.Context(), store: s, clock: modelstest.NewClock(s)}
 }
 
-// withRoot is each with an administrator at hand.
-func withRoot(t *testing.T, test func(t *testing.T, d *desk)) {
-	each(t, func(t *testing.T, d *desk) {
+// withRoot is each with an administrator.
+func withRoot(t *testing.T, test func(t *testing.T, d *fixture)) {
+	each(t, func(t *testing.T, d *fixture) {
 		d.root = d.load(t, modelstest.User(t, d.store, "root@example.org", true))
 		test(t, d)
 	})
 }
 
-func (d *desk) load(t *testing.T, u models.User) policies.Actor {
+func (d *fixture) load(t *testing.T, u models.User) policies.Actor {
 	t.Helper()
 	actor, err := d.Load(d.ctx, u.ID)
 	if err != nil {
@@ -52,7 +52,7 @@ func (d *desk) load(t *testing.T, u models.User) policies.Actor {
 	return actor
 }
 
-func (d *desk) add(t *testing.T, email string, admin bool) models.User {
+func (d *fixture) add(t *testing.T, email string, admin bool) models.User {
 	t.Helper()
 	u, err := d.CreateUser(d.ctx, d.root, policies.NewUser{Email: email, Name: "Ada", Password: password, Admin: admin})
 	if err != nil {
@@ -61,8 +61,8 @@ func (d *desk) add(t *testing.T, email string, admin bool) models.User {
 	return u
 }
 
-// audit is the newest entries, as "actor action object".
-func (d *desk) audit(t *testing.T, n int) []string {
+// audit returns the newest entries, as "actor action object".
+func (d *fixture) audit(t *testing.T, n int) []string {
 	t.Helper()
 	entries, err := d.store.Read(d.ctx).Audit(models.AuditFilter{}, models.Page{Limit: n})
 	if err != nil {
@@ -85,7 +85,7 @@ func want(t *testing.T, err error, kind models.Kind) {
 	}
 }
 
-// refusedFields are the fields that an error names.
+// refusedFields returns the fields of an error.
 func refusedFields(err error) (names []string) {
 	var e *models.Error
 	if errors.As(err, &e) {
@@ -97,7 +97,7 @@ func refusedFields(err error) (names []string) {
 }
 
 func TestSetupIsForOne(t *testing.T) {
-	each(t, func(t *testing.T, d *desk) {
+	each(t, func(t *testing.T, d *fixture) {
 		in := policies.NewUser{Email: "Root@Example.org", Name: "Root", Password: password}
 		void, err1 := d.SetupToken(d.ctx, time.Hour)
 		token, err2 := d.SetupToken(d.ctx, time.Hour)
@@ -134,7 +134,7 @@ func TestSetupIsForOne(t *testing.T) {
 }
 
 func TestSetupLinkEnds(t *testing.T) {
-	each(t, func(t *testing.T, d *desk) {
+	each(t, func(t *testing.T, d *fixture) {
 		token, err := d.SetupToken(d.ctx, time.Hour)
 		if err != nil {
 			t.Fatal(err)
@@ -151,7 +151,7 @@ func TestSetupLinkEnds(t *testing.T) {
 }
 
 func TestSignIn(t *testing.T) {
-	withRoot(t, func(t *testing.T, d *desk) {
+	withRoot(t, func(t *testing.T, d *fixture) {
 		ada := d.add(t, "ada@example.org", false)
 		gone := d.add(t, "gone@example.org", false)
 		if _, err := d.UpdateUser(d.ctx, d.root, gone.ID, policies.UserChange{Name: "Gone", Disabled: true}); err != nil {
@@ -180,9 +180,9 @@ func TestSignIn(t *testing.T) {
 	})
 }
 
-// Failures are counted in memory, so one database is as good as the other.
+// Failures are counted in memory, so one database is enough.
 func TestFailuresLockAnAddressForAWhile(t *testing.T) {
-	d := newDesk(t, modelstest.Open(t, "sqlite"))
+	d := newFixture(t, modelstest.Open(t, "sqlite"))
 	d.root = d.load(t, modelstest.User(t, d.store, "root@example.org", true))
 	d.add(t, "ada@example.org", false)
 	d.add(t, "bob@example.org", false)
@@ -215,7 +215,7 @@ func TestFailuresLockAnAddressForAWhile(t *testing.T) {
 }
 
 func TestManyClientsLockAnAddressTogether(t *testing.T) {
-	d := newDesk(t, modelstest.Open(t, "sqlite"))
+	d := newFixture(t, modelstest.Open(t, "sqlite"))
 	d.root = d.load(t, modelstest.User(t, d.store, "root@example.org", true))
 	d.add(t, "ada@example.org", false)
 	for i := range 100 {
@@ -226,9 +226,9 @@ func TestManyClientsLockAnAddressTogether(t *testing.T) {
 	want(t, err, models.KindForbidden)
 }
 
-// A change that began before a right was revoked must not end after it.
+// A change that began before its right was revoked must not be committed after it.
 func TestRightsAreReadAgainInsideTheChange(t *testing.T) {
-	withRoot(t, func(t *testing.T, d *desk) {
+	withRoot(t, func(t *testing.T, d *fixture) {
 		second := modelstest.User(t, d.store, "second@example.org", true)
 		before := d.load(t, second)
 		if err := d.ResetPassword(d.ctx, d.root, second.ID, "another good one"); err != nil {

@@ -6,24 +6,25 @@ import (
 	"weir/models"
 )
 
-// Actor is who is asking: a signed-in person, a program with a person's
-// token, or a part of Weir itself. The zero Actor is nobody and may nothing.
+// Actor is on whose behalf a call is made: a signed-in user, a program with a
+// user's token, or a background task. The zero Actor is unauthenticated and has
+// no rights.
 type Actor struct {
 	User    models.User
-	System  string          // name of a background actor; empty for people
+	System  string          // name of a background task; empty for users
 	Grants  map[int64]Grant // by project
-	Session string          // hash of the portal session or access token that speaks
-	Via     string          // what that is, for the audit: ViaSession, "token NAME"; empty: as its Origin says
+	Session string          // hash of the portal session or access token
+	Via     string          // how the actor was authenticated, for the audit: ViaSession, "token NAME"; empty: as in Origin
 	At      time.Time       // when the grants were read
 }
 
-// Grant is what an actor's role in a project gives.
+// Grant is an actor's role in a project with its permissions.
 type Grant struct {
 	Role        int64 // its id
 	Permissions models.Permissions
 }
 
-// GrantsOf is what active memberships give, by project.
+// GrantsOf returns the grants of active memberships, by project.
 func GrantsOf(memberships []models.MemberView) map[int64]Grant {
 	grants := make(map[int64]Grant, len(memberships))
 	for _, m := range memberships {
@@ -32,19 +33,19 @@ func GrantsOf(memberships []models.MemberView) map[int64]Grant {
 	return grants
 }
 
-// MemberOf tells whether the actor has a place in the project.
+// MemberOf reports whether the actor is a member of the project.
 func (a Actor) MemberOf(project int64) bool {
 	_, ok := a.Grants[project]
 	return ok
 }
 
-// MayLaunchIn tells whether the actor's role in the project lets it launch
+// MayLaunchIn reports whether the actor's role in the project permits to launch
 // workspaces.
 func (a Actor) MayLaunchIn(project int64) bool {
 	return a.Grants[project].Permissions.Contains(models.WorkspaceLaunch)
 }
 
-// MayLaunch tells whether there is a project in which that is so.
+// MayLaunch reports whether that is so in any project.
 func (a Actor) MayLaunch() bool {
 	for _, g := range a.Grants {
 		if g.Permissions.Contains(models.WorkspaceLaunch) {
@@ -54,13 +55,13 @@ func (a Actor) MayLaunch() bool {
 	return false
 }
 
-// System is a background part of Weir acting on its own behalf.
+// System is the actor of a background task.
 func System(name string) Actor { return Actor{System: name} }
 
-// Signed tells whether anybody is asking.
+// Signed reports whether the actor is authenticated.
 func (a Actor) Signed() bool { return a.User.ID != 0 || a.System != "" }
 
-// Scope is what the actor may see.
+// Scope is the scope of the actor's queries.
 func (a Actor) Scope() models.Scope {
 	if a.User.Admin || a.User.Auditor || a.System != "" {
 		return models.Everything

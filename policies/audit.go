@@ -8,41 +8,41 @@ import (
 	"weir/models"
 )
 
-// What an actor speaks by, in the audit. A person's program speaks by
+// How an actor was authenticated, in the audit. For programs of users it is
 // "token NAME".
 const (
 	ViaSession = "session"
-	ViaAgent   = "agent"   // a machine's agent reported it
-	ViaCommand = "command" // weir admin, on the database itself
-	ViaSystem  = "system"  // Weir by itself
+	ViaAgent   = "agent"   // a report of a provider's agent
+	ViaCommand = "command" // weir admin, directly on the database
+	ViaSystem  = "system"  // a background task
 )
 
-// Origin is from where a request came.
+// Origin is where a request came from.
 type Origin struct {
 	Address string // of the client, as the server sees it
-	Via     string // what it speaks by, unless its actor says; empty: ViaSystem
+	Via     string // used when the actor has no Via; empty: ViaSystem
 }
 
 type originKey struct{}
 
-// From notes the origin of a request: what is audited on its behalf bears it.
+// From adds the origin of a request to its context, for the audit.
 func From(ctx context.Context, o Origin) context.Context {
 	return context.WithValue(ctx, originKey{}, o)
 }
 
-// Change is one audited change. Before and After are anything that JSON can
-// show; nil when there was or is nothing.
+// Change is one audited change. Before and After are encoded as JSON; nil means
+// that the object did not or does not exist.
 type Change struct {
 	Action  string // create, update, delete, …
 	Object  string // project, role, member, …
 	ID      int64
-	Project int64 // 0 when it belongs to none
+	Project int64 // 0 for none
 	Before  any
 	After   any
 }
 
-// Audit appends what the actor changes to the audit, within the change's own
-// transaction.
+// Audit records a change by the actor in the audit, within the transaction of
+// the change.
 func (a Actor) Audit(q *models.Queries, c Change) error {
 	o, _ := q.Context().Value(originKey{}).(Origin)
 	e := models.AuditEntry{At: q.Now(), Actor: a.Label(), Address: o.Address, Via: cmp.Or(a.Via, o.Via, ViaSystem),
@@ -71,10 +71,9 @@ func auditJSON(v any) (string, error) {
 	return string(b), err
 }
 
-// AuditEntries lists changes, newest first: those of one project for whoever
-// may read its audit, all for administrators and auditors. From which address
-// somebody acted, and what of the pool was promised beyond its limits, is for
-// the latter alone.
+// AuditEntries lists changes, newest first: of one project, or all for
+// administrators and auditors. Addresses of clients, and by how much approvals
+// exceeded the capacity, are for the latter only.
 func (a *Accounts) AuditEntries(ctx context.Context, actor Actor, f models.AuditFilter, page models.Page) ([]models.AuditEntry, error) {
 	if err := a.access.Check(actor, f.ProjectID, "audit", "read"); err != nil {
 		return nil, err
@@ -82,21 +81,21 @@ func (a *Accounts) AuditEntries(ctx context.Context, actor Actor, f models.Audit
 	list, err := a.store.Read(ctx).Audit(f, page)
 	if !a.access.May(actor, Platform, "audit", "read") {
 		for i := range list {
-			list[i].Address, list[i].After = "", withoutPool(list[i].After)
+			list[i].Address, list[i].After = "", withoutCapacity(list[i].After)
 		}
 	}
 	return list, err
 }
 
-// withoutPool is what stands in an entry without what it says of the whole
-// pool: by how much an approval promised more than it may.
-func withoutPool(after string) string {
-	var said map[string]json.RawMessage
-	if json.Unmarshal([]byte(after), &said) != nil || said["beyond"] == nil {
+// withoutCapacity removes from an entry by how much an approval exceeded the
+// capacity of the pool.
+func withoutCapacity(after string) string {
+	var fields map[string]json.RawMessage
+	if json.Unmarshal([]byte(after), &fields) != nil || fields["beyond"] == nil {
 		return after
 	}
-	delete(said, "beyond")
-	b, err := json.Marshal(said)
+	delete(fields, "beyond")
+	b, err := json.Marshal(fields)
 	if err != nil {
 		return ""
 	}

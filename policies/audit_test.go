@@ -42,8 +42,7 @@ func TestAuditOrigin(t *testing.T) {
 	})
 }
 
-// What an actor speaks by stays known when its rights are read again, and the
-// audit names the token that ended.
+// Write keeps an actor's Via, and the audit names a deleted token.
 func TestAuditOfTokens(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
 		access, err := policies.NewAccess()

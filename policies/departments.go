@@ -7,7 +7,7 @@ import (
 	"weir/models"
 )
 
-// DepartmentInput describes a department, to create or to rename it.
+// DepartmentInput is the input for creating or renaming a department.
 type DepartmentInput struct {
 	Name    string `json:"name" maxLength:"100"`
 	Version int64  `json:"-"`
@@ -19,13 +19,13 @@ func (in *DepartmentInput) check() error {
 	return p.Err()
 }
 
-// DepartmentView is a department with what its people have.
+// DepartmentView is a department with its totals.
 type DepartmentView struct {
 	models.Department
 	models.DepartmentSums
 }
 
-// Departments lists departments with their people's sums, by id.
+// Departments lists departments with their totals, by id.
 func (a *Accounts) Departments(ctx context.Context, actor Actor, page models.Page) ([]DepartmentView, error) {
 	if err := a.access.Check(actor, Platform, "user", "read"); err != nil {
 		return nil, err
@@ -35,10 +35,10 @@ func (a *Accounts) Departments(ctx context.Context, actor Actor, page models.Pag
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	return withPeople(q, list)
+	return withSums(q, list)
 }
 
-// Department finds one department, with its people's sums.
+// Department finds a department with its totals.
 func (a *Accounts) Department(ctx context.Context, actor Actor, id int64) (v DepartmentView, err error) {
 	if err := a.access.Check(actor, Platform, "user", "read"); err != nil {
 		return v, err
@@ -48,14 +48,14 @@ func (a *Accounts) Department(ctx context.Context, actor Actor, id int64) (v Dep
 	if err != nil {
 		return v, err
 	}
-	views, err := withPeople(q, []models.Department{d})
+	views, err := withSums(q, []models.Department{d})
 	if err != nil {
 		return v, err
 	}
 	return views[0], nil
 }
 
-func withPeople(q *models.Queries, list []models.Department) ([]DepartmentView, error) {
+func withSums(q *models.Queries, list []models.Department) ([]DepartmentView, error) {
 	ids := make([]int64, len(list))
 	for i, d := range list {
 		ids[i] = d.ID
@@ -68,8 +68,7 @@ func withPeople(q *models.Queries, list []models.Department) ([]DepartmentView, 
 	return views, err
 }
 
-// DepartmentChoices lists departments in the order of their names, for a
-// choice.
+// DepartmentChoices lists departments by name, for forms.
 func (a *Accounts) DepartmentChoices(ctx context.Context, actor Actor) ([]models.Department, error) {
 	if err := a.access.Check(actor, Platform, "user", "read"); err != nil {
 		return nil, err
@@ -77,8 +76,7 @@ func (a *Accounts) DepartmentChoices(ctx context.Context, actor Actor) ([]models
 	return a.store.Read(ctx).DepartmentsByName()
 }
 
-// DepartmentsOf are the names of the departments of people whom the actor has
-// been shown, by the department's id.
+// DepartmentsOf returns the names of the departments of some users, by id.
 func (a *Accounts) DepartmentsOf(ctx context.Context, actor Actor, people ...models.User) (map[int64]string, error) {
 	var ids []int64
 	for _, u := range people {
@@ -94,7 +92,7 @@ func (a *Accounts) DepartmentsOf(ctx context.Context, actor Actor, people ...mod
 	return a.store.Read(ctx).DepartmentNames(ids)
 }
 
-// CreateDepartment adds a department; only administrators may.
+// CreateDepartment adds a department.
 func (a *Accounts) CreateDepartment(ctx context.Context, actor Actor, in DepartmentInput) (d models.Department, err error) {
 	if err := a.access.Check(actor, Platform, "user", "write"); err != nil {
 		return d, err
@@ -119,7 +117,7 @@ func (a *Accounts) CreateDepartment(ctx context.Context, actor Actor, in Departm
 	return d, err
 }
 
-// RenameDepartment gives a department another name; only administrators may.
+// RenameDepartment renames a department.
 func (a *Accounts) RenameDepartment(ctx context.Context, actor Actor, id int64, in DepartmentInput) (d models.Department, err error) {
 	if err := a.access.Check(actor, Platform, "user", "write"); err != nil {
 		return d, err
@@ -144,8 +142,7 @@ func (a *Accounts) RenameDepartment(ctx context.Context, actor Actor, id int64, 
 	return d, err
 }
 
-// DeleteDepartment removes a department that has no people; only
-// administrators may.
+// DeleteDepartment removes a department without users.
 func (a *Accounts) DeleteDepartment(ctx context.Context, actor Actor, id, version int64) error {
 	if err := a.access.Check(actor, Platform, "user", "write"); err != nil {
 		return err
@@ -172,8 +169,8 @@ func (a *Accounts) DeleteDepartment(ctx context.Context, actor Actor, id, versio
 	})
 }
 
-// writeUsers changes what only administrators change about people, one after
-// another: nobody enters a department while it is deleted.
+// writeUsers changes accounts or departments under the lock on administrators,
+// so that no account can get a department while it is deleted.
 func (a *Accounts) writeUsers(ctx context.Context, actor Actor, fn func(*models.Queries) error) error {
 	return a.access.Write(ctx, a.store, actor, Need{Platform, "user", "write", 0}, func(q *models.Queries) error {
 		if err := q.LockUsers(); err != nil {
@@ -183,8 +180,8 @@ func (a *Accounts) writeUsers(ctx context.Context, actor Actor, fn func(*models.
 	})
 }
 
-// departmentIs refuses a department that there is not.
-func departmentIs(q *models.Queries, id *int64) error {
+// checkDepartment refuses an unknown department.
+func checkDepartment(q *models.Queries, id *int64) error {
 	if id == nil {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 	"weir/policies"
 )
 
-func (d *desk) department(t *testing.T, name string) models.Department {
+func (d *fixture) department(t *testing.T, name string) models.Department {
 	t.Helper()
 	one, err := d.CreateDepartment(d.ctx, d.root, policies.DepartmentInput{Name: name})
 	if err != nil {
@@ -20,7 +20,7 @@ func (d *desk) department(t *testing.T, name string) models.Department {
 }
 
 func TestDepartments(t *testing.T) {
-	withRoot(t, func(t *testing.T, d *desk) {
+	withRoot(t, func(t *testing.T, d *fixture) {
 		vision, speech := d.department(t, "Vision"), d.department(t, " Speech ")
 		ada, err := d.CreateUser(d.ctx, d.root, policies.NewUser{Email: "ada@example.org", Name: "Ada", Password: password, DepartmentID: &vision.ID})
 		if err != nil || ada.DepartmentID == nil || *ada.DepartmentID != vision.ID {
@@ -58,7 +58,7 @@ func TestDepartments(t *testing.T) {
 }
 
 func TestBadInputsOfDepartments(t *testing.T) {
-	withRoot(t, func(t *testing.T, d *desk) {
+	withRoot(t, func(t *testing.T, d *fixture) {
 		one := d.department(t, "Vision")
 		none := one.ID + 10_000
 		modelstest.InTx(t, d.store, func(q *models.Queries) error {
@@ -95,7 +95,7 @@ func TestBadInputsOfDepartments(t *testing.T) {
 func second[T any](_ T, err error) error { return err }
 
 func TestDepartmentsAreForAdministrators(t *testing.T) {
-	withRoot(t, func(t *testing.T, d *desk) {
+	withRoot(t, func(t *testing.T, d *fixture) {
 		one := d.department(t, "Vision")
 		ada := d.load(t, d.add(t, "ada@example.org", false))
 		for name, call := range map[string]func(policies.Actor) error{
@@ -120,9 +120,9 @@ func TestDepartmentsAreForAdministrators(t *testing.T) {
 	})
 }
 
-// Nobody ends in a department that is gone, whoever is faster.
-func TestDeletingADepartmentWhilePeopleCome(t *testing.T) {
-	withRoot(t, func(t *testing.T, d *desk) {
+// No account ends in a deleted department.
+func TestDeletingADepartmentConcurrently(t *testing.T) {
+	withRoot(t, func(t *testing.T, d *fixture) {
 		for round := range 10 {
 			one := d.department(t, fmt.Sprint("department ", round))
 			u := modelstest.User(t, d.store, fmt.Sprintf("user%d@example.org", round), false)
@@ -159,7 +159,7 @@ func peopleRows(lines ...[5]string) (list []models.Record) {
 }
 
 func TestImportPeople(t *testing.T) {
-	withRoot(t, func(t *testing.T, d *desk) {
+	withRoot(t, func(t *testing.T, d *fixture) {
 		d.department(t, "Vision")
 		ada := d.add(t, "ada@example.org", false)
 		table := peopleRows([5]string{"ada@example.org", "Ada Lovelace", "Vision", "no", "yes"}, [5]string{"NEW@example.org", "New", "", "no", "no"},
@@ -195,7 +195,7 @@ func TestImportPeople(t *testing.T) {
 }
 
 func TestWrongRowsOfPeople(t *testing.T) {
-	withRoot(t, func(t *testing.T, d *desk) {
+	withRoot(t, func(t *testing.T, d *fixture) {
 		for column, line := range map[string][5]string{
 			"email":      {"no address", "X", "", "no", "no"},
 			"name":       {"x@example.org", "", "", "no", "no"},

@@ -10,12 +10,12 @@ import (
 	"weir/models"
 )
 
-// platformRights are what can be asked about where no project is named.
+// platformRights are the rights outside projects.
 var platformRights = []string{"pool:read", "environment:read", "environment:write", "project:read", "project:write", "user:read", "user:write",
 	"provider:write", "device:write", "promise:read", "promise:write", "request:ask", "request:decide", "audit:read", "webhook:read", "webhook:write"}
 
-// Rights are the rights, as "object:act", that can be asked about: of a
-// project, or of the platform.
+// Rights lists the rights that can be explained, as "object:act": of a project, or
+// of the platform.
 func Rights(project bool) []string {
 	if project {
 		return append(models.PermissionNames(), "project:write")
@@ -23,7 +23,7 @@ func Rights(project bool) []string {
 	return slices.Clone(platformRights)
 }
 
-// AccessQuery asks whether a person may do something.
+// AccessQuery selects a user, a project and a right to explain.
 type AccessQuery struct {
 	UserID    int64  `query:"user" minimum:"1" doc:"who; absent: whose address is given, or yourself"`
 	Email     string `query:"email" maxLength:"254" doc:"the person's address, instead of the number"`
@@ -41,37 +41,37 @@ type Explanation struct {
 	Act     string
 	Verdict bool
 	Steps   []Step
-	Rule    []string // that permits it, as casbin has it: who, where, what, act
+	Rule    []string // the casbin rule that permits it: subject, domain, object, act
 	Missing string   // the permission that the role lacks
-	Roles   []string // of the project that have it, by name
+	Roles   []string // names of the project's roles that have it
 }
 
-// Step is one link of the chain.
+// Step is one step of an explanation.
 type Step struct {
 	Text models.Text
-	Says Answer
+	Says Effect
 }
 
-// Answer is what a step says to the question: yes, no, or nothing by itself.
-type Answer string
+// Effect is what a step contributes to the verdict.
+type Effect string
 
-// Answers of a step.
+// Effects of a step.
 const (
-	SaysYes     Answer = "yes"
-	SaysNo      Answer = "no"
-	SaysNothing Answer = "nothing"
+	Allows  Effect = "yes"
+	Denies  Effect = "no"
+	Neutral Effect = "nothing"
 )
 
-// Explain answers whether a person may do something now, and why. Everybody
-// may ask about themselves, who may change a project's members about those of
-// the project, administrators and auditors about anybody. To others neither
-// the person nor the project is there, in the same words whichever it is. With
-// a refusal of what is asked comes whom and where it is asked about.
+// Explain returns whether a user has a right now, and why. Users may query their
+// own rights, those who manage a project's members also these members', and
+// administrators and auditors everybody's. Otherwise neither the user nor the
+// project exists, in one error for both. An invalid right returns an Explanation
+// with the user and the project.
 func (a *Accounts) Explain(ctx context.Context, actor Actor, in AccessQuery) (e Explanation, err error) {
 	if actor.User.ID == 0 {
-		return e, signInAgain(nil)
+		return e, unauthenticated(nil)
 	}
-	x := inquiry{access: a.access, q: a.store.Read(ctx), asker: actor}
+	x := explainer{access: a.access, q: a.store.Read(ctx), actor: actor}
 	if err := x.find(in); err != nil {
 		return e, err
 	}
@@ -79,32 +79,32 @@ func (a *Accounts) Explain(ctx context.Context, actor Actor, in AccessQuery) (e 
 	if right := in.Object + ":" + in.Act; !slices.Contains(Rights(x.Project.ID != 0), right) {
 		return x.Explanation, models.Invalid("right", "must be one of %s", strings.Join(Rights(x.Project.ID != 0), ", "))
 	}
-	err = x.answer()
+	err = x.explain()
 	return x.Explanation, err
 }
 
-// inquiry is a question while it is answered.
-type inquiry struct {
+// explainer builds an Explanation.
+type explainer struct {
 	Explanation
 	access  *Access
 	q       *models.Queries
-	asker   Actor
-	subject Actor
-	place   *models.Member // in the project, present or not
+	actor   Actor
+	subject Actor          // of the explanation
+	member  *models.Member // of the project, present or former
 	role    *models.Role
 }
 
-// find looks up who and where, as far as the asker may know of them. To who
-// may not, it is all the same which of them is there.
-func (x *inquiry) find(in AccessQuery) error {
+// find looks up the user and the project. Actors who may not see them get the same
+// error whether they exist or not.
+func (x *explainer) find(in AccessQuery) error {
 	err := cmp.Or(x.findPerson(in), x.findProject(in))
 	if err == nil {
-		err = x.findPlace()
+		err = x.findMember()
 	}
-	switch self := x.Person.ID == x.asker.User.ID; {
-	case err != nil && models.KindOf(err) != models.KindNotFound, x.access.May(x.asker, Platform, "user", "read"):
+	switch self := x.Person.ID == x.actor.User.ID; {
+	case err != nil && models.KindOf(err) != models.KindNotFound, x.access.May(x.actor, Platform, "user", "read"):
 		return err
-	case err == nil && x.mayAsk(self):
+	case err == nil && x.mayQuery(self):
 		return nil
 	case self:
 		return models.NotFound("project")
@@ -112,19 +112,19 @@ func (x *inquiry) find(in AccessQuery) error {
 	return models.NotFound("account or project")
 }
 
-func (x *inquiry) findPerson(in AccessQuery) (err error) {
+func (x *explainer) findPerson(in AccessQuery) (err error) {
 	switch {
 	case in.UserID != 0:
 		x.Person, err = x.q.User(in.UserID)
 	case strings.TrimSpace(in.Email) != "":
 		x.Person, err = x.q.UserByEmail(strings.ToLower(strings.TrimSpace(in.Email)))
 	default:
-		x.Person, err = x.q.User(x.asker.User.ID)
+		x.Person, err = x.q.User(x.actor.User.ID)
 	}
 	return err
 }
 
-func (x *inquiry) findProject(in AccessQuery) (err error) {
+func (x *explainer) findProject(in AccessQuery) (err error) {
 	switch {
 	case in.ProjectID != 0:
 		x.Project, err = x.q.Project(models.Everything, in.ProjectID)
@@ -134,7 +134,7 @@ func (x *inquiry) findProject(in AccessQuery) (err error) {
 	return err
 }
 
-func (x *inquiry) findPlace() error {
+func (x *explainer) findMember() error {
 	if x.Project.ID == 0 {
 		return nil
 	}
@@ -145,7 +145,7 @@ func (x *inquiry) findPlace() error {
 	if err != nil {
 		return err
 	}
-	x.place = &m
+	x.member = &m
 	if m.RoleID != 0 {
 		r, err := x.q.Role(models.Everything, x.Project.ID, m.RoleID)
 		if err != nil {
@@ -156,31 +156,31 @@ func (x *inquiry) findPlace() error {
 	return nil
 }
 
-// mayAsk is for who may not see every account. Of a project that one is in no
-// more one is told why, but not when one was removed from it.
-func (x *inquiry) mayAsk(self bool) bool {
+// mayQuery decides for actors who may not see every account. Former members get
+// explanations of the project, unless they were removed.
+func (x *explainer) mayQuery(self bool) bool {
 	switch {
 	case self && x.Project.ID == Platform:
 		return true
-	case x.place == nil:
+	case x.member == nil:
 		return false
 	case self:
-		return x.place.RemovedAt == nil
+		return x.member.RemovedAt == nil
 	}
-	return x.access.May(x.asker, x.Project.ID, "member", "write")
+	return x.access.May(x.actor, x.Project.ID, "member", "write")
 }
 
-func (x *inquiry) say(says Answer, text models.Text) {
-	x.Steps = append(x.Steps, Step{text, says})
+func (x *explainer) addStep(effect Effect, text models.Text) {
+	x.Steps = append(x.Steps, Step{text, effect})
 }
 
-// answer goes along the chain.
-func (x *inquiry) answer() (err error) {
+// explain adds all steps and sets the verdict.
+func (x *explainer) explain() (err error) {
 	if x.Person.Disabled {
-		x.say(SaysNo, models.Say("The account %s is disabled and can do nothing.", x.Person.Email))
+		x.addStep(Denies, models.Say("The account %s is disabled and can do nothing.", x.Person.Email))
 		return nil
 	}
-	x.say(SaysNothing, models.Say("The account %s exists and is not disabled.", x.Person.Email))
+	x.addStep(Neutral, models.Say("The account %s exists and is not disabled.", x.Person.Email))
 	if x.subject, err = actorOf(x.q, x.Person); err != nil {
 		return err
 	}
@@ -198,78 +198,78 @@ func (x *inquiry) answer() (err error) {
 	return nil
 }
 
-func (x *inquiry) platformRole() {
+func (x *explainer) platformRole() {
 	switch {
 	case x.Person.Admin:
-		x.say(SaysYes, models.Say("Is a platform administrator, who may do everything."))
+		x.addStep(Allows, models.Say("Is a platform administrator, who may do everything."))
 	case x.Person.Auditor && x.Act == "read":
-		x.say(SaysYes, models.Say("Is an auditor, who sees everything."))
+		x.addStep(Allows, models.Say("Is an auditor, who sees everything."))
 	case x.Person.Auditor:
-		x.say(SaysNothing, models.Say("Is an auditor, who sees everything; that changes nothing."))
+		x.addStep(Neutral, models.Say("Is an auditor, who sees everything; that changes nothing."))
 	default:
-		x.say(SaysNothing, models.Say("Is neither a platform administrator nor an auditor."))
+		x.addStep(Neutral, models.Say("Is neither a platform administrator nor an auditor."))
 	}
 }
 
-func (x *inquiry) membership() {
+func (x *explainer) membership() {
 	now := x.q.Now()
-	switch m := x.place; {
+	switch m := x.member; {
 	case m == nil:
-		x.say(SaysNothing, models.Say("Has no place in the project %s.", x.Project.Name))
+		x.addStep(Neutral, models.Say("Has no place in the project %s.", x.Project.Name))
 		return
 	case m.RemovedAt != nil:
-		x.say(SaysNothing, models.Say("Was removed from the project %s on %s.", x.Project.Name, date(*m.RemovedAt)))
+		x.addStep(Neutral, models.Say("Was removed from the project %s on %s.", x.Project.Name, date(*m.RemovedAt)))
 		return
 	case !m.Active(now):
-		x.say(SaysNothing, models.Say("Took part in the project %s until %s, which is over.", x.Project.Name, date(*m.Until)))
+		x.addStep(Neutral, models.Say("Took part in the project %s until %s, which is over.", x.Project.Name, date(*m.Until)))
 		return
 	}
-	x.say(SaysNothing, models.Say("Is a member of the project %s.", x.Project.Name))
+	x.addStep(Neutral, models.Say("Is a member of the project %s.", x.Project.Name))
 	if x.role != nil {
-		x.say(SaysNothing, models.Say("Has the role %s there, which permits: %s.", x.role.Name, x.role.Permits().String()))
+		x.addStep(Neutral, models.Say("Has the role %s there, which permits: %s.", x.role.Name, x.role.Permits().String()))
 	}
 }
 
-// period tells whether what is asked about can be done at this time at all:
-// a launch needs a place in the project, and its period of use.
-func (x *inquiry) period() bool {
+// period reports whether the right can be used now: a launch needs a membership
+// and the project's period of use.
+func (x *explainer) period() bool {
 	if x.Object != "workspace" || x.Act != "launch" {
 		return true
 	}
 	now, p := x.q.Now(), x.Project
 	switch {
 	case !x.subject.MemberOf(p.ID):
-		x.say(SaysNo, models.Say("A launch needs a place in the project, whoever launches."))
+		x.addStep(Denies, models.Say("A launch needs a place in the project, whoever launches."))
 	case p.Active(now):
-		x.say(SaysNothing, models.Say("Today lies within the project's period of use."))
+		x.addStep(Neutral, models.Say("Today lies within the project's period of use."))
 		return true
 	case now.Before(p.StartsAt):
-		x.say(SaysNo, models.Say("The project's period of use begins on %s; nothing can be launched before.", date(p.StartsAt)))
+		x.addStep(Denies, models.Say("The project's period of use begins on %s; nothing can be launched before.", date(p.StartsAt)))
 	default:
-		x.say(SaysNo, models.Say("The project's period of use ended on %s; nothing can be launched any more.", date(*p.EndsAt)))
+		x.addStep(Denies, models.Say("The project's period of use ended on %s; nothing can be launched any more.", date(*p.EndsAt)))
 	}
 	return false
 }
 
-// rule finds the rule that permits it, or what is missing.
-func (x *inquiry) rule() (bool, error) {
+// rule finds the rule that permits it, or the missing permission.
+func (x *explainer) rule() (bool, error) {
 	rule, ok, err := x.access.rule(x.subject, x.Project.ID, x.Object, x.Act)
 	if err != nil {
 		return false, err
 	}
 	if ok {
 		x.Rule = rule
-		x.say(SaysYes, models.Say("The rule “%s” permits it.", strings.Join(rule, ", ")))
+		x.addStep(Allows, models.Say("The rule “%s” permits it.", strings.Join(rule, ", ")))
 		return true, nil
 	}
 	permission := models.Permission(x.Object, x.Act)
 	if x.Project.ID == 0 || permission == 0 {
-		x.say(SaysNo, models.Say("No rule permits it: it takes a platform administrator."))
+		x.addStep(Denies, models.Say("No rule permits it: it takes a platform administrator."))
 		return false, nil
 	}
 	x.Missing = permission.String()
-	if !x.access.May(x.asker, x.Project.ID, "project", "read") { // whose own place is over
-		x.say(SaysNo, models.Say("No rule permits it: %s is missing.", x.Missing))
+	if !x.access.May(x.actor, x.Project.ID, "project", "read") { // a former member
+		x.addStep(Denies, models.Say("No rule permits it: %s is missing.", x.Missing))
 		return false, nil
 	}
 	roles, err := x.q.Roles(models.Everything, x.Project.ID)
@@ -279,26 +279,26 @@ func (x *inquiry) rule() (bool, error) {
 		}
 	}
 	if len(x.Roles) == 0 {
-		x.say(SaysNo, models.Say("No rule permits it: %s is missing, and no role of the project has it.", x.Missing))
+		x.addStep(Denies, models.Say("No rule permits it: %s is missing, and no role of the project has it.", x.Missing))
 	} else {
-		x.say(SaysNo, models.Say("No rule permits it: %s is missing. These roles of the project have it: %s.", x.Missing, strings.Join(x.Roles, ", ")))
+		x.addStep(Denies, models.Say("No rule permits it: %s is missing. These roles of the project have it: %s.", x.Missing, strings.Join(x.Roles, ", ")))
 	}
 	return false, err
 }
 
-// rule is the rule of casbin that permits what is asked.
+// rule returns the casbin rule that permits a right.
 func (a *Access) rule(actor Actor, project int64, obj, act string) (rule []string, ok bool, err error) {
 	a.mu.Lock()
-	rule, ok, err = standingRule(a.platform, standingQuestion{standingOf(&actor, 0, project), obj, act})
+	rule, ok, err = fixedRule(a.platform, fixedQuery{subjectsOf(&actor, 0, project), query{obj, act}})
 	a.mu.Unlock()
 	if ok || err != nil || project == Platform || !actor.MemberOf(project) {
 		return rule, ok, err
 	}
-	t, err := a.tenants.of(project, a.blank)
+	t, err := a.tenants.get(project, a.blank)
 	if err != nil {
 		return nil, false, err
 	}
-	return t.decide(actor.Grants[project], question{obj, act})
+	return t.evaluate(actor.Grants[project], query{obj, act})
 }
 
 func date(t time.Time) string { return t.UTC().Format(time.DateOnly) }

@@ -10,18 +10,18 @@ import (
 	"weir/policies"
 )
 
-// plot is a project with people in every standard role, and one in a custom
-// role.
-type plot struct {
-	*desk
+// projectFixture is a project with a member in every standard role, and one in a
+// custom role.
+type projectFixture struct {
+	*fixture
 	project models.Project
 	people  map[string]models.User
 	places  map[string]models.Member
 }
 
-func newPlot(t *testing.T, d *desk, name string) *plot {
+func newProjectFixture(t *testing.T, d *fixture, name string) *projectFixture {
 	t.Helper()
-	p := &plot{desk: d, people: map[string]models.User{}, places: map[string]models.Member{}}
+	p := &projectFixture{fixture: d, people: map[string]models.User{}, places: map[string]models.Member{}}
 	now := d.store.Now()
 	modelstest.InTx(t, d.store, func(q *models.Queries) error {
 		p.project = models.Project{Name: name, StartsAt: now, Priority: 50, Version: 1, CreatedAt: now}
@@ -47,7 +47,7 @@ func newPlot(t *testing.T, d *desk, name string) *plot {
 	return p
 }
 
-func (p *plot) explain(t *testing.T, by models.User, in policies.AccessQuery) (policies.Explanation, error) {
+func (p *projectFixture) explain(t *testing.T, by models.User, in policies.AccessQuery) (policies.Explanation, error) {
 	t.Helper()
 	return p.Explain(p.ctx, p.load(t, by), in)
 }
@@ -60,11 +60,11 @@ func steps(e policies.Explanation) string {
 	return strings.Join(all, " | ")
 }
 
-// What is explained is what is enforced, for everybody and every right.
+// Explanations match the verdicts, for every actor and right.
 func TestExplanationsAreTheVerdicts(t *testing.T) {
-	withRoot(t, func(t *testing.T, d *desk) {
+	withRoot(t, func(t *testing.T, d *fixture) {
 		a := access(t)
-		p := newPlot(t, d, "vision")
+		p := newProjectFixture(t, d, "vision")
 		p.people["root"], p.people["stranger"] = d.root.User, d.add(t, "eve@example.org", false)
 		auditor := d.add(t, "audrey@example.org", false)
 		auditor, err := d.UpdateUser(d.ctx, d.root, auditor.ID, policies.UserChange{Name: "Audrey", Auditor: true})
@@ -82,7 +82,7 @@ func TestExplanationsAreTheVerdicts(t *testing.T) {
 					if err != nil || e.Verdict != want || len(e.Steps) < 3 {
 						t.Errorf("%s may %s in %d: %t (%s), want %t; %v", name, right, project, e.Verdict, steps(e), want, err)
 					}
-					if last := e.Steps[len(e.Steps)-1]; want != (last.Says == policies.SaysYes) && right != "workspace:launch" {
+					if last := e.Steps[len(e.Steps)-1]; want != (last.Says == policies.Allows) && right != "workspace:launch" {
 						t.Errorf("%s may %s: the last step says %s", name, right, last.Says)
 					}
 				}
@@ -91,9 +91,9 @@ func TestExplanationsAreTheVerdicts(t *testing.T) {
 	})
 }
 
-func TestTheChainOfAnExplanation(t *testing.T) {
-	withRoot(t, func(t *testing.T, d *desk) {
-		p := newPlot(t, d, "vision")
+func TestStepsOfAnExplanation(t *testing.T) {
+	withRoot(t, func(t *testing.T, d *fixture) {
+		p := newProjectFixture(t, d, "vision")
 		ask := func(who, right string) policies.Explanation {
 			t.Helper()
 			obj, act, _ := strings.Cut(right, ":")
@@ -149,10 +149,10 @@ func TestTheChainOfAnExplanation(t *testing.T) {
 	})
 }
 
-// Whom and where one may not ask about is not there.
-func TestWhoMayAskAboutWhom(t *testing.T) {
-	withRoot(t, func(t *testing.T, d *desk) {
-		p, other := newPlot(t, d, "vision"), newPlot(t, d, "secret")
+// Users and projects that an actor may not query do not exist.
+func TestWhoMayQueryExplanations(t *testing.T) {
+	withRoot(t, func(t *testing.T, d *fixture) {
+		p, other := newProjectFixture(t, d, "vision"), newProjectFixture(t, d, "secret")
 		in, out := p.project.ID, other.project.ID
 		for _, c := range []struct {
 			by, about models.User
@@ -189,32 +189,31 @@ func TestWhoMayAskAboutWhom(t *testing.T) {
 	})
 }
 
-// To who may not know of somebody it is the same answer whether the address
-// or the project's name is anybody's.
-func TestWhoHasAnAccountIsNotTold(t *testing.T) {
-	withRoot(t, func(t *testing.T, d *desk) {
-		p, other := newPlot(t, d, "vision"), newPlot(t, d, "secret")
+// The error does not reveal whether an address or a project's name exists.
+func TestExplanationsRevealNoAccounts(t *testing.T) {
+	withRoot(t, func(t *testing.T, d *fixture) {
+		p, other := newProjectFixture(t, d, "vision"), newProjectFixture(t, d, "secret")
 		stranger := d.add(t, "eve@example.org", false)
 		for _, by := range []models.User{stranger, p.people["member"], p.people["manager"]} {
-			said := map[string]bool{}
+			messages := map[string]bool{}
 			for _, email := range []string{other.people["member"].Email, "nobody@example.org"} {
 				for _, project := range []string{"", "secret", "nosuch", "vision"} {
 					_, err := p.explain(t, by, policies.AccessQuery{Email: email, Project: project, Object: "role", Act: "write"})
 					want(t, err, models.KindNotFound)
-					said[err.Error()] = true
+					messages[err.Error()] = true
 				}
 			}
-			if len(said) != 1 {
-				t.Errorf("%s is told apart: %v", by.Email, said)
+			if len(messages) != 1 {
+				t.Errorf("%s is told apart: %v", by.Email, messages)
 			}
-			said = map[string]bool{}
+			messages = map[string]bool{}
 			for _, project := range []string{"secret", "nosuch"} {
 				_, err := p.explain(t, by, policies.AccessQuery{Email: by.Email, Project: project, Object: "role", Act: "write"})
 				want(t, err, models.KindNotFound)
-				said[err.Error()] = true
+				messages[err.Error()] = true
 			}
-			if len(said) != 1 {
-				t.Errorf("of themselves, too: %v", said)
+			if len(messages) != 1 {
+				t.Errorf("of themselves, too: %v", messages)
 			}
 		}
 		for missing, query := range map[string]policies.AccessQuery{
@@ -226,11 +225,11 @@ func TestWhoHasAnAccountIsNotTold(t *testing.T) {
 	})
 }
 
-// Whose place is over is told so, but nothing else of the project; who was
-// removed, nothing at all.
-func TestWhatFormerMembersAreTold(t *testing.T) {
-	withRoot(t, func(t *testing.T, d *desk) {
-		p := newPlot(t, d, "vision")
+// Members whose participation has ended learn that, but nothing else of the
+// project; removed members learn nothing.
+func TestExplanationsForFormerMembers(t *testing.T) {
+	withRoot(t, func(t *testing.T, d *fixture) {
+		p := newProjectFixture(t, d, "vision")
 		past := d.store.Now().Add(-time.Second)
 		for _, who := range []string{"viewer", "member"} {
 			modelstest.InTx(t, d.store, func(q *models.Queries) error {

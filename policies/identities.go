@@ -8,47 +8,46 @@ import (
 	"weir/models"
 )
 
-// signIn is who changes accounts as their providers say.
+// signIn is the actor of changes that follow from assertions.
 var signIn = System("sign-in")
 
-// Arrival is somebody who has signed in by a provider.
-type Arrival struct {
+// SignInResult is the result of a sign-in with an identity provider.
+type SignInResult struct {
 	User     models.User
 	Identity models.Identity
-	Notes    []models.Text // for the person: what was not done, and why
+	Notes    []models.Text // messages to the user: what was not done, and why
 }
 
-// SignInBy lets in whom the provider vouches for, under the rules. Who comes
-// for the first time gets an account without a password; later the issuer and
-// the subject alone tell who it is. An administrator's right that came by a
-// group goes with it, and all sessions of the account with the right, but the
-// last administrator stays one.
-func (a *Accounts) SignInBy(ctx context.Context, rules ProviderRules, as Assertion) (in Arrival, err error) {
+// SignInBy signs in a user of an identity provider. The first time it creates an
+// account without a password, or links one; later the user is identified by
+// issuer and subject only. Administration that was granted by a group is revoked
+// with it, which ends all sessions, except for the last administrator.
+func (a *Accounts) SignInBy(ctx context.Context, rules ProviderRules, as Assertion) (in SignInResult, err error) {
 	email, err := rules.admit(as)
 	if err != nil {
 		return in, err
 	}
-	for range 3 { // somebody else may be faster: this person in another window, an administrator
+	for range 3 { // concurrent changes: the same user in another window, an administrator
 		err = a.store.Revoking(ctx, func(q *models.Queries) error {
-			in = Arrival{}
-			return a.arrive(q, rules, as, email, &in)
+			in = SignInResult{}
+			return a.signInBy(q, rules, as, email, &in)
 		})
-		if !models.Duplicate(err) && !errors.Is(err, errFaster) && !errors.Is(err, models.ErrStale) {
+		if !models.Duplicate(err) && !errors.Is(err, errConcurrentSignIn) && !errors.Is(err, models.ErrStale) {
 			break
 		}
 	}
 	return in, err
 }
 
-// errFaster says that an account appeared in the middle.
-var errFaster = errors.New("the account is there already")
+// errConcurrentSignIn means that the account was created meanwhile.
+var errConcurrentSignIn = errors.New("the account is there already")
 
-func (a *Accounts) arrive(q *models.Queries, rules ProviderRules, as Assertion, email string, in *Arrival) (err error) {
+func (a *Accounts) signInBy(q *models.Queries, rules ProviderRules, as Assertion, email string, in *SignInResult) (err error) {
 	in.Identity, err = q.IdentityBySubject(as.Issuer, as.Subject)
 	if err == nil {
 		in.User, err = q.User(in.Identity.UserID)
 	} else if models.KindOf(err) == models.KindNotFound {
-		err = a.newcomer(q, rules, as, email, in)
+		err = a.firstSignIn(q, rules, as, email, in)
 	}
 	if err != nil {
 		return err
@@ -56,15 +55,15 @@ func (a *Accounts) arrive(q *models.Queries, rules ProviderRules, as Assertion, 
 	if in.User.Disabled {
 		return models.Forbidden("Your account is disabled. An administrator of this Weir can enable it.")
 	}
-	if err := a.follow(q, rules, as, email, in); err != nil {
+	if err := a.applyAssertion(q, rules, as, email, in); err != nil {
 		return err
 	}
 	in.Identity.Email, in.Identity.SeenAt = email, q.Now()
 	return q.UpdateIdentity(&in.Identity)
 }
 
-// newcomer finds or makes the account of a person who has not come before.
-func (a *Accounts) newcomer(q *models.Queries, rules ProviderRules, as Assertion, email string, in *Arrival) (err error) {
+// firstSignIn links or creates the account of a new identity.
+func (a *Accounts) firstSignIn(q *models.Queries, rules ProviderRules, as Assertion, email string, in *SignInResult) (err error) {
 	now := q.Now()
 	in.User, err = q.UserByEmail(email)
 	switch {
@@ -72,14 +71,14 @@ func (a *Accounts) newcomer(q *models.Queries, rules ProviderRules, as Assertion
 		in.User = models.User{Email: email, Name: nameOf(as, email), SessionEpoch: 1, Version: 1, CreatedAt: now}
 		if err := a.insert(q, signIn, &in.User); err != nil {
 			if models.KindOf(err) == models.KindConflict {
-				return errFaster
+				return errConcurrentSignIn
 			}
 			return err
 		}
 	case err != nil:
 		return err
 	default:
-		if err := mayLink(q, rules, as, in.User); err != nil {
+		if err := checkLink(q, rules, as, in.User); err != nil {
 			return err
 		}
 	}
@@ -90,9 +89,9 @@ func (a *Accounts) newcomer(q *models.Queries, rules ProviderRules, as Assertion
 	return signIn.Audit(q, Change{Action: "create", Object: "identity", ID: in.Identity.ID, After: auditIdentity(in.Identity, in.User)})
 }
 
-// mayLink refuses to give an account that is there to somebody who comes by
-// its address, unless that is allowed and nobody else from there has it.
-func mayLink(q *models.Queries, rules ProviderRules, as Assertion, u models.User) error {
+// checkLink refuses to link an existing account with the same address, unless the
+// rules allow it and no other subject of the issuer is linked.
+func checkLink(q *models.Queries, rules ProviderRules, as Assertion, u models.User) error {
 	list, err := q.Identities(u.ID)
 	if err != nil {
 		return err
@@ -100,7 +99,7 @@ func mayLink(q *models.Queries, rules ProviderRules, as Assertion, u models.User
 	at := slices.IndexFunc(list, func(i models.Identity) bool { return i.Issuer == as.Issuer })
 	switch {
 	case at >= 0 && list[at].Subject == as.Subject:
-		return errFaster
+		return errConcurrentSignIn
 	case !rules.Link:
 		return models.Forbidden("There is an account here for %s already, which does not sign in with %s. Use its password, or ask an administrator of this Weir.",
 			u.Email, rules.Name)
@@ -110,11 +109,11 @@ func mayLink(q *models.Queries, rules ProviderRules, as Assertion, u models.User
 	return nil
 }
 
-// follow brings the account into line with what the provider says now.
-func (a *Accounts) follow(q *models.Queries, rules ProviderRules, as Assertion, email string, in *Arrival) error {
+// applyAssertion updates the account and its rights.
+func (a *Accounts) applyAssertion(q *models.Queries, rules ProviderRules, as Assertion, email string, in *SignInResult) error {
 	wanted := rules.admin(as.Groups)
 	if wanted != in.Identity.Admin {
-		// Only then may administrators change, which is what the lock is for.
+		// Only then can administrators change, which needs the lock.
 		if err := q.LockUsers(); err != nil {
 			return err
 		}
@@ -124,10 +123,10 @@ func (a *Accounts) follow(q *models.Queries, rules ProviderRules, as Assertion, 
 		}
 	}
 	before := in.User
-	if err := a.followAdmin(q, wanted, in); err != nil {
+	if err := a.applyAdmin(q, wanted, in); err != nil {
 		return err
 	}
-	if err := followEmail(q, email, in); err != nil {
+	if err := applyEmail(q, email, in); err != nil {
 		return err
 	}
 	if in.User == before {
@@ -139,16 +138,16 @@ func (a *Accounts) follow(q *models.Queries, rules ProviderRules, as Assertion, 
 	return signIn.Audit(q, Change{Action: "update", Object: "account", ID: in.User.ID, Before: auditUser(before), After: auditUser(in.User)})
 }
 
-// followAdmin gives and takes what groups say of administrators. The right of
-// one whom somebody here made an administrator is not a group's to take.
-func (a *Accounts) followAdmin(q *models.Queries, wanted bool, in *Arrival) error {
+// applyAdmin grants and revokes administration by groups. Administration that was
+// not granted by a group is never revoked by one.
+func (a *Accounts) applyAdmin(q *models.Queries, wanted bool, in *SignInResult) error {
 	switch {
 	case wanted && !in.User.Admin:
 		in.User.Admin, in.Identity.Admin = true, true
 	case !wanted && in.Identity.Admin && in.User.Admin:
 		after := in.User
 		after.Admin = false
-		if err := a.keepAdministrator(q, in.User, after); models.KindOf(err) == models.KindConflict && err != nil {
+		if err := a.checkLastAdministrator(q, in.User, after); models.KindOf(err) == models.KindConflict && err != nil {
 			in.Notes = append(in.Notes, models.Say("You are in no group of administrators any more, but the last administrator here. Make somebody else an administrator."))
 			return nil
 		} else if err != nil {
@@ -157,14 +156,14 @@ func (a *Accounts) followAdmin(q *models.Queries, wanted bool, in *Arrival) erro
 		in.User.Admin, in.Identity.Admin = false, false
 		in.User.SessionEpoch++
 	case !wanted:
-		in.Identity.Admin = false // an administrator took the right already
+		in.Identity.Admin = false // an administrator has revoked it
 	}
 	return nil
 }
 
-// followEmail keeps the address of an account that has no other way in as the
-// provider says it, unless somebody else here has it.
-func followEmail(q *models.Queries, email string, in *Arrival) error {
+// applyEmail updates the address of an account without a password, unless another
+// account has it.
+func applyEmail(q *models.Queries, email string, in *SignInResult) error {
 	if in.User.PasswordHash != "" || in.User.Email == email {
 		return nil
 	}
@@ -180,8 +179,7 @@ func followEmail(q *models.Queries, email string, in *Arrival) error {
 	return nil
 }
 
-// Identities lists who may sign in to an account by a provider, for its owner
-// and for administrators.
+// Identities lists an account's identities, for its owner and administrators.
 func (a *Accounts) Identities(ctx context.Context, actor Actor, user int64) ([]models.Identity, error) {
 	if actor.User.ID != user {
 		if err := a.access.Check(actor, Platform, "user", "read"); err != nil {
@@ -191,9 +189,8 @@ func (a *Accounts) Identities(ctx context.Context, actor Actor, user int64) ([]m
 	return a.store.Read(ctx).Identities(user)
 }
 
-// DeleteIdentity takes a provider's way into an account away and ends its
-// sessions; only administrators may. What groups gave the account stays. The
-// last administrator keeps a way in.
+// DeleteIdentity removes an identity from an account and ends its sessions. Rights
+// from groups stay. The last administrator cannot lose the only way to sign in.
 func (a *Accounts) DeleteIdentity(ctx context.Context, actor Actor, user, id int64) error {
 	if err := a.access.Check(actor, Platform, "user", "write"); err != nil {
 		return err
@@ -213,7 +210,7 @@ func (a *Accounts) DeleteIdentity(ctx context.Context, actor Actor, user, id int
 		if u.PasswordHash == "" {
 			without := u
 			without.Disabled = true
-			if err := a.keepAdministrator(q, u, without); err != nil {
+			if err := a.checkLastAdministrator(q, u, without); err != nil {
 				return err
 			}
 		}
@@ -225,9 +222,8 @@ func (a *Accounts) DeleteIdentity(ctx context.Context, actor Actor, user, id int
 	})
 }
 
-// withoutPassword refuses to do with a password what only concerns accounts
-// that have one.
-func withoutPassword(q *models.Queries, u models.User) error {
+// requirePassword refuses accounts that sign in with an identity provider only.
+func requirePassword(q *models.Queries, u models.User) error {
 	if u.PasswordHash != "" {
 		return nil
 	}

@@ -11,31 +11,31 @@ import (
 	"weir/policies"
 )
 
-func campus() policies.ProviderRules {
+func universityRules() policies.ProviderRules {
 	return policies.ProviderRules{Name: "Example University", Domains: []string{"example.org"}, Groups: []policies.GroupRule{
 		{Group: "admins", Admin: true}, {Group: "vision", Project: "vision", Role: "lead"}, {Group: "staff", Project: "vision", Role: "engineer"}}}
 }
 
-// said is what the provider says of somebody with a name of their own.
-func said(name string, groups ...string) policies.Assertion {
+// assertionOf is an assertion about a user with this name.
+func assertionOf(name string, groups ...string) policies.Assertion {
 	return policies.Assertion{Issuer: "https://id.example.org", Subject: name, Email: name + "@example.org", Verified: true, Name: name, Groups: groups}
 }
 
-func (d *desk) arrive(t *testing.T, as policies.Assertion) policies.Arrival {
+func (d *fixture) signIn(t *testing.T, as policies.Assertion) policies.SignInResult {
 	t.Helper()
-	in, err := d.SignInBy(d.ctx, campus(), as)
+	in, err := d.SignInBy(d.ctx, universityRules(), as)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return in
 }
 
-func TestManyWindowsOfOnePersonMakeOneAccount(t *testing.T) {
-	withRoot(t, func(t *testing.T, d *desk) {
+func TestConcurrentSignInsCreateOneAccount(t *testing.T) {
+	withRoot(t, func(t *testing.T, d *fixture) {
 		var kinds modelstest.Kinds
 		users := make([]int64, 8)
 		modelstest.Together(len(users), func(i int) {
-			in, err := d.SignInBy(d.ctx, campus(), said("kim", "admins"))
+			in, err := d.SignInBy(d.ctx, universityRules(), assertionOf("kim", "admins"))
 			users[i] = in.User.ID
 			kinds.Add(err)
 		})
@@ -53,14 +53,14 @@ func TestManyWindowsOfOnePersonMakeOneAccount(t *testing.T) {
 }
 
 func TestGroupsLeaveTheLastAdministrator(t *testing.T) {
-	each(t, func(t *testing.T, d *desk) {
+	each(t, func(t *testing.T, d *fixture) {
 		const n = 6
 		for i := range n {
-			d.arrive(t, said(fmt.Sprint("kim", i), "admins"))
+			d.signIn(t, assertionOf(fmt.Sprint("kim", i), "admins"))
 		}
 		stayed := make([]bool, n)
 		modelstest.Together(n, func(i int) {
-			in, err := d.SignInBy(d.ctx, campus(), said(fmt.Sprint("kim", i)))
+			in, err := d.SignInBy(d.ctx, universityRules(), assertionOf(fmt.Sprint("kim", i)))
 			if err != nil {
 				t.Errorf("kim%d: %v", i, err)
 			}
@@ -76,21 +76,21 @@ func TestGroupsLeaveTheLastAdministrator(t *testing.T) {
 	})
 }
 
-func TestARightOfSomebodyHereIsNoGroups(t *testing.T) {
-	withRoot(t, func(t *testing.T, d *desk) {
-		u := d.arrive(t, said("kim")).User
+func TestGroupsDoNotRevokeManualAdministration(t *testing.T) {
+	withRoot(t, func(t *testing.T, d *fixture) {
+		u := d.signIn(t, assertionOf("kim")).User
 		if _, err := d.UpdateUser(d.ctx, d.root, u.ID, policies.UserChange{Name: "Kim", Admin: true}); err != nil {
 			t.Fatal(err)
 		}
-		if in := d.arrive(t, said("kim")); !in.User.Admin || in.User.SessionEpoch != u.SessionEpoch {
+		if in := d.signIn(t, assertionOf("kim")); !in.User.Admin || in.User.SessionEpoch != u.SessionEpoch {
 			t.Errorf("what an administrator gave was taken: %+v", in.User)
 		}
-		d.arrive(t, said("kim", "admins"))
-		if in := d.arrive(t, said("kim")); !in.User.Admin || in.Identity.Admin {
+		d.signIn(t, assertionOf("kim", "admins"))
+		if in := d.signIn(t, assertionOf("kim")); !in.User.Admin || in.Identity.Admin {
 			t.Errorf("a group took what it had not given: %+v", in)
 		}
-		lee := d.arrive(t, said("lee", "admins")).User
-		if in := d.arrive(t, said("lee")); in.User.Admin || in.User.SessionEpoch != lee.SessionEpoch+1 {
+		lee := d.signIn(t, assertionOf("lee", "admins")).User
+		if in := d.signIn(t, assertionOf("lee")); in.User.Admin || in.User.SessionEpoch != lee.SessionEpoch+1 {
 			t.Errorf("a group's right stays without the group: %+v", in.User)
 		}
 		if got := d.audit(t, 1)[0]; got != "weir sign-in update account" {
@@ -99,44 +99,44 @@ func TestARightOfSomebodyHereIsNoGroups(t *testing.T) {
 	})
 }
 
-func TestTheAddressFollows(t *testing.T) {
-	withRoot(t, func(t *testing.T, d *desk) {
-		u := d.arrive(t, said("kim")).User
-		married := said("kim")
+func TestAddressIsUpdated(t *testing.T) {
+	withRoot(t, func(t *testing.T, d *fixture) {
+		u := d.signIn(t, assertionOf("kim")).User
+		married := assertionOf("kim")
 		married.Email = "kim.lee@example.org"
-		if in := d.arrive(t, married); in.User.ID != u.ID || in.User.Email != married.Email || in.User.Name != "kim" {
+		if in := d.signIn(t, married); in.User.ID != u.ID || in.User.Email != married.Email || in.User.Name != "kim" {
 			t.Errorf("the account is %+v", in.User)
 		}
 		married.Email = "root@example.org"
-		in := d.arrive(t, married)
+		in := d.signIn(t, married)
 		if in.User.ID != u.ID || in.User.Email != "kim.lee@example.org" || len(in.Notes) != 1 || !strings.Contains(in.Notes[0].String(), "root@example.org") {
 			t.Errorf("somebody else's address: %+v", in)
 		}
-		outside := said("kim")
+		outside := assertionOf("kim")
 		outside.Email = "kim@example.com"
-		_, err := d.SignInBy(d.ctx, campus(), outside)
+		_, err := d.SignInBy(d.ctx, universityRules(), outside)
 		want(t, err, models.KindForbidden)
-		heir := said("heir") // got the old address at the provider
+		heir := assertionOf("heir") // got the old address at the provider
 		heir.Email = "kim.lee@example.org"
-		_, err = d.SignInBy(d.ctx, campus(), heir)
+		_, err = d.SignInBy(d.ctx, universityRules(), heir)
 		want(t, err, models.KindForbidden)
 	})
 }
 
 func TestLinkingKeepsThePassword(t *testing.T) {
-	withRoot(t, func(t *testing.T, d *desk) {
+	withRoot(t, func(t *testing.T, d *fixture) {
 		ada := d.add(t, "ada@example.org", true)
-		as := said("ada")
-		_, err := d.SignInBy(d.ctx, campus(), as)
+		as := assertionOf("ada")
+		_, err := d.SignInBy(d.ctx, universityRules(), as)
 		want(t, err, models.KindForbidden)
-		rules := campus()
+		rules := universityRules()
 		rules.Link = true
 		in, err := d.SignInBy(d.ctx, rules, as)
 		if err != nil || in.User.ID != ada.ID || !in.User.Admin {
 			t.Fatalf("%+v, %v", in, err)
 		}
 		as.Email = "ada.new@example.org" // the password belongs to the old one
-		if in, err = d.SignInBy(d.ctx, campus(), as); err != nil || in.User.Email != "ada@example.org" {
+		if in, err = d.SignInBy(d.ctx, universityRules(), as); err != nil || in.User.Email != "ada@example.org" {
 			t.Errorf("%+v, %v", in.User, err)
 		}
 		if _, err := d.SignIn(d.ctx, "", "ada@example.org", password); err != nil {
@@ -154,13 +154,13 @@ func TestLinkingKeepsThePassword(t *testing.T) {
 	})
 }
 
-func TestDisabledPeopleStayOut(t *testing.T) {
-	withRoot(t, func(t *testing.T, d *desk) {
-		u := d.arrive(t, said("kim")).User
+func TestDisabledAccountsCannotSignIn(t *testing.T) {
+	withRoot(t, func(t *testing.T, d *fixture) {
+		u := d.signIn(t, assertionOf("kim")).User
 		if _, err := d.UpdateUser(d.ctx, d.root, u.ID, policies.UserChange{Name: "Kim", Disabled: true}); err != nil {
 			t.Fatal(err)
 		}
-		_, err := d.SignInBy(d.ctx, campus(), said("kim", "admins"))
+		_, err := d.SignInBy(d.ctx, universityRules(), assertionOf("kim", "admins"))
 		want(t, err, models.KindForbidden)
 		if now, err := d.User(d.ctx, d.root, u.ID); err != nil || now.Admin {
 			t.Errorf("a group made a disabled account %+v, %v", now, err)
@@ -169,9 +169,9 @@ func TestDisabledPeopleStayOut(t *testing.T) {
 }
 
 func TestIdentitiesAreForAdministrators(t *testing.T) {
-	withRoot(t, func(t *testing.T, d *desk) {
-		kim := d.arrive(t, said("kim"))
-		lee := d.load(t, d.arrive(t, said("lee")).User)
+	withRoot(t, func(t *testing.T, d *fixture) {
+		kim := d.signIn(t, assertionOf("kim"))
+		lee := d.load(t, d.signIn(t, assertionOf("lee")).User)
 		_, err := d.Identities(d.ctx, lee, kim.User.ID)
 		want(t, err, models.KindForbidden)
 		want(t, d.DeleteIdentity(d.ctx, lee, kim.User.ID, kim.Identity.ID), models.KindForbidden)
@@ -193,8 +193,8 @@ func TestIdentitiesAreForAdministrators(t *testing.T) {
 	})
 }
 
-func TestPlacesInTheOrderOfTheRules(t *testing.T) {
-	got := campus().Places([]string{"staff", "others", "vision", "admins"})
+func TestPlacesAreInTheOrderOfTheRules(t *testing.T) {
+	got := universityRules().Places([]string{"staff", "others", "vision", "admins"})
 	if want := []policies.Place{{Project: "vision", Role: "lead"}, {Project: "vision", Role: "engineer"}}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -8,19 +8,17 @@ import (
 	"weir/models"
 )
 
-// TakeRow does within a transaction what one record of a table says, and
-// tells what became of it. A refusal is an outcome and has changed nothing;
-// an error ends the import.
+// TakeRow imports one record of a table within a transaction and returns the
+// outcome. A refused row has changed nothing; an error ends the import.
 type TakeRow func(models.Record) (models.ImportedRow, error)
 
-// errUndo ends a transaction that shall leave nothing behind.
-var errUndo = errors.New("only a dry run")
+// errDryRun rolls the transaction of a dry run back.
+var errDryRun = errors.New("only a dry run")
 
-// Import takes all rows of a table in one transaction, in their order, with
-// the right that need names: all of them or none. A dry run is the same
-// transaction, undone at its end, so that it cannot say anything else than
-// what would happen. The import itself must come to the outcomes that the dry
-// run's plan names, or changes nothing.
+// Import imports all rows of a table in one transaction, in their order: all of
+// them or none. A dry run is the same transaction, rolled back at its end, so
+// that its report is exact. The import itself must come to the outcomes of the
+// dry run's plan, or changes nothing.
 func (a *Access) Import(ctx context.Context, store *models.Store, actor Actor, need Need, in models.Import,
 	begin func(*models.Queries) (TakeRow, error)) (report models.ImportReport, err error) {
 	if !in.DryRun && in.Plan == "" {
@@ -28,11 +26,11 @@ func (a *Access) Import(ctx context.Context, store *models.Store, actor Actor, n
 	}
 	err = a.Write(ctx, store, actor, need, func(q *models.Queries) error {
 		report = models.ImportReport{}
-		take, err := begin(q)
+		importRow, err := begin(q)
 		if err != nil {
 			return err
 		}
-		if err := takeAll(&report, in.Records, take); err != nil {
+		if err := importRows(&report, in.Records, importRow); err != nil {
 			return err
 		}
 		if err := report.SetPlan(fmt.Sprint(need.Object, need.Project)); err != nil {
@@ -40,21 +38,21 @@ func (a *Access) Import(ctx context.Context, store *models.Store, actor Actor, n
 		}
 		switch {
 		case in.DryRun:
-			return errUndo
+			return errDryRun
 		case report.Plan != in.Plan:
 			return models.Conflict("What the import would do has changed since the dry run. Nothing was imported. Look at the rows again.")
 		}
 		return report.Refused()
 	})
-	if errors.Is(err, errUndo) {
+	if errors.Is(err, errDryRun) {
 		return report, nil
 	}
 	report.Done = err == nil
 	return report, err
 }
 
-func takeAll(report *models.ImportReport, records []models.Record, take TakeRow) error {
-	lines := map[string]int{} // of addresses
+func importRows(report *models.ImportReport, records []models.Record, importRow TakeRow) error {
+	lines := map[string]int{} // by address
 	for _, r := range records {
 		var p models.Problems
 		email := models.CheckEmail("email", r.Cells["email"], &p)
@@ -68,7 +66,7 @@ func takeAll(report *models.ImportReport, records []models.Record, take TakeRow)
 		} else {
 			var err error
 			r.Cells["email"] = email
-			if row, err = take(r); err != nil {
+			if row, err = importRow(r); err != nil {
 				return err
 			}
 		}
@@ -77,8 +75,8 @@ func takeAll(report *models.ImportReport, records []models.Record, take TakeRow)
 	return nil
 }
 
-// RefuseRow notes in a row why a service refused it; other errors come back.
-// columns name the service's fields as the table does.
+// RefuseRow records in a row why a service refused it, and returns other errors.
+// columns maps the service's fields to columns.
 func RefuseRow(row *models.ImportedRow, err error, columns map[string]string) error {
 	var e *models.Error
 	if !errors.As(err, &e) {

@@ -8,36 +8,36 @@ import (
 	"weir/models"
 )
 
-// Assertion is what a provider of sign-in says of a person. Whoever hands it
-// over has checked that the provider said it, just now and to us.
+// Assertion is an identity provider's verified statement about a user.
 type Assertion struct {
 	Issuer   string
-	Subject  string // names the person at the issuer, for ever
+	Subject  string // permanent id of the user at the issuer
 	Email    string
-	Verified bool // the provider knows that the address is the person's
+	Verified bool // the provider has verified the address
 	Name     string
 	Groups   []string
 }
 
-// Pass is what ties a browser that leaves to the one that comes back. All of
-// it is random, and only State and hashes of the rest are shown on the way.
+// Pass is the state of a sign-in at an identity provider, bound to one browser.
+// All of it is random; only State and hashes of the rest are in URLs.
 type Pass struct {
-	Redirect string // the portal's address for who comes back
+	Redirect string // the portal's callback URL
 	State    string
 	Nonce    string
 	Verifier string // of PKCE, 43 to 128 characters
 }
 
-// ProviderRules say who may come from the provider, and as what.
+// ProviderRules decide which users of an identity provider may sign in, and their
+// rights.
 type ProviderRules struct {
-	Name    string   // of the provider, for people
-	Domains []string // of the addresses that may come, in lower case; exact: not what lies below
-	Link    bool     // an account with the same address becomes the person's
+	Name    string   // display name of the provider
+	Domains []string // allowed domains of addresses, in lower case; without subdomains
+	Link    bool     // link an existing account with the same address
 	Groups  []GroupRule
 }
 
-// GroupRule is what a group gives: the platform's administration, or a role
-// in a project, by their names.
+// GroupRule grants a group platform administration, or a role in a project, by
+// name.
 type GroupRule struct {
 	Group   string
 	Admin   bool
@@ -45,11 +45,10 @@ type GroupRule struct {
 	Role    string
 }
 
-// Place is a role in a project, by their names.
+// Place is a role in a project, both by name.
 type Place struct{ Project, Role string }
 
-// admit refuses whom the rules keep out, and returns the address in the form
-// in which accounts have it.
+// admit checks an assertion and returns the normalised address.
 func (r ProviderRules) admit(as Assertion) (string, error) {
 	var p models.Problems
 	email := models.CheckEmail("email", as.Email, &p)
@@ -57,8 +56,7 @@ func (r ProviderRules) admit(as Assertion) (string, error) {
 	switch {
 	case as.Subject == "" || len(as.Subject) > 255:
 		return "", models.Forbidden("%s does not say who you are.", r.Name)
-	// Letters that only look or fold like others would let one address pass
-	// for another.
+	// Letters that look or fold like others could make two addresses equal.
 	case len(p) > 0 || !ascii(as.Email):
 		return "", models.Forbidden("%s gives no e-mail address for you that can be used here.", r.Name)
 	case !as.Verified:
@@ -73,12 +71,12 @@ func ascii(s string) bool {
 	return strings.IndexFunc(s, func(c rune) bool { return c >= utf8.RuneSelf }) < 0
 }
 
-// admin tells whether one of the groups makes administrators.
+// admin reports whether one of the groups grants platform administration.
 func (r ProviderRules) admin(groups []string) bool {
 	return slices.ContainsFunc(r.Groups, func(g GroupRule) bool { return g.Admin && slices.Contains(groups, g.Group) })
 }
 
-// Places are what the groups give in projects, in the order of the rules.
+// Places lists the project roles of the groups, in the order of the rules.
 func (r ProviderRules) Places(groups []string) (places []Place) {
 	for _, g := range r.Groups {
 		if !g.Admin && slices.Contains(groups, g.Group) {
@@ -88,8 +86,8 @@ func (r ProviderRules) Places(groups []string) (places []Place) {
 	return places
 }
 
-// nameOf is how a new account is called: as the provider says if that can be
-// a name, otherwise as its address begins.
+// nameOf is the name of a new account: the provider's if valid, otherwise the
+// local part of the address.
 func nameOf(as Assertion, email string) string {
 	var p models.Problems
 	if name := models.CheckName("name", as.Name, &p); len(p) == 0 {

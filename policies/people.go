@@ -2,13 +2,14 @@ package policies
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"weir/models"
 )
 
-// UserChange edits an account. Version is the one that was read; 0 takes the
-// present one.
+// UserChange is the new state of an account. Version is the one that was read; 0
+// accepts any.
 type UserChange struct {
 	Name     string `json:"name" maxLength:"100"`
 	Admin    bool   `json:"admin"`
@@ -28,7 +29,7 @@ func (a *Accounts) Users(ctx context.Context, actor Actor, search string, page m
 	return a.store.Read(ctx).Users(search, page)
 }
 
-// User finds an account: one's own, or any for an administrator.
+// User finds an account: the actor's own, or any for an administrator.
 func (a *Accounts) User(ctx context.Context, actor Actor, id int64) (models.User, error) {
 	if actor.User.ID != id {
 		if err := a.access.Check(actor, Platform, "user", "read"); err != nil {
@@ -38,8 +39,8 @@ func (a *Accounts) User(ctx context.Context, actor Actor, id int64) (models.User
 	return a.store.Read(ctx).User(id)
 }
 
-// UpdateUser edits an account. The last administrator stays one. Disabling
-// ends all sessions and tokens at once.
+// UpdateUser changes an account. The last administrator stays one. Disabling an
+// account ends its sessions and tokens at once.
 func (a *Accounts) UpdateUser(ctx context.Context, actor Actor, id int64, in UserChange) (u models.User, err error) {
 	if err := a.access.Check(actor, Platform, "user", "write"); err != nil {
 		return u, err
@@ -50,7 +51,7 @@ func (a *Accounts) UpdateUser(ctx context.Context, actor Actor, id int64, in Use
 		return u, err
 	}
 	err = a.access.Write(ctx, a.store, actor, Need{Platform, "user", "write", 0}, func(q *models.Queries) error {
-		if err := q.LockUsers(); err != nil { // also when the command line does it
+		if err := q.LockUsers(); err != nil { // Write does not lock for system actors
 			return err
 		}
 		if u, err = q.User(id); err != nil {
@@ -62,13 +63,13 @@ func (a *Accounts) UpdateUser(ctx context.Context, actor Actor, id int64, in Use
 	return u, err
 }
 
-// updateUser is UpdateUser within a transaction that has locked the
-// administrators and in which the actor may; the name is checked.
+// updateUser is UpdateUser after the checks, in a transaction that has locked the
+// administrators.
 func (a *Accounts) updateUser(q *models.Queries, actor Actor, u models.User, in UserChange) (models.User, error) {
 	if err := models.CheckVersion("account", in.Version, u.Version); err != nil {
 		return u, err
 	}
-	if err := departmentIs(q, in.DepartmentID); err != nil {
+	if err := checkDepartment(q, in.DepartmentID); err != nil {
 		return u, err
 	}
 	before := u
@@ -76,7 +77,7 @@ func (a *Accounts) updateUser(q *models.Queries, actor Actor, u models.User, in 
 	if u.Disabled && !before.Disabled {
 		u.SessionEpoch++
 	}
-	if err := a.keepAdministrator(q, before, u); err != nil {
+	if err := a.checkLastAdministrator(q, before, u); err != nil {
 		return u, err
 	}
 	if err := q.UpdateUser(&u); err != nil {
@@ -90,7 +91,8 @@ func (a *Accounts) updateUser(q *models.Queries, actor Actor, u models.User, in 
 	return u, actor.Audit(q, Change{Action: "update", Object: "account", ID: u.ID, Before: auditUser(before), After: auditUser(u)})
 }
 
-func (a *Accounts) keepAdministrator(q *models.Queries, before, after models.User) error {
+// checkLastAdministrator refuses to remove the last administrator.
+func (a *Accounts) checkLastAdministrator(q *models.Queries, before, after models.User) error {
 	was, is := before.Admin && !before.Disabled, after.Admin && !after.Disabled
 	if !was || is {
 		return nil
@@ -102,8 +104,8 @@ func (a *Accounts) keepAdministrator(q *models.Queries, before, after models.Use
 	return err
 }
 
-// ResetPassword gives an account a new password and ends its sessions and
-// tokens; only administrators may. One that signs in by a provider has none.
+// ResetPassword sets an account's password and ends its sessions and tokens.
+// Accounts that sign in with an identity provider have no password.
 func (a *Accounts) ResetPassword(ctx context.Context, actor Actor, id int64, password string) error {
 	if err := a.access.Check(actor, Platform, "user", "write"); err != nil {
 		return err
@@ -111,13 +113,13 @@ func (a *Accounts) ResetPassword(ctx context.Context, actor Actor, id int64, pas
 	return a.setPassword(ctx, actor, Need{Platform, "user", "write", 0}, id, password)
 }
 
-// ChangePassword replaces one's own password, which ends all sessions; the
+// ChangePassword replaces the actor's own password, which ends all sessions; the
 // caller signs in again.
 func (a *Accounts) ChangePassword(ctx context.Context, actor Actor, current, password string) error {
 	if actor.User.ID == 0 {
-		return signInAgain(nil)
+		return unauthenticated(nil)
 	}
-	if err := withoutPassword(a.store.Read(ctx), actor.User); err != nil {
+	if err := requirePassword(a.store.Read(ctx), actor.User); err != nil {
 		return err
 	}
 	now := a.store.Now()
@@ -150,7 +152,7 @@ func (a *Accounts) setPassword(ctx context.Context, actor Actor, need Need, id i
 		if err != nil {
 			return err
 		}
-		if err := withoutPassword(q, u); err != nil {
+		if err := requirePassword(q, u); err != nil {
 			return err
 		}
 		u.PasswordHash = hash
@@ -163,4 +165,12 @@ func (a *Accounts) setPassword(ctx context.Context, actor Actor, need Need, id i
 		}
 		return actor.Audit(q, Change{Action: "reset-password", Object: "account", ID: id})
 	})
+}
+
+// ByAddress finds an account by its e-mail address.
+func (a *Accounts) ByAddress(ctx context.Context, actor Actor, address string) (models.User, error) {
+	if err := a.access.Check(actor, Platform, "user", "read"); err != nil {
+		return models.User{}, err
+	}
+	return a.store.Read(ctx).UserByEmail(strings.ToLower(strings.TrimSpace(address)))
 }

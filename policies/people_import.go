@@ -6,20 +6,20 @@ import (
 	"weir/models"
 )
 
-// PeopleColumns are those of a table of people.
+// PeopleColumns are the columns of a table of accounts.
 var PeopleColumns = []string{"email", "name", "department", "admin", "auditor"}
 
-// PeopleColumnsNeeded are those that a table to import must have.
+// PeopleColumnsNeeded are the required columns of an import.
 var PeopleColumnsNeeded = []string{"email", "name"}
 
-// peopleFields are the columns of an account's fields.
+// peopleFields maps fields of an account to columns.
 var peopleFields = map[string]string{"department_id": "department"}
 
-// ImportPeople adds and changes accounts as a table says, in one transaction;
-// only administrators may. Nobody is removed or disabled. A new account has
-// no password: nobody can sign in to it until an administrator sets one, or
-// its person comes by a provider of sign-in that may link accounts. A dry run
-// tells every row's outcome and changes nothing.
+// ImportPeople adds and changes accounts from a table, in one transaction. No
+// account is removed or disabled. A new account has no password: it cannot be
+// used until an administrator sets one, or its user signs in with an identity
+// provider that may link accounts. A dry run returns every row's outcome and
+// changes nothing.
 func (a *Accounts) ImportPeople(ctx context.Context, actor Actor, in models.Import) (models.ImportReport, error) {
 	if err := a.access.Check(actor, Platform, "user", "write"); err != nil {
 		return models.ImportReport{}, err
@@ -30,28 +30,29 @@ func (a *Accounts) ImportPeople(ctx context.Context, actor Actor, in models.Impo
 		if err := q.LockUsers(); err != nil {
 			return nil, err
 		}
-		return i.take, i.find(in.Records)
+		return i.importRow, i.loadDepartments(in.Records)
 	})
 }
 
-// peopleImport is an import within its transaction.
+// peopleImport is the state of an import within its transaction.
 type peopleImport struct {
 	accounts    *Accounts
 	q           *models.Queries
 	actor       Actor
-	departments map[string]*int64 // by name, of those in the table
+	departments map[string]*int64 // by name, those in the table
 	names       map[int64]string  // of departments
 }
 
-// find looks the table's departments up, in pieces that both databases take.
-func (i peopleImport) find(records []models.Record) error {
+// loadDepartments finds the table's departments, in batches that both databases
+// accept.
+func (i peopleImport) loadDepartments(records []models.Record) error {
 	var wanted []string
 	for _, r := range records {
 		wanted = append(wanted, r.Cells["department"])
 	}
-	const piece = 500
-	for from := 0; from < len(wanted); from += piece {
-		list, err := i.q.DepartmentsByNames(wanted[from:min(from+piece, len(wanted))])
+	const batch = 500
+	for from := 0; from < len(wanted); from += batch {
+		list, err := i.q.DepartmentsByNames(wanted[from:min(from+batch, len(wanted))])
 		if err != nil {
 			return err
 		}
@@ -62,14 +63,14 @@ func (i peopleImport) find(records []models.Record) error {
 	return nil
 }
 
-func (i peopleImport) take(r models.Record) (row models.ImportedRow, err error) {
+func (i peopleImport) importRow(r models.Record) (row models.ImportedRow, err error) {
 	row = models.ImportedRow{Line: r.Line, Email: r.Cells["email"], Outcome: models.RowUnchanged}
 	u, err := i.q.UserByEmail(row.Email)
 	if err != nil && models.KindOf(err) != models.KindNotFound {
 		return row, err
 	}
 	known := err == nil
-	in, problems := i.read(r, u)
+	in, problems := i.parse(r, u)
 	if !known && in.Admin {
 		problems.Add("admin", "must be no for a new account: it has no password yet")
 	}
@@ -83,18 +84,18 @@ func (i peopleImport) take(r models.Record) (row models.ImportedRow, err error) 
 	return row, i.add(&row, in)
 }
 
-// read is what a row says of a person, who keeps what it does not say.
-func (i peopleImport) read(r models.Record, u models.User) (in UserChange, p models.Problems) {
+// parse applies a row to an account. Absent columns change nothing.
+func (i peopleImport) parse(r models.Record, u models.User) (in UserChange, p models.Problems) {
 	in = UserChange{Admin: u.Admin, Auditor: u.Auditor, Disabled: u.Disabled, DepartmentID: u.DepartmentID, Version: u.Version}
 	in.Name = models.CheckName("name", r.Cells["name"], &p)
-	if name, said := r.Cells["department"]; said {
+	if name, ok := r.Cells["department"]; ok {
 		id, known := i.departments[name]
 		if in.DepartmentID = id; !known {
 			p.Add("department", "is not the name of a department; create it first")
 		}
 	}
 	for column, is := range map[string]*bool{"admin": &in.Admin, "auditor": &in.Auditor} {
-		if text, said := r.Cells[column]; said {
+		if text, ok := r.Cells[column]; ok {
 			*is = text == yes
 			if text != yes && text != no {
 				p.Add(column, "must be yes or no")
@@ -138,7 +139,7 @@ func (i peopleImport) add(row *models.ImportedRow, in UserChange) error {
 	return err
 }
 
-// department is a department's name; empty for none.
+// department is the name of a department; empty for nil.
 func (i peopleImport) department(id *int64) (string, error) {
 	if id == nil {
 		return "", nil
@@ -160,7 +161,7 @@ func yesNo(is bool) string {
 	return no
 }
 
-// PersonCells are an account's cells, in the order of PeopleColumns.
+// PersonCells formats an account in the order of PeopleColumns.
 func PersonCells(u models.User, department string) []string {
 	return []string{u.Email, u.Name, department, yesNo(u.Admin), yesNo(u.Auditor)}
 }

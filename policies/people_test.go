@@ -13,7 +13,7 @@ import (
 )
 
 func TestTheLastAdministratorStays(t *testing.T) {
-	withRoot(t, func(t *testing.T, d *desk) {
+	withRoot(t, func(t *testing.T, d *fixture) {
 		root := d.root.User
 		for _, in := range []policies.UserChange{{Name: "Root"}, {Name: "Root", Admin: true, Disabled: true}, {Name: "Root", Disabled: true}} {
 			_, err := d.UpdateUser(d.ctx, d.root, root.ID, in)
@@ -37,7 +37,7 @@ func TestTheLastAdministratorStays(t *testing.T) {
 }
 
 func TestPeopleAreForAdministrators(t *testing.T) {
-	withRoot(t, func(t *testing.T, d *desk) {
+	withRoot(t, func(t *testing.T, d *fixture) {
 		ada := d.load(t, d.add(t, "ada@example.org", false))
 		change := policies.UserChange{Name: "Ada", Admin: true}
 		calls := map[string]func(policies.Actor) error{
@@ -66,7 +66,7 @@ func TestPeopleAreForAdministrators(t *testing.T) {
 }
 
 func TestAccountsAreChecked(t *testing.T) {
-	withRoot(t, func(t *testing.T, d *desk) {
+	withRoot(t, func(t *testing.T, d *fixture) {
 		d.add(t, "ada@example.org", false)
 		long := strings.Repeat("x", 10_000)
 		for _, c := range []struct {
@@ -93,7 +93,7 @@ func TestAccountsAreChecked(t *testing.T) {
 }
 
 func TestPasswordChangeEndsEverything(t *testing.T) {
-	withRoot(t, func(t *testing.T, d *desk) {
+	withRoot(t, func(t *testing.T, d *fixture) {
 		ada := d.load(t, d.add(t, "ada@example.org", false))
 		_, secret, err := d.CreateToken(d.ctx, ada, policies.NewToken{Name: "ci"})
 		if err != nil {
@@ -123,10 +123,9 @@ func TestPasswordChangeEndsEverything(t *testing.T) {
 	})
 }
 
-// An account that is disabled and enabled again begins anew: nothing that was
-// signed in before is signed in then.
+// Sessions from before an account was disabled stay invalid after it is enabled.
 func TestDisablingEndsEverything(t *testing.T) {
-	withRoot(t, func(t *testing.T, d *desk) {
+	withRoot(t, func(t *testing.T, d *fixture) {
 		ada := d.load(t, d.add(t, "ada@example.org", false))
 		_, secret, err := d.CreateToken(d.ctx, ada, policies.NewToken{Name: "ci"})
 		if err != nil {
@@ -149,7 +148,7 @@ func TestDisablingEndsEverything(t *testing.T) {
 }
 
 func TestTokens(t *testing.T) {
-	withRoot(t, func(t *testing.T, d *desk) {
+	withRoot(t, func(t *testing.T, d *fixture) {
 		ada, bob := d.load(t, modelstest.User(t, d.store, "ada@example.org", false)), d.load(t, modelstest.User(t, d.store, "bob@example.org", false))
 		token, secret, err := d.CreateToken(d.ctx, ada, policies.NewToken{Name: "ci", Lifetime: time.Hour})
 		if err != nil || !strings.HasPrefix(secret, policies.TokenPrefix) || token.Hash == secret {
@@ -193,7 +192,7 @@ func TestTokens(t *testing.T) {
 }
 
 func TestTokensAreRevokedAndChecked(t *testing.T) {
-	withRoot(t, func(t *testing.T, d *desk) {
+	withRoot(t, func(t *testing.T, d *fixture) {
 		_, _, err := d.CreateTokenFor(d.ctx, d.root, "root@example.org", policies.NewToken{Name: "x"})
 		want(t, err, models.KindForbidden)
 		token, secret, err := d.CreateTokenFor(d.ctx, policies.System("command line"), " Root@example.org", policies.NewToken{Name: "cli"})

@@ -22,8 +22,8 @@ func NewSecret() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// HashSecret is how a random secret is stored. Secrets of NewSecret have
-// enough entropy that a plain hash keeps them.
+// HashSecret is how a random secret is stored. Secrets of NewSecret have enough
+// entropy for a plain hash.
 func HashSecret(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
@@ -37,7 +37,7 @@ const (
 	argonKeyBytes  = 32
 )
 
-// hashPassword makes a PHC string of argon2id.
+// hashPassword returns a PHC string of argon2id.
 func hashPassword(password string) string {
 	var salt [16]byte
 	rand.Read(salt[:])

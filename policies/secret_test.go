@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The functions here are not exported: nobody outside hashes a password.
+// An internal test: the functions are not exported.
 
 func TestPasswordHash(t *testing.T) {
 	hash := hashPassword("correct horse")

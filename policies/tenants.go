@@ -13,31 +13,28 @@ import (
 	"weir/models"
 )
 
-// maxTenants is how many projects' enforcers are kept; the least recently
-// used go first. One takes some ten kilobytes.
+// maxTenants is the size of the cache of enforcers, one for each project. The
+// least recently used is evicted first. One takes some ten kilobytes.
 const maxTenants = 1024
 
-// tenants are the projects that were asked about lately, each with an
-// enforcer that has the rules of its roles alone.
+// tenants caches enforcers of projects, each with the rules of its roles.
 //
-// Nothing tells a tenant that a role was changed, and nothing need: who asks
-// brings the role's permissions as they were just read from the tables, for
-// this request, or within the transaction of this change. A role whose
-// projected permissions are others than those is projected anew before the
-// question is answered, and its verdicts are forgotten. So a verdict always
-// is about what was read, on every server, and a revocation holds as soon as
-// it is committed. Connections that were let in before it are ended by
+// The cache needs no invalidation: every query carries the role's permissions as
+// they were just read from the tables. When they differ from the projected ones,
+// the role is projected again and its cached verdicts are dropped. So verdicts
+// are never stale, on any server, and a revocation is effective as soon as it is
+// committed. Connections that were admitted before are closed by
 // [models.Queries.Revoke] before the revoking call returns.
 type tenants struct {
 	mu  sync.RWMutex
 	all map[int64]*tenant
-	now atomic.Uint64 // goes up with every tenant that comes
-	max int           // how many are kept
+	now atomic.Uint64 // logical clock of tenant.used
+	max int
 }
 
-// tenant is the rules of one project's roles.
+// tenant is the enforcer of one project.
 type tenant struct {
-	used atomic.Uint64 // of tenants.now
+	used atomic.Uint64 // of tenants.now at the last use
 
 	mu       sync.RWMutex
 	domain   string
@@ -45,16 +42,16 @@ type tenant struct {
 	roles    map[int64]projection
 }
 
-// projection is one role's rules as the enforcer has them.
+// projection is one role in the enforcer.
 type projection struct {
 	permissions models.Permissions
-	verdicts    map[question]bool
+	verdicts    map[query]bool
 }
 
-type question struct{ obj, act string }
+type query struct{ obj, act string }
 
-// of finds the tenant of a project, or makes room for it.
-func (ts *tenants) of(project int64, blank model.Model) (*tenant, error) {
+// get returns the tenant of a project, and creates it if needed.
+func (ts *tenants) get(project int64, blank model.Model) (*tenant, error) {
 	ts.mu.RLock()
 	t := ts.all[project]
 	ts.mu.RUnlock()
@@ -76,14 +73,14 @@ func (ts *tenants) of(project int64, blank model.Model) (*tenant, error) {
 	t = &tenant{domain: strconv.FormatInt(project, 10), enforcer: e, roles: map[int64]projection{}}
 	t.used.Store(ts.now.Add(1))
 	if len(ts.all) >= ts.max {
-		ts.drop()
+		ts.evict()
 	}
 	ts.all[project] = t
 	return t, nil
 }
 
-// drop forgets the tenant that was not used for longest.
-func (ts *tenants) drop() {
+// evict removes the least recently used tenant.
+func (ts *tenants) evict() {
 	var oldest int64
 	least := uint64(1<<64 - 1)
 	for project, t := range ts.all {
@@ -94,27 +91,27 @@ func (ts *tenants) drop() {
 	delete(ts.all, oldest)
 }
 
-// roleMay asks the rules of a role in its project.
+// roleMay evaluates the rules of a role in its project.
 func (a *Access) roleMay(project int64, grant Grant, obj, act string) bool {
-	t, err := a.tenants.of(project, a.blank)
+	t, err := a.tenants.get(project, a.blank)
 	if err != nil {
-		return refuseBroken(false, err, obj, act)
+		return denyOnError(false, err, obj, act)
 	}
-	asked := question{obj, act}
+	wanted := query{obj, act}
 	t.mu.RLock()
 	role, known := t.roles[grant.Role]
-	verdict, decided := role.verdicts[asked]
+	verdict, cached := role.verdicts[wanted]
 	t.mu.RUnlock()
-	if known && decided && role.permissions == grant.Permissions {
+	if known && cached && role.permissions == grant.Permissions {
 		return verdict
 	}
-	_, verdict, err = t.decide(grant, asked)
-	return refuseBroken(verdict, err, obj, act)
+	_, verdict, err = t.evaluate(grant, wanted)
+	return denyOnError(verdict, err, obj, act)
 }
 
-// decide asks casbin, with the role's rules as they are now, and keeps the
-// verdict. It tells the rule that permits.
-func (t *tenant) decide(grant Grant, asked question) (rule []string, ok bool, err error) {
+// evaluate calls casbin with the role's present rules and caches the verdict. It
+// also returns the rule that permits.
+func (t *tenant) evaluate(grant Grant, wanted query) (rule []string, ok bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	role, known := t.roles[grant.Role]
@@ -123,20 +120,20 @@ func (t *tenant) decide(grant Grant, asked question) (rule []string, ok bool, er
 			return nil, false, err
 		}
 	}
-	if ok, rule, err = t.enforcer.EnforceEx(subject(grant.Role), t.domain, asked.obj, asked.act); err == nil {
-		keep(role.verdicts, asked, ok)
+	if ok, rule, err = t.enforcer.EnforceEx(roleSubject(grant.Role), t.domain, wanted.obj, wanted.act); err == nil {
+		cacheVerdict(role.verdicts, wanted, ok)
 	}
 	return rule, ok, err
 }
 
-// project replaces a role's rules.
+// project replaces a role's rules in the enforcer.
 func (t *tenant) project(grant Grant) (projection, error) {
-	if len(t.roles) >= maxVerdicts { // most of which were deleted
+	if len(t.roles) >= maxVerdicts { // mostly of deleted roles
 		t.enforcer.ClearPolicy()
 		clear(t.roles)
 	}
 	delete(t.roles, grant.Role)
-	sub := subject(grant.Role)
+	sub := roleSubject(grant.Role)
 	if _, err := t.enforcer.RemoveFilteredPolicy(0, sub); err != nil {
 		return projection{}, err
 	}
@@ -150,25 +147,25 @@ func (t *tenant) project(grant Grant) (projection, error) {
 			return projection{}, err
 		}
 	}
-	role := projection{grant.Permissions, map[question]bool{}}
+	role := projection{grant.Permissions, map[query]bool{}}
 	t.roles[grant.Role] = role
 	return role, nil
 }
 
-func subject(role int64) string { return "role:" + strconv.FormatInt(role, 10) }
+func roleSubject(role int64) string { return "role:" + strconv.FormatInt(role, 10) }
 
-// keep remembers a verdict, in bounded space.
-func keep[K comparable](verdicts map[K]bool, asked K, verdict bool) {
+// cacheVerdict stores a verdict in bounded space.
+func cacheVerdict[K comparable](verdicts map[K]bool, key K, verdict bool) {
 	if len(verdicts) >= maxVerdicts {
 		clear(verdicts)
 	}
-	verdicts[asked] = verdict
+	verdicts[key] = verdict
 }
 
-// refuseBroken is the verdict, which is no where a rule cannot be evaluated.
-func refuseBroken(verdict bool, err error, obj, act string) bool {
+// denyOnError denies when a rule cannot be evaluated.
+func denyOnError(verdict bool, err error, obj, act string) bool {
 	if err != nil {
-		slog.Error("a rule of access cannot be evaluated; the answer is no", "obj", obj, "act", act, "err", err)
+		slog.Error("an access rule cannot be evaluated; access is denied", "obj", obj, "act", act, "err", err)
 	}
 	return err == nil && verdict
 }

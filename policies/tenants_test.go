@@ -14,9 +14,9 @@ import (
 	"weir/policies"
 )
 
-// textbook is casbin's own model of roles with domains: one enforcer with
-// every rule there is, and with who has which role where.
-const textbook = `
+// plainModel is casbin's own model of roles with domains: one enforcer with all
+// rules and memberships.
+const plainModel = `
 [request_definition]
 r = sub, dom, obj, act
 [policy_definition]
@@ -29,15 +29,15 @@ e = some(where (p.eft == allow))
 m = (g(r.sub, p.sub, r.dom) || g(r.sub, p.sub, "*")) && (p.dom == "*" || r.dom == p.dom) && (p.obj == "*" || r.obj == p.obj) && (p.act == "*" || r.act == p.act)
 `
 
-// town is projects with roles and people in them, as our tables say it.
-type town struct {
+// accessTables is the content of our tables: projects, roles and members.
+type accessTables struct {
 	roles   map[int64]models.Permissions // by role
 	project map[int64]int64              // of a role
 	members map[int64]map[int64]int64    // role by project, by person
 	people  map[int64]*models.User       // by id
 }
 
-func (w town) actor(person int64) policies.Actor {
+func (w accessTables) actor(person int64) policies.Actor {
 	a := policies.Actor{User: *w.people[person], Grants: map[int64]policies.Grant{}}
 	for project, role := range w.members[person] {
 		a.Grants[project] = policies.Grant{Role: role, Permissions: w.roles[role]}
@@ -45,10 +45,10 @@ func (w town) actor(person int64) policies.Actor {
 	return a
 }
 
-// plain is the town in casbin's plain enforcer.
-func (w town) plain(t fataler) *casbin.Enforcer {
+// plain returns casbin's plain enforcer with these tables.
+func (w accessTables) plain(t testingT) *casbin.Enforcer {
 	t.Helper()
-	m, err := model.NewModelFromString(textbook)
+	m, err := model.NewModelFromString(plainModel)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +86,7 @@ func (w town) plain(t fataler) *casbin.Enforcer {
 	return e
 }
 
-type fataler interface {
+type testingT interface {
 	Helper()
 	Fatal(args ...any)
 }
@@ -94,12 +94,11 @@ type fataler interface {
 func id(n int64) string               { return strconv.FormatInt(n, 10) }
 func sub(kind string, n int64) string { return kind + ":" + id(n) }
 
-// rights are what is asked about: all there are, and some that there are not.
+// rights are all rights, and some invalid ones.
 var rights = append(append(policies.Rights(true), policies.Rights(false)...), "role:read", "member:*", "*:write", "project:", ":", "workspace:open")
 
-// Whatever roles, people and changes there are, the verdicts are those of
-// casbin's plain enforcer, for what was just read and for what was read before
-// a change alike, and also when few tenants are kept.
+// The verdicts equal those of casbin's plain enforcer, for actors that were read
+// before or after a change, and with a small cache.
 func TestVerdictsAreCasbins(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, err := policies.NewAccess()
@@ -107,9 +106,9 @@ func TestVerdictsAreCasbins(t *testing.T) {
 			t.Fatal(err)
 		}
 		projects, people := rapid.Int64Range(1, 5).Draw(t, "projects"), rapid.Int64Range(1, 4).Draw(t, "people")
-		kept := rapid.IntRange(1, 6).Draw(t, "kept")
-		a.KeepTenants(kept)
-		w := newTown(t, projects, people)
+		maxTenants := rapid.IntRange(1, 6).Draw(t, "max tenants")
+		a.SetMaxTenants(maxTenants)
+		w := randomTables(t, projects, people)
 		type reading struct {
 			actor policies.Actor
 			plain *casbin.Enforcer
@@ -127,8 +126,8 @@ func TestVerdictsAreCasbins(t *testing.T) {
 				}
 				ask(t, a, r.plain, r.actor, rapid.Int64Range(0, projects+1).Draw(t, "project"), rapid.SampledFrom(rights).Draw(t, "right"))
 			}
-			if n := a.Tenants(); n > kept {
-				t.Fatalf("%d tenants are kept", n)
+			if n := a.CachedTenants(); n > maxTenants {
+				t.Fatalf("%d tenants are cached", n)
 			}
 			w.change(t)
 		}
@@ -147,8 +146,8 @@ func ask(t *rapid.T, a *policies.Access, plain *casbin.Enforcer, actor policies.
 	}
 }
 
-func newTown(t *rapid.T, projects, people int64) town {
-	w := town{roles: map[int64]models.Permissions{}, project: map[int64]int64{}, members: map[int64]map[int64]int64{}, people: map[int64]*models.User{}}
+func randomTables(t *rapid.T, projects, people int64) accessTables {
+	w := accessTables{roles: map[int64]models.Permissions{}, project: map[int64]int64{}, members: map[int64]map[int64]int64{}, people: map[int64]*models.User{}}
 	role := int64(0)
 	for p := range projects {
 		for range rapid.IntRange(1, 3).Draw(t, "roles") {
@@ -170,8 +169,8 @@ func drawSet(t *rapid.T) models.Permissions {
 	return models.Permissions(rapid.Uint32Range(0, uint32(models.AllPermissions)).Draw(t, "permissions")) | models.ProjectRead
 }
 
-// move gives somebody a role, or takes a place away.
-func (w town) move(t *rapid.T) {
+// move adds, changes or removes a membership.
+func (w accessTables) move(t *rapid.T) {
 	person := rapid.Int64Range(1, int64(len(w.people))).Draw(t, "who")
 	role := rapid.Int64Range(1, int64(len(w.roles))).Draw(t, "role")
 	if w.members[person][w.project[role]] == role {
@@ -181,7 +180,7 @@ func (w town) move(t *rapid.T) {
 	w.members[person][w.project[role]] = role
 }
 
-func (w town) change(t *rapid.T) {
+func (w accessTables) change(t *rapid.T) {
 	switch rapid.IntRange(0, 3).Draw(t, "change") {
 	case 0:
 		u := w.people[rapid.Int64Range(1, int64(len(w.people))).Draw(t, "whose")]
@@ -193,10 +192,10 @@ func (w town) change(t *rapid.T) {
 	}
 }
 
-// city is 10 000 rules over 200 projects: ten roles in each with five
-// permissions, and somebody in each role.
-func city() (town, []policies.Actor) {
-	w := town{roles: map[int64]models.Permissions{}, project: map[int64]int64{}, members: map[int64]map[int64]int64{}, people: map[int64]*models.User{}}
+// largeTables is 10 000 rules over 200 projects: ten roles in each with five
+// permissions, and a member in each role.
+func largeTables() (accessTables, []policies.Actor) {
+	w := accessTables{roles: map[int64]models.Permissions{}, project: map[int64]int64{}, members: map[int64]map[int64]int64{}, people: map[int64]*models.User{}}
 	var actors []policies.Actor
 	for project := int64(1); project <= 200; project++ {
 		for n := range int64(10) {
@@ -210,10 +209,10 @@ func city() (town, []policies.Actor) {
 	return w, actors
 }
 
-// A verdict that is known already is told without making anything.
+// Cached verdicts do not allocate.
 func TestCachedVerdictsAllocateNothing(t *testing.T) {
 	a := access(t)
-	_, actors := city()
+	_, actors := largeTables()
 	for _, right := range []string{"role write", "workspace stop", "pool read"} {
 		obj, act := cut(right)
 		for _, who := range actors {
@@ -230,11 +229,11 @@ func TestCachedVerdictsAllocateNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkVerdict has 10 000 rules over 200 projects, and compares a verdict
-// that is known, one that is not, one after the role was changed, and casbin's
-// plain enforcer with all the rules.
+// BenchmarkVerdict compares, with 10 000 rules over 200 projects, cached and
+// uncached verdicts, verdicts after a change of the role, and casbin's plain
+// enforcer with all the rules.
 func BenchmarkVerdict(b *testing.B) {
-	w, actors := city()
+	w, actors := largeTables()
 	each := func(name string, do func(who policies.Actor, project int64) bool) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -252,7 +251,7 @@ func BenchmarkVerdict(b *testing.B) {
 	}
 	each("cached", func(who policies.Actor, project int64) bool { return a.May(who, project, "role", "write") })
 	each("uncached", func(who policies.Actor, project int64) bool {
-		a.ForgetVerdicts(project)
+		a.ClearVerdicts(project)
 		return a.May(who, project, "role", "write")
 	})
 	asked := 0

@@ -14,23 +14,23 @@ const (
 	MaxTokenLifetime     = 366 * 24 * time.Hour
 )
 
-// NewToken asks for a personal access token.
+// NewToken is the input for creating a personal access token.
 type NewToken struct {
 	Name     string        `json:"name" maxLength:"100" doc:"what the token is for"`
 	Lifetime time.Duration `json:"-"`
 }
 
-// CreateToken makes a token for the actor and returns its secret, which is
-// never shown again.
+// CreateToken creates a token for the actor and returns its secret, which is not
+// stored.
 func (a *Accounts) CreateToken(ctx context.Context, actor Actor, in NewToken) (t models.AccessToken, secret string, err error) {
 	if actor.User.ID == 0 {
-		return t, "", signInAgain(nil)
+		return t, "", unauthenticated(nil)
 	}
 	return a.createToken(ctx, actor, actor.User.ID, in)
 }
 
-// CreateTokenFor makes a token for somebody else; only the command line, which
-// has the database in its hands anyway, may.
+// CreateTokenFor creates a token for another user. Only system actors may: the
+// command line has access to the database anyway.
 func (a *Accounts) CreateTokenFor(ctx context.Context, actor Actor, email string, in NewToken) (t models.AccessToken, secret string, err error) {
 	if actor.System == "" {
 		return t, "", models.Forbidden("Your role does not permit this. A platform administrator or a manager of the project can do it.")
@@ -66,7 +66,7 @@ func (a *Accounts) createToken(ctx context.Context, actor Actor, userID int64, i
 	return t, secret, err
 }
 
-// auditToken is what the audit keeps of a token: no secret.
+// auditToken is a token in the audit, without the secret.
 func auditToken(t models.AccessToken) map[string]any {
 	return map[string]any{"user_id": t.UserID, "name": t.Name, "expires_at": t.ExpiresAt}
 }
@@ -74,7 +74,7 @@ func auditToken(t models.AccessToken) map[string]any {
 // Tokens lists the actor's tokens.
 func (a *Accounts) Tokens(ctx context.Context, actor Actor) ([]models.AccessToken, error) {
 	if actor.User.ID == 0 {
-		return nil, signInAgain(nil)
+		return nil, unauthenticated(nil)
 	}
 	return a.store.Read(ctx).AccessTokens(actor.User.ID)
 }
@@ -82,7 +82,7 @@ func (a *Accounts) Tokens(ctx context.Context, actor Actor) ([]models.AccessToke
 // DeleteToken revokes one of the actor's tokens.
 func (a *Accounts) DeleteToken(ctx context.Context, actor Actor, id int64) error {
 	if actor.User.ID == 0 {
-		return signInAgain(nil)
+		return unauthenticated(nil)
 	}
 	return a.access.Write(ctx, a.store, actor, Need{}, func(q *models.Queries) error {
 		tokens, err := q.AccessTokens(actor.User.ID)
@@ -102,20 +102,20 @@ func (a *Accounts) DeleteToken(ctx context.Context, actor Actor, id int64) error
 	})
 }
 
-// ByToken finds who a personal access token speaks for. Its last use is
-// recorded, at most once a minute.
+// ByToken finds the actor of a personal access token and records its use, at most
+// once a minute.
 func (a *Accounts) ByToken(ctx context.Context, secret string) (Actor, error) {
 	if !strings.HasPrefix(secret, TokenPrefix) || len(secret) > 200 {
-		return Actor{}, badToken(nil)
+		return Actor{}, invalidToken(nil)
 	}
 	now := a.store.Now()
 	t, err := a.store.Read(ctx).AccessTokenByHash(HashSecret(secret), now)
 	if err != nil {
-		return Actor{}, badToken(err)
+		return Actor{}, invalidToken(err)
 	}
 	actor, err := a.Load(ctx, t.UserID)
 	if err != nil {
-		return Actor{}, badToken(err)
+		return Actor{}, invalidToken(err)
 	}
 	actor.Session, actor.Via = t.Hash, "token "+t.Name
 	if t.LastUsedAt == nil || now.Sub(*t.LastUsedAt) > time.Minute {
@@ -124,7 +124,7 @@ func (a *Accounts) ByToken(ctx context.Context, secret string) (Actor, error) {
 	return actor, err
 }
 
-func badToken(err error) error {
+func invalidToken(err error) error {
 	if err != nil && models.KindOf(err) == models.KindInternal {
 		return err
 	}

@@ -11,24 +11,24 @@ import (
 	"weir/policies"
 )
 
-// claims are what a provider says of a person, each still as JSON.
+// claims are the claims about a user, each as JSON.
 type claims map[string]json.RawMessage
 
 func (c claims) has(name string) bool { return len(c[name]) > 0 && string(c[name]) != "null" }
 
 func (c claims) text(name string) (s string) {
-	_ = json.Unmarshal(c[name], &s) // what is no text says nothing
+	_ = json.Unmarshal(c[name], &s) // ignore other types
 	return s
 }
 
-// boolean reads a boolean; some providers write it as a text.
+// boolean reads a boolean; some providers encode it as a string.
 func (c claims) boolean(name string) bool {
 	var b bool
 	return json.Unmarshal(c[name], &b) == nil && b || c.text(name) == "true"
 }
 
-// list reads texts, or one text alone. What is neither says nothing, so that
-// no right follows from what was not understood.
+// list reads a list of strings, or one string. Other types are ignored, so that
+// they grant no rights.
 func (c claims) list(name string) (list []string) {
 	if s := c.text(name); s != "" {
 		return []string{s}
@@ -39,8 +39,8 @@ func (c claims) list(name string) (list []string) {
 	return list
 }
 
-// add takes over what is not said yet. An address and its being verified
-// belong together.
+// add adds missing claims. An address and its verification must come from the same
+// source.
 func (c claims) add(more claims) {
 	if !c.has("email") {
 		delete(c, "email_verified")
@@ -63,32 +63,32 @@ func (c claims) assertion(id *oidc.IDToken, groups string) policies.Assertion {
 		Name: name, Groups: c.list(groups)}
 }
 
-// bounded refuses answers that are longer than they can be meant.
-type bounded struct{ http.RoundTripper }
+// limitedTransport refuses responses that are too long.
+type limitedTransport struct{ http.RoundTripper }
 
-func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+func (b limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := b.RoundTripper.RoundTrip(r)
 	if err == nil {
-		res.Body = &bodyWithin{ReadCloser: res.Body, left: bodySize}
+		res.Body = &limitedBody{ReadCloser: res.Body, left: maxResponse}
 	}
 	return res, err
 }
 
-type bodyWithin struct {
+type limitedBody struct {
 	io.ReadCloser
 	left int
 }
 
-func (b *bodyWithin) Read(p []byte) (int, error) {
+func (b *limitedBody) Read(p []byte) (int, error) {
 	if b.left < 0 {
-		return 0, fmt.Errorf("the answer is longer than %d bytes", bodySize)
+		return 0, fmt.Errorf("the answer is longer than %d bytes", maxResponse)
 	}
 	if len(p) > b.left+1 {
 		p = p[:b.left+1]
 	}
 	n, err := b.ReadCloser.Read(p)
 	if b.left -= n; b.left < 0 {
-		return n, fmt.Errorf("the answer is longer than %d bytes", bodySize)
+		return n, fmt.Errorf("the answer is longer than %d bytes", maxResponse)
 	}
 	return n, err
 }

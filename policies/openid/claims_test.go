@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestClaimsThatAreNotUnderstoodGiveNothing(t *testing.T) {
+func TestClaimsOfOtherTypesAreIgnored(t *testing.T) {
 	for raw, want := range map[string][]string{`["a","b"]`: {"a", "b"}, `"a"`: {"a"}, `""`: nil, `null`: nil, ``: nil, `["a",1]`: nil, `{"a":true}`: nil, `7`: nil} {
 		if got := (claims{"groups": json.RawMessage(raw)}).list("groups"); !slices.Equal(got, want) {
 			t.Errorf("%s: %q", raw, got)
@@ -19,8 +19,8 @@ func TestClaimsThatAreNotUnderstoodGiveNothing(t *testing.T) {
 	}
 }
 
-func TestAnAddressIsVerifiedWhereItWasSaid(t *testing.T) {
-	said := func(s string) (c claims) {
+func TestAddressAndVerificationHaveOneSource(t *testing.T) {
+	parse := func(s string) (c claims) {
 		if err := json.Unmarshal([]byte(s), &c); err != nil {
 			t.Fatal(err)
 		}
@@ -38,8 +38,8 @@ func TestAnAddressIsVerifiedWhereItWasSaid(t *testing.T) {
 		{`{"email_verified":true}`, `{"email":"b@x"}`, "b@x", false},
 		{`{"email":"a@x","email_verified":false}`, `{"email":"a@x","email_verified":true}`, "a@x", false},
 	} {
-		c := said(m.token)
-		c.add(said(m.info))
+		c := parse(m.token)
+		c.add(parse(m.info))
 		if c.text("email") != m.email || c.boolean("email_verified") != m.verified {
 			t.Errorf("%s and %s: %s, %t", m.token, m.info, c.text("email"), c.boolean("email_verified"))
 		}

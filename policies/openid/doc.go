@@ -1,6 +1,6 @@
-// Package openid speaks OpenID Connect with the provider of sign-in that an
-// organisation has: where a browser goes to sign in there, and what the
-// provider says of whoever came back with a code.
+// Package openid is the client of an OpenID Connect provider: it creates the URL
+// for signing in there, and exchanges the code for a verified assertion.
 //
-// It must not know accounts, groups' meaning, cookies, nor the portal's pages.
+// It must not know accounts, the meaning of groups, cookies, nor the portal's
+// pages.
 package openid

@@ -19,26 +19,26 @@ import (
 )
 
 const (
-	timeout     = 10 * time.Second // for one exchange with the provider
-	bodySize    = 1 << 20          // bytes of its longest answer
-	metadataTTL = time.Hour        // how long what it says of itself is used
-	retryAfter  = 3 * time.Second  // after it did not answer, before it is asked again
-	clockSkew   = time.Minute      // by which its clock may be behind ours
-	futureSkew  = 5 * time.Minute  // by which it may be ahead
+	timeout        = 10 * time.Second // of one exchange with the provider
+	maxResponse    = 1 << 20          // bytes
+	metadataTTL    = time.Hour        // how long the provider's metadata is used
+	retryPause     = 3 * time.Second  // after a failed discovery
+	maxClockBehind = time.Minute      // of the provider's clock
+	maxClockAhead  = 5 * time.Minute
 )
 
-// Config is what is known of the provider beforehand.
+// Config is the configuration of a provider.
 type Config struct {
-	Issuer       string // its address, exactly as it says it
+	Issuer       string // URL, exactly as in its metadata
 	ClientID     string
-	ClientSecret string // empty: the portal is a public client there
-	Name         string // for people
-	GroupsClaim  string // where it says the groups
+	ClientSecret string // empty: the portal is a public client
+	Name         string // display name
+	GroupsClaim  string // the claim with the groups
 	Now          func() time.Time
 }
 
-// Provider is asked when somebody signs in, and not before: the portal starts
-// without it.
+// Provider is a client of an identity provider. It connects at the first sign-in,
+// so that the portal starts without the provider.
 type Provider struct {
 	Config
 	client *http.Client
@@ -46,27 +46,27 @@ type Provider struct {
 	mu      sync.Mutex
 	found   *discovered
 	failed  error
-	retryAt time.Time
+	retryAt time.Time // of the next discovery
 }
 
-// discovered is what the provider says of itself.
+// discovered is the provider's metadata.
 type discovered struct {
 	*oidc.Provider
 	verifier    *oidc.IDTokenVerifier
 	scopes      []string
 	userinfo    bool
-	sendsIssuer bool // beside every code
+	sendsIssuer bool // with every code
 }
 
-// New makes a Provider without asking it anything.
+// New returns a Provider without connecting to it.
 func New(c Config) *Provider {
-	return &Provider{Config: c, client: &http.Client{Timeout: timeout, Transport: bounded{http.DefaultTransport},
-		// An answer from elsewhere would not be the provider's own.
+	return &Provider{Config: c, client: &http.Client{Timeout: timeout, Transport: limitedTransport{http.DefaultTransport},
+		// A redirect could lead to another host.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// Address is where a browser goes to sign in. It is an unavailable error
-// while the provider does not answer.
+// Address is the URL for signing in. It is an unavailable error while the provider
+// does not respond.
 func (p *Provider) Address(ctx context.Context, pass policies.Pass) (string, error) {
 	d, err := p.discover(ctx)
 	if err != nil {
@@ -80,10 +80,9 @@ func (p *Provider) oauth(d *discovered, pass policies.Pass) *oauth2.Config {
 		Scopes: d.scopes}
 }
 
-// Redeem exchanges the code that a browser brought back for what the provider
-// says of the person, all of it checked; issuer is who the browser says gave
-// the code, if it does (RFC 9207). Whatever is wrong with the code or
-// the answer is a forbidden error; the details are inside it, for the log.
+// Redeem exchanges the code of a callback for a verified assertion; issuer is the
+// callback's iss parameter, if any (RFC 9207). An invalid code or response is a
+// forbidden error; the details are inside it, for the log.
 func (p *Provider) Redeem(ctx context.Context, pass policies.Pass, code, issuer string) (as policies.Assertion, err error) {
 	d, err := p.discover(ctx)
 	if err != nil {
@@ -96,7 +95,7 @@ func (p *Provider) Redeem(ctx context.Context, pass policies.Pass, code, issuer 
 	defer cancel()
 	token, err := p.oauth(d, pass).Exchange(ctx, code, oauth2.VerifierOption(pass.Verifier))
 	if err != nil {
-		return as, p.exchangeFailed(err)
+		return as, p.exchangeError(err)
 	}
 	raw, _ := token.Extra("id_token").(string)
 	id, err := d.verifier.Verify(ctx, raw)
@@ -116,9 +115,9 @@ func (p *Provider) Redeem(ctx context.Context, pass policies.Pass, code, issuer 
 	return all.assertion(id, p.GroupsClaim), nil
 }
 
-// exchangeFailed tells a code that the provider refuses from a provider that does
-// not answer.
-func (p *Provider) exchangeFailed(err error) error {
+// exchangeError distinguishes a refused code from a provider that does not
+// respond.
+func (p *Provider) exchangeError(err error) error {
 	if e := (*oauth2.RetrieveError)(nil); errors.As(err, &e) && e.Response != nil && e.Response.StatusCode < 500 {
 		return p.refused(err)
 	}
@@ -135,8 +134,8 @@ func (p *Provider) unavailable(err error) error {
 	return models.Unavailable(err, "%s does not answer now. Try again in a moment; accounts that have a password here can use it.", p.Name)
 }
 
-// check holds an ID token, whose signature, issuer, audience and expiry are
-// verified, to the rest of what the standard asks of it.
+// check verifies an ID token beyond its signature, issuer, audience and expiry, as
+// the standard requires.
 func (p *Provider) check(id *oidc.IDToken, nonce string) error {
 	var c struct {
 		Azp string `json:"azp"`
@@ -149,14 +148,14 @@ func (p *Provider) check(id *oidc.IDToken, nonce string) error {
 		return errors.New("the ID token has another nonce")
 	case c.Azp != "" && c.Azp != p.ClientID, c.Azp == "" && len(id.Audience) > 1:
 		return fmt.Errorf("the ID token was issued for %q, among %q", c.Azp, id.Audience)
-	case id.IssuedAt.After(p.Now().Add(futureSkew)):
+	case id.IssuedAt.After(p.Now().Add(maxClockAhead)):
 		return fmt.Errorf("the ID token was issued at %s, which is in the future", id.IssuedAt)
 	}
 	return nil
 }
 
-// complete adds what the provider says only at its userinfo endpoint. What
-// the signed ID token says counts first.
+// complete adds claims that are available only at the userinfo endpoint. The ID
+// token takes precedence.
 func (p *Provider) complete(ctx context.Context, d *discovered, id *oidc.IDToken, token *oauth2.Token, all claims) error {
 	if !d.userinfo || all.has("email") && all.has("email_verified") && all.has(p.GroupsClaim) {
 		return nil
@@ -176,15 +175,15 @@ func (p *Provider) complete(ctx context.Context, d *discovered, id *oidc.IDToken
 	return nil
 }
 
-// discover asks the provider what it says of itself, once an hour. While it
-// does not answer, what it said before is used, or the failure is told at
-// once to all that come within the pause.
+// discover returns the provider's metadata, at most metadataTTL old. While the
+// provider does not respond, old metadata is used; without any, the last error is
+// returned until the next retry.
 func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if now := p.Now(); !now.Before(p.retryAt) {
-		d, err := p.fetchMetadata(ctx)
-		p.failed, p.retryAt = err, now.Add(retryAfter)
+		d, err := p.fetch(ctx)
+		p.failed, p.retryAt = err, now.Add(retryPause)
 		if err == nil {
 			p.found, p.retryAt = d, now.Add(metadataTTL)
 		}
@@ -195,8 +194,8 @@ func (p *Provider) discover(ctx context.Context) (*discovered, error) {
 	return nil, p.unavailable(p.failed)
 }
 
-func (p *Provider) fetchMetadata(ctx context.Context) (*discovered, error) {
-	// Whoever came first may leave; the others wait for the same answer.
+func (p *Provider) fetch(ctx context.Context) (*discovered, error) {
+	// The first caller may give up; others wait for the same response.
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(context.WithoutCancel(ctx), p.client), timeout)
 	defer cancel()
 	provider, err := oidc.NewProvider(ctx, p.Issuer)
@@ -211,14 +210,14 @@ func (p *Provider) fetchMetadata(ctx context.Context) (*discovered, error) {
 		return nil, err
 	}
 	scopes := []string{oidc.ScopeOpenID, "email", "profile"}
-	if slices.Contains(c.Scopes, "groups") { // some say groups only to who asks
+	if slices.Contains(c.Scopes, "groups") { // some send groups only on request
 		scopes = append(scopes, "groups")
 	}
 	return &discovered{Provider: provider, scopes: scopes, userinfo: c.Userinfo != "", sendsIssuer: c.SendsIssuer,
-		verifier: provider.Verifier(&oidc.Config{ClientID: p.ClientID, Now: func() time.Time { return p.Now().Add(-clockSkew) }})}, nil
+		verifier: provider.Verifier(&oidc.Config{ClientID: p.ClientID, Now: func() time.Time { return p.Now().Add(-maxClockBehind) }})}, nil
 }
 
-// metadata is what else the provider says of itself.
+// metadata is the part of the provider's metadata that oidc does not decode.
 type metadata struct {
 	Userinfo    string   `json:"userinfo_endpoint"`
 	Keys        string   `json:"jwks_uri"`
@@ -243,8 +242,8 @@ func (m metadata) check(e oauth2.Endpoint) error {
 	return nil
 }
 
-// SafeAddress tells whether what is sent to an address is kept from others:
-// it begins with https, or is on this machine.
+// SafeAddress reports whether a URL is safe for secrets: its scheme is https, or
+// its host is this machine.
 func SafeAddress(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.User != nil {

@@ -1,7 +1,6 @@
-// Package openidtest runs a real provider of OpenID Connect for tests: the
-// certified library zitadel/oidc, on a free port of this machine, with people,
-// groups and a sign-in page of its own. Tests can make it say what a provider
-// should not.
+// Package openidtest runs a real OpenID Connect provider for tests: the certified
+// library zitadel/oidc on a local port, with users, groups and a sign-in page.
+// Tests can inject faults into its responses.
 //
 // It must not know the portal, and nothing but tests may import it.
 package openidtest

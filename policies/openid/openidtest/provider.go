@@ -16,23 +16,23 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
 
-// The client that the provider knows, and everybody's password there.
+// The credentials of the client, and the password of all users.
 const (
 	ClientID     = "weir"
 	ClientSecret = "a secret of the client"
 	Password     = "a password at the provider"
 )
 
-// Person is somebody whom the provider knows.
+// Person is a user of the provider.
 type Person struct {
-	Subject  string // also what is typed to sign in
+	Subject  string // also the user name
 	Email    string
 	Verified bool
 	Name     string
 	Groups   []string
 }
 
-// Provider is a running provider.
+// Provider is a running OpenID Connect provider.
 type Provider struct {
 	Issuer string
 
@@ -41,28 +41,27 @@ type Provider struct {
 	mu       sync.Mutex
 	redirect string
 	people   map[string]Person
-	spoil    Spoil
-	ended    bool
+	faults   Spoil
+	down     bool
 }
 
-// Spoil makes the provider say what it should not, in its ID tokens and after.
+// Spoil is a set of faults in the provider's responses.
 type Spoil struct {
 	Nonce    string
-	Audience []string      // beside the client
-	Client   string        // they are for this one
-	Lifetime time.Duration // 0: an hour; below 0 they are expired when they come
+	Audience []string      // additional audience
+	Client   string        // the client that the tokens are issued for
+	Lifetime time.Duration // 0: an hour; negative: expired tokens
 	Userinfo string        // the subject at the userinfo endpoint
-	InToken  bool          // tell about the person in the ID token, too; nothing wrong with that
+	InToken  bool          // groups in the ID token too; not a fault
 }
 
-// New starts a provider, which ends with the test. It lets nobody in before
-// SendBackTo.
+// New starts a provider for the test. Nobody can sign in before SendBackTo.
 func New(t testing.TB) *Provider {
 	t.Helper()
 	p := &Provider{people: map[string]Person{}}
 	var handler http.Handler
 	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if p.silent() {
+		if p.isDown() {
 			http.Error(w, "out of order", http.StatusServiceUnavailable)
 			return
 		}
@@ -79,13 +78,13 @@ func New(t testing.TB) *Provider {
 
 func (p *Provider) handler() (http.Handler, error) {
 	client := storage.WebClient(ClientID, ClientSecret)
-	backend := opStorage{Storage: storage.NewStorageWithClients(people{p}, map[string]*storage.Client{ClientID: client}), provider: p}
-	provider, err := op.NewProvider(&op.Config{CryptoKey: sha256.Sum256([]byte("of a test")), CodeMethodS256: true}, backend,
+	logins := testStorage{Storage: storage.NewStorageWithClients(users{p}, map[string]*storage.Client{ClientID: client}), provider: p}
+	provider, err := op.NewProvider(&op.Config{CryptoKey: sha256.Sum256([]byte("of a test")), CodeMethodS256: true}, logins,
 		op.StaticIssuer(p.Issuer), op.WithAllowInsecure(), op.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
 	if err != nil {
 		return nil, err
 	}
-	back := op.AuthCallbackURL(provider)
+	callback := op.AuthCallbackURL(provider)
 	mux := http.NewServeMux()
 	mux.Handle("/", provider)
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
@@ -95,11 +94,11 @@ func (p *Provider) handler() (http.Handler, error) {
 	interceptor := op.NewIssuerInterceptor(provider.IssuerFromRequest)
 	mux.HandleFunc("POST /login/username", interceptor.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.PostFormValue("id")
-		if err := backend.CheckUsernamePassword(r.PostFormValue("username"), r.PostFormValue("password"), id); err != nil {
+		if err := logins.CheckUsernamePassword(r.PostFormValue("username"), r.PostFormValue("password"), id); err != nil {
 			http.Error(w, err.Error(), http.StatusForbidden)
 			return
 		}
-		http.Redirect(w, r, back(r.Context(), id), http.StatusFound)
+		http.Redirect(w, r, callback(r.Context(), id), http.StatusFound)
 	}))
 	return mux, nil
 }
@@ -110,44 +109,44 @@ const page = `<!DOCTYPE html><html lang="en"><title>The provider</title>
 <label>Password <input name="password" id="password" type="password"></label>
 <button>Let me in</button></form></main></html>`
 
-// SendBackTo sets the one address of the portal to which people come back.
+// SendBackTo sets the redirect URI of the portal.
 func (p *Provider) SendBackTo(redirect string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.redirect = redirect
 }
 
-// Know adds a person, or changes what is said of one.
+// Know adds or replaces a person.
 func (p *Provider) Know(person Person) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.people[person.Subject] = person
 }
 
-// Spoil sets what is wrong from now on.
+// Spoil sets the faults.
 func (p *Provider) Spoil(s Spoil) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.spoil = s
+	p.faults = s
 }
 
-// Silent makes the provider answer nothing of use, or answer again.
-func (p *Provider) Silent(yes bool) {
+// Silent makes the provider unavailable, or available again.
+func (p *Provider) Silent(down bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.ended = yes
+	p.down = down
 }
 
-func (p *Provider) silent() bool {
+func (p *Provider) isDown() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.ended
+	return p.down
 }
 
-func (p *Provider) spoiled() Spoil {
+func (p *Provider) currentFaults() Spoil {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.spoil
+	return p.faults
 }
 
 func (p *Provider) person(subject string) (Person, bool) {

@@ -9,10 +9,10 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
 
-// people are the provider's, as the library's example storage asks for them.
-type people struct{ *Provider }
+// users adapts the provider's users to the library's example storage.
+type users struct{ *Provider }
 
-func (p people) GetUserByID(id string) *storage.User {
+func (p users) GetUserByID(id string) *storage.User {
 	person, ok := p.person(id)
 	if !ok {
 		return nil
@@ -20,57 +20,57 @@ func (p people) GetUserByID(id string) *storage.User {
 	return &storage.User{ID: person.Subject, Username: person.Subject, Password: Password, FirstName: person.Name, Email: person.Email, EmailVerified: person.Verified}
 }
 
-func (p people) GetUserByUsername(name string) *storage.User { return p.GetUserByID(name) }
+func (p users) GetUserByUsername(name string) *storage.User { return p.GetUserByID(name) }
 
-func (p people) ExampleClientID() string { return ClientID }
+func (p users) ExampleClientID() string { return ClientID }
 
-// opStorage is the library's example storage, which also tells groups, and what
-// a test wants to be wrong.
-type opStorage struct {
+// testStorage is the library's example storage with groups and with the faults
+// that a test sets.
+type testStorage struct {
 	*storage.Storage
 	provider *Provider
 }
 
-// SetUserinfoFromToken answers the userinfo endpoint.
-func (b opStorage) SetUserinfoFromToken(ctx context.Context, info *oidc.UserInfo, token, subject, origin string) error {
+// SetUserinfoFromToken fills the response of the userinfo endpoint.
+func (b testStorage) SetUserinfoFromToken(ctx context.Context, info *oidc.UserInfo, token, subject, origin string) error {
 	if err := b.Storage.SetUserinfoFromToken(ctx, info, token, subject, origin); err != nil {
 		return err
 	}
-	b.tell(info)
-	if other := b.provider.spoiled().Userinfo; other != "" {
+	b.addGroups(info)
+	if other := b.provider.currentFaults().Userinfo; other != "" {
 		info.Subject = other
 	}
 	return nil
 }
 
 // SetUserinfoFromRequest fills an ID token.
-func (b opStorage) SetUserinfoFromRequest(ctx context.Context, info *oidc.UserInfo, request op.IDTokenRequest, scopes []string) error {
+func (b testStorage) SetUserinfoFromRequest(ctx context.Context, info *oidc.UserInfo, request op.IDTokenRequest, scopes []string) error {
 	if err := b.Storage.SetUserinfoFromRequest(ctx, info, request, scopes); err != nil {
 		return err
 	}
-	if b.provider.spoiled().InToken {
-		b.tell(info)
+	if b.provider.currentFaults().InToken {
+		b.addGroups(info)
 	}
 	return nil
 }
 
-func (b opStorage) tell(info *oidc.UserInfo) {
+func (b testStorage) addGroups(info *oidc.UserInfo) {
 	if person, ok := b.provider.person(info.Subject); ok && person.Groups != nil {
 		info.AppendClaims("groups", person.Groups)
 	}
 }
 
-// AuthRequestByCode finds what a code was given for.
-func (b opStorage) AuthRequestByCode(ctx context.Context, code string) (op.AuthRequest, error) {
+// AuthRequestByCode finds the request of a code.
+func (b testStorage) AuthRequestByCode(ctx context.Context, code string) (op.AuthRequest, error) {
 	r, err := b.Storage.AuthRequestByCode(ctx, code)
 	if err != nil {
 		return nil, err
 	}
-	return &request{AuthRequest: r, spoil: b.provider.spoiled()}, nil
+	return &request{AuthRequest: r, faults: b.provider.currentFaults()}, nil
 }
 
 // GetClientByClientID finds a client.
-func (b opStorage) GetClientByClientID(ctx context.Context, id string) (op.Client, error) {
+func (b testStorage) GetClientByClientID(ctx context.Context, id string) (op.Client, error) {
 	c, err := b.Storage.GetClientByClientID(ctx, id)
 	if err != nil {
 		return nil, err
@@ -78,44 +78,44 @@ func (b opStorage) GetClientByClientID(ctx context.Context, id string) (op.Clien
 	return client{c, b.provider}, nil
 }
 
-// CreateAccessToken comes after the code was found good, and before the ID
-// token is made.
-func (b opStorage) CreateAccessToken(ctx context.Context, r op.TokenRequest) (string, time.Time, error) {
+// CreateAccessToken is called after the code was accepted, and before the ID token
+// is created.
+func (b testStorage) CreateAccessToken(ctx context.Context, r op.TokenRequest) (string, time.Time, error) {
 	if r, ok := r.(*request); ok {
-		r.taken = true
+		r.accepted = true
 	}
 	return b.Storage.CreateAccessToken(ctx, r)
 }
 
-// request is what somebody asked to sign in for, spoiled.
+// request is an authentication request with the faults of a test.
 type request struct {
 	op.AuthRequest
-	spoil Spoil
-	taken bool
+	faults   Spoil
+	accepted bool
 }
 
 func (r *request) GetClientID() string {
-	if r.taken && r.spoil.Client != "" {
-		return r.spoil.Client
+	if r.accepted && r.faults.Client != "" {
+		return r.faults.Client
 	}
 	return r.AuthRequest.GetClientID()
 }
 
 func (r *request) GetNonce() string {
-	if r.spoil.Nonce != "" {
-		return r.spoil.Nonce
+	if r.faults.Nonce != "" {
+		return r.faults.Nonce
 	}
 	return r.AuthRequest.GetNonce()
 }
 
 func (r *request) GetAudience() []string {
-	if r.spoil.Audience != nil || r.spoil.Client != "" {
-		return r.spoil.Audience
+	if r.faults.Audience != nil || r.faults.Client != "" {
+		return r.faults.Audience
 	}
 	return r.AuthRequest.GetAudience()
 }
 
-// client is the portal as the provider knows it, spoiled.
+// client is the portal at the provider, with the faults of a test.
 type client struct {
 	op.Client
 	provider *Provider
@@ -128,10 +128,10 @@ func (c client) RedirectURIs() []string {
 }
 
 func (c client) IDTokenLifetime() time.Duration {
-	if lifetime := c.provider.spoiled().Lifetime; lifetime != 0 {
+	if lifetime := c.provider.currentFaults().Lifetime; lifetime != 0 {
 		return lifetime
 	}
 	return c.Client.IDTokenLifetime()
 }
 
-func (c client) IDTokenUserinfoClaimsAssertion() bool { return c.provider.spoiled().InToken }
+func (c client) IDTokenUserinfoClaimsAssertion() bool { return c.provider.currentFaults().InToken }

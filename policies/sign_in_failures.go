@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// failures slows the guessing of passwords down: few tries for an address
-// from one client, more for it from all together. So nobody is locked out by
-// a stranger who fails in their name, until many strangers do.
+// failures rate-limits the guessing of passwords: few attempts for an address
+// from one client, more from all clients together. So a single client cannot lock
+// out the owner of an address.
 type failures struct {
 	mu   sync.Mutex
-	seen map[[2]string][]time.Time // by address and client; client "*" is all of them
+	seen map[[2]string][]time.Time // by address and client; client "*" stands for all
 }
 
 const (
@@ -22,9 +22,8 @@ const (
 
 const everyClient = "*"
 
-// try counts a try before it is made, so that many at once count as many, and
-// tells how long client must wait instead; 0 is not at all. A try that
-// succeeds is taken back by clear.
+// try counts an attempt before it is made, so that concurrent attempts count, or
+// returns how long client must wait. Clear removes the attempts after a success.
 func (f *failures) try(email, client string, now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -36,7 +35,7 @@ func (f *failures) try(email, client string, now time.Time) time.Duration {
 		f.seen = map[[2]string][]time.Time{}
 	}
 	if len(f.seen) >= failureKeys {
-		f.forget(now)
+		f.prune(now)
 	}
 	f.seen[own] = append(f.recent(own, now), now)
 	f.seen[all] = append(f.recent(all, now), now)
@@ -51,9 +50,9 @@ func (f *failures) until(key [2]string, limit int, now time.Time) time.Duration 
 	return recent[len(recent)-limit].Add(failureWindow).Sub(now)
 }
 
-// forget drops what no longer counts; should all of it still count, it drops
-// everything: memory is bounded, whoever fails.
-func (f *failures) forget(now time.Time) {
+// prune removes expired attempts, or all of them when none has expired: memory is
+// bounded.
+func (f *failures) prune(now time.Time) {
 	for key := range f.seen {
 		if len(f.recent(key, now)) == 0 {
 			delete(f.seen, key)
