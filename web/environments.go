@@ -58,3 +58,32 @@ func minimumWords(ctx context.Context, m models.Minimum) string {
 	}
 	return strings.Join(parts, " · ")
 }
+
+func (v EnvironmentFormView) title(ctx context.Context) string {
+	if v.ID == 0 {
+		return T(ctx, "Add an environment")
+	}
+	return T(ctx, "Edit %s", v.Name)
+}
+
+func (v EnvironmentFormView) does(ctx context.Context) string {
+	if v.ID == 0 {
+		return T(ctx, "Add environment")
+	}
+	return T(ctx, "Save")
+}
+
+func (v EnvironmentFormView) action() string { return under("/environments", v.ID) }
+
+// ConfirmDeleteEnvironment asks before a catalogue entry is deleted.
+func ConfirmDeleteEnvironment(e models.Environment) ConfirmView {
+	return ConfirmView{
+		Title:        models.Say("Delete the environment %s?", e.Name),
+		Consequences: []models.Text{models.Say("Nobody can launch it afterwards. Workspaces that already run are not touched.")},
+		Button:       models.Say("Delete environment"),
+		Action:       "/environments/" + id(e.ID) + "/delete",
+		Back:         "/environments", Version: e.Version,
+	}
+}
+
+var minimumFields = []string{"minimum.gpus", "minimum.cores", "minimum.gpu_memory_mib", "minimum.cpu_milli", "minimum.memory_mib"}

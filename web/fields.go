@@ -130,15 +130,6 @@ func fieldName(ctx context.Context, name string) string {
 	return name
 }
 
-// parameterName is what a launch parameter is called. Environment variables
-// keep their names.
-func parameterName(ctx context.Context, name string) string {
-	if name == "gpu_memory_mib" {
-		name = "launch.gpu_memory_mib"
-	}
-	return fieldName(ctx, name)
-}
-
 // inputID is the id of a field's input.
 func inputID(name string) string { return "f-" + strings.ReplaceAll(name, ".", "-") }
 
@@ -162,9 +153,3 @@ func resourceFields(prefix string) []string {
 	}
 	return names
 }
-
-// launchFields are the inputs of launch parameters.
-var launchFields = []string{"launch.gpus", "launch.cores", "launch.gpu_memory_mib", "launch.gpu_model",
-	"launch.cpu_milli", "launch.memory_mib", "launch.shm_mib", "launch.path"}
-
-var minimumFields = []string{"minimum.gpus", "minimum.cores", "minimum.gpu_memory_mib", "minimum.cpu_milli", "minimum.memory_mib"}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"weir/models"
 )
@@ -93,28 +95,6 @@ func sayAll(ctx context.Context, texts []models.Text) string {
 	return strings.Join(parts, T(ctx, "; "))
 }
 
-// parameterValue words a target launch parameter.
-func parameterValue(p models.Parameter) string {
-	n, err := strconv.ParseInt(p.Value, 10, 64)
-	switch {
-	case err != nil:
-		return p.Value
-	case strings.HasSuffix(p.Name, "_mib"):
-		return models.FormatMiB(n)
-	case p.Name == "cpu_milli":
-		return models.Quantity(p.Name, n)
-	}
-	return p.Value
-}
-
-var originWords = map[string]models.Text{
-	"platform":    models.Say("Platform"),
-	"project":     models.Say("Project"),
-	"environment": models.Say("Environment"),
-	"role":        models.Say("Role"),
-	"member":      models.Say("You"),
-}
-
 var stateWords = map[string]models.Text{
 	"requested": models.Say("requested"),
 	"queued":    models.Say("queued"),
@@ -149,14 +129,6 @@ func word(ctx context.Context, state string) string {
 		return TT(ctx, t)
 	}
 	return state
-}
-
-// origin is the layer that a parameter came from.
-func origin(ctx context.Context, layer string) string {
-	if t, ok := originWords[layer]; ok {
-		return TT(ctx, t)
-	}
-	return layer
 }
 
 // shape is the class that gives a state its shape and colour.
@@ -250,4 +222,52 @@ func yes(ctx context.Context, b bool) string {
 		return T(ctx, "yes")
 	}
 	return T(ctx, "no")
+}
+
+// capital begins a sentence.
+func capital(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:]
+}
+
+func ending(ctx context.Context, t *time.Time) string {
+	if t == nil {
+		return T(ctx, "no end")
+	}
+	return day(*t)
+}
+
+// under is the address of a thing in a list, or of the list for a new one.
+func under(list string, n int64) string {
+	if n == 0 {
+		return list
+	}
+	return list + "/" + id(n)
+}
+
+// period words a period of use by its days.
+func period(ctx context.Context, from time.Time, until *time.Time) string {
+	if until == nil {
+		return T(ctx, "from %s", day(from))
+	}
+	return T(ctx, "%s to %s", day(from), day(*until))
+}
+
+// amounts words a vector of resources in one line.
+func amounts(ctx context.Context, r models.Resources) string {
+	var parts []string
+	for _, a := range r.Amounts() {
+		parts = append(parts, TT(ctx, a.Label)+" "+models.Quantity(a.Name, a.Value))
+	}
+	return strings.Join(parts, " · ")
+}
+
+// excess words by how much a vector is too large.
+func excess(ctx context.Context, over []models.Excess) string {
+	var parts []string
+	for _, e := range over {
+		parts = append(parts, T(ctx, "%s needs %s, %s is left", TT(ctx, e.Label),
+			models.Quantity(e.Name, e.Value), models.Quantity(e.Name, max(0, e.Limit))))
+	}
+	return strings.Join(parts, T(ctx, "; "))
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	"weir/models"
 )
@@ -178,4 +179,17 @@ func (w Wait) queue(ctx context.Context) string {
 		return T(ctx, "One request waits before you.")
 	}
 	return T(ctx, "%d requests wait before you.", w.Before)
+}
+
+// askForMore is where to ask for a larger peak, when more is wanted than the
+// own one allows.
+func (v LaunchView) askForMore() string {
+	project, err := strconv.ParseInt(v.Form.Value("project_id"), 10, 64)
+	if err != nil && len(v.Projects) > 0 {
+		project, err = strconv.ParseInt(v.Projects[0].Value, 10, 64)
+	}
+	if err != nil || !slices.ContainsFunc(v.Meters, Meter.Over) {
+		return ""
+	}
+	return askPath(models.AskForPeak, project)
 }

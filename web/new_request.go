@@ -2,14 +2,27 @@ package web
 
 import (
 	"context"
-	"slices"
-	"strconv"
-	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"weir/models"
 )
+
+// AskView is a form for a new request; without a Kind it offers the kinds,
+// without a Project those that it could be about.
+//
+// Fields: reason, and those of the kind behind its name: project.*, quota.*,
+// role.*, peak.*, period.*, deadline.*, join.*.
+type AskView struct {
+	Form      Form
+	Kind      string
+	ProjectID int64
+	Project   string
+	Projects  []Option
+	Roles     []RoleChoice
+	Now       *models.Resources // the quota or peak as it is
+	Remaining *models.Resources // of the project's quota
+	Ends      string            // the end as it is, for people
+	Preview   *PreviewView
+}
 
 func (v AskView) title(ctx context.Context) string {
 	if v.Kind == "" {
@@ -23,82 +36,47 @@ func (v AskView) needsProject() bool {
 	return v.ProjectID == 0 && v.Kind != models.AskForProject && v.Kind != models.AskForJoin
 }
 
-// abridged cuts a reason for a list.
-func abridged(text string) string {
-	const most = 120
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return text
+// kindWords name what can be asked for.
+var kindWords = map[string]models.Text{
+	models.AskForProject:  models.Say("A new project"),
+	models.AskForJoin:     models.Say("A place in a project"),
+	models.AskForPeak:     models.Say("A larger peak"),
+	models.AskForRole:     models.Say("A new role"),
+	models.AskForDeadline: models.Say("A longer participation"),
+	models.AskForQuota:    models.Say("More quota for a project"),
+	models.AskForPeriod:   models.Say("A longer period of use"),
 }
 
-// askedFact is one thing that is asked for, and what was decided of it.
-type askedFact struct{ Label, Asked, Decided string }
-
-// facts are what a request asks for, in words.
-func (v RequestPageView) facts(ctx context.Context) (list []askedFact) {
-	decided := v.Asked
-	if v.Decided != nil {
-		decided = *v.Decided
-	}
-	text := func(field, asked, decided string) {
-		list = append(list, askedFact{fieldName(ctx, field), asked, decided})
-	}
-	switch a, d := v.Asked, decided; v.Kind {
-	case models.AskForProject:
-		text("name", a.Project.Name, d.Project.Name)
-		text("ends_at", ending(ctx, a.Project.EndsAt), ending(ctx, d.Project.EndsAt))
-	case models.AskForRole:
-		text("name", a.Role.Name, d.Role.Name)
-		text("permission", word(ctx, a.Role.Permission), word(ctx, d.Role.Permission))
-		if a.Role.Mine {
-			text("role_mine", yes(ctx, a.Role.Mine), yes(ctx, d.Role.Mine))
-		}
-	case models.AskForPeak:
-		text("role_id", v.RoleName, v.RoleName)
-	case models.AskForPeriod:
-		text("ends_at", ending(ctx, a.Period.EndsAt), ending(ctx, d.Period.EndsAt))
-	case models.AskForDeadline:
-		text("until", ending(ctx, a.Deadline.Until), ending(ctx, d.Deadline.Until))
-	case models.AskForJoin:
-		text("until", ending(ctx, a.Join.Until), ending(ctx, d.Join.Until))
-	}
-	if v.vector() {
-		other := decided.Amounts().Amounts()
-		for i, a := range v.Asked.Amounts().Amounts() {
-			text(a.Name, models.Quantity(a.Name, a.Value), models.Quantity(a.Name, other[i].Value))
-		}
-	}
-	return list
+// kindHints say what each is for, and who decides.
+var kindHints = map[string]models.Text{
+	models.AskForProject:  models.Say("For a team with a quota of its own. A platform administrator decides."),
+	models.AskForJoin:     models.Say("By the project's exact name or link. Its managers decide."),
+	models.AskForPeak:     models.Say("The members of your role may hold more at once. A project's managers decide."),
+	models.AskForRole:     models.Say("With a peak and a permission of its own. A project's managers decide."),
+	models.AskForDeadline: models.Say("You stay in a project for longer. Its managers decide."),
+	models.AskForQuota:    models.Say("All members together may hold more. A platform administrator decides."),
+	models.AskForPeriod:   models.Say("A project can be used for longer. A platform administrator decides."),
 }
 
-func ending(ctx context.Context, t *time.Time) string {
-	if t == nil {
-		return T(ctx, "no end")
+func kindWord(ctx context.Context, kind string) string { return TT(ctx, kindWords[kind]) }
+
+func askPath(kind string, project int64) string {
+	if project == 0 {
+		return "/requests/new?kind=" + kind
 	}
-	return day(*t)
+	return "/requests/new?kind=" + kind + "&project_id=" + id(project)
 }
 
-// ratioField is the input of a percentage, called as its resource.
-func ratioField(a models.Amount) field {
-	return field{Label: a.Label, Hint: models.Say("Percent, such as 150."), Inputmode: "numeric", Required: true}
-}
+// askLabels are the inputs of requests that are called otherwise elsewhere.
+var askLabels = map[string]string{"join.name": "join_name", "reason": "request_reason", "role.mine": "role_mine"}
 
-// askForMore is where to ask for a larger peak, when more is wanted than the
-// own one allows.
-func (v LaunchView) askForMore() string {
-	project, err := strconv.ParseInt(v.Form.Value("project_id"), 10, 64)
-	if err != nil && len(v.Projects) > 0 {
-		project, err = strconv.ParseInt(v.Projects[0].Value, 10, 64)
+// amountsIn are the inputs of the vector that a kind asks for.
+func amountsIn(kind string) []string {
+	switch kind {
+	case models.AskForProject, models.AskForQuota:
+		return resourceFields(kind + ".quota")
+	case models.AskForRole, models.AskForPeak:
+		return resourceFields(kind + ".peak")
 	}
-	if err != nil || !slices.ContainsFunc(v.Meters, Meter.Over) {
-		return ""
-	}
-	return askPath(models.AskForPeak, project)
-}
-
-// capital begins a sentence.
-func capital(text string) string {
-	first, size := utf8.DecodeRuneInString(text)
-	return string(unicode.ToUpper(first)) + text[size:]
+	return nil
 }

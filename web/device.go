@@ -28,9 +28,6 @@ type DeviceView struct {
 	Form       Form // sharing, layout, mixed
 }
 
-// Link is a name that leads somewhere.
-type Link struct{ Label, Href string }
-
 // ShareRow is a share that was or is held.
 type ShareRow struct {
 	Label       string // empty when the reader may not know
