@@ -23,12 +23,3 @@ func sampleUsage() UsageView {
 	}
 	return v
 }
-
-func sampleFits() []FitRow {
-	return []FitRow{
-		{Demand: models.Demand{GPUs: 1, Cores: 50}, Outcome: models.OutcomeGranted},
-		{Demand: models.Demand{GPUs: 1, Cores: 100}, Outcome: models.OutcomePartial, Why: []models.Text{models.Say("must not be empty")}},
-		{Demand: models.Demand{GPUs: 2, Cores: 100}, Outcome: models.OutcomeDelayed},
-		{Demand: models.Demand{GPUs: 4, Cores: 100}, Outcome: models.OutcomeRefused, Why: []models.Text{models.Say("must not be empty")}},
-	}
-}

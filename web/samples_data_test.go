@@ -8,8 +8,6 @@ import (
 	"weir/models"
 )
 
-// A small company to look at: two providers, three projects, a queue.
-
 var (
 	now   = time.Date(2026, 3, 12, 14, 2, 11, 0, time.UTC)
 	later = now.AddDate(0, 4, 0)
@@ -25,8 +23,11 @@ var (
 )
 
 var quota = models.Resources{GPUCores: 400, GPUMemoryMiB: 320 << 10, CPUMilli: 64000, MemoryMiB: 256 << 10, StorageMiB: 2 << 20}
+
 var peak = models.Resources{GPUCores: 100, GPUMemoryMiB: 80 << 10, CPUMilli: 16000, MemoryMiB: 64 << 10, StorageMiB: 200 << 10}
+
 var held = models.Resources{GPUCores: 30, GPUMemoryMiB: 24 << 10, CPUMilli: 4000, MemoryMiB: 20 << 10, StorageMiB: 12 << 10}
+
 var asked = models.Resources{GPUCores: 50, GPUMemoryMiB: 40 << 10, CPUMilli: 4000, MemoryMiB: 20 << 10}
 
 func gpu(n int64, shares ...Share) Device {
@@ -155,6 +156,7 @@ func launchWith(a Answer) LaunchView {
 
 var granted = Answer{Outcome: models.OutcomeGranted, AskedCores: 50, FreeCores: 50, Devices: []Device{newShare(50)}, Enforcement: models.EnforcedAdvisory,
 	Explanation: models.Say("GPU 0 on gpu-node-01 leaves the least broken up of 9 candidates.")}
+
 var short = Answer{Outcome: models.OutcomePartial, AskedCores: 50, FreeCores: 30, Enforcement: models.EnforcedAdvisory,
 	Reasons: []models.Text{models.Say("GPU 0 has 30 cores free, GPU 3 has 10.")},
 	Fewer:   &Fewer{Cores: 30, GPUMemoryMiB: 24 << 10, Devices: []Device{newShare(30)}},
@@ -184,4 +186,25 @@ type sample struct {
 	path string
 	by   *models.User
 	page templ.Component
+}
+
+// sampleAudit has each kind of entry.
+func sampleAudit() AuditView {
+	at, one := time.Date(2030, 1, 2, 9, 30, 0, 0, time.UTC), int64(1)
+	return AuditView{Next: "/audit?cursor=8", CSV: "/api/v1/audit.csv?action=update", Filtered: true, Form: Form{Values: map[string]string{"action": "update"}}, Rows: []models.AuditEntry{
+		{ID: 12, At: at, ActorID: &one, Actor: "anna@example.org", Address: "2001:db8:85a3:8d3:1319:8a2e:370:7348", Via: "session", Action: "update", Object: "project", ObjectID: 1,
+			Before: `{"name":"vision","quota":{"gpu_cores":300,"cpu_milli":64000}}`, After: `{"name":"vision","quota":{"gpu_cores":400,"cpu_milli":64000}}`},
+		{ID: 11, At: at, ActorID: &one, Actor: "anna@example.org", Address: "192.0.2.7", Via: "token ci", Action: "launch", Object: "workspace", ObjectID: 5,
+			After: `{"name":"segmentation","gpus":1,"cores":50,"gpu_memory_mib":40960,"cpu_milli":4000,"memory_mib":16384,"path":"/lab","environment":"PyTorch"}`},
+		{ID: 10, At: at, Actor: "weir reconciler", Via: "system", Action: "stop", Object: "workspace", ObjectID: 4, Before: `"running"`, After: `"stopped"`},
+		{ID: 9, At: at, Actor: "weir admin", Via: "command", Action: "delete", Object: "seat", Before: `{"name":"old"}`}}}
+}
+
+func sampleFits() []FitRow {
+	return []FitRow{
+		{Demand: models.Demand{GPUs: 1, Cores: 50}, Outcome: models.OutcomeGranted},
+		{Demand: models.Demand{GPUs: 1, Cores: 100}, Outcome: models.OutcomePartial, Why: []models.Text{models.Say("must not be empty")}},
+		{Demand: models.Demand{GPUs: 2, Cores: 100}, Outcome: models.OutcomeDelayed},
+		{Demand: models.Demand{GPUs: 4, Cores: 100}, Outcome: models.OutcomeRefused, Why: []models.Text{models.Say("must not be empty")}},
+	}
 }
