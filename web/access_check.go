@@ -35,7 +35,7 @@ type VerdictStep struct {
 	Says string // yes, no, or nothing by itself
 }
 
-var verdictFields = map[string]field{
+var accessCheckFields = map[string]field{
 	"email":        {Label: models.Say("Person"), Hint: models.Say("The address of the account. Empty: yourself."), Type: "email"},
 	"project_name": {Label: models.Say("Project"), Hint: models.Say("The exact name. Empty: the platform.")},
 }

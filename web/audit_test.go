@@ -55,7 +55,7 @@ func TestObjectPath(t *testing.T) {
 func TestSpokenBy(t *testing.T) {
 	ctx := context.Background()
 	for via, want := range map[string]string{"session": "session", "token ci": "token ci", "command": "command line", "agent": "agent", "system": "", "": ""} {
-		if got := spokenBy(ctx, via); got != want {
+		if got := authenticatedBy(ctx, via); got != want {
 			t.Errorf("%q is shown as %q, want %q", via, got, want)
 		}
 	}

@@ -28,8 +28,8 @@ func (f FitRow) size(ctx context.Context) string {
 	return T(ctx, "%d whole GPUs", f.Demand.GPUs)
 }
 
-// answer words the outcome.
-func (f FitRow) answer(ctx context.Context) string {
+// outcome words the outcome.
+func (f FitRow) outcome(ctx context.Context) string {
 	switch f.Outcome {
 	case models.OutcomeGranted:
 		return T(ctx, "now")
@@ -41,8 +41,8 @@ func (f FitRow) answer(ctx context.Context) string {
 	return T(ctx, "not")
 }
 
-// fitSummary says in a line the most that could be had now, and why not more.
-func fitSummary(ctx context.Context, rows []FitRow) string {
+// availableSummary says in a line the most that could be had now, and why not more.
+func availableSummary(ctx context.Context, rows []FitRow) string {
 	most, next := -1, -1
 	for i, f := range rows {
 		if f.now() {

@@ -70,16 +70,16 @@ func (v PromisesView) missing() (rows []PromiseRow) {
 	return rows
 }
 
-// excessive words how much more was promised than there is.
-func excessive(r PromiseRow, n int64) string {
+// amountOrDash words how much more was promised than there is.
+func amountOrDash(r PromiseRow, n int64) string {
 	if n == 0 {
 		return "–"
 	}
 	return models.Quantity(r.Name, n)
 }
 
-// portion is which part of what was promised a project was promised.
-func portion(r PromiseRow, to PromisedTo) int64 {
+// percentOf is which part of what was promised a project was promised.
+func percentOf(r PromiseRow, to PromisedTo) int64 {
 	for _, a := range to.Quota.Amounts() {
 		if a.Name == r.Name && r.Value > 0 {
 			return a.Value * 100 / r.Value

@@ -41,9 +41,9 @@ func TestSlots(t *testing.T) {
 	if !slices.Equal(slots, want) {
 		t.Errorf("slots are\n%+v, want\n%+v", slots, want)
 	}
-	drawn := lines(slots, func(a Amounts) int64 { return a.Utilisation })
-	if want := []int64{25, -1, 20, -1, -1, -1}; !slices.Equal(drawn[1].Values, want) || largest(drawn) != 50 {
-		t.Errorf("the lines are %+v, want the mean %v", drawn, want)
+	chartLines := lines(slots, func(a Amounts) int64 { return a.Utilisation })
+	if want := []int64{25, -1, 20, -1, -1, -1}; !slices.Equal(chartLines[1].Values, want) || largest(chartLines) != 50 {
+		t.Errorf("the lines are %+v, want the mean %v", chartLines, want)
 	}
 	if got := (DeviceView{Slots: slots}).measuredSlots(); len(got) != 2 || got[0].At.Before(got[1].At) {
 		t.Errorf("listed are %+v", got)

@@ -39,15 +39,17 @@ type ShareRow struct {
 	Until       *time.Time
 }
 
-// alone is the device on its own page, where its machine is named above.
-func (v DeviceView) alone() Device {
+// withoutProvider is the device on its own page, where its machine is named above.
+func (v DeviceView) withoutProvider() Device {
 	d := v.Device
 	d.Provider = ""
 	return d
 }
 
-// drawn are the device and its instances.
-func (v DeviceView) drawn() []Device { return append([]Device{v.alone()}, v.Instances...) }
+// withInstances are the device and its instances.
+func (v DeviceView) withInstances() []Device {
+	return append([]Device{v.withoutProvider()}, v.Instances...)
+}
 
 func (v DeviceView) topics() []string { return []string{"pool", "telemetry:" + id(v.ProviderID)} }
 

@@ -124,8 +124,8 @@ func (d Device) describe(ctx context.Context) string {
 	return label + ". " + strings.Join(parts, T(ctx, "; "))
 }
 
-// remains says in words what is free, and how the device is shared.
-func (d Device) remains(ctx context.Context) string {
+// freeSummary says in words what is free, and how the device is shared.
+func (d Device) freeSummary(ctx context.Context) string {
 	if d.Instances > 0 {
 		return T(ctx, "cut into instances: %d", d.Instances)
 	}
@@ -145,17 +145,17 @@ func (d Device) remains(ctx context.Context) string {
 	return strings.Join(parts, " · ")
 }
 
-// freeWord is what is free in a table's cell.
-func (d Device) freeWord(ctx context.Context) string {
+// freeLabel is what is free in a table's cell.
+func (d Device) freeLabel(ctx context.Context) string {
 	if d.State.Empty() {
 		return T(ctx, "free")
 	}
 	return TT(ctx, d.State)
 }
 
-// ends lists the shares of the reader that have to end soon, or whose machine
+// endingShares lists the shares of the reader that have to end soon, or whose machine
 // is silent.
-func ends(devices []Device) (list []Device) {
+func endingShares(devices []Device) (list []Device) {
 	for _, d := range devices {
 		for _, s := range d.Shares {
 			if s.Mine && (d.Lost || s.EndsAt != nil) {
@@ -195,23 +195,19 @@ func (s Share) caption(ctx context.Context) string {
 	return s.Label + " · " + id(s.Cores)
 }
 
-// fill is the class of the segment.
-func (s Share) fill() string {
+// class is the class of the segment.
+func (s Share) class() string {
 	switch {
 	case s.New:
-		return "seg new"
+		return "segment new"
 	case s.Anonymous:
-		return "seg anon"
+		return "segment anonymous"
 	}
-	class := "seg p" + id(int64(max(1, min(6, s.Colour))))
-	if s.Mine {
-		class += " mine"
-	}
-	return class
+	return "segment p" + id(int64(max(1, min(6, s.Colour))))
 }
 
-// modelsOf describes the devices of a machine: "8 × H100".
-func modelsOf(devices []Device) string {
+// describeModels describes the devices of a machine: "8 × H100".
+func describeModels(devices []Device) string {
 	var order []string
 	count := map[string]int64{}
 	for _, d := range devices {

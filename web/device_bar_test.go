@@ -16,7 +16,7 @@ func TestRemains(t *testing.T) {
 	closed.State = models.Say("lost")
 	cut.Instances = 3
 	for want, d := range map[string]Device{"20 free · 30 GiB · MPS": free, "none free · MPS": held, "lost · MPS": closed, "cut into instances: 3": cut} {
-		if got := d.remains(t.Context()); got != want {
+		if got := d.freeSummary(t.Context()); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -28,9 +28,9 @@ func TestRemains(t *testing.T) {
 
 func TestEndsAreTheReadersOwn(t *testing.T) {
 	mine, soon := Share{Mine: true}, ptr(now.Add(time.Hour))
-	ending, foreign := mine, Share{EndsAt: soon}
-	ending.EndsAt = soon
-	got := ends([]Device{{Label: "a", Shares: []Share{mine, foreign}}, {Label: "b", Shares: []Share{foreign, ending}}, {Label: "c", Lost: true, Shares: []Share{mine}}, {Label: "d", Lost: true, Shares: []Share{foreign}}})
+	endingShare, foreign := mine, Share{EndsAt: soon}
+	endingShare.EndsAt = soon
+	got := endingShares([]Device{{Label: "a", Shares: []Share{mine, foreign}}, {Label: "b", Shares: []Share{foreign, endingShare}}, {Label: "c", Lost: true, Shares: []Share{mine}}, {Label: "d", Lost: true, Shares: []Share{foreign}}})
 	if len(got) != 2 || got[0].Label != "b" || got[0].Shares[0].EndsAt != soon || got[1].Label != "c" {
 		t.Errorf("warned of %+v", got)
 	}

@@ -66,14 +66,14 @@ func (v EnvironmentFormView) title(ctx context.Context) string {
 	return T(ctx, "Edit %s", v.Name)
 }
 
-func (v EnvironmentFormView) does(ctx context.Context) string {
+func (v EnvironmentFormView) submitLabel(ctx context.Context) string {
 	if v.ID == 0 {
 		return T(ctx, "Add environment")
 	}
 	return T(ctx, "Save")
 }
 
-func (v EnvironmentFormView) action() string { return under("/environments", v.ID) }
+func (v EnvironmentFormView) action() string { return itemPath("/environments", v.ID) }
 
 // ConfirmDeleteEnvironment asks before a catalogue entry is deleted.
 func ConfirmDeleteEnvironment(e models.Environment) ConfirmView {

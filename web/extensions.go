@@ -7,8 +7,8 @@ import (
 	"weir/models"
 )
 
-// extensionWords say which end is near, or over.
-func extensionWords(ctx context.Context, e models.Extension) string {
+// extensionText say which end is near, or over.
+func extensionText(ctx context.Context, e models.Extension) string {
 	now, at := From(ctx).Now, models.Moment(e.EndsAt)
 	switch period := e.Kind == models.AskForPeriod; {
 	case period && e.Over(now):
@@ -38,8 +38,8 @@ func extensionField(e models.Extension) string {
 	return "deadline.until"
 }
 
-// lastDay is how long before its end a workspace's page warns.
-const lastDay = 24 * time.Hour
+// warnBefore is how long before its end a workspace's page warns.
+const warnBefore = 24 * time.Hour
 
 // Stopping is when a workspace is stopped, and why.
 type Stopping struct {
@@ -50,5 +50,5 @@ type Stopping struct {
 
 // soon tells whether the page should say so.
 func (s *Stopping) soon(ctx context.Context) bool {
-	return s != nil && s.At.Sub(From(ctx).Now) <= lastDay
+	return s != nil && s.At.Sub(From(ctx).Now) <= warnBefore
 }

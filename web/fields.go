@@ -24,7 +24,7 @@ var passwordHint = models.Say("At least 10 characters. A few unrelated words are
 
 // fields holds what the inputs are called. A name is looked up whole, then by
 // what follows its last dot, so that quota.cpu_milli and peak.cpu_milli are
-// described once.
+// describedAttributes once.
 var fields = map[string]field{
 	"email":           {Label: models.Say("E-mail"), Type: "email", Autocomplete: "username", Required: true},
 	"name":            {Label: models.Say("Name"), Required: true},

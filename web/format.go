@@ -38,8 +38,8 @@ func percentWord(part, whole int64) string {
 	return id(part*100/whole) + "%"
 }
 
-// stamp is a moment as a program reads it.
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+// timestamp is a moment as a program reads it.
+func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // day is a date; dates of periods are whole days in UTC.
 func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
@@ -86,8 +86,8 @@ func cores(gpus, each int64) string {
 	return id(each)
 }
 
-// sayAll words several texts as one line.
-func sayAll(ctx context.Context, texts []models.Text) string {
+// joinTexts words several texts as one line.
+func joinTexts(ctx context.Context, texts []models.Text) string {
 	var parts []string
 	for _, t := range texts {
 		parts = append(parts, TT(ctx, t))
@@ -123,16 +123,16 @@ var stateWords = map[string]models.Text{
 	"custom":    models.Say("custom"),
 }
 
-// word is a state, outcome or permission in the page's language.
-func word(ctx context.Context, state string) string {
+// stateWord is a state, outcome or permission in the page's language.
+func stateWord(ctx context.Context, state string) string {
 	if t, ok := stateWords[state]; ok {
 		return TT(ctx, t)
 	}
 	return state
 }
 
-// shape is the class that gives a state its shape and colour.
-func shape(state string) string {
+// stateClass is the class that gives a state its shape and colour.
+func stateClass(state string) string {
 	switch state {
 	case "running", "online", "granted", "approved", "adjusted":
 		return "ok"
@@ -217,20 +217,20 @@ func grouped(n int64) string {
 // query escapes a value for an address.
 func query(s string) string { return url.QueryEscape(s) }
 
-func yes(ctx context.Context, b bool) string {
+func yesNo(ctx context.Context, b bool) string {
 	if b {
 		return T(ctx, "yes")
 	}
 	return T(ctx, "no")
 }
 
-// capital begins a sentence.
-func capital(text string) string {
+// capitalised begins a sentence.
+func capitalised(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
 	return string(unicode.ToUpper(first)) + text[size:]
 }
 
-func ending(ctx context.Context, t *time.Time) string {
+func endDate(ctx context.Context, t *time.Time) string {
 	if t == nil {
 		return T(ctx, "no end")
 	}
@@ -238,7 +238,7 @@ func ending(ctx context.Context, t *time.Time) string {
 }
 
 // under is the address of a thing in a list, or of the list for a new one.
-func under(list string, n int64) string {
+func itemPath(list string, n int64) string {
 	if n == 0 {
 		return list
 	}

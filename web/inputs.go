@@ -91,7 +91,7 @@ type Option struct {
 	Value, Label string
 }
 
-func ticked(on bool) string {
+func checkboxValue(on bool) string {
 	if on {
 		return "1"
 	}
@@ -136,8 +136,8 @@ func inputAttributes(f field) templ.Attributes {
 	return a
 }
 
-// described ties an input to its hint and its error.
-func described(name string, hint, failed bool) templ.Attributes {
+// describedAttributes ties an input to its hint and its error.
+func describedAttributes(name string, hint, failed bool) templ.Attributes {
 	a := templ.Attributes{}
 	if by := describedBy(name, hint, failed); by != "" {
 		a["aria-describedby"] = by

@@ -29,14 +29,14 @@ func (v MemberFormView) title(ctx context.Context) string {
 	return T(ctx, "Edit %s", v.Name)
 }
 
-func (v MemberFormView) below() string {
+func (v MemberFormView) subtitle() string {
 	if v.Email == "" {
 		return v.Project
 	}
 	return v.Project + " · " + v.Email
 }
 
-func (v MemberFormView) does(ctx context.Context) string {
+func (v MemberFormView) submitLabel(ctx context.Context) string {
 	if v.ID == 0 {
 		return T(ctx, "Add member")
 	}
@@ -44,7 +44,7 @@ func (v MemberFormView) does(ctx context.Context) string {
 }
 
 func (v MemberFormView) action() string {
-	return under(projectPath(v.ProjectID)+"/members", v.ID)
+	return itemPath(projectPath(v.ProjectID)+"/members", v.ID)
 }
 
 // chosen tells whether the i-th role is the one chosen; a new member gets the

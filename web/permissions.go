@@ -65,17 +65,17 @@ func (c PermissionChoice) lacks(word string) models.Permissions {
 }
 
 // box is one permission to choose.
-type box struct {
+type permissionBox struct {
 	name           string
 	on, off, fixed bool // chosen; not the reader's to grant; always there
 }
 
-func (c PermissionChoice) boxes() (list []box) {
+func (c PermissionChoice) boxes() (list []permissionBox) {
 	chosen := strings.Fields(c.Form.Value(c.Prefix + "permissions"))
 	for _, name := range models.PermissionNames() {
 		set, err := models.ParsePermissions([]string{name})
 		fixed := name == "project:read"
-		list = append(list, box{name: name, fixed: fixed, on: fixed || slices.Contains(chosen, name), off: err != nil || !c.Has.Contains(set)})
+		list = append(list, permissionBox{name: name, fixed: fixed, on: fixed || slices.Contains(chosen, name), off: err != nil || !c.Has.Contains(set)})
 	}
 	return list
 }
@@ -84,7 +84,7 @@ func (c PermissionChoice) boxes() (list []box) {
 // role.
 func permitted(ctx context.Context, r models.Role) string {
 	if r.Permission != models.PermissionCustom {
-		return word(ctx, r.Permission)
+		return stateWord(ctx, r.Permission)
 	}
-	return word(ctx, r.Permission) + ": " + r.Permits().String()
+	return stateWord(ctx, r.Permission) + ": " + r.Permits().String()
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// large is a pool of 50 machines with 8 GPUs each, held by 1,600 shares.
-func large() PoolView {
+// largePool is a pool of 50 machines with 8 GPUs each, held by 1,600 shares.
+func largePool() PoolView {
 	v := samplePool()
 	v.Providers = nil
 	for i := range int64(50) {
@@ -25,7 +25,7 @@ func large() PoolView {
 }
 
 func BenchmarkPoolPage(b *testing.B) {
-	v, ctx := large(), With(b.Context(), Page{Lang: Chinese, User: &root, Now: now})
+	v, ctx := largePool(), With(b.Context(), Page{Lang: Chinese, User: &root, Now: now})
 	var page bytes.Buffer
 	for b.Loop() {
 		page.Reset()

@@ -44,8 +44,8 @@ type MemberRow struct {
 	Me     bool
 }
 
-// below is what stands under a project's name.
-func (v ProjectView) below(ctx context.Context) string {
+// subtitle is what stands under a project's name.
+func (v ProjectView) subtitle(ctx context.Context) string {
 	s := period(ctx, v.Project.StartsAt, v.Project.EndsAt)
 	if v.MyRole != "" {
 		s += " · " + T(ctx, "your role: %s", v.MyRole)

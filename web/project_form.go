@@ -21,7 +21,7 @@ func (v ProjectFormView) title(ctx context.Context) string {
 	return T(ctx, "Edit %s", v.Name)
 }
 
-func (v ProjectFormView) does(ctx context.Context) string {
+func (v ProjectFormView) submitLabel(ctx context.Context) string {
 	if v.ID == 0 {
 		return T(ctx, "Create project")
 	}

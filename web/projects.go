@@ -66,9 +66,9 @@ func (v ProjectsView) query(sort string, down bool) string {
 	return "?" + q.Encode()
 }
 
-// turned tells whether a click on a column's head puts the largest first:
+// sortsDown tells whether a click on a column's head puts the largest first:
 // numbers begin with it.
-func (v ProjectsView) turned(sort string, number bool) bool {
+func (v ProjectsView) sortsDown(sort string, number bool) bool {
 	if v.Sort == sort {
 		return !v.Down
 	}

@@ -38,8 +38,8 @@ func requestPath(n int64) string { return "/requests/" + id(n) }
 // decisionLabels are those of a decision.
 var decisionLabels = map[string]string{"reason": "decision_reason", "confirm": "confirm_beyond"}
 
-// factLine is what is known of one resource beside a request.
-type factLine struct {
+// factRow is what is known of one resource beside a request.
+type factRow struct {
 	Name    string
 	Label   models.Text
 	Now     string
@@ -51,17 +51,17 @@ type factLine struct {
 	Pool    PromiseRow
 }
 
-// lines are the rows of the table beside a request.
-func (v RequestPageView) lines(ctx context.Context) []factLine {
+// factRows are the rows of the table beside a request.
+func (v RequestPageView) factRows(ctx context.Context) []factRow {
 	f := v.Facts
-	lines := make([]factLine, len(f.Promises))
+	lines := make([]factRow, len(f.Promises))
 	asked, left := v.Asked.Amounts().Amounts(), f.Left.Amounts()
 	decided := asked
 	if v.Decided != nil {
 		decided = v.Decided.Amounts().Amounts()
 	}
 	for i, p := range f.Promises {
-		l := factLine{Name: p.Name, Label: p.Label, Asked: asked[i].Value, Decided: decided[i].Value, Left: left[i].Value, Pool: p}
+		l := factRow{Name: p.Name, Label: p.Label, Asked: asked[i].Value, Decided: decided[i].Value, Left: left[i].Value, Pool: p}
 		l.Used, l.UsedOne = used(ctx, f.Used, i), used(ctx, f.UsedByOne, i)
 		if f.Now != nil {
 			l.Now = models.Quantity(p.Name, f.Now.Amounts()[i].Value)
@@ -101,21 +101,21 @@ func (v RequestPageView) facts(ctx context.Context) (list []askedFact) {
 	switch a, d := v.Asked, decided; v.Kind {
 	case models.AskForProject:
 		text("name", a.Project.Name, d.Project.Name)
-		text("ends_at", ending(ctx, a.Project.EndsAt), ending(ctx, d.Project.EndsAt))
+		text("ends_at", endDate(ctx, a.Project.EndsAt), endDate(ctx, d.Project.EndsAt))
 	case models.AskForRole:
 		text("name", a.Role.Name, d.Role.Name)
-		text("permission", word(ctx, a.Role.Permission), word(ctx, d.Role.Permission))
+		text("permission", stateWord(ctx, a.Role.Permission), stateWord(ctx, d.Role.Permission))
 		if a.Role.Mine {
-			text("role_mine", yes(ctx, a.Role.Mine), yes(ctx, d.Role.Mine))
+			text("role_mine", yesNo(ctx, a.Role.Mine), yesNo(ctx, d.Role.Mine))
 		}
 	case models.AskForPeak:
 		text("role_id", v.RoleName, v.RoleName)
 	case models.AskForPeriod:
-		text("ends_at", ending(ctx, a.Period.EndsAt), ending(ctx, d.Period.EndsAt))
+		text("ends_at", endDate(ctx, a.Period.EndsAt), endDate(ctx, d.Period.EndsAt))
 	case models.AskForDeadline:
-		text("until", ending(ctx, a.Deadline.Until), ending(ctx, d.Deadline.Until))
+		text("until", endDate(ctx, a.Deadline.Until), endDate(ctx, d.Deadline.Until))
 	case models.AskForJoin:
-		text("until", ending(ctx, a.Join.Until), ending(ctx, d.Join.Until))
+		text("until", endDate(ctx, a.Join.Until), endDate(ctx, d.Join.Until))
 	}
 	if v.vector() {
 		other := decided.Amounts().Amounts()

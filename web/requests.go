@@ -11,8 +11,8 @@ type RequestsView struct {
 	Waiting int    // for the reader
 }
 
-// abridged cuts a reason for a list.
-func abridged(text string) string {
+// truncated cuts a reason for a list.
+func truncated(text string) string {
 	const most = 120
 	if runes := []rune(text); len(runes) > most {
 		return string(runes[:most]) + "…"

@@ -30,7 +30,7 @@ func (v RoleFormView) title(ctx context.Context) string {
 	return T(ctx, "Edit %s", v.Name)
 }
 
-func (v RoleFormView) does(ctx context.Context) string {
+func (v RoleFormView) submitLabel(ctx context.Context) string {
 	if v.ID == 0 {
 		return T(ctx, "Add role")
 	}
@@ -38,7 +38,7 @@ func (v RoleFormView) does(ctx context.Context) string {
 }
 
 func (v RoleFormView) action() string {
-	return under(projectPath(v.ProjectID)+"/roles", v.ID)
+	return itemPath(projectPath(v.ProjectID)+"/roles", v.ID)
 }
 
 // ConfirmDeleteRole asks before a role is deleted.

@@ -5,14 +5,14 @@ import "weir/models"
 // accessSamples are the pages about what people may do.
 func accessSamples() []sample {
 	return []sample{
-		{"access", "/access?user=2&project=1&object=role&act=write", &root, VerdictPage(sampleVerdict())},
+		{"access", "/access?user=2&project=1&object=role&act=write", &root, VerdictPage(sampleAccessCheck())},
 		{"access-ask", "/access", &root, VerdictPage(VerdictView{Rights: models.PermissionNames()})},
 		{"role-custom", "/projects/1/roles/2/edit", &li, RoleFormPage(sampleCustomRole())},
 		{"project-describe", "/projects/1/edit", &li, ProjectFormPage(ProjectFormView{ID: 1, Name: "vision", Describing: true, Form: Form{Values: map[string]string{"name": "vision"}, Version: 1}})},
 	}
 }
 
-func sampleVerdict() VerdictView {
+func sampleAccessCheck() VerdictView {
 	return VerdictView{Rights: models.PermissionNames(),
 		Form: Form{Values: map[string]string{"email": "li@example.org", "project_name": "vision", "right": "role:write"}},
 		Verdict: &Verdict{Person: "Li Wei", PersonID: 2, Project: "vision", ProjectID: 1, Right: "role:write", Steps: []VerdictStep{

@@ -200,7 +200,7 @@ func sampleAudit() AuditView {
 		{ID: 9, At: at, Actor: "weir admin", Via: "command", Action: "delete", Object: "seat", Before: `{"name":"old"}`}}}
 }
 
-func sampleFits() []FitRow {
+func sampleAvailable() []FitRow {
 	return []FitRow{
 		{Demand: models.Demand{GPUs: 1, Cores: 50}, Outcome: models.OutcomeGranted},
 		{Demand: models.Demand{GPUs: 1, Cores: 100}, Outcome: models.OutcomePartial, Why: []models.Text{models.Say("must not be empty")}},

@@ -6,8 +6,8 @@ import (
 	"weir/models"
 )
 
-// cut is a GPU with two MIG instances.
-func cut() []Device {
+// migDevices are a GPU with two MIG instances.
+func migDevices() []Device {
 	whole := gpu(5)
 	whole.Sharing, whole.Instances = models.SharingMIG, 2
 	half, rest := gpu(5, Share{Cores: 42, MemoryMiB: 40 << 10, Anonymous: true}), gpu(5)
@@ -29,7 +29,7 @@ func sampleProviders() []Provider {
 	sick := gpu(6)
 	sick.State, sick.FreeCores, sick.Trouble = models.Say("in trouble"), 0, models.Say("the driver says: %s", "XID 79")
 	return []Provider{
-		{ID: 1, Name: "gpu-node-01", State: "online", SeenAt: now, Simulated: true, NVLink: true, Lends: true, Until: ptr(now.Add(4 * time.Hour)), Devices: append(append(sampleDevices(), cut()...), sick)},
+		{ID: 1, Name: "gpu-node-01", State: "online", SeenAt: now, Simulated: true, NVLink: true, Lends: true, Until: ptr(now.Add(4 * time.Hour)), Devices: append(append(sampleDevices(), migDevices()...), sick)},
 		{ID: 2, Name: "gpu-node-02", State: "lost", SeenAt: ago(9 * time.Minute), Devices: lostDevices(), Lends: true, Reason: models.Say("nothing was heard of it for %d seconds", 21)},
 		{ID: 3, Name: "gpu-node-03", State: "recalled", SeenAt: now, Devices: []Device{gpu(0)}, Lends: true, RecallAt: ptr(now.Add(time.Hour))},
 		{ID: 4, Name: "gpu-node-04", State: "pending", SeenAt: now, Devices: []Device{gpu(0)}, Lends: true, NewCode: "7QXK-93ZD-11MW-A0PE"},
@@ -103,7 +103,7 @@ func sampleDevice() DeviceView {
 }
 
 func sampleInstance() DeviceView {
-	return DeviceView{Device: cut()[1], Provider: "gpu-node-01", ProviderID: 1, State: "lost", Span: "day", Parent: &Link{"GPU 5", "/pool/devices/6"},
+	return DeviceView{Device: migDevices()[1], Provider: "gpu-node-01", ProviderID: 1, State: "lost", Span: "day", Parent: &Link{"GPU 5", "/pool/devices/6"},
 		Facts: models.Device{Model: "NVIDIA H100", NUMA: -1, ECC: "off", ParentID: ptr(int64(6)), Profile: "3g.40gb", Sharing: "mig"}}
 }
 
@@ -123,9 +123,9 @@ func sampleWhatIf() WhatIfView {
 // endingWorkspace holds a share that has to end, and one on a lost machine.
 func endingWorkspace() WorkspaceView {
 	v := sampleWorkspace(models.StateRunning)
-	ending, lost := myDevice(), lostDevices()[0]
-	ending.Shares[0].EndsAt, ending.Shares[0].EndReason = ptr(now.Add(time.Hour)), models.Say("the owner of %s has called its GPUs back", "gpu-node-01")
+	endingShare, lost := myDevice(), lostDevices()[0]
+	endingShare.Shares[0].EndsAt, endingShare.Shares[0].EndReason = ptr(now.Add(time.Hour)), models.Say("the owner of %s has called its GPUs back", "gpu-node-01")
 	lost.Provider = "gpu-node-02"
-	v.Devices = []Device{ending, lost}
+	v.Devices = []Device{endingShare, lost}
 	return v
 }

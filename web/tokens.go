@@ -26,8 +26,8 @@ func lifetimes(ctx context.Context) []Option {
 	}
 }
 
-// lifetimeOr chooses a lifetime in a form where none was chosen.
-func lifetimeOr(f Form, lifetime string) Form {
+// withLifetime chooses a lifetime in a form where none was chosen.
+func withLifetime(f Form, lifetime string) Form {
 	if f.Value("lifetime") != "" {
 		return f
 	}

@@ -25,8 +25,8 @@ type WebhookView struct {
 	Private    bool // plain http is possible
 }
 
-// overlap tells whether an old secret signs, too.
-func (v WebhookView) overlap(ctx context.Context) bool {
+// twoSecrets tells whether an old secret signs, too.
+func (v WebhookView) twoSecrets(ctx context.Context) bool {
 	return v.Webhook.OldUntil != nil && v.Webhook.OldUntil.After(From(ctx).Now)
 }
 
@@ -50,8 +50,8 @@ var webhookFields = map[string]field{
 	"by_mail": {Label: models.Say("By e-mail, too"), Hint: models.Say("Every notice also goes to your address.")},
 }
 
-// wanted words the events that a webhook wants.
-func wanted(ctx context.Context, w models.Webhook) string {
+// eventList words the events that a webhook wants.
+func eventList(ctx context.Context, w models.Webhook) string {
 	if len(w.Events) == 0 {
 		return T(ctx, "all")
 	}
@@ -76,7 +76,7 @@ func deliveryWord(ctx context.Context, state string) string {
 	return T(ctx, "all")
 }
 
-func deliveryShape(state string) string {
+func deliveryClass(state string) string {
 	switch state {
 	case models.DeliveryDelivered:
 		return "ok"
