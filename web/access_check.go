@@ -38,6 +38,7 @@ type VerdictStep struct {
 var accessCheckFields = map[string]field{
 	"email":        {Label: models.Say("Person"), Hint: models.Say("The address of the account. Empty: yourself."), Type: "email"},
 	"project_name": {Label: models.Say("Project"), Hint: models.Say("The exact name. Empty: the platform.")},
+	"right":        {Label: models.Say("Right"), Hint: models.Say("The kind of thing, and what is to be done with it.")},
 }
 
 func (v VerdictView) options(ctx context.Context) []Option {

@@ -22,6 +22,8 @@ type AuditView struct {
 // auditFields are the inputs of the filter.
 var auditFields = map[string]field{
 	"actor":      {Label: models.Say("Who"), Hint: models.Say("The whole e-mail address, or weir and the part of it.")},
+	"action":     {Label: models.Say("Action")},
+	"object":     {Label: models.Say("Object")},
 	"object_id":  {Label: models.Say("Number"), Hint: models.Say("Of the object."), Inputmode: "numeric"},
 	"project_id": {Label: models.Say("Number of the project"), Hint: models.Say("As in its address."), Inputmode: "numeric"},
 	"from":       {Label: models.Say("From"), Hint: models.Say("The first day, in UTC."), Type: "date"},

@@ -133,18 +133,6 @@ func fieldName(ctx context.Context, name string) string {
 // inputID is the id of a field's input.
 func inputID(name string) string { return "f-" + strings.ReplaceAll(name, ".", "-") }
 
-// describedBy names the hint and the error of a field.
-func describedBy(name string, hint, failed bool) string {
-	var ids []string
-	if hint {
-		ids = append(ids, inputID(name)+"-hint")
-	}
-	if failed {
-		ids = append(ids, inputID(name)+"-error")
-	}
-	return strings.Join(ids, " ")
-}
-
 // resourceFields are the inputs of a vector of resources.
 func resourceFields(prefix string) []string {
 	var names []string

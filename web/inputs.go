@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -138,12 +139,16 @@ func inputAttributes(f field) templ.Attributes {
 
 // describedAttributes ties an input to its hint and its error.
 func describedAttributes(name string, hint, failed bool) templ.Attributes {
-	a := templ.Attributes{}
-	if by := describedBy(name, hint, failed); by != "" {
-		a["aria-describedby"] = by
+	a, ids := templ.Attributes{}, []string{}
+	if hint {
+		ids = append(ids, inputID(name)+"-hint")
 	}
 	if failed {
+		ids = append(ids, inputID(name)+"-error")
 		a["aria-invalid"] = "true"
+	}
+	if len(ids) > 0 {
+		a["aria-describedby"] = strings.Join(ids, " ")
 	}
 	return a
 }

@@ -47,29 +47,23 @@ func (v MemberFormView) action() string {
 	return itemPath(projectPath(v.ProjectID)+"/members", v.ID)
 }
 
-// chosen tells whether the i-th role is the one chosen; a new member gets the
-// first that fits.
-func (v MemberFormView) chosen(i int) bool {
-	if want := v.Form.Value("role_id"); want != "" {
-		return id(v.Roles[i].ID) == want
-	}
-	for j, r := range v.Roles {
-		if len(r.Peak.Exceeding(v.Remaining)) == 0 && v.Lacks[r.ID] == 0 {
-			return i == j
-		}
-	}
-	return i == 0
-}
-
-// ChosenRole is the role that is chosen in the form; 0 when there is none to
-// choose.
+// ChosenRole is the role that is chosen in the form: a new member gets the
+// first that fits. It is 0 when there is none to choose.
 func (v MemberFormView) ChosenRole() int64 {
-	for i, r := range v.Roles {
-		if v.chosen(i) {
+	for _, r := range v.Roles {
+		if id(r.ID) == v.Form.Value("role_id") {
 			return r.ID
 		}
 	}
-	return 0
+	if v.Form.Value("role_id") != "" || len(v.Roles) == 0 {
+		return 0
+	}
+	for _, r := range v.Roles {
+		if len(r.Peak.Exceeding(v.Remaining)) == 0 && v.Lacks[r.ID] == 0 {
+			return r.ID
+		}
+	}
+	return v.Roles[0].ID
 }
 
 // RoleChoice is a role that a member may get.
@@ -93,4 +87,14 @@ func ConfirmRemoveMember(project models.Project, member models.MemberView) Confi
 		Action: base + "/members/" + id(member.ID) + "/delete",
 		Back:   base, Version: member.Version,
 	}
+}
+
+// roleSelection are the roles of which a form chooses one.
+type roleSelection struct {
+	Form      Form
+	Name      string // of the input
+	Roles     []RoleChoice
+	Chosen    string                       // the id of the chosen role
+	Remaining *models.Resources            // of the quota; nil: not shown
+	Lacks     map[int64]models.Permissions // by role, what it permits that the reader cannot grant
 }

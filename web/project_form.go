@@ -34,5 +34,3 @@ func (v ProjectFormView) action() string {
 	}
 	return projectPath(v.ID)
 }
-
-func (v ProjectFormView) back() string { return v.action() }

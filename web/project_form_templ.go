@@ -227,7 +227,7 @@ func ProjectFormPage(v ProjectFormView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = buttons(v.submitLabel(ctx), v.back()).Render(templ.WithChildren(ctx, templ_7745c5c3_Var9), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = buttons(v.submitLabel(ctx), v.action()).Render(templ.WithChildren(ctx, templ_7745c5c3_Var9), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

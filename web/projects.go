@@ -37,7 +37,11 @@ type ProjectRow struct {
 	Active     bool
 }
 
-var projectSearchField = field{Label: models.Say("Name"), Hint: models.Say("A part of it is enough."), Type: "search"}
+// projectFields are the inputs of the list's search.
+var projectFields = map[string]field{
+	"search": {Label: models.Say("Name"), Hint: models.Say("A part of it is enough."), Type: "search"},
+	"state":  {Label: models.Say("Period")},
+}
 
 // projectStates are what the period of use may be.
 func projectStates(ctx context.Context) []Option {
