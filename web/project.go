@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"slices"
 
 	"weir/models"
 )
@@ -51,4 +52,9 @@ func (v ProjectView) subtitle(ctx context.Context) string {
 		s += " · " + T(ctx, "your role: %s", v.MyRole)
 	}
 	return s
+}
+
+// hasDepartments tells whether a member on the page is in a department.
+func (v ProjectView) hasDepartments() bool {
+	return slices.ContainsFunc(v.Members, func(m MemberRow) bool { return m.Member.Department != "" })
 }
