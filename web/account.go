@@ -1,50 +1,12 @@
 package web
 
-import (
-	"context"
-	"maps"
-
-	"weir/models"
-)
-
-// TokensView lists the reader's access tokens.
-type TokensView struct {
-	Rows    []models.AccessToken
-	Form    Form   // name, lifetime
-	Secret  string // of the token just made; shown this once
-	NewName string // of the token just made
-}
+import "weir/models"
 
 // AccountView is the reader's own account.
 type AccountView struct {
 	Form       Form // current, password, password_again
 	Identities []models.Identity
 	Notices    NoticeChoice
-}
-
-// lifetimes are the choices of a token's lifetime.
-func lifetimes(ctx context.Context) []Option {
-	return []Option{
-		{"24h", T(ctx, "1 day")},
-		{"168h", T(ctx, "7 days")},
-		{"720h", T(ctx, "30 days")},
-		{"2160h", T(ctx, "90 days")},
-		{"8760h", T(ctx, "1 year")},
-	}
-}
-
-// lifetimeOr chooses a lifetime in a form where none was chosen.
-func lifetimeOr(f Form, lifetime string) Form {
-	if f.Value("lifetime") != "" {
-		return f
-	}
-	values := maps.Clone(f.Values)
-	if values == nil {
-		values = map[string]string{}
-	}
-	values["lifetime"] = lifetime
-	f.Values = values
-	return f
 }
 
 // hasPassword tells whether an account can be given a password: one that

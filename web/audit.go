@@ -22,6 +22,8 @@ type AuditView struct {
 // auditFields are the inputs of the filter.
 var auditFields = map[string]field{
 	"actor":      {Label: models.Say("Who"), Hint: models.Say("The whole e-mail address, or weir and the part of it.")},
+	"action":     {Label: models.Say("Action")},
+	"object":     {Label: models.Say("Object")},
 	"object_id":  {Label: models.Say("Number"), Hint: models.Say("Of the object."), Inputmode: "numeric"},
 	"project_id": {Label: models.Say("Number of the project"), Hint: models.Say("As in its address."), Inputmode: "numeric"},
 	"from":       {Label: models.Say("From"), Hint: models.Say("The first day, in UTC."), Type: "date"},
@@ -72,8 +74,8 @@ var actionWords = map[string]models.Text{
 	"withdraw":       models.Say("withdraw"),
 }
 
-// worded is a word of the audit in the page's language; an unknown one stays.
-func worded(ctx context.Context, words map[string]models.Text, word string) string {
+// translateWord is a word of the audit in the page's language; an unknown one stays.
+func translateWord(ctx context.Context, words map[string]models.Text, word string) string {
 	if t, ok := words[word]; ok {
 		return TT(ctx, t)
 	}
@@ -92,8 +94,8 @@ func auditOptions(ctx context.Context, words map[string]models.Text, chosen stri
 	return list
 }
 
-// spokenBy words what an actor spoke by.
-func spokenBy(ctx context.Context, via string) string {
+// authenticatedBy words what an actor spoke by.
+func authenticatedBy(ctx context.Context, via string) string {
 	if name, ok := strings.CutPrefix(via, "token "); ok {
 		return T(ctx, "token %s", name)
 	}
@@ -136,8 +138,8 @@ func objectPath(e models.AuditEntry) string {
 	return ""
 }
 
-// shownChanges is how many fields of a change are shown at once.
-const shownChanges = 6
+// maxChangesShown is how many fields of a change are shown at once.
+const maxChangesShown = 6
 
 // change is one field that is not what it was. What is empty was or is not
 // there.

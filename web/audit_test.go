@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"testing"
-	"time"
 
 	"weir/models"
 )
@@ -56,20 +55,8 @@ func TestObjectPath(t *testing.T) {
 func TestSpokenBy(t *testing.T) {
 	ctx := context.Background()
 	for via, want := range map[string]string{"session": "session", "token ci": "token ci", "command": "command line", "agent": "agent", "system": "", "": ""} {
-		if got := spokenBy(ctx, via); got != want {
+		if got := authenticatedBy(ctx, via); got != want {
 			t.Errorf("%q is shown as %q, want %q", via, got, want)
 		}
 	}
-}
-
-// sampleAudit has each kind of entry.
-func sampleAudit() AuditView {
-	at, one := time.Date(2030, 1, 2, 9, 30, 0, 0, time.UTC), int64(1)
-	return AuditView{Next: "/audit?cursor=8", CSV: "/api/v1/audit.csv?action=update", Filtered: true, Form: Form{Values: map[string]string{"action": "update"}}, Rows: []models.AuditEntry{
-		{ID: 12, At: at, ActorID: &one, Actor: "anna@example.org", Address: "2001:db8:85a3:8d3:1319:8a2e:370:7348", Via: "session", Action: "update", Object: "project", ObjectID: 1,
-			Before: `{"name":"vision","quota":{"gpu_cores":300,"cpu_milli":64000}}`, After: `{"name":"vision","quota":{"gpu_cores":400,"cpu_milli":64000}}`},
-		{ID: 11, At: at, ActorID: &one, Actor: "anna@example.org", Address: "192.0.2.7", Via: "token ci", Action: "launch", Object: "workspace", ObjectID: 5,
-			After: `{"name":"segmentation","gpus":1,"cores":50,"gpu_memory_mib":40960,"cpu_milli":4000,"memory_mib":16384,"path":"/lab","environment":"PyTorch"}`},
-		{ID: 10, At: at, Actor: "weir reconciler", Via: "system", Action: "stop", Object: "workspace", ObjectID: 4, Before: `"running"`, After: `"stopped"`},
-		{ID: 9, At: at, Actor: "weir admin", Via: "command", Action: "delete", Object: "seat", Before: `{"name":"old"}`}}}
 }

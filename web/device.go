@@ -8,227 +8,129 @@ import (
 	"weir/models"
 )
 
-// Device is a GPU as people see it: a hundred cores wide, one segment a
-// share.
-type Device struct {
-	ID            int64
-	Label         string // such as "GPU 0"
-	Provider      string // its machine; shown where devices of several stand together
-	Model         string
-	MemoryMiB     int64
-	MemoryUsedMiB int64 // measured; 0 draws nothing
-	Shares        []Share
-	FreeCores     int64
-	FreeMemoryMiB int64
-	Enforcement   string      // models.Enforced… of the reader's own share, or empty
-	Sharing       string      // models.Sharing… in effect, or empty where it does not matter
-	State         models.Text // why nothing new goes there, or empty
-	Trouble       models.Text // what is wrong with it, or empty
-	Size          int64       // cores of a MIG instance; 0: a whole GPU
-	Instances     int         // that it is cut into; each is a Device of its own
-	Utilisation   *int64      // measured, percent
-	Lost          bool        // its machine is silent: shares are as they were
-	Simulated     bool
-	Mixed         bool
+// DeviceView is one GPU, or a MIG instance of one.
+type DeviceView struct {
+	Device     Device
+	Instances  []Device // that it is cut into
+	Facts      models.Device
+	Provider   string
+	ProviderID int64
+	State      string // of the provider
+	Parent     *Link  // of an instance its GPU
+	Peers      []Link // that NVLink joins to it
+	Measured   *models.DeviceState
+	Span       string // of the charts: hour, day or months
+	Slots      []Slot
+	From, To   time.Time
+	History    []ShareRow
+	CanEdit    bool
+	CanMix     bool // may let projects share it
+	Form       Form // sharing, layout, mixed
 }
 
-// Share is one segment of a device's bar.
-type Share struct {
-	Label     string // such as "vision · Li"; empty when Anonymous
-	Cores     int64
-	MemoryMiB int64
-	Colour    int // 1 to 6, of its project
-	Mine      bool
-	Anonymous bool // of a project the reader is not in: hatched, no name
-	New       bool // not held yet: what a launch would take
-	Href      string
-
-	Enforcement string      // models.Enforced…
-	EndsAt      *time.Time  // the end that the machine's owner has set
-	EndReason   models.Text // why
+// ShareRow is a share that was or is held.
+type ShareRow struct {
+	Label       string // empty when the reader may not know
+	Href        string
+	Cores       int64
+	MemoryMiB   int64
+	Enforcement string
+	From        time.Time
+	Until       *time.Time
 }
 
-// Colour picks a project's colour; the same project has the same everywhere.
-func Colour(projectID int64) int { return int(projectID%6+6)%6 + 1 }
-
-// segment is a share's place on the bar.
-type segment struct {
-	Share
-	X, W string
+// withoutProvider is the device on its own page, where its machine is named above.
+func (v DeviceView) withoutProvider() Device {
+	d := v.Device
+	d.Provider = ""
+	return d
 }
 
-func (d Device) segments() []segment {
-	var out []segment
-	var x int64
-	for _, s := range d.Shares {
-		out = append(out, segment{Share: s, X: percent(x, 100), W: percent(s.Cores, 100)})
-		x += s.Cores
-	}
-	return out
+// withInstances are the device and its instances.
+func (v DeviceView) withInstances() []Device {
+	return append([]Device{v.withoutProvider()}, v.Instances...)
 }
 
-// Held is Σ of the cores in its shares that are held already.
-func (d Device) Held() int64 {
-	var n int64
-	for _, s := range d.Shares {
-		if !s.New {
-			n += s.Cores
-		}
+func (v DeviceView) topics() []string { return []string{"pool", "telemetry:" + id(v.ProviderID)} }
+
+// errors words what the memory's error correction has found.
+func (v DeviceView) errors(ctx context.Context) string {
+	switch v.Facts.ECC {
+	case "":
+		return ""
+	case "on":
+		return T(ctx, "on; %d uncorrected errors since the driver started", v.Facts.ECCErrors)
 	}
-	return n
+	return T(ctx, "off")
 }
 
-// width is how much of a GPU's bar the device is.
-func (d Device) width() string {
-	if d.Size == 0 {
-		return "100%"
+func (v DeviceView) numa(ctx context.Context) string {
+	if v.Facts.NUMA < 0 {
+		return ""
 	}
-	return percent(d.Size, 100)
+	return T(ctx, "node %d", v.Facts.NUMA)
 }
 
-// memoryOf is a part of the device's memory on a bar of its width.
-func (d Device) memoryOf(part int64) string {
-	size := d.Size
-	if size == 0 {
-		size = 100
+// sharing is how the device is shared, and whether that is in effect yet.
+func (v DeviceView) sharing(ctx context.Context) string {
+	words := sharing(ctx, v.Facts.Sharing)
+	if len(v.Facts.Layout) > 0 {
+		words += " · " + strings.Join(v.Facts.Layout, ", ")
 	}
-	return percent(min(part, d.MemoryMiB)*size, 100*d.MemoryMiB)
+	if v.Facts.Changing() {
+		words += " · " + T(ctx, "being changed")
+	}
+	return words
 }
 
-// heldMemory is Σ of the memory of its shares, in MiB.
-func (d Device) heldMemory() (n int64) {
-	for _, s := range d.Shares {
-		n += s.MemoryMiB
+// sharingChoice is one way of sharing a GPU, and what it means.
+type sharingChoice struct{ Mode, Label, Means string }
+
+func sharingChoices(ctx context.Context) []sharingChoice {
+	return []sharingChoice{
+		{models.SharingExclusive, T(ctx, "Exclusive"), T(ctx, "One holder at a time, even when it asks for less than the whole GPU.")},
+		{models.SharingTimeSlicing, T(ctx, "Time-slicing"), T(ctx, "Holders take turns. Nothing limits or isolates them: a share is a promise between people.")},
+		{models.SharingMPS, "MPS", T(ctx, "NVIDIA's Multi-Process Service limits each holder's threads and memory. A crash of one can take the others with it.")},
+		{models.SharingMIG, "MIG", T(ctx, "The hardware cuts the GPU into instances that are isolated from each other. Each has one holder.")},
 	}
-	return n
 }
 
-// describe is the bar in words.
-func (d Device) describe(ctx context.Context) string {
-	var parts []string
-	for _, s := range d.Shares {
-		parts = append(parts, T(ctx, "%s: %d cores, %s", s.name(ctx), s.Cores, models.FormatMiB(s.MemoryMiB)))
+// charts are what was measured over the chosen span.
+func (v DeviceView) charts(ctx context.Context) []Chart {
+	return []Chart{
+		v.chart(ctx, "utilisation", T(ctx, "Utilisation"), func(n int64) string { return id(n) + "%" }, func(a Amounts) int64 { return a.Utilisation }, 100),
+		v.chart(ctx, "memory", T(ctx, "Memory in use"), models.FormatMiB, func(a Amounts) int64 { return a.MemoryMiB }, v.Facts.MemoryMiB),
+		v.chart(ctx, "temperature", T(ctx, "Temperature"), func(n int64) string { return id(n) + " °C" }, func(a Amounts) int64 { return a.Temperature }, 0),
+		v.chart(ctx, "power", T(ctx, "Power"), func(n int64) string { return id(n) + " W" }, func(a Amounts) int64 { return a.PowerMW / 1000 }, 0),
 	}
-	if d.State.Empty() {
-		parts = append(parts, T(ctx, "%d cores and %s free", d.FreeCores, models.FormatMiB(d.FreeMemoryMiB)))
-	} else {
-		parts = append(parts, TT(ctx, d.State))
-	}
-	label := d.Label
-	if d.Provider != "" {
-		label = d.Provider + " " + label
-	}
-	if d.Simulated {
-		label += " (" + T(ctx, "simulated") + ")"
-	}
-	return label + ". " + strings.Join(parts, T(ctx, "; "))
 }
 
-// remains says in words what is free, and how the device is shared.
-func (d Device) remains(ctx context.Context) string {
-	if d.Instances > 0 {
-		return T(ctx, "cut into instances: %d", d.Instances)
+// chart is one of the charts; top is the most that is possible, or 0 where
+// what was measured tells.
+func (v DeviceView) chart(ctx context.Context, name, title string, say func(int64) string, of func(Amounts) int64, top int64) Chart {
+	c := Chart{ID: "chart-" + name, Title: title, Top: top, From: v.From, To: v.To, Lines: lines(v.Slots, of)}
+	most := largest(c.Lines)
+	if c.Top == 0 {
+		c.Top = roundUp(most, 50)
 	}
-	parts := []string{T(ctx, "none free")}
-	switch {
-	case !d.State.Empty():
-		parts[0] = TT(ctx, d.State)
-	case d.FreeCores > 0:
-		parts[0] = T(ctx, "%d free · %s", d.FreeCores, models.FormatMiB(d.FreeMemoryMiB))
+	c.TopWord = say(c.Top)
+	c.Lines[0].Label, c.Lines[1].Label = T(ctx, "most"), T(ctx, "mean")
+	c.Summary = T(ctx, "%s: nothing was measured.", title)
+	if most >= 0 {
+		c.Summary = T(ctx, "%s: %s at most.", title, say(most))
 	}
-	switch {
-	case d.Enforcement != "":
-		parts = append(parts, enforcement(ctx, d.Enforcement))
-	case d.Sharing != "":
-		parts = append(parts, sharing(ctx, d.Sharing))
-	}
-	return strings.Join(parts, " · ")
+	return c
 }
 
-// freeWord is what is free in a table's cell.
-func (d Device) freeWord(ctx context.Context) string {
-	if d.State.Empty() {
-		return T(ctx, "free")
-	}
-	return TT(ctx, d.State)
-}
-
-// ends lists the shares of the reader that have to end soon, or whose machine
-// is silent.
-func ends(devices []Device) (list []Device) {
-	for _, d := range devices {
-		for _, s := range d.Shares {
-			if s.Mine && (d.Lost || s.EndsAt != nil) {
-				d.Shares = []Share{s}
-				list = append(list, d)
-			}
+// measuredSlots are those in which something was measured, newest first.
+func (v DeviceView) measuredSlots() (list []Slot) {
+	for i := len(v.Slots) - 1; i >= 0; i-- {
+		if v.Slots[i].Samples > 0 {
+			list = append(list, v.Slots[i])
 		}
 	}
 	return list
 }
 
-// name is what a share is called in words.
-func (s Share) name(ctx context.Context) string {
-	switch {
-	case s.New:
-		return T(ctx, "your new share")
-	case s.Anonymous:
-		return T(ctx, "another project")
-	case s.Mine && s.Label != "":
-		return T(ctx, "%s (yours)", s.Label)
-	case s.Mine:
-		return T(ctx, "your share")
-	}
-	return s.Label
-}
-
-// caption is what stands in the segment; a narrow one stays empty.
-func (s Share) caption(ctx context.Context) string {
-	switch {
-	case s.Cores < 8 || s.Anonymous:
-		return ""
-	case s.New:
-		return T(ctx, "yours · %d", s.Cores)
-	case s.Label == "":
-		return id(s.Cores)
-	}
-	return s.Label + " · " + id(s.Cores)
-}
-
-// fill is the class of the segment.
-func (s Share) fill() string {
-	switch {
-	case s.New:
-		return "seg new"
-	case s.Anonymous:
-		return "seg anon"
-	}
-	class := "seg p" + id(int64(max(1, min(6, s.Colour))))
-	if s.Mine {
-		class += " mine"
-	}
-	return class
-}
-
-// modelsOf describes the devices of a machine: "8 × H100".
-func modelsOf(devices []Device) string {
-	var order []string
-	count := map[string]int64{}
-	for _, d := range devices {
-		if d.Size > 0 {
-			continue // counted with its GPU
-		}
-		key := d.Model
-		if d.MemoryMiB > 0 {
-			key += " · " + models.FormatMiB(d.MemoryMiB)
-		}
-		if count[key] == 0 {
-			order = append(order, key)
-		}
-		count[key]++
-	}
-	for i, key := range order {
-		order[i] = id(count[key]) + " × " + key
-	}
-	return strings.Join(order, ", ")
-}
+// watts words milliwatts.
+func watts(mw int64) string { return id(mw/1000) + " W" }

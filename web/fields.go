@@ -24,7 +24,7 @@ var passwordHint = models.Say("At least 10 characters. A few unrelated words are
 
 // fields holds what the inputs are called. A name is looked up whole, then by
 // what follows its last dot, so that quota.cpu_milli and peak.cpu_milli are
-// described once.
+// describedAttributes once.
 var fields = map[string]field{
 	"email":           {Label: models.Say("E-mail"), Type: "email", Autocomplete: "username", Required: true},
 	"name":            {Label: models.Say("Name"), Required: true},
@@ -130,29 +130,8 @@ func fieldName(ctx context.Context, name string) string {
 	return name
 }
 
-// parameterName is what a launch parameter is called. Environment variables
-// keep their names.
-func parameterName(ctx context.Context, name string) string {
-	if name == "gpu_memory_mib" {
-		name = "launch.gpu_memory_mib"
-	}
-	return fieldName(ctx, name)
-}
-
 // inputID is the id of a field's input.
 func inputID(name string) string { return "f-" + strings.ReplaceAll(name, ".", "-") }
-
-// describedBy names the hint and the error of a field.
-func describedBy(name string, hint, failed bool) string {
-	var ids []string
-	if hint {
-		ids = append(ids, inputID(name)+"-hint")
-	}
-	if failed {
-		ids = append(ids, inputID(name)+"-error")
-	}
-	return strings.Join(ids, " ")
-}
 
 // resourceFields are the inputs of a vector of resources.
 func resourceFields(prefix string) []string {
@@ -162,9 +141,3 @@ func resourceFields(prefix string) []string {
 	}
 	return names
 }
-
-// launchFields are the inputs of launch parameters.
-var launchFields = []string{"launch.gpus", "launch.cores", "launch.gpu_memory_mib", "launch.gpu_model",
-	"launch.cpu_milli", "launch.memory_mib", "launch.shm_mib", "launch.path"}
-
-var minimumFields = []string{"minimum.gpus", "minimum.cores", "minimum.gpu_memory_mib", "minimum.cpu_milli", "minimum.memory_mib"}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"weir/models"
 )
@@ -36,8 +38,8 @@ func percentWord(part, whole int64) string {
 	return id(part*100/whole) + "%"
 }
 
-// stamp is a moment as a program reads it.
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+// timestamp is a moment as a program reads it.
+func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // day is a date; dates of periods are whole days in UTC.
 func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
@@ -84,35 +86,13 @@ func cores(gpus, each int64) string {
 	return id(each)
 }
 
-// sayAll words several texts as one line.
-func sayAll(ctx context.Context, texts []models.Text) string {
+// joinTexts words several texts as one line.
+func joinTexts(ctx context.Context, texts []models.Text) string {
 	var parts []string
 	for _, t := range texts {
 		parts = append(parts, TT(ctx, t))
 	}
 	return strings.Join(parts, T(ctx, "; "))
-}
-
-// parameterValue words a target launch parameter.
-func parameterValue(p models.Parameter) string {
-	n, err := strconv.ParseInt(p.Value, 10, 64)
-	switch {
-	case err != nil:
-		return p.Value
-	case strings.HasSuffix(p.Name, "_mib"):
-		return models.FormatMiB(n)
-	case p.Name == "cpu_milli":
-		return models.Quantity(p.Name, n)
-	}
-	return p.Value
-}
-
-var originWords = map[string]models.Text{
-	"platform":    models.Say("Platform"),
-	"project":     models.Say("Project"),
-	"environment": models.Say("Environment"),
-	"role":        models.Say("Role"),
-	"member":      models.Say("You"),
 }
 
 var stateWords = map[string]models.Text{
@@ -143,24 +123,16 @@ var stateWords = map[string]models.Text{
 	"custom":    models.Say("custom"),
 }
 
-// word is a state, outcome or permission in the page's language.
-func word(ctx context.Context, state string) string {
+// stateWord is a state, outcome or permission in the page's language.
+func stateWord(ctx context.Context, state string) string {
 	if t, ok := stateWords[state]; ok {
 		return TT(ctx, t)
 	}
 	return state
 }
 
-// origin is the layer that a parameter came from.
-func origin(ctx context.Context, layer string) string {
-	if t, ok := originWords[layer]; ok {
-		return TT(ctx, t)
-	}
-	return layer
-}
-
-// shape is the class that gives a state its shape and colour.
-func shape(state string) string {
+// stateClass is the class that gives a state its shape and colour.
+func stateClass(state string) string {
 	switch state {
 	case "running", "online", "granted", "approved", "adjusted":
 		return "ok"
@@ -245,9 +217,57 @@ func grouped(n int64) string {
 // query escapes a value for an address.
 func query(s string) string { return url.QueryEscape(s) }
 
-func yes(ctx context.Context, b bool) string {
+func yesNo(ctx context.Context, b bool) string {
 	if b {
 		return T(ctx, "yes")
 	}
 	return T(ctx, "no")
+}
+
+// capitalised begins a sentence.
+func capitalised(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + text[size:]
+}
+
+func endDate(ctx context.Context, t *time.Time) string {
+	if t == nil {
+		return T(ctx, "no end")
+	}
+	return day(*t)
+}
+
+// under is the address of a thing in a list, or of the list for a new one.
+func itemPath(list string, n int64) string {
+	if n == 0 {
+		return list
+	}
+	return list + "/" + id(n)
+}
+
+// period words a period of use by its days.
+func period(ctx context.Context, from time.Time, until *time.Time) string {
+	if until == nil {
+		return T(ctx, "from %s", day(from))
+	}
+	return T(ctx, "%s to %s", day(from), day(*until))
+}
+
+// amounts words a vector of resources in one line.
+func amounts(ctx context.Context, r models.Resources) string {
+	var parts []string
+	for _, a := range r.Amounts() {
+		parts = append(parts, TT(ctx, a.Label)+" "+models.Quantity(a.Name, a.Value))
+	}
+	return strings.Join(parts, " · ")
+}
+
+// excess words by how much a vector is too large.
+func excess(ctx context.Context, over []models.Excess) string {
+	var parts []string
+	for _, e := range over {
+		parts = append(parts, T(ctx, "%s needs %s, %s is left", TT(ctx, e.Label),
+			models.Quantity(e.Name, e.Value), models.Quantity(e.Name, max(0, e.Limit))))
+	}
+	return strings.Join(parts, T(ctx, "; "))
 }

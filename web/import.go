@@ -57,7 +57,7 @@ var outcomeWords = map[string]models.Text{
 	models.RowRefused:   models.Say("refused"),
 }
 
-func outcomeShape(outcome string) string {
+func outcomeClass(outcome string) string {
 	switch outcome {
 	case models.RowAdded, models.RowChanged:
 		return "ok"

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	"weir/models"
 )
@@ -75,8 +76,8 @@ type Wait struct {
 // than elsewhere.
 var launchLabels = map[string]string{"versions": "wanted", "gpu_memory_mib": "launch.gpu_memory_mib"}
 
-// place says in which project and role the launch would be.
-func (v LaunchView) place(ctx context.Context) string {
+// subtitle says in which project and role the launch would be.
+func (v LaunchView) subtitle(ctx context.Context) string {
 	switch {
 	case v.Project == "":
 		return ""
@@ -135,7 +136,7 @@ func (v LaunchView) whenShort() string {
 // button says what launching does.
 func (v LaunchView) button(ctx context.Context) string {
 	a := v.Answer
-	if a.short() {
+	if a.needsChoice() {
 		switch v.whenShort() {
 		case "wait":
 			return T(ctx, "Wait for %d cores", a.AskedCores)
@@ -149,15 +150,15 @@ func (v LaunchView) button(ctx context.Context) string {
 	return T(ctx, "Launch without a GPU")
 }
 
-// short tells whether the member has to choose.
-func (a Answer) short() bool { return a.Fewer != nil || a.Wait != nil }
+// needsChoice tells whether the member has to choose.
+func (a Answer) needsChoice() bool { return a.Fewer != nil || a.Wait != nil }
 
 // headline is the answer in one sentence.
 func (a Answer) headline(ctx context.Context) string {
 	switch {
 	case a.Outcome == "":
 		return T(ctx, "Launch")
-	case a.Outcome == models.OutcomeRefused && !a.short():
+	case a.Outcome == models.OutcomeRefused && !a.needsChoice():
 		return T(ctx, "This cannot be launched")
 	case a.Outcome == models.OutcomeGranted && a.AskedCores == 0:
 		return T(ctx, "It starts now, without a GPU")
@@ -178,4 +179,17 @@ func (w Wait) queue(ctx context.Context) string {
 		return T(ctx, "One request waits before you.")
 	}
 	return T(ctx, "%d requests wait before you.", w.Before)
+}
+
+// askForMore is where to ask for a larger peak, when more is wanted than the
+// own one allows.
+func (v LaunchView) askForMore() string {
+	project, err := strconv.ParseInt(v.Form.Value("project_id"), 10, 64)
+	if err != nil && len(v.Projects) > 0 {
+		project, err = strconv.ParseInt(v.Projects[0].Value, 10, 64)
+	}
+	if err != nil || !slices.ContainsFunc(v.Meters, Meter.Over) {
+		return ""
+	}
+	return askPath(models.AskForPeak, project)
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,7 +69,7 @@ func htmlLang(ctx context.Context) string {
 }
 
 // here tells whether the page lies at or below an entry of the navigation.
-func here(ctx context.Context, href string) bool {
+func isCurrent(ctx context.Context, href string) bool {
 	path, _, _ := strings.Cut(From(ctx).Path, "?")
 	if href == "/workspaces" && path == "/launch" {
 		return true
@@ -122,3 +123,12 @@ func liveAttributes(ctx context.Context, f frame) templ.Attributes {
 
 // userTopic is what concerns the reader: workspaces, memberships.
 func userTopic(ctx context.Context) string { return "user:" + id(From(ctx).User.ID) }
+
+// followedTopics are the topics that a page follows: its own, and for somebody who
+// is signed in what concerns them.
+func followedTopics(ctx context.Context, topics []string) []string {
+	if From(ctx).User == nil || From(ctx).Mark == "" || slices.Contains(topics, userTopic(ctx)) {
+		return topics
+	}
+	return append(slices.Clone(topics), userTopic(ctx))
+}

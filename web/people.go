@@ -56,3 +56,19 @@ type PersonPlace struct {
 }
 
 func personPath(n int64) string { return "/people/" + id(n) }
+
+// ConfirmDeleteIdentity asks before a provider's way into an account is taken
+// away.
+func ConfirmDeleteIdentity(u models.User, i models.Identity) ConfirmView {
+	v := ConfirmView{
+		Title:        models.Say("Take the sign-in by %s from %s?", i.Issuer, u.Email),
+		Consequences: []models.Text{models.Say("Sessions of this person end everywhere.")},
+		Button:       models.Say("Remove"),
+		Action:       personPath(u.ID) + "/identities/" + id(i.ID) + "/delete",
+		Back:         personPath(u.ID),
+	}
+	if u.PasswordHash == "" {
+		v.Consequences = append(v.Consequences, models.Say("Then nothing opens this account until it gets a password."))
+	}
+	return v
+}

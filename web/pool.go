@@ -119,9 +119,9 @@ func (v PoolView) computing(ctx context.Context) (percent, how string) {
 	return id(v.Computing) + "%", T(ctx, "measured")
 }
 
-// what describes a machine's GPUs.
-func (p Provider) what() string {
-	words := modelsOf(p.Devices)
+// hardware describes a machine's GPUs.
+func (p Provider) hardware() string {
+	words := describeModels(p.Devices)
 	if p.NVLink {
 		words += " · NVLink"
 	}

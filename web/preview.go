@@ -34,8 +34,8 @@ type PreviewHolder struct {
 	Excess []models.Excess
 }
 
-// holds words what a member holds beside the new peak.
-func (h PreviewHolder) holds(ctx context.Context) string {
+// excessText words what a member holds beside the new peak.
+func (h PreviewHolder) excessText(ctx context.Context) string {
 	text := ""
 	for i, e := range h.Excess {
 		if i > 0 {

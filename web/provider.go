@@ -56,19 +56,19 @@ func (v ProviderView) hourRows() int { return len(v.Facts.Terms.Hours) + emptyHo
 
 func (v ProviderView) topics() []string { return []string{"pool", "telemetry:" + id(v.Facts.ID)} }
 
-func (v ProviderView) below(ctx context.Context) string {
-	words := v.Provider.what()
+func (v ProviderView) subtitle(ctx context.Context) string {
+	words := v.Provider.hardware()
 	if v.Owner != "" {
 		words += " · " + T(ctx, "owner: %s", v.Owner)
 	}
 	return words
 }
 
-// open tells whether a provider is still in the pool.
-func (v ProviderView) open() bool { return v.Facts.State != models.ProviderOffline }
+// inPool tells whether a provider is still in the pool.
+func (v ProviderView) inPool() bool { return v.Facts.State != models.ProviderOffline }
 
-// ends says whose shares a recall would end.
-func (v ProviderView) ends(ctx context.Context) string {
+// recallSummary says whose shares a recall would end.
+func (v ProviderView) recallSummary(ctx context.Context) string {
 	if v.Shares == 0 {
 		return T(ctx, "Nobody holds a share here now.")
 	}

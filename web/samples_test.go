@@ -27,7 +27,7 @@ func samples() []sample {
 		{"signin-provider", "/signin", nil, SignInPage(SignInView{Next: "/pool", Provider: "Example University"})},
 		{"signin-provider-refused", "/signin/oidc/callback", nil, SignInPage(SignInView{Next: "/", Provider: "Example University", Refused: Form{}.Refuse(models.Forbidden("Addresses at %s may not sign in here.", "sub.example.org"))})},
 		{"home", "/", &li, HomePage(HomeView{Workspaces: sampleRows(), CanLaunch: true, Projects: []ProjectCard{
-			{ID: 1, Name: "vision", Role: "algorithm engineer", Meters: PeakMeters(held, models.Resources{}, peak), Until: &later, EndsAt: &later, Active: true, CanLaunch: true, Fits: sampleFits()},
+			{ID: 1, Name: "vision", Role: "algorithm engineer", Meters: PeakMeters(held, models.Resources{}, peak), Until: &later, EndsAt: &later, Active: true, CanLaunch: true, Fits: sampleAvailable()},
 			{ID: 2, Name: "speech", Role: "guest", Meters: PeakMeters(models.Resources{}, models.Resources{}, peak.Sub(held)), Active: false}}})},
 		{"home-new", "/", &li, HomePage(HomeView{})},
 		{"home-idle", "/", &li, HomePage(HomeView{CanLaunch: true, Projects: []ProjectCard{{ID: 1, Name: "vision", Role: "lead", Meters: PeakMeters(held, models.Resources{}, peak), Active: true, CanLaunch: true}}})},

@@ -72,12 +72,12 @@ func (v UsageView) summary(ctx context.Context) string {
 		v.Used.Average.GPUCores, v.Promised.GPUCores, percentWord(v.Used.Average.GPUCores, v.Promised.GPUCores))
 }
 
-// usageShown are the resources that have a chart, by their place in
+// usageCharts are the resources that have a chart, by their place in
 // [models.Resources.Amounts].
-var usageShown = []int{0, 1, 2, 3}
+var usageCharts = []int{0, 1, 2, 3}
 
 func (v UsageView) charts(ctx context.Context) (list []Chart) {
-	for _, i := range usageShown {
+	for _, i := range usageCharts {
 		list = append(list, v.chart(ctx, i))
 	}
 	return list
@@ -85,7 +85,7 @@ func (v UsageView) charts(ctx context.Context) (list []Chart) {
 
 func (v UsageView) chart(ctx context.Context, i int) Chart {
 	amount := (models.Resources{}).Amounts()[i]
-	quota, promised, held := Line{Class: "capacity", Label: T(ctx, "quota")}, Line{Class: "promised", Label: T(ctx, "promised")}, Line{Class: "mean", Label: T(ctx, "held, on average")}
+	quota, promised, held := Line{Class: "capacity", Label: T(ctx, "quota")}, Line{Class: "allocated", Label: T(ctx, "promised")}, Line{Class: "mean", Label: T(ctx, "held, on average")}
 	for _, s := range v.Steps {
 		held.Values = append(held.Values, s.Held.Amounts()[i].Value)
 		promised.Values = append(promised.Values, valueOr(s.Promised, i))

@@ -55,7 +55,7 @@ function localTimes() {
   }
 }
 
-// Copying: <button data-copy="#secret" data-done="Copied" hidden>
+// Copying: <button data-copy="#secret" data-copied="Copied" hidden>
 function copyButtons() {
   if (!navigator.clipboard) return;
   for (const b of document.querySelectorAll("button[data-copy]")) b.hidden = false;
@@ -63,24 +63,24 @@ function copyButtons() {
 
 async function copy(button) {
   await navigator.clipboard.writeText(document.querySelector(button.dataset.copy).textContent.trim());
-  button.textContent = button.dataset.done;
+  button.textContent = button.dataset.copied;
 }
 
 // Dialogs: <a data-dialog href="…/delete"> leads to a page that asks; with
-// scripts its question comes here.
-async function ask(link) {
-  const answer = await fetch(link.href, { headers: { Accept: "text/html" } });
-  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  const question = page.querySelector("main .narrow");
-  if (!answer.ok || answer.redirected || !question) {
+// scripts that page opens here as a dialog.
+async function openDialog(link) {
+  const response = await fetch(link.href, { headers: { Accept: "text/html" } });
+  const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  const content = page.querySelector("main .narrow");
+  if (!response.ok || response.redirected || !content) {
     location.href = link.href;
     return;
   }
   const dialog = document.createElement("dialog");
-  const title = question.querySelector("h1");
+  const title = content.querySelector("h1");
   title.id = "dialog-title";
   dialog.setAttribute("aria-labelledby", title.id);
-  dialog.append(document.adoptNode(question));
+  dialog.append(document.adoptNode(content));
   dialog.querySelector("a.btn")?.addEventListener("click", (e) => { e.preventDefault(); dialog.close(); });
   dialog.addEventListener("close", () => { dialog.remove(); link.focus(); });
   document.body.append(dialog);
@@ -93,11 +93,11 @@ addEventListener("click", (e) => {
   const link = e.target.closest?.("a[data-dialog]");
   if (link && !e.ctrlKey && !e.metaKey && !e.shiftKey) {
     e.preventDefault();
-    ask(link);
+    openDialog(link);
   }
 });
 
-// An answer that came from elsewhere, such as the sign-in page after the
+// A response that came from elsewhere, such as the sign-in page after the
 // session ended, is no new state of this page.
 document.addEventListener("htmx:before:response", (e) => {
   if (e.detail.ctx.response.raw.redirected) {

@@ -1,0 +1,58 @@
+package web
+
+import (
+	"context"
+
+	"weir/models"
+)
+
+// DepartmentsView lists departments.
+type DepartmentsView struct {
+	Rows    []DepartmentRow
+	Next    string // address of the next page, empty on the last
+	CanEdit bool
+}
+
+// DepartmentRow is a department with what its people have.
+type DepartmentRow struct {
+	Department models.Department
+	Sums       models.DepartmentSums
+}
+
+// DepartmentFormView creates a department or, with an ID, renames it. Field:
+// name.
+type DepartmentFormView struct {
+	Form   Form
+	ID     int64
+	Name   string
+	People int64
+}
+
+func (v DepartmentFormView) title(ctx context.Context) string {
+	if v.ID == 0 {
+		return T(ctx, "Create a department")
+	}
+	return T(ctx, "Rename %s", v.Name)
+}
+
+func (v DepartmentFormView) submitLabel(ctx context.Context) string {
+	if v.ID == 0 {
+		return T(ctx, "Create department")
+	}
+	return T(ctx, "Save")
+}
+
+func (v DepartmentFormView) action() string { return itemPath("/departments", v.ID) }
+
+func departmentPath(n int64) string { return "/departments/" + id(n) }
+
+// ConfirmDeleteDepartment asks before a department is deleted.
+func ConfirmDeleteDepartment(d models.Department) ConfirmView {
+	return ConfirmView{
+		Title:        models.Say("Delete the department %s?", d.Name),
+		Consequences: []models.Text{models.Say("A department in which there are people cannot be deleted.")},
+		Button:       models.Say("Delete department"),
+		Action:       departmentPath(d.ID) + "/delete",
+		Back:         "/departments", Version: d.Version,
+	}
+}

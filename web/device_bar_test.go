@@ -1,0 +1,63 @@
+package web
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"weir/models"
+)
+
+func TestRemains(t *testing.T) {
+	free := Device{FreeCores: 20, FreeMemoryMiB: 30 << 10, Sharing: models.SharingMPS}
+	held, closed, cut := free, free, free
+	held.Enforcement = models.EnforcedMPS
+	held.FreeCores = 0
+	closed.State = models.Say("lost")
+	cut.Instances = 3
+	for want, d := range map[string]Device{"20 free · 30 GiB · MPS": free, "none free · MPS": held, "lost · MPS": closed, "cut into instances: 3": cut} {
+		if got := d.freeSummary(t.Context()); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	part := Device{Size: 42, MemoryMiB: 40 << 10}
+	if part.width() != "42.00%" || part.memoryOf(20<<10) != "21.00%" || free.width() != "100%" {
+		t.Errorf("an instance is drawn %s wide, half its memory %s", part.width(), part.memoryOf(20<<10))
+	}
+}
+
+func TestEndsAreTheReadersOwn(t *testing.T) {
+	mine, soon := Share{Mine: true}, ptr(now.Add(time.Hour))
+	endingShare, foreign := mine, Share{EndsAt: soon}
+	endingShare.EndsAt = soon
+	got := endingShares([]Device{{Label: "a", Shares: []Share{mine, foreign}}, {Label: "b", Shares: []Share{foreign, endingShare}}, {Label: "c", Lost: true, Shares: []Share{mine}}, {Label: "d", Lost: true, Shares: []Share{foreign}}})
+	if len(got) != 2 || got[0].Label != "b" || got[0].Shares[0].EndsAt != soon || got[1].Label != "c" {
+		t.Errorf("warned of %+v", got)
+	}
+}
+
+func TestBarInWords(t *testing.T) {
+	d := myDevice()
+	want := "gpu-node-01 GPU 0 (simulated). vision (yours): 50 cores, 40 GiB; another project: 30 cores, 24 GiB; 20 cores and 16 GiB free"
+	if got := d.describe(t.Context()); got != want {
+		t.Errorf("the bar reads\n%q, want\n%q", got, want)
+	}
+	if d = newShare(50); d.Held() != 30 {
+		t.Errorf("a share that would be taken counts as held: %d", d.Held())
+	}
+	var at []string
+	for _, s := range d.segments() {
+		at = append(at, s.X+"+"+s.W)
+	}
+	if want := []string{"0%+30.00%", "30.00%+50.00%"}; !slices.Equal(at, want) {
+		t.Errorf("segments lie at %v, want %v", at, want)
+	}
+}
+
+func TestColour(t *testing.T) {
+	for n := int64(-7); n < 20; n++ {
+		if c := Colour(n); c < 1 || c > 6 {
+			t.Errorf("Colour(%d) = %d", n, c)
+		}
+	}
+}

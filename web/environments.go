@@ -1,0 +1,89 @@
+package web
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"weir/models"
+)
+
+// EnvironmentsView is the catalogue.
+type EnvironmentsView struct {
+	Rows    []models.Environment
+	CanEdit bool
+	Next    string // address of the next page, empty on the last
+}
+
+// EnvironmentFormView creates a catalogue entry or, with an ID, edits it.
+//
+// Fields: name, language, language_version, versions (lines "torch 2.9.0"),
+// minimum.*, launch.*, image, command (an argument a line), default_path.
+type EnvironmentFormView struct {
+	Form       Form
+	ID         int64
+	Name       string
+	Discovered bool // found on this machine: its versions are refreshed from there
+}
+
+func environmentPath(e models.Environment) string { return "/environments/" + id(e.ID) }
+
+// versionList words versions in the order of their names.
+func versionList(versions map[string]string) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(versions)) {
+		parts = append(parts, strings.TrimSpace(name+" "+versions[name]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// minimumWords words what an environment needs at least.
+func minimumWords(ctx context.Context, m models.Minimum) string {
+	var parts []string
+	if m.GPUs > 0 || m.Cores > 0 {
+		parts = append(parts, T(ctx, "%s GPU cores", cores(max(1, m.GPUs), max(1, m.Cores))))
+	}
+	if m.GPUMemoryMiB > 0 {
+		parts = append(parts, T(ctx, "%s of GPU memory", models.FormatMiB(m.GPUMemoryMiB)))
+	}
+	if m.CPUMilli > 0 {
+		parts = append(parts, T(ctx, "%s CPU", models.Quantity("cpu_milli", m.CPUMilli)))
+	}
+	if m.MemoryMiB > 0 {
+		parts = append(parts, models.FormatMiB(m.MemoryMiB))
+	}
+	if len(parts) == 0 {
+		return T(ctx, "nothing")
+	}
+	return strings.Join(parts, " · ")
+}
+
+func (v EnvironmentFormView) title(ctx context.Context) string {
+	if v.ID == 0 {
+		return T(ctx, "Add an environment")
+	}
+	return T(ctx, "Edit %s", v.Name)
+}
+
+func (v EnvironmentFormView) submitLabel(ctx context.Context) string {
+	if v.ID == 0 {
+		return T(ctx, "Add environment")
+	}
+	return T(ctx, "Save")
+}
+
+func (v EnvironmentFormView) action() string { return itemPath("/environments", v.ID) }
+
+// ConfirmDeleteEnvironment asks before a catalogue entry is deleted.
+func ConfirmDeleteEnvironment(e models.Environment) ConfirmView {
+	return ConfirmView{
+		Title:        models.Say("Delete the environment %s?", e.Name),
+		Consequences: []models.Text{models.Say("Nobody can launch it afterwards. Workspaces that already run are not touched.")},
+		Button:       models.Say("Delete environment"),
+		Action:       "/environments/" + id(e.ID) + "/delete",
+		Back:         "/environments", Version: e.Version,
+	}
+}
+
+var minimumFields = []string{"minimum.gpus", "minimum.cores", "minimum.gpu_memory_mib", "minimum.cpu_milli", "minimum.memory_mib"}

@@ -1,0 +1,54 @@
+package web
+
+import (
+	"context"
+	"time"
+
+	"weir/models"
+)
+
+// extensionText say which end is near, or over.
+func extensionText(ctx context.Context, e models.Extension) string {
+	now, at := From(ctx).Now, models.Moment(e.EndsAt)
+	switch period := e.Kind == models.AskForPeriod; {
+	case period && e.Over(now):
+		return T(ctx, "The project %s ended on %s.", e.Project, at)
+	case period:
+		return T(ctx, "The project %s ends in %s, on %s.", e.Project, span(ctx, now, e.EndsAt), at)
+	case e.Over(now):
+		return T(ctx, "Your participation in %s ended on %s.", e.Project, at)
+	default:
+		return T(ctx, "Your participation in %s ends in %s, on %s.", e.Project, span(ctx, now, e.EndsAt), at)
+	}
+}
+
+// extensionEdit is where the end can be set by who may.
+func extensionEdit(e models.Extension) string {
+	if e.Kind == models.AskForPeriod {
+		return projectPath(e.ProjectID) + "/edit"
+	}
+	return projectPath(e.ProjectID) + "/members/" + id(e.MemberID) + "/edit"
+}
+
+// extensionField is the input by which the later end is posted.
+func extensionField(e models.Extension) string {
+	if e.Kind == models.AskForPeriod {
+		return "period.ends_at"
+	}
+	return "deadline.until"
+}
+
+// warnBefore is how long before its end a workspace's page warns.
+const warnBefore = 24 * time.Hour
+
+// Stopping is when a workspace is stopped, and why.
+type Stopping struct {
+	At        time.Time
+	Why       models.Text
+	Extension *models.Extension // what its reader can do about it
+}
+
+// soon tells whether the page should say so.
+func (s *Stopping) soon(ctx context.Context) bool {
+	return s != nil && s.At.Sub(From(ctx).Now) <= warnBefore
+}

@@ -1,0 +1,154 @@
+package web
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"weir/models"
+)
+
+// Form carries what was typed and what was wrong with it, so that a refused
+// form comes back as it was. Names are those of the inputs.
+type Form struct {
+	Values  map[string]string
+	Errors  map[string]models.Text
+	Message models.Text // about the whole form
+	Version int64       // of the thing edited; 0 for a new one
+	labels  map[string]string
+}
+
+// labelled is the form with inputs that are described, in fields, under
+// another name than their own.
+func (f Form) labelled(labels map[string]string) Form {
+	f.labels = labels
+	return f
+}
+
+func (f Form) labelOf(name string) string { return cmp.Or(f.labels[name], name) }
+
+// Refuse puts an error's message and fields into a form.
+func (f Form) Refuse(err error) Form {
+	var e *models.Error
+	if !errors.As(err, &e) {
+		f.Message = models.Say("Something went wrong here. Nothing was changed.")
+		return f
+	}
+	f.Message = e.Message
+	f.Errors = make(map[string]models.Text, len(e.Fields))
+	for _, field := range e.Fields {
+		if _, seen := f.Errors[field.Name]; !seen {
+			f.Errors[field.Name] = field.Reason
+		}
+	}
+	return f
+}
+
+// Value is what stands in a field.
+func (f Form) Value(name string) string { return f.Values[name] }
+
+// Checked tells whether a checkbox is set.
+func (f Form) Checked(name string) bool {
+	switch f.Values[name] {
+	case "", "0", "false", "off":
+		return false
+	}
+	return true
+}
+
+// failed tells whether a field was refused.
+func (f Form) failed(name string) bool {
+	_, failed := f.Errors[name]
+	return failed
+}
+
+// Failed tells whether the form came back.
+func (f Form) Failed() bool { return len(f.Errors) > 0 || !f.Message.Empty() }
+
+// refused lists the names of refused fields in a steady order.
+func (f Form) refused() []string {
+	var names []string
+	for name := range f.Errors {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// anyIn tells whether one of the named fields is filled in or refused, so
+// that the part of the form that holds them must be open.
+func (f Form) anyIn(names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		return f.failed(name) || f.Values[name] != ""
+	})
+}
+
+// Option is one choice of a select.
+type Option struct {
+	Value, Label string
+}
+
+func checkboxValue(on bool) string {
+	if on {
+		return "1"
+	}
+	return ""
+}
+
+func inputType(f field) string {
+	if f.Type == "" {
+		return "text"
+	}
+	return f.Type
+}
+
+// inputValue is what an input shows; a password never comes back.
+func inputValue(f Form, name string, spec field) string {
+	if spec.Type == "password" {
+		return ""
+	}
+	value := f.Value(name)
+	if spec.Type == "date" && len(value) > len(time.DateOnly) { // a moment that was posted by a button
+		value = value[:len(time.DateOnly)]
+	}
+	return value
+}
+
+func inputAttributes(f field) templ.Attributes {
+	a := templ.Attributes{}
+	if f.Autocomplete != "" {
+		a["autocomplete"] = f.Autocomplete
+	} else if f.Type != "password" {
+		a["autocomplete"] = "off"
+	}
+	if f.Inputmode != "" {
+		a["inputmode"] = f.Inputmode
+	}
+	if f.Placeholder != "" {
+		a["placeholder"] = f.Placeholder
+	}
+	if f.Mono {
+		a["spellcheck"] = "false"
+	}
+	return a
+}
+
+// describedAttributes ties an input to its hint and its error.
+func describedAttributes(name string, hint, failed bool) templ.Attributes {
+	a, ids := templ.Attributes{}, []string{}
+	if hint {
+		ids = append(ids, inputID(name)+"-hint")
+	}
+	if failed {
+		ids = append(ids, inputID(name)+"-error")
+		a["aria-invalid"] = "true"
+	}
+	if len(ids) > 0 {
+		a["aria-describedby"] = strings.Join(ids, " ")
+	}
+	return a
+}

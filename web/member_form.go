@@ -1,0 +1,100 @@
+package web
+
+import (
+	"context"
+
+	"weir/models"
+)
+
+// MemberFormView adds a member or, with an ID, edits one.
+//
+// Fields: email (new only), role_id, joined_at, until.
+type MemberFormView struct {
+	Lacks     map[int64]models.Permissions // by role, what it permits that the reader cannot grant
+	Form      Form
+	ProjectID int64
+	Project   string
+	ID        int64
+	Name      string
+	Email     string
+	Roles     []RoleChoice
+	Remaining models.Resources // quota − Σ of the other members' peaks
+	Preview   *PreviewView
+}
+
+func (v MemberFormView) title(ctx context.Context) string {
+	if v.ID == 0 {
+		return T(ctx, "Add a member")
+	}
+	return T(ctx, "Edit %s", v.Name)
+}
+
+func (v MemberFormView) subtitle() string {
+	if v.Email == "" {
+		return v.Project
+	}
+	return v.Project + " · " + v.Email
+}
+
+func (v MemberFormView) submitLabel(ctx context.Context) string {
+	if v.ID == 0 {
+		return T(ctx, "Add member")
+	}
+	return T(ctx, "Save")
+}
+
+func (v MemberFormView) action() string {
+	return itemPath(projectPath(v.ProjectID)+"/members", v.ID)
+}
+
+// ChosenRole is the role that is chosen in the form: a new member gets the
+// first that fits. It is 0 when there is none to choose.
+func (v MemberFormView) ChosenRole() int64 {
+	for _, r := range v.Roles {
+		if id(r.ID) == v.Form.Value("role_id") {
+			return r.ID
+		}
+	}
+	if v.Form.Value("role_id") != "" || len(v.Roles) == 0 {
+		return 0
+	}
+	for _, r := range v.Roles {
+		if len(r.Peak.Exceeding(v.Remaining)) == 0 && v.Lacks[r.ID] == 0 {
+			return r.ID
+		}
+	}
+	return v.Roles[0].ID
+}
+
+// RoleChoice is a role that a member may get.
+type RoleChoice struct {
+	ID         int64
+	Name       string
+	Permission string
+	Peak       models.Resources
+}
+
+// ConfirmRemoveMember asks before a member is removed.
+func ConfirmRemoveMember(project models.Project, member models.MemberView) ConfirmView {
+	base := projectPath(project.ID)
+	return ConfirmView{
+		Title: models.Say("Remove %s from %s?", member.UserName, project.Name),
+		Consequences: []models.Text{
+			models.Say("Their workspaces in this project are stopped and give back what they hold."),
+			models.Say("Their directory and its files stay."),
+		},
+		Button: models.Say("Remove member"),
+		Action: base + "/members/" + id(member.ID) + "/delete",
+		Back:   base, Version: member.Version,
+	}
+}
+
+// roleSelection are the roles of which a form chooses one.
+type roleSelection struct {
+	Form      Form
+	Name      string // of the input
+	Roles     []RoleChoice
+	Chosen    string                       // the id of the chosen role
+	Remaining *models.Resources            // of the quota; nil: not shown
+	Lacks     map[int64]models.Permissions // by role, what it permits that the reader cannot grant
+}

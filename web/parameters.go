@@ -1,0 +1,52 @@
+package web
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"weir/models"
+)
+
+// parameterValue words a target launch parameter.
+func parameterValue(p models.Parameter) string {
+	n, err := strconv.ParseInt(p.Value, 10, 64)
+	switch {
+	case err != nil:
+		return p.Value
+	case strings.HasSuffix(p.Name, "_mib"):
+		return models.FormatMiB(n)
+	case p.Name == "cpu_milli":
+		return models.Quantity(p.Name, n)
+	}
+	return p.Value
+}
+
+var originWords = map[string]models.Text{
+	"platform":    models.Say("Platform"),
+	"project":     models.Say("Project"),
+	"environment": models.Say("Environment"),
+	"role":        models.Say("Role"),
+	"member":      models.Say("You"),
+}
+
+// origin is the layer that a parameter came from.
+func origin(ctx context.Context, layer string) string {
+	if t, ok := originWords[layer]; ok {
+		return TT(ctx, t)
+	}
+	return layer
+}
+
+// parameterName is what a launch parameter is called. Environment variables
+// keep their names.
+func parameterName(ctx context.Context, name string) string {
+	if name == "gpu_memory_mib" {
+		name = "launch.gpu_memory_mib"
+	}
+	return fieldName(ctx, name)
+}
+
+// launchFields are the inputs of launch parameters.
+var launchFields = []string{"launch.gpus", "launch.cores", "launch.gpu_memory_mib", "launch.gpu_model",
+	"launch.cpu_milli", "launch.memory_mib", "launch.shm_mib", "launch.path"}

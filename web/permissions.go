@@ -1,0 +1,90 @@
+package web
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"weir/models"
+)
+
+// permissionWords say what each permission lets a member do.
+var permissionWords = map[string]models.Text{
+	"project:read":     models.Say("See the project, its roles, members and resources. Every role may."),
+	"project:describe": models.Say("Change the name, the description and the initial launch parameters."),
+	"role:write":       models.Say("Create, change and delete roles, within one's own rights."),
+	"member:write":     models.Say("Add, change and remove members, and open the project to requests for a place."),
+	"request:decide":   models.Say("Decide what members ask for: roles, peaks, places and deadlines."),
+	"workspace:read":   models.Say("See the workspaces of others."),
+	"workspace:launch": models.Say("Launch and open one's own workspaces."),
+	"workspace:stop":   models.Say("Stop the workspaces of others."),
+	"audit:read":       models.Say("Read who changed what in the project."),
+}
+
+// standardWords say what each standard set lets a member do.
+var standardWords = map[string]models.Text{
+	models.PermissionViewer:  models.Say("Sees the project and what runs in it, and launches nothing."),
+	models.PermissionMember:  models.Say("Launches and stops own workspaces."),
+	models.PermissionManager: models.Say("Also manages roles, members and everybody's workspaces in the project, and reads its audit."),
+	models.PermissionOwner:   models.Say("Also changes the project's name, description and initial launch parameters."),
+	models.PermissionCustom:  models.Say("What is chosen below."),
+}
+
+// PermissionChoice is the choice of what a role permits, in a form whose
+// fields begin with Prefix.
+//
+// Fields: permission, permissions (names, with spaces between).
+type PermissionChoice struct {
+	Form   Form
+	Prefix string
+	Has    models.Permissions // of the reader, who can grant no more
+	Custom bool               // a set of its own can be chosen
+}
+
+func (c PermissionChoice) words() []string {
+	words := slices.Clone(models.StandardPermissions)
+	if c.Custom || c.word() == models.PermissionCustom {
+		words = append(words, models.PermissionCustom)
+	}
+	return words
+}
+
+func (c PermissionChoice) word() string { return c.Form.Value(c.Prefix + "permission") }
+
+// chosen tells whether the word is the one chosen; at first, member is.
+func (c PermissionChoice) chosen(word string) bool {
+	if c.word() == "" {
+		return word == models.PermissionMember
+	}
+	return c.word() == word
+}
+
+// lacks is what the reader may not grant of a standard set.
+func (c PermissionChoice) lacks(word string) models.Permissions {
+	return models.PermissionsOf(word, 0).Without(c.Has)
+}
+
+// box is one permission to choose.
+type permissionBox struct {
+	name           string
+	on, off, fixed bool // chosen; not the reader's to grant; always there
+}
+
+func (c PermissionChoice) boxes() (list []permissionBox) {
+	chosen := strings.Fields(c.Form.Value(c.Prefix + "permissions"))
+	for _, name := range models.PermissionNames() {
+		set, err := models.ParsePermissions([]string{name})
+		fixed := name == "project:read"
+		list = append(list, permissionBox{name: name, fixed: fixed, on: fixed || slices.Contains(chosen, name), off: err != nil || !c.Has.Contains(set)})
+	}
+	return list
+}
+
+// permitted words what a role permits: the word, and the list of a custom
+// role.
+func permitted(ctx context.Context, r models.Role) string {
+	if r.Permission != models.PermissionCustom {
+		return stateWord(ctx, r.Permission)
+	}
+	return stateWord(ctx, r.Permission) + ": " + r.Permits().String()
+}

@@ -1,0 +1,94 @@
+package web
+
+import (
+	"context"
+	"net/url"
+	"time"
+
+	"weir/models"
+)
+
+// ProjectsView lists the projects that the reader may see.
+//
+// Fields: search, state.
+type ProjectsView struct {
+	Form      Form
+	Sort      string // as in models.ProjectSorts; empty: by id
+	Down      bool   // the largest first
+	Rows      []ProjectRow
+	Mine      bool   // the reader has a role in some of them
+	Many      bool   // there are more than one look finds
+	Next      string // address of the next page, empty on the last
+	CanCreate bool
+}
+
+// ProjectRow is a project in the list.
+type ProjectRow struct {
+	ID         int64
+	Name       string
+	Role       string // mine, or empty
+	Members    int64
+	Workspaces int64 // live
+	Held       models.Resources
+	Promised   models.Resources
+	Quota      models.Resources
+	StartsAt   time.Time
+	EndsAt     *time.Time
+	Active     bool
+}
+
+// projectFields are the inputs of the list's search.
+var projectFields = map[string]field{
+	"search": {Label: models.Say("Name"), Hint: models.Say("A part of it is enough."), Type: "search"},
+	"state":  {Label: models.Say("Period")},
+}
+
+// projectStates are what the period of use may be.
+func projectStates(ctx context.Context) []Option {
+	return []Option{{"", T(ctx, "any")}, {models.ProjectsActive, T(ctx, "now")}, {models.ProjectsPlanned, T(ctx, "not begun")}, {models.ProjectsEnded, T(ctx, "over")}}
+}
+
+// Filtered tells whether the list was chosen.
+func (v ProjectsView) Filtered() bool {
+	return v.Form.Value("search") != "" || v.Form.Value("state") != ""
+}
+
+// query is the address of the same choice in another order.
+func (v ProjectsView) query(sort string, down bool) string {
+	q := url.Values{}
+	for name, text := range map[string]string{"search": v.Form.Value("search"), "state": v.Form.Value("state"), "sort": sort} {
+		if text != "" {
+			q.Set(name, text)
+		}
+	}
+	if down {
+		q.Set("down", "true")
+	}
+	if len(q) == 0 {
+		return ""
+	}
+	return "?" + q.Encode()
+}
+
+// sortsDown tells whether a click on a column's head puts the largest first:
+// numbers begin with it.
+func (v ProjectsView) sortsDown(sort string, number bool) bool {
+	if v.Sort == sort {
+		return !v.Down
+	}
+	return number
+}
+
+func (v ProjectsView) sorted(sort string) string {
+	switch {
+	case v.Sort != sort:
+		return "none"
+	case v.Down:
+		return "descending"
+	}
+	return "ascending"
+}
+
+func (v ProjectsView) arrow(sort string) string {
+	return map[string]string{"none": "", "descending": " ↓", "ascending": " ↑"}[v.sorted(sort)]
+}

@@ -1,0 +1,54 @@
+package web
+
+import (
+	"context"
+
+	"weir/models"
+)
+
+// RoleFormView creates a role or, with an ID, edits it.
+//
+// Fields: name, permission (manager or member), peak.*.
+type RoleFormView struct {
+	Form      Form
+	ProjectID int64
+	Project   string
+	ID        int64
+	Name      string
+	Has       models.Permissions // of the reader, who can grant no more
+	Members   int64              // in this role: the peak counts that often
+	Quota     models.Resources   // of the project
+	Remaining models.Resources   // quota − Σ of the peaks of members outside this role
+	CanDelete bool
+	Preview   *PreviewView
+}
+
+func (v RoleFormView) title(ctx context.Context) string {
+	if v.ID == 0 {
+		return T(ctx, "Add a role")
+	}
+	return T(ctx, "Edit %s", v.Name)
+}
+
+func (v RoleFormView) submitLabel(ctx context.Context) string {
+	if v.ID == 0 {
+		return T(ctx, "Add role")
+	}
+	return T(ctx, "Save")
+}
+
+func (v RoleFormView) action() string {
+	return itemPath(projectPath(v.ProjectID)+"/roles", v.ID)
+}
+
+// ConfirmDeleteRole asks before a role is deleted.
+func ConfirmDeleteRole(project models.Project, role models.Role) ConfirmView {
+	base := projectPath(project.ID)
+	return ConfirmView{
+		Title:        models.Say("Delete the role %s?", role.Name),
+		Consequences: []models.Text{models.Say("Nobody can be given this role afterwards. A role that still has members cannot be deleted.")},
+		Button:       models.Say("Delete role"),
+		Action:       base + "/roles/" + id(role.ID) + "/delete",
+		Back:         base, Version: role.Version,
+	}
+}

@@ -1,0 +1,111 @@
+package web
+
+import (
+	"context"
+	"strings"
+
+	"weir/models"
+)
+
+// WebhooksView lists the webhooks.
+type WebhooksView struct {
+	Rows   []models.Webhook
+	ByMail bool // e-mail goes out at all
+	Mails  []models.DeliveryView
+}
+
+// WebhookView is one webhook, or the form for a new one.
+type WebhookView struct {
+	Webhook    models.Webhook // its ID is 0 for a new one
+	Form       Form           // name, url, events, enabled
+	Secret     string         // just made; shown this once
+	Deliveries []models.DeliveryView
+	State      string // of the deliveries shown; empty: all
+	Next       string
+	Private    bool // plain http is possible
+}
+
+// twoSecrets tells whether an old secret signs, too.
+func (v WebhookView) twoSecrets(ctx context.Context) bool {
+	return v.Webhook.OldUntil != nil && v.Webhook.OldUntil.After(From(ctx).Now)
+}
+
+// topics are what the webhook's page follows. A secret on it must not be
+// fetched away, nor a form that came back.
+func (v WebhookView) topics() []string {
+	if v.Secret != "" || v.Form.Failed() {
+		return nil
+	}
+	return []string{"deliveries"}
+}
+
+func webhookPath(n int64) string { return "/webhooks/" + id(n) }
+
+var webhookFields = map[string]field{
+	"url": {Label: models.Say("Address"), Hint: models.Say("Where the messages are posted to. It must begin with https://."), Type: "url", Required: true, Mono: true},
+	"url_private": {Label: models.Say("Address"), Hint: models.Say("Where the messages are posted to. It may be in a private network."),
+		Type: "url", Required: true, Mono: true},
+	"events":  {Label: models.Say("Events"), Hint: models.Say("Kinds of notices, one a line, such as request.approved, or request.* for all that begin so. Empty: all."), Rows: 4, Mono: true},
+	"enabled": {Label: models.Say("Enabled"), Hint: models.Say("What was queued before waits until it is enabled again.")},
+	"by_mail": {Label: models.Say("By e-mail, too"), Hint: models.Say("Every notice also goes to your address.")},
+}
+
+// eventList words the events that a webhook wants.
+func eventList(ctx context.Context, w models.Webhook) string {
+	if len(w.Events) == 0 {
+		return T(ctx, "all")
+	}
+	return strings.Join(w.Events, ", ")
+}
+
+// deliveryStates are the choices of a list of deliveries.
+var deliveryStates = []string{"", models.DeliveryPending, models.DeliveryFailed, models.DeliveryDelivered, models.DeliveryGivenUp}
+
+// deliveryWord is a delivery's state in the page's language.
+func deliveryWord(ctx context.Context, state string) string {
+	switch state {
+	case models.DeliveryPending:
+		return T(ctx, "waiting")
+	case models.DeliveryFailed:
+		return T(ctx, "failed, tried again")
+	case models.DeliveryDelivered:
+		return T(ctx, "delivered")
+	case models.DeliveryGivenUp:
+		return T(ctx, "given up")
+	}
+	return T(ctx, "all")
+}
+
+func deliveryClass(state string) string {
+	switch state {
+	case models.DeliveryDelivered:
+		return "ok"
+	case models.DeliveryFailed:
+		return "warn"
+	case models.DeliveryGivenUp:
+		return "bad"
+	}
+	return "wait"
+}
+
+// ConfirmDeleteWebhook asks before a webhook is deleted.
+func ConfirmDeleteWebhook(w models.Webhook) ConfirmView {
+	return ConfirmView{
+		Title:        models.Say("Delete the webhook %s?", w.Name),
+		Consequences: []models.Text{models.Say("What is queued for it is not sent any more, and its list of deliveries is gone.")},
+		Button:       models.Say("Delete webhook"),
+		Action:       webhookPath(w.ID) + "/delete",
+		Back:         webhookPath(w.ID), Version: w.Version,
+	}
+}
+
+// ConfirmRotateSecret asks before a webhook gets another secret.
+func ConfirmRotateSecret(w models.Webhook) ConfirmView {
+	return ConfirmView{
+		Title:        models.Say("Give the webhook %s a new secret?", w.Name),
+		Consequences: []models.Text{models.Say("For 24 hours both secrets sign every message. Give the receiver the new one until then.")},
+		Button:       models.Say("Make a new secret"),
+		Action:       webhookPath(w.ID) + "/rotate",
+		Back:         webhookPath(w.ID), Version: w.Version,
+	}
+}
