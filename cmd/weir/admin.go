@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"weir/cmd/weir/config"
 	"weir/models"
 	"weir/policies"
 	"weir/pool"
@@ -26,7 +27,7 @@ func newAdminCommand() *cobra.Command {
 // withAccounts runs fn over the accounts of the configured database. Who has
 // the database in hand needs no account.
 func withAccounts(cmd *cobra.Command, fn func(context.Context, *models.Store, *policies.Accounts) error) error {
-	cfg, err := loadConfig(cmd, os.LookupEnv)
+	cfg, err := config.Load(cmd)
 	if err != nil {
 		return err
 	}
@@ -44,7 +45,7 @@ func withAccounts(cmd *cobra.Command, fn func(context.Context, *models.Store, *p
 
 func newCreateUserCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "create-user", Short: "Create an account; its password comes from standard input", Args: cobra.NoArgs}
-	bindConfig(cmd, storeOptions...)
+	config.Bind(cmd, config.ForStore...)
 	email := cmd.Flags().String("email", "", "address to sign in with (required)")
 	name := cmd.Flags().String("name", "", "name shown to others (default: the part of the address before @)")
 	admin := cmd.Flags().Bool("admin", false, "make the account a platform administrator")
@@ -71,7 +72,7 @@ func newCreateUserCommand() *cobra.Command {
 
 func newCreateTokenCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "create-token", Short: "Create an access token and print it, alone on one line", Args: cobra.NoArgs}
-	bindConfig(cmd, storeOptions...)
+	config.Bind(cmd, config.ForStore...)
 	email := cmd.Flags().String("email", "", "address of the account (required)")
 	name := cmd.Flags().String("name", "", "what the token is for (required)")
 	lifetime := cmd.Flags().Duration("lifetime", policies.DefaultTokenLifetime, "how long it is good for")
@@ -89,7 +90,7 @@ func newCreateTokenCommand() *cobra.Command {
 
 func newResetPasswordCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "reset-password", Short: "Replace a password; it comes from standard input. Sessions and tokens of the account end", Args: cobra.NoArgs}
-	bindConfig(cmd, storeOptions...)
+	config.Bind(cmd, config.ForStore...)
 	email := cmd.Flags().String("email", "", "address of the account (required)")
 	stdin := cmd.Flags().Bool("password-stdin", false, "read the password from standard input (required)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -110,12 +111,12 @@ func newResetPasswordCommand() *cobra.Command {
 
 func newAuthorizeCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "authorize", Short: "Make an authorization code for a machine's GPU code and print it, alone on one line", Args: cobra.NoArgs}
-	bindConfig(cmd, append([]string{"authority-file"}, storeOptions...)...)
+	config.Bind(cmd, append([]string{"authority-file"}, config.ForStore...)...)
 	gpuCode := cmd.Flags().String("gpu-code", "", "as “weir agent” shows it on the machine (required)")
 	owner := cmd.Flags().String("owner", "", "address of the account whose GPUs they are (required)")
 	name := cmd.Flags().String("name", "", "what the provider shall be called (default: as the machine calls itself)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := loadConfig(cmd, os.LookupEnv)
+		cfg, err := config.Load(cmd)
 		if err != nil {
 			return err
 		}
@@ -143,7 +144,7 @@ func newAuthorizeCommand() *cobra.Command {
 
 // enrolmentOn is the service of a portal that may be running beside this
 // command.
-func enrolmentOn(store *models.Store, cfg Config) (*pool.Enrolment, error) {
+func enrolmentOn(store *models.Store, cfg config.Config) (*pool.Enrolment, error) {
 	access, err := policies.NewAccess()
 	if err != nil {
 		return nil, err
@@ -156,9 +157,9 @@ func enrolmentOn(store *models.Store, cfg Config) (*pool.Enrolment, error) {
 // where every user of the machine could read it.
 func readPassword(in io.Reader, asked bool) (string, error) {
 	if !asked {
-		return "", usagef("give the password on standard input, with --password-stdin")
+		return "", config.Usagef("give the password on standard input, with --password-stdin")
 	}
-	if f, ok := in.(*os.File); ok && isTerminal(f) {
+	if f, ok := in.(*os.File); ok && config.IsTerminal(f) {
 		fmt.Fprint(os.Stderr, "Password: ")
 	}
 	line, err := bufio.NewReader(io.LimitReader(in, 4096)).ReadString('\n')

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"weir/cmd/weir/config"
 	"weir/models"
 	"weir/pool"
 	"weir/pool/agent"
@@ -21,10 +22,10 @@ func newAgentCommand() *cobra.Command {
 		Long: "Lend this machine's GPUs to a portal.\n\nWithout a code, on a machine that is not enrolled, it shows the GPU code and how to go on, and ends.\n" +
 			"In a cluster that vouches for its nodes it needs no code: see --cluster-token-file.\n" +
 			"The exit code is 3 when the portal has shut the agent out, so that it has to be enrolled again."}
-	bindConfig(cmd, agentOptions...)
+	config.Bind(cmd, config.ForAgent...)
 	output := bindOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
-		cfg, err := loadConfig(cmd, os.LookupEnv)
+		cfg, err := config.Load(cmd)
 		if err != nil {
 			return err
 		}
@@ -55,10 +56,10 @@ func newAgentCommand() *cobra.Command {
 			}
 			return output.write(cmd.OutOrStdout(), code)
 		case !enrolled && cfg.Server == "":
-			return usagef("say with --server where the portal is")
+			return config.Usagef("say with --server where the portal is")
 		}
 		return agent.Run(cmd.Context(), agent.Config{Dir: cfg.StateDir, Server: cfg.Server, Code: cfg.Code, Name: cfg.Name, Digest: digest, Machine: gpus,
-			Cluster: agent.Cluster{TokenFile: cfg.ClusterTokenFile, Authority: cfg.AuthorityCertificate}, Clock: models.WallClock, Log: newLogger(cfg, cmd.ErrOrStderr())})
+			Cluster: agent.Cluster{TokenFile: cfg.ClusterTokenFile, Authority: cfg.AuthorityCertificate}, Clock: models.WallClock, Log: cfg.Logger(cmd.ErrOrStderr())})
 	}
 	return cmd
 }

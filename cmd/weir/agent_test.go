@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"weir/cmd/weir/config"
 )
 
 func TestAgentShowsItsGPUCode(t *testing.T) {
@@ -88,11 +90,11 @@ func TestAgentsURL(t *testing.T) {
 		{"0.0.0.0", "weir.example.org", "https://agents.example.org", "https://agents.example.org"},
 	} {
 		side := agentsSide{listener: at{address: net.TCPAddr{IP: net.ParseIP(c.ip), Port: 8443}}}
-		if got := side.url(Config{AgentsURL: c.set})(c.host); got != c.want {
+		if got := side.url(config.Config{AgentsURL: c.set})(c.host); got != c.want {
 			t.Errorf("at %s, for %s: %s, want %s", c.ip, c.host, got, c.want)
 		}
 	}
-	if (agentsSide{}).url(Config{}) != nil {
+	if (agentsSide{}).url(config.Config{}) != nil {
 		t.Error("there is an address without a listener")
 	}
 }

@@ -12,10 +12,12 @@ import (
 	"strings"
 	"time"
 
+	"weir/cmd/weir/config"
 	"weir/handlers"
 	"weir/pool"
 	"weir/pool/agent"
 	"weir/pool/authority"
+	"weir/workspaces/kube"
 )
 
 // agentsSide is what a portal has for the agents of machines.
@@ -43,7 +45,7 @@ func (p *portal) wireAgents(ctx context.Context) (err error) {
 
 // url is the address of the agents' listener for who reached the portal under
 // a host; nil when there is no listener.
-func (s agentsSide) url(cfg Config) func(host string) string {
+func (s agentsSide) url(cfg config.Config) func(host string) string {
 	if s.listener == nil {
 		return nil
 	}
@@ -102,4 +104,22 @@ func (p *portal) speakForOwn(ctx context.Context) {
 	if err := loop.Run(ctx); err != nil {
 		p.log.ErrorContext(ctx, "this machine's GPUs are not reported any more", "err", err)
 	}
+}
+
+// voucher lets the cluster vouch for the pods of one service account.
+type voucher struct {
+	runtime *kube.Runtime
+	account string
+}
+
+func (v voucher) NodeOf(ctx context.Context, token string) (string, error) {
+	return v.runtime.NodeOf(ctx, v.account, token)
+}
+
+// vouching is who vouches for nodes; nil where nobody was told to.
+func (p *portal) vouching() pool.Cluster {
+	if p.cfg.KubeAgents == "" {
+		return nil
+	}
+	return voucher{p.cluster, p.cfg.KubeAgents}
 }

@@ -1,19 +1,18 @@
 package main
 
 import (
-	"os"
-
 	"github.com/spf13/cobra"
 
+	"weir/cmd/weir/config"
 	"weir/models"
 	"weir/pool/authority"
 )
 
 func newAuthorityCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "authority", Short: "Print the certificate of the authority for agents, without its key; the authority is made when absent", Args: cobra.NoArgs}
-	bindConfig(cmd, "data-dir", "authority-file", "log-level", "log-format")
+	config.Bind(cmd, "data-dir", "authority-file", "log-level", "log-format")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := loadConfig(cmd, os.LookupEnv)
+		cfg, err := config.Load(cmd)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"weir/cmd/weir/config"
 	"weir/handlers"
 	"weir/pool"
 )
@@ -16,7 +17,7 @@ func newAuthorizeRemotelyCommand() *cobra.Command {
 		func(s *session, args []string) error {
 			in := pool.AuthorizeInput{GPUCode: args[0], Name: name}
 			if _, ok := pool.ParseGPUCode(in.GPUCode); !ok {
-				return usagef("%q must be the 16 letters and digits that “weir agent” shows on the machine", in.GPUCode)
+				return config.Usagef("%q must be the 16 letters and digits that “weir agent” shows on the machine", in.GPUCode)
 			}
 			if owner != "" {
 				id, err := s.account(owner)

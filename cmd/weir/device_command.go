@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"weir/cmd/weir/config"
 	"weir/handlers"
 	"weir/models"
 	"weir/pool"
@@ -123,23 +124,23 @@ func sharesTable(t *table, shares []handlers.Share) {
 }
 
 func newDeviceShareCommand() *cobra.Command {
-	mode := choice{allowed: []string{models.SharingExclusive, models.SharingTimeSlicing, models.SharingMPS, models.SharingMIG}}
+	mode := config.Choice{Allowed: []string{models.SharingExclusive, models.SharingTimeSlicing, models.SharingMPS, models.SharingMIG}}
 	var layout string
 	var mixed bool
 	var cmd *cobra.Command
 	cmd = remoteCommand("share DEVICE", "Set how a GPU may be shared", cobra.ExactArgs(1), func(s *session, args []string) error {
 		switch {
-		case mode.text == "":
-			return usagef("--mode: say how, by one of %s", strings.Join(mode.allowed, ", "))
-		case cmd.Flags().Changed("layout") && mode.text != models.SharingMIG:
-			return usagef("--layout: it goes with --mode mig")
+		case mode.Value == "":
+			return config.Usagef("--mode: say how, by one of %s", strings.Join(mode.Allowed, ", "))
+		case cmd.Flags().Changed("layout") && mode.Value != models.SharingMIG:
+			return config.Usagef("--layout: it goes with --mode mig")
 		}
 		d, read, err := s.device(args[0])
 		if err != nil {
 			return err
 		}
-		in := pool.DeviceInput{Sharing: mode.text, Layout: parseProfiles(layout), Mixed: d.Mixed && mode.text != models.SharingExclusive}
-		if mode.text == models.SharingMIG && !cmd.Flags().Changed("layout") {
+		in := pool.DeviceInput{Sharing: mode.Value, Layout: parseProfiles(layout), Mixed: d.Mixed && mode.Value != models.SharingExclusive}
+		if mode.Value == models.SharingMIG && !cmd.Flags().Changed("layout") {
 			in.Layout = d.Layout
 		}
 		if cmd.Flags().Changed("mixed") {
@@ -162,13 +163,13 @@ func newDeviceShareCommand() *cobra.Command {
 }
 
 func newTelemetryCommand() *cobra.Command {
-	span := choice{pool.LastHour, []string{pool.LastHour, pool.LastDay, pool.LastMonths}}
+	span := config.Choice{Value: pool.LastHour, Allowed: []string{pool.LastHour, pool.LastDay, pool.LastMonths}}
 	cmd := remoteCommand("telemetry DEVICE", "Show what was measured of a GPU over time", cobra.ExactArgs(1), func(s *session, args []string) error {
 		id, err := s.deviceID(args[0])
 		if err != nil {
 			return err
 		}
-		v, a, err := fetch[handlers.Telemetry](s, s.client, devicePath(id)+"/telemetry?span="+span.text)
+		v, a, err := fetch[handlers.Telemetry](s, s.client, devicePath(id)+"/telemetry?span="+span.Value)
 		if err != nil {
 			return err
 		}

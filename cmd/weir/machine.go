@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"weir/cmd/weir/config"
 	"weir/pool"
 	"weir/pool/nvml"
 )
@@ -38,8 +39,8 @@ func identityOf(file string) (string, error) {
 
 // machine chooses between simulated GPUs, real ones, and none. The seed tells
 // the simulated ones from those of other machines. Close it at the end.
-func machine(cfg Config, seed string) (pool.Machine, io.Closer, error) {
-	drivers := nvml.Config{MPSDir: cfg.mpsDir()}
+func machine(cfg config.Config, seed string) (pool.Machine, io.Closer, error) {
+	drivers := nvml.Config{MPSDir: cfg.MPSDir()}
 	var list []pool.Inventory
 	var open closers
 	for _, s := range cfg.SimulateGPUs {

@@ -9,12 +9,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"syscall"
 	_ "time/tzdata" // lending hours have zones, and an image need not have a list of them
 
 	"github.com/spf13/cobra"
 
+	"weir/cmd/weir/config"
 	"weir/pool/agent"
 )
 
@@ -68,7 +68,7 @@ func run(args []string, out, errOut io.Writer) int {
 		fmt.Fprintf(errOut, "See “%s --help”.\n", cmd.CommandPath())
 		return exitUsage
 	}
-	if usage := (*usageError)(nil); errors.As(err, &usage) {
+	if usage := (*config.UsageError)(nil); errors.As(err, &usage) {
 		return exitUsage
 	}
 	if coded := interface{ exitCode() int }(nil); errors.As(err, &coded) {
@@ -101,25 +101,7 @@ func noteStart(cmd *cobra.Command, started *bool) {
 
 func runGroup(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usagef("%s has no command %q", cmd.CommandPath(), args[0])
+		return config.Usagef("%s has no command %q", cmd.CommandPath(), args[0])
 	}
 	return cmd.Help()
-}
-
-// usageError is the fault of who wrote the command line or the
-// configuration; it lists all that is wrong.
-type usageError struct {
-	title    string
-	problems []string
-}
-
-func (e *usageError) Error() string {
-	if e.title == "" {
-		return strings.Join(e.problems, "; ")
-	}
-	return strings.Join(append([]string{e.title + ":"}, e.problems...), "\n  ")
-}
-
-func usagef(format string, args ...any) error {
-	return &usageError{problems: []string{fmt.Sprintf(format, args...)}}
 }

@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
+	"weir/cmd/weir/config"
 	"weir/migrations"
 	"weir/models"
 )
@@ -17,10 +17,10 @@ func newMigrateCommand() *cobra.Command {
 		Short: "Bring the database's schema up to date, or back to an older version",
 		Args:  cobra.NoArgs,
 	}
-	bindConfig(cmd, storeOptions...)
+	config.Bind(cmd, config.ForStore...)
 	to := cmd.Flags().Int64("down-to", -1, "go back to this version; 0 removes all data")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := loadConfig(cmd, os.LookupEnv)
+		cfg, err := config.Load(cmd)
 		if err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func newMigrateCommand() *cobra.Command {
 }
 
 // claimData makes sure that no server works on the data, until release.
-func claimData(ctx context.Context, cfg Config, store *models.Store) (release func(), err error) {
+func claimData(ctx context.Context, cfg config.Config, store *models.Store) (release func(), err error) {
 	alone, err := store.Alone(ctx)
 	if err != nil {
 		return nil, err

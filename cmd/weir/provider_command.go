@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"weir/cmd/weir/config"
 	"weir/handlers"
 	"weir/pool"
 )
@@ -119,7 +120,7 @@ func newRecallCommand() *cobra.Command {
 		func(s *session, args []string) error {
 			wait, err := parseMinutes(notice)
 			if err != nil {
-				return usagef("--notice: %v", err)
+				return config.Usagef("--notice: %v", err)
 			}
 			p, read, err := s.provider(args[0])
 			if err != nil {

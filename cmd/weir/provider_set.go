@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"weir/cmd/weir/config"
 	"weir/handlers"
 	"weir/models"
 	"weir/pool"
@@ -58,7 +59,7 @@ func (v settings) apply(s *session, given *pflag.FlagSet, ref string) error {
 		}
 	}
 	if n == 0 {
-		return usagef("nothing is to be set: give at least one of --%s", strings.Join(settable, ", --"))
+		return config.Usagef("nothing is to be set: give at least one of --%s", strings.Join(settable, ", --"))
 	}
 	terms, err := v.file(s.in)
 	if err != nil {
@@ -114,7 +115,7 @@ func (v settings) terms(given *pflag.FlagSet) (func(*models.Terms), error) {
 	notice, err := parseMinutes(v.notice)
 	check("notice", err)
 	if len(problems) > 0 {
-		return nil, &usageError{problems: problems}
+		return nil, &config.UsageError{Problems: problems}
 	}
 	return func(t *models.Terms) {
 		for flag, set := range map[string]func(){
@@ -144,7 +145,7 @@ func (v settings) file(stdin io.Reader) (*models.Terms, error) {
 	if v.termsFile != "-" {
 		f, err := os.Open(v.termsFile)
 		if err != nil {
-			return nil, usagef("--terms-file: %v", err)
+			return nil, config.Usagef("--terms-file: %v", err)
 		}
 		defer f.Close()
 		in = f
@@ -154,16 +155,16 @@ func (v settings) file(stdin io.Reader) (*models.Terms, error) {
 	case err != nil:
 		return nil, fmt.Errorf("--terms-file: %w", err)
 	case len(raw) > maxTerms:
-		return nil, usagef("--terms-file: it is larger than %d MiB", maxTerms>>20)
+		return nil, config.Usagef("--terms-file: it is larger than %d MiB", maxTerms>>20)
 	}
 	var t models.Terms
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&t); err != nil {
-		return nil, usagef("--terms-file: must be the terms as JSON: %v", err)
+		return nil, config.Usagef("--terms-file: must be the terms as JSON: %v", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, usagef("--terms-file: something follows the terms")
+		return nil, config.Usagef("--terms-file: something follows the terms")
 	}
 	return &t, nil
 }

@@ -24,7 +24,7 @@ type backend interface {
 func (p *portal) openRuntime(ctx context.Context) (backend, error) {
 	if p.cfg.Runtime == "local" {
 		r, err := local.New(local.Config{Dir: filepath.Join(p.cfg.DataDir, "run"), SandboxUID: uint32(p.cfg.SandboxUID),
-			SandboxGID: uint32(p.cfg.SandboxUID), Logger: p.log, Clock: p.store.Clock, MPSDir: p.cfg.mpsDir(), Files: p.instanceFiles})
+			SandboxGID: uint32(p.cfg.SandboxUID), Logger: p.log, Clock: p.store.Clock, MPSDir: p.cfg.MPSDir(), Files: p.instanceFiles})
 		if err != nil {
 			return nil, err
 		}

@@ -8,9 +8,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"time"
+
+	"weir/cmd/weir/config"
 
 	"github.com/spf13/cobra"
 )
@@ -19,20 +20,20 @@ const setupLifetime = 24 * time.Hour
 
 func newServeCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "serve", Short: "Serve the portal, the REST API and the workspaces of this machine", Args: cobra.NoArgs}
-	bindConfig(cmd)
+	config.Bind(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := loadConfig(cmd, os.LookupEnv)
+		cfg, err := config.Load(cmd)
 		if err != nil {
 			return err
 		}
-		return serve(cmd.Context(), cfg, cmd.OutOrStdout(), newLogger(cfg, cmd.ErrOrStderr()))
+		return serve(cmd.Context(), cfg, cmd.OutOrStdout(), cfg.Logger(cmd.ErrOrStderr()))
 	}
 	return cmd
 }
 
 // serve runs until ctx ends, then finishes what is open within the grace.
 // Running workspaces are left running: the next server adopts them.
-func serve(ctx context.Context, cfg Config, out io.Writer, log *slog.Logger) error {
+func serve(ctx context.Context, cfg config.Config, out io.Writer, log *slog.Logger) error {
 	slog.SetDefault(log)
 	listeners, err := listen(ctx, cfg.Listen)
 	if err != nil {

@@ -14,28 +14,16 @@ import (
 	"time"
 	"unicode"
 
+	"weir/cmd/weir/config"
+
 	"github.com/spf13/cobra"
 )
-
-// choice is a flag that takes one of some words.
-type choice struct {
-	text    string
-	allowed []string
-}
-
-func (c *choice) String() string { return c.text }
-func (c *choice) Type() string   { return strings.Join(c.allowed, "|") }
-
-func (c *choice) Set(text string) (err error) {
-	c.text, err = oneOf(c.allowed...)(text)
-	return err
-}
 
 // remote are the flags of a command that asks a portal.
 type remote struct {
 	server, token, tokenFile string
 	timeout                  time.Duration
-	output                   choice
+	output                   config.Choice
 	noInteractive            bool
 }
 
@@ -52,7 +40,7 @@ type session struct {
 
 // remoteCommand makes a command that asks the portal.
 func remoteCommand(use, short string, args cobra.PositionalArgs, run func(s *session, args []string) error) *cobra.Command {
-	r := remote{output: choice{"table", []string{"table", "json"}}}
+	r := remote{output: config.Choice{Value: "table", Allowed: []string{"table", "json"}}}
 	cmd := &cobra.Command{Use: use, Short: short, Args: args}
 	flags := cmd.Flags()
 	flags.StringVar(&r.server, "server", "", "the portal's `URL`, such as https://weir.example.org [WEIR_URL]")
@@ -98,13 +86,13 @@ func (r remote) open(cmd *cobra.Command, lookupEnv func(string) (string, bool)) 
 		problems = append(problems, fmt.Sprintf("--timeout: %s is too short", r.timeout))
 	}
 	if len(problems) > 0 {
-		return nil, &usageError{problems: problems}
+		return nil, &config.UsageError{Problems: problems}
 	}
 	yes, _ := cmd.Flags().GetBool("yes") // false where there is no such flag
 	in, terminal := cmd.InOrStdin().(*os.File)
 	return &session{Context: cmd.Context(), client: newClient(server, token, r.timeout),
-		in: cmd.InOrStdin(), out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr(), json: r.output.text == "json", yes: yes,
-		interactive: !r.noInteractive && terminal && isTerminal(in) && isTerminal(cmd.ErrOrStderr())}, nil
+		in: cmd.InOrStdin(), out: cmd.OutOrStdout(), errOut: cmd.ErrOrStderr(), json: r.output.Value == "json", yes: yes,
+		interactive: !r.noInteractive && terminal && config.IsTerminal(in) && config.IsTerminal(cmd.ErrOrStderr())}, nil
 }
 
 // secret finds the token: a flag wins over the environment. No error repeats
@@ -147,7 +135,7 @@ func parsePortal(text string) (string, error) {
 	if u, err := url.Parse(text); err == nil && u.User != nil {
 		return "", errors.New("--server: must be an address without a user and a password")
 	}
-	server, err := parseOrigin(text)
+	server, err := config.ParseOrigin(text)
 	if err != nil {
 		return "", fmt.Errorf("--server: %w", err)
 	}
@@ -164,7 +152,7 @@ func (s *session) confirm(format string, args ...any) error {
 	case s.yes:
 		return nil
 	case !s.interactive:
-		return usagef("%s Give --yes to do it.", what)
+		return config.Usagef("%s Give --yes to do it.", what)
 	}
 	fmt.Fprintf(s.errOut, "%s\nGo on? [y/N] ", what)
 	line, err := bufio.NewReader(io.LimitReader(s.in, 1000)).ReadString('\n')

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"weir/cmd/weir/config"
 	"weir/pool/placement/fleet"
 	"weir/pool/placement/trace"
 )
@@ -68,7 +69,7 @@ and how they would together with others; the database is only read.`,
 	flags.StringVar(&s.output, "output", "table", "`FORMAT` of the report, table or json")
 	flags.BoolVar(&s.history, "history", false, "replay what was asked of the pool itself, instead of a trace")
 	flags.StringArrayVar(&s.add, "add", nil, "with --history: `MACHINES` to add, such as h100:8x4 for four with eight H100, or “NVIDIA L40S/46068:4”; may be given again")
-	bindConfig(cmd, "data-dir", "database-url")
+	config.Bind(cmd, "data-dir", "database-url")
 	return cmd
 }
 
@@ -129,7 +130,7 @@ func (s simulation) plan(problems []string) (trace.Plan, error) {
 	note("output", checkOutput(s.output))
 	if len(problems) > 0 {
 		slices.Sort(problems)
-		return plan, &usageError{title: "nothing can be simulated", problems: problems}
+		return plan, &config.UsageError{Title: "nothing can be simulated", Problems: problems}
 	}
 	return plan, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"weir/cmd/weir/config"
 	"weir/migrations"
 	"weir/models"
 	"weir/pool"
@@ -49,7 +50,7 @@ func (s simulation) runHistory(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := loadConfig(cmd, os.LookupEnv)
+	cfg, err := config.Load(cmd)
 	if err != nil {
 		return err
 	}
@@ -86,12 +87,12 @@ func (s simulation) historyPlan(problems []string) (policies []string, extra []p
 	}
 	if len(problems) > 0 {
 		slices.Sort(problems)
-		return nil, nil, &usageError{title: "nothing can be simulated", problems: problems}
+		return nil, nil, &config.UsageError{Title: "nothing can be simulated", Problems: problems}
 	}
 	return policies, extra, nil
 }
 
-func readPast(ctx context.Context, cfg Config) (p pool.Past, err error) {
+func readPast(ctx context.Context, cfg config.Config) (p pool.Past, err error) {
 	store, err := openToRead(ctx, cfg)
 	if err != nil {
 		return p, err
@@ -105,7 +106,7 @@ func readPast(ctx context.Context, cfg Config) (p pool.Past, err error) {
 
 // openToRead opens a database that is there, and leaves it as it is: a server
 // may be at work on it.
-func openToRead(ctx context.Context, cfg Config) (*models.Store, error) {
+func openToRead(ctx context.Context, cfg config.Config) (*models.Store, error) {
 	if cfg.DatabaseURL == "" {
 		if _, err := os.Stat(cfg.SQLiteFile()); err != nil {
 			return nil, fmt.Errorf("there is no database to read; name the server's with --data-dir or --database-url: %w", err)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/cmd/weir/config"
 	"weir/models"
 	"weir/models/modelstest"
 )
@@ -18,7 +19,7 @@ import (
 // fillHistory gives a database one machine with two GPUs, and a morning on
 // it: two members took a GPU each for four hours, one waited for an hour and
 // gave up, one wanted three GPUs and was refused.
-func fillHistory(t *testing.T, cfg Config) {
+func fillHistory(t *testing.T, cfg config.Config) {
 	t.Helper()
 	store, err := openStore(t.Context(), cfg)
 	if err != nil {
@@ -84,7 +85,7 @@ func simulateHistory(args ...string) (code int, out, errOut string) {
 func TestSimulateHistory(t *testing.T) {
 	for _, dialect := range []string{"sqlite", "postgres"} {
 		t.Run(dialect, func(t *testing.T) {
-			cfg := Config{DataDir: t.TempDir()}
+			cfg := config.Config{DataDir: t.TempDir()}
 			where := []string{"--data-dir", cfg.DataDir}
 			if dialect == "postgres" {
 				cfg.DatabaseURL = modelstest.Postgres(t)
@@ -150,7 +151,7 @@ func checkHistoryTable(t *testing.T, where []string) {
 
 func TestSimulateHistoryRefuses(t *testing.T) {
 	dir, empty := t.TempDir(), t.TempDir()
-	store, err := openStore(t.Context(), Config{DataDir: empty})
+	store, err := openStore(t.Context(), config.Config{DataDir: empty})
 	if err == nil {
 		err = store.Close()
 	}

@@ -3,10 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
+	"weir/cmd/weir/config"
 	"weir/migrations"
 	"weir/models"
 )
@@ -17,14 +17,14 @@ func newVerifyAuditCommand() *cobra.Command {
 		Long: "Check that the audit is whole: no entry was changed, removed or put in between.\n\n" +
 			"Prints how many entries there are and the head, HASH:NUMBER. Keep the head where nobody who can write\n" +
 			"to the database can reach it: with --expect it shows later whether entries were cut off or written anew."}
-	bindConfig(cmd, storeOptions...)
+	config.Bind(cmd, config.ForStore...)
 	expect := cmd.Flags().String("expect", "", "a head that an earlier check has printed, which must still be in the chain")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		var expected models.AuditHead
 		if *expect != "" {
 			var err error
 			if expected, err = models.ParseAuditHead(*expect); err != nil {
-				return usagef("--expect: %s", err.Error())
+				return config.Usagef("--expect: %s", err.Error())
 			}
 		}
 		return verifyAudit(cmd, expected)
@@ -34,7 +34,7 @@ func newVerifyAuditCommand() *cobra.Command {
 
 // verifyAudit only reads, also while a server runs.
 func verifyAudit(cmd *cobra.Command, expected models.AuditHead) (err error) {
-	cfg, err := loadConfig(cmd, os.LookupEnv)
+	cfg, err := config.Load(cmd)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"weir/cmd/weir/config"
 	"weir/handlers"
 	"weir/migrations"
 	"weir/models"
@@ -28,7 +29,7 @@ import (
 )
 
 // openStore opens the database and brings its schema up to date.
-func openStore(ctx context.Context, cfg Config) (*models.Store, error) {
+func openStore(ctx context.Context, cfg config.Config) (*models.Store, error) {
 	store, err := models.Open(ctx, cfg.DatabaseURL, cfg.SQLiteFile())
 	if err != nil {
 		return nil, err
@@ -56,7 +57,7 @@ func migrateUp(ctx context.Context, store *models.Store) error {
 // portal is everything that serves, wired together. This is the only place
 // where a mode is chosen.
 type portal struct {
-	cfg        Config
+	cfg        config.Config
 	log        *slog.Logger
 	store      *models.Store
 	accounts   *policies.Accounts
@@ -83,7 +84,7 @@ type portal struct {
 }
 
 // wirePortal builds the portal that answers on a listener's address.
-func wirePortal(ctx context.Context, cfg Config, log *slog.Logger, addr net.Addr) (p *portal, err error) {
+func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr net.Addr) (p *portal, err error) {
 	p = &portal{cfg: cfg, log: log}
 	defer func() {
 		if err != nil {

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"os"
@@ -22,7 +22,7 @@ func TestOIDCSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := oidcConfig{Issuer: "https://id.example.org/realms/staff", ClientID: "weir", ClientSecret: "s3cret", SecretFile: secret,
+	want := OIDC{Issuer: "https://id.example.org/realms/staff", ClientID: "weir", ClientSecret: "s3cret", SecretFile: secret,
 		Name: "id.example.org", Domains: []string{"example.org", "lab.example.org"}, Link: true, GroupsClaim: "groups", SessionMax: 8 * time.Hour,
 		Groups: []policies.GroupRule{{Group: "cn=admins,ou=it", Admin: true}, {Group: "/vision", Project: "Vision: 2", Role: "lead"},
 			{Group: "guests", Project: "vision", Role: "guest"}}}

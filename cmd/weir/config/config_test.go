@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"bytes"
@@ -17,16 +17,16 @@ import (
 	"weir/workspaces/kube"
 )
 
-// load parses args for a command that has the named options, with env as the
+// load parses args for a command that has the named settings, with env as the
 // whole environment.
 func load(t *testing.T, env map[string]string, args []string, only ...string) (Config, error) {
 	t.Helper()
 	cmd := &cobra.Command{Use: "test"}
-	bindConfig(cmd, only...)
+	Bind(cmd, only...)
 	if err := cmd.ParseFlags(args); err != nil {
 		t.Fatal(err)
 	}
-	return loadConfig(cmd, func(name string) (string, bool) {
+	return loadFrom(cmd, func(name string) (string, bool) {
 		v, ok := env[name]
 		return v, ok
 	})
@@ -46,11 +46,11 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.texts = nil
+	c.shown = nil
 	want := Config{
 		Listen: "127.0.0.1:8080", AppsDomain: "localhost", DataDir: "/d", SandboxUID: 62000, PlacementPolicy: "weir", Runtime: "local", SharedDir: "/d/shared",
 		Kube:            kube.Config{Instance: "weir", Prefix: "weir-p-", CPUShare: 25, Grace: 5 * time.Second, GPUBackend: kube.BackendWeir},
-		SessionLifetime: 12 * time.Hour, OIDC: oidcConfig{GroupsClaim: "groups", SessionMax: 12 * time.Hour}, ShutdownGrace: 10 * time.Second,
+		SessionLifetime: 12 * time.Hour, OIDC: OIDC{GroupsClaim: "groups", SessionMax: 12 * time.Hour}, ShutdownGrace: 10 * time.Second,
 		LogLevel: slog.LevelInfo, LogFormat: "auto",
 		AgentsListen: "127.0.0.1:8443", AuthorityFile: "/d/authority.pem", AgentCertificateLifetime: 24 * time.Hour, AgentBeat: 2 * time.Second,
 		StateDir: "/d/agent",
@@ -86,7 +86,7 @@ func TestEveryMistakeIsToldAtOnce(t *testing.T) {
 		"WEIR_AGENT_CERTIFICATE_LIFETIME": "59s",
 	}
 	_, err := load(t, env, []string{"--config", file, "--simulate-gpus", "v100:1", "--external-url", "ftp://x", "--agents-url", "http://x"})
-	var usage *usageError
+	var usage *UsageError
 	if !errors.As(err, &usage) {
 		t.Fatalf("got %v, want a usage error", err)
 	}
@@ -128,8 +128,8 @@ func TestConfigFileProblems(t *testing.T) {
 
 func TestValues(t *testing.T) {
 	for _, c := range []struct {
-		option, text string
-		ok           bool
+		setting, text string
+		ok            bool
 	}{
 		{"listen", ":8080", true}, {"listen", "[::1]:0", true}, {"listen", "h:65536", false}, {"listen", "h:http", false},
 		{"external-url", "https://weir.example.org/", true}, {"external-url", "http://localhost:8080", true},
@@ -145,9 +145,9 @@ func TestValues(t *testing.T) {
 		{"shutdown-grace", "0s", true}, {"shutdown-grace", "-1s", false},
 		{"log-level", "DEBUG", true}, {"log-level", "info+2", false}, {"log-format", "json", true}, {"log-format", "", false},
 	} {
-		_, err := load(t, nil, []string{"--" + c.option, c.text})
+		_, err := load(t, nil, []string{"--" + c.setting, c.text})
 		if (err == nil) != c.ok {
-			t.Errorf("--%s %q: %v", c.option, c.text, err)
+			t.Errorf("--%s %q: %v", c.setting, c.text, err)
 		}
 	}
 	c, err := load(t, nil, []string{"--simulate-gpus", "A100:4, h100:2", "--external-url", "https://w/"})
@@ -159,22 +159,22 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// A command with few options neither offers nor checks the others, but
+// A command with few settings neither offers nor checks the others, but
 // accepts the one file that all commands share.
 func TestSubset(t *testing.T) {
 	file := writeConfig(t, "listen: nowhere\ndata-dir: /d\n")
-	c, err := load(t, map[string]string{"WEIR_SANDBOX_UID": "x"}, []string{"--config", file}, storeOptions...)
+	c, err := load(t, map[string]string{"WEIR_SANDBOX_UID": "x"}, []string{"--config", file}, ForStore...)
 	if err != nil || c.DataDir != "/d" || c.Listen != "127.0.0.1:8080" {
 		t.Errorf("got %v, %v", c, err)
 	}
 	cmd := &cobra.Command{}
-	bindConfig(cmd, storeOptions...)
+	Bind(cmd, ForStore...)
 	if cmd.Flags().Lookup("listen") != nil {
 		t.Error("the subset offers --listen")
 	}
-	for _, name := range storeOptions {
+	for _, name := range ForStore {
 		if cmd.Flags().Lookup(name) == nil {
-			t.Errorf("there is no option %s", name)
+			t.Errorf("there is no setting %s", name)
 		}
 	}
 }
@@ -186,7 +186,7 @@ func TestSecretsStayOutOfLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	newLogger(c, &log).Info("starting", "config", c)
+	c.Logger(&log).Info("starting", "config", c)
 	text := log.String() + fmt.Sprintf("%v %+v %s", c, c, c)
 	if strings.Contains(text, secret) || !strings.Contains(log.String(), `"database-url":"(set)"`) {
 		t.Errorf("got %s", text)

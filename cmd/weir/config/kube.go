@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -16,6 +17,70 @@ import (
 
 	"weir/workspaces/kube"
 )
+
+// kubeSettings are those of workspaces in a cluster.
+var kubeSettings = []setting{
+	{name: "kubeconfig", kind: "FILE",
+		help: "how to reach the cluster; empty: as the pod that Weir runs in is told",
+		set:  into(func(c *Config) *string { return &c.Kube.Kubeconfig }, anyText)},
+	{name: "kube-instance", kind: "NAME", def: "weir",
+		help: "what tells this pool's objects from those of another in the same cluster",
+		set:  into(func(c *Config) *string { return &c.Kube.Instance }, parseLabel)},
+	{name: "kube-prefix", kind: "TEXT", def: "weir-p-",
+		help: "how the names of the projects' namespaces begin",
+		set:  into(func(c *Config) *string { return &c.Kube.Prefix }, parsePrefix)},
+	{name: "kube-storage", kind: "NFS|DIR",
+		help: "the shared directories as the cluster mounts them: nfs://server/path, or a directory that every node has",
+		set:  into(func(c *Config) *kube.Storage { return &c.Kube.Storage }, parseStorage)},
+	{name: "kube-mount-settings", kind: "OPTION,...",
+		help: "how the cluster mounts NFS (default nfsvers=4.2,hard,noatime)",
+		set:  into(func(c *Config) *[]string { return &c.Kube.Storage.MountOptions }, parseList)},
+	{name: "kube-portal", kind: "CIDR,...|NAMESPACE",
+		help: "who alone may reach notebooks: addresses, or the namespace in which the portal's pods run",
+		set:  into(func(c *Config) *kube.Peer { return &c.Kube.Portal }, parsePeer)},
+	{name: "kube-egress", kind: "CIDR,...",
+		help: "networks to which notebooks may connect, beside names (DNS)",
+		set:  into(func(c *Config) *[]kube.Egress { return &c.Kube.Egress }, parseEgress)},
+	{name: "kube-image", kind: "IMAGE",
+		help: "image of environments that name none",
+		set:  into(func(c *Config) *string { return &c.Kube.Image }, anyText)},
+	{name: "kube-pull-policy", kind: "NAME",
+		help: "when nodes fetch images: Always, IfNotPresent or Never (default the cluster's own rule)",
+		set:  into(func(c *Config) *corev1.PullPolicy { return &c.Kube.PullPolicy }, parsePullPolicy)},
+	{name: "kube-scratch", kind: "SIZE",
+		help: "what a workspace may write outside the shared directories, such as 20Gi (default as much as the node has)",
+		set:  into(func(c *Config) *int64 { return &c.Kube.Scratch }, parseScratch)},
+	{name: "kube-cpu-share", kind: "PERCENT", def: "25",
+		help: "how much of its CPU limit a workspace reserves on its node",
+		set:  into(func(c *Config) *int64 { return &c.Kube.CPUShare }, parsePercent)},
+	{name: "kube-grace", kind: "DURATION", def: "5s",
+		help: "how long a notebook may take to end before it is killed",
+		set:  into(func(c *Config) *time.Duration { return &c.Kube.Grace }, durationWithin(time.Second, 10*time.Minute))},
+	{name: "kube-tolerations", kind: "KEY[=VALUE][:EFFECT],...",
+		help: "taints of nodes that workspaces tolerate, such as nvidia.com/gpu:NoSchedule",
+		set:  into(func(c *Config) *[]corev1.Toleration { return &c.Kube.Tolerations }, parseTolerations)},
+	{name: "kube-gpu-backend", kind: "NAME", def: kube.BackendWeir,
+		help: "who gives pods their GPUs: weir, nvidia (whole GPUs, by NVIDIA's device plugin) or hami",
+		set:  into(func(c *Config) *string { return &c.Kube.GPUBackend }, oneOf(kube.BackendWeir, kube.BackendNVIDIA, kube.BackendHAMi))},
+	{name: "kube-runtime-class", kind: "NAME",
+		help: "runtime class of pods that see GPUs, such as nvidia",
+		set:  into(func(c *Config) *string { return &c.Kube.RuntimeClass }, anyText)},
+	{name: "kube-mps-dir", kind: "DIR",
+		help: "where every node has the directories of its GPUs' MPS daemons, such as the agent's DATA-DIR/mps",
+		set:  into(func(c *Config) *string { return &c.Kube.MPSDir }, parseAbsolute)},
+	{name: "kube-ingress-service", kind: "HOST:PORT",
+		help: "the portal's service by its DNS name; each workspace then has an ingress of its own below apps-domain, for a cluster without a wildcard host",
+		set:  into(func(c *Config) *kube.Ingress { return &c.Kube.Ingress }, parseIngressService)},
+	{name: "kube-ingress-class", kind: "NAME",
+		help: "class of these ingresses (default the cluster's own)",
+		set:  into(func(c *Config) *string { return &c.Kube.Ingress.Class }, optional(parseDomain))},
+	{name: "kube-ingress-tls-secret", kind: "NAME",
+		help: "secret with a certificate for these hosts, which has to be in each project's namespace (default none)",
+		set:  into(func(c *Config) *string { return &c.Kube.Ingress.TLSSecret }, optional(parseDomain))},
+	{name: "kube-ingress-annotations", kind: "KEY=VALUE,...",
+		help: "annotations of these ingresses",
+		set:  into(func(c *Config) *map[string]string { return &c.Kube.Ingress.Annotations }, parsePairs)},
+}
 
 // parseStorage reads nfs://server/path or a directory.
 func parseStorage(text string) (s kube.Storage, err error) {

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"errors"
@@ -9,28 +9,13 @@ import (
 	"strings"
 	"time"
 
-	"weir/handlers"
 	"weir/models"
 	"weir/policies"
 	"weir/policies/openid"
 )
 
-// oidcConfig is how people sign in by a provider.
-type oidcConfig struct {
-	Issuer       string // empty: by password alone
-	ClientID     string
-	ClientSecret string // read from a file; empty: the portal is a public client
-	SecretFile   string // absolute
-	Name         string // empty: the issuer's host
-	Domains      []string
-	Link         bool
-	GroupsClaim  string
-	Groups       []policies.GroupRule
-	SessionMax   time.Duration
-}
-
-// oidcOptions are the settings of sign-in by a provider.
-var oidcOptions = []option{
+// oidcSettings are the settings of sign-in by a provider.
+var oidcSettings = []setting{
 	{name: "oidc-issuer", kind: "URL",
 		help: "let people sign in by this OpenID Connect provider, beside accounts with a password; its address exactly as it says it",
 		set:  into(func(c *Config) *string { return &c.OIDC.Issuer }, optional(parseIssuer))},
@@ -94,13 +79,6 @@ func parseDomains(text string) (domains []string, err error) {
 		domains = append(domains, domain)
 	}
 	return domains, nil
-}
-
-func parseBool(text string) (bool, error) {
-	if _, err := oneOf("true", "false")(text); err != nil {
-		return false, err
-	}
-	return text == "true", nil
 }
 
 const groupAdministrator = "administrator"
@@ -174,16 +152,4 @@ func (c *Config) completeOIDC() (problems []string) {
 		o.Name = u.Hostname()
 	}
 	return problems
-}
-
-// oidc is sign-in by the provider; nil when there is none.
-func (p *portal) oidc() *handlers.OIDC {
-	o := p.cfg.OIDC
-	if o.Issuer == "" {
-		return nil
-	}
-	return &handlers.OIDC{Origin: p.origin, SessionMax: o.SessionMax,
-		Rules: policies.ProviderRules{Name: o.Name, Domains: o.Domains, Link: o.Link, Groups: o.Groups},
-		Provider: openid.New(openid.Config{Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: o.ClientSecret, Name: o.Name,
-			GroupsClaim: o.GroupsClaim, Now: p.store.Now})}
 }

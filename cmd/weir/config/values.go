@@ -1,72 +1,18 @@
-package main
+package config
 
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
+	"net/netip"
 	"net/url"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"go.yaml.in/yaml/v3"
-
-	"weir/pool/agent"
-	"weir/pool/authority"
 )
-
-// readConfigFile reads the YAML mapping of settings and says what in it is
-// not a setting.
-func readConfigFile(from source) (map[string]source, []string) {
-	if from.text == "" {
-		return nil, nil
-	}
-	raw, err := os.ReadFile(from.text)
-	if err != nil {
-		return nil, []string{from.at + ": " + err.Error()}
-	}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(raw, &doc); err != nil {
-		return nil, []string{from.text + ": " + err.Error()}
-	}
-	if len(doc.Content) == 0 || doc.Content[0].Tag == "!!null" {
-		return nil, nil
-	}
-	if doc.Content[0].Kind != yaml.MappingNode {
-		return nil, []string{from.text + ": must be a mapping of settings, such as “listen: 127.0.0.1:8080”"}
-	}
-	return readMapping(from.text, doc.Content[0].Content)
-}
-
-// readMapping takes a YAML mapping's keys and values, one after the other.
-func readMapping(file string, nodes []*yaml.Node) (settings map[string]source, problems []string) {
-	settings = map[string]source{}
-	for pair := range slices.Chunk(nodes, 2) {
-		key, value := pair[0], pair[1]
-		at := fmt.Sprintf("%s:%d: %s", file, key.Line, key.Value)
-		_, twice := settings[key.Value]
-		switch {
-		case !isOption(key.Value):
-			problems = append(problems, at+": there is no such setting")
-		case twice:
-			problems = append(problems, at+": is set twice")
-		case value.Kind != yaml.ScalarNode:
-			problems = append(problems, at+": must be a single value")
-		case value.Tag != "!!null":
-			settings[key.Value] = source{value.Value, at}
-		}
-	}
-	return settings, problems
-}
-
-func isOption(name string) bool {
-	return slices.ContainsFunc(options, func(o option) bool { return o.name == name })
-}
 
 var gpuModels = []string{"a100", "h100", "h200", "b200"}
 
@@ -106,9 +52,9 @@ func parseListen(text string) (string, error) {
 	return text, nil
 }
 
-// parseOrigin accepts scheme and host alone: the portal lives at the root,
+// ParseOrigin accepts scheme and host alone: the portal lives at the root,
 // because its cookies and its live pages do.
-func parseOrigin(text string) (string, error) {
+func ParseOrigin(text string) (string, error) {
 	if text == "" {
 		return "", nil
 	}
@@ -137,6 +83,24 @@ func parseDir(text string) (string, error) {
 		return "", nil
 	}
 	return filepath.Abs(text)
+}
+
+// parseProxies reads networks and single addresses, parted by commas.
+func parseProxies(text string) (list []netip.Prefix, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		p, err := netip.ParsePrefix(part)
+		if a, addrErr := netip.ParseAddr(part); addrErr == nil && a.Zone() == "" {
+			p, err = netip.PrefixFrom(a, a.BitLen()), nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%q must be an address or a network, such as 10.0.0.0/8", part)
+		}
+		list = append(list, p.Masked())
+	}
+	return list, nil
 }
 
 func parsePostgres(text string) (string, error) {
@@ -191,29 +155,13 @@ func optional(parse func(string) (string, error)) func(string) (string, error) {
 	}
 }
 
-func parseAgentsURL(text string) (string, error) {
-	if _, err := agent.ParseServer(text); err != nil || !strings.HasPrefix(text, "https://") {
-		return "", fmt.Errorf("%q must be https://host:port without a path", text)
-	}
-	return text, nil
-}
-
-// parseCode does not repeat the code.
-func parseCode(text string) (string, error) {
-	if text == "" {
-		return "", nil
-	}
-	_, err := authority.ParseCode(text)
-	return text, err
-}
-
 func anyText(text string) (string, error) { return text, nil }
 
-func parseLevel(text string) (level slog.Level, err error) {
-	if _, err := oneOf("debug", "info", "warn", "error")(strings.ToLower(text)); err != nil {
-		return 0, err
+func parseBool(text string) (bool, error) {
+	if _, err := oneOf("true", "false")(text); err != nil {
+		return false, err
 	}
-	return level, level.UnmarshalText([]byte(text))
+	return text == "true", nil
 }
 
 func oneOf(allowed ...string) func(string) (string, error) {

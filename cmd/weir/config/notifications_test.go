@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"os"
@@ -39,24 +39,8 @@ func TestMailSettings(t *testing.T) {
 		}
 	}
 	cfg, err := load(t, nil, strings.Fields("--smtp-url smtp://weir@mail.example.org --smtp-from Weir<weir@example.org> --smtp-password-file "+password))
-	if m := cfg.Notices.Mailer; err != nil || m.Host != "mail.example.org" || m.Port != "587" || m.TLS || m.User != "weir" || m.Password != "hunter2" ||
+	if m := cfg.Notifications.Mailer; err != nil || m.Host != "mail.example.org" || m.Port != "587" || m.TLS || m.User != "weir" || m.Password != "hunter2" ||
 		m.From.Name != "Weir" || m.From.Address != "weir@example.org" {
 		t.Errorf("%+v, %v", m, err)
-	}
-}
-
-// Whatever stands around the key, the secrets that it seals stay readable.
-func TestPrivateKey(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "authority.pem")
-	key := "-----BEGIN PRIVATE KEY-----\nAAEC\n-----END PRIVATE KEY-----\n"
-	certificate := "-----BEGIN CERTIFICATE-----\nAwQF\n-----END CERTIFICATE-----\n"
-	for text, want := range map[string]string{key + certificate: "\x00\x01\x02", certificate + "\n" + key: "\x00\x01\x02", certificate: "", "": ""} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		got, err := privateKey(file)
-		if string(got) != want || (err == nil) != (want != "") {
-			t.Errorf("%q: %q, %v", text, got, err)
-		}
 	}
 }

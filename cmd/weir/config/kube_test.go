@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"errors"
@@ -15,8 +15,8 @@ import (
 func TestKubeValues(t *testing.T) {
 	long := strings.Repeat("a", 40)
 	for _, c := range []struct {
-		option, text string
-		ok           bool
+		setting, text string
+		ok            bool
 	}{
 		{"kube-storage", "nfs://nfs.example.org/weir", true}, {"kube-storage", "nfs://nfs.example.org", false}, {"kube-storage", "/srv/weir", true},
 		{"kube-portal", "weir", true}, {"kube-portal", "10.0.0.0/8,fd00::/8", true}, {"kube-portal", "10.0.0.0/33", false},
@@ -29,18 +29,18 @@ func TestKubeValues(t *testing.T) {
 		{"kube-tolerations", "nvidia.com/gpu", true}, {"kube-tolerations", "=gpu", false}, {"kube-tolerations", "gpu:", false},
 		{"kube-tolerations", "gpu:Never", false}, {"kube-tolerations", "gpu=a b:NoSchedule", false},
 		{"kube-mps-dir", "/var/lib/weir/mps", true}, {"kube-mps-dir", "mps", false},
-		{"kube-mount-options", "nfsvers=4.1, hard", true},
+		{"kube-mount-settings", "nfsvers=4.1, hard", true},
 	} {
-		_, err := load(t, nil, []string{"--" + c.option, c.text})
+		_, err := load(t, nil, []string{"--" + c.setting, c.text})
 		if (err == nil) != c.ok {
-			t.Errorf("--%s %q: %v", c.option, c.text, err)
+			t.Errorf("--%s %q: %v", c.setting, c.text, err)
 		}
 	}
 }
 
 func TestKubeSettings(t *testing.T) {
 	c, err := load(t, nil, []string{"--runtime=kube", "--kube-instance=two", "--kube-prefix=two-p-", "--kube-storage=nfs://nfs/weir",
-		"--kube-mount-options=nfsvers=4.1, hard", "--kube-portal=weir", "--kube-egress=10.1.0.0/16", "--kube-image=jupyter:1",
+		"--kube-mount-settings=nfsvers=4.1, hard", "--kube-portal=weir", "--kube-egress=10.1.0.0/16", "--kube-image=jupyter:1",
 		"--kube-pull-policy=Never", "--kube-scratch=20Gi", "--kube-cpu-share=50", "--kube-grace=10s",
 		"--kube-tolerations=nvidia.com/gpu:NoSchedule, dedicated=gpu", "--kube-gpu-backend=hami", "--kube-runtime-class=nvidia", "--kube-mps-dir=/mps",
 		"--apps-domain=apps.example.org", "--kube-ingress-service=weir.weir.svc:80", "--kube-ingress-class=nginx",
@@ -77,7 +77,7 @@ func TestIngressIsSetWhole(t *testing.T) {
 		{[]string{"--kube-ingress-annotations=a b=c"}, "--kube-ingress-annotations: "},
 	} {
 		_, err := load(t, nil, c.args)
-		var usage *usageError
+		var usage *UsageError
 		if c.want == "" && err != nil || c.want != "" && (!errors.As(err, &usage) || !strings.Contains(err.Error(), "\n  "+c.want)) {
 			t.Errorf("%s: %v", c.args, err)
 		}

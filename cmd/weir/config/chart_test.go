@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"os"
@@ -18,7 +18,7 @@ import (
 // eachChart runs a test on what the chart gives for each set of its tests'
 // values.
 func eachChart(t *testing.T, test func(t *testing.T, all []runtime.Object)) {
-	sets, err := filepath.Glob("../../deploy/testdata/*.yaml")
+	sets, err := filepath.Glob("../../../deploy/testdata/*.yaml")
 	if err != nil || len(sets) < 5 {
 		t.Fatalf("%d sets of values, %v", len(sets), err)
 	}
@@ -39,11 +39,11 @@ func eachChart(t *testing.T, test func(t *testing.T, all []runtime.Object)) {
 
 // environmentOf is a container's, with what is written in the chart; names of
 // Weir's that are no setting, or not one of the command's, are errors.
-func environmentOf(t *testing.T, c corev1.Container, mine func(option) bool) map[string]string {
+func environmentOf(t *testing.T, c corev1.Container, mine func(setting) bool) map[string]string {
 	t.Helper()
 	env := map[string]string{}
 	for _, v := range c.Env {
-		known := slices.ContainsFunc(options, func(o option) bool { return o.env() == v.Name && mine(o) })
+		known := slices.ContainsFunc(settings, func(s setting) bool { return s.env() == v.Name && mine(s) })
 		if strings.HasPrefix(v.Name, "WEIR_") && v.Name != "WEIR_CONFIG" && !known {
 			t.Errorf("the chart sets %s for “weir %s”, which has no such setting", v.Name, c.Args[0])
 		}
@@ -64,7 +64,7 @@ func TestChartsPortal(t *testing.T) {
 	eachChart(t, func(t *testing.T, all []runtime.Object) {
 		portal := deploy.Of[*appsv1.Deployment](all)[0]
 		container := portal.Spec.Template.Spec.Containers[0]
-		env := environmentOf(t, container, func(o option) bool { return !o.agent })
+		env := environmentOf(t, container, func(s setting) bool { return !s.agent })
 		env["WEIR_DATABASE_URL"] = "postgres://weir:secret@db/weir"
 		var settings *corev1.ConfigMap
 		for _, m := range deploy.Of[*corev1.ConfigMap](all) {
@@ -86,7 +86,7 @@ func TestChartsPortal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if inside, err := load(t, env, nil, storeOptions...); err != nil || inside.DatabaseURL != c.DatabaseURL { // kubectl exec … weir admin
+		if inside, err := load(t, env, nil, ForStore...); err != nil || inside.DatabaseURL != c.DatabaseURL { // kubectl exec … weir admin
 			t.Errorf("a command inside the pod: %v", err)
 		}
 		for _, path := range []string{c.DataDir, c.SharedDir, c.AuthorityFile} {
@@ -139,8 +139,8 @@ func TestChartsAgents(t *testing.T) {
 		for _, set := range deploy.Of[*appsv1.DaemonSet](all) {
 			seen++
 			container := set.Spec.Template.Spec.Containers[0]
-			env := environmentOf(t, container, func(o option) bool { return slices.Contains(agentOptions, o.name) })
-			c, err := load(t, env, nil, agentOptions...)
+			env := environmentOf(t, container, func(s setting) bool { return slices.Contains(ForAgent, s.name) })
+			c, err := load(t, env, nil, ForAgent...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -164,7 +164,7 @@ func TestChartsAgents(t *testing.T) {
 
 // What the manifests name of the image is what the Dockerfile puts there.
 func TestChartsImage(t *testing.T) {
-	text, err := os.ReadFile("../../Dockerfile")
+	text, err := os.ReadFile("../../../Dockerfile")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"encoding/pem"
+	"fmt"
+	"os"
+	"strings"
+
+	"weir/models"
+	"weir/policies"
+	"weir/policies/notices"
+	"weir/web"
+)
+
+// wireNotices makes what tells people and programs. The key that seals
+// webhooks' secrets is derived from the authority's: all servers of a
+// portal have it, and the database has not.
+func (p *portal) wireNotices(access *policies.Access) error {
+	shared, err := privateKey(p.cfg.AuthorityFile)
+	if err != nil {
+		return err
+	}
+	key, err := notices.NewKey(shared)
+	if err != nil {
+		return err
+	}
+	c := p.cfg.Notifications
+	p.store.Mail = c.Mailer != nil
+	p.notices = notices.New(notices.Config{Store: p.store, Access: access, Key: key, AllowPrivate: c.WebhookPrivate})
+	p.sender = notices.NewSender(notices.SenderConfig{Store: p.store, Key: key, Fence: p.fence.check, Origin: p.origin, Version: buildVersion().Version,
+		AllowPrivate: c.WebhookPrivate, Mailer: c.Mailer, Logger: p.log,
+		Say: func(language string, t models.Text) string { return web.Say(language, t) }})
+	return nil
+}
+
+// privateKey is the key in a PEM file, without what stands around it.
+func privateKey(file string) ([]byte, error) {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		var block *pem.Block
+		if block, raw = pem.Decode(raw); block == nil {
+			return nil, fmt.Errorf("%s: there is no private key", file)
+		}
+		if strings.HasSuffix(block.Type, "PRIVATE KEY") {
+			return block.Bytes, nil
+		}
+	}
+}
