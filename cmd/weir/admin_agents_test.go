@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/cmd/weir/cli"
 	"weir/pool/authority"
 )
 
@@ -17,7 +18,7 @@ func TestAuthorityCommand(t *testing.T) {
 	print := func() []byte {
 		t.Helper()
 		var out, errOut bytes.Buffer
-		if code := run([]string{"admin", "authority", "--authority-file", file}, &out, &errOut); code != exitOK {
+		if code := weir([]string{"admin", "authority", "--authority-file", file}, &out, &errOut); code != cli.ExitOK {
 			t.Fatalf("exit code %d: %s", code, errOut.String())
 		}
 		return out.Bytes()

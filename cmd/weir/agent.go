@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"weir/cmd/weir/cli"
 	"weir/cmd/weir/config"
 	"weir/models"
 	"weir/pool"
@@ -58,8 +59,12 @@ func newAgentCommand() *cobra.Command {
 		case !enrolled && cfg.Server == "":
 			return config.Usagef("say with --server where the portal is")
 		}
-		return agent.Run(cmd.Context(), agent.Config{Dir: cfg.StateDir, Server: cfg.Server, Code: cfg.Code, Name: cfg.Name, Digest: digest, Machine: gpus,
+		err = agent.Run(cmd.Context(), agent.Config{Dir: cfg.StateDir, Server: cfg.Server, Code: cfg.Code, Name: cfg.Name, Digest: digest, Machine: gpus,
 			Cluster: agent.Cluster{TokenFile: cfg.ClusterTokenFile, Authority: cfg.AuthorityCertificate}, Clock: models.WallClock, Log: cfg.Logger(cmd.ErrOrStderr())})
+		if errors.Is(err, agent.ErrShutOut) {
+			err = cli.WithExitCode(err, cli.ExitRefused)
+		}
+		return err
 	}
 	return cmd
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"weir/cmd/weir/cli"
 	"weir/cmd/weir/config"
 )
 
@@ -20,13 +21,13 @@ func TestAgentShowsItsGPUCode(t *testing.T) {
 	}
 	ask := func(args ...string) (int, string, string) {
 		var out, errOut bytes.Buffer
-		code := run(append([]string{"agent", "--data-dir", filepath.Join(dir, "data"), "--machine-id-file", id}, args...), &out, &errOut)
+		code := weir(append([]string{"agent", "--data-dir", filepath.Join(dir, "data"), "--machine-id-file", id}, args...), &out, &errOut)
 		return code, out.String(), errOut.String()
 	}
 	code, text, _ := ask("--simulate-gpus", "h100:2,a100:1", "--name", "rack7")
 	_, raw, _ := ask("--simulate-gpus", "h100:2,a100:1", "--name", "rack7", "--output", "json")
 	var shown gpuCode
-	if err := json.Unmarshal([]byte(raw), &shown); err != nil || code != exitOK || len(shown.Devices) != 3 || shown.Machine != "rack7" {
+	if err := json.Unmarshal([]byte(raw), &shown); err != nil || code != cli.ExitOK || len(shown.Devices) != 3 || shown.Machine != "rack7" {
 		t.Fatalf("exit code %d, %v: %s", code, err, raw)
 	}
 	for _, want := range []string{shown.GPUCode, "rack7", "2 × NVIDIA H100", "1 × Mock NVIDIA A100", "weir admin authorize --gpu-code " + shown.GPUCode, "--code CODE"} {
@@ -46,11 +47,11 @@ func TestAgentShowsItsGPUCode(t *testing.T) {
 		code int
 		says string
 	}{
-		{"--simulate-gpus h100:1 --code " + good, exitUsage, "--server"},
-		{"--simulate-gpus h100:1 --code 123", exitUsage, "52 letters and digits"},
-		{"--simulate-gpus h100:1 --server ftp://x", exitUsage, "--server: "},
-		{"--machine-id-file /does/not/exist", exitError, "--machine-id-file"},
-		{"--listen :1", exitUsage, "unknown flag"},
+		{"--simulate-gpus h100:1 --code " + good, cli.ExitUsage, "--server"},
+		{"--simulate-gpus h100:1 --code 123", cli.ExitUsage, "52 letters and digits"},
+		{"--simulate-gpus h100:1 --server ftp://x", cli.ExitUsage, "--server: "},
+		{"--machine-id-file /does/not/exist", cli.ExitError, "--machine-id-file"},
+		{"--listen :1", cli.ExitUsage, "unknown flag"},
 	} {
 		if code, _, says := ask(strings.Fields(c.args)...); code != c.code || !strings.Contains(says, c.says) {
 			t.Errorf("weir agent %s: exit code %d; says %s", c.args, code, says)

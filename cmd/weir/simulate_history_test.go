@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"weir/cmd/weir/cli"
 	"weir/cmd/weir/config"
 	"weir/models"
 	"weir/models/modelstest"
@@ -78,7 +79,7 @@ func fillHistory(t *testing.T, cfg config.Config) {
 
 func simulateHistory(args ...string) (code int, out, errOut string) {
 	var o, e bytes.Buffer
-	code = run(append([]string{"simulate", "placement", "--history"}, args...), &o, &e)
+	code = weir(append([]string{"simulate", "placement", "--history"}, args...), &o, &e)
 	return code, o.String(), e.String()
 }
 
@@ -115,7 +116,7 @@ func checkHistoryJSON(t *testing.T, where []string) {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(out), &report); code != exitOK || errOut != "" || err != nil || len(report.Policies) != 2 {
+	if err := json.Unmarshal([]byte(out), &report); code != cli.ExitOK || errOut != "" || err != nil || len(report.Policies) != 2 {
 		t.Fatalf("exit code %d, says %s, prints %s, %v", code, errOut, out, err)
 	}
 	if report.Requests != 4 || report.Assumed != 2 || report.AssumedSeconds != 4*3600 || !slices.Equal(report.Added, []string{"h100:8"}) {
@@ -134,7 +135,7 @@ func checkHistoryJSON(t *testing.T, where []string) {
 
 func checkHistoryTable(t *testing.T, where []string) {
 	code, out, errOut := simulateHistory(append(where, "--add", "NVIDIA L40S/46068:4x2", "--add", "b200:1")...)
-	if code != exitOK || errOut != "" {
+	if code != cli.ExitOK || errOut != "" {
 		t.Fatalf("exit code %d, says %s", code, errOut)
 	}
 	for _, words := range []string{"4 requests for GPUs were replayed; 2 of them were never served and are taken to last 4h0m0s",
@@ -144,7 +145,7 @@ func checkHistoryTable(t *testing.T, where []string) {
 			t.Errorf("no %q in %s", words, out)
 		}
 	}
-	if code, out, _ := simulateHistory(where...); code != exitOK || strings.Contains(out, "with") {
+	if code, out, _ := simulateHistory(where...); code != cli.ExitOK || strings.Contains(out, "with") {
 		t.Errorf("nothing was added: %s", out)
 	}
 }
@@ -167,12 +168,12 @@ func TestSimulateHistoryRefuses(t *testing.T) {
 		code int
 		says []string
 	}{
-		{"--inflate 1 --seeds 1 --scale 2 --nodes f --pods f", exitUsage, []string{"--inflate: it goes with a trace, not with --history", "--seeds:", "--scale:", "--nodes:", "--pods:"}},
-		{"--add h300:8 --add h100 --policy nosuch --output xml", exitUsage, []string{"h300", `"h100" is not MODEL:GPUS`, `no policy "nosuch"`, "--output"}},
-		{"--data-dir " + dir, exitError, []string{"no database to read", dir}},
-		{"--data-dir " + empty, exitError, []string{"nobody has asked"}},
-		{"--data-dir " + old, exitError, []string{"version 0", "weir migrate"}},
-		{"--data-dir=relative --database-url=x", exitUsage, []string{"--database-url"}},
+		{"--inflate 1 --seeds 1 --scale 2 --nodes f --pods f", cli.ExitUsage, []string{"--inflate: it goes with a trace, not with --history", "--seeds:", "--scale:", "--nodes:", "--pods:"}},
+		{"--add h300:8 --add h100 --policy nosuch --output xml", cli.ExitUsage, []string{"h300", `"h100" is not MODEL:GPUS`, `no policy "nosuch"`, "--output"}},
+		{"--data-dir " + dir, cli.ExitError, []string{"no database to read", dir}},
+		{"--data-dir " + empty, cli.ExitError, []string{"nobody has asked"}},
+		{"--data-dir " + old, cli.ExitError, []string{"version 0", "weir migrate"}},
+		{"--data-dir=relative --database-url=x", cli.ExitUsage, []string{"--database-url"}},
 	} {
 		code, out, errOut := simulateHistory(strings.Fields(c.args)...)
 		missing := slices.ContainsFunc(c.says, func(word string) bool { return !strings.Contains(errOut, word) })
@@ -184,7 +185,7 @@ func TestSimulateHistoryRefuses(t *testing.T) {
 		t.Errorf("a database was made: %v", err)
 	}
 	code, out, errOut := simulate("--add", "h100:8", "--data-dir", dir)
-	if code != exitUsage || out != "" || !strings.Contains(errOut, "--add: it goes with --history") || !strings.Contains(errOut, "--data-dir") {
+	if code != cli.ExitUsage || out != "" || !strings.Contains(errOut, "--add: it goes with --history") || !strings.Contains(errOut, "--data-dir") {
 		t.Errorf("a trace with --add: exit code %d, prints %q, says %s", code, out, errOut)
 	}
 }

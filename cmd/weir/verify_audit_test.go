@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"weir/cmd/weir/cli"
 	"weir/migrations"
 	"weir/models"
 	"weir/models/modelstest"
@@ -14,7 +15,7 @@ import (
 // verify runs weir admin verify-audit on a database.
 func verify(args ...string) (code int, out, says string) {
 	var stdout, stderr bytes.Buffer
-	code = run(append([]string{"admin", "verify-audit"}, args...), &stdout, &stderr)
+	code = weir(append([]string{"admin", "verify-audit"}, args...), &stdout, &stderr)
 	return code, stdout.String(), stderr.String()
 }
 
@@ -26,7 +27,7 @@ func TestVerifyAudit(t *testing.T) {
 				url = modelstest.Postgres(t)
 			}
 			where := []string{"--data-dir", dir, "--database-url", url}
-			if code, _, says := verify(where...); code != exitError || !strings.Contains(says, "weir migrate") {
+			if code, _, says := verify(where...); code != cli.ExitError || !strings.Contains(says, "weir migrate") {
 				t.Errorf("without a schema: %d %s", code, says)
 			}
 			store, err := models.Open(t.Context(), url, filepath.Join(dir, "weir.db"))
@@ -37,20 +38,20 @@ func TestVerifyAudit(t *testing.T) {
 			if err := migrateUp(t.Context(), store); err != nil {
 				t.Fatal(err)
 			}
-			if code, out, says := verify(where...); code != exitOK || out != "0 entries, unbroken\n" {
+			if code, out, says := verify(where...); code != cli.ExitOK || out != "0 entries, unbroken\n" {
 				t.Errorf("an empty audit: %d %s %s", code, out, says)
 			}
 			write(t, store, 3)
 			code, out, says := verify(where...)
 			_, head, found := strings.Cut(strings.TrimSpace(out), "\nhead ")
-			if code != exitOK || !strings.HasPrefix(out, "3 entries, unbroken\n") || !found {
+			if code != cli.ExitOK || !strings.HasPrefix(out, "3 entries, unbroken\n") || !found {
 				t.Fatalf("%d %s %s", code, out, says)
 			}
 			write(t, store, 2)
-			if code, out, says := verify(append(where, "--expect", head)...); code != exitOK || !strings.HasPrefix(out, "5 entries") {
+			if code, out, says := verify(append(where, "--expect", head)...); code != cli.ExitOK || !strings.HasPrefix(out, "5 entries") {
 				t.Errorf("an earlier head: %d %s %s", code, out, says)
 			}
-			if code, _, says := verify(append(where, "--expect", "3")...); code != exitUsage || !strings.Contains(says, "HASH:NUMBER") {
+			if code, _, says := verify(append(where, "--expect", "3")...); code != cli.ExitUsage || !strings.Contains(says, "HASH:NUMBER") {
 				t.Errorf("no head: %d %s", code, says)
 			}
 			// Back and forth, every entry is chained anew, without what the old
@@ -65,10 +66,10 @@ func TestVerifyAudit(t *testing.T) {
 			if err := migrateUp(t.Context(), store); err != nil {
 				t.Fatal(err)
 			}
-			if code, out, says := verify(where...); code != exitOK || !strings.HasPrefix(out, "5 entries") {
+			if code, out, says := verify(where...); code != cli.ExitOK || !strings.HasPrefix(out, "5 entries") {
 				t.Errorf("a chain made anew: %d %s %s", code, out, says)
 			}
-			if code, out, says := verify(append(where, "--expect", head)...); code != exitError || out != "" || !strings.Contains(says, "broken at entry 3") {
+			if code, out, says := verify(append(where, "--expect", head)...); code != cli.ExitError || out != "" || !strings.Contains(says, "broken at entry 3") {
 				t.Errorf("a head that is gone: %d %s %s", code, out, says)
 			}
 		})

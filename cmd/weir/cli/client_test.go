@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"weir/handlers"
 	"weir/models"
 	"weir/pool"
@@ -24,31 +26,30 @@ import (
 
 const secretToken = "weir_pat_0123456789"
 
-// standIn is a portal that answers what a test says and notes what it was
-// asked.
-type standIn struct {
+// fakeServer answers what a test says and records the requests.
+type fakeServer struct {
 	*httptest.Server
-	mu    sync.Mutex
-	heard []string // method, path, If-Match and body
+	mu  sync.Mutex
+	log []string // method, path, If-Match and body
 }
 
-// asked is what the portal was asked so far.
-func (p *standIn) asked() []string {
+// requests are those so far.
+func (p *fakeServer) requests() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.heard)
+	return slices.Clone(p.log)
 }
 
-func newStandIn(t *testing.T, answers map[string]http.HandlerFunc) *standIn {
+func newFakeServer(t *testing.T, answers map[string]http.HandlerFunc) *fakeServer {
 	t.Helper()
-	p := &standIn{}
+	p := &fakeServer{}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil || r.Header.Get("Authorization") != "Bearer "+secretToken {
 			t.Errorf("%s: %v, %q", r.URL, err, r.Header.Get("Authorization"))
 		}
 		p.mu.Lock()
-		p.heard = append(p.heard, strings.TrimSpace(r.Method+" "+r.URL.RequestURI()+" "+r.Header.Get("If-Match")+" "+string(body)))
+		p.log = append(p.log, strings.TrimSpace(r.Method+" "+r.URL.RequestURI()+" "+r.Header.Get("If-Match")+" "+string(body)))
 		p.mu.Unlock()
 		if answer := answers[r.Method+" "+strings.TrimPrefix(r.URL.Path, apiPath)]; answer != nil {
 			answer(w, r)
@@ -78,8 +79,15 @@ func problemAnswer(status int, detail string, fields ...handlers.ProblemField) h
 	}
 }
 
-// weir runs a command line against the portal.
-func (p *standIn) weir(t *testing.T, args ...string) (code int, out, errOut string) {
+// run executes a command line of these commands alone.
+func run(args []string, out, errOut io.Writer) int {
+	root := &cobra.Command{Use: "weir"}
+	root.AddCommand(Commands()...)
+	return Run(root, args, out, errOut)
+}
+
+// weir runs a command line against the server.
+func (p *fakeServer) weir(t *testing.T, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	t.Setenv("WEIR_URL", p.URL)
 	t.Setenv("WEIR_TOKEN", secretToken)
@@ -92,10 +100,10 @@ func (p *standIn) weir(t *testing.T, args ...string) (code int, out, errOut stri
 }
 
 func TestRefusalsHaveTheirExitCodes(t *testing.T) {
-	for status, want := range map[int]int{400: exitUsage, 422: exitUsage, 401: exitRefused, 403: exitRefused, 404: exitNotFound,
-		409: exitConflict, 412: exitConflict, 429: exitError, 500: exitError, 502: exitUnreachable, 503: exitUnreachable} {
+	for status, want := range map[int]int{400: ExitUsage, 422: ExitUsage, 401: ExitRefused, 403: ExitRefused, 404: ExitNotFound,
+		409: ExitConflict, 412: ExitConflict, 429: ExitError, 500: ExitError, 502: ExitUnreachable, 503: ExitUnreachable} {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			p := newStandIn(t, map[string]http.HandlerFunc{"GET /pool": problemAnswer(status, "Not so.\x1b[31m",
+			p := newFakeServer(t, map[string]http.HandlerFunc{"GET /pool": problemAnswer(status, "Not so.\x1b[31m",
 				handlers.ProblemField{Field: "terms.cores", Reason: "must be from 0 to 100"})})
 			code, out, errOut := p.weir(t, "pool")
 			if code != want || out != "" || !strings.Contains(errOut, "\n  terms.cores: must be from 0 to 100\n") || strings.Contains(errOut, "\x1b") {
@@ -106,7 +114,7 @@ func TestRefusalsHaveTheirExitCodes(t *testing.T) {
 }
 
 func TestWhatIsNoPortal(t *testing.T) {
-	elsewhere := newStandIn(t, nil)
+	elsewhere := newFakeServer(t, nil)
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -130,25 +138,25 @@ func TestWhatIsNoPortal(t *testing.T) {
 		}, says: "give that as --server"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newStandIn(t, map[string]http.HandlerFunc{"GET /pool": c.answer})
+			p := newFakeServer(t, map[string]http.HandlerFunc{"GET /pool": c.answer})
 			if c.server == "" {
 				c.server = p.URL
 			}
 			code, out, errOut := p.weir(t, "pool", "--server", c.server)
-			if code != exitUnreachable || out != "" || !strings.Contains(errOut, c.says) {
+			if code != ExitUnreachable || out != "" || !strings.Contains(errOut, c.says) {
 				t.Errorf("exit code %d; it says %q%q, not %q", code, out, errOut, c.says)
 			}
 		})
 	}
-	if len(elsewhere.asked()) > 0 {
-		t.Errorf("a redirect was followed: %v", elsewhere.asked())
+	if len(elsewhere.requests()) > 0 {
+		t.Errorf("a redirect was followed: %v", elsewhere.requests())
 	}
 }
 
 func TestTimeout(t *testing.T) {
-	p := newStandIn(t, map[string]http.HandlerFunc{"GET /pool": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }})
+	p := newFakeServer(t, map[string]http.HandlerFunc{"GET /pool": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }})
 	code, _, errOut := p.weir(t, "pool", "--timeout", "50ms")
-	if code != exitUnreachable || !strings.Contains(errOut, "50ms") || !strings.Contains(errOut, "--timeout") {
+	if code != ExitUnreachable || !strings.Contains(errOut, "50ms") || !strings.Contains(errOut, "--timeout") {
 		t.Errorf("exit code %d; it says %q", code, errOut)
 	}
 }
@@ -161,30 +169,30 @@ func TestConnectionFlags(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p := newStandIn(t, map[string]http.HandlerFunc{"GET /pool": jsonAnswer(handlers.Pool{})})
+	p := newFakeServer(t, map[string]http.HandlerFunc{"GET /pool": jsonAnswer(handlers.Pool{})})
 	for _, c := range []struct {
 		url, token, tokenFile string // of the environment
 		args                  string
 		code                  int
 		says                  string
 	}{
-		{p.URL, "", "", "--token-file " + good, exitOK, ""},
-		{p.URL, "", good, "", exitOK, ""},
-		{p.URL, "wrong", "", "--token-file " + good, exitOK, ""},
-		{p.URL, secretToken, empty, "", exitOK, ""},
-		{"", secretToken, "", "--server " + p.URL + "/", exitOK, ""},
-		{"", "", "", "", exitUsage, "no portal"},
-		{"", "", "", "", exitUsage, "no access token"},
-		{p.URL, "", "", "--token-file " + empty, exitUsage, "is empty"},
-		{p.URL, "", "", "--token-file " + filepath.Join(dir, "none"), exitUsage, "no such file"},
-		{p.URL, "", "", "--token a --token-file " + good, exitUsage, "both"},
-		{p.URL, "two\nlines-" + secretToken, "", "", exitUsage, "characters that none has"},
-		{"ftp://x", secretToken, "", "", exitUsage, "--server"},
-		{p.URL + "/api/v1", secretToken, "", "", exitUsage, "without a path"},
-		{"http://user:" + secretToken + "@x", secretToken, "", "", exitUsage, "without a user and a password"},
-		{p.URL, secretToken, "", "--timeout 0s", exitUsage, "--timeout"},
-		{p.URL, secretToken, "", "--timeout soon", exitUsage, "--timeout"},
-		{p.URL, secretToken, "", "--output xml", exitUsage, "xml"},
+		{p.URL, "", "", "--token-file " + good, ExitOK, ""},
+		{p.URL, "", good, "", ExitOK, ""},
+		{p.URL, "wrong", "", "--token-file " + good, ExitOK, ""},
+		{p.URL, secretToken, empty, "", ExitOK, ""},
+		{"", secretToken, "", "--server " + p.URL + "/", ExitOK, ""},
+		{"", "", "", "", ExitUsage, "no portal"},
+		{"", "", "", "", ExitUsage, "no access token"},
+		{p.URL, "", "", "--token-file " + empty, ExitUsage, "is empty"},
+		{p.URL, "", "", "--token-file " + filepath.Join(dir, "none"), ExitUsage, "no such file"},
+		{p.URL, "", "", "--token a --token-file " + good, ExitUsage, "both"},
+		{p.URL, "two\nlines-" + secretToken, "", "", ExitUsage, "characters that none has"},
+		{"ftp://x", secretToken, "", "", ExitUsage, "--server"},
+		{p.URL + "/api/v1", secretToken, "", "", ExitUsage, "without a path"},
+		{"http://user:" + secretToken + "@x", secretToken, "", "", ExitUsage, "without a user and a password"},
+		{p.URL, secretToken, "", "--timeout 0s", ExitUsage, "--timeout"},
+		{p.URL, secretToken, "", "--timeout soon", ExitUsage, "--timeout"},
+		{p.URL, secretToken, "", "--output xml", ExitUsage, "xml"},
 	} {
 		t.Setenv("WEIR_URL", c.url)
 		t.Setenv("WEIR_TOKEN", c.token)
@@ -200,7 +208,7 @@ func TestConnectionFlags(t *testing.T) {
 // A list comes in pages; what the portal sent of each item is what a program
 // gets, with fields that this program does not know.
 func TestListsArePaged(t *testing.T) {
-	p := newStandIn(t, map[string]http.HandlerFunc{"GET /pool/providers": func(w http.ResponseWriter, r *http.Request) {
+	p := newFakeServer(t, map[string]http.HandlerFunc{"GET /pool/providers": func(w http.ResponseWriter, r *http.Request) {
 		switch r.FormValue("cursor") {
 		case "":
 			fmt.Fprint(w, `{"items":[{"id":1,"name":"one","new":true}],"next_cursor":"1"}`)
@@ -210,20 +218,20 @@ func TestListsArePaged(t *testing.T) {
 	}})
 	code, out, errOut := p.weir(t, "provider", "list", "--output", "json")
 	var got struct{ Items []map[string]any }
-	if err := json.Unmarshal([]byte(out), &got); code != exitOK || err != nil || len(got.Items) != 2 || got.Items[0]["new"] != true {
+	if err := json.Unmarshal([]byte(out), &got); code != ExitOK || err != nil || len(got.Items) != 2 || got.Items[0]["new"] != true {
 		t.Errorf("exit code %d, %v: %s%s", code, err, out, errOut)
 	}
 	code, out, _ = p.weir(t, "provider", "list")
-	if code != exitOK || !strings.Contains(out, "\n1   one ") || !strings.Contains(out, "\n2   t wo ") {
+	if code != ExitOK || !strings.Contains(out, "\n1   one ") || !strings.Contains(out, "\n2   t wo ") {
 		t.Errorf("exit code %d: %q", code, out)
 	}
 }
 
 func TestEndlessList(t *testing.T) {
-	p := newStandIn(t, map[string]http.HandlerFunc{"GET /pool/providers": jsonAnswer(handlers.List[handlers.Provider]{Items: []handlers.Provider{}, NextCursor: "1"})})
+	p := newFakeServer(t, map[string]http.HandlerFunc{"GET /pool/providers": jsonAnswer(handlers.List[handlers.Provider]{Items: []handlers.Provider{}, NextCursor: "1"})})
 	code, _, errOut := p.weir(t, "provider", "list")
-	if code != exitUnreachable || !strings.Contains(errOut, "does not come to its end") || len(p.asked()) != 2 {
-		t.Errorf("exit code %d after %d pages; it says %s", code, len(p.asked()), errOut)
+	if code != ExitUnreachable || !strings.Contains(errOut, "does not come to its end") || len(p.requests()) != 2 {
+		t.Errorf("exit code %d after %d pages; it says %s", code, len(p.requests()), errOut)
 	}
 }
 
@@ -247,7 +255,7 @@ func TestProviderSet(t *testing.T) {
 		{[]string{"--owner", "Ann@example.org", "--terms-file", file, "--cores", "10"},
 			pool.ProviderInput{Name: "node", OwnerID: &owner, Terms: models.Terms{Cores: 10, Projects: []int64{9}, TimeZone: "Asia/Shanghai"}}},
 	} {
-		p := newStandIn(t, map[string]http.HandlerFunc{
+		p := newFakeServer(t, map[string]http.HandlerFunc{
 			"GET /pool/providers": jsonAnswer(handlers.List[handlers.Provider]{Items: []handlers.Provider{was}}), "GET /pool/providers/4": jsonAnswer(was),
 			"GET /users":            jsonAnswer(handlers.List[handlers.User]{Items: []handlers.User{{ID: 2, Email: "joann@example.org"}, {ID: 3, Email: "ann@example.org"}}}),
 			"PUT /pool/providers/4": jsonAnswer(was)})
@@ -256,7 +264,7 @@ func TestProviderSet(t *testing.T) {
 			t.Fatal(err)
 		}
 		code, _, errOut := p.weir(t, append([]string{"provider", "set", "node"}, c.args...)...)
-		if got, want := last(p.asked()), `PUT /api/v1/pool/providers/4 "7" `+string(body); code != exitOK || got != want {
+		if got, want := last(p.requests()), `PUT /api/v1/pool/providers/4 "7" `+string(body); code != ExitOK || got != want {
 			t.Errorf("%v: exit code %d, %s\ngot  %s\nwant %s", c.args, code, errOut, got, want)
 		}
 	}
@@ -269,7 +277,7 @@ func TestProviderCommandLines(t *testing.T) {
 	if err := os.WriteFile(bad, []byte(`{"coers":1}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := newStandIn(t, nil)
+	p := newFakeServer(t, nil)
 	for _, c := range []struct {
 		args string
 		says []string
@@ -290,13 +298,13 @@ func TestProviderCommandLines(t *testing.T) {
 	} {
 		code, _, errOut := p.weir(t, strings.Fields(c.args)...)
 		for _, word := range c.says {
-			if code != exitUsage || !strings.Contains(errOut, word) {
+			if code != ExitUsage || !strings.Contains(errOut, word) {
 				t.Errorf("weir %s: exit code %d; it says %s, not %q", c.args, code, errOut, word)
 			}
 		}
 	}
-	if len(p.asked()) > 0 {
-		t.Errorf("the portal was asked %v", p.asked())
+	if len(p.requests()) > 0 {
+		t.Errorf("the portal was asked %v", p.requests())
 	}
 }
 
@@ -313,19 +321,19 @@ func TestDestructiveCommandsNeedAYes(t *testing.T) {
 		if action == "recall" {
 			args = append(args, "--notice", "10m", "--reason", "repairs")
 		}
-		p := newStandIn(t, answers)
+		p := newFakeServer(t, answers)
 		code, _, errOut := p.weir(t, append(args, "--no-interactive")...)
-		if code != exitUsage || !strings.Contains(errOut, "--yes") || !strings.Contains(errOut, "node") || len(p.asked()) != 1 {
-			t.Errorf("%s without --yes: exit code %d, %s; asked %v", action, code, errOut, p.asked())
+		if code != ExitUsage || !strings.Contains(errOut, "--yes") || !strings.Contains(errOut, "node") || len(p.requests()) != 1 {
+			t.Errorf("%s without --yes: exit code %d, %s; asked %v", action, code, errOut, p.requests())
 		}
-		if code, _, errOut = p.weir(t, append(args, "--yes")...); code != exitOK || last(p.asked()) != want {
-			t.Errorf("%s: exit code %d, %s; asked %v", action, code, errOut, p.asked())
+		if code, _, errOut = p.weir(t, append(args, "--yes")...); code != ExitOK || last(p.requests()) != want {
+			t.Errorf("%s: exit code %d, %s; asked %v", action, code, errOut, p.requests())
 		}
 	}
 }
 
 func TestConfirm(t *testing.T) {
-	for text, want := range map[string]error{"y\n": nil, " YES \n": nil, "yes": nil, "n\n": errUnchanged, "\n": errUnchanged, "": errUnchanged, "yeah\n": errUnchanged} {
+	for text, want := range map[string]error{"y\n": nil, " YES \n": nil, "yes": nil, "n\n": errNotConfirmed, "\n": errNotConfirmed, "": errNotConfirmed, "yeah\n": errNotConfirmed} {
 		var asked bytes.Buffer
 		s := &session{in: strings.NewReader(text), errOut: &asked, interactive: true}
 		if err := s.confirm("All of %s ends.", "it"); !errors.Is(err, want) || !strings.HasPrefix(asked.String(), "All of it ends.\n") {

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"weir/pool"
 )
 
-func newAuthorizeRemotelyCommand() *cobra.Command {
+func newAuthorizeCommand() *cobra.Command {
 	var name, owner string
 	cmd := remoteCommand("authorize GPU-CODE", "Make an authorization code for a machine's GPU code and print it, alone on one line", cobra.ExactArgs(1),
 		func(s *session, args []string) error {
@@ -36,15 +36,12 @@ func newAuthorizeRemotelyCommand() *cobra.Command {
 // authorize prints the code where a script can take it, and what to do with
 // it where only people look.
 func (s *session) authorize(in pool.AuthorizeInput) error {
-	a, err := s.call(s, http.MethodPost, "/pool/authorizations", in, "")
-	if err != nil {
-		return err
-	}
 	var made handlers.NewAuthorization
-	if err := readInto(s.client, a, &made); err != nil {
-		return err
-	}
-	if err := s.show(a.body, func(t *table) { t.line("%s", made.Code) }); err != nil || s.json {
+	err := send(s, http.MethodPost, "/pool/authorizations", in, "", func(t *table, now handlers.NewAuthorization) {
+		made = now
+		t.line("%s", made.Code)
+	})
+	if err != nil || s.json {
 		return err
 	}
 	fmt.Fprintf(s.errOut, "Good until %s, once, on the machine with this GPU code:\n  weir agent --server %s --code CODE\n", moment(made.ExpiresAt), s.server)

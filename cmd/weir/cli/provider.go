@@ -1,7 +1,6 @@
-package main
+package cli
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -46,7 +45,7 @@ func newProviderShowCommand() *cobra.Command {
 }
 
 // provider finds one by its id, or by its name.
-func (s *session) provider(ref string) (p handlers.Provider, a answer, err error) {
+func (s *session) provider(ref string) (p handlers.Provider, a response, err error) {
 	id, err := strconv.ParseInt(ref, 10, 64)
 	if err != nil {
 		if id, err = s.providerNamed(ref); err != nil {
@@ -68,32 +67,16 @@ func (s *session) providerNamed(name string) (int64, error) {
 			return p.ID, nil
 		}
 	}
-	return 0, &notFound{fmt.Sprintf("no provider is called %q; “weir provider list” lists them", name)}
+	return 0, notFound("no provider is called %q; “weir provider list” lists them", name)
 }
 
 // act does one thing to the version of a provider that was read.
-func (s *session) act(p handlers.Provider, read answer, action string, body any) error {
-	a, err := s.call(s, http.MethodPost, providerPath(p.ID)+"/"+action, body, read.etag)
-	if err != nil {
-		return err
-	}
-	var now handlers.Provider
-	if err := readInto(s.client, a, &now); err != nil {
-		return err
-	}
-	return s.show(a.body, func(t *table) { t.line("%s", standing(now)) })
+func (s *session) act(p handlers.Provider, read response, action string, body any) error {
+	return send(s, http.MethodPost, providerPath(p.ID)+"/"+action, body, read.etag, func(t *table, now handlers.Provider) { t.line("%s", statusLine(now)) })
 }
 
-// readInto reads an answer that carries one resource.
-func readInto(c *client, a answer, v any) error {
-	if len(a.body) == 0 {
-		return &unreachable{c.server, errors.New("the answer is empty")}
-	}
-	return read(c, a.body, v)
-}
-
-// standing says in a line how a provider is now.
-func standing(p handlers.Provider) string {
+// statusLine is a provider's state in one line.
+func statusLine(p handlers.Provider) string {
 	text := fmt.Sprintf("%s (provider %d) is %s", p.Name, p.ID, p.State)
 	switch {
 	case p.RecallAt != nil:
@@ -134,11 +117,11 @@ func newRecallCommand() *cobra.Command {
 		})
 	cmd.Flags().StringVar(&notice, "notice", "30m", "`DURATION` until the shares end, in whole minutes")
 	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` that the holders read")
-	return asksFirst(cmd)
+	return confirmable(cmd)
 }
 
 func newRevokeCommand() *cobra.Command {
-	return asksFirst(remoteCommand("revoke PROVIDER", "Shut the machine's agent out", cobra.ExactArgs(1), func(s *session, args []string) error {
+	return confirmable(remoteCommand("revoke PROVIDER", "Shut the machine's agent out", cobra.ExactArgs(1), func(s *session, args []string) error {
 		p, read, err := s.provider(args[0])
 		if err != nil {
 			return err
@@ -152,7 +135,7 @@ func newRevokeCommand() *cobra.Command {
 }
 
 func newRemoveCommand() *cobra.Command {
-	return asksFirst(remoteCommand("remove PROVIDER", "Take a machine on which nobody holds a share out of the pool", cobra.ExactArgs(1), func(s *session, args []string) error {
+	return confirmable(remoteCommand("remove PROVIDER", "Take a machine on which nobody holds a share out of the pool", cobra.ExactArgs(1), func(s *session, args []string) error {
 		p, read, err := s.provider(args[0])
 		if err != nil {
 			return err

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bufio"
@@ -19,28 +19,28 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// remote are the flags of a command that asks a portal.
-type remote struct {
+// connection are the flags of a command that talks to a server.
+type connection struct {
 	server, token, tokenFile string
 	timeout                  time.Duration
 	output                   config.Choice
 	noInteractive            bool
 }
 
-// session is one such command at work.
+// session is one such command while it runs.
 type session struct {
 	context.Context
 	*client
 	in          io.Reader
 	out, errOut io.Writer
 	json        bool // the portal's JSON instead of tables
-	yes         bool // what would be asked was answered on the command line
-	interactive bool // somebody is there to be asked
+	yes         bool // confirmed on the command line
+	interactive bool // a person can be asked to confirm
 }
 
-// remoteCommand makes a command that asks the portal.
+// remoteCommand makes a command that talks to a server.
 func remoteCommand(use, short string, args cobra.PositionalArgs, run func(s *session, args []string) error) *cobra.Command {
-	r := remote{output: config.Choice{Value: "table", Allowed: []string{"table", "json"}}}
+	r := connection{output: config.Choice{Value: "table", Allowed: []string{"table", "json"}}}
 	cmd := &cobra.Command{Use: use, Short: short, Args: args}
 	flags := cmd.Flags()
 	flags.StringVar(&r.server, "server", "", "the portal's `URL`, such as https://weir.example.org [WEIR_URL]")
@@ -59,14 +59,14 @@ func remoteCommand(use, short string, args cobra.PositionalArgs, run func(s *ses
 	return cmd
 }
 
-// asksFirst gives a command that cannot be taken back its flag --yes.
-func asksFirst(cmd *cobra.Command) *cobra.Command {
+// confirmable gives a command that cannot be undone its flag --yes.
+func confirmable(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().Bool("yes", false, "do it without asking")
 	return cmd
 }
 
 // open checks the flags and the environment.
-func (r remote) open(cmd *cobra.Command, lookupEnv func(string) (string, bool)) (*session, error) {
+func (r connection) open(cmd *cobra.Command, lookupEnv func(string) (string, bool)) (*session, error) {
 	var problems []string
 	from := func(text, name string) string {
 		if text == "" {
@@ -97,7 +97,7 @@ func (r remote) open(cmd *cobra.Command, lookupEnv func(string) (string, bool)) 
 
 // secret finds the token: a flag wins over the environment. No error repeats
 // it.
-func (r remote) secret(from func(text, name string) string) (string, error) {
+func (r connection) secret(from func(text, name string) string) (string, error) {
 	token := strings.TrimSpace(r.token)
 	file := r.tokenFile
 	if token == "" && file == "" {
@@ -142,10 +142,10 @@ func parsePortal(text string) (string, error) {
 	return server, nil
 }
 
-// errUnchanged is an answer other than yes.
-var errUnchanged = errors.New("nothing was changed")
+// errNotConfirmed is any reply but yes.
+var errNotConfirmed = errors.New("nothing was changed")
 
-// confirm asks before something that cannot be taken back.
+// confirm asks before something that cannot be undone.
 func (s *session) confirm(format string, args ...any) error {
 	what := clean(fmt.Sprintf(format, args...))
 	switch {
@@ -163,7 +163,20 @@ func (s *session) confirm(format string, args ...any) error {
 	case "y", "yes":
 		return nil
 	}
-	return errUnchanged
+	return errNotConfirmed
+}
+
+// send makes a change, and shows the resource as it is then.
+func send[T any](s *session, method, path string, body any, etag string, write func(*table, T)) error {
+	res, err := s.call(s, method, path, body, etag)
+	if err != nil {
+		return err
+	}
+	var now T
+	if err := decode(s.client, res.body, &now); err != nil {
+		return err
+	}
+	return s.show(res.body, func(t *table) { write(t, now) })
 }
 
 // show prints the portal's JSON for a program, what table writes for a person.

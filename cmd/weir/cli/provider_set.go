@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -21,16 +21,16 @@ import (
 	"weir/pool"
 )
 
-// settings are the flags of “weir provider set”; only those that were given
+// providerFlags are those of “weir provider set”; only those that were given
 // change something.
-type settings struct {
+type providerFlags struct {
 	name, owner, devices, projects, timeZone, notice, termsFile string
 	cores                                                       int64
 	hours                                                       []string
 }
 
 func newProviderSetCommand() *cobra.Command {
-	var v settings
+	var v providerFlags
 	var cmd *cobra.Command
 	cmd = remoteCommand("set PROVIDER", "Set a machine's name, owner and terms; what is not given stays", cobra.ExactArgs(1), func(s *session, args []string) error {
 		return v.apply(s, cmd.Flags(), args[0])
@@ -48,10 +48,10 @@ func newProviderSetCommand() *cobra.Command {
 	return cmd
 }
 
-// settable are the flags of settings.
+// settable are the flags that change something.
 var settable = []string{"name", "owner", "cores", "devices", "projects", "hours", "time-zone", "notice", "terms-file"}
 
-func (v settings) apply(s *session, given *pflag.FlagSet, ref string) error {
+func (v providerFlags) apply(s *session, given *pflag.FlagSet, ref string) error {
 	n := 0
 	for _, flag := range settable {
 		if given.Changed(flag) {
@@ -86,20 +86,12 @@ func (v settings) apply(s *session, given *pflag.FlagSet, ref string) error {
 			return err
 		}
 	}
-	a, err := s.call(s, http.MethodPut, providerPath(p.ID), in, read.etag)
-	if err != nil {
-		return err
-	}
-	var now handlers.Provider
-	if err := readInto(s.client, a, &now); err != nil {
-		return err
-	}
-	return s.show(a.body, func(t *table) { providerTable(t, now) })
+	return send(s, http.MethodPut, providerPath(p.ID), in, read.etag, providerTable)
 }
 
 // terms checks the flags and returns what they change, or all that is wrong
 // with them.
-func (v settings) terms(given *pflag.FlagSet) (func(*models.Terms), error) {
+func (v providerFlags) terms(given *pflag.FlagSet) (func(*models.Terms), error) {
 	var problems []string
 	check := func(flag string, err error) {
 		if err != nil && given.Changed(flag) {
@@ -137,7 +129,7 @@ func (v settings) terms(given *pflag.FlagSet) (func(*models.Terms), error) {
 const maxTerms = 1 << 20
 
 // file reads the terms of --terms-file; nil when there is none.
-func (v settings) file(stdin io.Reader) (*models.Terms, error) {
+func (v providerFlags) file(stdin io.Reader) (*models.Terms, error) {
 	if v.termsFile == "" {
 		return nil, nil
 	}
@@ -183,5 +175,5 @@ func (s *session) account(ref string) (*int64, error) {
 			return &u.ID, nil
 		}
 	}
-	return nil, &notFound{fmt.Sprintf("no account has the address %q", ref)}
+	return nil, notFound("no account has the address %q", ref)
 }

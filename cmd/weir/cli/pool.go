@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -22,12 +22,12 @@ func newPoolCommand() *cobra.Command {
 }
 
 func poolTable(t *table, p handlers.Pool) {
-	t.fact("GPUs", p.Totals.GPUs)
-	t.fact("GPU cores", fmt.Sprintf("%d free, %d held, %d in all; at most %d free on one GPU",
+	t.field("GPUs", p.Totals.GPUs)
+	t.field("GPU cores", fmt.Sprintf("%d free, %d held, %d in all; at most %d free on one GPU",
 		p.Totals.FreeCores, p.Totals.HeldCores, p.Totals.Cores, p.Totals.LargestFreeCores))
-	t.fact("GPU memory", fmt.Sprintf("%s free, %s held", mib(p.Totals.FreeMemoryMiB), mib(p.Totals.HeldMemoryMiB)))
-	t.fact("Computing now", computing(p.Computing))
-	t.fact("Decisions", p.Decided)
+	t.field("GPU memory", fmt.Sprintf("%s free, %s held", mib(p.Totals.FreeMemoryMiB), mib(p.Totals.HeldMemoryMiB)))
+	t.field("Computing now", computing(p.Computing))
+	t.field("Decisions", p.Decided)
 	if len(p.Providers) > 0 {
 		providersTable(t, p.Providers)
 	}
@@ -56,12 +56,12 @@ func waitingTable(t *table, waiting []handlers.Waiting) {
 		if w.WorkspaceID != 0 {
 			name = strings.TrimSpace(fmt.Sprintf("%d %s", w.WorkspaceID, name))
 		}
-		t.row(w.Place, w.User, w.Project, name, asked(w.Demand), moment(w.Since), starts(w.Forecast), w.Behind, w.Reason)
+		t.row(w.Place, w.User, w.Project, name, demandText(w.Demand), moment(w.Since), estimate(w.Forecast), w.Behind, w.Reason)
 	}
 }
 
-// asked writes a demand's GPUs and of which model they shall be.
-func asked(d models.Demand) string {
+// demandText writes a demand's GPUs and of which model they shall be.
+func demandText(d models.Demand) string {
 	if d.GPUs == 0 {
 		return "no GPU"
 	}
@@ -72,9 +72,9 @@ func asked(d models.Demand) string {
 	return text
 }
 
-// starts writes a forecast; a tilde marks what is only estimated from how
+// estimate writes a start; a tilde marks what is only estimated from how
 // long shares were held before.
-func starts(f handlers.Forecast) string {
+func estimate(f handlers.Forecast) string {
 	if f.Outcome == "placed" && !f.Known {
 		return "~ " + f.Words
 	}

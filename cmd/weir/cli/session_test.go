@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -56,7 +56,7 @@ func TestWhoIsAsked(t *testing.T) {
 		cmd := &cobra.Command{}
 		cmd.SetIn(c.in)
 		cmd.SetErr(c.errOut)
-		r := remote{server: "http://x", token: "t", timeout: time.Second, noInteractive: c.never}
+		r := connection{server: "http://x", token: "t", timeout: time.Second, noInteractive: c.never}
 		s, err := r.open(cmd, func(string) (string, bool) { return "", false })
 		if err != nil {
 			t.Fatal(err)

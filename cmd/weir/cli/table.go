@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"cmp"
@@ -33,8 +33,8 @@ func (t *table) row(cells ...any) {
 	t.wrote = true
 }
 
-// fact writes what something is, unless there is nothing to say.
-func (t *table) fact(name string, value any) {
+// field writes what something is, unless there is nothing to say.
+func (t *table) field(name string, value any) {
 	if text := fmt.Sprint(value); text != "" {
 		t.row(name, text)
 	}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -39,10 +39,10 @@ func (s *session) deviceID(ref string) (int64, error) {
 			}
 		}
 	}
-	return 0, &notFound{fmt.Sprintf("no device has the UUID %q; “weir provider show” lists a machine's devices with their ids", ref)}
+	return 0, notFound("no device has the UUID %q; “weir provider show” lists a machine's devices with their ids", ref)
 }
 
-func (s *session) device(ref string) (d handlers.DeviceHistory, a answer, err error) {
+func (s *session) device(ref string) (d handlers.DeviceHistory, a response, err error) {
 	id, err := s.deviceID(ref)
 	if err != nil {
 		return d, a, err
@@ -61,25 +61,25 @@ func newDeviceShowCommand() *cobra.Command {
 }
 
 func deviceTable(t *table, d handlers.DeviceHistory) {
-	t.fact("Device", fmt.Sprintf("%s (id %d)", d.UUID, d.ID))
-	t.fact("Machine", fmt.Sprintf("%s, GPU %s", d.Provider, gpuWords(d.Device)))
-	t.fact("Model", strings.TrimSpace(modelWords(d.Device)+" "+d.Architecture))
-	t.fact("Memory", mib(d.MemoryMiB))
-	t.fact("PCI", d.PCI)
-	t.fact("Driver", d.Driver)
+	t.field("Device", fmt.Sprintf("%s (id %d)", d.UUID, d.ID))
+	t.field("Machine", fmt.Sprintf("%s, GPU %s", d.Provider, gpuWords(d.Device)))
+	t.field("Model", strings.TrimSpace(modelWords(d.Device)+" "+d.Architecture))
+	t.field("Memory", mib(d.MemoryMiB))
+	t.field("PCI", d.PCI)
+	t.field("Driver", d.Driver)
 	if d.NUMA != nil {
-		t.fact("NUMA node", *d.NUMA)
+		t.field("NUMA node", *d.NUMA)
 	}
-	t.fact("NVLink to", strings.Join(d.Peers, ", "))
-	t.fact("ECC", eccWords(d.Device))
+	t.field("NVLink to", strings.Join(d.Peers, ", "))
+	t.field("ECC", eccWords(d.Device))
 	if d.XID != 0 {
-		t.fact("Last error", fmt.Sprintf("XID %d at %s", d.XID, momentOr(d.XIDAt, "an unknown time")))
+		t.field("Last error", fmt.Sprintf("XID %d at %s", d.XID, momentOr(d.XIDAt, "an unknown time")))
 	}
-	t.fact("State", deviceState(d.Device))
-	t.fact("Sharing", sharingWords(d.Device))
-	t.fact("MIG profiles", strings.Join(d.MIGProfiles, ", "))
-	t.fact("Free", fmt.Sprintf("%d of %d cores, %s", d.FreeCores, d.Cores, mib(d.FreeMemoryMiB)))
-	measuredFacts(t, d.Measured)
+	t.field("State", deviceState(d.Device))
+	t.field("Sharing", sharingWords(d.Device))
+	t.field("MIG profiles", strings.Join(d.MIGProfiles, ", "))
+	t.field("Free", fmt.Sprintf("%d of %d cores, %s", d.FreeCores, d.Cores, mib(d.FreeMemoryMiB)))
+	measuredFields(t, d.Measured)
 	if len(d.Shares) > 0 {
 		sharesTable(t, d.Shares)
 	}
@@ -98,16 +98,16 @@ func eccWords(d handlers.Device) string {
 	return fmt.Sprintf("%s, %s", d.ECC, count(d.ECCErrors, "uncorrected error", "uncorrected errors"))
 }
 
-func measuredFacts(t *table, m *handlers.Measured) {
+func measuredFields(t *table, m *handlers.Measured) {
 	if m == nil {
-		t.fact("Measured", "nothing yet")
+		t.field("Measured", "nothing yet")
 		return
 	}
-	t.fact("Measured", moment(m.At))
-	t.fact("Utilisation", fmt.Sprintf("%d %%", m.Utilisation))
-	t.fact("Memory used", mib(m.MemoryUsedMiB))
-	t.fact("Temperature", fmt.Sprintf("%d °C", m.Temperature))
-	t.fact("Power", watts(m.PowerMW))
+	t.field("Measured", moment(m.At))
+	t.field("Utilisation", fmt.Sprintf("%d %%", m.Utilisation))
+	t.field("Memory used", mib(m.MemoryUsedMiB))
+	t.field("Temperature", fmt.Sprintf("%d °C", m.Temperature))
+	t.field("Power", watts(m.PowerMW))
 }
 
 func watts(milliwatts int64) string { return fmt.Sprintf("%.1f W", float64(milliwatts)/1000) }
@@ -146,15 +146,9 @@ func newDeviceShareCommand() *cobra.Command {
 		if cmd.Flags().Changed("mixed") {
 			in.Mixed = mixed
 		}
-		a, err := s.call(s, http.MethodPut, devicePath(d.ID), in, read.etag)
-		if err != nil {
-			return err
-		}
-		var now handlers.DeviceHistory
-		if err := readInto(s.client, a, &now); err != nil {
-			return err
-		}
-		return s.show(a.body, func(t *table) { t.line("%s: %s", now.UUID, sharingWords(now.Device)) })
+		return send(s, http.MethodPut, devicePath(d.ID), in, read.etag, func(t *table, now handlers.DeviceHistory) {
+			t.line("%s: %s", now.UUID, sharingWords(now.Device))
+		})
 	})
 	cmd.Flags().Var(&mode, "mode", "exclusive: one holder; time-slicing: fractions that nothing isolates; mps: limits kept by MPS; mig: cut by the hardware")
 	cmd.Flags().StringVar(&layout, "layout", "", "with mig: `PROFILES` to cut the GPU into, such as 3g.40gb,4g.40gb (default: as before)")

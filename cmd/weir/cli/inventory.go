@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -75,39 +75,39 @@ func hoursNow(p handlers.Provider) string {
 
 // providerTable shows all about one provider.
 func providerTable(t *table, p handlers.Provider) {
-	t.fact("Provider", fmt.Sprintf("%s (id %d)", p.Name, p.ID))
-	t.fact("State", p.State)
-	t.fact("Because", because(p))
-	t.fact("Owner", p.Owner)
-	t.fact("Last heard of", moment(p.SeenAt))
+	t.field("Provider", fmt.Sprintf("%s (id %d)", p.Name, p.ID))
+	t.field("State", p.State)
+	t.field("Because", because(p))
+	t.field("Owner", p.Owner)
+	t.field("Last heard of", moment(p.SeenAt))
 	if p.Agent {
-		t.fact("Agent since", momentOr(p.Since, "shut out"))
-		t.fact("Address", p.Address)
-		t.fact("GPU code", p.GPUCode)
-		t.fact("Now reports", p.ReportedCode)
+		t.field("Agent since", momentOr(p.Since, "shut out"))
+		t.field("Address", p.Address)
+		t.field("GPU code", p.GPUCode)
+		t.field("Now reports", p.ReportedCode)
 	}
-	t.fact("Recalled for", p.RecallReason)
-	t.fact("Holders", p.Holders)
-	termsFacts(t, p)
+	t.field("Recalled for", p.RecallReason)
+	t.field("Holders", p.Holders)
+	termsFields(t, p)
 	if len(p.Devices) > 0 {
 		devicesTable(t, p.Devices)
 	}
 }
 
-func termsFacts(t *table, p handlers.Provider) {
+func termsFields(t *table, p handlers.Provider) {
 	cores := "100"
 	if p.Terms.Cores > 0 {
 		cores = strconv.FormatInt(p.Terms.Cores, 10)
 	}
-	t.fact("Cores lent", cores+" of each GPU")
-	t.fact("GPUs lent", idsWords(p.Terms.Devices))
+	t.field("Cores lent", cores+" of each GPU")
+	t.field("GPUs lent", idsWords(p.Terms.Devices))
 	projects := idsWords(p.Terms.Projects)
 	if p.Chosen && len(p.Terms.Projects) == 0 {
 		projects = "chosen ones, none of yours"
 	}
-	t.fact("To projects", projects)
-	t.fact("Hours", hoursWords(p.Terms))
-	t.fact("Notice", minutes(p.Terms.NoticeMinutes))
+	t.field("To projects", projects)
+	t.field("Hours", hoursWords(p.Terms))
+	t.field("Notice", minutes(p.Terms.NoticeMinutes))
 }
 
 // idsWords writes ids as parseIDs reads them.
