@@ -14,8 +14,6 @@ import (
 	"weir/cmd/weir/config"
 	"weir/models"
 	"weir/policies"
-	"weir/pool"
-	"weir/pool/authority"
 )
 
 func newAdminCommand() *cobra.Command {
@@ -107,50 +105,6 @@ func newResetPasswordCommand() *cobra.Command {
 		})
 	}
 	return cmd
-}
-
-func newAuthorizeCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "authorize", Short: "Make an authorization code for a machine's GPU code and print it, alone on one line", Args: cobra.NoArgs}
-	config.Bind(cmd, append([]string{"authority-file"}, config.ForStore...)...)
-	gpuCode := cmd.Flags().String("gpu-code", "", "as “weir agent” shows it on the machine (required)")
-	owner := cmd.Flags().String("owner", "", "address of the account whose GPUs they are (required)")
-	name := cmd.Flags().String("name", "", "what the provider shall be called (default: as the machine calls itself)")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := config.Load(cmd)
-		if err != nil {
-			return err
-		}
-		if _, err := os.Stat(cfg.AuthorityFile); err != nil {
-			return fmt.Errorf("the portal's authority is not here: %w; name it with --authority-file", err)
-		}
-		return withAccounts(cmd, func(ctx context.Context, store *models.Store, _ *policies.Accounts) error {
-			u, err := store.Read(ctx).UserByEmail(strings.ToLower(strings.TrimSpace(*owner)))
-			if err != nil {
-				return fmt.Errorf("the owner: %w", err)
-			}
-			enrolment, err := enrolmentOn(store, cfg)
-			if err != nil {
-				return err
-			}
-			code, _, err := enrolment.Authorize(ctx, policies.System("admin"), pool.AuthorizeInput{GPUCode: *gpuCode, Name: *name, OwnerID: u.ID})
-			if err == nil {
-				fmt.Fprintln(cmd.OutOrStdout(), code)
-			}
-			return err
-		})
-	}
-	return cmd
-}
-
-// enrolmentOn is the service of a portal that may be running beside this
-// command.
-func enrolmentOn(store *models.Store, cfg config.Config) (*pool.Enrolment, error) {
-	access, err := policies.NewAccess()
-	if err != nil {
-		return nil, err
-	}
-	a, err := authority.Open(cfg.AuthorityFile, store.Now)
-	return pool.NewEnrolment(pool.EnrolmentConfig{Pool: pool.New(store, access), Authority: a}), err
 }
 
 // readPassword reads one line. A password never stands on a command line,

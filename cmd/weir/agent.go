@@ -30,7 +30,7 @@ func newAgentCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		identity, err := identityOf(cfg.MachineIDFile)
+		identity, err := machineIdentity(cfg.MachineIDFile)
 		if err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ func newAgentCommand() *cobra.Command {
 			}
 		}
 		digest := pool.MachineDigest(identity)
-		gpus, open, err := machine(cfg, digest)
+		gpus, open, err := openGPUs(cfg, digest)
 		if err != nil {
 			return err
 		}

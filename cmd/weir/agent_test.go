@@ -59,13 +59,13 @@ func TestAgentShowsItsGPUCode(t *testing.T) {
 	}
 }
 
-func TestIdentityOf(t *testing.T) {
+func TestMachineIdentity(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "id")
 	for text, ok := range map[string]bool{"": false, "\n": false, "short\n": false, " 0123456789abcdef \n": true} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := identityOf(file); (err == nil) != ok || ok && got != strings.TrimSpace(text) {
+		if got, err := machineIdentity(file); (err == nil) != ok || ok && got != strings.TrimSpace(text) {
 			t.Errorf("%q gives %q, %v", text, got, err)
 		}
 	}
@@ -90,12 +90,12 @@ func TestAgentsURL(t *testing.T) {
 		{"192.0.2.1", "weir.example.org", "", "https://192.0.2.1:8443"},
 		{"0.0.0.0", "weir.example.org", "https://agents.example.org", "https://agents.example.org"},
 	} {
-		side := agentsSide{listener: at{address: net.TCPAddr{IP: net.ParseIP(c.ip), Port: 8443}}}
+		side := agentEndpoint{listener: at{address: net.TCPAddr{IP: net.ParseIP(c.ip), Port: 8443}}}
 		if got := side.url(config.Config{AgentsURL: c.set})(c.host); got != c.want {
 			t.Errorf("at %s, for %s: %s, want %s", c.ip, c.host, got, c.want)
 		}
 	}
-	if (agentsSide{}).url(config.Config{}) != nil {
+	if (agentEndpoint{}).url(config.Config{}) != nil {
 		t.Error("there is an address without a listener")
 	}
 }

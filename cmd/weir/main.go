@@ -1,14 +1,12 @@
-// Command weir is the portal, the API, the controllers and the command line
-// of Weir.
 package main
 
 import (
 	"os"
 	_ "time/tzdata" // lending hours have zones, and an image need not have a list of them
 
-	"weir/cmd/weir/cli"
-
 	"github.com/spf13/cobra"
+
+	"weir/cmd/weir/cli"
 )
 
 func main() {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -11,9 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"weir/cmd/weir/config"
-
 	"github.com/spf13/cobra"
+
+	"weir/cmd/weir/config"
+	"weir/handlers"
 )
 
 const setupLifetime = 24 * time.Hour
@@ -49,7 +51,7 @@ func serve(ctx context.Context, cfg config.Config, out io.Writer, log *slog.Logg
 			log.Error("close", "err", err)
 		}
 	}()
-	if err := p.discover(ctx); err != nil {
+	if err := p.registerMachine(ctx); err != nil {
 		return err
 	}
 	if err := p.announce(ctx, out); err != nil {
@@ -78,20 +80,20 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 	defer background.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := p.join(ctx); err != nil {
+	if err := p.acquireLease(ctx); err != nil {
 		return err
 	}
-	background.Go(func() { p.sit(ctx) })
-	background.Go(func() { p.lead(ctx) })
+	background.Go(func() { p.renewLease(ctx) })
+	background.Go(func() { p.runElection(ctx) })
 	background.Go(func() { p.store.Listen(ctx, func(err error) { p.log.Warn("other servers", "err", err) }) })
 	if p.cluster == nil { // the cluster's machines have agents of their own
-		background.Go(func() { p.speakForOwn(ctx) })
+		background.Go(func() { p.reportOwnGPUs(ctx) })
 	}
 
 	server := &http.Server{Handler: p.app, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)}
 	failed := make(chan error, len(listeners)+2)
-	background.Go(func() { p.holdClaim(ctx, failed) })
+	background.Go(func() { p.watchClaim(ctx, failed) })
 	background.Go(func() { p.serveAgents(ctx, failed) })
 	defer server.Close() // what is still open when the grace is over
 	for _, l := range listeners {
@@ -109,30 +111,33 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), p.cfg.ShutdownGrace)
 	defer stop()
 	p.proxy.Close()
-	p.leave()
+	p.releaseLease()
 	if err := server.Shutdown(grace); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return nil
 }
 
-// holdClaim ends the server when it is no longer the only one that may work
-// on the database.
-func (p *portal) holdClaim(ctx context.Context, failed chan<- error) {
-	tick := time.NewTicker(5 * time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if p.alone == nil {
-			return
-		}
-		if err := p.alone.Holds(ctx); err != nil && ctx.Err() == nil {
-			failed <- fmt.Errorf("the claim on the database is lost: %w", err)
-			return
-		}
+// serveAgents answers agents until ctx ends.
+func (p *portal) serveAgents(ctx context.Context, failed chan<- error) {
+	if p.agents.listener == nil {
+		return
+	}
+	server := &http.Server{Handler: handlers.NewAgents(p.agents.enrolment, p.log), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
+		WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)}
+	ended := make(chan struct{})
+	defer func() { <-ended }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	context.AfterFunc(ctx, func() {
+		defer close(ended)
+		grace, stop := context.WithTimeout(context.WithoutCancel(ctx), p.cfg.ShutdownGrace)
+		defer stop()
+		_ = server.Shutdown(grace) // what is still open then is closed
+		_ = server.Close()
+	})
+	p.log.Info("serving agents", "address", p.agents.listener.Addr().String())
+	if err := server.Serve(tls.NewListener(p.agents.listener, p.agents.authority.ServerTLS())); !errors.Is(err, http.ErrServerClosed) {
+		failed <- fmt.Errorf("the listener for agents: %w", err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,8 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir/cmd/weir/config"
-	"weir/migrations"
-	"weir/models"
 	"weir/pool"
 	"weir/pool/placement"
 	"weir/pool/placement/history"
@@ -102,32 +99,6 @@ func readPast(ctx context.Context, cfg config.Config) (p pool.Past, err error) {
 		err = errors.New("nobody has asked this pool for a GPU yet, so there is no history to replay")
 	}
 	return p, err
-}
-
-// openToRead opens a database that is there, and leaves it as it is: a server
-// may be at work on it.
-func openToRead(ctx context.Context, cfg config.Config) (*models.Store, error) {
-	if cfg.DatabaseURL == "" {
-		if _, err := os.Stat(cfg.SQLiteFile()); err != nil {
-			return nil, fmt.Errorf("there is no database to read; name the server's with --data-dir or --database-url: %w", err)
-		}
-	}
-	store, err := models.Open(ctx, cfg.DatabaseURL, cfg.SQLiteFile())
-	if err != nil {
-		return nil, err
-	}
-	db, err := store.SQL()
-	if err == nil {
-		var current, newest int64
-		current, newest, err = migrations.Versions(ctx, db, store.Dialect())
-		if err == nil && current != newest {
-			err = fmt.Errorf("the database's schema is version %d, this program's %d: use the server's own program, or bring the schema up to date with “weir migrate”", current, newest)
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(err, store.Close())
-	}
-	return store, nil
 }
 
 func (s simulation) compare(ctx context.Context, p pool.Past, policies []string, extra []placement.Node) (historyReport, error) {

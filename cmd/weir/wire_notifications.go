@@ -12,10 +12,10 @@ import (
 	"weir/web"
 )
 
-// wireNotices makes what tells people and programs. The key that seals
+// wireNotifications makes what tells people and programs. The key that seals
 // webhooks' secrets is derived from the authority's: all servers of a
 // portal have it, and the database has not.
-func (p *portal) wireNotices(access *policies.Access) error {
+func (p *portal) wireNotifications(access *policies.Access) error {
 	shared, err := privateKey(p.cfg.AuthorityFile)
 	if err != nil {
 		return err

@@ -14,9 +14,9 @@ import (
 	"time"
 	"unicode"
 
-	"weir/cmd/weir/config"
-
 	"github.com/spf13/cobra"
+
+	"weir/cmd/weir/config"
 )
 
 // connection are the flags of a command that talks to a server.

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"weir/models"
+	"weir/pool"
+	"weir/workspaces/kube"
+)
+
+// projectQuota is what a project's namespace may take of the cluster.
+func (p *portal) projectQuota(ctx context.Context, project int64) (kube.Quota, error) {
+	found, err := p.store.Read(ctx).Project(models.Everything, project)
+	q := found.Quota
+	return kube.Quota{CPU: q.CPUMilli, Memory: q.MemoryMiB, GPUCores: q.GPUCores}, err
+}
+
+const advertisePeriod = 5 * time.Second
+
+// advertise tells the cluster, again and again, how many GPU cores its nodes
+// have for the pool.
+func (p *portal) advertise(ctx context.Context) {
+	tick := time.NewTicker(advertisePeriod)
+	defer tick.Stop()
+	for {
+		cores, err := p.pool.NodeCores(ctx)
+		if err == nil {
+			_, err = p.cluster.Advertise(ctx, cores)
+		}
+		if err != nil && ctx.Err() == nil {
+			p.log.Warn("GPU cores are not told to the cluster", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// placeOnNodes lets the pool place only where workspaces can run.
+func (p *portal) placeOnNodes() {
+	if p.cluster != nil {
+		p.pool.Reach(func(provider models.Provider) bool { return p.cluster.HasNode(provider.Name) })
+	}
+}
+
+// nodeIdentity lets the cluster vouch for the pods of one service account.
+type nodeIdentity struct {
+	runtime *kube.Runtime
+	account string
+}
+
+func (v nodeIdentity) NodeOf(ctx context.Context, token string) (string, error) {
+	return v.runtime.NodeOf(ctx, v.account, token)
+}
+
+// nodeIdentities is who vouches for nodes; nil where nobody was told to.
+func (p *portal) nodeIdentities() pool.Cluster {
+	if p.cfg.KubeAgents == "" {
+		return nil
+	}
+	return nodeIdentity{p.cluster, p.cfg.KubeAgents}
+}
