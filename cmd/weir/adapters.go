@@ -60,7 +60,7 @@ func (p *portal) workspaceEnv(w models.Workspace) map[string]string {
 func (p *portal) recordActivity(service *workspaces.Service) func(int64) {
 	return func(id int64) {
 		if err := service.Activity(context.Background(), id); err != nil {
-			p.log.Warn("activity not recorded", "workspace", id, "err", err)
+			p.log.Warn("cannot record activity", "workspace", id, "err", err)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 )
 
 func newAdminCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "admin", Short: "Administer accounts and agents on the database directly"}
+	cmd := &cobra.Command{Use: "admin", Short: "Manage accounts, agents and the audit log directly in the database"}
 	cmd.AddCommand(newCreateUserCommand(), newCreateTokenCommand(), newResetPasswordCommand(), newAuthorizeCommand(), newAuthorityCommand(), newVerifyAuditCommand())
 	return cmd
 }
@@ -42,12 +42,12 @@ func withAccounts(cmd *cobra.Command, fn func(context.Context, *models.Store, *p
 }
 
 func newCreateUserCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "create-user", Short: "Create an account; its password comes from standard input", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "create-user", Short: "Create an account", Args: cobra.NoArgs}
 	config.Bind(cmd, config.ForStore...)
-	email := cmd.Flags().String("email", "", "address to sign in with (required)")
-	name := cmd.Flags().String("name", "", "name shown to others (default: the part of the address before @)")
+	email := cmd.Flags().String("email", "", "email address to sign in with (required)")
+	name := cmd.Flags().String("name", "", "display name (default: the part of the email address before @)")
 	admin := cmd.Flags().Bool("admin", false, "make the account a platform administrator")
-	auditor := cmd.Flags().Bool("auditor", false, "make the account an auditor, who sees everything and changes nothing")
+	auditor := cmd.Flags().Bool("auditor", false, "make the account an auditor, with read access to everything")
 	stdin := cmd.Flags().Bool("password-stdin", false, "read the password from standard input (required)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		password, err := readPassword(cmd.InOrStdin(), *stdin)
@@ -60,7 +60,7 @@ func newCreateUserCommand() *cobra.Command {
 		return withAccounts(cmd, func(ctx context.Context, _ *models.Store, a *policies.Accounts) error {
 			u, err := a.CreateUser(ctx, policies.System("admin"), policies.NewUser{Email: *email, Name: *name, Password: password, Admin: *admin, Auditor: *auditor})
 			if err == nil {
-				fmt.Fprintf(cmd.OutOrStdout(), "created %s (id %d)\n", u.Email, u.ID)
+				fmt.Fprintf(cmd.OutOrStdout(), "Created %s (id %d)\n", u.Email, u.ID)
 			}
 			return err
 		})
@@ -69,11 +69,11 @@ func newCreateUserCommand() *cobra.Command {
 }
 
 func newCreateTokenCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "create-token", Short: "Create an access token and print it, alone on one line", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "create-token", Short: "Create an access token and print it", Args: cobra.NoArgs}
 	config.Bind(cmd, config.ForStore...)
-	email := cmd.Flags().String("email", "", "address of the account (required)")
-	name := cmd.Flags().String("name", "", "what the token is for (required)")
-	lifetime := cmd.Flags().Duration("lifetime", policies.DefaultTokenLifetime, "how long it is good for")
+	email := cmd.Flags().String("email", "", "email address of the account (required)")
+	name := cmd.Flags().String("name", "", "name of the token (required)")
+	lifetime := cmd.Flags().Duration("lifetime", policies.DefaultTokenLifetime, "lifetime of the token")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return withAccounts(cmd, func(ctx context.Context, _ *models.Store, a *policies.Accounts) error {
 			_, secret, err := a.CreateTokenFor(ctx, policies.System("admin"), *email, policies.NewToken{Name: *name, Lifetime: *lifetime})
@@ -87,9 +87,9 @@ func newCreateTokenCommand() *cobra.Command {
 }
 
 func newResetPasswordCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "reset-password", Short: "Replace a password; it comes from standard input. Sessions and tokens of the account end", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "reset-password", Short: "Set a new password; ends the sessions and revokes the tokens of the account", Args: cobra.NoArgs}
 	config.Bind(cmd, config.ForStore...)
-	email := cmd.Flags().String("email", "", "address of the account (required)")
+	email := cmd.Flags().String("email", "", "email address of the account (required)")
 	stdin := cmd.Flags().Bool("password-stdin", false, "read the password from standard input (required)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		password, err := readPassword(cmd.InOrStdin(), *stdin)
@@ -111,7 +111,7 @@ func newResetPasswordCommand() *cobra.Command {
 // where every user of the machine could read it.
 func readPassword(in io.Reader, asked bool) (string, error) {
 	if !asked {
-		return "", config.Usagef("give the password on standard input, with --password-stdin")
+		return "", config.Usagef("--password-stdin is required: the password is read from standard input")
 	}
 	if f, ok := in.(*os.File); ok && config.IsTerminal(f) {
 		fmt.Fprint(os.Stderr, "Password: ")

@@ -16,7 +16,7 @@ import (
 )
 
 func newAuthorityCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "authority", Short: "Print the certificate of the authority for agents, without its key; the authority is made when absent", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "authority", Short: "Print the certificate of the certificate authority for agents, creating it if missing", Args: cobra.NoArgs}
 	config.Bind(cmd, "data-dir", "authority-file", "log-level", "log-format")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := config.Load(cmd)
@@ -34,23 +34,23 @@ func newAuthorityCommand() *cobra.Command {
 }
 
 func newAuthorizeCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "authorize", Short: "Make an authorization code for a machine's GPU code and print it, alone on one line", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "authorize", Short: "Create an authorization code for the GPU code of a machine, and print it", Args: cobra.NoArgs}
 	config.Bind(cmd, append([]string{"authority-file"}, config.ForStore...)...)
-	gpuCode := cmd.Flags().String("gpu-code", "", "as “weir agent” shows it on the machine (required)")
-	owner := cmd.Flags().String("owner", "", "address of the account whose GPUs they are (required)")
-	name := cmd.Flags().String("name", "", "what the provider shall be called (default: as the machine calls itself)")
+	gpuCode := cmd.Flags().String("gpu-code", "", "GPU code that “weir agent” prints on the machine (required)")
+	owner := cmd.Flags().String("owner", "", "email address of the owner (required)")
+	name := cmd.Flags().String("name", "", "name of the provider (default: the name of the machine)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := config.Load(cmd)
 		if err != nil {
 			return err
 		}
 		if _, err := os.Stat(cfg.AuthorityFile); err != nil {
-			return fmt.Errorf("the portal's authority is not here: %w; name it with --authority-file", err)
+			return fmt.Errorf("authority file not found: %w; set --authority-file", err)
 		}
 		return withAccounts(cmd, func(ctx context.Context, store *models.Store, _ *policies.Accounts) error {
 			u, err := store.Read(ctx).UserByEmail(strings.ToLower(strings.TrimSpace(*owner)))
 			if err != nil {
-				return fmt.Errorf("the owner: %w", err)
+				return fmt.Errorf("owner: %w", err)
 			}
 			enrolment, err := enrolmentOn(store, cfg)
 			if err != nil {

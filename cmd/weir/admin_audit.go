@@ -12,12 +12,12 @@ import (
 
 func newVerifyAuditCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "verify-audit", Args: cobra.NoArgs,
-		Short: "Check that the audit is whole: no entry was changed, removed or put in between",
-		Long: "Check that the audit is whole: no entry was changed, removed or put in between.\n\n" +
-			"Prints how many entries there are and the head, HASH:NUMBER. Keep the head where nobody who can write\n" +
-			"to the database can reach it: with --expect it shows later whether entries were cut off or written anew."}
+		Short: "Verify that no entry of the audit log was changed, removed or inserted",
+		Long: "Verify that no entry of the audit log was changed, removed or inserted.\n\n" +
+			"Prints the number of entries and the head, HASH:NUMBER. Keep the head out of reach of those who can write\n" +
+			"to the database: with --expect it later shows whether entries were cut off or rewritten."}
 	config.Bind(cmd, config.ForStore...)
-	expect := cmd.Flags().String("expect", "", "a head that an earlier check has printed, which must still be in the chain")
+	expect := cmd.Flags().String("expect", "", "head printed by an earlier verification, which must still be in the log")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		var expected models.AuditHead
 		if *expect != "" {
@@ -46,7 +46,7 @@ func verifyAudit(cmd *cobra.Command, expected models.AuditHead) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%d entries, unbroken\n", head.Number)
+	fmt.Fprintf(cmd.OutOrStdout(), "%d entries, intact\n", head.Number)
 	if head.Number > 0 {
 		fmt.Fprintf(cmd.OutOrStdout(), "head %s\n", head)
 	}

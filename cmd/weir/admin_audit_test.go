@@ -27,7 +27,7 @@ func TestVerifyAudit(t *testing.T) {
 				url = modelstest.Postgres(t)
 			}
 			where := []string{"--data-dir", dir, "--database-url", url}
-			missing := map[string]string{"sqlite": "no database", "postgres": "weir migrate"}[dialect]
+			missing := map[string]string{"sqlite": "no database found", "postgres": "weir migrate"}[dialect]
 			if code, _, says := verify(where...); code != cli.ExitError || !strings.Contains(says, missing) {
 				t.Errorf("without a schema: %d %s", code, says)
 			}
@@ -39,13 +39,13 @@ func TestVerifyAudit(t *testing.T) {
 			if err := migrateUp(t.Context(), store); err != nil {
 				t.Fatal(err)
 			}
-			if code, out, says := verify(where...); code != cli.ExitOK || out != "0 entries, unbroken\n" {
+			if code, out, says := verify(where...); code != cli.ExitOK || out != "0 entries, intact\n" {
 				t.Errorf("an empty audit: %d %s %s", code, out, says)
 			}
 			write(t, store, 3)
 			code, out, says := verify(where...)
 			_, head, found := strings.Cut(strings.TrimSpace(out), "\nhead ")
-			if code != cli.ExitOK || !strings.HasPrefix(out, "3 entries, unbroken\n") || !found {
+			if code != cli.ExitOK || !strings.HasPrefix(out, "3 entries, intact\n") || !found {
 				t.Fatalf("%d %s %s", code, out, says)
 			}
 			write(t, store, 2)

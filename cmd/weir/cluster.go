@@ -18,7 +18,7 @@ func (p *portal) projectQuota(ctx context.Context, project int64) (kube.Quota, e
 
 const advertisePeriod = 5 * time.Second
 
-// advertise tells the cluster, again and again, how many GPU cores its nodes
+// advertise reports to the cluster, again and again, how many GPU cores its nodes
 // have for the pool.
 func (p *portal) advertise(ctx context.Context) {
 	tick := time.NewTicker(advertisePeriod)
@@ -29,7 +29,7 @@ func (p *portal) advertise(ctx context.Context) {
 			_, err = p.cluster.Advertise(ctx, cores)
 		}
 		if err != nil && ctx.Err() == nil {
-			p.log.Warn("GPU cores are not told to the cluster", "err", err)
+			p.log.Warn("cannot advertise GPU cores to the cluster", "err", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -28,7 +28,7 @@ func openStore(ctx context.Context, cfg config.Config) (*models.Store, error) {
 func openToRead(ctx context.Context, cfg config.Config) (*models.Store, error) {
 	if cfg.DatabaseURL == "" {
 		if _, err := os.Stat(cfg.SQLiteFile()); err != nil {
-			return nil, fmt.Errorf("there is no database to read; name the server's with --data-dir or --database-url: %w", err)
+			return nil, fmt.Errorf("no database found; set --data-dir or --database-url to those of the server: %w", err)
 		}
 	}
 	store, err := models.Open(ctx, cfg.DatabaseURL, cfg.SQLiteFile())
@@ -37,7 +37,7 @@ func openToRead(ctx context.Context, cfg config.Config) (*models.Store, error) {
 	}
 	current, newest, err := schemaVersions(ctx, store)
 	if err == nil && current != newest {
-		err = fmt.Errorf("the database's schema is version %d, this program's %d: use the server's own program, or bring the schema up to date with “weir migrate”", current, newest)
+		err = fmt.Errorf("the database schema has version %d, this program needs %d: use the program of the server, or run “weir migrate”", current, newest)
 	}
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
@@ -64,7 +64,7 @@ func migrateUp(ctx context.Context, store *models.Store) error {
 		err = store.ChainAudit(ctx)
 	}
 	if err != nil {
-		err = fmt.Errorf("the database's schema cannot be brought up to date: %w", err)
+		err = fmt.Errorf("cannot migrate the database schema: %w", err)
 	}
 	return err
 }

@@ -24,7 +24,7 @@ func lockDataDir(dir string) (*os.File, error) {
 		return nil, err
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("another weir serves from %s already", dir), f.Close())
+		return nil, errors.Join(fmt.Errorf("another server uses the data directory %s", dir), f.Close())
 	}
 	return f, nil
 }
@@ -60,7 +60,7 @@ func (p *portal) watchClaim(ctx context.Context, failed chan<- error) {
 			return
 		}
 		if err := p.claim.Holds(ctx); err != nil && ctx.Err() == nil {
-			failed <- fmt.Errorf("the claim on the database is lost: %w", err)
+			failed <- fmt.Errorf("lost the exclusive claim on the database: %w", err)
 			return
 		}
 	}

@@ -88,7 +88,7 @@ func (p *portal) runElection(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			p.log.Warn("the lead cannot be asked for", "err", err)
+			p.log.Warn("cannot acquire the leader lease", "err", err)
 			if time.Since(renewed) > leaseDuration-leaseRenewal {
 				current.end()
 				current = nil
@@ -99,7 +99,7 @@ func (p *portal) runElection(ctx context.Context) {
 		case current == nil || epoch != p.fence.epoch.Load():
 			current.end()
 			p.fence.epoch.Store(epoch)
-			p.log.Info("this server leads", "epoch", epoch)
+			p.log.Info("became leader", "epoch", epoch)
 			current = p.startTerm(ctx)
 		}
 		if epoch != 0 {
@@ -118,7 +118,7 @@ func (p *portal) releaseLeadership(holder string) {
 	ctx, cancel := context.WithTimeout(context.Background(), leaseRenewal)
 	defer cancel()
 	if err := p.store.Resign(ctx, leaderLease, holder); err != nil {
-		p.log.Warn("the lead was not given up; it ends by itself", "err", err)
+		p.log.Warn("cannot release the leader lease; it will expire", "err", err)
 	}
 }
 

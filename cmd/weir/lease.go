@@ -14,7 +14,7 @@ func (p *portal) acquireLease(ctx context.Context) (err error) {
 
 // renewLease keeps the lease, and ends here what other servers revoke.
 func (p *portal) renewLease(ctx context.Context) {
-	p.lease.Run(ctx, func(err error) { p.log.Warn("the place among the servers is not kept", "err", err) })
+	p.lease.Run(ctx, func(err error) { p.log.Warn("cannot renew the server lease", "err", err) })
 }
 
 // leaseValid tells whether open connections may be served now.
@@ -29,6 +29,6 @@ func (p *portal) releaseLease() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if err := p.lease.Leave(ctx); err != nil {
-		p.log.Warn("the place among the servers was not given up; it ends by itself", "err", err)
+		p.log.Warn("cannot release the server lease; it will expire", "err", err)
 	}
 }

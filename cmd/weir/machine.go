@@ -34,11 +34,11 @@ func machineIdentity(file string) (string, error) {
 			return text, nil
 		}
 		if err == nil {
-			err = fmt.Errorf("%s is too short for an identity", f)
+			err = fmt.Errorf("%s is too short", f)
 		}
 		failed = append(failed, err)
 	}
-	return "", fmt.Errorf("nothing tells this machine from others: %w; name a file that does with --machine-id-file", errors.Join(failed...))
+	return "", fmt.Errorf("cannot identify this machine: %w; set --machine-id-file", errors.Join(failed...))
 }
 
 // openGPUs chooses between simulated GPUs, real ones, and none. The seed tells
@@ -95,7 +95,7 @@ func (p *portal) registerMachine(ctx context.Context) (err error) {
 		return nil
 	}
 	if err := p.pool.Enlist(ctx, p.host, p.gpus); err != nil {
-		return fmt.Errorf("this machine's GPUs cannot be registered: %w", err)
+		return fmt.Errorf("cannot register the GPUs of this machine: %w", err)
 	}
 	return p.catalogue.Register(ctx, local.Discover(ctx, uint32(p.cfg.SandboxUID)))
 }
@@ -106,7 +106,7 @@ func (p *portal) migInstanceFiles(ctx context.Context, uuid string) ([]string, e
 		Files(ctx context.Context, uuid string) ([]string, error)
 	})
 	if !ok {
-		return nil, fmt.Errorf("no driver here knows the MIG instance %s", uuid)
+		return nil, fmt.Errorf("unknown MIG instance %s", uuid)
 	}
 	return driver.Files(ctx, uuid)
 }
@@ -127,6 +127,6 @@ func (m localProvider) Beat(ctx context.Context, b pool.Beat) (pool.Orders, erro
 func (p *portal) reportOwnGPUs(ctx context.Context) {
 	loop := agent.Loop{Portal: localProvider{p.pool}, Machine: p.gpus, Digest: p.host.Digest, Log: p.log}
 	if err := loop.Run(ctx); err != nil {
-		p.log.ErrorContext(ctx, "this machine's GPUs are not reported any more", "err", err)
+		p.log.ErrorContext(ctx, "stopped reporting the GPUs of this machine", "err", err)
 	}
 }

@@ -14,7 +14,7 @@ func main() {
 }
 
 func newRootCommand() *cobra.Command {
-	root := &cobra.Command{Use: "weir", Short: "Weir pools GPUs and gives teams Jupyter workspaces on them"}
+	root := &cobra.Command{Use: "weir", Short: "Pool GPUs and run Jupyter workspaces on them"}
 	root.AddCommand(newServeCommand(), newAgentCommand(), newMigrateCommand(), newAdminCommand(), newVersionCommand(), newOpenAPICommand(), newSimulateCommand())
 	root.AddCommand(cli.Commands()...)
 	return root

@@ -12,11 +12,11 @@ import (
 func newMigrateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "Bring the database's schema up to date, or back to an older version",
+		Short: "Migrate the database schema to the newest version, or back to an older one",
 		Args:  cobra.NoArgs,
 	}
 	config.Bind(cmd, config.ForStore...)
-	to := cmd.Flags().Int64("down-to", -1, "go back to this version; 0 removes all data")
+	to := cmd.Flags().Int64("down-to", -1, "version to migrate back to; 0 removes all data")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := config.Load(cmd)
 		if err != nil {

@@ -21,7 +21,7 @@ import (
 const setupLifetime = 24 * time.Hour
 
 func newServeCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "serve", Short: "Serve the portal, the REST API and the workspaces of this machine", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "serve", Short: "Run the portal, the REST API and the workspaces of this machine", Args: cobra.NoArgs}
 	config.Bind(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := config.Load(cmd)
@@ -48,7 +48,7 @@ func serve(ctx context.Context, cfg config.Config, out io.Writer, log *slog.Logg
 	}
 	defer func() {
 		if err := p.close(); err != nil {
-			log.Error("close", "err", err)
+			log.Error("cannot close", "err", err)
 		}
 	}()
 	if err := p.registerMachine(ctx); err != nil {
@@ -67,9 +67,9 @@ func (p *portal) announce(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Weir serves on %s\n", p.origin)
+	fmt.Fprintf(out, "Weir is running at %s\n", p.origin)
 	if token != "" {
-		fmt.Fprintf(out, "\nNobody has an account yet. Open this link once, within %d hours, to become the administrator:\n\n  %s/setup?token=%s\n\n",
+		fmt.Fprintf(out, "\nThere are no accounts yet. To create the administrator, open this link within %d hours; it works once:\n\n  %s/setup?token=%s\n\n",
 			int(setupLifetime.Hours()), p.origin, token)
 	}
 	return nil
@@ -85,7 +85,9 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 	}
 	background.Go(func() { p.renewLease(ctx) })
 	background.Go(func() { p.runElection(ctx) })
-	background.Go(func() { p.store.Listen(ctx, func(err error) { p.log.Warn("other servers", "err", err) }) })
+	background.Go(func() {
+		p.store.Listen(ctx, func(err error) { p.log.Warn("cannot listen to other servers", "err", err) })
+	})
 	if p.cluster == nil { // the cluster's machines have agents of their own
 		background.Go(func() { p.reportOwnGPUs(ctx) })
 	}
@@ -106,7 +108,7 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 		return err
 	case <-ctx.Done():
 	}
-	p.log.Info("shutting down; workspaces go on running")
+	p.log.Info("shutting down; workspaces keep running")
 	p.app.Close()
 	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), p.cfg.ShutdownGrace)
 	defer stop()
@@ -138,6 +140,6 @@ func (p *portal) serveAgents(ctx context.Context, failed chan<- error) {
 	})
 	p.log.Info("serving agents", "address", p.agents.listener.Addr().String())
 	if err := server.Serve(tls.NewListener(p.agents.listener, p.agents.authority.ServerTLS())); !errors.Is(err, http.ErrServerClosed) {
-		failed <- fmt.Errorf("the listener for agents: %w", err)
+		failed <- fmt.Errorf("agent listener: %w", err)
 	}
 }

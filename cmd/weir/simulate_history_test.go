@@ -138,7 +138,7 @@ func checkHistoryTable(t *testing.T, where []string) {
 	if code != cli.ExitOK || errOut != "" {
 		t.Fatalf("exit code %d, says %s", code, errOut)
 	}
-	for _, words := range []string{"4 requests for GPUs were replayed; 2 of them were never served and are taken to last 4h0m0s",
+	for _, words := range []string{"Replayed 4 GPU requests; 2 were never served and are assumed to last 4h0m0s",
 		"weir now with NVIDIA L40S/46068:4x2, b200:1", "machines 1 4", "GPUs 2 11", "refused 1 0", "longest wait 3h0m0s 3h0m0s",
 		"GPU hours served 12.0 24.0", "any 3 100 – 1 0 0s", "h100 1 100 – 0 1 3h0m0s"} {
 		if !strings.Contains(strings.Join(strings.Fields(out), " "), words) {
@@ -168,10 +168,10 @@ func TestSimulateHistoryRefuses(t *testing.T) {
 		code int
 		says []string
 	}{
-		{"--inflate 1 --seeds 1 --scale 2 --nodes f --pods f", cli.ExitUsage, []string{"--inflate: it goes with a trace, not with --history", "--seeds:", "--scale:", "--nodes:", "--pods:"}},
-		{"--add h300:8 --add h100 --policy nosuch --output xml", cli.ExitUsage, []string{"h300", `"h100" is not MODEL:GPUS`, `no policy "nosuch"`, "--output"}},
-		{"--data-dir " + dir, cli.ExitError, []string{"no database to read", dir}},
-		{"--data-dir " + empty, cli.ExitError, []string{"nobody has asked"}},
+		{"--inflate 1 --seeds 1 --scale 2 --nodes f --pods f", cli.ExitUsage, []string{"--inflate: cannot be used with --history", "--seeds:", "--scale:", "--nodes:", "--pods:"}},
+		{"--add h300:8 --add h100 --policy nosuch --output xml", cli.ExitUsage, []string{"h300", `"h100" is not MODEL:GPUS`, `unknown policy "nosuch"`, "--output"}},
+		{"--data-dir " + dir, cli.ExitError, []string{"no database found", dir}},
+		{"--data-dir " + empty, cli.ExitError, []string{"no GPU requests"}},
 		{"--data-dir " + old, cli.ExitError, []string{"version 0", "weir migrate"}},
 		{"--data-dir=relative --database-url=x", cli.ExitUsage, []string{"--database-url"}},
 	} {
@@ -185,7 +185,7 @@ func TestSimulateHistoryRefuses(t *testing.T) {
 		t.Errorf("a database was made: %v", err)
 	}
 	code, out, errOut := simulate("--add", "h100:8", "--data-dir", dir)
-	if code != cli.ExitUsage || out != "" || !strings.Contains(errOut, "--add: it goes with --history") || !strings.Contains(errOut, "--data-dir") {
+	if code != cli.ExitUsage || out != "" || !strings.Contains(errOut, "--add: requires --history") || !strings.Contains(errOut, "--data-dir") {
 		t.Errorf("a trace with --add: exit code %d, prints %q, says %s", code, out, errOut)
 	}
 }

@@ -76,12 +76,12 @@ func TestSimulateRefuses(t *testing.T) {
 		code int
 		says []string
 	}{
-		{"--policy nosuch", cli.ExitUsage, []string{`no policy "nosuch"`, "weir, and all"}},
+		{"--policy nosuch", cli.ExitUsage, []string{`unknown policy "nosuch"`, "weir, or all"}},
 		{"--seeds x --inflate 0 --output xml --scale 0 --nodes=", cli.ExitUsage, []string{"--seeds", "--inflate", "--output", "--scale", "--nodes"}},
 		{"--seeds 5-1", cli.ExitUsage, []string{"5-1"}},
-		{"--seeds 1,1", cli.ExitUsage, []string{"seed 1 stands twice"}},
-		{"--seeds 0-99999999", cli.ExitUsage, []string{"more than 10000 seeds"}},
-		{"--seeds 0-9223372036854775807", cli.ExitUsage, []string{"more than 10000 seeds"}},
+		{"--seeds 1,1", cli.ExitUsage, []string{"seed 1 is listed more than once"}},
+		{"--seeds 0-99999999", cli.ExitUsage, []string{"at most 10000 seeds"}},
+		{"--seeds 0-9223372036854775807", cli.ExitUsage, []string{"at most 10000 seeds"}},
 		{"--seeds 9223372036854775807", cli.ExitOK, nil},
 		{"--seeds=-3", cli.ExitUsage, []string{"-3"}},
 		{"--inflate NaN", cli.ExitUsage, []string{"--inflate"}},

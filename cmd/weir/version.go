@@ -52,7 +52,7 @@ func (v versionInfo) String() string {
 func newVersionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Show which build this is",
+		Short: "Print version information",
 		Args:  cobra.NoArgs,
 	}
 	output := bindOutput(cmd)

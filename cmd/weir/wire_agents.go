@@ -24,13 +24,13 @@ func (p *portal) wireAgents(ctx context.Context) (err error) {
 		return err
 	}
 	p.agents.enrolment = pool.NewEnrolment(pool.EnrolmentConfig{Pool: p.pool, Authority: p.agents.authority,
-		CertificateLifetime: p.cfg.AgentCertificateLifetime, Every: p.cfg.AgentBeat, Cluster: p.nodeIdentities(), NodeOwner: p.cfg.KubeAgentsOwner})
+		CertificateLifetime: p.cfg.AgentCertificateLifetime, Every: p.cfg.AgentHeartbeat, Cluster: p.nodeIdentities(), NodeOwner: p.cfg.KubeAgentsOwner})
 	if p.cfg.AgentsListen == "" {
 		return nil
 	}
 	p.agents.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", p.cfg.AgentsListen)
 	if err != nil {
-		return fmt.Errorf("agents cannot be served: %w; choose another address with --agents-listen, or none with --agents-listen \"\"", err)
+		return fmt.Errorf("cannot listen for agents: %w; set another address with --agents-listen, or disable it with --agents-listen \"\"", err)
 	}
 	return nil
 }

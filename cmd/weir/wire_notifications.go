@@ -42,7 +42,7 @@ func privateKey(file string) ([]byte, error) {
 	for {
 		var block *pem.Block
 		if block, raw = pem.Decode(raw); block == nil {
-			return nil, fmt.Errorf("%s: there is no private key", file)
+			return nil, fmt.Errorf("%s: no private key found", file)
 		}
 		if strings.HasSuffix(block.Type, "PRIVATE KEY") {
 			return block.Bytes, nil

@@ -13,11 +13,11 @@ import (
 
 func newAuthorizeCommand() *cobra.Command {
 	var name, owner string
-	cmd := remoteCommand("authorize GPU-CODE", "Make an authorization code for a machine's GPU code and print it, alone on one line", cobra.ExactArgs(1),
+	cmd := remoteCommand("authorize GPU-CODE", "Create an authorization code for the GPU code of a machine, and print it", cobra.ExactArgs(1),
 		func(s *session, args []string) error {
 			in := pool.AuthorizeInput{GPUCode: args[0], Name: name}
 			if _, ok := pool.ParseGPUCode(in.GPUCode); !ok {
-				return config.Usagef("%q must be the 16 letters and digits that “weir agent” shows on the machine", in.GPUCode)
+				return config.Usagef("%q must be the 16 letters and digits that “weir agent” prints on the machine", in.GPUCode)
 			}
 			if owner != "" {
 				id, err := s.account(owner)
@@ -28,8 +28,8 @@ func newAuthorizeCommand() *cobra.Command {
 			}
 			return s.authorize(in)
 		})
-	cmd.Flags().StringVar(&name, "name", "", "`NAME` that the provider shall have (default: as the machine calls itself)")
-	cmd.Flags().StringVar(&owner, "owner", "", "`EMAIL` or id of the account whose GPUs they are (default: as it was; of a new machine your own)")
+	cmd.Flags().StringVar(&name, "name", "", "`NAME` of the provider (default: the name of the machine)")
+	cmd.Flags().StringVar(&owner, "owner", "", "`EMAIL` or ID of the owner (default: unchanged; of a new machine, you)")
 	return cmd
 }
 
@@ -44,6 +44,6 @@ func (s *session) authorize(in pool.AuthorizeInput) error {
 	if err != nil || s.json {
 		return err
 	}
-	fmt.Fprintf(s.errOut, "Good until %s, once, on the machine with this GPU code:\n  weir agent --server %s --code CODE\n", moment(made.ExpiresAt), s.server)
+	fmt.Fprintf(s.errOut, "Valid until %s, once, on the machine with this GPU code:\n  weir agent --server %s --code CODE\n", moment(made.ExpiresAt), s.server)
 	return nil
 }

@@ -27,7 +27,7 @@ type client struct {
 	http   *http.Client
 }
 
-// newClient makes a client that gives up on an answer after timeout. It
+// newClient makes a client that gives up on a response after timeout. It
 // follows no redirect: the token is for this server alone.
 func newClient(server, token string, timeout time.Duration) *client {
 	return &client{server, token, &http.Client{Timeout: timeout,
@@ -58,7 +58,7 @@ func (c *client) call(ctx context.Context, method, path string, body any, etag s
 	case err != nil:
 		return response{}, c.failed(ctx, err)
 	case len(raw) > maxResponse:
-		return response{}, c.unreachable(fmt.Errorf("the answer is larger than %d MiB", maxResponse>>20))
+		return response{}, c.unreachable(fmt.Errorf("the response exceeds %d MiB", maxResponse>>20))
 	case res.StatusCode >= 300:
 		return response{}, c.refused(res, raw)
 	case len(raw) > 0 && !json.Valid(raw):
@@ -95,11 +95,11 @@ func (c *client) request(ctx context.Context, method, path string, body any, eta
 // knows why it ended.
 func (c *client) failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return errors.New("interrupted; whether the portal did it is not known")
+		return errors.New("interrupted; the request may have been carried out")
 	}
 	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
 		if err = wrapped.Err; wrapped.Timeout() {
-			err = fmt.Errorf("no answer within %s; --timeout gives it longer", c.http.Timeout)
+			err = fmt.Errorf("no response within %s; increase --timeout", c.http.Timeout)
 		}
 	}
 	return c.unreachable(err)
@@ -117,9 +117,9 @@ func (c *client) refused(res *http.Response, raw []byte) error {
 // notAPI is the error for a response that is none of the API's.
 func (c *client) notAPI(res *http.Response) error {
 	if to, err := res.Location(); err == nil {
-		return c.unreachable(fmt.Errorf("it sends everybody to %s://%s: give that as --server", to.Scheme, to.Host))
+		return c.unreachable(fmt.Errorf("it redirects to %s://%s; use that as --server", to.Scheme, to.Host))
 	}
-	return c.unreachable(fmt.Errorf("what answers there (%s, %q) is not the API of a portal; is --server right?",
+	return c.unreachable(fmt.Errorf("unexpected response (%s, %q); check that --server is the URL of a portal",
 		res.Status, res.Header.Get("Content-Type")))
 }
 
@@ -151,7 +151,7 @@ func fetchAll[T any](ctx context.Context, c *client, path string, query url.Valu
 			break
 		}
 		if page.NextCursor == ask.Get("cursor") {
-			return nil, nil, c.unreachable(fmt.Errorf("the list %s does not come to its end", path))
+			return nil, nil, c.unreachable(fmt.Errorf("the list %s does not end", path))
 		}
 		ask.Set("cursor", page.NextCursor)
 	}
@@ -169,15 +169,15 @@ func fetchAll[T any](ctx context.Context, c *client, path string, query url.Valu
 // out.
 func decode(c *client, raw []byte, v any) error {
 	if len(raw) == 0 {
-		return c.unreachable(errors.New("the answer is empty"))
+		return c.unreachable(errors.New("the response is empty"))
 	}
 	if err := json.Unmarshal(raw, v); err != nil {
-		return c.unreachable(fmt.Errorf("the answer is not understood: %w; is the portal of another version than this program?", err))
+		return c.unreachable(fmt.Errorf("invalid response: %w; the server may run another version", err))
 	}
 	return nil
 }
 
 // unreachable is the error for the lack of a response that a server would give.
 func (c *client) unreachable(err error) error {
-	return WithExitCode(fmt.Errorf("the portal %s cannot be reached: %s", c.server, clean(err.Error())), ExitUnreachable)
+	return WithExitCode(fmt.Errorf("cannot reach the server %s: %s", c.server, clean(err.Error())), ExitUnreachable)
 }

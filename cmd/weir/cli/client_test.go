@@ -129,13 +129,13 @@ func TestWhatIsNoPortal(t *testing.T) {
 		says   string
 	}{
 		"closed": {server: nobody, says: "connection refused"},
-		"page":   {answer: func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>hello</html>") }, says: "is not the API of a portal"},
+		"page":   {answer: func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>hello</html>") }, says: "unexpected response"},
 		"other":  {answer: func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "bad gateway", http.StatusBadGateway) }, says: "502 Bad Gateway"},
-		"shape":  {answer: jsonAnswer([]int{1}), says: "is not understood"},
+		"shape":  {answer: jsonAnswer([]int{1}), says: "invalid response"},
 		"broken": {answer: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, says: "EOF"},
 		"redirect": {answer: func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL+"/x", http.StatusFound)
-		}, says: "give that as --server"},
+		}, says: "use that as --server"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newFakeServer(t, map[string]http.HandlerFunc{"GET /pool": c.answer})
@@ -181,12 +181,12 @@ func TestConnectionFlags(t *testing.T) {
 		{p.URL, "wrong", "", "--token-file " + good, ExitOK, ""},
 		{p.URL, secretToken, empty, "", ExitOK, ""},
 		{"", secretToken, "", "--server " + p.URL + "/", ExitOK, ""},
-		{"", "", "", "", ExitUsage, "no portal"},
+		{"", "", "", "", ExitUsage, "no server"},
 		{"", "", "", "", ExitUsage, "no access token"},
 		{p.URL, "", "", "--token-file " + empty, ExitUsage, "is empty"},
 		{p.URL, "", "", "--token-file " + filepath.Join(dir, "none"), ExitUsage, "no such file"},
 		{p.URL, "", "", "--token a --token-file " + good, ExitUsage, "both"},
-		{p.URL, "two\nlines-" + secretToken, "", "", ExitUsage, "characters that none has"},
+		{p.URL, "two\nlines-" + secretToken, "", "", ExitUsage, "invalid characters"},
 		{"ftp://x", secretToken, "", "", ExitUsage, "--server"},
 		{p.URL + "/api/v1", secretToken, "", "", ExitUsage, "without a path"},
 		{"http://user:" + secretToken + "@x", secretToken, "", "", ExitUsage, "without a user and a password"},
@@ -230,7 +230,7 @@ func TestListsArePaged(t *testing.T) {
 func TestEndlessList(t *testing.T) {
 	p := newFakeServer(t, map[string]http.HandlerFunc{"GET /pool/providers": jsonAnswer(handlers.List[handlers.Provider]{Items: []handlers.Provider{}, NextCursor: "1"})})
 	code, _, errOut := p.weir(t, "provider", "list")
-	if code != ExitUnreachable || !strings.Contains(errOut, "does not come to its end") || len(p.requests()) != 2 {
+	if code != ExitUnreachable || !strings.Contains(errOut, "does not end") || len(p.requests()) != 2 {
 		t.Errorf("exit code %d after %d pages; it says %s", code, len(p.requests()), errOut)
 	}
 }
@@ -282,7 +282,7 @@ func TestProviderCommandLines(t *testing.T) {
 		args string
 		says []string
 	}{
-		{"provider set 1", []string{"nothing is to be set", "--terms-file"}},
+		{"provider set 1", []string{"nothing to change", "--terms-file"}},
 		{"provider set 1 --devices x --notice 90s --hours mon --projects 0", []string{"--devices", "--notice", "--hours", "--projects"}},
 		{"provider set 1 --terms-file " + bad, []string{"coers"}},
 		{"provider set 1 --terms-file /does/not/exist", []string{"no such file"}},
@@ -371,11 +371,11 @@ func TestPoolTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"GPU cores      40 free, 160 held, 200 in all; at most 40 free on one GPU\n", "Computing now  50 % on average\n",
-		"1   node  recalled  2     NVIDIA H100  40          -      2026-03-01 12:00:00  shares end at 2026-03-01 12:00:00\n",
-		"1      -    -        -          2 × 100 GPU cores     2026-03-01 12:00:00  ~ in about 5 minutes  -          -\n",
-		"2      Ann  vision   9          50 GPU cores of h100  2026-03-01 12:00:00  within a minute       age        no GPU has so much free\n",
-		"any model     2     100         1         3              2026-03-01 12:00:00\n",
+		"GPU cores        40 available, 160 in use, 200 total; at most 40 available on one GPU\n", "GPU utilization  50% on average\n",
+		"1   node  recalled  2     NVIDIA H100  40               -      2026-03-01 12:00:00  shares end at 2026-03-01 12:00:00\n",
+		"1         -     -        -          2 × 100 GPU cores     2026-03-01 12:00:00  ~ in about 5 minutes  -          -\n",
+		"2         Ann   vision   9          50 GPU cores of h100  2026-03-01 12:00:00  within a minute       age        no GPU has so much free\n",
+		"any model     2     100         1        3              2026-03-01 12:00:00\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())

@@ -16,7 +16,7 @@ import (
 )
 
 func newDeviceCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "device", Short: "See GPUs, what they do, and how they are shared"}
+	cmd := &cobra.Command{Use: "device", Short: "View GPUs and set how they are shared"}
 	cmd.AddCommand(newDeviceShowCommand(), newDeviceShareCommand(), newTelemetryCommand())
 	return cmd
 }
@@ -39,7 +39,7 @@ func (s *session) deviceID(ref string) (int64, error) {
 			}
 		}
 	}
-	return 0, notFound("no device has the UUID %q; “weir provider show” lists a machine's devices with their ids", ref)
+	return 0, notFound("no device with the UUID %q; “weir provider show” lists the devices of a provider", ref)
 }
 
 func (s *session) device(ref string) (d handlers.DeviceHistory, a response, err error) {
@@ -51,7 +51,7 @@ func (s *session) device(ref string) (d handlers.DeviceHistory, a response, err 
 }
 
 func newDeviceShowCommand() *cobra.Command {
-	return remoteCommand("show DEVICE", "Show a GPU, what is measured of it, and who holds shares of it", cobra.ExactArgs(1), func(s *session, args []string) error {
+	return remoteCommand("show DEVICE", "Show a GPU, its measurements and its shares", cobra.ExactArgs(1), func(s *session, args []string) error {
 		d, a, err := s.device(args[0])
 		if err != nil {
 			return err
@@ -62,7 +62,7 @@ func newDeviceShowCommand() *cobra.Command {
 
 func deviceTable(t *table, d handlers.DeviceHistory) {
 	t.field("Device", fmt.Sprintf("%s (id %d)", d.UUID, d.ID))
-	t.field("Machine", fmt.Sprintf("%s, GPU %s", d.Provider, gpuWords(d.Device)))
+	t.field("Provider", fmt.Sprintf("%s, GPU %s", d.Provider, gpuWords(d.Device)))
 	t.field("Model", strings.TrimSpace(modelWords(d.Device)+" "+d.Architecture))
 	t.field("Memory", mib(d.MemoryMiB))
 	t.field("PCI", d.PCI)
@@ -73,12 +73,12 @@ func deviceTable(t *table, d handlers.DeviceHistory) {
 	t.field("NVLink to", strings.Join(d.Peers, ", "))
 	t.field("ECC", eccWords(d.Device))
 	if d.XID != 0 {
-		t.field("Last error", fmt.Sprintf("XID %d at %s", d.XID, momentOr(d.XIDAt, "an unknown time")))
+		t.field("Last error", fmt.Sprintf("XID %d at %s", d.XID, momentOr(d.XIDAt, "unknown time")))
 	}
 	t.field("State", deviceState(d.Device))
 	t.field("Sharing", sharingWords(d.Device))
 	t.field("MIG profiles", strings.Join(d.MIGProfiles, ", "))
-	t.field("Free", fmt.Sprintf("%d of %d cores, %s", d.FreeCores, d.Cores, mib(d.FreeMemoryMiB)))
+	t.field("Available", fmt.Sprintf("%d of %d cores, %s", d.FreeCores, d.Cores, mib(d.FreeMemoryMiB)))
 	measuredFields(t, d.Measured)
 	if len(d.Shares) > 0 {
 		sharesTable(t, d.Shares)
@@ -100,11 +100,11 @@ func eccWords(d handlers.Device) string {
 
 func measuredFields(t *table, m *handlers.Measured) {
 	if m == nil {
-		t.field("Measured", "nothing yet")
+		t.field("Measured", "no data yet")
 		return
 	}
 	t.field("Measured", moment(m.At))
-	t.field("Utilisation", fmt.Sprintf("%d %%", m.Utilisation))
+	t.field("Utilization", fmt.Sprintf("%d%%", m.Utilisation))
 	t.field("Memory used", mib(m.MemoryUsedMiB))
 	t.field("Temperature", fmt.Sprintf("%d °C", m.Temperature))
 	t.field("Power", watts(m.PowerMW))
@@ -113,7 +113,7 @@ func measuredFields(t *table, m *handlers.Measured) {
 func watts(milliwatts int64) string { return fmt.Sprintf("%.1f W", float64(milliwatts)/1000) }
 
 func sharesTable(t *table, shares []handlers.Share) {
-	t.section("HELD BY", "PROJECT", "WORKSPACE", "CORES", "MEMORY", "ENFORCED", "SINCE", "ENDS")
+	t.section("USER", "PROJECT", "WORKSPACE", "CORES", "MEMORY", "ENFORCEMENT", "SINCE", "ENDS")
 	for _, v := range shares {
 		workspace := ""
 		if v.WorkspaceID != 0 {
@@ -128,12 +128,12 @@ func newDeviceShareCommand() *cobra.Command {
 	var layout string
 	var mixed bool
 	var cmd *cobra.Command
-	cmd = remoteCommand("share DEVICE", "Set how a GPU may be shared", cobra.ExactArgs(1), func(s *session, args []string) error {
+	cmd = remoteCommand("share DEVICE", "Set how a GPU is shared", cobra.ExactArgs(1), func(s *session, args []string) error {
 		switch {
 		case mode.Value == "":
-			return config.Usagef("--mode: say how, by one of %s", strings.Join(mode.Allowed, ", "))
+			return config.Usagef("--mode is required: one of %s", strings.Join(mode.Allowed, ", "))
 		case cmd.Flags().Changed("layout") && mode.Value != models.SharingMIG:
-			return config.Usagef("--layout: it goes with --mode mig")
+			return config.Usagef("--layout requires --mode mig")
 		}
 		d, read, err := s.device(args[0])
 		if err != nil {
@@ -150,15 +150,15 @@ func newDeviceShareCommand() *cobra.Command {
 			t.line("%s: %s", now.UUID, sharingWords(now.Device))
 		})
 	})
-	cmd.Flags().Var(&mode, "mode", "exclusive: one holder; time-slicing: fractions that nothing isolates; mps: limits kept by MPS; mig: cut by the hardware")
-	cmd.Flags().StringVar(&layout, "layout", "", "with mig: `PROFILES` to cut the GPU into, such as 3g.40gb,4g.40gb (default: as before)")
-	cmd.Flags().BoolVar(&mixed, "mixed", false, "let fractions of different projects share it; administrators only (default: as before)")
+	cmd.Flags().Var(&mode, "mode", "sharing mode: exclusive (one user), time-slicing (no isolation), mps (limits enforced by MPS) or mig (hardware partitions)")
+	cmd.Flags().StringVar(&layout, "layout", "", "`PROFILES` of the MIG instances, such as 3g.40gb,4g.40gb; with --mode mig (default: unchanged)")
+	cmd.Flags().BoolVar(&mixed, "mixed", false, "allow shares of different projects on the GPU; administrators only (default: unchanged)")
 	return cmd
 }
 
 func newTelemetryCommand() *cobra.Command {
 	span := config.Choice{Value: pool.LastHour, Allowed: []string{pool.LastHour, pool.LastDay, pool.LastMonths}}
-	cmd := remoteCommand("telemetry DEVICE", "Show what was measured of a GPU over time", cobra.ExactArgs(1), func(s *session, args []string) error {
+	cmd := remoteCommand("telemetry DEVICE", "Show the measurements of a GPU over time", cobra.ExactArgs(1), func(s *session, args []string) error {
 		id, err := s.deviceID(args[0])
 		if err != nil {
 			return err
@@ -169,19 +169,19 @@ func newTelemetryCommand() *cobra.Command {
 		}
 		return s.show(a.body, func(t *table) { telemetryTable(t, v) })
 	})
-	cmd.Flags().Var(&span, "span", "the last hour by 5 seconds, day by minutes, or 90 days by hours")
+	cmd.Flags().Var(&span, "span", "the last hour in steps of 5 seconds, day in minutes, or 90 days in hours")
 	return cmd
 }
 
 func telemetryTable(t *table, v handlers.Telemetry) {
 	if len(v.Buckets) == 0 {
-		t.line("Nothing was measured in this time.")
+		t.line("No measurements in this period.")
 		return
 	}
-	t.section("FROM", "FOR", "UTILISATION", "MAX", "MEMORY", "MAX", "TEMPERATURE", "MAX", "POWER", "MAX")
+	t.section("FROM", "DURATION", "UTILIZATION", "MAX", "MEMORY", "MAX", "TEMPERATURE", "MAX", "POWER", "MAX")
 	for _, b := range v.Buckets {
 		t.row(moment(b.At), time.Duration(b.Seconds)*time.Second,
-			fmt.Sprintf("%d %%", b.Mean.Utilisation), fmt.Sprintf("%d %%", b.Most.Utilisation), mib(b.Mean.MemoryUsedMiB), mib(b.Most.MemoryUsedMiB),
+			fmt.Sprintf("%d%%", b.Mean.Utilisation), fmt.Sprintf("%d%%", b.Most.Utilisation), mib(b.Mean.MemoryUsedMiB), mib(b.Most.MemoryUsedMiB),
 			fmt.Sprintf("%d °C", b.Mean.Temperature), fmt.Sprintf("%d °C", b.Most.Temperature), watts(b.Mean.PowerMW), watts(b.Most.PowerMW))
 	}
 }

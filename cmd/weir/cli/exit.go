@@ -52,7 +52,7 @@ func exitCode(err error) int {
 func refusal(status int, p handlers.Problem) error {
 	text := p.Detail
 	if status == http.StatusUnauthorized {
-		text = "the portal does not accept the access token: it is wrong, has expired or was revoked"
+		text = "the server rejected the access token: it is invalid, expired or revoked"
 	}
 	for _, f := range p.Errors {
 		text += "\n  " + strings.TrimPrefix(f.Field+": ", ": ") + f.Reason

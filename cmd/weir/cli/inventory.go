@@ -20,7 +20,7 @@ func present(p handlers.Provider) (gpus []handlers.Device) {
 }
 
 func providersTable(t *table, all []handlers.Provider) {
-	t.section("ID", "NAME", "STATE", "GPUS", "MODELS", "FREE CORES", "OWNER", "LAST HEARD OF", "BECAUSE")
+	t.section("ID", "NAME", "STATE", "GPUS", "MODELS", "AVAILABLE CORES", "OWNER", "LAST HEARTBEAT", "REASON")
 	for _, p := range all {
 		free := int64(0)
 		for _, d := range p.Devices {
@@ -77,17 +77,17 @@ func hoursNow(p handlers.Provider) string {
 func providerTable(t *table, p handlers.Provider) {
 	t.field("Provider", fmt.Sprintf("%s (id %d)", p.Name, p.ID))
 	t.field("State", p.State)
-	t.field("Because", because(p))
+	t.field("Reason", because(p))
 	t.field("Owner", p.Owner)
-	t.field("Last heard of", moment(p.SeenAt))
+	t.field("Last heartbeat", moment(p.SeenAt))
 	if p.Agent {
-		t.field("Agent since", momentOr(p.Since, "shut out"))
+		t.field("Enrolled", momentOr(p.Since, "revoked"))
 		t.field("Address", p.Address)
 		t.field("GPU code", p.GPUCode)
-		t.field("Now reports", p.ReportedCode)
+		t.field("Reported GPU code", p.ReportedCode)
 	}
-	t.field("Recalled for", p.RecallReason)
-	t.field("Holders", p.Holders)
+	t.field("Recall reason", p.RecallReason)
+	t.field("Users", p.Holders)
 	termsFields(t, p)
 	if len(p.Devices) > 0 {
 		devicesTable(t, p.Devices)
@@ -99,15 +99,15 @@ func termsFields(t *table, p handlers.Provider) {
 	if p.Terms.Cores > 0 {
 		cores = strconv.FormatInt(p.Terms.Cores, 10)
 	}
-	t.field("Cores lent", cores+" of each GPU")
-	t.field("GPUs lent", idsWords(p.Terms.Devices))
+	t.field("Lent cores", cores+" of each GPU")
+	t.field("Lent GPUs", idsWords(p.Terms.Devices))
 	projects := idsWords(p.Terms.Projects)
 	if p.Chosen && len(p.Terms.Projects) == 0 {
-		projects = "chosen ones, none of yours"
+		projects = "restricted; none of yours"
 	}
-	t.field("To projects", projects)
+	t.field("Projects", projects)
 	t.field("Hours", hoursWords(p.Terms))
-	t.field("Notice", minutes(p.Terms.NoticeMinutes))
+	t.field("Notice period", minutes(p.Terms.NoticeMinutes))
 }
 
 // idsWords writes ids as parseIDs reads them.
@@ -138,7 +138,7 @@ func hoursWords(t models.Terms) string {
 }
 
 func devicesTable(t *table, devices []handlers.Device) {
-	t.section("ID", "GPU", "MODEL", "MEMORY", "SHARING", "FREE CORES", "FREE MEMORY", "BUSY", "STATE")
+	t.section("ID", "GPU", "MODEL", "MEMORY", "SHARING", "AVAILABLE CORES", "AVAILABLE MEMORY", "UTILIZATION", "STATE")
 	for _, d := range devices {
 		t.row(d.ID, gpuWords(d), modelWords(d), mib(d.MemoryMiB), sharingWords(d), d.FreeCores, mib(d.FreeMemoryMiB), busy(d), deviceState(d))
 	}
@@ -164,7 +164,7 @@ func sharingWords(d handlers.Device) string {
 		text += " " + strings.Join(d.Layout, ",")
 	}
 	if d.Changing {
-		text += ", being changed"
+		text += ", changing"
 	}
 	if d.Mixed {
 		text += ", mixed"
@@ -176,19 +176,19 @@ func busy(d handlers.Device) string {
 	if d.Measured == nil {
 		return ""
 	}
-	return fmt.Sprintf("%d %%", d.Measured.Utilisation)
+	return fmt.Sprintf("%d%%", d.Measured.Utilisation)
 }
 
 // deviceState says whether a device can be lent, or why it cannot.
 func deviceState(d handlers.Device) string {
 	switch {
 	case !d.Present:
-		return "gone"
+		return "missing"
 	case d.Trouble != "":
 		return d.Trouble
 	case !d.Lent:
 		return "not lent"
 	default:
-		return "well"
+		return "healthy"
 	}
 }

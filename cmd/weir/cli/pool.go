@@ -12,7 +12,7 @@ import (
 )
 
 func newPoolCommand() *cobra.Command {
-	return remoteCommand("pool", "Show the pool: its machines, what is free, and who waits for it", cobra.NoArgs, func(s *session, _ []string) error {
+	return remoteCommand("pool", "Show the pool: its capacity, providers and queue", cobra.NoArgs, func(s *session, _ []string) error {
 		p, a, err := fetch[handlers.Pool](s, s.client, "/pool")
 		if err != nil {
 			return err
@@ -23,17 +23,17 @@ func newPoolCommand() *cobra.Command {
 
 func poolTable(t *table, p handlers.Pool) {
 	t.field("GPUs", p.Totals.GPUs)
-	t.field("GPU cores", fmt.Sprintf("%d free, %d held, %d in all; at most %d free on one GPU",
+	t.field("GPU cores", fmt.Sprintf("%d available, %d in use, %d total; at most %d available on one GPU",
 		p.Totals.FreeCores, p.Totals.HeldCores, p.Totals.Cores, p.Totals.LargestFreeCores))
-	t.field("GPU memory", fmt.Sprintf("%s free, %s held", mib(p.Totals.FreeMemoryMiB), mib(p.Totals.HeldMemoryMiB)))
-	t.field("Computing now", computing(p.Computing))
-	t.field("Decisions", p.Decided)
+	t.field("GPU memory", fmt.Sprintf("%s available, %s in use", mib(p.Totals.FreeMemoryMiB), mib(p.Totals.HeldMemoryMiB)))
+	t.field("GPU utilization", computing(p.Computing))
+	t.field("Allocations", p.Decided)
 	if len(p.Providers) > 0 {
 		providersTable(t, p.Providers)
 	}
 	if len(p.Waiting) == 0 {
 		t.line("")
-		t.line("Nobody waits.")
+		t.line("The queue is empty.")
 	} else {
 		waitingTable(t, p.Waiting)
 	}
@@ -46,11 +46,11 @@ func computing(percent *int64) string {
 	if percent == nil {
 		return "not measured"
 	}
-	return fmt.Sprintf("%d %% on average", *percent)
+	return fmt.Sprintf("%d%% on average", *percent)
 }
 
 func waitingTable(t *table, waiting []handlers.Waiting) {
-	t.section("PLACE", "WHO", "PROJECT", "WORKSPACE", "ASKS FOR", "SINCE", "STARTS", "BEHIND BY", "WHY")
+	t.section("POSITION", "USER", "PROJECT", "WORKSPACE", "REQUEST", "SINCE", "ESTIMATED START", "BEHIND BY", "REASON")
 	for _, w := range waiting {
 		name := w.Workspace
 		if w.WorkspaceID != 0 {
@@ -82,7 +82,7 @@ func estimate(f handlers.Forecast) string {
 }
 
 func unmetTable(t *table, unmet []handlers.Unmet) {
-	t.section("UNMET DEMAND", "GPUS", "CORES EACH", "WAIT NOW", "REFUSED TODAY", "OLDEST SINCE")
+	t.section("UNMET DEMAND", "GPUS", "CORES EACH", "WAITING", "REFUSED TODAY", "OLDEST")
 	for _, u := range unmet {
 		model := u.Model
 		if model == "" {

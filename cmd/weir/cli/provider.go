@@ -15,17 +15,17 @@ import (
 const providersPath = "/pool/providers"
 
 func newProviderCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "provider", Short: "See and manage the machines that lend GPUs"}
+	cmd := &cobra.Command{Use: "provider", Short: "Manage providers, the machines that lend GPUs"}
 	cmd.AddCommand(newProviderListCommand(), newProviderShowCommand(), newProviderSetCommand(),
-		newProviderActionCommand("drain", "Lend nothing new; what is held stays held"),
-		newProviderActionCommand("resume", "End a drain, and take a recall back"),
-		newProviderActionCommand("accept", "Authorise the GPUs that the machine's agent reports now"),
+		newProviderActionCommand("drain", "Stop new allocations on a provider; existing ones continue"),
+		newProviderActionCommand("resume", "End a drain, or cancel a recall"),
+		newProviderActionCommand("accept", "Authorize the GPUs that the agent of a provider reports now"),
 		newRecallCommand(), newRevokeCommand(), newRemoveCommand())
 	return cmd
 }
 
 func newProviderListCommand() *cobra.Command {
-	return remoteCommand("list", "List the machines that lend GPUs", cobra.NoArgs, func(s *session, _ []string) error {
+	return remoteCommand("list", "List providers", cobra.NoArgs, func(s *session, _ []string) error {
 		all, raw, err := fetchAll[handlers.Provider](s, s.client, providersPath, nil)
 		if err != nil {
 			return err
@@ -35,7 +35,7 @@ func newProviderListCommand() *cobra.Command {
 }
 
 func newProviderShowCommand() *cobra.Command {
-	return remoteCommand("show PROVIDER", "Show a machine, its terms and its GPUs", cobra.ExactArgs(1), func(s *session, args []string) error {
+	return remoteCommand("show PROVIDER", "Show a provider, its terms and its GPUs", cobra.ExactArgs(1), func(s *session, args []string) error {
 		p, a, err := s.provider(args[0])
 		if err != nil {
 			return err
@@ -67,7 +67,7 @@ func (s *session) providerNamed(name string) (int64, error) {
 			return p.ID, nil
 		}
 	}
-	return 0, notFound("no provider is called %q; “weir provider list” lists them", name)
+	return 0, notFound("no provider named %q; see “weir provider list”", name)
 }
 
 // act does one thing to the version of a provider that was read.
@@ -99,7 +99,7 @@ func newProviderActionCommand(action, short string) *cobra.Command {
 
 func newRecallCommand() *cobra.Command {
 	var notice, reason string
-	cmd := remoteCommand("recall PROVIDER", "Call the GPUs back: the holders are told, and their shares end after the notice", cobra.ExactArgs(1),
+	cmd := remoteCommand("recall PROVIDER", "Recall a provider: users are notified, and their shares end after the notice period", cobra.ExactArgs(1),
 		func(s *session, args []string) error {
 			wait, err := parseMinutes(notice)
 			if err != nil {
@@ -109,24 +109,24 @@ func newRecallCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := s.confirm("Calling %s (provider %d) back tells %s with shares there, and stops their workspaces in %s.",
+			if err := s.confirm("Recalling %s (provider %d) notifies %s with shares there, and stops their workspaces in %s.",
 				p.Name, p.ID, count(p.Holders, "person", "people"), minutes(wait)); err != nil {
 				return err
 			}
 			return s.act(p, read, "recall", pool.RecallInput{NoticeMinutes: wait, Reason: reason})
 		})
 	cmd.Flags().StringVar(&notice, "notice", "30m", "`DURATION` until the shares end, in whole minutes")
-	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` that the holders read")
+	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` shown to the users")
 	return confirmable(cmd)
 }
 
 func newRevokeCommand() *cobra.Command {
-	return confirmable(remoteCommand("revoke PROVIDER", "Shut the machine's agent out", cobra.ExactArgs(1), func(s *session, args []string) error {
+	return confirmable(remoteCommand("revoke PROVIDER", "Revoke the agent of a provider", cobra.ExactArgs(1), func(s *session, args []string) error {
 		p, read, err := s.provider(args[0])
 		if err != nil {
 			return err
 		}
-		if err := s.confirm("The agent of %s (provider %d) is shut out until it is authorised anew. There are shares of %s on its GPUs.",
+		if err := s.confirm("This revokes the agent of %s (provider %d) until it is authorized again. Its GPUs have shares of %s.",
 			p.Name, p.ID, count(p.Holders, "person", "people")); err != nil {
 			return err
 		}
@@ -135,12 +135,12 @@ func newRevokeCommand() *cobra.Command {
 }
 
 func newRemoveCommand() *cobra.Command {
-	return confirmable(remoteCommand("remove PROVIDER", "Take a machine on which nobody holds a share out of the pool", cobra.ExactArgs(1), func(s *session, args []string) error {
+	return confirmable(remoteCommand("remove PROVIDER", "Remove a provider without shares from the pool", cobra.ExactArgs(1), func(s *session, args []string) error {
 		p, read, err := s.provider(args[0])
 		if err != nil {
 			return err
 		}
-		if err := s.confirm("%s (provider %d) with %s leaves the pool, and its agent is shut out.",
+		if err := s.confirm("This removes %s (provider %d) with %s from the pool, and revokes its agent.",
 			p.Name, p.ID, count(len(present(p)), "GPU", "GPUs")); err != nil {
 			return err
 		}
@@ -148,6 +148,6 @@ func newRemoveCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return s.show(a.body, func(t *table) { t.line("%s (provider %d) has left the pool", p.Name, p.ID) })
+		return s.show(a.body, func(t *table) { t.line("%s (provider %d) is removed", p.Name, p.ID) })
 	}))
 }

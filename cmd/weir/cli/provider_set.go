@@ -32,19 +32,19 @@ type providerFlags struct {
 func newProviderSetCommand() *cobra.Command {
 	var v providerFlags
 	var cmd *cobra.Command
-	cmd = remoteCommand("set PROVIDER", "Set a machine's name, owner and terms; what is not given stays", cobra.ExactArgs(1), func(s *session, args []string) error {
+	cmd = remoteCommand("set PROVIDER", "Change the name, owner or terms of a provider", cobra.ExactArgs(1), func(s *session, args []string) error {
 		return v.apply(s, cmd.Flags(), args[0])
 	})
 	flags := cmd.Flags()
-	flags.StringVar(&v.name, "name", "", "`NAME` that the provider shall have")
-	flags.StringVar(&v.owner, "owner", "", "`EMAIL` or id of the account whose GPUs they are; administrators only")
-	flags.Int64Var(&v.cores, "cores", 0, "`CORES` of each GPU to lend, of 100; 0 lends all")
+	flags.StringVar(&v.name, "name", "", "`NAME` of the provider")
+	flags.StringVar(&v.owner, "owner", "", "`EMAIL` or ID of the owner; administrators only")
+	flags.Int64Var(&v.cores, "cores", 0, "`CORES` of each GPU to lend, up to 100; 0 for all")
 	flags.StringVar(&v.devices, "devices", "", "`IDS` of the GPUs to lend, such as 1,2; or all")
 	flags.StringVar(&v.projects, "projects", "", "`IDS` of the projects to lend to, such as 3,4; or all")
-	flags.StringArrayVar(&v.hours, "hours", nil, "`HOURS` in which to lend, such as “mon-fri 20:00-08:00”; may be given again; or always")
-	flags.StringVar(&v.timeZone, "time-zone", "", "`ZONE` of the hours, such as Europe/Berlin; UTC when empty")
-	flags.StringVar(&v.notice, "notice", "", "`DURATION` before the hours end at which holders are told, in whole minutes")
-	flags.StringVar(&v.termsFile, "terms-file", "", "`FILE` with all terms as JSON, as “show --output json” has them; - is standard input; other flags come on top")
+	flags.StringArrayVar(&v.hours, "hours", nil, "`HOURS` in which to lend, such as “mon-fri 20:00-08:00”, or always; can be repeated")
+	flags.StringVar(&v.timeZone, "time-zone", "", "`ZONE` of the hours, such as Europe/Berlin; UTC if empty")
+	flags.StringVar(&v.notice, "notice", "", "`DURATION` before the hours end at which users are notified, in whole minutes")
+	flags.StringVar(&v.termsFile, "terms-file", "", "`FILE` with all terms as JSON, as in “show --output json”; - for standard input; other flags override it")
 	return cmd
 }
 
@@ -59,7 +59,7 @@ func (v providerFlags) apply(s *session, given *pflag.FlagSet, ref string) error
 		}
 	}
 	if n == 0 {
-		return config.Usagef("nothing is to be set: give at least one of --%s", strings.Join(settable, ", --"))
+		return config.Usagef("nothing to change: set at least one of --%s", strings.Join(settable, ", --"))
 	}
 	terms, err := v.file(s.in)
 	if err != nil {
@@ -147,16 +147,16 @@ func (v providerFlags) file(stdin io.Reader) (*models.Terms, error) {
 	case err != nil:
 		return nil, fmt.Errorf("--terms-file: %w", err)
 	case len(raw) > maxTerms:
-		return nil, config.Usagef("--terms-file: it is larger than %d MiB", maxTerms>>20)
+		return nil, config.Usagef("--terms-file: must not exceed %d MiB", maxTerms>>20)
 	}
 	var t models.Terms
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&t); err != nil {
-		return nil, config.Usagef("--terms-file: must be the terms as JSON: %v", err)
+		return nil, config.Usagef("--terms-file: must contain the terms as JSON: %v", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, config.Usagef("--terms-file: something follows the terms")
+		return nil, config.Usagef("--terms-file: unexpected data after the terms")
 	}
 	return &t, nil
 }
@@ -175,5 +175,5 @@ func (s *session) account(ref string) (*int64, error) {
 			return &u.ID, nil
 		}
 	}
-	return nil, notFound("no account has the address %q", ref)
+	return nil, notFound("no account with the email address %q", ref)
 }

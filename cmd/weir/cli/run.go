@@ -31,7 +31,7 @@ func Run(root *cobra.Command, args []string, out, errOut io.Writer) int {
 		fmt.Fprintf(errOut, "weir: %v\n", err)
 	}
 	if err != nil && !started {
-		fmt.Fprintf(errOut, "See “%s --help”.\n", cmd.CommandPath())
+		fmt.Fprintf(errOut, "Run “%s --help” for usage.\n", cmd.CommandPath())
 		return ExitUsage
 	}
 	return exitCode(err)
@@ -58,7 +58,7 @@ func prepare(cmd *cobra.Command, started *bool) {
 
 func runGroup(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return config.Usagef("%s has no command %q", cmd.CommandPath(), args[0])
+		return config.Usagef("unknown command %[2]q for %[1]q", cmd.CommandPath(), args[0])
 	}
 	return cmd.Help()
 }

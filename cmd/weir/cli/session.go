@@ -43,12 +43,12 @@ func remoteCommand(use, short string, args cobra.PositionalArgs, run func(s *ses
 	r := connection{output: config.Choice{Value: "table", Allowed: []string{"table", "json"}}}
 	cmd := &cobra.Command{Use: use, Short: short, Args: args}
 	flags := cmd.Flags()
-	flags.StringVar(&r.server, "server", "", "the portal's `URL`, such as https://weir.example.org [WEIR_URL]")
-	flags.StringVar(&r.token, "token", "", "access `TOKEN`; other users of this machine can read command lines, so rather set [WEIR_TOKEN]")
-	flags.StringVar(&r.tokenFile, "token-file", "", "`FILE` that holds the access token [WEIR_TOKEN_FILE]")
-	flags.DurationVar(&r.timeout, "timeout", 30*time.Second, "how long to wait for each answer, as a `DURATION`")
-	flags.VarP(&r.output, "output", "o", "how to show the result; JSON is the portal's own")
-	flags.BoolVar(&r.noInteractive, "no-interactive", false, "never ask; what would be asked needs --yes")
+	flags.StringVar(&r.server, "server", "", "`URL` of the portal, such as https://weir.example.org [WEIR_URL]")
+	flags.StringVar(&r.token, "token", "", "access `TOKEN`; other users of this machine can read command lines, so prefer the environment [WEIR_TOKEN]")
+	flags.StringVar(&r.tokenFile, "token-file", "", "`FILE` with the access token [WEIR_TOKEN_FILE]")
+	flags.DurationVar(&r.timeout, "timeout", 30*time.Second, "`DURATION` to wait for each response")
+	flags.VarP(&r.output, "output", "o", "output format; json is the response of the API")
+	flags.BoolVar(&r.noInteractive, "no-interactive", false, "never prompt; commands that ask for confirmation require --yes")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		s, err := r.open(cmd, os.LookupEnv)
 		if err != nil {
@@ -61,7 +61,7 @@ func remoteCommand(use, short string, args cobra.PositionalArgs, run func(s *ses
 
 // confirmable gives a command that cannot be undone its flag --yes.
 func confirmable(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().Bool("yes", false, "do it without asking")
+	cmd.Flags().Bool("yes", false, "skip the confirmation prompt")
 	return cmd
 }
 
@@ -83,7 +83,7 @@ func (r connection) open(cmd *cobra.Command, lookupEnv func(string) (string, boo
 		problems = append(problems, err.Error())
 	}
 	if r.timeout <= 0 {
-		problems = append(problems, fmt.Sprintf("--timeout: %s is too short", r.timeout))
+		problems = append(problems, fmt.Sprintf("--timeout: %s must be positive", r.timeout))
 	}
 	if len(problems) > 0 {
 		return nil, &config.UsageError{Problems: problems}
@@ -106,7 +106,7 @@ func (r connection) secret(from func(text, name string) string) (string, error) 
 		}
 	}
 	if token != "" && file != "" {
-		return "", errors.New("--token and --token-file are both given")
+		return "", errors.New("--token and --token-file cannot both be set")
 	}
 	if file != "" {
 		raw, err := os.ReadFile(file)
@@ -119,9 +119,9 @@ func (r connection) secret(from func(text, name string) string) (string, error) 
 	}
 	switch {
 	case token == "":
-		return "", errors.New("no access token: make one in the portal, under Account, and give it by WEIR_TOKEN, --token-file or --token")
+		return "", errors.New("no access token: create one in the portal, under Account, and set WEIR_TOKEN, --token-file or --token")
 	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return "", errors.New("the access token has characters that none has; is it the right text?")
+		return "", errors.New("the access token contains invalid characters")
 	}
 	return token, nil
 }
@@ -130,10 +130,10 @@ func (r connection) secret(from func(text, name string) string) (string, error) 
 // is not repeated.
 func parsePortal(text string) (string, error) {
 	if text == "" {
-		return "", errors.New("no portal: say by --server or WEIR_URL where it is, such as https://weir.example.org")
+		return "", errors.New("no server: set --server or WEIR_URL, such as https://weir.example.org")
 	}
 	if u, err := url.Parse(text); err == nil && u.User != nil {
-		return "", errors.New("--server: must be an address without a user and a password")
+		return "", errors.New("--server: must be a URL without a user and a password")
 	}
 	server, err := config.ParseOrigin(text)
 	if err != nil {
@@ -143,7 +143,7 @@ func parsePortal(text string) (string, error) {
 }
 
 // errNotConfirmed is any reply but yes.
-var errNotConfirmed = errors.New("nothing was changed")
+var errNotConfirmed = errors.New("canceled; nothing was changed")
 
 // confirm asks before something that cannot be undone.
 func (s *session) confirm(format string, args ...any) error {
@@ -152,9 +152,9 @@ func (s *session) confirm(format string, args ...any) error {
 	case s.yes:
 		return nil
 	case !s.interactive:
-		return config.Usagef("%s Give --yes to do it.", what)
+		return config.Usagef("%s Confirm with --yes.", what)
 	}
-	fmt.Fprintf(s.errOut, "%s\nGo on? [y/N] ", what)
+	fmt.Fprintf(s.errOut, "%s\nContinue? [y/N] ", what)
 	line, err := bufio.NewReader(io.LimitReader(s.in, 1000)).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err

@@ -34,8 +34,8 @@ func terminal(t *testing.T) *os.File {
 	return tty
 }
 
-// Somebody is asked only where somebody can see the question and answer it.
-func TestWhoIsAsked(t *testing.T) {
+// A person is asked only at a terminal, for both the question and the reply.
+func TestInteractive(t *testing.T) {
 	tty := terminal(t)
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -62,7 +62,7 @@ func TestWhoIsAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s.interactive != c.want {
-			t.Errorf("%+v: somebody is asked: %t", c, s.interactive)
+			t.Errorf("%+v: a person is asked: %t", c, s.interactive)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func parseWindow(text string) (w models.Window, err error) {
 	}
 	from, to, cut := strings.Cut(fields[1], "-")
 	if !cut {
-		return w, fmt.Errorf("%q must be a beginning and an end, such as 20:00-08:00", fields[1])
+		return w, fmt.Errorf("%q must be a start and an end, such as 20:00-08:00", fields[1])
 	}
 	if w.From, err = parseClock(from); err != nil {
 		return w, err
@@ -80,7 +80,7 @@ func parseDays(text string) (days []int, err error) {
 		}
 		from, to := slices.Index(dayNames, first), slices.Index(dayNames, last)
 		if from < 0 || to < 0 {
-			return nil, fmt.Errorf("%q must be days out of mon, tue, wed, thu, fri, sat, sun, such as mon-fri or sat,sun; or daily", part)
+			return nil, fmt.Errorf("%q must be days (mon, tue, wed, thu, fri, sat, sun), such as mon-fri or sat,sun, or daily", part)
 		}
 		days = append(days, from)
 		for day := from; day != to; {
@@ -132,7 +132,7 @@ func parseIDs(text string) (ids []int64, err error) {
 	for part := range strings.SplitSeq(text, ",") {
 		id, err := strconv.ParseInt(strings.TrimSpace(part), 10, 64)
 		if err != nil || id < 1 {
-			return nil, fmt.Errorf("%q must be ids such as 1,2; or %s", text, all)
+			return nil, fmt.Errorf("%q must be IDs such as 1,2, or %s", text, all)
 		}
 		ids = append(ids, id)
 	}
@@ -147,7 +147,7 @@ func parseMinutes(text string) (int64, error) {
 	case err != nil:
 		return 0, fmt.Errorf("%q must be a duration such as 30m or 1h", text)
 	case d < 0 || d%time.Minute != 0:
-		return 0, fmt.Errorf("%s must be whole minutes, and not less than none", text)
+		return 0, fmt.Errorf("%s must be whole minutes, 0 or more", text)
 	}
 	return int64(d / time.Minute), nil
 }

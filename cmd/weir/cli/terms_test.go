@@ -25,7 +25,7 @@ func TestParseWindow(t *testing.T) {
 		{"mon-fri", models.Window{}, "days and hours"},
 		{"", models.Window{}, "days and hours"},
 		{"mon 08:00 - 17:00", models.Window{}, "days and hours"},
-		{"mon 08:00", models.Window{}, "beginning and an end"},
+		{"mon 08:00", models.Window{}, "start and an end"},
 		{"mon 25:00-08:00", models.Window{}, `"25:00"`},
 		{"mon 24:00-08:00", models.Window{}, `"24:00"`},
 		{"mon 08:00-8", models.Window{}, `"8"`},
@@ -52,7 +52,7 @@ func TestParseHours(t *testing.T) {
 	}
 	_, err := parseHours([]string{"mon 08:00-17:00", "x 08:00-17:00", "always"})
 	if err == nil || !strings.Contains(err.Error(), `"x"`) || !strings.Contains(err.Error(), `"always"`) {
-		t.Errorf("not all that is wrong is told: %v", err)
+		t.Errorf("not every problem is reported: %v", err)
 	}
 }
 

@@ -12,50 +12,50 @@ import (
 // agentsSettings are what a server has for agents.
 var agentsSettings = []setting{
 	{name: "agents-listen", kind: "HOST:PORT", def: "127.0.0.1:8443",
-		help: "address for the agents of other machines; empty: none can join",
+		help: "address to listen on for agents; empty to accept none",
 		set:  into(func(c *Config) *string { return &c.AgentsListen }, optional(parseListen))},
 	{name: "agents-url", kind: "URL",
-		help: "the agents' address as agents see it, such as https://weir.example.org:8443",
+		help: "URL of the listener for agents as agents reach it, such as https://weir.example.org:8443",
 		set:  into(func(c *Config) *string { return &c.AgentsURL }, optional(parseAgentsURL))},
 	{name: "authority-file", kind: "FILE",
-		help: "key and certificate of the authority for agents, made when absent (default DATA-DIR/authority.pem)",
+		help: "key and certificate of the certificate authority for agents, created if missing (default DATA-DIR/authority.pem)",
 		set:  into(func(c *Config) *string { return &c.AuthorityFile }, parseDir)},
 	{name: "agent-certificate-lifetime", kind: "DURATION", def: "24h",
-		help: "how long an agent's certificate is good; one that is silent for longer has to enrol again",
+		help: "lifetime of agent certificates; an agent that is offline for longer must enroll again",
 		set:  into(func(c *Config) *time.Duration { return &c.AgentCertificateLifetime }, durationFrom(time.Minute))},
-	{name: "agent-beat", kind: "DURATION", def: "2s",
-		help: "how often agents report, at most 10s",
-		set:  into(func(c *Config) *time.Duration { return &c.AgentBeat }, durationWithin(100*time.Millisecond, 10*time.Second))},
+	{name: "agent-heartbeat", kind: "DURATION", def: "2s",
+		help: "interval of agent heartbeats, at most 10s",
+		set:  into(func(c *Config) *time.Duration { return &c.AgentHeartbeat }, durationWithin(100*time.Millisecond, 10*time.Second))},
 	{name: "kube-agents", kind: "NAMESPACE/SERVICEACCOUNT",
-		help: "let agents in that run as this service account in the cluster, each as its node; empty: they need authorization codes",
+		help: "service account whose pods may enroll, each as the agent of its node (default none: agents need authorization codes)",
 		set:  into(func(c *Config) *string { return &c.KubeAgents }, optional(parseAccount))},
 	{name: "kube-agents-owner", kind: "EMAIL",
-		help: "account whose GPUs such a node has when it comes for the first time (default the platform administrator who was there first)",
+		help: "email of the owner of nodes that enroll for the first time (default the first platform administrator)",
 		set:  into(func(c *Config) *string { return &c.KubeAgentsOwner }, parseEmail)},
 	{name: "machine-id-file", kind: "FILE",
-		help: "file that tells this machine from all others (default /etc/machine-id, or the DMI product's UUID)",
+		help: "file that identifies this machine (default /etc/machine-id, or the DMI product UUID)",
 		set:  into(func(c *Config) *string { return &c.MachineIDFile }, parseDir)},
 }
 
 // agentSettings are of an agent alone.
 var agentSettings = []setting{
 	{name: "server", kind: "URL", agent: true,
-		help: "address of the portal, or of its listener for agents",
+		help: "URL of the portal, or of its listener for agents",
 		set:  into(func(c *Config) *string { return &c.Server }, optional(agent.ParseServer))},
 	{name: "code", kind: "CODE", agent: true, secret: true,
-		help: "authorization code to enrol with",
+		help: "authorization code to enroll with",
 		set:  into(func(c *Config) *string { return &c.Code }, parseCode)},
 	{name: "cluster-token-file", kind: "FILE", agent: true,
-		help: "token of the agent's service account, with the audience weir: enrol by the cluster's word, without a code",
+		help: "token of the agent's service account, with the audience weir, to enroll with instead of a code",
 		set:  into(func(c *Config) *string { return &c.ClusterTokenFile }, parseDir)},
 	{name: "authority-certificate", kind: "FILE", agent: true,
-		help: "certificate of the portal's authority (see “weir admin authority”); the token is shown to nobody else",
+		help: "certificate of the portal's certificate authority (see “weir admin authority”); required with cluster-token-file",
 		set:  into(func(c *Config) *string { return &c.AuthorityCertificate }, parseDir)},
 	{name: "state-dir", kind: "DIR", agent: true,
-		help: "where the agent keeps its key (default DATA-DIR/agent)",
+		help: "directory for the agent's key (default DATA-DIR/agent)",
 		set:  into(func(c *Config) *string { return &c.StateDir }, parseDir)},
 	{name: "name", kind: "NAME", agent: true,
-		help: "what this machine is called (default the host's name)",
+		help: "name of this machine (default the host name)",
 		set:  into(func(c *Config) *string { return &c.Name }, anyText)},
 }
 
@@ -71,7 +71,7 @@ func parseAccount(text string) (string, error) {
 func parseEmail(text string) (string, error) {
 	text = strings.ToLower(strings.TrimSpace(text))
 	if text != "" && !strings.Contains(text, "@") {
-		return "", fmt.Errorf("%q must be the address of an account", text)
+		return "", fmt.Errorf("%q must be the email address of an account", text)
 	}
 	return text, nil
 }
@@ -83,12 +83,12 @@ func (c *Config) checkClusterAgents() (problems []string) {
 			problems = append(problems, problem)
 		}
 	}
-	need(c.KubeAgents == "" || c.Runtime == "kube", "kube-agents: there is a cluster only with “runtime: kube”")
-	need(c.KubeAgents == "" || c.AgentsListen != "", "kube-agents: agents cannot come without agents-listen")
-	need(c.KubeAgentsOwner == "" || c.KubeAgents != "", "kube-agents-owner: no node comes by itself without kube-agents")
-	need(c.ClusterTokenFile == "" || c.Code == "", "cluster-token-file: give either this or a code")
-	need(c.ClusterTokenFile == "" || c.AuthorityCertificate != "", "cluster-token-file: say with authority-certificate by what the agent knows the portal")
-	need(c.AuthorityCertificate == "" || c.ClusterTokenFile != "", "authority-certificate: it is for agents with a cluster-token-file; a code holds what it is needed for")
+	need(c.KubeAgents == "" || c.Runtime == "kube", "kube-agents: requires “runtime: kube”")
+	need(c.KubeAgents == "" || c.AgentsListen != "", "kube-agents: requires agents-listen")
+	need(c.KubeAgentsOwner == "" || c.KubeAgents != "", "kube-agents-owner: requires kube-agents")
+	need(c.ClusterTokenFile == "" || c.Code == "", "cluster-token-file: cannot be used together with code")
+	need(c.ClusterTokenFile == "" || c.AuthorityCertificate != "", "cluster-token-file: requires authority-certificate")
+	need(c.AuthorityCertificate == "" || c.ClusterTokenFile != "", "authority-certificate: requires cluster-token-file; a code needs none")
 	return problems
 }
 

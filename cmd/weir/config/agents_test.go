@@ -22,11 +22,11 @@ func TestClusterAgentsSettings(t *testing.T) {
 	}{
 		{"--kube-agents weir/agent", "runtime: kube", nil},
 		{"--runtime kube --kube-agents weir/agent --agents-listen=", "agents-listen", nil},
-		{"--runtime kube --kube-agents-owner ada@example.org", "without kube-agents", nil},
-		{"--runtime kube --kube-agents weir/agent --kube-agents-owner ada", "address of an account", nil},
+		{"--runtime kube --kube-agents-owner ada@example.org", "requires kube-agents", nil},
+		{"--runtime kube --kube-agents weir/agent --kube-agents-owner ada", "email address of an account", nil},
 		{"--cluster-token-file t", "authority-certificate", ForAgent},
 		{"--authority-certificate c", "cluster-token-file", ForAgent},
-		{"--cluster-token-file t --authority-certificate c --code " + strings.Repeat("0", 52), "or a code", ForAgent},
+		{"--cluster-token-file t --authority-certificate c --code " + strings.Repeat("0", 52), "together with code", ForAgent},
 	} {
 		if _, err := load(t, nil, strings.Fields(c.args), c.only...); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", c.args, err)

@@ -38,7 +38,7 @@ type Config struct {
 	AgentsURL                string // empty: follows from the listener
 	AuthorityFile            string // absolute
 	AgentCertificateLifetime time.Duration
-	AgentBeat                time.Duration
+	AgentHeartbeat           time.Duration
 	MachineIDFile            string // absolute; empty: where Linux keeps it
 	KubeAgents               string // namespace/name of the service account of the nodes' agents; empty: they need codes
 	KubeAgentsOwner          string // address of the account whose GPUs nodes have; empty: the first administrator

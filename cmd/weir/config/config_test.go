@@ -52,7 +52,7 @@ func TestDefaults(t *testing.T) {
 		Kube:            kube.Config{Instance: "weir", Prefix: "weir-p-", CPUShare: 25, Grace: 5 * time.Second, GPUBackend: kube.BackendWeir},
 		SessionLifetime: 12 * time.Hour, OIDC: OIDC{GroupsClaim: "groups", SessionMax: 12 * time.Hour}, ShutdownGrace: 10 * time.Second,
 		LogLevel: slog.LevelInfo, LogFormat: "auto",
-		AgentsListen: "127.0.0.1:8443", AuthorityFile: "/d/authority.pem", AgentCertificateLifetime: 24 * time.Hour, AgentBeat: 2 * time.Second,
+		AgentsListen: "127.0.0.1:8443", AuthorityFile: "/d/authority.pem", AgentCertificateLifetime: 24 * time.Hour, AgentHeartbeat: 2 * time.Second,
 		StateDir: "/d/agent",
 	}
 	if !reflect.DeepEqual(c, want) {
@@ -82,7 +82,7 @@ func TestEveryMistakeIsToldAtOnce(t *testing.T) {
 	file := writeConfig(t, "listen: nowhere\ncolour: blue\nsandbox-uid: [1]\nlog-format: xml\nlog-format: json\nlog-level: loud\n")
 	env := map[string]string{
 		"WEIR_SESSION_LIFETIME": "soon", "WEIR_APPS_DOMAIN": "a b", "WEIR_SHUTDOWN_GRACE": "-1s",
-		"WEIR_DATABASE_URL": "mysql://root:hunter2@db/weir", "WEIR_AGENTS_LISTEN": "nowhere", "WEIR_AGENT_BEAT": "11s",
+		"WEIR_DATABASE_URL": "mysql://root:hunter2@db/weir", "WEIR_AGENTS_LISTEN": "nowhere", "WEIR_AGENT_HEARTBEAT": "11s",
 		"WEIR_AGENT_CERTIFICATE_LIFETIME": "59s",
 	}
 	_, err := load(t, env, []string{"--config", file, "--simulate-gpus", "v100:1", "--external-url", "ftp://x", "--agents-url", "http://x"})
@@ -91,10 +91,10 @@ func TestEveryMistakeIsToldAtOnce(t *testing.T) {
 		t.Fatalf("got %v, want a usage error", err)
 	}
 	for _, want := range []string{
-		file + ":1: listen: ", file + ":2: colour: there is no such setting", file + ":3: sandbox-uid: ",
-		file + ":4: log-format: ", file + ":5: log-format: is set twice", file + ":6: log-level: ",
+		file + ":1: listen: ", file + ":2: colour: unknown setting", file + ":3: sandbox-uid: ",
+		file + ":4: log-format: ", file + ":5: log-format: is set more than once", file + ":6: log-level: ",
 		"WEIR_SESSION_LIFETIME: ", "WEIR_APPS_DOMAIN: ", "WEIR_SHUTDOWN_GRACE: ", "WEIR_DATABASE_URL: ",
-		"--simulate-gpus: ", "--external-url: ", "--agents-url: ", "WEIR_AGENTS_LISTEN: ", "WEIR_AGENT_BEAT: ", "WEIR_AGENT_CERTIFICATE_LIFETIME: ",
+		"--simulate-gpus: ", "--external-url: ", "--agents-url: ", "WEIR_AGENTS_LISTEN: ", "WEIR_AGENT_HEARTBEAT: ", "WEIR_AGENT_CERTIFICATE_LIFETIME: ",
 	} {
 		if !strings.Contains(err.Error(), "\n  "+want) {
 			t.Errorf("%q is missing in:\n%v", want, err)
@@ -109,7 +109,7 @@ func TestConfigFileProblems(t *testing.T) {
 	for text, want := range map[string]string{
 		"- listen\n":      "must be a mapping",
 		"listen: [\n":     "yaml:",
-		"a: 1\n":          "a: there is no such setting",
+		"a: 1\n":          "a: unknown setting",
 		"listen: {a: 1}":  "listen: must be a single value",
 		"":                "",
 		"# only this\n\n": "",

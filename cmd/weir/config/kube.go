@@ -21,64 +21,64 @@ import (
 // kubeSettings are those of workspaces in a cluster.
 var kubeSettings = []setting{
 	{name: "kubeconfig", kind: "FILE",
-		help: "how to reach the cluster; empty: as the pod that Weir runs in is told",
+		help: "path to a kubeconfig file (default the service account of the pod that Weir runs in)",
 		set:  into(func(c *Config) *string { return &c.Kube.Kubeconfig }, anyText)},
 	{name: "kube-instance", kind: "NAME", def: "weir",
-		help: "what tells this pool's objects from those of another in the same cluster",
+		help: "name that distinguishes the objects of this installation from those of others in the cluster",
 		set:  into(func(c *Config) *string { return &c.Kube.Instance }, parseLabel)},
 	{name: "kube-prefix", kind: "TEXT", def: "weir-p-",
-		help: "how the names of the projects' namespaces begin",
+		help: "prefix of the names of project namespaces",
 		set:  into(func(c *Config) *string { return &c.Kube.Prefix }, parsePrefix)},
 	{name: "kube-storage", kind: "NFS|DIR",
-		help: "the shared directories as the cluster mounts them: nfs://server/path, or a directory that every node has",
+		help: "shared directories as the cluster mounts them: nfs://server/path, or a directory on every node",
 		set:  into(func(c *Config) *kube.Storage { return &c.Kube.Storage }, parseStorage)},
-	{name: "kube-mount-settings", kind: "OPTION,...",
-		help: "how the cluster mounts NFS (default nfsvers=4.2,hard,noatime)",
+	{name: "kube-mount-options", kind: "OPTION,...",
+		help: "NFS mount options (default nfsvers=4.2,hard,noatime)",
 		set:  into(func(c *Config) *[]string { return &c.Kube.Storage.MountOptions }, parseList)},
 	{name: "kube-portal", kind: "CIDR,...|NAMESPACE",
-		help: "who alone may reach notebooks: addresses, or the namespace in which the portal's pods run",
+		help: "the only clients that may connect to notebooks: networks, or the namespace of the portal's pods",
 		set:  into(func(c *Config) *kube.Peer { return &c.Kube.Portal }, parsePeer)},
 	{name: "kube-egress", kind: "CIDR,...",
-		help: "networks to which notebooks may connect, beside names (DNS)",
+		help: "networks that notebooks may connect to, in addition to DNS",
 		set:  into(func(c *Config) *[]kube.Egress { return &c.Kube.Egress }, parseEgress)},
 	{name: "kube-image", kind: "IMAGE",
-		help: "image of environments that name none",
+		help: "image of environments that specify none",
 		set:  into(func(c *Config) *string { return &c.Kube.Image }, anyText)},
 	{name: "kube-pull-policy", kind: "NAME",
-		help: "when nodes fetch images: Always, IfNotPresent or Never (default the cluster's own rule)",
+		help: "image pull policy: Always, IfNotPresent or Never (default the cluster's)",
 		set:  into(func(c *Config) *corev1.PullPolicy { return &c.Kube.PullPolicy }, parsePullPolicy)},
 	{name: "kube-scratch", kind: "SIZE",
-		help: "what a workspace may write outside the shared directories, such as 20Gi (default as much as the node has)",
+		help: "what a workspace may write outside the shared directories, such as 20Gi (default no limit)",
 		set:  into(func(c *Config) *int64 { return &c.Kube.Scratch }, parseScratch)},
 	{name: "kube-cpu-share", kind: "PERCENT", def: "25",
-		help: "how much of its CPU limit a workspace reserves on its node",
+		help: "CPU request of a workspace, in percent of its CPU limit",
 		set:  into(func(c *Config) *int64 { return &c.Kube.CPUShare }, parsePercent)},
 	{name: "kube-grace", kind: "DURATION", def: "5s",
-		help: "how long a notebook may take to end before it is killed",
+		help: "how long a notebook may take to terminate before it is killed",
 		set:  into(func(c *Config) *time.Duration { return &c.Kube.Grace }, durationWithin(time.Second, 10*time.Minute))},
 	{name: "kube-tolerations", kind: "KEY[=VALUE][:EFFECT],...",
-		help: "taints of nodes that workspaces tolerate, such as nvidia.com/gpu:NoSchedule",
+		help: "node taints that workspaces tolerate, such as nvidia.com/gpu:NoSchedule",
 		set:  into(func(c *Config) *[]corev1.Toleration { return &c.Kube.Tolerations }, parseTolerations)},
 	{name: "kube-gpu-backend", kind: "NAME", def: kube.BackendWeir,
-		help: "who gives pods their GPUs: weir, nvidia (whole GPUs, by NVIDIA's device plugin) or hami",
+		help: "what assigns GPUs to pods: weir, nvidia (whole GPUs, through NVIDIA's device plugin) or hami",
 		set:  into(func(c *Config) *string { return &c.Kube.GPUBackend }, oneOf(kube.BackendWeir, kube.BackendNVIDIA, kube.BackendHAMi))},
 	{name: "kube-runtime-class", kind: "NAME",
-		help: "runtime class of pods that see GPUs, such as nvidia",
+		help: "runtime class of pods with GPUs, such as nvidia",
 		set:  into(func(c *Config) *string { return &c.Kube.RuntimeClass }, anyText)},
 	{name: "kube-mps-dir", kind: "DIR",
-		help: "where every node has the directories of its GPUs' MPS daemons, such as the agent's DATA-DIR/mps",
+		help: "directory on every node that holds those of its GPUs' MPS daemons, such as the agent's DATA-DIR/mps",
 		set:  into(func(c *Config) *string { return &c.Kube.MPSDir }, parseAbsolute)},
 	{name: "kube-ingress-service", kind: "HOST:PORT",
-		help: "the portal's service by its DNS name; each workspace then has an ingress of its own below apps-domain, for a cluster without a wildcard host",
+		help: "DNS name and port of the portal's service; creates an ingress for each workspace under apps-domain, for a cluster without a wildcard host",
 		set:  into(func(c *Config) *kube.Ingress { return &c.Kube.Ingress }, parseIngressService)},
 	{name: "kube-ingress-class", kind: "NAME",
-		help: "class of these ingresses (default the cluster's own)",
+		help: "class of the workspaces' ingresses (default the cluster's)",
 		set:  into(func(c *Config) *string { return &c.Kube.Ingress.Class }, optional(parseDomain))},
 	{name: "kube-ingress-tls-secret", kind: "NAME",
-		help: "secret with a certificate for these hosts, which has to be in each project's namespace (default none)",
+		help: "secret with a TLS certificate for the workspaces' hosts, in each project's namespace (default none)",
 		set:  into(func(c *Config) *string { return &c.Kube.Ingress.TLSSecret }, optional(parseDomain))},
 	{name: "kube-ingress-annotations", kind: "KEY=VALUE,...",
-		help: "annotations of these ingresses",
+		help: "annotations of the workspaces' ingresses",
 		set:  into(func(c *Config) *map[string]string { return &c.Kube.Ingress.Annotations }, parsePairs)},
 }
 
@@ -154,7 +154,7 @@ var prefixPattern = regexp.MustCompile(`^[a-z]([a-z0-9-]*[a-z0-9])?-$`)
 
 func parsePrefix(text string) (string, error) {
 	if len(text) > maxPrefix || !prefixPattern.MatchString(text) {
-		return "", fmt.Errorf("%q must be at most %d small letters, digits and -, and end in -, such as weir-p-", text, maxPrefix)
+		return "", fmt.Errorf("%q must be at most %d lowercase letters, digits and -, and end in -, such as weir-p-", text, maxPrefix)
 	}
 	return text, nil
 }
@@ -251,12 +251,12 @@ func (c *Config) completeIngress() (problems []string) {
 	i := &c.Kube.Ingress
 	if i.Service == "" {
 		if i.Class != "" || i.TLSSecret != "" || len(i.Annotations) > 0 {
-			problems = append(problems, "kube-ingress-service: is needed by the other settings of ingresses")
+			problems = append(problems, "kube-ingress-service: is required by the other settings of ingresses")
 		}
 		return problems
 	}
 	if i.Domain = c.AppsDomain; !strings.Contains(i.Domain, ".") {
-		problems = append(problems, "apps-domain: kube-ingress-service needs a domain that the cluster's ingress answers for, such as apps.example.org")
+		problems = append(problems, "apps-domain: kube-ingress-service requires a domain that the cluster's ingress controller serves, such as apps.example.org")
 	}
 	return problems
 }

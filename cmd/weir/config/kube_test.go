@@ -29,7 +29,7 @@ func TestKubeValues(t *testing.T) {
 		{"kube-tolerations", "nvidia.com/gpu", true}, {"kube-tolerations", "=gpu", false}, {"kube-tolerations", "gpu:", false},
 		{"kube-tolerations", "gpu:Never", false}, {"kube-tolerations", "gpu=a b:NoSchedule", false},
 		{"kube-mps-dir", "/var/lib/weir/mps", true}, {"kube-mps-dir", "mps", false},
-		{"kube-mount-settings", "nfsvers=4.1, hard", true},
+		{"kube-mount-options", "nfsvers=4.1, hard", true},
 	} {
 		_, err := load(t, nil, []string{"--" + c.setting, c.text})
 		if (err == nil) != c.ok {
@@ -40,7 +40,7 @@ func TestKubeValues(t *testing.T) {
 
 func TestKubeSettings(t *testing.T) {
 	c, err := load(t, nil, []string{"--runtime=kube", "--kube-instance=two", "--kube-prefix=two-p-", "--kube-storage=nfs://nfs/weir",
-		"--kube-mount-settings=nfsvers=4.1, hard", "--kube-portal=weir", "--kube-egress=10.1.0.0/16", "--kube-image=jupyter:1",
+		"--kube-mount-options=nfsvers=4.1, hard", "--kube-portal=weir", "--kube-egress=10.1.0.0/16", "--kube-image=jupyter:1",
 		"--kube-pull-policy=Never", "--kube-scratch=20Gi", "--kube-cpu-share=50", "--kube-grace=10s",
 		"--kube-tolerations=nvidia.com/gpu:NoSchedule, dedicated=gpu", "--kube-gpu-backend=hami", "--kube-runtime-class=nvidia", "--kube-mps-dir=/mps",
 		"--apps-domain=apps.example.org", "--kube-ingress-service=weir.weir.svc:80", "--kube-ingress-class=nginx",

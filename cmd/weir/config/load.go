@@ -56,7 +56,7 @@ func loadFrom(cmd *cobra.Command, lookupEnv func(string) (string, bool)) (c Conf
 	problems = append(problems, c.completeOIDC()...)
 	problems = append(problems, c.completeMail()...)
 	if len(problems) > 0 {
-		return Config{}, &UsageError{Title: "the configuration cannot be used", Problems: problems}
+		return Config{}, &UsageError{Title: "invalid configuration", Problems: problems}
 	}
 	if c.DataDir == "" {
 		c.DataDir = defaultDataDir(os.Geteuid(), lookupEnv)
@@ -141,9 +141,9 @@ func readMapping(file string, nodes []*yaml.Node) (found map[string]source, prob
 		_, twice := found[key.Value]
 		switch {
 		case !isSetting(key.Value):
-			problems = append(problems, at+": there is no such setting")
+			problems = append(problems, at+": unknown setting")
 		case twice:
-			problems = append(problems, at+": is set twice")
+			problems = append(problems, at+": is set more than once")
 		case value.Kind != yaml.ScalarNode:
 			problems = append(problems, at+": must be a single value")
 		case value.Tag != "!!null":

@@ -12,10 +12,10 @@ import (
 // logSettings are those of every command that logs.
 var logSettings = []setting{
 	{name: "log-level", kind: "LEVEL", def: "info",
-		help: "debug, info, warn or error",
+		help: "log level: debug, info, warn or error",
 		set:  into(func(c *Config) *slog.Level { return &c.LogLevel }, parseLevel)},
 	{name: "log-format", kind: "FORMAT", def: "auto",
-		help: "text, json, or auto: text on a terminal, json otherwise",
+		help: "log format: text, json, or auto (text on a terminal, otherwise json)",
 		set:  into(func(c *Config) *string { return &c.LogFormat }, oneOf("auto", "text", "json"))},
 }
 

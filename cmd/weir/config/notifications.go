@@ -13,16 +13,16 @@ import (
 // notificationSettings are the settings of e-mail and webhooks.
 var notificationSettings = []setting{
 	{name: "smtp-url", kind: "URL",
-		help: "mail server for notices: smtp://user@host:587, with STARTTLS, or smtps://user@host:465; empty: no e-mail",
+		help: "mail server for notifications: smtp://user@host:587 (STARTTLS) or smtps://user@host:465 (default none: no email)",
 		set:  into(func(c *Config) **notices.Mailer { return &c.Notifications.Mailer }, parseMailServer)},
 	{name: "smtp-password-file", kind: "FILE",
-		help: "file with the password at the mail server",
+		help: "file with the password for the mail server",
 		set:  into(func(c *Config) *string { return &c.Notifications.PasswordFile }, parseDir)},
 	{name: "smtp-from", kind: "ADDRESS",
-		help: "who the e-mail is from, such as “Weir <weir@example.org>”",
+		help: "sender of email, such as “Weir <weir@example.org>”",
 		set:  into(func(c *Config) *string { return &c.Notifications.From }, parseSender)},
 	{name: "webhook-allow-private", kind: "BOOL", def: "false",
-		help: "let webhooks go to this machine and to private networks, also without TLS",
+		help: "allow webhooks to this machine and to private networks, also without TLS",
 		set:  into(func(c *Config) *bool { return &c.Notifications.WebhookPrivate }, parseBool)},
 }
 
@@ -50,20 +50,20 @@ func (c *Config) completeMail() (problems []string) {
 	n := &c.Notifications
 	if n.Mailer == nil {
 		if n.From != "" || n.PasswordFile != "" {
-			problems = append(problems, "smtp-url: must be set where smtp-from or smtp-password-file is")
+			problems = append(problems, "smtp-url: is required with smtp-from and smtp-password-file")
 		}
 		return problems
 	}
 	from, err := mail.ParseAddress(n.From)
 	if err != nil {
-		return append(problems, "smtp-from: must be set where smtp-url is")
+		return append(problems, "smtp-from: is required with smtp-url")
 	}
 	n.Mailer.From = *from
 	switch {
 	case n.PasswordFile == "":
 		return problems
 	case n.Mailer.User == "":
-		return append(problems, "smtp-url: must name a user where smtp-password-file is set")
+		return append(problems, "smtp-url: must include a user with smtp-password-file")
 	}
 	raw, err := os.ReadFile(n.PasswordFile)
 	if n.Mailer.Password = strings.TrimRight(string(raw), "\r\n"); err == nil && n.Mailer.Password == "" {

@@ -17,38 +17,38 @@ import (
 // oidcSettings are the settings of sign-in by a provider.
 var oidcSettings = []setting{
 	{name: "oidc-issuer", kind: "URL",
-		help: "let people sign in by this OpenID Connect provider, beside accounts with a password; its address exactly as it says it",
+		help: "issuer URL of an OpenID Connect provider to sign in with, exactly as the provider states it",
 		set:  into(func(c *Config) *string { return &c.OIDC.Issuer }, optional(parseIssuer))},
 	{name: "oidc-client-id", kind: "ID",
-		help: "what the provider calls the portal",
+		help: "client ID of the portal at the provider",
 		set:  into(func(c *Config) *string { return &c.OIDC.ClientID }, anyText)},
 	{name: "oidc-client-secret-file", kind: "FILE",
-		help: "file with the portal's secret at the provider (default none, for a public client)",
+		help: "file with the client secret (default none, for a public client)",
 		set:  into(func(c *Config) *string { return &c.OIDC.SecretFile }, parseDir)},
 	{name: "oidc-name", kind: "NAME",
-		help: "what people call the provider (default its host)",
+		help: "display name of the provider (default its host)",
 		set:  into(func(c *Config) *string { return &c.OIDC.Name }, parseShownName)},
 	{name: "oidc-domains", kind: "DOMAIN,...",
-		help: "domains of the e-mail addresses that may sign in so; what lies below a domain is another one",
+		help: "domains of the email addresses that may sign in; subdomains are not included",
 		set:  into(func(c *Config) *[]string { return &c.OIDC.Domains }, parseDomains)},
 	{name: "oidc-link", kind: "BOOL", def: "false",
-		help: "let who comes by the provider have the account that is here with the same verified address",
+		help: "sign in to an existing account with the same verified email address",
 		set:  into(func(c *Config) *bool { return &c.OIDC.Link }, parseBool)},
 	{name: "oidc-groups-claim", kind: "NAME", def: "groups",
-		help: "where the provider says in which groups somebody is",
+		help: "claim with the groups of a user",
 		set:  into(func(c *Config) *string { return &c.OIDC.GroupsClaim }, anyText)},
 	{name: "oidc-groups", kind: "GROUP=RIGHT;...",
-		help: "what groups give: “administrator”, or PROJECT:ROLE; of several roles in a project the first that fits",
+		help: "what the members of a group get: administrator, or PROJECT:ROLE; of several roles in a project, the first that fits",
 		set:  into(func(c *Config) *[]policies.GroupRule { return &c.OIDC.Groups }, parseGroups)},
 	{name: "oidc-session-max", kind: "DURATION", def: "12h",
-		help: "how long a sign-in by the provider lasts at most; never longer than session-lifetime",
+		help: "maximum duration of a sign-in with the provider; session-lifetime also applies",
 		set:  into(func(c *Config) *time.Duration { return &c.OIDC.SessionMax }, durationFrom(time.Minute))},
 }
 
 func parseIssuer(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || !openid.SafeAddress(text) || u.RawQuery != "" || u.Fragment != "" {
-		return "", fmt.Errorf("%q must be an address that begins with https://, or with http:// on this machine, without ? and #", text)
+		return "", fmt.Errorf("%q must be an https:// URL, or http:// on this machine, without a query and a fragment", text)
 	}
 	return text, nil
 }
@@ -95,7 +95,7 @@ func parseGroups(text string) (rules []policies.GroupRule, err error) {
 			return nil, err
 		}
 		if slices.Contains(rules, rule) {
-			return nil, fmt.Errorf("%q stands there twice", part)
+			return nil, fmt.Errorf("%q is listed more than once", part)
 		}
 		rules = append(rules, rule)
 	}
@@ -114,7 +114,7 @@ func parseGroup(text string) (policies.GroupRule, error) {
 	colon := strings.LastIndex(right, ":")
 	project, role := strings.TrimSpace(right[:max(colon, 0)]), strings.TrimSpace(right[colon+1:])
 	if project == "" || role == "" {
-		return policies.GroupRule{}, fmt.Errorf("%q must give %s, or PROJECT:ROLE by their names", text, groupAdministrator)
+		return policies.GroupRule{}, fmt.Errorf("%q must give %s, or PROJECT:ROLE", text, groupAdministrator)
 	}
 	return policies.GroupRule{Group: group, Project: project, Role: role}, nil
 }
@@ -128,16 +128,16 @@ func (c *Config) completeOIDC() (problems []string) {
 		}
 	}
 	if o.Issuer == "" {
-		need(o.ClientID == "", "oidc-client-id: says nothing without oidc-issuer")
-		need(o.SecretFile == "", "oidc-client-secret-file: says nothing without oidc-issuer")
-		need(len(o.Domains) == 0, "oidc-domains: says nothing without oidc-issuer")
-		need(len(o.Groups) == 0, "oidc-groups: says nothing without oidc-issuer")
-		need(!o.Link, "oidc-link: says nothing without oidc-issuer")
+		need(o.ClientID == "", "oidc-client-id: requires oidc-issuer")
+		need(o.SecretFile == "", "oidc-client-secret-file: requires oidc-issuer")
+		need(len(o.Domains) == 0, "oidc-domains: requires oidc-issuer")
+		need(len(o.Groups) == 0, "oidc-groups: requires oidc-issuer")
+		need(!o.Link, "oidc-link: requires oidc-issuer")
 		return problems
 	}
-	need(o.ClientID != "", "oidc-client-id: say what the provider calls the portal")
-	need(len(o.Domains) > 0, "oidc-domains: name the domains of the addresses that may sign in")
-	need(len(o.Groups) == 0 || o.GroupsClaim != "", "oidc-groups-claim: say where the provider tells groups")
+	need(o.ClientID != "", "oidc-client-id: is required with oidc-issuer")
+	need(len(o.Domains) > 0, "oidc-domains: is required with oidc-issuer")
+	need(len(o.Groups) == 0 || o.GroupsClaim != "", "oidc-groups-claim: is required with oidc-groups")
 	if o.SecretFile != "" {
 		secret, err := os.ReadFile(o.SecretFile)
 		o.ClientSecret = strings.TrimSpace(string(secret))

@@ -30,11 +30,11 @@ func parseGPUs(text string) ([]SimulatedGPUs, error) {
 		count, err := strconv.Atoi(digits)
 		switch {
 		case !slices.Contains(gpuModels, model):
-			return nil, fmt.Errorf("there is no model %q; there are %s", model, strings.Join(gpuModels, ", "))
+			return nil, fmt.Errorf("unknown model %q; must be one of %s", model, strings.Join(gpuModels, ", "))
 		case err != nil || count < 1 || count > maxGPUs:
 			return nil, fmt.Errorf("%q must be a model and a count from 1 to %d, such as %s:8", part, maxGPUs, model)
 		case slices.ContainsFunc(gpus, func(g SimulatedGPUs) bool { return g.Model == model }):
-			return nil, fmt.Errorf("%s is named twice", model)
+			return nil, fmt.Errorf("%s is listed more than once", model)
 		}
 		gpus = append(gpus, SimulatedGPUs{model, count})
 	}
@@ -109,7 +109,7 @@ func parsePostgres(text string) (string, error) {
 	}
 	// The parser's own error would repeat the password.
 	if _, err := url.Parse(text); err != nil || !strings.HasPrefix(text, "postgres://") {
-		return "", errors.New("must be an address like postgres://user:password@host:5432/name")
+		return "", errors.New("must be a URL such as postgres://user:password@host:5432/name")
 	}
 	return text, nil
 }
@@ -117,7 +117,7 @@ func parsePostgres(text string) (string, error) {
 func parseUID(text string) (int, error) {
 	uid, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || uid < 1 {
-		return 0, fmt.Errorf("%q must be the number of a user other than root", text)
+		return 0, fmt.Errorf("%q must be the ID of a user other than root", text)
 	}
 	return int(uid), nil
 }
