@@ -18,7 +18,7 @@ import (
 
 // quick lets agents report often, so that tests need not wait long.
 func quick(o options) options {
-	o.args = append(o.args, "--agent-beat", "200ms")
+	o.args = append(o.args, "--agent-heartbeat", "200ms")
 	return o
 }
 

@@ -328,7 +328,7 @@ func TestChartInCluster(t *testing.T) {
 	}
 	s.stopWorkspaces()
 	eventually(t, gone, func() string { return leftIn(t, i.client, w.namespace()) })
-	if leaders := strings.Count(i.log("weir", "weir"), "this server leads"); leaders != 1 {
+	if leaders := strings.Count(i.log("weir", "weir"), "became leader"); leaders != 1 {
 		t.Errorf("%d servers lead", leaders)
 	}
 }

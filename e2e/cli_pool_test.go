@@ -128,7 +128,7 @@ func TestProviderByCommandLine(t *testing.T) {
 	admin.says([]string{"is online"}, "provider", "resume", "desk")
 	admin.fails(2, "--yes", "provider", "recall", "desk", "--notice", "1h")
 	admin.says([]string{"is recalled", "its shares end at"}, "provider", "recall", "desk", "--notice", "1h", "--reason", "repairs", "--yes")
-	admin.says([]string{"Recalled for", "repairs"}, "provider", "show", "desk")
+	admin.says([]string{"Recall reason", "repairs"}, "provider", "show", "desk")
 	admin.says([]string{"is online"}, "provider", "resume", "desk")
 
 	m.stop()
@@ -148,8 +148,8 @@ func TestProviderByCommandLine(t *testing.T) {
 	if exit := m.wait(); exit != 3 {
 		t.Errorf("shut out, the agent ended with exit code %d", exit)
 	}
-	admin.says([]string{"has left the pool"}, "provider", "remove", "desk", "--yes")
-	admin.fails(4, "no provider is called", "provider", "show", "desk")
+	admin.says([]string{"is removed"}, "provider", "remove", "desk", "--yes")
+	admin.fails(4, "no provider named", "provider", "show", "desk")
 }
 
 func TestDeviceByCommandLine(t *testing.T) {
@@ -180,7 +180,7 @@ func TestDeviceByCommandLine(t *testing.T) {
 		}
 		return ""
 	})
-	admin.says([]string{"UTILISATION", "°C", " W"}, "device", "telemetry", d.UUID)
+	admin.says([]string{"UTILIZATION", "°C", " W"}, "device", "telemetry", d.UUID)
 }
 
 // Who waits is seen by everybody, and unmet demand by administrators.
@@ -188,7 +188,7 @@ func TestPoolByCommandLine(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, quick(options{gpus: "h100:2"}))
 	admin := s.shell(s.admin())
-	admin.says([]string{"200 free, 0 held, 200 in all", "Nobody waits."}, "pool")
+	admin.says([]string{"200 available, 0 in use, 200 total", "The queue is empty."}, "pool")
 	var all struct{ Items []lender }
 	admin.read(&all, "provider", "list")
 	admin.run(0, "provider", "drain", fmt.Sprint(all.Items[0].ID))
@@ -200,8 +200,8 @@ func TestPoolByCommandLine(t *testing.T) {
 	team.Members[0].must("POST", "/workspaces", body, nil)
 
 	ann, eve := s.shell(team.Members[0].token), s.shell(stranger.Members[0].token)
-	admin.says([]string{"draining", "PLACE", "ann", "vision", "50 GPU cores", "UNMET DEMAND", "any model"}, "pool")
-	ann.says([]string{"PLACE", "vision", "notebook", "50 GPU cores"}, "pool")
+	admin.says([]string{"draining", "POSITION", "ann", "vision", "50 GPU cores", "UNMET DEMAND", "any model"}, "pool")
+	ann.says([]string{"POSITION", "vision", "notebook", "50 GPU cores"}, "pool")
 	out, _ := eve.run(0, "pool")
 	for _, word := range []string{"ann", "vision", "notebook", "UNMET"} {
 		if strings.Contains(out, word) {
@@ -262,7 +262,7 @@ func TestCommandLineFailures(t *testing.T) {
 	nowhere := fmt.Sprintf("http://127.0.0.1:%d", freePort(t))
 	admin.fails(6, nowhere, "pool", "--server", nowhere)
 	s.stop()
-	admin.fails(6, "cannot be reached", "provider", "list")
+	admin.fails(6, "cannot reach the server", "provider", "list")
 	s.start()
 	admin.run(0, "provider", "list")
 }

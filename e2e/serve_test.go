@@ -17,7 +17,7 @@ func TestSecondServerRefused(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, options{})
 	code, _, stderr := weir(t, "", s.settings(), "serve", "--listen", "127.0.0.1:"+strconv.Itoa(freePort(t)))
-	if code != 1 || !strings.Contains(stderr, "another weir serves from "+s.dir+" already") {
+	if code != 1 || !strings.Contains(stderr, "another server uses the data directory "+s.dir) {
 		t.Errorf("exit code %d, and it says %q", code, stderr)
 	}
 	code, _, stderr = weir(t, "", []string{"WEIR_DATA_DIR=" + t.TempDir()}, "serve", "--listen", "127.0.0.1:"+strconv.Itoa(s.port))

@@ -11,14 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"weir/cmd/weir/config"
 	"weir/models"
 	"weir/policies"
-	"weir/pool/authority"
-	"weir/pool/providers"
 )
 
 func newAdminCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "admin", Short: "Administer accounts and agents on the database directly"}
+	cmd := &cobra.Command{Use: "admin", Short: "Manage accounts, agents and the audit log directly in the database"}
 	cmd.AddCommand(newCreateUserCommand(), newCreateTokenCommand(), newResetPasswordCommand(), newAuthorizeCommand(), newAuthorityCommand(), newVerifyAuditCommand())
 	return cmd
 }
@@ -26,7 +25,7 @@ func newAdminCommand() *cobra.Command {
 // withAccounts runs fn over the accounts of the configured database. Who has
 // the database in hand needs no account.
 func withAccounts(cmd *cobra.Command, fn func(context.Context, *models.Store, *policies.Accounts) error) error {
-	cfg, err := loadConfig(cmd, os.LookupEnv)
+	cfg, err := config.Load(cmd)
 	if err != nil {
 		return err
 	}
@@ -43,12 +42,12 @@ func withAccounts(cmd *cobra.Command, fn func(context.Context, *models.Store, *p
 }
 
 func newCreateUserCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "create-user", Short: "Create an account; its password comes from standard input", Args: cobra.NoArgs}
-	bindConfig(cmd, storeOptions...)
-	email := cmd.Flags().String("email", "", "address to sign in with (required)")
-	name := cmd.Flags().String("name", "", "name shown to others (default: the part of the address before @)")
+	cmd := &cobra.Command{Use: "create-user", Short: "Create an account", Args: cobra.NoArgs}
+	config.Bind(cmd, config.ForStore...)
+	email := cmd.Flags().String("email", "", "email address to sign in with (required)")
+	name := cmd.Flags().String("name", "", "display name (default: the part of the email address before @)")
 	admin := cmd.Flags().Bool("admin", false, "make the account a platform administrator")
-	auditor := cmd.Flags().Bool("auditor", false, "make the account an auditor, who sees everything and changes nothing")
+	auditor := cmd.Flags().Bool("auditor", false, "make the account an auditor, with read access to everything")
 	stdin := cmd.Flags().Bool("password-stdin", false, "read the password from standard input (required)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		password, err := readPassword(cmd.InOrStdin(), *stdin)
@@ -61,7 +60,7 @@ func newCreateUserCommand() *cobra.Command {
 		return withAccounts(cmd, func(ctx context.Context, _ *models.Store, a *policies.Accounts) error {
 			u, err := a.CreateUser(ctx, policies.System("admin"), policies.NewUser{Email: *email, Name: *name, Password: password, Admin: *admin, Auditor: *auditor})
 			if err == nil {
-				fmt.Fprintf(cmd.OutOrStdout(), "created %s (id %d)\n", u.Email, u.ID)
+				fmt.Fprintf(cmd.OutOrStdout(), "Created %s (id %d)\n", u.Email, u.ID)
 			}
 			return err
 		})
@@ -70,11 +69,11 @@ func newCreateUserCommand() *cobra.Command {
 }
 
 func newCreateTokenCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "create-token", Short: "Create an access token and print it, alone on one line", Args: cobra.NoArgs}
-	bindConfig(cmd, storeOptions...)
-	email := cmd.Flags().String("email", "", "address of the account (required)")
-	name := cmd.Flags().String("name", "", "what the token is for (required)")
-	lifetime := cmd.Flags().Duration("lifetime", policies.DefaultTokenLifetime, "how long it is good for")
+	cmd := &cobra.Command{Use: "create-token", Short: "Create an access token and print it", Args: cobra.NoArgs}
+	config.Bind(cmd, config.ForStore...)
+	email := cmd.Flags().String("email", "", "email address of the account (required)")
+	name := cmd.Flags().String("name", "", "name of the token (required)")
+	lifetime := cmd.Flags().Duration("lifetime", policies.DefaultTokenLifetime, "lifetime of the token")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return withAccounts(cmd, func(ctx context.Context, _ *models.Store, a *policies.Accounts) error {
 			_, secret, err := a.CreateTokenFor(ctx, policies.System("admin"), *email, policies.NewToken{Name: *name, Lifetime: *lifetime})
@@ -88,9 +87,9 @@ func newCreateTokenCommand() *cobra.Command {
 }
 
 func newResetPasswordCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "reset-password", Short: "Replace a password; it comes from standard input. Sessions and tokens of the account end", Args: cobra.NoArgs}
-	bindConfig(cmd, storeOptions...)
-	email := cmd.Flags().String("email", "", "address of the account (required)")
+	cmd := &cobra.Command{Use: "reset-password", Short: "Set a new password; ends the sessions and revokes the tokens of the account", Args: cobra.NoArgs}
+	config.Bind(cmd, config.ForStore...)
+	email := cmd.Flags().String("email", "", "email address of the account (required)")
 	stdin := cmd.Flags().Bool("password-stdin", false, "read the password from standard input (required)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		password, err := readPassword(cmd.InOrStdin(), *stdin)
@@ -108,57 +107,13 @@ func newResetPasswordCommand() *cobra.Command {
 	return cmd
 }
 
-func newAuthorizeCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "authorize", Short: "Make an authorization code for a machine's GPU code and print it, alone on one line", Args: cobra.NoArgs}
-	bindConfig(cmd, append([]string{"authority-file"}, storeOptions...)...)
-	gpuCode := cmd.Flags().String("gpu-code", "", "as “weir agent” shows it on the machine (required)")
-	owner := cmd.Flags().String("owner", "", "address of the account whose GPUs they are (required)")
-	name := cmd.Flags().String("name", "", "what the provider shall be called (default: as the machine calls itself)")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := loadConfig(cmd, os.LookupEnv)
-		if err != nil {
-			return err
-		}
-		if _, err := os.Stat(cfg.AuthorityFile); err != nil {
-			return fmt.Errorf("the portal's authority is not here: %w; name it with --authority-file", err)
-		}
-		return withAccounts(cmd, func(ctx context.Context, store *models.Store, _ *policies.Accounts) error {
-			u, err := store.Read(ctx).UserByEmail(strings.ToLower(strings.TrimSpace(*owner)))
-			if err != nil {
-				return fmt.Errorf("the owner: %w", err)
-			}
-			enrolment, err := enrolmentOn(store, cfg)
-			if err != nil {
-				return err
-			}
-			code, _, err := enrolment.Authorize(ctx, policies.System("admin"), providers.AuthorizeInput{GPUCode: *gpuCode, Name: *name, OwnerID: u.ID})
-			if err == nil {
-				fmt.Fprintln(cmd.OutOrStdout(), code)
-			}
-			return err
-		})
-	}
-	return cmd
-}
-
-// enrolmentOn is the service of a portal that may be running beside this
-// command.
-func enrolmentOn(store *models.Store, cfg Config) (*providers.Enrolment, error) {
-	access, err := policies.NewAccess()
-	if err != nil {
-		return nil, err
-	}
-	a, err := authority.Open(cfg.AuthorityFile, store.Now)
-	return providers.NewEnrolment(providers.EnrolmentConfig{Store: store, Access: access, Authority: a}), err
-}
-
 // readPassword reads one line. A password never stands on a command line,
 // where every user of the machine could read it.
 func readPassword(in io.Reader, asked bool) (string, error) {
 	if !asked {
-		return "", usagef("give the password on standard input, with --password-stdin")
+		return "", config.Usagef("--password-stdin is required: the password is read from standard input")
 	}
-	if f, ok := in.(*os.File); ok && isTerminal(f) {
+	if f, ok := in.(*os.File); ok && config.IsTerminal(f) {
 		fmt.Fprint(os.Stderr, "Password: ")
 	}
 	line, err := bufio.NewReader(io.LimitReader(in, 4096)).ReadString('\n')

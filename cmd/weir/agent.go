@@ -11,24 +11,26 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"weir/cmd/weir/cli"
+	"weir/cmd/weir/config"
 	"weir/models"
 	"weir/pool/agent"
 	"weir/pool/providers"
 )
 
 func newAgentCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "agent", Short: "Lend this machine's GPUs to a portal", Args: cobra.NoArgs,
-		Long: "Lend this machine's GPUs to a portal.\n\nWithout a code, on a machine that is not enrolled, it shows the GPU code and how to go on, and ends.\n" +
-			"In a cluster that vouches for its nodes it needs no code: see --cluster-token-file.\n" +
-			"The exit code is 3 when the portal has shut the agent out, so that it has to be enrolled again."}
-	bindConfig(cmd, agentOptions...)
+	cmd := &cobra.Command{Use: "agent", Short: "Lend the GPUs of this machine to a portal", Args: cobra.NoArgs,
+		Long: "Lend the GPUs of this machine to a portal.\n\nOn a machine that is not enrolled, without a code, it prints the GPU code and the next steps, and exits.\n" +
+			"A node of a cluster can enroll without a code: see --cluster-token-file.\n" +
+			"The exit code is 3 if the portal has revoked the agent: it must be enrolled again."}
+	config.Bind(cmd, config.ForAgent...)
 	output := bindOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
-		cfg, err := loadConfig(cmd, os.LookupEnv)
+		cfg, err := config.Load(cmd)
 		if err != nil {
 			return err
 		}
-		identity, err := identityOf(cfg.MachineIDFile)
+		identity, err := machineIdentity(cfg.MachineIDFile)
 		if err != nil {
 			return err
 		}
@@ -38,7 +40,7 @@ func newAgentCommand() *cobra.Command {
 			}
 		}
 		digest := providers.MachineDigest(identity)
-		gpus, open, err := machine(cfg, digest)
+		gpus, open, err := openGPUs(cfg, digest)
 		if err != nil {
 			return err
 		}
@@ -55,10 +57,14 @@ func newAgentCommand() *cobra.Command {
 			}
 			return output.write(cmd.OutOrStdout(), code)
 		case !enrolled && cfg.Server == "":
-			return usagef("say with --server where the portal is")
+			return config.Usagef("--server is required")
 		}
-		return agent.Run(cmd.Context(), agent.Config{Dir: cfg.StateDir, Server: cfg.Server, Code: cfg.Code, Name: cfg.Name, Digest: digest, Machine: gpus,
-			Cluster: agent.Cluster{TokenFile: cfg.ClusterTokenFile, Authority: cfg.AuthorityCertificate}, Clock: models.WallClock, Log: newLogger(cfg, cmd.ErrOrStderr())})
+		err = agent.Run(cmd.Context(), agent.Config{Dir: cfg.StateDir, Server: cfg.Server, Code: cfg.Code, Name: cfg.Name, Digest: digest, Machine: gpus,
+			Cluster: agent.Cluster{TokenFile: cfg.ClusterTokenFile, Authority: cfg.AuthorityCertificate}, Clock: models.WallClock, Log: cfg.Logger(cmd.ErrOrStderr())})
+		if errors.Is(err, agent.ErrShutOut) {
+			err = cli.WithExitCode(err, cli.ExitRefused)
+		}
+		return err
 	}
 	return cmd
 }
@@ -73,7 +79,7 @@ type gpuCode struct {
 func gpuCodeOf(ctx context.Context, digest, name string, gpus providers.Inventory) (gpuCode, error) {
 	devices, err := gpus.Devices(ctx)
 	if err == nil && len(devices) == 0 {
-		err = errors.New("this machine has no GPUs: NVIDIA's driver is absent, or reports none")
+		err = errors.New("no GPUs found: the NVIDIA driver is missing, or reports none")
 	}
 	return gpuCode{GPUCode: providers.GPUCodeOf(digest, devices), Machine: name, Devices: devices}, err
 }
@@ -96,10 +102,10 @@ func (c gpuCode) String() string {
 	}
 	fmt.Fprintf(&b, `
 Next:
-1. An administrator authorises this GPU code in the portal, under Pool, with “weir authorize %[1]s”, or on
+1. An administrator authorizes this GPU code in the portal, under Pool, with “weir authorize %[1]s”, or on
    the portal's machine with
      weir admin authorize --gpu-code %[1]s --owner EMAIL
-   and gets an authorization code, which is good for 15 minutes.
+   and gets an authorization code, valid for 15 minutes.
 2. Start the agent with it, here:
      weir agent --server http://PORTAL:8080 --code CODE`, c.GPUCode)
 	return b.String()

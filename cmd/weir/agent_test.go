@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"weir/cmd/weir/cli"
+	"weir/cmd/weir/config"
 )
 
 func TestAgentShowsItsGPUCode(t *testing.T) {
@@ -18,13 +21,13 @@ func TestAgentShowsItsGPUCode(t *testing.T) {
 	}
 	ask := func(args ...string) (int, string, string) {
 		var out, errOut bytes.Buffer
-		code := run(append([]string{"agent", "--data-dir", filepath.Join(dir, "data"), "--machine-id-file", id}, args...), &out, &errOut)
+		code := weir(append([]string{"agent", "--data-dir", filepath.Join(dir, "data"), "--machine-id-file", id}, args...), &out, &errOut)
 		return code, out.String(), errOut.String()
 	}
 	code, text, _ := ask("--simulate-gpus", "h100:2,a100:1", "--name", "rack7")
 	_, raw, _ := ask("--simulate-gpus", "h100:2,a100:1", "--name", "rack7", "--output", "json")
 	var shown gpuCode
-	if err := json.Unmarshal([]byte(raw), &shown); err != nil || code != exitOK || len(shown.Devices) != 3 || shown.Machine != "rack7" {
+	if err := json.Unmarshal([]byte(raw), &shown); err != nil || code != cli.ExitOK || len(shown.Devices) != 3 || shown.Machine != "rack7" {
 		t.Fatalf("exit code %d, %v: %s", code, err, raw)
 	}
 	for _, want := range []string{shown.GPUCode, "rack7", "2 × NVIDIA H100", "1 × Mock NVIDIA A100", "weir admin authorize --gpu-code " + shown.GPUCode, "--code CODE"} {
@@ -44,11 +47,11 @@ func TestAgentShowsItsGPUCode(t *testing.T) {
 		code int
 		says string
 	}{
-		{"--simulate-gpus h100:1 --code " + good, exitUsage, "--server"},
-		{"--simulate-gpus h100:1 --code 123", exitUsage, "52 letters and digits"},
-		{"--simulate-gpus h100:1 --server ftp://x", exitUsage, "--server: "},
-		{"--machine-id-file /does/not/exist", exitError, "--machine-id-file"},
-		{"--listen :1", exitUsage, "unknown flag"},
+		{"--simulate-gpus h100:1 --code " + good, cli.ExitUsage, "--server"},
+		{"--simulate-gpus h100:1 --code 123", cli.ExitUsage, "52 letters and digits"},
+		{"--simulate-gpus h100:1 --server ftp://x", cli.ExitUsage, "--server: "},
+		{"--machine-id-file /does/not/exist", cli.ExitError, "--machine-id-file"},
+		{"--listen :1", cli.ExitUsage, "unknown flag"},
 	} {
 		if code, _, says := ask(strings.Fields(c.args)...); code != c.code || !strings.Contains(says, c.says) {
 			t.Errorf("weir agent %s: exit code %d; says %s", c.args, code, says)
@@ -56,13 +59,13 @@ func TestAgentShowsItsGPUCode(t *testing.T) {
 	}
 }
 
-func TestIdentityOf(t *testing.T) {
+func TestMachineIdentity(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "id")
 	for text, ok := range map[string]bool{"": false, "\n": false, "short\n": false, " 0123456789abcdef \n": true} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := identityOf(file); (err == nil) != ok || ok && got != strings.TrimSpace(text) {
+		if got, err := machineIdentity(file); (err == nil) != ok || ok && got != strings.TrimSpace(text) {
 			t.Errorf("%q gives %q, %v", text, got, err)
 		}
 	}
@@ -87,12 +90,12 @@ func TestAgentsURL(t *testing.T) {
 		{"192.0.2.1", "weir.example.org", "", "https://192.0.2.1:8443"},
 		{"0.0.0.0", "weir.example.org", "https://agents.example.org", "https://agents.example.org"},
 	} {
-		side := agentsSide{listener: at{address: net.TCPAddr{IP: net.ParseIP(c.ip), Port: 8443}}}
-		if got := side.url(Config{AgentsURL: c.set})(c.host); got != c.want {
+		side := agentEndpoint{listener: at{address: net.TCPAddr{IP: net.ParseIP(c.ip), Port: 8443}}}
+		if got := side.url(config.Config{AgentsURL: c.set})(c.host); got != c.want {
 			t.Errorf("at %s, for %s: %s, want %s", c.ip, c.host, got, c.want)
 		}
 	}
-	if (agentsSide{}).url(Config{}) != nil {
+	if (agentEndpoint{}).url(config.Config{}) != nil {
 		t.Error("there is an address without a listener")
 	}
 }

@@ -32,7 +32,7 @@ func listen(ctx context.Context, address string) ([]net.Listener, error) {
 	case errors.Is(err, syscall.EADDRNOTAVAIL), errors.Is(err, syscall.EAFNOSUPPORT):
 		return []net.Listener{first}, nil // this machine does not have the family
 	default:
-		return nil, errors.Join(fmt.Errorf("somebody else answers for localhost at this port: %w", err), first.Close())
+		return nil, errors.Join(fmt.Errorf("another process listens on this port of localhost: %w", err), first.Close())
 	}
 }
 

@@ -1,22 +1,27 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"time"
 
+	"weir/cmd/weir/config"
+	"weir/pool/agent"
 	"weir/pool/nvml"
 	"weir/pool/providers"
+	"weir/workspaces/local"
 )
 
 // idFiles are where Linux keeps what tells a machine from all others.
 var idFiles = []string{"/etc/machine-id", "/sys/class/dmi/id/product_uuid"}
 
-// identityOf is what tells this machine from all others: the contents of the
-// file, or of the first that there is.
-func identityOf(file string) (string, error) {
+// machineIdentity is what tells this machine from all others: the contents of
+// the file, or of the first that exists.
+func machineIdentity(file string) (string, error) {
 	files := idFiles
 	if file != "" {
 		files = []string{file}
@@ -29,17 +34,17 @@ func identityOf(file string) (string, error) {
 			return text, nil
 		}
 		if err == nil {
-			err = fmt.Errorf("%s is too short for an identity", f)
+			err = fmt.Errorf("%s is too short", f)
 		}
 		failed = append(failed, err)
 	}
-	return "", fmt.Errorf("nothing tells this machine from others: %w; name a file that does with --machine-id-file", errors.Join(failed...))
+	return "", fmt.Errorf("cannot identify this machine: %w; set --machine-id-file", errors.Join(failed...))
 }
 
-// machine chooses between simulated GPUs, real ones, and none. The seed tells
+// openGPUs chooses between simulated GPUs, real ones, and none. The seed tells
 // the simulated ones from those of other machines. Close it at the end.
-func machine(cfg Config, seed string) (providers.Machine, io.Closer, error) {
-	drivers := nvml.Config{MPSDir: cfg.mpsDir()}
+func openGPUs(cfg config.Config, seed string) (providers.Machine, io.Closer, error) {
+	drivers := nvml.Config{MPSDir: cfg.MPSDir()}
 	var list []providers.Inventory
 	var open closers
 	for _, s := range cfg.SimulateGPUs {
@@ -68,4 +73,60 @@ func (c closers) Close() error {
 		failed = append(failed, one.Close())
 	}
 	return errors.Join(failed...)
+}
+
+// registerMachine registers what this machine has: GPUs and Jupyter.
+func (p *portal) registerMachine(ctx context.Context) (err error) {
+	if p.host.Name, err = os.Hostname(); err != nil {
+		return err
+	}
+	identity, err := machineIdentity(p.cfg.MachineIDFile)
+	if err != nil {
+		if p.cfg.MachineIDFile != "" {
+			return err
+		}
+		identity = p.host.Name // enough: no agent enrolls from here
+	}
+	p.host.Digest = providers.MachineDigest(identity)
+	if p.gpus, p.gpuDriver, err = openGPUs(p.cfg, p.host.Name); err != nil {
+		return err
+	}
+	if p.cfg.Runtime == "kube" { // its nodes have agents, and environments name images
+		return nil
+	}
+	if err := p.providers.Enlist(ctx, p.host, p.gpus); err != nil {
+		return fmt.Errorf("cannot register the GPUs of this machine: %w", err)
+	}
+	return p.catalogue.Register(ctx, local.Discover(ctx, uint32(p.cfg.SandboxUID)))
+}
+
+// migInstanceFiles asks this machine's driver for the files of a MIG instance.
+func (p *portal) migInstanceFiles(ctx context.Context, uuid string) ([]string, error) {
+	driver, ok := p.gpus.(interface {
+		Files(ctx context.Context, uuid string) ([]string, error)
+	})
+	if !ok {
+		return nil, fmt.Errorf("unknown MIG instance %s", uuid)
+	}
+	return driver.Files(ctx, uuid)
+}
+
+// reportPeriod is how often the portal reports its own machine's GPUs.
+const reportPeriod = 5 * time.Second
+
+// localProvider reports the portal's own GPUs as an agent would.
+type localProvider struct{ *providers.Service }
+
+func (m localProvider) Heartbeat(ctx context.Context, b providers.Heartbeat) (providers.Orders, error) {
+	o, err := m.Report(ctx, b)
+	o.Every = reportPeriod
+	return o, err
+}
+
+// reportOwnGPUs reports this machine's GPUs until ctx ends.
+func (p *portal) reportOwnGPUs(ctx context.Context) {
+	loop := agent.Loop{Portal: localProvider{p.providers}, Machine: p.gpus, Digest: p.host.Digest, Log: p.log}
+	if err := loop.Run(ctx); err != nil {
+		p.log.ErrorContext(ctx, "stopped reporting the GPUs of this machine", "err", err)
+	}
 }

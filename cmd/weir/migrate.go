@@ -1,26 +1,24 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
-	"weir/migrations"
+	"weir/cmd/weir/config"
 	"weir/models"
 )
 
 func newMigrateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "Bring the database's schema up to date, or back to an older version",
+		Short: "Migrate the database schema to the newest version, or back to an older one",
 		Args:  cobra.NoArgs,
 	}
-	bindConfig(cmd, storeOptions...)
-	to := cmd.Flags().Int64("down-to", -1, "go back to this version; 0 removes all data")
+	config.Bind(cmd, config.ForStore...)
+	to := cmd.Flags().Int64("down-to", -1, "version to migrate back to; 0 removes all data")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := loadConfig(cmd, os.LookupEnv)
+		cfg, err := config.Load(cmd)
 		if err != nil {
 			return err
 		}
@@ -29,44 +27,24 @@ func newMigrateCommand() *cobra.Command {
 			return err
 		}
 		defer store.Close()
-		claim, err := claimData(cmd.Context(), cfg, store)
+		claim, err := claimExclusively(cmd.Context(), cfg, store)
 		if err != nil {
 			return err
 		}
 		defer claim()
-		db, err := store.SQL()
-		if err != nil {
-			return err
-		}
 		if *to >= 0 {
-			err = migrations.DownTo(cmd.Context(), db, store.Dialect(), *to)
+			err = migrateDown(cmd.Context(), store, *to)
 		} else {
 			err = migrateUp(cmd.Context(), store)
 		}
 		if err != nil {
 			return err
 		}
-		current, newest, err := migrations.Versions(cmd.Context(), db, store.Dialect())
+		current, newest, err := schemaVersions(cmd.Context(), store)
 		if err == nil {
 			fmt.Fprintf(cmd.OutOrStdout(), "%s schema: version %d of %d\n", store.Dialect(), current, newest)
 		}
 		return err
 	}
 	return cmd
-}
-
-// claimData makes sure that no server works on the data, until release.
-func claimData(ctx context.Context, cfg Config, store *models.Store) (release func(), err error) {
-	alone, err := store.Alone(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if store.Dialect() == "postgres" {
-		return func() { _ = alone.Close() }, nil
-	}
-	lock, err := lockDir(cfg.DataDir)
-	if err != nil {
-		return nil, err
-	}
-	return func() { _ = lock.Close() }, nil
 }

@@ -65,12 +65,12 @@ func newReplica(t *testing.T, url string) *replica {
 	r := &replica{portal: &portal{store: store, log: slog.New(slog.DiscardHandler)}}
 	r.accounts, r.pool, r.ledger = policies.NewAccounts(store, access), pool.New(store, access, providers.New(store, access, nil)), projects.New(store, access, dirs)
 	r.service = workspaces.NewService(store, access, r.pool, r.ledger, func() {})
-	r.proxy = proxy.New(proxy.Config{Gate: gate{r.service, r.accounts}, AppsDomain: "apps.test", Holds: r.holds})
+	r.proxy = proxy.New(proxy.Config{Gate: gate{r.service, r.accounts}, AppsDomain: "apps.test", Holds: r.leaseValid})
 	t.Cleanup(r.proxy.Close)
 	store.Carry(r.proxy)
 	r.app = handlers.New(handlers.Config{Store: store, Access: access, Accounts: r.accounts, Ledger: r.ledger, Pool: r.pool,
 		Catalogue: workspaces.NewCatalogue(store, access), Workspaces: r.service, Directories: dirs, Proxy: r.proxy,
-		Wake: func() {}, Holds: r.holds, Logger: r.log, SessionLifetime: time.Hour})
+		Wake: func() {}, Holds: r.leaseValid, Logger: r.log, SessionLifetime: time.Hour})
 	t.Cleanup(r.app.Close)
 	r.open(t)
 	return r
@@ -78,12 +78,12 @@ func newReplica(t *testing.T, url string) *replica {
 
 // open joins the other servers and takes requests.
 func (r *replica) open(t *testing.T) {
-	if err := r.join(t.Context()); err != nil {
+	if err := r.acquireLease(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var work sync.WaitGroup
-	work.Go(func() { r.sit(ctx) })
+	work.Go(func() { r.renewLease(ctx) })
 	work.Go(func() { r.store.Listen(ctx, func(err error) { t.Log(err) }) })
 	t.Cleanup(func() { stop(); work.Wait() })
 	server := httptest.NewServer(r.app)
@@ -408,7 +408,7 @@ func TestRevokedOnOneServerUsedOnAnother(t *testing.T) {
 	if late := n.late.Load(); late != 0 {
 		t.Errorf("%d messages reached a notebook after their sender's right had ended", late)
 	}
-	if !one.holds() || !other.holds() {
-		t.Error("a server has lost its place")
+	if !one.leaseValid() || !other.leaseValid() {
+		t.Error("a server has lost its lease")
 	}
 }

@@ -2,37 +2,40 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"weir/cmd/weir/config"
+	"weir/handlers"
 )
 
 const setupLifetime = 24 * time.Hour
 
 func newServeCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "serve", Short: "Serve the portal, the REST API and the workspaces of this machine", Args: cobra.NoArgs}
-	bindConfig(cmd)
+	cmd := &cobra.Command{Use: "serve", Short: "Run the portal, the REST API and the workspaces of this machine", Args: cobra.NoArgs}
+	config.Bind(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := loadConfig(cmd, os.LookupEnv)
+		cfg, err := config.Load(cmd)
 		if err != nil {
 			return err
 		}
-		return serve(cmd.Context(), cfg, cmd.OutOrStdout(), newLogger(cfg, cmd.ErrOrStderr()))
+		return serve(cmd.Context(), cfg, cmd.OutOrStdout(), cfg.Logger(cmd.ErrOrStderr()))
 	}
 	return cmd
 }
 
 // serve runs until ctx ends, then finishes what is open within the grace.
 // Running workspaces are left running: the next server adopts them.
-func serve(ctx context.Context, cfg Config, out io.Writer, log *slog.Logger) error {
+func serve(ctx context.Context, cfg config.Config, out io.Writer, log *slog.Logger) error {
 	slog.SetDefault(log)
 	listeners, err := listen(ctx, cfg.Listen)
 	if err != nil {
@@ -45,10 +48,10 @@ func serve(ctx context.Context, cfg Config, out io.Writer, log *slog.Logger) err
 	}
 	defer func() {
 		if err := p.close(); err != nil {
-			log.Error("close", "err", err)
+			log.Error("cannot close", "err", err)
 		}
 	}()
-	if err := p.discover(ctx); err != nil {
+	if err := p.registerMachine(ctx); err != nil {
 		return err
 	}
 	if err := p.announce(ctx, out); err != nil {
@@ -64,9 +67,9 @@ func (p *portal) announce(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Weir serves on %s\n", p.origin)
+	fmt.Fprintf(out, "Weir is running at %s\n", p.origin)
 	if token != "" {
-		fmt.Fprintf(out, "\nNobody has an account yet. Open this link once, within %d hours, to become the administrator:\n\n  %s/setup?token=%s\n\n",
+		fmt.Fprintf(out, "\nThere are no accounts yet. To create the administrator, open this link within %d hours; it works once:\n\n  %s/setup?token=%s\n\n",
 			int(setupLifetime.Hours()), p.origin, token)
 	}
 	return nil
@@ -77,20 +80,22 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 	defer background.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := p.join(ctx); err != nil {
+	if err := p.acquireLease(ctx); err != nil {
 		return err
 	}
-	background.Go(func() { p.sit(ctx) })
-	background.Go(func() { p.lead(ctx) })
-	background.Go(func() { p.store.Listen(ctx, func(err error) { p.log.Warn("other servers", "err", err) }) })
+	background.Go(func() { p.renewLease(ctx) })
+	background.Go(func() { p.runElection(ctx) })
+	background.Go(func() {
+		p.store.Listen(ctx, func(err error) { p.log.Warn("cannot listen to other servers", "err", err) })
+	})
 	if p.cluster == nil { // the cluster's machines have agents of their own
-		background.Go(func() { p.speakForOwn(ctx) })
+		background.Go(func() { p.reportOwnGPUs(ctx) })
 	}
 
 	server := &http.Server{Handler: p.app, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)}
 	failed := make(chan error, len(listeners)+2)
-	background.Go(func() { p.holdClaim(ctx, failed) })
+	background.Go(func() { p.watchClaim(ctx, failed) })
 	background.Go(func() { p.serveAgents(ctx, failed) })
 	defer server.Close() // what is still open when the grace is over
 	for _, l := range listeners {
@@ -103,35 +108,38 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 		return err
 	case <-ctx.Done():
 	}
-	p.log.Info("shutting down; workspaces go on running")
+	p.log.Info("shutting down; workspaces keep running")
 	p.app.Close()
 	grace, stop := context.WithTimeout(context.WithoutCancel(ctx), p.cfg.ShutdownGrace)
 	defer stop()
 	p.proxy.Close()
-	p.leave()
+	p.releaseLease()
 	if err := server.Shutdown(grace); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return nil
 }
 
-// holdClaim ends the server when it is no longer the only one that may work
-// on the database.
-func (p *portal) holdClaim(ctx context.Context, failed chan<- error) {
-	tick := time.NewTicker(5 * time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if p.alone == nil {
-			return
-		}
-		if err := p.alone.Holds(ctx); err != nil && ctx.Err() == nil {
-			failed <- fmt.Errorf("the claim on the database is lost: %w", err)
-			return
-		}
+// serveAgents answers agents until ctx ends.
+func (p *portal) serveAgents(ctx context.Context, failed chan<- error) {
+	if p.agents.listener == nil {
+		return
+	}
+	server := &http.Server{Handler: handlers.NewAgents(p.agents.enrolment, p.log), ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second,
+		WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug)}
+	ended := make(chan struct{})
+	defer func() { <-ended }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	context.AfterFunc(ctx, func() {
+		defer close(ended)
+		grace, stop := context.WithTimeout(context.WithoutCancel(ctx), p.cfg.ShutdownGrace)
+		defer stop()
+		_ = server.Shutdown(grace) // what is still open then is closed
+		_ = server.Close()
+	})
+	p.log.Info("serving agents", "address", p.agents.listener.Addr().String())
+	if err := server.Serve(tls.NewListener(p.agents.listener, p.agents.authority.ServerTLS())); !errors.Is(err, http.ErrServerClosed) {
+		failed <- fmt.Errorf("agent listener: %w", err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"weir/cmd/weir/config"
 	"weir/pool/placement/fleet"
 	"weir/pool/placement/trace"
 )
@@ -22,7 +23,7 @@ import (
 const maxSeeds = 10_000
 
 func newSimulateCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "simulate", Short: "Try out what the pool would do"}
+	cmd := &cobra.Command{Use: "simulate", Short: "Simulate the pool"}
 	cmd.AddCommand(newSimulatePlacementCommand())
 	return cmd
 }
@@ -46,10 +47,10 @@ func newSimulatePlacementCommand() *cobra.Command {
 	var s simulation
 	cmd := &cobra.Command{
 		Use:   "placement {--nodes FILE --pods FILE | --history [--add MODEL:GPUSxMACHINES]...}",
-		Short: "Replay tasks and report how the GPUs serve them",
-		Long: `With a trace of tasks, report how much of its machines' GPUs each policy allocates.
-With the pool's own history, report how the pool's machines would have served it,
-and how they would together with others; the database is only read.`,
+		Short: "Simulate placement policies on a trace or on the history of the pool",
+		Long: `On a trace of tasks, report how much of the GPUs each policy allocates.
+On the history of the pool, report how its machines would have served the requests,
+and how they would together with additional ones. The database is only read.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if s.history {
@@ -59,21 +60,21 @@ and how they would together with others; the database is only read.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&s.nodes, "nodes", "", "CSV `FILE` with the machines: cpu_milli, memory_mib, gpu, model; may be gzipped")
-	flags.StringVar(&s.pods, "pods", "", "CSV `FILE` with the tasks: name, cpu_milli, memory_mib, num_gpu, gpu_milli, gpu_spec; may be gzipped")
-	flags.StringVar(&s.policy, "policy", fleet.Default, "`POLICY,...` out of "+strings.Join(fleet.Policies(), ", ")+"; or all")
+	flags.StringVar(&s.nodes, "nodes", "", "CSV `FILE` with the machines: cpu_milli, memory_mib, gpu, model; can be gzipped")
+	flags.StringVar(&s.pods, "pods", "", "CSV `FILE` with the tasks: name, cpu_milli, memory_mib, num_gpu, gpu_milli, gpu_spec; can be gzipped")
+	flags.StringVar(&s.policy, "policy", fleet.Default, "`POLICY,...`: "+strings.Join(fleet.Policies(), ", ")+", or all")
 	flags.StringVar(&s.seeds, "seeds", "42-51", "`SEEDS` of the random orders of arrival, such as 42-51 or 1,2,7")
-	flags.Float64Var(&s.inflate, "inflate", 1.3, "how much the tasks ask for, as a `MULTIPLE` of the GPUs there are")
-	flags.IntVar(&s.scale, "scale", 10, "also measure the cost of a decision with this `MULTIPLE` of the machines; 1 does not")
-	flags.StringVar(&s.output, "output", "table", "`FORMAT` of the report, table or json")
-	flags.BoolVar(&s.history, "history", false, "replay what was asked of the pool itself, instead of a trace")
-	flags.StringArrayVar(&s.add, "add", nil, "with --history: `MACHINES` to add, such as h100:8x4 for four with eight H100, or “NVIDIA L40S/46068:4”; may be given again")
-	bindConfig(cmd, "data-dir", "database-url")
+	flags.Float64Var(&s.inflate, "inflate", 1.3, "GPUs that the tasks request, as a `MULTIPLE` of the GPUs of the machines")
+	flags.IntVar(&s.scale, "scale", 10, "also measure decisions with this `MULTIPLE` of the machines; 1 to skip")
+	flags.StringVar(&s.output, "output", "table", "output `FORMAT`: table or json")
+	flags.BoolVar(&s.history, "history", false, "replay the requests of the pool instead of a trace")
+	flags.StringArrayVar(&s.add, "add", nil, "`MACHINES` to add, such as h100:8x4 for four with eight H100, or “NVIDIA L40S/46068:4”; with --history; can be repeated")
+	config.Bind(cmd, "data-dir", "database-url")
 	return cmd
 }
 
 func (s simulation) run(cmd *cobra.Command) error {
-	plan, err := s.plan(misplaced(cmd, historyFlags, "it goes with --history"))
+	plan, err := s.plan(misplaced(cmd, historyFlags, "requires --history"))
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func (s simulation) plan(problems []string) (trace.Plan, error) {
 	}
 	for flag, file := range map[string]string{"nodes": s.nodes, "pods": s.pods} {
 		if file == "" {
-			note(flag, fmt.Errorf("a file is needed"))
+			note(flag, fmt.Errorf("is required"))
 		}
 	}
 	var err error
@@ -121,22 +122,22 @@ func (s simulation) plan(problems []string) (trace.Plan, error) {
 	plan.Seeds, err = parseSeeds(s.seeds)
 	note("seeds", err)
 	if !(s.inflate > 0 && s.inflate <= 100) {
-		note("inflate", fmt.Errorf("%v is not above 0 and at most 100", s.inflate))
+		note("inflate", fmt.Errorf("%v must be above 0 and at most 100", s.inflate))
 	}
 	if s.scale < 1 || s.scale > 1000 {
-		note("scale", fmt.Errorf("%d is not in 1..1000", s.scale))
+		note("scale", fmt.Errorf("%d must be from 1 to 1000", s.scale))
 	}
 	note("output", checkOutput(s.output))
 	if len(problems) > 0 {
 		slices.Sort(problems)
-		return plan, &usageError{title: "nothing can be simulated", problems: problems}
+		return plan, &config.UsageError{Title: "invalid arguments", Problems: problems}
 	}
 	return plan, nil
 }
 
 func checkOutput(format string) error {
 	if format != "table" && format != "json" {
-		return fmt.Errorf("%q is neither table nor json", format)
+		return fmt.Errorf("%q must be table or json", format)
 	}
 	return nil
 }
@@ -149,7 +150,7 @@ func parsePolicies(text string) ([]string, error) {
 	for name := range strings.SplitSeq(text, ",") {
 		name = strings.TrimSpace(name)
 		if !slices.Contains(fleet.Policies(), name) {
-			return nil, fmt.Errorf("there is no policy %q; there are %s, and all", name, strings.Join(fleet.Policies(), ", "))
+			return nil, fmt.Errorf("unknown policy %q; must be one of %s, or all", name, strings.Join(fleet.Policies(), ", "))
 		}
 		if !slices.Contains(names, name) {
 			names = append(names, name)
@@ -170,14 +171,14 @@ func parseSeeds(text string) ([]int64, error) {
 		last, err2 := strconv.ParseInt(to, 10, 64)
 		switch {
 		case err != nil || err2 != nil || first > last:
-			return nil, fmt.Errorf("%q is neither a number nor a range such as 42-51", part)
+			return nil, fmt.Errorf("%q must be a number or a range such as 42-51", part)
 		case last-first >= int64(maxSeeds-len(seeds)):
-			return nil, fmt.Errorf("more than %d seeds", maxSeeds)
+			return nil, fmt.Errorf("must be at most %d seeds", maxSeeds)
 		}
 		for i := range last - first + 1 { // seed <= last would never end at the largest number
 			seed := first + i
 			if slices.Contains(seeds, seed) {
-				return nil, fmt.Errorf("seed %d stands twice", seed)
+				return nil, fmt.Errorf("seed %d is listed more than once", seed)
 			}
 			seeds = append(seeds, seed)
 		}
@@ -210,14 +211,14 @@ func readTable[T any](file string, read func(io.Reader, string) (T, error)) (tab
 }
 
 func printReport(out io.Writer, r trace.Report) error {
-	fmt.Fprintf(out, "%d machines, %d GPUs, %d seeds; percent of the GPUs allocated when so many percent were asked for\n\n",
+	fmt.Fprintf(out, "%d machines, %d GPUs, %d seeds; percent of the GPUs allocated, by percent of the GPUs requested\n\n",
 		r.Nodes, r.GPUs, len(r.Seeds))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(w, "policy\t")
 	for _, mark := range trace.Marks {
 		fmt.Fprintf(w, "%d%%\t±\t", mark)
 	}
-	fmt.Fprint(w, "GPUs left at 100%\t±\tdecisions/s\tµs each\tµs at scale\t\n")
+	fmt.Fprint(w, "unallocated GPUs at 100%\t±\tdecisions/s\tµs each\tµs at scale\t\n")
 	for _, p := range r.Policies {
 		fmt.Fprintf(w, "%s\t", p.Policy)
 		for _, mark := range trace.Marks {

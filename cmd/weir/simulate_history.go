@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,8 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"weir/migrations"
-	"weir/models"
+	"weir/cmd/weir/config"
 	"weir/pool"
 	"weir/pool/placement"
 	"weir/pool/placement/history"
@@ -45,11 +43,11 @@ type historyPolicy struct {
 }
 
 func (s simulation) runHistory(cmd *cobra.Command) error {
-	names, extra, err := s.historyPlan(misplaced(cmd, traceFlags, "it goes with a trace, not with --history"))
+	names, extra, err := s.historyPlan(misplaced(cmd, traceFlags, "cannot be used with --history"))
 	if err != nil {
 		return err
 	}
-	cfg, err := loadConfig(cmd, os.LookupEnv)
+	cfg, err := config.Load(cmd)
 	if err != nil {
 		return err
 	}
@@ -86,47 +84,21 @@ func (s simulation) historyPlan(problems []string) (policies []string, extra []p
 	}
 	if len(problems) > 0 {
 		slices.Sort(problems)
-		return nil, nil, &usageError{title: "nothing can be simulated", problems: problems}
+		return nil, nil, &config.UsageError{Title: "invalid arguments", Problems: problems}
 	}
 	return policies, extra, nil
 }
 
-func readPast(ctx context.Context, cfg Config) (p pool.Past, err error) {
+func readPast(ctx context.Context, cfg config.Config) (p pool.Past, err error) {
 	store, err := openToRead(ctx, cfg)
 	if err != nil {
 		return p, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	if p, err = pool.ReadPast(store.Read(ctx), time.Time{}); err == nil && len(p.Jobs) == 0 {
-		err = errors.New("nobody has asked this pool for a GPU yet, so there is no history to replay")
+		err = errors.New("no GPU requests to replay: the history of the pool is empty")
 	}
 	return p, err
-}
-
-// openToRead opens a database that is there, and leaves it as it is: a server
-// may be at work on it.
-func openToRead(ctx context.Context, cfg Config) (*models.Store, error) {
-	if cfg.DatabaseURL == "" {
-		if _, err := os.Stat(cfg.SQLiteFile()); err != nil {
-			return nil, fmt.Errorf("there is no database to read; name the server's with --data-dir or --database-url: %w", err)
-		}
-	}
-	store, err := models.Open(ctx, cfg.DatabaseURL, cfg.SQLiteFile())
-	if err != nil {
-		return nil, err
-	}
-	db, err := store.SQL()
-	if err == nil {
-		var current, newest int64
-		current, newest, err = migrations.Versions(ctx, db, store.Dialect())
-		if err == nil && current != newest {
-			err = fmt.Errorf("the database's schema is version %d, this program's %d: use the server's own program, or bring the schema up to date with “weir migrate”", current, newest)
-		}
-	}
-	if err != nil {
-		return nil, errors.Join(err, store.Close())
-	}
-	return store, nil
 }
 
 func (s simulation) compare(ctx context.Context, p pool.Past, policies []string, extra []placement.Node) (historyReport, error) {
@@ -152,9 +124,9 @@ func (s simulation) compare(ctx context.Context, p pool.Past, policies []string,
 }
 
 func printHistory(out io.Writer, r historyReport) error {
-	fmt.Fprintf(out, "%d requests for GPUs were replayed", r.Requests)
+	fmt.Fprintf(out, "Replayed %d GPU requests", r.Requests)
 	if r.Assumed > 0 {
-		fmt.Fprintf(out, "; %d of them were never served and are taken to last %s", r.Assumed, rounded(r.Lasting))
+		fmt.Fprintf(out, "; %d were never served and are assumed to last %s", r.Assumed, rounded(r.Lasting))
 	}
 	fmt.Fprintln(out)
 	for _, p := range r.Policies {
@@ -184,7 +156,7 @@ func (p historyPolicy) print(out io.Writer, added []string) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	titles := []string{"not met at once, now", "not met at once, with what is added"}
+	titles := []string{"Not met at once, now", "Not met at once, with added machines"}
 	for i, result := range results {
 		if err := printUnmet(out, titles[i], result.Unmet); err != nil {
 			return err
@@ -202,17 +174,17 @@ var historyRows = []struct {
 	{"GPUs", func(r history.Result) string { return strconv.Itoa(r.GPUs) }},
 	{"served", func(r history.Result) string { return strconv.Itoa(r.Placed) }},
 	{"refused", func(r history.Result) string { return strconv.Itoa(r.Refused) }},
-	{"had to wait", func(r history.Result) string { return strconv.Itoa(r.Waited) }},
+	{"waited", func(r history.Result) string { return strconv.Itoa(r.Waited) }},
 	{"mean wait", func(r history.Result) string { return rounded(r.Waits.Mean) }},
 	{"median wait", func(r history.Result) string { return rounded(r.Waits.Median) }},
-	{"90 % waited at most", func(r history.Result) string { return rounded(r.Waits.P90) }},
+	{"90th percentile wait", func(r history.Result) string { return rounded(r.Waits.P90) }},
 	{"longest wait", func(r history.Result) string { return rounded(r.Waits.Max) }},
 	{"GPU hours served", func(r history.Result) string { return fmt.Sprintf("%.1f", r.CoreHours/placement.Whole) }},
-	{"GPUs held on average", func(r history.Result) string { return fmt.Sprintf("%.2f", meanHeld(r)/placement.Whole) }},
+	{"GPUs in use on average", func(r history.Result) string { return fmt.Sprintf("%.2f", meanInUse(r)/placement.Whole) }},
 }
 
-// meanHeld is the GPU cores that were held on average.
-func meanHeld(r history.Result) (sum float64) {
+// meanInUse is the GPU cores that were in use on average.
+func meanInUse(r history.Result) (sum float64) {
 	for _, p := range r.Points {
 		sum += p.Held / float64(len(r.Points))
 	}
@@ -239,7 +211,7 @@ func printUnmet(out io.Writer, title string, list []history.Unmet) error {
 	if err := w.Flush(); err != nil || len(list) <= maxUnmet {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "and %d other sizes; all are in --output json\n", len(list)-maxUnmet)
+	_, err := fmt.Fprintf(out, "… and %d more sizes; see --output json\n", len(list)-maxUnmet)
 	return err
 }
 

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"weir/cmd/weir/cli"
+	"weir/cmd/weir/config"
 	"weir/models"
 	"weir/models/modelstest"
 )
@@ -18,7 +20,7 @@ import (
 // fillHistory gives a database one machine with two GPUs, and a morning on
 // it: two members took a GPU each for four hours, one waited for an hour and
 // gave up, one wanted three GPUs and was refused.
-func fillHistory(t *testing.T, cfg Config) {
+func fillHistory(t *testing.T, cfg config.Config) {
 	t.Helper()
 	store, err := openStore(t.Context(), cfg)
 	if err != nil {
@@ -77,14 +79,14 @@ func fillHistory(t *testing.T, cfg Config) {
 
 func simulateHistory(args ...string) (code int, out, errOut string) {
 	var o, e bytes.Buffer
-	code = run(append([]string{"simulate", "placement", "--history"}, args...), &o, &e)
+	code = weir(append([]string{"simulate", "placement", "--history"}, args...), &o, &e)
 	return code, o.String(), e.String()
 }
 
 func TestSimulateHistory(t *testing.T) {
 	for _, dialect := range []string{"sqlite", "postgres"} {
 		t.Run(dialect, func(t *testing.T) {
-			cfg := Config{DataDir: t.TempDir()}
+			cfg := config.Config{DataDir: t.TempDir()}
 			where := []string{"--data-dir", cfg.DataDir}
 			if dialect == "postgres" {
 				cfg.DatabaseURL = modelstest.Postgres(t)
@@ -114,7 +116,7 @@ func checkHistoryJSON(t *testing.T, where []string) {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(out), &report); code != exitOK || errOut != "" || err != nil || len(report.Policies) != 2 {
+	if err := json.Unmarshal([]byte(out), &report); code != cli.ExitOK || errOut != "" || err != nil || len(report.Policies) != 2 {
 		t.Fatalf("exit code %d, says %s, prints %s, %v", code, errOut, out, err)
 	}
 	if report.Requests != 4 || report.Assumed != 2 || report.AssumedSeconds != 4*3600 || !slices.Equal(report.Added, []string{"h100:8"}) {
@@ -133,24 +135,24 @@ func checkHistoryJSON(t *testing.T, where []string) {
 
 func checkHistoryTable(t *testing.T, where []string) {
 	code, out, errOut := simulateHistory(append(where, "--add", "NVIDIA L40S/46068:4x2", "--add", "b200:1")...)
-	if code != exitOK || errOut != "" {
+	if code != cli.ExitOK || errOut != "" {
 		t.Fatalf("exit code %d, says %s", code, errOut)
 	}
-	for _, words := range []string{"4 requests for GPUs were replayed; 2 of them were never served and are taken to last 4h0m0s",
+	for _, words := range []string{"Replayed 4 GPU requests; 2 were never served and are assumed to last 4h0m0s",
 		"weir now with NVIDIA L40S/46068:4x2, b200:1", "machines 1 4", "GPUs 2 11", "refused 1 0", "longest wait 3h0m0s 3h0m0s",
 		"GPU hours served 12.0 24.0", "any 3 100 – 1 0 0s", "h100 1 100 – 0 1 3h0m0s"} {
 		if !strings.Contains(strings.Join(strings.Fields(out), " "), words) {
 			t.Errorf("no %q in %s", words, out)
 		}
 	}
-	if code, out, _ := simulateHistory(where...); code != exitOK || strings.Contains(out, "with") {
+	if code, out, _ := simulateHistory(where...); code != cli.ExitOK || strings.Contains(out, "with") {
 		t.Errorf("nothing was added: %s", out)
 	}
 }
 
 func TestSimulateHistoryRefuses(t *testing.T) {
 	dir, empty := t.TempDir(), t.TempDir()
-	store, err := openStore(t.Context(), Config{DataDir: empty})
+	store, err := openStore(t.Context(), config.Config{DataDir: empty})
 	if err == nil {
 		err = store.Close()
 	}
@@ -166,12 +168,12 @@ func TestSimulateHistoryRefuses(t *testing.T) {
 		code int
 		says []string
 	}{
-		{"--inflate 1 --seeds 1 --scale 2 --nodes f --pods f", exitUsage, []string{"--inflate: it goes with a trace, not with --history", "--seeds:", "--scale:", "--nodes:", "--pods:"}},
-		{"--add h300:8 --add h100 --policy nosuch --output xml", exitUsage, []string{"h300", `"h100" is not MODEL:GPUS`, `no policy "nosuch"`, "--output"}},
-		{"--data-dir " + dir, exitError, []string{"no database to read", dir}},
-		{"--data-dir " + empty, exitError, []string{"nobody has asked"}},
-		{"--data-dir " + old, exitError, []string{"version 0", "weir migrate"}},
-		{"--data-dir=relative --database-url=x", exitUsage, []string{"--database-url"}},
+		{"--inflate 1 --seeds 1 --scale 2 --nodes f --pods f", cli.ExitUsage, []string{"--inflate: cannot be used with --history", "--seeds:", "--scale:", "--nodes:", "--pods:"}},
+		{"--add h300:8 --add h100 --policy nosuch --output xml", cli.ExitUsage, []string{"h300", `"h100" is not MODEL:GPUS`, `unknown policy "nosuch"`, "--output"}},
+		{"--data-dir " + dir, cli.ExitError, []string{"no database found", dir}},
+		{"--data-dir " + empty, cli.ExitError, []string{"no GPU requests"}},
+		{"--data-dir " + old, cli.ExitError, []string{"version 0", "weir migrate"}},
+		{"--data-dir=relative --database-url=x", cli.ExitUsage, []string{"--database-url"}},
 	} {
 		code, out, errOut := simulateHistory(strings.Fields(c.args)...)
 		missing := slices.ContainsFunc(c.says, func(word string) bool { return !strings.Contains(errOut, word) })
@@ -183,7 +185,7 @@ func TestSimulateHistoryRefuses(t *testing.T) {
 		t.Errorf("a database was made: %v", err)
 	}
 	code, out, errOut := simulate("--add", "h100:8", "--data-dir", dir)
-	if code != exitUsage || out != "" || !strings.Contains(errOut, "--add: it goes with --history") || !strings.Contains(errOut, "--data-dir") {
+	if code != cli.ExitUsage || out != "" || !strings.Contains(errOut, "--add: requires --history") || !strings.Contains(errOut, "--data-dir") {
 		t.Errorf("a trace with --add: exit code %d, prints %q, says %s", code, out, errOut)
 	}
 }

@@ -1,9 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
-	"io"
 	"runtime"
 	"runtime/debug"
 
@@ -55,7 +52,7 @@ func (v versionInfo) String() string {
 func newVersionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Show which build this is",
+		Short: "Print version information",
 		Args:  cobra.NoArgs,
 	}
 	output := bindOutput(cmd)
@@ -63,34 +60,4 @@ func newVersionCommand() *cobra.Command {
 		return output.write(cmd.OutOrStdout(), buildVersion())
 	}
 	return cmd
-}
-
-// outputFormat is how a command shows its result: text or json.
-type outputFormat string
-
-// bindOutput gives cmd the flag --output.
-func bindOutput(cmd *cobra.Command) *outputFormat {
-	f := outputFormat("text")
-	cmd.Flags().VarP(&f, "output", "o", "text or json")
-	return &f
-}
-
-func (f *outputFormat) String() string { return string(*f) }
-func (f *outputFormat) Type() string   { return "FORMAT" }
-
-func (f *outputFormat) Set(text string) error {
-	text, err := oneOf("text", "json")(text)
-	*f = outputFormat(text)
-	return err
-}
-
-// write shows v: its String for a person, itself as JSON for a program.
-func (f *outputFormat) write(w io.Writer, v fmt.Stringer) error {
-	if *f == "json" {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(v)
-	}
-	_, err := fmt.Fprintln(w, v)
-	return err
 }

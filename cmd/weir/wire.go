@@ -3,22 +3,20 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strconv"
-	"syscall"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"weir/cmd/weir/config"
 	"weir/handlers"
-	"weir/migrations"
 	"weir/models"
 	"weir/policies"
-	"weir/policies/notifications"
+	"weir/policies/openid"
 	"weir/pool"
 	"weir/pool/projects"
 	"weir/pool/providers"
@@ -30,78 +28,23 @@ import (
 	"weir/workspaces/proxy"
 )
 
-// openStore opens the database and brings its schema up to date.
-func openStore(ctx context.Context, cfg Config) (*models.Store, error) {
-	store, err := models.Open(ctx, cfg.DatabaseURL, cfg.SQLiteFile())
-	if err != nil {
-		return nil, err
-	}
-	if err := migrateUp(ctx, store); err != nil {
-		return nil, errors.Join(err, store.Close())
-	}
-	return store, nil
-}
-
-func migrateUp(ctx context.Context, store *models.Store) error {
-	db, err := store.SQL()
-	if err == nil {
-		err = migrations.Up(ctx, db, store.Dialect())
-	}
-	if err == nil {
-		err = store.ChainAudit(ctx)
-	}
-	if err != nil {
-		err = fmt.Errorf("the database's schema cannot be brought up to date: %w", err)
-	}
-	return err
-}
-
-// portal is everything that serves, wired together. This is the only place
-// where a mode is chosen.
-type portal struct {
-	cfg        Config
-	log        *slog.Logger
-	store      *models.Store
-	accounts   *policies.Accounts
-	providers  *providers.Service
-	pool       *pool.Scheduler
-	catalogue  *workspaces.Catalogue
-	runtime    backend
-	fence      fence
-	cluster    *kube.Runtime // nil on one machine
-	reconciler *workspaces.Reconciler
-	notices    *notifications.Service
-	sender     *notifications.Sender
-	periods    *requests.Periods
-	proxy      *proxy.Proxy
-	app        *handlers.App
-	lock       *os.File
-	alone      *models.Claim // the claim to be the only server on the database
-	seat       *models.Seat  // from before the first request
-	origin     string        // of the portal, as it knows itself
-
-	host    providers.Host // this machine
-	machine providers.Machine
-	driver  io.Closer // of machine
-	agents  agentsSide
-}
-
-// wirePortal builds the portal that answers on a listener's address.
-func wirePortal(ctx context.Context, cfg Config, log *slog.Logger, addr net.Addr) (p *portal, err error) {
+// wirePortal makes the services of the portal that answers on a listener's
+// address. This is the only place where a mode is chosen.
+func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr net.Addr) (p *portal, err error) {
 	p = &portal{cfg: cfg, log: log}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, p.close())
 		}
 	}()
-	if p.lock, err = lockDir(cfg.DataDir); err != nil {
+	if p.dataLock, err = lockDataDir(cfg.DataDir); err != nil {
 		return p, err
 	}
 	if p.store, err = models.Open(ctx, cfg.DatabaseURL, cfg.SQLiteFile()); err != nil {
 		return p, err
 	}
 	if cfg.Runtime == "local" { // the server of another machine would take this one's workspaces for gone
-		if p.alone, err = p.store.Alone(ctx); err != nil {
+		if p.claim, err = p.store.Alone(ctx); err != nil {
 			return p, err
 		}
 	}
@@ -129,7 +72,7 @@ func wirePortal(ctx context.Context, cfg Config, log *slog.Logger, addr net.Addr
 	if err := p.wireAgents(ctx, access); err != nil {
 		return p, err
 	}
-	if err := p.wireNotices(access); err != nil {
+	if err := p.wireNotifications(access); err != nil {
 		return p, err
 	}
 	p.periods = requests.NewPeriods(requests.PeriodsConfig{Store: p.store, Fence: p.fence.check, Logger: log})
@@ -142,11 +85,11 @@ func wirePortal(ctx context.Context, cfg Config, log *slog.Logger, addr net.Addr
 	service := workspaces.NewService(p.store, access, p.pool, ledger, p.reconciler.Wake)
 	p.proxy = proxy.New(proxy.Config{Gate: gate{service, p.accounts}, AppsDomain: appsDomain, Secure: cfg.TLS(),
 		PortalURL: func(*http.Request) string { return p.origin }, PortalCookies: []string{handlers.SessionCookie(cfg.TLS()), handlers.PassCookie(cfg.TLS())},
-		Page: p.workspaceGone, Logger: log, OnActivity: p.activity(service), Holds: p.holds})
+		Page: p.workspaceGone, Logger: log, OnActivity: p.recordActivity(service), Holds: p.leaseValid})
 	p.store.Carry(p.proxy)
 	p.app = handlers.New(handlers.Config{Store: p.store, Access: access, Accounts: p.accounts, Notices: p.notices, Ledger: ledger,
 		Promises: capacity, Requests: requests.New(p.store, access, ledger, capacity), Pool: p.pool, Providers: p.providers,
-		Enrolment: p.agents.enrolment, AgentsURL: p.agents.url(cfg), Catalogue: p.catalogue, Workspaces: service, Directories: dirs, Proxy: p.proxy, Wake: p.reconciler.Wake, Holds: p.holds, Logger: log, Collectors: p.collectors(),
+		Enrolment: p.agents.enrolment, AgentsURL: p.agents.url(cfg), Catalogue: p.catalogue, Workspaces: service, Directories: dirs, Proxy: p.proxy, Wake: p.reconciler.Wake, Holds: p.leaseValid, Logger: log, Collectors: p.collectors(),
 		TrustedProxies: cfg.TrustedProxies, Secure: cfg.TLS(), OIDC: p.oidc(), SessionLifetime: cfg.SessionLifetime, Version: buildVersion().Version})
 	return p, nil
 }
@@ -172,142 +115,43 @@ func (p *portal) addresses(addr net.Addr) string {
 	return p.cfg.AppsDomain + port
 }
 
-// instanceFiles asks this machine's driver for the files of a MIG instance.
-func (p *portal) instanceFiles(ctx context.Context, uuid string) ([]string, error) {
-	driver, ok := p.machine.(interface {
-		Files(ctx context.Context, uuid string) ([]string, error)
-	})
-	if !ok {
-		return nil, fmt.Errorf("no driver here knows the MIG instance %s", uuid)
-	}
-	return driver.Files(ctx, uuid)
-}
-
-// workspaceEnv tells a notebook where it is.
-func (p *portal) workspaceEnv(w models.Workspace) map[string]string {
-	return map[string]string{"WEIR_URL": p.origin, "WEIR_WORKSPACE": strconv.FormatInt(w.ID, 10),
-		"WEIR_PROJECT": strconv.FormatInt(w.ProjectID, 10), "NB_PREFIX": "/"}
-}
-
-// activity records use of workspaces; a write that fails is only logged.
-func (p *portal) activity(service *workspaces.Service) func(int64) {
-	return func(id int64) {
-		if err := service.Activity(context.Background(), id); err != nil {
-			p.log.Warn("activity not recorded", "workspace", id, "err", err)
+// openRuntime chooses where workspaces run.
+func (p *portal) openRuntime(ctx context.Context) (workspaceRuntime, error) {
+	if p.cfg.Runtime == "local" {
+		r, err := local.New(local.Config{Dir: filepath.Join(p.cfg.DataDir, "run"), SandboxUID: uint32(p.cfg.SandboxUID),
+			SandboxGID: uint32(p.cfg.SandboxUID), Logger: p.log, Clock: p.store.Clock, MPSDir: p.cfg.MPSDir(), Files: p.migInstanceFiles})
+		if err != nil {
+			return nil, err
 		}
+		return r, nil
 	}
-}
-
-func (p *portal) workspaceGone(w http.ResponseWriter, r *http.Request, status int, err *models.Error) {
-	p.app.WorkspaceGone(w, r, status, err, p.origin)
-}
-
-// discover registers what this machine has: GPUs and Jupyter.
-func (p *portal) discover(ctx context.Context) (err error) {
-	if p.host.Name, err = os.Hostname(); err != nil {
-		return err
-	}
-	identity, err := identityOf(p.cfg.MachineIDFile)
+	c := p.cfg.Kube
+	c.SharedRoot, c.UID, c.GID = p.cfg.SharedDir, int64(p.cfg.SandboxUID), int64(p.cfg.SandboxUID)
+	c.Quota, c.Logger, c.Clock = p.projectQuota, p.log, p.store.Clock
+	r, err := kube.New(ctx, c)
 	if err != nil {
-		if p.cfg.MachineIDFile != "" {
-			return err
-		}
-		identity = p.host.Name // no agent enrols from here, so it is enough
+		return nil, err
 	}
-	p.host.Digest = providers.MachineDigest(identity)
-	if p.machine, p.driver, err = machine(p.cfg, p.host.Name); err != nil {
-		return err
+	p.cluster = r
+	return r, nil
+}
+
+// collectors are what this mode's runtime measures of itself.
+func (p *portal) collectors() []prometheus.Collector {
+	if c, ok := p.runtime.(prometheus.Collector); ok {
+		return []prometheus.Collector{c}
 	}
-	if p.cfg.Runtime == "kube" { // the cluster's machines have agents of their own, and images stand in the catalogue
+	return nil
+}
+
+// oidc is sign-in by the provider; nil when there is none.
+func (p *portal) oidc() *handlers.OIDC {
+	o := p.cfg.OIDC
+	if o.Issuer == "" {
 		return nil
 	}
-	if err := p.providers.Enlist(ctx, p.host, p.machine); err != nil {
-		return fmt.Errorf("this machine's GPUs cannot be registered: %w", err)
-	}
-	return p.catalogue.Register(ctx, local.Discover(ctx, uint32(p.cfg.SandboxUID)))
-}
-
-// close ends what wirePortal made. Workspaces go on running.
-func (p *portal) close() error {
-	var errs []error
-	if p.app != nil {
-		p.app.Close()
-	}
-	if p.proxy != nil {
-		p.proxy.Close()
-	}
-	p.leave() // nothing is open any more
-	if p.runtime != nil {
-		errs = append(errs, p.runtime.Close())
-	}
-	if p.agents.listener != nil {
-		_ = p.agents.listener.Close() // it may be closed already
-	}
-	if p.driver != nil {
-		errs = append(errs, p.driver.Close())
-	}
-	if p.alone != nil {
-		errs = append(errs, p.alone.Close())
-	}
-	if p.store != nil {
-		errs = append(errs, p.store.Close())
-	}
-	if p.lock != nil {
-		errs = append(errs, p.lock.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// lockDir makes this process the only one that serves from dir, until it
-// ends, however it ends.
-func lockDir(dir string) (*os.File, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("another weir serves from %s already", dir), f.Close())
-	}
-	return f, nil
-}
-
-// mounts lets workspaces see the shared directories.
-type mounts struct{ dirs *storage.Directories }
-
-func (m mounts) Mounts(ctx context.Context, h models.Holder) ([]workspaces.Mount, error) {
-	list, err := m.dirs.Mounts(ctx, h)
-	out := make([]workspaces.Mount, len(list))
-	for i, d := range list {
-		out[i] = workspaces.Mount(d)
-	}
-	return out, err
-}
-
-// gate lets visitors into workspaces as the service decides.
-type gate struct {
-	service  *workspaces.Service
-	accounts *policies.Accounts
-}
-
-func (g gate) Redeem(ctx context.Context, workspace int64, token string) (proxy.Visit, error) {
-	v, err := g.service.Redeem(ctx, workspace, token)
-	return proxy.Visit{Secret: v.Secret, Expires: v.Expires, Path: v.Path}, err
-}
-
-func (g gate) Admit(ctx context.Context, workspace int64, c proxy.Credential) (t proxy.Target, err error) {
-	var a models.Admission
-	if c.Bearer != "" {
-		actor, authErr := g.accounts.ByToken(ctx, c.Bearer)
-		if authErr != nil {
-			return t, authErr
-		}
-		a, err = g.service.AdmitActor(ctx, actor, workspace)
-	} else {
-		a, err = g.service.AdmitVisit(ctx, workspace, c.Cookie)
-	}
-	return proxy.Target{Workspace: workspace, Generation: a.Generation, Endpoint: workspaces.Endpoint(a.Endpoint), Token: a.Secret,
-		Ties: []string{models.Tie("user", a.UserID), models.Tie("project", a.ProjectID), models.Tie("workspace", workspace), models.SessionTie(a.Session)}}, err
+	return &handlers.OIDC{Origin: p.origin, SessionMax: o.SessionMax,
+		Rules: policies.ProviderRules{Name: o.Name, Domains: o.Domains, Link: o.Link, Groups: o.Groups},
+		Provider: openid.New(openid.Config{Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: o.ClientSecret, Name: o.Name,
+			GroupsClaim: o.GroupsClaim, Now: p.store.Now})}
 }

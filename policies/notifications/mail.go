@@ -69,7 +69,7 @@ func (s *Sender) mail(ctx context.Context, d models.Delivery) outcome {
 	if reader.Disabled || p.PortalOnly {
 		return outcome{final: true, problem: models.Say("This person gets no e-mail any more.")}
 	}
-	say := func(t models.Text) string { return s.Say(p.Language, t) }
+	say := func(t models.Text) string { return t.In(p.Language) }
 	text := say(n.Text)
 	body := text + "\n"
 	if n.Link != "" {

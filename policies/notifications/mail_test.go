@@ -161,21 +161,20 @@ func TestMail(t *testing.T) {
 			p := newPost(w, immediate)
 			p.password = "hunter2"
 			w.mails(p, "weir")
-			w.sender.Say = func(language string, t models.Text) string { return language + "|" + t.String() }
 			if err := w.service.Prefer(w.Context(), policies.Actor{User: w.ada}, true, "zh"); err != nil {
 				w.Fatal(err)
 			}
 			if err := w.service.Prefer(w.Context(), policies.Actor{User: w.ben}, false, "en"); err != nil {
 				w.Fatal(err)
 			}
-			w.tell("request.approved", w.ada.ID, w.ben.ID)
+			w.tellText(models.Say("GPU cores"), w.ada.ID, w.ben.ID)
 			w.settle(w.sender)
 			d := w.deliveries()[0]
 			if d.State != models.DeliveryDelivered || d.Status != 250 || d.UserEmail != "ada@example.org" || len(p.letters) != 1 {
 				w.Fatalf("%+v; %d letters; %q", d, len(p.letters), p.log)
 			}
 			head, subject, body := read(w, p.letters[0])
-			if subject != "Weir: zh|request.approved happened" || !strings.Contains(body, origin+"/projects/5\r\n") && !strings.Contains(body, origin+"/projects/5\n") || !strings.HasPrefix(body, "zh|") {
+			if subject != "Weir: GPU 核" || !strings.Contains(body, origin+"/projects/5\r\n") && !strings.Contains(body, origin+"/projects/5\n") || !strings.HasPrefix(body, "GPU 核") {
 				w.Errorf("%q %q", subject, body)
 			}
 			if from, err := head.AddressList("From"); err != nil || from[0].Name != "Weir, the pool" || head.Get("To") != "<ada@example.org>" || head.Get("Message-ID") != "<"+d.Key+"@weir.example.org>" {

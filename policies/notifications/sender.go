@@ -42,9 +42,7 @@ type SenderConfig struct {
 	Version      string // of the program
 	AllowPrivate bool   // webhooks may go to private addresses
 	Mailer       *Mailer
-	// Say renders a text in a language; empty is English.
-	Say    func(language string, t models.Text) string
-	Logger *slog.Logger
+	Logger       *slog.Logger
 }
 
 // Sender sends what is queued: at least once each, to one receiver one after

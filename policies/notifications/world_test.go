@@ -59,7 +59,7 @@ func newWorld(t *testing.T, store *models.Store) *world {
 
 func (w *world) newSender(fence func(*models.Queries) error) *Sender {
 	s := NewSender(SenderConfig{Store: w.store, Key: w.service.Key, Fence: fence, Origin: origin, Version: "test", AllowPrivate: true,
-		Say: func(_ string, t models.Text) string { return t.String() }, Logger: slog.New(slog.DiscardHandler)})
+		Logger: slog.New(slog.DiscardHandler)})
 	s.jitter = func() float64 { return 0 }
 	return s
 }

@@ -43,7 +43,7 @@ func TestSizes(t *testing.T) {
 
 // Every package says in doc.go what it is for and what it must not know.
 func TestEveryPackageHasItsDoc(t *testing.T) {
-	seen := map[string]bool{"cmd/weir": true}
+	seen := map[string]bool{}
 	for _, s := range tree(t) {
 		if seen[s.dir()] {
 			continue

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"weir/models"
+	"weir/policies"
+	"weir/storage"
+	"weir/workspaces"
+	"weir/workspaces/proxy"
+)
+
+// mounts lets workspaces see the shared directories.
+type mounts struct{ dirs *storage.Directories }
+
+func (m mounts) Mounts(ctx context.Context, h models.Holder) ([]workspaces.Mount, error) {
+	list, err := m.dirs.Mounts(ctx, h)
+	out := make([]workspaces.Mount, len(list))
+	for i, d := range list {
+		out[i] = workspaces.Mount(d)
+	}
+	return out, err
+}
+
+// gate admits visitors to workspaces as the service decides.
+type gate struct {
+	service  *workspaces.Service
+	accounts *policies.Accounts
+}
+
+func (g gate) Redeem(ctx context.Context, workspace int64, token string) (proxy.Visit, error) {
+	v, err := g.service.Redeem(ctx, workspace, token)
+	return proxy.Visit{Secret: v.Secret, Expires: v.Expires, Path: v.Path}, err
+}
+
+func (g gate) Admit(ctx context.Context, workspace int64, c proxy.Credential) (t proxy.Target, err error) {
+	var a models.Admission
+	if c.Bearer != "" {
+		actor, authErr := g.accounts.ByToken(ctx, c.Bearer)
+		if authErr != nil {
+			return t, authErr
+		}
+		a, err = g.service.AdmitActor(ctx, actor, workspace)
+	} else {
+		a, err = g.service.AdmitVisit(ctx, workspace, c.Cookie)
+	}
+	return proxy.Target{Workspace: workspace, Generation: a.Generation, Endpoint: workspaces.Endpoint(a.Endpoint), Token: a.Secret,
+		Ties: []string{models.Tie("user", a.UserID), models.Tie("project", a.ProjectID), models.Tie("workspace", workspace), models.SessionTie(a.Session)}}, err
+}
+
+// workspaceEnv tells a notebook where it is.
+func (p *portal) workspaceEnv(w models.Workspace) map[string]string {
+	return map[string]string{"WEIR_URL": p.origin, "WEIR_WORKSPACE": strconv.FormatInt(w.ID, 10),
+		"WEIR_PROJECT": strconv.FormatInt(w.ProjectID, 10), "NB_PREFIX": "/"}
+}
+
+// recordActivity records use of workspaces; a write that fails is only logged.
+func (p *portal) recordActivity(service *workspaces.Service) func(int64) {
+	return func(id int64) {
+		if err := service.Activity(context.Background(), id); err != nil {
+			p.log.Warn("cannot record activity", "workspace", id, "err", err)
+		}
+	}
+}
+
+func (p *portal) workspaceGone(w http.ResponseWriter, r *http.Request, status int, err *models.Error) {
+	p.app.WorkspaceGone(w, r, status, err, p.origin)
+}

@@ -1,0 +1,183 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"weir/handlers"
+)
+
+const (
+	apiPath     = "/api/v1"
+	pageSize    = 200      // items that are asked for at once
+	maxResponse = 64 << 20 // bytes; no response of a server is larger
+)
+
+// client speaks the REST API of a portal for one account.
+type client struct {
+	server string // scheme://host[:port]
+	token  string // secret
+	http   *http.Client
+}
+
+// newClient makes a client that gives up on a response after timeout. It
+// follows no redirect: the token is for this server alone.
+func newClient(server, token string, timeout time.Duration) *client {
+	return &client{server, token, &http.Client{Timeout: timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+}
+
+// response is what a server answers; body is JSON, or empty.
+type response struct {
+	body []byte
+	etag string // the version of a single resource
+}
+
+// call makes one request. body, unless nil, is sent as JSON; etag, unless
+// empty, as If-Match, so that the call fails when the resource was changed
+// meanwhile.
+func (c *client) call(ctx context.Context, method, path string, body any, etag string) (response, error) {
+	req, err := c.request(ctx, method, path, body, etag)
+	if err != nil {
+		return response{}, err
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return response{}, c.failed(ctx, err)
+	}
+	defer res.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(res.Body, maxResponse+1))
+	switch {
+	case err != nil:
+		return response{}, c.failed(ctx, err)
+	case len(raw) > maxResponse:
+		return response{}, c.unreachable(fmt.Errorf("the response exceeds %d MiB", maxResponse>>20))
+	case res.StatusCode >= 300:
+		return response{}, c.refused(res, raw)
+	case len(raw) > 0 && !json.Valid(raw):
+		return response{}, c.notAPI(res)
+	}
+	return response{raw, res.Header.Get("ETag")}, nil
+}
+
+func (c *client) request(ctx context.Context, method, path string, body any, etag string) (*http.Request, error) {
+	var in io.Reader
+	if body != nil {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		in = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.server+apiPath+path, in)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Authorization", "Bearer "+c.token)
+	req.Header.Set("Accept", "application/json")
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if etag != "" {
+		req.Header.Set("If-Match", etag)
+	}
+	return req, nil
+}
+
+// failed words an error of the connection. Who has interrupted the command
+// knows why it ended.
+func (c *client) failed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return errors.New("interrupted; the request may have been carried out")
+	}
+	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
+		if err = wrapped.Err; wrapped.Timeout() {
+			err = fmt.Errorf("no response within %s; increase --timeout", c.http.Timeout)
+		}
+	}
+	return c.unreachable(err)
+}
+
+// refused reads a problem+json.
+func (c *client) refused(res *http.Response, raw []byte) error {
+	var p handlers.Problem
+	if err := json.Unmarshal(raw, &p); err != nil || p.Detail == "" {
+		return c.notAPI(res)
+	}
+	return refusal(res.StatusCode, p)
+}
+
+// notAPI is the error for a response that is none of the API's.
+func (c *client) notAPI(res *http.Response) error {
+	if to, err := res.Location(); err == nil {
+		return c.unreachable(fmt.Errorf("it redirects to %s://%s; use that as --server", to.Scheme, to.Host))
+	}
+	return c.unreachable(fmt.Errorf("unexpected response (%s, %q); check that --server is the URL of a portal",
+		res.Status, res.Header.Get("Content-Type")))
+}
+
+// fetch is a GET of one resource.
+func fetch[T any](ctx context.Context, c *client, path string) (v T, a response, err error) {
+	if a, err = c.call(ctx, http.MethodGet, path, nil, ""); err == nil {
+		err = decode(c, a.body, &v)
+	}
+	return v, a, err
+}
+
+// fetchAll is a GET of all pages of a list; raw is a list of all items as the
+// portal sent them.
+func fetchAll[T any](ctx context.Context, c *client, path string, query url.Values) (items []T, raw []byte, err error) {
+	whole := struct {
+		Items []json.RawMessage `json:"items"`
+	}{Items: []json.RawMessage{}}
+	ask := url.Values{"limit": {fmt.Sprint(pageSize)}}
+	for name, values := range query {
+		ask[name] = values
+	}
+	for {
+		page, _, err := fetch[handlers.List[json.RawMessage]](ctx, c, path+"?"+ask.Encode())
+		if err != nil {
+			return nil, nil, err
+		}
+		whole.Items = append(whole.Items, page.Items...)
+		if page.NextCursor == "" {
+			break
+		}
+		if page.NextCursor == ask.Get("cursor") {
+			return nil, nil, c.unreachable(fmt.Errorf("the list %s does not end", path))
+		}
+		ask.Set("cursor", page.NextCursor)
+	}
+	items = make([]T, len(whole.Items))
+	for i, item := range whole.Items {
+		if err := decode(c, item, &items[i]); err != nil {
+			return nil, nil, err
+		}
+	}
+	raw, err = json.Marshal(whole)
+	return items, raw, err
+}
+
+// decode takes a response's JSON; what this program does not know of is left
+// out.
+func decode(c *client, raw []byte, v any) error {
+	if len(raw) == 0 {
+		return c.unreachable(errors.New("the response is empty"))
+	}
+	if err := json.Unmarshal(raw, v); err != nil {
+		return c.unreachable(fmt.Errorf("invalid response: %w; the server may run another version", err))
+	}
+	return nil
+}
+
+// unreachable is the error for the lack of a response that a server would give.
+func (c *client) unreachable(err error) error {
+	return WithExitCode(fmt.Errorf("cannot reach the server %s: %s", c.server, clean(err.Error())), ExitUnreachable)
+}

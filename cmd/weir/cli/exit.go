@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"weir/cmd/weir/config"
+	"weir/handlers"
+)
+
+// Exit codes that scripts can rely on.
+const (
+	ExitOK    = 0
+	ExitError = 1
+	ExitUsage = 2 // the command line or the configuration is wrong
+
+	ExitRefused     = 3 // not permitted; of an agent: it was revoked, and starting it again does not help
+	ExitNotFound    = 4
+	ExitConflict    = 5 // not possible in the present state, or changed meanwhile
+	ExitUnreachable = 6 // the server cannot be reached, or cannot answer now
+)
+
+// exitError is a failure with an exit code of its own.
+type exitError struct {
+	error
+	code int
+}
+
+func (e *exitError) Unwrap() error { return e.error }
+
+// WithExitCode lets the program end with code when a command fails with err.
+func WithExitCode(err error, code int) error { return &exitError{err, code} }
+
+// exitCode is the one with which the program ends.
+func exitCode(err error) int {
+	usage, coded := (*config.UsageError)(nil), (*exitError)(nil)
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &usage):
+		return ExitUsage
+	case errors.As(err, &coded):
+		return coded.code
+	default:
+		return ExitError
+	}
+}
+
+// refusal is an error that the server has reported.
+func refusal(status int, p handlers.Problem) error {
+	text := p.Detail
+	if status == http.StatusUnauthorized {
+		text = "the server rejected the access token: it is invalid, expired or revoked"
+	}
+	for _, f := range p.Errors {
+		text += "\n  " + strings.TrimPrefix(f.Field+": ", ": ") + f.Reason
+	}
+	code := ExitError
+	switch status {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity:
+		code = ExitUsage
+	case http.StatusUnauthorized, http.StatusForbidden:
+		code = ExitRefused
+	case http.StatusNotFound:
+		code = ExitNotFound
+	case http.StatusConflict, http.StatusPreconditionFailed:
+		code = ExitConflict
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		code = ExitUnreachable
+	}
+	return WithExitCode(errors.New(clean(text, '\n')), code)
+}
+
+// notFound is the error for a name that nothing on the server has.
+func notFound(format string, args ...any) error {
+	return WithExitCode(fmt.Errorf(format, args...), ExitNotFound)
+}

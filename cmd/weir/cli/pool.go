@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"weir/handlers"
+	"weir/models"
+	"weir/pool"
+)
+
+func newPoolCommand() *cobra.Command {
+	return remoteCommand("pool", "Show the pool: its capacity, providers and queue", cobra.NoArgs, func(s *session, _ []string) error {
+		p, a, err := fetch[handlers.Pool](s, s.client, "/pool")
+		if err != nil {
+			return err
+		}
+		return s.show(a.body, func(t *table) { poolTable(t, p) })
+	})
+}
+
+func poolTable(t *table, p handlers.Pool) {
+	t.field("GPUs", p.Totals.GPUs)
+	t.field("GPU cores", fmt.Sprintf("%d available, %d in use, %d total; at most %d available on one GPU",
+		p.Totals.FreeCores, p.Totals.HeldCores, p.Totals.Cores, p.Totals.LargestFreeCores))
+	t.field("GPU memory", fmt.Sprintf("%s available, %s in use", mib(p.Totals.FreeMemoryMiB), mib(p.Totals.HeldMemoryMiB)))
+	t.field("GPU utilization", computing(p.Computing))
+	t.field("Allocations", p.Decided)
+	if len(p.Providers) > 0 {
+		providersTable(t, p.Providers)
+	}
+	if len(p.Waiting) == 0 {
+		t.line("")
+		t.line("The queue is empty.")
+	} else {
+		waitingTable(t, p.Waiting)
+	}
+	if len(p.Unmet) > 0 {
+		unmetTable(t, p.Unmet)
+	}
+}
+
+func computing(percent *int64) string {
+	if percent == nil {
+		return "not measured"
+	}
+	return fmt.Sprintf("%d%% on average", *percent)
+}
+
+func waitingTable(t *table, waiting []handlers.Waiting) {
+	t.section("POSITION", "USER", "PROJECT", "WORKSPACE", "REQUEST", "SINCE", "ESTIMATED START", "BEHIND BY", "REASON")
+	for _, w := range waiting {
+		name := w.Workspace
+		if w.WorkspaceID != 0 {
+			name = strings.TrimSpace(fmt.Sprintf("%d %s", w.WorkspaceID, name))
+		}
+		t.row(w.Place, w.User, w.Project, name, demandText(w.Demand), moment(w.Since), estimate(w.Forecast), w.Behind, w.Reason)
+	}
+}
+
+// demandText writes a demand's GPUs and of which model they shall be.
+func demandText(d models.Demand) string {
+	if d.GPUs == 0 {
+		return "no GPU"
+	}
+	text := pool.DescribeDemand(d).String()
+	if d.GPUModel != "" {
+		text += " of " + d.GPUModel
+	}
+	return text
+}
+
+// estimate writes a start; a tilde marks what is only estimated from how
+// long shares were held before.
+func estimate(f handlers.Forecast) string {
+	if f.Outcome == "placed" && !f.Known {
+		return "~ " + f.Words
+	}
+	return f.Words
+}
+
+func unmetTable(t *table, unmet []handlers.Unmet) {
+	t.section("UNMET DEMAND", "GPUS", "CORES EACH", "WAITING", "REFUSED TODAY", "OLDEST")
+	for _, u := range unmet {
+		model := u.Model
+		if model == "" {
+			model = "any model"
+		}
+		t.row(model, u.GPUs, u.Cores, u.Waiting, u.Refused, momentOr(u.Oldest, ""))
+	}
+}

@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"weir/cmd/weir/config"
+)
+
+// Run executes one command line and returns the exit code. The first signal
+// cancels the command's context, a second one ends the process.
+func Run(root *cobra.Command, args []string, out, errOut io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+
+	root.SilenceUsage, root.SilenceErrors = true, true
+	root.SetArgs(args)
+	root.SetOut(out)
+	root.SetErr(errOut)
+	started := false
+	prepare(root, &started)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err != nil {
+		fmt.Fprintf(errOut, "weir: %v\n", err)
+	}
+	if err != nil && !started {
+		fmt.Fprintf(errOut, "Run “%s --help” for usage.\n", cmd.CommandPath())
+		return ExitUsage
+	}
+	return exitCode(err)
+}
+
+// prepare lets each command below cmd set *started once it runs: cobra returns
+// a mistake on the command line and a command's own failure alike as plain
+// errors. It also makes a group of commands refuse a name it does not know,
+// which cobra does for the root alone.
+func prepare(cmd *cobra.Command, started *bool) {
+	if cmd.HasParent() && cmd.HasSubCommands() && !cmd.Runnable() {
+		cmd.Args, cmd.RunE = cobra.ArbitraryArgs, runGroup
+	}
+	if runE := cmd.RunE; runE != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			*started = true
+			return runE(cmd, args)
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		prepare(sub, started)
+	}
+}
+
+func runGroup(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return config.Usagef("unknown command %[2]q for %[1]q", cmd.CommandPath(), args[0])
+	}
+	return cmd.Help()
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"weir/models"
+	"weir/pool/providers"
+	"weir/workspaces/kube"
+)
+
+// projectQuota is what a project's namespace may take of the cluster.
+func (p *portal) projectQuota(ctx context.Context, project int64) (kube.Quota, error) {
+	found, err := p.store.Read(ctx).Project(models.Everything, project)
+	q := found.Quota
+	return kube.Quota{CPU: q.CPUMilli, Memory: q.MemoryMiB, GPUCores: q.GPUCores}, err
+}
+
+const advertisePeriod = 5 * time.Second
+
+// advertise reports to the cluster, again and again, how many GPU cores its nodes
+// have for the pool.
+func (p *portal) advertise(ctx context.Context) {
+	tick := time.NewTicker(advertisePeriod)
+	defer tick.Stop()
+	for {
+		cores, err := p.pool.NodeCores(ctx)
+		if err == nil {
+			_, err = p.cluster.Advertise(ctx, cores)
+		}
+		if err != nil && ctx.Err() == nil {
+			p.log.Warn("cannot advertise GPU cores to the cluster", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// reachable reports on whose machines workspaces can run; nil: on this one
+// only.
+func (p *portal) reachable() func(models.Provider) bool {
+	if p.cluster == nil {
+		return nil
+	}
+	return func(provider models.Provider) bool { return p.cluster.HasNode(provider.Name) }
+}
+
+// nodeIdentity lets the cluster vouch for the pods of one service account.
+type nodeIdentity struct {
+	runtime *kube.Runtime
+	account string
+}
+
+func (v nodeIdentity) NodeOf(ctx context.Context, token string) (string, error) {
+	return v.runtime.NodeOf(ctx, v.account, token)
+}
+
+// nodeIdentities is who vouches for nodes; nil where nobody was told to.
+func (p *portal) nodeIdentities() providers.Cluster {
+	if p.cfg.KubeAgents == "" {
+		return nil
+	}
+	return nodeIdentity{p.cluster, p.cfg.KubeAgents}
+}

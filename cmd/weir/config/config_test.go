@@ -1,0 +1,209 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"weir/workspaces/kube"
+)
+
+// load parses args for a command that has the named settings, with env as the
+// whole environment.
+func load(t *testing.T, env map[string]string, args []string, only ...string) (Config, error) {
+	t.Helper()
+	cmd := &cobra.Command{Use: "test"}
+	Bind(cmd, only...)
+	if err := cmd.ParseFlags(args); err != nil {
+		t.Fatal(err)
+	}
+	return loadFrom(cmd, func(name string) (string, bool) {
+		v, ok := env[name]
+		return v, ok
+	})
+}
+
+func writeConfig(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "weir.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestDefaults(t *testing.T) {
+	c, err := load(t, nil, []string{"--data-dir", "/d"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.shown = nil
+	want := Config{
+		Listen: "127.0.0.1:8080", AppsDomain: "localhost", DataDir: "/d", SandboxUID: 62000, PlacementPolicy: "weir", Runtime: "local", SharedDir: "/d/shared",
+		Kube:            kube.Config{Instance: "weir", Prefix: "weir-p-", CPUShare: 25, Grace: 5 * time.Second, GPUBackend: kube.BackendWeir},
+		SessionLifetime: 12 * time.Hour, OIDC: OIDC{GroupsClaim: "groups", SessionMax: 12 * time.Hour}, ShutdownGrace: 10 * time.Second,
+		LogLevel: slog.LevelInfo, LogFormat: "auto",
+		AgentsListen: "127.0.0.1:8443", AuthorityFile: "/d/authority.pem", AgentCertificateLifetime: 24 * time.Hour, AgentHeartbeat: 2 * time.Second,
+		StateDir: "/d/agent",
+	}
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("got %#v, want %#v", c, want)
+	}
+	if c.SQLiteFile() != "/d/weir.db" || c.TLS() {
+		t.Errorf("SQLite file %s, TLS %t", c.SQLiteFile(), c.TLS())
+	}
+}
+
+func TestPrecedence(t *testing.T) {
+	file := writeConfig(t, "listen: file:1\napps-domain: file\nsession-lifetime: 1h\nlog-level:\n")
+	env := map[string]string{
+		"WEIR_CONFIG": file, "WEIR_LISTEN": "env:2", "WEIR_APPS_DOMAIN": "env", "WEIR_SHUTDOWN_GRACE": "",
+	}
+	c, err := load(t, env, []string{"--listen", "flag:3"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprintf("%s %s %s %s %s", c.Listen, c.AppsDomain, c.SessionLifetime, c.ShutdownGrace, c.LogLevel)
+	if want := "flag:3 env 1h0m0s 10s INFO"; got != want || c.ConfigFile != file {
+		t.Errorf("got %s from %s, want %s", got, c.ConfigFile, want)
+	}
+}
+
+func TestEveryMistakeIsToldAtOnce(t *testing.T) {
+	file := writeConfig(t, "listen: nowhere\ncolour: blue\nsandbox-uid: [1]\nlog-format: xml\nlog-format: json\nlog-level: loud\n")
+	env := map[string]string{
+		"WEIR_SESSION_LIFETIME": "soon", "WEIR_APPS_DOMAIN": "a b", "WEIR_SHUTDOWN_GRACE": "-1s",
+		"WEIR_DATABASE_URL": "mysql://root:hunter2@db/weir", "WEIR_AGENTS_LISTEN": "nowhere", "WEIR_AGENT_HEARTBEAT": "11s",
+		"WEIR_AGENT_CERTIFICATE_LIFETIME": "59s",
+	}
+	_, err := load(t, env, []string{"--config", file, "--simulate-gpus", "v100:1", "--external-url", "ftp://x", "--agents-url", "http://x"})
+	var usage *UsageError
+	if !errors.As(err, &usage) {
+		t.Fatalf("got %v, want a usage error", err)
+	}
+	for _, want := range []string{
+		file + ":1: listen: ", file + ":2: colour: unknown setting", file + ":3: sandbox-uid: ",
+		file + ":4: log-format: ", file + ":5: log-format: is set more than once", file + ":6: log-level: ",
+		"WEIR_SESSION_LIFETIME: ", "WEIR_APPS_DOMAIN: ", "WEIR_SHUTDOWN_GRACE: ", "WEIR_DATABASE_URL: ",
+		"--simulate-gpus: ", "--external-url: ", "--agents-url: ", "WEIR_AGENTS_LISTEN: ", "WEIR_AGENT_HEARTBEAT: ", "WEIR_AGENT_CERTIFICATE_LIFETIME: ",
+	} {
+		if !strings.Contains(err.Error(), "\n  "+want) {
+			t.Errorf("%q is missing in:\n%v", want, err)
+		}
+	}
+	if strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("the error shows a password: %v", err)
+	}
+}
+
+func TestConfigFileProblems(t *testing.T) {
+	for text, want := range map[string]string{
+		"- listen\n":      "must be a mapping",
+		"listen: [\n":     "yaml:",
+		"a: 1\n":          "a: unknown setting",
+		"listen: {a: 1}":  "listen: must be a single value",
+		"":                "",
+		"# only this\n\n": "",
+		"null":            "",
+	} {
+		_, err := load(t, nil, []string{"--config", writeConfig(t, text)})
+		if got := fmt.Sprint(err); want == "" && err != nil || !strings.Contains(got, want) {
+			t.Errorf("%q: got %s, want %q", text, got, want)
+		}
+	}
+	_, err := load(t, map[string]string{"WEIR_CONFIG": "/does/not/exist"}, nil)
+	if err == nil || !strings.Contains(err.Error(), "WEIR_CONFIG: open /does/not/exist") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestValues(t *testing.T) {
+	for _, c := range []struct {
+		setting, text string
+		ok            bool
+	}{
+		{"listen", ":8080", true}, {"listen", "[::1]:0", true}, {"listen", "h:65536", false}, {"listen", "h:http", false},
+		{"external-url", "https://weir.example.org/", true}, {"external-url", "http://localhost:8080", true},
+		{"external-url", "https://weir.example.org/sub", false}, {"external-url", "https://u@weir.example.org", false},
+		{"external-url", "https://", false},
+		{"apps-domain", "Apps.Example.org", true}, {"apps-domain", "apps.example.org:80", false}, {"apps-domain", "-a", false},
+		{"database-url", "postgres://postgres@/weir?host=%2Frun%2Fpg", true}, {"database-url", "host=db user=x", false},
+		{"database-url", "postgres://[::1", false},
+		{"simulate-gpus", "h100:8", true}, {"simulate-gpus", "A100:4, h100:2", true}, {"simulate-gpus", "h100", false},
+		{"simulate-gpus", "h100:0", false}, {"simulate-gpus", "h100:9", false}, {"simulate-gpus", "h100:1,h100:1", false},
+		{"sandbox-uid", "1000", true}, {"sandbox-uid", "0", false}, {"sandbox-uid", "4294967295", false},
+		{"session-lifetime", "1m", true}, {"session-lifetime", "59s", false}, {"session-lifetime", "5", false},
+		{"shutdown-grace", "0s", true}, {"shutdown-grace", "-1s", false},
+		{"log-level", "DEBUG", true}, {"log-level", "info+2", false}, {"log-format", "json", true}, {"log-format", "", false},
+	} {
+		_, err := load(t, nil, []string{"--" + c.setting, c.text})
+		if (err == nil) != c.ok {
+			t.Errorf("--%s %q: %v", c.setting, c.text, err)
+		}
+	}
+	c, err := load(t, nil, []string{"--simulate-gpus", "A100:4, h100:2", "--external-url", "https://w/"})
+	if want := []SimulatedGPUs{{"a100", 4}, {"h100", 2}}; err != nil || !reflect.DeepEqual(c.SimulateGPUs, want) {
+		t.Errorf("got %v, %v, want %v", c.SimulateGPUs, err, want)
+	}
+	if c.ExternalURL != "https://w" || !c.TLS() {
+		t.Errorf("got %q, TLS %t", c.ExternalURL, c.TLS())
+	}
+}
+
+// A command with few settings neither offers nor checks the others, but
+// accepts the one file that all commands share.
+func TestSubset(t *testing.T) {
+	file := writeConfig(t, "listen: nowhere\ndata-dir: /d\n")
+	c, err := load(t, map[string]string{"WEIR_SANDBOX_UID": "x"}, []string{"--config", file}, ForStore...)
+	if err != nil || c.DataDir != "/d" || c.Listen != "127.0.0.1:8080" {
+		t.Errorf("got %v, %v", c, err)
+	}
+	cmd := &cobra.Command{}
+	Bind(cmd, ForStore...)
+	if cmd.Flags().Lookup("listen") != nil {
+		t.Error("the subset offers --listen")
+	}
+	for _, name := range ForStore {
+		if cmd.Flags().Lookup(name) == nil {
+			t.Errorf("there is no setting %s", name)
+		}
+	}
+}
+
+func TestSecretsStayOutOfLogs(t *testing.T) {
+	const secret = "hunter2"
+	c, err := load(t, nil, []string{"--database-url", "postgres://weir:" + secret + "@db/weir"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	c.Logger(&log).Info("starting", "config", c)
+	text := log.String() + fmt.Sprintf("%v %+v %s", c, c, c)
+	if strings.Contains(text, secret) || !strings.Contains(log.String(), `"database-url":"(set)"`) {
+		t.Errorf("got %s", text)
+	}
+}
+
+func TestDefaultDataDir(t *testing.T) {
+	env := map[string]string{"HOME": "/home/u"}
+	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+	if got := defaultDataDir(0, lookup); got != "/var/lib/weir" {
+		t.Error(got)
+	}
+	if got := defaultDataDir(1000, lookup); got != "/home/u/.local/share/weir" {
+		t.Error(got)
+	}
+	env["XDG_DATA_HOME"] = "/x"
+	if got := defaultDataDir(1000, lookup); got != "/x/weir" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,158 @@
+package config
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+)
+
+// Bind gives cmd --config and the flags of the named settings, of all but an
+// agent's when none is named.
+func Bind(cmd *cobra.Command, only ...string) {
+	cmd.Flags().Var(&textFlag{kind: "FILE"}, "config", "YAML file with settings, named like the flags [WEIR_CONFIG]")
+	for _, s := range settings {
+		if len(only) == 0 && !s.agent || slices.Contains(only, s.name) {
+			cmd.Flags().Var(&textFlag{text: s.def, kind: s.kind}, s.name, s.help+" ["+s.env()+"]")
+		}
+	}
+}
+
+// textFlag takes any text: values are checked in Load, where all that is wrong
+// can be reported at once.
+type textFlag struct{ text, kind string }
+
+func (f *textFlag) String() string     { return f.text }
+func (f *textFlag) Set(s string) error { f.text = s; return nil }
+func (f *textFlag) Type() string       { return f.kind }
+
+// Load reads the settings that Bind gave to cmd: the flag wins over the
+// environment, that over the file, that over the default. The error is a
+// *UsageError.
+func Load(cmd *cobra.Command) (Config, error) { return loadFrom(cmd, os.LookupEnv) }
+
+func loadFrom(cmd *cobra.Command, lookupEnv func(string) (string, bool)) (c Config, err error) {
+	texts := map[string]string{}
+	configFile := choose(cmd.Flags().Lookup("config"), setting{name: "config"}, lookupEnv, nil)
+	c.ConfigFile = configFile.text
+	file, problems := readConfigFile(configFile)
+	for _, s := range settings {
+		from := source{s.def, s.name}
+		if flag := cmd.Flags().Lookup(s.name); flag != nil {
+			from = choose(flag, s, lookupEnv, file)
+		}
+		if err := s.set(&c, from.text); err != nil {
+			problems = append(problems, from.at+": "+err.Error())
+		}
+		texts[s.name] = from.text
+	}
+	problems = append(problems, c.completeIngress()...)
+	problems = append(problems, c.checkClusterAgents()...)
+	problems = append(problems, c.completeOIDC()...)
+	problems = append(problems, c.completeMail()...)
+	if len(problems) > 0 {
+		return Config{}, &UsageError{Title: "invalid configuration", Problems: problems}
+	}
+	if c.DataDir == "" {
+		c.DataDir = defaultDataDir(os.Geteuid(), lookupEnv)
+		texts["data-dir"] = c.DataDir
+	}
+	c.completePaths()
+	c.shown = shown(texts)
+	return c, nil
+}
+
+// shown is what a log shows of the settings; of a secret only whether it is
+// set.
+func shown(texts map[string]string) (attrs []slog.Attr) {
+	for _, s := range settings {
+		text := texts[s.name]
+		if s.secret && text != "" {
+			text = "(set)"
+		}
+		attrs = append(attrs, slog.String(s.name, text))
+	}
+	return attrs
+}
+
+// source is where a setting's text came from; at names it in an error.
+type source struct{ text, at string }
+
+// choose finds a setting's text. An empty environment variable counts as
+// unset, because charts and unit files often set what they do not mean.
+func choose(flag *pflag.Flag, s setting, lookupEnv func(string) (string, bool), file map[string]source) source {
+	if flag.Changed {
+		return source{flag.Value.String(), "--" + s.name}
+	}
+	if text, _ := lookupEnv(s.env()); text != "" {
+		return source{text, s.env()}
+	}
+	if from, ok := file[s.name]; ok {
+		return from
+	}
+	return source{s.def, s.name}
+}
+
+func defaultDataDir(uid int, lookupEnv func(string) (string, bool)) string {
+	if uid == 0 {
+		return "/var/lib/weir"
+	}
+	if dir, _ := lookupEnv("XDG_DATA_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "weir")
+	}
+	home, _ := lookupEnv("HOME")
+	return filepath.Join(home, ".local", "share", "weir")
+}
+
+// readConfigFile reads the YAML mapping of settings and says what in it is
+// not a setting.
+func readConfigFile(from source) (map[string]source, []string) {
+	if from.text == "" {
+		return nil, nil
+	}
+	raw, err := os.ReadFile(from.text)
+	if err != nil {
+		return nil, []string{from.at + ": " + err.Error()}
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(raw, &doc); err != nil {
+		return nil, []string{from.text + ": " + err.Error()}
+	}
+	if len(doc.Content) == 0 || doc.Content[0].Tag == "!!null" {
+		return nil, nil
+	}
+	if doc.Content[0].Kind != yaml.MappingNode {
+		return nil, []string{from.text + ": must be a mapping of settings, such as “listen: 127.0.0.1:8080”"}
+	}
+	return readMapping(from.text, doc.Content[0].Content)
+}
+
+// readMapping takes a YAML mapping's keys and values, one after the other.
+func readMapping(file string, nodes []*yaml.Node) (found map[string]source, problems []string) {
+	found = map[string]source{}
+	for pair := range slices.Chunk(nodes, 2) {
+		key, value := pair[0], pair[1]
+		at := fmt.Sprintf("%s:%d: %s", file, key.Line, key.Value)
+		_, twice := found[key.Value]
+		switch {
+		case !isSetting(key.Value):
+			problems = append(problems, at+": unknown setting")
+		case twice:
+			problems = append(problems, at+": is set more than once")
+		case value.Kind != yaml.ScalarNode:
+			problems = append(problems, at+": must be a single value")
+		case value.Tag != "!!null":
+			found[key.Value] = source{value.Value, at}
+		}
+	}
+	return found, problems
+}
+
+func isSetting(name string) bool {
+	return slices.ContainsFunc(settings, func(s setting) bool { return s.name == name })
+}

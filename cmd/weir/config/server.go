@@ -1,0 +1,52 @@
+package config
+
+import (
+	"net/netip"
+	"strings"
+	"time"
+
+	"weir/pool/placement"
+)
+
+// serverSettings are those of the program wherever it runs.
+var serverSettings = []setting{
+	{name: "listen", kind: "HOST:PORT", def: "127.0.0.1:8080",
+		help: "address to listen on",
+		set:  into(func(c *Config) *string { return &c.Listen }, parseListen)},
+	{name: "external-url", kind: "URL",
+		help: "URL of the portal as browsers reach it, such as https://weir.example.org",
+		set:  into(func(c *Config) *string { return &c.ExternalURL }, ParseOrigin)},
+	{name: "trusted-proxies", kind: "NETWORK,...",
+		help: "reverse proxies to accept X-Forwarded-For from, as addresses or networks (default none)",
+		set:  into(func(c *Config) *[]netip.Prefix { return &c.TrustedProxies }, parseProxies)},
+	{name: "apps-domain", kind: "DOMAIN", def: "localhost",
+		help: "domain under which each workspace has its own host name",
+		set:  into(func(c *Config) *string { return &c.AppsDomain }, parseDomain)},
+	{name: "data-dir", kind: "DIR",
+		help: "data directory (default $XDG_DATA_HOME/weir, as root /var/lib/weir)",
+		set:  into(func(c *Config) *string { return &c.DataDir }, parseDir)},
+	{name: "database-url", kind: "URL", secret: true,
+		help: "URL of a PostgreSQL database, postgres://… (default SQLite in the data directory)",
+		set:  into(func(c *Config) *string { return &c.DatabaseURL }, parsePostgres)},
+	{name: "simulate-gpus", kind: "MODEL:COUNT,...",
+		help: "simulate these GPUs, such as h100:8 (models: " + strings.Join(gpuModels, ", ") + ")",
+		set:  into(func(c *Config) *[]SimulatedGPUs { return &c.SimulateGPUs }, parseGPUs)},
+	{name: "sandbox-uid", kind: "UID", def: "62000",
+		help: "user ID that workspaces run as when Weir runs as root",
+		set:  into(func(c *Config) *int { return &c.SandboxUID }, parseUID)},
+	{name: "session-lifetime", kind: "DURATION", def: "12h",
+		help: "how long a sign-in lasts",
+		set:  into(func(c *Config) *time.Duration { return &c.SessionLifetime }, durationFrom(time.Minute))},
+	{name: "shutdown-grace", kind: "DURATION", def: "10s",
+		help: "how long open requests may take to finish on shutdown",
+		set:  into(func(c *Config) *time.Duration { return &c.ShutdownGrace }, durationFrom(0))},
+	{name: "placement-policy", kind: "NAME", def: "weir",
+		help: "policy that chooses GPUs: " + strings.Join(placement.Policies(), ", "),
+		set:  into(func(c *Config) *string { return &c.PlacementPolicy }, oneOf(placement.Policies()...))},
+	{name: "runtime", kind: "NAME", def: "local",
+		help: "where workspaces run: local (on this machine) or kube (in a Kubernetes cluster)",
+		set:  into(func(c *Config) *string { return &c.Runtime }, oneOf("local", "kube"))},
+	{name: "shared-dir", kind: "DIR",
+		help: "shared directories as this machine mounts them (default DATA-DIR/shared)",
+		set:  into(func(c *Config) *string { return &c.SharedDir }, parseDir)},
+}

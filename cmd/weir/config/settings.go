@@ -1,0 +1,12 @@
+package config
+
+import "slices"
+
+var settings = slices.Concat(serverSettings, kubeSettings, agentsSettings, agentSettings, oidcSettings, notificationSettings, logSettings)
+
+// ForAgent are the settings that an agent needs.
+var ForAgent = []string{"data-dir", "simulate-gpus", "machine-id-file", "server", "code", "cluster-token-file", "authority-certificate",
+	"state-dir", "name", "log-level", "log-format"}
+
+// ForStore are what a command needs that only works on the data.
+var ForStore = []string{"data-dir", "database-url", "log-level", "log-format"}

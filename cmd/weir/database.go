@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"weir/cmd/weir/config"
+	"weir/migrations"
+	"weir/models"
+)
+
+// openStore opens the database and brings its schema up to date.
+func openStore(ctx context.Context, cfg config.Config) (*models.Store, error) {
+	store, err := models.Open(ctx, cfg.DatabaseURL, cfg.SQLiteFile())
+	if err != nil {
+		return nil, err
+	}
+	if err := migrateUp(ctx, store); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return store, nil
+}
+
+// openToRead opens a database that exists, and leaves it as it is: a server may
+// be at work on it.
+func openToRead(ctx context.Context, cfg config.Config) (*models.Store, error) {
+	if cfg.DatabaseURL == "" {
+		if _, err := os.Stat(cfg.SQLiteFile()); err != nil {
+			return nil, fmt.Errorf("no database found; set --data-dir or --database-url to those of the server: %w", err)
+		}
+	}
+	store, err := models.Open(ctx, cfg.DatabaseURL, cfg.SQLiteFile())
+	if err != nil {
+		return nil, err
+	}
+	current, newest, err := schemaVersions(ctx, store)
+	if err == nil && current != newest {
+		err = fmt.Errorf("the database schema has version %d, this program needs %d: use the program of the server, or run “weir migrate”", current, newest)
+	}
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return store, nil
+}
+
+// schemaVersions are that of the database's schema and the newest that this
+// program knows.
+func schemaVersions(ctx context.Context, store *models.Store) (current, newest int64, err error) {
+	db, err := store.SQL()
+	if err != nil {
+		return 0, 0, err
+	}
+	return migrations.Versions(ctx, db, store.Dialect())
+}
+
+func migrateUp(ctx context.Context, store *models.Store) error {
+	db, err := store.SQL()
+	if err == nil {
+		err = migrations.Up(ctx, db, store.Dialect())
+	}
+	if err == nil {
+		err = store.ChainAudit(ctx)
+	}
+	if err != nil {
+		err = fmt.Errorf("cannot migrate the database schema: %w", err)
+	}
+	return err
+}
+
+func migrateDown(ctx context.Context, store *models.Store, version int64) error {
+	db, err := store.SQL()
+	if err != nil {
+		return err
+	}
+	return migrations.DownTo(ctx, db, store.Dialect(), version)
+}

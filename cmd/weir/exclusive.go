@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"weir/cmd/weir/config"
+	"weir/models"
+)
+
+// lockDataDir makes this process the only one that serves from dir, until it
+// ends, however it ends.
+func lockDataDir(dir string) (*os.File, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR|syscall.O_CLOEXEC, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("another server uses the data directory %s", dir), f.Close())
+	}
+	return f, nil
+}
+
+// claimExclusively makes sure that no server works on the data, until release.
+func claimExclusively(ctx context.Context, cfg config.Config, store *models.Store) (release func(), err error) {
+	claim, err := store.Alone(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if store.Dialect() == "postgres" {
+		return func() { _ = claim.Close() }, nil
+	}
+	lock, err := lockDataDir(cfg.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = lock.Close() }, nil
+}
+
+// watchClaim ends the server when it is no longer the only one that may work
+// on the database.
+func (p *portal) watchClaim(ctx context.Context, failed chan<- error) {
+	tick := time.NewTicker(5 * time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if p.claim == nil {
+			return
+		}
+		if err := p.claim.Holds(ctx); err != nil && ctx.Err() == nil {
+			failed <- fmt.Errorf("lost the exclusive claim on the database: %w", err)
+			return
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+
+	"weir/cmd/weir/config"
+	"weir/handlers"
+	"weir/models"
+	"weir/policies"
+	"weir/policies/notifications"
+	"weir/pool"
+	"weir/pool/providers"
+	"weir/pool/requests"
+	"weir/workspaces"
+	"weir/workspaces/kube"
+	"weir/workspaces/proxy"
+)
+
+// portal is everything that serves, wired together.
+type portal struct {
+	cfg        config.Config
+	log        *slog.Logger
+	store      *models.Store
+	accounts   *policies.Accounts
+	providers  *providers.Service
+	pool       *pool.Scheduler
+	catalogue  *workspaces.Catalogue
+	runtime    workspaceRuntime
+	fence      fence
+	cluster    *kube.Runtime // nil on one machine
+	reconciler *workspaces.Reconciler
+	notices    *notifications.Service
+	sender     *notifications.Sender
+	periods    *requests.Periods
+	proxy      *proxy.Proxy
+	app        *handlers.App
+	dataLock   *os.File      // on the data directory
+	claim      *models.Claim // to be the only server on the database; nil where there may be several
+	lease      *models.Seat  // of this server, from before the first request
+	origin     string        // of the portal, as it knows itself
+
+	host      providers.Host // this machine
+	gpus      providers.Machine
+	gpuDriver io.Closer // of gpus
+	agents    agentEndpoint
+}
+
+// workspaceRuntime is what every mode's runtime has beside what workspaces
+// need.
+type workspaceRuntime interface {
+	workspaces.Runtime
+	OnChange(listener func(workspace int64))
+	Close() error
+}
+
+// close ends what wirePortal made. Workspaces go on running.
+func (p *portal) close() error {
+	var errs []error
+	if p.app != nil {
+		p.app.Close()
+	}
+	if p.proxy != nil {
+		p.proxy.Close()
+	}
+	p.releaseLease() // nothing is open any more
+	if p.runtime != nil {
+		errs = append(errs, p.runtime.Close())
+	}
+	if p.agents.listener != nil {
+		_ = p.agents.listener.Close() // it may be closed already
+	}
+	if p.gpuDriver != nil {
+		errs = append(errs, p.gpuDriver.Close())
+	}
+	if p.claim != nil {
+		errs = append(errs, p.claim.Close())
+	}
+	if p.store != nil {
+		errs = append(errs, p.store.Close())
+	}
+	if p.dataLock != nil {
+		errs = append(errs, p.dataLock.Close())
+	}
+	return errors.Join(errs...)
+}

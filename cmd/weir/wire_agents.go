@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"weir/cmd/weir/config"
+	"weir/policies"
+	"weir/pool/authority"
+	"weir/pool/providers"
+)
+
+// agentEndpoint is what a portal has for the agents of machines.
+type agentEndpoint struct {
+	authority *authority.Authority
+	enrolment *providers.Enrolment
+	listener  net.Listener // nil: agents cannot join
+}
+
+func (p *portal) wireAgents(ctx context.Context, access *policies.Access) (err error) {
+	if p.agents.authority, err = authority.Open(p.cfg.AuthorityFile, p.store.Now); err != nil {
+		return err
+	}
+	p.agents.enrolment = providers.NewEnrolment(providers.EnrolmentConfig{Store: p.store, Access: access, Authority: p.agents.authority,
+		CertificateLifetime: p.cfg.AgentCertificateLifetime, Every: p.cfg.AgentHeartbeat, Cluster: p.nodeIdentities(), NodeOwner: p.cfg.KubeAgentsOwner})
+	if p.cfg.AgentsListen == "" {
+		return nil
+	}
+	p.agents.listener, err = new(net.ListenConfig).Listen(ctx, "tcp", p.cfg.AgentsListen)
+	if err != nil {
+		return fmt.Errorf("cannot listen for agents: %w; set another address with --agents-listen, or disable it with --agents-listen \"\"", err)
+	}
+	return nil
+}
+
+// url is the address of the agents' listener for who reached the portal under
+// a host; nil when there is no listener.
+func (s agentEndpoint) url(cfg config.Config) func(host string) string {
+	if s.listener == nil {
+		return nil
+	}
+	return func(host string) string {
+		tcp, ok := s.listener.Addr().(*net.TCPAddr)
+		switch {
+		case cfg.AgentsURL != "":
+			return cfg.AgentsURL
+		case ok && tcp.IP.IsUnspecified():
+			return "https://" + net.JoinHostPort(strings.Trim(host, "[]"), strconv.Itoa(tcp.Port))
+		default:
+			return "https://" + s.listener.Addr().String()
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"encoding/pem"
+	"fmt"
+	"os"
+	"strings"
+
+	"weir/policies"
+	"weir/policies/notifications"
+)
+
+// wireNotifications makes what tells people and programs. The key that seals
+// webhooks' secrets is derived from the authority's: all servers of a
+// portal have it, and the database has not.
+func (p *portal) wireNotifications(access *policies.Access) error {
+	shared, err := privateKey(p.cfg.AuthorityFile)
+	if err != nil {
+		return err
+	}
+	key, err := notifications.NewKey(shared)
+	if err != nil {
+		return err
+	}
+	c := p.cfg.Notifications
+	p.store.Mail = c.Mailer != nil
+	p.notices = notifications.New(notifications.Config{Store: p.store, Access: access, Key: key, AllowPrivate: c.WebhookPrivate})
+	p.sender = notifications.NewSender(notifications.SenderConfig{Store: p.store, Key: key, Fence: p.fence.check, Origin: p.origin, Version: buildVersion().Version,
+		AllowPrivate: c.WebhookPrivate, Mailer: c.Mailer, Logger: p.log})
+	return nil
+}
+
+// privateKey is the key in a PEM file, without what stands around it.
+func privateKey(file string) ([]byte, error) {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		var block *pem.Block
+		if block, raw = pem.Decode(raw); block == nil {
+			return nil, fmt.Errorf("%s: no private key found", file)
+		}
+		if strings.HasSuffix(block.Type, "PRIVATE KEY") {
+			return block.Bytes, nil
+		}
+	}
+}
