@@ -56,7 +56,7 @@ func (s *Service) Fits(ctx context.Context, actor policies.Actor, project int64)
 	}
 	answers, err := s.pool.Answers(q, project, demands)
 	for i, a := range answers {
-		list = append(list, fitOf(demands[i], a, room))
+		list = append(list, newFit(demands[i], a, room))
 	}
 	return list, err
 }
@@ -71,8 +71,8 @@ func (s *Service) usualDemands(q *models.Queries) ([]models.Demand, error) {
 	return demands, err
 }
 
-// fitOf is what peak and quota say to a demand, and then the pool.
-func fitOf(d models.Demand, a models.Answer, room models.Room) Fit {
+// newFit is what peak and quota say to a demand, and then the pool.
+func newFit(d models.Demand, a models.Answer, room models.Room) Fit {
 	f := Fit{Demand: d, Outcome: a.Outcome}
 	var e *models.Error
 	switch {
