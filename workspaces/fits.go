@@ -18,7 +18,7 @@ type Fit struct {
 	Simulated bool
 }
 
-// Now tells whether all of it would be had now.
+// Now reports whether all of it would be had now.
 func (f Fit) Now() bool { return f.Outcome == models.OutcomeGranted }
 
 // usualSizes are the GPUs that people ask for, the smallest first.

@@ -46,7 +46,7 @@ func ParseVersionConstraints(field, text string) ([]VersionConstraint, error) {
 	return constraints, nil
 }
 
-// allows tells whether a version satisfies the constraint. 3.11.2 satisfies
+// allows reports whether a version satisfies the constraint. 3.11.2 satisfies
 // "==3.11": versions are compared as far as the constraint names them.
 func (c VersionConstraint) allows(version string) bool {
 	switch c.Op {

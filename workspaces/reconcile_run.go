@@ -103,7 +103,7 @@ func (r *Reconciler) resync(ctx context.Context) []int64 {
 	return due
 }
 
-// needsStep tells whether a workspace has to take a step that nothing has
+// needsStep reports whether a workspace has to take a step that nothing has
 // queued. What starts or stops is queued already, unless that was lost.
 func (r *Reconciler) needsStep(ctx context.Context, w *models.Workspace) bool {
 	if w.State != models.StateRunning {
@@ -133,7 +133,7 @@ func (r *Reconciler) onChange(topics []string) {
 	}
 }
 
-// affectsQueue tells whether a change may let a waiting workspace start: a
+// affectsQueue reports whether a change may let a waiting workspace start: a
 // measurement of a GPU does not.
 func affectsQueue(topic string) bool { return !strings.HasPrefix(topic, "telemetry:") }
 

@@ -105,7 +105,7 @@ func (t *tracker) stepBegins(version int64) {
 	t.version, t.steppedAt = version, time.Now()
 }
 
-// stepMissed tells whether a step is due that was not queued: the row has
+// stepMissed reports whether a step is due that was not queued: the row has
 // changed since the last one, or that is too long ago.
 func (t *tracker) stepMissed(version int64) bool {
 	t.mu.Lock()
@@ -113,7 +113,7 @@ func (t *tracker) stepMissed(version int64) bool {
 	return t.version != version || time.Since(t.steppedAt) > maxRetryDelay+maxDelay
 }
 
-// stalled tells whether a start has stayed too long in a stage. One that
+// stalled reports whether a start has stayed too long in a stage. One that
 // comes back to an earlier stage has made no progress. After a change of the
 // leader the present stage begins anew.
 func (t *tracker) stalled(stage Stage, now time.Time) bool {
@@ -125,7 +125,7 @@ func (t *tracker) stalled(stage Stage, now time.Time) bool {
 	return now.Sub(t.stageAt) > stage.timeout()
 }
 
-// messageDue tells whether the runtime has given a message for so long that
+// messageDue reports whether the runtime has given a message for so long that
 // the member should read it, and it is not in the history yet.
 func (t *tracker) messageDue(message models.Text, now time.Time) bool {
 	t.mu.Lock()

@@ -147,7 +147,7 @@ func queuePosition(q *models.Queries, w models.Workspace) (int, error) {
 	return 0, err
 }
 
-// mayOpen tells whether the actor owns the notebook: whoever is inside acts in
+// mayOpen reports whether the actor owns the notebook: whoever is inside acts in
 // the owner's name.
 func (s *Service) mayOpen(actor policies.Actor, w models.Workspace) bool {
 	return actor.User.ID != 0 && actor.User.ID == w.UserID && s.access.MayOwned(actor, w.UserID, w.ProjectID, "workspace", "open")

@@ -63,7 +63,7 @@ func newReplica(t *testing.T, url string) *replica {
 	r := &replica{portal: &portal{store: store, log: slog.New(slog.DiscardHandler)}}
 	r.accounts, r.pool, r.ledger = policies.NewAccounts(store, access), pool.New(store, access), pool.NewLedger(store, access, dirs)
 	r.service = workspaces.NewService(store, access, r.pool, r.ledger, func() {})
-	r.proxy = proxy.New(proxy.Config{Gate: gate{r.service, r.accounts}, AppsDomain: "apps.test", Holds: r.holds})
+	r.proxy = proxy.New(proxy.Config{Gate: gate{r.service, r.accounts}, AppsDomain: "apps.test", LeaseHeld: r.holds})
 	t.Cleanup(r.proxy.Close)
 	store.Carry(r.proxy)
 	r.app = handlers.New(handlers.Config{Store: store, Access: access, Accounts: r.accounts, Ledger: r.ledger, Pool: r.pool,

@@ -137,7 +137,7 @@ func wirePortal(ctx context.Context, cfg Config, log *slog.Logger, addr net.Addr
 	service := workspaces.NewService(p.store, access, p.pool, ledger, p.reconciler.Resync)
 	p.proxy = proxy.New(proxy.Config{Gate: gate{service, p.accounts}, AppsDomain: appsDomain, Secure: cfg.TLS(),
 		PortalURL: func(*http.Request) string { return p.origin }, PortalCookies: []string{handlers.SessionCookie(cfg.TLS()), handlers.PassCookie(cfg.TLS())},
-		Page: p.workspaceGone, Logger: log, OnActivity: p.activity(service), Holds: p.holds})
+		Page: p.workspaceGone, Logger: log, OnActivity: p.activity(service), LeaseHeld: p.holds})
 	p.store.Carry(p.proxy)
 	p.app = handlers.New(handlers.Config{Store: p.store, Access: access, Accounts: p.accounts, Notices: p.notices, Ledger: ledger, Pool: p.pool,
 		Enrolment: p.agents.enrolment, AgentsURL: p.agents.url(cfg), Catalogue: p.catalogue, Workspaces: service, Directories: dirs, Proxy: p.proxy, Wake: p.reconciler.Resync, Holds: p.holds, Logger: log, Collectors: p.collectors(),
@@ -303,5 +303,5 @@ func (g gate) Admit(ctx context.Context, workspace int64, c proxy.Credential) (t
 		a, err = g.service.AdmitVisit(ctx, workspace, c.Cookie)
 	}
 	return proxy.Target{Workspace: workspace, Generation: a.Generation, Endpoint: workspaces.Endpoint(a.Endpoint), Token: a.Secret,
-		Ties: []string{models.Tie("user", a.UserID), models.Tie("project", a.ProjectID), models.Tie("workspace", workspace), models.SessionTie(a.Session)}}, err
+		RevocationKeys: []string{models.Tie("user", a.UserID), models.Tie("project", a.ProjectID), models.Tie("workspace", workspace), models.SessionTie(a.Session)}}, err
 }

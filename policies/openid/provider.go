@@ -243,7 +243,7 @@ func (m metadata) check(e oauth2.Endpoint) error {
 	return nil
 }
 
-// SafeAddress tells whether what is sent to an address is kept from others:
+// SafeAddress reports whether what is sent to an address is kept from others:
 // it begins with https, or is on this machine.
 func SafeAddress(address string) bool {
 	u, err := url.Parse(address)

@@ -24,19 +24,19 @@ type gpuPart struct {
 	runtimeClass string
 	mounts       []*core.VolumeMountApplyConfiguration
 	volumes      []*core.VolumeApplyConfiguration
-	says         []workspaces.Limit
+	limits       []workspaces.Limit
 }
 
 // gpuPart decides how a pod gets its shares, by the configured back end.
 func (c Config) gpuPart(spec workspaces.Spec) (gpuPart, error) {
-	p := gpuPart{env: workspaces.GPUEnvironment(spec.GPUs), says: c.gpuLimits(spec.GPUs)}
+	p := gpuPart{env: workspaces.GPUEnvironment(spec.GPUs), limits: c.gpuLimits(spec.GPUs)}
 	if len(spec.GPUs) == 0 {
 		return p, nil
 	}
 	if c.GPUBackend != BackendWeir {
-		// Others show the devices, and say so themselves in these.
+		// These back ends set the devices themselves.
 		maps.DeleteFunc(p.env, func(name, _ string) bool { return !strings.HasPrefix(name, "WEIR_") })
-		resources, err := c.othersResources(spec.GPUs)
+		resources, err := c.clusterResources(spec.GPUs)
 		p.resources = resources
 		if c.GPUBackend == BackendHAMi {
 			p.annotations = map[string]string{"nvidia.com/use-gpuuuid": uuids(spec.GPUs)}
@@ -54,8 +54,8 @@ func (c Config) gpuPart(spec workspaces.Spec) (gpuPart, error) {
 	return p, c.addMPS(&p, spec.GPUs)
 }
 
-// othersResources asks a back end that knows the cluster's GPUs itself.
-func (c Config) othersResources(gpus []workspaces.GPU) (corev1.ResourceList, error) {
+// clusterResources asks a back end that knows the cluster's GPUs itself.
+func (c Config) clusterResources(gpus []workspaces.GPU) (corev1.ResourceList, error) {
 	wanted := map[string]int64{"nvidia.com/gpu": int64(len(gpus))}
 	if c.GPUBackend == BackendHAMi {
 		wanted = workspaces.HAMiResources(gpus)
@@ -77,7 +77,7 @@ func uuids(gpus []workspaces.GPU) string {
 	return strings.Join(all, ",")
 }
 
-// servedByMPS tells whether the pod of a share needs a daemon of ours.
+// servedByMPS reports whether the pod of a share needs an MPS daemon.
 func (c Config) servedByMPS(g workspaces.GPU) bool {
 	return c.GPUBackend == BackendWeir && g.ServedByMPS()
 }

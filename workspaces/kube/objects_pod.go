@@ -42,7 +42,7 @@ func (c Config) podObject(spec workspaces.Spec) (*core.PodApplyConfiguration, er
 	if err != nil {
 		return nil, err
 	}
-	limits, err := json.Marshal(gpu.says)
+	limits, err := json.Marshal(gpu.limits)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (c Config) podObject(spec workspaces.Spec) (*core.PodApplyConfiguration, er
 }
 
 // onNode binds a pod to the node that the pool chose. The scheduler still
-// counts what the node has, and says so in words when that is not enough.
+// checks that the node has enough.
 func onNode(name string) *core.AffinityApplyConfiguration {
 	return core.Affinity().WithNodeAffinity(core.NodeAffinity().WithRequiredDuringSchedulingIgnoredDuringExecution(
 		core.NodeSelector().WithNodeSelectorTerms(core.NodeSelectorTerm().WithMatchFields(
@@ -211,11 +211,11 @@ func (c Config) resources(spec workspaces.Spec) *core.ResourceRequirementsApplyC
 	return core.ResourceRequirements().WithLimits(limits).WithRequests(requests)
 }
 
-// probe asks once a second whether a starting notebook answers. When it has,
-// nobody asks again: a notebook that stays silent later is its user's affair.
+// probe asks once a second whether a starting notebook answers, and never
+// again when it has: there is no liveness probe.
 func (c Config) probe() *core.ProbeApplyConfiguration {
-	const patience = 3600 // s; how long a start may take is the caller's to say
-	p := core.Probe().WithPeriodSeconds(1).WithTimeoutSeconds(5).WithFailureThreshold(patience)
+	const failures = 3600 // an hour; the caller decides how long a start may take
+	p := core.Probe().WithPeriodSeconds(1).WithTimeoutSeconds(5).WithFailureThreshold(failures)
 	if c.ProbePath == "-" {
 		return p.WithTCPSocket(core.TCPSocketAction().WithPort(intOrString(notebookPort)))
 	}

@@ -139,7 +139,7 @@ func environment(program string, spec workspaces.Spec) map[string]string {
 	return env
 }
 
-// ready tells whether the notebook has answered. The first time it does, its
+// ready reports whether the notebook has answered. The first time it does, its
 // socket is linked to where the sandbox cannot reach: what is dialled later
 // is that very socket, whatever the sandbox puts in its place.
 func (r *Runtime) ready(ctx context.Context, in *instance) bool {

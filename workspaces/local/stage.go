@@ -16,7 +16,7 @@ const stageDir = "/tmp"
 
 func stagePath(i int) string { return filepath.Join(stageDir, strconv.Itoa(i)) }
 
-// canStage tells whether this process may make mount namespaces. Root can, so
+// canStage reports whether this process may make mount namespaces. Root can, so
 // that the data directory need not be open to the sandbox's user; elsewhere
 // the sandbox runs as ourselves and reaches what we reach.
 var canStage = sync.OnceValue(func() bool {
