@@ -38,7 +38,7 @@ type applied struct {
 	objects map[string]string // digest of each object as the API server answered
 }
 
-func (p *projects) of(id int64) *applied {
+func (p *projects) entry(id int64) *applied {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	a := p.all[id]
@@ -55,7 +55,7 @@ func (p *projects) invalidate(id int64, err error) {
 	if !apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return
 	}
-	a := p.of(id)
+	a := p.entry(id)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.digest = ""
@@ -74,11 +74,11 @@ func (r *Runtime) ensureProject(ctx context.Context, id int64) error {
 		}
 	}
 	p := r.config.projectObjects(id, quota)
-	wanted, err := digest(p)
+	wanted, err := digestOf(p)
 	if err != nil {
 		return err
 	}
-	a := r.projects.of(id)
+	a := r.projects.entry(id)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.digest == wanted {
@@ -96,32 +96,32 @@ func (r *Runtime) ensureProject(ctx context.Context, id int64) error {
 // Volumes come first and claims last: the cluster's controller binds a claim
 // at once to a volume that it has seen, and to another a quarter of a minute
 // later.
-func (r *Runtime) applyProject(ctx context.Context, p project, a *applied) error {
+func (r *Runtime) applyProject(ctx context.Context, p namespaceObjects, a *applied) error {
 	cluster, ns := r.client.CoreV1(), *p.Namespace.Name
 	for _, volume := range p.Volumes {
 		if err := r.clearClaim(ctx, *volume.Name); err != nil {
 			return err
 		}
-		if err := record(a)(cluster.PersistentVolumes().Apply(ctx, volume, applyOptions)); err != nil {
+		if err := recordApplied(a)(cluster.PersistentVolumes().Apply(ctx, volume, applyOptions)); err != nil {
 			return err
 		}
 	}
-	if err := record(a)(cluster.Namespaces().Apply(ctx, p.Namespace, applyOptions)); err != nil {
+	if err := recordApplied(a)(cluster.Namespaces().Apply(ctx, p.Namespace, applyOptions)); err != nil {
 		return err
 	}
 	models.Failpoint("kube.namespace")
-	if err := record(a)(cluster.ResourceQuotas(ns).Apply(ctx, p.Quota, applyOptions)); err != nil {
+	if err := recordApplied(a)(cluster.ResourceQuotas(ns).Apply(ctx, p.Quota, applyOptions)); err != nil {
 		return err
 	}
-	if err := record(a)(cluster.LimitRanges(ns).Apply(ctx, p.Limits, applyOptions)); err != nil {
+	if err := recordApplied(a)(cluster.LimitRanges(ns).Apply(ctx, p.Limits, applyOptions)); err != nil {
 		return err
 	}
 	for _, policy := range p.Policies {
-		if err := record(a)(r.client.NetworkingV1().NetworkPolicies(ns).Apply(ctx, policy, applyOptions)); err != nil {
+		if err := recordApplied(a)(r.client.NetworkingV1().NetworkPolicies(ns).Apply(ctx, policy, applyOptions)); err != nil {
 			return err
 		}
 	}
-	if err := record(a)(cluster.ConfigMaps(ns).Apply(ctx, p.Jupyter, applyOptions)); err != nil {
+	if err := recordApplied(a)(cluster.ConfigMaps(ns).Apply(ctx, p.Jupyter, applyOptions)); err != nil {
 		return err
 	}
 	if p.Portal != nil {
@@ -131,7 +131,7 @@ func (r *Runtime) applyProject(ctx context.Context, p project, a *applied) error
 	}
 	r.awaitVolumes(ctx, p.Volumes)
 	for _, claim := range p.Claims {
-		if err := record(a)(cluster.PersistentVolumeClaims(ns).Apply(ctx, claim, applyOptions)); err != nil {
+		if err := recordApplied(a)(cluster.PersistentVolumeClaims(ns).Apply(ctx, claim, applyOptions)); err != nil {
 			return err
 		}
 	}
@@ -184,13 +184,13 @@ func (r *Runtime) seenByController(volume string) bool {
 	return err == nil && v.Status.Phase != "" && v.Status.Phase != corev1.VolumePending
 }
 
-// record notes what the API server made of an object.
-func record(a *applied) func(metav1.Object, error) error {
+// recordApplied notes what the API server made of an object.
+func recordApplied(a *applied) func(metav1.Object, error) error {
 	return func(object metav1.Object, err error) error {
 		if err != nil {
 			return err
 		}
-		a.objects[nameOf(object)], err = digest(content(object))
+		a.objects[nameOf(object)], err = digestOf(appliedFields(object))
 		return err
 	}
 }
@@ -198,7 +198,7 @@ func record(a *applied) func(metav1.Object, error) error {
 // applyOwned applies what goes with a pod. The pod waits for its secret.
 func (r *Runtime) applyOwned(ctx context.Context, spec workspaces.Spec, pod *corev1.Pod) error {
 	o := r.config.ownedObjects(spec, pod.UID)
-	m := r.pods.of(pod.UID)
+	m := r.pods.entry(pod.UID)
 	m.mu.Lock()
 	m.secrets = secretsOf(o.Secret.StringData)
 	m.mu.Unlock()
@@ -268,7 +268,7 @@ func (r *Runtime) checkDrift(object any, deleted bool) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now, err := digest(content(o))
+	now, err := digestOf(appliedFields(o))
 	if known, ok := a.objects[nameOf(o)]; !ok || !deleted && err == nil && now == known && !released(o) {
 		return
 	}
@@ -316,8 +316,8 @@ func nameOf(o metav1.Object) string {
 	return fmt.Sprintf("%T %s/%s", o, o.GetNamespace(), o.GetName())
 }
 
-// content is what an object asks for, without what the cluster notes in it.
-func content(object metav1.Object) any {
+// appliedFields is what an object asks for, without what the cluster notes in it.
+func appliedFields(object metav1.Object) any {
 	b, err := json.Marshal(object)
 	if err != nil {
 		return nil
@@ -340,7 +340,7 @@ func content(object metav1.Object) any {
 	return fields
 }
 
-func digest(value any) (string, error) {
+func digestOf(value any) (string, error) {
 	b, err := json.Marshal(value)
 	if err != nil {
 		return "", err

@@ -20,7 +20,7 @@ func describe(pod *corev1.Pod, events []corev1.Event) workspaces.Status {
 	status := workspaces.Status{ExitCode: -1, Limits: limitsOf(pod)}
 	notebook := containerOf(pod)
 	switch {
-	case ended(pod):
+	case podEnded(pod):
 		status.Phase = workspaces.PhaseExited
 		if t := notebook.State.Terminated; t != nil {
 			status.ExitCode = int(t.ExitCode)
@@ -41,15 +41,15 @@ func describe(pod *corev1.Pod, events []corev1.Event) workspaces.Status {
 // been added by the cluster.
 func containerOf(pod *corev1.Pod) corev1.ContainerStatus {
 	all := pod.Status.ContainerStatuses
-	if i := slices.IndexFunc(all, func(s corev1.ContainerStatus) bool { return s.Name == container }); i >= 0 {
+	if i := slices.IndexFunc(all, func(s corev1.ContainerStatus) bool { return s.Name == containerName }); i >= 0 {
 		return all[i]
 	}
 	return corev1.ContainerStatus{}
 }
 
-// ended reports whether nothing of the notebook runs any more, though the
+// podEnded reports whether nothing of the notebook runs any more, though the
 // cluster still has a record of it.
-func ended(pod *corev1.Pod) bool {
+func podEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded ||
 		containerOf(pod).State.Terminated != nil
 }
@@ -64,12 +64,12 @@ func answering(s corev1.ContainerStatus) bool {
 // not run yet: its events may say why.
 func waitsForContainer(pod *corev1.Pod) bool {
 	s := containerOf(pod).State
-	return !ended(pod) && s.Running == nil && pod.Spec.NodeName != ""
+	return !podEnded(pod) && s.Running == nil && pod.Spec.NodeName != ""
 }
 
 func imageOf(pod *corev1.Pod) string {
 	for _, c := range pod.Spec.Containers {
-		if c.Name == container {
+		if c.Name == containerName {
 			return c.Image
 		}
 	}
@@ -120,7 +120,7 @@ func waitingFor(image string, w corev1.ContainerStateWaiting) (workspaces.Stage,
 // is not there yet. Only events tell of a mount that fails.
 func preparingFor(image string, events []corev1.Event) (workspaces.Stage, models.Text) {
 	if len(events) > 0 {
-		newest := newest(events)
+		newest := newestEvent(events)
 		switch newest.Reason {
 		case "Pulling":
 			return workspaces.StagePulling, models.Say("The node is fetching the image %s", image)
@@ -136,8 +136,8 @@ func preparingFor(image string, events []corev1.Event) (workspaces.Stage, models
 	return workspaces.StagePreparing, models.Say("The node is preparing the workspace")
 }
 
-// newest is the last of some events.
-func newest(events []corev1.Event) corev1.Event {
+// newestEvent is the last of some events.
+func newestEvent(events []corev1.Event) corev1.Event {
 	return slices.MaxFunc(events, func(a, b corev1.Event) int { return lastSeenAt(a).Compare(lastSeenAt(b)) })
 }
 
@@ -248,7 +248,7 @@ func limitOf(pod *corev1.Pod, name corev1.ResourceName) int64 {
 	for _, c := range pod.Spec.Containers {
 		quantity, ok := c.Resources.Limits[name]
 		switch {
-		case c.Name != container || !ok:
+		case c.Name != containerName || !ok:
 		case name == corev1.ResourceCPU:
 			return quantity.MilliValue()
 		default:

@@ -37,7 +37,7 @@ const (
 	claimShared   = "shared"
 	claimMPS      = "mps"
 	configJupyter = "jupyter"
-	container     = "notebook"
+	containerName = "notebook"
 	servicePortal = "portal"
 )
 

@@ -16,8 +16,8 @@ import (
 // resourceCores counts hundredths of a node's GPUs.
 const resourceCores = "weir.dev/gpu-cores"
 
-// gpuPart is what a pod has for the sake of its GPU shares.
-type gpuPart struct {
+// gpuObjects is what a pod has for the sake of its GPU shares.
+type gpuObjects struct {
 	resources    corev1.ResourceList
 	env          map[string]string
 	annotations  map[string]string
@@ -28,8 +28,8 @@ type gpuPart struct {
 }
 
 // gpuPart decides how a pod gets its shares, by the configured back end.
-func (c Config) gpuPart(spec workspaces.Spec) (gpuPart, error) {
-	p := gpuPart{env: workspaces.GPUEnvironment(spec.GPUs), limits: c.gpuLimits(spec.GPUs)}
+func (c Config) gpuPart(spec workspaces.Spec) (gpuObjects, error) {
+	p := gpuObjects{env: workspaces.GPUEnvironment(spec.GPUs), limits: c.gpuLimits(spec.GPUs)}
 	if len(spec.GPUs) == 0 {
 		return p, nil
 	}
@@ -47,7 +47,7 @@ func (c Config) gpuPart(spec workspaces.Spec) (gpuPart, error) {
 	for _, g := range spec.GPUs {
 		cores += g.Cores
 	}
-	p.resources = corev1.ResourceList{resourceCores: count(cores)}
+	p.resources = corev1.ResourceList{resourceCores: quantityOf(cores)}
 	if slices.ContainsFunc(spec.GPUs, func(g workspaces.GPU) bool { return !g.Simulated }) {
 		p.runtimeClass = c.RuntimeClass
 	}
@@ -64,7 +64,7 @@ func (c Config) clusterResources(gpus []workspaces.GPU) (corev1.ResourceList, er
 	}
 	list := corev1.ResourceList{}
 	for name, n := range wanted {
-		list[corev1.ResourceName(name)] = count(n)
+		list[corev1.ResourceName(name)] = quantityOf(n)
 	}
 	return list, nil
 }
@@ -86,7 +86,7 @@ func (c Config) servedByMPS(g workspaces.GPU) bool {
 // daemon and its clients write to /dev/shm they must both see: the first
 // daemon's stands in for the workspace's own. The volume reaches the pod by a
 // claim, for a pod of the restricted kind may not name a node's directory.
-func (c Config) addMPS(p *gpuPart, gpus []workspaces.GPU) error {
+func (c Config) addMPS(p *gpuObjects, gpus []workspaces.GPU) error {
 	served := false
 	for place, g := range gpus {
 		if !c.servedByMPS(g) {

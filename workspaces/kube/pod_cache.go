@@ -48,7 +48,7 @@ type cachedPod struct {
 	endedAt time.Time // when it was first seen to have ended
 }
 
-func (m *podCache) of(pod types.UID) *cachedPod {
+func (m *podCache) entry(pod types.UID) *cachedPod {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.pods[pod]
@@ -76,7 +76,7 @@ func (m *podCache) retain(pods map[types.UID]bool) {
 // and then while a notebook that runs does not answer, and once more when it
 // has ended; one that answered and was then stopped needs no log.
 func (r *Runtime) logTailOf(ctx context.Context, pod *corev1.Pod) string {
-	m, s := r.pods.of(pod.UID), containerOf(pod)
+	m, s := r.pods.entry(pod.UID), containerOf(pod)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	silent := s.State.Running != nil && !answering(s)
@@ -114,7 +114,7 @@ func (r *Runtime) readTail(ctx context.Context, pod *corev1.Pod, m *cachedPod) e
 	}
 	lines, bytes := int64(logLines), int64(logRead)
 	stream, err := r.client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
-		Container: container, TailLines: &lines, LimitBytes: &bytes}).Stream(ctx)
+		Container: containerName, TailLines: &lines, LimitBytes: &bytes}).Stream(ctx)
 	if err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func lastLines(log string, secrets []string) string {
 // eventsOf returns the events of a pod whose container does not run yet, where
 // nothing else says why.
 func (r *Runtime) eventsOf(ctx context.Context, pod *corev1.Pod) []corev1.Event {
-	m := r.pods.of(pod.UID)
+	m := r.pods.entry(pod.UID)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := r.now()

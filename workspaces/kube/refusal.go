@@ -31,7 +31,7 @@ func refusal(err error) error {
 		return models.Unavailable(err, "The project's part of the cluster is used up.")
 	case unprepared(err):
 		return models.Unavailable(err, "The cluster is still preparing the project's namespace.")
-	case status.code == http.StatusUnauthorized, forbidden(err):
+	case status.code == http.StatusUnauthorized, lacksRights(err):
 		return models.Unavailable(err, "The cluster does not permit it to the portal: %s", oneLine(status.message))
 	}
 	e := models.Conflict("The cluster refused the workspace: %s", oneLine(status.message))
@@ -71,9 +71,9 @@ func unprepared(err error) bool {
 	return forbiddenFor(err, "status unknown for quota") || forbiddenFor(err, "error looking up service account")
 }
 
-// forbidden recognises a refusal for want of rights, which an API server that has
+// lacksRights recognises a refusal for want of rights, which an API server that has
 // just started also gives until it has read them.
-func forbidden(err error) bool { return forbiddenFor(err, `User "`) }
+func lacksRights(err error) bool { return forbiddenFor(err, `User "`) }
 
 func forbiddenFor(err error, words string) bool {
 	return err != nil && apierrors.IsForbidden(err) && strings.Contains(err.Error(), words)

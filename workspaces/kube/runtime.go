@@ -321,7 +321,7 @@ func (r *Runtime) List(ctx context.Context) ([]workspaces.Instance, error) {
 		id, ok := refOf(pod)
 		switch {
 		case !ok:
-		case !ended(pod):
+		case !podEnded(pod):
 			all = append(all, workspaces.Instance{Workspace: id.Workspace, Generation: id.Generation, State: id.state()})
 		case r.abandoned(pod):
 			if err := r.Stop(ctx, id.state()); err != nil {
@@ -338,7 +338,7 @@ func (r *Runtime) List(ctx context.Context) ([]workspaces.Instance, error) {
 
 // abandoned reports whether a pod was seen to have ended long ago.
 func (r *Runtime) abandoned(pod *corev1.Pod) bool {
-	m, now := r.pods.of(pod.UID), r.now()
+	m, now := r.pods.entry(pod.UID), r.now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.endedAt.IsZero() {

@@ -51,15 +51,15 @@ func nodeIn(s authenticationv1.TokenReviewStatus, account string) (string, error
 	case s.User.Username != "system:serviceaccount:"+strings.Replace(account, "/", ":", 1):
 		return "", unauthenticated("", models.Say("This token is of %s, and the agents of this cluster run as the service account %s.", s.User.Username, account))
 	}
-	pod, node := only(s.User.Extra[extraPod]), only(s.User.Extra[extraNode])
+	pod, node := singleValue(s.User.Extra[extraPod]), singleValue(s.User.Extra[extraNode])
 	if pod == "" || node == "" {
 		return "", unauthenticated("", models.Say("This token is not bound to a pod on a node. It has to be a projected one, in a pod, on Kubernetes 1.32 or newer."))
 	}
 	return node, nil
 }
 
-// only is the single value of a claim.
-func only(values authenticationv1.ExtraValue) string {
+// singleValue is the single value of a claim.
+func singleValue(values authenticationv1.ExtraValue) string {
 	if len(values) != 1 {
 		return ""
 	}

@@ -102,7 +102,7 @@ func (r *Runtime) recordDeletion(pod *corev1.Pod, missed bool) {
 	if status.Phase != workspaces.PhaseExited {
 		status = workspaces.Status{Phase: workspaces.PhaseExited, ExitCode: -1, Limits: status.Limits, Message: endMessage(pod, nil)}
 	}
-	m := r.pods.of(pod.UID)
+	m := r.pods.entry(pod.UID)
 	m.mu.Lock()
 	status.LogTail = m.logTail
 	m.mu.Unlock()

@@ -102,7 +102,7 @@ func TestServerKilledLater(t *testing.T) {
 		t.Errorf("it is %+v", s)
 	}
 	in, _ := r.parseState(all[0].State)
-	eventually(t, "the sandbox stands", func() bool { return in.status().Child != 0 })
+	eventually(t, "the sandbox stands", func() bool { return in.sandboxStatus().Child != 0 })
 	awaken(t, r, all[0].State, in.kill) // although it was no child of this process
 }
 
@@ -130,7 +130,7 @@ func notebookPID(t *testing.T, in *instance) int {
 	t.Helper()
 	var pids []int
 	eventually(t, "the notebook's process", func() bool {
-		pids = childrenOf(in.status().Child)
+		pids = childrenOf(in.sandboxStatus().Child)
 		return len(pids) > 0
 	})
 	return pids[0]
@@ -183,7 +183,7 @@ func TestKilledBubblewrap(t *testing.T) {
 		if err := r.Stop(t.Context(), all[0].State); err != nil {
 			t.Fatal(err)
 		}
-		moving.pass(grace)
+		moving.pass(stopGrace)
 		return !exists(in.dir)
 	})
 	if p, err := readProcess(notebook); err == nil && !p.dead {

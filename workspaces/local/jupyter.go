@@ -39,9 +39,9 @@ c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"
 // configNames are the names under which the programs look for it.
 var configNames = []string{"jupyter_notebook_config.py", "jupyter_server_config.py", "jupyter_lab_config.py"}
 
-// check refuses a spec that cannot be run as it is, and returns its command
+// checkSpec refuses a spec that cannot be run as it is, and returns its command
 // with the program found.
-func check(spec workspaces.Spec) ([]string, error) {
+func checkSpec(spec workspaces.Spec) ([]string, error) {
 	if spec.Workspace <= 0 || spec.Generation < 0 {
 		return nil, errors.New("a workspace needs a positive id and a generation")
 	}

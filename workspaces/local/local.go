@@ -18,8 +18,8 @@ import (
 	"weir/workspaces"
 )
 
-// grace is how long a notebook may take to end after the first Stop.
-const grace = 3 * time.Second
+// stopGrace is how long a notebook may take to end after the first Stop.
+const stopGrace = 3 * time.Second
 
 // Config is where a Runtime keeps its files and as whom notebooks run.
 type Config struct {
@@ -135,7 +135,7 @@ func (r *Runtime) Close() error {
 
 // Start launches spec; see workspaces.Runtime.
 func (r *Runtime) Start(ctx context.Context, spec workspaces.Spec) (workspaces.State, error) {
-	command, err := check(spec)
+	command, err := checkSpec(spec)
 	if err != nil {
 		return nil, err
 	}

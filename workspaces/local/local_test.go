@@ -61,7 +61,7 @@ func newHarness(t *testing.T) runtimetest.Harness {
 		Share:       share,
 		StepTimeout: patience,
 		PassGrace: func() {
-			time.pass(grace)
+			time.pass(stopGrace)
 		},
 	}
 }

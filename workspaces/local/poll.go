@@ -23,7 +23,7 @@ func (r *Runtime) Poll(ctx context.Context, state workspaces.State) (workspaces.
 		return workspaces.Status{}, err
 	}
 	if in.exited() {
-		return r.exited(in), nil
+		return r.exitStatus(in), nil
 	}
 	r.mu.Lock()
 	r.watch(in, nil)
@@ -51,16 +51,16 @@ func (in *instance) progress() (workspaces.Stage, int, models.Text) {
 	if _, err := os.Lstat(filepath.Join(in.shared(), socketName)); err == nil {
 		return workspaces.StageAnswering, 70, models.Say("Jupyter is getting ready")
 	}
-	if in.status().Child != 0 {
+	if in.sandboxStatus().Child != 0 {
 		return workspaces.StageStarting, 40, models.Say("Jupyter is starting")
 	}
 	return workspaces.StageLaunching, 10, models.Say("The sandbox is being made")
 }
 
-// exited is the status of a workspace that has ended.
-func (r *Runtime) exited(in *instance) workspaces.Status {
+// exitStatus is the status of a workspace that has ended.
+func (r *Runtime) exitStatus(in *instance) workspaces.Status {
 	status := workspaces.Status{Phase: workspaces.PhaseExited, ExitCode: -1, LogTail: in.tail(), Limits: in.Limits}
-	if code := in.status().ExitCode; code != nil {
+	if code := in.sandboxStatus().ExitCode; code != nil {
 		status.ExitCode = *code
 	}
 	status.Message = exitMessage(status.ExitCode, in.Cgroup.outOfMemory() > 0, in.MemoryMiB)
@@ -106,7 +106,7 @@ func (r *Runtime) Stop(_ context.Context, state workspaces.State) error {
 		if !in.terminate() {
 			in.kill()
 		}
-	case now.Sub(first) >= grace:
+	case now.Sub(first) >= stopGrace:
 		in.kill()
 	}
 	return nil

@@ -55,7 +55,7 @@ func (in *instance) outerAlive() bool {
 
 // innerAlive reports whether pid 1 of the sandbox still runs. It is known by
 // its namespace, which, unlike a command line, nothing inside can change.
-func (in *instance) innerAlive(rep sandboxStatus) bool {
+func (in *instance) innerAlive(rep bwrapStatus) bool {
 	if rep.Child == 0 || in.Boot != bootID() {
 		return false
 	}
@@ -73,7 +73,7 @@ func (in *instance) exited() bool {
 	if in.PID != 0 && in.outerAlive() {
 		return false
 	}
-	rep := in.status()
+	rep := in.sandboxStatus()
 	if rep.Child == 0 || in.Boot == "" {
 		// Bubblewrap may have been killed before it wrote down its child, or
 		// a server before it had written the record.
@@ -84,23 +84,23 @@ func (in *instance) exited() bool {
 
 // kill ends the sandbox by force: with its pid 1 ends everything inside.
 func (in *instance) kill() {
-	rep := in.status()
+	rep := in.sandboxStatus()
 	signalIf(rep.Child, unix.SIGKILL, func() bool { return in.innerAlive(rep) })
 	signalIf(in.PID, unix.SIGKILL, in.outerAlive)
 	for _, pid := range marked(in.dir) {
-		signalIf(pid, unix.SIGKILL, func() bool { return marker(pid) == in.dir })
+		signalIf(pid, unix.SIGKILL, func() bool { return markerOf(pid) == in.dir })
 	}
 }
 
 // killInner ends what a notebook that has exited left behind in its sandbox.
-func (in *instance) killInner(rep sandboxStatus) {
+func (in *instance) killInner(rep bwrapStatus) {
 	signalIf(rep.Child, unix.SIGKILL, func() bool { return in.innerAlive(rep) })
 }
 
 // terminate asks the notebook to end. Bubblewrap's pid 1 forwards no signals,
 // so its children get them. It reports whether there was anyone to ask.
 func (in *instance) terminate() bool {
-	rep := in.status()
+	rep := in.sandboxStatus()
 	if rep.ExitCode != nil || !in.innerAlive(rep) {
 		return false
 	}
@@ -172,10 +172,10 @@ func awaitExit(ctx context.Context, pid int, same func() bool) error {
 // its value, the instance's directory, stands in bubblewrap's command line.
 const markerName = "WEIR_INSTANCE"
 
-// marker returns the directory of the instance that a process belongs to as
+// markerOf returns the directory of the instance that a process belongs to as
 // wrapper, outer bubblewrap or pid 1 of the sandbox. Processes deeper inside
 // are not asked: what stands in their command line is the user's.
-func marker(pid int) string {
+func markerOf(pid int) string {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
 		return ""
@@ -210,7 +210,7 @@ func markedAll(runDir string) map[string][]int {
 		if err != nil {
 			continue
 		}
-		dir := marker(pid)
+		dir := markerOf(pid)
 		if dir == "" || filepath.Dir(dir) != runDir {
 			continue
 		}

@@ -117,17 +117,17 @@ func (r *Runtime) parseState(state workspaces.State) (*instance, error) {
 	return in, nil
 }
 
-// sandboxStatus is what bubblewrap wrote to its status file.
-type sandboxStatus struct {
+// bwrapStatus is what bubblewrap wrote to its status file.
+type bwrapStatus struct {
 	Child        int    `json:"child-pid"` // pid 1 of the sandbox, by its outer number
 	PIDNamespace uint64 `json:"pid-namespace"`
 	ExitCode     *int   `json:"exit-code"`
 }
 
-// status reads the status file: one JSON document after another, the last of
+// sandboxStatus reads the status file: one JSON document after another, the last of
 // which may be half written.
-func (in *instance) status() sandboxStatus {
-	var rep sandboxStatus
+func (in *instance) sandboxStatus() bwrapStatus {
+	var rep bwrapStatus
 	b, _ := os.ReadFile(in.statusFile())
 	for dec := json.NewDecoder(bytes.NewReader(b)); dec.Decode(&rep) == nil; {
 	}

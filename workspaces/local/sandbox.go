@@ -223,7 +223,7 @@ func (s *sandbox) start(cmd *exec.Cmd) error {
 		return cmd.Start()
 	}
 	return onSpareThread(func() error {
-		if err := stage(s.staged); err != nil {
+		if err := stageSources(s.staged); err != nil {
 			return err
 		}
 		return cmd.Start()

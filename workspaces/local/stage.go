@@ -49,9 +49,9 @@ func privateMounts() error {
 	return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "")
 }
 
-// stage makes the sources appear as stagePath(0), stagePath(1) and so on, for
+// stageSources makes the sources appear as stagePath(0), stagePath(1) and so on, for
 // this thread and what it starts.
-func stage(sources []string) error {
+func stageSources(sources []string) error {
 	if err := privateMounts(); err != nil {
 		return err
 	}

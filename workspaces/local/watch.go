@@ -46,7 +46,7 @@ func (r *Runtime) follow(in *instance, child *exec.Cmd) {
 	// Bubblewrap's pid 1 waits for everything inside to end, which may be
 	// never. If the notebook has, it takes the rest along; if bubblewrap
 	// alone was killed, the notebook is well and goes on.
-	rep := in.status()
+	rep := in.sandboxStatus()
 	if rep.ExitCode != nil {
 		in.killInner(rep)
 	}

@@ -18,8 +18,8 @@ const personalToken = "weir_"
 // it; that must not lock the visitor out.
 const maxCookies = 4
 
-// open redeems an opening token and leads on to the notebook.
-func (p *Proxy) open(w http.ResponseWriter, r *http.Request, id int64) {
+// redeemOpening redeems an opening token and leads on to the notebook.
+func (p *Proxy) redeemOpening(w http.ResponseWriter, r *http.Request, id int64) {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
 		p.respondStatus(w, r, http.StatusMethodNotAllowed, errMethod)

@@ -33,7 +33,7 @@ type flow struct {
 func (p *Proxy) begin(w http.ResponseWriter, r *http.Request, workspace int64) *flow {
 	f := &flow{p: p, w: w, r: r, workspace: workspace, beganAt: time.Now()}
 	f.ctx, f.cancel = context.WithCancel(r.Context())
-	if !p.flows.add(f) {
+	if !p.flows.register(f) {
 		f.cut()
 	}
 	return f
@@ -115,7 +115,7 @@ func (f *flow) cut() {
 
 // end is the flow's own end.
 func (f *flow) end() {
-	f.p.flows.remove(f)
+	f.p.flows.unregister(f)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ended = true
@@ -148,8 +148,8 @@ type flows struct {
 
 func newFlows() *flows { return &flows{live: map[int64]map[*flow]struct{}{}} }
 
-// add is false after close.
-func (fs *flows) add(f *flow) bool {
+// register is false after close.
+func (fs *flows) register(f *flow) bool {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	if fs.closed {
@@ -162,7 +162,7 @@ func (fs *flows) add(f *flow) bool {
 	return true
 }
 
-func (fs *flows) remove(f *flow) {
+func (fs *flows) unregister(f *flow) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	delete(fs.live[f.workspace], f)
@@ -193,7 +193,7 @@ func (fs *flows) all() []*flow {
 	return out
 }
 
-func (fs *flows) close() {
+func (fs *flows) closeAll() {
 	fs.mu.Lock()
 	fs.closed = true
 	fs.mu.Unlock()

@@ -131,7 +131,7 @@ func New(cfg Config) *Proxy {
 // Close cuts everything in flight and lets nothing more through.
 func (p *Proxy) Close() {
 	p.stop()
-	p.flows.close()
+	p.flows.closeAll()
 	<-p.stopped
 	p.transport.CloseIdleConnections()
 }
@@ -162,16 +162,16 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodConnect, r.Method == http.MethodTrace:
 		p.respondStatus(w, r, http.StatusMethodNotAllowed, errMethod)
 	case r.URL.Path == openPath:
-		p.open(w, r, id)
+		p.redeemOpening(w, r, id)
 	case strings.HasPrefix(r.URL.Path, ownPath):
 		p.respond(w, r, models.NotFound("page"))
 	default:
-		p.visit(w, r, id)
+		p.serveVisit(w, r, id)
 	}
 }
 
-// visit takes an admitted visitor through to the notebook.
-func (p *Proxy) visit(w http.ResponseWriter, r *http.Request, id int64) {
+// serveVisit takes an admitted visitor through to the notebook.
+func (p *Proxy) serveVisit(w http.ResponseWriter, r *http.Request, id int64) {
 	credentials := p.credentials(r)
 	if len(credentials) == 0 {
 		p.refuse(w, r, id, errNoCredential)

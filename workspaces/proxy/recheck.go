@@ -20,7 +20,7 @@ func (p *Proxy) recheckLoop(ctx context.Context) {
 			return
 		case now := <-tick.C:
 			p.readmit(ctx, func(f *flow, _ Target) bool { return now.Sub(f.beganAt) >= p.cfg.Recheck }, true)
-			p.activity.forget(now)
+			p.activity.prune(now)
 		}
 	}
 }
@@ -90,8 +90,8 @@ func (a *activity) due(workspace int64, now time.Time) bool {
 	return true
 }
 
-// forget drops the workspaces that were not used lately.
-func (a *activity) forget(now time.Time) {
+// prune drops the workspaces that were not used lately.
+func (a *activity) prune(now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for workspace, last := range a.last {

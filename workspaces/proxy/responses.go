@@ -38,8 +38,8 @@ func (p *Proxy) publicError(id int64, err error) *models.Error {
 	}
 }
 
-// status is the HTTP status of a refusal by the gate.
-func status(kind models.Kind) int {
+// statusOfKind is the HTTP status of a refusal by the gate.
+func statusOfKind(kind models.Kind) int {
 	switch kind {
 	case models.KindInvalid:
 		return http.StatusBadRequest
@@ -59,7 +59,7 @@ func status(kind models.Kind) int {
 }
 
 func (p *Proxy) respond(w http.ResponseWriter, r *http.Request, e *models.Error) {
-	p.respondStatus(w, r, status(e.Kind), e)
+	p.respondStatus(w, r, statusOfKind(e.Kind), e)
 }
 
 // respondStatus answers browsers with a page and programs with a problem.
