@@ -29,7 +29,7 @@ const (
 func VerdictOn(h models.Holder, name string) Verdict {
 	name = path.Clean("/" + name)
 	if name == HomeDir || strings.HasPrefix(name, HomeDir+"/") {
-		return writing(h)
+		return writeAccess(h)
 	}
 	parts := strings.Split(name[1:], "/")
 	switch {
@@ -40,16 +40,16 @@ func VerdictOn(h models.Holder, name string) Verdict {
 	case len(parts) == 2: // what lies in it is made by the portal
 		return Read
 	case slices.Contains(projectDirs, parts[2]), parts[2] == strconv.FormatInt(h.MemberID, 10):
-		return writing(h)
+		return writeAccess(h)
 	case slices.ContainsFunc(h.Inherits, func(id int64) bool { return parts[2] == strconv.FormatInt(id, 10) }):
-		return writing(h)
+		return writeAccess(h)
 	default:
 		return Read
 	}
 }
 
-// writing is the verdict where the holder writes, unless something is over.
-func writing(h models.Holder) Verdict {
+// writeAccess is the verdict where the holder writes, unless something is over.
+func writeAccess(h models.Holder) Verdict {
 	if h.Ended || h.Left {
 		return Read
 	}

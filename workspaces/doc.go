@@ -1,7 +1,6 @@
-// Package workspaces turns a member's wish into a running development
-// environment: the catalogue of environments and how a wish matches them, the
-// merging of launch parameters, and the lifecycle of every workspace from
-// request to stop.
+// Package workspaces runs the members' development environments: the catalogue
+// of environments and how version constraints match them, the merging of
+// launch parameters, and the lifecycle of every workspace from request to stop.
 //
 // It must not know how a workspace is run (that is a [Runtime]: local or
 // kube), nor HTTP. It reaches the pool and the shared directories only

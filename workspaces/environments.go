@@ -104,7 +104,7 @@ type MatchInput struct {
 // Match sorts the catalogue by the wanted versions and a project role's peak;
 // without a project nothing bounds the needs.
 func (c *Catalogue) Match(ctx context.Context, actor policies.Actor, in MatchInput) ([]Match, []Mismatch, error) {
-	wishes, err := ParseWishes("versions", in.Versions)
+	constraints, err := ParseVersionConstraints("versions", in.Versions)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -113,7 +113,7 @@ func (c *Catalogue) Match(ctx context.Context, actor policies.Actor, in MatchInp
 		return nil, nil, err
 	}
 	most := models.Resources{GPUCores: models.MaxAmount, GPUMemoryMiB: models.MaxAmount, CPUMilli: models.MaxAmount, MemoryMiB: models.MaxAmount, StorageMiB: models.MaxAmount}
-	fits, refused := MatchEnvironments(all, wishes, most)
+	fits, refused := MatchEnvironments(all, constraints, most)
 	return fits, refused, nil
 }
 
@@ -207,7 +207,7 @@ func (c *Catalogue) Register(ctx context.Context, found []Discovered) error {
 			delete(known, d.Key)
 		}
 		for _, e := range known {
-			if err := gone(q, actor, e); err != nil {
+			if err := markUnavailable(q, actor, e); err != nil {
 				return err
 			}
 		}
@@ -253,13 +253,12 @@ func sameInstallation(a, b models.Environment) bool {
 	return true
 }
 
-func gone(q *models.Queries, actor policies.Actor, e models.Environment) error {
-	why := models.Say("the installation is no longer on this machine")
-	if e.Unavailable.String() == why.String() {
+func markUnavailable(q *models.Queries, actor policies.Actor, e models.Environment) error {
+	before := e
+	e.Unavailable = models.Say("the installation is no longer on this machine")
+	if sameInstallation(before, e) {
 		return nil
 	}
-	before := e
-	e.Unavailable = why
 	if err := q.UpdateEnvironment(&e); err != nil {
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 )
 
 // evict stops the workspaces of members, roles, accounts and projects whose
-// right to them has ended: first those that wait, then those that start, then those
-// that run; of each the newest first, so that the longest work is disturbed
+// right to them has ended: first those that wait, then those that start, then
+// those that run; of each the newest first, so that the longest work is lost
 // last.
 func (r *Reconciler) evict(ctx context.Context) error {
 	list, err := r.store.Read(ctx).Evictions()
@@ -27,8 +27,8 @@ func (r *Reconciler) evict(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// evictOne looks once more, under the lock that every change of a period or a
-// membership takes: who has got more time in between keeps the workspace.
+// evictOne checks again, under the lock that every change of a period or a
+// membership takes: the right may have been extended in between.
 func (r *Reconciler) evictOne(ctx context.Context, w models.Workspace) error {
 	return r.tx(ctx, func(q *models.Queries) error {
 		if err := q.LockProjectRow(w.ProjectID); err != nil {
@@ -36,30 +36,53 @@ func (r *Reconciler) evictOne(ctx context.Context, w models.Workspace) error {
 		}
 		e, err := q.Eviction(w.ID)
 		if err != nil {
-			return notThere(err)
+			return ignoreNotFound(err)
 		}
-		return stop(q, policies.System("reconciler"), &e.Workspace, evicted(e, q.Now()))
+		return stop(q, policies.System("reconciler"), &e.Workspace, evictionReason(e, q.Now()))
 	})
 }
 
-// notThere is nil for what is not found.
-func notThere(err error) error {
+// recall stops the workspaces whose shares have come to the end that the
+// owner of the GPUs has set.
+func (r *Reconciler) recall(ctx context.Context) error {
+	list, err := r.store.Read(ctx).Overdue(r.store.Now())
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for i := range list {
+		err := r.tx(ctx, func(q *models.Queries) error {
+			w, err := q.Workspace(models.Everything, list[i].ID)
+			if err != nil || w.State != list[i].State {
+				return err
+			}
+			return stop(q, policies.System("reconciler"), &w, models.Say("Stopped: the owner of the GPUs has taken them back."))
+		})
+		if err != nil && models.KindOf(err) != models.KindConflict {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// ignoreNotFound is nil for what is not found.
+func ignoreNotFound(err error) error {
 	if models.KindOf(err) == models.KindNotFound {
 		return nil
 	}
 	return err
 }
 
-// evicted says why a workspace may not go on; one that waited was cancelled.
-func evicted(e models.Eviction, now time.Time) models.Text {
+// evictionReason says why a workspace may not go on; one that waited was cancelled.
+func evictionReason(e models.Eviction, now time.Time) models.Text {
 	if e.State.Holding() {
-		return models.Say("Stopped: %s.", lost(e, now))
+		return models.Say("Stopped: %s.", endedRight(e, now))
 	}
-	return models.Say("Cancelled while it waited: %s.", lost(e, now))
+	return models.Say("Cancelled while it waited: %s.", endedRight(e, now))
 }
 
-// lost is what has ended, the first thing where there are several.
-func lost(e models.Eviction, now time.Time) models.Text {
+// endedRight is which right has ended, the first where there are several.
+func endedRight(e models.Eviction, now time.Time) models.Text {
 	if e.Disabled {
 		return models.Say("the account is disabled")
 	}

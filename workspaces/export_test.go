@@ -9,13 +9,13 @@ import (
 // Tick is a round and a step of every live workspace, one after the other, so
 // that a test sees what one of each does.
 func (r *Reconciler) Tick(ctx context.Context) {
-	r.round(ctx)
+	r.resync(ctx)
 	live, err := r.store.Read(ctx).WorkspacesIn(models.StateStarting, models.StateRunning, models.StateStopping)
-	r.failed(ctx, err)
+	r.logError(ctx, err)
 	for _, w := range live {
-		r.attend(ctx, w.ID)
+		r.reconcile(ctx, w.ID)
 	}
 }
 
-// ServeLine is the part of a round that places what waits.
-func (r *Reconciler) ServeLine(ctx context.Context) error { return r.serveLine(ctx) }
+// ServeQueue is the part of a round that places what waits.
+func (r *Reconciler) ServeQueue(ctx context.Context) error { return r.serveQueue(ctx) }

@@ -19,7 +19,7 @@ type Fit struct {
 	Simulated bool
 }
 
-// Now tells whether all of it would be had now.
+// Now reports whether all of it would be had now.
 func (f Fit) Now() bool { return f.Outcome == models.OutcomeGranted }
 
 // usualSizes are the GPUs that people ask for, the smallest first.
@@ -57,7 +57,7 @@ func (s *Service) Fits(ctx context.Context, actor policies.Actor, project int64)
 	}
 	answers, err := s.pool.Answers(q, project, demands)
 	for i, a := range answers {
-		list = append(list, fitOf(demands[i], a, use))
+		list = append(list, newFit(demands[i], a, use))
 	}
 	return list, err
 }
@@ -72,8 +72,8 @@ func (s *Service) usualDemands(q *models.Queries) ([]models.Demand, error) {
 	return demands, err
 }
 
-// fitOf is what peak and quota say to a demand, and then the pool.
-func fitOf(d models.Demand, a models.Answer, use quota.Use) Fit {
+// newFit is what peak and quota say to a demand, and then the pool.
+func newFit(d models.Demand, a models.Answer, use quota.Use) Fit {
 	f := Fit{Demand: d, Outcome: a.Outcome}
 	var e *models.Error
 	switch {

@@ -15,7 +15,7 @@ const MPSPipes = "/run/nvidia-mps"
 // MPSPipe is the directory of the share at a place in Spec.GPUs.
 func MPSPipe(place int) string { return path.Join(MPSPipes, strconv.Itoa(place)) }
 
-// ServedByMPS tells whether an MPS daemon serves the share. Nothing serves a
+// ServedByMPS reports whether an MPS daemon serves the share. Nothing serves a
 // simulated one.
 func (g GPU) ServedByMPS() bool { return g.Enforcement == "mps" && !g.Simulated }
 

@@ -10,30 +10,31 @@ import (
 	"weir/pool/quota"
 )
 
-// Wish is one wanted version: of the language, a framework or a tool.
-type Wish struct {
+// VersionConstraint is what a launch asks of one version: of the language, a
+// framework or a tool.
+type VersionConstraint struct {
 	Name    string
 	Op      string // "", "==", ">=", "<=", ">", "<"; "" wants any version
 	Version string
 }
 
-func (w Wish) String() string { return w.Name + w.Op + w.Version }
+func (c VersionConstraint) String() string { return c.Name + c.Op + c.Version }
 
-var wishPattern = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9._+-]{0,63}?)\s*(?:(==|>=|<=|=|>|<|\s)\s*v?([0-9][A-Za-z0-9.+-]{0,31}))?$`)
+var constraintPattern = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9._+-]{0,63}?)\s*(?:(==|>=|<=|=|>|<|\s)\s*v?([0-9][A-Za-z0-9.+-]{0,31}))?$`)
 
-// ParseWishes reads wanted versions, "python>=3.11, torch", separated by
-// commas or line breaks. "=" and a space want the version or a later patch of
+// ParseVersionConstraints reads "python>=3.11, torch", separated by commas or
+// line breaks. "=" and a space want the version or a later patch of
 // it, like "==".
-func ParseWishes(field, text string) ([]Wish, error) {
-	var wishes []Wish
+func ParseVersionConstraints(field, text string) ([]VersionConstraint, error) {
+	var constraints []VersionConstraint
 	var p models.Problems
 	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == '\n' || r == ';' }) {
 		part = strings.TrimSpace(part)
 		if part == "" {
 			continue
 		}
-		m := wishPattern.FindStringSubmatch(part)
-		if m == nil || len(wishes) == 50 {
+		m := constraintPattern.FindStringSubmatch(part)
+		if m == nil || len(constraints) == 50 {
 			p.Add(field, "%q is not a wanted version such as python>=3.11", part)
 			return nil, p.Err()
 		}
@@ -41,27 +42,27 @@ func ParseWishes(field, text string) ([]Wish, error) {
 		if op == "=" || (op == "" && m[3] != "") {
 			op = "=="
 		}
-		wishes = append(wishes, Wish{Name: strings.ToLower(m[1]), Op: op, Version: m[3]})
+		constraints = append(constraints, VersionConstraint{Name: strings.ToLower(m[1]), Op: op, Version: m[3]})
 	}
-	return wishes, nil
+	return constraints, nil
 }
 
-// grants tells whether version fulfils the wish. "==3.11" is fulfilled by
-// 3.11.2: versions are compared as far as the wish names them.
-func (w Wish) grants(version string) bool {
-	switch w.Op {
+// allows reports whether a version satisfies the constraint. 3.11.2 satisfies
+// "==3.11": versions are compared as far as the constraint names them.
+func (c VersionConstraint) allows(version string) bool {
+	switch c.Op {
 	case "":
 		return true
 	case "==":
-		return comparePrefix(version, w.Version) == 0
+		return comparePrefix(version, c.Version) == 0
 	case ">=":
-		return compareVersions(version, w.Version) >= 0
+		return compareVersions(version, c.Version) >= 0
 	case "<=":
-		return comparePrefix(version, w.Version) <= 0
+		return comparePrefix(version, c.Version) <= 0
 	case ">":
-		return comparePrefix(version, w.Version) > 0
+		return comparePrefix(version, c.Version) > 0
 	default:
-		return compareVersions(version, w.Version) < 0
+		return compareVersions(version, c.Version) < 0
 	}
 }
 
@@ -117,49 +118,49 @@ type Mismatch struct {
 	Reasons     []models.Text
 }
 
-// MatchEnvironments sorts the catalogue into what fits the wishes and the
+// MatchEnvironments sorts the catalogue into what fits the constraints and the
 // peak of a role, best first, and what does not. Among what fits, newer
-// versions of what was wished come first, then newer languages, then names.
-func MatchEnvironments(all []models.Environment, wishes []Wish, peak models.Resources) ([]Match, []Mismatch) {
+// versions of what was asked for come first, then newer languages, then names.
+func MatchEnvironments(all []models.Environment, constraints []VersionConstraint, peak models.Resources) ([]Match, []Mismatch) {
 	var fits []Match
 	var refused []Mismatch
 	for _, e := range all {
-		matched, reasons := matchOne(e, wishes, peak)
+		matched, reasons := matchOne(e, constraints, peak)
 		if len(reasons) == 0 {
 			fits = append(fits, Match{Environment: e, Matched: matched})
 		} else {
 			refused = append(refused, Mismatch{Environment: e, Reasons: reasons})
 		}
 	}
-	sort.SliceStable(fits, func(i, j int) bool { return better(fits[i].Environment, fits[j].Environment, wishes) })
+	sort.SliceStable(fits, func(i, j int) bool { return better(fits[i].Environment, fits[j].Environment, constraints) })
 	return fits, refused
 }
 
-func better(a, b models.Environment, wishes []Wish) bool {
-	for _, w := range wishes {
-		if c := compareVersions(versionOf(a, w.Name), versionOf(b, w.Name)); c != 0 {
-			return c > 0
+func better(a, b models.Environment, constraints []VersionConstraint) bool {
+	for _, c := range constraints {
+		if d := compareVersions(versionOf(a, c.Name), versionOf(b, c.Name)); d != 0 {
+			return d > 0
 		}
 	}
-	if c := compareVersions(a.LanguageVersion, b.LanguageVersion); c != 0 {
-		return c > 0
+	if d := compareVersions(a.LanguageVersion, b.LanguageVersion); d != 0 {
+		return d > 0
 	}
 	return a.Name < b.Name
 }
 
-func matchOne(e models.Environment, wishes []Wish, peak models.Resources) (matched, reasons []models.Text) {
+func matchOne(e models.Environment, constraints []VersionConstraint, peak models.Resources) (matched, reasons []models.Text) {
 	if !e.Unavailable.Empty() {
 		reasons = append(reasons, models.Say("not available: %s", e.Unavailable))
 	}
-	for _, w := range wishes {
-		version := versionOf(e, w.Name)
+	for _, c := range constraints {
+		version := versionOf(e, c.Name)
 		switch {
 		case version == "":
-			reasons = append(reasons, models.Say("has no %s", w.Name))
-		case !w.grants(version):
-			reasons = append(reasons, models.Say("has %s %s; %s was asked", w.Name, version, w.String()))
+			reasons = append(reasons, models.Say("has no %s", c.Name))
+		case !c.allows(version):
+			reasons = append(reasons, models.Say("has %s %s; %s was asked", c.Name, version, c.String()))
 		default:
-			matched = append(matched, models.Say("%s %s", w.Name, version))
+			matched = append(matched, models.Say("%s %s", c.Name, version))
 		}
 	}
 	m := e.Minimum

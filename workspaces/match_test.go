@@ -8,13 +8,13 @@ import (
 	"weir/workspaces"
 )
 
-var wishes = map[string]string{ // "" is refused
+var constraints = map[string]string{ // "" is refused
 	"python>=3.11, torch": "python>=3.11|torch", "Torch == 2.5": "torch==2.5", "torch=2": "torch==2", "torch 2.5.1": "torch==2.5.1", "torch v2": "torch==2",
 	"a\nb;c,,": "a|b|c", "c++>11": "c++>11", "x<2, y<=3": "x<2|y<=3", "scikit-learn>=1.5": "scikit-learn>=1.5",
 	"=1": "", "torch>": "", ">=3": "", "torch!=2": "", "torch ~ 2": "", "3.11": "", "torch>=x": "", "a b c": "", "a\x00": "", "ａ": "",
 }
 
-func written(list []workspaces.Wish) string {
+func written(list []workspaces.VersionConstraint) string {
 	var words []string
 	for _, w := range list {
 		words = append(words, w.String())
@@ -23,32 +23,32 @@ func written(list []workspaces.Wish) string {
 }
 
 func TestParseWishes(t *testing.T) {
-	for text, want := range wishes {
-		got, err := workspaces.ParseWishes("versions", text)
+	for text, want := range constraints {
+		got, err := workspaces.ParseVersionConstraints("versions", text)
 		if (err != nil) != (want == "") || written(got) != want {
 			t.Errorf("%q is %q, %v; want %q", text, written(got), err, want)
 		}
 	}
 	for _, long := range []string{strings.Repeat("x", 10_000), strings.Repeat("a,", 51), "a>=" + strings.Repeat("9", 100)} {
-		if got, err := workspaces.ParseWishes("versions", long); models.KindOf(err) != models.KindInvalid || got != nil {
+		if got, err := workspaces.ParseVersionConstraints("versions", long); models.KindOf(err) != models.KindInvalid || got != nil {
 			t.Errorf("%.20q is %v, %v", long, got, err)
 		}
 	}
-	if got, err := workspaces.ParseWishes("versions", " ,\n"); err != nil || len(got) != 0 {
+	if got, err := workspaces.ParseVersionConstraints("versions", " ,\n"); err != nil || len(got) != 0 {
 		t.Errorf("%v, %v", got, err)
 	}
 }
 
 func FuzzParseWishes(f *testing.F) {
-	for text := range wishes {
+	for text := range constraints {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		list, err := workspaces.ParseWishes("versions", text)
+		list, err := workspaces.ParseVersionConstraints("versions", text)
 		if err != nil {
 			return
 		}
-		again, err := workspaces.ParseWishes("versions", strings.ReplaceAll(written(list), "|", ","))
+		again, err := workspaces.ParseVersionConstraints("versions", strings.ReplaceAll(written(list), "|", ","))
 		if err != nil || written(again) != written(list) {
 			t.Errorf("%q reads as %q, that as %q, %v", text, written(list), written(again), err)
 		}
@@ -71,12 +71,12 @@ func TestMatchEnvironments(t *testing.T) {
 	big.Minimum = models.Minimum{GPUs: 2, Cores: 100}
 	all := []models.Environment{env("old", "3.9.2", "1.13"), env("new", "3.12.1", "2.5.1+cu121"), env("plain", "3.11", ""), env("ten", "3.10.0", "2.10"), gone, big}
 	peak := models.Resources{GPUCores: 100}
-	for wish, want := range map[string]string{
+	for constraint, want := range map[string]string{
 		"": "new plain ten old", "python": "new plain ten old", "python==3.1": "", "python==3": "new plain ten old", "python=3.12": "new", "python>=3.10": "new plain ten",
 		"python>3.11": "new", "python<3.11": "ten old", "python<=3.11": "plain ten old", "torch": "ten new old", "TORCH>=2": "ten new", "torch==2.5": "new", "torch==2.5.1": "new",
 		"torch<2": "old", "torch, python>=3.11": "new", "jax": "", "rust": "",
 	} {
-		list, err := workspaces.ParseWishes("versions", wish)
+		list, err := workspaces.ParseVersionConstraints("versions", constraint)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,19 +85,19 @@ func TestMatchEnvironments(t *testing.T) {
 		for _, m := range fits {
 			names = append(names, m.Environment.Name)
 			if len(m.Matched) != len(list) {
-				t.Errorf("%q: %s has %d reasons", wish, m.Environment.Name, len(m.Matched))
+				t.Errorf("%q: %s has %d reasons", constraint, m.Environment.Name, len(m.Matched))
 			}
 		}
 		if got := strings.Join(names, " "); got != want {
-			t.Errorf("%q finds %q, want %q", wish, got, want)
+			t.Errorf("%q finds %q, want %q", constraint, got, want)
 		}
 		for _, m := range refused {
 			if len(m.Reasons) == 0 || m.Reasons[0].Empty() {
-				t.Errorf("%q: nothing says why %s does not fit", wish, m.Environment.Name)
+				t.Errorf("%q: nothing says why %s does not fit", constraint, m.Environment.Name)
 			}
 		}
 		if len(fits)+len(refused) != len(all) {
-			t.Errorf("%q loses environments", wish)
+			t.Errorf("%q loses environments", constraint)
 		}
 	}
 }

@@ -52,7 +52,7 @@ type number struct {
 	origin string
 }
 
-func (n *number) take(value *int64, origin string) {
+func (n *number) override(value *int64, origin string) {
 	if value != nil {
 		n.value, n.origin = *value, origin
 	}
@@ -90,14 +90,14 @@ func MergeParameters(l Layers) (Target, error) {
 	env := map[string]models.Parameter{}
 	for _, layer := range layers {
 		p := layer.parameters
-		gpus.take(p.GPUs, layer.origin)
-		cores.take(p.Cores, layer.origin)
-		gpuMemory.take(p.GPUMemoryMiB, layer.origin)
-		cpu.take(p.CPUMilli, layer.origin)
-		memory.take(p.MemoryMiB, layer.origin)
-		shm.take(p.ShmMiB, layer.origin)
-		takeText(&model, p.GPUModel, layer.origin)
-		takeText(&path, p.Path, layer.origin)
+		gpus.override(p.GPUs, layer.origin)
+		cores.override(p.Cores, layer.origin)
+		gpuMemory.override(p.GPUMemoryMiB, layer.origin)
+		cpu.override(p.CPUMilli, layer.origin)
+		memory.override(p.MemoryMiB, layer.origin)
+		shm.override(p.ShmMiB, layer.origin)
+		overrideText(&model, p.GPUModel, layer.origin)
+		overrideText(&path, p.Path, layer.origin)
 		for name, value := range p.Env {
 			env[name] = models.Parameter{Name: "env." + name, Value: value, Origin: layer.origin}
 		}
@@ -107,10 +107,10 @@ func MergeParameters(l Layers) (Target, error) {
 	if err := checkNumbers(numbers, l); err != nil {
 		return Target{}, err
 	}
-	return target(numbers, model, path, env), nil
+	return newTarget(numbers, model, path, env), nil
 }
 
-func takeText(p *models.Parameter, value *string, origin string) {
+func overrideText(p *models.Parameter, value *string, origin string) {
 	if value != nil && *value != "" {
 		p.Value, p.Origin = *value, origin
 	}
@@ -197,7 +197,7 @@ func quantity(name string, value int64) string {
 	return models.Quantity(name, value)
 }
 
-func target(n []*number, model, path models.Parameter, env map[string]models.Parameter) Target {
+func newTarget(n []*number, model, path models.Parameter, env map[string]models.Parameter) Target {
 	t := Target{ShmMiB: n[5].value, Path: path.Value, Env: map[string]string{},
 		Demand: models.Demand{GPUs: n[0].value, Cores: n[1].value, GPUMemoryMiB: n[2].value, GPUModel: model.Value, CPUMilli: n[3].value, MemoryMiB: n[4].value}}
 	for _, x := range n {
@@ -216,9 +216,9 @@ func target(n []*number, model, path models.Parameter, env map[string]models.Par
 	return t
 }
 
-// settle writes a demand that was completed or lowered after the merge back
+// setDemand writes a demand that was completed or lowered after the merge back
 // into the parameters; the platform is where such a value is from.
-func (t *Target) settle(d models.Demand) {
+func (t *Target) setDemand(d models.Demand) {
 	t.Demand = d
 	for i, p := range t.Parameters {
 		var value int64

@@ -210,7 +210,7 @@ func TestNothingIsPlacedAfterTheEnd(t *testing.T) {
 		waits := b.queue(t, b.actor, "waits")
 		b.clock.Pass(time.Hour)
 		modelstest.InTx(t, b.store, func(q *models.Queries) error { return b.pool.Release(q, first.ID) })
-		if err := b.ServeLine(b.ctx); err != nil || b.row(t, waits.ID).State != models.StateQueued || b.shares(t) != 0 {
+		if err := b.ServeQueue(b.ctx); err != nil || b.row(t, waits.ID).State != models.StateQueued || b.shares(t) != 0 {
 			t.Errorf("%s with %d cores, %v", b.row(t, waits.ID).State, b.shares(t), err)
 		}
 		b.Tick(b.ctx)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -12,12 +11,9 @@ import (
 	"weir/models"
 )
 
-// heldUp is how long a message of the runtime stands before the member reads it.
-const heldUp = 3 * time.Second
-
 // Reconciler drives every workspace from what the database wants to what the
-// runtime has. It alone starts and stops; one of it runs at a time. [Reconciler.Run]
-// is its work queue; here are the steps.
+// runtime has. It alone starts and stops, on the leading server. [Reconciler.Run]
+// is its loop; here are the steps of one workspace.
 type Reconciler struct {
 	store   *models.Store
 	pool    Pool
@@ -28,13 +24,13 @@ type Reconciler struct {
 	fence   func(*models.Queries) error
 	log     *slog.Logger
 
-	work        chan struct{}                 // somebody asks for a round
-	hands       atomic.Pointer[delayingQueue] // what Run works through; nil while it does not
-	notes       notes                         // what is remembered between steps
-	orphansSeen time.Time
-	swept       time.Time
-	changed     atomic.Bool // something has changed that may let the line move
-	served      time.Time   // when the line was last looked at
+	resyncs          chan struct{}                 // a round is requested
+	workQueue        atomic.Pointer[delayingQueue] // nil while Run does not run
+	trackers         trackers
+	orphansCheckedAt time.Time
+	sweptAt          time.Time
+	queueChanged     atomic.Bool // a waiting workspace may fit now
+	queueServedAt    time.Time
 }
 
 // ReconcilerConfig names what a Reconciler works with.
@@ -55,9 +51,9 @@ type ReconcilerConfig struct {
 // NewReconciler makes a Reconciler; Run starts it.
 func NewReconciler(c ReconcilerConfig) *Reconciler {
 	r := &Reconciler{store: c.Store, pool: c.Pool, ledger: c.Ledger, storage: c.Storage, runtime: c.Runtime,
-		env: c.Env, fence: c.Fence, log: c.Logger, work: make(chan struct{}, 1), notes: notes{all: map[int64]*note{}}}
-	r.changed.Store(true)
-	c.Store.OnChange(r.hear)
+		env: c.Env, fence: c.Fence, log: c.Logger, resyncs: make(chan struct{}, 1), trackers: trackers{all: map[int64]*tracker{}}}
+	r.queueChanged.Store(true)
+	c.Store.OnChange(r.onChange)
 	return r
 }
 
@@ -77,13 +73,13 @@ func (r *Reconciler) step(ctx context.Context, w *models.Workspace) error {
 	}
 }
 
-// start launches a placed workspace and remembers the runtime's state. It is
-// repeated after a crash, and while the runtime is out of reach: it starts a
-// generation only once.
+// start launches a placed workspace and saves the runtime's state. It is
+// repeated after a crash, and while the runtime is out of reach: a generation
+// is started only once.
 func (r *Reconciler) start(ctx context.Context, w *models.Workspace) error {
 	spec, err := r.spec(ctx, *w)
-	var worded *models.Error
-	if err != nil && !errors.As(err, &worded) { // the database, or the storage: it may be back soon
+	var readable *models.Error
+	if err != nil && !errors.As(err, &readable) { // the database, or the storage: it may be back soon
 		err = models.Unavailable(err, "The workspace could not be prepared.")
 	}
 	if err != nil {
@@ -99,24 +95,24 @@ func (r *Reconciler) start(ctx context.Context, w *models.Workspace) error {
 	return r.transition(ctx, w, models.StateStarting, models.Say("Launched; waiting for the notebook to answer."))
 }
 
-// startFailed has a start tried again that could not be carried out now,
-// until its time is over, and gives up the others. This try, or one before
-// it, may have launched something: that is stopped first.
+// startFailed retries a start that the runtime could not carry out now, until
+// its stage times out, and gives up any other. An attempt may have launched
+// something: that is stopped first.
 func (r *Reconciler) startFailed(ctx context.Context, w *models.Workspace, reason models.Text, cause error) error {
 	if ctx.Err() != nil {
 		return cause
 	}
 	reason = r.reasonOf(ctx, w, reason, cause)
 	if models.KindOf(cause) == models.KindUnavailable {
-		if !r.notes.of(w.ID).stalled(StageLaunching, r.store.Now()) {
-			return errors.Join(cause, r.say(ctx, w, reason))
+		if !r.trackers.of(w.ID).stalled(StageLaunching, r.store.Now()) {
+			return errors.Join(cause, r.addToHistory(ctx, w, reason))
 		}
 	}
 	return r.giveUp(ctx, w, nil, reason, "")
 }
 
-// reasonOf logs what went wrong, and words it for the member: by reason where
-// it was not worded for people.
+// reasonOf logs what went wrong, and returns what the member reads: the given
+// reason where the error was not written for people.
 func (r *Reconciler) reasonOf(ctx context.Context, w *models.Workspace, reason models.Text, cause error) models.Text {
 	r.log.ErrorContext(ctx, "start", "workspace", w.ID, "err", cause)
 	var e *models.Error
@@ -151,22 +147,22 @@ func (r *Reconciler) awaitReady(ctx context.Context, w *models.Workspace) error 
 		w.Endpoint, w.Limits = models.Endpoint(status.Endpoint), limits(status.Limits)
 		return r.transition(ctx, w, models.StateStarting, models.Say("Running."))
 	}
-	if r.notes.of(w.ID).stalled(status.Stage, r.store.Now()) {
-		return r.giveUp(ctx, w, w.RuntimeState, tooLong(status), status.LogTail)
+	if r.trackers.of(w.ID).stalled(status.Stage, r.store.Now()) {
+		return r.giveUp(ctx, w, w.RuntimeState, stalledReason(status), status.LogTail)
 	}
 	return r.report(ctx, w, status)
 }
 
-// report lets the member see how a start goes on, and reads to them what it
-// waits for when that takes a while.
+// report lets the member see how a start goes on, and what it waits for when
+// that takes a while.
 func (r *Reconciler) report(ctx context.Context, w *models.Workspace, status Status) error {
 	risen := int64(status.Progress) > w.Progress
 	w.Progress = max(w.Progress, int64(status.Progress))
-	if n := r.notes.of(w.ID); n.stands(status.Message, r.store.Now()) {
-		if err := r.say(ctx, w, status.Message); err != nil {
+	if t := r.trackers.of(w.ID); t.messageDue(status.Message, r.store.Now()) {
+		if err := r.addToHistory(ctx, w, status.Message); err != nil {
 			return err
 		}
-		n.say()
+		t.messageWritten()
 		return nil
 	}
 	if risen {
@@ -175,9 +171,9 @@ func (r *Reconciler) report(ctx context.Context, w *models.Workspace, status Sta
 	return nil
 }
 
-// say adds a line to the history of a start, unless it is there already: what
-// the cluster says comes and goes and comes again.
-func (r *Reconciler) say(ctx context.Context, w *models.Workspace, message models.Text) error {
+// addToHistory adds a line to the history of a start, unless it is there
+// already: messages of a cluster alternate.
+func (r *Reconciler) addToHistory(ctx context.Context, w *models.Workspace, message models.Text) error {
 	events, err := r.store.Read(ctx).WorkspaceEvents(w.ID)
 	if err != nil {
 		return err
@@ -193,8 +189,8 @@ func (r *Reconciler) say(ctx context.Context, w *models.Workspace, message model
 	return r.transition(ctx, w, models.StateStarting, message)
 }
 
-// tooLong is why a start is given up that has stood still.
-func tooLong(s Status) models.Text {
+// stalledReason is why a start was given up.
+func stalledReason(s Status) models.Text {
 	seconds := int64(s.Stage.timeout() / time.Second)
 	if s.Message.Empty() {
 		return models.Say("The notebook did not answer within %d seconds.", seconds)
@@ -210,7 +206,7 @@ func limits(list []Limit) []models.Limit {
 	return out
 }
 
-// watch looks whether a running workspace still is, and how.
+// watch polls a running workspace.
 func (r *Reconciler) watch(ctx context.Context, w *models.Workspace) error {
 	status, err := r.runtime.Poll(ctx, w.RuntimeState)
 	if err != nil {
@@ -223,11 +219,11 @@ func (r *Reconciler) watch(ctx context.Context, w *models.Workspace) error {
 		w.Endpoint = e // adopted: the address may be another one for this process
 		return r.transition(ctx, w, models.StateRunning, models.Text{})
 	}
-	if n := r.notes.of(w.ID); n.turns(status.Message, r.store.Now()) {
+	if t := r.trackers.of(w.ID); t.changeDue(status.Message, r.store.Now()) {
 		if err := r.transition(ctx, w, models.StateRunning, status.Message); err != nil {
 			return err
 		}
-		n.say()
+		t.messageWritten()
 	}
 	return nil
 }
@@ -270,7 +266,7 @@ func (r *Reconciler) awaitEnd(ctx context.Context, w *models.Workspace) error {
 	return r.finish(ctx, w, state, w.Reason)
 }
 
-// adopt finds what may have been launched for w but could not be remembered:
+// adopt finds what may have been launched for w without its state being saved:
 // the process died in between, the start failed, or the member stopped it.
 func (r *Reconciler) adopt(ctx context.Context, w *models.Workspace) error {
 	if w.RuntimeState != nil {
@@ -304,19 +300,19 @@ func (r *Reconciler) finish(ctx context.Context, w *models.Workspace, state mode
 	}
 	version := w.Version
 	err := r.tx(ctx, func(q *models.Queries) error {
-		w.Version = version // of every try
+		w.Version = version // also of a retry
 		if err := q.Transition(w, from, message); err != nil {
 			return err
 		}
 		return r.pool.Release(q, w.ID)
 	})
 	if err == nil {
-		r.notes.forget(w.ID)
+		r.trackers.forget(w.ID)
 	}
 	return err
 }
 
-// tx writes what only the leader may.
+// tx is a transaction of the leader.
 func (r *Reconciler) tx(ctx context.Context, fn func(*models.Queries) error) error {
 	return r.store.InTx(ctx, func(q *models.Queries) error {
 		if r.fence != nil {
@@ -331,55 +327,7 @@ func (r *Reconciler) tx(ctx context.Context, fn func(*models.Queries) error) err
 func (r *Reconciler) transition(ctx context.Context, w *models.Workspace, from models.WorkspaceState, message models.Text) error {
 	version := w.Version
 	return r.tx(ctx, func(q *models.Queries) error {
-		w.Version = version // of every try
+		w.Version = version // also of a retry
 		return q.Transition(w, from, message)
 	})
-}
-
-// spec resolves everything that the runtime needs to launch w.
-func (r *Reconciler) spec(ctx context.Context, w models.Workspace) (Spec, error) {
-	q := r.store.Read(ctx)
-	env, err := q.Environment(w.EnvironmentID)
-	if err != nil {
-		return Spec{}, err
-	}
-	user, err := q.User(w.UserID)
-	if err != nil {
-		return Spec{}, err
-	}
-	holder, err := q.Holder(w.ProjectID, w.MemberID)
-	if err != nil {
-		return Spec{}, err
-	}
-	mounts, err := r.storage.Mounts(ctx, holder)
-	if err != nil {
-		return Spec{}, err
-	}
-	s := Spec{Workspace: w.ID, Generation: w.Generation, Project: w.ProjectID, Member: w.MemberID, User: user.Email,
-		Command: env.Command, Image: env.Image, Env: r.env(w), Token: w.Secret, Mounts: mounts,
-		CPU: w.Demand.CPUMilli, Memory: w.Demand.MemoryMiB, Shm: shmOf(w)}
-	maps.Copy(s.Env, envOf(w))
-	s.GPUs, s.Node, err = gpus(q, w.ID)
-	return s, err
-}
-
-// gpus lists the shares that a workspace holds, and names the provider that
-// has their devices: the pool places all of them on one.
-func gpus(q *models.Queries, workspace int64) (list []GPU, node string, err error) {
-	shares, err := q.SharesOf(workspace)
-	if err != nil || len(shares) == 0 {
-		return nil, "", err
-	}
-	var provider int64
-	for _, s := range shares {
-		d, err := q.Device(s.DeviceID)
-		if err != nil {
-			return nil, "", err
-		}
-		provider = d.ProviderID
-		list = append(list, GPU{UUID: d.UUID, Index: int(d.Number), Minor: int(d.Minor), Cores: s.Cores,
-			MemoryMiB: s.MemoryMiB, Simulated: d.Simulated, Enforcement: s.Enforcement})
-	}
-	p, err := q.Provider(provider)
-	return list, p.Name, err
 }

@@ -24,7 +24,7 @@ type Runtime interface {
 	// error something may have been launched all the same.
 	Start(ctx context.Context, spec Spec) (State, error)
 
-	// Poll tells how the workspace behind state is. A workspace that is
+	// Poll returns the status of the workspace behind state. A workspace that is
 	// gone is PhaseExited, never an error; an error means "cannot tell".
 	Poll(ctx context.Context, state State) (Status, error)
 

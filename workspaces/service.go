@@ -25,7 +25,7 @@ type Pool interface {
 	Turns(q *models.Queries) ([]models.Turn, error)
 }
 
-// Ledger tells what a member may still hold.
+// Ledger tells what a member may still use.
 type Ledger interface {
 	Use(q *models.Queries, project models.Project, member int64) (quota.Use, error)
 }
@@ -36,19 +36,19 @@ type Storage interface {
 	Mounts(ctx context.Context, h models.Holder) ([]Mount, error)
 }
 
-// Service launches and stops workspaces. It writes intent; the reconciler
-// makes it so.
+// Service launches and stops workspaces. It writes the wanted state; the
+// reconciler brings it about.
 type Service struct {
 	store  *models.Store
 	access *policies.Access
 	pool   Pool
 	ledger Ledger
-	wake   func()
+	resync func()
 }
 
-// NewService makes the service. wake tells the reconciler that there is work.
-func NewService(store *models.Store, access *policies.Access, pool Pool, ledger Ledger, wake func()) *Service {
-	return &Service{store: store, access: access, pool: pool, ledger: ledger, wake: wake}
+// NewService makes the service. resync asks the reconciler for a round.
+func NewService(store *models.Store, access *policies.Access, pool Pool, ledger Ledger, resync func()) *Service {
+	return &Service{store: store, access: access, pool: pool, ledger: ledger, resync: resync}
 }
 
 // What to do when the pool cannot meet a demand now.
@@ -68,7 +68,7 @@ type LaunchInput struct {
 	WhenShort     string                  `json:"when_short,omitempty" enum:"refuse,fewer,wait" doc:"when the pool cannot meet the demand now: refuse (default), take fewer cores, or wait"`
 }
 
-func (in *LaunchInput) check() ([]Wish, error) {
+func (in *LaunchInput) check() ([]VersionConstraint, error) {
 	var p models.Problems
 	if in.Name == "" {
 		in.Name = "notebook"
@@ -82,12 +82,12 @@ func (in *LaunchInput) check() ([]Wish, error) {
 	default:
 		p.Add("when_short", "must be refuse, fewer or wait")
 	}
-	wishes, err := ParseWishes("versions", in.Versions)
+	constraints, err := ParseVersionConstraints("versions", in.Versions)
 	var refused *models.Error
 	if errors.As(err, &refused) {
 		p = append(p, refused.Fields...)
 	}
-	return wishes, p.Err()
+	return constraints, p.Err()
 }
 
 // Short is the refusal of a demand that the pool cannot meet now, with what
@@ -103,10 +103,10 @@ func (s *Short) Error() string { return s.Refusal.Error() }
 func (s *Short) Unwrap() error { return s.Refusal }
 
 // maxLive bounds a member's live workspaces in a project, waiting ones
-// included, so that nobody can bury the queue.
+// included, so that nobody can fill the queue.
 const maxLive = 20
 
-// plan is a launch that has been thought through but not committed.
+// plan is a launch that is worked out but not committed.
 type plan struct {
 	project models.Project
 	member  models.Member
@@ -121,7 +121,7 @@ func (s *Service) Launch(ctx context.Context, actor policies.Actor, in LaunchInp
 	if err := s.access.Check(actor, in.ProjectID, "workspace", "launch"); err != nil {
 		return w, err
 	}
-	wishes, err := in.check()
+	constraints, err := in.check()
 	if err != nil {
 		return w, err
 	}
@@ -133,14 +133,14 @@ func (s *Service) Launch(ctx context.Context, actor policies.Actor, in LaunchInp
 		if err != nil {
 			return err
 		}
-		p, err := s.plan(q, actor, project, in, wishes)
+		p, err := s.plan(q, actor, project, in, constraints)
 		if err != nil {
 			return err
 		}
 		if err := fits(p.target.Demand, p.use); err != nil {
 			return err
 		}
-		if err := fewEnough(q, p.member); err != nil {
+		if err := checkLiveCount(q, p.member); err != nil {
 			return err
 		}
 		w = newWorkspace(q, actor, p, in)
@@ -155,12 +155,12 @@ func (s *Service) Launch(ctx context.Context, actor policies.Actor, in LaunchInp
 		return w, errors.Join(short, s.recordRefusal(ctx, w, short.Answer))
 	}
 	if err == nil {
-		s.wake()
+		s.resync()
 	}
 	return w, err
 }
 
-func fewEnough(q *models.Queries, m models.Member) error {
+func checkLiveCount(q *models.Queries, m models.Member) error {
 	n, err := q.CountLiveOf(m.ID)
 	if err == nil && n >= maxLive {
 		err = models.NoCapacity("", "You have %d workspaces in this project that run or wait; %d is the most. Stop one first.", n, maxLive)
@@ -168,7 +168,7 @@ func fewEnough(q *models.Queries, m models.Member) error {
 	return err
 }
 
-// recordRefusal keeps demand that was not met, for administrators to see.
+// recordRefusal records unmet demand for the administrators.
 func (s *Service) recordRefusal(ctx context.Context, w models.Workspace, a models.Answer) error {
 	w.ID = 0
 	a.Outcome = models.OutcomeRefused
@@ -176,7 +176,7 @@ func (s *Service) recordRefusal(ctx context.Context, w models.Workspace, a model
 }
 
 // plan finds member, environment and target parameters of a launch.
-func (s *Service) plan(q *models.Queries, actor policies.Actor, project models.Project, in LaunchInput, wishes []Wish) (p plan, err error) {
+func (s *Service) plan(q *models.Queries, actor policies.Actor, project models.Project, in LaunchInput, constraints []VersionConstraint) (p plan, err error) {
 	p.project = project
 	now := q.Now()
 	if p.member, err = membership(q, project.ID, actor.User.ID); err != nil {
@@ -188,7 +188,7 @@ func (s *Service) plan(q *models.Queries, actor policies.Actor, project models.P
 	if p.use, err = s.ledger.Use(q, project, p.member.ID); err != nil {
 		return p, err
 	}
-	candidates, err := s.candidates(q, in.EnvironmentID, wishes, p.use.Peak)
+	candidates, err := s.candidates(q, in.EnvironmentID, constraints, p.use.Peak)
 	if err != nil {
 		return p, err
 	}
@@ -198,8 +198,8 @@ func (s *Service) plan(q *models.Queries, actor policies.Actor, project models.P
 	return p, s.complete(q, &p)
 }
 
-// choose takes the first environment that the request agrees with; when none
-// does, what is wrong with the best one is told.
+// choose takes the first environment that fits the request; when none does,
+// the error is that of the best one.
 func (p *plan) choose(candidates []models.Environment, request models.LaunchParameters) error {
 	var first error
 	for _, e := range candidates {
@@ -219,7 +219,7 @@ func (p *plan) choose(candidates []models.Environment, request models.LaunchPara
 func membership(q *models.Queries, project, user int64) (models.Member, error) {
 	m, err := q.Membership(project, user)
 	if err != nil || !m.Active(q.Now()) {
-		return m, cmp.Or[error](notInternal(err), models.Forbidden("You are not a member of this project, so no role gives you resources here."))
+		return m, cmp.Or[error](onlyInternal(err), models.Forbidden("You are not a member of this project, so no role gives you resources here."))
 	}
 	return m, nil
 }
@@ -233,12 +233,12 @@ func (s *Service) complete(q *models.Queries, p *plan) error {
 		// Not 0, which the pool would take for a share in proportion.
 		d.GPUMemoryMiB = max(min(d.GPUMemoryMiB, p.use.Peak.GPUMemoryMiB/d.GPUs), 1)
 	}
-	p.target.settle(d)
+	p.target.setDemand(d)
 	return err
 }
 
-// notInternal drops errors that the caller answers in its own words.
-func notInternal(err error) error {
+// onlyInternal drops errors that the caller replaces by its own.
+func onlyInternal(err error) error {
 	if err != nil && models.KindOf(err) == models.KindInternal {
 		return err
 	}
@@ -247,12 +247,12 @@ func notInternal(err error) error {
 
 // candidates are the environments that a launch may use, best first: the one
 // that was chosen, or all that fit; never none without an error.
-func (s *Service) candidates(q *models.Queries, id int64, wishes []Wish, peak models.Resources) ([]models.Environment, error) {
+func (s *Service) candidates(q *models.Queries, id int64, constraints []VersionConstraint, peak models.Resources) ([]models.Environment, error) {
 	all, err := q.Environments()
 	if err != nil {
 		return nil, err
 	}
-	fitting, refused := MatchEnvironments(all, wishes, peak)
+	fitting, refused := MatchEnvironments(all, constraints, peak)
 	var list []models.Environment
 	for _, m := range fitting {
 		if id == 0 || m.Environment.ID == id {
@@ -302,7 +302,7 @@ func (s *Service) launch(q *models.Queries, w *models.Workspace, p plan, whenSho
 	if err != nil {
 		return err
 	}
-	a = useful(a, p.env.Minimum)
+	a = withMinimum(a, p.env.Minimum)
 	if a.Outcome == models.OutcomePartial && whenShort == WhenShortFewer {
 		if err := s.takeFewer(q, w, p, &a); err != nil {
 			return err
@@ -310,7 +310,7 @@ func (s *Service) launch(q *models.Queries, w *models.Workspace, p plan, whenSho
 	}
 	switch {
 	case a.Outcome == models.OutcomeGranted || (a.Outcome == models.OutcomePartial && whenShort == WhenShortFewer):
-		err = s.place(q, w, a)
+		err = s.markPlaced(q, w, a)
 	case a.Outcome != models.OutcomeRefused && whenShort == WhenShortWait:
 		a.Outcome = models.OutcomeDelayed
 		err = s.enqueue(q, w, a)
@@ -320,8 +320,8 @@ func (s *Service) launch(q *models.Queries, w *models.Workspace, p plan, whenSho
 	return cmp.Or(err, s.pool.Record(q, *w, a))
 }
 
-// useful turns an offer of less than the environment needs into none.
-func useful(a models.Answer, m models.Minimum) models.Answer {
+// withMinimum drops an offer of less than the environment needs.
+func withMinimum(a models.Answer, m models.Minimum) models.Answer {
 	if a.Fewer != nil && (a.Fewer.Cores < m.Cores || a.Fewer.GPUMemoryMiB < m.GPUMemoryMiB) {
 		a.Outcome, a.Fewer, a.Grants = models.OutcomeDelayed, nil, nil
 	}
@@ -330,7 +330,7 @@ func useful(a models.Answer, m models.Minimum) models.Answer {
 
 func (s *Service) takeFewer(q *models.Queries, w *models.Workspace, p plan, a *models.Answer) error {
 	w.Demand = *a.Fewer
-	p.target.settle(w.Demand)
+	p.target.setDemand(w.Demand)
 	w.Target = p.target.Parameters
 	got, err := s.pool.Claim(q, *w)
 	if err == nil && got.Outcome != models.OutcomeGranted {
@@ -341,7 +341,7 @@ func (s *Service) takeFewer(q *models.Queries, w *models.Workspace, p plan, a *m
 	return err
 }
 
-func (s *Service) place(q *models.Queries, w *models.Workspace, a models.Answer) error {
+func (s *Service) markPlaced(q *models.Queries, w *models.Workspace, a models.Answer) error {
 	from := w.State
 	w.State, w.Reason, w.Progress, w.Generation = models.StateStarting, models.Text{}, 0, w.Generation+1
 	return q.Transition(w, from, models.Say("Placed. %s", a.Explanation))
@@ -374,7 +374,7 @@ func describe(d models.Demand) models.Text {
 // Stop asks a workspace to end. One that waits ends at once; one that runs is
 // stopped by the reconciler and keeps its shares until it is gone.
 func (s *Service) Stop(ctx context.Context, actor policies.Actor, id int64) (w models.Workspace, err error) {
-	if w, err = s.mine(ctx, actor, id, "stop"); err != nil {
+	if w, err = s.authorize(ctx, actor, id, "stop"); err != nil {
 		return w, err
 	}
 	by := actor.Label()
@@ -392,12 +392,12 @@ func (s *Service) Stop(ctx context.Context, actor policies.Actor, id int64) (w m
 		return stop(q, actor, &w, models.Say("Stopped by %s.", by))
 	})
 	if err == nil {
-		s.wake()
+		s.resync()
 	}
 	return w, err
 }
 
-// stop takes w towards its end: one that holds nothing has ended at once.
+// stop moves w to stopping; one that has no shares has ended at once.
 func stop(q *models.Queries, actor policies.Actor, w *models.Workspace, why models.Text) error {
 	from := w.State
 	w.State, w.Reason = models.StateStopping, why
@@ -412,9 +412,9 @@ func stop(q *models.Queries, actor policies.Actor, w *models.Workspace, why mode
 		Before: map[string]any{"state": from}, After: map[string]any{"state": w.State}})
 }
 
-// mine finds a workspace that the actor may do act to; what it may not even
+// authorize finds a workspace that the actor may do act to; what it may not even
 // see does not exist.
-func (s *Service) mine(ctx context.Context, actor policies.Actor, id int64, act string) (models.Workspace, error) {
+func (s *Service) authorize(ctx context.Context, actor policies.Actor, id int64, act string) (models.Workspace, error) {
 	w, err := s.store.Read(ctx).Workspace(actor.Scope(), id)
 	switch {
 	case !actor.Signed():

@@ -24,8 +24,8 @@ type Preview struct {
 	Message  models.Text
 }
 
-// Preview thinks a launch through without changing anything. What is wrong
-// with the input comes back as problems beside what could be worked out.
+// Preview works a launch out without changing anything. What is wrong with
+// the input comes back as problems beside the rest.
 func (s *Service) Preview(ctx context.Context, actor policies.Actor, in LaunchInput) (v Preview, err error) {
 	if err := s.access.Check(actor, in.ProjectID, "workspace", "launch"); err != nil {
 		return v, err
@@ -45,24 +45,25 @@ func (s *Service) Preview(ctx context.Context, actor policies.Actor, in LaunchIn
 	if err != nil {
 		return v, err
 	}
-	wishes, problem := in.check()
-	v.Fitting, v.Refused = MatchEnvironments(all, wishes, v.Use.Peak)
-	if !v.add(problem) {
+	constraints, problem := in.check()
+	v.Fitting, v.Refused = MatchEnvironments(all, constraints, v.Use.Peak)
+	if !v.addProblems(problem) {
 		return v, nil
 	}
-	p, err := s.plan(q, actor, v.Project, in, wishes)
-	if !v.add(err) {
-		return v, notInternal(err)
+	p, err := s.plan(q, actor, v.Project, in, constraints)
+	if !v.addProblems(err) {
+		return v, onlyInternal(err)
 	}
 	v.Chosen, v.Target = p.env, p.target
-	v.add(fits(p.target.Demand, v.Use))
+	v.addProblems(fits(p.target.Demand, v.Use))
 	v.Answer, err = s.pool.Answer(q, models.Workspace{ProjectID: in.ProjectID, Demand: p.target.Demand})
-	v.Answer = useful(v.Answer, p.env.Minimum)
+	v.Answer = withMinimum(v.Answer, p.env.Minimum)
 	return v, err
 }
 
-// add keeps what an error says of the input; it tells whether there was none.
-func (v *Preview) add(err error) bool {
+// addProblems keeps what an error says of the input; it is true when there is
+// none.
+func (v *Preview) addProblems(err error) bool {
 	var e *models.Error
 	if errors.As(err, &e) {
 		v.Message = e.Message
@@ -77,7 +78,7 @@ type View struct {
 	Events  []models.WorkspaceEvent
 	Shares  []models.Share
 	Place   int           // in the queue, from 1; 0 when it does not wait
-	Ending  *Ending       // when it is stopped, with its membership or project; nil: nobody has said so, or it has ended
+	Ending  *Ending       // when it is stopped, with its membership or project; nil: never, or it has ended
 	Holder  models.Holder // what decides over its directories now
 	MayStop bool
 	MayOpen bool
@@ -85,7 +86,7 @@ type View struct {
 
 // View shows a workspace of a project that the actor may see.
 func (s *Service) View(ctx context.Context, actor policies.Actor, id int64) (v View, err error) {
-	w, err := s.mine(ctx, actor, id, "read")
+	w, err := s.authorize(ctx, actor, id, "read")
 	if err != nil {
 		return v, err
 	}
@@ -101,18 +102,18 @@ func (s *Service) View(ctx context.Context, actor policies.Actor, id int64) (v V
 	}
 	v.MayStop = s.access.MayOwned(actor, w.UserID, w.ProjectID, "workspace", "stop") && !v.State.Ended() && v.State != models.StateStopping
 	v.MayOpen = s.mayOpen(actor, w)
-	if err := v.hold(q, w); err != nil {
+	if err := v.addEnding(q, w); err != nil {
 		return v, err
 	}
 	if w.UserID != actor.User.ID {
 		v.WorkspaceView = withoutSecrets(v.WorkspaceView)
 	}
-	v.Place, err = place(q, v.Workspace)
+	v.Place, err = queuePosition(q, v.Workspace)
 	return v, err
 }
 
-// hold adds until when the workspace may run, and what it may write.
-func (v *View) hold(q *models.Queries, w models.Workspace) (err error) {
+// addEnding adds until when the workspace may run, and what it may write.
+func (v *View) addEnding(q *models.Queries, w models.Workspace) (err error) {
 	if v.Holder, err = q.Holder(w.ProjectID, w.MemberID); err != nil || w.State.Ended() {
 		return err
 	}
@@ -134,7 +135,7 @@ func withoutSecrets(w models.WorkspaceView) models.WorkspaceView {
 	return w
 }
 
-func place(q *models.Queries, w models.Workspace) (int, error) {
+func queuePosition(q *models.Queries, w models.Workspace) (int, error) {
 	if w.State != models.StateQueued {
 		return 0, nil
 	}
@@ -147,8 +148,8 @@ func place(q *models.Queries, w models.Workspace) (int, error) {
 	return 0, err
 }
 
-// mayOpen: a notebook is opened by its owner alone, for whoever is inside
-// acts in the owner's name.
+// mayOpen reports whether the actor owns the notebook: whoever is inside acts in
+// the owner's name.
 func (s *Service) mayOpen(actor policies.Actor, w models.Workspace) bool {
 	return actor.User.ID != 0 && actor.User.ID == w.UserID && s.access.MayOwned(actor, w.UserID, w.ProjectID, "workspace", "open")
 }

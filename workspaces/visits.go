@@ -17,7 +17,7 @@ const (
 // running workspace. It is bound to the user, the workspace and the portal
 // session or access token that asked.
 func (s *Service) Open(ctx context.Context, actor policies.Actor, id int64) (secret string, err error) {
-	w, err := s.mine(ctx, actor, id, "read")
+	w, err := s.authorize(ctx, actor, id, "read")
 	if err != nil {
 		return "", err
 	}
@@ -100,13 +100,13 @@ func (s *Service) AdmitVisit(ctx context.Context, id int64, secret string) (mode
 		}
 		return a, err
 	}
-	return a, running(a.State)
+	return a, checkRunning(a.State)
 }
 
 // AdmitActor says where the actor's own notebook answers; a foreign one does
 // not exist.
 func (s *Service) AdmitActor(ctx context.Context, actor policies.Actor, id int64) (a models.Admission, err error) {
-	w, err := s.mine(ctx, actor, id, "read")
+	w, err := s.authorize(ctx, actor, id, "read")
 	if err != nil {
 		return a, err
 	}
@@ -115,10 +115,10 @@ func (s *Service) AdmitActor(ctx context.Context, actor policies.Actor, id int64
 	}
 	a = models.Admission{State: w.State, Generation: w.Generation, Endpoint: w.Endpoint, Secret: w.Secret, UserID: w.UserID,
 		ProjectID: w.ProjectID, Session: actor.Session}
-	return a, running(w.State)
+	return a, checkRunning(w.State)
 }
 
-func running(state models.WorkspaceState) error {
+func checkRunning(state models.WorkspaceState) error {
 	if state == models.StateRunning {
 		return nil
 	}

@@ -47,7 +47,7 @@ func (g gate) Admit(ctx context.Context, workspace int64, c proxy.Credential) (t
 		a, err = g.service.AdmitVisit(ctx, workspace, c.Cookie)
 	}
 	return proxy.Target{Workspace: workspace, Generation: a.Generation, Endpoint: workspaces.Endpoint(a.Endpoint), Token: a.Secret,
-		Ties: []string{models.Tie("user", a.UserID), models.Tie("project", a.ProjectID), models.Tie("workspace", workspace), models.SessionTie(a.Session)}}, err
+		RevocationKeys: []string{models.Tie("user", a.UserID), models.Tie("project", a.ProjectID), models.Tie("workspace", workspace), models.SessionTie(a.Session)}}, err
 }
 
 // workspaceEnv tells a notebook where it is.

@@ -65,12 +65,12 @@ func newReplica(t *testing.T, url string) *replica {
 	r := &replica{portal: &portal{store: store, log: slog.New(slog.DiscardHandler)}}
 	r.accounts, r.pool, r.ledger = policies.NewAccounts(store, access), pool.New(store, access, providers.New(store, access, nil)), projects.New(store, access, dirs)
 	r.service = workspaces.NewService(store, access, r.pool, r.ledger, func() {})
-	r.proxy = proxy.New(proxy.Config{Gate: gate{r.service, r.accounts}, AppsDomain: "apps.test", Holds: r.leaseValid})
+	r.proxy = proxy.New(proxy.Config{Gate: gate{r.service, r.accounts}, AppsDomain: "apps.test", LeaseHeld: r.leaseValid})
 	t.Cleanup(r.proxy.Close)
 	store.Carry(r.proxy)
 	r.app = handlers.New(handlers.Config{Store: store, Access: access, Accounts: r.accounts, Ledger: r.ledger, Pool: r.pool,
 		Catalogue: workspaces.NewCatalogue(store, access), Workspaces: r.service, Directories: dirs, Proxy: r.proxy,
-		Wake: func() {}, Holds: r.leaseValid, Logger: r.log, SessionLifetime: time.Hour})
+		Wake: func() {}, LeaseHeld: r.leaseValid, Logger: r.log, SessionLifetime: time.Hour})
 	t.Cleanup(r.app.Close)
 	r.open(t)
 	return r

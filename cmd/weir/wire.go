@@ -81,15 +81,15 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	capacity := projects.NewCapacity(p.store, access, p.pool)
 	p.reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: p.store, Pool: p.pool, Ledger: ledger,
 		Storage: mounts{dirs}, Runtime: p.runtime, Env: p.workspaceEnv, Fence: p.fence.check, Logger: log})
-	p.runtime.OnChange(p.reconciler.Look) // what answers or dies is seen at once
-	service := workspaces.NewService(p.store, access, p.pool, ledger, p.reconciler.Wake)
+	p.runtime.OnChange(p.reconciler.Enqueue) // what answers or dies is seen at once
+	service := workspaces.NewService(p.store, access, p.pool, ledger, p.reconciler.Resync)
 	p.proxy = proxy.New(proxy.Config{Gate: gate{service, p.accounts}, AppsDomain: appsDomain, Secure: cfg.TLS(),
 		PortalURL: func(*http.Request) string { return p.origin }, PortalCookies: []string{handlers.SessionCookie(cfg.TLS()), handlers.PassCookie(cfg.TLS())},
-		Page: p.workspaceGone, Logger: log, OnActivity: p.recordActivity(service), Holds: p.leaseValid})
+		Page: p.workspaceGone, Logger: log, OnActivity: p.recordActivity(service), LeaseHeld: p.leaseValid})
 	p.store.Carry(p.proxy)
 	p.app = handlers.New(handlers.Config{Store: p.store, Access: access, Accounts: p.accounts, Notices: p.notices, Ledger: ledger,
 		Promises: capacity, Requests: requests.New(p.store, access, ledger, capacity), Pool: p.pool, Providers: p.providers,
-		Enrolment: p.agents.enrolment, AgentsURL: p.agents.url(cfg), Catalogue: p.catalogue, Workspaces: service, Directories: dirs, Proxy: p.proxy, Wake: p.reconciler.Wake, Holds: p.leaseValid, Logger: log, Collectors: p.collectors(),
+		Enrolment: p.agents.enrolment, AgentsURL: p.agents.url(cfg), Catalogue: p.catalogue, Workspaces: service, Directories: dirs, Proxy: p.proxy, Wake: p.reconciler.Resync, Holds: p.leaseValid, Logger: log, Collectors: p.collectors(),
 		TrustedProxies: cfg.TrustedProxies, Secure: cfg.TLS(), OIDC: p.oidc(), SessionLifetime: cfg.SessionLifetime, Version: buildVersion().Version})
 	return p, nil
 }

@@ -23,7 +23,7 @@ type Service struct{ Config }
 // New makes a Service.
 func New(c Config) *Service { return &Service{c} }
 
-// ByMail tells whether e-mail goes out at all.
+// ByMail reports whether e-mail goes out at all.
 func (s *Service) ByMail() bool { return s.Store.Mail }
 
 // signedIn refuses an actor who is nobody and so has no inbox.

@@ -24,7 +24,7 @@ import (
 // applyOptions claim every field that we set.
 var applyOptions = metav1.ApplyOptions{FieldManager: manager, Force: true}
 
-// projects remembers what the projects' namespaces have.
+// projects are the applied objects of the projects' namespaces.
 type projects struct {
 	mu      sync.Mutex
 	all     map[int64]*applied
@@ -34,11 +34,11 @@ type projects struct {
 // applied is what was applied for one project.
 type applied struct {
 	mu      sync.Mutex
-	wanted  string            // digest of what was asked for; empty: it must be applied again
+	digest  string            // of what was applied; empty: apply it again
 	objects map[string]string // digest of each object as the API server answered
 }
 
-func (p *projects) of(id int64) *applied {
+func (p *projects) entry(id int64) *applied {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	a := p.all[id]
@@ -49,16 +49,16 @@ func (p *projects) of(id int64) *applied {
 	return a
 }
 
-// distrust has a project's objects applied again with its next start, when an
-// answer tells that its namespace is not as it was.
-func (p *projects) distrust(id int64, err error) {
+// invalidate has a project's objects applied again with its next start, when
+// an error shows that its namespace has changed.
+func (p *projects) invalidate(id int64, err error) {
 	if !apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return
 	}
-	a := p.of(id)
+	a := p.entry(id)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.wanted = ""
+	a.digest = ""
 }
 
 // ensureProject sees to it that a project's namespace is as it shall be. It
@@ -74,21 +74,21 @@ func (r *Runtime) ensureProject(ctx context.Context, id int64) error {
 		}
 	}
 	p := r.config.projectObjects(id, quota)
-	wanted, err := digest(p)
+	wanted, err := digestOf(p)
 	if err != nil {
 		return err
 	}
-	a := r.projects.of(id)
+	a := r.projects.entry(id)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.wanted == wanted {
+	if a.digest == wanted {
 		return nil
 	}
-	a.wanted = ""
+	a.digest = ""
 	if err := r.applyProject(ctx, p, a); err != nil {
 		return err
 	}
-	a.wanted = wanted
+	a.digest = wanted
 	return nil
 }
 
@@ -96,32 +96,32 @@ func (r *Runtime) ensureProject(ctx context.Context, id int64) error {
 // Volumes come first and claims last: the cluster's controller binds a claim
 // at once to a volume that it has seen, and to another a quarter of a minute
 // later.
-func (r *Runtime) applyProject(ctx context.Context, p project, a *applied) error {
+func (r *Runtime) applyProject(ctx context.Context, p namespaceObjects, a *applied) error {
 	cluster, ns := r.client.CoreV1(), *p.Namespace.Name
 	for _, volume := range p.Volumes {
-		if err := r.reclaim(ctx, *volume.Name); err != nil {
+		if err := r.clearClaim(ctx, *volume.Name); err != nil {
 			return err
 		}
-		if err := keep(a)(cluster.PersistentVolumes().Apply(ctx, volume, applyOptions)); err != nil {
+		if err := recordApplied(a)(cluster.PersistentVolumes().Apply(ctx, volume, applyOptions)); err != nil {
 			return err
 		}
 	}
-	if err := keep(a)(cluster.Namespaces().Apply(ctx, p.Namespace, applyOptions)); err != nil {
+	if err := recordApplied(a)(cluster.Namespaces().Apply(ctx, p.Namespace, applyOptions)); err != nil {
 		return err
 	}
 	models.Failpoint("kube.namespace")
-	if err := keep(a)(cluster.ResourceQuotas(ns).Apply(ctx, p.Quota, applyOptions)); err != nil {
+	if err := recordApplied(a)(cluster.ResourceQuotas(ns).Apply(ctx, p.Quota, applyOptions)); err != nil {
 		return err
 	}
-	if err := keep(a)(cluster.LimitRanges(ns).Apply(ctx, p.Limits, applyOptions)); err != nil {
+	if err := recordApplied(a)(cluster.LimitRanges(ns).Apply(ctx, p.Limits, applyOptions)); err != nil {
 		return err
 	}
 	for _, policy := range p.Policies {
-		if err := keep(a)(r.client.NetworkingV1().NetworkPolicies(ns).Apply(ctx, policy, applyOptions)); err != nil {
+		if err := recordApplied(a)(r.client.NetworkingV1().NetworkPolicies(ns).Apply(ctx, policy, applyOptions)); err != nil {
 			return err
 		}
 	}
-	if err := keep(a)(cluster.ConfigMaps(ns).Apply(ctx, p.Jupyter, applyOptions)); err != nil {
+	if err := recordApplied(a)(cluster.ConfigMaps(ns).Apply(ctx, p.Jupyter, applyOptions)); err != nil {
 		return err
 	}
 	if p.Portal != nil {
@@ -131,19 +131,19 @@ func (r *Runtime) applyProject(ctx context.Context, p project, a *applied) error
 	}
 	r.awaitVolumes(ctx, p.Volumes)
 	for _, claim := range p.Claims {
-		if err := keep(a)(cluster.PersistentVolumeClaims(ns).Apply(ctx, claim, applyOptions)); err != nil {
+		if err := recordApplied(a)(cluster.PersistentVolumeClaims(ns).Apply(ctx, claim, applyOptions)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// reclaim makes a volume ready for a new claim, when somebody has removed the
+// clearClaim makes a volume ready for a new claim, when somebody has removed the
 // namespace with the old one: the cluster keeps it for a claim that is gone.
 // Only the volume as it was seen is changed: one that has been bound again
-// since would lose its claim for good. Of a newer one the informer tells.
-func (r *Runtime) reclaim(ctx context.Context, volume string) error {
-	v, err := r.volumes.Get(volume)
+// since would lose its claim for good. The informer brings the newer one.
+func (r *Runtime) clearClaim(ctx context.Context, volume string) error {
+	v, err := r.volumeLister.Get(volume)
 	if err != nil || !released(v) {
 		return nil // there is none, or nothing to do
 	}
@@ -155,14 +155,14 @@ func (r *Runtime) reclaim(ctx context.Context, volume string) error {
 	return err
 }
 
-// released tells whether an object is a volume whose claim is gone.
+// released reports whether an object is a volume whose claim is gone.
 func released(object metav1.Object) bool {
 	v, ok := object.(*corev1.PersistentVolume)
 	return ok && v.Status.Phase == corev1.VolumeReleased
 }
 
-// awaitVolumes returns when the cluster's controller has seen the volumes; if
-// it is slow, that is the claims' affair.
+// awaitVolumes waits until the cluster's controller has seen the volumes, but
+// not long: a claim also binds later.
 func (r *Runtime) awaitVolumes(ctx context.Context, volumes []*core.PersistentVolumeApplyConfiguration) {
 	ctx, cancel := context.WithTimeout(ctx, volumeTimeout)
 	defer cancel()
@@ -180,17 +180,17 @@ func (r *Runtime) awaitVolumes(ctx context.Context, volumes []*core.PersistentVo
 }
 
 func (r *Runtime) seenByController(volume string) bool {
-	v, err := r.volumes.Get(volume)
+	v, err := r.volumeLister.Get(volume)
 	return err == nil && v.Status.Phase != "" && v.Status.Phase != corev1.VolumePending
 }
 
-// keep notes what the API server made of an object.
-func keep(a *applied) func(metav1.Object, error) error {
+// recordApplied notes what the API server made of an object.
+func recordApplied(a *applied) func(metav1.Object, error) error {
 	return func(object metav1.Object, err error) error {
 		if err != nil {
 			return err
 		}
-		a.objects[nameOf(object)], err = digest(content(object))
+		a.objects[nameOf(object)], err = digestOf(appliedFields(object))
 		return err
 	}
 }
@@ -198,7 +198,7 @@ func keep(a *applied) func(metav1.Object, error) error {
 // applyOwned applies what goes with a pod. The pod waits for its secret.
 func (r *Runtime) applyOwned(ctx context.Context, spec workspaces.Spec, pod *corev1.Pod) error {
 	o := r.config.ownedObjects(spec, pod.UID)
-	m := r.memory.of(pod.UID)
+	m := r.pods.entry(pod.UID)
 	m.mu.Lock()
 	m.secrets = secretsOf(o.Secret.StringData)
 	m.mu.Unlock()
@@ -223,7 +223,7 @@ func (r *Runtime) applyOwned(ctx context.Context, spec workspaces.Spec, pod *cor
 }
 
 // RemoveProject removes a project's namespace with all that is in it, and its
-// volumes; what is stored stays. It does not wait for the end.
+// volumes; the files stay. It does not wait for the end.
 func (r *Runtime) RemoveProject(ctx context.Context, id int64) error {
 	r.projects.mu.Lock()
 	delete(r.projects.all, id)
@@ -239,19 +239,19 @@ func (r *Runtime) RemoveProject(ctx context.Context, id int64) error {
 // driftHandler notices what others change of a project's objects.
 func (r *Runtime) driftHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		UpdateFunc: func(_, after any) { r.compare(after, false) },
+		UpdateFunc: func(_, after any) { r.checkDrift(after, false) },
 		DeleteFunc: func(object any) {
 			if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 				object = last.Obj
 			}
-			r.compare(object, true)
+			r.checkDrift(object, true)
 		},
 	}
 }
 
-// compare marks a project whose object is no longer as it was applied. An
-// apply under way is waited for, so that its own changes are none.
-func (r *Runtime) compare(object any, deleted bool) {
+// checkDrift marks a project whose object is no longer as it was applied. It
+// waits for an apply under way, whose own changes are none.
+func (r *Runtime) checkDrift(object any, deleted bool) {
 	o, ok := object.(metav1.Object)
 	if !ok {
 		return
@@ -268,20 +268,20 @@ func (r *Runtime) compare(object any, deleted bool) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now, err := digest(content(o))
+	now, err := digestOf(appliedFields(o))
 	if known, ok := a.objects[nameOf(o)]; !ok || !deleted && err == nil && now == known && !released(o) {
 		return
 	}
-	a.wanted = ""
+	a.digest = ""
 	select {
 	case r.projects.drifted <- id:
 	default: // the next start applies it
 	}
 }
 
-// mend applies again what others have changed, without haste, so that two who
-// disagree do not keep the API server busy.
-func (r *Runtime) mend(ctx context.Context) {
+// repairDrift applies again what others have changed, at most once a second:
+// two controllers may disagree.
+func (r *Runtime) repairDrift(ctx context.Context) {
 	pause := time.NewTicker(time.Second)
 	defer pause.Stop()
 	for {
@@ -289,7 +289,7 @@ func (r *Runtime) mend(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case id := <-r.projects.drifted:
-			r.mendProject(ctx, id)
+			r.repairProject(ctx, id)
 		}
 		select {
 		case <-ctx.Done():
@@ -299,10 +299,10 @@ func (r *Runtime) mend(ctx context.Context) {
 	}
 }
 
-func (r *Runtime) mendProject(ctx context.Context, id int64) {
-	ns, err := r.namespaces.Get(r.config.namespace(id))
+func (r *Runtime) repairProject(ctx context.Context, id int64) {
+	ns, err := r.namespaceLister.Get(r.config.namespace(id))
 	if err != nil || ns.DeletionTimestamp != nil {
-		return // somebody wants to be rid of it; a start would make it anew
+		return // somebody removes it; the next start makes it again
 	}
 	r.log.WarnContext(ctx, "a project's objects in the cluster were changed by others; applying them again", "project", id)
 	within, cancel := context.WithTimeout(ctx, startTimeout)
@@ -316,8 +316,8 @@ func nameOf(o metav1.Object) string {
 	return fmt.Sprintf("%T %s/%s", o, o.GetNamespace(), o.GetName())
 }
 
-// content is what an object asks for, without what the cluster notes in it.
-func content(object metav1.Object) any {
+// appliedFields is what an object asks for, without what the cluster notes in it.
+func appliedFields(object metav1.Object) any {
 	b, err := json.Marshal(object)
 	if err != nil {
 		return nil
@@ -340,7 +340,7 @@ func content(object metav1.Object) any {
 	return fields
 }
 
-func digest(value any) (string, error) {
+func digestOf(value any) (string, error) {
 	b, err := json.Marshal(value)
 	if err != nil {
 		return "", err

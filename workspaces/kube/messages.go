@@ -14,13 +14,13 @@ import (
 	"weir/workspaces"
 )
 
-// describe tells how a pod is, from what the API server has of it and from
-// its events, which may be none.
+// describe is the status of a pod, from its object and its events, which may
+// be none.
 func describe(pod *corev1.Pod, events []corev1.Event) workspaces.Status {
 	status := workspaces.Status{ExitCode: -1, Limits: limitsOf(pod)}
 	notebook := containerOf(pod)
 	switch {
-	case ended(pod):
+	case podEnded(pod):
 		status.Phase = workspaces.PhaseExited
 		if t := notebook.State.Terminated; t != nil {
 			status.ExitCode = int(t.ExitCode)
@@ -41,35 +41,35 @@ func describe(pod *corev1.Pod, events []corev1.Event) workspaces.Status {
 // been added by the cluster.
 func containerOf(pod *corev1.Pod) corev1.ContainerStatus {
 	all := pod.Status.ContainerStatuses
-	if i := slices.IndexFunc(all, func(s corev1.ContainerStatus) bool { return s.Name == container }); i >= 0 {
+	if i := slices.IndexFunc(all, func(s corev1.ContainerStatus) bool { return s.Name == containerName }); i >= 0 {
 		return all[i]
 	}
 	return corev1.ContainerStatus{}
 }
 
-// ended tells whether nothing of the notebook runs any more, though the
+// podEnded reports whether nothing of the notebook runs any more, though the
 // cluster still has a record of it.
-func ended(pod *corev1.Pod) bool {
+func podEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded ||
 		containerOf(pod).State.Terminated != nil
 }
 
-// answering tells whether the notebook has answered. A kubelet says so first
+// answering reports whether the notebook has answered. A kubelet says so first
 // by “started” and then by “ready”; simulated ones know the latter only.
 func answering(s corev1.ContainerStatus) bool {
 	return s.State.Running != nil && (s.Ready || s.Started != nil && *s.Started)
 }
 
-// waiting tells whether a pod is held up before its container runs, so that
-// its events may say why.
-func waiting(pod *corev1.Pod) bool {
+// waitsForContainer reports whether a pod is on a node and its container does
+// not run yet: its events may say why.
+func waitsForContainer(pod *corev1.Pod) bool {
 	s := containerOf(pod).State
-	return !ended(pod) && s.Running == nil && pod.Spec.NodeName != ""
+	return !podEnded(pod) && s.Running == nil && pod.Spec.NodeName != ""
 }
 
 func imageOf(pod *corev1.Pod) string {
 	for _, c := range pod.Spec.Containers {
-		if c.Name == container {
+		if c.Name == containerName {
 			return c.Image
 		}
 	}
@@ -77,7 +77,7 @@ func imageOf(pod *corev1.Pod) string {
 }
 
 // startOf says what a start waits for. The percentages only rise: what is
-// held up keeps its own.
+// waits keeps its own.
 func startOf(pod *corev1.Pod, s corev1.ContainerStatus, events []corev1.Event) (stage workspaces.Stage, percent int, message models.Text) {
 	switch {
 	case pod.DeletionTimestamp != nil:
@@ -93,7 +93,7 @@ func startOf(pod *corev1.Pod, s corev1.ContainerStatus, events []corev1.Event) (
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Message != "" {
-			return workspaces.StageScheduling, 10, models.Say("No node of the cluster can take the workspace now: %s", plain(c.Message))
+			return workspaces.StageScheduling, 10, models.Say("No node of the cluster can take the workspace now: %s", oneLine(c.Message))
 		}
 	}
 	return workspaces.StageScheduling, 10, models.Say("The cluster is choosing a node")
@@ -103,46 +103,46 @@ func startOf(pod *corev1.Pod, s corev1.ContainerStatus, events []corev1.Event) (
 func waitingFor(image string, w corev1.ContainerStateWaiting) (workspaces.Stage, models.Text) {
 	switch w.Reason {
 	case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError", "SignatureValidationFailed":
-		return workspaces.StageImageFailed, models.Say("The image %s cannot be fetched: %s", image, plain(w.Message))
+		return workspaces.StageImageFailed, models.Say("The image %s cannot be fetched: %s", image, oneLine(w.Message))
 	case "ErrImageNeverPull":
 		return workspaces.StageImageFailed, models.Say("The node does not have the image %s, and the configuration forbids fetching it", image)
 	case "InvalidImageName":
 		return workspaces.StageImageFailed, models.Say("“%s” is not the name of an image", image)
 	case "CreateContainerConfigError":
-		return workspaces.StageSetupFailed, models.Say("The node cannot set up the workspace: %s", plain(w.Message))
+		return workspaces.StageSetupFailed, models.Say("The node cannot set up the workspace: %s", oneLine(w.Message))
 	case "PodInitializing", "":
 		return workspaces.StagePreparing, models.Say("The node is preparing the workspace")
 	}
-	return workspaces.StageSetupFailed, models.Say("The node cannot start the workspace: %s", plain(w.Message+" ("+w.Reason+")"))
+	return workspaces.StageSetupFailed, models.Say("The node cannot start the workspace: %s", oneLine(w.Message+" ("+w.Reason+")"))
 }
 
 // preparingFor says by the newest event what a pod waits for whose container
 // is not there yet. Only events tell of a mount that fails.
 func preparingFor(image string, events []corev1.Event) (workspaces.Stage, models.Text) {
 	if len(events) > 0 {
-		newest := newest(events)
+		newest := newestEvent(events)
 		switch newest.Reason {
 		case "Pulling":
 			return workspaces.StagePulling, models.Say("The node is fetching the image %s", image)
 		case "FailedMount", "FailedAttachVolume":
-			return workspaces.StageMountFailed, models.Say("The node cannot mount the shared directories: %s", plain(newest.Message))
+			return workspaces.StageMountFailed, models.Say("The node cannot mount the shared directories: %s", oneLine(newest.Message))
 		case "FailedCreatePodSandBox":
-			return workspaces.StageSetupFailed, models.Say("The node cannot set up the workspace: %s", plain(newest.Message))
+			return workspaces.StageSetupFailed, models.Say("The node cannot set up the workspace: %s", oneLine(newest.Message))
 		}
 		if newest.Type == corev1.EventTypeWarning {
-			return workspaces.StageSetupFailed, models.Say("The node cannot start the workspace: %s", plain(newest.Message))
+			return workspaces.StageSetupFailed, models.Say("The node cannot start the workspace: %s", oneLine(newest.Message))
 		}
 	}
 	return workspaces.StagePreparing, models.Say("The node is preparing the workspace")
 }
 
-// newest is the last of some events.
-func newest(events []corev1.Event) corev1.Event {
-	return slices.MaxFunc(events, func(a, b corev1.Event) int { return happened(a).Compare(happened(b)) })
+// newestEvent is the last of some events.
+func newestEvent(events []corev1.Event) corev1.Event {
+	return slices.MaxFunc(events, func(a, b corev1.Event) int { return lastSeenAt(a).Compare(lastSeenAt(b)) })
 }
 
-// happened is when an event was last seen.
-func happened(e corev1.Event) time.Time {
+// lastSeenAt is when an event was last seen.
+func lastSeenAt(e corev1.Event) time.Time {
 	switch {
 	case e.Series != nil:
 		return e.Series.LastObservedTime.Time
@@ -155,7 +155,7 @@ func happened(e corev1.Event) time.Time {
 }
 
 // runningMessage says more than that Jupyter runs where there is more to say.
-// ready is what the kubelet said; when a node falls silent, the cluster
+// ready is what the kubelet said; when a node stops answering, the cluster
 // changes the pod's condition alone.
 func runningMessage(pod *corev1.Pod, ready bool) models.Text {
 	for _, c := range pod.Status.Conditions {
@@ -174,7 +174,7 @@ func runningMessage(pod *corev1.Pod, ready bool) models.Text {
 func endMessage(pod *corev1.Pod, t *corev1.ContainerStateTerminated) models.Text {
 	switch reason := pod.Status.Reason; {
 	case reason == "Evicted":
-		return models.Say("The node has put the workspace out: %s", plain(pod.Status.Message))
+		return models.Say("The node has put the workspace out: %s", oneLine(pod.Status.Message))
 	case reason == "Preempting" || reason == "Preempted":
 		return models.Say("The cluster took the node for something of higher priority")
 	case reason == "NodeLost":
@@ -182,7 +182,7 @@ func endMessage(pod *corev1.Pod, t *corev1.ContainerStateTerminated) models.Text
 	case reason == "Terminated" || reason == "NodeShutdown":
 		return models.Say("The node %s was shut down", pod.Spec.NodeName)
 	case t == nil && reason != "": // the kubelet's admission: OutOfcpu, NodeAffinity, UnexpectedAdmissionError
-		return models.Say("The node %s refused the workspace: %s", pod.Spec.NodeName, plain(pod.Status.Message))
+		return models.Say("The node %s refused the workspace: %s", pod.Spec.NodeName, oneLine(pod.Status.Message))
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
@@ -203,7 +203,7 @@ func exitMessage(pod *corev1.Pod, t corev1.ContainerStateTerminated) models.Text
 	case t.Reason == "ContainerStatusUnknown":
 		return models.Say("Jupyter is no longer running")
 	case t.Reason == "StartError" || t.Reason == "ContainerCannotRun":
-		return models.Say("Jupyter could not be started: %s", plain(t.Message))
+		return models.Say("Jupyter could not be started: %s", oneLine(t.Message))
 	case code > signalled && code <= signalled+64:
 		return models.Say("Jupyter was killed by signal %d", code-signalled)
 	default:
@@ -217,23 +217,23 @@ func disruption(c corev1.PodCondition) models.Text {
 	case corev1.PodReasonPreemptionByScheduler:
 		return models.Say("The cluster took the node for something of higher priority")
 	case "DeletionByTaintManager":
-		return models.Say("The cluster took the workspace from its node: %s", plain(c.Message))
+		return models.Say("The cluster took the workspace from its node: %s", oneLine(c.Message))
 	case "EvictionByEvictionAPI":
 		return models.Say("The node was emptied by the cluster's administrators")
 	case "DeletionByPodGC":
 		return models.Say("The node is no longer part of the cluster")
 	}
-	return models.Say("The node has put the workspace out: %s", plain(c.Message))
+	return models.Say("The node has put the workspace out: %s", oneLine(c.Message))
 }
 
-// longest bounds what is passed on of a machine's own words, in bytes.
-const longest = 300
+// maxMessage bounds what is passed on of a machine's own words, in bytes.
+const maxMessage = 300
 
-// plain makes one bounded line of a machine's words.
-func plain(message string) string {
+// oneLine makes one bounded line of a machine's words.
+func oneLine(message string) string {
 	line := strings.Join(strings.Fields(strings.ToValidUTF8(message, "")), " ")
-	if len(line) > longest {
-		line = strings.ToValidUTF8(line[:longest], "") + "…"
+	if len(line) > maxMessage {
+		line = strings.ToValidUTF8(line[:maxMessage], "") + "…"
 	}
 	return line
 }
@@ -248,7 +248,7 @@ func limitOf(pod *corev1.Pod, name corev1.ResourceName) int64 {
 	for _, c := range pod.Spec.Containers {
 		quantity, ok := c.Resources.Limits[name]
 		switch {
-		case c.Name != container || !ok:
+		case c.Name != containerName || !ok:
 		case name == corev1.ResourceCPU:
 			return quantity.MilliValue()
 		default:
@@ -259,7 +259,7 @@ func limitOf(pod *corev1.Pod, name corev1.ResourceName) int64 {
 }
 
 // limitsOf says how a pod's resources are limited: by what the cluster was
-// told, which may be more than we asked for.
+// given, which may be more than we asked for.
 func limitsOf(pod *corev1.Pod) []workspaces.Limit {
 	limit := func(resource string, value int64, how models.Text) workspaces.Limit {
 		if value == 0 {

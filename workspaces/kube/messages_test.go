@@ -17,7 +17,7 @@ import (
 // seen is a pod as an API server tells it, changed by the cases.
 func seen(change func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "ws-5-2", Namespace: "weir-p-7"},
-		Spec: corev1.PodSpec{NodeName: "node-a", Containers: []corev1.Container{{Name: container, Image: "weir/jupyter:1",
+		Spec: corev1.PodSpec{NodeName: "node-a", Containers: []corev1.Container{{Name: containerName, Image: "weir/jupyter:1",
 			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"memory": resource.MustParse("2Gi"), "cpu": resource.MustParse("1500m")}}}}},
 		Status: corev1.PodStatus{Phase: corev1.PodPending}}
 	if change != nil {
@@ -28,7 +28,7 @@ func seen(change func(*corev1.Pod)) *corev1.Pod {
 
 func held(reason, message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: container,
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName,
 			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
 	}
 }
@@ -36,7 +36,7 @@ func held(reason, message string) func(*corev1.Pod) {
 func runs(started bool) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Status.Phase, p.Status.PodIP = corev1.PodRunning, "10.88.0.7"
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "sidecar"}, {Name: container, Started: &started, Ready: started,
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "sidecar"}, {Name: containerName, Started: &started, Ready: started,
 			State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}}
 	}
 }
@@ -44,7 +44,7 @@ func runs(started bool) func(*corev1.Pod) {
 func exits(code int32, reason string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Status.Phase = corev1.PodFailed
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: container,
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName,
 			State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason}}}}
 	}
 }
@@ -149,10 +149,10 @@ func TestLimitsAreThoseOfThePod(t *testing.T) {
 }
 
 func TestPlainIsOneShortLine(t *testing.T) {
-	if got := plain("a\n\tb  c\xff"); got != "a b c" {
+	if got := oneLine("a\n\tb  c\xff"); got != "a b c" {
 		t.Errorf("%q", got)
 	}
-	if got := plain(strings.Repeat("é", 400)); len(got) > longest+len("…") || !strings.HasSuffix(got, "é…") {
+	if got := oneLine(strings.Repeat("é", 400)); len(got) > maxMessage+len("…") || !strings.HasSuffix(got, "é…") {
 		t.Errorf("%d bytes, ending in %q", len(got), got[len(got)-6:])
 	}
 }
@@ -241,7 +241,7 @@ func TestStates(t *testing.T) {
 
 func TestOnlyCores(t *testing.T) {
 	cores := corev1.ResourceList{resourceCores: resource.MustParse("800"), "cpu": resource.MustParse("4")}
-	got, err := onlyCores(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-a", Annotations: map[string]string{annotationAdvertiser: "weir", "x": "y"}},
+	got, err := keepCores(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-a", Annotations: map[string]string{annotationAdvertiser: "weir", "x": "y"}},
 		Status: corev1.NodeStatus{Capacity: cores, Allocatable: cores, Images: make([]corev1.ContainerImage, 50)}})
 	slim := got.(*corev1.Node)
 	if err != nil || len(slim.Status.Images)+len(slim.Status.Capacity) != 1 || len(slim.Annotations) != 1 || advertisement(slim, "weir", 800, true) != nil {

@@ -37,7 +37,7 @@ const (
 	claimShared   = "shared"
 	claimMPS      = "mps"
 	configJupyter = "jupyter"
-	container     = "notebook"
+	containerName = "notebook"
 	servicePortal = "portal"
 )
 
@@ -116,7 +116,7 @@ func podName(workspace, generation int64) string {
 }
 
 // missingLabels is the patch that makes a pod one that is followed again; nil
-// when it is. had are its labels as far as they are remembered.
+// when it is. had are its former labels; nil: unknown.
 func (c Config) missingLabels(pod *corev1.Pod, id ref, had map[string]string) []byte {
 	if pod.Labels[labelManagedBy] == manager && pod.Labels[labelInstance] == c.Instance {
 		return nil

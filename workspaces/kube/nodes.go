@@ -15,17 +15,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// annotationAdvertiser marks the nodes whose GPU cores an installation tells.
+// annotationAdvertiser names the installation that advertises a node's GPU cores.
 const annotationAdvertiser = "weir.dev/advertised-by"
 
-// Advertise tells the cluster how many GPU cores (hundredths of a GPU) the
-// pool has on each node, so that neither the scheduler nor a kubelet takes
-// more; from nodes that this installation told and that are not named any
-// more it is taken back. Call it again and again: a kubelet may forget, and
-// only what differs is asked for. Names that are no nodes of the cluster are
-// returned.
+// Advertise sets how many GPU cores (hundredths of a GPU) the cluster counts
+// on each node, so that neither the scheduler nor a kubelet takes
+// more; nodes that this installation advertised and that are not named any
+// more lose them. Call it periodically: a kubelet may forget, and only what
+// differs is written. Names that are no nodes of the cluster are returned.
 func (r *Runtime) Advertise(ctx context.Context, cores map[string]int64) (unknown []string, err error) {
-	nodes, err := r.nodes.List(labels.Everything())
+	nodes, err := r.nodeLister.List(labels.Everything())
 	if err != nil {
 		return nil, err
 	}
@@ -47,9 +46,9 @@ func (r *Runtime) Advertise(ctx context.Context, cores map[string]int64) (unknow
 	return slices.Sorted(maps.Keys(left)), errors.Join(failed...)
 }
 
-// onlyCores drops what [Runtime.Advertise] does not read of a node, which is
+// keepCores drops what [Runtime.Advertise] does not read of a node, which is
 // nearly all of it.
-func onlyCores(object any) (any, error) {
+func keepCores(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
 		return object, nil
@@ -68,25 +67,25 @@ func onlyCores(object any) (any, error) {
 	return slim, nil
 }
 
-// advertisement is the patch of a node's status that tells its cores; nil
+// advertisement is the patch of a node's status with its cores; nil
 // when there is nothing to change.
 func advertisement(node *corev1.Node, instance string, cores int64, named bool) []byte {
-	told, ours := node.Annotations[annotationAdvertiser], node.Annotations[annotationAdvertiser] == instance
+	by, ours := node.Annotations[annotationAdvertiser], node.Annotations[annotationAdvertiser] == instance
 	capacity, has := node.Status.Capacity[resourceCores]
 	allocatable := node.Status.Allocatable[resourceCores]
-	var value, by any
+	var value, advertiser any
 	switch {
-	case named && told != "" && !ours && has:
+	case named && by != "" && !ours && has:
 		return nil // another pool's node
 	case named && (!has || !ours || capacity.Value() != cores || allocatable.Value() != cores):
-		value, by = fmt.Sprint(cores), instance
+		value, advertiser = fmt.Sprint(cores), instance
 	case !named && ours:
 	default:
 		return nil
 	}
 	resource := map[string]any{resourceCores: value}
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"annotations": map[string]any{annotationAdvertiser: by}},
+		"metadata": map[string]any{"annotations": map[string]any{annotationAdvertiser: advertiser}},
 		"status":   map[string]any{"capacity": resource, "allocatable": resource},
 	})
 	if err != nil {

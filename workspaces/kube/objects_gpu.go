@@ -16,27 +16,27 @@ import (
 // resourceCores counts hundredths of a node's GPUs.
 const resourceCores = "weir.dev/gpu-cores"
 
-// gpuPart is what a pod has for the sake of its GPU shares.
-type gpuPart struct {
+// gpuObjects is what a pod has for the sake of its GPU shares.
+type gpuObjects struct {
 	resources    corev1.ResourceList
 	env          map[string]string
 	annotations  map[string]string
 	runtimeClass string
 	mounts       []*core.VolumeMountApplyConfiguration
 	volumes      []*core.VolumeApplyConfiguration
-	says         []workspaces.Limit
+	limits       []workspaces.Limit
 }
 
 // gpuPart decides how a pod gets its shares, by the configured back end.
-func (c Config) gpuPart(spec workspaces.Spec) (gpuPart, error) {
-	p := gpuPart{env: workspaces.GPUEnvironment(spec.GPUs), says: c.gpuLimits(spec.GPUs)}
+func (c Config) gpuPart(spec workspaces.Spec) (gpuObjects, error) {
+	p := gpuObjects{env: workspaces.GPUEnvironment(spec.GPUs), limits: c.gpuLimits(spec.GPUs)}
 	if len(spec.GPUs) == 0 {
 		return p, nil
 	}
 	if c.GPUBackend != BackendWeir {
-		// Others show the devices, and say so themselves in these.
+		// These back ends set the devices themselves.
 		maps.DeleteFunc(p.env, func(name, _ string) bool { return !strings.HasPrefix(name, "WEIR_") })
-		resources, err := c.othersResources(spec.GPUs)
+		resources, err := c.clusterResources(spec.GPUs)
 		p.resources = resources
 		if c.GPUBackend == BackendHAMi {
 			p.annotations = map[string]string{"nvidia.com/use-gpuuuid": uuids(spec.GPUs)}
@@ -47,15 +47,15 @@ func (c Config) gpuPart(spec workspaces.Spec) (gpuPart, error) {
 	for _, g := range spec.GPUs {
 		cores += g.Cores
 	}
-	p.resources = corev1.ResourceList{resourceCores: count(cores)}
+	p.resources = corev1.ResourceList{resourceCores: quantityOf(cores)}
 	if slices.ContainsFunc(spec.GPUs, func(g workspaces.GPU) bool { return !g.Simulated }) {
 		p.runtimeClass = c.RuntimeClass
 	}
 	return p, c.addMPS(&p, spec.GPUs)
 }
 
-// othersResources asks a back end that knows the cluster's GPUs itself.
-func (c Config) othersResources(gpus []workspaces.GPU) (corev1.ResourceList, error) {
+// clusterResources asks a back end that knows the cluster's GPUs itself.
+func (c Config) clusterResources(gpus []workspaces.GPU) (corev1.ResourceList, error) {
 	wanted := map[string]int64{"nvidia.com/gpu": int64(len(gpus))}
 	if c.GPUBackend == BackendHAMi {
 		wanted = workspaces.HAMiResources(gpus)
@@ -64,7 +64,7 @@ func (c Config) othersResources(gpus []workspaces.GPU) (corev1.ResourceList, err
 	}
 	list := corev1.ResourceList{}
 	for name, n := range wanted {
-		list[corev1.ResourceName(name)] = count(n)
+		list[corev1.ResourceName(name)] = quantityOf(n)
 	}
 	return list, nil
 }
@@ -77,7 +77,7 @@ func uuids(gpus []workspaces.GPU) string {
 	return strings.Join(all, ",")
 }
 
-// servedByMPS tells whether the pod of a share needs a daemon of ours.
+// servedByMPS reports whether the pod of a share needs an MPS daemon.
 func (c Config) servedByMPS(g workspaces.GPU) bool {
 	return c.GPUBackend == BackendWeir && g.ServedByMPS()
 }
@@ -86,7 +86,7 @@ func (c Config) servedByMPS(g workspaces.GPU) bool {
 // daemon and its clients write to /dev/shm they must both see: the first
 // daemon's stands in for the workspace's own. The volume reaches the pod by a
 // claim, for a pod of the restricted kind may not name a node's directory.
-func (c Config) addMPS(p *gpuPart, gpus []workspaces.GPU) error {
+func (c Config) addMPS(p *gpuObjects, gpus []workspaces.GPU) error {
 	served := false
 	for place, g := range gpus {
 		if !c.servedByMPS(g) {

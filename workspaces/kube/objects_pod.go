@@ -21,8 +21,8 @@ import (
 
 const (
 	notebookPort = 8888
-	home         = "/home/jovyan"
-	user         = "jovyan"
+	notebookHome = "/home/jovyan"
+	notebookUser = "jovyan"
 	jupyterDir   = "/etc/weir/jupyter"
 	runDir       = "/tmp/weir" // sockets of kernels
 	tokenName    = "JUPYTER_TOKEN"
@@ -42,7 +42,7 @@ func (c Config) podObject(spec workspaces.Spec) (*core.PodApplyConfiguration, er
 	if err != nil {
 		return nil, err
 	}
-	limits, err := json.Marshal(gpu.says)
+	limits, err := json.Marshal(gpu.limits)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (c Config) podObject(spec workspaces.Spec) (*core.PodApplyConfiguration, er
 }
 
 // onNode binds a pod to the node that the pool chose. The scheduler still
-// counts what the node has, and says so in words when that is not enough.
+// checks that the node has enough.
 func onNode(name string) *core.AffinityApplyConfiguration {
 	return core.Affinity().WithNodeAffinity(core.NodeAffinity().WithRequiredDuringSchedulingIgnoredDuringExecution(
 		core.NodeSelector().WithNodeSelectorTerms(core.NodeSelectorTerm().WithMatchFields(
@@ -102,16 +102,16 @@ func (c Config) containerObject(spec workspaces.Spec) (*core.ContainerApplyConfi
 	if image == "" {
 		image = c.Image
 	}
-	if err := check(spec, image); err != nil {
+	if err := checkSpec(spec, image); err != nil {
 		return nil, nil, err
 	}
 	mounts, volumes, err := c.mounts(spec)
 	if err != nil {
 		return nil, nil, err
 	}
-	notebook := core.Container().WithName(container).WithImage(image).
+	notebook := core.Container().WithName(containerName).WithImage(image).
 		WithCommand(literals(spec.Command)...).
-		WithWorkingDir(home).
+		WithWorkingDir(notebookHome).
 		WithPorts(core.ContainerPort().WithName("http").WithContainerPort(notebookPort).WithProtocol(corev1.ProtocolTCP)).
 		WithEnvFrom(core.EnvFromSource().WithSecretRef(core.SecretEnvSource().WithName(c.ref(spec).Pod))).
 		WithEnv(envVars(fixedEnv(spec))...).
@@ -127,8 +127,8 @@ func (c Config) containerObject(spec workspaces.Spec) (*core.ContainerApplyConfi
 	return notebook, volumes, nil
 }
 
-// check refuses a spec that cannot be run as it is.
-func check(spec workspaces.Spec, image string) error {
+// checkSpec refuses a spec that cannot be run as it is.
+func checkSpec(spec workspaces.Spec, image string) error {
 	switch {
 	case spec.Workspace <= 0 || spec.Project <= 0 || spec.Generation < 0:
 		return fmt.Errorf("a workspace needs positive ids and a generation: workspace %d, project %d, generation %d",
@@ -178,7 +178,7 @@ func literals(words []string) []string {
 // which are in its secret.
 func fixedEnv(spec workspaces.Spec) map[string]string {
 	return map[string]string{
-		"HOME": home, "USER": user, "LOGNAME": user, "NB_USER": user,
+		"HOME": notebookHome, "USER": notebookUser, "LOGNAME": notebookUser, "NB_USER": notebookUser,
 		"XDG_RUNTIME_DIR":     runDir,
 		"JUPYTER_RUNTIME_DIR": runDir + "/jupyter",
 		"JUPYTER_CONFIG_PATH": strings.TrimSuffix(jupyterDir+":"+spec.Env["JUPYTER_CONFIG_PATH"], ":"),
@@ -211,11 +211,11 @@ func (c Config) resources(spec workspaces.Spec) *core.ResourceRequirementsApplyC
 	return core.ResourceRequirements().WithLimits(limits).WithRequests(requests)
 }
 
-// probe asks once a second whether a starting notebook answers. When it has,
-// nobody asks again: a notebook that stays silent later is its user's affair.
+// probe asks once a second whether a starting notebook answers, and never
+// again when it has: there is no liveness probe.
 func (c Config) probe() *core.ProbeApplyConfiguration {
-	const patience = 3600 // s; how long a start may take is the caller's to say
-	p := core.Probe().WithPeriodSeconds(1).WithTimeoutSeconds(5).WithFailureThreshold(patience)
+	const failures = 3600 // an hour; the caller decides how long a start may take
+	p := core.Probe().WithPeriodSeconds(1).WithTimeoutSeconds(5).WithFailureThreshold(failures)
 	if c.ProbePath == "-" {
 		return p.WithTCPSocket(core.TCPSocketAction().WithPort(intOrString(notebookPort)))
 	}
@@ -243,8 +243,8 @@ func (c Config) mounts(spec workspaces.Spec) ([]*core.VolumeMountApplyConfigurat
 		volumes = append(volumes, core.Volume().WithName("shm").WithEmptyDir(shm))
 		mounts = append(mounts, core.VolumeMount().WithName("shm").WithMountPath("/dev/shm"))
 	}
-	if !slices.ContainsFunc(spec.Mounts, func(m workspaces.Mount) bool { return m.Target == home }) {
-		mounts = append(mounts, core.VolumeMount().WithName("tmp").WithMountPath(home).WithSubPath("home"))
+	if !slices.ContainsFunc(spec.Mounts, func(m workspaces.Mount) bool { return m.Target == notebookHome }) {
+		mounts = append(mounts, core.VolumeMount().WithName("tmp").WithMountPath(notebookHome).WithSubPath("home"))
 	}
 	for _, m := range slices.SortedFunc(slices.Values(spec.Mounts), func(a, b workspaces.Mount) int {
 		return strings.Compare(a.Target, b.Target)
@@ -267,15 +267,15 @@ func (c Config) below(source string) (string, error) {
 	return rel, nil
 }
 
-// owned are the objects that belong to one pod and go with it.
-type owned struct {
+// podOwned are the objects that belong to one pod and go with it.
+type podOwned struct {
 	Secret  *core.SecretApplyConfiguration
 	Service *core.ServiceApplyConfiguration
 	Ingress *networking.IngressApplyConfiguration // nil without a domain
 }
 
 // ownedObjects decides what else a start has, when its pod is there.
-func (c Config) ownedObjects(spec workspaces.Spec, pod types.UID) owned {
+func (c Config) ownedObjects(spec workspaces.Spec, pod types.UID) podOwned {
 	r, labels := c.ref(spec), c.workspaceLabels(spec)
 	owner := meta.OwnerReference().WithAPIVersion("v1").WithKind("Pod").WithName(r.Pod).WithUID(pod).WithBlockOwnerDeletion(false).WithController(true)
 	env := maps.Clone(spec.Env)
@@ -286,7 +286,7 @@ func (c Config) ownedObjects(spec workspaces.Spec, pod types.UID) owned {
 	if _, ok := env["PIP_BREAK_SYSTEM_PACKAGES"]; !ok {
 		env["PIP_BREAK_SYSTEM_PACKAGES"] = "1" // the system is read-only: pip can only write to the home
 	}
-	o := owned{
+	o := podOwned{
 		Secret: core.Secret(r.Pod, r.Namespace).WithLabels(labels).WithOwnerReferences(owner).
 			WithImmutable(true).WithStringData(env),
 		// Without an address of its own: it is a name for the pod's.

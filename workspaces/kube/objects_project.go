@@ -11,9 +11,9 @@ import (
 	networking "k8s.io/client-go/applyconfigurations/networking/v1"
 )
 
-// project is what a project's namespace has before its first workspace. The
+// namespaceObjects is what a project's namespace has before its first workspace. The
 // order of the fields is that in which they are applied.
-type project struct {
+type namespaceObjects struct {
 	Namespace *core.NamespaceApplyConfiguration
 	Quota     *core.ResourceQuotaApplyConfiguration
 	Limits    *core.LimitRangeApplyConfiguration
@@ -25,14 +25,14 @@ type project struct {
 }
 
 // projectObjects decides what a project's namespace has.
-func (c Config) projectObjects(id int64, quota Quota) project {
+func (c Config) projectObjects(id int64, quota Quota) namespaceObjects {
 	ns, labels := c.namespace(id), c.labels(nameProject, id)
 	levels := map[string]string{}
 	for _, mode := range []string{"enforce", "audit", "warn"} {
 		levels["pod-security.kubernetes.io/"+mode] = "restricted"
 		levels["pod-security.kubernetes.io/"+mode+"-version"] = "latest"
 	}
-	p := project{
+	p := namespaceObjects{
 		Namespace: core.Namespace(ns).WithLabels(labels).WithLabels(levels),
 		Quota:     quotaObject(ns, quota).WithLabels(labels),
 		Limits:    c.limitRange(ns, quota).WithLabels(labels),
@@ -55,10 +55,10 @@ func (c Config) projectObjects(id int64, quota Quota) project {
 
 // quotaObject bounds a namespace. Nothing in it may be open to the outside.
 func quotaObject(ns string, q Quota) *core.ResourceQuotaApplyConfiguration {
-	hard := corev1.ResourceList{"services.loadbalancers": count(0), "services.nodeports": count(0)}
+	hard := corev1.ResourceList{"services.loadbalancers": quantityOf(0), "services.nodeports": quantityOf(0)}
 	for name, value := range map[corev1.ResourceName]resource.Quantity{
 		"limits.cpu": milli(q.CPU), "limits.memory": mebibytes(q.Memory),
-		"requests." + resourceCores: count(q.GPUCores), "pods": count(q.Workspaces),
+		"requests." + resourceCores: quantityOf(q.GPUCores), "pods": quantityOf(q.Workspaces),
 	} {
 		if !value.IsZero() {
 			hard[name] = value
@@ -137,7 +137,7 @@ func policyPorts(protocol corev1.Protocol, ports ...int32) []*networking.Network
 // serves one claim, so each project has one of its own to the same storage.
 // The volume names the claim and not the other way round: the cluster's
 // controller, whose two halves trip over each other, then tries again at once.
-func (p *project) addVolume(ns, claim string, labels map[string]string, spec *core.PersistentVolumeSpecApplyConfiguration) {
+func (p *namespaceObjects) addVolume(ns, claim string, labels map[string]string, spec *core.PersistentVolumeSpecApplyConfiguration) {
 	// Neither NFS nor a directory is bounded by it; it must only be enough.
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Pi")}
 	name := ns + "-" + claim
@@ -191,8 +191,8 @@ func jupyterFiles() map[string]string {
 	return files
 }
 
-func count(n int64) resource.Quantity { return *resource.NewQuantity(n, resource.DecimalSI) }
-func milli(n int64) resource.Quantity { return *resource.NewMilliQuantity(n, resource.DecimalSI) }
+func quantityOf(n int64) resource.Quantity { return *resource.NewQuantity(n, resource.DecimalSI) }
+func milli(n int64) resource.Quantity      { return *resource.NewMilliQuantity(n, resource.DecimalSI) }
 func mebibytes(mib int64) resource.Quantity {
 	return resource.MustParse(strconv.FormatInt(mib, 10) + "Mi")
 }

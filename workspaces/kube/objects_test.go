@@ -336,7 +336,7 @@ func TestEveryPodIsRestricted(t *testing.T) {
 				t.Errorf("%s is mounted and is no volume", m.Name)
 			}
 		}
-		if !mounted[home] || !mounted["/tmp"] || !mounted["/dev/shm"] {
+		if !mounted[notebookHome] || !mounted["/tmp"] || !mounted["/dev/shm"] {
 			t.Errorf("something to write to is missing: %v", mounted)
 		}
 	})
@@ -358,7 +358,7 @@ func anyPod(t *rapid.T) any {
 		Node: rapid.SampledFrom([]string{"", "node-a"}).Draw(t, "node")}
 	for i := range number("mounts", 5) {
 		s.Mounts = append(s.Mounts, workspaces.Mount{Source: fmt.Sprintf("/srv/weir/%d", i), ReadOnly: rapid.Bool().Draw(t, "read-only"),
-			Target: []string{home, "/notebook/1", "/notebook/1/2", "/public_model", "/public_dataset"}[i]})
+			Target: []string{notebookHome, "/notebook/1", "/notebook/1/2", "/public_model", "/public_dataset"}[i]})
 	}
 	for i := range number("gpus", 4) {
 		s.GPUs = append(s.GPUs, workspaces.GPU{UUID: fmt.Sprintf("GPU-%d", i), Cores: 1 + number("cores", 99), MemoryMiB: number("gpu memory", 80000),

@@ -11,14 +11,14 @@ import (
 	"weir/models"
 )
 
-// refusal words for people why the cluster did not do what it was asked. What
-// may go better when it is tried again is of kind unavailable, what will not
-// a conflict; what is worded already stays as it is.
+// refusal says for people why the cluster did not do what it was asked. What
+// may succeed when it is tried again is of kind unavailable, the rest a
+// conflict. A models.Error stays as it is.
 func refusal(err error) error {
-	status, answered := answerOf(err)
-	var worded *models.Error
+	status, answered := statusOfError(err)
+	var readable *models.Error
 	switch {
-	case err == nil || errors.As(err, &worded):
+	case err == nil || errors.As(err, &readable):
 		return err
 	case !answered, busy(status.code), status.code == http.StatusConflict:
 		return models.Unavailable(err, "The cluster does not answer.")
@@ -31,49 +31,49 @@ func refusal(err error) error {
 		return models.Unavailable(err, "The project's part of the cluster is used up.")
 	case unprepared(err):
 		return models.Unavailable(err, "The cluster is still preparing the project's namespace.")
-	case status.code == http.StatusUnauthorized, forbidden(err):
-		return models.Unavailable(err, "The cluster does not permit it to the portal: %s", plain(status.message))
+	case status.code == http.StatusUnauthorized, lacksRights(err):
+		return models.Unavailable(err, "The cluster does not permit it to the portal: %s", oneLine(status.message))
 	}
-	e := models.Conflict("The cluster refused the workspace: %s", plain(status.message))
+	e := models.Conflict("The cluster refused the workspace: %s", oneLine(status.message))
 	e.Err = err
 	return e
 }
 
-// answer is what the API server, or who stands before it, has answered.
-type answer struct {
+// apiStatus is what the API server, or a proxy before it, has answered.
+type apiStatus struct {
 	code    int
 	message string
 }
 
-func answerOf(err error) (answer, bool) {
+func statusOfError(err error) (apiStatus, bool) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return answer{}, false
+		return apiStatus{}, false
 	}
-	return answer{int(status.Status().Code), status.Status().Message}, true
+	return apiStatus{int(status.Status().Code), status.Status().Message}, true
 }
 
-// mayHaveActed tells whether the API server may have done what it was asked
+// mayHaveActed reports whether the API server may have done what it was asked
 // for, though it did not say so.
 func mayHaveActed(err error) bool {
-	status, answered := answerOf(err)
+	status, answered := statusOfError(err)
 	return !answered || status.code >= http.StatusInternalServerError
 }
 
-// The API server has no reason of its own for these.
+// The API server has no machine-readable reason for these.
 
-// exceedsQuota tells a refusal by a ResourceQuota.
+// exceedsQuota recognises a refusal by a ResourceQuota.
 func exceedsQuota(err error) bool { return forbiddenFor(err, "exceeded quota") }
 
-// unprepared tells that the cluster's controllers have not yet looked at a
-// new namespace.
+// unprepared recognises that the cluster's controllers have not yet seen a new
+// namespace.
 func unprepared(err error) bool {
 	return forbiddenFor(err, "status unknown for quota") || forbiddenFor(err, "error looking up service account")
 }
 
-// forbidden tells a refusal for want of rights, which an API server that has
+// lacksRights recognises a refusal for want of rights, which an API server that has
 // just started also gives until it has read them.
-func forbidden(err error) bool { return forbiddenFor(err, `User "`) }
+func lacksRights(err error) bool { return forbiddenFor(err, `User "`) }
 
 func forbiddenFor(err error, words string) bool {
 	return err != nil && apierrors.IsForbidden(err) && strings.Contains(err.Error(), words)

@@ -29,49 +29,49 @@ import (
 const (
 	startTimeout   = 10 * time.Second // for the requests of one start
 	requestTimeout = 5 * time.Second  // for another that something waits for
-	syncTimeout    = 30 * time.Second // for the first picture of the cluster
+	syncTimeout    = 30 * time.Second // for the first lists of the informers
 	// volumeTimeout is how long a project's first start waits for the
 	// cluster's controllers.
-	volumeTimeout = 2 * time.Second
-	overdue       = 10 * time.Second // beyond its grace, before a pod is asked again to end
-	forgetAfter   = 10 * time.Minute // what is gone, and records of what has ended that nobody stopped
+	volumeTimeout    = 2 * time.Second
+	retryDeleteAfter = 10 * time.Second // beyond its grace, before a pod is asked again to end
+	forgetAfter      = 10 * time.Minute // final statuses, and pods that have ended and that nobody stopped
 )
 
 // Runtime runs workspaces on a cluster. Make one with New.
 type Runtime struct {
-	config   Config
-	client   kubernetes.Interface
-	follow   kubernetes.Interface // for informers: see steady
-	requests requestMetrics
-	log      *slog.Logger
-	now      func() time.Time
+	config      Config
+	client      kubernetes.Interface
+	watchClient kubernetes.Interface // for informers; see retryTransport
+	requests    requestMetrics
+	log         *slog.Logger
+	now         func() time.Time
 	workspaces.Changes
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	factory     informers.SharedInformerFactory // of what is ours
-	nodeFactory informers.SharedInformerFactory
-	pods        corelisters.PodLister
-	namespaces  corelisters.NamespaceLister
-	volumes     corelisters.PersistentVolumeLister
-	nodes       corelisters.NodeLister
+	factory         informers.SharedInformerFactory // of what is ours
+	nodeFactory     informers.SharedInformerFactory
+	podLister       corelisters.PodLister
+	namespaceLister corelisters.NamespaceLister
+	volumeLister    corelisters.PersistentVolumeLister
+	nodeLister      corelisters.NodeLister
 
-	memory   memory
+	pods     podCache
 	projects projects
 
 	mu       sync.Mutex
 	stopping map[types.UID]time.Time // when a pod was last asked to end
-	gone     map[ref]farewell        // pods that were seen to go
+	deleted  map[ref]lastStatus
 }
 
-// farewell is how a pod was when it went.
-type farewell struct {
+// lastStatus is the status of a pod when it was deleted.
+type lastStatus struct {
 	status workspaces.Status
 	at     time.Time
-	// unsure is set where nobody had asked the pod to end: it may be there,
-	// without the labels by which it is followed.
-	unsure bool
-	labels map[string]string // that it had
+	// unconfirmed is set where nobody had stopped the pod: it may still run,
+	// without the labels by which it is watched.
+	unconfirmed bool
+	labels      map[string]string // that it had
 }
 
 var (
@@ -97,10 +97,12 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	var away atomic.Bool
-	steadily := rest.CopyConfig(at)
-	steadily.Wrap(func(next http.RoundTripper) http.RoundTripper { return steady{next, steadyPeriod, c.Logger, &away} })
-	follow, err := kubernetes.NewForConfig(steadily)
+	var unreachable atomic.Bool
+	retrying := rest.CopyConfig(at)
+	retrying.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return retryTransport{next, retryPeriod, c.Logger, &unreachable}
+	})
+	watchClient, err := kubernetes.NewForConfig(retrying)
 	if err != nil {
 		return nil, err
 	}
@@ -109,10 +111,10 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	if _, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: c.selector(), Limit: 1}); err != nil {
 		return nil, fmt.Errorf("the cluster at %s cannot be used: %w", at.Host, err)
 	}
-	r := &Runtime{config: c, client: client, follow: follow, requests: requests, log: c.Logger, now: c.Clock,
-		memory:   memory{pods: map[types.UID]*remembered{}},
+	r := &Runtime{config: c, client: client, watchClient: watchClient, requests: requests, log: c.Logger, now: c.Clock,
+		pods:     podCache{pods: map[types.UID]*cachedPod{}},
 		projects: projects{all: map[int64]*applied{}, drifted: make(chan int64, 64)},
-		stopping: map[types.UID]time.Time{}, gone: map[ref]farewell{}}
+		stopping: map[types.UID]time.Time{}, deleted: map[ref]lastStatus{}}
 	if err := r.watch(ctx); err != nil {
 		return nil, err
 	}
@@ -145,7 +147,7 @@ func (r *Runtime) Start(ctx context.Context, spec workspaces.Spec) (workspaces.S
 	id := r.config.ref(spec)
 	pod, err := r.ensurePod(ctx, id, object)
 	if err != nil {
-		r.projects.distrust(spec.Project, err)
+		r.projects.invalidate(spec.Project, err)
 		if mayHaveActed(err) {
 			return id.state(), refusal(err)
 		}
@@ -160,12 +162,12 @@ func (r *Runtime) Start(ctx context.Context, spec workspaces.Spec) (workspaces.S
 // ensurePod returns the pod of a start, and makes it where it is not there.
 func (r *Runtime) ensurePod(ctx context.Context, id ref, object *core.PodApplyConfiguration) (*corev1.Pod, error) {
 	pods := r.client.CoreV1().Pods(id.Namespace)
-	pod, err := r.pods.Pods(id.Namespace).Get(id.Pod)
+	pod, err := r.podLister.Pods(id.Namespace).Get(id.Pod)
 	if !apierrors.IsNotFound(err) {
 		return pod, err
 	}
 	r.mu.Lock()
-	delete(r.gone, id)
+	delete(r.deleted, id)
 	r.mu.Unlock()
 	pod, err = pods.Apply(ctx, object, applyOptions)
 	if apierrors.IsInvalid(err) { // it may be there already, made by another configuration
@@ -176,7 +178,7 @@ func (r *Runtime) ensurePod(ctx context.Context, id ref, object *core.PodApplyCo
 	return pod, err
 }
 
-// Poll tells how a workspace is; see [workspaces.Runtime].
+// Poll returns the status of a workspace; see [workspaces.Runtime].
 func (r *Runtime) Poll(ctx context.Context, state workspaces.State) (workspaces.Status, error) {
 	id, err := parseState(state)
 	if err != nil {
@@ -187,24 +189,24 @@ func (r *Runtime) Poll(ctx context.Context, state workspaces.State) (workspaces.
 		return workspaces.Status{}, err
 	}
 	if pod == nil {
-		return r.lastSeen(id), nil
+		return r.finalStatus(id), nil
 	}
 	status := describe(pod, r.eventsOf(ctx, pod))
-	status.LogTail = r.tailOf(ctx, pod)
+	status.LogTail = r.logTailOf(ctx, pod)
 	return status, nil
 }
 
-// find returns a pod as it was last seen, nil when it is gone. The API server
-// is asked only for what the informer has not seen yet, or has lost sight of.
+// find returns a pod as it was last seen, nil when it is deleted. The API
+// server is asked only for what the informer does not have.
 func (r *Runtime) find(ctx context.Context, id ref) (*corev1.Pod, error) {
-	pod, err := r.pods.Pods(id.Namespace).Get(id.Pod)
+	pod, err := r.podLister.Pods(id.Namespace).Get(id.Pod)
 	if err == nil {
 		return pod, nil
 	}
 	r.mu.Lock()
-	last, gone := r.gone[id]
+	last, deleted := r.deleted[id]
 	r.mu.Unlock()
-	if gone && !last.unsure {
+	if deleted && !last.unconfirmed {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -213,10 +215,10 @@ func (r *Runtime) find(ctx context.Context, id ref) (*corev1.Pod, error) {
 	pod, err = pods.Get(ctx, id.Pod, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		if gone {
-			last.unsure = false
+		if deleted {
+			last.unconfirmed = false
 			r.mu.Lock()
-			r.gone[id] = last
+			r.deleted[id] = last
 			r.mu.Unlock()
 		}
 		return nil, nil
@@ -232,11 +234,11 @@ func (r *Runtime) find(ctx context.Context, id ref) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// lastSeen tells how a pod ended that is gone.
-func (r *Runtime) lastSeen(id ref) workspaces.Status {
+// finalStatus is how a deleted pod ended.
+func (r *Runtime) finalStatus(id ref) workspaces.Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if f, ok := r.gone[id]; ok {
+	if f, ok := r.deleted[id]; ok {
 		return f.status
 	}
 	return workspaces.Status{Phase: workspaces.PhaseExited, ExitCode: -1, Message: models.Say("Jupyter is no longer running")}
@@ -259,7 +261,7 @@ func (r *Runtime) Stop(ctx context.Context, state workspaces.State) error {
 		return err
 	}
 	options := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
-	if !r.mayAsk(pod, &options) {
+	if !r.shouldDelete(pod, &options) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -275,18 +277,18 @@ func (r *Runtime) Stop(ctx context.Context, state workspaces.State) error {
 	return refusal(fmt.Errorf("stop %s in %s: %w", id.Pod, id.Namespace, err))
 }
 
-// mayAsk tells whether a pod shall be asked to end now, and notes that it is.
-func (r *Runtime) mayAsk(pod *corev1.Pod, options *metav1.DeleteOptions) bool {
+// shouldDelete reports whether a pod is to be deleted now, and notes that it is.
+func (r *Runtime) shouldDelete(pod *corev1.Pod, options *metav1.DeleteOptions) bool {
 	now := r.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last, asked := r.stopping[pod.UID]
 	switch {
 	case !asked && pod.DeletionTimestamp == nil:
-	case now.Sub(last) >= overdue && pod.DeletionTimestamp != nil && now.Sub(pod.DeletionTimestamp.Time) >= overdue:
+	case now.Sub(last) >= retryDeleteAfter && pod.DeletionTimestamp != nil && now.Sub(pod.DeletionTimestamp.Time) >= retryDeleteAfter:
 		little := int64(1) // 0 would drop the record of what may still run
 		options.GracePeriodSeconds = &little
-	case asked && pod.DeletionTimestamp == nil && now.Sub(last) >= overdue: // the first was lost
+	case asked && pod.DeletionTimestamp == nil && now.Sub(last) >= retryDeleteAfter: // the first was lost
 	default:
 		return false
 	}
@@ -299,16 +301,16 @@ func (r *Runtime) StateOf(project, workspace, generation int64) workspaces.State
 	return r.config.ref(workspaces.Spec{Project: project, Workspace: workspace, Generation: generation}).state()
 }
 
-// HasNode tells whether the cluster has a node of this name.
+// HasNode reports whether the cluster has a node of this name.
 func (r *Runtime) HasNode(name string) bool {
-	_, err := r.nodes.Get(name)
+	_, err := r.nodeLister.Get(name)
 	return err == nil
 }
 
 // List tells what runs, by its labels alone. Records of what has ended, and
 // that nobody has stopped in a while, it removes.
 func (r *Runtime) List(ctx context.Context) ([]workspaces.Instance, error) {
-	pods, err := r.pods.List(labels.Everything())
+	pods, err := r.podLister.List(labels.Everything())
 	if err != nil {
 		return nil, err
 	}
@@ -319,7 +321,7 @@ func (r *Runtime) List(ctx context.Context) ([]workspaces.Instance, error) {
 		id, ok := refOf(pod)
 		switch {
 		case !ok:
-		case !ended(pod):
+		case !podEnded(pod):
 			all = append(all, workspaces.Instance{Workspace: id.Workspace, Generation: id.Generation, State: id.state()})
 		case r.abandoned(pod):
 			if err := r.Stop(ctx, id.state()); err != nil {
@@ -327,20 +329,20 @@ func (r *Runtime) List(ctx context.Context) ([]workspaces.Instance, error) {
 			}
 		}
 	}
-	r.memory.keep(present) // what it lost can be asked for again
+	r.pods.retain(present) // what it drops can be read again
 	slices.SortFunc(all, func(a, b workspaces.Instance) int {
 		return cmp.Or(cmp.Compare(a.Workspace, b.Workspace), cmp.Compare(a.Generation, b.Generation))
 	})
 	return all, nil
 }
 
-// abandoned tells whether a pod was seen to have ended long ago.
+// abandoned reports whether a pod was seen to have ended long ago.
 func (r *Runtime) abandoned(pod *corev1.Pod) bool {
-	m, now := r.memory.of(pod.UID), r.now()
+	m, now := r.pods.entry(pod.UID), r.now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.ended.IsZero() {
-		m.ended = now
+	if m.endedAt.IsZero() {
+		m.endedAt = now
 	}
-	return now.Sub(m.ended) >= forgetAfter
+	return now.Sub(m.endedAt) >= forgetAfter
 }

@@ -47,30 +47,30 @@ func (r *Runtime) NodeOf(ctx context.Context, account, token string) (string, er
 func nodeIn(s authenticationv1.TokenReviewStatus, account string) (string, error) {
 	switch {
 	case !s.Authenticated || !slices.Contains(s.Audiences, Audience):
-		return "", stranger(s.Error, models.Say("The cluster does not accept this token: it is not for the audience %s, or its time or its pod is over.", Audience))
+		return "", unauthenticated(s.Error, models.Say("The cluster does not accept this token: it is not for the audience %s, or its time or its pod is over.", Audience))
 	case s.User.Username != "system:serviceaccount:"+strings.Replace(account, "/", ":", 1):
-		return "", stranger("", models.Say("This token is of %s, and the agents of this cluster run as the service account %s.", s.User.Username, account))
+		return "", unauthenticated("", models.Say("This token is of %s, and the agents of this cluster run as the service account %s.", s.User.Username, account))
 	}
-	pod, node := only(s.User.Extra[extraPod]), only(s.User.Extra[extraNode])
+	pod, node := singleValue(s.User.Extra[extraPod]), singleValue(s.User.Extra[extraNode])
 	if pod == "" || node == "" {
-		return "", stranger("", models.Say("This token is not bound to a pod on a node. It has to be a projected one, in a pod, on Kubernetes 1.32 or newer."))
+		return "", unauthenticated("", models.Say("This token is not bound to a pod on a node. It has to be a projected one, in a pod, on Kubernetes 1.32 or newer."))
 	}
 	return node, nil
 }
 
-// only is the single value of a claim.
-func only(values authenticationv1.ExtraValue) string {
+// singleValue is the single value of a claim.
+func singleValue(values authenticationv1.ExtraValue) string {
 	if len(values) != 1 {
 		return ""
 	}
 	return values[0]
 }
 
-// stranger refuses a token; what the cluster said of it is for the log.
-func stranger(said string, why models.Text) error {
+// unauthenticated refuses a token; the cluster's reason is for the log.
+func unauthenticated(reason string, why models.Text) error {
 	e := &models.Error{Kind: models.KindUnauthenticated, Message: why}
-	if said != "" {
-		e.Err = errors.New(said)
+	if reason != "" {
+		e.Err = errors.New(reason)
 	}
 	return e
 }

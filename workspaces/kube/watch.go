@@ -15,14 +15,14 @@ import (
 	"weir/workspaces"
 )
 
-// watch starts to follow what this installation has in the cluster, and
-// returns when the first picture is complete.
+// watch starts the informers of what this installation has in the cluster, and
+// returns when their first lists are complete.
 func (r *Runtime) watch(ctx context.Context) error {
-	r.factory = informers.NewSharedInformerFactoryWithOptions(r.follow, 0,
+	r.factory = informers.NewSharedInformerFactoryWithOptions(r.watchClient, 0,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = r.config.selector() }),
-		informers.WithTransform(withoutManagers))
+		informers.WithTransform(dropManagedFields))
 	core := r.factory.Core().V1()
-	r.pods, r.namespaces, r.volumes = core.Pods().Lister(), core.Namespaces().Lister(), core.PersistentVolumes().Lister()
+	r.podLister, r.namespaceLister, r.volumeLister = core.Pods().Lister(), core.Namespaces().Lister(), core.PersistentVolumes().Lister()
 	if _, err := core.Pods().Informer().AddEventHandler(r.podHandler()); err != nil {
 		return err
 	}
@@ -35,8 +35,8 @@ func (r *Runtime) watch(ctx context.Context) error {
 			return err
 		}
 	}
-	r.nodeFactory = informers.NewSharedInformerFactoryWithOptions(r.follow, 0, informers.WithTransform(onlyCores))
-	r.nodes = r.nodeFactory.Core().V1().Nodes().Lister()
+	r.nodeFactory = informers.NewSharedInformerFactoryWithOptions(r.watchClient, 0, informers.WithTransform(keepCores))
+	r.nodeLister = r.nodeFactory.Core().V1().Nodes().Lister()
 	life, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
 	for _, factory := range []informers.SharedInformerFactory{r.factory, r.nodeFactory} {
@@ -48,20 +48,19 @@ func (r *Runtime) watch(ctx context.Context) error {
 			}
 		}
 	}
-	r.wg.Go(func() { r.mend(life) })
+	r.wg.Go(func() { r.repairDrift(life) })
 	return nil
 }
 
-// withoutManagers drops what nobody here reads, for it is half of an object.
-func withoutManagers(object any) (any, error) {
+// dropManagedFields drops what nothing here reads, and is half of an object.
+func dropManagedFields(object any) (any, error) {
 	if m, err := meta.Accessor(object); err == nil {
 		m.SetManagedFields(nil)
 	}
 	return object, nil
 }
 
-// podHandler signals what changes about a workspace, and keeps how it was
-// when it goes.
+// podHandler signals the changes of a workspace, and keeps its last status.
 func (r *Runtime) podHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) { r.notify(object) },
@@ -77,7 +76,7 @@ func (r *Runtime) podHandler() cache.ResourceEventHandler {
 				object = last.Obj
 			}
 			if pod, ok := object.(*corev1.Pod); ok {
-				r.bury(pod, missed)
+				r.recordDeletion(pod, missed)
 				r.notify(pod)
 			}
 		},
@@ -92,9 +91,9 @@ func (r *Runtime) notify(object any) {
 	}
 }
 
-// bury keeps for a while how a pod was that is gone, and forgets the rest.
-// What was not asked to end may only have lost its labels.
-func (r *Runtime) bury(pod *corev1.Pod, missed bool) {
+// recordDeletion keeps the status of a deleted pod for a while, and nothing
+// else of it. One that was not stopped may only have lost its labels.
+func (r *Runtime) recordDeletion(pod *corev1.Pod, missed bool) {
 	id, ok := refOf(pod)
 	if !ok {
 		return
@@ -103,15 +102,15 @@ func (r *Runtime) bury(pod *corev1.Pod, missed bool) {
 	if status.Phase != workspaces.PhaseExited {
 		status = workspaces.Status{Phase: workspaces.PhaseExited, ExitCode: -1, Limits: status.Limits, Message: endMessage(pod, nil)}
 	}
-	m := r.memory.of(pod.UID)
+	m := r.pods.entry(pod.UID)
 	m.mu.Lock()
-	status.LogTail = m.tail
+	status.LogTail = m.logTail
 	m.mu.Unlock()
-	r.memory.forget(pod.UID)
+	r.pods.forget(pod.UID)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.now()
 	delete(r.stopping, pod.UID)
-	maps.DeleteFunc(r.gone, func(_ ref, f farewell) bool { return now.Sub(f.at) > forgetAfter })
-	r.gone[id] = farewell{status: status, at: now, unsure: missed || pod.DeletionTimestamp == nil, labels: pod.Labels}
+	maps.DeleteFunc(r.deleted, func(_ ref, f lastStatus) bool { return now.Sub(f.at) > forgetAfter })
+	r.deleted[id] = lastStatus{status: status, at: now, unconfirmed: missed || pod.DeletionTimestamp == nil, labels: pod.Labels}
 }

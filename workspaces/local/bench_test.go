@@ -36,7 +36,7 @@ func BenchmarkStart(b *testing.B) {
 			}
 		}
 		b.StopTimer()
-		in, _ := r.instance(state)
+		in, _ := r.parseState(state)
 		in.kill()
 		for exists(in.dir) {
 			r.Stop(b.Context(), state)
@@ -68,7 +68,7 @@ func BenchmarkPlainJupyter(b *testing.B) {
 			b.Fatal(err)
 		}
 		for !answers(b.Context(), socket, "x") {
-			pause(b.Context(), 2*time.Millisecond)
+			sleep(b.Context(), 2*time.Millisecond)
 		}
 		b.StopTimer()
 		cmd.Process.Kill()

@@ -18,7 +18,7 @@ func Available(uid, gid uint32) error {
 }
 
 // available finds bubblewrap and runs one empty sandbox, because only that
-// tells whether the kernel and its policies permit it.
+// reports whether the kernel and its policies permit it.
 func available(user identity) (bubblewrap, error) {
 	path, err := exec.LookPath("bwrap")
 	if err != nil {

@@ -35,7 +35,7 @@ func server(dir string) {
 		os.Exit(1)
 	}
 	if os.Getenv(serverStops) != "" {
-		r.beforeGo = func() {
+		r.beforeOpen = func() {
 			fmt.Println("held")
 			select {}
 		}
@@ -76,7 +76,7 @@ func TestServerKilledBeforeGo(t *testing.T) {
 	if err != nil {
 		t.Fatalf("nothing was written down: %v", err)
 	}
-	eventually(t, "the held process is gone", in.gone)
+	eventually(t, "the held process is gone", in.exited)
 	if exists(filepath.Join(in.shared(), "ran")) {
 		t.Error("it ran")
 	}
@@ -101,8 +101,8 @@ func TestServerKilledLater(t *testing.T) {
 	if s := poll(t, r, all[0].State); s.Phase != workspaces.PhaseStarting {
 		t.Errorf("it is %+v", s)
 	}
-	in, _ := r.instance(all[0].State)
-	eventually(t, "the sandbox stands", func() bool { return in.report().Child != 0 })
+	in, _ := r.parseState(all[0].State)
+	eventually(t, "the sandbox stands", func() bool { return in.sandboxStatus().Child != 0 })
 	awaken(t, r, all[0].State, in.kill) // although it was no child of this process
 }
 
@@ -130,7 +130,7 @@ func notebookPID(t *testing.T, in *instance) int {
 	t.Helper()
 	var pids []int
 	eventually(t, "the notebook's process", func() bool {
-		pids = childrenOf(in.report().Child)
+		pids = childrenOf(in.sandboxStatus().Child)
 		return len(pids) > 0
 	})
 	return pids[0]
@@ -140,7 +140,7 @@ func TestKilledNotebook(t *testing.T) {
 	r := open(t, config(t.TempDir()))
 	state := start(t, r, notebookSpec(1))
 	reach(t, r, state, workspaces.PhaseRunning)
-	in, _ := r.instance(state)
+	in, _ := r.parseState(state)
 	pid := notebookPID(t, in)
 	s := awaken(t, r, state, func() { syscall.Kill(pid, syscall.SIGKILL) })
 	if s.Phase != workspaces.PhaseExited || s.ExitCode != 137 || s.Message.String() != "Jupyter was killed by signal 9" {
@@ -159,7 +159,7 @@ func TestNothingOutlivesTheNotebook(t *testing.T) {
 	if s.ExitCode != 4 {
 		t.Errorf("it says %+v", s)
 	}
-	in, _ := r.instance(state)
+	in, _ := r.parseState(state)
 	if left := marked(in.dir); len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}
@@ -171,7 +171,7 @@ func TestKilledBubblewrap(t *testing.T) {
 	c.Clock = moving.Now
 	r := open(t, c)
 	state := start(t, r, scriptSpec(1, "exec sleep 600"))
-	in, _ := r.instance(state)
+	in, _ := r.parseState(state)
 	notebook := notebookPID(t, in)
 	syscall.Kill(in.PID, syscall.SIGKILL)
 	eventually(t, "the outer process is gone", func() bool { return !in.outerAlive() })
@@ -183,7 +183,7 @@ func TestKilledBubblewrap(t *testing.T) {
 		if err := r.Stop(t.Context(), all[0].State); err != nil {
 			t.Fatal(err)
 		}
-		moving.pass(grace)
+		moving.pass(stopGrace)
 		return !exists(in.dir)
 	})
 	if p, err := readProcess(notebook); err == nil && !p.dead {
@@ -198,7 +198,7 @@ func TestClosedDirectoryIsRemoved(t *testing.T) {
 	if err := r.Stop(t.Context(), state); err != nil {
 		t.Error(err)
 	}
-	if in, _ := r.instance(state); exists(in.dir) {
+	if in, _ := r.parseState(state); exists(in.dir) {
 		t.Error("its directory is left")
 	}
 }
@@ -208,7 +208,7 @@ func TestLostDirectory(t *testing.T) {
 	c := config(t.TempDir())
 	first := open(t, c)
 	state := start(t, first, scriptSpec(1, "exec sleep 600"))
-	in, _ := first.instance(state)
+	in, _ := first.parseState(state)
 	notebook := notebookPID(t, in)
 	first.Close() // it would see to it at once
 	r := open(t, c)

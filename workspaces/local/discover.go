@@ -40,7 +40,7 @@ func Discover(ctx context.Context, uid uint32) []workspaces.Discovered {
 			interpreter := interpreterOf(script)
 			p := answers[interpreter]
 			if p == nil {
-				p = ask(tool, user, script, interpreter, problem)
+				p = queryPython(tool, user, script, interpreter, problem)
 				answers[interpreter] = p
 			}
 			installation := p.Prefix
@@ -66,7 +66,7 @@ type python struct {
 	problem  models.Text
 }
 
-const askVersions = `import json, sys
+const versionsScript = `import json, sys
 try:
     from importlib import metadata
 except ImportError:
@@ -81,7 +81,7 @@ for name in ("notebook", "jupyterlab", "jupyter_server", "ipykernel", "numpy", "
 print("\n" + json.dumps({"prefix": sys.prefix, "version": "%d.%d.%d" % sys.version_info[:3], "versions": versions}))
 `
 
-func ask(tool bubblewrap, user identity, script, interpreter string, problem error) *python {
+func queryPython(tool bubblewrap, user identity, script, interpreter string, problem error) *python {
 	p := &python{}
 	if problem != nil {
 		p.problem = models.Say("%s", problem.Error())
@@ -91,7 +91,7 @@ func ask(tool bubblewrap, user identity, script, interpreter string, problem err
 		p.problem = models.Say("%s does not say which Python runs it", script)
 		return p
 	}
-	out, err := runOnce(tool, user, func(s *sandbox) { s.installation(script, "") }, interpreter, "-c", askVersions)
+	out, err := runOnce(tool, user, func(s *sandbox) { s.installation(script, "") }, interpreter, "-c", versionsScript)
 	if err != nil {
 		p.problem = models.Say("%s cannot be run by the user that runs notebooks: %s", interpreter, firstLine(out, err))
 		return p
@@ -212,7 +212,7 @@ func installationDirs(program string) []string {
 	return dirs
 }
 
-// inSystem tells whether the sandbox has a directory anyway.
+// inSystem reports whether the sandbox has a directory anyway.
 func inSystem(dir string) bool {
 	for _, system := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib64"} {
 		if dir == system || strings.HasPrefix(dir, system+"/") {

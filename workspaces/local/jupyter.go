@@ -39,9 +39,9 @@ c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"
 // configNames are the names under which the programs look for it.
 var configNames = []string{"jupyter_notebook_config.py", "jupyter_server_config.py", "jupyter_lab_config.py"}
 
-// check refuses a spec that cannot be run as it is, and returns its command
+// checkSpec refuses a spec that cannot be run as it is, and returns its command
 // with the program found.
-func check(spec workspaces.Spec) ([]string, error) {
+func checkSpec(spec workspaces.Spec) ([]string, error) {
 	if spec.Workspace <= 0 || spec.Generation < 0 {
 		return nil, errors.New("a workspace needs a positive id and a generation")
 	}
@@ -139,7 +139,7 @@ func environment(program string, spec workspaces.Spec) map[string]string {
 	return env
 }
 
-// ready tells whether the notebook has answered. The first time it does, its
+// ready reports whether the notebook has answered. The first time it does, its
 // socket is linked to where the sandbox cannot reach: what is dialled later
 // is that very socket, whatever the sandbox puts in its place.
 func (r *Runtime) ready(ctx context.Context, in *instance) bool {

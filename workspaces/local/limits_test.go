@@ -33,7 +33,7 @@ func TestMemoryLimit(t *testing.T) {
 	if s.Message.String() != "Jupyter was killed: exceeded 128 MiB of memory" || s.ExitCode != 137 {
 		t.Errorf("it says %+v", s)
 	}
-	in, _ := r.instance(state)
+	in, _ := r.parseState(state)
 	if _, err := os.Stat(in.Cgroup["memory"]); err != nil {
 		t.Errorf("the group: %v", err)
 	}
@@ -62,7 +62,7 @@ func TestEverythingIsInTheGroup(t *testing.T) {
 	spec := scriptSpec(1, "exec sleep 600")
 	spec.CPU, spec.Memory = 1500, 256
 	state := start(t, r, spec)
-	in, _ := r.instance(state)
+	in, _ := r.parseState(state)
 	if limit := limitOf(t, poll(t, r, state), "cpu"); !limit.Enforced || !strings.Contains(limit.How.String(), "1.5 CPU") {
 		t.Skipf("cpu is %s", limit.How)
 	}
@@ -118,7 +118,7 @@ func TestGroupOfVersion2(t *testing.T) {
 func TestLogStaysBounded(t *testing.T) {
 	r := open(t, config(t.TempDir()))
 	state := start(t, r, scriptSpec(1, "head -c 3000000 /dev/zero | tr '\\0' 'x' | fold -w 100; echo; echo last; exec sleep 600"))
-	in, _ := r.instance(state)
+	in, _ := r.parseState(state)
 	eventually(t, "all is printed", func() bool { return strings.HasSuffix(string(readEnd(in.logFile(), 6)), "\nlast\n") })
 	s := poll(t, r, state)
 	info, err := os.Stat(in.logFile())

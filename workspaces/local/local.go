@@ -18,10 +18,10 @@ import (
 	"weir/workspaces"
 )
 
-// grace is how long a notebook may take to end after the first Stop.
-const grace = 3 * time.Second
+// stopGrace is how long a notebook may take to end after the first Stop.
+const stopGrace = 3 * time.Second
 
-// Config tells a Runtime where it lives and as whom notebooks run.
+// Config is where a Runtime keeps its files and as whom notebooks run.
 type Config struct {
 	Dir        string // one directory per running workspace is made below it
 	SandboxUID uint32 // used when this process is root; otherwise its own uid
@@ -58,7 +58,7 @@ type Runtime struct {
 	watched  map[key]bool
 	stopping map[key]time.Time // first Stop
 
-	beforeGo func() // failpoint: everything is ready, the go byte is not sent
+	beforeOpen func() // failpoint: everything is ready, the gate is closed
 }
 
 var (
@@ -106,7 +106,7 @@ func New(c Config) (*Runtime, error) {
 	return r, nil
 }
 
-// makeDir makes the run directory and returns its one true name, by which
+// makeDir makes the run directory and returns its canonical path, by which
 // processes are found again.
 func makeDir(dir string) (string, error) {
 	if dir == "" {
@@ -135,7 +135,7 @@ func (r *Runtime) Close() error {
 
 // Start launches spec; see workspaces.Runtime.
 func (r *Runtime) Start(ctx context.Context, spec workspaces.Spec) (workspaces.State, error) {
-	command, err := check(spec)
+	command, err := checkSpec(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (r *Runtime) Start(ctx context.Context, spec workspaces.Spec) (workspaces.S
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k := key{spec.Workspace, spec.Generation}
-	if in, err := r.load(k); err == nil && !in.gone() {
+	if in, err := r.load(k); err == nil && !in.exited() {
 		return in.state(), nil
 	}
 	if err := r.sweep(k); err != nil {
@@ -168,7 +168,7 @@ func (r *Runtime) sweep(k key) error {
 		if err != nil { // a server died before it had written the record
 			in = &instance{dir: r.path(old)}
 		}
-		if !in.gone() {
+		if !in.exited() {
 			continue
 		}
 		if err := r.remove(in); err != nil {
@@ -178,8 +178,8 @@ func (r *Runtime) sweep(k key) error {
 	return nil
 }
 
-// launch makes everything that the workspace needs, holds its process at the
-// door until all is written down, and lets it go.
+// launch makes everything that the workspace needs, starts its process behind
+// a gate, and opens the gate when all is recorded.
 func (r *Runtime) launch(ctx context.Context, in *instance, spec workspaces.Spec) error {
 	if err := r.makeFiles(in, spec); err != nil {
 		return err
@@ -189,22 +189,22 @@ func (r *Runtime) launch(ctx context.Context, in *instance, spec workspaces.Spec
 		return err
 	}
 	defer box.close()
-	held, err := r.hold(in, box, spec.Command)
+	gated, err := r.startGated(in, box, spec.Command)
 	if err != nil {
 		return err
 	}
-	if err := r.release(ctx, in, held, spec); err != nil {
-		held.abandon()
+	if err := r.confirm(ctx, in, gated, spec); err != nil {
+		gated.kill()
 		return err
 	}
-	r.watch(in, held.cmd)
+	r.watch(in, gated.cmd)
 	return nil
 }
 
-// release limits a held process, records it and only then lets it run: there
-// is never a workspace that nothing knows of.
-func (r *Runtime) release(ctx context.Context, in *instance, held *heldProcess, spec workspaces.Spec) error {
-	p, err := readProcess(held.cmd.Process.Pid)
+// confirm limits a gated process, records it and only then lets it run: no
+// workspace runs without a record.
+func (r *Runtime) confirm(ctx context.Context, in *instance, gated *gatedProcess, spec workspaces.Spec) error {
+	p, err := readProcess(gated.cmd.Process.Pid)
 	if err != nil {
 		return err
 	}
@@ -215,13 +215,13 @@ func (r *Runtime) release(ctx context.Context, in *instance, held *heldProcess, 
 	if err := in.save(); err != nil {
 		return err
 	}
-	if r.beforeGo != nil {
-		r.beforeGo()
+	if r.beforeOpen != nil {
+		r.beforeOpen()
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return held.letGo()
+	return gated.open()
 }
 
 func (r *Runtime) makeFiles(in *instance, spec workspaces.Spec) error {
@@ -239,41 +239,41 @@ func (r *Runtime) makeFiles(in *instance, spec workspaces.Spec) error {
 	return os.WriteFile(in.tokenFile(), []byte(spec.Token), 0o600)
 }
 
-// heldProcess is a started wrapper that waits for one line on a pipe before
+// gatedProcess is a started wrapper that waits for one line on a pipe before
 // it becomes bubblewrap. When this process dies, the pipe ends and so does it.
-type heldProcess struct {
-	cmd *exec.Cmd
-	pen *os.File
+type gatedProcess struct {
+	cmd  *exec.Cmd
+	gate *os.File
 }
 
-func (h *heldProcess) letGo() error {
-	defer h.pen.Close()
-	_, err := h.pen.WriteString("go\n")
+func (h *gatedProcess) open() error {
+	defer h.gate.Close()
+	_, err := h.gate.WriteString("go\n")
 	return err
 }
 
-func (h *heldProcess) abandon() {
-	h.pen.Close()
+func (h *gatedProcess) kill() {
+	h.gate.Close()
 	h.cmd.Process.Kill()
 	h.cmd.Wait()
 }
 
-// hold starts the wrapper.
-func (r *Runtime) hold(in *instance, box *sandbox, command []string) (*heldProcess, error) {
-	read, pen, err := os.Pipe()
+// startGated starts the wrapper.
+func (r *Runtime) startGated(in *instance, box *sandbox, command []string) (*gatedProcess, error) {
+	read, gate, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer read.Close()
 	status, err := os.OpenFile(in.statusFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		pen.Close()
+		gate.Close()
 		return nil, err
 	}
 	defer status.Close()
 	logFile, err := os.OpenFile(in.logFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
-		pen.Close()
+		gate.Close()
 		return nil, err
 	}
 	defer logFile.Close()
@@ -283,10 +283,10 @@ func (r *Runtime) hold(in *instance, box *sandbox, command []string) (*heldProce
 		err = box.start(cmd)
 	}
 	if err != nil {
-		pen.Close()
+		gate.Close()
 		return nil, fmt.Errorf("start the sandbox: %w", err)
 	}
-	return &heldProcess{cmd: cmd, pen: pen}, nil
+	return &gatedProcess{cmd: cmd, gate: gate}, nil
 }
 
 // remove deletes what an instance that is gone has left. The cgroup goes

@@ -54,14 +54,14 @@ func newHarness(t *testing.T) runtimetest.Harness {
 	time := &clock{now: time.Unix(1_700_000_000, 0)}
 	c.Clock = time.Now
 	return runtimetest.Harness{
-		Runtime:  open(t, c),
-		Reopen:   func(t *testing.T) workspaces.Runtime { return open(t, c) },
-		Notebook: func(*testing.T) workspaces.Spec { return notebookSpec(0) },
-		Script:   func(_ *testing.T, script string) workspaces.Spec { return scriptSpec(0, script) },
-		Share:    share,
-		Patience: patience,
+		Runtime:     open(t, c),
+		Reopen:      func(t *testing.T) workspaces.Runtime { return open(t, c) },
+		Notebook:    func(*testing.T) workspaces.Spec { return notebookSpec(0) },
+		Script:      func(_ *testing.T, script string) workspaces.Spec { return scriptSpec(0, script) },
+		Share:       share,
+		StepTimeout: patience,
 		PassGrace: func() {
-			time.pass(grace)
+			time.pass(stopGrace)
 		},
 	}
 }
@@ -107,12 +107,12 @@ func start(t *testing.T, r *Runtime, spec workspaces.Spec) workspaces.State {
 
 func stop(t *testing.T, r *Runtime, state workspaces.State) {
 	t.Helper()
-	in, err := r.instance(state)
+	in, err := r.parseState(state)
 	if err != nil {
 		t.Fatal(err)
 	}
 	in.kill()
-	eventually(t, "the workspace is gone", in.gone)
+	eventually(t, "the workspace is gone", in.exited)
 	eventually(t, "its directory is gone", func() bool {
 		return r.Stop(context.Background(), state) == nil && !exists(in.dir)
 	})

@@ -16,14 +16,14 @@ import (
 // probeTimeout bounds how long a Poll waits for a notebook that is starting.
 const probeTimeout = 300 * time.Millisecond
 
-// Poll tells how a workspace is; see workspaces.Runtime.
+// Poll returns the status of a workspace; see workspaces.Runtime.
 func (r *Runtime) Poll(ctx context.Context, state workspaces.State) (workspaces.Status, error) {
-	in, err := r.instance(state)
+	in, err := r.parseState(state)
 	if err != nil {
 		return workspaces.Status{}, err
 	}
-	if in.gone() {
-		return r.exited(in), nil
+	if in.exited() {
+		return r.exitStatus(in), nil
 	}
 	r.mu.Lock()
 	r.watch(in, nil)
@@ -51,16 +51,16 @@ func (in *instance) progress() (workspaces.Stage, int, models.Text) {
 	if _, err := os.Lstat(filepath.Join(in.shared(), socketName)); err == nil {
 		return workspaces.StageAnswering, 70, models.Say("Jupyter is getting ready")
 	}
-	if in.report().Child != 0 {
+	if in.sandboxStatus().Child != 0 {
 		return workspaces.StageStarting, 40, models.Say("Jupyter is starting")
 	}
 	return workspaces.StageLaunching, 10, models.Say("The sandbox is being made")
 }
 
-// exited tells how a workspace that is gone ended.
-func (r *Runtime) exited(in *instance) workspaces.Status {
+// exitStatus is the status of a workspace that has ended.
+func (r *Runtime) exitStatus(in *instance) workspaces.Status {
 	status := workspaces.Status{Phase: workspaces.PhaseExited, ExitCode: -1, LogTail: in.tail(), Limits: in.Limits}
-	if code := in.report().ExitCode; code != nil {
+	if code := in.sandboxStatus().ExitCode; code != nil {
 		status.ExitCode = *code
 	}
 	status.Message = exitMessage(status.ExitCode, in.Cgroup.outOfMemory() > 0, in.MemoryMiB)
@@ -88,13 +88,13 @@ func exitMessage(code int, outOfMemory bool, mib int64) models.Text {
 
 // Stop asks a workspace to end; see workspaces.Runtime.
 func (r *Runtime) Stop(_ context.Context, state workspaces.State) error {
-	in, err := r.instance(state)
+	in, err := r.parseState(state)
 	if err != nil {
 		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if in.gone() {
+	if in.exited() {
 		delete(r.stopping, in.key())
 		return r.remove(in)
 	}
@@ -106,7 +106,7 @@ func (r *Runtime) Stop(_ context.Context, state workspaces.State) error {
 		if !in.terminate() {
 			in.kill()
 		}
-	case now.Sub(first) >= grace:
+	case now.Sub(first) >= stopGrace:
 		in.kill()
 	}
 	return nil
@@ -118,7 +118,7 @@ func (r *Runtime) List(context.Context) ([]workspaces.Instance, error) {
 	defer r.mu.Unlock()
 	found := map[key]*instance{}
 	for _, k := range r.directories() {
-		if in, err := r.load(k); err == nil && !in.gone() {
+		if in, err := r.load(k); err == nil && !in.exited() {
 			found[k] = in
 		}
 	}

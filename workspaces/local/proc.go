@@ -43,7 +43,7 @@ var bootID = sync.OnceValue(func() string {
 	return strings.TrimSpace(string(b))
 })
 
-// outerAlive tells whether the process that was started still runs: the
+// outerAlive reports whether the process that was started still runs: the
 // waiting wrapper, and later bubblewrap outside the sandbox.
 func (in *instance) outerAlive() bool {
 	if in.Boot != bootID() {
@@ -53,9 +53,9 @@ func (in *instance) outerAlive() bool {
 	return err == nil && !p.dead && p.started == in.Started
 }
 
-// innerAlive tells whether pid 1 of the sandbox still runs. It is known by
+// innerAlive reports whether pid 1 of the sandbox still runs. It is known by
 // its namespace, which, unlike a command line, nothing inside can change.
-func (in *instance) innerAlive(rep report) bool {
+func (in *instance) innerAlive(rep bwrapStatus) bool {
 	if rep.Child == 0 || in.Boot != bootID() {
 		return false
 	}
@@ -68,12 +68,12 @@ func (in *instance) innerAlive(rep report) bool {
 	return err == nil && ns.Ino == rep.PIDNamespace
 }
 
-// gone tells whether nothing of the instance is left.
-func (in *instance) gone() bool {
+// exited reports whether nothing of the instance is left.
+func (in *instance) exited() bool {
 	if in.PID != 0 && in.outerAlive() {
 		return false
 	}
-	rep := in.report()
+	rep := in.sandboxStatus()
 	if rep.Child == 0 || in.Boot == "" {
 		// Bubblewrap may have been killed before it wrote down its child, or
 		// a server before it had written the record.
@@ -84,23 +84,23 @@ func (in *instance) gone() bool {
 
 // kill ends the sandbox by force: with its pid 1 ends everything inside.
 func (in *instance) kill() {
-	rep := in.report()
+	rep := in.sandboxStatus()
 	signalIf(rep.Child, unix.SIGKILL, func() bool { return in.innerAlive(rep) })
 	signalIf(in.PID, unix.SIGKILL, in.outerAlive)
 	for _, pid := range marked(in.dir) {
-		signalIf(pid, unix.SIGKILL, func() bool { return marker(pid) == in.dir })
+		signalIf(pid, unix.SIGKILL, func() bool { return markerOf(pid) == in.dir })
 	}
 }
 
 // killInner ends what a notebook that has exited left behind in its sandbox.
-func (in *instance) killInner(rep report) {
+func (in *instance) killInner(rep bwrapStatus) {
 	signalIf(rep.Child, unix.SIGKILL, func() bool { return in.innerAlive(rep) })
 }
 
 // terminate asks the notebook to end. Bubblewrap's pid 1 forwards no signals,
 // so its children get them. It reports whether there was anyone to ask.
 func (in *instance) terminate() bool {
-	rep := in.report()
+	rep := in.sandboxStatus()
 	if rep.ExitCode != nil || !in.innerAlive(rep) {
 		return false
 	}
@@ -172,25 +172,25 @@ func awaitExit(ctx context.Context, pid int, same func() bool) error {
 // its value, the instance's directory, stands in bubblewrap's command line.
 const markerName = "WEIR_INSTANCE"
 
-// marker returns the directory of the instance that a process belongs to as
+// markerOf returns the directory of the instance that a process belongs to as
 // wrapper, outer bubblewrap or pid 1 of the sandbox. Processes deeper inside
 // are not asked: what stands in their command line is the user's.
-func marker(pid int) string {
+func markerOf(pid int) string {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
 		return ""
 	}
 	args := strings.Split(string(b), "\x00")
 	i := slices.Index(args, markerName)
-	if i < 1 || i+1 >= len(args) || args[i-1] != "--setenv" || !outermost(pid) {
+	if i < 1 || i+1 >= len(args) || args[i-1] != "--setenv" || !inOwnNamespace(pid) {
 		return ""
 	}
 	return args[i+1]
 }
 
-// outermost tells whether a process is in our own pid namespace, or the first
+// inOwnNamespace reports whether a process is in our own pid namespace, or the first
 // of one directly below.
-func outermost(pid int) bool {
+func inOwnNamespace(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return false
@@ -210,7 +210,7 @@ func markedAll(runDir string) map[string][]int {
 		if err != nil {
 			continue
 		}
-		dir := marker(pid)
+		dir := markerOf(pid)
 		if dir == "" || filepath.Dir(dir) != runDir {
 			continue
 		}

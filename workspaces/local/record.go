@@ -104,8 +104,8 @@ func (r *Runtime) load(k key) (*instance, error) {
 	return in, json.Unmarshal(b, &in.record)
 }
 
-// instance reads a State that this or an earlier Runtime returned.
-func (r *Runtime) instance(state workspaces.State) (*instance, error) {
+// parseState reads a State that this or an earlier Runtime returned.
+func (r *Runtime) parseState(state workspaces.State) (*instance, error) {
 	in := &instance{}
 	if err := json.Unmarshal(state, &in.record); err != nil {
 		return nil, fmt.Errorf("not a state of the local runtime: %w", err)
@@ -117,25 +117,25 @@ func (r *Runtime) instance(state workspaces.State) (*instance, error) {
 	return in, nil
 }
 
-// report is what bubblewrap wrote to its status file.
-type report struct {
+// bwrapStatus is what bubblewrap wrote to its status file.
+type bwrapStatus struct {
 	Child        int    `json:"child-pid"` // pid 1 of the sandbox, by its outer number
 	PIDNamespace uint64 `json:"pid-namespace"`
 	ExitCode     *int   `json:"exit-code"`
 }
 
-// report reads the status file: one JSON document after another, the last of
+// sandboxStatus reads the status file: one JSON document after another, the last of
 // which may be half written.
-func (in *instance) report() report {
-	var rep report
+func (in *instance) sandboxStatus() bwrapStatus {
+	var rep bwrapStatus
 	b, _ := os.ReadFile(in.statusFile())
 	for dec := json.NewDecoder(bytes.NewReader(b)); dec.Decode(&rep) == nil; {
 	}
 	return rep
 }
 
-// keepExitCode writes down an exit code that bubblewrap could not.
-func (in *instance) keepExitCode(code int) error {
+// writeExitCode writes down an exit code that bubblewrap could not.
+func (in *instance) writeExitCode(code int) error {
 	f, err := os.OpenFile(in.statusFile(), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
 		return err

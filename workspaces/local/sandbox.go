@@ -46,8 +46,8 @@ type bubblewrap struct {
 	disableUserns bool
 }
 
-// sandbox collects what bubblewrap is told. Most of it travels in a file that
-// only bubblewrap reads: a command line is open to everyone, and short.
+// sandbox collects the arguments of bubblewrap. Most of them are passed in a
+// file that only bubblewrap reads: a command line is public, and short.
 type sandbox struct {
 	tool   bubblewrap
 	user   identity
@@ -186,7 +186,7 @@ func (s *sandbox) installation(program, runDir string) {
 	}
 }
 
-// wrapper waits for the go byte. A server that dies before it has recorded
+// wrapper waits for one line on the gate. A server that dies before it has recorded
 // the process leaves an ended pipe, and the process ends without having run.
 const wrapper = `read -r go <&3 || exit 1; exec 3<&-; exec "$@"`
 
@@ -223,7 +223,7 @@ func (s *sandbox) start(cmd *exec.Cmd) error {
 		return cmd.Start()
 	}
 	return onSpareThread(func() error {
-		if err := stage(s.staged); err != nil {
+		if err := stageSources(s.staged); err != nil {
 			return err
 		}
 		return cmd.Start()

@@ -326,7 +326,7 @@ func TestStagingLeavesOurOwnMountsAlone(t *testing.T) {
 	dir := t.TempDir()
 	for range 20 {
 		err := onSpareThread(func() error {
-			if err := stage([]string{dir, "/proc/self/status"}); err != nil {
+			if err := stageSources([]string{dir, "/proc/self/status"}); err != nil {
 				return err
 			}
 			var here, there unix.Stat_t

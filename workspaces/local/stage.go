@@ -16,7 +16,7 @@ const stageDir = "/tmp"
 
 func stagePath(i int) string { return filepath.Join(stageDir, strconv.Itoa(i)) }
 
-// canStage tells whether this process may make mount namespaces. Root can, so
+// canStage reports whether this process may make mount namespaces. Root can, so
 // that the data directory need not be open to the sandbox's user; elsewhere
 // the sandbox runs as ourselves and reaches what we reach.
 var canStage = sync.OnceValue(func() bool {
@@ -49,9 +49,9 @@ func privateMounts() error {
 	return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "")
 }
 
-// stage makes the sources appear as stagePath(0), stagePath(1) and so on, for
+// stageSources makes the sources appear as stagePath(0), stagePath(1) and so on, for
 // this thread and what it starts.
-func stage(sources []string) error {
+func stageSources(sources []string) error {
 	if err := privateMounts(); err != nil {
 		return err
 	}

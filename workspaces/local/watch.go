@@ -46,7 +46,7 @@ func (r *Runtime) follow(in *instance, child *exec.Cmd) {
 	// Bubblewrap's pid 1 waits for everything inside to end, which may be
 	// never. If the notebook has, it takes the rest along; if bubblewrap
 	// alone was killed, the notebook is well and goes on.
-	rep := in.report()
+	rep := in.sandboxStatus()
 	if rep.ExitCode != nil {
 		in.killInner(rep)
 	}
@@ -62,7 +62,7 @@ func (r *Runtime) follow(in *instance, child *exec.Cmd) {
 		unix.Wait4(rep.Child, nil, unix.WNOHANG, nil)
 	}
 	if rep.ExitCode == nil && code >= 0 {
-		in.keepExitCode(code) // fails when a Stop has removed the directory
+		in.writeExitCode(code) // fails when a Stop has removed the directory
 	}
 }
 
@@ -83,7 +83,7 @@ func reap(child *exec.Cmd) int {
 func (r *Runtime) finish(in *instance) {
 	// The system takes its time to empty a cgroup, never long.
 	for attempt := 0; !r.finished(in) && attempt < 100; attempt++ {
-		if !pause(r.ctx, 20*time.Millisecond) {
+		if !sleep(r.ctx, 20*time.Millisecond) {
 			return
 		}
 	}
@@ -97,7 +97,7 @@ func (r *Runtime) finished(in *instance) bool {
 	if _, stopped := r.stopping[in.key()]; !stopped || r.ctx.Err() != nil {
 		return true
 	}
-	if !in.gone() || r.remove(in) != nil {
+	if !in.exited() || r.remove(in) != nil {
 		return false
 	}
 	delete(r.stopping, in.key())
@@ -116,14 +116,14 @@ func (r *Runtime) announceReady(ctx context.Context, in *instance) {
 		if time.Since(began) > time.Minute {
 			interval = time.Second // it may never be
 		}
-		if !pause(ctx, interval) {
+		if !sleep(ctx, interval) {
 			return
 		}
 	}
 }
 
-// pause waits and tells whether it was not interrupted.
-func pause(ctx context.Context, d time.Duration) bool {
+// sleep waits and reports whether it was not interrupted.
+func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -23,7 +23,7 @@ func reserve(portal []string) reservedCookies {
 	return names
 }
 
-func (names reservedCookies) holds(name string) bool {
+func (names reservedCookies) contains(name string) bool {
 	name = strings.ToLower(strings.TrimSpace(name))
 	if names[name] {
 		return true
@@ -36,16 +36,16 @@ func (names reservedCookies) holds(name string) bool {
 	return false
 }
 
-// upstream takes Weir's cookies out of a request. It cuts the header as
+// stripRequest takes Weir's cookies out of a request. It cuts the header as
 // notebooks do, at every semicolon, and keeps the rest as it was written: a
 // stricter reading could overlook a cookie that the notebook would find.
-func (names reservedCookies) upstream(h http.Header) {
+func (names reservedCookies) stripRequest(h http.Header) {
 	var kept []string
 	for _, line := range h["Cookie"] {
 		for pair := range strings.SplitSeq(line, ";") {
 			pair = strings.TrimSpace(pair)
 			name, _, _ := strings.Cut(pair, "=")
-			if pair != "" && !names.holds(name) {
+			if pair != "" && !names.contains(name) {
 				kept = append(kept, pair)
 			}
 		}
@@ -57,9 +57,9 @@ func (names reservedCookies) upstream(h http.Header) {
 	h.Set("Cookie", strings.Join(kept, "; "))
 }
 
-// downstream confines the cookies that a notebook sets to its own origin and
+// filterResponse confines the cookies that a notebook sets to its own origin and
 // its own names.
-func (names reservedCookies) downstream(h http.Header) {
+func (names reservedCookies) filterResponse(h http.Header) {
 	lines := h["Set-Cookie"]
 	if len(lines) == 0 {
 		return
@@ -70,7 +70,7 @@ func (names reservedCookies) downstream(h http.Header) {
 		name, _, named := strings.Cut(pair, "=")
 		// Browsers differ on cookies without a name and on control
 		// characters; nothing honest needs either.
-		if !named || strings.TrimSpace(name) == "" || names.holds(name) || strings.ContainsFunc(line, isControl) {
+		if !named || strings.TrimSpace(name) == "" || names.contains(name) || strings.ContainsFunc(line, isControl) {
 			continue
 		}
 		h.Add("Set-Cookie", pair+withoutDomain(attributes))

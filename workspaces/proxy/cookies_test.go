@@ -24,7 +24,7 @@ func TestCookiesUpstream(t *testing.T) {
 		{"similar names stay", "weir_visitor=1; myweir_visit=2", []string{"weir_visitor=1; myweir_visit=2"}},
 	} {
 		h := http.Header{"Cookie": c.in}
-		names.upstream(h)
+		names.stripRequest(h)
 		if got := h.Get("Cookie"); got != c.want || len(h["Cookie"]) > 1 {
 			t.Errorf("%s: %q, want %q", c.name, h["Cookie"], c.want)
 		}
@@ -52,7 +52,7 @@ func TestCookiesDownstream(t *testing.T) {
 		{"host prefix of their own", "__Host-mine=1; Secure; Path=/", "__Host-mine=1; Secure; Path=/"},
 	} {
 		h := http.Header{"Set-Cookie": {c.in, "last=1"}}
-		names.downstream(h)
+		names.filterResponse(h)
 		want := []string{"last=1"}
 		if c.want != "" {
 			want = []string{c.want, "last=1"}

@@ -1,4 +1,4 @@
-// Package proxy leads browsers and programs to running notebooks. Every
+// Package proxy connects browsers and programs with running notebooks. Every
 // workspace answers on an origin of its own, ws-{id}.{apps domain}; a visitor
 // comes in with a single-use token from the portal, or with a personal token,
 // and each request is admitted anew by a [Gate].

@@ -11,29 +11,29 @@ import (
 	"weir/models"
 )
 
-// flow is one request on its way, for as long as it lasts.
+// flow is one request in flight.
 type flow struct {
 	p         *Proxy
 	w         http.ResponseWriter
 	r         *http.Request // as the visitor sent it
 	workspace int64
-	began     time.Time
+	beganAt   time.Time
 	ctx       context.Context
 	cancel    context.CancelFunc
 
 	mu         sync.Mutex
-	over       bool
+	ended      bool
 	admitted   bool
 	credential Credential // the one that was admitted
 	target     Target
-	owned      []io.Closer // both ends of a WebSocket
+	closers    []io.Closer // both ends of a WebSocket
 }
 
 // begin makes a flow that Revoked will find.
 func (p *Proxy) begin(w http.ResponseWriter, r *http.Request, workspace int64) *flow {
-	f := &flow{p: p, w: w, r: r, workspace: workspace, began: time.Now()}
+	f := &flow{p: p, w: w, r: r, workspace: workspace, beganAt: time.Now()}
 	f.ctx, f.cancel = context.WithCancel(r.Context())
-	if !p.flows.add(f) {
+	if !p.flows.register(f) {
 		f.cut()
 	}
 	return f
@@ -42,22 +42,22 @@ func (p *Proxy) begin(w http.ResponseWriter, r *http.Request, workspace int64) *
 // admit asks the gate, again when something was revoked while it answered.
 func (f *flow) admit(credentials []Credential) error {
 	for {
-		round := f.p.flows.round.Load()
-		c, target, err := f.ask(credentials)
-		if err != nil || f.enter(round, c, target) {
+		epoch := f.p.flows.epoch.Load()
+		c, target, err := f.tryCredentials(credentials)
+		if err != nil || f.recordAdmission(epoch, c, target) {
 			return err
 		}
 	}
 }
 
-// ask tries each credential until one is good.
-func (f *flow) ask(credentials []Credential) (c Credential, t Target, refusal error) {
+// tryCredentials tries each credential until one is good.
+func (f *flow) tryCredentials(credentials []Credential) (c Credential, t Target, refusal error) {
 	for _, c := range credentials {
 		t, err := f.p.cfg.Gate.Admit(f.ctx, f.workspace, c)
 		if err == nil {
 			return c, t, nil
 		}
-		// Of several refusals the one that knows the visitor says most.
+		// Of several refusals one that is not about the credential says most.
 		if refusal == nil || isCredentialRefusal(refusal) {
 			refusal = err
 		}
@@ -65,13 +65,13 @@ func (f *flow) ask(credentials []Credential) (c Credential, t Target, refusal er
 	return c, t, refusal
 }
 
-// enter notes an admission that was asked for in a round of revocations. It is
-// false when the next one has begun: that one may have looked at this flow
-// already, and what the gate said may be older.
-func (f *flow) enter(round int64, c Credential, t Target) bool {
+// recordAdmission keeps an admission of an epoch. It is false when something
+// was revoked since: that may have missed this flow, and the admission may be
+// older.
+func (f *flow) recordAdmission(epoch int64, c Credential, t Target) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.p.flows.round.Load() != round {
+	if f.p.flows.epoch.Load() != epoch {
 		return false
 	}
 	f.admitted, f.credential, f.target = true, c, t
@@ -82,15 +82,15 @@ func isCredentialRefusal(err error) bool {
 	return models.KindOf(err) == models.KindUnauthenticated
 }
 
-// own makes c close when the flow is cut, or at once if it was.
-func (f *flow) own(c io.Closer) error {
+// closeOnCut makes c close when the flow is cut, or at once if it was.
+func (f *flow) closeOnCut(c io.Closer) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.over {
+	if f.ended {
 		c.Close()
 		return context.Canceled
 	}
-	f.owned = append(f.owned, c)
+	f.closers = append(f.closers, c)
 	return nil
 }
 
@@ -98,12 +98,12 @@ func (f *flow) own(c io.Closer) error {
 func (f *flow) cut() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.over {
+	if f.ended {
 		return
 	}
-	f.over = true
+	f.ended = true
 	f.cancel()
-	for _, c := range f.owned {
+	for _, c := range f.closers {
 		c.Close()
 	}
 	// Neither may a reader or writer that waits for the visitor go on waiting.
@@ -115,32 +115,32 @@ func (f *flow) cut() {
 
 // end is the flow's own end.
 func (f *flow) end() {
-	f.p.flows.remove(f)
+	f.p.flows.unregister(f)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.over = true
+	f.ended = true
 	f.cancel()
 }
 
-// pass is what the gate said of a flow.
-func (f *flow) pass() (c Credential, t Target, admitted bool) {
+// admission is how the gate has admitted a flow, if it has.
+func (f *flow) admission() (c Credential, t Target, admitted bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.credential, f.target, f.admitted
 }
 
-// mayPass cuts the flow, and says so, when this server may pass nothing on.
-func (f *flow) mayPass() error {
-	if f.p.cfg.Holds() {
+// checkLease cuts the flow, with an error, when this server has lost its lease.
+func (f *flow) checkLease() error {
+	if f.p.cfg.LeaseHeld() {
 		return nil
 	}
 	f.cut()
-	return errApart
+	return errLeaseLost
 }
 
 // flows are all that are under way, by workspace.
 type flows struct {
-	round  atomic.Int64 // counts revocations
+	epoch  atomic.Int64 // counts revocations
 	mu     sync.Mutex
 	closed bool
 	live   map[int64]map[*flow]struct{}
@@ -148,8 +148,8 @@ type flows struct {
 
 func newFlows() *flows { return &flows{live: map[int64]map[*flow]struct{}{}} }
 
-// add is false after close.
-func (fs *flows) add(f *flow) bool {
+// register is false after close.
+func (fs *flows) register(f *flow) bool {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	if fs.closed {
@@ -162,7 +162,7 @@ func (fs *flows) add(f *flow) bool {
 	return true
 }
 
-func (fs *flows) remove(f *flow) {
+func (fs *flows) unregister(f *flow) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	delete(fs.live[f.workspace], f)
@@ -193,7 +193,7 @@ func (fs *flows) all() []*flow {
 	return out
 }
 
-func (fs *flows) close() {
+func (fs *flows) closeAll() {
 	fs.mu.Lock()
 	fs.closed = true
 	fs.mu.Unlock()

@@ -34,7 +34,7 @@ func (f *flow) forward() {
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = upload{r.Body, f}
 	}
-	reverse.ServeHTTP(answerWriter{f.w, f}, r)
+	reverse.ServeHTTP(responseWriter{f.w, f}, r)
 }
 
 // rewrite makes the notebook's request out of the visitor's.
@@ -52,7 +52,7 @@ func (f *flow) rewrite(pr *httputil.ProxyRequest) {
 	pr.SetXForwarded()
 	out.Header.Set("X-Forwarded-Proto", f.p.scheme(pr.In))
 
-	f.p.reserved.upstream(out.Header)
+	f.p.reserved.stripRequest(out.Header)
 	if bearer(out.Header) != "" {
 		out.Header.Del("Authorization")
 	}
@@ -65,8 +65,8 @@ func (f *flow) rewrite(pr *httputil.ProxyRequest) {
 	}
 }
 
-// isForwarding tells the headers by which proxies speak of the visitor. The
-// visitor's own are lies.
+// isForwarding recognises the headers by which proxies describe the visitor.
+// The visitor's own cannot be trusted.
 func isForwarding(name string) bool {
 	switch name {
 	case "Forwarded", "X-Real-Ip", "X-Scheme", "X-Client-Ip", "X-Original-Url", "X-Rewrite-Url":
@@ -78,7 +78,7 @@ func isForwarding(name string) bool {
 // modify makes the visitor's answer out of the notebook's.
 func (f *flow) modify(res *http.Response) error {
 	h := res.Header
-	f.p.reserved.downstream(h)
+	f.p.reserved.filterResponse(h)
 	if location := h.Get("Location"); location != "" {
 		h.Set("Location", f.redirect(location))
 	}
@@ -94,7 +94,7 @@ func (f *flow) modify(res *http.Response) error {
 
 	if body, ok := res.Body.(io.ReadWriteCloser); ok && res.StatusCode == http.StatusSwitchingProtocols {
 		res.Body = tunnel{body, f}
-		return f.own(body)
+		return f.closeOnCut(body)
 	}
 	return nil
 }
@@ -136,38 +136,38 @@ func (f *flow) fail(w http.ResponseWriter, _ *http.Request, err error) {
 	}
 	f.p.cfg.Logger.Log(f.r.Context(), level, "workspace does not answer",
 		"workspace", f.workspace, "method", f.r.Method, "path", f.r.URL.Path, "error", err)
-	f.p.answerStatus(f.w, f.r, http.StatusBadGateway, errNoAnswer)
+	f.p.respondStatus(f.w, f.r, http.StatusBadGateway, errNoAnswer)
 }
 
-// answerWriter is the visitor's side of a flow.
-type answerWriter struct {
+// responseWriter is the visitor's side of a flow.
+type responseWriter struct {
 	http.ResponseWriter
 	f *flow
 }
 
-func (w answerWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w responseWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // WriteHeader holds back interim answers: modify never saw their headers.
-func (w answerWriter) WriteHeader(status int) {
+func (w responseWriter) WriteHeader(status int) {
 	if status >= 200 {
 		w.ResponseWriter.WriteHeader(status)
 	}
 }
 
-func (w answerWriter) Write(b []byte) (int, error) {
-	if err := w.f.mayPass(); err != nil {
+func (w responseWriter) Write(b []byte) (int, error) {
+	if err := w.f.checkLease(); err != nil {
 		return 0, err
 	}
 	return w.ResponseWriter.Write(b)
 }
 
 // Hijack hands the connection of a WebSocket over, to be closed with the flow.
-func (w answerWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (w responseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err != nil {
 		return nil, nil, err
 	}
-	return visitor{conn, w.f}, rw, w.f.own(conn)
+	return visitor{conn, w.f}, rw, w.f.closeOnCut(conn)
 }
 
 // upload is what the visitor sends with a request.
@@ -178,27 +178,27 @@ type upload struct {
 
 func (u upload) Read(b []byte) (int, error) {
 	n, err := u.ReadCloser.Read(b)
-	if apart := u.f.mayPass(); apart != nil {
-		return 0, apart
+	if lost := u.f.checkLease(); lost != nil {
+		return 0, lost
 	}
 	return n, err
 }
 
 // visitor is the visitor's side of a WebSocket. It has no ReadFrom: the
-// kernel would copy without asking.
+// kernel would copy without checking the lease.
 type visitor struct {
 	net.Conn
 	f *flow
 }
 
 func (v visitor) Write(b []byte) (int, error) {
-	if err := v.f.mayPass(); err != nil {
+	if err := v.f.checkLease(); err != nil {
 		return 0, err
 	}
 	return v.Conn.Write(b)
 }
 
-// CloseWrite tells the visitor that the notebook has said all.
+// CloseWrite ends what the notebook sends.
 func (v visitor) CloseWrite() error {
 	if half, ok := v.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -213,7 +213,7 @@ type tunnel struct {
 }
 
 func (t tunnel) Write(b []byte) (int, error) {
-	if err := t.f.mayPass(); err != nil {
+	if err := t.f.checkLease(); err != nil {
 		return 0, err
 	}
 	if !isControlFrame(b) {

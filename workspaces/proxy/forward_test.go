@@ -157,7 +157,7 @@ func TestActivity(t *testing.T) {
 	if !slices.Equal(told, []int64{12, 12, 12, 13}) {
 		t.Error(told)
 	}
-	a.forget(start.Add(2 * time.Second))
+	a.prune(start.Add(2 * time.Second))
 	if len(a.last) != 1 {
 		t.Errorf("remembers %v", a.last)
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// sameSite tells whether a request that carries a cookie may have been meant
+// sameSite reports whether a request that carries a cookie may have been meant
 // by the notebook's own pages. The notebook itself does not check: to it, the
 // token that the proxy adds stands for a program that needs no such check.
 //
@@ -36,7 +36,7 @@ func isWebSocket(r *http.Request) bool {
 	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
 }
 
-// isNavigation tells whether a browser is going to a page. Browsers that do
+// isNavigation reports whether a browser is going to a page. Browsers that do
 // not say, and programs that imitate them, are taken by what they accept.
 func isNavigation(r *http.Request) bool {
 	if !isRead(r) || isWebSocket(r) {

@@ -13,8 +13,8 @@ import (
 	"weir/workspaces"
 )
 
-// Gate decides who comes in. It is asked for every request, so that a right
-// that is taken away is gone with the next one.
+// Gate admits visitors. It is asked for every request, so that a revoked right
+// ends with the next one.
 type Gate interface {
 	// Redeem exchanges a single-use opening token for a visit.
 	Redeem(ctx context.Context, workspace int64, token string) (Visit, error)
@@ -42,9 +42,9 @@ type Target struct {
 	Endpoint              workspaces.Endpoint
 	Token                 string // the notebook's own secret
 
-	// Ties are what the admission hangs on; see Revoked. The proxy only
-	// compares them.
-	Ties []string
+	// RevocationKeys are what the admission depends on; see Revoked. The proxy
+	// only compares them.
+	RevocationKeys []string
 }
 
 // Config is what a Proxy needs to know. Gate and AppsDomain are required.
@@ -66,12 +66,12 @@ type Config struct {
 	// pings aside, at most once a second per workspace. It must be quick.
 	OnActivity func(workspace int64)
 
-	// Holds tells whether bytes may be passed on now: not by a server that
-	// the others have given up. It is asked for every piece. nil: always.
-	Holds func() bool
+	// LeaseHeld reports whether this server holds its lease: without it no bytes
+	// may pass. It is asked for every piece. nil: always.
+	LeaseHeld func() bool
 
 	// Recheck is how often those inside for long (WebSockets, streams) are
-	// admitted anew, for what ends by time alone and for what nobody tells.
+	// admitted anew, for what ends by time alone and for what no event reports.
 	// Zero is eight seconds.
 	Recheck time.Duration
 }
@@ -110,8 +110,8 @@ func New(cfg Config) *Proxy {
 	if cfg.Recheck <= 0 {
 		cfg.Recheck = 8 * time.Second
 	}
-	if cfg.Holds == nil {
-		cfg.Holds = func() bool { return true }
+	if cfg.LeaseHeld == nil {
+		cfg.LeaseHeld = func() bool { return true }
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	p := &Proxy{
@@ -131,19 +131,19 @@ func New(cfg Config) *Proxy {
 // Close cuts everything in flight and lets nothing more through.
 func (p *Proxy) Close() {
 	p.stop()
-	p.flows.close()
+	p.flows.closeAll()
 	<-p.stopped
 	p.transport.CloseIdleConnections()
 }
 
-// Revoked ends what is in flight and has one of these ties, unless its
-// visitor would be admitted now. When it returns, what was refused moves no
-// byte more, and what was just being admitted is asked again. Whoever
-// cannot be asked is cut: who may still come in connects again.
-func (p *Proxy) Revoked(ctx context.Context, ties []string) {
-	p.flows.round.Add(1)
+// Revoked cuts the flows that have one of these revocation keys, unless their
+// visitor would be admitted now. When it returns, no byte of them passes any
+// more, and what was just being admitted is checked again. Where the gate does
+// not answer the flow is cut: its visitor may connect again.
+func (p *Proxy) Revoked(ctx context.Context, keys []string) {
+	p.flows.epoch.Add(1)
 	p.readmit(ctx, func(_ *flow, t Target) bool {
-		return slices.ContainsFunc(t.Ties, func(tie string) bool { return slices.Contains(ties, tie) })
+		return slices.ContainsFunc(t.RevocationKeys, func(key string) bool { return slices.Contains(keys, key) })
 	}, false)
 }
 
@@ -158,27 +158,27 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id, ok := p.Host(r.Host)
 	switch {
 	case !ok, !strings.HasPrefix(r.URL.Path, "/"):
-		p.answer(w, r, models.NotFound("workspace"))
+		p.respond(w, r, models.NotFound("workspace"))
 	case r.Method == http.MethodConnect, r.Method == http.MethodTrace:
-		p.answerStatus(w, r, http.StatusMethodNotAllowed, errMethod)
+		p.respondStatus(w, r, http.StatusMethodNotAllowed, errMethod)
 	case r.URL.Path == openPath:
-		p.open(w, r, id)
+		p.redeemOpening(w, r, id)
 	case strings.HasPrefix(r.URL.Path, ownPath):
-		p.answer(w, r, models.NotFound("page"))
+		p.respond(w, r, models.NotFound("page"))
 	default:
-		p.visit(w, r, id)
+		p.serveVisit(w, r, id)
 	}
 }
 
-// visit takes an admitted visitor through to the notebook.
-func (p *Proxy) visit(w http.ResponseWriter, r *http.Request, id int64) {
+// serveVisit takes an admitted visitor through to the notebook.
+func (p *Proxy) serveVisit(w http.ResponseWriter, r *http.Request, id int64) {
 	credentials := p.credentials(r)
 	if len(credentials) == 0 {
 		p.refuse(w, r, id, errNoCredential)
 		return
 	}
 	if credentials[0].Bearer == "" && !p.sameSite(r, p.Origin(r, id)) {
-		p.answer(w, r, errCrossSite)
+		p.respond(w, r, errCrossSite)
 		return
 	}
 
@@ -193,8 +193,8 @@ func (p *Proxy) visit(w http.ResponseWriter, r *http.Request, id int64) {
 		p.refuse(w, r, id, err)
 		return
 	}
-	if !p.cfg.Holds() {
-		p.answer(w, r, errApart)
+	if !p.cfg.LeaseHeld() {
+		p.respond(w, r, errLeaseLost)
 		return
 	}
 	p.activity.touch(id, time.Now())

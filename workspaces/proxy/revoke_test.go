@@ -52,7 +52,7 @@ func TestRevokedCutsWhatIsRefused(t *testing.T) {
 }
 
 func tied(target Target, ties ...string) Target {
-	target.Ties = ties
+	target.RevocationKeys = ties
 	return target
 }
 
@@ -120,7 +120,7 @@ func TestApartNothingPasses(t *testing.T) {
 			<-more
 			io.WriteString(w, "after")
 		}
-	}), func(c *Config) { c.Holds = holds.Load })
+	}), func(c *Config) { c.LeaseHeld = holds.Load })
 	holds.Store(true)
 
 	socket := w.socket(t, "/", asProgram)

@@ -40,7 +40,7 @@ func newTransport() *http.Transport {
 
 type endpointKey struct{}
 
-// withEndpoint tells dial where to go; the address in the URL is only the name
+// withEndpoint sets what dial connects to; the address in the URL is only the name
 // of the pool.
 func withEndpoint(ctx context.Context, e workspaces.Endpoint) context.Context {
 	return context.WithValue(ctx, endpointKey{}, e)
@@ -60,7 +60,7 @@ func (t Target) poolHost() string {
 	return "g" + strconv.FormatInt(t.Generation, 10) + ".ws-" + strconv.FormatInt(t.Workspace, 10)
 }
 
-// buffers lends the space through which answers are copied.
+// buffers is a pool of buffers for copying responses.
 type buffers struct{ sync.Pool }
 
 var copyBuffers = &buffers{sync.Pool{New: func() any { return new([copyBuffer]byte) }}}

@@ -31,8 +31,8 @@ type Harness struct {
 	// Share makes a directory that can be a mount's source.
 	Share func(t *testing.T) string
 
-	// Patience is how long the slowest single step may take.
-	Patience time.Duration
+	// StepTimeout is how long the slowest single step may take.
+	StepTimeout time.Duration
 
 	// PassGrace makes the runtime believe that the grace period of Stop is
 	// over. Nil when only waiting does.
@@ -100,7 +100,7 @@ func (b *bench) stop(t *testing.T, r workspaces.Runtime, state workspaces.State)
 // until polls until the status is as wanted.
 func (b *bench) until(t *testing.T, r workspaces.Runtime, state workspaces.State, want string, ok func(workspaces.Status) bool) workspaces.Status {
 	t.Helper()
-	deadline := time.Now().Add(b.Patience)
+	deadline := time.Now().Add(b.StepTimeout)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -112,7 +112,7 @@ func (b *bench) until(t *testing.T, r workspaces.Runtime, state workspaces.State
 			return s
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("not %s after %s: %+v", want, b.Patience, s)
+			t.Fatalf("not %s after %s: %+v", want, b.StepTimeout, s)
 		}
 		<-tick.C
 	}

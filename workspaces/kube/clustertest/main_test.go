@@ -145,12 +145,12 @@ func TestConformance(t *testing.T) {
 	runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
 		c := config(t)
 		return runtimetest.Harness{
-			Runtime:  open(t, c),
-			Reopen:   func(t *testing.T) workspaces.Runtime { return open(t, c) },
-			Notebook: func(*testing.T) workspaces.Spec { return notebook() },
-			Script:   func(_ *testing.T, text string) workspaces.Spec { return script(text) },
-			Share:    share,
-			Patience: patience,
+			Runtime:     open(t, c),
+			Reopen:      func(t *testing.T) workspaces.Runtime { return open(t, c) },
+			Notebook:    func(*testing.T) workspaces.Spec { return notebook() },
+			Script:      func(_ *testing.T, text string) workspaces.Spec { return script(text) },
+			Share:       share,
+			StepTimeout: patience,
 		}
 	})
 }

@@ -19,13 +19,13 @@ var (
 	errCrossSite  = models.Forbidden("Another site may not do this in a workspace.")
 	errMethod     = models.Forbidden("This method is not allowed here.")
 	errNoAnswer   = models.Unavailable(nil, "The workspace does not answer.")
-	errApart      = models.Unavailable(nil, "This server has lost the others of the portal. Try again in a moment.")
+	errLeaseLost  = models.Unavailable(nil, "This server has lost the others of the portal. Try again in a moment.")
 	errInternal   = &models.Error{Kind: models.KindInternal,
 		Message: models.Say("Something went wrong. Try again in a moment.")}
 )
 
-// visible is what a visitor may see of the gate's refusal.
-func (p *Proxy) visible(id int64, err error) *models.Error {
+// publicError is what a visitor may see of the gate's refusal.
+func (p *Proxy) publicError(id int64, err error) *models.Error {
 	var e *models.Error
 	switch {
 	case !errors.As(err, &e) || e.Kind == models.KindInternal:
@@ -38,8 +38,8 @@ func (p *Proxy) visible(id int64, err error) *models.Error {
 	}
 }
 
-// status is the HTTP status of a refusal by the gate.
-func status(kind models.Kind) int {
+// statusOfKind is the HTTP status of a refusal by the gate.
+func statusOfKind(kind models.Kind) int {
 	switch kind {
 	case models.KindInvalid:
 		return http.StatusBadRequest
@@ -58,13 +58,13 @@ func status(kind models.Kind) int {
 	}
 }
 
-func (p *Proxy) answer(w http.ResponseWriter, r *http.Request, e *models.Error) {
-	p.answerStatus(w, r, status(e.Kind), e)
+func (p *Proxy) respond(w http.ResponseWriter, r *http.Request, e *models.Error) {
+	p.respondStatus(w, r, statusOfKind(e.Kind), e)
 }
 
-// answerStatus answers browsers with a page and programs with a problem.
-func (p *Proxy) answerStatus(w http.ResponseWriter, r *http.Request, status int, e *models.Error) {
-	closedHeaders(w.Header())
+// respondStatus answers browsers with a page and programs with a problem.
+func (p *Proxy) respondStatus(w http.ResponseWriter, r *http.Request, status int, e *models.Error) {
+	setOwnHeaders(w.Header())
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
@@ -83,8 +83,8 @@ func (p *Proxy) answerStatus(w http.ResponseWriter, r *http.Request, status int,
 	}{"about:blank", http.StatusText(status), status, e.Message.String()})
 }
 
-// closedHeaders are on every answer of the proxy's own.
-func closedHeaders(h http.Header) {
+// setOwnHeaders are on every answer of the proxy's own.
+func setOwnHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")

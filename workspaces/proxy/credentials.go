@@ -10,7 +10,7 @@ import (
 	"weir/models"
 )
 
-// Personal tokens of Weir begin with this, which tells them from a notebook's.
+// personalToken begins Weir's personal tokens, and no token of a notebook.
 const personalToken = "weir_"
 
 // maxCookies bounds how many visit cookies of one request are tried. A sibling
@@ -18,16 +18,16 @@ const personalToken = "weir_"
 // it; that must not lock the visitor out.
 const maxCookies = 4
 
-// open redeems an opening token and leads on to the notebook.
-func (p *Proxy) open(w http.ResponseWriter, r *http.Request, id int64) {
+// redeemOpening redeems an opening token and leads on to the notebook.
+func (p *Proxy) redeemOpening(w http.ResponseWriter, r *http.Request, id int64) {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
-		p.answerStatus(w, r, http.StatusMethodNotAllowed, errMethod)
+		p.respondStatus(w, r, http.StatusMethodNotAllowed, errMethod)
 		return
 	}
 	visit, err := p.cfg.Gate.Redeem(r.Context(), id, r.URL.Query().Get("token"))
 	if err != nil {
-		p.answer(w, r, p.redeemError(id, err))
+		p.respond(w, r, p.redeemError(id, err))
 		return
 	}
 	http.SetCookie(w, &http.Cookie{
@@ -39,7 +39,7 @@ func (p *Proxy) open(w http.ResponseWriter, r *http.Request, id int64) {
 		Secure:   p.cfg.Secure,
 		SameSite: http.SameSiteLaxMode,
 	})
-	closedHeaders(w.Header())
+	setOwnHeaders(w.Header())
 	w.Header().Set("Location", localPath(visit.Path))
 	w.WriteHeader(http.StatusSeeOther)
 }
@@ -107,14 +107,14 @@ func (p *Proxy) cookieName() string {
 // signed in, so that a bookmark works, and come back with an opening token.
 func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, id int64, err error) {
 	if models.KindOf(err) != models.KindUnauthenticated || !isNavigation(r) || p.cfg.PortalURL == nil {
-		p.answer(w, r, p.visible(id, err))
+		p.respond(w, r, p.publicError(id, err))
 		return
 	}
 	to := strings.TrimRight(p.cfg.PortalURL(r), "/") + "/workspaces/" + strconv.FormatInt(id, 10) + "/open"
 	if page := withoutTokens(r.URL, isPersonal); page != "/" {
 		to += "?next=" + url.QueryEscape(page)
 	}
-	closedHeaders(w.Header())
+	setOwnHeaders(w.Header())
 	w.Header().Set("Location", to)
 	w.WriteHeader(http.StatusSeeOther)
 }

@@ -8,8 +8,8 @@ import (
 	"weir/models"
 )
 
-// recheckLoop admits those who stay long anew, until ctx ends: some rights end
-// by time alone.
+// recheckLoop checks the admissions of long flows again until ctx ends: some
+// rights end by time alone.
 func (p *Proxy) recheckLoop(ctx context.Context) {
 	defer close(p.stopped)
 	tick := time.NewTicker(p.cfg.Recheck)
@@ -19,16 +19,16 @@ func (p *Proxy) recheckLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
-			p.readmit(ctx, func(f *flow, _ Target) bool { return now.Sub(f.began) >= p.cfg.Recheck }, true)
-			p.activity.forget(now)
+			p.readmit(ctx, func(f *flow, _ Target) bool { return now.Sub(f.beganAt) >= p.cfg.Recheck }, true)
+			p.activity.prune(now)
 		}
 	}
 }
 
-// readmit cuts those of some flows whose visitor would not be admitted to the
-// same notebook now. Each question is asked once, however many flows hang on
-// it. Where there is no answer they stay, or not, as unknown says.
-func (p *Proxy) readmit(ctx context.Context, which func(*flow, Target) bool, unknown bool) {
+// readmit cuts the selected flows whose visitor would not be admitted to the
+// same notebook now. The gate is asked once for each visitor and notebook.
+// keepUnknown decides where it does not answer.
+func (p *Proxy) readmit(ctx context.Context, selected func(*flow, Target) bool, keepUnknown bool) {
 	type question struct {
 		workspace  int64
 		generation int64
@@ -36,15 +36,15 @@ func (p *Proxy) readmit(ctx context.Context, which func(*flow, Target) bool, unk
 	}
 	asked := map[question]bool{}
 	for _, f := range p.flows.all() {
-		credential, target, admitted := f.pass()
-		if !admitted || !which(f, target) {
+		credential, target, admitted := f.admission()
+		if !admitted || !selected(f, target) {
 			continue
 		}
 		q := question{f.workspace, target.Generation, credential}
 		stays, known := asked[q]
 		if !known {
 			answer, err := p.cfg.Gate.Admit(ctx, q.workspace, q.credential)
-			stays = unknown && cannotTell(err) || err == nil && answer.Generation == q.generation
+			stays = keepUnknown && isOutage(err) || err == nil && answer.Generation == q.generation
 			asked[q] = stays
 		}
 		if !stays {
@@ -53,9 +53,9 @@ func (p *Proxy) readmit(ctx context.Context, which func(*flow, Target) bool, unk
 	}
 }
 
-// cannotTell is an error that says nothing of the visitor's right: a database
+// isOutage is an error that says nothing of the visitor's right: a database
 // that is away for a moment throws nobody out.
-func cannotTell(err error) bool {
+func isOutage(err error) bool {
 	if err == nil {
 		return false
 	}
@@ -63,20 +63,20 @@ func cannotTell(err error) bool {
 	return kind == models.KindInternal || kind == models.KindUnavailable
 }
 
-// activity tells of a workspace being used, at most once a second.
+// activity reports that a workspace is used, at most once a second.
 type activity struct {
-	tell func(workspace int64)
-	mu   sync.Mutex
-	last map[int64]time.Time
+	report func(workspace int64)
+	mu     sync.Mutex
+	last   map[int64]time.Time
 }
 
 func newActivity(tell func(int64)) *activity {
-	return &activity{tell: tell, last: map[int64]time.Time{}}
+	return &activity{report: tell, last: map[int64]time.Time{}}
 }
 
 func (a *activity) touch(workspace int64, now time.Time) {
 	if a.due(workspace, now) {
-		a.tell(workspace)
+		a.report(workspace)
 	}
 }
 
@@ -90,8 +90,8 @@ func (a *activity) due(workspace int64, now time.Time) bool {
 	return true
 }
 
-// forget drops the workspaces that were not used lately.
-func (a *activity) forget(now time.Time) {
+// prune drops the workspaces that were not used lately.
+func (a *activity) prune(now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for workspace, last := range a.last {

@@ -47,7 +47,7 @@ func TestSteady(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var log bytes.Buffer
 			next := &answers{codes: test.codes}
-			s := steady{next, time.Microsecond, slog.New(slog.NewTextHandler(&log, nil)), new(atomic.Bool)}
+			s := retryTransport{next, time.Microsecond, slog.New(slog.NewTextHandler(&log, nil)), new(atomic.Bool)}
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://cluster/api/v1/pods?watch=true", nil)
 			if err != nil {
 				t.Fatal(err)
@@ -72,7 +72,7 @@ func TestSteadyEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := steady{next, time.Microsecond, slog.New(slog.DiscardHandler), new(atomic.Bool)}
+		s := retryTransport{next, time.Microsecond, slog.New(slog.DiscardHandler), new(atomic.Bool)}
 		if resp, err := s.RoundTrip(req); err == nil && resp.StatusCode < 500 || next.asked != 2 {
 			t.Errorf("%s: %v, %v after %d requests", name, resp, err, next.asked)
 		}
@@ -85,7 +85,7 @@ func TestSteadyEnds(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() {
-		_, err := steady{next, time.Hour, slog.New(slog.DiscardHandler), new(atomic.Bool)}.RoundTrip(req)
+		_, err := retryTransport{next, time.Hour, slog.New(slog.DiscardHandler), new(atomic.Bool)}.RoundTrip(req)
 		done <- err
 	}()
 	cancel()

@@ -18,90 +18,89 @@ const (
 	logTail    = 4 << 10   // bytes that people see
 	logRead    = 256 << 10 // bytes that are read of the last lines
 	logLines   = 200
-	logPeriod  = 2 * time.Second // between looks at the log of what is starting or stopping
+	logPeriod  = 2 * time.Second // between two reads of the log of what is starting or stopping
 	logTimeout = 3 * time.Second
 
-	eventsAfter  = 5 * time.Second // that a start may be held up before its events are looked at
+	eventsAfter  = 5 * time.Second // of a start before its events are read
 	eventsPeriod = 10 * time.Second
 
 	masked = "[token]"
 )
 
-// memory keeps what was asked of the API server about each pod, so that it is
-// asked seldom.
-type memory struct {
+// podCache keeps what was read from the API server of each pod.
+type podCache struct {
 	mu   sync.Mutex
-	pods map[types.UID]*remembered
+	pods map[types.UID]*cachedPod
 }
 
-// remembered is what was learnt of one pod beside what the informer brings.
-type remembered struct {
-	mu      sync.Mutex // held while the API server is asked
-	secrets []string   // not to be shown; nil: not known yet
-	tail    string
-	read    time.Time // when the tail was
-	final   bool      // the tail is complete
-	well    bool      // the notebook has answered
+// cachedPod is what is known of one pod beside what the informer brings.
+type cachedPod struct {
+	mu       sync.Mutex // held during requests to the API server
+	secrets  []string   // not to be shown; nil: not known yet
+	logTail  string
+	readAt   time.Time // when the tail was
+	complete bool      // the tail is complete
+	answered bool      // the notebook has answered
 
-	events []corev1.Event
-	listed time.Time // when the events were
+	events   []corev1.Event
+	eventsAt time.Time // when the events were
 
-	ended time.Time // when it was first seen to have ended
+	endedAt time.Time // when it was first seen to have ended
 }
 
-func (m *memory) of(pod types.UID) *remembered {
+func (m *podCache) entry(pod types.UID) *cachedPod {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.pods[pod]
 	if p == nil {
-		p = &remembered{}
+		p = &cachedPod{}
 		m.pods[pod] = p
 	}
 	return p
 }
 
-func (m *memory) forget(pod types.UID) {
+func (m *podCache) forget(pod types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.pods, pod)
 }
 
-// keep forgets all pods but those.
-func (m *memory) keep(pods map[types.UID]bool) {
+// retain forgets all pods but those.
+func (m *podCache) retain(pods map[types.UID]bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	maps.DeleteFunc(m.pods, func(pod types.UID, _ *remembered) bool { return !pods[pod] })
+	maps.DeleteFunc(m.pods, func(pod types.UID, _ *cachedPod) bool { return !pods[pod] })
 }
 
-// tailOf returns the end of a pod's log without its secrets. It is read now
+// logTailOf returns the end of a pod's log without its secrets. It is read now
 // and then while a notebook that runs does not answer, and once more when it
-// has ended; what answers, and is then stopped, has nothing to explain.
-func (r *Runtime) tailOf(ctx context.Context, pod *corev1.Pod) string {
-	m, s := r.memory.of(pod.UID), containerOf(pod)
+// has ended; one that answered and was then stopped needs no log.
+func (r *Runtime) logTailOf(ctx context.Context, pod *corev1.Pod) string {
+	m, s := r.pods.entry(pod.UID), containerOf(pod)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	silent := s.State.Running != nil && !answering(s)
-	if silent && m.read.IsZero() {
-		m.read = r.now() // it has just begun
+	if silent && m.readAt.IsZero() {
+		m.readAt = r.now() // it has just begun
 	}
-	m.well = m.well || answering(s)
-	stopped := pod.DeletionTimestamp != nil && m.well
-	over := s.State.Terminated != nil && !m.final && !stopped
-	if !over && (!silent || r.now().Sub(m.read) < logPeriod) {
-		return m.tail
+	m.answered = m.answered || answering(s)
+	stopped := pod.DeletionTimestamp != nil && m.answered
+	over := s.State.Terminated != nil && !m.complete && !stopped
+	if !over && (!silent || r.now().Sub(m.readAt) < logPeriod) {
+		return m.logTail
 	}
 	ctx, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
-	m.read = r.now()
+	m.readAt = r.now()
 	if err := r.readTail(ctx, pod, m); err != nil {
 		r.log.DebugContext(ctx, "cannot read a notebook's log", "pod", pod.Name, "namespace", pod.Namespace, "err", err)
-		return m.tail
+		return m.logTail
 	}
-	m.final = s.State.Terminated != nil
-	return m.tail
+	m.complete = s.State.Terminated != nil
+	return m.logTail
 }
 
-func (r *Runtime) readTail(ctx context.Context, pod *corev1.Pod, m *remembered) error {
+func (r *Runtime) readTail(ctx context.Context, pod *corev1.Pod, m *cachedPod) error {
 	if m.secrets == nil { // started by an earlier process
 		secret, err := r.client.CoreV1().Secrets(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 		if err != nil {
@@ -115,7 +114,7 @@ func (r *Runtime) readTail(ctx context.Context, pod *corev1.Pod, m *remembered) 
 	}
 	lines, bytes := int64(logLines), int64(logRead)
 	stream, err := r.client.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
-		Container: container, TailLines: &lines, LimitBytes: &bytes}).Stream(ctx)
+		Container: containerName, TailLines: &lines, LimitBytes: &bytes}).Stream(ctx)
 	if err != nil {
 		return err
 	}
@@ -127,7 +126,7 @@ func (r *Runtime) readTail(ctx context.Context, pod *corev1.Pod, m *remembered) 
 	if len(b) == logRead { // cut, perhaps within a secret
 		b = b[:strings.LastIndexByte(string(b), '\n')+1]
 	}
-	m.tail = lastLines(string(b), m.secrets)
+	m.logTail = lastLines(string(b), m.secrets)
 	return nil
 }
 
@@ -160,19 +159,19 @@ func lastLines(log string, secrets []string) string {
 	return strings.ToValidUTF8(s, "")
 }
 
-// eventsOf returns what the cluster says of a pod that is held up before its
-// container runs, where nothing but events tells why.
+// eventsOf returns the events of a pod whose container does not run yet, where
+// nothing else says why.
 func (r *Runtime) eventsOf(ctx context.Context, pod *corev1.Pod) []corev1.Event {
-	m := r.memory.of(pod.UID)
+	m := r.pods.entry(pod.UID)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := r.now()
-	if !waiting(pod) || now.Sub(pod.CreationTimestamp.Time) < eventsAfter || now.Sub(m.listed) < eventsPeriod {
+	if !waitsForContainer(pod) || now.Sub(pod.CreationTimestamp.Time) < eventsAfter || now.Sub(m.eventsAt) < eventsPeriod {
 		return m.events
 	}
 	ctx, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
-	m.listed = now
+	m.eventsAt = now
 	list, err := r.client.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{
 		FieldSelector: "involvedObject.uid=" + string(pod.UID), Limit: 50})
 	if err != nil {

@@ -9,35 +9,33 @@ import (
 	"time"
 )
 
-// steadyPeriod is how often an API server that does not answer is asked again
-// for the picture of the cluster.
-const steadyPeriod = time.Second
+// retryPeriod is how often an API server that does not answer is asked again.
+const retryPeriod = time.Second
 
-// steady is the transport of those who follow the cluster. It asks again,
-// once a second, until the API server answers: the followers themselves would
-// wait longer each time, and know of what happened up to a minute after the
-// API server is back.
-type steady struct {
-	next  http.RoundTripper
-	every time.Duration
-	log   *slog.Logger
-	away  *atomic.Bool // the API server does not answer
+// retryTransport is the transport of the informers. It asks again, once a
+// second, until the API server answers: the informers themselves back off, and
+// would notice up to a minute late that the API server is back.
+type retryTransport struct {
+	next        http.RoundTripper
+	period      time.Duration
+	log         *slog.Logger
+	unreachable *atomic.Bool // the API server does not answer
 }
 
 // RoundTrip implements http.RoundTripper for requests without a body.
-func (s steady) RoundTrip(req *http.Request) (*http.Response, error) {
+func (s retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	for {
 		resp, err := s.next.RoundTrip(req)
 		if req.Context().Err() != nil {
 			return resp, err
 		}
 		if err == nil && !busy(resp.StatusCode) {
-			if s.away.Swap(false) {
+			if s.unreachable.Swap(false) {
 				s.log.Info("the cluster is followed again")
 			}
 			return resp, nil
 		}
-		if !s.away.Swap(true) {
+		if !s.unreachable.Swap(true) {
 			s.log.Warn("the cluster cannot be followed", "path", req.URL.Path, "err", err, "status", statusOf(resp))
 		}
 		pause := time.NewTimer(s.pauseOf(resp))
@@ -50,7 +48,7 @@ func (s steady) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// busy tells an answer that another try may better.
+// busy recognises an answer to try again after.
 func busy(code int) bool {
 	return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
 }
@@ -63,15 +61,15 @@ func statusOf(resp *http.Response) int {
 }
 
 // pauseOf is how long an answer, which it closes, asks to wait.
-func (s steady) pauseOf(resp *http.Response) time.Duration {
+func (s retryTransport) pauseOf(resp *http.Response) time.Duration {
 	if resp == nil {
-		return s.every
+		return s.period
 	}
 	defer resp.Body.Close()
 	_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection can be used again
 	seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
 	if err != nil {
-		return s.every
+		return s.period
 	}
-	return min(max(time.Duration(seconds)*time.Second, s.every), 10*s.every)
+	return min(max(time.Duration(seconds)*time.Second, s.period), 10*s.period)
 }

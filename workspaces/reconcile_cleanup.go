@@ -1,0 +1,58 @@
+package workspaces
+
+import (
+	"context"
+	"errors"
+
+	"weir/models"
+)
+
+// orphans stops what runs without a row that wants it.
+func (r *Reconciler) orphans(ctx context.Context) error {
+	lister, ok := r.runtime.(Lister)
+	now := r.store.Now()
+	if !ok || now.Sub(r.orphansCheckedAt) < orphanPeriod {
+		return nil
+	}
+	instances, err := lister.List(ctx)
+	if err != nil || len(instances) == 0 {
+		r.orphansCheckedAt = now
+		return err
+	}
+	live, err := r.store.Read(ctx).WorkspacesIn(models.HoldingStates...)
+	if err != nil {
+		return err
+	}
+	wanted := map[[2]int64]bool{}
+	for _, w := range live {
+		wanted[[2]int64{w.ID, w.Generation}] = true
+	}
+	pending, failed := false, []error(nil)
+	for _, i := range instances {
+		if wanted[[2]int64{i.Workspace, i.Generation}] {
+			continue
+		}
+		pending = true
+		r.log.WarnContext(ctx, "stopping a workspace that no row wants", "workspace", i.Workspace, "generation", i.Generation)
+		if err := r.runtime.Stop(ctx, i.State); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	if !pending || len(failed) > 0 {
+		r.orphansCheckedAt = now
+	}
+	return errors.Join(failed...)
+}
+
+// sweep removes expired sessions, visits and single-use tokens.
+func (r *Reconciler) sweep(ctx context.Context) error {
+	now := r.store.Now()
+	if now.Sub(r.sweptAt) < sweepPeriod {
+		return nil
+	}
+	r.sweptAt = now
+	return r.tx(ctx, func(q *models.Queries) error {
+		_, err := q.DeleteExpired(now)
+		return err
+	})
+}
