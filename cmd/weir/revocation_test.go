@@ -70,7 +70,7 @@ func newReplica(t *testing.T, url string) *replica {
 	store.Carry(r.proxy)
 	r.app = handlers.New(handlers.Config{Store: store, Access: access, Accounts: r.accounts, Ledger: r.ledger, Pool: r.pool,
 		Catalogue: workspaces.NewCatalogue(store, access), Workspaces: r.service, Directories: dirs, Proxy: r.proxy,
-		Wake: func() {}, LeaseHeld: r.leaseValid, Logger: r.log, SessionLifetime: time.Hour})
+		Wake: func() {}, Holds: r.leaseValid, Logger: r.log, SessionLifetime: time.Hour})
 	t.Cleanup(r.app.Close)
 	r.open(t)
 	return r

@@ -167,7 +167,7 @@ func TestMail(t *testing.T) {
 			if err := w.service.Prefer(w.Context(), policies.Actor{User: w.ben}, false, "en"); err != nil {
 				w.Fatal(err)
 			}
-			w.tellText(models.Say("GPU cores"), w.ada.ID, w.ben.ID)
+			w.tellText("request.approved", models.Say("GPU cores"), w.ada.ID, w.ben.ID)
 			w.settle(w.sender)
 			d := w.deliveries()[0]
 			if d.State != models.DeliveryDelivered || d.Status != 250 || d.UserEmail != "ada@example.org" || len(p.letters) != 1 {

@@ -112,8 +112,13 @@ func (w *world) webhook(url string, events ...string) (models.Webhook, string) {
 
 func (w *world) tell(kind string, to ...int64) {
 	w.Helper()
+	w.tellText(kind, models.Say("%s happened", kind), to...)
+}
+
+func (w *world) tellText(kind string, text models.Text, to ...int64) {
+	w.Helper()
 	modelstest.InTx(w, w.store, func(q *models.Queries) error {
-		return q.Tell(to, models.Notice{Kind: kind, Text: models.Say("%s happened", kind), Link: "/projects/5", Data: map[string]int{"project": 5}})
+		return q.Tell(to, models.Notice{Kind: kind, Text: text, Link: "/projects/5", Data: map[string]int{"project": 5}})
 	})
 }
 
