@@ -140,7 +140,7 @@ func wirePortal(ctx context.Context, cfg Config, log *slog.Logger, addr net.Addr
 		PortalURL: func(*http.Request) string { return p.origin }, PortalCookies: []string{handlers.SessionCookie(cfg.TLS()), handlers.PassCookie(cfg.TLS())},
 		Page: p.workspaceGone, Logger: log, OnActivity: p.activity(service), Holds: p.holds})
 	p.store.Carry(p.proxy)
-	p.app = handlers.New(handlers.Config{Store: p.store, Access: access, Accounts: p.accounts, Notices: p.notices, Ledger: ledger,
+	p.app = handlers.NewApp(handlers.Config{Store: p.store, Access: access, Accounts: p.accounts, Notices: p.notices, Ledger: ledger,
 		Promises: promises, Requests: pool.NewRequests(ledger, promises), Pool: p.pool,
 		Enrolment: p.agents.enrolment, AgentsURL: p.agents.url(cfg), Catalogue: p.catalogue, Workspaces: service, Directories: dirs, Proxy: p.proxy, Wake: p.reconciler.Wake, Holds: p.holds, Logger: log, Collectors: p.collectors(),
 		TrustedProxies: cfg.TrustedProxies, Secure: cfg.TLS(), OIDC: p.oidc(), SessionLifetime: cfg.SessionLifetime, Version: buildVersion().Version})
