@@ -55,7 +55,7 @@ func (a *App) createTokenPage(c echo.Context) error {
 		t, secret, err = a.Accounts.CreateToken(ctx, actorOf(ctx), in)
 	}
 	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) { return a.tokensForm(c, web.TokensView{Form: f.web().Refuse(err)}) })
+		return a.refused(c, err, func() (templ.Component, error) { return a.tokensForm(c, web.TokensView{Form: f.asTyped().Refuse(err)}) })
 	}
 	page, err := a.tokensForm(c, web.TokensView{Form: formOf(0), Secret: secret, NewName: t.Name})
 	if err != nil {
@@ -117,7 +117,7 @@ func (a *App) changePasswordPage(c echo.Context) error {
 		err = a.Accounts.ChangePassword(ctx, actor, f.text("current"), f.text("password"))
 	}
 	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) { return a.accountForm(c, f.web().Refuse(err)) })
+		return a.refused(c, err, func() (templ.Component, error) { return a.accountForm(c, f.asTyped().Refuse(err)) })
 	}
 	if err := a.passwordChanged(ctx, actor.User.ID); err != nil {
 		return err

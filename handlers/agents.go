@@ -179,7 +179,8 @@ func serveAgent[I, O any](a agents, limit int64, may func(*http.Request) error, 
 			a.refuse(w, r, err)
 			return
 		}
-		a.write(w, r, http.StatusOK, "application/json", out)
+		w.Header().Set("Content-Type", "application/json")
+		a.logged(r, writeJSON(w, out))
 	}
 }
 
@@ -196,21 +197,16 @@ func unreadable(err error) error {
 // refuse answers with a problem, as the REST API does.
 func (a agents) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	p := problemOf(err)
-	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
-		p.Status, p.Title = http.StatusRequestEntityTooLarge, http.StatusText(http.StatusRequestEntityTooLarge)
-	}
 	level := slog.LevelDebug
 	if p.Status >= 500 && r.Context().Err() == nil {
 		level = slog.LevelError
 	}
 	a.log.Log(r.Context(), level, "agent refused", "path", r.URL.Path, "address", r.RemoteAddr, "status", p.Status, "err", err)
-	a.write(w, r, p.Status, p.ContentType(""), p)
+	a.logged(r, p.write(w))
 }
 
-func (a agents) write(w http.ResponseWriter, r *http.Request, status int, kind string, v any) {
-	w.Header().Set("Content-Type", kind)
-	w.WriteHeader(status)
-	if err := json.NewEncoder(w).Encode(v); err != nil {
+func (a agents) logged(r *http.Request, err error) {
+	if err != nil {
 		a.log.DebugContext(r.Context(), "answer to an agent not written", "err", err)
 	}
 }

@@ -24,7 +24,7 @@ func (a *App) auditPage(c echo.Context) error {
 	actor := actorOf(ctx)
 	f := &form{values: c.QueryParams()}
 	filter := f.auditFilter()
-	v := web.AuditView{Form: f.web(), Filtered: filter != models.AuditFilter{}, CSV: apiPrefix + "/audit.csv" + auditQuery(filter)}
+	v := web.AuditView{Form: f.asTyped(), Filtered: filter != models.AuditFilter{}, CSV: apiPrefix + "/audit.csv" + auditQuery(filter)}
 	if err := f.err(nil); err != nil {
 		if err := a.Access.Check(actor, filter.ProjectID, "audit", "read"); err != nil {
 			return err

@@ -73,7 +73,7 @@ func (a *App) updateCapacityPage(c echo.Context) error {
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
-			w := f.web().Refuse(err)
+			w := f.asTyped().Refuse(err)
 			return a.capacityForm(c, &w)
 		})
 	}

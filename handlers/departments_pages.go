@@ -58,7 +58,7 @@ func (a *App) createDepartmentPage(c echo.Context) error {
 	d, err := a.Accounts.CreateDepartment(ctx, actorOf(ctx), f.departmentInput())
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
-			return web.DepartmentFormPage(web.DepartmentFormView{Form: f.web().Refuse(err)}), nil
+			return web.DepartmentFormPage(web.DepartmentFormView{Form: f.asTyped().Refuse(err)}), nil
 		})
 	}
 	return a.done(c, "/departments", models.Say("The department %s has been created.", d.Name))
@@ -97,7 +97,7 @@ func (a *App) renameDepartmentPage(c echo.Context) error {
 	d, err := a.Accounts.RenameDepartment(ctx, actorOf(ctx), number(c, "id"), f.departmentInput())
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
-			w := f.web().Refuse(err)
+			w := f.asTyped().Refuse(err)
 			return a.departmentForm(c, &w)
 		})
 	}

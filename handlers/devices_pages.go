@@ -132,7 +132,7 @@ func (a *App) updateDevicePage(c echo.Context) error {
 	id := number(c, "id")
 	if _, err = a.Providers.SetSharing(ctx, actorOf(ctx), id, f.deviceInput()); err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
-			w := f.web().Refuse(err)
+			w := f.asTyped().Refuse(err)
 			return a.deviceForm(c, &w)
 		})
 	}

@@ -94,7 +94,7 @@ func (a *App) createEnvironmentPage(c echo.Context) error {
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
-			return web.EnvironmentFormPage(web.EnvironmentFormView{Form: f.web().Refuse(err)}), nil
+			return web.EnvironmentFormPage(web.EnvironmentFormView{Form: f.asTyped().Refuse(err)}), nil
 		})
 	}
 	return a.done(c, "/environments", models.Say("The environment %s has been added.", e.Name))
@@ -138,7 +138,7 @@ func (a *App) updateEnvironmentPage(c echo.Context) error {
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
-			w := f.web().Refuse(err)
+			w := f.asTyped().Refuse(err)
 			return a.editEnvironmentForm(c, &w)
 		})
 	}

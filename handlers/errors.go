@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"regexp"
 	"sort"
@@ -33,6 +34,18 @@ func statusOf(kind models.Kind) int {
 	default:
 		return http.StatusInternalServerError
 	}
+}
+
+// statusFor is the status with which an error is answered: that of its kind,
+// unless it is HTTP's own.
+func statusFor(err error) int {
+	if he := (*echo.HTTPError)(nil); errors.As(err, &he) && he.Code >= 400 && he.Code < 500 {
+		return he.Code
+	}
+	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
+		return http.StatusRequestEntityTooLarge
+	}
+	return statusOf(safe(err).Kind)
 }
 
 // Problem is an error as application/problem+json (RFC 9457).
@@ -71,11 +84,20 @@ func (p *Problem) GetStatus() int { return p.Status }
 // ContentType makes huma label it as RFC 9457 asks.
 func (p *Problem) ContentType(string) string { return "application/problem+json" }
 
+// write answers with the problem; what huma answers it labels by the same
+// methods.
+func (p *Problem) write(w http.ResponseWriter) error {
+	maps.Copy(w.Header(), p.GetHeaders())
+	w.Header().Set("Content-Type", p.ContentType(""))
+	w.WriteHeader(p.Status)
+	return writeJSON(w, p)
+}
+
 // problemOf words an error for programs, in English. Internal errors say
 // nothing of themselves.
 func problemOf(err error) *Problem {
 	e := safe(err)
-	status := statusOf(e.Kind)
+	status := statusFor(err)
 	p := &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: e.Message.String(), Kind: e.Kind}
 	for _, f := range e.Fields {
 		p.Errors = append(p.Errors, ProblemField{f.Name, f.Reason.String()})

@@ -39,8 +39,8 @@ func (f *form) err(err error) error {
 	return err
 }
 
-// web carries what was typed back to the page.
-func (f *form) web() web.Form {
+// asTyped carries what was typed back to the page.
+func (f *form) asTyped() web.Form {
 	w := web.Form{Values: map[string]string{}, Version: f.version()}
 	for name, v := range f.values {
 		if len(v) > 0 && !strings.Contains(name, "password") {

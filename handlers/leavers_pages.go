@@ -93,7 +93,7 @@ func (a *App) handOverPage(c echo.Context) error {
 		v, err = a.Ledger.HandOver(ctx, actorOf(ctx), project, number(c, "member"), in)
 	}
 	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) { return a.handoverForm(c, f.web().Refuse(err)) })
+		return a.refused(c, err, func() (templ.Component, error) { return a.handoverForm(c, f.asTyped().Refuse(err)) })
 	}
 	return a.done(c, path("projects", project), models.Say("The directory of %s is handed to %s.", v.UserName, v.HeirName))
 }

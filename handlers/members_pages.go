@@ -97,7 +97,7 @@ func (a *App) addMemberPage(c echo.Context) error {
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
-			w := f.web().Refuse(err)
+			w := f.asTyped().Refuse(err)
 			return a.memberForm(c, 0, &w)
 		})
 	}
@@ -118,7 +118,7 @@ func (a *App) updateMemberPage(c echo.Context) error {
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
-			w := f.web().Refuse(err)
+			w := f.asTyped().Refuse(err)
 			return a.memberForm(c, id, &w)
 		})
 	}

@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -207,29 +206,17 @@ func clientAddress(trusted []netip.Prefix) echo.IPExtractor {
 // handleError answers with a page or a problem, and logs what is our fault,
 // once.
 func (a *App) handleError(err error, c echo.Context) {
-	r := c.Request()
-	e := safe(err)
-	status := statusOf(e.Kind)
+	r, status := c.Request(), statusFor(err)
 	if status >= 500 && r.Context().Err() == nil {
 		a.Logger.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "err", err)
 	}
-	if c.Response().Committed {
-		return
+	switch {
+	case c.Response().Committed:
+	case strings.HasPrefix(r.URL.Path, "/api/") && r.URL.Path != "/api/docs":
+		a.logged(r, problemOf(err).write(c.Response()))
+	default:
+		a.logged(r, a.render(c, status, web.ErrorPage(web.ErrorView{Status: status, Err: safe(err)})))
 	}
-	if he := (*echo.HTTPError)(nil); errors.As(err, &he) && he.Code >= 400 && he.Code < 500 {
-		status = he.Code
-	}
-	if strings.HasPrefix(r.URL.Path, "/api/") && r.URL.Path != "/api/docs" {
-		p := problemOf(err)
-		p.Status, p.Title = status, http.StatusText(status)
-		for name, values := range p.GetHeaders() {
-			c.Response().Header()[name] = values
-		}
-		c.Response().Header().Set("Content-Type", "application/problem+json")
-		a.logged(r, c.JSON(status, p))
-		return
-	}
-	a.logged(r, a.render(c, status, web.ErrorPage(web.ErrorView{Status: status, Err: e})))
 }
 
 // What may be sent. A table to import comes with what wraps it.

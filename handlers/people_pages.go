@@ -69,7 +69,7 @@ func (a *App) createPersonPage(c echo.Context) error {
 		u, err = a.Accounts.CreateUser(c.Request().Context(), actorOf(c.Request().Context()), in)
 	}
 	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) { return a.newPersonForm(c, f.web().Refuse(err)) })
+		return a.refused(c, err, func() (templ.Component, error) { return a.newPersonForm(c, f.asTyped().Refuse(err)) })
 	}
 	return a.done(c, "/people", models.Say("%s can sign in now.", u.Email))
 }
@@ -135,7 +135,7 @@ func (a *App) updatePersonPage(c echo.Context) error {
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
-			w := f.web().Refuse(err)
+			w := f.asTyped().Refuse(err)
 			return a.personForm(c, &w, nil)
 		})
 	}
@@ -152,7 +152,7 @@ func (a *App) resetPasswordPage(c echo.Context) error {
 	id := number(c, "id")
 	if err := a.Accounts.ResetPassword(ctx, actorOf(ctx), id, f.text("password")); err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
-			w := f.web().Refuse(err)
+			w := f.asTyped().Refuse(err)
 			return a.personForm(c, nil, &w)
 		})
 	}

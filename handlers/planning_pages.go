@@ -33,7 +33,7 @@ func (a *App) planningPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	v := web.WhatIfView{Form: f.web(), Policies: policyOptions(a.spoken(c))}
+	v := web.WhatIfView{Form: f.asTyped(), Policies: policyOptions(a.spoken(c))}
 	if f.text("add") == "" { // nothing was asked yet
 		v.Form.Values["add"] = "h100:8"
 		return a.render(c, http.StatusOK, web.WhatIfPage(v))

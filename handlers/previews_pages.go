@@ -27,7 +27,7 @@ func (a *App) previewed(c echo.Context, again func() (templ.Component, error)) e
 
 // typed is what stands in the form, to show it again.
 func (f *form) typed() *web.Form {
-	w := f.web()
+	w := f.asTyped()
 	return &w
 }
 

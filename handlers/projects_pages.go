@@ -28,7 +28,7 @@ func (a *App) projectsPage(c echo.Context) error {
 	actor := actorOf(ctx)
 	f := &form{values: c.QueryParams()}
 	in := projects.ProjectQuery{Search: f.text("search"), State: f.text("state"), Sort: f.text("sort"), Down: f.text("down") == "true"}
-	v := web.ProjectsView{Form: f.web(), Sort: in.Sort, Down: in.Down, CanCreate: a.Access.May(actor, 0, "project", "write")}
+	v := web.ProjectsView{Form: f.asTyped(), Sort: in.Sort, Down: in.Down, CanCreate: a.Access.May(actor, 0, "project", "write")}
 	list, err := a.Ledger.ListProjects(ctx, actor, in, pageAfter(c, listLimit))
 	if models.KindOf(err) == models.KindInvalid {
 		v.Form = v.Form.Refuse(err)
@@ -86,7 +86,7 @@ func (a *App) createProjectPage(c echo.Context) error {
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
-			return web.ProjectFormPage(web.ProjectFormView{Form: f.web().Refuse(err)}), nil
+			return web.ProjectFormPage(web.ProjectFormView{Form: f.asTyped().Refuse(err)}), nil
 		})
 	}
 	return a.done(c, path("projects", p.ID), models.Say("The project %s has been created. Give it roles and members.", p.Name))
@@ -135,7 +135,7 @@ func (a *App) updateProjectPage(c echo.Context) error {
 		return err
 	}
 	if f.bool("preview") {
-		return a.previewed(c, func() (templ.Component, error) { return a.projectForm(ctx, number(c, "id"), f.web()) })
+		return a.previewed(c, func() (templ.Component, error) { return a.projectForm(ctx, number(c, "id"), f.asTyped()) })
 	}
 	id, in := number(c, "id"), f.projectInput()
 	var p models.Project
@@ -143,7 +143,7 @@ func (a *App) updateProjectPage(c echo.Context) error {
 		p, err = a.Ledger.UpdateProject(ctx, actorOf(ctx), id, in)
 	}
 	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) { return a.projectForm(ctx, id, f.web().Refuse(err)) })
+		return a.refused(c, err, func() (templ.Component, error) { return a.projectForm(ctx, id, f.asTyped().Refuse(err)) })
 	}
 	a.Wake() // its period may have ended, or its quota may have room for who waits
 	return a.done(c, path("projects", p.ID), models.Say("The project %s has been changed.", p.Name))

@@ -48,7 +48,7 @@ func (f *form) hours() (list []models.Window) {
 // terms carries what was typed back to the page; the spans of hours are
 // numbered as they were read.
 func (f *form) terms(t models.Terms) web.Form {
-	w := f.web()
+	w := f.asTyped()
 	for name := range w.Values {
 		if strings.HasPrefix(name, "hours[") {
 			delete(w.Values, name)

@@ -69,7 +69,7 @@ func (a *App) authorizeProviderPage(c echo.Context) error {
 		code, granted, err = a.Enrolment.Authorize(ctx, actorOf(ctx), in)
 	}
 	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) { return a.newProviderForm(c, f.web().Refuse(err)) })
+		return a.refused(c, err, func() (templ.Component, error) { return a.newProviderForm(c, f.asTyped().Refuse(err)) })
 	}
 	c.Response().Header().Set("Cache-Control", "no-store")
 	return a.render(c, http.StatusOK, web.NewProviderPage(web.NewProviderView{Code: code, GPUCode: granted.GPUCode, Until: granted.ExpiresAt,
@@ -198,7 +198,7 @@ func (a *App) recallProviderPage(c echo.Context) error {
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
-			return a.providerForm(c, func(v *web.ProviderView) { v.Recall = f.web().Refuse(within("recall.", err)) })
+			return a.providerForm(c, func(v *web.ProviderView) { v.Recall = f.asTyped().Refuse(within("recall.", err)) })
 		})
 	}
 	a.Wake()

@@ -126,7 +126,7 @@ func (a *App) decideRequestPage(c echo.Context) error {
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
-			w := f.web().Refuse(err)
+			w := f.asTyped().Refuse(err)
 			return a.requestForm(c, &w)
 		})
 	}
@@ -192,7 +192,7 @@ func (a *App) createRequestPage(c echo.Context) error {
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
-			w := f.web().Refuse(err)
+			w := f.asTyped().Refuse(err)
 			return a.askForm(c, kind, f.number(kind+".project_id"), &w)
 		})
 	}

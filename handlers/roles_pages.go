@@ -98,7 +98,7 @@ func (a *App) createRolePage(c echo.Context) error {
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
-			w := f.web().Refuse(err)
+			w := f.asTyped().Refuse(err)
 			return a.roleForm(c, 0, &w)
 		})
 	}
@@ -120,7 +120,7 @@ func (a *App) updateRolePage(c echo.Context) error {
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
-			w := f.web().Refuse(err)
+			w := f.asTyped().Refuse(err)
 			return a.roleForm(c, id, &w)
 		})
 	}

@@ -10,8 +10,8 @@ import (
 	"weir/web"
 )
 
-// New wires the routes. Close ends its event streams.
-func New(c Config) *App {
+// NewApp wires the routes. Close ends its event streams.
+func NewApp(c Config) *App {
 	if c.Holds == nil {
 		c.Holds = func() bool { return true }
 	}
@@ -44,7 +44,7 @@ func (a *App) plainRoutes() {
 	e.GET("/favicon.ico", func(c echo.Context) error { return c.Redirect(http.StatusMovedPermanently, web.Asset("favicon.svg")) })
 }
 
-// pageRoutes are the portal's pages; each has its twin in restOperations.
+// pageRoutes are the portal's pages; each has its twin in rest.operations.
 func (a *App) pageRoutes(g *echo.Group) {
 	a.signInRoutes(g)
 	a.oidcRoutes(g)

@@ -58,7 +58,7 @@ func (a *App) leaveToSignInPage(c echo.Context) error {
 	if err != nil {
 		return a.notSignedIn(c, next, err)
 	}
-	a.setPass(c, j.String(), awayTime)
+	a.setPass(c, j.cookie(), awayTime)
 	return c.Redirect(http.StatusSeeOther, to)
 }
 
@@ -181,8 +181,8 @@ func newJourney(until time.Time, next string) journey {
 	return journey{policies.NewSecret(), until, next}
 }
 
-// String is the cookie's value.
-func (j journey) String() string {
+// cookie is what the cookie holds.
+func (j journey) cookie() string {
 	return j.secret + "." + strconv.FormatInt(j.until.Unix(), 10) + "." + base64.RawURLEncoding.EncodeToString([]byte(j.next))
 }
 
@@ -204,7 +204,7 @@ func readJourney(cookie string) journey {
 func (j journey) pass(origin string) policies.Pass {
 	make := func(what string) string {
 		mac := hmac.New(sha256.New, []byte(j.secret))
-		mac.Write([]byte(what + " " + j.String()))
+		mac.Write([]byte(what + " " + j.cookie()))
 		return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 	}
 	return policies.Pass{Redirect: origin + returnPath, State: make("state"), Nonce: make("nonce"), Verifier: make("verifier")}

@@ -178,7 +178,7 @@ func TestProviderReturnIsForWhoLeft(t *testing.T) {
 	at := must(url.Parse(c.origin))(t)
 	j := readJourney(changed.Jar.Cookies(at)[0].Value)
 	j.next = "/people"
-	changed.Jar.SetCookies(at, []*http.Cookie{{Name: PassCookie(false), Value: j.String(), Path: "/"}})
+	changed.Jar.SetCookies(at, []*http.Cookie{{Name: PassCookie(false), Value: j.cookie(), Path: "/"}})
 	changed.refusal(changed.see(back), http.StatusForbidden, notBegun)
 }
 

@@ -55,7 +55,7 @@ func (a *App) submitSetupPage(c echo.Context) error {
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
-			return web.SetupPage(web.SetupView{Token: token, Form: f.web().Refuse(err)}), nil
+			return web.SetupPage(web.SetupView{Token: token, Form: f.asTyped().Refuse(err)}), nil
 		})
 	}
 	if err := a.beginSession(c.Request().Context(), u); err != nil {
@@ -82,7 +82,7 @@ func (a *App) submitSignInPage(c echo.Context) error {
 	switch models.KindOf(err) {
 	case models.KindUnauthenticated, models.KindForbidden:
 		v := a.signInView(next)
-		v.Form = f.web().Refuse(err)
+		v.Form = f.asTyped().Refuse(err)
 		return a.render(c, statusOf(models.KindOf(err)), web.SignInPage(v))
 	}
 	if err != nil {

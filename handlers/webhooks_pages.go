@@ -67,7 +67,7 @@ func (a *App) createWebhookPage(c echo.Context) error {
 	w, secret, err := a.Notices.CreateWebhook(ctx, actorOf(ctx), f.webhookInput())
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
-			return web.NewWebhookPage(web.WebhookView{Form: f.web().Refuse(err), Private: a.Notices.AllowPrivate}), nil
+			return web.NewWebhookPage(web.WebhookView{Form: f.asTyped().Refuse(err), Private: a.Notices.AllowPrivate}), nil
 		})
 	}
 	page, err := a.webhookForm(c, w.ID, web.WebhookView{Secret: secret})
@@ -121,7 +121,7 @@ func (a *App) updateWebhookPage(c echo.Context) error {
 	w, err := a.Notices.UpdateWebhook(ctx, actorOf(ctx), number(c, "id"), f.webhookInput())
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
-			return a.webhookForm(c, number(c, "id"), web.WebhookView{Form: f.web().Refuse(err)})
+			return a.webhookForm(c, number(c, "id"), web.WebhookView{Form: f.asTyped().Refuse(err)})
 		})
 	}
 	return a.done(c, path("webhooks", w.ID), models.Say("Saved."))

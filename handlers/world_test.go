@@ -109,7 +109,7 @@ func newApp(t testing.TB, store *models.Store, set func(*Config), log *bytes.Buf
 		Workspaces: workspaces.NewService(store, access, devices, ledger, func() {}), Directories: dirs, Proxy: door,
 		Wake: func() {}, Logger: logger, SessionLifetime: time.Hour, Version: "test"}
 	set(&c)
-	return New(c)
+	return NewApp(c)
 }
 
 func must[T any](v T, err error) func(testing.TB) T {
