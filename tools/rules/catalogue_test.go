@@ -16,8 +16,8 @@ import (
 
 const catalogueFile = "web/catalogue/zh.json"
 
-// The English sentence in the source is the key of its translation, so both
-// must agree: none missing, none left over, and the same arguments in each.
+// The English text in the source is the key of its translation, so both must
+// agree: none missing, none unused, and the same arguments in each.
 func TestCatalogue(t *testing.T) {
 	said := map[string]string{} // sentence → where
 	for _, s := range sentences(tree(t)) {
@@ -48,8 +48,7 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
-// hasWords tells whether a sentence needs a translation: “%s: ” may do
-// without.
+// hasWords reports whether a text needs a translation: “%s: ” does not.
 func hasWords(text string) bool {
 	return strings.ContainsFunc(verbPattern.ReplaceAllString(text, ""), unicode.IsLetter)
 }
@@ -76,7 +75,7 @@ func readCatalogue(t *testing.T) map[string]string {
 	return catalogue
 }
 
-// quote writes a sentence as JSON does, readably.
+// quote encodes a text as readable JSON.
 func quote(text string) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -91,8 +90,8 @@ func quote(text string) string {
 // precision, verb.
 var verbPattern = regexp.MustCompile(`%[-+#0 ]*(?:\[(\d+)\])?\d*(?:\.\d+)?([a-zA-Z%])`)
 
-// arguments maps the number of each argument that a format uses to its
-// verb, whatever the order in which the sentence uses them.
+// arguments maps the number of each argument that a format uses to its verb,
+// in any order.
 func arguments(format string) map[int]string {
 	used := map[int]string{}
 	next := 1
