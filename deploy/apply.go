@@ -28,7 +28,7 @@ type Applier struct {
 	kinds  []*restmapper.APIGroupResources
 }
 
-// NewApplier asks a cluster for its kinds.
+// NewApplier reads a cluster's kinds.
 func NewApplier(c *rest.Config) (*Applier, error) {
 	client, err := dynamic.NewForConfig(c)
 	if err != nil {
@@ -42,7 +42,7 @@ func NewApplier(c *rest.Config) (*Applier, error) {
 	return &Applier{client, kinds}, err
 }
 
-// at is where the cluster keeps an object.
+// at returns the resource interface of an object.
 func (a *Applier) at(object runtime.Object) (dynamic.ResourceInterface, *unstructured.Unstructured, error) {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -107,7 +107,7 @@ func (a *Applier) gone(ctx context.Context, object runtime.Object) error {
 	})
 }
 
-// poll asks until the answer is yes or an error.
+// poll calls ask until it returns true or an error.
 func poll(ctx context.Context, ask func() (bool, error)) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -123,7 +123,7 @@ func poll(ctx context.Context, ask func() (bool, error)) error {
 	}
 }
 
-// account are those objects that give the portal its rights and bound them.
+// account returns the objects that grant and limit the portal's rights.
 func account(all []runtime.Object) (some []runtime.Object) {
 	for _, object := range all {
 		switch o := object.(type) {
@@ -142,9 +142,9 @@ func account(all []runtime.Object) (some []runtime.Object) {
 // tokenLife is longer than any test.
 const tokenLife = 2 * time.Hour
 
-// Portal gives a cluster what the chart's values make of the portal's account,
-// and returns the access of a pod that runs as it: with its rights and no
-// other. The objects are those to delete at the end.
+// Portal applies the objects for the portal's account that the chart renders
+// of values, and returns the access of a pod that runs as it. The objects are
+// to be deleted at the end.
 func Portal(ctx context.Context, admin *rest.Config, values ...string) (*rest.Config, []runtime.Object, error) {
 	text, err := Render(ctx, append(values, "createNamespace=true", "agents.createNamespace=false")...)
 	if err != nil {
@@ -177,7 +177,7 @@ func Portal(ctx context.Context, admin *rest.Config, values ...string) (*rest.Co
 	return portal, all, awaitRights(ctx, portal)
 }
 
-// awaitRights returns when the API server has heard of the account's role.
+// awaitRights waits until the API server applies the account's role.
 func awaitRights(ctx context.Context, portal *rest.Config) error {
 	client, err := kubernetes.NewForConfig(portal)
 	if err != nil {

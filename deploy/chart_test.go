@@ -23,7 +23,8 @@ import (
 	"k8s.io/pod-security-admission/policy"
 )
 
-// serviceMonitor is what the chart uses of the kind of Prometheus' operator.
+// serviceMonitor is the part of Prometheus Operator's kind that the chart
+// uses.
 type serviceMonitor struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -37,14 +38,14 @@ type serviceMonitor struct {
 	} `json:"spec"`
 }
 
-// DeepCopyObject makes it an object.
+// DeepCopyObject implements runtime.Object.
 func (m *serviceMonitor) DeepCopyObject() runtime.Object { c := *m; return &c }
 
 func init() {
 	scheme.Scheme.AddKnownTypeWithName(schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "ServiceMonitor"}, &serviceMonitor{})
 }
 
-// installation is what one set of values gives.
+// installation is the chart rendered with one set of values.
 type installation struct {
 	*testing.T
 	all []runtime.Object
@@ -114,7 +115,7 @@ func TestManifestsAreFresh(t *testing.T) {
 	}
 }
 
-// What is written is what is meant: a field that no kind has is an error.
+// Unknown fields are errors.
 func TestStrict(t *testing.T) {
 	const text = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a}\n"
 	if all, err := Objects([]byte(text + "---\n# nothing\n---\n" + text)); err != nil || len(all) != 2 {
@@ -148,8 +149,8 @@ func TestNamesFit(t *testing.T) {
 		for _, c := range portal.Spec.Template.Spec.TopologySpreadConstraints {
 			selects(i, c.LabelSelector, pods)
 		}
-		// By this label the workspaces' network policies know the portal, and
-		// by that namespace.
+		// The workspaces' network policies select the portal by this label and
+		// namespace.
 		if pods["app.kubernetes.io/name"] != "weir" || portal.Namespace != "weir" {
 			i.Errorf("the portal's pods are %v in %s", pods, portal.Namespace)
 		}
@@ -176,7 +177,8 @@ func hasPort(pod corev1.PodTemplateSpec, name string) bool {
 	return slices.ContainsFunc(pod.Spec.Containers[0].Ports, func(p corev1.ContainerPort) bool { return p.Name == name })
 }
 
-// checkPods holds a template to its selector and its mounts to its volumes.
+// checkPods checks a template against its selector, and its mounts against its
+// volumes.
 func checkPods(i installation, selector *metav1.LabelSelector, pod corev1.PodTemplateSpec) {
 	i.Helper()
 	selects(i, selector, labels.Set(pod.Labels))
@@ -217,8 +219,8 @@ func TestAccounts(t *testing.T) {
 	})
 }
 
-// The portal may run where Pod Security “restricted” is enforced; agents, which
-// see their node, may not, and their namespace says so.
+// The portal meets Pod Security “restricted”; agents, which see their node, do
+// not, and their namespace says so.
 func TestPodSecurity(t *testing.T) {
 	checks, err := policy.NewEvaluator(policy.DefaultChecks())
 	if err != nil {
@@ -250,7 +252,7 @@ func TestPodSecurity(t *testing.T) {
 	}
 }
 
-// What is open while a pod ends has the time that it is given.
+// Connections have the grace period of the pod to end.
 func TestGrace(t *testing.T) {
 	each(t, func(i installation) {
 		pod := one[*appsv1.Deployment](i).Spec.Template.Spec
@@ -302,7 +304,8 @@ func TestChoices(t *testing.T) {
 	}
 }
 
-// TestSecretFiles follows a setting to the file that its secret becomes.
+// TestSecretFiles checks the files of secrets against the settings that read
+// them.
 func TestSecretFiles(t *testing.T) {
 	i := installation{t, rendered(t, "deploy/testdata/ingress.yaml")}
 	pod := named[*appsv1.Deployment](i, "weir").Spec.Template.Spec

@@ -25,7 +25,7 @@ import (
 
 const patience = 2 * time.Minute
 
-// TestCluster holds the chart to its word on a real API server and kubelet.
+// TestCluster tests the chart on a real API server and kubelet.
 func TestCluster(t *testing.T) {
 	k, err := cluster.Open(t.Context(), cluster.Options{Log: t.Logf})
 	if err != nil {
@@ -58,7 +58,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// sharedRoot is a directory that the node has too.
+// sharedRoot is a directory that the node can mount.
 func sharedRoot(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "weir-shared-")
@@ -85,7 +85,7 @@ func clientOf(t *testing.T, c *rest.Config) *kubernetes.Clientset {
 	return client
 }
 
-// warnings collects what the API server warns of.
+// warnings collects warnings of the API server.
 type warnings struct {
 	mu  sync.Mutex
 	all []string
@@ -98,8 +98,8 @@ func (w *warnings) HandleWarningHeader(_ int, _ string, text string) {
 	w.all = append(w.all, text)
 }
 
-// The committed manifests are taken as they are, twice; the portal's pods are
-// let into their namespace; and all of it goes again.
+// The committed manifests can be applied twice; the portal's pods are admitted
+// to their namespace; and everything can be deleted.
 func testManifests(t *testing.T, admin *rest.Config) {
 	warned := &warnings{}
 	c := rest.CopyConfig(admin)
@@ -144,8 +144,8 @@ func remove(t *testing.T, admin *rest.Config, all ...runtime.Object) {
 	}
 }
 
-// RBAC lets the account write in every namespace; the admission policy does
-// not.
+// RBAC permits the account to write in every namespace; the admission policy
+// does not.
 func testAdmission(t *testing.T, portal *rest.Config, root string) {
 	client, ctx := clientOf(t, portal), within(t)
 	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
@@ -165,7 +165,7 @@ func testAdmission(t *testing.T, portal *rest.Config, root string) {
 		_, err := client.CoreV1().ConfigMaps(namespace).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}, dry)
 		return err
 	}
-	// The policy is in force a moment after it was applied.
+	// The policy is effective a moment after it was applied.
 	if err := poll(ctx, func() (bool, error) { return apierrors.IsInvalid(settings("default")), nil }); err != nil {
 		t.Fatalf("a project's portal writes in the namespace default: %v", settings("default"))
 	}

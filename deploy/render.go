@@ -25,12 +25,11 @@ import (
 //go:embed manifests/weir.yaml
 var Manifests []byte
 
-// KubeVersion is the Kubernetes for which the chart is rendered.
+// KubeVersion is the version of Kubernetes for which the chart is rendered.
 const KubeVersion = "1.34.0"
 
-// Render returns what the chart makes of values, for the release weir in the
-// namespace weir. A value is a file, or key=value as Helm's --set takes it.
-// The error of values that the chart refuses says which.
+// Render renders the chart with values, for the release weir in the namespace
+// weir. A value is a file, or key=value as for Helm's --set.
 func Render(ctx context.Context, values ...string) ([]byte, error) {
 	h, err := findHelm()
 	if err != nil {
@@ -53,10 +52,10 @@ func Render(ctx context.Context, values ...string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// helm is where Weir's source and the compiled Helm are.
+// helm is the paths of Weir's source and of the compiled Helm.
 type helm struct{ root, program string }
 
-// findHelm compiles Helm when it is not in Go's cache.
+// findHelm compiles Helm unless it is in Go's cache.
 var findHelm = sync.OnceValues(func() (h helm, err error) {
 	out, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
@@ -72,8 +71,8 @@ var findHelm = sync.OnceValues(func() (h helm, err error) {
 	return h, nil
 })
 
-// Objects reads manifests. Fields that a kind does not have are errors, and so
-// are kinds that Kubernetes itself does not have.
+// Objects decodes manifests. Unknown fields are errors, and so are kinds that
+// Kubernetes does not have.
 func Objects(manifests []byte) ([]runtime.Object, error) {
 	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 	var all []runtime.Object
@@ -95,7 +94,7 @@ func Objects(manifests []byte) ([]runtime.Object, error) {
 	}
 }
 
-// empty tells whether there is nothing but comments in a document.
+// empty reports whether a document has only comments.
 func empty(text []byte) bool {
 	for line := range strings.Lines(string(text)) {
 		if line = strings.TrimSpace(line); line != "" && line != "---" && !strings.HasPrefix(line, "#") {

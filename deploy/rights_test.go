@@ -23,11 +23,11 @@ import (
 	"weir/workspaces/kube"
 )
 
-// right is one thing that an account may do, such as “get pods/log”.
+// right is a permission of an account, such as “get pods/log”.
 type right struct{ group, resource, verb string }
 
-// recorder notes which rights requests to the API server used, and which were
-// missing.
+// recorder records which rights requests to the API server used, and which
+// were missing.
 type recorder struct {
 	next http.RoundTripper
 
@@ -59,8 +59,9 @@ func (r *recorder) has(one right) bool {
 	return r.used[one]
 }
 
-// rightsOf tells what a request needs: /api/v1 or /apis/GROUP/VERSION, perhaps
-// /namespaces/NAME, then /RESOURCE/NAME/SUBRESOURCE.
+// rightsOf returns the rights that a request needs. Its path is /api/v1 or
+// /apis/GROUP/VERSION, perhaps /namespaces/NAME, then
+// /RESOURCE/NAME/SUBRESOURCE.
 func rightsOf(req *http.Request, status int) []right {
 	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
 	group := ""
@@ -96,7 +97,7 @@ func rightsOf(req *http.Request, status int) []right {
 	return all
 }
 
-// granted are the rights of a role.
+// granted lists the rights of a role.
 func granted(role *rbacv1.ClusterRole) (all []right) {
 	for _, rule := range role.Rules {
 		for _, group := range rule.APIGroups {
@@ -132,8 +133,8 @@ func TestRightsOf(t *testing.T) {
 	}
 }
 
-// life is a runtime with the portal's rights.
-type life struct {
+// testRuntime is a runtime with the portal's rights.
+type testRuntime struct {
 	*testing.T
 	*kube.Runtime
 	config kube.Config
@@ -146,7 +147,7 @@ func testRights(t *testing.T, k *cluster.Cluster, portal *rest.Config, root stri
 		seen.next = next
 		return seen
 	})
-	l := life{t, nil, kube.Config{Rest: c, Instance: "weir", Prefix: "weir-p-", Image: k.Image, PullPolicy: corev1.PullNever,
+	l := testRuntime{t, nil, kube.Config{Rest: c, Instance: "weir", Prefix: "weir-p-", Image: k.Image, PullPolicy: corev1.PullNever,
 		Storage: kube.Storage{HostPath: root}, SharedRoot: root, Grace: time.Second, Portal: kube.Peer{CIDRs: []string{"127.0.0.1/32"}},
 		Ingress: kube.Ingress{Domain: "apps.example.org", Service: "weir.weir.svc", Port: 80}}}
 	defer seen.compare(t, Of[*rbacv1.ClusterRole](made)[0])
@@ -158,7 +159,7 @@ func testRights(t *testing.T, k *cluster.Cluster, portal *rest.Config, root stri
 	l.useAll(nodes.Items[0].Name, seen)
 }
 
-// compare holds a role to what was asked of the API server.
+// compare compares a role with the recorded requests.
 func (r *recorder) compare(t *testing.T, role *rbacv1.ClusterRole) {
 	t.Helper()
 	for _, one := range granted(role) {
@@ -178,8 +179,8 @@ func (r *recorder) compare(t *testing.T, role *rbacv1.ClusterRole) {
 	}
 }
 
-// open opens a runtime that is closed with the test.
-func (l *life) open() {
+// open opens a runtime for the test.
+func (l *testRuntime) open() {
 	l.Helper()
 	r, err := kube.New(l.Context(), l.config)
 	if err != nil {
@@ -193,8 +194,8 @@ func (l *life) open() {
 	})
 }
 
-// useAll does everything for which the portal asks the API server.
-func (l *life) useAll(node string, seen *recorder) {
+// useAll makes every kind of request that the portal makes.
+func (l *testRuntime) useAll(node string, seen *recorder) {
 	if _, err := l.Advertise(l.Context(), map[string]int64{node: 100}); err != nil {
 		l.Error(err)
 	}
@@ -208,8 +209,8 @@ func (l *life) useAll(node string, seen *recorder) {
 	spec.Workspace, spec.Image = 2, "weir.local/none:1"
 	second := l.start(spec)
 	l.until(second, func(workspaces.Status) bool { return seen.has(right{"", "events", "list"}) }) // why it does not begin
-	// A later server does not know what is secret in the log, nor of a pod
-	// that nobody has made.
+	// Another server does not know the secrets in the log, nor a pod that does
+	// not exist.
 	l.open()
 	l.until(first, func(s workspaces.Status) bool { return strings.Contains(s.LogTail, "begun") })
 	unknown, err := json.Marshal(map[string]any{"namespace": "weir-p-9", "pod": "ws-3-1", "workspace": 3, "generation": 1})
@@ -227,7 +228,7 @@ func (l *life) useAll(node string, seen *recorder) {
 
 func ended(s workspaces.Status) bool { return s.Phase == workspaces.PhaseExited }
 
-func (l *life) start(spec workspaces.Spec) workspaces.State {
+func (l *testRuntime) start(spec workspaces.Spec) workspaces.State {
 	l.Helper()
 	state, err := l.Start(l.Context(), spec)
 	if err != nil {
@@ -236,7 +237,7 @@ func (l *life) start(spec workspaces.Spec) workspaces.State {
 	return state
 }
 
-func (l *life) until(state workspaces.State, ok func(workspaces.Status) bool) {
+func (l *testRuntime) until(state workspaces.State, ok func(workspaces.Status) bool) {
 	l.Helper()
 	ctx, cancel := context.WithTimeout(l.Context(), patience)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Package migrations carries the schema, as append-only SQL with the same
+// Package migrations contains the schema, as append-only SQL with the same
 // numbers for SQLite and PostgreSQL, and applies it with goose.
 //
-// It must not know what the tables mean.
+// It must not know the meaning of the tables.
 package migrations

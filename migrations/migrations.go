@@ -14,7 +14,7 @@ import (
 //go:embed sqlite/*.sql postgres/*.sql
 var files embed.FS
 
-// Up brings db to the newest schema. dialect is "sqlite" or "postgres".
+// Up migrates db to the newest version. dialect is "sqlite" or "postgres".
 func Up(ctx context.Context, db *sql.DB, dialect string) error {
 	p, err := provider(db, dialect)
 	if err != nil {
@@ -24,7 +24,7 @@ func Up(ctx context.Context, db *sql.DB, dialect string) error {
 	return err
 }
 
-// DownTo takes db back to version; 0 leaves no table of ours.
+// DownTo migrates db back to version; 0 removes all tables.
 func DownTo(ctx context.Context, db *sql.DB, dialect string, version int64) error {
 	p, err := provider(db, dialect)
 	if err != nil {
@@ -34,7 +34,7 @@ func DownTo(ctx context.Context, db *sql.DB, dialect string, version int64) erro
 	return err
 }
 
-// Versions tells the schema's version in db and the newest one known here.
+// Versions returns the version of db and the newest one.
 func Versions(ctx context.Context, db *sql.DB, dialect string) (current, newest int64, err error) {
 	p, err := provider(db, dialect)
 	if err != nil {

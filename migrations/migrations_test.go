@@ -15,8 +15,8 @@ import (
 
 const day = "'2030-01-02 00:00:00+00:00'"
 
-// rows has one row for every table, parents first, in SQL that both databases
-// read. pool_lock, audit_head and overcommit bring their own.
+// rows has one row for every table, parents first, in SQL for both databases.
+// pool_lock, audit_head and overcommit have their own.
 var rows = []string{
 	"users (id, email, name, password_hash, created_at) VALUES (1, 'a@example.org', 'A', '', " + day + ")",
 	"users (id, email, name, password_hash, created_at) VALUES (2, 'b@example.org', 'B', '', " + day + ")",
@@ -131,8 +131,8 @@ func TestUnknownDialect(t *testing.T) {
 	}
 }
 
-// columnsOf lists every column of our tables in the order of definition:
-// table, column, whether it must be given.
+// columnsOf lists every column in the order of definition: table, column,
+// whether it must be given.
 var columnsOf = map[string]string{
 	"sqlite": `SELECT m.name, c.name, c."notnull" = 1 OR c.pk > 0 FROM sqlite_master m, pragma_table_info(m.name) c
 		WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' AND m.name <> 'goose_db_version' ORDER BY m.name, c.cid`,
@@ -182,7 +182,7 @@ func sqlOf(t *testing.T, s *models.Store) *sql.DB {
 	return db
 }
 
-// What an administrator had set of a device before sharing had modes stays.
+// The setting of a device from before sharing modes is migrated.
 func TestExclusiveBecomesAMode(t *testing.T) {
 	for _, dialect := range []string{"sqlite", "postgres"} {
 		t.Run(dialect, func(t *testing.T) {

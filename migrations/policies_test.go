@@ -8,8 +8,7 @@ import (
 	"weir/models/modelstest"
 )
 
-// Who was a manager or a member stays one, and on the way back nobody is more
-// than before.
+// Managers and members stay so, and no role gains rights by the way back.
 func TestRolesKeepWhatTheyPermit(t *testing.T) {
 	for _, dialect := range []string{"sqlite", "postgres"} {
 		t.Run(dialect, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"weir/models/modelstest"
 )
 
-// crowd makes a long audit, of which a few entries are rare.
-func crowd(t testing.TB, s *models.Store, n int) {
+// addEntries makes a long audit with a few rare entries.
+func addEntries(t testing.TB, s *models.Store, n int) {
 	t.Helper()
 	series := fmt.Sprintf("generate_series(1, %d) AS g (n)", n)
 	moment := "TIMESTAMPTZ '2030-01-02 00:00:00+00' + n * INTERVAL '1 second'"
@@ -35,11 +35,11 @@ func crowd(t testing.TB, s *models.Store, n int) {
 	}
 }
 
-// However long the audit is, a page of it takes two queries, and no query
-// reads the whole table or sorts it.
+// A page of a long audit takes two queries, and no query scans or sorts the
+// whole table.
 func TestAuditOfAHundredThousand(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
-		crowd(t, s, 100_000)
+		addEntries(t, s, 100_000)
 		var queries []models.Statement
 		if err := s.Watch(func(v models.Statement) { queries = append(queries, v) }); err != nil {
 			t.Fatal(err)
@@ -69,8 +69,8 @@ func TestAuditOfAHundredThousand(t *testing.T) {
 	})
 }
 
-// scans tells whether a plan reads a table from end to end, or sorts more than
-// what one object has.
+// scans reports whether a plan scans a table, or sorts more than the rows of
+// one object.
 func scans(plan, name string) bool {
 	for line := range strings.Lines(plan) {
 		if strings.Contains(line, "Seq Scan") || strings.Contains(line, "SCAN audit_entries") && !strings.Contains(line, "USING INDEX") {
@@ -110,9 +110,9 @@ func explain(t *testing.T, s *models.Store, sql string, args []any) string {
 	return plan.String()
 }
 
-// BenchmarkAudited is what the chain costs: transactions by 16 writers, each
-// on a row of its own. Those that are told let other servers know, as every
-// change of Weir does; the audited ones also leave an entry.
+// BenchmarkAudited measures the cost of the chain: transactions by 16 writers,
+// each on its own row. Those named notified send NOTIFY, as every change does;
+// the audited ones also append an entry.
 func BenchmarkAudited(b *testing.B) {
 	for _, dialect := range []string{"sqlite", "postgres"} {
 		for _, mode := range []string{"silent", "told", "audited"} {

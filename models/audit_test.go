@@ -14,19 +14,19 @@ import (
 	"weir/models/modelstest"
 )
 
-// note appends one entry in a transaction of its own.
-func note(t testing.TB, s *models.Store, e models.AuditEntry) {
+// appendEntry appends one entry in its own transaction.
+func appendEntry(t testing.TB, s *models.Store, e models.AuditEntry) {
 	t.Helper()
 	e.At = s.Now()
 	modelstest.InTx(t, s, func(q *models.Queries) error { return q.PutAudit(e) })
 }
 
-// notes appends n entries that differ.
-func notes(t testing.TB, s *models.Store, n int) {
+// appendEntries appends n different entries.
+func appendEntries(t testing.TB, s *models.Store, n int) {
 	t.Helper()
 	for i := range n {
 		one := int64(1)
-		note(t, s, models.AuditEntry{ActorID: &one, Actor: "a@example.org", Address: "192.0.2.1", Via: "session", Action: "update",
+		appendEntry(t, s, models.AuditEntry{ActorID: &one, Actor: "a@example.org", Address: "192.0.2.1", Via: "session", Action: "update",
 			Object: "project", ObjectID: int64(i), ProjectID: &one, Before: "{}", After: fmt.Sprintf(`{"n":%d}`, i)})
 	}
 }
@@ -40,11 +40,12 @@ func verified(t testing.TB, s *models.Store) models.AuditHead {
 	return head
 }
 
-// The encoding must never change: heads that are kept elsewhere would be void.
+// The encoding must never change: heads that are stored elsewhere would become
+// invalid.
 func TestAuditEncoding(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
 		modelstest.NewClock(s)
-		notes(t, s, 2)
+		appendEntries(t, s, 2)
 		const want = "61963a2f77f912f0be04b83ac5d40f8a205a79adaae7372257e4d4367cedfc42:2"
 		if got := verified(t, s).String(); got != want {
 			t.Errorf("the head is %s, want %s", got, want)
@@ -57,7 +58,7 @@ func TestAuditComesWithItsTransaction(t *testing.T) {
 		if err := s.Read(t.Context()).PutAudit(models.AuditEntry{}); err == nil {
 			t.Error("an entry was taken outside a transaction")
 		}
-		notes(t, s, 1)
+		appendEntries(t, s, 1)
 		err := s.InTx(t.Context(), func(q *models.Queries) error {
 			return errors.Join(q.PutAudit(models.AuditEntry{At: q.Now(), Action: "lost"}), errSecret)
 		})
@@ -73,7 +74,7 @@ func TestAuditComesWithItsTransaction(t *testing.T) {
 	})
 }
 
-// Many servers write; some of their transactions fail. One chain comes out.
+// Many servers write, and some transactions fail: the result is one chain.
 func TestAuditChainIsLinear(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
 		const writers, each = 8, 20
@@ -98,13 +99,13 @@ func TestAuditChainIsLinear(t *testing.T) {
 	})
 }
 
-// A server that is stopped at the worst moment does not stop the others.
-func TestAuditGoesOnWithoutAServerThatStands(t *testing.T) {
+// A server that stops inside its transaction does not block the others.
+func TestAuditContinuesWithoutAStoppedServer(t *testing.T) {
 	s := modelstest.Open(t, "postgres")
 	held, done, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() { ended <- s.LockAudit(t.Context(), held, done) }()
 	<-held
-	notes(t, s, 1) // waits until the other has lost its transaction
+	appendEntries(t, s, 1) // waits until the other has lost its transaction
 	close(done)
 	if err := <-ended; err == nil {
 		t.Error("the transaction that stood still was committed")
@@ -114,8 +115,8 @@ func TestAuditGoesOnWithoutAServerThatStands(t *testing.T) {
 	}
 }
 
-// Whoever checks while others write sees a whole chain.
-func TestVerifyWhileOthersWrite(t *testing.T) {
+// Verification during writes sees a complete chain.
+func TestVerifyDuringWrites(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
 		modelstest.Together(4, func(i int) {
 			for range 25 {
@@ -135,7 +136,7 @@ func TestVerifyWhileOthersWrite(t *testing.T) {
 
 func TestAuditIsAppendOnly(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
-		notes(t, s, 3)
+		appendEntries(t, s, 3)
 		db := sqlOf(t, s)
 		statements := []string{
 			"UPDATE audit_entries SET actor = 'x' WHERE id = 2",
@@ -163,13 +164,13 @@ func TestAuditIsAppendOnly(t *testing.T) {
 	})
 }
 
-// Whoever owns the database can drop its triggers. What they change then is
-// found.
+// The owner of the database can drop its triggers. Verification detects the
+// changes.
 func TestAuditTampering(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
-		notes(t, s, 3)
+		appendEntries(t, s, 3)
 		early := verified(t, s)
-		notes(t, s, 4)
+		appendEntries(t, s, 4)
 		db := sqlOf(t, s)
 		disarm(t, s, db)
 		copyOf := func(id, from string) string {
@@ -218,12 +219,12 @@ func TestAuditTampering(t *testing.T) {
 	})
 }
 
-// One entry forged with all that follows it, hashes and head too: only who has
-// kept an earlier head can tell.
+// A forged entry with all following entries, hashes and the head is detected
+// only with an earlier head.
 func TestForgedAuditNeedsAnEarlierHead(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
 		modelstest.NewClock(s)
-		notes(t, s, 4)
+		appendEntries(t, s, 4)
 		honest := verified(t, s)
 		db := sqlOf(t, s)
 		disarm(t, s, db)
@@ -232,9 +233,9 @@ func TestForgedAuditNeedsAnEarlierHead(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		notes(t, s, 3)
-		note(t, s, models.AuditEntry{Actor: "somebody else"})
-		notes(t, s, 3)
+		appendEntries(t, s, 3)
+		appendEntry(t, s, models.AuditEntry{Actor: "somebody else"})
+		appendEntries(t, s, 3)
 		verified(t, s)
 		_, err := s.VerifyAudit(t.Context(), honest)
 		var broken *models.BrokenAudit
@@ -244,7 +245,7 @@ func TestForgedAuditNeedsAnEarlierHead(t *testing.T) {
 	})
 }
 
-// What a chain of several pages is broken by is found on any of them.
+// Breaks are found in every batch of a long chain.
 func TestLongAudit(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
 		const n = 1203
@@ -289,8 +290,8 @@ func TestParseAuditHead(t *testing.T) {
 	}
 }
 
-// Entries of a version without a chain get theirs, also where the sequence
-// had left gaps.
+// Entries from before the chain are added to it, also with gaps in the
+// sequence.
 func TestOldEntriesAreChained(t *testing.T) {
 	for _, dialect := range []string{"sqlite", "postgres"} {
 		t.Run(dialect, func(t *testing.T) {
@@ -307,7 +308,7 @@ func TestOldEntriesAreChained(t *testing.T) {
 				}
 			}
 			chainUp(t, s)
-			notes(t, s, 2)
+			appendEntries(t, s, 2)
 			if head := verified(t, s); head.Number != old+2 {
 				t.Errorf("%d entries are in the chain", head.Number)
 			}
@@ -319,7 +320,7 @@ func TestOldEntriesAreChained(t *testing.T) {
 			if err := migrations.DownTo(t.Context(), db, dialect, 4); err != nil {
 				t.Fatal(err)
 			}
-			// An older program numbers by the database's sequence.
+			// An older program uses the database's sequence.
 			if _, err := db.Exec("INSERT INTO audit_entries (at, actor, action, object, object_id) VALUES ('2030-01-02 00:00:00+00:00', 'b', 'c', 'd', 1)"); err != nil {
 				t.Fatal(err)
 			}
@@ -352,7 +353,7 @@ func TestAuditFilter(t *testing.T) {
 			{Actor: "a", Action: "update", Object: "role", ObjectID: 2, ProjectID: &two},
 			{Actor: "a", Action: "update", Object: "role", ObjectID: 3, ProjectID: &two},
 		} {
-			note(t, s, e)
+			appendEntry(t, s, e)
 			clock.Pass(time.Hour)
 		}
 		for name, c := range map[string]struct {
@@ -388,7 +389,7 @@ func TestAuditFilter(t *testing.T) {
 	})
 }
 
-// disarm does what an owner of the database can do.
+// disarm removes the triggers, as the owner of the database can.
 func disarm(t *testing.T, s *models.Store, db *sql.DB) {
 	t.Helper()
 	statements := []string{"ALTER TABLE audit_entries DISABLE TRIGGER ALL", "ALTER TABLE audit_head DISABLE TRIGGER ALL"}
@@ -405,7 +406,7 @@ func disarm(t *testing.T, s *models.Store, db *sql.DB) {
 	}
 }
 
-// save keeps the audit as it is, and returns what brings it back.
+// save copies the audit, and returns a function that restores it.
 func save(t *testing.T, db *sql.DB) func() {
 	t.Helper()
 	run := func(statements ...string) {

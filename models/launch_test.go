@@ -43,7 +43,7 @@ func TestCheckLaunchParameters(t *testing.T) {
 	}
 }
 
-// fieldOf is the first field that an error refuses.
+// fieldOf is the first field of an error.
 func fieldOf(err error) string {
 	e, ok := err.(*models.Error)
 	if !ok || len(e.Fields) == 0 {

@@ -53,7 +53,7 @@ func TestEveryPermissionHasItsName(t *testing.T) {
 	}
 }
 
-// Sets survive JSON and the databases, and are sorted lists of names there.
+// Sets survive JSON and the databases, where they are sorted lists of names.
 func TestPermissionsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := models.Permissions(rapid.Uint32Range(0, uint32(models.AllPermissions)).Draw(t, "set"))

@@ -10,7 +10,7 @@ import (
 	"weir/models/modelstest"
 )
 
-// A page has as many rows as were asked for, up to its greatest size.
+// A page has the requested number of rows, up to the maximum.
 func TestPageSize(t *testing.T) {
 	s := modelstest.Open(t, "sqlite")
 	modelstest.InTx(t, s, func(q *models.Queries) error {
@@ -28,7 +28,7 @@ func TestPageSize(t *testing.T) {
 	}
 }
 
-// However busy others are, a small project reads of its own requests.
+// Decisions of other projects do not fill the list of a small project.
 func TestDecisionsInScope(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
 		small, busy := addWorld(t, s, "small"), addWorld(t, s, "busy")
@@ -61,7 +61,7 @@ func TestDecisionsInScope(t *testing.T) {
 	})
 }
 
-// share lets a world's workspace hold a part of a device, to an end.
+// share creates a share of the workspace with an announced end.
 func (w *world) share(t *testing.T, device int64, ends *time.Time) models.Share {
 	t.Helper()
 	share := models.Share{DeviceID: device, WorkspaceID: w.workspace.ID, ProjectID: w.project.ID, UserID: w.user.ID, Cores: 10, MemoryMiB: 10,
@@ -97,7 +97,7 @@ func TestSharesEndingOtherwise(t *testing.T) {
 	})
 }
 
-// What ran on a GPU is forgotten with the share, on its other GPUs it is not.
+// Processes on a GPU are deleted with the share, but not on other GPUs.
 func TestEndedSharesLeaveNoProcesses(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
 		w, parent := newWorld(t, s), addDevice(t, s)

@@ -46,8 +46,8 @@ func TestParseQuantities(t *testing.T) {
 	}
 }
 
-// What a person sees must mean the same when it is typed in again.
-func TestQuantitiesReadAsTheyAreWritten(t *testing.T) {
+// A displayed quantity parses to the same amount.
+func TestQuantitiesParseAsFormatted(t *testing.T) {
 	for milli := int64(0); milli <= 100_000; milli++ {
 		text := fmt.Sprintf("%d.%03d", milli/1000, milli%1000)
 		if got, err := models.ParseCPU(text); err != nil || got != milli {

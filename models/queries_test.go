@@ -22,7 +22,7 @@ func migrate(t *testing.T, s *models.Store) {
 	}
 }
 
-// Every query that takes a scope, asked for a project by whoever has it.
+// scoped calls every query that takes a scope, for the project of w.
 func scoped(q *models.Queries, s models.Scope, w *world) map[string]error {
 	is := func(found bool, err error) error {
 		if err == nil && !found {
@@ -85,7 +85,7 @@ func TestScopes(t *testing.T) {
 				}
 			}
 		}
-		// A role cannot be had or deleted by way of another project.
+		// A role is not accessible through another project.
 		_, err := q.Role(own.scope(), own.project.ID, foreign.role.ID)
 		kind(t, err, models.KindNotFound)
 		kind(t, s.InTx(t.Context(), func(q *models.Queries) error {
@@ -149,7 +149,7 @@ func TestStaleVersionsAreConflicts(t *testing.T) {
 	})
 }
 
-func TestOneTakerGetsAToken(t *testing.T) {
+func TestTokenIsTakenOnce(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
 		clock := modelstest.NewClock(s)
 		end := clock.Now().Add(time.Minute)
@@ -207,8 +207,8 @@ func TestTakenNamesAreConflicts(t *testing.T) {
 	})
 }
 
-// No text that a person can send may end in an internal error.
-func TestSearchesBearAnyText(t *testing.T) {
+// No text from a user causes an internal error.
+func TestSearchesAcceptAnyText(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
 		newWorld(t, s)
 		modelstest.User(t, s, "under_score%@example.org", false)

@@ -2,8 +2,8 @@ package models
 
 import "testing"
 
-// What stands in a form and is sent back as it stands is the same amount.
-func TestExactQuantityIsReadAgain(t *testing.T) {
+// A quantity in a form parses to the same amount.
+func TestExactQuantityParses(t *testing.T) {
 	values := []int64{0, 1, 9, 10, 500, 1023, 1024, 1234, 14001, 140_000, 10<<20 - 1024, 10 << 20, 10<<20 + 1024, 12 << 20, 99_999_999, MaxAmount}
 	for _, a := range (Resources{}).Amounts() {
 		for _, n := range values {
@@ -22,7 +22,7 @@ func TestExactQuantityIsReadAgain(t *testing.T) {
 	}
 }
 
-func TestKindOfWhatIsAsked(t *testing.T) {
+func TestKindOfARequest(t *testing.T) {
 	one := map[string]Asked{AskForProject: {Project: &AskProject{}}, AskForQuota: {Quota: &AskQuota{}}, AskForRole: {Role: &AskRole{}}, AskForPeak: {Peak: &AskPeak{}},
 		AskForPeriod: {Period: &AskPeriod{}}, AskForDeadline: {Deadline: &AskDeadline{}}, AskForJoin: {Join: &AskJoin{}}}
 	for _, kind := range RequestKinds {

@@ -9,7 +9,7 @@ import (
 	"weir/models/modelstest"
 )
 
-// Everything that can take rights away names whose.
+// Every query that can take rights away revokes the keys.
 func TestWhatRevokes(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
 		w := newWorld(t, s)
@@ -22,7 +22,7 @@ func TestWhatRevokes(t *testing.T) {
 			return q.CreateAccessToken(&token)
 		})
 		user, project := models.Tie("user", w.user.ID), models.Tie("project", w.project.ID)
-		h := &hands{}
+		h := &recordingListener{}
 		s.Carry(h)
 		for _, c := range []struct {
 			name string
@@ -61,7 +61,7 @@ func TestWhatRevokes(t *testing.T) {
 	})
 }
 
-// running brings a world's workspace to run.
+// running moves a world's workspace to the state running.
 func running(t *testing.T, w *world) {
 	t.Helper()
 	for _, state := range []models.WorkspaceState{models.StateStarting, models.StateRunning} {
@@ -71,8 +71,8 @@ func running(t *testing.T, w *world) {
 	}
 }
 
-// Revocations are kept as long as a server may have to carry them out.
-func TestOldRevocationsAreForgotten(t *testing.T) {
+// Revocations are stored as long as a server may have to apply them.
+func TestOldRevocationsAreDeleted(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
 		clock := modelstest.NewClock(s)
 		count := func() (n int) {

@@ -15,69 +15,69 @@ import (
 )
 
 const (
-	patient = 20 * time.Second // longer than anything takes here
-	lapse   = 7 * time.Second  // longer than a lease, shorter than others' patience
-	forget  = 9 * time.Second  // longer than others' patience
+	testTimeout = 20 * time.Second // longer than any step takes
+	expire      = 7 * time.Second  // longer than a lease, shorter than evictAfter
+	evict       = 9 * time.Second  // longer than evictAfter
 )
 
-// hands is a Carrier that notes what it is asked for.
-type hands struct {
+// recordingListener is a Carrier that records its calls.
+type recordingListener struct {
 	mu      sync.Mutex
 	revoked []string
 	cuts    int
-	hold    chan struct{} // when not nil, carrying out takes until it is closed
+	block   chan struct{} // when not nil, Revoked returns after it is closed
 }
 
-func (h *hands) Revoked(_ context.Context, ties []string) {
+func (h *recordingListener) Revoked(_ context.Context, keys []string) {
 	h.mu.Lock()
-	hold := h.hold
-	h.revoked = append(h.revoked, ties...)
+	block := h.block
+	h.revoked = append(h.revoked, keys...)
 	h.mu.Unlock()
-	if hold != nil {
-		<-hold
+	if block != nil {
+		<-block
 	}
 }
 
-func (h *hands) Cut() {
+func (h *recordingListener) Cut() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.cuts++
 }
 
-func (h *hands) has(tie string) bool {
+func (h *recordingListener) has(key string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Contains(h.revoked, tie)
+	return slices.Contains(h.revoked, key)
 }
 
-func (h *hands) cut() int {
+func (h *recordingListener) cut() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.cuts
 }
 
-func (h *hands) stick() (release func()) {
+func (h *recordingListener) blockRevoked() (release func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	hold := make(chan struct{})
-	h.hold = hold
+	block := make(chan struct{})
+	h.block = block
 	return func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.hold = nil
-		close(hold)
+		h.block = nil
+		close(block)
 	}
 }
 
-// process is one that works on a database shared with others.
+// process is one of several processes on one database.
 type process struct {
 	*models.Store
-	*hands
+	*recordingListener
 	seat    *models.Seat
 	elapsed *atomic.Int64
 }
 
-// processes opens one database several times. Their clock for leases is one.
+// processes opens one database several times, with one clock for leases.
 func processes(t *testing.T, dialect string, n int) []*process {
 	t.Helper()
 	url, path := "", filepath.Join(t.TempDir(), "weir.db")
@@ -92,9 +92,9 @@ func processes(t *testing.T, dialect string, n int) []*process {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = s.Close() })
-		p := &process{Store: s, hands: &hands{}, elapsed: clock}
+		p := &process{Store: s, recordingListener: &recordingListener{}, elapsed: clock}
 		s.Elapsed = func() time.Duration { return time.Duration(clock.Load()) }
-		s.Carry(p.hands)
+		s.Carry(p.recordingListener)
 		all = append(all, p)
 	}
 	db, err := all[0].SQL()
@@ -107,7 +107,7 @@ func processes(t *testing.T, dialect string, n int) []*process {
 	return all
 }
 
-// serve lets a process be a server; it hears the others when it listens.
+// serve runs a process as a server, optionally with LISTEN.
 func (p *process) serve(t *testing.T, sole, listens bool) (stop func()) {
 	t.Helper()
 	var err error
@@ -127,7 +127,7 @@ func (p *process) serve(t *testing.T, sole, listens bool) (stop func()) {
 
 func (p *process) pass(d time.Duration) { p.elapsed.Add(int64(d)) }
 
-// revoke takes something away from a user, and tells when the call returns.
+// revoke revokes a user's key, and reports when the call returns.
 func (p *process) revoke(ctx context.Context, user int64) <-chan error {
 	returned := make(chan error, 1)
 	go func() {
@@ -140,7 +140,7 @@ func await[T any](t *testing.T, what string, c <-chan T) (v T) {
 	t.Helper()
 	select {
 	case v = <-c:
-	case <-time.After(patient):
+	case <-time.After(testTimeout):
 		t.Fatal("not in time: " + what)
 	}
 	return v
@@ -150,7 +150,7 @@ func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(patient); !so(); <-tick.C {
+	for deadline := time.Now().Add(testTimeout); !so(); <-tick.C {
 		if time.Now().After(deadline) {
 			t.Fatal("not in time: " + what)
 		}
@@ -166,10 +166,10 @@ func notYet(t *testing.T, returned <-chan error) {
 	}
 }
 
-// A revocation returns when all servers have carried it out, whether they
-// listen or only look.
-func TestRevocationIsCarriedOutEverywhere(t *testing.T) {
-	for name, listens := range map[string]bool{"listening": true, "looking": false} {
+// A revocation returns when all servers have applied it, with LISTEN or by
+// polling.
+func TestRevocationIsAppliedEverywhere(t *testing.T) {
+	for name, listens := range map[string]bool{"listening": true, "polling": false} {
 		t.Run(name, func(t *testing.T) {
 			all := processes(t, "postgres", 3)
 			one, other := all[0], all[1]
@@ -187,11 +187,11 @@ func TestRevocationIsCarriedOutEverywhere(t *testing.T) {
 					}
 				}
 			}
-			release := other.stick()
+			release := other.blockRevoked()
 			returned := one.revoke(t.Context(), 100)
 			eventually(t, "the other begins", func() bool { return other.has("user:100") })
 			notYet(t, returned)
-			// What revokes nothing waits for nobody.
+			// A transaction without revocations does not wait.
 			if err := one.Revoking(t.Context(), func(q *models.Queries) error { q.Touch("pool"); return nil }); err != nil {
 				t.Error(err)
 			}
@@ -206,25 +206,25 @@ func TestRevocationIsCarriedOutEverywhere(t *testing.T) {
 	}
 }
 
-// A server that stops working is cut by itself at the end of its lease; only
-// then is it waited for no longer. When it comes back it starts with nothing.
-func TestStuckServerLosesItsSeat(t *testing.T) {
+// A server without heartbeats closes its connections at the end of its lease;
+// only then is it evicted. After it comes back nothing is open.
+func TestServerWithoutHeartbeatsIsEvicted(t *testing.T) {
 	all := processes(t, "postgres", 2)
 	one, other := all[0], all[1]
 	one.serve(t, false, true)
 	other.serve(t, false, true)
-	release := other.stick()
+	release := other.blockRevoked()
 	returned := one.revoke(t.Context(), 7)
 	eventually(t, "the other begins", func() bool { return other.has("user:7") })
 	before := other.cut()
-	one.pass(lapse)
+	one.pass(expire)
 	if other.seat.Holds() {
 		t.Error("a server that does not beat may pass bytes on")
 	}
 	eventually(t, "the other cuts", func() bool { return other.cut() > before })
 	eventually(t, "the first beats", one.seat.Holds)
 	notYet(t, returned)
-	one.pass(forget)
+	one.pass(evict)
 	if err := await(t, "the revocation", returned); err != nil {
 		t.Error(err)
 	}
@@ -242,9 +242,9 @@ func TestStuckServerLosesItsSeat(t *testing.T) {
 	}
 }
 
-// Who is killed is waited for until its lease must have ended, and then by
-// nobody again; who leaves is not waited for.
-func TestServersThatGo(t *testing.T) {
+// A killed server is waited for until its lease has expired, and then evicted;
+// one that leaves is not waited for.
+func TestServersThatEnd(t *testing.T) {
 	all := processes(t, "postgres", 4)
 	one := all[0]
 	one.serve(t, false, true)
@@ -258,10 +258,10 @@ func TestServersThatGo(t *testing.T) {
 	returned := one.revoke(t.Context(), 1)
 	eventually(t, "it is carried out here", func() bool { return one.has("user:1") })
 	notYet(t, returned)
-	one.pass(lapse)
+	one.pass(expire)
 	eventually(t, "the first beats", one.seat.Holds)
 	notYet(t, returned)
-	one.pass(forget)
+	one.pass(evict)
 	if err := await(t, "the revocation", returned); err != nil {
 		t.Error(err)
 	}
@@ -285,14 +285,14 @@ func servers(t *testing.T, s *models.Store) (n int) {
 	return n
 }
 
-// A client that does not wait is told that others may lag behind, and what it
-// revoked is gone here nevertheless.
+// When the client gives up waiting the error says so, and the revocation is
+// applied here nevertheless.
 func TestClientThatDoesNotWait(t *testing.T) {
 	all := processes(t, "postgres", 2)
 	one, other := all[0], all[1]
 	one.serve(t, false, true)
 	other.serve(t, false, true)
-	release := other.stick()
+	release := other.blockRevoked()
 	defer release()
 	ctx, leave := context.WithCancel(t.Context())
 	returned := one.revoke(ctx, 3)
@@ -304,7 +304,7 @@ func TestClientThatDoesNotWait(t *testing.T) {
 	}
 }
 
-// A command that works on a server's database waits for it, too.
+// A command on a server's database waits for the server, too.
 func TestCommandBesideTheSoleServer(t *testing.T) {
 	for _, dialect := range []string{"sqlite", "postgres"} {
 		t.Run(dialect, func(t *testing.T) {
@@ -334,7 +334,8 @@ func TestCommandBesideTheSoleServer(t *testing.T) {
 	}
 }
 
-// While the database is away a server stops by itself, and is back with it.
+// Without the database the lease of a server expires; later it is acquired
+// again.
 func TestServerWithoutDatabase(t *testing.T) {
 	one := processes(t, "postgres", 1)[0]
 	one.serve(t, false, false)
@@ -346,7 +347,7 @@ func TestServerWithoutDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := one.cut()
-	one.pass(lapse)
+	one.pass(expire)
 	eventually(t, "it cuts", func() bool { return one.cut() > before && !one.seat.Holds() })
 	if _, err := db.Exec("ALTER TABLE away RENAME TO servers"); err != nil {
 		t.Fatal(err)
@@ -354,8 +355,7 @@ func TestServerWithoutDatabase(t *testing.T) {
 	eventually(t, "it is back", one.seat.Holds)
 }
 
-// Connections to the database break; revocations are carried out after as
-// before.
+// Revocations work after lost connections to the database.
 func TestServersReconnect(t *testing.T) {
 	all := processes(t, "postgres", 2)
 	one, other := all[0], all[1]

@@ -13,7 +13,7 @@ import (
 	"weir/models/modelstest"
 )
 
-func TestOneLeads(t *testing.T) {
+func TestOneLeader(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
 		clock := modelstest.NewClock(s)
 		lead := func(holder string) int64 {
@@ -56,7 +56,7 @@ func TestOneLeads(t *testing.T) {
 	})
 }
 
-func TestOfManyOneLeads(t *testing.T) {
+func TestOneLeaderOfMany(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
 		var leaders atomic.Int64
 		modelstest.Together(20, func(i int) {
@@ -74,8 +74,9 @@ func TestOfManyOneLeads(t *testing.T) {
 	})
 }
 
-// Two servers on one PostgreSQL hear what the other commits, and no rollback.
-func TestServersTellEachOther(t *testing.T) {
+// Servers on one PostgreSQL get the topics of each other's commits, but not of
+// rollbacks.
+func TestServersNotifyEachOther(t *testing.T) {
 	url := modelstest.Postgres(t)
 	open := func() *models.Store {
 		s, err := models.Open(t.Context(), url, "")
@@ -93,8 +94,8 @@ func TestServersTellEachOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	heard := make(chan []string, 100)
-	other.OnChange(func(topics []string) { heard <- topics })
+	received := make(chan []string, 100)
+	other.OnChange(func(topics []string) { received <- topics })
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -104,10 +105,10 @@ func TestServersTellEachOther(t *testing.T) {
 	next := func() []string {
 		t.Helper()
 		select {
-		case topics := <-heard:
+		case topics := <-received:
 			return topics
 		case <-time.After(10 * time.Second):
-			t.Fatal("nothing was heard")
+			t.Fatal("nothing was received")
 			return nil
 		}
 	}
@@ -140,8 +141,7 @@ func TestServersTellEachOther(t *testing.T) {
 	}
 }
 
-// A server that is paused within a transaction holds up the others for a
-// while only.
+// A paused transaction of a server blocks the others for a limited time only.
 func TestIdleTransactionsEnd(t *testing.T) {
 	s := modelstest.Open(t, "postgres")
 	db, err := s.SQL()

@@ -35,7 +35,7 @@ func TestTransactionIsAllOrNothing(t *testing.T) {
 	})
 }
 
-func TestListenersHearAfterTheCommitOnly(t *testing.T) {
+func TestListenersAreCalledAfterTheCommit(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
 		w := newWorld(t, s)
 		var heard []string
@@ -53,9 +53,9 @@ func TestListenersHearAfterTheCommitOnly(t *testing.T) {
 	})
 }
 
-// Two transactions that lock the same rows in opposite order: PostgreSQL ends
-// one of them, and it must be tried again; SQLite has one writer.
-func TestDeadlockIsTriedAgain(t *testing.T) {
+// PostgreSQL ends one of two transactions that lock the same rows in opposite
+// order, and it must be retried; SQLite has one writer.
+func TestDeadlockIsRetried(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
 		projects := []models.Project{addWorld(t, s, "a").project, addWorld(t, s, "b").project}
 		var met sync.WaitGroup // both hold their first row
@@ -164,8 +164,8 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// What goes wrong is logged without its values.
-func TestTheLogKeepsSecrets(t *testing.T) {
+// Errors are logged without values.
+func TestSecretsAreNotLogged(t *testing.T) {
 	var log bytes.Buffer
 	usual := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
@@ -195,7 +195,7 @@ func TestTimesReadAsTheyWereWritten(t *testing.T) {
 	})
 }
 
-// A session's end comes from a library; whatever its zone, it must compare.
+// A session's end can be in any time zone.
 func TestSessionsEnd(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
 		clock := modelstest.NewClock(s)
@@ -223,7 +223,7 @@ func TestSessionsEnd(t *testing.T) {
 	})
 }
 
-// A request that was under way at sign-out stores its session afterwards.
+// A concurrent request stores its session after sign-out.
 func TestAnEndedSessionStaysEnded(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
 		session := models.Session{Token: "t", Data: []byte("x"), ExpiresAt: s.Now().Add(time.Hour)}
@@ -238,8 +238,8 @@ func TestAnEndedSessionStaysEnded(t *testing.T) {
 	})
 }
 
-// One server at a time works on a database; the next waits for its end.
-func TestAlone(t *testing.T) {
+// Only one server works on a database; the next waits for its end.
+func TestClaim(t *testing.T) {
 	url := modelstest.Postgres(t)
 	var stores [2]*models.Store
 	for i := range stores {

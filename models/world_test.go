@@ -59,7 +59,7 @@ func (w *world) event(t *testing.T, text models.Text) {
 	modelstest.InTx(t, w.store, func(q *models.Queries) error { return q.AddEvent(&w.workspace, text) })
 }
 
-// scope is what the world's user may see now.
+// scope is the present scope of the user.
 func (w *world) scope() models.Scope {
 	return models.Scope{UserID: w.user.ID, At: w.store.Now()}
 }

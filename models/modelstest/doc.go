@@ -1,8 +1,7 @@
-// Package modelstest gives tests real databases: a migrated [models.Store] on
-// SQLite and on PostgreSQL, of which it runs one server for each test process,
-// with one fresh database for each call. Beside them are the few things that
-// tests of every service need: a clock that stands still, and many callers at
-// once.
+// Package modelstest provides real databases to tests: a migrated
+// [models.Store] on SQLite and on PostgreSQL, with one PostgreSQL server for
+// each test process and a fresh database for each call. It also has a clock
+// that tests control, and helpers for concurrent calls.
 //
-// It must not know what the services do, and nothing but tests may import it.
+// It must not know the services, and nothing but tests may import it.
 package modelstest

@@ -25,9 +25,9 @@ import (
 
 var errAbsent = errors.New("PostgreSQL is not installed: run make test, which installs it")
 
-// Postgres returns the URL of a fresh, empty database, which lives until the
-// test ends. The server is started at the first call. Without PostgreSQL the
-// test fails: skipping would hide half of what is promised.
+// Postgres returns the URL of a fresh, empty database for the test. The server
+// is started at the first call. Without PostgreSQL the test fails: skipping
+// would hide half of the tests.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	s, err := startOnce()
@@ -46,34 +46,34 @@ func Postgres(t testing.TB) string {
 	return s.url(name)
 }
 
-// server is a running PostgreSQL. keeper runs as long as lifeline is open,
-// which is as long as this process lives.
+// server is a running PostgreSQL. Its supervisor runs as long as lifeline is
+// open, which is as long as this process runs.
 type server struct {
-	dir       string
-	keeper    *exec.Cmd
-	lifeline  io.WriteCloser
-	databases atomic.Int64
+	dir        string
+	supervisor *exec.Cmd
+	lifeline   io.WriteCloser
+	databases  atomic.Int64
 }
 
 var startOnce = sync.OnceValues(start)
 
-//go:embed keeper.sh
-var keeperScript string
+//go:embed supervisor.sh
+var supervisorScript string
 
-// start makes a cluster in a directory of its own and serves it on a Unix
-// socket there, so that nothing else on the machine can reach or disturb it.
+// start creates a cluster in its own directory and serves it on a Unix socket
+// there, so that nothing else on the machine can reach it.
 //
 // The server belongs to a shell that stops it and removes the directory when
-// its standard input ends. So it goes with this process however this one
-// ends: by success, by panic, by a test timeout or by kill -9. A parent-death
-// signal would not do: it follows the thread that started the child, and
-// leaves the directory behind.
+// its standard input is closed. So it ends with this process in any case:
+// success, panic, test timeout or kill -9. A parent-death signal does not
+// work: it follows the thread that started the child, and leaves the directory
+// behind.
 func start() (*server, error) {
 	bin, err := findBin()
 	if err != nil {
 		return nil, err
 	}
-	// Its own process group keeps a terminal's Ctrl-C from it.
+	// Its own process group protects it from a terminal's Ctrl-C.
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	uid, gid := os.Geteuid(), os.Getegid()
 	if uid == 0 {
@@ -92,22 +92,22 @@ func start() (*server, error) {
 	if err := os.Chown(dir, uid, gid); err != nil {
 		return nil, err
 	}
-	s := &server{dir: dir, keeper: exec.Command("/bin/sh", "-c", keeperScript, "weir-postgres", bin, dir)}
-	s.keeper.Dir = dir
-	s.keeper.SysProcAttr = attr
+	s := &server{dir: dir, supervisor: exec.Command("/bin/sh", "-c", supervisorScript, "weir-postgres", bin, dir)}
+	s.supervisor.Dir = dir
+	s.supervisor.SysProcAttr = attr
 	return s, s.launch()
 }
 
 func (s *server) launch() error {
 	var err error
-	if s.lifeline, err = s.keeper.StdinPipe(); err != nil {
+	if s.lifeline, err = s.supervisor.StdinPipe(); err != nil {
 		return err
 	}
-	said, err := s.keeper.StdoutPipe()
+	said, err := s.supervisor.StdoutPipe()
 	if err != nil {
 		return err
 	}
-	if err := s.keeper.Start(); err != nil {
+	if err := s.supervisor.Start(); err != nil {
 		return err
 	}
 	out := bufio.NewReader(said)
@@ -118,10 +118,10 @@ func (s *server) launch() error {
 	return nil
 }
 
-// stop ends the server and waits for it; tests of this package alone need
-// to, because the end of the process does the same.
+// stop ends the server and waits for it. Only tests of this package need it:
+// the end of the process has the same effect.
 func (s *server) stop() error {
-	return errors.Join(s.lifeline.Close(), s.keeper.Wait())
+	return errors.Join(s.lifeline.Close(), s.supervisor.Wait())
 }
 
 func (s *server) url(database string) string {
@@ -141,8 +141,8 @@ func (s *server) exec(statement string) error {
 	return err
 }
 
-// findBin returns the directory of initdb and pg_ctl; Debian keeps them out
-// of PATH.
+// findBin returns the directory of initdb and pg_ctl, which on Debian are not
+// in PATH.
 func findBin() (string, error) {
 	if path, err := exec.LookPath("pg_ctl"); err == nil {
 		return filepath.Dir(path), nil

@@ -63,10 +63,10 @@ func TestStopLeavesNothing(t *testing.T) {
 	if err := s.stop(); err != nil {
 		t.Error(err)
 	}
-	gone(t, s.dir, pid)
+	waitGone(t, s.dir, pid)
 }
 
-// A test process that is killed can clean up nothing itself.
+// The server ends with a killed test process.
 func TestKilledProcessLeavesNothing(t *testing.T) {
 	if os.Getenv("MODELSTEST_VICTIM") != "" {
 		s, err := start()
@@ -92,7 +92,7 @@ func TestKilledProcessLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = victim.Wait() // says that it was killed
-	gone(t, dir, pid)
+	waitGone(t, dir, pid)
 }
 
 func TestFailedStartSaysWhy(t *testing.T) {
@@ -100,11 +100,11 @@ func TestFailedStartSaysWhy(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s := &server{dir: dir, keeper: exec.Command("/bin/sh", "-c", keeperScript, "weir-postgres", "/does/not/exist", dir)}
+	s := &server{dir: dir, supervisor: exec.Command("/bin/sh", "-c", supervisorScript, "weir-postgres", "/does/not/exist", dir)}
 	if err := s.launch(); err == nil || !strings.Contains(err.Error(), "/does/not/exist/initdb") {
 		t.Errorf("got %v", err)
 	}
-	_ = s.stop() // says that the keeper failed
+	_ = s.stop() // says that the supervisor failed
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the directory is still there: %v", err)
 	}
@@ -140,8 +140,8 @@ func serverPID(t *testing.T, dir string) (pid int) {
 	return pid
 }
 
-// gone polls until neither the server nor its directory is left.
-func gone(t *testing.T, dir string, pid int) {
+// waitGone polls until the server and its directory are gone.
+func waitGone(t *testing.T, dir string, pid int) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

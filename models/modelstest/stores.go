@@ -11,8 +11,8 @@ import (
 	"weir/models"
 )
 
-// Each runs a test as "sqlite" and as "postgres", each time on a fresh,
-// migrated store of its own.
+// Each runs a test on "sqlite" and on "postgres", with a fresh, migrated
+// store.
 func Each(t *testing.T, test func(t *testing.T, store *models.Store)) {
 	t.Helper()
 	for _, dialect := range []string{"sqlite", "postgres"} {
@@ -20,8 +20,7 @@ func Each(t *testing.T, test func(t *testing.T, store *models.Store)) {
 	}
 }
 
-// Open makes a fresh, migrated store of one dialect, which lives until the
-// test ends.
+// Open returns a fresh, migrated store for the test.
 func Open(t testing.TB, dialect string) *models.Store {
 	t.Helper()
 	s := OpenEmpty(t, dialect)
@@ -54,13 +53,13 @@ func OpenEmpty(t testing.TB, dialect string) *models.Store {
 	return s
 }
 
-// Clock is a store's time, which passes only when a test says so.
+// Clock is a store's clock, which only the test advances.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time
 }
 
-// NewClock stops the store's time at the beginning of a day.
+// NewClock stops the store's clock at the beginning of a day.
 func NewClock(s *models.Store) *Clock {
 	c := &Clock{now: time.Date(2030, 1, 2, 0, 0, 0, 0, time.UTC)}
 	s.Clock = c.Now
@@ -74,14 +73,14 @@ func (c *Clock) Now() time.Time {
 	return c.now
 }
 
-// Pass lets d go by.
+// Pass advances the clock.
 func (c *Clock) Pass(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
 }
 
-// User adds an account that nobody can sign in to with a password.
+// User adds an account without a password.
 func User(t testing.TB, s *models.Store, email string, admin bool) models.User {
 	t.Helper()
 	u := models.User{Email: email, Name: email, Admin: admin, SessionEpoch: 1, Version: 1, CreatedAt: s.Now()}
@@ -89,7 +88,7 @@ func User(t testing.TB, s *models.Store, email string, admin bool) models.User {
 	return u
 }
 
-// InTx is a transaction that must succeed.
+// InTx runs a transaction that must succeed.
 func InTx(t testing.TB, s *models.Store, fn func(*models.Queries) error) {
 	t.Helper()
 	if err := s.InTx(context.Background(), fn); err != nil {
@@ -97,8 +96,7 @@ func InTx(t testing.TB, s *models.Store, fn func(*models.Queries) error) {
 	}
 }
 
-// Together calls fn with 0 to n-1 in as many goroutines, all released at the
-// same moment, and waits for them.
+// Together calls fn with 0 to n-1 concurrently, and waits for all calls.
 func Together(n int, fn func(i int)) {
 	var wg sync.WaitGroup
 	start := make(chan struct{})
@@ -112,7 +110,8 @@ func Together(n int, fn func(i int)) {
 	wg.Wait()
 }
 
-// Kinds counts how calls ended: "" for success, otherwise the error's kind.
+// Kinds counts the outcomes of calls: "" for success, otherwise the error's
+// kind.
 type Kinds struct {
 	mu     sync.Mutex
 	counts map[models.Kind]int
@@ -133,8 +132,8 @@ func (k *Kinds) Add(err error) {
 	k.counts[kind]++
 }
 
-// Want fails the test unless exactly so many calls succeeded and all others
-// ended with the one kind.
+// Want fails the test unless exactly succeeded calls succeeded and others
+// calls failed with the kind.
 func (k *Kinds) Want(t testing.TB, succeeded int, kind models.Kind, others int) {
 	t.Helper()
 	if k.counts[""] != succeeded || k.counts[kind] != others || len(k.counts) > 2 {

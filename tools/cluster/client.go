@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// Client makes the few REST calls that the harness and its tests need;
-// whoever needs more takes client-go and the kubeconfig.
+// Client makes the few REST calls of this package and its tests; other callers
+// use client-go and the kubeconfig.
 type Client struct {
 	server string
 	http   *http.Client
 }
 
-// StatusError is an answer of the API server that is not a success.
+// StatusError is an error response of the API server.
 type StatusError struct {
 	Code    int // HTTP status
 	Message string
@@ -30,7 +30,7 @@ type StatusError struct {
 // Error implements error.
 func (e *StatusError) Error() string { return fmt.Sprintf("%d: %s", e.Code, e.Message) }
 
-// NotFound tells whether err says that an object is not there.
+// NotFound reports whether err means that an object does not exist.
 func NotFound(err error) bool {
 	var status *StatusError
 	return errors.As(err, &status) && status.Code == http.StatusNotFound
@@ -52,9 +52,9 @@ func newClient(server string, k keys, file string) (*Client, error) {
 	}}}, nil
 }
 
-// Do sends in as JSON, unless it is nil, and decodes the answer into out,
-// unless that is nil. A PATCH is a merge patch. An answer that is no success
-// is a [StatusError].
+// Do sends in as JSON, unless it is nil, and decodes the response into out,
+// unless that is nil. A PATCH is a merge patch. An error response is a
+// [StatusError].
 func (c *Client) Do(ctx context.Context, method, path string, in, out any) error {
 	var body io.Reader
 	if in != nil {

@@ -13,41 +13,42 @@ import (
 	"weir/tools/cluster/image"
 )
 
-// Options say what a cluster is made of. The zero value is a whole cluster
-// in a temporary directory.
+// Options configure a cluster. The zero value is a complete cluster in a
+// temporary directory.
 type Options struct {
-	// Dir holds everything of the cluster: keys, data, logs, images. It must
-	// not exist or be empty. Empty, a new one below the temporary directory.
+	// Dir is the directory of the cluster: keys, data, logs, images. It must
+	// not exist or be empty. The default is a new temporary directory.
 	Dir string
 
-	// ControlPlaneOnly leaves out containerd and the kubelet, which need
-	// root: pods are scheduled then, on simulated nodes, but nothing runs.
+	// ControlPlaneOnly omits containerd and the kubelet, which need root: pods
+	// are scheduled on simulated nodes, but not run.
 	ControlPlaneOnly bool
 
-	// Simulated is the number of nodes that KWOK plays; see [Cluster.Simulate].
+	// Simulated is the number of nodes that KWOK simulates; see
+	// [Cluster.Simulate].
 	Simulated int
 
-	// WithoutJupyter leaves the Jupyter image out of the node.
+	// WithoutJupyter omits the Jupyter image.
 	WithoutJupyter bool
 
-	// NodeGrace is how long a node may be silent before the cluster says that
-	// it does not answer; Kubernetes' own 50 s when 0. Nodes report every 10 s.
+	// NodeGrace is how long a node may be silent before it is marked as not
+	// ready; Kubernetes' own 50 s when 0. Nodes report every 10 s.
 	NodeGrace time.Duration
 
-	// Log is told what takes time; nil tells nobody.
+	// Log is called with progress messages, unless it is nil.
 	Log func(format string, args ...any)
 }
 
-// Cluster is a Kubernetes to work with.
+// Cluster is a Kubernetes cluster.
 type Cluster struct {
-	// Kubeconfig is the path of a file with the rights of an administrator.
+	// Kubeconfig is the path of an administrator's kubeconfig.
 	Kubeconfig string
 
-	// Node is the name of the node that runs pods; empty without one, and
-	// for a cluster that was there before.
+	// Node is the name of the node that runs pods; empty without one, and for
+	// an existing cluster.
 	Node string
 
-	// Image is the Jupyter image that the cluster's node has.
+	// Image is the Jupyter image of the cluster's node.
 	Image string
 
 	dir  string // empty when the cluster is not ours
@@ -66,8 +67,8 @@ type Cluster struct {
 // an existing cluster.
 const ExternalImage = "WEIR_CLUSTER_IMAGE"
 
-// Open returns the cluster that KUBECONFIG names, or starts one. Stop leaves
-// the former as it is.
+// Open returns the cluster of KUBECONFIG, or starts one. Stop does not affect
+// the former.
 func Open(ctx context.Context, o Options) (*Cluster, error) {
 	path := os.Getenv("KUBECONFIG")
 	if path == "" {
@@ -83,8 +84,8 @@ func Open(ctx context.Context, o Options) (*Cluster, error) {
 	return &Cluster{Kubeconfig: path, Image: name}, nil
 }
 
-// Prepare compiles what Start would, and makes the images, so that a start
-// takes seconds. Without jupyter-notebook's Debian package it fails.
+// Prepare compiles the programs and builds the images, so that a start takes
+// seconds. It fails without Debian's package jupyter-notebook.
 func Prepare(ctx context.Context, log func(format string, args ...any)) error {
 	if _, err := programs(ctx, true, log); err != nil {
 		return err
@@ -100,10 +101,11 @@ func Prepare(ctx context.Context, log func(format string, args ...any)) error {
 	return err
 }
 
-// Start brings up a cluster and returns when it is ready: the API server
-// answers, the controllers work, the node takes pods. The first time it
-// compiles Kubernetes, which takes minutes. ctx bounds the start, not the
-// cluster's life: that ends with Stop. A start that fails leaves nothing.
+// Start starts a cluster and returns when it is ready: the API server
+// responds, the controllers work, the node accepts pods. The first start
+// compiles Kubernetes, which takes minutes. ctx limits the start, not the
+// lifetime of the cluster, which ends with Stop. A failed start leaves
+// nothing.
 func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if err := checkPrograms(o); err != nil {
 		return nil, err
@@ -157,13 +159,14 @@ func (c *Cluster) start(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	// Pods need the account that the controllers make.
+	// Pods need the service account that the controllers create.
 	return await(ctx, controllers, func(ctx context.Context) error {
 		return c.api.Do(ctx, http.MethodGet, "/api/v1/namespaces/default/serviceaccounts/default", nil, nil)
 	})
 }
 
-// together runs what is independent; the first failure cancels the others.
+// together runs independent parts concurrently; the first failure cancels the
+// others.
 func together(ctx context.Context, parts ...func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -179,15 +182,15 @@ func together(ctx context.Context, parts ...func(context.Context) error) error {
 	return context.Cause(ctx)
 }
 
-// Dir is where everything of the cluster lies; empty for an existing one.
+// Dir is the directory of the cluster; empty for an existing one.
 func (c *Cluster) Dir() string { return c.dir }
 
-// Client speaks with the API server as an administrator; nil for an existing
+// Client is an administrator's client of the API server; nil for an existing
 // cluster.
 func (c *Cluster) Client() *Client { return c.api }
 
-// Stop ends the cluster and removes all that it made: processes, mounts,
-// network, files. Stopping twice is no error.
+// Stop stops the cluster and removes everything that it created: processes,
+// mounts, network, files. Stopping twice is no error.
 func (c *Cluster) Stop() error {
 	if c.dir == "" {
 		return nil

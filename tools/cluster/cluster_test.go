@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// start brings up a cluster that ends with the test.
+// start starts a cluster for the test.
 func start(t *testing.T, o Options) *Cluster {
 	t.Helper()
 	o.Log = t.Logf
@@ -27,7 +27,7 @@ func start(t *testing.T, o Options) *Cluster {
 	return c
 }
 
-// eventually polls until done says so, for at most a minute.
+// eventually polls until done returns true, for at most a minute.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !done(); pause() {
@@ -51,7 +51,7 @@ type pod struct {
 
 func podPath(name string) string { return "/api/v1/namespaces/default/pods/" + name }
 
-// waitRunning returns the pod when it runs.
+// waitRunning waits for the pod to run.
 func waitRunning(t *testing.T, c *Cluster, name string) (p pod) {
 	t.Helper()
 	eventually(t, name+" runs", func() bool {
@@ -62,7 +62,7 @@ func waitRunning(t *testing.T, c *Cluster, name string) (p pod) {
 	return p
 }
 
-// leftProcesses are those whose command line names the directory.
+// leftProcesses lists the processes with the directory in their command line.
 func leftProcesses(t *testing.T, dir string) (left []string) {
 	t.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -77,7 +77,7 @@ func leftProcesses(t *testing.T, dir string) (left []string) {
 	return left
 }
 
-// checkGone holds Stop to its word, as far as any cluster goes.
+// checkGone checks that Stop has removed everything that every cluster has.
 func checkGone(t *testing.T, dir string) {
 	t.Helper()
 	if left := leftProcesses(t, dir); len(left) > 0 {
@@ -88,7 +88,7 @@ func checkGone(t *testing.T, dir string) {
 	}
 }
 
-// The control plane needs no root. Simulated nodes take pods.
+// The control plane needs no root. Pods are scheduled on simulated nodes.
 func TestControlPlane(t *testing.T) {
 	c := start(t, Options{ControlPlaneOnly: true, Simulated: 2})
 	if c.Node != "" {
@@ -126,7 +126,7 @@ func TestControlPlane(t *testing.T) {
 	}
 }
 
-// Only who has a certificate of the cluster may do anything.
+// A client needs a certificate of the cluster.
 func TestStrangersAreRefused(t *testing.T) {
 	c := start(t, Options{ControlPlaneOnly: true})
 	stranger := &Client{c.api.server, &http.Client{Transport: c.api.http.Transport.(*http.Transport).Clone()}}
@@ -140,7 +140,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	}
 }
 
-// What a killed starter leaves is swept; what has a living one is not.
+// Sweep removes clusters of killed processes, and no others.
 func TestSweep(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	c := start(t, Options{ControlPlaneOnly: true})
@@ -159,7 +159,7 @@ func TestSweep(t *testing.T) {
 	checkGone(t, c.Dir())
 }
 
-// endedProcess returns the record of a process that is no more.
+// endedProcess returns the record of a process that has ended.
 func endedProcess(t *testing.T) record {
 	t.Helper()
 	cmd := exec.Command("sleep", "600")
@@ -177,7 +177,7 @@ func endedProcess(t *testing.T) record {
 	return r
 }
 
-// An existing cluster takes the place of one of ours, and stays.
+// An existing cluster is used in place of a new one, and is not stopped.
 func TestOpenTakesWhatIsThere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config")
 	if err := os.WriteFile(path, []byte("apiVersion: v1\n"), 0o600); err != nil {
@@ -207,7 +207,7 @@ func TestOpenTakesWhatIsThere(t *testing.T) {
 	}
 }
 
-// A start that is given up leaves nothing.
+// A cancelled start leaves nothing.
 func TestCancelledStart(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	ctx, cancel := context.WithCancel(t.Context())

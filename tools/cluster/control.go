@@ -8,18 +8,17 @@ import (
 	"path/filepath"
 )
 
-// serviceRange is where the addresses of services come from. Nothing routes
-// them: there is no kube-proxy.
+// serviceRange is the address range of services. It is not routed: there is no
+// kube-proxy.
 const serviceRange = "10.96.0.0/16"
 
-// ports of this machine that the cluster listens on, all at 127.0.0.1 but
-// the kubelet's.
+// ports are the ports of the cluster, on 127.0.0.1 except for the kubelet's.
 type ports struct{ etcd, peer, api, kubelet, kwok int }
 
 func (p ports) server() string { return fmt.Sprintf("https://127.0.0.1:%d", p.api) }
 
-// freePorts finds ports that nobody listens on. They are held until all are
-// found, so that they differ.
+// freePorts finds unused ports. All stay open until the last is found, so that
+// they differ.
 func freePorts() (p ports, err error) {
 	for _, port := range []*int{&p.etcd, &p.peer, &p.api, &p.kubelet, &p.kwok} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -33,7 +32,7 @@ func freePorts() (p ports, err error) {
 }
 
 // startControlPlane starts etcd, the API server, the scheduler and the
-// controllers; of the last it does not wait to be ready.
+// controllers. It does not wait for the controllers to be ready.
 func (c *Cluster) startControlPlane(ctx context.Context) (controllers *running, err error) {
 	if _, err := c.startEtcd(); err != nil {
 		return nil, err
@@ -62,7 +61,7 @@ func (c *Cluster) startControllers() (*running, error) {
 		"--use-service-account-credentials", "--service-account-private-key-file=" + c.keys.private("accounts"),
 		"--root-ca-file=" + c.keys.public("ca"),
 		"--cluster-signing-cert-file=" + c.keys.public("ca"), "--cluster-signing-key-file=" + c.keys.private("ca"),
-		// The controllers start as fast as they may ask.
+		// A higher rate limit makes the start faster.
 		"--kube-api-qps=200", "--kube-api-burst=400",
 		"--cluster-name=weir", "--flex-volume-plugin-dir=" + c.path("flexvolume"),
 	}
@@ -74,7 +73,7 @@ func (c *Cluster) startControllers() (*running, error) {
 
 func (c *Cluster) program(name string) string { return filepath.Join(c.bin, name) }
 
-// prepare makes the keys, the kubeconfigs and the client.
+// prepare creates the keys, the kubeconfigs and the client.
 func (c *Cluster) prepare() (err error) {
 	if c.port, err = freePorts(); err != nil {
 		return err
@@ -110,7 +109,8 @@ func (c *Cluster) prepare() (err error) {
 	return err
 }
 
-// startEtcd trusts nobody without a certificate: it holds all secrets.
+// startEtcd starts etcd, which requires client certificates: it stores all
+// secrets.
 func (c *Cluster) startEtcd() (*running, error) {
 	client := fmt.Sprintf("https://127.0.0.1:%d", c.port.etcd)
 	peer := fmt.Sprintf("https://127.0.0.1:%d", c.port.peer)
@@ -131,11 +131,12 @@ func (c *Cluster) startAPIServer() (*running, error) {
 		"--client-ca-file="+ca, "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
 		"--service-account-key-file="+c.keys.private("accounts"), "--service-account-signing-key-file="+c.keys.private("accounts"),
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-cluster-ip-range="+serviceRange,
-		// Debian's etcd is too old for it: watches from the present on would be refused.
+		// Debian's etcd is too old for it: watches from the present on would
+		// be refused.
 		"--feature-gates=WatchList=false",
-		// Nobody reaches the API server as a service.
+		// The API server is not used as a service.
 		"--endpoint-reconciler-type=none",
-		// logs and exec: the node's name resolves nowhere.
+		// For logs and exec: the node's name does not resolve.
 		"--kubelet-preferred-address-types=InternalIP", "--kubelet-certificate-authority="+ca,
 		"--kubelet-client-certificate="+cert, "--kubelet-client-key="+key)
 }

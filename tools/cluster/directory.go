@@ -11,13 +11,13 @@ const (
 	marker    = "weir-cluster"  // the file that makes a directory a cluster's
 	temporary = "weir-cluster-" // how the temporary ones begin
 
-	// longest is what the path of a directory may have, in bytes: a Unix
-	// socket's address ends at 107.
+	// longest is the maximum length of the directory's path in bytes: Unix
+	// socket addresses have at most 107.
 	longest = 80
 )
 
-// claim makes dir a cluster's, or a new temporary directory when it is empty.
-// Only a temporary one belongs to this process: others outlive it.
+// claim reserves dir for a cluster, or a new temporary directory when it is
+// empty. Only a temporary one ends with this process.
 func claim(dir string) (string, error) {
 	var err error
 	owner := ""
@@ -55,14 +55,15 @@ func claim(dir string) (string, error) {
 	return dir, errors.Join(err, f.Close())
 }
 
-// isCluster tells whether dir is a cluster's: nothing else may be removed.
+// isCluster reports whether dir belongs to a cluster: nothing else may be
+// removed.
 func isCluster(dir string) bool {
 	info, err := os.Lstat(filepath.Join(dir, marker))
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Running tells whether the cluster in dir has all its programs, and where its
-// kubeconfig is.
+// Running reports whether all programs of the cluster in dir run, and returns
+// its kubeconfig.
 func Running(dir string) (kubeconfig string, ok bool) {
 	if !isCluster(dir) {
 		return "", false
@@ -79,13 +80,13 @@ func Running(dir string) (kubeconfig string, ok bool) {
 	return kubeconfig, err == nil && len(records) > 0
 }
 
-// Sweep stops the temporary clusters whose starter is gone without having
-// stopped them, as when a test was killed.
+// Sweep stops the temporary clusters of processes that ended without stopping
+// them, as killed tests do.
 func Sweep() error {
 	found, err := filepath.Glob(filepath.Join(os.TempDir(), temporary+"*"))
 	for _, dir := range found {
 		owner, readErr := os.ReadFile(filepath.Join(dir, marker))
-		if readErr != nil { // somebody else's, or just being made or removed
+		if readErr != nil { // of another user, or just being created or removed
 			continue
 		}
 		if p, ok := parseRecord(string(owner)); ok && !p.alive() {

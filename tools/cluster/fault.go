@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// Names of the programs that faults can be done to; see [Cluster.Kill].
+// Names of the programs that support faults; see [Cluster.Kill].
 const (
 	Etcd        = "etcd"
 	APIServer   = "kube-apiserver"
@@ -19,7 +19,7 @@ const (
 )
 
 // Kill ends one program by force, as a crash would. Its data and its ports
-// stay for [Cluster.Restart]. What has ended already is no error.
+// stay for [Cluster.Restart]. A program that has ended already is no error.
 func (c *Cluster) Kill(name string) error {
 	p, err := c.find(name)
 	if err != nil {
@@ -32,9 +32,8 @@ func (c *Cluster) Kill(name string) error {
 	return nil
 }
 
-// Restart starts a program again that was killed, as it was started before.
-// After etcd and the API server it returns when the API server is ready, if
-// that runs.
+// Restart starts a killed program again. After etcd and the API server it
+// returns when the API server is ready, if that runs.
 func (c *Cluster) Restart(ctx context.Context, name string) error {
 	p, err := c.find(name)
 	if err != nil {
@@ -57,10 +56,10 @@ func (c *Cluster) Restart(ctx context.Context, name string) error {
 	})
 }
 
-// Pause stops a program without ending it: who is connected gets no answer.
+// Pause suspends a program: its clients get no responses.
 func (c *Cluster) Pause(name string) error { return c.signal(name, syscall.SIGSTOP) }
 
-// Continue lets a paused program go on.
+// Continue resumes a paused program.
 func (c *Cluster) Continue(name string) error { return c.signal(name, syscall.SIGCONT) }
 
 func (c *Cluster) signal(name string, s syscall.Signal) error {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What is killed or paused does not answer, and comes back with its data.
+// Killed and paused programs do not respond, and come back with their data.
 func TestFaults(t *testing.T) {
 	c := start(t, Options{ControlPlaneOnly: true})
 	do(t, c, http.MethodPost, "/api/v1/namespaces", map[string]any{"metadata": map[string]any{"name": "kept"}}, nil)

@@ -15,18 +15,19 @@ import (
 	"time"
 )
 
-// lifetime of all certificates: a cluster for work does not live longer.
+// lifetime is the lifetime of all certificates, longer than any test
+// cluster's.
 const lifetime = 365 * 24 * time.Hour
 
-// keys is the cluster's own certificate authority and where its files lie.
+// keys is the cluster's certificate authority and the directory of its files.
 type keys struct {
 	dir  string
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// newKeys makes the authority, and the key that signs the tokens of service
-// accounts.
+// newKeys creates the authority, and the key that signs service account
+// tokens.
 func newKeys(dir string) (keys, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return keys{}, err
@@ -54,8 +55,8 @@ func newKeys(dir string) (keys, error) {
 	return k, writeKey(k.private("accounts"), accounts)
 }
 
-// issue makes a key and a certificate for name, for a client and for a server
-// at hosts. The organizations are the groups that Kubernetes sees.
+// issue creates a key and a certificate for name, as a client and as a server
+// at hosts. The organizations are the groups in Kubernetes.
 func (k keys) issue(file, name string, groups, hosts []string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -75,7 +76,7 @@ func (k keys) issue(file, name string, groups, hosts []string) error {
 	return err
 }
 
-// certificate is what all of them have in common. The start lies back, for
+// certificate is the template of all certificates. It begins in the past, for
 // clocks that are set while the cluster runs.
 func certificate(subject pkix.Name) *x509.Certificate {
 	serial, _ := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)) // crypto/rand does not fail

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// refuseMounts fails when something is mounted below dir: the cluster itself
-// mounts nothing that others see, and to remove the directory would remove
-// what lies there.
+// refuseMounts fails when something is mounted below dir: the cluster's own
+// mounts are private, and removing the directory would remove the files there.
 func refuseMounts(dir string) error {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -20,7 +19,7 @@ func refuseMounts(dir string) error {
 	return nil
 }
 
-// unescape undoes how the kernel writes what would break a line in words.
+// unescape decodes the kernel's escapes of white space.
 var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 
 // mountsBelow lists the mount points below dir.

@@ -15,20 +15,20 @@ import (
 	"strings"
 )
 
-// cniPlugins is where Debian keeps them.
+// cniPlugins is Debian's directory of CNI plugins.
 const cniPlugins = "/usr/lib/cni"
 
-// network is the node's own bridge, as it is recorded for Stop.
+// network is the node's bridge, as recorded for Stop.
 type network struct {
 	Bridge string       `json:"bridge"` // also the name of the CNI network
 	Subnet netip.Prefix `json:"subnet"`
 }
 
-// host is the node's address: the bridge's own.
+// host is the address of the node and the bridge.
 func (n network) host() netip.Addr { return n.Subnet.Addr().Next() }
 
-// makeNetwork makes the bridge before there are pods, because the kubelet
-// listens at its address, and records it.
+// makeNetwork creates and records the bridge before there are pods, because
+// the kubelet listens at its address.
 func (c *Cluster) makeNetwork() error {
 	sum := sha256.Sum256([]byte(c.dir))
 	n := network{Bridge: "weir" + hex.EncodeToString(sum[:4])}
@@ -59,7 +59,7 @@ func (c *Cluster) makeNetwork() error {
 	return c.writeCNI()
 }
 
-// masquerade is the one rule of iptables that lets pods reach the network.
+// masquerade is the iptables rule that connects pods to the network.
 func (n network) masquerade(action string) []string {
 	return []string{"-w", "-t", "nat", action, "POSTROUTING", "-s", n.Subnet.String(), "!", "-d", n.Subnet.String(),
 		"-m", "comment", "--comment", n.Bridge, "-j", "MASQUERADE"}
@@ -81,7 +81,8 @@ func (c *Cluster) writeCNI() error {
 	return os.WriteFile(c.path("cni", "weir.conflist"), []byte(text), 0o644)
 }
 
-// removeNetwork takes back what makeNetwork made, as far as it came.
+// removeNetwork removes what makeNetwork has created, also after a partial
+// failure.
 func removeNetwork(dir string) error {
 	text, err := os.ReadFile(filepath.Join(dir, "network"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -104,7 +105,7 @@ func removeNetwork(dir string) error {
 	return nil
 }
 
-// usedAddresses are the networks that this machine is part of.
+// usedAddresses lists the networks of this machine.
 func usedAddresses() (used []netip.Prefix, err error) {
 	addrs, err := net.InterfaceAddrs()
 	for _, a := range addrs {
@@ -115,8 +116,8 @@ func usedAddresses() (used []netip.Prefix, err error) {
 	return used, err
 }
 
-// freeSubnet chooses a /24 of 10.88.0.0/16, the first that is free from the
-// one numbered first on.
+// freeSubnet returns the first unused /24 of 10.88.0.0/16, beginning with
+// first.
 func freeSubnet(first byte, used []netip.Prefix) (netip.Prefix, error) {
 	for i := range 256 {
 		p := netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 88, first + byte(i), 0}), 24)
@@ -131,7 +132,7 @@ func freeSubnet(first byte, used []netip.Prefix) (netip.Prefix, error) {
 	return netip.Prefix{}, errors.New("this machine uses all of 10.88.0.0/16: there is no network left for pods")
 }
 
-// command runs a program of the system; its error holds what it said.
+// command runs a system program; its error contains the output.
 func command(name string, args ...string) error {
 	cmd := exec.Command(findProgram(name), args...)
 	cmd.Env = []string{"PATH=" + systemPath}

@@ -14,8 +14,8 @@ import (
 
 const nodeName = "weir"
 
-// startKubelet adds the node, in containerd's view of the file system, and
-// waits until it takes pods.
+// startKubelet starts the kubelet in containerd's mount namespace, and waits
+// until the node accepts pods.
 func (c *Cluster) startKubelet(ctx context.Context, containerd *running) error {
 	if err := c.writeKubelet(); err != nil {
 		return err
@@ -37,15 +37,14 @@ func (c *Cluster) startKubelet(ctx context.Context, containerd *running) error {
 
 func (c *Cluster) containerdSocket() string { return filepath.Join(c.dir, containerdSocket) }
 
-// containerdSocket is where the cluster's containerd listens; its shims name
-// it in their command lines, by which Stop finds them.
+// containerdSocket is the socket of the cluster's containerd, by which Stop
+// finds its shims.
 const containerdSocket = "containerd.sock"
 
-// privateMounts gives the node's programs a view of the file system of their
-// own: what they mount is gone with them, nobody removes a volume's files
-// along with the cluster, and the places that cannot be configured are not
-// those of another containerd or kubelet on this machine. Mounts that this
-// machine makes later are seen inside.
+// privateMounts runs the node's programs in their own mount namespace: their
+// mounts end with them, removing the cluster cannot remove files of a volume,
+// and fixed paths are separate from another containerd or kubelet on this
+// machine. Later mounts of this machine are visible inside.
 const privateMounts = `set -e
 dir=$1
 shift
@@ -55,7 +54,7 @@ for place in /run/containerd /var/lib/cni /var/lib/kubelet /var/log/containers; 
 done
 exec "$@"`
 
-// startContainerd makes the node's network, starts containerd and loads the
+// startContainerd creates the node's network, starts containerd and loads the
 // images. It needs root.
 func (c *Cluster) startContainerd(ctx context.Context, jupyter bool) (*running, error) {
 	if err := c.makeNetwork(); err != nil {
@@ -104,11 +103,11 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
 	return os.WriteFile(c.path("containerd.toml"), []byte(text), 0o644)
 }
 
-// overlayFS is the number of that file system in statfs(2).
+// overlayFS is the magic number of overlayfs in statfs(2).
 const overlayFS = 0x794c7630
 
-// snapshotter is how containerd lays an image's layers over each other in
-// dir. Where that is an overlay itself, as in a container, they are copied.
+// snapshotter is containerd's snapshotter for dir. On an overlay, as in a
+// container, layers are copied.
 func snapshotter(dir string) string {
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(dir, &st); err == nil && st.Type == overlayFS {
@@ -117,7 +116,7 @@ func snapshotter(dir string) string {
 	return "overlayfs"
 }
 
-// importImages loads the images that are made here, as there is no registry.
+// importImages loads the locally built images, as there is no registry.
 func (c *Cluster) importImages(ctx context.Context, jupyter bool) error {
 	cache, err := cacheDir("images")
 	if err != nil {
@@ -145,7 +144,7 @@ func (c *Cluster) importImages(ctx context.Context, jupyter bool) error {
 	return nil
 }
 
-// Import loads an archive of images into the node, under the names in it.
+// Import loads an archive of images into the node.
 func (c *Cluster) Import(path string) error {
 	if c.dir == "" {
 		return errors.New("images can be imported only into a cluster that was started here")
@@ -154,7 +153,7 @@ func (c *Cluster) Import(path string) error {
 		"--snapshotter", snapshotter(c.dir), path)
 }
 
-// containerdNamespace is where the kubelet's part of containerd keeps all.
+// containerdNamespace is the kubelet's namespace in containerd.
 const containerdNamespace = "k8s.io"
 
 // writeKubelet writes the node's keys and its kubelet's configuration.
@@ -180,7 +179,7 @@ func (c *Cluster) writeKubelet() error {
 	return os.WriteFile(c.path("kubelet.json"), []byte(text), 0o644)
 }
 
-// nodeReady asks what the kubelet reported of itself.
+// nodeReady checks the node's conditions.
 func (c *Cluster) nodeReady(ctx context.Context, name string) error {
 	var node struct {
 		Status struct {

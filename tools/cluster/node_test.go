@@ -14,8 +14,8 @@ import (
 	"weir/tools/cluster/image"
 )
 
-// notebook is a pod as a workspace's: Jupyter as an ordinary user, its root
-// read-only, with one directory to read and one to write.
+// notebook is a pod like a workspace's: Jupyter without root, with a read-only
+// root file system, one read-only and one writable directory.
 func notebook(name, shared string) map[string]any {
 	const script = `echo kept > rw/written
 if touch ro/refused; then echo ro can be written > rw/wrong; fi
@@ -27,7 +27,7 @@ exec jupyter-notebook --ip=0.0.0.0 --port=8888 --no-browser`
 		"metadata": map[string]any{"name": name},
 		"spec": map[string]any{
 			"securityContext": map[string]any{"runAsNonRoot": true, "seccompProfile": map[string]any{"type": "RuntimeDefault"}},
-			// The end of the pod is not what is tested here.
+			// The end of the pod is not tested here.
 			"terminationGracePeriodSeconds": 1,
 			"automountServiceAccountToken":  false,
 			"containers": []any{map[string]any{
@@ -47,7 +47,7 @@ exec jupyter-notebook --ip=0.0.0.0 --port=8888 --no-browser`
 	}
 }
 
-// sharedDirectory makes what the pods mount.
+// sharedDirectory creates the directory that the pods mount.
 func sharedDirectory(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -63,8 +63,7 @@ func sharedDirectory(t *testing.T) string {
 	return dir
 }
 
-// A real kubelet runs Jupyter. Without root there is no node, and the
-// refusal is what is checked.
+// A real kubelet runs Jupyter. Without root the test checks the refusal.
 func TestNode(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Log("pods run only for root: here it is checked that the others are told so")
@@ -91,7 +90,7 @@ func TestNode(t *testing.T) {
 		t.Error("the deleted pod answers")
 	}
 
-	// Stop ends what still runs, and takes nothing of the volume along.
+	// Stop ends running pods, and removes no files of the volume.
 	do(t, c, http.MethodPost, "/api/v1/namespaces/default/pods", notebook("second", shared), nil)
 	second := waitRunning(t, c, "second")
 	eventually(t, "Jupyter answers", func() bool { return answers(t, second.Status.PodIP) })
@@ -103,14 +102,14 @@ func TestNode(t *testing.T) {
 	checkShared(t, shared)
 }
 
-// answers tells whether Jupyter answers at the pod's address.
+// answers reports whether Jupyter responds at the pod's address.
 func answers(t *testing.T, address string) bool {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("http://%s/api", net.JoinHostPort(address, "8888")), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := (&http.Client{Timeout: patience / 60}).Do(req)
+	resp, err := (&http.Client{Timeout: readyTimeout / 60}).Do(req)
 	if err != nil {
 		return false
 	}
@@ -119,7 +118,7 @@ func answers(t *testing.T, address string) bool {
 	return err == nil && resp.StatusCode == http.StatusOK && strings.Contains(string(text), "version")
 }
 
-// checkShared tells from outside what the pod could do.
+// checkShared checks on the host what the pod could do.
 func checkShared(t *testing.T, dir string) {
 	t.Helper()
 	if text, err := os.ReadFile(filepath.Join(dir, "rw", "written")); err != nil || string(text) != "kept\n" {
@@ -132,7 +131,7 @@ func checkShared(t *testing.T, dir string) {
 	}
 }
 
-// checkNodeGone holds Stop to its word about what only a node has.
+// checkNodeGone checks that Stop has removed everything that only a node has.
 func checkNodeGone(t *testing.T, c *Cluster) {
 	t.Helper()
 	if _, err := net.InterfaceByName(c.net.Bridge); err == nil {

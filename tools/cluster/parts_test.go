@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// A process is ended only when it is the one that was meant.
+// A process is ended only if it is the recorded one.
 func TestRecordsNameOneProcess(t *testing.T) {
 	cmd := exec.Command("sleep", "600")
 	if err := cmd.Start(); err != nil {
@@ -82,7 +82,7 @@ func TestFreeSubnet(t *testing.T) {
 	}
 }
 
-// Nothing but a cluster's directory is taken or removed.
+// Only a cluster's directory is used or removed.
 func TestDirectories(t *testing.T) {
 	full := t.TempDir()
 	kept := filepath.Join(full, "kept")
@@ -113,7 +113,7 @@ func TestDirectories(t *testing.T) {
 	}
 }
 
-// A program that ends is reported with the end of its log.
+// The error of an ended program contains the end of its log.
 func TestFailureShowsTheLog(t *testing.T) {
 	c := &Cluster{dir: t.TempDir()}
 	p, err := c.spawn("broken", "/bin/sh", "-c", "echo what went wrong; exit 1")
@@ -137,7 +137,7 @@ func TestFailureShowsTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r, ok := recordOf(p.pid); ok {
-		// Its name is none of a cluster's programs, so it is still there.
+		// Its name is not one of a cluster's programs, so it was not ended.
 		if err := r.end(); err != nil {
 			t.Error(err)
 		}
@@ -147,7 +147,7 @@ func TestFailureShowsTheLog(t *testing.T) {
 	<-p.done
 }
 
-// The keys are good for each other and for nobody else.
+// The keys are valid for each other only.
 func TestKeys(t *testing.T) {
 	k, err := newKeys(filepath.Join(t.TempDir(), "keys"))
 	if err != nil {

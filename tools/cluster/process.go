@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// record names one process for good: ids are used again, but not with the
-// same start.
+// record identifies a process permanently: ids are reused, but not with the
+// same start time.
 type record struct {
 	pid   int
 	start string // in clock ticks since boot
@@ -33,20 +33,20 @@ func self() string {
 	return r.String()
 }
 
-// recordOf reads the record of a process; false when it has ended, be it
-// collected or not.
+// recordOf reads the record of a process; false when it has ended or is a
+// zombie.
 func recordOf(pid int) (record, bool) {
 	stat, err := readStat(pid)
 	return record{pid, stat.start}, err == nil && stat.state != "Z" && stat.state != "X"
 }
 
-// alive tells whether the process has not ended.
+// alive reports whether the process has not ended.
 func (r record) alive() bool {
 	now, ok := recordOf(r.pid)
 	return ok && now.start == r.start
 }
 
-// signal sends to exactly this process. What has ended needs none.
+// signal signals exactly this process, unless it has ended.
 func (r record) signal(s syscall.Signal) error {
 	if !r.alive() {
 		return nil
@@ -57,8 +57,8 @@ func (r record) signal(s syscall.Signal) error {
 	return nil
 }
 
-// end ends a process by force: nothing of a cluster that ends is kept, so
-// nobody needs time to put things in order.
+// end kills a process: a stopped cluster keeps no data, so no graceful
+// shutdown is needed.
 func (r record) end() error {
 	if err := r.signal(syscall.SIGKILL); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (r record) end() error {
 	return nil
 }
 
-// gone waits for the end of a process, which need not be a child.
+// gone waits for the end of a process that may not be a child.
 func (r record) gone(limit time.Duration) bool {
 	for deadline := time.Now().Add(limit); r.alive(); pause() {
 		if time.Now().After(deadline) {
@@ -79,10 +79,10 @@ func (r record) gone(limit time.Duration) bool {
 	return true
 }
 
-// pause is the time between two looks at something.
+// pause waits between two polls.
 func pause() { <-time.After(20 * time.Millisecond) }
 
-// stat is what /proc says of a process.
+// stat is a part of /proc/PID/stat.
 type stat struct {
 	state, start string
 	parent       int
@@ -93,7 +93,7 @@ func readStat(pid int) (stat, error) {
 	if err != nil {
 		return stat{}, err
 	}
-	// The name, in parentheses, may hold anything.
+	// The name, in parentheses, can contain any character.
 	field := strings.Fields(string(text[strings.LastIndex(string(text), ")")+1:]))
 	if len(field) < 20 {
 		return stat{}, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(field))
@@ -102,8 +102,8 @@ func readStat(pid int) (stat, error) {
 	return stat{state: field[0], start: field[19], parent: parent}, err
 }
 
-// spawn starts a program of the cluster, detached: it outlives this process.
-// Its output goes to logs/NAME.log and its record to processes/NAME.
+// spawn starts a program of the cluster, detached from this process. Its
+// output is in logs/NAME.log and its record in processes/NAME.
 func (c *Cluster) spawn(name, program string, args ...string) (*running, error) {
 	for _, dir := range []string{"logs", "processes"} {
 		if err := os.MkdirAll(c.path(dir), 0o755); err != nil {
@@ -126,7 +126,7 @@ func (c *Cluster) spawn(name, program string, args ...string) (*running, error) 
 	}
 	p.pid = cmd.Process.Pid
 	p.record, _ = recordOf(p.pid)
-	// Collects the process when it ends, and ends with it.
+	// Reaps the process, and ends with it.
 	go func() {
 		defer close(p.done)
 		_ = cmd.Wait()
@@ -138,7 +138,7 @@ func (c *Cluster) spawn(name, program string, args ...string) (*running, error) 
 	return p, nil
 }
 
-// running is a program that this process started.
+// running is a program started by this process.
 type running struct {
 	name, program string
 	args          []string
@@ -148,7 +148,7 @@ type running struct {
 	done          chan struct{}
 }
 
-// failure explains why a program is not ready, with the end of its log.
+// failure returns why a program is not ready, with the end of its log.
 func (p *running) failure(err error) error {
 	select {
 	case <-p.done:

@@ -13,12 +13,12 @@ import (
 	"syscall"
 )
 
-// systemPath is where the system's programs lie, also for a user whose own
-// PATH leaves sbin out.
+// systemPath is the PATH of system programs, also for a user whose own PATH
+// lacks sbin.
 const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// CacheDir is the environment variable that names where compiled programs
-// and images are kept, instead of weir in the user's cache directory.
+// CacheDir is the environment variable for the directory of compiled programs
+// and images. The default is weir in the user's cache directory.
 const CacheDir = "WEIR_CLUSTER_CACHE"
 
 // cacheDir returns a directory below the cache.
@@ -34,7 +34,7 @@ func cacheDir(parts ...string) (string, error) {
 	return filepath.Join(append([]string{base}, parts...)...), nil
 }
 
-// checkPrograms says at once what the machine lacks for a cluster.
+// checkPrograms checks at once that the machine has all system programs.
 func checkPrograms(o Options) error {
 	needs := [][2]string{{"etcd", "etcd-server"}}
 	if !o.ControlPlaneOnly {
@@ -56,7 +56,7 @@ func checkPrograms(o Options) error {
 	return nil
 }
 
-// findProgram returns where the system has a program, or nothing.
+// findProgram returns the path of a system program, or "".
 func findProgram(name string) string {
 	if filepath.IsAbs(name) {
 		if _, err := os.Stat(name); err == nil {
@@ -72,7 +72,7 @@ func findProgram(name string) string {
 	return ""
 }
 
-// module is a Go module of ours that only names programs to compile.
+// module is a Go module that only lists programs to compile.
 type module struct {
 	dir      string // below tools
 	version  *regexp.Regexp
@@ -86,8 +86,8 @@ var (
 	kwok = module{"kwok", regexp.MustCompile(`(?m)sigs\.k8s\.io/kwok (v\S+)`), []string{"sigs.k8s.io/kwok/cmd/kwok"}}
 )
 
-// programs returns the directory with the programs of Kubernetes, compiled
-// now or before, and makes sure of KWOK's where that is wanted.
+// programs returns the directory with the programs of Kubernetes, and of KWOK
+// if wanted, and compiles them if needed.
 func programs(ctx context.Context, withKwok bool, log func(string, ...any)) (string, error) {
 	if withKwok {
 		if _, err := kwok.programs(ctx, log); err != nil {
@@ -97,8 +97,7 @@ func programs(ctx context.Context, withKwok bool, log func(string, ...any)) (str
 	return kubernetes.programs(ctx, log)
 }
 
-// programs compiles what is not in the cache. Others who want the same wait
-// meanwhile.
+// programs compiles what is not in the cache. Concurrent callers wait.
 func (m module) programs(ctx context.Context, log func(string, ...any)) (string, error) {
 	source, version, err := m.source(ctx)
 	if err != nil {
@@ -126,7 +125,7 @@ func (m module) programs(ctx context.Context, log func(string, ...any)) (string,
 	return dir, m.compile(ctx, source, version, dir)
 }
 
-// compile puts the programs into dir, each only when it is whole.
+// compile builds the programs into dir, each atomically.
 func (m module) compile(ctx context.Context, source, version, dir string) error {
 	fresh, err := os.MkdirTemp(dir, "new-")
 	if err != nil {
@@ -163,7 +162,7 @@ func (m module) complete(dir string) bool {
 	return !slices.ContainsFunc(m.names(), func(name string) bool { return findProgram(filepath.Join(dir, name)) == "" })
 }
 
-// source finds the module beside this one and the version that it requires.
+// source finds the module next to this one and the version that it requires.
 func (m module) source(ctx context.Context) (dir, version string, err error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "weir").Output()
 	if err != nil {

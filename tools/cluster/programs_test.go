@@ -22,7 +22,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// Programs appear whole, and what the compiler says is passed on.
+// Programs are written atomically, and the compiler's errors are reported.
 func TestCompile(t *testing.T) {
 	source, dir := t.TempDir(), t.TempDir()
 	for name, text := range map[string]string{

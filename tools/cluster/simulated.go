@@ -8,14 +8,13 @@ import (
 	"path/filepath"
 )
 
-// SimulatedKey is the annotation by which KWOK knows a node as its own, and
-// the taint that keeps pods away which do not tolerate it; both have the
-// value “fake”.
+// SimulatedKey is the annotation of KWOK's nodes, and the taint that keeps
+// other pods away; both have the value “fake”.
 const SimulatedKey = "kwok.x-k8s.io/node"
 
 // Simulate starts KWOK, unless it runs, and adds nodes named simulated-0 and
-// so on, each with 32 CPUs, 256 GiB, 8 GPUs and room for 110 pods. Pods on
-// them are said to run, and nothing does. It returns when the last is ready.
+// so on, each with 32 CPUs, 256 GiB, 8 GPUs and 110 pods. Pods on them are
+// reported as running. It returns when the last node is ready.
 func (c *Cluster) Simulate(ctx context.Context, nodes int) error {
 	if c.dir == "" {
 		return errors.New("nodes can be simulated only in a cluster that was started here")

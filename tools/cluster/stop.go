@@ -11,18 +11,18 @@ import (
 	"strings"
 )
 
-// runcRoot is where runc keeps its containers, below the cluster's directory.
+// runcRoot is runc's directory for containers, in the cluster's directory.
 const runcRoot = "runc"
 
-// order is that in which programs end: whoever would start something again
-// before it.
+// order is the order in which programs are stopped: a program before those
+// that it would restart.
 var order = []string{"kwok", "kubelet", "containerd", "kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd"}
 
-// Stop ends the cluster in dir and removes all that it made, also when the
-// one who started it was killed meanwhile. It ends exactly the processes that
-// are recorded there and the containers below them. A directory that is not
-// there is no error; one that is not a cluster's is. When something cannot be
-// removed, the directory stays for another try.
+// Stop stops the cluster in dir and removes everything that it created, also
+// after its starter was killed. It ends exactly the recorded processes and the
+// containers below them. A missing directory is no error; one that is not a
+// cluster's is. If something cannot be removed, the directory stays for a
+// retry.
 func Stop(dir string) error {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -45,8 +45,8 @@ func Stop(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// endPrograms ends the recorded processes. The containers go between the
-// kubelet, which would start them again, and containerd, which lets them be.
+// endPrograms ends the recorded processes. Containers are removed after the
+// kubelet, which would restart them, and before containerd.
 func endPrograms(dir string) error {
 	for _, name := range order {
 		if name == "containerd" {
@@ -69,8 +69,8 @@ func endPrograms(dir string) error {
 	return endShims(dir) // those that containerd started while it ended
 }
 
-// endContainers lets runc, which knows the cgroups too, remove what runs, and
-// ends the shims.
+// endContainers removes running containers with runc, which also removes
+// cgroups, and ends the shims.
 func endContainers(dir string) error {
 	root := filepath.Join(dir, runcRoot, containerdNamespace)
 	containers, err := os.ReadDir(root)
@@ -85,8 +85,8 @@ func endContainers(dir string) error {
 	return endShims(dir)
 }
 
-// endShims ends the shims of the cluster's containerd with all below them.
-// A shim takes over what loses its parent, so nothing of a container escapes.
+// endShims ends the shims of the cluster's containerd and all their
+// descendants. Shims are subreapers, so no process of a container escapes.
 func endShims(dir string) error {
 	shims, below, err := shimsOf(filepath.Join(dir, containerdSocket))
 	for _, r := range append(below, shims...) {
@@ -131,8 +131,8 @@ func shimsOf(socket string) (shims, below []record, err error) {
 	return shims, below, nil
 }
 
-// isShim tells by its command line whether a process is a shim of the
-// containerd at socket.
+// isShim reports whether a process is a shim of the containerd at socket, by
+// its command line.
 func isShim(pid int, socket string) bool {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	args := strings.Split(string(line), "\x00")

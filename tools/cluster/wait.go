@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// patience is how long any one program may take to become ready. A loaded
+// readyTimeout is how long a program may take to become ready. A loaded
 // machine needs a large part of it.
-const patience = 2 * time.Minute
+const readyTimeout = 2 * time.Minute
 
-// await polls until ready says nil, a program has ended, or time is over;
-// then it returns the last answer, with the program's log.
+// await polls until ready returns nil, a program has ended, or the time is
+// over; then it returns the last error, with the program's log.
 func await(ctx context.Context, p *running, ready func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

@@ -41,7 +41,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// Every package says in doc.go what it is for and what it must not know.
+// Every package has a doc.go.
 func TestEveryPackageHasItsDoc(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range tree(t) {

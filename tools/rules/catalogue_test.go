@@ -30,14 +30,6 @@ func (w *wording) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*plain)(w))
 }
 
-// forms are those that the sentence has.
-func (w wording) forms() []string {
-	if w.One == "" {
-		return []string{w.Other}
-	}
-	return []string{w.One, w.Other}
-}
-
 // The source says a sentence in English. The catalogue gives each a key, by
 // which rows keep it, and its translation: none may be missing or left over,
 // and all forms take the same arguments.
@@ -92,8 +84,7 @@ func TestFormerSentences(t *testing.T) {
 	}
 }
 
-// hasWords tells whether a sentence needs a translation: “%s: ” may do
-// without.
+// hasWords reports whether a text needs a translation: “%s: ” does not.
 func hasWords(text string) bool {
 	return strings.ContainsFunc(verbPattern.ReplaceAllString(text, ""), unicode.IsLetter)
 }
@@ -114,7 +105,7 @@ func readCatalogue[V any](t *testing.T, name string) map[string]V {
 	return entries
 }
 
-// quote writes a sentence as JSON does, readably.
+// quote encodes a text as readable JSON.
 func quote(text string) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -129,8 +120,8 @@ func quote(text string) string {
 // precision, verb.
 var verbPattern = regexp.MustCompile(`%[-+#0 ]*(?:\[(\d+)\])?\d*(?:\.\d+)?([a-zA-Z%])`)
 
-// arguments maps the number of each argument that a format uses to its
-// verb, whatever the order in which the sentence uses them.
+// arguments maps the number of each argument that a format uses to its verb,
+// in any order.
 func arguments(format string) map[int]string {
 	used := map[int]string{}
 	next := 1

@@ -1,6 +1,6 @@
-// Package rules holds the project to its own rules: who may import whom, how
-// large a function may be, and that every sentence has its translation. It
-// is tests only.
+// Package rules checks the rules of this project: which package may import
+// which, the size of functions and files, and the completeness of
+// translations. It contains tests only.
 //
 // It must not be imported.
 package rules

@@ -13,8 +13,8 @@ import (
 
 const module = "weir"
 
-// mayImport is the import rule: what of ours each package may import outside
-// its tests. A package that is not here may not exist.
+// mayImport is the import rule: the packages of this module that each package
+// may import outside its tests. Every package must be listed.
 var mayImport = map[string][]string{
 	"models":     {},
 	"migrations": {},
@@ -79,7 +79,7 @@ var mayImport = map[string][]string{
 
 const everything = "*"
 
-// testHelpers are for tests: whatever ships may not import them.
+// testHelpers are for tests only: production code must not import them.
 var testHelpers = []string{"models/modelstest", "pool/pooltest", "policies/openid/openidtest", "workspaces/runtimetest", "deploy", "e2e", "tools/rules", "tools/cluster", "tools/cluster/faults", "tools/cluster/image"}
 
 // pure packages decide and nothing else, so that a test can hold them to
@@ -87,7 +87,7 @@ var testHelpers = []string{"models/modelstest", "pool/pooltest", "policies/openi
 var pure = []string{"pool/authority", "pool/placement", "pool/placement/fleet", "pool/placement/trace", "pool/placement/occupancy", "pool/placement/history",
 	"pool/queue", "pool/quota", "pool/timeline", "workspaces/graph", "workspaces/barrier", "workspaces/shard"}
 
-// importer is a package and what it imports outside its tests.
+// importer is a package with its imports outside tests.
 type importer struct {
 	ImportPath string
 	Imports    []string
@@ -110,7 +110,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// refuse says what is wrong with an import, or nothing.
+// refuse returns what is wrong with an import, or "".
 func refuse(importer, path string, allowed []string) string {
 	imported, own := strings.CutPrefix(path, module+"/")
 	switch {
@@ -128,8 +128,8 @@ func refuse(importer, path string, allowed []string) string {
 	return ""
 }
 
-// standard tells a standard library package by its path: others begin with a
-// host's name.
+// standard reports whether a path is of the standard library: others begin
+// with a host name.
 func standard(path string) bool {
 	first, _, _ := strings.Cut(path, "/")
 	return !strings.Contains(first, ".")

@@ -12,18 +12,18 @@ import (
 	"testing"
 )
 
-// sentence is one text for a person in the source, or why it cannot be read.
+// sentence is a user-visible text in the source, or why it cannot be read.
 type sentence struct{ text, at, problem string }
 
-// speakers are the functions of each package that take a sentence, with the
+// textFunctions are the functions of each package that take a text, with the
 // position of that argument.
-var speakers = map[string]map[string]int{
+var textFunctions = map[string]map[string]int{
 	"models": {"Say": 0, "Invalid": 1, "NotFound": 0, "Forbidden": 0, "Conflict": 0, "NoCapacity": 1, "Unavailable": 1,
 		"found": 1, "nameTaken": 1}, // these two take the noun of a sentence
 	"web": {"T": 1},
 }
 
-// sentences collects all texts for a person outside tests.
+// sentences collects all user-visible texts outside tests.
 func sentences(sources []source) (found []sentence) {
 	problems := problemsNames(sources)
 	for _, s := range sources {
@@ -41,24 +41,23 @@ func sentences(sources []source) (found []sentence) {
 	return found
 }
 
-// reader reads the sentences of one file.
+// reader finds the texts of one file.
 type reader struct {
 	source
 	names    map[string]string // what the file calls each package of ours
 	problems []string          // variables and fields of type models.Problems
 }
 
-// sentenceOf returns the expression of the sentence that a node says, if it
-// says one.
+// sentenceOf returns the expression of the text in a node, if any.
 func (r reader) sentenceOf(n ast.Node) ast.Expr {
 	switch n := n.(type) {
 	case *ast.CallExpr:
 		pkg, name := r.callee(n.Fun)
-		position, speaks := speakers[pkg][name]
-		if !speaks && r.addsProblem(n.Fun) {
-			position, speaks = 1, true
+		position, ok := textFunctions[pkg][name]
+		if !ok && r.addsProblem(n.Fun) {
+			position, ok = 1, true
 		}
-		if speaks && position < len(n.Args) {
+		if ok && position < len(n.Args) {
 			return n.Args[position]
 		}
 	case *ast.CompositeLit:
@@ -69,7 +68,7 @@ func (r reader) sentenceOf(n ast.Node) ast.Expr {
 	return nil
 }
 
-// callee resolves a name to its package of ours and its name there.
+// callee resolves a name to its package in this module and its name there.
 func (r reader) callee(fun ast.Expr) (pkg, name string) {
 	switch fun := fun.(type) {
 	case *ast.Ident:
@@ -82,15 +81,15 @@ func (r reader) callee(fun ast.Expr) (pkg, name string) {
 	return "", ""
 }
 
-// addsProblem tells whether fun is the method Add of a models.Problems, not
-// that of a header or a wait group.
+// addsProblem reports whether fun is the method Add of a models.Problems, not
+// of a header or a wait group.
 func (r reader) addsProblem(fun ast.Expr) bool {
 	sel, ok := fun.(*ast.SelectorExpr)
 	return ok && sel.Sel.Name == "Add" && slices.Contains(r.problems, lastName(sel.X))
 }
 
-// read evaluates a literal. models itself passes formats on; nobody else
-// may, because what is not literal has no key.
+// read evaluates a literal. Only models may pass variables: a text that is not
+// literal has no key.
 func (r reader) read(arg ast.Expr) []sentence {
 	at := fmt.Sprintf("%s:%d", r.path, line(arg))
 	if text, ok := literal(arg); ok {
@@ -102,7 +101,7 @@ func (r reader) read(arg ast.Expr) []sentence {
 	return []sentence{{at: at, problem: "the sentence must be a literal, or it has no translation"}}
 }
 
-// literal evaluates a string literal or a sum of them.
+// literal evaluates a string literal or a concatenation of them.
 func literal(e ast.Expr) (string, bool) {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -144,7 +143,7 @@ func lastName(e ast.Expr) string {
 	return ""
 }
 
-// importNames maps what a file calls each package of ours to its path.
+// importNames maps a file's names of packages of this module to their paths.
 func importNames(s source) map[string]string {
 	names := map[string]string{}
 	for _, spec := range s.file.Imports {
@@ -162,9 +161,9 @@ func importNames(s source) map[string]string {
 	return names
 }
 
-// problemsNames finds, for each package, what is called a models.Problems
-// there: variables, parameters and fields. Names suffice, as one package
-// does not give one name to a Problems and to a header.
+// problemsNames finds the names of type models.Problems in each package:
+// variables, parameters and fields. Names suffice: no package uses one name
+// for a Problems and a header.
 func problemsNames(sources []source) map[string][]string {
 	found := map[string][]string{}
 	for _, s := range sources {

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// root is the repository, seen from this package.
+// root is the repository, relative to this package.
 const root = "../.."
 
 // source is one parsed Go file; its path is relative to root.
@@ -29,7 +29,7 @@ func (s source) dir() string { return filepath.ToSlash(filepath.Dir(s.path)) }
 
 var positions = token.NewFileSet()
 
-// line is the line at which a node begins.
+// line is the first line of a node.
 func line(n ast.Node) int { return positions.Position(n.Pos()).Line }
 
 var parseTree = sync.OnceValues(func() (sources []source, err error) {
@@ -49,7 +49,7 @@ var parseTree = sync.OnceValues(func() (sources []source, err error) {
 	return sources, err
 })
 
-// ours leaves out what is not this module's source.
+// ours excludes files that are not source of this module.
 func ours(path, name string) bool {
 	if strings.HasPrefix(name, ".") || name == "testdata" || name == "node_modules" {
 		return false

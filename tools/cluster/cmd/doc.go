@@ -1,5 +1,5 @@
-// Command cmd brings up the test cluster and removes it: “make cluster” and
-// “make cluster-down”.
+// Command cmd starts and stops the test cluster: “make cluster” and “make
+// cluster-down”.
 //
-// It must not know how a cluster is made.
+// It must not know how a cluster is built.
 package main

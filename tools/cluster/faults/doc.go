@@ -1,8 +1,7 @@
-// Package faults stands between a client and a real API server and does, when
-// a test asks for it, what a bad day does: it refuses requests, delays them,
-// loses the answers of what the API server has done, and cuts watches. Which
-// requests are hit follows from the seed and the requests themselves, not
-// from their timing.
+// Package faults is a proxy between a client and a real API server that
+// injects faults for tests: it refuses requests, delays them, loses responses
+// of completed requests, and breaks watches. The affected requests depend on
+// the seed and the requests only, not on timing.
 //
 // It must not know what the requests are for. It is for tests.
 package faults

@@ -23,18 +23,18 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Rule is a fault, and whom it hits. Of several rules the first that hits
-// counts.
+// Rule is a fault and the requests that it applies to. The first matching rule
+// applies.
 type Rule struct {
 	Match   func(*http.Request) bool // nil: all requests
 	Percent int                      // of those that match; 100 is every one
 
 	Delay  time.Duration // before anything else
-	Status int           // answered instead of the API server; 429 asks to come again in a second
-	Lost   bool          // the API server acts, and its answer is lost
+	Status int           // returned instead of forwarding; 429 has a Retry-After of a second
+	Lost   bool          // the request is completed, and its response is lost
 }
 
-// Proxy passes requests on to an API server, but for the faults. Make one
+// Proxy forwards requests to an API server, except for the faults. Create one
 // with New.
 type Proxy struct {
 	next   *httputil.ReverseProxy
@@ -48,14 +48,14 @@ type Proxy struct {
 	watches map[*watch]bool
 }
 
-// watch is one that is open.
+// watch is an open watch.
 type watch struct {
 	cut  context.CancelFunc
 	over chan struct{}
 }
 
-// New starts a Proxy to the API server of config. Whoever reaches the proxy
-// has the rights of config.
+// New starts a Proxy to the API server of config. Clients of the proxy have
+// the rights of config.
 func New(config *rest.Config, seed uint64) (*Proxy, error) {
 	transport, err := rest.TransportFor(config)
 	if err != nil {
@@ -71,7 +71,7 @@ func New(config *rest.Config, seed uint64) (*Proxy, error) {
 			r.SetURL(&url.URL{Scheme: target.Scheme, Host: target.Host})
 			r.Out.Header.Del("Authorization") // the transport has its own
 		},
-		// No answer of an API server that is down: the connection breaks.
+		// The connection breaks, as with an API server that is down.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	p.server = httptest.NewUnstartedServer(p)
@@ -87,13 +87,12 @@ func (p *Proxy) Close() {
 	p.server.Close()
 }
 
-// Config is how to reach the API server through the proxy.
+// Config is a client configuration for the proxy.
 func (p *Proxy) Config() *rest.Config {
 	return &rest.Config{Host: p.server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: p.authority()}}
 }
 
-// WriteKubeconfig writes to path how to reach the API server through the
-// proxy.
+// WriteKubeconfig writes a kubeconfig for the proxy to path.
 func (p *Proxy) WriteKubeconfig(path string) error {
 	c := clientcmdapi.NewConfig()
 	c.Clusters["faults"] = &clientcmdapi.Cluster{Server: p.server.URL, CertificateAuthorityData: p.authority()}
@@ -106,7 +105,7 @@ func (p *Proxy) authority() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
 }
 
-// Set replaces the rules; without any, everything passes. Counts begin anew.
+// Set replaces the rules and resets their counts. Without rules nothing fails.
 func (p *Proxy) Set(rules ...Rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,7 +114,7 @@ func (p *Proxy) Set(rules ...Rule) {
 	clear(p.hits)
 }
 
-// Hits tells how many requests each rule has hit.
+// Hits returns how often each rule was applied.
 func (p *Proxy) Hits() []int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,8 +125,8 @@ func (p *Proxy) Hits() []int {
 	return all
 }
 
-// Cut breaks all watches that are open, and tells how many. When it returns
-// they pass nothing more; those that came before a Set are among them.
+// Cut breaks all open watches and returns their number. After that they
+// deliver nothing more, including watches from before a Set.
 func (p *Proxy) Cut() int {
 	p.mu.Lock()
 	open := slices.Collect(maps.Keys(p.watches))
@@ -144,15 +143,15 @@ func (p *Proxy) Cut() int {
 // IsWatch matches watches.
 func IsWatch(r *http.Request) bool { return r.URL.Query().Get("watch") != "" }
 
-// IsPicture matches watches of the whole cluster, and the lists with which a
-// watcher begins anew.
+// IsPicture matches watches of the whole cluster, and the lists with which
+// they begin.
 func IsPicture(r *http.Request) bool {
 	return r.Method == http.MethodGet && clusterWide.MatchString(r.URL.Path)
 }
 
 var clusterWide = regexp.MustCompile(`^/(api|apis/[^/]+)/v\d+/[a-z]+$`)
 
-// IsChange matches what creates, changes and deletes.
+// IsChange matches requests that create, change or delete.
 func IsChange(r *http.Request) bool { return r.Method != http.MethodGet }
 
 // ServeHTTP implements http.Handler.
@@ -187,7 +186,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// decide finds the rule that hits a request.
+// decide finds the rule that applies to a request.
 func (p *Proxy) decide(r *http.Request) (Rule, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -207,7 +206,7 @@ func (p *Proxy) decide(r *http.Request) (Rule, bool) {
 	return Rule{}, false
 }
 
-// open keeps a watch, before any rule is looked at, so that it can be cut.
+// open registers a watch before any rule is applied, so that it can be cut.
 func (p *Proxy) open(ctx context.Context) (context.Context, func()) {
 	w := &watch{over: make(chan struct{})}
 	ctx, w.cut = context.WithCancel(ctx)

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// upstream answers in place of an API server, and counts what it has done.
+// upstream is an API server for tests that counts completed requests.
 type upstream struct {
 	*httptest.Server
 	done atomic.Int64
@@ -91,7 +91,7 @@ func TestFaultsOfRequests(t *testing.T) {
 	}
 }
 
-// The same seed hits the same requests, in whatever order they come.
+// The same seed affects the same requests in any order.
 func TestSeed(t *testing.T) {
 	u := newUpstream(t)
 	hit := func(seed uint64, paths ...string) (refused []string) {

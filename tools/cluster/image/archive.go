@@ -21,7 +21,7 @@ type Image struct {
 	Path string // the archive, a tar file
 }
 
-// settings are what a container gets that its pod does not say itself.
+// settings are the defaults of the image's containers.
 type settings struct {
 	User       string   `json:"User,omitempty"`
 	Env        []string `json:"Env,omitempty"`
@@ -69,9 +69,9 @@ const (
 	typeLayer    = "application/vnd.oci.image.layer.v1.tar"
 )
 
-// write makes the archive of an image with one layer. The layer is not
-// compressed: it never travels, and unpacking it is what a first pod waits
-// for. The archive appears whole or not at all.
+// write builds the archive of an image with one layer. The layer is not
+// compressed: it is never transferred, and unpacking delays the first pod. The
+// archive is written atomically.
 func (im Image) write(s settings, fill func(*tar.Writer) error) (err error) {
 	if err := os.MkdirAll(filepath.Dir(im.Path), 0o755); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (im Image) write(s settings, fill func(*tar.Writer) error) (err error) {
 	return os.Rename(out.Name(), im.Path)
 }
 
-// assemble writes the layer and the documents that lead to it.
+// assemble writes the layer and the documents that refer to it.
 func (im Image) assemble(w io.Writer, s settings, layer *os.File, sum hash.Hash) error {
 	size, err := layer.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -145,7 +145,7 @@ func describe(mediaType string, content []byte) descriptor {
 
 func digestOf(sum hash.Hash) string { return "sha256:" + hex.EncodeToString(sum.Sum(nil)) }
 
-// blob is where an archive keeps what has a digest.
+// blob is the path of a blob in an archive.
 func blob(digest string) string { return "blobs/sha256/" + digest[len("sha256:"):] }
 
 // mustJSON encodes the fixed types above, which cannot fail.

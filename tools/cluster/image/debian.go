@@ -18,7 +18,7 @@ type debPackage struct {
 	provides []string
 }
 
-// installed asks dpkg for all packages of this machine, by plain name.
+// installed lists the installed packages, by plain name.
 func installed(ctx context.Context) (map[string]debPackage, error) {
 	out, err := dpkg(ctx, "--show", "--showformat",
 		`${db:Status-Status}\t${binary:Package}\t${Version}\t${Pre-Depends}, ${Depends}\t${Provides}\n`)
@@ -44,8 +44,8 @@ func parsePackages(listing []byte) map[string]debPackage {
 	return packages
 }
 
-// relations reads a list such as “libc6 (>= 2.34), python3:any | pypy”,
-// without the versions: what is installed satisfies them.
+// relations parses a list such as “libc6 (>= 2.34), python3:any | pypy”
+// without the versions, which the installed packages satisfy.
 func relations(text string) (all [][]string) {
 	for _, clause := range strings.Split(text, ",") {
 		var alternatives []string
@@ -67,8 +67,8 @@ func plainName(name string) string {
 	return name
 }
 
-// closure returns the names of the packages that roots need, roots included
-// and those in without left out, sorted.
+// closure returns the names of roots and all their dependencies except those
+// in without, sorted.
 func closure(packages map[string]debPackage, roots, without []string) ([]string, error) {
 	providers := map[string]string{}
 	for name, p := range packages {
@@ -98,7 +98,7 @@ func closure(packages map[string]debPackage, roots, without []string) ([]string,
 	return sorted(seen), nil
 }
 
-// chosen returns for each dependency the first alternative that is here.
+// chosen returns the first installed alternative of each dependency.
 func chosen(packages map[string]debPackage, providers map[string]string, depends [][]string) (names []string) {
 	for _, alternatives := range depends {
 		for _, name := range alternatives {
@@ -111,14 +111,14 @@ func chosen(packages map[string]debPackage, providers map[string]string, depends
 	return names
 }
 
-// filesOf lists what dpkg installed of the packages.
+// filesOf lists the files of the packages.
 func filesOf(ctx context.Context, names []string) (paths []string, err error) {
 	out, err := dpkg(ctx, append([]string{"--listfiles"}, names...)...)
 	if err != nil {
 		return nil, err
 	}
 	for scan := bufio.NewScanner(bytes.NewReader(out)); scan.Scan(); {
-		// Other lines speak of diversions.
+		// Other lines are about diversions.
 		if path := scan.Text(); strings.HasPrefix(path, "/") && path != "/." {
 			paths = append(paths, path)
 		}

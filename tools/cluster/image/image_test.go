@@ -41,7 +41,7 @@ func TestClosure(t *testing.T) {
 	}
 }
 
-// A link brings what it leads to, a module what was compiled of it.
+// A link is added with its target, a module with its compiled files.
 func TestTree(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -101,7 +101,7 @@ func TestSetuidIsDropped(t *testing.T) {
 	}
 }
 
-// contents reads an archive, and holds every blob to its name.
+// contents reads an archive and checks the digest of every blob.
 func contents(t *testing.T, path string) map[string][]byte {
 	t.Helper()
 	f, err := os.Open(path)
@@ -127,7 +127,7 @@ func contents(t *testing.T, path string) map[string][]byte {
 	}
 }
 
-// An archive leads from its index to its layer.
+// The documents of an archive lead from its index to its layer.
 func TestArchive(t *testing.T) {
 	im := Image{"weir.local/x:1", filepath.Join(t.TempDir(), "new", "x.tar")}
 	fill := func(w *tar.Writer) error { return archive{w}.document("hello", []byte("there")) }
@@ -169,7 +169,7 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// The pause program compiles, and its image is made once.
+// The pause program compiles, and its image is built once.
 func TestPause(t *testing.T) {
 	cache := t.TempDir()
 	im, err := Pause(t.Context(), cache)

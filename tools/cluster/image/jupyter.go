@@ -11,27 +11,27 @@ import (
 	"path/filepath"
 )
 
-// JupyterName is the image that a workspace of the test cluster names.
+// JupyterName is the Jupyter image of the test cluster.
 const JupyterName = "weir.local/jupyter:debian"
 
 // JupyterUser is the user and group id that owns /home/jovyan in the image.
 const JupyterUser = 1000
 
-// recipe changes whenever the same packages would give another image.
+// recipe must be changed when the same packages give another image.
 const recipe = "1"
 
 var (
-	// roots are Jupyter and what a shell in it expects.
+	// roots are Jupyter and the programs that users expect in its shell.
 	roots = []string{"jupyter-notebook", "python3-ipykernel", "bash", "coreutils", "dash", "debianutils", "grep", "sed", "findutils",
 		"libc-bin", "base-files", "ca-certificates", "procps", "tzdata"}
-	// without are packages that serve installing and debugging, not running.
+	// without are packages for installing and debugging only.
 	without = []string{"dpkg", "debconf", "perl", "perl-base", "gdb", "install-info", "init-system-helpers", "adduser", "passwd"}
 )
 
-// Jupyter returns the image with this machine's Jupyter, made in the
-// directory cache unless it is there already. It runs as [JupyterUser] with a
-// read-only root; /home/jovyan and /tmp must be writable volumes then. It
-// fails where the Debian package jupyter-notebook is not installed.
+// Jupyter returns an image with this machine's Jupyter, and builds it in the
+// directory cache if needed. It runs as [JupyterUser] with a read-only root;
+// /home/jovyan and /tmp must be writable volumes. It fails without the Debian
+// package jupyter-notebook.
 func Jupyter(ctx context.Context, cache string) (Image, error) {
 	packages, err := installed(ctx)
 	if err != nil {
@@ -62,7 +62,7 @@ func Jupyter(ctx context.Context, cache string) (Image, error) {
 	return im, removeOthers(im.Path)
 }
 
-// removeOthers removes the images of earlier packages.
+// removeOthers removes images of older packages.
 func removeOthers(current string) error {
 	found, err := filepath.Glob(filepath.Join(filepath.Dir(current), "jupyter-*.tar"))
 	for _, path := range found {
@@ -82,13 +82,13 @@ var jupyterSettings = settings{
 
 func jupyterLayer(w *tar.Writer, paths []string) error {
 	files := tree{}
-	// Where these are links into /usr, no package owns them.
+	// Links into /usr belong to no package.
 	for _, path := range append(paths, "/bin", "/sbin", "/lib", "/lib64", "/etc/ssl/certs/ca-certificates.crt") {
 		if err := files.add(path); err != nil {
 			return err
 		}
 	}
-	// A machine's own accounts stay at home.
+	// The accounts of this machine are not copied.
 	for _, own := range []string{"/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/home", "/root", "/tmp", "/var/tmp"} {
 		delete(files, own)
 	}
@@ -109,7 +109,7 @@ func jupyterLayer(w *tar.Writer, paths []string) error {
 	return directories(w)
 }
 
-// directories adds those that a container mounts over or writes to.
+// directories adds directories that a container mounts or writes to.
 func directories(w *tar.Writer) error {
 	for _, d := range []tar.Header{
 		{Name: "home/", Mode: 0o755}, {Name: "root/", Mode: 0o700},

@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 )
 
-// PauseName is the image that containerd holds a pod's namespaces with.
+// PauseName is the image of containerd's sandbox containers.
 const PauseName = "weir.local/pause:1"
 
-// Pause compiles the pause program and returns its image, made in the
-// directory cache. It must be called inside the module.
+// Pause compiles the pause program and returns its image in the directory
+// cache. It must be called inside the module.
 func Pause(ctx context.Context, cache string) (Image, error) {
 	im := Image{PauseName, filepath.Join(cache, "pause-1.tar")}
 	if _, err := os.Stat(im.Path); err == nil {

@@ -12,20 +12,20 @@ import (
 	"strings"
 )
 
-// tree is the set of files of this machine that go into a layer.
+// tree is the set of files of this machine to copy into a layer.
 type tree map[string]fs.FileInfo
 
 func sorted[V any](set map[string]V) []string { return slices.Sorted(maps.Keys(set)) }
 
-// notCopied is documentation and what only a desktop needs.
+// notCopied are documentation and files for desktops.
 var notCopied = []string{
 	"/usr/share/doc/", "/usr/share/man/", "/usr/share/info/", "/usr/share/locale/", "/usr/share/lintian/",
 	"/usr/share/bug/", "/usr/share/icons/", "/usr/share/applications/", "/usr/share/doc-base/", "/var/lib/dpkg/",
 	"/etc/init.d/", "/etc/cron.daily/", "/lib/systemd/", "/usr/lib/systemd/",
 }
 
-// add puts path into the tree, and what it leads to when it is a link. What
-// is gone, or not wanted, is left out.
+// add adds path, and the target of a link. Missing and unwanted files are
+// skipped.
 func (t tree) add(path string) error {
 	for range 16 { // links in a row
 		real, err := filepath.EvalSymlinks(filepath.Dir(path))
@@ -59,8 +59,8 @@ func (t tree) add(path string) error {
 	return nil
 }
 
-// addCompiled adds what Python compiled of a module when it was installed:
-// the root file system is read-only, so a container could not keep it.
+// addCompiled adds the files that Python compiled of a module at its
+// installation: the root file system of a container is read-only.
 func (t tree) addCompiled(path string) error {
 	module, ok := strings.CutSuffix(filepath.Base(path), ".py")
 	if !ok {
@@ -88,8 +88,8 @@ func unwanted(path string) bool {
 	return slices.ContainsFunc(notCopied, func(dir string) bool { return strings.HasPrefix(path, dir) })
 }
 
-// write copies the tree into a layer, as root's. Times are kept, because
-// Python compares them with what it compiled.
+// write copies the tree into a layer, owned by root. It preserves times,
+// because Python compares them with its compiled files.
 func (t tree) write(w *tar.Writer) error {
 	for _, path := range sorted(t) {
 		if err := writeFile(w, path, t[path]); err != nil {

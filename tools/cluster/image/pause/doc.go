@@ -1,5 +1,5 @@
-// Command pause holds the namespaces of a pod: it sleeps until it is told to
-// end, and reaps the children that others leave behind.
+// Command pause keeps the namespaces of a pod open: it sleeps until it is
+// terminated, and reaps orphaned children.
 //
 // It must not know anything else.
 package main

@@ -17,8 +17,7 @@ func main() {
 	}
 }
 
-// reap collects all children that have ended: one signal may stand for
-// several of them.
+// reap reaps all children that have ended: signals can coalesce.
 func reap() {
 	for {
 		if pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil); pid <= 0 || err != nil {

@@ -9,26 +9,25 @@ import (
 	"weir/models"
 )
 
-// City is how much there is in a database: what a portal has after years,
-// or on its first day.
+// City is the size of a test database.
 type City struct {
 	People, Projects, Workspaces, Requests, Notices, Audit int
-	// Crowd is how much of everything belongs to the one person and the one
-	// project that a test looks at.
+	// Crowd is the number of rows that belong to the focus.
 	Crowd int
 }
 
-// Town and Metropolis are a small and a large City.
+// Town and Metropolis are a small and a large data set.
 var (
 	Town       = City{People: 400, Projects: 70, Workspaces: 120, Requests: 700, Notices: 300, Audit: 300, Crowd: 55}
 	Metropolis = City{People: 10_000, Projects: 1000, Workspaces: 5000, Requests: 1200, Notices: 4000, Audit: 100_000, Crowd: 60}
 )
 
-// Focus is what a test looks at. It must be there already.
+// Focus is the user and the project that a test looks at. Their rows must
+// exist.
 type Focus struct{ Project, Role, User, Environment int64 }
 
-// builder fills a database by the types and queries that everybody uses, so
-// that what is added to a table comes along.
+// builder fills a database with the types and queries of models, so that new
+// columns are included.
 type builder struct {
 	testing.TB
 	store *models.Store
@@ -40,8 +39,8 @@ type builder struct {
 	members  []models.Member
 }
 
-// Build fills a store around focus. Rows that nobody holds anything by: the
-// peaks are 0, and what ran has ended.
+// Build fills a store with rows around focus. They use no resources: limits
+// are 0, and workspaces have ended.
 func (c City) Build(t testing.TB, s *models.Store, focus Focus) {
 	t.Helper()
 	b := &builder{TB: t, store: s, City: c, Focus: focus, rand: rand.New(rand.NewPCG(1, 2))}
@@ -61,7 +60,7 @@ func (c City) Build(t testing.TB, s *models.Store, focus Focus) {
 	}
 }
 
-// rows calls add n times, many times in each transaction.
+// rows calls add n times, in batches of transactions.
 func (b *builder) rows(n int, add func(q *models.Queries, i int) error) {
 	b.Helper()
 	const each = 1000
@@ -79,7 +78,7 @@ func (b *builder) rows(n int, add func(q *models.Queries, i int) error) {
 
 func (b *builder) one(ids []int64) int64 { return ids[b.rand.IntN(len(ids))] }
 
-// ago is a moment in the last year.
+// ago is a random time in the last year.
 func (b *builder) ago() time.Time {
 	return b.store.Now().Add(-time.Duration(b.rand.Int64N(int64(365 * 24 * time.Hour)))).Truncate(time.Microsecond)
 }
@@ -134,7 +133,7 @@ func (b *builder) addMember(q *models.Queries, r models.Role, user int64) error 
 	return err
 }
 
-// addCrowd gives the one project many roles and members.
+// addCrowd adds roles and members to the project of the focus.
 func (b *builder) addCrowd() {
 	b.rows(b.Crowd, func(q *models.Queries, i int) error {
 		r := models.Role{ProjectID: b.Project, Name: fmt.Sprint("role ", i), Permission: models.PermissionMember, Version: 1, CreatedAt: b.ago()}
@@ -150,8 +149,7 @@ func (b *builder) addCrowd() {
 	})
 }
 
-// addWorkspaces lets members have worked; the one person too, in the one
-// project.
+// addWorkspaces adds ended workspaces, including some of the focus.
 func (b *builder) addWorkspaces() {
 	var mine models.Member
 	InTx(b, b.store, func(q *models.Queries) (err error) {
@@ -206,7 +204,7 @@ func (b *builder) addNotices() {
 	})
 }
 
-// addAudit makes a long chain.
+// addAudit adds audit entries.
 func (b *builder) addAudit() {
 	b.rows(b.Audit, func(q *models.Queries, i int) error {
 		project := b.one(b.projects)

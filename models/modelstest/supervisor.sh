@@ -1,9 +1,9 @@
-# Keeps a PostgreSQL for as long as standard input is open.
+# Runs a PostgreSQL server as long as standard input is open.
 # Arguments: the directory of PostgreSQL's programs, and an empty directory.
 bin=$1 dir=$2
 trap 'rm -rf "$dir"' EXIT
 
-# Nothing is worth keeping when the power fails, so nothing waits for a disk.
+# The data need not survive a power failure, so nothing is synced to disk.
 options="-c listen_addresses= -c unix_socket_directories=$dir -c max_connections=200"
 options="$options -c shared_buffers=64MB -c fsync=off -c synchronous_commit=off -c full_page_writes=off"
 
