@@ -19,8 +19,8 @@ type ProviderView struct {
 	Facts    models.Provider
 	Owner    string
 	Since    *time.Time // when its agent was enrolled; nil: there is none
-	Shares   int        // held there now
-	Holders  int        // people who hold them
+	Shares   int        // in use there now
+	Holders  int        // people who use them
 	Own      bool       // the portal's own machine
 	Admin    bool
 	Form     Form
@@ -72,15 +72,15 @@ func (v ProviderView) recallSummary(ctx context.Context) string {
 	if v.Shares == 0 {
 		return T(ctx, "Nobody holds a share here now.")
 	}
-	return T(ctx, "Shares that will end: %d; people who hold them: %d.", v.Shares, v.Holders)
+	return T(ctx, "Shares that will end: %d; people who use them: %d.", v.Shares, v.Holders)
 }
 
-// held says what is held there.
+// held says what is in use there.
 func (v ProviderView) held(ctx context.Context) string {
 	if v.Shares == 0 {
 		return T(ctx, "none held")
 	}
-	return T(ctx, "%d held; people who hold them: %d", v.Shares, v.Holders)
+	return T(ctx, "%d held; people who use them: %d", v.Shares, v.Holders)
 }
 
 // week is the days of the week as people list them; 0 is Sunday.
