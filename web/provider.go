@@ -72,7 +72,7 @@ func (v ProviderView) recallSummary(ctx context.Context) string {
 	if v.Shares == 0 {
 		return T(ctx, "Nobody holds a share here now.")
 	}
-	return T(ctx, "Shares that will end: %d; people who use them: %d.", v.Shares, v.Holders)
+	return T(ctx, "Shares that will end: %d; people who hold them: %d.", v.Shares, v.Holders)
 }
 
 // held says what is in use there.
@@ -80,7 +80,7 @@ func (v ProviderView) held(ctx context.Context) string {
 	if v.Shares == 0 {
 		return T(ctx, "none held")
 	}
-	return T(ctx, "%d held; people who use them: %d", v.Shares, v.Holders)
+	return T(ctx, "%d held; people who hold them: %d", v.Shares, v.Holders)
 }
 
 // week is the days of the week as people list them; 0 is Sunday.
