@@ -9,16 +9,16 @@ import (
 	"weir/models"
 )
 
-// VerdictView asks whether somebody may do something, and shows the answer.
+// VerdictView asks whether somebody may do something, and shows the result.
 //
 // Fields: email, project_name, right.
 type VerdictView struct {
 	Form    Form
 	Rights  []string // to choose from
-	Verdict *Verdict // nil until something is asked
+	Verdict *Verdict // nil before the first check
 }
 
-// Verdict is an answer with the steps that led to it.
+// Verdict is the result of a check, with the steps that led to it.
 type Verdict struct {
 	Person    string
 	PersonID  int64

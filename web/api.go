@@ -37,7 +37,7 @@ type APIField struct {
 	Description string
 }
 
-// APIResponse is one answer of an operation.
+// APIResponse is one response of an operation.
 type APIResponse struct {
 	Status      string
 	Description string

@@ -6,12 +6,12 @@ import (
 	"weir/models"
 )
 
-// FitRow is whether GPUs of a usual size could be had now, and why not.
+// FitRow tells whether GPUs of a usual size are available now, and why not.
 type FitRow struct {
 	Demand  models.Demand
 	Outcome string // as in models.Answer
 	Why     []models.Text
-	// Simulated tells that what could be had is of simulated GPUs.
+	// Simulated tells that the available GPUs are simulated.
 	Simulated bool
 }
 
@@ -41,7 +41,7 @@ func (f FitRow) outcome(ctx context.Context) string {
 	return T(ctx, "not")
 }
 
-// availableSummary says in a line the most that could be had now, and why not more.
+// availableSummary says in one line how much is available now, and why not more.
 func availableSummary(ctx context.Context, rows []FitRow) string {
 	most, next := -1, -1
 	for i, f := range rows {

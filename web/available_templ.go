@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "slices"
 
-// availableLine says on a project's card what could be had now.
+// availableLine says on a project's card what is available now.
 func availableLine(project int64, rows []FitRow) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -89,7 +89,7 @@ func availableLine(project int64, rows []FitRow) templ.Component {
 	})
 }
 
-// availableTable lists what could be had now, and why not the rest.
+// availableTable lists what is available now, and why the rest is not.
 func availableTable(project int64, rows []FitRow) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

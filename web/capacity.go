@@ -6,7 +6,7 @@ import (
 	"weir/models"
 )
 
-// PromisesView compares what was promised with what there is.
+// PromisesView compares what is allocated with the capacity.
 //
 // Fields: ratio.* in percent, stated.*.
 type PromisesView struct {
@@ -16,7 +16,7 @@ type PromisesView struct {
 	Next     string
 }
 
-// PromiseRow is what was promised of one resource.
+// PromiseRow is one resource: how much is allocated, and how much there is.
 type PromiseRow struct {
 	models.Amount
 	Known     bool
@@ -28,7 +28,7 @@ type PromiseRow struct {
 	Missing   int64 // beyond the capacity
 }
 
-// PromisedTo is a project that was promised something.
+// PromisedTo is a project that has a quota.
 type PromisedTo struct {
 	ID       int64
 	Name     string
@@ -52,7 +52,7 @@ func (p PromiseRow) capacity(ctx context.Context) string {
 	return T(ctx, "%s (%s of it simulated)", all, models.Quantity(p.Name, p.Simulated))
 }
 
-// limit words how much of a resource may be promised.
+// limit words how much of a resource may be allocated.
 func (p PromiseRow) limit(ctx context.Context) string {
 	if !p.Known {
 		return T(ctx, "not checked")
@@ -60,7 +60,7 @@ func (p PromiseRow) limit(ctx context.Context) string {
 	return models.Quantity(p.Name, p.Limit)
 }
 
-// missing tells of which resources more was promised than there is.
+// missing lists the resources of which more is allocated than there is.
 func (v PromisesView) missing() (rows []PromiseRow) {
 	for _, r := range v.Rows {
 		if r.Missing > 0 {
@@ -70,7 +70,7 @@ func (v PromisesView) missing() (rows []PromiseRow) {
 	return rows
 }
 
-// amountOrDash words how much more was promised than there is.
+// amountOrDash words an amount of a resource; none is a dash.
 func amountOrDash(r PromiseRow, n int64) string {
 	if n == 0 {
 		return "–"
@@ -78,7 +78,7 @@ func amountOrDash(r PromiseRow, n int64) string {
 	return models.Quantity(r.Name, n)
 }
 
-// percentOf is which part of what was promised a project was promised.
+// percentOf is the part of the whole allocation that one project has.
 func percentOf(r PromiseRow, to PromisedTo) int64 {
 	for _, a := range to.Quota.Amounts() {
 		if a.Name == r.Name && r.Value > 0 {

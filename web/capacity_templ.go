@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "weir/models"
 
-// PromisesPage compares what projects were promised with what there is.
+// PromisesPage compares what is allocated to projects with the capacity.
 func PromisesPage(v PromisesView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -14,7 +14,7 @@ type Chart struct {
 	ID       string
 	Title    string
 	Summary  string // the picture in words
-	Top      int64  // the largest amount that the picture has room for
+	Top      int64  // the largest amount that can be drawn
 	TopWord  string
 	From, To time.Time
 	Lines    []Line

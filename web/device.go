@@ -28,7 +28,7 @@ type DeviceView struct {
 	Form       Form // sharing, layout, mixed
 }
 
-// ShareRow is a share that was or is held.
+// ShareRow is a share of now or of the past.
 type ShareRow struct {
 	Label       string // empty when the reader may not know
 	Href        string

@@ -40,7 +40,7 @@ type Share struct {
 	Colour    int // 1 to 6, of its project
 	Mine      bool
 	Anonymous bool // of a project the reader is not in: hatched, no name
-	New       bool // not held yet: what a launch would take
+	New       bool // not in use yet: what a launch would take
 	Href      string
 
 	Enforcement string      // models.Enforced…
@@ -67,7 +67,7 @@ func (d Device) segments() []segment {
 	return out
 }
 
-// Held is Σ of the cores in its shares that are held already.
+// Held is Σ of the cores that are in use already.
 func (d Device) Held() int64 {
 	var n int64
 	for _, s := range d.Shares {

@@ -947,8 +947,8 @@ func simulated() templ.Component {
 	})
 }
 
-// endingWarnings warns whoever holds a share that has to end, or whose machine is
-// silent.
+// endingWarnings warns the owner of a share that has to end, or whose machine
+// is silent.
 func endingWarnings(devices []Device) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -14,7 +14,7 @@ import (
 	"weir/models"
 )
 
-// DevicePage shows one GPU: what is held of it, what was measured, and how it
+// DevicePage shows one GPU: what is in use, what was measured, and how it
 // is shared.
 func DevicePage(v DeviceView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

@@ -1,9 +1,9 @@
-// Package web is the face of Weir: templ pages with the view models they
-// show, the layout around them, the catalogue of translations and the static
-// files.
+// Package web renders Weir's pages: templ templates with the view models that
+// they show, the layout around them, the catalogue of translations and the
+// static files. Each file of view models stands beside the template of its name.
 //
-// A page is a function from its view model to HTML. It asks nothing of
-// anybody: handlers gather what it shows, and the context carries what every
+// A page is a function from its view model to HTML. It calls no
+// service: handlers gather what it shows, and the context carries what every
 // page needs (see [With]). Nothing here reads a file at run time, and nothing
 // depends on scripts: they only make pages live.
 //

@@ -23,8 +23,8 @@ type field struct {
 var passwordHint = models.Say("At least 10 characters. A few unrelated words are easy to remember.")
 
 // fields holds what the inputs are called. A name is looked up whole, then by
-// what follows its last dot, so that quota.cpu_milli and peak.cpu_milli are
-// describedAttributes once.
+// what follows its last dot: the inputs of a quota and of a limit are described
+// once.
 var fields = map[string]field{
 	"email":           {Label: models.Say("E-mail"), Type: "email", Autocomplete: "username", Required: true},
 	"name":            {Label: models.Say("Name"), Required: true},

@@ -30,7 +30,7 @@ func percent(part, whole int64) string {
 	return strconv.FormatFloat(min(100, float64(part)*100/float64(whole)), 'f', 2, 64) + "%"
 }
 
-// share of a whole in whole percent, for words.
+// percentWord is a part of a whole in whole percent.
 func percentWord(part, whole int64) string {
 	if whole <= 0 {
 		return "0%"
@@ -237,7 +237,7 @@ func endDate(ctx context.Context, t *time.Time) string {
 	return day(*t)
 }
 
-// under is the address of a thing in a list, or of the list for a new one.
+// itemPath is the address of a thing in a list, or of the list for a new one.
 func itemPath(list string, n int64) string {
 	if n == 0 {
 		return list

@@ -25,7 +25,7 @@ type HandoverView struct {
 	Heirs   []models.Heir
 }
 
-// options are the heirs to choose from.
+// options are the members to choose from.
 func (v HandoverView) options() []Option {
 	list := make([]Option, len(v.Heirs))
 	for i, h := range v.Heirs {

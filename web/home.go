@@ -16,7 +16,7 @@ type HomeView struct {
 	OthersProjects   bool               // there are projects, though the reader is in none
 }
 
-// ProjectCard is one of my projects with what I hold and may hold in it.
+// ProjectCard is one of my projects with what I have in use, and my limit.
 type ProjectCard struct {
 	ID        int64
 	Name      string

@@ -17,7 +17,7 @@ type ImportView struct {
 	Download string // where the table can be had as it is
 	Columns  []string
 	Form     Form
-	Rows     []models.ImportedRow // what would become of each; none before it was asked
+	Rows     []models.ImportedRow // what would become of each; none before the check
 }
 
 // ImportMembers is the import of a project's members.

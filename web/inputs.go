@@ -80,7 +80,7 @@ func (f Form) refused() []string {
 }
 
 // anyIn tells whether one of the named fields is filled in or refused, so
-// that the part of the form that holds them must be open.
+// that the part of the form with them must be open.
 func (f Form) anyIn(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		return f.failed(name) || f.Values[name] != ""

@@ -19,7 +19,7 @@ type LaunchView struct {
 	Project      string
 	Role         string
 	GPUModels    []string // in the pool, for the choice
-	Meters       []Meter  // PeakMeters with what is asked
+	Meters       []Meter  // PeakMeters with what is requested
 	Environments []EnvironmentChoice
 	Refused      []EnvironmentRefused
 	Target       []models.Parameter
@@ -44,9 +44,9 @@ type EnvironmentRefused struct {
 	Reasons []models.Text
 }
 
-// Answer is what the pool would say to this launch now.
+// Answer is what the pool would decide about this launch now.
 type Answer struct {
-	Outcome     string // models.Outcome…; empty when it cannot be asked yet
+	Outcome     string // models.Outcome…; empty while the form says too little
 	AskedCores  int64  // Σ over GPUs
 	FreeCores   int64  // of those, what could be had now
 	Explanation models.Text
@@ -153,7 +153,7 @@ func (v LaunchView) button(ctx context.Context) string {
 // needsChoice tells whether the member has to choose.
 func (a Answer) needsChoice() bool { return a.Fewer != nil || a.Wait != nil }
 
-// headline is the answer in one sentence.
+// headline is the decision in one sentence.
 func (a Answer) headline(ctx context.Context) string {
 	switch {
 	case a.Outcome == "":
@@ -181,8 +181,8 @@ func (w Wait) queue(ctx context.Context) string {
 	return T(ctx, "%d requests wait before you.", w.Before)
 }
 
-// askForMore is where to ask for a larger peak, when more is wanted than the
-// own one allows.
+// askForMore is where a larger limit is requested, when more is wanted than
+// the own one allows.
 func (v LaunchView) askForMore() string {
 	project, err := strconv.ParseInt(v.Form.Value("project_id"), 10, 64)
 	if err != nil && len(v.Projects) > 0 {

@@ -690,7 +690,7 @@ func environmentChoices(v LaunchView) templ.Component {
 	})
 }
 
-// launchAnswer is what the pool would say, the choice when it has too little
+// launchAnswer is what the pool would decide, the choice when it has too little
 // now, and the button that says what it does.
 func launchAnswer(v LaunchView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

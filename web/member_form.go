@@ -18,7 +18,7 @@ type MemberFormView struct {
 	Name      string
 	Email     string
 	Roles     []RoleChoice
-	Remaining models.Resources // quota − Σ of the other members' peaks
+	Remaining models.Resources // quota − Σ of the other members' limits
 	Preview   *PreviewView
 }
 

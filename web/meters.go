@@ -6,25 +6,25 @@ import (
 	"weir/models"
 )
 
-// Meter is how much of one resource is held, promised or asked for, of how
+// Meter is how much of one resource is in use, allocated or requested, of how
 // much.
 type Meter struct {
 	Resource string // as in models.Resources, such as "gpu_cores"
 	Label    models.Text
 	Held     int64
 	Asked    int64 // what a launch would add
-	Promised int64 // Σ of members' peaks
+	Promised int64 // Σ of members' limits
 	Limit    int64
-	Quota    bool // the limit is a project's quota; otherwise a role's peak
+	Quota    bool // a project's quota; otherwise the limit of a role
 }
 
-// PeakMeters compares what a member holds and asks for with the role's peak.
+// PeakMeters compares what a member has in use and requests with the role's limit.
 func PeakMeters(held, asked, peak models.Resources) []Meter {
 	return meters(held, asked, models.Resources{}, peak, false)
 }
 
-// QuotaMeters compares what a project holds and has promised to its members
-// with its quota.
+// QuotaMeters compares what a project has in use, and has allocated to its
+// members, with its quota.
 func QuotaMeters(held, promised, quota models.Resources) []Meter {
 	return meters(held, models.Resources{}, promised, quota, true)
 }
@@ -39,7 +39,7 @@ func meters(held, asked, promised, limit models.Resources, quota bool) []Meter {
 	return out
 }
 
-// Over tells whether more is held and asked for than there may be.
+// Over tells whether more is in use and requested than there may be.
 func (m Meter) Over() bool { return m.Held+m.Asked > m.Limit }
 
 // words are the meter's numbers: what they count and of what.

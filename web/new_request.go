@@ -9,8 +9,8 @@ import (
 // AskView is a form for a new request; without a Kind it offers the kinds,
 // without a Project those that it could be about.
 //
-// Fields: reason, and those of the kind behind its name: project.*, quota.*,
-// role.*, peak.*, period.*, deadline.*, join.*.
+// Fields: reason, and those of the kind behind its name, such as project.* and
+// quota.* (see models.RequestKinds).
 type AskView struct {
 	Form      Form
 	Kind      string
@@ -18,7 +18,7 @@ type AskView struct {
 	Project   string
 	Projects  []Option
 	Roles     []RoleChoice
-	Now       *models.Resources // the quota or peak as it is
+	Now       *models.Resources // the quota or limit as it is
 	Remaining *models.Resources // of the project's quota
 	Ends      string            // the end as it is, for people
 	Preview   *PreviewView
@@ -36,7 +36,7 @@ func (v AskView) needsProject() bool {
 	return v.ProjectID == 0 && v.Kind != models.AskForProject && v.Kind != models.AskForJoin
 }
 
-// kindWords name what can be asked for.
+// kindWords name what can be requested.
 var kindWords = map[string]models.Text{
 	models.AskForProject:  models.Say("A new project"),
 	models.AskForJoin:     models.Say("A place in a project"),
@@ -70,7 +70,7 @@ func askPath(kind string, project int64) string {
 // askLabels are the inputs of requests that are called otherwise elsewhere.
 var askLabels = map[string]string{"join.name": "join_name", "reason": "request_reason", "role.mine": "role_mine"}
 
-// amountsIn are the inputs of the vector that a kind asks for.
+// amountsIn are the inputs of the resources that a kind of request is about.
 func amountsIn(kind string) []string {
 	switch kind {
 	case models.AskForProject, models.AskForQuota:

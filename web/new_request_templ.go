@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "weir/models"
 
-// AskPage asks for something.
+// AskPage is the form of a new request.
 func AskPage(v AskView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -431,7 +431,7 @@ func projectChoices(v AskView) templ.Component {
 	})
 }
 
-// askInputs are the inputs of a kind, with what is left beside them.
+// askInputs are the inputs of a kind, with what remains beside them.
 func askInputs(v AskView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -697,7 +697,7 @@ func askInputs(v AskView) templ.Component {
 	})
 }
 
-// remainingAmounts lists what is left of each resource.
+// remainingAmounts lists what remains of each resource.
 func remainingAmounts(title string, left models.Resources) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -14,10 +14,10 @@ type NoticesView struct {
 	Unread int64
 	Next   string // address of the next page, empty on the last
 
-	Extensions map[int64]models.Extension // of the ends that notices tell of, by their ids
+	Extensions map[int64]models.Extension // of the ends that notifications are about, by their ids
 }
 
-// newest is the id of the newest notice on the page.
+// newest is the id of the newest notification on the page.
 func (v NoticesView) newest() string {
 	if len(v.Rows) == 0 {
 		return "0"
@@ -25,7 +25,7 @@ func (v NoticesView) newest() string {
 	return id(v.Rows[0].ID)
 }
 
-// NoticeChoice is how the reader wants to be told.
+// NoticeChoice is how the reader wants to be notified.
 type NoticeChoice struct {
 	Offered bool // e-mail goes out at all
 	ByMail  bool

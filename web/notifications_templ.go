@@ -442,7 +442,7 @@ func NoticesPage(v NoticesView) templ.Component {
 	})
 }
 
-// noticeChoice is the part of the account page about being told.
+// noticeChoice is the part of the account page about notifications.
 func noticeChoice(c NoticeChoice) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -57,7 +57,7 @@ func From(ctx context.Context) Page {
 }
 
 // htmxConfig keeps htmx inside the content security policy: it adds no
-// styles. An answer that is an error replaces nothing, and what the reader
+// styles. A response that is an error replaces nothing, and what the reader
 // has opened stays open when a page is morphed.
 const htmxConfig = `{"includeIndicatorCSS":false,"noSwap":[204,304,"4xx","5xx"],"morphIgnore":["data-htmx-powered","open"]}`
 
@@ -68,7 +68,7 @@ func htmlLang(ctx context.Context) string {
 	return "en"
 }
 
-// here tells whether the page lies at or below an entry of the navigation.
+// isCurrent tells whether the page lies at or below an entry of the navigation.
 func isCurrent(ctx context.Context, href string) bool {
 	path, _, _ := strings.Cut(From(ctx).Path, "?")
 	if href == "/workspaces" && path == "/launch" {

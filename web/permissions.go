@@ -64,7 +64,7 @@ func (c PermissionChoice) lacks(word string) models.Permissions {
 	return models.PermissionsOf(word, 0).Without(c.Has)
 }
 
-// box is one permission to choose.
+// permissionBox is one permission to choose.
 type permissionBox struct {
 	name           string
 	on, off, fixed bool // chosen; not the reader's to grant; always there

@@ -8,8 +8,8 @@ package web
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// WhatIfPage asks what more machines would have changed, and answers from the
-// pool's own past.
+// WhatIfPage shows what more machines would have changed: the pool's own past
+// is replayed with them.
 func WhatIfPage(v WhatIfView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

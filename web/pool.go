@@ -70,11 +70,11 @@ type QueueRow struct {
 	Why         models.Text
 	Since       time.Time
 	Starts      models.Text // such as "in about 14 minutes"
-	Estimated   bool        // from how long shares were held in the past, not known
+	Estimated   bool        // from how long shares lasted in the past, not known
 	Behind      models.Text // why not before its predecessor; empty for the first
 }
 
-// DecisionRow is what the pool answered to a request.
+// DecisionRow is what the pool decided about a request.
 type DecisionRow struct {
 	ID          int64
 	At          time.Time

@@ -7,7 +7,7 @@ import (
 	"weir/models"
 )
 
-// largePool is a pool of 50 machines with 8 GPUs each, held by 1,600 shares.
+// largePool is a pool of 50 machines with 8 GPUs each, with 1,600 shares in use.
 func largePool() PoolView {
 	v := samplePool()
 	v.Providers = nil

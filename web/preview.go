@@ -8,18 +8,18 @@ import (
 	"weir/models"
 )
 
-// PreviewView is what a form's numbers would make of a project's quota.
+// PreviewView is what a form would change in the use of a project's quota.
 type PreviewView struct {
 	Rows    []PreviewRow
-	Members int64 // whose promise changes
+	Members int64 // whose limit changes
 	Room    int64 // further members in the role; -1: as many as there are
-	Role    bool  // of a role, so that the room is worth saying
+	Role    bool  // of a role, so that the headroom is worth saying
 	Holders []PreviewHolder
 	Refused *models.Error // why it would be refused
 	Asked   bool          // somebody else decides, so that fitting is not all
 }
 
-// PreviewRow is one resource; Value is what would be promised.
+// PreviewRow is one resource; Value is what would be allocated.
 type PreviewRow struct {
 	models.Amount
 	Before, Quota int64
@@ -28,13 +28,13 @@ type PreviewRow struct {
 
 func (r PreviewRow) left() int64 { return r.Quota - r.Value }
 
-// PreviewHolder is a member who holds more than the new peak.
+// PreviewHolder is a member who has more in use than the new limit.
 type PreviewHolder struct {
 	Name   string
 	Excess []models.Excess
 }
 
-// excessText words what a member holds beside the new peak.
+// excessText words what a member has in use beside the new limit.
 func (h PreviewHolder) excessText(ctx context.Context) string {
 	text := ""
 	for i, e := range h.Excess {

@@ -11,11 +11,11 @@ import (
 type ProjectView struct {
 	Project       models.Project
 	Held          models.Resources
-	Promised      models.Resources // Σ over members of their role's peak
+	Promised      models.Resources // Σ over members of their role's limit
 	Roles         []RoleRow
 	Members       []MemberRow
 	Workspaces    []WorkspaceRow // live
-	Fits          []FitRow       // what a member could have now
+	Fits          []FitRow       // what is available to a member now
 	MyRole        string
 	CanEdit       bool // name, quota, period, launch parameters
 	CanDescribe   bool // name and launch parameters
@@ -25,7 +25,7 @@ type ProjectView struct {
 	Has           models.Permissions // of the reader: what permits more is not theirs to change
 	CanAsk        bool               // for more, as a member
 	CanLaunch     bool
-	ShowWhoHolds  bool               // may see what each member holds
+	ShowWhoHolds  bool               // may see what each member has in use
 	Extensions    []models.Extension // of ends that are near
 	Leavers       LeaversView
 	MoreMembers   string // address of the next page of members, or empty
@@ -38,7 +38,7 @@ type RoleRow struct {
 	Members int64
 }
 
-// MemberRow is a member with what it holds.
+// MemberRow is a member with what it has in use.
 type MemberRow struct {
 	Member models.MemberView
 	Held   models.Resources

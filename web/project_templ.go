@@ -697,7 +697,7 @@ func ProjectPage(v ProjectView) templ.Component {
 	})
 }
 
-// askingToJoin sets whether people may ask for a place.
+// askingToJoin sets whether people may request to join.
 func askingToJoin(p models.Project) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -19,8 +19,8 @@ type ProviderView struct {
 	Facts    models.Provider
 	Owner    string
 	Since    *time.Time // when its agent was enrolled; nil: there is none
-	Shares   int        // held there now
-	Holders  int        // people who hold them
+	Shares   int        // in use there now
+	Holders  int        // people who use them
 	Own      bool       // the portal's own machine
 	Admin    bool
 	Form     Form
@@ -75,7 +75,7 @@ func (v ProviderView) recallSummary(ctx context.Context) string {
 	return T(ctx, "Shares that will end: %d; people who hold them: %d.", v.Shares, v.Holders)
 }
 
-// held says what is held there.
+// held says what is in use there.
 func (v ProviderView) held(ctx context.Context) string {
 	if v.Shares == 0 {
 		return T(ctx, "none held")

@@ -86,10 +86,10 @@ func used(ctx context.Context, u *models.Usage, i int) string {
 // vector tells whether the request is about amounts.
 func (v RequestPageView) vector() bool { return amountsIn(v.Kind) != nil }
 
-// askedFact is one thing that is asked for, and what was decided of it.
+// askedFact is one thing that is requested, and what was decided about it.
 type askedFact struct{ Label, Asked, Decided string }
 
-// facts are what a request asks for, in words.
+// facts are what is requested, in words.
 func (v RequestPageView) facts(ctx context.Context) (list []askedFact) {
 	decided := v.Asked
 	if v.Decided != nil {

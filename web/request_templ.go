@@ -265,7 +265,7 @@ func RequestPage(v RequestPageView) templ.Component {
 	})
 }
 
-// askedFacts words what is asked for, and beside it what was decided.
+// askedFacts words what is requested, and beside it what was decided.
 func askedFacts(v RequestPageView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

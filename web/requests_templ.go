@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "weir/models"
 
-// RequestsPage lists what the reader has asked for, and what others wait for.
+// RequestsPage lists what the reader has requested, and what others wait for.
 func RequestsPage(v RequestsView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

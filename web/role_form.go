@@ -16,9 +16,9 @@ type RoleFormView struct {
 	ID        int64
 	Name      string
 	Has       models.Permissions // of the reader, who can grant no more
-	Members   int64              // in this role: the peak counts that often
+	Members   int64              // in this role: the limit counts that often
 	Quota     models.Resources   // of the project
-	Remaining models.Resources   // quota − Σ of the peaks of members outside this role
+	Remaining models.Resources   // quota − Σ of the limits of members outside this role
 	CanDelete bool
 	Preview   *PreviewView
 }

@@ -43,7 +43,7 @@ func sampleFacts() *RequestFacts {
 		Beyond: []models.Text{models.Say("GPU cores")}}
 }
 
-// requestSamples are the pages of requests and promises.
+// requestSamples are the pages of requests and of the capacity.
 func requestSamples() (list []sample) {
 	list = periodSamples()
 	choices := []RoleChoice{{1, "lead", "manager", peak.Times(2)}, {2, "algorithm engineer", "member", peak}}

@@ -10,6 +10,6 @@ type SetupView struct {
 type SignInView struct {
 	Form     Form // email, password
 	Next     string
-	Provider string // who else lets people in; empty: nobody
+	Provider string // the identity provider; empty: none
 	Refused  Form   // why the provider did not
 }

@@ -7,8 +7,8 @@ import (
 	"weir/models"
 )
 
-// UsageView is what a project held over a span of time, against what its
-// members were promised.
+// UsageView is what a project had in use over a span of time, against what is
+// allocated to its members.
 type UsageView struct {
 	Project   models.Project
 	Days      int64 // 1, 7, 30 or 90
@@ -66,7 +66,7 @@ func daysWord(ctx context.Context, days int64) string {
 	return T(ctx, "%d days", days)
 }
 
-// summary is the answer in one sentence.
+// summary is the use in one sentence.
 func (v UsageView) summary(ctx context.Context) string {
 	return T(ctx, "On average %d GPU cores were held, of %d that are promised to members now: %s.",
 		v.Used.Average.GPUCores, v.Promised.GPUCores, percentWord(v.Used.Average.GPUCores, v.Promised.GPUCores))

@@ -10,8 +10,8 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "weir/models"
 
-// UsagePage shows what a project held against what it promised, over time, by
-// role and by person.
+// UsagePage shows what a project had in use against what it has allocated, over
+// time, by role and by person.
 func UsagePage(v UsageView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

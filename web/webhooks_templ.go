@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "weir/models"
 
-// WebhooksPage lists what is told to other programs, and what went out by
+// WebhooksPage lists where other programs are notified, and what went out by
 // e-mail.
 func WebhooksPage(v WebhooksView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

@@ -502,7 +502,7 @@ func WorkspacePage(v WorkspaceView) templ.Component {
 	})
 }
 
-// workspaceStatus answers the page's question: is it ready, and if not, why.
+// workspaceStatus says whether the workspace is ready, and if not, why.
 func workspaceStatus(v WorkspaceView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -16,7 +16,7 @@ type WorkspaceRow struct {
 	Environment string
 	Owner       string // shown in a project's list
 	Demand      models.Demand
-	Devices     []Device // with its share; empty when it holds none
+	Devices     []Device // with its share; empty when it has none
 	Reason      models.Text
 	Progress    int64 // percent while starting
 	Place       int   // in the queue, from 1; 0 when not queued
