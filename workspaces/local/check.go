@@ -10,15 +10,8 @@ import (
 	"time"
 )
 
-// Available says, as an error in plain words, why this machine cannot run
-// sandboxes for that user; nil when it can.
-func Available(uid, gid uint32) error {
-	_, err := available(identity{uid: uid, gid: gid, drop: os.Geteuid() == 0})
-	return err
-}
-
-// available finds bubblewrap and runs one empty sandbox, because only that
-// tells whether the kernel and its policies permit it.
+// available finds bubblewrap, or says in plain words why sandboxes cannot be
+// made here. It runs an empty one, because only that tells whether the kernel and its policies permit it.
 func available(user identity) (bubblewrap, error) {
 	path, err := exec.LookPath("bwrap")
 	if err != nil {
