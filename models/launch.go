@@ -1,9 +1,6 @@
 package models
 
 import (
-	"bytes"
-	"encoding/json"
-	"io"
 	"regexp"
 	"sort"
 	"strings"
@@ -74,22 +71,6 @@ func reservedEnv(name string) bool {
 		}
 	}
 	return name == "HOME" || name == "PATH" || name == "USER"
-}
-
-// ParseLaunchParameters parses and checks launch parameters in JSON. Unknown
-// names are an error.
-func ParseLaunchParameters(raw []byte) (l LaunchParameters, err error) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&l); err != nil {
-		return LaunchParameters{}, Invalid("launch", "is not an object of launch parameters: %s", err.Error())
-	}
-	if _, err := d.Token(); err != io.EOF {
-		return LaunchParameters{}, Invalid("launch", "has something after the object")
-	}
-	var p Problems
-	l.Check("launch", &p)
-	return l, p.Err()
 }
 
 // ParseEnv reads environment variables, one NAME=VALUE a line; empty lines

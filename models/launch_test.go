@@ -1,6 +1,7 @@
 package models_test
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -29,9 +30,9 @@ func TestCheckLaunchParameters(t *testing.T) {
 		{`{"env":{"1A":""}}`, "launch.env"}, {`{"env":{"A B":""}}`, "launch.env"}, {`{"env":{"":""}}`, "launch.env"}, {`{"env":{"A":"x\ny"}}`, "launch.env"},
 		{`{"env":{"A":"x\u0000"}}`, "launch.env"}, {`{"env":{"A":"` + long + `"}}`, "launch.env"}, {`{"env":{"` + long + `":""}}`, "launch.env"},
 		{`{"env":{"LD_PRELOAD":"x"}}`, "launch.env"}, {`{"env":{"CUDA_VISIBLE_DEVICES":"0"}}`, "launch.env"}, {`{"env":{"PATH":"/"}}`, "launch.env"}, {`{"env":{"WEIR_TOKEN":"x"}}`, "launch.env"},
-		{`{"unknown":1}`, "launch"}, {`[]`, "launch"}, {``, "launch"}, {`{} {}`, "launch"}, {`{}x`, "launch"},
+		{`[]`, "launch"}, {``, "launch"}, {`{} {}`, "launch"}, {`{}x`, "launch"},
 	} {
-		_, err := models.ParseLaunchParameters([]byte(c.raw))
+		_, err := checked([]byte(c.raw))
 		if got := fieldOf(err); got != c.refused {
 			t.Errorf("%.60s is refused for %q, want %q: %v", c.raw, got, c.refused, err)
 		}
@@ -43,7 +44,17 @@ func TestCheckLaunchParameters(t *testing.T) {
 	}
 }
 
-// fieldOf is the first field of an error.
+// checked reads launch parameters as they come over REST.
+func checked(raw []byte) (l models.LaunchParameters, err error) {
+	if err := json.Unmarshal(raw, &l); err != nil {
+		return l, models.Invalid("launch", "%s", err.Error())
+	}
+	var p models.Problems
+	l.Check("launch", &p)
+	return l, p.Err()
+}
+
+// fieldOf is the first field that an error refuses.
 func fieldOf(err error) string {
 	e, ok := err.(*models.Error)
 	if !ok || len(e.Fields) == 0 {
@@ -52,12 +63,12 @@ func fieldOf(err error) string {
 	return e.Fields[0].Name
 }
 
-func FuzzParseLaunchParameters(f *testing.F) {
+func FuzzCheckLaunchParameters(f *testing.F) {
 	for _, raw := range []string{`{}`, `{"gpus":2,"cores":50,"path":"/lab","env":{"A":"b"}}`, `{"cores":-1}`, `{"gpus":1}{`, `null`} {
 		f.Add([]byte(raw))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		l, err := models.ParseLaunchParameters(raw)
+		l, err := checked(raw)
 		if err != nil && models.KindOf(err) != models.KindInvalid {
 			t.Errorf("%q: %v", raw, err)
 		}

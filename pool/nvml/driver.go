@@ -40,9 +40,6 @@ type Driver struct {
 
 var _ providers.Machine = (*Driver)(nil)
 
-// New opens the driver of this machine with a zero Config.
-func New() (*Driver, error) { return Config{}.Open() }
-
 // Open opens the driver of this machine and begins to collect its errors; the
 // caller closes it. The error is [ErrNoDriver] where there is none.
 func (c Config) Open() (*Driver, error) { return c.open(gonvml.New()) }

@@ -35,7 +35,7 @@ func TestNoDriver(t *testing.T) {
 
 // TestThisMachine takes whatever the machine has: a driver or none.
 func TestThisMachine(t *testing.T) {
-	driver, err := New()
+	driver, err := Config{}.Open()
 	if errors.Is(err, ErrNoDriver) {
 		return
 	}

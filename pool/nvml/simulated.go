@@ -41,11 +41,6 @@ var machines = map[string]dgx{
 	"h200": {dgxh200.New, 18, 75, 700},
 }
 
-// Simulated is [Config.Simulated] with a zero Config.
-func Simulated(model string, count int, seed string) (*Driver, error) {
-	return Config{}.Simulated(model, count, seed)
-}
-
 // Simulated is a machine with count GPUs, 1 to [MaxSimulated], of a model:
 // "a100", "b200", "h100" or "h200" in any case. The seed is the identity of
 // the host, never empty: the same seed, model and count give the same UUIDs

@@ -12,7 +12,7 @@ import (
 
 func simulate(t *testing.T, model string, count int, seed string) *Driver {
 	t.Helper()
-	driver, err := Simulated(model, count, seed)
+	driver, err := Config{}.Simulated(model, count, seed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestSimulatedRefuses(t *testing.T) {
 		{"h100", 9, "host", "from 1 to 8"},
 		{"h100", 1, "", "identity"},
 	} {
-		inventory, err := Simulated(c.model, c.count, c.seed)
+		inventory, err := Config{}.Simulated(c.model, c.count, c.seed)
 		if err == nil || inventory != nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%+v: %v, %v", c, inventory, err)
 		}

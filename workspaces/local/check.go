@@ -10,13 +10,6 @@ import (
 	"time"
 )
 
-// Available says, as an error in plain words, why this machine cannot run
-// sandboxes for that user; nil when it can.
-func Available(uid, gid uint32) error {
-	_, err := available(identity{uid: uid, gid: gid, drop: os.Geteuid() == 0})
-	return err
-}
-
 // available finds bubblewrap and runs one empty sandbox, because only that
 // reports whether the kernel and its policies permit it.
 func available(user identity) (bubblewrap, error) {

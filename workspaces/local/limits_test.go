@@ -178,7 +178,7 @@ func TestBrokenInstallation(t *testing.T) {
 
 func TestMissingBubblewrap(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	if err := Available(testUser, testUser); err == nil || !strings.Contains(err.Error(), "install the package bubblewrap") {
+	if _, err := available(identity{uid: testUser, gid: testUser, drop: os.Geteuid() == 0}); err == nil || !strings.Contains(err.Error(), "install the package bubblewrap") {
 		t.Errorf("it says %v", err)
 	}
 }

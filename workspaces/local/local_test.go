@@ -88,7 +88,7 @@ func scriptSpec(id int64, script string) workspaces.Spec {
 }
 
 func TestConformance(t *testing.T) {
-	if err := Available(testUser, testUser); err != nil {
+	if _, err := available(identity{uid: testUser, gid: testUser, drop: os.Geteuid() == 0}); err != nil {
 		t.Skip(err)
 	}
 	runtimetest.Run(t, newHarness)

@@ -171,16 +171,6 @@ func (fs *flows) unregister(f *flow) {
 	}
 }
 
-func (fs *flows) of(workspace int64) []*flow {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	var out []*flow
-	for f := range fs.live[workspace] {
-		out = append(out, f)
-	}
-	return out
-}
-
 func (fs *flows) all() []*flow {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

@@ -191,6 +191,16 @@ func within(t testing.TB) context.Context {
 
 var hello = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") })
 
+// of is everything in flight to a workspace.
+func (fs *flows) of(workspace int64) (out []*flow) {
+	for _, f := range fs.all() {
+		if f.workspace == workspace {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
 // Revoke cuts everything in flight to a workspace, as Revoked does to what the
 // gate refuses.
 func (p *Proxy) Revoke(workspace int64) {

@@ -14,7 +14,6 @@ import (
 
 // Config is every setting of the program, checked and parsed.
 type Config struct {
-	ConfigFile      string
 	Listen          string
 	ExternalURL     string // without a trailing slash; empty: as the browser says
 	TrustedProxies  []netip.Prefix

@@ -39,7 +39,6 @@ func Load(cmd *cobra.Command) (Config, error) { return loadFrom(cmd, os.LookupEn
 func loadFrom(cmd *cobra.Command, lookupEnv func(string) (string, bool)) (c Config, err error) {
 	texts := map[string]string{}
 	configFile := choose(cmd.Flags().Lookup("config"), setting{name: "config"}, lookupEnv, nil)
-	c.ConfigFile = configFile.text
 	file, problems := readConfigFile(configFile)
 	for _, s := range settings {
 		from := source{s.def, s.name}

@@ -194,10 +194,6 @@ func (f *Fleet) Place(t Task) (Grant, bool) {
 	return g, true
 }
 
-// Release gives back what a task held. It must have been granted by this
-// fleet, and is given back once.
-func (f *Fleet) Release(g Grant) { f.shift(g, -1) }
-
 // shift takes a grant's resources (sign 1) or gives them back (sign -1).
 func (f *Fleet) shift(g Grant, sign int64) {
 	m, n := &f.machines[g.Node], f.rankings[g.Task].need

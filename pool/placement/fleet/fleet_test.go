@@ -89,7 +89,7 @@ func TestRandomIsFair(t *testing.T) {
 	for range 4000 {
 		g := place(t, f, half)
 		counts[g.Node]++
-		f.Release(g)
+		f.shift(g, -1)
 	}
 	for node, n := range counts {
 		if fits := node != 3; fits && math.Abs(float64(n)-1000) > 120 || !fits && n > 0 {
@@ -175,7 +175,7 @@ func benchmark(b *testing.B, policy string, count int) {
 		}
 		for range 10 {
 			i := r.Intn(len(held))
-			f.Release(held[i])
+			f.shift(held[i], -1)
 			held[i] = held[len(held)-1]
 			held = held[:len(held)-1]
 		}

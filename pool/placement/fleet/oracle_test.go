@@ -159,7 +159,7 @@ func compareWithScan(t *testing.T, f *Fleet, name string, workload []Task, r *ra
 	for range 80 {
 		if len(held) > 0 && r.Intn(3) == 0 {
 			i := r.Intn(len(held))
-			f.Release(held[i])
+			f.shift(held[i], -1)
 			held = slices.Delete(held, i, i+1)
 			continue
 		}
