@@ -41,7 +41,7 @@ func newMarket(t *testing.T, o *office) *market {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.launches = workspaces.NewService(s, access, m.pool, m.pool, m.Ledger, func() {})
+	m.launches = workspaces.NewService(s, access, m.pool, m.Ledger, func() {})
 	e, err := workspaces.NewCatalogue(s, access).Create(m.ctx, m.root, workspaces.EnvironmentInput{
 		Name: "notebook", Language: "python", LanguageVersion: "3.11", Command: []string{"/bin/sleep", "600"}})
 	if err != nil {
