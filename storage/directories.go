@@ -141,8 +141,8 @@ func (d *Directories) Layout(h models.Holder) []Mount {
 		add(filepath.Join(root, name), filepath.Join("/", root, name))
 	}
 	for _, member := range h.Inherits {
-		left := filepath.Join(root, strconv.FormatInt(member, 10))
-		add(left, "/"+left)
+		former := filepath.Join(root, strconv.FormatInt(member, 10))
+		add(former, "/"+former)
 	}
 	own := filepath.Join(root, strconv.FormatInt(h.MemberID, 10))
 	add(own, "/"+own)

@@ -20,7 +20,7 @@ const (
 )
 
 // VerdictOn is what a holder may do at a path as workspaces see it, such as
-// /notebook/5/project_model/a.bin. It holds for every way to the files.
+// /notebook/5/project_model/a.bin. It is the same for the portal, the file service and the mounts.
 //
 // Members write in their project's directories, in their own, and in those of
 // members who have left that were handed to them. When the project's period of
@@ -37,7 +37,7 @@ func VerdictOn(h models.Holder, name string) Verdict {
 		return Read
 	case parts[0] != notebookDir || len(parts) < 2 || parts[1] != strconv.FormatInt(h.ProjectID, 10):
 		return None
-	case len(parts) == 2: // what lies in it is made by the portal
+	case len(parts) == 2: // only the portal creates what is in it
 		return Read
 	case slices.Contains(projectDirs, parts[2]), parts[2] == strconv.FormatInt(h.MemberID, 10):
 		return writeAccess(h)
@@ -48,7 +48,7 @@ func VerdictOn(h models.Holder, name string) Verdict {
 	}
 }
 
-// writeAccess is the verdict where the holder writes, unless something is over.
+// writeAccess is the verdict where the holder writes, unless the project or the membership has ended.
 func writeAccess(h models.Holder) Verdict {
 	if h.Ended || h.Left {
 		return Read

@@ -113,8 +113,8 @@ func (c *Catalogue) Match(ctx context.Context, actor policies.Actor, in MatchInp
 		return nil, nil, err
 	}
 	most := models.Resources{GPUCores: models.MaxAmount, GPUMemoryMiB: models.MaxAmount, CPUMilli: models.MaxAmount, MemoryMiB: models.MaxAmount, StorageMiB: models.MaxAmount}
-	fits, refused := MatchEnvironments(all, constraints, most)
-	return fits, refused, nil
+	matching, refused := MatchEnvironments(all, constraints, most)
+	return matching, refused, nil
 }
 
 // Create adds an environment; only administrators may, for its command runs

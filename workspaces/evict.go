@@ -38,7 +38,7 @@ func (r *Reconciler) evictOne(ctx context.Context, w models.Workspace) error {
 		if err != nil {
 			return ignoreNotFound(err)
 		}
-		return stop(q, policies.System("reconciler"), &e.Workspace, evictionReason(e, q.Now()))
+		return stopWorkspace(q, policies.System("reconciler"), &e.Workspace, evictionReason(e, q.Now()))
 	})
 }
 
@@ -56,7 +56,7 @@ func (r *Reconciler) recall(ctx context.Context) error {
 			if err != nil || w.State != list[i].State {
 				return err
 			}
-			return stop(q, policies.System("reconciler"), &w, models.Say("Stopped: the owner of the GPUs has taken them back."))
+			return stopWorkspace(q, policies.System("reconciler"), &w, models.Say("Stopped: the owner of the GPUs has taken them back."))
 		})
 		if err != nil && models.KindOf(err) != models.KindConflict {
 			failed = append(failed, err)

@@ -77,7 +77,7 @@ func newFit(d models.Demand, a models.Answer, use quota.Use) Fit {
 	f := Fit{Demand: d, Outcome: a.Outcome}
 	var e *models.Error
 	switch {
-	case errors.As(fits(d, use), &e):
+	case errors.As(checkFits(d, use), &e):
 		f.Outcome, f.Why = models.OutcomeRefused, reasonsOf(e)
 	case f.Now():
 		f.Simulated = slices.ContainsFunc(a.Grants, func(g models.Grant) bool { return g.Device.Simulated })

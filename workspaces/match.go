@@ -122,18 +122,18 @@ type Mismatch struct {
 // peak of a role, best first, and what does not. Among what fits, newer
 // versions of what was asked for come first, then newer languages, then names.
 func MatchEnvironments(all []models.Environment, constraints []VersionConstraint, peak models.Resources) ([]Match, []Mismatch) {
-	var fits []Match
+	var matching []Match
 	var refused []Mismatch
 	for _, e := range all {
 		matched, reasons := matchOne(e, constraints, peak)
 		if len(reasons) == 0 {
-			fits = append(fits, Match{Environment: e, Matched: matched})
+			matching = append(matching, Match{Environment: e, Matched: matched})
 		} else {
 			refused = append(refused, Mismatch{Environment: e, Reasons: reasons})
 		}
 	}
-	sort.SliceStable(fits, func(i, j int) bool { return better(fits[i].Environment, fits[j].Environment, constraints) })
-	return fits, refused
+	sort.SliceStable(matching, func(i, j int) bool { return better(matching[i].Environment, matching[j].Environment, constraints) })
+	return matching, refused
 }
 
 func better(a, b models.Environment, constraints []VersionConstraint) bool {

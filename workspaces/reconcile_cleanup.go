@@ -3,8 +3,14 @@ package workspaces
 import (
 	"context"
 	"errors"
+	"time"
 
 	"weir/models"
+)
+
+const (
+	orphanPeriod = 5 * time.Second  // between searches for what no row wants
+	sweepPeriod  = 10 * time.Minute // between removals of expired secrets
 )
 
 // orphans stops what runs without a row that wants it.

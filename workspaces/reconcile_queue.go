@@ -3,9 +3,13 @@ package workspaces
 import (
 	"context"
 	"errors"
+	"time"
 
 	"weir/models"
 )
+
+// queuePeriod is how long the queue waits for a change at most.
+const queuePeriod = 5 * time.Second
 
 // serveQueue places waiting workspaces in the order of the queue, as far as the
 // pool and the members' peaks have room. What does not fit stays and says why;
@@ -15,7 +19,7 @@ import (
 // period of time may have ended.
 func (r *Reconciler) serveQueue(ctx context.Context) error {
 	now := r.store.Now()
-	if !r.queueChanged.Swap(false) && now.Sub(r.queueServedAt) < orphanPeriod {
+	if !r.queueChanged.Swap(false) && now.Sub(r.queueServedAt) < queuePeriod {
 		return nil
 	}
 	r.queueServedAt = now

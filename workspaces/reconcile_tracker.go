@@ -9,8 +9,13 @@ import (
 	"weir/models"
 )
 
-// messageDelay is how long the runtime gives a message before the member reads it.
-const messageDelay = 3 * time.Second
+const (
+	resyncPeriod  = time.Second           // between rounds when nothing has happened
+	minDelay      = 25 * time.Millisecond // pause between rounds, and first pause of a workspace
+	maxDelay      = 4 * time.Second       // pause of a workspace whose steps change nothing
+	maxRetryDelay = 5 * time.Second       // pause after steps that failed
+	messageDelay  = 3 * time.Second       // before the member reads a message of the runtime
+)
 
 // trackers hold what is kept of workspaces between their steps, in memory
 // only: what is lost is repeated.
@@ -19,7 +24,7 @@ type trackers struct {
 	all map[int64]*tracker
 }
 
-func (t *trackers) of(workspace int64) *tracker {
+func (t *trackers) entry(workspace int64) *tracker {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	one := t.all[workspace]
@@ -30,13 +35,13 @@ func (t *trackers) of(workspace int64) *tracker {
 	return one
 }
 
-func (t *trackers) forget(workspace int64) {
+func (t *trackers) drop(workspace int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.all, workspace)
 }
 
-func (t *trackers) clear() {
+func (t *trackers) reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	clear(t.all)

@@ -106,8 +106,8 @@ func (s *Short) Unwrap() error { return s.Refusal }
 // included, so that nobody can fill the queue.
 const maxLive = 20
 
-// plan is a launch that is worked out but not committed.
-type plan struct {
+// launchPlan is a launch that is worked out but not committed.
+type launchPlan struct {
 	project models.Project
 	member  models.Member
 	use     quota.Use
@@ -137,7 +137,7 @@ func (s *Service) Launch(ctx context.Context, actor policies.Actor, in LaunchInp
 		if err != nil {
 			return err
 		}
-		if err := fits(p.target.Demand, p.use); err != nil {
+		if err := checkFits(p.target.Demand, p.use); err != nil {
 			return err
 		}
 		if err := checkLiveCount(q, p.member); err != nil {
@@ -176,7 +176,7 @@ func (s *Service) recordRefusal(ctx context.Context, w models.Workspace, a model
 }
 
 // plan finds member, environment and target parameters of a launch.
-func (s *Service) plan(q *models.Queries, actor policies.Actor, project models.Project, in LaunchInput, constraints []VersionConstraint) (p plan, err error) {
+func (s *Service) plan(q *models.Queries, actor policies.Actor, project models.Project, in LaunchInput, constraints []VersionConstraint) (p launchPlan, err error) {
 	p.project = project
 	now := q.Now()
 	if p.member, err = membership(q, project.ID, actor.User.ID); err != nil {
@@ -200,7 +200,7 @@ func (s *Service) plan(q *models.Queries, actor policies.Actor, project models.P
 
 // choose takes the first environment that fits the request; when none does,
 // the error is that of the best one.
-func (p *plan) choose(candidates []models.Environment, request models.LaunchParameters) error {
+func (p *launchPlan) choose(candidates []models.Environment, request models.LaunchParameters) error {
 	var first error
 	for _, e := range candidates {
 		target, err := MergeParameters(Layers{Project: p.project.Launch, Environment: e.Launch, Minimum: e.Minimum,
@@ -225,7 +225,7 @@ func membership(q *models.Queries, project, user int64) (models.Member, error) {
 }
 
 // complete fills in GPU memory that nobody named, within the role's peak.
-func (s *Service) complete(q *models.Queries, p *plan) error {
+func (s *Service) complete(q *models.Queries, p *launchPlan) error {
 	d := p.target.Demand
 	open := d.GPUs > 0 && d.GPUMemoryMiB == 0
 	d, err := s.pool.Complete(q, d)
@@ -273,9 +273,9 @@ func (s *Service) candidates(q *models.Queries, id int64, constraints []VersionC
 	return nil, models.Invalid("environment_id", "is not in the catalogue")
 }
 
-// fits holds rule 2: what is asked, with what is in use, within limit and
+// checkFits holds rule 2: what is asked, with what is in use, within limit and
 // quota.
-func fits(d models.Demand, use quota.Use) error {
+func checkFits(d models.Demand, use quota.Use) error {
 	var p models.Problems
 	for _, e := range use.ExceededBy(d.Resources()) {
 		p.Add(demandField(e.Name), "%s: %s held + %s asked of %s peak; %s left", e.Label, models.Quantity(e.Name, e.Taken),
@@ -287,14 +287,14 @@ func fits(d models.Demand, use quota.Use) error {
 	return &models.Error{Kind: models.KindNoCapacity, Message: models.Say("This is more than you may hold now."), Fields: p}
 }
 
-func newWorkspace(q *models.Queries, actor policies.Actor, p plan, in LaunchInput) models.Workspace {
+func newWorkspace(q *models.Queries, actor policies.Actor, p launchPlan, in LaunchInput) models.Workspace {
 	return models.Workspace{ProjectID: p.project.ID, MemberID: p.member.ID, UserID: actor.User.ID, EnvironmentID: p.env.ID,
 		Name: in.Name, State: models.StateRequested, Demand: p.target.Demand, Target: p.target.Parameters,
 		Secret: policies.NewSecret(), Version: 1, RequestedAt: q.Now()}
 }
 
 // launch inserts w and takes its shares, or queues it, or refuses.
-func (s *Service) launch(q *models.Queries, w *models.Workspace, p plan, whenShort string) error {
+func (s *Service) launch(q *models.Queries, w *models.Workspace, p launchPlan, whenShort string) error {
 	if err := q.CreateWorkspace(w, models.Say("Requested: %s.", describe(w.Demand))); err != nil {
 		return err
 	}
@@ -328,7 +328,7 @@ func withMinimum(a models.Answer, m models.Minimum) models.Answer {
 	return a
 }
 
-func (s *Service) takeFewer(q *models.Queries, w *models.Workspace, p plan, a *models.Answer) error {
+func (s *Service) takeFewer(q *models.Queries, w *models.Workspace, p launchPlan, a *models.Answer) error {
 	w.Demand = *a.Fewer
 	p.target.setDemand(w.Demand)
 	w.Target = p.target.Parameters
@@ -389,7 +389,7 @@ func (s *Service) Stop(ctx context.Context, actor policies.Actor, id int64) (w m
 		if w.State.Ended() || w.State == models.StateStopping {
 			return models.Conflict("This workspace is %s already.", w.State.Words())
 		}
-		return stop(q, actor, &w, models.Say("Stopped by %s.", by))
+		return stopWorkspace(q, actor, &w, models.Say("Stopped by %s.", by))
 	})
 	if err == nil {
 		s.resync()
@@ -397,8 +397,8 @@ func (s *Service) Stop(ctx context.Context, actor policies.Actor, id int64) (w m
 	return w, err
 }
 
-// stop moves w to stopping; one that has no shares has ended at once.
-func stop(q *models.Queries, actor policies.Actor, w *models.Workspace, why models.Text) error {
+// stopWorkspace moves w to stopping; one that has no shares has ended at once.
+func stopWorkspace(q *models.Queries, actor policies.Actor, w *models.Workspace, why models.Text) error {
 	from := w.State
 	w.State, w.Reason = models.StateStopping, why
 	if !from.Holding() {

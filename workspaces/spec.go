@@ -32,13 +32,13 @@ func (r *Reconciler) spec(ctx context.Context, w models.Workspace) (Spec, error)
 		Command: env.Command, Image: env.Image, Env: r.env(w), Token: w.Secret, Mounts: mounts,
 		CPU: w.Demand.CPUMilli, Memory: w.Demand.MemoryMiB, Shm: shmOf(w)}
 	maps.Copy(s.Env, envOf(w))
-	s.GPUs, s.Node, err = gpus(q, w.ID)
+	s.GPUs, s.Node, err = gpusOf(q, w.ID)
 	return s, err
 }
 
-// gpus lists the shares that a workspace holds, and names the provider that
+// gpusOf lists the shares that a workspace holds, and names the provider that
 // has their devices: the pool places all of them on one.
-func gpus(q *models.Queries, workspace int64) (list []GPU, node string, err error) {
+func gpusOf(q *models.Queries, workspace int64) (list []GPU, node string, err error) {
 	shares, err := q.SharesOf(workspace)
 	if err != nil || len(shares) == 0 {
 		return nil, "", err

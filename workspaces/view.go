@@ -55,7 +55,7 @@ func (s *Service) Preview(ctx context.Context, actor policies.Actor, in LaunchIn
 		return v, onlyInternal(err)
 	}
 	v.Chosen, v.Target = p.env, p.target
-	v.addProblems(fits(p.target.Demand, v.Use))
+	v.addProblems(checkFits(p.target.Demand, v.Use))
 	v.Answer, err = s.pool.Answer(q, models.Workspace{ProjectID: in.ProjectID, Demand: p.target.Demand})
 	v.Answer = withMinimum(v.Answer, p.env.Minimum)
 	return v, err

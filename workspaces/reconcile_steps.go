@@ -3,59 +3,11 @@ package workspaces
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"weir/models"
 )
-
-// Reconciler drives every workspace from what the database wants to what the
-// runtime has. It alone starts and stops, on the leading server. [Reconciler.Run]
-// is its loop; here are the steps of one workspace.
-type Reconciler struct {
-	store   *models.Store
-	pool    Pool
-	ledger  Ledger
-	storage Storage
-	runtime Runtime
-	env     func(models.Workspace) map[string]string
-	fence   func(*models.Queries) error
-	log     *slog.Logger
-
-	resyncs          chan struct{}                 // a round is requested
-	workQueue        atomic.Pointer[delayingQueue] // nil while Run does not run
-	trackers         trackers
-	orphansCheckedAt time.Time
-	sweptAt          time.Time
-	queueChanged     atomic.Bool // a waiting workspace may fit now
-	queueServedAt    time.Time
-}
-
-// ReconcilerConfig names what a Reconciler works with.
-type ReconcilerConfig struct {
-	Store   *models.Store
-	Pool    Pool
-	Ledger  Ledger
-	Storage Storage
-	Runtime Runtime
-	// Env gives a workspace the variables by which it finds the portal.
-	Env func(models.Workspace) map[string]string
-	// Fence refuses the transactions of a server that does not lead any more;
-	// nil where there is only one.
-	Fence  func(*models.Queries) error
-	Logger *slog.Logger
-}
-
-// NewReconciler makes a Reconciler; Run starts it.
-func NewReconciler(c ReconcilerConfig) *Reconciler {
-	r := &Reconciler{store: c.Store, pool: c.Pool, ledger: c.Ledger, storage: c.Storage, runtime: c.Runtime,
-		env: c.Env, fence: c.Fence, log: c.Logger, resyncs: make(chan struct{}, 1), trackers: trackers{all: map[int64]*tracker{}}}
-	r.queueChanged.Store(true)
-	c.Store.OnChange(r.onChange)
-	return r
-}
 
 func (r *Reconciler) step(ctx context.Context, w *models.Workspace) error {
 	switch w.State {
@@ -104,7 +56,7 @@ func (r *Reconciler) startFailed(ctx context.Context, w *models.Workspace, reaso
 	}
 	reason = r.reasonOf(ctx, w, reason, cause)
 	if models.KindOf(cause) == models.KindUnavailable {
-		if !r.trackers.of(w.ID).stalled(StageLaunching, r.store.Now()) {
+		if !r.trackers.entry(w.ID).stalled(StageLaunching, r.store.Now()) {
 			return errors.Join(cause, r.addToHistory(ctx, w, reason))
 		}
 	}
@@ -147,7 +99,7 @@ func (r *Reconciler) awaitReady(ctx context.Context, w *models.Workspace) error 
 		w.Endpoint, w.Limits = models.Endpoint(status.Endpoint), limits(status.Limits)
 		return r.transition(ctx, w, models.StateStarting, models.Say("Running."))
 	}
-	if r.trackers.of(w.ID).stalled(status.Stage, r.store.Now()) {
+	if r.trackers.entry(w.ID).stalled(status.Stage, r.store.Now()) {
 		return r.giveUp(ctx, w, w.RuntimeState, stalledReason(status), status.LogTail)
 	}
 	return r.report(ctx, w, status)
@@ -158,7 +110,7 @@ func (r *Reconciler) awaitReady(ctx context.Context, w *models.Workspace) error 
 func (r *Reconciler) report(ctx context.Context, w *models.Workspace, status Status) error {
 	risen := int64(status.Progress) > w.Progress
 	w.Progress = max(w.Progress, int64(status.Progress))
-	if t := r.trackers.of(w.ID); t.messageDue(status.Message, r.store.Now()) {
+	if t := r.trackers.entry(w.ID); t.messageDue(status.Message, r.store.Now()) {
 		if err := r.addToHistory(ctx, w, status.Message); err != nil {
 			return err
 		}
@@ -219,7 +171,7 @@ func (r *Reconciler) watch(ctx context.Context, w *models.Workspace) error {
 		w.Endpoint = e // adopted: the address may be another one for this process
 		return r.transition(ctx, w, models.StateRunning, models.Text{})
 	}
-	if t := r.trackers.of(w.ID); t.changeDue(status.Message, r.store.Now()) {
+	if t := r.trackers.entry(w.ID); t.changeDue(status.Message, r.store.Now()) {
 		if err := r.transition(ctx, w, models.StateRunning, status.Message); err != nil {
 			return err
 		}
@@ -307,27 +259,7 @@ func (r *Reconciler) finish(ctx context.Context, w *models.Workspace, state mode
 		return r.pool.Release(q, w.ID)
 	})
 	if err == nil {
-		r.trackers.forget(w.ID)
+		r.trackers.drop(w.ID)
 	}
 	return err
-}
-
-// tx is a transaction of the leader.
-func (r *Reconciler) tx(ctx context.Context, fn func(*models.Queries) error) error {
-	return r.store.InTx(ctx, func(q *models.Queries) error {
-		if r.fence != nil {
-			if err := r.fence(q); err != nil {
-				return err
-			}
-		}
-		return fn(q)
-	})
-}
-
-func (r *Reconciler) transition(ctx context.Context, w *models.Workspace, from models.WorkspaceState, message models.Text) error {
-	version := w.Version
-	return r.tx(ctx, func(q *models.Queries) error {
-		w.Version = version // also of a retry
-		return q.Transition(w, from, message)
-	})
 }

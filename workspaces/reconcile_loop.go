@@ -3,8 +3,6 @@ package workspaces
 import (
 	"context"
 	"errors"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,19 +12,10 @@ import (
 )
 
 const (
-	stepTimeout   = 5 * time.Second       // for one part of a round
-	workers       = 8                     // workspaces that take a step at the same time
-	resyncPeriod  = time.Second           // between rounds when nothing has happened
-	resyncShare   = 10                    // a round is followed by a pause of as many times its length
-	minDelay      = 25 * time.Millisecond // pause between rounds, and first pause of a workspace
-	maxDelay      = 4 * time.Second       // pause of a workspace whose steps change nothing
-	maxRetryDelay = 5 * time.Second       // pause after steps that failed
-	orphanPeriod  = 5 * time.Second       // between searches for what no row wants
-	sweepPeriod   = 10 * time.Minute      // between removals of expired secrets
+	stepTimeout = 5 * time.Second // for one part of a round
+	workers     = 8               // workspaces that take a step at the same time
+	resyncShare = 10              // a round is followed by a pause of as many times its length
 )
-
-// delayingQueue holds the workspaces that are to take a step, each once.
-type delayingQueue = workqueue.TypedDelayingInterface[int64]
 
 // Run drives all workspaces until ctx ends, several at a time and each by one
 // worker: those that changed in the database or in the runtime at once, and all
@@ -34,7 +23,7 @@ type delayingQueue = workqueue.TypedDelayingInterface[int64]
 // on running.
 func (r *Reconciler) Run(ctx context.Context) {
 	queue := workqueue.NewTypedDelayingQueue[int64]()
-	r.trackers.clear() // of an earlier time as the leader; its delays ended with its queue
+	r.trackers.reset() // of an earlier time as the leader; its delays ended with its queue
 	r.workQueue.Store(&queue)
 	defer r.workQueue.Store(nil)
 	var working sync.WaitGroup
@@ -107,49 +96,13 @@ func (r *Reconciler) resync(ctx context.Context) []int64 {
 // queued. What starts or stops is queued already, unless that was lost.
 func (r *Reconciler) needsStep(ctx context.Context, w *models.Workspace) bool {
 	if w.State != models.StateRunning {
-		return r.trackers.of(w.ID).stepMissed(w.Version)
+		return r.trackers.entry(w.ID).stepMissed(w.Version)
 	}
 	status, err := r.runtime.Poll(ctx, w.RuntimeState)
 	if err != nil || status.Phase == PhaseExited {
 		return true
 	}
-	return status.Phase == PhaseRunning && (models.Endpoint(status.Endpoint) != w.Endpoint || r.trackers.of(w.ID).changeDue(status.Message, r.store.Now()))
-}
-
-// onChange is called by the store with what has changed.
-func (r *Reconciler) onChange(topics []string) {
-	affected := false
-	for _, topic := range topics {
-		if text, ok := strings.CutPrefix(topic, "workspace:"); ok {
-			if id, err := strconv.ParseInt(text, 10, 64); err == nil {
-				r.Enqueue(id)
-			}
-		}
-		affected = affected || affectsQueue(topic)
-	}
-	if affected {
-		r.queueChanged.Store(true)
-		r.Resync()
-	}
-}
-
-// affectsQueue reports whether a change may let a waiting workspace start: a
-// measurement of a GPU does not.
-func affectsQueue(topic string) bool { return !strings.HasPrefix(topic, "telemetry:") }
-
-// Resync asks for a round now; it never blocks.
-func (r *Reconciler) Resync() {
-	select {
-	case r.resyncs <- struct{}{}:
-	default:
-	}
-}
-
-// Enqueue asks for a step of one workspace now; it never blocks.
-func (r *Reconciler) Enqueue(workspace int64) {
-	if queue := r.workQueue.Load(); queue != nil {
-		(*queue).Add(workspace)
-	}
+	return status.Phase == PhaseRunning && (models.Endpoint(status.Endpoint) != w.Endpoint || r.trackers.entry(w.ID).changeDue(status.Message, r.store.Now()))
 }
 
 // reconcile takes one step of a workspace and returns the delay before the
@@ -158,7 +111,7 @@ func (r *Reconciler) reconcile(ctx context.Context, id int64) time.Duration {
 	if ctx.Err() != nil {
 		return 0
 	}
-	t := r.trackers.of(id)
+	t := r.trackers.entry(id)
 	if wait := t.retryDelay(r.store.Now()); wait > 0 {
 		return wait
 	}
@@ -185,10 +138,4 @@ func (r *Reconciler) reconcile(ctx context.Context, id int64) time.Duration {
 		return t.stepIdle()
 	}
 	return 0
-}
-
-func (r *Reconciler) logError(ctx context.Context, err error) {
-	if err != nil && ctx.Err() == nil && !errors.Is(err, models.ErrFenced) {
-		r.log.ErrorContext(ctx, "reconcile", "err", err)
-	}
 }

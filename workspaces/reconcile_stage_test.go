@@ -1,0 +1,80 @@
+package workspaces_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/workspaces"
+)
+
+// What the runtime says of a start that takes a while stands in the history,
+// each thing once.
+func TestWhatAStartWaitsFor(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.runtime.silent = true
+		w := b.launch(t, "a", models.LaunchParameters{})
+		b.Tick(b.ctx)
+		for _, says := range []string{"no node", "fetching", "no node", "fetching"} {
+			b.runtime.says = models.Say(says)
+			for range 3 {
+				b.clock.Pass(2 * time.Second)
+				b.Tick(b.ctx)
+			}
+		}
+		b.runtime.stage = workspaces.StagePulling
+		b.Tick(b.ctx)
+		b.clock.Pass(29 * time.Minute)
+		b.Tick(b.ctx)
+		var lines []string
+		events, err := b.store.Read(b.ctx).WorkspaceEvents(w.ID)
+		for _, e := range events[3:] { // after the request, the place and the launch
+			lines = append(lines, e.Message.String())
+		}
+		if err != nil || !slices.Equal(lines, []string{"no node", "fetching"}) || b.row(t, w.ID).State != models.StateStarting {
+			t.Errorf("%s: %q, %v", b.row(t, w.ID).State, lines, err)
+		}
+		b.clock.Pass(2 * time.Minute)
+		b.until(t, w.ID, models.StateFailed)
+	})
+}
+
+// A start goes on as long as it reaches new stages. Other words for the same
+// stage, or a stage that it had reached before, give it no more time.
+func TestAStartIsGivenUpByItsStage(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.runtime.silent = true
+		w := b.launch(t, "a", models.LaunchParameters{})
+		b.Tick(b.ctx)
+		at := func(stage workspaces.Stage, says string, passed time.Duration) models.WorkspaceState {
+			b.runtime.stage, b.runtime.says = stage, models.Say(says)
+			b.Tick(b.ctx)
+			b.clock.Pass(passed)
+			b.Tick(b.ctx)
+			return b.row(t, w.ID).State
+		}
+		for _, step := range []struct {
+			stage  workspaces.Stage
+			says   string
+			passed time.Duration
+		}{
+			{workspaces.StageScheduling, "no node", 9 * time.Minute},
+			{workspaces.StagePulling, "fetching", 29 * time.Minute},
+			{workspaces.StageMountFailed, "no storage", 2 * time.Minute},
+			{workspaces.StagePulling, "fetching again", time.Minute},
+			{workspaces.StageMountFailed, "still no storage", 2 * time.Minute},
+		} {
+			if got := at(step.stage, step.says, step.passed); got != models.StateStarting {
+				t.Fatalf("%s: %s", step.says, got)
+			}
+		}
+		if got := at(workspaces.StageMountFailed, "once more no storage", time.Second); got == models.StateStarting {
+			t.Error("it goes on for ever")
+		}
+		b.restart() // that it has failed is written down
+		if w = b.until(t, w.ID, models.StateFailed); w.Reason.String() != "The start was given up: For 300 seconds nothing changed: once more no storage" {
+			t.Errorf("%q", w.Reason)
+		}
+	})
+}
