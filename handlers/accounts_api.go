@@ -17,6 +17,25 @@ func (a rest) accountsOperations(s section) {
 	register(a, s, route{http.MethodDelete, "/tokens/{id}", 204, "delete-token", "Revoke an access token"}, a.deleteToken)
 }
 
+// Token is a personal access token without its secret.
+type Token struct {
+	ID         int64      `json:"id"`
+	Name       string     `json:"name"`
+	ExpiresAt  time.Time  `json:"expires_at"`
+	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
+	CreatedAt  time.Time  `json:"created_at"`
+}
+
+func tokenOf(t models.AccessToken) Token {
+	return Token{t.ID, t.Name, t.ExpiresAt.UTC(), utc(t.LastUsedAt), t.CreatedAt.UTC()}
+}
+
+// NewToken is a token with its secret.
+type NewToken struct {
+	Token
+	Secret string `json:"secret" doc:"the token itself; it is never shown again"`
+}
+
 func (a rest) getMe(ctx context.Context, _ *struct{}) (*Found[Person], error) {
 	actor := actorOf(ctx)
 	mine, err := a.Ledger.Participations(ctx, actor)
@@ -36,25 +55,6 @@ func (a rest) changePassword(ctx context.Context, in *Create[PasswordChange]) (*
 		return nil, err
 	}
 	return nothing(a.passwordChanged(ctx, actor.User.ID))
-}
-
-// Token is a personal access token without its secret.
-type Token struct {
-	ID         int64      `json:"id"`
-	Name       string     `json:"name"`
-	ExpiresAt  time.Time  `json:"expires_at"`
-	LastUsedAt *time.Time `json:"last_used_at,omitempty"`
-	CreatedAt  time.Time  `json:"created_at"`
-}
-
-func tokenOf(t models.AccessToken) Token {
-	return Token{t.ID, t.Name, t.ExpiresAt.UTC(), utc(t.LastUsedAt), t.CreatedAt.UTC()}
-}
-
-// NewToken is a token with its secret.
-type NewToken struct {
-	Token
-	Secret string `json:"secret" doc:"the token itself; it is never shown again"`
 }
 
 func (a rest) listTokens(ctx context.Context, in *Paging) (*Answer[List[Token]], error) {

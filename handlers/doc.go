@@ -2,6 +2,11 @@
 // the mapping of errors to responses, HTML and REST side by side. A handler
 // binds its input, calls one method of one service, and renders.
 //
+// Files are named by noun: workspaces_pages.go has the portal's pages of
+// workspaces, whose handlers end in Page, and workspaces_api.go their twins in
+// the REST API, which are called by the id of the operation. Each begins with
+// its routes; routes.go and openapi.go list the nouns.
+//
 // It must not decide anything: who may do what, and what follows from it, is
 // the services' business.
 package handlers

@@ -48,6 +48,19 @@ func statusFor(err error) int {
 	return statusOf(safe(err).Kind)
 }
 
+func kindOfStatus(status int) models.Kind {
+	switch {
+	case status == http.StatusUnauthorized:
+		return models.KindUnauthenticated
+	case status == http.StatusNotFound:
+		return models.KindNotFound
+	case status >= 500:
+		return models.KindInternal
+	default:
+		return models.KindInvalid
+	}
+}
+
 // Problem is an error as application/problem+json (RFC 9457).
 type Problem struct {
 	Type   string         `json:"type" doc:"always about:blank"`
@@ -65,17 +78,6 @@ type ProblemField struct {
 	Reason string `json:"reason"`
 }
 
-// Offer is what the pool could do instead of refusing.
-type Offer struct {
-	Outcome      string    `json:"outcome" enum:"partial,delayed,refused"`
-	Cores        int64     `json:"cores,omitempty" doc:"GPU cores per GPU that are free now: launch with when_short=fewer"`
-	GPUMemoryMiB int64     `json:"gpu_memory_mib,omitempty"`
-	CanWait      bool      `json:"can_wait" doc:"launch with when_short=wait"`
-	Waiting      int       `json:"waiting" doc:"requests that wait already"`
-	Reasons      []string  `json:"reasons,omitempty"`
-	Forecast     *Forecast `json:"forecast,omitempty" doc:"when a request that waits from now on could start; in previews"`
-}
-
 func (p *Problem) Error() string { return p.Detail }
 
 // GetStatus makes a Problem an error that huma writes as it is.
@@ -83,6 +85,14 @@ func (p *Problem) GetStatus() int { return p.Status }
 
 // ContentType makes huma label it as RFC 9457 asks.
 func (p *Problem) ContentType(string) string { return "application/problem+json" }
+
+// GetHeaders makes huma send what a status needs.
+func (p *Problem) GetHeaders() http.Header {
+	if p.Status == http.StatusUnauthorized {
+		return http.Header{"Www-Authenticate": {"Bearer"}}
+	}
+	return nil
+}
 
 // write answers with the problem; what huma answers it labels by the same
 // methods.
@@ -106,17 +116,6 @@ func problemOf(err error) *Problem {
 		p.Offer = offerOf(short.Answer)
 	}
 	return p
-}
-
-func offerOf(a models.Answer) *Offer {
-	o := &Offer{Outcome: a.Outcome, Waiting: a.Waiting, CanWait: a.Outcome != models.OutcomeRefused}
-	if a.Fewer != nil {
-		o.Cores, o.GPUMemoryMiB = a.Fewer.Cores, a.Fewer.GPUMemoryMiB
-	}
-	for _, r := range a.Reasons {
-		o.Reasons = append(o.Reasons, r.String())
-	}
-	return o
 }
 
 // safe is the part of an error that a user may see.
@@ -147,19 +146,45 @@ func fromHTTP(he *echo.HTTPError) models.Error {
 	return models.Error{Kind: models.KindInternal, Message: models.Say("Something went wrong here. Nothing was changed.")}
 }
 
-func (a *App) logged(r *http.Request, err error) {
-	if err != nil {
-		a.Logger.WarnContext(r.Context(), "response not written", "err", err)
-	}
+// refuse is a refusal of one field outside the services' own.
+func refuse(location, reason string) error {
+	return newProblem(http.StatusUnprocessableEntity, "", &huma.ErrorDetail{Location: location, Message: reason})
 }
 
-// GetHeaders makes huma send what a status needs.
-func (p *Problem) GetHeaders() http.Header {
-	if p.Status == http.StatusUnauthorized {
-		return http.Header{"Www-Authenticate": {"Bearer"}}
-	}
-	return nil
+// Offer is what the pool could do instead of refusing.
+type Offer struct {
+	Outcome      string    `json:"outcome" enum:"partial,delayed,refused"`
+	Cores        int64     `json:"cores,omitempty" doc:"GPU cores per GPU that are free now: launch with when_short=fewer"`
+	GPUMemoryMiB int64     `json:"gpu_memory_mib,omitempty"`
+	CanWait      bool      `json:"can_wait" doc:"launch with when_short=wait"`
+	Waiting      int       `json:"waiting" doc:"requests that wait already"`
+	Reasons      []string  `json:"reasons,omitempty"`
+	Forecast     *Forecast `json:"forecast,omitempty" doc:"when a request that waits from now on could start; in previews"`
 }
+
+// Forecast is when a demand can be met, as far as that can be told.
+type Forecast struct {
+	Outcome string     `json:"outcome" enum:"placed,never,unknown"`
+	At      *time.Time `json:"at,omitempty" doc:"when placed"`
+	Known   bool       `json:"known" doc:"from ends that are set; otherwise estimated from how long shares were held before"`
+	Words   string     `json:"words"`
+}
+
+func offerOf(a models.Answer) *Offer {
+	o := &Offer{Outcome: a.Outcome, Waiting: a.Waiting, CanWait: a.Outcome != models.OutcomeRefused}
+	if a.Fewer != nil {
+		o.Cores, o.GPUMemoryMiB = a.Fewer.Cores, a.Fewer.GPUMemoryMiB
+	}
+	for _, r := range a.Reasons {
+		o.Reasons = append(o.Reasons, r.String())
+	}
+	return o
+}
+
+const (
+	maxProblemFields = 50
+	maxFieldName     = 200
+)
 
 // newProblem words what huma itself refuses: bodies that are not JSON, input
 // that breaks its schema.
@@ -192,19 +217,6 @@ func newProblem(status int, message string, errs ...error) huma.StatusError {
 	return p
 }
 
-func kindOfStatus(status int) models.Kind {
-	switch {
-	case status == http.StatusUnauthorized:
-		return models.KindUnauthenticated
-	case status == http.StatusNotFound:
-		return models.KindNotFound
-	case status >= 500:
-		return models.KindInternal
-	default:
-		return models.KindInvalid
-	}
-}
-
 var missingProperty = regexp.MustCompile(`^expected required property (.+) to be present$`)
 
 // problemField turns huma's place of an error, body.quota.gpu_cores, into the
@@ -232,20 +244,8 @@ func problemField(err error) ProblemField {
 	return ProblemField{Field: field, Reason: reason}
 }
 
-// refuse is a refusal of one field outside the services' own.
-func refuse(location, reason string) error {
-	return newProblem(http.StatusUnprocessableEntity, "", &huma.ErrorDetail{Location: location, Message: reason})
-}
-
-const (
-	maxProblemFields = 50
-	maxFieldName     = 200
-)
-
-// Forecast is when a demand can be met, as far as that can be told.
-type Forecast struct {
-	Outcome string     `json:"outcome" enum:"placed,never,unknown"`
-	At      *time.Time `json:"at,omitempty" doc:"when placed"`
-	Known   bool       `json:"known" doc:"from ends that are set; otherwise estimated from how long shares were held before"`
-	Words   string     `json:"words"`
+func (a *App) logged(r *http.Request, err error) {
+	if err != nil {
+		a.Logger.WarnContext(r.Context(), "response not written", "err", err)
+	}
 }

@@ -12,6 +12,9 @@ import (
 	"weir/web"
 )
 
+// fitProjects is for how many projects the home page says what fits.
+const fitProjects = 4
+
 func (a *App) homePage(c echo.Context) error {
 	ctx := c.Request().Context()
 	actor := actorOf(ctx)

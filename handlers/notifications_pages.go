@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -95,4 +96,25 @@ func (a *App) setNoticePreferencePage(c echo.Context) error {
 func (a *App) noticeChoice(ctx context.Context) (web.NoticeChoice, error) {
 	p, err := a.Notices.Preference(ctx, actorOf(ctx))
 	return web.NoticeChoice{Offered: a.Notices.ByMail(), ByMail: !p.PortalOnly}, err
+}
+
+// noticeExtensions are what can be done about the ends that notices tell of,
+// by the notices' ids: nothing where the end was moved far away since.
+func (a *App) noticeExtensions(ctx context.Context, rows []models.Notice) (map[int64]models.Extension, error) {
+	var projects []int64
+	for _, n := range rows {
+		if n.ProjectID != nil {
+			projects = append(projects, *n.ProjectID)
+		}
+	}
+	list, err := a.Requests.Extensions(ctx, actorOf(ctx), projects)
+	found := map[int64]models.Extension{}
+	for _, n := range rows {
+		for _, e := range list {
+			if n.ProjectID != nil && *n.ProjectID == e.ProjectID && strings.HasPrefix(n.Kind, e.Kind+".") {
+				found[n.ID] = e
+			}
+		}
+	}
+	return found, err
 }

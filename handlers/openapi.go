@@ -10,6 +10,12 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
+func init() {
+	huma.NewError = newProblem
+	huma.ValidateStrictCasing = true
+	huma.DefaultArrayNullable = false
+}
+
 const apiDescription = "Projects, roles, members, environments, workspaces and the GPU pool of Weir. " +
 	"Whatever the portal does, a program can do here, under the same rules. " +
 	"Programs authenticate with `Authorization: Bearer` and a personal access token. " +
@@ -54,7 +60,8 @@ func describe() *huma.OpenAPI {
 // nowhere is a router for operations that are only described.
 type nowhere struct{}
 
-func (nowhere) Handle(*huma.Operation, func(huma.Context))       {}
+func (nowhere) Handle(*huma.Operation, func(huma.Context)) {}
+
 func (nowhere) ServeHTTP(w http.ResponseWriter, r *http.Request) { http.NotFound(w, r) }
 
 func apiConfig() huma.Config {
@@ -125,10 +132,4 @@ func admitAPI(api huma.API, hc huma.Context, next func(huma.Context)) {
 		return
 	}
 	next(huma.WithValue(hc, requestKey{}, r))
-}
-
-func init() {
-	huma.NewError = newProblem
-	huma.ValidateStrictCasing = true
-	huma.DefaultArrayNullable = false
 }

@@ -16,7 +16,10 @@ import (
 	"weir/web"
 )
 
-const languageCookie = "weir_language"
+const (
+	languageCookie = "weir_language"
+	listLimit      = 50 // rows of a page
+)
 
 func queryEscape(s string) string { return url.QueryEscape(s) }
 
@@ -151,9 +154,3 @@ func number(c echo.Context, name string) int64 {
 	}
 	return n
 }
-
-const (
-	listLimit = 50
-	// fitProjects is for how many projects the home page says what fits.
-	fitProjects = 4
-)

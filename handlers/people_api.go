@@ -25,59 +25,6 @@ func (a rest) peopleOperations(s section) {
 	register(a, s, route{http.MethodPost, "/users/import", 200, "import-users", "Add and change people by a table in CSV, all or none, or tell what that would do; for platform administrators"}, a.importUsers)
 }
 
-// UsersQuery searches accounts.
-type UsersQuery struct {
-	Paging
-	Search string `query:"q" maxLength:"200" doc:"part of a name or an address"`
-}
-
-func (a rest) listUsers(ctx context.Context, in *UsersQuery) (*Answer[List[User]], error) {
-	return listed(in.Paging, personID, func(p models.Page) ([]personRow, error) { return a.peopleRows(ctx, in.Search, p) }, func(p personRow) User {
-		u := userOf(p.User)
-		u.Department = p.department
-		return u
-	})
-}
-
-func (a rest) createUser(ctx context.Context, in *Create[policies.NewUser]) (*Created[Person], error) {
-	u, err := a.Accounts.CreateUser(ctx, actorOf(ctx), in.Body)
-	return created(u.Version, personOf(u, nil, a.Store.Now()), err, "users", u.ID)
-}
-
-func (a rest) getUser(ctx context.Context, in *ByID) (*Found[Person], error) {
-	u, err := a.Accounts.User(ctx, actorOf(ctx), in.ID)
-	p, err := a.personFound(ctx, u, err)
-	return found(u.Version, p, err)
-}
-
-func (a rest) updateUser(ctx context.Context, in *Update[policies.UserChange]) (*Found[Person], error) {
-	var err error
-	if in.Body.Version, err = in.version(); err != nil {
-		return nil, err
-	}
-	u, err := a.Accounts.UpdateUser(ctx, actorOf(ctx), in.ID, in.Body)
-	if err == nil {
-		a.Wake()
-	}
-	p, err := a.personFound(ctx, u, err)
-	return found(u.Version, p, err)
-}
-
-// PasswordInput is a new password.
-type PasswordInput struct {
-	Password string `json:"password" maxLength:"1000" doc:"at least 10 characters"`
-}
-
-// PasswordReset gives an account a new password.
-type PasswordReset struct {
-	ByID
-	Body PasswordInput
-}
-
-func (a rest) resetPassword(ctx context.Context, in *PasswordReset) (*Nothing, error) {
-	return nothing(a.Accounts.ResetPassword(ctx, actorOf(ctx), in.ID, in.Body.Password))
-}
-
 // User is an account.
 type User struct {
 	ID        int64     `json:"id"`
@@ -135,6 +82,89 @@ func (a rest) personFound(ctx context.Context, u models.User, err error) (Person
 	return a.withIdentities(ctx, personOf(u, places, a.Store.Now()), err)
 }
 
+// withIdentities adds the identities and the department of an account to what is shown of it.
+func (a rest) withIdentities(ctx context.Context, p Person, err error) (Person, error) {
+	if err != nil {
+		return Person{}, err
+	}
+	list, err := a.Accounts.Identities(ctx, actorOf(ctx), p.ID)
+	p.Identities = shown(list, identityOf)
+	if err != nil || p.DepartmentID == nil {
+		return p, err
+	}
+	names, err := a.Accounts.DepartmentsOf(ctx, actorOf(ctx), models.User{ID: p.ID, DepartmentID: p.DepartmentID})
+	p.Department = names[*p.DepartmentID]
+	return p, err
+}
+
+// Identity is a person at a provider of sign-in, as whom an account comes in.
+type Identity struct {
+	ID        int64     `json:"id"`
+	Issuer    string    `json:"issuer" doc:"the provider's address"`
+	Subject   string    `json:"subject" doc:"what the provider calls the person, for ever"`
+	Email     string    `json:"email" doc:"as the provider said it last"`
+	Admin     bool      `json:"admin" doc:"whether a group there made the account an administrator"`
+	CreatedAt time.Time `json:"created_at"`
+	SeenAt    time.Time `json:"seen_at" doc:"the last sign-in"`
+}
+
+func identityOf(i models.Identity) Identity {
+	return Identity{i.ID, i.Issuer, i.Subject, i.Email, i.Admin, i.CreatedAt.UTC(), i.SeenAt.UTC()}
+}
+
+// UsersQuery searches accounts.
+type UsersQuery struct {
+	Paging
+	Search string `query:"q" maxLength:"200" doc:"part of a name or an address"`
+}
+
+func (a rest) listUsers(ctx context.Context, in *UsersQuery) (*Answer[List[User]], error) {
+	return listed(in.Paging, personID, func(p models.Page) ([]personRow, error) { return a.peopleRows(ctx, in.Search, p) }, func(p personRow) User {
+		u := userOf(p.User)
+		u.Department = p.department
+		return u
+	})
+}
+
+func (a rest) createUser(ctx context.Context, in *Create[policies.NewUser]) (*Created[Person], error) {
+	u, err := a.Accounts.CreateUser(ctx, actorOf(ctx), in.Body)
+	return created(u.Version, personOf(u, nil, a.Store.Now()), err, "users", u.ID)
+}
+
+func (a rest) getUser(ctx context.Context, in *ByID) (*Found[Person], error) {
+	u, err := a.Accounts.User(ctx, actorOf(ctx), in.ID)
+	p, err := a.personFound(ctx, u, err)
+	return found(u.Version, p, err)
+}
+
+func (a rest) updateUser(ctx context.Context, in *Update[policies.UserChange]) (*Found[Person], error) {
+	var err error
+	if in.Body.Version, err = in.version(); err != nil {
+		return nil, err
+	}
+	u, err := a.Accounts.UpdateUser(ctx, actorOf(ctx), in.ID, in.Body)
+	if err == nil {
+		a.Wake()
+	}
+	p, err := a.personFound(ctx, u, err)
+	return found(u.Version, p, err)
+}
+
+// PasswordInput is a new password.
+type PasswordInput struct {
+	Password string `json:"password" maxLength:"1000" doc:"at least 10 characters"`
+}
+
+// PasswordReset gives an account a new password.
+type PasswordReset struct {
+	ByID
+	Body PasswordInput
+}
+
+func (a rest) resetPassword(ctx context.Context, in *PasswordReset) (*Nothing, error) {
+	return nothing(a.Accounts.ResetPassword(ctx, actorOf(ctx), in.ID, in.Body.Password))
+}
+
 // personRow is an account with its department's name.
 type personRow struct {
 	models.User
@@ -163,36 +193,6 @@ func personID(p personRow) int64 { return p.ID }
 func (a rest) downloadUsers(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) {
 	return downloaded(a, ctx, "weir-people.csv", policies.PeopleColumns, func(p personRow) []string { return policies.PersonCells(p.User, p.department) },
 		personID, func(ctx context.Context, page models.Page) ([]personRow, error) { return a.peopleRows(ctx, "", page) })
-}
-
-// Identity is a person at a provider of sign-in, as whom an account comes in.
-type Identity struct {
-	ID        int64     `json:"id"`
-	Issuer    string    `json:"issuer" doc:"the provider's address"`
-	Subject   string    `json:"subject" doc:"what the provider calls the person, for ever"`
-	Email     string    `json:"email" doc:"as the provider said it last"`
-	Admin     bool      `json:"admin" doc:"whether a group there made the account an administrator"`
-	CreatedAt time.Time `json:"created_at"`
-	SeenAt    time.Time `json:"seen_at" doc:"the last sign-in"`
-}
-
-func identityOf(i models.Identity) Identity {
-	return Identity{i.ID, i.Issuer, i.Subject, i.Email, i.Admin, i.CreatedAt.UTC(), i.SeenAt.UTC()}
-}
-
-// withIdentities adds the identities and the department of an account to what is shown of it.
-func (a rest) withIdentities(ctx context.Context, p Person, err error) (Person, error) {
-	if err != nil {
-		return Person{}, err
-	}
-	list, err := a.Accounts.Identities(ctx, actorOf(ctx), p.ID)
-	p.Identities = shown(list, identityOf)
-	if err != nil || p.DepartmentID == nil {
-		return p, err
-	}
-	names, err := a.Accounts.DepartmentsOf(ctx, actorOf(ctx), models.User{ID: p.ID, DepartmentID: p.DepartmentID})
-	p.Department = names[*p.DepartmentID]
-	return p, err
 }
 
 // ByIdentity names an account's identity.

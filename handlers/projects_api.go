@@ -21,6 +21,29 @@ func (a rest) projectsOperations(s section) {
 	register(a, s, route{http.MethodPut, "/projects/{id}", 200, "update-project", "Replace a project's description, quota, period and launch parameters; for platform administrators"}, a.updateProject)
 }
 
+// Project is a team with its quota.
+type Project struct {
+	ID          int64                   `json:"id"`
+	Name        string                  `json:"name"`
+	Description string                  `json:"description"`
+	Quota       models.Resources        `json:"quota"`
+	Promised    models.Resources        `json:"promised" doc:"sum over members of their role's peak"`
+	Held        models.Resources        `json:"held" doc:"by workspaces, now"`
+	Left        models.Resources        `json:"left" doc:"quota less promised: what further members may be promised"`
+	StartsAt    time.Time               `json:"starts_at" doc:"begin of the period of use"`
+	EndsAt      *time.Time              `json:"ends_at,omitempty" doc:"its end; absent: open-ended"`
+	Active      bool                    `json:"active" doc:"whether the period of use covers now"`
+	Launch      models.LaunchParameters `json:"launch" doc:"initial launch parameters"`
+	Priority    int64                   `json:"priority" doc:"in the queue, 1 to 100, the higher the earlier"`
+	CreatedAt   time.Time               `json:"created_at"`
+}
+
+func projectOf(p projects.ProjectView, now time.Time) Project {
+	return Project{ID: p.ID, Name: p.Name, Description: p.Description, Quota: p.Quota, Promised: p.Promised, Held: p.Held,
+		Left: p.Quota.Sub(p.Promised), StartsAt: p.StartsAt.UTC(), EndsAt: utc(p.EndsAt), Active: p.Active(now),
+		Launch: p.Launch, Priority: p.Priority, CreatedAt: p.CreatedAt.UTC()}
+}
+
 // ProjectList asks for one page of projects.
 type ProjectList struct {
 	Paging
@@ -80,27 +103,4 @@ func (a rest) updateProject(ctx context.Context, in *Update[projects.ProjectInpu
 	}
 	a.Wake()
 	return a.getProject(ctx, &in.ByID)
-}
-
-// Project is a team with its quota.
-type Project struct {
-	ID          int64                   `json:"id"`
-	Name        string                  `json:"name"`
-	Description string                  `json:"description"`
-	Quota       models.Resources        `json:"quota"`
-	Promised    models.Resources        `json:"promised" doc:"sum over members of their role's peak"`
-	Held        models.Resources        `json:"held" doc:"by workspaces, now"`
-	Left        models.Resources        `json:"left" doc:"quota less promised: what further members may be promised"`
-	StartsAt    time.Time               `json:"starts_at" doc:"begin of the period of use"`
-	EndsAt      *time.Time              `json:"ends_at,omitempty" doc:"its end; absent: open-ended"`
-	Active      bool                    `json:"active" doc:"whether the period of use covers now"`
-	Launch      models.LaunchParameters `json:"launch" doc:"initial launch parameters"`
-	Priority    int64                   `json:"priority" doc:"in the queue, 1 to 100, the higher the earlier"`
-	CreatedAt   time.Time               `json:"created_at"`
-}
-
-func projectOf(p projects.ProjectView, now time.Time) Project {
-	return Project{ID: p.ID, Name: p.Name, Description: p.Description, Quota: p.Quota, Promised: p.Promised, Held: p.Held,
-		Left: p.Quota.Sub(p.Promised), StartsAt: p.StartsAt.UTC(), EndsAt: utc(p.EndsAt), Active: p.Active(now),
-		Launch: p.Launch, Priority: p.Priority, CreatedAt: p.CreatedAt.UTC()}
 }

@@ -14,6 +14,92 @@ import (
 	"weir/models"
 )
 
+const (
+	apiPrefix   = "/api/v1"
+	apiDocument = apiPrefix + "/openapi.json"
+)
+
+// rest holds the operations of the REST API, each named by its id. It calls
+// the service method that its twin among the pages calls, with the same input.
+type rest struct{ *App }
+
+// section is where operations of one tag are registered.
+type section struct {
+	api huma.API
+	tag string
+}
+
+// route is an operation's method and path, the status of its success, its id
+// and what it does.
+type route struct {
+	method, path string
+	status       int
+	id, summary  string
+}
+
+// register adds one operation; a refusal by a service becomes a problem. also
+// are statuses of refusals that its route does not tell.
+func register[I, O any](a rest, s section, r route, do func(context.Context, *I) (*O, error), also ...int) {
+	input := reflect.TypeFor[I]()
+	op := huma.Operation{OperationID: r.id, Method: r.method, Path: r.path, DefaultStatus: r.status, Summary: r.summary,
+		Tags: []string{s.tag}, Errors: append(errorsOf(r, input), also...), BodyReadTimeout: 30 * time.Second}
+	if strings.HasSuffix(r.path, "/import") {
+		op.MaxBodyBytes = maxImportBody
+	}
+	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
+		out, err := do(ctx, in)
+		if err != nil {
+			return nil, a.refusal(ctx, err, input)
+		}
+		return out, nil
+	})
+}
+
+const maxImportBody = 4_000_000 // bytes, as tableLimit
+
+// errorsOf lists the statuses with which an operation may refuse; 422 and 500
+// are added to all.
+func errorsOf(r route, input reflect.Type) []int {
+	list := []int{http.StatusUnauthorized, http.StatusForbidden}
+	if _, ok := input.FieldByName("Body"); ok {
+		list = append(list, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
+	}
+	if strings.Contains(r.path, "{") {
+		list = append(list, http.StatusNotFound)
+	}
+	if r.method != http.MethodGet {
+		list = append(list, http.StatusConflict)
+	}
+	if conditional(input) {
+		list = append(list, http.StatusPreconditionFailed)
+	}
+	return list
+}
+
+type requestKey struct{}
+
+// httpRequestOf is the HTTP request that an operation answers.
+func httpRequestOf(ctx context.Context) *http.Request {
+	r, _ := ctx.Value(requestKey{}).(*http.Request)
+	return r
+}
+
+// refusal is a service's error as a problem. What is our fault is logged.
+func (a *App) refusal(ctx context.Context, err error, input reflect.Type) error {
+	if p := (*Problem)(nil); errors.As(err, &p) {
+		return p
+	}
+	p := problemOf(err)
+	r := httpRequestOf(ctx)
+	if p.Status >= 500 && ctx.Err() == nil {
+		a.Logger.ErrorContext(ctx, "request failed", "method", r.Method, "path", r.URL.Path, "err", err)
+	}
+	if conditional(input) && r.Header.Get("If-Match") != "" && errors.Is(err, models.ErrStale) {
+		p.Status, p.Title = http.StatusPreconditionFailed, http.StatusText(http.StatusPreconditionFailed)
+	}
+	return p
+}
+
 // What operations take.
 
 // ByID names one resource.
@@ -27,8 +113,31 @@ type Paging struct {
 	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"at most so many items"`
 }
 
+func (p Paging) page() (models.Page, error) {
+	if p.Cursor == "" {
+		return models.Page{Limit: p.Limit}, nil
+	}
+	after, err := strconv.ParseInt(p.Cursor, 10, 64)
+	if err != nil || after < 1 {
+		return models.Page{}, refuse("query.cursor", "is no cursor of this list")
+	}
+	return models.Page{After: after, Limit: p.Limit}, nil
+}
+
+// PageOf asks for a page of what belongs to one resource.
+type PageOf struct {
+	ByID
+	Paging
+}
+
 // Create carries a new resource.
 type Create[B any] struct{ Body B }
+
+// CreateIn adds something to one resource.
+type CreateIn[B any] struct {
+	ByID
+	Body B
+}
 
 // Update replaces a resource.
 type Update[B any] struct {
@@ -36,6 +145,35 @@ type Update[B any] struct {
 	IfMatch
 	Body B
 }
+
+// IfMatch makes an update conditional.
+type IfMatch struct {
+	Match string `header:"If-Match" doc:"the ETag that was read; the update is refused with 412 when it is no longer the present one"`
+}
+
+func conditional(input reflect.Type) bool {
+	_, ok := input.FieldByName("IfMatch")
+	return ok
+}
+
+// version is the one that If-Match names: 0 when any will do, one that never
+// is when the tag is not of this server.
+func (m IfMatch) version() (int64, error) {
+	tag := strings.TrimPrefix(strings.TrimSpace(m.Match), "W/")
+	if tag == "" || tag == "*" {
+		return 0, nil
+	}
+	if len(tag) < 2 || tag[0] != '"' || strings.IndexByte(tag[1:], '"') != len(tag)-2 {
+		return 0, refuse("header.If-Match", `must be * or one ETag such as "3"`)
+	}
+	n, err := strconv.ParseInt(tag[1:len(tag)-1], 10, 64)
+	if err != nil || n < 1 {
+		return -1, nil
+	}
+	return n, nil
+}
+
+func etag(version int64) string { return strconv.Quote(strconv.FormatInt(version, 10)) }
 
 // What operations give.
 
@@ -48,18 +186,18 @@ type Found[B any] struct {
 	Body B
 }
 
-// Created is a new resource.
-type Created[B any] struct {
-	ETag     string `header:"ETag" doc:"the version, for If-Match"`
-	Location string `header:"Location" doc:"the path of the new resource"`
-	Body     B
-}
-
 func found[B any](version int64, body B, err error) (*Found[B], error) {
 	if err != nil {
 		return nil, err
 	}
 	return &Found[B]{ETag: etag(version), Body: body}, nil
+}
+
+// Created is a new resource.
+type Created[B any] struct {
+	ETag     string `header:"ETag" doc:"the version, for If-Match"`
+	Location string `header:"Location" doc:"the path of the new resource"`
+	Body     B
 }
 
 func created[B any](version int64, body B, err error, location ...any) (*Created[B], error) {
@@ -75,6 +213,14 @@ func created[B any](version int64, body B, err error, location ...any) (*Created
 
 // Nothing is an answer without a body.
 type Nothing struct{}
+
+// nothing ends an operation that has no answer.
+func nothing(err error) (*Nothing, error) {
+	if err != nil {
+		return nil, err
+	}
+	return nil, nil
+}
 
 // List is one page.
 type List[T any] struct {
@@ -123,17 +269,6 @@ func listedWhole[T, R any](p Paging, id func(T) int64, all []T, err error, show 
 	}, show)
 }
 
-func (p Paging) page() (models.Page, error) {
-	if p.Cursor == "" {
-		return models.Page{Limit: p.Limit}, nil
-	}
-	after, err := strconv.ParseInt(p.Cursor, 10, 64)
-	if err != nil || after < 1 {
-		return models.Page{}, refuse("query.cursor", "is no cursor of this list")
-	}
-	return models.Page{After: after, Limit: p.Limit}, nil
-}
-
 func shown[T, R any](rows []T, show func(T) R) []R {
 	list := make([]R, len(rows))
 	for i, row := range rows {
@@ -151,138 +286,3 @@ func utc(t *time.Time) *time.Time {
 	u := t.UTC()
 	return &u
 }
-
-// nothing ends an operation that has no answer.
-func nothing(err error) (*Nothing, error) {
-	if err != nil {
-		return nil, err
-	}
-	return nil, nil
-}
-
-// refusal is a service's error as a problem. What is our fault is logged.
-func (a *App) refusal(ctx context.Context, err error, input reflect.Type) error {
-	if p := (*Problem)(nil); errors.As(err, &p) {
-		return p
-	}
-	p := problemOf(err)
-	r := httpRequestOf(ctx)
-	if p.Status >= 500 && ctx.Err() == nil {
-		a.Logger.ErrorContext(ctx, "request failed", "method", r.Method, "path", r.URL.Path, "err", err)
-	}
-	if conditional(input) && r.Header.Get("If-Match") != "" && errors.Is(err, models.ErrStale) {
-		p.Status, p.Title = http.StatusPreconditionFailed, http.StatusText(http.StatusPreconditionFailed)
-	}
-	return p
-}
-
-// IfMatch makes an update conditional.
-type IfMatch struct {
-	Match string `header:"If-Match" doc:"the ETag that was read; the update is refused with 412 when it is no longer the present one"`
-}
-
-func conditional(input reflect.Type) bool {
-	_, ok := input.FieldByName("IfMatch")
-	return ok
-}
-
-// version is the one that If-Match names: 0 when any will do, one that never
-// is when the tag is not of this server.
-func (m IfMatch) version() (int64, error) {
-	tag := strings.TrimPrefix(strings.TrimSpace(m.Match), "W/")
-	if tag == "" || tag == "*" {
-		return 0, nil
-	}
-	if len(tag) < 2 || tag[0] != '"' || strings.IndexByte(tag[1:], '"') != len(tag)-2 {
-		return 0, refuse("header.If-Match", `must be * or one ETag such as "3"`)
-	}
-	n, err := strconv.ParseInt(tag[1:len(tag)-1], 10, 64)
-	if err != nil || n < 1 {
-		return -1, nil
-	}
-	return n, nil
-}
-
-func etag(version int64) string { return strconv.Quote(strconv.FormatInt(version, 10)) }
-
-// rest holds the operations of the REST API. Each calls the service method
-// that the page of the same name calls, with the same input.
-type rest struct{ *App }
-
-// section is where operations of one tag are registered.
-type section struct {
-	api huma.API
-	tag string
-}
-
-// route is an operation's method and path, the status of its success, its id
-// and what it does.
-type route struct {
-	method, path string
-	status       int
-	id, summary  string
-}
-
-// register adds one operation; a refusal by a service becomes a problem. also
-// are statuses of refusals that its route does not tell.
-func register[I, O any](a rest, s section, r route, do func(context.Context, *I) (*O, error), also ...int) {
-	input := reflect.TypeFor[I]()
-	op := huma.Operation{OperationID: r.id, Method: r.method, Path: r.path, DefaultStatus: r.status, Summary: r.summary,
-		Tags: []string{s.tag}, Errors: append(errorsOf(r, input), also...), BodyReadTimeout: 30 * time.Second}
-	if strings.HasSuffix(r.path, "/import") {
-		op.MaxBodyBytes = maxImportBody
-	}
-	huma.Register(s.api, op, func(ctx context.Context, in *I) (*O, error) {
-		out, err := do(ctx, in)
-		if err != nil {
-			return nil, a.refusal(ctx, err, input)
-		}
-		return out, nil
-	})
-}
-
-// errorsOf lists the statuses with which an operation may refuse; 422 and 500
-// are added to all.
-func errorsOf(r route, input reflect.Type) []int {
-	list := []int{http.StatusUnauthorized, http.StatusForbidden}
-	if _, ok := input.FieldByName("Body"); ok {
-		list = append(list, http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType)
-	}
-	if strings.Contains(r.path, "{") {
-		list = append(list, http.StatusNotFound)
-	}
-	if r.method != http.MethodGet {
-		list = append(list, http.StatusConflict)
-	}
-	if conditional(input) {
-		list = append(list, http.StatusPreconditionFailed)
-	}
-	return list
-}
-
-type requestKey struct{}
-
-// httpRequestOf is the HTTP request that an operation answers.
-func httpRequestOf(ctx context.Context) *http.Request {
-	r, _ := ctx.Value(requestKey{}).(*http.Request)
-	return r
-}
-
-// PageOf asks for a page of what belongs to one resource.
-type PageOf struct {
-	ByID
-	Paging
-}
-
-// CreateIn adds something to one resource.
-type CreateIn[B any] struct {
-	ByID
-	Body B
-}
-
-const (
-	apiPrefix   = "/api/v1"
-	apiDocument = apiPrefix + "/openapi.json"
-)
-
-const maxImportBody = 4_000_000 // bytes, as tableLimit

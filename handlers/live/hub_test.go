@@ -178,8 +178,11 @@ func (s scene) tell(topics ...string) {
 }
 
 // beats lets every follower have its turn so many times.
-func (s scene) beats(n int) {
-	time.Sleep(time.Duration(n) * keepAlive)
+func (s scene) beats(n int) { s.pass(time.Duration(n) * keepAlive) }
+
+// pass lets time pass.
+func (s scene) pass(d time.Duration) {
+	time.Sleep(d)
 	synctest.Wait()
 }
 
@@ -255,20 +258,21 @@ func TestSlowReader(t *testing.T) {
 		s.wantTold(quick, "pool", "pool", "pool", "pool", "projects")
 		s.wantTold(slow)
 
-		s.beats(1)
+		s.pass(takeTime / 2)
 		slow.widen(unbounded)
-		s.beats(1)
+		s.pass(takeTime)
 		s.wantTold(slow, "pool", "pool", "pool", "pool", "projects")
 		if !slower.isClosed() || slow.isClosed() || quick.isClosed() || s.streams() != 2 {
 			s.Errorf("closed: slower %v, slow %v, quick %v; %d streams are left", slower.isClosed(), slow.isClosed(), quick.isClosed(), s.streams())
 		}
 		// It has caught up: being behind again is a new beginning.
 		slow.widen(0)
-		s.beats(1)
+		s.tell("pool")
+		s.pass(takeTime - time.Second)
 		if slow.isClosed() {
 			s.Error("dropped before its time")
 		}
-		s.beats(2)
+		s.pass(2 * time.Second)
 		if !slow.isClosed() {
 			s.Error("not dropped")
 		}

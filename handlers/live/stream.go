@@ -9,8 +9,9 @@ import (
 
 const (
 	keepAlive = 8 * time.Second // from one sign of life of a stream to the next
-	// takeTime is how long a reader may take nothing before it is dropped.
-	takeTime = 2 * keepAlive
+	// takeTime is how long a reader may take nothing before it is dropped. It is
+	// shorter than the others of the portal wait for a server that is silent.
+	takeTime = keepAlive / 2
 	// spare is how many events may wait for a reader beside one of each topic.
 	spare = 8
 )
@@ -41,8 +42,8 @@ type Stream struct {
 }
 
 // Serve answers a request with the stream, and returns when that has begun.
-// The connection is taken out of the HTTP server, whose buffers are ten times
-// what a stream needs; there are many streams, and they are silent mostly.
+// The connection is taken out of the HTTP server, which holds 25 KiB for each,
+// while a stream needs half of that; there are many, and they are silent mostly.
 func (h *Hub) Serve(w http.ResponseWriter, s *Stream) error {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
