@@ -107,7 +107,7 @@ func TestAgentAdministered(t *testing.T) {
 		t.Errorf("accepting again: %d %+v", status, refusal)
 	}
 	admin.must("POST", path+"/revoke", nil, nil)
-	if exit := m.wait(); exit != 3 || !strings.Contains(m.log.String(), "an administrator has revoked it") {
+	if exit := m.wait(); exit != 3 || !strings.Contains(m.log.String(), "revoked by an administrator") {
 		t.Errorf("revoked, the agent ended with exit code %d", exit)
 	}
 	s.awaitProvider(models.ProviderLost, time.Time{})

@@ -24,7 +24,7 @@ func TestAccessibility(t *testing.T) {
 	axe := readAxe(t)
 
 	stranger := chromium.person(t, s.url).tab()
-	axe.notices(stranger)
+	axe.notifications(stranger)
 	axe.visits(stranger, []visit{
 		{strings.TrimPrefix(s.setupLink(), s.url), nil},
 		{strings.TrimPrefix(s.setupLink(), s.url), submitEmpty},
@@ -51,7 +51,7 @@ func TestAccessibility(t *testing.T) {
 }
 
 // mainPages are looked at in a narrow window, too.
-var mainPages = []string{"/", "/signin", "/projects/1", "/pool", "/pool/providers/1", "/pool/devices/1", "/workspaces", "/workspaces/1", "/workspaces/4", "/launch", "/launch?gpus=1&cores=100", "/audit", "/requests", "/requests/1", "/promises", "/projects/1/usage", "/projects?sort=left&down=true&search=e", "/departments", "/projects/1/members/import"}
+var mainPages = []string{"/", "/signin", "/projects/1", "/pool", "/pool/providers/1", "/pool/devices/1", "/workspaces", "/workspaces/1", "/workspaces/4", "/launch", "/launch?gpus=1&cores=100", "/audit", "/requests", "/requests/1", "/capacity", "/projects/1/usage", "/projects?sort=remaining&down=true&search=e", "/departments", "/projects/1/members/import"}
 
 func pathsOf(paths ...string) (all []visit) {
 	for _, p := range paths {
@@ -63,8 +63,8 @@ func pathsOf(paths ...string) (all []visit) {
 func operatorVisits() []visit {
 	forms := []string{"/projects/new", "/projects/1/roles/new", "/projects/1/members/new", "/environments/new", "/people/new", "/departments/new", "/pool/providers/new", "/tokens", "/account", "/webhooks/new"}
 	all := pathsOf("/projects", "/projects/1", "/projects/1/edit", "/projects/1/roles/1/edit", "/projects/1/roles/1/delete",
-		"/projects/1/members/1/edit", "/projects/1/members/1/delete", "/pool", "/pool/devices/1", "/pool/providers/1", "/pool/what-if", "/pool/what-if?add=h100:8", "/environments", "/environments/1/edit",
-		"/environments/1/delete", "/requests", "/requests/1", "/promises", "/people", "/people/2", "/people/import", "/projects/1/members/import", "/departments", "/projects/1/usage", "/projects/1/leavers", "/projects?sort=left&down=true&search=e", "/access", "/access?email=wang@example.org&project_name=Speech&right=role:write", "/tokens/1/delete", "/audit", "/notices", "/webhooks", "/webhooks/1", "/webhooks/1/delete", "/webhooks/1/rotate", "/nowhere")
+		"/projects/1/members/1/edit", "/projects/1/members/1/delete", "/pool", "/pool/devices/1", "/pool/providers/1", "/pool/planning", "/pool/planning?add=h100:8", "/environments", "/environments/1/edit",
+		"/environments/1/delete", "/requests", "/requests/1", "/capacity", "/people", "/people/2", "/people/import", "/projects/1/members/import", "/departments", "/projects/1/usage", "/projects/1/former-members", "/projects?sort=remaining&down=true&search=e", "/access", "/access?email=wang@example.org&project_name=Speech&right=role:write", "/tokens/1/delete", "/audit", "/notifications", "/webhooks", "/webhooks/1", "/webhooks/1/delete", "/webhooks/1/rotate", "/nowhere")
 	for _, path := range forms {
 		all = append(all, visit{path, nil}, visit{path, submitEmpty})
 	}
@@ -72,7 +72,7 @@ func operatorVisits() []visit {
 }
 
 func memberVisits() []visit {
-	return append(pathsOf("/requests", "/requests/1", "/requests/new", "/requests/new?kind=project", "/requests/new?kind=join", "/requests/new?kind=peak&project_id=1",
+	return append(pathsOf("/requests", "/requests/1", "/requests/new", "/requests/new?kind=project", "/requests/new?kind=join", "/requests/new?kind=limit&project_id=1",
 		"/requests/new?kind=role&project_id=1", "/requests/new?kind=quota", "/", "/projects", "/projects/1", "/projects/1/usage?days=7", "/access?project_name=Speech&right=role:write", "/pool", "/pool/providers/1", "/pool/devices/1", "/workspaces", "/workspaces?state=all", "/workspaces/1", "/workspaces/3",
 		"/workspaces/4", "/workspaces/5", "/launch", "/launch?gpus=1&cores=100", "/launch?versions=torch"),
 		visit{"/launch?gpus=1&cores=200&env=%3D", openDetails}, visit{"/workspaces/2", nil})
@@ -83,9 +83,9 @@ func memberVisits() []visit {
 // returns the member whose workspaces all but the second are.
 func populate(s *server) member {
 	s.t.Helper()
-	peak := resources{GPUCores: 200, GPUMemoryMiB: 160 << 10, CPUMilli: 8000, MemoryMiB: 16 << 10, StorageMiB: 100 << 10}
-	speech := s.teamWithin("Speech", peak.times(2), peak, "wang", "li")
-	vision := s.team("Vision", peak, "zhao")
+	limit := resources{GPUCores: 200, GPUMemoryMiB: 160 << 10, CPUMilli: 8000, MemoryMiB: 16 << 10, StorageMiB: 100 << 10}
+	speech := s.teamWithin("Speech", limit.times(2), limit, "wang", "li")
+	vision := s.team("Vision", limit, "zhao")
 	wang, zhao := speech.Members[0], vision.Members[0]
 	half := wang.running(speech.Project, "half")
 	whole := launchBody(vision.Project, "whole")
@@ -109,7 +109,7 @@ func populate(s *server) member {
 	s.api(s.admin()).must("POST", "/webhooks", map[string]any{"name": "Chat", "url": "https://receiver.invalid/hook", "enabled": true}, nil)
 	s.api(s.admin()).must("POST", "/webhooks/1/test", nil, nil)
 	zhao.await(2, "running", patience)
-	wang.must("POST", "/requests", map[string]any{"reason": "more runs at once", "quota": map[string]any{"project_id": speech.Project, "quota": peak.times(3)}}, nil)
+	wang.must("POST", "/requests", map[string]any{"reason": "more runs at once", "quota": map[string]any{"project_id": speech.Project, "quota": limit.times(3)}}, nil)
 	if half.ID != 1 || failed.ID != 4 || stopped.ID != 5 {
 		s.t.Fatalf("workspaces have the ids %d, %d, %d", half.ID, failed.ID, stopped.ID)
 	}
@@ -156,7 +156,7 @@ func readAxe(t *testing.T) axe {
 }
 
 // notices makes sure that axe-core would find something.
-func (a axe) notices(b *tab) {
+func (a axe) notifications(b *tab) {
 	b.t.Helper()
 	b.goTo("/signin")
 	a.load(b)

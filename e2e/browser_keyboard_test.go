@@ -103,7 +103,7 @@ func TestRequestByKeyboard(t *testing.T) {
 			admin := s.api(s.admin())
 			at := fmt.Sprintf("/projects/%d", team.Project)
 			var lead, user id
-			admin.must("POST", at+"/roles", map[string]any{"name": "lead", "permission": "manager", "peak": resources{}}, &lead)
+			admin.must("POST", at+"/roles", map[string]any{"name": "lead", "permission": "manager", "limit": resources{}}, &lead)
 			admin.must("POST", "/users", map[string]any{"email": "mei@example.org", "name": "Mei", "password": password}, &user)
 			admin.must("POST", at+"/members", map[string]any{"email": "mei@example.org", "role_id": lead.ID}, nil)
 			typing := func(email string) typist {
@@ -129,7 +129,7 @@ func asks(k typist) {
 	k.follow("Speech")
 	k.at(`/projects/\d+`)
 	k.clean("the project")
-	k.follow(k.tr("Ask for a larger peak"))
+	k.follow(k.tr("Request a higher limit"))
 	k.at("/requests/new")
 	k.write(k.tr("GPU cores"), "150")
 	k.clean("the form")
@@ -139,7 +139,7 @@ func asks(k typist) {
 	k.keys("two runs at once")
 	k.follow(k.tr("Ask"))
 	k.at(`/requests/\d+`)
-	k.sees(k.tr("You have asked for %s. You are told when it is decided.", k.tr("a larger peak in %s", "Speech")))
+	k.sees(k.tr("Request submitted: %s. You will be notified of the decision.", k.tr("higher limit in %s", "Speech")))
 	k.clean("the request")
 	for _, reason := range []string{"a mistake", "even more"} {
 		k.goTo("/requests/new?kind=quota&project_id=1")
@@ -152,7 +152,7 @@ func asks(k typist) {
 			k.sees(k.tr("withdrawn"))
 		}
 	}
-	k.goTo("/requests/new?kind=peak&project_id=1")
+	k.goTo("/requests/new?kind=limit&project_id=1")
 	k.write(k.tr("GPU cores"), "160")
 	k.write(k.tr("Reason"), "a third run")
 	k.follow(k.tr("Ask"))
@@ -163,9 +163,9 @@ func decides(k typist) {
 	k.t.Helper()
 	k.goTo("/requests")
 	k.clean("the inbox")
-	summary := k.tr("a larger peak in %s", "Speech")
+	summary := k.tr("higher limit in %s", "Speech")
 	if len(k.say) == 0 {
-		summary = "A larger peak in Speech"
+		summary = "Higher limit in Speech"
 	}
 	k.follow(summary)
 	k.at(`/requests/\d+`)
@@ -184,7 +184,7 @@ func decides(k typist) {
 
 func isTold(k typist) {
 	k.t.Helper()
-	k.goTo("/notices")
-	k.sees(k.tr("What you asked for is approved with other numbers: %s.", k.tr("a larger peak in %s", "Speech")))
-	k.clean("the notices")
+	k.goTo("/notifications")
+	k.sees(k.tr("Your request was approved with changes: %s.", k.tr("higher limit in %s", "Speech")))
+	k.clean("the notifications")
 }

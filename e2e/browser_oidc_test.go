@@ -18,9 +18,9 @@ func TestSignInByProviderInABrowser(t *testing.T) {
 	}
 	s := newServer(t, options{gpus: "none", args: []string{"--oidc-issuer", provider.Issuer, "--oidc-client-id", openidtest.ClientID,
 		"--oidc-client-secret-file", secret, "--oidc-name", "Example University", "--oidc-domains", "example.org", "--oidc-groups", "admins=administrator"}})
-	provider.SendBackTo(s.url + "/signin/oidc/callback")
-	provider.Know(openidtest.Person{Subject: "kim", Email: "kim@example.org", Verified: true, Name: "Kim Lee", Groups: []string{"admins"}})
-	provider.Know(openidtest.Person{Subject: "lee", Email: "lee@lab.example.org", Verified: true})
+	provider.SetRedirect(s.url + "/signin/oidc/callback")
+	provider.AddPerson(openidtest.Person{Subject: "kim", Email: "kim@example.org", Verified: true, Name: "Kim Lee", Groups: []string{"admins"}})
+	provider.AddPerson(openidtest.Person{Subject: "lee", Email: "lee@lab.example.org", Verified: true})
 	english := readCatalogue(t)
 	axe := readAxe(t)
 
@@ -34,7 +34,7 @@ func TestSignInByProviderInABrowser(t *testing.T) {
 	kim.goTo("/account")
 	kim.sees(provider.Issuer)
 	kim.goTo("/people/1")
-	kim.sees("administrator by a group")
+	kim.sees("administrator by group")
 	axe.visits(kim, []visit{{path: "/account"}, {path: "/people/1"}, {path: "/people/1/identities/1/delete"}})
 
 	kim.press("Sign out")

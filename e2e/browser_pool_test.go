@@ -17,8 +17,8 @@ func TestPoolInBrowser(t *testing.T) {
 	s := newServer(t, quick(options{gpus: "none"}))
 	axe := readAxe(t)
 	s.admin()
-	peak := resources{GPUCores: 100, GPUMemoryMiB: 80 << 10, CPUMilli: 4000, MemoryMiB: 8 << 10, StorageMiB: 10 << 10}
-	team := s.team("Speech", peak, "wang")
+	limit := resources{GPUCores: 100, GPUMemoryMiB: 80 << 10, CPUMilli: 4000, MemoryMiB: 8 << 10, StorageMiB: 10 << 10}
+	team := s.team("Speech", limit, "wang")
 	wang := team.Members[0]
 
 	pool := chromium.person(t, s.url).tab()
@@ -42,7 +42,7 @@ func TestPoolInBrowser(t *testing.T) {
 	pool.stayed()
 	pool.shoot("pool-machine")
 	member.goTo("/workspaces/1")
-	member.sees("My share")
+	member.sees("GPU share")
 	member.stay()
 
 	ownsMachine(desk, pool, member)
@@ -50,7 +50,7 @@ func TestPoolInBrowser(t *testing.T) {
 	m.kill()
 	pool.until("the lost machine", tagged("lost")+` && document.querySelector("svg.bar.lost")`)
 	pool.stayed()
-	member.sees("The machine desk is lost.")
+	member.sees("Provider desk is lost.")
 	member.stayed()
 	pool.shoot("pool-lost")
 	member.shoot("workspace-lost")
@@ -67,15 +67,15 @@ func TestPoolInBrowser(t *testing.T) {
 func enrolInBrowser(b *tab, m *machine) {
 	b.t.Helper()
 	b.goTo("/pool")
-	b.press("Add a provider")
+	b.press("Add provider")
 	b.at("/pool/providers/new")
 	b.shoot("provider-new")
 	b.fill("GPU code", "1234")
-	b.loads(func() { b.press("Make an authorization code") })
+	b.loads(func() { b.press("Create authorization code") })
 	b.sees("must be the 16 letters and digits")
 	b.fill("GPU code", strings.ToLower(m.gpuCode()))
 	b.fill("Name", "desk")
-	b.loads(func() { b.press("Make an authorization code") })
+	b.loads(func() { b.press("Create authorization code") })
 	b.sees("Run this on the machine")
 	b.shoot("provider-code")
 	command := eval[string](b, `document.querySelector("#command").textContent.trim()`)
@@ -84,7 +84,7 @@ func enrolInBrowser(b *tab, m *machine) {
 		b.t.Fatalf("the page says to run %q", command)
 	}
 	m.start(code)
-	b.press("To the pool")
+	b.press("Go to pool")
 	b.at("/pool")
 }
 
@@ -100,12 +100,12 @@ func ownsMachine(desk, pool, member *tab) {
 		desk.loads(func() { desk.press(step[0]) })
 		pool.until("the machine "+step[1], tagged(step[1]))
 	}
-	desk.sees("Shares that will end: 1; people who hold them: 1.")
-	desk.fill("Notice in minutes", "90")
+	desk.sees("Shares that will end: 1; members affected: 1.")
+	desk.fill("Grace period in minutes", "90")
 	desk.fill("Reason", "exam week")
 	desk.loads(func() { desk.press("Recall") })
 	pool.until("the recalled machine", tagged("recalled"))
-	pool.sees("The shares here end at")
+	pool.sees("Shares here end at")
 	member.sees("The share of GPU 0 on desk ends at")
 	member.sees("exam week")
 	member.shoot("workspace-ending")
@@ -115,12 +115,12 @@ func ownsMachine(desk, pool, member *tab) {
 
 	desk.fill("Cores per GPU", "80")
 	desk.pressAt("Monday", `document.querySelector("input[name='hours[0].days.1']")`)
-	desk.loads(func() { desk.press("Save the terms") })
+	desk.loads(func() { desk.press("Save terms") })
 	desk.sees("must be a time of day such as 09:00")
 	desk.shoot("provider-refused")
 	desk.pressAt("Monday", `document.querySelector("input[name='hours[0].days.1']")`)
-	desk.loads(func() { desk.press("Save the terms") })
-	desk.sees("The terms have been saved.")
+	desk.loads(func() { desk.press("Save terms") })
+	desk.sees("Terms saved.")
 	pool.sees("30 free")
 	pool.stayed()
 }
@@ -145,9 +145,9 @@ func measures(a axe, b *tab) {
 	b.at(`/pool/devices/\d+`)
 	b.pressAt("exclusive", labelled("Exclusive"))
 	b.loads(func() { b.press("Save") })
-	b.sees("The device has been changed.")
+	b.sees("Device updated.")
 	a.visits(b, []visit{{"/pool", openDetails}, {"/pool/providers/2", nil}, {"/pool/providers/2/revoke", nil}, {"/pool/providers/2/remove", nil},
-		{device, openDetails}, {"/pool/what-if?add=h100:8x2", openDetails}, {"/pool/what-if?add=toaster", nil}})
-	b.goTo("/pool/what-if?add=h100:8x2")
-	b.shoot("what-if")
+		{device, openDetails}, {"/pool/planning?add=h100:8x2", openDetails}, {"/pool/planning?add=toaster", nil}})
+	b.goTo("/pool/planning?add=h100:8x2")
+	b.shoot("plan-capacity")
 }

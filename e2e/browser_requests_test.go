@@ -14,7 +14,7 @@ func TestRequestInBrowser(t *testing.T) {
 	admin := s.api(s.admin())
 	at := fmt.Sprintf("/projects/%d", team.Project)
 	var lead, user id
-	admin.must("POST", at+"/roles", map[string]any{"name": "lead", "permission": "manager", "peak": resources{}}, &lead)
+	admin.must("POST", at+"/roles", map[string]any{"name": "lead", "permission": "manager", "limit": resources{}}, &lead)
 	admin.must("POST", "/users", map[string]any{"email": "mei@example.org", "name": "Mei", "password": password}, &user)
 	admin.must("POST", at+"/members", map[string]any{"email": "mei@example.org", "role_id": lead.ID}, nil)
 
@@ -30,14 +30,14 @@ func TestRequestInBrowser(t *testing.T) {
 	b := wang.tab()
 	b.signIn("wang@example.org", password)
 	b.goTo(at)
-	b.press("Ask for a larger peak")
+	b.press("Request a higher limit")
 	b.at("/requests/new")
 	b.fill("GPU cores", "150")
 	b.fill("Reason", "two runs at once")
 	b.shoot("request-new")
 	b.press("Ask")
 	b.at(`/requests/\d+`)
-	b.sees("You have asked for a larger peak in Speech.")
+	b.sees("You have asked for higher limit in Speech.")
 	b.stay()
 
 	inbox.sees("待处理（1）")
@@ -58,8 +58,8 @@ func TestRequestInBrowser(t *testing.T) {
 	b.sees("Mei decided")
 	b.stayed()
 	b.shoot("request-decided")
-	b.goTo("/notices")
-	b.sees("approved with other numbers: a larger peak in Speech")
+	b.goTo("/notifications")
+	b.sees("approved with other numbers: higher limit in Speech")
 	for _, p := range []*person{mei, wang} {
 		p.watch.clean()
 	}

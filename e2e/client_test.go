@@ -177,20 +177,20 @@ type id struct {
 }
 
 // team makes a project whose quota is enough for every member's peak.
-func (s *server) team(name string, peak resources, members ...string) team {
+func (s *server) team(name string, limit resources, members ...string) team {
 	s.t.Helper()
-	return s.teamWithin(name, peak.times(int64(len(members))), peak, members...)
+	return s.teamWithin(name, limit.times(int64(len(members))), limit, members...)
 }
 
 // teamWithin makes a project with a quota, a role with a peak, and members
 // that have an account and a token each.
-func (s *server) teamWithin(name string, quota, peak resources, members ...string) team {
+func (s *server) teamWithin(name string, quota, limit resources, members ...string) team {
 	s.t.Helper()
 	admin := s.api(s.admin())
 	var project, role id
 	admin.must("POST", "/projects", map[string]any{"name": name, "quota": quota}, &project)
 	projectPath := fmt.Sprintf("/projects/%d", project.ID)
-	admin.must("POST", projectPath+"/roles", map[string]any{"name": "engineer", "permission": "member", "peak": peak}, &role)
+	admin.must("POST", projectPath+"/roles", map[string]any{"name": "engineer", "permission": "member", "limit": limit}, &role)
 	team := team{Project: project.ID, Role: role.ID, Name: name}
 	for _, m := range members {
 		email := m + "@example.org"
@@ -342,13 +342,13 @@ func (a api) devices() (all []deviceView) {
 }
 
 // held sums the GPU cores of every workspace's shares.
-func (a api) held() map[int64]int64 {
+func (a api) inUse() map[int64]int64 {
 	a.s.t.Helper()
-	held := map[int64]int64{}
+	inUse := map[int64]int64{}
 	for _, d := range a.devices() {
 		for _, s := range d.Shares {
-			held[s.WorkspaceID] += s.Cores
+			inUse[s.WorkspaceID] += s.Cores
 		}
 	}
-	return held
+	return inUse
 }

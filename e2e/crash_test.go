@@ -89,8 +89,8 @@ func TestNotebookKilled(t *testing.T) {
 	if now.LogTail == "" || strings.Contains(now.LogTail, "token=") && !strings.Contains(now.LogTail, "[token]") {
 		t.Errorf("the log ends with %q", now.LogTail)
 	}
-	if held := ada.held(); len(held) != 0 {
-		t.Errorf("still held: %v", held)
+	if inUse := ada.inUse(); len(inUse) != 0 {
+		t.Errorf("still in use: %v", inUse)
 	}
 	s.awaitAgreement(reconcilePeriod)
 	if again := ada.running(team.Project, "nb"); again.ID == w.ID {
@@ -209,7 +209,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 // names of what was accepted. That the server dies meanwhile is expected.
 func upset(ada member, running []workspace, project, env int64, round int) (accepted []string) {
 	var mu sync.Mutex
-	modelstest.Together(len(running)+4, func(i int) {
+	modelstest.Concurrently(len(running)+4, func(i int) {
 		if i < len(running) {
 			_, _, _ = ada.raw("POST", workspacePath(running[i].ID)+"/stop", nil)
 			return

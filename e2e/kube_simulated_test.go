@@ -121,7 +121,7 @@ func (f *faultyPortal) agrees(within time.Duration) {
 	eventually(f.t, within, func() string {
 		rows := list[workspace](f.api(f.admin()), "/workspaces?state=all")
 		pods, others := f.objects()
-		return disagreementOf(rows, f.api(f.admin()).held(), pods, others)
+		return disagreementOf(rows, f.api(f.admin()).inUse(), pods, others)
 	})
 }
 
@@ -152,7 +152,7 @@ func (f *faultyPortal) objects() (pods map[string]corev1.Pod, others []string) {
 }
 
 // disagreementOf holds rows, shares and the cluster's objects to each other.
-func disagreementOf(rows []workspace, held map[int64]int64, pods map[string]corev1.Pod, others []string) string {
+func disagreementOf(rows []workspace, inUse map[int64]int64, pods map[string]corev1.Pod, others []string) string {
 	running := map[int64]bool{}
 	for _, w := range rows {
 		switch {
@@ -174,12 +174,12 @@ func disagreementOf(rows []workspace, held map[int64]int64, pods map[string]core
 		ran[workspace] = true
 	}
 	for w := range running {
-		if !ran[w] || held[w] != share.GPUCores {
-			return fmt.Sprintf("workspace %d should run: a pod %t, %d cores", w, ran[w], held[w])
+		if !ran[w] || inUse[w] != share.GPUCores {
+			return fmt.Sprintf("workspace %d should run: a pod %t, %d cores", w, ran[w], inUse[w])
 		}
 	}
-	if len(held) != len(running) {
-		return fmt.Sprintf("shares are held by %v, and %v run", held, running)
+	if len(inUse) != len(running) {
+		return fmt.Sprintf("shares are in use by %v, and %v run", inUse, running)
 	}
 	for _, name := range others {
 		if _, ok := pods[name]; !ok {
@@ -199,25 +199,25 @@ func TestDisagreement(t *testing.T) {
 		}
 		return pods
 	}
-	held := map[int64]int64{1: share.GPUCores}
+	inUse := map[int64]int64{1: share.GPUCores}
 	for name, test := range map[string]struct {
 		rows   []workspace
-		held   map[int64]int64
+		inUse  map[int64]int64
 		pods   map[string]corev1.Pod
 		others []string
 		says   string
 	}{
-		"all is well":       {row("running"), held, pod("ws-1-1"), []string{"ws-1-1"}, ""},
+		"all is well":       {row("running"), inUse, pod("ws-1-1"), []string{"ws-1-1"}, ""},
 		"ended":             {row("stopped"), nil, nil, nil, ""},
-		"on its way":        {row("stopping"), held, pod("ws-1-1"), nil, "is stopping"},
-		"a pod too many":    {row("running"), held, pod("ws-1-1", "ws-2-1"), nil, "no row says so"},
-		"twice":             {row("running"), held, pod("ws-1-1", "ws-1-2"), nil, "two pods"},
-		"none":              {row("running"), held, nil, nil, "should run"},
+		"on its way":        {row("stopping"), inUse, pod("ws-1-1"), nil, "is stopping"},
+		"a pod too many":    {row("running"), inUse, pod("ws-1-1", "ws-2-1"), nil, "no row says so"},
+		"twice":             {row("running"), inUse, pod("ws-1-1", "ws-1-2"), nil, "two pods"},
+		"none":              {row("running"), inUse, nil, nil, "should run"},
 		"without its share": {row("running"), nil, pod("ws-1-1"), nil, "should run"},
-		"a share too many":  {row("failed"), held, nil, nil, "shares are held"},
+		"a share too many":  {row("failed"), inUse, nil, nil, "shares are in use"},
 		"a secret is left":  {row("failed"), nil, nil, []string{"ws-1-1"}, "is left"},
 	} {
-		if got := disagreementOf(test.rows, test.held, test.pods, test.others); (got == "") != (test.says == "") || !strings.Contains(got, test.says) {
+		if got := disagreementOf(test.rows, test.inUse, test.pods, test.others); (got == "") != (test.says == "") || !strings.Contains(got, test.says) {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

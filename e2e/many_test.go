@@ -40,29 +40,29 @@ func TestFiftyLaunches(t *testing.T) {
 		const launches, admissible = 50, 6
 		var results outcomes
 		s.watched(func() {
-			modelstest.Together(launches, func(i int) {
+			modelstest.Concurrently(launches, func(i int) {
 				c := callers[i%len(callers)]
 				results.add(c.raw("POST", "/workspaces", launchBodyIn(c.project, env, fmt.Sprint("nb-", i))))
 			})
 		})
 		results.want(t, admissible, launches-admissible)
 		admin := s.api(s.admin())
-		held := admin.held()
-		if len(held) != admissible {
-			t.Errorf("shares are held by %v", held)
+		inUse := admin.inUse()
+		if len(inUse) != admissible {
+			t.Errorf("shares are in use by %v", inUse)
 		}
 		perMember := map[string]int64{}
 		for _, w := range list[owned](admin, "/workspaces") {
-			perMember[w.User] += held[w.ID]
+			perMember[w.User] += inUse[w.ID]
 		}
 		for name, cores := range perMember {
 			if cores > 2*share.GPUCores {
-				t.Errorf("%s holds %d cores, more than the role's peak", name, cores)
+				t.Errorf("%s holds %d cores, more than the role's limit", name, cores)
 			}
 		}
 		for _, p := range admin.projects() {
-			if p.Held.GPUCores > p.Quota.GPUCores || p.Held.MemoryMiB > p.Quota.MemoryMiB {
-				t.Errorf("project %d holds %+v of %+v", p.ID, p.Held, p.Quota)
+			if p.InUse.GPUCores > p.Quota.GPUCores || p.InUse.MemoryMiB > p.Quota.MemoryMiB {
+				t.Errorf("project %d holds %+v of %+v", p.ID, p.InUse, p.Quota)
 			}
 		}
 		for _, w := range list[owned](admin, "/workspaces") {
@@ -86,7 +86,7 @@ func TestRepeatedLaunch(t *testing.T) {
 		ada := team.Members[0]
 		body := launchBodyIn(team.Project, s.standIn(t), "nb")
 		var results outcomes
-		modelstest.Together(10, func(int) { results.add(ada.raw("POST", "/workspaces", body)) })
+		modelstest.Concurrently(10, func(int) { results.add(ada.raw("POST", "/workspaces", body)) })
 		results.want(t, 1, 9)
 		s.awaitAgreement(reconcilePeriod)
 		w := list[workspace](ada.api, "/workspaces")
@@ -96,7 +96,7 @@ func TestRepeatedLaunch(t *testing.T) {
 		ada.await(w[0].ID, "running", starting)
 
 		var stops outcomes
-		modelstest.Together(10, func(int) { stops.add(ada.raw("POST", workspacePath(w[0].ID)+"/stop", nil)) })
+		modelstest.Concurrently(10, func(int) { stops.add(ada.raw("POST", workspacePath(w[0].ID)+"/stop", nil)) })
 		stops.want(t, 1, 9)
 		ada.await(w[0].ID, "stopped", gone)
 		s.awaitAgreement(reconcilePeriod)

@@ -77,7 +77,7 @@ func TestKilledBetweenSendingAndRecording(t *testing.T) {
 		admin.must("POST", "/webhooks", map[string]any{"name": "receiver", "url": h.URL, "enabled": true}, &made)
 		h.secret = made.Secret
 		s.stop()
-		s.start("WEIR_FAILPOINT=notice.sent")
+		s.start("WEIR_FAILPOINT=notification.sent")
 		test := fmt.Sprintf("/webhooks/%d/test", made.ID)
 		admin.call("POST", test, nil, nil)
 		if code := s.wait(); code != -1 {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// endNotices counts what somebody was told of ends.
-func (m member) endNotices() (n int) {
-	for _, notice := range list[struct{ Kind string }](m.api, "/notices") {
-		if notice.Kind == "deadline.ending" {
+// endNotifications counts what somebody was told of ends.
+func (m member) endNotifications() (n int) {
+	for _, notification := range list[struct{ Kind string }](m.api, "/notifications") {
+		if notification.Kind == "deadline.ending" {
 			n++
 		}
 	}
@@ -30,8 +30,8 @@ func TestKilledWhileTellingOfAnEnd(t *testing.T) {
 		told := func(m member) {
 			t.Helper()
 			eventually(t, again, func() string {
-				if n := m.endNotices(); n != 1 {
-					return fmt.Sprintf("%s has %d notices of the end", m.Name, n)
+				if n := m.endNotifications(); n != 1 {
+					return fmt.Sprintf("%s has %d notifications of the end", m.Name, n)
 				}
 				return ""
 			})
@@ -51,7 +51,7 @@ func TestKilledWhileTellingOfAnEnd(t *testing.T) {
 			t.Fatalf("bob's deadline: %d", status)
 		}
 		told(bob) // so this server has looked
-		if n := ada.endNotices(); n != 1 {
+		if n := ada.endNotifications(); n != 1 {
 			t.Errorf("ada was told %d times", n)
 		}
 	})

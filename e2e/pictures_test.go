@@ -19,7 +19,7 @@ func TestScreenshots(t *testing.T) {
 	operator := chromium.person(t, s.url).tab()
 	operator.signIn("operator@example.org", password)
 	for name, path := range map[string]string{"pool": "/pool", "projects": "/projects", "project": "/projects/1", "project-edit": "/projects/1/edit",
-		"device": "/pool/devices/1", "provider": "/pool/providers/1", "what-if": "/pool/what-if?add=h100:8", "environments": "/environments", "people": "/people", "person": "/people/2", "audit": "/audit", "tokens": "/tokens",
+		"device": "/pool/devices/1", "provider": "/pool/providers/1", "plan-capacity": "/pool/planning?add=h100:8", "environments": "/environments", "people": "/people", "person": "/people/2", "audit": "/audit", "tokens": "/tokens",
 		"account": "/account", "role-edit": "/projects/1/roles/1/edit", "member-edit": "/projects/1/members/1/edit", "environment-new": "/environments/new",
 		"role-delete": "/projects/1/roles/1/delete", "api": "/api/docs", "nowhere": "/nowhere"} {
 		operator.goTo(path)
@@ -49,7 +49,7 @@ func TestScreenshots(t *testing.T) {
 // and has failed.
 func busy(s *server) member {
 	s.t.Helper()
-	peak := resources{GPUCores: 400, GPUMemoryMiB: 320 << 10, CPUMilli: 16000, MemoryMiB: 32 << 10, StorageMiB: 200 << 10}
+	limit := resources{GPUCores: 400, GPUMemoryMiB: 320 << 10, CPUMilli: 16000, MemoryMiB: 32 << 10, StorageMiB: 200 << 10}
 	ask := func(m member, project int64, name string, gpus, cores int64, more map[string]any) {
 		body := map[string]any{"project_id": project, "name": name, "request": map[string]any{"gpus": gpus, "cores": cores, "cpu_milli": 1000, "memory_mib": 1024}}
 		for k, v := range more {
@@ -57,9 +57,9 @@ func busy(s *server) member {
 		}
 		m.must("POST", "/workspaces", body, nil)
 	}
-	speech := s.teamWithin("Speech models", peak.times(2), peak, "wang", "li")
-	vision := s.team("Vision", peak, "zhao", "chen")
-	genomics := s.team("Genomics", peak, "nora", "omar")
+	speech := s.teamWithin("Speech models", limit.times(2), limit, "wang", "li")
+	vision := s.team("Vision", limit, "zhao", "chen")
+	genomics := s.team("Genomics", limit, "nora", "omar")
 	wang := speech.Members[0]
 	wang.running(speech.Project, "acoustic model")
 	ask(speech.Members[1], speech.Project, "tokenizer", 1, 30, nil)

@@ -97,21 +97,21 @@ func (s *server) disagreement() string {
 			return fmt.Sprintf("workspace %d runs, and no row says so", k.workspace)
 		}
 	}
-	held := admin.held()
+	inUse := admin.inUse()
 	for w := range holding {
 		if !ran[w] {
 			return fmt.Sprintf("workspace %d should run and does not", w)
 		}
-		if held[w] != share.GPUCores {
-			return fmt.Sprintf("workspace %d holds %d cores", w, held[w])
+		if inUse[w] != share.GPUCores {
+			return fmt.Sprintf("workspace %d holds %d cores", w, inUse[w])
 		}
 	}
-	if len(held) != len(holding) {
-		return fmt.Sprintf("the pool says %v are held, the list says by %v", held, holding)
+	if len(inUse) != len(holding) {
+		return fmt.Sprintf("the pool says %v are in use, the list says by %v", inUse, holding)
 	}
 	for _, p := range admin.projects() {
-		if p.Held.GPUCores != cores[p.ID] {
-			return fmt.Sprintf("project %d holds %d cores, its workspaces %d", p.ID, p.Held.GPUCores, cores[p.ID])
+		if p.InUse.GPUCores != cores[p.ID] {
+			return fmt.Sprintf("project %d holds %d cores, its workspaces %d", p.ID, p.InUse.GPUCores, cores[p.ID])
 		}
 	}
 	return ""
@@ -121,7 +121,7 @@ func (s *server) disagreement() string {
 type project struct {
 	ID    int64     `json:"id"`
 	Quota resources `json:"quota"`
-	Held  resources `json:"held"`
+	InUse resources `json:"in_use"`
 }
 
 func (a api) projects() []project {

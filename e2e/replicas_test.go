@@ -51,7 +51,7 @@ func TestReplicas(t *testing.T) {
 		t.Fatalf("the first leads %d times, the other %d", one.leads(), other.leads())
 	}
 
-	// Asked of the one that does not lead.
+	// Requested of the one that does not lead.
 	first := elsewhere.await(elsewhere.launch(team.Project, env, "one"), "running", starting)
 	nb := elsewhere.open(first.ID)
 	if got := executeCell(t, nb.client, nb.origin, "print(6*7)"); got != "42\n" {

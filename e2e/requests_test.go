@@ -31,7 +31,7 @@ func dieDeciding(t *testing.T, o options, step string) {
 	ada, admin := team.Members[0], s.api(s.admin())
 	var quota, fresh request
 	ada.must("POST", "/requests", map[string]any{"reason": "more", "quota": map[string]any{"project_id": team.Project, "quota": share.times(2)}}, &quota)
-	ada.must("POST", "/requests", map[string]any{"reason": "a team", "project": map[string]any{"name": "fresh", "quota": share, "peak": share}}, &fresh)
+	ada.must("POST", "/requests", map[string]any{"reason": "a team", "project": map[string]any{"name": "fresh", "quota": share, "limit": share}}, &fresh)
 
 	s.stop()
 	for _, r := range []request{quota, fresh} {
@@ -52,7 +52,7 @@ func dieDeciding(t *testing.T, o options, step string) {
 }
 
 // trace counts what a decision leaves behind beside the request itself.
-func (s *server) trace(ada member, r request) (approvals, notices int) {
+func (s *server) trace(ada member, r request) (approvals, notifications int) {
 	s.t.Helper()
 	for _, e := range list[struct {
 		ObjectID int64 `json:"object_id"`
@@ -63,21 +63,21 @@ func (s *server) trace(ada member, r request) (approvals, notices int) {
 	}
 	for _, n := range list[struct {
 		Path string `json:"path"`
-	}](ada.api, "/notices") {
+	}](ada.api, "/notifications") {
 		if n.Path == requestPath(r.ID) {
-			notices++
+			notifications++
 		}
 	}
-	return approvals, notices
+	return approvals, notifications
 }
 
 func (s *server) nothingDecided(ada member, r request) {
 	s.t.Helper()
 	var now request
 	ada.must("GET", requestPath(r.ID), nil, &now)
-	approvals, notices := s.trace(ada, r)
-	if now.State != "pending" || approvals != 0 || notices != 0 {
-		s.t.Errorf("request %d is %s, with %d entries of the audit and %d notices", r.ID, now.State, approvals, notices)
+	approvals, notifications := s.trace(ada, r)
+	if now.State != "pending" || approvals != 0 || notifications != 0 {
+		s.t.Errorf("request %d is %s, with %d entries of the audit and %d notifications", r.ID, now.State, approvals, notifications)
 	}
 	if projects := list[id](ada.api, "/projects"); len(projects) != 1 {
 		s.t.Errorf("there are %d projects", len(projects))
@@ -88,9 +88,9 @@ func (s *server) decided(ada member, r request, project int64) {
 	s.t.Helper()
 	var now request
 	ada.must("GET", requestPath(r.ID), nil, &now)
-	approvals, notices := s.trace(ada, r)
-	if now.State != "approved" || approvals != 1 || notices != 1 {
-		s.t.Errorf("request %d is %s, with %d entries of the audit and %d notices", r.ID, now.State, approvals, notices)
+	approvals, notifications := s.trace(ada, r)
+	if now.State != "approved" || approvals != 1 || notifications != 1 {
+		s.t.Errorf("request %d is %s, with %d entries of the audit and %d notifications", r.ID, now.State, approvals, notifications)
 	}
 	want := share
 	if now.ProjectID == project {

@@ -134,13 +134,13 @@ func (s *simulation) lend() {
 // staff makes teams of members enough for that many workspaces.
 func (s *simulation) staff(workspaces int) (members []member, project map[int64]int64) {
 	project = map[int64]int64{}
-	peak := tiny.times(perMember)
+	limit := tiny.times(perMember)
 	for left := (workspaces + perMember - 1) / perMember; left > 0; left -= perTeam {
 		var names []string
 		for i := range min(left, perTeam) {
 			names = append(names, fmt.Sprintf("m%d-%d", left, i))
 		}
-		team := s.team(fmt.Sprint("team ", left), peak, names...)
+		team := s.team(fmt.Sprint("team ", left), limit, names...)
 		for _, m := range team.Members {
 			project[m.ID] = team.Project
 		}
@@ -362,17 +362,17 @@ func TestScale(t *testing.T) {
 // the books say.
 func (s *simulation) keepsRules() {
 	s.t.Helper()
-	held := map[int64]int64{}
+	inUse := map[int64]int64{}
 	at := map[int64]int64{}
 	shares, err := s.books().OpenShares()
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	for _, share := range shares {
-		held[share.DeviceID] += share.Cores
+		inUse[share.DeviceID] += share.Cores
 		at[share.WorkspaceID] = share.DeviceID
-		if held[share.DeviceID] > 100 {
-			s.t.Errorf("device %d lends %d cores", share.DeviceID, held[share.DeviceID])
+		if inUse[share.DeviceID] > 100 {
+			s.t.Errorf("device %d lends %d cores", share.DeviceID, inUse[share.DeviceID])
 		}
 	}
 	devices, err := s.books().Devices()

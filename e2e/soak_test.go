@@ -126,7 +126,7 @@ func newLoad(one, other *server, env int64) *load {
 	for i := range soakers {
 		var role id
 		one.api(one.admin()).must("POST", fmt.Sprintf("/projects/%d/roles", l.team.Project),
-			map[string]any{"name": fmt.Sprintf("edited %d", i), "permission": "member", "peak": crumb}, &role)
+			map[string]any{"name": fmt.Sprintf("edited %d", i), "permission": "member", "limit": crumb}, &role)
 		l.roles = append(l.roles, role.ID)
 	}
 	return l
@@ -241,9 +241,9 @@ func (l *load) stop(n int, m member, workspace int64) bool {
 // edit sets the peak of a role that nobody else edits.
 func (l *load) edit(n int, role, memory int64) {
 	path := fmt.Sprintf("/projects/%d/roles/%d", l.team.Project, role)
-	peak := crumb
-	peak.MemoryMiB = memory
-	body := map[string]any{"name": fmt.Sprintf("edited %d", role), "permission": "member", "peak": peak}
+	limit := crumb
+	limit.MemoryMiB = memory
+	body := map[string]any{"name": fmt.Sprintf("edited %d", role), "permission": "member", "limit": limit}
 	if status := l.ask(n, l.servers[0].adminToken, "PUT", path, body, nil); status >= 200 && status < 300 {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -319,16 +319,16 @@ func (l *load) rules() {
 		}
 	}
 	sums, err2 := q.ProjectSums([]int64{l.team.Project})
-	held, err3 := q.HeldByMembers(l.team.Project)
+	inUse, err3 := q.InUseByMembers(l.team.Project)
 	if err != nil || err2 != nil || err3 != nil {
 		l.t.Error(err, err2, err3)
 		return
 	}
 	quota := crumb.times(2 * soakers)
-	if s := sums[l.team.Project]; s.Promised.GPUCores > quota.GPUCores || s.Held.GPUCores > quota.GPUCores || s.Held.MemoryMiB > quota.MemoryMiB {
-		l.t.Errorf("of a quota of %d cores %d are promised and %d held", quota.GPUCores, s.Promised.GPUCores, s.Held.GPUCores)
+	if s := sums[l.team.Project]; s.Allocated.GPUCores > quota.GPUCores || s.InUse.GPUCores > quota.GPUCores || s.InUse.MemoryMiB > quota.MemoryMiB {
+		l.t.Errorf("of a quota of %d cores %d are allocated and %d in use", quota.GPUCores, s.Allocated.GPUCores, s.InUse.GPUCores)
 	}
-	for m, r := range held {
+	for m, r := range inUse {
 		if r.GPUCores > 2*crumb.GPUCores || r.MemoryMiB > 2*crumb.MemoryMiB {
 			l.t.Errorf("member %d holds %+v", m, r)
 		}
@@ -394,21 +394,21 @@ func (l *load) checkWorkspaces(t *testing.T, admin api, audit audited) {
 
 func (l *load) checkRoles(t *testing.T, admin api, audit audited) {
 	t.Helper()
-	peaks := map[int64]int64{}
+	limits := map[int64]int64{}
 	for _, r := range list[struct {
-		ID   int64     `json:"id"`
-		Peak resources `json:"peak"`
+		ID    int64     `json:"id"`
+		Limit resources `json:"limit"`
 	}](admin, fmt.Sprintf("/projects/%d/roles", l.team.Project)) {
-		peaks[r.ID] = r.Peak.MemoryMiB
+		limits[r.ID] = r.Limit.MemoryMiB
 	}
 	for role, values := range l.edited {
-		if last := values[len(values)-1]; peaks[role] < last { // each edit sets more than the one before
-			t.Errorf("role %d has a peak of %d MiB, and was given %d", role, peaks[role], last)
+		if last := values[len(values)-1]; limits[role] < last { // each edit sets more than the one before
+			t.Errorf("role %d has a limit of %d MiB, and was given %d", role, limits[role], last)
 		}
-		found := audit.peaks(role)
+		found := audit.limits(role)
 		for _, v := range values {
 			if !found[v] {
-				t.Errorf("role %d was given a peak of %d MiB, which the audit does not know", role, v)
+				t.Errorf("role %d was given a limit of %d MiB, which the audit does not know", role, v)
 			}
 		}
 	}
@@ -437,12 +437,12 @@ func (all audited) count(action, object string, id int64) (n int) {
 }
 
 // peaks are the peaks of memory that a role was given.
-func (all audited) peaks(role int64) map[int64]bool {
+func (all audited) limits(role int64) map[int64]bool {
 	found := map[int64]bool{}
 	for _, e := range all {
-		var after struct{ Peak resources }
+		var after struct{ Limit resources }
 		if e.Action == "update" && e.Object == "role" && e.ObjectID == role && json.Unmarshal(e.After, &after) == nil {
-			found[after.Peak.MemoryMiB] = true
+			found[after.Limit.MemoryMiB] = true
 		}
 	}
 	return found

@@ -93,7 +93,7 @@ func (c *curlStory) makeTeam() {
 	c.project = project.ID
 	at := fmt.Sprintf("%s/projects/%d", c.rest, project.ID)
 	c.admin.call(http.StatusCreated, "POST", at+"/roles",
-		`{"name":"engineer","permission":"member","peak":{"gpu_cores":50,"gpu_memory_mib":40000,"cpu_milli":2000,"memory_mib":2048,"storage_mib":0}}`, &role)
+		`{"name":"engineer","permission":"member","limit":{"gpu_cores":50,"gpu_memory_mib":40000,"cpu_milli":2000,"memory_mib":2048,"storage_mib":0}}`, &role)
 	for _, name := range []string{"ada", "ben", "eve", "zoe"} {
 		c.admin.call(http.StatusCreated, "POST", c.rest+"/users", fmt.Sprintf(`{"email":"%[1]s@example.org","name":"%[1]s","password":%[2]q}`, name, password), nil)
 	}
@@ -145,7 +145,7 @@ func (c *curlStory) launch() {
 	var refused problem
 	c.ada.call(http.StatusUnprocessableEntity, "POST", c.rest+"/workspaces", c.launchBody("greedy", 60), &refused)
 	if len(refused.Errors) != 1 || refused.Errors[0].Field != "request.cores" {
-		c.t.Errorf("more than the peak: %+v", refused)
+		c.t.Errorf("more than the limit: %+v", refused)
 	}
 	var w workspaceView
 	c.ada.call(http.StatusCreated, "POST", c.rest+"/workspaces", c.launchBody("secret-plan", 50), &w)
@@ -286,12 +286,12 @@ func (c *curlStory) stop() {
 	}
 	var pool struct {
 		Totals struct {
-			HeldCores int64 `json:"held_cores"`
+			CoresInUse int64 `json:"cores_in_use"`
 		}
 	}
 	c.admin.call(http.StatusOK, "GET", c.rest+"/pool", "", &pool)
-	if pool.Totals.HeldCores != 50 { // Ben's
-		c.t.Errorf("%d cores are held", pool.Totals.HeldCores)
+	if pool.Totals.CoresInUse != 50 { // Ben's
+		c.t.Errorf("%d cores are in use", pool.Totals.CoresInUse)
 	}
 	// Its owner hears that it is stopped, anybody else nothing.
 	if r := c.ada.do("--header", "Accept: text/html", c.origin+"/tree"); r.status != http.StatusConflict || !strings.Contains(r.body, "secret-plan") {

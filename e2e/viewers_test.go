@@ -122,7 +122,7 @@ func (s *server) crowd(b *testing.B, cookies []string) *crowd {
 	c := &crowd{conns: make([]net.Conn, viewers)}
 	b.Cleanup(c.leave)
 	errs := make([]error, 32)
-	modelstest.Together(len(errs), func(k int) {
+	modelstest.Concurrently(len(errs), func(k int) {
 		for i := k; i < viewers && errs[k] == nil; i += len(errs) {
 			c.conns[i], errs[k] = s.view(i, cookies[i%len(cookies)])
 		}

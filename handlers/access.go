@@ -27,7 +27,7 @@ func (a *App) accessPage(c echo.Context) error {
 	f := &form{values: c.QueryParams()}
 	in := f.accessQuery()
 	e, err := a.Accounts.Explain(ctx, actorOf(ctx), in)
-	v := web.VerdictView{Form: f.asTyped(), Rights: rights()}
+	v := web.AccessCheckView{Form: f.asTyped(), Rights: rights()}
 	v.Form.Values["right"] = in.Object + ":" + in.Act
 	status := http.StatusOK
 	switch {
@@ -38,10 +38,10 @@ func (a *App) accessPage(c echo.Context) error {
 	case err != nil:
 		return err
 	default:
-		v.Verdict = verdictOf(e)
+		v.AccessCheck = verdictOf(e)
 	}
 	v.Form.Values["email"], v.Form.Values["project_name"] = e.Person.Email, e.Project.Name
-	return a.render(c, status, web.VerdictPage(v))
+	return a.render(c, status, web.AccessCheckPage(v))
 }
 
 func (f *form) accessQuery() policies.AccessQuery {
@@ -64,11 +64,11 @@ func rights() []string {
 	return list
 }
 
-func verdictOf(e policies.Explanation) *web.Verdict {
-	v := &web.Verdict{Person: e.Person.Name, PersonID: e.Person.ID, Project: e.Project.Name, ProjectID: e.Project.ID,
+func verdictOf(e policies.Explanation) *web.AccessCheck {
+	v := &web.AccessCheck{Person: e.Person.Name, PersonID: e.Person.ID, Project: e.Project.Name, ProjectID: e.Project.ID,
 		Right: e.Object + ":" + e.Act, May: e.Verdict}
 	for _, s := range e.Steps {
-		v.Steps = append(v.Steps, web.VerdictStep{Text: s.Text, Says: string(s.Says)})
+		v.Steps = append(v.Steps, web.AccessCheckStep{Text: s.Text, Says: string(s.Says)})
 	}
 	return v
 }
@@ -92,7 +92,7 @@ type AccessStep struct {
 	Says string `json:"says" enum:"yes,no,nothing"`
 }
 
-func (a rest) getAccess(ctx context.Context, in *policies.AccessQuery) (*Answer[AccessVerdict], error) {
+func (a rest) getAccess(ctx context.Context, in *policies.AccessQuery) (*Response[AccessVerdict], error) {
 	e, err := a.Accounts.Explain(ctx, actorOf(ctx), *in)
 	if err != nil {
 		return nil, err
@@ -105,5 +105,5 @@ func (a rest) getAccess(ctx context.Context, in *policies.AccessQuery) (*Answer[
 	for _, s := range e.Steps {
 		v.Steps = append(v.Steps, AccessStep{s.Text.String(), string(s.Says)})
 	}
-	return &Answer[AccessVerdict]{Body: v}, nil
+	return &Response[AccessVerdict]{Body: v}, nil
 }

@@ -57,7 +57,7 @@ func (s *scene) addresses() (list []string) {
 // fill makes a role with one member in it.
 func (s *scene) fill(project int64, name, permission, email string) (role, member int64) {
 	at := "/projects/" + id(project)
-	role = s.create(s.admin, at+"/roles", `{"name":"`+name+`","permission":"`+permission+`","peak":`+slice+`}`)
+	role = s.create(s.admin, at+"/roles", `{"name":"`+name+`","permission":"`+permission+`","limit":`+slice+`}`)
 	return role, s.create(s.admin, at+"/members", `{"email":"`+email+`","role_id":`+id(role)+`}`)
 }
 
@@ -71,9 +71,9 @@ func (s *scene) furnishVision() {
 	s.account("lee@example.org", false)
 	_, s.ids["vision leaver"] = s.fill(s.project, "passer", "member", "lee@example.org")
 	s.want(204, s.admin, "DELETE", at+"/members/"+id(s.ids["vision leaver"]), "")
-	s.ids["vision role"] = s.create(s.admin, at+"/roles", `{"name":"spare","permission":"member","peak":`+slice+`}`)
+	s.ids["vision role"] = s.create(s.admin, at+"/roles", `{"name":"spare","permission":"member","limit":`+slice+`}`)
 	s.ids["vision workspace"] = s.create(s.member, "/workspaces", `{"project_id":`+id(s.project)+`,"environment_id":`+id(s.environment)+`}`)
-	s.ids["vision request"] = s.create(s.member, "/requests", `{"reason":"more","role":{"project_id":`+id(s.project)+`,"name":"expert","permission":"member","peak":`+slice+`}}`)
+	s.ids["vision request"] = s.create(s.member, "/requests", `{"reason":"more","role":{"project_id":`+id(s.project)+`,"name":"expert","permission":"member","limit":`+slice+`}}`)
 }
 
 func (s *scene) furnishSecret() {
@@ -86,7 +86,7 @@ func (s *scene) furnishSecret() {
 	_, s.ids["secret leaver"] = s.fill(p, "passer", "member", "xu@example.org")
 	s.want(204, s.admin, "DELETE", "/projects/"+id(p)+"/members/"+id(s.ids["secret leaver"]), "")
 	s.ids["secret workspace"] = s.create(zed, "/workspaces", `{"project_id":`+id(p)+`,"environment_id":`+id(s.environment)+`}`)
-	s.ids["secret request"] = s.create(zed, "/requests", `{"reason":"more","role":{"project_id":`+id(p)+`,"name":"expert","permission":"member","peak":`+slice+`}}`)
+	s.ids["secret request"] = s.create(zed, "/requests", `{"reason":"more","role":{"project_id":`+id(p)+`,"name":"expert","permission":"member","limit":`+slice+`}}`)
 }
 
 // furnishPlatform makes what belongs to no project. Ann owns the provider
@@ -134,11 +134,11 @@ func (s *scene) number(query string, args ...any) (n int64) {
 func (s *scene) furnishPerson(email string) {
 	user := s.number("SELECT id FROM users WHERE email = ?", email)
 	modelstest.InTx(s, s.store, func(q *models.Queries) error {
-		return q.Tell([]int64{user}, models.Notice{Kind: "request.approved", Text: models.Say("What you asked for is approved: %s.", "x"), Link: "/projects"})
+		return q.Notify([]int64{user}, models.Notification{Kind: "request.approved", Text: models.Say("Your request was approved: %s.", "x"), Link: "/projects"})
 	})
 	s.token2(email)
 	s.ids[email+" user"] = user
-	s.ids[email+" notice"] = s.number("SELECT MAX(id) FROM notices WHERE user_id = ?", user)
+	s.ids[email+" notification"] = s.number("SELECT MAX(id) FROM notifications WHERE user_id = ?", user)
 	s.ids[email+" token"] = s.number("SELECT MAX(id) FROM access_tokens WHERE user_id = ?", user)
 }
 
@@ -196,7 +196,7 @@ func (s *scene) told(text, where, persona string) string {
 	}
 	ids := map[string]int64{"$project": s.ids[at+" project"], "$role": s.ids[nested+" role"], "$member": s.ids[nested+" member"], "$leaver": s.ids[nested+" leaver"],
 		"$workspace": s.ids[at+" workspace"], "$request": s.ids[at+" request"], "$provider": s.ids[side+" provider"], "$device": s.ids[side+" device"],
-		"$user": s.ids[email+" user"], "$notice": s.ids[email+" notice"], "$token": s.ids[email+" token"], "$tom": s.number("SELECT id FROM users WHERE email = 'tom@example.org'"),
+		"$user": s.ids[email+" user"], "$notification": s.ids[email+" notification"], "$token": s.ids[email+" token"], "$tom": s.number("SELECT id FROM users WHERE email = 'tom@example.org'"),
 		"$environment": s.ids["any environment"], "$department": s.ids["any department"], "$webhook": s.ids["any webhook"],
 		"$delivery": s.ids["any delivery"], "$identity": s.ids["any identity"]}
 	for name, n := range ids {

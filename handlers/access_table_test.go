@@ -36,7 +36,7 @@ func about(path string) (named string, wheres []string) {
 		{"/projects/:id", "/projects/$project", own},
 		{"/workspaces/:id", "/workspaces/$workspace", own},
 		{"/requests/:id", "/requests/$request", own},
-		{"/notices/:id", "/notices/$notice", own},
+		{"/notifications/:id", "/notifications/$notification", own},
 		{"/tokens/:id", "/tokens/$token", own},
 		{"/people/:id/identities/:identity", "/people/$tom/identities/$identity", []string{"any"}},
 		{"/users/:id/identities/:identity", "/users/$tom/identities/$identity", []string{"any"}},

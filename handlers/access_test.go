@@ -9,8 +9,8 @@ import (
 func (w *world) staff() (manager, viewer visitor) {
 	at := "/projects/" + id(w.project)
 	manager, viewer = w.visitor("mia@example.org", false), w.visitor("vic@example.org", false)
-	boss := w.create(w.admin, at+"/roles", `{"name":"deputy","permission":"manager","peak":`+slice+`}`)
-	guest := w.create(w.admin, at+"/roles", `{"name":"guest","permission":"viewer","peak":{}}`)
+	boss := w.create(w.admin, at+"/roles", `{"name":"deputy","permission":"manager","limit":`+slice+`}`)
+	guest := w.create(w.admin, at+"/roles", `{"name":"guest","permission":"viewer","limit":{}}`)
 	w.create(w.admin, at+"/members", `{"email":"mia@example.org","role_id":`+id(boss)+`}`)
 	w.create(w.admin, at+"/members", `{"email":"vic@example.org","role_id":`+id(guest)+`}`)
 	return manager, viewer
@@ -22,7 +22,7 @@ func TestAskingWhatSomebodyMayDo(t *testing.T) {
 	manager, viewer := w.staff()
 	at := "/access?email=vic@example.org&project=" + id(w.project)
 	page := manager.page(200, "GET", at+"&right=workspace:launch")
-	manager.shows(page, "No: vic@example.org may not workspace:launch in vision.", "the role guest there", "workspace:launch is missing", "engineer, lead, deputy",
+	manager.shows(page, "allowed not available: vic@example.org does not have permission workspace:launch in vision.", "the role guest there", "workspace:launch is missing", "engineer, lead, deputy",
 		`value="vic@example.org"`, `value="vision"`)
 	token := w.token("mia@example.org")
 	got := w.get(token, at+"&object=workspace&act=launch").body
@@ -40,7 +40,7 @@ func TestAskingWhatSomebodyMayDo(t *testing.T) {
 	}
 	viewer.page(404, "GET", "/access?email=mia@example.org&project="+id(w.project)+"&right=role:write")
 	viewer.page(404, "GET", "/access?email=nobody@example.org&right=pool:read")
-	viewer.shows(viewer.page(200, "GET", "/access?right=pool:read"), "Yes: vic@example.org may pool:read in the platform.")
+	viewer.shows(viewer.page(200, "GET", "/access?right=pool:read"), "Allowed: vic@example.org has permission pool:read in the platform.")
 }
 
 // The forms of roles offer what the reader can grant, and close the rest with
@@ -50,7 +50,7 @@ func TestCustomRolesByForm(t *testing.T) {
 	manager, viewer := w.staff()
 	at := "/projects/" + id(w.project)
 	page := manager.page(200, "GET", at+"/roles/new")
-	manager.shows(page, `value="custom"`, `value="member:write"`, "You do not have this right, so you cannot grant it.", "Has rights that you do not have: project:describe")
+	manager.shows(page, `value="custom"`, `value="member:write"`, "You do not have this permission, so you cannot grant it.", "Includes permissions that you do not have: project:describe")
 	manager.page(303, "POST", at+"/roles", "name", "steward", "permission", "custom", "permissions", "member:write")
 	var role map[string]any
 	for _, r := range w.get(w.admin, at+"/roles").body["items"].([]any) {
@@ -63,13 +63,13 @@ func TestCustomRolesByForm(t *testing.T) {
 	}
 	manager.shows(manager.page(200, "GET", at), "custom: member:write, project:read")
 	manager.shows(manager.page(422, "POST", at+"/roles", "name", "none", "permission", "custom"), "at least one permission")
-	manager.shows(manager.page(403, "POST", at+"/roles", "name", "chief", "permission", "owner"), "The role chief has rights that you do not have: project:describe")
-	if got := w.want(403, w.token("mia@example.org"), "POST", at+"/roles", `{"name":"chief","permission":"owner","peak":{}}`); w.problem(got)["permission"] == "" {
+	manager.shows(manager.page(403, "POST", at+"/roles", "name", "chief", "permission", "owner"), "The role chief has permissions that you do not have: project:describe")
+	if got := w.want(403, w.token("mia@example.org"), "POST", at+"/roles", `{"name":"chief","permission":"owner","limit":{}}`); w.problem(got)["permission"] == "" {
 		t.Errorf("%s", got.raw)
 	}
-	w.want(422, w.manager, "POST", at+"/roles", `{"name":"x","permission":"member","permissions":["audit:read"],"peak":{}}`)
-	w.want(422, w.manager, "POST", at+"/roles", `{"name":"x","permission":"custom","permissions":["root"],"peak":{}}`)
-	viewer.shows(viewer.page(200, "GET", at), "!/roles/new", "!Launch a workspace", "!/members/new")
+	w.want(422, w.manager, "POST", at+"/roles", `{"name":"x","permission":"member","permissions":["audit:read"],"limit":{}}`)
+	w.want(422, w.manager, "POST", at+"/roles", `{"name":"x","permission":"custom","permissions":["root"],"limit":{}}`)
+	viewer.shows(viewer.page(200, "GET", at), "!/roles/new", "!Launch workspace", "!/members/new")
 	viewer.page(200, "GET", "/")
 }
 
@@ -82,7 +82,7 @@ func TestAuditorsAtTheirBrowser(t *testing.T) {
 	if got := w.get(w.admin, "/users/"+user).body; got["auditor"] != true {
 		t.Errorf("%v", got)
 	}
-	for _, path := range []string{"/", "/projects", "/projects/" + id(w.project), "/people", "/people/" + user, "/pool", "/pool/what-if", "/promises",
+	for _, path := range []string{"/", "/projects", "/projects/" + id(w.project), "/people", "/people/" + user, "/pool", "/pool/planning", "/capacity",
 		"/webhooks", "/departments", "/environments", "/workspaces", "/access?email=ann@example.org&project=" + id(w.project) + "&right=role:write"} {
 		page := audrey.page(200, "GET", path)
 		audrey.shows(page, "!/new\"", "!/edit\"", "!Set password")

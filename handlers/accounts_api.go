@@ -38,7 +38,7 @@ type NewToken struct {
 
 func (a rest) getMe(ctx context.Context, _ *struct{}) (*Found[Person], error) {
 	actor := actorOf(ctx)
-	mine, err := a.Ledger.Participations(ctx, actor)
+	mine, err := a.Projects.Participations(ctx, actor)
 	me, err := a.withIdentities(ctx, personOf(actor.User, mine, a.Store.Now()), err)
 	return found(actor.User.Version, me, err)
 }
@@ -57,7 +57,7 @@ func (a rest) changePassword(ctx context.Context, in *Create[PasswordChange]) (*
 	return nothing(a.passwordChanged(ctx, actor.User.ID))
 }
 
-func (a rest) listTokens(ctx context.Context, in *Paging) (*Answer[List[Token]], error) {
+func (a rest) listTokens(ctx context.Context, in *Paging) (*Response[List[Token]], error) {
 	all, err := a.Accounts.Tokens(ctx, actorOf(ctx))
 	return listedWhole(*in, func(t models.AccessToken) int64 { return t.ID }, all, err, tokenOf)
 }

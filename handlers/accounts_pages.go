@@ -83,7 +83,7 @@ func (a *App) deleteTokenPage(c echo.Context) error {
 	if err := a.Accounts.DeleteToken(ctx, actorOf(ctx), number(c, "id")); err != nil {
 		return err
 	}
-	return a.done(c, "/tokens", models.Say("The token has been revoked."))
+	return a.done(c, "/tokens", models.Say("Token revoked."))
 }
 
 func (a *App) accountPage(c echo.Context) error {
@@ -101,8 +101,8 @@ func (a *App) accountForm(c echo.Context, f web.Form) (templ.Component, error) {
 	if err != nil {
 		return nil, err
 	}
-	choice, err := a.noticeChoice(ctx)
-	return web.AccountPage(web.AccountView{Form: f, Identities: list, Notices: choice}), err
+	choice, err := a.notificationChoice(ctx)
+	return web.AccountPage(web.AccountView{Form: f, Identities: list, Notifications: choice}), err
 }
 
 func (a *App) changePasswordPage(c echo.Context) error {
@@ -122,5 +122,5 @@ func (a *App) changePasswordPage(c echo.Context) error {
 	if err := a.passwordChanged(ctx, actor.User.ID); err != nil {
 		return err
 	}
-	return a.done(c, "/account", models.Say("Your password has been changed. All other sessions and your tokens have ended."))
+	return a.done(c, "/account", models.Say("Password changed. Your other sessions and all your tokens were revoked."))
 }

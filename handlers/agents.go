@@ -32,7 +32,7 @@ type AgentsAddress struct {
 // it is.
 func (a *App) showAgentsAddress(c echo.Context) error {
 	if a.AgentsURL == nil {
-		return models.NotFound("listener for agents")
+		return models.NotFound("agent endpoint")
 	}
 	host := c.Request().Host
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -144,7 +144,7 @@ func (a agents) renew(r *http.Request, in providers.Renewal) (providers.Renewed,
 // that it is the authority's, and that its holder has the key.
 func holderOf(r *http.Request) (authority.Holder, error) {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
-		return authority.Holder{}, &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("An agent's certificate is needed here.")}
+		return authority.Holder{}, &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("An agent certificate is required.")}
 	}
 	return authority.HolderOf(r.TLS.PeerCertificates[0]), nil
 }
@@ -174,7 +174,7 @@ func serveAgent[I, O any](a agents, limit int64, may func(*http.Request) error, 
 			return
 		}
 		from := policies.Origin{Address: addressOf(r), Via: policies.ViaAgent}
-		out, err := do(r.WithContext(policies.From(r.Context(), from)), in)
+		out, err := do(r.WithContext(policies.WithOrigin(r.Context(), from)), in)
 		if err != nil {
 			a.refuse(w, r, err)
 			return
@@ -186,12 +186,12 @@ func serveAgent[I, O any](a agents, limit int64, may func(*http.Request) error, 
 
 func unreadable(err error) error {
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
-		return &models.Error{Kind: models.KindInvalid, Message: models.Say("The request is larger than %s.", fmt.Sprintf("%d KiB", large.Limit>>10)), Err: err}
+		return &models.Error{Kind: models.KindInvalid, Message: models.Say("The request exceeds the maximum size of %s.", fmt.Sprintf("%d KiB", large.Limit>>10)), Err: err}
 	}
 	if told := (*models.Error)(nil); errors.As(err, &told) {
 		return told
 	}
-	return &models.Error{Kind: models.KindInvalid, Message: models.Say("The request could not be understood."), Err: err}
+	return &models.Error{Kind: models.KindInvalid, Message: models.Say("The request is malformed."), Err: err}
 }
 
 // refuse answers with a problem, as the REST API does.

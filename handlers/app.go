@@ -33,21 +33,21 @@ type Proxy interface {
 
 // Config is what an App works with.
 type Config struct {
-	Store       *models.Store
-	Access      *policies.Access
-	Accounts    *policies.Accounts
-	Notices     *notifications.Service
-	Ledger      *projects.Service
-	Promises    *projects.Capacity
-	Requests    *requests.Service
-	Pool        *pool.Scheduler
-	Providers   *providers.Service
-	Enrolment   *providers.Enrolment
-	Catalogue   *workspaces.Catalogue
-	Workspaces  *workspaces.Service
-	Directories *storage.Directories
-	Proxy       Proxy
-	Wake        func() // tells the reconciler that there is work
+	Store         *models.Store
+	Access        *policies.Access
+	Accounts      *policies.Accounts
+	Notifications *notifications.Service
+	Projects      *projects.Service
+	Capacity      *projects.Capacity
+	Requests      *requests.Service
+	Pool          *pool.Scheduler
+	Providers     *providers.Service
+	Enrolment     *providers.Enrolment
+	Catalogue     *workspaces.Catalogue
+	Workspaces    *workspaces.Service
+	Directories   *storage.Directories
+	Proxy         Proxy
+	Wake          func() // tells the reconciler that there is work
 	// Holds tells whether anything may be sent on open connections now, for
 	// each piece; nil: always.
 	Holds  func() bool
@@ -103,8 +103,8 @@ type OIDC struct {
 // SignInProvider is who people may sign in with.
 type SignInProvider interface {
 	// Address is where a browser goes to sign in.
-	Address(ctx context.Context, pass policies.Pass) (string, error)
+	Address(ctx context.Context, pass policies.SignInState) (string, error)
 	// Redeem exchanges a code, given by issuer if that is known, for what the
 	// provider says of who brought it.
-	Redeem(ctx context.Context, pass policies.Pass, code, issuer string) (policies.Assertion, error)
+	Redeem(ctx context.Context, pass policies.SignInState, code, issuer string) (policies.Assertion, error)
 }

@@ -69,7 +69,7 @@ type AuditQuery struct {
 	AuditFilter
 }
 
-func (a rest) listAudit(ctx context.Context, in *AuditQuery) (*Answer[List[AuditEntry]], error) {
+func (a rest) listAudit(ctx context.Context, in *AuditQuery) (*Response[List[AuditEntry]], error) {
 	return listed(in.Paging, func(e models.AuditEntry) int64 { return e.ID }, func(p models.Page) ([]models.AuditEntry, error) {
 		return a.Accounts.AuditEntries(ctx, actorOf(ctx), in.model(), p)
 	}, auditEntryOf)

@@ -77,7 +77,7 @@ func TestAuditSaysByWhatAndFromWhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	speaks("weir test", "system", "")
-	ctx := policies.From(t.Context(), policies.Origin{Via: policies.ViaCommand})
+	ctx := policies.WithOrigin(t.Context(), policies.Origin{Via: policies.ViaCommand})
 	if _, _, err := w.app.Accounts.CreateTokenFor(ctx, policies.System("admin"), "eve@example.org", policies.NewToken{Name: "x"}); err != nil {
 		t.Fatal(err)
 	}
@@ -222,8 +222,8 @@ func TestAuditPage(t *testing.T) {
 	page := ada.page(200, "GET", "/audit?object=project&action=update")
 	ada.shows(page, `href="/projects/1"`, "ada@example.org", "<del>vision</del>", "<ins>vision 2</ins>", "192.0.2.1", "session",
 		`href="/api/v1/audit.csv?action=update&amp;object=project"`, `<option value="update" selected>`, "!"+`<option value="create" selected>`)
-	ada.shows(ada.page(200, "GET", "/audit?actor=nobody@example.org"), "No change is like that.", `value="nobody@example.org"`, "Show all")
-	ada.shows(ada.page(200, "GET", "/audit?from=2000-01-01&to=2000-01-02"), "No change is like that.", "until=2000-01-03T00%3A00%3A00Z")
+	ada.shows(ada.page(200, "GET", "/audit?actor=nobody@example.org"), "No matching entries.", `value="nobody@example.org"`, "Clear filters")
+	ada.shows(ada.page(200, "GET", "/audit?from=2000-01-01&to=2000-01-02"), "No matching entries.", "until=2000-01-03T00%3A00%3A00Z")
 	ada.shows(ada.page(200, "GET", "/audit?object=unheard-of"), `<option value="unheard-of" selected>`)
 	ada.shows(ada.page(422, "GET", "/audit?object_id=x&from=yesterday"), `id="f-object_id-error"`, `id="f-from-error"`, "!<table>")
 	w.fill(listLimit)

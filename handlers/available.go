@@ -12,7 +12,7 @@ import (
 )
 
 func (a rest) availableOperations(s section) {
-	register(a, s, route{http.MethodGet, "/projects/{id}/fits", 200, "list-fits", "Tell which usual sizes of GPU shares you could have in a project now, and why not the others; for its members"}, a.listFits)
+	register(a, s, route{http.MethodGet, "/projects/{id}/available", 200, "list-available", "Tell which usual sizes of GPU shares you could have in a project now, and why not the others; for its members"}, a.listFits)
 }
 
 // Fit is whether GPUs of a usual size could be had now.
@@ -24,22 +24,22 @@ type Fit struct {
 	Simulated bool `json:"simulated" doc:"what could be had is of simulated GPUs"`
 }
 
-func (a rest) listFits(ctx context.Context, in *ByID) (*Answer[List[Fit]], error) {
-	all, err := a.Workspaces.Fits(ctx, actorOf(ctx), in.ID)
+func (a rest) listFits(ctx context.Context, in *ByID) (*Response[List[Fit]], error) {
+	all, err := a.Workspaces.Available(ctx, actorOf(ctx), in.ID)
 	if err != nil {
 		return nil, err
 	}
-	return &Answer[List[Fit]]{List[Fit]{Items: shown(all, func(f workspaces.Fit) Fit {
+	return &Response[List[Fit]]{List[Fit]{Items: shown(all, func(f workspaces.Fit) Fit {
 		return Fit{Demand: f.Demand, Outcome: f.Outcome, Why: shown(f.Why, models.Text.String), Simulated: f.Simulated}
 	})}}, nil
 }
 
 // availableRows are the rows of what could be had now, for who may launch.
-func (a *App) availableRows(c echo.Context, project int64) (rows []web.FitRow, err error) {
+func (a *App) availableRows(c echo.Context, project int64) (rows []web.AvailableRow, err error) {
 	ctx := c.Request().Context()
-	all, err := a.Workspaces.Fits(ctx, actorOf(ctx), project)
+	all, err := a.Workspaces.Available(ctx, actorOf(ctx), project)
 	for _, f := range all {
-		rows = append(rows, web.FitRow{Demand: f.Demand, Outcome: f.Outcome, Why: f.Why, Simulated: f.Simulated})
+		rows = append(rows, web.AvailableRow{Demand: f.Demand, Outcome: f.Outcome, Why: f.Why, Simulated: f.Simulated})
 	}
 	return rows, err
 }

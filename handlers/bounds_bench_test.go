@@ -13,7 +13,7 @@ import (
 func BenchmarkPages(b *testing.B) {
 	for _, dialect := range []string{"sqlite", "postgres"} {
 		b.Run(dialect, func(b *testing.B) {
-			c := newCity(b, dialect, modelstest.Metropolis)
+			c := newCity(b, dialect, modelstest.LargeDataset)
 			for _, route := range c.routes() {
 				path, _ := c.path(route, c.admin)
 				if rec, _ := c.visit(c.admin, path); strings.HasPrefix(route, "/api/") || rec.Code != 200 {

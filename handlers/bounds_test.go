@@ -39,7 +39,7 @@ func TestPagesAreBounded(t *testing.T) {
 	excused := map[string]bool{}
 	for _, dialect := range []string{"sqlite", "postgres"} {
 		t.Run(dialect, func(t *testing.T) {
-			small, large := newCity(t, dialect, modelstest.Town), newCity(t, dialect, modelstest.Metropolis)
+			small, large := newCity(t, dialect, modelstest.SmallDataset), newCity(t, dialect, modelstest.LargeDataset)
 			large.excused = excused
 			seen := map[string]bool{}
 			for _, route := range large.routes() {
@@ -144,7 +144,7 @@ func repeated(list []models.Statement) (text string) {
 // refused are routes that refuse the administrator, too: what they would show
 // is not there, or is the member's.
 var refused = map[string]bool{
-	"/api/v1/access": true, "/setup": true, "/api/v1/agents/address": true, "/workspaces/:id/open": true, "/api/v1/projects/:id/fits": true,
+	"/api/v1/access": true, "/setup": true, "/api/v1/agents/address": true, "/workspaces/:id/open": true, "/api/v1/projects/:id/available": true,
 	"/projects/:id/members/:member/handover": true, "/api/v1/projects/:id/members/:member/handover": true,
 }
 
@@ -158,20 +158,20 @@ var exports = map[string]bool{
 var whole = map[string]map[string]string{
 	"/metrics": {"workspaces": "counted by state, by an index", "decisions": "counted by outcome, by an index"},
 	// One narrow row for each project that has not ended.
-	"/promises": {"projects": "the sum of all quotas, by an index"}, "/api/v1/promises": {"projects": "the same"},
+	"/capacity": {"projects": "the sum of all quotas, by an index"}, "/api/v1/capacity": {"projects": "the same"},
 	"/requests/:id": {"projects": "the same"}, "/api/v1/requests/:id": {"projects": "the same"},
 	// A part of a name may be anywhere.
 	"/people?q=citizen99": {"users": "read until the page is full"},
 	// What is computed of each project is in no index; one row each.
-	"/projects?sort=promised": {"projects": "sorted"}, "/projects?sort=members": {"projects": "sorted"},
-	"/projects?sort=left": {"projects": "sorted"}, "/projects?sort=held": {"projects": "sorted"}, "/projects?sort=ends": {"projects": "sorted"},
+	"/projects?sort=allocated": {"projects": "sorted"}, "/projects?sort=members": {"projects": "sorted"},
+	"/projects?sort=remaining": {"projects": "sorted"}, "/projects?sort=in_use": {"projects": "sorted"}, "/projects?sort=ends": {"projects": "sorted"},
 	// What a department's people have is a sum over them.
 	"/departments": {"users": "counted by department", "members": "counted by department"}, "/api/v1/departments": {"users": "the same", "members": "the same"},
 }
 
 // variants are the queries with which routes are asked beside none.
 var variants = map[string][]string{
-	"/projects": {"?sort=name", "?sort=quota&down=true", "?sort=ends", "?sort=promised", "?sort=held", "?sort=left", "?sort=members", "?state=active"},
+	"/projects": {"?sort=name", "?sort=quota&down=true", "?sort=ends", "?sort=allocated", "?sort=in_use", "?sort=remaining", "?sort=members", "?state=active"},
 	"/access":   {"?user=1&project=1&right=workspace:launch"}, "/api/v1/access": {"?user=1&project=1&object=workspace&act=launch"},
 	"/audit":           {"?object=project", "?actor=citizen1@example.org"},
 	"/people":          {"?q=citizen99"},

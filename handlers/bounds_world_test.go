@@ -18,26 +18,26 @@ import (
 // reaches its database.
 type city struct {
 	*world
-	focus     modelstest.Focus
-	workspace int64
-	request   int64
-	webhook   int64
-	delivery  int64
-	notices   map[string]int64 // of each token's person, one
-	sizes     map[string]int64 // of tables
-	excused   map[string]bool  // which exceptions were needed
+	focus         modelstest.Focus
+	workspace     int64
+	request       int64
+	webhook       int64
+	delivery      int64
+	notifications map[string]int64 // of each token's person, one
+	sizes         map[string]int64 // of tables
+	excused       map[string]bool  // which exceptions were needed
 
 	mu         sync.Mutex
 	statements []models.Statement
 }
 
-func newCity(t testing.TB, dialect string, size modelstest.City) *city {
+func newCity(t testing.TB, dialect string, size modelstest.Dataset) *city {
 	t.Helper()
-	c := &city{world: newWorldOn(t, modelstest.Open(t, dialect), func(*Config) {}), notices: map[string]int64{}, sizes: map[string]int64{}}
+	c := &city{world: newWorldOn(t, modelstest.Open(t, dialect), func(*Config) {}), notifications: map[string]int64{}, sizes: map[string]int64{}}
 	c.webhook = c.create(c.admin, "/webhooks", `{"name":"chat","url":"https://chat.example.org/hook","events":["request.*"],"enabled":true}`)
 	c.workspace = c.create(c.member, "/workspaces", `{"project_id":`+id(c.project)+`,"request":{"gpus":1,"cores":10}}`)
 	c.running(c.workspace)
-	c.request = c.create(c.member, "/requests", `{"peak":{"project_id":`+id(c.project)+`,"role_id":`+id(c.role)+`,"peak":`+plenty+`},"reason":"more"}`)
+	c.request = c.create(c.member, "/requests", `{"limit":{"project_id":`+id(c.project)+`,"role_id":`+id(c.role)+`,"limit":`+plenty+`},"reason":"more"}`)
 	q := c.store.Read(t.Context())
 	ann, err1 := q.UserByEmail("ann@example.org")
 	root, err2 := q.UserByEmail("root@example.org")
@@ -47,10 +47,10 @@ func newCity(t testing.TB, dialect string, size modelstest.City) *city {
 	}
 	modelstest.InTx(t, c.store, func(q *models.Queries) error {
 		return errors.Join(q.CreateIdentity(&models.Identity{UserID: ann.ID, Issuer: "https://id.example.org", Subject: "ann", CreatedAt: q.Now()}),
-			q.Tell([]int64{ann.ID, root.ID}, models.Notice{Kind: "request.refused", Text: models.Say("Refused."), Link: "/requests"}))
+			q.Notify([]int64{ann.ID, root.ID}, models.Notification{Kind: "request.refused", Text: models.Say("Refused."), Link: "/requests"}))
 	})
 	size.Build(t, c.store, c.focus)
-	c.notices[c.member], c.notices[c.admin] = c.number("SELECT MIN(id) FROM notices WHERE user_id = "+id(ann.ID)), c.number("SELECT MIN(id) FROM notices WHERE user_id = "+id(root.ID))
+	c.notifications[c.member], c.notifications[c.admin] = c.number("SELECT MIN(id) FROM notifications WHERE user_id = "+id(ann.ID)), c.number("SELECT MIN(id) FROM notifications WHERE user_id = "+id(root.ID))
 	c.delivery = c.number("SELECT MIN(id) FROM deliveries")
 	if err := c.store.Watch(c.note); err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func (c *city) path(route, token string) (path string, unknown bool) {
 		prefix string
 		id     int64
 	}{{"/projects/", c.project}, {"/members/", c.place}, {"/roles/", c.role}, {"/workspaces/", c.workspace}, {"/environments/", c.environment},
-		{"/people/", c.focus.User}, {"/users/", c.focus.User}, {"/identities/", 1}, {"/tokens/", own}, {"/requests/", c.request}, {"/notices/", c.notices[token]},
+		{"/people/", c.focus.User}, {"/users/", c.focus.User}, {"/identities/", 1}, {"/tokens/", own}, {"/requests/", c.request}, {"/notifications/", c.notifications[token]},
 		{"/webhooks/", c.webhook}, {"/deliveries/", c.delivery}, {"/devices/", c.device}, {"/providers/", 1}, {"/departments/", 1}} {
 		route = regexp.MustCompile(p.prefix+`:\w+`).ReplaceAllString(route, p.prefix+id(p.id))
 	}

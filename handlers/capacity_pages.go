@@ -13,13 +13,13 @@ import (
 )
 
 func (a *App) capacityRoutes(p *echo.Group) {
-	p.GET("/promises", a.capacityPage)
-	p.POST("/promises", a.updateCapacityPage)
+	p.GET("/capacity", a.capacityPage)
+	p.POST("/capacity", a.updateCapacityPage)
 }
 
-func promiseRows(rows []projects.CapacityRow) (list []web.PromiseRow) {
+func allocationRows(rows []projects.CapacityRow) (list []web.AllocationRow) {
 	for _, r := range rows {
-		list = append(list, web.PromiseRow{Amount: r.Amount, Known: r.Known, Capacity: r.Capacity, Simulated: r.Simulated, Ratio: r.Ratio, Limit: r.Limit,
+		list = append(list, web.AllocationRow{Amount: r.Amount, Known: r.Known, Capacity: r.Capacity, Simulated: r.Simulated, Ratio: r.Ratio, Limit: r.Limit,
 			Excess: r.Excess, Missing: r.Missing})
 	}
 	return list
@@ -37,11 +37,11 @@ func (a *App) capacityPage(c echo.Context) error {
 // typed or, when typed is nil, as they are.
 func (a *App) capacityForm(c echo.Context, typed *web.Form) (templ.Component, error) {
 	ctx := c.Request().Context()
-	p, err := a.Promises.View(ctx, actorOf(ctx), pageAfter(c, listLimit))
+	p, err := a.Capacity.View(ctx, actorOf(ctx), pageAfter(c, listLimit))
 	if err != nil {
 		return nil, err
 	}
-	v := web.PromisesView{Rows: promiseRows(p.Rows), Form: formOf(p.Setting.Version)}
+	v := web.CapacityView{Rows: allocationRows(p.Rows), Form: formOf(p.Setting.Version)}
 	for _, r := range p.Setting.Ratio.Amounts() {
 		v.Form.Values["ratio."+r.Name] = strconv.FormatInt(r.Value, 10)
 	}
@@ -54,12 +54,12 @@ func (a *App) capacityForm(c echo.Context, typed *web.Form) (templ.Component, er
 		v.Form = *typed
 	}
 	for _, to := range p.Projects {
-		v.Projects = append(v.Projects, web.PromisedTo{ID: to.ID, Name: to.Name, Quota: to.Quota, Promised: to.Promised, Held: to.Held})
+		v.Projects = append(v.Projects, web.AllocatedTo{ID: to.ID, Name: to.Name, Quota: to.Quota, Allocated: to.Allocated, InUse: to.InUse})
 	}
 	if n := len(p.Projects); n > 0 {
 		v.Next = nextPage(c, n, listLimit, p.Projects[n-1].ID)
 	}
-	return web.PromisesPage(v), nil
+	return web.CapacityPage(v), nil
 }
 
 func (a *App) updateCapacityPage(c echo.Context) error {
@@ -69,7 +69,7 @@ func (a *App) updateCapacityPage(c echo.Context) error {
 	}
 	in := f.overcommitInput()
 	if err = f.err(nil); err == nil {
-		_, err = a.Promises.Set(c.Request().Context(), actorOf(c.Request().Context()), in)
+		_, err = a.Capacity.Set(c.Request().Context(), actorOf(c.Request().Context()), in)
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
@@ -77,7 +77,7 @@ func (a *App) updateCapacityPage(c echo.Context) error {
 			return a.capacityForm(c, &w)
 		})
 	}
-	return a.done(c, "/promises", models.Say("What may be promised has been changed."))
+	return a.done(c, "/capacity", models.Say("Overcommit settings saved."))
 }
 
 // overcommitInput reads how much may be promised; percentages are plain numbers.
@@ -85,7 +85,7 @@ func (f *form) overcommitInput() projects.OvercommitInput {
 	percent := func(name string) int64 {
 		n, err := models.ParseCount(f.text("ratio." + name))
 		if err != nil {
-			f.problems.Add("ratio."+name, "must be a whole number that is not negative")
+			f.problems.Add("ratio."+name, "must be a whole number, 0 or greater")
 		}
 		return n
 	}

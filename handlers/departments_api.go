@@ -23,15 +23,15 @@ type Department struct {
 	Name      string           `json:"name"`
 	People    int64            `json:"people" doc:"accounts, disabled ones too"`
 	Projects  int64            `json:"projects" doc:"in which at least one of them is a member"`
-	Held      models.Resources `json:"held" doc:"by their workspaces, now"`
+	InUse     models.Resources `json:"in_use" doc:"by their workspaces, now"`
 	CreatedAt time.Time        `json:"created_at"`
 }
 
 func departmentOf(v policies.DepartmentView) Department {
-	return Department{v.ID, v.Name, v.People, v.Projects, v.Held, v.CreatedAt.UTC()}
+	return Department{v.ID, v.Name, v.People, v.Projects, v.InUse, v.CreatedAt.UTC()}
 }
 
-func (a rest) listDepartments(ctx context.Context, in *Paging) (*Answer[List[Department]], error) {
+func (a rest) listDepartments(ctx context.Context, in *Paging) (*Response[List[Department]], error) {
 	return listed(*in, func(v policies.DepartmentView) int64 { return v.ID }, func(page models.Page) ([]policies.DepartmentView, error) {
 		return a.Accounts.Departments(ctx, actorOf(ctx), page)
 	}, departmentOf)

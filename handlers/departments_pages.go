@@ -61,7 +61,7 @@ func (a *App) createDepartmentPage(c echo.Context) error {
 			return web.DepartmentFormPage(web.DepartmentFormView{Form: f.asTyped().Refuse(err)}), nil
 		})
 	}
-	return a.done(c, "/departments", models.Say("The department %s has been created.", d.Name))
+	return a.done(c, "/departments", models.Say("Department %s created.", d.Name))
 }
 
 // departmentForm is the form of a department, as it was typed or, when typed
@@ -101,7 +101,7 @@ func (a *App) renameDepartmentPage(c echo.Context) error {
 			return a.departmentForm(c, &w)
 		})
 	}
-	return a.done(c, "/departments", models.Say("The department is called %s now.", d.Name))
+	return a.done(c, "/departments", models.Say("Department renamed to %s.", d.Name))
 }
 
 func (a *App) confirmDeleteDepartmentPage(c echo.Context) error {
@@ -134,7 +134,7 @@ func (a *App) deleteDepartmentPage(c echo.Context) error {
 	if err := a.Accounts.DeleteDepartment(ctx, actorOf(ctx), number(c, "id"), f.version()); err != nil {
 		return a.refused(c, err, func() (templ.Component, error) { return a.deleteDepartmentForm(c, err) })
 	}
-	return a.done(c, "/departments", models.Say("The department has been deleted."))
+	return a.done(c, "/departments", models.Say("Department deleted."))
 }
 
 // departmentOptions are the departments that a person may be put into.

@@ -8,7 +8,7 @@ import (
 func TestDepartments(t *testing.T) {
 	w := newWorld(t)
 	root, bob := w.visitor("ada@example.org", true), w.visitor("bob@example.org", false)
-	root.shows(root.page(200, "GET", "/departments"), "There is no department yet.", `href="/departments/new"`)
+	root.shows(root.page(200, "GET", "/departments"), "No departments yet.", `href="/departments/new"`)
 	root.shows(root.page(422, "POST", "/departments", "name", ""), `id="f-name-error"`)
 	root.page(303, "POST", "/departments", "name", "Vision")
 	root.shows(root.page(409, "POST", "/departments", "name", "Vision"), `id="f-name-error"`, `value="Vision"`)

@@ -51,7 +51,7 @@ type Device struct {
 	FreeMemoryMiB int64      `json:"free_memory_mib"`
 	Measured      *Measured  `json:"measured,omitempty" doc:"the last that was measured; absent: nothing was yet"`
 	MayManage     bool       `json:"may_manage" doc:"you may set how it is shared"`
-	Shares        []Share    `json:"shares" doc:"held now"`
+	Shares        []Share    `json:"shares" doc:"in use now"`
 }
 
 // Measured is what was last measured of a device.
@@ -61,7 +61,7 @@ type Measured struct {
 	MemoryUsedMiB int64               `json:"memory_used_mib"`
 	Temperature   int64               `json:"temperature" doc:"°C"`
 	PowerMW       int64               `json:"power_mw" doc:"milliwatts"`
-	Processes     []models.GPUProcess `json:"processes" doc:"told to who may manage the provider, or see all shares that are held there"`
+	Processes     []models.GPUProcess `json:"processes" doc:"told to who may manage the provider, or see all shares that are in use there"`
 }
 
 // Share is a part of a device; of a foreign project only its size is told.
@@ -77,7 +77,7 @@ type Share struct {
 	MemoryMiB   int64      `json:"memory_mib"`
 	Enforcement string     `json:"enforcement" enum:"exclusive,mig,mps,advisory,lapsed" doc:"exclusive: the whole device; mig: an instance that the hardware keeps apart; mps: limits kept by NVIDIA's Multi-Process Service; advisory: stated to the holder, not limited by anything; lapsed: advisory until the daemon of the Multi-Process Service is back"`
 	From        time.Time  `json:"from"`
-	Until       *time.Time `json:"until,omitempty" doc:"absent while it is held"`
+	Until       *time.Time `json:"until,omitempty" doc:"absent while it is in use"`
 	EndsAt      *time.Time `json:"ends_at,omitempty" doc:"the end that the provider's owner has set"`
 	EndReason   string     `json:"end_reason,omitempty"`
 }
@@ -163,10 +163,10 @@ func bucketOf(t models.Telemetry) Bucket {
 		Most: Amounts{t.UtilisationMax, t.MemoryMax, t.TemperatureMax, t.PowerMax}}
 }
 
-func (a rest) getTelemetry(ctx context.Context, in *TelemetryQuery) (*Answer[Telemetry], error) {
+func (a rest) getTelemetry(ctx context.Context, in *TelemetryQuery) (*Response[Telemetry], error) {
 	buckets, err := a.Providers.History(ctx, actorOf(ctx), in.ID, in.Span)
 	if err != nil {
 		return nil, err
 	}
-	return &Answer[Telemetry]{Telemetry{in.Span, shown(buckets, bucketOf)}}, nil
+	return &Response[Telemetry]{Telemetry{in.Span, shown(buckets, bucketOf)}}, nil
 }

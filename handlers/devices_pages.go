@@ -137,5 +137,5 @@ func (a *App) updateDevicePage(c echo.Context) error {
 		})
 	}
 	a.Wake()
-	return a.done(c, path("pool", "devices", id), models.Say("The device has been changed."))
+	return a.done(c, path("pool", "devices", id), models.Say("Device updated."))
 }

@@ -49,13 +49,13 @@ func deviceState(d pool.DeviceView) models.Text {
 	case !d.Present:
 		return models.Say("not reported")
 	case !d.Trouble.Empty():
-		return models.Say("in trouble")
+		return models.Say("unhealthy")
 	case d.Changing():
-		return models.Say("being changed")
+		return models.Say("changing")
 	case !d.Lent:
 		return models.Say("not lent")
 	case d.ProviderState != models.ProviderOnline:
-		return models.Say("lends nothing new")
+		return models.Say("not accepting new shares")
 	}
 	return models.Text{}
 }

@@ -71,7 +71,7 @@ type EnvironmentsQuery struct {
 	Versions string `query:"versions" maxLength:"1000" doc:"wanted versions, such as python>=3.11, torch"`
 }
 
-func (a rest) listEnvironments(ctx context.Context, in *EnvironmentsQuery) (*Answer[List[MatchedEnvironment]], error) {
+func (a rest) listEnvironments(ctx context.Context, in *EnvironmentsQuery) (*Response[List[MatchedEnvironment]], error) {
 	var list []MatchedEnvironment
 	var err error
 	if in.Versions == "" {

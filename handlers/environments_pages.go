@@ -47,7 +47,7 @@ func (f *form) versions(name string) map[string]string {
 	for _, line := range f.lines(name) {
 		tool, version, ok := strings.Cut(line, " ")
 		if !ok {
-			f.problems.Add(name, "every line must be a name and a version, such as torch 2.9.0")
+			f.problems.Add(name, "each line must be a name and a version, such as torch 2.9.0")
 			return nil
 		}
 		versions[tool] = strings.TrimSpace(version)
@@ -97,7 +97,7 @@ func (a *App) createEnvironmentPage(c echo.Context) error {
 			return web.EnvironmentFormPage(web.EnvironmentFormView{Form: f.asTyped().Refuse(err)}), nil
 		})
 	}
-	return a.done(c, "/environments", models.Say("The environment %s has been added.", e.Name))
+	return a.done(c, "/environments", models.Say("Environment %s added.", e.Name))
 }
 
 // editEnvironmentForm is the form of one environment; f is the form that came
@@ -142,7 +142,7 @@ func (a *App) updateEnvironmentPage(c echo.Context) error {
 			return a.editEnvironmentForm(c, &w)
 		})
 	}
-	return a.done(c, "/environments", models.Say("The environment %s has been changed.", e.Name))
+	return a.done(c, "/environments", models.Say("Environment %s updated.", e.Name))
 }
 
 func (a *App) deleteEnvironmentForm(c echo.Context, refused error) (templ.Component, error) {
@@ -171,5 +171,5 @@ func (a *App) deleteEnvironmentPage(c echo.Context) error {
 	if err := a.Catalogue.Delete(ctx, actorOf(ctx), number(c, "id")); err != nil {
 		return a.refused(c, err, func() (templ.Component, error) { return a.deleteEnvironmentForm(c, err) })
 	}
-	return a.done(c, "/environments", models.Say("The environment has been deleted."))
+	return a.done(c, "/environments", models.Say("Environment deleted."))
 }

@@ -113,7 +113,7 @@ func problemOf(err error) *Problem {
 		p.Errors = append(p.Errors, ProblemField{f.Name, f.Reason.String()})
 	}
 	if short := (*workspaces.Short)(nil); errors.As(err, &short) {
-		p.Offer = offerOf(short.Answer)
+		p.Offer = offerOf(short.Decision)
 	}
 	return p
 }
@@ -128,7 +128,7 @@ func safe(err error) models.Error {
 	if errors.As(err, &he) {
 		return fromHTTP(he)
 	}
-	return models.Error{Kind: models.KindInternal, Message: models.Say("Something went wrong here. Nothing was changed.")}
+	return models.Error{Kind: models.KindInternal, Message: models.Say("Something went wrong. No changes were made.")}
 }
 
 func fromHTTP(he *echo.HTTPError) models.Error {
@@ -136,14 +136,14 @@ func fromHTTP(he *echo.HTTPError) models.Error {
 	case http.StatusNotFound:
 		return *models.NotFound("page")
 	case http.StatusMethodNotAllowed:
-		return models.Error{Kind: models.KindInvalid, Message: models.Say("This address does not take that method.")}
+		return models.Error{Kind: models.KindInvalid, Message: models.Say("This method is not allowed.")}
 	case http.StatusRequestEntityTooLarge:
-		return models.Error{Kind: models.KindInvalid, Message: models.Say("The request is larger than %s.", "1 MiB")}
+		return models.Error{Kind: models.KindInvalid, Message: models.Say("The request exceeds the maximum size of %s.", "1 MiB")}
 	}
 	if he.Code >= 400 && he.Code < 500 {
-		return models.Error{Kind: models.KindInvalid, Message: models.Say("The request could not be understood.")}
+		return models.Error{Kind: models.KindInvalid, Message: models.Say("The request is malformed.")}
 	}
-	return models.Error{Kind: models.KindInternal, Message: models.Say("Something went wrong here. Nothing was changed.")}
+	return models.Error{Kind: models.KindInternal, Message: models.Say("Something went wrong. No changes were made.")}
 }
 
 // refuse is a refusal of one field outside the services' own.
@@ -159,18 +159,18 @@ type Offer struct {
 	CanWait      bool      `json:"can_wait" doc:"launch with when_short=wait"`
 	Waiting      int       `json:"waiting" doc:"requests that wait already"`
 	Reasons      []string  `json:"reasons,omitempty"`
-	Forecast     *Forecast `json:"forecast,omitempty" doc:"when a request that waits from now on could start; in previews"`
+	Estimate     *Estimate `json:"estimate,omitempty" doc:"when a request that waits from now on could start; in previews"`
 }
 
-// Forecast is when a demand can be met, as far as that can be told.
-type Forecast struct {
+// Estimate is when a demand can be met, as far as that can be told.
+type Estimate struct {
 	Outcome string     `json:"outcome" enum:"placed,never,unknown"`
 	At      *time.Time `json:"at,omitempty" doc:"when placed"`
-	Known   bool       `json:"known" doc:"from ends that are set; otherwise estimated from how long shares were held before"`
+	Known   bool       `json:"known" doc:"from ends that are set; otherwise estimated from how long shares were in use before"`
 	Words   string     `json:"words"`
 }
 
-func offerOf(a models.Answer) *Offer {
+func offerOf(a models.Decision) *Offer {
 	o := &Offer{Outcome: a.Outcome, Waiting: a.Waiting, CanWait: a.Outcome != models.OutcomeRefused}
 	if a.Fewer != nil {
 		o.Cores, o.GPUMemoryMiB = a.Fewer.Cores, a.Fewer.GPUMemoryMiB
@@ -204,7 +204,7 @@ func newProblem(status int, message string, errs ...error) huma.StatusError {
 		p.Detail = "The body must be JSON, with Content-Type: application/json."
 		return p
 	case http.StatusUnprocessableEntity:
-		p.Detail = "Some of the input cannot be accepted."
+		p.Detail = "Some fields are invalid."
 	}
 	for _, err := range errs {
 		p.Errors = append(p.Errors, problemField(err))

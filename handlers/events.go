@@ -13,7 +13,7 @@ import (
 	"weir/policies"
 )
 
-var errApart = models.Unavailable(nil, "This server has lost the others of the portal. Try again in a moment.")
+var errApart = models.Unavailable(nil, "This server is disconnected from the other portal servers. Try again in a moment.")
 
 // streamEvents streams the names of topics that have changed, as long as the
 // reader may follow them.
@@ -29,7 +29,7 @@ func (a *App) streamEvents(c echo.Context) error {
 	s := a.events.Subscribe(actor, topics, c.QueryParam("since"))
 	if s == nil {
 		return echo.NewHTTPError(http.StatusTooManyRequests).SetInternal(models.NoCapacity("",
-			"You have %d live pages open, and no more are possible. Close some, and load this one again.", live.MaxStreams))
+			"You have reached the maximum of %d open live pages. Close one, then reload this page.", live.MaxStreams))
 	}
 	// A right may have ended just before its revocation could see this stream.
 	err := a.mayFollow(ctx, actor, topics)
@@ -45,12 +45,12 @@ func (a *App) streamEvents(c echo.Context) error {
 // mayFollow checks, with the rights of now, that every topic is the reader's
 // to see.
 func (a *App) mayFollow(ctx context.Context, reader policies.Actor, topics []string) error {
-	actor, err := a.Accounts.Still(ctx, reader)
+	actor, err := a.Accounts.StillActive(ctx, reader)
 	if err != nil {
 		return err
 	}
 	if len(topics) == 0 || len(topics) > live.MaxTopics {
-		return models.Invalid("topic", "must name 1 to %d topics", live.MaxTopics)
+		return models.Invalid("topic", "must list 1 to %d topics", live.MaxTopics)
 	}
 	for _, topic := range topics {
 		if !a.mayFollowOne(ctx, actor, topic) {

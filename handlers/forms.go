@@ -77,7 +77,7 @@ func (f *form) amount(name string) *int64 {
 	switch {
 	case strings.HasSuffix(name, "_mib"):
 		if n, err = models.ParseMiB(text, 1); err != nil {
-			f.problems.Add(name, "must be an amount such as 16 GiB")
+			f.problems.Add(name, "must be a size such as 16 GiB")
 		}
 	case strings.HasSuffix(name, "cpu_milli"):
 		if n, err = models.ParseCPU(text); err != nil {
@@ -85,7 +85,7 @@ func (f *form) amount(name string) *int64 {
 		}
 	default:
 		if n, err = models.ParseCount(text); err != nil {
-			f.problems.Add(name, "must be a whole number that is not negative")
+			f.problems.Add(name, "must be a whole number, 0 or greater")
 		}
 	}
 	return &n
@@ -202,9 +202,9 @@ func (a *App) accountID(ctx context.Context, f *form, name string) int64 {
 	if !strings.Contains(text, "@") {
 		return f.number(name)
 	}
-	u, err := a.Accounts.ByAddress(ctx, actorOf(ctx), text)
+	u, err := a.Accounts.UserByAddress(ctx, actorOf(ctx), text)
 	if err != nil {
-		f.problems.Add(name, "has no account here; an administrator can create one")
+		f.problems.Add(name, "has no account; an administrator can create one")
 	}
 	return u.ID
 }
@@ -214,7 +214,7 @@ func (f *form) numbers(name string) (list []int64) {
 	for _, text := range strings.FieldsFunc(f.text(name), func(r rune) bool { return r == ',' || r == ' ' }) {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 1 {
-			f.problems.Add(name, "must be numbers of projects, separated by commas")
+			f.problems.Add(name, "must be project IDs separated by commas")
 			return nil
 		}
 		if !slices.Contains(list, n) {
@@ -228,7 +228,7 @@ func (f *form) numbers(name string) (list []int64) {
 // and those that are chosen already, which may be foreign. more tells that
 // there are others.
 func (a *App) projectChoices(ctx context.Context, actor policies.Actor, chosen []int64) (list []web.Choice, more bool, err error) {
-	projects, more, err := a.Ledger.ProjectNames(ctx, actor, chosen)
+	projects, more, err := a.Projects.ProjectNames(ctx, actor, chosen)
 	seen := map[int64]bool{}
 	for _, p := range projects {
 		seen[p.ID] = true
@@ -254,6 +254,6 @@ func (f *form) lines(name string) (list []string) {
 // samePasswords refuses a repeated password that differs.
 func (f *form) samePasswords() {
 	if f.values.Has("password_again") && f.text("password") != f.text("password_again") {
-		f.problems.Add("password_again", "is not the same")
+		f.problems.Add("password_again", "does not match")
 	}
 }

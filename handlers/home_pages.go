@@ -22,7 +22,7 @@ func (a *App) homePage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	mine, err := a.Ledger.Participations(ctx, actor)
+	mine, err := a.Projects.Participations(ctx, actor)
 	if err != nil {
 		return err
 	}
@@ -32,21 +32,21 @@ func (a *App) homePage(c echo.Context) error {
 		active := m.Project.Active(now)
 		launch := active && m.Member.Permits().Contains(models.WorkspaceLaunch)
 		v.CanLaunch = v.CanLaunch || launch
-		var fits []web.FitRow
+		var fits []web.AvailableRow
 		if launch && i < fitProjects {
 			if fits, err = a.availableRows(c, m.Project.ID); err != nil {
 				return err
 			}
 		}
 		v.Projects = append(v.Projects, web.ProjectCard{Fits: fits, ID: m.Project.ID, Name: m.Project.Name, Role: m.Member.RoleName,
-			Meters: web.PeakMeters(m.Use.HeldByMember, models.Resources{}, m.Use.Peak), Until: m.Member.Until, EndsAt: m.Project.EndsAt,
+			Meters: web.LimitMeters(m.Use.InUseByMember, models.Resources{}, m.Use.Limit), Until: m.Member.Until, EndsAt: m.Project.EndsAt,
 			Active: active, CanLaunch: launch})
 	}
 	if v.Extensions, err = a.myExtensions(ctx, mine); err != nil {
 		return err
 	}
 	if len(mine) == 0 {
-		others, err := a.Ledger.ListProjects(ctx, actor, projects.ProjectQuery{}, models.Page{Limit: 1})
+		others, err := a.Projects.ListProjects(ctx, actor, projects.ProjectQuery{}, models.Page{Limit: 1})
 		if err != nil {
 			return err
 		}

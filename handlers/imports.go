@@ -33,10 +33,10 @@ func (a *App) membersImport(ctx context.Context, project int64) (t tableImport, 
 	if err := a.Access.Check(actor, project, "member", "write"); err != nil {
 		return t, err
 	}
-	p, err := a.Ledger.Project(ctx, actor, project)
+	p, err := a.Projects.Project(ctx, actor, project)
 	t = tableImport{columns: projects.MemberColumns, needed: projects.MemberColumnsNeeded, view: web.ImportMembers(p.Project, projects.MemberColumns)}
 	t.run = func(ctx context.Context, in models.Import) (models.ImportReport, error) {
-		return a.Ledger.ImportMembers(ctx, actor, project, in)
+		return a.Projects.ImportMembers(ctx, actor, project, in)
 	}
 	return t, err
 }

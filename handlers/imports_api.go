@@ -41,7 +41,7 @@ func importReport(r models.ImportReport) ImportReport {
 		})}
 }
 
-func imported(ctx context.Context, t tableImport, in TableInput, err error) (*Answer[ImportReport], error) {
+func imported(ctx context.Context, t tableImport, in TableInput, err error) (*Response[ImportReport], error) {
 	if err != nil {
 		return nil, err
 	}
@@ -49,5 +49,5 @@ func imported(ctx context.Context, t tableImport, in TableInput, err error) (*An
 	if err != nil {
 		return nil, err
 	}
-	return &Answer[ImportReport]{importReport(report)}, nil
+	return &Response[ImportReport]{importReport(report)}, nil
 }

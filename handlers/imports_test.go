@@ -64,7 +64,7 @@ func TestImportMembers(t *testing.T) {
 	w := newWorld(t)
 	root := w.visitor("ada@example.org", true)
 	at := path("projects", w.project)
-	w.create(w.admin, at+"/roles", `{"name":"guest","permission":"member","peak":`+slice+`}`)
+	w.create(w.admin, at+"/roles", `{"name":"guest","permission":"member","limit":`+slice+`}`)
 	root.shows(root.page(200, "GET", at), at+"/members/import", "/api/v1"+at+"/members.csv")
 	root.shows(root.page(200, "GET", at+"/members/import"), `type="file"`, "email,name,department,role,joined,until", "!Outcome")
 
@@ -213,8 +213,8 @@ func TestPreviews(t *testing.T) {
 	root := w.visitor("ada@example.org", true)
 	at := path("projects", w.project)
 	role, member := at+"/roles/"+id(w.role), at+"/members/"+id(w.place)
-	peak := func(cores string) []string {
-		return []string{"preview", "1", "name", "", "permission", "member", "peak.gpu_cores", cores, "peak.cpu_milli", "1"}
+	limit := func(cores string) []string {
+		return []string{"preview", "1", "name", "", "permission", "member", "limit.gpu_cores", cores, "limit.cpu_milli", "1"}
 	}
 	preview := func(body string) map[string]any {
 		t.Helper()
@@ -223,25 +223,25 @@ func TestPreviews(t *testing.T) {
 	over := func(v map[string]any) (list []string) {
 		for _, r := range v["resources"].([]any) {
 			if r := r.(map[string]any); r["over"] == true {
-				list = append(list, fmt.Sprint(r["resource"], r["left"]))
+				list = append(list, fmt.Sprint(r["resource"], r["remaining"]))
 			}
 		}
 		return list
 	}
 	// The world's quota is 200 cores; an engineer has 100, the lead 10.
-	root.shows(root.page(200, "GET", role+"/edit"), `id="preview"`, `hx-post="`+role+`"`, "Promised after", ">fits<", "1 members are in this role", "has room for 0 more")
-	root.shows(root.page(200, "POST", role, peak("150")...), ">fits<", ">160<", `value="150"`)
-	if v := preview(`{"role":{"role_id":` + id(w.role) + `,"peak":{"gpu_cores":150}}}`); v["fits"] != true || v["room"] != 0.0 {
+	root.shows(root.page(200, "GET", role+"/edit"), `id="preview"`, `hx-post="`+role+`"`, "Allocated after", ">fits<", "1 members are in this role", "has room for 0 more")
+	root.shows(root.page(200, "POST", role, limit("150")...), ">fits<", ">160<", `value="150"`)
+	if v := preview(`{"role":{"role_id":` + id(w.role) + `,"limit":{"gpu_cores":150}}}`); v["fits"] != true || v["headroom"] != 0.0 {
 		t.Errorf("%v", v)
 	}
-	root.shows(root.page(200, "POST", role, peak("195")...), "would be refused", "5 too many", "90 left of the project")
-	v := preview(`{"role":{"role_id":` + id(w.role) + `,"peak":{"gpu_cores":195}}}`)
+	root.shows(root.page(200, "POST", role, limit("195")...), "would be refused", "5 too many", "90 left of the project")
+	v := preview(`{"role":{"role_id":` + id(w.role) + `,"limit":{"gpu_cores":195}}}`)
 	if got := over(v); v["fits"] != false || len(got) != 1 || got[0] != "gpu_cores-5" || v["errors"] == nil {
 		t.Errorf("%v", v)
 	}
-	root.shows(root.page(200, "POST", role, peak("many")...), "would be refused", "must be a whole number")
-	root.shows(root.page(200, "POST", at+"/roles", peak("201")...), "would be refused", "whole quota is 200", "not possible")
-	if got := over(preview(`{"role":{"peak":{"gpu_cores":201}}}`)); len(got) != 1 {
+	root.shows(root.page(200, "POST", role, limit("many")...), "would be refused", "must be a whole number")
+	root.shows(root.page(200, "POST", at+"/roles", limit("201")...), "would be refused", "whole quota is 200", "not allowed")
+	if got := over(preview(`{"role":{"limit":{"gpu_cores":201}}}`)); len(got) != 1 {
 		t.Errorf("%v", got)
 	}
 	root.shows(root.page(200, "GET", at+"/members/new"), `id="preview"`)
@@ -254,11 +254,11 @@ func TestPreviews(t *testing.T) {
 	if v := preview(`{"quota":{"gpu_cores":100}}`); v["fits"] != false {
 		t.Errorf("%v", v)
 	}
-	for _, body := range []string{`{}`, `{"quota":{"gpu_cores":1},"role":{"peak":{}}}`, `{"quota":{"gpu_cores":-1}}`, `{"member":{"role_id":0}}`} {
+	for _, body := range []string{`{}`, `{"quota":{"gpu_cores":1},"role":{"limit":{}}}`, `{"quota":{"gpu_cores":-1}}`, `{"member":{"role_id":0}}`} {
 		w.problem(w.want(422, w.manager, "POST", at+"/preview", body))
 	}
-	w.problem(w.want(404, w.manager, "POST", at+"/preview", `{"role":{"role_id":99,"peak":{}}}`))
-	if p := w.get(w.admin, at); p.body["left"].(map[string]any)["gpu_cores"] != 90.0 {
+	w.problem(w.want(404, w.manager, "POST", at+"/preview", `{"role":{"role_id":99,"limit":{}}}`))
+	if p := w.get(w.admin, at); p.body["remaining"].(map[string]any)["gpu_cores"] != 90.0 {
 		t.Errorf("a preview changed: %s", p.raw)
 	}
 }
@@ -269,18 +269,18 @@ func TestPreviewsOfRequests(t *testing.T) {
 	root := w.visitor("ada@example.org", true)
 	ann := visitor{w, w.signInAs("ann@example.org")}
 	ask := fmt.Sprintf("/requests/new?project_id=%d&kind=", w.project)
-	ann.shows(ann.page(200, "GET", ask+models.AskForPeak), `id="preview"`, `hx-post="/requests"`)
+	ann.shows(ann.page(200, "GET", ask+models.RequestLimit), `id="preview"`, `hx-post="/requests"`)
 	project := id(w.project)
-	ann.shows(ann.page(200, "POST", "/requests", "preview", "1", "kind", "peak", "peak.project_id", project, "peak.role_id", id(w.role), "peak.peak.gpu_cores", "195"),
+	ann.shows(ann.page(200, "POST", "/requests", "preview", "1", "kind", "limit", "limit.project_id", project, "limit.role_id", id(w.role), "limit.limit.gpu_cores", "195"),
 		"would be refused", "5 too many")
-	ann.shows(ann.page(200, "POST", "/requests", "preview", "1", "kind", "role", "role.project_id", project, "role.peak.gpu_cores", "20"), "!>fits<", "!would be refused", "room for 4 more")
+	ann.shows(ann.page(200, "POST", "/requests", "preview", "1", "kind", "role", "role.project_id", project, "role.limit.gpu_cores", "20"), "!>fits<", "!would be refused", "room for 4 more")
 	ann.shows(ann.page(200, "POST", "/requests", "preview", "1", "kind", "quota", "quota.project_id", project, "quota.quota.gpu_cores", "300"), "would be refused")
 	if list := w.get(w.member, "/requests").body["items"].([]any); len(list) != 0 {
 		t.Errorf("a preview asked: %v", list)
 	}
-	n := w.create(w.member, "/requests", fmt.Sprintf(`{"reason":"more","peak":{"project_id":%d,"role_id":%d,"peak":{"gpu_cores":195}}}`, w.project, w.role))
+	n := w.create(w.member, "/requests", fmt.Sprintf(`{"reason":"more","limit":{"project_id":%d,"role_id":%d,"limit":{"gpu_cores":195}}}`, w.project, w.role))
 	root.shows(root.page(200, "GET", w.requestAt(n)), `id="preview"`, "5 too many")
-	root.shows(root.page(200, "POST", w.requestAt(n), "preview", "1", "peak.peak.gpu_cores", "190"), ">fits<")
+	root.shows(root.page(200, "POST", w.requestAt(n), "preview", "1", "limit.limit.gpu_cores", "190"), ">fits<")
 	if got := w.state(w.member, n); got != "pending" {
 		t.Errorf("a preview decided: %s", got)
 	}
@@ -292,9 +292,9 @@ func TestPreviewForWhoOnlyDecides(t *testing.T) {
 	w := newWorld(t)
 	at := path("projects", w.project)
 	judge := w.visitor("judy@example.org", false)
-	role := w.create(w.admin, at+"/roles", `{"name":"judge","permission":"custom","permissions":["request:decide"],"peak":{}}`)
+	role := w.create(w.admin, at+"/roles", `{"name":"judge","permission":"custom","permissions":["request:decide"],"limit":{}}`)
 	w.create(w.admin, at+"/members", `{"email":"judy@example.org","role_id":`+id(role)+`}`)
-	w.visitor("ada@example.org", true).page(303, "POST", at+"/asking", "on", "1")
+	w.visitor("ada@example.org", true).page(303, "POST", at+"/join-requests", "on", "1")
 	n := w.create(w.stranger, "/requests", `{"reason":"to help","join":{"name":"vision"}}`)
 	judge.shows(judge.page(200, "POST", w.requestAt(n), "preview", "1", "join.role_id", id(role), "email", "nobody@example.org"), `id="preview"`, ">fits<")
 	judge.shows(judge.page(200, "POST", w.requestAt(n), "preview", "1", "join.role_id", id(w.role)), "would be refused", "10 too many")

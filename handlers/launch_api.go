@@ -17,21 +17,21 @@ func (a rest) launchOperations(s section) {
 
 // LaunchPreview is what a launch would be.
 type LaunchPreview struct {
-	Room        LaunchRoom           `json:"room" doc:"what you may still hold in the project"`
+	Headroom    LaunchHeadroom       `json:"headroom" doc:"what you may still hold in the project"`
 	Fitting     []MatchedEnvironment `json:"fitting" doc:"environments that fit, best first"`
 	Refused     []MatchedEnvironment `json:"refused" doc:"environments that do not, and why"`
 	Environment *Environment         `json:"environment,omitempty" doc:"the one that would be launched; absent when none fits"`
 	Target      *LaunchTarget        `json:"target,omitempty" doc:"what it would be launched with"`
-	Answer      *PoolAnswer          `json:"answer,omitempty" doc:"what the pool would say"`
+	Decision    *PoolDecision        `json:"answer,omitempty" doc:"what the pool would say"`
 	Offer       *Offer               `json:"offer,omitempty" doc:"what it could do instead, when it cannot meet the demand now"`
 	Message     string               `json:"message,omitempty"`
 	Problems    []ProblemField       `json:"problems" doc:"what a launch would be refused for; empty when it would not be"`
 }
 
-// LaunchRoom is what a member may still hold, and what bounds it.
-type LaunchRoom struct {
+// LaunchHeadroom is what a member may still hold, and what bounds it.
+type LaunchHeadroom struct {
 	quota.Use
-	Left models.Resources `json:"left"`
+	Left models.Resources `json:"remaining"`
 }
 
 // LaunchTarget is what a workspace would be launched with.
@@ -40,37 +40,37 @@ type LaunchTarget struct {
 	Parameters []models.Parameter `json:"parameters" doc:"each with the layer it came from"`
 }
 
-// PoolAnswer is what the pool says to a demand.
-type PoolAnswer struct {
-	Outcome     string      `json:"outcome" enum:"granted,partial,delayed,refused"`
-	Explanation string      `json:"explanation"`
-	Reasons     []string    `json:"reasons,omitempty" doc:"what turned devices away"`
-	Grants      []HeldShare `json:"grants" doc:"shares that would be had now"`
-	Waiting     int         `json:"waiting" doc:"requests that wait already"`
+// PoolDecision is what the pool says to a demand.
+type PoolDecision struct {
+	Outcome     string           `json:"outcome" enum:"granted,partial,delayed,refused"`
+	Explanation string           `json:"explanation"`
+	Reasons     []string         `json:"reasons,omitempty" doc:"what turned devices away"`
+	Grants      []WorkspaceShare `json:"grants" doc:"shares that would be had now"`
+	Waiting     int              `json:"waiting" doc:"requests that wait already"`
 }
 
-func (a rest) previewLaunch(ctx context.Context, in *Create[workspaces.LaunchInput]) (*Answer[LaunchPreview], error) {
+func (a rest) previewLaunch(ctx context.Context, in *Create[workspaces.LaunchInput]) (*Response[LaunchPreview], error) {
 	p, err := a.Workspaces.Preview(ctx, actorOf(ctx), in.Body)
 	if err != nil {
 		return nil, err
 	}
-	v := LaunchPreview{Room: LaunchRoom{p.Use, p.Use.Remaining()}, Fitting: shown(p.Fitting, fitting), Refused: shown(p.Refused, unfitting),
+	v := LaunchPreview{Headroom: LaunchHeadroom{p.Use, p.Use.Remaining()}, Fitting: shown(p.Fitting, fitting), Refused: shown(p.Refused, unfitting),
 		Message: p.Message.String(), Problems: shown(p.Problems, launchProblem)}
 	if p.Chosen.ID != 0 {
 		e := environmentOf(p.Chosen)
 		v.Environment = &e
 		v.Target = &LaunchTarget{p.Target.Demand, append([]models.Parameter{}, p.Target.Parameters...)}
 	}
-	if p.Answer.Outcome != "" {
-		v.Answer = poolAnswerOf(p.Answer)
-		if p.Answer.Outcome != models.OutcomeGranted {
-			v.Offer = offerOf(p.Answer)
-			if v.Offer.Forecast, err = a.forecastFor(ctx, p); err != nil {
+	if p.Decision.Outcome != "" {
+		v.Decision = poolDecisionOf(p.Decision)
+		if p.Decision.Outcome != models.OutcomeGranted {
+			v.Offer = offerOf(p.Decision)
+			if v.Offer.Estimate, err = a.estimateFor(ctx, p); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return &Answer[LaunchPreview]{v}, nil
+	return &Response[LaunchPreview]{v}, nil
 }
 
 // launchProblem names a refused launch parameter by its place in the body: a
@@ -94,18 +94,18 @@ func launchRefusal(err error) error {
 	return p
 }
 
-func poolAnswerOf(a models.Answer) *PoolAnswer {
-	return &PoolAnswer{Outcome: a.Outcome, Explanation: a.Explanation.String(), Reasons: shown(a.Reasons, sentence), Waiting: a.Waiting,
-		Grants: shown(a.Grants, func(g models.Grant) HeldShare {
-			return HeldShare{DeviceID: g.Device.ID, Provider: a.Provider.Name, Number: g.Device.Number, Model: g.Device.Model, Cores: g.Cores,
+func poolDecisionOf(a models.Decision) *PoolDecision {
+	return &PoolDecision{Outcome: a.Outcome, Explanation: a.Explanation.String(), Reasons: shown(a.Reasons, sentence), Waiting: a.Waiting,
+		Grants: shown(a.Grants, func(g models.Grant) WorkspaceShare {
+			return WorkspaceShare{DeviceID: g.Device.ID, Provider: a.Provider.Name, Number: g.Device.Number, Model: g.Device.Model, Cores: g.Cores,
 				MemoryMiB: g.MemoryMiB, Enforcement: g.Enforcement, Simulated: g.Device.Simulated}
 		})}
 }
 
-// forecastFor tells when a launch that waits could start.
-func (a rest) forecastFor(ctx context.Context, p workspaces.Preview) (*Forecast, error) {
-	f, err := a.forecast(ctx, p)
-	v := forecastOf(f)
+// estimateFor tells when a launch that waits could start.
+func (a rest) estimateFor(ctx context.Context, p workspaces.Preview) (*Estimate, error) {
+	f, err := a.estimate(ctx, p)
+	v := estimateOf(f)
 	return &v, err
 }
 

@@ -25,7 +25,7 @@ func (a *App) launchRoutes(p *echo.Group) {
 // fillLaunch puts a preview into the launch page.
 func fillLaunch(v *web.LaunchView, p workspaces.Preview, view pool.View) {
 	v.GPUModels = gpuModels(view)
-	v.Meters = web.PeakMeters(p.Use.HeldByMember, p.Target.Demand.Resources(), p.Use.Peak)
+	v.Meters = web.LimitMeters(p.Use.InUseByMember, p.Target.Demand.Resources(), p.Use.Limit)
 	for _, m := range p.Fitting {
 		v.Environments = append(v.Environments, web.EnvironmentChoice{ID: m.Environment.ID, Name: m.Environment.Name,
 			Versions: versionsOf(m.Environment), Matched: m.Matched})
@@ -41,13 +41,13 @@ func fillLaunch(v *web.LaunchView, p workspaces.Preview, view pool.View) {
 			v.Defaults[t.Name] = models.Quantity(countName(t.Name), n)
 		}
 	}
-	if p.Chosen.ID != 0 && p.Answer.Outcome != "" {
-		v.Answer = answerView(p.Answer, p.Target.Demand, view)
+	if p.Chosen.ID != 0 && p.Decision.Outcome != "" {
+		v.Decision = decisionView(p.Decision, p.Target.Demand, view)
 	}
 }
 
-func answerView(a models.Answer, d models.Demand, view pool.View) web.Answer {
-	v := web.Answer{Outcome: a.Outcome, AskedCores: d.GPUs * d.Cores, Explanation: a.Explanation, Reasons: a.Reasons}
+func decisionView(a models.Decision, d models.Demand, view pool.View) web.Decision {
+	v := web.Decision{Outcome: a.Outcome, AskedCores: d.GPUs * d.Cores, Explanation: a.Explanation, Reasons: a.Reasons}
 	devices := grantedDevices(a, view)
 	v.Simulated = anySimulated(devices)
 	if len(a.Grants) > 0 {
@@ -67,7 +67,7 @@ func answerView(a models.Answer, d models.Demand, view pool.View) web.Answer {
 }
 
 // grantedDevices draws where an answer's shares would lie.
-func grantedDevices(a models.Answer, view pool.View) (list []web.Device) {
+func grantedDevices(a models.Decision, view pool.View) (list []web.Device) {
 	for _, g := range a.Grants {
 		for _, p := range view.Providers {
 			for _, d := range p.Devices {
@@ -179,7 +179,7 @@ func (a *App) launchForm(c echo.Context, f *form, refused error) (templ.Componen
 	ctx := c.Request().Context()
 	actor := actorOf(ctx)
 	v := web.LaunchView{Form: f.asTyped()}
-	mine, err := a.Ledger.Participations(ctx, actor)
+	mine, err := a.Projects.Participations(ctx, actor)
 	if err != nil {
 		return nil, err
 	}
@@ -208,12 +208,12 @@ func (a *App) launchForm(c echo.Context, f *form, refused error) (templ.Componen
 		return nil, err
 	}
 	fillLaunch(&v, p, view)
-	if v.Answer.Wait != nil {
-		f, err := a.forecast(ctx, p)
+	if v.Decision.Wait != nil {
+		f, err := a.estimate(ctx, p)
 		if err != nil {
 			return nil, err
 		}
-		v.Answer.Wait.Starts = f.Text
+		v.Decision.Wait.Starts = f.Text
 	}
 	switch {
 	case refused != nil:
@@ -223,12 +223,12 @@ func (a *App) launchForm(c echo.Context, f *form, refused error) (templ.Componen
 	case len(p.Problems) > 0:
 		v.Form = v.Form.Refuse(&models.Error{Kind: models.KindInvalid, Message: p.Message, Fields: p.Problems})
 	}
-	v.CanLaunch = p.Chosen.ID != 0 && len(p.Problems) == 0 && f.err(nil) == nil && p.Answer.Outcome != models.OutcomeRefused
+	v.CanLaunch = p.Chosen.ID != 0 && len(p.Problems) == 0 && f.err(nil) == nil && p.Decision.Outcome != models.OutcomeRefused
 	return web.LaunchPage(v), nil
 }
 
 // forecast tells when what a preview asks for could be met, if it waited from
 // now on.
-func (a *App) forecast(ctx context.Context, p workspaces.Preview) (pool.Forecast, error) {
-	return a.Pool.Forecast(ctx, models.Workspace{ProjectID: p.Project.ID, Demand: p.Target.Demand})
+func (a *App) estimate(ctx context.Context, p workspaces.Preview) (pool.Estimate, error) {
+	return a.Pool.Estimate(ctx, models.Workspace{ProjectID: p.Project.ID, Demand: p.Target.Demand})
 }

@@ -13,7 +13,7 @@ import (
 )
 
 func (a *App) leaversRoutes(p *echo.Group) {
-	p.GET("/projects/:id/leavers", a.leaversPage)
+	p.GET("/projects/:id/former-members", a.leaversPage)
 	p.GET("/projects/:id/members/:member/handover", a.handoverPage)
 	p.POST("/projects/:id/members/:member/handover", a.handOverPage)
 	p.POST("/projects/:id/members/:member/handover/end", a.takeBackPage)
@@ -23,10 +23,10 @@ func (a *App) leaversRoutes(p *echo.Group) {
 const fewLeavers = 10
 
 // leaversOf are a page of those who have left a project.
-func (a *App) leaversOf(ctx context.Context, p models.Project, page models.Page) (web.LeaversView, error) {
+func (a *App) leaversOf(ctx context.Context, p models.Project, page models.Page) (web.FormerMembersView, error) {
 	actor := actorOf(ctx)
-	rows, err := a.Ledger.Leavers(ctx, actor, p.ID, page)
-	return web.LeaversView{ProjectID: p.ID, Project: p.Name, Rows: rows, CanManage: a.Ledger.Permissions(actor, p.ID).EditMembers}, err
+	rows, err := a.Projects.FormerMembers(ctx, actor, p.ID, page)
+	return web.FormerMembersView{ProjectID: p.ID, Project: p.Name, Rows: rows, CanManage: a.Projects.Permissions(actor, p.ID).EditMembers}, err
 }
 
 // projectEnds fills the part of a project's page about ends that are near, and
@@ -36,8 +36,8 @@ func (a *App) projectEnds(ctx context.Context, v *web.ProjectView) (err error) {
 	if v.Extensions, err = a.Requests.Extensions(ctx, actorOf(ctx), []int64{p.ID}); err != nil {
 		return err
 	}
-	v.Leavers, err = a.leaversOf(ctx, p, models.Page{Limit: fewLeavers + 1})
-	if l := &v.Leavers; len(l.Rows) > fewLeavers {
+	v.FormerMembers, err = a.leaversOf(ctx, p, models.Page{Limit: fewLeavers + 1})
+	if l := &v.FormerMembers; len(l.Rows) > fewLeavers {
 		l.Rows, l.Next = l.Rows[:fewLeavers], path("projects", p.ID, "leavers")
 	}
 	return err
@@ -45,7 +45,7 @@ func (a *App) projectEnds(ctx context.Context, v *web.ProjectView) (err error) {
 
 func (a *App) leaversPage(c echo.Context) error {
 	ctx := c.Request().Context()
-	p, err := a.Ledger.Project(ctx, actorOf(ctx), number(c, "id"))
+	p, err := a.Projects.Project(ctx, actorOf(ctx), number(c, "id"))
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (a *App) leaversPage(c echo.Context) error {
 	if n := len(v.Rows); n > 0 {
 		v.Next = nextPage(c, n, listLimit, v.Rows[n-1].ID)
 	}
-	return a.render(c, http.StatusOK, web.LeaversPage(v))
+	return a.render(c, http.StatusOK, web.FormerMembersPage(v))
 }
 
 func (a *App) handoverPage(c echo.Context) error {
@@ -69,15 +69,15 @@ func (a *App) handoverPage(c echo.Context) error {
 
 func (a *App) handoverForm(c echo.Context, f web.Form) (templ.Component, error) {
 	ctx := c.Request().Context()
-	p, err := a.Ledger.Project(ctx, actorOf(ctx), number(c, "id"))
+	p, err := a.Projects.Project(ctx, actorOf(ctx), number(c, "id"))
 	if err != nil {
 		return nil, err
 	}
-	v := web.HandoverView{Form: f, Project: p.Project}
-	if v.Heirs, err = a.Ledger.Heirs(ctx, actorOf(ctx), p.ID); err != nil {
+	v := web.HandOverView{Form: f, Project: p.Project}
+	if v.Recipients, err = a.Projects.Recipients(ctx, actorOf(ctx), p.ID); err != nil {
 		return nil, err
 	}
-	v.Leaver, err = a.Ledger.Leaver(ctx, actorOf(ctx), p.ID, number(c, "member"))
+	v.FormerMember, err = a.Projects.FormerMember(ctx, actorOf(ctx), p.ID, number(c, "member"))
 	return web.HandoverPage(v), err
 }
 
@@ -88,21 +88,21 @@ func (a *App) handOverPage(c echo.Context) error {
 		return err
 	}
 	project, in := number(c, "id"), projects.HandoverInput{ToMemberID: f.number("to_member_id")}
-	var v models.Leaver
+	var v models.FormerMember
 	if err = f.err(nil); err == nil {
-		v, err = a.Ledger.HandOver(ctx, actorOf(ctx), project, number(c, "member"), in)
+		v, err = a.Projects.HandOver(ctx, actorOf(ctx), project, number(c, "member"), in)
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) { return a.handoverForm(c, f.asTyped().Refuse(err)) })
 	}
-	return a.done(c, path("projects", project), models.Say("The directory of %s is handed to %s.", v.UserName, v.HeirName))
+	return a.done(c, path("projects", project), models.Say("The directory of %s was handed over to %s.", v.UserName, v.RecipientName))
 }
 
 func (a *App) takeBackPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	project := number(c, "id")
-	if err := a.Ledger.TakeBack(ctx, actorOf(ctx), project, number(c, "member")); err != nil {
+	if err := a.Projects.TakeBack(ctx, actorOf(ctx), project, number(c, "member")); err != nil {
 		return err
 	}
-	return a.done(c, path("projects", project), models.Say("The directory is handed to nobody any more. Workspaces that can write it still can until they end."))
+	return a.done(c, path("projects", project), models.Say("The handover was ended. Running workspaces can write to the directory until they stop."))
 }

@@ -32,8 +32,8 @@ type Member struct {
 	RoleID     int64            `json:"role_id"`
 	Role       string           `json:"role"`
 	Permission string           `json:"permission" enum:"manager,member"`
-	Peak       models.Resources `json:"peak" doc:"of the role"`
-	Held       models.Resources `json:"held" doc:"by the member's workspaces, now"`
+	Limit      models.Resources `json:"limit" doc:"of the role"`
+	InUse      models.Resources `json:"in_use" doc:"by the member's workspaces, now"`
 	Until      *time.Time       `json:"until,omitempty" doc:"participation deadline"`
 	CreatedAt  time.Time        `json:"created_at"`
 
@@ -43,7 +43,7 @@ type Member struct {
 
 func memberOf(m projects.MemberView) Member {
 	return Member{ID: m.ID, ProjectID: m.ProjectID, UserID: m.UserID, Name: m.UserName, Email: m.UserEmail, RoleID: m.RoleID,
-		Role: m.RoleName, Permission: m.Permission, Peak: m.Peak, Held: m.Held, Until: utc(m.Until), CreatedAt: m.CreatedAt.UTC(),
+		Role: m.RoleName, Permission: m.Permission, Limit: m.Limit, InUse: m.InUse, Until: utc(m.Until), CreatedAt: m.CreatedAt.UTC(),
 		Department: m.Department, JoinedAt: m.JoinedAt.UTC()}
 }
 
@@ -60,23 +60,23 @@ type MemberUpdate struct {
 	Body projects.MemberInput
 }
 
-func (a rest) listMembers(ctx context.Context, in *PageOf) (*Answer[List[Member]], error) {
+func (a rest) listMembers(ctx context.Context, in *PageOf) (*Response[List[Member]], error) {
 	return listed(in.Paging, func(m projects.MemberView) int64 { return m.ID }, func(page models.Page) ([]projects.MemberView, error) {
-		return a.Ledger.Members(ctx, actorOf(ctx), in.ID, page)
+		return a.Projects.Members(ctx, actorOf(ctx), in.ID, page)
 	}, memberOf)
 }
 
 func (a rest) addMember(ctx context.Context, in *CreateIn[projects.MemberInput]) (*Created[Member], error) {
-	m, err := a.Ledger.AddMember(ctx, actorOf(ctx), in.ID, in.Body)
+	m, err := a.Projects.AddMember(ctx, actorOf(ctx), in.ID, in.Body)
 	if err != nil {
 		return nil, err
 	}
-	v, err := a.Ledger.Member(ctx, actorOf(ctx), in.ID, m.ID)
+	v, err := a.Projects.Member(ctx, actorOf(ctx), in.ID, m.ID)
 	return created(v.Version, memberOf(v), err, "projects", in.ID, "members", v.ID)
 }
 
 func (a rest) getMember(ctx context.Context, in *ByMember) (*Found[Member], error) {
-	m, err := a.Ledger.Member(ctx, actorOf(ctx), in.ID, in.Member)
+	m, err := a.Projects.Member(ctx, actorOf(ctx), in.ID, in.Member)
 	return found(m.Version, memberOf(m), err)
 }
 
@@ -85,7 +85,7 @@ func (a rest) updateMember(ctx context.Context, in *MemberUpdate) (*Found[Member
 	if in.Body.Version, err = in.version(); err != nil {
 		return nil, err
 	}
-	if _, err := a.Ledger.UpdateMember(ctx, actorOf(ctx), in.ID, in.Member, in.Body); err != nil {
+	if _, err := a.Projects.UpdateMember(ctx, actorOf(ctx), in.ID, in.Member, in.Body); err != nil {
 		return nil, err
 	}
 	return a.getMember(ctx, &in.ByMember)
@@ -98,11 +98,11 @@ func (a rest) removeMember(ctx context.Context, in *ByMember) (*Nothing, error) 
 func (a rest) downloadMembers(ctx context.Context, in *ByID) (*huma.StreamResponse, error) {
 	return downloaded(a, ctx, "weir-members.csv", projects.MemberColumns, projects.MemberCells, func(m projects.MemberView) int64 { return m.ID },
 		func(ctx context.Context, page models.Page) ([]projects.MemberView, error) {
-			return a.Ledger.Members(ctx, actorOf(ctx), in.ID, page)
+			return a.Projects.Members(ctx, actorOf(ctx), in.ID, page)
 		})
 }
 
-func (a rest) importMembers(ctx context.Context, in *CreateIn[TableInput]) (*Answer[ImportReport], error) {
+func (a rest) importMembers(ctx context.Context, in *CreateIn[TableInput]) (*Response[ImportReport], error) {
 	t, err := a.membersImport(ctx, in.ID)
 	return imported(ctx, t, in.Body, err)
 }

@@ -38,22 +38,22 @@ func (a *App) memberForm(c echo.Context, member int64, f *web.Form) (templ.Compo
 		return nil, err
 	}
 	v := web.MemberFormView{ProjectID: p.ID, Project: p.Name, ID: member, Remaining: left, Form: formOf(0)}
-	roles, err := a.Ledger.Roles(ctx, actor, p.ID)
+	roles, err := a.Projects.Roles(ctx, actor, p.ID)
 	if err != nil {
 		return nil, err
 	}
-	has := a.Access.Having(actor, p.ID)
+	has := a.Access.PermissionsIn(actor, p.ID)
 	v.Lacks = map[int64]models.Permissions{}
 	for _, r := range roles {
 		v.Lacks[r.ID] = r.Permits().Without(has)
-		v.Roles = append(v.Roles, web.RoleChoice{ID: r.ID, Name: r.Name, Permission: r.Permission, Peak: r.Peak})
+		v.Roles = append(v.Roles, web.RoleChoice{ID: r.ID, Name: r.Name, Permission: r.Permission, Limit: r.Limit})
 	}
 	if member != 0 {
-		m, err := a.Ledger.Member(ctx, actor, p.ID, member)
+		m, err := a.Projects.Member(ctx, actor, p.ID, member)
 		if err != nil {
 			return nil, err
 		}
-		v.Name, v.Email, v.Remaining, v.Form = m.UserName, m.UserEmail, left.Add(m.Peak), formOf(m.Version)
+		v.Name, v.Email, v.Remaining, v.Form = m.UserName, m.UserEmail, left.Add(m.Limit), formOf(m.Version)
 		v.Form.Values["role_id"] = strconv.FormatInt(m.RoleID, 10)
 		putDay(v.Form, "until", m.Until)
 		putDay(v.Form, "joined_at", &m.JoinedAt)
@@ -93,7 +93,7 @@ func (a *App) addMemberPage(c echo.Context) error {
 	}
 	project, in := number(c, "id"), f.memberInput()
 	if err = f.err(nil); err == nil {
-		_, err = a.Ledger.AddMember(c.Request().Context(), actorOf(c.Request().Context()), project, in)
+		_, err = a.Projects.AddMember(c.Request().Context(), actorOf(c.Request().Context()), project, in)
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
@@ -101,7 +101,7 @@ func (a *App) addMemberPage(c echo.Context) error {
 			return a.memberForm(c, 0, &w)
 		})
 	}
-	return a.done(c, path("projects", project), models.Say("%s is a member now.", in.Email))
+	return a.done(c, path("projects", project), models.Say("%s is now a member.", in.Email))
 }
 
 func (a *App) updateMemberPage(c echo.Context) error {
@@ -114,7 +114,7 @@ func (a *App) updateMemberPage(c echo.Context) error {
 	}
 	project, id, in := number(c, "id"), number(c, "member"), f.memberInput()
 	if err = f.err(nil); err == nil {
-		_, err = a.Ledger.UpdateMember(c.Request().Context(), actorOf(c.Request().Context()), project, id, in)
+		_, err = a.Projects.UpdateMember(c.Request().Context(), actorOf(c.Request().Context()), project, id, in)
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
@@ -122,19 +122,19 @@ func (a *App) updateMemberPage(c echo.Context) error {
 			return a.memberForm(c, id, &w)
 		})
 	}
-	return a.done(c, path("projects", project), models.Say("The member has been changed."))
+	return a.done(c, path("projects", project), models.Say("Member updated."))
 }
 
 func (a *App) confirmRemoveMemberPage(c echo.Context) error {
 	ctx := c.Request().Context()
-	p, err := a.Ledger.Project(ctx, actorOf(ctx), number(c, "id"))
+	p, err := a.Projects.Project(ctx, actorOf(ctx), number(c, "id"))
 	if err != nil {
 		return err
 	}
 	if err := a.Access.Check(actorOf(ctx), p.ID, "member", "write"); err != nil {
 		return err
 	}
-	m, err := a.Ledger.Member(ctx, actorOf(ctx), p.ID, number(c, "member"))
+	m, err := a.Projects.Member(ctx, actorOf(ctx), p.ID, number(c, "member"))
 	if err != nil {
 		return err
 	}
@@ -147,12 +147,12 @@ func (a *App) removeMemberPage(c echo.Context) error {
 	if err := a.endMembership(ctx, project, number(c, "member")); err != nil {
 		return err
 	}
-	return a.done(c, path("projects", project), models.Say("The member has been removed. Running workspaces are being stopped."))
+	return a.done(c, path("projects", project), models.Say("Member removed. Their running workspaces are being stopped."))
 }
 
 // endMembership removes a member, whose workspaces are to be stopped.
 func (a *App) endMembership(ctx context.Context, project, member int64) error {
-	err := a.Ledger.RemoveMember(ctx, actorOf(ctx), project, member)
+	err := a.Projects.RemoveMember(ctx, actorOf(ctx), project, member)
 	if err == nil {
 		a.Wake()
 	}

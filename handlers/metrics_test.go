@@ -69,7 +69,7 @@ func TestMetricsAreCompressedOnce(t *testing.T) {
 
 func TestPoolMetrics(t *testing.T) {
 	w := newWorld(t)
-	w.measures("weir_pool_gpus 2", `weir_pool_gpu_cores{use="free"} 200`, `weir_pool_gpu_cores{use="held"} 0`, "weir_pool_largest_free_gpu_cores 100",
+	w.measures("weir_pool_gpus 2", `weir_pool_gpu_cores{use="free"} 200`, `weir_pool_gpu_cores{use="in_use"} 0`, "weir_pool_largest_free_gpu_cores 100",
 		`weir_pool_providers{state="online"} 1`, `weir_pool_providers{state="lost"} 0`, `weir_pool_devices{model="NVIDIA H200",sharing="time-slicing"} 2`,
 		"weir_pool_waiting_requests 0", `weir_pool_decisions_total{outcome="granted"} 0`, "weir_pool_troubled_devices 0", "!weir_gpu_utilisation_ratio", "!weir_pool_unmet_requests")
 
@@ -93,7 +93,7 @@ func TestPoolMetrics(t *testing.T) {
 			t.Errorf("20 cores of %q: %d %s", model, a.status, a.raw)
 		}
 	}
-	w.measures(`weir_pool_gpu_cores{use="held"} 40`, `weir_pool_gpu_cores{use="free"} 0`, `weir_pool_providers{state="draining"} 1`,
+	w.measures(`weir_pool_gpu_cores{use="in_use"} 40`, `weir_pool_gpu_cores{use="free"} 0`, `weir_pool_providers{state="draining"} 1`,
 		`weir_pool_decisions_total{outcome="granted"} 1`, `weir_pool_decisions_total{outcome="delayed"} 2`, `weir_pool_decisions_total{outcome="refused"} 1`,
 		"weir_pool_waiting_requests 2", "weir_pool_waiting_gpu_cores 40",
 		`weir_pool_unmet_requests{cause="waiting",model="NVIDIA H200"} 1`, `weir_pool_unmet_requests{cause="waiting",model="any"} 1`,

@@ -114,7 +114,7 @@ func (a *App) crossOrigin(next echo.HandlerFunc) echo.HandlerFunc {
 	protection := http.NewCrossOriginProtection()
 	return func(c echo.Context) error {
 		if err := protection.Check(c.Request()); err != nil {
-			e := models.Forbidden("The request came from another site.")
+			e := models.Forbidden("Cross-site requests are not allowed.")
 			e.Err = err
 			return e
 		}
@@ -140,7 +140,7 @@ func (a *App) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		ctx := policies.From(c.Request().Context(), policies.Origin{Address: c.RealIP()})
+		ctx := policies.WithOrigin(c.Request().Context(), policies.Origin{Address: c.RealIP()})
 		c.SetRequest(c.Request().WithContext(withActor(ctx, actor)))
 		return next(c)
 	}
@@ -148,7 +148,7 @@ func (a *App) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 
 func (a *App) identify(r *http.Request) (policies.Actor, error) {
 	if header := r.Header.Get("Authorization"); header != "" {
-		return a.Accounts.ByToken(r.Context(), bearer(header))
+		return a.Accounts.ActorByToken(r.Context(), bearer(header))
 	}
 	return a.bySession(r.Context())
 }
@@ -166,14 +166,14 @@ func bearer(header string) string {
 // sign-in page, and back afterwards.
 func (a *App) requireSignIn(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if actorOf(c.Request().Context()).Signed() {
+		if actorOf(c.Request().Context()).SignedIn() {
 			return next(c)
 		}
 		r := c.Request()
 		if r.Method == http.MethodGet && r.URL.Path != "/events" {
 			return c.Redirect(http.StatusSeeOther, "/signin?next="+queryEscape(r.URL.RequestURI()))
 		}
-		return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Sign in first.")}
+		return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Sign in to continue.")}
 	}
 }
 

@@ -10,16 +10,16 @@ import (
 )
 
 func (a rest) notificationsOperations(s section) {
-	register(a, s, route{http.MethodGet, "/notices", 200, "list-notices", "List what you were told, newest first"}, a.listNotices)
-	register(a, s, route{http.MethodGet, "/notices/unread", 200, "count-unread-notices", "Count what you have not read"}, a.countUnreadNotices)
-	register(a, s, route{http.MethodPost, "/notices/read", 204, "read-notices", "Mark notices as read: all, or all up to one"}, a.readNotices)
-	register(a, s, route{http.MethodPost, "/notices/{id}/read", 200, "read-notice", "Mark a notice as read"}, a.readNotice)
-	register(a, s, route{http.MethodGet, "/me/notices", 200, "get-notice-preference", "Show how you want to be told"}, a.getNoticePreference)
-	register(a, s, route{http.MethodPut, "/me/notices", 200, "set-notice-preference", "Choose how you want to be told"}, a.setNoticePreference)
+	register(a, s, route{http.MethodGet, "/notifications", 200, "list-notifications", "List what you were told, newest first"}, a.listNotifications)
+	register(a, s, route{http.MethodGet, "/notifications/unread", 200, "count-unread-notifications", "Count what you have not read"}, a.countUnreadNotices)
+	register(a, s, route{http.MethodPost, "/notifications/read", 204, "read-notifications", "Mark notifications as read: all, or all up to one"}, a.readNotifications)
+	register(a, s, route{http.MethodPost, "/notifications/{id}/read", 200, "read-notification", "Mark a notification as read"}, a.readNotification)
+	register(a, s, route{http.MethodGet, "/me/notification-preferences", 200, "get-notification-preferences", "Show how you want to be told"}, a.getNoticePreference)
+	register(a, s, route{http.MethodPut, "/me/notification-preferences", 200, "set-notification-preferences", "Choose how you want to be told"}, a.setNoticePreference)
 }
 
-// Notice is something that you were told.
-type Notice struct {
+// Notification is something that you were told.
+type Notification struct {
 	ID        int64      `json:"id"`
 	Kind      string     `json:"kind" doc:"such as request.approved"`
 	Text      string     `json:"text"`
@@ -27,32 +27,32 @@ type Notice struct {
 	CreatedAt time.Time  `json:"created_at"`
 	ReadAt    *time.Time `json:"read_at,omitempty" doc:"absent: not yet"`
 
-	Request        *requests.RequestInput `json:"request,omitempty" doc:"of a notice of an end: what to POST to /requests to ask for 30 more days; absent: nothing is to be asked"`
-	Asked          bool                   `json:"asked,omitempty" doc:"a later end is asked for already, and not decided"`
+	Request        *requests.RequestInput `json:"request,omitempty" doc:"of a notification of an end: what to POST to /requests to ask for 30 more days; absent: nothing is to be asked"`
+	Requested      bool                   `json:"requested,omitempty" doc:"a later end is asked for already, and not decided"`
 	PendingRequest int64                  `json:"pending_request,omitempty" doc:"number of that request, when it is yours"`
 }
 
-func noticeOf(n models.Notice, e models.Extension) Notice {
-	v := Notice{ID: n.ID, Kind: n.Kind, Text: n.Text.String(), Path: n.Link, CreatedAt: n.CreatedAt.UTC(), ReadAt: utc(n.ReadAt), Asked: e.Pending != 0}
+func notificationOf(n models.Notification, e models.Extension) Notification {
+	v := Notification{ID: n.ID, Kind: n.Kind, Text: n.Text.String(), Path: n.Link, CreatedAt: n.CreatedAt.UTC(), ReadAt: utc(n.ReadAt), Requested: e.Pending != 0}
 	if e.Own {
 		v.PendingRequest = e.Pending
 	}
 	if e.Kind != "" && !e.Direct && e.Pending == 0 {
-		v.Request = &requests.RequestInput{Asked: e.Asked(), Reason: e.Reason.String()}
+		v.Request = &requests.RequestInput{Requested: e.Requested(), Reason: e.Reason.String()}
 	}
 	return v
 }
 
-func (a rest) listNotices(ctx context.Context, in *Paging) (*Answer[List[Notice]], error) {
+func (a rest) listNotifications(ctx context.Context, in *Paging) (*Response[List[Notification]], error) {
 	extensions := map[int64]models.Extension{}
-	return listed(*in, func(n models.Notice) int64 { return n.ID }, func(p models.Page) ([]models.Notice, error) {
-		rows, err := a.Notices.Inbox(ctx, actorOf(ctx), p)
+	return listed(*in, func(n models.Notification) int64 { return n.ID }, func(p models.Page) ([]models.Notification, error) {
+		rows, err := a.Notifications.Inbox(ctx, actorOf(ctx), p)
 		if err != nil || len(extensions) > 0 { // only whether there are more is asked
 			return rows, err
 		}
-		extensions, err = a.noticeExtensions(ctx, rows)
+		extensions, err = a.notificationExtensions(ctx, rows)
 		return rows, err
-	}, func(n models.Notice) Notice { return noticeOf(n, extensions[n.ID]) })
+	}, func(n models.Notification) Notification { return notificationOf(n, extensions[n.ID]) })
 }
 
 // UnreadCount is how much is not read.
@@ -60,46 +60,46 @@ type UnreadCount struct {
 	Unread int64 `json:"unread"`
 }
 
-func (a rest) countUnreadNotices(ctx context.Context, _ *struct{}) (*Answer[UnreadCount], error) {
-	n, err := a.Notices.Unread(ctx, actorOf(ctx))
-	return &Answer[UnreadCount]{UnreadCount{n}}, err
+func (a rest) countUnreadNotices(ctx context.Context, _ *struct{}) (*Response[UnreadCount], error) {
+	n, err := a.Notifications.Unread(ctx, actorOf(ctx))
+	return &Response[UnreadCount]{UnreadCount{n}}, err
 }
 
-func (a rest) readNotice(ctx context.Context, in *ByID) (*Answer[Notice], error) {
-	n, err := a.Notices.Read(ctx, actorOf(ctx), in.ID)
+func (a rest) readNotification(ctx context.Context, in *ByID) (*Response[Notification], error) {
+	n, err := a.Notifications.Read(ctx, actorOf(ctx), in.ID)
 	if err != nil {
 		return nil, err
 	}
-	extensions, err := a.noticeExtensions(ctx, []models.Notice{n})
-	return &Answer[Notice]{noticeOf(n, extensions[n.ID])}, err
+	extensions, err := a.notificationExtensions(ctx, []models.Notification{n})
+	return &Response[Notification]{notificationOf(n, extensions[n.ID])}, err
 }
 
 // UpTo says which notices were seen.
 type UpTo struct {
-	UpTo int64 `query:"up_to" minimum:"1" doc:"id of the newest notice that you have seen; absent: all"`
+	UpTo int64 `query:"up_to" minimum:"1" doc:"id of the newest notification that you have seen; absent: all"`
 }
 
-func (a rest) readNotices(ctx context.Context, in *UpTo) (*Nothing, error) {
-	return nothing(a.Notices.ReadAll(ctx, actorOf(ctx), in.UpTo))
+func (a rest) readNotifications(ctx context.Context, in *UpTo) (*Nothing, error) {
+	return nothing(a.Notifications.ReadAll(ctx, actorOf(ctx), in.UpTo))
 }
 
-// NoticePreference is how you want to be told.
-type NoticePreference struct {
+// NotificationPreference is how you want to be told.
+type NotificationPreference struct {
 	ByMail   bool   `json:"by_mail" doc:"by e-mail, too, where the portal has a mail server"`
 	Language string `json:"language" enum:"en,zh" doc:"of e-mail"`
 }
 
-func (a rest) getNoticePreference(ctx context.Context, _ *struct{}) (*Answer[NoticePreference], error) {
-	p, err := a.Notices.Preference(ctx, actorOf(ctx))
+func (a rest) getNoticePreference(ctx context.Context, _ *struct{}) (*Response[NotificationPreference], error) {
+	p, err := a.Notifications.Preference(ctx, actorOf(ctx))
 	if p.Language == "" {
 		p.Language = "en"
 	}
-	return &Answer[NoticePreference]{NoticePreference{!p.PortalOnly, p.Language}}, err
+	return &Response[NotificationPreference]{NotificationPreference{!p.PortalOnly, p.Language}}, err
 }
 
-func (a rest) setNoticePreference(ctx context.Context, in *Create[NoticePreference]) (*Answer[NoticePreference], error) {
-	if err := a.Notices.Prefer(ctx, actorOf(ctx), in.Body.ByMail, in.Body.Language); err != nil {
+func (a rest) setNoticePreference(ctx context.Context, in *Create[NotificationPreference]) (*Response[NotificationPreference], error) {
+	if err := a.Notifications.Prefer(ctx, actorOf(ctx), in.Body.ByMail, in.Body.Language); err != nil {
 		return nil, err
 	}
-	return &Answer[NoticePreference]{in.Body}, nil
+	return &Response[NotificationPreference]{in.Body}, nil
 }

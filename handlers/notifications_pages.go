@@ -13,31 +13,31 @@ import (
 )
 
 func (a *App) notificationsRoutes(p *echo.Group) {
-	p.GET("/notices", a.noticesPage)
-	p.GET("/notices/bell", a.bellPage)
-	p.POST("/notices/read", a.readNoticesPage)
-	p.GET("/notices/:id", a.openNoticePage)
-	p.POST("/notices/:id/read", a.readNoticePage)
-	p.POST("/account/notices", a.setNoticePreferencePage)
+	p.GET("/notifications", a.notificationsPage)
+	p.GET("/notifications/bell", a.bellPage)
+	p.POST("/notifications/read", a.readNoticesPage)
+	p.GET("/notifications/:id", a.openNoticePage)
+	p.POST("/notifications/:id/read", a.readNoticePage)
+	p.POST("/account/notifications", a.setNoticePreferencePage)
 }
 
-func (a *App) noticesPage(c echo.Context) error {
+func (a *App) notificationsPage(c echo.Context) error {
 	ctx := c.Request().Context()
-	rows, err := a.Notices.Inbox(ctx, actorOf(ctx), pageAfter(c, listLimit))
+	rows, err := a.Notifications.Inbox(ctx, actorOf(ctx), pageAfter(c, listLimit))
 	if err != nil {
 		return err
 	}
-	v := web.NoticesView{Rows: rows}
-	if v.Unread, err = a.Notices.Unread(ctx, actorOf(ctx)); err != nil {
+	v := web.NotificationsView{Rows: rows}
+	if v.Unread, err = a.Notifications.Unread(ctx, actorOf(ctx)); err != nil {
 		return err
 	}
-	if v.Extensions, err = a.noticeExtensions(ctx, rows); err != nil {
+	if v.Extensions, err = a.notificationExtensions(ctx, rows); err != nil {
 		return err
 	}
 	if n := len(rows); n > 0 {
 		v.Next = nextPage(c, n, listLimit, rows[n-1].ID)
 	}
-	return a.render(c, http.StatusOK, web.NoticesPage(v))
+	return a.render(c, http.StatusOK, web.NotificationsPage(v))
 }
 
 // bellPage is the part of a page that fetches itself.
@@ -46,22 +46,22 @@ func (a *App) bellPage(c echo.Context) error { return a.render(c, http.StatusOK,
 // openNoticePage leads to what a notice is about; with that it is read.
 func (a *App) openNoticePage(c echo.Context) error {
 	ctx := c.Request().Context()
-	n, err := a.Notices.Read(ctx, actorOf(ctx), number(c, "id"))
+	n, err := a.Notifications.Read(ctx, actorOf(ctx), number(c, "id"))
 	if err != nil {
 		return err
 	}
 	if n.Link == "" {
-		n.Link = "/notices"
+		n.Link = "/notifications"
 	}
 	return c.Redirect(http.StatusSeeOther, localPath(n.Link))
 }
 
 func (a *App) readNoticePage(c echo.Context) error {
 	ctx := c.Request().Context()
-	if _, err := a.Notices.Read(ctx, actorOf(ctx), number(c, "id")); err != nil {
+	if _, err := a.Notifications.Read(ctx, actorOf(ctx), number(c, "id")); err != nil {
 		return err
 	}
-	return c.Redirect(http.StatusSeeOther, "/notices")
+	return c.Redirect(http.StatusSeeOther, "/notifications")
 }
 
 func (a *App) readNoticesPage(c echo.Context) error {
@@ -72,12 +72,12 @@ func (a *App) readNoticesPage(c echo.Context) error {
 	}
 	upTo, err := strconv.ParseInt(f.text("up_to"), 10, 64)
 	if err != nil || upTo < 0 {
-		return models.Invalid("up_to", "must be a whole number that is not negative")
+		return models.Invalid("up_to", "must be a whole number, 0 or greater")
 	}
-	if err := a.Notices.ReadAll(ctx, actorOf(ctx), upTo); err != nil {
+	if err := a.Notifications.ReadAll(ctx, actorOf(ctx), upTo); err != nil {
 		return err
 	}
-	return a.done(c, "/notices", models.Say("All notices are read."))
+	return a.done(c, "/notifications", models.Say("All notifications marked as read."))
 }
 
 func (a *App) setNoticePreferencePage(c echo.Context) error {
@@ -86,21 +86,21 @@ func (a *App) setNoticePreferencePage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Notices.Prefer(ctx, actorOf(ctx), f.bool("by_mail"), a.language(c.Request())); err != nil {
+	if err := a.Notifications.Prefer(ctx, actorOf(ctx), f.bool("by_mail"), a.language(c.Request())); err != nil {
 		return err
 	}
 	return a.done(c, "/account", models.Say("Saved."))
 }
 
-// noticeChoice is how the actor wants to be told.
-func (a *App) noticeChoice(ctx context.Context) (web.NoticeChoice, error) {
-	p, err := a.Notices.Preference(ctx, actorOf(ctx))
-	return web.NoticeChoice{Offered: a.Notices.ByMail(), ByMail: !p.PortalOnly}, err
+// notificationChoice is how the actor wants to be told.
+func (a *App) notificationChoice(ctx context.Context) (web.NotificationChoice, error) {
+	p, err := a.Notifications.Preference(ctx, actorOf(ctx))
+	return web.NotificationChoice{Offered: a.Notifications.ByMail(), ByMail: !p.PortalOnly}, err
 }
 
-// noticeExtensions are what can be done about the ends that notices tell of,
+// notificationExtensions are what can be done about the ends that notices tell of,
 // by the notices' ids: nothing where the end was moved far away since.
-func (a *App) noticeExtensions(ctx context.Context, rows []models.Notice) (map[int64]models.Extension, error) {
+func (a *App) notificationExtensions(ctx context.Context, rows []models.Notification) (map[int64]models.Extension, error) {
 	var projects []int64
 	for _, n := range rows {
 		if n.ProjectID != nil {

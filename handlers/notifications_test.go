@@ -20,7 +20,7 @@ func (w *world) tell(email, kind string) {
 		if err != nil {
 			return err
 		}
-		return q.Tell([]int64{u.ID}, models.Notice{Kind: kind, Text: models.Say("The project %s has been created.", kind), Link: "/projects/1"})
+		return q.Notify([]int64{u.ID}, models.Notification{Kind: kind, Text: models.Say("The project %s has been created.", kind), Link: "/projects/1"})
 	})
 }
 
@@ -30,23 +30,23 @@ func TestInboxByPageAndProgram(t *testing.T) {
 	w := newWorld(t)
 	kim, eve := w.visitor("kim@example.org", false), w.visitor("zoe@example.org", false)
 	token := w.token("kim@example.org")
-	kim.shows(kim.page(200, "GET", "/notices"), "Nobody has told you anything yet", "!Mark all as read")
+	kim.shows(kim.page(200, "GET", "/notifications"), "Nobody has told you anything yet", "!Mark all as read")
 	for _, kind := range []string{"one", "two", "three"} {
 		w.tell("kim@example.org", kind)
 	}
-	kim.shows(kim.page(200, "GET", "/environments"), `aria-label="Notices: 3 unread"`, `hx-get="/notices/bell"`, `data-topics="user:`)
-	kim.shows(kim.page(200, "GET", "/notices"), "The project one has been created.", "Mark all as read", "#bell:outerHTML", `!hx-get="/notices/bell"`)
-	kim.shows(kim.page(200, "GET", "/notices/bell"), "Notices: 3 unread", "!<html")
-	if n := w.get(token, "/notices/unread").body["unread"]; n != 3.0 {
+	kim.shows(kim.page(200, "GET", "/environments"), `aria-label="Notices: 3 unread"`, `hx-get="/notifications/bell"`, `data-topics="user:`)
+	kim.shows(kim.page(200, "GET", "/notifications"), "The project one has been created.", "Mark all as read", "#bell:outerHTML", `!hx-get="/notifications/bell"`)
+	kim.shows(kim.page(200, "GET", "/notifications/bell"), "Notices: 3 unread", "!<html")
+	if n := w.get(token, "/notifications/unread").body["unread"]; n != 3.0 {
 		t.Errorf("%v unread", n)
 	}
-	list := w.get(token, "/notices?limit=2")
+	list := w.get(token, "/notifications?limit=2")
 	items := list.body["items"].([]any)
 	newest := items[0].(map[string]any)
 	if len(items) != 2 || newest["kind"] != "three" || newest["path"] != "/projects/1" || list.body["next_cursor"] == nil {
 		t.Fatalf("%s", list.raw)
 	}
-	at := fmt.Sprintf("/notices/%.0f", newest["id"])
+	at := fmt.Sprintf("/notifications/%.0f", newest["id"])
 	eve.page(404, "GET", at)
 	eve.page(404, "POST", at+"/read")
 	w.want(404, w.member, "POST", at+"/read", "")
@@ -54,11 +54,11 @@ func TestInboxByPageAndProgram(t *testing.T) {
 	if read := w.want(200, token, "POST", at+"/read", ""); read.body["read_at"] == nil {
 		t.Errorf("not read: %s", read.raw)
 	}
-	kim.page(303, "POST", "/notices/read", "up_to", fmt.Sprintf("%.0f", newest["id"].(float64)-2))
-	kim.shows(kim.page(200, "GET", "/notices"), "Notices: 1 unread", "All notices are read.")
-	kim.page(422, "POST", "/notices/read", "up_to", "x")
-	w.want(204, token, "POST", "/notices/read", "")
-	kim.shows(kim.page(200, "GET", "/account"), `aria-label="Notices"`, "E-mail is not set up here", "!By e-mail, too")
+	kim.page(303, "POST", "/notifications/read", "up_to", fmt.Sprintf("%.0f", newest["id"].(float64)-2))
+	kim.shows(kim.page(200, "GET", "/notifications"), "Notices: 1 unread", "All notifications marked as read.")
+	kim.page(422, "POST", "/notifications/read", "up_to", "x")
+	w.want(204, token, "POST", "/notifications/read", "")
+	kim.shows(kim.page(200, "GET", "/account"), `aria-label="Notices"`, "E-mail is not set up here", "!Email notifications")
 }
 
 // The bell's topic reaches the page at once.
@@ -80,19 +80,19 @@ func TestMailPreference(t *testing.T) {
 	token := w.token("kim@example.org")
 	want := func(byMail bool, language string) {
 		t.Helper()
-		if p := w.get(token, "/me/notices").body; p["by_mail"] != byMail || p["language"] != language {
+		if p := w.get(token, "/me/notification-preferences").body; p["by_mail"] != byMail || p["language"] != language {
 			t.Errorf("%v, want %t %s", p, byMail, language)
 		}
 	}
 	want(true, "en")
-	kim.shows(kim.page(200, "GET", "/account"), "By e-mail, too", `name="by_mail" value="1" checked`)
-	kim.page(303, "POST", "/account/notices")
+	kim.shows(kim.page(200, "GET", "/account"), "Email notifications", `name="by_mail" value="1" checked`)
+	kim.page(303, "POST", "/account/notifications")
 	want(false, "en")
 	kim.page(303, "POST", "/language", "lang", "zh", "next", "/")
 	want(false, "zh")
-	w.want(200, token, "PUT", "/me/notices", `{"by_mail":true,"language":"en"}`)
+	w.want(200, token, "PUT", "/me/notification-preferences", `{"by_mail":true,"language":"en"}`)
 	want(true, "en")
-	w.want(422, token, "PUT", "/me/notices", `{"by_mail":true,"language":"fr"}`)
+	w.want(422, token, "PUT", "/me/notification-preferences", `{"by_mail":true,"language":"fr"}`)
 }
 
 // Administrators manage webhooks by page and program alike; a secret is shown
@@ -100,12 +100,12 @@ func TestMailPreference(t *testing.T) {
 func TestWebhooksByPageAndProgram(t *testing.T) {
 	w := newWorld(t)
 	ada, bob := w.visitor("ada@example.org", true), w.visitor("bob@example.org", false)
-	ada.shows(ada.page(200, "GET", "/webhooks"), "There is no webhook.", "--smtp-url")
-	ada.shows(ada.page(422, "POST", "/webhooks", "name", "chat", "url", "http://example.org"), "must begin with https://", `value="http://example.org"`)
+	ada.shows(ada.page(200, "GET", "/webhooks"), "No webhooks yet.", "--smtp-url")
+	ada.shows(ada.page(422, "POST", "/webhooks", "name", "chat", "url", "http://example.org"), "must start with https://", `value="http://example.org"`)
 	page := ada.page(201, "POST", "/webhooks", "name", "chat", "url", "https://example.org/hook", "events", "request.*\r\nproject.created", "enabled", "1")
 	ada.shows(page, "whsec_", "it is not shown again")
 	ada.shows(ada.page(200, "GET", "/webhooks"), "chat", "request.*", "!whsec_")
-	ada.shows(ada.page(200, "GET", "/webhooks/1"), "!whsec_", "There is none.", "!two secrets", `data-topics="deliveries`)
+	ada.shows(ada.page(200, "GET", "/webhooks/1"), "!whsec_", "No deliveries.", "!two secrets", `data-topics="deliveries`)
 	got := w.get(w.admin, "/webhooks/1")
 	if got.body["url"] != "https://example.org/hook" || strings.Contains(got.raw, "whsec_") || len(got.body["events"].([]any)) != 2 {
 		t.Errorf("%s", got.raw)
@@ -145,7 +145,7 @@ func TestWebhooksByPageAndProgram(t *testing.T) {
 	if res := openEvents(t, server, w.member, "topic=deliveries"); res.StatusCode != http.StatusNotFound {
 		t.Errorf("a member follows deliveries: %d", res.StatusCode)
 	}
-	ada.shows(ada.page(200, "GET", "/webhooks/1/delete"), "Delete the webhook chat?")
+	ada.shows(ada.page(200, "GET", "/webhooks/1/delete"), "Delete webhook chat?")
 	ada.page(303, "POST", "/webhooks/1/delete")
 	ada.page(404, "GET", "/webhooks/1")
 	w.want(404, w.admin, "DELETE", "/webhooks/1", "")

@@ -95,7 +95,7 @@ var apiTags = []*huma.Tag{
 	{Name: "Pool", Description: "GPUs, who holds shares of them, and who waits"},
 	{Name: "Notices", Description: "what you were told"},
 	{Name: "Webhooks", Description: "who else is told, and what went out"},
-	{Name: "Requests", Description: "what people ask for and somebody else decides, and what is promised"},
+	{Name: "Requests", Description: "what people ask for and somebody else decides, and what is allocated"},
 	{Name: "Audit", Description: "who changed what"},
 }
 
@@ -126,9 +126,9 @@ func (a rest) operations(api huma.API) {
 // admitAPI lets only those through who have said who they are.
 func admitAPI(api huma.API, hc huma.Context, next func(huma.Context)) {
 	r := humaecho.Unwrap(hc).Request()
-	if !actorOf(r.Context()).Signed() {
+	if !actorOf(r.Context()).SignedIn() {
 		hc.SetHeader("WWW-Authenticate", "Bearer")
-		_ = huma.WriteErr(api, hc, http.StatusUnauthorized, "Sign in first.") // the writer reports its own failure
+		_ = huma.WriteErr(api, hc, http.StatusUnauthorized, "Sign in to continue.") // the writer reports its own failure
 		return
 	}
 	next(huma.WithValue(hc, requestKey{}, r))

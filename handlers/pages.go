@@ -49,8 +49,8 @@ func (a *App) frame(c echo.Context) web.Page {
 	if waiting, err := a.Requests.Waiting(r.Context(), actor); err == nil {
 		p.Nav.Requests = int(waiting)
 	}
-	if unread, err := a.Notices.Unread(r.Context(), actor); err == nil {
-		p.Nav.Notices = int(unread)
+	if unread, err := a.Notifications.Unread(r.Context(), actor); err == nil {
+		p.Nav.Notifications = int(unread)
 	}
 	return p
 }

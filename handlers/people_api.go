@@ -60,16 +60,16 @@ type Membership struct {
 	Permission string           `json:"permission" enum:"manager,member"`
 	Until      *time.Time       `json:"until,omitempty" doc:"participation deadline"`
 	Active     bool             `json:"active" doc:"whether the project's period of use covers now"`
-	Peak       models.Resources `json:"peak" doc:"the most that may be held at once"`
-	Held       models.Resources `json:"held" doc:"by own workspaces, now"`
-	Left       models.Resources `json:"left" doc:"what may be held in addition, within peak and quota"`
+	Limit      models.Resources `json:"limit" doc:"the most that may be in use at once"`
+	InUse      models.Resources `json:"in_use" doc:"by own workspaces, now"`
+	Left       models.Resources `json:"remaining" doc:"what may be in use in addition, within limit and quota"`
 }
 
 func personOf(u models.User, places []projects.Participation, now time.Time) Person {
 	return Person{User: userOf(u), Identities: []Identity{}, Memberships: shown(places, func(m projects.Participation) Membership {
 		return Membership{ProjectID: m.Project.ID, Project: m.Project.Name, MemberID: m.Member.ID, RoleID: m.Member.RoleID,
 			Role: m.Member.RoleName, Permission: m.Member.Permission, Until: utc(m.Member.Until), Active: m.Project.Active(now),
-			Peak: m.Use.Peak, Held: m.Use.HeldByMember, Left: m.Use.Remaining()}
+			Limit: m.Use.Limit, InUse: m.Use.InUseByMember, Left: m.Use.Remaining()}
 	})}
 }
 
@@ -78,7 +78,7 @@ func (a rest) personFound(ctx context.Context, u models.User, err error) (Person
 	if err != nil {
 		return Person{}, err
 	}
-	places, err := a.Ledger.ParticipationsOf(ctx, actorOf(ctx), u.ID)
+	places, err := a.Projects.ParticipationsOf(ctx, actorOf(ctx), u.ID)
 	return a.withIdentities(ctx, personOf(u, places, a.Store.Now()), err)
 }
 
@@ -118,7 +118,7 @@ type UsersQuery struct {
 	Search string `query:"q" maxLength:"200" doc:"part of a name or an address"`
 }
 
-func (a rest) listUsers(ctx context.Context, in *UsersQuery) (*Answer[List[User]], error) {
+func (a rest) listUsers(ctx context.Context, in *UsersQuery) (*Response[List[User]], error) {
 	return listed(in.Paging, personID, func(p models.Page) ([]personRow, error) { return a.peopleRows(ctx, in.Search, p) }, func(p personRow) User {
 		u := userOf(p.User)
 		u.Department = p.department
@@ -205,7 +205,7 @@ func (a rest) deleteIdentity(ctx context.Context, in *ByIdentity) (*Nothing, err
 	return nothing(a.Accounts.DeleteIdentity(ctx, actorOf(ctx), in.ID, in.Identity))
 }
 
-func (a rest) importUsers(ctx context.Context, in *Create[TableInput]) (*Answer[ImportReport], error) {
+func (a rest) importUsers(ctx context.Context, in *Create[TableInput]) (*Response[ImportReport], error) {
 	t, err := a.peopleImport(ctx, 0)
 	return imported(ctx, t, in.Body, err)
 }

@@ -71,7 +71,7 @@ func (a *App) createPersonPage(c echo.Context) error {
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) { return a.newPersonForm(c, f.asTyped().Refuse(err)) })
 	}
-	return a.done(c, "/people", models.Say("%s can sign in now.", u.Email))
+	return a.done(c, "/people", models.Say("Account %s created.", u.Email))
 }
 
 // personForm is a person's page with the forms that came back, if any did.
@@ -101,7 +101,7 @@ func (a *App) personForm(c echo.Context, f, password *web.Form) (templ.Component
 	if v.Identities, err = a.Accounts.Identities(ctx, actor, u.ID); err != nil {
 		return nil, err
 	}
-	places, err := a.Ledger.ParticipationsOf(ctx, actor, u.ID)
+	places, err := a.Projects.ParticipationsOf(ctx, actor, u.ID)
 	for _, p := range places {
 		v.Places = append(v.Places, web.PersonPlace{ProjectID: p.Project.ID, Project: p.Project.Name, Role: p.Member.RoleName})
 	}
@@ -140,7 +140,7 @@ func (a *App) updatePersonPage(c echo.Context) error {
 		})
 	}
 	a.Wake()
-	return a.done(c, path("people", u.ID), models.Say("The account of %s has been changed.", u.Email))
+	return a.done(c, path("people", u.ID), models.Say("Account %s updated.", u.Email))
 }
 
 func (a *App) resetPasswordPage(c echo.Context) error {
@@ -156,7 +156,7 @@ func (a *App) resetPasswordPage(c echo.Context) error {
 			return a.personForm(c, nil, &w)
 		})
 	}
-	return a.done(c, path("people", id), models.Say("The password has been replaced. All sessions and tokens of this account have ended."))
+	return a.done(c, path("people", id), models.Say("Password changed. All sessions and tokens of this account were revoked."))
 }
 
 func (a *App) confirmDeleteIdentityPage(c echo.Context) error {
@@ -186,5 +186,5 @@ func (a *App) deleteIdentityPage(c echo.Context) error {
 	if err := a.Accounts.DeleteIdentity(ctx, actorOf(ctx), user, number(c, "identity")); err != nil {
 		return err
 	}
-	return a.done(c, path("people", user), models.Say("The provider does not open this account any more, and its sessions have ended."))
+	return a.done(c, path("people", user), models.Say("The identity was unlinked from this account and its sessions were ended."))
 }

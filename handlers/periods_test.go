@@ -48,7 +48,7 @@ func (w *world) untilIn(d time.Duration) time.Time {
 // newest is the newest notice of somebody.
 func (w *world) newest(token string) map[string]any {
 	w.Helper()
-	items := w.get(token, "/notices").body["items"].([]any)
+	items := w.get(token, "/notifications").body["items"].([]any)
 	if len(items) == 0 {
 		return map[string]any{}
 	}
@@ -64,56 +64,56 @@ func TestOneClickRequest(t *testing.T) {
 	boss, root := w.as("boss@example.org"), w.visitor("ada@example.org", true)
 	w.member, w.manager = w.token("ann@example.org"), w.token("boss@example.org")
 	for _, page := range []string{"/", path("projects", w.project)} {
-		ann.shows(ann.page(200, "GET", page), "!ends in", "!Ask for 30 more days")
+		ann.shows(ann.page(200, "GET", page), "!ends in", "!Request 30 more days")
 	}
 	end := w.endIn(6*24*time.Hour + time.Hour)
 	w.untilIn(20 * time.Hour)
 	w.lookAtEnds()
-	ann.shows(ann.page(200, "GET", "/"), "The project vision ends in 6 days, on ", "Your participation in vision ends in 20 h 0 min", "Ask for 30 more days")
-	boss.shows(boss.page(200, "GET", path("projects", w.project)), "The project vision ends in 6 days", "Ask for 30 more days", "!Your participation")
-	root.shows(root.page(200, "GET", path("projects", w.project)), "Set a later end", path("projects", w.project, "edit"), "!Ask for 30 more days")
+	ann.shows(ann.page(200, "GET", "/"), "The project vision ends in 6 days, on ", "Your participation in vision ends in 20 h 0 min", "Request 30 more days")
+	boss.shows(boss.page(200, "GET", path("projects", w.project)), "The project vision ends in 6 days", "Request 30 more days", "!Your participation")
+	root.shows(root.page(200, "GET", path("projects", w.project)), "Set a later end date", path("projects", w.project, "edit"), "!Request 30 more days")
 
-	notice := w.newest(w.manager) // of ann's deadline, which the boss sets
-	if notice["kind"] != "deadline.members" || notice["request"] != nil || notice["path"] != path("projects", w.project, "members", w.place, "edit") {
-		t.Errorf("%v", notice)
+	notification := w.newest(w.manager) // of ann's deadline, which the boss sets
+	if notification["kind"] != "deadline.members" || notification["request"] != nil || notification["path"] != path("projects", w.project, "members", w.place, "edit") {
+		t.Errorf("%v", notification)
 	}
-	notice = w.newest(w.member)
-	if notice["kind"] != "deadline.ending" || notice["request"] == nil {
-		t.Fatalf("%v", notice)
+	notification = w.newest(w.member)
+	if notification["kind"] != "deadline.ending" || notification["request"] == nil {
+		t.Fatalf("%v", notification)
 	}
-	body, err := json.Marshal(notice["request"])
+	body, err := json.Marshal(notification["request"])
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := w.create(w.member, "/requests", string(body))
 	w.want(409, w.member, "POST", "/requests", string(body))
-	if notice = w.newest(w.member); notice["request"] != nil || notice["asked"] != true || notice["pending_request"] != float64(n) {
-		t.Errorf("asked: %v", notice)
+	if notification = w.newest(w.member); notification["request"] != nil || notification["requested"] != true || notification["pending_request"] != float64(n) {
+		t.Errorf("asked: %v", notification)
 	}
-	ann.shows(ann.page(200, "GET", "/notices"), "You have asked for a later end", path("requests", n), "!Ask for 30 more days")
+	ann.shows(ann.page(200, "GET", "/notifications"), "You have asked for a later end", path("requests", n), "!Request 30 more days")
 
 	later := end.Add(30 * 24 * time.Hour).Format(time.RFC3339)
-	page := boss.page(200, "GET", "/notices")
-	boss.shows(page, "Ask for 30 more days", `name="period.ends_at" value="`+later+`"`, `name="kind" value="period"`)
+	page := boss.page(200, "GET", "/notifications")
+	boss.shows(page, "Request 30 more days", `name="period.ends_at" value="`+later+`"`, `name="kind" value="period"`)
 	form := []string{"kind", "period", "period.project_id", id(w.project), "period.ends_at", later, "reason", "The work goes on."}
 	boss.page(303, "POST", "/requests", form...)
 	boss.shows(boss.page(409, "POST", "/requests", form...), "You have asked for this already", `value="`+later[:10]+`"`)
-	boss.shows(boss.page(200, "GET", "/"), "You have asked for a later end", "!Ask for 30 more days")
+	boss.shows(boss.page(200, "GET", "/"), "You have asked for a later end", "!Request 30 more days")
 	ann.shows(ann.page(200, "GET", "/"), "Somebody has asked for a later end")
 	asked := w.get(w.manager, "/requests").body["items"].([]any)[0].(map[string]any)
-	if got := asked["asked"].(map[string]any)["period"].(map[string]any)["ends_at"]; got != later {
+	if got := asked["requested"].(map[string]any)["period"].(map[string]any)["ends_at"]; got != later {
 		t.Errorf("asked for %v, want %s", got, later)
 	}
 	w.want(200, w.admin, "POST", path("requests", int64(asked["id"].(float64)), "decision"), `{"verdict":"approve","confirm":true,"reason":"so be it"}`, "If-Match", "*")
-	boss.shows(boss.page(200, "GET", "/notices"), "!Ask for 30 more days", "approved")
+	boss.shows(boss.page(200, "GET", "/notifications"), "!Request 30 more days", "approved")
 
 	pass(25 * time.Hour) // ann is out; the notice still lets her ask
 	w.lookAtEnds()
-	if notice = w.newest(w.member); notice["kind"] != "deadline.ended" || notice["asked"] != true {
-		t.Errorf("ended: %v", notice)
+	if notification = w.newest(w.member); notification["kind"] != "deadline.ended" || notification["requested"] != true {
+		t.Errorf("ended: %v", notification)
 	}
 	ann.page(404, "GET", path("projects", w.project))
-	ann.shows(ann.page(200, "GET", notice["path"].(string)), "vision", "The end as it is now")
+	ann.shows(ann.page(200, "GET", notification["path"].(string)), "vision", "The end as it is now")
 }
 
 // A workspace says in its last day when it stops, and why.
@@ -133,7 +133,7 @@ func TestWorkspaceSaysWhenItStops(t *testing.T) {
 		t.Errorf("%v, %v", got["stops_at"], got["stops_because"])
 	}
 	until := w.untilIn(18 * time.Hour)
-	ann.shows(ann.page(200, "GET", at), "This workspace stops at", until.Format("2006-01-02 15:04")+" UTC", "because its member&#39;s participation ends then. Its files stay.", `name="deadline.until"`)
+	ann.shows(ann.page(200, "GET", at), "This workspace stops at", until.Format("2006-01-02 15:04")+" UTC", "because its member&#39;s participation ends then. Its files are kept.", `name="deadline.until"`)
 }
 
 // Who has left stands on the project's page, and a manager hands the
@@ -144,26 +144,26 @@ func TestHandOverByPageAndProgram(t *testing.T) {
 	boss, kim := w.as("boss@example.org"), w.visitor("kim@example.org", false)
 	w.manager = w.token("boss@example.org")
 	project := path("projects", w.project)
-	small := w.create(w.admin, project+"/roles", `{"name":"small","permission":"member","peak":`+slice+`}`)
+	small := w.create(w.admin, project+"/roles", `{"name":"small","permission":"member","limit":`+slice+`}`)
 	heir := w.create(w.manager, project+"/members", fmt.Sprintf(`{"email":"kim@example.org","role_id":%d}`, small))
 	handover, token := project+path("members", w.place, "handover"), w.token("kim@example.org")
 	give := fmt.Sprintf(`{"to_member_id":%d}`, heir)
 
-	boss.shows(boss.page(200, "GET", project), "!People who have left")
-	boss.shows(boss.page(200, "GET", project+"/leavers"), "Nobody has left this project.")
+	boss.shows(boss.page(200, "GET", project), "!Former members")
+	boss.shows(boss.page(200, "GET", project+"/former-members"), "No former members.")
 	boss.page(404, "GET", handover)
 	w.want(409, w.manager, "POST", handover, give)
 	w.want(204, w.manager, "DELETE", project+path("members", w.place), "")
 	dir := projects.DirectoryOf(w.project, w.place)
-	for _, page := range []string{project, project + "/leavers"} {
-		boss.shows(boss.page(200, "GET", page), "People who have left", "ann@example.org", dir, "nobody", `href="`+handover+`"`)
-		kim.shows(kim.page(200, "GET", page), "People who have left", dir, "!Hand over…")
+	for _, page := range []string{project, project + "/former-members"} {
+		boss.shows(boss.page(200, "GET", page), "Former members", "ann@example.org", dir, "nobody", `href="`+handover+`"`)
+		kim.shows(kim.page(200, "GET", page), "Former members", dir, "!Hand over…")
 	}
 	kim.page(403, "GET", handover)
 	kim.page(403, "POST", handover, "to_member_id", id(heir))
 	w.want(403, token, "POST", handover, give)
 	w.want(404, w.stranger, "POST", handover, give)
-	w.want(404, w.stranger, "GET", project+"/leavers", "")
+	w.want(404, w.stranger, "GET", project+"/former-members", "")
 	boss.shows(boss.page(200, "GET", handover), dir, "kim@example.org", `value="`+id(heir)+`"`)
 	boss.shows(boss.page(422, "POST", handover, "to_member_id", "999"), `id="f-to_member_id-error"`)
 	boss.shows(boss.page(422, "POST", handover, "to_member_id", "x"), `id="f-to_member_id-error"`)
@@ -172,13 +172,13 @@ func TestHandOverByPageAndProgram(t *testing.T) {
 	}
 	boss.page(303, "POST", handover, "to_member_id", id(heir))
 
-	items := w.get(token, project+"/leavers").body["items"].([]any)
+	items := w.get(token, project+"/former-members").body["items"].([]any)
 	first := items[0].(map[string]any)
 	if len(items) != 1 || first["path"] != dir || first["heir"].(map[string]any)["member_id"] != float64(heir) {
 		t.Errorf("%v", items)
 	}
 	boss.shows(boss.page(409, "POST", handover, "to_member_id", id(heir)), "has this directory already")
-	boss.shows(boss.page(200, "GET", project), "Take back", "!Hand over…")
+	boss.shows(boss.page(200, "GET", project), "End handover", "!Hand over…")
 	if n := w.newest(token); n["kind"] != "handover.given" || !strings.Contains(n["text"].(string), dir) {
 		t.Errorf("the heir is told %v", n)
 	}
@@ -204,21 +204,21 @@ func TestLeaversArePaged(t *testing.T) {
 	w := newWorld(t)
 	root := w.visitor("ada@example.org", true)
 	at := path("projects", w.project)
-	none := w.create(w.admin, at+"/roles", `{"name":"none","permission":"member","peak":{}}`)
+	none := w.create(w.admin, at+"/roles", `{"name":"none","permission":"member","limit":{}}`)
 	for i := range 12 {
 		email := fmt.Sprintf("gone%d@example.org", i)
 		w.account(email, false)
 		m := w.create(w.admin, at+"/members", fmt.Sprintf(`{"email":"%s","role_id":%d}`, email, none))
 		w.want(204, w.admin, "DELETE", at+path("members", m), "")
 	}
-	root.shows(root.page(200, "GET", at), "gone9@example.org", "!gone10@example.org", at+"/leavers")
-	root.shows(root.page(200, "GET", at+"/leavers"), "gone11@example.org")
-	list := w.get(w.admin, at+"/leavers?limit=5")
+	root.shows(root.page(200, "GET", at), "gone9@example.org", "!gone10@example.org", at+"/former-members")
+	root.shows(root.page(200, "GET", at+"/former-members"), "gone11@example.org")
+	list := w.get(w.admin, at+"/former-members?limit=5")
 	cursor, _ := list.body["next_cursor"].(string)
 	if items := list.body["items"].([]any); len(items) != 5 || cursor == "" {
 		t.Fatalf("%s", list.raw)
 	}
-	if rest := w.get(w.admin, at+"/leavers?cursor="+cursor); len(rest.body["items"].([]any)) != 7 || rest.body["next_cursor"] != nil {
+	if rest := w.get(w.admin, at+"/former-members?cursor="+cursor); len(rest.body["items"].([]any)) != 7 || rest.body["next_cursor"] != nil {
 		t.Errorf("%s", rest.raw)
 	}
 }

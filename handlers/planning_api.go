@@ -10,11 +10,11 @@ import (
 )
 
 func (a rest) planningOperations(s section) {
-	register(a, s, route{http.MethodPost, "/pool/what-if", 200, "what-if", "Replay what was asked of the pool on its machines, and with more; for platform administrators"}, a.whatIf)
+	register(a, s, route{http.MethodPost, "/pool/planning", 200, "plan-capacity", "Replay what was asked of the pool on its machines, and with more; for platform administrators"}, a.planning)
 }
 
-// WhatIf compares the pool's past on its machines, and with more.
-type WhatIf struct {
+// Planning compares the pool's past on its machines, and with more.
+type Planning struct {
 	Added          string  `json:"added"`
 	Policy         string  `json:"policy"`
 	Days           int64   `json:"days" doc:"of the past"`
@@ -37,7 +37,7 @@ type Replay struct {
 	P90Seconds    float64       `json:"p90_wait_seconds"`
 	MaxSeconds    float64       `json:"max_wait_seconds"`
 	GPUHours      float64       `json:"gpu_hours" doc:"served"`
-	HeldPercent   int64         `json:"held_percent" doc:"of the capacity, on average"`
+	InUsePercent  int64         `json:"in_use_percent" doc:"of the capacity, on average"`
 	Points        []ReplayPoint `json:"points" doc:"the mean state from each to the next, in GPU cores"`
 	Unmet         []ReplayUnmet `json:"unmet" doc:"the worst first"`
 }
@@ -46,7 +46,7 @@ type Replay struct {
 type ReplayPoint struct {
 	At       time.Time `json:"at"`
 	Capacity float64   `json:"capacity"`
-	Held     float64   `json:"held"`
+	InUse    float64   `json:"in_use"`
 	Waiting  float64   `json:"waiting" doc:"asked for by who waits"`
 }
 
@@ -66,17 +66,17 @@ func seconds(s history.Seconds) float64 { return time.Duration(s).Seconds() }
 func replayOf(r history.Result) Replay {
 	return Replay{Machines: r.Machines, GPUs: r.GPUs, CapacityCores: r.CapacityCores, Placed: r.Placed, Waited: r.Waited, Refused: r.Refused,
 		MedianSeconds: seconds(r.Waits.Median), P90Seconds: seconds(r.Waits.P90), MaxSeconds: seconds(r.Waits.Max),
-		GPUHours: r.CoreHours / 100, HeldPercent: heldPercent(r),
-		Points: shown(r.Points, func(p history.Point) ReplayPoint { return ReplayPoint{p.At.UTC(), p.Capacity, p.Held, p.Waiting} }),
+		GPUHours: r.CoreHours / 100, InUsePercent: inUsePercent(r),
+		Points: shown(r.Points, func(p history.Point) ReplayPoint { return ReplayPoint{p.At.UTC(), p.Capacity, p.InUse, p.Waiting} }),
 		Unmet: shown(r.Unmet, func(u history.Unmet) ReplayUnmet {
 			return ReplayUnmet{u.Model, u.GPUs, u.Cores, u.Refused, u.Waited, seconds(u.LongestWait)}
 		})}
 }
 
-func (a rest) whatIf(ctx context.Context, in *Create[pool.WhatIfInput]) (*Answer[WhatIf], error) {
-	v, err := a.Pool.WhatIf(ctx, actorOf(ctx), in.Body)
+func (a rest) planning(ctx context.Context, in *Create[pool.PlanningInput]) (*Response[Planning], error) {
+	v, err := a.Pool.Planning(ctx, actorOf(ctx), in.Body)
 	if err != nil {
 		return nil, err
 	}
-	return &Answer[WhatIf]{WhatIf{v.Added, v.Policy, v.Days, v.Jobs, v.Assumed, seconds(v.Span), replayOf(v.Now), replayOf(v.Then)}}, nil
+	return &Response[Planning]{Planning{v.Added, v.Policy, v.Days, v.Jobs, v.Assumed, seconds(v.Span), replayOf(v.Now), replayOf(v.Then)}}, nil
 }

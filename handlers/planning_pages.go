@@ -15,12 +15,12 @@ import (
 )
 
 func (a *App) planningRoutes(p *echo.Group) {
-	p.GET("/pool/what-if", a.planningPage)
+	p.GET("/pool/planning", a.planningPage)
 }
 
 // whatIfInput reads the question from a form.
-func (f *form) whatIfInput() pool.WhatIfInput {
-	return pool.WhatIfInput{Add: f.text("add"), Days: f.number("days"), Policy: f.text("policy")}
+func (f *form) whatIfInput() pool.PlanningInput {
+	return pool.PlanningInput{Add: f.text("add"), Days: f.number("days"), Policy: f.text("policy")}
 }
 
 func (a *App) planningPage(c echo.Context) error {
@@ -33,31 +33,31 @@ func (a *App) planningPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	v := web.WhatIfView{Form: f.asTyped(), Policies: policyOptions(a.spoken(c))}
+	v := web.PlanningView{Form: f.asTyped(), Policies: policyOptions(a.spoken(c))}
 	if f.text("add") == "" { // nothing was asked yet
 		v.Form.Values["add"] = "h100:8"
-		return a.render(c, http.StatusOK, web.WhatIfPage(v))
+		return a.render(c, http.StatusOK, web.PlanningPage(v))
 	}
 	in := f.whatIfInput()
-	var answer pool.WhatIfView
+	var answer pool.PlanningView
 	if err = f.err(nil); err == nil {
-		answer, err = a.Pool.WhatIf(ctx, actor, in)
+		answer, err = a.Pool.Planning(ctx, actor, in)
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
 			v.Form = v.Form.Refuse(err)
-			return web.WhatIfPage(v), nil
+			return web.PlanningPage(v), nil
 		})
 	}
 	v.Done, v.Added, v.Days, v.Requests = true, answer.Added, answer.Days, answer.Jobs
 	v.Assumed, v.AssumedAt = answer.Assumed, time.Duration(answer.Span)
 	v.Now, v.Then = replayView(answer.Now), replayView(answer.Then)
-	return a.render(c, http.StatusOK, web.WhatIfPage(v))
+	return a.render(c, http.StatusOK, web.PlanningPage(v))
 }
 
 // policyOptions are the policies by name.
 func policyOptions(ctx context.Context) []web.Option {
-	list := []web.Option{{Label: web.T(ctx, "as the pool does by default")}}
+	list := []web.Option{{Label: web.T(ctx, "Pool default")}}
 	for _, name := range placement.Policies() {
 		list = append(list, web.Option{Value: name, Label: name})
 	}
@@ -66,21 +66,21 @@ func policyOptions(ctx context.Context) []web.Option {
 
 func replayView(r history.Result) web.Replay {
 	v := web.Replay{Machines: r.Machines, GPUs: r.GPUs, Placed: r.Placed, Waited: r.Waited, Refused: r.Refused, Median: time.Duration(r.Waits.Median),
-		P90: time.Duration(r.Waits.P90), Max: time.Duration(r.Waits.Max), GPUHours: int64(r.CoreHours / placement.Whole), Held: heldPercent(r), From: r.From, To: r.To}
+		P90: time.Duration(r.Waits.P90), Max: time.Duration(r.Waits.Max), GPUHours: int64(r.CoreHours / placement.Whole), InUse: inUsePercent(r), From: r.From, To: r.To}
 	for _, p := range r.Points {
-		v.Points = append(v.Points, web.ReplayPoint{At: p.At, Capacity: int64(p.Capacity), Held: int64(p.Held), Waiting: int64(p.Waiting)})
+		v.Points = append(v.Points, web.ReplayPoint{At: p.At, Capacity: int64(p.Capacity), InUse: int64(p.InUse), Waiting: int64(p.Waiting)})
 	}
 	return v
 }
 
-// heldPercent is how much of the capacity was held, on average.
-func heldPercent(r history.Result) int64 {
-	held, capacity := 0.0, 0.0
+// inUsePercent is how much of the capacity was held, on average.
+func inUsePercent(r history.Result) int64 {
+	inUse, capacity := 0.0, 0.0
 	for _, p := range r.Points {
-		held, capacity = held+p.Held, capacity+p.Capacity
+		inUse, capacity = inUse+p.InUse, capacity+p.Capacity
 	}
 	if capacity == 0 {
 		return 0
 	}
-	return int64(100 * held / capacity)
+	return int64(100 * inUse / capacity)
 }

@@ -19,13 +19,13 @@ func (a rest) poolOperations(s section) {
 // Pool is the pool as you may see it: what belongs to projects that are not
 // yours has no names.
 type Pool struct {
-	Providers []Provider `json:"providers"`
-	Totals    PoolTotals `json:"totals"`
-	Computing *int64     `json:"computing,omitempty" doc:"percent of the measured GPUs that compute now, on average; absent: nothing is measured"`
-	Waiting   []Waiting  `json:"waiting" doc:"the queue, first come first"`
-	Unmet     []Unmet    `json:"unmet,omitempty" doc:"demand that the pool does not meet; for platform administrators"`
-	Decisions []Decision `json:"decisions" doc:"the newest answers of the pool"`
-	Decided   int64      `json:"decided" doc:"decisions so far"`
+	Providers []Provider       `json:"providers"`
+	Totals    PoolTotals       `json:"totals"`
+	Computing *int64           `json:"computing,omitempty" doc:"percent of the measured GPUs that compute now, on average; absent: nothing is measured"`
+	Waiting   []Waiting        `json:"waiting" doc:"the queue, first come first"`
+	Unmet     []Unmet          `json:"unmet,omitempty" doc:"demand that the pool does not meet; for platform administrators"`
+	Decisions []DecisionRecord `json:"decisions" doc:"the newest answers of the pool"`
+	Decided   int64            `json:"decided" doc:"decisions so far"`
 }
 
 // PoolTotals adds up the pool.
@@ -33,16 +33,16 @@ type PoolTotals struct {
 	GPUs             int   `json:"gpus"`
 	Cores            int64 `json:"cores"`
 	FreeCores        int64 `json:"free_cores"`
-	HeldCores        int64 `json:"held_cores"`
+	CoresInUse       int64 `json:"cores_in_use"`
 	MemoryMiB        int64 `json:"memory_mib"`
 	FreeMemoryMiB    int64 `json:"free_memory_mib"`
-	HeldMemoryMiB    int64 `json:"held_memory_mib"`
+	MemoryMiBInUse   int64 `json:"memory_mib_in_use"`
 	LargestFreeCores int64 `json:"largest_free_cores" doc:"on one device"`
 }
 
 // Waiting is a workspace in the queue.
 type Waiting struct {
-	Place       int           `json:"place"`
+	Place       int           `json:"position"`
 	Behind      string        `json:"behind,omitempty" enum:"priority,patience,fairness,age" doc:"why it does not stand before its predecessor; absent for the first"`
 	Anonymous   bool          `json:"anonymous"`
 	WorkspaceID int64         `json:"workspace_id,omitempty"`
@@ -53,11 +53,11 @@ type Waiting struct {
 	Demand      models.Demand `json:"demand"`
 	Reason      string        `json:"reason,omitempty"`
 	Since       time.Time     `json:"since"`
-	Forecast    Forecast      `json:"forecast"`
+	Estimate    Estimate      `json:"estimate"`
 }
 
-func forecastOf(f pool.Forecast) Forecast {
-	v := Forecast{Outcome: "unknown", Known: f.Known, Words: f.Text.String()}
+func estimateOf(f pool.Estimate) Estimate {
+	v := Estimate{Outcome: "unknown", Known: f.Known, Words: f.Text.String()}
 	switch f.Outcome {
 	case timeline.Placed:
 		v.Outcome, v.At = "placed", utc(&f.At)
@@ -81,8 +81,8 @@ func unmetOf(u pool.UnmetView) Unmet {
 	return Unmet{u.Model, u.GPUs, u.Cores, u.Waiting, u.Refused, utc(u.Oldest)}
 }
 
-// Decision is what the pool answered.
-type Decision struct {
+// DecisionRecord is what the pool answered.
+type DecisionRecord struct {
 	ID          int64     `json:"id"`
 	At          time.Time `json:"at"`
 	ProjectID   int64     `json:"project_id"`
@@ -96,22 +96,22 @@ type Decision struct {
 
 func waitingOf(w pool.WaitingView) Waiting {
 	v := Waiting{Place: w.Place, Anonymous: w.Anonymous, WorkspaceID: w.ID, Workspace: w.Name, ProjectID: w.ProjectID, Project: w.ProjectName,
-		User: w.UserName, Demand: w.Demand, Reason: w.Reason.String(), Since: w.RequestedAt.UTC(), Forecast: forecastOf(w.Forecast)}
+		User: w.UserName, Demand: w.Demand, Reason: w.Reason.String(), Since: w.RequestedAt.UTC(), Estimate: estimateOf(w.Estimate)}
 	if w.Behind != queue.First {
 		v.Behind = w.Behind.String()
 	}
 	return v
 }
 
-func decisionOf(d models.DecisionView) Decision {
-	return Decision{d.ID, d.At.UTC(), d.ProjectID, d.ProjectName, d.UserName, d.WorkspaceID, d.Outcome, d.Demand.String(), d.Explanation.String()}
+func decisionOf(d models.DecisionRecordView) DecisionRecord {
+	return DecisionRecord{d.ID, d.At.UTC(), d.ProjectID, d.ProjectName, d.UserName, d.WorkspaceID, d.Outcome, d.Demand.String(), d.Explanation.String()}
 }
 
 func totalsOf(t placement.Totals) PoolTotals {
-	return PoolTotals{t.GPUs, t.Cores, t.FreeCores, t.HeldCores, t.MemoryMiB, t.FreeMemoryMiB, t.HeldMemoryMiB, t.LargestFreeCores}
+	return PoolTotals{t.GPUs, t.Cores, t.FreeCores, t.CoresInUse, t.MemoryMiB, t.FreeMemoryMiB, t.MemoryMiBInUse, t.LargestFreeCores}
 }
 
-func (a rest) getPool(ctx context.Context, _ *struct{}) (*Answer[Pool], error) {
+func (a rest) getPool(ctx context.Context, _ *struct{}) (*Response[Pool], error) {
 	v, err := a.Pool.View(ctx, actorOf(ctx))
 	if err != nil {
 		return nil, err
@@ -121,5 +121,5 @@ func (a rest) getPool(ctx context.Context, _ *struct{}) (*Answer[Pool], error) {
 	if v.Computing >= 0 {
 		p.Computing = &v.Computing
 	}
-	return &Answer[Pool]{p}, nil
+	return &Response[Pool]{p}, nil
 }

@@ -40,7 +40,7 @@ func (a *App) poolPage(c echo.Context) error {
 
 // poolView is the pool as its page draws it.
 func poolView(view pool.View, me int64) web.PoolView {
-	v := web.PoolView{GPUs: int64(view.Totals.GPUs), Cores: view.Totals.Cores, Held: view.Totals.HeldCores, Computing: view.Computing,
+	v := web.PoolView{GPUs: int64(view.Totals.GPUs), Cores: view.Totals.Cores, InUse: view.Totals.CoresInUse, Computing: view.Computing,
 		Placed: view.Placed, Changed: lastChange(view)}
 	for _, p := range view.Providers {
 		if p.Agent || len(p.Devices) > 0 { // the portal's own machine may have no GPU
@@ -82,7 +82,7 @@ func lastChange(view pool.View) (last *time.Time) {
 
 func queueRow(w pool.WaitingView) web.QueueRow {
 	row := web.QueueRow{Place: w.Place, WorkspaceID: w.ID, Anonymous: w.Anonymous, GPUs: w.Demand.GPUs, Cores: w.Demand.Cores,
-		Why: w.Reason, Since: w.RequestedAt, Starts: w.Forecast.Text, Estimated: w.Forecast.Outcome == timeline.Placed && !w.Forecast.Known, Behind: behind(w.Behind)}
+		Why: w.Reason, Since: w.RequestedAt, Starts: w.Estimate.Text, Estimated: w.Estimate.Outcome == timeline.Placed && !w.Estimate.Known, Behind: behind(w.Behind)}
 	if !w.Anonymous {
 		row.Label, row.Href = w.ProjectName+" · "+w.UserName+" · "+w.Name, path("workspaces", w.ID)
 	}
@@ -94,11 +94,11 @@ func queueRow(w pool.WaitingView) web.QueueRow {
 func behind(c queue.Criterion) models.Text {
 	switch c {
 	case queue.Priority:
-		return models.Say("Behind a project of higher priority.")
+		return models.Say("Behind a project with higher priority.")
 	case queue.Patience:
-		return models.Say("Behind a request that has waited too long already.")
+		return models.Say("Behind a request that has exceeded the maximum wait time.")
 	case queue.Fairness:
-		return models.Say("Behind a project that holds a smaller part of its quota.")
+		return models.Say("Behind a project that uses a smaller part of its quota.")
 	case queue.Age:
 		return models.Say("Behind an older request.")
 	}

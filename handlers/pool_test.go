@@ -42,7 +42,7 @@ func (r *rig) enrol(code string) {
 	csr := must(authority.NewRequest(r.key))(r)
 	out := must(r.app.Enrolment.Redeem(r.Context(), providers.Redemption{Code: code, CSR: string(csr), Name: "rig", Machine: r.digest, Devices: r.devices}, "192.0.2.7"))(r)
 	r.token, r.holder = out.Token, authority.HolderOf(must(authority.ParseCertificate([]byte(out.Certificate)))(r))
-	r.id = must(r.store.Read(r.Context()).ProviderOf(r.digest))(r).ID
+	r.id = must(r.store.Read(r.Context()).ProviderByMachine(r.digest))(r).ID
 }
 
 func (r *rig) code() string { return providers.GPUCodeOf(r.digest, r.devices) }
@@ -117,8 +117,8 @@ func TestAddProvider(t *testing.T) {
 	w := newWorld(t)
 	root, ann := w.visitor("ada@example.org", true), w.visitor("bob@example.org", false)
 	r := w.rig("desk", 2)
-	root.shows(root.page(200, "GET", "/pool"), "Add a provider", "Unmet demand", "What if", "not measured")
-	ann.shows(ann.page(200, "GET", "/pool"), "!Add a provider", "!Unmet demand", "!What if")
+	root.shows(root.page(200, "GET", "/pool"), "Add provider", "Unmet demand", "Capacity planning", "not measured")
+	ann.shows(ann.page(200, "GET", "/pool"), "!Add provider", "!Unmet demand", "!What if")
 	ann.page(403, "GET", "/pool/providers/new")
 	ann.page(403, "POST", "/pool/providers", "gpu_code", r.code())
 	w.problem(w.want(403, w.member, "POST", "/pool/authorizations", `{"gpu_code":"`+r.code()+`"}`))
@@ -159,13 +159,13 @@ func TestProviderTerms(t *testing.T) {
 	root, bob := w.visitor("ada@example.org", true), w.visitor("bob@example.org", false)
 	r := w.enrolled("desk", 2)
 	at := path("pool", "providers", r.id)
-	bob.shows(bob.page(200, "GET", at), "Terms", "always", "!Save the terms", "!Drain")
+	bob.shows(bob.page(200, "GET", at), "Terms", "always", "!Save terms", "!Drain")
 	bob.page(403, "POST", at, "name", "mine")
 	device := fmt.Sprint(int64(w.provider(w.admin, r.id)["devices"].([]any)[0].(map[string]any)["id"].(float64)))
-	form := []string{"name", "desk", "cores", "50", "devices." + device, "1", "projects." + id(w.project), "1", "notice_minutes", "30", "time_zone", "Europe/Berlin",
+	form := []string{"name", "desk", "cores", "50", "devices." + device, "1", "projects." + id(w.project), "1", "grace_minutes", "30", "time_zone", "Europe/Berlin",
 		"hours[2].days.1", "1", "hours[2].days.5", "1", "hours[2].from", "18:00", "hours[2].to", "08:00"}
 	root.page(303, "POST", at, form...)
-	want := fmt.Sprintf(`"terms":{"cores":50,"devices":[%s],"projects":[%d],"hours":[{"days":[1,5],"from":"18:00","to":"08:00"}],"time_zone":"Europe/Berlin","notice_minutes":30}`, device, w.project)
+	want := fmt.Sprintf(`"terms":{"cores":50,"devices":[%s],"projects":[%d],"hours":[{"days":[1,5],"from":"18:00","to":"08:00"}],"time_zone":"Europe/Berlin","grace_minutes":30}`, device, w.project)
 	for who, token := range map[string]string{"an administrator": w.admin, "a member of the project": w.member} {
 		if got := w.get(token, at); !strings.Contains(got.raw, want) {
 			t.Errorf("%s reads %s, want %s", who, got.raw, want)
@@ -175,11 +175,11 @@ func TestProviderTerms(t *testing.T) {
 		t.Errorf("a stranger reads the terms as %s", got.raw)
 	}
 	kim := w.visitor("kim@example.org", false)
-	guest := w.create(w.admin, path("projects", w.project, "roles"), `{"name":"guest","permission":"member","peak":`+slice+`}`)
+	guest := w.create(w.admin, path("projects", w.project, "roles"), `{"name":"guest","permission":"member","limit":`+slice+`}`)
 	w.create(w.admin, path("projects", w.project, "members"), `{"email":"kim@example.org","role_id":`+id(guest)+`}`)
-	kim.shows(kim.page(200, "GET", at), "chosen ones, of yours: vision")
+	kim.shows(kim.page(200, "GET", at), "selected projects, including yours: vision")
 	root.shows(root.page(200, "GET", at), `name="hours[0].from" type="time"`, `value="18:00"`, `name="hours[3].to"`, "!hours[4]")
-	bob.shows(bob.page(200, "GET", at), "Mon, Fri 18:00–08:00 (Europe/Berlin)", "chosen ones, and none of yours", "!№", "!vision")
+	bob.shows(bob.page(200, "GET", at), "Mon, Fri 18:00–08:00 (Europe/Berlin)", "selected projects, none of yours", "!№", "!vision")
 
 	bad := root.page(422, "POST", at, "name", "", "cores", "many", "hours[2].from", "25:00")
 	root.shows(bad, `id="f-cores-error"`, `value="25:00"`)
@@ -234,23 +234,23 @@ func TestProviderComesAndGoes(t *testing.T) {
 		}
 		w.want(412, w.admin, "POST", at+"/"+step.do, "", "If-Match", `"1"`)
 	}
-	root.shows(root.page(422, "POST", at+"/recall", "recall.notice_minutes", "99999", "recall.reason", "mine"), `id="f-recall-notice_minutes-error"`, `value="mine"`)
-	root.page(303, "POST", at+"/recall", "recall.notice_minutes", "90", "recall.reason", "exam week")
+	root.shows(root.page(422, "POST", at+"/recall", "recall.grace_minutes", "99999", "recall.reason", "mine"), `id="f-recall-grace_minutes-error"`, `value="mine"`)
+	root.page(303, "POST", at+"/recall", "recall.grace_minutes", "90", "recall.reason", "exam week")
 	state("recalled")
 	if got := w.provider(w.member, r.id); got["recall_reason"] != "exam week" || got["recall_at"] == nil {
 		t.Errorf("recalled: %v", got)
 	}
-	bob.shows(bob.page(200, "GET", "/pool"), "The shares here end at")
+	bob.shows(bob.page(200, "GET", "/pool"), "Shares here end at")
 	w.want(200, w.admin, "POST", at+"/resume", "")
-	w.want(200, w.admin, "POST", at+"/recall", `{"notice_minutes":0}`)
+	w.want(200, w.admin, "POST", at+"/recall", `{"grace_minutes":0}`)
 
 	root.shows(root.page(409, "POST", at+"/accept"), "reports no GPUs that wait")
 	r.devices = append(r.devices, r.devices[0])
 	r.devices[1].UUID, r.devices[1].Index = "GPU-desk-1", 1
 	r.beat()
 	state("pending")
-	root.shows(root.page(200, "GET", at), "Accept the changed GPUs", r.code())
-	bob.shows(bob.page(200, "GET", at), "!Accept the changed GPUs", "!"+r.code(), "!192.0.2.7", "pending")
+	root.shows(root.page(200, "GET", at), "Accept changed GPUs", r.code())
+	bob.shows(bob.page(200, "GET", at), "!Accept changed GPUs", "!"+r.code(), "!192.0.2.7", "pending")
 	if got := w.get(w.member, at).raw + w.get(w.member, "/pool").raw + w.get(w.member, "/pool/providers").raw; strings.Contains(got, r.code()) ||
 		strings.Contains(got, "192.0.2.7") || !strings.Contains(w.get(w.admin, at).raw, "192.0.2.7") {
 		t.Errorf("a member reads %s", got)
@@ -282,7 +282,7 @@ func TestProviderRemovedByPage(t *testing.T) {
 	root := w.visitor("ada@example.org", true)
 	r := w.enrolled("desk", 1)
 	root.page(303, "POST", path("pool", "providers", r.id, "remove"))
-	root.shows(root.page(200, "GET", "/pool"), "desk has left the pool.", "!>desk<")
+	root.shows(root.page(200, "GET", "/pool"), "desk was removed from the pool.", "!>desk<")
 }
 
 // A recall reaches who holds a share; nobody else learns who that is.
@@ -291,21 +291,21 @@ func TestRecallTellsHolders(t *testing.T) {
 	w.want(200, w.admin, "POST", "/pool/providers/1/drain", "") // the portal's own machine
 	kim, eve := w.visitor("kim@example.org", false), w.visitor("zoe@example.org", false)
 	at := "/projects/" + id(w.project)
-	guest := w.create(w.admin, at+"/roles", `{"name":"guest","permission":"member","peak":`+slice+`}`)
+	guest := w.create(w.admin, at+"/roles", `{"name":"guest","permission":"member","limit":`+slice+`}`)
 	w.create(w.admin, at+"/members", `{"email":"kim@example.org","role_id":`+id(guest)+`}`)
 	r, token := w.enrolled("desk", 1), w.token("kim@example.org")
 	n := id(w.create(token, "/workspaces", `{"project_id":`+id(w.project)+`,"request":{"gpus":1,"cores":10,"memory_mib":1024}}`))
 	at = path("pool", "providers", r.id)
-	w.want(200, w.admin, "POST", at+"/recall", `{"notice_minutes":60,"reason":"exam week"}`)
+	w.want(200, w.admin, "POST", at+"/recall", `{"grace_minutes":60,"reason":"exam week"}`)
 	kim.shows(kim.page(200, "GET", "/workspaces/"+n), "The share of GPU 0 on desk ends at", "exam week")
 	kim.shows(kim.page(200, "GET", "/"), "The share of GPU 0 on desk ends at")
 	share := w.get(w.stranger, "/pool/devices/3")
 	if !strings.Contains(share.raw, `"ends_at"`) || strings.Contains(share.raw, "vision") || strings.Contains(share.raw, "kim@") {
 		t.Errorf("a stranger reads %s", share.raw)
 	}
-	eve.shows(eve.page(200, "GET", at), "1 held; people who hold them: 1", "another project", "!vision", "!kim@")
+	eve.shows(eve.page(200, "GET", at), "1 in use; members: 1", "another project", "!vision", "!kim@")
 	w.want(200, w.admin, "POST", at+"/revoke", "")
-	kim.shows(kim.page(200, "GET", "/workspaces/"+n), "The machine desk is lost.")
+	kim.shows(kim.page(200, "GET", "/workspaces/"+n), "Provider desk is lost.")
 	w.problem(w.want(409, w.admin, "DELETE", at, ""))
 	if got := w.get(token, "/workspaces/"+n); !strings.Contains(got.raw, `"provider_state":"lost"`) || !strings.Contains(got.raw, "exam week") {
 		t.Errorf("the workspace: %s", got.raw)
@@ -320,7 +320,7 @@ func TestDeviceMeasured(t *testing.T) {
 	root := w.visitor("ada@example.org", true)
 	r := w.enrolled("desk", 1)
 	at := path("pool", "devices", int64(3))
-	root.shows(root.page(200, "GET", at), "Nothing was measured in this span.", "Nothing was measured yet.")
+	root.shows(root.page(200, "GET", at), "No metrics in this time range.", "No metrics yet.")
 	for i := range int64(10) {
 		r.beat(providers.Sample{UUID: "GPU-desk-0", Utilisation: 10 * i, MemoryUsedMiB: 2048, Temperature: 50 + i, PowerMW: 200_000,
 			Processes: []providers.Process{{PID: 7, Name: "train.py", MemoryMiB: 1000}}})
@@ -329,7 +329,7 @@ func TestDeviceMeasured(t *testing.T) {
 	page := root.page(200, "GET", at)
 	root.shows(page, "90%", "train.py", "59 °C", `class="line-mean" d="M`, "node 1", "on; 2 uncorrected errors")
 	for _, span := range []string{"hour", "day", "months"} {
-		root.shows(root.page(200, "GET", at+"?span="+span), `aria-current="true"`, "Utilisation: 90% at most.")
+		root.shows(root.page(200, "GET", at+"?span="+span), `aria-current="true"`, "Utilisation: maximum 90%.")
 		a := w.get(w.member, at+"/telemetry?span="+span)
 		buckets := a.body["buckets"].([]any)
 		last := buckets[len(buckets)-1].(map[string]any)
@@ -383,8 +383,8 @@ func TestDeviceSharing(t *testing.T) {
 		r.devices = append(r.devices, part)
 	}
 	r.beat()
-	root.shows(root.page(200, "GET", "/pool"), "cut into instances: 2", "MIG 3g.40gb", "42 free", "!being changed")
-	root.shows(root.page(200, "GET", path("pool", "devices", int64(4))), "Instance of", "MIG 3g.40gb")
+	root.shows(root.page(200, "GET", "/pool"), "MIG instances: 2", "MIG 3g.40gb", "42 free", "!being changed")
+	root.shows(root.page(200, "GET", path("pool", "devices", int64(4))), "Parent GPU", "MIG 3g.40gb")
 	if all := w.get(w.member, "/pool"); all.body["totals"].(map[string]any)["gpus"] != 3.0 {
 		t.Errorf("a GPU in two instances counts twice: %s", all.raw)
 	}
@@ -393,7 +393,7 @@ func TestDeviceSharing(t *testing.T) {
 // Everybody may follow what is measured, and nobody what is not there.
 func TestMayFollowTelemetry(t *testing.T) {
 	w := newWorld(t)
-	kim := must(w.app.Accounts.ByToken(w.Context(), w.stranger))(t)
+	kim := must(w.app.Accounts.ActorByToken(w.Context(), w.stranger))(t)
 	for topic, want := range map[string]bool{"telemetry:1": true, "telemetry:": false, "telemetry:x": false, "telemetry": false} {
 		if got := w.app.mayFollowOne(w.Context(), kim, topic); got != want {
 			t.Errorf("may follow %q: %t", topic, got)
@@ -405,15 +405,15 @@ func TestMayFollowTelemetry(t *testing.T) {
 func TestWhatIf(t *testing.T) {
 	w := newWorld(t)
 	root, bob := w.visitor("ada@example.org", true), w.visitor("bob@example.org", false)
-	bob.page(403, "GET", "/pool/what-if")
-	w.problem(w.want(403, w.member, "POST", "/pool/what-if", `{"add":"h100:8"}`))
-	root.shows(root.page(200, "GET", "/pool/what-if"), "Machines to add", "!As it is")
-	root.shows(root.page(200, "GET", "/pool/what-if?add=h100:8"), "there is nothing to replay")
+	bob.page(403, "GET", "/pool/planning")
+	w.problem(w.want(403, w.member, "POST", "/pool/planning", `{"add":"h100:8"}`))
+	root.shows(root.page(200, "GET", "/pool/planning"), "Machines to add", "!Current")
+	root.shows(root.page(200, "GET", "/pool/planning?add=h100:8"), "there is nothing to replay")
 	w.launch(w.member, "")
-	page := root.page(200, "GET", "/pool/what-if?add=h100:8x2&days=7")
-	root.shows(page, "Requests of the last 7 days: 1", "As it is", "With h100:8x2", "<svg")
-	root.shows(root.page(422, "GET", "/pool/what-if?add=toaster:3&days=9999"), `id="f-add-error"`, `id="f-days-error"`)
-	a := w.want(200, w.admin, "POST", "/pool/what-if", `{"add":"h100:8x2","days":7}`)
+	page := root.page(200, "GET", "/pool/planning?add=h100:8x2&days=7")
+	root.shows(page, "Requests in the last 7 days: 1", "Current", "With h100:8x2", "<svg")
+	root.shows(root.page(422, "GET", "/pool/planning?add=toaster:3&days=9999"), `id="f-add-error"`, `id="f-days-error"`)
+	a := w.want(200, w.admin, "POST", "/pool/planning", `{"add":"h100:8x2","days":7}`)
 	now, then := a.body["now"].(map[string]any), a.body["then"].(map[string]any)
 	if a.body["requests"] != 1.0 || now["gpus"] != 2.0 || then["gpus"] != 18.0 || then["placed"] != 1.0 {
 		t.Errorf("what if: %s", a.raw)
@@ -434,24 +434,24 @@ func TestWaiting(t *testing.T) {
 		w.want(200, w.admin, "PUT", "/pool/devices/"+device, `{"sharing":"exclusive","mixed":false}`)
 	}
 	rival := w.create(w.admin, "/projects", `{"name":"rival","quota":`+plenty+`}`)
-	role := w.create(w.admin, "/projects/"+id(rival)+"/roles", `{"name":"all","permission":"member","peak":`+plenty+`}`)
+	role := w.create(w.admin, "/projects/"+id(rival)+"/roles", `{"name":"all","permission":"member","limit":`+plenty+`}`)
 	w.create(w.admin, "/projects/"+id(rival)+"/members", `{"email":"eve@example.org","role_id":`+id(role)+`}`)
 	w.want(201, w.stranger, "POST", "/workspaces", `{"project_id":`+id(rival)+`,"request":{"gpus":2,"cores":60}}`)
 	preview := w.want(200, w.member, "POST", "/launch/preview", big)
-	if f := preview.body["offer"].(map[string]any)["forecast"].(map[string]any); f["outcome"] != "unknown" || f["words"] == "" {
-		t.Errorf("forecast: %s", preview.raw)
+	if f := preview.body["offer"].(map[string]any)["estimate"].(map[string]any); f["outcome"] != "unknown" || f["words"] == "" {
+		t.Errorf("estimate: %s", preview.raw)
 	}
 	w.want(201, w.member, "POST", "/workspaces", big)
 	all := w.get(w.admin, "/pool")
 	first := all.body["waiting"].([]any)[0].(map[string]any)
-	if first["place"] != 1.0 || first["behind"] != nil || first["forecast"].(map[string]any)["outcome"] != "unknown" {
+	if first["position"] != 1.0 || first["behind"] != nil || first["estimate"].(map[string]any)["outcome"] != "unknown" {
 		t.Errorf("waiting: %s", all.raw)
 	}
 	unmet := all.body["unmet"].([]any)[0].(map[string]any)
 	if unmet["waiting"] != 1.0 || unmet["cores"] != 100.0 || unmet["refused"] != 1.0 {
 		t.Errorf("unmet: %s", all.raw)
 	}
-	root.shows(root.page(200, "GET", "/pool"), "not known: too little was held before to tell", "Refused today")
+	root.shows(root.page(200, "GET", "/pool"), "unknown: not enough usage history", "Refused (24 h)")
 	if p := w.get(w.member, "/projects/"+id(w.project)); p.body["priority"] != 80.0 {
 		t.Errorf("priority: %s", p.raw)
 	}

@@ -17,8 +17,8 @@ type Preview struct {
 	Fits      bool           `json:"fits" doc:"whether the change would be accepted now; of a change that you may not make, whether its numbers would fit"`
 	Resources []PreviewRow   `json:"resources"`
 	Members   int64          `json:"members" doc:"whose promise changes"`
-	Room      *int64         `json:"room,omitempty" doc:"members that could be added in the role afterwards; absent: as many as there are"`
-	Holders   []Holder       `json:"holders,omitempty" doc:"members who hold more now than the new peak"`
+	Headroom  *int64         `json:"headroom,omitempty" doc:"members that could be added in the role afterwards; absent: as many as there are"`
+	Holders   []Holder       `json:"holders,omitempty" doc:"members who hold more now than the new limit"`
 	Detail    string         `json:"detail,omitempty" doc:"why it would be refused"`
 	Errors    []ProblemField `json:"errors,omitempty" doc:"each field that would be refused, and why"`
 }
@@ -26,10 +26,10 @@ type Preview struct {
 // PreviewRow is what a change would make of one resource.
 type PreviewRow struct {
 	Resource string `json:"resource" enum:"gpu_cores,gpu_memory_mib,cpu_milli,memory_mib,storage_mib"`
-	Before   int64  `json:"before" doc:"sum of the members' peaks now"`
+	Before   int64  `json:"before" doc:"sum of the members' limits now"`
 	After    int64  `json:"after" doc:"their sum with the change"`
 	Quota    int64  `json:"quota"`
-	Left     int64  `json:"left" doc:"quota less after; negative when the quota would be exceeded"`
+	Left     int64  `json:"remaining" doc:"quota less after; negative when the quota would be exceeded"`
 	Over     bool   `json:"over" doc:"it is why the change would be refused"`
 }
 
@@ -43,8 +43,8 @@ type Holder struct {
 // HolderExcess is one resource of which more is held.
 type HolderExcess struct {
 	Resource string `json:"resource"`
-	Held     int64  `json:"held"`
-	Peak     int64  `json:"peak"`
+	InUse    int64  `json:"in_use"`
+	Limit    int64  `json:"limit"`
 }
 
 func previewOf(p projects.Preview) Preview {
@@ -54,7 +54,7 @@ func previewOf(p projects.Preview) Preview {
 		return Holder{h.MemberID, h.Name, shown(h.Excess, func(e models.Excess) HolderExcess { return HolderExcess{e.Name, e.Value, e.Limit} })}
 	})}
 	if p.Fits >= 0 {
-		v.Room = &p.Fits
+		v.Headroom = &p.Fits
 	}
 	if p.Refused != nil {
 		refusal := problemOf(p.Refused)
@@ -63,7 +63,7 @@ func previewOf(p projects.Preview) Preview {
 	return v
 }
 
-func (a rest) previewChange(ctx context.Context, in *CreateIn[projects.PreviewInput]) (*Answer[Preview], error) {
-	p, err := a.Ledger.Preview(ctx, actorOf(ctx), in.ID, in.Body)
-	return &Answer[Preview]{previewOf(p)}, err
+func (a rest) previewChange(ctx context.Context, in *CreateIn[projects.PreviewInput]) (*Response[Preview], error) {
+	p, err := a.Projects.Preview(ctx, actorOf(ctx), in.ID, in.Body)
+	return &Response[Preview]{previewOf(p)}, err
 }

@@ -35,7 +35,7 @@ func (f *form) typed() *web.Form {
 // may not know.
 func (a *App) previewForm(ctx context.Context, project int64, w web.Form, read func(*form) projects.PreviewInput) (*web.PreviewView, error) {
 	return previewView(w, read, func(in projects.PreviewInput) (projects.Preview, error) {
-		return a.Ledger.Preview(ctx, actorOf(ctx), project, in)
+		return a.Projects.Preview(ctx, actorOf(ctx), project, in)
 	})
 }
 
@@ -56,7 +56,7 @@ func previewView(w web.Form, read func(*form) projects.PreviewInput, preview fun
 	if err != nil {
 		return nil, err
 	}
-	v := &web.PreviewView{Members: p.Members, Room: p.Fits, Role: in.Role != nil, Refused: p.Refused}
+	v := &web.PreviewView{Members: p.Members, Headroom: p.Fits, Role: in.Role != nil, Refused: p.Refused}
 	if len(f.problems) > 0 {
 		v.Refused = models.InvalidFields(f.problems...)
 		return v, nil
@@ -74,7 +74,7 @@ func previewView(w web.Form, read func(*form) projects.PreviewInput, preview fun
 
 func rolePreview(role int64, at string) func(*form) projects.PreviewInput {
 	return func(f *form) projects.PreviewInput {
-		return projects.PreviewInput{Role: &projects.RolePreview{RoleID: role, Peak: f.resources(at + "peak")}}
+		return projects.PreviewInput{Role: &projects.RolePreview{RoleID: role, Limit: f.resources(at + "limit")}}
 	}
 }
 
@@ -95,15 +95,15 @@ func quotaPreview(at string) func(*form) projects.PreviewInput {
 // decides it; nil where a project's quota says nothing about it.
 func requestPreview(kind string, role int64) func(*form) projects.PreviewInput {
 	switch kind {
-	case models.AskForQuota:
+	case models.RequestQuota:
 		return quotaPreview("quota.")
-	case models.AskForRole:
+	case models.RequestRole:
 		return rolePreview(0, "role.")
-	case models.AskForPeak:
+	case models.RequestLimit:
 		if role > 0 {
-			return rolePreview(role, "peak.")
+			return rolePreview(role, "limit.")
 		}
-	case models.AskForJoin:
+	case models.RequestJoin:
 		if role > 0 {
 			return memberPreview(0, role)
 		}
@@ -119,7 +119,7 @@ func (a *App) previewRequest(ctx context.Context, project int64, kind string, ro
 	}
 	return a.previewForm(ctx, project, w, func(f *form) projects.PreviewInput {
 		in := read(f)
-		in.Asked = true
+		in.Requested = true
 		return in
 	})
 }
@@ -127,7 +127,7 @@ func (a *App) previewRequest(ctx context.Context, project int64, kind string, ro
 // previewDecision is what would come of a request with what stands in the form
 // that decides it.
 func (a *App) previewDecision(ctx context.Context, r requests.RequestView, w web.Form) (*web.PreviewView, error) {
-	read := requestPreview(r.Kind, roleIn(r.Asked, w))
+	read := requestPreview(r.Kind, roleIn(r.Requested, w))
 	if read == nil || r.ProjectID == nil || !r.MayDecide {
 		return nil, nil
 	}
@@ -138,11 +138,11 @@ func (a *App) previewDecision(ctx context.Context, r requests.RequestView, w web
 
 // roleIn is the role that a request is about: the one that was asked about,
 // or that stands in the form.
-func roleIn(asked models.Asked, w web.Form) int64 {
-	if asked.Peak != nil {
-		return asked.Peak.RoleID
+func roleIn(asked models.Requested, w web.Form) int64 {
+	if asked.Limit != nil {
+		return asked.Limit.RoleID
 	}
-	for _, name := range []string{"peak.role_id", "join.role_id"} {
+	for _, name := range []string{"limit.role_id", "join.role_id"} {
 		if n, err := strconv.ParseInt(w.Values[name], 10, 64); err == nil {
 			return n
 		}

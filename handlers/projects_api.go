@@ -17,7 +17,7 @@ func (a rest) projectsOperations(s section) {
 	register(a, s, route{http.MethodGet, "/projects.csv", 200, "download-projects", "Download the projects that you may see as CSV"}, a.downloadProjects)
 	describeDownload(s, "/projects.csv")
 	register(a, s, route{http.MethodPost, "/projects", 201, "create-project", "Create a project; for platform administrators"}, a.createProject)
-	register(a, s, route{http.MethodGet, "/projects/{id}", 200, "get-project", "Show a project, its quota and what of it is promised and held"}, a.getProject)
+	register(a, s, route{http.MethodGet, "/projects/{id}", 200, "get-project", "Show a project, its quota and what of it is allocated and in use"}, a.getProject)
 	register(a, s, route{http.MethodPut, "/projects/{id}", 200, "update-project", "Replace a project's description, quota, period and launch parameters; for platform administrators"}, a.updateProject)
 }
 
@@ -27,9 +27,9 @@ type Project struct {
 	Name        string                  `json:"name"`
 	Description string                  `json:"description"`
 	Quota       models.Resources        `json:"quota"`
-	Promised    models.Resources        `json:"promised" doc:"sum over members of their role's peak"`
-	Held        models.Resources        `json:"held" doc:"by workspaces, now"`
-	Left        models.Resources        `json:"left" doc:"quota less promised: what further members may be promised"`
+	Allocated   models.Resources        `json:"allocated" doc:"sum over members of their role's limit"`
+	InUse       models.Resources        `json:"in_use" doc:"by workspaces, now"`
+	Left        models.Resources        `json:"remaining" doc:"quota less allocated: what further members may be allocated"`
 	StartsAt    time.Time               `json:"starts_at" doc:"begin of the period of use"`
 	EndsAt      *time.Time              `json:"ends_at,omitempty" doc:"its end; absent: open-ended"`
 	Active      bool                    `json:"active" doc:"whether the period of use covers now"`
@@ -39,8 +39,8 @@ type Project struct {
 }
 
 func projectOf(p projects.ProjectView, now time.Time) Project {
-	return Project{ID: p.ID, Name: p.Name, Description: p.Description, Quota: p.Quota, Promised: p.Promised, Held: p.Held,
-		Left: p.Quota.Sub(p.Promised), StartsAt: p.StartsAt.UTC(), EndsAt: utc(p.EndsAt), Active: p.Active(now),
+	return Project{ID: p.ID, Name: p.Name, Description: p.Description, Quota: p.Quota, Allocated: p.Allocated, InUse: p.InUse,
+		Left: p.Quota.Sub(p.Allocated), StartsAt: p.StartsAt.UTC(), EndsAt: utc(p.EndsAt), Active: p.Active(now),
 		Launch: p.Launch, Priority: p.Priority, CreatedAt: p.CreatedAt.UTC()}
 }
 
@@ -50,22 +50,22 @@ type ProjectList struct {
 	projects.ProjectQuery
 }
 
-func (a rest) listProjects(ctx context.Context, in *ProjectList) (*Answer[List[Project]], error) {
+func (a rest) listProjects(ctx context.Context, in *ProjectList) (*Response[List[Project]], error) {
 	return listed(in.Paging, func(p projects.ProjectView) int64 { return p.ID }, func(page models.Page) ([]projects.ProjectView, error) {
-		return a.Ledger.ListProjects(ctx, actorOf(ctx), in.ProjectQuery, page)
+		return a.Projects.ListProjects(ctx, actorOf(ctx), in.ProjectQuery, page)
 	}, func(p projects.ProjectView) Project { return projectOf(p, a.Store.Now()) })
 }
 
 func (a rest) downloadProjects(ctx context.Context, in *projects.ProjectQuery) (*huma.StreamResponse, error) {
 	columns := []string{"id", "name", "starts_at", "ends_at", "members", "live_workspaces"}
-	for _, of := range []string{"quota_", "promised_", "held_"} {
+	for _, of := range []string{"quota_", "allocated_", "held_"} {
 		for _, amount := range (models.Resources{}).Amounts() {
 			columns = append(columns, of+amount.Name)
 		}
 	}
 	return downloaded(a, ctx, "weir-projects.csv", columns, projectCells, func(p projects.ProjectView) int64 { return p.ID },
 		func(ctx context.Context, page models.Page) ([]projects.ProjectView, error) {
-			return a.Ledger.ListProjects(ctx, actorOf(ctx), *in, page)
+			return a.Projects.ListProjects(ctx, actorOf(ctx), *in, page)
 		})
 }
 
@@ -75,7 +75,7 @@ func projectCells(p projects.ProjectView) []string {
 		ends = p.EndsAt.UTC().Format(time.RFC3339)
 	}
 	cells := []string{strconv.FormatInt(p.ID, 10), p.Name, p.StartsAt.UTC().Format(time.RFC3339), ends, strconv.FormatInt(p.Members, 10), strconv.FormatInt(p.Live, 10)}
-	for _, of := range []models.Resources{p.Quota, p.Promised, p.Held} {
+	for _, of := range []models.Resources{p.Quota, p.Allocated, p.InUse} {
 		for _, amount := range of.Amounts() {
 			cells = append(cells, strconv.FormatInt(amount.Value, 10))
 		}
@@ -84,12 +84,12 @@ func projectCells(p projects.ProjectView) []string {
 }
 
 func (a rest) createProject(ctx context.Context, in *Create[projects.ProjectInput]) (*Created[Project], error) {
-	p, err := a.Ledger.CreateProject(ctx, actorOf(ctx), in.Body)
+	p, err := a.Projects.CreateProject(ctx, actorOf(ctx), in.Body)
 	return created(p.Version, projectOf(projects.ProjectView{Project: p}, a.Store.Now()), err, "projects", p.ID)
 }
 
 func (a rest) getProject(ctx context.Context, in *ByID) (*Found[Project], error) {
-	p, err := a.Ledger.Project(ctx, actorOf(ctx), in.ID)
+	p, err := a.Projects.Project(ctx, actorOf(ctx), in.ID)
 	return found(p.Version, projectOf(p, a.Store.Now()), err)
 }
 
@@ -98,7 +98,7 @@ func (a rest) updateProject(ctx context.Context, in *Update[projects.ProjectInpu
 	if in.Body.Version, err = in.version(); err != nil {
 		return nil, err
 	}
-	if _, err := a.Ledger.UpdateProject(ctx, actorOf(ctx), in.ID, in.Body); err != nil {
+	if _, err := a.Projects.UpdateProject(ctx, actorOf(ctx), in.ID, in.Body); err != nil {
 		return nil, err
 	}
 	a.Wake()

@@ -29,7 +29,7 @@ func (a *App) projectsPage(c echo.Context) error {
 	f := &form{values: c.QueryParams()}
 	in := projects.ProjectQuery{Search: f.text("search"), State: f.text("state"), Sort: f.text("sort"), Down: f.text("down") == "true"}
 	v := web.ProjectsView{Form: f.asTyped(), Sort: in.Sort, Down: in.Down, CanCreate: a.Access.May(actor, 0, "project", "write")}
-	list, err := a.Ledger.ListProjects(ctx, actor, in, pageAfter(c, listLimit))
+	list, err := a.Projects.ListProjects(ctx, actor, in, pageAfter(c, listLimit))
 	if models.KindOf(err) == models.KindInvalid {
 		v.Form = v.Form.Refuse(err)
 		return a.render(c, http.StatusUnprocessableEntity, web.ProjectsPage(v))
@@ -52,11 +52,11 @@ const fewProjects = 8
 
 func (a *App) projectRows(c echo.Context, v *web.ProjectsView, list []projects.ProjectView) error {
 	ctx := c.Request().Context()
-	roles, err := a.Ledger.RolesIn(ctx, actorOf(ctx))
+	roles, err := a.Projects.RolesIn(ctx, actorOf(ctx))
 	v.Mine = len(roles) > 0
 	for _, p := range list {
 		v.Rows = append(v.Rows, web.ProjectRow{ID: p.ID, Name: p.Name, Role: roles[p.ID], Members: p.Members, Workspaces: p.Live,
-			Held: p.Held, Promised: p.Promised, Quota: p.Quota, StartsAt: p.StartsAt, EndsAt: p.EndsAt, Active: p.Active(a.Store.Now())})
+			InUse: p.InUse, Allocated: p.Allocated, Quota: p.Quota, StartsAt: p.StartsAt, EndsAt: p.EndsAt, Active: p.Active(a.Store.Now())})
 	}
 	return err
 }
@@ -82,19 +82,19 @@ func (a *App) createProjectPage(c echo.Context) error {
 	in := f.projectInput()
 	var p models.Project
 	if err = f.err(nil); err == nil {
-		p, err = a.Ledger.CreateProject(c.Request().Context(), actorOf(c.Request().Context()), in)
+		p, err = a.Projects.CreateProject(c.Request().Context(), actorOf(c.Request().Context()), in)
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
 			return web.ProjectFormPage(web.ProjectFormView{Form: f.asTyped().Refuse(err)}), nil
 		})
 	}
-	return a.done(c, path("projects", p.ID), models.Say("The project %s has been created. Give it roles and members.", p.Name))
+	return a.done(c, path("projects", p.ID), models.Say("Project %s created. Add roles and members next.", p.Name))
 }
 
 func (a *App) editProjectPage(c echo.Context) error {
 	ctx := c.Request().Context()
-	p, err := a.Ledger.Project(ctx, actorOf(ctx), number(c, "id"))
+	p, err := a.Projects.Project(ctx, actorOf(ctx), number(c, "id"))
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (a *App) editProjectPage(c echo.Context) error {
 
 // projectForm is the form of a project with what stands in it.
 func (a *App) projectForm(ctx context.Context, id int64, f web.Form) (templ.Component, error) {
-	p, err := a.Ledger.Project(ctx, actorOf(ctx), id)
+	p, err := a.Projects.Project(ctx, actorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
@@ -140,13 +140,13 @@ func (a *App) updateProjectPage(c echo.Context) error {
 	id, in := number(c, "id"), f.projectInput()
 	var p models.Project
 	if err = f.err(nil); err == nil {
-		p, err = a.Ledger.UpdateProject(ctx, actorOf(ctx), id, in)
+		p, err = a.Projects.UpdateProject(ctx, actorOf(ctx), id, in)
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) { return a.projectForm(ctx, id, f.asTyped().Refuse(err)) })
 	}
 	a.Wake() // its period may have ended, or its quota may have room for who waits
-	return a.done(c, path("projects", p.ID), models.Say("The project %s has been changed.", p.Name))
+	return a.done(c, path("projects", p.ID), models.Say("Project %s updated.", p.Name))
 }
 
 // describesOnly tells whether the actor changes what is said of the project, not
@@ -158,15 +158,15 @@ func (a *App) describesOnly(ctx context.Context, project int64) bool {
 func (a *App) projectPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	actor, id := actorOf(ctx), number(c, "id")
-	p, err := a.Ledger.Project(ctx, actor, id)
+	p, err := a.Projects.Project(ctx, actor, id)
 	if err != nil {
 		return err
 	}
-	may := a.Ledger.Permissions(actor, id)
-	v := web.ProjectView{Project: p.Project, Held: p.Held, Promised: p.Promised, CanEdit: may.EditProject, CanDescribe: may.Describe,
+	may := a.Projects.Permissions(actor, id)
+	v := web.ProjectView{Project: p.Project, InUse: p.InUse, Allocated: p.Allocated, CanEdit: may.EditProject, CanDescribe: may.Describe,
 		CanManage: may.EditRoles, CanAdmit: may.EditMembers, CanAudit: may.ReadAudit, Has: may.Has, CanAsk: actor.MemberOf(id),
-		CanLaunch: may.Launch && p.Active(a.Store.Now()), ShowWhoHolds: true}
-	roles, err := a.Ledger.Roles(ctx, actor, id)
+		CanLaunch: may.Launch && p.Active(a.Store.Now()), ShowUsage: true}
+	roles, err := a.Projects.Roles(ctx, actor, id)
 	if err != nil {
 		return err
 	}
@@ -195,13 +195,13 @@ func (a *App) projectMembers(c echo.Context, v *web.ProjectView) error {
 	ctx := c.Request().Context()
 	actor := actorOf(ctx)
 	page := pageAfter(c, listLimit)
-	members, err := a.Ledger.Members(ctx, actor, v.Project.ID, page)
+	members, err := a.Projects.Members(ctx, actor, v.Project.ID, page)
 	for _, m := range members {
 		me := m.UserID == actor.User.ID
 		if me {
 			v.MyRole = m.RoleName
 		}
-		v.Members = append(v.Members, web.MemberRow{Member: m.MemberView, Held: m.Held, Me: me})
+		v.Members = append(v.Members, web.MemberRow{Member: m.MemberView, InUse: m.InUse, Me: me})
 	}
 	if n := len(members); n > 0 {
 		v.MoreMembers = nextPage(c, n, listLimit, members[n-1].ID)
@@ -212,6 +212,6 @@ func (a *App) projectMembers(c echo.Context, v *web.ProjectView) error {
 
 // remaining is what a project's quota has left for further peaks.
 func (a *App) remaining(ctx context.Context, project int64) (projects.ProjectView, models.Resources, error) {
-	p, err := a.Ledger.Project(ctx, actorOf(ctx), project)
-	return p, p.Quota.Sub(p.Promised), err
+	p, err := a.Projects.Project(ctx, actorOf(ctx), project)
+	return p, p.Quota.Sub(p.Allocated), err
 }

@@ -19,9 +19,9 @@ func (a rest) providersOperations(s section) {
 	register(a, s, route{http.MethodGet, "/pool/providers/{id}", 200, "get-provider", "Show a provider, its terms and devices"}, a.getProvider)
 	register(a, s, route{http.MethodPut, "/pool/providers/{id}", 200, "update-provider", "Replace a provider's name and terms; for its owner and platform administrators"}, a.updateProvider)
 	register(a, s, route{http.MethodDelete, "/pool/providers/{id}", 204, "remove-provider", "Take a provider on which nobody holds a share out of the pool, and shut its agent out"}, a.removeProvider)
-	register(a, s, route{http.MethodPost, "/pool/providers/{id}/drain", 200, "drain-provider", "Lend nothing new; what is held stays held"}, a.drainProvider)
+	register(a, s, route{http.MethodPost, "/pool/providers/{id}/drain", 200, "drain-provider", "Lend nothing new; what is in use stays in use"}, a.drainProvider)
 	register(a, s, route{http.MethodPost, "/pool/providers/{id}/resume", 200, "resume-provider", "End a drain, and take a recall back"}, a.resumeProvider)
-	register(a, s, route{http.MethodPost, "/pool/providers/{id}/recall", 200, "recall-provider", "Call the GPUs back: the holders are told, and their shares end after the notice"}, a.recallProvider)
+	register(a, s, route{http.MethodPost, "/pool/providers/{id}/recall", 200, "recall-provider", "Call the GPUs back: the holders are told, and their shares end after the notification"}, a.recallProvider)
 	register(a, s, route{http.MethodPost, "/pool/providers/{id}/accept", 200, "accept-provider", "Authorise the GPUs that a live agent reports now; for platform administrators"}, a.acceptProvider)
 	register(a, s, route{http.MethodPost, "/pool/providers/{id}/revoke", 200, "revoke-provider", "Shut a provider's agent out; for platform administrators"}, a.revokeProvider)
 }
@@ -79,20 +79,20 @@ type NewAuthorization struct {
 	Code string `json:"code" doc:"for weir agent --code; it is never shown again"`
 }
 
-func (a rest) authorizeProvider(ctx context.Context, in *Create[providers.AuthorizeInput]) (*Answer[NewAuthorization], error) {
+func (a rest) authorizeProvider(ctx context.Context, in *Create[providers.AuthorizeInput]) (*Response[NewAuthorization], error) {
 	code, made, err := a.Enrolment.Authorize(ctx, actorOf(ctx), in.Body)
 	if err != nil {
 		return nil, err
 	}
-	return &Answer[NewAuthorization]{NewAuthorization{authorizationOf(made), code}}, nil
+	return &Response[NewAuthorization]{NewAuthorization{authorizationOf(made), code}}, nil
 }
 
-func (a rest) listAuthorizations(ctx context.Context, in *Paging) (*Answer[List[Authorization]], error) {
+func (a rest) listAuthorizations(ctx context.Context, in *Paging) (*Response[List[Authorization]], error) {
 	all, err := a.Enrolment.Authorizations(ctx, actorOf(ctx))
 	return listedWhole(*in, func(m models.Authorization) int64 { return m.ID }, all, err, authorizationOf)
 }
 
-func (a rest) listProviders(ctx context.Context, in *Paging) (*Answer[List[Provider]], error) {
+func (a rest) listProviders(ctx context.Context, in *Paging) (*Response[List[Provider]], error) {
 	v, err := a.Pool.View(ctx, actorOf(ctx))
 	return listedWhole(*in, func(p pool.ProviderView) int64 { return p.ID }, v.Providers, err, providerOf)
 }

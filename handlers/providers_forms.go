@@ -13,7 +13,7 @@ import (
 // providerInput reads what the owner of a provider sets; whose it is says account.
 func (f *form) providerInput() providers.ProviderInput {
 	return providers.ProviderInput{Name: f.text("name"), Version: f.version(), Terms: models.Terms{Cores: f.number("cores"), Devices: f.ticked("devices"),
-		Projects: append(f.ticked("projects"), f.numbers("other_projects")...), Hours: f.hours(), TimeZone: strings.TrimSpace(f.text("time_zone")), NoticeMinutes: f.number("notice_minutes")}}
+		Projects: append(f.ticked("projects"), f.numbers("other_projects")...), Hours: f.hours(), TimeZone: strings.TrimSpace(f.text("time_zone")), GraceMinutes: f.number("grace_minutes")}}
 }
 
 // ticked are the numbers N for which the checkbox name.N is ticked.
@@ -63,7 +63,7 @@ func termsForm(p models.Provider) web.Form {
 	f := formOf(p.Version)
 	t := p.Terms
 	f.Values["name"], f.Values["time_zone"] = p.Name, t.TimeZone
-	for name, n := range map[string]int64{"cores": t.Cores, "notice_minutes": t.NoticeMinutes} {
+	for name, n := range map[string]int64{"cores": t.Cores, "grace_minutes": t.GraceMinutes} {
 		if n > 0 {
 			f.Values[name] = strconv.FormatInt(n, 10)
 		}

@@ -95,7 +95,7 @@ func (a *App) providerForm(c echo.Context, put func(*web.ProviderView)) (templ.C
 	}
 	v := web.ProviderView{Provider: providerView(p, actor.User.ID), Facts: p.Provider, Owner: p.OwnerName, Since: p.Since, Holders: p.Holders,
 		Own: !p.Agent, Admin: a.Access.May(actor, 0, "provider", "write"), Form: termsForm(p.Provider), Recall: formOf(0)} // whoever calls back means it, whatever has changed
-	v.Recall.Values["recall.notice_minutes"] = "30"
+	v.Recall.Values["recall.grace_minutes"] = "30"
 	for _, d := range p.Devices {
 		v.Shares += len(d.Shares)
 		if d.ParentID == nil {
@@ -141,7 +141,7 @@ func (a *App) updateProviderPage(c echo.Context) error {
 		})
 	}
 	a.Wake()
-	return a.done(c, path("pool", "providers", id), models.Say("The terms have been saved."))
+	return a.done(c, path("pool", "providers", id), models.Say("Terms saved."))
 }
 
 // changeProviderPage does to a provider what needs nothing but its version.
@@ -166,23 +166,23 @@ func (a *App) changeProviderPage(c echo.Context, did func(name string) models.Te
 }
 
 func (a *App) drainProviderPage(c echo.Context) error {
-	return a.changeProviderPage(c, func(name string) models.Text { return models.Say("%s lends nothing new from now on.", name) }, a.Providers.Drain)
+	return a.changeProviderPage(c, func(name string) models.Text { return models.Say("%s is draining and accepts no new shares.", name) }, a.Providers.Drain)
 }
 
 func (a *App) resumeProviderPage(c echo.Context) error {
-	return a.changeProviderPage(c, func(name string) models.Text { return models.Say("%s lends again.", name) }, a.Providers.Resume)
+	return a.changeProviderPage(c, func(name string) models.Text { return models.Say("%s accepts new shares again.", name) }, a.Providers.Resume)
 }
 
 func (a *App) acceptProviderPage(c echo.Context) error {
-	return a.changeProviderPage(c, func(name string) models.Text { return models.Say("The GPUs of %s have been accepted.", name) }, a.Enrolment.Accept)
+	return a.changeProviderPage(c, func(name string) models.Text { return models.Say("The GPUs of %s were accepted.", name) }, a.Enrolment.Accept)
 }
 
 func (a *App) revokeProviderPage(c echo.Context) error {
-	return a.changeProviderPage(c, func(name string) models.Text { return models.Say("The agent of %s has been revoked.", name) }, a.Enrolment.Revoke)
+	return a.changeProviderPage(c, func(name string) models.Text { return models.Say("The agent of %s was revoked.", name) }, a.Enrolment.Revoke)
 }
 
 func (a *App) removeProviderPage(c echo.Context) error {
-	return a.changeProviderPage(c, func(name string) models.Text { return models.Say("%s has left the pool.", name) }, a.Providers.Remove)
+	return a.changeProviderPage(c, func(name string) models.Text { return models.Say("%s was removed from the pool.", name) }, a.Providers.Remove)
 }
 
 func (a *App) recallProviderPage(c echo.Context) error {
@@ -192,7 +192,7 @@ func (a *App) recallProviderPage(c echo.Context) error {
 		return err
 	}
 	id := number(c, "id")
-	in := providers.RecallInput{NoticeMinutes: f.number("recall.notice_minutes"), Reason: strings.TrimSpace(f.text("recall.reason")), Version: f.version()}
+	in := providers.RecallInput{GraceMinutes: f.number("recall.grace_minutes"), Reason: strings.TrimSpace(f.text("recall.reason")), Version: f.version()}
 	if err = f.err(nil); err == nil {
 		_, err = a.Providers.Recall(ctx, actorOf(ctx), id, in)
 	}
@@ -202,7 +202,7 @@ func (a *App) recallProviderPage(c echo.Context) error {
 		})
 	}
 	a.Wake()
-	return a.done(c, path("pool", "providers", id), models.Say("The GPUs have been called back; their holders have been told."))
+	return a.done(c, path("pool", "providers", id), models.Say("GPUs recalled. The members who use them have been notified."))
 }
 
 // within names an error's fields as they are called inside something larger.
@@ -231,7 +231,7 @@ func (a *App) confirmProviderPage(c echo.Context, question func(models.Provider)
 		return err
 	}
 	if !p.Manage {
-		return models.Forbidden("Only the owner of %s and administrators may do this.", p.Name)
+		return models.Forbidden("Only the owner of %s or an administrator can do this.", p.Name)
 	}
 	return a.render(c, http.StatusOK, web.ConfirmPage(question(p.Provider)))
 }

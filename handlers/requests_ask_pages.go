@@ -15,19 +15,19 @@ import (
 // with what there is now.
 func (a *App) askForm(c echo.Context, kind string, project int64, typed *web.Form) (templ.Component, error) {
 	if !slices.Contains(models.RequestKinds, kind) {
-		return web.AskPage(web.AskView{}), nil
+		return web.NewRequestPage(web.NewRequestView{}), nil
 	}
-	v := web.AskView{Kind: kind, ProjectID: project, Form: formOf(0)}
+	v := web.NewRequestView{Kind: kind, ProjectID: project, Form: formOf(0)}
 	var err error
 	switch {
-	case kind == models.AskForProject:
+	case kind == models.RequestProject:
 		v.ProjectID = 0
-	case kind == models.AskForJoin && project != 0:
+	case kind == models.RequestJoin && project != 0:
 		err = a.askToJoin(c, &v)
-	case kind == models.AskForJoin:
+	case kind == models.RequestJoin:
 	case project == 0:
 		err = a.askWhere(c, &v)
-	case kind == models.AskForDeadline:
+	case kind == models.RequestDeadline:
 		err = a.askForDeadline(c, &v)
 	default:
 		err = a.askIn(c, &v)
@@ -35,17 +35,17 @@ func (a *App) askForm(c echo.Context, kind string, project int64, typed *web.For
 	if typed != nil {
 		v.Form = *typed
 	}
-	if err == nil && kind != models.AskForJoin {
-		v.Preview, err = a.previewRequest(c.Request().Context(), v.ProjectID, kind, roleIn(models.Asked{}, v.Form), v.Form)
+	if err == nil && kind != models.RequestJoin {
+		v.Preview, err = a.previewRequest(c.Request().Context(), v.ProjectID, kind, roleIn(models.Requested{}, v.Form), v.Form)
 		if v.Preview != nil {
-			v.Preview.Asked = true
+			v.Preview.Requested = true
 		}
 	}
-	return web.AskPage(v), err
+	return web.NewRequestPage(v), err
 }
 
 // askToJoin names the project of a link, and nothing else of it.
-func (a *App) askToJoin(c echo.Context, v *web.AskView) error {
+func (a *App) askToJoin(c echo.Context, v *web.NewRequestView) error {
 	ctx := c.Request().Context()
 	p, err := a.Requests.Joinable(ctx, actorOf(ctx), v.ProjectID)
 	v.Project = p.Name
@@ -53,9 +53,9 @@ func (a *App) askToJoin(c echo.Context, v *web.AskView) error {
 }
 
 // askWhere offers the projects of which something can be asked.
-func (a *App) askWhere(c echo.Context, v *web.AskView) error {
+func (a *App) askWhere(c echo.Context, v *web.NewRequestView) error {
 	ctx := c.Request().Context()
-	mine, err := a.Ledger.Participations(ctx, actorOf(ctx))
+	mine, err := a.Projects.Participations(ctx, actorOf(ctx))
 	for _, m := range mine {
 		v.Projects = append(v.Projects, web.Option{Value: strconv.FormatInt(m.Project.ID, 10), Label: m.Project.Name})
 	}
@@ -63,7 +63,7 @@ func (a *App) askWhere(c echo.Context, v *web.AskView) error {
 }
 
 // askForDeadline shows when the own participation ends.
-func (a *App) askForDeadline(c echo.Context, v *web.AskView) error {
+func (a *App) askForDeadline(c echo.Context, v *web.NewRequestView) error {
 	ctx := c.Request().Context()
 	m, p, err := a.Requests.Place(ctx, actorOf(ctx), v.ProjectID)
 	v.Project, v.Ends = p.Name, ends(a.spoken(c), m.Until)
@@ -71,7 +71,7 @@ func (a *App) askForDeadline(c echo.Context, v *web.AskView) error {
 }
 
 // askIn shows the project that something is asked of, as it is.
-func (a *App) askIn(c echo.Context, v *web.AskView) error {
+func (a *App) askIn(c echo.Context, v *web.NewRequestView) error {
 	ctx := c.Request().Context()
 	p, left, err := a.remaining(ctx, v.ProjectID)
 	if err != nil {
@@ -79,23 +79,23 @@ func (a *App) askIn(c echo.Context, v *web.AskView) error {
 	}
 	v.Project, v.Ends = p.Name, ends(a.spoken(c), p.EndsAt)
 	switch v.Kind {
-	case models.AskForQuota:
+	case models.RequestQuota:
 		v.Now = &p.Quota
 		putResources(v.Form, "quota.quota", p.Quota)
-	case models.AskForRole:
+	case models.RequestRole:
 		v.Remaining = &left
-	case models.AskForPeak:
+	case models.RequestLimit:
 		v.Remaining = &left
-		return a.askForPeak(c, v)
+		return a.requestLimit(c, v)
 	}
 	return nil
 }
 
-// askForPeak offers the project's roles; the own one is chosen, unless the
+// requestLimit offers the project's roles; the own one is chosen, unless the
 // link names another.
-func (a *App) askForPeak(c echo.Context, v *web.AskView) error {
+func (a *App) requestLimit(c echo.Context, v *web.NewRequestView) error {
 	ctx := c.Request().Context()
-	roles, err := a.Ledger.Roles(ctx, actorOf(ctx), v.ProjectID)
+	roles, err := a.Projects.Roles(ctx, actorOf(ctx), v.ProjectID)
 	if err != nil {
 		return err
 	}
@@ -106,8 +106,8 @@ func (a *App) askForPeak(c echo.Context, v *web.AskView) error {
 	}
 	for _, r := range roles {
 		if strconv.FormatInt(r.ID, 10) == chosen {
-			v.Form.Values["peak.role_id"], v.Now = chosen, &r.Peak
-			putResources(v.Form, "peak.peak", r.Peak)
+			v.Form.Values["limit.role_id"], v.Now = chosen, &r.Limit
+			putResources(v.Form, "limit.limit", r.Limit)
 		}
 	}
 	return nil

@@ -12,39 +12,39 @@ import (
 
 // asked reads what is asked for, or granted, of a kind; nothing for a kind
 // that does not exist. Names are those of the REST input.
-func (f *form) asked(kind string) (a models.Asked) {
+func (f *form) asked(kind string) (a models.Requested) {
 	at := kind + "."
 	project := func() int64 { return f.number(at + "project_id") }
 	switch kind {
-	case models.AskForProject:
-		a.Project = &models.AskProject{Name: f.text(at + "name"), Description: f.text(at + "description"), Quota: f.resources(at + "quota"),
-			Peak: f.resources(at + "peak"), StartsAt: f.day(at + "starts_at"), EndsAt: f.day(at + "ends_at")}
-	case models.AskForQuota:
-		a.Quota = &models.AskQuota{ProjectID: project(), Quota: f.resources(at + "quota")}
-	case models.AskForRole:
-		a.Role = &models.AskRole{ProjectID: project(), Name: f.text(at + "name"), Permission: f.text(at + "permission"), Permissions: f.permissions(at),
-			Peak: f.resources(at + "peak"), Mine: f.bool(at + "mine")}
-	case models.AskForPeak:
-		a.Peak = &models.AskPeak{ProjectID: project(), RoleID: f.number(at + "role_id"), Peak: f.resources(at + "peak")}
-	case models.AskForPeriod:
-		a.Period = &models.AskPeriod{ProjectID: project(), EndsAt: f.day(at + "ends_at")}
-	case models.AskForDeadline:
-		a.Deadline = &models.AskDeadline{ProjectID: project(), Until: f.day(at + "until")}
-	case models.AskForJoin:
-		a.Join = &models.AskJoin{ProjectID: project(), Name: f.text(at + "name"), RoleID: f.number(at + "role_id"), Until: f.day(at + "until")}
+	case models.RequestProject:
+		a.Project = &models.ProjectSpec{Name: f.text(at + "name"), Description: f.text(at + "description"), Quota: f.resources(at + "quota"),
+			Limit: f.resources(at + "limit"), StartsAt: f.day(at + "starts_at"), EndsAt: f.day(at + "ends_at")}
+	case models.RequestQuota:
+		a.Quota = &models.QuotaSpec{ProjectID: project(), Quota: f.resources(at + "quota")}
+	case models.RequestRole:
+		a.Role = &models.RoleSpec{ProjectID: project(), Name: f.text(at + "name"), Permission: f.text(at + "permission"), Permissions: f.permissions(at),
+			Limit: f.resources(at + "limit"), Mine: f.bool(at + "mine")}
+	case models.RequestLimit:
+		a.Limit = &models.LimitSpec{ProjectID: project(), RoleID: f.number(at + "role_id"), Limit: f.resources(at + "limit")}
+	case models.RequestPeriod:
+		a.Period = &models.PeriodSpec{ProjectID: project(), EndsAt: f.day(at + "ends_at")}
+	case models.RequestDeadline:
+		a.Deadline = &models.DeadlineSpec{ProjectID: project(), Until: f.day(at + "until")}
+	case models.RequestJoin:
+		a.Join = &models.JoinSpec{ProjectID: project(), Name: f.text(at + "name"), RoleID: f.number(at + "role_id"), Until: f.day(at + "until")}
 	}
 	return a
 }
 
 // decision reads a decision about what was asked. A form knows days only:
 // one that was left as it stood keeps its time of day.
-func (f *form) decision(asked models.Asked) requests.DecisionInput {
+func (f *form) decision(asked models.Requested) requests.DecisionInput {
 	in := requests.DecisionInput{Verdict: f.text("verdict"), Reason: f.text("reason"), Confirm: f.bool("confirm"), Version: f.version()}
 	if in.Verdict == requests.VerdictRefuse { // whatever stands in the other fields
 		return in
 	}
-	in.Asked = f.asked(asked.Kind())
-	switch a := in.Asked; {
+	in.Requested = f.asked(asked.Kind())
+	switch a := in.Requested; {
 	case a.Project != nil:
 		a.Project.StartsAt, a.Project.EndsAt = sameDay(a.Project.StartsAt, asked.Project.StartsAt), sameDay(a.Project.EndsAt, asked.Project.EndsAt)
 	case a.Period != nil:
@@ -65,13 +65,13 @@ func sameDay(typed, asked *time.Time) *time.Time {
 }
 
 // putAsked fills a form with what is asked for.
-func putAsked(f web.Form, a models.Asked) {
+func putAsked(f web.Form, a models.Requested) {
 	at := a.Kind() + "."
 	switch {
 	case a.Project != nil:
 		f.Values[at+"name"], f.Values[at+"description"] = a.Project.Name, a.Project.Description
 		putResources(f, at+"quota", a.Project.Quota)
-		putResources(f, at+"peak", a.Project.Peak)
+		putResources(f, at+"limit", a.Project.Limit)
 		putDay(f, at+"starts_at", a.Project.StartsAt)
 		putDay(f, at+"ends_at", a.Project.EndsAt)
 	case a.Quota != nil:
@@ -81,9 +81,9 @@ func putAsked(f web.Form, a models.Asked) {
 		if a.Role.Mine {
 			f.Values[at+"mine"] = "1"
 		}
-		putResources(f, at+"peak", a.Role.Peak)
-	case a.Peak != nil:
-		putResources(f, at+"peak", a.Peak.Peak)
+		putResources(f, at+"limit", a.Role.Limit)
+	case a.Limit != nil:
+		putResources(f, at+"limit", a.Limit.Limit)
 	case a.Period != nil:
 		putDay(f, at+"ends_at", a.Period.EndsAt)
 	case a.Deadline != nil:
@@ -96,7 +96,7 @@ func putAsked(f web.Form, a models.Asked) {
 // ends words an end.
 func ends(ctx context.Context, t *time.Time) string {
 	if t == nil {
-		return web.T(ctx, "no end")
+		return web.T(ctx, "no end date")
 	}
 	return t.UTC().Format(time.DateOnly)
 }

@@ -20,7 +20,7 @@ func (a *App) requestsRoutes(p *echo.Group) {
 	p.GET("/requests/:id", a.requestPage)
 	p.POST("/requests/:id", a.decideRequestPage)
 	p.POST("/requests/:id/withdraw", a.withdrawRequestPage)
-	p.POST("/projects/:id/asking", a.letAskPage)
+	p.POST("/projects/:id/join-requests", a.letAskPage)
 }
 
 // The boxes of requests.
@@ -82,7 +82,7 @@ func (a *App) requestForm(c echo.Context, typed *web.Form) (templ.Component, err
 		return nil, err
 	}
 	v := web.RequestPageView{RequestView: r.RequestView, Own: r.Own, MayDecide: r.MayDecide, MayWithdraw: r.MayWithdraw, Form: formOf(r.Version)}
-	putAsked(v.Form, r.Asked)
+	putAsked(v.Form, r.Requested)
 	if typed != nil {
 		v.Form = *typed
 	}
@@ -95,12 +95,12 @@ func (a *App) requestForm(c echo.Context, typed *web.Form) (templ.Component, err
 
 func (a *App) requestFacts(c echo.Context, r requests.RequestView) *web.RequestFacts {
 	f := r.Facts
-	v := &web.RequestFacts{Now: f.Now, Left: f.Remaining(), Members: f.Members, Promises: promiseRows(f.Capacity), Used: f.Used, UsedByOne: f.UsedByOne,
+	v := &web.RequestFacts{Now: f.Now, Left: f.Remaining(), Members: f.Members, Capacity: allocationRows(f.Capacity), Used: f.Used, UsedByOne: f.UsedByOne,
 		Roles: roleChoices(f.Roles), Beyond: f.Beyond}
 	if f.Project != nil {
 		v.Quota = &f.Project.Quota
 	}
-	if r.Kind == models.AskForPeriod || r.Kind == models.AskForDeadline {
+	if r.Kind == models.RequestPeriod || r.Kind == models.RequestDeadline {
 		v.Ends = ends(a.spoken(c), f.Until)
 	}
 	return v
@@ -119,7 +119,7 @@ func (a *App) decideRequestPage(c echo.Context) error {
 	if f.bool("preview") {
 		return a.previewed(c, func() (templ.Component, error) { return a.requestForm(c, f.typed()) })
 	}
-	in := f.decision(old.Asked)
+	in := f.decision(old.Requested)
 	var v requests.RequestView
 	if err = f.err(nil); err == nil {
 		v, err = a.decide(ctx, old.ID, in)
@@ -155,7 +155,7 @@ func (a *App) withdrawRequestPage(c echo.Context) error {
 	if _, err := a.Requests.Withdraw(ctx, actorOf(ctx), number(c, "id"), f.version()); err != nil {
 		return err
 	}
-	return a.done(c, "/requests?box=mine", models.Say("The request has been withdrawn."))
+	return a.done(c, "/requests?box=mine", models.Say("Request withdrawn."))
 }
 
 func (a *App) letAskPage(c echo.Context) error {
@@ -168,9 +168,9 @@ func (a *App) letAskPage(c echo.Context) error {
 	if err := a.Requests.LetAsk(ctx, actorOf(ctx), id, on); err != nil {
 		return err
 	}
-	message := models.Say("People can ask to join this project now, by its name or link.")
+	message := models.Say("Join requests are enabled. Anyone with the project's name or link can request to join.")
 	if !on {
-		message = models.Say("People cannot ask to join this project any more.")
+		message = models.Say("Join requests are disabled.")
 	}
 	return a.done(c, path("projects", id), message)
 }
@@ -185,7 +185,7 @@ func (a *App) createRequestPage(c echo.Context) error {
 	if f.bool("preview") {
 		return a.previewed(c, func() (templ.Component, error) { return a.askForm(c, kind, f.number(kind+".project_id"), f.typed()) })
 	}
-	in := requests.RequestInput{Asked: f.asked(kind), Reason: f.text("reason")}
+	in := requests.RequestInput{Requested: f.asked(kind), Reason: f.text("reason")}
 	var v requests.RequestView
 	if err = f.err(nil); err == nil {
 		v, err = a.Requests.Ask(ctx, actorOf(ctx), in)
@@ -196,7 +196,7 @@ func (a *App) createRequestPage(c echo.Context) error {
 			return a.askForm(c, kind, f.number(kind+".project_id"), &w)
 		})
 	}
-	return a.done(c, path("requests", v.ID), models.Say("You have asked for %s. You are told when it is decided.", v.What()))
+	return a.done(c, path("requests", v.ID), models.Say("Request submitted: %s. You will be notified of the decision.", v.What()))
 }
 
 func (a *App) newRequestPage(c echo.Context) error {

@@ -25,15 +25,15 @@ func TestRequestByPageAndProgram(t *testing.T) {
 	w.member = w.token("ann@example.org") // a new password ends tokens
 	w.create(w.admin, at+"/members", `{"email":"lea@example.org","role_id":`+id(lead)+`}`)
 
-	ann.shows(ann.page(200, "GET", "/requests"), "You have asked for nothing yet.", "!To decide")
-	ann.shows(ann.page(200, "GET", "/requests/new"), "A larger peak", "A place in a project")
-	ann.shows(ann.page(200, "GET", "/requests/new?kind=peak"), "vision", "project_id="+id(w.project))
-	form := fmt.Sprintf("/requests/new?kind=peak&project_id=%d", w.project)
-	ann.shows(ann.page(200, "GET", form), `value="140000 MiB"`, "As it is now", "left of the project", `name="peak.role_id"`)
-	typed := []string{"kind", "peak", "peak.project_id", id(w.project), "peak.role_id", id(w.role), "peak.peak.gpu_cores", "120",
-		"peak.peak.gpu_memory_mib", "140000 MiB", "peak.peak.cpu_milli", "4", "peak.peak.memory_mib", "16 GiB", "peak.peak.storage_mib", "100000 MiB"}
+	ann.shows(ann.page(200, "GET", "/requests"), "You have not made any requests yet.", "!To decide")
+	ann.shows(ann.page(200, "GET", "/requests/new"), "Higher limit", "Join a project")
+	ann.shows(ann.page(200, "GET", "/requests/new?kind=limit"), "vision", "project_id="+id(w.project))
+	form := fmt.Sprintf("/requests/new?kind=limit&project_id=%d", w.project)
+	ann.shows(ann.page(200, "GET", form), `value="140000 MiB"`, "Current", "left of the project", `name="limit.role_id"`)
+	typed := []string{"kind", "limit", "limit.project_id", id(w.project), "limit.role_id", id(w.role), "limit.limit.gpu_cores", "120",
+		"limit.limit.gpu_memory_mib", "140000 MiB", "limit.limit.cpu_milli", "4", "limit.limit.memory_mib", "16 GiB", "limit.limit.storage_mib", "100000 MiB"}
 	ann.shows(ann.page(422, "POST", "/requests", typed...), `id="f-reason-error"`, `value="120"`)
-	ann.shows(ann.page(422, "POST", "/requests", append(typed, "reason", "x", "peak.peak.cpu_milli", "many")...), `id="f-peak-peak-cpu_milli-error"`)
+	ann.shows(ann.page(422, "POST", "/requests", append(typed, "reason", "x", "limit.limit.cpu_milli", "many")...), `id="f-peak-peak-cpu_milli-error"`)
 	ann.page(303, "POST", "/requests", append(typed, "reason", "two GPUs for training")...)
 
 	inbox := w.get(w.manager, "/requests?box=inbox").body["items"].([]any)
@@ -42,28 +42,28 @@ func TestRequestByPageAndProgram(t *testing.T) {
 	}
 	first := inbox[0].(map[string]any)
 	n := int64(first["id"].(float64))
-	if first["state"] != "pending" || first["may_decide"] != true || first["facts"] != nil || first["summary"] != "a larger peak in vision" {
+	if first["state"] != "pending" || first["may_decide"] != true || first["facts"] != nil || first["summary"] != "higher limit in vision" {
 		t.Errorf("inbox: %v", first)
 	}
 	facts := w.get(w.manager, w.requestAt(n)).body["facts"].(map[string]any)
-	if facts["left"].(map[string]any)["gpu_cores"] != 80.0 || facts["members"] != 1.0 || facts["promises"].([]any)[0].(map[string]any)["capacity"] != 200.0 ||
+	if facts["remaining"].(map[string]any)["gpu_cores"] != 80.0 || facts["members"] != 1.0 || facts["capacity"].([]any)[0].(map[string]any)["capacity"] != 200.0 ||
 		facts["used"].(map[string]any)["gpu_core_hours"] != 0.0 {
 		t.Errorf("facts: %v", facts)
 	}
 	if seen := w.get(w.member, w.requestAt(n)); seen.body["facts"] != nil || seen.body["may_withdraw"] != true {
 		t.Errorf("who asked sees %s", seen.raw)
 	}
-	lea.shows(lea.page(200, "GET", "/requests"), "To decide (1)", "A larger peak in vision", "to be decided", "ann@example.org", `id="nav-requests"`)
+	lea.shows(lea.page(200, "GET", "/requests"), "To decide (1)", "Higher limit in vision", "awaiting decision", "ann@example.org", `id="nav-requests"`)
 	page := lea.page(200, "GET", w.requestAt(n))
-	lea.shows(page, "Left of the quota", "two GPUs for training", `value="120"`, `name="verdict" value="approve"`, "!Withdraw")
-	ann.shows(ann.page(200, "GET", w.requestAt(n)), "Withdraw", "!verdict", "!Left of the quota")
+	lea.shows(page, "Unallocated quota", "two GPUs for training", `value="120"`, `name="verdict" value="approve"`, "!Withdraw")
+	ann.shows(ann.page(200, "GET", w.requestAt(n)), "Withdraw", "!verdict", "!Unallocated quota")
 
 	typed[7] = "110"
 	lea.page(409, "POST", w.requestAt(n), append(typed, "verdict", "approve", "version", "9")...)
 	lea.page(303, "POST", w.requestAt(n), append(typed, "verdict", "approve", "version", "1")...)
 	got := w.get(w.member, w.requestAt(n))
 	if got.body["state"] != "adjusted" || got.body["decider"] != "lea@example.org" || !strings.Contains(got.raw, `"gpu_cores":110`) {
-		t.Errorf("decided: %s", got.raw)
+		t.Errorf("adjusted: %s", got.raw)
 	}
 	ann.shows(ann.page(200, "GET", w.requestAt(n)), "adjusted", "decided: 110", "lea@example.org decided")
 	root.shows(root.page(409, "POST", w.requestAt(n), append(typed, "verdict", "approve")...), "lea@example.org has approved this request already")
@@ -71,12 +71,12 @@ func TestRequestByPageAndProgram(t *testing.T) {
 	if !strings.Contains(again.raw, "lea@example.org") {
 		t.Errorf("the second decider is not told who was first: %s", again.raw)
 	}
-	role := w.get(w.member, at+"/roles/"+id(w.role)).body["peak"].(map[string]any)
+	role := w.get(w.member, at+"/roles/"+id(w.role)).body["limit"].(map[string]any)
 	if role["gpu_cores"] != 110.0 || role["gpu_memory_mib"] != 140000.0 {
-		t.Errorf("peak: %v", role)
+		t.Errorf("limit: %v", role)
 	}
-	if told := w.get(w.member, "/notices"); !strings.Contains(told.raw, "approved with other numbers: a larger peak in vision") {
-		t.Errorf("notices: %s", told.raw)
+	if told := w.get(w.member, "/notifications"); !strings.Contains(told.raw, "approved with other numbers: higher limit in vision") {
+		t.Errorf("notifications: %s", told.raw)
 	}
 }
 
@@ -107,12 +107,12 @@ func TestApprovedAsItStands(t *testing.T) {
 		form = append(form, "project.quota."+field[0], field[1])
 	}
 	// The world's project has promised all GPU cores of the pool already.
-	root.shows(root.page(200, "GET", w.requestAt(n)), "Promise it nevertheless", "7 more than 200")
+	root.shows(root.page(200, "GET", w.requestAt(n)), "Allocate anyway", "7 more than 200")
 	root.shows(root.page(409, "POST", w.requestAt(n), form...), `id="f-confirm-error"`, `id="f-reason-error"`)
 	root.page(303, "POST", w.requestAt(n), append(form, "confirm", "1", "reason", "they wait for each other")...)
 	got := w.get(w.stranger, w.requestAt(n))
 	if got.body["state"] != "approved" || got.body["decision_reason"] != "they wait for each other" || got.body["project"] != "speech" {
-		t.Errorf("decided: %s", got.raw)
+		t.Errorf("adjusted: %s", got.raw)
 	}
 	project := w.get(w.stranger, path("projects", int64(got.body["project_id"].(float64))))
 	if project.body["ends_at"] != "2100-01-01T15:30:00Z" || project.body["quota"].(map[string]any)["gpu_memory_mib"] != 14001.0 {
@@ -150,7 +150,7 @@ func TestForeignRequests(t *testing.T) {
 	}
 	join := []string{"kind", "join", "join.name", "vision", "reason", "hello"}
 	eve.shows(eve.page(422, "POST", "/requests", join...), `id="f-join-name-error"`)
-	boss.shows(boss.page(200, "GET", path("projects", w.project)), "Let people ask to join")
+	boss.shows(boss.page(200, "GET", path("projects", w.project)), "Allow join requests")
 	boss.page(303, "POST", path("projects", w.project, "asking"), "on", "1")
 	boss.shows(boss.page(200, "GET", path("projects", w.project)), "kind=join&amp;project_id="+id(w.project))
 	eve.shows(eve.page(200, "GET", fmt.Sprintf("/requests/new?kind=join&project_id=%d", w.project)), "vision", "!gpu_cores")
@@ -159,7 +159,7 @@ func TestForeignRequests(t *testing.T) {
 	n = int64(mine.body["items"].([]any)[0].(map[string]any)["id"].(float64))
 	eve.shows(eve.page(200, "GET", w.requestAt(n)), "A place in vision", `!href="/projects/`)
 	boss.shows(boss.page(422, "POST", w.requestAt(n), "verdict", "approve"), `id="f-join-role_id-error"`, "Does not fit")
-	small := w.create(w.manager, path("projects", w.project, "roles"), `{"name":"guest","permission":"member","peak":`+slice+`}`)
+	small := w.create(w.manager, path("projects", w.project, "roles"), `{"name":"guest","permission":"member","limit":`+slice+`}`)
 	boss.page(303, "POST", w.requestAt(n), "verdict", "approve", "join.role_id", id(small))
 	if got := w.state(w.stranger, n); got != "approved" {
 		t.Errorf("joined: %s", got)
@@ -200,21 +200,21 @@ func TestWithdrawAndRefuse(t *testing.T) {
 func TestPromisesPage(t *testing.T) {
 	w := newWorld(t)
 	root, bob := w.visitor("ada@example.org", true), w.visitor("bob@example.org", false)
-	bob.page(403, "GET", "/promises")
-	bob.page(403, "POST", "/promises", "ratio.gpu_cores", "1")
-	w.problem(w.want(403, w.manager, "GET", "/promises", ""))
-	root.shows(root.page(200, "GET", "/promises"), "vision", "not known", `name="ratio.gpu_cores"`, `value="100"`, "!More is promised than there is")
+	bob.page(403, "GET", "/capacity")
+	bob.page(403, "POST", "/capacity", "ratio.gpu_cores", "1")
+	w.problem(w.want(403, w.manager, "GET", "/capacity", ""))
+	root.shows(root.page(200, "GET", "/capacity"), "vision", "unknown", `name="ratio.gpu_cores"`, `value="100"`, "!More is allocated than there is")
 	form := []string{"ratio.gpu_cores", "150", "ratio.gpu_memory_mib", "150", "ratio.cpu_milli", "200", "ratio.memory_mib", "100", "ratio.storage_mib", "0", "stated.cpu_milli", "4"}
-	root.shows(root.page(422, "POST", "/promises", form...), `id="f-ratio-storage_mib-error"`, `value="150"`)
+	root.shows(root.page(422, "POST", "/capacity", form...), `id="f-ratio-storage_mib-error"`, `value="150"`)
 	form[9] = "100"
-	root.page(303, "POST", "/promises", form...)
-	root.page(409, "POST", "/promises", append(form, "version", "1")...)
-	root.shows(root.page(200, "GET", "/promises"), "More is promised than there is", "CPU: 12 more than the pool has", "100 %")
-	got := w.get(w.admin, "/promises")
+	root.page(303, "POST", "/capacity", form...)
+	root.page(409, "POST", "/capacity", append(form, "version", "1")...)
+	root.shows(root.page(200, "GET", "/capacity"), "More is allocated than there is", "CPU: 12 above capacity", "100 %")
+	got := w.get(w.admin, "/capacity")
 	cpu := got.body["resources"].([]any)[2].(map[string]any)
 	if cpu["limit"] != 8000.0 || cpu["excess"] != 8000.0 || cpu["missing"] != 12000.0 || got.body["projects"].([]any)[0].(map[string]any)["name"] != "vision" {
 		t.Errorf("promises: %s", got.raw)
 	}
-	w.want(200, w.admin, "PUT", "/promises", `{"ratio":{"gpu_cores":100,"gpu_memory_mib":100,"cpu_milli":100,"memory_mib":100,"storage_mib":100}}`, "If-Match", got.header.Get("ETag"))
-	w.problem(w.want(412, w.admin, "PUT", "/promises", `{"ratio":{"gpu_cores":100,"gpu_memory_mib":100,"cpu_milli":100,"memory_mib":100,"storage_mib":100}}`, "If-Match", got.header.Get("ETag")))
+	w.want(200, w.admin, "PUT", "/capacity", `{"ratio":{"gpu_cores":100,"gpu_memory_mib":100,"cpu_milli":100,"memory_mib":100,"storage_mib":100}}`, "If-Match", got.header.Get("ETag"))
+	w.problem(w.want(412, w.admin, "PUT", "/capacity", `{"ratio":{"gpu_cores":100,"gpu_memory_mib":100,"cpu_milli":100,"memory_mib":100,"storage_mib":100}}`, "If-Match", got.header.Get("ETag")))
 }

@@ -119,7 +119,7 @@ func (p Paging) page() (models.Page, error) {
 	}
 	after, err := strconv.ParseInt(p.Cursor, 10, 64)
 	if err != nil || after < 1 {
-		return models.Page{}, refuse("query.cursor", "is no cursor of this list")
+		return models.Page{}, refuse("query.cursor", "is not a valid cursor for this list")
 	}
 	return models.Page{After: after, Limit: p.Limit}, nil
 }
@@ -177,8 +177,8 @@ func etag(version int64) string { return strconv.Quote(strconv.FormatInt(version
 
 // What operations give.
 
-// Answer is a body without a version.
-type Answer[B any] struct{ Body B }
+// Decision is a body without a version.
+type Response[B any] struct{ Body B }
 
 // Found is a resource that carries its version.
 type Found[B any] struct {
@@ -230,7 +230,7 @@ type List[T any] struct {
 
 // listed answers with one page. A full page is the last one when nothing
 // comes after it.
-func listed[T, R any](p Paging, id func(T) int64, fetch func(models.Page) ([]T, error), show func(T) R) (*Answer[List[R]], error) {
+func listed[T, R any](p Paging, id func(T) int64, fetch func(models.Page) ([]T, error), show func(T) R) (*Response[List[R]], error) {
 	page, err := p.page()
 	if err != nil {
 		return nil, err
@@ -250,11 +250,11 @@ func listed[T, R any](p Paging, id func(T) int64, fetch func(models.Page) ([]T, 
 			list.NextCursor = strconv.FormatInt(last, 10)
 		}
 	}
-	return &Answer[List[R]]{list}, nil
+	return &Response[List[R]]{list}, nil
 }
 
 // listedWhole pages a list that a service gives as a whole.
-func listedWhole[T, R any](p Paging, id func(T) int64, all []T, err error, show func(T) R) (*Answer[List[R]], error) {
+func listedWhole[T, R any](p Paging, id func(T) int64, all []T, err error, show func(T) R) (*Response[List[R]], error) {
 	if err != nil {
 		return nil, err
 	}

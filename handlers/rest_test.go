@@ -13,7 +13,7 @@ func TestAPIAccount(t *testing.T) {
 	me := w.get(w.member, "/me")
 	place := me.body["memberships"].([]any)[0].(map[string]any)
 	if me.body["email"] != "ann@example.org" || me.body["admin"] != false || place["role"] != "engineer" ||
-		place["left"].(map[string]any)["gpu_cores"] != 100.0 {
+		place["remaining"].(map[string]any)["gpu_cores"] != 100.0 {
 		t.Errorf("me: %s", me.raw)
 	}
 	made := w.want(201, w.member, "POST", "/tokens", `{"name":"ci","lifetime":"24h"}`)
@@ -56,13 +56,13 @@ func TestAPIProject(t *testing.T) {
 	w := newWorld(t)
 	at := "/projects/" + id(w.project)
 	p := w.get(w.member, at)
-	if p.body["promised"].(map[string]any)["gpu_cores"] != 110.0 || p.body["left"].(map[string]any)["gpu_cores"] != 90.0 {
+	if p.body["allocated"].(map[string]any)["gpu_cores"] != 110.0 || p.body["remaining"].(map[string]any)["gpu_cores"] != 90.0 {
 		t.Errorf("project: %s", p.raw)
 	}
 	w.problem(w.want(403, w.manager, "PUT", at, `{"name":"vision","quota":`+plenty+`}`))
 	fields := w.problem(w.want(409, w.admin, "PUT", at, `{"name":"vision","quota":`+slice+`}`))
 	if fields["quota.gpu_cores"] == "" {
-		t.Errorf("a quota below the peaks: %v", fields)
+		t.Errorf("a quota below the limits: %v", fields)
 	}
 	changed := w.want(200, w.admin, "PUT", at, `{"name":"vision 2","quota":`+plenty+`,"ends_at":"2100-01-01T02:00:00+02:00"}`)
 	if changed.body["name"] != "vision 2" || changed.body["ends_at"] != "2100-01-01T00:00:00Z" || changed.header.Get("ETag") != `"2"` {
@@ -73,7 +73,7 @@ func TestAPIProject(t *testing.T) {
 		t.Errorf("rule 1 does not say what is left: %s", full.raw)
 	}
 	w.problem(w.want(409, w.manager, "DELETE", at+"/roles/"+id(w.role), ""))
-	spare := w.create(w.manager, at+"/roles", `{"name":"guest","permission":"member","peak":`+slice+`}`)
+	spare := w.create(w.manager, at+"/roles", `{"name":"guest","permission":"member","limit":`+slice+`}`)
 	w.want(200, w.manager, "PUT", at+"/members/"+id(w.place), `{"role_id":`+id(spare)+`}`)
 	if m := w.get(w.manager, at+"/members/"+id(w.place)); m.body["role"] != "guest" {
 		t.Errorf("member: %s", m.raw)
@@ -81,7 +81,7 @@ func TestAPIProject(t *testing.T) {
 	w.want(204, w.manager, "DELETE", at+"/members/"+id(w.place), "")
 	w.problem(w.want(404, w.member, "GET", at, ""))
 	w.problem(w.want(404, w.manager, "GET", at+"/members/"+id(w.place), ""))
-	w.want(204, w.manager, "DELETE", at+"/roles/"+id(w.create(w.manager, at+"/roles", `{"name":"x","permission":"member","peak":`+slice+`}`)), "")
+	w.want(204, w.manager, "DELETE", at+"/roles/"+id(w.create(w.manager, at+"/roles", `{"name":"x","permission":"member","limit":`+slice+`}`)), "")
 	if audit := w.get(w.admin, "/audit?limit=1"); audit.body["items"].([]any)[0].(map[string]any)["action"] != "delete" {
 		t.Errorf("audit: %s", audit.raw)
 	}
@@ -150,7 +150,7 @@ func TestAPIShortLaunchOffers(t *testing.T) {
 	}
 	rival := w.create(w.admin, "/projects", `{"name":"rival","quota":`+plenty+`}`)
 	at := "/projects/" + id(rival)
-	role := w.create(w.admin, at+"/roles", `{"name":"all","permission":"member","peak":`+plenty+`}`)
+	role := w.create(w.admin, at+"/roles", `{"name":"all","permission":"member","limit":`+plenty+`}`)
 	w.create(w.admin, at+"/members", `{"email":"eve@example.org","role_id":`+id(role)+`}`)
 	w.want(201, w.stranger, "POST", "/workspaces", `{"project_id":`+id(rival)+`,"request":{"gpus":2,"cores":60}}`)
 	short := w.launch(w.member, "")
@@ -159,7 +159,7 @@ func TestAPIShortLaunchOffers(t *testing.T) {
 		t.Fatalf("short: %d %s", short.status, short.raw)
 	}
 	queued := w.launch(w.member, `,"when_short":"wait"`)
-	if queued.status != 201 || queued.body["state"] != "queued" || queued.body["place"] != 1.0 {
+	if queued.status != 201 || queued.body["state"] != "queued" || queued.body["position"] != 1.0 {
 		t.Fatalf("queued: %d %s", queued.status, queued.raw)
 	}
 	view := w.get(w.member, "/pool")
@@ -180,7 +180,7 @@ func TestAPIConditionalUpdates(t *testing.T) {
 	for path, body := range map[string]string{
 		"/users/" + id(u):                    `{"name":"Kim","admin":false,"disabled":false}`,
 		at:                                   `{"name":"vision","quota":` + plenty + `}`,
-		at + "/roles/" + id(w.role):          `{"name":"engineer","permission":"member","peak":` + some + `}`,
+		at + "/roles/" + id(w.role):          `{"name":"engineer","permission":"member","limit":` + some + `}`,
 		at + "/members/" + id(w.place):       `{"role_id":` + id(w.role) + `}`,
 		"/environments/" + id(w.environment): `{"name":"P","language":"python","language_version":"3","command":["/bin/j"]}`,
 		"/pool/devices/" + id(w.device):      `{"sharing":"time-slicing","mixed":true}`,
@@ -251,7 +251,7 @@ func (w *world) walk(path string, limit int) int {
 func TestAPIForeign(t *testing.T) {
 	w := newWorld(t)
 	n := int64(w.launch(w.member, "").body["id"].(float64))
-	at, role := "/projects/"+id(w.project), `{"name":"r","permission":"member","peak":`+slice+`}`
+	at, role := "/projects/"+id(w.project), `{"name":"r","permission":"member","limit":`+slice+`}`
 	before := w.counts()
 	for _, c := range []struct{ method, path, body string }{
 		{"GET", at, ""}, {"PUT", at, `{"name":"x","quota":` + some + `}`},

@@ -11,7 +11,7 @@ import (
 
 func (a rest) rolesOperations(s section) {
 	register(a, s, route{http.MethodGet, "/projects/{id}/roles", 200, "list-roles", "List a project's roles"}, a.listRoles)
-	register(a, s, route{http.MethodPost, "/projects/{id}/roles", 201, "create-role", "Add a role"}, a.createRole)
+	register(a, s, route{http.MethodPost, "/projects/{id}/roles", 201, "create-role", "Add role"}, a.createRole)
 	register(a, s, route{http.MethodGet, "/projects/{id}/roles/{role}", 200, "get-role", "Show a role"}, a.getRole)
 	register(a, s, route{http.MethodPut, "/projects/{id}/roles/{role}", 200, "update-role", "Replace a role"}, a.updateRole)
 	register(a, s, route{http.MethodDelete, "/projects/{id}/roles/{role}", 204, "delete-role", "Delete a role that nobody has or had"}, a.deleteRole)
@@ -24,12 +24,12 @@ type Role struct {
 	Name        string           `json:"name"`
 	Permission  string           `json:"permission" enum:"owner,manager,member,viewer,custom"`
 	Permissions []string         `json:"permissions" doc:"all that it permits"`
-	Peak        models.Resources `json:"peak" doc:"the most that a member in it may hold at once"`
+	Limit       models.Resources `json:"limit" doc:"the most that a member in it may hold at once"`
 	CreatedAt   time.Time        `json:"created_at"`
 }
 
 func roleOf(r models.Role) Role {
-	return Role{r.ID, r.ProjectID, r.Name, r.Permission, r.Permits().Names(), r.Peak, r.CreatedAt.UTC()}
+	return Role{r.ID, r.ProjectID, r.Name, r.Permission, r.Permits().Names(), r.Limit, r.CreatedAt.UTC()}
 }
 
 // ByRole names a role of a project.
@@ -45,18 +45,18 @@ type RoleUpdate struct {
 	Body projects.RoleInput
 }
 
-func (a rest) listRoles(ctx context.Context, in *PageOf) (*Answer[List[Role]], error) {
-	all, err := a.Ledger.Roles(ctx, actorOf(ctx), in.ID)
+func (a rest) listRoles(ctx context.Context, in *PageOf) (*Response[List[Role]], error) {
+	all, err := a.Projects.Roles(ctx, actorOf(ctx), in.ID)
 	return listedWhole(in.Paging, func(r projects.RoleView) int64 { return r.ID }, all, err, func(r projects.RoleView) Role { return roleOf(r.Role) })
 }
 
 func (a rest) createRole(ctx context.Context, in *CreateIn[projects.RoleInput]) (*Created[Role], error) {
-	r, err := a.Ledger.CreateRole(ctx, actorOf(ctx), in.ID, in.Body)
+	r, err := a.Projects.CreateRole(ctx, actorOf(ctx), in.ID, in.Body)
 	return created(r.Version, roleOf(r), err, "projects", in.ID, "roles", r.ID)
 }
 
 func (a rest) getRole(ctx context.Context, in *ByRole) (*Found[Role], error) {
-	r, err := a.Ledger.Role(ctx, actorOf(ctx), in.ID, in.Role)
+	r, err := a.Projects.Role(ctx, actorOf(ctx), in.ID, in.Role)
 	return found(r.Version, roleOf(r), err)
 }
 
@@ -65,10 +65,10 @@ func (a rest) updateRole(ctx context.Context, in *RoleUpdate) (*Found[Role], err
 	if in.Body.Version, err = in.version(); err != nil {
 		return nil, err
 	}
-	r, err := a.Ledger.UpdateRole(ctx, actorOf(ctx), in.ID, in.Role, in.Body)
+	r, err := a.Projects.UpdateRole(ctx, actorOf(ctx), in.ID, in.Role, in.Body)
 	return found(r.Version, roleOf(r), err)
 }
 
 func (a rest) deleteRole(ctx context.Context, in *ByRole) (*Nothing, error) {
-	return nothing(a.Ledger.DeleteRole(ctx, actorOf(ctx), in.ID, in.Role))
+	return nothing(a.Projects.DeleteRole(ctx, actorOf(ctx), in.ID, in.Role))
 }

@@ -22,7 +22,7 @@ func (a *App) rolesRoutes(p *echo.Group) {
 }
 
 func (f *form) roleInput() projects.RoleInput {
-	return projects.RoleInput{Name: f.text("name"), Permission: f.text("permission"), Permissions: f.permissions(""), Peak: f.resources("peak"), Version: f.version()}
+	return projects.RoleInput{Name: f.text("name"), Permission: f.text("permission"), Permissions: f.permissions(""), Limit: f.resources("limit"), Version: f.version()}
 }
 
 // roleForm is the form of a role, new when role is 0, with what the quota has
@@ -36,9 +36,9 @@ func (a *App) roleForm(c echo.Context, role int64, f *web.Form) (templ.Component
 	if err := a.Access.Check(actorOf(ctx), p.ID, "role", "write"); err != nil {
 		return nil, err
 	}
-	v := web.RoleFormView{ProjectID: p.ID, Project: p.Name, ID: role, Quota: p.Quota, Remaining: left, Has: a.Access.Having(actorOf(ctx), p.ID), Form: formOf(0)}
+	v := web.RoleFormView{ProjectID: p.ID, Project: p.Name, ID: role, Quota: p.Quota, Remaining: left, Has: a.Access.PermissionsIn(actorOf(ctx), p.ID), Form: formOf(0)}
 	if role != 0 {
-		roles, err := a.Ledger.Roles(ctx, actorOf(ctx), p.ID)
+		roles, err := a.Projects.Roles(ctx, actorOf(ctx), p.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -47,9 +47,9 @@ func (a *App) roleForm(c echo.Context, role int64, f *web.Form) (templ.Component
 			return nil, models.NotFound("role")
 		}
 		v.Name, v.Members, v.CanDelete, v.Form = r.Name, r.Members, r.Members == 0, formOf(r.Version)
-		v.Remaining = left.Add(r.Peak.Times(r.Members))
+		v.Remaining = left.Add(r.Limit.Times(r.Members))
 		v.Form.Values["name"], v.Form.Values["permission"], v.Form.Values["permissions"] = r.Name, r.Permission, strings.Join(r.Permits().Names(), " ")
-		putResources(v.Form, "peak", r.Peak)
+		putResources(v.Form, "limit", r.Limit)
 	}
 	if f != nil {
 		v.Form = *f
@@ -94,7 +94,7 @@ func (a *App) createRolePage(c echo.Context) error {
 	project, in := number(c, "id"), f.roleInput()
 	var r models.Role
 	if err = f.err(nil); err == nil {
-		r, err = a.Ledger.CreateRole(c.Request().Context(), actorOf(c.Request().Context()), project, in)
+		r, err = a.Projects.CreateRole(c.Request().Context(), actorOf(c.Request().Context()), project, in)
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
@@ -102,7 +102,7 @@ func (a *App) createRolePage(c echo.Context) error {
 			return a.roleForm(c, 0, &w)
 		})
 	}
-	return a.done(c, path("projects", project), models.Say("The role %s has been added.", r.Name))
+	return a.done(c, path("projects", project), models.Say("Role %s added.", r.Name))
 }
 
 func (a *App) updateRolePage(c echo.Context) error {
@@ -116,7 +116,7 @@ func (a *App) updateRolePage(c echo.Context) error {
 	project, id, in := number(c, "id"), number(c, "role"), f.roleInput()
 	var r models.Role
 	if err = f.err(nil); err == nil {
-		r, err = a.Ledger.UpdateRole(c.Request().Context(), actorOf(c.Request().Context()), project, id, in)
+		r, err = a.Projects.UpdateRole(c.Request().Context(), actorOf(c.Request().Context()), project, id, in)
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
@@ -124,7 +124,7 @@ func (a *App) updateRolePage(c echo.Context) error {
 			return a.roleForm(c, id, &w)
 		})
 	}
-	return a.done(c, path("projects", project), models.Say("The role %s has been changed.", r.Name))
+	return a.done(c, path("projects", project), models.Say("Role %s updated.", r.Name))
 }
 
 func (a *App) confirmDeleteRolePage(c echo.Context) error {
@@ -137,14 +137,14 @@ func (a *App) confirmDeleteRolePage(c echo.Context) error {
 
 func (a *App) deleteRoleForm(c echo.Context, refused error) (templ.Component, error) {
 	ctx := c.Request().Context()
-	p, err := a.Ledger.Project(ctx, actorOf(ctx), number(c, "id"))
+	p, err := a.Projects.Project(ctx, actorOf(ctx), number(c, "id"))
 	if err != nil {
 		return nil, err
 	}
 	if err := a.Access.Check(actorOf(ctx), p.ID, "role", "write"); err != nil {
 		return nil, err
 	}
-	r, err := a.Ledger.Role(ctx, actorOf(ctx), p.ID, number(c, "role"))
+	r, err := a.Projects.Role(ctx, actorOf(ctx), p.ID, number(c, "role"))
 	v := web.ConfirmDeleteRole(p.Project, r)
 	if refused != nil {
 		v.Form = v.Form.Refuse(refused)
@@ -155,16 +155,16 @@ func (a *App) deleteRoleForm(c echo.Context, refused error) (templ.Component, er
 func (a *App) deleteRolePage(c echo.Context) error {
 	ctx := c.Request().Context()
 	project := number(c, "id")
-	err := a.Ledger.DeleteRole(ctx, actorOf(ctx), project, number(c, "role"))
+	err := a.Projects.DeleteRole(ctx, actorOf(ctx), project, number(c, "role"))
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) { return a.deleteRoleForm(c, err) })
 	}
-	return a.done(c, path("projects", project), models.Say("The role has been deleted."))
+	return a.done(c, path("projects", project), models.Say("Role deleted."))
 }
 
 func roleChoices(roles []projects.RoleView) (list []web.RoleChoice) {
 	for _, r := range roles {
-		list = append(list, web.RoleChoice{ID: r.ID, Name: r.Name, Permission: r.Permission, Peak: r.Peak})
+		list = append(list, web.RoleChoice{ID: r.ID, Name: r.Name, Permission: r.Permission, Limit: r.Limit})
 	}
 	return list
 }

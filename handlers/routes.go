@@ -19,7 +19,7 @@ func NewApp(c Config) *App {
 	a.events = live.New(a.mayFollow, c.Holds)
 	a.metrics = metrics.New(metrics.Sources{Store: c.Store, Pool: c.Pool, Workspaces: c.Workspaces, Streams: a.events.Count, Others: c.Collectors})
 	c.Store.OnChange(a.events.Publish)
-	c.Store.Carry(a.events)
+	c.Store.OnRevoke(a.events)
 	e := a.echo
 	e.HideBanner, e.HidePort = true, true
 	e.HTTPErrorHandler = a.handleError

@@ -54,7 +54,7 @@ func (s sessionStore) CommitCtx(ctx context.Context, token string, data []byte, 
 }
 
 func (s sessionStore) DeleteCtx(ctx context.Context, token string) error {
-	return s.store.Revoking(ctx, func(q *models.Queries) error { return q.DeleteSession(policies.HashSecret(token)) })
+	return s.store.InRevokingTx(ctx, func(q *models.Queries) error { return q.DeleteSession(policies.HashSecret(token)) })
 }
 
 func (s sessionStore) Find(token string) ([]byte, bool, error) {
@@ -151,7 +151,7 @@ func (a *App) rememberLanguage(c echo.Context, actor policies.Actor, language st
 	if actor.User.ID == 0 {
 		return
 	}
-	if err := a.Notices.Speak(c.Request().Context(), actor, language); err != nil {
+	if err := a.Notifications.Speak(c.Request().Context(), actor, language); err != nil {
 		a.Logger.WarnContext(c.Request().Context(), "a reader's language is not kept", "err", err)
 	}
 }

@@ -45,7 +45,7 @@ func (a *App) providerName() string {
 // known when it comes back.
 func (a *App) leaveToSignInPage(c echo.Context) error {
 	next := localPath(c.QueryParam("next"))
-	if actorOf(c.Request().Context()).Signed() {
+	if actorOf(c.Request().Context()).SignedIn() {
 		return c.Redirect(http.StatusSeeOther, next)
 	}
 	// The cookie has to be where the browser comes back to, and that is one
@@ -77,7 +77,7 @@ func (a *App) returnSignedInPage(c echo.Context) error {
 	a.setPass(c, "", -time.Second)
 	next, pass := localPath(j.next), j.pass(a.OIDC.Origin)
 	if j.secret == "" || !hmac.Equal([]byte(pass.State), []byte(c.QueryParam("state"))) || !a.Store.Now().Before(j.until) {
-		return a.notSignedIn(c, next, models.Forbidden("This sign-in was not begun in this browser, is done already, or took longer than %d minutes. Begin again.",
+		return a.notSignedIn(c, next, models.Forbidden("This sign-in was started in another browser, is already complete, or took longer than %d minutes. Sign in again.",
 			int64(awayTime/time.Minute)))
 	}
 	if code := c.QueryParam("error"); code != "" {
@@ -96,11 +96,11 @@ func (a *App) returnSignedInPage(c echo.Context) error {
 // arrive begins the session of whom the provider vouches for.
 func (a *App) arrive(c echo.Context, as policies.Assertion) error {
 	ctx := c.Request().Context()
-	in, err := a.Accounts.SignInBy(ctx, a.OIDC.Rules, as)
+	in, err := a.Accounts.SignInWithProvider(ctx, a.OIDC.Rules, as)
 	if err != nil {
 		return err
 	}
-	places, err := a.Ledger.FollowGroups(ctx, in.Identity, a.OIDC.Rules.Places(as.Groups))
+	places, err := a.Projects.FollowGroups(ctx, in.Identity, a.OIDC.Rules.ProjectRoles(as.Groups))
 	if places.Changed {
 		a.Wake()
 	}
@@ -132,14 +132,14 @@ func (a *App) providerRefuses(code string) error {
 	name := a.providerName()
 	switch code {
 	case "access_denied":
-		return models.Forbidden("%s has not let you in.", name)
+		return models.Forbidden("%s denied the sign-in.", name)
 	case "temporarily_unavailable", "server_error":
-		return models.Unavailable(nil, "%s cannot sign anybody in now. Try again in a moment.", name)
+		return models.Unavailable(nil, "Sign-in with %s is temporarily unavailable. Try again in a moment.", name)
 	}
 	if len(code) > 40 || strings.Trim(code, "abcdefghijklmnopqrstuvwxyz_") != "" {
 		code = "?"
 	}
-	return models.Forbidden("%s has refused the sign-in (%s). An administrator of this Weir can look at its settings.", name, code)
+	return models.Forbidden("%s rejected the sign-in (%s). Ask an administrator to check the sign-in settings.", name, code)
 }
 
 // notSignedIn shows the sign-in page again and says why.
@@ -201,11 +201,11 @@ func readJourney(cookie string) journey {
 }
 
 // pass is what the provider gets to see of it.
-func (j journey) pass(origin string) policies.Pass {
+func (j journey) pass(origin string) policies.SignInState {
 	make := func(what string) string {
 		mac := hmac.New(sha256.New, []byte(j.secret))
 		mac.Write([]byte(what + " " + j.cookie()))
 		return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 	}
-	return policies.Pass{Redirect: origin + returnPath, State: make("state"), Nonce: make("nonce"), Verifier: make("verifier")}
+	return policies.SignInState{Redirect: origin + returnPath, State: make("state"), Nonce: make("nonce"), Verifier: make("verifier")}
 }

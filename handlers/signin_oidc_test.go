@@ -16,8 +16,8 @@ func TestSignInByProvider(t *testing.T) {
 	for name, inToken := range map[string]bool{"userinfo": false, "token": true} {
 		t.Run(name, func(t *testing.T) {
 			c := newCampus(t, asIs)
-			c.provider.Know(kim("admins", "others"))
-			c.provider.Spoil(openidtest.Spoil{InToken: inToken})
+			c.provider.AddPerson(kim("admins", "others"))
+			c.provider.SetFaults(openidtest.Faults{InToken: inToken})
 			v := c.guest()
 			contains(t, v.see(c.origin+"/signin?next=/account").body, `href="/signin/oidc?next=%2Faccount"`, "Sign in with Example University")
 			page := v.enter("kim")
@@ -40,7 +40,7 @@ func TestSignInByProvider(t *testing.T) {
 
 func TestProviderSessionIsCapped(t *testing.T) {
 	c := newCampus(t, asIs)
-	c.provider.Know(kim())
+	c.provider.AddPerson(kim())
 	v := c.guest()
 	v.enter("kim")
 	c.pass(9 * time.Minute)
@@ -93,9 +93,9 @@ func TestProviderPeopleWhoStayOut(t *testing.T) {
 		reason string
 	}{
 		"unverified":     {with(func(p *openidtest.Person) { p.Verified = false }), "has not verified your e-mail address kim@example.org"},
-		"foreign domain": {with(func(p *openidtest.Person) { p.Email = "kim@example.com" }), "Addresses at example.com may not sign in here."},
-		"sub-domain":     {with(func(p *openidtest.Person) { p.Email = "kim@lab.example.org" }), "Addresses at lab.example.org may not sign in here."},
-		"suffix":         {with(func(p *openidtest.Person) { p.Email = "kim@badexample.org" }), "Addresses at badexample.org may not sign in here."},
+		"foreign domain": {with(func(p *openidtest.Person) { p.Email = "kim@example.com" }), "Email addresses at example.com cannot sign in."},
+		"sub-domain":     {with(func(p *openidtest.Person) { p.Email = "kim@lab.example.org" }), "Email addresses at lab.example.org cannot sign in."},
+		"suffix":         {with(func(p *openidtest.Person) { p.Email = "kim@badexample.org" }), "Email addresses at badexample.org cannot sign in."},
 		"no address":     {with(func(p *openidtest.Person) { p.Email = "" }), "gives no e-mail address"},
 		"two addresses":  {with(func(p *openidtest.Person) { p.Email = "kim@example.com@example.org" }), "gives no e-mail address"},
 		"look-alike":     {with(func(p *openidtest.Person) { p.Email = "\u212aim@example.org" }), "gives no e-mail address"}, // folds to k
@@ -104,7 +104,7 @@ func TestProviderPeopleWhoStayOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := c.counts()["users"]
-			c.provider.Know(m.person)
+			c.provider.AddPerson(m.person)
 			v := c.guest()
 			v.refusal(v.signInBy("kim", "/"), http.StatusForbidden, m.reason)
 			if n := c.counts()["users"]; n != before {
@@ -116,21 +116,21 @@ func TestProviderPeopleWhoStayOut(t *testing.T) {
 
 func TestProviderAnswersThatAreNotTaken(t *testing.T) {
 	c := newCampus(t, asIs)
-	c.provider.Know(kim())
+	c.provider.AddPerson(kim())
 	for name, m := range map[string]struct {
-		spoil openidtest.Spoil
+		spoil openidtest.Faults
 		log   string // empty: it is taken
 	}{
-		"nonce":             {openidtest.Spoil{Nonce: "of another"}, "has another nonce"},
-		"audience":          {openidtest.Spoil{Client: "another"}, "expected audience"},
-		"audience of more":  {openidtest.Spoil{Audience: []string{"another"}}, ""}, // beside ours, and issued to us
-		"party":             {openidtest.Spoil{Client: "another", Audience: []string{openidtest.ClientID}}, "was issued for \\\"another\\\""},
-		"expired":           {openidtest.Spoil{Lifetime: -2 * time.Minute}, "token is expired"},
-		"userinfo":          {openidtest.Spoil{Userinfo: "another"}, "userinfo is about"},
-		"its clock is late": {openidtest.Spoil{Lifetime: -30 * time.Second}, ""},
+		"nonce":             {openidtest.Faults{Nonce: "of another"}, "has another nonce"},
+		"audience":          {openidtest.Faults{Client: "another"}, "expected audience"},
+		"audience of more":  {openidtest.Faults{Audience: []string{"another"}}, ""}, // beside ours, and issued to us
+		"party":             {openidtest.Faults{Client: "another", Audience: []string{openidtest.ClientID}}, "was issued for \\\"another\\\""},
+		"expired":           {openidtest.Faults{Lifetime: -2 * time.Minute}, "token is expired"},
+		"userinfo":          {openidtest.Faults{Userinfo: "another"}, "userinfo is about"},
+		"its clock is late": {openidtest.Faults{Lifetime: -30 * time.Second}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.provider.Spoil(m.spoil)
+			c.provider.SetFaults(m.spoil)
 			v := c.guest()
 			if m.log == "" {
 				v.enter("kim")
@@ -140,7 +140,7 @@ func TestProviderAnswersThatAreNotTaken(t *testing.T) {
 			contains(t, c.log.String(), m.log)
 		})
 	}
-	c.provider.Spoil(openidtest.Spoil{})
+	c.provider.SetFaults(openidtest.Faults{})
 	c.pass(-10 * time.Minute)
 	v := c.guest()
 	v.refusal(v.signInBy("kim", "/"), http.StatusForbidden, "could not be accepted")
@@ -149,7 +149,7 @@ func TestProviderAnswersThatAreNotTaken(t *testing.T) {
 
 func TestProviderReturnIsForWhoLeft(t *testing.T) {
 	c := newCampus(t, asIs)
-	c.provider.Know(kim())
+	c.provider.AddPerson(kim())
 	const notBegun = "This sign-in was not begun in this browser"
 
 	attacker, victim := c.guest(), c.guest()
@@ -189,7 +189,7 @@ func TestProviderSaysNo(t *testing.T) {
 		status int
 		reason string
 	}{
-		"error=access_denied":                           {403, "Example University has not let you in."},
+		"error=access_denied":                           {403, "Example University denied the sign-in."},
 		"error=server_error":                            {503, "cannot sign anybody in now"},
 		"error=invalid_scope&error_description=Evil":    {403, "has refused the sign-in (invalid_scope)"},
 		"error=" + url.QueryEscape("<script>x"):         {403, "has refused the sign-in (?)"},
@@ -208,8 +208,8 @@ func TestProviderSaysNo(t *testing.T) {
 
 func TestProviderIsDown(t *testing.T) {
 	c := newCampus(t, asIs)
-	c.provider.Know(kim())
-	c.provider.Silent(true)
+	c.provider.AddPerson(kim())
+	c.provider.SetDown(true)
 	v := c.guest()
 	v.refusal(v.see(c.origin+leavePath), http.StatusServiceUnavailable, "Example University does not answer now.")
 	c.create(c.admin, "/users", `{"email":"lee@example.org","name":"Lee","password":"correct horse"}`)
@@ -217,27 +217,27 @@ func TestProviderIsDown(t *testing.T) {
 	if r := local.post(c.origin+"/signin", url.Values{"email": {"lee@example.org"}, "password": {"correct horse"}}); r.status != http.StatusSeeOther || local.me() == "" {
 		t.Errorf("with a password: %d", r.status)
 	}
-	c.provider.Silent(false)
+	c.provider.SetDown(false)
 	v.refusal(v.see(c.origin+leavePath), http.StatusServiceUnavailable, "does not answer now") // not asked again yet
 	c.pass(4 * time.Second)
 	v.enter("kim")
 
 	late := c.guest()
 	back := late.signInAt(late.leave("/"), "kim")
-	c.provider.Silent(true)
+	c.provider.SetDown(true)
 	late.refusal(late.see(back), http.StatusServiceUnavailable, "does not answer now")
 }
 
 func TestProviderAccountHasNoPassword(t *testing.T) {
 	c := newCampus(t, asIs)
-	c.provider.Know(kim())
+	c.provider.AddPerson(kim())
 	v := c.guest()
 	v.enter("kim")
 	for _, email := range []string{"kim@example.org", "nobody@example.org"} { // the same answer for both
 		stranger := c.guest()
 		r := stranger.post(c.origin+"/signin", url.Values{"email": {email}, "password": {""}})
-		stranger.refusal(r, http.StatusUnauthorized, "The address or the password is wrong.")
-		contains(t, r.body, "Who signs in there has no password here.")
+		stranger.refusal(r, http.StatusUnauthorized, "Incorrect email address or password.")
+		contains(t, r.body, "Single sign-on accounts have no password in Weir.")
 	}
 	user := c.get(c.admin, "/users?q=kim").body["items"].([]any)[0].(map[string]any)["id"].(float64)
 	at := "/users/" + id(int64(user))
@@ -261,12 +261,12 @@ func TestProviderAccountHasNoPassword(t *testing.T) {
 
 func TestIdentityPages(t *testing.T) {
 	c := newCampus(t, asIs)
-	c.provider.Know(kim("admins"))
+	c.provider.AddPerson(kim("admins"))
 	v := c.guest()
 	v.enter("kim")
 	at := c.origin + "/people/5"
 	person := v.see(at).body
-	contains(t, person, c.provider.Issuer, "/people/5/identities/1/delete", "administrator by a group")
+	contains(t, person, c.provider.Issuer, "/people/5/identities/1/delete", "administrator by group")
 	if strings.Contains(person, "/people/5/password") {
 		t.Error("a password can be set")
 	}
@@ -288,17 +288,17 @@ func TestProviderLinksWhereAllowed(t *testing.T) {
 	c.want(200, c.admin, "PUT", "/users/"+id(gone.ID), `{"name":"Gone","admin":false,"disabled":true}`)
 	ann := kim()
 	ann.Email = "ann@example.org"
-	c.provider.Know(ann)
+	c.provider.AddPerson(ann)
 	v := c.guest()
 	v.enter("kim")
 	contains(t, v.me(), `"email":"ann@example.org"`, `"subject":"kim"`, `"role":"engineer"`)
 
 	heir := openidtest.Person{Subject: "heir", Email: "ann@example.org", Verified: true}
-	c.provider.Know(heir)
+	c.provider.AddPerson(heir)
 	other := c.guest()
 	other.refusal(other.signInBy("heir", "/"), http.StatusForbidden, "belongs to somebody else at Example University")
 	heir.Email = gone.Email
-	c.provider.Know(heir)
+	c.provider.AddPerson(heir)
 	other.refusal(other.signInBy("heir", "/"), http.StatusForbidden, "Your account is disabled.")
 	if list := must(c.store.Read(t.Context()).Identities(gone.ID))(t); len(list) != 0 {
 		t.Errorf("a disabled account was linked: %v", list)
@@ -307,20 +307,20 @@ func TestProviderLinksWhereAllowed(t *testing.T) {
 
 func TestGroupsGiveAndTake(t *testing.T) {
 	c := newCampus(t, asIs)
-	c.provider.Know(kim("admins", "leads"))
+	c.provider.AddPerson(kim("admins", "leads"))
 	v, elsewhere := c.guest(), c.guest()
 	v.enter("kim")
 	elsewhere.enter("kim")
 	contains(t, v.me(), `"admin":true`, `"role":"lead"`)
 
-	c.provider.Know(kim("engineers", "leads")) // no administrator any more; leads stand first
+	c.provider.AddPerson(kim("engineers", "leads")) // no administrator any more; leads stand first
 	again := c.guest()
 	again.enter("kim")
 	contains(t, again.me(), `"admin":false`, `"role":"lead"`)
 	if v.me() != "" || elsewhere.me() != "" {
 		t.Error("sessions from before go on")
 	}
-	c.provider.Know(kim())
+	c.provider.AddPerson(kim())
 	again = c.guest()
 	again.enter("kim")
 	contains(t, again.me(), `"memberships":[]`)
@@ -334,7 +334,7 @@ func TestGroupsGiveAndTake(t *testing.T) {
 
 func TestGroupsKeepTheQuota(t *testing.T) {
 	c := newCampus(t, asIs)
-	c.provider.Know(kim("engineers")) // 110 of 200 cores are promised, one more asks for 100
+	c.provider.AddPerson(kim("engineers")) // 110 of 200 cores are promised, one more asks for 100
 	v := c.guest()
 	page := v.enter("kim")
 	contains(t, page.body, "gives you the role engineer in the project vision, which was not done: ", "90 left")
@@ -344,10 +344,10 @@ func TestGroupsKeepTheQuota(t *testing.T) {
 	}
 	contains(t, c.log.String(), "which was not done")
 
-	c.provider.Know(kim("leads", "engineers"))
+	c.provider.AddPerson(kim("leads", "engineers"))
 	c.guest().enter("kim")
 	c.want(204, c.manager, "DELETE", "/projects/"+id(c.project)+"/members/"+id(c.place), "")
-	c.provider.Know(kim("engineers"))
+	c.provider.AddPerson(kim("engineers"))
 	v = c.guest()
 	v.enter("kim")
 	contains(t, v.me(), `"role":"engineer"`)
@@ -355,7 +355,7 @@ func TestGroupsKeepTheQuota(t *testing.T) {
 
 func TestLastAdministratorStays(t *testing.T) {
 	c := newCampus(t, asIs)
-	c.provider.Know(kim("admins"))
+	c.provider.AddPerson(kim("admins"))
 	v := c.guest()
 	v.enter("kim")
 	modelstest.InTx(c, c.store, func(q *models.Queries) error {
@@ -366,7 +366,7 @@ func TestLastAdministratorStays(t *testing.T) {
 		root.Disabled = true
 		return q.UpdateUser(&root)
 	})
-	c.provider.Know(kim())
+	c.provider.AddPerson(kim())
 	again := c.guest()
 	contains(t, again.enter("kim").body, "but the last administrator here")
 	contains(t, again.me(), `"admin":true`)

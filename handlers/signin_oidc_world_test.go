@@ -30,7 +30,7 @@ func newCampus(t *testing.T, set func(*OIDC)) *campus {
 	server := httptest.NewUnstartedServer(nil)
 	c := &campus{origin: "http://" + server.Listener.Addr().String()}
 	c.provider = openidtest.New(t)
-	c.provider.SendBackTo(c.origin + returnPath)
+	c.provider.SetRedirect(c.origin + returnPath)
 	c.world = newWorldWith(t, func(config *Config) {
 		config.Store.Clock = func() time.Time { return time.Now().Add(time.Duration(c.later.Load())) }
 		config.OIDC = &OIDC{Origin: c.origin, SessionMax: 10 * time.Minute,

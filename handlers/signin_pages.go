@@ -23,7 +23,7 @@ func (a *App) signInRoutes(g *echo.Group) {
 
 func (a *App) setupPage(c echo.Context) error {
 	token := c.QueryParam("token")
-	if err := a.Accounts.SetupOpen(c.Request().Context(), token); err != nil {
+	if err := a.Accounts.CheckSetupToken(c.Request().Context(), token); err != nil {
 		return a.setupClosed(c, err)
 	}
 	return a.render(c, http.StatusOK, web.SetupPage(web.SetupView{Token: token, Form: formOf(0)}))
@@ -66,7 +66,7 @@ func (a *App) submitSetupPage(c echo.Context) error {
 
 func (a *App) signInPage(c echo.Context) error {
 	next := localPath(c.QueryParam("next"))
-	if actorOf(c.Request().Context()).Signed() {
+	if actorOf(c.Request().Context()).SignedIn() {
 		return c.Redirect(http.StatusSeeOther, next)
 	}
 	return a.render(c, http.StatusOK, web.SignInPage(a.signInView(next)))

@@ -13,9 +13,9 @@ import (
 )
 
 func (a rest) usageOperations(s section) {
-	register(a, s, route{http.MethodGet, "/projects/{id}/usage", 200, "get-usage", "Show what a project held in the last days against what it promised, over time and by role"}, a.getUsage)
-	register(a, s, route{http.MethodGet, "/projects/{id}/usage/people", 200, "list-usage", "List what each member of a project held in the last days; who manages nothing there sees their own"}, a.listUsage)
-	register(a, s, route{http.MethodGet, "/projects/{id}/usage.csv", 200, "download-usage", "Download what each member held in the last days as CSV"}, a.downloadUsage)
+	register(a, s, route{http.MethodGet, "/projects/{id}/usage", 200, "get-usage", "Show what a project in use in the last days against what it allocated, over time and by role"}, a.getUsage)
+	register(a, s, route{http.MethodGet, "/projects/{id}/usage/people", 200, "list-usage", "List what each member of a project in use in the last days; who manages nothing there sees their own"}, a.listUsage)
+	register(a, s, route{http.MethodGet, "/projects/{id}/usage.csv", 200, "download-usage", "Download what each member in use in the last days as CSV"}, a.downloadUsage)
 	describeDownload(s, "/projects/{id}/usage.csv")
 }
 
@@ -41,8 +41,8 @@ type ProjectUsage struct {
 	From      time.Time        `json:"from"`
 	To        time.Time        `json:"to"`
 	Used      models.Usage     `json:"used" doc:"by all"`
-	Left      models.Usage     `json:"left" doc:"of it by people who are not members any more"`
-	Promised  models.Resources `json:"promised" doc:"sum over members of their role's peak, now"`
+	Left      models.Usage     `json:"remaining" doc:"of it by people who are not members any more"`
+	Allocated models.Resources `json:"allocated" doc:"sum over members of their role's limit, now"`
 	Quota     models.Resources `json:"quota" doc:"now"`
 	Simulated bool             `json:"simulated" doc:"some of the GPUs were simulated"`
 	Steps     []UsageStep      `json:"steps" doc:"equally long, oldest first"`
@@ -51,21 +51,21 @@ type ProjectUsage struct {
 
 // UsageStep is one step of a span.
 type UsageStep struct {
-	From     time.Time         `json:"from"`
-	Held     models.Resources  `json:"held" doc:"on average; storage is not measured"`
-	Promised *models.Resources `json:"promised,omitempty" doc:"at the step's end; absent before it was recorded"`
-	Quota    *models.Resources `json:"quota,omitempty" doc:"at the step's end; absent before it was recorded"`
+	From      time.Time         `json:"from"`
+	InUse     models.Resources  `json:"in_use" doc:"on average; storage is not measured"`
+	Allocated *models.Resources `json:"allocated,omitempty" doc:"at the step's end; absent before it was recorded"`
+	Quota     *models.Resources `json:"quota,omitempty" doc:"at the step's end; absent before it was recorded"`
 }
 
 // UsageOfRole is what the people in a role used.
 type UsageOfRole struct {
-	RoleID   int64            `json:"role_id"`
-	Role     string           `json:"role"`
-	Members  int64            `json:"members"`
-	Peak     models.Resources `json:"peak"`
-	Promised models.Resources `json:"promised" doc:"the peak times the members"`
-	Held     models.Resources `json:"held" doc:"now"`
-	Used     models.Usage     `json:"used"`
+	RoleID    int64            `json:"role_id"`
+	Role      string           `json:"role"`
+	Members   int64            `json:"members"`
+	Limit     models.Resources `json:"limit"`
+	Allocated models.Resources `json:"allocated" doc:"the limit times the members"`
+	InUse     models.Resources `json:"in_use" doc:"now"`
+	Used      models.Usage     `json:"used"`
 }
 
 // UsageOfMember is what a member used.
@@ -75,45 +75,45 @@ type UsageOfMember struct {
 	Name     string           `json:"name"`
 	Email    string           `json:"email"`
 	Role     string           `json:"role"`
-	Peak     models.Resources `json:"peak"`
-	Held     models.Resources `json:"held" doc:"now"`
+	Limit    models.Resources `json:"limit"`
+	InUse    models.Resources `json:"in_use" doc:"now"`
 	Used     models.Usage     `json:"used"`
 	// Simulated GPUs are never passed off as real ones.
 	Simulated bool `json:"simulated" doc:"some of the project's GPUs were simulated"`
 }
 
 func usageOf(u projects.ProjectUsage) ProjectUsage {
-	return ProjectUsage{From: u.From, To: u.To, Used: u.Used, Left: u.Left, Promised: u.Project.Promised, Quota: u.Project.Quota, Simulated: u.Simulated,
+	return ProjectUsage{From: u.From, To: u.To, Used: u.Used, Left: u.Left, Allocated: u.Project.Allocated, Quota: u.Project.Quota, Simulated: u.Simulated,
 		Steps: shown(u.Steps, func(s projects.UsageStep) UsageStep { return UsageStep(s) }),
 		Roles: shown(u.Roles, func(r projects.RoleUsage) UsageOfRole {
-			return UsageOfRole{RoleID: r.ID, Role: r.Name, Members: r.Members, Peak: r.Peak, Promised: r.Promised, Held: r.Held, Used: r.Used}
+			return UsageOfRole{RoleID: r.ID, Role: r.Name, Members: r.Members, Limit: r.Limit, Allocated: r.Allocated, InUse: r.InUse, Used: r.Used}
 		})}
 }
 
 func usageOfMember(p projects.PersonUsage) UsageOfMember {
-	return UsageOfMember{MemberID: p.ID, UserID: p.UserID, Name: p.UserName, Email: p.UserEmail, Role: p.RoleName, Peak: p.Peak, Held: p.Held, Used: p.Used, Simulated: p.Simulated}
+	return UsageOfMember{MemberID: p.ID, UserID: p.UserID, Name: p.UserName, Email: p.UserEmail, Role: p.RoleName, Limit: p.Limit, InUse: p.InUse, Used: p.Used, Simulated: p.Simulated}
 }
 
-func (a rest) getUsage(ctx context.Context, in *UsageOf) (*Answer[ProjectUsage], error) {
-	u, err := a.Ledger.Usage(ctx, actorOf(ctx), in.ID, in.Days.Days)
+func (a rest) getUsage(ctx context.Context, in *UsageOf) (*Response[ProjectUsage], error) {
+	u, err := a.Projects.Usage(ctx, actorOf(ctx), in.ID, in.Days.Days)
 	if err != nil {
 		return nil, err
 	}
-	return &Answer[ProjectUsage]{usageOf(u)}, nil
+	return &Response[ProjectUsage]{usageOf(u)}, nil
 }
 
-func (a rest) listUsage(ctx context.Context, in *UsagePageOf) (*Answer[List[UsageOfMember]], error) {
+func (a rest) listUsage(ctx context.Context, in *UsagePageOf) (*Response[List[UsageOfMember]], error) {
 	return listed(in.Paging, func(p projects.PersonUsage) int64 { return p.ID }, func(page models.Page) ([]projects.PersonUsage, error) {
-		return a.Ledger.UsageOfPeople(ctx, actorOf(ctx), in.ID, in.Days.Days, page)
+		return a.Projects.UsageOfPeople(ctx, actorOf(ctx), in.ID, in.Days.Days, page)
 	}, usageOfMember)
 }
 
-var usageColumns = []string{"name", "email", "role", "peak_gpu_cores", "held_gpu_cores", "average_gpu_cores", "average_gpu_memory_mib",
+var usageColumns = []string{"name", "email", "role", "limit_gpu_cores", "gpu_cores_in_use", "average_gpu_cores", "average_gpu_memory_mib",
 	"average_cpu_milli", "average_memory_mib", "gpu_core_hours", "cpu_hours", "simulated"}
 
 func usageCells(p projects.PersonUsage) []string {
 	cells := []string{p.UserName, p.UserEmail, p.RoleName}
-	for _, n := range []int64{p.Peak.GPUCores, p.Held.GPUCores, p.Used.Average.GPUCores, p.Used.Average.GPUMemoryMiB, p.Used.Average.CPUMilli,
+	for _, n := range []int64{p.Limit.GPUCores, p.InUse.GPUCores, p.Used.Average.GPUCores, p.Used.Average.GPUMemoryMiB, p.Used.Average.CPUMilli,
 		p.Used.Average.MemoryMiB, p.Used.GPUCoreHours, p.Used.CPUHours} {
 		cells = append(cells, strconv.FormatInt(n, 10))
 	}
@@ -123,6 +123,6 @@ func usageCells(p projects.PersonUsage) []string {
 func (a rest) downloadUsage(ctx context.Context, in *UsageOf) (*huma.StreamResponse, error) {
 	return downloaded(a, ctx, "weir-usage.csv", usageColumns, usageCells, func(p projects.PersonUsage) int64 { return p.ID },
 		func(ctx context.Context, page models.Page) ([]projects.PersonUsage, error) {
-			return a.Ledger.UsageOfPeople(ctx, actorOf(ctx), in.ID, in.Days.Days, page)
+			return a.Projects.UsageOfPeople(ctx, actorOf(ctx), in.ID, in.Days.Days, page)
 		})
 }

@@ -24,19 +24,19 @@ func (a *App) usagePage(c echo.Context) error {
 	if n, err := strconv.ParseInt(c.QueryParam("days"), 10, 64); err == nil || c.QueryParam("days") != "" {
 		days = n
 	}
-	u, err := a.Ledger.Usage(ctx, actor, id, days)
+	u, err := a.Projects.Usage(ctx, actor, id, days)
 	if err != nil {
 		return err
 	}
-	people, err := a.Ledger.UsageOfPeople(ctx, actor, id, days, pageAfter(c, listLimit))
+	people, err := a.Projects.UsageOfPeople(ctx, actor, id, days, pageAfter(c, listLimit))
 	if err != nil {
 		return err
 	}
 	v := usageView(u, days)
-	v.SeesAll = a.Ledger.MaySeeUse(actor, id)
+	v.SeesAll = a.Projects.MaySeeUse(actor, id)
 	for _, p := range people {
 		v.People = append(v.People, web.PersonUse{Name: p.UserName, Email: p.UserEmail, Role: p.RoleName, Me: p.UserID == actor.User.ID,
-			Peak: p.Peak, Held: p.Held, Used: p.Used})
+			Limit: p.Limit, InUse: p.InUse, Used: p.Used})
 	}
 	if n := len(people); n > 0 && v.SeesAll {
 		v.Next = nextPage(c, n, listLimit, people[n-1].ID)
@@ -45,12 +45,12 @@ func (a *App) usagePage(c echo.Context) error {
 }
 
 func usageView(u projects.ProjectUsage, days int64) web.UsageView {
-	v := web.UsageView{Project: u.Project.Project, Days: days, From: u.From, To: u.To, Used: u.Used, Left: u.Left, Promised: u.Project.Promised, Simulated: u.Simulated}
+	v := web.UsageView{Project: u.Project.Project, Days: days, From: u.From, To: u.To, Used: u.Used, Left: u.Left, Allocated: u.Project.Allocated, Simulated: u.Simulated}
 	for _, s := range u.Steps {
 		v.Steps = append(v.Steps, web.UsageStep(s))
 	}
 	for _, r := range u.Roles {
-		v.Roles = append(v.Roles, web.RoleUse{Name: r.Name, Members: r.Members, Peak: r.Peak, Promised: r.Promised, Held: r.Held, Used: r.Used})
+		v.Roles = append(v.Roles, web.RoleUse{Name: r.Name, Members: r.Members, Limit: r.Limit, Allocated: r.Allocated, InUse: r.InUse, Used: r.Used})
 	}
 	return v
 }

@@ -11,9 +11,9 @@ func TestUsageByPageAndProgram(t *testing.T) {
 	at := path("projects", w.project)
 	root, ann := w.visitor("ada@example.org", true), w.as("ann@example.org")
 	w.member = w.token("ann@example.org")
-	root.shows(root.page(200, "GET", at+"/usage"), "On average 0 GPU cores were held", "By role", "By person", "ann@example.org", `aria-current="page"`, "!you see your own")
+	root.shows(root.page(200, "GET", at+"/usage"), "On average 0 GPU cores were in use", "By role", "By member", "ann@example.org", `aria-current="page"`, "!you see your own")
 	page := ann.page(200, "GET", at+"/usage?days=7")
-	ann.shows(page, "Use of vision", "you see your own", "ann@example.org", "The same as a table")
+	ann.shows(page, "Use of vision", "you see your own", "ann@example.org", "View as table")
 	ann.page(422, "GET", at+"/usage?days=8")
 	ann.page(422, "GET", at+"/usage?days=x")
 	ann.page(404, "GET", path("projects", int64(999))+"/usage")
@@ -23,8 +23,8 @@ func TestUsageByPageAndProgram(t *testing.T) {
 		t.Errorf("%s", u.raw)
 	}
 	last := u.body["steps"].([]any)[27].(map[string]any)
-	if last["promised"] == nil || last["quota"] == nil {
-		t.Errorf("what stands promised now is not in the last step: %v", last)
+	if last["allocated"] == nil || last["quota"] == nil {
+		t.Errorf("what stands allocated now is not in the last step: %v", last)
 	}
 	w.want(422, w.member, "GET", at+"/usage?days=8", "")
 	if people := w.get(w.member, at+"/usage/people").body["items"].([]any); len(people) != 1 {
@@ -51,7 +51,7 @@ func TestProjectConsole(t *testing.T) {
 		t.Error("the larger quota does not come first")
 	}
 	root.shows(root.page(200, "GET", "/projects?search=ALPH"), ">alpha<", "!>beta<")
-	root.shows(root.page(200, "GET", "/projects?search=nothing"), "No project is like that.", "Show all")
+	root.shows(root.page(200, "GET", "/projects?search=nothing"), "No matching projects.", "Clear filters")
 	root.page(422, "GET", "/projects?sort=password")
 	root.page(422, "GET", "/projects?state=x")
 	w.want(422, w.admin, "GET", "/projects?sort=password", "")
@@ -84,7 +84,7 @@ func TestFitsByPageAndProgram(t *testing.T) {
 	at := path("projects", w.project)
 	ann := w.as("ann@example.org")
 	w.member = w.token("ann@example.org")
-	list := w.get(w.member, at+"/fits").body["items"].([]any)
+	list := w.get(w.member, at+"/available").body["items"].([]any)
 	now := 0
 	for _, one := range list {
 		f := one.(map[string]any)
@@ -101,9 +101,9 @@ func TestFitsByPageAndProgram(t *testing.T) {
 		t.Fatalf("%d of %d fit", now, len(list))
 	}
 	page := ann.page(200, "GET", at)
-	ann.shows(page, "What would fit now", "/launch?project_id="+id(w.project)+"&amp;gpus=1&amp;cores=50", "simulated")
-	ann.shows(ann.page(200, "GET", "/"), "Could be had now: up to")
+	ann.shows(page, "Available now", "/launch?project_id="+id(w.project)+"&amp;gpus=1&amp;cores=50", "simulated")
+	ann.shows(ann.page(200, "GET", "/"), "Availability now: up to")
 	ann.shows(ann.page(200, "GET", "/launch?project_id="+id(w.project)+"&gpus=1&cores=50"), `value="50"`)
-	w.want(403, w.admin, "GET", at+"/fits", "")
-	w.want(404, w.member, "GET", path("projects", int64(999))+"/fits", "")
+	w.want(403, w.admin, "GET", at+"/available", "")
+	w.want(404, w.member, "GET", path("projects", int64(999))+"/available", "")
 }

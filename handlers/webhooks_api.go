@@ -30,7 +30,7 @@ type Webhook struct {
 	ID        int64      `json:"id"`
 	Name      string     `json:"name"`
 	URL       string     `json:"url"`
-	Events    []string   `json:"events" doc:"kinds of notices; none: all"`
+	Events    []string   `json:"events" doc:"kinds of notifications; none: all"`
 	Enabled   bool       `json:"enabled"`
 	Overlap   *time.Time `json:"two_signatures_until,omitempty" doc:"until then what was used before the last rotation signs, too"`
 	CreatedAt time.Time  `json:"created_at"`
@@ -50,18 +50,18 @@ type NewWebhook struct {
 	Secret string `json:"secret" doc:"by which its messages are signed; it is never shown again"`
 }
 
-func (a rest) listWebhooks(ctx context.Context, in *Paging) (*Answer[List[Webhook]], error) {
-	all, err := a.Notices.Webhooks(ctx, actorOf(ctx))
+func (a rest) listWebhooks(ctx context.Context, in *Paging) (*Response[List[Webhook]], error) {
+	all, err := a.Notifications.Webhooks(ctx, actorOf(ctx))
 	return listedWhole(*in, func(w models.Webhook) int64 { return w.ID }, all, err, a.webhookOf)
 }
 
 func (a rest) createWebhook(ctx context.Context, in *Create[notifications.WebhookInput]) (*Created[NewWebhook], error) {
-	w, secret, err := a.Notices.CreateWebhook(ctx, actorOf(ctx), in.Body)
+	w, secret, err := a.Notifications.CreateWebhook(ctx, actorOf(ctx), in.Body)
 	return created(w.Version, NewWebhook{a.webhookOf(w), secret}, err, "webhooks", w.ID)
 }
 
 func (a rest) getWebhook(ctx context.Context, in *ByID) (*Found[Webhook], error) {
-	w, err := a.Notices.Webhook(ctx, actorOf(ctx), in.ID)
+	w, err := a.Notifications.Webhook(ctx, actorOf(ctx), in.ID)
 	return found(w.Version, a.webhookOf(w), err)
 }
 
@@ -70,25 +70,25 @@ func (a rest) updateWebhook(ctx context.Context, in *Update[notifications.Webhoo
 	if in.Body.Version, err = in.version(); err != nil {
 		return nil, err
 	}
-	w, err := a.Notices.UpdateWebhook(ctx, actorOf(ctx), in.ID, in.Body)
+	w, err := a.Notifications.UpdateWebhook(ctx, actorOf(ctx), in.ID, in.Body)
 	return found(w.Version, a.webhookOf(w), err)
 }
 
 func (a rest) deleteWebhook(ctx context.Context, in *ByID) (*Nothing, error) {
-	return nothing(a.Notices.DeleteWebhook(ctx, actorOf(ctx), in.ID, 0))
+	return nothing(a.Notifications.DeleteWebhook(ctx, actorOf(ctx), in.ID, 0))
 }
 
 func (a rest) rotateWebhookSecret(ctx context.Context, in *ByID) (*Found[NewWebhook], error) {
-	w, secret, err := a.Notices.RotateSecret(ctx, actorOf(ctx), in.ID, 0)
+	w, secret, err := a.Notifications.RotateSecret(ctx, actorOf(ctx), in.ID, 0)
 	return found(w.Version, NewWebhook{a.webhookOf(w), secret}, err)
 }
 
 func (a rest) testWebhook(ctx context.Context, in *ByID) (*Nothing, error) {
-	return nothing(a.Notices.TestWebhook(ctx, actorOf(ctx), in.ID))
+	return nothing(a.Notifications.TestWebhook(ctx, actorOf(ctx), in.ID))
 }
 
 func (a rest) testMail(ctx context.Context, _ *struct{}) (*Nothing, error) {
-	return nothing(a.Notices.TestMail(ctx, actorOf(ctx)))
+	return nothing(a.Notifications.TestMail(ctx, actorOf(ctx)))
 }
 
 // SentAgain counts what is sent again.
@@ -96,9 +96,9 @@ type SentAgain struct {
 	Messages int64 `json:"messages"`
 }
 
-func (a rest) sendAllAgain(ctx context.Context, in *ByID) (*Answer[SentAgain], error) {
-	n, err := a.Notices.SendAllAgain(ctx, actorOf(ctx), in.ID)
-	return &Answer[SentAgain]{SentAgain{n}}, err
+func (a rest) sendAllAgain(ctx context.Context, in *ByID) (*Response[SentAgain], error) {
+	n, err := a.Notifications.SendAllAgain(ctx, actorOf(ctx), in.ID)
+	return &Response[SentAgain]{SentAgain{n}}, err
 }
 
 // Delivery is one message to a webhook, or one e-mail.
@@ -111,7 +111,7 @@ type Delivery struct {
 	State      string     `json:"state" enum:"pending,failed,delivered,given_up" doc:"failed is tried again, given_up is not"`
 	Attempts   int64      `json:"attempts"`
 	Status     int64      `json:"status,omitempty" doc:"of the last answer, of HTTP or SMTP; absent: none"`
-	Answer     string     `json:"answer,omitempty" doc:"how the last answer began"`
+	Response   string     `json:"answer,omitempty" doc:"how the last answer began"`
 	Problem    string     `json:"problem,omitempty" doc:"what was wrong the last time"`
 	CreatedAt  time.Time  `json:"created_at"`
 	NextAt     *time.Time `json:"next_at,omitempty" doc:"of the next attempt"`
@@ -120,7 +120,7 @@ type Delivery struct {
 
 func deliveryOf(v models.DeliveryView) Delivery {
 	d := Delivery{ID: v.ID, Key: v.Key, WebhookID: v.WebhookID, To: v.WebhookName, Kind: v.Kind, State: v.State, Attempts: v.Attempts, Status: v.Status,
-		Answer: v.Answer, Problem: v.Problem.String(), CreatedAt: v.CreatedAt.UTC(), FinishedAt: utc(v.FinishedAt)}
+		Response: v.Response, Problem: v.Problem.String(), CreatedAt: v.CreatedAt.UTC(), FinishedAt: utc(v.FinishedAt)}
 	if v.WebhookID == nil {
 		d.To = v.UserEmail
 	}
@@ -138,19 +138,19 @@ type DeliveriesQuery struct {
 	Mail      bool   `query:"mail" doc:"e-mail alone"`
 }
 
-func (a rest) listDeliveries(ctx context.Context, in *DeliveriesQuery) (*Answer[List[Delivery]], error) {
+func (a rest) listDeliveries(ctx context.Context, in *DeliveriesQuery) (*Response[List[Delivery]], error) {
 	f := models.DeliveryFilter{WebhookID: in.WebhookID, State: in.State, Mail: in.Mail}
 	return listed(in.Paging, func(d models.DeliveryView) int64 { return d.ID }, func(p models.Page) ([]models.DeliveryView, error) {
-		return a.Notices.Deliveries(ctx, actorOf(ctx), f, p)
+		return a.Notifications.Deliveries(ctx, actorOf(ctx), f, p)
 	}, deliveryOf)
 }
 
-func (a rest) getDelivery(ctx context.Context, in *ByID) (*Answer[Delivery], error) {
-	v, err := a.Notices.Delivery(ctx, actorOf(ctx), in.ID)
-	return &Answer[Delivery]{deliveryOf(v)}, err
+func (a rest) getDelivery(ctx context.Context, in *ByID) (*Response[Delivery], error) {
+	v, err := a.Notifications.Delivery(ctx, actorOf(ctx), in.ID)
+	return &Response[Delivery]{deliveryOf(v)}, err
 }
 
-func (a rest) sendAgain(ctx context.Context, in *ByID) (*Answer[Delivery], error) {
-	v, err := a.Notices.SendAgain(ctx, actorOf(ctx), in.ID)
-	return &Answer[Delivery]{deliveryOf(v)}, err
+func (a rest) sendAgain(ctx context.Context, in *ByID) (*Response[Delivery], error) {
+	v, err := a.Notifications.SendAgain(ctx, actorOf(ctx), in.ID)
+	return &Response[Delivery]{deliveryOf(v)}, err
 }

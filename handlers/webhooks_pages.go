@@ -34,15 +34,15 @@ const shownMails = 20
 
 func (a *App) webhooksPage(c echo.Context) error {
 	ctx := c.Request().Context()
-	rows, err := a.Notices.Webhooks(ctx, actorOf(ctx))
+	rows, err := a.Notifications.Webhooks(ctx, actorOf(ctx))
 	if err != nil {
 		return err
 	}
-	mails, err := a.Notices.Deliveries(ctx, actorOf(ctx), models.DeliveryFilter{Mail: true}, models.Page{Limit: shownMails})
+	mails, err := a.Notifications.Deliveries(ctx, actorOf(ctx), models.DeliveryFilter{Mail: true}, models.Page{Limit: shownMails})
 	if err != nil {
 		return err
 	}
-	return a.render(c, http.StatusOK, web.WebhooksPage(web.WebhooksView{Rows: rows, Mails: mails, ByMail: a.Notices.ByMail()}))
+	return a.render(c, http.StatusOK, web.WebhooksPage(web.WebhooksView{Rows: rows, Mails: mails, ByMail: a.Notifications.ByMail()}))
 }
 
 func (a *App) newWebhookPage(c echo.Context) error {
@@ -51,7 +51,7 @@ func (a *App) newWebhookPage(c echo.Context) error {
 	}
 	f := formOf(0)
 	f.Values["enabled"] = "1"
-	return a.render(c, http.StatusOK, web.NewWebhookPage(web.WebhookView{Form: f, Private: a.Notices.AllowPrivate}))
+	return a.render(c, http.StatusOK, web.NewWebhookPage(web.WebhookView{Form: f, Private: a.Notifications.AllowPrivate}))
 }
 
 func (f *form) webhookInput() notifications.WebhookInput {
@@ -64,10 +64,10 @@ func (a *App) createWebhookPage(c echo.Context) error {
 		return err
 	}
 	ctx := c.Request().Context()
-	w, secret, err := a.Notices.CreateWebhook(ctx, actorOf(ctx), f.webhookInput())
+	w, secret, err := a.Notifications.CreateWebhook(ctx, actorOf(ctx), f.webhookInput())
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
-			return web.NewWebhookPage(web.WebhookView{Form: f.asTyped().Refuse(err), Private: a.Notices.AllowPrivate}), nil
+			return web.NewWebhookPage(web.WebhookView{Form: f.asTyped().Refuse(err), Private: a.Notifications.AllowPrivate}), nil
 		})
 	}
 	page, err := a.webhookForm(c, w.ID, web.WebhookView{Secret: secret})
@@ -82,7 +82,7 @@ func (a *App) createWebhookPage(c echo.Context) error {
 func (a *App) webhookForm(c echo.Context, id int64, v web.WebhookView) (templ.Component, error) {
 	ctx := c.Request().Context()
 	var err error
-	if v.Webhook, err = a.Notices.Webhook(ctx, actorOf(ctx), id); err != nil {
+	if v.Webhook, err = a.Notifications.Webhook(ctx, actorOf(ctx), id); err != nil {
 		return nil, err
 	}
 	if !v.Form.Failed() {
@@ -92,12 +92,12 @@ func (a *App) webhookForm(c echo.Context, id int64, v web.WebhookView) (templ.Co
 			v.Form.Values["enabled"] = "1"
 		}
 	}
-	v.Private = a.Notices.AllowPrivate
+	v.Private = a.Notifications.AllowPrivate
 	states := []string{models.DeliveryPending, models.DeliveryFailed, models.DeliveryDelivered, models.DeliveryGivenUp}
 	if v.State = c.QueryParam("state"); !slices.Contains(states, v.State) {
 		v.State = ""
 	}
-	v.Deliveries, err = a.Notices.Deliveries(ctx, actorOf(ctx), models.DeliveryFilter{WebhookID: id, State: v.State}, pageAfter(c, listLimit))
+	v.Deliveries, err = a.Notifications.Deliveries(ctx, actorOf(ctx), models.DeliveryFilter{WebhookID: id, State: v.State}, pageAfter(c, listLimit))
 	if n := len(v.Deliveries); n > 0 {
 		v.Next = nextPage(c, n, listLimit, v.Deliveries[n-1].ID)
 	}
@@ -118,7 +118,7 @@ func (a *App) updateWebhookPage(c echo.Context) error {
 		return err
 	}
 	ctx := c.Request().Context()
-	w, err := a.Notices.UpdateWebhook(ctx, actorOf(ctx), number(c, "id"), f.webhookInput())
+	w, err := a.Notifications.UpdateWebhook(ctx, actorOf(ctx), number(c, "id"), f.webhookInput())
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {
 			return a.webhookForm(c, number(c, "id"), web.WebhookView{Form: f.asTyped().Refuse(err)})
@@ -131,7 +131,7 @@ func (a *App) updateWebhookPage(c echo.Context) error {
 // again.
 func (a *App) confirmWebhookForm(c echo.Context, question func(models.Webhook) web.ConfirmView, refused error) (templ.Component, error) {
 	ctx := c.Request().Context()
-	w, err := a.Notices.Webhook(ctx, actorOf(ctx), number(c, "id"))
+	w, err := a.Notifications.Webhook(ctx, actorOf(ctx), number(c, "id"))
 	v := question(w)
 	if refused != nil {
 		v.Form = v.Form.Refuse(refused)
@@ -156,10 +156,10 @@ func (a *App) deleteWebhookPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Notices.DeleteWebhook(ctx, actorOf(ctx), number(c, "id"), f.version()); err != nil {
+	if err := a.Notifications.DeleteWebhook(ctx, actorOf(ctx), number(c, "id"), f.version()); err != nil {
 		return a.refused(c, err, func() (templ.Component, error) { return a.confirmWebhookForm(c, web.ConfirmDeleteWebhook, err) })
 	}
-	return a.done(c, "/webhooks", models.Say("The webhook has been deleted."))
+	return a.done(c, "/webhooks", models.Say("Webhook deleted."))
 }
 
 func (a *App) confirmRotateWebhookSecretPage(c echo.Context) error {
@@ -179,7 +179,7 @@ func (a *App) rotateWebhookSecretPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	w, secret, err := a.Notices.RotateSecret(ctx, actorOf(ctx), number(c, "id"), f.version())
+	w, secret, err := a.Notifications.RotateSecret(ctx, actorOf(ctx), number(c, "id"), f.version())
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) { return a.confirmWebhookForm(c, web.ConfirmRotateSecret, err) })
 	}
@@ -193,33 +193,33 @@ func (a *App) rotateWebhookSecretPage(c echo.Context) error {
 func (a *App) testWebhookPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	id := number(c, "id")
-	if err := a.Notices.TestWebhook(ctx, actorOf(ctx), id); err != nil {
+	if err := a.Notifications.TestWebhook(ctx, actorOf(ctx), id); err != nil {
 		return err
 	}
-	return a.done(c, path("webhooks", id), models.Say("A test is on its way."))
+	return a.done(c, path("webhooks", id), models.Say("The test message is being sent."))
 }
 
 func (a *App) testMailPage(c echo.Context) error {
 	ctx := c.Request().Context()
-	if err := a.Notices.TestMail(ctx, actorOf(ctx)); err != nil {
+	if err := a.Notifications.TestMail(ctx, actorOf(ctx)); err != nil {
 		return err
 	}
-	return a.done(c, "/webhooks", models.Say("A test is on its way."))
+	return a.done(c, "/webhooks", models.Say("The test message is being sent."))
 }
 
 func (a *App) sendAllAgainPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	id := number(c, "id")
-	n, err := a.Notices.SendAllAgain(ctx, actorOf(ctx), id)
+	n, err := a.Notifications.SendAllAgain(ctx, actorOf(ctx), id)
 	if err != nil {
 		return err
 	}
-	return a.done(c, path("webhooks", id), models.Say("%d messages are sent again.", n))
+	return a.done(c, path("webhooks", id), models.Say("Resending %d messages.", n))
 }
 
 func (a *App) sendAgainPage(c echo.Context) error {
 	ctx := c.Request().Context()
-	d, err := a.Notices.SendAgain(ctx, actorOf(ctx), number(c, "id"))
+	d, err := a.Notifications.SendAgain(ctx, actorOf(ctx), number(c, "id"))
 	if err != nil {
 		return err
 	}
@@ -227,5 +227,5 @@ func (a *App) sendAgainPage(c echo.Context) error {
 	if d.WebhookID != nil {
 		to = path("webhooks", *d.WebhookID)
 	}
-	return a.done(c, to, models.Say("It is sent again."))
+	return a.done(c, to, models.Say("Resending the message."))
 }

@@ -31,9 +31,9 @@ type Workspace struct {
 	State         models.WorkspaceState `json:"state" enum:"requested,queued,starting,running,stopping,stopped,failed"`
 	Reason        string                `json:"reason,omitempty" doc:"why it waits, failed or stopped"`
 	Progress      int64                 `json:"progress" doc:"percent of the start"`
-	Place         int                   `json:"place,omitempty" doc:"in the queue, from 1"`
+	Place         int                   `json:"position,omitempty" doc:"in the queue, from 1"`
 	Demand        models.Demand         `json:"demand" doc:"GPU amounts are per GPU"`
-	Shares        []HeldShare           `json:"shares" doc:"of GPUs, held now"`
+	Shares        []WorkspaceShare      `json:"shares" doc:"of GPUs, in use now"`
 	Simulated     bool                  `json:"simulated" doc:"a share is of a GPU that does not exist"`
 	URL           string                `json:"url" doc:"its own origin; see open"`
 	RequestedAt   time.Time             `json:"requested_at"`
@@ -42,8 +42,8 @@ type Workspace struct {
 	ActiveAt      *time.Time            `json:"active_at,omitempty" doc:"last seen use"`
 }
 
-// HeldShare is a workspace's share of a device.
-type HeldShare struct {
+// WorkspaceShare is a workspace's share of a device.
+type WorkspaceShare struct {
 	DeviceID    int64  `json:"device_id"`
 	Provider    string `json:"provider"`
 	Number      int64  `json:"number" doc:"of the device on its machine, from 0"`
@@ -89,10 +89,10 @@ type WorkspaceEvent struct {
 }
 
 // workspaceOf shows one workspace beside the pool that it holds shares of.
-func (a rest) workspaceOf(ctx context.Context, w models.WorkspaceView, place int, shares []HeldShare) Workspace {
+func (a rest) workspaceOf(ctx context.Context, w models.WorkspaceView, place int, shares []WorkspaceShare) Workspace {
 	v := Workspace{ID: w.ID, Name: w.Name, ProjectID: w.ProjectID, Project: w.ProjectName, UserID: w.UserID, User: w.UserName,
 		EnvironmentID: w.EnvironmentID, Environment: w.EnvironmentName, State: w.State, Reason: w.Reason.String(), Progress: w.Progress,
-		Place: place, Demand: w.Demand, Shares: append([]HeldShare{}, shares...), URL: a.Proxy.Origin(httpRequestOf(ctx), w.ID),
+		Place: place, Demand: w.Demand, Shares: append([]WorkspaceShare{}, shares...), URL: a.Proxy.Origin(httpRequestOf(ctx), w.ID),
 		RequestedAt: w.RequestedAt.UTC(), StartedAt: utc(w.StartedAt), EndedAt: utc(w.EndedAt), ActiveAt: utc(w.ActiveAt)}
 	for _, s := range shares {
 		v.Simulated = v.Simulated || s.Simulated
@@ -101,14 +101,14 @@ func (a rest) workspaceOf(ctx context.Context, w models.WorkspaceView, place int
 }
 
 // heldShares sorts what workspaces hold of the pool, and tells where they wait.
-func (a rest) heldShares(ctx context.Context, workspaces ...int64) (map[int64][]HeldShare, map[int64]int, error) {
+func (a rest) heldShares(ctx context.Context, workspaces ...int64) (map[int64][]WorkspaceShare, map[int64]int, error) {
 	view, err := a.Pool.ViewOf(ctx, actorOf(ctx), workspaces...)
-	shares, places := map[int64][]HeldShare{}, map[int64]int{}
+	shares, places := map[int64][]WorkspaceShare{}, map[int64]int{}
 	for _, p := range view.Providers {
 		for _, d := range p.Devices {
 			for _, s := range d.Shares {
 				if !s.Anonymous {
-					shares[s.WorkspaceID] = append(shares[s.WorkspaceID], heldShare(d, s))
+					shares[s.WorkspaceID] = append(shares[s.WorkspaceID], workspaceShare(d, s))
 				}
 			}
 		}
@@ -119,8 +119,8 @@ func (a rest) heldShares(ctx context.Context, workspaces ...int64) (map[int64][]
 	return shares, places, err
 }
 
-func heldShare(d pool.DeviceView, s pool.ShareView) HeldShare {
-	return HeldShare{DeviceID: d.ID, Provider: d.ProviderName, Number: d.Number, Model: d.Model, Cores: s.Cores, MemoryMiB: s.MemoryMiB,
+func workspaceShare(d pool.DeviceView, s pool.ShareView) WorkspaceShare {
+	return WorkspaceShare{DeviceID: d.ID, Provider: d.ProviderName, Number: d.Number, Model: d.Model, Cores: s.Cores, MemoryMiB: s.MemoryMiB,
 		Enforcement: s.Enforcement, Simulated: d.Simulated, ProviderState: d.ProviderState, EndsAt: utc(s.EndsAt), EndReason: s.EndReason.String()}
 }
 
@@ -146,9 +146,9 @@ func (q WorkspacesQuery) filter(user int64) models.WorkspaceFilter {
 	return f
 }
 
-func (a rest) listWorkspaces(ctx context.Context, in *WorkspacesQuery) (*Answer[List[Workspace]], error) {
+func (a rest) listWorkspaces(ctx context.Context, in *WorkspacesQuery) (*Response[List[Workspace]], error) {
 	actor := actorOf(ctx)
-	var shares map[int64][]HeldShare
+	var shares map[int64][]WorkspaceShare
 	var places map[int64]int
 	return listed(in.Paging, func(w models.WorkspaceView) int64 { return w.ID }, func(p models.Page) ([]models.WorkspaceView, error) {
 		list, err := a.Workspaces.List(ctx, actor, in.filter(actor.User.ID), p)
@@ -198,12 +198,12 @@ type Opening struct {
 	ExpiresInSeconds int64  `json:"expires_in_seconds"`
 }
 
-func (a rest) openWorkspace(ctx context.Context, in *ByID) (*Answer[Opening], error) {
+func (a rest) openWorkspace(ctx context.Context, in *ByID) (*Response[Opening], error) {
 	secret, err := a.Workspaces.Open(ctx, actorOf(ctx), in.ID)
 	if err != nil {
 		return nil, err
 	}
-	return &Answer[Opening]{Opening{a.openingURL(httpRequestOf(ctx), in.ID, secret), openingSeconds}}, nil
+	return &Response[Opening]{Opening{a.openingURL(httpRequestOf(ctx), in.ID, secret), openingSeconds}}, nil
 }
 
 // Directory is a shared directory as a workspace sees it.
@@ -212,11 +212,11 @@ type Directory struct {
 	Writable bool   `json:"writable"`
 }
 
-func (a rest) listDirectories(ctx context.Context, in *ByID) (*Answer[List[Directory]], error) {
+func (a rest) listDirectories(ctx context.Context, in *ByID) (*Response[List[Directory]], error) {
 	w, err := a.Workspaces.View(ctx, actorOf(ctx), in.ID)
 	if err != nil {
 		return nil, err
 	}
 	layout := a.Directories.Layout(w.Holder)
-	return &Answer[List[Directory]]{List[Directory]{Items: shown(layout, func(m storage.Mount) Directory { return Directory{m.Target, !m.ReadOnly} })}}, nil
+	return &Response[List[Directory]]{List[Directory]{Items: shown(layout, func(m storage.Mount) Directory { return Directory{m.Target, !m.ReadOnly} })}}, nil
 }

@@ -127,7 +127,7 @@ func (a *App) stopWorkspacePage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.done(c, path("workspaces", w.ID), models.Say("The workspace %s is being stopped.", w.Name))
+	return a.done(c, path("workspaces", w.ID), models.Say("Workspace %s is stopping.", w.Name))
 }
 
 // stoppingOf is when a workspace is stopped, with what its owner can do about
@@ -142,7 +142,7 @@ func (a *App) stoppingOf(ctx context.Context, w workspaces.View) (*web.Stopping,
 	}
 	list, err := a.Requests.Extensions(ctx, actorOf(ctx), []int64{w.ProjectID})
 	for _, e := range list {
-		if e.EndsAt.Equal(w.Ending.At) && (e.Kind == models.AskForDeadline) == w.Ending.Deadline {
+		if e.EndsAt.Equal(w.Ending.At) && (e.Kind == models.RequestDeadline) == w.Ending.Deadline {
 			s.Extension = &e
 		}
 	}
@@ -159,7 +159,7 @@ func (a *App) directoriesOf(w workspaces.View) (list []web.Directory) {
 	for _, m := range a.Directories.Layout(w.Holder) {
 		d := web.Directory{Path: m.Target, Writable: !m.ReadOnly}
 		if handed[m.Target] {
-			d.Note = models.Say("Handed over by who has left. A workspace that was started before has to be started anew to write it.")
+			d.Note = models.Say("Handed over from a former member. To get write access, restart workspaces that are already running.")
 		}
 		list = append(list, d)
 	}

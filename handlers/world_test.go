@@ -97,13 +97,13 @@ func newApp(t testing.TB, store *models.Store, set func(*Config), log *bytes.Buf
 	machines := providers.New(store, access, nil)
 	devices := pool.New(store, access, machines)
 	ledger := projects.New(store, access, dirs)
-	promises := projects.NewCapacity(store, access, devices)
+	capacity := projects.NewCapacity(store, access, devices)
 	keys := must(authority.Open(filepath.Join(t.TempDir(), "authority.pem"), store.Now))(t)
 	door := proxy.New(proxy.Config{Gate: nobodyEnters{}, AppsDomain: "localhost:8080"})
 	t.Cleanup(door.Close)
 	c := Config{Store: store, Access: access, Accounts: policies.NewAccounts(store, access),
-		Notices: notifications.New(notifications.Config{Store: store, Access: access, Key: must(notifications.NewKey([]byte("shared")))(t)}), Ledger: ledger,
-		Promises: promises, Requests: requests.New(store, access, ledger, promises), Pool: devices, Providers: machines,
+		Notifications: notifications.New(notifications.Config{Store: store, Access: access, Key: must(notifications.NewKey([]byte("shared")))(t)}), Projects: ledger,
+		Capacity: capacity, Requests: requests.New(store, access, ledger, capacity), Pool: devices, Providers: machines,
 		Enrolment:  providers.NewEnrolment(providers.EnrolmentConfig{Store: store, Access: access, Authority: keys, CertificateLifetime: time.Hour, Every: time.Second}),
 		Catalogue:  workspaces.NewCatalogue(store, access),
 		Workspaces: workspaces.NewService(store, access, devices, ledger, func() {}), Directories: dirs, Proxy: door,
@@ -134,8 +134,8 @@ func (w *world) populate() {
 	w.manager, w.member, w.stranger = w.account("boss@example.org", false), w.account("ann@example.org", false), w.account("eve@example.org", false)
 	w.project = w.create(w.admin, "/projects", `{"name":"vision","quota":`+plenty+`}`)
 	at := "/projects/" + id(w.project)
-	w.role = w.create(w.admin, at+"/roles", `{"name":"engineer","permission":"member","peak":`+some+`}`)
-	boss := w.create(w.admin, at+"/roles", `{"name":"lead","permission":"manager","peak":`+slice+`}`)
+	w.role = w.create(w.admin, at+"/roles", `{"name":"engineer","permission":"member","limit":`+some+`}`)
+	boss := w.create(w.admin, at+"/roles", `{"name":"lead","permission":"manager","limit":`+slice+`}`)
 	w.create(w.admin, at+"/members", `{"email":"boss@example.org","role_id":`+id(boss)+`}`)
 	w.place = w.create(w.manager, at+"/members", `{"email":"ann@example.org","role_id":`+id(w.role)+`}`)
 	w.environment = w.create(w.admin, "/environments", `{"name":"Python","language":"python","language_version":"3.12.1","versions":{"torch":"2.9.0"},"command":["/usr/bin/jupyter"],"default_path":"/lab"}`)

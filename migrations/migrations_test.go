@@ -24,9 +24,9 @@ var rows = []string{
 	"access_tokens (user_id, name, hash, expires_at, created_at) VALUES (1, 't', 'h', " + day + ", " + day + ")",
 	`projects (id, name, quota_gpu_cores, quota_gpu_memory_mib, quota_cpu_milli, quota_memory_mib, quota_storage_mib, starts_at, created_at)
 		VALUES (1, 'p', 1, 1, 1, 1, 1, ` + day + ", " + day + ")",
-	`roles (id, project_id, name, permission, peak_gpu_cores, peak_gpu_memory_mib, peak_cpu_milli, peak_memory_mib, peak_storage_mib, created_at)
+	`roles (id, project_id, name, permission, limit_gpu_cores, limit_gpu_memory_mib, limit_cpu_milli, limit_memory_mib, limit_storage_mib, created_at)
 		VALUES (1, 1, 'r', 'member', 1, 1, 1, 1, 1, ` + day + ")",
-	`project_history (project_id, from_at, members, promised_gpu_cores, promised_gpu_memory_mib, promised_cpu_milli, promised_memory_mib, promised_storage_mib,
+	`project_history (project_id, from_at, members, allocated_gpu_cores, allocated_gpu_memory_mib, allocated_cpu_milli, allocated_memory_mib, allocated_storage_mib,
 		quota_gpu_cores, quota_gpu_memory_mib, quota_cpu_milli, quota_memory_mib, quota_storage_mib) VALUES (1, ` + day + ", 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1)",
 	"members (id, project_id, user_id, role_id, created_at) VALUES (1, 1, 1, 1, " + day + ")",
 	"departments (id, name, created_at) VALUES (1, 'd', " + day + ")",
@@ -53,13 +53,13 @@ var rows = []string{
 	"revocations (at, origin, ties) VALUES (" + day + ", 'o', 'user:1')",
 	"servers (id, beat, done) VALUES ('o', 1, 1)",
 	`quota_requests (id, kind, project_id, role_id, member_id, requester_id, asked, reason, created_at)
-		VALUES (1, 'peak', 1, 1, 1, 1, '{}', 'r', ` + day + ")",
-	"notices (id, user_id, kind, text, created_at) VALUES (1, 1, 'k', '', " + day + ")",
-	"notice_preferences (user_id) VALUES (1)",
+		VALUES (1, 'limit', 1, 1, 1, 1, '{}', 'r', ` + day + ")",
+	"notifications (id, user_id, kind, text, created_at) VALUES (1, 1, 'k', '', " + day + ")",
+	"notification_preferences (user_id) VALUES (1)",
 	"webhooks (id, name, url, secret, created_at) VALUES (1, 'w', 'https://w', 's', " + day + ")",
 	`deliveries (key, webhook_id, receiver, kind, state, queued_at, next_at, created_at)
 		VALUES ('k', 1, 'webhook:1', 'k', 'pending', ` + day + ", " + day + ", " + day + ")",
-	"period_notices (kind, thing_id, ends_at, days, told_at) VALUES ('project', 1, " + day + ", 7, " + day + ")",
+	"period_notifications (kind, thing_id, ends_at, days, notified_at) VALUES ('project', 1, " + day + ", 7, " + day + ")",
 	"members (id, project_id, user_id, role_id, created_at) VALUES (2, 1, 2, 1, " + day + ")",
 	"handovers (project_id, member_id, to_member_id, by_id, at) VALUES (1, 1, 2, 1, " + day + ")",
 	"audit_entries (id, at, actor, action, object, object_id, hash) VALUES (1, " + day + ", 'a', 'create', 'project', 1, 'h')",

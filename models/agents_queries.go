@@ -51,7 +51,7 @@ func (q *Queries) CreateAgent(a *Agent) error { return q.db.Create(a).Error }
 func (q *Queries) UpdateAgent(a *Agent) error {
 	res := q.db.Model(a).Where("id = ? AND revoked_at IS NULL", a.ID).Select("*").Omit("id", "created_at").Updates(a)
 	if res.Error == nil && res.RowsAffected == 0 {
-		return Conflict("The agent was revoked in the meantime.")
+		return Conflict("The agent was revoked.")
 	}
 	return res.Error
 }
@@ -92,9 +92,9 @@ func (q *Queries) RevokeAgents(providerID int64, at time.Time, why Text) error {
 		Updates(map[string]any{"revoked_at": at, "revoked_why": why}).Error
 }
 
-// HoldersOf lists the workspaces with an open share of a device, optionally
+// WorkspacesOnDevice lists the workspaces with an open share of a device, optionally
 // including the MIG instances of a GPU.
-func (q *Queries) HoldersOf(device int64, instances bool) (list []Workspace, err error) {
+func (q *Queries) WorkspacesOnDevice(device int64, instances bool) (list []Workspace, err error) {
 	of := "d.id = @id"
 	if instances {
 		of = "(d.id = @id OR d.parent_id = @id)"
@@ -103,15 +103,15 @@ func (q *Queries) HoldersOf(device int64, instances bool) (list []Workspace, err
 		WHERE `+of+` AND s.until_at IS NULL)`, sql.Named("id", device)).Order("id").Find(&list).Error
 }
 
-// Unheld reports whether a device never had a share.
-func (q *Queries) Unheld(device int64) (bool, error) {
+// NeverUsed reports whether a device never had a share.
+func (q *Queries) NeverUsed(device int64) (bool, error) {
 	var n int64
 	err := q.db.Model(&Share{}).Where("device_id = ?", device).Limit(1).Count(&n).Error
 	return n == 0, err
 }
 
-// ForgetDevice deletes a device that never had a share, with its measurements.
-func (q *Queries) ForgetDevice(device int64) error {
+// DeleteDevice deletes a device that never had a share, with its measurements.
+func (q *Queries) DeleteDevice(device int64) error {
 	q.Touch("pool")
 	for _, of := range []any{&DeviceState{}, &Telemetry{}} {
 		if err := q.db.Where("device_id = ?", device).Delete(of).Error; err != nil {

@@ -35,7 +35,7 @@ func TestAuthorizationIsRedeemedOnce(t *testing.T) {
 		if open, err := q.OpenAuthorizations(s.Now()); err != nil || len(open) != 1 || open[0].Hash != "b" {
 			t.Errorf("open are %+v, %v", open, err)
 		}
-		clock.Pass(time.Minute)
+		clock.Advance(time.Minute)
 		if open, err := q.OpenAuthorizations(s.Now()); err != nil || len(open) != 0 || redeem("b", "key") {
 			t.Errorf("after their time open are %+v, %v", open, err)
 		}

@@ -134,7 +134,7 @@ func (q *Queries) Audit(f AuditFilter, page Page) (entries []AuditEntry, err err
 		var last AuditEntry
 		err := q.db.Select("id, at").Take(&last, page.After).Error
 		if errors.Is(err, gorm.ErrRecordNotFound) {
-			err = Invalid("cursor", "is no cursor of this list")
+			err = Invalid("cursor", "is not a valid cursor for this list")
 		}
 		if err != nil {
 			return nil, err

@@ -120,7 +120,7 @@ func BenchmarkAudited(b *testing.B) {
 				s := modelstest.Open(b, dialect)
 				var turn atomic.Int64
 				b.ResetTimer()
-				modelstest.Together(16, func(w int) {
+				modelstest.Concurrently(16, func(w int) {
 					for turn.Add(1) <= int64(b.N) {
 						if err := s.InTx(context.Background(), func(q *models.Queries) error { return change(q, int64(w), mode) }); err != nil {
 							b.Error(err)

@@ -78,8 +78,8 @@ func TestAuditComesWithItsTransaction(t *testing.T) {
 func TestAuditChainIsLinear(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
 		const writers, each = 8, 20
-		var kinds modelstest.Kinds
-		modelstest.Together(writers, func(w int) {
+		var kinds modelstest.ErrorCounts
+		modelstest.Concurrently(writers, func(w int) {
 			for i := range each {
 				kinds.Add(s.InTx(t.Context(), func(q *models.Queries) error {
 					if err := q.PutAudit(models.AuditEntry{At: q.Now(), Actor: fmt.Sprint(w), ObjectID: int64(i)}); err != nil {
@@ -102,9 +102,9 @@ func TestAuditChainIsLinear(t *testing.T) {
 // A server that stops inside its transaction does not block the others.
 func TestAuditContinuesWithoutAStoppedServer(t *testing.T) {
 	s := modelstest.Open(t, "postgres")
-	held, done, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	go func() { ended <- s.LockAudit(t.Context(), held, done) }()
-	<-held
+	inUse, done, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() { ended <- s.LockAudit(t.Context(), inUse, done) }()
+	<-inUse
 	appendEntries(t, s, 1) // waits until the other has lost its transaction
 	close(done)
 	if err := <-ended; err == nil {
@@ -118,7 +118,7 @@ func TestAuditContinuesWithoutAStoppedServer(t *testing.T) {
 // Verification during writes sees a complete chain.
 func TestVerifyDuringWrites(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
-		modelstest.Together(4, func(i int) {
+		modelstest.Concurrently(4, func(i int) {
 			for range 25 {
 				var err error
 				if i == 0 {
@@ -354,7 +354,7 @@ func TestAuditFilter(t *testing.T) {
 			{Actor: "a", Action: "update", Object: "role", ObjectID: 3, ProjectID: &two},
 		} {
 			appendEntry(t, s, e)
-			clock.Pass(time.Hour)
+			clock.Advance(time.Hour)
 		}
 		for name, c := range map[string]struct {
 			filter models.AuditFilter

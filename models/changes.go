@@ -15,9 +15,9 @@ import (
 const (
 	// channel carries the changes between servers on one PostgreSQL.
 	channel = "weir_changes"
-	// AnythingMayHaveChanged is the topic that stands for all others: changes of
+	// AllTopics is the topic that stands for all others: changes of
 	// other servers may have been missed.
-	AnythingMayHaveChanged = "*"
+	AllTopics = "*"
 
 	maxPayload = 7000 // bytes of a NOTIFY; PostgreSQL takes just below 8000
 	retryPause = time.Second
@@ -35,14 +35,14 @@ func (q *Queries) notifyServers(origin string) error {
 	}
 	text := strings.Join(topics, " ")
 	if len(text) > maxPayload {
-		text = AnythingMayHaveChanged
+		text = AllTopics
 	}
 	return q.db.Exec("SELECT pg_notify(?, ?)", channel, origin+" "+text).Error
 }
 
 // Listen passes what other servers on the same PostgreSQL change to the
 // listeners of [Store.OnChange] until ctx ends. After a lost connection the
-// listeners get AnythingMayHaveChanged. On SQLite there are no other servers.
+// listeners get AllTopics. On SQLite there are no other servers.
 func (s *Store) Listen(ctx context.Context, onError func(error)) {
 	if s.dialect != "postgres" {
 		return
@@ -89,7 +89,7 @@ func (s *Store) receive(ctx context.Context, conn *pgx.Conn) error {
 	}
 	s.listening.Store(true)
 	defer s.listening.Store(false)
-	s.publish(map[string]bool{AnythingMayHaveChanged: true}) // changes before LISTEN were missed
+	s.publish(map[string]bool{AllTopics: true}) // changes before LISTEN were missed
 	for {
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {

@@ -16,7 +16,7 @@ func CheckName(field, name string, p *Problems) string {
 	case name == "":
 		p.Add(field, "must not be empty")
 	case utf8.RuneCountInString(name) > 100:
-		p.Add(field, "must have at most %d characters, has %d", 100, utf8.RuneCountInString(name))
+		p.Add(field, "must be at most %d characters; has %d", 100, utf8.RuneCountInString(name))
 	default:
 		checkVisible(field, name, p)
 	}
@@ -27,7 +27,7 @@ func CheckName(field, name string, p *Problems) string {
 func CheckText(field, text string, limit int, p *Problems) string {
 	text = strings.TrimSpace(strings.ReplaceAll(text, "\r\n", "\n"))
 	if n := utf8.RuneCountInString(text); n > limit {
-		p.Add(field, "must have at most %d characters, has %d", limit, n)
+		p.Add(field, "must be at most %d characters; has %d", limit, n)
 	} else {
 		checkVisible(field, strings.ReplaceAll(text, "\n", ""), p)
 	}
@@ -57,9 +57,9 @@ func CheckEmail(field, email string, p *Problems) string {
 	case email == "":
 		p.Add(field, "must not be empty")
 	case len(email) > 254:
-		p.Add(field, "must have at most %d characters, has %d", 254, len(email))
+		p.Add(field, "must be at most %d characters; has %d", 254, len(email))
 	case err != nil || a.Address != email:
-		p.Add(field, "must be an e-mail address such as name@example.org")
+		p.Add(field, "must be an email address such as name@example.org")
 	default:
 		checkVisible(field, email, p)
 	}

@@ -10,11 +10,11 @@ import (
 // claimLock is an arbitrary number that all servers of Weir share.
 const claimLock = 0x77656972 // "weir"
 
-// Alone claims a PostgreSQL database for one server: when workspaces run as
+// ClaimDatabase claims a PostgreSQL database for one server: when workspaces run as
 // local processes, the server of another machine would take them for gone. The
 // claim ends when it is closed or its connection breaks; see [Claim.Holds].
 // A SQLite file is claimed with its directory.
-func (s *Store) Alone(ctx context.Context) (*Claim, error) {
+func (s *Store) ClaimDatabase(ctx context.Context) (*Claim, error) {
 	if s.dialect != "postgres" {
 		return &Claim{}, nil
 	}

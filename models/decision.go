@@ -1,7 +1,7 @@
 package models
 
-// Answer is the pool's decision on a demand for shares.
-type Answer struct {
+// Decision is the pool's decision on a demand for shares.
+type Decision struct {
 	Outcome     string     // granted; partial: fewer cores are available now; delayed: others must release first; refused: no device can ever meet it
 	Grants      []Grant    // when granted; what is available, when partial
 	Fewer       *Demand    // the demand that can be met now, when partial

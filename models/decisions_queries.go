@@ -9,7 +9,7 @@ func (q *Queries) CountDecisions() (map[string]int64, error) {
 		Outcome string
 		N       int64
 	}
-	err := q.db.Model(&Decision{}).Select("outcome, COUNT(*) AS n").Group("outcome").Scan(&rows).Error
+	err := q.db.Model(&DecisionRecord{}).Select("outcome, COUNT(*) AS n").Group("outcome").Scan(&rows).Error
 	counts := map[string]int64{}
 	for _, r := range rows {
 		counts[r.Outcome] = r.N
@@ -17,21 +17,21 @@ func (q *Queries) CountDecisions() (map[string]int64, error) {
 	return counts, err
 }
 
-// CreateDecision inserts d.
-func (q *Queries) CreateDecision(d *Decision) error {
+// CreateDecisionRecord inserts d.
+func (q *Queries) CreateDecisionRecord(d *DecisionRecord) error {
 	q.Touch("pool")
 	return q.db.Create(d).Error
 }
 
-// DecisionView is a decision with the names of its project and user.
-type DecisionView struct {
-	Decision
+// DecisionRecordView is a decision with the names of its project and user.
+type DecisionRecordView struct {
+	DecisionRecord
 	ProjectName string
 	UserName    string
 }
 
 // DecisionsIn lists the newest decisions about requests of projects in scope.
-func (q *Queries) DecisionsIn(scope Scope, limit int) (decisions []DecisionView, err error) {
+func (q *Queries) DecisionsIn(scope Scope, limit int) (decisions []DecisionRecordView, err error) {
 	return decisions, scope.projects(q.db.Table("decisions"), "decisions.project_id").
 		Select("decisions.*, projects.name AS project_name, users.name AS user_name").
 		Joins("JOIN projects ON projects.id = decisions.project_id").
@@ -41,7 +41,7 @@ func (q *Queries) DecisionsIn(scope Scope, limit int) (decisions []DecisionView,
 
 // LastDecision is the number of the newest decision, or 0.
 func (q *Queries) LastDecision() (n int64, err error) {
-	return n, q.db.Model(&Decision{}).Select("COALESCE(MAX(id), 0)").Scan(&n).Error
+	return n, q.db.Model(&DecisionRecord{}).Select("COALESCE(MAX(id), 0)").Scan(&n).Error
 }
 
 // RefusedDemand is a demand with how often it was refused.

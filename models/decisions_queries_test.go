@@ -13,8 +13,8 @@ func TestCountDecisions(t *testing.T) {
 		w := newWorld(t, s)
 		modelstest.InTx(t, s, func(q *models.Queries) error {
 			for _, outcome := range []string{models.OutcomeGranted, models.OutcomeDelayed, models.OutcomeGranted} {
-				d := models.Decision{At: q.Now(), ProjectID: w.project.ID, UserID: w.user.ID, Outcome: outcome, GPUs: 1, Cores: 50}
-				if err := q.CreateDecision(&d); err != nil {
+				d := models.DecisionRecord{At: q.Now(), ProjectID: w.project.ID, UserID: w.user.ID, Outcome: outcome, GPUs: 1, Cores: 50}
+				if err := q.CreateDecisionRecord(&d); err != nil {
 					return err
 				}
 			}

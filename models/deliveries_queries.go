@@ -39,7 +39,7 @@ func (q *Queries) Delivery(id int64) (v DeliveryView, err error) {
 func (q *Queries) deliveryViews() *gorm.DB {
 	return q.db.Table("deliveries").Select("deliveries.*, COALESCE(w.name, '') AS webhook_name, COALESCE(u.email, '') AS user_email").
 		Joins("LEFT JOIN webhooks w ON w.id = deliveries.webhook_id").
-		Joins("LEFT JOIN notices n ON n.id = deliveries.notice_id").Joins("LEFT JOIN users u ON u.id = n.user_id")
+		Joins("LEFT JOIN notifications n ON n.id = deliveries.notification_id").Joins("LEFT JOIN users u ON u.id = n.user_id")
 }
 
 // maxBlockingAttempts is how often a delivery is tried before later ones to the

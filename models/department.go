@@ -14,7 +14,7 @@ type Department struct {
 type DepartmentSums struct {
 	People   int64     // including disabled accounts
 	Projects int64     // with at least one of them as a present member
-	Held     Resources // by their live workspaces
+	InUse    Resources // by their live workspaces
 }
 
 // Day is the begin of a time's day in UTC.

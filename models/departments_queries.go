@@ -80,13 +80,13 @@ func (q *Queries) DepartmentSums(ids []int64) (map[int64]DepartmentSums, error) 
 	if err != nil {
 		return nil, err
 	}
-	var held []struct {
+	var inUse []struct {
 		ID int64
 		Resources
 	}
-	err = q.db.Model(&Workspace{}).Select("users.department_id AS id, "+heldColumns).
+	err = q.db.Model(&Workspace{}).Select("users.department_id AS id, "+usageColumns).
 		Joins("JOIN users ON users.id = workspaces.user_id").
-		Where("users.department_id IN ? AND workspaces.state IN ?", ids, HoldingStates).Group("users.department_id").Scan(&held).Error
+		Where("users.department_id IN ? AND workspaces.state IN ?", ids, HoldingStates).Group("users.department_id").Scan(&inUse).Error
 	sums := map[int64]DepartmentSums{}
 	for _, p := range people {
 		sums[p.ID] = DepartmentSums{People: p.N}
@@ -96,9 +96,9 @@ func (q *Queries) DepartmentSums(ids []int64) (map[int64]DepartmentSums, error) 
 		s.Projects = p.N
 		sums[p.ID] = s
 	}
-	for _, h := range held {
+	for _, h := range inUse {
 		s := sums[h.ID]
-		s.Held = h.Resources
+		s.InUse = h.Resources
 		sums[h.ID] = s
 	}
 	return sums, err

@@ -64,7 +64,7 @@ func Invalid(field, format string, args ...any) *Error {
 
 // InvalidFields refuses several fields at once.
 func InvalidFields(fields ...Field) *Error {
-	return &Error{Kind: KindInvalid, Message: Say("Some of the input cannot be accepted."), Fields: fields}
+	return &Error{Kind: KindInvalid, Message: Say("Some fields are invalid."), Fields: fields}
 }
 
 // IgnoreNotFound is nil for an error that says that something does not exist.
@@ -78,7 +78,7 @@ func IgnoreNotFound(err error) error {
 // NotFound means that a thing does not exist for this actor. what is a noun such
 // as "workspace".
 func NotFound(what string) *Error {
-	return &Error{Kind: KindNotFound, Message: Say("There is no such %s.", Say(what))}
+	return &Error{Kind: KindNotFound, Message: Say("The %s was not found.", Say(what))}
 }
 
 // NotFoundAs turns not_found into a refusal of the field that named the thing.
@@ -113,7 +113,7 @@ func CheckVersion(what string, read, present int64) error {
 }
 
 func stale(what string) error {
-	e := Conflict("This %s was changed by somebody else in the meantime. Load it again and repeat the change.", Say(what))
+	e := Conflict("This %s was changed by someone else. Reload it and try again.", Say(what))
 	e.Err = ErrStale
 	return e
 }

@@ -26,26 +26,26 @@ type Holder struct {
 	Inherits  []int64 // former members whose directories were handed over to this one
 }
 
-// Leaver is a former member, with the present recipient of the directory.
-type Leaver struct {
+// FormerMember is a former member, with the present recipient of the directory.
+type FormerMember struct {
 	Member
-	UserName  string
-	UserEmail string
-	HeirID    *int64     `gorm:"column:heir_id"` // present member who has the directory; nil: none
-	HeirName  string     `gorm:"column:heir_name"`
-	GivenAt   *time.Time `gorm:"column:given_at"` // when it was handed over, also to a recipient who has left since
+	UserName      string
+	UserEmail     string
+	RecipientID   *int64     `gorm:"column:heir_id"` // present member who has the directory; nil: none
+	RecipientName string     `gorm:"column:heir_name"`
+	HandedOverAt  *time.Time `gorm:"column:given_at"` // when it was handed over, also to a recipient who has left since
 }
 
 // LeftAt is when the participation ended.
-func (l Leaver) LeftAt() time.Time {
+func (l FormerMember) LeftAt() time.Time {
 	if l.RemovedAt != nil && (l.Until == nil || l.RemovedAt.Before(*l.Until)) {
 		return *l.RemovedAt
 	}
 	return *l.Until
 }
 
-// Heir is a present member who can receive a directory.
-type Heir struct {
+// Recipient is a present member who can receive a directory.
+type Recipient struct {
 	ID        int64
 	UserName  string
 	UserEmail string
@@ -57,14 +57,14 @@ func isActive(table string) string {
 	return "(" + table + ".removed_at IS NULL AND (" + table + ".until IS NULL OR " + table + ".until > ?))"
 }
 
-// Leavers lists the former members of a project, by id.
-func (q *Queries) Leavers(scope Scope, projectID int64, page Page) (list []Leaver, err error) {
+// FormerMembers lists the former members of a project, by id.
+func (q *Queries) FormerMembers(scope Scope, projectID int64, page Page) (list []FormerMember, err error) {
 	err = q.formerMembers(scope, projectID).Where("members.id > ?", page.After).Order("members.id").Limit(page.limit()).Find(&list).Error
 	return list, err
 }
 
-// Leaver finds a former member of a project.
-func (q *Queries) Leaver(scope Scope, projectID, id int64) (l Leaver, err error) {
+// FormerMember finds a former member of a project.
+func (q *Queries) FormerMember(scope Scope, projectID, id int64) (l FormerMember, err error) {
 	return l, found(q.formerMembers(scope, projectID).Where("members.id = ?", id).Take(&l).Error, "member")
 }
 
@@ -79,8 +79,8 @@ func (q *Queries) formerMembers(scope Scope, projectID int64) *gorm.DB {
 		Where("members.project_id = ? AND NOT "+isActive("members"), projectID, now)
 }
 
-// Heirs lists a project's active members, the first thousand by name.
-func (q *Queries) Heirs(projectID int64) (list []Heir, err error) {
+// Recipients lists a project's active members, the first thousand by name.
+func (q *Queries) Recipients(projectID int64) (list []Recipient, err error) {
 	err = q.db.Table("members").Select("members.id, users.name AS user_name, users.email AS user_email").
 		Joins("JOIN users ON users.id = members.user_id").
 		Where("members.project_id = ? AND "+isActive("members"), projectID, q.Now()).

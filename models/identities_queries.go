@@ -33,25 +33,25 @@ func (q *Queries) DeleteIdentity(userID, id int64) (i Identity, err error) {
 	return i, q.deleted(q.db.Delete(&Identity{}, id), "identity")
 }
 
-// MarkGiven records that a membership came from an identity's group.
-func (q *Queries) MarkGiven(identityID, memberID int64) error {
+// MarkGivenByIdentity records that a membership came from an identity's group.
+func (q *Queries) MarkGivenByIdentity(identityID, memberID int64) error {
 	return q.db.Clauses(clause.OnConflict{DoNothing: true}).Create(&IdentityMember{identityID, memberID}).Error
 }
 
-// UnmarkGiven deletes such records of a member.
-func (q *Queries) UnmarkGiven(memberID int64) error {
+// UnmarkGivenByIdentity deletes such records of a member.
+func (q *Queries) UnmarkGivenByIdentity(memberID int64) error {
 	return q.db.Where("member_id = ?", memberID).Delete(&IdentityMember{}).Error
 }
 
-// GivenPlaces lists the projects in which an identity is a member by its groups.
-func (q *Queries) GivenPlaces(identityID int64) (projects []int64, err error) {
+// ProjectsGivenBy lists the projects in which an identity is a member by its groups.
+func (q *Queries) ProjectsGivenBy(identityID int64) (projects []int64, err error) {
 	err = q.db.Table("members").Joins("JOIN identity_members g ON g.member_id = members.id").
 		Where("g.identity_id = ?", identityID).Order("members.project_id").Pluck("members.project_id", &projects).Error
 	return projects, err
 }
 
-// WasGiven reports whether a membership came from an identity's group.
-func (q *Queries) WasGiven(identityID, memberID int64) (bool, error) {
+// WasGivenBy reports whether a membership came from an identity's group.
+func (q *Queries) WasGivenBy(identityID, memberID int64) (bool, error) {
 	var n int64
 	err := q.db.Model(&IdentityMember{}).Where("identity_id = ? AND member_id = ?", identityID, memberID).Count(&n).Error
 	return n > 0, err

@@ -26,13 +26,13 @@ func (l LaunchParameters) Check(prefix string, p *Problems) {
 		p.Add(prefix+"gpus", "must be at most %d", 1024)
 	}
 	if l.Cores != nil && *l.Cores > 100 {
-		p.Add(prefix+"cores", "must be at most %d: a whole GPU has 100 cores", 100)
+		p.Add(prefix+"cores", "must be at most %d; a whole GPU is 100 cores", 100)
 	}
 	if l.GPUModel != nil {
 		CheckText(prefix+"gpu_model", *l.GPUModel, 100, p)
 	}
 	if l.Path != nil && *l.Path != "" && (!strings.HasPrefix(*l.Path, "/") || strings.HasPrefix(*l.Path, "//") || strings.ContainsAny(*l.Path, "\\\r\n") || len(*l.Path) > 500) {
-		p.Add(prefix+"path", "must begin with one / and have at most %d characters", 500)
+		p.Add(prefix+"path", "must start with a single / and be at most %d characters", 500)
 	} else if l.Path != nil {
 		checkVisible(prefix+"path", *l.Path, p)
 	}
@@ -53,11 +53,11 @@ func (l LaunchParameters) checkEnv(prefix string, p *Problems) {
 		value := l.Env[name]
 		switch {
 		case !envName.MatchString(name):
-			p.Add(prefix+"env", "%q is not a name of a variable: letters, digits and _ only", name)
+			p.Add(prefix+"env", "%q is not a valid variable name; use only letters, digits and _", name)
 		case reservedEnv(name):
-			p.Add(prefix+"env", "%s is set by Weir itself", name)
+			p.Add(prefix+"env", "%s is reserved by Weir", name)
 		case len(value) > 4096 || strings.ContainsAny(value, "\x00\r\n"):
-			p.Add(prefix+"env", "the value of %s must be one line of at most %d characters", name, 4096)
+			p.Add(prefix+"env", "the value of %s must be a single line of at most %d characters", name, 4096)
 		}
 	}
 }
@@ -84,7 +84,7 @@ func ParseEnv(field, text string, p *Problems) map[string]string {
 		}
 		name, value, ok := strings.Cut(line, "=")
 		if !ok {
-			p.Add(field, "every line must be NAME=VALUE")
+			p.Add(field, "each line must be NAME=VALUE")
 			return nil
 		}
 		env[strings.TrimSpace(name)] = value

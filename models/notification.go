@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Notice is a message to a user, shown in the portal and sent by e-mail. Kind is
+// Notification is a message to a user, shown in the portal and sent by e-mail. Kind is
 // a dotted word such as request.approved, to which webhooks subscribe.
-type Notice struct {
+type Notification struct {
 	ID        int64
 	UserID    int64
 	Kind      string
@@ -28,29 +28,29 @@ type Notice struct {
 
 // Kinds of notifications about sending itself, to which no webhook can subscribe.
 const (
-	NoticeTest    = "test"
-	NoticeGivenUp = "webhook.given-up"
+	NotificationTest    = "test"
+	NotificationGivenUp = "webhook.given-up"
 )
 
 // TableName keeps the name of the table apart from the type's.
-func (Notice) TableName() string { return "notices" }
+func (Notification) TableName() string { return "notifications" }
 
-// NoticePreference is how a user wants to be notified.
-type NoticePreference struct {
+// NotificationPreference is how a user wants to be notified.
+type NotificationPreference struct {
 	UserID     int64  `gorm:"primaryKey"`
 	PortalOnly bool   // no e-mail
 	Language   string // of e-mail: en, zh; empty: English
 }
 
 // TableName keeps the name of the table apart from the type's.
-func (NoticePreference) TableName() string { return "notice_preferences" }
+func (NotificationPreference) TableName() string { return "notification_preferences" }
 
 // Webhook is a URL to which events are sent.
 type Webhook struct {
 	ID        int64
 	Name      string
 	URL       string
-	Events    []string `gorm:"serializer:json;not null"` // see Wants; empty: all
+	Events    []string `gorm:"serializer:json;not null"` // see Subscribes; empty: all
 	Enabled   bool
 	Secret    string // sealed
 	OldSecret string // sealed; signs beside Secret until OldUntil
@@ -59,9 +59,9 @@ type Webhook struct {
 	CreatedAt time.Time
 }
 
-// Wants reports whether the webhook gets a kind of notification: its Events
+// Subscribes reports whether the webhook gets a kind of notification: its Events
 // contain the kind, or a prefix of it as in request.*, or nothing at all.
-func (w Webhook) Wants(kind string) bool {
+func (w Webhook) Subscribes(kind string) bool {
 	for _, e := range w.Events {
 		if prefix, open := strings.CutSuffix(e, "*"); e == kind || open && strings.HasPrefix(kind, prefix) {
 			return true
@@ -82,19 +82,19 @@ const (
 // Delivery is one message to one receiver: to a webhook, or the e-mail of a
 // notification. It is stored in the transaction of its event and sent later.
 type Delivery struct {
-	ID        int64
-	Key       string // idempotency key for the receiver
-	WebhookID *int64
-	NoticeID  *int64 `gorm:"column:notice_id"`
-	Receiver  string // deliveries to one receiver are sent in order
-	Kind      string
-	Body      string // an Event as JSON; empty for e-mail
-	State     string
-	Attempts  int64
-	Refused   bool   // the receiver rejects this one: later ones may go first
-	Status    int64  // of the last response, HTTP or SMTP; 0: none
-	Answer    string `gorm:"column:answer"` // beginning of the last response
-	Problem   Text   // of the last attempt
+	ID             int64
+	Key            string // idempotency key for the receiver
+	WebhookID      *int64
+	NotificationID *int64 `gorm:"column:notification_id"`
+	Receiver       string // deliveries to one receiver are sent in order
+	Kind           string
+	Body           string // an Event as JSON; empty for e-mail
+	State          string
+	Attempts       int64
+	Refused        bool   // the receiver rejects this one: later ones may go first
+	Status         int64  // of the last response, HTTP or SMTP; 0: none
+	Response       string `gorm:"column:answer"` // beginning of the last response
+	Problem        Text   // of the last attempt
 
 	QueuedAt   time.Time  // the retry period begins here
 	NextAt     time.Time  // not sent before
@@ -123,7 +123,7 @@ type Event struct {
 }
 
 // NewDelivery creates the message of a notification to a webhook.
-func NewDelivery(w Webhook, n Notice, users []int64, now time.Time) (Delivery, error) {
+func NewDelivery(w Webhook, n Notification, users []int64, now time.Time) (Delivery, error) {
 	d := newDelivery(n, "webhook:"+digits(&w.ID), now)
 	d.WebhookID = &w.ID
 	if users == nil {
@@ -134,7 +134,7 @@ func NewDelivery(w Webhook, n Notice, users []int64, now time.Time) (Delivery, e
 	return d, err
 }
 
-func newDelivery(n Notice, receiver string, now time.Time) Delivery {
+func newDelivery(n Notification, receiver string, now time.Time) Delivery {
 	return Delivery{Key: newKey(), Receiver: receiver, Kind: n.Kind, State: DeliveryPending, QueuedAt: now, NextAt: now, CreatedAt: now}
 }
 
@@ -153,14 +153,14 @@ var kindPattern = regexp.MustCompile(`^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)*$`)
 var KindPattern = regexp.MustCompile(`^(\*|[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)*(\.\*)?)$`)
 
 // check catches programming errors.
-func (n Notice) check() error {
+func (n Notification) check() error {
 	switch {
 	case !kindPattern.MatchString(n.Kind):
-		return errors.New("models: " + n.Kind + " is no kind of a notice")
+		return errors.New("models: " + n.Kind + " is no kind of a notification")
 	case n.Text.Empty():
-		return errors.New("models: a notice must say something")
+		return errors.New("models: a notification must say something")
 	case n.Link != "" && (!strings.HasPrefix(n.Link, "/") || strings.HasPrefix(n.Link, "//") || strings.ContainsAny(n.Link, "\\\r\n")):
-		return errors.New("models: a notice's link must be a path in the portal")
+		return errors.New("models: a notification's link must be a path in the portal")
 	}
 	return nil
 }

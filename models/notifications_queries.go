@@ -11,21 +11,21 @@ import (
 // DeliveriesTopic changes with every delivery that is queued or sent.
 const DeliveriesTopic = "deliveries"
 
-// Tell notifies users as part of this transaction: it stores n for each of them
+// Notify notifies users as part of this transaction: it stores n for each of them
 // and queues its deliveries, an e-mail to each user who wants one and a message
 // to every webhook that is subscribed to the kind. n needs Kind and Text, and
 // may have Link and Data. Without users only webhooks are notified. Duplicate
 // ids are ignored.
-func (q *Queries) Tell(to []int64, n Notice) error {
+func (q *Queries) Notify(to []int64, n Notification) error {
 	if q.topics == nil {
-		return errors.New("models: a notice belongs into the transaction of what it tells of")
+		return errors.New("models: a notification belongs into the transaction of what it tells of")
 	}
 	if err := n.check(); err != nil {
 		return err
 	}
 	n.CreatedAt = q.Now()
 	to = slices.Compact(slices.Sorted(slices.Values(to)))
-	list := make([]Notice, len(to))
+	list := make([]Notification, len(to))
 	for i, user := range to {
 		list[i] = n
 		list[i].ID, list[i].UserID, list[i].ReadAt = 0, user, nil
@@ -48,25 +48,25 @@ func (q *Queries) Tell(to []int64, n Notice) error {
 }
 
 // mailsOf returns the e-mails of notifications, for users who want them.
-func (q *Queries) mailsOf(notices []Notice) (list []Delivery, err error) {
-	if !q.mail || len(notices) == 0 {
+func (q *Queries) mailsOf(notifications []Notification) (list []Delivery, err error) {
+	if !q.mail || len(notifications) == 0 {
 		return nil, nil
 	}
-	for part := range slices.Chunk(notices, 500) {
+	for part := range slices.Chunk(notifications, 500) {
 		ids := make([]int64, len(part))
 		for i, n := range part {
 			ids[i] = n.UserID
 		}
 		var subscribed []int64
 		err := q.db.Model(&User{}).Where("id IN ? AND NOT disabled", ids).
-			Where("NOT EXISTS (SELECT 1 FROM notice_preferences p WHERE p.user_id = users.id AND p.portal_only)").Pluck("id", &subscribed).Error
+			Where("NOT EXISTS (SELECT 1 FROM notification_preferences p WHERE p.user_id = users.id AND p.portal_only)").Pluck("id", &subscribed).Error
 		if err != nil {
 			return nil, err
 		}
 		for _, n := range part {
 			if slices.Contains(subscribed, n.UserID) {
 				d := newDelivery(n, "user:"+digits(&n.UserID), n.CreatedAt)
-				d.NoticeID = &n.ID
+				d.NotificationID = &n.ID
 				list = append(list, d)
 			}
 		}
@@ -75,8 +75,8 @@ func (q *Queries) mailsOf(notices []Notice) (list []Delivery, err error) {
 }
 
 // messagesOf returns the messages to webhooks, and locks these against deletion.
-func (q *Queries) messagesOf(n Notice, to []int64) (list []Delivery, err error) {
-	if n.Kind == NoticeTest || n.Kind == NoticeGivenUp {
+func (q *Queries) messagesOf(n Notification, to []int64) (list []Delivery, err error) {
+	if n.Kind == NotificationTest || n.Kind == NotificationGivenUp {
 		return nil, nil
 	}
 	if err := q.lockRows("SELECT id FROM webhooks WHERE enabled ORDER BY id FOR KEY SHARE"); err != nil {
@@ -87,7 +87,7 @@ func (q *Queries) messagesOf(n Notice, to []int64) (list []Delivery, err error) 
 		return nil, err
 	}
 	for _, w := range hooks {
-		if !w.Wants(n.Kind) {
+		if !w.Subscribes(n.Kind) {
 			continue
 		}
 		d, err := NewDelivery(w, n, to, n.CreatedAt)
@@ -108,8 +108,8 @@ func (q *Queries) Queue(list []Delivery) error {
 	return q.db.CreateInBatches(&list, 500).Error
 }
 
-// Notices lists a user's notifications, newest first.
-func (q *Queries) Notices(userID int64, page Page) (list []Notice, err error) {
+// Notifications lists a user's notifications, newest first.
+func (q *Queries) Notifications(userID int64, page Page) (list []Notification, err error) {
 	db := q.db.Where("user_id = ?", userID)
 	if page.After > 0 {
 		db = db.Where("id < ?", page.After)
@@ -117,25 +117,25 @@ func (q *Queries) Notices(userID int64, page Page) (list []Notice, err error) {
 	return list, db.Order("id DESC").Limit(page.limit()).Find(&list).Error
 }
 
-// Notice finds one of a user's notifications.
-func (q *Queries) Notice(userID, id int64) (n Notice, err error) {
-	return n, found(q.db.Where("user_id = ? AND id = ?", userID, id).Take(&n).Error, "notice")
+// Notification finds one of a user's notifications.
+func (q *Queries) Notification(userID, id int64) (n Notification, err error) {
+	return n, found(q.db.Where("user_id = ? AND id = ?", userID, id).Take(&n).Error, "notification")
 }
 
-// NoticeByID finds a notification of any user.
-func (q *Queries) NoticeByID(id int64) (n Notice, err error) {
-	return n, found(q.db.Take(&n, id).Error, "notice")
+// NotificationByID finds a notification of any user.
+func (q *Queries) NotificationByID(id int64) (n Notification, err error) {
+	return n, found(q.db.Take(&n, id).Error, "notification")
 }
 
 // CountUnread counts a user's unread notifications.
 func (q *Queries) CountUnread(userID int64) (n int64, err error) {
-	return n, q.db.Model(&Notice{}).Where("user_id = ? AND read_at IS NULL", userID).Count(&n).Error
+	return n, q.db.Model(&Notification{}).Where("user_id = ? AND read_at IS NULL", userID).Count(&n).Error
 }
 
-// ReadNotices marks a user's notifications as read: the one with the id; with id
+// ReadNotifications marks a user's notifications as read: the one with the id; with id
 // 0 all up to upTo; with both 0 all of them.
-func (q *Queries) ReadNotices(userID, id, upTo int64) error {
-	db := q.db.Model(&Notice{}).Where("user_id = ? AND read_at IS NULL", userID)
+func (q *Queries) ReadNotifications(userID, id, upTo int64) error {
+	db := q.db.Model(&Notification{}).Where("user_id = ? AND read_at IS NULL", userID)
 	if id != 0 {
 		db = db.Where("id = ?", id)
 	} else if upTo > 0 {
@@ -148,15 +148,15 @@ func (q *Queries) ReadNotices(userID, id, upTo int64) error {
 	return res.Error
 }
 
-// NoticePreference returns how a user wants to be notified.
-func (q *Queries) NoticePreference(userID int64) (p NoticePreference, err error) {
+// NotificationPreference returns how a user wants to be notified.
+func (q *Queries) NotificationPreference(userID int64) (p NotificationPreference, err error) {
 	err = q.db.Where("user_id = ?", userID).Limit(1).Find(&p).Error
 	p.UserID = userID
 	return p, err
 }
 
-// PutNoticePreference stores how a user wants to be notified.
-func (q *Queries) PutNoticePreference(p NoticePreference) error {
+// PutNotificationPreference stores how a user wants to be notified.
+func (q *Queries) PutNotificationPreference(p NotificationPreference) error {
 	return q.db.Clauses(clause.OnConflict{UpdateAll: true}).Create(&p).Error
 }
 
@@ -165,13 +165,13 @@ func (q *Queries) Administrators() (ids []int64, err error) {
 	return ids, q.db.Model(&User{}).Where("admin AND NOT disabled").Order("id").Pluck("id", &ids).Error
 }
 
-// PruneNotices deletes deliveries that were finished before sent, notifications
+// PruneNotifications deletes deliveries that were finished before sent, notifications
 // that were read before read, and all notifications from before old, except
 // those that are still to be sent.
-func (q *Queries) PruneNotices(sent, read, old time.Time) error {
+func (q *Queries) PruneNotifications(sent, read, old time.Time) error {
 	if err := q.db.Where("finished_at < ?", sent).Delete(&Delivery{}).Error; err != nil {
 		return err
 	}
-	return q.db.Where("(read_at < ? OR created_at < ?) AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.notice_id = notices.id AND d.finished_at IS NULL)", read, old).
-		Delete(&Notice{}).Error
+	return q.db.Where("(read_at < ? OR created_at < ?) AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.notification_id = notifications.id AND d.finished_at IS NULL)", read, old).
+		Delete(&Notification{}).Error
 }

@@ -26,20 +26,20 @@ func TestPastDemands(t *testing.T) {
 		}
 		decide := func(w *world, outcome string, gpus int64) {
 			modelstest.InTx(t, s, func(q *models.Queries) error {
-				return q.CreateDecision(&models.Decision{At: s.Now(), ProjectID: w.project.ID, UserID: w.user.ID, Outcome: outcome,
+				return q.CreateDecisionRecord(&models.DecisionRecord{At: s.Now(), ProjectID: w.project.ID, UserID: w.user.ID, Outcome: outcome,
 					GPUs: gpus, Cores: 50, GPUModel: "h100"})
 			})
 		}
 		start, end := clock.Now().Add(time.Hour), clock.Now().Add(3*time.Hour)
 		launch("done", 1, &start, &end)
-		clock.Pass(time.Hour)
+		clock.Advance(time.Hour)
 		decide(w, models.OutcomeRefused, 9)
-		clock.Pass(23 * time.Hour)
+		clock.Advance(23 * time.Hour)
 		decide(w, models.OutcomeRefused, 9)     // again
 		decide(w, models.OutcomeRefused, 0)     // not for want of GPUs
 		decide(w, models.OutcomeGranted, 9)     // a workspace stands for it
 		decide(other, models.OutcomeRefused, 9) // somebody else
-		clock.Pass(24 * time.Hour)
+		clock.Advance(24 * time.Hour)
 		decide(w, models.OutcomeRefused, 9) // on another day
 		launch("waits", 2, nil, nil)
 

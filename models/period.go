@@ -10,26 +10,26 @@ const (
 
 // PeriodEnd is an end of which people are notified in advance.
 type PeriodEnd struct {
-	Kind      string // EndOfProject or EndOfMember
-	ThingID   int64  // of the project or the member
-	ProjectID int64
-	UserID    int64  // of the member
-	UserName  string // of the member
-	EndsAt    time.Time
-	Told      *int64 `gorm:"column:told"` // how many days ahead the last notification was; nil: none was sent
+	Kind         string // EndOfProject or EndOfMember
+	ThingID      int64  // of the project or the member
+	ProjectID    int64
+	UserID       int64  // of the member
+	UserName     string // of the member
+	EndsAt       time.Time
+	NotifiedDays *int64 `gorm:"column:told"` // how many days ahead the last notification was; nil: none was sent
 }
 
-// PeriodNotice records that a notification of an end was sent.
-type PeriodNotice struct {
-	Kind    string
-	ThingID int64
-	EndsAt  time.Time
-	Days    int64     // ahead; 0 is at the end
-	ToldAt  time.Time `gorm:"column:told_at"`
+// PeriodNotification records that a notification of an end was sent.
+type PeriodNotification struct {
+	Kind       string
+	ThingID    int64
+	EndsAt     time.Time
+	Days       int64     // ahead; 0 is at the end
+	NotifiedAt time.Time `gorm:"column:notified_at"`
 }
 
 // TableName keeps the name of the table apart from the type's.
-func (PeriodNotice) TableName() string { return "period_notices" }
+func (PeriodNotification) TableName() string { return "period_notifications" }
 
 // Term is until when a workspace may run.
 type Term struct {
@@ -40,10 +40,10 @@ type Term struct {
 // Extension describes how a user can extend an end that is near or over: by a
 // request, or directly.
 type Extension struct {
-	Kind      string // AskForPeriod or AskForDeadline
+	Kind      string // RequestPeriod or RequestDeadline
 	ProjectID int64
 	Project   string // its name
-	MemberID  int64  // whose participation it is, for AskForDeadline
+	MemberID  int64  // whose participation it is, for RequestDeadline
 	EndsAt    time.Time
 	Later     time.Time // the end to ask for
 	Reason    Text      // suggested reason
@@ -52,13 +52,13 @@ type Extension struct {
 	Own       bool      // that request is the user's
 }
 
-// Asked is the request for the extension.
-func (e Extension) Asked() Asked {
+// Requested is the request for the extension.
+func (e Extension) Requested() Requested {
 	later := e.Later
-	if e.Kind == AskForPeriod {
-		return Asked{Period: &AskPeriod{ProjectID: e.ProjectID, EndsAt: &later}}
+	if e.Kind == RequestPeriod {
+		return Requested{Period: &PeriodSpec{ProjectID: e.ProjectID, EndsAt: &later}}
 	}
-	return Asked{Deadline: &AskDeadline{ProjectID: e.ProjectID, Until: &later}}
+	return Requested{Deadline: &DeadlineSpec{ProjectID: e.ProjectID, Until: &later}}
 }
 
 // Over reports whether the end has come.

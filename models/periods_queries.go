@@ -23,18 +23,18 @@ const (
 
 // notNotified is the condition that the notification which is due was not sent.
 func notNotified(kind, id, end string) string {
-	return ` AND NOT EXISTS (SELECT 1 FROM period_notices n WHERE n.kind = '` + kind + `' AND n.thing_id = ` + id + ` AND n.ends_at = ` + end + `
+	return ` AND NOT EXISTS (SELECT 1 FROM period_notifications n WHERE n.kind = '` + kind + `' AND n.thing_id = ` + id + ` AND n.ends_at = ` + end + `
 		AND n.days <= CASE WHEN ` + end + ` <= @now THEN 0 WHEN ` + end + ` <= @soon THEN 1 ELSE 7 END)`
 }
 
 // notifiedDays selects how many days ahead the last notification was sent.
 func notifiedDays(kind, id, end string) string {
-	return `(SELECT MIN(n.days) FROM period_notices n WHERE n.kind = '` + kind + `' AND n.thing_id = ` + id + ` AND n.ends_at = ` + end + `) AS told`
+	return `(SELECT MIN(n.days) FROM period_notifications n WHERE n.kind = '` + kind + `' AND n.thing_id = ` + id + ` AND n.ends_at = ` + end + `) AS told`
 }
 
-// ProjectsToTell lists projects, at most limit, with a notification that is due:
+// ProjectsToNotify lists projects, at most limit, with a notification that is due:
 // of the end of the project or of a participation in it.
-func (q *Queries) ProjectsToTell(w PeriodWindow, limit int) (ids []int64, err error) {
+func (q *Queries) ProjectsToNotify(w PeriodWindow, limit int) (ids []int64, err error) {
 	projects := "SELECT p.id AS id " + projectEnds + notNotified(EndOfProject, "p.id", "p.ends_at")
 	members := "SELECT m.project_id AS id " + memberEnds + notNotified(EndOfMember, "m.id", "m.until")
 	values := w.values()
@@ -59,9 +59,9 @@ func (q *Queries) EndsIn(projectID int64, w PeriodWindow) (list []PeriodEnd, err
 	return append(list, members...), err
 }
 
-// NotePeriodNotice records that a notification was sent; it returns false when
+// RecordPeriodNotification records that a notification was sent; it returns false when
 // it was recorded before.
-func (q *Queries) NotePeriodNotice(n PeriodNotice) (bool, error) {
+func (q *Queries) RecordPeriodNotification(n PeriodNotification) (bool, error) {
 	res := q.db.Clauses(clause.OnConflict{DoNothing: true}).Create(&n)
 	return res.RowsAffected == 1, res.Error
 }
@@ -86,9 +86,9 @@ func (q *Queries) NextEnd(after time.Time) (*time.Time, error) {
 	return next, nil
 }
 
-// PrunePeriodNotices deletes the records of ends before a time.
-func (q *Queries) PrunePeriodNotices(before time.Time) error {
-	return q.db.Where("ends_at <= ?", before).Delete(&PeriodNotice{}).Error
+// PrunePeriodNotifications deletes the records of ends before a time.
+func (q *Queries) PrunePeriodNotifications(before time.Time) error {
+	return q.db.Where("ends_at <= ?", before).Delete(&PeriodNotification{}).Error
 }
 
 // UsersInRoles lists the enabled accounts of a project's active members with
@@ -139,6 +139,6 @@ func (q *Queries) ParticipationsIn(userID int64, projects []int64) (list []Parti
 // and of the user's own participation in them.
 func (q *Queries) PendingExtensions(userID int64, projects []int64) (list []QuotaRequest, err error) {
 	err = q.db.Where("state = ? AND project_id IN ? AND (kind = ? OR kind = ? AND requester_id = ?)",
-		RequestPending, projects, AskForPeriod, AskForDeadline, userID).Order("id").Limit(PageSize).Find(&list).Error
+		RequestPending, projects, RequestPeriod, RequestDeadline, userID).Order("id").Limit(PageSize).Find(&list).Error
 	return list, err
 }

@@ -87,13 +87,13 @@ func CheckPermissions(standardSet string, names []string, p *Problems) []string 
 	set, err := ParsePermissions(names)
 	switch {
 	case err != nil:
-		p.Add("permissions", "must be permissions of a project: %s", AllPermissions.String())
+		p.Add("permissions", "must be project permissions: %s", AllPermissions.String())
 	case standardSet == PermissionCustom && len(names) == 0:
-		p.Add("permissions", "must name at least one permission of a custom role")
+		p.Add("permissions", "must include at least one permission for a custom role")
 	case standardSet == PermissionCustom:
 		return (set | ProjectRead).Names()
 	case len(names) > 0 && set|ProjectRead != standard[standardSet]:
-		p.Add("permissions", "can be chosen for a custom role only; %s has %s", standardSet, standard[standardSet].String())
+		p.Add("permissions", "can be set only for a custom role; %s has %s", standardSet, standard[standardSet].String())
 	}
 	return nil
 }

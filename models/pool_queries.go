@@ -53,15 +53,15 @@ func (q *Queries) UpdateProvider(p *Provider) error {
 	return q.update(p, &p.Version, p.ID, "provider")
 }
 
-// SeeProvider records a heartbeat of a provider. It changes no settings, so the
+// TouchProvider records a heartbeat of a provider. It changes no settings, so the
 // version stays.
-func (q *Queries) SeeProvider(id int64, at time.Time) error {
+func (q *Queries) TouchProvider(id int64, at time.Time) error {
 	return q.db.Model(&Provider{}).Where("id = ?", id).UpdateColumn("seen_at", at).Error
 }
 
-// MoveProvider writes the state of p with its reason and last heartbeat, if it
+// TransitionProvider writes the state of p with its reason and last heartbeat, if it
 // is still in the state from. It changes no settings, so the version stays.
-func (q *Queries) MoveProvider(p *Provider, from string) error {
+func (q *Queries) TransitionProvider(p *Provider, from string) error {
 	q.changePool()
 	res := q.db.Model(&Provider{}).Where("id = ? AND state = ?", p.ID, from).
 		UpdateColumns(map[string]any{"state": p.State, "reason": p.Reason, "seen_at": p.SeenAt})
@@ -87,13 +87,13 @@ func (q *Queries) Provider(id int64) (p Provider, err error) {
 	return p, found(q.db.Take(&p, id).Error, "provider")
 }
 
-// ProviderOf finds a provider by the digest of its machine's identity.
-func (q *Queries) ProviderOf(machine string) (p Provider, err error) {
+// ProviderByMachine finds a provider by the digest of its machine's identity.
+func (q *Queries) ProviderByMachine(machine string) (p Provider, err error) {
 	return p, found(q.db.Where("machine = ?", machine).Take(&p).Error, "provider")
 }
 
-// ProviderNamed finds a provider by its name.
-func (q *Queries) ProviderNamed(name string) (p Provider, err error) {
+// ProviderByName finds a provider by its name.
+func (q *Queries) ProviderByName(name string) (p Provider, err error) {
 	return p, found(q.db.Where("name = ?", name).Take(&p).Error, "provider")
 }
 
@@ -214,26 +214,26 @@ type ShareView struct {
 // daemon: advisory, until the daemon is back. It is never stored.
 const EnforcementLapsed = "lapsed"
 
-// HeldOf counts the open shares of devices.
-func (q *Queries) HeldOf(devices []int64) (n int64, err error) {
+// OpenSharesOf counts the open shares of devices.
+func (q *Queries) OpenSharesOf(devices []int64) (n int64, err error) {
 	return n, q.db.Model(&Share{}).Where("device_id IN ? AND until_at IS NULL", devices).Count(&n).Error
 }
 
-// HeldAt counts the open shares at a provider.
-func (q *Queries) HeldAt(providerID int64) (n int64, err error) {
+// OpenSharesAt counts the open shares at a provider.
+func (q *Queries) OpenSharesAt(providerID int64) (n int64, err error) {
 	return n, q.db.Model(&Share{}).Where("until_at IS NULL AND device_id IN (SELECT id FROM devices WHERE provider_id = ?)", providerID).
 		Count(&n).Error
 }
 
-// HoldersAt lists the workspaces with an open share at a provider.
-func (q *Queries) HoldersAt(providerID int64) (list []Workspace, err error) {
+// WorkspacesAtProvider lists the workspaces with an open share at a provider.
+func (q *Queries) WorkspacesAtProvider(providerID int64) (list []Workspace, err error) {
 	return list, q.db.Where(`id IN (SELECT s.workspace_id FROM shares s JOIN devices d ON d.id = s.device_id
 		WHERE d.provider_id = ? AND s.until_at IS NULL)`, providerID).Order("id").Find(&list).Error
 }
 
-// SharesEndingOtherwise lists the open shares at a provider that have no end, or
+// SharesWithOtherEnd lists the open shares at a provider that have no end, or
 // one in the future, other than at.
-func (q *Queries) SharesEndingOtherwise(providerID int64, at *time.Time) (shares []Share, err error) {
+func (q *Queries) SharesWithOtherEnd(providerID int64, at *time.Time) (shares []Share, err error) {
 	db := q.db.Where("until_at IS NULL AND device_id IN (SELECT id FROM devices WHERE provider_id = ?)", providerID)
 	if at == nil { // an end in the past stays as announced
 		db = db.Where("ends_at > ?", q.Now())
@@ -243,8 +243,8 @@ func (q *Queries) SharesEndingOtherwise(providerID int64, at *time.Time) (shares
 	return shares, db.Order("id").Find(&shares).Error
 }
 
-// EndShareAt announces the end of a share and its reason; nil withdraws it.
-func (q *Queries) EndShareAt(id int64, at *time.Time, why Text) error {
+// AnnounceShareEnd announces the end of a share and its reason; nil withdraws it.
+func (q *Queries) AnnounceShareEnd(id int64, at *time.Time, why Text) error {
 	q.changePool()
 	if at == nil {
 		why = Text{}
@@ -252,8 +252,8 @@ func (q *Queries) EndShareAt(id int64, at *time.Time, why Text) error {
 	return q.db.Model(&Share{}).Where("id = ?", id).Updates(map[string]any{"ends_at": at, "end_reason": why}).Error
 }
 
-// Overdue lists the workspaces with an open share whose announced end has come.
-func (q *Queries) Overdue(now time.Time) (list []Workspace, err error) {
+// OverdueWorkspaces lists the workspaces with an open share whose announced end has come.
+func (q *Queries) OverdueWorkspaces(now time.Time) (list []Workspace, err error) {
 	return list, q.db.Where("state IN ?", []WorkspaceState{StateStarting, StateRunning}).
 		Where("id IN (SELECT workspace_id FROM shares WHERE until_at IS NULL AND ends_at IS NOT NULL AND ends_at <= ?)", now).
 		Order("id").Find(&list).Error

@@ -34,11 +34,11 @@ func TestDecisionsInScope(t *testing.T) {
 		small, busy := addWorld(t, s, "small"), addWorld(t, s, "busy")
 		modelstest.InTx(t, s, func(q *models.Queries) error {
 			for i := range 40 {
-				d := models.Decision{At: q.Now(), ProjectID: busy.project.ID, UserID: busy.user.ID, Outcome: models.OutcomeGranted, GPUs: 1, Cores: int64(i)}
+				d := models.DecisionRecord{At: q.Now(), ProjectID: busy.project.ID, UserID: busy.user.ID, Outcome: models.OutcomeGranted, GPUs: 1, Cores: int64(i)}
 				if i < 3 {
 					d.ProjectID, d.UserID = small.project.ID, small.user.ID
 				}
-				if err := q.CreateDecision(&d); err != nil {
+				if err := q.CreateDecisionRecord(&d); err != nil {
 					return err
 				}
 			}
@@ -85,7 +85,7 @@ func TestSharesEndingOtherwise(t *testing.T) {
 			at   *time.Time
 			want []int64
 		}{{"none", nil, []int64{ending}}, {"the same", &soon, []int64{endless}}, {"later", &late, []int64{endless, ending}}} {
-			shares, err := s.Read(t.Context()).SharesEndingOtherwise(d.ProviderID, c.at)
+			shares, err := s.Read(t.Context()).SharesWithOtherEnd(d.ProviderID, c.at)
 			var got []int64
 			for _, share := range shares {
 				got = append(got, share.ID)

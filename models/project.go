@@ -4,21 +4,21 @@ import "time"
 
 // Project is a team with a quota and a period of use.
 type Project struct {
-	ID          int64            `json:"id"`
-	Name        string           `json:"name"`
-	Description string           `json:"description"`
-	Quota       Resources        `json:"quota" gorm:"embedded;embeddedPrefix:quota_"`
-	StartsAt    time.Time        `json:"starts_at"`                             // inclusive
-	EndsAt      *time.Time       `json:"ends_at"`                               // exclusive; nil is open-ended
-	Launch      LaunchParameters `json:"launch" gorm:"serializer:json"`         // initial launch parameters
-	Priority    int64            `json:"priority"`                              // in the queue, 0 to 100; higher is earlier
-	AskToJoin   bool             `json:"ask_to_join" gorm:"column:ask_to_join"` // accepts requests to join by its name
-	Version     int64            `json:"version"`
-	CreatedAt   time.Time        `json:"created_at"`
+	ID           int64            `json:"id"`
+	Name         string           `json:"name"`
+	Description  string           `json:"description"`
+	Quota        Resources        `json:"quota" gorm:"embedded;embeddedPrefix:quota_"`
+	StartsAt     time.Time        `json:"starts_at"`                                 // inclusive
+	EndsAt       *time.Time       `json:"ends_at"`                                   // exclusive; nil is open-ended
+	Launch       LaunchParameters `json:"launch" gorm:"serializer:json"`             // initial launch parameters
+	Priority     int64            `json:"priority"`                                  // in the queue, 0 to 100; higher is earlier
+	JoinRequests bool             `json:"join_requests" gorm:"column:join_requests"` // accepts requests to join by its name
+	Version      int64            `json:"version"`
+	CreatedAt    time.Time        `json:"created_at"`
 }
 
-// UsualPriority is the default priority of a project in the queue.
-const UsualPriority = 50
+// DefaultPriority is the default priority of a project in the queue.
+const DefaultPriority = 50
 
 // Active reports whether now is in the project's period of use.
 func (p Project) Active(now time.Time) bool {
@@ -33,7 +33,7 @@ type Role struct {
 	Name        string      `json:"name"`
 	Permission  string      `json:"permission"`  // a standard set of permissions, or custom
 	Permissions Permissions `json:"permissions"` // of a custom role
-	Peak        Resources   `json:"peak" gorm:"embedded;embeddedPrefix:peak_"`
+	Limit       Resources   `json:"limit" gorm:"embedded;embeddedPrefix:limit_"`
 	Version     int64       `json:"version"`
 	CreatedAt   time.Time   `json:"created_at"`
 }
@@ -69,7 +69,7 @@ type MemberView struct {
 	RoleName        string
 	Permission      string
 	RolePermissions Permissions // of a custom role
-	Peak            Resources   `gorm:"embedded;embeddedPrefix:peak_"`
+	Limit           Resources   `gorm:"embedded;embeddedPrefix:limit_"`
 }
 
 // Permits is the set of the permissions of the member's role.

@@ -24,18 +24,18 @@ const (
 
 // ProjectSorts are the sort keys of projects: name, end of the period, and, in
 // GPU cores, quota, allocated, in use, and quota less allocated; members.
-var ProjectSorts = []string{"name", "ends", "quota", "promised", "held", "left", "members"}
+var ProjectSorts = []string{"name", "ends", "quota", "allocated", "in_use", "remaining", "members"}
 
 // projectOrder is SQL for each of ProjectSorts.
 var projectOrder = map[string]string{
-	"":         "projects.id",
-	"name":     "LOWER(projects.name)",
-	"ends":     "COALESCE(projects.ends_at, '9999-12-31 00:00:00+00:00')",
-	"quota":    "projects.quota_gpu_cores",
-	"promised": "COALESCE(h.promised_gpu_cores, 0)",
-	"held":     "COALESCE(w.cores, 0)",
-	"left":     "projects.quota_gpu_cores - COALESCE(h.promised_gpu_cores, 0)",
-	"members":  "COALESCE(h.members, 0)",
+	"":          "projects.id",
+	"name":      "LOWER(projects.name)",
+	"ends":      "COALESCE(projects.ends_at, '9999-12-31 00:00:00+00:00')",
+	"quota":     "projects.quota_gpu_cores",
+	"allocated": "COALESCE(h.allocated_gpu_cores, 0)",
+	"in_use":    "COALESCE(w.cores, 0)",
+	"remaining": "projects.quota_gpu_cores - COALESCE(h.allocated_gpu_cores, 0)",
+	"members":   "COALESCE(h.members, 0)",
 }
 
 // ListProjects lists the projects in scope that match a filter; page.After is
@@ -74,9 +74,9 @@ func (q *Queries) ListProjects(scope Scope, f ProjectFilter, page Page) (list []
 func (q *Queries) sortable(sort string) *gorm.DB {
 	db := q.db.Table("projects")
 	switch sort {
-	case "promised", "left", "members":
+	case "allocated", "remaining", "members":
 		db = db.Joins("LEFT JOIN project_history h ON h.project_id = projects.id AND h.until_at IS NULL")
-	case "held":
+	case "in_use":
 		// The states are literals, so that the partial index is used.
 		db = db.Joins(`LEFT JOIN (SELECT project_id, SUM(gpus * cores) AS cores FROM workspaces
 			WHERE state IN ('starting', 'running', 'stopping') GROUP BY project_id) w ON w.project_id = projects.id`)

@@ -21,8 +21,8 @@ func (q *Queries) UpdateProject(p *Project) error {
 
 func nameTaken(err error, what, name string) error {
 	if Duplicate(err) {
-		return &Error{Kind: KindConflict, Message: Say("There is a %s named %s already.", Say(what), name),
-			Fields: []Field{{Name: "name", Reason: Say("is taken")}}}
+		return &Error{Kind: KindConflict, Message: Say("Another %s named %s already exists.", Say(what), name),
+			Fields: []Field{{Name: "name", Reason: Say("is already taken")}}}
 	}
 	return err
 }
@@ -97,8 +97,8 @@ func (q *Queries) CreateMember(m *Member) error {
 	q.changeAllocation(m.ProjectID)
 	err := q.db.Create(m).Error
 	if Duplicate(err) {
-		return &Error{Kind: KindConflict, Message: Say("This person is a member already."),
-			Fields: []Field{{Name: "email", Reason: Say("is a member already")}}}
+		return &Error{Kind: KindConflict, Message: Say("This person is already a member."),
+			Fields: []Field{{Name: "email", Reason: Say("is already a member")}}}
 	}
 	return err
 }
@@ -126,7 +126,7 @@ func (q *Queries) Membership(projectID, userID int64) (m Member, err error) {
 const memberColumns = `members.*, users.name AS user_name, users.email AS user_email,
 	COALESCE((SELECT departments.name FROM departments WHERE departments.id = users.department_id), '') AS department,
 	roles.name AS role_name, roles.permission AS permission, roles.permissions AS role_permissions,
-	roles.peak_gpu_cores, roles.peak_gpu_memory_mib, roles.peak_cpu_milli, roles.peak_memory_mib, roles.peak_storage_mib`
+	roles.limit_gpu_cores, roles.limit_gpu_memory_mib, roles.limit_cpu_milli, roles.limit_memory_mib, roles.limit_storage_mib`
 
 // Members lists a project's present members with their names and roles.
 func (q *Queries) Members(scope Scope, projectID int64, page Page) (members []MemberView, err error) {
@@ -148,14 +148,14 @@ func (q *Queries) MembershipsOf(userID int64, now time.Time) (members []MemberVi
 	return members, err
 }
 
-const allocatedColumns = `CAST(COALESCE(SUM(roles.peak_gpu_cores), 0) AS BIGINT) AS gpu_cores,
-	CAST(COALESCE(SUM(roles.peak_gpu_memory_mib), 0) AS BIGINT) AS gpu_memory_mib,
-	CAST(COALESCE(SUM(roles.peak_cpu_milli), 0) AS BIGINT) AS cpu_milli,
-	CAST(COALESCE(SUM(roles.peak_memory_mib), 0) AS BIGINT) AS memory_mib,
-	CAST(COALESCE(SUM(roles.peak_storage_mib), 0) AS BIGINT) AS storage_mib`
+const allocatedColumns = `CAST(COALESCE(SUM(roles.limit_gpu_cores), 0) AS BIGINT) AS gpu_cores,
+	CAST(COALESCE(SUM(roles.limit_gpu_memory_mib), 0) AS BIGINT) AS gpu_memory_mib,
+	CAST(COALESCE(SUM(roles.limit_cpu_milli), 0) AS BIGINT) AS cpu_milli,
+	CAST(COALESCE(SUM(roles.limit_memory_mib), 0) AS BIGINT) AS memory_mib,
+	CAST(COALESCE(SUM(roles.limit_storage_mib), 0) AS BIGINT) AS storage_mib`
 
-// PromisedPeaks is Σ over present members of their role's limit.
-func (q *Queries) PromisedPeaks(projectID int64) (r Resources, err error) {
+// AllocatedLimits is Σ over present members of their role's limit.
+func (q *Queries) AllocatedLimits(projectID int64) (r Resources, err error) {
 	err = q.db.Table("members").Select(allocatedColumns).
 		Joins("JOIN roles ON roles.id = members.role_id").
 		Where("members.project_id = ? AND members.removed_at IS NULL", projectID).Scan(&r).Error
@@ -195,8 +195,8 @@ func (q *Queries) CountRoleMembers(projectID int64) (map[int64]int64, error) {
 
 // Sums are a project's totals: what is allocated and what is in use.
 type Sums struct {
-	Promised, Held Resources
-	Members, Live  int64
+	Allocated, InUse Resources
+	Members, Live    int64
 }
 
 // ProjectSums adds up several projects with a fixed number of queries.
@@ -205,20 +205,20 @@ func (q *Queries) ProjectSums(ids []int64) (map[int64]Sums, error) {
 	if err != nil {
 		return nil, err
 	}
-	var held []struct {
+	var inUse []struct {
 		ID int64
 		Resources
 	}
-	if err := q.db.Model(&Workspace{}).Select("project_id AS id, "+heldColumns).
-		Where("project_id IN ? AND state IN ?", ids, HoldingStates).Group("project_id").Scan(&held).Error; err != nil {
+	if err := q.db.Model(&Workspace{}).Select("project_id AS id, "+usageColumns).
+		Where("project_id IN ? AND state IN ?", ids, HoldingStates).Group("project_id").Scan(&inUse).Error; err != nil {
 		return nil, err
 	}
 	var live []struct{ ID, N int64 }
 	err = q.db.Model(&Workspace{}).Select("project_id AS id, COUNT(*) AS n").
 		Where("project_id IN ? AND state IN ?", ids, LiveStates).Group("project_id").Scan(&live).Error
-	for _, h := range held {
+	for _, h := range inUse {
 		s := sums[h.ID]
-		s.Held = h.Resources
+		s.InUse = h.Resources
 		sums[h.ID] = s
 	}
 	for _, l := range live {
@@ -241,7 +241,7 @@ func (q *Queries) allocatedTo(ids []int64) (map[int64]Sums, error) {
 		Where("members.project_id IN ? AND members.removed_at IS NULL", ids).Group("members.project_id").Scan(&rows).Error
 	sums := map[int64]Sums{}
 	for _, r := range rows {
-		sums[r.ID] = Sums{Promised: r.Resources, Members: r.N}
+		sums[r.ID] = Sums{Allocated: r.Resources, Members: r.N}
 	}
 	return sums, err
 }

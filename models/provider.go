@@ -33,8 +33,8 @@ const (
 	ProviderRecalled = "recalled" // its shares end, after a notice
 )
 
-// Standing computes the state of a provider that sends heartbeats.
-func (p Provider) Standing() string {
+// ReachableState computes the state of a provider that sends heartbeats.
+func (p Provider) ReachableState() string {
 	switch {
 	case p.ReportedCode != "":
 		return ProviderPending
@@ -143,8 +143,8 @@ type Share struct {
 	EndReason   Text
 }
 
-// Decision is the record of a decision on a demand for shares.
-type Decision struct {
+// DecisionRecord is the record of a decision on a demand for shares.
+type DecisionRecord struct {
 	ID          int64
 	At          time.Time
 	ProjectID   int64
@@ -159,7 +159,7 @@ type Decision struct {
 }
 
 // TableName keeps the name of the table apart from the type's.
-func (Decision) TableName() string { return "decisions" }
+func (DecisionRecord) TableName() string { return "decisions" }
 
 // Outcomes of a decision.
 const (

@@ -62,7 +62,7 @@ func TestScopes(t *testing.T) {
 			return q.UpdateMember(&late.member)
 		})
 		before := late.scope()
-		clock.Pass(time.Hour)
+		clock.Advance(time.Hour)
 		q := s.Read(t.Context())
 		for _, c := range []struct {
 			name  string
@@ -121,8 +121,8 @@ func TestTransitionExpectsStateAndVersion(t *testing.T) {
 		if err != nil || len(events) != 2 || events[1].State != models.StateQueued {
 			t.Errorf("events %+v, %v", events, err)
 		}
-		var kinds modelstest.Kinds
-		modelstest.Together(16, func(int) {
+		var kinds modelstest.ErrorCounts
+		modelstest.Concurrently(16, func(int) {
 			_, err := move(queued, models.StateQueued, models.StateStarting)
 			kinds.Add(err)
 		})
@@ -167,11 +167,11 @@ func TestTokenIsTakenOnce(t *testing.T) {
 		put("once")
 		kind(t, take("once", "open"), models.KindNotFound)
 		kind(t, take("never", "setup"), models.KindNotFound)
-		var kinds modelstest.Kinds
-		modelstest.Together(50, func(int) { kinds.Add(take("once", "setup")) })
+		var kinds modelstest.ErrorCounts
+		modelstest.Concurrently(50, func(int) { kinds.Add(take("once", "setup")) })
 		kinds.Want(t, 1, models.KindNotFound, 49)
 		put("late")
-		clock.Pass(time.Minute)
+		clock.Advance(time.Minute)
 		kind(t, take("late", "setup"), models.KindNotFound)
 	})
 }
@@ -236,25 +236,25 @@ func TestHeldAndPromised(t *testing.T) {
 		at := models.StateRequested
 		for _, step := range []struct {
 			state models.WorkspaceState
-			held  bool
+			inUse bool
 		}{{models.StateQueued, false}, {models.StateStarting, true}, {models.StateRunning, true}, {models.StateStopping, true}, {models.StateStopped, false}} {
 			from := at
 			at = step.state
 			w.workspace.State = at
 			modelstest.InTx(t, s, func(q *models.Queries) error { return q.Transition(&w.workspace, from, models.Text{}) })
 			want := map[int64]models.Resources{}
-			if step.held {
+			if step.inUse {
 				want[w.member.ID] = models.Resources{GPUCores: 100, GPUMemoryMiB: 14, CPUMilli: 3, MemoryMiB: 4}
 			}
 			q := s.Read(t.Context())
-			byMember, err1 := q.HeldByMembers(w.project.ID)
-			project, err2 := q.HeldByProject(w.project.ID)
-			member, err3 := q.HeldByMember(w.project.ID, w.member.ID)
+			byMember, err1 := q.InUseByMembers(w.project.ID)
+			project, err2 := q.InUseByProject(w.project.ID)
+			member, err3 := q.InUseByMember(w.project.ID, w.member.ID)
 			if err1 != nil || err2 != nil || err3 != nil || !maps.Equal(byMember, want) || project != want[w.member.ID] || member != project {
 				t.Errorf("%s holds %+v, %+v, %+v (%v %v %v), want %+v", at, byMember, project, member, err1, err2, err3, want)
 			}
-			if at.Holding() != step.held || at.Ended() != (at == models.StateStopped) {
-				t.Errorf("%s: Holding %t, Ended %t", at, at.Holding(), at.Ended())
+			if at.UsesResources() != step.inUse || at.Ended() != (at == models.StateStopped) {
+				t.Errorf("%s: Holding %t, Ended %t", at, at.UsesResources(), at.Ended())
 			}
 		}
 	})

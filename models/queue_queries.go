@@ -9,10 +9,10 @@ type QueuedView struct {
 	ProjectQuota    int64 // GPU cores
 }
 
-// Turn is a queued workspace, with the pool's decision on it.
-type Turn struct {
+// QueueEntry is a queued workspace, with the pool's decision on it.
+type QueueEntry struct {
 	Workspace Workspace
-	Answer    Answer
+	Decision  Decision
 }
 
 // Queued lists all queued workspaces, oldest first.

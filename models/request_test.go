@@ -23,8 +23,8 @@ func TestExactQuantityParses(t *testing.T) {
 }
 
 func TestKindOfARequest(t *testing.T) {
-	one := map[string]Asked{AskForProject: {Project: &AskProject{}}, AskForQuota: {Quota: &AskQuota{}}, AskForRole: {Role: &AskRole{}}, AskForPeak: {Peak: &AskPeak{}},
-		AskForPeriod: {Period: &AskPeriod{}}, AskForDeadline: {Deadline: &AskDeadline{}}, AskForJoin: {Join: &AskJoin{}}}
+	one := map[string]Requested{RequestProject: {Project: &ProjectSpec{}}, RequestQuota: {Quota: &QuotaSpec{}}, RequestRole: {Role: &RoleSpec{}}, RequestLimit: {Limit: &LimitSpec{}},
+		RequestPeriod: {Period: &PeriodSpec{}}, RequestDeadline: {Deadline: &DeadlineSpec{}}, RequestJoin: {Join: &JoinSpec{}}}
 	for _, kind := range RequestKinds {
 		if got := one[kind].Kind(); got != kind {
 			t.Errorf("%s is taken for %q", kind, got)
@@ -33,7 +33,7 @@ func TestKindOfARequest(t *testing.T) {
 			t.Errorf("the clone of %s is %+v", kind, clone)
 		}
 	}
-	if got := (Asked{}).Kind() + (Asked{Quota: &AskQuota{}, Join: &AskJoin{}}).Kind(); got != "" || len(one) != len(RequestKinds) {
+	if got := (Requested{}).Kind() + (Requested{Quota: &QuotaSpec{}, Join: &JoinSpec{}}).Kind(); got != "" || len(one) != len(RequestKinds) {
 		t.Errorf("nothing and two things are %q; %d kinds of %d", got, len(one), len(RequestKinds))
 	}
 }

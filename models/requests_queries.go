@@ -20,9 +20,9 @@ func (q *Queries) touchRequest(r QuotaRequest) {
 	q.Touch("user", r.RequesterID)
 }
 
-// SettleRequest writes the outcome of a request if it is still pending at
+// CloseRequest writes the outcome of a request if it is still pending at
 // r.Version; settled reports whether it was. Of concurrent callers one succeeds.
-func (q *Queries) SettleRequest(r *QuotaRequest) (settled bool, err error) {
+func (q *Queries) CloseRequest(r *QuotaRequest) (settled bool, err error) {
 	q.touchRequest(*r)
 	expected := r.Version
 	r.Version++
@@ -31,8 +31,8 @@ func (q *Queries) SettleRequest(r *QuotaRequest) (settled bool, err error) {
 	return res.RowsAffected == 1, res.Error
 }
 
-// NameProjectOf records the project that an approved request created.
-func (q *Queries) NameProjectOf(r *QuotaRequest, project int64) error {
+// SetRequestProject records the project that an approved request created.
+func (q *Queries) SetRequestProject(r *QuotaRequest, project int64) error {
 	r.ProjectID = &project
 	return q.db.Model(r).Where("id = ?", r.ID).UpdateColumn("project_id", project).Error
 }
@@ -74,30 +74,30 @@ func (q *Queries) CountPendingOf(user int64) (n int64, err error) {
 	return n, q.db.Model(&QuotaRequest{}).Where("requester_id = ? AND state = ?", user, RequestPending).Count(&n).Error
 }
 
-// Deciding selects the requests that an actor may decide.
-type Deciding struct {
-	All      bool
-	Projects []int64 // in which the actor decides requests
-	But      int64   // requests of this user are left out
+// DecidableRequests selects the requests that an actor may decide.
+type DecidableRequests struct {
+	All        bool
+	Projects   []int64 // in which the actor decides requests
+	ExceptUser int64   // requests of this user are left out
 }
 
-func (d Deciding) apply(db *gorm.DB) *gorm.DB {
+func (d DecidableRequests) apply(db *gorm.DB) *gorm.DB {
 	if d.All {
 		return db
 	}
-	return db.Where("quota_requests.project_id IN ? AND quota_requests.kind NOT IN ? AND quota_requests.requester_id <> ?", d.Projects, PlatformKinds, d.But)
+	return db.Where("quota_requests.project_id IN ? AND quota_requests.kind NOT IN ? AND quota_requests.requester_id <> ?", d.Projects, PlatformKinds, d.ExceptUser)
 }
 
 // PendingRequests lists pending requests, oldest first.
-func (q *Queries) PendingRequests(d Deciding, page Page) (list []RequestView, err error) {
+func (q *Queries) PendingRequests(d DecidableRequests, page Page) (list []RequestView, err error) {
 	err = d.apply(q.requests()).Where("quota_requests.state = ? AND quota_requests.id > ?", RequestPending, page.After).
 		Order("quota_requests.id").Limit(page.limit()).Find(&list).Error
 	return list, err
 }
 
-// SettledRequests lists decided and withdrawn requests, newest first; page.After
+// ClosedRequests lists decided and withdrawn requests, newest first; page.After
 // is the last id of the page before.
-func (q *Queries) SettledRequests(d Deciding, page Page) (list []RequestView, err error) {
+func (q *Queries) ClosedRequests(d DecidableRequests, page Page) (list []RequestView, err error) {
 	db := d.apply(q.requests()).Where("quota_requests.state <> ?", RequestPending)
 	if page.After > 0 {
 		db = db.Where("quota_requests.id < ?", page.After)
@@ -106,7 +106,7 @@ func (q *Queries) SettledRequests(d Deciding, page Page) (list []RequestView, er
 }
 
 // CountPending counts pending requests.
-func (q *Queries) CountPending(d Deciding) (n int64, err error) {
+func (q *Queries) CountPending(d DecidableRequests) (n int64, err error) {
 	return n, d.apply(q.db.Table("quota_requests")).Where("quota_requests.state = ?", RequestPending).Count(&n).Error
 }
 
@@ -116,7 +116,7 @@ func (q *Queries) ProjectToJoin(id int64, name string) (p Project, err error) {
 	if !storable(name) {
 		return p, NotFound("project")
 	}
-	return p, found(q.db.Where("ask_to_join AND (id = ? OR name = ?)", id, name).Order("id").Take(&p).Error, "project")
+	return p, found(q.db.Where("join_requests AND (id = ? OR name = ?)", id, name).Order("id").Take(&p).Error, "project")
 }
 
 // Overcommit reads how far quotas may exceed the capacity.
@@ -128,8 +128,8 @@ func (q *Queries) SetOvercommit(o *Overcommit) error {
 	return q.update(o, &o.Version, o.ID, "setting")
 }
 
-// PromisedQuotas is Σ of the quotas of projects whose period of use is not over.
-func (q *Queries) PromisedQuotas(now time.Time) (r Resources, err error) {
+// AllocatedQuotas is Σ of the quotas of projects whose period of use is not over.
+func (q *Queries) AllocatedQuotas(now time.Time) (r Resources, err error) {
 	err = q.db.Table("projects").Select(`CAST(COALESCE(SUM(quota_gpu_cores), 0) AS BIGINT) AS gpu_cores,
 		CAST(COALESCE(SUM(quota_gpu_memory_mib), 0) AS BIGINT) AS gpu_memory_mib,
 		CAST(COALESCE(SUM(quota_cpu_milli), 0) AS BIGINT) AS cpu_milli,
@@ -139,7 +139,7 @@ func (q *Queries) PromisedQuotas(now time.Time) (r Resources, err error) {
 	return r, err
 }
 
-// PromisedProjects lists the projects whose period of use is not over, by id.
-func (q *Queries) PromisedProjects(now time.Time, page Page) (list []Project, err error) {
+// AllocatedProjects lists the projects whose period of use is not over, by id.
+func (q *Queries) AllocatedProjects(now time.Time, page Page) (list []Project, err error) {
 	return list, q.db.Where("(ends_at IS NULL OR ends_at > ?) AND id > ?", now, page.After).Order("id").Limit(page.limit()).Find(&list).Error
 }

@@ -24,13 +24,13 @@ type Revocation struct {
 	Number int64 `gorm:"primaryKey"` // in the order of the commits
 	At     time.Time
 	Origin string // the server that made it
-	Ties   string `gorm:"column:ties"` // revocation keys, separated by spaces
+	Keys   string `gorm:"column:ties"` // revocation keys, separated by spaces
 }
 
-// Carrier has connections that stay open. The rights of each depend on
+// RevocationListener has connections that stay open. The rights of each depend on
 // revocation keys, written like topics: "user:7", "session:…" with the hash of
 // the portal session or access token, "project:3", "workspace:5".
-type Carrier interface {
+type RevocationListener interface {
 	// Revoked checks the connections with one of these keys again and closes
 	// those that would not be admitted now. When it returns these pass nothing
 	// more, and connections that were just being admitted are checked again.
@@ -40,23 +40,23 @@ type Carrier interface {
 	Cut()
 }
 
-// Carry registers a listener for revocations, before anything is served.
-func (s *Store) Carry(listener Carrier) {
+// OnRevoke registers a listener for revocations, before anything is served.
+func (s *Store) OnRevoke(listener RevocationListener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.revocationListeners = append(s.revocationListeners, listener)
 }
 
 // Revoke records that this transaction may take away rights that depend on
-// this key; see [Carrier].
-func (q *Queries) Revoke(kind string, id int64) { q.revoke(Tie(kind, id)) }
+// this key; see [RevocationListener].
+func (q *Queries) Revoke(kind string, id int64) { q.revoke(RevocationKey(kind, id)) }
 
-// Tie is the revocation key of a kind (user, project, workspace) and an id.
-func Tie(kind string, id int64) string { return kind + ":" + strconv.FormatInt(id, 10) }
+// RevocationKey is the revocation key of a kind (user, project, workspace) and an id.
+func RevocationKey(kind string, id int64) string { return kind + ":" + strconv.FormatInt(id, 10) }
 
-// SessionTie is the revocation key of a portal session or access token, by its
+// SessionKey is the revocation key of a portal session or access token, by its
 // hash.
-func SessionTie(hash string) string { return "session:" + hash }
+func SessionKey(hash string) string { return "session:" + hash }
 
 func (q *Queries) revoke(key string) {
 	if q.topics == nil {
@@ -79,15 +79,15 @@ func (q *Queries) recordRevocation(origin string) (number int64, err error) {
 			return 0, err
 		}
 	}
-	r := Revocation{At: q.Now(), Origin: origin, Ties: strings.Join(q.revoked, " ")}
+	r := Revocation{At: q.Now(), Origin: origin, Keys: strings.Join(q.revoked, " ")}
 	err = q.db.Create(&r).Error
 	return r.Number, err
 }
 
-// Revoking is InTx for transactions that may take rights away: when it
+// InRevokingTx is InTx for transactions that may take rights away: when it
 // returns they are gone on every server, from open connections too. It does
 // not wait when nothing was revoked or there is no other server.
-func (s *Store) Revoking(ctx context.Context, fn func(*Queries) error) error {
+func (s *Store) InRevokingTx(ctx context.Context, fn func(*Queries) error) error {
 	number, err := s.inTx(ctx, fn)
 	if err != nil || number == 0 {
 		return err
@@ -115,7 +115,7 @@ func (s *Store) cutAll() {
 	}
 }
 
-func (s *Store) listenersOfRevocations() []Carrier {
+func (s *Store) listenersOfRevocations() []RevocationListener {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return slices.Clone(s.revocationListeners)
@@ -134,7 +134,7 @@ func (s *Store) waitForServers(ctx context.Context, number int64) error {
 			return nil
 		}
 		if err != nil && (ctx.Err() != nil || s.Elapsed()-began > 2*evictAfter) {
-			return Unavailable(err, "The change is made, but not every server of the portal is known to have ended what is open. They end it within %d seconds.",
+			return Unavailable(err, "The change was saved, but some portal servers may still have open connections. They are closed within %d seconds.",
 				int64(evictAfter/time.Second))
 		}
 		select {

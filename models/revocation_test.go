@@ -21,9 +21,9 @@ func TestWhatRevokes(t *testing.T) {
 			}
 			return q.CreateAccessToken(&token)
 		})
-		user, project := models.Tie("user", w.user.ID), models.Tie("project", w.project.ID)
+		user, project := models.RevocationKey("user", w.user.ID), models.RevocationKey("project", w.project.ID)
 		h := &recordingListener{}
-		s.Carry(h)
+		s.OnRevoke(h)
 		for _, c := range []struct {
 			name string
 			do   func(*models.Queries) error
@@ -32,7 +32,7 @@ func TestWhatRevokes(t *testing.T) {
 			{"account", func(q *models.Queries) error { w.user.Disabled = true; return q.UpdateUser(&w.user) }, []string{user}},
 			{"token", func(q *models.Queries) error { return q.DeleteAccessToken(w.user.ID, token.ID) }, []string{user}},
 			{"secrets", func(q *models.Queries) error { return q.DeleteSecretsOf(w.user.ID) }, []string{user}},
-			{"session", func(q *models.Queries) error { return q.DeleteSession("cookie") }, []string{models.SessionTie("cookie")}},
+			{"session", func(q *models.Queries) error { return q.DeleteSession("cookie") }, []string{models.SessionKey("cookie")}},
 			{"no session", func(q *models.Queries) error { return q.DeleteSession("another") }, nil},
 			{"member", func(q *models.Queries) error { w.member.Until = ago(s, -time.Hour); return q.UpdateMember(&w.member) }, []string{user}},
 			{"role", func(q *models.Queries) error { return q.UpdateRole(&w.role) }, []string{project}},
@@ -40,7 +40,7 @@ func TestWhatRevokes(t *testing.T) {
 			{"stop", func(q *models.Queries) error {
 				w.workspace.State = models.StateStopping
 				return q.Transition(&w.workspace, models.StateRunning, models.Say("Stopped."))
-			}, []string{models.Tie("workspace", w.workspace.ID)}},
+			}, []string{models.RevocationKey("workspace", w.workspace.ID)}},
 			{"end", func(q *models.Queries) error {
 				w.workspace.State = models.StateStopped
 				return q.Transition(&w.workspace, models.StateStopping, models.Say("Stopped."))
@@ -87,7 +87,7 @@ func TestOldRevocationsAreDeleted(t *testing.T) {
 		}
 		for range 2 {
 			modelstest.InTx(t, s, func(q *models.Queries) error { q.Revoke("user", 1); q.Revoke("user", 1); return nil })
-			clock.Pass(40 * time.Minute)
+			clock.Advance(40 * time.Minute)
 		}
 		if n := count(); n != 2 {
 			t.Errorf("%d revocations are kept", n)

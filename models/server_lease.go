@@ -29,14 +29,14 @@ type Server struct {
 	Applied   int64  `gorm:"column:done"` // number of the last revocation that it has applied
 }
 
-// Seat is the lease of this process among the servers of one portal. While it
+// ServerLease is the lease of this process among the servers of one portal. While it
 // is valid, revocations of other servers are applied here before their calls
 // return.
 //
 // The lease expires without heartbeats. No clocks are compared: this server
 // stops at the end of leaseTime after its last heartbeat, and the others evict
 // it later, evictAfter they saw that heartbeat.
-type Seat struct {
+type ServerLease struct {
 	store     *Store
 	sole      bool
 	wake      chan struct{}
@@ -52,15 +52,15 @@ type Seat struct {
 
 // Join acquires a lease, before anything is served. The sole server of a
 // database (by its file, or by its claim) needs none: its lease never expires.
-func (s *Store) Join(ctx context.Context, sole bool) (*Seat, error) {
-	l := &Seat{store: s, sole: sole, wake: make(chan struct{}, 1), peers: heartbeats{}}
+func (s *Store) Join(ctx context.Context, sole bool) (*ServerLease, error) {
+	l := &ServerLease{store: s, sole: sole, wake: make(chan struct{}, 1), peers: heartbeats{}}
 	if sole {
 		if err := s.write.WithContext(ctx).Where("id <> ?", s.origin).Delete(&Server{}).Error; err != nil {
 			return nil, err
 		}
 	}
 	s.OnChange(func(topics []string) {
-		if slices.Contains(topics, revocationsTopic) || slices.Contains(topics, AnythingMayHaveChanged) {
+		if slices.Contains(topics, revocationsTopic) || slices.Contains(topics, AllTopics) {
 			l.poll()
 		}
 	})
@@ -69,14 +69,14 @@ func (s *Store) Join(ctx context.Context, sole bool) (*Seat, error) {
 
 // Holds reports whether the lease is valid: bytes may be passed on now. It is
 // cheap enough to be called for each piece.
-func (l *Seat) Holds() bool { return l.remaining() > 0 }
+func (l *ServerLease) Holds() bool { return l.remaining() > 0 }
 
-func (l *Seat) remaining() time.Duration {
+func (l *ServerLease) remaining() time.Duration {
 	return time.Duration(l.expiresAt.Load()) - l.store.Elapsed()
 }
 
 // poll makes Run look for revocations at once.
-func (l *Seat) poll() {
+func (l *ServerLease) poll() {
 	select {
 	case l.wake <- struct{}{}:
 	default:
@@ -85,7 +85,7 @@ func (l *Seat) poll() {
 
 // acquire registers the server, perhaps again. It closes what was open before:
 // revocations may have been missed meanwhile.
-func (l *Seat) acquire(db *gorm.DB) error {
+func (l *ServerLease) acquire(db *gorm.DB) error {
 	sent := l.store.Elapsed()
 	l.heartbeat++ // must differ from the last one, or the others see no sign of life
 	err := db.Transaction(func(tx *gorm.DB) error {
@@ -102,7 +102,7 @@ func (l *Seat) acquire(db *gorm.DB) error {
 }
 
 // extend renews the lease from the moment before the heartbeat was sent.
-func (l *Seat) extend(sent time.Duration) {
+func (l *ServerLease) extend(sent time.Duration) {
 	if l.sole {
 		l.expiresAt.Store(math.MaxInt64)
 		return
@@ -112,7 +112,7 @@ func (l *Seat) extend(sent time.Duration) {
 
 // Run renews the lease and applies revocations of other servers until ctx
 // ends. It calls onError once when that begins to fail.
-func (l *Seat) Run(ctx context.Context, onError func(error)) {
+func (l *ServerLease) Run(ctx context.Context, onError func(error)) {
 	l.running.Lock()
 	defer l.running.Unlock()
 	var expiry sync.WaitGroup
@@ -128,7 +128,7 @@ func (l *Seat) Run(ctx context.Context, onError func(error)) {
 	}
 }
 
-func (l *Seat) tickUntilError(ctx context.Context, db *gorm.DB) error {
+func (l *ServerLease) tickUntilError(ctx context.Context, db *gorm.DB) error {
 	for ctx.Err() == nil {
 		if err := l.tick(ctx, db); err != nil {
 			return err
@@ -139,7 +139,7 @@ func (l *Seat) tickUntilError(ctx context.Context, db *gorm.DB) error {
 	return nil
 }
 
-func (l *Seat) waitForNextTick(ctx context.Context) {
+func (l *ServerLease) waitForNextTick(ctx context.Context) {
 	interval := pollInterval
 	switch {
 	case l.failing:
@@ -156,7 +156,7 @@ func (l *Seat) waitForNextTick(ctx context.Context) {
 }
 
 // tick applies new revocations and reports them with a heartbeat.
-func (l *Seat) tick(ctx context.Context, db *gorm.DB) error {
+func (l *ServerLease) tick(ctx context.Context, db *gorm.DB) error {
 	ctx, cancel := context.WithTimeout(ctx, leaseTime/2)
 	defer cancel()
 	db = db.WithContext(ctx)
@@ -170,7 +170,7 @@ func (l *Seat) tick(ctx context.Context, db *gorm.DB) error {
 	var keys []string
 	for _, r := range list {
 		if l.applied = r.Number; r.Origin != l.store.origin { // its own were applied at commit
-			keys = append(keys, strings.Fields(r.Ties)...)
+			keys = append(keys, strings.Fields(r.Keys)...)
 		}
 	}
 	l.store.applyRevocations(ctx, keys)
@@ -181,7 +181,7 @@ func (l *Seat) tick(ctx context.Context, db *gorm.DB) error {
 }
 
 // sendHeartbeat renews the lease and evicts servers without heartbeats.
-func (l *Seat) sendHeartbeat(db *gorm.DB) error {
+func (l *ServerLease) sendHeartbeat(db *gorm.DB) error {
 	sent := l.store.Elapsed()
 	l.heartbeat++
 	res := db.Model(&Server{}).Where("id = ?", l.store.origin).Updates(map[string]any{"beat": l.heartbeat, "done": l.applied})
@@ -201,7 +201,7 @@ func (l *Seat) sendHeartbeat(db *gorm.DB) error {
 }
 
 // watchExpiry closes all open connections when the lease has expired.
-func (l *Seat) watchExpiry(ctx context.Context) {
+func (l *ServerLease) watchExpiry(ctx context.Context) {
 	for ctx.Err() == nil {
 		remaining := l.remaining()
 		if remaining <= 0 {
@@ -217,7 +217,7 @@ func (l *Seat) watchExpiry(ctx context.Context) {
 
 // Leave releases the lease, so that no other server waits for this one. The
 // context of Run must have ended, and no connection may be open any more.
-func (l *Seat) Leave(ctx context.Context) error {
+func (l *ServerLease) Leave(ctx context.Context) error {
 	l.running.Lock()
 	defer l.running.Unlock()
 	l.expiresAt.Store(0)

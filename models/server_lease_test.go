@@ -20,7 +20,7 @@ const (
 	evict       = 9 * time.Second  // longer than evictAfter
 )
 
-// recordingListener is a Carrier that records its calls.
+// recordingListener is a RevocationListener that records its calls.
 type recordingListener struct {
 	mu      sync.Mutex
 	revoked []string
@@ -73,7 +73,7 @@ func (h *recordingListener) blockRevoked() (release func()) {
 type process struct {
 	*models.Store
 	*recordingListener
-	seat    *models.Seat
+	lease   *models.ServerLease
 	elapsed *atomic.Int64
 }
 
@@ -94,7 +94,7 @@ func processes(t *testing.T, dialect string, n int) []*process {
 		t.Cleanup(func() { _ = s.Close() })
 		p := &process{Store: s, recordingListener: &recordingListener{}, elapsed: clock}
 		s.Elapsed = func() time.Duration { return time.Duration(clock.Load()) }
-		s.Carry(p.recordingListener)
+		s.OnRevoke(p.recordingListener)
 		all = append(all, p)
 	}
 	db, err := all[0].SQL()
@@ -111,12 +111,12 @@ func processes(t *testing.T, dialect string, n int) []*process {
 func (p *process) serve(t *testing.T, sole, listens bool) (stop func()) {
 	t.Helper()
 	var err error
-	if p.seat, err = p.Join(t.Context(), sole); err != nil {
+	if p.lease, err = p.Join(t.Context(), sole); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var work sync.WaitGroup
-	work.Go(func() { p.seat.Run(ctx, func(err error) { t.Log(err) }) })
+	work.Go(func() { p.lease.Run(ctx, func(err error) { t.Log(err) }) })
 	if listens {
 		work.Go(func() { p.Listen(ctx, func(err error) { t.Log(err) }) })
 	}
@@ -131,7 +131,7 @@ func (p *process) pass(d time.Duration) { p.elapsed.Add(int64(d)) }
 func (p *process) revoke(ctx context.Context, user int64) <-chan error {
 	returned := make(chan error, 1)
 	go func() {
-		returned <- p.Revoking(ctx, func(q *models.Queries) error { q.Revoke("user", user); return nil })
+		returned <- p.InRevokingTx(ctx, func(q *models.Queries) error { q.Revoke("user", user); return nil })
 	}()
 	return returned
 }
@@ -182,7 +182,7 @@ func TestRevocationIsAppliedEverywhere(t *testing.T) {
 					t.Fatal(err)
 				}
 				for k, p := range all {
-					if !p.has(models.Tie("user", i)) {
+					if !p.has(models.RevocationKey("user", i)) {
 						t.Fatalf("server %d has not carried out %d", k, i)
 					}
 				}
@@ -192,14 +192,14 @@ func TestRevocationIsAppliedEverywhere(t *testing.T) {
 			eventually(t, "the other begins", func() bool { return other.has("user:100") })
 			notYet(t, returned)
 			// A transaction without revocations does not wait.
-			if err := one.Revoking(t.Context(), func(q *models.Queries) error { q.Touch("pool"); return nil }); err != nil {
+			if err := one.InRevokingTx(t.Context(), func(q *models.Queries) error { q.Touch("pool"); return nil }); err != nil {
 				t.Error(err)
 			}
 			release()
 			if err := await(t, "the revocation", returned); err != nil {
 				t.Error(err)
 			}
-			if !one.seat.Holds() || !other.seat.Holds() {
+			if !one.lease.Holds() || !other.lease.Holds() {
 				t.Error("a seat was lost")
 			}
 		})
@@ -218,22 +218,22 @@ func TestServerWithoutHeartbeatsIsEvicted(t *testing.T) {
 	eventually(t, "the other begins", func() bool { return other.has("user:7") })
 	before := other.cut()
 	one.pass(expire)
-	if other.seat.Holds() {
+	if other.lease.Holds() {
 		t.Error("a server that does not beat may pass bytes on")
 	}
 	eventually(t, "the other cuts", func() bool { return other.cut() > before })
-	eventually(t, "the first beats", one.seat.Holds)
+	eventually(t, "the first beats", one.lease.Holds)
 	notYet(t, returned)
 	one.pass(evict)
 	if err := await(t, "the revocation", returned); err != nil {
 		t.Error(err)
 	}
-	if other.seat.Holds() {
+	if other.lease.Holds() {
 		t.Error("a server that is given up may pass bytes on")
 	}
 	before = other.cut()
 	release()
-	eventually(t, "the other is back", other.seat.Holds)
+	eventually(t, "the other is back", other.lease.Holds)
 	if other.cut() == before {
 		t.Error("it comes back with what was open before")
 	}
@@ -252,14 +252,14 @@ func TestServersThatEnd(t *testing.T) {
 		stop := p.serve(t, false, true)
 		stop()
 	}
-	if err := all[1].seat.Leave(t.Context()); err != nil || all[1].seat.Holds() {
+	if err := all[1].lease.Leave(t.Context()); err != nil || all[1].lease.Holds() {
 		t.Errorf("leaving: %v", err)
 	}
 	returned := one.revoke(t.Context(), 1)
 	eventually(t, "it is carried out here", func() bool { return one.has("user:1") })
 	notYet(t, returned)
 	one.pass(expire)
-	eventually(t, "the first beats", one.seat.Holds)
+	eventually(t, "the first beats", one.lease.Holds)
 	notYet(t, returned)
 	one.pass(evict)
 	if err := await(t, "the revocation", returned); err != nil {
@@ -316,7 +316,7 @@ func TestCommandBesideTheSoleServer(t *testing.T) {
 				t.Errorf("the server has carried out %v, %v", server.revoked, err)
 			}
 			server.pass(time.Hour) // it needs no lease
-			if !server.seat.Holds() {
+			if !server.lease.Holds() {
 				t.Error("the only server passes nothing on")
 			}
 			stop()
@@ -348,11 +348,11 @@ func TestServerWithoutDatabase(t *testing.T) {
 	}
 	before := one.cut()
 	one.pass(expire)
-	eventually(t, "it cuts", func() bool { return one.cut() > before && !one.seat.Holds() })
+	eventually(t, "it cuts", func() bool { return one.cut() > before && !one.lease.Holds() })
 	if _, err := db.Exec("ALTER TABLE away RENAME TO servers"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is back", one.seat.Holds)
+	eventually(t, "it is back", one.lease.Holds)
 }
 
 // Revocations work after lost connections to the database.
@@ -370,7 +370,7 @@ func TestServersReconnect(t *testing.T) {
 	}
 	eventually(t, "a transaction is possible", func() bool { return <-one.revoke(t.Context(), 1) == nil })
 	for i := range int64(5) {
-		if err := await(t, "the revocation", one.revoke(t.Context(), 10+i)); err != nil || !other.has(models.Tie("user", 10+i)) {
+		if err := await(t, "the revocation", one.revoke(t.Context(), 10+i)); err != nil || !other.has(models.RevocationKey("user", 10+i)) {
 			t.Fatalf("revocation %d: %v", i, err)
 		}
 	}

@@ -31,7 +31,7 @@ func TestOneLeader(t *testing.T) {
 		if first == 0 || lead("b") != 0 || lead("a") != first {
 			t.Fatalf("a leads as %d", first)
 		}
-		clock.Pass(11 * time.Second) // a was paused for longer than its lease
+		clock.Advance(11 * time.Second) // a was paused for longer than its lease
 		second := lead("b")
 		if second <= first || lead("a") != 0 {
 			t.Fatalf("b leads as %d, after %d", second, first)
@@ -49,7 +49,7 @@ func TestOneLeader(t *testing.T) {
 		if third <= second || fence(second) == nil {
 			t.Errorf("after b resigned a leads as %d", third)
 		}
-		clock.Pass(time.Minute)
+		clock.Advance(time.Minute)
 		if again := lead("a"); again <= third {
 			t.Errorf("a lease that had run out goes on as %d", again)
 		}
@@ -59,7 +59,7 @@ func TestOneLeader(t *testing.T) {
 func TestOneLeaderOfMany(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
 		var leaders atomic.Int64
-		modelstest.Together(20, func(i int) {
+		modelstest.Concurrently(20, func(i int) {
 			epoch, err := s.Lead(t.Context(), "controller", string(rune('a'+i)), time.Minute)
 			if err != nil {
 				t.Error(err)
@@ -112,7 +112,7 @@ func TestServersNotifyEachOther(t *testing.T) {
 			return nil
 		}
 	}
-	if first := next(); !slices.Equal(first, []string{models.AnythingMayHaveChanged}) {
+	if first := next(); !slices.Equal(first, []string{models.AllTopics}) {
 		t.Errorf("at the beginning %v", first)
 	}
 	modelstest.User(t, one, "a@example.org", false)

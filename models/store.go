@@ -42,7 +42,7 @@ type Store struct {
 	// Elapsed is a clock that cannot be set, for leases. Replace it before use.
 	Elapsed func() time.Duration
 
-	// Mail says that e-mail can be sent, so that [Queries.Tell] queues it. Set
+	// Mail says that e-mail can be sent, so that [Queries.Notify] queues it. Set
 	// it before use.
 	Mail bool
 
@@ -51,7 +51,7 @@ type Store struct {
 
 	mu                  sync.RWMutex
 	listeners           []func(topics []string)
-	revocationListeners []Carrier
+	revocationListeners []RevocationListener
 }
 
 // Open connects to databaseURL (postgres://…), or, when that is empty, to
@@ -214,7 +214,7 @@ func (s *Store) Read(ctx context.Context) *Queries {
 // InTx runs fn in one transaction. After a deadlock or a serialisation failure
 // fn runs again, so it must have no effect outside the database. After the
 // commit the listeners get the topics that changed. Revocations are applied in
-// this process when InTx returns; see also [Store.Revoking].
+// this process when InTx returns; see also [Store.InRevokingTx].
 func (s *Store) InTx(ctx context.Context, fn func(*Queries) error) error {
 	_, err := s.inTx(ctx, fn)
 	return err

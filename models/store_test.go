@@ -60,8 +60,8 @@ func TestDeadlockIsRetried(t *testing.T) {
 		projects := []models.Project{addWorld(t, s, "a").project, addWorld(t, s, "b").project}
 		var met sync.WaitGroup // both hold their first row
 		met.Add(2)
-		var kinds modelstest.Kinds
-		modelstest.Together(2, func(i int) {
+		var kinds modelstest.ErrorCounts
+		modelstest.Concurrently(2, func(i int) {
 			first := s.Dialect() == "postgres"
 			kinds.Add(s.InTx(t.Context(), func(q *models.Queries) error {
 				for step := range 2 {
@@ -95,8 +95,8 @@ func TestConcurrentTransactionsLoseNothing(t *testing.T) {
 	const writers, rounds = 8, 10
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
 		w := newWorld(t, s)
-		var kinds modelstest.Kinds
-		modelstest.Together(writers, func(int) {
+		var kinds modelstest.ErrorCounts
+		modelstest.Concurrently(writers, func(int) {
 			for range rounds {
 				kinds.Add(s.InTx(t.Context(), func(q *models.Queries) error {
 					p, err := q.LockProject(models.Everything, w.project.ID)
@@ -132,8 +132,8 @@ func TestTwoProcessesShareASQLiteFile(t *testing.T) {
 	}
 	migrate(t, stores[0])
 	w := newWorld(t, stores[0])
-	var kinds modelstest.Kinds
-	modelstest.Together(8, func(i int) {
+	var kinds modelstest.ErrorCounts
+	modelstest.Concurrently(8, func(i int) {
 		kinds.Add(stores[i%2].InTx(context.Background(), func(q *models.Queries) error {
 			return q.AddEvent(&w.workspace, models.Say("%d", i))
 		}))
@@ -210,10 +210,10 @@ func TestSessionsEnd(t *testing.T) {
 		if got, err := q.SessionByToken("t", s.Now()); err != nil || string(got.Data) != "\x00\x01" {
 			t.Errorf("%q, %v", got.Data, err)
 		}
-		clock.Pass(time.Hour)
+		clock.Advance(time.Hour)
 		_, err := q.SessionByToken("t", s.Now())
 		kind(t, err, models.KindNotFound)
-		clock.Pass(10 * time.Minute)
+		clock.Advance(10 * time.Minute)
 		modelstest.InTx(t, s, func(q *models.Queries) error {
 			if n, err := q.DeleteExpired(s.Now()); err != nil || n != 1 {
 				t.Errorf("%d deleted, %v", n, err)
@@ -232,7 +232,7 @@ func TestAnEndedSessionStaysEnded(t *testing.T) {
 		})
 		_, err := s.Read(t.Context()).SessionByToken("t", s.Now())
 		kind(t, err, models.KindNotFound)
-		if ok, err := s.Read(t.Context()).Speaks("t", s.Now()); err != nil || ok {
+		if ok, err := s.Read(t.Context()).Authenticates("t", s.Now()); err != nil || ok {
 			t.Errorf("it still speaks: %v, %v", ok, err)
 		}
 	})
@@ -250,19 +250,19 @@ func TestClaim(t *testing.T) {
 		t.Cleanup(func() { _ = s.Close() })
 		stores[i] = s
 	}
-	first, err := stores[0].Alone(t.Context())
+	first, err := stores[0].ClaimDatabase(t.Context())
 	if err != nil || first.Holds(t.Context()) != nil {
 		t.Fatal(err)
 	}
 	short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	if _, err := stores[1].Alone(short); err == nil {
+	if _, err := stores[1].ClaimDatabase(short); err == nil {
 		t.Fatal("two servers claim one database")
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	second, err := stores[1].Alone(t.Context())
+	second, err := stores[1].ClaimDatabase(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,9 +20,9 @@ func (q *Queries) SaveStates(states []DeviceState) error {
 	}).CreateInBatches(&states, 100).Error
 }
 
-// NoteFault stores the last error that a device's driver reported. It changes no
+// RecordFault stores the last error that a device's driver reported. It changes no
 // settings, so the version stays.
-func (q *Queries) NoteFault(device, xid int64, at time.Time) error {
+func (q *Queries) RecordFault(device, xid int64, at time.Time) error {
 	q.Touch("pool")
 	return q.db.Model(&Device{}).Where("id = ?", device).UpdateColumns(map[string]any{"xid": xid, "xid_at": at}).Error
 }

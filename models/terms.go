@@ -10,12 +10,12 @@ import (
 // Terms are set by a provider's owner: how much, which devices, when and to whom
 // to lend. The zero Terms lend everything to everybody, always.
 type Terms struct {
-	Cores         int64    `json:"cores,omitempty"`          // of each device; 0 lends all 100
-	Devices       []int64  `json:"devices,omitempty"`        // ids; none: every device
-	Projects      []int64  `json:"projects,omitempty"`       // ids; none: every project
-	Hours         []Window `json:"hours,omitempty"`          // none: always
-	TimeZone      string   `json:"time_zone,omitempty"`      // of the hours, such as Asia/Shanghai; empty: UTC
-	NoticeMinutes int64    `json:"notice_minutes,omitempty"` // of warning for holders before the hours end
+	Cores        int64    `json:"cores,omitempty"`         // of each device; 0 lends all 100
+	Devices      []int64  `json:"devices,omitempty"`       // ids; none: every device
+	Projects     []int64  `json:"projects,omitempty"`      // ids; none: every project
+	Hours        []Window `json:"hours,omitempty"`         // none: always
+	TimeZone     string   `json:"time_zone,omitempty"`     // of the hours, such as Asia/Shanghai; empty: UTC
+	GraceMinutes int64    `json:"grace_minutes,omitempty"` // of warning for holders before the hours end
 }
 
 // Window is a span of hours on days of the week. If To is not after From it ends
@@ -26,21 +26,21 @@ type Window struct {
 	To   string `json:"to"`
 }
 
-const maxNoticeMinutes = 7 * 24 * 60
+const maxGraceMinutes = 7 * 24 * 60
 
 // Check adds a problem for every invalid value.
 func (t Terms) Check(p *Problems) {
 	if t.Cores < 0 || t.Cores > 100 {
 		p.Add("cores", "must be from 0 to %d; 0 lends all", 100)
 	}
-	if t.NoticeMinutes < 0 || t.NoticeMinutes > maxNoticeMinutes {
-		p.Add("notice_minutes", "must be from 0 to %d minutes", maxNoticeMinutes)
+	if t.GraceMinutes < 0 || t.GraceMinutes > maxGraceMinutes {
+		p.Add("grace_minutes", "must be from 0 to %d minutes", maxGraceMinutes)
 	}
 	if _, err := time.LoadLocation(t.TimeZone); err != nil || t.TimeZone == "Local" {
-		p.Add("time_zone", "no such time zone; give one such as Europe/Berlin")
+		p.Add("time_zone", "is not a known time zone; use one such as Europe/Berlin")
 	}
 	if len(t.Hours) > 21 || len(t.Devices) > 1000 || len(t.Projects) > 1000 {
-		p.Add("hours", "too many entries")
+		p.Add("hours", "has too many entries")
 	}
 	for i, w := range t.Hours {
 		w.check(p, "hours["+strconv.Itoa(i)+"]")
@@ -55,7 +55,7 @@ func (w Window) check(p *Problems, field string) {
 		p.Add(field+".to", "must be a time of day such as 09:00")
 	}
 	if len(w.Days) == 0 || slices.ContainsFunc(w.Days, func(d int) bool { return d < 0 || d > 6 }) {
-		p.Add(field+".days", "name at least one day of the week, 0 for Sunday to 6")
+		p.Add(field+".days", "must include at least one day of the week, from 0 (Sunday) to 6 (Saturday)")
 	}
 }
 
@@ -66,8 +66,8 @@ func (t Terms) Lends(device, project int64) bool {
 		(len(t.Projects) == 0 || slices.Contains(t.Projects, project))
 }
 
-// Depend reports whether the terms differ by project or time.
-func (t Terms) Depend() bool { return len(t.Projects) > 0 || len(t.Hours) > 0 }
+// Conditional reports whether the terms differ by project or time.
+func (t Terms) Conditional() bool { return len(t.Projects) > 0 || len(t.Hours) > 0 }
 
 // Open reports whether a time is in the hours, and when that next changes; until
 // is nil when it never does.

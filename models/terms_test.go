@@ -74,12 +74,12 @@ func TestTermsLend(t *testing.T) {
 func TestTermsCheck(t *testing.T) {
 	window := models.Window{Days: []int{0, 6}, From: "08:00", To: "20:00"}
 	for field, terms := range map[string]models.Terms{
-		"cores":          {Cores: 101},
-		"notice_minutes": {NoticeMinutes: -1},
-		"time_zone":      {TimeZone: "Mars/Olympus"},
-		"hours[1].days":  {Hours: []models.Window{window, {From: "08:00", To: "09:00"}}},
-		"hours[0].from":  {Hours: []models.Window{{Days: []int{1}, From: "8 o'clock", To: "09:00"}}},
-		"hours[0].to":    {Hours: []models.Window{{Days: []int{1}, From: "08:00", To: "24:01"}}},
+		"cores":         {Cores: 101},
+		"grace_minutes": {GraceMinutes: -1},
+		"time_zone":     {TimeZone: "Mars/Olympus"},
+		"hours[1].days": {Hours: []models.Window{window, {From: "08:00", To: "09:00"}}},
+		"hours[0].from": {Hours: []models.Window{{Days: []int{1}, From: "8 o'clock", To: "09:00"}}},
+		"hours[0].to":   {Hours: []models.Window{{Days: []int{1}, From: "08:00", To: "24:01"}}},
 	} {
 		var p models.Problems
 		terms.Check(&p)
@@ -88,7 +88,7 @@ func TestTermsCheck(t *testing.T) {
 		}
 	}
 	var p models.Problems
-	models.Terms{Cores: 50, Hours: []models.Window{window}, TimeZone: "Asia/Shanghai", NoticeMinutes: 30}.Check(&p)
+	models.Terms{Cores: 50, Hours: []models.Window{window}, TimeZone: "Asia/Shanghai", GraceMinutes: 30}.Check(&p)
 	if len(p) > 0 {
 		t.Errorf("good terms: %+v", p)
 	}

@@ -15,7 +15,7 @@ type ProjectHistory struct {
 	FromAt    time.Time
 	UntilAt   *time.Time
 	Members   int64
-	Promised  Resources `gorm:"embedded;embeddedPrefix:promised_"` // Σ over members of their role's limit
+	Allocated Resources `gorm:"embedded;embeddedPrefix:allocated_"` // Σ over members of their role's limit
 	Quota     Resources `gorm:"embedded;embeddedPrefix:quota_"`
 }
 
@@ -24,7 +24,7 @@ func (ProjectHistory) TableName() string { return "project_history" }
 
 // same reports whether only the times differ.
 func (h ProjectHistory) same(o ProjectHistory) bool {
-	return h.Members == o.Members && h.Promised == o.Promised && h.Quota == o.Quota
+	return h.Members == o.Members && h.Allocated == o.Allocated && h.Quota == o.Quota
 }
 
 // changeAllocation marks a project whose allocation or quota this transaction
@@ -56,7 +56,7 @@ func (q *Queries) recordAllocation(project int64) error {
 	if err != nil {
 		return err
 	}
-	now := ProjectHistory{ProjectID: project, FromAt: q.Now(), Members: sums[project].Members, Promised: sums[project].Promised, Quota: p.Quota}
+	now := ProjectHistory{ProjectID: project, FromAt: q.Now(), Members: sums[project].Members, Allocated: sums[project].Allocated, Quota: p.Quota}
 	var open []ProjectHistory
 	if err := q.db.Where("project_id = ? AND until_at IS NULL", project).Find(&open).Error; err != nil {
 		return err
@@ -76,19 +76,19 @@ func (q *Queries) recordAllocation(project int64) error {
 	return q.db.Create(&now).Error
 }
 
-// PromisesOver lists a project's allocations in a time span, oldest first.
-func (q *Queries) PromisesOver(scope Scope, project int64, from, to time.Time) (list []ProjectHistory, err error) {
+// AllocationsOver lists a project's allocations in a time span, oldest first.
+func (q *Queries) AllocationsOver(scope Scope, project int64, from, to time.Time) (list []ProjectHistory, err error) {
 	db := scope.projects(q.db, "project_id").Where("project_id = ? AND from_at < ? AND (until_at IS NULL OR until_at > ?)", project, to, from)
 	return list, db.Order("from_at").Find(&list).Error
 }
 
-// HeldIn describes a table that records usage: its name and columns.
-type HeldIn struct{ table, first, second, from, until string }
+// UsageTable describes a table that records usage: its name and columns.
+type UsageTable struct{ table, first, second, from, until string }
 
 // Tables that record usage.
 var (
-	HeldShares     = HeldIn{"shares", "cores", "memory_mib", "from_at", "until_at"}            // GPU cores, GPU memory MiB
-	HeldWorkspaces = HeldIn{"workspaces", "cpu_milli", "memory_mib", "started_at", "ended_at"} // CPU milli, memory MiB
+	ShareUsage     = UsageTable{"shares", "cores", "memory_mib", "from_at", "until_at"}            // GPU cores, GPU memory MiB
+	WorkspaceUsage = UsageTable{"workspaces", "cpu_milli", "memory_mib", "started_at", "ended_at"} // CPU milli, memory MiB
 )
 
 // Edges are the begins, or the ends, of usage in one step of a time span: Σ of
@@ -99,9 +99,9 @@ type Edges struct {
 	Amount2, Moment2 float64 // of the second
 }
 
-// HeldEdges are the begins and the ends of a project's usage in a time span of n
+// UsageEdges are the begins and the ends of a project's usage in a time span of n
 // equal steps. Usage from before the span begins with it.
-func (q *Queries) HeldEdges(in HeldIn, project int64, from time.Time, step time.Duration, n int) (begins, ends []Edges, err error) {
+func (q *Queries) UsageEdges(in UsageTable, project int64, from time.Time, step time.Duration, n int) (begins, ends []Edges, err error) {
 	to := from.Add(time.Duration(n) * step)
 	began, ended := q.secondsUntil(in.from), q.secondsUntil(in.until)
 	if q.postgres {
@@ -124,7 +124,7 @@ func (q *Queries) edges(step time.Duration, rows string, args ...any) (list []Ed
 	if q.postgres {
 		number = "CAST(FLOOR(t / ?) AS BIGINT)"
 	}
-	return list, q.db.Table("(?) AS held", q.db.Raw(rows, args...)).
+	return list, q.db.Table("(?) AS in use", q.db.Raw(rows, args...)).
 		Select(number+" AS step, SUM(a) AS amount, SUM(a * t) AS moment, SUM(b) AS amount2, SUM(b * t) AS moment2", step.Seconds()).
 		Group("step").Order("step").Scan(&list).Error
 }
@@ -143,7 +143,7 @@ func (q *Queries) secondsUntil(column string) string {
 func (q *Queries) UsedBy(project, user int64, since, now time.Time) (Usage, error) {
 	used, err := q.used(project, "0", since, now, func(db *gorm.DB) *gorm.DB {
 		if user != 0 {
-			db = db.Where("held.user_id = ?", user)
+			db = db.Where("in_use.user_id = ?", user)
 		}
 		return db
 	})
@@ -161,13 +161,13 @@ func (q *Queries) UsedByRoles(project int64, since, now time.Time) (map[int64]Us
 // UsedByUsers is the usage of some users in a project from since until now, by
 // user.
 func (q *Queries) UsedByUsers(project int64, users []int64, since, now time.Time) (map[int64]Usage, error) {
-	return q.used(project, "held.user_id", since, now, func(db *gorm.DB) *gorm.DB { return db.Where("held.user_id IN ?", users) })
+	return q.used(project, "in_use.user_id", since, now, func(db *gorm.DB) *gorm.DB { return db.Where("in_use.user_id IN ?", users) })
 }
 
 // used adds up usage in a time span, grouped by a column.
 func (q *Queries) used(project int64, by string, since, now time.Time, restrict func(*gorm.DB) *gorm.DB) (map[int64]Usage, error) {
 	used := map[int64]Usage{}
-	for _, in := range []HeldIn{HeldShares, HeldWorkspaces} {
+	for _, in := range []UsageTable{ShareUsage, WorkspaceUsage} {
 		var rows []struct{ Key, First, Second int64 }
 		if err := restrict(q.usageRows(in, by, project, since, now)).Scan(&rows).Error; err != nil {
 			return nil, err
@@ -184,7 +184,7 @@ func (q *Queries) used(project int64, by string, since, now time.Time, restrict 
 // usageRows adds up two columns, each times the seconds of its row that lie in a
 // time span. Rows without an end and rows that ended within the span are read
 // separately, so that an index excludes those that ended before.
-func (q *Queries) usageRows(in HeldIn, by string, project int64, since, now time.Time) *gorm.DB {
+func (q *Queries) usageRows(in UsageTable, by string, project int64, since, now time.Time) *gorm.DB {
 	seconds := "MAX(0, (MIN(COALESCE(julianday(ended), julianday(?)), julianday(?)) - MAX(julianday(began), julianday(?))) * 86400)"
 	if q.postgres {
 		seconds = "GREATEST(0, EXTRACT(EPOCH FROM LEAST(COALESCE(ended, ?), ?) - GREATEST(began, ?)))"
@@ -194,13 +194,13 @@ func (q *Queries) usageRows(in HeldIn, by string, project int64, since, now time
 	}
 	rows := "SELECT user_id, " + in.first + " AS a, " + in.second + " AS b, " + in.from + " AS began, " + in.until + " AS ended FROM " + in.table +
 		" WHERE project_id = ? AND " + in.until
-	return q.db.Table("(?) AS held", q.db.Raw(rows+" IS NULL UNION ALL "+rows+" > ?", project, project, since)).
+	return q.db.Table("(?) AS in use", q.db.Raw(rows+" IS NULL UNION ALL "+rows+" > ?", project, project, since)).
 		Select(by+" AS key, "+sum("a")+" AS first, "+sum("b")+" AS second", now, now, since, now, now, since).
 		Where("began < ?", now).Group("key")
 }
 
-// HeldSimulated reports whether a project has used simulated GPUs since a time.
-func (q *Queries) HeldSimulated(project int64, since time.Time) (bool, error) {
+// UsesSimulated reports whether a project has used simulated GPUs since a time.
+func (q *Queries) UsesSimulated(project int64, since time.Time) (bool, error) {
 	var ids []int64
 	err := q.db.Table("shares").Joins("JOIN devices ON devices.id = shares.device_id AND devices.simulated").
 		Where("shares.project_id = ? AND (shares.until_at IS NULL OR shares.until_at > ?)", project, since).Limit(1).Pluck("shares.id", &ids).Error

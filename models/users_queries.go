@@ -10,8 +10,8 @@ import (
 func (q *Queries) CreateUser(u *User) error {
 	err := q.db.Create(u).Error
 	if Duplicate(err) {
-		return &Error{Kind: KindConflict, Message: Say("An account with the address %s exists already.", u.Email),
-			Fields: []Field{{Name: "email", Reason: Say("is taken")}}}
+		return &Error{Kind: KindConflict, Message: Say("An account with the email address %s already exists.", u.Email),
+			Fields: []Field{{Name: "email", Reason: Say("is already taken")}}}
 	}
 	return err
 }
@@ -74,9 +74,9 @@ func (q *Queries) LockUsers() error {
 	return q.lockRows("SELECT id FROM users WHERE admin ORDER BY id FOR NO KEY UPDATE")
 }
 
-// HoldUser finds an account and locks it against changes until the transaction
+// LockUser finds an account and locks it against changes until the transaction
 // ends.
-func (q *Queries) HoldUser(id int64) (User, error) {
+func (q *Queries) LockUser(id int64) (User, error) {
 	if q.topics != nil { // within a transaction
 		if err := q.lockRows("SELECT id FROM users WHERE id = ? FOR SHARE", id); err != nil {
 			return User{}, err
@@ -85,9 +85,9 @@ func (q *Queries) HoldUser(id int64) (User, error) {
 	return q.User(id)
 }
 
-// Speaks reports whether the session or access token with this hash is valid,
+// Authenticates reports whether the session or access token with this hash is valid,
 // and locks it within a transaction.
-func (q *Queries) Speaks(hash string, now time.Time) (ok bool, err error) {
+func (q *Queries) Authenticates(hash string, now time.Time) (ok bool, err error) {
 	if q.topics != nil {
 		if err := q.lockHashes("SELECT token FROM sessions WHERE token = ? FOR SHARE", hash); err != nil {
 			return false, err
@@ -123,8 +123,8 @@ func (q *Queries) lockHashes(sql string, hash string) error {
 func (q *Queries) CreateAccessToken(t *AccessToken) error {
 	err := q.db.Create(t).Error
 	if Duplicate(err) {
-		return &Error{Kind: KindConflict, Message: Say("You have a token named %s already.", t.Name),
-			Fields: []Field{{Name: "name", Reason: Say("is taken")}}}
+		return &Error{Kind: KindConflict, Message: Say("You already have a token named %s.", t.Name),
+			Fields: []Field{{Name: "name", Reason: Say("is already taken")}}}
 	}
 	return err
 }
@@ -261,7 +261,7 @@ func (q *Queries) SessionByToken(token string, now time.Time) (s Session, err er
 func (q *Queries) DeleteSession(token string) error {
 	res := q.db.Model(&Session{}).Where("token = ?", token).Updates(map[string]any{"data": []byte{}, "expires_at": q.Now()})
 	if res.RowsAffected > 0 {
-		q.revoke(SessionTie(token))
+		q.revoke(SessionKey(token))
 	}
 	return res.Error
 }

@@ -45,8 +45,8 @@ func (s WorkspaceState) Words() Text {
 // Ended reports whether the state is final.
 func (s WorkspaceState) Ended() bool { return s == StateStopped || s == StateFailed }
 
-// Holding reports whether the workspace uses its resources.
-func (s WorkspaceState) Holding() bool {
+// UsesResources reports whether the workspace uses its resources.
+func (s WorkspaceState) UsesResources() bool {
 	return s == StateStarting || s == StateRunning || s == StateStopping
 }
 

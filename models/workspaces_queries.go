@@ -12,8 +12,8 @@ import (
 func (q *Queries) CreateWorkspace(w *Workspace, message Text) error {
 	err := q.db.Create(w).Error
 	if Duplicate(err) {
-		return &Error{Kind: KindConflict, Message: Say("You have a workspace named %s in this project already. Open it, stop it, or choose another name.", w.Name),
-			Fields: []Field{{Name: "name", Reason: Say("is in use")}}}
+		return &Error{Kind: KindConflict, Message: Say("You already have a workspace named %s in this project. Open it, stop it, or choose another name.", w.Name),
+			Fields: []Field{{Name: "name", Reason: Say("is already taken")}}}
 	}
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func (q *Queries) Transition(w *Workspace, from WorkspaceState, message Text) er
 	}
 	if res.RowsAffected == 0 {
 		w.Version = expected
-		lost := Conflict("This workspace has changed in the meantime.")
+		lost := Conflict("This workspace has changed. Reload it and try again.")
 		lost.Err = ErrChanged
 		return lost
 	}
@@ -75,11 +75,11 @@ func (q *Queries) Workspace(scope Scope, id int64) (w Workspace, err error) {
 
 // WorkspaceFilter selects workspaces; a zero field matches all.
 type WorkspaceFilter struct {
-	ProjectID int64
-	UserID    int64
-	States    []WorkspaceState
-	Own       int64   // workspaces of this user are listed in any case,
-	Blind     []int64 // those of others not in these projects
+	ProjectID      int64
+	UserID         int64
+	States         []WorkspaceState
+	Own            int64   // workspaces of this user are listed in any case,
+	HiddenProjects []int64 // those of others not in these projects
 }
 
 // Workspaces lists workspaces of projects in scope, newest first, with ids
@@ -103,8 +103,8 @@ func (q *Queries) Workspaces(scope Scope, f WorkspaceFilter, page Page) (list []
 	if len(f.States) > 0 {
 		db = db.Where("workspaces.state IN ?", f.States)
 	}
-	if len(f.Blind) > 0 {
-		db = db.Where("(workspaces.user_id = ? OR workspaces.project_id NOT IN ?)", f.Own, f.Blind)
+	if len(f.HiddenProjects) > 0 {
+		db = db.Where("(workspaces.user_id = ? OR workspaces.project_id NOT IN ?)", f.Own, f.HiddenProjects)
 	}
 	return list, db.Find(&list).Error
 }
@@ -160,12 +160,12 @@ func (q *Queries) WorkspaceView(scope Scope, id int64) (v WorkspaceView, err err
 // possible reasons.
 type Eviction struct {
 	Workspace
-	Disabled  bool       `gorm:"column:user_disabled"` // the account
-	RemovedAt *time.Time `gorm:"column:member_removed_at"`
-	Until     *time.Time `gorm:"column:member_until"`
-	StartsAt  time.Time  `gorm:"column:project_starts_at"`
-	EndsAt    *time.Time `gorm:"column:project_ends_at"`
-	Barred    bool       `gorm:"column:role_barred"` // the role does not permit workspaces
+	Disabled    bool       `gorm:"column:user_disabled"` // the account
+	RemovedAt   *time.Time `gorm:"column:member_removed_at"`
+	Until       *time.Time `gorm:"column:member_until"`
+	StartsAt    time.Time  `gorm:"column:project_starts_at"`
+	EndsAt      *time.Time `gorm:"column:project_ends_at"`
+	RoleForbids bool       `gorm:"column:role_barred"` // the role does not permit workspaces
 }
 
 // roleForbids is the condition that a role does not permit workspaces. Its

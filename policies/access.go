@@ -89,7 +89,7 @@ func subjectsOf(actor *Actor, owner, project int64) (s subjects) {
 	if actor.User.Auditor {
 		s |= isAuditor
 	}
-	if actor.Signed() {
+	if actor.SignedIn() {
 		s |= isUser
 	}
 	if owner == 0 || owner != actor.User.ID {
@@ -159,13 +159,13 @@ func fixedRule(e *casbin.Enforcer, wanted fixedQuery) (rule []string, ok bool, e
 // actors who may not see the project it does not exist.
 func (a *Access) Check(actor Actor, project int64, obj, act string) error {
 	switch {
-	case !actor.Signed():
-		return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Sign in first.")}
+	case !actor.SignedIn():
+		return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Sign in to continue.")}
 	case a.May(actor, project, obj, act):
 		return nil
 	case project != Platform && !a.May(actor, project, "project", "read"):
 		return models.NotFound("project")
 	default:
-		return models.Forbidden("Your role does not permit this. A platform administrator or a manager of the project can do it.")
+		return models.Forbidden("Your role does not allow this. Contact a project manager or a platform administrator.")
 	}
 }

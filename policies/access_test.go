@@ -148,7 +148,7 @@ func TestScopeOfAnActor(t *testing.T) {
 		if got, want := actor.Scope().All, name == "administrator" || name == "system" || name == "auditor"; got != want {
 			t.Errorf("%s sees everything: %t", name, got)
 		}
-		if got := actor.Signed(); got != (name != "nobody") {
+		if got := actor.SignedIn(); got != (name != "nobody") {
 			t.Errorf("%s is signed in: %t", name, got)
 		}
 	}

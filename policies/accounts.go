@@ -46,9 +46,9 @@ func (n *NewUser) check() error {
 func checkPasswordRules(field, password string, p *models.Problems) {
 	switch n := utf8.RuneCountInString(password); {
 	case n < 10:
-		p.Add(field, "must have at least %d characters, has %d", 10, n)
+		p.Add(field, "must be at least %d characters; has %d", 10, n)
 	case len(password) > 1000:
-		p.Add(field, "must have at most %d characters, has %d", 1000, n)
+		p.Add(field, "must be at most %d characters; has %d", 1000, n)
 	}
 }
 
@@ -73,7 +73,7 @@ func unauthenticated(err error) error {
 	if err != nil && models.KindOf(err) == models.KindInternal {
 		return err
 	}
-	return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Sign in first.")}
+	return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Sign in to continue.")}
 }
 
 // SignIn checks an e-mail address and a password; client is a network address.
@@ -88,7 +88,7 @@ func (a *Accounts) SignIn(ctx context.Context, client, email, password string) (
 	now := a.store.Now()
 	if wait := a.failures.try(email, client, now); wait > 0 {
 		return models.User{}, &models.Error{Kind: models.KindForbidden,
-			Message: models.Say("Too many failed attempts for this address. Try again in %d minutes.", int64(wait/time.Minute)+1)}
+			Message: models.Say("Too many failed attempts. Try again in %d minutes.", int64(wait/time.Minute)+1)}
 	}
 	u, err := a.store.Read(ctx).UserByEmail(email)
 	if err != nil && models.KindOf(err) != models.KindNotFound {
@@ -108,7 +108,7 @@ func (a *Accounts) SignIn(ctx context.Context, client, email, password string) (
 }
 
 func wrongPassword() error {
-	return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("The address or the password is wrong.")}
+	return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Incorrect email address or password.")}
 }
 
 // dummyHash is compared with the password for unknown addresses.
@@ -162,8 +162,8 @@ func (a *Accounts) SetupToken(ctx context.Context, lifetime time.Duration) (stri
 	return secret, err
 }
 
-// SetupOpen returns an error unless the setup token is valid.
-func (a *Accounts) SetupOpen(ctx context.Context, token string) error {
+// CheckSetupToken returns an error unless the setup token is valid.
+func (a *Accounts) CheckSetupToken(ctx context.Context, token string) error {
 	if token == "" {
 		return models.NotFound("link")
 	}
@@ -178,7 +178,7 @@ func (a *Accounts) SetupOpen(ctx context.Context, token string) error {
 // Setup creates the first administrator with the secret of SetupToken.
 func (a *Accounts) Setup(ctx context.Context, token string, in NewUser) (models.User, error) {
 	in.Admin = true
-	if err := a.SetupOpen(ctx, token); err != nil {
+	if err := a.CheckSetupToken(ctx, token); err != nil {
 		return models.User{}, err
 	}
 	u, err := a.newUser(ctx, in)

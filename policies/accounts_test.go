@@ -105,7 +105,7 @@ func TestSetupIsForOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, wrong := range []string{void, "", "wrong", strings.Repeat("x", 10_000), "\x00"} {
-			want(t, d.SetupOpen(d.ctx, wrong), models.KindNotFound)
+			want(t, d.CheckSetupToken(d.ctx, wrong), models.KindNotFound)
 			_, err := d.Setup(d.ctx, wrong, in)
 			want(t, err, models.KindNotFound)
 		}
@@ -113,13 +113,13 @@ func TestSetupIsForOne(t *testing.T) {
 		if got := refusedFields(err); !slices.Equal(got, []string{"email", "name", "password"}) {
 			t.Errorf("refused %v: %v", got, err)
 		}
-		var kinds modelstest.Kinds
-		modelstest.Together(20, func(int) {
+		var kinds modelstest.ErrorCounts
+		modelstest.Concurrently(20, func(int) {
 			_, err := d.Setup(d.ctx, token, in)
 			kinds.Add(err)
 		})
 		kinds.Want(t, 1, models.KindNotFound, 19)
-		want(t, d.SetupOpen(d.ctx, token), models.KindNotFound)
+		want(t, d.CheckSetupToken(d.ctx, token), models.KindNotFound)
 		if again, err := d.SetupToken(d.ctx, time.Hour); err != nil || again != "" {
 			t.Errorf("a second setup is offered: %q, %v", again, err)
 		}
@@ -139,12 +139,12 @@ func TestSetupLinkEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.clock.Pass(time.Hour - time.Microsecond)
-		if err := d.SetupOpen(d.ctx, token); err != nil {
+		d.clock.Advance(time.Hour - time.Microsecond)
+		if err := d.CheckSetupToken(d.ctx, token); err != nil {
 			t.Error(err)
 		}
-		d.clock.Pass(time.Microsecond)
-		want(t, d.SetupOpen(d.ctx, token), models.KindNotFound)
+		d.clock.Advance(time.Microsecond)
+		want(t, d.CheckSetupToken(d.ctx, token), models.KindNotFound)
 		_, err = d.Setup(d.ctx, token, policies.NewUser{Email: "a@example.org", Name: "A", Password: password})
 		want(t, err, models.KindNotFound)
 	})
@@ -198,10 +198,10 @@ func TestFailuresLockAnAddressForAWhile(t *testing.T) {
 	if _, err := d.SignIn(d.ctx, "192.0.2.1", "bob@example.org", password); err != nil {
 		t.Errorf("another address: %v", err)
 	}
-	d.clock.Pass(15*time.Minute - time.Second)
+	d.clock.Advance(15*time.Minute - time.Second)
 	_, err = d.SignIn(d.ctx, "192.0.2.1", "ada@example.org", password)
 	want(t, err, models.KindForbidden)
-	d.clock.Pass(time.Second)
+	d.clock.Advance(time.Second)
 	if _, err := d.SignIn(d.ctx, "192.0.2.1", "ada@example.org", password); err != nil {
 		t.Errorf("after the wait: %v", err)
 	}

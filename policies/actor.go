@@ -58,8 +58,8 @@ func (a Actor) MayLaunch() bool {
 // System is the actor of a background task.
 func System(name string) Actor { return Actor{System: name} }
 
-// Signed reports whether the actor is authenticated.
-func (a Actor) Signed() bool { return a.User.ID != 0 || a.System != "" }
+// SignedIn reports whether the actor is authenticated.
+func (a Actor) SignedIn() bool { return a.User.ID != 0 || a.System != "" }
 
 // Scope is the scope of the actor's queries.
 func (a Actor) Scope() models.Scope {

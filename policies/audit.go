@@ -25,8 +25,8 @@ type Origin struct {
 
 type originKey struct{}
 
-// From adds the origin of a request to its context, for the audit.
-func From(ctx context.Context, o Origin) context.Context {
+// WithOrigin adds the origin of a request to its context, for the audit.
+func WithOrigin(ctx context.Context, o Origin) context.Context {
 	return context.WithValue(ctx, originKey{}, o)
 }
 

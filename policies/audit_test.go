@@ -27,7 +27,7 @@ func TestAuditOrigin(t *testing.T) {
 		} {
 			ctx := t.Context()
 			if c.origin != (policies.Origin{}) {
-				ctx = policies.From(ctx, c.origin)
+				ctx = policies.WithOrigin(ctx, c.origin)
 			}
 			if err := s.InTx(ctx, func(q *models.Queries) error {
 				return c.actor.Audit(q, policies.Change{Action: "update", Object: "thing", ID: 1, Before: map[string]any{"n": 1}})
@@ -55,11 +55,11 @@ func TestAuditOfTokens(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		actor, err := accounts.ByToken(t.Context(), secret)
+		actor, err := accounts.ActorByToken(t.Context(), secret)
 		if err != nil || actor.Via != "token ci" {
 			t.Fatalf("speaks by %q, %v", actor.Via, err)
 		}
-		if actor, err = accounts.Still(t.Context(), actor); err != nil || actor.Via != "token ci" {
+		if actor, err = accounts.StillActive(t.Context(), actor); err != nil || actor.Via != "token ci" {
 			t.Errorf("read again, it speaks by %q, %v", actor.Via, err)
 		}
 		if err := accounts.DeleteToken(t.Context(), actor, 1); err != nil {

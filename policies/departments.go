@@ -106,7 +106,7 @@ func (a *Accounts) CreateDepartment(ctx context.Context, actor Actor, in Departm
 			return err
 		}
 		if n >= models.MaxDepartments {
-			return models.Conflict("There are %d departments, and no more are possible. Delete one first.", n)
+			return models.Conflict("The maximum of %d departments has been reached. Delete one first.", n)
 		}
 		d = models.Department{Name: in.Name, Version: 1, CreatedAt: q.Now()}
 		if err := q.CreateDepartment(&d); err != nil {
@@ -160,7 +160,7 @@ func (a *Accounts) DeleteDepartment(ctx context.Context, actor Actor, id, versio
 			return err
 		}
 		if n > 0 {
-			return models.Conflict("%d people are in the department %s. Move them to another one first.", n, d.Name)
+			return models.Conflict("%d people are in the department %s. Move them to another department first.", n, d.Name)
 		}
 		if err := q.DeleteDepartment(id); err != nil {
 			return err
@@ -187,7 +187,7 @@ func checkDepartment(q *models.Queries, id *int64) error {
 	}
 	_, err := q.Department(*id)
 	if models.KindOf(err) == models.KindNotFound && err != nil {
-		return models.Invalid("department_id", "there is no department %d", *id)
+		return models.Invalid("department_id", "department %d does not exist", *id)
 	}
 	return err
 }

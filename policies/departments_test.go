@@ -127,7 +127,7 @@ func TestDeletingADepartmentConcurrently(t *testing.T) {
 			one := d.department(t, fmt.Sprint("department ", round))
 			u := modelstest.User(t, d.store, fmt.Sprintf("user%d@example.org", round), false)
 			var errs [2]error
-			modelstest.Together(2, func(i int) {
+			modelstest.Concurrently(2, func(i int) {
 				if i == 0 {
 					errs[0] = d.DeleteDepartment(d.ctx, d.root, one.ID, 0)
 				} else {

@@ -177,10 +177,10 @@ func (x *explainer) addStep(effect Effect, text models.Text) {
 // explain adds all steps and sets the verdict.
 func (x *explainer) explain() (err error) {
 	if x.Person.Disabled {
-		x.addStep(Denies, models.Say("The account %s is disabled and can do nothing.", x.Person.Email))
+		x.addStep(Denies, models.Say("The account %s is disabled and has no access.", x.Person.Email))
 		return nil
 	}
-	x.addStep(Neutral, models.Say("The account %s exists and is not disabled.", x.Person.Email))
+	x.addStep(Neutral, models.Say("The account %s is enabled.", x.Person.Email))
 	if x.subject, err = actorOf(x.q, x.Person); err != nil {
 		return err
 	}
@@ -201,13 +201,13 @@ func (x *explainer) explain() (err error) {
 func (x *explainer) platformRole() {
 	switch {
 	case x.Person.Admin:
-		x.addStep(Allows, models.Say("Is a platform administrator, who may do everything."))
+		x.addStep(Allows, models.Say("Is a platform administrator, who can do everything."))
 	case x.Person.Auditor && x.Act == "read":
-		x.addStep(Allows, models.Say("Is an auditor, who sees everything."))
+		x.addStep(Allows, models.Say("Is an auditor, who can read everything."))
 	case x.Person.Auditor:
-		x.addStep(Neutral, models.Say("Is an auditor, who sees everything; that changes nothing."))
+		x.addStep(Neutral, models.Say("Is an auditor, who can read everything but change nothing."))
 	default:
-		x.addStep(Neutral, models.Say("Is neither a platform administrator nor an auditor."))
+		x.addStep(Neutral, models.Say("Is not a platform administrator or an auditor."))
 	}
 }
 
@@ -215,18 +215,18 @@ func (x *explainer) membership() {
 	now := x.q.Now()
 	switch m := x.member; {
 	case m == nil:
-		x.addStep(Neutral, models.Say("Has no place in the project %s.", x.Project.Name))
+		x.addStep(Neutral, models.Say("Is not a member of the project %s.", x.Project.Name))
 		return
 	case m.RemovedAt != nil:
 		x.addStep(Neutral, models.Say("Was removed from the project %s on %s.", x.Project.Name, date(*m.RemovedAt)))
 		return
 	case !m.Active(now):
-		x.addStep(Neutral, models.Say("Took part in the project %s until %s, which is over.", x.Project.Name, date(*m.Until)))
+		x.addStep(Neutral, models.Say("Was a member of the project %s until %s.", x.Project.Name, date(*m.Until)))
 		return
 	}
 	x.addStep(Neutral, models.Say("Is a member of the project %s.", x.Project.Name))
 	if x.role != nil {
-		x.addStep(Neutral, models.Say("Has the role %s there, which permits: %s.", x.role.Name, x.role.Permits().String()))
+		x.addStep(Neutral, models.Say("Has the role %s in the project, with the permissions %s.", x.role.Name, x.role.Permits().String()))
 	}
 }
 
@@ -239,14 +239,14 @@ func (x *explainer) period() bool {
 	now, p := x.q.Now(), x.Project
 	switch {
 	case !x.subject.MemberOf(p.ID):
-		x.addStep(Denies, models.Say("A launch needs a place in the project, whoever launches."))
+		x.addStep(Denies, models.Say("Only members of a project can launch workspaces in it."))
 	case p.Active(now):
-		x.addStep(Neutral, models.Say("Today lies within the project's period of use."))
+		x.addStep(Neutral, models.Say("The project is within its period of use."))
 		return true
 	case now.Before(p.StartsAt):
-		x.addStep(Denies, models.Say("The project's period of use begins on %s; nothing can be launched before.", date(p.StartsAt)))
+		x.addStep(Denies, models.Say("The project's period of use starts on %s. Workspaces cannot be launched before then.", date(p.StartsAt)))
 	default:
-		x.addStep(Denies, models.Say("The project's period of use ended on %s; nothing can be launched any more.", date(*p.EndsAt)))
+		x.addStep(Denies, models.Say("The project's period of use ended on %s. Workspaces can no longer be launched.", date(*p.EndsAt)))
 	}
 	return false
 }
@@ -259,17 +259,17 @@ func (x *explainer) rule() (bool, error) {
 	}
 	if ok {
 		x.Rule = rule
-		x.addStep(Allows, models.Say("The rule “%s” permits it.", strings.Join(rule, ", ")))
+		x.addStep(Allows, models.Say("Allowed by the rule “%s”.", strings.Join(rule, ", ")))
 		return true, nil
 	}
 	permission := models.Permission(x.Object, x.Act)
 	if x.Project.ID == 0 || permission == 0 {
-		x.addStep(Denies, models.Say("No rule permits it: it takes a platform administrator."))
+		x.addStep(Denies, models.Say("No rule allows this. Only a platform administrator can do it."))
 		return false, nil
 	}
 	x.Missing = permission.String()
 	if !x.access.May(x.actor, x.Project.ID, "project", "read") { // a former member
-		x.addStep(Denies, models.Say("No rule permits it: %s is missing.", x.Missing))
+		x.addStep(Denies, models.Say("No rule allows this. Missing permission: %s.", x.Missing))
 		return false, nil
 	}
 	roles, err := x.q.Roles(models.Everything, x.Project.ID)
@@ -279,9 +279,9 @@ func (x *explainer) rule() (bool, error) {
 		}
 	}
 	if len(x.Roles) == 0 {
-		x.addStep(Denies, models.Say("No rule permits it: %s is missing, and no role of the project has it.", x.Missing))
+		x.addStep(Denies, models.Say("No rule allows this. Missing permission: %s. No role of the project has it.", x.Missing))
 	} else {
-		x.addStep(Denies, models.Say("No rule permits it: %s is missing. These roles of the project have it: %s.", x.Missing, strings.Join(x.Roles, ", ")))
+		x.addStep(Denies, models.Say("No rule allows this. Missing permission: %s. Roles of the project that have it: %s.", x.Missing, strings.Join(x.Roles, ", ")))
 	}
 	return false, err
 }

@@ -2,14 +2,14 @@ package policies
 
 import "weir/models"
 
-// Granting refuses to give, change or take away permissions in a project that
+// CheckGrant refuses to give, change or take away permissions in a project that
 // the actor does not have there. sets are these permissions, subject names what
 // has them in the refusal, and field is the input field that selected them.
 // Platform administrators and system actors have all permissions.
 //
 // It belongs into the transaction of the change, in which Write has locked the
 // project, and reads the actor's permissions again.
-func (a *Access) Granting(q *models.Queries, actor Actor, project int64, field string, subject models.Text, sets ...models.Permissions) error {
+func (a *Access) CheckGrant(q *models.Queries, actor Actor, project int64, field string, subject models.Text, sets ...models.Permissions) error {
 	have, err := a.currentPermissions(q, actor, project)
 	if err != nil {
 		return err
@@ -21,9 +21,9 @@ func (a *Access) Granting(q *models.Queries, actor Actor, project int64, field s
 	if lacks == 0 {
 		return nil
 	}
-	e := models.Forbidden("%s has rights that you do not have: %s. Somebody who has them can do this, or a platform administrator.",
+	e := models.Forbidden("%s has permissions that you do not have: %s. Contact a platform administrator or someone who has them.",
 		subject, lacks.String())
-	e.Fields = []models.Field{{Name: field, Reason: models.Say("has rights that you do not have: %s", lacks.String())}}
+	e.Fields = []models.Field{{Name: field, Reason: models.Say("has permissions that you do not have: %s", lacks.String())}}
 	return e
 }
 
@@ -37,12 +37,12 @@ func (a *Access) currentPermissions(q *models.Queries, actor Actor, project int6
 		return 0, unauthenticated(err)
 	}
 	now, err := actorOf(q, u)
-	return a.Having(now, project), err
+	return a.PermissionsIn(now, project), err
 }
 
-// Having is the set of the actor's permissions in a project: all for a platform
+// PermissionsIn is the set of the actor's permissions in a project: all for a platform
 // administrator, otherwise those of the role.
-func (a *Access) Having(actor Actor, project int64) models.Permissions {
+func (a *Access) PermissionsIn(actor Actor, project int64) models.Permissions {
 	if a.May(actor, project, "project", "write") {
 		return models.AllPermissions
 	}

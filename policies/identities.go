@@ -18,17 +18,17 @@ type SignInResult struct {
 	Notes    []models.Text // messages to the user: what was not done, and why
 }
 
-// SignInBy signs in a user of an identity provider. The first time it creates an
+// SignInWithProvider signs in a user of an identity provider. The first time it creates an
 // account without a password, or links one; later the user is identified by
 // issuer and subject only. Administration that was granted by a group is revoked
 // with it, which ends all sessions, except for the last administrator.
-func (a *Accounts) SignInBy(ctx context.Context, rules ProviderRules, as Assertion) (in SignInResult, err error) {
+func (a *Accounts) SignInWithProvider(ctx context.Context, rules ProviderRules, as Assertion) (in SignInResult, err error) {
 	email, err := rules.admit(as)
 	if err != nil {
 		return in, err
 	}
 	for range 3 { // concurrent changes: the same user in another window, an administrator
-		err = a.store.Revoking(ctx, func(q *models.Queries) error {
+		err = a.store.InRevokingTx(ctx, func(q *models.Queries) error {
 			in = SignInResult{}
 			return a.signInBy(q, rules, as, email, &in)
 		})
@@ -53,7 +53,7 @@ func (a *Accounts) signInBy(q *models.Queries, rules ProviderRules, as Assertion
 		return err
 	}
 	if in.User.Disabled {
-		return models.Forbidden("Your account is disabled. An administrator of this Weir can enable it.")
+		return models.Forbidden("Your account is disabled. Contact an administrator to enable it.")
 	}
 	if err := a.applyAssertion(q, rules, as, email, in); err != nil {
 		return err
@@ -101,10 +101,10 @@ func checkLink(q *models.Queries, rules ProviderRules, as Assertion, u models.Us
 	case at >= 0 && list[at].Subject == as.Subject:
 		return errConcurrentSignIn
 	case !rules.Link:
-		return models.Forbidden("There is an account here for %s already, which does not sign in with %s. Use its password, or ask an administrator of this Weir.",
+		return models.Forbidden("An account for %s already exists but is not linked to %s. Sign in with its password, or contact an administrator.",
 			u.Email, rules.Name)
 	case at >= 0:
-		return models.Forbidden("The account for %s belongs to somebody else at %s. An administrator of this Weir can take that away.", u.Email, rules.Name)
+		return models.Forbidden("The account for %s is linked to another identity at %s. Ask an administrator to unlink it.", u.Email, rules.Name)
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func (a *Accounts) applyAdmin(q *models.Queries, wanted bool, in *SignInResult) 
 		after := in.User
 		after.Admin = false
 		if err := a.checkLastAdministrator(q, in.User, after); models.KindOf(err) == models.KindConflict && err != nil {
-			in.Notes = append(in.Notes, models.Say("You are in no group of administrators any more, but the last administrator here. Make somebody else an administrator."))
+			in.Notes = append(in.Notes, models.Say("You are no longer in an administrator group, but you are the last administrator. Make someone else an administrator."))
 			return nil
 		} else if err != nil {
 			return err
@@ -170,7 +170,7 @@ func applyEmail(q *models.Queries, email string, in *SignInResult) error {
 	_, err := q.UserByEmail(email)
 	switch {
 	case err == nil:
-		in.Notes = append(in.Notes, models.Say("Your address is %s now, which another account here has; yours stays %s.", email, in.User.Email))
+		in.Notes = append(in.Notes, models.Say("Your identity provider now reports the email address %s, which another account already uses. Your address remains %s.", email, in.User.Email))
 		return nil
 	case models.KindOf(err) != models.KindNotFound:
 		return err
@@ -229,7 +229,7 @@ func requirePassword(q *models.Queries, u models.User) error {
 	}
 	list, err := q.Identities(u.ID)
 	if err == nil && len(list) > 0 {
-		err = models.Conflict("This account signs in by a provider (%s) and has no password.", list[0].Issuer)
+		err = models.Conflict("This account signs in through an identity provider (%s) and has no password.", list[0].Issuer)
 	}
 	return err
 }

@@ -23,7 +23,7 @@ func assertionOf(name string, groups ...string) policies.Assertion {
 
 func (d *fixture) signIn(t *testing.T, as policies.Assertion) policies.SignInResult {
 	t.Helper()
-	in, err := d.SignInBy(d.ctx, universityRules(), as)
+	in, err := d.SignInWithProvider(d.ctx, universityRules(), as)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,10 +32,10 @@ func (d *fixture) signIn(t *testing.T, as policies.Assertion) policies.SignInRes
 
 func TestConcurrentSignInsCreateOneAccount(t *testing.T) {
 	withRoot(t, func(t *testing.T, d *fixture) {
-		var kinds modelstest.Kinds
+		var kinds modelstest.ErrorCounts
 		users := make([]int64, 8)
-		modelstest.Together(len(users), func(i int) {
-			in, err := d.SignInBy(d.ctx, universityRules(), assertionOf("kim", "admins"))
+		modelstest.Concurrently(len(users), func(i int) {
+			in, err := d.SignInWithProvider(d.ctx, universityRules(), assertionOf("kim", "admins"))
 			users[i] = in.User.ID
 			kinds.Add(err)
 		})
@@ -59,8 +59,8 @@ func TestGroupsLeaveTheLastAdministrator(t *testing.T) {
 			d.signIn(t, assertionOf(fmt.Sprint("kim", i), "admins"))
 		}
 		stayed := make([]bool, n)
-		modelstest.Together(n, func(i int) {
-			in, err := d.SignInBy(d.ctx, universityRules(), assertionOf(fmt.Sprint("kim", i)))
+		modelstest.Concurrently(n, func(i int) {
+			in, err := d.SignInWithProvider(d.ctx, universityRules(), assertionOf(fmt.Sprint("kim", i)))
 			if err != nil {
 				t.Errorf("kim%d: %v", i, err)
 			}
@@ -114,11 +114,11 @@ func TestAddressIsUpdated(t *testing.T) {
 		}
 		outside := assertionOf("kim")
 		outside.Email = "kim@example.com"
-		_, err := d.SignInBy(d.ctx, universityRules(), outside)
+		_, err := d.SignInWithProvider(d.ctx, universityRules(), outside)
 		want(t, err, models.KindForbidden)
 		heir := assertionOf("heir") // got the old address at the provider
 		heir.Email = "kim.lee@example.org"
-		_, err = d.SignInBy(d.ctx, universityRules(), heir)
+		_, err = d.SignInWithProvider(d.ctx, universityRules(), heir)
 		want(t, err, models.KindForbidden)
 	})
 }
@@ -127,16 +127,16 @@ func TestLinkingKeepsThePassword(t *testing.T) {
 	withRoot(t, func(t *testing.T, d *fixture) {
 		ada := d.add(t, "ada@example.org", true)
 		as := assertionOf("ada")
-		_, err := d.SignInBy(d.ctx, universityRules(), as)
+		_, err := d.SignInWithProvider(d.ctx, universityRules(), as)
 		want(t, err, models.KindForbidden)
 		rules := universityRules()
 		rules.Link = true
-		in, err := d.SignInBy(d.ctx, rules, as)
+		in, err := d.SignInWithProvider(d.ctx, rules, as)
 		if err != nil || in.User.ID != ada.ID || !in.User.Admin {
 			t.Fatalf("%+v, %v", in, err)
 		}
 		as.Email = "ada.new@example.org" // the password belongs to the old one
-		if in, err = d.SignInBy(d.ctx, universityRules(), as); err != nil || in.User.Email != "ada@example.org" {
+		if in, err = d.SignInWithProvider(d.ctx, universityRules(), as); err != nil || in.User.Email != "ada@example.org" {
 			t.Errorf("%+v, %v", in.User, err)
 		}
 		if _, err := d.SignIn(d.ctx, "", "ada@example.org", password); err != nil {
@@ -148,7 +148,7 @@ func TestLinkingKeepsThePassword(t *testing.T) {
 		other := as
 		other.Issuer = "https://other.example.org" // says the same of somebody of its own
 		other.Email = "ada2@example.org"
-		if in, err := d.SignInBy(d.ctx, rules, other); err != nil || in.User.ID == ada.ID {
+		if in, err := d.SignInWithProvider(d.ctx, rules, other); err != nil || in.User.ID == ada.ID {
 			t.Errorf("the subject of another issuer: %+v, %v", in, err)
 		}
 	})
@@ -160,7 +160,7 @@ func TestDisabledAccountsCannotSignIn(t *testing.T) {
 		if _, err := d.UpdateUser(d.ctx, d.root, u.ID, policies.UserChange{Name: "Kim", Disabled: true}); err != nil {
 			t.Fatal(err)
 		}
-		_, err := d.SignInBy(d.ctx, universityRules(), assertionOf("kim", "admins"))
+		_, err := d.SignInWithProvider(d.ctx, universityRules(), assertionOf("kim", "admins"))
 		want(t, err, models.KindForbidden)
 		if now, err := d.User(d.ctx, d.root, u.ID); err != nil || now.Admin {
 			t.Errorf("a group made a disabled account %+v, %v", now, err)
@@ -194,8 +194,8 @@ func TestIdentitiesAreForAdministrators(t *testing.T) {
 }
 
 func TestPlacesAreInTheOrderOfTheRules(t *testing.T) {
-	got := universityRules().Places([]string{"staff", "others", "vision", "admins"})
-	if want := []policies.Place{{Project: "vision", Role: "lead"}, {Project: "vision", Role: "engineer"}}; !slices.Equal(got, want) {
+	got := universityRules().ProjectRoles([]string{"staff", "others", "vision", "admins"})
+	if want := []policies.ProjectRole{{Project: "vision", Role: "lead"}, {Project: "vision", Role: "engineer"}}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

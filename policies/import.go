@@ -8,9 +8,9 @@ import (
 	"weir/models"
 )
 
-// TakeRow imports one record of a table within a transaction and returns the
+// ImportRow imports one record of a table within a transaction and returns the
 // outcome. A refused row has changed nothing; an error ends the import.
-type TakeRow func(models.Record) (models.ImportedRow, error)
+type ImportRow func(models.Record) (models.ImportedRow, error)
 
 // errDryRun rolls the transaction of a dry run back.
 var errDryRun = errors.New("only a dry run")
@@ -20,9 +20,9 @@ var errDryRun = errors.New("only a dry run")
 // that its report is exact. The import itself must come to the outcomes of the
 // dry run's plan, or changes nothing.
 func (a *Access) Import(ctx context.Context, store *models.Store, actor Actor, need Need, in models.Import,
-	begin func(*models.Queries) (TakeRow, error)) (report models.ImportReport, err error) {
+	begin func(*models.Queries) (ImportRow, error)) (report models.ImportReport, err error) {
 	if !in.DryRun && in.Plan == "" {
-		return report, models.Invalid("plan", "is missing: ask for a dry run first, and send the plan that it names")
+		return report, models.Invalid("plan", "is required; do a dry run first and send the plan that it returns")
 	}
 	err = a.Write(ctx, store, actor, need, func(q *models.Queries) error {
 		report = models.ImportReport{}
@@ -40,7 +40,7 @@ func (a *Access) Import(ctx context.Context, store *models.Store, actor Actor, n
 		case in.DryRun:
 			return errDryRun
 		case report.Plan != in.Plan:
-			return models.Conflict("What the import would do has changed since the dry run. Nothing was imported. Look at the rows again.")
+			return models.Conflict("The result of the import has changed since the dry run. Nothing was imported. Review the rows again.")
 		}
 		return report.Refused()
 	})
@@ -51,14 +51,14 @@ func (a *Access) Import(ctx context.Context, store *models.Store, actor Actor, n
 	return report, err
 }
 
-func importRows(report *models.ImportReport, records []models.Record, importRow TakeRow) error {
+func importRows(report *models.ImportReport, records []models.Record, importRow ImportRow) error {
 	lines := map[string]int{} // by address
 	for _, r := range records {
 		var p models.Problems
 		email := models.CheckEmail("email", r.Cells["email"], &p)
 		row := models.ImportedRow{Line: r.Line, Email: email}
 		if first, again := lines[email]; again && len(p) == 0 {
-			p.Add("email", "is in line %d already", first)
+			p.Add("email", "is already in line %d", first)
 		}
 		lines[email] = r.Line
 		if len(p) > 0 {
@@ -75,9 +75,9 @@ func importRows(report *models.ImportReport, records []models.Record, importRow 
 	return nil
 }
 
-// RefuseRow records in a row why a service refused it, and returns other errors.
+// RefuseImportedRow records in a row why a service refused it, and returns other errors.
 // columns maps the service's fields to columns.
-func RefuseRow(row *models.ImportedRow, err error, columns map[string]string) error {
+func RefuseImportedRow(row *models.ImportedRow, err error, columns map[string]string) error {
 	var e *models.Error
 	if !errors.As(err, &e) {
 		return err

@@ -18,9 +18,9 @@ type Assertion struct {
 	Groups   []string
 }
 
-// Pass is the state of a sign-in at an identity provider, bound to one browser.
+// SignInState is the state of a sign-in at an identity provider, bound to one browser.
 // All of it is random; only State and hashes of the rest are in URLs.
-type Pass struct {
+type SignInState struct {
 	Redirect string // the portal's callback URL
 	State    string
 	Nonce    string
@@ -45,8 +45,8 @@ type GroupRule struct {
 	Role    string
 }
 
-// Place is a role in a project, both by name.
-type Place struct{ Project, Role string }
+// ProjectRole is a role in a project, both by name.
+type ProjectRole struct{ Project, Role string }
 
 // admit checks an assertion and returns the normalised address.
 func (r ProviderRules) admit(as Assertion) (string, error) {
@@ -55,14 +55,14 @@ func (r ProviderRules) admit(as Assertion) (string, error) {
 	_, domain, _ := strings.Cut(email, "@")
 	switch {
 	case as.Subject == "" || len(as.Subject) > 255:
-		return "", models.Forbidden("%s does not say who you are.", r.Name)
+		return "", models.Forbidden("%s did not identify you.", r.Name)
 	// Letters that look or fold like others could make two addresses equal.
 	case len(p) > 0 || !ascii(as.Email):
-		return "", models.Forbidden("%s gives no e-mail address for you that can be used here.", r.Name)
+		return "", models.Forbidden("%s did not provide a valid email address for you.", r.Name)
 	case !as.Verified:
-		return "", models.Forbidden("%s has not verified your e-mail address %s. Verify it there, then sign in again.", r.Name, email)
+		return "", models.Forbidden("%s has not verified your email address %s. Verify it there, then sign in again.", r.Name, email)
 	case !slices.Contains(r.Domains, domain):
-		return "", models.Forbidden("Addresses at %s may not sign in here.", domain)
+		return "", models.Forbidden("Email addresses at %s cannot sign in.", domain)
 	}
 	return email, nil
 }
@@ -76,11 +76,11 @@ func (r ProviderRules) admin(groups []string) bool {
 	return slices.ContainsFunc(r.Groups, func(g GroupRule) bool { return g.Admin && slices.Contains(groups, g.Group) })
 }
 
-// Places lists the project roles of the groups, in the order of the rules.
-func (r ProviderRules) Places(groups []string) (places []Place) {
+// ProjectRoles lists the project roles of the groups, in the order of the rules.
+func (r ProviderRules) ProjectRoles(groups []string) (places []ProjectRole) {
 	for _, g := range r.Groups {
 		if !g.Admin && slices.Contains(groups, g.Group) {
-			places = append(places, Place{g.Project, g.Role})
+			places = append(places, ProjectRole{g.Project, g.Role})
 		}
 	}
 	return places

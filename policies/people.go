@@ -99,7 +99,7 @@ func (a *Accounts) checkLastAdministrator(q *models.Queries, before, after model
 	}
 	n, err := q.CountUsers(true)
 	if err == nil && n <= 1 {
-		err = models.Conflict("This is the last administrator. Make somebody else an administrator first.")
+		err = models.Conflict("This is the last administrator. Make someone else an administrator first.")
 	}
 	return err
 }
@@ -124,14 +124,14 @@ func (a *Accounts) ChangePassword(ctx context.Context, actor Actor, current, pas
 	}
 	now := a.store.Now()
 	if wait := a.failures.try(actor.User.Email, "", now); wait > 0 {
-		return models.Forbidden("Too many failed attempts for this address. Try again in %d minutes.", int64(wait/time.Minute)+1)
+		return models.Forbidden("Too many failed attempts. Try again in %d minutes.", int64(wait/time.Minute)+1)
 	}
 	ok, err := a.verify(ctx, current, actor.User.PasswordHash)
 	if err != nil {
 		return err
 	}
 	if !ok {
-		return models.Invalid("current", "is not your present password")
+		return models.Invalid("current", "is not your current password")
 	}
 	a.failures.clear(actor.User.Email, "")
 	return a.setPassword(ctx, actor, Need{}, actor.User.ID, password)
@@ -167,8 +167,8 @@ func (a *Accounts) setPassword(ctx context.Context, actor Actor, need Need, id i
 	})
 }
 
-// ByAddress finds an account by its e-mail address.
-func (a *Accounts) ByAddress(ctx context.Context, actor Actor, address string) (models.User, error) {
+// UserByAddress finds an account by its e-mail address.
+func (a *Accounts) UserByAddress(ctx context.Context, actor Actor, address string) (models.User, error) {
 	if err := a.access.Check(actor, Platform, "user", "read"); err != nil {
 		return models.User{}, err
 	}

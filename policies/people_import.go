@@ -25,7 +25,7 @@ func (a *Accounts) ImportPeople(ctx context.Context, actor Actor, in models.Impo
 		return models.ImportReport{}, err
 	}
 	need := Need{Platform, "user", "write", 0}
-	return a.access.Import(ctx, a.store, actor, need, in, func(q *models.Queries) (TakeRow, error) {
+	return a.access.Import(ctx, a.store, actor, need, in, func(q *models.Queries) (ImportRow, error) {
 		i := peopleImport{accounts: a, q: q, actor: actor, departments: map[string]*int64{"": nil}, names: map[int64]string{}}
 		if err := q.LockUsers(); err != nil {
 			return nil, err
@@ -91,7 +91,7 @@ func (i peopleImport) parse(r models.Record, u models.User) (in UserChange, p mo
 	if name, ok := r.Cells["department"]; ok {
 		id, known := i.departments[name]
 		if in.DepartmentID = id; !known {
-			p.Add("department", "is not the name of a department; create it first")
+			p.Add("department", "is not an existing department; create it first")
 		}
 	}
 	for column, is := range map[string]*bool{"admin": &in.Admin, "auditor": &in.Auditor} {
@@ -123,13 +123,13 @@ func (i peopleImport) update(row *models.ImportedRow, u models.User, in UserChan
 	}
 	row.Outcome = models.RowChanged
 	_, err = i.accounts.updateUser(i.q, i.actor, u, in)
-	return RefuseRow(row, err, peopleFields)
+	return RefuseImportedRow(row, err, peopleFields)
 }
 
 func (i peopleImport) add(row *models.ImportedRow, in UserChange) error {
 	u := models.User{Email: row.Email, Name: in.Name, Auditor: in.Auditor, DepartmentID: in.DepartmentID, SessionEpoch: 1, Version: 1, CreatedAt: i.q.Now()}
 	if err := i.accounts.insert(i.q, i.actor, &u); err != nil {
-		return RefuseRow(row, err, peopleFields)
+		return RefuseImportedRow(row, err, peopleFields)
 	}
 	department, err := i.department(in.DepartmentID)
 	row.Outcome = models.RowAdded

@@ -23,8 +23,8 @@ func TestTheLastAdministratorStays(t *testing.T) {
 		for i := range 7 {
 			admins = append(admins, modelstest.User(t, d.store, fmt.Sprintf("admin%d@example.org", i), true))
 		}
-		var kinds modelstest.Kinds
-		modelstest.Together(len(admins), func(i int) {
+		var kinds modelstest.ErrorCounts
+		modelstest.Concurrently(len(admins), func(i int) {
 			in := policies.UserChange{Name: "Former", Disabled: i%2 == 0, Admin: i%2 == 0}
 			_, err := d.UpdateUser(d.ctx, policies.System("test"), admins[i].ID, in)
 			kinds.Add(err)
@@ -104,7 +104,7 @@ func TestPasswordChangeEndsEverything(t *testing.T) {
 		if err := d.ChangePassword(d.ctx, ada, password, "another good one"); err != nil {
 			t.Fatal(err)
 		}
-		_, err = d.ByToken(d.ctx, secret)
+		_, err = d.ActorByToken(d.ctx, secret)
 		want(t, err, models.KindUnauthenticated)
 		_, err = d.SignIn(d.ctx, "192.0.2.1", "ada@example.org", password)
 		want(t, err, models.KindUnauthenticated)
@@ -135,7 +135,7 @@ func TestDisablingEndsEverything(t *testing.T) {
 			if _, err := d.UpdateUser(d.ctx, d.root, ada.User.ID, policies.UserChange{Name: "Ada", Disabled: disabled}); err != nil {
 				t.Fatal(err)
 			}
-			_, err = d.ByToken(d.ctx, secret)
+			_, err = d.ActorByToken(d.ctx, secret)
 			want(t, err, models.KindUnauthenticated)
 		}
 		if got := d.load(t, ada.User); got.User.SessionEpoch != ada.User.SessionEpoch+1 {
@@ -156,7 +156,7 @@ func TestTokens(t *testing.T) {
 		}
 		used := func() time.Time {
 			t.Helper()
-			actor, err := d.ByToken(d.ctx, secret)
+			actor, err := d.ActorByToken(d.ctx, secret)
 			if err != nil || actor.User.ID != ada.User.ID || actor.Session != token.Hash {
 				t.Fatalf("%+v, %v", actor, err)
 			}
@@ -167,16 +167,16 @@ func TestTokens(t *testing.T) {
 			return *tokens[0].LastUsedAt
 		}
 		first := used()
-		d.clock.Pass(time.Minute)
+		d.clock.Advance(time.Minute)
 		if again := used(); !again.Equal(first) {
 			t.Errorf("recorded again after a minute: %v", again)
 		}
-		d.clock.Pass(time.Second)
+		d.clock.Advance(time.Second)
 		if again := used(); !again.Equal(d.clock.Now()) {
 			t.Errorf("last use %v", again)
 		}
 		for _, wrong := range []string{"", secret + "x", strings.TrimPrefix(secret, policies.TokenPrefix), token.Hash, policies.TokenPrefix, policies.TokenPrefix + strings.Repeat("x", 10_000), "weir_\x00"} {
-			_, err := d.ByToken(d.ctx, wrong)
+			_, err := d.ActorByToken(d.ctx, wrong)
 			want(t, err, models.KindUnauthenticated)
 		}
 		want(t, d.DeleteToken(d.ctx, bob, token.ID), models.KindNotFound)
@@ -185,8 +185,8 @@ func TestTokens(t *testing.T) {
 		if _, _, err = d.CreateToken(d.ctx, bob, policies.NewToken{Name: "ci"}); err != nil {
 			t.Errorf("the same name for somebody else: %v", err)
 		}
-		d.clock.Pass(time.Hour)
-		_, err = d.ByToken(d.ctx, secret)
+		d.clock.Advance(time.Hour)
+		_, err = d.ActorByToken(d.ctx, secret)
 		want(t, err, models.KindUnauthenticated)
 	})
 }
@@ -204,7 +204,7 @@ func TestTokensAreRevokedAndChecked(t *testing.T) {
 		if err := d.DeleteToken(d.ctx, d.root, token.ID); err != nil {
 			t.Fatal(err)
 		}
-		_, err = d.ByToken(d.ctx, secret)
+		_, err = d.ActorByToken(d.ctx, secret)
 		want(t, err, models.KindUnauthenticated)
 		want(t, d.DeleteToken(d.ctx, d.root, token.ID), models.KindNotFound)
 		wanted := []string{"root@example.org delete token", "weir command line create token"}

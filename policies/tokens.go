@@ -33,7 +33,7 @@ func (a *Accounts) CreateToken(ctx context.Context, actor Actor, in NewToken) (t
 // command line has access to the database anyway.
 func (a *Accounts) CreateTokenFor(ctx context.Context, actor Actor, email string, in NewToken) (t models.AccessToken, secret string, err error) {
 	if actor.System == "" {
-		return t, "", models.Forbidden("Your role does not permit this. A platform administrator or a manager of the project can do it.")
+		return t, "", models.Forbidden("Your role does not allow this. Contact a project manager or a platform administrator.")
 	}
 	u, err := a.store.Read(ctx).UserByEmail(strings.ToLower(strings.TrimSpace(email)))
 	if err != nil {
@@ -49,7 +49,7 @@ func (a *Accounts) createToken(ctx context.Context, actor Actor, userID int64, i
 		in.Lifetime = DefaultTokenLifetime
 	}
 	if in.Lifetime < time.Minute || in.Lifetime > MaxTokenLifetime {
-		p.Add("lifetime", "must be between one minute and %d days", int64(MaxTokenLifetime/(24*time.Hour)))
+		p.Add("lifetime", "must be between 1 minute and %d days", int64(MaxTokenLifetime/(24*time.Hour)))
 	}
 	if err := p.Err(); err != nil {
 		return t, "", err
@@ -102,9 +102,9 @@ func (a *Accounts) DeleteToken(ctx context.Context, actor Actor, id int64) error
 	})
 }
 
-// ByToken finds the actor of a personal access token and records its use, at most
+// ActorByToken finds the actor of a personal access token and records its use, at most
 // once a minute.
-func (a *Accounts) ByToken(ctx context.Context, secret string) (Actor, error) {
+func (a *Accounts) ActorByToken(ctx context.Context, secret string) (Actor, error) {
 	if !strings.HasPrefix(secret, TokenPrefix) || len(secret) > 200 {
 		return Actor{}, invalidToken(nil)
 	}
@@ -128,5 +128,5 @@ func invalidToken(err error) error {
 	if err != nil && models.KindOf(err) == models.KindInternal {
 		return err
 	}
-	return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("The token is unknown or has expired.")}
+	return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("The token is invalid or has expired.")}
 }

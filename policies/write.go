@@ -20,7 +20,7 @@ type Need struct {
 // the change is done. When the change itself revokes rights, they are gone on
 // every server when Write returns.
 func (a *Access) Write(ctx context.Context, store *models.Store, actor Actor, need Need, fn func(*models.Queries) error) error {
-	return store.Revoking(ctx, func(q *models.Queries) error {
+	return store.InRevokingTx(ctx, func(q *models.Queries) error {
 		if err := a.recheck(q, actor, need); err != nil {
 			return err
 		}
@@ -57,12 +57,12 @@ func lockRights(q *models.Queries, need Need) error {
 
 // reload reads the actor's account and grants again.
 func reload(q *models.Queries, actor Actor) (Actor, error) {
-	u, err := q.HoldUser(actor.User.ID)
+	u, err := q.LockUser(actor.User.ID)
 	if err != nil || u.Disabled || u.SessionEpoch != actor.User.SessionEpoch {
 		return Actor{}, unauthenticated(err)
 	}
 	if actor.Session != "" {
-		if ok, err := q.Speaks(actor.Session, q.Now()); err != nil || !ok {
+		if ok, err := q.Authenticates(actor.Session, q.Now()); err != nil || !ok {
 			return Actor{}, unauthenticated(err)
 		}
 	}
@@ -71,8 +71,8 @@ func reload(q *models.Queries, actor Actor) (Actor, error) {
 	return now, err
 }
 
-// Still reads the actor again. It returns an error when the account is disabled
+// StillActive reads the actor again. It returns an error when the account is disabled
 // or the session or token has ended.
-func (a *Accounts) Still(ctx context.Context, actor Actor) (Actor, error) {
+func (a *Accounts) StillActive(ctx context.Context, actor Actor) (Actor, error) {
 	return reload(a.store.Read(ctx), actor)
 }

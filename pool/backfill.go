@@ -57,6 +57,6 @@ func fitsQuota(q *models.Queries, w models.Workspace) (bool, error) {
 	if err != nil {
 		return false, models.IgnoreNotFound(err)
 	}
-	use, err := projects.UseOf(q, project, m.ID, m.Peak)
+	use, err := projects.UseOf(q, project, m.ID, m.Limit)
 	return err == nil && len(use.ExceededBy(w.Demand.Resources())) == 0, err
 }

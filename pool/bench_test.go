@@ -34,7 +34,7 @@ func benchmarkDecision(b *testing.B, machines int) {
 		b.Run(name, func(b *testing.B) {
 			q := store.Read(context.Background())
 			for b.Loop() {
-				if a, err := p().Answer(q, w); err != nil || a.Outcome != models.OutcomeGranted {
+				if a, err := p().Decision(q, w); err != nil || a.Outcome != models.OutcomeGranted {
 					b.Fatal(a.Outcome, err)
 				}
 			}
@@ -54,7 +54,7 @@ func bigPool(b *testing.B, store *models.Store, machines int) (w models.Workspac
 		if err := q.CreateProject(&project); err != nil {
 			return err
 		}
-		role := models.Role{ProjectID: project.ID, Name: "r", Permission: models.PermissionMember, Peak: project.Quota, Version: 1, CreatedAt: now}
+		role := models.Role{ProjectID: project.ID, Name: "r", Permission: models.PermissionMember, Limit: project.Quota, Version: 1, CreatedAt: now}
 		if err := q.CreateRole(&role); err != nil {
 			return err
 		}

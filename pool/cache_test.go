@@ -25,19 +25,19 @@ func TestCachedSnapshotIsTheTrueOne(t *testing.T) {
 		m := o.NewTeam(t, "vision")
 		o.Enlist(t, pooltest.Machine(4))
 		random, env := rand.New(rand.NewPCG(1, 2)), o.Environment(t)
-		var held []models.Workspace
+		var inUse []models.Workspace
 		for range 60 {
 			switch random.IntN(5) {
 			case 0, 1:
 				w, a := o.Claim(t, m, models.Demand{GPUs: 1, Cores: 10 + random.Int64N(90), GPUMemoryMiB: 1000})
 				if a.Outcome == models.OutcomeGranted {
-					held = append(held, w)
+					inUse = append(inUse, w)
 				}
 			case 2:
-				if len(held) > 0 {
-					i := random.IntN(len(held))
-					modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, held[i].ID) })
-					held = slices.Delete(held, i, i+1)
+				if len(inUse) > 0 {
+					i := random.IntN(len(inUse))
+					modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, inUse[i].ID) })
+					inUse = slices.Delete(inUse, i, i+1)
 				}
 			case 3:
 				o.Heartbeat(t, providers.Heartbeat{Devices: pooltest.Machine(3 + random.IntN(2))})

@@ -80,10 +80,10 @@ func (o *world) keepsGPUs(t *testing.T, after string) {
 	var uuid string
 	var cores int64
 	err = db.QueryRow(`SELECT uuid, SUM(cores) FROM (SELECT p.uuid AS uuid, CASE WHEN d.parent_id IS NULL THEN s.cores ELSE d.cores END AS cores
-		FROM shares s JOIN devices d ON d.id = s.device_id JOIN devices p ON p.id = COALESCE(d.parent_id, d.id) WHERE s.until_at IS NULL) AS held
+		FROM shares s JOIN devices d ON d.id = s.device_id JOIN devices p ON p.id = COALESCE(d.parent_id, d.id) WHERE s.until_at IS NULL) AS in use
 		GROUP BY uuid HAVING SUM(cores) > 100`).Scan(&uuid, &cores)
 	if !errors.Is(err, sql.ErrNoRows) {
-		t.Fatalf("after %s %d cores of %s are held, %v", after, cores, uuid, err)
+		t.Fatalf("after %s %d cores of %s are in use, %v", after, cores, uuid, err)
 	}
 	o.KeepsDevices(t)
 }
@@ -96,9 +96,9 @@ func (o *world) cachesTheTruth(t *testing.T, after string, asks models.Workspace
 		t.Fatal(err)
 	}
 	type answer struct {
-		Totals  placement.Totals
-		Devices []string
-		Answer  models.Answer
+		Totals   placement.Totals
+		Devices  []string
+		Decision models.Decision
 	}
 	of := func(p *pool.Scheduler) (a answer) {
 		v, err := p.View(o.Ctx, o.Root)
@@ -113,7 +113,7 @@ func (o *world) cachesTheTruth(t *testing.T, after string, asks models.Workspace
 			}
 			a.Devices = append(a.Devices, string(text))
 		}
-		if a.Answer, err = p.Answer(o.Store.Read(o.Ctx), asks); err != nil {
+		if a.Decision, err = p.Decision(o.Store.Read(o.Ctx), asks); err != nil {
 			t.Fatal(err)
 		}
 		return a
@@ -138,21 +138,21 @@ func (o *world) chaos(t *testing.T, random *rand.Rand) {
 	o.Enlist(t, pooltest.Devices(f.reports()))
 	id := o.Provider(t).ID
 	teams := []models.Member{o.NewTeam(t, fmt.Sprint("a", random.Int64())), o.NewTeam(t, fmt.Sprint("b", random.Int64()))}
-	var held []models.Workspace
+	var inUse []models.Workspace
 	release := func(i int) {
-		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, held[i].ID) })
-		held = slices.Delete(held, i, i+1)
+		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, inUse[i].ID) })
+		inUse = slices.Delete(inUse, i, i+1)
 	}
 	steps := map[string]func(){
 		"claim": func() {
 			d := models.Demand{GPUs: 1 + random.Int64N(2), Cores: 5 + random.Int64N([]int64{30, 96}[random.IntN(2)]), GPUMemoryMiB: 500 + random.Int64N(10_000)}
 			if w, a := o.Claim(t, teams[random.IntN(2)], d); a.Outcome == models.OutcomeGranted {
-				held = append(held, w)
+				inUse = append(inUse, w)
 			}
 		},
 		"release": func() {
-			if len(held) > 0 {
-				release(random.IntN(len(held)))
+			if len(inUse) > 0 {
+				release(random.IntN(len(inUse)))
 			}
 		},
 		"beat": func() { f.obey(o.Heartbeat(t, providers.Heartbeat{Devices: f.reports()})) },
@@ -167,7 +167,7 @@ func (o *world) chaos(t *testing.T, random *rand.Rand) {
 			o.Heartbeat(t, providers.Heartbeat{Devices: f.reports()})
 		},
 		"silence": func() {
-			o.Clock.Pass(30 * time.Second)
+			o.Clock.Advance(30 * time.Second)
 			o.Sweep(t)
 		},
 		"change of sharing": func() {
@@ -183,7 +183,7 @@ func (o *world) chaos(t *testing.T, random *rand.Rand) {
 			}
 		},
 		"recall": func() {
-			if _, err := o.Providers.Recall(o.Ctx, o.Root, id, providers.RecallInput{NoticeMinutes: random.Int64N(3)}); err != nil {
+			if _, err := o.Providers.Recall(o.Ctx, o.Root, id, providers.RecallInput{GraceMinutes: random.Int64N(3)}); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -203,7 +203,7 @@ func (o *world) chaos(t *testing.T, random *rand.Rand) {
 		o.keepsGPUs(t, name)
 		o.cachesTheTruth(t, name, asks)
 	}
-	for len(held) > 0 {
+	for len(inUse) > 0 {
 		release(0)
 	}
 	steps["resume"]()
@@ -214,7 +214,7 @@ func (o *world) chaos(t *testing.T, random *rand.Rand) {
 	if w, a := o.Claim(t, teams[0], models.Demand{GPUs: 1, Cores: 5, GPUMemoryMiB: 500}); a.Outcome != models.OutcomeGranted {
 		t.Errorf("the empty pool says %s: %s", a.Outcome, a.Explanation)
 	} else {
-		held = append(held, w)
+		inUse = append(inUse, w)
 		release(0)
 	}
 }

@@ -4,11 +4,11 @@ import "weir/models"
 
 // Claim takes the shares that w demands, within the transaction q. Nothing is
 // taken unless the outcome is granted.
-func (s *Scheduler) Claim(q *models.Queries, w models.Workspace) (models.Answer, error) {
+func (s *Scheduler) Claim(q *models.Queries, w models.Workspace) (models.Decision, error) {
 	if err := q.LockPool(); err != nil {
-		return models.Answer{}, err
+		return models.Decision{}, err
 	}
-	a, err := s.Answer(q, w)
+	a, err := s.Decision(q, w)
 	if err != nil || a.Outcome != models.OutcomeGranted {
 		return a, err
 	}
@@ -36,15 +36,15 @@ func (s *Scheduler) Release(q *models.Queries, workspace int64) error {
 }
 
 // Record keeps a decision and its explanation for people to read.
-func (s *Scheduler) Record(q *models.Queries, w models.Workspace, a models.Answer) error {
+func (s *Scheduler) Record(q *models.Queries, w models.Workspace, a models.Decision) error {
 	if w.Demand.GPUs == 0 {
 		return nil
 	}
-	d := models.Decision{At: q.Now(), ProjectID: w.ProjectID, UserID: w.UserID,
+	d := models.DecisionRecord{At: q.Now(), ProjectID: w.ProjectID, UserID: w.UserID,
 		Outcome: a.Outcome, Demand: DescribeDemand(w.Demand), Explanation: a.Explanation,
 		GPUs: w.Demand.GPUs, Cores: w.Demand.Cores, GPUModel: w.Demand.GPUModel}
 	if w.ID != 0 {
 		d.WorkspaceID = &w.ID
 	}
-	return q.CreateDecision(&d)
+	return q.CreateDecisionRecord(&d)
 }

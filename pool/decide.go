@@ -10,27 +10,27 @@ import (
 	"weir/pool/placement"
 )
 
-// Answer tells what the pool would say to the demand of w now, without taking
+// Decision tells what the pool would say to the demand of w now, without taking
 // anything. A workspace without an id is one that does not exist yet.
-func (s *Scheduler) Answer(q *models.Queries, w models.Workspace) (models.Answer, error) {
+func (s *Scheduler) Decision(q *models.Queries, w models.Workspace) (models.Decision, error) {
 	answers, err := s.answers(q, w, []models.Demand{w.Demand})
 	if err != nil {
-		return models.Answer{}, err
+		return models.Decision{}, err
 	}
 	return answers[0], nil
 }
 
-// Answers is Answer for several demands of one project, each by itself, of
+// Decisions is Decision for several demands of one project, each by itself, of
 // workspaces that do not exist yet. In the queue they would all stand at the
 // same place, whatever they ask for.
-func (s *Scheduler) Answers(q *models.Queries, project int64, demands []models.Demand) ([]models.Answer, error) {
+func (s *Scheduler) Decisions(q *models.Queries, project int64, demands []models.Demand) ([]models.Decision, error) {
 	if len(demands) == 0 {
 		return nil, nil
 	}
 	return s.answers(q, models.Workspace{ProjectID: project, Demand: demands[0]}, demands)
 }
 
-func (s *Scheduler) answers(q *models.Queries, w models.Workspace, demands []models.Demand) ([]models.Answer, error) {
+func (s *Scheduler) answers(q *models.Queries, w models.Workspace, demands []models.Demand) ([]models.Decision, error) {
 	snap, err := s.load(q)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (s *Scheduler) answers(q *models.Queries, w models.Workspace, demands []mod
 	if err != nil {
 		return nil, err
 	}
-	answers := make([]models.Answer, len(demands))
+	answers := make([]models.Decision, len(demands))
 	for i, d := range demands {
 		answers[i] = decide(snap, demandOf(w.ProjectID, d), d, *s.policy.Load(), reserved)
 		answers[i].Waiting = len(waiting.views)
@@ -54,9 +54,9 @@ func (s *Scheduler) answers(q *models.Queries, w models.Workspace, demands []mod
 	return answers, nil
 }
 
-// Turns lists the workspaces that wait, in the order in which they are to be
+// QueueEntries lists the workspaces that wait, in the order in which they are to be
 // served, each with the pool's answer as things stand before any is served.
-func (s *Scheduler) Turns(q *models.Queries) ([]models.Turn, error) {
+func (s *Scheduler) QueueEntries(q *models.Queries) ([]models.QueueEntry, error) {
 	snap, err := s.load(q)
 	if err != nil {
 		return nil, err
@@ -65,11 +65,11 @@ func (s *Scheduler) Turns(q *models.Queries) ([]models.Turn, error) {
 	if err != nil {
 		return nil, err
 	}
-	turns := make([]models.Turn, len(waiting.ranked))
+	turns := make([]models.QueueEntry, len(waiting.ranked))
 	policy, reserved := *s.policy.Load(), map[int64]bool{}
 	for i, r := range waiting.ranked {
 		w := waiting.byID[r.ID].Workspace
-		turns[i] = models.Turn{Workspace: w, Answer: decide(snap, r.Demand, w.Demand, policy, reserved)}
+		turns[i] = models.QueueEntry{Workspace: w, Decision: decide(snap, r.Demand, w.Demand, policy, reserved)}
 		if err := reserve(q, snap, r, w, policy, reserved); err != nil {
 			return nil, err
 		}
@@ -79,7 +79,7 @@ func (s *Scheduler) Turns(q *models.Queries) ([]models.Turn, error) {
 
 // decide is the decision itself, over a snapshot that does not change. On the
 // nodes that are reserved for who comes first nothing is placed.
-func decide(snap snapshot, d placement.Demand, asked models.Demand, policy placement.Policy, reserved map[int64]bool) models.Answer {
+func decide(snap snapshot, d placement.Demand, asked models.Demand, policy placement.Policy, reserved map[int64]bool) models.Decision {
 	whole := snap.nodes(asItIs, d.Project)
 	open := leaveOut(whole, reserved)
 	choice, refusal := placement.Place(open, d, policy)
@@ -87,17 +87,17 @@ func decide(snap snapshot, d placement.Demand, asked models.Demand, policy place
 		return snap.granted(models.OutcomeGranted, choice, d)
 	}
 	if _, refusal = placement.Place(whole, d, policy); refusal == nil {
-		return models.Answer{Outcome: models.OutcomeDelayed,
-			Explanation: models.Say("a request that has waited for more than %d minutes comes first", int64(reserveAfter/time.Minute))}
+		return models.Decision{Outcome: models.OutcomeDelayed,
+			Explanation: models.Say("a request that has waited longer than %d minutes has precedence", int64(reserveAfter/time.Minute))}
 	}
 	reason, reasons := explainRefusal(*refusal, d)
 	if _, never := placement.Place(snap.nodes(onceAllLend, d.Project), d, policy); never != nil {
 		text, _ := explainRefusal(*never, d)
-		return models.Answer{Outcome: models.OutcomeRefused, Explanation: text, Reasons: reasons}
+		return models.Decision{Outcome: models.OutcomeRefused, Explanation: text, Reasons: reasons}
 	}
 	cores, memory := placement.Largest(open, d)
 	if cores == 0 {
-		return models.Answer{Outcome: models.OutcomeDelayed, Explanation: reason, Reasons: reasons}
+		return models.Decision{Outcome: models.OutcomeDelayed, Explanation: reason, Reasons: reasons}
 	}
 	d.Cores, d.MemoryMiB = cores, memory
 	fewer := asked
@@ -115,10 +115,10 @@ func leaveOut(s placement.Snapshot, nodes map[int64]bool) placement.Snapshot {
 	return placement.Snapshot{Nodes: slices.DeleteFunc(slices.Clone(s.Nodes), func(n placement.Node) bool { return nodes[n.ID] })}
 }
 
-func (s snapshot) granted(outcome string, c placement.Choice, d placement.Demand) models.Answer {
-	a := models.Answer{Outcome: outcome}
+func (s snapshot) granted(outcome string, c placement.Choice, d placement.Demand) models.Decision {
+	a := models.Decision{Outcome: outcome}
 	if d.GPUs == 0 {
-		a.Explanation = models.Say("No GPU was asked for.")
+		a.Explanation = models.Say("No GPUs were requested.")
 		return a
 	}
 	a.Provider = models.ProviderID{ID: c.Node, Name: s.names[c.Node]}

@@ -21,7 +21,7 @@ func TestNothingIsPlacedOnAVanishedDevice(t *testing.T) {
 		o.Enlist(t, pooltest.Machine(0))
 		v, err := o.Pool.View(o.Ctx, o.Root)
 		if err != nil || len(v.Providers) != 1 || len(v.Providers[0].Devices) != 1 || len(v.Providers[0].Devices[0].Shares) != 1 {
-			t.Errorf("what is still held is not shown: %+v, %v", v, err)
+			t.Errorf("what is still in use is not shown: %+v, %v", v, err)
 		}
 		if _, a := o.Claim(t, m, models.Demand{GPUs: 1, Cores: 10}); a.Outcome != models.OutcomeRefused {
 			t.Errorf("%+v", a)
@@ -58,7 +58,7 @@ func TestAnswers(t *testing.T) {
 			{"too many cores", m.ProjectID, models.Demand{GPUs: 1, Cores: 101, GPUMemoryMiB: 1}, models.OutcomeRefused, models.Demand{}},
 			{"no cores", m.ProjectID, models.Demand{GPUs: 1, GPUMemoryMiB: 1}, models.OutcomeRefused, models.Demand{}},
 		} {
-			a, err := o.Pool.Answer(o.Store.Read(o.Ctx), models.Workspace{ProjectID: c.project, Demand: c.demand})
+			a, err := o.Pool.Decision(o.Store.Read(o.Ctx), models.Workspace{ProjectID: c.project, Demand: c.demand})
 			if err != nil || a.Outcome != c.outcome || a.Explanation.Empty() {
 				t.Errorf("%s: %+v, %v", c.name, a, err)
 			}
@@ -96,7 +96,7 @@ func TestConcurrentClaimsFillThePoolExactly(t *testing.T) {
 		o.Enlist(t, pooltest.Machine(2))
 		o.Environment(t)
 		answers := make([]string, 50)
-		modelstest.Together(len(answers), func(i int) {
+		modelstest.Concurrently(len(answers), func(i int) {
 			_, a := o.Claim(t, m, models.Demand{GPUs: 1, Cores: 30, GPUMemoryMiB: 20_000})
 			answers[i] = a.Outcome
 			o.KeepsDevices(t)
@@ -105,7 +105,7 @@ func TestConcurrentClaimsFillThePoolExactly(t *testing.T) {
 		if len(granted) != 6 {
 			t.Errorf("%d claims were granted", len(granted))
 		}
-		if totals, err := o.Totals(); err != nil || totals.HeldCores != 180 || totals.HeldMemoryMiB != 120_000 {
+		if totals, err := o.Totals(); err != nil || totals.CoresInUse != 180 || totals.MemoryMiBInUse != 120_000 {
 			t.Errorf("%+v, %v", totals, err)
 		}
 	})

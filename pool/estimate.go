@@ -10,33 +10,33 @@ import (
 	"weir/pool/timeline"
 )
 
-// Forecast is when a request that waits can be met, as far as that can be
+// Estimate is when a request that waits can be met, as far as that can be
 // told.
-type Forecast struct {
+type Estimate struct {
 	Outcome timeline.Outcome
 	At      time.Time // when Placed
 	Known   bool      // by rules alone; otherwise from how long such shares were held in the past
 	Text    models.Text
 }
 
-// Forecast tells when the demand of w could be met if it waits from now on.
-func (s *Scheduler) Forecast(ctx context.Context, w models.Workspace) (Forecast, error) {
+// Estimate tells when the demand of w could be met if it waits from now on.
+func (s *Scheduler) Estimate(ctx context.Context, w models.Workspace) (Estimate, error) {
 	q := s.store.Read(ctx)
 	snap, err := s.load(q)
 	if err != nil {
-		return Forecast{}, err
+		return Estimate{}, err
 	}
 	w.ID = 0
 	waiting, err := queueWith(q, snap, w)
 	if err != nil {
-		return Forecast{}, err
+		return Estimate{}, err
 	}
 	estimates, err := s.estimate(q, snap, waiting)
 	return estimates[hypotheticalID], err
 }
 
 // estimate tells of everybody in the queue when they can be served.
-func (s *Scheduler) estimate(q *models.Queries, snap snapshot, waiting waitQueue) (map[int64]Forecast, error) {
+func (s *Scheduler) estimate(q *models.Queries, snap snapshot, waiting waitQueue) (map[int64]Estimate, error) {
 	if len(waiting.ranked) == 0 {
 		return nil, nil
 	}
@@ -53,14 +53,14 @@ func (s *Scheduler) estimate(q *models.Queries, snap snapshot, waiting waitQueue
 		lasts, _ := timeline.Remaining(0, spans.Of(r.Project), 0)
 		requests[i] = timeline.Waiting{Holder: r.ID, Demand: r.Demand, Lasts: lasts, Firm: r.Since.Add(reserveAfter), NotLent: snap.notLent(r.Project)}
 	}
-	estimates := make(map[int64]Forecast, len(requests))
+	estimates := make(map[int64]Estimate, len(requests))
 	policy := *s.policy.Load()
-	for i, e := range timeline.Forecast(snap.nodes(asItIs, anyProject), ends, requests, snap.now, policy) {
-		f := Forecast{Outcome: e.Outcome, At: e.At, Known: e.Known}
+	for i, e := range timeline.EstimateEach(snap.nodes(asItIs, anyProject), ends, requests, snap.now, policy) {
+		f := Estimate{Outcome: e.Outcome, At: e.At, Known: e.Known}
 		f.Text = describeWait(f, snap.now)
 		if e.Outcome == timeline.Never {
 			if _, refusal := placement.Place(snap.nodes(onceAllLend, waiting.ranked[i].Project), waiting.ranked[i].Demand, policy); refusal == nil {
-				f.Outcome, f.Text = timeline.Unknown, models.Say("not before a machine that does not lend now lends again")
+				f.Outcome, f.Text = timeline.Unknown, models.Say("unknown until a machine that does not lend now resumes lending")
 			}
 		}
 		estimates[e.Holder] = f
@@ -69,13 +69,13 @@ func (s *Scheduler) estimate(q *models.Queries, snap snapshot, waiting waitQueue
 }
 
 // describeWait says what a forecast amounts to.
-func describeWait(f Forecast, now time.Time) models.Text {
+func describeWait(f Estimate, now time.Time) models.Text {
 	wait := f.At.Sub(now)
 	switch {
 	case f.Outcome == timeline.Never:
-		return models.Say("never with the GPUs that the pool has")
+		return models.Say("not possible with the GPUs in the pool")
 	case f.Outcome == timeline.Unknown:
-		return models.Say("not known: too little was held before to tell")
+		return models.Say("unknown: not enough usage history")
 	case wait < time.Minute:
 		return models.Say("within a minute")
 	case wait < time.Hour:

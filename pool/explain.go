@@ -17,10 +17,10 @@ func DescribeDemand(d models.Demand) models.Text {
 // on which the second best machine did worse, where there was one.
 func explainChoice(node, devices string, e placement.Explanation) models.Text {
 	if e.Nodes > 1 {
-		return models.Say("%s on %s: %s of %d machines with %d fitting devices; %s; %d cores stay free there.",
+		return models.Say("%s on %s: %s among %d machines with %d suitable devices; %s; %d cores remain available there.",
 			devices, node, describeAim(e.Policy), e.Nodes, e.Devices, describeDecider(e.RunnerUp), e.LeftoverCores)
 	}
-	return models.Say("%s on %s: %s of %d fitting devices; %d cores stay free there.",
+	return models.Say("%s on %s: %s among %d suitable devices; %d cores remain available there.",
 		devices, node, describeAim(e.Policy), e.Devices, e.LeftoverCores)
 }
 
@@ -28,44 +28,44 @@ func explainChoice(node, devices string, e placement.Explanation) models.Text {
 func describeAim(policy string) models.Text {
 	switch policy {
 	case "weir", "fgd":
-		return models.Say("the least fragmentation")
+		return models.Say("lowest fragmentation")
 	case "random":
-		return models.Say("drawn by lot")
+		return models.Say("random choice")
 	case "dot-product":
-		return models.Say("the fullest")
+		return models.Say("highest utilization")
 	case "clustering":
-		return models.Say("beside demands of the same size")
+		return models.Say("next to requests of the same size")
 	case "packing":
-		return models.Say("the fewest newly opened")
+		return models.Say("fewest newly used devices")
 	default:
-		return models.Say("the tightest fit")
+		return models.Say("tightest fit")
 	}
 }
 
 func describeDecider(r placement.RunnerUp) models.Text {
 	switch r.LostBy {
 	case placement.SplitsIdle:
-		return models.Say("the next best would split idle devices")
+		return models.Say("the next best option would split idle devices")
 	case placement.NewToProject:
-		return models.Say("the next best holds less of the project already")
+		return models.Say("the next best option has fewer shares of this project")
 	case placement.Fragmentation:
-		return models.Say("the next best would leave less for demands like those of the past")
+		return models.Say("the next best option would leave less space for typical requests")
 	case placement.Unlinked:
-		return models.Say("the next best has %d more pairs of devices without NVLink", r.Margin)
+		return models.Say("the next best option has %d more device pairs without NVLink", r.Margin)
 	case placement.LeftoverCores:
-		return models.Say("the next best would leave %d more cores over", r.Margin)
+		return models.Say("the next best option would leave %d more cores unused", r.Margin)
 	case placement.LeftoverMemory:
-		return models.Say("the next best would leave %s more memory over", models.FormatMiB(r.Margin))
+		return models.Say("the next best option would leave %s more GPU memory unused", models.FormatMiB(r.Margin))
 	case placement.OpensNode, placement.OpensDevices:
-		return models.Say("the next best would open idle devices")
+		return models.Say("the next best option would use idle devices")
 	case placement.OtherSizes:
-		return models.Say("the next best holds demands of other sizes")
+		return models.Say("the next best option has requests of other sizes")
 	case placement.NodeFree:
-		return models.Say("the next best has %d more cores free", r.Margin)
+		return models.Say("the next best option has %d more cores available", r.Margin)
 	case placement.Lot:
-		return models.Say("the lot decided")
+		return models.Say("chosen at random")
 	default:
-		return models.Say("the next best is as good")
+		return models.Say("the next best option is equivalent")
 	}
 }
 
@@ -75,7 +75,7 @@ func explainRefusal(r placement.Refusal, d placement.Demand) (models.Text, []mod
 	var lines []models.Text
 	for reason, n := range r.Counts {
 		if n > 0 && placement.Reason(reason) != placement.Fits {
-			lines = append(lines, models.Say("%d × device: %s", n, describeReason(placement.Reason(reason), r, d)))
+			lines = append(lines, models.Say("%d devices: %s", n, describeReason(placement.Reason(reason), r, d)))
 		}
 	}
 	return describeReason(r.Reason, r, d), lines
@@ -84,33 +84,33 @@ func explainRefusal(r placement.Refusal, d placement.Demand) (models.Text, []mod
 func describeReason(reason placement.Reason, r placement.Refusal, d placement.Demand) models.Text {
 	switch reason {
 	case placement.Invalid:
-		return models.Say("the demand's own numbers are impossible")
+		return models.Say("the requested amounts are invalid")
 	case placement.NoDevices:
 		return models.Say("the pool has no GPUs")
 	case placement.NodeNotAccepting:
-		return models.Say("the machine does not lend GPUs now")
+		return models.Say("the machine is not lending GPUs now")
 	case placement.Unreachable:
-		return models.Say("workspaces cannot run on the machine")
+		return models.Say("the machine cannot run workspaces")
 	case placement.NotLent:
 		return models.Say("its owner does not lend it to this project now")
 	case placement.OneGPU:
-		return models.Say("a MIG instance or a GPU under MPS serves requests for one GPU only, and %d were asked for", r.Needed)
+		return models.Say("a MIG instance or a GPU under MPS can serve only single-GPU requests; %d GPUs were requested", r.Needed)
 	case placement.Changing:
-		return models.Say("its sharing mode is being changed")
+		return models.Say("its sharing mode is changing")
 	case placement.WrongModel:
-		return models.Say("no device in the pool is a %s", d.Model)
+		return models.Say("the pool has no %s device", d.Model)
 	case placement.Unhealthy:
-		return models.Say("the driver does not report the device any more")
-	case placement.ExclusiveHeld:
-		return models.Say("exclusive, and held")
+		return models.Say("the driver no longer reports the device")
+	case placement.ExclusiveInUse:
+		return models.Say("exclusive and in use")
 	case placement.OtherProject:
-		return models.Say("another project holds a part, and an administrator has not allowed mixing")
+		return models.Say("in use by another project, and mixing is not allowed")
 	case placement.TooFewCores:
-		return models.Say("%d GPU cores asked of one device; the best that may be used has %d free", d.Cores, r.BestCores)
+		return models.Say("%d GPU cores requested on one device; at most %d available", d.Cores, r.BestCores)
 	case placement.TooLittleMemory:
-		return models.Say("%s of GPU memory asked of one device; the best has %s free", models.FormatMiB(d.MemoryMiB), models.FormatMiB(r.BestMemoryMiB))
+		return models.Say("%s of GPU memory requested on one device; at most %s available", models.FormatMiB(d.MemoryMiB), models.FormatMiB(r.BestMemoryMiB))
 	case placement.TooFewDevices:
-		return models.Say("%d GPUs asked on one machine; the best has %d that fit", r.Needed, r.BestDevices)
+		return models.Say("%d GPUs requested on one machine; at most %d available", r.Needed, r.BestDevices)
 	default:
 		return models.Say("unknown reason")
 	}

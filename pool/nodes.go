@@ -37,7 +37,7 @@ func (s snapshot) completed(project int64) placement.Snapshot {
 	snap := placement.Snapshot{Nodes: slices.Clone(s.cachedNodes)}
 	var shares map[int64][]placement.Share
 	for i, p := range s.providers {
-		if !p.Terms.Depend() {
+		if !p.Terms.Conditional() {
 			snap.Nodes[i].Unreachable = !s.reachable(p, s.devicesOf[p.ID])
 			continue
 		}

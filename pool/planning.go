@@ -66,15 +66,15 @@ func (s snapshot) possible() (nodes []placement.Node) {
 	return nodes
 }
 
-// WhatIfInput asks how the pool's past would have gone with more machines.
-type WhatIfInput struct {
+// PlanningInput asks how the pool's past would have gone with more machines.
+type PlanningInput struct {
 	Add    string `json:"add" maxLength:"500" doc:"machines to add, such as h100:8x4, several separated by commas"`
 	Days   int64  `json:"days,omitempty" minimum:"0" maximum:"3650" doc:"of the past; absent: 30"`
 	Policy string `json:"policy,omitempty" doc:"absent: the pool's own"`
 }
 
-// WhatIfView compares the pool's past on its machines, and with more.
-type WhatIfView struct {
+// PlanningView compares the pool's past on its machines, and with more.
+type PlanningView struct {
 	Now     history.Result  `json:"now"`
 	Then    history.Result  `json:"then"` // with what is added
 	Added   string          `json:"added"`
@@ -92,9 +92,9 @@ const (
 	maxReplayed = 20_000
 )
 
-// WhatIf replays the pool's own past; only administrators and auditors may. A
+// Planning replays the pool's own past; only administrators and auditors may. A
 // pool of which nothing was asked yet has none: Jobs is 0.
-func (s *Scheduler) WhatIf(ctx context.Context, actor policies.Actor, in WhatIfInput) (v WhatIfView, err error) {
+func (s *Scheduler) Planning(ctx context.Context, actor policies.Actor, in PlanningInput) (v PlanningView, err error) {
 	if err := s.access.Check(actor, policies.Platform, "provider", "read"); err != nil {
 		return v, err
 	}
@@ -117,12 +117,12 @@ func (s *Scheduler) WhatIf(ctx context.Context, actor policies.Actor, in WhatIfI
 	if err != nil {
 		return v, models.Invalid("policy", "must be one of %s", strings.Join(placement.Policies(), ", "))
 	}
-	v = WhatIfView{Added: in.Add, Policy: policy.Name, Days: in.Days, Jobs: len(past.Jobs), Assumed: past.Assumed, Span: history.Seconds(past.Span)}
+	v = PlanningView{Added: in.Add, Policy: policy.Name, Days: in.Days, Jobs: len(past.Jobs), Assumed: past.Assumed, Span: history.Seconds(past.Span)}
 	v.Now, v.Then = history.Compare(past.Nodes, extra, past.Jobs, policy)
 	return v, nil
 }
 
-func (in WhatIfInput) check() (extra []placement.Node, err error) {
+func (in PlanningInput) check() (extra []placement.Node, err error) {
 	var p models.Problems
 	if in.Days < 0 || in.Days > maxDays {
 		p.Add("days", "must be from 1 to %d", int64(maxDays))

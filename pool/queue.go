@@ -29,16 +29,16 @@ func loadQueue(q *models.Queries, snap snapshot, extra *models.QueuedView) (w wa
 	if extra != nil {
 		w.views = append(w.views, *extra)
 	}
-	held := map[int64]int64{}
+	inUse := map[int64]int64{}
 	for _, share := range snap.shares {
-		held[share.ProjectID] += share.Cores
+		inUse[share.ProjectID] += share.Cores
 	}
 	w.byID = make(map[int64]models.QueuedView, len(w.views))
 	requests := make([]queue.Request, len(w.views))
 	for i, v := range w.views {
 		w.byID[v.ID] = v
 		requests[i] = queue.Request{ID: v.ID, Project: v.ProjectID, Member: v.MemberID, Priority: int(v.ProjectPriority),
-			Demand: demandOf(v.ProjectID, v.Demand), Held: held[v.ProjectID], Quota: v.ProjectQuota, Since: v.RequestedAt}
+			Demand: demandOf(v.ProjectID, v.Demand), InUse: inUse[v.ProjectID], Quota: v.ProjectQuota, Since: v.RequestedAt}
 	}
 	w.ranked = queue.Order(requests, snap.now, reserveAfter)
 	return w, nil

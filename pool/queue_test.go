@@ -27,7 +27,7 @@ func (o *world) waits(t *testing.T, m models.Member, d models.Demand) models.Wor
 
 func (o *world) order(t *testing.T) (ids []int64) {
 	t.Helper()
-	turns, err := o.Pool.Turns(o.Store.Read(o.Ctx))
+	turns, err := o.Pool.QueueEntries(o.Store.Read(o.Ctx))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestQueueIsByPriorityThenFairness(t *testing.T) {
 		if err != nil || len(view.Waiting) != 5 || view.Waiting[1].Behind != queue.Priority || view.Waiting[2].Behind != queue.Fairness {
 			t.Fatalf("%+v, %v", view.Waiting, err)
 		}
-		o.Clock.Pass(time.Hour) // everybody has waited for long: first come, first served
+		o.Clock.Advance(time.Hour) // everybody has waited for long: first come, first served
 		if got, want := o.order(t), []int64{u.ID, v1.ID, v2.ID, s1.ID, s2.ID}; !slices.Equal(got, want) {
 			t.Errorf("after an hour %v, want %v", got, want)
 		}
@@ -80,39 +80,39 @@ func TestForecast(t *testing.T) {
 		m := o.NewTeam(t, "vision")
 		o.Enlist(t, pooltest.Machine(1))
 		ask := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, Demand: whole}
-		forecast := func() (outcome timeline.Outcome, in time.Duration, known bool) {
+		estimate := func() (outcome timeline.Outcome, in time.Duration, known bool) {
 			t.Helper()
-			f, err := o.Pool.Forecast(o.Ctx, ask)
+			f, err := o.Pool.Estimate(o.Ctx, ask)
 			if err != nil || f.Text.Empty() {
 				t.Fatalf("%+v, %v", f, err)
 			}
 			return f.Outcome, f.At.Sub(o.Store.Now()), f.Known
 		}
-		if outcome, in, _ := forecast(); outcome != timeline.Placed || in != 0 {
+		if outcome, in, _ := estimate(); outcome != timeline.Placed || in != 0 {
 			t.Errorf("an empty pool: %v in %v", outcome, in)
 		}
 		for range 9 { // what was held before lasted for 40 minutes
 			past := o.WantClaim(t, m, whole, models.OutcomeGranted)
-			o.Clock.Pass(40 * time.Minute)
+			o.Clock.Advance(40 * time.Minute)
 			modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, past.ID) })
 		}
 		o.WantClaim(t, m, whole, models.OutcomeGranted)
-		o.Clock.Pass(10 * time.Minute)
-		if outcome, in, known := forecast(); outcome != timeline.Placed || in != 30*time.Minute || known {
+		o.Clock.Advance(10 * time.Minute)
+		if outcome, in, known := estimate(); outcome != timeline.Placed || in != 30*time.Minute || known {
 			t.Errorf("by the past: %v in %v, known %v", outcome, in, known)
 		}
 		o.waits(t, m, whole)
-		if _, in, _ := forecast(); in != 70*time.Minute {
+		if _, in, _ := estimate(); in != 70*time.Minute {
 			t.Errorf("behind another: in %v", in)
 		}
-		if _, err := o.Providers.Recall(o.Ctx, o.Root, o.Provider(t).ID, providers.RecallInput{NoticeMinutes: 20}); err != nil {
+		if _, err := o.Providers.Recall(o.Ctx, o.Root, o.Provider(t).ID, providers.RecallInput{GraceMinutes: 20}); err != nil {
 			t.Fatal(err)
 		}
-		if outcome, _, _ := forecast(); outcome != timeline.Unknown {
+		if outcome, _, _ := estimate(); outcome != timeline.Unknown {
 			t.Errorf("only a machine that was called back could serve it: %v", outcome)
 		}
 		ask.Demand.GPUs = 2
-		if outcome, _, _ := forecast(); outcome != timeline.Never {
+		if outcome, _, _ := estimate(); outcome != timeline.Never {
 			t.Errorf("more than there is: %v", outcome)
 		}
 	})
@@ -122,7 +122,7 @@ func TestRefusedDemandIsCounted(t *testing.T) {
 	each(t, func(t *testing.T, o *world) {
 		m := o.NewTeam(t, "vision")
 		o.Enlist(t, pooltest.Machine(1))
-		refused := models.Answer{Outcome: models.OutcomeRefused, Explanation: models.Say("the pool has no GPUs")}
+		refused := models.Decision{Outcome: models.OutcomeRefused, Explanation: models.Say("the pool has no GPUs")}
 		d := models.Demand{GPUs: 2, Cores: 100, GPUModel: "H200"}
 		for range 2 {
 			modelstest.InTx(t, o.Store, func(q *models.Queries) error {
@@ -133,7 +133,7 @@ func TestRefusedDemandIsCounted(t *testing.T) {
 		if err != nil || len(view.Unmet) != 1 || view.Unmet[0].Refused != 2 || view.Unmet[0].Model != "H200" || view.Unmet[0].GPUs != 2 || view.Placed != 2 {
 			t.Errorf("%+v, %v", view.Unmet, err)
 		}
-		o.Clock.Pass(25 * time.Hour)
+		o.Clock.Advance(25 * time.Hour)
 		if view, err := o.Pool.View(o.Ctx, o.Root); err != nil || len(view.Unmet) != 0 {
 			t.Errorf("a day later %+v, %v", view.Unmet, err)
 		}
@@ -156,7 +156,7 @@ func TestOnlyNodesThatCanServeAreReserved(t *testing.T) {
 		two := models.Demand{GPUs: 2, Cores: 100, GPUMemoryMiB: 80_000}
 		o.WantClaim(t, vision, two, models.OutcomeGranted)
 		o.waits(t, vision, two)
-		o.Clock.Pass(11 * time.Minute)
+		o.Clock.Advance(11 * time.Minute)
 		o.WantClaim(t, speech, whole, models.OutcomeGranted) // on the machine with one GPU
 	})
 }
@@ -167,17 +167,17 @@ func TestForecastKnowsThatAMachineCloses(t *testing.T) {
 	each(t, func(t *testing.T, o *world) {
 		m := o.NewTeam(t, "vision")
 		o.Enlist(t, pooltest.Machine(1))
-		held := o.WantClaim(t, m, whole, models.OutcomeGranted)
+		inUse := o.WantClaim(t, m, whole, models.OutcomeGranted)
 		now := o.Store.Now()
 		hours := []models.Window{{Days: []int{0, 1, 2, 3, 4, 5, 6}, From: now.Format("15:04"), To: now.Add(time.Hour).Format("15:04")}}
-		terms := models.Terms{Hours: hours, NoticeMinutes: 120}
+		terms := models.Terms{Hours: hours, GraceMinutes: 120}
 		if _, err := o.Providers.Update(o.Ctx, o.Root, o.Provider(t).ID, providers.ProviderInput{Name: "node", Terms: terms}); err != nil {
 			t.Fatal(err)
 		}
-		if o.CountEvents(t, held, "certain hours") != 1 {
+		if o.CountEvents(t, inUse, "certain hours") != 1 {
 			t.Fatal("the holder does not know of the end")
 		}
-		f, err := o.Pool.Forecast(o.Ctx, models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, Demand: whole})
+		f, err := o.Pool.Estimate(o.Ctx, models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, Demand: whole})
 		if err != nil || f.Outcome != timeline.Unknown {
 			t.Errorf("%+v, %v", f, err)
 		}

@@ -40,7 +40,7 @@ func New(store *models.Store, access *policies.Access, providers Providers) *Sch
 	policy, _ := placement.PolicyNamed("", nil, 0) // the default's name is known
 	s.policy.Store(&policy)
 	store.OnChange(func(topics []string) {
-		if slices.Contains(topics, models.AnythingMayHaveChanged) { // perhaps to another database, with the same version
+		if slices.Contains(topics, models.AllTopics) { // perhaps to another database, with the same version
 			s.cached.Store(nil)
 		}
 	})

@@ -18,12 +18,12 @@ type View struct {
 	Computing int64 // percent of the measured GPUs that compute now, on average; -1 when nothing is measured
 	Waiting   []WaitingView
 	Unmet     []UnmetView // for administrators only
-	Decisions []DecisionView
+	Decisions []DecisionRecordView
 	Placed    int64 // decisions so far
 }
 
-// DecisionView is a decision that the actor may see.
-type DecisionView = models.DecisionView
+// DecisionRecordView is a decision that the actor may see.
+type DecisionRecordView = models.DecisionRecordView
 
 // View shows the pool.
 func (s *Scheduler) View(ctx context.Context, actor policies.Actor) (v View, err error) {

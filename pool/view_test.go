@@ -37,7 +37,7 @@ func (o *world) seen(t *testing.T, a policies.Actor, uuid string) pool.DeviceVie
 // measured lets this machine say that a program runs on each of its GPUs.
 func (o *world) measured(t *testing.T, d pooltest.Devices) {
 	t.Helper()
-	o.Clock.Pass(time.Second)
+	o.Clock.Advance(time.Second)
 	b := providers.Heartbeat{Devices: d}
 	for _, r := range d {
 		b.Samples = append(b.Samples, providers.Sample{UUID: r.UUID, Utilisation: 50, Processes: []providers.Process{{PID: 7, Name: "train.py", MemoryMiB: 10}}})

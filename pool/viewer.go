@@ -47,7 +47,7 @@ type WaitingView struct {
 	models.QueuedView
 	Place     int
 	Behind    queue.Criterion // why it does not stand before its predecessor
-	Forecast  Forecast
+	Estimate  Estimate
 	Anonymous bool
 }
 
@@ -84,7 +84,7 @@ func (v viewer) waiting(q *models.Queries, snap snapshot) ([]WaitingView, error)
 	views := make([]WaitingView, len(waiting.ranked))
 	for i, r := range waiting.ranked {
 		views[i] = waiting.view(r)
-		views[i].Forecast = estimates[r.ID]
+		views[i].Estimate = estimates[r.ID]
 		if !v.maySee(r.Project) {
 			views[i] = views[i].anonymous()
 		}
@@ -110,12 +110,12 @@ type providerFacts struct {
 	measured map[int64]models.DeviceState
 	owners   map[int64]string
 	free     map[int64]placement.Device // of what accepts demands
-	held     map[int64][]models.ShareView
+	inUse    map[int64][]models.ShareView
 	holders  map[int64]int // people who hold shares at a provider
 }
 
 func readFacts(q *models.Queries, snap snapshot) (f providerFacts, err error) {
-	f = providerFacts{snapshot: snap, free: map[int64]placement.Device{}, held: map[int64][]models.ShareView{}, holders: snap.holders()}
+	f = providerFacts{snapshot: snap, free: map[int64]placement.Device{}, inUse: map[int64][]models.ShareView{}, holders: snap.holders()}
 	if f.measured, err = q.DeviceStates(); err != nil {
 		return f, err
 	}
@@ -130,7 +130,7 @@ func readFacts(q *models.Queries, snap snapshot) (f providerFacts, err error) {
 		}
 	}
 	for _, share := range snap.shares {
-		f.held[share.DeviceID] = append(f.held[share.DeviceID], share)
+		f.inUse[share.DeviceID] = append(f.inUse[share.DeviceID], share)
 	}
 	return f, nil
 }
@@ -153,7 +153,7 @@ func (s snapshot) holders() map[int64]int {
 func (f providerFacts) sharesAround(d models.Device) (shares []models.ShareView) {
 	for _, other := range f.devicesOf[d.ProviderID] {
 		if other.ID == d.ID || other.PhysicalID() == d.ID || other.ID == d.PhysicalID() {
-			shares = append(shares, f.held[other.ID]...)
+			shares = append(shares, f.inUse[other.ID]...)
 		}
 	}
 	return shares
@@ -181,7 +181,7 @@ func (v viewer) machine(facts providerFacts, provider models.Provider) ProviderV
 	}
 	mayShare := providers.MayShare(v.actor, provider)
 	for _, d := range facts.devicesOf[provider.ID] {
-		device := v.device(provider, d, facts.held[d.ID])
+		device := v.device(provider, d, facts.inUse[d.ID])
 		device.Manage = mayShare
 		device.FreeCores, device.FreeMemoryMiB = placement.Free(facts.free[d.ID])
 		if m, known := facts.measured[d.ID]; known {
@@ -200,7 +200,7 @@ func (v viewer) machine(facts providerFacts, provider models.Provider) ProviderV
 func (v viewer) redact(p *ProviderView) {
 	p.Machine, p.Address, p.GPUCode, p.ReportedCode = "", "", "", ""
 	if p.State == models.ProviderPending { // its reason names the code
-		p.Reason = models.Say("its GPUs have changed, and they wait for an authorization")
+		p.Reason = models.Say("its GPUs have changed and are waiting for authorization")
 	}
 	p.Terms.Projects = slices.DeleteFunc(slices.Clone(p.Terms.Projects), func(id int64) bool { return !v.maySee(id) })
 }
@@ -220,11 +220,11 @@ func (v viewer) maySeeProcesses(shares []models.ShareView, at time.Time) bool {
 // machinesOf are the providers and devices of which workspaces hold shares,
 // with these shares.
 func (v viewer) machinesOf(snap snapshot, workspaces []int64) (views []ProviderView) {
-	held := map[int64][]models.ShareView{}
+	inUse := map[int64][]models.ShareView{}
 	touched := map[int64]bool{}
 	for _, share := range snap.shares {
 		if slices.Contains(workspaces, share.WorkspaceID) {
-			held[share.DeviceID] = append(held[share.DeviceID], share)
+			inUse[share.DeviceID] = append(inUse[share.DeviceID], share)
 			touched[snap.byID[share.DeviceID].ProviderID] = true
 		}
 	}
@@ -234,8 +234,8 @@ func (v viewer) machinesOf(snap snapshot, workspaces []int64) (views []ProviderV
 		}
 		view := ProviderView{Provider: models.Provider{ID: provider.ID, Name: provider.Name, State: provider.State}}
 		for _, d := range snap.devicesOf[provider.ID] {
-			if len(held[d.ID]) > 0 {
-				view.Devices = append(view.Devices, v.device(provider, d, held[d.ID]))
+			if len(inUse[d.ID]) > 0 {
+				view.Devices = append(view.Devices, v.device(provider, d, inUse[d.ID]))
 			}
 		}
 		views = append(views, view)
@@ -243,9 +243,9 @@ func (v viewer) machinesOf(snap snapshot, workspaces []int64) (views []ProviderV
 	return views
 }
 
-func (v viewer) device(provider models.Provider, d models.Device, held []models.ShareView) DeviceView {
+func (v viewer) device(provider models.Provider, d models.Device, inUse []models.ShareView) DeviceView {
 	view := DeviceView{Device: d, ProviderName: provider.Name, ProviderState: provider.State, Lent: lends(provider.Terms, d, anyProject)}
-	for _, share := range held {
+	for _, share := range inUse {
 		view.Shares = append(view.Shares, v.share(share, d))
 	}
 	return view

@@ -9,55 +9,55 @@ import (
 	"weir/models"
 )
 
-// VerdictView asks whether somebody may do something, and shows the result.
+// AccessCheckView asks whether somebody may do something, and shows the result.
 //
 // Fields: email, project_name, right.
-type VerdictView struct {
-	Form    Form
-	Rights  []string // to choose from
-	Verdict *Verdict // nil before the first check
+type AccessCheckView struct {
+	Form        Form
+	Rights      []string     // to choose from
+	AccessCheck *AccessCheck // nil before the first check
 }
 
-// Verdict is the result of a check, with the steps that led to it.
-type Verdict struct {
+// AccessCheck is the result of a check, with the steps that led to it.
+type AccessCheck struct {
 	Person    string
 	PersonID  int64
 	Project   string // empty for the platform
 	ProjectID int64
 	Right     string
 	May       bool
-	Steps     []VerdictStep
+	Steps     []AccessCheckStep
 }
 
-// VerdictStep is one step of the chain.
-type VerdictStep struct {
+// AccessCheckStep is one step of the chain.
+type AccessCheckStep struct {
 	Text models.Text
 	Says string // yes, no, or nothing by itself
 }
 
 var accessCheckFields = map[string]field{
-	"email":        {Label: models.Say("Person"), Hint: models.Say("The address of the account. Empty: yourself."), Type: "email"},
-	"project_name": {Label: models.Say("Project"), Hint: models.Say("The exact name. Empty: the platform.")},
-	"right":        {Label: models.Say("Right"), Hint: models.Say("The kind of thing, and what is to be done with it.")},
+	"email":        {Label: models.Say("Person"), Hint: models.Say("Email address of the account. Leave empty for yourself."), Type: "email"},
+	"project_name": {Label: models.Say("Project"), Hint: models.Say("Exact name. Leave empty for the platform.")},
+	"right":        {Label: models.Say("Permission"), Hint: models.Say("Resource type and action.")},
 }
 
-func (v VerdictView) options(ctx context.Context) []Option {
-	list := []Option{{"", T(ctx, "Choose a right")}}
+func (v AccessCheckView) options(ctx context.Context) []Option {
+	list := []Option{{"", T(ctx, "Select a permission")}}
 	for _, right := range v.Rights {
 		list = append(list, Option{right, right})
 	}
 	return list
 }
 
-func (v Verdict) title(ctx context.Context) string {
+func (v AccessCheck) title(ctx context.Context) string {
 	where := v.Project
 	if v.ProjectID == 0 {
 		where = T(ctx, "the platform")
 	}
 	if v.May {
-		return T(ctx, "Yes: %s may %s in %s.", v.Person, v.Right, where)
+		return T(ctx, "Allowed: %s has permission %s in %s.", v.Person, v.Right, where)
 	}
-	return T(ctx, "No: %s may not %s in %s.", v.Person, v.Right, where)
+	return T(ctx, "Not allowed: %s does not have permission %s in %s.", v.Person, v.Right, where)
 }
 
 // accessPath is where it is answered what a person may do in a project; 0

@@ -8,8 +8,8 @@ package web
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// VerdictPage shows whether somebody may do something, and why.
-func VerdictPage(v VerdictView) templ.Component {
+// AccessCheckPage shows whether somebody may do something, and why.
+func AccessCheckPage(v AccessCheckView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -42,7 +42,7 @@ func VerdictPage(v VerdictView) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = head(T(ctx, "Access"), T(ctx, "May this person do this here, and why, or why not?")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = head(T(ctx, "Access"), T(ctx, "Check whether a person has a permission, and why.")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -66,7 +66,7 @@ func VerdictPage(v VerdictView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = buttons(T(ctx, "Find out"), "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = buttons(T(ctx, "Check access"), "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -74,8 +74,8 @@ func VerdictPage(v VerdictView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if v.Verdict != nil {
-				templ_7745c5c3_Err = accessResult(*v.Verdict).Render(ctx, templ_7745c5c3_Buffer)
+			if v.AccessCheck != nil {
+				templ_7745c5c3_Err = accessResult(*v.AccessCheck).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -90,7 +90,7 @@ func VerdictPage(v VerdictView) templ.Component {
 	})
 }
 
-func accessResult(v Verdict) templ.Component {
+func accessResult(v AccessCheck) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -4,9 +4,9 @@ import "weir/models"
 
 // AccountView is the reader's own account.
 type AccountView struct {
-	Form       Form // current, password, password_again
-	Identities []models.Identity
-	Notices    NoticeChoice
+	Form          Form // current, password, password_again
+	Identities    []models.Identity
+	Notifications NotificationChoice
 }
 
 // hasPassword tells whether an account can be given a password: one that

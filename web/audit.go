@@ -21,13 +21,13 @@ type AuditView struct {
 
 // auditFields are the inputs of the filter.
 var auditFields = map[string]field{
-	"actor":      {Label: models.Say("Who"), Hint: models.Say("The whole e-mail address, or weir and the part of it.")},
+	"actor":      {Label: models.Say("Actor"), Hint: models.Say("Full email address, or weir followed by the component name.")},
 	"action":     {Label: models.Say("Action")},
 	"object":     {Label: models.Say("Object")},
-	"object_id":  {Label: models.Say("Number"), Hint: models.Say("Of the object."), Inputmode: "numeric"},
-	"project_id": {Label: models.Say("Number of the project"), Hint: models.Say("As in its address."), Inputmode: "numeric"},
-	"from":       {Label: models.Say("From"), Hint: models.Say("The first day, in UTC."), Type: "date"},
-	"to":         {Label: models.Say("Until"), Hint: models.Say("The last day, in UTC."), Type: "date"},
+	"object_id":  {Label: models.Say("Object ID"), Hint: models.Say("Numeric ID of the object."), Inputmode: "numeric"},
+	"project_id": {Label: models.Say("Project ID"), Hint: models.Say("The number in the project's URL."), Inputmode: "numeric"},
+	"from":       {Label: models.Say("From"), Hint: models.Say("First day, in UTC."), Type: "date"},
+	"to":         {Label: models.Say("Until"), Hint: models.Say("Last day, in UTC."), Type: "date"},
 }
 
 var objectWords = map[string]models.Text{
@@ -51,13 +51,13 @@ var objectWords = map[string]models.Text{
 var actionWords = map[string]models.Text{
 	"accept":         models.Say("accept"),
 	"approve":        models.Say("approve"),
-	"ask":            models.Say("ask"),
+	"ask":            models.Say("request"),
 	"create":         models.Say("create"),
 	"delete":         models.Say("delete"),
 	"drain":          models.Say("drain"),
-	"enlist":         models.Say("enlist"),
-	"enrol":          models.Say("enrol"),
-	"fence":          models.Say("shut out"),
+	"enlist":         models.Say("register"),
+	"enrol":          models.Say("enroll"),
+	"fence":          models.Say("fence"),
 	"hand-over":      models.Say("hand over"),
 	"launch":         models.Say("launch"),
 	"recall":         models.Say("recall"),
@@ -67,7 +67,7 @@ var actionWords = map[string]models.Text{
 	"resume":         models.Say("resume"),
 	"retire":         models.Say("retire"),
 	"revoke":         models.Say("revoke"),
-	"rotate":         models.Say("rotate the secret"),
+	"rotate":         models.Say("rotate secret"),
 	"stop":           models.Say("stop"),
 	"take-back":      models.Say("take back"),
 	"update":         models.Say("update"),

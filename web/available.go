@@ -6,43 +6,43 @@ import (
 	"weir/models"
 )
 
-// FitRow tells whether GPUs of a usual size are available now, and why not.
-type FitRow struct {
+// AvailableRow tells whether GPUs of a usual size are available now, and why not.
+type AvailableRow struct {
 	Demand  models.Demand
-	Outcome string // as in models.Answer
+	Outcome string // as in models.Decision
 	Why     []models.Text
 	// Simulated tells that the available GPUs are simulated.
 	Simulated bool
 }
 
-func (f FitRow) now() bool { return f.Outcome == models.OutcomeGranted }
+func (f AvailableRow) now() bool { return f.Outcome == models.OutcomeGranted }
 
 // size words the GPUs of a row.
-func (f FitRow) size(ctx context.Context) string {
+func (f AvailableRow) size(ctx context.Context) string {
 	switch {
 	case f.Demand.Cores < 100:
-		return T(ctx, "%d cores of a GPU", f.Demand.Cores)
+		return T(ctx, "%d GPU cores", f.Demand.Cores)
 	case f.Demand.GPUs == 1:
-		return T(ctx, "a whole GPU")
+		return T(ctx, "1 GPU")
 	}
-	return T(ctx, "%d whole GPUs", f.Demand.GPUs)
+	return T(ctx, "%d GPUs", f.Demand.GPUs)
 }
 
 // outcome words the outcome.
-func (f FitRow) outcome(ctx context.Context) string {
+func (f AvailableRow) outcome(ctx context.Context) string {
 	switch f.Outcome {
 	case models.OutcomeGranted:
 		return T(ctx, "now")
 	case models.OutcomePartial:
-		return T(ctx, "fewer now, or after a wait")
+		return T(ctx, "some now, or all later")
 	case models.OutcomeDelayed:
-		return T(ctx, "after a wait")
+		return T(ctx, "later")
 	}
-	return T(ctx, "not")
+	return T(ctx, "not available")
 }
 
 // availableSummary says in one line how much is available now, and why not more.
-func availableSummary(ctx context.Context, rows []FitRow) string {
+func availableSummary(ctx context.Context, rows []AvailableRow) string {
 	most, next := -1, -1
 	for i, f := range rows {
 		if f.now() {
@@ -51,12 +51,12 @@ func availableSummary(ctx context.Context, rows []FitRow) string {
 			next = i
 		}
 	}
-	line := T(ctx, "No share of a GPU could be had now.")
+	line := T(ctx, "No GPU cores available now.")
 	if most >= 0 {
-		line = T(ctx, "Could be had now: up to %s.", rows[most].size(ctx))
+		line = T(ctx, "Available now: up to %s.", rows[most].size(ctx))
 	}
 	if next >= 0 && len(rows[next].Why) > 0 {
-		line += " " + T(ctx, "Not %s: %s.", rows[next].size(ctx), TT(ctx, rows[next].Why[0]))
+		line += " " + T(ctx, "%s not available: %s.", rows[next].size(ctx), TT(ctx, rows[next].Why[0]))
 	}
 	return line
 }

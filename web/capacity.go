@@ -6,18 +6,18 @@ import (
 	"weir/models"
 )
 
-// PromisesView compares what is allocated with the capacity.
+// CapacityView compares what is allocated with the capacity.
 //
 // Fields: ratio.* in percent, stated.*.
-type PromisesView struct {
+type CapacityView struct {
 	Form     Form
-	Rows     []PromiseRow
-	Projects []PromisedTo
+	Rows     []AllocationRow
+	Projects []AllocatedTo
 	Next     string
 }
 
-// PromiseRow is one resource: how much is allocated, and how much there is.
-type PromiseRow struct {
+// AllocationRow is one resource: how much is allocated, and how much there is.
+type AllocationRow struct {
 	models.Amount
 	Known     bool
 	Capacity  int64
@@ -28,19 +28,19 @@ type PromiseRow struct {
 	Missing   int64 // beyond the capacity
 }
 
-// PromisedTo is a project that has a quota.
-type PromisedTo struct {
-	ID       int64
-	Name     string
-	Quota    models.Resources
-	Promised models.Resources // to its members
-	Held     models.Resources
+// AllocatedTo is a project that has a quota.
+type AllocatedTo struct {
+	ID        int64
+	Name      string
+	Quota     models.Resources
+	Allocated models.Resources // to its members
+	InUse     models.Resources
 }
 
 // capacity words how much there is of a resource.
-func (p PromiseRow) capacity(ctx context.Context) string {
+func (p AllocationRow) capacity(ctx context.Context) string {
 	if !p.Known {
-		return T(ctx, "not known")
+		return T(ctx, "unknown")
 	}
 	all := models.Quantity(p.Name, p.Capacity)
 	switch p.Simulated {
@@ -49,11 +49,11 @@ func (p PromiseRow) capacity(ctx context.Context) string {
 	case p.Capacity:
 		return T(ctx, "%s (simulated)", all)
 	}
-	return T(ctx, "%s (%s of it simulated)", all, models.Quantity(p.Name, p.Simulated))
+	return T(ctx, "%s (%s simulated)", all, models.Quantity(p.Name, p.Simulated))
 }
 
 // limit words how much of a resource may be allocated.
-func (p PromiseRow) limit(ctx context.Context) string {
+func (p AllocationRow) limit(ctx context.Context) string {
 	if !p.Known {
 		return T(ctx, "not checked")
 	}
@@ -61,7 +61,7 @@ func (p PromiseRow) limit(ctx context.Context) string {
 }
 
 // missing lists the resources of which more is allocated than there is.
-func (v PromisesView) missing() (rows []PromiseRow) {
+func (v CapacityView) missing() (rows []AllocationRow) {
 	for _, r := range v.Rows {
 		if r.Missing > 0 {
 			rows = append(rows, r)
@@ -71,7 +71,7 @@ func (v PromisesView) missing() (rows []PromiseRow) {
 }
 
 // amountOrDash words an amount of a resource; none is a dash.
-func amountOrDash(r PromiseRow, n int64) string {
+func amountOrDash(r AllocationRow, n int64) string {
 	if n == 0 {
 		return "–"
 	}
@@ -79,7 +79,7 @@ func amountOrDash(r PromiseRow, n int64) string {
 }
 
 // percentOf is the part of the whole allocation that one project has.
-func percentOf(r PromiseRow, to PromisedTo) int64 {
+func percentOf(r AllocationRow, to AllocatedTo) int64 {
 	for _, a := range to.Quota.Amounts() {
 		if a.Name == r.Name && r.Value > 0 {
 			return a.Value * 100 / r.Value
@@ -90,5 +90,5 @@ func percentOf(r PromiseRow, to PromisedTo) int64 {
 
 // ratioField is the input of a percentage, called as its resource.
 func ratioField(a models.Amount) field {
-	return field{Label: a.Label, Hint: models.Say("Percent, such as 150."), Inputmode: "numeric", Required: true}
+	return field{Label: a.Label, Hint: models.Say("Percentage, such as 150."), Inputmode: "numeric", Required: true}
 }

@@ -30,7 +30,7 @@ type DepartmentFormView struct {
 
 func (v DepartmentFormView) title(ctx context.Context) string {
 	if v.ID == 0 {
-		return T(ctx, "Create a department")
+		return T(ctx, "Create department")
 	}
 	return T(ctx, "Rename %s", v.Name)
 }
@@ -49,8 +49,8 @@ func departmentPath(n int64) string { return "/departments/" + id(n) }
 // ConfirmDeleteDepartment asks before a department is deleted.
 func ConfirmDeleteDepartment(d models.Department) ConfirmView {
 	return ConfirmView{
-		Title:        models.Say("Delete the department %s?", d.Name),
-		Consequences: []models.Text{models.Say("A department in which there are people cannot be deleted.")},
+		Title:        models.Say("Delete department %s?", d.Name),
+		Consequences: []models.Text{models.Say("A department that still has people cannot be deleted.")},
 		Button:       models.Say("Delete department"),
 		Action:       departmentPath(d.ID) + "/delete",
 		Back:         "/departments", Version: d.Version,

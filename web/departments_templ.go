@@ -60,9 +60,9 @@ func DepartmentsPage(v DepartmentsView) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var4 string
-					templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(T(ctx, "Create a department"))
+					templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(T(ctx, "Create department"))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `departments.templ`, Line: 8, Col: 82}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `departments.templ`, Line: 8, Col: 80}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 					if templ_7745c5c3_Err != nil {
@@ -75,7 +75,7 @@ func DepartmentsPage(v DepartmentsView) templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = head(T(ctx, "Departments"), T(ctx, "Where people work. A department gives no right; it sorts people and sums.")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = head(T(ctx, "Departments"), T(ctx, "Departments group people and total their usage. They grant no permissions.")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -115,9 +115,9 @@ func DepartmentsPage(v DepartmentsView) templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var7 string
-						templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(T(ctx, "Create a department"))
+						templ_7745c5c3_Var7, templ_7745c5c3_Err = templ.JoinStringErrs(T(ctx, "Create department"))
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `departments.templ`, Line: 15, Col: 76}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `departments.templ`, Line: 15, Col: 74}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var7))
 						if templ_7745c5c3_Err != nil {
@@ -130,7 +130,7 @@ func DepartmentsPage(v DepartmentsView) templ.Component {
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = empty(T(ctx, "There is no department yet.")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var6), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = empty(T(ctx, "No departments yet.")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var6), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -305,7 +305,7 @@ func departmentTable(v DepartmentsView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = resourceCells(r.Sums.Held).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = resourceCells(r.Sums.InUse).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -403,9 +403,9 @@ func departmentTable(v DepartmentsView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var23 string
-			templ_7745c5c3_Var23, templ_7745c5c3_Err = templ.JoinStringErrs(T(ctx, "Resources are what their workspaces hold now; projects are those in which at least one of them is a member."))
+			templ_7745c5c3_Var23, templ_7745c5c3_Err = templ.JoinStringErrs(T(ctx, "Resources are those in use by the department's workspaces. Projects are those with at least one member from the department."))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `departments.templ`, Line: 56, Col: 131}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `departments.templ`, Line: 56, Col: 147}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var23))
 			if templ_7745c5c3_Err != nil {

@@ -78,7 +78,7 @@ func (v DeviceView) sharing(ctx context.Context) string {
 		words += " · " + strings.Join(v.Facts.Layout, ", ")
 	}
 	if v.Facts.Changing() {
-		words += " · " + T(ctx, "being changed")
+		words += " · " + T(ctx, "changing")
 	}
 	return words
 }
@@ -88,18 +88,18 @@ type sharingChoice struct{ Mode, Label, Means string }
 
 func sharingChoices(ctx context.Context) []sharingChoice {
 	return []sharingChoice{
-		{models.SharingExclusive, T(ctx, "Exclusive"), T(ctx, "One holder at a time, even when it asks for less than the whole GPU.")},
-		{models.SharingTimeSlicing, T(ctx, "Time-slicing"), T(ctx, "Holders take turns. Nothing limits or isolates them: a share is a promise between people.")},
-		{models.SharingMPS, "MPS", T(ctx, "NVIDIA's Multi-Process Service limits each holder's threads and memory. A crash of one can take the others with it.")},
-		{models.SharingMIG, "MIG", T(ctx, "The hardware cuts the GPU into instances that are isolated from each other. Each has one holder.")},
+		{models.SharingExclusive, T(ctx, "Exclusive"), T(ctx, "One user at a time, even if the request is for less than a whole GPU.")},
+		{models.SharingTimeSlicing, T(ctx, "Time-slicing"), T(ctx, "Users share the GPU by time-slicing. Shares are not limited or isolated.")},
+		{models.SharingMPS, "MPS", T(ctx, "NVIDIA's Multi-Process Service limits each user's threads and memory. A crash of one program can bring down the others.")},
+		{models.SharingMIG, "MIG", T(ctx, "The hardware splits the GPU into isolated instances. Each instance has one user.")},
 	}
 }
 
 // charts are what was measured over the chosen span.
 func (v DeviceView) charts(ctx context.Context) []Chart {
 	return []Chart{
-		v.chart(ctx, "utilisation", T(ctx, "Utilisation"), func(n int64) string { return id(n) + "%" }, func(a Amounts) int64 { return a.Utilisation }, 100),
-		v.chart(ctx, "memory", T(ctx, "Memory in use"), models.FormatMiB, func(a Amounts) int64 { return a.MemoryMiB }, v.Facts.MemoryMiB),
+		v.chart(ctx, "utilisation", T(ctx, "Utilization"), func(n int64) string { return id(n) + "%" }, func(a Amounts) int64 { return a.Utilisation }, 100),
+		v.chart(ctx, "memory", T(ctx, "GPU memory in use"), models.FormatMiB, func(a Amounts) int64 { return a.MemoryMiB }, v.Facts.MemoryMiB),
 		v.chart(ctx, "temperature", T(ctx, "Temperature"), func(n int64) string { return id(n) + " °C" }, func(a Amounts) int64 { return a.Temperature }, 0),
 		v.chart(ctx, "power", T(ctx, "Power"), func(n int64) string { return id(n) + " W" }, func(a Amounts) int64 { return a.PowerMW / 1000 }, 0),
 	}
@@ -114,10 +114,10 @@ func (v DeviceView) chart(ctx context.Context, name, title string, say func(int6
 		c.Top = roundUp(most, 50)
 	}
 	c.TopWord = say(c.Top)
-	c.Lines[0].Label, c.Lines[1].Label = T(ctx, "most"), T(ctx, "mean")
-	c.Summary = T(ctx, "%s: nothing was measured.", title)
+	c.Lines[0].Label, c.Lines[1].Label = T(ctx, "maximum"), T(ctx, "average")
+	c.Summary = T(ctx, "%s: no data.", title)
 	if most >= 0 {
-		c.Summary = T(ctx, "%s: %s at most.", title, say(most))
+		c.Summary = T(ctx, "%s: maximum %s.", title, say(most))
 	}
 	return c
 }

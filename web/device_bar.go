@@ -67,8 +67,8 @@ func (d Device) segments() []segment {
 	return out
 }
 
-// Held is Σ of the cores that are in use already.
-func (d Device) Held() int64 {
+// InUse is Σ of the cores that are in use already.
+func (d Device) InUse() int64 {
 	var n int64
 	for _, s := range d.Shares {
 		if !s.New {
@@ -95,8 +95,8 @@ func (d Device) memoryOf(part int64) string {
 	return percent(min(part, d.MemoryMiB)*size, 100*d.MemoryMiB)
 }
 
-// heldMemory is Σ of the memory of its shares, in MiB.
-func (d Device) heldMemory() (n int64) {
+// memoryInUse is Σ of the memory of its shares, in MiB.
+func (d Device) memoryInUse() (n int64) {
 	for _, s := range d.Shares {
 		n += s.MemoryMiB
 	}
@@ -127,7 +127,7 @@ func (d Device) describe(ctx context.Context) string {
 // freeSummary says in words what is free, and how the device is shared.
 func (d Device) freeSummary(ctx context.Context) string {
 	if d.Instances > 0 {
-		return T(ctx, "cut into instances: %d", d.Instances)
+		return T(ctx, "MIG instances: %d", d.Instances)
 	}
 	parts := []string{T(ctx, "none free")}
 	switch {

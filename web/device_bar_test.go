@@ -10,12 +10,12 @@ import (
 
 func TestRemains(t *testing.T) {
 	free := Device{FreeCores: 20, FreeMemoryMiB: 30 << 10, Sharing: models.SharingMPS}
-	held, closed, cut := free, free, free
-	held.Enforcement = models.EnforcedMPS
-	held.FreeCores = 0
+	inUse, closed, cut := free, free, free
+	inUse.Enforcement = models.EnforcedMPS
+	inUse.FreeCores = 0
 	closed.State = models.Say("lost")
 	cut.Instances = 3
-	for want, d := range map[string]Device{"20 free · 30 GiB · MPS": free, "none free · MPS": held, "lost · MPS": closed, "cut into instances: 3": cut} {
+	for want, d := range map[string]Device{"20 free · 30 GiB · MPS": free, "none free · MPS": inUse, "lost · MPS": closed, "MIG instances: 3": cut} {
 		if got := d.freeSummary(t.Context()); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
@@ -42,8 +42,8 @@ func TestBarInWords(t *testing.T) {
 	if got := d.describe(t.Context()); got != want {
 		t.Errorf("the bar reads\n%q, want\n%q", got, want)
 	}
-	if d = newShare(50); d.Held() != 30 {
-		t.Errorf("a share that would be taken counts as held: %d", d.Held())
+	if d = newShare(50); d.InUse() != 30 {
+		t.Errorf("a share that would be taken counts as in use: %d", d.InUse())
 	}
 	var at []string
 	for _, s := range d.segments() {

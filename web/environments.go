@@ -54,14 +54,14 @@ func minimumWords(ctx context.Context, m models.Minimum) string {
 		parts = append(parts, models.FormatMiB(m.MemoryMiB))
 	}
 	if len(parts) == 0 {
-		return T(ctx, "nothing")
+		return T(ctx, "none")
 	}
 	return strings.Join(parts, " · ")
 }
 
 func (v EnvironmentFormView) title(ctx context.Context) string {
 	if v.ID == 0 {
-		return T(ctx, "Add an environment")
+		return T(ctx, "Add environment")
 	}
 	return T(ctx, "Edit %s", v.Name)
 }
@@ -78,8 +78,8 @@ func (v EnvironmentFormView) action() string { return itemPath("/environments", 
 // ConfirmDeleteEnvironment asks before a catalogue entry is deleted.
 func ConfirmDeleteEnvironment(e models.Environment) ConfirmView {
 	return ConfirmView{
-		Title:        models.Say("Delete the environment %s?", e.Name),
-		Consequences: []models.Text{models.Say("Nobody can launch it afterwards. Workspaces that already run are not touched.")},
+		Title:        models.Say("Delete environment %s?", e.Name),
+		Consequences: []models.Text{models.Say("It can no longer be launched. Running workspaces are not affected.")},
 		Button:       models.Say("Delete environment"),
 		Action:       "/environments/" + id(e.ID) + "/delete",
 		Back:         "/environments", Version: e.Version,

@@ -26,62 +26,62 @@ type WorkspaceGoneView struct {
 func (v ErrorView) title(ctx context.Context) string {
 	switch {
 	case v.Status == http.StatusUnauthorized:
-		return T(ctx, "Please sign in")
+		return T(ctx, "Sign in to continue")
 	case v.Status == http.StatusForbidden:
-		return T(ctx, "You may not do this")
+		return T(ctx, "Access denied")
 	case v.Status == http.StatusNotFound:
-		return T(ctx, "Nothing is here")
+		return T(ctx, "Not found")
 	case v.Status == http.StatusConflict || v.Status == http.StatusPreconditionFailed:
-		return T(ctx, "It has changed meanwhile")
+		return T(ctx, "Conflicting change")
 	case v.Status == http.StatusTooManyRequests:
 		return T(ctx, "Too many attempts")
 	case v.Status == http.StatusServiceUnavailable:
-		return T(ctx, "Not available now")
+		return T(ctx, "Service unavailable")
 	case v.Status >= 500:
-		return T(ctx, "Something went wrong here")
+		return T(ctx, "Something went wrong")
 	}
-	return T(ctx, "This cannot be done")
+	return T(ctx, "Invalid request")
 }
 
 // advice says what the reader can do about it.
 func (v ErrorView) advice(ctx context.Context) string {
 	switch {
 	case v.Status == http.StatusUnauthorized:
-		return T(ctx, "Your session has ended, or there was none.")
+		return T(ctx, "Your session has expired or you are not signed in.")
 	case v.Status == http.StatusForbidden:
-		return T(ctx, "A manager of the project or an administrator can give you the right.")
+		return T(ctx, "A project manager or platform administrator can grant you access.")
 	case v.Status == http.StatusNotFound:
-		return T(ctx, "The address is wrong, the thing was deleted, or it is not yours to see.")
+		return T(ctx, "The address is wrong, the item was deleted, or you do not have access to it.")
 	case v.Status == http.StatusConflict || v.Status == http.StatusPreconditionFailed:
-		return T(ctx, "Nothing was changed. Go back, load the page again and repeat what you wanted to change.")
+		return T(ctx, "No changes were made. Go back, reload the page and try again.")
 	case v.Status == http.StatusTooManyRequests || v.Status == http.StatusServiceUnavailable:
-		return T(ctx, "Try again in a while.")
+		return T(ctx, "Try again later.")
 	case v.Status >= 500:
-		return T(ctx, "It is not your fault. Try again; if it stays, tell an administrator the number of the request.")
+		return T(ctx, "Something went wrong. If it happens again, give an administrator this request ID.")
 	}
-	return T(ctx, "Go back and correct the input.")
+	return T(ctx, "Go back and correct your input.")
 }
 
 func (v WorkspaceGoneView) title(ctx context.Context) string {
 	switch {
 	case v.State == "":
-		return T(ctx, "There is no workspace here")
+		return T(ctx, "Workspace not found")
 	case v.State.Ended() || v.State == models.StateStopping:
-		return T(ctx, "The workspace %s has stopped", v.Name)
+		return T(ctx, "Workspace %s has stopped", v.Name)
 	case v.State == models.StateRunning:
-		return T(ctx, "The workspace %s does not answer", v.Name)
+		return T(ctx, "Workspace %s is not responding", v.Name)
 	}
-	return T(ctx, "The workspace %s is not ready yet", v.Name)
+	return T(ctx, "Workspace %s is not ready yet", v.Name)
 }
 
 func (v WorkspaceGoneView) advice(ctx context.Context) string {
 	switch {
 	case v.State == "":
-		return T(ctx, "It was never here, or it must be opened from Weir first.")
+		return T(ctx, "The workspace does not exist, or you need to open it from Weir first.")
 	case v.State.Ended() || v.State == models.StateStopping:
-		return T(ctx, "Its files are kept. It can be launched again from Weir.")
+		return T(ctx, "Its files are kept. You can launch it again from Weir.")
 	}
-	return T(ctx, "Its page in Weir says how far it is and opens it.")
+	return T(ctx, "Check its status and open it from its page in Weir.")
 }
 
 func (v WorkspaceGoneView) link() string {

@@ -10,21 +10,21 @@ import (
 // extensionText say which end is near, or over.
 func extensionText(ctx context.Context, e models.Extension) string {
 	now, at := From(ctx).Now, models.Moment(e.EndsAt)
-	switch period := e.Kind == models.AskForPeriod; {
+	switch period := e.Kind == models.RequestPeriod; {
 	case period && e.Over(now):
-		return T(ctx, "The project %s ended on %s.", e.Project, at)
+		return T(ctx, "Project %s ended on %s.", e.Project, at)
 	case period:
-		return T(ctx, "The project %s ends in %s, on %s.", e.Project, span(ctx, now, e.EndsAt), at)
+		return T(ctx, "Project %s ends in %s, on %s.", e.Project, span(ctx, now, e.EndsAt), at)
 	case e.Over(now):
-		return T(ctx, "Your participation in %s ended on %s.", e.Project, at)
+		return T(ctx, "Your membership in %s ended on %s.", e.Project, at)
 	default:
-		return T(ctx, "Your participation in %s ends in %s, on %s.", e.Project, span(ctx, now, e.EndsAt), at)
+		return T(ctx, "Your membership in %s ends in %s, on %s.", e.Project, span(ctx, now, e.EndsAt), at)
 	}
 }
 
 // extensionEdit is where the end can be set by who may.
 func extensionEdit(e models.Extension) string {
-	if e.Kind == models.AskForPeriod {
+	if e.Kind == models.RequestPeriod {
 		return projectPath(e.ProjectID) + "/edit"
 	}
 	return projectPath(e.ProjectID) + "/members/" + id(e.MemberID) + "/edit"
@@ -32,7 +32,7 @@ func extensionEdit(e models.Extension) string {
 
 // extensionField is the input by which the later end is posted.
 func extensionField(e models.Extension) string {
-	if e.Kind == models.AskForPeriod {
+	if e.Kind == models.RequestPeriod {
 		return "period.ends_at"
 	}
 	return "deadline.until"

@@ -9,17 +9,17 @@ import (
 
 func TestExtensionInWords(t *testing.T) {
 	ctx := With(t.Context(), Page{Now: now})
-	e := models.Extension{Kind: models.AskForPeriod, Project: "vision"}
+	e := models.Extension{Kind: models.RequestPeriod, Project: "vision"}
 	for _, c := range []struct {
 		kind string
 		left time.Duration
 		want string
 	}{
-		{models.AskForPeriod, 6*24*time.Hour + time.Hour, "The project vision ends in 6 days, on "},
-		{models.AskForPeriod, 90 * time.Minute, "The project vision ends in 1 h 30 min, on "},
-		{models.AskForPeriod, 0, "The project vision ended on "},
-		{models.AskForDeadline, time.Minute, "Your participation in vision ends in 1 min, on "},
-		{models.AskForDeadline, -time.Minute, "Your participation in vision ended on "},
+		{models.RequestPeriod, 6*24*time.Hour + time.Hour, "The project vision ends in 6 days, on "},
+		{models.RequestPeriod, 90 * time.Minute, "The project vision ends in 1 h 30 min, on "},
+		{models.RequestPeriod, 0, "The project vision ended on "},
+		{models.RequestDeadline, time.Minute, "Your participation in vision ends in 1 min, on "},
+		{models.RequestDeadline, -time.Minute, "Your participation in vision ended on "},
 	} {
 		e.Kind, e.EndsAt = c.kind, now.Add(c.left)
 		if got := extensionText(ctx, e); got != c.want+models.Moment(e.EndsAt)+"." {

@@ -110,8 +110,8 @@ var stateWords = map[string]models.Text{
 	"lost":      models.Say("lost"),
 	"recalled":  models.Say("recalled"),
 	"granted":   models.Say("granted"),
-	"partial":   models.Say("partly"),
-	"delayed":   models.Say("waits"),
+	"partial":   models.Say("partial"),
+	"delayed":   models.Say("delayed"),
 	"refused":   models.Say("refused"),
 	"approved":  models.Say("approved"),
 	"adjusted":  models.Say("adjusted"),
@@ -158,7 +158,7 @@ func enforcement(ctx context.Context, e string) string {
 	case models.EnforcedMPS:
 		return "MPS"
 	case models.EnforcementLapsed:
-		return T(ctx, "advisory until its daemon is back")
+		return T(ctx, "advisory, MPS daemon not running")
 	case models.EnforcedMIG:
 		return "MIG"
 	}
@@ -169,15 +169,15 @@ func enforcement(ctx context.Context, e string) string {
 func enforcementMeans(ctx context.Context, e string) string {
 	switch e {
 	case models.EnforcedExclusive:
-		return T(ctx, "Exclusive: the whole GPU, visible to its holder alone.")
+		return T(ctx, "Exclusive: the whole GPU, visible only to its user.")
 	case models.EnforcedAdvisory:
-		return T(ctx, "Advisory: not isolated and not limited. Nothing stops a program from taking more than its share.")
+		return T(ctx, "Advisory: not isolated and not limited. A program can exceed its share.")
 	case models.EnforcedMPS:
-		return T(ctx, "MPS: NVIDIA's Multi-Process Service limits threads and memory. A program that crashes can take the others on this GPU with it.")
+		return T(ctx, "MPS: NVIDIA's Multi-Process Service limits threads and memory. A program that crashes can bring down the others on this GPU.")
 	case models.EnforcementLapsed:
-		return T(ctx, "Advisory until its daemon is back: the Multi-Process Service of this GPU does not run, so nothing limits the programs there now.")
+		return T(ctx, "Advisory: the Multi-Process Service daemon of this GPU is not running. Limits are not enforced until it is back.")
 	case models.EnforcedMIG:
-		return T(ctx, "MIG: an instance that the hardware keeps apart from the others, with memory of its own.")
+		return T(ctx, "MIG: an instance isolated by the hardware, with its own memory.")
 	}
 	return e
 }
@@ -232,7 +232,7 @@ func capitalised(text string) string {
 
 func endDate(ctx context.Context, t *time.Time) string {
 	if t == nil {
-		return T(ctx, "no end")
+		return T(ctx, "no end date")
 	}
 	return day(*t)
 }
@@ -266,7 +266,7 @@ func amounts(ctx context.Context, r models.Resources) string {
 func excess(ctx context.Context, over []models.Excess) string {
 	var parts []string
 	for _, e := range over {
-		parts = append(parts, T(ctx, "%s needs %s, %s is left", TT(ctx, e.Label),
+		parts = append(parts, T(ctx, "%s: %s required, %s remaining", TT(ctx, e.Label),
 			models.Quantity(e.Name, e.Value), models.Quantity(e.Name, max(0, e.Limit))))
 	}
 	return strings.Join(parts, T(ctx, "; "))

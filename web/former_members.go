@@ -6,37 +6,37 @@ import (
 	"weir/models"
 )
 
-// LeaversView lists who has left a project, with their directories.
-type LeaversView struct {
+// FormerMembersView lists who has left a project, with their directories.
+type FormerMembersView struct {
 	ProjectID int64
 	Project   string
-	Rows      []models.Leaver
+	Rows      []models.FormerMember
 	CanManage bool   // hand over and take back
 	Next      string // address of the next page, empty on the last
 }
 
-// HandoverView chooses who gets the directory of a member who has left.
+// HandOverView chooses who gets the directory of a member who has left.
 //
 // Fields: to_member_id.
-type HandoverView struct {
-	Form    Form
-	Project models.Project
-	Leaver  models.Leaver
-	Heirs   []models.Heir
+type HandOverView struct {
+	Form         Form
+	Project      models.Project
+	FormerMember models.FormerMember
+	Recipients   []models.Recipient
 }
 
 // options are the members to choose from.
-func (v HandoverView) options() []Option {
-	list := make([]Option, len(v.Heirs))
-	for i, h := range v.Heirs {
+func (v HandOverView) options() []Option {
+	list := make([]Option, len(v.Recipients))
+	for i, h := range v.Recipients {
 		list[i] = Option{strconv.FormatInt(h.ID, 10), h.UserName + " (" + h.UserEmail + ")"}
 	}
 	return list
 }
 
-func leaversPath(project int64) string { return projectPath(project) + "/leavers" }
+func formerMembersPath(project int64) string { return projectPath(project) + "/former-members" }
 
-func handoverPath(l models.Leaver) string {
+func handoverPath(l models.FormerMember) string {
 	return projectPath(l.ProjectID) + "/members/" + id(l.ID) + "/handover"
 }
 

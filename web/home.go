@@ -21,10 +21,10 @@ type ProjectCard struct {
 	ID        int64
 	Name      string
 	Role      string
-	Meters    []Meter    // PeakMeters
-	Until     *time.Time // my participation deadline
-	EndsAt    *time.Time // of the project
-	Fits      []FitRow   // what could be had now, the smallest first
-	Active    bool       // project and membership cover now
+	Meters    []Meter        // LimitMeters
+	Until     *time.Time     // my participation deadline
+	EndsAt    *time.Time     // of the project
+	Fits      []AvailableRow // what could be had now, the smallest first
+	Active    bool           // project and membership cover now
 	CanLaunch bool
 }

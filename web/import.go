@@ -25,13 +25,13 @@ func ImportMembers(p models.Project, columns []string) ImportView {
 	at := projectPath(p.ID)
 	return ImportView{Title: models.Say("Import members"), Below: p.Name, Action: at + "/members/import", Back: at,
 		Download: "/api/v1" + at + "/members.csv", Columns: columns,
-		About: models.Say("Each row adds a member or changes one; nobody is removed. email and role are needed; who is named must have an account. Dates are such as 2027-01-31; until left empty is no end.")}
+		About: models.Say("Each row adds or updates a member. No members are removed. email and role are required, and each person must already have an account. Write dates as 2027-01-31. Leave until empty for no end date.")}
 }
 
 // ImportPeople is the import of people.
 func ImportPeople(columns []string) ImportView {
 	return ImportView{Title: models.Say("Import people"), Action: "/people/import", Back: "/people", Download: "/api/v1/users.csv", Columns: columns,
-		About: models.Say("Each row adds an account or changes one; nobody is removed or disabled. email and name are needed; admin and auditor are yes or no. A new account has no password: set one on the person's page, or let the person sign in by a provider that may link accounts.")}
+		About: models.Say("Each row adds or updates an account. No accounts are removed or disabled. email and name are required; admin and auditor are yes or no. A new account has no password: set one on the person's page, or use an identity provider that may link accounts.")}
 }
 
 func (v ImportView) columns() string { return strings.Join(v.Columns, ",") }
@@ -46,13 +46,13 @@ func (v ImportView) effective() int { return v.count(models.RowAdded) + v.count(
 func (v ImportView) importable() bool { return v.count(models.RowRefused) == 0 && v.effective() > 0 }
 
 func (v ImportView) counts(ctx context.Context) string {
-	return T(ctx, "%d to be added, %d to be changed, %d unchanged, %d refused.", v.count(models.RowAdded), v.count(models.RowChanged),
+	return T(ctx, "%d to add, %d to update, %d unchanged, %d refused.", v.count(models.RowAdded), v.count(models.RowChanged),
 		v.count(models.RowUnchanged), v.count(models.RowRefused))
 }
 
 var outcomeWords = map[string]models.Text{
 	models.RowAdded:     models.Say("added"),
-	models.RowChanged:   models.Say("changed"),
+	models.RowChanged:   models.Say("updated"),
 	models.RowUnchanged: models.Say("unchanged"),
 	models.RowRefused:   models.Say("refused"),
 }

@@ -35,7 +35,7 @@ func (f Form) labelOf(name string) string { return cmp.Or(f.labels[name], name) 
 func (f Form) Refuse(err error) Form {
 	var e *models.Error
 	if !errors.As(err, &e) {
-		f.Message = models.Say("Something went wrong here. Nothing was changed.")
+		f.Message = models.Say("Something went wrong. No changes were made.")
 		return f
 	}
 	f.Message = e.Message

@@ -13,7 +13,7 @@ func TestFormRefuse(t *testing.T) {
 	if got.Value("name") != "x" || got.Version != 3 || got.Errors["name"].String() != "first" {
 		t.Errorf("a refused form came back as %+v", got)
 	}
-	if got := f.Refuse(errors.New("disk full at sector 7")); got.Message.String() != "Something went wrong here. Nothing was changed." {
+	if got := f.Refuse(errors.New("disk full at sector 7")); got.Message.String() != "Something went wrong. No changes were made." {
 		t.Errorf("an internal error shows as %q", got.Message)
 	}
 }

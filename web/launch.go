@@ -19,12 +19,12 @@ type LaunchView struct {
 	Project      string
 	Role         string
 	GPUModels    []string // in the pool, for the choice
-	Meters       []Meter  // PeakMeters with what is requested
+	Meters       []Meter  // LimitMeters with what is requested
 	Environments []EnvironmentChoice
 	Refused      []EnvironmentRefused
 	Target       []models.Parameter
 	Defaults     map[string]string // per field: what is taken when it is left empty, for people
-	Answer       Answer
+	Decision     Decision
 	CanLaunch    bool
 }
 
@@ -44,8 +44,8 @@ type EnvironmentRefused struct {
 	Reasons []models.Text
 }
 
-// Answer is what the pool would decide about this launch now.
-type Answer struct {
+// Decision is what the pool would decide about this launch now.
+type Decision struct {
 	Outcome     string // models.Outcome…; empty while the form says too little
 	AskedCores  int64  // Σ over GPUs
 	FreeCores   int64  // of those, what could be had now
@@ -123,7 +123,7 @@ func (v LaunchView) gpuModels(ctx context.Context) []Option {
 // whenShort is the chosen way when not all is free; the first one offered
 // unless another was chosen.
 func (v LaunchView) whenShort() string {
-	a, chosen := v.Answer, v.Form.Value("when_short")
+	a, chosen := v.Decision, v.Form.Value("when_short")
 	switch {
 	case a.Wait != nil && (chosen == "wait" || a.Fewer == nil):
 		return "wait"
@@ -135,7 +135,7 @@ func (v LaunchView) whenShort() string {
 
 // button says what launching does.
 func (v LaunchView) button(ctx context.Context) string {
-	a := v.Answer
+	a := v.Decision
 	if a.needsChoice() {
 		switch v.whenShort() {
 		case "wait":
@@ -151,39 +151,39 @@ func (v LaunchView) button(ctx context.Context) string {
 }
 
 // needsChoice tells whether the member has to choose.
-func (a Answer) needsChoice() bool { return a.Fewer != nil || a.Wait != nil }
+func (a Decision) needsChoice() bool { return a.Fewer != nil || a.Wait != nil }
 
 // headline is the decision in one sentence.
-func (a Answer) headline(ctx context.Context) string {
+func (a Decision) headline(ctx context.Context) string {
 	switch {
 	case a.Outcome == "":
 		return T(ctx, "Launch")
 	case a.Outcome == models.OutcomeRefused && !a.needsChoice():
-		return T(ctx, "This cannot be launched")
+		return T(ctx, "Cannot launch this workspace")
 	case a.Outcome == models.OutcomeGranted && a.AskedCores == 0:
-		return T(ctx, "It starts now, without a GPU")
+		return T(ctx, "Starts immediately, without a GPU")
 	case a.Outcome == models.OutcomeGranted:
-		return T(ctx, "All %d cores are free now", a.AskedCores)
+		return T(ctx, "All %d cores are available now", a.AskedCores)
 	case a.FreeCores > 0:
-		return T(ctx, "Only %d of %d cores are free now", a.FreeCores, a.AskedCores)
+		return T(ctx, "Only %d of %d cores are available now", a.FreeCores, a.AskedCores)
 	}
-	return T(ctx, "None of the %d cores is free now", a.AskedCores)
+	return T(ctx, "None of the %d cores are available now", a.AskedCores)
 }
 
 // queue says who comes before.
 func (w Wait) queue(ctx context.Context) string {
 	switch w.Before {
 	case 0:
-		return T(ctx, "Nobody waits before you.")
+		return T(ctx, "No requests ahead of you.")
 	case 1:
-		return T(ctx, "One request waits before you.")
+		return T(ctx, "1 request ahead of you.")
 	}
-	return T(ctx, "%d requests wait before you.", w.Before)
+	return T(ctx, "%d requests ahead of you.", w.Before)
 }
 
-// askForMore is where a larger limit is requested, when more is wanted than
+// requestMore is where a larger limit is requested, when more is wanted than
 // the own one allows.
-func (v LaunchView) askForMore() string {
+func (v LaunchView) requestMore() string {
 	project, err := strconv.ParseInt(v.Form.Value("project_id"), 10, 64)
 	if err != nil && len(v.Projects) > 0 {
 		project, err = strconv.ParseInt(v.Projects[0].Value, 10, 64)
@@ -191,5 +191,5 @@ func (v LaunchView) askForMore() string {
 	if err != nil || !slices.ContainsFunc(v.Meters, Meter.Over) {
 		return ""
 	}
-	return askPath(models.AskForPeak, project)
+	return newRequestPath(models.RequestLimit, project)
 }

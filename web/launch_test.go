@@ -10,20 +10,20 @@ func TestLaunchSaysWhatItDoes(t *testing.T) {
 	waiting := launchWith(short)
 	waiting.Form.Values["when_short"] = "wait"
 	onlyWait := launchWith(short)
-	onlyWait.Answer.Fewer = nil
+	onlyWait.Decision.Fewer = nil
 	for _, c := range []struct {
 		name             string
 		v                LaunchView
 		headline, button string
 	}{
-		{"granted", launchWith(granted), "All 50 cores are free now", "Launch with 50 cores"},
-		{"short", launchWith(short), "Only 30 of 50 cores are free now", "Start now with 30 cores"},
-		{"short, wait chosen", waiting, "Only 30 of 50 cores are free now", "Wait for 50 cores"},
-		{"nothing to have now", onlyWait, "Only 30 of 50 cores are free now", "Wait for 50 cores"},
-		{"no GPU", launchWith(Answer{Outcome: models.OutcomeGranted}), "It starts now, without a GPU", "Launch without a GPU"},
-		{"refused", launchWith(Answer{Outcome: models.OutcomeRefused, AskedCores: 200}), "This cannot be launched", "Launch with 200 cores"},
+		{"granted", launchWith(granted), "All 50 cores are available now", "Launch with 50 cores"},
+		{"short", launchWith(short), "Only 30 of 50 cores are available now", "Start now with 30 cores"},
+		{"short, wait chosen", waiting, "Only 30 of 50 cores are available now", "Wait for 50 cores"},
+		{"nothing to have now", onlyWait, "Only 30 of 50 cores are available now", "Wait for 50 cores"},
+		{"no GPU", launchWith(Decision{Outcome: models.OutcomeGranted}), "Starts immediately, without a GPU", "Launch without a GPU"},
+		{"refused", launchWith(Decision{Outcome: models.OutcomeRefused, AskedCores: 200}), "Cannot launch this workspace", "Launch with 200 cores"},
 	} {
-		if got := c.v.Answer.headline(t.Context()); got != c.headline {
+		if got := c.v.Decision.headline(t.Context()); got != c.headline {
 			t.Errorf("%s: the headline is %q, want %q", c.name, got, c.headline)
 		}
 		if got := c.v.button(t.Context()); got != c.button {

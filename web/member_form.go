@@ -24,7 +24,7 @@ type MemberFormView struct {
 
 func (v MemberFormView) title(ctx context.Context) string {
 	if v.ID == 0 {
-		return T(ctx, "Add a member")
+		return T(ctx, "Add member")
 	}
 	return T(ctx, "Edit %s", v.Name)
 }
@@ -59,7 +59,7 @@ func (v MemberFormView) ChosenRole() int64 {
 		return 0
 	}
 	for _, r := range v.Roles {
-		if len(r.Peak.Exceeding(v.Remaining)) == 0 && v.Lacks[r.ID] == 0 {
+		if len(r.Limit.Exceeding(v.Remaining)) == 0 && v.Lacks[r.ID] == 0 {
 			return r.ID
 		}
 	}
@@ -71,7 +71,7 @@ type RoleChoice struct {
 	ID         int64
 	Name       string
 	Permission string
-	Peak       models.Resources
+	Limit      models.Resources
 }
 
 // ConfirmRemoveMember asks before a member is removed.
@@ -80,8 +80,8 @@ func ConfirmRemoveMember(project models.Project, member models.MemberView) Confi
 	return ConfirmView{
 		Title: models.Say("Remove %s from %s?", member.UserName, project.Name),
 		Consequences: []models.Text{
-			models.Say("Their workspaces in this project are stopped and give back what they hold."),
-			models.Say("Their directory and its files stay."),
+			models.Say("Their workspaces in this project are stopped and the resources are released."),
+			models.Say("Their directory and its files are kept."),
 		},
 		Button: models.Say("Remove member"),
 		Action: base + "/members/" + id(member.ID) + "/delete",

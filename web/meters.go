@@ -9,51 +9,51 @@ import (
 // Meter is how much of one resource is in use, allocated or requested, of how
 // much.
 type Meter struct {
-	Resource string // as in models.Resources, such as "gpu_cores"
-	Label    models.Text
-	Held     int64
-	Asked    int64 // what a launch would add
-	Promised int64 // Σ of members' limits
-	Limit    int64
-	Quota    bool // a project's quota; otherwise the limit of a role
+	Resource  string // as in models.Resources, such as "gpu_cores"
+	Label     models.Text
+	InUse     int64
+	Requested int64 // what a launch would add
+	Allocated int64 // Σ of members' limits
+	Limit     int64
+	Quota     bool // a project's quota; otherwise the limit of a role
 }
 
-// PeakMeters compares what a member has in use and requests with the role's limit.
-func PeakMeters(held, asked, peak models.Resources) []Meter {
-	return meters(held, asked, models.Resources{}, peak, false)
+// LimitMeters compares what a member has in use and requests with the role's limit.
+func LimitMeters(inUse, asked, limit models.Resources) []Meter {
+	return meters(inUse, asked, models.Resources{}, limit, false)
 }
 
 // QuotaMeters compares what a project has in use, and has allocated to its
 // members, with its quota.
-func QuotaMeters(held, promised, quota models.Resources) []Meter {
-	return meters(held, models.Resources{}, promised, quota, true)
+func QuotaMeters(inUse, allocated, quota models.Resources) []Meter {
+	return meters(inUse, models.Resources{}, allocated, quota, true)
 }
 
-func meters(held, asked, promised, limit models.Resources, quota bool) []Meter {
-	h, a, p := held.Amounts(), asked.Amounts(), promised.Amounts()
+func meters(inUse, asked, allocated, limit models.Resources, quota bool) []Meter {
+	h, a, p := inUse.Amounts(), asked.Amounts(), allocated.Amounts()
 	var out []Meter
 	for i, l := range limit.Amounts() {
-		out = append(out, Meter{Resource: l.Name, Label: l.Label, Held: h[i].Value,
-			Asked: a[i].Value, Promised: p[i].Value, Limit: l.Value, Quota: quota})
+		out = append(out, Meter{Resource: l.Name, Label: l.Label, InUse: h[i].Value,
+			Requested: a[i].Value, Allocated: p[i].Value, Limit: l.Value, Quota: quota})
 	}
 	return out
 }
 
 // Over tells whether more is in use and requested than there may be.
-func (m Meter) Over() bool { return m.Held+m.Asked > m.Limit }
+func (m Meter) Over() bool { return m.InUse+m.Requested > m.Limit }
 
 // words are the meter's numbers: what they count and of what.
 func (m Meter) words(ctx context.Context) string {
 	q := func(n int64) string { return models.Quantity(m.Resource, n) }
 	switch {
 	case m.Resource == "storage_mib" && m.Quota:
-		return T(ctx, "%s promised of %s · use not measured", q(m.Promised), q(m.Limit))
+		return T(ctx, "%s allocated of %s · usage not measured", q(m.Allocated), q(m.Limit))
 	case m.Resource == "storage_mib":
-		return T(ctx, "%s peak · use not measured", q(m.Limit))
+		return T(ctx, "%s limit · usage not measured", q(m.Limit))
 	case m.Quota:
-		return T(ctx, "%s held · %s promised of %s", q(m.Held), q(m.Promised), q(m.Limit))
-	case m.Asked > 0:
-		return T(ctx, "%s held + %s asked of %s peak", q(m.Held), q(m.Asked), q(m.Limit))
+		return T(ctx, "%s in use · %s allocated of %s", q(m.InUse), q(m.Allocated), q(m.Limit))
+	case m.Requested > 0:
+		return T(ctx, "%s in use + %s requested, limit %s", q(m.InUse), q(m.Requested), q(m.Limit))
 	}
-	return T(ctx, "%s held of %s peak", q(m.Held), q(m.Limit))
+	return T(ctx, "%s in use, limit %s", q(m.InUse), q(m.Limit))
 }

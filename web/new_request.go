@@ -6,12 +6,12 @@ import (
 	"weir/models"
 )
 
-// AskView is a form for a new request; without a Kind it offers the kinds,
+// NewRequestView is a form for a new request; without a Kind it offers the kinds,
 // without a Project those that it could be about.
 //
 // Fields: reason, and those of the kind behind its name, such as project.* and
 // quota.* (see models.RequestKinds).
-type AskView struct {
+type NewRequestView struct {
 	Form      Form
 	Kind      string
 	ProjectID int64
@@ -24,59 +24,59 @@ type AskView struct {
 	Preview   *PreviewView
 }
 
-func (v AskView) title(ctx context.Context) string {
+func (v NewRequestView) title(ctx context.Context) string {
 	if v.Kind == "" {
-		return T(ctx, "Ask for something")
+		return T(ctx, "New request")
 	}
 	return kindWord(ctx, v.Kind)
 }
 
 // needsProject tells whether a project has still to be chosen.
-func (v AskView) needsProject() bool {
-	return v.ProjectID == 0 && v.Kind != models.AskForProject && v.Kind != models.AskForJoin
+func (v NewRequestView) needsProject() bool {
+	return v.ProjectID == 0 && v.Kind != models.RequestProject && v.Kind != models.RequestJoin
 }
 
 // kindWords name what can be requested.
 var kindWords = map[string]models.Text{
-	models.AskForProject:  models.Say("A new project"),
-	models.AskForJoin:     models.Say("A place in a project"),
-	models.AskForPeak:     models.Say("A larger peak"),
-	models.AskForRole:     models.Say("A new role"),
-	models.AskForDeadline: models.Say("A longer participation"),
-	models.AskForQuota:    models.Say("More quota for a project"),
-	models.AskForPeriod:   models.Say("A longer period of use"),
+	models.RequestProject:  models.Say("New project"),
+	models.RequestJoin:     models.Say("Join a project"),
+	models.RequestLimit:    models.Say("Higher limit"),
+	models.RequestRole:     models.Say("New role"),
+	models.RequestDeadline: models.Say("Longer membership"),
+	models.RequestQuota:    models.Say("More project quota"),
+	models.RequestPeriod:   models.Say("Longer period of use"),
 }
 
 // kindHints say what each is for, and who decides.
 var kindHints = map[string]models.Text{
-	models.AskForProject:  models.Say("For a team with a quota of its own. A platform administrator decides."),
-	models.AskForJoin:     models.Say("By the project's exact name or link. Its managers decide."),
-	models.AskForPeak:     models.Say("The members of your role may hold more at once. A project's managers decide."),
-	models.AskForRole:     models.Say("With a peak and a permission of its own. A project's managers decide."),
-	models.AskForDeadline: models.Say("You stay in a project for longer. Its managers decide."),
-	models.AskForQuota:    models.Say("All members together may hold more. A platform administrator decides."),
-	models.AskForPeriod:   models.Say("A project can be used for longer. A platform administrator decides."),
+	models.RequestProject:  models.Say("For a team with its own quota. Decided by a platform administrator."),
+	models.RequestJoin:     models.Say("By exact project name or link. Decided by the project's managers."),
+	models.RequestLimit:    models.Say("Members of your role can use more at once. Decided by the project's managers."),
+	models.RequestRole:     models.Say("With its own limit and permission. Decided by the project's managers."),
+	models.RequestDeadline: models.Say("Stay in a project for longer. Decided by the project's managers."),
+	models.RequestQuota:    models.Say("All members together can use more. Decided by a platform administrator."),
+	models.RequestPeriod:   models.Say("Use a project for longer. Decided by a platform administrator."),
 }
 
 func kindWord(ctx context.Context, kind string) string { return TT(ctx, kindWords[kind]) }
 
-func askPath(kind string, project int64) string {
+func newRequestPath(kind string, project int64) string {
 	if project == 0 {
 		return "/requests/new?kind=" + kind
 	}
 	return "/requests/new?kind=" + kind + "&project_id=" + id(project)
 }
 
-// askLabels are the inputs of requests that are called otherwise elsewhere.
-var askLabels = map[string]string{"join.name": "join_name", "reason": "request_reason", "role.mine": "role_mine"}
+// requestLabels are the inputs of requests that are called otherwise elsewhere.
+var requestLabels = map[string]string{"join.name": "join_name", "reason": "request_reason", "role.mine": "role_mine"}
 
 // amountsIn are the inputs of the resources that a kind of request is about.
 func amountsIn(kind string) []string {
 	switch kind {
-	case models.AskForProject, models.AskForQuota:
+	case models.RequestProject, models.RequestQuota:
 		return resourceFields(kind + ".quota")
-	case models.AskForRole, models.AskForPeak:
-		return resourceFields(kind + ".peak")
+	case models.RequestRole, models.RequestLimit:
+		return resourceFields(kind + ".limit")
 	}
 	return nil
 }

@@ -8,9 +8,9 @@ import (
 	"weir/models"
 )
 
-// NoticesView is the reader's inbox.
-type NoticesView struct {
-	Rows   []models.Notice
+// NotificationsView is the reader's inbox.
+type NotificationsView struct {
+	Rows   []models.Notification
 	Unread int64
 	Next   string // address of the next page, empty on the last
 
@@ -18,25 +18,25 @@ type NoticesView struct {
 }
 
 // newest is the id of the newest notification on the page.
-func (v NoticesView) newest() string {
+func (v NotificationsView) newest() string {
 	if len(v.Rows) == 0 {
 		return "0"
 	}
 	return id(v.Rows[0].ID)
 }
 
-// NoticeChoice is how the reader wants to be notified.
-type NoticeChoice struct {
+// NotificationChoice is how the reader wants to be notified.
+type NotificationChoice struct {
 	Offered bool // e-mail goes out at all
 	ByMail  bool
 }
 
 // bellLabel says what the bell shows.
 func bellLabel(ctx context.Context) string {
-	if n := From(ctx).Nav.Notices; n > 0 {
-		return T(ctx, "Notices: %d unread", n)
+	if n := From(ctx).Nav.Notifications; n > 0 {
+		return T(ctx, "Notifications: %d unread", n)
 	}
-	return T(ctx, "Notices")
+	return T(ctx, "Notifications")
 }
 
 // bellCount is the number on the bell, which is small.
@@ -52,5 +52,5 @@ func bellAttributes(ctx context.Context, f frame) templ.Attributes {
 	if liveAttributes(ctx, f) != nil {
 		return nil
 	}
-	return templ.Attributes{"hx-get": "/notices/bell", "hx-trigger": "weir:change from:body", "hx-swap": "outerMorph", "hx-target": "this"}
+	return templ.Attributes{"hx-get": "/notifications/bell", "hx-trigger": "weir:change from:body", "hx-swap": "outerMorph", "hx-target": "this"}
 }

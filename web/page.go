@@ -27,10 +27,10 @@ type Page struct {
 
 // NavCounts are the numbers beside the navigation's entries; 0 shows none.
 type NavCounts struct {
-	Workspaces int // my live workspaces
-	Waiting    int // requests waiting for the pool
-	Requests   int // that wait for the reader's decision
-	Notices    int // that the reader has not read
+	Workspaces    int // my live workspaces
+	Waiting       int // requests waiting for the pool
+	Requests      int // that wait for the reader's decision
+	Notifications int // that the reader has not read
 }
 
 // Flash is the outcome of what the person did just before.
@@ -87,10 +87,10 @@ func userName(ctx context.Context) string {
 
 // frame is what a page tells the layout.
 type frame struct {
-	Title  string
-	Topics []string // refetch the page when one of these changes
-	Still  bool     // the page refetches a part of itself instead
-	Every  string   // refetch the page so often, too, such as 10s
+	Title       string
+	Topics      []string // refetch the page when one of these changes
+	StillActive bool     // the page refetches a part of itself instead
+	Every       string   // refetch the page so often, too, such as 10s
 }
 
 // topicAttributes tells live.js what to listen for.
@@ -103,7 +103,7 @@ func topicAttributes(ctx context.Context, topics []string) templ.Attributes {
 
 // liveAttributes make a part refetch its page when a topic changes.
 func liveAttributes(ctx context.Context, f frame) templ.Attributes {
-	if len(f.Topics) == 0 || f.Still {
+	if len(f.Topics) == 0 || f.StillActive {
 		return nil
 	}
 	trigger := "weir:change from:body"

@@ -61,14 +61,14 @@ func personPath(n int64) string { return "/people/" + id(n) }
 // away.
 func ConfirmDeleteIdentity(u models.User, i models.Identity) ConfirmView {
 	v := ConfirmView{
-		Title:        models.Say("Take the sign-in by %s from %s?", i.Issuer, u.Email),
-		Consequences: []models.Text{models.Say("Sessions of this person end everywhere.")},
+		Title:        models.Say("Remove the %s sign-in from %s?", i.Issuer, u.Email),
+		Consequences: []models.Text{models.Say("This signs the person out of all sessions.")},
 		Button:       models.Say("Remove"),
 		Action:       personPath(u.ID) + "/identities/" + id(i.ID) + "/delete",
 		Back:         personPath(u.ID),
 	}
 	if u.PasswordHash == "" {
-		v.Consequences = append(v.Consequences, models.Say("Then nothing opens this account until it gets a password."))
+		v.Consequences = append(v.Consequences, models.Say("This account cannot sign in until a password is set."))
 	}
 	return v
 }

@@ -10,24 +10,24 @@ import (
 
 // permissionWords say what each permission lets a member do.
 var permissionWords = map[string]models.Text{
-	"project:read":     models.Say("See the project, its roles, members and resources. Every role may."),
-	"project:describe": models.Say("Change the name, the description and the initial launch parameters."),
-	"role:write":       models.Say("Create, change and delete roles, within one's own rights."),
-	"member:write":     models.Say("Add, change and remove members, and open the project to requests for a place."),
-	"request:decide":   models.Say("Decide what members ask for: roles, peaks, places and deadlines."),
-	"workspace:read":   models.Say("See the workspaces of others."),
+	"project:read":     models.Say("View the project, its roles, members and resources. Included in every role."),
+	"project:describe": models.Say("Edit the name, description and initial launch parameters."),
+	"role:write":       models.Say("Create, edit and delete roles within one's own permissions."),
+	"member:write":     models.Say("Add, edit and remove members, and allow join requests."),
+	"request:decide":   models.Say("Decide member requests: roles, limits, joining and end dates."),
+	"workspace:read":   models.Say("View the workspaces of other members."),
 	"workspace:launch": models.Say("Launch and open one's own workspaces."),
-	"workspace:stop":   models.Say("Stop the workspaces of others."),
-	"audit:read":       models.Say("Read who changed what in the project."),
+	"workspace:stop":   models.Say("Stop the workspaces of other members."),
+	"audit:read":       models.Say("View the audit log of the project."),
 }
 
 // standardWords say what each standard set lets a member do.
 var standardWords = map[string]models.Text{
-	models.PermissionViewer:  models.Say("Sees the project and what runs in it, and launches nothing."),
+	models.PermissionViewer:  models.Say("Views the project and what runs in it. Cannot launch workspaces."),
 	models.PermissionMember:  models.Say("Launches and stops own workspaces."),
-	models.PermissionManager: models.Say("Also manages roles, members and everybody's workspaces in the project, and reads its audit."),
-	models.PermissionOwner:   models.Say("Also changes the project's name, description and initial launch parameters."),
-	models.PermissionCustom:  models.Say("What is chosen below."),
+	models.PermissionManager: models.Say("Also manages roles, members and all workspaces in the project, and views its audit log."),
+	models.PermissionOwner:   models.Say("Also edits the project's name, description and initial launch parameters."),
+	models.PermissionCustom:  models.Say("The permissions selected below."),
 }
 
 // PermissionChoice is the choice of what a role permits, in a form whose

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// WhatIfView compares how the pool's past went with how it would have gone
+// PlanningView compares how the pool's past went with how it would have gone
 // with more machines.
-type WhatIfView struct {
+type PlanningView struct {
 	Form      Form // add, days, policy
 	Policies  []Option
 	Done      bool // there is a comparison
@@ -25,64 +25,64 @@ type Replay struct {
 	Placed, Waited, Refused int
 	Median, P90, Max        time.Duration // waits
 	GPUHours                int64         // served
-	Held                    int64         // percent of the capacity, on average
+	InUse                   int64         // percent of the capacity, on average
 	From, To                time.Time
 	Points                  []ReplayPoint
 }
 
 // ReplayPoint is a pool's mean state over a span, in GPU cores.
 type ReplayPoint struct {
-	At                      time.Time
-	Capacity, Held, Waiting int64
+	At                       time.Time
+	Capacity, InUse, Waiting int64
 }
 
 // comparison is one line of the comparison.
 type comparison struct{ What, Now, Then string }
 
-func (v WhatIfView) comparisons(ctx context.Context) []comparison {
+func (v PlanningView) comparisons(ctx context.Context) []comparison {
 	wait := func(d time.Duration) string { return span(ctx, time.Time{}, time.Time{}.Add(d)) }
 	count := func(n int) string { return grouped(int64(n)) }
 	a, b := v.Now, v.Then
 	return []comparison{
 		{T(ctx, "Machines"), count(a.Machines), count(b.Machines)},
 		{T(ctx, "GPUs"), count(a.GPUs), count(b.GPUs)},
-		{T(ctx, "Requests served"), count(a.Placed), count(b.Placed)},
-		{T(ctx, "Of those, not at once"), count(a.Waited), count(b.Waited)},
+		{T(ctx, "Requests met"), count(a.Placed), count(b.Placed)},
+		{T(ctx, "Of those, after waiting"), count(a.Waited), count(b.Waited)},
 		{T(ctx, "Requests refused"), count(a.Refused), count(b.Refused)},
 		{T(ctx, "Median wait"), wait(a.Median), wait(b.Median)},
-		{T(ctx, "Nine of ten waited at most"), wait(a.P90), wait(b.P90)},
+		{T(ctx, "90th percentile wait"), wait(a.P90), wait(b.P90)},
 		{T(ctx, "Longest wait"), wait(a.Max), wait(b.Max)},
-		{T(ctx, "GPU hours served"), grouped(a.GPUHours), grouped(b.GPUHours)},
-		{T(ctx, "Held, on average"), id(a.Held) + "%", id(b.Held) + "%"},
+		{T(ctx, "GPU hours used"), grouped(a.GPUHours), grouped(b.GPUHours)},
+		{T(ctx, "Average in use"), id(a.InUse) + "%", id(b.InUse) + "%"},
 	}
 }
 
-func (v WhatIfView) charts(ctx context.Context) []Chart {
-	return []Chart{v.Now.chart(ctx, "chart-now", T(ctx, "As it is"), v.top()), v.Then.chart(ctx, "chart-then", T(ctx, "With %s", v.Added), v.top())}
+func (v PlanningView) charts(ctx context.Context) []Chart {
+	return []Chart{v.Now.chart(ctx, "chart-now", T(ctx, "Current"), v.top()), v.Then.chart(ctx, "chart-then", T(ctx, "With %s", v.Added), v.top())}
 }
 
 // top is the same for both pictures, so that they can be compared.
-func (v WhatIfView) top() (n int64) {
+func (v PlanningView) top() (n int64) {
 	for _, r := range []Replay{v.Now, v.Then} {
 		for _, p := range r.Points {
-			n = max(n, p.Capacity, p.Held, p.Waiting)
+			n = max(n, p.Capacity, p.InUse, p.Waiting)
 		}
 	}
 	return roundUp(n, 100)
 }
 
 func (r Replay) chart(ctx context.Context, name, title string, top int64) Chart {
-	capacity, held, waiting := Line{Class: "capacity", Label: T(ctx, "capacity")}, Line{Class: "mean", Label: T(ctx, "held")}, Line{Class: "waiting", Label: T(ctx, "waiting")}
+	capacity, inUse, waiting := Line{Class: "capacity", Label: T(ctx, "Capacity")}, Line{Class: "mean", Label: T(ctx, "In use")}, Line{Class: "waiting", Label: T(ctx, "queued")}
 	for _, p := range r.Points {
-		capacity.Values, held.Values, waiting.Values = append(capacity.Values, p.Capacity), append(held.Values, p.Held), append(waiting.Values, p.Waiting)
+		capacity.Values, inUse.Values, waiting.Values = append(capacity.Values, p.Capacity), append(inUse.Values, p.InUse), append(waiting.Values, p.Waiting)
 	}
-	return Chart{ID: name, Title: title, Top: top, TopWord: grouped(top), From: r.From, To: r.To, Lines: []Line{capacity, held, waiting},
-		Summary: T(ctx, "%s: GPU cores that there are, that are held, and that requests wait for. %d%% are held on average.", title, r.Held)}
+	return Chart{ID: name, Title: title, Top: top, TopWord: grouped(top), From: r.From, To: r.To, Lines: []Line{capacity, inUse, waiting},
+		Summary: T(ctx, "%s: GPU cores of capacity, in use and queued. On average, %d%% are in use.", title, r.InUse)}
 }
 
 // pairs are the points of both replays side by side; the shorter one ends
 // before.
-func (v WhatIfView) pairs() (rows [][2]*ReplayPoint) {
+func (v PlanningView) pairs() (rows [][2]*ReplayPoint) {
 	for i := range max(len(v.Now.Points), len(v.Then.Points)) {
 		var row [2]*ReplayPoint
 		for j, points := range [][]ReplayPoint{v.Now.Points, v.Then.Points} {

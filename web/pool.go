@@ -12,7 +12,7 @@ type PoolView struct {
 	Providers []Provider
 	GPUs      int64 // physical ones
 	Cores     int64 // of all of them
-	Held      int64 // cores
+	InUse     int64 // cores
 	Computing int64 // percent of the measured GPUs, on average; -1 when nothing is measured
 	Queue     []QueueRow
 	Decisions []DecisionRow
@@ -130,18 +130,18 @@ func (p Provider) hardware() string {
 
 // notice is the one sentence that matters most of what holds for a machine
 // now, and the moment that it speaks of.
-func (p Provider) notice(ctx context.Context) (sentence string, at *time.Time) {
+func (p Provider) notification(ctx context.Context) (sentence string, at *time.Time) {
 	switch {
 	case p.State == models.ProviderLost:
-		return T(ctx, "Shares are kept for when it comes back. Last heard of"), &p.SeenAt
+		return T(ctx, "Shares are kept until it reconnects. Last heartbeat:"), &p.SeenAt
 	case p.RecallAt != nil:
-		return T(ctx, "The shares here end at"), p.RecallAt
+		return T(ctx, "Shares here end at"), p.RecallAt
 	case p.State == models.ProviderDraining:
-		return T(ctx, "Lends nothing new; what is held stays held."), nil
+		return T(ctx, "No new shares are placed here. Existing shares are kept."), nil
 	case !p.Lends && p.Until != nil:
-		return T(ctx, "Lends again at"), p.Until
+		return T(ctx, "Available again at"), p.Until
 	case p.Lends && p.Until != nil && p.State == models.ProviderOnline:
-		return T(ctx, "Lends until"), p.Until
+		return T(ctx, "Available until"), p.Until
 	}
 	return "", nil
 }
@@ -157,7 +157,7 @@ func (q QueueRow) starts(ctx context.Context) string {
 // basis says from what that is known.
 func (q QueueRow) basis(ctx context.Context) string {
 	if q.Estimated {
-		return T(ctx, "Estimated from how long shares were held before.")
+		return T(ctx, "Estimated from the duration of past shares.")
 	}
-	return T(ctx, "By the ends that are set.")
+	return T(ctx, "Based on scheduled end times.")
 }

@@ -10,13 +10,13 @@ import (
 
 // PreviewView is what a form would change in the use of a project's quota.
 type PreviewView struct {
-	Rows    []PreviewRow
-	Members int64 // whose limit changes
-	Room    int64 // further members in the role; -1: as many as there are
-	Role    bool  // of a role, so that the headroom is worth saying
-	Holders []PreviewHolder
-	Refused *models.Error // why it would be refused
-	Asked   bool          // somebody else decides, so that fitting is not all
+	Rows      []PreviewRow
+	Members   int64 // whose limit changes
+	Headroom  int64 // further members in the role; -1: as many as there are
+	Role      bool  // of a role, so that the headroom is worth saying
+	Holders   []PreviewHolder
+	Refused   *models.Error // why it would be refused
+	Requested bool          // somebody else decides, so that fitting is not all
 }
 
 // PreviewRow is one resource; Value is what would be allocated.
@@ -41,7 +41,7 @@ func (h PreviewHolder) excessText(ctx context.Context) string {
 		if i > 0 {
 			text += T(ctx, "; ")
 		}
-		text += T(ctx, "%s: %s held, the new peak is %s", TT(ctx, e.Label), models.Quantity(e.Name, e.Value), models.Quantity(e.Name, e.Limit))
+		text += T(ctx, "%s: %s in use, new limit %s", TT(ctx, e.Label), models.Quantity(e.Name, e.Value), models.Quantity(e.Name, e.Limit))
 	}
 	return text
 }

@@ -10,12 +10,12 @@ import (
 // ProjectView is one project.
 type ProjectView struct {
 	Project       models.Project
-	Held          models.Resources
-	Promised      models.Resources // Σ over members of their role's limit
+	InUse         models.Resources
+	Allocated     models.Resources // Σ over members of their role's limit
 	Roles         []RoleRow
 	Members       []MemberRow
 	Workspaces    []WorkspaceRow // live
-	Fits          []FitRow       // what is available to a member now
+	Fits          []AvailableRow // what is available to a member now
 	MyRole        string
 	CanEdit       bool // name, quota, period, launch parameters
 	CanDescribe   bool // name and launch parameters
@@ -25,9 +25,9 @@ type ProjectView struct {
 	Has           models.Permissions // of the reader: what permits more is not theirs to change
 	CanAsk        bool               // for more, as a member
 	CanLaunch     bool
-	ShowWhoHolds  bool               // may see what each member has in use
+	ShowUsage     bool               // may see what each member has in use
 	Extensions    []models.Extension // of ends that are near
-	Leavers       LeaversView
+	FormerMembers FormerMembersView
 	MoreMembers   string // address of the next page of members, or empty
 	MembersOnNext bool   // this page is not the first
 }
@@ -41,7 +41,7 @@ type RoleRow struct {
 // MemberRow is a member with what it has in use.
 type MemberRow struct {
 	Member models.MemberView
-	Held   models.Resources
+	InUse  models.Resources
 	Me     bool
 }
 

@@ -16,7 +16,7 @@ type ProjectFormView struct {
 
 func (v ProjectFormView) title(ctx context.Context) string {
 	if v.ID == 0 {
-		return T(ctx, "Create a project")
+		return T(ctx, "Create project")
 	}
 	return T(ctx, "Edit %s", v.Name)
 }

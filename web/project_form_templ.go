@@ -129,9 +129,9 @@ func ProjectFormPage(v ProjectFormView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var6 string
-				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(T(ctx, "The most that all members together may hold. The peaks of its members can never promise more."))
+				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(T(ctx, "The most that all members can use at once. The sum of the members' limits cannot exceed it."))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `project_form.templ`, Line: 20, Col: 127}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `project_form.templ`, Line: 20, Col: 125}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
 				if templ_7745c5c3_Err != nil {
@@ -178,9 +178,9 @@ func ProjectFormPage(v ProjectFormView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var8 string
-			templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(T(ctx, "What a workspace of this project starts with unless its environment, role or member says otherwise. Empty: nothing is said here."))
+			templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(T(ctx, "Defaults for workspaces in this project. The environment, role or member can override them. Empty fields set no default."))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `project_form.templ`, Line: 26, Col: 161}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `project_form.templ`, Line: 26, Col: 153}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 			if templ_7745c5c3_Err != nil {

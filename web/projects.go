@@ -29,8 +29,8 @@ type ProjectRow struct {
 	Role       string // mine, or empty
 	Members    int64
 	Workspaces int64 // live
-	Held       models.Resources
-	Promised   models.Resources
+	InUse      models.Resources
+	Allocated  models.Resources
 	Quota      models.Resources
 	StartsAt   time.Time
 	EndsAt     *time.Time
@@ -39,13 +39,13 @@ type ProjectRow struct {
 
 // projectFields are the inputs of the list's search.
 var projectFields = map[string]field{
-	"search": {Label: models.Say("Name"), Hint: models.Say("A part of it is enough."), Type: "search"},
+	"search": {Label: models.Say("Name"), Hint: models.Say("Matches any part of the name."), Type: "search"},
 	"state":  {Label: models.Say("Period")},
 }
 
 // projectStates are what the period of use may be.
 func projectStates(ctx context.Context) []Option {
-	return []Option{{"", T(ctx, "any")}, {models.ProjectsActive, T(ctx, "now")}, {models.ProjectsPlanned, T(ctx, "not begun")}, {models.ProjectsEnded, T(ctx, "over")}}
+	return []Option{{"", T(ctx, "any")}, {models.ProjectsActive, T(ctx, "now")}, {models.ProjectsPlanned, T(ctx, "not started")}, {models.ProjectsEnded, T(ctx, "ended")}}
 }
 
 // Filtered tells whether the list was chosen.

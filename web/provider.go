@@ -70,17 +70,17 @@ func (v ProviderView) inPool() bool { return v.Facts.State != models.ProviderOff
 // recallSummary says whose shares a recall would end.
 func (v ProviderView) recallSummary(ctx context.Context) string {
 	if v.Shares == 0 {
-		return T(ctx, "Nobody holds a share here now.")
+		return T(ctx, "No shares are in use on this provider.")
 	}
-	return T(ctx, "Shares that will end: %d; people who hold them: %d.", v.Shares, v.Holders)
+	return T(ctx, "Shares that will end: %d; members affected: %d.", v.Shares, v.Holders)
 }
 
 // held says what is in use there.
-func (v ProviderView) held(ctx context.Context) string {
+func (v ProviderView) inUse(ctx context.Context) string {
 	if v.Shares == 0 {
-		return T(ctx, "none held")
+		return T(ctx, "none in use")
 	}
-	return T(ctx, "%d held; people who hold them: %d", v.Shares, v.Holders)
+	return T(ctx, "%d in use; members: %d", v.Shares, v.Holders)
 }
 
 // week is the days of the week as people list them; 0 is Sunday.
@@ -128,9 +128,9 @@ func (v ProviderView) lentTo(ctx context.Context) string {
 	case !v.Chosen || v.Provider.Manage:
 		return words
 	case len(v.Facts.Terms.Projects) == 0:
-		return T(ctx, "chosen ones, and none of yours")
+		return T(ctx, "selected projects, none of yours")
 	}
-	return T(ctx, "chosen ones, of yours: %s", words)
+	return T(ctx, "selected projects, including yours: %s", words)
 }
 
 func (v ProviderView) hours(ctx context.Context) string {
@@ -166,8 +166,8 @@ func hourField(i int, name string) string { return "hours[" + strconv.Itoa(i) + 
 func ConfirmRemoveProvider(p models.Provider) ConfirmView {
 	return ConfirmView{
 		Title: models.Say("Remove %s from the pool?", p.Name),
-		Consequences: []models.Text{models.Say("Its GPUs leave the pool, and its agent is shut out. To come back it needs a new authorization code."),
-			models.Say("Shares that are held there forbid it: recall them first.")},
+		Consequences: []models.Text{models.Say("Its GPUs leave the pool and its agent is revoked. To enroll it again, you need a new authorization code."),
+			models.Say("A provider with shares in use cannot be removed. Recall them first.")},
 		Button: models.Say("Remove provider"),
 		Action: providerPath(p.ID) + "/remove",
 		Back:   providerPath(p.ID), Version: p.Version,
@@ -178,8 +178,8 @@ func ConfirmRemoveProvider(p models.Provider) ConfirmView {
 func ConfirmRevokeAgent(p models.Provider) ConfirmView {
 	return ConfirmView{
 		Title: models.Say("Revoke the agent of %s?", p.Name),
-		Consequences: []models.Text{models.Say("Its next word is refused, and the machine counts as lost until an agent is enrolled there again with a new code."),
-			models.Say("Shares that are held there stay held.")},
+		Consequences: []models.Text{models.Say("Its next heartbeat is refused. The provider counts as lost until an agent is enrolled there with a new code."),
+			models.Say("Shares in use are kept.")},
 		Button: models.Say("Revoke agent"),
 		Action: providerPath(p.ID) + "/revoke",
 		Back:   providerPath(p.ID), Version: p.Version,

@@ -15,9 +15,9 @@ func TestLentTo(t *testing.T) {
 	}
 	is("all")
 	v.Chosen = true
-	is("chosen ones, and none of yours")
+	is("selected projects, none of yours")
 	v.Facts.Terms.Projects = []int64{3}
-	is("chosen ones, of yours: vision")
+	is("selected projects, including yours: vision")
 	v.Provider.Manage = true
 	is("vision")
 }
@@ -29,13 +29,13 @@ func TestProviderNotice(t *testing.T) {
 		want string
 	}{
 		{Provider{State: "online", Lends: true}, ""},
-		{Provider{State: "online", Lends: true, Until: soon}, "Lends until"},
-		{Provider{State: "online", Until: soon}, "Lends again at"},
-		{Provider{State: "draining", Lends: true, Until: soon}, "Lends nothing new; what is held stays held."},
-		{Provider{State: "recalled", RecallAt: soon}, "The shares here end at"},
-		{Provider{State: "lost", RecallAt: soon, SeenAt: now}, "Shares are kept for when it comes back. Last heard of"},
+		{Provider{State: "online", Lends: true, Until: soon}, "Available until"},
+		{Provider{State: "online", Until: soon}, "Available again at"},
+		{Provider{State: "draining", Lends: true, Until: soon}, "No new shares are placed here. Existing shares are kept."},
+		{Provider{State: "recalled", RecallAt: soon}, "Shares here end at"},
+		{Provider{State: "lost", RecallAt: soon, SeenAt: now}, "Shares are kept until it reconnects. Last heartbeat:"},
 	} {
-		if got, _ := c.p.notice(t.Context()); got != c.want {
+		if got, _ := c.p.notification(t.Context()); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.p, got, c.want)
 		}
 	}

@@ -26,7 +26,7 @@ type RequestFacts struct {
 	Left      models.Resources
 	Members   int64 // who have the role
 	Ends      string
-	Promises  []PromiseRow
+	Capacity  []AllocationRow
 	Used      *models.Usage
 	UsedByOne *models.Usage
 	Roles     []RoleChoice
@@ -40,28 +40,28 @@ var decisionLabels = map[string]string{"reason": "decision_reason", "confirm": "
 
 // factRow is what is known of one resource beside a request.
 type factRow struct {
-	Name    string
-	Label   models.Text
-	Now     string
-	Asked   int64
-	Decided int64
-	Left    int64
-	Used    string
-	UsedOne string
-	Pool    PromiseRow
+	Name      string
+	Label     models.Text
+	Now       string
+	Requested int64
+	Decided   int64
+	Left      int64
+	Used      string
+	UsedOne   string
+	Pool      AllocationRow
 }
 
 // factRows are the rows of the table beside a request.
 func (v RequestPageView) factRows(ctx context.Context) []factRow {
 	f := v.Facts
-	lines := make([]factRow, len(f.Promises))
-	asked, left := v.Asked.Amounts().Amounts(), f.Left.Amounts()
+	lines := make([]factRow, len(f.Capacity))
+	asked, left := v.Requested.Amounts().Amounts(), f.Left.Amounts()
 	decided := asked
 	if v.Decided != nil {
 		decided = v.Decided.Amounts().Amounts()
 	}
-	for i, p := range f.Promises {
-		l := factRow{Name: p.Name, Label: p.Label, Asked: asked[i].Value, Decided: decided[i].Value, Left: left[i].Value, Pool: p}
+	for i, p := range f.Capacity {
+		l := factRow{Name: p.Name, Label: p.Label, Requested: asked[i].Value, Decided: decided[i].Value, Left: left[i].Value, Pool: p}
 		l.Used, l.UsedOne = used(ctx, f.Used, i), used(ctx, f.UsedByOne, i)
 		if f.Now != nil {
 			l.Now = models.Quantity(p.Name, f.Now.Amounts()[i].Value)
@@ -86,40 +86,40 @@ func used(ctx context.Context, u *models.Usage, i int) string {
 // vector tells whether the request is about amounts.
 func (v RequestPageView) vector() bool { return amountsIn(v.Kind) != nil }
 
-// askedFact is one thing that is requested, and what was decided about it.
-type askedFact struct{ Label, Asked, Decided string }
+// requestFact is one thing that is requested, and what was decided about it.
+type requestFact struct{ Label, Requested, Decided string }
 
 // facts are what is requested, in words.
-func (v RequestPageView) facts(ctx context.Context) (list []askedFact) {
-	decided := v.Asked
+func (v RequestPageView) facts(ctx context.Context) (list []requestFact) {
+	decided := v.Requested
 	if v.Decided != nil {
 		decided = *v.Decided
 	}
 	text := func(field, asked, decided string) {
-		list = append(list, askedFact{fieldName(ctx, field), asked, decided})
+		list = append(list, requestFact{fieldName(ctx, field), asked, decided})
 	}
-	switch a, d := v.Asked, decided; v.Kind {
-	case models.AskForProject:
+	switch a, d := v.Requested, decided; v.Kind {
+	case models.RequestProject:
 		text("name", a.Project.Name, d.Project.Name)
 		text("ends_at", endDate(ctx, a.Project.EndsAt), endDate(ctx, d.Project.EndsAt))
-	case models.AskForRole:
+	case models.RequestRole:
 		text("name", a.Role.Name, d.Role.Name)
 		text("permission", stateWord(ctx, a.Role.Permission), stateWord(ctx, d.Role.Permission))
 		if a.Role.Mine {
 			text("role_mine", yesNo(ctx, a.Role.Mine), yesNo(ctx, d.Role.Mine))
 		}
-	case models.AskForPeak:
+	case models.RequestLimit:
 		text("role_id", v.RoleName, v.RoleName)
-	case models.AskForPeriod:
+	case models.RequestPeriod:
 		text("ends_at", endDate(ctx, a.Period.EndsAt), endDate(ctx, d.Period.EndsAt))
-	case models.AskForDeadline:
+	case models.RequestDeadline:
 		text("until", endDate(ctx, a.Deadline.Until), endDate(ctx, d.Deadline.Until))
-	case models.AskForJoin:
+	case models.RequestJoin:
 		text("until", endDate(ctx, a.Join.Until), endDate(ctx, d.Join.Until))
 	}
 	if v.vector() {
 		other := decided.Amounts().Amounts()
-		for i, a := range v.Asked.Amounts().Amounts() {
+		for i, a := range v.Requested.Amounts().Amounts() {
 			text(a.Name, models.Quantity(a.Name, a.Value), models.Quantity(a.Name, other[i].Value))
 		}
 	}

@@ -25,7 +25,7 @@ type RoleFormView struct {
 
 func (v RoleFormView) title(ctx context.Context) string {
 	if v.ID == 0 {
-		return T(ctx, "Add a role")
+		return T(ctx, "Add role")
 	}
 	return T(ctx, "Edit %s", v.Name)
 }
@@ -45,8 +45,8 @@ func (v RoleFormView) action() string {
 func ConfirmDeleteRole(project models.Project, role models.Role) ConfirmView {
 	base := projectPath(project.ID)
 	return ConfirmView{
-		Title:        models.Say("Delete the role %s?", role.Name),
-		Consequences: []models.Text{models.Say("Nobody can be given this role afterwards. A role that still has members cannot be deleted.")},
+		Title:        models.Say("Delete role %s?", role.Name),
+		Consequences: []models.Text{models.Say("This role can no longer be assigned. A role that still has members cannot be deleted.")},
 		Button:       models.Say("Delete role"),
 		Action:       base + "/roles/" + id(role.ID) + "/delete",
 		Back:         base, Version: role.Version,

@@ -24,9 +24,9 @@ var (
 
 var quota = models.Resources{GPUCores: 400, GPUMemoryMiB: 320 << 10, CPUMilli: 64000, MemoryMiB: 256 << 10, StorageMiB: 2 << 20}
 
-var peak = models.Resources{GPUCores: 100, GPUMemoryMiB: 80 << 10, CPUMilli: 16000, MemoryMiB: 64 << 10, StorageMiB: 200 << 10}
+var limit = models.Resources{GPUCores: 100, GPUMemoryMiB: 80 << 10, CPUMilli: 16000, MemoryMiB: 64 << 10, StorageMiB: 200 << 10}
 
-var held = models.Resources{GPUCores: 30, GPUMemoryMiB: 24 << 10, CPUMilli: 4000, MemoryMiB: 20 << 10, StorageMiB: 12 << 10}
+var inUse = models.Resources{GPUCores: 30, GPUMemoryMiB: 24 << 10, CPUMilli: 4000, MemoryMiB: 20 << 10, StorageMiB: 12 << 10}
 
 var asked = models.Resources{GPUCores: 50, GPUMemoryMiB: 40 << 10, CPUMilli: 4000, MemoryMiB: 20 << 10}
 
@@ -137,39 +137,39 @@ func sampleLaunch() LaunchView {
 	return LaunchView{
 		Form:     Form{Values: map[string]string{"project_id": "1", "versions": "python>=3.11, torch", "gpus": "1", "cores": "50"}},
 		Projects: []Option{{"1", "vision"}, {"2", "speech"}}, Project: "vision", Role: "algorithm engineer",
-		GPUModels: []string{"NVIDIA H100"}, Meters: PeakMeters(held, asked, peak),
+		GPUModels: []string{"NVIDIA H100"}, Meters: LimitMeters(inUse, asked, limit),
 		Environments: []EnvironmentChoice{
 			{ID: 1, Name: "PyTorch 2.9", Versions: "Python 3.12 · torch 2.9.0, jupyterlab 4.5.0", Matched: []models.Text{models.Say("matches both wishes")}},
 			{ID: 2, Name: "PyTorch 2.6", Versions: "Python 3.11 · torch 2.6.0", Matched: []models.Text{models.Say("matches both wishes, older")}, Differs: []models.Text{models.Say("no CUDA 13")}}},
-		Refused: []EnvironmentRefused{{"Python 3.9", []models.Text{models.Say("Python is 3.9, at least 3.11 is wanted")}}, {"JAX on TPU", []models.Text{models.Say("needs 200 cores, the peak is 100"), models.Say("has no torch")}}},
+		Refused: []EnvironmentRefused{{"Python 3.9", []models.Text{models.Say("Python is 3.9, at least 3.11 is wanted")}}, {"JAX on TPU", []models.Text{models.Say("needs 200 cores, the limit is 100"), models.Say("has no torch")}}},
 		Target:  sampleTarget(), Defaults: map[string]string{"cpu_milli": "4", "memory_mib": "20 GiB", "path": "/lab", "name": "PyTorch 2.9"},
 		CanLaunch: true,
 	}
 }
 
-func launchWith(a Answer) LaunchView {
+func launchWith(a Decision) LaunchView {
 	v := sampleLaunch()
 	a.Simulated = true
-	v.Answer = a
+	v.Decision = a
 	return v
 }
 
-var granted = Answer{Outcome: models.OutcomeGranted, AskedCores: 50, FreeCores: 50, Devices: []Device{newShare(50)}, Enforcement: models.EnforcedAdvisory,
+var granted = Decision{Outcome: models.OutcomeGranted, AskedCores: 50, FreeCores: 50, Devices: []Device{newShare(50)}, Enforcement: models.EnforcedAdvisory,
 	Explanation: models.Say("GPU 0 on gpu-node-01 leaves the least broken up of 9 candidates.")}
 
-var short = Answer{Outcome: models.OutcomePartial, AskedCores: 50, FreeCores: 30, Enforcement: models.EnforcedAdvisory,
+var short = Decision{Outcome: models.OutcomePartial, AskedCores: 50, FreeCores: 30, Enforcement: models.EnforcedAdvisory,
 	Reasons: []models.Text{models.Say("GPU 0 has 30 cores free, GPU 3 has 10.")},
 	Fewer:   &Fewer{Cores: 30, GPUMemoryMiB: 24 << 10, Devices: []Device{newShare(30)}},
 	Wait:    &Wait{Before: 2, Why: models.Say("Li's share on GPU 2 is the first that may come back."), Starts: models.Say("in about %d minutes", 14)}}
 
 func sampleProject() ProjectView {
 	p := models.Project{ID: 1, Name: "vision", Description: "Segmentation of street scenes.", Quota: quota, StartsAt: ago(3000 * time.Hour), EndsAt: &later, Version: 7}
-	member := models.MemberView{Member: models.Member{ID: 12, ProjectID: 1, UserID: 2, RoleID: 2}, UserName: "Li Wei", UserEmail: li.Email, RoleName: "algorithm engineer", Permission: "member", Peak: peak}
+	member := models.MemberView{Member: models.Member{ID: 12, ProjectID: 1, UserID: 2, RoleID: 2}, UserName: "Li Wei", UserEmail: li.Email, RoleName: "algorithm engineer", Permission: "member", Limit: limit}
 	over := member
 	over.ID, over.UserName, over.UserEmail, over.Until = 13, "Zhao Min", "zhao@example.org", ptr(ago(100*time.Hour))
-	return ProjectView{Project: p, Held: held, Promised: peak.Times(3), MyRole: "lead", CanEdit: true, CanManage: true, CanAdmit: true, CanAudit: true, Has: models.AllPermissions, CanLaunch: true, ShowWhoHolds: true,
-		Roles:      []RoleRow{{models.Role{ID: 1, ProjectID: 1, Name: "lead", Permission: "manager", Peak: peak, Version: 1}, 1}, {models.Role{ID: 2, ProjectID: 1, Name: "algorithm engineer", Permission: "member", Peak: peak, Version: 1}, 2}},
-		Members:    []MemberRow{{Member: member, Held: held, Me: true}, {Member: over}},
+	return ProjectView{Project: p, InUse: inUse, Allocated: limit.Times(3), MyRole: "lead", CanEdit: true, CanManage: true, CanAdmit: true, CanAudit: true, Has: models.AllPermissions, CanLaunch: true, ShowUsage: true,
+		Roles:      []RoleRow{{models.Role{ID: 1, ProjectID: 1, Name: "lead", Permission: "manager", Limit: limit, Version: 1}, 1}, {models.Role{ID: 2, ProjectID: 1, Name: "algorithm engineer", Permission: "member", Limit: limit, Version: 1}, 2}},
+		Members:    []MemberRow{{Member: member, InUse: inUse, Me: true}, {Member: over}},
 		Workspaces: sampleRows()[:1]}
 }
 
@@ -200,8 +200,8 @@ func sampleAudit() AuditView {
 		{ID: 9, At: at, Actor: "weir admin", Via: "command", Action: "delete", Object: "seat", Before: `{"name":"old"}`}}}
 }
 
-func sampleAvailable() []FitRow {
-	return []FitRow{
+func sampleAvailable() []AvailableRow {
+	return []AvailableRow{
 		{Demand: models.Demand{GPUs: 1, Cores: 50}, Outcome: models.OutcomeGranted},
 		{Demand: models.Demand{GPUs: 1, Cores: 100}, Outcome: models.OutcomePartial, Why: []models.Text{models.Say("must not be empty")}},
 		{Demand: models.Demand{GPUs: 2, Cores: 100}, Outcome: models.OutcomeDelayed},

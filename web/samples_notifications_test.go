@@ -7,10 +7,10 @@ import (
 	"weir/models"
 )
 
-func sampleNotices() NoticesView {
-	return NoticesView{Unread: 1, Next: "/notices?cursor=1", Rows: []models.Notice{
+func sampleNotifications() NotificationsView {
+	return NotificationsView{Unread: 1, Next: "/notifications?cursor=1", Rows: []models.Notification{
 		{ID: 3, Kind: "request.approved", Text: models.Say("The project %s has been created.", "vision"), Link: "/projects/1", CreatedAt: ago(time.Minute)},
-		{ID: 2, Kind: "test", Text: models.Say("This is a test: e-mail arrives."), CreatedAt: ago(time.Hour), ReadAt: ptr(ago(time.Minute))}}}
+		{ID: 2, Kind: "test", Text: models.Say("This is a test. Email delivery works."), CreatedAt: ago(time.Hour), ReadAt: ptr(ago(time.Minute))}}}
 }
 
 func sampleWebhook(secret, state string) WebhookView {
@@ -22,24 +22,24 @@ func sampleWebhook(secret, state string) WebhookView {
 
 func sampleDeliveries() []models.DeliveryView {
 	one := models.Delivery{ID: 1, Key: strings.Repeat("0a", 16), WebhookID: ptr(int64(1)), Kind: "request.approved", State: models.DeliveryDelivered, Attempts: 1,
-		Status: 200, Answer: "ok", CreatedAt: ago(time.Hour), FinishedAt: ptr(ago(time.Hour))}
+		Status: 200, Response: "ok", CreatedAt: ago(time.Hour), FinishedAt: ptr(ago(time.Hour))}
 	failing, gone, fresh := one, one, one
-	failing.State, failing.Status, failing.Problem, failing.NextAt = models.DeliveryFailed, 500, models.Say("The receiver answered %d.", 500), later
-	gone.State, gone.Status, gone.Answer, gone.Problem = models.DeliveryGivenUp, 0, "", models.Say("The receiver did not answer within %d seconds.", 10)
-	fresh.State, fresh.Status, fresh.Answer, fresh.Attempts = models.DeliveryPending, 0, "", 0
+	failing.State, failing.Status, failing.Problem, failing.NextAt = models.DeliveryFailed, 500, models.Say("The receiver returned status %d.", 500), later
+	gone.State, gone.Status, gone.Response, gone.Problem = models.DeliveryGivenUp, 0, "", models.Say("The receiver did not respond within %d seconds.", 10)
+	fresh.State, fresh.Status, fresh.Response, fresh.Attempts = models.DeliveryPending, 0, "", 0
 	return []models.DeliveryView{{Delivery: fresh, WebhookName: "chat"}, {Delivery: failing, WebhookName: "chat"}, {Delivery: gone, WebhookName: "chat"},
 		{Delivery: one, WebhookName: "chat", UserEmail: "li.wei@example.org"}}
 }
 
-func noticeSamples() []sample {
-	refused := Form{Values: map[string]string{"name": "chat", "url": "http://x"}}.Refuse(models.Invalid("url", "must begin with https://"))
+func notificationSamples() []sample {
+	refused := Form{Values: map[string]string{"name": "chat", "url": "http://x"}}.Refuse(models.Invalid("url", "must start with https://"))
 	hook := sampleWebhook("", "").Webhook
 	broken := sampleWebhook("", "failed")
 	broken.Form = refused
 	return []sample{
-		{"notices", "/notices", &li, NoticesPage(sampleNotices())},
-		{"notices-none", "/notices", &root, NoticesPage(NoticesView{})},
-		{"account-mail", "/account", &li, AccountPage(AccountView{Notices: NoticeChoice{Offered: true, ByMail: true}})},
+		{"notifications", "/notifications", &li, NotificationsPage(sampleNotifications())},
+		{"notifications-none", "/notifications", &root, NotificationsPage(NotificationsView{})},
+		{"account-mail", "/account", &li, AccountPage(AccountView{Notifications: NotificationChoice{Offered: true, ByMail: true}})},
 		{"webhooks", "/webhooks", &root, WebhooksPage(WebhooksView{ByMail: true, Mails: sampleDeliveries(), Rows: []models.Webhook{hook, {ID: 2, Name: "old", URL: "https://old.example.org", Events: []string{"request.*"}}}})},
 		{"webhooks-none", "/webhooks", &root, WebhooksPage(WebhooksView{})},
 		{"webhooks-mail", "/webhooks", &root, WebhooksPage(WebhooksView{ByMail: true})},

@@ -27,10 +27,10 @@ func lostDevices() []Device {
 
 func sampleProviders() []Provider {
 	sick := gpu(6)
-	sick.State, sick.FreeCores, sick.Trouble = models.Say("in trouble"), 0, models.Say("the driver says: %s", "XID 79")
+	sick.State, sick.FreeCores, sick.Trouble = models.Say("unhealthy"), 0, models.Say("the driver reports: %s", "XID 79")
 	return []Provider{
 		{ID: 1, Name: "gpu-node-01", State: "online", SeenAt: now, Simulated: true, NVLink: true, Lends: true, Until: ptr(now.Add(4 * time.Hour)), Devices: append(append(sampleDevices(), migDevices()...), sick)},
-		{ID: 2, Name: "gpu-node-02", State: "lost", SeenAt: ago(9 * time.Minute), Devices: lostDevices(), Lends: true, Reason: models.Say("nothing was heard of it for %d seconds", 21)},
+		{ID: 2, Name: "gpu-node-02", State: "lost", SeenAt: ago(9 * time.Minute), Devices: lostDevices(), Lends: true, Reason: models.Say("no heartbeat for %d seconds", 21)},
 		{ID: 3, Name: "gpu-node-03", State: "recalled", SeenAt: now, Devices: []Device{gpu(0)}, Lends: true, RecallAt: ptr(now.Add(time.Hour))},
 		{ID: 4, Name: "gpu-node-04", State: "pending", SeenAt: now, Devices: []Device{gpu(0)}, Lends: true, NewCode: "7QXK-93ZD-11MW-A0PE"},
 		{ID: 5, Name: "desk-17", State: "online", SeenAt: now, Devices: []Device{gpu(0)}, Until: ptr(now.Add(4 * time.Hour))},
@@ -40,13 +40,13 @@ func sampleProviders() []Provider {
 
 func samplePool() PoolView {
 	return PoolView{
-		Providers: sampleProviders(), GPUs: 1300, Cores: 130000, Held: 85212, Computing: 44, Placed: 18204, Changed: &now, Admin: true,
+		Providers: sampleProviders(), GPUs: 1300, Cores: 130000, InUse: 85212, Computing: 44, Placed: 18204, Changed: &now, Admin: true,
 		Queue: []QueueRow{{Place: 1, Label: "nlp · Wang Fang · notebook", Href: "/workspaces/9", GPUs: 2, Cores: 50, Why: models.Say("2 GPUs with 50 cores on one machine: the best has 1."), Since: ago(14 * time.Minute),
 			Starts: models.Say("in about %d minutes", 14), Estimated: true},
 			{Place: 2, Anonymous: true, GPUs: 1, Cores: 30, Why: models.Say("Project quota: 80 of 80 cores are held."), Since: ago(3 * time.Minute), Starts: models.Say("within a minute"), Behind: models.Say("Behind an older request.")}},
 		Decisions: []DecisionRow{{ID: 9, At: now, Who: "Li Wei", Outcome: "granted", Demand: models.Say("30 cores on gpu-node-01 GPU 0."), Explanation: models.Say("Least fragmentation of 9 candidates; GPU 4 would have split an idle GPU.")},
 			{ID: 8, At: ago(time.Minute), Who: "Wang Fang", Outcome: "delayed", Demand: models.Say("2 × 50 cores."), Explanation: models.Say("3 GPUs too full, 8 on other machines alone.")},
-			{ID: 7, At: ago(2 * time.Minute), Outcome: "refused", Demand: models.Say("200 cores."), Explanation: models.Say("The role's peak is 100.")}},
+			{ID: 7, At: ago(2 * time.Minute), Outcome: "refused", Demand: models.Say("200 cores."), Explanation: models.Say("The role's limit is 100.")}},
 		Unmet:   []UnmetRow{{Model: "NVIDIA H100", GPUs: 8, Cores: 100, Waiting: 2, Refused: 5, Oldest: ptr(ago(3 * time.Hour))}, {GPUs: 1, Cores: 30, Waiting: 1}},
 		Offered: []OfferedTo{{GPUCode: "7QXK-93ZD-11MW-A0PE", Name: "desk-19", Until: now.Add(9 * time.Minute)}},
 	}
@@ -55,11 +55,11 @@ func samplePool() PoolView {
 func sampleProvider(manage bool) ProviderView {
 	p := sampleProviders()[0]
 	p.Manage = manage
-	terms := models.Terms{Cores: 80, Devices: []int64{1, 2}, Projects: []int64{1}, Hours: []models.Window{{Days: []int{1, 2, 3}, From: "18:00", To: "08:00"}}, TimeZone: "Asia/Shanghai", NoticeMinutes: 30}
+	terms := models.Terms{Cores: 80, Devices: []int64{1, 2}, Projects: []int64{1}, Hours: []models.Window{{Days: []int{1, 2, 3}, From: "18:00", To: "08:00"}}, TimeZone: "Asia/Shanghai", GraceMinutes: 30}
 	v := ProviderView{Provider: p, Owner: "Anna Berg", Since: ptr(ago(900 * time.Hour)), Shares: 9, Holders: 4, Admin: manage,
 		Facts: models.Provider{ID: 1, Name: p.Name, State: p.State, SeenAt: now, Machine: "6f1c0a93be2277d0c4", Agent: true, GPUCode: "7QXK-93ZD-11MW-A0PE", Address: "10.0.3.17", Terms: terms, Version: 4},
 		Form: Form{Version: 4, Values: map[string]string{"name": p.Name, "owner_id": "anna@example.org", "cores": "80", "devices.1": "1", "devices.2": "1", "projects.1": "1", "time_zone": "Asia/Shanghai",
-			"notice_minutes": "30", "hours[0].days.1": "1", "hours[0].days.2": "1", "hours[0].from": "18:00", "hours[0].to": "08:00"}},
+			"grace_minutes": "30", "hours[0].days.1": "1", "hours[0].days.2": "1", "hours[0].from": "18:00", "hours[0].to": "08:00"}},
 		Recall: Form{Version: 4}, MoreProjects: true,
 		Devices: []Choice{{1, "GPU 0"}, {2, "GPU 1"}, {3, "GPU 2"}}, Projects: []Choice{{1, "vision"}, {2, "speech"}}}
 	return v
@@ -69,9 +69,9 @@ func changedProvider() ProviderView {
 	v := sampleProvider(true)
 	v.Facts.ReportedCode, v.Facts.RecallAt, v.Facts.Draining, v.Since, v.Own, v.Shares = "11MW-A0PE-7QXK-93ZD", ptr(now.Add(time.Hour)), true, nil, true, 0
 	v.Act = v.Act.Refuse(models.Conflict("Somebody else has changed the provider."))
-	v.Recall.Values = map[string]string{"recall.notice_minutes": "-4"}
-	v.Recall = v.Recall.Refuse(models.Invalid("recall.notice_minutes", "must be from 0 to %d minutes", 10080))
-	v.Form = v.Form.Refuse(models.InvalidFields(models.Field{Name: "hours[0].days", Reason: models.Say("name at least one day of the week, 0 for Sunday to 6")},
+	v.Recall.Values = map[string]string{"recall.grace_minutes": "-4"}
+	v.Recall = v.Recall.Refuse(models.Invalid("recall.grace_minutes", "must be from 0 to %d minutes", 10080))
+	v.Form = v.Form.Refuse(models.InvalidFields(models.Field{Name: "hours[0].days", Reason: models.Say("must include at least one day of the week, from 0 (Sunday) to 6 (Saturday)")},
 		models.Field{Name: "hours[0].from", Reason: models.Say("must be a time of day such as 09:00")}, models.Field{Name: "cores", Reason: models.Say("must be at most %d", 100)},
 		models.Field{Name: "devices", Reason: models.Say("device %d is not a GPU of this provider", 9)}))
 	return v
@@ -96,7 +96,7 @@ func sampleDevice() DeviceView {
 	d.Enforcement = ""
 	return DeviceView{Device: d, Provider: "gpu-node-01", ProviderID: 1, State: "online", CanEdit: true, CanMix: true, Form: Form{Values: map[string]string{"mixed": "1", "sharing": "time-slicing"}, Version: 2},
 		Facts: models.Device{Model: "NVIDIA H100", MemoryMiB: 80 << 10, UUID: "GPU-5f7c1b60-77aa-4b07-9d6d-3e1c3f6a2b11", PCI: "0000:1b:00.0", Driver: "550.54.15", Architecture: "Hopper", Present: true, Simulated: true,
-			Sharing: "mps", Applied: "", ECC: "on", ECCErrors: 2, XID: 79, XIDAt: ptr(ago(time.Hour)), MIGProfiles: []string{"1g.10gb", "3g.40gb"}, Trouble: models.Say("the driver says: %s", "XID 79")},
+			Sharing: "mps", Applied: "", ECC: "on", ECCErrors: 2, XID: 79, XIDAt: ptr(ago(time.Hour)), MIGProfiles: []string{"1g.10gb", "3g.40gb"}, Trouble: models.Say("the driver reports: %s", "XID 79")},
 		Peers: []Link{{"GPU 1", "/pool/devices/2"}, {"GPU 2", "/pool/devices/3"}}, Span: "hour", Slots: sampleSlots(), From: ago(time.Hour), To: now,
 		Measured: &models.DeviceState{At: now, Utilisation: 71, MemoryUsedMiB: 31 << 10, Temperature: 54, PowerMW: 312000, Processes: []models.GPUProcess{{PID: 4711, Name: "python3", MemoryMiB: 30 << 10}}},
 		History:  []ShareRow{{Label: "vision · Li Wei · segmentation", Href: "/workspaces/5", Cores: 50, MemoryMiB: 40 << 10, Enforcement: "advisory", From: ago(time.Hour)}, {Cores: 100, MemoryMiB: 80 << 10, Enforcement: "exclusive", From: ago(9 * time.Hour), Until: ptr(ago(3 * time.Hour))}}}
@@ -107,24 +107,24 @@ func sampleInstance() DeviceView {
 		Facts: models.Device{Model: "NVIDIA H100", NUMA: -1, ECC: "off", ParentID: ptr(int64(6)), Profile: "3g.40gb", Sharing: "mig"}}
 }
 
-func sampleWhatIf() WhatIfView {
-	points := func(capacity, held, waiting int64) (list []ReplayPoint) {
+func samplePlanning() PlanningView {
+	points := func(capacity, inUse, waiting int64) (list []ReplayPoint) {
 		for i := range int64(40) {
-			list = append(list, ReplayPoint{At: ago(time.Duration(40-i) * time.Hour), Capacity: capacity, Held: min(capacity, held+10*i), Waiting: max(0, waiting-20*i)})
+			list = append(list, ReplayPoint{At: ago(time.Duration(40-i) * time.Hour), Capacity: capacity, InUse: min(capacity, inUse+10*i), Waiting: max(0, waiting-20*i)})
 		}
 		return list
 	}
-	return WhatIfView{Form: Form{Values: map[string]string{"add": "h100:8", "days": "30"}}, Policies: []Option{{"", "weir"}, {"fgd", "fgd"}}, Done: true, Added: "h100:8", Days: 30, Requests: 912,
+	return PlanningView{Form: Form{Values: map[string]string{"add": "h100:8", "days": "30"}}, Policies: []Option{{"", "weir"}, {"fgd", "fgd"}}, Done: true, Added: "h100:8", Days: 30, Requests: 912,
 		Assumed: 12, AssumedAt: 40 * time.Minute,
-		Now:  Replay{Machines: 2, GPUs: 12, Placed: 880, Waited: 120, Refused: 32, Median: 12 * time.Minute, P90: 3 * time.Hour, Max: 31 * time.Hour, GPUHours: 5120, Held: 71, From: ago(40 * time.Hour), To: now, Points: points(1200, 700, 400)},
-		Then: Replay{Machines: 3, GPUs: 20, Placed: 910, Waited: 11, Refused: 2, P90: time.Minute, Max: time.Hour, GPUHours: 6120, Held: 48, From: ago(40 * time.Hour), To: now, Points: points(2000, 800, 60)[:30]}}
+		Now:  Replay{Machines: 2, GPUs: 12, Placed: 880, Waited: 120, Refused: 32, Median: 12 * time.Minute, P90: 3 * time.Hour, Max: 31 * time.Hour, GPUHours: 5120, InUse: 71, From: ago(40 * time.Hour), To: now, Points: points(1200, 700, 400)},
+		Then: Replay{Machines: 3, GPUs: 20, Placed: 910, Waited: 11, Refused: 2, P90: time.Minute, Max: time.Hour, GPUHours: 6120, InUse: 48, From: ago(40 * time.Hour), To: now, Points: points(2000, 800, 60)[:30]}}
 }
 
 // endingWorkspace holds a share that has to end, and one on a lost machine.
 func endingWorkspace() WorkspaceView {
 	v := sampleWorkspace(models.StateRunning)
 	endingShare, lost := myDevice(), lostDevices()[0]
-	endingShare.Shares[0].EndsAt, endingShare.Shares[0].EndReason = ptr(now.Add(time.Hour)), models.Say("the owner of %s has called its GPUs back", "gpu-node-01")
+	endingShare.Shares[0].EndsAt, endingShare.Shares[0].EndReason = ptr(now.Add(time.Hour)), models.Say("the owner of %s has recalled its GPUs", "gpu-node-01")
 	lost.Provider = "gpu-node-02"
 	v.Devices = []Device{endingShare, lost}
 	return v

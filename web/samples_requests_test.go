@@ -6,8 +6,8 @@ import (
 	"weir/models"
 )
 
-func sampleRequest(a models.Asked, state models.RequestState) models.RequestView {
-	r := models.RequestView{QuotaRequest: models.QuotaRequest{ID: 4, Kind: a.Kind(), RequesterID: li.ID, Asked: a, Reason: "Two runs at a time, until the paper is out.\nThen less again.",
+func sampleRequest(a models.Requested, state models.RequestState) models.RequestView {
+	r := models.RequestView{QuotaRequest: models.QuotaRequest{ID: 4, Kind: a.Kind(), RequesterID: li.ID, Requested: a, Reason: "Two runs at a time, until the paper is out.\nThen less again.",
 		State: state, Version: 1, CreatedAt: ago(26 * time.Hour)}, RequesterName: "Li Wei", RequesterEmail: li.Email}
 	if a.Project == nil {
 		r.ProjectID, r.ProjectName, r.RoleName = ptr(int64(1)), "vision", "algorithm engineer"
@@ -18,37 +18,37 @@ func sampleRequest(a models.Asked, state models.RequestState) models.RequestView
 	return r
 }
 
-func sampleAsked() []models.Asked {
-	return []models.Asked{
-		{Project: &models.AskProject{Name: "speech", Quota: quota, EndsAt: &later}},
-		{Quota: &models.AskQuota{ProjectID: 1, Quota: quota.Times(2)}},
-		{Role: &models.AskRole{ProjectID: 1, Name: "expert", Permission: "manager", Peak: peak, Mine: true}},
-		{Peak: &models.AskPeak{ProjectID: 1, RoleID: 2, Peak: peak.Times(2)}},
-		{Period: &models.AskPeriod{ProjectID: 1, EndsAt: &later}},
-		{Deadline: &models.AskDeadline{ProjectID: 1}},
-		{Join: &models.AskJoin{ProjectID: 1, Name: "vision", Until: &later}},
+func sampleRequested() []models.Requested {
+	return []models.Requested{
+		{Project: &models.ProjectSpec{Name: "speech", Quota: quota, EndsAt: &later}},
+		{Quota: &models.QuotaSpec{ProjectID: 1, Quota: quota.Times(2)}},
+		{Role: &models.RoleSpec{ProjectID: 1, Name: "expert", Permission: "manager", Limit: limit, Mine: true}},
+		{Limit: &models.LimitSpec{ProjectID: 1, RoleID: 2, Limit: limit.Times(2)}},
+		{Period: &models.PeriodSpec{ProjectID: 1, EndsAt: &later}},
+		{Deadline: &models.DeadlineSpec{ProjectID: 1}},
+		{Join: &models.JoinSpec{ProjectID: 1, Name: "vision", Until: &later}},
 	}
 }
 
-func samplePromises(missing int64) (rows []PromiseRow) {
+func sampleCapacity(missing int64) (rows []AllocationRow) {
 	for i, a := range quota.Times(3).Amounts() {
-		rows = append(rows, PromiseRow{Amount: a, Known: i < 3, Capacity: a.Value - missing, Ratio: 150, Limit: a.Value * 3 / 2, Missing: missing})
+		rows = append(rows, AllocationRow{Amount: a, Known: i < 3, Capacity: a.Value - missing, Ratio: 150, Limit: a.Value * 3 / 2, Missing: missing})
 	}
 	return rows
 }
 
 func sampleFacts() *RequestFacts {
-	return &RequestFacts{Now: &peak, Quota: &quota, Left: quota.Sub(peak), Members: 3, Ends: "2026-07-01", Promises: samplePromises(0),
-		Used: &models.Usage{Average: held, GPUCoreHours: 26_640}, UsedByOne: &models.Usage{}, Roles: []RoleChoice{{2, "algorithm engineer", "member", peak}},
+	return &RequestFacts{Now: &limit, Quota: &quota, Left: quota.Sub(limit), Members: 3, Ends: "2026-07-01", Capacity: sampleCapacity(0),
+		Used: &models.Usage{Average: inUse, GPUCoreHours: 26_640}, UsedByOne: &models.Usage{}, Roles: []RoleChoice{{2, "algorithm engineer", "member", limit}},
 		Beyond: []models.Text{models.Say("GPU cores")}}
 }
 
 // requestSamples are the pages of requests and of the capacity.
 func requestSamples() (list []sample) {
 	list = periodSamples()
-	choices := []RoleChoice{{1, "lead", "manager", peak.Times(2)}, {2, "algorithm engineer", "member", peak}}
+	choices := []RoleChoice{{1, "lead", "manager", limit.Times(2)}, {2, "algorithm engineer", "member", limit}}
 	var rows []models.RequestView
-	for _, a := range sampleAsked() {
+	for _, a := range sampleRequested() {
 		rows = append(rows, sampleRequest(a, models.RequestPending))
 		kind := a.Kind()
 		refused := Form{Version: 1, Values: map[string]string{"confirm": "1"}}.Refuse(models.InvalidFields(
@@ -56,19 +56,19 @@ func requestSamples() (list []sample) {
 		list = append(list,
 			sample{"request-" + kind, "/requests/4", &root, RequestPage(RequestPageView{RequestView: sampleRequest(a, models.RequestPending), Own: kind == "role", MayDecide: true, Facts: sampleFacts(), Form: refused})},
 			sample{"request-own-" + kind, "/requests/4", &li, RequestPage(RequestPageView{RequestView: sampleRequest(a, models.RequestAdjusted), Own: true, MayWithdraw: true})},
-			sample{"ask-" + kind, "/requests/new?kind=" + kind, &li, AskPage(AskView{Kind: kind, ProjectID: 1, Project: "vision", Roles: choices, Now: &peak, Remaining: &quota, Ends: "2026-07-01",
+			sample{"ask-" + kind, "/requests/new?kind=" + kind, &li, NewRequestPage(NewRequestView{Kind: kind, ProjectID: 1, Project: "vision", Roles: choices, Now: &limit, Remaining: &quota, Ends: "2026-07-01",
 				Form: Form{}.Refuse(models.Invalid("reason", "must not be empty"))})})
 	}
-	settled := sampleRequest(sampleAsked()[1], models.RequestRefused)
+	settled := sampleRequest(sampleRequested()[1], models.RequestRefused)
 	return append(list,
 		sample{"requests", "/requests", &root, RequestsPage(RequestsView{Box: "inbox", Rows: append(rows, settled), Decides: true, Waiting: 7, Next: "/requests?cursor=4"})},
 		sample{"requests-mine", "/requests", &li, RequestsPage(RequestsView{Box: "mine", Rows: rows})},
 		sample{"requests-none", "/requests", &li, RequestsPage(RequestsView{Box: "mine"})},
 		sample{"requests-inbox-none", "/requests", &root, RequestsPage(RequestsView{Box: "inbox", Decides: true})},
-		sample{"ask", "/requests/new", &li, AskPage(AskView{})},
-		sample{"ask-which", "/requests/new?kind=quota", &li, AskPage(AskView{Kind: "quota", Projects: []Option{{"1", "vision"}}})},
-		sample{"ask-nowhere", "/requests/new?kind=quota", &li, AskPage(AskView{Kind: "quota"})},
-		sample{"ask-join-name", "/requests/new?kind=join", &li, AskPage(AskView{Kind: "join", Form: Form{}.Refuse(models.Invalid("join.name", "must not be empty"))})},
-		sample{"promises", "/promises", &root, PromisesPage(PromisesView{Rows: samplePromises(7), Projects: []PromisedTo{{1, "vision", quota, peak, held}}, Next: "/promises?cursor=1"})},
-		sample{"promises-refused", "/promises", &root, PromisesPage(PromisesView{Rows: samplePromises(0), Form: Form{Values: map[string]string{"ratio.gpu_cores": "x"}}.Refuse(models.Invalid("ratio.gpu_cores", "must not be empty"))})})
+		sample{"ask", "/requests/new", &li, NewRequestPage(NewRequestView{})},
+		sample{"ask-which", "/requests/new?kind=quota", &li, NewRequestPage(NewRequestView{Kind: "quota", Projects: []Option{{"1", "vision"}}})},
+		sample{"ask-nowhere", "/requests/new?kind=quota", &li, NewRequestPage(NewRequestView{Kind: "quota"})},
+		sample{"ask-join-name", "/requests/new?kind=join", &li, NewRequestPage(NewRequestView{Kind: "join", Form: Form{}.Refuse(models.Invalid("join.name", "must not be empty"))})},
+		sample{"capacity", "/capacity", &root, CapacityPage(CapacityView{Rows: sampleCapacity(7), Projects: []AllocatedTo{{1, "vision", quota, limit, inUse}}, Next: "/capacity?cursor=1"})},
+		sample{"promises-refused", "/capacity", &root, CapacityPage(CapacityView{Rows: sampleCapacity(0), Form: Form{Values: map[string]string{"ratio.gpu_cores": "x"}}.Refuse(models.Invalid("ratio.gpu_cores", "must not be empty"))})})
 }

@@ -12,7 +12,7 @@ func samples() []sample {
 	badQuota := Form{Version: 7, Values: map[string]string{"name": "vision", "quota.gpu_cores": "-4", "ends_at": "2026-07-01", "launch.env": "A=1"}}.
 		Refuse(models.Invalid("quota.gpu_cores", "must not be negative"))
 	badEmail := Form{Values: map[string]string{"email": "li", "name": "Li"}}.
-		Refuse(models.Invalid("email", "must be an e-mail address such as name@example.org"))
+		Refuse(models.Invalid("email", "must be an email address such as name@example.org"))
 	badCores := Form{Values: map[string]string{"cores": "700", "env": "A=1"}}.Refuse(models.InvalidFields(
 		models.Field{Name: "cores", Reason: models.Say("must be at most %d", 100)},
 		models.Field{Name: "other", Reason: models.Say("must not be empty")}))
@@ -25,18 +25,18 @@ func samples() []sample {
 		{"setup-closed", "/setup", nil, SetupClosedPage()},
 		{"signin", "/signin", nil, SignInPage(SignInView{Next: "/pool"})},
 		{"signin-provider", "/signin", nil, SignInPage(SignInView{Next: "/pool", Provider: "Example University"})},
-		{"signin-provider-refused", "/signin/oidc/callback", nil, SignInPage(SignInView{Next: "/", Provider: "Example University", Refused: Form{}.Refuse(models.Forbidden("Addresses at %s may not sign in here.", "sub.example.org"))})},
+		{"signin-provider-refused", "/signin/oidc/callback", nil, SignInPage(SignInView{Next: "/", Provider: "Example University", Refused: Form{}.Refuse(models.Forbidden("Email addresses at %s cannot sign in.", "sub.example.org"))})},
 		{"home", "/", &li, HomePage(HomeView{Workspaces: sampleRows(), CanLaunch: true, Projects: []ProjectCard{
-			{ID: 1, Name: "vision", Role: "algorithm engineer", Meters: PeakMeters(held, models.Resources{}, peak), Until: &later, EndsAt: &later, Active: true, CanLaunch: true, Fits: sampleAvailable()},
-			{ID: 2, Name: "speech", Role: "guest", Meters: PeakMeters(models.Resources{}, models.Resources{}, peak.Sub(held)), Active: false}}})},
+			{ID: 1, Name: "vision", Role: "algorithm engineer", Meters: LimitMeters(inUse, models.Resources{}, limit), Until: &later, EndsAt: &later, Active: true, CanLaunch: true, Fits: sampleAvailable()},
+			{ID: 2, Name: "speech", Role: "guest", Meters: LimitMeters(models.Resources{}, models.Resources{}, limit.Sub(inUse)), Active: false}}})},
 		{"home-new", "/", &li, HomePage(HomeView{})},
-		{"home-idle", "/", &li, HomePage(HomeView{CanLaunch: true, Projects: []ProjectCard{{ID: 1, Name: "vision", Role: "lead", Meters: PeakMeters(held, models.Resources{}, peak), Active: true, CanLaunch: true}}})},
+		{"home-idle", "/", &li, HomePage(HomeView{CanLaunch: true, Projects: []ProjectCard{{ID: 1, Name: "vision", Role: "lead", Meters: LimitMeters(inUse, models.Resources{}, limit), Active: true, CanLaunch: true}}})},
 		{"home-admin-new", "/", &root, HomePage(HomeView{CanCreateProject: true})},
 		{"projects", "/projects", &root, ProjectsPage(ProjectsView{CanCreate: true, Next: "/projects?cursor=20", Rows: []ProjectRow{
-			{ID: 1, Name: "vision", Role: "lead", Members: 4, Workspaces: 2, Held: held, Quota: quota, StartsAt: ago(3000 * time.Hour), EndsAt: &later, Active: true},
+			{ID: 1, Name: "vision", Role: "lead", Members: 4, Workspaces: 2, InUse: inUse, Quota: quota, StartsAt: ago(3000 * time.Hour), EndsAt: &later, Active: true},
 			{ID: 2, Name: "speech", Members: 11, Quota: quota, StartsAt: ago(9000 * time.Hour)}}})},
-		{"projects-many", "/projects?sort=left&down=true", &root, ProjectsPage(ProjectsView{Many: true, Mine: true, Sort: "left", Down: true, Form: Form{Values: map[string]string{"search": "vi"}}, Rows: []ProjectRow{
-			{ID: 1, Name: "vision", Role: "lead", Members: 4, Workspaces: 2, Held: held, Promised: peak, Quota: quota, StartsAt: ago(3000 * time.Hour), EndsAt: &later, Active: true}}})},
+		{"projects-many", "/projects?sort=remaining&down=true", &root, ProjectsPage(ProjectsView{Many: true, Mine: true, Sort: "remaining", Down: true, Form: Form{Values: map[string]string{"search": "vi"}}, Rows: []ProjectRow{
+			{ID: 1, Name: "vision", Role: "lead", Members: 4, Workspaces: 2, InUse: inUse, Allocated: limit, Quota: quota, StartsAt: ago(3000 * time.Hour), EndsAt: &later, Active: true}}})},
 		{"projects-not-found", "/projects?search=x", &root, ProjectsPage(ProjectsView{Many: true, Form: Form{Values: map[string]string{"search": "x"}}})},
 		{"project-usage", "/projects/1/usage", &root, UsagePage(sampleUsage())},
 		{"project-usage-own", "/projects/1/usage?days=7", &li, UsagePage(UsageView{Project: sampleProject().Project, Days: 7, From: ago(168 * time.Hour), To: now})},
@@ -45,18 +45,18 @@ func samples() []sample {
 		{"project-seen", "/projects/1", &li, ProjectPage(ProjectView{Project: models.Project{ID: 2, Name: "old", StartsAt: ago(9000 * time.Hour), EndsAt: ptr(ago(time.Hour))}})},
 		{"project-new", "/projects/new", &root, ProjectFormPage(ProjectFormView{})},
 		{"project-edit", "/projects/1/edit", &root, ProjectFormPage(ProjectFormView{ID: 1, Name: "vision", Form: badQuota})},
-		{"role-new", "/projects/1/roles/new", &root, RoleFormPage(RoleFormView{Has: models.AllPermissions, ProjectID: 1, Project: "vision", Quota: quota, Remaining: quota.Sub(peak)})},
+		{"role-new", "/projects/1/roles/new", &root, RoleFormPage(RoleFormView{Has: models.AllPermissions, ProjectID: 1, Project: "vision", Quota: quota, Remaining: quota.Sub(limit)})},
 		{"role-edit", "/projects/1/roles/2/edit", &root, RoleFormPage(RoleFormView{Has: models.AllPermissions, ProjectID: 1, Project: "vision", ID: 2, Name: "algorithm engineer", Members: 2, Quota: quota, Remaining: quota, CanDelete: true, Form: Form{Version: 1, Values: map[string]string{"name": "algorithm engineer", "permission": "manager"}}})},
-		{"member-new", "/projects/1/members/new", &root, MemberFormPage(MemberFormView{ProjectID: 1, Project: "vision", Remaining: quota.Sub(peak.Times(3)), Roles: []RoleChoice{{1, "lead", "manager", peak.Times(2)}, {2, "algorithm engineer", "member", peak}}})},
-		{"member-edit", "/projects/1/members/12/edit", &root, MemberFormPage(MemberFormView{ProjectID: 1, Project: "vision", ID: 12, Name: "Li Wei", Email: li.Email, Remaining: peak, Roles: []RoleChoice{{2, "algorithm engineer", "member", peak}}, Form: Form{Version: 2}})},
+		{"member-new", "/projects/1/members/new", &root, MemberFormPage(MemberFormView{ProjectID: 1, Project: "vision", Remaining: quota.Sub(limit.Times(3)), Roles: []RoleChoice{{1, "lead", "manager", limit.Times(2)}, {2, "algorithm engineer", "member", limit}}})},
+		{"member-edit", "/projects/1/members/12/edit", &root, MemberFormPage(MemberFormView{ProjectID: 1, Project: "vision", ID: 12, Name: "Li Wei", Email: li.Email, Remaining: limit, Roles: []RoleChoice{{2, "algorithm engineer", "member", limit}}, Form: Form{Version: 2}})},
 		{"member-delete", "/projects/1/members/12/delete", &root, ConfirmPage(ConfirmRemoveMember(project.Project, project.Members[0].Member))},
 		{"role-delete", "/projects/1/roles/2/delete", &root, ConfirmPage(ConfirmDeleteRole(project.Project, project.Roles[1].Role))},
 		{"environment-delete", "/environments/1/delete", &root, ConfirmPage(ConfirmDeleteEnvironment(sampleEnvironments()[0]))},
 		{"token-delete", "/tokens/1/delete", &li, ConfirmPage(ConfirmDeleteToken(models.AccessToken{ID: 1, Name: "ci"}))},
 		{"launch", "/launch?project_id=1", &li, LaunchPage(launchWith(granted))},
 		{"launch-short", "/launch?project_id=1", &li, LaunchPage(launchWith(short))},
-		{"launch-refused", "/launch", &li, LaunchPage(LaunchView{Form: badCores, Projects: []Option{{"1", "vision"}}, Project: "vision", Meters: PeakMeters(held, peak, peak), Refused: sampleLaunch().Refused,
-			Answer: Answer{Outcome: models.OutcomeRefused, AskedCores: 100, Reasons: []models.Text{models.Say("30 of 100 cores of your peak are held: 70 are left.")}}})},
+		{"launch-refused", "/launch", &li, LaunchPage(LaunchView{Form: badCores, Projects: []Option{{"1", "vision"}}, Project: "vision", Meters: LimitMeters(inUse, limit, limit), Refused: sampleLaunch().Refused,
+			Decision: Decision{Outcome: models.OutcomeRefused, AskedCores: 100, Reasons: []models.Text{models.Say("30 of 100 cores of your limit are in use: 70 are left.")}}})},
 		{"launch-none", "/launch", &li, LaunchPage(LaunchView{})},
 		{"workspaces", "/workspaces", &li, WorkspacesPage(WorkspacesView{Rows: append(sampleRows(), endedRows()...), State: "all", Next: "/workspaces?state=all&cursor=1", CanLaunch: true})},
 		{"workspaces-none", "/workspaces", &li, WorkspacesPage(WorkspacesView{State: "ended", CanLaunch: true})},
@@ -77,8 +77,8 @@ func samples() []sample {
 		{"provider-revoke", "/pool/providers/1/revoke", &root, ConfirmPage(ConfirmRevokeAgent(sampleProvider(true).Facts))},
 		{"device", "/pool/devices/1", &root, DevicePage(sampleDevice())},
 		{"device-instance", "/pool/devices/7", &li, DevicePage(sampleInstance())},
-		{"what-if", "/pool/what-if", &root, WhatIfPage(sampleWhatIf())},
-		{"what-if-none", "/pool/what-if", &root, WhatIfPage(WhatIfView{Done: true, Days: 30})},
+		{"what-if", "/pool/planning", &root, PlanningPage(samplePlanning())},
+		{"what-if-none", "/pool/planning", &root, PlanningPage(PlanningView{Done: true, Days: 30})},
 		{"environments", "/environments", &root, EnvironmentsPage(EnvironmentsView{Rows: sampleEnvironments(), CanEdit: true})},
 		{"environments-none", "/environments", &li, EnvironmentsPage(EnvironmentsView{})},
 		{"environment-new", "/environments/new", &root, EnvironmentFormPage(EnvironmentFormView{})},
@@ -104,7 +104,7 @@ func samples() []sample {
 		{"gone", "/", nil, WorkspaceGonePage(WorkspaceGoneView{State: models.StateStopped, Name: "segmentation", Portal: portal, Link: "/workspaces/5"})},
 		{"gone-none", "/", nil, WorkspaceGonePage(WorkspaceGoneView{Portal: portal})},
 		{"api", "/api/docs", &li, APIPage(sampleAPI())},
-	}, append(tableSamples(), append(append(noticeSamples(), accessSamples()...), requestSamples()...)...)...)
+	}, append(tableSamples(), append(append(notificationSamples(), accessSamples()...), requestSamples()...)...)...)
 }
 
 func sampleIdentities() []models.Identity {
@@ -118,7 +118,7 @@ func sampleAPI() APIView {
 	return APIView{Title: "Weir API", Version: "v1", Description: "Everything the pages do, for programs.", Spec: "/api/v1/openapi.json", Groups: []APIGroup{
 		{Tag: "Workspaces", Description: "Launched environments.", Operations: []APIOperation{
 			{ID: "list-workspaces", Method: "GET", Path: "/api/v1/workspaces", Summary: "List workspaces", Parameters: []APIField{{"cursor", "query", "string", false, "where the last page ended"}, {"state", "query", "live | ended | all", false, ""}}, Responses: []APIResponse{{"200", "OK", []APIField{{"items", "", "array of Workspace", true, ""}}}, {"401", "Not signed in", nil}}},
-			{ID: "launch-workspace", Method: "POST", Path: "/api/v1/workspaces", Summary: "Launch a workspace", Description: "Plans, verifies and starts in one transaction.", Body: []APIField{{"project_id", "", "integer", true, "the project"}, {"cores", "", "integer", false, "GPU cores per GPU"}}, Responses: []APIResponse{{"201", "Created", nil}}}}},
-		{Tag: "Pool", Operations: []APIOperation{{ID: "get-pool", Method: "GET", Path: "/api/v1/pool", Summary: "Look at the pool"}}},
+			{ID: "launch-workspace", Method: "POST", Path: "/api/v1/workspaces", Summary: "Launch workspace", Description: "Plans, verifies and starts in one transaction.", Body: []APIField{{"project_id", "", "integer", true, "the project"}, {"cores", "", "integer", false, "GPU cores per GPU"}}, Responses: []APIResponse{{"201", "Created", nil}}}}},
+		{Tag: "Pool", Operations: []APIOperation{{ID: "get-pool", Method: "GET", Path: "/api/v1/pool", Summary: "View the pool"}}},
 	}}
 }

@@ -8,16 +8,16 @@ import (
 
 // sampleUsage is a month of a project that was recorded half of it.
 func sampleUsage() UsageView {
-	v := UsageView{Project: sampleProject().Project, Days: 30, From: ago(30 * 24 * time.Hour), To: now, Promised: peak.Times(3), SeesAll: true, Simulated: true,
-		Used: models.Usage{Average: held, GPUCoreHours: 21600, CPUHours: 2880}, Left: models.Usage{GPUCoreHours: 120},
-		Roles: []RoleUse{{Name: "algorithm engineer", Members: 3, Peak: peak, Promised: peak.Times(3), Held: held, Used: models.Usage{Average: held, GPUCoreHours: 21480}}},
-		People: []PersonUse{{Name: "Li Wei", Email: li.Email, Role: "algorithm engineer", Me: true, Peak: peak, Held: held, Used: models.Usage{Average: held, GPUCoreHours: 18200}},
-			{Name: "Zhao Min", Email: "zhao@example.org", Role: "algorithm engineer", Peak: peak}}}
+	v := UsageView{Project: sampleProject().Project, Days: 30, From: ago(30 * 24 * time.Hour), To: now, Allocated: limit.Times(3), SeesAll: true, Simulated: true,
+		Used: models.Usage{Average: inUse, GPUCoreHours: 21600, CPUHours: 2880}, Left: models.Usage{GPUCoreHours: 120},
+		Roles: []RoleUse{{Name: "algorithm engineer", Members: 3, Limit: limit, Allocated: limit.Times(3), InUse: inUse, Used: models.Usage{Average: inUse, GPUCoreHours: 21480}}},
+		People: []PersonUse{{Name: "Li Wei", Email: li.Email, Role: "algorithm engineer", Me: true, Limit: limit, InUse: inUse, Used: models.Usage{Average: inUse, GPUCoreHours: 18200}},
+			{Name: "Zhao Min", Email: "zhao@example.org", Role: "algorithm engineer", Limit: limit}}}
 	for i := range 30 {
-		s := UsageStep{From: v.From.Add(time.Duration(i) * 24 * time.Hour), Held: models.Resources{GPUCores: int64(i * 7 % 160), GPUMemoryMiB: int64(i * 4000), CPUMilli: int64(i*700) % 9000, MemoryMiB: int64(i * 1500)}}
+		s := UsageStep{From: v.From.Add(time.Duration(i) * 24 * time.Hour), InUse: models.Resources{GPUCores: int64(i * 7 % 160), GPUMemoryMiB: int64(i * 4000), CPUMilli: int64(i*700) % 9000, MemoryMiB: int64(i * 1500)}}
 		if i > 14 {
-			promised, all := peak.Times(2), quota
-			s.Promised, s.Quota = &promised, &all
+			allocated, all := limit.Times(2), quota
+			s.Allocated, s.Quota = &allocated, &all
 		}
 		v.Steps = append(v.Steps, s)
 	}

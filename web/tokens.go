@@ -43,8 +43,8 @@ func withLifetime(f Form, lifetime string) Form {
 // ConfirmDeleteToken asks before an access token is revoked.
 func ConfirmDeleteToken(t models.AccessToken) ConfirmView {
 	return ConfirmView{
-		Title:        models.Say("Revoke the token %s?", t.Name),
-		Consequences: []models.Text{models.Say("Programs that use it are refused from then on.")},
+		Title:        models.Say("Revoke token %s?", t.Name),
+		Consequences: []models.Text{models.Say("Programs that use this token lose access immediately.")},
 		Button:       models.Say("Revoke token"),
 		Action:       "/tokens/" + id(t.ID) + "/delete",
 		Back:         "/tokens",

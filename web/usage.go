@@ -16,7 +16,7 @@ type UsageView struct {
 	Steps     []UsageStep
 	Used      models.Usage // by all, in the span
 	Left      models.Usage // of it by people who are not members any more
-	Promised  models.Resources
+	Allocated models.Resources
 	Roles     []RoleUse
 	People    []PersonUse
 	SeesAll   bool   // the use of every member, not only the reader's own
@@ -26,28 +26,28 @@ type UsageView struct {
 
 // UsageStep is one of equally long steps.
 type UsageStep struct {
-	From     time.Time
-	Held     models.Resources // on average
-	Promised *models.Resources
-	Quota    *models.Resources
+	From      time.Time
+	InUse     models.Resources // on average
+	Allocated *models.Resources
+	Quota     *models.Resources
 }
 
 // RoleUse is what the people in a role used.
 type RoleUse struct {
-	Name     string
-	Members  int64
-	Peak     models.Resources // of each
-	Promised models.Resources // to all
-	Held     models.Resources // now
-	Used     models.Usage
+	Name      string
+	Members   int64
+	Limit     models.Resources // of each
+	Allocated models.Resources // to all
+	InUse     models.Resources // now
+	Used      models.Usage
 }
 
 // PersonUse is what a member used.
 type PersonUse struct {
 	Name, Email, Role string
 	Me                bool
-	Peak              models.Resources
-	Held              models.Resources // now
+	Limit             models.Resources
+	InUse             models.Resources // now
 	Used              models.Usage
 }
 
@@ -68,8 +68,8 @@ func daysWord(ctx context.Context, days int64) string {
 
 // summary is the use in one sentence.
 func (v UsageView) summary(ctx context.Context) string {
-	return T(ctx, "On average %d GPU cores were held, of %d that are promised to members now: %s.",
-		v.Used.Average.GPUCores, v.Promised.GPUCores, percentWord(v.Used.Average.GPUCores, v.Promised.GPUCores))
+	return T(ctx, "On average, %d of %d GPU cores allocated to members were in use: %s.",
+		v.Used.Average.GPUCores, v.Allocated.GPUCores, percentWord(v.Used.Average.GPUCores, v.Allocated.GPUCores))
 }
 
 // usageCharts are the resources that have a chart, by their place in
@@ -85,18 +85,18 @@ func (v UsageView) charts(ctx context.Context) (list []Chart) {
 
 func (v UsageView) chart(ctx context.Context, i int) Chart {
 	amount := (models.Resources{}).Amounts()[i]
-	quota, promised, held := Line{Class: "capacity", Label: T(ctx, "quota")}, Line{Class: "allocated", Label: T(ctx, "promised")}, Line{Class: "mean", Label: T(ctx, "held, on average")}
+	quota, allocated, inUse := Line{Class: "capacity", Label: T(ctx, "Quota")}, Line{Class: "allocated", Label: T(ctx, "Allocated")}, Line{Class: "mean", Label: T(ctx, "Average in use")}
 	for _, s := range v.Steps {
-		held.Values = append(held.Values, s.Held.Amounts()[i].Value)
-		promised.Values = append(promised.Values, valueOr(s.Promised, i))
+		inUse.Values = append(inUse.Values, s.InUse.Amounts()[i].Value)
+		allocated.Values = append(allocated.Values, valueOr(s.Allocated, i))
 		quota.Values = append(quota.Values, valueOr(s.Quota, i))
 	}
-	lines := []Line{quota, promised, held}
+	lines := []Line{quota, allocated, inUse}
 	top := max(1, largest(lines))
 	title := TT(ctx, amount.Label)
 	return Chart{ID: "chart-" + amount.Name, Title: title, Top: top, TopWord: models.Quantity(amount.Name, top), From: v.From, To: v.To, Lines: lines,
-		Summary: T(ctx, "%s over %s: at most %s of a quota of %s was held on average in a step.", title, daysWord(ctx, v.Days),
-			models.Quantity(amount.Name, max(0, largest([]Line{held}))), models.Quantity(amount.Name, v.Project.Quota.Amounts()[i].Value))}
+		Summary: T(ctx, "%s over %s: highest average in use per interval %s, quota %s.", title, daysWord(ctx, v.Days),
+			models.Quantity(amount.Name, max(0, largest([]Line{inUse}))), models.Quantity(amount.Name, v.Project.Quota.Amounts()[i].Value))}
 }
 
 // valueOr is one amount of a vector; -1 where there is none.

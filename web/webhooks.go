@@ -42,12 +42,12 @@ func (v WebhookView) topics() []string {
 func webhookPath(n int64) string { return "/webhooks/" + id(n) }
 
 var webhookFields = map[string]field{
-	"url": {Label: models.Say("Address"), Hint: models.Say("Where the messages are posted to. It must begin with https://."), Type: "url", Required: true, Mono: true},
-	"url_private": {Label: models.Say("Address"), Hint: models.Say("Where the messages are posted to. It may be in a private network."),
+	"url": {Label: models.Say("Address"), Hint: models.Say("URL that receives the messages. Must start with https://."), Type: "url", Required: true, Mono: true},
+	"url_private": {Label: models.Say("Address"), Hint: models.Say("URL that receives the messages. Can be in a private network."),
 		Type: "url", Required: true, Mono: true},
-	"events":  {Label: models.Say("Events"), Hint: models.Say("Kinds of notices, one a line, such as request.approved, or request.* for all that begin so. Empty: all."), Rows: 4, Mono: true},
-	"enabled": {Label: models.Say("Enabled"), Hint: models.Say("What was queued before waits until it is enabled again.")},
-	"by_mail": {Label: models.Say("By e-mail, too"), Hint: models.Say("Every notice also goes to your address.")},
+	"events":  {Label: models.Say("Events"), Hint: models.Say("Notification types, one per line, such as request.approved, or request.* for all types with that prefix. Leave empty for all."), Rows: 4, Mono: true},
+	"enabled": {Label: models.Say("Enabled"), Hint: models.Say("Queued messages wait until the webhook is enabled again.")},
+	"by_mail": {Label: models.Say("Email notifications"), Hint: models.Say("Notifications are also sent to your email address.")},
 }
 
 // eventList words the events that a webhook wants.
@@ -65,13 +65,13 @@ var deliveryStates = []string{"", models.DeliveryPending, models.DeliveryFailed,
 func deliveryWord(ctx context.Context, state string) string {
 	switch state {
 	case models.DeliveryPending:
-		return T(ctx, "waiting")
+		return T(ctx, "queued")
 	case models.DeliveryFailed:
-		return T(ctx, "failed, tried again")
+		return T(ctx, "retrying")
 	case models.DeliveryDelivered:
 		return T(ctx, "delivered")
 	case models.DeliveryGivenUp:
-		return T(ctx, "given up")
+		return T(ctx, "failed")
 	}
 	return T(ctx, "all")
 }
@@ -91,8 +91,8 @@ func deliveryClass(state string) string {
 // ConfirmDeleteWebhook asks before a webhook is deleted.
 func ConfirmDeleteWebhook(w models.Webhook) ConfirmView {
 	return ConfirmView{
-		Title:        models.Say("Delete the webhook %s?", w.Name),
-		Consequences: []models.Text{models.Say("What is queued for it is not sent any more, and its list of deliveries is gone.")},
+		Title:        models.Say("Delete webhook %s?", w.Name),
+		Consequences: []models.Text{models.Say("Queued messages are discarded and the delivery history is deleted.")},
 		Button:       models.Say("Delete webhook"),
 		Action:       webhookPath(w.ID) + "/delete",
 		Back:         webhookPath(w.ID), Version: w.Version,
@@ -102,9 +102,9 @@ func ConfirmDeleteWebhook(w models.Webhook) ConfirmView {
 // ConfirmRotateSecret asks before a webhook gets another secret.
 func ConfirmRotateSecret(w models.Webhook) ConfirmView {
 	return ConfirmView{
-		Title:        models.Say("Give the webhook %s a new secret?", w.Name),
-		Consequences: []models.Text{models.Say("For 24 hours both secrets sign every message. Give the receiver the new one until then.")},
-		Button:       models.Say("Make a new secret"),
+		Title:        models.Say("Rotate the secret of webhook %s?", w.Name),
+		Consequences: []models.Text{models.Say("Both secrets sign every message for 24 hours. Update the receiver within that time.")},
+		Button:       models.Say("Rotate secret"),
 		Action:       webhookPath(w.ID) + "/rotate",
 		Back:         webhookPath(w.ID), Version: w.Version,
 	}

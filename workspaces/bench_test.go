@@ -112,9 +112,9 @@ func (b *bench) addProject(t *testing.T, name string, quota models.Resources) mo
 	return p
 }
 
-func (b *bench) addRole(t *testing.T, p models.Project, name string, peak models.Resources) models.Role {
+func (b *bench) addRole(t *testing.T, p models.Project, name string, limit models.Resources) models.Role {
 	t.Helper()
-	r, err := b.ledger.CreateRole(b.ctx, b.root, p.ID, projects.RoleInput{Name: name, Permission: "member", Peak: peak})
+	r, err := b.ledger.CreateRole(b.ctx, b.root, p.ID, projects.RoleInput{Name: name, Permission: "member", Limit: limit})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,13 +52,13 @@ func (in *EnvironmentInput) check() error {
 	in.checkPath(&p)
 	in.Image = models.CheckText("image", in.Image, 500, &p)
 	if in.Image == "" && len(in.Command) == 0 {
-		p.Add("command", "must name a program, or image must name a container image")
+		p.Add("command", "must specify a program, unless image specifies a container image")
 	}
 	for _, arg := range in.Command {
 		models.CheckText("command", arg, 2000, &p)
 	}
 	if len(in.Command) > 0 && !strings.HasPrefix(in.Command[0], "/") {
-		p.Add("command", "must begin with the absolute path of a program")
+		p.Add("command", "must start with the absolute path of a program")
 	}
 	return p.Err()
 }
@@ -173,7 +173,7 @@ func (c *Catalogue) Delete(ctx context.Context, actor policies.Actor, id int64) 
 			return err
 		}
 		if used, err := q.EnvironmentUsed(id); err != nil || used {
-			return cmp.Or[error](err, models.Conflict("Workspaces use or used this environment; their history would lose its meaning."))
+			return cmp.Or[error](err, models.Conflict("This environment has been used by workspaces and cannot be deleted."))
 		}
 		if err := q.DeleteEnvironment(id); err != nil {
 			return err

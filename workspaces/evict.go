@@ -45,7 +45,7 @@ func (r *Reconciler) evictOne(ctx context.Context, w models.Workspace) error {
 // recall stops the workspaces whose shares have come to the end that the
 // owner of the GPUs has set.
 func (r *Reconciler) recall(ctx context.Context) error {
-	list, err := r.store.Read(ctx).Overdue(r.store.Now())
+	list, err := r.store.Read(ctx).OverdueWorkspaces(r.store.Now())
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (r *Reconciler) recall(ctx context.Context) error {
 			if err != nil || w.State != list[i].State {
 				return err
 			}
-			return stopWorkspace(q, policies.System("reconciler"), &w, models.Say("Stopped: the owner of the GPUs has taken them back."))
+			return stopWorkspace(q, policies.System("reconciler"), &w, models.Say("Stopped: the owner recalled the GPUs."))
 		})
 		if err != nil && models.KindOf(err) != models.KindConflict {
 			failed = append(failed, err)
@@ -75,10 +75,10 @@ func ignoreNotFound(err error) error {
 
 // evictionReason says why a workspace may not go on; one that waited was cancelled.
 func evictionReason(e models.Eviction, now time.Time) models.Text {
-	if e.State.Holding() {
+	if e.State.UsesResources() {
 		return models.Say("Stopped: %s.", endedRight(e, now))
 	}
-	return models.Say("Cancelled while it waited: %s.", endedRight(e, now))
+	return models.Say("Canceled while queued: %s.", endedRight(e, now))
 }
 
 // endedRight is which right has ended, the first where there are several.
@@ -86,9 +86,9 @@ func endedRight(e models.Eviction, now time.Time) models.Text {
 	if e.Disabled {
 		return models.Say("the account is disabled")
 	}
-	what, first := models.Say("the project's period of use begins only on %s", models.Moment(e.StartsAt)), now
-	if e.Barred && !e.StartsAt.After(now) {
-		what = models.Say("the role in the project permits no workspaces any more")
+	what, first := models.Say("the project's period of use does not start until %s", models.Moment(e.StartsAt)), now
+	if e.RoleForbids && !e.StartsAt.After(now) {
+		what = models.Say("the role in the project no longer allows workspaces")
 	}
 	before := func(end *time.Time) bool {
 		if end == nil || end.After(first) {
@@ -101,10 +101,10 @@ func endedRight(e models.Eviction, now time.Time) models.Text {
 		what = models.Say("the project's period of use ended on %s", models.Moment(first))
 	}
 	if before(e.Until) {
-		what = models.Say("the participation in the project ended on %s", models.Moment(first))
+		what = models.Say("membership in the project ended on %s", models.Moment(first))
 	}
 	if before(e.RemovedAt) {
-		what = models.Say("the membership was ended on %s", models.Moment(first))
+		what = models.Say("the membership ended on %s", models.Moment(first))
 	}
 	return what
 }
@@ -130,7 +130,7 @@ func endingOf(t models.Term) *Ending {
 // Why says why a workspace stops at its ending.
 func (e Ending) Why() models.Text {
 	if e.Deadline {
-		return models.Say("its member's participation ends then")
+		return models.Say("the member's membership ends then")
 	}
 	return models.Say("the project's period of use ends then")
 }

@@ -13,7 +13,7 @@ import (
 // Fit is whether a demand of a usual size could be met now.
 type Fit struct {
 	Demand  models.Demand
-	Outcome string        // as in models.Answer; refused as well when peak or quota forbid it
+	Outcome string        // as in models.Decision; refused as well when peak or quota forbid it
 	Why     []models.Text // why not, where it could not
 	// Simulated tells that what would be had now is of simulated GPUs.
 	Simulated bool
@@ -28,10 +28,10 @@ var usualSizes = []models.Demand{
 	{GPUs: 1, Cores: 100}, {GPUs: 2, Cores: 100}, {GPUs: 4, Cores: 100}, {GPUs: 8, Cores: 100},
 }
 
-// Fits tells a member of a project which usual sizes of GPU shares could be
+// Available tells a member of a project which usual sizes of GPU shares could be
 // had there now, by the role's peak, the project's quota and the pool, and
 // why the others could not. Of CPU and memory nothing is asked.
-func (s *Service) Fits(ctx context.Context, actor policies.Actor, project int64) (list []Fit, err error) {
+func (s *Service) Available(ctx context.Context, actor policies.Actor, project int64) (list []Fit, err error) {
 	if err := s.access.Check(actor, project, "workspace", "launch"); err != nil {
 		return nil, err
 	}
@@ -49,13 +49,13 @@ func (s *Service) Fits(ctx context.Context, actor policies.Actor, project int64)
 		return nil, err
 	}
 	if !p.Active(q.Now()) {
-		return nil, models.Forbidden("The project's period of use does not cover today.")
+		return nil, models.Forbidden("The project is not within its period of use.")
 	}
 	demands, err := s.usualDemands(q)
 	if err != nil {
 		return nil, err
 	}
-	answers, err := s.pool.Answers(q, project, demands)
+	answers, err := s.pool.Decisions(q, project, demands)
 	for i, a := range answers {
 		list = append(list, newFit(demands[i], a, use))
 	}
@@ -73,7 +73,7 @@ func (s *Service) usualDemands(q *models.Queries) ([]models.Demand, error) {
 }
 
 // newFit is what peak and quota say to a demand, and then the pool.
-func newFit(d models.Demand, a models.Answer, use quota.Use) Fit {
+func newFit(d models.Demand, a models.Decision, use quota.Use) Fit {
 	f := Fit{Demand: d, Outcome: a.Outcome}
 	var e *models.Error
 	switch {

@@ -16,7 +16,7 @@ func TestWhatFitsIsWhatALaunchGets(t *testing.T) {
 		random := rand.New(rand.NewPCG(7, 7))
 		now, not := 0, 0
 		for range 12 {
-			list, err := b.Fits(b.ctx, b.actor, b.project.ID)
+			list, err := b.Available(b.ctx, b.actor, b.project.ID)
 			if err != nil || len(list) != 7 {
 				t.Fatal(len(list), err)
 			}
@@ -45,8 +45,8 @@ func TestWhatFitsIsWhatALaunchGets(t *testing.T) {
 func TestFitsIsForMembers(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		b.gpus(t, 1)
-		want(t, second(b.Fits(b.ctx, b.root, b.project.ID)), models.KindForbidden)
+		want(t, second(b.Available(b.ctx, b.root, b.project.ID)), models.KindForbidden)
 		_, other := b.addMember(t, b.addRole(t, b.addProject(t, "other", plenty), "r", plenty))
-		want(t, second(b.Fits(b.ctx, other, b.project.ID)), models.KindNotFound)
+		want(t, second(b.Available(b.ctx, other, b.project.ID)), models.KindNotFound)
 	})
 }

@@ -35,7 +35,7 @@ func ParseVersionConstraints(field, text string) ([]VersionConstraint, error) {
 		}
 		m := constraintPattern.FindStringSubmatch(part)
 		if m == nil || len(constraints) == 50 {
-			p.Add(field, "%q is not a wanted version such as python>=3.11", part)
+			p.Add(field, "%q is not a version constraint such as python>=3.11", part)
 			return nil, p.Err()
 		}
 		op := strings.TrimSpace(m[2])
@@ -121,11 +121,11 @@ type Mismatch struct {
 // MatchEnvironments sorts the catalogue into what fits the constraints and the
 // peak of a role, best first, and what does not. Among what fits, newer
 // versions of what was asked for come first, then newer languages, then names.
-func MatchEnvironments(all []models.Environment, constraints []VersionConstraint, peak models.Resources) ([]Match, []Mismatch) {
+func MatchEnvironments(all []models.Environment, constraints []VersionConstraint, limit models.Resources) ([]Match, []Mismatch) {
 	var matching []Match
 	var refused []Mismatch
 	for _, e := range all {
-		matched, reasons := matchOne(e, constraints, peak)
+		matched, reasons := matchOne(e, constraints, limit)
 		if len(reasons) == 0 {
 			matching = append(matching, Match{Environment: e, Matched: matched})
 		} else {
@@ -148,7 +148,7 @@ func better(a, b models.Environment, constraints []VersionConstraint) bool {
 	return a.Name < b.Name
 }
 
-func matchOne(e models.Environment, constraints []VersionConstraint, peak models.Resources) (matched, reasons []models.Text) {
+func matchOne(e models.Environment, constraints []VersionConstraint, limit models.Resources) (matched, reasons []models.Text) {
 	if !e.Unavailable.Empty() {
 		reasons = append(reasons, models.Say("not available: %s", e.Unavailable))
 	}
@@ -156,17 +156,17 @@ func matchOne(e models.Environment, constraints []VersionConstraint, peak models
 		version := versionOf(e, c.Name)
 		switch {
 		case version == "":
-			reasons = append(reasons, models.Say("has no %s", c.Name))
+			reasons = append(reasons, models.Say("does not have %s", c.Name))
 		case !c.allows(version):
-			reasons = append(reasons, models.Say("has %s %s; %s was asked", c.Name, version, c.String()))
+			reasons = append(reasons, models.Say("has %s %s; %s is required", c.Name, version, c.String()))
 		default:
 			matched = append(matched, models.Say("%s %s", c.Name, version))
 		}
 	}
 	m := e.Minimum
 	need := models.Demand{GPUs: m.GPUs, Cores: m.Cores, GPUMemoryMiB: m.GPUMemoryMiB, CPUMilli: m.CPUMilli, MemoryMiB: m.MemoryMiB}.Resources()
-	for _, x := range quota.Exceeded(need, peak) {
-		reasons = append(reasons, models.Say("needs %s of %s; your role's peak is %s", models.Quantity(x.Name, x.Value), x.Label, models.Quantity(x.Name, x.Limit)))
+	for _, x := range quota.Exceeded(need, limit) {
+		reasons = append(reasons, models.Say("%[2]s: at least %[1]s required; your role's limit is %[3]s", models.Quantity(x.Name, x.Value), x.Label, models.Quantity(x.Name, x.Limit)))
 	}
 	return matched, reasons
 }

@@ -70,7 +70,7 @@ func TestMatchEnvironments(t *testing.T) {
 	big := env("big", "3.10", "2.0")
 	big.Minimum = models.Minimum{GPUs: 2, Cores: 100}
 	all := []models.Environment{env("old", "3.9.2", "1.13"), env("new", "3.12.1", "2.5.1+cu121"), env("plain", "3.11", ""), env("ten", "3.10.0", "2.10"), gone, big}
-	peak := models.Resources{GPUCores: 100}
+	limit := models.Resources{GPUCores: 100}
 	for constraint, want := range map[string]string{
 		"": "new plain ten old", "python": "new plain ten old", "python==3.1": "", "python==3": "new plain ten old", "python=3.12": "new", "python>=3.10": "new plain ten",
 		"python>3.11": "new", "python<3.11": "ten old", "python<=3.11": "plain ten old", "torch": "ten new old", "TORCH>=2": "ten new", "torch==2.5": "new", "torch==2.5.1": "new",
@@ -80,7 +80,7 @@ func TestMatchEnvironments(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fits, refused := workspaces.MatchEnvironments(all, list, peak)
+		fits, refused := workspaces.MatchEnvironments(all, list, limit)
 		var names []string
 		for _, m := range fits {
 			names = append(names, m.Environment.Name)

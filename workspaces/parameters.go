@@ -16,7 +16,7 @@ type Layers struct {
 	Environment models.LaunchParameters
 	Minimum     models.Minimum // the environment's
 	DefaultPath string         // the environment's
-	Peak        models.Resources
+	Limit       models.Resources
 	Request     models.LaunchParameters
 }
 
@@ -67,9 +67,9 @@ func (n *number) atLeast(minimum int64) {
 }
 
 // atMost lowers a value to the role's peak, unless the member has chosen it.
-func (n *number) atMost(peak int64) {
-	if n.origin != OriginMember && n.value > peak {
-		n.value, n.origin = peak, OriginRole
+func (n *number) atMost(limit int64) {
+	if n.origin != OriginMember && n.value > limit {
+		n.value, n.origin = limit, OriginRole
 	}
 }
 
@@ -124,7 +124,7 @@ func bound(n []*number, l Layers) {
 	if cores.value > 0 && gpus.value == 0 && gpus.origin != OriginMember {
 		gpus.value, gpus.origin = 1, cores.origin
 	}
-	gpus.atMost(l.Peak.GPUCores) // each takes a core at least
+	gpus.atMost(l.Limit.GPUCores) // each takes a core at least
 	if gpus.value == 0 {
 		*cores, *gpuMemory = number{"cores", 0, gpus.origin}, number{"gpu_memory_mib", 0, gpus.origin}
 	} else {
@@ -133,13 +133,13 @@ func bound(n []*number, l Layers) {
 		}
 		cores.atLeast(l.Minimum.Cores)
 		gpuMemory.atLeast(l.Minimum.GPUMemoryMiB)
-		cores.atMost(l.Peak.GPUCores / gpus.value)
-		gpuMemory.atMost(l.Peak.GPUMemoryMiB / gpus.value)
+		cores.atMost(l.Limit.GPUCores / gpus.value)
+		gpuMemory.atMost(l.Limit.GPUMemoryMiB / gpus.value)
 	}
 	cpu.atLeast(l.Minimum.CPUMilli)
 	memory.atLeast(l.Minimum.MemoryMiB)
-	cpu.atMost(l.Peak.CPUMilli)
-	memory.atMost(l.Peak.MemoryMiB)
+	cpu.atMost(l.Limit.CPUMilli)
+	memory.atMost(l.Limit.MemoryMiB)
 	if shm.origin != OriginMember && shm.value > memory.value {
 		shm.value, shm.origin = memory.value, memory.origin
 	}
@@ -149,7 +149,7 @@ func checkNumbers(n []*number, l Layers) error {
 	gpus, cores, gpuMemory, cpu, memory, shm := n[0], n[1], n[2], n[3], n[4], n[5]
 	var p models.Problems
 	if gpus.value > 0 && (cores.value < 1 || cores.value > 100) {
-		p.Add("cores", "must be between 1 and 100 for each GPU")
+		p.Add("cores", "must be between 1 and 100 per GPU")
 	}
 	least := []struct {
 		*number
@@ -163,21 +163,21 @@ func checkNumbers(n []*number, l Layers) error {
 	}
 	for _, x := range least {
 		if x.value < x.minimum {
-			p.Add(x.name, "the environment needs at least %s; %s was asked", quantity(x.name, x.minimum), quantity(x.name, x.value))
+			p.Add(x.name, "must be at least %s for this environment; has %s", quantity(x.name, x.minimum), quantity(x.name, x.value))
 		}
 	}
 	if cpu.value < 10 {
-		p.Add("cpu_milli", "must be at least %d thousandths of a core", 10)
+		p.Add("cpu_milli", "must be at least %d millicores", 10)
 	}
 	if memory.value < 64 {
 		p.Add("memory_mib", "must be at least %d MiB", 64)
 	}
 	if shm.value > memory.value {
-		p.Add("shm_mib", "must be at most the memory, %s", models.FormatMiB(memory.value))
+		p.Add("shm_mib", "must not exceed the memory, %s", models.FormatMiB(memory.value))
 	}
 	demand := models.Demand{GPUs: gpus.value, Cores: cores.value, GPUMemoryMiB: gpuMemory.value, CPUMilli: cpu.value, MemoryMiB: memory.value}
-	for _, x := range quota.Exceeded(demand.Resources(), l.Peak) {
-		p.Add(demandField(x.Name), "%s asked; your role's peak is %s", models.Quantity(x.Name, x.Value), models.Quantity(x.Name, x.Limit))
+	for _, x := range quota.Exceeded(demand.Resources(), l.Limit) {
+		p.Add(demandField(x.Name), "%s requested; your role's limit is %s", models.Quantity(x.Name, x.Value), models.Quantity(x.Name, x.Limit))
 	}
 	return p.Err()
 }

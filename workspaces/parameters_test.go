@@ -13,7 +13,7 @@ import (
 )
 
 func layers(raw string) (l workspaces.Layers) {
-	l.Peak = models.Resources{GPUCores: 200, GPUMemoryMiB: 80_000, CPUMilli: 4000, MemoryMiB: 8192}
+	l.Limit = models.Resources{GPUCores: 200, GPUMemoryMiB: 80_000, CPUMilli: 4000, MemoryMiB: 8192}
 	if err := json.Unmarshal([]byte(raw), &l); err != nil {
 		panic(err)
 	}
@@ -87,8 +87,8 @@ func holdsUp(t interface{ Errorf(string, ...any) }, l workspaces.Layers) {
 		return
 	}
 	d := target.Demand
-	if over := d.Resources().Exceeding(l.Peak); len(over) > 0 {
-		t.Errorf("above the peak: %+v of %+v", over, l)
+	if over := d.Resources().Exceeding(l.Limit); len(over) > 0 {
+		t.Errorf("above the limit: %+v of %+v", over, l)
 	}
 	if d.GPUs < l.Minimum.GPUs || d.CPUMilli < l.Minimum.CPUMilli || d.MemoryMiB < l.Minimum.MemoryMiB || d.GPUs > 0 && (d.Cores < max(l.Minimum.Cores, 1) || d.Cores > 100) {
 		t.Errorf("below the minimum: %+v of %+v", d, l)
@@ -116,16 +116,16 @@ func TestMergeProperty(t *testing.T) {
 		n := func(name string, most int64) int64 { return rapid.Int64Range(0, most).Draw(t, name) }
 		holdsUp(t, workspaces.Layers{Project: layer(t, "project"), Environment: layer(t, "environment"), Request: layer(t, "request"),
 			Minimum: models.Minimum{GPUs: n("least gpus", 2), Cores: n("least cores", 50), GPUMemoryMiB: n("least gpu memory", 50), CPUMilli: n("least cpu", 2000), MemoryMiB: n("least memory", 2000)},
-			Peak:    models.Resources{GPUCores: n("peak cores", 400), GPUMemoryMiB: n("peak gpu memory", 400), CPUMilli: n("peak cpu", 4000), MemoryMiB: n("peak memory", 4000)}})
+			Limit:   models.Resources{GPUCores: n("limit cores", 400), GPUMemoryMiB: n("limit gpu memory", 400), CPUMilli: n("limit cpu", 4000), MemoryMiB: n("limit memory", 4000)}})
 	})
 }
 
 func FuzzMergeParameters(f *testing.F) {
 	f.Add([]byte(`{"gpus":1}`), []byte(`{"cores":50}`), []byte(`{"env":{"A":"b"}}`), int64(100), int64(1000))
 	f.Fuzz(func(t *testing.T, project, environment, request []byte, cores, others int64) {
-		l := workspaces.Layers{Peak: models.Resources{GPUCores: cores, GPUMemoryMiB: others, CPUMilli: others, MemoryMiB: others}}
+		l := workspaces.Layers{Limit: models.Resources{GPUCores: cores, GPUMemoryMiB: others, CPUMilli: others, MemoryMiB: others}}
 		var p models.Problems
-		l.Peak.Check("peak", &p)
+		l.Limit.Check("limit", &p)
 		for to, raw := range map[*models.LaunchParameters][]byte{&l.Project: project, &l.Environment: environment, &l.Request: request} {
 			if json.Unmarshal(raw, to) != nil {
 				return

@@ -39,7 +39,7 @@ func (b *bench) endsAt(t *testing.T, end time.Time) {
 // told are the kinds of notices that somebody got, oldest first.
 func (b *bench) told(t *testing.T, u models.User) (kinds []string) {
 	t.Helper()
-	list, err := b.store.Read(b.ctx).Notices(u.ID, models.Page{})
+	list, err := b.store.Read(b.ctx).Notifications(u.ID, models.Page{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,11 +60,11 @@ func TestTheLastDaysOfAProject(t *testing.T) {
 		}
 		_, boss := b.addMember(t, lead)
 		_, ann := b.addMember(t, b.role)
-		notices := requests.NewPeriods(requests.PeriodsConfig{Store: b.store, Logger: slog.New(slog.DiscardHandler)})
+		notifications := requests.NewPeriods(requests.PeriodsConfig{Store: b.store, Logger: slog.New(slog.DiscardHandler)})
 		pass := func(d time.Duration) {
 			t.Helper()
-			b.clock.Pass(d)
-			if _, err := notices.Round(b.ctx); err != nil {
+			b.clock.Advance(d)
+			if _, err := notifications.Round(b.ctx); err != nil {
 				t.Fatal(err)
 			}
 			b.Tick(b.ctx)
@@ -154,28 +154,28 @@ func TestTrueReasons(t *testing.T) {
 		says string
 	}{
 		{"removed", func(_ *testing.T, b *bench) error {
-			b.clock.Pass(30 * time.Minute)
+			b.clock.Advance(30 * time.Minute)
 			return b.ledger.RemoveMember(b.ctx, b.root, b.project.ID, b.member.ID)
-		}, "the membership was ended on 2030-01-02 00:30 UTC"},
+		}, "the membership ended on 2030-01-02 00:30 UTC"},
 		{"deadline before the project's end", func(t *testing.T, b *bench) error {
 			until := b.store.Now().Add(time.Hour)
 			b.endsAt(t, until.Add(time.Minute))
 			_, err := b.ledger.UpdateMember(b.ctx, b.root, b.project.ID, b.member.ID, projects.MemberInput{RoleID: b.role.ID, Until: &until})
-			b.clock.Pass(2 * time.Hour)
+			b.clock.Advance(2 * time.Hour)
 			return err
-		}, "the participation in the project ended on 2030-01-02 01:00 UTC"},
+		}, "membership in the project ended on 2030-01-02 01:00 UTC"},
 		{"the project's end before the deadline", func(t *testing.T, b *bench) error {
 			until := b.store.Now().Add(25 * time.Hour)
 			b.endsAt(t, until.Add(-time.Hour))
 			_, err := b.ledger.UpdateMember(b.ctx, b.root, b.project.ID, b.member.ID, projects.MemberInput{RoleID: b.role.ID, Until: &until})
-			b.clock.Pass(48 * time.Hour)
+			b.clock.Advance(48 * time.Hour)
 			return err
 		}, "the project's period of use ended on 2030-01-03"},
 		{"a later begin", func(_ *testing.T, b *bench) error {
 			starts := b.store.Now().Add(72 * time.Hour)
 			_, err := b.ledger.UpdateProject(b.ctx, b.root, b.project.ID, projects.ProjectInput{Name: "vision", Quota: plenty, StartsAt: &starts})
 			return err
-		}, "the project's period of use begins only on 2030-01-05"},
+		}, "the project's period of use does not start until 2030-01-05"},
 		{"disabled account", func(_ *testing.T, b *bench) error {
 			u := b.actor.User
 			u.Disabled = true
@@ -208,7 +208,7 @@ func TestNothingIsPlacedAfterTheEnd(t *testing.T) {
 		b.endsAt(t, b.store.Now().Add(time.Hour))
 		first := b.until(t, b.launch(t, "first", gpu(1, 100)).ID, models.StateRunning)
 		waits := b.queue(t, b.actor, "waits")
-		b.clock.Pass(time.Hour)
+		b.clock.Advance(time.Hour)
 		modelstest.InTx(t, b.store, func(q *models.Queries) error { return b.pool.Release(q, first.ID) })
 		if err := b.ServeQueue(b.ctx); err != nil || b.row(t, waits.ID).State != models.StateQueued || b.shares(t) != 0 {
 			t.Errorf("%s with %d cores, %v", b.row(t, waits.ID).State, b.shares(t), err)

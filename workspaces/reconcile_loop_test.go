@@ -123,7 +123,7 @@ func TestRunHasPatienceWithARefusal(t *testing.T) {
 			t.Errorf("asked %d times though no time has passed", asked.Load())
 		}
 		b.runtime.stop = nil
-		b.clock.Pass(5 * time.Second)
+		b.clock.Advance(5 * time.Second)
 		b.until(t, w.ID, models.StateStopped)
 	})
 }

@@ -23,7 +23,7 @@ func (r *Reconciler) serveQueue(ctx context.Context) error {
 		return nil
 	}
 	r.queueServedAt = now
-	turns, err := r.pool.Turns(r.store.Read(ctx))
+	turns, err := r.pool.QueueEntries(r.store.Read(ctx))
 	if err != nil {
 		r.queueChanged.Store(true)
 		return err
@@ -39,14 +39,14 @@ func (r *Reconciler) serveQueue(ctx context.Context) error {
 
 // place tries one waiting workspace, at first without a lock: that costs no
 // write when nothing has changed.
-func (r *Reconciler) place(ctx context.Context, turn models.Turn) error {
+func (r *Reconciler) place(ctx context.Context, turn models.QueueEntry) error {
 	w := turn.Workspace
 	blocked, err := r.blocked(r.store.Read(ctx), w)
 	if err != nil {
 		return err
 	}
-	if blocked.Empty() && turn.Answer.Outcome != models.OutcomeGranted {
-		blocked = turn.Answer.Explanation
+	if blocked.Empty() && turn.Decision.Outcome != models.OutcomeGranted {
+		blocked = turn.Decision.Explanation
 	}
 	if !blocked.Empty() {
 		if blocked.String() == w.Reason.String() {
@@ -77,7 +77,7 @@ func (r *Reconciler) place(ctx context.Context, turn models.Turn) error {
 		}
 		placed = true
 		now.State, now.Reason, now.Generation = models.StateStarting, models.Text{}, now.Generation+1
-		if err := q.Transition(&now, models.StateQueued, models.Say("Placed. %s", a.Explanation)); err != nil {
+		if err := q.Transition(&now, models.StateQueued, models.Say("Scheduled. %s", a.Explanation)); err != nil {
 			return err
 		}
 		return r.pool.Record(q, now, a)
@@ -104,8 +104,8 @@ func (r *Reconciler) blocked(q *models.Queries, w models.Workspace) (models.Text
 	}
 	if over := use.ExceededBy(w.Demand.Resources()); len(over) > 0 {
 		e := over[0]
-		return models.Say("%s: %s asked, %s left of the role's peak or the project's quota", e.Label,
-			models.Quantity(e.Name, e.Asked), models.Quantity(e.Name, e.Remaining)), nil
+		return models.Say("%s: %s requested; %s of the role's limit or the project's quota remaining", e.Label,
+			models.Quantity(e.Name, e.Requested), models.Quantity(e.Name, e.Remaining)), nil
 	}
 	return models.Text{}, nil
 }

@@ -19,13 +19,13 @@ func TestWhatAStartWaitsFor(t *testing.T) {
 		for _, says := range []string{"no node", "fetching", "no node", "fetching"} {
 			b.runtime.says = models.Say(says)
 			for range 3 {
-				b.clock.Pass(2 * time.Second)
+				b.clock.Advance(2 * time.Second)
 				b.Tick(b.ctx)
 			}
 		}
 		b.runtime.stage = workspaces.StagePulling
 		b.Tick(b.ctx)
-		b.clock.Pass(29 * time.Minute)
+		b.clock.Advance(29 * time.Minute)
 		b.Tick(b.ctx)
 		var lines []string
 		events, err := b.store.Read(b.ctx).WorkspaceEvents(w.ID)
@@ -35,7 +35,7 @@ func TestWhatAStartWaitsFor(t *testing.T) {
 		if err != nil || !slices.Equal(lines, []string{"no node", "fetching"}) || b.row(t, w.ID).State != models.StateStarting {
 			t.Errorf("%s: %q, %v", b.row(t, w.ID).State, lines, err)
 		}
-		b.clock.Pass(2 * time.Minute)
+		b.clock.Advance(2 * time.Minute)
 		b.until(t, w.ID, models.StateFailed)
 	})
 }
@@ -50,7 +50,7 @@ func TestAStartIsGivenUpByItsStage(t *testing.T) {
 		at := func(stage workspaces.Stage, says string, passed time.Duration) models.WorkspaceState {
 			b.runtime.stage, b.runtime.says = stage, models.Say(says)
 			b.Tick(b.ctx)
-			b.clock.Pass(passed)
+			b.clock.Advance(passed)
 			b.Tick(b.ctx)
 			return b.row(t, w.ID).State
 		}
@@ -73,7 +73,7 @@ func TestAStartIsGivenUpByItsStage(t *testing.T) {
 			t.Error("it goes on for ever")
 		}
 		b.restart() // that it has failed is written down
-		if w = b.until(t, w.ID, models.StateFailed); w.Reason.String() != "The start was given up: For 300 seconds nothing changed: once more no storage" {
+		if w = b.until(t, w.ID, models.StateFailed); w.Reason.String() != "Launch failed: No progress for 300 seconds: once more no storage" {
 			t.Errorf("%q", w.Reason)
 		}
 	})

@@ -44,7 +44,7 @@ func (r *Reconciler) start(ctx context.Context, w *models.Workspace) error {
 	}
 	models.Failpoint("start.launched")
 	w.RuntimeState, w.Progress = state, 10
-	return r.transition(ctx, w, models.StateStarting, models.Say("Launched; waiting for the notebook to answer."))
+	return r.transition(ctx, w, models.StateStarting, models.Say("Launched. Waiting for the notebook to respond."))
 }
 
 // startFailed retries a start that the runtime could not carry out now, until
@@ -80,7 +80,7 @@ func (r *Reconciler) reasonOf(ctx context.Context, w *models.Workspace, reason m
 func (r *Reconciler) giveUp(ctx context.Context, w *models.Workspace, state State, reason models.Text, log string) error {
 	now := r.store.Now()
 	w.State, w.EndedAt, w.RuntimeState, w.LogTail = models.StateStopping, &now, state, log
-	w.Reason = models.Say("The start was given up: %s", reason)
+	w.Reason = models.Say("Launch failed: %s", reason)
 	return r.transition(ctx, w, models.StateStarting, w.Reason)
 }
 
@@ -145,9 +145,9 @@ func (r *Reconciler) addToHistory(ctx context.Context, w *models.Workspace, mess
 func stalledReason(s Status) models.Text {
 	seconds := int64(s.Stage.timeout() / time.Second)
 	if s.Message.Empty() {
-		return models.Say("The notebook did not answer within %d seconds.", seconds)
+		return models.Say("The notebook did not respond within %d seconds.", seconds)
 	}
-	return models.Say("For %d seconds nothing changed: %s", seconds, s.Message)
+	return models.Say("No progress for %d seconds: %s", seconds, s.Message)
 }
 
 func limits(list []Limit) []models.Limit {
@@ -246,7 +246,7 @@ func (r *Reconciler) finish(ctx context.Context, w *models.Workspace, state mode
 	from := w.State
 	now := r.store.Now()
 	w.State, w.Reason, w.EndedAt, w.RuntimeState, w.Endpoint, w.Progress = state, reason, &now, nil, models.Endpoint{}, 0
-	message := models.Say("Stopped; its shares are free.")
+	message := models.Say("Stopped. Its shares were released.")
 	if state == models.StateFailed {
 		message = models.Say("Failed: %s", reason)
 	}

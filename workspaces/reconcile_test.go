@@ -73,7 +73,7 @@ func TestAStartThatFails(t *testing.T) {
 		b.gpus(t, 1)
 		b.runtime.refuse = errors.New("secret path /x")
 		w := b.until(t, b.launch(t, "a", gpu(1, 50)).ID, models.StateFailed)
-		if w.Reason.String() != "The start was given up: The notebook could not be launched." || b.shares(t) != 0 {
+		if w.Reason.String() != "Launch failed: The notebook could not be launched." || b.shares(t) != 0 {
 			t.Errorf("%q, %d cores", w.Reason, b.shares(t))
 		}
 	})
@@ -85,16 +85,16 @@ func TestWhatNeverAnswersHasFailed(t *testing.T) {
 		w := b.launch(t, "a", models.LaunchParameters{})
 		b.Tick(b.ctx)
 		b.Tick(b.ctx)
-		b.clock.Pass(3 * time.Second)
+		b.clock.Advance(3 * time.Second)
 		b.Tick(b.ctx)
-		b.clock.Pass(2*time.Minute - 3*time.Second)
+		b.clock.Advance(2*time.Minute - 3*time.Second)
 		b.Tick(b.ctx)
 		if got := b.row(t, w.ID); got.State != models.StateStarting || got.Progress != 50 {
 			t.Errorf("%s, %d percent", got.State, got.Progress)
 		}
-		b.clock.Pass(time.Second)
+		b.clock.Advance(time.Second)
 		w = b.until(t, w.ID, models.StateFailed)
-		if want := "The start was given up: For 120 seconds nothing changed: starting"; len(b.runtime.alive()) != 0 || w.Reason.String() != want {
+		if want := "Launch failed: No progress for 120 seconds: starting"; len(b.runtime.alive()) != 0 || w.Reason.String() != want {
 			t.Errorf("%v, %q", b.runtime.alive(), w.Reason)
 		}
 	})
@@ -105,7 +105,7 @@ func TestWhatNeverAnswersHasFailed(t *testing.T) {
 func TestAStartThatIsRefusedLater(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		b.gpus(t, 1)
-		b.runtime.halfWay = models.Unavailable(errors.New("the answer was lost"), "The cluster does not answer.")
+		b.runtime.halfWay = models.Unavailable(errors.New("the answer was lost"), "The cluster is not responding.")
 		w := b.launch(t, "a", gpu(1, 50))
 		b.Tick(b.ctx)
 		if len(b.runtime.alive()) != 1 || b.row(t, w.ID).State != models.StateStarting {
@@ -118,7 +118,7 @@ func TestAStartThatIsRefusedLater(t *testing.T) {
 			}
 			return nil
 		}
-		b.clock.Pass(5 * time.Second)
+		b.clock.Advance(5 * time.Second)
 		b.until(t, w.ID, models.StateFailed)
 		if b.shares(t) != 0 || len(b.runtime.alive()) != 0 {
 			t.Errorf("%d cores, %v", b.shares(t), b.runtime.alive())
@@ -136,7 +136,7 @@ func TestWhatBefallsARunningWorkspace(t *testing.T) {
 				b.runtime.warns = models.Say(says)
 			}
 			for range 3 {
-				b.clock.Pass(2 * time.Second)
+				b.clock.Advance(2 * time.Second)
 				b.Tick(b.ctx)
 			}
 		}
@@ -155,29 +155,29 @@ func TestWhatBefallsARunningWorkspace(t *testing.T) {
 func TestAStartIsTriedAgain(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		b.gpus(t, 1)
-		b.runtime.refuse = models.Unavailable(errors.New("connection refused"), "The cluster does not answer.")
+		b.runtime.refuse = models.Unavailable(errors.New("connection refused"), "The cluster is not responding.")
 		w := b.launch(t, "a", gpu(1, 50))
 		for range 20 {
 			b.Tick(b.ctx)
-			b.clock.Pass(5 * time.Second)
+			b.clock.Advance(5 * time.Second)
 		}
 		events, err := b.store.Read(b.ctx).WorkspaceEvents(w.ID)
-		if got := b.row(t, w.ID); err != nil || got.State != models.StateStarting || len(events) != 3 || events[2].Message.String() != "The cluster does not answer." {
+		if got := b.row(t, w.ID); err != nil || got.State != models.StateStarting || len(events) != 3 || events[2].Message.String() != "The cluster is not responding." {
 			t.Fatalf("%s: %+v, %v", got.State, events, err)
 		}
 		b.runtime.refuse = nil
-		b.clock.Pass(15 * time.Second)
+		b.clock.Advance(15 * time.Second)
 		b.until(t, w.ID, models.StateRunning)
 		if b.runtime.starts != 1 {
 			t.Errorf("started %d times", b.runtime.starts)
 		}
 
-		b.runtime.refuse = models.Unavailable(errors.New("connection refused"), "The cluster does not answer.")
+		b.runtime.refuse = models.Unavailable(errors.New("connection refused"), "The cluster is not responding.")
 		w = b.launch(t, "b", gpu(1, 50))
 		b.Tick(b.ctx)
-		b.clock.Pass(121 * time.Second)
+		b.clock.Advance(121 * time.Second)
 		w = b.until(t, w.ID, models.StateFailed)
-		if w.Reason.String() != "The start was given up: The cluster does not answer." || b.shares(t) != 50 {
+		if w.Reason.String() != "Launch failed: The cluster is not responding." || b.shares(t) != 50 {
 			t.Errorf("%q, %d cores", w.Reason, b.shares(t))
 		}
 	})
@@ -197,7 +197,7 @@ func TestAStartThatFailsHalfWay(t *testing.T) {
 			return nil
 		}
 		w = b.until(t, w.ID, models.StateFailed)
-		if w.Reason.String() != "The start was given up: The notebook could not be launched." || b.shares(t) != 0 || len(b.runtime.alive()) != 0 {
+		if w.Reason.String() != "Launch failed: The notebook could not be launched." || b.shares(t) != 0 || len(b.runtime.alive()) != 0 {
 			t.Errorf("%q, %d cores, %v", w.Reason, b.shares(t), b.runtime.alive())
 		}
 	})
@@ -260,7 +260,7 @@ func TestOrphansAreStopped(t *testing.T) {
 			}
 		}
 		b.poll(t, "one is left", func() bool {
-			b.clock.Pass(time.Second)
+			b.clock.Advance(time.Second)
 			b.Tick(b.ctx)
 			return len(b.runtime.alive()) == 1
 		})
@@ -302,13 +302,13 @@ func TestEviction(t *testing.T) {
 		{"participation deadline", func(t *testing.T, b *bench) error {
 			until := b.store.Now().Add(time.Hour)
 			_, err := b.ledger.UpdateMember(b.ctx, b.root, b.project.ID, b.member.ID, projects.MemberInput{RoleID: b.role.ID, Until: &until})
-			b.clock.Pass(time.Hour)
+			b.clock.Advance(time.Hour)
 			return err
 		}},
 		{"period of use", func(t *testing.T, b *bench) error {
 			ends := b.store.Now().Add(time.Hour)
 			_, err := b.ledger.UpdateProject(b.ctx, b.root, b.project.ID, projects.ProjectInput{Name: "vision", Quota: plenty, EndsAt: &ends})
-			b.clock.Pass(time.Hour)
+			b.clock.Advance(time.Hour)
 			return err
 		}},
 		{"disabled account", func(t *testing.T, b *bench) error {
@@ -404,10 +404,10 @@ func TestALargeRequestDoesNotStarve(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.until(t, early.ID, models.StateStopped)
-		b.clock.Pass(11 * time.Minute)
+		b.clock.Advance(11 * time.Minute)
 		_, err = b.Launch(b.ctx, third, b.ask("late", gpu(1, 30)))
 		var short *workspaces.Short
-		if !errors.As(err, &short) || short.Answer.Outcome != models.OutcomeDelayed {
+		if !errors.As(err, &short) || short.Decision.Outcome != models.OutcomeDelayed {
 			t.Fatalf("a small one passes for ever: %v", err)
 		}
 		if _, err := b.Stop(b.ctx, b.actor, first.ID); err != nil {
@@ -436,7 +436,7 @@ func TestTheQueueKeepsRule2(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		small := projects.RoleInput{Name: "engineer", Permission: "member", Peak: models.Resources{GPUCores: 150, GPUMemoryMiB: 160_000, CPUMilli: 8000, MemoryMiB: 16_384}}
+		small := projects.RoleInput{Name: "engineer", Permission: "member", Limit: models.Resources{GPUCores: 150, GPUMemoryMiB: 160_000, CPUMilli: 8000, MemoryMiB: 16_384}}
 		for _, blocker := range blockers {
 			b.until(t, blocker.ID, models.StateRunning)
 			if _, err := b.Stop(b.ctx, other, blocker.ID); err != nil {

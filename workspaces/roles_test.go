@@ -15,7 +15,7 @@ func TestARoleThatPermitsNoWorkspaces(t *testing.T) {
 		put := func(permission string, permissions ...string) {
 			t.Helper()
 			_, err := b.ledger.UpdateRole(b.ctx, b.root, b.project.ID, b.role.ID,
-				projects.RoleInput{Name: b.role.Name, Permission: permission, Permissions: permissions, Peak: b.role.Peak})
+				projects.RoleInput{Name: b.role.Name, Permission: permission, Permissions: permissions, Limit: b.role.Limit})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -34,7 +34,7 @@ func TestARoleThatPermitsNoWorkspaces(t *testing.T) {
 				t.Fatalf("with a role that permits it, it is %s: %s", got.State, got.Reason)
 			}
 			without()
-			const says = "the role in the project permits no workspaces any more."
+			const says = "the role in the project no longer allows workspaces."
 			if got := b.until(t, w.ID, models.StateStopped).Reason.String(); got != "Stopped: "+says {
 				t.Errorf("running: %q", got)
 			}

@@ -15,14 +15,14 @@ import (
 // caller's transaction.
 type Pool interface {
 	Complete(q *models.Queries, d models.Demand) (models.Demand, error)
-	Answer(q *models.Queries, w models.Workspace) (models.Answer, error)
-	Answers(q *models.Queries, project int64, demands []models.Demand) ([]models.Answer, error)
-	Claim(q *models.Queries, w models.Workspace) (models.Answer, error)
+	Decision(q *models.Queries, w models.Workspace) (models.Decision, error)
+	Decisions(q *models.Queries, project int64, demands []models.Demand) ([]models.Decision, error)
+	Claim(q *models.Queries, w models.Workspace) (models.Decision, error)
 	// Record keeps a decision.
-	Record(q *models.Queries, w models.Workspace, a models.Answer) error
+	Record(q *models.Queries, w models.Workspace, a models.Decision) error
 	Release(q *models.Queries, workspace int64) error
-	// Turns is the queue, with what the pool decides of each now.
-	Turns(q *models.Queries) ([]models.Turn, error)
+	// QueueEntries is the queue, with what the pool decides of each now.
+	QueueEntries(q *models.Queries) ([]models.QueueEntry, error)
 }
 
 // Ledger tells what a member may still use.
@@ -93,8 +93,8 @@ func (in *LaunchInput) check() ([]VersionConstraint, error) {
 // Short is the refusal of a demand that the pool cannot meet now, with what
 // it could do instead.
 type Short struct {
-	Refusal *models.Error
-	Answer  models.Answer
+	Refusal  *models.Error
+	Decision models.Decision
 }
 
 func (s *Short) Error() string { return s.Refusal.Error() }
@@ -152,7 +152,7 @@ func (s *Service) Launch(ctx context.Context, actor policies.Actor, in LaunchInp
 			After: map[string]any{"name": w.Name, "state": w.State, "demand": w.Demand}})
 	})
 	if short != nil {
-		return w, errors.Join(short, s.recordRefusal(ctx, w, short.Answer))
+		return w, errors.Join(short, s.recordRefusal(ctx, w, short.Decision))
 	}
 	if err == nil {
 		s.resync()
@@ -163,13 +163,13 @@ func (s *Service) Launch(ctx context.Context, actor policies.Actor, in LaunchInp
 func checkLiveCount(q *models.Queries, m models.Member) error {
 	n, err := q.CountLiveOf(m.ID)
 	if err == nil && n >= maxLive {
-		err = models.NoCapacity("", "You have %d workspaces in this project that run or wait; %d is the most. Stop one first.", n, maxLive)
+		err = models.NoCapacity("", "You have %d workspaces running or waiting in this project; the maximum is %d. Stop one first.", n, maxLive)
 	}
 	return err
 }
 
 // recordRefusal records unmet demand for the administrators.
-func (s *Service) recordRefusal(ctx context.Context, w models.Workspace, a models.Answer) error {
+func (s *Service) recordRefusal(ctx context.Context, w models.Workspace, a models.Decision) error {
 	w.ID = 0
 	a.Outcome = models.OutcomeRefused
 	return s.store.InTx(ctx, func(q *models.Queries) error { return s.pool.Record(q, w, a) })
@@ -183,12 +183,12 @@ func (s *Service) plan(q *models.Queries, actor policies.Actor, project models.P
 		return p, err
 	}
 	if !project.Active(now) {
-		return p, models.Forbidden("The project's period of use does not cover today.")
+		return p, models.Forbidden("The project is not within its period of use.")
 	}
 	if p.use, err = s.ledger.Use(q, project, p.member.ID); err != nil {
 		return p, err
 	}
-	candidates, err := s.candidates(q, in.EnvironmentID, constraints, p.use.Peak)
+	candidates, err := s.candidates(q, in.EnvironmentID, constraints, p.use.Limit)
 	if err != nil {
 		return p, err
 	}
@@ -204,7 +204,7 @@ func (p *launchPlan) choose(candidates []models.Environment, request models.Laun
 	var first error
 	for _, e := range candidates {
 		target, err := MergeParameters(Layers{Project: p.project.Launch, Environment: e.Launch, Minimum: e.Minimum,
-			DefaultPath: e.DefaultPath, Peak: p.use.Peak, Request: request})
+			DefaultPath: e.DefaultPath, Limit: p.use.Limit, Request: request})
 		if err == nil {
 			p.env, p.target = e, target
 			return nil
@@ -219,7 +219,7 @@ func (p *launchPlan) choose(candidates []models.Environment, request models.Laun
 func membership(q *models.Queries, project, user int64) (models.Member, error) {
 	m, err := q.Membership(project, user)
 	if err != nil || !m.Active(q.Now()) {
-		return m, cmp.Or[error](onlyInternal(err), models.Forbidden("You are not a member of this project, so no role gives you resources here."))
+		return m, cmp.Or[error](onlyInternal(err), models.Forbidden("You are not a member of this project and have no resources in it."))
 	}
 	return m, nil
 }
@@ -231,7 +231,7 @@ func (s *Service) complete(q *models.Queries, p *launchPlan) error {
 	d, err := s.pool.Complete(q, d)
 	if open {
 		// Not 0, which the pool would take for a share in proportion.
-		d.GPUMemoryMiB = max(min(d.GPUMemoryMiB, p.use.Peak.GPUMemoryMiB/d.GPUs), 1)
+		d.GPUMemoryMiB = max(min(d.GPUMemoryMiB, p.use.Limit.GPUMemoryMiB/d.GPUs), 1)
 	}
 	p.target.setDemand(d)
 	return err
@@ -247,12 +247,12 @@ func onlyInternal(err error) error {
 
 // candidates are the environments that a launch may use, best first: the one
 // that was chosen, or all that fit; never none without an error.
-func (s *Service) candidates(q *models.Queries, id int64, constraints []VersionConstraint, peak models.Resources) ([]models.Environment, error) {
+func (s *Service) candidates(q *models.Queries, id int64, constraints []VersionConstraint, limit models.Resources) ([]models.Environment, error) {
 	all, err := q.Environments()
 	if err != nil {
 		return nil, err
 	}
-	fitting, refused := MatchEnvironments(all, constraints, peak)
+	fitting, refused := MatchEnvironments(all, constraints, limit)
 	var list []models.Environment
 	for _, m := range fitting {
 		if id == 0 || m.Environment.ID == id {
@@ -264,13 +264,13 @@ func (s *Service) candidates(q *models.Queries, id int64, constraints []VersionC
 	}
 	for _, m := range refused {
 		if m.Environment.ID == id {
-			return nil, models.Invalid("environment_id", "does not fit: %s", m.Reasons[0])
+			return nil, models.Invalid("environment_id", "is not suitable: %s", m.Reasons[0])
 		}
 	}
 	if id == 0 {
-		return nil, models.Invalid("versions", "none of the %d environments fits", len(refused))
+		return nil, models.Invalid("versions", "match none of the %d environments", len(refused))
 	}
-	return nil, models.Invalid("environment_id", "is not in the catalogue")
+	return nil, models.Invalid("environment_id", "is not in the catalog")
 }
 
 // checkFits holds rule 2: what is asked, with what is in use, within limit and
@@ -278,13 +278,13 @@ func (s *Service) candidates(q *models.Queries, id int64, constraints []VersionC
 func checkFits(d models.Demand, use quota.Use) error {
 	var p models.Problems
 	for _, e := range use.ExceededBy(d.Resources()) {
-		p.Add(demandField(e.Name), "%s: %s held + %s asked of %s peak; %s left", e.Label, models.Quantity(e.Name, e.Taken),
-			models.Quantity(e.Name, e.Asked), models.Quantity(e.Name, e.Bound), models.Quantity(e.Name, e.Remaining))
+		p.Add(demandField(e.Name), "%s: %s in use, %s requested, limit %s; %s remaining", e.Label, models.Quantity(e.Name, e.Taken),
+			models.Quantity(e.Name, e.Requested), models.Quantity(e.Name, e.Bound), models.Quantity(e.Name, e.Remaining))
 	}
 	if len(p) == 0 {
 		return nil
 	}
-	return &models.Error{Kind: models.KindNoCapacity, Message: models.Say("This is more than you may hold now."), Fields: p}
+	return &models.Error{Kind: models.KindNoCapacity, Message: models.Say("This exceeds your remaining quota."), Fields: p}
 }
 
 func newWorkspace(q *models.Queries, actor policies.Actor, p launchPlan, in LaunchInput) models.Workspace {
@@ -315,51 +315,51 @@ func (s *Service) launch(q *models.Queries, w *models.Workspace, p launchPlan, w
 		a.Outcome = models.OutcomeDelayed
 		err = s.enqueue(q, w, a)
 	default:
-		return &Short{Answer: a, Refusal: shortError(a, w.Demand)}
+		return &Short{Decision: a, Refusal: shortError(a, w.Demand)}
 	}
 	return cmp.Or(err, s.pool.Record(q, *w, a))
 }
 
 // withMinimum drops an offer of less than the environment needs.
-func withMinimum(a models.Answer, m models.Minimum) models.Answer {
+func withMinimum(a models.Decision, m models.Minimum) models.Decision {
 	if a.Fewer != nil && (a.Fewer.Cores < m.Cores || a.Fewer.GPUMemoryMiB < m.GPUMemoryMiB) {
 		a.Outcome, a.Fewer, a.Grants = models.OutcomeDelayed, nil, nil
 	}
 	return a
 }
 
-func (s *Service) takeFewer(q *models.Queries, w *models.Workspace, p launchPlan, a *models.Answer) error {
+func (s *Service) takeFewer(q *models.Queries, w *models.Workspace, p launchPlan, a *models.Decision) error {
 	w.Demand = *a.Fewer
 	p.target.setDemand(w.Demand)
 	w.Target = p.target.Parameters
 	got, err := s.pool.Claim(q, *w)
 	if err == nil && got.Outcome != models.OutcomeGranted {
-		err = models.Conflict("The pool has changed in the meantime. Try again.")
+		err = models.Conflict("The pool has changed. Try again.")
 	}
 	got.Outcome = models.OutcomePartial
 	*a = got
 	return err
 }
 
-func (s *Service) markPlaced(q *models.Queries, w *models.Workspace, a models.Answer) error {
+func (s *Service) markPlaced(q *models.Queries, w *models.Workspace, a models.Decision) error {
 	from := w.State
 	w.State, w.Reason, w.Progress, w.Generation = models.StateStarting, models.Text{}, 0, w.Generation+1
-	return q.Transition(w, from, models.Say("Placed. %s", a.Explanation))
+	return q.Transition(w, from, models.Say("Scheduled. %s", a.Explanation))
 }
 
-func (s *Service) enqueue(q *models.Queries, w *models.Workspace, a models.Answer) error {
+func (s *Service) enqueue(q *models.Queries, w *models.Workspace, a models.Decision) error {
 	w.State, w.Reason = models.StateQueued, a.Explanation
-	return q.Transition(w, models.StateRequested, models.Say("Waits: %s.", a.Explanation))
+	return q.Transition(w, models.StateRequested, models.Say("Queued: %s.", a.Explanation))
 }
 
-func shortError(a models.Answer, d models.Demand) *models.Error {
+func shortError(a models.Decision, d models.Demand) *models.Error {
 	switch a.Outcome {
 	case models.OutcomePartial:
-		return models.NoCapacity("cores", "Only %d of %d cores are free for each GPU now. Take fewer, wait, or stop here.", a.Fewer.Cores, d.Cores)
+		return models.NoCapacity("cores", "Only %d of %d cores per GPU are available now. Accept fewer cores, join the queue, or cancel.", a.Fewer.Cores, d.Cores)
 	case models.OutcomeDelayed:
-		return models.NoCapacity("cores", "Nothing of what was asked is free now (%s). Wait, or stop here.", a.Explanation)
+		return models.NoCapacity("cores", "The requested resources are not available now (%s). Join the queue or cancel.", a.Explanation)
 	default:
-		return models.NoCapacity("gpus", "The pool can never meet this: %s.", a.Explanation)
+		return models.NoCapacity("gpus", "The pool cannot satisfy this request: %s.", a.Explanation)
 	}
 }
 
@@ -367,7 +367,7 @@ func describe(d models.Demand) models.Text {
 	if d.GPUs == 0 {
 		return models.Say("%s CPU, %s memory, no GPU", models.Quantity("cpu_milli", d.CPUMilli), models.FormatMiB(d.MemoryMiB))
 	}
-	return models.Say("%s CPU, %s memory, %d × %d GPU cores with %s", models.Quantity("cpu_milli", d.CPUMilli), models.FormatMiB(d.MemoryMiB),
+	return models.Say("%s CPU, %s memory, %d × %d GPU cores with %s GPU memory", models.Quantity("cpu_milli", d.CPUMilli), models.FormatMiB(d.MemoryMiB),
 		d.GPUs, d.Cores, models.FormatMiB(d.GPUMemoryMiB))
 }
 
@@ -387,7 +387,7 @@ func (s *Service) Stop(ctx context.Context, actor policies.Actor, id int64) (w m
 			return err
 		}
 		if w.State.Ended() || w.State == models.StateStopping {
-			return models.Conflict("This workspace is %s already.", w.State.Words())
+			return models.Conflict("This workspace is already %s.", w.State.Words())
 		}
 		return stopWorkspace(q, actor, &w, models.Say("Stopped by %s.", by))
 	})
@@ -401,7 +401,7 @@ func (s *Service) Stop(ctx context.Context, actor policies.Actor, id int64) (w m
 func stopWorkspace(q *models.Queries, actor policies.Actor, w *models.Workspace, why models.Text) error {
 	from := w.State
 	w.State, w.Reason = models.StateStopping, why
-	if !from.Holding() {
+	if !from.UsesResources() {
 		now := q.Now()
 		w.State, w.EndedAt = models.StateStopped, &now
 	}
@@ -417,7 +417,7 @@ func stopWorkspace(q *models.Queries, actor policies.Actor, w *models.Workspace,
 func (s *Service) authorize(ctx context.Context, actor policies.Actor, id int64, act string) (models.Workspace, error) {
 	w, err := s.store.Read(ctx).Workspace(actor.Scope(), id)
 	switch {
-	case !actor.Signed():
+	case !actor.SignedIn():
 		return w, s.access.Check(actor, policies.Platform, "workspace", act)
 	case err != nil:
 		return w, err

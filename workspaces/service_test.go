@@ -39,7 +39,7 @@ func TestBadLaunches(t *testing.T) {
 			{"no such environment", workspaces.LaunchInput{ProjectID: b.project.ID, EnvironmentID: 999}, models.KindInvalid, "environment_id"},
 			{"negative environment", workspaces.LaunchInput{ProjectID: b.project.ID, EnvironmentID: -1}, models.KindInvalid, "environment_id"},
 			{"unavailable environment", workspaces.LaunchInput{ProjectID: b.project.ID, EnvironmentID: gone.ID}, models.KindInvalid, "environment_id"},
-			{"above the peak", b.ask("a", gpu(3, 100)), models.KindInvalid, "cores"},
+			{"above the limit", b.ask("a", gpu(3, 100)), models.KindInvalid, "cores"},
 			{"foreign project", workspaces.LaunchInput{ProjectID: other.ID}, models.KindNotFound, ""},
 			{"no project", workspaces.LaunchInput{ProjectID: 999}, models.KindNotFound, ""},
 			{"negative project", workspaces.LaunchInput{ProjectID: -1}, models.KindNotFound, ""},
@@ -86,7 +86,7 @@ func TestWhenShort(t *testing.T) {
 		_, err := ask(50, workspaces.WhenShortRefuse)
 		want(t, err, models.KindNoCapacity, "30 of 50")
 		var short *workspaces.Short
-		if !errors.As(err, &short) || short.Answer.Outcome != models.OutcomePartial || short.Answer.Fewer.Cores != 30 {
+		if !errors.As(err, &short) || short.Decision.Outcome != models.OutcomePartial || short.Decision.Fewer.Cores != 30 {
 			t.Errorf("%+v", err)
 		}
 		decisions, err := b.store.Read(b.ctx).DecisionsIn(models.Everything, 10)
@@ -117,8 +117,8 @@ func TestWhenShort(t *testing.T) {
 
 func TestALaunchSentTwiceIsOne(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
-		var kinds modelstest.Kinds
-		modelstest.Together(20, func(int) {
+		var kinds modelstest.ErrorCounts
+		modelstest.Concurrently(20, func(int) {
 			_, err := b.Launch(b.ctx, b.actor, b.ask("same", models.LaunchParameters{CPUMilli: new(int64(10)), MemoryMiB: new(int64(64))}))
 			kinds.Add(err)
 		})
@@ -147,14 +147,14 @@ func TestConcurrentLaunchesFillExactly(t *testing.T) {
 					_, a := b.addMember(t, r)
 					actors = append(actors, a)
 				}
-				var kinds modelstest.Kinds
-				modelstest.Together(50, func(i int) {
+				var kinds modelstest.ErrorCounts
+				modelstest.Concurrently(50, func(i int) {
 					_, err := b.Launch(b.ctx, actors[i%10], workspaces.LaunchInput{ProjectID: p.ID, Name: string(rune('a' + i/10)), Request: one})
 					kinds.Add(err)
 				})
 				kinds.Want(t, c.admitted, models.KindNoCapacity, 50-c.admitted)
 				if got := b.shares(t); got != c.gpuShares {
-					t.Errorf("%d cores are held, want %d", got, c.gpuShares)
+					t.Errorf("%d cores are in use, want %d", got, c.gpuShares)
 				}
 				b.keepsRules(t)
 			})
@@ -170,7 +170,7 @@ func (b *bench) keepsRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	for rule, sql := range map[string]string{
-		"2, members": `SELECT COUNT(*) FROM members m JOIN roles r ON r.id = m.role_id WHERE r.peak_cpu_milli <
+		"2, members": `SELECT COUNT(*) FROM members m JOIN roles r ON r.id = m.role_id WHERE r.limit_cpu_milli <
 			(SELECT COALESCE(SUM(cpu_milli), 0) FROM workspaces w WHERE w.member_id = m.id AND w.state IN ('starting', 'running', 'stopping'))`,
 		"2, projects": `SELECT COUNT(*) FROM projects p WHERE p.quota_gpu_cores <
 			(SELECT COALESCE(SUM(gpus * cores), 0) FROM workspaces w WHERE w.project_id = p.id AND w.state IN ('starting', 'running', 'stopping'))`,
@@ -214,8 +214,8 @@ func TestOpenRedeemAdmit(t *testing.T) {
 		}
 		token := open()
 		var visit workspaces.Visit
-		var kinds modelstest.Kinds
-		modelstest.Together(20, func(int) {
+		var kinds modelstest.ErrorCounts
+		modelstest.Concurrently(20, func(int) {
 			v, err := b.Redeem(b.ctx, w.ID, token)
 			if kinds.Add(err); err == nil {
 				visit = v
@@ -230,14 +230,14 @@ func TestOpenRedeemAdmit(t *testing.T) {
 			want(t, second(b.Redeem(b.ctx, w.ID, wrong)), models.KindNotFound)
 		}
 		late := open()
-		b.clock.Pass(30 * time.Second)
+		b.clock.Advance(30 * time.Second)
 		want(t, second(b.Redeem(b.ctx, w.ID, late)), models.KindNotFound)
 		if a, err := b.AdmitVisit(b.ctx, w.ID, visit.Secret); err != nil || a.Secret != b.row(t, w.ID).Secret || a.Endpoint.Address == "" {
 			t.Errorf("%+v, %v", a, err)
 		}
 		want(t, second(b.AdmitVisit(b.ctx, other.ID, visit.Secret)), models.KindUnauthenticated)
 		want(t, second(b.AdmitVisit(b.ctx, w.ID, token)), models.KindUnauthenticated)
-		b.clock.Pass(time.Hour) // the portal's session has ended
+		b.clock.Advance(time.Hour) // the portal's session has ended
 		want(t, second(b.AdmitVisit(b.ctx, w.ID, visit.Secret)), models.KindUnauthenticated)
 	})
 }
@@ -284,11 +284,11 @@ func TestPreviewSaysWhatALaunchWould(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		b.gpus(t, 1)
 		v, err := b.Preview(b.ctx, b.actor, b.ask("a", gpu(1, 50)))
-		if err != nil || len(v.Problems) != 0 || v.Chosen.ID != b.env.ID || v.Answer.Outcome != models.OutcomeGranted || v.Target.Demand.GPUMemoryMiB != 40_000 {
+		if err != nil || len(v.Problems) != 0 || v.Chosen.ID != b.env.ID || v.Decision.Outcome != models.OutcomeGranted || v.Target.Demand.GPUMemoryMiB != 40_000 {
 			t.Errorf("%+v, %v", v, err)
 		}
 		v, err = b.Preview(b.ctx, b.actor, b.ask("a", gpu(9, 50)))
-		if err != nil || len(v.Problems) == 0 || v.Use.Peak != b.role.Peak {
+		if err != nil || len(v.Problems) == 0 || v.Use.Limit != b.role.Limit {
 			t.Errorf("%+v, %v", v, err)
 		}
 		if b.shares(t) != 0 {
@@ -306,7 +306,7 @@ func TestThePeriodOfUse(t *testing.T) {
 			t.Fatal(err)
 		}
 		want(t, second(b.Launch(b.ctx, b.actor, b.ask("a", models.LaunchParameters{}))), models.KindForbidden)
-		b.clock.Pass(time.Hour)
+		b.clock.Advance(time.Hour)
 		b.launch(t, "a", models.LaunchParameters{})
 	})
 }

@@ -19,7 +19,7 @@ type Preview struct {
 	Refused  []Mismatch
 	Chosen   models.Environment // zero when none fits
 	Target   Target
-	Answer   models.Answer
+	Decision models.Decision
 	Problems []models.Field // what a launch would be refused for
 	Message  models.Text
 }
@@ -46,7 +46,7 @@ func (s *Service) Preview(ctx context.Context, actor policies.Actor, in LaunchIn
 		return v, err
 	}
 	constraints, problem := in.check()
-	v.Fitting, v.Refused = MatchEnvironments(all, constraints, v.Use.Peak)
+	v.Fitting, v.Refused = MatchEnvironments(all, constraints, v.Use.Limit)
 	if !v.addProblems(problem) {
 		return v, nil
 	}
@@ -56,8 +56,8 @@ func (s *Service) Preview(ctx context.Context, actor policies.Actor, in LaunchIn
 	}
 	v.Chosen, v.Target = p.env, p.target
 	v.addProblems(checkFits(p.target.Demand, v.Use))
-	v.Answer, err = s.pool.Answer(q, models.Workspace{ProjectID: in.ProjectID, Demand: p.target.Demand})
-	v.Answer = withMinimum(v.Answer, p.env.Minimum)
+	v.Decision, err = s.pool.Decision(q, models.Workspace{ProjectID: in.ProjectID, Demand: p.target.Demand})
+	v.Decision = withMinimum(v.Decision, p.env.Minimum)
 	return v, err
 }
 
@@ -157,13 +157,13 @@ func (s *Service) mayOpen(actor policies.Actor, w models.Workspace) bool {
 // List shows the actor's own workspaces, and those of others in projects
 // whose workspaces the actor may see, newest first.
 func (s *Service) List(ctx context.Context, actor policies.Actor, f models.WorkspaceFilter, page models.Page) ([]models.WorkspaceView, error) {
-	if !actor.Signed() {
+	if !actor.SignedIn() {
 		return nil, s.access.Check(actor, policies.Platform, "workspace", "read")
 	}
-	f.Own, f.Blind = actor.User.ID, nil
+	f.Own, f.HiddenProjects = actor.User.ID, nil
 	for project := range actor.Grants {
 		if !s.access.May(actor, project, "workspace", "read") {
-			f.Blind = append(f.Blind, project)
+			f.HiddenProjects = append(f.HiddenProjects, project)
 		}
 	}
 	list, err := s.store.Read(ctx).Workspaces(actor.Scope(), f, page)

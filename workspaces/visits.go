@@ -22,7 +22,7 @@ func (s *Service) Open(ctx context.Context, actor policies.Actor, id int64) (sec
 		return "", err
 	}
 	if !s.mayOpen(actor, w) {
-		return "", models.Forbidden("Only its owner opens a workspace: whoever is inside acts in the owner's name.")
+		return "", models.Forbidden("Only its owner can open a workspace, because actions in it are made as the owner.")
 	}
 	if w.State != models.StateRunning {
 		return "", notRunning(w.State)
@@ -38,9 +38,9 @@ func (s *Service) Open(ctx context.Context, actor policies.Actor, id int64) (sec
 func notRunning(state models.WorkspaceState) error {
 	switch state {
 	case models.StateRequested, models.StateQueued:
-		return models.Conflict("This workspace waits for its share; its page tells why and for how long.")
+		return models.Conflict("This workspace is queued. Its page shows the reason and the estimate.")
 	case models.StateStarting:
-		return models.Conflict("This workspace is starting; it opens in a moment.")
+		return models.Conflict("This workspace is starting. Try again in a moment.")
 	default:
 		return models.Conflict("This workspace is %s. Launch it again from the portal.", state.Words())
 	}

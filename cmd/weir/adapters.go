@@ -38,7 +38,7 @@ func (g gate) Redeem(ctx context.Context, workspace int64, token string) (proxy.
 func (g gate) Admit(ctx context.Context, workspace int64, c proxy.Credential) (t proxy.Target, err error) {
 	var a models.Admission
 	if c.Bearer != "" {
-		actor, authErr := g.accounts.ByToken(ctx, c.Bearer)
+		actor, authErr := g.accounts.ActorByToken(ctx, c.Bearer)
 		if authErr != nil {
 			return t, authErr
 		}
@@ -47,7 +47,7 @@ func (g gate) Admit(ctx context.Context, workspace int64, c proxy.Credential) (t
 		a, err = g.service.AdmitVisit(ctx, workspace, c.Cookie)
 	}
 	return proxy.Target{Workspace: workspace, Generation: a.Generation, Endpoint: workspaces.Endpoint(a.Endpoint), Token: a.Secret,
-		RevocationKeys: []string{models.Tie("user", a.UserID), models.Tie("project", a.ProjectID), models.Tie("workspace", workspace), models.SessionTie(a.Session)}}, err
+		RevocationKeys: []string{models.RevocationKey("user", a.UserID), models.RevocationKey("project", a.ProjectID), models.RevocationKey("workspace", workspace), models.SessionKey(a.Session)}}, err
 }
 
 // workspaceEnv tells a notebook where it is.

@@ -35,7 +35,7 @@ func withAccounts(cmd *cobra.Command, fn func(context.Context, *models.Store, *p
 	}
 	access, err := policies.NewAccess()
 	if err == nil {
-		ctx := policies.From(cmd.Context(), policies.Origin{Via: policies.ViaCommand})
+		ctx := policies.WithOrigin(cmd.Context(), policies.Origin{Via: policies.ViaCommand})
 		err = fn(ctx, store, policies.NewAccounts(store, access))
 	}
 	return errors.Join(err, store.Close())

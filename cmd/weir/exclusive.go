@@ -31,7 +31,7 @@ func lockDataDir(dir string) (*os.File, error) {
 
 // claimExclusively makes sure that no server works on the data, until release.
 func claimExclusively(ctx context.Context, cfg config.Config, store *models.Store) (release func(), err error) {
-	claim, err := store.Alone(ctx)
+	claim, err := store.ClaimDatabase(ctx)
 	if err != nil {
 		return nil, err
 	}

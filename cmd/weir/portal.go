@@ -21,26 +21,26 @@ import (
 
 // portal is everything that serves, wired together.
 type portal struct {
-	cfg        config.Config
-	log        *slog.Logger
-	store      *models.Store
-	accounts   *policies.Accounts
-	providers  *providers.Service
-	pool       *pool.Scheduler
-	catalogue  *workspaces.Catalogue
-	runtime    workspaceRuntime
-	fence      fence
-	cluster    *kube.Runtime // nil on one machine
-	reconciler *workspaces.Reconciler
-	notices    *notifications.Service
-	sender     *notifications.Sender
-	periods    *requests.Periods
-	proxy      *proxy.Proxy
-	app        *handlers.App
-	dataLock   *os.File      // on the data directory
-	claim      *models.Claim // to be the only server on the database; nil where there may be several
-	lease      *models.Seat  // of this server, from before the first request
-	origin     string        // of the portal, as it knows itself
+	cfg           config.Config
+	log           *slog.Logger
+	store         *models.Store
+	accounts      *policies.Accounts
+	providers     *providers.Service
+	pool          *pool.Scheduler
+	catalogue     *workspaces.Catalogue
+	runtime       workspaceRuntime
+	fence         fence
+	cluster       *kube.Runtime // nil on one machine
+	reconciler    *workspaces.Reconciler
+	notifications *notifications.Service
+	sender        *notifications.Sender
+	periods       *requests.Periods
+	proxy         *proxy.Proxy
+	app           *handlers.App
+	dataLock      *os.File            // on the data directory
+	claim         *models.Claim       // to be the only server on the database; nil where there may be several
+	lease         *models.ServerLease // of this server, from before the first request
+	origin        string              // of the portal, as it knows itself
 
 	host      providers.Host // this machine
 	gpus      providers.Machine

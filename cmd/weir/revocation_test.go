@@ -39,9 +39,9 @@ const (
 // drives workspaces.
 type replica struct {
 	*portal
-	ledger  *projects.Service
-	service *workspaces.Service
-	address string
+	projectService *projects.Service
+	service        *workspaces.Service
+	address        string
 }
 
 func newReplica(t *testing.T, url string) *replica {
@@ -63,12 +63,12 @@ func newReplica(t *testing.T, url string) *replica {
 		}
 	}
 	r := &replica{portal: &portal{store: store, log: slog.New(slog.DiscardHandler)}}
-	r.accounts, r.pool, r.ledger = policies.NewAccounts(store, access), pool.New(store, access, providers.New(store, access, nil)), projects.New(store, access, dirs)
-	r.service = workspaces.NewService(store, access, r.pool, r.ledger, func() {})
+	r.accounts, r.pool, r.projectService = policies.NewAccounts(store, access), pool.New(store, access, providers.New(store, access, nil)), projects.New(store, access, dirs)
+	r.service = workspaces.NewService(store, access, r.pool, r.projectService, func() {})
 	r.proxy = proxy.New(proxy.Config{Gate: gate{r.service, r.accounts}, AppsDomain: "apps.test", LeaseHeld: r.leaseValid})
 	t.Cleanup(r.proxy.Close)
-	store.Carry(r.proxy)
-	r.app = handlers.NewApp(handlers.Config{Store: store, Access: access, Accounts: r.accounts, Ledger: r.ledger, Pool: r.pool,
+	store.OnRevoke(r.proxy)
+	r.app = handlers.NewApp(handlers.Config{Store: store, Access: access, Accounts: r.accounts, Ledger: r.projectService, Pool: r.pool,
 		Catalogue: workspaces.NewCatalogue(store, access), Workspaces: r.service, Directories: dirs, Proxy: r.proxy,
 		Wake: func() {}, Holds: r.leaseValid, Logger: r.log, SessionLifetime: time.Hour})
 	t.Cleanup(r.app.Close)
@@ -146,12 +146,12 @@ func newTenant(t *testing.T, name string, at, uses *replica, n *notebook, backen
 		}
 	})
 	ctx, some := t.Context(), models.Resources{CPUMilli: 1000, MemoryMiB: 1024}
-	p, err := at.ledger.CreateProject(ctx, root, projects.ProjectInput{Name: name, Quota: some})
+	p, err := at.projectService.CreateProject(ctx, root, projects.ProjectInput{Name: name, Quota: some})
 	if err == nil {
-		v.role, err = at.ledger.CreateRole(ctx, root, p.ID, projects.RoleInput{Name: "r", Permission: models.PermissionMember, Peak: some})
+		v.role, err = at.projectService.CreateRole(ctx, root, p.ID, projects.RoleInput{Name: "r", Permission: models.PermissionMember, Limit: some})
 	}
 	if err == nil {
-		v.member, err = at.ledger.AddMember(ctx, root, p.ID, projects.MemberInput{Email: v.user.Email, RoleID: v.role.ID})
+		v.member, err = at.projectService.AddMember(ctx, root, p.ID, projects.MemberInput{Email: v.user.Email, RoleID: v.role.ID})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +193,7 @@ func (v *tenant) awaitTold(ctx context.Context) error {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for {
-		if n, ok := v.heard.Load(models.Tie("workspace", v.workspace.ID)); ok && n.(*atomic.Int64).Load() >= int64(v.touched) {
+		if n, ok := v.heard.Load(models.RevocationKey("workspace", v.workspace.ID)); ok && n.(*atomic.Int64).Load() >= int64(v.touched) {
 			return nil
 		}
 		select {
@@ -218,9 +218,9 @@ func (v *tenant) kinds() []func() (back func() error, err error) {
 		},
 		func() (func() error, error) {
 			return func() error {
-				_, err := v.at.ledger.AddMember(ctx, root, v.workspace.ProjectID, projects.MemberInput{Email: v.user.Email, RoleID: v.role.ID})
+				_, err := v.at.projectService.AddMember(ctx, root, v.workspace.ProjectID, projects.MemberInput{Email: v.user.Email, RoleID: v.role.ID})
 				return err
-			}, v.at.ledger.RemoveMember(ctx, root, v.workspace.ProjectID, v.member.ID)
+			}, v.at.projectService.RemoveMember(ctx, root, v.workspace.ProjectID, v.member.ID)
 		},
 		func() (func() error, error) {
 			return func() error { return account(false) }, account(true)
@@ -230,7 +230,7 @@ func (v *tenant) kinds() []func() (back func() error, err error) {
 
 // actor is the tenant as the token speaks for it.
 func (v *tenant) actor() policies.Actor {
-	actor, err := v.at.accounts.ByToken(v.t.Context(), v.secret)
+	actor, err := v.at.accounts.ActorByToken(v.t.Context(), v.secret)
 	if err != nil {
 		v.t.Error(err)
 	}
@@ -396,7 +396,7 @@ func TestRevokedOnOneServerUsedOnAnother(t *testing.T) {
 		}
 		all = append(all, newTenant(t, fmt.Sprintf("tenant%d", i), at, uses, n, backend.Listener.Addr().String()))
 	}
-	modelstest.Together(tenants, func(i int) {
+	modelstest.Concurrently(tenants, func(i int) {
 		kinds := all[i].kinds()
 		for k := range revocations / tenants {
 			if err := all[i].round(kinds[k%len(kinds)]); err != nil {

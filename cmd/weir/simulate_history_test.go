@@ -73,7 +73,7 @@ func fillHistory(t *testing.T, cfg config.Config) {
 				return err
 			}
 		}
-		return q.CreateDecision(&models.Decision{At: *at(2), ProjectID: project.ID, UserID: user.ID, Outcome: models.OutcomeRefused, GPUs: 3, Cores: 100})
+		return q.CreateDecisionRecord(&models.DecisionRecord{At: *at(2), ProjectID: project.ID, UserID: user.ID, Outcome: models.OutcomeRefused, GPUs: 3, Cores: 100})
 	})
 }
 
@@ -140,7 +140,7 @@ func checkHistoryTable(t *testing.T, where []string) {
 	}
 	for _, words := range []string{"Replayed 4 GPU requests; 2 were never served and are assumed to last 4h0m0s",
 		"weir now with NVIDIA L40S/46068:4x2, b200:1", "machines 1 4", "GPUs 2 11", "refused 1 0", "longest wait 3h0m0s 3h0m0s",
-		"GPU hours served 12.0 24.0", "any 3 100 – 1 0 0s", "h100 1 100 – 0 1 3h0m0s"} {
+		"GPU hours used 12.0 24.0", "any 3 100 – 1 0 0s", "h100 1 100 – 0 1 3h0m0s"} {
 		if !strings.Contains(strings.Join(strings.Fields(out), " "), words) {
 			t.Errorf("no %q in %s", words, out)
 		}

@@ -23,10 +23,10 @@ type followerKey struct {
 }
 
 // hangsOn tells whether the follower's rights hang on one of some revocation
-// keys; see [models.Carrier].
+// keys; see [models.RevocationListener].
 func (f *follower) hangsOn(keys []string) bool {
 	return slices.ContainsFunc(keys, func(key string) bool {
-		return key == models.Tie("user", f.user) || key == models.SessionTie(f.session) || slices.Contains(f.topics, key)
+		return key == models.RevocationKey("user", f.user) || key == models.SessionKey(f.session) || slices.Contains(f.topics, key)
 	})
 }
 

@@ -85,7 +85,7 @@ func (h *Hub) Mark() string {
 func (h *Hub) Publish(topics []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if slices.Contains(topics, models.AnythingMayHaveChanged) {
+	if slices.Contains(topics, models.AllTopics) {
 		h.marks.forget()
 		topics = slices.Collect(maps.Keys(h.topics))
 	}

@@ -26,7 +26,7 @@ const unbounded = 1 << 30
 // pipe is a connection in memory: it takes bytes while there is room.
 type pipe struct {
 	mu       sync.Mutex
-	room     int
+	headroom int
 	got      strings.Builder
 	deadline time.Time
 	closed   bool
@@ -35,19 +35,19 @@ type pipe struct {
 	twice    bool          // closed twice
 }
 
-func newPipe(room int) *pipe {
-	return &pipe{room: room, changed: make(chan struct{}), left: make(chan struct{})}
+func newPipe(headroom int) *pipe {
+	return &pipe{headroom: headroom, changed: make(chan struct{}), left: make(chan struct{})}
 }
 
 // Write waits for room until the deadline.
 func (p *pipe) Write(b []byte) (n int, err error) {
 	for {
 		p.mu.Lock()
-		take := min(p.room, len(b)-n)
+		take := min(p.headroom, len(b)-n)
 		if p.closed {
 			take = 0
 		}
-		p.room -= take
+		p.headroom -= take
 		p.got.Write(b[n : n+take])
 		closed, changed, wait := p.closed, p.changed, time.Until(p.deadline)
 		p.mu.Unlock()
@@ -106,7 +106,7 @@ func (p *pipe) set(change func()) {
 }
 
 // widen sets how much the pipe takes from now on.
-func (p *pipe) widen(room int) { p.set(func() { p.room = room }) }
+func (p *pipe) widen(headroom int) { p.set(func() { p.headroom = headroom }) }
 
 func (p *pipe) isClosed() bool {
 	p.mu.Lock()
@@ -315,7 +315,7 @@ func TestStreamsLoseNothing(t *testing.T) {
 				case 1:
 					synctest.Wait()
 				case 2:
-					p.widen(rapid.IntRange(0, 80).Draw(t, "room"))
+					p.widen(rapid.IntRange(0, 80).Draw(t, "headroom"))
 				}
 			}
 			p.widen(unbounded)
@@ -546,7 +546,7 @@ func TestRevocationEndsStreams(t *testing.T) {
 		ends []int // of the streams below
 	}{
 		{"user:1", []int{0, 1}},
-		{models.SessionTie("s"), []int{0, 1, 2}},
+		{models.SessionKey("s"), []int{0, 1, 2}},
 		{"project:5", []int{0, 2}},
 		{"user:9", nil},
 		{"workspace:5", nil},

@@ -108,9 +108,9 @@ func (g poolGauges) Collect(ch chan<- prometheus.Metric) {
 func (s samples) totals(v pool.View) {
 	t := v.Totals
 	s.gauge(gpusDesc, float64(t.GPUs))
-	s.gauge(coresDesc, float64(t.HeldCores), "held")
+	s.gauge(coresDesc, float64(t.CoresInUse), "in_use")
 	s.gauge(coresDesc, float64(t.FreeCores), "free")
-	s.gauge(memoryDesc, float64(t.HeldMemoryMiB), "held")
+	s.gauge(memoryDesc, float64(t.MemoryMiBInUse), "in_use")
 	s.gauge(memoryDesc, float64(t.FreeMemoryMiB), "free")
 	s.gauge(largestDesc, float64(t.LargestFreeCores))
 }

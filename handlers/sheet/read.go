@@ -27,7 +27,7 @@ func Read(text string, columns, needed []string) ([]models.Record, error) {
 	}
 	text = strings.TrimPrefix(text, "\ufeff")
 	if line := brokenLine(text); line > 0 {
-		return nil, models.Invalid("csv", "line %d is not UTF-8; save the file with that encoding", line)
+		return nil, models.Invalid("csv", "line %d is not valid UTF-8; save the file as UTF-8", line)
 	}
 	if strings.TrimSpace(text) == "" {
 		return nil, models.Invalid("csv", "must not be empty")
@@ -64,15 +64,15 @@ func columnsOf(names, columns, needed []string) ([]string, error) {
 		name = strings.ToLower(strings.TrimSpace(name))
 		switch {
 		case !slices.Contains(columns, name):
-			return nil, models.Invalid("csv", "line %d names a column %s that there is not; columns are %s, separated by commas", 1, shortened(name), all)
+			return nil, models.Invalid("csv", "line %d has the unknown column %s; valid columns are %s, separated by commas", 1, shortened(name), all)
 		case slices.Contains(seen[:i], name):
-			return nil, models.Invalid("csv", "line %d names the column %s twice", 1, name)
+			return nil, models.Invalid("csv", "line %d has the column %s twice", 1, name)
 		}
 		seen[i] = name
 	}
 	for _, name := range needed {
 		if !slices.Contains(seen, name) {
-			return nil, models.Invalid("csv", "line %d does not name the column %s; columns are %s", 1, name, all)
+			return nil, models.Invalid("csv", "line %d is missing the column %s; valid columns are %s", 1, name, all)
 		}
 	}
 	return seen, nil
@@ -89,19 +89,19 @@ func recordsOf(r *csv.Reader, columns []string) (records []models.Record, err er
 		}
 		line, _ := r.FieldPos(0)
 		if len(records) == maxRows {
-			return nil, models.Invalid("csv", "must have at most %d rows; line %d is one more", maxRows, line)
+			return nil, models.Invalid("csv", "must have at most %d rows; line %d exceeds this", maxRows, line)
 		}
 		record := models.Record{Line: line, Cells: make(map[string]string, len(columns))}
 		for i, name := range columns {
 			if len(cells[i]) > maxCell {
-				return nil, models.Invalid("csv", "line %d: %s must have at most %d bytes", line, name, maxCell)
+				return nil, models.Invalid("csv", "line %d: %s must be at most %d bytes", line, name, maxCell)
 			}
 			record.Cells[name] = strings.TrimSpace(meant(cells[i]))
 		}
 		records = append(records, record)
 	}
 	if len(records) == 0 {
-		return nil, models.Invalid("csv", "must have at least one row below the names of the columns")
+		return nil, models.Invalid("csv", "must have at least one row below the header")
 	}
 	return records, nil
 }
@@ -114,11 +114,11 @@ func problemOf(err error) error {
 	}
 	switch {
 	case errors.Is(err, csv.ErrFieldCount):
-		return models.Invalid("csv", "line %d has more or fewer cells than there are columns", p.Line)
+		return models.Invalid("csv", "line %d does not have the same number of cells as the header", p.Line)
 	case errors.Is(err, csv.ErrQuote), errors.Is(err, csv.ErrBareQuote):
-		return models.Invalid("csv", "line %d has a quotation mark in the wrong place; a cell with one stands in quotation marks and has it twice", p.StartLine)
+		return models.Invalid("csv", "line %d has a misplaced quotation mark; enclose the cell in quotation marks and double those inside it", p.StartLine)
 	}
-	return models.Invalid("csv", "line %d cannot be read", p.Line)
+	return models.Invalid("csv", "line %d cannot be parsed", p.Line)
 }
 
 func shortened(name string) string {

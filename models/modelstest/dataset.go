@@ -9,17 +9,17 @@ import (
 	"weir/models"
 )
 
-// City is the size of a test database.
-type City struct {
-	People, Projects, Workspaces, Requests, Notices, Audit int
-	// Crowd is the number of rows that belong to the focus.
-	Crowd int
+// Dataset is the size of a test database.
+type Dataset struct {
+	People, Projects, Workspaces, Requests, Notifications, Audit int
+	// FocusRows is the number of rows that belong to the focus.
+	FocusRows int
 }
 
-// Town and Metropolis are a small and a large data set.
+// SmallDataset and LargeDataset are a small and a large data set.
 var (
-	Town       = City{People: 400, Projects: 70, Workspaces: 120, Requests: 700, Notices: 300, Audit: 300, Crowd: 55}
-	Metropolis = City{People: 10_000, Projects: 1000, Workspaces: 5000, Requests: 1200, Notices: 4000, Audit: 100_000, Crowd: 60}
+	SmallDataset = Dataset{People: 400, Projects: 70, Workspaces: 120, Requests: 700, Notifications: 300, Audit: 300, FocusRows: 55}
+	LargeDataset = Dataset{People: 10_000, Projects: 1000, Workspaces: 5000, Requests: 1200, Notifications: 4000, Audit: 100_000, FocusRows: 60}
 )
 
 // Focus is the user and the project that a test looks at. Their rows must
@@ -31,7 +31,7 @@ type Focus struct{ Project, Role, User, Environment int64 }
 type builder struct {
 	testing.TB
 	store *models.Store
-	City
+	Dataset
 	Focus
 	rand     *rand.Rand
 	people   []int64
@@ -41,15 +41,15 @@ type builder struct {
 
 // Build fills a store with rows around focus. They use no resources: limits
 // are 0, and workspaces have ended.
-func (c City) Build(t testing.TB, s *models.Store, focus Focus) {
+func (c Dataset) Build(t testing.TB, s *models.Store, focus Focus) {
 	t.Helper()
-	b := &builder{TB: t, store: s, City: c, Focus: focus, rand: rand.New(rand.NewPCG(1, 2))}
+	b := &builder{TB: t, store: s, Dataset: c, Focus: focus, rand: rand.New(rand.NewPCG(1, 2))}
 	b.addPeople()
 	b.addProjects()
-	b.addCrowd()
+	b.addFocusMembers()
 	b.addWorkspaces()
 	b.addRequests()
-	b.addNotices()
+	b.addNotifications()
 	b.addAudit()
 	db, err := s.SQL()
 	if err == nil {
@@ -85,7 +85,7 @@ func (b *builder) ago() time.Time {
 
 func (b *builder) addPeople() {
 	var departments []int64
-	b.rows(b.Crowd, func(q *models.Queries, i int) error {
+	b.rows(b.FocusRows, func(q *models.Queries, i int) error {
 		d := models.Department{Name: fmt.Sprint("Department ", i), Version: 1, CreatedAt: b.ago()}
 		err := q.CreateDepartment(&d)
 		departments = append(departments, d.ID)
@@ -103,7 +103,7 @@ func (b *builder) addPeople() {
 func (b *builder) addProjects() {
 	b.rows(b.Projects, func(q *models.Queries, i int) error {
 		p := models.Project{Name: fmt.Sprint("Project ", i), Quota: models.Resources{GPUCores: 400, CPUMilli: 64_000, MemoryMiB: 1 << 18},
-			StartsAt: b.ago(), Priority: models.UsualPriority, Version: 1, CreatedAt: b.ago()}
+			StartsAt: b.ago(), Priority: models.DefaultPriority, Version: 1, CreatedAt: b.ago()}
 		if err := q.CreateProject(&p); err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func (b *builder) addProjects() {
 				return err
 			}
 		}
-		if i < b.Crowd {
+		if i < b.FocusRows {
 			return b.addMember(q, r, b.User)
 		}
 		return nil
@@ -133,14 +133,14 @@ func (b *builder) addMember(q *models.Queries, r models.Role, user int64) error 
 	return err
 }
 
-// addCrowd adds roles and members to the project of the focus.
-func (b *builder) addCrowd() {
-	b.rows(b.Crowd, func(q *models.Queries, i int) error {
+// addFocusMembers adds roles and members to the project of the focus.
+func (b *builder) addFocusMembers() {
+	b.rows(b.FocusRows, func(q *models.Queries, i int) error {
 		r := models.Role{ProjectID: b.Project, Name: fmt.Sprint("role ", i), Permission: models.PermissionMember, Version: 1, CreatedAt: b.ago()}
 		if err := q.CreateRole(&r); err != nil {
 			return err
 		}
-		for k := range min(5, len(b.people)/b.Crowd) {
+		for k := range min(5, len(b.people)/b.FocusRows) {
 			if err := b.addMember(q, r, b.people[i*5+k]); err != nil {
 				return err
 			}
@@ -156,7 +156,7 @@ func (b *builder) addWorkspaces() {
 		mine, err = q.Membership(b.Project, b.User)
 		return err
 	})
-	b.rows(b.Workspaces+b.Crowd*5, func(q *models.Queries, i int) error {
+	b.rows(b.Workspaces+b.FocusRows*5, func(q *models.Queries, i int) error {
 		m := mine
 		if i < b.Workspaces {
 			m = b.members[b.rand.IntN(len(b.members))]
@@ -173,7 +173,7 @@ func (b *builder) addWorkspaces() {
 			Enforcement: models.EnforcedAdvisory, From: began, Until: &ended}); err != nil {
 			return err
 		}
-		return q.CreateDecision(&models.Decision{At: began, ProjectID: w.ProjectID, WorkspaceID: &w.ID, UserID: w.UserID, Outcome: models.OutcomeGranted,
+		return q.CreateDecisionRecord(&models.DecisionRecord{At: began, ProjectID: w.ProjectID, WorkspaceID: &w.ID, UserID: w.UserID, Outcome: models.OutcomeGranted,
 			Demand: models.StateRequested.Words(), GPUs: 1, Cores: 20, Explanation: models.StateRunning.Words()})
 	})
 }
@@ -184,8 +184,8 @@ func (b *builder) addRequests() {
 		if i%10 == 0 {
 			project = b.Project
 		}
-		r := models.QuotaRequest{Kind: models.AskForQuota, ProjectID: &project, RequesterID: who, Reason: "We need more.", State: models.RequestPending,
-			Asked: models.Asked{Quota: &models.AskQuota{ProjectID: project, Quota: models.Resources{GPUCores: 500}}}, Version: 1, CreatedAt: b.ago()}
+		r := models.QuotaRequest{Kind: models.RequestQuota, ProjectID: &project, RequesterID: who, Reason: "We need more.", State: models.RequestPending,
+			Requested: models.Requested{Quota: &models.QuotaSpec{ProjectID: project, Quota: models.Resources{GPUCores: 500}}}, Version: 1, CreatedAt: b.ago()}
 		if i%3 > 0 {
 			at := b.store.Now()
 			r.State, r.DeciderID, r.DecidedAt, r.DecisionReason = models.RequestRefused, &b.people[0], &at, "No."
@@ -194,13 +194,13 @@ func (b *builder) addRequests() {
 	})
 }
 
-func (b *builder) addNotices() {
-	b.rows(b.Notices, func(q *models.Queries, i int) error {
+func (b *builder) addNotifications() {
+	b.rows(b.Notifications, func(q *models.Queries, i int) error {
 		to := []int64{b.one(b.people)}
 		if i%4 == 0 {
 			to = append(to, b.User)
 		}
-		return q.Tell(to, models.Notice{Kind: "request.refused", Text: models.StateFailed.Words(), Link: "/requests"})
+		return q.Notify(to, models.Notification{Kind: "request.refused", Text: models.StateFailed.Words(), Link: "/requests"})
 	})
 }
 

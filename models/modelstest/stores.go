@@ -73,8 +73,8 @@ func (c *Clock) Now() time.Time {
 	return c.now
 }
 
-// Pass advances the clock.
-func (c *Clock) Pass(d time.Duration) {
+// Advance advances the clock.
+func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
@@ -96,8 +96,8 @@ func InTx(t testing.TB, s *models.Store, fn func(*models.Queries) error) {
 	}
 }
 
-// Together calls fn with 0 to n-1 concurrently, and waits for all calls.
-func Together(n int, fn func(i int)) {
+// Concurrently calls fn with 0 to n-1 concurrently, and waits for all calls.
+func Concurrently(n int, fn func(i int)) {
 	var wg sync.WaitGroup
 	start := make(chan struct{})
 	for i := range n {
@@ -110,16 +110,16 @@ func Together(n int, fn func(i int)) {
 	wg.Wait()
 }
 
-// Kinds counts the outcomes of calls: "" for success, otherwise the error's
+// ErrorCounts counts the outcomes of calls: "" for success, otherwise the error's
 // kind.
-type Kinds struct {
+type ErrorCounts struct {
 	mu     sync.Mutex
 	counts map[models.Kind]int
 	last   error
 }
 
 // Add counts one call.
-func (k *Kinds) Add(err error) {
+func (k *ErrorCounts) Add(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.counts == nil {
@@ -134,7 +134,7 @@ func (k *Kinds) Add(err error) {
 
 // Want fails the test unless exactly succeeded calls succeeded and others
 // calls failed with the kind.
-func (k *Kinds) Want(t testing.TB, succeeded int, kind models.Kind, others int) {
+func (k *ErrorCounts) Want(t testing.TB, succeeded int, kind models.Kind, others int) {
 	t.Helper()
 	if k.counts[""] != succeeded || k.counts[kind] != others || len(k.counts) > 2 {
 		t.Errorf("ended as %v; want %d successes and %d × %s; the last error: %v", k.counts, succeeded, others, kind, k.last)

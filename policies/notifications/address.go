@@ -51,9 +51,9 @@ func checkAddress(addr netip.Addr, allowPrivate bool) error {
 	}
 	switch {
 	case within(addr, blockedNetworks):
-		return refusedAddress{models.Say("The address %s is not one that webhooks may go to.", addr.String())}
+		return refusedAddress{models.Say("Webhooks cannot be sent to the address %s.", addr.String())}
 	case !allowPrivate && within(addr, privateNetworks):
-		return refusedAddress{models.Say("The address %s is in a private network. Webhooks go there only when Weir runs with --webhook-allow-private.", addr.String())}
+		return refusedAddress{models.Say("The address %s is in a private network. To allow it, run Weir with --webhook-allow-private.", addr.String())}
 	}
 	return nil
 }

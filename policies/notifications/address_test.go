@@ -59,7 +59,7 @@ func TestWebhookInput(t *testing.T) {
 	}
 	hook := models.Webhook{Events: []string{"project.created", "request.*"}}
 	for kind, want := range map[string]bool{"request.created": true, "request.a.b": true, "project.created": true, "project.deleted": false, "requests": false} {
-		if hook.Wants(kind) != want {
+		if hook.Subscribes(kind) != want {
 			t.Errorf("%s: %t", kind, !want)
 		}
 	}

@@ -26,7 +26,7 @@ func BenchmarkSend(b *testing.B) {
 			modelstest.InTx(b, store, func(q *models.Queries) error { return q.CreateWebhook(&hook) })
 			modelstest.InTx(b, store, func(q *models.Queries) error {
 				for range b.N {
-					if err := q.Tell(nil, models.Notice{Kind: "bench", Text: models.Say("One of many.")}); err != nil {
+					if err := q.Notify(nil, models.Notification{Kind: "bench", Text: models.Say("One of many.")}); err != nil {
 						return err
 					}
 				}

@@ -54,20 +54,20 @@ func ParseServer(text string) (*Mailer, error) {
 // mail sends a delivery's notification to its reader, as they want it by now.
 func (s *Sender) mail(ctx context.Context, d models.Delivery) outcome {
 	q := s.Store.Read(ctx)
-	n, err := q.NoticeByID(*d.NoticeID)
+	n, err := q.NotificationByID(*d.NotificationID)
 	if err != nil {
-		return failed(models.Say("The message cannot be written: %s", "database"))
+		return failed(models.Say("The message could not be generated: %s", "database"))
 	}
 	reader, err := q.User(n.UserID)
 	if err != nil {
-		return failed(models.Say("The message cannot be written: %s", "database"))
+		return failed(models.Say("The message could not be generated: %s", "database"))
 	}
-	p, err := q.NoticePreference(n.UserID)
+	p, err := q.NotificationPreference(n.UserID)
 	if err != nil {
-		return failed(models.Say("The message cannot be written: %s", "database"))
+		return failed(models.Say("The message could not be generated: %s", "database"))
 	}
 	if reader.Disabled || p.PortalOnly {
-		return outcome{final: true, problem: models.Say("This person gets no e-mail any more.")}
+		return outcome{final: true, problem: models.Say("This person no longer receives email.")}
 	}
 	say := func(t models.Text) string { return t.In(p.Language) }
 	text := say(n.Text)
@@ -75,7 +75,7 @@ func (s *Sender) mail(ctx context.Context, d models.Delivery) outcome {
 	if n.Link != "" {
 		body += "\n" + s.Origin + n.Link + "\n"
 	}
-	body += "\n-- \n" + say(models.Say("You get this because you have an account on this Weir. Whether by e-mail you choose at %s", s.Origin+"/account")) + "\n"
+	body += "\n-- \n" + say(models.Say("You received this email because you have a Weir account. Change your notification settings at %s", s.Origin+"/account")) + "\n"
 	msg := s.Mailer.message(reader.Email, "Weir: "+text, body)
 	msg.SetMessageIDWithValue(d.Key + "@" + s.domain()) // the same for every attempt
 	msg.SetDateWithValue(n.CreatedAt.UTC())
@@ -165,13 +165,13 @@ func mailFailed(err error) outcome {
 	var timeout net.Error
 	switch {
 	case errors.As(err, &reply):
-		return outcome{status: int64(reply.Code), answer: excerpt(reply.Msg), problem: models.Say("The mail server answered %d.", reply.Code)}
+		return outcome{status: int64(reply.Code), answer: excerpt(reply.Msg), problem: models.Say("The mail server returned status %d.", reply.Code)}
 	case errors.As(err, &refusal) && refusal.ErrorCode() > 0:
 		return outcome{status: int64(refusal.ErrorCode()), answer: excerpt(refusal.Error()),
 			final:   refusal.ErrorCode() >= 500 && refusal.Reason != mail.ErrSMTPMailFrom,
-			problem: models.Say("The mail server answered %d.", refusal.ErrorCode())}
+			problem: models.Say("The mail server returned status %d.", refusal.ErrorCode())}
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return failed(models.Say("The mail server did not answer within %d seconds.", int(mailTimeout/time.Second)))
+		return failed(models.Say("The mail server did not respond within %d seconds.", int(mailTimeout/time.Second)))
 	}
-	return failed(models.Say("The mail server was not reached: %s", excerpt(err.Error())))
+	return failed(models.Say("Could not connect to the mail server: %s", excerpt(err.Error())))
 }

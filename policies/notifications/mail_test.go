@@ -194,13 +194,13 @@ func TestMailFails(t *testing.T) {
 		p.password = "another"
 		w.tell("one", w.ada.ID)
 		w.settle(w.sender)
-		if d := w.only(); d.State != models.DeliveryFailed || d.Status != 535 || d.Answer != "who are you" {
+		if d := w.only(); d.State != models.DeliveryFailed || d.Status != 535 || d.Response != "who are you" {
 			w.Fatalf("%+v", d.Delivery)
 		}
 		p.mu.Lock()
 		p.password, p.refuse = "hunter2", "450 busy"
 		p.mu.Unlock()
-		w.clock.Pass(time.Hour)
+		w.clock.Advance(time.Hour)
 		w.settle(w.sender)
 		if d := w.only(); d.State != models.DeliveryFailed || d.Status != 450 {
 			w.Fatalf("%+v", d.Delivery)
@@ -208,7 +208,7 @@ func TestMailFails(t *testing.T) {
 		p.mu.Lock()
 		p.refuse = "550 nobody here"
 		p.mu.Unlock()
-		w.clock.Pass(time.Hour)
+		w.clock.Advance(time.Hour)
 		w.settle(w.sender)
 		if d := w.only(); d.State != models.DeliveryGivenUp || d.Status != 550 || d.Attempts != 3 {
 			w.Fatalf("%+v", d.Delivery)
@@ -221,7 +221,7 @@ func TestMailFails(t *testing.T) {
 		}
 		w.sender.Mailer.Roots = p.roots
 		p.Close()
-		w.clock.Pass(time.Hour)
+		w.clock.Advance(time.Hour)
 		w.settle(w.sender)
 		if d := w.deliveries()[0]; d.State != models.DeliveryFailed || !strings.Contains(d.Problem.String(), "not reached") || len(p.letters) != 0 {
 			w.Errorf("a server that is gone: %+v", d.Delivery)

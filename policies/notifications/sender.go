@@ -61,7 +61,7 @@ type Sender struct {
 func NewSender(c SenderConfig) *Sender {
 	s := &Sender{SenderConfig: c, client: newClient(c.AllowPrivate), wake: make(chan struct{}, 1), jitter: rand.Float64}
 	c.Store.OnChange(func(topics []string) {
-		if slices.Contains(topics, models.DeliveriesTopic) || slices.Contains(topics, models.AnythingMayHaveChanged) {
+		if slices.Contains(topics, models.DeliveriesTopic) || slices.Contains(topics, models.AllTopics) {
 			s.Wake()
 		}
 	})
@@ -146,9 +146,9 @@ func (s *Sender) deliver(ctx context.Context, d models.Delivery) {
 	drainCtx, cancel := contextPlus(ctx, drainTimeout)
 	defer cancel()
 	o := s.attempt(drainCtx, d)
-	models.Failpoint("notice.sent")
+	models.Failpoint("notification.sent")
 	if drainCtx.Err() != nil && !o.done {
-		o = outcome{problem: models.Say("The server stopped in the middle.")}
+		o = outcome{problem: models.Say("The server stopped while sending.")}
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer stop()
@@ -170,7 +170,7 @@ func (s *Sender) attempt(ctx context.Context, d models.Delivery) outcome {
 	}
 	w, err := s.Store.Read(ctx).Webhook(*d.WebhookID)
 	if err != nil {
-		return failed(models.Say("The message cannot be written: %s", "database"))
+		return failed(models.Say("The message could not be generated: %s", "database"))
 	}
 	return s.post(ctx, w, d)
 }
@@ -190,7 +190,7 @@ func (s *Sender) record(ctx context.Context, d models.Delivery, o outcome) error
 
 // after is a delivery after an attempt.
 func (s *Sender) after(d models.Delivery, o outcome, now time.Time) models.Delivery {
-	d.Status, d.Answer, d.Problem, d.Refused, d.LeaseUntil = o.status, o.answer, o.problem, o.refused, nil
+	d.Status, d.Response, d.Problem, d.Refused, d.LeaseUntil = o.status, o.answer, o.problem, o.refused, nil
 	next := now.Add(max(backoff(d.Attempts, s.jitter()), o.wait))
 	switch {
 	case o.done:
@@ -228,8 +228,8 @@ func tellGivenUp(q *models.Queries, d models.Delivery) error {
 	if err != nil {
 		return err
 	}
-	return q.Tell(to, models.Notice{Kind: models.NoticeGivenUp, Link: "/webhooks/" + number(w.ID),
-		Text: models.Say("The webhook %s has not taken a message for %d hours: it was given up.", w.Name, int(GiveUpAfter/time.Hour))})
+	return q.Notify(to, models.Notification{Kind: models.NotificationGivenUp, Link: "/webhooks/" + number(w.ID),
+		Text: models.Say("A message to the webhook %s could not be delivered for %d hours and was discarded.", w.Name, int(GiveUpAfter/time.Hour))})
 }
 
 // prune forgets once an hour what is long over.
@@ -243,6 +243,6 @@ func (s *Sender) prune(ctx context.Context) error {
 		if err := s.Fence(q); err != nil {
 			return err
 		}
-		return q.PruneNotices(now.Add(-keepSent), now.Add(-keepRead), now.Add(-keepAll))
+		return q.PruneNotifications(now.Add(-keepSent), now.Add(-keepRead), now.Add(-keepAll))
 	})
 }

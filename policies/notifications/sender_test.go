@@ -22,9 +22,9 @@ func TestOutbox(t *testing.T) {
 		w.store.Mail = true
 		w.webhook("http://127.0.0.1:1", "request.*")
 		w.webhook("http://127.0.0.1:1", "other")
-		n := models.Notice{Kind: "request.created", Text: models.Say("Somebody asks.")}
+		n := models.Notification{Kind: "request.created", Text: models.Say("Somebody asks.")}
 		err := w.store.InTx(w.Context(), func(q *models.Queries) error {
-			if err := q.Tell([]int64{w.ada.ID}, n); err != nil {
+			if err := q.Notify([]int64{w.ada.ID}, n); err != nil {
 				return err
 			}
 			return errNo
@@ -36,7 +36,7 @@ func TestOutbox(t *testing.T) {
 		mails, messages := 0, 0
 		for _, d := range w.deliveries() {
 			switch {
-			case d.NoticeID != nil && d.UserEmail != "":
+			case d.NotificationID != nil && d.UserEmail != "":
 				mails++
 			case d.WebhookName == "chat" && strings.Contains(d.Body, `"users":[2,3]`):
 				messages++
@@ -45,13 +45,13 @@ func TestOutbox(t *testing.T) {
 		if mails != 2 || messages != 1 {
 			w.Errorf("%d e-mails and %d messages: %+v", mails, messages, w.deliveries())
 		}
-		for _, bad := range []models.Notice{{Kind: "Bad kind", Text: n.Text}, {Kind: "a", Text: models.Text{}}, {Kind: "a", Text: n.Text, Link: "//evil"}} {
-			if err := w.store.InTx(w.Context(), func(q *models.Queries) error { return q.Tell([]int64{1}, bad) }); err == nil {
+		for _, bad := range []models.Notification{{Kind: "Bad kind", Text: n.Text}, {Kind: "a", Text: models.Text{}}, {Kind: "a", Text: n.Text, Link: "//evil"}} {
+			if err := w.store.InTx(w.Context(), func(q *models.Queries) error { return q.Notify([]int64{1}, bad) }); err == nil {
 				w.Errorf("%+v was told", bad)
 			}
 		}
-		if err := w.store.Read(w.Context()).Tell([]int64{1}, n); err == nil {
-			w.Error("a notice was told outside a transaction")
+		if err := w.store.Read(w.Context()).Notify([]int64{1}, n); err == nil {
+			w.Error("a notification was told outside a transaction")
 		}
 	})
 }
@@ -83,15 +83,15 @@ func TestReceiverComesBack(t *testing.T) {
 			w.Fatal(err, address)
 		}
 		r.answers(500, "out of\x00 order "+strings.Repeat("x", 4000))
-		w.clock.Pass(minBackoff)
+		w.clock.Advance(minBackoff)
 		w.settle(w.sender)
-		if d = w.only(); d.State != models.DeliveryFailed || d.Status != 500 || !strings.HasPrefix(d.Answer, "out of order xxx") || len(d.Answer) > maxAnswer {
+		if d = w.only(); d.State != models.DeliveryFailed || d.Status != 500 || !strings.HasPrefix(d.Response, "out of order xxx") || len(d.Response) > maxAnswer {
 			w.Fatalf("ill: %+v", d.Delivery)
 		}
 		r.answers(200, "thanks")
-		w.clock.Pass(2 * minBackoff)
+		w.clock.Advance(2 * minBackoff)
 		w.settle(w.sender)
-		if d = w.only(); d.State != models.DeliveryDelivered || d.Attempts != 3 || d.Status != 200 || d.Answer != "thanks" || !d.Problem.Empty() || d.FinishedAt == nil {
+		if d = w.only(); d.State != models.DeliveryDelivered || d.Attempts != 3 || d.Status != 200 || d.Response != "thanks" || !d.Problem.Empty() || d.FinishedAt == nil {
 			w.Fatalf("well: %+v", d.Delivery)
 		}
 		got := r.messages()
@@ -130,7 +130,7 @@ func TestRedirectsAreNotFollowedAndSlowOnesNotWaitedFor(t *testing.T) {
 		}
 		r.mu.Unlock()
 		w.sender.client.Timeout = 50 * time.Millisecond
-		w.clock.Pass(time.Hour)
+		w.clock.Advance(time.Hour)
 		w.settle(w.sender)
 		close(let)
 		if d := w.only(); d.State != models.DeliveryFailed || d.Status != 0 || !strings.Contains(d.Problem.String(), "did not answer within") {
@@ -177,7 +177,7 @@ func TestOrder(t *testing.T) {
 			w.Fatalf("received %q", got)
 		}
 		r.answers(204, "")
-		w.clock.Pass(minBackoff)
+		w.clock.Advance(minBackoff)
 		w.settle(w.sender)
 		if got := r.kinds(); got != "one one two" {
 			w.Fatalf("received %q", got)
@@ -191,7 +191,7 @@ func TestOrder(t *testing.T) {
 		if got := r.kinds(); got != "one one two three four" {
 			w.Fatalf("received %q", got)
 		}
-		w.clock.Pass(minBackoff)
+		w.clock.Advance(minBackoff)
 		w.settle(w.sender)
 		if got := r.kinds(); got != "one one two three four three" {
 			w.Fatalf("received %q", got)
@@ -210,7 +210,7 @@ func TestOrder(t *testing.T) {
 			if strings.HasSuffix(r.kinds(), "last") {
 				return
 			}
-			w.clock.Pass(maxBackoff)
+			w.clock.Advance(maxBackoff)
 		}
 		w.Errorf("received %q", r.kinds())
 	})
@@ -227,7 +227,7 @@ func TestGivenUpAndSentAgain(t *testing.T) {
 		w.tell("two")
 		for range 60 {
 			w.settle(w.sender)
-			w.clock.Pass(30 * time.Minute)
+			w.clock.Advance(30 * time.Minute)
 		}
 		for _, d := range w.deliveries() {
 			if d.State != models.DeliveryGivenUp || d.FinishedAt == nil {
@@ -235,7 +235,7 @@ func TestGivenUpAndSentAgain(t *testing.T) {
 			}
 		}
 		inbox, err := w.service.Inbox(w.Context(), w.root, models.Page{})
-		if err != nil || len(inbox) != 1 || inbox[0].Kind != models.NoticeGivenUp || inbox[0].Link != "/webhooks/1" {
+		if err != nil || len(inbox) != 1 || inbox[0].Kind != models.NotificationGivenUp || inbox[0].Link != "/webhooks/1" {
 			w.Errorf("the administrator was told %+v, %v", inbox, err)
 		}
 		r.answers(200, "")
@@ -323,7 +323,7 @@ func TestTwoServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-entered
-	w.clock.Pass(11 * time.Second)
+	w.clock.Advance(11 * time.Second)
 	next := w.newSender(led(lead("b")))
 	w.tell("two")
 	if err := old.round(t.Context()); err != nil && !errors.Is(err, models.ErrFenced) {
@@ -339,7 +339,7 @@ func TestTwoServers(t *testing.T) {
 		t.Errorf("who does not lead wrote %+v", d.Delivery)
 	}
 	r.answers(200, "")
-	w.clock.Pass(attemptLease)
+	w.clock.Advance(attemptLease)
 	for range 2 {
 		if err := old.round(t.Context()); err != nil && !errors.Is(err, models.ErrFenced) {
 			t.Fatal(err)
@@ -410,7 +410,7 @@ func TestRotation(t *testing.T) {
 		}
 		w.tell("one")
 		w.settle(w.sender)
-		w.clock.Pass(Overlap)
+		w.clock.Advance(Overlap)
 		w.tell("two")
 		w.settle(w.sender)
 		got := r.messages()

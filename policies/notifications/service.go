@@ -29,17 +29,17 @@ func (s *Service) ByMail() bool { return s.Store.Mail }
 // signedIn refuses an actor who is nobody and so has no inbox.
 func signedIn(actor policies.Actor) error {
 	if actor.User.ID == 0 {
-		return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Sign in first.")}
+		return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Sign in to continue.")}
 	}
 	return nil
 }
 
 // Inbox lists the actor's notifications, newest first.
-func (s *Service) Inbox(ctx context.Context, actor policies.Actor, page models.Page) ([]models.Notice, error) {
+func (s *Service) Inbox(ctx context.Context, actor policies.Actor, page models.Page) ([]models.Notification, error) {
 	if err := signedIn(actor); err != nil {
 		return nil, err
 	}
-	return s.Store.Read(ctx).Notices(actor.User.ID, page)
+	return s.Store.Read(ctx).Notifications(actor.User.ID, page)
 }
 
 // Unread counts what the actor has not read.
@@ -51,17 +51,17 @@ func (s *Service) Unread(ctx context.Context, actor policies.Actor) (int64, erro
 }
 
 // Read marks one of the actor's notifications as read and returns it.
-func (s *Service) Read(ctx context.Context, actor policies.Actor, id int64) (n models.Notice, err error) {
+func (s *Service) Read(ctx context.Context, actor policies.Actor, id int64) (n models.Notification, err error) {
 	if err := signedIn(actor); err != nil {
 		return n, err
 	}
 	err = s.Access.Write(ctx, s.Store, actor, policies.Need{}, func(q *models.Queries) error {
-		if n, err = q.Notice(actor.User.ID, id); err != nil || n.ReadAt != nil {
+		if n, err = q.Notification(actor.User.ID, id); err != nil || n.ReadAt != nil {
 			return err
 		}
 		now := q.Now()
 		n.ReadAt = &now
-		return q.ReadNotices(actor.User.ID, id, 0)
+		return q.ReadNotifications(actor.User.ID, id, 0)
 	})
 	return n, err
 }
@@ -73,16 +73,16 @@ func (s *Service) ReadAll(ctx context.Context, actor policies.Actor, upTo int64)
 		return err
 	}
 	return s.Access.Write(ctx, s.Store, actor, policies.Need{}, func(q *models.Queries) error {
-		return q.ReadNotices(actor.User.ID, 0, upTo)
+		return q.ReadNotifications(actor.User.ID, 0, upTo)
 	})
 }
 
 // Preference is how the actor wants to be told.
-func (s *Service) Preference(ctx context.Context, actor policies.Actor) (models.NoticePreference, error) {
+func (s *Service) Preference(ctx context.Context, actor policies.Actor) (models.NotificationPreference, error) {
 	if err := signedIn(actor); err != nil {
-		return models.NoticePreference{}, err
+		return models.NotificationPreference{}, err
 	}
-	return s.Store.Read(ctx).NoticePreference(actor.User.ID)
+	return s.Store.Read(ctx).NotificationPreference(actor.User.ID)
 }
 
 // Prefer sets how the actor wants to be told.
@@ -90,20 +90,20 @@ func (s *Service) Prefer(ctx context.Context, actor policies.Actor, byMail bool,
 	if language != "en" && language != "zh" {
 		return models.Invalid("language", "must be en or zh")
 	}
-	return s.prefer(ctx, actor, func(p *models.NoticePreference) { p.PortalOnly, p.Language = !byMail, language })
+	return s.prefer(ctx, actor, func(p *models.NotificationPreference) { p.PortalOnly, p.Language = !byMail, language })
 }
 
 // Speak notes the language that the actor reads.
 func (s *Service) Speak(ctx context.Context, actor policies.Actor, language string) error {
-	return s.prefer(ctx, actor, func(p *models.NoticePreference) { p.Language = language })
+	return s.prefer(ctx, actor, func(p *models.NotificationPreference) { p.Language = language })
 }
 
-func (s *Service) prefer(ctx context.Context, actor policies.Actor, change func(*models.NoticePreference)) error {
+func (s *Service) prefer(ctx context.Context, actor policies.Actor, change func(*models.NotificationPreference)) error {
 	if err := signedIn(actor); err != nil {
 		return err
 	}
 	return s.Access.Write(ctx, s.Store, actor, policies.Need{}, func(q *models.Queries) error {
-		p, err := q.NoticePreference(actor.User.ID)
+		p, err := q.NotificationPreference(actor.User.ID)
 		if err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (s *Service) prefer(ctx context.Context, actor policies.Actor, change func(
 			return nil
 		}
 		q.Touch("user", actor.User.ID)
-		return q.PutNoticePreference(p)
+		return q.PutNotificationPreference(p)
 	})
 }
 
@@ -126,17 +126,17 @@ func (s *Service) TestMail(ctx context.Context, actor policies.Actor) error {
 		return err
 	}
 	if !s.Store.Mail {
-		return models.Conflict("Weir has no mail server: start it with --smtp-url.")
+		return models.Conflict("No mail server is configured. Start Weir with --smtp-url.")
 	}
 	return s.write(ctx, actor, func(q *models.Queries) error {
-		p, err := q.NoticePreference(actor.User.ID)
+		p, err := q.NotificationPreference(actor.User.ID)
 		if err != nil {
 			return err
 		}
 		if p.PortalOnly {
-			return models.Conflict("You get no e-mail yourself: choose it in your account first.")
+			return models.Conflict("Email is turned off in your account. Turn it on first.")
 		}
-		return q.Tell([]int64{actor.User.ID}, models.Notice{Kind: models.NoticeTest, Text: models.Say("This is a test: e-mail arrives."), Link: "/notices"})
+		return q.Notify([]int64{actor.User.ID}, models.Notification{Kind: models.NotificationTest, Text: models.Say("This is a test. Email delivery works."), Link: "/notifications"})
 	})
 }
 

@@ -62,23 +62,23 @@ func TestInbox(t *testing.T) {
 func TestPreference(t *testing.T) {
 	each(t, func(w *world) {
 		ctx, ada := w.Context(), policies.Actor{User: w.ada}
-		want := func(p models.NoticePreference) {
+		want := func(p models.NotificationPreference) {
 			w.Helper()
 			if got, err := w.service.Preference(ctx, ada); err != nil || got != p {
 				w.Errorf("%+v, %v; want %+v", got, err, p)
 			}
 		}
-		want(models.NoticePreference{UserID: w.ada.ID})
+		want(models.NotificationPreference{UserID: w.ada.ID})
 		for range 2 {
 			if err := w.service.Prefer(ctx, ada, false, "zh"); err != nil {
 				w.Fatal(err)
 			}
 		}
-		want(models.NoticePreference{UserID: w.ada.ID, PortalOnly: true, Language: "zh"})
+		want(models.NotificationPreference{UserID: w.ada.ID, PortalOnly: true, Language: "zh"})
 		if err := w.service.Speak(ctx, ada, "en"); err != nil {
 			w.Fatal(err)
 		}
-		want(models.NoticePreference{UserID: w.ada.ID, PortalOnly: true, Language: "en"})
+		want(models.NotificationPreference{UserID: w.ada.ID, PortalOnly: true, Language: "en"})
 		if err := w.service.Prefer(ctx, ada, true, "xx"); models.KindOf(err) != models.KindInvalid {
 			w.Errorf("got %v", err)
 		}
@@ -114,7 +114,7 @@ func TestPrune(t *testing.T) {
 			w.Fatal(err)
 		}
 		w.tell("unread", w.ben.ID)
-		w.clock.Pass(keepRead + time.Hour)
+		w.clock.Advance(keepRead + time.Hour)
 		w.settle(w.sender)
 		left := w.deliveries()
 		if len(left) != 3 { // both e-mails, and the second message, which is sent only now
@@ -123,7 +123,7 @@ func TestPrune(t *testing.T) {
 		w.store.Mail = false
 		modelstest.InTx(w, w.store, func(q *models.Queries) error {
 			for _, d := range left {
-				if d.NoticeID != nil {
+				if d.NotificationID != nil {
 					d.Delivery.State, d.Delivery.FinishedAt = models.DeliveryGivenUp, &d.CreatedAt
 					if err := q.RecordDelivery(d.Delivery); err != nil {
 						return err
@@ -132,14 +132,14 @@ func TestPrune(t *testing.T) {
 			}
 			return nil
 		})
-		w.clock.Pass(time.Hour)
+		w.clock.Advance(time.Hour)
 		w.settle(w.sender)
-		notices, err := w.service.Inbox(w.Context(), policies.Actor{User: w.ada}, models.Page{})
-		if err != nil || len(notices) != 0 || len(w.deliveries()) != 1 {
-			w.Errorf("%d notices and %d deliveries are left, %v", len(notices), len(w.deliveries()), err)
+		notifications, err := w.service.Inbox(w.Context(), policies.Actor{User: w.ada}, models.Page{})
+		if err != nil || len(notifications) != 0 || len(w.deliveries()) != 1 {
+			w.Errorf("%d notifications and %d deliveries are left, %v", len(notifications), len(w.deliveries()), err)
 		}
-		if notices, err := w.service.Inbox(w.Context(), policies.Actor{User: w.ben}, models.Page{}); err != nil || len(notices) != 1 {
-			w.Errorf("%d unread ones are left, %v", len(notices), err)
+		if notifications, err := w.service.Inbox(w.Context(), policies.Actor{User: w.ben}, models.Page{}); err != nil || len(notifications) != 1 {
+			w.Errorf("%d unread ones are left, %v", len(notifications), err)
 		}
 	})
 }

@@ -55,15 +55,15 @@ func (s *Sender) post(ctx context.Context, w models.Webhook, d models.Delivery) 
 	now := s.Store.Now()
 	secrets, err := s.Key.secretsOf(w, now)
 	if err != nil {
-		return failed(models.Say("The secret of this webhook cannot be read: the authority's file is another one than it was made with. Rotate the secret."))
+		return failed(models.Say("The secret of this webhook cannot be read because the authority file has changed. Rotate the secret."))
 	}
 	body, err := s.bodyOf(d)
 	if err != nil {
-		return failed(models.Say("The message cannot be written: %s", err.Error()))
+		return failed(models.Say("The message could not be generated: %s", err.Error()))
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(body))
 	if err != nil {
-		return failed(models.Say("The address cannot be used: %s", plain(err)))
+		return failed(models.Say("The address is invalid: %s", plain(err)))
 	}
 	for name, value := range map[string]string{"Content-Type": "application/json", "User-Agent": "Weir/" + s.Version, "Weir-Event": d.Kind,
 		"Weir-Delivery": d.Key, "Weir-Signature": signature(secrets, now, body)} {
@@ -100,9 +100,9 @@ func answered(res *http.Response) outcome {
 		o.problem = unreached(err)
 		return o
 	case code >= 300 && code < 400:
-		o.problem = models.Say("The receiver answered %d, a redirect. Redirects are not followed: give the address to which it leads.", code)
+		o.problem = models.Say("The receiver returned status %d, a redirect. Redirects are not followed; use the final address.", code)
 	default:
-		o.problem = models.Say("The receiver answered %d.", code)
+		o.problem = models.Say("The receiver returned status %d.", code)
 	}
 	// A receiver that is busy or slow has not looked at the message.
 	o.refused = res.StatusCode >= 400 && res.StatusCode < 500 && res.StatusCode != http.StatusRequestTimeout && res.StatusCode != http.StatusTooManyRequests
@@ -121,9 +121,9 @@ func unreached(err error) models.Text {
 	case errors.As(err, &refused):
 		return refused.why
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return models.Say("The receiver did not answer within %d seconds.", int(hookTimeout/time.Second))
+		return models.Say("The receiver did not respond within %d seconds.", int(hookTimeout/time.Second))
 	}
-	return models.Say("The receiver was not reached: %s", plain(err))
+	return models.Say("Could not connect to the receiver: %s", plain(err))
 }
 
 // plain is an error's text without the address that net/http puts before it.

@@ -26,7 +26,7 @@ const (
 type WebhookInput struct {
 	Name    string   `json:"name" maxLength:"100"`
 	URL     string   `json:"url" maxLength:"1000" doc:"https://…; also http:// where webhooks may go to private addresses"`
-	Events  []string `json:"events,omitempty" maxItems:"50" doc:"kinds of notices, such as request.approved or request.*; none: all"`
+	Events  []string `json:"events,omitempty" maxItems:"50" doc:"kinds of notifications, such as request.approved or request.*; none: all"`
 	Enabled bool     `json:"enabled" doc:"whether it is told anything; what is queued waits meanwhile"`
 	Version int64    `json:"-"`
 }
@@ -42,14 +42,14 @@ func (s *Service) check(in *WebhookInput) error {
 			continue
 		}
 		if len(e) > 100 || !models.KindPattern.MatchString(e) {
-			p.Add("events", "%s is no kind of a notice; write one such as request.approved, or request.* for all that begin so", e)
+			p.Add("events", "%s is not a notification type; use one such as request.approved, or request.* for all types with that prefix", e)
 			break
 		}
 		events = append(events, e)
 	}
 	slices.Sort(events)
 	if in.Events = slices.Compact(events); len(in.Events) > maxEvents {
-		p.Add("events", "must be at most %d, there are %d", maxEvents, len(in.Events))
+		p.Add("events", "must have at most %d entries; has %d", maxEvents, len(in.Events))
 	}
 	return p.Err()
 }
@@ -61,13 +61,13 @@ func (s *Service) checkURL(text string, p *models.Problems) {
 		p.Add("url", "must not be empty")
 		return
 	case len(text) > 1000:
-		p.Add("url", "must have at most %d characters, has %d", 1000, len(text))
+		p.Add("url", "must be at most %d characters; has %d", 1000, len(text))
 		return
 	case err != nil || u.Hostname() == "" || u.User != nil || u.Fragment != "" || (u.Scheme != "https" && u.Scheme != "http"):
-		p.Add("url", "must be an address such as https://example.org/hook, without a user's name")
+		p.Add("url", "must be a URL such as https://example.org/hook, without a user name")
 		return
 	case u.Scheme == "http" && !s.AllowPrivate:
-		p.Add("url", "must begin with https://")
+		p.Add("url", "must start with https://")
 		return
 	}
 	// A name is checked when it is dialled.
@@ -109,7 +109,7 @@ func (s *Service) CreateWebhook(ctx context.Context, actor policies.Actor, in We
 			return err
 		}
 		if len(all) >= maxWebhooks {
-			return models.NoCapacity("", "There are %d webhooks already, and no more are possible. Delete one first.", len(all))
+			return models.NoCapacity("", "The maximum of %d webhooks has been reached. Delete one first.", len(all))
 		}
 		w = models.Webhook{Name: in.Name, URL: in.URL, Events: in.Events, Enabled: in.Enabled, Secret: s.Key.seal(secret), Version: 1, CreatedAt: q.Now()}
 		if err := q.CreateWebhook(&w); err != nil {
@@ -203,7 +203,7 @@ func (s *Service) TestWebhook(ctx context.Context, actor policies.Actor, id int6
 		if !w.Enabled {
 			return models.Conflict("This webhook is disabled. Enable it first.")
 		}
-		d, err := models.NewDelivery(w, models.Notice{Kind: models.NoticeTest, Text: models.Say("This is a test.")}, nil, q.Now())
+		d, err := models.NewDelivery(w, models.Notification{Kind: models.NotificationTest, Text: models.Say("This is a test message.")}, nil, q.Now())
 		if err != nil {
 			return err
 		}

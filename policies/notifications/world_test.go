@@ -118,7 +118,7 @@ func (w *world) tell(kind string, to ...int64) {
 func (w *world) tellText(kind string, text models.Text, to ...int64) {
 	w.Helper()
 	modelstest.InTx(w, w.store, func(q *models.Queries) error {
-		return q.Tell(to, models.Notice{Kind: kind, Text: text, Link: "/projects/5", Data: map[string]int{"project": 5}})
+		return q.Notify(to, models.Notification{Kind: kind, Text: text, Link: "/projects/5", Data: map[string]int{"project": 5}})
 	})
 }
 

@@ -67,7 +67,7 @@ func New(c Config) *Provider {
 
 // Address is the URL for signing in. It is an unavailable error while the provider
 // does not respond.
-func (p *Provider) Address(ctx context.Context, pass policies.Pass) (string, error) {
+func (p *Provider) Address(ctx context.Context, pass policies.SignInState) (string, error) {
 	d, err := p.discover(ctx)
 	if err != nil {
 		return "", err
@@ -75,7 +75,7 @@ func (p *Provider) Address(ctx context.Context, pass policies.Pass) (string, err
 	return p.oauth(d, pass).AuthCodeURL(pass.State, oidc.Nonce(pass.Nonce), oauth2.S256ChallengeOption(pass.Verifier)), nil
 }
 
-func (p *Provider) oauth(d *discovered, pass policies.Pass) *oauth2.Config {
+func (p *Provider) oauth(d *discovered, pass policies.SignInState) *oauth2.Config {
 	return &oauth2.Config{ClientID: p.ClientID, ClientSecret: p.ClientSecret, Endpoint: d.Endpoint(), RedirectURL: pass.Redirect,
 		Scopes: d.scopes}
 }
@@ -83,7 +83,7 @@ func (p *Provider) oauth(d *discovered, pass policies.Pass) *oauth2.Config {
 // Redeem exchanges the code of a callback for a verified assertion; issuer is the
 // callback's iss parameter, if any (RFC 9207). An invalid code or response is a
 // forbidden error; the details are inside it, for the log.
-func (p *Provider) Redeem(ctx context.Context, pass policies.Pass, code, issuer string) (as policies.Assertion, err error) {
+func (p *Provider) Redeem(ctx context.Context, pass policies.SignInState, code, issuer string) (as policies.Assertion, err error) {
 	d, err := p.discover(ctx)
 	if err != nil {
 		return as, err
@@ -125,13 +125,13 @@ func (p *Provider) exchangeError(err error) error {
 }
 
 func (p *Provider) refused(err error) error {
-	e := models.Forbidden("What %s said of you could not be accepted. Begin again.", p.Name)
+	e := models.Forbidden("The sign-in response from %s was rejected. Sign in again.", p.Name)
 	e.Err = err
 	return e
 }
 
 func (p *Provider) unavailable(err error) error {
-	return models.Unavailable(err, "%s does not answer now. Try again in a moment; accounts that have a password here can use it.", p.Name)
+	return models.Unavailable(err, "%s is not responding. Try again in a moment, or sign in with a password if your account has one.", p.Name)
 }
 
 // check verifies an ID token beyond its signature, issuer, audience and expiry, as

@@ -48,7 +48,7 @@ func (f *fake) provider(now func() time.Time) *openid.Provider {
 	return openid.New(openid.Config{Issuer: f.URL, ClientID: "weir", Name: "Example", GroupsClaim: "groups", Now: now})
 }
 
-var pass = policies.Pass{Redirect: "http://localhost/back", State: "state", Nonce: "nonce", Verifier: strings.Repeat("v", 43)}
+var pass = policies.SignInState{Redirect: "http://localhost/back", State: "state", Nonce: "nonce", Verifier: strings.Repeat("v", 43)}
 
 func TestDescriptionsThatAreNotTaken(t *testing.T) {
 	f := newFake(t)
@@ -127,11 +127,11 @@ func TestGroupsAreAskedForWhereThatIsNeeded(t *testing.T) {
 func TestCodesSayWhoGaveThem(t *testing.T) {
 	f := newFake(t)
 	for _, m := range []struct {
-		promised bool
-		issuer   string
-		refused  bool
+		allocated bool
+		issuer    string
+		refused   bool
 	}{{true, "", true}, {true, "https://other.example.org", true}, {false, "https://other.example.org", true}, {true, f.URL, false}, {false, "", false}} {
-		f.answer = describes(map[string]any{"authorization_response_iss_parameter_supported": m.promised})
+		f.answer = describes(map[string]any{"authorization_response_iss_parameter_supported": m.allocated})
 		_, err := f.provider(time.Now).Redeem(t.Context(), pass, "code", m.issuer)
 		if got := strings.Contains(fmt.Sprint(err), "the code comes from"); err == nil || got != m.refused {
 			t.Errorf("%+v: %v", m, err)

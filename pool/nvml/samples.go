@@ -58,7 +58,7 @@ func (d *Driver) sample(g gpu) providers.Sample {
 // error says that the list may lack some.
 func (d *Driver) processes(dev gonvml.Device) ([]providers.Process, error) {
 	var failure error
-	held := map[int64]int64{}
+	inUse := map[int64]int64{}
 	for symbol, get := range map[string]func() ([]gonvml.ProcessInfo, gonvml.Return){
 		"nvmlDeviceGetComputeRunningProcesses":    dev.GetComputeRunningProcesses,
 		"nvmlDeviceGetGraphicsRunningProcesses":   dev.GetGraphicsRunningProcesses,
@@ -70,11 +70,11 @@ func (d *Driver) processes(dev gonvml.Device) ([]providers.Process, error) {
 			if p.UsedGpuMemory != math.MaxUint64 { // the driver's "not available"
 				used = int64(p.UsedGpuMemory >> 20)
 			}
-			held[int64(p.Pid)] = max(held[int64(p.Pid)], used)
+			inUse[int64(p.Pid)] = max(inUse[int64(p.Pid)], used)
 		}
 	}
-	list := make([]providers.Process, 0, len(held))
-	for pid, used := range held {
+	list := make([]providers.Process, 0, len(inUse))
+	for pid, used := range inUse {
 		list = append(list, providers.Process{PID: pid, MemoryMiB: used})
 	}
 	slices.SortFunc(list, func(a, b providers.Process) int {

@@ -18,7 +18,7 @@ func benchPool(links bool) Snapshot {
 			dev.Index = j
 			project := r.Int63n(20)
 			for range r.Intn(4) {
-				dev.Shares = append(dev.Shares, held(project, 10+r.Int63n(20)))
+				dev.Shares = append(dev.Shares, inUse(project, 10+r.Int63n(20)))
 			}
 			n.Devices = append(n.Devices, dev)
 			group = append(group, dev.ID)

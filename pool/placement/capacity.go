@@ -14,10 +14,10 @@ type Totals struct {
 	GPUs             int   // physical ones; the instances of one count once
 	Cores            int64 // that may be used
 	FreeCores        int64
-	HeldCores        int64
+	CoresInUse       int64
 	MemoryMiB        int64
 	FreeMemoryMiB    int64
-	HeldMemoryMiB    int64
+	MemoryMiBInUse   int64
 	LargestFreeCores int64 // on one device
 }
 
@@ -41,8 +41,8 @@ func (t *Totals) count(n *Node, dev *Device) {
 	t.Cores = add(t.Cores, dev.usable())
 	t.MemoryMiB = add(t.MemoryMiB, dev.MemoryMiB)
 	for i := range dev.Shares {
-		t.HeldCores = add(t.HeldCores, dev.Shares[i].Cores)
-		t.HeldMemoryMiB = add(t.HeldMemoryMiB, dev.Shares[i].MemoryMiB)
+		t.CoresInUse = add(t.CoresInUse, dev.Shares[i].Cores)
+		t.MemoryMiBInUse = add(t.MemoryMiBInUse, dev.Shares[i].MemoryMiB)
 	}
 	if !n.Accepting || n.Unreachable {
 		return

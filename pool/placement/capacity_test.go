@@ -7,14 +7,14 @@ import (
 
 func TestCapacity(t *testing.T) {
 	got := Capacity(pool(
-		node(1, gpu(11), gpu(12, held(7, 30), held(8, 20)), exclusive(gpu(13, held(7, 40)))),
+		node(1, gpu(11), gpu(12, inUse(7, 30), inUse(8, 20)), exclusive(gpu(13, inUse(7, 40)))),
 		node(2, broken(gpu(21))),
-		closed(node(3, gpu(31, held(7, 10)))),
+		closed(node(3, gpu(31, inUse(7, 10)))),
 		unreachable(node(4, limited(50, gpu(41)))),
 	))
 	want := Totals{
-		GPUs: 6, Cores: 550, FreeCores: 150, HeldCores: 100,
-		MemoryMiB: 480_000, FreeMemoryMiB: 120_000, HeldMemoryMiB: 80_000,
+		GPUs: 6, Cores: 550, FreeCores: 150, CoresInUse: 100,
+		MemoryMiB: 480_000, FreeMemoryMiB: 120_000, MemoryMiBInUse: 80_000,
 		LargestFreeCores: 100,
 	}
 	if got != want {
@@ -27,18 +27,18 @@ func TestFree(t *testing.T) {
 		device        Device
 		cores, memory int64
 	}{
-		"idle":           {gpu(1), 100, 80_000},
-		"used":           {gpu(1, held(7, 30)), 70, 56_000},
-		"exclusive idle": {exclusive(gpu(1)), 100, 80_000},
-		"exclusive held": {exclusive(gpu(1, held(7, 30))), 0, 0},
-		"unhealthy":      {broken(gpu(1)), 0, 0},
-		"overcommitted":  {gpu(1, held(7, 80), held(7, 80)), 0, 0},
-		"negative share": {gpu(1, Share{Cores: -50, MemoryMiB: -50}), 100, 80_000},
-		"overflowing":    {gpu(1, Share{Cores: math.MaxInt64, MemoryMiB: math.MaxInt64}, held(7, 1)), 0, 0},
-		"changing":       {changing(gpu(1)), 0, 0},
-		"not lent":       {notLent(gpu(1)), 0, 0},
-		"limited":        {limited(40, gpu(1, held(7, 30))), 10, 56_000},
-		"less than none": {Device{Healthy: true, MemoryMiB: -9}, 100, 0},
+		"idle":             {gpu(1), 100, 80_000},
+		"used":             {gpu(1, inUse(7, 30)), 70, 56_000},
+		"exclusive idle":   {exclusive(gpu(1)), 100, 80_000},
+		"exclusive in use": {exclusive(gpu(1, inUse(7, 30))), 0, 0},
+		"unhealthy":        {broken(gpu(1)), 0, 0},
+		"overcommitted":    {gpu(1, inUse(7, 80), inUse(7, 80)), 0, 0},
+		"negative share":   {gpu(1, Share{Cores: -50, MemoryMiB: -50}), 100, 80_000},
+		"overflowing":      {gpu(1, Share{Cores: math.MaxInt64, MemoryMiB: math.MaxInt64}, inUse(7, 1)), 0, 0},
+		"changing":         {changing(gpu(1)), 0, 0},
+		"not lent":         {notLent(gpu(1)), 0, 0},
+		"limited":          {limited(40, gpu(1, inUse(7, 30))), 10, 56_000},
+		"less than none":   {Device{Healthy: true, MemoryMiB: -9}, 100, 0},
 	} {
 		if cores, memory := Free(c.device); cores != c.cores || memory != c.memory {
 			t.Errorf("%s: %d cores %d MiB, want %d and %d", name, cores, memory, c.cores, c.memory)
@@ -47,7 +47,7 @@ func TestFree(t *testing.T) {
 }
 
 func TestLargest(t *testing.T) {
-	crowded := pool(node(1, gpu(11, held(7, 60)), gpu(12, held(7, 75))), node(2, gpu(21, held(8, 1))))
+	crowded := pool(node(1, gpu(11, inUse(7, 60)), gpu(12, inUse(7, 75))), node(2, gpu(21, inUse(8, 1))))
 	for name, c := range map[string]struct {
 		pool          Snapshot
 		demand        Demand

@@ -90,7 +90,7 @@ type stay struct {
 	lost    float64 // cores refused, or core-time waited
 }
 
-func (s *stay) seat(g guest) bool {
+func (s *stay) lease(g guest) bool {
 	choice, refusal := Place(s.pool, g.demand, s.policy)
 	if refusal != nil {
 		return false
@@ -109,7 +109,7 @@ func (s *stay) until(t float64) {
 		release(s.pool, s.guests[0].holder)
 		s.guests = s.guests[1:]
 		s.waiting = slices.DeleteFunc(s.waiting, func(g guest) bool {
-			seated := s.seat(g)
+			seated := s.lease(g)
 			if seated {
 				s.lost += (s.now - g.since) * g.worth
 			}
@@ -137,7 +137,7 @@ func play(policy string, seed int64, load float64, patient bool, demands int) fl
 		s.until(arrival)
 		g := guest{demand: d, holder: int64(i + 1), since: arrival, stays: r.ExpFloat64(), worth: float64(int64(d.GPUs) * d.Cores)}
 		switch {
-		case s.seat(g):
+		case s.lease(g):
 		case patient:
 			s.waiting = append(s.waiting, g)
 		default:
@@ -169,7 +169,7 @@ func TestExperiment(t *testing.T) {
 	}
 	for i, f := range figures["weir"] {
 		if tightest := figures["best-fit"][i]; f > tightest {
-			t.Errorf("column %d: weir %.1f, the tightest fit %.1f", i+1, f, tightest)
+			t.Errorf("column %d: weir %.1f, tightest fit %.1f", i+1, f, tightest)
 		}
 	}
 }

@@ -15,9 +15,9 @@ const (
 	NotLent // its owner's terms leave the project out
 	OneGPU  // a MIG instance or one under its own MPS daemon, and several GPUs are wanted
 	Unhealthy
-	Changing      // its sharing mode is being changed
-	ExclusiveHeld // one holder only, and there is one
-	OtherProject  // another project's share lies there, and mixing is not allowed
+	Changing       // its sharing mode is being changed
+	ExclusiveInUse // one holder only, and there is one
+	OtherProject   // another project's share lies there, and mixing is not allowed
 	TooFewCores
 	TooLittleMemory
 	TooFewDevices // the device fits, but its node has too few such devices
@@ -132,7 +132,7 @@ func filter(n *Node, dev *Device, u *usage, d *Demand) Reason {
 	case dev.Changing:
 		return Changing
 	case dev.oneHolder() && len(dev.Shares) > 0:
-		return ExclusiveHeld
+		return ExclusiveInUse
 	case u.foreign && !dev.Mixed:
 		return OtherProject
 	case u.freeCores < d.Cores:

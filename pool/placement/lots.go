@@ -11,8 +11,8 @@ func stamp(s Snapshot, seed int64) uint64 {
 		for j := range s.Nodes[i].Devices {
 			dev := &s.Nodes[i].Devices[j]
 			for k := range dev.Shares {
-				held := &dev.Shares[k]
-				sum += mix(mix(uint64(dev.ID)) ^ mix(uint64(held.Holder)+1) ^ uint64(held.Cores))
+				inUse := &dev.Shares[k]
+				sum += mix(mix(uint64(dev.ID)) ^ mix(uint64(inUse.Holder)+1) ^ uint64(inUse.Cores))
 			}
 		}
 	}

@@ -30,9 +30,9 @@ func drawDevice(t *rapid.T, id int64) Device {
 	}
 	for range rapid.IntRange(0, 2).Draw(t, "shares") {
 		d.Shares = append(d.Shares, Share{
-			Cores:     rapid.Int64Range(0, 60).Draw(t, "held cores"),
-			MemoryMiB: rapid.Int64Range(0, 120).Draw(t, "held memory"),
-			Project:   rapid.Int64Range(1, 2).Draw(t, "held by"),
+			Cores:     rapid.Int64Range(0, 60).Draw(t, "in use cores"),
+			MemoryMiB: rapid.Int64Range(0, 120).Draw(t, "in use memory"),
+			Project:   rapid.Int64Range(1, 2).Draw(t, "in use by"),
 		})
 	}
 	return d
@@ -123,7 +123,7 @@ func brokenRules(n Node, dev Device, d Demand) []Reason {
 	check(dev.Parent == 0 && !dev.Single || d.GPUs == 1, OneGPU)
 	check(dev.Healthy, Unhealthy)
 	check(!dev.Changing, Changing)
-	check(!dev.Exclusive && dev.Parent == 0 || len(dev.Shares)+1 == 1, ExclusiveHeld)
+	check(!dev.Exclusive && dev.Parent == 0 || len(dev.Shares)+1 == 1, ExclusiveInUse)
 	projects = append(projects, d.Project)
 	slices.Sort(projects)
 	check(dev.Mixed || len(slices.Compact(projects)) == 1, OtherProject)

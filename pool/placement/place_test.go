@@ -26,7 +26,7 @@ func as(model string, d Device) Device {
 }
 
 // held is a share with memory in proportion to 80 000 MiB.
-func held(project, cores int64) Share {
+func inUse(project, cores int64) Share {
 	return Share{Cores: cores, MemoryMiB: 800 * cores, Project: project, Holder: 1}
 }
 
@@ -67,16 +67,16 @@ func TestPlacement(t *testing.T) {
 		"first of equals": {
 			pool(node(2, gpu(20)), node(1, gpu(12), gpu(11))), want(nil), 1, []int64{11}},
 		"tightest fit": {
-			pool(node(1, gpu(11, held(7, 20)), gpu(12, held(7, 65)), gpu(13, held(7, 80)))), want(nil), 1, []int64{12}},
+			pool(node(1, gpu(11, inUse(7, 20)), gpu(12, inUse(7, 65)), gpu(13, inUse(7, 80)))), want(nil), 1, []int64{12}},
 		"tightest node": {
-			pool(node(1, gpu(11, held(7, 20))), node(2, gpu(21, held(7, 60)))), want(nil), 2, []int64{21}},
+			pool(node(1, gpu(11, inUse(7, 20))), node(2, gpu(21, inUse(7, 60)))), want(nil), 2, []int64{21}},
 		"used before idle": {
-			pool(node(1, gpu(11)), node(2, gpu(21, held(7, 1)))), want(nil), 2, []int64{21}},
+			pool(node(1, gpu(11)), node(2, gpu(21, inUse(7, 1)))), want(nil), 2, []int64{21}},
 		"tightest in memory among equals": {
 			pool(node(1, gpu(11, Share{Cores: 50, MemoryMiB: 10, Project: 7}), gpu(12, Share{Cores: 50, MemoryMiB: 90, Project: 7}))),
 			want(nil), 1, []int64{12}},
 		"the project's own device before a tighter one": {
-			pool(node(1, mixed(gpu(11, held(8, 70))), mixed(gpu(12, held(7, 50))))), want(nil), 1, []int64{12}},
+			pool(node(1, mixed(gpu(11, inUse(8, 70))), mixed(gpu(12, inUse(7, 50))))), want(nil), 1, []int64{12}},
 		"an exclusive device is not spent on a fraction": {
 			pool(node(1, exclusive(gpu(11)), gpu(12))), want(nil), 1, []int64{12}},
 		"an exclusive device takes a fraction if there is nothing else": {
@@ -86,14 +86,14 @@ func TestPlacement(t *testing.T) {
 		"first by index, not by id": {
 			pool(node(1, gpu(15), gpu(21))), want(nil), 1, []int64{21}},
 		"another project's device if mixing is allowed": {
-			pool(node(1, mixed(gpu(11, held(8, 70))), gpu(12))), want(nil), 1, []int64{11}},
+			pool(node(1, mixed(gpu(11, inUse(8, 70))), gpu(12))), want(nil), 1, []int64{11}},
 		"all of a device": {
-			pool(node(1, gpu(11, held(7, 1)), gpu(12))), want(cores(100)), 1, []int64{12}},
+			pool(node(1, gpu(11, inUse(7, 1)), gpu(12))), want(cores(100)), 1, []int64{12}},
 		"several devices of one node": {
-			pool(node(1, gpu(11), gpu(12, held(7, 80))), node(2, gpu(21, held(7, 10)), gpu(22), gpu(23, held(7, 40)))),
+			pool(node(1, gpu(11), gpu(12, inUse(7, 80))), node(2, gpu(21, inUse(7, 10)), gpu(22), gpu(23, inUse(7, 40)))),
 			want(gpus(2, 50)), 2, []int64{23, 21}},
 		"the node with the least left over": {
-			pool(node(1, gpu(11, held(7, 50)), gpu(12, held(7, 10))), node(2, gpu(21, held(7, 40)), gpu(22, held(7, 40)))),
+			pool(node(1, gpu(11, inUse(7, 50)), gpu(12, inUse(7, 10))), node(2, gpu(21, inUse(7, 40)), gpu(22, inUse(7, 40)))),
 			want(gpus(2, 30)), 2, []int64{21, 22}},
 		"model by its words": {
 			pool(node(1, gpu(11)), node(2, as(a100, gpu(21)))),
@@ -146,12 +146,12 @@ func TestRefusal(t *testing.T) {
 			Refusal{Reason: NodeNotAccepting, Counts: counts(int(NodeNotAccepting), 2), Needed: 1}},
 		"one device for each reason": {
 			pool(closed(node(1, gpu(11))),
-				node(2, as(a100, gpu(21)), broken(gpu(22)), exclusive(gpu(23, held(7, 10))), gpu(24, held(8, 10)),
-					gpu(25, held(7, 71)), gpu(26, Share{Cores: 1, MemoryMiB: 70_000, Project: 7}), changing(gpu(27)), notLent(gpu(28))),
+				node(2, as(a100, gpu(21)), broken(gpu(22)), exclusive(gpu(23, inUse(7, 10))), gpu(24, inUse(8, 10)),
+					gpu(25, inUse(7, 71)), gpu(26, Share{Cores: 1, MemoryMiB: 70_000, Project: 7}), changing(gpu(27)), notLent(gpu(28))),
 				unreachable(node(3, gpu(31)))),
 			want(func(d *Demand) { d.Model = "h100" }),
 			Refusal{Reason: TooLittleMemory, Needed: 1, BestCores: 99, BestMemoryMiB: 10_000,
-				Counts: counts(int(NodeNotAccepting), 1, int(Unreachable), 1, int(NotLent), 1, int(Changing), 1, int(WrongModel), 1, int(Unhealthy), 1, int(ExclusiveHeld), 1,
+				Counts: counts(int(NodeNotAccepting), 1, int(Unreachable), 1, int(NotLent), 1, int(Changing), 1, int(WrongModel), 1, int(Unhealthy), 1, int(ExclusiveInUse), 1,
 					int(OtherProject), 1, int(TooFewCores), 1, int(TooLittleMemory), 1)}},
 		"less may be used than is asked": {
 			pool(node(1, limited(20, gpu(11)), limited(25, gpu(12)))), want(nil),
@@ -160,7 +160,7 @@ func TestRefusal(t *testing.T) {
 			pool(unreachable(node(1, gpu(11))), node(2, notLent(gpu(21)), changing(gpu(22)))), want(nil),
 			Refusal{Reason: Changing, Needed: 1, Counts: counts(int(Unreachable), 1, int(NotLent), 1, int(Changing), 1)}},
 		"too few cores": {
-			pool(node(1, gpu(11, held(7, 80)), gpu(12, held(7, 75)))), want(nil),
+			pool(node(1, gpu(11, inUse(7, 80)), gpu(12, inUse(7, 75)))), want(nil),
 			Refusal{Reason: TooFewCores, Needed: 1, BestCores: 25, Counts: counts(int(TooFewCores), 2)}},
 		"too few devices": {
 			pool(node(2, gpu(21), gpu(22)), node(1, gpu(11), gpu(12), gpu(12)), node(3, gpu(31))), want(gpus(3, 40)),
@@ -189,22 +189,22 @@ func TestExplanation(t *testing.T) {
 			pool(node(1, gpu(11), gpu(12)), closed(node(2, gpu(21)))),
 			Explanation{Nodes: 1, Devices: 2, LeftoverCores: 70, LeftoverMemoryMiB: 56_000}},
 		"lost by splitting an idle device": {
-			two(gpu(11), gpu(21, held(7, 10))),
+			two(gpu(11), gpu(21, inUse(7, 10))),
 			Explanation{Nodes: 2, Devices: 2, LeftoverCores: 60, LeftoverMemoryMiB: 48_000, RunnerUp: RunnerUp{1, SplitsIdle, 1}}},
 		"lost by being new to the project": {
-			two(mixed(gpu(11, held(8, 20))), gpu(21, held(7, 10))),
+			two(mixed(gpu(11, inUse(8, 20))), gpu(21, inUse(7, 10))),
 			Explanation{Nodes: 2, Devices: 2, LeftoverCores: 60, LeftoverMemoryMiB: 48_000, RunnerUp: RunnerUp{1, NewToProject, 1}}},
 		"lost by cores": {
-			two(gpu(11, held(7, 20)), gpu(21, held(7, 10))),
+			two(gpu(11, inUse(7, 20)), gpu(21, inUse(7, 10))),
 			Explanation{Nodes: 2, Devices: 2, LeftoverCores: 50, LeftoverMemoryMiB: 40_000, RunnerUp: RunnerUp{2, LeftoverCores, 10}}},
 		"lost by memory": {
-			two(gpu(11, Share{Cores: 10, Project: 7}), gpu(21, held(7, 10))),
+			two(gpu(11, Share{Cores: 10, Project: 7}), gpu(21, inUse(7, 10))),
 			Explanation{Nodes: 2, Devices: 2, LeftoverCores: 60, LeftoverMemoryMiB: 48_000, RunnerUp: RunnerUp{1, LeftoverMemory, 8_000}}},
 		"lost by order": {
 			two(gpu(11), gpu(21)),
 			Explanation{Nodes: 2, Devices: 2, LeftoverCores: 70, LeftoverMemoryMiB: 56_000, RunnerUp: RunnerUp{2, Order, 0}}},
 		"the better of two losers": {
-			pool(node(1, gpu(11)), node(3, gpu(31, held(7, 20))), node(2, gpu(21, held(7, 10)))),
+			pool(node(1, gpu(11)), node(3, gpu(31, inUse(7, 20))), node(2, gpu(21, inUse(7, 10)))),
 			Explanation{Nodes: 3, Devices: 3, LeftoverCores: 50, LeftoverMemoryMiB: 40_000, RunnerUp: RunnerUp{2, LeftoverCores, 10}}},
 	} {
 		t.Run(name, func(t *testing.T) {

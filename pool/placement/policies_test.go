@@ -58,11 +58,11 @@ func TestPoliciesByName(t *testing.T) {
 // Each policy has its own idea of the same pool.
 func TestPoliciesChoose(t *testing.T) {
 	quarter := func(holder, device int64) Device {
-		dev := gpu(device, held(7, 25))
+		dev := gpu(device, inUse(7, 25))
 		dev.Shares[0].Holder = holder
 		return dev
 	}
-	whole := func(device int64) Device { return gpu(device, held(7, 100)) }
+	whole := func(device int64) Device { return gpu(device, inUse(7, 100)) }
 	for name, c := range map[string]struct {
 		policy Policy
 		pool   Snapshot
@@ -88,21 +88,21 @@ func TestPoliciesChoose(t *testing.T) {
 		"weir does, too": {named(t, fleet.Weir, Demand{GPUs: 2, Cores: 100}),
 			pool(node(1, gpu(11), gpu(12)), node(2, gpu(21), whole(22))), want(nil), 2},
 		"weir leaves a rest that can be used": {named(t, fleet.Weir, Demand{GPUs: 1, Cores: 40}),
-			pool(node(1, gpu(11, held(7, 35))), node(2, gpu(21, held(7, 20)))), want(cores(40)), 2},
-		"the tightest fit does not": {BestFit(),
-			pool(node(1, gpu(11, held(7, 35))), node(2, gpu(21, held(7, 20)))), want(cores(40)), 1},
+			pool(node(1, gpu(11, inUse(7, 35))), node(2, gpu(21, inUse(7, 20)))), want(cores(40)), 2},
+		"tightest fit does not": {BestFit(),
+			pool(node(1, gpu(11, inUse(7, 35))), node(2, gpu(21, inUse(7, 20)))), want(cores(40)), 1},
 		"weir keeps whole nodes even of linked devices": {named(t, fleet.Weir, Demand{GPUs: 4, Cores: 100}),
 			pool(linked(node(1, gpu(11), gpu(12), gpu(13), gpu(14)), []int64{11, 12}), node(2, gpu(21), gpu(22))), want(gpus(2, 100)), 2},
 		"weir prefers what the project has opened": {named(t, fleet.Weir, Demand{GPUs: 1, Cores: 40}),
-			pool(node(1, mixed(gpu(11, held(8, 20)))), node(2, gpu(21, held(7, 35)))), want(cores(40)), 2},
+			pool(node(1, mixed(gpu(11, inUse(8, 20)))), node(2, gpu(21, inUse(7, 35)))), want(cores(40)), 2},
 		"weir spends no exclusive device on a fraction": {named(t, fleet.Weir, Demand{GPUs: 1, Cores: 40}),
 			pool(node(1, exclusive(gpu(11))), node(2, gpu(21))), want(cores(40)), 2},
-		"weir without a past takes the tightest fit": {named(t, fleet.Weir),
-			pool(node(1, gpu(11, held(7, 20))), node(2, gpu(21, held(7, 35)))), want(cores(40)), 2},
+		"weir without a past takes tightest fit": {named(t, fleet.Weir),
+			pool(node(1, gpu(11, inUse(7, 20))), node(2, gpu(21, inUse(7, 35)))), want(cores(40)), 2},
 		"weir without a past, too, spends no exclusive device": {named(t, fleet.Weir),
 			pool(node(1, exclusive(gpu(11))), node(2, gpu(21))), want(cores(40)), 2},
 		"what cannot have been demanded teaches nothing": {named(t, fleet.Weir, Demand{GPUs: 1, Cores: 101}, Demand{}),
-			pool(node(1, gpu(11, held(7, 20))), node(2, gpu(21, held(7, 35)))), want(cores(40)), 2},
+			pool(node(1, gpu(11, inUse(7, 20))), node(2, gpu(21, inUse(7, 35)))), want(cores(40)), 2},
 		"several GPUs are not expected of instances": {named(t, fleet.Weir, Demand{GPUs: 2, Cores: 28}, Demand{GPUs: 1, Cores: 20}),
 			pool(node(1, limited(28, gpu(11)), limited(28, gpu(12))), node(2, instance(21, 28), instance(22, 28))), want(cores(28)), 2},
 		"demands for another model do not count": {named(t, fleet.Weir, Demand{GPUs: 2, Cores: 100, Model: "a100"}, Demand{GPUs: 1, Cores: 90}),
@@ -241,7 +241,7 @@ func TestInstances(t *testing.T) {
 		t.Errorf("two GPUs of instances: %+v", refusal)
 	}
 	got := Capacity(s)
-	if got.GPUs != 2 || got.Cores != 198 || got.FreeCores != 170 || got.HeldCores != 28 {
+	if got.GPUs != 2 || got.Cores != 198 || got.FreeCores != 170 || got.CoresInUse != 28 {
 		t.Errorf("capacity %+v", got)
 	}
 	if cores, _ := Largest(pool(s.Nodes[0]), want(cores(90))); cores != 42 {

@@ -52,17 +52,17 @@ func take(t *rapid.T, s Snapshot, d Demand, c Choice, holder int64) {
 }
 
 // hold makes grants shares of a holder, and tells how many there were.
-func hold(s Snapshot, d Demand, c Choice, holder int64) (held int) {
+func hold(s Snapshot, d Demand, c Choice, holder int64) (inUse int) {
 	n := &s.Nodes[c.Node-1]
 	for i := range n.Devices {
 		for _, g := range c.Devices {
 			if g.Device == n.Devices[i].ID {
 				n.Devices[i].Shares = append(n.Devices[i].Shares, Share{g.Cores, g.MemoryMiB, d.Project, holder})
-				held++
+				inUse++
 			}
 		}
 	}
-	return held
+	return inUse
 }
 
 func release(s Snapshot, holder int64) {
@@ -265,7 +265,7 @@ func TestHostileNumbers(t *testing.T) {
 		if cores, memory := Largest(s, d); cores < 0 || memory < 0 || cores > max(d.Cores, 0) {
 			t.Fatalf("offered %d cores %d MiB for %+v", cores, memory, d)
 		}
-		if c := Capacity(s); c.FreeCores < 0 || c.HeldCores < 0 || c.MemoryMiB < 0 || c.FreeMemoryMiB < 0 || c.HeldMemoryMiB < 0 {
+		if c := Capacity(s); c.FreeCores < 0 || c.CoresInUse < 0 || c.MemoryMiB < 0 || c.FreeMemoryMiB < 0 || c.MemoryMiBInUse < 0 {
 			t.Fatalf("capacity %+v", c)
 		}
 	})

@@ -68,11 +68,11 @@ func (w *World) Heartbeat(t *testing.T, b providers.Heartbeat) providers.Orders 
 }
 
 // Claim makes a workspace and asks for its shares; whoever gets none has none.
-func (w *World) Claim(t *testing.T, m models.Member, d models.Demand) (models.Workspace, models.Answer) {
+func (w *World) Claim(t *testing.T, m models.Member, d models.Demand) (models.Workspace, models.Decision) {
 	t.Helper()
 	row := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, EnvironmentID: w.Environment(t), Name: policies.NewSecret(),
 		State: models.StateStarting, Demand: d, Version: 1, RequestedAt: w.Store.Now()}
-	var a models.Answer
+	var a models.Decision
 	err := w.Store.InTx(w.Ctx, func(q *models.Queries) (err error) {
 		row.ID = 0
 		if err := q.CreateWorkspace(&row, models.Text{}); err != nil {

@@ -22,29 +22,29 @@ func (w *World) KeepsRules(t Reporter, project int64) {
 	if err1 != nil || err2 != nil || err3 != nil {
 		t.Fatalf("%v, %v, %v", err1, err2, err3)
 	}
-	var promised, held models.Resources
+	var allocated, inUse models.Resources
 	byMember := map[int64]models.Resources{}
 	for _, row := range all {
 		if row.ProjectID == project {
-			held = held.Add(row.Demand.Resources())
+			inUse = inUse.Add(row.Demand.Resources())
 			byMember[row.MemberID] = byMember[row.MemberID].Add(row.Demand.Resources())
 		}
 	}
 	for _, m := range members {
-		promised = promised.Add(m.Peak)
-		if over := byMember[m.ID].Exceeding(m.Peak); len(over) > 0 {
+		allocated = allocated.Add(m.Limit)
+		if over := byMember[m.ID].Exceeding(m.Limit); len(over) > 0 {
 			t.Errorf("rule 2: %s holds too much: %+v", m.UserEmail, over)
 		}
 	}
-	if over := promised.Exceeding(p.Quota); len(over) > 0 {
-		t.Errorf("rule 1: too much is promised: %+v", over)
+	if over := allocated.Exceeding(p.Quota); len(over) > 0 {
+		t.Errorf("rule 1: too much is allocated: %+v", over)
 	}
-	if over := held.Exceeding(p.Quota); len(over) > 0 {
+	if over := inUse.Exceeding(p.Quota); len(over) > 0 {
 		t.Errorf("rule 2: the project holds too much: %+v", over)
 	}
 	v, err := w.Project(w.Ctx, w.Root, project)
-	if err != nil || v.Promised != promised || v.Held != held {
-		t.Errorf("the service says %+v and %+v, the rows %+v and %+v, %v", v.Promised, v.Held, promised, held, err)
+	if err != nil || v.Allocated != allocated || v.InUse != inUse {
+		t.Errorf("the service says %+v and %+v, the rows %+v and %+v, %v", v.Allocated, v.InUse, allocated, inUse, err)
 	}
 }
 

@@ -71,7 +71,7 @@ func (w *World) NewProject(t *testing.T, name string, quota models.Resources) mo
 // NewRole adds a role to a project.
 func (w *World) NewRole(t *testing.T, project int64, name, permission string, limit models.Resources) models.Role {
 	t.Helper()
-	r, err := w.CreateRole(w.Ctx, w.Root, project, projects.RoleInput{Name: name, Permission: permission, Peak: limit})
+	r, err := w.CreateRole(w.Ctx, w.Root, project, projects.RoleInput{Name: name, Permission: permission, Limit: limit})
 	if err != nil {
 		t.Fatal(err)
 	}

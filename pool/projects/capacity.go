@@ -64,7 +64,7 @@ func (c *Capacity) View(ctx context.Context, actor policies.Actor, page models.P
 	if v.Rows, v.Setting, err = c.rows(q); err != nil {
 		return v, err
 	}
-	projects, err := q.PromisedProjects(q.Now(), page)
+	projects, err := q.AllocatedProjects(q.Now(), page)
 	if err != nil || len(projects) == 0 {
 		return v, err
 	}
@@ -83,7 +83,7 @@ func (c *Capacity) rows(q *models.Queries) ([]CapacityRow, models.Overcommit, er
 	if err != nil {
 		return nil, o, err
 	}
-	allocated, err := q.PromisedQuotas(q.Now())
+	allocated, err := q.AllocatedQuotas(q.Now())
 	if err != nil {
 		return nil, o, err
 	}
@@ -115,7 +115,7 @@ const maxRatio = 10_000
 
 // OvercommitInput says how much of each resource may be allocated.
 type OvercommitInput struct {
-	Ratio   models.Resources `json:"ratio" doc:"percent of what there is that may be promised, 1 to 10000; one number for each resource"`
+	Ratio   models.Resources `json:"ratio" doc:"percent of what there is that may be allocated, 1 to 10000; one number for each resource"`
 	Stated  Stated           `json:"stated,omitempty" doc:"how much there is of what nothing measures"`
 	Version int64            `json:"-"`
 }
@@ -173,7 +173,7 @@ func Beyond(rows []CapacityRow, more models.Resources) (texts []models.Text) {
 	mores := more.Amounts()
 	for i, r := range rows {
 		if over := r.Beyond(mores[i].Value); over > 0 {
-			texts = append(texts, models.Say("%s: %s would be promised, %s more than %s (%d %% of the pool's %s)", r.Label,
+			texts = append(texts, models.Say("%s: %s would be allocated, %s more than the maximum of %s (%d %% of the pool's capacity of %s)", r.Label,
 				models.Quantity(r.Name, r.Value+mores[i].Value), models.Quantity(r.Name, over), models.Quantity(r.Name, r.Limit),
 				r.Ratio, models.Quantity(r.Name, r.Capacity)))
 		}

@@ -16,7 +16,7 @@ func TestPromisesBesideCapacity(t *testing.T) {
 		if _, err := h.CreateProject(h.Ctx, h.Root, projects.ProjectInput{Name: "over soon", Quota: pooltest.Cores(1000), EndsAt: &over}); err != nil {
 			t.Fatal(err)
 		}
-		h.Clock.Pass(2 * time.Hour)
+		h.Clock.Advance(2 * time.Hour)
 		if got := h.CapacityOf(t, "gpu_cores"); got.Value != 550 || got.Capacity != 400 || got.Simulated != 400 || got.Limit != 400 || got.Excess != 150 || got.Missing != 150 {
 			t.Errorf("%+v", got)
 		}
@@ -40,7 +40,7 @@ func TestPromisesBesideCapacity(t *testing.T) {
 			t.Errorf("without its machine the pool has %+v", got)
 		}
 		v, err := h.Capacity.View(h.Ctx, h.Root, models.Page{})
-		if err != nil || len(v.Projects) != 2 || v.Projects[0].Quota.GPUCores != 200 || v.Projects[0].Promised.GPUCores != 70 || v.Projects[1].Quota.GPUCores != 350 {
+		if err != nil || len(v.Projects) != 2 || v.Projects[0].Quota.GPUCores != 200 || v.Projects[0].Allocated.GPUCores != 70 || v.Projects[1].Quota.GPUCores != 350 {
 			t.Errorf("%+v, %v", v.Projects, err)
 		}
 	})

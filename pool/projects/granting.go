@@ -10,7 +10,7 @@ import (
 // grantsRole refuses to make, change or delete a role that permits, before or
 // after, what the actor may not do in the project.
 func (e Editor) grantsRole(r models.Role, also ...models.Permissions) error {
-	return e.access.Granting(e.q, e.actor, r.ProjectID, "permission", models.Say("The role %s", r.Name), append(also, r.Permits())...)
+	return e.access.CheckGrant(e.q, e.actor, r.ProjectID, "permission", models.Say("The role %s", r.Name), append(also, r.Permits())...)
 }
 
 // grantsPlace refuses to give, change or end the place of a user whose role,
@@ -23,12 +23,12 @@ func (e Editor) grantsPlace(user int64, roles ...models.Role) error {
 	if err != nil {
 		return err
 	}
-	held := make([]models.Permissions, len(roles))
+	inUse := make([]models.Permissions, len(roles))
 	for i, r := range roles {
-		held[i] = r.Permits()
+		inUse[i] = r.Permits()
 	}
-	whose := models.Say("%s, in the role %s,", u.Email, roles[len(roles)-1].Name)
-	return e.access.Granting(e.q, e.actor, roles[0].ProjectID, "role_id", whose, held...)
+	whose := models.Say("%s (role %s)", u.Email, roles[len(roles)-1].Name)
+	return e.access.CheckGrant(e.q, e.actor, roles[0].ProjectID, "role_id", whose, inUse...)
 }
 
 // mayEnd refuses to end, or to change in any way, the place of a member with
@@ -47,7 +47,7 @@ func (e Editor) staysAsLong(m models.Member, until *time.Time) error {
 	if e.actor.User.ID != m.UserID || !EndsLater(until, m.Until) || e.access.May(e.actor, m.ProjectID, "project", "write") {
 		return nil
 	}
-	return models.Forbidden("Nobody extends their own participation. Another manager of the project can, or a platform administrator.")
+	return models.Forbidden("You cannot extend your own membership. Contact another project manager or a platform administrator.")
 }
 
 // EndsLater tells whether an end lies after another; without an end is last.
@@ -70,6 +70,6 @@ func (s *Service) Permissions(actor policies.Actor, project int64) Permissions {
 		EditMembers: s.access.May(actor, project, "member", "write"),
 		Launch:      actor.MemberOf(project) && s.access.May(actor, project, "workspace", "launch"),
 		ReadAudit:   s.access.May(actor, project, "audit", "read"),
-		Has:         s.access.Having(actor, project),
+		Has:         s.access.PermissionsIn(actor, project),
 	}
 }

@@ -21,14 +21,14 @@ type Followed struct {
 // counts that fits; the rest of the rules is as for any member. A place that
 // came by a group goes with the last group that gives one there; a place that
 // somebody here gave stays as it is.
-func (s *Service) FollowGroups(ctx context.Context, i models.Identity, wanted []policies.Place) (f Followed, err error) {
+func (s *Service) FollowGroups(ctx context.Context, i models.Identity, wanted []policies.ProjectRole) (f Followed, err error) {
 	q := s.store.Read(ctx)
 	var projects []int64
 	roles := map[int64][]string{}
 	for _, w := range wanted {
 		p, err := q.ProjectByName(models.Everything, w.Project)
 		if models.KindOf(err) == models.KindNotFound {
-			f.Notes = append(f.Notes, models.Say("A group of yours gives you a place in the project %s, which is not here.", w.Project))
+			f.Notes = append(f.Notes, models.Say("Your group gives you access to the project %s, which does not exist.", w.Project))
 			continue
 		}
 		if err != nil {
@@ -39,7 +39,7 @@ func (s *Service) FollowGroups(ctx context.Context, i models.Identity, wanted []
 		}
 		roles[p.ID] = append(roles[p.ID], w.Role)
 	}
-	given, err := q.GivenPlaces(i.ID)
+	given, err := q.ProjectsGivenBy(i.ID)
 	if err != nil {
 		return f, err
 	}
@@ -70,7 +70,7 @@ func (s *Service) followGroupsIn(ctx context.Context, i models.Identity, project
 	var member int64 // that has come in
 	var notes []models.Text
 	changed := false
-	err := s.store.Revoking(ctx, func(q *models.Queries) error {
+	err := s.store.InRevokingTx(ctx, func(q *models.Queries) error {
 		member, notes, changed = 0, nil, false
 		at, err := groupPlaceOf(s.Within(q, signIn), i, project)
 		if err != nil || at.present && !at.given {
@@ -108,7 +108,7 @@ func groupPlaceOf(e Editor, i models.Identity, project int64) (at groupPlace, er
 		return at, models.IgnoreNotFound(err)
 	}
 	at.present = at.member.RemovedAt == nil
-	at.given, err = e.q.WasGiven(i.ID, at.member.ID)
+	at.given, err = e.q.WasGivenBy(i.ID, at.member.ID)
 	return at, err
 }
 
@@ -130,7 +130,7 @@ func (at *groupPlace) giveRole(name string) (bool, error) {
 		at.member.RoleID, at.member.Until = r.ID, nil
 		err = at.putMember(&at.member)
 	} else {
-		if err := allocationFits(at.q, at.project, r.Peak, "role_id", 1); err != nil {
+		if err := allocationFits(at.q, at.project, r.Limit, "role_id", 1); err != nil {
 			return false, err
 		}
 		at.member, err = at.join(at.identity.UserID, r, MemberInput{RoleID: r.ID})
@@ -138,7 +138,7 @@ func (at *groupPlace) giveRole(name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := at.q.MarkGiven(at.identity.ID, at.member.ID); err != nil {
+	if err := at.q.MarkGivenByIdentity(at.identity.ID, at.member.ID); err != nil {
 		return false, err
 	}
 	return true, at.actor.Audit(at.q, policies.Change{Action: action, Object: "member", ID: at.member.ID, Project: at.project.ID, Before: before, After: at.member})
@@ -154,7 +154,7 @@ func (at groupPlace) recordRefusal(role string, err error) (models.Text, error) 
 	default:
 		return reason, err
 	}
-	note := models.Say("A group of yours gives you the role %s in the project %s, which was not done: %s", role, at.project.Name, reason)
+	note := models.Say("Your group assigns you the role %s in the project %s, but this failed: %s", role, at.project.Name, reason)
 	return note, at.actor.Audit(at.q, policies.Change{Action: "refuse", Object: "member", ID: at.member.ID, Project: at.project.ID,
 		After: map[string]any{"user_id": at.identity.UserID, "role": role, "reason": reason.String()}})
 }
@@ -164,7 +164,7 @@ func (at groupPlace) endIfGiven() error {
 	if !at.given {
 		return nil
 	}
-	if err := at.q.UnmarkGiven(at.member.ID); err != nil || !at.present {
+	if err := at.q.UnmarkGivenByIdentity(at.member.ID); err != nil || !at.present {
 		return err
 	}
 	return at.endPlace(at.member)

@@ -25,9 +25,9 @@ func (o *world) identity(t *testing.T) models.Identity {
 // follow is a sign-in with groups that give roles in one project.
 func (o *world) follow(t *testing.T, i models.Identity, project string, roles ...string) projects.Followed {
 	t.Helper()
-	var wanted []policies.Place
+	var wanted []policies.ProjectRole
 	for _, r := range roles {
-		wanted = append(wanted, policies.Place{Project: project, Role: r})
+		wanted = append(wanted, policies.ProjectRole{Project: project, Role: r})
 	}
 	f, err := o.FollowGroups(o.Ctx, i, wanted)
 	if err != nil {
@@ -155,8 +155,8 @@ func TestGroupsKeepTheQuotaUnderLoad(t *testing.T) {
 			people[i] = o.identity(t)
 		}
 		refused := make([]int, len(people))
-		modelstest.Together(len(people), func(i int) {
-			f, err := o.FollowGroups(o.Ctx, people[i], []policies.Place{{Project: "vision", Role: "engineer"}})
+		modelstest.Concurrently(len(people), func(i int) {
+			f, err := o.FollowGroups(o.Ctx, people[i], []policies.ProjectRole{{Project: "vision", Role: "engineer"}})
 			if err != nil {
 				t.Error(err)
 			}
@@ -166,9 +166,9 @@ func TestGroupsKeepTheQuotaUnderLoad(t *testing.T) {
 		for _, n := range refused {
 			sum += n
 		}
-		promised, err := o.Store.Read(o.Ctx).PromisedPeaks(p.ID)
-		if err != nil || promised.GPUCores != 300 || sum != 5 {
-			t.Errorf("%d cores are promised, %s, %v", promised.GPUCores, fmt.Sprint(refused), err)
+		allocated, err := o.Store.Read(o.Ctx).AllocatedLimits(p.ID)
+		if err != nil || allocated.GPUCores != 300 || sum != 5 {
+			t.Errorf("%d cores are allocated, %s, %v", allocated.GPUCores, fmt.Sprint(refused), err)
 		}
 	})
 }

@@ -13,9 +13,9 @@ type HandoverInput struct {
 	ToMemberID int64 `json:"to_member_id" minimum:"1" doc:"a present member of the same project"`
 }
 
-// Leavers lists who was a member of a project once, and who has their
+// FormerMembers lists who was a member of a project once, and who has their
 // directories now.
-func (s *Service) Leavers(ctx context.Context, actor policies.Actor, project int64, page models.Page) ([]models.Leaver, error) {
+func (s *Service) FormerMembers(ctx context.Context, actor policies.Actor, project int64, page models.Page) ([]models.FormerMember, error) {
 	if err := s.access.Check(actor, project, "project", "read"); err != nil {
 		return nil, err
 	}
@@ -23,66 +23,66 @@ func (s *Service) Leavers(ctx context.Context, actor policies.Actor, project int
 	if _, err := q.Project(actor.Scope(), project); err != nil {
 		return nil, err
 	}
-	return q.Leavers(actor.Scope(), project, page)
+	return q.FormerMembers(actor.Scope(), project, page)
 }
 
-// Leaver finds one of the Leavers.
-func (s *Service) Leaver(ctx context.Context, actor policies.Actor, project, member int64) (v models.Leaver, err error) {
+// FormerMember finds one of the FormerMembers.
+func (s *Service) FormerMember(ctx context.Context, actor policies.Actor, project, member int64) (v models.FormerMember, err error) {
 	if err := s.access.Check(actor, project, "project", "read"); err != nil {
 		return v, err
 	}
-	return s.store.Read(ctx).Leaver(actor.Scope(), project, member)
+	return s.store.Read(ctx).FormerMember(actor.Scope(), project, member)
 }
 
-// Heirs lists to whom directories of a project can be handed, for those who
+// Recipients lists to whom directories of a project can be handed, for those who
 // may do that.
-func (s *Service) Heirs(ctx context.Context, actor policies.Actor, project int64) ([]models.Heir, error) {
+func (s *Service) Recipients(ctx context.Context, actor policies.Actor, project int64) ([]models.Recipient, error) {
 	if err := s.access.Check(actor, project, "member", "write"); err != nil {
 		return nil, err
 	}
-	return s.store.Read(ctx).Heirs(project)
+	return s.store.Read(ctx).Recipients(project)
 }
 
 // HandOver gives the directory of a member who has left to a present one: the
 // workspaces that the heir starts from now on can write it. It stays where it
 // is, and the others go on reading it.
-func (s *Service) HandOver(ctx context.Context, actor policies.Actor, project, member int64, in HandoverInput) (v models.Leaver, err error) {
+func (s *Service) HandOver(ctx context.Context, actor policies.Actor, project, member int64, in HandoverInput) (v models.FormerMember, err error) {
 	err = s.edit(ctx, actor, policies.Need{Project: project, Object: "member", Act: "write"}, func(e Editor, p models.Project) error {
-		v, err := leaver(e.q, actor, project, member)
+		v, err := formerMember(e.q, actor, project, member)
 		if err != nil {
 			return err
 		}
-		if v.HeirID != nil {
-			return models.Conflict("%s has this directory already. Take it back first.", v.HeirName)
+		if v.RecipientID != nil {
+			return models.Conflict("This directory is already handed over to %s. Take it back first.", v.RecipientName)
 		}
 		return e.handOver(p, v, in)
 	})
 	if err != nil {
 		return v, err
 	}
-	return s.Leaver(ctx, actor, project, member)
+	return s.FormerMember(ctx, actor, project, member)
 }
 
 // leaver finds who has left; a present member has a directory of their own.
-func leaver(q *models.Queries, actor policies.Actor, project, member int64) (models.Leaver, error) {
-	v, err := q.Leaver(actor.Scope(), project, member)
+func formerMember(q *models.Queries, actor policies.Actor, project, member int64) (models.FormerMember, error) {
+	v, err := q.FormerMember(actor.Scope(), project, member)
 	if models.KindOf(err) != models.KindNotFound {
 		return v, err
 	}
 	if m, err := q.MemberView(actor.Scope(), project, member); err == nil {
-		return v, models.Conflict("%s is a member still. Only the directory of somebody who has left can be handed over.", m.UserName)
+		return v, models.Conflict("%s is still a member. Only the directories of former members can be handed over.", m.UserName)
 	}
 	return v, err
 }
 
 // handOver gives the directory of who has left to a present member.
-func (e Editor) handOver(p models.Project, from models.Leaver, in HandoverInput) error {
+func (e Editor) handOver(p models.Project, from models.FormerMember, in HandoverInput) error {
 	heir, err := e.q.Member(e.actor.Scope(), p.ID, in.ToMemberID)
 	if err == nil && !heir.Active(e.q.Now()) {
 		err = models.NotFound("member")
 	}
 	if err != nil {
-		return models.NotFoundAs(err, models.Invalid("to_member_id", "is not a present member of this project"))
+		return models.NotFoundAs(err, models.Invalid("to_member_id", "is not a current member of this project"))
 	}
 	h := models.Handover{ProjectID: p.ID, MemberID: from.ID, ToMemberID: heir.ID, At: e.q.Now()}
 	if e.actor.User.ID != 0 {
@@ -91,9 +91,9 @@ func (e Editor) handOver(p models.Project, from models.Leaver, in HandoverInput)
 	if err := e.q.CreateHandover(&h); err != nil {
 		return err
 	}
-	n := models.Notice{Kind: "handover.given", Link: fmt.Sprintf("/projects/%d", p.ID), Data: h,
-		Text: models.Say("The directory of %s in %s is handed to you: %s. Workspaces that you start from now on can write it.", from.UserName, p.Name, DirectoryOf(p.ID, from.ID))}
-	if err := e.q.Tell([]int64{heir.UserID}, n); err != nil {
+	n := models.Notification{Kind: "handover.given", Link: fmt.Sprintf("/projects/%d", p.ID), Data: h,
+		Text: models.Say("The directory of %s in %s was handed over to you: %s. Workspaces that you start from now on can write to it.", from.UserName, p.Name, DirectoryOf(p.ID, from.ID))}
+	if err := e.q.Notify([]int64{heir.UserID}, n); err != nil {
 		return err
 	}
 	return e.actor.Audit(e.q, policies.Change{Action: "hand-over", Object: "member", ID: from.ID, Project: p.ID, After: h})
@@ -108,7 +108,7 @@ func DirectoryOf(project, member int64) string {
 // directory any more, once the heir's running workspaces have ended.
 func (s *Service) TakeBack(ctx context.Context, actor policies.Actor, project, member int64) error {
 	return s.edit(ctx, actor, policies.Need{Project: project, Object: "member", Act: "write"}, func(e Editor, _ models.Project) error {
-		if _, err := e.q.Leaver(actor.Scope(), project, member); err != nil {
+		if _, err := e.q.FormerMember(actor.Scope(), project, member); err != nil {
 			return err
 		}
 		h, err := e.q.Handover(project, member)
@@ -179,6 +179,6 @@ func tellHeir(q *models.Queries, h models.Handover) error {
 	if err != nil {
 		return err
 	}
-	return q.Tell([]int64{heir.UserID}, models.Notice{Kind: "handover.ended", Link: fmt.Sprintf("/projects/%d", p.ID), Data: h,
-		Text: models.Say("The directory %s in %s is not handed to you any more. Workspaces that you start from now on can read it.", DirectoryOf(p.ID, h.MemberID), p.Name)})
+	return q.Notify([]int64{heir.UserID}, models.Notification{Kind: "handover.ended", Link: fmt.Sprintf("/projects/%d", p.ID), Data: h,
+		Text: models.Say("The directory %s in %s is no longer handed over to you. Workspaces that you start from now on can only read it.", DirectoryOf(p.ID, h.MemberID), p.Name)})
 }

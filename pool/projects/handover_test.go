@@ -24,10 +24,10 @@ func (h *example) holder(t *testing.T, m models.Member) models.Holder {
 
 func (h *example) wantHeir(t *testing.T, from models.Member, heir int64) {
 	t.Helper()
-	v, err := h.Leaver(h.Ctx, h.Root, h.Vision.ID, from.ID)
+	v, err := h.FormerMember(h.Ctx, h.Root, h.Vision.ID, from.ID)
 	pooltest.NoError(t, err)
-	if (v.HeirID == nil) != (heir == 0) || heir != 0 && *v.HeirID != heir {
-		t.Errorf("the heir of %d is %v, want %d", from.ID, v.HeirID, heir)
+	if (v.RecipientID == nil) != (heir == 0) || heir != 0 && *v.RecipientID != heir {
+		t.Errorf("the heir of %d is %v, want %d", from.ID, v.RecipientID, heir)
 	}
 }
 
@@ -67,9 +67,9 @@ func TestHandOver(t *testing.T) {
 			t.Errorf("the heir: %+v", got)
 		}
 		pooltest.WantError(t, give(to(h.BossMember)), models.KindConflict, "Take it back first")
-		list, err := h.Store.Read(h.Ctx).Notices(bob.ID, models.Page{})
+		list, err := h.Store.Read(h.Ctx).Notifications(bob.ID, models.Page{})
 		pooltest.NoError(t, err)
-		if text := fmt.Sprintf("The directory of %s in vision is handed to you: /notebook/%d/%d. Workspaces that you start from now on can write it.", h.Ann.Name, h.Vision.ID, h.AnnMember.ID); list[0].Text.String() != text {
+		if text := fmt.Sprintf("The directory of %s in vision was handed over to you: /notebook/%d/%d. Workspaces that you start from now on can write to it.", h.Ann.Name, h.Vision.ID, h.AnnMember.ID); list[0].Text.String() != text {
 			t.Errorf("the heir is told %s", list[0].Text)
 		}
 
@@ -86,7 +86,7 @@ func TestHandOver(t *testing.T) {
 		if got := h.holder(t, h.BossMember); len(got.Inherits) != 0 {
 			t.Errorf("still the heir: %+v", got)
 		}
-		pooltest.WantError(t, pooltest.Error(h.Leaver(h.Ctx, h.Root, h.Vision.ID, h.AnnMember.ID)), models.KindNotFound)
+		pooltest.WantError(t, pooltest.Error(h.FormerMember(h.Ctx, h.Root, h.Vision.ID, h.AnnMember.ID)), models.KindNotFound)
 		pooltest.NoError(t, h.RemoveMember(h.Ctx, boss, h.Vision.ID, h.AnnMember.ID))
 		h.wantHeir(t, h.AnnMember, 0) // it is not remembered
 		words := []string{"create", "delete", "hand-over", "take-back", "hand-over", "take-back", "hand-over", "take-back", "create", "delete"}
@@ -104,11 +104,11 @@ func TestHandOverAcrossDeadlines(t *testing.T) {
 		soon, later := h.Store.Now().Add(day), h.Store.Now().Add(3*day)
 		h.EndMembership(t, h.AnnMember, &soon)
 		h.EndMembership(t, heir, &later)
-		h.Clock.Pass(day)
+		h.Clock.Advance(day)
 		if _, err := h.HandOver(h.Ctx, h.Root, h.Vision.ID, h.AnnMember.ID, projects.HandoverInput{ToMemberID: heir.ID}); err != nil {
 			t.Fatal(err)
 		}
-		h.Clock.Pass(2 * day) // the heir's is over, too
+		h.Clock.Advance(2 * day) // the heir's is over, too
 		h.wantHeir(t, h.AnnMember, 0)
 		if _, err := h.HandOver(h.Ctx, h.Root, h.Vision.ID, h.AnnMember.ID, projects.HandoverInput{ToMemberID: h.BossMember.ID}); err != nil {
 			t.Fatal(err)
@@ -124,17 +124,17 @@ func TestHandOverAcrossDeadlines(t *testing.T) {
 			t.Errorf("still the heir: %+v", got)
 		}
 		h.EndProject(t, h.Vision, &end)
-		h.Clock.Pass(day)
+		h.Clock.Advance(day)
 		if got := h.holder(t, h.BossMember); !got.Ended || got.Left {
 			t.Errorf("after the project: %+v", got)
 		}
 		h.wantHeir(t, h.AnnMember, 0)
-		leavers, err := h.Leavers(h.Ctx, h.Root, h.Vision.ID, models.Page{Limit: 1})
-		if err != nil || len(leavers) != 1 || leavers[0].ID != h.AnnMember.ID || !leavers[0].LeftAt().Equal(end) {
-			t.Errorf("%+v, %v", leavers, err)
+		formerMembers, err := h.FormerMembers(h.Ctx, h.Root, h.Vision.ID, models.Page{Limit: 1})
+		if err != nil || len(formerMembers) != 1 || formerMembers[0].ID != h.AnnMember.ID || !formerMembers[0].LeftAt().Equal(end) {
+			t.Errorf("%+v, %v", formerMembers, err)
 		}
-		if leavers, err = h.Leavers(h.Ctx, h.Root, h.Vision.ID, models.Page{After: leavers[0].ID}); err != nil || len(leavers) != 1 || leavers[0].ID != heir.ID {
-			t.Errorf("the next page: %+v, %v", leavers, err)
+		if formerMembers, err = h.FormerMembers(h.Ctx, h.Root, h.Vision.ID, models.Page{After: formerMembers[0].ID}); err != nil || len(formerMembers) != 1 || formerMembers[0].ID != heir.ID {
+			t.Errorf("the next page: %+v, %v", formerMembers, err)
 		}
 	})
 }
@@ -144,14 +144,14 @@ func (h *example) expires(t *testing.T, m models.Member) {
 	t.Helper()
 	soon := h.Store.Now().Add(day)
 	h.EndMembership(t, m, &soon)
-	h.Clock.Pass(day)
+	h.Clock.Advance(day)
 }
 
 // handoversTold are the kinds of what a person was told of handovers, oldest
 // first.
 func (h *example) handoversTold(t *testing.T, u models.User) (kinds []string) {
 	t.Helper()
-	list, err := h.Store.Read(h.Ctx).Notices(u.ID, models.Page{Limit: 200})
+	list, err := h.Store.Read(h.Ctx).Notifications(u.ID, models.Page{Limit: 200})
 	pooltest.NoError(t, err)
 	for _, n := range slices.Backward(list) {
 		if strings.HasPrefix(n.Kind, "handover.") {
@@ -252,7 +252,7 @@ func TestHandOverDoesNotRevive(t *testing.T) {
 		give()
 		h.EndMembership(t, heir, nil) // who is there stays the heir
 		told = append(told, "handover.given")
-		step("no end", heir.ID, "hand-over", "take-back", "hand-over", "take-back", "hand-over")
+		step("no end date", heir.ID, "hand-over", "take-back", "hand-over", "take-back", "hand-over")
 	})
 }
 
@@ -290,12 +290,12 @@ func TestWhoMayHandOver(t *testing.T) {
 			}
 		}
 		h.wantHeir(t, h.AnnMember, 0)
-		if list, err := h.Leavers(h.Ctx, h.Actor(t, bob), h.Vision.ID, models.Page{}); err != nil || len(list) != 1 {
+		if list, err := h.FormerMembers(h.Ctx, h.Actor(t, bob), h.Vision.ID, models.Page{}); err != nil || len(list) != 1 {
 			t.Errorf("members see who left: %+v, %v", list, err)
 		}
-		pooltest.WantError(t, pooltest.Error(h.Heirs(h.Ctx, h.Actor(t, bob), h.Vision.ID)), models.KindForbidden)
-		pooltest.WantError(t, pooltest.Error(h.Leavers(h.Ctx, h.Actor(t, h.Eve), h.Vision.ID, models.Page{})), models.KindNotFound)
-		if heirs, err := h.Heirs(h.Ctx, h.Actor(t, h.Boss), h.Vision.ID); err != nil || len(heirs) != 2 {
+		pooltest.WantError(t, pooltest.Error(h.Recipients(h.Ctx, h.Actor(t, bob), h.Vision.ID)), models.KindForbidden)
+		pooltest.WantError(t, pooltest.Error(h.FormerMembers(h.Ctx, h.Actor(t, h.Eve), h.Vision.ID, models.Page{})), models.KindNotFound)
+		if heirs, err := h.Recipients(h.Ctx, h.Actor(t, h.Boss), h.Vision.ID); err != nil || len(heirs) != 2 {
 			t.Errorf("heirs: %+v, %v", heirs, err)
 		}
 	})
@@ -306,9 +306,9 @@ func TestOneHeir(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
 		heir, _ := h.NewMember(t, h.Engineer)
 		pooltest.NoError(t, h.RemoveMember(h.Ctx, h.Root, h.Vision.ID, h.AnnMember.ID))
-		h.Clock.Pass(time.Second)
-		var kinds modelstest.Kinds
-		modelstest.Together(8, func(i int) {
+		h.Clock.Advance(time.Second)
+		var kinds modelstest.ErrorCounts
+		modelstest.Concurrently(8, func(i int) {
 			in := projects.HandoverInput{ToMemberID: []int64{heir.ID, h.BossMember.ID}[i%2]}
 			_, err := h.HandOver(h.Ctx, h.Root, h.Vision.ID, h.AnnMember.ID, in)
 			kinds.Add(err)

@@ -44,7 +44,7 @@ type model struct {
 // modelRole is a role; id 0 is none.
 type modelRole struct {
 	id, version int64
-	peak        amount
+	limit       amount
 }
 
 // modelMember is a person's membership, which keeps its id beyond its end; id 0 is
@@ -62,25 +62,25 @@ type modelWorkspace struct {
 	stopping bool
 }
 
-func (b model) promised() (sum amount) {
+func (b model) allocated() (sum amount) {
 	for _, m := range b.members {
 		if m.present {
-			sum = sum.add(b.roles[m.title].peak)
+			sum = sum.add(b.roles[m.title].limit)
 		}
 	}
 	return sum
 }
 
-func (b model) heldBy(person int) (sum amount) {
+func (b model) inUseBy(person int) (sum amount) {
 	for _, h := range b.holds[person] {
 		sum = sum.add(h.amount)
 	}
 	return sum
 }
 
-func (b model) held() (sum amount) {
+func (b model) inUse() (sum amount) {
 	for i := range b.holds {
-		sum = sum.add(b.heldBy(i))
+		sum = sum.add(b.inUseBy(i))
 	}
 	return sum
 }
@@ -123,7 +123,7 @@ type move struct {
 	person    int
 	title     int
 	role      int64 // id, as the mover believes
-	seat      int
+	lease     int
 	workspace int64 // id
 	amount    amount
 	version   int64 // that the mover has read; 0: does not mind
@@ -137,8 +137,8 @@ type outcome struct {
 	numbers     string
 	id, version int64
 	quota       amount // what a reader saw, from here on
-	promised    amount
-	held        amount
+	allocated   amount
+	inUse       amount
 	members     int64
 	live        int64
 }
@@ -201,7 +201,7 @@ func (b model) judge(m move, got outcome) (after model, done outcome, refusals [
 		return b.judgeWorkspace(m, got)
 	default: // read
 		members, live := b.count()
-		return b, outcome{version: b.version, quota: b.quota, promised: b.promised(), held: b.held(), members: members, live: live}, nil
+		return b, outcome{version: b.version, quota: b.quota, allocated: b.allocated(), inUse: b.inUse(), members: members, live: live}, nil
 	}
 }
 
@@ -209,17 +209,17 @@ func (b model) judgeQuota(m move) (after model, done outcome, refusals []outcome
 	if m.version != 0 && m.version != b.version {
 		return b, done, []outcome{refusal(models.KindConflict)}
 	}
-	promised, held := b.promised(), b.held()
-	refusals = append(exceeding(promised, m.amount, func(pick func(amount) int64) []int64 { return []int64{pick(promised)} }),
-		exceeding(held, m.amount, func(pick func(amount) int64) []int64 { return []int64{pick(held)} })...)
+	allocated, inUse := b.allocated(), b.inUse()
+	refusals = append(exceeding(allocated, m.amount, func(pick func(amount) int64) []int64 { return []int64{pick(allocated)} }),
+		exceeding(inUse, m.amount, func(pick func(amount) int64) []int64 { return []int64{pick(inUse)} })...)
 	b.quota, b.version = m.amount, b.version+1
 	return b, outcome{version: b.version}, refusals
 }
 
 // promises holds rule 1 in the state after a change of n members' peaks.
-func (b model) promises(after model, n int64) []outcome {
-	more, left := after.promised().sub(b.promised()), b.quota.sub(b.promised())
-	return exceeding(after.promised(), b.quota, func(pick func(amount) int64) []int64 {
+func (b model) capacity(after model, n int64) []outcome {
+	more, left := after.allocated().sub(b.allocated()), b.quota.sub(b.allocated())
+	return exceeding(after.allocated(), b.quota, func(pick func(amount) int64) []int64 {
 		return []int64{pick(more), n, pick(left), pick(b.quota)}
 	})
 }
@@ -251,24 +251,24 @@ func (b model) judgeRole(m move, got outcome) (after model, done outcome, refusa
 	refusals = append(refusals, exceeding(m.amount, b.quota, func(pick func(amount) int64) []int64 { return []int64{pick(m.amount), pick(b.quota)} })...)
 	after = b
 	if m.what == createRole {
-		after.roles[m.title] = modelRole{id: got.id, version: 1, peak: m.amount}
+		after.roles[m.title] = modelRole{id: got.id, version: 1, limit: m.amount}
 		return after, outcome{id: got.id, version: 1}, refusals
 	}
-	after.roles[m.title].peak, after.roles[m.title].version = m.amount, old.version+1
-	refusals = append(refusals, b.promises(after, int64(len(holders)))...)
+	after.roles[m.title].limit, after.roles[m.title].version = m.amount, old.version+1
+	refusals = append(refusals, b.capacity(after, int64(len(holders)))...)
 	return after, outcome{id: old.id, version: old.version + 1}, append(refusals, b.holders(holders, m.amount)...)
 }
 
 // holders holds rule 2 against a lower peak: the refusal names what each
 // holds who holds more.
-func (b model) holders(list []int, peak amount) []outcome {
+func (b model) holders(list []int, limit amount) []outcome {
 	var all []int64
 	for _, i := range list {
-		h := b.heldBy(i)
-		if h.cpu > peak.cpu {
+		h := b.inUseBy(i)
+		if h.cpu > limit.cpu {
 			all = append(all, h.cpu)
 		}
-		if h.gib > peak.gib {
+		if h.gib > limit.gib {
 			all = append(all, h.gib)
 		}
 	}
@@ -295,32 +295,32 @@ func (b model) judgeMember(m move, got outcome) (after model, done outcome, refu
 	}
 	if m.what == addMember && old.present {
 		// That another peak would not fit either is just as true.
-		return b, done, append(b.another(r.peak), refusal(models.KindConflict))
+		return b, done, append(b.another(r.limit), refusal(models.KindConflict))
 	}
 	after.members[m.person] = modelMember{id: cmp.Or(old.id, got.id), present: true, title: m.title, version: old.version + 1}
-	held := b.heldBy(m.person)
-	refusals = append(b.promises(after, 1), exceeding(held, r.peak, func(pick func(amount) int64) []int64 { return []int64{pick(held), pick(r.peak)} })...)
+	inUse := b.inUseBy(m.person)
+	refusals = append(b.capacity(after, 1), exceeding(inUse, r.limit, func(pick func(amount) int64) []int64 { return []int64{pick(inUse), pick(r.limit)} })...)
 	return after, outcome{id: after.members[m.person].id, version: old.version + 1}, refusals
 }
 
 // another is what one more peak would exceed.
-func (b model) another(peak amount) []outcome {
-	left := b.quota.sub(b.promised())
-	return exceeding(b.promised().add(peak), b.quota, func(pick func(amount) int64) []int64 {
-		return []int64{pick(peak), 1, pick(left), pick(b.quota)}
+func (b model) another(limit amount) []outcome {
+	left := b.quota.sub(b.allocated())
+	return exceeding(b.allocated().add(limit), b.quota, func(pick func(amount) int64) []int64 {
+		return []int64{pick(limit), 1, pick(left), pick(b.quota)}
 	})
 }
 
 func (b model) judgeWorkspace(m move, got outcome) (after model, done outcome, refusals []outcome) {
-	h := b.holds[m.person][m.seat]
+	h := b.holds[m.person][m.lease]
 	if m.what != launch {
 		switch {
 		case h.id == 0 || h.id != m.workspace || m.what == stop && h.stopping:
 			return b, done, []outcome{refusal(models.KindConflict)}
 		case m.what == stop:
-			b.holds[m.person][m.seat].stopping = true
+			b.holds[m.person][m.lease].stopping = true
 		default:
-			b.holds[m.person][m.seat] = modelWorkspace{}
+			b.holds[m.person][m.lease] = modelWorkspace{}
 		}
 		return b, done, nil
 	}
@@ -328,18 +328,18 @@ func (b model) judgeWorkspace(m move, got outcome) (after model, done outcome, r
 	if !p.present {
 		return b, done, []outcome{refusal(models.KindForbidden)}
 	}
-	peak, held := b.roles[p.title].peak, b.heldBy(m.person)
-	if !m.amount.within(peak) {
+	limit, inUse := b.roles[p.title].limit, b.inUseBy(m.person)
+	if !m.amount.within(limit) {
 		return b, done, []outcome{refusal(models.KindInvalid)}
 	}
-	left := least(peak.sub(held), b.quota.sub(b.held()))
+	left := least(limit.sub(inUse), b.quota.sub(b.inUse()))
 	if h.id != 0 {
 		refusals = append(refusals, refusal(models.KindConflict))
 	}
 	refusals = append(refusals, exceeding(m.amount, left, func(pick func(amount) int64) []int64 {
-		return []int64{pick(held), pick(m.amount), pick(peak), pick(left)}
+		return []int64{pick(inUse), pick(m.amount), pick(limit), pick(left)}
 	})...)
-	b.holds[m.person][m.seat] = modelWorkspace{id: got.id, amount: m.amount}
+	b.holds[m.person][m.lease] = modelWorkspace{id: got.id, amount: m.amount}
 	return b, outcome{id: got.id}, refusals
 }
 

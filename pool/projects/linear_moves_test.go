@@ -60,9 +60,9 @@ func (m *busyWorld) open(t *testing.T, name string) *busyProject {
 	t.Helper()
 	s := &busyProject{name: name, model: model{quota: amount{12, 24}, version: 1}}
 	s.id = m.NewProject(t, name, s.model.quota.resources()).ID
-	for i, peak := range []amount{{2, 4}, {4, 6}} {
-		r := m.NewRole(t, s.id, title(i), models.PermissionMember, peak.resources())
-		s.model.roles[i] = modelRole{id: r.ID, version: r.Version, peak: peak}
+	for i, limit := range []amount{{2, 4}, {4, 6}} {
+		r := m.NewRole(t, s.id, title(i), models.PermissionMember, limit.resources())
+		s.model.roles[i] = modelRole{id: r.ID, version: r.Version, limit: limit}
 	}
 	for i := range 2 {
 		added, err := m.AddMember(m.Ctx, m.Root, s.id, projects.MemberInput{Email: m.persons[i].User.Email, RoleID: s.model.roles[0].id})
@@ -114,11 +114,11 @@ func moved(id, version int64, err error) (outcome, error) {
 func (m *busyWorld) do(actor policies.Actor, s *busyProject, v move) (outcome, error) {
 	switch v.what {
 	case createRole:
-		r, err := m.CreateRole(m.Ctx, actor, s.id, projects.RoleInput{Name: title(v.title), Permission: models.PermissionMember, Peak: v.amount.resources()})
+		r, err := m.CreateRole(m.Ctx, actor, s.id, projects.RoleInput{Name: title(v.title), Permission: models.PermissionMember, Limit: v.amount.resources()})
 		return moved(r.ID, r.Version, err)
 	case updateRole:
 		r, err := m.UpdateRole(m.Ctx, actor, s.id, v.role, projects.RoleInput{Name: title(v.title), Permission: models.PermissionMember,
-			Peak: v.amount.resources(), Version: v.version})
+			Limit: v.amount.resources(), Version: v.version})
 		return moved(r.ID, r.Version, err)
 	case deleteRole:
 		return ended(m.DeleteRole(m.Ctx, actor, s.id, v.role))
@@ -135,7 +135,7 @@ func (m *busyWorld) do(actor policies.Actor, s *busyProject, v move) (outcome, e
 		return moved(0, p.Version, err)
 	case read:
 		p, err := m.Project(m.Ctx, actor, s.id)
-		return outcome{version: p.Version, quota: amountOf(p.Quota), promised: amountOf(p.Promised), held: amountOf(p.Held), members: p.Members, live: p.Live}, err
+		return outcome{version: p.Version, quota: amountOf(p.Quota), allocated: amountOf(p.Allocated), inUse: amountOf(p.InUse), members: p.Members, live: p.Live}, err
 	default:
 		return m.doWorkspace(s, v)
 	}
@@ -145,7 +145,7 @@ func (m *busyWorld) doWorkspace(s *busyProject, v move) (outcome, error) {
 	switch v.what {
 	case launch:
 		r := v.amount.resources()
-		w, err := m.launches.Launch(m.Ctx, m.persons[v.person], workspaces.LaunchInput{ProjectID: s.id, EnvironmentID: m.env, Name: title(v.seat),
+		w, err := m.launches.Launch(m.Ctx, m.persons[v.person], workspaces.LaunchInput{ProjectID: s.id, EnvironmentID: m.env, Name: title(v.lease),
 			Request: models.LaunchParameters{CPUMilli: &r.CPUMilli, MemoryMiB: &r.MemoryMiB}})
 		return moved(w.ID, 0, err)
 	case stop:
@@ -203,7 +203,7 @@ func (s *busyProject) learn(v move, o outcome) {
 	case removeMember:
 		s.model.members[v.person].present = false
 	case launch:
-		s.model.holds[v.person][v.seat] = modelWorkspace{id: o.id}
+		s.model.holds[v.person][v.lease] = modelWorkspace{id: o.id}
 	case setQuota, read:
 		s.model.version = o.version
 	}
@@ -214,7 +214,7 @@ func (s *busyProject) learn(v move, o outcome) {
 func (s *busyProject) propose(r chance) move {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := move{what: moves[r.IntN(len(moves))], person: r.IntN(people), title: r.IntN(titles), seat: r.IntN(seats)}
+	v := move{what: moves[r.IntN(len(moves))], person: r.IntN(people), title: r.IntN(titles), lease: r.IntN(seats)}
 	mind := r.IntN(4) == 0
 	switch v.what {
 	case launch:
@@ -226,7 +226,7 @@ func (s *busyProject) propose(r chance) move {
 			v.what = addMember
 		}
 	case stop, end:
-		if s.model.holds[v.person][v.seat].id == 0 {
+		if s.model.holds[v.person][v.lease].id == 0 {
 			v.what = launch
 		}
 	case updateRole, deleteRole:
@@ -234,7 +234,7 @@ func (s *busyProject) propose(r chance) move {
 			v.what = createRole
 		}
 	}
-	v.role, v.workspace = s.model.roles[v.title].id, s.model.holds[v.person][v.seat].id
+	v.role, v.workspace = s.model.roles[v.title].id, s.model.holds[v.person][v.lease].id
 	switch {
 	case v.what == setQuota:
 		v.amount = amount{8 + int64(r.IntN(16)), 12 + int64(r.IntN(24))}
@@ -272,5 +272,5 @@ var moves = func() (list []string) {
 type chance interface{ IntN(n int) int }
 
 func (v move) String() string {
-	return fmt.Sprintf("%s person=%d title=%d role=%d seat=%d workspace=%d %v version=%d", v.what, v.person, v.title, v.role, v.seat, v.workspace, v.amount, v.version)
+	return fmt.Sprintf("%s person=%d title=%d role=%d seat=%d workspace=%d %v version=%d", v.what, v.person, v.title, v.role, v.lease, v.workspace, v.amount, v.version)
 }

@@ -90,7 +90,7 @@ func (f *linearRun) run(t *testing.T, total int) {
 	var looked sync.WaitGroup
 	looked.Go(func() { f.observe(t) })
 	began := time.Now()
-	modelstest.Together(writers, func(w int) {
+	modelstest.Concurrently(writers, func(w int) {
 		r := rand.New(rand.NewPCG(seed, uint64(w)))
 		for !t.Failed() {
 			n := int(f.next.Add(1)) - 1
@@ -157,7 +157,7 @@ func (f *linearRun) observe(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("the rules held in all of %d snapshots", looks)
+	t.Logf("the rules in use in all of %d snapshots", looks)
 	if looks < len(f.busy) {
 		t.Errorf("only %d snapshots of %d projects", looks, len(f.busy))
 	}
@@ -168,23 +168,23 @@ func (f *linearRun) observe(t *testing.T) {
 func brokenRules(q *models.Queries, project int64) error {
 	p, err1 := q.Project(models.Everything, project)
 	members, err2 := q.Members(models.Everything, project, models.Page{Limit: models.PageSize})
-	held, err3 := q.HeldByMembers(project)
+	inUse, err3 := q.InUseByMembers(project)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return err
 	}
-	var promised, all models.Resources
+	var allocated, all models.Resources
 	var problems []error
-	for _, h := range held { // also by those who were removed
+	for _, h := range inUse { // also by those who were removed
 		all = all.Add(h)
 	}
 	for _, m := range members {
-		promised = promised.Add(m.Peak)
-		if over := held[m.ID].Exceeding(m.Peak); len(over) > 0 {
+		allocated = allocated.Add(m.Limit)
+		if over := inUse[m.ID].Exceeding(m.Limit); len(over) > 0 {
 			problems = append(problems, fmt.Errorf("rule 2: %s holds too much: %+v", m.UserEmail, over))
 		}
 	}
-	if over := promised.Exceeding(p.Quota); len(over) > 0 {
-		problems = append(problems, fmt.Errorf("rule 1: too much is promised: %+v", over))
+	if over := allocated.Exceeding(p.Quota); len(over) > 0 {
+		problems = append(problems, fmt.Errorf("rule 1: too much is allocated: %+v", over))
 	}
 	if over := all.Exceeding(p.Quota); len(over) > 0 {
 		problems = append(problems, fmt.Errorf("rule 2: the project holds too much: %+v", over))

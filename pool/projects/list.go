@@ -12,14 +12,14 @@ import (
 type ProjectQuery struct {
 	Search string `query:"search" maxLength:"100" doc:"part of the name"`
 	State  string `query:"state" enum:"active,planned,ended" doc:"what the period of use is now"`
-	Sort   string `query:"sort" enum:"name,ends,quota,promised,held,left,members" doc:"order by the name, the period's end, or GPU cores of the quota, promised to members, held now, left of the quota; absent: by id"`
+	Sort   string `query:"sort" enum:"name,ends,quota,allocated,in use,left,members" doc:"order by the name, the period's end, or GPU cores of the quota, allocated to members, in use now, left of the quota; absent: by id"`
 	Down   bool   `query:"down" doc:"the last or largest first"`
 }
 
 func (in *ProjectQuery) check() error {
 	var p models.Problems
 	if in.Sort != "" && !slices.Contains(models.ProjectSorts, in.Sort) {
-		p.Add("sort", "must be one of name, ends, quota, promised, held, left and members")
+		p.Add("sort", "must be name, ends, quota, allocated, in_use, remaining or members")
 	}
 	if in.State != "" && !slices.Contains([]string{models.ProjectsActive, models.ProjectsPlanned, models.ProjectsEnded}, in.State) {
 		p.Add("state", "must be active, planned or ended")
@@ -30,7 +30,7 @@ func (in *ProjectQuery) check() error {
 
 // ListProjects lists the projects that the actor may see as in says.
 func (s *Service) ListProjects(ctx context.Context, actor policies.Actor, in ProjectQuery, page models.Page) ([]ProjectView, error) {
-	if !actor.Signed() {
+	if !actor.SignedIn() {
 		return nil, s.access.Check(actor, policies.Platform, "project", "read")
 	}
 	if err := in.check(); err != nil {
@@ -63,7 +63,7 @@ func (s *Service) RolesIn(ctx context.Context, actor policies.Actor) (map[int64]
 // alone: the first page of all, and those of the chosen that are not on it.
 // more tells that there are others.
 func (s *Service) ProjectNames(ctx context.Context, actor policies.Actor, chosen []int64) (list []models.Project, more bool, err error) {
-	if !actor.Signed() {
+	if !actor.SignedIn() {
 		return nil, false, s.access.Check(actor, policies.Platform, "project", "read")
 	}
 	q := s.store.Read(ctx)

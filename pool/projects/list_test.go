@@ -68,12 +68,12 @@ func compareBy(sort string, a, b projects.ProjectView) int {
 			return p.EndsAt.UnixNano()
 		case "quota":
 			return p.Quota.GPUCores
-		case "promised":
-			return p.Promised.GPUCores
-		case "held":
-			return p.Held.GPUCores
-		case "left":
-			return p.Quota.GPUCores - p.Promised.GPUCores
+		case "allocated":
+			return p.Allocated.GPUCores
+		case "in_use":
+			return p.InUse.GPUCores
+		case "remaining":
+			return p.Quota.GPUCores - p.Allocated.GPUCores
 		case "members":
 			return p.Members
 		}
@@ -123,7 +123,7 @@ func TestProjectsAreFiltered(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		o.Clock.Pass(2 * time.Hour)
+		o.Clock.Advance(2 * time.Hour)
 		names := func(in projects.ProjectQuery) (list []string) {
 			t.Helper()
 			rows, err := o.ListProjects(o.Ctx, o.Root, in, models.Page{})

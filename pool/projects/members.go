@@ -50,7 +50,7 @@ func (in *MemberInput) checkJoined(now time.Time, p *models.Problems) {
 	if joined.After(now.Add(anywhere)) {
 		p.Add("joined_at", "must not be later than today, %s", now.Format(time.DateOnly))
 	} else if in.Until != nil && !joined.Before(*in.Until) {
-		p.Add("joined_at", "must be before the participation ends")
+		p.Add("joined_at", "must be before the end of the membership")
 	}
 }
 
@@ -84,7 +84,7 @@ func (e Editor) AddMember(p models.Project, in MemberInput) (m models.Member, er
 	if err := e.grantsPlace(u.ID, r); err != nil {
 		return m, err
 	}
-	if err := allocationFits(e.q, p, r.Peak, "role_id", 1); err != nil {
+	if err := allocationFits(e.q, p, r.Limit, "role_id", 1); err != nil {
 		return m, err
 	}
 	if m, err = e.join(u.ID, r, in); err != nil {
@@ -97,7 +97,7 @@ func (e Editor) AddMember(p models.Project, in MemberInput) (m models.Member, er
 func personAt(q *models.Queries, email string) (models.User, error) {
 	u, err := q.UserByEmail(strings.ToLower(strings.TrimSpace(email)))
 	if err != nil {
-		return u, models.NotFoundAs(err, models.Invalid("email", "has no account here; an administrator can create one"))
+		return u, models.NotFoundAs(err, models.Invalid("email", "has no account; an administrator can create one"))
 	}
 	if u.Disabled {
 		return u, models.Invalid("email", "belongs to a disabled account")
@@ -122,7 +122,7 @@ func (e Editor) join(user int64, r models.Role, in MemberInput) (models.Member, 
 	if err := mayReturn(e.q, m, r); err != nil {
 		return m, err
 	}
-	if err := e.q.UnmarkGiven(m.ID); err != nil { // whoever gave the place before
+	if err := e.q.UnmarkGivenByIdentity(m.ID); err != nil { // whoever gave the place before
 		return m, err
 	}
 	m.RemovedAt, m.RoleID, m.Until, m.JoinedAt = nil, in.RoleID, in.Until, joined
@@ -133,11 +133,11 @@ func (e Editor) join(user int64, r models.Role, in MemberInput) (models.Member, 
 // place ended than the new role allows.
 func mayReturn(q *models.Queries, m models.Member, r models.Role) error {
 	if m.RemovedAt == nil {
-		e := models.Conflict("This person is a member already.")
-		e.Fields = []models.Field{{Name: "email", Reason: models.Say("is a member already")}}
+		e := models.Conflict("This person is already a member.")
+		e.Fields = []models.Field{{Name: "email", Reason: models.Say("is already a member")}}
 		return e
 	}
-	return useFits(q, m, r.Peak) // what ran before may not have ended yet
+	return useFits(q, m, r.Limit) // what ran before may not have ended yet
 }
 
 // UpdateMember changes a member's role, deadline or day of joining, under the
@@ -174,7 +174,7 @@ func (e Editor) UpdateMember(p models.Project, m models.Member, in MemberInput) 
 		m.JoinedAt = *in.JoinedAt
 	}
 	if m.Until != nil && !m.JoinedAt.Before(*m.Until) {
-		return m, models.Invalid("until", "must be after the day of joining, %s", m.JoinedAt.Format(time.DateOnly))
+		return m, models.Invalid("until", "must be after the join date, %s", m.JoinedAt.Format(time.DateOnly))
 	}
 	if err := e.putMember(&m); err != nil {
 		return m, err
@@ -195,10 +195,10 @@ func (e Editor) roleFits(p models.Project, m models.Member, roleID int64) error 
 	if err := e.grantsPlace(m.UserID, old, next); err != nil {
 		return err
 	}
-	if err := allocationFits(e.q, p, next.Peak.Sub(old.Peak), "role_id", 1); err != nil {
+	if err := allocationFits(e.q, p, next.Limit.Sub(old.Limit), "role_id", 1); err != nil {
 		return err
 	}
-	return useFits(e.q, m, next.Peak)
+	return useFits(e.q, m, next.Limit)
 }
 
 // RemoveMember ends a membership at once. The member's workspaces are stopped
@@ -229,7 +229,7 @@ func (e Editor) endPlace(m models.Member) error {
 // MemberView is a member with names, role and what it holds now.
 type MemberView struct {
 	models.MemberView
-	Held models.Resources
+	InUse models.Resources
 }
 
 // Members lists a project's present members.
@@ -245,10 +245,10 @@ func (s *Service) Members(ctx context.Context, actor policies.Actor, project int
 	if err != nil {
 		return nil, err
 	}
-	held, err := q.HeldByMembers(project)
+	inUse, err := q.InUseByMembers(project)
 	views := make([]MemberView, len(members))
 	for i, m := range members {
-		views[i] = MemberView{MemberView: m, Held: held[m.ID]}
+		views[i] = MemberView{MemberView: m, InUse: inUse[m.ID]}
 	}
 	return views, err
 }
@@ -262,6 +262,6 @@ func (s *Service) Member(ctx context.Context, actor policies.Actor, project, id 
 	if v.MemberView, err = q.MemberView(actor.Scope(), project, id); err != nil {
 		return v, err
 	}
-	v.Held, err = q.HeldByMember(project, id)
+	v.InUse, err = q.InUseByMember(project, id)
 	return v, err
 }

@@ -28,7 +28,7 @@ func (s *Service) ImportMembers(ctx context.Context, actor policies.Actor, proje
 	}
 	var added []int64
 	need := policies.Need{Project: project, Object: "member", Act: "write"}
-	report, err := s.access.Import(ctx, s.store, actor, need, in, func(q *models.Queries) (policies.TakeRow, error) {
+	report, err := s.access.Import(ctx, s.store, actor, need, in, func(q *models.Queries) (policies.ImportRow, error) {
 		added = nil
 		p, err := q.LockProject(actor.Scope(), project)
 		if err != nil {
@@ -65,7 +65,7 @@ func (i memberImport) importRow(r models.Record) (row models.ImportedRow, err er
 	row = models.ImportedRow{Line: r.Line, Email: r.Cells["email"], Outcome: models.RowUnchanged}
 	u, err := i.q.UserByEmail(row.Email)
 	if models.KindOf(err) == models.KindNotFound {
-		row.Refuse(models.Invalid("email", "has no account here; an administrator can create one").Fields...)
+		row.Refuse(models.Invalid("email", "has no account; an administrator can create one").Fields...)
 		return row, nil
 	}
 	if err != nil {
@@ -95,7 +95,7 @@ func (i memberImport) readRow(r models.Record, m models.Member, present bool) (i
 	in = MemberInput{Email: r.Cells["email"]}
 	role, known := i.roles[r.Cells["role"]]
 	if in.RoleID = role; !known {
-		p.Add("role", "is not the name of a role of this project")
+		p.Add("role", "is not a role of this project")
 	}
 	in.JoinedAt = dateCell(r, "joined", &p)
 	in.Until = dateCell(r, "until", &p)
@@ -145,11 +145,11 @@ func (i memberImport) matchAccount(r models.Record, u models.User, seen bool, p 
 func refuseDifference(p *models.Problems, column, is string, seen bool) {
 	switch {
 	case !seen:
-		p.Add(column, "differs from the account; leave it empty")
+		p.Add(column, "does not match the account; leave it empty")
 	case is == "":
-		p.Add(column, "is none in the account; leave it empty")
+		p.Add(column, "is not set in the account; leave it empty")
 	default:
-		p.Add(column, "is %s in the account; write it so or leave it empty", is)
+		p.Add(column, "is %s in the account; enter that value or leave it empty", is)
 	}
 }
 
@@ -173,13 +173,13 @@ func (i memberImport) changeMember(row *models.ImportedRow, m models.Member, in 
 	}
 	row.Outcome = models.RowChanged
 	_, err := i.UpdateMember(i.project, m, in)
-	return policies.RefuseRow(row, err, memberFields)
+	return policies.RefuseImportedRow(row, err, memberFields)
 }
 
 func (i memberImport) newMember(row *models.ImportedRow, in MemberInput) error {
 	m, err := i.AddMember(i.project, in)
 	if err != nil {
-		return policies.RefuseRow(row, err, memberFields)
+		return policies.RefuseImportedRow(row, err, memberFields)
 	}
 	row.Outcome = models.RowAdded
 	row.Change("role", "", i.names[m.RoleID])

@@ -274,7 +274,7 @@ func TestDayOfJoining(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		}
-		o.Clock.Pass(40 * 24 * time.Hour)
+		o.Clock.Advance(40 * 24 * time.Hour)
 		if err := o.RemoveMember(o.Ctx, o.Root, p.ID, m.ID); err != nil {
 			t.Fatal(err)
 		}
@@ -312,7 +312,7 @@ func TestImportGivesNoAccountsAway(t *testing.T) {
 			}
 			return report.Rows[0].Refusals[0].Reason.String() + "; " + report.Rows[0].Refusals[1].Reason.String()
 		}
-		const hidden = "differs from the account; leave it empty; differs from the account; leave it empty"
+		const hidden = "does not match the account; leave it empty; does not match the account; leave it empty"
 		boss := o.Actor(t, bossUser)
 		for _, u := range []models.User{former, ann} {
 			if got := words(boss, u); got != hidden {

@@ -50,12 +50,12 @@ func participationsOf(q *models.Queries, user int64) ([]Participation, error) {
 		ids[i] = m.ProjectID
 	}
 	projects, err1 := q.ProjectsByID(ids)
-	inUse, err2 := q.HeldByProjects(ids)
-	own, err3 := q.HeldByUser(user)
+	inUse, err2 := q.InUseByProjects(ids)
+	own, err3 := q.InUseByUser(user)
 	list := make([]Participation, len(memberships))
 	for i, m := range memberships {
 		p := projects[m.ProjectID]
-		list[i] = Participation{Project: p, Member: m, Use: quota.Use{Quota: p.Quota, HeldByProject: inUse[p.ID], Peak: m.Peak, HeldByMember: own[m.ID]}}
+		list[i] = Participation{Project: p, Member: m, Use: quota.Use{Quota: p.Quota, InUseByProject: inUse[p.ID], Limit: m.Limit, InUseByMember: own[m.ID]}}
 	}
 	return list, errors.Join(err1, err2, err3)
 }

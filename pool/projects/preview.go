@@ -13,19 +13,19 @@ import (
 // PreviewInput is a change of what a project's members are promised: exactly
 // one of Role, Member and Quota is set.
 type PreviewInput struct {
-	Role   *RolePreview      `json:"role,omitempty" doc:"a new role, or another peak of one"`
+	Role   *RolePreview      `json:"role,omitempty" doc:"a new role, or another limit of one"`
 	Member *MemberPreview    `json:"member,omitempty" doc:"a new member, or another role of one"`
 	Quota  *models.Resources `json:"quota,omitempty" doc:"another quota, the whole of it"`
 
-	// Asked is set when somebody else would be asked for the change: whether
+	// Requested is set when somebody else would be asked for the change: whether
 	// the actor might make it does not count.
-	Asked bool `json:"-"`
+	Requested bool `json:"-"`
 }
 
 // RolePreview is a role as it would be.
 type RolePreview struct {
 	RoleID int64            `json:"role_id,omitempty" minimum:"1" doc:"absent: a new role"`
-	Peak   models.Resources `json:"peak" doc:"the most that a member in this role may hold at once"`
+	Limit  models.Resources `json:"limit" doc:"the most that a member in this role may hold at once"`
 }
 
 // MemberPreview is a member as it would be.
@@ -71,7 +71,7 @@ func (s *Service) Preview(ctx context.Context, actor policies.Actor, project int
 		return v, err
 	}
 	maker := actor
-	if in.Asked || in.Role != nil && !s.access.May(actor, project, "role", "write") {
+	if in.Requested || in.Role != nil && !s.access.May(actor, project, "role", "write") {
 		maker = policies.System("preview") // whom no rule on granting holds back
 	}
 	return s.PreviewBy(ctx, actor.Scope(), maker, project, in)
@@ -99,7 +99,7 @@ type effect struct {
 }
 
 func (e Editor) preview(p models.Project, in PreviewInput) (v Preview, err error) {
-	allocated, err := e.q.PromisedPeaks(p.ID)
+	allocated, err := e.q.AllocatedLimits(p.ID)
 	if err != nil {
 		return v, err
 	}
@@ -114,7 +114,7 @@ func (e Editor) preview(p models.Project, in PreviewInput) (v Preview, err error
 		p.Quota = *in.Quota
 		refusal = e.previewQuota(p)
 	default:
-		return v, models.Invalid("role", "give exactly one of role, member and quota")
+		return v, models.Invalid("role", "specify exactly one of role, member and quota")
 	}
 	if v.Refused, err = sortRefusal(refusal); err != nil {
 		return v, err
@@ -150,23 +150,23 @@ func sortRefusal(err error) (*models.Error, error) {
 
 func (e Editor) previewRole(p models.Project, in RolePreview) (c effect, err error) {
 	var problems models.Problems
-	if in.Peak.Check("peak", &problems); len(problems) > 0 {
+	if in.Limit.Check("limit", &problems); len(problems) > 0 {
 		return c, problems.Err()
 	}
-	c.limit = &in.Peak
+	c.limit = &in.Limit
 	if in.RoleID == 0 {
-		return c, CheckLimit(in.Peak, p.Quota)
+		return c, CheckLimit(in.Limit, p.Quota)
 	}
 	before, err := e.q.Role(models.Everything, p.ID, in.RoleID)
 	if err != nil {
 		return c, err
 	}
 	after := before
-	after.Peak = in.Peak
+	after.Limit = in.Limit
 	if c.members, err = e.q.RoleMembers(p.ID, after.ID); err != nil {
 		return c, err
 	}
-	c.more = after.Peak.Sub(before.Peak).Times(c.members)
+	c.more = after.Limit.Sub(before.Limit).Times(c.members)
 	if c.holders, err = membersAbove(e.q, after); err != nil {
 		return c, err
 	}
@@ -181,7 +181,7 @@ func (e Editor) previewMember(p models.Project, in MemberPreview) (c effect, err
 	if err != nil {
 		return c, models.NotFoundAs(err, models.Invalid("role_id", "is not a role of this project"))
 	}
-	c.limit, c.members, c.more = &next.Peak, 1, next.Peak
+	c.limit, c.members, c.more = &next.Limit, 1, next.Limit
 	if in.MemberID == 0 {
 		return c, e.previewNewMember(p, next, in.Email)
 	}
@@ -193,13 +193,13 @@ func (e Editor) previewMember(p models.Project, in MemberPreview) (c effect, err
 	if err != nil {
 		return c, err
 	}
-	c.more = next.Peak.Sub(old.Peak)
+	c.more = next.Limit.Sub(old.Limit)
 	return c, e.roleFits(p, m, next.ID)
 }
 
 func (e Editor) previewNewMember(p models.Project, r models.Role, email string) error {
 	if email == "" {
-		return allocationFits(e.q, p, r.Peak, "role_id", 1)
+		return allocationFits(e.q, p, r.Limit, "role_id", 1)
 	}
 	u, err := personAt(e.q, email)
 	if err != nil {
@@ -208,7 +208,7 @@ func (e Editor) previewNewMember(p models.Project, r models.Role, email string) 
 	if err := e.grantsPlace(u.ID, r); err != nil {
 		return err
 	}
-	if err := allocationFits(e.q, p, r.Peak, "role_id", 1); err != nil {
+	if err := allocationFits(e.q, p, r.Limit, "role_id", 1); err != nil {
 		return err
 	}
 	m, err := e.q.Membership(p.ID, u.ID)

@@ -31,7 +31,7 @@ func newTrial(t *testing.T, rt *rapid.T, o *world, name string) *trial {
 	_, r.boss = o.NewMember(t, o.NewRole(t, r.project.ID, "boss", "manager", models.Resources{}))
 	for i := range 3 {
 		permission := rapid.SampledFrom([]string{"member", "owner"}).Draw(rt, "permission")
-		role, err := o.CreateRole(o.Ctx, o.Root, r.project.ID, projects.RoleInput{Name: fmt.Sprint("role ", i), Permission: permission, Peak: pooltest.DrawResources(rt, 0, 60)})
+		role, err := o.CreateRole(o.Ctx, o.Root, r.project.ID, projects.RoleInput{Name: fmt.Sprint("role ", i), Permission: permission, Limit: pooltest.DrawResources(rt, 0, 60)})
 		if err == nil {
 			r.roles = append(r.roles, role)
 		}
@@ -46,8 +46,8 @@ func newTrial(t *testing.T, rt *rapid.T, o *world, name string) *trial {
 			continue
 		}
 		r.members = append(r.members, m)
-		if role.Peak.GPUCores > 0 {
-			o.NewWorkspace(t, m, models.Demand{GPUs: 1, Cores: rapid.Int64Range(0, role.Peak.GPUCores).Draw(rt, "held")})
+		if role.Limit.GPUCores > 0 {
+			o.NewWorkspace(t, m, models.Demand{GPUs: 1, Cores: rapid.Int64Range(0, role.Limit.GPUCores).Draw(rt, "in_use")})
 		}
 	}
 	return r
@@ -84,25 +84,25 @@ func (r *trial) previewed(by policies.Actor, in projects.PreviewInput, write fun
 	if err != nil {
 		r.rt.Fatal(err)
 	}
-	for i, a := range p.Promised.Amounts() {
+	for i, a := range p.Allocated.Amounts() {
 		if v.Rows[i].Value != a.Value || v.Rows[i].Quota != p.Quota.Amounts()[i].Value || v.Rows[i].Over {
-			r.rt.Fatalf("the preview says %+v, then %d of %+v is promised", v.Rows[i], a.Value, p.Quota)
+			r.rt.Fatalf("the preview says %+v, then %d of %+v is allocated", v.Rows[i], a.Value, p.Quota)
 		}
 	}
 }
 
 func (r *trial) changeRole() {
-	by, role, peak := r.someone(), r.someRole(), pooltest.DrawResources(r.rt, 0, 120)
-	r.previewed(by, projects.PreviewInput{Role: &projects.RolePreview{RoleID: role.ID, Peak: peak}}, func() error {
-		return pooltest.Error(r.UpdateRole(r.Ctx, by, r.project.ID, role.ID, projects.RoleInput{Name: role.Name, Permission: role.Permission, Peak: peak}))
+	by, role, limit := r.someone(), r.someRole(), pooltest.DrawResources(r.rt, 0, 120)
+	r.previewed(by, projects.PreviewInput{Role: &projects.RolePreview{RoleID: role.ID, Limit: limit}}, func() error {
+		return pooltest.Error(r.UpdateRole(r.Ctx, by, r.project.ID, role.ID, projects.RoleInput{Name: role.Name, Permission: role.Permission, Limit: limit}))
 	})
 }
 
 func (r *trial) newRole() {
-	by, peak := r.someone(), pooltest.DrawResources(r.rt, -1, 250)
+	by, limit := r.someone(), pooltest.DrawResources(r.rt, -1, 250)
 	r.step++
-	r.previewed(by, projects.PreviewInput{Role: &projects.RolePreview{Peak: peak}}, func() error {
-		role, err := r.CreateRole(r.Ctx, by, r.project.ID, projects.RoleInput{Name: fmt.Sprint("new ", r.step), Permission: "member", Peak: peak})
+	r.previewed(by, projects.PreviewInput{Role: &projects.RolePreview{Limit: limit}}, func() error {
+		role, err := r.CreateRole(r.Ctx, by, r.project.ID, projects.RoleInput{Name: fmt.Sprint("new ", r.step), Permission: "member", Limit: limit})
 		if err == nil {
 			r.roles = append(r.roles, role)
 		}
@@ -186,8 +186,8 @@ func TestPreviewTellsWhoAndHowMany(t *testing.T) {
 			}
 		}
 		o.NewWorkspace(t, first, models.Demand{GPUs: 1, Cores: 60})
-		look := func(peak int64) projects.Preview {
-			v, err := o.Preview(o.Ctx, o.Root, p.ID, projects.PreviewInput{Role: &projects.RolePreview{RoleID: r.ID, Peak: pooltest.Cores(peak)}})
+		look := func(limit int64) projects.Preview {
+			v, err := o.Preview(o.Ctx, o.Root, p.ID, projects.PreviewInput{Role: &projects.RolePreview{RoleID: r.ID, Limit: pooltest.Cores(limit)}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -218,7 +218,7 @@ func TestPreviewIsForWhoMay(t *testing.T) {
 		_, bossUser := o.NewMember(t, boss)
 		member, manager, stranger := o.Actor(t, memberUser), o.Actor(t, bossUser), o.Actor(t, o.NewPerson(t))
 		quota := pooltest.Cores(50)
-		role, place := projects.PreviewInput{Role: &projects.RolePreview{Peak: pooltest.Cores(1)}}, projects.PreviewInput{Member: &projects.MemberPreview{RoleID: r.ID}}
+		role, place := projects.PreviewInput{Role: &projects.RolePreview{Limit: pooltest.Cores(1)}}, projects.PreviewInput{Member: &projects.MemberPreview{RoleID: r.ID}}
 		pooltest.WantError(t, pooltest.Error(o.Preview(o.Ctx, stranger, p.ID, role)), models.KindNotFound)
 		pooltest.WantError(t, pooltest.Error(o.Preview(o.Ctx, member, other.ID, role)), models.KindNotFound)
 		pooltest.WantError(t, pooltest.Error(o.Preview(o.Ctx, member, p.ID, place)), models.KindForbidden)
@@ -250,13 +250,13 @@ func TestPreviewAsksWhoGrants(t *testing.T) {
 		_, bossUser := o.NewMember(t, o.NewRole(t, p.ID, "lead", "manager", pooltest.Cores(10)))
 		_, memberUser := o.NewMember(t, o.NewRole(t, p.ID, "engineer", "member", pooltest.Cores(10)))
 		boss, member := o.Actor(t, bossUser), o.Actor(t, memberUser)
-		in := projects.PreviewInput{Role: &projects.RolePreview{RoleID: owner.ID, Peak: pooltest.Cores(20)}}
+		in := projects.PreviewInput{Role: &projects.RolePreview{RoleID: owner.ID, Limit: pooltest.Cores(20)}}
 		v, err := o.Preview(o.Ctx, boss, p.ID, in)
 		if err != nil || v.Refused == nil || v.Refused.Kind != models.KindForbidden {
 			t.Errorf("%+v, %v", v.Refused, err)
 		}
 		asked := in
-		asked.Asked = true
+		asked.Requested = true
 		for _, c := range []struct {
 			by policies.Actor
 			in projects.PreviewInput

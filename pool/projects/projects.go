@@ -44,7 +44,7 @@ func (in *ProjectInput) Check(now time.Time) error {
 		in.EndsAt = &end
 		models.CheckYear("ends_at", end, &p)
 		if !end.After(start) {
-			p.Add("ends_at", "must be after the begin of the period")
+			p.Add("ends_at", "must be after the start of the period of use")
 		}
 	}
 	return p.Err()
@@ -79,7 +79,7 @@ func (e Editor) CreateProject(in ProjectInput) (p models.Project, err error) {
 		return p, err
 	}
 	p = models.Project{Name: in.Name, Description: in.Description, Quota: in.Quota, StartsAt: now, EndsAt: in.EndsAt,
-		Launch: in.Launch, Priority: cmp.Or(in.Priority, models.UsualPriority), Version: 1, CreatedAt: now}
+		Launch: in.Launch, Priority: cmp.Or(in.Priority, models.DefaultPriority), Version: 1, CreatedAt: now}
 	if in.StartsAt != nil {
 		p.StartsAt = *in.StartsAt
 	}
@@ -117,10 +117,10 @@ func (s *Service) UpdateProject(ctx context.Context, actor policies.Actor, id in
 // describing is the input with the quota, period, priority and environment
 // variables of p, which it may not say otherwise.
 func (in ProjectInput) describing(p models.Project) (ProjectInput, error) {
-	e := models.Forbidden("The quota, the period, the priority and the environment variables of a project are for platform administrators to change. Ask for it.")
+	e := models.Forbidden("Only platform administrators can change the quota, period of use, priority and environment variables of a project. Submit a request instead.")
 	differs := func(name string, given bool) {
 		if given {
-			e.Fields = append(e.Fields, models.Field{Name: name, Reason: models.Say("can be changed by a platform administrator")})
+			e.Fields = append(e.Fields, models.Field{Name: name, Reason: models.Say("can be changed only by a platform administrator")})
 		}
 	}
 	for i, a := range in.Quota.Amounts() {
@@ -164,10 +164,10 @@ func (e Editor) UpdateProject(p models.Project, in ProjectInput) (models.Project
 // ProjectView is a project with what its members were promised and hold.
 type ProjectView struct {
 	models.Project
-	Promised models.Resources // Σ over members of their role's peak
-	Held     models.Resources // by workspaces, now
-	Members  int64            // present ones
-	Live     int64            // workspaces that have not ended
+	Allocated models.Resources // Σ over members of their role's peak
+	InUse     models.Resources // by workspaces, now
+	Members   int64            // present ones
+	Live      int64            // workspaces that have not ended
 }
 
 // Project finds a project that the actor may see.
@@ -197,7 +197,7 @@ func ViewsOf(q *models.Queries, projects ...models.Project) ([]ProjectView, erro
 	views := make([]ProjectView, len(projects))
 	for i, p := range projects {
 		s := sums[p.ID]
-		views[i] = ProjectView{Project: p, Promised: s.Promised, Held: s.Held, Members: s.Members, Live: s.Live}
+		views[i] = ProjectView{Project: p, Allocated: s.Allocated, InUse: s.InUse, Members: s.Members, Live: s.Live}
 	}
 	return views, err
 }

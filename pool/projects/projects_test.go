@@ -23,16 +23,16 @@ func TestRefusalsNameFieldAskedAndLeft(t *testing.T) {
 		o.NewMember(t, r)
 		third := o.NewPerson(t)
 
-		_, err := o.CreateRole(o.Ctx, o.Root, p.ID, projects.RoleInput{Name: "huge", Permission: "member", Peak: pooltest.Cores(201)})
-		pooltest.WantError(t, err, models.KindNoCapacity, "peak.gpu_cores", "201", "200")
+		_, err := o.CreateRole(o.Ctx, o.Root, p.ID, projects.RoleInput{Name: "huge", Permission: "member", Limit: pooltest.Cores(201)})
+		pooltest.WantError(t, err, models.KindNoCapacity, "limit.gpu_cores", "201", "200")
 		_, err = o.AddMember(o.Ctx, o.Root, p.ID, projects.MemberInput{Email: third.Email, RoleID: r.ID})
 		pooltest.WantError(t, err, models.KindNoCapacity, "role_id", "80", "40", "200")
 		_, err = o.UpdateMember(o.Ctx, o.Root, p.ID, m.ID, projects.MemberInput{RoleID: big.ID})
 		pooltest.WantError(t, err, models.KindNoCapacity, "role_id", "70", "40", "200")
-		_, err = o.UpdateRole(o.Ctx, o.Root, p.ID, r.ID, projects.RoleInput{Name: "engineer", Permission: "member", Peak: pooltest.Cores(101)})
-		pooltest.WantError(t, err, models.KindNoCapacity, "peak.gpu_cores", "42", "40", "2 members")
-		_, err = o.UpdateRole(o.Ctx, o.Root, p.ID, r.ID, projects.RoleInput{Name: "engineer", Permission: "member", Peak: models.Resources{GPUCores: 59, CPUMilli: 500}})
-		pooltest.WantError(t, err, models.KindNoCapacity, "peak.gpu_cores", "60")
+		_, err = o.UpdateRole(o.Ctx, o.Root, p.ID, r.ID, projects.RoleInput{Name: "engineer", Permission: "member", Limit: pooltest.Cores(101)})
+		pooltest.WantError(t, err, models.KindNoCapacity, "limit.gpu_cores", "42", "40", "2 members")
+		_, err = o.UpdateRole(o.Ctx, o.Root, p.ID, r.ID, projects.RoleInput{Name: "engineer", Permission: "member", Limit: models.Resources{GPUCores: 59, CPUMilli: 500}})
+		pooltest.WantError(t, err, models.KindNoCapacity, "limit.gpu_cores", "60")
 		small := o.NewRole(t, p.ID, "small", models.PermissionMember, pooltest.Cores(10))
 		_, err = o.UpdateMember(o.Ctx, o.Root, p.ID, m.ID, projects.MemberInput{RoleID: small.ID})
 		pooltest.WantError(t, err, models.KindNoCapacity, "role_id", "60", "10")
@@ -96,7 +96,7 @@ func TestBadInputsOfTheLedger(t *testing.T) {
 			"year after 9999":    {project(projects.ProjectInput{Name: "x", EndsAt: &late}), models.KindInvalid, "ends_at"},
 			"launch parameters":  {project(projects.ProjectInput{Name: "x", Launch: models.LaunchParameters{Env: map[string]string{"PATH": ""}}}), models.KindInvalid, "launch.env"},
 			"unknown permission": {role(projects.RoleInput{Name: "x", Permission: "administrator"}), models.KindInvalid, "permission"},
-			"negative peak":      {role(projects.RoleInput{Name: "x", Permission: "member", Peak: pooltest.Cores(-1)}), models.KindInvalid, "peak.gpu_cores"},
+			"negative limit":     {role(projects.RoleInput{Name: "x", Permission: "member", Limit: pooltest.Cores(-1)}), models.KindInvalid, "limit.gpu_cores"},
 			"taken role":         {role(projects.RoleInput{Name: "engineer", Permission: "member"}), models.KindConflict, "name"},
 			"unknown person":     {member(projects.MemberInput{Email: "x@example.org", RoleID: r.ID}), models.KindInvalid, "email"},
 			"NUL in address":     {member(projects.MemberInput{Email: "\x00", RoleID: r.ID}), models.KindInvalid, "email"},
@@ -148,7 +148,7 @@ func TestEveryMethodOfTheLedgerAsks(t *testing.T) {
 				return pooltest.Error(o.CreateRole(o.Ctx, a, p.ID, projects.RoleInput{Name: policies.NewSecret(), Permission: "member"}))
 			}, "manager"},
 			{"update role", func(a policies.Actor) error {
-				return pooltest.Error(o.UpdateRole(o.Ctx, a, p.ID, r.ID, projects.RoleInput{Name: "engineer", Permission: "member", Peak: pooltest.Cores(10)}))
+				return pooltest.Error(o.UpdateRole(o.Ctx, a, p.ID, r.ID, projects.RoleInput{Name: "engineer", Permission: "member", Limit: pooltest.Cores(10)}))
 			}, "manager"},
 			{"update member", func(a policies.Actor) error {
 				return pooltest.Error(o.UpdateMember(o.Ctx, a, p.ID, m.ID, projects.MemberInput{RoleID: r.ID}))
@@ -179,7 +179,7 @@ func TestEveryMethodOfTheLedgerAsks(t *testing.T) {
 		if list, err := o.ListProjects(o.Ctx, stranger, projects.ProjectQuery{}, models.Page{}); err != nil || len(list) != 0 {
 			t.Errorf("a stranger sees %d projects, %v", len(list), err)
 		}
-		if list, err := o.Participations(o.Ctx, member); err != nil || len(list) != 1 || list[0].Use.Peak != pooltest.Cores(10) {
+		if list, err := o.Participations(o.Ctx, member); err != nil || len(list) != 1 || list[0].Use.Limit != pooltest.Cores(10) {
 			t.Errorf("%+v, %v", list, err)
 		}
 	})
@@ -193,7 +193,7 @@ func TestEveryChangeOfTheLedgerIsAudited(t *testing.T) {
 		spare := o.NewRole(t, p.ID, "spare", "member", pooltest.Cores(0))
 		for name, err := range map[string]error{
 			"project":     pooltest.Error(o.UpdateProject(o.Ctx, o.Root, p.ID, projects.ProjectInput{Name: "sight", Quota: pooltest.Cores(90)})),
-			"role":        pooltest.Error(o.UpdateRole(o.Ctx, o.Root, p.ID, r.ID, projects.RoleInput{Name: "engineer", Permission: "manager", Peak: pooltest.Cores(20)})),
+			"role":        pooltest.Error(o.UpdateRole(o.Ctx, o.Root, p.ID, r.ID, projects.RoleInput{Name: "engineer", Permission: "manager", Limit: pooltest.Cores(20)})),
 			"member":      pooltest.Error(o.UpdateMember(o.Ctx, o.Root, p.ID, m.ID, projects.MemberInput{RoleID: r.ID})),
 			"remove":      o.RemoveMember(o.Ctx, o.Root, p.ID, m.ID),
 			"delete role": o.DeleteRole(o.Ctx, o.Root, p.ID, spare.ID),

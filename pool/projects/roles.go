@@ -12,7 +12,7 @@ type RoleInput struct {
 	Name        string           `json:"name" maxLength:"100"`
 	Permission  string           `json:"permission" enum:"owner,manager,member,viewer,custom" doc:"viewer: sees the project; member: own workspaces, too; manager: edits roles and members, too; owner: describes the project, too; custom: what permissions lists"`
 	Permissions []string         `json:"permissions,omitempty" doc:"of a custom role: what it permits, such as member:write; project:read is always among them"`
-	Peak        models.Resources `json:"peak" doc:"the most that a member in this role may hold at once"`
+	Limit       models.Resources `json:"limit" doc:"the most that a member in this role may hold at once"`
 	Version     int64            `json:"-"`
 }
 
@@ -22,7 +22,7 @@ func (in *RoleInput) Check() error {
 	var p models.Problems
 	in.Name = models.CheckName("name", in.Name, &p)
 	in.Permissions = models.CheckPermissions(in.Permission, in.Permissions, &p)
-	in.Peak.Check("peak", &p)
+	in.Limit.Check("limit", &p)
 	return p.Err()
 }
 
@@ -34,7 +34,7 @@ func (in RoleInput) custom() models.Permissions {
 
 // RoleInputOf is a role as it is, to change one thing of it.
 func RoleInputOf(r models.Role) RoleInput {
-	return RoleInput{Name: r.Name, Permission: r.Permission, Permissions: r.Permissions.Names(), Peak: r.Peak}
+	return RoleInput{Name: r.Name, Permission: r.Permission, Permissions: r.Permissions.Names(), Limit: r.Limit}
 }
 
 // CreateRole adds a role to a project. Its limit may not exceed the quota,
@@ -52,10 +52,10 @@ func (e Editor) CreateRole(p models.Project, in RoleInput) (r models.Role, err e
 	if err := in.Check(); err != nil {
 		return r, err
 	}
-	if err := CheckLimit(in.Peak, p.Quota); err != nil {
+	if err := CheckLimit(in.Limit, p.Quota); err != nil {
 		return r, err
 	}
-	r = models.Role{ProjectID: p.ID, Name: in.Name, Permission: in.Permission, Permissions: in.custom(), Peak: in.Peak, Version: 1, CreatedAt: e.q.Now()}
+	r = models.Role{ProjectID: p.ID, Name: in.Name, Permission: in.Permission, Permissions: in.custom(), Limit: in.Limit, Version: 1, CreatedAt: e.q.Now()}
 	if err := e.grantsRole(r); err != nil {
 		return r, err
 	}
@@ -89,7 +89,7 @@ func (e Editor) UpdateRole(p models.Project, r models.Role, in RoleInput) (model
 		return r, err
 	}
 	before := r
-	r.Name, r.Permission, r.Permissions, r.Peak = in.Name, in.Permission, in.custom(), in.Peak
+	r.Name, r.Permission, r.Permissions, r.Limit = in.Name, in.Permission, in.custom(), in.Limit
 	if err := e.grantsRole(before, r.Permits()); err != nil {
 		return r, err
 	}
@@ -104,14 +104,14 @@ func (e Editor) UpdateRole(p models.Project, r models.Role, in RoleInput) (model
 
 // limitFits holds rules 1 and 2 when a role's limit changes.
 func limitFits(q *models.Queries, p models.Project, before, after models.Role) error {
-	if err := CheckLimit(after.Peak, p.Quota); err != nil {
+	if err := CheckLimit(after.Limit, p.Quota); err != nil {
 		return err
 	}
 	n, err := q.RoleMembers(p.ID, after.ID)
 	if err != nil || n == 0 {
 		return err
 	}
-	if err := allocationFits(q, p, after.Peak.Sub(before.Peak).Times(n), "peak", n); err != nil {
+	if err := allocationFits(q, p, after.Limit.Sub(before.Limit).Times(n), "limit", n); err != nil {
 		return err
 	}
 	holders, err := membersAbove(q, after)
@@ -121,7 +121,7 @@ func limitFits(q *models.Queries, p models.Project, before, after models.Role) e
 	var problems models.Problems
 	for _, h := range holders {
 		for _, e := range h.Excess {
-			problems.Add("peak."+e.Name, "%s holds %s now; the peak cannot be less", h.Name, models.Quantity(e.Name, e.Value))
+			problems.Add("limit."+e.Name, "%s has %s in use; the limit cannot be lower", h.Name, models.Quantity(e.Name, e.Value))
 		}
 	}
 	return breaksQuota(problems)
@@ -142,7 +142,7 @@ func (s *Service) DeleteRole(ctx context.Context, actor policies.Actor, project,
 			return err
 		}
 		if n > 0 {
-			return models.Conflict("%d members have this role. Give them another one first.", n)
+			return models.Conflict("%d members have this role. Assign them another role first.", n)
 		}
 		if err := e.q.DeleteRole(actor.Scope(), project, id); err != nil {
 			return err

@@ -67,7 +67,7 @@ func (c *chaos) bears(err error) bool {
 }
 
 func (c *chaos) createRole() {
-	r, err := c.CreateRole(c.Ctx, c.Root, c.project, projects.RoleInput{Name: fmt.Sprintf("role %d", len(c.roles)), Permission: "member", Peak: pooltest.DrawResources(c.rt, 0, 150)})
+	r, err := c.CreateRole(c.Ctx, c.Root, c.project, projects.RoleInput{Name: fmt.Sprintf("role %d", len(c.roles)), Permission: "member", Limit: pooltest.DrawResources(c.rt, 0, 150)})
 	if c.bears(err) {
 		c.roles = append(c.roles, r)
 	}
@@ -75,7 +75,7 @@ func (c *chaos) createRole() {
 
 func (c *chaos) updateRole() {
 	if r, ok := pooltest.Pick(c.rt, c.roles); ok {
-		c.bears(pooltest.Error(c.UpdateRole(c.Ctx, c.Root, c.project, r.ID, projects.RoleInput{Name: r.Name, Permission: "member", Peak: pooltest.DrawResources(c.rt, 0, 150)})))
+		c.bears(pooltest.Error(c.UpdateRole(c.Ctx, c.Root, c.project, r.ID, projects.RoleInput{Name: r.Name, Permission: "member", Limit: pooltest.DrawResources(c.rt, 0, 150)})))
 	}
 }
 
@@ -149,21 +149,21 @@ func (c *chaos) stop() {
 	c.bears(c.Store.InTx(c.Ctx, func(q *models.Queries) error { return q.Transition(&w, models.StateRunning, models.Text{}) }))
 }
 
-// keepsPromises looks at rule 1 in one statement, so also while others write.
-func (o *world) keepsPromises(t *testing.T) {
+// keepsAllocations looks at rule 1 in one statement, so also while others write.
+func (o *world) keepsAllocations(t *testing.T) {
 	t.Helper()
 	db, err := o.Store.SQL()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var broken int
-	if err := db.QueryRow(`SELECT COUNT(*) FROM projects p WHERE p.quota_gpu_cores < (SELECT COALESCE(SUM(r.peak_gpu_cores), 0)
+	if err := db.QueryRow(`SELECT COUNT(*) FROM projects p WHERE p.quota_gpu_cores < (SELECT COALESCE(SUM(r.limit_gpu_cores), 0)
 		FROM members m JOIN roles r ON r.id = m.role_id WHERE m.project_id = p.id AND m.removed_at IS NULL)`).Scan(&broken); err != nil || broken > 0 {
 		t.Errorf("rule 1 is broken in %d projects, %v", broken, err)
 	}
 }
 
-// Promises are made at the same moment by adding members, giving them other
+// Capacity are made at the same moment by adding members, giving them other
 // roles and raising peaks; together they may not exceed the quota.
 func TestConcurrentPromisesKeepRule1(t *testing.T) {
 	const people = 32
@@ -174,8 +174,8 @@ func TestConcurrentPromisesKeepRule1(t *testing.T) {
 		for range people {
 			emails = append(emails, o.NewPerson(t).Email)
 		}
-		var kinds modelstest.Kinds
-		modelstest.Together(people, func(i int) {
+		var kinds modelstest.ErrorCounts
+		modelstest.Concurrently(people, func(i int) {
 			m, err := o.AddMember(o.Ctx, o.Root, p.ID, projects.MemberInput{Email: emails[i], RoleID: r.ID})
 			kinds.Add(err)
 			switch {
@@ -184,14 +184,14 @@ func TestConcurrentPromisesKeepRule1(t *testing.T) {
 			case i%3 == 0:
 				_, err = o.UpdateMember(o.Ctx, o.Root, p.ID, m.ID, projects.MemberInput{RoleID: other.ID})
 			case i%3 == 1:
-				_, err = o.UpdateRole(o.Ctx, o.Root, p.ID, other.ID, projects.RoleInput{Name: "b", Permission: "member", Peak: pooltest.Cores(int64(60 + i))})
+				_, err = o.UpdateRole(o.Ctx, o.Root, p.ID, other.ID, projects.RoleInput{Name: "b", Permission: "member", Limit: pooltest.Cores(int64(60 + i))})
 			default:
 				_, err = o.UpdateProject(o.Ctx, o.Root, p.ID, projects.ProjectInput{Name: "vision", Quota: pooltest.Cores(1000 - int64(i))})
 			}
 			if kind := models.KindOf(err); err != nil && kind != models.KindNoCapacity {
 				t.Errorf("%v", err)
 			}
-			o.keepsPromises(t)
+			o.keepsAllocations(t)
 		})
 		o.KeepsRules(t, p.ID)
 		members, err := o.Store.Read(o.Ctx).Members(models.Everything, p.ID, models.Page{Limit: 200})

@@ -22,9 +22,9 @@ var usageSteps = map[int64]struct {
 // RoleUsage is what the people in a role used of what they are promised.
 type RoleUsage struct {
 	RoleView
-	Promised models.Resources // the peak times the members
-	Held     models.Resources // now
-	Used     models.Usage     // in the span
+	Allocated models.Resources // the peak times the members
+	InUse     models.Resources // now
+	Used      models.Usage     // in the span
 }
 
 // PersonUsage is what a member used of what the role promises.
@@ -67,7 +67,7 @@ func (s *Service) Usage(ctx context.Context, actor policies.Actor, project, days
 	if u.Used, err = q.UsedBy(project, 0, u.From, u.To); err != nil {
 		return u, err
 	}
-	if u.Simulated, err = q.HeldSimulated(project, u.From); err != nil {
+	if u.Simulated, err = q.UsesSimulated(project, u.From); err != nil {
 		return u, err
 	}
 	return u, s.usageOfRoles(ctx, q, actor, &u)
@@ -82,10 +82,10 @@ func (s *Service) usageOfRoles(ctx context.Context, q *models.Queries, actor pol
 	if err != nil {
 		return err
 	}
-	held, err := q.HeldByRoles(u.Project.ID)
+	inUse, err := q.InUseByRoles(u.Project.ID)
 	u.Left = used[0]
 	for _, r := range roles {
-		u.Roles = append(u.Roles, RoleUsage{RoleView: r, Promised: r.Peak.Times(r.Members), Held: held[r.ID], Used: used[r.ID]})
+		u.Roles = append(u.Roles, RoleUsage{RoleView: r, Allocated: r.Limit.Times(r.Members), InUse: inUse[r.ID], Used: used[r.ID]})
 	}
 	return err
 }
@@ -109,7 +109,7 @@ func (s *Service) UsageOfPeople(ctx context.Context, actor policies.Actor, proje
 	q := s.store.Read(ctx)
 	now := q.Now()
 	since := now.Add(-time.Duration(cut.n) * cut.step)
-	simulated, err := q.HeldSimulated(project, since)
+	simulated, err := q.UsesSimulated(project, since)
 	if err != nil {
 		return nil, err
 	}

@@ -9,10 +9,10 @@ import (
 
 // UsageStep is one of equally long steps of a project's past.
 type UsageStep struct {
-	From     time.Time
-	Held     models.Resources  // on average; no storage, which is not measured
-	Promised *models.Resources // Σ of the peaks at the step's end; nil before that was kept
-	Quota    *models.Resources // at the step's end, likewise
+	From      time.Time
+	InUse     models.Resources  // on average; no storage, which is not measured
+	Allocated *models.Resources // Σ of the peaks at the step's end; nil before that was kept
+	Quota     *models.Resources // at the step's end, likewise
 }
 
 // means is the average of two amounts in each of n steps, from the edges of
@@ -45,9 +45,9 @@ func means(begins, ends []models.Edges, step time.Duration, n int) (first, secon
 		average(func(e models.Edges) sums { return sums{e.Amount2, e.Moment2} })
 }
 
-// promisedAt sets what stood promised at the end of each step. The history is
+// allocatedAt sets what stood promised at the end of each step. The history is
 // sorted by time.
-func promisedAt(steps []UsageStep, step time.Duration, history []models.ProjectHistory) {
+func allocatedAt(steps []UsageStep, step time.Duration, history []models.ProjectHistory) {
 	k := -1
 	for i := range steps {
 		end := steps[i].From.Add(step)
@@ -55,7 +55,7 @@ func promisedAt(steps []UsageStep, step time.Duration, history []models.ProjectH
 			k++
 		}
 		if k >= 0 {
-			steps[i].Promised, steps[i].Quota = &history[k].Promised, &history[k].Quota
+			steps[i].Allocated, steps[i].Quota = &history[k].Allocated, &history[k].Quota
 		}
 	}
 }
@@ -66,22 +66,22 @@ func usageOver(q *models.Queries, scope models.Scope, project int64, from time.T
 	for i := range steps {
 		steps[i].From = from.Add(time.Duration(i) * step)
 	}
-	for _, in := range []models.HeldIn{models.HeldShares, models.HeldWorkspaces} {
-		begins, ends, err := q.HeldEdges(in, project, from, step, n)
+	for _, in := range []models.UsageTable{models.ShareUsage, models.WorkspaceUsage} {
+		begins, ends, err := q.UsageEdges(in, project, from, step, n)
 		if err != nil {
 			return nil, err
 		}
 		first, second := means(begins, ends, step, n)
 		for i := range steps {
-			h := &steps[i].Held
-			if in == models.HeldShares {
+			h := &steps[i].InUse
+			if in == models.ShareUsage {
 				h.GPUCores, h.GPUMemoryMiB = first[i], second[i]
 			} else {
 				h.CPUMilli, h.MemoryMiB = first[i], second[i]
 			}
 		}
 	}
-	history, err := q.PromisesOver(scope, project, from, from.Add(time.Duration(n)*step))
-	promisedAt(steps, step, history)
+	history, err := q.AllocationsOver(scope, project, from, from.Add(time.Duration(n)*step))
+	allocatedAt(steps, step, history)
 	return steps, err
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // held is one thing that was held for a time; until is zero while it is.
-type held struct {
+type inUse struct {
 	cpu, memory int64
 	cores, vram int64
 	user        int64
@@ -23,7 +23,7 @@ type held struct {
 }
 
 // seconds is how long it was held within a span.
-func (h held) seconds(from, to time.Time) float64 {
+func (h inUse) seconds(from, to time.Time) float64 {
 	until := h.until
 	if until.IsZero() || until.After(to) {
 		until = to
@@ -35,7 +35,7 @@ func (h held) seconds(from, to time.Time) float64 {
 }
 
 // keep writes it into the tables.
-func (o *world) keep(t *testing.T, m models.Member, device int64, h held) {
+func (o *world) keep(t *testing.T, m models.Member, device int64, h inUse) {
 	t.Helper()
 	until := func() *time.Time {
 		if h.until.IsZero() {
@@ -87,12 +87,12 @@ func TestUsageIsWhatWasHeld(t *testing.T) {
 			members = append(members, m)
 		}
 		device := o.device(t)
-		o.Clock.Pass(100 * 24 * time.Hour)
+		o.Clock.Advance(100 * 24 * time.Hour)
 		now := o.Store.Now()
-		var past []held
+		var past []inUse
 		for range 60 {
 			m := members[random.IntN(len(members))]
-			h := held{cpu: random.Int64N(8000), memory: random.Int64N(9000), cores: 1 + random.Int64N(100), vram: random.Int64N(80000), user: m.UserID,
+			h := inUse{cpu: random.Int64N(8000), memory: random.Int64N(9000), cores: 1 + random.Int64N(100), vram: random.Int64N(80000), user: m.UserID,
 				from: now.Add(-time.Duration(random.Int64N(int64(40 * 24 * time.Hour)))).Truncate(time.Microsecond)}
 			if random.IntN(4) > 0 {
 				h.until = h.from.Add(time.Duration(random.Int64N(int64(now.Sub(h.from))))).Truncate(time.Microsecond)
@@ -124,7 +124,7 @@ func TestUsageIsWhatWasHeld(t *testing.T) {
 	})
 }
 
-func (o *world) compare(t *testing.T, u projects.ProjectUsage, past []held) {
+func (o *world) compare(t *testing.T, u projects.ProjectUsage, past []inUse) {
 	t.Helper()
 	for i, s := range u.Steps {
 		end := u.To
@@ -136,10 +136,10 @@ func (o *world) compare(t *testing.T, u projects.ProjectUsage, past []held) {
 			part := h.seconds(s.From, end) / end.Sub(s.From).Seconds()
 			cpu, memory, gpu, vram = cpu+part*float64(h.cpu), memory+part*float64(h.memory), gpu+part*float64(h.cores), vram+part*float64(h.vram)
 		}
-		near(t, "CPU", s.Held.CPUMilli, cpu)
-		near(t, "memory", s.Held.MemoryMiB, memory)
-		near(t, "GPU cores", s.Held.GPUCores, gpu)
-		near(t, "GPU memory", s.Held.GPUMemoryMiB, vram)
+		near(t, "CPU", s.InUse.CPUMilli, cpu)
+		near(t, "memory", s.InUse.MemoryMiB, memory)
+		near(t, "GPU cores", s.InUse.GPUCores, gpu)
+		near(t, "GPU memory", s.InUse.GPUMemoryMiB, vram)
 	}
 }
 
@@ -162,13 +162,13 @@ func TestHistoryFollowsThePromises(t *testing.T) {
 		began := o.Store.Now()
 		for range 60 {
 			if random.IntN(3) > 0 {
-				o.Clock.Pass(time.Hour)
+				o.Clock.Advance(time.Hour)
 			}
 			switch r := &roles[random.IntN(2)]; random.IntN(4) {
 			case 0, 1:
 				o.NewMember(t, *r)
 			case 2:
-				changed, err := o.UpdateRole(o.Ctx, o.Root, p.ID, r.ID, projects.RoleInput{Name: r.Name, Permission: r.Permission, Peak: pooltest.Cores(random.Int64N(12))})
+				changed, err := o.UpdateRole(o.Ctx, o.Root, p.ID, r.ID, projects.RoleInput{Name: r.Name, Permission: r.Permission, Limit: pooltest.Cores(random.Int64N(12))})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -187,7 +187,7 @@ func TestHistoryFollowsThePromises(t *testing.T) {
 func (o *world) historyAgrees(t *testing.T, project int64, began time.Time) {
 	t.Helper()
 	q := o.Store.Read(o.Ctx)
-	list, err1 := q.PromisesOver(models.Everything, project, began.Add(-time.Hour), o.Store.Now().Add(time.Hour))
+	list, err1 := q.AllocationsOver(models.Everything, project, began.Add(-time.Hour), o.Store.Now().Add(time.Hour))
 	v, err2 := o.Project(context.Background(), o.Root, project)
 	if err1 != nil || err2 != nil || len(list) == 0 {
 		t.Fatal(len(list), err1, err2)
@@ -197,8 +197,8 @@ func (o *world) historyAgrees(t *testing.T, project int64, began time.Time) {
 			t.Errorf("row %d ends at %v, the next one begins at %v", i, h.UntilAt, list[i+1].FromAt)
 		}
 	}
-	if h := list[len(list)-1]; h.UntilAt != nil || h.Promised != v.Promised || h.Quota != v.Quota || h.Members != v.Members {
-		t.Errorf("the history ends with %+v; promised is %+v of %+v to %d", h, v.Promised, v.Quota, v.Members)
+	if h := list[len(list)-1]; h.UntilAt != nil || h.Allocated != v.Allocated || h.Quota != v.Quota || h.Members != v.Members {
+		t.Errorf("the history ends with %+v; allocated is %+v of %+v to %d", h, v.Allocated, v.Quota, v.Members)
 	}
 }
 

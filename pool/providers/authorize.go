@@ -67,7 +67,7 @@ func checkOwnerAndName(q *models.Queries, in AuthorizeInput, gpuCode string, p *
 	owner, err := q.User(in.OwnerID)
 	switch {
 	case models.KindOf(err) == models.KindNotFound:
-		p.Add("owner_id", "there is no such account")
+		p.Add("owner_id", "is not an existing account")
 	case err != nil:
 		return err
 	case owner.Disabled:
@@ -76,12 +76,12 @@ func checkOwnerAndName(q *models.Queries, in AuthorizeInput, gpuCode string, p *
 	if in.Name == "" {
 		return nil
 	}
-	other, err := q.ProviderNamed(in.Name)
+	other, err := q.ProviderByName(in.Name)
 	if err != nil {
 		return models.IgnoreNotFound(err)
 	}
 	if other.GPUCode != gpuCode && other.ReportedCode != gpuCode {
-		p.Add("name", "is in use")
+		p.Add("name", "is already taken")
 	}
 	return nil
 }
@@ -100,11 +100,11 @@ func (e *Enrolment) Authorizations(ctx context.Context, actor policies.Actor) ([
 func (e *Enrolment) Accept(ctx context.Context, actor policies.Actor, providerID, version int64) (provider models.Provider, err error) {
 	return e.decide(ctx, actor, providerID, version, "accept", func(q *models.Queries, p *models.Provider) error {
 		if p.ReportedCode == "" {
-			return models.Conflict("%s reports no GPUs that wait for an authorization.", p.Name)
+			return models.Conflict("%s has no GPUs waiting for authorization.", p.Name)
 		}
 		p.GPUCode, p.ReportedCode, p.Reason = p.ReportedCode, "", models.Text{}
 		if p.State != models.ProviderLost {
-			p.State = p.Standing()
+			p.State = p.ReachableState()
 		}
 		return q.UpdateProvider(p)
 	})
@@ -112,7 +112,7 @@ func (e *Enrolment) Accept(ctx context.Context, actor policies.Actor, providerID
 
 // revoked is why an agent was shut out that an administrator has revoked. Its
 // node's cluster cannot let it in again.
-var revoked = models.Say("an administrator has revoked it")
+var revoked = models.Say("revoked by an administrator")
 
 // Revoke shuts the agent of a provider out: its next word is refused. Shares
 // that are held there stay until their holders give them up.
@@ -121,7 +121,7 @@ func (e *Enrolment) Revoke(ctx context.Context, actor policies.Actor, providerID
 		if err := q.RevokeAgents(p.ID, q.Now(), revoked); err != nil {
 			return err
 		}
-		return markLost(q, p, models.Say("an administrator has revoked its agent"))
+		return markLost(q, p, models.Say("its agent was revoked by an administrator"))
 	})
 }
 
@@ -143,7 +143,7 @@ func (e *Enrolment) decide(ctx context.Context, actor policies.Actor, id, versio
 		}
 		if _, err := q.AgentOf(id); err != nil {
 			if models.KindOf(err) == models.KindNotFound {
-				err = models.Conflict("No agent speaks for %s. Enrol one with an authorization code.", provider.Name)
+				err = models.Conflict("%s has no active agent. Enroll one with an authorization code.", provider.Name)
 			}
 			return err
 		}

@@ -91,7 +91,7 @@ func readList[T any](list *[]T, raw []byte, field string, most int) error {
 	}
 	for d.More() {
 		if len(*list) == most {
-			return models.Invalid(field, "at most %d are possible", most)
+			return models.Invalid(field, "must have at most %d entries", most)
 		}
 		var v T
 		if err := d.Decode(&v); err != nil {
@@ -105,7 +105,7 @@ func readList[T any](list *[]T, raw []byte, field string, most int) error {
 // checkMachine refuses what no machine with an agent of ours is.
 func checkMachine(digest string, devices []DeviceReport, p *models.Problems) {
 	if !isDigest(digest) {
-		p.Add("machine", "must be the digest of the machine's identity, 64 hexadecimal digits")
+		p.Add("machine", "must be the digest of the machine ID, 64 hexadecimal digits")
 	}
 	checkReports(devices, p)
 }
@@ -114,15 +114,15 @@ func checkMachine(digest string, devices []DeviceReport, p *models.Problems) {
 func checkHeartbeat(b Heartbeat) error {
 	var p models.Problems
 	if len(b.Token) > maxWord || len(b.Confirm) > maxWord || len(b.GPUCode) > maxWord {
-		p.Add("token", "must have at most %d characters, has %d", maxWord, max(len(b.Token), len(b.Confirm), len(b.GPUCode)))
+		p.Add("token", "must be at most %d characters; has %d", maxWord, max(len(b.Token), len(b.Confirm), len(b.GPUCode)))
 	}
 	checkReports(b.Devices, &p)
 	if len(b.Samples) > maxSamples {
-		p.Add("samples", "at most %d are possible, not %d", maxSamples, len(b.Samples))
+		p.Add("samples", "must have at most %d entries; has %d", maxSamples, len(b.Samples))
 		return p.Err()
 	}
 	if len(b.Faults) > maxFaults {
-		p.Add("faults", "at most %d are possible, not %d", maxFaults, len(b.Faults))
+		p.Add("faults", "must have at most %d entries; has %d", maxFaults, len(b.Faults))
 		return p.Err()
 	}
 	for i, s := range b.Samples {
@@ -155,7 +155,7 @@ func checkSample(s Sample, at string, p *models.Problems) {
 	c.amount("temperature", s.Temperature)
 	c.amount("power_mw", s.PowerMW)
 	if len(s.Processes) > maxProcesses {
-		p.Add(at+".processes", "at most %d are possible, not %d", maxProcesses, len(s.Processes))
+		p.Add(at+".processes", "must have at most %d entries; has %d", maxProcesses, len(s.Processes))
 		return
 	}
 	for i, proc := range s.Processes {
@@ -170,7 +170,7 @@ func checkSample(s Sample, at string, p *models.Problems) {
 // named once, and an instance is of a GPU that is there.
 func checkReports(reports []DeviceReport, p *models.Problems) {
 	if len(reports) > maxDevices {
-		p.Add("devices", "at most %d are possible, not %d", maxDevices, len(reports))
+		p.Add("devices", "must have at most %d entries; has %d", maxDevices, len(reports))
 		return
 	}
 	physical, seen := map[string]bool{}, map[string]bool{}
@@ -183,7 +183,7 @@ func checkReports(reports []DeviceReport, p *models.Problems) {
 		case r.UUID == "":
 			p.Add(at+".uuid", "must not be empty")
 		case seen[r.UUID]:
-			p.Add(at+".uuid", "is there twice")
+			p.Add(at+".uuid", "appears twice")
 		case r.Parent != "" && !physical[r.Parent]:
 			p.Add(at+".parent", "must be one of the reported GPUs")
 		}
@@ -201,7 +201,7 @@ func checkReport(r DeviceReport, at string, p *models.Problems) {
 	models.CheckText(at+".trouble", r.Trouble, 1000, p)
 	for name, list := range map[string][]string{"mig_profiles": r.MIGProfiles, "peers": r.Peers} {
 		if len(list) > maxList {
-			p.Add(at+"."+name, "at most %d are possible, not %d", maxList, len(list))
+			p.Add(at+"."+name, "must have at most %d entries; has %d", maxList, len(list))
 			continue
 		}
 		for _, word := range list {

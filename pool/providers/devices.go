@@ -98,13 +98,13 @@ func (r *registry) ownedElsewhere(d models.Device, report DeviceReport) (models.
 	}
 	alike := d.ParentID == nil && report.Parent == "" || d.ParentID != nil && *d.ParentID == r.ids[report.Parent]
 	if !alike || d.Present && other.State != models.ProviderOffline {
-		return models.Say("The GPU %s is in the pool already, through %s. Remove that provider first.", d.UUID, other.Name), nil
+		return models.Say("The GPU %s is already in the pool through %s. Remove that provider first.", d.UUID, other.Name), nil
 	}
-	held, err := r.q.HeldOf([]int64{d.ID})
-	if err != nil || held == 0 {
+	inUse, err := r.q.OpenSharesOf([]int64{d.ID})
+	if err != nil || inUse == 0 {
 		return models.Text{}, err
 	}
-	return models.Say("The GPU %s is still held through %s. Wait until its shares have ended.", d.UUID, other.Name), nil
+	return models.Say("The GPU %s is still in use through %s. Wait until its shares end.", d.UUID, other.Name), nil
 }
 
 // tellOfChange writes what has become of a device into the history of every
@@ -116,23 +116,23 @@ func tellOfChange(q *models.Queries, machine string, old, now models.Device) err
 	}
 	switch {
 	case old.Present && !now.Present:
-		return tellHoldersOf(q, now.ID, false, models.Say("%s of %s has vanished; the share is kept for when it comes back.", name, machine))
+		return tellHoldersOf(q, now.ID, false, models.Say("%s on %s is no longer reported. The share is kept until it returns.", name, machine))
 	case !old.Present && now.Present:
-		if err := tellHoldersOf(q, now.ID, false, models.Say("%s of %s is back; the share was kept.", name, machine)); err != nil {
+		if err := tellHoldersOf(q, now.ID, false, models.Say("%s on %s is back. The share was kept.", name, machine)); err != nil {
 			return err
 		}
 	}
 	switch {
 	case old.Trouble.Empty() && !now.Trouble.Empty():
-		return tellHoldersOf(q, now.ID, true, models.Say("%s of %s has failed: %s.", name, machine, now.Trouble))
+		return tellHoldersOf(q, now.ID, true, models.Say("%s on %s failed: %s.", name, machine, now.Trouble))
 	case !old.Trouble.Empty() && now.Trouble.Empty():
-		return tellHoldersOf(q, now.ID, true, models.Say("%s of %s is well again.", name, machine))
+		return tellHoldersOf(q, now.ID, true, models.Say("%s on %s has recovered.", name, machine))
 	}
 	return nil
 }
 
 func tellHoldersOf(q *models.Queries, device int64, instances bool, line models.Text) error {
-	holders, err := q.HoldersOf(device, instances)
+	holders, err := q.WorkspacesOnDevice(device, instances)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func deviceOf(r DeviceReport, provider, parent int64, created time.Time) models.
 		d.ParentID, d.Sharing = &parent, models.SharingMIG
 	}
 	if r.Trouble != "" {
-		d.Trouble = models.Say("the driver says: %s", r.Trouble)
+		d.Trouble = models.Say("the driver reports: %s", r.Trouble)
 	}
 	return d
 }
@@ -190,12 +190,12 @@ func markAbsent(q *models.Queries, machine string, devices []models.Device, seen
 
 func markDeviceAbsent(q *models.Queries, machine string, d models.Device) error {
 	if d.ParentID != nil {
-		unheld, err := q.Unheld(d.ID)
+		neverUsed, err := q.NeverUsed(d.ID)
 		if err != nil {
 			return err
 		}
-		if unheld {
-			return q.ForgetDevice(d.ID)
+		if neverUsed {
+			return q.DeleteDevice(d.ID)
 		}
 	}
 	old := d

@@ -9,17 +9,17 @@ import (
 // shareEnd is when the shares at a provider must end by its owner's word, and why;
 // nil when no end is near enough to be told.
 func shareEnd(provider models.Provider, now time.Time) (*time.Time, models.Text) {
-	at, why := provider.RecallAt, models.Say("the owner of %s has called its GPUs back", provider.Name)
+	at, why := provider.RecallAt, models.Say("the owner of %s has recalled its GPUs", provider.Name)
 	if provider.RecallReason != "" {
-		why = models.Say("the owner of %s has called its GPUs back: %s", provider.Name, provider.RecallReason)
+		why = models.Say("the owner of %s has recalled its GPUs: %s", provider.Name, provider.RecallReason)
 	}
 	open, until := provider.Terms.Open(now)
-	notice := time.Duration(provider.Terms.NoticeMinutes) * time.Minute
+	notification := time.Duration(provider.Terms.GraceMinutes) * time.Minute
 	switch {
 	case len(provider.Terms.Hours) == 0:
 	case !open:
 		return &now, models.Say("%s lends its GPUs only at certain hours", provider.Name)
-	case until != nil && until.Sub(now) <= notice && (at == nil || until.Before(*at)):
+	case until != nil && until.Sub(now) <= notification && (at == nil || until.Before(*at)):
 		return until, models.Say("%s lends its GPUs only at certain hours", provider.Name)
 	}
 	if at == nil {
@@ -32,13 +32,13 @@ func shareEnd(provider models.Provider, now time.Time) (*time.Time, models.Text)
 // tells each holder of the change once. It needs the pool's lock.
 func announceEnd(q *models.Queries, provider models.Provider) error {
 	at, why := shareEnd(provider, q.Now())
-	stale, err := q.SharesEndingOtherwise(provider.ID, at)
+	stale, err := q.SharesWithOtherEnd(provider.ID, at)
 	if err != nil {
 		return err
 	}
 	notified := map[int64]bool{}
 	for _, share := range stale {
-		if err := q.EndShareAt(share.ID, at, why); err != nil {
+		if err := q.AnnounceShareEnd(share.ID, at, why); err != nil {
 			return err
 		}
 		if notified[share.WorkspaceID] {
@@ -49,7 +49,7 @@ func announceEnd(q *models.Queries, provider models.Provider) error {
 		if err != nil {
 			return err
 		}
-		line := models.Say("The share will not end early after all.")
+		line := models.Say("The share no longer ends early.")
 		if at != nil {
 			line = models.Say("The share ends at %s: %s.", at.UTC().Format("2006-01-02 15:04 UTC"), why)
 		}

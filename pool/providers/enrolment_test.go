@@ -146,7 +146,7 @@ func (h *host) beats(t *testing.T) providers.Orders {
 // provider is the only one of the host's machine.
 func (h *host) provider(t *testing.T) models.Provider {
 	t.Helper()
-	p, err := h.g.Store.Read(h.g.Ctx).ProviderOf(h.digest)
+	p, err := h.g.Store.Read(h.g.Ctx).ProviderByMachine(h.digest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,11 +388,11 @@ func TestCodeExpires(t *testing.T) {
 		if err := h.redeem(t, used); err != nil {
 			t.Fatal(err)
 		}
-		g.Clock.Pass(15*time.Minute - time.Second)
+		g.Clock.Advance(15*time.Minute - time.Second)
 		if err := h.redeem(t, used); err != nil {
 			t.Errorf("the same key, in time: %v", err)
 		}
-		g.Clock.Pass(time.Second)
+		g.Clock.Advance(time.Second)
 		refused(t, "a code that was not used in time", late.redeem(t, code), models.KindInvalid, "code")
 		refused(t, "the same key, too late", h.redeem(t, used), models.KindConflict, "")
 	})
@@ -431,8 +431,8 @@ func TestParallelRedemptions(t *testing.T) {
 		for i := range redemptions {
 			redemptions[i] = h.redemption(t, code, newKey(t))
 		}
-		var kinds modelstest.Kinds
-		modelstest.Together(n, func(i int) { kinds.Add(pooltest.Error(g.Redeem(g.Ctx, redemptions[i], "192.0.2.1"))) })
+		var kinds modelstest.ErrorCounts
+		modelstest.Concurrently(n, func(i int) { kinds.Add(pooltest.Error(g.Redeem(g.Ctx, redemptions[i], "192.0.2.1"))) })
 		kinds.Want(t, 1, models.KindConflict, n-1)
 		providers, err := g.Store.Read(g.Ctx).Providers()
 		if err != nil || len(providers) != 1 || g.live(t) != 1 || g.audited(t, "refuse", "authorization") != 1 {

@@ -103,13 +103,13 @@ func (e *Enrolment) liveAgent(q *models.Queries, who authority.Holder) (models.A
 	agent, err := q.AgentBySerial(who.Serial)
 	switch {
 	case models.KindOf(err) == models.KindNotFound:
-		return agent, models.Forbidden("This agent is not known here. Enrol it with an authorization code.")
+		return agent, models.Forbidden("This agent is not enrolled. Enroll it with an authorization code.")
 	case err != nil:
 		return agent, err
 	case agent.RevokedAt != nil:
-		return agent, models.Forbidden("This agent was shut out: %s. Enrol it again with an authorization code.", agent.RevokedWhy)
+		return agent, models.Forbidden("This agent is no longer authorized: %s. Enroll it again with an authorization code.", agent.RevokedWhy)
 	case !q.Now().Before(who.Expires):
-		return agent, &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("The agent's certificate has expired. Enrol it again with an authorization code.")}
+		return agent, &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("The agent's certificate has expired. Enroll it again with an authorization code.")}
 	}
 	return agent, nil
 }
@@ -121,7 +121,7 @@ func due(who authority.Holder, now time.Time) bool {
 
 // shutOutCopied shuts out an agent of whose key there is a copy.
 func (e *Enrolment) shutOutCopied(q *models.Queries, provider *models.Provider, address string) error {
-	why := models.Say("two agents used one key; one of the two machines or its state directory is a copy of the other")
+	why := models.Say("two agents used the same key; one machine or its state directory is a copy of the other")
 	if err := q.RevokeAgents(provider.ID, q.Now(), why); err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (e *Enrolment) shutOutCopied(q *models.Queries, provider *models.Provider, 
 		Before: map[string]any{"address": before.Address}, After: map[string]any{"address": address, "reason": why.String()}}); err != nil {
 		return err
 	}
-	return committedRefusal{models.Forbidden("This agent was shut out: %s. Enrol it again with an authorization code.", why)}
+	return committedRefusal{models.Forbidden("This agent is no longer authorized: %s. Enroll it again with an authorization code.", why)}
 }
 
 // noteOrigin notes from where an agent speaks, and when its GPUs are not those
@@ -141,7 +141,7 @@ func (e *Enrolment) shutOutCopied(q *models.Queries, provider *models.Provider, 
 func noteOrigin(q *models.Queries, provider *models.Provider, b Heartbeat, address string) error {
 	code := GPUCodeOf(provider.Machine, b.Devices)
 	if b.GPUCode != code {
-		return models.Invalid("gpu_code", "is not the code of the reported GPUs, which is %s", code)
+		return models.Invalid("gpu_code", "does not match the code of the reported GPUs, %s", code)
 	}
 	if code == provider.GPUCode {
 		code = ""

@@ -110,7 +110,7 @@ func TestRevoke(t *testing.T) {
 		}
 		shares, err := g.Store.Read(g.Ctx).SharesOf(w.ID)
 		if a.Outcome == models.OutcomeGranted && (err != nil || len(shares) != 1) {
-			t.Errorf("what was held is gone: %v, %v", shares, err)
+			t.Errorf("what was in use is gone: %v, %v", shares, err)
 		}
 		again := g.host(t, "a", 1)
 		if err := again.redeem(t, again.authorize(t)); err != nil {
@@ -169,11 +169,11 @@ func TestChangedGPUs(t *testing.T) {
 func TestRenew(t *testing.T) {
 	atGate(t, func(t *testing.T, g *gate) {
 		h := g.enrolled(t, "a", 1)
-		g.Clock.Pass(certificateLife*2/3 - time.Second)
+		g.Clock.Advance(certificateLife*2/3 - time.Second)
 		if h.beats(t).Renew {
 			t.Error("renewal is due too early")
 		}
-		g.Clock.Pass(time.Second)
+		g.Clock.Advance(time.Second)
 		if !h.beats(t).Renew {
 			t.Error("renewal is not due after two thirds")
 		}
@@ -198,7 +198,7 @@ func TestRenew(t *testing.T) {
 		if n := g.audited(t, "renew", "agent"); n != 2 {
 			t.Errorf("%d renewals are in the audit", n)
 		}
-		g.Clock.Pass(certificateLife)
+		g.Clock.Advance(certificateLife)
 		refused(t, "a certificate that has expired", pooltest.Error(h.beat(true)), models.KindUnauthenticated, "")
 		if g.live(t) != 1 {
 			t.Error("an agent was shut out for it")
@@ -272,7 +272,7 @@ func TestStrangersDoNotTakeTheLock(t *testing.T) {
 		if _, err := g.Revoke(g.Ctx, g.Root, h.provider(t).ID, 0); err != nil {
 			t.Fatal(err)
 		}
-		g.Clock.Pass(16 * time.Minute)
+		g.Clock.Advance(16 * time.Minute)
 		ctx, cancel := context.WithTimeout(g.Ctx, 20*time.Second)
 		defer cancel()
 		modelstest.InTx(t, g.Store, func(q *models.Queries) error {
@@ -398,7 +398,7 @@ func TestBeatRefuses(t *testing.T) {
 func TestAgentIsLostAndBack(t *testing.T) {
 	atGate(t, func(t *testing.T, g *gate) {
 		h := g.enrolled(t, "a", 1)
-		g.Clock.Pass(time.Minute)
+		g.Clock.Advance(time.Minute)
 		if err := g.World.Providers.Sweep(g.Ctx); err != nil || h.provider(t).State != models.ProviderLost {
 			t.Errorf("silent it is %s, %v", h.provider(t).State, err)
 		}

@@ -49,11 +49,11 @@ func (s *Service) Enlist(ctx context.Context, host Host, inventory Inventory) er
 // machines had identities is known by its name, and a machine whose identity
 // has changed by its GPUs.
 func homeProvider(q *models.Queries, host Host, reports []DeviceReport) (models.Provider, error) {
-	provider, err := q.ProviderOf(host.Digest)
+	provider, err := q.ProviderByMachine(host.Digest)
 	if err == nil || models.KindOf(err) != models.KindNotFound {
 		return provider, err
 	}
-	provider, err = q.ProviderNamed(host.Name)
+	provider, err = q.ProviderByName(host.Name)
 	if err == nil && provider.Machine == "" {
 		provider.Machine = host.Digest
 		return provider, q.UpdateProvider(&provider)
@@ -121,9 +121,9 @@ func takeOutOthers(q *models.Queries, home int64) error {
 		if p.ID == home || p.Agent || p.State == models.ProviderOffline {
 			continue
 		}
-		if held, err := q.HeldAt(p.ID); err != nil {
+		if inUse, err := q.OpenSharesAt(p.ID); err != nil {
 			return err
-		} else if held > 0 {
+		} else if inUse > 0 {
 			continue
 		}
 		if err := takeOut(q, &p, policies.System("inventory")); err != nil {

@@ -31,13 +31,13 @@ func apply(q *models.Queries, provider *models.Provider, b Heartbeat) (o Orders,
 func setReason(q *models.Queries, provider *models.Provider, foreign models.Text) error {
 	why := foreign
 	if provider.State == models.ProviderPending {
-		why = models.Say("its GPUs have changed: the GPU code %s waits for an authorization", provider.ReportedCode)
+		why = models.Say("its GPUs have changed; the GPU code %s is waiting for authorization", provider.ReportedCode)
 	}
 	if provider.Reason.String() == why.String() {
 		return nil
 	}
 	provider.Reason = why
-	return q.MoveProvider(provider, provider.State)
+	return q.TransitionProvider(provider, provider.State)
 }
 
 // register brings a provider's devices to what its machine reports. Devices

@@ -41,8 +41,8 @@ func TestTheMachineChangesItsIdentity(t *testing.T) {
 		if former, err := q.Provider(p.ID); err != nil || former.State == models.ProviderOffline {
 			t.Errorf("the former is %+v, %v", former, err)
 		}
-		if held, err := q.HeldAt(p.ID); err != nil || held != 2 {
-			t.Errorf("%d shares are held there, %v", held, err)
+		if inUse, err := q.OpenSharesAt(p.ID); err != nil || inUse != 2 {
+			t.Errorf("%d shares are in use there, %v", inUse, err)
 		}
 	})
 }
@@ -62,7 +62,7 @@ func TestHoldersAreToldOfTheirGPU(t *testing.T) {
 			devices pooltest.Devices
 			says    string
 		}{
-			{broken, "has failed: the driver says: fell off the bus"},
+			{broken, "has failed: the driver reports: fell off the bus"},
 			{broken[1:], "has vanished"},
 			{pooltest.Machine(2), "is back"},
 			{broken, "has failed"},
@@ -145,7 +145,7 @@ func TestEnlist(t *testing.T) {
 		if _, err := o.Providers.SetSharing(o.Ctx, o.Root, first["GPU-1"].ID, providers.DeviceInput{Sharing: models.SharingExclusive}); err != nil {
 			t.Fatal(err)
 		}
-		o.Clock.Pass(time.Hour)
+		o.Clock.Advance(time.Hour)
 		changed := pooltest.Machine(4)[1:] // the first has vanished, a fourth has come
 		changed[1].Driver = "new"
 		o.Enlist(t, changed)
@@ -183,7 +183,7 @@ func TestGPUMovesOnlyWhenItWasTakenOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		q := o.Store.Read(o.Ctx)
-		if other, err := q.ProviderOf(elsewhere.Digest); err != nil || !strings.Contains(other.Reason.String(), "GPU-0") {
+		if other, err := q.ProviderByMachine(elsewhere.Digest); err != nil || !strings.Contains(other.Reason.String(), "GPU-0") {
 			t.Errorf("%+v, %v", other, err)
 		}
 		if d, err := q.DeviceByUUID("GPU-0"); err != nil || d.ProviderID != p.ID {

@@ -36,7 +36,7 @@ type nodeApplicant struct {
 func (e *Enrolment) Join(ctx context.Context, j Joining, address string) (out Enrolled, err error) {
 	if e.Cluster == nil {
 		return out, &models.Error{Kind: models.KindNotFound,
-			Message: models.Say("This portal takes no cluster's word for its nodes. Start it with --kube-agents, or enrol the machine with an authorization code.")}
+			Message: models.Say("This portal does not accept enrollment through the cluster. Start it with --kube-agents, or enroll the machine with an authorization code.")}
 	}
 	n, err := checkJoining(j, address)
 	if err != nil {
@@ -68,7 +68,7 @@ func checkJoining(j Joining, address string) (n nodeApplicant, err error) {
 	var p models.Problems
 	n.address, n.Devices, n.machine = address, j.Devices, j.Machine
 	if j.Token == "" || len(j.Token) > maxToken {
-		p.Add("token", "must have between 1 and %d characters", int64(maxToken))
+		p.Add("token", "must be 1 to %d characters", int64(maxToken))
 	}
 	if n.request, err = authority.CheckRequest([]byte(j.CSR)); err != nil {
 		p.Add("csr", "cannot be accepted: %s", err.Error())
@@ -111,7 +111,7 @@ func (e *Enrolment) join(q *models.Queries, n nodeApplicant) (out Enrolled, err 
 // becomes the node's only if it is this very machine with these very GPUs, or
 // was removed from the pool.
 func (e *Enrolment) nodeProvider(q *models.Queries, n nodeApplicant) (before *models.Provider, p models.Provider, err error) {
-	found, err := q.ProviderOf(n.Machine)
+	found, err := q.ProviderByMachine(n.Machine)
 	if err == nil {
 		p = found
 		return &found, p, rename(q, &p, n.Name)
@@ -119,7 +119,7 @@ func (e *Enrolment) nodeProvider(q *models.Queries, n nodeApplicant) (before *mo
 	if models.IgnoreNotFound(err) != nil {
 		return nil, p, err
 	}
-	found, err = q.ProviderNamed(n.Name)
+	found, err = q.ProviderByName(n.Name)
 	switch {
 	case models.IgnoreNotFound(err) != nil:
 		return nil, p, err
@@ -128,7 +128,7 @@ func (e *Enrolment) nodeProvider(q *models.Queries, n nodeApplicant) (before *mo
 			return nil, p, err
 		}
 	case found.State != models.ProviderOffline && (found.Machine != n.machine || found.GPUCode != n.code):
-		return nil, p, models.Conflict("The pool has a machine called %s already, and it is not known to be this node. Rename or remove that provider first.", n.Name)
+		return nil, p, models.Conflict("The pool already has a machine named %s that cannot be matched to this node. Rename or remove that provider first.", n.Name)
 	default:
 		before, p = &found, found
 		p.Machine = n.Machine
@@ -145,7 +145,7 @@ func (e *Enrolment) nodeOwner(q *models.Queries) (*int64, error) {
 	if e.NodeOwner != "" {
 		u, err := q.UserByEmail(e.NodeOwner)
 		if models.KindOf(err) == models.KindNotFound || err == nil && u.Disabled {
-			return nil, models.Conflict("The account %s, which is to own the GPUs of the cluster's nodes, does not exist or is disabled.", e.NodeOwner)
+			return nil, models.Conflict("The account %s, configured as the owner of the cluster's GPUs, does not exist or is disabled.", e.NodeOwner)
 		}
 		return &u.ID, err
 	}
@@ -161,7 +161,7 @@ func (e *Enrolment) nodeOwner(q *models.Queries) (*int64, error) {
 			}
 		}
 		if len(users) < page.Limit {
-			return nil, models.Conflict("There is no platform administrator yet who could own the node's GPUs. Set the portal up first.")
+			return nil, models.Conflict("There is no platform administrator to own the node's GPUs yet. Set up the portal first.")
 		}
 		page.After = users[len(users)-1].ID
 	}
@@ -185,7 +185,7 @@ func useAuthorization(q *models.Queries, n nodeApplicant, before *models.Provide
 		}
 	}
 	if shut {
-		return nil, models.Forbidden("%s was shut out. To let it in again, an administrator authorises its GPU code %s; nothing has to be carried to the machine.", n.Name, n.gpuCode)
+		return nil, models.Forbidden("%s is no longer authorized. To admit it again, an administrator must authorize its GPU code %s. No action is needed on the machine.", n.Name, n.gpuCode)
 	}
 	return nil, nil
 }

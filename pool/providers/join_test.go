@@ -125,7 +125,7 @@ func TestJoinAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := g.NewTeam(t, "vision")
-		held, _ := g.Claim(t, m, pooltest.Half)
+		inUse, _ := g.Claim(t, m, pooltest.Half)
 		older := *n.host
 		n.joins(t)
 		_, err := older.beat(true)
@@ -135,7 +135,7 @@ func TestJoinAgain(t *testing.T) {
 		if again.ID != p.ID || again.Name != "node-1" || *again.OwnerID != ada.ID || g.live(t) != 1 || len(g.providers(t)) != 1 {
 			t.Errorf("%d agents; the provider is %+v", g.live(t), again)
 		}
-		if shares, err := g.Store.Read(g.Ctx).SharesOf(held.ID); err != nil || len(shares) != 1 || shares[0].Until != nil {
+		if shares, err := g.Store.Read(g.Ctx).SharesOf(inUse.ID); err != nil || len(shares) != 1 || shares[0].Until != nil {
 			t.Errorf("the share is %+v, %v", shares, err)
 		}
 		fresh := g.node(t, "node-1", "machine", 2) // set up anew: only the GPUs are the same
@@ -356,8 +356,8 @@ func TestParallelJoins(t *testing.T) {
 			nodes[i] = g.node(t, "node-1", "machine", 2)
 			joinings[i] = nodes[i].joining(t)
 		}
-		var kinds modelstest.Kinds
-		modelstest.Together(n, func(i int) { kinds.Add(pooltest.Error(g.Join(g.Ctx, joinings[i], "192.0.2.7"))) })
+		var kinds modelstest.ErrorCounts
+		modelstest.Concurrently(n, func(i int) { kinds.Add(pooltest.Error(g.Join(g.Ctx, joinings[i], "192.0.2.7"))) })
 		kinds.Want(t, n, models.KindConflict, 0)
 		if len(g.providers(t)) != 1 || g.live(t) != 1 {
 			t.Errorf("%d providers, %d agents", len(g.providers(t)), g.live(t))

@@ -10,17 +10,17 @@ import (
 func markSeen(q *models.Queries, provider *models.Provider) error {
 	now := q.Now()
 	provider.SeenAt = now
-	state := provider.Standing()
+	state := provider.ReachableState()
 	if state == provider.State {
-		return q.SeeProvider(provider.ID, now)
+		return q.TouchProvider(provider.ID, now)
 	}
 	before := *provider
 	provider.State, provider.Reason = state, models.Text{}
-	if err := q.MoveProvider(provider, before.State); err != nil {
+	if err := q.TransitionProvider(provider, before.State); err != nil {
 		return err
 	}
 	if before.State == models.ProviderLost {
-		if err := tellHoldersAt(q, provider.ID, models.Say("The machine %s answers again; the share was kept.", provider.Name)); err != nil {
+		if err := tellHoldersAt(q, provider.ID, models.Say("The machine %s is responding again. The share was kept.", provider.Name)); err != nil {
 			return err
 		}
 	}
@@ -31,11 +31,11 @@ func markSeen(q *models.Queries, provider *models.Provider) error {
 func markLost(q *models.Queries, provider *models.Provider, reason models.Text) error {
 	before := *provider
 	provider.State, provider.Reason = models.ProviderLost, reason
-	if err := q.MoveProvider(provider, before.State); err != nil {
+	if err := q.TransitionProvider(provider, before.State); err != nil {
 		return err
 	}
 	if before.State != models.ProviderLost {
-		if err := tellHoldersAt(q, provider.ID, models.Say("The machine %s is lost: %s. The share is kept for when it comes back.", provider.Name, reason)); err != nil {
+		if err := tellHoldersAt(q, provider.ID, models.Say("The machine %s is lost: %s. The share is kept until it returns.", provider.Name, reason)); err != nil {
 			return err
 		}
 	}
@@ -50,7 +50,7 @@ func auditState(q *models.Queries, before, after models.Provider) error {
 // tellHoldersAt writes a line into the history of every workspace that holds a
 // share at a provider.
 func tellHoldersAt(q *models.Queries, provider int64, line models.Text) error {
-	holders, err := q.HoldersAt(provider)
+	holders, err := q.WorkspacesAtProvider(provider)
 	if err != nil {
 		return err
 	}

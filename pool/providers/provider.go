@@ -12,7 +12,7 @@ import (
 func newProvider(q *models.Queries, name, digest string) (models.Provider, error) {
 	provider := models.Provider{Name: name, State: models.ProviderOnline, Machine: digest, SeenAt: q.Now(), Version: 1, CreatedAt: q.Now()}
 	for n := int64(2); ; n++ {
-		_, err := q.ProviderNamed(provider.Name)
+		_, err := q.ProviderByName(provider.Name)
 		if models.KindOf(err) == models.KindNotFound {
 			return provider, q.CreateProvider(&provider)
 		}
@@ -28,7 +28,7 @@ func rename(q *models.Queries, p *models.Provider, name string) error {
 	if name == "" || p.Name == name {
 		return nil
 	}
-	_, err := q.ProviderNamed(name)
+	_, err := q.ProviderByName(name)
 	if models.KindOf(err) == models.KindNotFound {
 		p.Name, err = name, nil
 	}

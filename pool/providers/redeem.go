@@ -62,7 +62,7 @@ func (e *Enrolment) redeem(q *models.Queries, c applicant) (out Enrolled, err er
 	case err != nil:
 		return out, err
 	case a.GPUCode != c.gpuCode:
-		return out, reject(q, a, c, models.Invalid("code", "is for the GPU code %s, and this machine has %s", a.GPUCode, c.gpuCode))
+		return out, reject(q, a, c, models.Invalid("code", "is for the GPU code %s, but this machine has %s", a.GPUCode, c.gpuCode))
 	case a.RedeemedAt != nil:
 		return e.repeat(q, a, c)
 	}
@@ -83,24 +83,24 @@ func validAuthorization(q *models.Queries, hash string) (models.Authorization, e
 	a, err := q.AuthorizationByHash(hash)
 	switch {
 	case models.KindOf(err) == models.KindNotFound:
-		return a, models.Invalid("code", "is not known here")
+		return a, models.Invalid("code", "is not a known code")
 	case err != nil || q.Now().Before(a.ExpiresAt):
 		return a, err
 	case a.RedeemedAt != nil:
 		return a, usedCode()
 	}
-	return a, models.Invalid("code", "has expired: it was good for %d minutes; ask an administrator for another", int64(codeLife.Minutes()))
+	return a, models.Invalid("code", "expired after %d minutes; get a new one from an administrator", int64(codeLife.Minutes()))
 }
 
 func usedCode() error {
-	return models.Conflict("This authorization code was used already. Ask an administrator for another.")
+	return models.Conflict("This authorization code has already been used. Get a new one from an administrator.")
 }
 
 // providerFor finds the provider that a machine is, or makes it, as an
 // authorization says. One that has an owner keeps it, unless the authorization
 // names another. before is nil when it was made.
 func providerFor(q *models.Queries, a models.Authorization, c applicant) (before *models.Provider, p models.Provider, err error) {
-	if p, err = q.ProviderOf(c.Machine); err == nil {
+	if p, err = q.ProviderByMachine(c.Machine); err == nil {
 		was := p
 		before = &was
 	} else {

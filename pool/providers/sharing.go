@@ -24,10 +24,10 @@ func (in *DeviceInput) check() error {
 		p.Add("sharing", "must be exclusive, time-slicing, mps or mig")
 	}
 	if in.Mixed && in.Sharing == models.SharingExclusive {
-		p.Add("mixed", "an exclusive device has one holder and cannot be mixed")
+		p.Add("mixed", "cannot be set for an exclusive device")
 	}
 	if in.Sharing == models.SharingMIG && len(in.Layout) == 0 {
-		p.Add("layout", "name the profiles to cut the GPU into")
+		p.Add("layout", "must include the profiles to partition the GPU into")
 	}
 	if in.Sharing != models.SharingMIG {
 		in.Layout = nil
@@ -115,13 +115,13 @@ func mayChangeTo(q *models.Queries, d models.Device, in DeviceInput) error {
 	inPart := slices.ContainsFunc(shares, func(v models.ShareView) bool { return v.DeviceID == d.ID && v.Cores < 100 })
 	switch {
 	case len(holders) > 0 && remade(d, in):
-		return models.Conflict("%d workspaces hold shares of this device now. Wait until they end: it has to be empty to be cut or joined, or for its limits to begin or end.", len(holders))
+		return models.Conflict("%d workspaces use this device. Wait until they end: MIG and MPS settings can be changed only while the device is idle.", len(holders))
 	case d.Exclusive() && in.Sharing != models.SharingExclusive && inPart:
-		return models.Conflict("A workspace was promised this device for itself, and holds a part of it now. Wait until it ends.")
+		return models.Conflict("A workspace that was granted exclusive use of this device still uses part of it. Wait until it ends.")
 	case in.Sharing == models.SharingExclusive && len(holders) > 1:
-		return models.Conflict("%d workspaces hold shares of this device now. Stop all but one, or wait, before it becomes exclusive.", len(holders))
+		return models.Conflict("%d workspaces use this device. Before making it exclusive, stop all but one or wait until they end.", len(holders))
 	case !in.Mixed && in.Sharing != models.SharingMIG && len(projects) > 1:
-		return models.Conflict("%d projects hold shares of this device now. Wait until one is left before mixing is ended.", len(projects))
+		return models.Conflict("%d projects use this device. Wait until only one remains before turning off mixing.", len(projects))
 	}
 	return nil
 }
@@ -129,11 +129,11 @@ func mayChangeTo(q *models.Queries, d models.Device, in DeviceInput) error {
 // capable tells whether a device can be shared as asked at all.
 func capable(d models.Device, in DeviceInput) error {
 	if d.ParentID != nil {
-		return models.Conflict("This is a MIG instance. Its GPU says how it is cut.")
+		return models.Conflict("This is a MIG instance. Change the partitions of its GPU instead.")
 	}
 	for _, profile := range in.Layout {
 		if !slices.Contains(d.MIGProfiles, profile) {
-			return models.Invalid("layout", "this GPU has no profile %q; it has %d profiles", profile, len(d.MIGProfiles))
+			return models.Invalid("layout", "this GPU does not support the profile %q; it supports %d profiles", profile, len(d.MIGProfiles))
 		}
 	}
 	return nil

@@ -42,11 +42,11 @@ func TestExclusiveAndMixedDevices(t *testing.T) {
 		}
 		outcome(m, models.OutcomeDelayed)
 		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, first.ID) })
-		held, a := o.Claim(t, m, part)
+		inUse, a := o.Claim(t, m, part)
 		if a.Outcome != models.OutcomeGranted || a.Grants[0].Enforcement != models.EnforcedExclusive {
 			t.Errorf("%+v", a)
 		}
-		if shares, err := o.Store.Read(o.Ctx).SharesOf(held.ID); err != nil || len(shares) != 1 || shares[0].Enforcement != models.EnforcedExclusive {
+		if shares, err := o.Store.Read(o.Ctx).SharesOf(inUse.ID); err != nil || len(shares) != 1 || shares[0].Enforcement != models.EnforcedExclusive {
 			t.Errorf("%+v, %v", shares, err)
 		}
 		pooltest.WantError(t, set(providers.DeviceInput{Sharing: models.SharingTimeSlicing, Version: 1}), models.KindConflict)
@@ -64,9 +64,9 @@ func TestMIGInstances(t *testing.T) {
 		o.Enlist(t, whole)
 		gpu := o.DevicesByUUID(t)["GPU-0"]
 		cut := providers.DeviceInput{Sharing: models.SharingMIG, Layout: []string{"3g.40gb", "4g.40gb"}}
-		held := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
+		inUse := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
 		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, cut)), models.KindConflict, "1 workspaces")
-		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, held.ID) })
+		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, inUse.ID) })
 		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, providers.DeviceInput{Sharing: models.SharingMIG, Layout: []string{"9g"}})), models.KindInvalid, "layout")
 		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, providers.DeviceInput{Sharing: models.SharingMIG})), models.KindInvalid, "layout")
 		if _, err := o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, cut); err != nil {
@@ -91,7 +91,7 @@ func TestMIGInstances(t *testing.T) {
 		}
 		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, providers.DeviceInput{Sharing: models.SharingTimeSlicing})), models.KindConflict, "2 workspaces")
 		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, o.DevicesByUUID(t)["MIG-3"].ID, providers.DeviceInput{Sharing: models.SharingTimeSlicing})), models.KindConflict, "instance")
-		if totals, err := o.Totals(); err != nil || totals.GPUs != 1 || totals.HeldCores != 80 {
+		if totals, err := o.Totals(); err != nil || totals.GPUs != 1 || totals.CoresInUse != 80 {
 			t.Errorf("%+v, %v", totals, err)
 		}
 	})
@@ -127,10 +127,10 @@ func TestInstancesThatChangeTheirName(t *testing.T) {
 			return append(gpu[:1:1], providers.DeviceReport{UUID: uuid, Parent: "GPU-0", Profile: "7g.80gb", Cores: 100, Model: gpu[0].Model, MemoryMiB: 80_000, NUMA: -1})
 		}
 		o.Enlist(t, pooltest.Devices(instance("MIG-old")))
-		held := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
+		inUse := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
 		o.Heartbeat(t, providers.Heartbeat{Devices: instance("MIG-new")}) // the machine was started anew
 		o.WantClaim(t, other, pooltest.Half, models.OutcomeDelayed)
-		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, held.ID) })
+		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, inUse.ID) })
 		o.WantClaim(t, other, pooltest.Half, models.OutcomeGranted)
 	})
 }

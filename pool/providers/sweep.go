@@ -75,7 +75,7 @@ func (s *Service) loseSilent(ctx context.Context, id int64) error {
 		if err != nil || !s.silent(provider) || provider.State == models.ProviderOffline {
 			return err
 		}
-		return markLost(q, &provider, models.Say("nothing was heard of it for %d seconds", int64(s.store.Now().Sub(provider.SeenAt)/time.Second)))
+		return markLost(q, &provider, models.Say("no heartbeat for %d seconds", int64(s.store.Now().Sub(provider.SeenAt)/time.Second)))
 	})
 }
 
@@ -83,7 +83,7 @@ func (s *Service) loseSilent(ctx context.Context, id int64) error {
 // holders were told another.
 func (s *Service) announceDue(ctx context.Context, provider models.Provider) error {
 	at, _ := shareEnd(provider, s.store.Now())
-	stale, err := s.store.Read(ctx).SharesEndingOtherwise(provider.ID, at)
+	stale, err := s.store.Read(ctx).SharesWithOtherEnd(provider.ID, at)
 	if err != nil || len(stale) == 0 {
 		return err
 	}

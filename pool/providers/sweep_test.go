@@ -13,19 +13,19 @@ func TestLostAndBack(t *testing.T) {
 	pooltest.Each(t, func(t *testing.T, o *pooltest.World) {
 		m := o.NewTeam(t, "vision")
 		o.Enlist(t, pooltest.Machine(1))
-		held := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
-		o.Clock.Pass(15 * time.Second)
+		inUse := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
+		o.Clock.Advance(15 * time.Second)
 		o.Sweep(t)
 		if p := o.Provider(t); p.State != models.ProviderOnline {
 			t.Fatalf("%s after 15 seconds", p.State)
 		}
-		o.Clock.Pass(15 * time.Second)
+		o.Clock.Advance(15 * time.Second)
 		o.Sweep(t)
 		o.Sweep(t)
 		if p := o.Provider(t); p.State != models.ProviderLost || p.Reason.Empty() {
 			t.Fatalf("%+v", p)
 		}
-		if n := o.CountEvents(t, held, "is lost"); n != 1 {
+		if n := o.CountEvents(t, inUse, "is lost"); n != 1 {
 			t.Errorf("the holder was told %d times", n)
 		}
 		o.WantClaim(t, m, pooltest.Half, models.OutcomeDelayed)
@@ -34,7 +34,7 @@ func TestLostAndBack(t *testing.T) {
 			t.Errorf("drained while lost: %+v, %v", drained, err)
 		}
 		o.Heartbeat(t, providers.Heartbeat{Devices: pooltest.Machine(1)})
-		if p := o.Provider(t); p.State != models.ProviderDraining || o.CountEvents(t, held, "answers again") != 1 {
+		if p := o.Provider(t); p.State != models.ProviderDraining || o.CountEvents(t, inUse, "answers again") != 1 {
 			t.Errorf("back: %+v", p)
 		}
 		if _, err := o.Providers.Resume(o.Ctx, o.Root, drained.ID, 0); err != nil {
@@ -49,7 +49,7 @@ func TestLostAndBack(t *testing.T) {
 func TestNobodyIsLostBecauseThePortalWasAway(t *testing.T) {
 	pooltest.Each(t, func(t *testing.T, o *pooltest.World) {
 		o.Enlist(t, pooltest.Machine(1))
-		o.Clock.Pass(time.Hour)
+		o.Clock.Advance(time.Hour)
 		restarted := providers.New(o.Store, o.Access, nil)
 		if err := restarted.Sweep(o.Ctx); err != nil {
 			t.Fatal(err)
@@ -57,7 +57,7 @@ func TestNobodyIsLostBecauseThePortalWasAway(t *testing.T) {
 		if p := o.Provider(t); p.State != models.ProviderOnline {
 			t.Errorf("%s at once", p.State)
 		}
-		o.Clock.Pass(time.Minute)
+		o.Clock.Advance(time.Minute)
 		if err := restarted.Sweep(o.Ctx); err != nil {
 			t.Fatal(err)
 		}

@@ -62,7 +62,7 @@ func saveFaults(q *models.Queries, provider int64, faults []Fault) error {
 		if !reported || d.XIDAt != nil && at.Before(*d.XIDAt) {
 			continue
 		}
-		if err := q.NoteFault(d.ID, f.XID, at); err != nil {
+		if err := q.RecordFault(d.ID, f.XID, at); err != nil {
 			return err
 		}
 	}

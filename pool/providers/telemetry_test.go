@@ -56,7 +56,7 @@ func TestTelemetryIsBounded(t *testing.T) {
 				samples = append(samples, providers.Sample{UUID: "GPU-0", Age: time.Duration(i) * 29 * time.Minute})
 			}
 			o.Heartbeat(t, providers.Heartbeat{Devices: pooltest.Machine(1), Samples: samples})
-			o.Clock.Pass(6 * 24 * time.Hour)
+			o.Clock.Advance(6 * 24 * time.Hour)
 		}
 		q := o.Store.Read(o.Ctx)
 		for step, length := range map[int64]int{5: 720, 60: 1440, 3600: 2160} {

@@ -20,12 +20,12 @@ type ProviderInput struct {
 
 // RecallInput calls the GPUs of a provider back.
 type RecallInput struct {
-	NoticeMinutes int64  `json:"notice_minutes" minimum:"0" maximum:"10080" doc:"until the shares end"`
-	Reason        string `json:"reason,omitempty" maxLength:"500" doc:"that the holders read"`
-	Version       int64  `json:"-"`
+	GraceMinutes int64  `json:"grace_minutes" minimum:"0" maximum:"10080" doc:"until the shares end"`
+	Reason       string `json:"reason,omitempty" maxLength:"500" doc:"that the holders read"`
+	Version      int64  `json:"-"`
 }
 
-const maxNotice = 7 * 24 * 60 // minutes
+const maxNotification = 7 * 24 * 60 // minutes
 
 // Update sets a provider's name, terms and, by an administrator,
 // owner. Shares that are held stay; the new terms hold for new ones, and the
@@ -46,7 +46,7 @@ func (s *Service) Update(ctx context.Context, actor policies.Actor, id int64, in
 				return err
 			}
 			if _, err := q.User(*in.OwnerID); err != nil {
-				return models.Invalid("owner_id", "there is no such account")
+				return models.Invalid("owner_id", "is not an existing account")
 			}
 			provider.OwnerID = in.OwnerID
 		}
@@ -68,7 +68,7 @@ func (s *Service) checkTerms(q *models.Queries, provider models.Provider, t mode
 	}
 	for _, id := range t.Projects {
 		if _, err := q.Project(models.Everything, id); err != nil {
-			return models.Invalid("projects", "there is no project %d", id)
+			return models.Invalid("projects", "project %d does not exist", id)
 		}
 	}
 	return nil
@@ -94,17 +94,17 @@ func (s *Service) Resume(ctx context.Context, actor policies.Actor, id, version 
 // once; when the time has come their workspaces are stopped.
 func (s *Service) Recall(ctx context.Context, actor policies.Actor, id int64, in RecallInput) (models.Provider, error) {
 	var problems models.Problems
-	if in.NoticeMinutes < 0 || in.NoticeMinutes > maxNotice {
-		problems.Add("notice_minutes", "must be from 0 to %d minutes", int64(maxNotice))
+	if in.GraceMinutes < 0 || in.GraceMinutes > maxNotification {
+		problems.Add("grace_minutes", "must be from 0 to %d minutes", int64(maxNotification))
 	}
 	if utf8.RuneCountInString(in.Reason) > 500 {
-		problems.Add("reason", "must have at most %d characters", 500)
+		problems.Add("reason", "must be at most %d characters", 500)
 	}
 	if err := problems.Err(); err != nil {
 		return models.Provider{}, err
 	}
 	return s.manage(ctx, actor, id, in.Version, "recall", func(q *models.Queries, provider *models.Provider) error {
-		at := q.Now().Add(time.Duration(in.NoticeMinutes) * time.Minute)
+		at := q.Now().Add(time.Duration(in.GraceMinutes) * time.Minute)
 		provider.RecallAt, provider.RecallReason = &at, in.Reason
 		return nil
 	})
@@ -114,14 +114,14 @@ func (s *Service) Recall(ctx context.Context, actor policies.Actor, id int64, in
 // Shares that are still held forbid it: recall them first.
 func (s *Service) Remove(ctx context.Context, actor policies.Actor, id, version int64) (models.Provider, error) {
 	return s.manage(ctx, actor, id, version, "remove", func(q *models.Queries, provider *models.Provider) error {
-		held, err := q.HeldAt(id)
+		inUse, err := q.OpenSharesAt(id)
 		switch {
 		case err != nil:
 			return err
 		case id == s.home.Load() && !provider.Agent:
-			return models.Conflict("These are the GPUs of the machine that the portal runs on. Drain them instead.")
-		case held > 0:
-			return models.Conflict("%d shares are still held there. Recall them first.", held)
+			return models.Conflict("This provider is the machine that the portal runs on and cannot be removed. Drain it instead.")
+		case inUse > 0:
+			return models.Conflict("%d shares of this provider are still in use. Recall its GPUs first.", inUse)
 		}
 		if err := q.RevokeAgents(id, q.Now(), models.Say("the provider was removed")); err != nil {
 			return err
@@ -152,14 +152,14 @@ func (s *Service) manage(ctx context.Context, actor policies.Actor, id, version 
 			return err
 		}
 		if provider.State == models.ProviderOffline {
-			return models.Conflict("%s is not in the pool any more.", provider.Name)
+			return models.Conflict("%s is no longer in the pool.", provider.Name)
 		}
 		before := provider
 		if err := change(q, &provider); err != nil || provider.State == models.ProviderOffline {
 			return err
 		}
 		if provider.State != models.ProviderLost {
-			provider.State = provider.Standing()
+			provider.State = provider.ReachableState()
 		}
 		if err := q.UpdateProvider(&provider); err != nil {
 			return err

@@ -15,7 +15,7 @@ func TestDrainAndRecall(t *testing.T) {
 		m := o.NewTeam(t, "vision")
 		o.Enlist(t, pooltest.Machine(2))
 		id := o.Provider(t).ID
-		held := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
+		inUse := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
 		drained, err := o.Providers.Drain(o.Ctx, o.Root, id, 0)
 		if err != nil || drained.State != models.ProviderDraining {
 			t.Fatalf("%+v, %v", drained, err)
@@ -27,34 +27,34 @@ func TestDrainAndRecall(t *testing.T) {
 		}
 		o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
 
-		pooltest.WantError(t, pooltest.Error(o.Providers.Recall(o.Ctx, o.Root, id, providers.RecallInput{NoticeMinutes: -1})), models.KindInvalid, "notice_minutes")
-		recalled, err := o.Providers.Recall(o.Ctx, o.Root, id, providers.RecallInput{NoticeMinutes: 30, Reason: "maintenance"})
+		pooltest.WantError(t, pooltest.Error(o.Providers.Recall(o.Ctx, o.Root, id, providers.RecallInput{GraceMinutes: -1})), models.KindInvalid, "grace_minutes")
+		recalled, err := o.Providers.Recall(o.Ctx, o.Root, id, providers.RecallInput{GraceMinutes: 30, Reason: "maintenance"})
 		if err != nil || recalled.State != models.ProviderRecalled || !recalled.RecallAt.Equal(o.Store.Now().Add(30*time.Minute)) {
 			t.Fatalf("%+v, %v", recalled, err)
 		}
 		o.Sweep(t)
-		if n := o.CountEvents(t, held, "maintenance"); n != 1 {
+		if n := o.CountEvents(t, inUse, "maintenance"); n != 1 {
 			t.Errorf("the holder was told %d times", n)
 		}
 		o.WantClaim(t, m, pooltest.Half, models.OutcomeDelayed)
 		overdue := func() int {
-			list, err := o.Store.Read(o.Ctx).Overdue(o.Store.Now())
+			list, err := o.Store.Read(o.Ctx).OverdueWorkspaces(o.Store.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
 			return len(list)
 		}
 		if n := overdue(); n != 0 {
-			t.Errorf("%d are overdue before the notice is over", n)
+			t.Errorf("%d are overdue before the notification is over", n)
 		}
-		o.Clock.Pass(31 * time.Minute)
+		o.Clock.Advance(31 * time.Minute)
 		if n := overdue(); n != 2 {
 			t.Errorf("%d are overdue, of two", n)
 		}
 		if _, err := o.Providers.Resume(o.Ctx, o.Root, id, 0); err != nil {
 			t.Fatal(err)
 		}
-		if n := overdue(); n != 2 || o.CountEvents(t, held, "not end early") != 0 {
+		if n := overdue(); n != 2 || o.CountEvents(t, inUse, "not end early") != 0 {
 			t.Errorf("%d are overdue: the recall was taken back when their end had come", n)
 		}
 	})
@@ -70,9 +70,9 @@ func TestRemove(t *testing.T) {
 			home.Agent = true // an agent speaks for the machine
 			return q.UpdateProvider(&home)
 		})
-		held := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
+		inUse := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
 		pooltest.WantError(t, pooltest.Error(o.Providers.Remove(o.Ctx, o.Root, home.ID, 0)), models.KindConflict, "1 shares")
-		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, held.ID) })
+		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, inUse.ID) })
 		removed, err := o.Providers.Remove(o.Ctx, o.Root, home.ID, 0)
 		if err != nil || removed.State != models.ProviderOffline {
 			t.Fatalf("%+v, %v", removed, err)
@@ -125,9 +125,9 @@ func TestTermsBoundWhatIsPlaced(t *testing.T) {
 		}
 		terms(models.Terms{Cores: 50, Devices: []int64{first}, Projects: []int64{vision.ProjectID}})
 		o.WantClaim(t, speech, pooltest.Half, models.OutcomeRefused)
-		held := o.WantClaim(t, vision, pooltest.Half, models.OutcomeGranted)
+		inUse := o.WantClaim(t, vision, pooltest.Half, models.OutcomeGranted)
 		o.WantClaim(t, vision, models.Demand{GPUs: 1, Cores: 10, GPUMemoryMiB: 10}, models.OutcomeDelayed) // 50 of each, and one device
-		shares, err := o.Store.Read(o.Ctx).SharesOf(held.ID)
+		shares, err := o.Store.Read(o.Ctx).SharesOf(inUse.ID)
 		if err != nil || shares[0].DeviceID != first {
 			t.Errorf("%+v, %v", shares, err)
 		}
@@ -135,22 +135,22 @@ func TestTermsBoundWhatIsPlaced(t *testing.T) {
 		// Only in the next hour; its holder learns of the end a quarter before.
 		now := o.Store.Now()
 		until := now.Add(time.Hour)
-		terms(models.Terms{NoticeMinutes: 15, Hours: []models.Window{{Days: []int{0, 1, 2, 3, 4, 5, 6}, From: now.Format("15:04"), To: until.Format("15:04")}}})
+		terms(models.Terms{GraceMinutes: 15, Hours: []models.Window{{Days: []int{0, 1, 2, 3, 4, 5, 6}, From: now.Format("15:04"), To: until.Format("15:04")}}})
 		o.Sweep(t)
-		if n := o.CountEvents(t, held, "certain hours"); n != 0 {
+		if n := o.CountEvents(t, inUse, "certain hours"); n != 0 {
 			t.Errorf("told %d times, an hour before", n)
 		}
-		o.Clock.Pass(50 * time.Minute)
+		o.Clock.Advance(50 * time.Minute)
 		o.Heartbeat(t, providers.Heartbeat{Devices: pooltest.Machine(2)})
 		o.Sweep(t)
 		o.Sweep(t)
-		if n := o.CountEvents(t, held, "certain hours"); n != 1 {
+		if n := o.CountEvents(t, inUse, "certain hours"); n != 1 {
 			t.Errorf("told %d times, ten minutes before", n)
 		}
-		o.Clock.Pass(15 * time.Minute)
+		o.Clock.Advance(15 * time.Minute)
 		o.Heartbeat(t, providers.Heartbeat{Devices: pooltest.Machine(2)})
 		o.Sweep(t)
-		if list, err := o.Store.Read(o.Ctx).Overdue(o.Store.Now()); err != nil || len(list) != 1 || list[0].ID != held.ID {
+		if list, err := o.Store.Read(o.Ctx).OverdueWorkspaces(o.Store.Now()); err != nil || len(list) != 1 || list[0].ID != inUse.ID {
 			t.Errorf("overdue: %+v, %v", list, err)
 		}
 		o.WantClaim(t, vision, pooltest.Half, models.OutcomeDelayed)
@@ -183,17 +183,17 @@ func TestRecallIsTakenBackInTime(t *testing.T) {
 		m := o.NewTeam(t, "vision")
 		o.Enlist(t, pooltest.Machine(1))
 		id := o.Provider(t).ID
-		held := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
-		if _, err := o.Providers.Recall(o.Ctx, o.Root, id, providers.RecallInput{NoticeMinutes: 30}); err != nil {
+		inUse := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
+		if _, err := o.Providers.Recall(o.Ctx, o.Root, id, providers.RecallInput{GraceMinutes: 30}); err != nil {
 			t.Fatal(err)
 		}
-		o.Clock.Pass(29 * time.Minute)
+		o.Clock.Advance(29 * time.Minute)
 		if _, err := o.Providers.Resume(o.Ctx, o.Root, id, 0); err != nil {
 			t.Fatal(err)
 		}
-		o.Clock.Pass(31 * time.Minute)
-		list, err := o.Store.Read(o.Ctx).Overdue(o.Store.Now())
-		if err != nil || len(list) != 0 || o.CountEvents(t, held, "not end early") != 1 {
+		o.Clock.Advance(31 * time.Minute)
+		list, err := o.Store.Read(o.Ctx).OverdueWorkspaces(o.Store.Now())
+		if err != nil || len(list) != 0 || o.CountEvents(t, inUse, "not end early") != 1 {
 			t.Errorf("overdue: %+v, %v", list, err)
 		}
 	})

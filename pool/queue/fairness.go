@@ -18,18 +18,18 @@ func projectsOf(requests []Request) map[int64]*project {
 	projects := map[int64]*project{}
 	for i := range requests {
 		r := &requests[i]
-		held, quota := max(r.Held, 0), max(r.Quota, 0)
+		inUse, quota := max(r.InUse, 0), max(r.Quota, 0)
 		if p, known := projects[r.Project]; known {
-			p.part = part{max(p.part.held, held), min(p.part.quota, quota)}
+			p.part = part{max(p.part.inUse, inUse), min(p.part.quota, quota)}
 		} else {
-			projects[r.Project] = &project{part: part{held, quota}}
+			projects[r.Project] = &project{part: part{inUse, quota}}
 		}
 	}
 	return projects
 }
 
 // part is the GPU cores that a project holds out of its quota.
-type part struct{ held, quota int64 }
+type part struct{ inUse, quota int64 }
 
 // compare orders parts as the fractions that they are, exactly. Nothing is a
 // larger part than any of no quota at all.
@@ -42,8 +42,8 @@ func (a part) compare(b part) int {
 	case b.quota == 0:
 		return -1
 	}
-	aHi, aLo := bits.Mul64(uint64(a.held), uint64(b.quota))
-	bHi, bLo := bits.Mul64(uint64(b.held), uint64(a.quota))
+	aHi, aLo := bits.Mul64(uint64(a.inUse), uint64(b.quota))
+	bHi, bLo := bits.Mul64(uint64(b.inUse), uint64(a.quota))
 	return cmp.Or(cmp.Compare(aHi, bHi), cmp.Compare(aLo, bLo))
 }
 

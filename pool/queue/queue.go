@@ -18,11 +18,11 @@ type Request struct {
 	ID, Project, Member int64 // the ID is unique in a queue
 	Priority            int   // 0..100, the project's; a higher one goes first
 	Demand              placement.Demand
-	// Held and Quota are the GPU cores that the project holds now, and may
+	// InUse and Quota are the GPU cores that the project holds now, and may
 	// hold. They are the project's: where its requests disagree, the most held
 	// and the least quota count.
-	Held, Quota int64
-	Since       time.Time // waiting since
+	InUse, Quota int64
+	Since        time.Time // waiting since
 }
 
 // Criterion is what puts a request behind its predecessor.
@@ -149,5 +149,5 @@ func (w *walk) turns(requests []Request) turns {
 func (w *walk) grant(r Request, why Criterion) {
 	w.ranked = append(w.ranked, Ranked{Request: r, Place: len(w.ranked) + 1, Behind: why})
 	p := w.projects[r.Project]
-	p.part.held = add(p.part.held, coresOf(r.Demand))
+	p.part.inUse = add(p.part.inUse, coresOf(r.Demand))
 }

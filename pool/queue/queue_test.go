@@ -31,7 +31,7 @@ func ask(id, project int64, minutes int, change ...func(*Request)) Request {
 }
 
 func priority(n int) func(*Request)  { return func(r *Request) { r.Priority = n } }
-func holds(n int64) func(*Request)   { return func(r *Request) { r.Held = n } }
+func holds(n int64) func(*Request)   { return func(r *Request) { r.InUse = n } }
 func quota(n int64) func(*Request)   { return func(r *Request) { r.Quota = n } }
 func wants(gpus int) func(*Request)  { return func(r *Request) { r.Demand.GPUs = gpus } }
 func say(ranked []Ranked) (s string) { return strings.TrimSpace(fmt.Sprintln(words(ranked)...)) }
@@ -66,7 +66,7 @@ func TestOrder(t *testing.T) {
 			"1:first 4:age 5:age 2:fairness 6:age"},
 		"what the patient get counts": {[]Request{ask(1, 1, 20, wants(3)), ask(2, 1, 9), ask(3, 2, 8, holds(200))},
 			"1:first 3:patience 2:fairness"},
-		"the most held and the least quota": {[]Request{ask(1, 1, 9), ask(2, 1, 1, holds(500), quota(600)), ask(3, 2, 1, holds(700))},
+		"the most in use and the least quota": {[]Request{ask(1, 1, 9), ask(2, 1, 1, holds(500), quota(600)), ask(3, 2, 1, holds(700))},
 			"3:first 1:fairness 2:age"},
 		"numbers beyond counting": {[]Request{ask(1, 1, 9, holds(math.MaxInt64), quota(math.MaxInt64)), ask(2, 2, 1, holds(-5), wants(math.MaxInt))},
 			"2:first 1:fairness"},
@@ -106,16 +106,16 @@ func drawQueue(t *rapid.T) (requests []Request) {
 // ratio is the part of its quota that a project holds, as a fraction; nil for
 // no quota.
 func ratio(requests []Request, project int64, granted int64) *big.Rat {
-	held, quota := int64(0), int64(math.MaxInt64)
+	inUse, quota := int64(0), int64(math.MaxInt64)
 	for _, r := range requests {
 		if r.Project == project {
-			held, quota = max(held, r.Held), min(quota, r.Quota)
+			inUse, quota = max(inUse, r.InUse), min(quota, r.Quota)
 		}
 	}
 	if quota == 0 {
 		return nil
 	}
-	return big.NewRat(held+granted, quota)
+	return big.NewRat(inUse+granted, quota)
 }
 
 func compareRatios(a, b *big.Rat) int {

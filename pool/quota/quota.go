@@ -7,7 +7,7 @@ type Excess struct {
 	Name      string      // of the resource, as in JSON
 	Label     models.Text // and for people
 	Taken     int64       // before
-	Asked     int64       // in addition
+	Requested int64       // in addition
 	Bound     int64
 	Remaining int64 // of the bound; never negative
 }
@@ -50,15 +50,15 @@ func (a Allocation) Fits(limit models.Resources) int64 {
 // Use is the second sum: what a member and the whole project have in use, and
 // what bounds both.
 type Use struct {
-	Quota         models.Resources `json:"quota"`           // the project's
-	HeldByProject models.Resources `json:"held_by_project"` // by all its workspaces
-	Peak          models.Resources `json:"peak"`            // the member's role's
-	HeldByMember  models.Resources `json:"held_by_member"`
+	Quota          models.Resources `json:"quota"`             // the project's
+	InUseByProject models.Resources `json:"in_use_by_project"` // by all its workspaces
+	Limit          models.Resources `json:"limit"`             // the member's role's
+	InUseByMember  models.Resources `json:"in_use_by_member"`
 }
 
 // Remaining is the most that the member may use in addition.
 func (u Use) Remaining() models.Resources {
-	a, b := u.Peak.Sub(u.HeldByMember).Floor(), u.Quota.Sub(u.HeldByProject).Floor()
+	a, b := u.Limit.Sub(u.InUseByMember).Floor(), u.Quota.Sub(u.InUseByProject).Floor()
 	return models.Resources{GPUCores: min(a.GPUCores, b.GPUCores), GPUMemoryMiB: min(a.GPUMemoryMiB, b.GPUMemoryMiB),
 		CPUMilli: min(a.CPUMilli, b.CPUMilli), MemoryMiB: min(a.MemoryMiB, b.MemoryMiB), StorageMiB: min(a.StorageMiB, b.StorageMiB)}
 }
@@ -66,14 +66,14 @@ func (u Use) Remaining() models.Resources {
 // ExceededBy lists what is asked in addition beyond what remains; taken and
 // bound are the member's.
 func (u Use) ExceededBy(asked models.Resources) []Excess {
-	return exceededBy(asked, u.HeldByMember, u.Peak, u.Remaining())
+	return exceededBy(asked, u.InUseByMember, u.Limit, u.Remaining())
 }
 
 func exceededBy(asked, taken, bound, remaining models.Resources) (list []Excess) {
 	takens, bounds, remainings := taken.Amounts(), bound.Amounts(), remaining.Amounts()
 	for i, a := range asked.Amounts() {
 		if a.Value > 0 && a.Value > remainings[i].Value {
-			list = append(list, Excess{Name: a.Name, Label: a.Label, Taken: takens[i].Value, Asked: a.Value,
+			list = append(list, Excess{Name: a.Name, Label: a.Label, Taken: takens[i].Value, Requested: a.Value,
 				Bound: bounds[i].Value, Remaining: remainings[i].Value})
 		}
 	}

@@ -13,7 +13,7 @@ func r(cores, cpu int64) models.Resources { return models.Resources{GPUCores: co
 
 func brief(list []quota.Excess) (s string) {
 	for _, e := range list {
-		s += fmt.Sprintf("%s %d+%d of %d, %d left; ", e.Name, e.Taken, e.Asked, e.Bound, e.Remaining)
+		s += fmt.Sprintf("%s %d+%d of %d, %d left; ", e.Name, e.Taken, e.Requested, e.Bound, e.Remaining)
 	}
 	return s
 }
@@ -66,7 +66,7 @@ func TestUse(t *testing.T) {
 		"no limit, no use":     {r(100, 0), r(0, 0), r(0, 0), r(0, 0), r(0, 0), r(1, 0), "gpu_cores 0+1 of 0, 0 left; "},
 		"a limit over a quota": {r(10, 0), r(0, 0), r(50, 0), r(0, 0), r(10, 0), r(11, 0), "gpu_cores 0+11 of 50, 10 left; "},
 	} {
-		u := quota.Use{Quota: c.quota, HeldByProject: c.byProject, Peak: c.limit, HeldByMember: c.byMember}
+		u := quota.Use{Quota: c.quota, InUseByProject: c.byProject, Limit: c.limit, InUseByMember: c.byMember}
 		if got := u.Remaining(); got != c.remaining {
 			t.Errorf("%s: %+v remain, want %+v", name, got, c.remaining)
 		}

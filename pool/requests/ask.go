@@ -13,7 +13,7 @@ const maxPending = 20
 
 // RequestInput asks for one thing.
 type RequestInput struct {
-	models.Asked
+	models.Requested
 	Reason string `json:"reason" minLength:"1" maxLength:"2000" doc:"why; who decides reads it"`
 }
 
@@ -28,14 +28,14 @@ func (s *Service) Ask(ctx context.Context, actor policies.Actor, in RequestInput
 	}
 	kind := in.Kind()
 	if kind == "" {
-		p.Add("kind", "must be one thing that is asked for")
+		p.Add("kind", "must contain exactly one kind of request")
 		return v, p.Err()
 	}
 	var r *review
 	need := policies.Need{Project: policies.Platform, Object: "request", Act: "ask"}
 	err = s.access.Write(ctx, s.store, actor, need, func(q *models.Queries) error {
 		r = s.review(q, actor)
-		r.asking, r.requester, r.terms = true, actor.User, normal(in.Asked)
+		r.asking, r.requester, r.terms = true, actor.User, normal(in.Requested)
 		if err := r.open(); err != nil {
 			return under(kind, err)
 		}
@@ -57,12 +57,12 @@ func (r *review) file(reason string) error {
 		return err
 	}
 	if n >= maxPending {
-		return models.NoCapacity("", "%d requests of yours wait already, and no more can. Withdraw one, or wait for its decision.", n)
+		return models.NoCapacity("", "You have %d pending requests, the maximum. Withdraw one or wait for a decision.", n)
 	}
 	if err := r.askedTwice(); err != nil {
 		return err
 	}
-	r.req = models.QuotaRequest{Kind: r.terms.Kind(), RequesterID: r.requester.ID, Asked: r.terms, Reason: reason, State: models.RequestPending,
+	r.req = models.QuotaRequest{Kind: r.terms.Kind(), RequesterID: r.requester.ID, Requested: r.terms, Reason: reason, State: models.RequestPending,
 		Version: 1, CreatedAt: r.q.Now()}
 	r.concern()
 	if err := r.q.CreateRequest(&r.req); err != nil {
@@ -80,7 +80,7 @@ func (s *Service) Withdraw(ctx context.Context, actor policies.Actor, id, versio
 		return v, err
 	}
 	if !v.Own {
-		return v, models.Forbidden("Only who asked can withdraw a request. It can be refused.")
+		return v, models.Forbidden("Only the requester can withdraw a request. You can refuse it instead.")
 	}
 	need := policies.Need{Project: policies.Platform, Object: "request", Act: "withdraw", Owner: v.RequesterID}
 	err = s.access.Write(ctx, s.store, actor, need, func(q *models.Queries) error {
@@ -105,13 +105,13 @@ func (s *Service) Withdraw(ctx context.Context, actor policies.Actor, id, versio
 // for one waits: of two clicks one counts.
 func (r *review) askedTwice() error {
 	kind := r.terms.Kind()
-	if kind != models.AskForPeriod && kind != models.AskForDeadline {
+	if kind != models.RequestPeriod && kind != models.RequestDeadline {
 		return nil
 	}
 	waiting, err := r.q.PendingExtensions(r.requester.ID, []int64{r.project.ID})
 	for _, w := range waiting {
 		if w.Kind == kind && w.RequesterID == r.requester.ID {
-			return models.Conflict("You have asked for this already, and it waits for a decision. Withdraw that request to ask for something else.")
+			return models.Conflict("You already have a pending request for this. Withdraw it before you submit another one.")
 		}
 	}
 	return err
@@ -136,6 +136,6 @@ func notifyDeciders(q *models.Queries, req models.QuotaRequest) error {
 			return err
 		}
 	}
-	return q.Tell(others(to, req.RequesterID), models.Notice{Kind: "request.asked", Text: models.Say("%s asks for something: %s.", v.RequesterName, v.What()),
+	return q.Notify(others(to, req.RequesterID), models.Notification{Kind: "request.asked", Text: models.Say("%s submitted a request: %s.", v.RequesterName, v.What()),
 		Link: fmt.Sprintf("/requests/%d", v.ID), Data: v.QuotaRequest})
 }

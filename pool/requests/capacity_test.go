@@ -35,8 +35,8 @@ func TestApprovalBeyondTheCapacity(t *testing.T) {
 			t.Errorf("%+v, %v", entries, err)
 		}
 		// What does not grow the promises needs no confirmation.
-		less := h.ask(t, h.Ann, models.Asked{Quota: &models.AskQuota{ProjectID: h.Vision.ID, Quota: models.Resources{GPUCores: 440, GPUMemoryMiB: 210_000, CPUMilli: 8000}}})
-		_, err = h.approve(t, h.Root, less.ID, models.Asked{})
+		less := h.ask(t, h.Ann, models.Requested{Quota: &models.QuotaSpec{ProjectID: h.Vision.ID, Quota: models.Resources{GPUCores: 440, GPUMemoryMiB: 210_000, CPUMilli: 8000}}})
+		_, err = h.approve(t, h.Root, less.ID, models.Requested{})
 		pooltest.NoError(t, err)
 	})
 }
@@ -48,10 +48,10 @@ func TestPeriodBringsAPromiseBack(t *testing.T) {
 		in := projects.ProjectInput{Name: "vision", Quota: h.Vision.Quota, EndsAt: &end}
 		_, err := h.UpdateProject(h.Ctx, h.Root, h.Vision.ID, in)
 		pooltest.NoError(t, err)
-		v := h.ask(t, h.Ann, models.Asked{Period: &models.AskPeriod{ProjectID: h.Vision.ID}})
-		h.Clock.Pass(2 * time.Hour)
+		v := h.ask(t, h.Ann, models.Requested{Period: &models.PeriodSpec{ProjectID: h.Vision.ID}})
+		h.Clock.Advance(2 * time.Hour)
 		h.NewProject(t, "speech", pooltest.Cores(300))
-		_, err = h.approve(t, h.Root, v.ID, models.Asked{})
+		_, err = h.approve(t, h.Root, v.ID, models.Requested{})
 		pooltest.WantError(t, err, models.KindNoCapacity, "confirm", "500", "100 more than 400")
 	})
 }
@@ -65,19 +65,19 @@ func TestConcurrentApprovalsKeepTheLimit(t *testing.T) {
 			somebody := h.NewPerson(t)
 			var ids []int64
 			for i := range asked {
-				p := models.Asked{Project: &models.AskProject{Name: fmt.Sprint("p", round, " ", i), Quota: pooltest.Cores(size)}}
+				p := models.Requested{Project: &models.ProjectSpec{Name: fmt.Sprint("p", round, " ", i), Quota: pooltest.Cores(size)}}
 				ids = append(ids, h.ask(t, somebody, p).ID)
 			}
 			before := h.CapacityOf(t, "gpu_cores")
-			room := int((before.Limit - before.Value) / size)
-			var kinds modelstest.Kinds
-			modelstest.Together(asked, func(i int) {
-				_, err := h.approve(t, h.Root, ids[i], models.Asked{})
+			headroom := int((before.Limit - before.Value) / size)
+			var kinds modelstest.ErrorCounts
+			modelstest.Concurrently(asked, func(i int) {
+				_, err := h.approve(t, h.Root, ids[i], models.Requested{})
 				kinds.Add(err)
 			})
-			kinds.Want(t, room, models.KindNoCapacity, asked-room)
-			if got := h.CapacityOf(t, "gpu_cores"); got.Value != before.Value+int64(room)*size || got.Excess != 0 {
-				t.Errorf("promised: %+v", got)
+			kinds.Want(t, headroom, models.KindNoCapacity, asked-headroom)
+			if got := h.CapacityOf(t, "gpu_cores"); got.Value != before.Value+int64(headroom)*size || got.Excess != 0 {
+				t.Errorf("allocated: %+v", got)
 			}
 		}
 	})
@@ -86,7 +86,7 @@ func TestConcurrentApprovalsKeepTheLimit(t *testing.T) {
 // What was used is what the rows say, as far as it lies in the last 30 days.
 func TestUsedInTheLastThirtyDays(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
-		hold := func(m models.Member, held time.Duration) {
+		hold := func(m models.Member, inUse time.Duration) {
 			w, a := h.Claim(t, m, models.Demand{GPUs: 1, Cores: 40, GPUMemoryMiB: 7200, CPUMilli: 720, MemoryMiB: 1440})
 			if a.Outcome != models.OutcomeGranted {
 				t.Fatalf("%+v", a)
@@ -97,7 +97,7 @@ func TestUsedInTheLastThirtyDays(t *testing.T) {
 				w.StartedAt = &now
 				return q.Transition(&w, models.StateStarting, models.Text{})
 			})
-			h.Clock.Pass(held)
+			h.Clock.Advance(inUse)
 			modelstest.InTx(t, h.Store, func(q *models.Queries) error {
 				now := q.Now()
 				w.State, w.EndedAt = models.StateStopped, &now
@@ -108,10 +108,10 @@ func TestUsedInTheLastThirtyDays(t *testing.T) {
 			})
 		}
 		hold(h.BossMember, 10*24*time.Hour) // half of it will be too long ago
-		h.Clock.Pass(23 * 24 * time.Hour)
+		h.Clock.Advance(23 * 24 * time.Hour)
 		hold(h.AnnMember, 36*time.Hour)
-		h.Clock.Pass(12 * time.Hour)
-		v, err := h.Get(h.Ctx, h.Actor(t, h.Boss), h.ask(t, h.Ann, h.peak(60)).ID)
+		h.Clock.Advance(12 * time.Hour)
+		v, err := h.Get(h.Ctx, h.Actor(t, h.Boss), h.ask(t, h.Ann, h.limit(60)).ID)
 		pooltest.NoError(t, err)
 		if got := *v.Facts.UsedByOne; got.GPUCoreHours != 40*36 || got.Average != (models.Resources{GPUCores: 2, GPUMemoryMiB: 360, CPUMilli: 36, MemoryMiB: 72}) {
 			t.Errorf("the member used %+v", got)

@@ -19,9 +19,9 @@ const (
 // DecisionInput decides a request.
 type DecisionInput struct {
 	Verdict string `json:"verdict" enum:"approve,refuse"`
-	models.Asked
+	models.Requested
 	Reason  string `json:"reason,omitempty" maxLength:"2000" doc:"needed to refuse, and to promise more than the pool's capacity allows"`
-	Confirm bool   `json:"confirm,omitempty" doc:"approve although more would be promised than the pool's capacity allows"`
+	Confirm bool   `json:"confirm,omitempty" doc:"approve although more would be allocated than the pool's capacity allows"`
 	Version int64  `json:"-"`
 }
 
@@ -41,10 +41,10 @@ func (s *Service) Decide(ctx context.Context, actor policies.Actor, id int64, in
 		return v, err
 	}
 	if !s.decides(actor, v.QuotaRequest) {
-		return v, models.Forbidden("Somebody else decides this request.")
+		return v, models.Forbidden("You are not an approver of this request.")
 	}
 	if v.Own && !s.direct(actor) {
-		return v, models.Forbidden("Nobody decides their own request. Another manager of the project can, or a platform administrator.")
+		return v, models.Forbidden("You cannot decide your own request. Contact another project manager or a platform administrator.")
 	}
 	if v.State != models.RequestPending {
 		return v, settledBy(v.RequestView)
@@ -76,10 +76,10 @@ func (in *DecisionInput) check(req models.QuotaRequest) error {
 		p.Add("verdict", "must be approve or refuse")
 	}
 	if in.Verdict == VerdictRefuse && in.Reason == "" {
-		p.Add("reason", "must say why it is refused")
+		p.Add("reason", "is required to refuse a request")
 	}
-	if in.Asked != (models.Asked{}) && in.Kind() != req.Kind {
-		p.Add("kind", "must be what was asked for")
+	if in.Requested != (models.Requested{}) && in.Kind() != req.Kind {
+		p.Add("kind", "must match the kind of the request")
 	}
 	return p.Err()
 }
@@ -118,12 +118,12 @@ func (s *Service) decide(r *review, id int64, in DecisionInput) error {
 // approve does what was asked for, with the numbers of the decision.
 func (s *Service) approve(r *review, in DecisionInput) (over []string, err error) {
 	kind := r.req.Kind
-	r.terms = normal(r.req.Asked)
-	if in.Asked != (models.Asked{}) {
-		r.terms = normal(about(in.Asked, r.req.Asked))
+	r.terms = normal(r.req.Requested)
+	if in.Requested != (models.Requested{}) {
+		r.terms = normal(about(in.Requested, r.req.Requested))
 	}
 	r.req.State = models.RequestApproved
-	if !same(r.terms, r.req.Asked) {
+	if !same(r.terms, r.req.Requested) {
 		r.req.State = models.RequestAdjusted
 	}
 	decided := r.terms
@@ -171,10 +171,10 @@ func (s *Service) withinCapacity(r *review, more models.Resources, in DecisionIn
 	for _, t := range over[1:] {
 		all = models.Say("%s; %s", all, t)
 	}
-	e := models.NoCapacity("", "More would be promised than the pool's capacity allows. Nothing was changed. Confirm it and say why, or approve less.")
+	e := models.NoCapacity("", "This would allocate more than the pool's capacity allows. No changes were made. Confirm and give a reason, or approve less.")
 	e.Fields = []models.Field{{Name: "confirm", Reason: all}}
 	if in.Reason == "" {
-		e.Fields = append(e.Fields, models.Field{Name: "reason", Reason: models.Say("must say why more is promised")})
+		e.Fields = append(e.Fields, models.Field{Name: "reason", Reason: models.Say("is required to exceed the capacity")})
 	}
 	return nil, e
 }
@@ -184,7 +184,7 @@ func (s *Service) makeDirectories(ctx context.Context, r *review) {
 	if r.member == 0 {
 		return
 	}
-	if r.req.Kind == models.AskForProject {
+	if r.req.Kind == models.RequestProject {
 		s.projects.MakeProjectDirectories(ctx, r.project.ID)
 	}
 	s.projects.MakeMemberDirectory(ctx, r.project.ID, r.member)
@@ -199,13 +199,13 @@ func notifyRequester(r *review) error {
 	if err != nil {
 		return err
 	}
-	text := models.Say("What you asked for is approved: %s.", v.What())
+	text := models.Say("Your request was approved: %s.", v.What())
 	switch v.State {
 	case models.RequestAdjusted:
-		text = models.Say("What you asked for is approved with other numbers: %s.", v.What())
+		text = models.Say("Your request was approved with changes: %s.", v.What())
 	case models.RequestRefused:
-		text = models.Say("What you asked for is refused: %s. The reason: %s", v.What(), v.DecisionReason)
+		text = models.Say("Your request was refused: %s. Reason: %s", v.What(), v.DecisionReason)
 	}
-	return r.q.Tell([]int64{v.RequesterID}, models.Notice{Kind: "request." + string(v.State), Text: text,
+	return r.q.Notify([]int64{v.RequesterID}, models.Notification{Kind: "request." + string(v.State), Text: text,
 		Link: fmt.Sprintf("/requests/%d", v.ID), Data: v.QuotaRequest})
 }

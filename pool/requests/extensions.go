@@ -30,16 +30,16 @@ func (s *Service) Extensions(ctx context.Context, actor policies.Actor, projects
 	var list []models.Extension
 	for _, p := range seen {
 		if near(p.EndsAt, now) && s.extends(actor, p.ID) {
-			list = append(list, models.Extension{Kind: models.AskForPeriod, ProjectID: p.ID, Project: p.Name, EndsAt: *p.EndsAt,
+			list = append(list, models.Extension{Kind: models.RequestPeriod, ProjectID: p.ID, Project: p.Name, EndsAt: *p.EndsAt,
 				Later: laterThan(*p.EndsAt, now), Direct: s.access.May(actor, p.ID, "project", "write"),
-				Reason: models.Say("The work goes on after the end of the project's period.")})
+				Reason: models.Say("The work continues after the project's period of use ends.")})
 		}
 	}
 	for _, m := range mine {
 		if near(m.Until, now) {
-			list = append(list, models.Extension{Kind: models.AskForDeadline, ProjectID: m.ProjectID, Project: m.ProjectName, MemberID: m.ID, EndsAt: *m.Until,
+			list = append(list, models.Extension{Kind: models.RequestDeadline, ProjectID: m.ProjectID, Project: m.ProjectName, MemberID: m.ID, EndsAt: *m.Until,
 				Later: laterThan(*m.Until, now), Direct: s.access.May(actor, m.ProjectID, "project", "write"),
-				Reason: models.Say("My work goes on after the end of my participation.")})
+				Reason: models.Say("My work continues after my membership ends.")})
 		}
 	}
 	if len(list) == 0 {
@@ -55,7 +55,7 @@ func (s *Service) extends(actor policies.Actor, project int64) bool {
 }
 
 // near tells whether an end is so near that people were told of it, or over.
-func near(end *time.Time, now time.Time) bool { return end != nil && end.Sub(now) <= firstNotice }
+func near(end *time.Time, now time.Time) bool { return end != nil && end.Sub(now) <= firstNotification }
 
 // laterThan is the end that is asked for: 30 days later, counted from
 // tomorrow where the end is over.

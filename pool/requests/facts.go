@@ -29,12 +29,12 @@ func (f Facts) Remaining() models.Resources {
 	if f.Project == nil {
 		return models.Resources{}
 	}
-	return quota.Allocation{Quota: f.Project.Quota, Allocated: f.Project.Promised}.Remaining()
+	return quota.Allocation{Quota: f.Project.Quota, Allocated: f.Project.Allocated}.Remaining()
 }
 
 func (s *Service) facts(q *models.Queries, req models.QuotaRequest) (*Facts, error) {
 	f := &Facts{}
-	r := &review{q: q, req: req, terms: req.Asked}
+	r := &review{q: q, req: req, terms: req.Requested}
 	var err error
 	if f.Capacity, err = s.capacity.ByResource(q); err != nil {
 		return f, err
@@ -64,11 +64,11 @@ func (s *Service) facts(q *models.Queries, req models.QuotaRequest) (*Facts, err
 // present is what is asked to be changed, as it is.
 func (f *Facts) present(q *models.Queries, req models.QuotaRequest) error {
 	switch req.Kind {
-	case models.AskForQuota:
+	case models.RequestQuota:
 		f.Now = &f.Project.Quota
-	case models.AskForPeriod:
+	case models.RequestPeriod:
 		f.Until = f.Project.EndsAt
-	case models.AskForPeak:
+	case models.RequestLimit:
 		if req.RoleID == nil { // deleted
 			return nil
 		}
@@ -76,14 +76,14 @@ func (f *Facts) present(q *models.Queries, req models.QuotaRequest) error {
 		if err != nil {
 			return models.IgnoreNotFound(err)
 		}
-		f.Now = &role.Peak
+		f.Now = &role.Limit
 		f.Members, err = q.RoleMembers(f.Project.ID, role.ID)
 		return err
-	case models.AskForDeadline:
+	case models.RequestDeadline:
 		m, err := q.Membership(f.Project.ID, req.RequesterID)
 		f.Until = m.Until
 		return models.IgnoreNotFound(err)
-	case models.AskForJoin:
+	case models.RequestJoin:
 		roles, err := projects.RolesOf(q, f.Project.ID)
 		f.Roles = roles
 		return err

@@ -58,7 +58,7 @@ func (w *escalation) input(within models.Permissions) projects.RoleInput {
 	if rapid.Bool().Draw(w.rt, "within") {
 		set &= within
 	}
-	return projects.RoleInput{Name: fmt.Sprint("role ", w.named), Permission: models.PermissionCustom, Permissions: (set | models.ProjectRead).Names(), Peak: pooltest.Cores(1)}
+	return projects.RoleInput{Name: fmt.Sprint("role ", w.named), Permission: models.PermissionCustom, Permissions: (set | models.ProjectRead).Names(), Limit: pooltest.Cores(1)}
 }
 
 func newEscalation(t *testing.T, rt *rapid.T, h *example, accounts *policies.Accounts, run int) *escalation {
@@ -133,14 +133,14 @@ func (w *escalation) edit(maker models.User) error {
 // administrators alone.
 func (w *escalation) request(a policies.Actor, p int64, kind int) error {
 	in := w.input(a.Grants[p].Permissions)
-	role := models.Asked{Role: &models.AskRole{ProjectID: p, Name: in.Name, Permission: in.Permission, Permissions: in.Permissions, Peak: in.Peak, Mine: true}}
+	role := models.Requested{Role: &models.RoleSpec{ProjectID: p, Name: in.Name, Permission: in.Permission, Permissions: in.Permissions, Limit: in.Limit, Mine: true}}
 	switch kind {
 	case 8, 9:
 		asked := role
 		if kind == 9 {
-			asked = models.Asked{Join: &models.AskJoin{ProjectID: p}}
+			asked = models.Requested{Join: &models.JoinSpec{ProjectID: p}}
 		}
-		v, err := w.Ask(w.Ctx, a, requests.RequestInput{Asked: asked, Reason: "please"})
+		v, err := w.Ask(w.Ctx, a, requests.RequestInput{Requested: asked, Reason: "please"})
 		if err == nil {
 			w.asked = append(w.asked, v.ID)
 		}
@@ -150,11 +150,11 @@ func (w *escalation) request(a policies.Actor, p int64, kind int) error {
 		if !ok {
 			return models.NotFound("request")
 		}
-		with := models.Asked{}
-		if v, err := w.Get(w.Ctx, w.Root, id); err == nil && v.Asked.Join != nil {
-			with.Join = &models.AskJoin{RoleID: w.someRole(v.Asked.Join.ProjectID)}
+		with := models.Requested{}
+		if v, err := w.Get(w.Ctx, w.Root, id); err == nil && v.Requested.Join != nil {
+			with.Join = &models.JoinSpec{RoleID: w.someRole(v.Requested.Join.ProjectID)}
 		}
-		return pooltest.Error(w.Decide(w.Ctx, a, id, requests.DecisionInput{Verdict: "approve", Asked: with}))
+		return pooltest.Error(w.Decide(w.Ctx, a, id, requests.DecisionInput{Verdict: "approve", Requested: with}))
 	default:
 		_, err := w.accounts.UpdateUser(w.Ctx, a, a.User.ID, policies.UserChange{Name: "me", Admin: true, Auditor: rapid.Bool().Draw(w.rt, "auditor")})
 		if err == nil {
@@ -223,7 +223,7 @@ func TestRefusalsNameTheMissingRights(t *testing.T) {
 		chief, chiefUser := o.NewMember(t, owner)
 		boss := h.Actor(t, h.Boss)
 		missing := "project:describe"
-		custom := projects.RoleInput{Name: "steward", Permission: models.PermissionCustom, Permissions: []string{"project:describe"}, Peak: pooltest.Cores(1)}
+		custom := projects.RoleInput{Name: "steward", Permission: models.PermissionCustom, Permissions: []string{"project:describe"}, Limit: pooltest.Cores(1)}
 		stranger := o.NewPerson(t)
 		for name, c := range map[string]struct {
 			err   error
@@ -231,7 +231,7 @@ func TestRefusalsNameTheMissingRights(t *testing.T) {
 		}{
 			"create":  {pooltest.Error(h.CreateRole(h.Ctx, boss, p, custom)), "permission"},
 			"raise":   {pooltest.Error(h.UpdateRole(h.Ctx, boss, p, h.Engineer.ID, custom)), "permission"},
-			"lower":   {pooltest.Error(h.UpdateRole(h.Ctx, boss, p, owner.ID, projects.RoleInput{Name: "x", Permission: models.PermissionViewer, Peak: pooltest.Cores(10)})), "permission"},
+			"lower":   {pooltest.Error(h.UpdateRole(h.Ctx, boss, p, owner.ID, projects.RoleInput{Name: "x", Permission: models.PermissionViewer, Limit: pooltest.Cores(10)})), "permission"},
 			"delete":  {h.DeleteRole(h.Ctx, boss, p, owner.ID), "permission"},
 			"add":     {pooltest.Error(h.AddMember(h.Ctx, boss, p, projects.MemberInput{Email: stranger.Email, RoleID: owner.ID})), "role_id"},
 			"promote": {pooltest.Error(h.UpdateMember(h.Ctx, boss, p, h.AnnMember.ID, projects.MemberInput{RoleID: owner.ID})), "role_id"},
@@ -242,10 +242,10 @@ func TestRefusalsNameTheMissingRights(t *testing.T) {
 			t.Log(name)
 			pooltest.WantError(t, c.err, models.KindForbidden, c.field, missing)
 		}
-		v := h.ask(t, h.Ann, models.Asked{Role: &models.AskRole{ProjectID: p, Name: "mine", Permission: models.PermissionOwner, Peak: pooltest.Cores(1), Mine: true}})
-		_, err := h.approve(t, boss, v.ID, models.Asked{})
+		v := h.ask(t, h.Ann, models.Requested{Role: &models.RoleSpec{ProjectID: p, Name: "mine", Permission: models.PermissionOwner, Limit: pooltest.Cores(1), Mine: true}})
+		_, err := h.approve(t, boss, v.ID, models.Requested{})
 		pooltest.WantError(t, err, models.KindForbidden, "role.permission", missing)
-		if _, err := h.approve(t, h.Actor(t, chiefUser), v.ID, models.Asked{}); err != nil {
+		if _, err := h.approve(t, h.Actor(t, chiefUser), v.ID, models.Requested{}); err != nil {
 			t.Error(err)
 		}
 	})

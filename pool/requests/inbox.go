@@ -19,7 +19,7 @@ type RequestView struct {
 // Get shows a request to who asked, and to those who may decide it, the
 // latter with what else is to be known.
 func (s *Service) Get(ctx context.Context, actor policies.Actor, id int64) (v RequestView, err error) {
-	if !actor.Signed() {
+	if !actor.SignedIn() {
 		return v, s.access.Check(actor, policies.Platform, "request", "ask")
 	}
 	q := s.store.Read(ctx)
@@ -56,19 +56,19 @@ func (s *Service) viewsFor(actor policies.Actor, rows []models.RequestView) []Re
 // Inbox lists the requests that the actor may decide, or audit: what is pending, oldest
 // first, or what is settled, newest first.
 func (s *Service) Inbox(ctx context.Context, actor policies.Actor, settled bool, page models.Page) ([]RequestView, error) {
-	if !actor.Signed() {
+	if !actor.SignedIn() {
 		return nil, s.access.Check(actor, policies.Platform, "request", "ask")
 	}
 	q, d := s.store.Read(ctx), s.deciding(actor)
 	if !d.All && s.audits(actor) {
-		d = models.Deciding{All: true}
+		d = models.DecidableRequests{All: true}
 	}
 	if !d.All && len(d.Projects) == 0 {
 		return nil, nil
 	}
 	list := q.PendingRequests
 	if settled {
-		list = q.SettledRequests
+		list = q.ClosedRequests
 	}
 	rows, err := list(d, page)
 	return s.viewsFor(actor, rows), err
@@ -76,7 +76,7 @@ func (s *Service) Inbox(ctx context.Context, actor policies.Actor, settled bool,
 
 // Mine lists what the actor has asked for, newest first.
 func (s *Service) Mine(ctx context.Context, actor policies.Actor, page models.Page) ([]RequestView, error) {
-	if !actor.Signed() {
+	if !actor.SignedIn() {
 		return nil, s.access.Check(actor, policies.Platform, "request", "ask")
 	}
 	rows, err := s.store.Read(ctx).RequestsOf(actor.User.ID, page)

@@ -16,11 +16,11 @@ func (s *Service) LetAsk(ctx context.Context, actor policies.Actor, project int6
 	}
 	return s.access.Write(ctx, s.store, actor, need, func(q *models.Queries) error {
 		p, err := q.LockProject(actor.Scope(), project)
-		if err != nil || p.AskToJoin == on {
+		if err != nil || p.JoinRequests == on {
 			return err
 		}
 		before := p
-		p.AskToJoin = on
+		p.JoinRequests = on
 		if err := q.UpdateProject(&p); err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func (s *Service) Place(ctx context.Context, actor policies.Actor, project int64
 		return models.Member{}, models.Project{}, err
 	}
 	r := s.review(s.store.Read(ctx), actor)
-	r.asking, r.requester, r.terms = true, actor.User, models.Asked{Deadline: &models.AskDeadline{ProjectID: project}}
+	r.asking, r.requester, r.terms = true, actor.User, models.Requested{Deadline: &models.DeadlineSpec{ProjectID: project}}
 	if err := r.open(); err != nil {
 		return models.Member{}, models.Project{}, err
 	}

@@ -11,10 +11,10 @@ import (
 // asked counts what a person was told of new requests.
 func (h *example) asked(t *testing.T, u models.User) (n int) {
 	t.Helper()
-	list, err := h.Store.Read(h.Ctx).Notices(u.ID, models.Page{})
+	list, err := h.Store.Read(h.Ctx).Notifications(u.ID, models.Page{})
 	pooltest.NoError(t, err)
-	for _, notice := range list {
-		if notice.Kind == "request.asked" {
+	for _, notification := range list {
+		if notification.Kind == "request.asked" {
 			n++
 		}
 	}
@@ -28,20 +28,20 @@ func TestDecidersAreTold(t *testing.T) {
 		for i, c := range []struct {
 			what             string
 			by               models.User
-			asked            models.Asked
+			asked            models.Requested
 			root, boss, self int
 		}{
-			{"a peak", h.Ann, h.peak(60), 0, 1, 0},
+			{"a limit", h.Ann, h.limit(60), 0, 1, 0},
 			{"a quota", h.Ann, h.quota(300), 1, 1, 0},
-			{"a project", h.Eve, models.Asked{Project: &models.AskProject{Name: "speech", Quota: pooltest.Cores(100)}}, 2, 1, 0},
-			{"the manager's own wish", h.Boss, h.peak(70), 3, 1, 0}, // nobody else in the project decides it
+			{"a project", h.Eve, models.Requested{Project: &models.ProjectSpec{Name: "speech", Quota: pooltest.Cores(100)}}, 2, 1, 0},
+			{"the manager's own wish", h.Boss, h.limit(70), 3, 1, 0}, // nobody else in the project decides it
 		} {
 			h.ask(t, c.by, c.asked)
 			if root, boss, self := h.asked(t, h.Root.User), h.asked(t, h.Boss), h.asked(t, h.Ann); root != c.root || boss != c.boss || self != c.self {
 				t.Errorf("%d, %s: the administrator was told %d times, the manager %d, a member %d; want %d, %d, %d", i, c.what, root, boss, self, c.root, c.boss, c.self)
 			}
 		}
-		_, err := h.Ask(h.Ctx, h.Actor(t, h.Ann), requests.RequestInput{Asked: h.quota(400)})
+		_, err := h.Ask(h.Ctx, h.Actor(t, h.Ann), requests.RequestInput{Requested: h.quota(400)})
 		pooltest.WantError(t, err, models.KindInvalid, "reason")
 		if n := h.asked(t, h.Root.User); n != 3 {
 			t.Errorf("a refused request was told: %d", n)

@@ -14,9 +14,9 @@ import (
 
 const (
 	oneDay = 24 * time.Hour
-	// firstNotice is how long before an end people are told first, and how
+	// firstNotification is how long before an end people are told first, and how
 	// near an end is to be worth a word on a page.
-	firstNotice = 7 * oneDay
+	firstNotification = 7 * oneDay
 	// outdated is how long after an end nobody is told of it any more.
 	outdated = 30 * oneDay
 
@@ -33,12 +33,12 @@ const (
 	daysFirst int64 = 7
 )
 
-// dueNotice tells which notice of an end is to be given now, by how many days
+// dueNotification tells which notice of an end is to be given now, by how many days
 // it is ahead. told is the nearest that was given of this end, nil for none.
 // Only the nearest is ever due: who was not told in time is not told twice.
-func dueNotice(now, end time.Time, told *int64) (days int64, due bool) {
+func dueNotification(now, end time.Time, told *int64) (days int64, due bool) {
 	switch left := end.Sub(now); {
-	case left <= -outdated || left > firstNotice:
+	case left <= -outdated || left > firstNotification:
 		return 0, false
 	case left <= 0:
 		days = daysAtEnd
@@ -83,7 +83,7 @@ func NewPeriods(c PeriodsConfig) *Periods {
 
 // movesEnd tells whether a change may have moved an end, or made one.
 func movesEnd(topic string) bool {
-	return topic == "projects" || strings.HasPrefix(topic, "project:") || topic == models.AnythingMayHaveChanged
+	return topic == "projects" || strings.HasPrefix(topic, "project:") || topic == models.AllTopics
 }
 
 // Run tells people until ctx ends: when something is due, and when an end may
@@ -92,7 +92,7 @@ func (p *Periods) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		next, err := p.Round(ctx)
 		if err != nil && ctx.Err() == nil && !errors.Is(err, models.ErrFenced) {
-			p.Logger.ErrorContext(ctx, "notices of ends", "err", err)
+			p.Logger.ErrorContext(ctx, "notifications of ends", "err", err)
 		}
 		sleep(ctx, nil, periodsPause)
 		sleep(ctx, p.wake, min(next.Sub(p.Store.Now()), periodsLook))
@@ -111,7 +111,7 @@ func sleep(ctx context.Context, wake <-chan struct{}, d time.Duration) {
 }
 
 func windowAt(now time.Time) models.PeriodWindow {
-	return models.PeriodWindow{Since: now.Add(-outdated), Now: now, Soon: now.Add(oneDay), Ahead: now.Add(firstNotice)}
+	return models.PeriodWindow{Since: now.Add(-outdated), Now: now, Soon: now.Add(oneDay), Ahead: now.Add(firstNotification)}
 }
 
 // Round gives the notices that are due, and tells when the next is, or, when
@@ -119,7 +119,7 @@ func windowAt(now time.Time) models.PeriodWindow {
 func (p *Periods) Round(ctx context.Context) (next time.Time, err error) {
 	q := p.Store.Read(ctx)
 	now := q.Now()
-	projects, err := q.ProjectsToTell(windowAt(now), projectsAtOne)
+	projects, err := q.ProjectsToNotify(windowAt(now), projectsAtOne)
 	if err != nil {
 		return now.Add(periodsRetry), err
 	}
@@ -139,7 +139,7 @@ func (p *Periods) Round(ctx context.Context) (next time.Time, err error) {
 // next is when the next notice will be due.
 func (p *Periods) next(q *models.Queries, now time.Time) (time.Time, error) {
 	next := now.Add(periodsLook)
-	for _, ahead := range []time.Duration{0, oneDay, firstNotice} {
+	for _, ahead := range []time.Duration{0, oneDay, firstNotification} {
 		end, err := q.NextEnd(now.Add(ahead))
 		if err != nil {
 			return next, err
@@ -180,7 +180,7 @@ func (p *Periods) tell(ctx context.Context, project int64) error {
 			return err
 		}
 		models.Failpoint("period.told")
-		return q.PrunePeriodNotices(window.Since.Add(-outdated))
+		return q.PrunePeriodNotifications(window.Since.Add(-outdated))
 	})
 }
 
@@ -193,21 +193,21 @@ type endsOf struct {
 
 // notify gives the notice of an end that is due, if one is.
 func (t *endsOf) notify(e models.PeriodEnd) error {
-	days, due := dueNotice(t.q.Now(), e.EndsAt, e.Told)
+	days, due := dueNotification(t.q.Now(), e.EndsAt, e.NotifiedDays)
 	if !due {
 		return nil
 	}
-	fresh, err := t.q.NotePeriodNotice(models.PeriodNotice{Kind: e.Kind, ThingID: e.ThingID, EndsAt: e.EndsAt, Days: days, ToldAt: t.q.Now()})
+	fresh, err := t.q.RecordPeriodNotification(models.PeriodNotification{Kind: e.Kind, ThingID: e.ThingID, EndsAt: e.EndsAt, Days: days, NotifiedAt: t.q.Now()})
 	if err != nil || !fresh {
 		return err
 	}
-	n := noticeOfEnd(t.project.Name, e, days)
+	n := notificationOfEnd(t.project.Name, e, days)
 	if e.Kind == models.EndOfMember {
 		if days == daysLast {
 			end := e.EndsAt.UTC()
 			t.ending[end] = append(t.ending[end], e)
 		}
-		return t.q.Tell([]int64{e.UserID}, n)
+		return t.q.Notify([]int64{e.UserID}, n)
 	}
 	to, err := memberManagers(t.q, t.project.ID)
 	if err != nil {
@@ -224,7 +224,7 @@ func (t *endsOf) notify(e models.PeriodEnd) error {
 		}
 		to = append(to, holders...)
 	}
-	return t.q.Tell(to, n)
+	return t.q.Notify(to, n)
 }
 
 // EndData is what webhooks are told of an end.
@@ -236,21 +236,21 @@ type EndData struct {
 	Days      int64     `json:"days"` // ahead; 0 is at the end
 }
 
-// noticeOfEnd words a notice for those whose end it is.
-func noticeOfEnd(project string, e models.PeriodEnd, days int64) models.Notice {
+// notificationOfEnd words a notice for those whose end it is.
+func notificationOfEnd(project string, e models.PeriodEnd, days int64) models.Notification {
 	at := models.Moment(e.EndsAt)
-	n := models.Notice{ProjectID: &e.ProjectID, Link: fmt.Sprintf("/projects/%d", e.ProjectID),
+	n := models.Notification{ProjectID: &e.ProjectID, Link: fmt.Sprintf("/projects/%d", e.ProjectID),
 		Data: EndData{ProjectID: e.ProjectID, Project: project, EndsAt: e.EndsAt, Days: days}}
 	switch {
 	case e.Kind == models.EndOfProject && days == daysAtEnd:
-		n.Kind, n.Text = "period.ended", models.Say("The project %s ended on %s. Its workspaces are stopped; its files stay and can be read.", project, at)
+		n.Kind, n.Text = "period.ended", models.Say("The project %s ended on %s. Its workspaces were stopped. Its files are kept and remain readable.", project, at)
 	case e.Kind == models.EndOfProject:
-		n.Kind, n.Text = "period.ending", models.Say("The project %s ends on %s. Its workspaces are stopped then; its files stay and can be read.", project, at)
+		n.Kind, n.Text = "period.ending", models.Say("The project %s ends on %s. Its workspaces will be stopped then. Its files are kept and remain readable.", project, at)
 	case days == daysAtEnd: // the project's page is closed to them
-		n.Kind, n.Text = "deadline.ended", models.Say("Your participation in %s ended on %s. Your workspaces there are stopped; your files stay.", project, at)
+		n.Kind, n.Text = "deadline.ended", models.Say("Your membership in %s ended on %s. Your workspaces there were stopped. Your files are kept.", project, at)
 		n.Link = fmt.Sprintf("/requests/new?kind=deadline&project_id=%d", e.ProjectID)
 	default:
-		n.Kind, n.Text = "deadline.ending", models.Say("Your participation in %s ends on %s. Your workspaces there are stopped then; your files stay.", project, at)
+		n.Kind, n.Text = "deadline.ending", models.Say("Your membership in %s ends on %s. Your workspaces there will be stopped then. Your files are kept.", project, at)
 	}
 	if e.Kind == models.EndOfMember {
 		n.Data = EndData{ProjectID: e.ProjectID, Project: project, MemberIDs: []int64{e.ThingID}, EndsAt: e.EndsAt, Days: days}
@@ -266,22 +266,22 @@ func (t *endsOf) notifyManagers() error {
 		if err != nil {
 			return err
 		}
-		if err := t.q.Tell(to, noticeOfMembers(t.project, end, list)); err != nil {
+		if err := t.q.Notify(to, notificationOfMembers(t.project, end, list)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func noticeOfMembers(project models.Project, end time.Time, list []models.PeriodEnd) models.Notice {
+func notificationOfMembers(project models.Project, end time.Time, list []models.PeriodEnd) models.Notification {
 	data := EndData{ProjectID: project.ID, Project: project.Name, EndsAt: end, Days: daysLast}
 	for _, e := range list {
 		data.MemberIDs = append(data.MemberIDs, e.ThingID)
 	}
-	n := models.Notice{Kind: "deadline.members", Link: fmt.Sprintf("/projects/%d", project.ID), Data: data,
-		Text: models.Say("The participation of %d members of %s ends on %s.", len(list), project.Name, models.Moment(end))}
+	n := models.Notification{Kind: "deadline.members", Link: fmt.Sprintf("/projects/%d", project.ID), Data: data,
+		Text: models.Say("The membership of %d members of %s ends on %s.", len(list), project.Name, models.Moment(end))}
 	if len(list) == 1 {
-		n.Text = models.Say("The participation of %s in %s ends on %s.", list[0].UserName, project.Name, models.Moment(end))
+		n.Text = models.Say("The membership of %s in %s ends on %s.", list[0].UserName, project.Name, models.Moment(end))
 		n.Link += fmt.Sprintf("/members/%d/edit", list[0].ThingID)
 	}
 	return n

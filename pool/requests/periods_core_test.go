@@ -34,7 +34,7 @@ func TestDueNotice(t *testing.T) {
 		{"the clock went back", 3 * oneDay, days(1), 0, false},
 		{"the clock went far back", 3 * oneDay, days(0), 0, false},
 	} {
-		if got, due := dueNotice(end.Add(-c.left), end, c.told); due != c.due || due && got != c.days {
+		if got, due := dueNotification(end.Add(-c.left), end, c.told); due != c.due || due && got != c.days {
 			t.Errorf("%s: %d, %v; want %d, %v", c.name, got, due, c.days, c.due)
 		}
 	}
@@ -57,14 +57,14 @@ func TestNoticesAreGivenOnceInOrder(t *testing.T) {
 					looked[days] = true
 				}
 			}
-			days, due := dueNotice(now, end, told)
+			days, due := dueNotification(now, end, told)
 			if due {
 				if given[days] || told != nil && days >= *told || left > time.Duration(days)*oneDay {
 					t.Fatalf("%d days ahead, %s before the end, after %v", days, left, told)
 				}
 				given[days], told = true, &days
 			}
-			if again, due := dueNotice(now, end, told); due {
+			if again, due := dueNotification(now, end, told); due {
 				t.Fatalf("at once again: %d", again)
 			}
 			now = now.Add(time.Duration(rapid.Int64Range(0, 2*24*60).Draw(t, "minutes")) * time.Minute)

@@ -28,7 +28,7 @@ func (o *world) periods(fence func(*models.Queries) error) *requests.Periods {
 // heard are the kinds of what a person was told of ends, oldest first.
 func (o *world) heard(t pooltest.Reporter, u models.User) (kinds []string) {
 	t.Helper()
-	list, err := o.Store.Read(o.Ctx).Notices(u.ID, models.Page{Limit: 200})
+	list, err := o.Store.Read(o.Ctx).Notifications(u.ID, models.Page{Limit: 200})
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -68,17 +68,17 @@ func TestNoticesOfAPeriod(t *testing.T) {
 		h.EndProject(t, h.Vision, &end)
 		h.round(t, p)
 		h.wantTold(t, h.Boss)
-		h.Clock.Pass(3*day - time.Second)
+		h.Clock.Advance(3*day - time.Second)
 		if next := h.round(t, p); !next.Equal(end.Add(-7 * day)) {
 			t.Errorf("the next look is at %s", next)
 		}
-		h.Clock.Pass(time.Second)
+		h.Clock.Advance(time.Second)
 		for range 3 {
 			h.round(t, p)
 		}
 		h.wantTold(t, h.Boss, "period.ending")
 		h.wantTold(t, h.Ann)
-		h.Clock.Pass(6 * day)
+		h.Clock.Advance(6 * day)
 		h.round(t, p)
 		h.round(t, h.periods(nil)) // another server
 		h.wantTold(t, h.Boss, "period.ending", "period.ending")
@@ -86,13 +86,13 @@ func TestNoticesOfAPeriod(t *testing.T) {
 
 		end = end.Add(30 * day)
 		h.EndProject(t, h.Vision, &end)
-		h.Clock.Pass(2 * day)
+		h.Clock.Advance(2 * day)
 		h.round(t, p)
 		h.wantTold(t, h.Ann, "period.ending")
-		h.Clock.Pass(28*day + 12*time.Hour) // nobody looked for a month: the nearest only
+		h.Clock.Advance(28*day + 12*time.Hour) // nobody looked for a month: the nearest only
 		h.round(t, p)
 		h.wantTold(t, h.Boss, "period.ending", "period.ending", "period.ending")
-		h.Clock.Pass(day)
+		h.Clock.Advance(day)
 		h.round(t, p)
 		h.round(t, p)
 		h.wantTold(t, h.Boss, "period.ending", "period.ending", "period.ending", "period.ended")
@@ -100,10 +100,10 @@ func TestNoticesOfAPeriod(t *testing.T) {
 		h.wantTold(t, h.Eve)
 		h.wantTold(t, h.Root.User)
 
-		list, err := h.Store.Read(h.Ctx).Notices(h.Ann.ID, models.Page{})
+		list, err := h.Store.Read(h.Ctx).Notifications(h.Ann.ID, models.Page{})
 		pooltest.NoError(t, err)
 		n := list[0]
-		text := fmt.Sprintf("The project vision ended on %s. Its workspaces are stopped; its files stay and can be read.", end.Format(time.DateOnly))
+		text := fmt.Sprintf("Project vision ended on %s. Its workspaces were stopped. Its files are kept and remain readable.", end.Format(time.DateOnly))
 		if n.Text.String() != text || n.Link != fmt.Sprintf("/projects/%d", h.Vision.ID) || n.ProjectID == nil || *n.ProjectID != h.Vision.ID {
 			t.Errorf("%+v", n)
 		}
@@ -122,23 +122,23 @@ func TestNoticesOfDeadlines(t *testing.T) {
 			h.EndMembership(t, m, &until)
 		}
 		pooltest.NoError(t, h.RemoveMember(h.Ctx, h.Root, h.Vision.ID, gone.ID))
-		h.Clock.Pass(2 * day)
+		h.Clock.Advance(2 * day)
 		h.round(t, p)
-		h.Clock.Pass(6 * day)
+		h.Clock.Advance(6 * day)
 		h.round(t, p)
 		h.wantTold(t, h.Boss, "deadline.members")
 		h.wantTold(t, h.Ann, "deadline.ending", "deadline.ending")
 		h.EndMembership(t, second, nil)
-		h.Clock.Pass(18 * time.Hour)
+		h.Clock.Advance(18 * time.Hour)
 		h.round(t, p)
 		h.round(t, p)
 		h.wantTold(t, h.Boss, "deadline.members")
 		h.wantTold(t, h.Ann, "deadline.ending", "deadline.ending", "deadline.ended")
 		h.wantTold(t, bob, "deadline.ending", "deadline.ending")
 		h.wantTold(t, kim)
-		list, err := h.Store.Read(h.Ctx).Notices(h.Boss.ID, models.Page{})
+		list, err := h.Store.Read(h.Ctx).Notifications(h.Boss.ID, models.Page{})
 		pooltest.NoError(t, err)
-		if text := "The participation of 2 members of vision ends on 2030-01-10 18:00 UTC."; list[0].Text.String() != text {
+		if text := "The membership of 2 members of vision ends on 2030-01-10 18:00 UTC."; list[0].Text.String() != text {
 			t.Errorf("%s", list[0].Text)
 		}
 	})
@@ -159,7 +159,7 @@ func TestNoticesWithoutManagers(t *testing.T) {
 			days time.Duration
 			kind string
 		}{{1, "period.ending"}, {1, "deadline.members"}, {5, "period.ending"}, {1, "period.ended"}} {
-			h.Clock.Pass(step.days * day)
+			h.Clock.Advance(step.days * day)
 			h.round(t, p)
 			told = append(told, step.kind)
 			h.wantTold(t, h.Root.User, told...)
@@ -177,7 +177,7 @@ func TestOldEndsAreNoNews(t *testing.T) {
 		soon, later := h.Store.Now().Add(time.Hour), h.Store.Now().Add(2*day)
 		h.EndProject(t, h.Vision, &soon)
 		h.EndMembership(t, h.AnnMember, &later)
-		h.Clock.Pass(3 * day)
+		h.Clock.Advance(3 * day)
 		h.round(t, p)
 		h.wantTold(t, h.Boss, "period.ended")
 		h.wantTold(t, h.Ann)
@@ -188,7 +188,7 @@ func TestOldEndsAreNoNews(t *testing.T) {
 		if _, err := h.UpdateMember(h.Ctx, h.Root, other.ID, m.ID, projects.MemberInput{RoleID: m.RoleID, Until: &long}); err != nil {
 			t.Fatal(err)
 		}
-		h.Clock.Pass(40 * day)
+		h.Clock.Advance(40 * day)
 		h.round(t, p)
 		h.wantTold(t, u)
 	})
@@ -205,7 +205,7 @@ func TestNoticesAndTheirNotesAreOne(t *testing.T) {
 		}
 		h.wantTold(t, h.Boss)
 		p := h.periods(nil)
-		modelstest.Together(8, func(int) {
+		modelstest.Concurrently(8, func(int) {
 			if _, err := p.Round(h.Ctx); err != nil {
 				t.Error(err)
 			}
@@ -244,12 +244,12 @@ func TestDatabaseFindsWhatIsDue(t *testing.T) {
 					want, stage = want+1, now
 				}
 				if got := len(h.heard(r, h.Ann)) - before; got != want {
-					r.Fatalf("%d notices %s before the end, want %d", got, left, want)
+					r.Fatalf("%d notifications %s before the end, want %d", got, left, want)
 				}
 				if !next.After(h.Store.Now()) || next.Sub(h.Store.Now()) > 10*time.Minute {
 					r.Fatalf("the next look is in %s", next.Sub(h.Store.Now()))
 				}
-				h.Clock.Pass(time.Duration(rapid.Int64Range(1, 72).Draw(r, "hours")) * time.Hour)
+				h.Clock.Advance(time.Duration(rapid.Int64Range(1, 72).Draw(r, "hours")) * time.Hour)
 			}
 		})
 	})
@@ -278,8 +278,8 @@ func TestExtensions(t *testing.T) {
 			t.Fatalf("%+v", list)
 		}
 		for _, e := range list {
-			v := h.ask(t, h.Ann, e.Asked())
-			if _, err := h.Ask(h.Ctx, h.Actor(t, h.Ann), requests.RequestInput{Asked: e.Asked(), Reason: "again"}); models.KindOf(err) != models.KindConflict {
+			v := h.ask(t, h.Ann, e.Requested())
+			if _, err := h.Ask(h.Ctx, h.Actor(t, h.Ann), requests.RequestInput{Requested: e.Requested(), Reason: "again"}); models.KindOf(err) != models.KindConflict {
 				t.Errorf("asked twice: %v", err)
 			}
 			if got := of(h.Ann); got[0].Pending == 0 || !got[0].Own {
@@ -299,7 +299,7 @@ func TestExtensions(t *testing.T) {
 		if list := of(h.Eve); len(list) != 0 {
 			t.Errorf("a stranger: %+v", list)
 		}
-		h.Clock.Pass(5*day + time.Hour) // ann's participation is over, the project is not
+		h.Clock.Advance(5*day + time.Hour) // ann's participation is over, the project is not
 		list = of(h.Ann)
 		if len(list) != 1 || list[0].Kind != "deadline" || list[0].Pending == 0 || !list[0].Later.Equal(h.Store.Now().Truncate(day).Add(31*day)) {
 			t.Errorf("over: %+v", list)

@@ -17,20 +17,20 @@ func (s *Service) PreviewDecision(ctx context.Context, actor policies.Actor, id 
 		return v, err
 	}
 	if !req.MayDecide {
-		return v, models.Forbidden("Somebody else decides this request.")
+		return v, models.Forbidden("You are not an approver of this request.")
 	}
 	return s.projects.PreviewBy(ctx, actor.Scope(), actor, at(req.ProjectID), previewOf(req, in))
 }
 
 // previewOf is the preview of what a request is about.
 func previewOf(req RequestView, in projects.PreviewInput) (about projects.PreviewInput) {
-	switch a := req.Asked; {
+	switch a := req.Requested; {
 	case a.Quota != nil:
 		about.Quota = in.Quota
 	case a.Role != nil && in.Role != nil:
-		about.Role = &projects.RolePreview{Peak: in.Role.Peak}
-	case a.Peak != nil && in.Role != nil:
-		about.Role = &projects.RolePreview{RoleID: a.Peak.RoleID, Peak: in.Role.Peak}
+		about.Role = &projects.RolePreview{Limit: in.Role.Limit}
+	case a.Limit != nil && in.Role != nil:
+		about.Role = &projects.RolePreview{RoleID: a.Limit.RoleID, Limit: in.Role.Limit}
 	case a.Join != nil && in.Member != nil:
 		about.Member = &projects.MemberPreview{Email: req.RequesterEmail, RoleID: in.Member.RoleID}
 	}

@@ -18,7 +18,7 @@ func TestPreviewOfADecision(t *testing.T) {
 		_, judgeUser := h.NewMember(t, judgeRole)
 		guest := h.NewRole(t, h.Vision.ID, "guest", "viewer", pooltest.Cores(140))
 		judge := h.Actor(t, judgeUser)
-		join := h.ask(t, h.Eve, models.Asked{Join: &models.AskJoin{Name: "vision"}})
+		join := h.ask(t, h.Eve, models.Requested{Join: &models.JoinSpec{Name: "vision"}})
 		place := func(role models.Role) projects.PreviewInput {
 			return projects.PreviewInput{Member: &projects.MemberPreview{Email: h.Ann.Email, RoleID: role.ID}}
 		}
@@ -34,15 +34,15 @@ func TestPreviewOfADecision(t *testing.T) {
 		if v, err = h.PreviewDecision(h.Ctx, judge, join.ID, place(h.Engineer)); err != nil || v.Refused == nil || v.Refused.Kind != models.KindForbidden {
 			t.Errorf("what the judge cannot grant: %+v, %v", v, err)
 		}
-		peak := h.ask(t, h.Ann, h.peak(60))
-		in := projects.PreviewInput{Role: &projects.RolePreview{RoleID: guest.ID, Peak: pooltest.Cores(60)}}
-		if v, err = h.PreviewDecision(h.Ctx, h.Actor(t, h.Boss), peak.ID, in); err != nil || v.Refused != nil || v.Members != 1 {
+		limit := h.ask(t, h.Ann, h.limit(60))
+		in := projects.PreviewInput{Role: &projects.RolePreview{RoleID: guest.ID, Limit: pooltest.Cores(60)}}
+		if v, err = h.PreviewDecision(h.Ctx, h.Actor(t, h.Boss), limit.ID, in); err != nil || v.Refused != nil || v.Members != 1 {
 			t.Errorf("the role that was asked about: %+v, %v", v, err)
 		}
 		pooltest.WantError(t, pooltest.Error(h.PreviewDecision(h.Ctx, h.Actor(t, h.Eve), join.ID, place(guest))), models.KindForbidden)
 		pooltest.WantError(t, pooltest.Error(h.PreviewDecision(h.Ctx, h.Actor(t, h.Ann), join.ID, place(guest))), models.KindNotFound)
-		pooltest.WantError(t, pooltest.Error(h.PreviewDecision(h.Ctx, judge, peak.ID, place(guest))), models.KindInvalid, "exactly one")
-		pooltest.NoError(t, pooltest.Error(h.approve(t, judge, join.ID, models.Asked{Join: &models.AskJoin{RoleID: judgeRole.ID}})))
+		pooltest.WantError(t, pooltest.Error(h.PreviewDecision(h.Ctx, judge, limit.ID, place(guest))), models.KindInvalid, "exactly one")
+		pooltest.NoError(t, pooltest.Error(h.approve(t, judge, join.ID, models.Requested{Join: &models.JoinSpec{RoleID: judgeRole.ID}})))
 		pooltest.WantError(t, pooltest.Error(h.PreviewDecision(h.Ctx, judge, join.ID, place(judgeRole))), models.KindForbidden)
 	})
 }

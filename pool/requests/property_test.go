@@ -46,17 +46,17 @@ func (w *randomPeople) somebody() policies.Actor {
 	return w.Actor(w.t, w.people[i])
 }
 
-func (w *randomPeople) anything() models.Asked {
+func (w *randomPeople) anything() models.Requested {
 	r := pooltest.DrawResources(w.rt, 0, 250)
 	switch rapid.IntRange(0, 3).Draw(w.rt, "kind") {
 	case 0:
-		return models.Asked{Quota: &models.AskQuota{ProjectID: w.Vision.ID, Quota: r}}
+		return models.Requested{Quota: &models.QuotaSpec{ProjectID: w.Vision.ID, Quota: r}}
 	case 1:
-		return models.Asked{Peak: &models.AskPeak{ProjectID: w.Vision.ID, RoleID: w.Engineer.ID, Peak: r}}
+		return models.Requested{Limit: &models.LimitSpec{ProjectID: w.Vision.ID, RoleID: w.Engineer.ID, Limit: r}}
 	case 2:
-		return models.Asked{Role: &models.AskRole{ProjectID: w.Vision.ID, Name: fmt.Sprint("role ", len(w.ids)), Permission: "member", Peak: r, Mine: true}}
+		return models.Requested{Role: &models.RoleSpec{ProjectID: w.Vision.ID, Name: fmt.Sprint("role ", len(w.ids)), Permission: "member", Limit: r, Mine: true}}
 	default:
-		return models.Asked{Join: &models.AskJoin{Name: "vision", RoleID: w.Engineer.ID}}
+		return models.Requested{Join: &models.JoinSpec{Name: "vision", RoleID: w.Engineer.ID}}
 	}
 }
 
@@ -73,7 +73,7 @@ func (w *randomPeople) ended(err error) bool {
 }
 
 func (w *randomPeople) asks() {
-	v, err := w.Ask(w.Ctx, w.somebody(), requests.RequestInput{Asked: w.anything(), Reason: "because"})
+	v, err := w.Ask(w.Ctx, w.somebody(), requests.RequestInput{Requested: w.anything(), Reason: "because"})
 	if w.ended(err) {
 		w.ids = append(w.ids, v.ID)
 	}
@@ -96,8 +96,8 @@ func (w *randomPeople) decides() {
 	}
 	in := requests.DecisionInput{Verdict: rapid.SampledFrom([]string{"approve", "approve", "refuse"}).Draw(w.rt, "verdict"), Reason: "so",
 		Confirm: rapid.Bool().Draw(w.rt, "confirm")}
-	if rapid.Bool().Draw(w.rt, "adjust") || before.Kind == models.AskForJoin {
-		in.Asked = w.anything()
+	if rapid.Bool().Draw(w.rt, "adjust") || before.Kind == models.RequestJoin {
+		in.Requested = w.anything()
 	}
 	who := w.somebody()
 	after, err := w.Decide(w.Ctx, who, id, in)
@@ -107,7 +107,7 @@ func (w *randomPeople) decides() {
 	if before.State != models.RequestPending || !(who.User.Admin || who.Grants[w.Vision.ID].Permissions.Contains(models.RequestDecide) && before.RequesterID != who.User.ID) {
 		w.rt.Fatalf("%s has approved %+v", who.User.Email, before)
 	}
-	if w.last == w.written() && after.State == models.RequestApproved && after.Kind != models.AskForPeak {
+	if w.last == w.written() && after.State == models.RequestApproved && after.Kind != models.RequestLimit {
 		w.rt.Fatalf("an approval has changed nothing: %+v", after)
 	}
 	w.last = w.written()
@@ -122,9 +122,9 @@ func (w *randomPeople) isGranted(v requests.RequestView) {
 		if p, err := q.Project(models.Everything, w.Vision.ID); err != nil || p.Quota != d.Quota.Quota {
 			w.rt.Fatalf("quota %+v, decided %+v, %v", p.Quota, d.Quota.Quota, err)
 		}
-	case d.Peak != nil:
-		if r, err := q.Role(models.Everything, w.Vision.ID, w.Engineer.ID); err != nil || r.Peak != d.Peak.Peak {
-			w.rt.Fatalf("peak %+v, decided %+v, %v", r.Peak, d.Peak.Peak, err)
+	case d.Limit != nil:
+		if r, err := q.Role(models.Everything, w.Vision.ID, w.Engineer.ID); err != nil || r.Limit != d.Limit.Limit {
+			w.rt.Fatalf("limit %+v, decided %+v, %v", r.Limit, d.Limit.Limit, err)
 		}
 	}
 }

@@ -16,19 +16,19 @@ type proposal interface {
 // proposalOf is what a request proposes.
 func proposalOf(r *review) proposal {
 	switch t := r.terms; t.Kind() {
-	case models.AskForProject:
+	case models.RequestProject:
 		return projectProposal{t.Project}
-	case models.AskForQuota:
+	case models.RequestQuota:
 		return quotaProposal{t.Quota}
-	case models.AskForRole:
-		return roleProposal{AskRole: t.Role}
-	case models.AskForPeak:
-		return limitProposal{AskPeak: t.Peak}
-	case models.AskForPeriod:
+	case models.RequestRole:
+		return roleProposal{RoleSpec: t.Role}
+	case models.RequestLimit:
+		return limitProposal{LimitSpec: t.Limit}
+	case models.RequestPeriod:
 		return periodProposal{t.Period}
-	case models.AskForDeadline:
-		return deadlineProposal{AskDeadline: t.Deadline}
+	case models.RequestDeadline:
+		return deadlineProposal{DeadlineSpec: t.Deadline}
 	default:
-		return joinProposal{AskJoin: t.Join}
+		return joinProposal{JoinSpec: t.Join}
 	}
 }

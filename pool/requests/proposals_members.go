@@ -14,11 +14,11 @@ func (within) growth(*review) models.Resources { return models.Resources{} }
 // roleProposal is a request for a new role.
 type roleProposal struct {
 	within
-	*models.AskRole
+	*models.RoleSpec
 }
 
 func (a roleProposal) input() projects.RoleInput {
-	return projects.RoleInput{Name: a.Name, Permission: a.Permission, Permissions: a.Permissions, Peak: a.Peak}
+	return projects.RoleInput{Name: a.Name, Permission: a.Permission, Permissions: a.Permissions, Limit: a.Limit}
 }
 
 func (a roleProposal) examine(r *review) error {
@@ -29,7 +29,7 @@ func (a roleProposal) examine(r *review) error {
 	a.Name = in.Name
 	if a.Mine {
 		_, err := r.place()
-		return models.NotFoundAs(err, models.Invalid("mine", "is only for members of the project"))
+		return models.NotFoundAs(err, models.Invalid("mine", "is available only to members of the project"))
 	}
 	return nil
 }
@@ -50,7 +50,7 @@ func (a roleProposal) apply(r *review) error {
 // limitProposal is a request for another peak of a role.
 type limitProposal struct {
 	within
-	*models.AskPeak
+	*models.LimitSpec
 }
 
 func (a limitProposal) role(r *review) (models.Role, error) {
@@ -60,12 +60,12 @@ func (a limitProposal) role(r *review) (models.Role, error) {
 
 func (a limitProposal) examine(r *review) error {
 	var p models.Problems
-	a.Peak.Check("peak", &p)
+	a.Limit.Check("limit", &p)
 	role, err := a.role(r)
 	if err = joined(p, err); err != nil || !r.asking {
 		return err
 	}
-	return moreThan("peak", a.Peak, role.Peak)
+	return moreThan("limit", a.Limit, role.Limit)
 }
 
 func (a limitProposal) apply(r *review) error {
@@ -74,7 +74,7 @@ func (a limitProposal) apply(r *review) error {
 		return err
 	}
 	in := projects.RoleInputOf(role)
-	in.Peak = a.Peak
+	in.Limit = a.Limit
 	_, err = r.edit.UpdateRole(r.project, role, in)
 	return under("", err, "permission", "role_id")
 }
@@ -82,7 +82,7 @@ func (a limitProposal) apply(r *review) error {
 // deadlineProposal is a request for a later end of one's own participation.
 type deadlineProposal struct {
 	within
-	*models.AskDeadline
+	*models.DeadlineSpec
 }
 
 func (a deadlineProposal) examine(r *review) error {
@@ -92,10 +92,10 @@ func (a deadlineProposal) examine(r *review) error {
 	}
 	m, err := r.place()
 	if err != nil {
-		return models.NotFoundAs(err, models.Invalid("until", "is of somebody who is not a member any more"))
+		return models.NotFoundAs(err, models.Invalid("until", "belongs to a former member"))
 	}
 	if r.asking && !projects.EndsLater(a.Until, m.Until) {
-		return models.Invalid("until", "must be later than it is now")
+		return models.Invalid("until", "must be later than the current date")
 	}
 	return nil
 }
@@ -112,7 +112,7 @@ func (a deadlineProposal) apply(r *review) error {
 // joinProposal is a request for a place in a project.
 type joinProposal struct {
 	within
-	*models.AskJoin
+	*models.JoinSpec
 }
 
 func (a joinProposal) examine(r *review) error {
@@ -121,11 +121,11 @@ func (a joinProposal) examine(r *review) error {
 		return err
 	}
 	if !r.asking && a.RoleID == 0 {
-		return models.Invalid("role_id", "must be chosen by who decides")
+		return models.Invalid("role_id", "must be chosen by the approver")
 	}
 	if _, err := r.place(); models.KindOf(err) != models.KindNotFound {
 		if err == nil && r.asking {
-			err = models.Invalid("name", "is a project in which you have a place already")
+			err = models.Invalid("name", "is a project of which you are already a member")
 		}
 		return err
 	}

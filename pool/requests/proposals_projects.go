@@ -8,7 +8,7 @@ import (
 )
 
 // projectProposal is a request for a new project. Who asked becomes its owner.
-type projectProposal struct{ *models.AskProject }
+type projectProposal struct{ *models.ProjectSpec }
 
 func (a projectProposal) input() projects.ProjectInput {
 	return projects.ProjectInput{Name: a.Name, Description: a.Description, Quota: a.Quota, StartsAt: a.StartsAt, EndsAt: a.EndsAt}
@@ -18,12 +18,12 @@ func (a projectProposal) examine(r *review) error {
 	in := a.input()
 	err := in.Check(r.q.Now())
 	var p models.Problems
-	a.Peak.Check("peak", &p)
+	a.Limit.Check("limit", &p)
 	if err = joined(p, err); err != nil {
 		return err
 	}
 	a.Name, a.Description = in.Name, in.Description
-	return projects.CheckLimit(a.Peak, a.Quota)
+	return projects.CheckLimit(a.Limit, a.Quota)
 }
 
 func (a projectProposal) growth(r *review) models.Resources {
@@ -42,10 +42,10 @@ func (a projectProposal) apply(r *review) (err error) {
 	if r.project, err = r.edit.CreateProject(a.input()); err != nil {
 		return err
 	}
-	if err := r.q.NameProjectOf(&r.req, r.project.ID); err != nil {
+	if err := r.q.SetRequestProject(&r.req, r.project.ID); err != nil {
 		return err
 	}
-	role, err := r.edit.CreateRole(r.project, projects.RoleInput{Name: "owner", Permission: models.PermissionOwner, Peak: a.Peak})
+	role, err := r.edit.CreateRole(r.project, projects.RoleInput{Name: "owner", Permission: models.PermissionOwner, Limit: a.Limit})
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (a projectProposal) apply(r *review) (err error) {
 }
 
 // quotaProposal is a request for another quota of a project.
-type quotaProposal struct{ *models.AskQuota }
+type quotaProposal struct{ *models.QuotaSpec }
 
 func (a quotaProposal) examine(r *review) error {
 	var p models.Problems
@@ -78,7 +78,7 @@ func (a quotaProposal) apply(r *review) error {
 }
 
 // periodProposal is a request for a later end of a project.
-type periodProposal struct{ *models.AskPeriod }
+type periodProposal struct{ *models.PeriodSpec }
 
 func (a periodProposal) input(r *review) projects.ProjectInput {
 	in := projects.InputOf(r.project)
@@ -95,7 +95,7 @@ func (a periodProposal) examine(r *review) error {
 		return models.Invalid("ends_at", "must be in the future")
 	}
 	if r.asking && !projects.EndsLater(a.EndsAt, r.project.EndsAt) {
-		return models.Invalid("ends_at", "must be later than it is now")
+		return models.Invalid("ends_at", "must be later than the current date")
 	}
 	return nil
 }

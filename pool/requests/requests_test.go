@@ -33,28 +33,28 @@ func eachExample(t *testing.T, test func(t *testing.T, h *example)) {
 	each(t, func(t *testing.T, o *world) { test(t, newExample(t, o)) })
 }
 
-func (h *example) ask(t *testing.T, u models.User, a models.Asked) requests.RequestView {
+func (h *example) ask(t *testing.T, u models.User, a models.Requested) requests.RequestView {
 	t.Helper()
-	v, err := h.Ask(h.Ctx, h.Actor(t, u), requests.RequestInput{Asked: a, Reason: "we need it"})
+	v, err := h.Ask(h.Ctx, h.Actor(t, u), requests.RequestInput{Requested: a, Reason: "we need it"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return v
 }
 
-func (h *example) approve(t *testing.T, a policies.Actor, id int64, with models.Asked) (requests.RequestView, error) {
+func (h *example) approve(t *testing.T, a policies.Actor, id int64, with models.Requested) (requests.RequestView, error) {
 	t.Helper()
-	return h.Decide(h.Ctx, a, id, requests.DecisionInput{Verdict: "approve", Asked: with})
+	return h.Decide(h.Ctx, a, id, requests.DecisionInput{Verdict: "approve", Requested: with})
 }
 
-func (h *example) quota(n int64) models.Asked {
+func (h *example) quota(n int64) models.Requested {
 	q := h.Vision.Quota
 	q.GPUCores = n
-	return models.Asked{Quota: &models.AskQuota{ProjectID: h.Vision.ID, Quota: q}}
+	return models.Requested{Quota: &models.QuotaSpec{ProjectID: h.Vision.ID, Quota: q}}
 }
 
-func (h *example) peak(n int64) models.Asked {
-	return models.Asked{Peak: &models.AskPeak{ProjectID: h.Vision.ID, RoleID: h.Engineer.ID, Peak: models.Resources{GPUCores: n, CPUMilli: 1000}}}
+func (h *example) limit(n int64) models.Requested {
+	return models.Requested{Limit: &models.LimitSpec{ProjectID: h.Vision.ID, RoleID: h.Engineer.ID, Limit: models.Resources{GPUCores: n, CPUMilli: 1000}}}
 }
 
 // Each kind is asked for, approved by whoever may, and done.
@@ -83,30 +83,30 @@ func TestEveryKindIsAskedAndDone(t *testing.T) {
 		}
 		for _, c := range []struct {
 			by, decider models.User
-			asked, with models.Asked
+			asked, with models.Requested
 			done        func(requests.RequestView) bool
 		}{
-			{h.Eve, h.Root.User, models.Asked{Project: &models.AskProject{Name: "speech", Quota: pooltest.Cores(100), Peak: pooltest.Cores(30)}}, models.Asked{},
+			{h.Eve, h.Root.User, models.Requested{Project: &models.ProjectSpec{Name: "speech", Quota: pooltest.Cores(100), Limit: pooltest.Cores(30)}}, models.Requested{},
 				func(v requests.RequestView) bool {
 					return h.Actor(t, h.Eve).Grants[*v.ProjectID].Permissions == models.AllPermissions && v.ProjectName == "speech"
 				}},
-			{h.Ann, h.Root.User, h.quota(300), models.Asked{}, func(requests.RequestView) bool { return project().Quota.GPUCores == 300 }},
-			{h.Ann, h.Boss, h.peak(60), models.Asked{}, func(requests.RequestView) bool {
+			{h.Ann, h.Root.User, h.quota(300), models.Requested{}, func(requests.RequestView) bool { return project().Quota.GPUCores == 300 }},
+			{h.Ann, h.Boss, h.limit(60), models.Requested{}, func(requests.RequestView) bool {
 				r, err := h.Role(h.Ctx, h.Root, h.Vision.ID, h.Engineer.ID)
-				return err == nil && r.Peak.GPUCores == 60 && r.Name == "engineer"
+				return err == nil && r.Limit.GPUCores == 60 && r.Name == "engineer"
 			}},
-			{h.Ann, h.Root.User, models.Asked{Period: &models.AskPeriod{ProjectID: h.Vision.ID, EndsAt: &late}}, models.Asked{},
+			{h.Ann, h.Root.User, models.Requested{Period: &models.PeriodSpec{ProjectID: h.Vision.ID, EndsAt: &late}}, models.Requested{},
 				func(requests.RequestView) bool {
 					return project().EndsAt.Equal(late) && project().Quota.GPUCores == 300
 				}},
-			{h.Ann, h.Boss, models.Asked{Deadline: &models.AskDeadline{ProjectID: h.Vision.ID}}, models.Asked{},
+			{h.Ann, h.Boss, models.Requested{Deadline: &models.DeadlineSpec{ProjectID: h.Vision.ID}}, models.Requested{},
 				func(requests.RequestView) bool {
 					m := place(h.Ann, h.Vision.ID)
 					return m.Until == nil && m.RoleID == h.Engineer.ID
 				}},
-			{h.Ann, h.Boss, models.Asked{Role: &models.AskRole{ProjectID: h.Vision.ID, Name: "expert", Permission: "member", Peak: pooltest.Cores(70), Mine: true}}, models.Asked{},
+			{h.Ann, h.Boss, models.Requested{Role: &models.RoleSpec{ProjectID: h.Vision.ID, Name: "expert", Permission: "member", Limit: pooltest.Cores(70), Mine: true}}, models.Requested{},
 				func(requests.RequestView) bool { return place(h.Ann, h.Vision.ID).RoleID != h.Engineer.ID }},
-			{h.Eve, h.Boss, models.Asked{Join: &models.AskJoin{Name: "vision"}}, models.Asked{Join: &models.AskJoin{RoleID: h.Engineer.ID}},
+			{h.Eve, h.Boss, models.Requested{Join: &models.JoinSpec{Name: "vision"}}, models.Requested{Join: &models.JoinSpec{RoleID: h.Engineer.ID}},
 				func(requests.RequestView) bool { return place(h.Eve, h.Vision.ID).RoleID == h.Engineer.ID }},
 		} {
 			v := h.ask(t, c.by, c.asked)
@@ -124,44 +124,44 @@ func TestEveryKindIsAskedAndDone(t *testing.T) {
 
 func TestApprovedWithOtherNumbersIsAdjusted(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
-		v := h.ask(t, h.Ann, h.peak(90))
-		got, err := h.approve(t, h.Actor(t, h.Boss), v.ID, h.peak(70))
-		if err != nil || got.State != models.RequestAdjusted || got.Decided.Peak.Peak.GPUCores != 70 || got.Asked.Peak.Peak.GPUCores != 90 {
+		v := h.ask(t, h.Ann, h.limit(90))
+		got, err := h.approve(t, h.Actor(t, h.Boss), v.ID, h.limit(70))
+		if err != nil || got.State != models.RequestAdjusted || got.Decided.Limit.Limit.GPUCores != 70 || got.Requested.Limit.Limit.GPUCores != 90 {
 			t.Errorf("%+v, %v", got, err)
 		}
 		// Another role than was asked about is not to be had by a decision.
-		v = h.ask(t, h.Ann, h.peak(90))
-		other := h.peak(80)
-		other.Peak.RoleID, other.Peak.ProjectID = h.Lead.ID, 99
+		v = h.ask(t, h.Ann, h.limit(90))
+		other := h.limit(80)
+		other.Limit.RoleID, other.Limit.ProjectID = h.Lead.ID, 99
 		_, err = h.approve(t, h.Actor(t, h.Boss), v.ID, other)
 		lead, err2 := h.Role(h.Ctx, h.Root, h.Vision.ID, h.Lead.ID)
-		if err != nil || err2 != nil || lead.Peak.GPUCores != 20 {
-			t.Errorf("the lead's peak is %d, %v, %v", lead.Peak.GPUCores, err, err2)
+		if err != nil || err2 != nil || lead.Limit.GPUCores != 20 {
+			t.Errorf("the lead's limit is %d, %v, %v", lead.Limit.GPUCores, err, err2)
 		}
 	})
 }
 
 func TestRefusedAndWithdrawn(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
-		v := h.ask(t, h.Ann, h.peak(90))
+		v := h.ask(t, h.Ann, h.limit(90))
 		_, err := h.Decide(h.Ctx, h.Actor(t, h.Boss), v.ID, requests.DecisionInput{Verdict: "refuse"})
 		pooltest.WantError(t, err, models.KindInvalid, "reason")
 		got, err := h.Decide(h.Ctx, h.Actor(t, h.Boss), v.ID, requests.DecisionInput{Verdict: "refuse", Reason: "too much"})
 		if err != nil || got.State != models.RequestRefused || got.DecisionReason != "too much" {
 			t.Errorf("%+v, %v", got, err)
 		}
-		_, err = h.approve(t, h.Root, v.ID, models.Asked{})
+		_, err = h.approve(t, h.Root, v.ID, models.Requested{})
 		pooltest.WantError(t, err, models.KindConflict, h.Boss.Name, "refused")
 		_, err = h.Withdraw(h.Ctx, h.Actor(t, h.Ann), v.ID, 0)
 		pooltest.WantError(t, err, models.KindConflict, h.Boss.Name)
 
-		v = h.ask(t, h.Ann, h.peak(80))
+		v = h.ask(t, h.Ann, h.limit(80))
 		_, err = h.Withdraw(h.Ctx, h.Actor(t, h.Boss), v.ID, 0)
 		pooltest.WantError(t, err, models.KindForbidden)
 		if got, err = h.Withdraw(h.Ctx, h.Actor(t, h.Ann), v.ID, v.Version); err != nil || got.State != models.RequestWithdrawn {
 			t.Errorf("%+v, %v", got, err)
 		}
-		_, err = h.approve(t, h.Actor(t, h.Boss), v.ID, models.Asked{})
+		_, err = h.approve(t, h.Actor(t, h.Boss), v.ID, models.Requested{})
 		pooltest.WantError(t, err, models.KindConflict, "withdrawn")
 	})
 }
@@ -171,13 +171,13 @@ func TestApprovalBeyondTheQuota(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
 		h.NewMember(t, h.Engineer)
 		h.NewMember(t, h.Engineer)
-		v := h.ask(t, h.Ann, h.peak(70))
-		_, err := h.approve(t, h.Actor(t, h.Boss), v.ID, models.Asked{})
-		pooltest.WantError(t, err, models.KindNoCapacity, "peak.peak.gpu_cores", "60 more", "30 left")
+		v := h.ask(t, h.Ann, h.limit(70))
+		_, err := h.approve(t, h.Actor(t, h.Boss), v.ID, models.Requested{})
+		pooltest.WantError(t, err, models.KindNoCapacity, "limit.limit.gpu_cores", "60 more", "30 left")
 		if got, err := h.Get(h.Ctx, h.Actor(t, h.Boss), v.ID); err != nil || got.State != models.RequestPending || got.Version != 1 || got.Facts.Remaining().GPUCores != 30 || got.Facts.Members != 3 {
 			t.Errorf("%+v, %v", got, err)
 		}
-		if got, err := h.approve(t, h.Actor(t, h.Boss), v.ID, h.peak(60)); err != nil || got.State != models.RequestAdjusted {
+		if got, err := h.approve(t, h.Actor(t, h.Boss), v.ID, h.limit(60)); err != nil || got.State != models.RequestAdjusted {
 			t.Errorf("%+v, %v", got, err)
 		}
 		h.KeepsRules(t, h.Vision.ID)
@@ -186,17 +186,17 @@ func TestApprovalBeyondTheQuota(t *testing.T) {
 
 func TestWhoMayDecide(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
-		quota, peak := h.ask(t, h.Ann, h.quota(300)), h.ask(t, h.Boss, h.peak(60))
-		_, err := h.approve(t, h.Actor(t, h.Boss), quota.ID, models.Asked{})
+		quota, limit := h.ask(t, h.Ann, h.quota(300)), h.ask(t, h.Boss, h.limit(60))
+		_, err := h.approve(t, h.Actor(t, h.Boss), quota.ID, models.Requested{})
 		pooltest.WantError(t, err, models.KindNotFound)
-		_, err = h.approve(t, h.Actor(t, h.Ann), quota.ID, models.Asked{})
+		_, err = h.approve(t, h.Actor(t, h.Ann), quota.ID, models.Requested{})
 		pooltest.WantError(t, err, models.KindForbidden, "Somebody else")
-		_, err = h.approve(t, h.Actor(t, h.Boss), peak.ID, models.Asked{})
+		_, err = h.approve(t, h.Actor(t, h.Boss), limit.ID, models.Requested{})
 		pooltest.WantError(t, err, models.KindForbidden, "own request")
-		for _, id := range []int64{quota.ID, peak.ID, 999} {
+		for _, id := range []int64{quota.ID, limit.ID, 999} {
 			_, err = h.Get(h.Ctx, h.Actor(t, h.Eve), id)
 			pooltest.WantError(t, err, models.KindNotFound)
-			_, err = h.approve(t, h.Actor(t, h.Eve), id, models.Asked{})
+			_, err = h.approve(t, h.Actor(t, h.Eve), id, models.Requested{})
 			pooltest.WantError(t, err, models.KindNotFound)
 			_, err = h.Withdraw(h.Ctx, h.Actor(t, h.Eve), id, 0)
 			pooltest.WantError(t, err, models.KindNotFound)
@@ -205,9 +205,9 @@ func TestWhoMayDecide(t *testing.T) {
 			t.Errorf("who asked sees %+v, %v", seen.Facts, err)
 		}
 		// An administrator may decide their own, and the audit says so.
-		own, err := h.Ask(h.Ctx, h.Root, requests.RequestInput{Asked: h.quota(250), Reason: "mine"})
+		own, err := h.Ask(h.Ctx, h.Root, requests.RequestInput{Requested: h.quota(250), Reason: "mine"})
 		pooltest.NoError(t, err)
-		_, err = h.approve(t, h.Root, own.ID, models.Asked{})
+		_, err = h.approve(t, h.Root, own.ID, models.Requested{})
 		pooltest.NoError(t, err)
 		entries, err := h.Store.Read(h.Ctx).Audit(models.AuditFilter{Object: "request", Action: "approve"}, models.Page{Limit: 1})
 		if err != nil || len(entries) != 1 || !strings.Contains(entries[0].After, `"own":true`) {
@@ -219,10 +219,10 @@ func TestWhoMayDecide(t *testing.T) {
 func TestInboxes(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
 		ids := map[string]int64{}
-		for name, a := range map[string]models.Asked{"quota": h.quota(300), "peak": h.peak(60)} {
+		for name, a := range map[string]models.Requested{"quota": h.quota(300), "limit": h.limit(60)} {
 			ids[name] = h.ask(t, h.Ann, a).ID
 		}
-		ids["own"] = h.ask(t, h.Boss, h.peak(61)).ID
+		ids["own"] = h.ask(t, h.Boss, h.limit(61)).ID
 		inbox := func(a policies.Actor, settled bool, page models.Page) (found []int64) {
 			list, err := h.Inbox(h.Ctx, a, settled, page)
 			pooltest.NoError(t, err)
@@ -237,7 +237,7 @@ func TestInboxes(t *testing.T) {
 		if got := inbox(h.Root, false, models.Page{Limit: 2, After: 2}); !slices.Equal(got, []int64{3}) {
 			t.Errorf("the second page is %v", got)
 		}
-		if got := inbox(h.Actor(t, h.Boss), false, models.Page{}); !slices.Equal(got, []int64{ids["peak"]}) {
+		if got := inbox(h.Actor(t, h.Boss), false, models.Page{}); !slices.Equal(got, []int64{ids["limit"]}) {
 			t.Errorf("a manager finds %v of %v", got, ids)
 		}
 		if n, err := h.Waiting(h.Ctx, h.Actor(t, h.Boss)); n != 1 || err != nil {
@@ -246,9 +246,9 @@ func TestInboxes(t *testing.T) {
 		if got := inbox(h.Actor(t, h.Ann), false, models.Page{}); got != nil {
 			t.Errorf("a member finds %v", got)
 		}
-		_, err := h.approve(t, h.Actor(t, h.Boss), ids["peak"], models.Asked{})
+		_, err := h.approve(t, h.Actor(t, h.Boss), ids["limit"], models.Requested{})
 		pooltest.NoError(t, err)
-		if got := inbox(h.Actor(t, h.Boss), true, models.Page{}); !slices.Equal(got, []int64{ids["peak"]}) {
+		if got := inbox(h.Actor(t, h.Boss), true, models.Page{}); !slices.Equal(got, []int64{ids["limit"]}) {
 			t.Errorf("settled: %v", got)
 		}
 		mine, err := h.Mine(h.Ctx, h.Actor(t, h.Ann), models.Page{})
@@ -266,35 +266,35 @@ func TestBadRequests(t *testing.T) {
 		other := h.NewProject(t, "secret", pooltest.Cores(10))
 		foreign := h.NewRole(t, other.ID, "x", "member", pooltest.Cores(5))
 		for name, c := range map[string]struct {
-			asked models.Asked
+			asked models.Requested
 			kind  models.Kind
 			says  string
 		}{
-			"nothing":            {models.Asked{}, models.KindInvalid, "kind"},
-			"two things":         {models.Asked{Quota: h.quota(300).Quota, Peak: h.peak(60).Peak}, models.KindInvalid, "kind"},
+			"nothing":            {models.Requested{}, models.KindInvalid, "kind"},
+			"two things":         {models.Requested{Quota: h.quota(300).Quota, Limit: h.limit(60).Limit}, models.KindInvalid, "kind"},
 			"no more":            {h.quota(200), models.KindInvalid, "quota.quota.gpu_cores"},
 			"negative":           {h.quota(-1), models.KindInvalid, "quota.quota.gpu_cores"},
-			"no larger":          {h.peak(50), models.KindInvalid, "peak.peak.gpu_cores"},
-			"foreign role":       {models.Asked{Peak: &models.AskPeak{ProjectID: h.Vision.ID, RoleID: foreign.ID, Peak: pooltest.Cores(9)}}, models.KindInvalid, "peak.role_id"},
-			"foreign quota":      {models.Asked{Quota: &models.AskQuota{ProjectID: other.ID, Quota: pooltest.Cores(900)}}, models.KindNotFound, "project"},
-			"foreign period":     {models.Asked{Period: &models.AskPeriod{ProjectID: other.ID}}, models.KindNotFound, "project"},
-			"foreign deadline":   {models.Asked{Deadline: &models.AskDeadline{ProjectID: other.ID}}, models.KindNotFound, "project"},
-			"no end to move":     {models.Asked{Period: &models.AskPeriod{ProjectID: h.Vision.ID}}, models.KindInvalid, "period.ends_at"},
-			"end in the past":    {models.Asked{Deadline: &models.AskDeadline{ProjectID: h.Vision.ID, Until: &past}}, models.KindInvalid, "deadline.until"},
-			"nameless":           {models.Asked{Project: &models.AskProject{Quota: pooltest.Cores(1)}}, models.KindInvalid, "project.name"},
-			"peak above quota":   {models.Asked{Project: &models.AskProject{Name: "n", Quota: pooltest.Cores(1), Peak: pooltest.Cores(2)}}, models.KindNoCapacity, "project.peak.gpu_cores"},
-			"no permission":      {models.Asked{Role: &models.AskRole{ProjectID: h.Vision.ID, Name: "n"}}, models.KindInvalid, "role.permission"},
-			"closed project":     {models.Asked{Join: &models.AskJoin{Name: "secret"}}, models.KindInvalid, "join.name"},
-			"no project":         {models.Asked{Join: &models.AskJoin{Name: "nothing"}}, models.KindInvalid, "join.name"},
-			"closed by its link": {models.Asked{Join: &models.AskJoin{ProjectID: other.ID}}, models.KindNotFound, "project"},
+			"no larger":          {h.limit(50), models.KindInvalid, "limit.limit.gpu_cores"},
+			"foreign role":       {models.Requested{Limit: &models.LimitSpec{ProjectID: h.Vision.ID, RoleID: foreign.ID, Limit: pooltest.Cores(9)}}, models.KindInvalid, "limit.role_id"},
+			"foreign quota":      {models.Requested{Quota: &models.QuotaSpec{ProjectID: other.ID, Quota: pooltest.Cores(900)}}, models.KindNotFound, "project"},
+			"foreign period":     {models.Requested{Period: &models.PeriodSpec{ProjectID: other.ID}}, models.KindNotFound, "project"},
+			"foreign deadline":   {models.Requested{Deadline: &models.DeadlineSpec{ProjectID: other.ID}}, models.KindNotFound, "project"},
+			"no end to move":     {models.Requested{Period: &models.PeriodSpec{ProjectID: h.Vision.ID}}, models.KindInvalid, "period.ends_at"},
+			"end in the past":    {models.Requested{Deadline: &models.DeadlineSpec{ProjectID: h.Vision.ID, Until: &past}}, models.KindInvalid, "deadline.until"},
+			"nameless":           {models.Requested{Project: &models.ProjectSpec{Quota: pooltest.Cores(1)}}, models.KindInvalid, "project.name"},
+			"limit above quota":  {models.Requested{Project: &models.ProjectSpec{Name: "n", Quota: pooltest.Cores(1), Limit: pooltest.Cores(2)}}, models.KindNoCapacity, "project.limit.gpu_cores"},
+			"no permission":      {models.Requested{Role: &models.RoleSpec{ProjectID: h.Vision.ID, Name: "n"}}, models.KindInvalid, "role.permission"},
+			"closed project":     {models.Requested{Join: &models.JoinSpec{Name: "secret"}}, models.KindInvalid, "join.name"},
+			"no project":         {models.Requested{Join: &models.JoinSpec{Name: "nothing"}}, models.KindInvalid, "join.name"},
+			"closed by its link": {models.Requested{Join: &models.JoinSpec{ProjectID: other.ID}}, models.KindNotFound, "project"},
 		} {
-			_, err := h.Ask(h.Ctx, h.Actor(t, h.Ann), requests.RequestInput{Asked: c.asked, Reason: "because"})
+			_, err := h.Ask(h.Ctx, h.Actor(t, h.Ann), requests.RequestInput{Requested: c.asked, Reason: "because"})
 			t.Log(name)
 			pooltest.WantError(t, err, c.kind, c.says)
 		}
-		_, err := h.Ask(h.Ctx, h.Actor(t, h.Ann), requests.RequestInput{Asked: h.quota(-1), Reason: " "})
+		_, err := h.Ask(h.Ctx, h.Actor(t, h.Ann), requests.RequestInput{Requested: h.quota(-1), Reason: " "})
 		pooltest.WantError(t, err, models.KindInvalid, "reason", "quota.quota.gpu_cores")
-		_, err = h.Ask(h.Ctx, policies.Actor{}, requests.RequestInput{Asked: h.quota(300), Reason: "x"})
+		_, err = h.Ask(h.Ctx, policies.Actor{}, requests.RequestInput{Requested: h.quota(300), Reason: "x"})
 		pooltest.WantError(t, err, models.KindUnauthenticated)
 	})
 }
@@ -312,13 +312,13 @@ func TestJoiningTellsNoMoreThanTheName(t *testing.T) {
 		if p, err := h.Joinable(h.Ctx, eve, h.Vision.ID); err != nil || p.Name != "vision" || p.Quota != (models.Resources{}) {
 			t.Errorf("%+v, %v", p, err)
 		}
-		v, err := h.Ask(h.Ctx, eve, requests.RequestInput{Asked: models.Asked{Join: &models.AskJoin{ProjectID: h.Vision.ID, RoleID: h.Lead.ID}}, Reason: "please"})
-		if err != nil || v.Asked.Join.RoleID != 0 || v.Facts != nil {
+		v, err := h.Ask(h.Ctx, eve, requests.RequestInput{Requested: models.Requested{Join: &models.JoinSpec{ProjectID: h.Vision.ID, RoleID: h.Lead.ID}}, Reason: "please"})
+		if err != nil || v.Requested.Join.RoleID != 0 || v.Facts != nil {
 			t.Errorf("%+v, %v", v, err)
 		}
-		_, err = h.approve(t, h.Actor(t, h.Boss), v.ID, models.Asked{})
+		_, err = h.approve(t, h.Actor(t, h.Boss), v.ID, models.Requested{})
 		pooltest.WantError(t, err, models.KindInvalid, "join.role_id")
-		_, err = h.Ask(h.Ctx, h.Actor(t, h.Ann), requests.RequestInput{Asked: models.Asked{Join: &models.AskJoin{Name: "vision"}}, Reason: "again"})
+		_, err = h.Ask(h.Ctx, h.Actor(t, h.Ann), requests.RequestInput{Requested: models.Requested{Join: &models.JoinSpec{Name: "vision"}}, Reason: "again"})
 		pooltest.WantError(t, err, models.KindInvalid, "join.name", "already")
 	})
 }
@@ -327,9 +327,9 @@ func TestJoiningTellsNoMoreThanTheName(t *testing.T) {
 func TestPendingRequestsAreBounded(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
 		ann := h.Actor(t, h.Ann)
-		var kinds modelstest.Kinds
-		modelstest.Together(30, func(i int) {
-			_, err := h.Ask(h.Ctx, ann, requests.RequestInput{Asked: h.quota(int64(201 + i)), Reason: "more"})
+		var kinds modelstest.ErrorCounts
+		modelstest.Concurrently(30, func(i int) {
+			_, err := h.Ask(h.Ctx, ann, requests.RequestInput{Requested: h.quota(int64(201 + i)), Reason: "more"})
 			kinds.Add(err)
 		})
 		kinds.Want(t, 20, models.KindNoCapacity, 10)
@@ -348,10 +348,10 @@ func TestTwoDecidersOneDecision(t *testing.T) {
 		names := []string{h.Boss.Name, other.Name}
 		deciders := []policies.Actor{h.Actor(t, h.Boss), h.Actor(t, other)}
 		for round := range 200 {
-			v := h.ask(t, h.Ann, h.peak(int64(51+round%2)))
+			v := h.ask(t, h.Ann, h.limit(int64(51+round%2)))
 			errs := make([]error, 2)
-			modelstest.Together(2, func(i int) {
-				in := requests.DecisionInput{Verdict: "approve", Asked: h.peak(50)}
+			modelstest.Concurrently(2, func(i int) {
+				in := requests.DecisionInput{Verdict: "approve", Requested: h.limit(50)}
 				if (round+i)%2 == 0 {
 					in = requests.DecisionInput{Verdict: "refuse", Reason: fmt.Sprint("no, ", i)}
 				}
@@ -381,12 +381,12 @@ func TestTwoDecidersOneProject(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
 		deciders := []policies.Actor{h.Root, {User: modelstest.User(t, h.Store, "root2@example.org", true)}}
 		for round := range 40 {
-			asked := models.Asked{Project: &models.AskProject{Name: fmt.Sprint("p", round)}}
+			asked := models.Requested{Project: &models.ProjectSpec{Name: fmt.Sprint("p", round)}}
 			v := h.ask(t, h.Eve, asked)
-			other := models.Asked{Project: &models.AskProject{Name: fmt.Sprint("q", round)}}
+			other := models.Requested{Project: &models.ProjectSpec{Name: fmt.Sprint("q", round)}}
 			errs := make([]error, 2)
-			modelstest.Together(2, func(i int) {
-				_, errs[i] = h.approve(t, deciders[i], v.ID, []models.Asked{asked, other}[i])
+			modelstest.Concurrently(2, func(i int) {
+				_, errs[i] = h.approve(t, deciders[i], v.ID, []models.Requested{asked, other}[i])
 			})
 			winner := slices.Index(errs, nil)
 			if winner < 0 {

@@ -15,9 +15,9 @@ type review struct {
 	asking    bool // otherwise it is decided
 	requester models.User
 	req       models.QuotaRequest
-	terms     models.Asked   // what would be granted
-	project   models.Project // that it is about; locked while it is decided
-	member    int64          // whose directory is to be made
+	terms     models.Requested // what would be granted
+	project   models.Project   // that it is about; locked while it is decided
+	member    int64            // whose directory is to be made
 }
 
 func (s *Service) review(q *models.Queries, actor policies.Actor) *review {
@@ -47,7 +47,7 @@ func (r *review) open() (err error) {
 	default:
 		r.project, err = r.q.Project(r.actor.Scope(), id)
 		if err == nil && !r.actor.MemberOf(id) && !r.access.May(r.actor, id, "project", "write") {
-			err = models.Forbidden("Only members of a project ask for something in it.") // an auditor sees it
+			err = models.Forbidden("Only members of a project can submit requests for it.") // an auditor sees it
 		}
 	}
 	return err
@@ -57,7 +57,7 @@ func (r *review) openToJoin() (err error) {
 	join := r.terms.Join
 	r.project, err = r.q.ProjectToJoin(join.ProjectID, join.Name)
 	if join.ProjectID == 0 {
-		err = models.NotFoundAs(err, models.Invalid("name", "is not the exact name of a project that can be asked for a place"))
+		err = models.NotFoundAs(err, models.Invalid("name", "is not the exact name of a project that accepts join requests"))
 	}
 	join.ProjectID, join.Name, join.RoleID = r.project.ID, r.project.Name, 0
 	return err
@@ -77,8 +77,8 @@ func (r *review) concern() {
 	if r.project.ID != 0 {
 		r.req.ProjectID = &r.project.ID
 	}
-	if peak := r.terms.Peak; peak != nil {
-		r.req.RoleID = &peak.RoleID
+	if limit := r.terms.Limit; limit != nil {
+		r.req.RoleID = &limit.RoleID
 	}
 	if m, err := r.q.Membership(r.project.ID, r.requester.ID); err == nil && m.RemovedAt == nil {
 		r.req.MemberID = &m.ID

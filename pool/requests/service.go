@@ -40,9 +40,9 @@ func (s *Service) direct(actor policies.Actor) bool {
 func needOf(req models.QuotaRequest) policies.Need {
 	need := policies.Need{Project: at(req.ProjectID), Act: "write"}
 	switch req.Kind {
-	case models.AskForProject:
+	case models.RequestProject:
 		need.Project, need.Object = policies.Platform, "project"
-	case models.AskForQuota, models.AskForPeriod:
+	case models.RequestQuota, models.RequestPeriod:
 		need.Object = "project"
 	default:
 		need.Object, need.Act = "request", "decide"
@@ -59,8 +59,8 @@ func at(id *int64) int64 {
 }
 
 // deciding is which requests wait for the actor.
-func (s *Service) deciding(actor policies.Actor) models.Deciding {
-	d := models.Deciding{All: s.direct(actor), But: actor.User.ID}
+func (s *Service) deciding(actor policies.Actor) models.DecidableRequests {
+	d := models.DecidableRequests{All: s.direct(actor), ExceptUser: actor.User.ID}
 	for project := range actor.Grants {
 		if !d.All && s.access.May(actor, project, "request", "decide") {
 			d.Projects = append(d.Projects, project)

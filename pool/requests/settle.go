@@ -16,7 +16,7 @@ func pending(q *models.Queries, id, version int64) (models.QuotaRequest, error) 
 
 // settle writes how a request ended, unless somebody was faster.
 func settle(q *models.Queries, req *models.QuotaRequest) error {
-	settled, err := q.SettleRequest(req)
+	settled, err := q.CloseRequest(req)
 	if err != nil || settled {
 		return err
 	}
@@ -33,8 +33,8 @@ func settledBy(v models.RequestView) error {
 	case models.RequestWithdrawn:
 		return models.Conflict("This request was withdrawn by %s.", v.RequesterName)
 	case models.RequestRefused:
-		return models.Conflict("%s has refused this request already.", v.DeciderName)
+		return models.Conflict("%s has already refused this request.", v.DeciderName)
 	default:
-		return models.Conflict("%s has approved this request already.", v.DeciderName)
+		return models.Conflict("%s has already approved this request.", v.DeciderName)
 	}
 }

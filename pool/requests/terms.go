@@ -10,14 +10,14 @@ import (
 )
 
 // projectOf is the project that an input names; 0 when it names none.
-func projectOf(a models.Asked) int64 {
+func projectOf(a models.Requested) int64 {
 	switch {
 	case a.Quota != nil:
 		return a.Quota.ProjectID
 	case a.Role != nil:
 		return a.Role.ProjectID
-	case a.Peak != nil:
-		return a.Peak.ProjectID
+	case a.Limit != nil:
+		return a.Limit.ProjectID
 	case a.Period != nil:
 		return a.Period.ProjectID
 	case a.Deadline != nil:
@@ -29,15 +29,15 @@ func projectOf(a models.Asked) int64 {
 }
 
 // about is what a decision grants, about the things that were asked for.
-func about(decided, asked models.Asked) models.Asked {
+func about(decided, asked models.Requested) models.Requested {
 	d := decided.Clone()
 	switch {
 	case d.Quota != nil:
 		d.Quota.ProjectID = asked.Quota.ProjectID
 	case d.Role != nil:
 		d.Role.ProjectID = asked.Role.ProjectID
-	case d.Peak != nil:
-		d.Peak.ProjectID, d.Peak.RoleID = asked.Peak.ProjectID, asked.Peak.RoleID
+	case d.Limit != nil:
+		d.Limit.ProjectID, d.Limit.RoleID = asked.Limit.ProjectID, asked.Limit.RoleID
 	case d.Period != nil:
 		d.Period.ProjectID = asked.Period.ProjectID
 	case d.Deadline != nil:
@@ -49,7 +49,7 @@ func about(decided, asked models.Asked) models.Asked {
 }
 
 // normal is an input with its times as the databases keep them.
-func normal(a models.Asked) models.Asked {
+func normal(a models.Requested) models.Requested {
 	a = a.Clone()
 	if a.Project != nil {
 		a.Project.StartsAt, a.Project.EndsAt = rounded(a.Project.StartsAt), rounded(a.Project.EndsAt)
@@ -76,7 +76,7 @@ func rounded(t *time.Time) *time.Time {
 
 // same tells whether a decision grants just what was asked. The role of who
 // joins is never asked for.
-func same(decided, asked models.Asked) bool {
+func same(decided, asked models.Requested) bool {
 	if decided = decided.Clone(); decided.Join != nil {
 		decided.Join.RoleID = 0
 	}
@@ -125,5 +125,5 @@ func moreThan(field string, asked, present models.Resources) error {
 	if len(quota.Exceeded(asked, present)) > 0 {
 		return nil
 	}
-	return models.Invalid(field+".gpu_cores", "of no resource is more asked for than there is now")
+	return models.Invalid(field+".gpu_cores", "must exceed the current amount for at least one resource")
 }

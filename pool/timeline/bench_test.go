@@ -7,9 +7,9 @@ import (
 	"weir/pool/placement"
 )
 
-// BenchmarkForecast is 200 requests that wait for 200 full nodes with 8
+// BenchmarkEstimate is 200 requests that wait for 200 full nodes with 8
 // devices each, held by 3,200 holders.
-func BenchmarkForecast(b *testing.B) {
+func BenchmarkEstimate(b *testing.B) {
 	r := rand.New(rand.NewSource(1))
 	var s placement.Snapshot
 	var list []End
@@ -30,6 +30,6 @@ func BenchmarkForecast(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		Forecast(s, list, waiting, now, placement.BestFit())
+		EstimateEach(s, list, waiting, now, placement.BestFit())
 	}
 }

@@ -20,7 +20,7 @@ func drawCase(t *rapid.T) (s placement.Snapshot, list []End, waiting []Waiting) 
 			d.Mixed, d.Exclusive = rapid.Bool().Draw(t, "mixed"), rapid.IntRange(0, 4).Draw(t, "exclusive") == 0
 			for range rapid.IntRange(0, 2).Draw(t, "shares") {
 				d.Shares = append(d.Shares, placement.Share{Holder: rapid.Int64Range(1, 5).Draw(t, "holder"),
-					Cores: rapid.Int64Range(10, 50).Draw(t, "held"), Project: rapid.Int64Range(1, 2).Draw(t, "by")})
+					Cores: rapid.Int64Range(10, 50).Draw(t, "in_use"), Project: rapid.Int64Range(1, 2).Draw(t, "by")})
 			}
 			n.Devices = append(n.Devices, d)
 		}
@@ -31,7 +31,7 @@ func drawCase(t *rapid.T) (s placement.Snapshot, list []End, waiting []Waiting) 
 	}
 	for i := range rapid.Int64Range(1, 6).Draw(t, "waiting") {
 		w := asks(101+i, rapid.IntRange(0, 3).Draw(t, "gpus"), rapid.Int64Range(10, 100).Draw(t, "cores"),
-			lasts(rapid.IntRange(0, 4).Draw(t, "lasts")), model(rapid.SampledFrom([]string{"", "h100", "a100"}).Draw(t, "asked")))
+			lasts(rapid.IntRange(0, 4).Draw(t, "lasts")), model(rapid.SampledFrom([]string{"", "h100", "a100"}).Draw(t, "requested")))
 		w.Demand.Project = rapid.Int64Range(1, 2).Draw(t, "project")
 		if rapid.Bool().Draw(t, "becomes firm") {
 			w.Firm = now.Add(minutes(rapid.IntRange(-1, 5).Draw(t, "firm")))
@@ -128,7 +128,7 @@ func (w *world) place(r Waiting, t time.Time) {
 func TestForecastAgreesWithEveryMinute(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, list, waiting := drawCase(t)
-		got := Forecast(s, list, waiting, now, placement.BestFit())
+		got := EstimateEach(s, list, waiting, now, placement.BestFit())
 		w := world{pool: occupancy.Clone(s), ends: map[int64]time.Time{}, waiting: waiting, at: map[int64]time.Time{}}
 		for _, e := range list {
 			w.ends[e.Holder] = e.At
@@ -166,7 +166,7 @@ func TestForecastAgreesWithEveryMinute(t *testing.T) {
 func TestWhatIsWaitedFor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, list, waiting := drawCase(t)
-		got := Forecast(s, list, waiting, now, placement.BestFit())
+		got := EstimateEach(s, list, waiting, now, placement.BestFit())
 		ends := map[int64]time.Time{}
 		for _, e := range list {
 			ends[e.Holder] = e.At
@@ -198,7 +198,7 @@ func TestWhatIsWaitedFor(t *testing.T) {
 func TestNoEstimateIsTooEarly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, list, waiting := drawCase(t)
-		for i, e := range Forecast(s, list, waiting, now, placement.BestFit()) {
+		for i, e := range EstimateEach(s, list, waiting, now, placement.BestFit()) {
 			if e.Outcome != Placed {
 				continue
 			}
@@ -221,9 +221,9 @@ func TestAnotherMachineDoesNotDelayTheFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, list, waiting := drawCase(t)
 		waiting[0].Firm = now
-		before := Forecast(s, list, waiting, now, placement.BestFit())[0]
+		before := EstimateEach(s, list, waiting, now, placement.BestFit())[0]
 		s.Nodes = append(s.Nodes, node(9, gpu(91), as(a100, gpu(92)), gpu(93)))
-		after := Forecast(s, list, waiting, now, placement.BestFit())[0]
+		after := EstimateEach(s, list, waiting, now, placement.BestFit())[0]
 		if before.Outcome == Placed && (after.Outcome != Placed || after.At.After(before.At)) {
 			t.Fatalf("%s, with another machine %s", say([]Estimate{before}), say([]Estimate{after}))
 		}

@@ -63,10 +63,10 @@ type Estimate struct {
 	After []int64
 }
 
-// Forecast says for each request that waits, in the order of the queue, when
+// EstimateEach says for each request that waits, in the order of the queue, when
 // it can be placed if holders leave as expected. Ends of who holds nothing
 // do not matter; of a holder's several ends the last counts.
-func Forecast(s placement.Snapshot, ends []End, waiting []Waiting, now time.Time, p placement.Policy) []Estimate {
+func EstimateEach(s placement.Snapshot, ends []End, waiting []Waiting, now time.Time, p placement.Policy) []Estimate {
 	r := newRun(s, ends, waiting, now, p)
 	if r.ends.Len() > 0 && r.ends[0].At.Equal(now) {
 		r.leave()

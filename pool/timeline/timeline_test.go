@@ -120,7 +120,7 @@ func TestForecast(t *testing.T) {
 			[]Waiting{asks(101, 1, 100, notOn(11))}, "101 unknown after [1]"},
 		"a device that is changing": {pool(node(1, changing)), nil, []Waiting{asks(101, 1, 100)}, "101 unknown"},
 	} {
-		if got := say(Forecast(c.pool, c.ends, c.waiting, now, placement.BestFit())); got != c.want {
+		if got := say(EstimateEach(c.pool, c.ends, c.waiting, now, placement.BestFit())); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}

@@ -68,7 +68,7 @@ func (r *Runtime) ensureProject(ctx context.Context, id int64) error {
 	if r.config.Quota != nil {
 		var err error
 		if quota, err = r.config.Quota(ctx, id); models.KindOf(err) == models.KindInternal && err != nil {
-			return models.Unavailable(err, "The project's quota cannot be read now.")
+			return models.Unavailable(err, "The project's quota cannot be read now. Try again in a moment.")
 		} else if err != nil {
 			return err
 		}

@@ -81,7 +81,7 @@ func imageOf(pod *corev1.Pod) string {
 func startOf(pod *corev1.Pod, s corev1.ContainerStatus, events []corev1.Event) (stage workspaces.Stage, percent int, message models.Text) {
 	switch {
 	case pod.DeletionTimestamp != nil:
-		return workspaces.StageLaunching, 0, models.Say("The workspace is being stopped")
+		return workspaces.StageLaunching, 0, models.Say("The workspace is stopping")
 	case s.State.Running != nil:
 		return workspaces.StageStarting, 70, models.Say("Jupyter is starting")
 	case s.State.Waiting != nil && s.State.Waiting.Reason != "ContainerCreating":
@@ -93,7 +93,7 @@ func startOf(pod *corev1.Pod, s corev1.ContainerStatus, events []corev1.Event) (
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Message != "" {
-			return workspaces.StageScheduling, 10, models.Say("No node of the cluster can take the workspace now: %s", oneLine(c.Message))
+			return workspaces.StageScheduling, 10, models.Say("No node in the cluster can run the workspace now: %s", oneLine(c.Message))
 		}
 	}
 	return workspaces.StageScheduling, 10, models.Say("The cluster is choosing a node")
@@ -103,11 +103,11 @@ func startOf(pod *corev1.Pod, s corev1.ContainerStatus, events []corev1.Event) (
 func waitingFor(image string, w corev1.ContainerStateWaiting) (workspaces.Stage, models.Text) {
 	switch w.Reason {
 	case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError", "SignatureValidationFailed":
-		return workspaces.StageImageFailed, models.Say("The image %s cannot be fetched: %s", image, oneLine(w.Message))
+		return workspaces.StageImageFailed, models.Say("The image %s cannot be pulled: %s", image, oneLine(w.Message))
 	case "ErrImageNeverPull":
-		return workspaces.StageImageFailed, models.Say("The node does not have the image %s, and the configuration forbids fetching it", image)
+		return workspaces.StageImageFailed, models.Say("The node does not have the image %s, and the configuration does not allow pulling it", image)
 	case "InvalidImageName":
-		return workspaces.StageImageFailed, models.Say("“%s” is not the name of an image", image)
+		return workspaces.StageImageFailed, models.Say("“%s” is not a valid image name", image)
 	case "CreateContainerConfigError":
 		return workspaces.StageSetupFailed, models.Say("The node cannot set up the workspace: %s", oneLine(w.Message))
 	case "PodInitializing", "":
@@ -123,7 +123,7 @@ func preparingFor(image string, events []corev1.Event) (workspaces.Stage, models
 		newest := newestEvent(events)
 		switch newest.Reason {
 		case "Pulling":
-			return workspaces.StagePulling, models.Say("The node is fetching the image %s", image)
+			return workspaces.StagePulling, models.Say("The node is pulling the image %s", image)
 		case "FailedMount", "FailedAttachVolume":
 			return workspaces.StageMountFailed, models.Say("The node cannot mount the shared directories: %s", oneLine(newest.Message))
 		case "FailedCreatePodSandBox":
@@ -163,7 +163,7 @@ func runningMessage(pod *corev1.Pod, ready bool) models.Text {
 		case c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue:
 			return disruption(c)
 		case c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse && ready && pod.DeletionTimestamp == nil:
-			return models.Say("The node %s does not answer; the workspace may still run there", pod.Spec.NodeName)
+			return models.Say("The node %s is not responding; the workspace may still be running there", pod.Spec.NodeName)
 		}
 	}
 	return models.Say("Jupyter is running")
@@ -174,15 +174,15 @@ func runningMessage(pod *corev1.Pod, ready bool) models.Text {
 func endMessage(pod *corev1.Pod, t *corev1.ContainerStateTerminated) models.Text {
 	switch reason := pod.Status.Reason; {
 	case reason == "Evicted":
-		return models.Say("The node has put the workspace out: %s", oneLine(pod.Status.Message))
+		return models.Say("The node evicted the workspace: %s", oneLine(pod.Status.Message))
 	case reason == "Preempting" || reason == "Preempted":
-		return models.Say("The cluster took the node for something of higher priority")
+		return models.Say("The workspace was preempted by a higher-priority workload in the cluster")
 	case reason == "NodeLost":
 		return models.Say("The node %s was lost", pod.Spec.NodeName)
 	case reason == "Terminated" || reason == "NodeShutdown":
 		return models.Say("The node %s was shut down", pod.Spec.NodeName)
 	case t == nil && reason != "": // the kubelet's admission: OutOfcpu, NodeAffinity, UnexpectedAdmissionError
-		return models.Say("The node %s refused the workspace: %s", pod.Spec.NodeName, oneLine(pod.Status.Message))
+		return models.Say("The node %s rejected the workspace: %s", pod.Spec.NodeName, oneLine(pod.Status.Message))
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
@@ -199,7 +199,7 @@ func exitMessage(pod *corev1.Pod, t corev1.ContainerStateTerminated) models.Text
 	const signalled = 128 // a container runtime's convention
 	switch code := int(t.ExitCode); {
 	case t.Reason == "OOMKilled":
-		return models.Say("Jupyter was killed: exceeded %s of memory", memoryOf(pod))
+		return models.Say("Jupyter was killed: memory limit of %s exceeded", memoryOf(pod))
 	case t.Reason == "ContainerStatusUnknown":
 		return models.Say("Jupyter is no longer running")
 	case t.Reason == "StartError" || t.Reason == "ContainerCannotRun":
@@ -215,15 +215,15 @@ func exitMessage(pod *corev1.Pod, t corev1.ContainerStateTerminated) models.Text
 func disruption(c corev1.PodCondition) models.Text {
 	switch c.Reason {
 	case corev1.PodReasonPreemptionByScheduler:
-		return models.Say("The cluster took the node for something of higher priority")
+		return models.Say("The workspace was preempted by a higher-priority workload in the cluster")
 	case "DeletionByTaintManager":
-		return models.Say("The cluster took the workspace from its node: %s", oneLine(c.Message))
+		return models.Say("The cluster removed the workspace from its node: %s", oneLine(c.Message))
 	case "EvictionByEvictionAPI":
-		return models.Say("The node was emptied by the cluster's administrators")
+		return models.Say("The node was drained by a cluster administrator")
 	case "DeletionByPodGC":
 		return models.Say("The node is no longer part of the cluster")
 	}
-	return models.Say("The node has put the workspace out: %s", oneLine(c.Message))
+	return models.Say("The node evicted the workspace: %s", oneLine(c.Message))
 }
 
 // maxMessage bounds what is passed on of a machine's own words, in bytes.
@@ -263,14 +263,14 @@ func limitOf(pod *corev1.Pod, name corev1.ResourceName) int64 {
 func limitsOf(pod *corev1.Pod) []workspaces.Limit {
 	limit := func(resource string, value int64, how models.Text) workspaces.Limit {
 		if value == 0 {
-			return workspaces.Limit{Resource: resource, How: models.Say("no limit was set")}
+			return workspaces.Limit{Resource: resource, How: models.Say("no limit set")}
 		}
 		return workspaces.Limit{Resource: resource, Enforced: true, How: how}
 	}
 	cpu, memory := limitOf(pod, corev1.ResourceCPU), limitOf(pod, corev1.ResourceMemory)
 	all := []workspaces.Limit{
-		limit("cpu", cpu, models.Say("%s CPU, by the node (cgroup)", models.Quantity("cpu_milli", cpu))),
-		limit("memory", memory, models.Say("%s, by the node (cgroup)", models.FormatMiB(memory>>20))),
+		limit("cpu", cpu, models.Say("%s CPU, enforced by the node (cgroup)", models.Quantity("cpu_milli", cpu))),
+		limit("memory", memory, models.Say("%s, enforced by the node (cgroup)", models.FormatMiB(memory>>20))),
 	}
 	var gpu []workspaces.Limit
 	if json.Unmarshal([]byte(pod.Annotations[annotationLimits]), &gpu) == nil {

@@ -26,7 +26,7 @@ func seen(change func(*corev1.Pod)) *corev1.Pod {
 	return p
 }
 
-func held(reason, message string) func(*corev1.Pod) {
+func inUse(reason, message string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) {
 		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: containerName,
 			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}}}
@@ -82,18 +82,18 @@ func TestDescribe(t *testing.T) {
 		"new": {pod: unscheduled, phase: workspaces.PhaseStarting, percent: 10, code: -1, says: "choosing a node"},
 		"unschedulable": {pod: with(unscheduled, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable",
 			Message: "0/3 nodes are available: 1 Insufficient weir.dev/gpu-cores, 2 node(s) didn't match Pod's node affinity/selector."}),
-			phase: workspaces.PhaseStarting, percent: 10, code: -1, says: "No node of the cluster can take the workspace now: 0/3 nodes are available: 1 Insufficient weir.dev/gpu-cores"},
+			phase: workspaces.PhaseStarting, percent: 10, code: -1, says: "No node in the cluster can run the workspace now: 0/3 nodes are available: 1 Insufficient weir.dev/gpu-cores"},
 		"scheduled":      {phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "preparing"},
-		"creating":       {pod: held("ContainerCreating", ""), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "preparing"},
-		"pulling":        {pod: held("ContainerCreating", ""), events: []corev1.Event{event("Scheduled", "", 1), event("Pulling", "", 2)}, phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "fetching the image weir/jupyter:1"},
-		"no such mount":  {pod: held("ContainerCreating", ""), events: []corev1.Event{event("FailedMount", "mount.nfs: Connection timed out", 3), event("Scheduled", "", 1)}, phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "cannot mount the shared directories: mount.nfs: Connection timed out"},
+		"creating":       {pod: inUse("ContainerCreating", ""), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "preparing"},
+		"pulling":        {pod: inUse("ContainerCreating", ""), events: []corev1.Event{event("Scheduled", "", 1), event("Pulling", "", 2)}, phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "fetching the image weir/jupyter:1"},
+		"no such mount":  {pod: inUse("ContainerCreating", ""), events: []corev1.Event{event("FailedMount", "mount.nfs: Connection timed out", 3), event("Scheduled", "", 1)}, phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "cannot mount the shared directories: mount.nfs: Connection timed out"},
 		"no sandbox":     {events: []corev1.Event{event("FailedCreatePodSandBox", "no network", 3)}, phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "cannot set up the workspace: no network"},
-		"pull error":     {pod: held("ErrImagePull", "rpc error:\n  not found"), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "The image weir/jupyter:1 cannot be fetched: rpc error: not found"},
-		"pull back-off":  {pod: held("ImagePullBackOff", "Back-off pulling image"), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "cannot be fetched: Back-off"},
-		"never pull":     {pod: held("ErrImageNeverPull", ""), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "forbids fetching"},
-		"bad name":       {pod: held("InvalidImageName", ""), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "not the name of an image"},
-		"no secret":      {pod: held("CreateContainerConfigError", `secret "ws-5-2" not found`), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: `cannot set up the workspace: secret "ws-5-2" not found`},
-		"runc":           {pod: held("RunContainerError", "exec: no such file"), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "cannot start the workspace: exec: no such file (RunContainerError)"},
+		"pull error":     {pod: inUse("ErrImagePull", "rpc error:\n  not found"), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "The image weir/jupyter:1 cannot be pulled: rpc error: not found"},
+		"pull back-off":  {pod: inUse("ImagePullBackOff", "Back-off pulling image"), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "cannot be fetched: Back-off"},
+		"never pull":     {pod: inUse("ErrImageNeverPull", ""), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "forbids fetching"},
+		"bad name":       {pod: inUse("InvalidImageName", ""), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "not the name of an image"},
+		"no secret":      {pod: inUse("CreateContainerConfigError", `secret "ws-5-2" not found`), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: `cannot set up the workspace: secret "ws-5-2" not found`},
+		"runc":           {pod: inUse("RunContainerError", "exec: no such file"), phase: workspaces.PhaseStarting, percent: 30, code: -1, says: "cannot start the workspace: exec: no such file (RunContainerError)"},
 		"not yet":        {pod: runs(false), phase: workspaces.PhaseStarting, percent: 70, code: -1, says: "Jupyter is starting"},
 		"running":        {pod: runs(true), phase: workspaces.PhaseRunning, percent: 100, code: -1, says: "Jupyter is running"},
 		"node silent":    {pod: with(runs(true), corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse}), phase: workspaces.PhaseRunning, percent: 100, code: -1, says: "The node node-a does not answer"},
@@ -102,10 +102,10 @@ func TestDescribe(t *testing.T) {
 		"exit 3":         {pod: exits(3, "Error"), phase: workspaces.PhaseExited, code: 3, says: "Jupyter exited with code 3"},
 		"exit 0":         {pod: exits(0, "Completed"), phase: workspaces.PhaseExited, code: 0, says: "Jupyter exited with code 0"},
 		"killed":         {pod: exits(137, "Error"), phase: workspaces.PhaseExited, code: 137, says: "killed by signal 9"},
-		"out of memory":  {pod: exits(137, "OOMKilled"), phase: workspaces.PhaseExited, code: 137, says: "Jupyter was killed: exceeded 2 GiB of memory"},
+		"out of memory":  {pod: exits(137, "OOMKilled"), phase: workspaces.PhaseExited, code: 137, says: "Jupyter was killed: memory limit of 2 GiB exceeded"},
 		"cannot exec":    {pod: exits(128, "StartError"), phase: workspaces.PhaseExited, code: 128, says: "could not be started"},
 		"evicted":        {pod: fails("Evicted", "The node was low on resource: memory."), phase: workspaces.PhaseExited, code: -1, says: "put the workspace out: The node was low on resource: memory."},
-		"overcommitted":  {pod: fails("OutOfweir.dev/gpu-cores", "Pod was rejected: Node didn't have enough resource: weir.dev/gpu-cores, requested: 100, used: 50, capacity: 100"), phase: workspaces.PhaseExited, code: -1, says: "The node node-a refused the workspace: Pod was rejected"},
+		"overcommitted":  {pod: fails("OutOfweir.dev/gpu-cores", "Pod was rejected: Node didn't have enough resource: weir.dev/gpu-cores, requested: 100, used: 50, capacity: 100"), phase: workspaces.PhaseExited, code: -1, says: "The node node-a rejected the workspace: Pod was rejected"},
 		"node lost":      {pod: fails("NodeLost", ""), phase: workspaces.PhaseExited, code: -1, says: "The node node-a was lost"},
 		"shut down":      {pod: fails("Terminated", "imminent node shutdown"), phase: workspaces.PhaseExited, code: -1, says: "was shut down"},
 		"preempted":      {pod: with(exits(137, "Error"), disrupted("PreemptionByScheduler", "")), phase: workspaces.PhaseExited, code: 137, says: "higher priority"},
@@ -139,7 +139,7 @@ func TestLimitsAreThoseOfThePod(t *testing.T) {
 		t.Fatal(err)
 	}
 	limits := limitsOf(seen(func(p *corev1.Pod) { p.Annotations = map[string]string{annotationLimits: string(b)} }))
-	if len(limits) != 3 || limits[0].How.String() != "1.5 CPU, by the node (cgroup)" || limits[1].How.String() != "2 GiB, by the node (cgroup)" ||
+	if len(limits) != 3 || limits[0].How.String() != "1.5 CPU, enforced by the node (cgroup)" || limits[1].How.String() != "2 GiB, enforced by the node (cgroup)" ||
 		!limits[1].Enforced || limits[2].Resource != "gpu" || limits[2].Enforced {
 		t.Errorf("%+v", limits)
 	}
@@ -258,9 +258,9 @@ func TestStages(t *testing.T) {
 		want   workspaces.Stage
 	}{
 		"no node":        {pod: unscheduled, want: workspaces.StageScheduling},
-		"pulling":        {pod: held("ContainerCreating", ""), events: []corev1.Event{event("FailedMount", "", 1), event("Pulling", "", 2)}, want: workspaces.StagePulling},
-		"mount fails":    {pod: held("ContainerCreating", ""), events: []corev1.Event{event("Scheduled", "", 1), event("FailedMount", "", 2)}, want: workspaces.StageMountFailed},
-		"no such image":  {pod: held("ImagePullBackOff", ""), want: workspaces.StageImageFailed},
+		"pulling":        {pod: inUse("ContainerCreating", ""), events: []corev1.Event{event("FailedMount", "", 1), event("Pulling", "", 2)}, want: workspaces.StagePulling},
+		"mount fails":    {pod: inUse("ContainerCreating", ""), events: []corev1.Event{event("Scheduled", "", 1), event("FailedMount", "", 2)}, want: workspaces.StageMountFailed},
+		"no such image":  {pod: inUse("ImagePullBackOff", ""), want: workspaces.StageImageFailed},
 		"does not start": {pod: runs(false), want: workspaces.StageStarting},
 	} {
 		t.Run(name, func(t *testing.T) {

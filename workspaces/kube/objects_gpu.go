@@ -60,7 +60,7 @@ func (c Config) clusterResources(gpus []workspaces.GPU) (corev1.ResourceList, er
 	if c.GPUBackend == BackendHAMi {
 		wanted = workspaces.HAMiResources(gpus)
 	} else if part := slices.IndexFunc(gpus, func(g workspaces.GPU) bool { return g.Enforcement != models.EnforcedExclusive }); part >= 0 {
-		return nil, models.Conflict("This cluster gives out whole GPUs only; %d cores of one were asked for.", gpus[part].Cores)
+		return nil, models.Conflict("This cluster allocates whole GPUs only; %d cores were requested.", gpus[part].Cores)
 	}
 	list := corev1.ResourceList{}
 	for name, n := range wanted {
@@ -130,17 +130,17 @@ func (c Config) gpuLimit(g workspaces.GPU) (bool, models.Text) {
 	case g.Simulated:
 		return false, models.Say("the device is simulated")
 	case c.GPUBackend == BackendHAMi:
-		return false, models.Say("HAMi limits the programs that keep the library set for them")
+		return false, models.Say("HAMi limits only programs that keep its preloaded library")
 	case c.GPUBackend == BackendNVIDIA:
-		return true, models.Say("the whole device, which the cluster gives to no other")
+		return true, models.Say("the whole device; the cluster does not share it")
 	case c.RuntimeClass == "":
-		return false, models.Say("this cluster is not told how to show one device alone")
+		return false, models.Say("this cluster is not configured to isolate a single device")
 	case g.Enforcement == models.EnforcedExclusive:
-		return true, models.Say("the whole device, whose file no other workspace sees")
+		return true, models.Say("the whole device; other workspaces cannot access it")
 	case g.Enforcement == models.EnforcedMIG:
-		return true, models.Say("a MIG instance that the GPU itself keeps apart, whose files no other workspace sees")
+		return true, models.Say("a MIG instance isolated by the hardware; other workspaces cannot access it")
 	case g.Enforcement == models.EnforcedMPS:
-		return false, models.Say("MPS limits the programs that keep the variables set for it")
+		return false, models.Say("MPS limits only programs that keep its environment variables")
 	}
-	return false, models.Say("other workspaces see the same device, and its users must keep to their shares")
+	return false, models.Say("the device is shared with other workspaces; users must stay within their shares")
 }

@@ -21,20 +21,20 @@ func refusal(err error) error {
 	case err == nil || errors.As(err, &readable):
 		return err
 	case !answered, busy(status.code), status.code == http.StatusConflict:
-		return models.Unavailable(err, "The cluster does not answer.")
+		return models.Unavailable(err, "The cluster is not responding.")
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return models.Unavailable(err, "The project's namespace in the cluster is being removed; the workspace waits for its end.")
+		return models.Unavailable(err, "The project's namespace in the cluster is being deleted. The workspace starts when the deletion is complete.")
 	case status.code == http.StatusNotFound:
-		return models.Unavailable(err, "The project's namespace in the cluster was removed; it is made again.")
+		return models.Unavailable(err, "The project's namespace in the cluster was deleted and is being recreated.")
 	case exceedsQuota(err):
 		// The pool keeps to the same quota: the cluster counts what has ended for longer.
-		return models.Unavailable(err, "The project's part of the cluster is used up.")
+		return models.Unavailable(err, "The project's resource quota in the cluster is exhausted.")
 	case unprepared(err):
 		return models.Unavailable(err, "The cluster is still preparing the project's namespace.")
 	case status.code == http.StatusUnauthorized, lacksRights(err):
-		return models.Unavailable(err, "The cluster does not permit it to the portal: %s", oneLine(status.message))
+		return models.Unavailable(err, "The cluster does not allow the portal to do this: %s", oneLine(status.message))
 	}
-	e := models.Conflict("The cluster refused the workspace: %s", oneLine(status.message))
+	e := models.Conflict("The cluster rejected the workspace: %s", oneLine(status.message))
 	e.Err = err
 	return e
 }

@@ -38,7 +38,7 @@ func (r *Runtime) NodeOf(ctx context.Context, account, token string) (string, er
 	review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token, Audiences: []string{Audience}}}
 	answer, err := r.client.AuthenticationV1().TokenReviews().Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {
-		return "", models.Unavailable(err, "The cluster cannot be asked about tokens now.")
+		return "", models.Unavailable(err, "The cluster cannot verify tokens now.")
 	}
 	return nodeIn(answer.Status, account)
 }
@@ -47,13 +47,13 @@ func (r *Runtime) NodeOf(ctx context.Context, account, token string) (string, er
 func nodeIn(s authenticationv1.TokenReviewStatus, account string) (string, error) {
 	switch {
 	case !s.Authenticated || !slices.Contains(s.Audiences, Audience):
-		return "", unauthenticated(s.Error, models.Say("The cluster does not accept this token: it is not for the audience %s, or its time or its pod is over.", Audience))
+		return "", unauthenticated(s.Error, models.Say("The cluster rejected this token: it is not for the audience %s, it has expired, or its pod has ended.", Audience))
 	case s.User.Username != "system:serviceaccount:"+strings.Replace(account, "/", ":", 1):
-		return "", unauthenticated("", models.Say("This token is of %s, and the agents of this cluster run as the service account %s.", s.User.Username, account))
+		return "", unauthenticated("", models.Say("This token belongs to %s, but the agents of this cluster run as the service account %s.", s.User.Username, account))
 	}
 	pod, node := singleValue(s.User.Extra[extraPod]), singleValue(s.User.Extra[extraNode])
 	if pod == "" || node == "" {
-		return "", unauthenticated("", models.Say("This token is not bound to a pod on a node. It has to be a projected one, in a pod, on Kubernetes 1.32 or newer."))
+		return "", unauthenticated("", models.Say("This token is not bound to a pod on a node. Use a projected token in a pod, on Kubernetes 1.32 or later."))
 	}
 	return node, nil
 }

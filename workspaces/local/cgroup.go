@@ -38,7 +38,7 @@ func confine(name string, pid int, spec workspaces.Spec) (cgroup, []workspaces.L
 	mounts := cgroupMounts()
 	limit := func(controller string, wanted bool, how models.Text, values func(v2 bool) []setting) workspaces.Limit {
 		if !wanted {
-			return workspaces.Limit{Resource: controller, How: models.Say("no limit was set")}
+			return workspaces.Limit{Resource: controller, How: models.Say("no limit set")}
 		}
 		err := group.limit(mounts, controller, name, pid, values)
 		if err != nil {
@@ -47,8 +47,8 @@ func confine(name string, pid int, spec workspaces.Spec) (cgroup, []workspaces.L
 		return workspaces.Limit{Resource: controller, Enforced: true, How: how}
 	}
 	limits := []workspaces.Limit{
-		limit("cpu", spec.CPU > 0, models.Say("%s CPU, by the system (cgroup)", models.Quantity("cpu_milli", spec.CPU)), cpuSettings(spec.CPU)),
-		limit("memory", spec.Memory > 0, models.Say("%s, by the system (cgroup)", models.FormatMiB(spec.Memory)), memorySettings(spec.Memory)),
+		limit("cpu", spec.CPU > 0, models.Say("%s CPU, enforced by the system (cgroup)", models.Quantity("cpu_milli", spec.CPU)), cpuSettings(spec.CPU)),
+		limit("memory", spec.Memory > 0, models.Say("%s, enforced by the system (cgroup)", models.FormatMiB(spec.Memory)), memorySettings(spec.Memory)),
 	}
 	limit("pids", true, models.Text{}, func(bool) []setting { return []setting{{file: "pids.max", value: strconv.Itoa(maxProcesses)}} })
 	return group, limits
@@ -152,7 +152,7 @@ func ownGroup() string {
 	return "/"
 }
 
-var errNoController = errors.New("the system has no cgroup controller for it")
+var errNoController = errors.New("the system has no cgroup controller for this resource")
 
 // makeGroup makes the group below the first place where that is possible: the
 // root of the hierarchy or, for a service that was given a part of it, beside
@@ -213,11 +213,11 @@ func plainReason(err error) models.Text {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.EROFS):
 		return models.Say("no permission to create a cgroup")
 	case errors.Is(err, unix.EBUSY):
-		return models.Say("the system lets no cgroup be made beside running processes")
+		return models.Say("the system does not allow creating a cgroup next to running processes")
 	case errors.Is(err, errNoController):
-		return models.Say("the system has no cgroup controller for it")
+		return models.Say("the system has no cgroup controller for this resource")
 	}
-	return models.Say("the system refused: %s", err.Error())
+	return models.Say("the system reported an error: %s", err.Error())
 }
 
 // outOfMemory counts the processes killed for exceeding the memory limit.

@@ -36,7 +36,7 @@ func server(dir string) {
 	}
 	if os.Getenv(serverStops) != "" {
 		r.beforeOpen = func() {
-			fmt.Println("held")
+			fmt.Println("in_use")
 			select {}
 		}
 	}
@@ -70,13 +70,13 @@ func killedServer(t *testing.T, dir, expect string, env ...string) {
 
 func TestServerKilledBeforeGo(t *testing.T) {
 	dir := t.TempDir()
-	killedServer(t, dir, "held", serverStops+"=1")
+	killedServer(t, dir, "in_use", serverStops+"=1")
 	r := open(t, config(dir))
 	in, err := r.load(key{1, 1})
 	if err != nil {
 		t.Fatalf("nothing was written down: %v", err)
 	}
-	eventually(t, "the held process is gone", in.exited)
+	eventually(t, "the in use process is gone", in.exited)
 	if exists(filepath.Join(in.shared(), "ran")) {
 		t.Error("it ran")
 	}

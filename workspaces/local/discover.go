@@ -88,17 +88,17 @@ func queryPython(tool bubblewrap, user identity, script, interpreter string, pro
 		return p
 	}
 	if !strings.Contains(filepath.Base(interpreter), "py") {
-		p.problem = models.Say("%s does not say which Python runs it", script)
+		p.problem = models.Say("%s does not specify its Python interpreter", script)
 		return p
 	}
 	out, err := runOnce(tool, user, func(s *sandbox) { s.installation(script, "") }, interpreter, "-c", versionsScript)
 	if err != nil {
-		p.problem = models.Say("%s cannot be run by the user that runs notebooks: %s", interpreter, firstLine(out, err))
+		p.problem = models.Say("the user that runs notebooks cannot run %s: %s", interpreter, firstLine(out, err))
 		return p
 	}
 	last := out[bytes.LastIndexByte(bytes.TrimSpace(out), '\n')+1:]
 	if err := json.Unmarshal(last, p); err != nil {
-		p.problem = models.Say("%s did not tell its versions", interpreter)
+		p.problem = models.Say("%s did not report its versions", interpreter)
 	}
 	return p
 }
@@ -116,9 +116,9 @@ func (p *python) describe(id, script, distribution, name, path string) workspace
 	switch {
 	case p.Versions[distribution] == "":
 		d.Name = fmt.Sprintf("Python %s · %s", minor(p.Version), name)
-		d.Unavailable = models.Say("the Python that runs it does not have %s installed", distribution)
+		d.Unavailable = models.Say("its Python does not have %s installed", distribution)
 	case p.Versions["ipykernel"] == "":
-		d.Unavailable = models.Say("it has no Python kernel: install ipykernel")
+		d.Unavailable = models.Say("it has no Python kernel; install ipykernel")
 	}
 	return d
 }

@@ -16,12 +16,12 @@ import (
 // showGPUs shows a workspace the devices of its shares and no other, and the
 // MPS daemons that serve them. A simulated device has nothing to show.
 func (r *Runtime) showGPUs(ctx context.Context, s *sandbox, gpus []workspaces.GPU) {
-	held, served := false, false
+	inUse, served := false, false
 	for i, g := range gpus {
 		if g.Simulated {
 			continue
 		}
-		held = true
+		inUse = true
 		files, err := r.deviceFiles(ctx, g)
 		if err != nil {
 			s.fail(err)
@@ -35,7 +35,7 @@ func (r *Runtime) showGPUs(ctx context.Context, s *sandbox, gpus []workspaces.GP
 			served = true
 		}
 	}
-	if !held {
+	if !inUse {
 		return
 	}
 	for _, path := range []string{"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"} {
@@ -86,13 +86,13 @@ func gpuLimit(gpus []workspaces.GPU) []workspaces.Limit {
 		case g.Simulated:
 			limit.How = models.Say("the device is simulated")
 		case g.Enforcement == models.EnforcedExclusive:
-			limit.Enforced, limit.How = true, models.Say("the whole device, whose file no other workspace sees")
+			limit.Enforced, limit.How = true, models.Say("the whole device; other workspaces cannot access it")
 		case g.Enforcement == models.EnforcedMIG:
-			limit.Enforced, limit.How = true, models.Say("a MIG instance that the GPU itself keeps apart, whose files no other workspace sees")
+			limit.Enforced, limit.How = true, models.Say("a MIG instance isolated by the hardware; other workspaces cannot access it")
 		case g.Enforcement == models.EnforcedMPS:
-			limit.How = models.Say("MPS limits the programs that keep the variables set for it")
+			limit.How = models.Say("MPS limits only programs that keep its environment variables")
 		default:
-			limit.How = models.Say("other workspaces see the same device, and its users must keep to their shares")
+			limit.How = models.Say("the device is shared with other workspaces; users must stay within their shares")
 		}
 		limits[limit.How.String()] = limit
 	}

@@ -30,7 +30,7 @@ func TestMemoryLimit(t *testing.T) {
 		t.Skipf("memory is %s", limit.How)
 	}
 	s := reach(t, r, state, workspaces.PhaseExited)
-	if s.Message.String() != "Jupyter was killed: exceeded 128 MiB of memory" || s.ExitCode != 137 {
+	if s.Message.String() != "Jupyter was killed: memory limit of 128 MiB exceeded" || s.ExitCode != 137 {
 		t.Errorf("it says %+v", s)
 	}
 	in, _ := r.parseState(state)
@@ -52,7 +52,7 @@ func TestMemoryOfOneKernel(t *testing.T) {
 		t.Skipf("memory is %s", limit.How)
 	}
 	s := reach(t, r, state, workspaces.PhaseExited)
-	if s.Message.String() != "Jupyter exited with code 5; a process was killed: exceeded 128 MiB of memory" {
+	if s.Message.String() != "Jupyter exited with code 5; a process was killed: memory limit of 128 MiB exceeded" {
 		t.Errorf("it says %+v", s)
 	}
 }
@@ -79,7 +79,7 @@ func TestUnlimited(t *testing.T) {
 	r := open(t, config(t.TempDir()))
 	state := start(t, r, scriptSpec(1, "exec sleep 600"))
 	for _, resource := range []string{"cpu", "memory"} {
-		if l := limitOf(t, poll(t, r, state), resource); l.Enforced || l.How.String() != "no limit was set" {
+		if l := limitOf(t, poll(t, r, state), resource); l.Enforced || l.How.String() != "no limit set" {
 			t.Errorf("%+v", l)
 		}
 	}
@@ -107,7 +107,7 @@ func TestGroupOfVersion2(t *testing.T) {
 	if b, _ := os.ReadFile(filepath.Join(parent, "weir", "cgroup.subtree_control")); string(b) != "+memory" {
 		t.Errorf("enabled: %q", b)
 	}
-	if _, _, err := makeGroup(mounts, "pids", "name"); plainReason(err).String() != "the system has no cgroup controller for it" {
+	if _, _, err := makeGroup(mounts, "pids", "name"); plainReason(err).String() != "the system has no cgroup controller for this resource" {
 		t.Errorf("without a controller: %v", err)
 	}
 	if os.WriteFile(filepath.Join(dir, "memory.events"), []byte("low 0\noom 3\noom_kill 2\noom_group_kill 0\n"), 0o644); (cgroup{"memory": dir}).outOfMemory() != 2 {

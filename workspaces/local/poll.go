@@ -42,19 +42,19 @@ func (r *Runtime) Poll(ctx context.Context, state workspaces.State) (workspaces.
 	status.Phase, status.Progress, status.Message = workspaces.PhaseRunning, 100, models.Say("Jupyter is running")
 	status.Endpoint = r.endpoint(in)
 	if in.Cgroup.outOfMemory() > 0 {
-		status.Message = models.Say("Jupyter is running; a process was killed: exceeded %s of memory", models.FormatMiB(in.MemoryMiB))
+		status.Message = models.Say("Jupyter is running; a process was killed: memory limit of %s exceeded", models.FormatMiB(in.MemoryMiB))
 	}
 	return status, nil
 }
 
 func (in *instance) progress() (workspaces.Stage, int, models.Text) {
 	if _, err := os.Lstat(filepath.Join(in.shared(), socketName)); err == nil {
-		return workspaces.StageAnswering, 70, models.Say("Jupyter is getting ready")
+		return workspaces.StageAnswering, 70, models.Say("Jupyter is almost ready")
 	}
 	if in.sandboxStatus().Child != 0 {
 		return workspaces.StageStarting, 40, models.Say("Jupyter is starting")
 	}
-	return workspaces.StageLaunching, 10, models.Say("The sandbox is being made")
+	return workspaces.StageLaunching, 10, models.Say("Creating the sandbox")
 }
 
 // exitStatus is the status of a workspace that has ended.
@@ -72,7 +72,7 @@ func exitMessage(code int, outOfMemory bool, mib int64) models.Text {
 	killed := signalled + int(syscall.SIGKILL)
 	switch {
 	case outOfMemory && code == killed:
-		return models.Say("Jupyter was killed: exceeded %s of memory", models.FormatMiB(mib))
+		return models.Say("Jupyter was killed: memory limit of %s exceeded", models.FormatMiB(mib))
 	case code < 0:
 		return models.Say("Jupyter is no longer running")
 	}
@@ -81,7 +81,7 @@ func exitMessage(code int, outOfMemory bool, mib int64) models.Text {
 		message = models.Say("Jupyter was killed by signal %d", code-signalled)
 	}
 	if outOfMemory {
-		message = models.Say("%s; a process was killed: exceeded %s of memory", message, models.FormatMiB(mib))
+		message = models.Say("%s; a process was killed: memory limit of %s exceeded", message, models.FormatMiB(mib))
 	}
 	return message
 }

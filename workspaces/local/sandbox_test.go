@@ -121,7 +121,7 @@ func TestDeviceFiles(t *testing.T) {
 		}
 	}
 	if strings.Contains(all, "/dev/nvidia4") || strings.Contains(all, "/dev/nvidia0") {
-		t.Errorf("more is shown than is held: %s", all)
+		t.Errorf("more is shown than is in use: %s", all)
 	}
 }
 

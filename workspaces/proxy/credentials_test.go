@@ -128,8 +128,8 @@ func TestRefusals(t *testing.T) {
 		status int
 		detail string
 	}{
-		"13": {404, "There is no such workspace."},
-		"17": {404, "There is no such workspace."},
+		"13": {404, "The workspace was not found."},
+		"17": {404, "The workspace was not found."},
 		"14": {409, "This workspace is stopped."},
 		"15": {500, "Something went wrong. Try again in a moment."},
 		"16": {503, "The database is away."},

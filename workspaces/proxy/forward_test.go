@@ -118,11 +118,11 @@ func TestNoAnswer(t *testing.T) {
 	} {
 		w := newWorldAt(t, endpoint)
 		res, body := w.do(t, request(t, "GET", "/", nil, asOwner, asBrowser))
-		if res.StatusCode != http.StatusBadGateway || !strings.Contains(body, "<p>The workspace does not answer.</p>") {
+		if res.StatusCode != http.StatusBadGateway || !strings.Contains(body, "<p>The workspace is not responding.</p>") {
 			t.Errorf("%v: %d %s", endpoint, res.StatusCode, body)
 		}
 		res, body = w.do(t, request(t, "GET", "/", nil, asProgram))
-		if res.StatusCode != http.StatusBadGateway || !strings.Contains(body, `"detail":"The workspace does not answer."`) {
+		if res.StatusCode != http.StatusBadGateway || !strings.Contains(body, `"detail":"The workspace is not responding."`) {
 			t.Errorf("%v: %d %s", endpoint, res.StatusCode, body)
 		}
 		if strings.Contains(body, secret) || endpoint.Address != "" && strings.Contains(body, endpoint.Address) {

@@ -14,12 +14,12 @@ import (
 // that is not the visitor's exists.
 var (
 	errNoCredential = &models.Error{Kind: models.KindUnauthenticated,
-		Message: models.Say("Open this workspace from the portal, or send a personal token.")}
+		Message: models.Say("Open this workspace from the portal, or send a personal access token.")}
 	errBadOpening = models.Forbidden("This link has been used or has expired. Open the workspace from the portal again.")
-	errCrossSite  = models.Forbidden("Another site may not do this in a workspace.")
-	errMethod     = models.Forbidden("This method is not allowed here.")
-	errNoAnswer   = models.Unavailable(nil, "The workspace does not answer.")
-	errLeaseLost  = models.Unavailable(nil, "This server has lost the others of the portal. Try again in a moment.")
+	errCrossSite  = models.Forbidden("Cross-site requests are not allowed.")
+	errMethod     = models.Forbidden("This method is not allowed.")
+	errNoAnswer   = models.Unavailable(nil, "The workspace is not responding.")
+	errLeaseLost  = models.Unavailable(nil, "This server is disconnected from the other portal servers. Try again in a moment.")
 	errInternal   = &models.Error{Kind: models.KindInternal,
 		Message: models.Say("Something went wrong. Try again in a moment.")}
 )

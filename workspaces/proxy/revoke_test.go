@@ -15,7 +15,7 @@ import (
 // even asked about.
 func TestRevokedCutsWhatIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
-		ties   []string
+		keys   []string
 		change func(*gate)
 		cut    bool
 	}{
@@ -32,7 +32,7 @@ func TestRevokedCutsWhatIsRefused(t *testing.T) {
 			w.echoes(t, one, "hello")
 			w.echoes(t, two, "hello")
 			w.change(func() { c.change(w.gate); w.asked = 0 })
-			w.proxy.Revoked(t.Context(), c.ties)
+			w.proxy.Revoked(t.Context(), c.keys)
 			if !c.cut {
 				w.echoes(t, one, "still there")
 				w.echoes(t, two, "still there")
@@ -51,8 +51,8 @@ func TestRevokedCutsWhatIsRefused(t *testing.T) {
 	}
 }
 
-func tied(target Target, ties ...string) Target {
-	target.RevocationKeys = ties
+func tied(target Target, keys ...string) Target {
+	target.RevocationKeys = keys
 	return target
 }
 

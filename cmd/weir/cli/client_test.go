@@ -55,7 +55,7 @@ func newFakeServer(t *testing.T, answers map[string]http.HandlerFunc) *fakeServe
 			answer(w, r)
 			return
 		}
-		problemAnswer(http.StatusNotFound, "There is no such page.")(w, r)
+		problemAnswer(http.StatusNotFound, "The page was not found.")(w, r)
 	}))
 	t.Cleanup(p.Close)
 	return p
@@ -238,7 +238,7 @@ func TestEndlessList(t *testing.T) {
 // What is set is what was given; the rest, and the version, is what was read.
 func TestProviderSet(t *testing.T) {
 	owner := int64(3)
-	was := handlers.Provider{ID: 4, Name: "node", OwnerID: &owner, Terms: models.Terms{Cores: 50, Devices: []int64{7}, NoticeMinutes: 5}}
+	was := handlers.Provider{ID: 4, Name: "node", OwnerID: &owner, Terms: models.Terms{Cores: 50, Devices: []int64{7}, GraceMinutes: 5}}
 	file := filepath.Join(t.TempDir(), "terms.json")
 	if err := os.WriteFile(file, []byte(`{"projects":[9],"time_zone":"Asia/Shanghai"}`), 0o600); err != nil {
 		t.Fatal(err)
@@ -248,10 +248,10 @@ func TestProviderSet(t *testing.T) {
 		args []string
 		want providers.ProviderInput
 	}{
-		{[]string{"--cores", "60"}, providers.ProviderInput{Name: "node", Terms: models.Terms{Cores: 60, Devices: []int64{7}, NoticeMinutes: 5}}},
-		{[]string{"--name", "big", "--devices", "all", "--notice", "1h"}, providers.ProviderInput{Name: "big", Terms: models.Terms{Cores: 50, NoticeMinutes: 60}}},
+		{[]string{"--cores", "60"}, providers.ProviderInput{Name: "node", Terms: models.Terms{Cores: 60, Devices: []int64{7}, GraceMinutes: 5}}},
+		{[]string{"--name", "big", "--devices", "all", "--notification", "1h"}, providers.ProviderInput{Name: "big", Terms: models.Terms{Cores: 50, GraceMinutes: 60}}},
 		{[]string{"--hours", "mon-fri 20:00-08:00", "--hours", "sat,sun 00:00-24:00", "--time-zone", "Europe/Berlin", "--projects", "3"},
-			providers.ProviderInput{Name: "node", Terms: models.Terms{Cores: 50, Devices: []int64{7}, Projects: []int64{3}, Hours: night, TimeZone: "Europe/Berlin", NoticeMinutes: 5}}},
+			providers.ProviderInput{Name: "node", Terms: models.Terms{Cores: 50, Devices: []int64{7}, Projects: []int64{3}, Hours: night, TimeZone: "Europe/Berlin", GraceMinutes: 5}}},
 		{[]string{"--owner", "Ann@example.org", "--terms-file", file, "--cores", "10"},
 			providers.ProviderInput{Name: "node", OwnerID: &owner, Terms: models.Terms{Cores: 10, Projects: []int64{9}, TimeZone: "Asia/Shanghai"}}},
 	} {
@@ -283,12 +283,12 @@ func TestProviderCommandLines(t *testing.T) {
 		says []string
 	}{
 		{"provider set 1", []string{"nothing to change", "--terms-file"}},
-		{"provider set 1 --devices x --notice 90s --hours mon --projects 0", []string{"--devices", "--notice", "--hours", "--projects"}},
+		{"provider set 1 --devices x --notification 90s --hours mon --projects 0", []string{"--devices", "--notification", "--hours", "--projects"}},
 		{"provider set 1 --terms-file " + bad, []string{"coers"}},
 		{"provider set 1 --terms-file /does/not/exist", []string{"no such file"}},
 		{"provider set 1 --cores many", []string{"many"}},
 		{"provider set", []string{"arg"}},
-		{"provider recall 1 --notice soon", []string{"--notice"}},
+		{"provider recall 1 --notification soon", []string{"--notification"}},
 		{"provider lend 1", []string{"lend"}},
 		{"device share 1", []string{"--mode"}},
 		{"device share 1 --mode half", []string{"half"}},
@@ -313,13 +313,13 @@ func TestDestructiveCommandsNeedAYes(t *testing.T) {
 	answers := map[string]http.HandlerFunc{"GET /pool/providers/4": jsonAnswer(now), "POST /pool/providers/4/recall": jsonAnswer(now),
 		"POST /pool/providers/4/revoke": jsonAnswer(now), "DELETE /pool/providers/4": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }}
 	for action, want := range map[string]string{
-		"recall": `POST /api/v1/pool/providers/4/recall "7" {"notice_minutes":10,"reason":"repairs"}`,
+		"recall": `POST /api/v1/pool/providers/4/recall "7" {"grace_minutes":10,"reason":"repairs"}`,
 		"revoke": `POST /api/v1/pool/providers/4/revoke "7"`,
 		"remove": `DELETE /api/v1/pool/providers/4 "7"`,
 	} {
 		args := []string{"provider", action, "4"}
 		if action == "recall" {
-			args = append(args, "--notice", "10m", "--reason", "repairs")
+			args = append(args, "--notification", "10m", "--reason", "repairs")
 		}
 		p := newFakeServer(t, answers)
 		code, _, errOut := p.weir(t, append(args, "--no-interactive")...)
@@ -356,13 +356,13 @@ func TestMinutesWords(t *testing.T) {
 func TestPoolTable(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.Local)
 	half := int64(50)
-	v := handlers.Pool{Totals: handlers.PoolTotals{GPUs: 2, Cores: 200, FreeCores: 40, HeldCores: 160, LargestFreeCores: 40}, Computing: &half,
+	v := handlers.Pool{Totals: handlers.PoolTotals{GPUs: 2, Cores: 200, FreeCores: 40, CoresInUse: 160, LargestFreeCores: 40}, Computing: &half,
 		Providers: []handlers.Provider{{ID: 1, Name: "node", State: "recalled", SeenAt: at, RecallAt: &at, Devices: []handlers.Device{
 			{ID: 1, Model: "NVIDIA H100", Present: true, FreeCores: 40}, {ID: 2, Model: "NVIDIA H100", Present: true}}}},
 		Waiting: []handlers.Waiting{
-			{Place: 1, Anonymous: true, Demand: models.Demand{GPUs: 2, Cores: 100}, Since: at, Forecast: handlers.Forecast{Outcome: "placed", Words: "in about 5 minutes"}},
+			{Place: 1, Anonymous: true, Demand: models.Demand{GPUs: 2, Cores: 100}, Since: at, Estimate: handlers.Estimate{Outcome: "placed", Words: "in about 5 minutes"}},
 			{Place: 2, WorkspaceID: 9, User: "Ann", Project: "vision", Demand: models.Demand{GPUs: 1, Cores: 50, GPUModel: "h100"}, Since: at, Behind: "age",
-				Reason: "no GPU has so much free", Forecast: handlers.Forecast{Outcome: "placed", Known: true, Words: "within a minute"}}},
+				Reason: "no GPU has so much free", Estimate: handlers.Estimate{Outcome: "placed", Known: true, Words: "within a minute"}}},
 		Unmet: []handlers.Unmet{{GPUs: 2, Cores: 100, Waiting: 1, Refused: 3, Oldest: &at}}}
 	var out bytes.Buffer
 	tab := newTable(&out)

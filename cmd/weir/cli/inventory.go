@@ -107,7 +107,7 @@ func termsFields(t *table, p handlers.Provider) {
 	}
 	t.field("Projects", projects)
 	t.field("Hours", hoursWords(p.Terms))
-	t.field("Notice period", minutes(p.Terms.NoticeMinutes))
+	t.field("Notice period", minutes(p.Terms.GraceMinutes))
 }
 
 // idsWords writes ids as parseIDs reads them.

@@ -24,8 +24,8 @@ func newPoolCommand() *cobra.Command {
 func poolTable(t *table, p handlers.Pool) {
 	t.field("GPUs", p.Totals.GPUs)
 	t.field("GPU cores", fmt.Sprintf("%d available, %d in use, %d total; at most %d available on one GPU",
-		p.Totals.FreeCores, p.Totals.HeldCores, p.Totals.Cores, p.Totals.LargestFreeCores))
-	t.field("GPU memory", fmt.Sprintf("%s available, %s in use", mib(p.Totals.FreeMemoryMiB), mib(p.Totals.HeldMemoryMiB)))
+		p.Totals.FreeCores, p.Totals.CoresInUse, p.Totals.Cores, p.Totals.LargestFreeCores))
+	t.field("GPU memory", fmt.Sprintf("%s available, %s in use", mib(p.Totals.FreeMemoryMiB), mib(p.Totals.MemoryMiBInUse)))
 	t.field("GPU utilization", computing(p.Computing))
 	t.field("Allocations", p.Decided)
 	if len(p.Providers) > 0 {
@@ -56,7 +56,7 @@ func waitingTable(t *table, waiting []handlers.Waiting) {
 		if w.WorkspaceID != 0 {
 			name = strings.TrimSpace(fmt.Sprintf("%d %s", w.WorkspaceID, name))
 		}
-		t.row(w.Place, w.User, w.Project, name, demandText(w.Demand), moment(w.Since), estimate(w.Forecast), w.Behind, w.Reason)
+		t.row(w.Place, w.User, w.Project, name, demandText(w.Demand), moment(w.Since), estimate(w.Estimate), w.Behind, w.Reason)
 	}
 }
 
@@ -74,7 +74,7 @@ func demandText(d models.Demand) string {
 
 // estimate writes a start; a tilde marks what is only estimated from how
 // long shares were held before.
-func estimate(f handlers.Forecast) string {
+func estimate(f handlers.Estimate) string {
 	if f.Outcome == "placed" && !f.Known {
 		return "~ " + f.Words
 	}

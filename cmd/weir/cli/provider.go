@@ -98,12 +98,12 @@ func newProviderActionCommand(action, short string) *cobra.Command {
 }
 
 func newRecallCommand() *cobra.Command {
-	var notice, reason string
+	var notification, reason string
 	cmd := remoteCommand("recall PROVIDER", "Recall a provider: users are notified, and their shares end after the notice period", cobra.ExactArgs(1),
 		func(s *session, args []string) error {
-			wait, err := parseMinutes(notice)
+			wait, err := parseMinutes(notification)
 			if err != nil {
-				return config.Usagef("--notice: %v", err)
+				return config.Usagef("--notification: %v", err)
 			}
 			p, read, err := s.provider(args[0])
 			if err != nil {
@@ -113,9 +113,9 @@ func newRecallCommand() *cobra.Command {
 				p.Name, p.ID, count(p.Holders, "person", "people"), minutes(wait)); err != nil {
 				return err
 			}
-			return s.act(p, read, "recall", providers.RecallInput{NoticeMinutes: wait, Reason: reason})
+			return s.act(p, read, "recall", providers.RecallInput{GraceMinutes: wait, Reason: reason})
 		})
-	cmd.Flags().StringVar(&notice, "notice", "30m", "`DURATION` until the shares end, in whole minutes")
+	cmd.Flags().StringVar(&notification, "notification", "30m", "`DURATION` until the shares end, in whole minutes")
 	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` shown to the users")
 	return confirmable(cmd)
 }

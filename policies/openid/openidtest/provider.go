@@ -41,12 +41,12 @@ type Provider struct {
 	mu       sync.Mutex
 	redirect string
 	people   map[string]Person
-	faults   Spoil
+	faults   Faults
 	down     bool
 }
 
-// Spoil is a set of faults in the provider's responses.
-type Spoil struct {
+// Faults is a set of faults in the provider's responses.
+type Faults struct {
 	Nonce    string
 	Audience []string      // additional audience
 	Client   string        // the client that the tokens are issued for
@@ -55,7 +55,7 @@ type Spoil struct {
 	InToken  bool          // groups in the ID token too; not a fault
 }
 
-// New starts a provider for the test. Nobody can sign in before SendBackTo.
+// New starts a provider for the test. Nobody can sign in before SetRedirect.
 func New(t testing.TB) *Provider {
 	t.Helper()
 	p := &Provider{people: map[string]Person{}}
@@ -109,29 +109,29 @@ const page = `<!DOCTYPE html><html lang="en"><title>The provider</title>
 <label>Password <input name="password" id="password" type="password"></label>
 <button>Let me in</button></form></main></html>`
 
-// SendBackTo sets the redirect URI of the portal.
-func (p *Provider) SendBackTo(redirect string) {
+// SetRedirect sets the redirect URI of the portal.
+func (p *Provider) SetRedirect(redirect string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.redirect = redirect
 }
 
-// Know adds or replaces a person.
-func (p *Provider) Know(person Person) {
+// AddPerson adds or replaces a person.
+func (p *Provider) AddPerson(person Person) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.people[person.Subject] = person
 }
 
-// Spoil sets the faults.
-func (p *Provider) Spoil(s Spoil) {
+// SetFaults sets the faults.
+func (p *Provider) SetFaults(s Faults) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.faults = s
 }
 
-// Silent makes the provider unavailable, or available again.
-func (p *Provider) Silent(down bool) {
+// SetDown makes the provider unavailable, or available again.
+func (p *Provider) SetDown(down bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.down = down
@@ -143,7 +143,7 @@ func (p *Provider) isDown() bool {
 	return p.down
 }
 
-func (p *Provider) currentFaults() Spoil {
+func (p *Provider) currentFaults() Faults {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.faults

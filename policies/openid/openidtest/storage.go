@@ -90,7 +90,7 @@ func (b testStorage) CreateAccessToken(ctx context.Context, r op.TokenRequest) (
 // request is an authentication request with the faults of a test.
 type request struct {
 	op.AuthRequest
-	faults   Spoil
+	faults   Faults
 	accepted bool
 }
 

@@ -167,17 +167,17 @@ func benchmark(b *testing.B, policy string, count int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	var held []Grant
+	var inUse []Grant
 	next := func() {
 		if g, ok := f.Place(workload[r.Intn(len(workload))]); ok {
-			held = append(held, g)
+			inUse = append(inUse, g)
 			return
 		}
 		for range 10 {
-			i := r.Intn(len(held))
-			f.shift(held[i], -1)
-			held[i] = held[len(held)-1]
-			held = held[:len(held)-1]
+			i := r.Intn(len(inUse))
+			f.shift(inUse[i], -1)
+			inUse[i] = inUse[len(inUse)-1]
+			inUse = inUse[:len(inUse)-1]
 		}
 	}
 	for range count * 10 {

@@ -155,12 +155,12 @@ func TestPlaceIsTheFullScan(t *testing.T) {
 
 func compareWithScan(t *testing.T, f *Fleet, name string, workload []Task, r *rand.Rand) {
 	t.Helper()
-	var held []Grant
+	var inUse []Grant
 	for range 80 {
-		if len(held) > 0 && r.Intn(3) == 0 {
-			i := r.Intn(len(held))
-			f.shift(held[i], -1)
-			held = slices.Delete(held, i, i+1)
+		if len(inUse) > 0 && r.Intn(3) == 0 {
+			i := r.Intn(len(inUse))
+			f.shift(inUse[i], -1)
+			inUse = slices.Delete(inUse, i, i+1)
 			continue
 		}
 		task := workload[r.Intn(len(workload))]
@@ -170,21 +170,21 @@ func compareWithScan(t *testing.T, f *Fleet, name string, workload []Task, r *ra
 			t.Fatalf("%+v: placed on %d (%v), the scan says %d (%v)", task, g.Node, ok, node, fits)
 		}
 		if ok {
-			held = append(held, g)
+			inUse = append(inUse, g)
 		}
-		checkBooks(t, f, held)
+		checkBooks(t, f, inUse)
 	}
 }
 
 // checkBooks fails if a device is overcommitted, a grant is not what was asked
 // for, or the fleet's sums are not those of the grants.
-func checkBooks(t *testing.T, f *Fleet, held []Grant) {
+func checkBooks(t *testing.T, f *Fleet, inUse []Grant) {
 	t.Helper()
 	used := make([]machine, len(f.machines))
 	for i := range used {
 		used[i].left = make([]int32, len(f.machines[i].left))
 	}
-	for _, g := range held {
+	for _, g := range inUse {
 		if len(g.GPUs) != g.Task.GPUs || len(slices.Compact(slices.Sorted(slices.Values(g.GPUs)))) != len(g.GPUs) {
 			t.Fatalf("%+v was given GPUs %v", g.Task, g.GPUs)
 		}
@@ -197,7 +197,7 @@ func checkBooks(t *testing.T, f *Fleet, held []Grant) {
 		m, total := &f.machines[i], int64(0)
 		for gpu, milli := range used[i].left {
 			if milli > Whole || m.left[gpu] != Whole-milli {
-				t.Fatalf("node %d GPU %d: %d milli held, %d free", i, gpu, milli, m.left[gpu])
+				t.Fatalf("node %d GPU %d: %d milli in use, %d free", i, gpu, milli, m.left[gpu])
 			}
 			total += int64(m.left[gpu])
 		}

@@ -15,7 +15,7 @@ func TestOutlookIsTheMeasureOfThePolicies(t *testing.T) {
 		for range rapid.IntRange(0, 6).Draw(t, "tasks") {
 			workload = append(workload, Task{GPUs: rapid.IntRange(1, 3).Draw(t, "gpus"), GPUMilli: rapid.Int64Range(1, Whole).Draw(t, "milli")})
 		}
-		left := rapid.SliceOfN(rapid.Int32Range(0, Whole), 0, 5).Draw(t, "left")
+		left := rapid.SliceOfN(rapid.Int32Range(0, Whole), 0, 5).Draw(t, "remaining")
 		worth := NewOutlook(workload).Worth(left)
 
 		f, err := New([]Node{{GPUs: len(left)}}, Weir, workload, rand.New(rand.NewSource(1)))

@@ -113,13 +113,13 @@ func (r *reserve) expect(width int64) {
 		if c.width >= width {
 			return
 		}
-		room := 0.0
+		headroom := 0.0
 		for _, model := range c.member {
-			room += float64(r.fleet.free[model])
+			headroom += float64(r.fleet.free[model])
 		}
 		for _, model := range c.member {
-			if room > 0 {
-				demand := c.share * float64(total) * float64(r.fleet.free[model]) / room
+			if headroom > 0 {
+				demand := c.share * float64(total) * float64(r.fleet.free[model]) / headroom
 				r.demand[model] += demand
 				r.variance[model] += demand * c.grain
 			}

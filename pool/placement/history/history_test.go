@@ -111,8 +111,8 @@ func TestPoints(t *testing.T) {
 	}
 	// A job of half a span is half as high on average.
 	points = Replay(machines(h100, 1, 1), []Job{job(0, 1./480, 1, 100), job(0.5, 0.5, 1, 100)}, placement.BestFit()).Points
-	if got := points[0].Held; math.Abs(got-50) > 0.001 {
-		t.Errorf("held %v on average", got)
+	if got := points[0].InUse; math.Abs(got-50) > 0.001 {
+		t.Errorf("in use %v on average", got)
 	}
 }
 

@@ -26,7 +26,7 @@ func drawNodes(t *rapid.T, label string) (nodes []placement.Node) {
 
 func drawJobs(t *rapid.T) (jobs []Job) {
 	for range rapid.IntRange(0, 14).Draw(t, "jobs") {
-		j := asking(rapid.SampledFrom([]string{"", "h100", "a100"}).Draw(t, "asked"),
+		j := asking(rapid.SampledFrom([]string{"", "h100", "a100"}).Draw(t, "requested"),
 			job(float64(rapid.IntRange(0, 8).Draw(t, "arrives")), float64(rapid.IntRange(0, 5).Draw(t, "lasts")),
 				rapid.IntRange(0, 3).Draw(t, "gpus"), rapid.SampledFrom([]int64{20, 50, 60, 100}).Draw(t, "cores")))
 		j.Demand.Project = rapid.Int64Range(1, 2).Draw(t, "project")
@@ -132,7 +132,7 @@ func TestNothingIsLost(t *testing.T) {
 		if r.Placed+r.Refused != len(jobs) || r.Jobs != len(jobs) || r.Waited > r.Placed || len(r.Points) > MaxPoints {
 			t.Fatalf("%+v", r)
 		}
-		refused, waited, asked, refusedHours, waitedHours, held, queued := 0, 0, 0., 0., 0., 0., 0.
+		refused, waited, asked, refusedHours, waitedHours, inUse, queued := 0, 0, 0., 0., 0., 0., 0.
 		for _, u := range r.Unmet {
 			refused, waited = refused+u.Refused, waited+u.Waited
 			refusedHours, waitedHours = refusedHours+u.RefusedCoreHours, waitedHours+u.WaitedCoreHours
@@ -141,15 +141,15 @@ func TestNothingIsLost(t *testing.T) {
 			asked += float64(coresOf(j.Demand)) * j.Lasts.Hours()
 		}
 		for _, p := range r.Points {
-			if p.Held > p.Capacity+1e-6 {
-				t.Fatalf("%v of %v cores are held", p.Held, p.Capacity)
+			if p.InUse > p.Capacity+1e-6 {
+				t.Fatalf("%v of %v cores are in use", p.InUse, p.Capacity)
 			}
-			held, queued = held+p.Held, queued+p.Waiting
+			inUse, queued = inUse+p.InUse, queued+p.Waiting
 		}
 		span := r.To.Sub(r.From).Hours() / float64(max(len(r.Points), 1))
 		if refused != r.Refused || waited != r.Waited || !near(asked, r.CoreHours+refusedHours) ||
-			!near(held*span, r.CoreHours) || !near(queued*span, waitedHours) {
-			t.Fatalf("asked %v, waited %v, held %v, queued %v: %+v", asked, waitedHours, held*span, queued*span, r)
+			!near(inUse*span, r.CoreHours) || !near(queued*span, waitedHours) {
+			t.Fatalf("asked %v, waited %v, in use %v, queued %v: %+v", asked, waitedHours, inUse*span, queued*span, r)
 		}
 	})
 }

@@ -19,11 +19,11 @@ type replay struct {
 	crowd       []*class // those with jobs that wait
 	leaving     departures
 
-	held, waiting int64 // GPU cores now
-	samples       []sample
-	waits         []time.Duration // of the jobs that were placed
-	served        float64         // GPU-core-hours
-	unmet         map[placement.Demand]*Unmet
+	inUse, waiting int64 // GPU cores now
+	samples        []sample
+	waits          []time.Duration // of the jobs that were placed
+	served         float64         // GPU-core-hours
+	unmet          map[placement.Demand]*Unmet
 }
 
 // class is jobs with the same demand: where one does not fit, none does.
@@ -102,7 +102,7 @@ func (r *replay) place(job int, now time.Duration, find find) bool {
 	}
 	holder := int64(job)
 	r.pool.Take(choice, j.Demand.Project, holder)
-	r.held += coresOf(j.Demand)
+	r.inUse += coresOf(j.Demand)
 	heap.Push(&r.leaving, departure{now + max(j.Lasts, 0), job})
 	r.served += hours(coresOf(j.Demand), j.Lasts)
 	wait := now - r.arrival(job)
@@ -122,7 +122,7 @@ func (r *replay) depart() {
 	var nodes []int
 	for len(r.leaving) > 0 && r.leaving[0].at == now {
 		job := heap.Pop(&r.leaving).(departure).job
-		r.held -= coresOf(r.jobs[job].Demand)
+		r.inUse -= coresOf(r.jobs[job].Demand)
 		for _, part := range r.pool.Leave(int64(job)) {
 			if !slices.Contains(nodes, part.Node) {
 				nodes = append(nodes, part.Node)
@@ -170,7 +170,7 @@ func (r *replay) sample(now time.Duration) {
 	if n := len(r.samples); n > 0 && r.samples[n-1].at == now {
 		r.samples = r.samples[:n-1]
 	}
-	r.samples = append(r.samples, sample{now, r.held, r.waiting})
+	r.samples = append(r.samples, sample{now, r.inUse, r.waiting})
 }
 
 // unmetOf is the unmet demand of a size, whichever project's.

@@ -46,7 +46,7 @@ func (s Seconds) MarshalJSON() ([]byte, error) { return json.Marshal(time.Durati
 type Point struct {
 	At       time.Time `json:"at"`
 	Capacity float64   `json:"capacity_gpu_cores"`
-	Held     float64   `json:"held_gpu_cores"`
+	InUse    float64   `json:"gpu_cores_in_use"`
 	Waiting  float64   `json:"waiting_gpu_cores"` // asked for by who waited
 }
 
@@ -87,8 +87,8 @@ func compareUnmet(a, b Unmet) int {
 
 // sample is the pool from a moment on, in GPU cores.
 type sample struct {
-	at            time.Duration // since the first arrival
-	held, waiting int64
+	at             time.Duration // since the first arrival
+	inUse, waiting int64
 }
 
 // average sums samples up in at most MaxPoints spans of equal length, the
@@ -114,7 +114,7 @@ func average(samples []sample, from time.Time, end time.Duration, capacity int64
 			}
 			start, stop := edge(bucket, n, end), edge(bucket+1, n, end)
 			part := float64(min(until, stop)-at) / float64(stop-start)
-			points[bucket].Held += part * float64(s.held)
+			points[bucket].InUse += part * float64(s.inUse)
 			points[bucket].Waiting += part * float64(s.waiting)
 			at = min(until, stop)
 		}

@@ -8,16 +8,16 @@ import (
 
 // Pool is nodes and what is held of them. It belongs to one goroutine.
 type Pool struct {
-	nodes   []placement.Node
-	rooms   [][]room      // of each node's devices
-	index   map[int64]int // a node's id → its index
-	holders map[int64][]Part
-	models  map[string]match
-	asked   []placement.Node // reused by Find
+	nodes     []placement.Node
+	headrooms [][]headroom  // of each node's devices
+	index     map[int64]int // a node's id → its index
+	holders   map[int64][]Part
+	models    map[string]match
+	asked     []placement.Node // reused by Find
 }
 
 // room is what could be given of a device, and to whom.
-type room struct {
+type headroom struct {
 	cores   int64
 	owned   bool // by the project that holds shares; it does not mix
 	project int64
@@ -39,12 +39,12 @@ type match struct {
 // New is a pool that begins as a snapshot, which it does not change. Ids of
 // nodes, and of devices on a node, must be unique.
 func New(s placement.Snapshot) *Pool {
-	p := &Pool{nodes: Clone(s).Nodes, rooms: make([][]room, len(s.Nodes)), index: make(map[int64]int, len(s.Nodes)),
+	p := &Pool{nodes: Clone(s).Nodes, headrooms: make([][]headroom, len(s.Nodes)), index: make(map[int64]int, len(s.Nodes)),
 		holders: map[int64][]Part{}, models: map[string]match{}}
 	for i := range p.nodes {
 		n := &p.nodes[i]
 		p.index[n.ID] = i
-		p.rooms[i] = make([]room, len(n.Devices))
+		p.headrooms[i] = make([]headroom, len(n.Devices))
 		for j := range n.Devices {
 			for _, share := range n.Devices[j].Shares {
 				p.holders[share.Holder] = append(p.holders[share.Holder], Part{i, j, share})
@@ -115,8 +115,8 @@ func (p *Pool) could(i int, d *placement.Demand, m match) bool {
 		return false
 	}
 	wide := 0
-	for j := range p.rooms[i] {
-		r := &p.rooms[i][j]
+	for j := range p.headrooms[i] {
+		r := &p.headrooms[i][j]
 		if r.cores >= d.Cores && (!r.owned || r.project == d.Project) {
 			wide++
 		}
@@ -202,12 +202,12 @@ func (p *Pool) Leave(holder int64) []Part {
 func (p *Pool) refresh(node, device int) {
 	n := &p.nodes[node]
 	dev := &n.Devices[device]
-	var r room
+	var r headroom
 	if n.Accepting {
 		r.cores, _ = placement.Free(*dev)
 	}
 	if len(dev.Shares) > 0 && !dev.Mixed {
 		r.owned, r.project = true, dev.Shares[0].Project
 	}
-	p.rooms[node][device] = r
+	p.headrooms[node][device] = r
 }

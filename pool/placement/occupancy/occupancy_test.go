@@ -26,7 +26,7 @@ func drawPool(t *rapid.T) (s placement.Snapshot) {
 				Exclusive: rapid.IntRange(0, 4).Draw(t, "exclusive") == 0,
 				Mixed:     rapid.Bool().Draw(t, "mixed"), Healthy: rapid.IntRange(0, 5).Draw(t, "healthy") > 0}
 			for range rapid.IntRange(0, 2).Draw(t, "shares") {
-				d.Shares = append(d.Shares, placement.Share{Cores: rapid.Int64Range(0, 60).Draw(t, "held"),
+				d.Shares = append(d.Shares, placement.Share{Cores: rapid.Int64Range(0, 60).Draw(t, "in_use"),
 					Project: rapid.Int64Range(1, 2).Draw(t, "by"), Holder: rapid.Int64Range(-3, -1).Draw(t, "holder")})
 			}
 			n.Devices = append(n.Devices, d)
@@ -39,7 +39,7 @@ func drawPool(t *rapid.T) (s placement.Snapshot) {
 func drawDemand(t *rapid.T) placement.Demand {
 	return placement.Demand{GPUs: rapid.IntRange(-1, 3).Draw(t, "gpus"), Cores: rapid.Int64Range(0, 101).Draw(t, "cores"),
 		MemoryMiB: rapid.SampledFrom([]int64{0, 0, 10, 80}).Draw(t, "memory"),
-		Model:     rapid.SampledFrom([]string{"", "h100", "a100", "b200"}).Draw(t, "asked"),
+		Model:     rapid.SampledFrom([]string{"", "h100", "a100", "b200"}).Draw(t, "requested"),
 		Project:   rapid.Int64Range(1, 2).Draw(t, "project")}
 }
 
@@ -148,8 +148,8 @@ func TestEmpty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawPool(t)
 		before := Clone(s)
-		if held := placement.Capacity(Empty(s)).HeldCores; held != 0 {
-			t.Fatalf("%d cores are held", held)
+		if inUse := placement.Capacity(Empty(s)).CoresInUse; inUse != 0 {
+			t.Fatalf("%d cores are in use", inUse)
 		}
 		if !reflect.DeepEqual(before, Clone(s)) {
 			t.Fatal("the snapshot itself has changed")

@@ -324,8 +324,8 @@ func TestLabelsRemoved(t *testing.T) {
 func TestNamespaceStuck(t *testing.T) {
 	f := openFaulty(t)
 	state := f.runs(t, simulated(1))
-	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "held", Finalizers: []string{"weir.test/held"}}}
-	if _, err := f.admin.CoreV1().ConfigMaps(f.ns).Create(t.Context(), held, metav1.CreateOptions{}); err != nil {
+	inUse := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "in_use", Finalizers: []string{"weir.test/in_use"}}}
+	if _, err := f.admin.CoreV1().ConfigMaps(f.ns).Create(t.Context(), inUse, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.admin.CoreV1().Namespaces().Delete(t.Context(), f.ns, metav1.DeleteOptions{}); err != nil {
@@ -339,7 +339,7 @@ func TestNamespaceStuck(t *testing.T) {
 			t.Errorf("into a namespace that ends: %v", err)
 		}
 	}
-	if _, err := f.admin.CoreV1().ConfigMaps(f.ns).Patch(t.Context(), "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := f.admin.CoreV1().ConfigMaps(f.ns).Patch(t.Context(), "in_use", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	second := f.runs(t, again)
