@@ -59,8 +59,8 @@ var mayImport = map[string][]string{
 		"workspaces", "workspaces/graph", "workspaces/barrier", "workspaces/shard",
 		"workspaces/local", "workspaces/kube", "workspaces/proxy"},
 	"cmd/weir":        {everything},
-	"cmd/weir/cli":    {"cmd/weir/config", "handlers", "models", "pool"},
-	"cmd/weir/config": {"models", "policies", "policies/notices", "policies/openid", "pool/agent", "pool/authority", "pool/placement", "workspaces/kube"},
+	"cmd/weir/cli":    {"cmd/weir/config", "handlers", "models", "pool", "pool/providers"},
+	"cmd/weir/config": {"models", "policies", "policies/notifications", "policies/openid", "pool/agent", "pool/authority", "pool/placement", "workspaces/kube"},
 
 	"models/modelstest":           {"models", "migrations"},
 	"pool/pooltest":               {everything},
