@@ -50,9 +50,9 @@ var rows = []string{
 	`telemetry (device_id, step, slot, at, samples, utilisation_sum, utilisation_max, memory_sum, memory_max, temperature_sum, temperature_max, power_sum, power_max)
 		VALUES (1, 5, 1, ` + day + ", 1, 1, 1, 1, 1, 1, 1, 1, 1)",
 	"leaders (name, holder, epoch, expires_at) VALUES ('controller', 'h', 1, " + day + ")",
-	"revocations (at, origin, ties) VALUES (" + day + ", 'o', 'user:1')",
-	"servers (id, beat, done) VALUES ('o', 1, 1)",
-	`quota_requests (id, kind, project_id, role_id, member_id, requester_id, asked, reason, created_at)
+	"revocations (at, origin, keys) VALUES (" + day + ", 'o', 'user:1')",
+	"servers (id, heartbeat, applied) VALUES ('o', 1, 1)",
+	`quota_requests (id, kind, project_id, role_id, member_id, requester_id, requested, reason, created_at)
 		VALUES (1, 'limit', 1, 1, 1, 1, '{}', 'r', ` + day + ")",
 	"notifications (id, user_id, kind, text, created_at) VALUES (1, 1, 'k', '', " + day + ")",
 	"notification_preferences (user_id) VALUES (1)",

@@ -42,11 +42,11 @@ func TestRolesKeepWhatTheyPermit(t *testing.T) {
 			}
 			for _, row := range rows {
 				if strings.HasPrefix(row, "projects") || strings.HasPrefix(row, "roles") {
-					run("INSERT INTO " + row)
+					run("INSERT INTO " + before14.Replace(row))
 				}
 			}
 			for _, n := range []string{"2", "3", "4", "5"} {
-				run(strings.Replace("INSERT INTO "+rowOf("roles"), "VALUES (1, 1, 'r'", "VALUES ("+n+", 1, 'r"+n+"'", 1))
+				run(strings.Replace("INSERT INTO "+before14.Replace(rowOf("roles")), "VALUES (1, 1, 'r'", "VALUES ("+n+", 1, 'r"+n+"'", 1))
 			}
 			run("UPDATE roles SET permission = 'manager' WHERE id = 2")
 			up(t, db, dialect)
@@ -68,6 +68,11 @@ func TestRolesKeepWhatTheyPermit(t *testing.T) {
 		})
 	}
 }
+
+// before14 names columns and tables as they were called up to version 13.
+var before14 = strings.NewReplacer("limit_", "peak_", "allocated_", "promised_", "requested, ", "asked, ", "join_requests", "ask_to_join",
+	"'limit'", "'peak'", "notification_preferences", "notice_preferences", "period_notifications", "period_notices", "notifications (", "notices (",
+	"notified_at", "told_at", "origin, keys", "origin, ties", "heartbeat, applied", "beat, done")
 
 // rowOf is the row of a table.
 func rowOf(table string) string {

@@ -19,6 +19,8 @@ type Agent struct {
 	CreatedAt    time.Time
 	RevokedAt    *time.Time
 	RevokedWhy   Text
+	// RevokedByAdmin: enrolling again needs a new authorization.
+	RevokedByAdmin bool
 }
 
 // Authorization lets one machine with certain GPUs enrol one agent, once.

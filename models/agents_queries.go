@@ -85,11 +85,12 @@ func (q *Queries) AgentsOf(providerID int64, limit int) (agents []Agent, err err
 	return agents, q.db.Where("provider_id = ?", providerID).Order("id DESC").Limit(limit).Find(&agents).Error
 }
 
-// RevokeAgents revokes the agents of a provider and records the reason.
-func (q *Queries) RevokeAgents(providerID int64, at time.Time, why Text) error {
+// RevokeAgents revokes the agents of a provider and records the reason, and
+// whether an administrator did it.
+func (q *Queries) RevokeAgents(providerID int64, at time.Time, why Text, byAdmin bool) error {
 	q.Touch("pool")
 	return q.db.Model(&Agent{}).Where("provider_id = ? AND revoked_at IS NULL", providerID).
-		Updates(map[string]any{"revoked_at": at, "revoked_why": why}).Error
+		Updates(map[string]any{"revoked_at": at, "revoked_why": why, "revoked_by_admin": byAdmin}).Error
 }
 
 // WorkspacesOnDevice lists the workspaces with an open share of a device, optionally

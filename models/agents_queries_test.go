@@ -79,7 +79,7 @@ func TestAgents(t *testing.T) {
 			t.Errorf("live are %+v, %v", live, err)
 		}
 		why := models.Say("%s of them", "two")
-		modelstest.InTx(t, s, func(q *models.Queries) error { return q.RevokeAgents(p.ID, now, why) })
+		modelstest.InTx(t, s, func(q *models.Queries) error { return q.RevokeAgents(p.ID, now, why, false) })
 		if _, err := q.AgentOf(p.ID); models.KindOf(err) != models.KindNotFound {
 			t.Errorf("a revoked agent is live: %v", err)
 		}

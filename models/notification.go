@@ -93,7 +93,7 @@ type Delivery struct {
 	Attempts       int64
 	Refused        bool   // the receiver rejects this one: later ones may go first
 	Status         int64  // of the last response, HTTP or SMTP; 0: none
-	Response       string `gorm:"column:answer"` // beginning of the last response
+	Response       string `gorm:"column:response"` // beginning of the last response
 	Problem        Text   // of the last attempt
 
 	QueuedAt   time.Time  // the retry period begins here

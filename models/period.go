@@ -16,7 +16,7 @@ type PeriodEnd struct {
 	UserID       int64  // of the member
 	UserName     string // of the member
 	EndsAt       time.Time
-	NotifiedDays *int64 `gorm:"column:told"` // how many days ahead the last notification was; nil: none was sent
+	NotifiedDays *int64 `gorm:"column:notified_days"` // how many days ahead the last notification was; nil: none was sent
 }
 
 // PeriodNotification records that a notification of an end was sent.

@@ -29,7 +29,7 @@ func notNotified(kind, id, end string) string {
 
 // notifiedDays selects how many days ahead the last notification was sent.
 func notifiedDays(kind, id, end string) string {
-	return `(SELECT MIN(n.days) FROM period_notifications n WHERE n.kind = '` + kind + `' AND n.thing_id = ` + id + ` AND n.ends_at = ` + end + `) AS told`
+	return `(SELECT MIN(n.days) FROM period_notifications n WHERE n.kind = '` + kind + `' AND n.thing_id = ` + id + ` AND n.ends_at = ` + end + `) AS notified_days`
 }
 
 // ProjectsToNotify lists projects, at most limit, with a notification that is due:

@@ -25,8 +25,8 @@ const (
 // Server is a row of the servers that pass bytes on.
 type Server struct {
 	ID        string `gorm:"primaryKey"`
-	Heartbeat int64  `gorm:"column:beat"` // grows as long as the server runs
-	Applied   int64  `gorm:"column:done"` // number of the last revocation that it has applied
+	Heartbeat int64  // grows as long as the server runs
+	Applied   int64  // number of the last revocation that it has applied
 }
 
 // ServerLease is the lease of this process among the servers of one portal. While it
@@ -184,7 +184,7 @@ func (l *ServerLease) tick(ctx context.Context, db *gorm.DB) error {
 func (l *ServerLease) sendHeartbeat(db *gorm.DB) error {
 	sent := l.store.Elapsed()
 	l.heartbeat++
-	res := db.Model(&Server{}).Where("id = ?", l.store.origin).Updates(map[string]any{"beat": l.heartbeat, "done": l.applied})
+	res := db.Model(&Server{}).Where("id = ?", l.store.origin).Updates(map[string]any{"heartbeat": l.heartbeat, "applied": l.applied})
 	if res.Error != nil {
 		return res.Error
 	}
@@ -235,14 +235,14 @@ func (s *Store) onOwnConnection(ctx context.Context, sole bool, fn func(*gorm.DB
 
 // serversBehind lists the other servers that have not applied a revocation yet.
 func serversBehind(db *gorm.DB, origin string, number int64) (list []Server, err error) {
-	return list, db.Where("id <> ? AND done < ?", origin, number).Find(&list).Error
+	return list, db.Where("id <> ? AND applied < ?", origin, number).Find(&list).Error
 }
 
 // evict removes servers, unless they have sent a heartbeat after all.
 func evict(db *gorm.DB, servers []Server) error {
 	var errs []error
 	for _, v := range servers {
-		errs = append(errs, db.Where("id = ? AND beat = ?", v.ID, v.Heartbeat).Delete(&Server{}).Error)
+		errs = append(errs, db.Where("id = ? AND heartbeat = ?", v.ID, v.Heartbeat).Delete(&Server{}).Error)
 	}
 	return errors.Join(errs...)
 }

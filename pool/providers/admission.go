@@ -57,7 +57,7 @@ func (e *Enrolment) admit(q *models.Queries, in admission) (out Enrolled, err er
 // row's id.
 func replaceAgent(q *models.Queries, in admission) (agent models.Agent, err error) {
 	id := in.provider.ID
-	if err := q.RevokeAgents(id, q.Now(), models.Say("another agent was enrolled for this machine")); err != nil {
+	if err := q.RevokeAgents(id, q.Now(), models.Say("another agent was enrolled for this machine"), false); err != nil {
 		return agent, err
 	}
 	agent = models.Agent{ProviderID: id, KeyHash: in.request.KeyHash, Serial: in.hash, IssuedAt: q.Now(), ExpiresAt: q.Now(), CreatedAt: q.Now()}

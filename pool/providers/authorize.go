@@ -110,15 +110,11 @@ func (e *Enrolment) Accept(ctx context.Context, actor policies.Actor, providerID
 	})
 }
 
-// revoked is why an agent was shut out that an administrator has revoked. Its
-// node's cluster cannot let it in again.
-var revoked = models.Say("revoked by an administrator")
-
 // Revoke shuts the agent of a provider out: its next word is refused. Shares
 // that are held there stay until their holders give them up.
 func (e *Enrolment) Revoke(ctx context.Context, actor policies.Actor, providerID, version int64) (models.Provider, error) {
 	return e.decide(ctx, actor, providerID, version, "revoke", func(q *models.Queries, p *models.Provider) error {
-		if err := q.RevokeAgents(p.ID, q.Now(), revoked); err != nil {
+		if err := q.RevokeAgents(p.ID, q.Now(), models.Say("revoked by an administrator"), true); err != nil {
 			return err
 		}
 		return markLost(q, p, models.Say("its agent was revoked by an administrator"))

@@ -122,7 +122,7 @@ func due(who authority.Holder, now time.Time) bool {
 // shutOutCopied shuts out an agent of whose key there is a copy.
 func (e *Enrolment) shutOutCopied(q *models.Queries, provider *models.Provider, address string) error {
 	why := models.Say("two agents used the same key; one machine or its state directory is a copy of the other")
-	if err := q.RevokeAgents(provider.ID, q.Now(), why); err != nil {
+	if err := q.RevokeAgents(provider.ID, q.Now(), why, false); err != nil {
 		return err
 	}
 	before := *provider

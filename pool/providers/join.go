@@ -190,8 +190,7 @@ func useAuthorization(q *models.Queries, n nodeApplicant, before *models.Provide
 	return nil, nil
 }
 
-// shutOut tells whether somebody, and not the course of things, has taken a
-// node out of the pool.
+// shutOut reports whether a person has removed a node from the pool.
 func shutOut(q *models.Queries, n nodeApplicant, before *models.Provider) (bool, error) {
 	switch {
 	case before == nil:
@@ -203,5 +202,5 @@ func shutOut(q *models.Queries, n nodeApplicant, before *models.Provider) (bool,
 	if err != nil || len(last) == 0 {
 		return false, err
 	}
-	return last[0].RevokedAt != nil && last[0].RevokedWhy.Format == revoked.Format, nil
+	return last[0].RevokedAt != nil && last[0].RevokedByAdmin, nil
 }

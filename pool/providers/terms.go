@@ -123,7 +123,7 @@ func (s *Service) Remove(ctx context.Context, actor policies.Actor, id, version 
 		case inUse > 0:
 			return models.Conflict("%d shares of this provider are still in use. Recall its GPUs first.", inUse)
 		}
-		if err := q.RevokeAgents(id, q.Now(), models.Say("the provider was removed")); err != nil {
+		if err := q.RevokeAgents(id, q.Now(), models.Say("the provider was removed"), false); err != nil {
 			return err
 		}
 		return takeOut(q, provider, actor)
