@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/policies"
 	"weir/web"
 )
 
@@ -26,7 +27,7 @@ func (a *App) auditPage(c echo.Context) error {
 	filter := f.auditFilter()
 	v := web.AuditView{Form: f.asTyped(), Filtered: filter != models.AuditFilter{}, CSV: apiPrefix + "/audit.csv" + auditQuery(filter)}
 	if err := f.err(nil); err != nil {
-		if err := a.Access.Check(actor, filter.ProjectID, "audit", "read"); err != nil {
+		if err := a.Access.Check(actor, filter.ProjectID, policies.AuditRead); err != nil {
 			return err
 		}
 		v.Form = v.Form.Refuse(err)

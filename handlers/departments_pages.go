@@ -28,7 +28,7 @@ func (a *App) departmentsPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	v := web.DepartmentsView{CanEdit: a.Access.May(actorOf(ctx), policies.Platform, "user", "write")}
+	v := web.DepartmentsView{CanEdit: a.Access.May(actorOf(ctx), policies.Platform, policies.UserWrite)}
 	for _, d := range list {
 		v.Rows = append(v.Rows, web.DepartmentRow{Department: d.Department, Sums: d.DepartmentSums})
 	}
@@ -39,7 +39,7 @@ func (a *App) departmentsPage(c echo.Context) error {
 }
 
 func (a *App) newDepartmentPage(c echo.Context) error {
-	if err := a.Access.Check(actorOf(c.Request().Context()), policies.Platform, "user", "write"); err != nil {
+	if err := a.Access.Check(actorOf(c.Request().Context()), policies.Platform, policies.UserWrite); err != nil {
 		return err
 	}
 	return a.render(c, http.StatusOK, web.DepartmentFormPage(web.DepartmentFormView{Form: formOf(0)}))
@@ -68,7 +68,7 @@ func (a *App) createDepartmentPage(c echo.Context) error {
 // is nil, as it is.
 func (a *App) departmentForm(c echo.Context, typed *web.Form) (templ.Component, error) {
 	ctx := c.Request().Context()
-	if err := a.Access.Check(actorOf(ctx), policies.Platform, "user", "write"); err != nil {
+	if err := a.Access.Check(actorOf(ctx), policies.Platform, policies.UserWrite); err != nil {
 		return nil, err
 	}
 	d, err := a.Accounts.Department(ctx, actorOf(ctx), number(c, "id"))
@@ -114,7 +114,7 @@ func (a *App) confirmDeleteDepartmentPage(c echo.Context) error {
 
 func (a *App) deleteDepartmentForm(c echo.Context, refused error) (templ.Component, error) {
 	ctx := c.Request().Context()
-	if err := a.Access.Check(actorOf(ctx), policies.Platform, "user", "write"); err != nil {
+	if err := a.Access.Check(actorOf(ctx), policies.Platform, policies.UserWrite); err != nil {
 		return nil, err
 	}
 	d, err := a.Accounts.Department(ctx, actorOf(ctx), number(c, "id"))

@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/policies"
 	"weir/pool"
 	"weir/pool/providers"
 	"weir/web"
@@ -36,7 +37,7 @@ func (a *App) deviceForm(c echo.Context, f *web.Form) (templ.Component, error) {
 		return nil, err
 	}
 	v := web.DeviceView{Device: deviceView(d, actor.User.ID), Facts: d.Device, Provider: d.ProviderName, ProviderID: d.ProviderID, State: d.ProviderState,
-		Measured: d.Measured, CanEdit: d.Manage, CanMix: a.Access.May(actor, 0, "device", "write"), Form: sharingForm(d.Device), History: shareRows(history)}
+		Measured: d.Measured, CanEdit: d.Manage, CanMix: a.Access.May(actor, policies.Platform, policies.DeviceWrite), Form: sharingForm(d.Device), History: shareRows(history)}
 	if err := a.relatives(ctx, &v); err != nil {
 		return nil, err
 	}

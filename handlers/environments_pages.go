@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/policies"
 	"weir/web"
 	"weir/workspaces"
 )
@@ -30,7 +31,7 @@ func (a *App) environmentsPage(c echo.Context) error {
 		return err
 	}
 	return a.render(c, http.StatusOK, web.EnvironmentsPage(web.EnvironmentsView{Rows: all,
-		CanEdit: a.Access.May(actorOf(ctx), 0, "environment", "write")}))
+		CanEdit: a.Access.May(actorOf(ctx), policies.Platform, policies.EnvironmentWrite)}))
 }
 
 func (f *form) environmentInput() workspaces.EnvironmentInput {
@@ -76,7 +77,7 @@ func environmentForm(e models.Environment) web.Form {
 }
 
 func (a *App) newEnvironmentPage(c echo.Context) error {
-	if err := a.Access.Check(actorOf(c.Request().Context()), 0, "environment", "write"); err != nil {
+	if err := a.Access.Check(actorOf(c.Request().Context()), policies.Platform, policies.EnvironmentWrite); err != nil {
 		return err
 	}
 	return a.render(c, http.StatusOK, web.EnvironmentFormPage(web.EnvironmentFormView{Form: formOf(0)}))
@@ -104,7 +105,7 @@ func (a *App) createEnvironmentPage(c echo.Context) error {
 // back, if one did.
 func (a *App) editEnvironmentForm(c echo.Context, f *web.Form) (templ.Component, error) {
 	ctx := c.Request().Context()
-	if err := a.Access.Check(actorOf(ctx), 0, "environment", "write"); err != nil {
+	if err := a.Access.Check(actorOf(ctx), policies.Platform, policies.EnvironmentWrite); err != nil {
 		return nil, err
 	}
 	e, err := a.Catalogue.Environment(ctx, actorOf(ctx), number(c, "id"))
@@ -156,7 +157,7 @@ func (a *App) deleteEnvironmentForm(c echo.Context, refused error) (templ.Compon
 }
 
 func (a *App) confirmDeleteEnvironmentPage(c echo.Context) error {
-	if err := a.Access.Check(actorOf(c.Request().Context()), 0, "environment", "write"); err != nil {
+	if err := a.Access.Check(actorOf(c.Request().Context()), policies.Platform, policies.EnvironmentWrite); err != nil {
 		return err
 	}
 	page, err := a.deleteEnvironmentForm(c, nil)

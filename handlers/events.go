@@ -67,21 +67,21 @@ func (a *App) mayFollowOne(ctx context.Context, actor policies.Actor, topic stri
 	case "pool", "environments", "projects", "requests":
 		return rest == ""
 	case "departments":
-		return rest == "" && a.Access.May(actor, policies.Platform, "user", "read")
+		return rest == "" && a.Access.May(actor, policies.Platform, policies.UserRead)
 	case "deliveries":
-		return rest == "" && a.Access.May(actor, policies.Platform, "webhook", "read")
+		return rest == "" && a.Access.May(actor, policies.Platform, policies.WebhookRead)
 	case "telemetry": // of a provider
-		return err == nil && a.Access.May(actor, policies.Platform, "pool", "read")
+		return err == nil && a.Access.May(actor, policies.Platform, policies.PoolRead)
 	case "user":
 		return err == nil && id == actor.User.ID
 	case "project":
-		return err == nil && a.Access.May(actor, id, "project", "read")
+		return err == nil && a.Access.May(actor, id, policies.ProjectRead)
 	case "workspace":
 		if err != nil {
 			return false
 		}
 		w, err := a.Store.Read(ctx).Workspace(actor.Scope(), id)
-		return err == nil && a.Access.MayOwned(actor, w.UserID, w.ProjectID, "workspace", "read")
+		return err == nil && a.Access.MayOwned(actor, w.UserID, w.ProjectID, policies.WorkspaceRead)
 	default:
 		return false
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/policies"
 	"weir/pool/projects"
 	"weir/web"
 )
@@ -26,7 +27,7 @@ func (a *App) homePage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	v := web.HomeView{Workspaces: rows, CanCreateProject: a.Access.May(actor, 0, "project", "write")}
+	v := web.HomeView{Workspaces: rows, CanCreateProject: a.Access.May(actor, policies.Platform, policies.ProjectWrite)}
 	now := a.Store.Now()
 	for i, m := range mine {
 		active := m.Project.Active(now)

@@ -30,7 +30,7 @@ func (t tableImport) take(ctx context.Context, text string, dryRun bool, plan st
 // them.
 func (a *App) membersImport(ctx context.Context, project int64) (t tableImport, err error) {
 	actor := actorOf(ctx)
-	if err := a.Access.Check(actor, project, "member", "write"); err != nil {
+	if err := a.Access.Check(actor, project, policies.MemberWrite); err != nil {
 		return t, err
 	}
 	p, err := a.Projects.Project(ctx, actor, project)
@@ -52,5 +52,5 @@ func (a *App) peopleImport(ctx context.Context, _ int64) (t tableImport, err err
 		}
 		return report, err
 	}
-	return t, a.Access.Check(actor, policies.Platform, "user", "write")
+	return t, a.Access.Check(actor, policies.Platform, policies.UserWrite)
 }

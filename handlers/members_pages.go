@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/policies"
 	"weir/pool/projects"
 	"weir/web"
 )
@@ -34,7 +35,7 @@ func (a *App) memberForm(c echo.Context, member int64, f *web.Form) (templ.Compo
 	if err != nil {
 		return nil, err
 	}
-	if err := a.Access.Check(actor, p.ID, "member", "write"); err != nil {
+	if err := a.Access.Check(actor, p.ID, policies.MemberWrite); err != nil {
 		return nil, err
 	}
 	v := web.MemberFormView{ProjectID: p.ID, Project: p.Name, ID: member, Remaining: left, Form: formOf(0)}
@@ -131,7 +132,7 @@ func (a *App) confirmRemoveMemberPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Access.Check(actorOf(ctx), p.ID, "member", "write"); err != nil {
+	if err := a.Access.Check(actorOf(ctx), p.ID, policies.MemberWrite); err != nil {
 		return err
 	}
 	m, err := a.Projects.Member(ctx, actorOf(ctx), p.ID, number(c, "member"))

@@ -34,7 +34,7 @@ func (a *App) peoplePage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	v := web.PeopleView{CanAdd: a.Access.May(actorOf(ctx), 0, "user", "write"), Rows: users, Departments: departments, Query: search}
+	v := web.PeopleView{CanAdd: a.Access.May(actorOf(ctx), policies.Platform, policies.UserWrite), Rows: users, Departments: departments, Query: search}
 	if n := len(users); n > 0 {
 		v.Next = nextPage(c, n, listLimit, users[n-1].ID)
 	}
@@ -42,7 +42,7 @@ func (a *App) peoplePage(c echo.Context) error {
 }
 
 func (a *App) newPersonPage(c echo.Context) error {
-	if err := a.Access.Check(actorOf(c.Request().Context()), 0, "user", "write"); err != nil {
+	if err := a.Access.Check(actorOf(c.Request().Context()), policies.Platform, policies.UserWrite); err != nil {
 		return err
 	}
 	page, err := a.newPersonForm(c, formOf(0))
@@ -78,14 +78,14 @@ func (a *App) createPersonPage(c echo.Context) error {
 func (a *App) personForm(c echo.Context, f, password *web.Form) (templ.Component, error) {
 	ctx := c.Request().Context()
 	actor := actorOf(ctx)
-	if err := a.Access.Check(actor, 0, "user", "read"); err != nil {
+	if err := a.Access.Check(actor, policies.Platform, policies.UserRead); err != nil {
 		return nil, err
 	}
 	u, err := a.Accounts.User(ctx, actor, number(c, "id"))
 	if err != nil {
 		return nil, err
 	}
-	v := web.PersonView{Person: u, CanEdit: a.Access.May(actor, 0, "user", "write"), Self: u.ID == actor.User.ID, Form: formOf(u.Version), Password: formOf(0)}
+	v := web.PersonView{Person: u, CanEdit: a.Access.May(actor, policies.Platform, policies.UserWrite), Self: u.ID == actor.User.ID, Form: formOf(u.Version), Password: formOf(0)}
 	v.Form.Values["name"] = u.Name
 	for name, on := range map[string]bool{"admin": u.Admin, "auditor": u.Auditor, "disabled": u.Disabled} {
 		if on {
@@ -161,7 +161,7 @@ func (a *App) resetPasswordPage(c echo.Context) error {
 
 func (a *App) confirmDeleteIdentityPage(c echo.Context) error {
 	ctx := c.Request().Context()
-	if err := a.Access.Check(actorOf(ctx), 0, "user", "write"); err != nil {
+	if err := a.Access.Check(actorOf(ctx), policies.Platform, policies.UserWrite); err != nil {
 		return err
 	}
 	u, err := a.Accounts.User(ctx, actorOf(ctx), number(c, "id"))

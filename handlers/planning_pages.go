@@ -8,6 +8,7 @@ import (
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
+	"weir/policies"
 	"weir/pool"
 	"weir/pool/placement"
 	"weir/pool/placement/history"
@@ -26,7 +27,7 @@ func (f *form) whatIfInput() pool.PlanningInput {
 func (a *App) planningPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	actor := actorOf(ctx)
-	if err := a.Access.Check(actor, 0, "provider", "read"); err != nil {
+	if err := a.Access.Check(actor, policies.Platform, policies.ProviderRead); err != nil {
 		return err
 	}
 	f, err := readForm(c)

@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/policies"
 	"weir/pool"
 	"weir/pool/queue"
 	"weir/pool/timeline"
@@ -25,8 +26,8 @@ func (a *App) poolPage(c echo.Context) error {
 		return err
 	}
 	v := poolView(view, actor.User.ID)
-	v.Admin = a.Access.May(actor, 0, "provider", "write")
-	if v.Sees = a.Access.May(actor, 0, "provider", "read"); v.Sees {
+	v.Admin = a.Access.May(actor, policies.Platform, policies.ProviderWrite)
+	if v.Sees = a.Access.May(actor, policies.Platform, policies.ProviderRead); v.Sees {
 		open, err := a.Enrolment.Authorizations(ctx, actor)
 		if err != nil {
 			return err

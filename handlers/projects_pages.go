@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/policies"
 	"weir/pool/projects"
 	"weir/web"
 )
@@ -28,7 +29,7 @@ func (a *App) projectsPage(c echo.Context) error {
 	actor := actorOf(ctx)
 	f := &form{values: c.QueryParams()}
 	in := projects.ProjectQuery{Search: f.text("search"), State: f.text("state"), Sort: f.text("sort"), Down: f.text("down") == "true"}
-	v := web.ProjectsView{Form: f.asTyped(), Sort: in.Sort, Down: in.Down, CanCreate: a.Access.May(actor, 0, "project", "write")}
+	v := web.ProjectsView{Form: f.asTyped(), Sort: in.Sort, Down: in.Down, CanCreate: a.Access.May(actor, policies.Platform, policies.ProjectWrite)}
 	list, err := a.Projects.ListProjects(ctx, actor, in, pageAfter(c, listLimit))
 	if models.KindOf(err) == models.KindInvalid {
 		v.Form = v.Form.Refuse(err)
@@ -68,7 +69,7 @@ func (f *form) projectInput() projects.ProjectInput {
 }
 
 func (a *App) newProjectPage(c echo.Context) error {
-	if err := a.Access.Check(actorOf(c.Request().Context()), 0, "project", "write"); err != nil {
+	if err := a.Access.Check(actorOf(c.Request().Context()), policies.Platform, policies.ProjectWrite); err != nil {
 		return err
 	}
 	return a.render(c, http.StatusOK, web.ProjectFormPage(web.ProjectFormView{Form: formOf(0)}))
@@ -98,7 +99,7 @@ func (a *App) editProjectPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := a.Access.Check(actorOf(ctx), p.ID, "project", "describe"); err != nil {
+	if err := a.Access.Check(actorOf(ctx), p.ID, policies.ProjectDescribe); err != nil {
 		return err
 	}
 	f := formOf(p.Version)
@@ -152,7 +153,7 @@ func (a *App) updateProjectPage(c echo.Context) error {
 // describesOnly tells whether the actor changes what is said of the project, not
 // what it gets.
 func (a *App) describesOnly(ctx context.Context, project int64) bool {
-	return !a.Access.May(actorOf(ctx), project, "project", "write")
+	return !a.Access.May(actorOf(ctx), project, policies.ProjectWrite)
 }
 
 func (a *App) projectPage(c echo.Context) error {

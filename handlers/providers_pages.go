@@ -42,7 +42,7 @@ func (a *App) portalURL(r *http.Request) string {
 func (a *App) newProviderForm(c echo.Context, f web.Form) (templ.Component, error) {
 	ctx := c.Request().Context()
 	actor := actorOf(ctx)
-	if err := a.Access.Check(actor, 0, "provider", "write"); err != nil {
+	if err := a.Access.Check(actor, policies.Platform, policies.ProviderWrite); err != nil {
 		return nil, err
 	}
 	return web.NewProviderPage(web.NewProviderView{Form: f, Server: a.portalURL(c.Request())}), nil
@@ -94,7 +94,7 @@ func (a *App) providerForm(c echo.Context, put func(*web.ProviderView)) (templ.C
 		return nil, err
 	}
 	v := web.ProviderView{Provider: providerView(p, actor.User.ID), Facts: p.Provider, Owner: p.OwnerName, Since: p.Since, Holders: p.Holders,
-		Own: !p.Agent, Admin: a.Access.May(actor, 0, "provider", "write"), Form: termsForm(p.Provider), Recall: formOf(0)} // whoever calls back means it, whatever has changed
+		Own: !p.Agent, Admin: a.Access.May(actor, policies.Platform, policies.ProviderWrite), Form: termsForm(p.Provider), Recall: formOf(0)} // whoever calls back means it, whatever has changed
 	v.Recall.Values["recall.grace_minutes"] = "30"
 	for _, d := range p.Devices {
 		v.Shares += len(d.Shares)
@@ -241,7 +241,7 @@ func (a *App) confirmRemoveProviderPage(c echo.Context) error {
 }
 
 func (a *App) confirmRevokeProviderPage(c echo.Context) error {
-	if err := a.Access.Check(actorOf(c.Request().Context()), 0, "provider", "write"); err != nil {
+	if err := a.Access.Check(actorOf(c.Request().Context()), policies.Platform, policies.ProviderWrite); err != nil {
 		return err
 	}
 	return a.confirmProviderPage(c, web.ConfirmRevokeAgent)

@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/policies"
 	"weir/pool/projects"
 	"weir/web"
 )
@@ -33,7 +34,7 @@ func (a *App) roleForm(c echo.Context, role int64, f *web.Form) (templ.Component
 	if err != nil {
 		return nil, err
 	}
-	if err := a.Access.Check(actorOf(ctx), p.ID, "role", "write"); err != nil {
+	if err := a.Access.Check(actorOf(ctx), p.ID, policies.RoleWrite); err != nil {
 		return nil, err
 	}
 	v := web.RoleFormView{ProjectID: p.ID, Project: p.Name, ID: role, Quota: p.Quota, Remaining: left, Has: a.Access.PermissionsIn(actorOf(ctx), p.ID), Form: formOf(0)}
@@ -141,7 +142,7 @@ func (a *App) deleteRoleForm(c echo.Context, refused error) (templ.Component, er
 	if err != nil {
 		return nil, err
 	}
-	if err := a.Access.Check(actorOf(ctx), p.ID, "role", "write"); err != nil {
+	if err := a.Access.Check(actorOf(ctx), p.ID, policies.RoleWrite); err != nil {
 		return nil, err
 	}
 	r, err := a.Projects.Role(ctx, actorOf(ctx), p.ID, number(c, "role"))

@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/policies"
 	"weir/policies/notifications"
 	"weir/web"
 )
@@ -46,7 +47,7 @@ func (a *App) webhooksPage(c echo.Context) error {
 }
 
 func (a *App) newWebhookPage(c echo.Context) error {
-	if err := a.Access.Check(actorOf(c.Request().Context()), 0, "webhook", "write"); err != nil {
+	if err := a.Access.Check(actorOf(c.Request().Context()), policies.Platform, policies.WebhookWrite); err != nil {
 		return err
 	}
 	f := formOf(0)
@@ -140,7 +141,7 @@ func (a *App) confirmWebhookForm(c echo.Context, question func(models.Webhook) w
 }
 
 func (a *App) confirmDeleteWebhookPage(c echo.Context) error {
-	if err := a.Access.Check(actorOf(c.Request().Context()), 0, "webhook", "write"); err != nil {
+	if err := a.Access.Check(actorOf(c.Request().Context()), policies.Platform, policies.WebhookWrite); err != nil {
 		return err
 	}
 	page, err := a.confirmWebhookForm(c, web.ConfirmDeleteWebhook, nil)
@@ -163,7 +164,7 @@ func (a *App) deleteWebhookPage(c echo.Context) error {
 }
 
 func (a *App) confirmRotateWebhookSecretPage(c echo.Context) error {
-	if err := a.Access.Check(actorOf(c.Request().Context()), 0, "webhook", "write"); err != nil {
+	if err := a.Access.Check(actorOf(c.Request().Context()), policies.Platform, policies.WebhookWrite); err != nil {
 		return err
 	}
 	page, err := a.confirmWebhookForm(c, web.ConfirmRotateSecret, nil)

@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/policies"
 	"weir/pool/projects"
 	"weir/web"
 	"weir/workspaces"
@@ -46,7 +47,7 @@ func (a *App) workspaceRows(ctx context.Context, f models.WorkspaceFilter, page 
 			Environment: w.EnvironmentName, Owner: w.UserName, Demand: w.Demand, Devices: devices, Reason: w.Reason,
 			Progress: w.Progress, Place: places[w.ID], Simulated: anySimulated(devices),
 			CanOpen:     w.State == models.StateRunning && w.UserID == actor.User.ID,
-			CanStop:     !w.State.Ended() && w.State != models.StateStopping && a.Access.MayOwned(actor, w.UserID, w.ProjectID, "workspace", "stop"),
+			CanStop:     !w.State.Ended() && w.State != models.StateStopping && a.Access.MayOwned(actor, w.UserID, w.ProjectID, policies.WorkspaceStop),
 			RequestedAt: w.RequestedAt, EndedAt: w.EndedAt}
 	}
 	return rows, nil

@@ -56,7 +56,7 @@ var subjectNames = []string{"administrator", "auditor", "user", "owner", "launch
 
 type fixedQuery struct {
 	subjects subjects
-	query
+	right    Right
 }
 
 // maxVerdicts bounds a cache of verdicts. It is far more than there are rights.
@@ -105,22 +105,22 @@ func subjectsOf(actor *Actor, owner, project int64) (s subjects) {
 	return s
 }
 
-// May reports whether the actor may do act to an obj of the project.
-func (a *Access) May(actor Actor, project int64, obj, act string) bool {
-	return a.may(&actor, 0, project, obj, act)
+// May reports whether the actor has a right in the project.
+func (a *Access) May(actor Actor, project int64, right Right) bool {
+	return a.may(&actor, 0, project, right)
 }
 
 // MayOwned is May for an object that belongs to the user with id owner.
-func (a *Access) MayOwned(actor Actor, owner, project int64, obj, act string) bool {
-	return a.may(&actor, owner, project, obj, act)
+func (a *Access) MayOwned(actor Actor, owner, project int64, right Right) bool {
+	return a.may(&actor, owner, project, right)
 }
 
-func (a *Access) may(actor *Actor, owner, project int64, obj, act string) bool {
-	if a.subjectsMay(fixedQuery{subjectsOf(actor, owner, project), query{obj, act}}) {
+func (a *Access) may(actor *Actor, owner, project int64, right Right) bool {
+	if a.subjectsMay(fixedQuery{subjectsOf(actor, owner, project), right}) {
 		return true
 	}
 	grant, member := actor.Grants[project]
-	return member && project != Platform && a.roleMay(project, grant, obj, act)
+	return member && project != Platform && a.roleMay(project, grant, right)
 }
 
 func (a *Access) subjectsMay(wanted fixedQuery) bool {
@@ -139,31 +139,32 @@ func (a *Access) subjectsMay(wanted fixedQuery) bool {
 	if err == nil {
 		cacheVerdict(a.verdicts, wanted, verdict)
 	}
-	return denyOnError(verdict, err, wanted.obj, wanted.act)
+	return denyOnError(verdict, err, wanted.right)
 }
 
 // fixedRule finds the rule of access.csv that permits what is wanted.
 func fixedRule(e *casbin.Enforcer, wanted fixedQuery) (rule []string, ok bool, err error) {
+	object, act := wanted.right.split()
 	for i, name := range subjectNames {
 		if wanted.subjects&(1<<i) == 0 {
 			continue
 		}
-		if ok, rule, err = e.EnforceEx(name, "*", wanted.obj, wanted.act); ok || err != nil {
+		if ok, rule, err = e.EnforceEx(name, "*", object, act); ok || err != nil {
 			return rule, ok, err
 		}
 	}
 	return nil, false, nil
 }
 
-// Check returns an error unless the actor may do act to an obj of the project. For
-// actors who may not see the project it does not exist.
-func (a *Access) Check(actor Actor, project int64, obj, act string) error {
+// Check returns an error unless the actor has a right in the project. For actors
+// who may not see the project it does not exist.
+func (a *Access) Check(actor Actor, project int64, right Right) error {
 	switch {
 	case !actor.SignedIn():
 		return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Sign in to continue.")}
-	case a.May(actor, project, obj, act):
+	case a.May(actor, project, right):
 		return nil
-	case project != Platform && !a.May(actor, project, "project", "read"):
+	case project != Platform && !a.May(actor, project, ProjectRead):
 		return models.NotFound("project")
 	default:
 		return models.Forbidden("Your role does not allow this. Contact a project manager or a platform administrator.")

@@ -1,7 +1,7 @@
 package policies_test
 
 import (
-	"fmt"
+	"strings"
 	"testing"
 
 	"weir/models"
@@ -32,31 +32,31 @@ func in(project int64, word string) map[int64]policies.Grant {
 }
 
 // permitted lists the actors with each right; others do not have it.
-var permitted = map[string]string{
-	"project read":      "owner manager member viewer",
-	"project write":     "",
-	"project describe":  "owner",
-	"role write":        "owner manager",
-	"member write":      "owner manager",
-	"workspace read":    "owner manager member viewer",
-	"workspace launch":  "owner manager member",
-	"workspace stop":    "owner manager",
-	"audit read":        "owner manager",
-	"audit write":       "",
-	"workspace open":    "",
-	"pool read":         "owner manager member viewer none",
-	"environment read":  "owner manager member viewer none",
-	"environment write": "",
-	"device write":      "",
-	"user read":         "",
-	"user write":        "",
-	"request ask":       "owner manager member viewer none auditor",
-	"request decide":    "owner manager",
-	"promise read":      "",
-	"promise write":     "",
-	"unknown read":      "",
-	"project *":         "",
-	"* *":               "",
+var permitted = map[policies.Right]string{
+	"project:read":      "owner manager member viewer",
+	"project:write":     "",
+	"project:describe":  "owner",
+	"role:write":        "owner manager",
+	"member:write":      "owner manager",
+	"workspace:read":    "owner manager member viewer",
+	"workspace:launch":  "owner manager member",
+	"workspace:stop":    "owner manager",
+	"audit:read":        "owner manager",
+	"audit:write":       "",
+	"workspace:open":    "",
+	"pool:read":         "owner manager member viewer none",
+	"environment:read":  "owner manager member viewer none",
+	"environment:write": "",
+	"device:write":      "",
+	"user:read":         "",
+	"user:write":        "",
+	"request:create":    "owner manager member viewer none auditor",
+	"request:decide":    "owner manager",
+	"capacity:read":     "",
+	"capacity:write":    "",
+	"unknown:read":      "",
+	"project:*":         "",
+	"*:*":               "",
 }
 
 func access(t testing.TB) *policies.Access {
@@ -70,18 +70,18 @@ func access(t testing.TB) *policies.Access {
 
 func TestVerdicts(t *testing.T) {
 	a := access(t)
-	for what, who := range permitted {
-		obj, act := cut(what)
+	for right, who := range permitted {
+		_, act, _ := strings.Cut(string(right), ":")
 		for name, actor := range actors {
 			above := name == "administrator" || name == "system" || name == "auditor" && act == "read"
 			want := above || has(who, name)
-			if got := a.May(actor, home, obj, act); got != want {
-				t.Errorf("%s may %s: %t, want %t", name, what, got, want)
+			if got := a.May(actor, home, right); got != want {
+				t.Errorf("%s may %s: %t, want %t", name, right, got, want)
 			}
-			everywhere := above || has(permitted[what], "none") && has(who, name)
+			everywhere := above || has(permitted[right], "none") && has(who, name)
 			for _, elsewhere := range []int64{foreign, policies.Platform, -home} {
-				if got := a.May(actor, elsewhere, obj, act); got != everywhere {
-					t.Errorf("%s of project %d may %s in %d: %t, want %t", name, home, what, elsewhere, got, everywhere)
+				if got := a.May(actor, elsewhere, right); got != everywhere {
+					t.Errorf("%s of project %d may %s in %d: %t, want %t", name, home, right, elsewhere, got, everywhere)
 				}
 			}
 		}
@@ -105,7 +105,7 @@ func TestOwners(t *testing.T) {
 		{"manager", me + 1, home, "stop", true}, {"manager", me + 1, home, "open", false}, {"manager", me, home, "open", true},
 		{"administrator", me + 1, foreign, "stop", true}, {"nobody", 0, home, "stop", false}, {"nobody", 0, home, "open", false},
 	} {
-		if got := a.MayOwned(actors[c.actor], c.owner, c.project, "workspace", c.act); got != c.want {
+		if got := a.MayOwned(actors[c.actor], c.owner, c.project, policies.Right("workspace:"+c.act)); got != c.want {
 			t.Errorf("%+v: %t", c, got)
 		}
 	}
@@ -114,31 +114,31 @@ func TestOwners(t *testing.T) {
 func TestForeignProjectsDoNotExist(t *testing.T) {
 	a := access(t)
 	for _, c := range []struct {
-		actor    string
-		project  int64
-		obj, act string
-		want     models.Kind
+		actor   string
+		project int64
+		right   policies.Right
+		want    models.Kind
 	}{
-		{"nobody", home, "project", "read", models.KindUnauthenticated},
-		{"nobody", policies.Platform, "pool", "read", models.KindUnauthenticated},
-		{"none", home, "project", "read", models.KindNotFound},
-		{"none", home, "role", "write", models.KindNotFound},
-		{"manager", foreign, "role", "write", models.KindNotFound},
-		{"member", home, "role", "write", models.KindForbidden},
-		{"manager", home, "project", "write", models.KindForbidden},
-		{"none", policies.Platform, "user", "read", models.KindForbidden},
+		{"nobody", home, policies.ProjectRead, models.KindUnauthenticated},
+		{"nobody", policies.Platform, policies.PoolRead, models.KindUnauthenticated},
+		{"none", home, policies.ProjectRead, models.KindNotFound},
+		{"none", home, policies.RoleWrite, models.KindNotFound},
+		{"manager", foreign, policies.RoleWrite, models.KindNotFound},
+		{"member", home, policies.RoleWrite, models.KindForbidden},
+		{"manager", home, policies.ProjectWrite, models.KindForbidden},
+		{"none", policies.Platform, policies.UserRead, models.KindForbidden},
 	} {
-		err := a.Check(actors[c.actor], c.project, c.obj, c.act)
+		err := a.Check(actors[c.actor], c.project, c.right)
 		if err == nil || models.KindOf(err) != c.want {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	if err := a.Check(actors["manager"], home, "role", "write"); err != nil {
+	if err := a.Check(actors["manager"], home, policies.RoleWrite); err != nil {
 		t.Error(err)
 	}
 	// Subjects of rules are not names of projects or grants.
 	odd := policies.Actor{User: models.User{ID: me}, Grants: in(home, "administrator")}
-	if a.May(odd, home, "project", "write") {
+	if a.May(odd, home, policies.ProjectWrite) {
 		t.Error("a grant named administrator makes one")
 	}
 }
@@ -157,14 +157,9 @@ func TestScopeOfAnActor(t *testing.T) {
 	}
 }
 
-func cut(what string) (obj, act string) {
-	_, _ = fmt.Sscan(what, &obj, &act)
-	return obj, act
-}
-
 func BenchmarkMay(b *testing.B) {
 	a := access(b)
 	for b.Loop() {
-		a.May(actors["member"], home, "workspace", "launch")
+		a.May(actors["member"], home, policies.WorkspaceLaunch)
 	}
 }

@@ -200,14 +200,14 @@ func (a *Accounts) Setup(ctx context.Context, token string, in NewUser) (models.
 
 // CreateUser adds an account.
 func (a *Accounts) CreateUser(ctx context.Context, actor Actor, in NewUser) (models.User, error) {
-	if err := a.access.Check(actor, Platform, "user", "write"); err != nil {
+	if err := a.access.Check(actor, Platform, UserWrite); err != nil {
 		return models.User{}, err
 	}
 	u, err := a.newUser(ctx, in)
 	if err != nil {
 		return u, err
 	}
-	return u, a.access.Write(ctx, a.store, actor, Need{Platform, "user", "write", 0}, func(q *models.Queries) error {
+	return u, a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *models.Queries) error {
 		u.ID = 0
 		return a.insert(q, actor, &u)
 	})

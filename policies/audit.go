@@ -75,11 +75,11 @@ func auditJSON(v any) (string, error) {
 // administrators and auditors. Addresses of clients, and by how much approvals
 // exceeded the capacity, are for the latter only.
 func (a *Accounts) AuditEntries(ctx context.Context, actor Actor, f models.AuditFilter, page models.Page) ([]models.AuditEntry, error) {
-	if err := a.access.Check(actor, f.ProjectID, "audit", "read"); err != nil {
+	if err := a.access.Check(actor, f.ProjectID, AuditRead); err != nil {
 		return nil, err
 	}
 	list, err := a.store.Read(ctx).Audit(f, page)
-	if !a.access.May(actor, Platform, "audit", "read") {
+	if !a.access.May(actor, Platform, AuditRead) {
 		for i := range list {
 			list[i].Address, list[i].After = "", withoutCapacity(list[i].After)
 		}

@@ -27,7 +27,7 @@ type DepartmentView struct {
 
 // Departments lists departments with their totals, by id.
 func (a *Accounts) Departments(ctx context.Context, actor Actor, page models.Page) ([]DepartmentView, error) {
-	if err := a.access.Check(actor, Platform, "user", "read"); err != nil {
+	if err := a.access.Check(actor, Platform, UserRead); err != nil {
 		return nil, err
 	}
 	q := a.store.Read(ctx)
@@ -40,7 +40,7 @@ func (a *Accounts) Departments(ctx context.Context, actor Actor, page models.Pag
 
 // Department finds a department with its totals.
 func (a *Accounts) Department(ctx context.Context, actor Actor, id int64) (v DepartmentView, err error) {
-	if err := a.access.Check(actor, Platform, "user", "read"); err != nil {
+	if err := a.access.Check(actor, Platform, UserRead); err != nil {
 		return v, err
 	}
 	q := a.store.Read(ctx)
@@ -70,7 +70,7 @@ func withSums(q *models.Queries, list []models.Department) ([]DepartmentView, er
 
 // DepartmentChoices lists departments by name, for forms.
 func (a *Accounts) DepartmentChoices(ctx context.Context, actor Actor) ([]models.Department, error) {
-	if err := a.access.Check(actor, Platform, "user", "read"); err != nil {
+	if err := a.access.Check(actor, Platform, UserRead); err != nil {
 		return nil, err
 	}
 	return a.store.Read(ctx).DepartmentsByName()
@@ -81,7 +81,7 @@ func (a *Accounts) DepartmentsOf(ctx context.Context, actor Actor, people ...mod
 	var ids []int64
 	for _, u := range people {
 		if u.ID != actor.User.ID {
-			if err := a.access.Check(actor, Platform, "user", "read"); err != nil {
+			if err := a.access.Check(actor, Platform, UserRead); err != nil {
 				return nil, err
 			}
 		}
@@ -94,13 +94,10 @@ func (a *Accounts) DepartmentsOf(ctx context.Context, actor Actor, people ...mod
 
 // CreateDepartment adds a department.
 func (a *Accounts) CreateDepartment(ctx context.Context, actor Actor, in DepartmentInput) (d models.Department, err error) {
-	if err := a.access.Check(actor, Platform, "user", "write"); err != nil {
-		return d, err
-	}
-	if err := in.check(); err != nil {
-		return d, err
-	}
 	err = a.writeUsers(ctx, actor, func(q *models.Queries) error {
+		if err := in.check(); err != nil {
+			return err
+		}
 		n, err := q.CountDepartments()
 		if err != nil {
 			return err
@@ -119,13 +116,10 @@ func (a *Accounts) CreateDepartment(ctx context.Context, actor Actor, in Departm
 
 // RenameDepartment renames a department.
 func (a *Accounts) RenameDepartment(ctx context.Context, actor Actor, id int64, in DepartmentInput) (d models.Department, err error) {
-	if err := a.access.Check(actor, Platform, "user", "write"); err != nil {
-		return d, err
-	}
-	if err := in.check(); err != nil {
-		return d, err
-	}
 	err = a.writeUsers(ctx, actor, func(q *models.Queries) (err error) {
+		if err := in.check(); err != nil {
+			return err
+		}
 		if d, err = q.Department(id); err != nil {
 			return err
 		}
@@ -144,9 +138,6 @@ func (a *Accounts) RenameDepartment(ctx context.Context, actor Actor, id int64, 
 
 // DeleteDepartment removes a department without users.
 func (a *Accounts) DeleteDepartment(ctx context.Context, actor Actor, id, version int64) error {
-	if err := a.access.Check(actor, Platform, "user", "write"); err != nil {
-		return err
-	}
 	return a.writeUsers(ctx, actor, func(q *models.Queries) error {
 		d, err := q.Department(id)
 		if err != nil {
@@ -172,7 +163,7 @@ func (a *Accounts) DeleteDepartment(ctx context.Context, actor Actor, id, versio
 // writeUsers changes accounts or departments under the lock on administrators,
 // so that no account can get a department while it is deleted.
 func (a *Accounts) writeUsers(ctx context.Context, actor Actor, fn func(*models.Queries) error) error {
-	return a.access.Write(ctx, a.store, actor, Need{Platform, "user", "write", 0}, func(q *models.Queries) error {
+	return a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *models.Queries) error {
 		if err := q.LockUsers(); err != nil {
 			return err
 		}

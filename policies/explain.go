@@ -11,16 +11,20 @@ import (
 )
 
 // platformRights are the rights outside projects.
-var platformRights = []string{"pool:read", "environment:read", "environment:write", "project:read", "project:write", "user:read", "user:write",
-	"provider:write", "device:write", "promise:read", "promise:write", "request:ask", "request:decide", "audit:read", "webhook:read", "webhook:write"}
+var platformRights = []Right{PoolRead, EnvironmentRead, EnvironmentWrite, ProjectRead, ProjectWrite, UserRead, UserWrite,
+	ProviderWrite, DeviceWrite, CapacityRead, CapacityWrite, RequestCreate, RequestDecide, AuditRead, WebhookRead, WebhookWrite}
 
-// Rights lists the rights that can be explained, as "object:act": of a project, or
-// of the platform.
+// Rights lists the names of the rights that can be explained: of a project, or of
+// the platform.
 func Rights(project bool) []string {
 	if project {
-		return append(models.PermissionNames(), "project:write")
+		return append(models.PermissionNames(), string(ProjectWrite))
 	}
-	return slices.Clone(platformRights)
+	names := make([]string, len(platformRights))
+	for i, right := range platformRights {
+		names[i] = string(right)
+	}
+	return names
 }
 
 // AccessQuery selects a user, a project and a right to explain.
@@ -75,8 +79,8 @@ func (a *Accounts) Explain(ctx context.Context, actor Actor, in AccessQuery) (e 
 	if err := x.find(in); err != nil {
 		return e, err
 	}
-	x.Object, x.Act = in.Object, in.Act
-	if right := in.Object + ":" + in.Act; !slices.Contains(Rights(x.Project.ID != 0), right) {
+	x.Object, x.Act, x.right = in.Object, in.Act, Right(in.Object+":"+in.Act)
+	if !slices.Contains(Rights(x.Project.ID != 0), string(x.right)) {
 		return x.Explanation, models.Invalid("right", "must be one of %s", strings.Join(Rights(x.Project.ID != 0), ", "))
 	}
 	err = x.explain()
@@ -86,6 +90,7 @@ func (a *Accounts) Explain(ctx context.Context, actor Actor, in AccessQuery) (e 
 // explainer builds an Explanation.
 type explainer struct {
 	Explanation
+	right   Right
 	access  *Access
 	q       *models.Queries
 	actor   Actor
@@ -102,7 +107,7 @@ func (x *explainer) find(in AccessQuery) error {
 		err = x.findMember()
 	}
 	switch self := x.Person.ID == x.actor.User.ID; {
-	case err != nil && models.KindOf(err) != models.KindNotFound, x.access.May(x.actor, Platform, "user", "read"):
+	case err != nil && models.KindOf(err) != models.KindNotFound, x.access.May(x.actor, Platform, UserRead):
 		return err
 	case err == nil && x.mayQuery(self):
 		return nil
@@ -167,7 +172,7 @@ func (x *explainer) mayQuery(self bool) bool {
 	case self:
 		return x.member.RemovedAt == nil
 	}
-	return x.access.May(x.actor, x.Project.ID, "member", "write")
+	return x.access.May(x.actor, x.Project.ID, MemberWrite)
 }
 
 func (x *explainer) addStep(effect Effect, text models.Text) {
@@ -233,7 +238,7 @@ func (x *explainer) membership() {
 // period reports whether the right can be used now: a launch needs a membership
 // and the project's period of use.
 func (x *explainer) period() bool {
-	if x.Object != "workspace" || x.Act != "launch" {
+	if x.right != WorkspaceLaunch {
 		return true
 	}
 	now, p := x.q.Now(), x.Project
@@ -253,7 +258,7 @@ func (x *explainer) period() bool {
 
 // rule finds the rule that permits it, or the missing permission.
 func (x *explainer) rule() (bool, error) {
-	rule, ok, err := x.access.rule(x.subject, x.Project.ID, x.Object, x.Act)
+	rule, ok, err := x.access.rule(x.subject, x.Project.ID, x.right)
 	if err != nil {
 		return false, err
 	}
@@ -262,13 +267,13 @@ func (x *explainer) rule() (bool, error) {
 		x.addStep(Allows, models.Say("Allowed by the rule “%s”.", strings.Join(rule, ", ")))
 		return true, nil
 	}
-	permission := models.Permission(x.Object, x.Act)
+	permission := models.Permission(string(x.right))
 	if x.Project.ID == 0 || permission == 0 {
 		x.addStep(Denies, models.Say("No rule allows this. Only a platform administrator can do it."))
 		return false, nil
 	}
 	x.Missing = permission.String()
-	if !x.access.May(x.actor, x.Project.ID, "project", "read") { // a former member
+	if !x.access.May(x.actor, x.Project.ID, ProjectRead) { // a former member
 		x.addStep(Denies, models.Say("No rule allows this. Missing permission: %s.", x.Missing))
 		return false, nil
 	}
@@ -287,9 +292,9 @@ func (x *explainer) rule() (bool, error) {
 }
 
 // rule returns the casbin rule that permits a right.
-func (a *Access) rule(actor Actor, project int64, obj, act string) (rule []string, ok bool, err error) {
+func (a *Access) rule(actor Actor, project int64, right Right) (rule []string, ok bool, err error) {
 	a.mu.Lock()
-	rule, ok, err = fixedRule(a.platform, fixedQuery{subjectsOf(&actor, 0, project), query{obj, act}})
+	rule, ok, err = fixedRule(a.platform, fixedQuery{subjectsOf(&actor, 0, project), right})
 	a.mu.Unlock()
 	if ok || err != nil || project == Platform || !actor.MemberOf(project) {
 		return rule, ok, err
@@ -298,7 +303,7 @@ func (a *Access) rule(actor Actor, project int64, obj, act string) (rule []strin
 	if err != nil {
 		return nil, false, err
 	}
-	return t.evaluate(actor.Grants[project], query{obj, act})
+	return t.evaluate(actor.Grants[project], right)
 }
 
 func date(t time.Time) string { return t.UTC().Format(time.DateOnly) }

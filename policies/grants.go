@@ -43,7 +43,7 @@ func (a *Access) currentPermissions(q *models.Queries, actor Actor, project int6
 // PermissionsIn is the set of the actor's permissions in a project: all for a platform
 // administrator, otherwise those of the role.
 func (a *Access) PermissionsIn(actor Actor, project int64) models.Permissions {
-	if a.May(actor, project, "project", "write") {
+	if a.May(actor, project, ProjectWrite) {
 		return models.AllPermissions
 	}
 	return actor.Grants[project].Permissions

@@ -182,7 +182,7 @@ func applyEmail(q *models.Queries, email string, in *SignInResult) error {
 // Identities lists an account's identities, for its owner and administrators.
 func (a *Accounts) Identities(ctx context.Context, actor Actor, user int64) ([]models.Identity, error) {
 	if actor.User.ID != user {
-		if err := a.access.Check(actor, Platform, "user", "read"); err != nil {
+		if err := a.access.Check(actor, Platform, UserRead); err != nil {
 			return nil, err
 		}
 	}
@@ -192,10 +192,8 @@ func (a *Accounts) Identities(ctx context.Context, actor Actor, user int64) ([]m
 // DeleteIdentity removes an identity from an account and ends its sessions. Rights
 // from groups stay. The last administrator cannot lose the only way to sign in.
 func (a *Accounts) DeleteIdentity(ctx context.Context, actor Actor, user, id int64) error {
-	if err := a.access.Check(actor, Platform, "user", "write"); err != nil {
-		return err
-	}
-	return a.access.Write(ctx, a.store, actor, Need{Platform, "user", "write", 0}, func(q *models.Queries) error {
+
+	return a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *models.Queries) error {
 		if err := q.LockUsers(); err != nil {
 			return err
 		}

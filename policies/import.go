@@ -19,12 +19,12 @@ var errDryRun = errors.New("only a dry run")
 // them or none. A dry run is the same transaction, rolled back at its end, so
 // that its report is exact. The import itself must come to the outcomes of the
 // dry run's plan, or changes nothing.
-func (a *Access) Import(ctx context.Context, store *models.Store, actor Actor, need Need, in models.Import,
+func (a *Access) Import(ctx context.Context, store *models.Store, actor Actor, project int64, right Right, in models.Import,
 	begin func(*models.Queries) (ImportRow, error)) (report models.ImportReport, err error) {
-	if !in.DryRun && in.Plan == "" {
-		return report, models.Invalid("plan", "is required; do a dry run first and send the plan that it returns")
-	}
-	err = a.Write(ctx, store, actor, need, func(q *models.Queries) error {
+	err = a.Write(ctx, store, actor, project, right, func(q *models.Queries) error {
+		if !in.DryRun && in.Plan == "" {
+			return models.Invalid("plan", "is required; do a dry run first and send the plan that it returns")
+		}
 		report = models.ImportReport{}
 		importRow, err := begin(q)
 		if err != nil {
@@ -33,7 +33,7 @@ func (a *Access) Import(ctx context.Context, store *models.Store, actor Actor, n
 		if err := importRows(&report, in.Records, importRow); err != nil {
 			return err
 		}
-		if err := report.SetPlan(fmt.Sprint(need.Object, need.Project)); err != nil {
+		if err := report.SetPlan(fmt.Sprint(right, project)); err != nil {
 			return err
 		}
 		switch {

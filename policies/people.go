@@ -23,7 +23,7 @@ type UserChange struct {
 
 // Users lists accounts whose name or address contains search.
 func (a *Accounts) Users(ctx context.Context, actor Actor, search string, page models.Page) ([]models.User, error) {
-	if err := a.access.Check(actor, Platform, "user", "read"); err != nil {
+	if err := a.access.Check(actor, Platform, UserRead); err != nil {
 		return nil, err
 	}
 	return a.store.Read(ctx).Users(search, page)
@@ -32,7 +32,7 @@ func (a *Accounts) Users(ctx context.Context, actor Actor, search string, page m
 // User finds an account: the actor's own, or any for an administrator.
 func (a *Accounts) User(ctx context.Context, actor Actor, id int64) (models.User, error) {
 	if actor.User.ID != id {
-		if err := a.access.Check(actor, Platform, "user", "read"); err != nil {
+		if err := a.access.Check(actor, Platform, UserRead); err != nil {
 			return models.User{}, err
 		}
 	}
@@ -42,15 +42,12 @@ func (a *Accounts) User(ctx context.Context, actor Actor, id int64) (models.User
 // UpdateUser changes an account. The last administrator stays one. Disabling an
 // account ends its sessions and tokens at once.
 func (a *Accounts) UpdateUser(ctx context.Context, actor Actor, id int64, in UserChange) (u models.User, err error) {
-	if err := a.access.Check(actor, Platform, "user", "write"); err != nil {
-		return u, err
-	}
-	var p models.Problems
-	in.Name = models.CheckName("name", in.Name, &p)
-	if err := p.Err(); err != nil {
-		return u, err
-	}
-	err = a.access.Write(ctx, a.store, actor, Need{Platform, "user", "write", 0}, func(q *models.Queries) error {
+	err = a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *models.Queries) error {
+		var p models.Problems
+		in.Name = models.CheckName("name", in.Name, &p)
+		if err := p.Err(); err != nil {
+			return err
+		}
 		if err := q.LockUsers(); err != nil { // Write does not lock for system actors
 			return err
 		}
@@ -107,10 +104,14 @@ func (a *Accounts) checkLastAdministrator(q *models.Queries, before, after model
 // ResetPassword sets an account's password and ends its sessions and tokens.
 // Accounts that sign in with an identity provider have no password.
 func (a *Accounts) ResetPassword(ctx context.Context, actor Actor, id int64, password string) error {
-	if err := a.access.Check(actor, Platform, "user", "write"); err != nil {
+	if err := a.access.Check(actor, Platform, UserWrite); err != nil {
 		return err
 	}
-	return a.setPassword(ctx, actor, Need{Platform, "user", "write", 0}, id, password)
+	hash, err := a.newHash(ctx, password)
+	if err != nil {
+		return err
+	}
+	return a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *models.Queries) error { return setPassword(q, actor, id, hash) })
 }
 
 // ChangePassword replaces the actor's own password, which ends all sessions; the
@@ -134,42 +135,45 @@ func (a *Accounts) ChangePassword(ctx context.Context, actor Actor, current, pas
 		return models.Invalid("current", "is not your current password")
 	}
 	a.failures.clear(actor.User.Email, "")
-	return a.setPassword(ctx, actor, Need{}, actor.User.ID, password)
-}
-
-func (a *Accounts) setPassword(ctx context.Context, actor Actor, need Need, id int64, password string) error {
-	var p models.Problems
-	checkPasswordRules("password", password, &p)
-	if err := p.Err(); err != nil {
-		return err
-	}
-	hash, err := a.hash(ctx, password)
+	hash, err := a.newHash(ctx, password)
 	if err != nil {
 		return err
 	}
-	return a.access.Write(ctx, a.store, actor, need, func(q *models.Queries) error {
-		u, err := q.User(id)
-		if err != nil {
-			return err
-		}
-		if err := requirePassword(q, u); err != nil {
-			return err
-		}
-		u.PasswordHash = hash
-		u.SessionEpoch++
-		if err := q.UpdateUser(&u); err != nil {
-			return err
-		}
-		if err := q.DeleteSecretsOf(id); err != nil {
-			return err
-		}
-		return actor.Audit(q, Change{Action: "reset-password", Object: "account", ID: id})
-	})
+	return a.access.WriteSelf(ctx, a.store, actor, func(q *models.Queries) error { return setPassword(q, actor, actor.User.ID, hash) })
+}
+
+// newHash checks and hashes a new password. It takes too long for a transaction.
+func (a *Accounts) newHash(ctx context.Context, password string) (string, error) {
+	var p models.Problems
+	checkPasswordRules("password", password, &p)
+	if err := p.Err(); err != nil {
+		return "", err
+	}
+	return a.hash(ctx, password)
+}
+
+func setPassword(q *models.Queries, actor Actor, id int64, hash string) error {
+	u, err := q.User(id)
+	if err != nil {
+		return err
+	}
+	if err := requirePassword(q, u); err != nil {
+		return err
+	}
+	u.PasswordHash = hash
+	u.SessionEpoch++
+	if err := q.UpdateUser(&u); err != nil {
+		return err
+	}
+	if err := q.DeleteSecretsOf(id); err != nil {
+		return err
+	}
+	return actor.Audit(q, Change{Action: "reset-password", Object: "account", ID: id})
 }
 
 // UserByAddress finds an account by its e-mail address.
 func (a *Accounts) UserByAddress(ctx context.Context, actor Actor, address string) (models.User, error) {
-	if err := a.access.Check(actor, Platform, "user", "read"); err != nil {
+	if err := a.access.Check(actor, Platform, UserRead); err != nil {
 		return models.User{}, err
 	}
 	return a.store.Read(ctx).UserByEmail(strings.ToLower(strings.TrimSpace(address)))

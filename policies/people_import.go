@@ -21,11 +21,7 @@ var peopleFields = map[string]string{"department_id": "department"}
 // provider that may link accounts. A dry run returns every row's outcome and
 // changes nothing.
 func (a *Accounts) ImportPeople(ctx context.Context, actor Actor, in models.Import) (models.ImportReport, error) {
-	if err := a.access.Check(actor, Platform, "user", "write"); err != nil {
-		return models.ImportReport{}, err
-	}
-	need := Need{Platform, "user", "write", 0}
-	return a.access.Import(ctx, a.store, actor, need, in, func(q *models.Queries) (ImportRow, error) {
+	return a.access.Import(ctx, a.store, actor, Platform, UserWrite, in, func(q *models.Queries) (ImportRow, error) {
 		i := peopleImport{accounts: a, q: q, actor: actor, departments: map[string]*int64{"": nil}, names: map[int64]string{}}
 		if err := q.LockUsers(); err != nil {
 			return nil, err

@@ -3,7 +3,7 @@ package policies
 import (
 	"log/slog"
 	"strconv"
-	"strings"
+
 	"sync"
 	"sync/atomic"
 
@@ -45,10 +45,8 @@ type tenant struct {
 // projection is one role in the enforcer.
 type projection struct {
 	permissions models.Permissions
-	verdicts    map[query]bool
+	verdicts    map[Right]bool
 }
-
-type query struct{ obj, act string }
 
 // get returns the tenant of a project, and creates it if needed.
 func (ts *tenants) get(project int64, blank model.Model) (*tenant, error) {
@@ -92,26 +90,26 @@ func (ts *tenants) evict() {
 }
 
 // roleMay evaluates the rules of a role in its project.
-func (a *Access) roleMay(project int64, grant Grant, obj, act string) bool {
+func (a *Access) roleMay(project int64, grant Grant, right Right) bool {
 	t, err := a.tenants.get(project, a.blank)
 	if err != nil {
-		return denyOnError(false, err, obj, act)
+		return denyOnError(false, err, right)
 	}
-	wanted := query{obj, act}
+
 	t.mu.RLock()
 	role, known := t.roles[grant.Role]
-	verdict, cached := role.verdicts[wanted]
+	verdict, cached := role.verdicts[right]
 	t.mu.RUnlock()
 	if known && cached && role.permissions == grant.Permissions {
 		return verdict
 	}
-	_, verdict, err = t.evaluate(grant, wanted)
-	return denyOnError(verdict, err, obj, act)
+	_, verdict, err = t.evaluate(grant, right)
+	return denyOnError(verdict, err, right)
 }
 
 // evaluate calls casbin with the role's present rules and caches the verdict. It
 // also returns the rule that permits.
-func (t *tenant) evaluate(grant Grant, wanted query) (rule []string, ok bool, err error) {
+func (t *tenant) evaluate(grant Grant, right Right) (rule []string, ok bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	role, known := t.roles[grant.Role]
@@ -120,8 +118,9 @@ func (t *tenant) evaluate(grant Grant, wanted query) (rule []string, ok bool, er
 			return nil, false, err
 		}
 	}
-	if ok, rule, err = t.enforcer.EnforceEx(roleSubject(grant.Role), t.domain, wanted.obj, wanted.act); err == nil {
-		cacheVerdict(role.verdicts, wanted, ok)
+	object, act := right.split()
+	if ok, rule, err = t.enforcer.EnforceEx(roleSubject(grant.Role), t.domain, object, act); err == nil {
+		cacheVerdict(role.verdicts, right, ok)
 	}
 	return rule, ok, err
 }
@@ -139,15 +138,15 @@ func (t *tenant) project(grant Grant) (projection, error) {
 	}
 	var rules [][]string
 	for _, name := range grant.Permissions.Names() {
-		obj, act, _ := strings.Cut(name, ":")
-		rules = append(rules, []string{sub, t.domain, obj, act})
+		object, act := Right(name).split()
+		rules = append(rules, []string{sub, t.domain, object, act})
 	}
 	if len(rules) > 0 {
 		if _, err := t.enforcer.AddPolicies(rules); err != nil {
 			return projection{}, err
 		}
 	}
-	role := projection{grant.Permissions, map[query]bool{}}
+	role := projection{grant.Permissions, map[Right]bool{}}
 	t.roles[grant.Role] = role
 	return role, nil
 }
@@ -163,9 +162,9 @@ func cacheVerdict[K comparable](verdicts map[K]bool, key K, verdict bool) {
 }
 
 // denyOnError denies when a rule cannot be evaluated.
-func denyOnError(verdict bool, err error, obj, act string) bool {
+func denyOnError(verdict bool, err error, right Right) bool {
 	if err != nil {
-		slog.Error("an access rule cannot be evaluated; access is denied", "obj", obj, "act", act, "err", err)
+		slog.Error("an access rule cannot be evaluated; access is denied", "right", right, "err", err)
 	}
 	return err == nil && verdict
 }

@@ -141,7 +141,7 @@ func ask(t *rapid.T, a *policies.Access, plain *casbin.Enforcer, actor policies.
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := a.May(actor, project, obj, act); got != want {
+	if got := a.May(actor, project, policies.Right(right)); got != want {
 		t.Fatalf("%+v may %s in %d: %t, casbin says %t", actor.Grants, right, project, got, want)
 	}
 }
@@ -213,16 +213,15 @@ func largeTables() (accessTables, []policies.Actor) {
 func TestCachedVerdictsAllocateNothing(t *testing.T) {
 	a := access(t)
 	_, actors := largeTables()
-	for _, right := range []string{"role write", "workspace stop", "pool read"} {
-		obj, act := cut(right)
+	for _, right := range []policies.Right{policies.RoleWrite, policies.WorkspaceStop, policies.PoolRead} {
 		for _, who := range actors {
-			a.May(who, who.User.ID/10, obj, act)
+			a.May(who, who.User.ID/10, right)
 		}
 		i := 0
 		if n := testing.AllocsPerRun(1000, func() {
 			who := actors[i*7%len(actors)]
 			i++
-			a.May(who, who.User.ID/10, obj, act)
+			a.May(who, who.User.ID/10, right)
 		}); n != 0 {
 			t.Errorf("%s: %v allocations", right, n)
 		}
@@ -247,12 +246,12 @@ func BenchmarkVerdict(b *testing.B) {
 	}
 	a := access(b)
 	for _, who := range actors {
-		a.May(who, who.User.ID/10, "role", "write")
+		a.May(who, who.User.ID/10, policies.RoleWrite)
 	}
-	each("cached", func(who policies.Actor, project int64) bool { return a.May(who, project, "role", "write") })
+	each("cached", func(who policies.Actor, project int64) bool { return a.May(who, project, policies.RoleWrite) })
 	each("uncached", func(who policies.Actor, project int64) bool {
 		a.ClearVerdicts(project)
-		return a.May(who, project, "role", "write")
+		return a.May(who, project, policies.RoleWrite)
 	})
 	asked := 0
 	each("changed-role", func(who policies.Actor, project int64) bool {
@@ -262,7 +261,7 @@ func BenchmarkVerdict(b *testing.B) {
 			was.Permissions |= models.WorkspaceStop
 		}
 		who.Grants = map[int64]policies.Grant{project: was}
-		return a.May(who, project, "role", "write")
+		return a.May(who, project, policies.RoleWrite)
 	})
 	plain := w.plain(b)
 	each("plain-casbin", func(who policies.Actor, project int64) bool {

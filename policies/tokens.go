@@ -55,7 +55,7 @@ func (a *Accounts) createToken(ctx context.Context, actor Actor, userID int64, i
 		return t, "", err
 	}
 	secret = TokenPrefix + NewSecret()
-	err = a.access.Write(ctx, a.store, actor, Need{}, func(q *models.Queries) error {
+	err = a.access.WriteSelf(ctx, a.store, actor, func(q *models.Queries) error {
 		now := q.Now()
 		t = models.AccessToken{UserID: userID, Name: in.Name, Hash: HashSecret(secret), ExpiresAt: now.Add(in.Lifetime), CreatedAt: now}
 		if err := q.CreateAccessToken(&t); err != nil {
@@ -84,7 +84,7 @@ func (a *Accounts) DeleteToken(ctx context.Context, actor Actor, id int64) error
 	if actor.User.ID == 0 {
 		return unauthenticated(nil)
 	}
-	return a.access.Write(ctx, a.store, actor, Need{}, func(q *models.Queries) error {
+	return a.access.WriteSelf(ctx, a.store, actor, func(q *models.Queries) error {
 		tokens, err := q.AccessTokens(actor.User.ID)
 		if err != nil {
 			return err

@@ -6,50 +6,72 @@ import (
 	"weir/models"
 )
 
-// Need is the right that a change requires. The zero Need requires only that the
-// actor is still authenticated: enough for the actor's own things.
-type Need struct {
-	Project     int64  // Platform for things without a project
-	Object, Act string // as in Check
-	Owner       int64  // owner of the thing, when owners may do it
+// Write runs fn in a transaction in which the actor has a right. The right is
+// checked before, so that refusals cost no transaction, and again inside it, under
+// the locks that every revocation takes: after a revocation the change is refused,
+// and a concurrent revocation returns only after the change is done. When the
+// change itself revokes rights, they are gone on every server when Write returns.
+//
+// Check the input in fn: an actor without the right must not learn about it.
+func (a *Access) Write(ctx context.Context, store *models.Store, actor Actor, project int64, right Right, fn func(*models.Queries) error) error {
+	return a.WriteOwned(ctx, store, actor, 0, project, right, fn)
 }
 
-// Write runs fn in a transaction in which the actor has the required right. Rights
-// are read again inside it, under the locks that every revocation takes: after a
-// revocation the change is refused, and a concurrent revocation returns only after
-// the change is done. When the change itself revokes rights, they are gone on
-// every server when Write returns.
-func (a *Access) Write(ctx context.Context, store *models.Store, actor Actor, need Need, fn func(*models.Queries) error) error {
+// WriteOwned is Write for an object that belongs to the user with id owner.
+func (a *Access) WriteOwned(ctx context.Context, store *models.Store, actor Actor, owner, project int64, right Right, fn func(*models.Queries) error) error {
+	if err := a.checkOwned(actor, owner, project, right); err != nil {
+		return err
+	}
 	return store.InRevokingTx(ctx, func(q *models.Queries) error {
-		if err := a.recheck(q, actor, need); err != nil {
+		if err := a.recheck(q, actor, owner, project, right); err != nil {
 			return err
 		}
 		return fn(q)
 	})
 }
 
+// WriteSelf is Write for the actor's own things: it requires only that the actor
+// is still authenticated.
+func (a *Access) WriteSelf(ctx context.Context, store *models.Store, actor Actor, fn func(*models.Queries) error) error {
+	return store.InRevokingTx(ctx, func(q *models.Queries) error {
+		if actor.System == "" {
+			if _, err := reload(q, actor); err != nil {
+				return err
+			}
+		}
+		return fn(q)
+	})
+}
+
+func (a *Access) checkOwned(actor Actor, owner, project int64, right Right) error {
+	if a.MayOwned(actor, owner, project, right) {
+		return nil
+	}
+	return a.Check(actor, project, right)
+}
+
 // recheck reads the actor's rights again under lock, and checks them.
-func (a *Access) recheck(q *models.Queries, actor Actor, need Need) error {
+func (a *Access) recheck(q *models.Queries, actor Actor, owner, project int64, right Right) error {
 	if actor.System != "" {
 		return nil
 	}
-	if err := lockRights(q, need); err != nil {
+	if err := lockRights(q, project, right); err != nil {
 		return err
 	}
 	now, err := reload(q, actor)
-	if err != nil || need.Object == "" || a.MayOwned(now, need.Owner, need.Project, need.Object, need.Act) {
+	if err != nil {
 		return err
 	}
-	return a.Check(now, need.Project, need.Object, need.Act)
+	return a.checkOwned(now, owner, project, right)
 }
 
 // lockRights takes the locks under which rights change: of the project for its
 // roles, of the administrators for accounts.
-func lockRights(q *models.Queries, need Need) error {
-	if need.Project != Platform {
-		return q.LockProjectRow(need.Project)
+func lockRights(q *models.Queries, project int64, right Right) error {
+	if project != Platform {
+		return q.LockProjectRow(project)
 	}
-	if need.Object == "user" {
+	if object, _ := right.split(); object == "user" {
 		return q.LockUsers()
 	}
 	return nil

@@ -95,7 +95,7 @@ const (
 // Planning replays the pool's own past; only administrators and auditors may. A
 // pool of which nothing was asked yet has none: Jobs is 0.
 func (s *Scheduler) Planning(ctx context.Context, actor policies.Actor, in PlanningInput) (v PlanningView, err error) {
-	if err := s.access.Check(actor, policies.Platform, "provider", "read"); err != nil {
+	if err := s.access.Check(actor, policies.Platform, policies.ProviderRead); err != nil {
 		return v, err
 	}
 	if in.Days == 0 {

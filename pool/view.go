@@ -27,7 +27,7 @@ type DecisionRecordView = models.DecisionRecordView
 
 // View shows the pool.
 func (s *Scheduler) View(ctx context.Context, actor policies.Actor) (v View, err error) {
-	if err := s.access.Check(actor, policies.Platform, "pool", "read"); err != nil {
+	if err := s.access.Check(actor, policies.Platform, policies.PoolRead); err != nil {
 		return v, err
 	}
 	q := s.store.Read(ctx)
@@ -43,7 +43,7 @@ func (s *Scheduler) View(ctx context.Context, actor policies.Actor) (v View, err
 	if v.Waiting, err = viewer.waiting(q, snap); err != nil {
 		return v, err
 	}
-	if s.access.May(actor, policies.Platform, "provider", "read") {
+	if s.access.May(actor, policies.Platform, policies.ProviderRead) {
 		if v.Unmet, err = unmet(q, snap.now); err != nil {
 			return v, err
 		}
@@ -59,7 +59,7 @@ func (s *Scheduler) View(ctx context.Context, actor policies.Actor) (v View, err
 // which they hold shares, and where they stand in the queue. It costs as much
 // as they hold, not as the pool is large.
 func (s *Scheduler) ViewOf(ctx context.Context, actor policies.Actor, workspaces ...int64) (v View, err error) {
-	if err := s.access.Check(actor, policies.Platform, "pool", "read"); err != nil {
+	if err := s.access.Check(actor, policies.Platform, policies.PoolRead); err != nil {
 		return v, err
 	}
 	q := s.store.Read(ctx)
@@ -96,7 +96,7 @@ func computing(providers []ProviderView) int64 {
 
 // Provider shows one provider.
 func (s *Scheduler) Provider(ctx context.Context, actor policies.Actor, id int64) (v ProviderView, err error) {
-	if err := s.access.Check(actor, policies.Platform, "pool", "read"); err != nil {
+	if err := s.access.Check(actor, policies.Platform, policies.PoolRead); err != nil {
 		return v, err
 	}
 	q := s.store.Read(ctx)
@@ -129,7 +129,7 @@ func enrolledAt(q *models.Queries, provider int64) (*time.Time, error) {
 
 // Device shows one device with the history of its shares.
 func (s *Scheduler) Device(ctx context.Context, actor policies.Actor, id int64) (v DeviceView, history []ShareView, err error) {
-	if err := s.access.Check(actor, policies.Platform, "pool", "read"); err != nil {
+	if err := s.access.Check(actor, policies.Platform, policies.PoolRead); err != nil {
 		return v, nil, err
 	}
 	q := s.store.Read(ctx)

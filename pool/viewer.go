@@ -67,7 +67,7 @@ func (s *Scheduler) viewer(actor policies.Actor) viewer {
 func (v viewer) maySee(project int64) bool {
 	may, known := v.sees[project]
 	if !known {
-		may = v.scheduler.access.May(v.actor, project, "workspace", "read")
+		may = v.scheduler.access.May(v.actor, project, policies.WorkspaceRead)
 		v.sees[project] = may
 	}
 	return may

@@ -82,7 +82,7 @@ func (in EnvironmentInput) apply(e *models.Environment) {
 
 // Environments lists the catalogue.
 func (c *Catalogue) Environments(ctx context.Context, actor policies.Actor) ([]models.Environment, error) {
-	if err := c.access.Check(actor, policies.Platform, "environment", "read"); err != nil {
+	if err := c.access.Check(actor, policies.Platform, policies.EnvironmentRead); err != nil {
 		return nil, err
 	}
 	return c.store.Read(ctx).Environments()
@@ -90,7 +90,7 @@ func (c *Catalogue) Environments(ctx context.Context, actor policies.Actor) ([]m
 
 // Environment finds one entry.
 func (c *Catalogue) Environment(ctx context.Context, actor policies.Actor, id int64) (models.Environment, error) {
-	if err := c.access.Check(actor, policies.Platform, "environment", "read"); err != nil {
+	if err := c.access.Check(actor, policies.Platform, policies.EnvironmentRead); err != nil {
 		return models.Environment{}, err
 	}
 	return c.store.Read(ctx).Environment(id)
@@ -120,13 +120,10 @@ func (c *Catalogue) Match(ctx context.Context, actor policies.Actor, in MatchInp
 // Create adds an environment; only administrators may, for its command runs
 // in every workspace that uses it.
 func (c *Catalogue) Create(ctx context.Context, actor policies.Actor, in EnvironmentInput) (e models.Environment, err error) {
-	if err := c.access.Check(actor, policies.Platform, "environment", "write"); err != nil {
-		return e, err
-	}
-	if err := in.check(); err != nil {
-		return e, err
-	}
-	err = c.access.Write(ctx, c.store, actor, policies.Need{Project: policies.Platform, Object: "environment", Act: "write"}, func(q *models.Queries) error {
+	err = c.access.Write(ctx, c.store, actor, policies.Platform, policies.EnvironmentWrite, func(q *models.Queries) error {
+		if err := in.check(); err != nil {
+			return err
+		}
 		e = models.Environment{Version: 1, CreatedAt: q.Now()}
 		in.apply(&e)
 		if err := q.CreateEnvironment(&e); err != nil {
@@ -139,13 +136,10 @@ func (c *Catalogue) Create(ctx context.Context, actor policies.Actor, in Environ
 
 // Update replaces an environment.
 func (c *Catalogue) Update(ctx context.Context, actor policies.Actor, id int64, in EnvironmentInput) (e models.Environment, err error) {
-	if err := c.access.Check(actor, policies.Platform, "environment", "write"); err != nil {
-		return e, err
-	}
-	if err := in.check(); err != nil {
-		return e, err
-	}
-	err = c.access.Write(ctx, c.store, actor, policies.Need{Project: policies.Platform, Object: "environment", Act: "write"}, func(q *models.Queries) error {
+	err = c.access.Write(ctx, c.store, actor, policies.Platform, policies.EnvironmentWrite, func(q *models.Queries) error {
+		if err := in.check(); err != nil {
+			return err
+		}
 		if e, err = q.Environment(id); err != nil {
 			return err
 		}
@@ -164,10 +158,7 @@ func (c *Catalogue) Update(ctx context.Context, actor policies.Actor, id int64, 
 
 // Delete removes an environment that no workspace ever used.
 func (c *Catalogue) Delete(ctx context.Context, actor policies.Actor, id int64) error {
-	if err := c.access.Check(actor, policies.Platform, "environment", "write"); err != nil {
-		return err
-	}
-	return c.access.Write(ctx, c.store, actor, policies.Need{Project: policies.Platform, Object: "environment", Act: "write"}, func(q *models.Queries) error {
+	return c.access.Write(ctx, c.store, actor, policies.Platform, policies.EnvironmentWrite, func(q *models.Queries) error {
 		e, err := q.Environment(id)
 		if err != nil {
 			return err

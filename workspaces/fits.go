@@ -32,7 +32,7 @@ var usualSizes = []models.Demand{
 // had there now, by the role's peak, the project's quota and the pool, and
 // why the others could not. Of CPU and memory nothing is asked.
 func (s *Service) Available(ctx context.Context, actor policies.Actor, project int64) (list []Fit, err error) {
-	if err := s.access.Check(actor, project, "workspace", "launch"); err != nil {
+	if err := s.access.Check(actor, project, policies.WorkspaceLaunch); err != nil {
 		return nil, err
 	}
 	q := s.store.Read(ctx)

@@ -118,16 +118,12 @@ type launchPlan struct {
 // Launch starts a workspace, or queues it, as in.WhenShort says. When the
 // demand cannot be met now and neither was chosen, the error is a *Short.
 func (s *Service) Launch(ctx context.Context, actor policies.Actor, in LaunchInput) (w models.Workspace, err error) {
-	if err := s.access.Check(actor, in.ProjectID, "workspace", "launch"); err != nil {
-		return w, err
-	}
-	constraints, err := in.check()
-	if err != nil {
-		return w, err
-	}
 	var short *Short
-	need := policies.Need{Project: in.ProjectID, Object: "workspace", Act: "launch"}
-	err = s.access.Write(ctx, s.store, actor, need, func(q *models.Queries) error {
+	err = s.access.Write(ctx, s.store, actor, in.ProjectID, policies.WorkspaceLaunch, func(q *models.Queries) error {
+		constraints, err := in.check()
+		if err != nil {
+			return err
+		}
 		short = nil
 		project, err := q.LockProject(actor.Scope(), in.ProjectID)
 		if err != nil {
@@ -374,12 +370,11 @@ func describe(d models.Demand) models.Text {
 // Stop asks a workspace to end. One that waits ends at once; one that runs is
 // stopped by the reconciler and keeps its shares until it is gone.
 func (s *Service) Stop(ctx context.Context, actor policies.Actor, id int64) (w models.Workspace, err error) {
-	if w, err = s.authorize(ctx, actor, id, "stop"); err != nil {
+	if w, err = s.authorize(ctx, actor, id, policies.WorkspaceStop); err != nil {
 		return w, err
 	}
 	by := actor.Label()
-	need := policies.Need{Project: w.ProjectID, Object: "workspace", Act: "stop", Owner: w.UserID}
-	err = s.access.Write(ctx, s.store, actor, need, func(q *models.Queries) error {
+	err = s.access.WriteOwned(ctx, s.store, actor, w.UserID, w.ProjectID, policies.WorkspaceStop, func(q *models.Queries) error {
 		if _, err := q.LockProject(models.Everything, w.ProjectID); err != nil {
 			return err
 		}
@@ -414,17 +409,17 @@ func stopWorkspace(q *models.Queries, actor policies.Actor, w *models.Workspace,
 
 // authorize finds a workspace that the actor may do act to; what it may not even
 // see does not exist.
-func (s *Service) authorize(ctx context.Context, actor policies.Actor, id int64, act string) (models.Workspace, error) {
+func (s *Service) authorize(ctx context.Context, actor policies.Actor, id int64, right policies.Right) (models.Workspace, error) {
 	w, err := s.store.Read(ctx).Workspace(actor.Scope(), id)
 	switch {
 	case !actor.SignedIn():
-		return w, s.access.Check(actor, policies.Platform, "workspace", act)
+		return w, s.access.Check(actor, policies.Platform, right)
 	case err != nil:
 		return w, err
-	case s.access.MayOwned(actor, w.UserID, w.ProjectID, "workspace", act):
+	case s.access.MayOwned(actor, w.UserID, w.ProjectID, right):
 		return w, nil
 	default:
-		return w, s.access.Check(actor, w.ProjectID, "workspace", act)
+		return w, s.access.Check(actor, w.ProjectID, right)
 	}
 }
 

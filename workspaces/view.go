@@ -27,7 +27,7 @@ type Preview struct {
 // Preview works a launch out without changing anything. What is wrong with
 // the input comes back as problems beside the rest.
 func (s *Service) Preview(ctx context.Context, actor policies.Actor, in LaunchInput) (v Preview, err error) {
-	if err := s.access.Check(actor, in.ProjectID, "workspace", "launch"); err != nil {
+	if err := s.access.Check(actor, in.ProjectID, policies.WorkspaceLaunch); err != nil {
 		return v, err
 	}
 	q := s.store.Read(ctx)
@@ -86,7 +86,7 @@ type View struct {
 
 // View shows a workspace of a project that the actor may see.
 func (s *Service) View(ctx context.Context, actor policies.Actor, id int64) (v View, err error) {
-	w, err := s.authorize(ctx, actor, id, "read")
+	w, err := s.authorize(ctx, actor, id, policies.WorkspaceRead)
 	if err != nil {
 		return v, err
 	}
@@ -100,7 +100,7 @@ func (s *Service) View(ctx context.Context, actor policies.Actor, id int64) (v V
 	if v.Shares, err = q.SharesOf(id); err != nil {
 		return v, err
 	}
-	v.MayStop = s.access.MayOwned(actor, w.UserID, w.ProjectID, "workspace", "stop") && !v.State.Ended() && v.State != models.StateStopping
+	v.MayStop = s.access.MayOwned(actor, w.UserID, w.ProjectID, policies.WorkspaceStop) && !v.State.Ended() && v.State != models.StateStopping
 	v.MayOpen = s.mayOpen(actor, w)
 	if err := v.addEnding(q, w); err != nil {
 		return v, err
@@ -151,18 +151,18 @@ func queuePosition(q *models.Queries, w models.Workspace) (int, error) {
 // mayOpen reports whether the actor owns the notebook: whoever is inside acts in
 // the owner's name.
 func (s *Service) mayOpen(actor policies.Actor, w models.Workspace) bool {
-	return actor.User.ID != 0 && actor.User.ID == w.UserID && s.access.MayOwned(actor, w.UserID, w.ProjectID, "workspace", "open")
+	return actor.User.ID != 0 && actor.User.ID == w.UserID && s.access.MayOwned(actor, w.UserID, w.ProjectID, policies.WorkspaceOpen)
 }
 
 // List shows the actor's own workspaces, and those of others in projects
 // whose workspaces the actor may see, newest first.
 func (s *Service) List(ctx context.Context, actor policies.Actor, f models.WorkspaceFilter, page models.Page) ([]models.WorkspaceView, error) {
 	if !actor.SignedIn() {
-		return nil, s.access.Check(actor, policies.Platform, "workspace", "read")
+		return nil, s.access.Check(actor, policies.Platform, policies.WorkspaceRead)
 	}
 	f.Own, f.HiddenProjects = actor.User.ID, nil
 	for project := range actor.Grants {
-		if !s.access.May(actor, project, "workspace", "read") {
+		if !s.access.May(actor, project, policies.WorkspaceRead) {
 			f.HiddenProjects = append(f.HiddenProjects, project)
 		}
 	}

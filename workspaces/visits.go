@@ -17,7 +17,7 @@ const (
 // running workspace. It is bound to the user, the workspace and the portal
 // session or access token that asked.
 func (s *Service) Open(ctx context.Context, actor policies.Actor, id int64) (secret string, err error) {
-	w, err := s.authorize(ctx, actor, id, "read")
+	w, err := s.authorize(ctx, actor, id, policies.WorkspaceRead)
 	if err != nil {
 		return "", err
 	}
@@ -28,8 +28,7 @@ func (s *Service) Open(ctx context.Context, actor policies.Actor, id int64) (sec
 		return "", notRunning(w.State)
 	}
 	secret = policies.NewSecret()
-	need := policies.Need{Project: w.ProjectID, Object: "workspace", Act: "open", Owner: w.UserID}
-	return secret, s.access.Write(ctx, s.store, actor, need, func(q *models.Queries) error {
+	return secret, s.access.WriteOwned(ctx, s.store, actor, w.UserID, w.ProjectID, policies.WorkspaceOpen, func(q *models.Queries) error {
 		return q.PutOneTimeToken(models.OneTimeToken{Hash: policies.HashSecret(secret), Purpose: "open", UserID: &w.UserID,
 			WorkspaceID: &w.ID, Session: actor.Session, ExpiresAt: q.Now().Add(openLifetime)})
 	})
@@ -106,7 +105,7 @@ func (s *Service) AdmitVisit(ctx context.Context, id int64, secret string) (mode
 // AdmitActor says where the actor's own notebook answers; a foreign one does
 // not exist.
 func (s *Service) AdmitActor(ctx context.Context, actor policies.Actor, id int64) (a models.Admission, err error) {
-	w, err := s.authorize(ctx, actor, id, "read")
+	w, err := s.authorize(ctx, actor, id, policies.WorkspaceRead)
 	if err != nil {
 		return a, err
 	}

@@ -55,7 +55,7 @@ func (s *Service) Read(ctx context.Context, actor policies.Actor, id int64) (n m
 	if err := signedIn(actor); err != nil {
 		return n, err
 	}
-	err = s.Access.Write(ctx, s.Store, actor, policies.Need{}, func(q *models.Queries) error {
+	err = s.Access.WriteSelf(ctx, s.Store, actor, func(q *models.Queries) error {
 		if n, err = q.Notification(actor.User.ID, id); err != nil || n.ReadAt != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func (s *Service) ReadAll(ctx context.Context, actor policies.Actor, upTo int64)
 	if err := signedIn(actor); err != nil {
 		return err
 	}
-	return s.Access.Write(ctx, s.Store, actor, policies.Need{}, func(q *models.Queries) error {
+	return s.Access.WriteSelf(ctx, s.Store, actor, func(q *models.Queries) error {
 		return q.ReadNotifications(actor.User.ID, 0, upTo)
 	})
 }
@@ -102,7 +102,7 @@ func (s *Service) prefer(ctx context.Context, actor policies.Actor, change func(
 	if err := signedIn(actor); err != nil {
 		return err
 	}
-	return s.Access.Write(ctx, s.Store, actor, policies.Need{}, func(q *models.Queries) error {
+	return s.Access.WriteSelf(ctx, s.Store, actor, func(q *models.Queries) error {
 		p, err := q.NotificationPreference(actor.User.ID)
 		if err != nil {
 			return err
@@ -119,16 +119,13 @@ func (s *Service) prefer(ctx context.Context, actor policies.Actor, change func(
 // TestMail tells the actor something, by e-mail too: an administrator sees by
 // it whether e-mail arrives.
 func (s *Service) TestMail(ctx context.Context, actor policies.Actor) error {
-	if err := s.Access.Check(actor, policies.Platform, "webhook", "write"); err != nil {
-		return err
-	}
-	if err := signedIn(actor); err != nil {
-		return err
-	}
-	if !s.Store.Mail {
-		return models.Conflict("No mail server is configured. Start Weir with --smtp-url.")
-	}
 	return s.write(ctx, actor, func(q *models.Queries) error {
+		if err := signedIn(actor); err != nil {
+			return err
+		}
+		if !s.Store.Mail {
+			return models.Conflict("No mail server is configured. Start Weir with --smtp-url.")
+		}
 		p, err := q.NotificationPreference(actor.User.ID)
 		if err != nil {
 			return err
@@ -142,7 +139,7 @@ func (s *Service) TestMail(ctx context.Context, actor policies.Actor) error {
 
 // write is a transaction of somebody who may manage webhooks.
 func (s *Service) write(ctx context.Context, actor policies.Actor, fn func(*models.Queries) error) error {
-	return s.Access.Write(ctx, s.Store, actor, policies.Need{Object: "webhook", Act: "write"}, fn)
+	return s.Access.Write(ctx, s.Store, actor, policies.Platform, policies.WebhookWrite, fn)
 }
 
 func number(n int64) string { return strconv.FormatInt(n, 10) }

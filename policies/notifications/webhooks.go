@@ -80,7 +80,7 @@ func (s *Service) checkURL(text string, p *models.Problems) {
 
 // Webhooks lists all webhooks.
 func (s *Service) Webhooks(ctx context.Context, actor policies.Actor) ([]models.Webhook, error) {
-	if err := s.Access.Check(actor, policies.Platform, "webhook", "read"); err != nil {
+	if err := s.Access.Check(actor, policies.Platform, policies.WebhookRead); err != nil {
 		return nil, err
 	}
 	return s.Store.Read(ctx).Webhooks()
@@ -88,7 +88,7 @@ func (s *Service) Webhooks(ctx context.Context, actor policies.Actor) ([]models.
 
 // Webhook finds one webhook.
 func (s *Service) Webhook(ctx context.Context, actor policies.Actor, id int64) (w models.Webhook, err error) {
-	if err := s.Access.Check(actor, policies.Platform, "webhook", "read"); err != nil {
+	if err := s.Access.Check(actor, policies.Platform, policies.WebhookRead); err != nil {
 		return w, err
 	}
 	return s.Store.Read(ctx).Webhook(id)
@@ -96,14 +96,11 @@ func (s *Service) Webhook(ctx context.Context, actor policies.Actor, id int64) (
 
 // CreateWebhook adds a webhook. Its secret is returned this once.
 func (s *Service) CreateWebhook(ctx context.Context, actor policies.Actor, in WebhookInput) (w models.Webhook, secret string, err error) {
-	if err := s.Access.Check(actor, policies.Platform, "webhook", "write"); err != nil {
-		return w, "", err
-	}
-	if err := s.check(&in); err != nil {
-		return w, "", err
-	}
 	secret = newSecret()
 	err = s.write(ctx, actor, func(q *models.Queries) error {
+		if err := s.check(&in); err != nil {
+			return err
+		}
 		all, err := q.Webhooks()
 		if err != nil {
 			return err
@@ -122,7 +119,7 @@ func (s *Service) CreateWebhook(ctx context.Context, actor policies.Actor, in We
 
 // UpdateWebhook changes a webhook.
 func (s *Service) UpdateWebhook(ctx context.Context, actor policies.Actor, id int64, in WebhookInput) (w models.Webhook, err error) {
-	if err := s.Access.Check(actor, policies.Platform, "webhook", "write"); err != nil {
+	if err := s.Access.Check(actor, policies.Platform, policies.WebhookWrite); err != nil {
 		return w, err
 	}
 	if err := s.check(&in); err != nil {
@@ -150,9 +147,6 @@ func (s *Service) RotateSecret(ctx context.Context, actor policies.Actor, id, ve
 
 // change edits a webhook and writes into the audit what it was and is.
 func (s *Service) change(ctx context.Context, actor policies.Actor, id, version int64, action string, edit func(*models.Webhook, time.Time)) (w models.Webhook, err error) {
-	if err := s.Access.Check(actor, policies.Platform, "webhook", "write"); err != nil {
-		return w, err
-	}
 	err = s.write(ctx, actor, func(q *models.Queries) error {
 		if w, err = q.Webhook(id); err != nil {
 			return err
@@ -172,9 +166,6 @@ func (s *Service) change(ctx context.Context, actor policies.Actor, id, version 
 
 // DeleteWebhook removes a webhook with all that was queued for it.
 func (s *Service) DeleteWebhook(ctx context.Context, actor policies.Actor, id, version int64) error {
-	if err := s.Access.Check(actor, policies.Platform, "webhook", "write"); err != nil {
-		return err
-	}
 	return s.write(ctx, actor, func(q *models.Queries) error {
 		w, err := q.Webhook(id)
 		if err != nil {
@@ -192,9 +183,6 @@ func (s *Service) DeleteWebhook(ctx context.Context, actor policies.Actor, id, v
 
 // TestWebhook sends a webhook a message that means nothing.
 func (s *Service) TestWebhook(ctx context.Context, actor policies.Actor, id int64) error {
-	if err := s.Access.Check(actor, policies.Platform, "webhook", "write"); err != nil {
-		return err
-	}
 	return s.write(ctx, actor, func(q *models.Queries) error {
 		w, err := q.Webhook(id)
 		if err != nil {
@@ -213,7 +201,7 @@ func (s *Service) TestWebhook(ctx context.Context, actor policies.Actor, id int6
 
 // Deliveries lists what goes out and went out, newest first.
 func (s *Service) Deliveries(ctx context.Context, actor policies.Actor, f models.DeliveryFilter, page models.Page) ([]models.DeliveryView, error) {
-	if err := s.Access.Check(actor, policies.Platform, "webhook", "read"); err != nil {
+	if err := s.Access.Check(actor, policies.Platform, policies.WebhookRead); err != nil {
 		return nil, err
 	}
 	return s.Store.Read(ctx).Deliveries(f, page)
@@ -221,7 +209,7 @@ func (s *Service) Deliveries(ctx context.Context, actor policies.Actor, f models
 
 // Delivery finds one delivery.
 func (s *Service) Delivery(ctx context.Context, actor policies.Actor, id int64) (v models.DeliveryView, err error) {
-	if err := s.Access.Check(actor, policies.Platform, "webhook", "read"); err != nil {
+	if err := s.Access.Check(actor, policies.Platform, policies.WebhookRead); err != nil {
 		return v, err
 	}
 	return s.Store.Read(ctx).Delivery(id)
@@ -230,9 +218,6 @@ func (s *Service) Delivery(ctx context.Context, actor policies.Actor, id int64) 
 // SendAgain sends a delivery once more, under its old key, or sooner than its
 // next attempt. One that is being sent just now is left as it is.
 func (s *Service) SendAgain(ctx context.Context, actor policies.Actor, id int64) (v models.DeliveryView, err error) {
-	if err := s.Access.Check(actor, policies.Platform, "webhook", "write"); err != nil {
-		return v, err
-	}
 	err = s.write(ctx, actor, func(q *models.Queries) error {
 		if v, err = q.Delivery(id); err != nil {
 			return err
@@ -249,9 +234,6 @@ func (s *Service) SendAgain(ctx context.Context, actor policies.Actor, id int64)
 // SendAllAgain sends all once more that a webhook has not taken, and tells
 // how many these are.
 func (s *Service) SendAllAgain(ctx context.Context, actor policies.Actor, webhook int64) (n int64, err error) {
-	if err := s.Access.Check(actor, policies.Platform, "webhook", "write"); err != nil {
-		return 0, err
-	}
 	err = s.write(ctx, actor, func(q *models.Queries) error {
 		if _, err := q.Webhook(webhook); err != nil {
 			return err

@@ -57,7 +57,7 @@ type CapacityView struct {
 
 // View shows what is allocated; only platform administrators may see it.
 func (c *Capacity) View(ctx context.Context, actor policies.Actor, page models.Page) (v CapacityView, err error) {
-	if err := c.access.Check(actor, policies.Platform, "promise", "read"); err != nil {
+	if err := c.access.Check(actor, policies.Platform, policies.CapacityRead); err != nil {
 		return v, err
 	}
 	q := c.store.Read(ctx)
@@ -142,13 +142,10 @@ func (in OvercommitInput) check() error {
 // Set changes how much may be allocated; only platform administrators may.
 // Nothing that is allocated is taken back.
 func (c *Capacity) Set(ctx context.Context, actor policies.Actor, in OvercommitInput) (o models.Overcommit, err error) {
-	if err := c.access.Check(actor, policies.Platform, "promise", "write"); err != nil {
-		return o, err
-	}
-	if err := in.check(); err != nil {
-		return o, err
-	}
-	err = c.access.Write(ctx, c.store, actor, policies.Need{Project: policies.Platform, Object: "promise", Act: "write"}, func(q *models.Queries) error {
+	err = c.access.Write(ctx, c.store, actor, policies.Platform, policies.CapacityWrite, func(q *models.Queries) error {
+		if err := in.check(); err != nil {
+			return err
+		}
 		if err := q.LockPool(); err != nil { // no approval counts with the old ones meanwhile
 			return err
 		}

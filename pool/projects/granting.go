@@ -44,7 +44,7 @@ func (e Editor) mayEnd(m models.Member) error {
 // staysAsLong refuses to put off the end of one's own participation: another
 // manager can, or a platform administrator.
 func (e Editor) staysAsLong(m models.Member, until *time.Time) error {
-	if e.actor.User.ID != m.UserID || !EndsLater(until, m.Until) || e.access.May(e.actor, m.ProjectID, "project", "write") {
+	if e.actor.User.ID != m.UserID || !EndsLater(until, m.Until) || e.access.May(e.actor, m.ProjectID, policies.ProjectWrite) {
 		return nil
 	}
 	return models.Forbidden("You cannot extend your own membership. Contact another project manager or a platform administrator.")
@@ -64,12 +64,12 @@ type Permissions struct {
 // Permissions of the actor in a project.
 func (s *Service) Permissions(actor policies.Actor, project int64) Permissions {
 	return Permissions{
-		EditProject: s.access.May(actor, project, "project", "write"),
-		Describe:    s.access.May(actor, project, "project", "describe"),
-		EditRoles:   s.access.May(actor, project, "role", "write"),
-		EditMembers: s.access.May(actor, project, "member", "write"),
-		Launch:      actor.MemberOf(project) && s.access.May(actor, project, "workspace", "launch"),
-		ReadAudit:   s.access.May(actor, project, "audit", "read"),
+		EditProject: s.access.May(actor, project, policies.ProjectWrite),
+		Describe:    s.access.May(actor, project, policies.ProjectDescribe),
+		EditRoles:   s.access.May(actor, project, policies.RoleWrite),
+		EditMembers: s.access.May(actor, project, policies.MemberWrite),
+		Launch:      actor.MemberOf(project) && s.access.May(actor, project, policies.WorkspaceLaunch),
+		ReadAudit:   s.access.May(actor, project, policies.AuditRead),
 		Has:         s.access.PermissionsIn(actor, project),
 	}
 }

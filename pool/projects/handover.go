@@ -16,7 +16,7 @@ type HandoverInput struct {
 // FormerMembers lists who was a member of a project once, and who has their
 // directories now.
 func (s *Service) FormerMembers(ctx context.Context, actor policies.Actor, project int64, page models.Page) ([]models.FormerMember, error) {
-	if err := s.access.Check(actor, project, "project", "read"); err != nil {
+	if err := s.access.Check(actor, project, policies.ProjectRead); err != nil {
 		return nil, err
 	}
 	q := s.store.Read(ctx)
@@ -28,7 +28,7 @@ func (s *Service) FormerMembers(ctx context.Context, actor policies.Actor, proje
 
 // FormerMember finds one of the FormerMembers.
 func (s *Service) FormerMember(ctx context.Context, actor policies.Actor, project, member int64) (v models.FormerMember, err error) {
-	if err := s.access.Check(actor, project, "project", "read"); err != nil {
+	if err := s.access.Check(actor, project, policies.ProjectRead); err != nil {
 		return v, err
 	}
 	return s.store.Read(ctx).FormerMember(actor.Scope(), project, member)
@@ -37,7 +37,7 @@ func (s *Service) FormerMember(ctx context.Context, actor policies.Actor, projec
 // Recipients lists to whom directories of a project can be handed, for those who
 // may do that.
 func (s *Service) Recipients(ctx context.Context, actor policies.Actor, project int64) ([]models.Recipient, error) {
-	if err := s.access.Check(actor, project, "member", "write"); err != nil {
+	if err := s.access.Check(actor, project, policies.MemberWrite); err != nil {
 		return nil, err
 	}
 	return s.store.Read(ctx).Recipients(project)
@@ -47,7 +47,7 @@ func (s *Service) Recipients(ctx context.Context, actor policies.Actor, project 
 // workspaces that the heir starts from now on can write it. It stays where it
 // is, and the others go on reading it.
 func (s *Service) HandOver(ctx context.Context, actor policies.Actor, project, member int64, in HandoverInput) (v models.FormerMember, err error) {
-	err = s.edit(ctx, actor, policies.Need{Project: project, Object: "member", Act: "write"}, func(e Editor, p models.Project) error {
+	err = s.edit(ctx, actor, project, policies.MemberWrite, func(e Editor, p models.Project) error {
 		v, err := formerMember(e.q, actor, project, member)
 		if err != nil {
 			return err
@@ -107,7 +107,7 @@ func DirectoryOf(project, member int64) string {
 // TakeBack ends a handover, also one whose heir has left: nobody writes the
 // directory any more, once the heir's running workspaces have ended.
 func (s *Service) TakeBack(ctx context.Context, actor policies.Actor, project, member int64) error {
-	return s.edit(ctx, actor, policies.Need{Project: project, Object: "member", Act: "write"}, func(e Editor, _ models.Project) error {
+	return s.edit(ctx, actor, project, policies.MemberWrite, func(e Editor, _ models.Project) error {
 		if _, err := e.q.FormerMember(actor.Scope(), project, member); err != nil {
 			return err
 		}

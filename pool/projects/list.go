@@ -31,7 +31,7 @@ func (in *ProjectQuery) check() error {
 // ListProjects lists the projects that the actor may see as in says.
 func (s *Service) ListProjects(ctx context.Context, actor policies.Actor, in ProjectQuery, page models.Page) ([]ProjectView, error) {
 	if !actor.SignedIn() {
-		return nil, s.access.Check(actor, policies.Platform, "project", "read")
+		return nil, s.access.Check(actor, policies.Platform, policies.ProjectRead)
 	}
 	if err := in.check(); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (s *Service) RolesIn(ctx context.Context, actor policies.Actor) (map[int64]
 // more tells that there are others.
 func (s *Service) ProjectNames(ctx context.Context, actor policies.Actor, chosen []int64) (list []models.Project, more bool, err error) {
 	if !actor.SignedIn() {
-		return nil, false, s.access.Check(actor, policies.Platform, "project", "read")
+		return nil, false, s.access.Check(actor, policies.Platform, policies.ProjectRead)
 	}
 	q := s.store.Read(ctx)
 	list, err = q.ProjectNames(actor.Scope(), models.Page{Limit: models.PageSize})

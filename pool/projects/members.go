@@ -58,7 +58,7 @@ func (in *MemberInput) checkJoined(now time.Time, p *models.Problems) {
 // of all members would exceed the project's quota. Who was a member before
 // gets the old directory back.
 func (s *Service) AddMember(ctx context.Context, actor policies.Actor, project int64, in MemberInput) (m models.Member, err error) {
-	err = s.edit(ctx, actor, policies.Need{Project: project, Object: "member", Act: "write"}, func(e Editor, p models.Project) (err error) {
+	err = s.edit(ctx, actor, project, policies.MemberWrite, func(e Editor, p models.Project) (err error) {
 		m, err = e.AddMember(p, in)
 		return err
 	})
@@ -143,7 +143,7 @@ func mayReturn(q *models.Queries, m models.Member, r models.Role) error {
 // UpdateMember changes a member's role, deadline or day of joining, under the
 // same rules.
 func (s *Service) UpdateMember(ctx context.Context, actor policies.Actor, project, id int64, in MemberInput) (m models.Member, err error) {
-	err = s.edit(ctx, actor, policies.Need{Project: project, Object: "member", Act: "write"}, func(e Editor, p models.Project) error {
+	err = s.edit(ctx, actor, project, policies.MemberWrite, func(e Editor, p models.Project) error {
 		before, err := e.q.Member(actor.Scope(), project, id)
 		if err != nil {
 			return err
@@ -204,7 +204,7 @@ func (e Editor) roleFits(p models.Project, m models.Member, roleID int64) error 
 // RemoveMember ends a membership at once. The member's workspaces are stopped
 // by the reconciler, its files stay.
 func (s *Service) RemoveMember(ctx context.Context, actor policies.Actor, project, id int64) error {
-	return s.edit(ctx, actor, policies.Need{Project: project, Object: "member", Act: "write"}, func(e Editor, _ models.Project) error {
+	return s.edit(ctx, actor, project, policies.MemberWrite, func(e Editor, _ models.Project) error {
 		m, err := e.q.Member(actor.Scope(), project, id)
 		if err != nil {
 			return err
@@ -234,7 +234,7 @@ type MemberView struct {
 
 // Members lists a project's present members.
 func (s *Service) Members(ctx context.Context, actor policies.Actor, project int64, page models.Page) ([]MemberView, error) {
-	if err := s.access.Check(actor, project, "project", "read"); err != nil {
+	if err := s.access.Check(actor, project, policies.ProjectRead); err != nil {
 		return nil, err
 	}
 	q := s.store.Read(ctx)
@@ -255,7 +255,7 @@ func (s *Service) Members(ctx context.Context, actor policies.Actor, project int
 
 // Member finds one present member of a project.
 func (s *Service) Member(ctx context.Context, actor policies.Actor, project, id int64) (v MemberView, err error) {
-	if err := s.access.Check(actor, project, "project", "read"); err != nil {
+	if err := s.access.Check(actor, project, policies.ProjectRead); err != nil {
 		return v, err
 	}
 	q := s.store.Read(ctx)

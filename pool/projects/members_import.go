@@ -23,19 +23,15 @@ var memberFields = map[string]string{"role_id": "role", "joined_at": "joined"}
 // be there for each row. A dry run tells every row's outcome and changes
 // nothing.
 func (s *Service) ImportMembers(ctx context.Context, actor policies.Actor, project int64, in models.Import) (models.ImportReport, error) {
-	if err := s.access.Check(actor, project, "member", "write"); err != nil {
-		return models.ImportReport{}, err
-	}
 	var added []int64
-	need := policies.Need{Project: project, Object: "member", Act: "write"}
-	report, err := s.access.Import(ctx, s.store, actor, need, in, func(q *models.Queries) (policies.ImportRow, error) {
+	report, err := s.access.Import(ctx, s.store, actor, project, policies.MemberWrite, in, func(q *models.Queries) (policies.ImportRow, error) {
 		added = nil
 		p, err := q.LockProject(actor.Scope(), project)
 		if err != nil {
 			return nil, err
 		}
 		i := memberImport{Editor: s.Within(q, actor), project: p, roles: map[string]int64{}, names: map[int64]string{},
-			departments: map[int64]string{}, added: &added, seesAll: s.access.May(actor, policies.Platform, "user", "read")}
+			departments: map[int64]string{}, added: &added, seesAll: s.access.May(actor, policies.Platform, policies.UserRead)}
 		roles, err := q.Roles(models.Everything, project)
 		for _, r := range roles {
 			i.roles[r.Name], i.names[r.ID] = r.ID, r.Name

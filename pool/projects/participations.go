@@ -24,7 +24,7 @@ func (s *Service) Participations(ctx context.Context, actor policies.Actor) ([]P
 // ParticipationsOf lists a person's projects, for the person and for administrators.
 func (s *Service) ParticipationsOf(ctx context.Context, actor policies.Actor, user int64) ([]Participation, error) {
 	if actor.User.ID != user {
-		if err := s.access.Check(actor, policies.Platform, "user", "read"); err != nil {
+		if err := s.access.Check(actor, policies.Platform, policies.UserRead); err != nil {
 			return nil, err
 		}
 	}

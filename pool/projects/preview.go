@@ -63,15 +63,15 @@ func (r PreviewRow) Remaining() int64 { return r.Quota - r.Value }
 // project may ask; about members, who may change them. To who may not make the
 // change it tells whether its numbers would fit.
 func (s *Service) Preview(ctx context.Context, actor policies.Actor, project int64, in PreviewInput) (v Preview, err error) {
-	act, obj := "read", "project"
+	right := policies.ProjectRead
 	if in.Member != nil {
-		act, obj = "write", "member" // it tells who has an account
+		right = policies.MemberWrite // it tells who has an account
 	}
-	if err := s.access.Check(actor, project, obj, act); err != nil {
+	if err := s.access.Check(actor, project, right); err != nil {
 		return v, err
 	}
 	maker := actor
-	if in.Requested || in.Role != nil && !s.access.May(actor, project, "role", "write") {
+	if in.Requested || in.Role != nil && !s.access.May(actor, project, policies.RoleWrite) {
 		maker = policies.System("preview") // whom no rule on granting holds back
 	}
 	return s.PreviewBy(ctx, actor.Scope(), maker, project, in)

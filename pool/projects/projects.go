@@ -58,11 +58,7 @@ func InputOf(p models.Project) ProjectInput {
 
 // CreateProject adds a project; only platform administrators may.
 func (s *Service) CreateProject(ctx context.Context, actor policies.Actor, in ProjectInput) (p models.Project, err error) {
-	need := policies.Need{Project: policies.Platform, Object: "project", Act: "write"}
-	if err := s.access.Check(actor, need.Project, need.Object, need.Act); err != nil {
-		return p, err
-	}
-	err = s.access.Write(ctx, s.store, actor, need, func(q *models.Queries) (err error) {
+	err = s.access.Write(ctx, s.store, actor, policies.Platform, policies.ProjectWrite, func(q *models.Queries) (err error) {
 		p, err = s.Within(q, actor).CreateProject(in)
 		return err
 	})
@@ -96,12 +92,12 @@ func (e Editor) CreateProject(in ProjectInput) (p models.Project, err error) {
 // rest or repeats it as it is. A quota below what is allocated to the roles'
 // members or what is in use is refused.
 func (s *Service) UpdateProject(ctx context.Context, actor policies.Actor, id int64, in ProjectInput) (p models.Project, err error) {
-	need := policies.Need{Project: id, Object: "project", Act: "describe"}
-	whole := s.access.May(actor, id, "project", "write")
+	right := policies.ProjectDescribe
+	whole := s.access.May(actor, id, policies.ProjectWrite)
 	if whole {
-		need.Act = "write"
+		right = policies.ProjectWrite
 	}
-	err = s.edit(ctx, actor, need, func(e Editor, before models.Project) (err error) {
+	err = s.edit(ctx, actor, id, right, func(e Editor, before models.Project) (err error) {
 		in := in
 		if !whole {
 			if in, err = in.describing(before); err != nil {
@@ -172,7 +168,7 @@ type ProjectView struct {
 
 // Project finds a project that the actor may see.
 func (s *Service) Project(ctx context.Context, actor policies.Actor, id int64) (v ProjectView, err error) {
-	if err := s.access.Check(actor, id, "project", "read"); err != nil {
+	if err := s.access.Check(actor, id, policies.ProjectRead); err != nil {
 		return v, err
 	}
 	err = s.store.Snapshot(ctx, func(q *models.Queries) error {

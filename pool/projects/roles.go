@@ -40,7 +40,7 @@ func RoleInputOf(r models.Role) RoleInput {
 // CreateRole adds a role to a project. Its limit may not exceed the quota,
 // for then nobody could ever be given it.
 func (s *Service) CreateRole(ctx context.Context, actor policies.Actor, project int64, in RoleInput) (r models.Role, err error) {
-	err = s.edit(ctx, actor, policies.Need{Project: project, Object: "role", Act: "write"}, func(e Editor, p models.Project) (err error) {
+	err = s.edit(ctx, actor, project, policies.RoleWrite, func(e Editor, p models.Project) (err error) {
 		r, err = e.CreateRole(p, in)
 		return err
 	})
@@ -69,7 +69,7 @@ func (e Editor) CreateRole(p models.Project, in RoleInput) (r models.Role, err e
 // would then be allocated to the members who have the role, or one of them
 // uses more.
 func (s *Service) UpdateRole(ctx context.Context, actor policies.Actor, project, id int64, in RoleInput) (r models.Role, err error) {
-	err = s.edit(ctx, actor, policies.Need{Project: project, Object: "role", Act: "write"}, func(e Editor, p models.Project) error {
+	err = s.edit(ctx, actor, project, policies.RoleWrite, func(e Editor, p models.Project) error {
 		before, err := e.q.Role(actor.Scope(), project, id)
 		if err != nil {
 			return err
@@ -129,7 +129,7 @@ func limitFits(q *models.Queries, p models.Project, before, after models.Role) e
 
 // DeleteRole removes a role that nobody has.
 func (s *Service) DeleteRole(ctx context.Context, actor policies.Actor, project, id int64) error {
-	return s.edit(ctx, actor, policies.Need{Project: project, Object: "role", Act: "write"}, func(e Editor, _ models.Project) error {
+	return s.edit(ctx, actor, project, policies.RoleWrite, func(e Editor, _ models.Project) error {
 		r, err := e.q.Role(actor.Scope(), project, id)
 		if err != nil {
 			return err
@@ -159,7 +159,7 @@ type RoleView struct {
 
 // Roles lists a project's roles.
 func (s *Service) Roles(ctx context.Context, actor policies.Actor, project int64) ([]RoleView, error) {
-	if err := s.access.Check(actor, project, "project", "read"); err != nil {
+	if err := s.access.Check(actor, project, policies.ProjectRead); err != nil {
 		return nil, err
 	}
 	q := s.store.Read(ctx)
@@ -185,7 +185,7 @@ func RolesOf(q *models.Queries, project int64) ([]RoleView, error) {
 
 // Role finds one role of a project.
 func (s *Service) Role(ctx context.Context, actor policies.Actor, project, id int64) (models.Role, error) {
-	if err := s.access.Check(actor, project, "project", "read"); err != nil {
+	if err := s.access.Check(actor, project, policies.ProjectRead); err != nil {
 		return models.Role{}, err
 	}
 	return s.store.Read(ctx).Role(actor.Scope(), project, id)

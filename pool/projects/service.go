@@ -42,12 +42,9 @@ func (s *Service) Within(q *models.Queries, actor policies.Actor) Editor {
 
 // edit changes one project in a transaction of its own, throughout which the
 // actor has the right that the change needs.
-func (s *Service) edit(ctx context.Context, actor policies.Actor, need policies.Need, change func(e Editor, p models.Project) error) error {
-	if err := s.access.Check(actor, need.Project, need.Object, need.Act); err != nil {
-		return err
-	}
-	return s.access.Write(ctx, s.store, actor, need, func(q *models.Queries) error {
-		p, err := q.LockProject(actor.Scope(), need.Project)
+func (s *Service) edit(ctx context.Context, actor policies.Actor, project int64, right policies.Right, change func(e Editor, p models.Project) error) error {
+	return s.access.Write(ctx, s.store, actor, project, right, func(q *models.Queries) error {
+		p, err := q.LockProject(actor.Scope(), project)
 		if err != nil {
 			return err
 		}

@@ -126,7 +126,7 @@ func (s *Service) usersOfResources(ctx context.Context, actor policies.Actor, pr
 	if s.MaySeeUse(actor, project) {
 		return s.Members(ctx, actor, project, page)
 	}
-	if err := s.access.Check(actor, project, "project", "read"); err != nil {
+	if err := s.access.Check(actor, project, policies.ProjectRead); err != nil {
 		return nil, err
 	}
 	m, err := s.store.Read(ctx).Membership(project, actor.User.ID)
@@ -140,5 +140,5 @@ func (s *Service) usersOfResources(ctx context.Context, actor policies.Actor, pr
 // MaySeeUse tells whether the actor may see what each member of a project
 // uses.
 func (s *Service) MaySeeUse(actor policies.Actor, project int64) bool {
-	return s.access.May(actor, project, "member", "write") || s.access.May(actor, project, "audit", "read")
+	return s.access.May(actor, project, policies.MemberWrite) || s.access.May(actor, project, policies.AuditRead)
 }

@@ -18,29 +18,24 @@ type AuthorizeInput struct {
 	OwnerID int64  `json:"owner_id,omitempty" doc:"whose GPUs they are; 0: whose they were, or yours"`
 }
 
-var toProvider = policies.Need{Project: policies.Platform, Object: "provider", Act: "write"}
-
 // Authorize makes a code with which the one machine that has this GPU code
 // can enrol an agent, once, within 15 minutes. The code is shown this once
 // and kept nowhere.
 func (e *Enrolment) Authorize(ctx context.Context, actor policies.Actor, in AuthorizeInput) (code string, a models.Authorization, err error) {
-	if err := e.Access.Check(actor, policies.Platform, "provider", "write"); err != nil {
-		return "", a, err
-	}
-	var p models.Problems
 	gpuCode, ok := ParseGPUCode(in.GPUCode)
-	if !ok {
-		p.Add("gpu_code", "must be the 16 letters and digits that “weir agent” shows on the machine")
-	}
-	if in.Name != "" {
-		in.Name = models.CheckName("name", in.Name, &p)
-	}
 	given := in.OwnerID != 0
 	if !given {
 		in.OwnerID = actor.User.ID
 	}
 	secret := e.Authority.NewCode()
-	err = e.Access.Write(ctx, e.Store, actor, toProvider, func(q *models.Queries) error {
+	err = e.Access.Write(ctx, e.Store, actor, policies.Platform, policies.ProviderWrite, func(q *models.Queries) error {
+		var p models.Problems
+		if !ok {
+			p.Add("gpu_code", "must be the 16 letters and digits that “weir agent” shows on the machine")
+		}
+		if in.Name != "" {
+			in.Name = models.CheckName("name", in.Name, &p)
+		}
 		problems := append(models.Problems{}, p...)
 		if err := checkOwnerAndName(q, in, gpuCode, &problems); err != nil {
 			return err
@@ -89,7 +84,7 @@ func checkOwnerAndName(q *models.Queries, in AuthorizeInput, gpuCode string, p *
 // Authorizations lists the codes that were issued and neither used nor have
 // expired, newest first, without the codes themselves.
 func (e *Enrolment) Authorizations(ctx context.Context, actor policies.Actor) ([]models.Authorization, error) {
-	if err := e.Access.Check(actor, policies.Platform, "provider", "read"); err != nil {
+	if err := e.Access.Check(actor, policies.Platform, policies.ProviderRead); err != nil {
 		return nil, err
 	}
 	return e.Store.Read(ctx).OpenAuthorizations(e.Store.Now())
@@ -124,10 +119,7 @@ func (e *Enrolment) Revoke(ctx context.Context, actor policies.Actor, providerID
 // decide changes a provider that has a live agent; only administrators may.
 func (e *Enrolment) decide(ctx context.Context, actor policies.Actor, id, version int64, action string,
 	change func(*models.Queries, *models.Provider) error) (provider models.Provider, err error) {
-	if err := e.Access.Check(actor, policies.Platform, "provider", "write"); err != nil {
-		return provider, err
-	}
-	err = e.Access.Write(ctx, e.Store, actor, toProvider, func(q *models.Queries) error {
+	err = e.Access.Write(ctx, e.Store, actor, policies.Platform, policies.ProviderWrite, func(q *models.Queries) error {
 		if err := q.LockPool(); err != nil {
 			return err
 		}

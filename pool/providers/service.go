@@ -37,11 +37,11 @@ func (s *Service) Reachable(p models.Provider, devices []models.Device) bool {
 // MayManage tells whether the actor may set a provider's terms, drain it,
 // recall and remove it: administrators and its owner may.
 func (s *Service) MayManage(actor policies.Actor, provider models.Provider) bool {
-	return s.access.MayOwned(actor, provider.Owner(), policies.Platform, "provider", "write")
+	return s.access.MayOwned(actor, provider.Owner(), policies.Platform, policies.ProviderWrite)
 }
 
 // MayShare tells whether the actor may set how a provider's devices are
 // shared.
 func (s *Service) MayShare(actor policies.Actor, provider models.Provider) bool {
-	return s.access.MayOwned(actor, provider.Owner(), policies.Platform, "device", "write")
+	return s.access.MayOwned(actor, provider.Owner(), policies.Platform, policies.DeviceWrite)
 }

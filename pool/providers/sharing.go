@@ -39,7 +39,7 @@ func (in *DeviceInput) check() error {
 // provider's owner may. What is held stays held as it was promised, so some
 // changes have to wait for it.
 func (s *Service) SetSharing(ctx context.Context, actor policies.Actor, id int64, in DeviceInput) (d models.Device, err error) {
-	if err := s.access.Check(actor, policies.Platform, "pool", "read"); err != nil {
+	if err := s.access.Check(actor, policies.Platform, policies.PoolRead); err != nil {
 		return d, err
 	}
 	q := s.store.Read(ctx)
@@ -53,11 +53,11 @@ func (s *Service) SetSharing(ctx context.Context, actor policies.Actor, id int64
 	if err := in.check(); err != nil {
 		return d, err
 	}
-	need := policies.Need{Project: policies.Platform, Object: "device", Act: "write", Owner: provider.Owner()}
+	ownerID := provider.Owner()
 	if in.Mixed != d.Mixed {
-		need.Owner = 0 // who shares with whom is the administrators' to allow
+		ownerID = 0 // who shares with whom is the administrators' to allow
 	}
-	err = s.access.Write(ctx, s.store, actor, need, func(q *models.Queries) error {
+	err = s.access.WriteOwned(ctx, s.store, actor, ownerID, policies.Platform, policies.DeviceWrite, func(q *models.Queries) error {
 		if err := q.LockPool(); err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func (s *Service) SetSharing(ctx context.Context, actor policies.Actor, id int64
 		if err := models.CheckVersion("device", in.Version, d.Version); err != nil {
 			return err
 		}
-		if err := s.stillMayShare(q, actor, d, in, need.Owner); err != nil {
+		if err := s.stillMayShare(q, actor, d, in, ownerID); err != nil {
 			return err
 		}
 		if err := mayChangeTo(q, d, in); err != nil {
@@ -94,7 +94,7 @@ func (s *Service) stillMayShare(q *models.Queries, actor policies.Actor, d model
 		return err
 	}
 	if in.Mixed != d.Mixed || asOwner != 0 && asOwner != provider.Owner() {
-		return s.access.Check(actor, policies.Platform, "device", "write")
+		return s.access.Check(actor, policies.Platform, policies.DeviceWrite)
 	}
 	return nil
 }

@@ -140,7 +140,7 @@ const (
 // minutes) or ninety days (by hours), oldest first. Times of silence have no
 // buckets.
 func (s *Service) History(ctx context.Context, actor policies.Actor, device int64, span string) ([]models.Telemetry, error) {
-	if err := s.access.Check(actor, policies.Platform, "pool", "read"); err != nil {
+	if err := s.access.Check(actor, policies.Platform, policies.PoolRead); err != nil {
 		return nil, err
 	}
 	for i, name := range []string{LastHour, LastDay, LastMonths} {

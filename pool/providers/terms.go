@@ -42,7 +42,7 @@ func (s *Service) Update(ctx context.Context, actor policies.Actor, id int64, in
 			return err
 		}
 		if in.OwnerID != nil && *in.OwnerID != provider.Owner() {
-			if err := s.access.Check(actor, policies.Platform, "provider", "write"); err != nil {
+			if err := s.access.Check(actor, policies.Platform, policies.ProviderWrite); err != nil {
 				return err
 			}
 			if _, err := q.User(*in.OwnerID); err != nil {
@@ -137,15 +137,15 @@ func (s *Service) manage(ctx context.Context, actor policies.Actor, id, version 
 	if provider, err = s.store.Read(ctx).Provider(id); err != nil {
 		return provider, err
 	}
-	need := policies.Need{Project: policies.Platform, Object: "provider", Act: "write", Owner: provider.Owner()}
-	err = s.access.Write(ctx, s.store, actor, need, func(q *models.Queries) error {
+	ownerID := provider.Owner()
+	err = s.access.WriteOwned(ctx, s.store, actor, ownerID, policies.Platform, policies.ProviderWrite, func(q *models.Queries) error {
 		if err := q.LockPool(); err != nil {
 			return err
 		}
 		if provider, err = q.Provider(id); err != nil {
 			return err
 		}
-		if provider.Owner() != need.Owner {
+		if provider.Owner() != ownerID {
 			return models.CheckVersion("provider", -1, provider.Version)
 		}
 		if err := models.CheckVersion("provider", version, provider.Version); err != nil {

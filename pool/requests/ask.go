@@ -19,21 +19,17 @@ type RequestInput struct {
 
 // Ask files a request. Who decides sees it at once.
 func (s *Service) Ask(ctx context.Context, actor policies.Actor, in RequestInput) (v RequestView, err error) {
-	if err := s.access.Check(actor, policies.Platform, "request", "ask"); err != nil {
-		return v, err
-	}
-	var p models.Problems
-	if in.Reason = models.CheckText("reason", in.Reason, 2000, &p); in.Reason == "" {
-		p.Add("reason", "must not be empty")
-	}
 	kind := in.Kind()
-	if kind == "" {
-		p.Add("kind", "must contain exactly one kind of request")
-		return v, p.Err()
-	}
 	var r *review
-	need := policies.Need{Project: policies.Platform, Object: "request", Act: "ask"}
-	err = s.access.Write(ctx, s.store, actor, need, func(q *models.Queries) error {
+	err = s.access.Write(ctx, s.store, actor, policies.Platform, policies.RequestCreate, func(q *models.Queries) error {
+		var p models.Problems
+		if in.Reason = models.CheckText("reason", in.Reason, 2000, &p); in.Reason == "" {
+			p.Add("reason", "must not be empty")
+		}
+		if kind == "" {
+			p.Add("kind", "must contain exactly one kind of request")
+			return p.Err()
+		}
 		r = s.review(q, actor)
 		r.asking, r.requester, r.terms = true, actor.User, normal(in.Requested)
 		if err := r.open(); err != nil {
@@ -82,8 +78,7 @@ func (s *Service) Withdraw(ctx context.Context, actor policies.Actor, id, versio
 	if !v.Own {
 		return v, models.Forbidden("Only the requester can withdraw a request. You can refuse it instead.")
 	}
-	need := policies.Need{Project: policies.Platform, Object: "request", Act: "withdraw", Owner: v.RequesterID}
-	err = s.access.Write(ctx, s.store, actor, need, func(q *models.Queries) error {
+	err = s.access.WriteOwned(ctx, s.store, actor, v.RequesterID, policies.Platform, policies.RequestWithdraw, func(q *models.Queries) error {
 		before, err := pending(q, id, version)
 		if err != nil {
 			return err
@@ -126,8 +121,8 @@ func notifyDeciders(q *models.Queries, req models.QuotaRequest) error {
 		return err
 	}
 	var to []int64
-	if need := needOf(req); need.Object == "request" {
-		if to, err = permitted(q, need.Project, models.RequestDecide); err != nil {
+	if project, right := rightToDecide(req); right == policies.RequestDecide {
+		if to, err = permitted(q, project, models.RequestDecide); err != nil {
 			return err
 		}
 	}

@@ -53,7 +53,8 @@ func (s *Service) Decide(ctx context.Context, actor policies.Actor, id int64, in
 		return v, err
 	}
 	var r *review
-	err = s.access.Write(ctx, s.store, actor, needOf(v.QuotaRequest), func(q *models.Queries) error {
+	project, right := rightToDecide(v.QuotaRequest)
+	err = s.access.Write(ctx, s.store, actor, project, right, func(q *models.Queries) error {
 		r = s.review(q, actor)
 		if err := s.decide(r, id, in); err != nil {
 			return err

@@ -31,14 +31,14 @@ func (s *Service) Extensions(ctx context.Context, actor policies.Actor, projects
 	for _, p := range seen {
 		if near(p.EndsAt, now) && s.extends(actor, p.ID) {
 			list = append(list, models.Extension{Kind: models.RequestPeriod, ProjectID: p.ID, Project: p.Name, EndsAt: *p.EndsAt,
-				Later: laterThan(*p.EndsAt, now), Direct: s.access.May(actor, p.ID, "project", "write"),
+				Later: laterThan(*p.EndsAt, now), Direct: s.access.May(actor, p.ID, policies.ProjectWrite),
 				Reason: models.Say("The work continues after the project's period of use ends.")})
 		}
 	}
 	for _, m := range mine {
 		if near(m.Until, now) {
 			list = append(list, models.Extension{Kind: models.RequestDeadline, ProjectID: m.ProjectID, Project: m.ProjectName, MemberID: m.ID, EndsAt: *m.Until,
-				Later: laterThan(*m.Until, now), Direct: s.access.May(actor, m.ProjectID, "project", "write"),
+				Later: laterThan(*m.Until, now), Direct: s.access.May(actor, m.ProjectID, policies.ProjectWrite),
 				Reason: models.Say("My work continues after my membership ends.")})
 		}
 	}
@@ -51,7 +51,7 @@ func (s *Service) Extensions(ctx context.Context, actor policies.Actor, projects
 // extends tells whether a later end of a project is the actor's business: as
 // its member, or as who sets it.
 func (s *Service) extends(actor policies.Actor, project int64) bool {
-	return actor.MemberOf(project) || s.access.May(actor, project, "project", "write")
+	return actor.MemberOf(project) || s.access.May(actor, project, policies.ProjectWrite)
 }
 
 // near tells whether an end is so near that people were told of it, or over.

@@ -20,7 +20,7 @@ type RequestView struct {
 // latter with what else is to be known.
 func (s *Service) Get(ctx context.Context, actor policies.Actor, id int64) (v RequestView, err error) {
 	if !actor.SignedIn() {
-		return v, s.access.Check(actor, policies.Platform, "request", "ask")
+		return v, s.access.Check(actor, policies.Platform, policies.RequestCreate)
 	}
 	q := s.store.Read(ctx)
 	found, err := q.Request(id)
@@ -57,7 +57,7 @@ func (s *Service) viewsFor(actor policies.Actor, rows []models.RequestView) []Re
 // first, or what is settled, newest first.
 func (s *Service) Inbox(ctx context.Context, actor policies.Actor, settled bool, page models.Page) ([]RequestView, error) {
 	if !actor.SignedIn() {
-		return nil, s.access.Check(actor, policies.Platform, "request", "ask")
+		return nil, s.access.Check(actor, policies.Platform, policies.RequestCreate)
 	}
 	q, d := s.store.Read(ctx), s.deciding(actor)
 	if !d.All && s.audits(actor) {
@@ -77,7 +77,7 @@ func (s *Service) Inbox(ctx context.Context, actor policies.Actor, settled bool,
 // Mine lists what the actor has asked for, newest first.
 func (s *Service) Mine(ctx context.Context, actor policies.Actor, page models.Page) ([]RequestView, error) {
 	if !actor.SignedIn() {
-		return nil, s.access.Check(actor, policies.Platform, "request", "ask")
+		return nil, s.access.Check(actor, policies.Platform, policies.RequestCreate)
 	}
 	rows, err := s.store.Read(ctx).RequestsOf(actor.User.ID, page)
 	return s.viewsFor(actor, rows), err

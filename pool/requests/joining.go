@@ -10,11 +10,7 @@ import (
 // LetAsk sets whether people who are not in a project may ask to join it by
 // its name; its managers may.
 func (s *Service) LetAsk(ctx context.Context, actor policies.Actor, project int64, on bool) error {
-	need := policies.Need{Project: project, Object: "member", Act: "write"}
-	if err := s.access.Check(actor, need.Project, need.Object, need.Act); err != nil {
-		return err
-	}
-	return s.access.Write(ctx, s.store, actor, need, func(q *models.Queries) error {
+	return s.access.Write(ctx, s.store, actor, project, policies.MemberWrite, func(q *models.Queries) error {
 		p, err := q.LockProject(actor.Scope(), project)
 		if err != nil || p.JoinRequests == on {
 			return err
@@ -31,7 +27,7 @@ func (s *Service) LetAsk(ctx context.Context, actor policies.Actor, project int6
 // Joinable tells the name of a project that may be asked for a place, by the
 // number in its link.
 func (s *Service) Joinable(ctx context.Context, actor policies.Actor, project int64) (models.Project, error) {
-	if err := s.access.Check(actor, policies.Platform, "request", "ask"); err != nil {
+	if err := s.access.Check(actor, policies.Platform, policies.RequestCreate); err != nil {
 		return models.Project{}, err
 	}
 	p, err := s.store.Read(ctx).ProjectToJoin(project, "")
@@ -41,7 +37,7 @@ func (s *Service) Joinable(ctx context.Context, actor policies.Actor, project in
 // Place is the actor's own membership in a project, also after its deadline,
 // and the project's id and name.
 func (s *Service) Place(ctx context.Context, actor policies.Actor, project int64) (models.Member, models.Project, error) {
-	if err := s.access.Check(actor, policies.Platform, "request", "ask"); err != nil {
+	if err := s.access.Check(actor, policies.Platform, policies.RequestCreate); err != nil {
 		return models.Member{}, models.Project{}, err
 	}
 	r := s.review(s.store.Read(ctx), actor)

@@ -46,7 +46,7 @@ func (r *review) open() (err error) {
 		}
 	default:
 		r.project, err = r.q.Project(r.actor.Scope(), id)
-		if err == nil && !r.actor.MemberOf(id) && !r.access.May(r.actor, id, "project", "write") {
+		if err == nil && !r.actor.MemberOf(id) && !r.access.May(r.actor, id, policies.ProjectWrite) {
 			err = models.Forbidden("Only members of a project can submit requests for it.") // an auditor sees it
 		}
 	}

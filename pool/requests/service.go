@@ -24,30 +24,28 @@ func New(store *models.Store, access *policies.Access, p *projects.Service, c *p
 
 // decides tells whether the actor has the right that the request needs.
 func (s *Service) decides(actor policies.Actor, req models.QuotaRequest) bool {
-	need := needOf(req)
-	return s.access.May(actor, need.Project, need.Object, need.Act)
+	project, right := rightToDecide(req)
+	return s.access.May(actor, project, right)
 }
 
 // direct tells whether the actor may decide their own requests: platform
 // administrators, who could have made the change anyway.
 func (s *Service) direct(actor policies.Actor) bool {
-	return s.access.May(actor, policies.Platform, "request", "decide")
+	return s.access.May(actor, policies.Platform, policies.RequestDecide)
 }
 
-// needOf is the right to decide a request: what belongs to the platform needs
-// the right to change it, and what belongs to a project its request:decide.
-// What is granted is bound by what who decides may grant, in any case.
-func needOf(req models.QuotaRequest) policies.Need {
-	need := policies.Need{Project: at(req.ProjectID), Act: "write"}
+// rightToDecide is the right that decides a request, in a project. What belongs
+// to the platform needs the right to change it. What is granted is bounded by
+// what the deciding actor may grant, in any case.
+func rightToDecide(req models.QuotaRequest) (project int64, right policies.Right) {
 	switch req.Kind {
 	case models.RequestProject:
-		need.Project, need.Object = policies.Platform, "project"
+		return policies.Platform, policies.ProjectWrite
 	case models.RequestQuota, models.RequestPeriod:
-		need.Object = "project"
+		return at(req.ProjectID), policies.ProjectWrite
 	default:
-		need.Object, need.Act = "request", "decide"
+		return at(req.ProjectID), policies.RequestDecide
 	}
-	return need
 }
 
 // at is an optional id; 0 where there is none.
@@ -62,7 +60,7 @@ func at(id *int64) int64 {
 func (s *Service) deciding(actor policies.Actor) models.DecidableRequests {
 	d := models.DecidableRequests{All: s.direct(actor), ExceptUser: actor.User.ID}
 	for project := range actor.Grants {
-		if !d.All && s.access.May(actor, project, "request", "decide") {
+		if !d.All && s.access.May(actor, project, policies.RequestDecide) {
 			d.Projects = append(d.Projects, project)
 		}
 	}
@@ -72,7 +70,7 @@ func (s *Service) deciding(actor policies.Actor) models.DecidableRequests {
 
 // audits tells whether the actor may see requests that others decide.
 func (s *Service) audits(actor policies.Actor) bool {
-	return s.access.May(actor, policies.Platform, "request", "read")
+	return s.access.May(actor, policies.Platform, policies.RequestRead)
 }
 
 // Decides tells whether there are requests that the actor may decide at all.
