@@ -3,7 +3,9 @@ package live
 import (
 	"context"
 	"maps"
+	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -176,6 +178,46 @@ func (h *Hub) Subscribe(actor policies.Actor, topics []string, since string) *St
 	return s
 }
 
+// Serve answers a request with the stream, and returns when that has begun.
+// The connection is taken out of the HTTP server, which holds 25 KiB for each,
+// while a stream needs half of that; there are many, and they are silent mostly.
+func (h *Hub) Serve(w http.ResponseWriter, s *Stream) error {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
+	w.Header().Set("Transfer-Encoding", "identity") // no chunks: the stream ends with its connection
+	w.WriteHeader(http.StatusOK)
+	control := http.NewResponseController(w)
+	if control.Flush() != nil {
+		h.Drop(s) // its reader has gone
+		return nil
+	}
+	conn, _, err := control.Hijack()
+	if err != nil {
+		return err
+	}
+	h.attach(s, conn)
+	return nil
+}
+
+// attach gives a stream its connection.
+func (h *Hub) attach(s *Stream, conn connection) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s.ended {
+		_ = conn.Close() // nothing was sent
+		return
+	}
+	s.conn = conn
+	go func() {
+		defer h.Drop(s)
+		s.write(conn, h.holds)
+	}()
+	go func() {
+		defer h.Drop(s)
+		drain(conn)
+	}()
+}
+
 // Revoked ends the streams that hang on one of these revocation keys, unless
 // their readers may still follow.
 func (h *Hub) Revoked(ctx context.Context, keys []string) {
@@ -213,4 +255,86 @@ func (h *Hub) Count() (streams int, encoded int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.open, h.encoded
+}
+
+// Drop ends a stream, whether it has begun or not. When it returns, nothing
+// more is sent.
+func (h *Hub) Drop(s *Stream) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.end(s)
+}
+
+// end is Drop for who holds the lock.
+func (h *Hub) end(s *Stream) {
+	if s.ended {
+		return
+	}
+	s.ended = true
+	close(s.events)
+	if s.conn != nil {
+		_ = s.conn.Close() // nothing is lost: what was written is on its way
+	}
+	h.forget(s)
+}
+
+// offer puts an event before a stream's reader, or ends the stream when too
+// many lie there already. Its browser comes back and learns what it missed.
+func (h *Hub) offer(s *Stream, event []byte) {
+	select {
+	case s.events <- event:
+	default:
+		h.end(s)
+	}
+}
+
+// follower finds who follows some topics, or adds it.
+func (h *Hub) follower(actor policies.Actor, topics []string) *follower {
+	topics = slices.Compact(slices.Sorted(slices.Values(topics)))
+	all := strings.Join(topics, "\n") // of its own: the request that the topics are parts of goes
+	key := followerKey{user: actor.User.ID, epoch: actor.User.SessionEpoch, session: actor.Session, topics: all}
+	f := h.followers[key]
+	if f == nil {
+		f = &follower{followerKey: key, topics: strings.Split(all, "\n"), slot: h.turn, streams: map[*Stream]bool{}}
+		h.turn = (h.turn + 1) % steps
+		h.followers[key] = f
+		for _, topic := range f.topics {
+			if h.topics[topic] == nil {
+				h.topics[topic] = map[*follower]bool{}
+			}
+			h.topics[topic][f] = true
+		}
+	}
+	return f
+}
+
+// forget removes a stream and whatever is there for it alone.
+func (h *Hub) forget(s *Stream) {
+	f := s.follower
+	delete(f.streams, s)
+	h.open--
+	if h.openOf[f.user]--; h.openOf[f.user] == 0 {
+		delete(h.openOf, f.user)
+	}
+	if len(f.streams) > 0 {
+		return
+	}
+	delete(h.followers, f.followerKey)
+	for _, topic := range f.topics {
+		if delete(h.topics[topic], f); len(h.topics[topic]) == 0 {
+			delete(h.topics, topic)
+		}
+	}
+}
+
+// followersWhere lists some of the followers.
+func (h *Hub) followersWhere(which func(*follower) bool) (list []*follower) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, f := range h.followers {
+		if which(f) {
+			list = append(list, f)
+		}
+	}
+	return list
 }

@@ -2,9 +2,11 @@ package live
 
 import (
 	"io"
-	"net/http"
 	"slices"
 	"time"
+
+	"weir/models"
+	"weir/policies"
 )
 
 const (
@@ -41,108 +43,6 @@ type Stream struct {
 	ended bool
 }
 
-// Serve answers a request with the stream, and returns when that has begun.
-// The connection is taken out of the HTTP server, which holds 25 KiB for each,
-// while a stream needs half of that; there are many, and they are silent mostly.
-func (h *Hub) Serve(w http.ResponseWriter, s *Stream) error {
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no")
-	w.Header().Set("Transfer-Encoding", "identity") // no chunks: the stream ends with its connection
-	w.WriteHeader(http.StatusOK)
-	control := http.NewResponseController(w)
-	if control.Flush() != nil {
-		h.Drop(s) // its reader has gone
-		return nil
-	}
-	conn, _, err := control.Hijack()
-	if err != nil {
-		return err
-	}
-	h.attach(s, conn)
-	return nil
-}
-
-// attach gives a stream its connection.
-func (h *Hub) attach(s *Stream, conn connection) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if s.ended {
-		_ = conn.Close() // nothing was sent
-		return
-	}
-	s.conn = conn
-	go h.write(s, conn)
-	go h.await(s, conn)
-}
-
-// write sends what comes for a stream until it ends.
-func (h *Hub) write(s *Stream, conn connection) {
-	defer h.Drop(s)
-	if h.send(conn, s.first) != nil {
-		return
-	}
-	s.first = nil
-	for event := range s.events {
-		if h.send(conn, event) != nil {
-			return
-		}
-	}
-}
-
-func (h *Hub) send(conn connection, b []byte) error {
-	if !h.holds() {
-		return io.ErrClosedPipe
-	}
-	if err := conn.SetWriteDeadline(time.Now().Add(takeTime)); err != nil {
-		return err
-	}
-	_, err := conn.Write(b)
-	return err
-}
-
-// await ends a stream when its reader hangs up. What a reader sends means
-// nothing.
-func (h *Hub) await(s *Stream, conn connection) {
-	defer h.Drop(s)
-	var ignored [16]byte
-	for {
-		if _, err := conn.Read(ignored[:]); err != nil {
-			return
-		}
-	}
-}
-
-// Drop ends a stream, whether it has begun or not. When it returns, nothing
-// more is sent.
-func (h *Hub) Drop(s *Stream) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.end(s)
-}
-
-// end is Drop for who holds the lock.
-func (h *Hub) end(s *Stream) {
-	if s.ended {
-		return
-	}
-	s.ended = true
-	close(s.events)
-	if s.conn != nil {
-		_ = s.conn.Close() // nothing is lost: what was written is on its way
-	}
-	h.forget(s)
-}
-
-// offer puts an event before a stream's reader, or ends the stream when too
-// many lie there already. Its browser comes back and learns what it missed.
-func (h *Hub) offer(s *Stream, event []byte) {
-	select {
-	case s.events <- event:
-	default:
-		h.end(s)
-	}
-}
-
 // newStream is one that begins with the topics that have changed.
 func newStream(f *follower, changed func(topic string) bool) *Stream {
 	s := &Stream{follower: f, first: greeting, events: make(chan []byte, len(f.topics)+spare)}
@@ -152,4 +52,65 @@ func newStream(f *follower, changed func(topic string) bool) *Stream {
 		}
 	}
 	return s
+}
+
+// write sends what comes for the stream until that ends, or cannot be sent.
+func (s *Stream) write(conn connection, holds func() bool) {
+	if send(conn, holds, s.first) != nil {
+		return
+	}
+	s.first = nil
+	for event := range s.events {
+		if send(conn, holds, event) != nil {
+			return
+		}
+	}
+}
+
+func send(conn connection, holds func() bool, b []byte) error {
+	if !holds() {
+		return io.ErrClosedPipe
+	}
+	if err := conn.SetWriteDeadline(time.Now().Add(takeTime)); err != nil {
+		return err
+	}
+	_, err := conn.Write(b)
+	return err
+}
+
+// drain reads until the reader hangs up. What it sends means nothing.
+func drain(conn connection) {
+	var ignored [16]byte
+	for {
+		if _, err := conn.Read(ignored[:]); err != nil {
+			return
+		}
+	}
+}
+
+// follower is who follows some topics, perhaps in several windows. What one
+// may see is checked once for them all.
+type follower struct {
+	followerKey
+	topics  []string // sorted
+	slot    int      // the step of a beat in which it is looked after
+	streams map[*Stream]bool
+}
+
+type followerKey struct {
+	user, epoch     int64
+	session, topics string
+}
+
+// hangsOn tells whether the follower's rights hang on one of some revocation
+// keys; see [models.RevocationListener].
+func (f *follower) hangsOn(keys []string) bool {
+	return slices.ContainsFunc(keys, func(key string) bool {
+		return key == models.RevocationKey("user", f.user) || key == models.SessionKey(f.session) || slices.Contains(f.topics, key)
+	})
+}
+
+// actor is as much of the follower as is needed to ask for its rights.
+func (f *follower) actor() policies.Actor {
+	return policies.Actor{User: models.User{ID: f.user, SessionEpoch: f.epoch}, Session: f.session}
 }

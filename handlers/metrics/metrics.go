@@ -12,18 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"weir/models"
-	"weir/pool"
-	"weir/workspaces"
 )
-
-// Sources are what is measured.
-type Sources struct {
-	Store      *models.Store
-	Pool       *pool.Scheduler
-	Workspaces *workspaces.Service
-	Streams    func() (open int, encoded int64) // of events
-	Others     []prometheus.Collector           // what others measure
-}
 
 // Metrics are what Prometheus reads at /metrics.
 type Metrics struct {

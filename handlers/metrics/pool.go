@@ -4,7 +4,6 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -17,9 +16,6 @@ import (
 // label has one value for each GPU, machine or model that there is, or out of
 // a fixed set: never a text that somebody can make up without end.
 type poolGauges struct{ Sources }
-
-// scrapeTime is how long a scrape may take.
-const scrapeTime = 5 * time.Second
 
 // scraper is who reads the pool for Prometheus.
 var scraper = policies.System("metrics")

@@ -1,0 +1,23 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"weir/models"
+	"weir/pool"
+	"weir/workspaces"
+)
+
+// Sources are what is measured.
+type Sources struct {
+	Store      *models.Store
+	Pool       *pool.Scheduler
+	Workspaces *workspaces.Service
+	Streams    func() (open int, encoded int64) // of events
+	Others     []prometheus.Collector           // what others measure
+}
+
+// scrapeTime is how long a scrape may take.
+const scrapeTime = 5 * time.Second
