@@ -75,7 +75,7 @@ func (q *Queries) ClaimDelivery(d *Delivery, until time.Time) (bool, error) {
 // RecordDelivery writes the outcome of an attempt, unless another has begun.
 func (q *Queries) RecordDelivery(d Delivery) error {
 	res := q.db.Model(&Delivery{}).Where("id = ? AND attempts = ? AND finished_at IS NULL", d.ID, d.Attempts).
-		Select("state", "refused", "status", "answer", "problem", "next_at", "lease_until", "finished_at").Updates(&d)
+		Select("state", "refused", "status", "response", "problem", "next_at", "lease_until", "finished_at").Updates(&d)
 	if res.RowsAffected > 0 {
 		q.Touch(DeliveriesTopic)
 	}

@@ -31,9 +31,9 @@ type FormerMember struct {
 	Member
 	UserName      string
 	UserEmail     string
-	RecipientID   *int64     `gorm:"column:heir_id"` // present member who has the directory; nil: none
-	RecipientName string     `gorm:"column:heir_name"`
-	HandedOverAt  *time.Time `gorm:"column:given_at"` // when it was handed over, also to a recipient who has left since
+	RecipientID   *int64 // present member who has the directory; nil: none
+	RecipientName string
+	HandedOverAt  *time.Time // when it was handed over, also to a recipient who has left since
 }
 
 // LeftAt is when the participation ended.
@@ -71,11 +71,11 @@ func (q *Queries) FormerMember(scope Scope, projectID, id int64) (l FormerMember
 func (q *Queries) formerMembers(scope Scope, projectID int64) *gorm.DB {
 	now := q.Now()
 	return scope.projects(q.db.Table("members"), "members.project_id").
-		Select("members.*, users.name AS user_name, users.email AS user_email, heirs.id AS heir_id, COALESCE(heir_users.name, '') AS heir_name, handovers.at AS given_at").
+		Select("members.*, users.name AS user_name, users.email AS user_email, recipients.id AS recipient_id, COALESCE(recipient_users.name, '') AS recipient_name, handovers.at AS handed_over_at").
 		Joins("JOIN users ON users.id = members.user_id").
 		Joins("LEFT JOIN handovers ON handovers.member_id = members.id").
-		Joins("LEFT JOIN members heirs ON heirs.id = handovers.to_member_id AND "+isActive("heirs"), now).
-		Joins("LEFT JOIN users heir_users ON heir_users.id = heirs.user_id").
+		Joins("LEFT JOIN members recipients ON recipients.id = handovers.to_member_id AND "+isActive("recipients"), now).
+		Joins("LEFT JOIN users recipient_users ON recipient_users.id = recipients.user_id").
 		Where("members.project_id = ? AND NOT "+isActive("members"), projectID, now)
 }
 

@@ -155,7 +155,7 @@ func TestErrors(t *testing.T) {
 		says []string
 	}{
 		{models.Invalid("name", "must not be %s", "empty"), models.KindInvalid, []string{"name: must not be empty"}},
-		{models.NotFound("project"), models.KindNotFound, []string{"no such project"}},
+		{models.NotFound("project"), models.KindNotFound, []string{"The project was not found."}},
 		{models.NoCapacity("cores", "%d left", 3), models.KindNoCapacity, []string{"3 left", "cores"}},
 		{models.Unavailable(errSecret, "The database is down."), models.KindUnavailable, []string{"down"}},
 		{errSecret, models.KindInternal, nil},

@@ -32,18 +32,12 @@ const (
 	NotificationGivenUp = "webhook.given-up"
 )
 
-// TableName keeps the name of the table apart from the type's.
-func (Notification) TableName() string { return "notifications" }
-
 // NotificationPreference is how a user wants to be notified.
 type NotificationPreference struct {
 	UserID     int64  `gorm:"primaryKey"`
 	PortalOnly bool   // no e-mail
 	Language   string // of e-mail: en, zh; empty: English
 }
-
-// TableName keeps the name of the table apart from the type's.
-func (NotificationPreference) TableName() string { return "notification_preferences" }
 
 // Webhook is a URL to which events are sent.
 type Webhook struct {
@@ -85,7 +79,7 @@ type Delivery struct {
 	ID             int64
 	Key            string // idempotency key for the receiver
 	WebhookID      *int64
-	NotificationID *int64 `gorm:"column:notification_id"`
+	NotificationID *int64
 	Receiver       string // deliveries to one receiver are sent in order
 	Kind           string
 	Body           string // an Event as JSON; empty for e-mail
@@ -93,7 +87,7 @@ type Delivery struct {
 	Attempts       int64
 	Refused        bool   // the receiver rejects this one: later ones may go first
 	Status         int64  // of the last response, HTTP or SMTP; 0: none
-	Response       string `gorm:"column:response"` // beginning of the last response
+	Response       string // beginning of the last response
 	Problem        Text   // of the last attempt
 
 	QueuedAt   time.Time  // the retry period begins here

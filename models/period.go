@@ -16,7 +16,7 @@ type PeriodEnd struct {
 	UserID       int64  // of the member
 	UserName     string // of the member
 	EndsAt       time.Time
-	NotifiedDays *int64 `gorm:"column:notified_days"` // how many days ahead the last notification was; nil: none was sent
+	NotifiedDays *int64 // how many days ahead the last notification was; nil: none was sent
 }
 
 // PeriodNotification records that a notification of an end was sent.
@@ -24,12 +24,9 @@ type PeriodNotification struct {
 	Kind       string
 	ThingID    int64
 	EndsAt     time.Time
-	Days       int64     // ahead; 0 is at the end
-	NotifiedAt time.Time `gorm:"column:notified_at"`
+	Days       int64 // ahead; 0 is at the end
+	NotifiedAt time.Time
 }
-
-// TableName keeps the name of the table apart from the type's.
-func (PeriodNotification) TableName() string { return "period_notifications" }
 
 // Term is until when a workspace may run.
 type Term struct {

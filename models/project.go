@@ -8,11 +8,11 @@ type Project struct {
 	Name         string           `json:"name"`
 	Description  string           `json:"description"`
 	Quota        Resources        `json:"quota" gorm:"embedded;embeddedPrefix:quota_"`
-	StartsAt     time.Time        `json:"starts_at"`                                 // inclusive
-	EndsAt       *time.Time       `json:"ends_at"`                                   // exclusive; nil is open-ended
-	Launch       LaunchParameters `json:"launch" gorm:"serializer:json"`             // initial launch parameters
-	Priority     int64            `json:"priority"`                                  // in the queue, 0 to 100; higher is earlier
-	JoinRequests bool             `json:"join_requests" gorm:"column:join_requests"` // accepts requests to join by its name
+	StartsAt     time.Time        `json:"starts_at"`                     // inclusive
+	EndsAt       *time.Time       `json:"ends_at"`                       // exclusive; nil is open-ended
+	Launch       LaunchParameters `json:"launch" gorm:"serializer:json"` // initial launch parameters
+	Priority     int64            `json:"priority"`                      // in the queue, 0 to 100; higher is earlier
+	JoinRequests bool             `json:"join_requests"`                 // accepts requests to join by its name
 	Version      int64            `json:"version"`
 	CreatedAt    time.Time        `json:"created_at"`
 }

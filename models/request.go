@@ -13,7 +13,7 @@ type QuotaRequest struct {
 	RoleID         *int64       `json:"role_id"`
 	MemberID       *int64       `json:"member_id"`
 	RequesterID    int64        `json:"requester_id"`
-	Requested      Requested    `json:"requested" gorm:"column:requested;serializer:json"`
+	Requested      Requested    `json:"requested" gorm:"serializer:json"`
 	Reason         string       `json:"reason"`
 	State          RequestState `json:"state"`
 	Decided        *Requested   `json:"decided" gorm:"serializer:json"` // as approved

@@ -24,7 +24,7 @@ type Revocation struct {
 	Number int64 `gorm:"primaryKey"` // in the order of the commits
 	At     time.Time
 	Origin string // the server that made it
-	Keys   string `gorm:"column:keys"` // revocation keys, separated by spaces
+	Keys   string // revocation keys, separated by spaces
 }
 
 // RevocationListener has connections that stay open. The rights of each depend on

@@ -165,7 +165,7 @@ type Eviction struct {
 	Until       *time.Time `gorm:"column:member_until"`
 	StartsAt    time.Time  `gorm:"column:project_starts_at"`
 	EndsAt      *time.Time `gorm:"column:project_ends_at"`
-	RoleForbids bool       `gorm:"column:role_barred"` // the role does not permit workspaces
+	RoleForbids bool       // the role does not permit workspaces
 }
 
 // roleForbids is the condition that a role does not permit workspaces. Its
@@ -189,7 +189,7 @@ func (q *Queries) evictions() *gorm.DB {
 	now := q.Now()
 	return q.db.Table("workspaces").
 		Select(`workspaces.*, users.disabled AS user_disabled, members.removed_at AS member_removed_at, members.until AS member_until,
-			projects.starts_at AS project_starts_at, projects.ends_at AS project_ends_at, COALESCE(`+roleForbids+`, FALSE) AS role_barred`).
+			projects.starts_at AS project_starts_at, projects.ends_at AS project_ends_at, COALESCE(`+roleForbids+`, FALSE) AS role_forbids`).
 		Joins("JOIN members ON members.id = workspaces.member_id").
 		Joins("JOIN projects ON projects.id = workspaces.project_id").
 		Joins("JOIN users ON users.id = workspaces.user_id").

@@ -32,7 +32,7 @@ func TestDepartments(t *testing.T) {
 		}
 		err = d.DeleteDepartment(d.ctx, d.root, vision.ID, 0)
 		want(t, err, models.KindConflict)
-		if !strings.Contains(err.Error(), "1 people") {
+		if !strings.Contains(err.Error(), "1 person is in the department Vision") {
 			t.Errorf("does not say how many: %v", err)
 		}
 		if _, err := d.UpdateUser(d.ctx, d.root, ada.ID, policies.UserChange{Name: "Ada", DepartmentID: &speech.ID}); err != nil {

@@ -112,18 +112,18 @@ func TestStepsOfAnExplanation(t *testing.T) {
 			}
 		}
 		e := ask("member", "member:write")
-		says(e, false, "neither a platform administrator", "a member of the project vision", "the member", "member:write is missing", "the owner", "the custom")
+		says(e, false, "Is not a platform administrator or an auditor.", "Is a member of the project vision.", "Has the role the member", "Missing permission: member:write.", "the owner", "the custom")
 		if e.Missing != "member:write" || len(e.Roles) != 3 || e.Rule != nil {
 			t.Errorf("%+v", e)
 		}
 		e = ask("custom", "member:write")
-		says(e, true, "which permits: member:write, project:read", "member, write” permits it")
+		says(e, true, "with the permissions member:write, project:read", "Allowed by the rule “role:", "member, write”")
 		if len(e.Rule) != 4 || !strings.HasPrefix(e.Rule[0], "role:") {
 			t.Errorf("%+v", e)
 		}
-		says(ask("viewer", "workspace:launch"), false, "within the project's period", "workspace:launch is missing")
-		says(ask("member", "workspace:launch"), true, "within the project's period")
-		says(ask("manager", "project:write"), false, "takes a platform administrator")
+		says(ask("viewer", "workspace:launch"), false, "within its period of use", "Missing permission: workspace:launch")
+		says(ask("member", "workspace:launch"), true, "within its period of use")
+		says(ask("manager", "project:write"), false, "Only a platform administrator can do it.")
 
 		late := d.store.Now().Add(-time.Second)
 		change := func(who string, edit func(*models.Member)) {
@@ -134,7 +134,7 @@ func TestStepsOfAnExplanation(t *testing.T) {
 			})
 		}
 		change("viewer", func(m *models.Member) { m.Until = &late })
-		says(ask("viewer", "project:read"), false, "Took part in the project vision until")
+		says(ask("viewer", "project:read"), false, "Was a member of the project vision until")
 		change("manager", func(m *models.Member) { m.RemovedAt = &late })
 		says(ask("manager", "role:write"), false, "Was removed from the project vision on")
 		modelstest.InTx(t, d.store, func(q *models.Queries) error {
@@ -145,7 +145,7 @@ func TestStepsOfAnExplanation(t *testing.T) {
 		if _, err := d.UpdateUser(d.ctx, d.root, p.people["owner"].ID, policies.UserChange{Name: "O", Disabled: true}); err != nil {
 			t.Fatal(err)
 		}
-		says(ask("owner", "role:write"), false, "is disabled and can do nothing")
+		says(ask("owner", "role:write"), false, "is disabled and has no access")
 	})
 }
 
@@ -244,7 +244,7 @@ func TestExplanationsForFormerMembers(t *testing.T) {
 		_, err := p.explain(t, p.people["viewer"], query)
 		want(t, err, models.KindNotFound)
 		e, err := p.explain(t, p.people["member"], query)
-		if got := steps(e); err != nil || !strings.Contains(got, "Took part in the project vision until") || strings.Contains(got, "the owner") || len(e.Roles) != 0 || e.Missing != "role:write" {
+		if got := steps(e); err != nil || !strings.Contains(got, "Was a member of the project vision until") || strings.Contains(got, "the owner") || len(e.Roles) != 0 || e.Missing != "role:write" {
 			t.Errorf("%s, %v, %v", got, e.Roles, err)
 		}
 		if e, err := p.explain(t, p.people["manager"], policies.AccessQuery{UserID: p.people["member"].ID, Project: "vision", Object: "role", Act: "write"}); err != nil || len(e.Roles) != 2 {

@@ -223,7 +223,7 @@ func TestMailFails(t *testing.T) {
 		p.Close()
 		w.clock.Advance(time.Hour)
 		w.settle(w.sender)
-		if d := w.deliveries()[0]; d.State != models.DeliveryFailed || !strings.Contains(d.Problem.String(), "not reached") || len(p.letters) != 0 {
+		if d := w.deliveries()[0]; d.State != models.DeliveryFailed || !strings.Contains(d.Problem.String(), "Could not connect") || len(p.letters) != 0 {
 			w.Errorf("a server that is gone: %+v", d.Delivery)
 		}
 	})
@@ -286,7 +286,7 @@ func TestSilentMailServer(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		m := (&post{Listener: l, immediate: immediate}).mailer("")
 		o := m.send(ctx, "weir", m.message("ada@example.org", "a", "b"))
-		if cancel(); o.done || o.final || !strings.Contains(o.problem.String(), "did not answer") {
+		if cancel(); o.done || o.final || !strings.Contains(o.problem.String(), "did not respond within") {
 			t.Errorf("TLS at once %t: %+v", immediate, o)
 		}
 	}

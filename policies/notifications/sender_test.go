@@ -68,7 +68,7 @@ func TestReceiverComesBack(t *testing.T) {
 		w.tell("request.created", w.ada.ID)
 		w.settle(w.sender)
 		d := w.only()
-		if d.State != models.DeliveryFailed || d.Attempts != 1 || !strings.Contains(d.Problem.String(), "was not reached") || strings.Contains(d.Problem.String(), "/hook") {
+		if d.State != models.DeliveryFailed || d.Attempts != 1 || !strings.Contains(d.Problem.String(), "Could not connect to the receiver") || strings.Contains(d.Problem.String(), "/hook") {
 			w.Fatalf("down: %+v", d.Delivery)
 		}
 		if want := w.store.Now().Add(minBackoff); !d.NextAt.Equal(want) {
@@ -133,7 +133,7 @@ func TestRedirectsAreNotFollowedAndSlowOnesNotWaitedFor(t *testing.T) {
 		w.clock.Advance(time.Hour)
 		w.settle(w.sender)
 		close(let)
-		if d := w.only(); d.State != models.DeliveryFailed || d.Status != 0 || !strings.Contains(d.Problem.String(), "did not answer within") {
+		if d := w.only(); d.State != models.DeliveryFailed || d.Status != 0 || !strings.Contains(d.Problem.String(), "did not respond within") {
 			w.Errorf("a slow one: %+v", d.Delivery)
 		}
 	})
