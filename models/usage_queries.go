@@ -124,7 +124,7 @@ func (q *Queries) edges(step time.Duration, rows string, args ...any) (list []Ed
 	if q.postgres {
 		number = "CAST(FLOOR(t / ?) AS BIGINT)"
 	}
-	return list, q.db.Table("(?) AS in use", q.db.Raw(rows, args...)).
+	return list, q.db.Table("(?) AS rows_in_use", q.db.Raw(rows, args...)).
 		Select(number+" AS step, SUM(a) AS amount, SUM(a * t) AS moment, SUM(b) AS amount2, SUM(b * t) AS moment2", step.Seconds()).
 		Group("step").Order("step").Scan(&list).Error
 }
@@ -143,7 +143,7 @@ func (q *Queries) secondsUntil(column string) string {
 func (q *Queries) UsedBy(project, user int64, since, now time.Time) (Usage, error) {
 	used, err := q.used(project, "0", since, now, func(db *gorm.DB) *gorm.DB {
 		if user != 0 {
-			db = db.Where("in_use.user_id = ?", user)
+			db = db.Where("rows_in_use.user_id = ?", user)
 		}
 		return db
 	})
@@ -154,14 +154,14 @@ func (q *Queries) UsedBy(project, user int64, since, now time.Time) (Usage, erro
 // former members are under 0.
 func (q *Queries) UsedByRoles(project int64, since, now time.Time) (map[int64]Usage, error) {
 	return q.used(project, "COALESCE(members.role_id, 0)", since, now, func(db *gorm.DB) *gorm.DB {
-		return db.Joins("LEFT JOIN members ON members.project_id = ? AND members.user_id = held.user_id AND members.removed_at IS NULL", project)
+		return db.Joins("LEFT JOIN members ON members.project_id = ? AND members.user_id = rows_in_use.user_id AND members.removed_at IS NULL", project)
 	})
 }
 
 // UsedByUsers is the usage of some users in a project from since until now, by
 // user.
 func (q *Queries) UsedByUsers(project int64, users []int64, since, now time.Time) (map[int64]Usage, error) {
-	return q.used(project, "in_use.user_id", since, now, func(db *gorm.DB) *gorm.DB { return db.Where("in_use.user_id IN ?", users) })
+	return q.used(project, "rows_in_use.user_id", since, now, func(db *gorm.DB) *gorm.DB { return db.Where("rows_in_use.user_id IN ?", users) })
 }
 
 // used adds up usage in a time span, grouped by a column.
@@ -194,7 +194,7 @@ func (q *Queries) usageRows(in UsageTable, by string, project int64, since, now 
 	}
 	rows := "SELECT user_id, " + in.first + " AS a, " + in.second + " AS b, " + in.from + " AS began, " + in.until + " AS ended FROM " + in.table +
 		" WHERE project_id = ? AND " + in.until
-	return q.db.Table("(?) AS in use", q.db.Raw(rows+" IS NULL UNION ALL "+rows+" > ?", project, project, since)).
+	return q.db.Table("(?) AS rows_in_use", q.db.Raw(rows+" IS NULL UNION ALL "+rows+" > ?", project, project, since)).
 		Select(by+" AS key, "+sum("a")+" AS first, "+sum("b")+" AS second", now, now, since, now, now, since).
 		Where("began < ?", now).Group("key")
 }
