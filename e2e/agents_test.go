@@ -53,7 +53,7 @@ func TestAgentEnrols(t *testing.T) {
 
 		thief := newMachine(t, s, "node") // the same machine, with another key
 		thief.start(code)
-		if exit := thief.wait(); exit != 1 || !strings.Contains(thief.log.String(), "was used already") {
+		if exit := thief.wait(); exit != 1 || !strings.Contains(thief.log.String(), "has already been used") {
 			t.Errorf("with a code that was used: exit code %d", exit)
 		}
 

@@ -71,7 +71,7 @@ func (k typist) clean(name string) {
 func (k typist) signsIn(email string) {
 	k.t.Helper()
 	k.goTo("/signin")
-	k.write(k.tr("E-mail"), email)
+	k.write(k.tr("Email"), email)
 	k.write(k.tr("Password"), password)
 	k.keys("\r")
 	k.at("/")
@@ -133,11 +133,11 @@ func asks(k typist) {
 	k.at("/requests/new")
 	k.write(k.tr("GPU cores"), "150")
 	k.clean("the form")
-	k.follow(k.tr("Ask"))
+	k.follow(k.tr("Submit request"))
 	// The browser itself leads to what is missing.
 	k.until("the focus on the reason", "document.activeElement === "+labelled(k.tr("Reason"))+" && document.activeElement.matches(':invalid')")
 	k.keys("two runs at once")
-	k.follow(k.tr("Ask"))
+	k.follow(k.tr("Submit request"))
 	k.at(`/requests/\d+`)
 	k.sees(k.tr("Request submitted: %s. You will be notified of the decision.", k.tr("higher limit in %s", "Speech")))
 	k.clean("the request")
@@ -145,7 +145,7 @@ func asks(k typist) {
 		k.goTo("/requests/new?kind=quota&project_id=1")
 		k.write(k.tr("GPU cores"), "1200")
 		k.write(k.tr("Reason"), reason)
-		k.follow(k.tr("Ask"))
+		k.follow(k.tr("Submit request"))
 		k.at(`/requests/\d+`)
 		if reason == "a mistake" {
 			k.follow(k.tr("Withdraw"))
@@ -155,7 +155,7 @@ func asks(k typist) {
 	k.goTo("/requests/new?kind=limit&project_id=1")
 	k.write(k.tr("GPU cores"), "160")
 	k.write(k.tr("Reason"), "a third run")
-	k.follow(k.tr("Ask"))
+	k.follow(k.tr("Submit request"))
 	k.at(`/requests/\d+`)
 }
 

@@ -23,14 +23,14 @@ func TestRolesAndMembersInBrowser(t *testing.T) {
 	verdict := func(text string) string {
 		return `document.querySelector("#preview .tag")?.textContent.trim() === "` + text + `"`
 	}
-	b.until("the preview", verdict("fits"))
+	b.until("the preview", verdict("within quota"))
 	b.stay()
 	b.fill("GPU cores", "9999")
 	b.until("the refusal", verdict("would be refused"))
-	b.sees("too many")
+	b.sees("exceeded by")
 	b.until("the focus where it was", "document.activeElement === "+labelled("GPU cores")+` && document.activeElement.value === "9999"`)
 	b.fill("GPU cores", "1")
-	b.until("that it fits again", verdict("fits"))
+	b.until("that it fits again", verdict("within quota"))
 	b.stayed()
 	b.shoot("role-preview")
 
@@ -45,7 +45,7 @@ func TestRolesAndMembersInBrowser(t *testing.T) {
 	eval[bool](b, `document.querySelector("textarea[name=csv]").value = "email,role,joined\nmei@example.org,`+role+`,2026-01-31"; true`)
 	b.press("Check")
 	b.sees("1 to add, 0 to update, 0 unchanged, 0 refused.")
-	b.press("Import 1 rows")
+	b.press("Import 1 row")
 	b.at(at)
 	b.sees("Import complete: 1 added, 0 changed, 0 unchanged.")
 	b.sees("mei@example.org")

@@ -24,7 +24,7 @@ func TestPoolInBrowser(t *testing.T) {
 	pool := chromium.person(t, s.url).tab()
 	pool.signIn("operator@example.org", password)
 	pool.goTo("/pool")
-	pool.sees("No machine lends GPUs to this pool.")
+	pool.sees("No providers yet.")
 	pool.stay()
 
 	desk := chromium.person(t, s.url).tab()

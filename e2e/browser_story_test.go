@@ -68,7 +68,7 @@ func foundTeam(b *tab, link string) {
 	b.t.Helper()
 	b.goTo(link)
 	b.shoot("setup")
-	b.fill("E-mail", "ada@example.org")
+	b.fill("Email", "ada@example.org")
 	b.fill("Name", "Ada")
 	b.fill("Password", password)
 	b.fill("Confirm password", password)
@@ -102,20 +102,20 @@ func addMember(b *tab, name string) {
 	email := strings.ToLower(name) + "@example.org"
 	b.goTo("/people")
 	b.press("Add person")
-	b.fill("E-mail", email)
+	b.fill("Email", email)
 	b.fill("Name", name)
 	b.fill("Password", password)
 	b.press("Add person")
-	b.sees(email + " can sign in now.")
+	b.sees("Account " + email + " created.")
 	b.goTo("/projects/1")
 	b.press("Add member")
-	b.fill("E-mail", email)
+	b.fill("Email", email)
 	b.pressAt("the role engineer", labelled("engineer"))
 	if name == "Wang" {
 		b.shoot("member-new")
 	}
 	b.press("Add member")
-	b.sees(email + " is a member now.")
+	b.sees(email + " is now a member.")
 }
 
 // launchHalf launches a notebook with half a GPU, from what the preview says

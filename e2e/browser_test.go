@@ -284,7 +284,7 @@ func (b *tab) loads(do func()) {
 func (b *tab) signIn(email, password string) {
 	b.t.Helper()
 	b.goTo("/signin")
-	b.fill("E-mail", email)
+	b.fill("Email", email)
 	b.fill("Password", password)
 	b.press("Sign in")
 	b.at("/")

@@ -246,7 +246,7 @@ func TestCommandLineFailures(t *testing.T) {
 	admin.fails(4, "nobody@example.org", "authorize", "0000-0000-0000-0000", "--owner", "nobody@example.org")
 	admin.fails(4, "", "provider", "drain", "99999")
 	admin.fails(5, "machine that the portal runs on", "provider", "remove", home, "--yes")
-	admin.fails(5, "No agent speaks", "provider", "accept", home)
+	admin.fails(5, "has no active agent", "provider", "accept", home)
 
 	wrong := "weir_wrong_" + strings.Repeat("x", 30)
 	out, errOut := s.shell(wrong).run(3, "pool")

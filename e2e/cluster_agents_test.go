@@ -114,7 +114,7 @@ func TestAgentJoinsByCluster(t *testing.T) {
 
 	byHand := m.gpuCode()
 	m.start("", env...)
-	m.says(0, "no platform administrator yet")
+	m.says(0, "no platform administrator")
 	s.admin()
 	s.awaitProvider(models.ProviderOnline, time.Time{})
 	p := s.beats()
@@ -173,7 +173,7 @@ func TestAgentJoinsByCluster(t *testing.T) {
 	}
 	said = len(m.log.String())
 	m.start("", env...)
-	m.says(said, "does not accept this token")
+	m.says(said, "rejected this token")
 	pod.token(token) // as a kubelet replaces it
 	same("with a token that came late")
 }

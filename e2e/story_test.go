@@ -104,7 +104,7 @@ func (c *curlStory) makeTeam() {
 	// The quota is promised; a third peak would exceed it.
 	var refused problem
 	c.admin.call(http.StatusConflict, "POST", at+"/members", join("zoe"), &refused)
-	if refused.Kind != "no_capacity" || len(refused.Errors) == 0 || !strings.Contains(fmt.Sprint(refused.Errors), "0 left") {
+	if refused.Kind != "no_capacity" || len(refused.Errors) == 0 || !strings.Contains(fmt.Sprint(refused.Errors), "0 of the project's quota") {
 		c.t.Errorf("a member too many: %+v", refused)
 	}
 	c.ada, c.ben, c.eve = c.signIn("ada"), c.signIn("ben"), c.signIn("eve")
@@ -281,7 +281,7 @@ func (c *curlStory) stop() {
 	if w := c.await(c.admin, c.nb.ID, "stopped"); len(w.Shares) != 0 {
 		c.t.Errorf("it still holds %v", w.Shares)
 	}
-	if r := c.admin.call(http.StatusConflict, "POST", at+"/stop", "", nil); !strings.Contains(r.body, "stopped already") {
+	if r := c.admin.call(http.StatusConflict, "POST", at+"/stop", "", nil); !strings.Contains(r.body, "already stopped") {
 		c.t.Errorf("the second stop: %s", r.body)
 	}
 	var pool struct {

@@ -15,11 +15,11 @@ func TestExtensionInWords(t *testing.T) {
 		left time.Duration
 		want string
 	}{
-		{models.RequestPeriod, 6*24*time.Hour + time.Hour, "The project vision ends in 6 days, on "},
-		{models.RequestPeriod, 90 * time.Minute, "The project vision ends in 1 h 30 min, on "},
-		{models.RequestPeriod, 0, "The project vision ended on "},
-		{models.RequestDeadline, time.Minute, "Your participation in vision ends in 1 min, on "},
-		{models.RequestDeadline, -time.Minute, "Your participation in vision ended on "},
+		{models.RequestPeriod, 6*24*time.Hour + time.Hour, "Project vision ends in 6 days, on "},
+		{models.RequestPeriod, 90 * time.Minute, "Project vision ends in 1 h 30 min, on "},
+		{models.RequestPeriod, 0, "Project vision ended on "},
+		{models.RequestDeadline, time.Minute, "Your membership in vision ends in 1 min, on "},
+		{models.RequestDeadline, -time.Minute, "Your membership in vision ended on "},
 	} {
 		e.Kind, e.EndsAt = c.kind, now.Add(c.left)
 		if got := extensionText(ctx, e); got != c.want+models.Moment(e.EndsAt)+"." {

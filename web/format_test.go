@@ -11,7 +11,7 @@ import (
 func TestEnforcementInWords(t *testing.T) {
 	for e, want := range map[string][2]string{
 		models.EnforcedMPS:       {"MPS", "MPS: "},
-		models.EnforcementLapsed: {"advisory, MPS daemon not running", "Advisory until its daemon is back: "},
+		models.EnforcementLapsed: {"advisory, MPS daemon not running", "Advisory: the Multi-Process Service daemon of this GPU is not running. "},
 		models.EnforcedAdvisory:  {"advisory", "Advisory: "},
 	} {
 		if got, means := enforcement(t.Context(), e), enforcementMeans(t.Context(), e); got != want[0] || !strings.HasPrefix(means, want[1]) {
