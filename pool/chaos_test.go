@@ -80,7 +80,7 @@ func (o *world) keepsGPUs(t *testing.T, after string) {
 	var uuid string
 	var cores int64
 	err = db.QueryRow(`SELECT uuid, SUM(cores) FROM (SELECT p.uuid AS uuid, CASE WHEN d.parent_id IS NULL THEN s.cores ELSE d.cores END AS cores
-		FROM shares s JOIN devices d ON d.id = s.device_id JOIN devices p ON p.id = COALESCE(d.parent_id, d.id) WHERE s.until_at IS NULL) AS in use
+		FROM shares s JOIN devices d ON d.id = s.device_id JOIN devices p ON p.id = COALESCE(d.parent_id, d.id) WHERE s.until_at IS NULL) AS in_use
 		GROUP BY uuid HAVING SUM(cores) > 100`).Scan(&uuid, &cores)
 	if !errors.Is(err, sql.ErrNoRows) {
 		t.Fatalf("after %s %d cores of %s are in use, %v", after, cores, uuid, err)

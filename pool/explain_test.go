@@ -38,8 +38,8 @@ func TestEveryReasonAndCriterionHasWords(t *testing.T) {
 func TestExplainChoice(t *testing.T) {
 	e := placement.Explanation{Policy: "weir", Nodes: 9, Devices: 40, LeftoverCores: 20,
 		RunnerUp: placement.RunnerUp{Node: 2, LostBy: placement.Unlinked, Margin: 3}}
-	want := "GPU 0 on alpha: lowest fragmentation of 9 machines with 40 fitting devices; " +
-		"the next best option has 3 more device pairs without NVLink; 20 cores stay free there."
+	want := "GPU 0 on alpha: lowest fragmentation among 9 machines with 40 suitable devices; " +
+		"the next best option has 3 more device pairs without NVLink; 20 cores remain available there."
 	if got := explainChoice("alpha", "GPU 0", e).String(); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}

@@ -39,7 +39,7 @@ func TestMergeParameters(t *testing.T) {
 		{"no GPU, whatever the others say", `{"Project":{"gpus":1,"cores":50,"gpu_memory_mib":9},"Request":{"gpus":0}}`, "gpus: 0 member, cores: 0 member, gpu_memory_mib: 0 member"},
 		{"the role caps what was not asked", `{"Project":{"gpus":4,"cores":100,"gpu_memory_mib":80000,"cpu_milli":9000,"memory_mib":99999,"shm_mib":99999}}`,
 			"gpus: 4 project, cores: 50 role, gpu_memory_mib: 20000 role, cpu_milli: 4000 role, memory_mib: 8192 role, shm_mib: 8192 role"},
-		{"a role without GPUs", `{"Peak":{"GPUCores":0,"gpu_cores":0,"cpu_milli":1000,"memory_mib":4096},"Project":{"gpus":1,"cores":50}}`, "gpus: 0 role, cores: 0 role"},
+		{"a role without GPUs", `{"Limit":{"GPUCores":0,"gpu_cores":0,"cpu_milli":1000,"memory_mib":4096},"Project":{"gpus":1,"cores":50}}`, "gpus: 0 role, cores: 0 role"},
 		{"the environment's minimum", `{"Minimum":{"gpus":1,"cores":20,"gpu_memory_mib":5,"cpu_milli":2000,"memory_mib":4096},"Project":{"cpu_milli":1,"memory_mib":1,"gpus":1,"cores":1}}`,
 			"gpus: 1 project, cores: 20 environment, gpu_memory_mib: 5 environment, cpu_milli: 2000 environment, memory_mib: 4096 environment"},
 		{"variables of all layers", `{"Project":{"env":{"A":"p","B":"p"}},"Environment":{"env":{"B":"e","C":"e"}},"Request":{"env":{"C":"m"}}}`, "env.A: p project, env.B: e environment, env.C: m member"},

@@ -103,7 +103,7 @@ func TestTheLastDaysOfAProject(t *testing.T) {
 		pass(day)
 		reason := "the project's period of use ended on " + end.Format(time.DateOnly) + "."
 		for _, w := range []models.Workspace{waits, later} {
-			if got := b.row(t, w.ID); got.State != models.StateStopped || got.Reason.String() != "Cancelled while it waited: "+reason {
+			if got := b.row(t, w.ID); got.State != models.StateStopped || got.Reason.String() != "Canceled while queued: "+reason {
 				t.Errorf("%s is %s: %s", w.Name, got.State, got.Reason)
 			}
 		}
@@ -193,7 +193,7 @@ func TestTrueReasons(t *testing.T) {
 			if got := b.until(t, running.ID, models.StateStopped).Reason.String(); got != "Stopped: "+c.says+"." {
 				t.Errorf("running: %q", got)
 			}
-			if got := b.row(t, queued.ID); got.Reason.String() != "Cancelled while it waited: "+c.says+"." {
+			if got := b.row(t, queued.ID); got.Reason.String() != "Canceled while queued: "+c.says+"." {
 				t.Errorf("queued: %s, %q", got.State, got.Reason)
 			}
 		})

@@ -38,7 +38,7 @@ func TestARoleThatPermitsNoWorkspaces(t *testing.T) {
 			if got := b.until(t, w.ID, models.StateStopped).Reason.String(); got != "Stopped: "+says {
 				t.Errorf("running: %q", got)
 			}
-			if got := b.row(t, waits.ID); got.Reason.String() != "Cancelled while it waited: "+says {
+			if got := b.row(t, waits.ID); got.Reason.String() != "Canceled while queued: "+says {
 				t.Errorf("queued: %s, %q", got.State, got.Reason)
 			}
 		}

@@ -60,7 +60,7 @@ func TestBadLaunches(t *testing.T) {
 }
 
 // A role without GPU memory gives no GPU memory, not even in proportion.
-func TestNoGPUMemoryBeyondThePeak(t *testing.T) {
+func TestNoGPUMemoryBeyondTheLimit(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		b.gpus(t, 1)
 		none := b.addRole(t, b.project, "none", models.Resources{GPUCores: 100, CPUMilli: 4000, MemoryMiB: 8192})
@@ -111,7 +111,7 @@ func TestWhenShort(t *testing.T) {
 		}
 		in := b.ask("never", models.LaunchParameters{})
 		in.Request, in.WhenShort = gpu(2, 10), workspaces.WhenShortWait
-		want(t, second(b.Launch(b.ctx, b.actor, in)), models.KindNoCapacity, "never") // waiting would not help
+		want(t, second(b.Launch(b.ctx, b.actor, in)), models.KindNoCapacity, "The pool cannot satisfy this request") // waiting would not help
 	})
 }
 

@@ -21,7 +21,7 @@ func TestNobodyExtendsThemselves(t *testing.T) {
 			return pooltest.Error(h.UpdateMember(h.Ctx, a, h.Vision.ID, h.BossMember.ID, in))
 		}
 		pooltest.NoError(t, put(boss, projects.MemberInput{Until: &soon}))
-		pooltest.WantError(t, put(boss, projects.MemberInput{Until: &later}), models.KindForbidden, "their own participation")
+		pooltest.WantError(t, put(boss, projects.MemberInput{Until: &later}), models.KindForbidden, "You cannot extend your own membership.")
 		pooltest.WantError(t, put(boss, projects.MemberInput{}), models.KindForbidden)
 		_, deputy := o.NewMember(t, h.Lead)
 		pooltest.NoError(t, put(h.Actor(t, deputy), projects.MemberInput{Until: &later}))

@@ -54,7 +54,7 @@ func TestHandOver(t *testing.T) {
 			_, err := h.HandOver(h.Ctx, boss, h.Vision.ID, h.AnnMember.ID, in)
 			return err
 		}
-		pooltest.WantError(t, give(to(heir)), models.KindConflict, "member still")
+		pooltest.WantError(t, give(to(heir)), models.KindConflict, "is still a member")
 		pooltest.NoError(t, h.RemoveMember(h.Ctx, boss, h.Vision.ID, h.AnnMember.ID))
 		if got := h.holder(t, h.AnnMember); !got.Left {
 			t.Errorf("who left: %+v", got)

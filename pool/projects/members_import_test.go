@@ -87,7 +87,7 @@ func TestImportMembers(t *testing.T) {
 			t.Errorf("a dry run changed %+v", list)
 		}
 		more := o.dryRun(t, p.ID, append(table, rows("email,role", eve.Email+",engineer")...))
-		if got := more.Rows[3]; got.Outcome != models.RowRefused || got.Refusals[0].Name != "role" || !strings.Contains(got.Refusals[0].Reason.String(), "0 left of the project's quota of 100") {
+		if got := more.Rows[3]; got.Outcome != models.RowRefused || got.Refusals[0].Name != "role" || !strings.Contains(got.Refusals[0].Reason.String(), "0 of the project's quota of 100 remaining") {
 			t.Errorf("beyond the quota: %+v", got)
 		}
 		done, err := o.ImportMembers(o.Ctx, o.Root, p.ID, models.Import{Records: table, Plan: dry.Plan})

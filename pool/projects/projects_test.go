@@ -122,7 +122,7 @@ func TestBadInputsOfTheLedger(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		pooltest.WantError(t, o.DeleteRole(o.Ctx, o.Root, p.ID, r.ID), models.KindConflict, "1 members")
+		pooltest.WantError(t, o.DeleteRole(o.Ctx, o.Root, p.ID, r.ID), models.KindConflict, "1 member has this role")
 	})
 }
 

@@ -62,11 +62,11 @@ func TestHoldersAreToldOfTheirGPU(t *testing.T) {
 			devices pooltest.Devices
 			says    string
 		}{
-			{broken, "has failed: the driver reports: fell off the bus"},
-			{broken[1:], "has vanished"},
+			{broken, "failed: the driver reports: fell off the bus"},
+			{broken[1:], "is no longer reported"},
 			{pooltest.Machine(2), "is back"},
-			{broken, "has failed"},
-			{pooltest.Machine(2), "is well again"},
+			{broken, "failed: "},
+			{pooltest.Machine(2), "has recovered"},
 		} {
 			before := o.CountEvents(t, w, step.says)
 			for range 2 {

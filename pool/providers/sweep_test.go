@@ -34,7 +34,7 @@ func TestLostAndBack(t *testing.T) {
 			t.Errorf("drained while lost: %+v, %v", drained, err)
 		}
 		o.Heartbeat(t, providers.Heartbeat{Devices: pooltest.Machine(1)})
-		if p := o.Provider(t); p.State != models.ProviderDraining || o.CountEvents(t, inUse, "answers again") != 1 {
+		if p := o.Provider(t); p.State != models.ProviderDraining || o.CountEvents(t, inUse, "is responding again") != 1 {
 			t.Errorf("back: %+v", p)
 		}
 		if _, err := o.Providers.Resume(o.Ctx, o.Root, drained.ID, 0); err != nil {

@@ -54,7 +54,7 @@ func TestDrainAndRecall(t *testing.T) {
 		if _, err := o.Providers.Resume(o.Ctx, o.Root, id, 0); err != nil {
 			t.Fatal(err)
 		}
-		if n := overdue(); n != 2 || o.CountEvents(t, inUse, "not end early") != 0 {
+		if n := overdue(); n != 2 || o.CountEvents(t, inUse, "no longer ends early") != 0 {
 			t.Errorf("%d are overdue: the recall was taken back when their end had come", n)
 		}
 	})
@@ -71,7 +71,7 @@ func TestRemove(t *testing.T) {
 			return q.UpdateProvider(&home)
 		})
 		inUse := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
-		pooltest.WantError(t, pooltest.Error(o.Providers.Remove(o.Ctx, o.Root, home.ID, 0)), models.KindConflict, "1 shares")
+		pooltest.WantError(t, pooltest.Error(o.Providers.Remove(o.Ctx, o.Root, home.ID, 0)), models.KindConflict, "1 share of this provider is still in use")
 		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, inUse.ID) })
 		removed, err := o.Providers.Remove(o.Ctx, o.Root, home.ID, 0)
 		if err != nil || removed.State != models.ProviderOffline {
@@ -80,7 +80,7 @@ func TestRemove(t *testing.T) {
 		if o.DevicesByUUID(t)["GPU-0"].Present {
 			t.Error("its GPU is still there")
 		}
-		pooltest.WantError(t, pooltest.Error(o.Providers.Drain(o.Ctx, o.Root, home.ID, 0)), models.KindConflict, "not in the pool")
+		pooltest.WantError(t, pooltest.Error(o.Providers.Drain(o.Ctx, o.Root, home.ID, 0)), models.KindConflict, "no longer in the pool")
 	})
 }
 
@@ -193,7 +193,7 @@ func TestRecallIsTakenBackInTime(t *testing.T) {
 		}
 		o.Clock.Advance(31 * time.Minute)
 		list, err := o.Store.Read(o.Ctx).OverdueWorkspaces(o.Store.Now())
-		if err != nil || len(list) != 0 || o.CountEvents(t, inUse, "not end early") != 1 {
+		if err != nil || len(list) != 0 || o.CountEvents(t, inUse, "no longer ends early") != 1 {
 			t.Errorf("overdue: %+v, %v", list, err)
 		}
 	})

@@ -23,7 +23,7 @@ func TestApprovalBeyondTheCapacity(t *testing.T) {
 			in.Verdict = "approve"
 			_, err := h.Decide(h.Ctx, h.Root, v.ID, in)
 			t.Log(name)
-			pooltest.WantError(t, err, models.KindNoCapacity, "confirm", "450", "50 more than 400")
+			pooltest.WantError(t, err, models.KindNoCapacity, "confirm", "450", "50 more than the maximum of 400")
 		}
 		if got, err := h.Get(h.Ctx, h.Root, v.ID); err != nil || got.State != models.RequestPending || h.CapacityOf(t, "gpu_cores").Value != 200 {
 			t.Errorf("%+v, %v", got, err)
@@ -31,7 +31,7 @@ func TestApprovalBeyondTheCapacity(t *testing.T) {
 		_, err := h.Decide(h.Ctx, h.Root, v.ID, requests.DecisionInput{Verdict: "approve", Confirm: true, Reason: "more machines come in May"})
 		pooltest.NoError(t, err)
 		entries, err := h.Store.Read(h.Ctx).Audit(models.AuditFilter{Object: "request", Action: "approve"}, models.Page{Limit: 1})
-		if err != nil || len(entries) != 1 || !strings.Contains(entries[0].After, "more machines come in May") || !strings.Contains(entries[0].After, "50 more than 400") {
+		if err != nil || len(entries) != 1 || !strings.Contains(entries[0].After, "more machines come in May") || !strings.Contains(entries[0].After, "50 more than the maximum of 400") {
 			t.Errorf("%+v, %v", entries, err)
 		}
 		// What does not grow the promises needs no confirmation.
@@ -52,7 +52,7 @@ func TestPeriodBringsAPromiseBack(t *testing.T) {
 		h.Clock.Advance(2 * time.Hour)
 		h.NewProject(t, "speech", pooltest.Cores(300))
 		_, err = h.approve(t, h.Root, v.ID, models.Requested{})
-		pooltest.WantError(t, err, models.KindNoCapacity, "confirm", "500", "100 more than 400")
+		pooltest.WantError(t, err, models.KindNoCapacity, "confirm", "500", "100 more than the maximum of 400")
 	})
 }
 

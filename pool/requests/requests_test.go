@@ -173,7 +173,7 @@ func TestApprovalBeyondTheQuota(t *testing.T) {
 		h.NewMember(t, h.Engineer)
 		v := h.ask(t, h.Ann, h.limit(70))
 		_, err := h.approve(t, h.Actor(t, h.Boss), v.ID, models.Requested{})
-		pooltest.WantError(t, err, models.KindNoCapacity, "limit.limit.gpu_cores", "60 more", "30 left")
+		pooltest.WantError(t, err, models.KindNoCapacity, "limit.limit.gpu_cores", "60 more", "30 of the project's quota of 200 remaining")
 		if got, err := h.Get(h.Ctx, h.Actor(t, h.Boss), v.ID); err != nil || got.State != models.RequestPending || got.Version != 1 || got.Facts.Remaining().GPUCores != 30 || got.Facts.Members != 3 {
 			t.Errorf("%+v, %v", got, err)
 		}
@@ -190,7 +190,7 @@ func TestWhoMayDecide(t *testing.T) {
 		_, err := h.approve(t, h.Actor(t, h.Boss), quota.ID, models.Requested{})
 		pooltest.WantError(t, err, models.KindNotFound)
 		_, err = h.approve(t, h.Actor(t, h.Ann), quota.ID, models.Requested{})
-		pooltest.WantError(t, err, models.KindForbidden, "Somebody else")
+		pooltest.WantError(t, err, models.KindForbidden, "You are not an approver of this request.")
 		_, err = h.approve(t, h.Actor(t, h.Boss), limit.ID, models.Requested{})
 		pooltest.WantError(t, err, models.KindForbidden, "own request")
 		for _, id := range []int64{quota.ID, limit.ID, 999} {

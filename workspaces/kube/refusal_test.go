@@ -35,23 +35,23 @@ func TestRefusals(t *testing.T) {
 		says  string
 		acted bool
 	}{
-		"quota":       {forbidden("exceeded quota: weir, requested: pods=1, used: pods=4, limited: pods=4"), models.KindUnavailable, "part of the cluster is used up.", false},
-		"policy":      {forbidden("violates PodSecurity"), models.KindConflict, "refused the workspace: pods \"ws-5-2\" is forbidden: violates PodSecurity", false},
+		"quota":       {forbidden("exceeded quota: weir, requested: pods=1, used: pods=4, limited: pods=4"), models.KindUnavailable, "resource quota in the cluster is exhausted.", false},
+		"policy":      {forbidden("violates PodSecurity"), models.KindConflict, "rejected the workspace: pods \"ws-5-2\" is forbidden: violates PodSecurity", false},
 		"new quota":   {forbidden("status unknown for quota: weir, resources: limits.cpu"), models.KindUnavailable, "still preparing", false},
 		"no account":  {forbidden(`error looking up service account weir-p-7/default: serviceaccount "default" not found`), models.KindUnavailable, "still preparing", false},
-		"no rights":   {forbidden(`User "system:serviceaccount:weir:portal" cannot patch resource "pods"`), models.KindUnavailable, "does not permit it to the portal: pods", false},
-		"stranger":    {apierrors.NewUnauthorized("Unauthorized"), models.KindUnavailable, "does not permit it to the portal: Unauthorized", false},
-		"terminating": {terminating, models.KindUnavailable, "namespace in the cluster is being removed", false},
-		"removed":     {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "weir-p-7"), models.KindUnavailable, "namespace in the cluster was removed", false},
-		"contended":   {apierrors.NewConflict(pods, "ws-5-2", errors.New("the object has been modified")), models.KindUnavailable, "does not answer", false},
-		"busy":        {apierrors.NewTooManyRequests("slow down", 1), models.KindUnavailable, "does not answer", false},
-		"broken":      {apierrors.NewInternalError(errors.New("webhook")), models.KindUnavailable, "does not answer", true},
-		"etcd":        {unread, models.KindUnavailable, "does not answer", true},
-		"gateway":     {plainly(http.StatusBadGateway, "<html>"), models.KindUnavailable, "does not answer", true},
-		"late":        {context.DeadlineExceeded, models.KindUnavailable, "does not answer", true},
-		"unreachable": {&url.Error{Op: "Patch", URL: "https://10.0.0.1", Err: errors.New("connection refused")}, models.KindUnavailable, "does not answer", true},
-		"cut short":   {fmt.Errorf("unexpected error when reading response body: %w", io.ErrUnexpectedEOF), models.KindUnavailable, "does not answer", true},
-		"worded":      {models.NotFound("project"), models.KindNotFound, "no such project", true},
+		"no rights":   {forbidden(`User "system:serviceaccount:weir:portal" cannot patch resource "pods"`), models.KindUnavailable, "does not allow the portal to do this: pods", false},
+		"stranger":    {apierrors.NewUnauthorized("Unauthorized"), models.KindUnavailable, "does not allow the portal to do this: Unauthorized", false},
+		"terminating": {terminating, models.KindUnavailable, "namespace in the cluster is being deleted", false},
+		"removed":     {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "weir-p-7"), models.KindUnavailable, "namespace in the cluster was deleted", false},
+		"contended":   {apierrors.NewConflict(pods, "ws-5-2", errors.New("the object has been modified")), models.KindUnavailable, "is not responding", false},
+		"busy":        {apierrors.NewTooManyRequests("slow down", 1), models.KindUnavailable, "is not responding", false},
+		"broken":      {apierrors.NewInternalError(errors.New("webhook")), models.KindUnavailable, "is not responding", true},
+		"etcd":        {unread, models.KindUnavailable, "is not responding", true},
+		"gateway":     {plainly(http.StatusBadGateway, "<html>"), models.KindUnavailable, "is not responding", true},
+		"late":        {context.DeadlineExceeded, models.KindUnavailable, "is not responding", true},
+		"unreachable": {&url.Error{Op: "Patch", URL: "https://10.0.0.1", Err: errors.New("connection refused")}, models.KindUnavailable, "is not responding", true},
+		"cut short":   {fmt.Errorf("unexpected error when reading response body: %w", io.ErrUnexpectedEOF), models.KindUnavailable, "is not responding", true},
+		"worded":      {models.NotFound("project"), models.KindNotFound, "The project was not found.", true},
 	} {
 		got := refusal(fmt.Errorf("wrapped: %w", test.err))
 		if models.KindOf(got) != test.kind || !strings.Contains(got.Error(), test.says) {
