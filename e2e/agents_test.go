@@ -296,7 +296,7 @@ func (x stolen) say(t *testing.T, b providers.Heartbeat) (int, providers.Orders)
 	if err != nil {
 		t.Fatal(err)
 	}
-	res, err := x.client.Post(x.url+"/v1/beat", "application/json", bytes.NewReader(raw))
+	res, err := x.client.Post(x.url+"/v1/heartbeat", "application/json", bytes.NewReader(raw))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func TestRequestInBrowser(t *testing.T) {
 	inbox.acceptLanguage("zh-CN")
 	inbox.signInChinese("mei@example.org")
 	inbox.goTo("/requests")
-	inbox.sees("待处理（0）")
+	inbox.sees("待审批（0）")
 	inbox.stay()
 
 	wang := chromium.person(t, s.url)
@@ -40,7 +40,7 @@ func TestRequestInBrowser(t *testing.T) {
 	b.sees("Request submitted: higher limit in Speech.")
 	b.stay()
 
-	inbox.sees("待处理（1）")
+	inbox.sees("待审批（1）")
 	inbox.until("the number in the navigation", `document.querySelector("#nav-requests").textContent.trim() === "1"`)
 	inbox.stayed()
 	inbox.shoot("requests-inbox")

@@ -18,17 +18,18 @@ func TestScreenshots(t *testing.T) {
 	member := busy(s)
 	operator := chromium.person(t, s.url).tab()
 	operator.signIn("operator@example.org", password)
-	for name, path := range map[string]string{"pool": "/pool", "projects": "/projects", "project": "/projects/1", "project-edit": "/projects/1/edit",
-		"device": "/pool/devices/1", "provider": "/pool/providers/1", "plan-capacity": "/pool/planning?add=h100:8", "environments": "/environments", "people": "/people", "person": "/people/2", "audit": "/audit", "tokens": "/tokens",
-		"account": "/account", "role-edit": "/projects/1/roles/1/edit", "member-edit": "/projects/1/members/1/edit", "environment-new": "/environments/new",
-		"role-delete": "/projects/1/roles/1/delete", "api": "/api/docs", "nowhere": "/nowhere"} {
-		operator.goTo(path)
-		operator.shoot("busy-" + name)
-	}
 	operator.goTo("/pool")
 	for _, scheme := range schemes {
 		operator.scheme(scheme)
 		operator.picture(filepath.Join(os.Getenv("WEIR_SCREENSHOTS"), "readme-"+scheme+".png"))
+	}
+	operator.scheme("")
+	for name, path := range map[string]string{"pool": "/pool", "projects": "/projects", "project": "/projects/1", "project-edit": "/projects/1/edit",
+		"device": "/pool/devices/1", "provider": "/pool/providers/1", "capacity": "/capacity", "requests": "/requests", "request-new": "/requests/new", "notifications": "/notifications", "usage": "/projects/1/usage", "webhooks": "/webhooks", "access": "/access", "departments": "/departments", "plan-capacity": "/pool/planning?add=h100:8", "environments": "/environments", "people": "/people", "person": "/people/2", "audit": "/audit", "tokens": "/tokens",
+		"account": "/account", "role-edit": "/projects/1/roles/1/edit", "member-edit": "/projects/1/members/1/edit", "environment-new": "/environments/new",
+		"role-delete": "/projects/1/roles/1/delete", "api": "/api/docs", "nowhere": "/nowhere"} {
+		operator.goTo(path)
+		operator.shoot("busy-" + name)
 	}
 	operator.goTo("/projects/new")
 	submitEmpty(operator)
@@ -41,8 +42,15 @@ func TestScreenshots(t *testing.T) {
 		b.shoot("busy-" + name)
 	}
 	b.acceptLanguage("zh")
-	b.goTo("/launch?gpus=1&cores=40")
-	b.shoot("busy-chinese")
+	operator.acceptLanguage("zh")
+	for name, path := range map[string]string{"home": "/", "launch": "/launch?gpus=1&cores=40", "running": "/workspaces/1", "request-new": "/requests/new", "usage": "/projects/1/usage"} {
+		b.goTo(path)
+		b.shoot("chinese-" + name)
+	}
+	for name, path := range map[string]string{"pool": "/pool", "project": "/projects/1", "capacity": "/capacity", "role-edit": "/projects/1/roles/1/edit", "nowhere": "/nowhere"} {
+		operator.goTo(path)
+		operator.shoot("chinese-" + name)
+	}
 }
 
 // busy fills a server with three teams; it returns the member who runs, waits
