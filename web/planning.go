@@ -72,7 +72,7 @@ func (v PlanningView) top() (n int64) {
 }
 
 func (r Replay) chart(ctx context.Context, name, title string, top int64) Chart {
-	capacity, inUse, waiting := Line{Class: "capacity", Label: T(ctx, "Capacity")}, Line{Class: "mean", Label: T(ctx, "In use")}, Line{Class: "waiting", Label: T(ctx, "queued")}
+	capacity, inUse, waiting := Line{Class: "capacity", Label: T(ctx, "Capacity")}, Line{Class: "mean", Label: T(ctx, "In use")}, Line{Class: "waiting", Label: T(ctx, "Queued")}
 	for _, p := range r.Points {
 		capacity.Values, inUse.Values, waiting.Values = append(capacity.Values, p.Capacity), append(inUse.Values, p.InUse), append(waiting.Values, p.Waiting)
 	}
