@@ -62,7 +62,7 @@ func (b *tab) acceptLanguage(value string) {
 func (b *tab) signInChinese(email string) {
 	b.t.Helper()
 	b.goTo("/signin")
-	b.fill("电子邮箱", email)
+	b.fill("邮箱", email)
 	b.fill("密码", password)
 	b.press("登录")
 	b.at("/")

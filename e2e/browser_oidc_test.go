@@ -45,7 +45,7 @@ func TestSignInByProviderInABrowser(t *testing.T) {
 	kim.signInAtProvider("使用 Example University 登录", "lee")
 	kim.at("/signin/oidc/callback")
 	kim.until("the reason", `document.querySelector(".summary") === document.activeElement`)
-	kim.sees("lab.example.org 的邮箱地址不能在此登录。")
+	kim.sees("不允许使用 lab.example.org 的邮箱地址登录。")
 	kim.allChinese(english, "a refused sign-in with a provider")
 	axe.load(kim)
 	check(kim, "a refused sign-in with a provider")
