@@ -86,7 +86,7 @@ func NewAgents(e *providers.Enrolment, log *slog.Logger) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/redeem", serveAgent(a, maxAgentBody, anybody, a.redeem))
 	mux.HandleFunc("POST /v1/join", serveAgent(a, maxAgentBody, anybody, a.join))
-	mux.HandleFunc("POST /v1/beat", serveAgent(a, maxBeatBody, a.known, a.beat))
+	mux.HandleFunc("POST /v1/heartbeat", serveAgent(a, maxBeatBody, a.known, a.beat))
 	mux.HandleFunc("POST /v1/renew", serveAgent(a, maxAgentBody, a.known, a.renew))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { a.refuse(w, r, models.NotFound("page")) })
 	return mux

@@ -51,7 +51,7 @@ func TestAgentsJoin(t *testing.T) {
 		{func(j *providers.Joining) { j.Token = "bad-token" }, 401, "does not know it"},
 		{func(j *providers.Joining) { j.Token = "" }, 422, `"field":"token"`},
 		{func(j *providers.Joining) { j.Token = strings.Repeat("x", 20<<10) }, 422, `"field":"token"`},
-		{func(j *providers.Joining) { j.Token = strings.Repeat("x", maxAgentBody) }, 413, "larger than"},
+		{func(j *providers.Joining) { j.Token = strings.Repeat("x", maxAgentBody) }, 413, "exceeds the maximum size of"},
 		{func(j *providers.Joining) { j.CSR, j.Machine = "", "" }, 422, `"field":"machine"`},
 	} {
 		wrong := joining
@@ -69,7 +69,7 @@ func TestAgentsJoin(t *testing.T) {
 	}
 	beat := providers.Heartbeat{Token: got.Token, GPUCode: providers.GPUCodeOf(got.Machine, devices), Devices: devices}
 	var orders providers.Orders
-	if status, body := c.post(c.client(string(key), got.Certificate), "/v1/beat", beat, &orders); status != 200 || orders.State != "online" {
+	if status, body := c.post(c.client(string(key), got.Certificate), "/v1/heartbeat", beat, &orders); status != 200 || orders.State != "online" {
 		t.Errorf("%d %s", status, body)
 	}
 	if log := c.log.String(); strings.Contains(log, "-token") || strings.Contains(log, "level=ERROR") {

@@ -111,7 +111,7 @@ func TestAgentsListener(t *testing.T) {
 	agent := c.client(string(key), got.Certificate)
 	beat := providers.Heartbeat{Token: got.Token, GPUCode: gpuCode, Devices: devices}
 	var orders providers.Orders
-	if status, body := c.post(agent, "/v1/beat", beat, &orders); status != 200 || orders.State != "online" || orders.Token == got.Token {
+	if status, body := c.post(agent, "/v1/heartbeat", beat, &orders); status != 200 || orders.State != "online" || orders.Token == got.Token {
 		t.Errorf("%d %s", status, body)
 	}
 	next := must(authority.NewKey())(t)
@@ -120,15 +120,15 @@ func TestAgentsListener(t *testing.T) {
 		t.Errorf("%d %s", status, body)
 	}
 	beat.Token = orders.Token
-	if status, body := c.post(c.client(string(next), renewed.Certificate), "/v1/beat", beat, &orders); status != 200 || orders.Token == "" {
+	if status, body := c.post(c.client(string(next), renewed.Certificate), "/v1/heartbeat", beat, &orders); status != 200 || orders.Token == "" {
 		t.Errorf("with the renewed certificate: %d %s", status, body)
 	}
 	var ask providers.Orders
-	if status, body := c.post(agent, "/v1/beat", beat, &ask); status != 200 || ask.Confirm == "" {
+	if status, body := c.post(agent, "/v1/heartbeat", beat, &ask); status != 200 || ask.Confirm == "" {
 		t.Errorf("with the older one: %d %s", status, body)
 	}
 	beat.Confirm = ask.Confirm
-	if status, body := c.post(agent, "/v1/beat", beat, nil); status != 403 || !strings.Contains(body, `"kind":"forbidden"`) {
+	if status, body := c.post(agent, "/v1/heartbeat", beat, nil); status != 403 || !strings.Contains(body, `"kind":"forbidden"`) {
 		t.Errorf("with the older one, confirmed: %d %s", status, body)
 	}
 	if strings.Contains(c.log.String(), "level=ERROR") {
@@ -144,14 +144,14 @@ func TestAgentsListenerRefuses(t *testing.T) {
 		body   any
 		status int
 	}{
-		{"/v1/beat", providers.Heartbeat{}, 401},
+		{"/v1/heartbeat", providers.Heartbeat{}, 401},
 		{"/v1/renew", providers.Renewal{}, 401},
 		{"/v1/redeem", "", 422},
 		{"/v1/redeem", "[]", 422},
 		{"/v1/redeem", `{"code":1}`, 422},
 		{"/v1/redeem", `{"devices":{}}`, 422},
 		{"/v1/redeem", `{"devices":[` + strings.Repeat("{},", 80_000) + `{}]}`, 422},
-		{"/v1/beat", `{"code":"` + strings.Repeat("x", maxBeatBody) + `"}`, 401},
+		{"/v1/heartbeat", `{"code":"` + strings.Repeat("x", maxBeatBody) + `"}`, 401},
 		{"/v1/redeem", `{"code":"` + strings.Repeat("x", maxAgentBody) + `"}`, 413},
 		{"/v1/other", "{}", 404},
 		{"/", "{}", 404},
@@ -164,7 +164,7 @@ func TestAgentsListenerRefuses(t *testing.T) {
 	key := must(authority.NewKey())(t)
 	request := must(authority.CheckRequest([]byte(csrOf(t, key))))(t)
 	stranger := must(c.authority.Issue(request, 7, time.Hour))(t)
-	if status, body := c.post(c.client(string(key), string(stranger.PEM)), "/v1/beat", providers.Heartbeat{}, nil); status != 403 {
+	if status, body := c.post(c.client(string(key), string(stranger.PEM)), "/v1/heartbeat", providers.Heartbeat{}, nil); status != 403 {
 		t.Errorf("an unknown agent: %d %s", status, body)
 	}
 }

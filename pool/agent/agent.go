@@ -58,12 +58,12 @@ func Run(ctx context.Context, c Config) (err error) {
 		cl.state.Server = c.Server
 	}
 	defer cl.close()
-	return cl.speakFor(ctx, c)
+	return cl.sendHeartbeats(ctx, c)
 }
 
-// speakFor speaks for a machine until ctx ends or the agent is shut out, and
-// then again if the cluster still vouches for it.
-func (c *client) speakFor(ctx context.Context, config Config) error {
+// sendHeartbeats sends heartbeats for a machine until ctx ends or the portal
+// rejects the agent; it then enrolls again if the cluster allows it.
+func (c *client) sendHeartbeats(ctx context.Context, config Config) error {
 	loop := Loop{Portal: c, Machine: config.Machine, Log: config.Log}
 	for over := 0; ; over++ { // enrolments, in short time
 		if err := c.enter(ctx, config, over > 0); err != nil || ctx.Err() != nil {
@@ -184,7 +184,7 @@ func (c *client) redeem(ctx context.Context, config Config, code authority.Code)
 			return out, err
 		}
 		r := providers.Redemption{Code: code.String(), CSR: string(csr), Name: visible(config.Name, 100), Machine: config.Digest, Devices: devices}
-		err = c.say(ctx, "/v1/redeem", r, &out)
+		err = c.post(ctx, "/v1/redeem", r, &out)
 		refused := (*refusal)(nil)
 		if err == nil || errors.As(err, &refused) && refused.final() || errors.Is(err, authority.ErrStranger) {
 			return out, err

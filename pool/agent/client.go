@@ -151,7 +151,7 @@ func (c *client) send(ctx context.Context, b providers.Heartbeat) (o providers.O
 	b.Token = c.state.Token
 	for range maxConfirms {
 		o = providers.Orders{}
-		if err := c.say(ctx, "/v1/beat", b, &o); err != nil {
+		if err := c.post(ctx, "/v1/heartbeat", b, &o); err != nil {
 			return o, err
 		}
 		if o.Confirm == "" {
@@ -191,7 +191,7 @@ func (c *client) renew(ctx context.Context) error {
 func (c *client) certify(ctx context.Context, r providers.Renewal) (out providers.Renewed, err error) {
 	for range maxConfirms {
 		out = providers.Renewed{}
-		if err := c.say(ctx, "/v1/renew", r, &out); err != nil {
+		if err := c.post(ctx, "/v1/renew", r, &out); err != nil {
 			return out, err
 		}
 		if out.Confirm == "" {
@@ -202,12 +202,12 @@ func (c *client) certify(ctx context.Context, r providers.Renewal) (out provider
 	return out, errUndecided
 }
 
-// errUndecided says that the portal asks for confirmation without end.
+// errUndecided means that the portal keeps requesting confirmation.
 var errUndecided = errors.New("the portal does not come to a decision about this agent")
 
-// say posts to the listener. When nobody answers, its address is asked for
-// again before the next time.
-func (c *client) say(ctx context.Context, path string, in, out any) error {
+// post sends a request to the listener. If the listener does not respond, its
+// address is looked up again before the next request.
+func (c *client) post(ctx context.Context, path string, in, out any) error {
 	if c.url == "" {
 		url, err := listener(ctx, c.state.Server)
 		if err != nil {

@@ -83,7 +83,7 @@ func newOffice(t *testing.T) *office {
 		o.renewers = append(o.renewers, in.Token)
 		respond(w, 200, providers.Renewed{Certificate: o.issue(t, in.CSR)})
 	})
-	mux.HandleFunc("POST /v1/beat", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("POST /v1/heartbeat", func(w http.ResponseWriter, r *http.Request) {
 		var in providers.Heartbeat
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 			t.Error(err)
