@@ -13,7 +13,7 @@ import (
 // Fit is whether a demand of a usual size could be met now.
 type Fit struct {
 	Demand  models.Demand
-	Outcome string        // as in models.Decision; refused as well when peak or quota forbid it
+	Outcome string        // as in models.Decision; refused as well when limit or quota forbid it
 	Why     []models.Text // why not, where it could not
 	// Simulated tells that what would be had now is of simulated GPUs.
 	Simulated bool
@@ -29,7 +29,7 @@ var usualSizes = []models.Demand{
 }
 
 // Available tells a member of a project which usual sizes of GPU shares could be
-// had there now, by the role's peak, the project's quota and the pool, and
+// had there now, by the role's limit, the project's quota and the pool, and
 // why the others could not. Of CPU and memory nothing is asked.
 func (s *Service) Available(ctx context.Context, actor policies.Actor, project int64) (list []Fit, err error) {
 	if err := s.access.Check(actor, project, policies.WorkspaceLaunch); err != nil {
@@ -72,7 +72,7 @@ func (s *Service) usualDemands(q *models.Queries) ([]models.Demand, error) {
 	return demands, err
 }
 
-// newFit is what peak and quota say to a demand, and then the pool.
+// newFit is what limit and quota say to a demand, and then the pool.
 func newFit(d models.Demand, a models.Decision, use quota.Use) Fit {
 	f := Fit{Demand: d, Outcome: a.Outcome}
 	var e *models.Error

@@ -119,7 +119,7 @@ type Mismatch struct {
 }
 
 // MatchEnvironments sorts the catalogue into what fits the constraints and the
-// peak of a role, best first, and what does not. Among what fits, newer
+// limit of a role, best first, and what does not. Among what fits, newer
 // versions of what was asked for come first, then newer languages, then names.
 func MatchEnvironments(all []models.Environment, constraints []VersionConstraint, limit models.Resources) ([]Match, []Mismatch) {
 	var matching []Match

@@ -9,7 +9,7 @@ import (
 )
 
 // Layers are the sources of launch parameters, weakest first. What a layer
-// leaves open comes from the one before it; the role's peak caps what the
+// leaves open comes from the one before it; the role's limit caps what the
 // member did not ask for, and refuses what the member did.
 type Layers struct {
 	Project     models.LaunchParameters
@@ -38,7 +38,7 @@ type Target struct {
 	Parameters []models.Parameter
 }
 
-// What the platform gives when nobody says otherwise.
+// Defaults of the platform.
 const (
 	defaultCPUMilli  = 1000
 	defaultMemoryMiB = 2048
@@ -66,7 +66,7 @@ func (n *number) atLeast(minimum int64) {
 	}
 }
 
-// atMost lowers a value to the role's peak, unless the member has chosen it.
+// atMost lowers a value to the role's limit, unless the member has chosen it.
 func (n *number) atMost(limit int64) {
 	if n.origin != OriginMember && n.value > limit {
 		n.value, n.origin = limit, OriginRole
@@ -74,7 +74,7 @@ func (n *number) atMost(limit int64) {
 }
 
 // MergeParameters makes the target launch parameters of the layers. A request
-// below the environment's minimum or above the role's peak is refused with
+// below the environment's minimum or above the role's limit is refused with
 // the fields and figures named.
 func MergeParameters(l Layers) (Target, error) {
 	layers := []struct {
@@ -117,7 +117,7 @@ func overrideText(p *models.Parameter, value *string, origin string) {
 }
 
 // bound makes the GPU numbers agree with each other and keeps what the member
-// did not choose between the environment's minimum and the role's peak.
+// did not choose between the environment's minimum and the role's limit.
 func bound(n []*number, l Layers) {
 	gpus, cores, gpuMemory, cpu, memory, shm := n[0], n[1], n[2], n[3], n[4], n[5]
 	gpus.atLeast(l.Minimum.GPUs)

@@ -81,10 +81,10 @@ type prospect struct {
 // spot is a device as the demands to come see it. Devices whose spots are
 // equal are worth the same.
 type spot struct {
-	prospect  int
-	free      int32 // milli
-	oneHolder bool
-	taken     bool // by the devices being counted
+	prospect     int
+	free         int32 // milli
+	exclusiveUse bool
+	taken        bool // by the devices being counted
 }
 
 // loss is what goes when a device that looks like the spot is taken.
@@ -99,7 +99,7 @@ func (f *foresight) enter(n *Node) {
 	for i := range n.Devices {
 		dev := &n.Devices[i]
 		free, _ := Free(*dev)
-		f.spots = append(f.spots, spot{prospect: f.prospect(dev), free: int32(free * milli), oneHolder: dev.oneHolder()})
+		f.spots = append(f.spots, spot{prospect: f.prospect(dev), free: int32(free * milli), exclusiveUse: dev.exclusiveUse()})
 	}
 	for i := range f.prospects {
 		f.prospects[i].before = f.worth(i)
@@ -124,7 +124,7 @@ func (f *foresight) worth(prospect int) int64 {
 	for i := range f.spots {
 		s := &f.spots[i]
 		switch {
-		case s.prospect != prospect || s.taken && s.oneHolder:
+		case s.prospect != prospect || s.taken && s.exclusiveUse:
 		case s.taken:
 			f.left = append(f.left, s.free-f.share)
 		default:

@@ -131,7 +131,7 @@ func filter(n *Node, dev *Device, u *usage, d *Demand) Reason {
 		return Unhealthy
 	case dev.Changing:
 		return Changing
-	case dev.oneHolder() && len(dev.Shares) > 0:
+	case dev.exclusiveUse() && len(dev.Shares) > 0:
 		return ExclusiveInUse
 	case u.foreign && !dev.Mixed:
 		return OtherProject

@@ -138,8 +138,8 @@ func idleCores(dev Device) int64 {
 	for _, s := range dev.Shares {
 		free -= s.Cores
 	}
-	oneHolder := dev.Exclusive || dev.Parent != 0
-	if !dev.Healthy || dev.Changing || dev.NotLent || oneHolder && len(dev.Shares) > 0 {
+	exclusiveUse := dev.Exclusive || dev.Parent != 0
+	if !dev.Healthy || dev.Changing || dev.NotLent || exclusiveUse && len(dev.Shares) > 0 {
 		return 0
 	}
 	return max(free, 0)

@@ -125,14 +125,14 @@ func (c *contest) rate() {
 
 // distinct keeps each device once. It writes over its argument.
 func distinct(sorted []candidate) []candidate {
-	kept := sorted[:0]
+	distinct := sorted[:0]
 	for i := range sorted {
 		id := sorted[i].grant.Device
-		if !slices.ContainsFunc(kept, func(k candidate) bool { return k.grant.Device == id }) {
-			kept = append(kept, sorted[i])
+		if !slices.ContainsFunc(distinct, func(k candidate) bool { return k.grant.Device == id }) {
+			distinct = append(distinct, sorted[i])
 		}
 	}
-	return kept
+	return distinct
 }
 
 func (c *contest) compete(o offer, chosen []candidate) {

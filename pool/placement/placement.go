@@ -51,12 +51,12 @@ func (d *Device) usable() int64 {
 // oneGPU tells whether it serves demands of one GPU only.
 func (d *Device) oneGPU() bool { return d.Single || d.Parent != 0 }
 
-// oneHolder tells whether whoever holds a part keeps everybody else out.
-func (d *Device) oneHolder() bool { return d.Exclusive || d.Parent != 0 }
+// exclusiveUse reports whether the device serves at most one share at a time.
+func (d *Device) exclusiveUse() bool { return d.Exclusive || d.Parent != 0 }
 
 // unavailable tells whether nobody can take anything of the device now.
 func (d *Device) unavailable() bool {
-	return !d.Healthy || d.Changing || d.NotLent || d.oneHolder() && len(d.Shares) > 0
+	return !d.Healthy || d.Changing || d.NotLent || d.exclusiveUse() && len(d.Shares) > 0
 }
 
 // Share is a part of a device that somebody holds.

@@ -75,7 +75,7 @@ func splitsIdle(_ *contest, c *candidate) int64 {
 	switch {
 	case len(c.device.Shares) > 0 || c.grant.Cores == c.device.usable():
 		return 0
-	case c.device.oneHolder():
+	case c.device.exclusiveUse():
 		return 2
 	}
 	return 1

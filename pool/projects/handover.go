@@ -10,7 +10,7 @@ import (
 
 // HandoverInput says who gets the directory of a member who has left.
 type HandoverInput struct {
-	ToMemberID int64 `json:"to_member_id" minimum:"1" doc:"a present member of the same project"`
+	ToMemberID int64 `json:"to_member_id" minimum:"1" doc:"current member of the same project"`
 }
 
 // FormerMembers lists who was a member of a project once, and who has their
@@ -160,14 +160,15 @@ func (e Editor) endHandover(h models.Handover) error {
 	if err := e.q.DeleteHandover(h.ProjectID, h.MemberID); err != nil {
 		return err
 	}
-	if err := tellHeir(e.q, h); err != nil {
+	if err := notifyPreviousRecipient(e.q, h); err != nil {
 		return err
 	}
 	return e.actor.Audit(e.q, policies.Change{Action: "take-back", Object: "member", ID: h.MemberID, Project: h.ProjectID, Before: h})
 }
 
-// tellHeir tells who had a directory, and is there, that it is theirs no more.
-func tellHeir(q *models.Queries, h models.Handover) error {
+// notifyPreviousRecipient notifies an active member that a directory is no
+// longer handed over to them.
+func notifyPreviousRecipient(q *models.Queries, h models.Handover) error {
 	heir, err := q.Member(models.Everything, h.ProjectID, h.ToMemberID)
 	if models.KindOf(err) == models.KindNotFound || err == nil && !heir.Active(q.Now()) {
 		return nil // gone as well

@@ -22,7 +22,7 @@ var usageSteps = map[int64]struct {
 // RoleUsage is what the people in a role used of what they are promised.
 type RoleUsage struct {
 	RoleView
-	Allocated models.Resources // the peak times the members
+	Allocated models.Resources // the limit times the members
 	InUse     models.Resources // now
 	Used      models.Usage     // in the span
 }

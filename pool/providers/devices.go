@@ -116,22 +116,22 @@ func tellOfChange(q *models.Queries, machine string, old, now models.Device) err
 	}
 	switch {
 	case old.Present && !now.Present:
-		return tellHoldersOf(q, now.ID, false, models.Say("%s on %s is no longer reported. The share is kept until it returns.", name, machine))
+		return notifyDeviceWorkspaces(q, now.ID, false, models.Say("%s on %s is no longer reported. The share is kept until it returns.", name, machine))
 	case !old.Present && now.Present:
-		if err := tellHoldersOf(q, now.ID, false, models.Say("%s on %s is back. The share was kept.", name, machine)); err != nil {
+		if err := notifyDeviceWorkspaces(q, now.ID, false, models.Say("%s on %s is back. The share was kept.", name, machine)); err != nil {
 			return err
 		}
 	}
 	switch {
 	case old.Trouble.Empty() && !now.Trouble.Empty():
-		return tellHoldersOf(q, now.ID, true, models.Say("%s on %s failed: %s.", name, machine, now.Trouble))
+		return notifyDeviceWorkspaces(q, now.ID, true, models.Say("%s on %s failed: %s.", name, machine, now.Trouble))
 	case !old.Trouble.Empty() && now.Trouble.Empty():
-		return tellHoldersOf(q, now.ID, true, models.Say("%s on %s has recovered.", name, machine))
+		return notifyDeviceWorkspaces(q, now.ID, true, models.Say("%s on %s has recovered.", name, machine))
 	}
 	return nil
 }
 
-func tellHoldersOf(q *models.Queries, device int64, instances bool, line models.Text) error {
+func notifyDeviceWorkspaces(q *models.Queries, device int64, instances bool, line models.Text) error {
 	holders, err := q.WorkspacesOnDevice(device, instances)
 	if err != nil {
 		return err

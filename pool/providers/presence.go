@@ -20,7 +20,7 @@ func markSeen(q *models.Queries, provider *models.Provider) error {
 		return err
 	}
 	if before.State == models.ProviderLost {
-		if err := tellHoldersAt(q, provider.ID, models.Say("The machine %s is responding again. The share was kept.", provider.Name)); err != nil {
+		if err := notifyProviderWorkspaces(q, provider.ID, models.Say("The machine %s is responding again. The share was kept.", provider.Name)); err != nil {
 			return err
 		}
 	}
@@ -35,7 +35,7 @@ func markLost(q *models.Queries, provider *models.Provider, reason models.Text) 
 		return err
 	}
 	if before.State != models.ProviderLost {
-		if err := tellHoldersAt(q, provider.ID, models.Say("The machine %s is lost: %s. The share is kept until it returns.", provider.Name, reason)); err != nil {
+		if err := notifyProviderWorkspaces(q, provider.ID, models.Say("The machine %s is lost: %s. The share is kept until it returns.", provider.Name, reason)); err != nil {
 			return err
 		}
 	}
@@ -47,9 +47,9 @@ func auditState(q *models.Queries, before, after models.Provider) error {
 		Before: map[string]any{"state": before.State}, After: map[string]any{"state": after.State, "reason": after.Reason.String()}})
 }
 
-// tellHoldersAt writes a line into the history of every workspace that holds a
-// share at a provider.
-func tellHoldersAt(q *models.Queries, provider int64, line models.Text) error {
+// notifyProviderWorkspaces adds an event to every workspace with a share of a
+// provider.
+func notifyProviderWorkspaces(q *models.Queries, provider int64, line models.Text) error {
 	holders, err := q.WorkspacesAtProvider(provider)
 	if err != nil {
 		return err

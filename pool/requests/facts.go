@@ -13,9 +13,9 @@ const usageSpan = 30 * 24 * time.Hour
 
 // Facts are what who decides a request should know beside it.
 type Facts struct {
-	Now       *models.Resources     // the quota or peak as it is; nil where there is none yet
+	Now       *models.Resources     // the quota or limit as it is; nil where there is none yet
 	Project   *projects.ProjectView // nil for a new one
-	Members   int64                 // who have the role that is asked about: its peak counts for each
+	Members   int64                 // who have the role that is asked about: its limit counts for each
 	Until     *time.Time            // the end that is asked to be later, as it is
 	Capacity  []projects.CapacityRow
 	Used      *models.Usage       // by the project, in the last 30 days

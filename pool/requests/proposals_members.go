@@ -47,7 +47,7 @@ func (a roleProposal) apply(r *review) error {
 	return under("", err, "role_id", "mine", "until", "mine")
 }
 
-// limitProposal is a request for another peak of a role.
+// limitProposal is a request for another limit of a role.
 type limitProposal struct {
 	within
 	*models.LimitSpec

@@ -40,21 +40,21 @@ func (names reservedCookies) contains(name string) bool {
 // notebooks do, at every semicolon, and keeps the rest as it was written: a
 // stricter reading could overlook a cookie that the notebook would find.
 func (names reservedCookies) stripRequest(h http.Header) {
-	var kept []string
+	var pairs []string
 	for _, line := range h["Cookie"] {
 		for pair := range strings.SplitSeq(line, ";") {
 			pair = strings.TrimSpace(pair)
 			name, _, _ := strings.Cut(pair, "=")
 			if pair != "" && !names.contains(name) {
-				kept = append(kept, pair)
+				pairs = append(pairs, pair)
 			}
 		}
 	}
-	if len(kept) == 0 {
+	if len(pairs) == 0 {
 		h.Del("Cookie")
 		return
 	}
-	h.Set("Cookie", strings.Join(kept, "; "))
+	h.Set("Cookie", strings.Join(pairs, "; "))
 }
 
 // filterResponse confines the cookies that a notebook sets to its own origin and
