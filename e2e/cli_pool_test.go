@@ -114,7 +114,7 @@ func TestProviderByCommandLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	admin.says([]string{"60 of each GPU", "mon-fri 20:00-08:00; sat,sun 00:00-24:00 (Asia/Shanghai)", "30m"}, "provider", "set", "desk", "--cores", "60",
-		"--hours", "mon-fri 20:00-08:00", "--hours", "sat,sun 00:00-24:00", "--time-zone", "Asia/Shanghai", "--notification", "30m")
+		"--hours", "mon-fri 20:00-08:00", "--hours", "sat,sun 00:00-24:00", "--time-zone", "Asia/Shanghai", "--grace", "30m")
 	admin.says([]string{"70 of each GPU", "always", "15m"}, "provider", "set", "desk", "--terms-file", terms, "--owner", "operator@example.org")
 	first := fmt.Sprint(desk.Devices[0].ID)
 	admin.says([]string{"rack"}, "provider", "set", fmt.Sprint(desk.ID), "--name", "rack", "--devices", first)
@@ -126,8 +126,8 @@ func TestProviderByCommandLine(t *testing.T) {
 
 	admin.says([]string{"desk", "is draining"}, "provider", "drain", "desk")
 	admin.says([]string{"is online"}, "provider", "resume", "desk")
-	admin.fails(2, "--yes", "provider", "recall", "desk", "--notification", "1h")
-	admin.says([]string{"is recalled", "its shares end at"}, "provider", "recall", "desk", "--notification", "1h", "--reason", "repairs", "--yes")
+	admin.fails(2, "--yes", "provider", "recall", "desk", "--grace", "1h")
+	admin.says([]string{"is recalled", "its shares end at"}, "provider", "recall", "desk", "--grace", "1h", "--reason", "repairs", "--yes")
 	admin.says([]string{"Recall reason", "repairs"}, "provider", "show", "desk")
 	admin.says([]string{"is online"}, "provider", "resume", "desk")
 
@@ -240,7 +240,7 @@ func TestCommandLineFailures(t *testing.T) {
 	admin.fails(2, "terms.devices: ", "provider", "set", home, "--devices", "99999")
 	admin.fails(2, "terms.projects: ", "provider", "set", home, "--projects", "99999")
 	admin.fails(2, "terms.time_zone: ", "provider", "set", home, "--time-zone", "Nowhere")
-	admin.fails(2, "grace_minutes: ", "provider", "recall", home, "--notification", "1000h", "--yes")
+	admin.fails(2, "grace_minutes: ", "provider", "recall", home, "--grace", "1000h", "--yes")
 	admin.fails(2, "16 letters", "authorize", "nonsense")
 	admin.fails(2, "owner_id", "authorize", "0000-0000-0000-0000", "--owner", "99999")
 	admin.fails(4, "nobody@example.org", "authorize", "0000-0000-0000-0000", "--owner", "nobody@example.org")

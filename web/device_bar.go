@@ -109,10 +109,11 @@ func (d Device) describe(ctx context.Context) string {
 	for _, s := range d.Shares {
 		parts = append(parts, T(ctx, "%s: %d cores, %s", s.name(ctx), s.Cores, models.FormatMiB(s.MemoryMiB)))
 	}
-	if d.State.Empty() {
-		parts = append(parts, T(ctx, "%d cores and %s free", d.FreeCores, models.FormatMiB(d.FreeMemoryMiB)))
-	} else {
+	switch {
+	case !d.State.Empty():
 		parts = append(parts, TT(ctx, d.State))
+	case d.FreeCores >= 0:
+		parts = append(parts, T(ctx, "%d cores and %s free", d.FreeCores, models.FormatMiB(d.FreeMemoryMiB)))
 	}
 	label := d.Label
 	if d.Provider != "" {
@@ -129,12 +130,14 @@ func (d Device) freeSummary(ctx context.Context) string {
 	if d.Instances > 0 {
 		return T(ctx, "MIG instances: %d", d.Instances)
 	}
-	parts := []string{T(ctx, "none free")}
+	var parts []string
 	switch {
 	case !d.State.Empty():
-		parts[0] = TT(ctx, d.State)
+		parts = append(parts, TT(ctx, d.State))
 	case d.FreeCores > 0:
-		parts[0] = T(ctx, "%d free · %s", d.FreeCores, models.FormatMiB(d.FreeMemoryMiB))
+		parts = append(parts, T(ctx, "%d free · %s", d.FreeCores, models.FormatMiB(d.FreeMemoryMiB)))
+	case d.FreeCores == 0:
+		parts = append(parts, T(ctx, "none free"))
 	}
 	switch {
 	case d.Enforcement != "":
@@ -143,6 +146,13 @@ func (d Device) freeSummary(ctx context.Context) string {
 		parts = append(parts, sharing(ctx, d.Sharing))
 	}
 	return strings.Join(parts, " · ")
+}
+
+// ofShare is the device of a workspace's share: only the shares of that
+// workspace are known, so nothing is said of what is free.
+func (d Device) ofShare() Device {
+	d.FreeCores = -1
+	return d
 }
 
 // freeLabel is what is free in a table's cell.

@@ -775,7 +775,7 @@ func workspaceShare(v WorkspaceView) templ.Component {
 			}
 		} else {
 			for _, d := range v.Devices {
-				templ_7745c5c3_Err = deviceRow(d).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = deviceRow(d.ofShare()).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
