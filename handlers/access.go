@@ -17,7 +17,7 @@ func (a *App) accessRoutes(p *echo.Group) {
 }
 
 func (a rest) accessOperations(s section) {
-	register(a, s, route{http.MethodGet, "/access", 200, "get-access", "Tell whether a person may do something, and why; about others for who may change a project's members, administrators and auditors"}, a.getAccess)
+	register(a, s, route{http.MethodGet, "/access", 200, "get-access", "Check access and explain the result; checks of other users require permission to manage the project's members, or the administrator or auditor role"}, a.getAccess)
 }
 
 // accessPage answers whether somebody may do something; its address says all
@@ -76,20 +76,20 @@ func verdictOf(e policies.Explanation) *web.AccessCheck {
 // AccessVerdict says whether somebody may do something, and why.
 type AccessVerdict struct {
 	UserID    int64        `json:"user_id"`
-	ProjectID *int64       `json:"project_id" doc:"null: of the platform"`
+	ProjectID *int64       `json:"project_id" doc:"project ID; null for the platform"`
 	Object    string       `json:"object"`
 	Act       string       `json:"act"`
 	Verdict   bool         `json:"verdict"`
-	Steps     []AccessStep `json:"steps" doc:"the chain that led to it, in order"`
-	Rule      []string     `json:"rule" doc:"that permits it: who, where, what, act"`
-	Missing   string       `json:"missing,omitempty" doc:"the permission that the person's role lacks"`
-	Roles     []string     `json:"roles" doc:"of the project that have it"`
+	Steps     []AccessStep `json:"steps" doc:"evaluation steps, in order"`
+	Rule      []string     `json:"rule" doc:"matching policy rule: subject, domain, object, action"`
+	Missing   string       `json:"missing,omitempty" doc:"missing permission"`
+	Roles     []string     `json:"roles" doc:"roles of the project that have the permission"`
 }
 
 // AccessStep is one step of the chain.
 type AccessStep struct {
 	Text string `json:"text"`
-	Says string `json:"says" enum:"yes,no,nothing"`
+	Says string `json:"result" enum:"yes,no,nothing"`
 }
 
 func (a rest) getAccess(ctx context.Context, in *policies.AccessQuery) (*Response[AccessVerdict], error) {

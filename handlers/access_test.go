@@ -22,7 +22,7 @@ func TestAskingWhatSomebodyMayDo(t *testing.T) {
 	manager, viewer := w.staff()
 	at := "/access?email=vic@example.org&project=" + id(w.project)
 	page := manager.page(200, "GET", at+"&right=workspace:launch")
-	manager.shows(page, "allowed not available: vic@example.org does not have permission workspace:launch in vision.", "the role guest there", "workspace:launch is missing", "engineer, lead, deputy",
+	manager.shows(page, "Not allowed: vic@example.org does not have permission workspace:launch in vision.", "Has the role guest in the project", "Missing permission: workspace:launch", "engineer, lead, deputy",
 		`value="vic@example.org"`, `value="vision"`)
 	token := w.token("mia@example.org")
 	got := w.get(token, at+"&object=workspace&act=launch").body
@@ -33,7 +33,7 @@ func TestAskingWhatSomebodyMayDo(t *testing.T) {
 	if yes["verdict"] != true || fmt.Sprint(yes["rule"].([]any)[1:]) != fmt.Sprint("[", w.project, " workspace read]") {
 		t.Errorf("%v", yes)
 	}
-	manager.shows(manager.page(200, "GET", "/access"), "mia@example.org", "!may not", "!Yes:")
+	manager.shows(manager.page(200, "GET", "/access"), "mia@example.org", "!Not allowed:", "!Allowed:")
 	manager.shows(manager.page(422, "GET", at+"&right=role:own"), "must be one of")
 	if a := w.want(422, w.admin, "GET", "/access?object=role&act=own", ""); w.problem(a)["query.right"] == "" && w.problem(a)["right"] == "" {
 		t.Errorf("%s", a.raw)

@@ -10,10 +10,10 @@ import (
 )
 
 func (a rest) accountsOperations(s section) {
-	register(a, s, route{http.MethodGet, "/me", 200, "get-me", "Show who you are and what you may hold in each project"}, a.getMe)
-	register(a, s, route{http.MethodPut, "/me/password", 204, "change-password", "Change your password; all other sessions and your tokens end"}, a.changePassword)
+	register(a, s, route{http.MethodGet, "/me", 200, "get-me", "Get the authenticated user and their memberships"}, a.getMe)
+	register(a, s, route{http.MethodPut, "/me/password", 204, "change-password", "Change your password; ends all other sessions and revokes all tokens"}, a.changePassword)
 	register(a, s, route{http.MethodGet, "/tokens", 200, "list-tokens", "List your access tokens, newest first"}, a.listTokens)
-	register(a, s, route{http.MethodPost, "/tokens", 201, "create-token", "Create an access token; its secret is in this answer alone"}, a.createToken)
+	register(a, s, route{http.MethodPost, "/tokens", 201, "create-token", "Create an access token; the secret is returned only once"}, a.createToken)
 	register(a, s, route{http.MethodDelete, "/tokens/{id}", 204, "delete-token", "Revoke an access token"}, a.deleteToken)
 }
 
@@ -33,7 +33,7 @@ func tokenOf(t models.AccessToken) Token {
 // NewToken is a token with its secret.
 type NewToken struct {
 	Token
-	Secret string `json:"secret" doc:"the token itself; it is never shown again"`
+	Secret string `json:"secret" doc:"token secret; returned only once"`
 }
 
 func (a rest) getMe(ctx context.Context, _ *struct{}) (*Found[Person], error) {
@@ -45,8 +45,8 @@ func (a rest) getMe(ctx context.Context, _ *struct{}) (*Found[Person], error) {
 
 // PasswordChange replaces one's own password.
 type PasswordChange struct {
-	Current  string `json:"current" maxLength:"1000" doc:"the present password"`
-	Password string `json:"password" maxLength:"1000" doc:"the new one; at least 10 characters"`
+	Current  string `json:"current" maxLength:"1000" doc:"current password"`
+	Password string `json:"password" maxLength:"1000" doc:"new password; at least 10 characters"`
 }
 
 func (a rest) changePassword(ctx context.Context, in *Create[PasswordChange]) (*Nothing, error) {
@@ -65,7 +65,7 @@ func (a rest) listTokens(ctx context.Context, in *Paging) (*Response[List[Token]
 // TokenInput asks for an access token.
 type TokenInput struct {
 	policies.NewToken
-	Lifetime string `json:"lifetime,omitempty" maxLength:"50" doc:"such as 720h, which it is when absent; one minute to 366 days" example:"720h"`
+	Lifetime string `json:"lifetime,omitempty" maxLength:"50" doc:"lifetime as a duration, 1 minute to 366 days; default 720h" example:"720h"`
 }
 
 func (a rest) createToken(ctx context.Context, in *Create[TokenInput]) (*Created[NewToken], error) {

@@ -13,27 +13,27 @@ import (
 )
 
 func (a rest) auditOperations(s section) {
-	register(a, s, route{http.MethodGet, "/audit", 200, "list-audit", "List changes, newest first; for platform administrators"}, a.listAudit)
-	register(a, s, route{http.MethodGet, "/audit.csv", 200, "download-audit", "Download changes as CSV, newest first; for platform administrators"}, a.downloadAudit)
+	register(a, s, route{http.MethodGet, "/audit", 200, "list-audit", "List audit log entries, newest first; requires platform administrator"}, a.listAudit)
+	register(a, s, route{http.MethodGet, "/audit.csv", 200, "download-audit", "Export the audit log as CSV, newest first; requires platform administrator"}, a.downloadAudit)
 	describeDownload(s, "/audit.csv")
 }
 
 // AuditEntry is one change that somebody made.
 type AuditEntry struct {
-	ID        int64     `json:"id" doc:"place in the chain, from 1"`
+	ID        int64     `json:"id" doc:"sequence number, from 1"`
 	At        time.Time `json:"at"`
-	ActorID   *int64    `json:"actor_id,omitempty" doc:"absent: Weir itself"`
+	ActorID   *int64    `json:"actor_id,omitempty" doc:"user ID of the actor; absent for the system"`
 	Actor     string    `json:"actor"`
-	Address   string    `json:"address,omitempty" doc:"from which the change came"`
-	Via       string    `json:"via,omitempty" doc:"what the actor spoke by: session, token NAME, agent, command or system"`
+	Address   string    `json:"address,omitempty" doc:"source IP address"`
+	Via       string    `json:"via,omitempty" doc:"authentication method: session, token NAME, agent, command or system"`
 	Action    string    `json:"action"`
-	Object    string    `json:"object" doc:"kind of what was changed"`
+	Object    string    `json:"object" doc:"resource type"`
 	ObjectID  int64     `json:"object_id"`
 	ProjectID *int64    `json:"project_id,omitempty"`
-	Before    any       `json:"before,omitempty" doc:"as it was; absent when it was created"`
-	After     any       `json:"after,omitempty" doc:"as it is; absent when it was removed"`
-	Previous  string    `json:"previous,omitempty" doc:"hash of the entry before; absent in the first"`
-	SHA256    string    `json:"sha256" doc:"SHA-256 over all fields"`
+	Before    any       `json:"before,omitempty" doc:"resource before the change; absent on creation"`
+	After     any       `json:"after,omitempty" doc:"resource after the change; absent on deletion"`
+	Previous  string    `json:"previous,omitempty" doc:"SHA-256 of the previous entry; absent in the first entry"`
+	SHA256    string    `json:"sha256" doc:"SHA-256 of all fields"`
 }
 
 func auditEntryOf(e models.AuditEntry) AuditEntry {
@@ -52,13 +52,13 @@ func recorded(text string) any {
 
 // AuditFilter chooses changes.
 type AuditFilter struct {
-	Actor     string    `query:"actor" maxLength:"254" doc:"who, as the entries name them: an e-mail address, or a part of Weir"`
-	Action    string    `query:"action" maxLength:"100" doc:"such as create, update or delete"`
-	Object    string    `query:"object" maxLength:"100" doc:"kind of what was changed, such as project"`
+	Actor     string    `query:"actor" maxLength:"254" doc:"actor: an email address or a system component"`
+	Action    string    `query:"action" maxLength:"100" doc:"action, such as create, update or delete"`
+	Object    string    `query:"object" maxLength:"100" doc:"resource type, such as project"`
 	ObjectID  int64     `query:"object_id" minimum:"1"`
-	ProjectID int64     `query:"project_id" minimum:"1" doc:"of what belongs to this project alone"`
-	From      time.Time `query:"from" doc:"the first moment"`
-	Until     time.Time `query:"until" doc:"the first moment after"`
+	ProjectID int64     `query:"project_id" minimum:"1" doc:"project ID"`
+	From      time.Time `query:"from" doc:"start time, inclusive"`
+	Until     time.Time `query:"until" doc:"end time, exclusive"`
 }
 
 func (f AuditFilter) model() models.AuditFilter { return models.AuditFilter(f) }

@@ -12,16 +12,16 @@ import (
 )
 
 func (a rest) availableOperations(s section) {
-	register(a, s, route{http.MethodGet, "/projects/{id}/available", 200, "list-available", "Tell which usual sizes of GPU shares you could have in a project now, and why not the others; for its members"}, a.listFits)
+	register(a, s, route{http.MethodGet, "/projects/{id}/available", 200, "list-available", "List common GPU share sizes and their availability in a project; requires membership"}, a.listFits)
 }
 
 // Fit is whether GPUs of a usual size could be had now.
 type Fit struct {
-	Demand  models.Demand `json:"demand" doc:"of GPUs alone"`
-	Outcome string        `json:"outcome" enum:"granted,partial,delayed,refused" doc:"granted: all of it could be had now"`
-	Why     []string      `json:"why,omitempty" doc:"why not all of it could be had now"`
+	Demand  models.Demand `json:"demand" doc:"GPU demand"`
+	Outcome string        `json:"outcome" enum:"granted,partial,delayed,refused" doc:"outcome of a request made now"`
+	Why     []string      `json:"why,omitempty" doc:"reasons, if not granted in full"`
 	// Simulated GPUs are never passed off as real ones.
-	Simulated bool `json:"simulated" doc:"what could be had is of simulated GPUs"`
+	Simulated bool `json:"simulated" doc:"available GPUs are simulated"`
 }
 
 func (a rest) listFits(ctx context.Context, in *ByID) (*Response[List[Fit]], error) {

@@ -9,29 +9,29 @@ import (
 )
 
 func (a rest) capacityOperations(s section) {
-	register(a, s, route{http.MethodGet, "/capacity", 200, "get-capacity", "Compare what projects were allocated with what the pool has; for platform administrators"}, a.getCapacity)
-	register(a, s, route{http.MethodPut, "/capacity", 200, "set-capacity", "Set how much of each resource may be allocated; for platform administrators"}, a.setCapacity)
+	register(a, s, route{http.MethodGet, "/capacity", 200, "get-capacity", "Get pool capacity and allocated quotas; requires platform administrator"}, a.getCapacity)
+	register(a, s, route{http.MethodPut, "/capacity", 200, "set-capacity", "Set the overcommit ratios; requires platform administrator"}, a.setCapacity)
 }
 
 // Allocation is what there is of one resource, and what of it was promised.
 type Allocation struct {
 	Resource  string `json:"resource" enum:"gpu_cores,gpu_memory_mib,cpu_milli,memory_mib,storage_mib"`
-	Known     bool   `json:"known" doc:"whether it is known how much there is"`
-	Capacity  int64  `json:"capacity" doc:"of machines that lend; of CPU, memory and storage what was stated"`
-	Simulated int64  `json:"simulated" doc:"of the capacity what simulated GPUs have"`
-	Ratio     int64  `json:"ratio" doc:"percent of the capacity that may be allocated"`
-	Limit     int64  `json:"limit" doc:"capacity times ratio"`
-	Allocated int64  `json:"allocated" doc:"sum of the quotas of projects whose period is not over"`
-	Excess    int64  `json:"excess" doc:"allocated beyond the limit"`
-	Missing   int64  `json:"missing" doc:"allocated beyond the capacity"`
+	Known     bool   `json:"known" doc:"the capacity is known"`
+	Capacity  int64  `json:"capacity" doc:"capacity of the providers; for CPU, memory and storage the configured capacity"`
+	Simulated int64  `json:"simulated" doc:"simulated part of the capacity"`
+	Ratio     int64  `json:"ratio" doc:"overcommit ratio, percent"`
+	Limit     int64  `json:"limit" doc:"capacity multiplied by the ratio"`
+	Allocated int64  `json:"allocated" doc:"sum of the quotas of current and future projects"`
+	Excess    int64  `json:"excess" doc:"amount allocated above the limit"`
+	Missing   int64  `json:"missing" doc:"amount allocated above the capacity"`
 }
 
 // Capacity are what was promised of all resources, and to whom.
 type Capacity struct {
 	Resources  []Allocation      `json:"resources"`
 	Setting    models.Overcommit `json:"setting"`
-	Projects   []Project         `json:"projects" doc:"whose period of use is not over"`
-	NextCursor string            `json:"next_cursor,omitempty" doc:"cursor of the next page of projects; absent on the last"`
+	Projects   []Project         `json:"projects" doc:"current and future projects"`
+	NextCursor string            `json:"next_cursor,omitempty" doc:"cursor of the next page of projects; absent on the last page"`
 }
 
 func allocationOf(p projects.CapacityRow) Allocation {

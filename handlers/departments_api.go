@@ -10,20 +10,20 @@ import (
 )
 
 func (a rest) departmentsOperations(s section) {
-	register(a, s, route{http.MethodGet, "/departments", 200, "list-departments", "List departments with what their people hold; for platform administrators"}, a.listDepartments)
-	register(a, s, route{http.MethodPost, "/departments", 201, "create-department", "Create a department; for platform administrators"}, a.createDepartment)
-	register(a, s, route{http.MethodGet, "/departments/{id}", 200, "get-department", "Show a department; for platform administrators"}, a.getDepartment)
-	register(a, s, route{http.MethodPut, "/departments/{id}", 200, "rename-department", "Rename a department; for platform administrators"}, a.renameDepartment)
-	register(a, s, route{http.MethodDelete, "/departments/{id}", 204, "delete-department", "Delete a department in which nobody is; for platform administrators"}, a.deleteDepartment)
+	register(a, s, route{http.MethodGet, "/departments", 200, "list-departments", "List departments and their resource use; requires platform administrator"}, a.listDepartments)
+	register(a, s, route{http.MethodPost, "/departments", 201, "create-department", "Create a department; requires platform administrator"}, a.createDepartment)
+	register(a, s, route{http.MethodGet, "/departments/{id}", 200, "get-department", "Get a department; requires platform administrator"}, a.getDepartment)
+	register(a, s, route{http.MethodPut, "/departments/{id}", 200, "rename-department", "Rename a department; requires platform administrator"}, a.renameDepartment)
+	register(a, s, route{http.MethodDelete, "/departments/{id}", 204, "delete-department", "Delete an empty department; requires platform administrator"}, a.deleteDepartment)
 }
 
 // Department is where people work.
 type Department struct {
 	ID        int64            `json:"id"`
 	Name      string           `json:"name"`
-	People    int64            `json:"people" doc:"accounts, disabled ones too"`
-	Projects  int64            `json:"projects" doc:"in which at least one of them is a member"`
-	InUse     models.Resources `json:"in_use" doc:"by their workspaces, now"`
+	People    int64            `json:"people" doc:"number of accounts, including disabled ones"`
+	Projects  int64            `json:"projects" doc:"number of projects with a member from the department"`
+	InUse     models.Resources `json:"in_use" doc:"resources in use"`
 	CreatedAt time.Time        `json:"created_at"`
 }
 

@@ -49,7 +49,7 @@ func TestDepartments(t *testing.T) {
 	if first["people"] != 1.0 || first["projects"] != 1.0 || list.body["next_cursor"] == nil {
 		t.Errorf("departments: %s", list.raw)
 	}
-	root.shows(root.page(409, "POST", "/departments/1/delete", "version", "1"), "1 people are in the department Vision")
+	root.shows(root.page(409, "POST", "/departments/1/delete", "version", "1"), "1 person is in the department Vision")
 	w.problem(w.want(409, w.admin, "DELETE", "/departments/1", ""))
 	etag := w.get(w.admin, path("departments", speech)).header.Get("ETag")
 	w.want(200, w.admin, "PUT", path("departments", speech), `{"name":"Language"}`, "If-Match", etag)

@@ -11,9 +11,9 @@ import (
 )
 
 func (a rest) devicesOperations(s section) {
-	register(a, s, route{http.MethodGet, "/pool/devices/{id}", 200, "get-device", "Show a device and the history of its shares"}, a.getDevice)
-	register(a, s, route{http.MethodPut, "/pool/devices/{id}", 200, "update-device", "Set how a device may be shared; for its provider's owner and platform administrators"}, a.updateDevice)
-	register(a, s, route{http.MethodGet, "/pool/devices/{id}/telemetry", 200, "get-telemetry", "Show what was measured of a device; times of silence have no buckets"}, a.getTelemetry)
+	register(a, s, route{http.MethodGet, "/pool/devices/{id}", 200, "get-device", "Get a device and its share history"}, a.getDevice)
+	register(a, s, route{http.MethodPut, "/pool/devices/{id}", 200, "update-device", "Update the sharing mode of a device; requires the provider's owner or platform administrator"}, a.updateDevice)
+	register(a, s, route{http.MethodGet, "/pool/devices/{id}/telemetry", 200, "get-telemetry", "Get device telemetry; periods without measurements have no buckets"}, a.getTelemetry)
 }
 
 // Device is a GPU, or a MIG instance of one.
@@ -21,47 +21,47 @@ type Device struct {
 	ID            int64      `json:"id"`
 	ProviderID    int64      `json:"provider_id"`
 	Provider      string     `json:"provider"`
-	Number        int64      `json:"number" doc:"on its machine, from 0; of an instance its GPU's"`
+	Number        int64      `json:"number" doc:"device index on the machine, from 0; for a MIG instance the index of its GPU"`
 	UUID          string     `json:"uuid"`
 	Model         string     `json:"model"`
 	MemoryMiB     int64      `json:"memory_mib"`
 	Architecture  string     `json:"architecture,omitempty"`
 	PCI           string     `json:"pci,omitempty"`
 	Driver        string     `json:"driver,omitempty"`
-	NUMA          *int64     `json:"numa,omitempty" doc:"node; absent when unknown"`
-	Peers         []string   `json:"peers" doc:"UUIDs of the GPUs that NVLink joins to it"`
-	Simulated     bool       `json:"simulated" doc:"no such GPU exists"`
-	Present       bool       `json:"present" doc:"the driver reports it"`
-	Trouble       string     `json:"trouble,omitempty" doc:"why nothing new is placed on it"`
-	ECC           string     `json:"ecc,omitempty" doc:"on or off; absent when unknown"`
-	ECCErrors     int64      `json:"ecc_errors" doc:"uncorrected, since the driver started"`
-	XID           int64      `json:"xid,omitempty" doc:"the last error that the driver told"`
+	NUMA          *int64     `json:"numa,omitempty" doc:"NUMA node; absent if unknown"`
+	Peers         []string   `json:"peers" doc:"UUIDs of GPUs connected by NVLink"`
+	Simulated     bool       `json:"simulated" doc:"simulated device"`
+	Present       bool       `json:"present" doc:"reported by the driver"`
+	Trouble       string     `json:"trouble,omitempty" doc:"reason that the device is not schedulable"`
+	ECC           string     `json:"ecc,omitempty" doc:"ECC mode, on or off; absent if unknown"`
+	ECCErrors     int64      `json:"ecc_errors" doc:"uncorrected ECC errors since the driver started"`
+	XID           int64      `json:"xid,omitempty" doc:"last XID error code"`
 	XIDAt         *time.Time `json:"xid_at,omitempty"`
-	Sharing       string     `json:"sharing" enum:"exclusive,time-slicing,mps,mig" doc:"as it is wanted"`
-	Applied       string     `json:"applied,omitempty" doc:"as it is in effect, by its agent's word"`
-	Changing      bool       `json:"changing" doc:"what is wanted is not in effect yet"`
-	Layout        []string   `json:"layout" doc:"wanted MIG instances, by profile"`
-	MIGProfiles   []string   `json:"mig_profiles" doc:"that it can be cut into"`
-	ParentID      *int64     `json:"parent_id,omitempty" doc:"of a MIG instance its GPU"`
-	Profile       string     `json:"profile,omitempty" doc:"of a MIG instance"`
-	Cores         int64      `json:"cores" doc:"of 100; less on a MIG instance"`
-	Mixed         bool       `json:"mixed" doc:"fractions of different projects may share it"`
-	Lent          bool       `json:"lent" doc:"its owner's terms lend it to somebody"`
-	FreeCores     int64      `json:"free_cores" doc:"of 100"`
+	Sharing       string     `json:"sharing" enum:"exclusive,time-slicing,mps,mig" doc:"desired sharing mode"`
+	Applied       string     `json:"applied,omitempty" doc:"current sharing mode reported by the agent"`
+	Changing      bool       `json:"changing" doc:"the desired sharing mode is not applied yet"`
+	Layout        []string   `json:"layout" doc:"desired MIG profiles"`
+	MIGProfiles   []string   `json:"mig_profiles" doc:"supported MIG profiles"`
+	ParentID      *int64     `json:"parent_id,omitempty" doc:"GPU of a MIG instance"`
+	Profile       string     `json:"profile,omitempty" doc:"MIG profile"`
+	Cores         int64      `json:"cores" doc:"GPU cores; fewer than 100 on a MIG instance"`
+	Mixed         bool       `json:"mixed" doc:"can be shared by several projects"`
+	Lent          bool       `json:"lent" doc:"available to at least one project under the terms"`
+	FreeCores     int64      `json:"free_cores" doc:"available GPU cores"`
 	FreeMemoryMiB int64      `json:"free_memory_mib"`
-	Measured      *Measured  `json:"measured,omitempty" doc:"the last that was measured; absent: nothing was yet"`
-	MayManage     bool       `json:"may_manage" doc:"you may set how it is shared"`
-	Shares        []Share    `json:"shares" doc:"in use now"`
+	Measured      *Measured  `json:"measured,omitempty" doc:"latest measurement; absent if none"`
+	MayManage     bool       `json:"may_manage" doc:"you can change the sharing mode"`
+	Shares        []Share    `json:"shares" doc:"current shares"`
 }
 
 // Measured is what was last measured of a device.
 type Measured struct {
 	At            time.Time           `json:"at"`
-	Utilisation   int64               `json:"utilisation" doc:"percent"`
+	Utilisation   int64               `json:"utilization" doc:"utilization, percent"`
 	MemoryUsedMiB int64               `json:"memory_used_mib"`
-	Temperature   int64               `json:"temperature" doc:"°C"`
-	PowerMW       int64               `json:"power_mw" doc:"milliwatts"`
-	Processes     []models.GPUProcess `json:"processes" doc:"told to who may manage the provider, or see all shares that are in use there"`
+	Temperature   int64               `json:"temperature" doc:"temperature, °C"`
+	PowerMW       int64               `json:"power_mw" doc:"power, milliwatts"`
+	Processes     []models.GPUProcess `json:"processes" doc:"processes; visible if you can manage the provider or view all of its shares"`
 }
 
 // Share is a part of a device; of a foreign project only its size is told.
@@ -75,10 +75,10 @@ type Share struct {
 	User        string     `json:"user,omitempty"`
 	Cores       int64      `json:"cores"`
 	MemoryMiB   int64      `json:"memory_mib"`
-	Enforcement string     `json:"enforcement" enum:"exclusive,mig,mps,advisory,lapsed" doc:"exclusive: the whole device; mig: an instance that the hardware keeps apart; mps: limits kept by NVIDIA's Multi-Process Service; advisory: stated to the holder, not limited by anything; lapsed: advisory until the daemon of the Multi-Process Service is back"`
+	Enforcement string     `json:"enforcement" enum:"exclusive,mig,mps,advisory,lapsed" doc:"exclusive: the whole device; mig: a hardware-isolated instance; mps: limits enforced by NVIDIA MPS; advisory: limits not enforced; lapsed: not enforced until the MPS daemon restarts"`
 	From        time.Time  `json:"from"`
-	Until       *time.Time `json:"until,omitempty" doc:"absent while it is in use"`
-	EndsAt      *time.Time `json:"ends_at,omitempty" doc:"the end that the provider's owner has set"`
+	Until       *time.Time `json:"until,omitempty" doc:"end; absent while in use"`
+	EndsAt      *time.Time `json:"ends_at,omitempty" doc:"end set by the provider's owner"`
 	EndReason   string     `json:"end_reason,omitempty"`
 }
 
@@ -107,7 +107,7 @@ func shareOf(s pool.ShareView) Share {
 // DeviceHistory is a device with the newest shares that were held of it.
 type DeviceHistory struct {
 	Device
-	History []Share `json:"history" doc:"newest first"`
+	History []Share `json:"history" doc:"past shares, newest first"`
 }
 
 func (a rest) getDevice(ctx context.Context, in *ByID) (*Found[DeviceHistory], error) {
@@ -130,19 +130,19 @@ func (a rest) updateDevice(ctx context.Context, in *Update[providers.DeviceInput
 // TelemetryQuery asks for what was measured over a span.
 type TelemetryQuery struct {
 	ByID
-	Span string `query:"span" enum:"hour,day,months" default:"hour" doc:"the last hour by 5 seconds, day by minutes, or 90 days by hours"`
+	Span string `query:"span" enum:"hour,day,months" default:"hour" doc:"hour: 5-second buckets; day: 1-minute buckets; months: 90 days in 1-hour buckets"`
 }
 
 // Telemetry is what was measured of a device.
 type Telemetry struct {
 	Span    string   `json:"span"`
-	Buckets []Bucket `json:"buckets" doc:"oldest first"`
+	Buckets []Bucket `json:"buckets" doc:"buckets, oldest first"`
 }
 
 // Bucket is what was measured in one span of time.
 type Bucket struct {
-	At      time.Time `json:"at" doc:"its beginning"`
-	Seconds int64     `json:"seconds" doc:"its length"`
+	At      time.Time `json:"at" doc:"start of the bucket"`
+	Seconds int64     `json:"seconds" doc:"length of the bucket, seconds"`
 	Samples int64     `json:"samples"`
 	Mean    Amounts   `json:"mean"`
 	Most    Amounts   `json:"max"`
@@ -150,10 +150,10 @@ type Bucket struct {
 
 // Amounts are what is measured of a device.
 type Amounts struct {
-	Utilisation   int64 `json:"utilisation" doc:"percent"`
+	Utilisation   int64 `json:"utilization" doc:"utilization, percent"`
 	MemoryUsedMiB int64 `json:"memory_used_mib"`
-	Temperature   int64 `json:"temperature" doc:"°C"`
-	PowerMW       int64 `json:"power_mw" doc:"milliwatts"`
+	Temperature   int64 `json:"temperature" doc:"temperature, °C"`
+	PowerMW       int64 `json:"power_mw" doc:"power, milliwatts"`
 }
 
 func bucketOf(t models.Telemetry) Bucket {

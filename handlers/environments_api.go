@@ -10,11 +10,11 @@ import (
 )
 
 func (a rest) environmentsOperations(s section) {
-	register(a, s, route{http.MethodGet, "/environments", 200, "list-environments", "List the catalogue; with wanted versions, the best match first and why others do not fit"}, a.listEnvironments)
-	register(a, s, route{http.MethodPost, "/environments", 201, "create-environment", "Add an environment; for platform administrators"}, a.createEnvironment)
-	register(a, s, route{http.MethodGet, "/environments/{id}", 200, "get-environment", "Show an environment"}, a.getEnvironment)
-	register(a, s, route{http.MethodPut, "/environments/{id}", 200, "update-environment", "Replace an environment; for platform administrators"}, a.updateEnvironment)
-	register(a, s, route{http.MethodDelete, "/environments/{id}", 204, "delete-environment", "Delete an environment that no workspace ever used"}, a.deleteEnvironment)
+	register(a, s, route{http.MethodGet, "/environments", 200, "list-environments", "List environments; with version constraints, sorted by best match and with the reasons for mismatches"}, a.listEnvironments)
+	register(a, s, route{http.MethodPost, "/environments", 201, "create-environment", "Create an environment; requires platform administrator"}, a.createEnvironment)
+	register(a, s, route{http.MethodGet, "/environments/{id}", 200, "get-environment", "Get an environment"}, a.getEnvironment)
+	register(a, s, route{http.MethodPut, "/environments/{id}", 200, "update-environment", "Update an environment; requires platform administrator"}, a.updateEnvironment)
+	register(a, s, route{http.MethodDelete, "/environments/{id}", 204, "delete-environment", "Delete an unused environment"}, a.deleteEnvironment)
 }
 
 // Environment is a catalogue entry.
@@ -23,14 +23,14 @@ type Environment struct {
 	Name            string                  `json:"name"`
 	Language        string                  `json:"language"`
 	LanguageVersion string                  `json:"language_version"`
-	Versions        map[string]string       `json:"versions" doc:"framework or tool to version"`
-	Minimum         models.Minimum          `json:"minimum" doc:"the least that it needs"`
+	Versions        map[string]string       `json:"versions" doc:"versions by framework or tool"`
+	Minimum         models.Minimum          `json:"minimum" doc:"minimum resources"`
 	Launch          models.LaunchParameters `json:"launch"`
-	Image           string                  `json:"image,omitempty" doc:"container image, for clusters"`
-	Command         []string                `json:"command" doc:"program and arguments, for this machine"`
-	DefaultPath     string                  `json:"default_path,omitempty" doc:"page that opens first"`
-	Discovered      bool                    `json:"discovered" doc:"found on this machine rather than entered"`
-	Unavailable     string                  `json:"unavailable,omitempty" doc:"why it cannot be used now"`
+	Image           string                  `json:"image,omitempty" doc:"container image, for Kubernetes"`
+	Command         []string                `json:"command" doc:"command and arguments, for the local runtime"`
+	DefaultPath     string                  `json:"default_path,omitempty" doc:"default URL path"`
+	Discovered      bool                    `json:"discovered" doc:"discovered on the local machine"`
+	Unavailable     string                  `json:"unavailable,omitempty" doc:"reason that the environment is unavailable"`
 	CreatedAt       time.Time               `json:"created_at"`
 }
 
@@ -50,9 +50,9 @@ func environmentOf(e models.Environment) Environment {
 // MatchedEnvironment is an environment and how it fits what is wanted.
 type MatchedEnvironment struct {
 	Environment
-	Fits    *bool    `json:"fits,omitempty" doc:"present when versions were wanted"`
-	Matched []string `json:"matched,omitempty" doc:"what of it was wanted"`
-	Reasons []string `json:"reasons,omitempty" doc:"why it does not fit"`
+	Fits    *bool    `json:"fits,omitempty" doc:"matches the version constraints; absent without constraints"`
+	Matched []string `json:"matched,omitempty" doc:"matched versions"`
+	Reasons []string `json:"reasons,omitempty" doc:"reasons for the mismatch"`
 }
 
 func fitting(m workspaces.Match) MatchedEnvironment {
@@ -68,7 +68,7 @@ func unfitting(m workspaces.Mismatch) MatchedEnvironment {
 // EnvironmentsQuery asks for the catalogue.
 type EnvironmentsQuery struct {
 	Paging
-	Versions string `query:"versions" maxLength:"1000" doc:"wanted versions, such as python>=3.11, torch"`
+	Versions string `query:"versions" maxLength:"1000" doc:"version constraints, such as python>=3.11, torch"`
 }
 
 func (a rest) listEnvironments(ctx context.Context, in *EnvironmentsQuery) (*Response[List[MatchedEnvironment]], error) {

@@ -63,13 +63,13 @@ func kindOfStatus(status int) models.Kind {
 
 // Problem is an error as application/problem+json (RFC 9457).
 type Problem struct {
-	Type   string         `json:"type" doc:"always about:blank"`
+	Type   string         `json:"type" doc:"problem type; always about:blank"`
 	Title  string         `json:"title"`
 	Status int            `json:"status"`
-	Detail string         `json:"detail" doc:"what is wrong, for a person"`
+	Detail string         `json:"detail" doc:"human-readable explanation"`
 	Kind   models.Kind    `json:"kind" enum:"invalid,unauthenticated,forbidden,not_found,conflict,no_capacity,unavailable,internal"`
-	Errors []ProblemField `json:"errors,omitempty" doc:"each field that was refused, and why"`
-	Offer  *Offer         `json:"offer,omitempty" doc:"what the pool could do instead, when it cannot meet a launch now"`
+	Errors []ProblemField `json:"errors,omitempty" doc:"invalid fields and reasons"`
+	Offer  *Offer         `json:"offer,omitempty" doc:"alternatives, if the pool has insufficient capacity"`
 }
 
 // ProblemField is one refused field of the input.
@@ -154,20 +154,20 @@ func refuse(location, reason string) error {
 // Offer is what the pool could do instead of refusing.
 type Offer struct {
 	Outcome      string    `json:"outcome" enum:"partial,delayed,refused"`
-	Cores        int64     `json:"cores,omitempty" doc:"GPU cores per GPU that are free now: launch with when_short=fewer"`
+	Cores        int64     `json:"cores,omitempty" doc:"available GPU cores per GPU; to accept, launch with when_short=fewer"`
 	GPUMemoryMiB int64     `json:"gpu_memory_mib,omitempty"`
-	CanWait      bool      `json:"can_wait" doc:"launch with when_short=wait"`
-	Waiting      int       `json:"waiting" doc:"requests that wait already"`
+	CanWait      bool      `json:"can_wait" doc:"can be queued; to accept, launch with when_short=wait"`
+	Waiting      int       `json:"waiting" doc:"number of queued requests"`
 	Reasons      []string  `json:"reasons,omitempty"`
-	Estimate     *Estimate `json:"estimate,omitempty" doc:"when a request that waits from now on could start; in previews"`
+	Estimate     *Estimate `json:"estimate,omitempty" doc:"estimated start of a new queued request; in previews only"`
 }
 
 // Estimate is when a demand can be met, as far as that can be told.
 type Estimate struct {
 	Outcome string     `json:"outcome" enum:"placed,never,unknown"`
-	At      *time.Time `json:"at,omitempty" doc:"when placed"`
-	Known   bool       `json:"known" doc:"from ends that are set; otherwise estimated from how long shares were in use before"`
-	Words   string     `json:"words"`
+	At      *time.Time `json:"at,omitempty" doc:"estimated start time"`
+	Known   bool       `json:"known" doc:"based on scheduled end times; otherwise on past share durations"`
+	Words   string     `json:"text" doc:"human-readable estimate"`
 }
 
 func offerOf(a models.Decision) *Offer {

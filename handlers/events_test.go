@@ -315,7 +315,7 @@ func TestTooManyStreamsOfOneUser(t *testing.T) {
 		mine = append(mine, w.app.events.Subscribe(policies.Actor{User: models.User{ID: me}, Session: "s"}, []string{"pool"}, ""))
 	}
 	refused := openEvents(t, s, w.member, "topic=pool")
-	if text, err := io.ReadAll(refused.Body); refused.StatusCode != http.StatusTooManyRequests || err != nil || !strings.Contains(string(text), "You have 64 live pages open") {
+	if text, err := io.ReadAll(refused.Body); refused.StatusCode != http.StatusTooManyRequests || err != nil || !strings.Contains(string(text), "You have reached the maximum of 64 open live pages") {
 		t.Errorf("%s: %s, %v", refused.Status, text, err)
 	}
 	if other := openEvents(t, s, w.stranger, "topic=pool"); other.StatusCode != 200 {

@@ -8,29 +8,29 @@ import (
 
 // TableInput is a table to import.
 type TableInput struct {
-	CSV    string `json:"csv" maxLength:"1048576" doc:"a line of column names, then one row a line; UTF-8, at most 1 MiB and 2000 rows"`
-	DryRun bool   `json:"dry_run,omitempty" doc:"only tell what would become of each row"`
-	Plan   string `json:"plan,omitempty" maxLength:"64" doc:"of the dry run; the import is refused when it would come to anything else"`
+	CSV    string `json:"csv" maxLength:"1048576" doc:"CSV data with a header row; UTF-8, at most 1 MiB and 2000 rows"`
+	DryRun bool   `json:"dry_run,omitempty" doc:"validate without applying changes"`
+	Plan   string `json:"plan,omitempty" maxLength:"64" doc:"plan returned by the dry run; the import is rejected if the outcome would differ"`
 }
 
 // ImportReport is what becomes, or would become, of a table's rows.
 type ImportReport struct {
-	Done      bool          `json:"done" doc:"whether it was imported; false after a dry run"`
-	Plan      string        `json:"plan" doc:"names just these outcomes; send it to import them"`
+	Done      bool          `json:"done" doc:"the import was applied; false for a dry run"`
+	Plan      string        `json:"plan" doc:"identifier of this outcome; send it with the import"`
 	Added     int           `json:"added"`
 	Changed   int           `json:"changed"`
 	Unchanged int           `json:"unchanged"`
-	Refused   int           `json:"refused" doc:"while there is one, nothing can be imported"`
+	Refused   int           `json:"refused" doc:"number of invalid rows; must be 0 to import"`
 	Rows      []ImportedRow `json:"rows"`
 }
 
 // ImportedRow is what becomes of one row.
 type ImportedRow struct {
-	Line    int                 `json:"line" doc:"in the table, from 1"`
+	Line    int                 `json:"line" doc:"line number, from 1"`
 	Email   string              `json:"email"`
 	Outcome string              `json:"outcome" enum:"added,changed,unchanged,refused"`
 	Changes []models.CellChange `json:"changes,omitempty"`
-	Errors  []ProblemField      `json:"errors,omitempty" doc:"why it is refused, by column"`
+	Errors  []ProblemField      `json:"errors,omitempty" doc:"validation errors by column"`
 }
 
 func importReport(r models.ImportReport) ImportReport {

@@ -70,7 +70,7 @@ func TestImportMembers(t *testing.T) {
 
 	file := "\ufeffemail,role,joined\r\neve@example.org,guest,2024-02-29\r\nann@example.org,guest,\r\n"
 	page := root.upload(200, at+"/members/import", file)
-	root.shows(page, "1 to be added, 1 to be changed, 0 unchanged, 0 refused", "Import 2 rows", "role: engineer → guest", "joined: 2024-02-29")
+	root.shows(page, "1 to add, 1 to update, 0 unchanged, 0 refused", "Import 2 rows", "role: engineer → guest", "joined: 2024-02-29")
 	if list := w.get(w.admin, at+"/members"); strings.Contains(list.raw, "eve@") {
 		t.Errorf("a dry run changed: %s", list.raw)
 	}
@@ -106,15 +106,15 @@ func TestWrongImports(t *testing.T) {
 	root := w.visitor("ada@example.org", true)
 	at := path("projects", w.project, "members", "import")
 	refused := root.upload(200, at, "email,role\neve@example.org,chief\nann@example.org,lead\n")
-	root.shows(refused, "Nothing can be imported", "!Import 1 rows", "role: is not the name of a role")
+	root.shows(refused, "The import is blocked until no row is refused", "!Import 1 row", "role: is not a role of this project")
 	root.shows(root.page(422, "POST", at, "csv", "email,role\neve@example.org,chief", "plan", root.plan(root.page(200, "POST", at, "csv", "email,role\neve@example.org,chief")),
 		"confirm", "1"), "line 2.role", "eve@example.org,chief")
 	for csv, says := range map[string]string{
 		"":                     "must not be empty",
 		"email;role\nx;y":      "separated by commas",
-		"email,role\na@b,\xff": "line 2 is not UTF-8",
-		"email,role\na@b,\"x":  "line 2 has a quotation mark",
-		"email,role\na@b":      "line 2 has more or fewer",
+		"email,role\na@b,\xff": "line 2 is not valid UTF-8",
+		"email,role\na@b,\"x":  "line 2 has a misplaced quotation mark",
+		"email,role\na@b":      "line 2 does not have the same number of cells",
 		"email,role\n" + strings.Repeat("a@b.c,x\n", 2001):     "at most 2000 rows",
 		"email,role\n" + strings.Repeat("x", sheet.MaxBytes+1): "at most 1 MiB",
 	} {
@@ -229,29 +229,29 @@ func TestPreviews(t *testing.T) {
 		return list
 	}
 	// The world's quota is 200 cores; an engineer has 100, the lead 10.
-	root.shows(root.page(200, "GET", role+"/edit"), `id="preview"`, `hx-post="`+role+`"`, "Allocated after", ">fits<", "1 members are in this role", "has room for 0 more")
-	root.shows(root.page(200, "POST", role, limit("150")...), ">fits<", ">160<", `value="150"`)
-	if v := preview(`{"role":{"role_id":` + id(w.role) + `,"limit":{"gpu_cores":150}}}`); v["fits"] != true || v["headroom"] != 0.0 {
+	root.shows(root.page(200, "GET", role+"/edit"), `id="preview"`, `hx-post="`+role+`"`, "Allocated after", ">within quota<", "1 member has this role; its limit counts 1 time.", "is enough for 0 more members")
+	root.shows(root.page(200, "POST", role, limit("150")...), ">within quota<", ">160<", `value="150"`)
+	if v := preview(`{"role":{"role_id":` + id(w.role) + `,"limit":{"gpu_cores":150}}}`); v["accepted"] != true || v["additional_members"] != 0.0 {
 		t.Errorf("%v", v)
 	}
-	root.shows(root.page(200, "POST", role, limit("195")...), "would be refused", "5 too many", "90 left of the project")
+	root.shows(root.page(200, "POST", role, limit("195")...), "would be refused", "exceeded by 5", "90 of the project&#39;s quota of 200 remaining")
 	v := preview(`{"role":{"role_id":` + id(w.role) + `,"limit":{"gpu_cores":195}}}`)
-	if got := over(v); v["fits"] != false || len(got) != 1 || got[0] != "gpu_cores-5" || v["errors"] == nil {
+	if got := over(v); v["accepted"] != false || len(got) != 1 || got[0] != "gpu_cores-5" || v["errors"] == nil {
 		t.Errorf("%v", v)
 	}
 	root.shows(root.page(200, "POST", role, limit("many")...), "would be refused", "must be a whole number")
-	root.shows(root.page(200, "POST", at+"/roles", limit("201")...), "would be refused", "whole quota is 200", "not allowed")
+	root.shows(root.page(200, "POST", at+"/roles", limit("201")...), "would be refused", "quota is 200", "not allowed")
 	if got := over(preview(`{"role":{"limit":{"gpu_cores":201}}}`)); len(got) != 1 {
 		t.Errorf("%v", got)
 	}
 	root.shows(root.page(200, "GET", at+"/members/new"), `id="preview"`)
-	root.shows(root.page(200, "POST", at+"/members", "preview", "1", "email", "eve@example.org", "role_id", id(w.role)), "would be refused", "10 too many")
-	root.shows(root.page(200, "POST", member, "preview", "1", "role_id", id(w.role)), ">fits<", `name="joined_at"`)
-	if v := preview(`{"member":{"member_id":` + id(w.place) + `,"role_id":` + id(w.role) + `}}`); v["fits"] != true || v["members"] != 1.0 {
+	root.shows(root.page(200, "POST", at+"/members", "preview", "1", "email", "eve@example.org", "role_id", id(w.role)), "would be refused", "exceeded by 10")
+	root.shows(root.page(200, "POST", member, "preview", "1", "role_id", id(w.role)), ">within quota<", `name="joined_at"`)
+	if v := preview(`{"member":{"member_id":` + id(w.place) + `,"role_id":` + id(w.role) + `}}`); v["accepted"] != true || v["members"] != 1.0 {
 		t.Errorf("%v", v)
 	}
-	root.shows(root.page(200, "POST", at, "preview", "1", "name", "", "quota.gpu_cores", "100"), "would be refused", "10 too many", "the quota cannot be less")
-	if v := preview(`{"quota":{"gpu_cores":100}}`); v["fits"] != false {
+	root.shows(root.page(200, "POST", at, "preview", "1", "name", "", "quota.gpu_cores", "100"), "would be refused", "exceeded by 10", "the quota cannot be lower")
+	if v := preview(`{"quota":{"gpu_cores":100}}`); v["accepted"] != false {
 		t.Errorf("%v", v)
 	}
 	for _, body := range []string{`{}`, `{"quota":{"gpu_cores":1},"role":{"limit":{}}}`, `{"quota":{"gpu_cores":-1}}`, `{"member":{"role_id":0}}`} {
@@ -272,15 +272,15 @@ func TestPreviewsOfRequests(t *testing.T) {
 	ann.shows(ann.page(200, "GET", ask+models.RequestLimit), `id="preview"`, `hx-post="/requests"`)
 	project := id(w.project)
 	ann.shows(ann.page(200, "POST", "/requests", "preview", "1", "kind", "limit", "limit.project_id", project, "limit.role_id", id(w.role), "limit.limit.gpu_cores", "195"),
-		"would be refused", "5 too many")
-	ann.shows(ann.page(200, "POST", "/requests", "preview", "1", "kind", "role", "role.project_id", project, "role.limit.gpu_cores", "20"), "!>fits<", "!would be refused", "room for 4 more")
+		"would be refused", "exceeded by 5")
+	ann.shows(ann.page(200, "POST", "/requests", "preview", "1", "kind", "role", "role.project_id", project, "role.limit.gpu_cores", "20"), "!>within quota<", "!would be refused", "is enough for 4 more members")
 	ann.shows(ann.page(200, "POST", "/requests", "preview", "1", "kind", "quota", "quota.project_id", project, "quota.quota.gpu_cores", "300"), "would be refused")
 	if list := w.get(w.member, "/requests").body["items"].([]any); len(list) != 0 {
 		t.Errorf("a preview asked: %v", list)
 	}
 	n := w.create(w.member, "/requests", fmt.Sprintf(`{"reason":"more","limit":{"project_id":%d,"role_id":%d,"limit":{"gpu_cores":195}}}`, w.project, w.role))
-	root.shows(root.page(200, "GET", w.requestAt(n)), `id="preview"`, "5 too many")
-	root.shows(root.page(200, "POST", w.requestAt(n), "preview", "1", "limit.limit.gpu_cores", "190"), ">fits<")
+	root.shows(root.page(200, "GET", w.requestAt(n)), `id="preview"`, "exceeded by 5")
+	root.shows(root.page(200, "POST", w.requestAt(n), "preview", "1", "limit.limit.gpu_cores", "190"), ">within quota<")
 	if got := w.state(w.member, n); got != "pending" {
 		t.Errorf("a preview decided: %s", got)
 	}
@@ -296,6 +296,6 @@ func TestPreviewForWhoOnlyDecides(t *testing.T) {
 	w.create(w.admin, at+"/members", `{"email":"judy@example.org","role_id":`+id(role)+`}`)
 	w.visitor("ada@example.org", true).page(303, "POST", at+"/join-requests", "on", "1")
 	n := w.create(w.stranger, "/requests", `{"reason":"to help","join":{"name":"vision"}}`)
-	judge.shows(judge.page(200, "POST", w.requestAt(n), "preview", "1", "join.role_id", id(role), "email", "nobody@example.org"), `id="preview"`, ">fits<")
-	judge.shows(judge.page(200, "POST", w.requestAt(n), "preview", "1", "join.role_id", id(w.role)), "would be refused", "10 too many")
+	judge.shows(judge.page(200, "POST", w.requestAt(n), "preview", "1", "join.role_id", id(role), "email", "nobody@example.org"), `id="preview"`, ">within quota<")
+	judge.shows(judge.page(200, "POST", w.requestAt(n), "preview", "1", "join.role_id", id(w.role)), "would be refused", "exceeded by 10")
 }

@@ -11,21 +11,21 @@ import (
 )
 
 func (a rest) launchOperations(s section) {
-	register(a, s, route{http.MethodPost, "/launch/preview", 200, "preview-launch", "Think a launch through without changing anything"}, a.previewLaunch, http.StatusNotFound)
-	register(a, s, route{http.MethodPost, "/workspaces", 201, "launch-workspace", "Launch a workspace; a refusal for lack of GPUs carries an offer"}, a.launchWorkspace, http.StatusNotFound)
+	register(a, s, route{http.MethodPost, "/launch/preview", 200, "preview-launch", "Preview a launch"}, a.previewLaunch, http.StatusNotFound)
+	register(a, s, route{http.MethodPost, "/workspaces", 201, "launch-workspace", "Launch a workspace; with insufficient GPU capacity, the error includes an offer"}, a.launchWorkspace, http.StatusNotFound)
 }
 
 // LaunchPreview is what a launch would be.
 type LaunchPreview struct {
-	Headroom    LaunchHeadroom       `json:"headroom" doc:"what you may still hold in the project"`
-	Fitting     []MatchedEnvironment `json:"fitting" doc:"environments that fit, best first"`
-	Refused     []MatchedEnvironment `json:"refused" doc:"environments that do not, and why"`
-	Environment *Environment         `json:"environment,omitempty" doc:"the one that would be launched; absent when none fits"`
-	Target      *LaunchTarget        `json:"target,omitempty" doc:"what it would be launched with"`
-	Decision    *PoolDecision        `json:"answer,omitempty" doc:"what the pool would say"`
-	Offer       *Offer               `json:"offer,omitempty" doc:"what it could do instead, when it cannot meet the demand now"`
+	Headroom    LaunchHeadroom       `json:"resources" doc:"resources available to you in the project"`
+	Fitting     []MatchedEnvironment `json:"fitting" doc:"matching environments, best match first"`
+	Refused     []MatchedEnvironment `json:"refused" doc:"mismatched environments and reasons"`
+	Environment *Environment         `json:"environment,omitempty" doc:"selected environment; absent if none matches"`
+	Target      *LaunchTarget        `json:"target,omitempty" doc:"resulting launch parameters"`
+	Decision    *PoolDecision        `json:"decision,omitempty" doc:"expected scheduling decision"`
+	Offer       *Offer               `json:"offer,omitempty" doc:"alternatives, if the pool has insufficient capacity"`
 	Message     string               `json:"message,omitempty"`
-	Problems    []ProblemField       `json:"problems" doc:"what a launch would be refused for; empty when it would not be"`
+	Problems    []ProblemField       `json:"problems" doc:"validation errors; empty if the launch is valid"`
 }
 
 // LaunchHeadroom is what a member may still hold, and what bounds it.
@@ -36,17 +36,17 @@ type LaunchHeadroom struct {
 
 // LaunchTarget is what a workspace would be launched with.
 type LaunchTarget struct {
-	Demand     models.Demand      `json:"demand" doc:"GPU amounts are per GPU"`
-	Parameters []models.Parameter `json:"parameters" doc:"each with the layer it came from"`
+	Demand     models.Demand      `json:"demand" doc:"resource demand; GPU amounts are per GPU"`
+	Parameters []models.Parameter `json:"parameters" doc:"launch parameters and their sources"`
 }
 
 // PoolDecision is what the pool says to a demand.
 type PoolDecision struct {
 	Outcome     string           `json:"outcome" enum:"granted,partial,delayed,refused"`
 	Explanation string           `json:"explanation"`
-	Reasons     []string         `json:"reasons,omitempty" doc:"what turned devices away"`
-	Grants      []WorkspaceShare `json:"grants" doc:"shares that would be had now"`
-	Waiting     int              `json:"waiting" doc:"requests that wait already"`
+	Reasons     []string         `json:"reasons,omitempty" doc:"reasons for excluded devices"`
+	Grants      []WorkspaceShare `json:"grants" doc:"shares that would be granted now"`
+	Waiting     int              `json:"waiting" doc:"number of queued requests"`
 }
 
 func (a rest) previewLaunch(ctx context.Context, in *Create[workspaces.LaunchInput]) (*Response[LaunchPreview], error) {

@@ -10,22 +10,22 @@ import (
 )
 
 func (a rest) leaversOperations(s section) {
-	register(a, s, route{http.MethodGet, "/projects/{id}/former-members", 200, "list-former-members", "List who has left a project, and who has their directories"}, a.listLeavers)
-	register(a, s, route{http.MethodGet, "/projects/{id}/members/{member}/handover", 200, "get-handover", "Show who has the directory of a member who has left"}, a.getHandover)
-	register(a, s, route{http.MethodPost, "/projects/{id}/members/{member}/handover", 200, "hand-over", "Hand the directory of a member who has left to a present one, who can write it from the next start of a workspace on"}, a.handOver)
+	register(a, s, route{http.MethodGet, "/projects/{id}/former-members", 200, "list-former-members", "List former members of a project and the recipients of their directories"}, a.listLeavers)
+	register(a, s, route{http.MethodGet, "/projects/{id}/members/{member}/handover", 200, "get-handover", "Get the handover of a former member's directory"}, a.getHandover)
+	register(a, s, route{http.MethodPost, "/projects/{id}/members/{member}/handover", 200, "create-handover", "Hand over the directory of a former member to a current member; effective at the next workspace start"}, a.handOver)
 	register(a, s, route{http.MethodDelete, "/projects/{id}/members/{member}/handover", 204, "end-handover", "End a handover"}, a.takeBack)
 }
 
 // FormerMember is a member whose participation is over.
 type FormerMember struct {
-	ID        int64      `json:"id" doc:"of the member"`
+	ID        int64      `json:"id" doc:"member ID"`
 	ProjectID int64      `json:"project_id"`
 	UserID    int64      `json:"user_id"`
 	Name      string     `json:"name"`
 	Email     string     `json:"email"`
 	LeftAt    time.Time  `json:"left_at"`
-	Path      string     `json:"path" doc:"the directory, as workspaces see it"`
-	Recipient *Recipient `json:"heir,omitempty" doc:"who can write the directory; absent: nobody"`
+	Path      string     `json:"path" doc:"path of the directory in workspaces"`
+	Recipient *Recipient `json:"recipient,omitempty" doc:"member with write access to the directory; absent if none"`
 }
 
 // Recipient is who has the directory of a member who has left.

@@ -12,14 +12,14 @@ import (
 )
 
 func (a rest) membersOperations(s section) {
-	register(a, s, route{http.MethodGet, "/projects/{id}/members.csv", 200, "download-members", "Download a project's present members as CSV, in the columns in which they can be imported"}, a.downloadMembers)
+	register(a, s, route{http.MethodGet, "/projects/{id}/members.csv", 200, "download-members", "Export a project's current members as CSV, in the import format"}, a.downloadMembers)
 	describeDownload(s, "/projects/{id}/members.csv")
-	register(a, s, route{http.MethodGet, "/projects/{id}/members", 200, "list-members", "List a project's present members"}, a.listMembers)
-	register(a, s, route{http.MethodPost, "/projects/{id}/members", 201, "add-member", "Give a person a role in a project"}, a.addMember)
-	register(a, s, route{http.MethodGet, "/projects/{id}/members/{member}", 200, "get-member", "Show a member"}, a.getMember)
-	register(a, s, route{http.MethodPut, "/projects/{id}/members/{member}", 200, "update-member", "Change a member's role or deadline; the address is ignored"}, a.updateMember)
-	register(a, s, route{http.MethodDelete, "/projects/{id}/members/{member}", 204, "remove-member", "End a membership; its workspaces are stopped, its files stay"}, a.removeMember)
-	register(a, s, route{http.MethodPost, "/projects/{id}/members/import", 200, "import-members", "Add and change members by a table in CSV, all or none, or tell what that would do"}, a.importMembers)
+	register(a, s, route{http.MethodGet, "/projects/{id}/members", 200, "list-members", "List a project's current members"}, a.listMembers)
+	register(a, s, route{http.MethodPost, "/projects/{id}/members", 201, "add-member", "Add a member to a project"}, a.addMember)
+	register(a, s, route{http.MethodGet, "/projects/{id}/members/{member}", 200, "get-member", "Get a member"}, a.getMember)
+	register(a, s, route{http.MethodPut, "/projects/{id}/members/{member}", 200, "update-member", "Update a member's role or deadline; the email address is ignored"}, a.updateMember)
+	register(a, s, route{http.MethodDelete, "/projects/{id}/members/{member}", 204, "remove-member", "Remove a member; stops their workspaces and keeps their files"}, a.removeMember)
+	register(a, s, route{http.MethodPost, "/projects/{id}/members/import", 200, "import-members", "Import members from CSV atomically, or preview the import"}, a.importMembers)
 }
 
 // Member is a person's place in a project.
@@ -32,13 +32,13 @@ type Member struct {
 	RoleID     int64            `json:"role_id"`
 	Role       string           `json:"role"`
 	Permission string           `json:"permission" enum:"manager,member"`
-	Limit      models.Resources `json:"limit" doc:"of the role"`
-	InUse      models.Resources `json:"in_use" doc:"by the member's workspaces, now"`
+	Limit      models.Resources `json:"limit" doc:"limit of the role"`
+	InUse      models.Resources `json:"in_use" doc:"resources in use by the member"`
 	Until      *time.Time       `json:"until,omitempty" doc:"participation deadline"`
 	CreatedAt  time.Time        `json:"created_at"`
 
 	Department string    `json:"department,omitempty"`
-	JoinedAt   time.Time `json:"joined_at" doc:"day of joining, at midnight UTC"`
+	JoinedAt   time.Time `json:"joined_at" doc:"date of joining, at midnight UTC"`
 }
 
 func memberOf(m projects.MemberView) Member {

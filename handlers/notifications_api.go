@@ -10,26 +10,26 @@ import (
 )
 
 func (a rest) notificationsOperations(s section) {
-	register(a, s, route{http.MethodGet, "/notifications", 200, "list-notifications", "List what you were told, newest first"}, a.listNotifications)
-	register(a, s, route{http.MethodGet, "/notifications/unread", 200, "count-unread-notifications", "Count what you have not read"}, a.countUnreadNotices)
-	register(a, s, route{http.MethodPost, "/notifications/read", 204, "read-notifications", "Mark notifications as read: all, or all up to one"}, a.readNotifications)
+	register(a, s, route{http.MethodGet, "/notifications", 200, "list-notifications", "List your notifications, newest first"}, a.listNotifications)
+	register(a, s, route{http.MethodGet, "/notifications/unread", 200, "count-unread-notifications", "Count unread notifications"}, a.countUnreadNotices)
+	register(a, s, route{http.MethodPost, "/notifications/read", 204, "read-notifications", "Mark all notifications as read, or all up to an ID"}, a.readNotifications)
 	register(a, s, route{http.MethodPost, "/notifications/{id}/read", 200, "read-notification", "Mark a notification as read"}, a.readNotification)
-	register(a, s, route{http.MethodGet, "/me/notification-preferences", 200, "get-notification-preferences", "Show how you want to be told"}, a.getNoticePreference)
-	register(a, s, route{http.MethodPut, "/me/notification-preferences", 200, "set-notification-preferences", "Choose how you want to be told"}, a.setNoticePreference)
+	register(a, s, route{http.MethodGet, "/me/notification-preferences", 200, "get-notification-preferences", "Get your notification preferences"}, a.getNoticePreference)
+	register(a, s, route{http.MethodPut, "/me/notification-preferences", 200, "set-notification-preferences", "Set your notification preferences"}, a.setNoticePreference)
 }
 
 // Notification is something that you were told.
 type Notification struct {
 	ID        int64      `json:"id"`
-	Kind      string     `json:"kind" doc:"such as request.approved"`
+	Kind      string     `json:"kind" doc:"notification type, such as request.approved"`
 	Text      string     `json:"text"`
-	Path      string     `json:"path,omitempty" doc:"of what it is about, in the portal"`
+	Path      string     `json:"path,omitempty" doc:"portal path of the related resource"`
 	CreatedAt time.Time  `json:"created_at"`
-	ReadAt    *time.Time `json:"read_at,omitempty" doc:"absent: not yet"`
+	ReadAt    *time.Time `json:"read_at,omitempty" doc:"time of reading; absent if unread"`
 
-	Request        *requests.RequestInput `json:"request,omitempty" doc:"of a notification of an end: what to POST to /requests to ask for 30 more days; absent: nothing is to be asked"`
-	Requested      bool                   `json:"requested,omitempty" doc:"a later end is asked for already, and not decided"`
-	PendingRequest int64                  `json:"pending_request,omitempty" doc:"number of that request, when it is yours"`
+	Request        *requests.RequestInput `json:"request,omitempty" doc:"body for POST /requests that requests a 30-day extension; absent if not applicable"`
+	Requested      bool                   `json:"requested,omitempty" doc:"an extension request is pending"`
+	PendingRequest int64                  `json:"pending_request,omitempty" doc:"ID of the pending request, if it is yours"`
 }
 
 func notificationOf(n models.Notification, e models.Extension) Notification {
@@ -76,7 +76,7 @@ func (a rest) readNotification(ctx context.Context, in *ByID) (*Response[Notific
 
 // UpTo says which notices were seen.
 type UpTo struct {
-	UpTo int64 `query:"up_to" minimum:"1" doc:"id of the newest notification that you have seen; absent: all"`
+	UpTo int64 `query:"up_to" minimum:"1" doc:"ID of the newest notification to mark; absent for all"`
 }
 
 func (a rest) readNotifications(ctx context.Context, in *UpTo) (*Nothing, error) {
@@ -85,8 +85,8 @@ func (a rest) readNotifications(ctx context.Context, in *UpTo) (*Nothing, error)
 
 // NotificationPreference is how you want to be told.
 type NotificationPreference struct {
-	ByMail   bool   `json:"by_mail" doc:"by e-mail, too, where the portal has a mail server"`
-	Language string `json:"language" enum:"en,zh" doc:"of e-mail"`
+	ByMail   bool   `json:"by_mail" doc:"send notifications by email, if a mail server is configured"`
+	Language string `json:"language" enum:"en,zh" doc:"language of emails"`
 }
 
 func (a rest) getNoticePreference(ctx context.Context, _ *struct{}) (*Response[NotificationPreference], error) {

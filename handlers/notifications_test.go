@@ -30,13 +30,13 @@ func TestInboxByPageAndProgram(t *testing.T) {
 	w := newWorld(t)
 	kim, eve := w.visitor("kim@example.org", false), w.visitor("zoe@example.org", false)
 	token := w.token("kim@example.org")
-	kim.shows(kim.page(200, "GET", "/notifications"), "Nobody has told you anything yet", "!Mark all as read")
+	kim.shows(kim.page(200, "GET", "/notifications"), "No notifications yet.", "!Mark all as read")
 	for _, kind := range []string{"one", "two", "three"} {
 		w.tell("kim@example.org", kind)
 	}
-	kim.shows(kim.page(200, "GET", "/environments"), `aria-label="Notices: 3 unread"`, `hx-get="/notifications/bell"`, `data-topics="user:`)
+	kim.shows(kim.page(200, "GET", "/environments"), `aria-label="Notifications: 3 unread"`, `hx-get="/notifications/bell"`, `data-topics="user:`)
 	kim.shows(kim.page(200, "GET", "/notifications"), "The project one has been created.", "Mark all as read", "#bell:outerHTML", `!hx-get="/notifications/bell"`)
-	kim.shows(kim.page(200, "GET", "/notifications/bell"), "Notices: 3 unread", "!<html")
+	kim.shows(kim.page(200, "GET", "/notifications/bell"), "Notifications: 3 unread", "!<html")
 	if n := w.get(token, "/notifications/unread").body["unread"]; n != 3.0 {
 		t.Errorf("%v unread", n)
 	}
@@ -55,10 +55,10 @@ func TestInboxByPageAndProgram(t *testing.T) {
 		t.Errorf("not read: %s", read.raw)
 	}
 	kim.page(303, "POST", "/notifications/read", "up_to", fmt.Sprintf("%.0f", newest["id"].(float64)-2))
-	kim.shows(kim.page(200, "GET", "/notifications"), "Notices: 1 unread", "All notifications marked as read.")
+	kim.shows(kim.page(200, "GET", "/notifications"), "Notifications: 1 unread", "All notifications marked as read.")
 	kim.page(422, "POST", "/notifications/read", "up_to", "x")
 	w.want(204, token, "POST", "/notifications/read", "")
-	kim.shows(kim.page(200, "GET", "/account"), `aria-label="Notices"`, "E-mail is not set up here", "!Email notifications")
+	kim.shows(kim.page(200, "GET", "/account"), `aria-label="Notifications"`, "Email is not configured.", "!Email notifications")
 }
 
 // The bell's topic reaches the page at once.
@@ -103,7 +103,7 @@ func TestWebhooksByPageAndProgram(t *testing.T) {
 	ada.shows(ada.page(200, "GET", "/webhooks"), "No webhooks yet.", "--smtp-url")
 	ada.shows(ada.page(422, "POST", "/webhooks", "name", "chat", "url", "http://example.org"), "must start with https://", `value="http://example.org"`)
 	page := ada.page(201, "POST", "/webhooks", "name", "chat", "url", "https://example.org/hook", "events", "request.*\r\nproject.created", "enabled", "1")
-	ada.shows(page, "whsec_", "it is not shown again")
+	ada.shows(page, "whsec_", "It will not be shown again.")
 	ada.shows(ada.page(200, "GET", "/webhooks"), "chat", "request.*", "!whsec_")
 	ada.shows(ada.page(200, "GET", "/webhooks/1"), "!whsec_", "No deliveries.", "!two secrets", `data-topics="deliveries`)
 	got := w.get(w.admin, "/webhooks/1")
@@ -116,7 +116,7 @@ func TestWebhooksByPageAndProgram(t *testing.T) {
 		t.Errorf("%s", a.raw)
 	}
 	ada.page(303, "POST", "/webhooks/1/test")
-	ada.shows(ada.page(200, "GET", "/webhooks/1?state=pending"), "waiting", "attempts: 0")
+	ada.shows(ada.page(200, "GET", "/webhooks/1?state=pending"), "queued", "attempts: 0")
 	one := w.get(w.admin, "/deliveries?webhook_id=1").body["items"].([]any)[0].(map[string]any)
 	if one["kind"] != "test" || one["state"] != "pending" || one["to"] != "chat" {
 		t.Errorf("%v", one)

@@ -16,14 +16,14 @@ func init() {
 	huma.DefaultArrayNullable = false
 }
 
-const apiDescription = "Projects, roles, members, environments, workspaces and the GPU pool of Weir. " +
-	"Whatever the portal does, a program can do here, under the same rules. " +
-	"Programs authenticate with `Authorization: Bearer` and a personal access token. " +
-	"Errors are application/problem+json and name each field that was refused. " +
-	"A single resource carries an ETag; an update that sends it back as If-Match is refused with 412 when somebody else was faster. " +
-	"Lists are paged: pass next_cursor back as cursor until it is absent. " +
-	"Amounts are whole numbers; times are RFC 3339 in UTC. " +
-	"Beside this API, GET /events?topic=… streams server-sent events: each `change` event names a topic whose resources have changed " +
+const apiDescription = "Manage projects, roles, members, environments, workspaces and the GPU pool of Weir. " +
+	"Every portal action is available in this API with the same permissions. " +
+	"Authenticate with `Authorization: Bearer` and a personal access token. " +
+	"Errors are application/problem+json and list the invalid fields. " +
+	"Single resources carry an ETag; an update with an outdated If-Match is rejected with 412. " +
+	"Lists are paginated: pass next_cursor as cursor until it is absent. " +
+	"Amounts are integers; times are RFC 3339 in UTC. " +
+	"GET /events?topic=… streams server-sent events: each `change` event names a topic with changed resources " +
 	"(pool, environments, projects, departments, requests, deliveries, project:ID, workspace:ID, user:ID, and telemetry:ID of a provider)."
 
 // apiRoutes registers the REST API and its document.
@@ -73,8 +73,8 @@ func apiConfig() huma.Config {
 			Components: &huma.Components{
 				Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
 				SecuritySchemes: map[string]*huma.SecurityScheme{
-					"token":   {Type: "http", Scheme: "bearer", Description: "a personal access token"},
-					"session": {Type: "apiKey", In: "cookie", Name: SessionCookie(false), Description: "the portal's session; its name is " + SessionCookie(true) + " over TLS"},
+					"token":   {Type: "http", Scheme: "bearer", Description: "personal access token"},
+					"session": {Type: "apiKey", In: "cookie", Name: SessionCookie(false), Description: "session cookie of the portal, named " + SessionCookie(true) + " over TLS"},
 				},
 			},
 			Security: []map[string][]string{{"token": {}}, {"session": {}}},
@@ -87,16 +87,17 @@ func apiConfig() huma.Config {
 }
 
 var apiTags = []*huma.Tag{
-	{Name: "Account", Description: "who you are, and your access tokens"},
-	{Name: "Users", Description: "accounts; for platform administrators"},
-	{Name: "Projects", Description: "projects, their roles and members"},
-	{Name: "Environments", Description: "the catalogue of what can be launched"},
-	{Name: "Workspaces", Description: "launched environments"},
-	{Name: "Pool", Description: "GPUs, who holds shares of them, and who waits"},
-	{Name: "Notices", Description: "what you were told"},
-	{Name: "Webhooks", Description: "who else is told, and what went out"},
-	{Name: "Requests", Description: "what people ask for and somebody else decides, and what is allocated"},
-	{Name: "Audit", Description: "who changed what"},
+	{Name: "Account", Description: "The authenticated user and their access tokens"},
+	{Name: "Users", Description: "User accounts and departments; requires platform administrator"},
+	{Name: "Projects", Description: "Projects, roles, members and usage"},
+	{Name: "Environments", Description: "Catalogue of environments"},
+	{Name: "Workspaces", Description: "Workspaces and launch previews"},
+	{Name: "Pool", Description: "Providers, devices, GPU shares and the queue"},
+	{Name: "Notifications", Description: "Notifications and preferences"},
+	{Name: "Webhooks", Description: "Webhooks and deliveries"},
+	{Name: "Requests", Description: "Requests, approvals and pool capacity"},
+	{Name: "Audit", Description: "Audit log"},
+	{Name: "Access", Description: "Access checks"},
 }
 
 // operations registers every operation under its tag.
@@ -111,7 +112,7 @@ func (a rest) operations(api huma.API) {
 		{"Environments", []func(section){a.environmentsOperations}},
 		{"Workspaces", []func(section){a.launchOperations, a.workspacesOperations}},
 		{"Pool", []func(section){a.poolOperations, a.providersOperations, a.devicesOperations, a.planningOperations}},
-		{"Notices", []func(section){a.notificationsOperations}},
+		{"Notifications", []func(section){a.notificationsOperations}},
 		{"Webhooks", []func(section){a.webhooksOperations}},
 		{"Requests", []func(section){a.requestsOperations, a.capacityOperations}},
 		{"Audit", []func(section){a.auditOperations}},

@@ -13,16 +13,16 @@ import (
 )
 
 func (a rest) peopleOperations(s section) {
-	register(a, s, route{http.MethodGet, "/users.csv", 200, "download-users", "Download people as CSV, in the columns in which they can be imported; for platform administrators"}, a.downloadUsers)
+	register(a, s, route{http.MethodGet, "/users.csv", 200, "download-users", "Export users as CSV, in the import format; requires platform administrator"}, a.downloadUsers)
 	describeDownload(s, "/users.csv")
-	register(a, s, route{http.MethodGet, "/users", 200, "list-users", "List accounts"}, a.listUsers)
-	register(a, s, route{http.MethodPost, "/users", 201, "create-user", "Create an account"}, a.createUser)
-	register(a, s, route{http.MethodGet, "/users/{id}", 200, "get-user", "Show an account and its places in projects"}, a.getUser)
-	register(a, s, route{http.MethodPut, "/users/{id}", 200, "update-user", "Change an account; disabling it ends its sessions and tokens"}, a.updateUser)
-	register(a, s, route{http.MethodPut, "/users/{id}/password", 204, "reset-password", "Give an account a new password; its sessions and tokens end"}, a.resetPassword)
+	register(a, s, route{http.MethodGet, "/users", 200, "list-users", "List users"}, a.listUsers)
+	register(a, s, route{http.MethodPost, "/users", 201, "create-user", "Create a user"}, a.createUser)
+	register(a, s, route{http.MethodGet, "/users/{id}", 200, "get-user", "Get a user and their memberships"}, a.getUser)
+	register(a, s, route{http.MethodPut, "/users/{id}", 200, "update-user", "Update a user; disabling an account ends its sessions and revokes its tokens"}, a.updateUser)
+	register(a, s, route{http.MethodPut, "/users/{id}/password", 204, "reset-password", "Reset a user's password; ends all sessions and revokes all tokens"}, a.resetPassword)
 	register(a, s, route{http.MethodDelete, "/users/{id}/identities/{identity}", 204, "delete-identity",
-		"Take a provider's way into an account away; its sessions end"}, a.deleteIdentity)
-	register(a, s, route{http.MethodPost, "/users/import", 200, "import-users", "Add and change people by a table in CSV, all or none, or tell what that would do; for platform administrators"}, a.importUsers)
+		"Delete an identity of a user; ends all sessions"}, a.deleteIdentity)
+	register(a, s, route{http.MethodPost, "/users/import", 200, "import-users", "Import users from CSV atomically, or preview the import; requires platform administrator"}, a.importUsers)
 }
 
 // User is an account.
@@ -31,7 +31,7 @@ type User struct {
 	Email     string    `json:"email"`
 	Name      string    `json:"name"`
 	Admin     bool      `json:"admin" doc:"platform administrator"`
-	Auditor   bool      `json:"auditor" doc:"sees everything on the platform and changes nothing"`
+	Auditor   bool      `json:"auditor" doc:"auditor: read-only access to the whole platform"`
 	Disabled  bool      `json:"disabled"`
 	CreatedAt time.Time `json:"created_at"`
 
@@ -47,7 +47,7 @@ func userOf(u models.User) User {
 type Person struct {
 	User
 	Memberships []Membership `json:"memberships"`
-	Identities  []Identity   `json:"identities" doc:"by which providers of sign-in it comes in"`
+	Identities  []Identity   `json:"identities" doc:"identities at external identity providers"`
 }
 
 // Membership is a place in a project, and what may be held there.
@@ -59,10 +59,10 @@ type Membership struct {
 	Role       string           `json:"role"`
 	Permission string           `json:"permission" enum:"manager,member"`
 	Until      *time.Time       `json:"until,omitempty" doc:"participation deadline"`
-	Active     bool             `json:"active" doc:"whether the project's period of use covers now"`
-	Limit      models.Resources `json:"limit" doc:"the most that may be in use at once"`
-	InUse      models.Resources `json:"in_use" doc:"by own workspaces, now"`
-	Left       models.Resources `json:"remaining" doc:"what may be in use in addition, within limit and quota"`
+	Active     bool             `json:"active" doc:"the project's period of use includes the current time"`
+	Limit      models.Resources `json:"limit" doc:"limit of the role"`
+	InUse      models.Resources `json:"in_use" doc:"resources in use by your workspaces"`
+	Left       models.Resources `json:"remaining" doc:"available resources within the limit and the quota"`
 }
 
 func personOf(u models.User, places []projects.Participation, now time.Time) Person {
@@ -100,12 +100,12 @@ func (a rest) withIdentities(ctx context.Context, p Person, err error) (Person, 
 // Identity is a person at a provider of sign-in, as whom an account comes in.
 type Identity struct {
 	ID        int64     `json:"id"`
-	Issuer    string    `json:"issuer" doc:"the provider's address"`
-	Subject   string    `json:"subject" doc:"what the provider calls the person, for ever"`
-	Email     string    `json:"email" doc:"as the provider said it last"`
-	Admin     bool      `json:"admin" doc:"whether a group there made the account an administrator"`
+	Issuer    string    `json:"issuer" doc:"issuer URL of the identity provider"`
+	Subject   string    `json:"subject" doc:"permanent subject identifier at the identity provider"`
+	Email     string    `json:"email" doc:"email address last reported by the identity provider"`
+	Admin     bool      `json:"admin" doc:"platform administrator through a group of the identity provider"`
 	CreatedAt time.Time `json:"created_at"`
-	SeenAt    time.Time `json:"seen_at" doc:"the last sign-in"`
+	SeenAt    time.Time `json:"seen_at" doc:"time of the last sign-in"`
 }
 
 func identityOf(i models.Identity) Identity {
@@ -115,7 +115,7 @@ func identityOf(i models.Identity) Identity {
 // UsersQuery searches accounts.
 type UsersQuery struct {
 	Paging
-	Search string `query:"q" maxLength:"200" doc:"part of a name or an address"`
+	Search string `query:"q" maxLength:"200" doc:"part of a name or email address"`
 }
 
 func (a rest) listUsers(ctx context.Context, in *UsersQuery) (*Response[List[User]], error) {
@@ -152,7 +152,7 @@ func (a rest) updateUser(ctx context.Context, in *Update[policies.UserChange]) (
 
 // PasswordInput is a new password.
 type PasswordInput struct {
-	Password string `json:"password" maxLength:"1000" doc:"at least 10 characters"`
+	Password string `json:"password" maxLength:"1000" doc:"new password; at least 10 characters"`
 }
 
 // PasswordReset gives an account a new password.

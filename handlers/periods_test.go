@@ -69,8 +69,8 @@ func TestOneClickRequest(t *testing.T) {
 	end := w.endIn(6*24*time.Hour + time.Hour)
 	w.untilIn(20 * time.Hour)
 	w.lookAtEnds()
-	ann.shows(ann.page(200, "GET", "/"), "The project vision ends in 6 days, on ", "Your participation in vision ends in 20 h 0 min", "Request 30 more days")
-	boss.shows(boss.page(200, "GET", path("projects", w.project)), "The project vision ends in 6 days", "Request 30 more days", "!Your participation")
+	ann.shows(ann.page(200, "GET", "/"), "Project vision ends in 6 days, on ", "Your membership in vision ends in 20 h 0 min", "Request 30 more days")
+	boss.shows(boss.page(200, "GET", path("projects", w.project)), "Project vision ends in 6 days", "Request 30 more days", "!Your membership")
 	root.shows(root.page(200, "GET", path("projects", w.project)), "Set a later end date", path("projects", w.project, "edit"), "!Request 30 more days")
 
 	notification := w.newest(w.manager) // of ann's deadline, which the boss sets
@@ -90,16 +90,16 @@ func TestOneClickRequest(t *testing.T) {
 	if notification = w.newest(w.member); notification["request"] != nil || notification["requested"] != true || notification["pending_request"] != float64(n) {
 		t.Errorf("asked: %v", notification)
 	}
-	ann.shows(ann.page(200, "GET", "/notifications"), "You have asked for a later end", path("requests", n), "!Request 30 more days")
+	ann.shows(ann.page(200, "GET", "/notifications"), "You have requested an extension", path("requests", n), "!Request 30 more days")
 
 	later := end.Add(30 * 24 * time.Hour).Format(time.RFC3339)
 	page := boss.page(200, "GET", "/notifications")
 	boss.shows(page, "Request 30 more days", `name="period.ends_at" value="`+later+`"`, `name="kind" value="period"`)
 	form := []string{"kind", "period", "period.project_id", id(w.project), "period.ends_at", later, "reason", "The work goes on."}
 	boss.page(303, "POST", "/requests", form...)
-	boss.shows(boss.page(409, "POST", "/requests", form...), "You have asked for this already", `value="`+later[:10]+`"`)
-	boss.shows(boss.page(200, "GET", "/"), "You have asked for a later end", "!Request 30 more days")
-	ann.shows(ann.page(200, "GET", "/"), "Somebody has asked for a later end")
+	boss.shows(boss.page(409, "POST", "/requests", form...), "You already have a pending request for this", `value="`+later[:10]+`"`)
+	boss.shows(boss.page(200, "GET", "/"), "You have requested an extension", "!Request 30 more days")
+	ann.shows(ann.page(200, "GET", "/"), "Someone else has requested an extension")
 	asked := w.get(w.manager, "/requests").body["items"].([]any)[0].(map[string]any)
 	if got := asked["requested"].(map[string]any)["period"].(map[string]any)["ends_at"]; got != later {
 		t.Errorf("asked for %v, want %s", got, later)
@@ -113,7 +113,7 @@ func TestOneClickRequest(t *testing.T) {
 		t.Errorf("ended: %v", notification)
 	}
 	ann.page(404, "GET", path("projects", w.project))
-	ann.shows(ann.page(200, "GET", notification["path"].(string)), "vision", "The end as it is now")
+	ann.shows(ann.page(200, "GET", notification["path"].(string)), "vision", "Current end")
 }
 
 // A workspace says in its last day when it stops, and why.
@@ -133,7 +133,7 @@ func TestWorkspaceSaysWhenItStops(t *testing.T) {
 		t.Errorf("%v, %v", got["stops_at"], got["stops_because"])
 	}
 	until := w.untilIn(18 * time.Hour)
-	ann.shows(ann.page(200, "GET", at), "This workspace stops at", until.Format("2006-01-02 15:04")+" UTC", "because its member&#39;s participation ends then. Its files are kept.", `name="deadline.until"`)
+	ann.shows(ann.page(200, "GET", at), "This workspace stops at", until.Format("2006-01-02 15:04")+" UTC", "because the member&#39;s membership ends then. Its files are kept.", `name="deadline.until"`)
 }
 
 // Who has left stands on the project's page, and a manager hands the
@@ -156,7 +156,7 @@ func TestHandOverByPageAndProgram(t *testing.T) {
 	w.want(204, w.manager, "DELETE", project+path("members", w.place), "")
 	dir := projects.DirectoryOf(w.project, w.place)
 	for _, page := range []string{project, project + "/former-members"} {
-		boss.shows(boss.page(200, "GET", page), "Former members", "ann@example.org", dir, "nobody", `href="`+handover+`"`)
+		boss.shows(boss.page(200, "GET", page), "Former members", "ann@example.org", dir, "none", `href="`+handover+`"`)
 		kim.shows(kim.page(200, "GET", page), "Former members", dir, "!Hand over…")
 	}
 	kim.page(403, "GET", handover)
@@ -174,16 +174,16 @@ func TestHandOverByPageAndProgram(t *testing.T) {
 
 	items := w.get(token, project+"/former-members").body["items"].([]any)
 	first := items[0].(map[string]any)
-	if len(items) != 1 || first["path"] != dir || first["heir"].(map[string]any)["member_id"] != float64(heir) {
+	if len(items) != 1 || first["path"] != dir || first["recipient"].(map[string]any)["member_id"] != float64(heir) {
 		t.Errorf("%v", items)
 	}
-	boss.shows(boss.page(409, "POST", handover, "to_member_id", id(heir)), "has this directory already")
+	boss.shows(boss.page(409, "POST", handover, "to_member_id", id(heir)), "This directory is already handed over to kim@example.org")
 	boss.shows(boss.page(200, "GET", project), "End handover", "!Hand over…")
 	if n := w.newest(token); n["kind"] != "handover.given" || !strings.Contains(n["text"].(string), dir) {
 		t.Errorf("the heir is told %v", n)
 	}
 	n := w.create(token, "/workspaces", fmt.Sprintf(`{"project_id":%d,"name":"a"}`, w.project))
-	kim.shows(kim.page(200, "GET", path("workspaces", n)), dir, "Handed over by who has left")
+	kim.shows(kim.page(200, "GET", path("workspaces", n)), dir, "Handed over from a former member")
 	if list := w.get(token, path("workspaces", n, "directories")); !strings.Contains(list.raw, `{"path":"`+dir+`","writable":true}`) {
 		t.Errorf("directories: %s", list.raw)
 	}

@@ -10,19 +10,19 @@ import (
 )
 
 func (a rest) planningOperations(s section) {
-	register(a, s, route{http.MethodPost, "/pool/planning", 200, "plan-capacity", "Replay what was asked of the pool on its machines, and with more; for platform administrators"}, a.planning)
+	register(a, s, route{http.MethodPost, "/pool/planning", 200, "plan-capacity", "Simulate past demand on the current and an extended pool; requires platform administrator"}, a.planning)
 }
 
 // Planning compares the pool's past on its machines, and with more.
 type Planning struct {
 	Added          string  `json:"added"`
 	Policy         string  `json:"policy"`
-	Days           int64   `json:"days" doc:"of the past"`
+	Days           int64   `json:"days" doc:"number of past days"`
 	Requests       int     `json:"requests"`
-	Assumed        int     `json:"assumed" doc:"requests that never ran; they are taken to last as long as the median of the others"`
+	Assumed        int     `json:"assumed" doc:"requests that never ran; assumed to have the median duration"`
 	AssumedSeconds float64 `json:"assumed_seconds"`
 	Now            Replay  `json:"now"`
-	Then           Replay  `json:"then" doc:"with what is added"`
+	Then           Replay  `json:"then" doc:"result with the added machines"`
 }
 
 // Replay is how the requests of the past go on some machines.
@@ -31,15 +31,15 @@ type Replay struct {
 	GPUs          int           `json:"gpus"`
 	CapacityCores int64         `json:"capacity_gpu_cores"`
 	Placed        int           `json:"placed"`
-	Waited        int           `json:"waited" doc:"of those placed, not at once"`
+	Waited        int           `json:"waited" doc:"number of placed requests that were queued first"`
 	Refused       int           `json:"refused"`
 	MedianSeconds float64       `json:"median_wait_seconds"`
 	P90Seconds    float64       `json:"p90_wait_seconds"`
 	MaxSeconds    float64       `json:"max_wait_seconds"`
-	GPUHours      float64       `json:"gpu_hours" doc:"served"`
-	InUsePercent  int64         `json:"in_use_percent" doc:"of the capacity, on average"`
-	Points        []ReplayPoint `json:"points" doc:"the mean state from each to the next, in GPU cores"`
-	Unmet         []ReplayUnmet `json:"unmet" doc:"the worst first"`
+	GPUHours      float64       `json:"gpu_hours" doc:"GPU hours served"`
+	InUsePercent  int64         `json:"in_use_percent" doc:"average share of the capacity in use, percent"`
+	Points        []ReplayPoint `json:"points" doc:"average GPU cores per interval"`
+	Unmet         []ReplayUnmet `json:"unmet" doc:"unmet demand, largest first"`
 }
 
 // ReplayPoint is a pool's mean state from a moment on, in GPU cores.
@@ -47,15 +47,15 @@ type ReplayPoint struct {
 	At       time.Time `json:"at"`
 	Capacity float64   `json:"capacity"`
 	InUse    float64   `json:"in_use"`
-	Waiting  float64   `json:"waiting" doc:"asked for by who waits"`
+	Waiting  float64   `json:"waiting" doc:"GPU cores requested by queued requests"`
 }
 
 // ReplayUnmet is demand of one model and size that was not met, or not at
 // once.
 type ReplayUnmet struct {
-	Model         string  `json:"gpu_model,omitempty" doc:"absent: any"`
+	Model         string  `json:"gpu_model,omitempty" doc:"GPU model; absent for any"`
 	GPUs          int     `json:"gpus"`
-	Cores         int64   `json:"cores" doc:"per GPU"`
+	Cores         int64   `json:"cores" doc:"GPU cores per GPU"`
 	Refused       int     `json:"refused"`
 	Waited        int     `json:"waited"`
 	LongestWaited float64 `json:"longest_wait_seconds"`

@@ -13,7 +13,7 @@ import (
 )
 
 func (a rest) poolOperations(s section) {
-	register(a, s, route{http.MethodGet, "/pool", 200, "get-pool", "Show the pool: devices, shares, totals, who waits and the newest decisions"}, a.getPool)
+	register(a, s, route{http.MethodGet, "/pool", 200, "get-pool", "Get the pool: devices, shares, totals, queue and recent decisions"}, a.getPool)
 }
 
 // Pool is the pool as you may see it: what belongs to projects that are not
@@ -21,11 +21,11 @@ func (a rest) poolOperations(s section) {
 type Pool struct {
 	Providers []Provider       `json:"providers"`
 	Totals    PoolTotals       `json:"totals"`
-	Computing *int64           `json:"computing,omitempty" doc:"percent of the measured GPUs that compute now, on average; absent: nothing is measured"`
-	Waiting   []Waiting        `json:"waiting" doc:"the queue, first come first"`
-	Unmet     []Unmet          `json:"unmet,omitempty" doc:"demand that the pool does not meet; for platform administrators"`
-	Decisions []DecisionRecord `json:"decisions" doc:"the newest answers of the pool"`
-	Decided   int64            `json:"decided" doc:"decisions so far"`
+	Computing *int64           `json:"computing,omitempty" doc:"average utilization of the measured GPUs, percent; absent without measurements"`
+	Waiting   []Waiting        `json:"waiting" doc:"queue, in scheduling order"`
+	Unmet     []Unmet          `json:"unmet,omitempty" doc:"unmet demand; visible to platform administrators"`
+	Decisions []DecisionRecord `json:"decisions" doc:"recent decisions, newest first"`
+	Decided   int64            `json:"decided" doc:"total number of decisions"`
 }
 
 // PoolTotals adds up the pool.
@@ -37,13 +37,13 @@ type PoolTotals struct {
 	MemoryMiB        int64 `json:"memory_mib"`
 	FreeMemoryMiB    int64 `json:"free_memory_mib"`
 	MemoryMiBInUse   int64 `json:"memory_mib_in_use"`
-	LargestFreeCores int64 `json:"largest_free_cores" doc:"on one device"`
+	LargestFreeCores int64 `json:"largest_free_cores" doc:"most available GPU cores on one device"`
 }
 
 // Waiting is a workspace in the queue.
 type Waiting struct {
 	Place       int           `json:"position"`
-	Behind      string        `json:"behind,omitempty" enum:"priority,patience,fairness,age" doc:"why it does not stand before its predecessor; absent for the first"`
+	Behind      string        `json:"behind,omitempty" enum:"priority,patience,fairness,age" doc:"reason for the position after the preceding request; absent for the first"`
 	Anonymous   bool          `json:"anonymous"`
 	WorkspaceID int64         `json:"workspace_id,omitempty"`
 	Workspace   string        `json:"workspace,omitempty"`
@@ -69,12 +69,12 @@ func estimateOf(f pool.Estimate) Estimate {
 
 // Unmet is demand that the pool does not meet, by model and size.
 type Unmet struct {
-	Model   string     `json:"gpu_model,omitempty" doc:"absent: any"`
+	Model   string     `json:"gpu_model,omitempty" doc:"GPU model; absent for any"`
 	GPUs    int64      `json:"gpus"`
-	Cores   int64      `json:"cores" doc:"per GPU"`
-	Waiting int64      `json:"waiting" doc:"requests that wait now"`
-	Refused int64      `json:"refused" doc:"requests that were refused in the last day"`
-	Oldest  *time.Time `json:"oldest,omitempty" doc:"since when the oldest waits"`
+	Cores   int64      `json:"cores" doc:"GPU cores per GPU"`
+	Waiting int64      `json:"waiting" doc:"number of queued requests"`
+	Refused int64      `json:"refused" doc:"number of requests refused in the last 24 hours"`
+	Oldest  *time.Time `json:"oldest,omitempty" doc:"queue time of the oldest request"`
 }
 
 func unmetOf(u pool.UnmetView) Unmet {
@@ -88,7 +88,7 @@ type DecisionRecord struct {
 	ProjectID   int64     `json:"project_id"`
 	Project     string    `json:"project"`
 	User        string    `json:"user"`
-	WorkspaceID *int64    `json:"workspace_id,omitempty" doc:"absent when the launch was refused"`
+	WorkspaceID *int64    `json:"workspace_id,omitempty" doc:"workspace ID; absent if the launch was refused"`
 	Outcome     string    `json:"outcome" enum:"granted,partial,delayed,refused"`
 	Demand      string    `json:"demand"`
 	Explanation string    `json:"explanation"`

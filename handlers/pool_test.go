@@ -136,11 +136,11 @@ func TestAddProvider(t *testing.T) {
 	if !strings.Contains(open, r.code()) || strings.Contains(open, code) {
 		t.Errorf("open authorizations: %s", open)
 	}
-	root.shows(root.page(200, "GET", "/pool"), "Codes that wait", r.code(), "!"+code)
+	root.shows(root.page(200, "GET", "/pool"), "Unused authorization codes", r.code(), "!"+code)
 
 	r.enrol(code)
 	r.beat(providers.Sample{UUID: "GPU-desk-0", Utilisation: 80, MemoryUsedMiB: 1024, Temperature: 60, PowerMW: 300_000, Processes: []providers.Process{{PID: 7, Name: "train.py", MemoryMiB: 1000}}})
-	root.shows(root.page(200, "GET", "/pool"), ">desk<", "80%", "!Codes that wait")
+	root.shows(root.page(200, "GET", "/pool"), ">desk<", "80%", "!Unused authorization codes")
 	got := w.provider(w.member, r.id)
 	if got["name"] != "desk" || got["agent"] != true || got["may_manage"] != false || got["agent_since"] == nil || len(got["devices"].([]any)) != 2 {
 		t.Errorf("provider: %v", got)
@@ -193,7 +193,7 @@ func TestProviderTerms(t *testing.T) {
 	if here := w.provider(w.admin, 1); here["owner_id"] != nil {
 		t.Errorf("the portal's own machine has got an owner: %v", here)
 	}
-	root.shows(root.page(422, "POST", "/pool/providers/1", "name", "here", "owner_id", "who@example.org"), `id="f-owner_id-error"`, "no account here")
+	root.shows(root.page(422, "POST", "/pool/providers/1", "name", "here", "owner_id", "who@example.org"), `id="f-owner_id-error"`, "has no account")
 	root.shows(root.page(422, "POST", "/pool/providers/1", "name", "here", "other_projects", "all of them"), `id="f-other_projects-error"`)
 	root.page(303, "POST", "/pool/providers/1", "name", "here", "owner_id", "BOB@example.org", "other_projects", id(w.project)+", "+id(w.project))
 	root.shows(root.page(200, "GET", "/pool/providers/1"), `value="bob@example.org"`)
@@ -244,7 +244,7 @@ func TestProviderComesAndGoes(t *testing.T) {
 	w.want(200, w.admin, "POST", at+"/resume", "")
 	w.want(200, w.admin, "POST", at+"/recall", `{"grace_minutes":0}`)
 
-	root.shows(root.page(409, "POST", at+"/accept"), "reports no GPUs that wait")
+	root.shows(root.page(409, "POST", at+"/accept"), "has no GPUs waiting for authorization")
 	r.devices = append(r.devices, r.devices[0])
 	r.devices[1].UUID, r.devices[1].Index = "GPU-desk-1", 1
 	r.beat()
@@ -329,11 +329,11 @@ func TestDeviceMeasured(t *testing.T) {
 	page := root.page(200, "GET", at)
 	root.shows(page, "90%", "train.py", "59 °C", `class="line-mean" d="M`, "node 1", "on; 2 uncorrected errors")
 	for _, span := range []string{"hour", "day", "months"} {
-		root.shows(root.page(200, "GET", at+"?span="+span), `aria-current="true"`, "Utilisation: maximum 90%.")
+		root.shows(root.page(200, "GET", at+"?span="+span), `aria-current="true"`, "Utilization: maximum 90%.")
 		a := w.get(w.member, at+"/telemetry?span="+span)
 		buckets := a.body["buckets"].([]any)
 		last := buckets[len(buckets)-1].(map[string]any)
-		if a.body["span"] != span || last["max"].(map[string]any)["utilisation"] != 90.0 || last["samples"] == 0.0 {
+		if a.body["span"] != span || last["max"].(map[string]any)["utilization"] != 90.0 || last["samples"] == 0.0 {
 			t.Errorf("telemetry of the %s: %s", span, a.raw)
 		}
 	}
@@ -344,13 +344,13 @@ func TestDeviceMeasured(t *testing.T) {
 	w.problem(w.want(404, w.member, "GET", "/pool/devices/99/telemetry", ""))
 	root.page(404, "GET", "/pool/devices/99")
 	m := w.get(w.admin, at).body["measured"].(map[string]any)
-	if m["utilisation"] != 90.0 || m["processes"].([]any)[0].(map[string]any)["name"] != "train.py" {
+	if m["utilization"] != 90.0 || m["processes"].([]any)[0].(map[string]any)["name"] != "train.py" {
 		t.Errorf("measured: %v", m)
 	}
 	eve := w.visitor("bob@example.org", false)
 	eve.shows(eve.page(200, "GET", at), "90%", "!train.py")
 	for _, path := range []string{at, "/pool", "/pool/providers"} {
-		if got := w.get(w.stranger, path).raw; !strings.Contains(got, `"utilisation":90`) || strings.Contains(got, "train.py") {
+		if got := w.get(w.stranger, path).raw; !strings.Contains(got, `"utilization":90`) || strings.Contains(got, "train.py") {
 			t.Errorf("%s tells a stranger %s", path, got)
 		}
 	}
@@ -373,7 +373,7 @@ func TestDeviceSharing(t *testing.T) {
 	if d["sharing"] != "mig" || d["changing"] != true || len(d["layout"].([]any)) != 2 {
 		t.Errorf("device: %v", d)
 	}
-	root.shows(root.page(200, "GET", "/pool"), "being changed · MIG")
+	root.shows(root.page(200, "GET", "/pool"), "changing · MIG")
 	whole := r.devices[0]
 	whole.Sharing = "mig"
 	r.devices = []providers.DeviceReport{whole}
@@ -408,7 +408,7 @@ func TestWhatIf(t *testing.T) {
 	bob.page(403, "GET", "/pool/planning")
 	w.problem(w.want(403, w.member, "POST", "/pool/planning", `{"add":"h100:8"}`))
 	root.shows(root.page(200, "GET", "/pool/planning"), "Machines to add", "!Current")
-	root.shows(root.page(200, "GET", "/pool/planning?add=h100:8"), "there is nothing to replay")
+	root.shows(root.page(200, "GET", "/pool/planning?add=h100:8"), "No requests in the last 30 days to replay.")
 	w.launch(w.member, "")
 	page := root.page(200, "GET", "/pool/planning?add=h100:8x2&days=7")
 	root.shows(page, "Requests in the last 7 days: 1", "Current", "With h100:8x2", "<svg")
@@ -438,7 +438,7 @@ func TestWaiting(t *testing.T) {
 	w.create(w.admin, "/projects/"+id(rival)+"/members", `{"email":"eve@example.org","role_id":`+id(role)+`}`)
 	w.want(201, w.stranger, "POST", "/workspaces", `{"project_id":`+id(rival)+`,"request":{"gpus":2,"cores":60}}`)
 	preview := w.want(200, w.member, "POST", "/launch/preview", big)
-	if f := preview.body["offer"].(map[string]any)["estimate"].(map[string]any); f["outcome"] != "unknown" || f["words"] == "" {
+	if f := preview.body["offer"].(map[string]any)["estimate"].(map[string]any); f["outcome"] != "unknown" || f["text"] == "" {
 		t.Errorf("estimate: %s", preview.raw)
 	}
 	w.want(201, w.member, "POST", "/workspaces", big)

@@ -9,28 +9,28 @@ import (
 )
 
 func (a rest) previewsOperations(s section) {
-	register(a, s, route{http.MethodPost, "/projects/{id}/preview", 200, "preview", "Tell what a change of a role, a member or the quota would make of the quota, and whether it would be refused; nothing is changed"}, a.previewChange)
+	register(a, s, route{http.MethodPost, "/projects/{id}/preview", 200, "preview-change", "Preview a change of a role, a member or the quota"}, a.previewChange)
 }
 
 // Preview is what a change would make of a project's quota.
 type Preview struct {
-	Fits      bool           `json:"fits" doc:"whether the change would be accepted now; of a change that you may not make, whether its numbers would fit"`
+	Fits      bool           `json:"accepted" doc:"the change would be accepted; for changes that require permission you lack, only the amounts are checked"`
 	Resources []PreviewRow   `json:"resources"`
-	Members   int64          `json:"members" doc:"whose promise changes"`
-	Headroom  *int64         `json:"headroom,omitempty" doc:"members that could be added in the role afterwards; absent: as many as there are"`
-	Holders   []Holder       `json:"holders,omitempty" doc:"members who hold more now than the new limit"`
-	Detail    string         `json:"detail,omitempty" doc:"why it would be refused"`
-	Errors    []ProblemField `json:"errors,omitempty" doc:"each field that would be refused, and why"`
+	Members   int64          `json:"members" doc:"number of members with a changed limit"`
+	Headroom  *int64         `json:"additional_members,omitempty" doc:"number of members that can be added to the role afterwards; absent if unlimited"`
+	Holders   []Holder       `json:"users,omitempty" doc:"members whose use exceeds the new limit"`
+	Detail    string         `json:"detail,omitempty" doc:"reason for the rejection"`
+	Errors    []ProblemField `json:"errors,omitempty" doc:"invalid fields and reasons"`
 }
 
 // PreviewRow is what a change would make of one resource.
 type PreviewRow struct {
 	Resource string `json:"resource" enum:"gpu_cores,gpu_memory_mib,cpu_milli,memory_mib,storage_mib"`
-	Before   int64  `json:"before" doc:"sum of the members' limits now"`
-	After    int64  `json:"after" doc:"their sum with the change"`
+	Before   int64  `json:"before" doc:"sum of the members' limits before the change"`
+	After    int64  `json:"after" doc:"sum of the members' limits after the change"`
 	Quota    int64  `json:"quota"`
-	Left     int64  `json:"remaining" doc:"quota less after; negative when the quota would be exceeded"`
-	Over     bool   `json:"over" doc:"it is why the change would be refused"`
+	Left     int64  `json:"remaining" doc:"remaining quota after the change; negative if exceeded"`
+	Over     bool   `json:"over" doc:"this resource causes the rejection"`
 }
 
 // Holder is a member that holds more than a new peak would allow.

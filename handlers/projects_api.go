@@ -13,12 +13,12 @@ import (
 )
 
 func (a rest) projectsOperations(s section) {
-	register(a, s, route{http.MethodGet, "/projects", 200, "list-projects", "List the projects that you may see"}, a.listProjects)
-	register(a, s, route{http.MethodGet, "/projects.csv", 200, "download-projects", "Download the projects that you may see as CSV"}, a.downloadProjects)
+	register(a, s, route{http.MethodGet, "/projects", 200, "list-projects", "List projects visible to you"}, a.listProjects)
+	register(a, s, route{http.MethodGet, "/projects.csv", 200, "download-projects", "Export projects visible to you as CSV"}, a.downloadProjects)
 	describeDownload(s, "/projects.csv")
-	register(a, s, route{http.MethodPost, "/projects", 201, "create-project", "Create a project; for platform administrators"}, a.createProject)
-	register(a, s, route{http.MethodGet, "/projects/{id}", 200, "get-project", "Show a project, its quota and what of it is allocated and in use"}, a.getProject)
-	register(a, s, route{http.MethodPut, "/projects/{id}", 200, "update-project", "Replace a project's description, quota, period and launch parameters; for platform administrators"}, a.updateProject)
+	register(a, s, route{http.MethodPost, "/projects", 201, "create-project", "Create a project; requires platform administrator"}, a.createProject)
+	register(a, s, route{http.MethodGet, "/projects/{id}", 200, "get-project", "Get a project with its quota, allocations and use"}, a.getProject)
+	register(a, s, route{http.MethodPut, "/projects/{id}", 200, "update-project", "Update a project's description, quota, period and launch parameters; requires platform administrator"}, a.updateProject)
 }
 
 // Project is a team with its quota.
@@ -27,14 +27,14 @@ type Project struct {
 	Name        string                  `json:"name"`
 	Description string                  `json:"description"`
 	Quota       models.Resources        `json:"quota"`
-	Allocated   models.Resources        `json:"allocated" doc:"sum over members of their role's limit"`
-	InUse       models.Resources        `json:"in_use" doc:"by workspaces, now"`
-	Left        models.Resources        `json:"remaining" doc:"quota less allocated: what further members may be allocated"`
-	StartsAt    time.Time               `json:"starts_at" doc:"begin of the period of use"`
-	EndsAt      *time.Time              `json:"ends_at,omitempty" doc:"its end; absent: open-ended"`
-	Active      bool                    `json:"active" doc:"whether the period of use covers now"`
+	Allocated   models.Resources        `json:"allocated" doc:"sum of the members' limits"`
+	InUse       models.Resources        `json:"in_use" doc:"resources in use by workspaces"`
+	Left        models.Resources        `json:"remaining" doc:"remaining quota: quota minus allocated"`
+	StartsAt    time.Time               `json:"starts_at" doc:"start of the period of use"`
+	EndsAt      *time.Time              `json:"ends_at,omitempty" doc:"end of the period of use; absent if open-ended"`
+	Active      bool                    `json:"active" doc:"the period of use includes the current time"`
 	Launch      models.LaunchParameters `json:"launch" doc:"initial launch parameters"`
-	Priority    int64                   `json:"priority" doc:"in the queue, 1 to 100, the higher the earlier"`
+	Priority    int64                   `json:"priority" doc:"queue priority, 1 to 100; higher is scheduled first"`
 	CreatedAt   time.Time               `json:"created_at"`
 }
 

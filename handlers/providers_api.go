@@ -13,17 +13,17 @@ import (
 )
 
 func (a rest) providersOperations(s section) {
-	register(a, s, route{http.MethodPost, "/pool/authorizations", 201, "authorize-provider", "Make a code with which the machine that has a GPU code can enrol its agent, once; for platform administrators"}, a.authorizeProvider)
-	register(a, s, route{http.MethodGet, "/pool/authorizations", 200, "list-authorizations", "List the codes that were made and neither used nor have expired, without the codes; for platform administrators"}, a.listAuthorizations)
-	register(a, s, route{http.MethodGet, "/pool/providers", 200, "list-providers", "List the machines that lend GPUs"}, a.listProviders)
-	register(a, s, route{http.MethodGet, "/pool/providers/{id}", 200, "get-provider", "Show a provider, its terms and devices"}, a.getProvider)
-	register(a, s, route{http.MethodPut, "/pool/providers/{id}", 200, "update-provider", "Replace a provider's name and terms; for its owner and platform administrators"}, a.updateProvider)
-	register(a, s, route{http.MethodDelete, "/pool/providers/{id}", 204, "remove-provider", "Take a provider on which nobody holds a share out of the pool, and shut its agent out"}, a.removeProvider)
-	register(a, s, route{http.MethodPost, "/pool/providers/{id}/drain", 200, "drain-provider", "Lend nothing new; what is in use stays in use"}, a.drainProvider)
-	register(a, s, route{http.MethodPost, "/pool/providers/{id}/resume", 200, "resume-provider", "End a drain, and take a recall back"}, a.resumeProvider)
-	register(a, s, route{http.MethodPost, "/pool/providers/{id}/recall", 200, "recall-provider", "Call the GPUs back: the holders are told, and their shares end after the notification"}, a.recallProvider)
-	register(a, s, route{http.MethodPost, "/pool/providers/{id}/accept", 200, "accept-provider", "Authorise the GPUs that a live agent reports now; for platform administrators"}, a.acceptProvider)
-	register(a, s, route{http.MethodPost, "/pool/providers/{id}/revoke", 200, "revoke-provider", "Shut a provider's agent out; for platform administrators"}, a.revokeProvider)
+	register(a, s, route{http.MethodPost, "/pool/authorizations", 201, "authorize-provider", "Create a single-use enrollment code for the machine with a GPU code; requires platform administrator"}, a.authorizeProvider)
+	register(a, s, route{http.MethodGet, "/pool/authorizations", 200, "list-authorizations", "List pending enrollment codes without their secrets; requires platform administrator"}, a.listAuthorizations)
+	register(a, s, route{http.MethodGet, "/pool/providers", 200, "list-providers", "List providers"}, a.listProviders)
+	register(a, s, route{http.MethodGet, "/pool/providers/{id}", 200, "get-provider", "Get a provider with its terms and devices"}, a.getProvider)
+	register(a, s, route{http.MethodPut, "/pool/providers/{id}", 200, "update-provider", "Update a provider's name and terms; requires its owner or platform administrator"}, a.updateProvider)
+	register(a, s, route{http.MethodDelete, "/pool/providers/{id}", 204, "remove-provider", "Remove an unused provider from the pool and revoke its agent"}, a.removeProvider)
+	register(a, s, route{http.MethodPost, "/pool/providers/{id}/drain", 200, "drain-provider", "Drain a provider; existing shares are kept"}, a.drainProvider)
+	register(a, s, route{http.MethodPost, "/pool/providers/{id}/resume", 200, "resume-provider", "Resume a drained provider, or cancel a recall"}, a.resumeProvider)
+	register(a, s, route{http.MethodPost, "/pool/providers/{id}/recall", 200, "recall-provider", "Recall a provider's GPUs; users are notified and their shares end after the grace period"}, a.recallProvider)
+	register(a, s, route{http.MethodPost, "/pool/providers/{id}/accept", 200, "accept-provider", "Authorize the GPUs currently reported by a live agent; requires platform administrator"}, a.acceptProvider)
+	register(a, s, route{http.MethodPost, "/pool/providers/{id}/revoke", 200, "revoke-provider", "Revoke a provider's agent; requires platform administrator"}, a.revokeProvider)
 }
 
 // Provider is a machine that lends GPUs.
@@ -31,23 +31,23 @@ type Provider struct {
 	ID           int64        `json:"id"`
 	Name         string       `json:"name"`
 	State        string       `json:"state" enum:"pending,online,draining,offline,lost,recalled"`
-	Reason       string       `json:"reason,omitempty" doc:"of the state"`
+	Reason       string       `json:"reason,omitempty" doc:"reason for the state"`
 	SeenAt       time.Time    `json:"seen_at"`
 	OwnerID      *int64       `json:"owner_id,omitempty"`
 	Owner        string       `json:"owner,omitempty"`
-	Agent        bool         `json:"agent" doc:"an enrolled agent speaks for it, not the portal itself"`
-	Since        *time.Time   `json:"agent_since,omitempty" doc:"only where one provider is asked for"`
-	Address      string       `json:"address,omitempty" doc:"from which its agent speaks; for who may manage it"`
-	GPUCode      string       `json:"gpu_code,omitempty" doc:"that was authorised; for who may manage it"`
-	ReportedCode string       `json:"reported_code,omitempty" doc:"of changed GPUs that wait for an authorisation; for who may manage it"`
+	Agent        bool         `json:"agent" doc:"managed by an enrolled agent"`
+	Since        *time.Time   `json:"agent_since,omitempty" doc:"connection time of the agent; only in single-provider responses"`
+	Address      string       `json:"address,omitempty" doc:"IP address of the agent; visible to provider managers"`
+	GPUCode      string       `json:"gpu_code,omitempty" doc:"authorized GPU code; visible to provider managers"`
+	ReportedCode string       `json:"reported_code,omitempty" doc:"reported GPU code pending authorization; visible to provider managers"`
 	Draining     bool         `json:"draining"`
-	RecallAt     *time.Time   `json:"recall_at,omitempty" doc:"its shares end then"`
+	RecallAt     *time.Time   `json:"recall_at,omitempty" doc:"end of the shares due to the recall"`
 	RecallReason string       `json:"recall_reason,omitempty"`
-	Terms        models.Terms `json:"terms" doc:"who may not manage it reads only such project ids as are known to them"`
-	Chosen       bool         `json:"chosen_projects" doc:"it lends to chosen projects only, whether you may know which or not"`
-	Lends        bool         `json:"lends" doc:"its hours are open"`
-	Until        *time.Time   `json:"until,omitempty" doc:"when that changes"`
-	Holders      int          `json:"holders" doc:"people who hold shares there"`
+	Terms        models.Terms `json:"terms" doc:"terms; without permission to manage the provider, includes only projects visible to you"`
+	Chosen       bool         `json:"chosen_projects" doc:"restricted to selected projects"`
+	Lends        bool         `json:"lends" doc:"available under the hours of the terms"`
+	Until        *time.Time   `json:"until,omitempty" doc:"time of the next availability change"`
+	Holders      int          `json:"users" doc:"number of users with shares"`
 	MayManage    bool         `json:"may_manage"`
 	Devices      []Device     `json:"devices"`
 }
@@ -63,7 +63,7 @@ func providerOf(p pool.ProviderView) Provider {
 type Authorization struct {
 	ID        int64     `json:"id"`
 	GPUCode   string    `json:"gpu_code"`
-	Name      string    `json:"name,omitempty" doc:"what the provider shall be called; absent: as the machine calls itself"`
+	Name      string    `json:"name,omitempty" doc:"provider name; absent for the machine's host name"`
 	OwnerID   int64     `json:"owner_id"`
 	ExpiresAt time.Time `json:"expires_at"`
 	CreatedAt time.Time `json:"created_at"`
@@ -76,7 +76,7 @@ func authorizationOf(a models.Authorization) Authorization {
 // NewAuthorization is an authorization with its code.
 type NewAuthorization struct {
 	Authorization
-	Code string `json:"code" doc:"for weir agent --code; it is never shown again"`
+	Code string `json:"code" doc:"enrollment code for weir agent --code; returned only once"`
 }
 
 func (a rest) authorizeProvider(ctx context.Context, in *Create[providers.AuthorizeInput]) (*Response[NewAuthorization], error) {

@@ -10,12 +10,12 @@ import (
 )
 
 func (a rest) requestsOperations(s section) {
-	register(a, s, route{http.MethodGet, "/requests", 200, "list-requests", "List requests: yours, those that wait for your decision, or those that are decided"}, a.listRequests)
-	register(a, s, route{http.MethodPost, "/requests", 201, "ask", "Ask for a project, quota, a role, a larger limit, a longer period or participation, or a place in a project"}, a.ask, http.StatusNotFound)
-	register(a, s, route{http.MethodGet, "/requests/{id}", 200, "get-request", "Show a request; to who may decide it, with what is free, allocated and used"}, a.getRequest)
-	register(a, s, route{http.MethodPost, "/requests/{id}/decision", 200, "decide-request", "Approve a request, as it was asked or with other numbers, or refuse it"}, a.decideRequest)
-	register(a, s, route{http.MethodPost, "/requests/{id}/withdraw", 200, "withdraw-request", "Withdraw a request of yours that is not decided yet"}, a.withdrawRequest)
-	register(a, s, route{http.MethodPut, "/projects/{id}/join-requests", 204, "set-join-requests", "Set whether people may ask to join a project by its exact name or its link"}, a.letAsk)
+	register(a, s, route{http.MethodGet, "/requests", 200, "list-requests", "List requests"}, a.listRequests)
+	register(a, s, route{http.MethodPost, "/requests", 201, "create-request", "Create a request for a project, quota, role, limit, period, participation deadline or membership"}, a.ask, http.StatusNotFound)
+	register(a, s, route{http.MethodGet, "/requests/{id}", 200, "get-request", "Get a request; reviewers also get capacity, allocations and usage"}, a.getRequest)
+	register(a, s, route{http.MethodPost, "/requests/{id}/decision", 200, "decide-request", "Approve a request, optionally with changes, or reject it"}, a.decideRequest)
+	register(a, s, route{http.MethodPost, "/requests/{id}/withdraw", 200, "withdraw-request", "Withdraw your pending request"}, a.withdrawRequest)
+	register(a, s, route{http.MethodPut, "/projects/{id}/join-requests", 204, "set-join-requests", "Enable or disable join requests for a project"}, a.letAsk)
 }
 
 // Request is what somebody asks for and somebody else decides.
@@ -24,33 +24,33 @@ type Request struct {
 	Kind           string              `json:"kind" enum:"project,quota,role,limit,period,deadline,join"`
 	State          models.RequestState `json:"state" enum:"pending,approved,adjusted,refused,withdrawn"`
 	Summary        string              `json:"summary"`
-	ProjectID      *int64              `json:"project_id,omitempty" doc:"of a new project once it is approved"`
+	ProjectID      *int64              `json:"project_id,omitempty" doc:"project ID; for a new project, set on approval"`
 	Project        string              `json:"project,omitempty"`
 	Requester      string              `json:"requester"`
 	RequesterID    int64               `json:"requester_id"`
-	Requested      models.Requested    `json:"requested" doc:"the member named as the kind"`
+	Requested      models.Requested    `json:"requested" doc:"requested change, under the key of its type"`
 	Reason         string              `json:"reason"`
-	Decided        *models.Requested   `json:"decided,omitempty" doc:"with what it was approved"`
+	Decided        *models.Requested   `json:"decided,omitempty" doc:"approved change"`
 	Decider        string              `json:"decider,omitempty"`
 	DecisionReason string              `json:"decision_reason,omitempty"`
-	MayDecide      bool                `json:"may_decide" doc:"by you"`
-	MayWithdraw    bool                `json:"may_withdraw" doc:"by you"`
+	MayDecide      bool                `json:"may_decide" doc:"you can decide the request"`
+	MayWithdraw    bool                `json:"may_withdraw" doc:"you can withdraw the request"`
 	CreatedAt      time.Time           `json:"created_at"`
-	DecidedAt      *time.Time          `json:"decided_at,omitempty" doc:"or withdrawn"`
-	Facts          *RequestFacts       `json:"facts,omitempty" doc:"for who may decide it; in the answer about one request"`
+	DecidedAt      *time.Time          `json:"decided_at,omitempty" doc:"time of the decision or withdrawal"`
+	Facts          *RequestFacts       `json:"facts,omitempty" doc:"facts for reviewers; only in single-request responses"`
 }
 
 // RequestFacts are what who decides a request should know.
 type RequestFacts struct {
-	Now             *models.Resources `json:"now,omitempty" doc:"the quota or limit as it is"`
-	Quota           *models.Resources `json:"quota,omitempty" doc:"of the project"`
-	Left            *models.Resources `json:"remaining,omitempty" doc:"quota less what members are allocated"`
-	Until           *time.Time        `json:"until,omitempty" doc:"the end that is asked to be later"`
-	Members         int64             `json:"members,omitempty" doc:"who have the role whose limit is asked about"`
-	Used            *models.Usage     `json:"used,omitempty" doc:"by the project in the last 30 days"`
+	Now             *models.Resources `json:"now,omitempty" doc:"current quota or limit"`
+	Quota           *models.Resources `json:"quota,omitempty" doc:"quota of the project"`
+	Left            *models.Resources `json:"remaining,omitempty" doc:"remaining quota: quota minus allocated"`
+	Until           *time.Time        `json:"until,omitempty" doc:"current end of the period or participation"`
+	Members         int64             `json:"members,omitempty" doc:"number of members with the role"`
+	Used            *models.Usage     `json:"used,omitempty" doc:"usage of the project in the last 30 days"`
 	UsedByRequester *models.Usage     `json:"used_by_requester,omitempty"`
-	Capacity        []Allocation      `json:"capacity" doc:"what the pool has, and what of it was allocated to projects"`
-	Beyond          []string          `json:"beyond,omitempty" doc:"what would be allocated beyond what may be"`
+	Capacity        []Allocation      `json:"capacity" doc:"pool capacity and allocated quotas"`
+	Beyond          []string          `json:"beyond,omitempty" doc:"resources allocated above the limit, if approved"`
 }
 
 func requestOf(v requests.RequestView) Request {
@@ -73,7 +73,7 @@ func requestOf(v requests.RequestView) Request {
 // RequestBox chooses requests.
 type RequestBox struct {
 	Paging
-	Box string `query:"box" enum:"mine,inbox,settled" default:"mine" doc:"mine: what you asked for; inbox: what waits for your decision; settled: what you may decide and is decided"`
+	Box string `query:"box" enum:"mine,inbox,settled" default:"mine" doc:"mine: created by you; inbox: pending your review; settled: decided requests in your scope"`
 }
 
 func (a rest) listRequests(ctx context.Context, in *RequestBox) (*Response[List[Request]], error) {

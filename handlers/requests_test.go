@@ -29,11 +29,11 @@ func TestRequestByPageAndProgram(t *testing.T) {
 	ann.shows(ann.page(200, "GET", "/requests/new"), "Higher limit", "Join a project")
 	ann.shows(ann.page(200, "GET", "/requests/new?kind=limit"), "vision", "project_id="+id(w.project))
 	form := fmt.Sprintf("/requests/new?kind=limit&project_id=%d", w.project)
-	ann.shows(ann.page(200, "GET", form), `value="140000 MiB"`, "Current", "left of the project", `name="limit.role_id"`)
+	ann.shows(ann.page(200, "GET", form), `value="140000 MiB"`, "Current", "Unallocated project quota", `name="limit.role_id"`)
 	typed := []string{"kind", "limit", "limit.project_id", id(w.project), "limit.role_id", id(w.role), "limit.limit.gpu_cores", "120",
 		"limit.limit.gpu_memory_mib", "140000 MiB", "limit.limit.cpu_milli", "4", "limit.limit.memory_mib", "16 GiB", "limit.limit.storage_mib", "100000 MiB"}
 	ann.shows(ann.page(422, "POST", "/requests", typed...), `id="f-reason-error"`, `value="120"`)
-	ann.shows(ann.page(422, "POST", "/requests", append(typed, "reason", "x", "limit.limit.cpu_milli", "many")...), `id="f-peak-peak-cpu_milli-error"`)
+	ann.shows(ann.page(422, "POST", "/requests", append(typed, "reason", "x", "limit.limit.cpu_milli", "many")...), `id="f-limit-limit-cpu_milli-error"`)
 	ann.page(303, "POST", "/requests", append(typed, "reason", "two GPUs for training")...)
 
 	inbox := w.get(w.manager, "/requests?box=inbox").body["items"].([]any)
@@ -65,8 +65,8 @@ func TestRequestByPageAndProgram(t *testing.T) {
 	if got.body["state"] != "adjusted" || got.body["decider"] != "lea@example.org" || !strings.Contains(got.raw, `"gpu_cores":110`) {
 		t.Errorf("adjusted: %s", got.raw)
 	}
-	ann.shows(ann.page(200, "GET", w.requestAt(n)), "adjusted", "decided: 110", "lea@example.org decided")
-	root.shows(root.page(409, "POST", w.requestAt(n), append(typed, "verdict", "approve")...), "lea@example.org has approved this request already")
+	ann.shows(ann.page(200, "GET", w.requestAt(n)), "adjusted", "adjusted: 110", "Decided by lea@example.org")
+	root.shows(root.page(409, "POST", w.requestAt(n), append(typed, "verdict", "approve")...), "lea@example.org has already approved this request")
 	again := w.want(409, w.manager, "POST", w.requestAt(n)+"/decision", `{"verdict":"refuse","reason":"no"}`)
 	if !strings.Contains(again.raw, "lea@example.org") {
 		t.Errorf("the second decider is not told who was first: %s", again.raw)
@@ -75,7 +75,7 @@ func TestRequestByPageAndProgram(t *testing.T) {
 	if role["gpu_cores"] != 110.0 || role["gpu_memory_mib"] != 140000.0 {
 		t.Errorf("limit: %v", role)
 	}
-	if told := w.get(w.member, "/notifications"); !strings.Contains(told.raw, "approved with other numbers: higher limit in vision") {
+	if told := w.get(w.member, "/notifications"); !strings.Contains(told.raw, "approved with changes: higher limit in vision") {
 		t.Errorf("notifications: %s", told.raw)
 	}
 }
@@ -107,7 +107,7 @@ func TestApprovedAsItStands(t *testing.T) {
 		form = append(form, "project.quota."+field[0], field[1])
 	}
 	// The world's project has promised all GPU cores of the pool already.
-	root.shows(root.page(200, "GET", w.requestAt(n)), "Allocate anyway", "7 more than 200")
+	root.shows(root.page(200, "GET", w.requestAt(n)), "Allocate anyway", "7 more than the maximum of 200")
 	root.shows(root.page(409, "POST", w.requestAt(n), form...), `id="f-confirm-error"`, `id="f-reason-error"`)
 	root.page(303, "POST", w.requestAt(n), append(form, "confirm", "1", "reason", "they wait for each other")...)
 	got := w.get(w.stranger, w.requestAt(n))
@@ -118,7 +118,7 @@ func TestApprovedAsItStands(t *testing.T) {
 	if project.body["ends_at"] != "2100-01-01T15:30:00Z" || project.body["quota"].(map[string]any)["gpu_memory_mib"] != 14001.0 {
 		t.Errorf("project: %s", project.raw)
 	}
-	if audit := w.get(w.admin, "/audit?object=request&action=approve"); !strings.Contains(audit.raw, "7 more than 200") {
+	if audit := w.get(w.admin, "/audit?object=request&action=approve"); !strings.Contains(audit.raw, "7 more than the maximum of 200") {
 		t.Errorf("audit: %s", audit.raw)
 	}
 }
@@ -145,20 +145,20 @@ func TestForeignRequests(t *testing.T) {
 		eve.page(404, "GET", fmt.Sprintf("/requests/new?kind=quota&project_id=%d", project))
 		eve.page(404, "GET", fmt.Sprintf("/requests/new?kind=deadline&project_id=%d", project))
 		eve.page(404, "GET", fmt.Sprintf("/requests/new?kind=join&project_id=%d", project))
-		eve.page(404, "POST", path("projects", project, "asking"), "on", "1")
-		w.problem(w.want(404, w.stranger, "PUT", path("projects", project, "asking"), `{"on":true}`))
+		eve.page(404, "POST", path("projects", project, "join-requests"), "on", "1")
+		w.problem(w.want(404, w.stranger, "PUT", path("projects", project, "join-requests"), `{"on":true}`))
 	}
 	join := []string{"kind", "join", "join.name", "vision", "reason", "hello"}
 	eve.shows(eve.page(422, "POST", "/requests", join...), `id="f-join-name-error"`)
 	boss.shows(boss.page(200, "GET", path("projects", w.project)), "Allow join requests")
-	boss.page(303, "POST", path("projects", w.project, "asking"), "on", "1")
+	boss.page(303, "POST", path("projects", w.project, "join-requests"), "on", "1")
 	boss.shows(boss.page(200, "GET", path("projects", w.project)), "kind=join&amp;project_id="+id(w.project))
 	eve.shows(eve.page(200, "GET", fmt.Sprintf("/requests/new?kind=join&project_id=%d", w.project)), "vision", "!gpu_cores")
 	eve.page(303, "POST", "/requests", join...)
 	mine := w.get(w.stranger, "/requests")
 	n = int64(mine.body["items"].([]any)[0].(map[string]any)["id"].(float64))
-	eve.shows(eve.page(200, "GET", w.requestAt(n)), "A place in vision", `!href="/projects/`)
-	boss.shows(boss.page(422, "POST", w.requestAt(n), "verdict", "approve"), `id="f-join-role_id-error"`, "Does not fit")
+	eve.shows(eve.page(200, "GET", w.requestAt(n)), "Membership in vision", `!href="/projects/`)
+	boss.shows(boss.page(422, "POST", w.requestAt(n), "verdict", "approve"), `id="f-join-role_id-error"`, "Exceeds the remaining quota")
 	small := w.create(w.manager, path("projects", w.project, "roles"), `{"name":"guest","permission":"member","limit":`+slice+`}`)
 	boss.page(303, "POST", w.requestAt(n), "verdict", "approve", "join.role_id", id(small))
 	if got := w.state(w.stranger, n); got != "approved" {
@@ -203,17 +203,17 @@ func TestPromisesPage(t *testing.T) {
 	bob.page(403, "GET", "/capacity")
 	bob.page(403, "POST", "/capacity", "ratio.gpu_cores", "1")
 	w.problem(w.want(403, w.manager, "GET", "/capacity", ""))
-	root.shows(root.page(200, "GET", "/capacity"), "vision", "unknown", `name="ratio.gpu_cores"`, `value="100"`, "!More is allocated than there is")
+	root.shows(root.page(200, "GET", "/capacity"), "vision", "unknown", `name="ratio.gpu_cores"`, `value="100"`, "!Allocated quotas exceed the capacity")
 	form := []string{"ratio.gpu_cores", "150", "ratio.gpu_memory_mib", "150", "ratio.cpu_milli", "200", "ratio.memory_mib", "100", "ratio.storage_mib", "0", "stated.cpu_milli", "4"}
 	root.shows(root.page(422, "POST", "/capacity", form...), `id="f-ratio-storage_mib-error"`, `value="150"`)
 	form[9] = "100"
 	root.page(303, "POST", "/capacity", form...)
 	root.page(409, "POST", "/capacity", append(form, "version", "1")...)
-	root.shows(root.page(200, "GET", "/capacity"), "More is allocated than there is", "CPU: 12 above capacity", "100 %")
+	root.shows(root.page(200, "GET", "/capacity"), "Allocated quotas exceed the capacity", "CPU: 12 above capacity", "100 %")
 	got := w.get(w.admin, "/capacity")
 	cpu := got.body["resources"].([]any)[2].(map[string]any)
 	if cpu["limit"] != 8000.0 || cpu["excess"] != 8000.0 || cpu["missing"] != 12000.0 || got.body["projects"].([]any)[0].(map[string]any)["name"] != "vision" {
-		t.Errorf("promises: %s", got.raw)
+		t.Errorf("capacity: %s", got.raw)
 	}
 	w.want(200, w.admin, "PUT", "/capacity", `{"ratio":{"gpu_cores":100,"gpu_memory_mib":100,"cpu_milli":100,"memory_mib":100,"storage_mib":100}}`, "If-Match", got.header.Get("ETag"))
 	w.problem(w.want(412, w.admin, "PUT", "/capacity", `{"ratio":{"gpu_cores":100,"gpu_memory_mib":100,"cpu_milli":100,"memory_mib":100,"storage_mib":100}}`, "If-Match", got.header.Get("ETag")))

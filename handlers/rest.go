@@ -109,8 +109,8 @@ type ByID struct {
 
 // Paging asks for one page of a list.
 type Paging struct {
-	Cursor string `query:"cursor" maxLength:"20" doc:"next_cursor of the page before"`
-	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"at most so many items"`
+	Cursor string `query:"cursor" maxLength:"20" doc:"next_cursor of the previous page"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"maximum number of items"`
 }
 
 func (p Paging) page() (models.Page, error) {
@@ -148,7 +148,7 @@ type Update[B any] struct {
 
 // IfMatch makes an update conditional.
 type IfMatch struct {
-	Match string `header:"If-Match" doc:"the ETag that was read; the update is refused with 412 when it is no longer the present one"`
+	Match string `header:"If-Match" doc:"ETag of the resource; a mismatch is rejected with 412"`
 }
 
 func conditional(input reflect.Type) bool {
@@ -182,7 +182,7 @@ type Response[B any] struct{ Body B }
 
 // Found is a resource that carries its version.
 type Found[B any] struct {
-	ETag string `header:"ETag" doc:"the version, for If-Match"`
+	ETag string `header:"ETag" doc:"resource version, for If-Match"`
 	Body B
 }
 
@@ -195,8 +195,8 @@ func found[B any](version int64, body B, err error) (*Found[B], error) {
 
 // Created is a new resource.
 type Created[B any] struct {
-	ETag     string `header:"ETag" doc:"the version, for If-Match"`
-	Location string `header:"Location" doc:"the path of the new resource"`
+	ETag     string `header:"ETag" doc:"resource version, for If-Match"`
+	Location string `header:"Location" doc:"path of the new resource"`
 	Body     B
 }
 
@@ -225,7 +225,7 @@ func nothing(err error) (*Nothing, error) {
 // List is one page.
 type List[T any] struct {
 	Items      []T    `json:"items"`
-	NextCursor string `json:"next_cursor,omitempty" doc:"cursor of the next page; absent on the last"`
+	NextCursor string `json:"next_cursor,omitempty" doc:"cursor of the next page; absent on the last page"`
 }
 
 // listed answers with one page. A full page is the last one when nothing

@@ -226,7 +226,7 @@ func TestAPIRefusesBadParameters(t *testing.T) {
 	for query, field := range map[string]string{
 		"/projects?limit=0": "limit", "/projects?limit=201": "limit", "/projects?limit=x": "limit", "/projects?limit=99999999999999999999": "limit",
 		"/projects?cursor=x": "cursor", "/projects?cursor=-1": "cursor", "/projects?cursor=99999999999999999999": "cursor", "/projects?cursor=%00": "cursor",
-		"/projects?colour=red": "colour", "/workspaces?state=x": "state", "/workspaces?mine=maybe": "mine", "/workspaces?project_id=0": "project_id",
+		"/projects?colour=red": "colour", "/workspaces?state=x": "state", "/workspaces?owned=maybe": "owned", "/workspaces?project_id=0": "project_id",
 		"/environments?versions=%3E%3E": "versions", "/users?q=" + strings.Repeat("a", 201): "q",
 	} {
 		if fields := w.problem(w.want(422, w.admin, "GET", query, "")); fields[field] == "" {

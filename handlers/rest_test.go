@@ -69,7 +69,7 @@ func TestAPIProject(t *testing.T) {
 		t.Errorf("changed: %v %s", changed.header, changed.raw)
 	}
 	full := w.want(409, w.admin, "POST", at+"/members", `{"email":"eve@example.org","role_id":`+id(w.role)+`}`)
-	if w.problem(full)["role_id"] == "" || !strings.Contains(full.raw, "; 90 left") {
+	if w.problem(full)["role_id"] == "" || !strings.Contains(full.raw, "; 90 of the project's quota of 200 remaining") {
 		t.Errorf("rule 1 does not say what is left: %s", full.raw)
 	}
 	w.problem(w.want(409, w.manager, "DELETE", at+"/roles/"+id(w.role), ""))
@@ -112,7 +112,7 @@ func (w *world) launch(token, more string) answer {
 func TestAPIWorkspace(t *testing.T) {
 	w := newWorld(t)
 	preview := w.want(200, w.member, "POST", "/launch/preview", `{"project_id":`+id(w.project)+`,"request":{"gpus":1,"cores":50}}`)
-	if preview.body["answer"].(map[string]any)["outcome"] != "granted" || len(preview.body["problems"].([]any)) != 0 {
+	if preview.body["decision"].(map[string]any)["outcome"] != "granted" || len(preview.body["problems"].([]any)) != 0 {
 		t.Errorf("preview: %s", preview.raw)
 	}
 	made := w.launch(w.member, "")
@@ -131,7 +131,7 @@ func TestAPIWorkspace(t *testing.T) {
 	if dirs := w.get(w.manager, at+"/directories"); len(dirs.body["items"].([]any)) < 5 || strings.Contains(dirs.raw, "/tmp") {
 		t.Errorf("directories: %s", dirs.raw)
 	}
-	if list := w.get(w.manager, "/workspaces?mine=true"); len(list.body["items"].([]any)) != 0 {
+	if list := w.get(w.manager, "/workspaces?owned=true"); len(list.body["items"].([]any)) != 0 {
 		t.Errorf("the manager's own: %s", list.raw)
 	}
 	if list := w.get(w.manager, "/workspaces?state=all&project_id="+id(w.project)); len(list.body["items"].([]any)) != 1 {

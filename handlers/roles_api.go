@@ -11,10 +11,10 @@ import (
 
 func (a rest) rolesOperations(s section) {
 	register(a, s, route{http.MethodGet, "/projects/{id}/roles", 200, "list-roles", "List a project's roles"}, a.listRoles)
-	register(a, s, route{http.MethodPost, "/projects/{id}/roles", 201, "create-role", "Add role"}, a.createRole)
-	register(a, s, route{http.MethodGet, "/projects/{id}/roles/{role}", 200, "get-role", "Show a role"}, a.getRole)
-	register(a, s, route{http.MethodPut, "/projects/{id}/roles/{role}", 200, "update-role", "Replace a role"}, a.updateRole)
-	register(a, s, route{http.MethodDelete, "/projects/{id}/roles/{role}", 204, "delete-role", "Delete a role that nobody has or had"}, a.deleteRole)
+	register(a, s, route{http.MethodPost, "/projects/{id}/roles", 201, "create-role", "Create a role"}, a.createRole)
+	register(a, s, route{http.MethodGet, "/projects/{id}/roles/{role}", 200, "get-role", "Get a role"}, a.getRole)
+	register(a, s, route{http.MethodPut, "/projects/{id}/roles/{role}", 200, "update-role", "Update a role"}, a.updateRole)
+	register(a, s, route{http.MethodDelete, "/projects/{id}/roles/{role}", 204, "delete-role", "Delete a role that was never assigned"}, a.deleteRole)
 }
 
 // Role is a position in a project.
@@ -23,8 +23,8 @@ type Role struct {
 	ProjectID   int64            `json:"project_id"`
 	Name        string           `json:"name"`
 	Permission  string           `json:"permission" enum:"owner,manager,member,viewer,custom"`
-	Permissions []string         `json:"permissions" doc:"all that it permits"`
-	Limit       models.Resources `json:"limit" doc:"the most that a member in it may hold at once"`
+	Permissions []string         `json:"permissions" doc:"permissions of the role"`
+	Limit       models.Resources `json:"limit" doc:"limit per member"`
 	CreatedAt   time.Time        `json:"created_at"`
 }
 

@@ -92,15 +92,15 @@ func TestProviderPeopleWhoStayOut(t *testing.T) {
 		person openidtest.Person
 		reason string
 	}{
-		"unverified":     {with(func(p *openidtest.Person) { p.Verified = false }), "has not verified your e-mail address kim@example.org"},
+		"unverified":     {with(func(p *openidtest.Person) { p.Verified = false }), "has not verified your email address kim@example.org"},
 		"foreign domain": {with(func(p *openidtest.Person) { p.Email = "kim@example.com" }), "Email addresses at example.com cannot sign in."},
 		"sub-domain":     {with(func(p *openidtest.Person) { p.Email = "kim@lab.example.org" }), "Email addresses at lab.example.org cannot sign in."},
 		"suffix":         {with(func(p *openidtest.Person) { p.Email = "kim@badexample.org" }), "Email addresses at badexample.org cannot sign in."},
-		"no address":     {with(func(p *openidtest.Person) { p.Email = "" }), "gives no e-mail address"},
-		"two addresses":  {with(func(p *openidtest.Person) { p.Email = "kim@example.com@example.org" }), "gives no e-mail address"},
-		"look-alike":     {with(func(p *openidtest.Person) { p.Email = "\u212aim@example.org" }), "gives no e-mail address"}, // folds to k
-		"taken":          {with(func(p *openidtest.Person) { p.Email = "ann@example.org" }), "There is an account here for ann@example.org already"},
-		"disabled":       {with(func(p *openidtest.Person) { p.Email = disabled.Email }), "There is an account here for gone@example.org already"},
+		"no address":     {with(func(p *openidtest.Person) { p.Email = "" }), "did not provide a valid email address"},
+		"two addresses":  {with(func(p *openidtest.Person) { p.Email = "kim@example.com@example.org" }), "did not provide a valid email address"},
+		"look-alike":     {with(func(p *openidtest.Person) { p.Email = "\u212aim@example.org" }), "did not provide a valid email address"}, // folds to k
+		"taken":          {with(func(p *openidtest.Person) { p.Email = "ann@example.org" }), "An account for ann@example.org already exists"},
+		"disabled":       {with(func(p *openidtest.Person) { p.Email = disabled.Email }), "An account for gone@example.org already exists"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := c.counts()["users"]
@@ -136,21 +136,21 @@ func TestProviderAnswersThatAreNotTaken(t *testing.T) {
 				v.enter("kim")
 				return
 			}
-			v.refusal(v.signInBy("kim", "/"), http.StatusForbidden, "What Example University said of you could not be accepted.")
+			v.refusal(v.signInBy("kim", "/"), http.StatusForbidden, "The sign-in response from Example University was rejected.")
 			contains(t, c.log.String(), m.log)
 		})
 	}
 	c.provider.SetFaults(openidtest.Faults{})
 	c.pass(-10 * time.Minute)
 	v := c.guest()
-	v.refusal(v.signInBy("kim", "/"), http.StatusForbidden, "could not be accepted")
+	v.refusal(v.signInBy("kim", "/"), http.StatusForbidden, "was rejected")
 	contains(t, c.log.String(), "which is in the future")
 }
 
 func TestProviderReturnIsForWhoLeft(t *testing.T) {
 	c := newCampus(t, asIs)
 	c.provider.AddPerson(kim())
-	const notBegun = "This sign-in was not begun in this browser"
+	const notBegun = "This sign-in was started in another browser"
 
 	attacker, victim := c.guest(), c.guest()
 	back := attacker.signInAt(attacker.leave("/"), "kim")
@@ -164,7 +164,7 @@ func TestProviderReturnIsForWhoLeft(t *testing.T) {
 	}
 	replay := c.guest()
 	replay.Jar.SetCookies(must(url.Parse(c.origin))(t), cookies) // as it was: the provider knows the code as used
-	replay.refusal(replay.see(back), http.StatusForbidden, "could not be accepted")
+	replay.refusal(replay.see(back), http.StatusForbidden, "was rejected")
 	replay.refusal(replay.see(back), http.StatusForbidden, notBegun)
 
 	slow := c.guest()
@@ -190,11 +190,11 @@ func TestProviderSaysNo(t *testing.T) {
 		reason string
 	}{
 		"error=access_denied":                           {403, "Example University denied the sign-in."},
-		"error=server_error":                            {503, "cannot sign anybody in now"},
-		"error=invalid_scope&error_description=Evil":    {403, "has refused the sign-in (invalid_scope)"},
-		"error=" + url.QueryEscape("<script>x"):         {403, "has refused the sign-in (?)"},
-		"code=x&iss=" + url.QueryEscape("https://evil"): {403, "could not be accepted"},
-		"code=": {403, "could not be accepted"},
+		"error=server_error":                            {503, "Sign-in with Example University is temporarily unavailable"},
+		"error=invalid_scope&error_description=Evil":    {403, "rejected the sign-in (invalid_scope)"},
+		"error=" + url.QueryEscape("<script>x"):         {403, "rejected the sign-in (?)"},
+		"code=x&iss=" + url.QueryEscape("https://evil"): {403, "was rejected"},
+		"code=": {403, "was rejected"},
 	} {
 		state := must(url.Parse(v.leave("/")))(t).Query().Get("state")
 		r := v.see(c.origin + returnPath + "?state=" + state + "&" + query)
@@ -203,7 +203,7 @@ func TestProviderSaysNo(t *testing.T) {
 			t.Errorf("%s: the page repeats what stood in the address", query)
 		}
 	}
-	v.refusal(v.see(c.origin+returnPath+"?error=access_denied"), 403, "not begun in this browser")
+	v.refusal(v.see(c.origin+returnPath+"?error=access_denied"), 403, "started in another browser")
 }
 
 func TestProviderIsDown(t *testing.T) {
@@ -211,21 +211,21 @@ func TestProviderIsDown(t *testing.T) {
 	c.provider.AddPerson(kim())
 	c.provider.SetDown(true)
 	v := c.guest()
-	v.refusal(v.see(c.origin+leavePath), http.StatusServiceUnavailable, "Example University does not answer now.")
+	v.refusal(v.see(c.origin+leavePath), http.StatusServiceUnavailable, "Example University is not responding.")
 	c.create(c.admin, "/users", `{"email":"lee@example.org","name":"Lee","password":"correct horse"}`)
 	local := c.guest()
 	if r := local.post(c.origin+"/signin", url.Values{"email": {"lee@example.org"}, "password": {"correct horse"}}); r.status != http.StatusSeeOther || local.me() == "" {
 		t.Errorf("with a password: %d", r.status)
 	}
 	c.provider.SetDown(false)
-	v.refusal(v.see(c.origin+leavePath), http.StatusServiceUnavailable, "does not answer now") // not asked again yet
+	v.refusal(v.see(c.origin+leavePath), http.StatusServiceUnavailable, "is not responding") // not asked again yet
 	c.pass(4 * time.Second)
 	v.enter("kim")
 
 	late := c.guest()
 	back := late.signInAt(late.leave("/"), "kim")
 	c.provider.SetDown(true)
-	late.refusal(late.see(back), http.StatusServiceUnavailable, "does not answer now")
+	late.refusal(late.see(back), http.StatusServiceUnavailable, "is not responding")
 }
 
 func TestProviderAccountHasNoPassword(t *testing.T) {
@@ -256,7 +256,7 @@ func TestProviderAccountHasNoPassword(t *testing.T) {
 	}
 	c.want(204, c.admin, "PUT", at+"/password", `{"password":"a good password"}`)
 	c.problem(c.want(404, c.admin, "DELETE", way, ""))
-	v.refusal(v.signInBy("kim", "/"), http.StatusForbidden, "There is an account here for kim@example.org already")
+	v.refusal(v.signInBy("kim", "/"), http.StatusForbidden, "An account for kim@example.org already exists")
 }
 
 func TestIdentityPages(t *testing.T) {
@@ -270,7 +270,7 @@ func TestIdentityPages(t *testing.T) {
 	if strings.Contains(person, "/people/5/password") {
 		t.Error("a password can be set")
 	}
-	contains(t, v.see(at+"/identities/1/delete").body, "Then nothing opens this account")
+	contains(t, v.see(at+"/identities/1/delete").body, "This account cannot sign in until a password is set.")
 	if r := v.see(at + "/identities/9/delete"); r.status != http.StatusNotFound {
 		t.Errorf("another identity: %d", r.status)
 	}
@@ -296,7 +296,7 @@ func TestProviderLinksWhereAllowed(t *testing.T) {
 	heir := openidtest.Person{Subject: "heir", Email: "ann@example.org", Verified: true}
 	c.provider.AddPerson(heir)
 	other := c.guest()
-	other.refusal(other.signInBy("heir", "/"), http.StatusForbidden, "belongs to somebody else at Example University")
+	other.refusal(other.signInBy("heir", "/"), http.StatusForbidden, "is linked to another identity at Example University")
 	heir.Email = gone.Email
 	c.provider.AddPerson(heir)
 	other.refusal(other.signInBy("heir", "/"), http.StatusForbidden, "Your account is disabled.")
@@ -337,12 +337,12 @@ func TestGroupsKeepTheQuota(t *testing.T) {
 	c.provider.AddPerson(kim("engineers")) // 110 of 200 cores are promised, one more asks for 100
 	v := c.guest()
 	page := v.enter("kim")
-	contains(t, page.body, "gives you the role engineer in the project vision, which was not done: ", "90 left")
+	contains(t, page.body, "assigns you the role engineer in the project vision, but this failed: ", "90 of the project&#39;s quota of 200 remaining")
 	contains(t, v.me(), `"memberships":[]`)
 	if got := c.audited(1)[0]; got != "weir sign-in refuse member" {
 		t.Errorf("audit: %s", got)
 	}
-	contains(t, c.log.String(), "which was not done")
+	contains(t, c.log.String(), "but this failed")
 
 	c.provider.AddPerson(kim("leads", "engineers"))
 	c.guest().enter("kim")
@@ -368,7 +368,7 @@ func TestLastAdministratorStays(t *testing.T) {
 	})
 	c.provider.AddPerson(kim())
 	again := c.guest()
-	contains(t, again.enter("kim").body, "but the last administrator here")
+	contains(t, again.enter("kim").body, "but you are the last administrator")
 	contains(t, again.me(), `"admin":true`)
 	identity := c.store.Read(t.Context())
 	list := must(identity.Identities(5))(t)

@@ -13,15 +13,15 @@ import (
 )
 
 func (a rest) usageOperations(s section) {
-	register(a, s, route{http.MethodGet, "/projects/{id}/usage", 200, "get-usage", "Show what a project in use in the last days against what it allocated, over time and by role"}, a.getUsage)
-	register(a, s, route{http.MethodGet, "/projects/{id}/usage/people", 200, "list-usage", "List what each member of a project in use in the last days; who manages nothing there sees their own"}, a.listUsage)
-	register(a, s, route{http.MethodGet, "/projects/{id}/usage.csv", 200, "download-usage", "Download what each member in use in the last days as CSV"}, a.downloadUsage)
+	register(a, s, route{http.MethodGet, "/projects/{id}/usage", 200, "get-usage", "Get a project's usage and allocations, over time and by role"}, a.getUsage)
+	register(a, s, route{http.MethodGet, "/projects/{id}/usage/people", 200, "list-usage", "List a project's usage by member; without permission to manage members, only your own"}, a.listUsage)
+	register(a, s, route{http.MethodGet, "/projects/{id}/usage.csv", 200, "download-usage", "Export a project's usage by member as CSV"}, a.downloadUsage)
 	describeDownload(s, "/projects/{id}/usage.csv")
 }
 
 // Days is a span of time until now.
 type Days struct {
-	Days int64 `query:"days" default:"30" doc:"1, 7, 30 or 90"`
+	Days int64 `query:"days" default:"30" doc:"number of past days: 1, 7, 30 or 90"`
 }
 
 // UsageOf asks for the use of one project.
@@ -40,21 +40,21 @@ type UsagePageOf struct {
 type ProjectUsage struct {
 	From      time.Time        `json:"from"`
 	To        time.Time        `json:"to"`
-	Used      models.Usage     `json:"used" doc:"by all"`
-	Left      models.Usage     `json:"remaining" doc:"of it by people who are not members any more"`
-	Allocated models.Resources `json:"allocated" doc:"sum over members of their role's limit, now"`
-	Quota     models.Resources `json:"quota" doc:"now"`
-	Simulated bool             `json:"simulated" doc:"some of the GPUs were simulated"`
-	Steps     []UsageStep      `json:"steps" doc:"equally long, oldest first"`
+	Used      models.Usage     `json:"used" doc:"total usage"`
+	Left      models.Usage     `json:"former_members" doc:"usage by former members"`
+	Allocated models.Resources `json:"allocated" doc:"current sum of the members' limits"`
+	Quota     models.Resources `json:"quota" doc:"current quota"`
+	Simulated bool             `json:"simulated" doc:"includes simulated GPUs"`
+	Steps     []UsageStep      `json:"steps" doc:"intervals of equal length, oldest first"`
 	Roles     []UsageOfRole    `json:"roles"`
 }
 
 // UsageStep is one step of a span.
 type UsageStep struct {
 	From      time.Time         `json:"from"`
-	InUse     models.Resources  `json:"in_use" doc:"on average; storage is not measured"`
-	Allocated *models.Resources `json:"allocated,omitempty" doc:"at the step's end; absent before it was recorded"`
-	Quota     *models.Resources `json:"quota,omitempty" doc:"at the step's end; absent before it was recorded"`
+	InUse     models.Resources  `json:"in_use" doc:"average resources in use; excludes storage"`
+	Allocated *models.Resources `json:"allocated,omitempty" doc:"value at the end of the interval; absent if not recorded"`
+	Quota     *models.Resources `json:"quota,omitempty" doc:"value at the end of the interval; absent if not recorded"`
 }
 
 // UsageOfRole is what the people in a role used.
@@ -63,8 +63,8 @@ type UsageOfRole struct {
 	Role      string           `json:"role"`
 	Members   int64            `json:"members"`
 	Limit     models.Resources `json:"limit"`
-	Allocated models.Resources `json:"allocated" doc:"the limit times the members"`
-	InUse     models.Resources `json:"in_use" doc:"now"`
+	Allocated models.Resources `json:"allocated" doc:"limit multiplied by the number of members"`
+	InUse     models.Resources `json:"in_use" doc:"resources in use"`
 	Used      models.Usage     `json:"used"`
 }
 
@@ -76,10 +76,10 @@ type UsageOfMember struct {
 	Email    string           `json:"email"`
 	Role     string           `json:"role"`
 	Limit    models.Resources `json:"limit"`
-	InUse    models.Resources `json:"in_use" doc:"now"`
+	InUse    models.Resources `json:"in_use" doc:"resources in use"`
 	Used     models.Usage     `json:"used"`
 	// Simulated GPUs are never passed off as real ones.
-	Simulated bool `json:"simulated" doc:"some of the project's GPUs were simulated"`
+	Simulated bool `json:"simulated" doc:"includes simulated GPUs"`
 }
 
 func usageOf(u projects.ProjectUsage) ProjectUsage {

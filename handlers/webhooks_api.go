@@ -10,19 +10,19 @@ import (
 )
 
 func (a rest) webhooksOperations(s section) {
-	register(a, s, route{http.MethodGet, "/webhooks", 200, "list-webhooks", "List webhooks; for platform administrators"}, a.listWebhooks)
-	register(a, s, route{http.MethodPost, "/webhooks", 201, "create-webhook", "Create a webhook; its secret is in this answer alone"}, a.createWebhook)
-	register(a, s, route{http.MethodPost, "/webhooks/mail-test", 204, "test-mail", "Send yourself an e-mail, to see whether it arrives"}, a.testMail)
-	register(a, s, route{http.MethodGet, "/webhooks/{id}", 200, "get-webhook", "Show a webhook"}, a.getWebhook)
-	register(a, s, route{http.MethodPut, "/webhooks/{id}", 200, "update-webhook", "Change a webhook"}, a.updateWebhook)
-	register(a, s, route{http.MethodDelete, "/webhooks/{id}", 204, "delete-webhook", "Delete a webhook and what is queued for it"}, a.deleteWebhook)
+	register(a, s, route{http.MethodGet, "/webhooks", 200, "list-webhooks", "List webhooks; requires platform administrator"}, a.listWebhooks)
+	register(a, s, route{http.MethodPost, "/webhooks", 201, "create-webhook", "Create a webhook; the secret is returned only once"}, a.createWebhook)
+	register(a, s, route{http.MethodPost, "/webhooks/mail-test", 204, "test-mail", "Send a test email to yourself"}, a.testMail)
+	register(a, s, route{http.MethodGet, "/webhooks/{id}", 200, "get-webhook", "Get a webhook"}, a.getWebhook)
+	register(a, s, route{http.MethodPut, "/webhooks/{id}", 200, "update-webhook", "Update a webhook"}, a.updateWebhook)
+	register(a, s, route{http.MethodDelete, "/webhooks/{id}", 204, "delete-webhook", "Delete a webhook and its queued deliveries"}, a.deleteWebhook)
 	register(a, s, route{http.MethodPost, "/webhooks/{id}/rotate", 200, "rotate-webhook-secret",
-		"Give a webhook a new secret, which is in this answer alone; for 24 hours the old one signs, too"}, a.rotateWebhookSecret)
-	register(a, s, route{http.MethodPost, "/webhooks/{id}/test", 204, "test-webhook", "Send a webhook a message that means nothing"}, a.testWebhook)
-	register(a, s, route{http.MethodPost, "/webhooks/{id}/again", 200, "send-all-again", "Send all again that a webhook has not taken"}, a.sendAllAgain)
-	register(a, s, route{http.MethodGet, "/deliveries", 200, "list-deliveries", "List messages and e-mails, newest first"}, a.listDeliveries)
-	register(a, s, route{http.MethodGet, "/deliveries/{id}", 200, "get-delivery", "Show one message or e-mail"}, a.getDelivery)
-	register(a, s, route{http.MethodPost, "/deliveries/{id}/again", 200, "send-again", "Send a message or e-mail again, under its old key, or at once"}, a.sendAgain)
+		"Rotate the secret of a webhook; the new secret is returned only once, and the old one stays valid for 24 hours"}, a.rotateWebhookSecret)
+	register(a, s, route{http.MethodPost, "/webhooks/{id}/test", 204, "test-webhook", "Send a test delivery to a webhook"}, a.testWebhook)
+	register(a, s, route{http.MethodPost, "/webhooks/{id}/again", 200, "resend-webhook-deliveries", "Redeliver all failed deliveries of a webhook"}, a.sendAllAgain)
+	register(a, s, route{http.MethodGet, "/deliveries", 200, "list-deliveries", "List webhook and email deliveries, newest first"}, a.listDeliveries)
+	register(a, s, route{http.MethodGet, "/deliveries/{id}", 200, "get-delivery", "Get a delivery"}, a.getDelivery)
+	register(a, s, route{http.MethodPost, "/deliveries/{id}/again", 200, "resend-delivery", "Redeliver a message or email with the same key"}, a.sendAgain)
 }
 
 // Webhook is an address that is told of events.
@@ -30,9 +30,9 @@ type Webhook struct {
 	ID        int64      `json:"id"`
 	Name      string     `json:"name"`
 	URL       string     `json:"url"`
-	Events    []string   `json:"events" doc:"kinds of notifications; none: all"`
+	Events    []string   `json:"events" doc:"notification types; empty for all"`
 	Enabled   bool       `json:"enabled"`
-	Overlap   *time.Time `json:"two_signatures_until,omitempty" doc:"until then what was used before the last rotation signs, too"`
+	Overlap   *time.Time `json:"two_signatures_until,omitempty" doc:"end of validity of the previous secret"`
 	CreatedAt time.Time  `json:"created_at"`
 }
 
@@ -47,7 +47,7 @@ func (a rest) webhookOf(w models.Webhook) Webhook {
 // NewWebhook is a webhook with its secret.
 type NewWebhook struct {
 	Webhook
-	Secret string `json:"secret" doc:"by which its messages are signed; it is never shown again"`
+	Secret string `json:"secret" doc:"signing secret; returned only once"`
 }
 
 func (a rest) listWebhooks(ctx context.Context, in *Paging) (*Response[List[Webhook]], error) {
@@ -104,17 +104,17 @@ func (a rest) sendAllAgain(ctx context.Context, in *ByID) (*Response[SentAgain],
 // Delivery is one message to a webhook, or one e-mail.
 type Delivery struct {
 	ID         int64      `json:"id"`
-	Key        string     `json:"key" doc:"as the receiver sees it; the same each time"`
-	WebhookID  *int64     `json:"webhook_id,omitempty" doc:"absent: an e-mail"`
-	To         string     `json:"to" doc:"the webhook's name, or the address"`
+	Key        string     `json:"key" doc:"idempotency key; the same in every attempt"`
+	WebhookID  *int64     `json:"webhook_id,omitempty" doc:"webhook ID; absent for an email"`
+	To         string     `json:"to" doc:"webhook name or email address"`
 	Kind       string     `json:"kind"`
-	State      string     `json:"state" enum:"pending,failed,delivered,given_up" doc:"failed is tried again, given_up is not"`
+	State      string     `json:"state" enum:"pending,failed,delivered,given_up" doc:"failed: will be retried; given_up: will not be retried"`
 	Attempts   int64      `json:"attempts"`
-	Status     int64      `json:"status,omitempty" doc:"of the last answer, of HTTP or SMTP; absent: none"`
-	Response   string     `json:"answer,omitempty" doc:"how the last answer began"`
-	Problem    string     `json:"problem,omitempty" doc:"what was wrong the last time"`
+	Status     int64      `json:"status,omitempty" doc:"status code of the last HTTP or SMTP response; absent if none"`
+	Response   string     `json:"response,omitempty" doc:"start of the last response body"`
+	Problem    string     `json:"problem,omitempty" doc:"error of the last attempt"`
 	CreatedAt  time.Time  `json:"created_at"`
-	NextAt     *time.Time `json:"next_at,omitempty" doc:"of the next attempt"`
+	NextAt     *time.Time `json:"next_at,omitempty" doc:"time of the next attempt"`
 	FinishedAt *time.Time `json:"finished_at,omitempty"`
 }
 
@@ -135,7 +135,7 @@ type DeliveriesQuery struct {
 	Paging
 	WebhookID int64  `query:"webhook_id" minimum:"1"`
 	State     string `query:"state" enum:"pending,failed,delivered,given_up"`
-	Mail      bool   `query:"mail" doc:"e-mail alone"`
+	Mail      bool   `query:"mail" doc:"email deliveries only"`
 }
 
 func (a rest) listDeliveries(ctx context.Context, in *DeliveriesQuery) (*Response[List[Delivery]], error) {

@@ -12,10 +12,10 @@ import (
 
 func (a rest) workspacesOperations(s section) {
 	register(a, s, route{http.MethodGet, "/workspaces", 200, "list-workspaces", "List workspaces, newest first"}, a.listWorkspaces)
-	register(a, s, route{http.MethodGet, "/workspaces/{id}", 200, "get-workspace", "Show a workspace"}, a.getWorkspace)
-	register(a, s, route{http.MethodPost, "/workspaces/{id}/stop", 202, "stop-workspace", "Stop a workspace; it has ended when its state says so"}, a.stopWorkspace)
-	register(a, s, route{http.MethodPost, "/workspaces/{id}/open", 200, "open-workspace", "Get an address that lets one browser into your running workspace, once"}, a.openWorkspace)
-	register(a, s, route{http.MethodGet, "/workspaces/{id}/directories", 200, "list-directories", "List the shared directories that a workspace sees"}, a.listDirectories)
+	register(a, s, route{http.MethodGet, "/workspaces/{id}", 200, "get-workspace", "Get a workspace"}, a.getWorkspace)
+	register(a, s, route{http.MethodPost, "/workspaces/{id}/stop", 202, "stop-workspace", "Stop a workspace; stopping is asynchronous, see its state"}, a.stopWorkspace)
+	register(a, s, route{http.MethodPost, "/workspaces/{id}/open", 200, "open-workspace", "Create a single-use URL that opens your running workspace"}, a.openWorkspace)
+	register(a, s, route{http.MethodGet, "/workspaces/{id}/directories", 200, "list-directories", "List the shared directories of a workspace"}, a.listDirectories)
 }
 
 // Workspace is a launched environment.
@@ -29,46 +29,46 @@ type Workspace struct {
 	EnvironmentID int64                 `json:"environment_id"`
 	Environment   string                `json:"environment"`
 	State         models.WorkspaceState `json:"state" enum:"requested,queued,starting,running,stopping,stopped,failed"`
-	Reason        string                `json:"reason,omitempty" doc:"why it waits, failed or stopped"`
-	Progress      int64                 `json:"progress" doc:"percent of the start"`
-	Place         int                   `json:"position,omitempty" doc:"in the queue, from 1"`
-	Demand        models.Demand         `json:"demand" doc:"GPU amounts are per GPU"`
-	Shares        []WorkspaceShare      `json:"shares" doc:"of GPUs, in use now"`
-	Simulated     bool                  `json:"simulated" doc:"a share is of a GPU that does not exist"`
-	URL           string                `json:"url" doc:"its own origin; see open"`
+	Reason        string                `json:"reason,omitempty" doc:"reason for the state"`
+	Progress      int64                 `json:"progress" doc:"startup progress, percent"`
+	Place         int                   `json:"position,omitempty" doc:"position in the queue, from 1"`
+	Demand        models.Demand         `json:"demand" doc:"resource demand; GPU amounts are per GPU"`
+	Shares        []WorkspaceShare      `json:"shares" doc:"current GPU shares"`
+	Simulated     bool                  `json:"simulated" doc:"uses a simulated GPU"`
+	URL           string                `json:"url" doc:"origin of the workspace; see open-workspace"`
 	RequestedAt   time.Time             `json:"requested_at"`
 	StartedAt     *time.Time            `json:"started_at,omitempty"`
 	EndedAt       *time.Time            `json:"ended_at,omitempty"`
-	ActiveAt      *time.Time            `json:"active_at,omitempty" doc:"last seen use"`
+	ActiveAt      *time.Time            `json:"active_at,omitempty" doc:"time of the last activity"`
 }
 
 // WorkspaceShare is a workspace's share of a device.
 type WorkspaceShare struct {
 	DeviceID    int64  `json:"device_id"`
 	Provider    string `json:"provider"`
-	Number      int64  `json:"number" doc:"of the device on its machine, from 0"`
+	Number      int64  `json:"number" doc:"device index on the machine, from 0"`
 	Model       string `json:"model"`
-	Cores       int64  `json:"cores" doc:"of 100"`
+	Cores       int64  `json:"cores" doc:"GPU cores"`
 	MemoryMiB   int64  `json:"memory_mib"`
-	Enforcement string `json:"enforcement" enum:"exclusive,mig,mps,advisory,lapsed" doc:"exclusive: the whole device; mig: an instance that the hardware keeps apart; mps: limits kept by NVIDIA's Multi-Process Service; advisory: stated to the holder, not limited by anything; lapsed: advisory until the daemon of the Multi-Process Service is back"`
-	Simulated   bool   `json:"simulated" doc:"no such GPU exists"`
+	Enforcement string `json:"enforcement" enum:"exclusive,mig,mps,advisory,lapsed" doc:"exclusive: the whole device; mig: a hardware-isolated instance; mps: limits enforced by NVIDIA MPS; advisory: limits not enforced; lapsed: not enforced until the MPS daemon restarts"`
+	Simulated   bool   `json:"simulated" doc:"simulated device"`
 
-	ProviderState string     `json:"provider_state,omitempty" enum:"pending,online,draining,offline,lost,recalled" doc:"lost: the machine is silent, and the share is kept for when it comes back"`
-	EndsAt        *time.Time `json:"ends_at,omitempty" doc:"the end that the provider's owner has set"`
+	ProviderState string     `json:"provider_state,omitempty" enum:"pending,online,draining,offline,lost,recalled" doc:"state of the provider; lost: the machine is unreachable and the share is kept"`
+	EndsAt        *time.Time `json:"ends_at,omitempty" doc:"end set by the provider's owner"`
 	EndReason     string     `json:"end_reason,omitempty"`
 }
 
 // WorkspaceDetail is a workspace with its limits, parameters and history.
 type WorkspaceDetail struct {
 	Workspace
-	Limits  []Limit            `json:"limits" doc:"how each resource is enforced"`
-	Target  []models.Parameter `json:"target" doc:"launch parameters and the layer each came from"`
-	Events  []WorkspaceEvent   `json:"events" doc:"its history, oldest first"`
-	LogTail string             `json:"log_tail,omitempty" doc:"last lines of the log of a workspace that failed"`
-	MayOpen bool               `json:"may_open" doc:"you may open it once it runs"`
+	Limits  []Limit            `json:"limits" doc:"enforcement of each resource"`
+	Target  []models.Parameter `json:"target" doc:"launch parameters and their sources"`
+	Events  []WorkspaceEvent   `json:"events" doc:"events, oldest first"`
+	LogTail string             `json:"log_tail,omitempty" doc:"last log lines of a failed workspace"`
+	MayOpen bool               `json:"may_open" doc:"you can open the workspace while it runs"`
 	MayStop bool               `json:"may_stop"`
 
-	StopsAt      *time.Time `json:"stops_at,omitempty" doc:"when its member's participation or its project's period ends; absent: nobody has said so"`
+	StopsAt      *time.Time `json:"stops_at,omitempty" doc:"end of the member's participation or the project's period; absent if open-ended"`
 	StopsBecause string     `json:"stops_because,omitempty"`
 }
 
@@ -76,7 +76,7 @@ type WorkspaceDetail struct {
 type Limit struct {
 	Resource string `json:"resource"`
 	Enforced bool   `json:"enforced"`
-	How      string `json:"how"`
+	How      string `json:"enforcement"`
 }
 
 func limitOf(l models.Limit) Limit { return Limit{l.Resource, l.Enforced, l.How.String()} }
@@ -128,8 +128,8 @@ func workspaceShare(d pool.DeviceView, s pool.ShareView) WorkspaceShare {
 type WorkspacesQuery struct {
 	Paging
 	State     string `query:"state" enum:"live,ended,all" default:"live"`
-	ProjectID int64  `query:"project_id" minimum:"1" doc:"of this project alone"`
-	Mine      bool   `query:"mine" doc:"your own alone"`
+	ProjectID int64  `query:"project_id" minimum:"1" doc:"project ID"`
+	Mine      bool   `query:"owned" doc:"your workspaces only"`
 }
 
 func (q WorkspacesQuery) filter(user int64) models.WorkspaceFilter {
@@ -194,7 +194,7 @@ func (a rest) stopWorkspace(ctx context.Context, in *ByID) (*Found[WorkspaceDeta
 
 // Opening is an address that lets one browser into a workspace.
 type Opening struct {
-	URL              string `json:"url" doc:"good for one use"`
+	URL              string `json:"url" doc:"single-use URL"`
 	ExpiresInSeconds int64  `json:"expires_in_seconds"`
 }
 

@@ -85,6 +85,6 @@ type LaunchParameters struct {
 	CPUMilli     *int64            `json:"cpu_milli,omitempty" minimum:"0" doc:"thousandths of a CPU core"`
 	MemoryMiB    *int64            `json:"memory_mib,omitempty" minimum:"0" doc:"memory, MiB"`
 	ShmMiB       *int64            `json:"shm_mib,omitempty" minimum:"0" doc:"size of /dev/shm, MiB; counts as memory"`
-	Path         *string           `json:"path,omitempty" doc:"page that opens first, such as /tree"`
+	Path         *string           `json:"path,omitempty" doc:"default URL path, such as /tree"`
 	Env          map[string]string `json:"env,omitempty" doc:"environment variables"`
 }

@@ -56,13 +56,13 @@ var PlatformKinds = []string{RequestProject, RequestQuota, RequestPeriod}
 
 // Requested is the content of a request. Exactly one field is set, that of its kind.
 type Requested struct {
-	Project  *ProjectSpec  `json:"project,omitempty" doc:"a new project, with you as its owner"`
-	Quota    *QuotaSpec    `json:"quota,omitempty" doc:"another quota of a project"`
-	Role     *RoleSpec     `json:"role,omitempty" doc:"a new role in a project"`
-	Limit    *LimitSpec    `json:"limit,omitempty" doc:"a larger limit of a role"`
-	Period   *PeriodSpec   `json:"period,omitempty" doc:"a later end of a project's period of use"`
-	Deadline *DeadlineSpec `json:"deadline,omitempty" doc:"a later end of your participation"`
-	Join     *JoinSpec     `json:"join,omitempty" doc:"a place in a project"`
+	Project  *ProjectSpec  `json:"project,omitempty" doc:"new project owned by the requester"`
+	Quota    *QuotaSpec    `json:"quota,omitempty" doc:"change of a project's quota"`
+	Role     *RoleSpec     `json:"role,omitempty" doc:"new role in a project"`
+	Limit    *LimitSpec    `json:"limit,omitempty" doc:"increase of a role's limit"`
+	Period   *PeriodSpec   `json:"period,omitempty" doc:"extension of a project's period of use"`
+	Deadline *DeadlineSpec `json:"deadline,omitempty" doc:"extension of the participation deadline"`
+	Join     *JoinSpec     `json:"join,omitempty" doc:"membership in a project"`
 }
 
 // ProjectSpec requests a new project.
@@ -70,15 +70,15 @@ type ProjectSpec struct {
 	Name        string     `json:"name" maxLength:"100"`
 	Description string     `json:"description,omitempty" maxLength:"2000"`
 	Quota       Resources  `json:"quota"`
-	Limit       Resources  `json:"limit,omitempty" required:"false" doc:"the most that you, its owner, may hold at once; absent: nothing"`
-	StartsAt    *time.Time `json:"starts_at,omitempty" doc:"begin of the period of use; absent: when it is approved"`
-	EndsAt      *time.Time `json:"ends_at,omitempty" doc:"end of the period of use; absent: open-ended"`
+	Limit       Resources  `json:"limit,omitempty" required:"false" doc:"limit of the owner; absent for 0"`
+	StartsAt    *time.Time `json:"starts_at,omitempty" doc:"start of the period of use; absent for the time of approval"`
+	EndsAt      *time.Time `json:"ends_at,omitempty" doc:"end of the period of use; absent if open-ended"`
 }
 
 // QuotaSpec requests another quota.
 type QuotaSpec struct {
 	ProjectID int64     `json:"project_id" minimum:"1"`
-	Quota     Resources `json:"quota" doc:"the whole quota, not what is to be added"`
+	Quota     Resources `json:"quota" doc:"total quota, not the increase"`
 }
 
 // RoleSpec requests a new role.
@@ -86,37 +86,37 @@ type RoleSpec struct {
 	ProjectID   int64     `json:"project_id" minimum:"1"`
 	Name        string    `json:"name" maxLength:"100"`
 	Permission  string    `json:"permission" enum:"owner,manager,member,viewer,custom"`
-	Permissions []string  `json:"permissions,omitempty" doc:"of a custom role: what it permits"`
+	Permissions []string  `json:"permissions,omitempty" doc:"permissions of a custom role"`
 	Limit       Resources `json:"limit"`
-	Mine        bool      `json:"mine,omitempty" doc:"you want to have the role yourself"`
+	Mine        bool      `json:"mine,omitempty" doc:"assign the role to the requester"`
 }
 
 // LimitSpec requests another limit of a role.
 type LimitSpec struct {
 	ProjectID int64     `json:"project_id" minimum:"1"`
 	RoleID    int64     `json:"role_id" minimum:"1"`
-	Limit     Resources `json:"limit" doc:"the whole limit, not what is to be added"`
+	Limit     Resources `json:"limit" doc:"total limit, not the increase"`
 }
 
 // PeriodSpec requests a later end of a project's period of use.
 type PeriodSpec struct {
 	ProjectID int64      `json:"project_id" minimum:"1"`
-	EndsAt    *time.Time `json:"ends_at,omitempty" doc:"absent: open-ended"`
+	EndsAt    *time.Time `json:"ends_at,omitempty" doc:"end date; absent if open-ended"`
 }
 
 // DeadlineSpec requests a later participation deadline of the requester.
 type DeadlineSpec struct {
 	ProjectID int64      `json:"project_id" minimum:"1"`
-	Until     *time.Time `json:"until,omitempty" doc:"absent: open-ended"`
+	Until     *time.Time `json:"until,omitempty" doc:"end date; absent if open-ended"`
 }
 
 // JoinSpec requests membership in a project that accepts such requests. The role
 // is chosen with the decision.
 type JoinSpec struct {
-	ProjectID int64      `json:"project_id,omitempty" minimum:"1" doc:"the project, or its exact name"`
-	Name      string     `json:"name,omitempty" maxLength:"100" doc:"the project's exact name"`
-	RoleID    int64      `json:"role_id,omitempty" minimum:"1" doc:"which role; only who decides says it"`
-	Until     *time.Time `json:"until,omitempty" doc:"participation deadline; absent: open-ended"`
+	ProjectID int64      `json:"project_id,omitempty" minimum:"1" doc:"project ID; alternative to name"`
+	Name      string     `json:"name,omitempty" maxLength:"100" doc:"exact project name; alternative to project_id"`
+	RoleID    int64      `json:"role_id,omitempty" minimum:"1" doc:"role ID; set by the reviewer"`
+	Until     *time.Time `json:"until,omitempty" doc:"participation deadline; absent if open-ended"`
 }
 
 // Kind is the kind of the request; empty unless exactly one field is set.
@@ -214,9 +214,9 @@ func (o Overcommit) Stated() Resources {
 
 // Usage is the usage in a time span, from the rows of shares and workspaces.
 type Usage struct {
-	Average      Resources `json:"average" doc:"in use on average; storage is not measured"`
-	GPUCoreHours int64     `json:"gpu_core_hours" doc:"100 are one hour of a whole GPU"`
-	CPUHours     int64     `json:"cpu_hours" doc:"of whole CPU cores"`
+	Average      Resources `json:"average" doc:"average resources in use; excludes storage"`
+	GPUCoreHours int64     `json:"gpu_core_hours" doc:"GPU core hours; 100 equal one hour of a whole GPU"`
+	CPUHours     int64     `json:"cpu_hours" doc:"CPU core hours"`
 }
 
 // add sets the usage of one table from its sums in units times seconds.

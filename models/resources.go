@@ -9,7 +9,7 @@ const MaxAmount = int64(1_000_000_000_000)
 // Resources is an amount of each resource: GPU cores (100 are one whole GPU),
 // GPU memory in MiB, CPU in thousandths of a core, memory and storage in MiB.
 type Resources struct {
-	GPUCores     int64 `json:"gpu_cores" gorm:"column:gpu_cores" minimum:"0" required:"false" doc:"GPU cores; 100 are one whole GPU"`
+	GPUCores     int64 `json:"gpu_cores" gorm:"column:gpu_cores" minimum:"0" required:"false" doc:"GPU cores; 100 per GPU"`
 	GPUMemoryMiB int64 `json:"gpu_memory_mib" gorm:"column:gpu_memory_mib" minimum:"0" required:"false" doc:"GPU memory, MiB"`
 	CPUMilli     int64 `json:"cpu_milli" gorm:"column:cpu_milli" minimum:"0" required:"false" doc:"thousandths of a CPU core"`
 	MemoryMiB    int64 `json:"memory_mib" gorm:"column:memory_mib" minimum:"0" required:"false" doc:"memory, MiB"`

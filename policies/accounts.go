@@ -25,13 +25,13 @@ func NewAccounts(store *models.Store, access *Access) *Accounts {
 
 // NewUser is the input for creating an account.
 type NewUser struct {
-	Email    string `json:"email" maxLength:"254" doc:"e-mail address; used to sign in"`
-	Name     string `json:"name" maxLength:"100" doc:"name shown to others"`
-	Password string `json:"password" maxLength:"1000" doc:"at least 10 characters"`
+	Email    string `json:"email" maxLength:"254" doc:"email address; used to sign in"`
+	Name     string `json:"name" maxLength:"100" doc:"display name"`
+	Password string `json:"password" maxLength:"1000" doc:"password; at least 10 characters"`
 	Admin    bool   `json:"admin,omitempty" doc:"platform administrator"`
-	Auditor  bool   `json:"auditor,omitempty" doc:"sees everything on the platform and changes nothing"`
+	Auditor  bool   `json:"auditor,omitempty" doc:"auditor: read-only access to the whole platform"`
 
-	DepartmentID *int64 `json:"department_id,omitempty" minimum:"1" doc:"absent: none"`
+	DepartmentID *int64 `json:"department_id,omitempty" minimum:"1" doc:"department ID; absent for none"`
 }
 
 // check validates and normalises the input.

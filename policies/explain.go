@@ -29,12 +29,12 @@ func Rights(project bool) []string {
 
 // AccessQuery selects a user, a project and a right to explain.
 type AccessQuery struct {
-	UserID    int64  `query:"user" minimum:"1" doc:"who; absent: whose address is given, or yourself"`
-	Email     string `query:"email" maxLength:"254" doc:"the person's address, instead of the number"`
-	ProjectID int64  `query:"project" minimum:"1" doc:"in which project; absent: that of the given name, or none"`
-	Project   string `query:"project_name" maxLength:"100" doc:"the project's exact name, instead of the number"`
-	Object    string `query:"object" maxLength:"40" doc:"kind of thing, such as role"`
-	Act       string `query:"act" maxLength:"40" doc:"what is to be done with it, such as write"`
+	UserID    int64  `query:"user" minimum:"1" doc:"user ID; absent for the user with the given email, or yourself"`
+	Email     string `query:"email" maxLength:"254" doc:"email address; alternative to user"`
+	ProjectID int64  `query:"project" minimum:"1" doc:"project ID; absent for the project with the given name, or the platform"`
+	Project   string `query:"project_name" maxLength:"100" doc:"exact project name; alternative to project"`
+	Object    string `query:"object" maxLength:"40" doc:"resource type, such as role"`
+	Act       string `query:"act" maxLength:"40" doc:"action, such as write"`
 }
 
 // Explanation is a verdict with the steps that led to it.

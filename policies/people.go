@@ -13,10 +13,10 @@ import (
 type UserChange struct {
 	Name     string `json:"name" maxLength:"100"`
 	Admin    bool   `json:"admin"`
-	Auditor  bool   `json:"auditor,omitempty" doc:"sees everything on the platform and changes nothing; absent: no"`
+	Auditor  bool   `json:"auditor,omitempty" doc:"auditor: read-only access to the whole platform; default false"`
 	Disabled bool   `json:"disabled"`
 
-	DepartmentID *int64 `json:"department_id,omitempty" minimum:"1" doc:"absent: none"`
+	DepartmentID *int64 `json:"department_id,omitempty" minimum:"1" doc:"department ID; absent for none"`
 
 	Version int64 `json:"-"`
 }

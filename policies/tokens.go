@@ -16,7 +16,7 @@ const (
 
 // NewToken is the input for creating a personal access token.
 type NewToken struct {
-	Name     string        `json:"name" maxLength:"100" doc:"what the token is for"`
+	Name     string        `json:"name" maxLength:"100" doc:"token name"`
 	Lifetime time.Duration `json:"-"`
 }
 

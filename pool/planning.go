@@ -68,9 +68,9 @@ func (s snapshot) possible() (nodes []placement.Node) {
 
 // PlanningInput asks how the pool's past would have gone with more machines.
 type PlanningInput struct {
-	Add    string `json:"add" maxLength:"500" doc:"machines to add, such as h100:8x4, several separated by commas"`
-	Days   int64  `json:"days,omitempty" minimum:"0" maximum:"3650" doc:"of the past; absent: 30"`
-	Policy string `json:"policy,omitempty" doc:"absent: the pool's own"`
+	Add    string `json:"add" maxLength:"500" doc:"comma-separated machines to add, such as h100:8x4"`
+	Days   int64  `json:"days,omitempty" minimum:"0" maximum:"3650" doc:"number of past days; default 30"`
+	Policy string `json:"policy,omitempty" doc:"scheduling policy; absent for the pool's policy"`
 }
 
 // PlanningView compares the pool's past on its machines, and with more.
@@ -81,7 +81,7 @@ type PlanningView struct {
 	Policy  string          `json:"policy"`
 	Days    int64           `json:"days"`
 	Jobs    int             `json:"requests"`
-	Assumed int             `json:"assumed" doc:"requests that never ran; they are taken to last as long as the median of the others"`
+	Assumed int             `json:"assumed" doc:"requests that never ran; assumed to have the median duration"`
 	Span    history.Seconds `json:"assumed_seconds"`
 }
 

@@ -23,14 +23,14 @@ func NewCatalogue(store *models.Store, access *policies.Access) *Catalogue {
 // EnvironmentInput describes an environment, to create or to replace it.
 type EnvironmentInput struct {
 	Name            string                  `json:"name" maxLength:"100"`
-	Language        string                  `json:"language" maxLength:"100" doc:"such as python"`
+	Language        string                  `json:"language" maxLength:"100" doc:"programming language, such as python"`
 	LanguageVersion string                  `json:"language_version" maxLength:"100"`
-	Versions        map[string]string       `json:"versions,omitempty" doc:"framework or tool to version"`
-	Minimum         models.Minimum          `json:"minimum,omitempty" doc:"the least that it needs"`
+	Versions        map[string]string       `json:"versions,omitempty" doc:"versions by framework or tool"`
+	Minimum         models.Minimum          `json:"minimum,omitempty" doc:"minimum resources"`
 	Launch          models.LaunchParameters `json:"launch,omitempty"`
-	Image           string                  `json:"image,omitempty" maxLength:"500" doc:"container image, for clusters"`
-	Command         []string                `json:"command,omitempty" maxItems:"50" doc:"program and arguments, for this machine"`
-	DefaultPath     string                  `json:"default_path,omitempty" maxLength:"500" doc:"page that opens first, such as /lab"`
+	Image           string                  `json:"image,omitempty" maxLength:"500" doc:"container image, for Kubernetes"`
+	Command         []string                `json:"command,omitempty" maxItems:"50" doc:"command and arguments, for the local runtime"`
+	DefaultPath     string                  `json:"default_path,omitempty" maxLength:"500" doc:"default URL path, such as /lab"`
 	Version         int64                   `json:"-"`
 }
 
@@ -98,7 +98,7 @@ func (c *Catalogue) Environment(ctx context.Context, actor policies.Actor, id in
 
 // MatchInput asks which environments fit.
 type MatchInput struct {
-	Versions string `json:"versions" query:"versions" maxLength:"1000" doc:"wanted versions, such as python>=3.11, torch"`
+	Versions string `json:"versions" query:"versions" maxLength:"1000" doc:"version constraints, such as python>=3.11, torch"`
 }
 
 // Match sorts the catalogue by the wanted versions and a project role's peak;

@@ -61,11 +61,11 @@ const (
 // LaunchInput asks for a workspace.
 type LaunchInput struct {
 	ProjectID     int64                   `json:"project_id" minimum:"1"`
-	EnvironmentID int64                   `json:"environment_id,omitempty" minimum:"0" doc:"absent: the best match of the wanted versions"`
-	Versions      string                  `json:"versions,omitempty" maxLength:"1000" doc:"wanted versions, such as python>=3.11, torch"`
-	Name          string                  `json:"name,omitempty" maxLength:"100" doc:"absent: notebook"`
+	EnvironmentID int64                   `json:"environment_id,omitempty" minimum:"0" doc:"environment ID; absent for the best match of the version constraints"`
+	Versions      string                  `json:"versions,omitempty" maxLength:"1000" doc:"version constraints, such as python>=3.11, torch"`
+	Name          string                  `json:"name,omitempty" maxLength:"100" doc:"workspace name; default notebook"`
 	Request       models.LaunchParameters `json:"request,omitempty"`
-	WhenShort     string                  `json:"when_short,omitempty" enum:"refuse,fewer,wait" doc:"when the pool cannot meet the demand now: refuse (default), take fewer cores, or wait"`
+	WhenShort     string                  `json:"when_short,omitempty" enum:"refuse,fewer,wait" doc:"behavior on insufficient capacity: refuse (default), accept fewer cores, or wait in the queue"`
 }
 
 func (in *LaunchInput) check() ([]VersionConstraint, error) {

@@ -56,15 +56,15 @@ func TestWrongSheets(t *testing.T) {
 		"email;role\na@b;x":           "separated by commas",
 		"email,role,boss\na@b,x,y":    "column boss",
 		"email,role,email\na@b,x,y":   "twice",
-		"email,role\na@b":             "line 2 has more or fewer",
-		"email,role\na@b,x,y":         "line 2 has more or fewer",
-		"email,role\na@b,x\n\"a@b,x":  "line 3 has a quotation mark",
-		"email,role\na@b,x\"y":        "line 2 has a quotation mark",
-		"email,role\na@b,x\nc@d,\xff": "line 3 is not UTF-8",
-		"email,role\na@b,\x00":        "line 2 is not UTF-8",
-		"e\x00m\x00a\x00i\x00l\x00":   "line 1 is not UTF-8", // UTF-16
+		"email,role\na@b":             "line 2 does not have the same number of cells",
+		"email,role\na@b,x,y":         "line 2 does not have the same number of cells",
+		"email,role\na@b,x\n\"a@b,x":  "line 3 has a misplaced quotation mark",
+		"email,role\na@b,x\"y":        "line 2 has a misplaced quotation mark",
+		"email,role\na@b,x\nc@d,\xff": "line 3 is not valid UTF-8",
+		"email,role\na@b,\x00":        "line 2 is not valid UTF-8",
+		"e\x00m\x00a\x00i\x00l\x00":   "line 1 is not valid UTF-8", // UTF-16
 		"email,role\na@b," + strings.Repeat("x", 1001): "line 2: role",
-		many + "a@b,x\n":                "line 2002 is one more",
+		many + "a@b,x\n":                "line 2002 exceeds this",
 		strings.Repeat("x", MaxBytes+1): "1 MiB",
 	} {
 		_, err := readTest(text)

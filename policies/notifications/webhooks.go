@@ -25,9 +25,9 @@ const (
 // that was read; 0 takes the present one.
 type WebhookInput struct {
 	Name    string   `json:"name" maxLength:"100"`
-	URL     string   `json:"url" maxLength:"1000" doc:"https://…; also http:// where webhooks may go to private addresses"`
-	Events  []string `json:"events,omitempty" maxItems:"50" doc:"kinds of notifications, such as request.approved or request.*; none: all"`
-	Enabled bool     `json:"enabled" doc:"whether it is told anything; what is queued waits meanwhile"`
+	URL     string   `json:"url" maxLength:"1000" doc:"payload URL, https://…; http:// only if private addresses are allowed"`
+	Events  []string `json:"events,omitempty" maxItems:"50" doc:"notification types, such as request.approved or request.*; empty for all"`
+	Enabled bool     `json:"enabled" doc:"deliveries are enabled; while disabled, queued deliveries are kept"`
 	Version int64    `json:"-"`
 }
 

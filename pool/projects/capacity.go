@@ -115,8 +115,8 @@ const maxRatio = 10_000
 
 // OvercommitInput says how much of each resource may be allocated.
 type OvercommitInput struct {
-	Ratio   models.Resources `json:"ratio" doc:"percent of what there is that may be allocated, 1 to 10000; one number for each resource"`
-	Stated  Stated           `json:"stated,omitempty" doc:"how much there is of what nothing measures"`
+	Ratio   models.Resources `json:"ratio" doc:"overcommit ratio per resource, percent, 1 to 10000"`
+	Stated  Stated           `json:"stated,omitempty" doc:"configured capacity of resources that are not measured"`
 	Version int64            `json:"-"`
 }
 

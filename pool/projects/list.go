@@ -11,9 +11,9 @@ import (
 // ProjectQuery chooses and orders the projects of the console.
 type ProjectQuery struct {
 	Search string `query:"search" maxLength:"100" doc:"part of the name"`
-	State  string `query:"state" enum:"active,planned,ended" doc:"what the period of use is now"`
-	Sort   string `query:"sort" enum:"name,ends,quota,allocated,in use,left,members" doc:"order by the name, the period's end, or GPU cores of the quota, allocated to members, in use now, left of the quota; absent: by id"`
-	Down   bool   `query:"down" doc:"the last or largest first"`
+	State  string `query:"state" enum:"active,planned,ended" doc:"state of the period of use"`
+	Sort   string `query:"sort" enum:"name,ends,quota,allocated,in_use,remaining,members" doc:"sort key; quota, allocated, in_use and remaining compare GPU cores; default by ID"`
+	Down   bool   `query:"down" doc:"descending order"`
 }
 
 func (in *ProjectQuery) check() error {

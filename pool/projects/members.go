@@ -12,11 +12,11 @@ import (
 // MemberInput gives a person a place in a project, or changes it. Email names
 // the person when it is added and is ignored afterwards.
 type MemberInput struct {
-	Email  string     `json:"email,omitempty" maxLength:"254" doc:"the person's address"`
+	Email  string     `json:"email,omitempty" maxLength:"254" doc:"email address"`
 	RoleID int64      `json:"role_id" minimum:"1"`
-	Until  *time.Time `json:"until,omitempty" doc:"participation deadline; absent: open-ended"`
+	Until  *time.Time `json:"until,omitempty" doc:"participation deadline; absent if open-ended"`
 
-	JoinedAt *time.Time `json:"joined_at,omitempty" doc:"day of joining, in UTC, not later than today; absent: today for a new member, unchanged for others"`
+	JoinedAt *time.Time `json:"joined_at,omitempty" doc:"date of joining in UTC, not in the future; default today for a new member, otherwise unchanged"`
 
 	Version int64 `json:"-"`
 }

@@ -13,9 +13,9 @@ import (
 // PreviewInput is a change of what a project's members are promised: exactly
 // one of Role, Member and Quota is set.
 type PreviewInput struct {
-	Role   *RolePreview      `json:"role,omitempty" doc:"a new role, or another limit of one"`
-	Member *MemberPreview    `json:"member,omitempty" doc:"a new member, or another role of one"`
-	Quota  *models.Resources `json:"quota,omitempty" doc:"another quota, the whole of it"`
+	Role   *RolePreview      `json:"role,omitempty" doc:"new role, or change of a role's limit"`
+	Member *MemberPreview    `json:"member,omitempty" doc:"new member, or change of a member's role"`
+	Quota  *models.Resources `json:"quota,omitempty" doc:"new total quota"`
 
 	// Requested is set when somebody else would be asked for the change: whether
 	// the actor might make it does not count.
@@ -24,14 +24,14 @@ type PreviewInput struct {
 
 // RolePreview is a role as it would be.
 type RolePreview struct {
-	RoleID int64            `json:"role_id,omitempty" minimum:"1" doc:"absent: a new role"`
-	Limit  models.Resources `json:"limit" doc:"the most that a member in this role may hold at once"`
+	RoleID int64            `json:"role_id,omitempty" minimum:"1" doc:"role ID; absent for a new role"`
+	Limit  models.Resources `json:"limit" doc:"limit per member"`
 }
 
 // MemberPreview is a member as it would be.
 type MemberPreview struct {
-	MemberID int64  `json:"member_id,omitempty" minimum:"1" doc:"absent: a new member"`
-	Email    string `json:"email,omitempty" maxLength:"254" doc:"of a new member, when it is known"`
+	MemberID int64  `json:"member_id,omitempty" minimum:"1" doc:"member ID; absent for a new member"`
+	Email    string `json:"email,omitempty" maxLength:"254" doc:"email address of a new member, if known"`
 	RoleID   int64  `json:"role_id" minimum:"1"`
 }
 

@@ -15,10 +15,10 @@ type ProjectInput struct {
 	Name        string                  `json:"name" maxLength:"100"`
 	Description string                  `json:"description,omitempty" maxLength:"2000"`
 	Quota       models.Resources        `json:"quota"`
-	StartsAt    *time.Time              `json:"starts_at,omitempty" doc:"begin of the period of use; absent: now"`
-	EndsAt      *time.Time              `json:"ends_at,omitempty" doc:"end of the period of use; absent: open-ended"`
+	StartsAt    *time.Time              `json:"starts_at,omitempty" doc:"start of the period of use; absent for now"`
+	EndsAt      *time.Time              `json:"ends_at,omitempty" doc:"end of the period of use; absent if open-ended"`
 	Launch      models.LaunchParameters `json:"launch,omitempty" doc:"initial launch parameters"`
-	Priority    int64                   `json:"priority,omitempty" minimum:"0" maximum:"100" doc:"in the queue, 1 to 100, the higher the earlier; absent: 50 for a new project, unchanged for others"`
+	Priority    int64                   `json:"priority,omitempty" minimum:"0" maximum:"100" doc:"queue priority, 1 to 100, higher is scheduled first; default 50 for a new project, otherwise unchanged"`
 	Version     int64                   `json:"-"`
 }
 

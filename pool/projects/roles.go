@@ -10,9 +10,9 @@ import (
 // RoleInput describes a role, to create or to replace it.
 type RoleInput struct {
 	Name        string           `json:"name" maxLength:"100"`
-	Permission  string           `json:"permission" enum:"owner,manager,member,viewer,custom" doc:"viewer: sees the project; member: own workspaces, too; manager: edits roles and members, too; owner: describes the project, too; custom: what permissions lists"`
-	Permissions []string         `json:"permissions,omitempty" doc:"of a custom role: what it permits, such as member:write; project:read is always among them"`
-	Limit       models.Resources `json:"limit" doc:"the most that a member in this role may hold at once"`
+	Permission  string           `json:"permission" enum:"owner,manager,member,viewer,custom" doc:"viewer: read access to the project; member: also launch workspaces; manager: also manage roles and members; owner: also edit the project; custom: the listed permissions"`
+	Permissions []string         `json:"permissions,omitempty" doc:"permissions of a custom role, such as member:write; project:read is always included"`
+	Limit       models.Resources `json:"limit" doc:"limit per member"`
 	Version     int64            `json:"-"`
 }
 

@@ -13,9 +13,9 @@ const codeLife = 15 * time.Minute
 
 // AuthorizeInput asks for an authorization code.
 type AuthorizeInput struct {
-	GPUCode string `json:"gpu_code" doc:"as the agent on the machine shows it"`
-	Name    string `json:"name,omitempty" doc:"what the provider shall be called; empty: as the machine calls itself"`
-	OwnerID int64  `json:"owner_id,omitempty" doc:"whose GPUs they are; 0: whose they were, or yours"`
+	GPUCode string `json:"gpu_code" doc:"GPU code shown by the agent"`
+	Name    string `json:"name,omitempty" doc:"provider name; empty for the machine's host name"`
+	OwnerID int64  `json:"owner_id,omitempty" doc:"user ID of the owner; 0 for the previous owner, or yourself"`
 }
 
 // Authorize makes a code with which the one machine that has this GPU code

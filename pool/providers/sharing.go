@@ -10,9 +10,9 @@ import (
 
 // DeviceInput is how a device may be shared.
 type DeviceInput struct {
-	Sharing string   `json:"sharing" enum:"exclusive,time-slicing,mps,mig" doc:"exclusive: one holder at a time; time-slicing: fractions that nothing isolates; mps: limits kept by NVIDIA's Multi-Process Service; mig: instances that the hardware isolates"`
-	Layout  []string `json:"layout,omitempty" doc:"with mig: the profiles of the instances, such as 3g.40gb"`
-	Mixed   bool     `json:"mixed" doc:"fractions of different projects may share it, though nothing isolates them; only administrators may set it"`
+	Sharing string   `json:"sharing" enum:"exclusive,time-slicing,mps,mig" doc:"exclusive: one share at a time; time-slicing: fractions without isolation; mps: limits enforced by NVIDIA MPS; mig: hardware-isolated instances"`
+	Layout  []string `json:"layout,omitempty" doc:"MIG profiles, such as 3g.40gb; with mig only"`
+	Mixed   bool     `json:"mixed" doc:"can be shared by several projects without isolation; requires platform administrator"`
 	Version int64    `json:"-"`
 }
 

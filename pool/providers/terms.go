@@ -13,15 +13,15 @@ import (
 // ProviderInput is what the owner of a provider sets.
 type ProviderInput struct {
 	Name    string       `json:"name" maxLength:"100"`
-	OwnerID *int64       `json:"owner_id,omitempty" doc:"only administrators may change it"`
+	OwnerID *int64       `json:"owner_id,omitempty" doc:"user ID of the owner; changes require platform administrator"`
 	Terms   models.Terms `json:"terms"`
 	Version int64        `json:"-"`
 }
 
 // RecallInput calls the GPUs of a provider back.
 type RecallInput struct {
-	GraceMinutes int64  `json:"grace_minutes" minimum:"0" maximum:"10080" doc:"until the shares end"`
-	Reason       string `json:"reason,omitempty" maxLength:"500" doc:"that the holders read"`
+	GraceMinutes int64  `json:"grace_minutes" minimum:"0" maximum:"10080" doc:"grace period until the shares end, minutes"`
+	Reason       string `json:"reason,omitempty" maxLength:"500" doc:"message to the affected users"`
 	Version      int64  `json:"-"`
 }
 

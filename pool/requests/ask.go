@@ -14,7 +14,7 @@ const maxPending = 20
 // RequestInput asks for one thing.
 type RequestInput struct {
 	models.Requested
-	Reason string `json:"reason" minLength:"1" maxLength:"2000" doc:"why; who decides reads it"`
+	Reason string `json:"reason" minLength:"1" maxLength:"2000" doc:"reason for the request; visible to reviewers"`
 }
 
 // Ask files a request. Who decides sees it at once.

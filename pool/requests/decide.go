@@ -20,8 +20,8 @@ const (
 type DecisionInput struct {
 	Verdict string `json:"verdict" enum:"approve,refuse"`
 	models.Requested
-	Reason  string `json:"reason,omitempty" maxLength:"2000" doc:"needed to refuse, and to promise more than the pool's capacity allows"`
-	Confirm bool   `json:"confirm,omitempty" doc:"approve although more would be allocated than the pool's capacity allows"`
+	Reason  string `json:"reason,omitempty" maxLength:"2000" doc:"reason; required to reject, and to approve above the pool's capacity"`
+	Confirm bool   `json:"confirm,omitempty" doc:"approve even if allocations exceed the pool's capacity"`
 	Version int64  `json:"-"`
 }
 
