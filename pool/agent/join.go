@@ -72,7 +72,7 @@ func (c *client) present(ctx context.Context, config Config, csr string) (out pr
 	if err != nil {
 		return out, err
 	}
-	err = c.say(ctx, "/v1/join", providers.Joining{Token: token, CSR: csr, Machine: config.Digest, Devices: devices}, &out)
+	err = c.post(ctx, "/v1/join", providers.Joining{Token: token, CSR: csr, Machine: config.Digest, Devices: devices}, &out)
 	return out, err
 }
 
