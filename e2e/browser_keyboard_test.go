@@ -79,13 +79,20 @@ func (k typist) signsIn(email string) {
 
 func readTranslations(t *testing.T) map[string]string {
 	t.Helper()
-	raw, err := os.ReadFile("../web/catalogue/zh.json")
-	if err != nil {
-		t.Fatal(err)
+	english, chinese, say := map[string]any{}, map[string]string{}, map[string]string{}
+	for name, into := range map[string]any{"en": &english, "zh": &chinese} {
+		raw, err := os.ReadFile("../models/catalogue/" + name + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(raw, into); err != nil {
+			t.Fatal(err)
+		}
 	}
-	say := map[string]string{}
-	if err := json.Unmarshal(raw, &say); err != nil {
-		t.Fatal(err)
+	for key, sentence := range english {
+		if text, ok := sentence.(string); ok {
+			say[text] = chinese[key]
+		}
 	}
 	return say
 }
