@@ -249,7 +249,7 @@ func TestProviderSet(t *testing.T) {
 		want providers.ProviderInput
 	}{
 		{[]string{"--cores", "60"}, providers.ProviderInput{Name: "node", Terms: models.Terms{Cores: 60, Devices: []int64{7}, GraceMinutes: 5}}},
-		{[]string{"--name", "big", "--devices", "all", "--notification", "1h"}, providers.ProviderInput{Name: "big", Terms: models.Terms{Cores: 50, GraceMinutes: 60}}},
+		{[]string{"--name", "big", "--devices", "all", "--grace", "1h"}, providers.ProviderInput{Name: "big", Terms: models.Terms{Cores: 50, GraceMinutes: 60}}},
 		{[]string{"--hours", "mon-fri 20:00-08:00", "--hours", "sat,sun 00:00-24:00", "--time-zone", "Europe/Berlin", "--projects", "3"},
 			providers.ProviderInput{Name: "node", Terms: models.Terms{Cores: 50, Devices: []int64{7}, Projects: []int64{3}, Hours: night, TimeZone: "Europe/Berlin", GraceMinutes: 5}}},
 		{[]string{"--owner", "Ann@example.org", "--terms-file", file, "--cores", "10"},
@@ -283,12 +283,12 @@ func TestProviderCommandLines(t *testing.T) {
 		says []string
 	}{
 		{"provider set 1", []string{"nothing to change", "--terms-file"}},
-		{"provider set 1 --devices x --notification 90s --hours mon --projects 0", []string{"--devices", "--notification", "--hours", "--projects"}},
+		{"provider set 1 --devices x --grace 90s --hours mon --projects 0", []string{"--devices", "--grace", "--hours", "--projects"}},
 		{"provider set 1 --terms-file " + bad, []string{"coers"}},
 		{"provider set 1 --terms-file /does/not/exist", []string{"no such file"}},
 		{"provider set 1 --cores many", []string{"many"}},
 		{"provider set", []string{"arg"}},
-		{"provider recall 1 --notification soon", []string{"--notification"}},
+		{"provider recall 1 --grace soon", []string{"--grace"}},
 		{"provider lend 1", []string{"lend"}},
 		{"device share 1", []string{"--mode"}},
 		{"device share 1 --mode half", []string{"half"}},
@@ -319,7 +319,7 @@ func TestDestructiveCommandsNeedAYes(t *testing.T) {
 	} {
 		args := []string{"provider", action, "4"}
 		if action == "recall" {
-			args = append(args, "--notification", "10m", "--reason", "repairs")
+			args = append(args, "--grace", "10m", "--reason", "repairs")
 		}
 		p := newFakeServer(t, answers)
 		code, _, errOut := p.weir(t, append(args, "--no-interactive")...)

@@ -98,12 +98,12 @@ func newProviderActionCommand(action, short string) *cobra.Command {
 }
 
 func newRecallCommand() *cobra.Command {
-	var notification, reason string
-	cmd := remoteCommand("recall PROVIDER", "Recall a provider: users are notified, and their shares end after the notice period", cobra.ExactArgs(1),
+	var grace, reason string
+	cmd := remoteCommand("recall PROVIDER", "Recall a provider: users are notified, and their shares end after the grace period", cobra.ExactArgs(1),
 		func(s *session, args []string) error {
-			wait, err := parseMinutes(notification)
+			wait, err := parseMinutes(grace)
 			if err != nil {
-				return config.Usagef("--notification: %v", err)
+				return config.Usagef("--grace: %v", err)
 			}
 			p, read, err := s.provider(args[0])
 			if err != nil {
@@ -115,7 +115,7 @@ func newRecallCommand() *cobra.Command {
 			}
 			return s.act(p, read, "recall", providers.RecallInput{GraceMinutes: wait, Reason: reason})
 		})
-	cmd.Flags().StringVar(&notification, "notification", "30m", "`DURATION` until the shares end, in whole minutes")
+	cmd.Flags().StringVar(&grace, "grace", "30m", "`DURATION` until the shares end, in whole minutes")
 	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` shown to the users")
 	return confirmable(cmd)
 }

@@ -24,9 +24,9 @@ import (
 // providerFlags are those of “weir provider set”; only those that were given
 // change something.
 type providerFlags struct {
-	name, owner, devices, projects, timeZone, notification, termsFile string
-	cores                                                             int64
-	hours                                                             []string
+	name, owner, devices, projects, timeZone, grace, termsFile string
+	cores                                                      int64
+	hours                                                      []string
 }
 
 func newProviderSetCommand() *cobra.Command {
@@ -43,13 +43,13 @@ func newProviderSetCommand() *cobra.Command {
 	flags.StringVar(&v.projects, "projects", "", "`IDS` of the projects to lend to, such as 3,4; or all")
 	flags.StringArrayVar(&v.hours, "hours", nil, "`HOURS` in which to lend, such as “mon-fri 20:00-08:00”, or always; can be repeated")
 	flags.StringVar(&v.timeZone, "time-zone", "", "`ZONE` of the hours, such as Europe/Berlin; UTC if empty")
-	flags.StringVar(&v.notification, "notification", "", "`DURATION` before the hours end at which users are notified, in whole minutes")
+	flags.StringVar(&v.grace, "grace", "", "`DURATION` before the hours end at which users are notified, in whole minutes")
 	flags.StringVar(&v.termsFile, "terms-file", "", "`FILE` with all terms as JSON, as in “show --output json”; - for standard input; other flags override it")
 	return cmd
 }
 
 // settable are the flags that change something.
-var settable = []string{"name", "owner", "cores", "devices", "projects", "hours", "time-zone", "notification", "terms-file"}
+var settable = []string{"name", "owner", "cores", "devices", "projects", "hours", "time-zone", "grace", "terms-file"}
 
 func (v providerFlags) apply(s *session, given *pflag.FlagSet, ref string) error {
 	n := 0
@@ -104,19 +104,19 @@ func (v providerFlags) terms(given *pflag.FlagSet) (func(*models.Terms), error) 
 	check("projects", err)
 	hours, err := parseHours(v.hours)
 	check("hours", err)
-	notification, err := parseMinutes(v.notification)
-	check("notification", err)
+	grace, err := parseMinutes(v.grace)
+	check("grace", err)
 	if len(problems) > 0 {
 		return nil, &config.UsageError{Problems: problems}
 	}
 	return func(t *models.Terms) {
 		for flag, set := range map[string]func(){
-			"cores":        func() { t.Cores = v.cores },
-			"devices":      func() { t.Devices = devices },
-			"projects":     func() { t.Projects = projects },
-			"hours":        func() { t.Hours = hours },
-			"time-zone":    func() { t.TimeZone = v.timeZone },
-			"notification": func() { t.GraceMinutes = notification },
+			"cores":     func() { t.Cores = v.cores },
+			"devices":   func() { t.Devices = devices },
+			"projects":  func() { t.Projects = projects },
+			"hours":     func() { t.Hours = hours },
+			"time-zone": func() { t.TimeZone = v.timeZone },
+			"grace":     func() { t.GraceMinutes = grace },
 		} {
 			if given.Changed(flag) {
 				set()
