@@ -210,9 +210,11 @@ func TestPoolByCommandLine(t *testing.T) {
 	}
 	var v struct {
 		Waiting []struct {
-			Place     int
+			Place     int `json:"position"`
 			Anonymous bool
-			Estimate  struct{ Words string }
+			Estimate  struct {
+				Words string `json:"text"`
+			}
 		}
 		Unmet []struct{ Waiting int64 }
 	}
@@ -222,9 +224,9 @@ func TestPoolByCommandLine(t *testing.T) {
 	}
 
 	home := fmt.Sprint(all.Items[0].ID)
-	eve.fails(3, "permit", "provider", "resume", home)
-	eve.fails(3, "permit", "authorize", "0000-0000-0000-0000")
-	eve.fails(3, "permit", "device", "share", fmt.Sprint(all.Items[0].Devices[0].ID), "--mode", "exclusive")
+	eve.fails(3, "does not allow", "provider", "resume", home)
+	eve.fails(3, "does not allow", "authorize", "0000-0000-0000-0000")
+	eve.fails(3, "does not allow", "device", "share", fmt.Sprint(all.Items[0].Devices[0].ID), "--mode", "exclusive")
 }
 
 // Each kind of failure has its exit code, and none prints a secret.
