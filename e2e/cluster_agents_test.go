@@ -161,7 +161,7 @@ func TestAgentJoinsByCluster(t *testing.T) {
 
 	said := len(m.log.String())
 	s.api(s.admin()).must("POST", fmt.Sprintf("/pool/providers/%d/revoke", p.ID), nil, nil)
-	m.says(said, k.Node+" was shut out")
+	m.says(said, k.Node+" is no longer authorized")
 	s.awaitProvider(models.ProviderLost, time.Time{})
 	s.holdsRules(0)
 	s.authorize(p.GPUCode) // the code is carried nowhere

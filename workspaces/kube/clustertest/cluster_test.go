@@ -109,9 +109,9 @@ func TestWhatTheNodeSays(t *testing.T) {
 	stray.Workspace, stray.Node = 3, "no-such-node"
 	absent, memory, pinned := start(t, r, missing), start(t, r, greedy), start(t, r, stray)
 	until(t, r, absent, "no image", says("does not have the image weir.invalid/no-such-image:1"))
-	until(t, r, pinned, "no node", says("No node of the cluster can take the workspace now"))
+	until(t, r, pinned, "no node", says("No node in the cluster can run the workspace now"))
 	s := until(t, r, memory, "out of memory", is(workspaces.PhaseExited))
-	if !says("exceeded 128 MiB of memory")(s) {
+	if !says("memory limit of 128 MiB exceeded")(s) {
 		t.Errorf("code %d: %s\n%s", s.ExitCode, s.Message, s.LogTail)
 	}
 }
@@ -183,7 +183,7 @@ func TestQuota(t *testing.T) {
 	s.Workspace = 2
 	// The quota counts what exists once its controller has looked.
 	_, err := r.Start(t.Context(), s)
-	if models.KindOf(err) != models.KindUnavailable || !strings.Contains(err.Error(), "exceeded quota") {
+	if models.KindOf(err) != models.KindUnavailable || !strings.Contains(err.Error(), "quota in the cluster is exhausted") {
 		t.Errorf("a second workspace: %v", err)
 	}
 }

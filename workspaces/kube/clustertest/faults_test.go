@@ -32,7 +32,7 @@ func TestNodeLost(t *testing.T) {
 	if err := f.cluster.Kill(cluster.KWOK); err != nil {
 		t.Fatal(err)
 	}
-	until(t, f.Runtime, lost, "said to be silent", says("The node "+lostNode+" does not answer; the workspace may still run there"))
+	until(t, f.Runtime, lost, "said to be silent", says("The node "+lostNode+" is not responding; the workspace may still be running there"))
 	if err := f.Stop(t.Context(), stopping); err != nil {
 		t.Fatal(err)
 	}
@@ -324,7 +324,7 @@ func TestLabelsRemoved(t *testing.T) {
 func TestNamespaceStuck(t *testing.T) {
 	f := openFaulty(t)
 	state := f.runs(t, simulated(1))
-	inUse := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "in_use", Finalizers: []string{"weir.test/in_use"}}}
+	inUse := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "blocked", Finalizers: []string{"weir.test/blocked"}}}
 	if _, err := f.admin.CoreV1().ConfigMaps(f.ns).Create(t.Context(), inUse, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -335,11 +335,11 @@ func TestNamespaceStuck(t *testing.T) {
 	again := simulated(1)
 	again.Generation = 2
 	for range 3 {
-		if _, err := f.Start(t.Context(), again); models.KindOf(err) != models.KindUnavailable || !strings.Contains(err.Error(), "is being removed") {
+		if _, err := f.Start(t.Context(), again); models.KindOf(err) != models.KindUnavailable || !strings.Contains(err.Error(), "is being deleted") {
 			t.Errorf("into a namespace that ends: %v", err)
 		}
 	}
-	if _, err := f.admin.CoreV1().ConfigMaps(f.ns).Patch(t.Context(), "in_use", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := f.admin.CoreV1().ConfigMaps(f.ns).Patch(t.Context(), "blocked", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	second := f.runs(t, again)
