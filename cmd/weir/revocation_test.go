@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -84,11 +85,25 @@ func (r *replica) open(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var work sync.WaitGroup
 	work.Go(func() { r.renewLease(ctx) })
+	listening := make(chan struct{}, 1)
+	r.store.OnChange(func(topics []string) {
+		if slices.Contains(topics, models.AllTopics) { // sent once it listens
+			select {
+			case listening <- struct{}{}:
+			default:
+			}
+		}
+	})
 	work.Go(func() { r.store.Listen(ctx, func(err error) { t.Log(err) }) })
 	t.Cleanup(func() { stop(); work.Wait() })
 	server := httptest.NewServer(r.app)
 	t.Cleanup(server.Close)
 	r.address = server.Listener.Addr().String()
+	select {
+	case <-listening:
+	case <-ctx.Done():
+		t.Fatal("the server does not listen to the others")
+	}
 }
 
 // notebook echoes WebSocket messages, and keeps those that must not come.
