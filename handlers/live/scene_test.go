@@ -176,7 +176,7 @@ func (s scene) tell(topics ...string) {
 // beats lets every follower have its turn so many times.
 func (s scene) beats(n int) { s.pass(time.Duration(n) * keepAlive) }
 
-// pass lets time pass.
+// pass lets the time of the synctest bubble pass: nothing waits for real.
 func (s scene) pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
