@@ -34,7 +34,7 @@ func replicas(t *testing.T, k *cluster.Cluster) (a, b *server) {
 }
 
 // leads counts how often a server came to lead.
-func (s *server) leads() int { return strings.Count(s.log.String(), "this server leads") }
+func (s *server) leads() int { return strings.Count(s.log.String(), "became leader") }
 
 // Whoever of two servers is asked, one of them drives workspaces; when it is
 // paused for longer than its lease, or killed, the other does, and the old
