@@ -1,9 +1,6 @@
 package models
 
-import (
-	"database/sql"
-	"time"
-)
+import "time"
 
 // CreateAuthorization inserts a.
 func (q *Queries) CreateAuthorization(a *Authorization) error {
@@ -91,33 +88,4 @@ func (q *Queries) RevokeAgents(providerID int64, at time.Time, why Text, byAdmin
 	q.Touch("pool")
 	return q.db.Model(&Agent{}).Where("provider_id = ? AND revoked_at IS NULL", providerID).
 		Updates(map[string]any{"revoked_at": at, "revoked_why": why, "revoked_by_admin": byAdmin}).Error
-}
-
-// WorkspacesOnDevice lists the workspaces with an open share of a device, optionally
-// including the MIG instances of a GPU.
-func (q *Queries) WorkspacesOnDevice(device int64, instances bool) (list []Workspace, err error) {
-	of := "d.id = @id"
-	if instances {
-		of = "(d.id = @id OR d.parent_id = @id)"
-	}
-	return list, q.db.Where(`id IN (SELECT s.workspace_id FROM shares s JOIN devices d ON d.id = s.device_id
-		WHERE `+of+` AND s.until_at IS NULL)`, sql.Named("id", device)).Order("id").Find(&list).Error
-}
-
-// NeverUsed reports whether a device never had a share.
-func (q *Queries) NeverUsed(device int64) (bool, error) {
-	var n int64
-	err := q.db.Model(&Share{}).Where("device_id = ?", device).Limit(1).Count(&n).Error
-	return n == 0, err
-}
-
-// DeleteDevice deletes a device that never had a share, with its measurements.
-func (q *Queries) DeleteDevice(device int64) error {
-	q.Touch("pool")
-	for _, of := range []any{&DeviceState{}, &Telemetry{}} {
-		if err := q.db.Where("device_id = ?", device).Delete(of).Error; err != nil {
-			return err
-		}
-	}
-	return q.db.Delete(&Device{}, device).Error
 }

@@ -145,15 +145,10 @@ func (q *Queries) Audit(f AuditFilter, page Page) (entries []AuditEntry, err err
 }
 
 func (f AuditFilter) apply(db *gorm.DB) *gorm.DB {
-	for column, value := range map[string]string{"actor": f.Actor, "action": f.Action, "object": f.Object} {
-		if value != "" {
-			db = db.Where(column+" = ?", value)
-		}
-	}
-	for column, value := range map[string]int64{"object_id": f.ObjectID, "project_id": f.ProjectID} {
-		if value != 0 {
-			db = db.Where(column+" = ?", value)
-		}
+	// gorm skips the zero fields of a struct.
+	db = db.Where(&AuditEntry{Actor: f.Actor, Action: f.Action, Object: f.Object, ObjectID: f.ObjectID})
+	if f.ProjectID != 0 {
+		db = db.Where("project_id = ?", f.ProjectID)
 	}
 	if !f.From.IsZero() {
 		db = db.Where("at >= ?", f.From.UTC())

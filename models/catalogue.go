@@ -49,7 +49,7 @@ var texts = mustCatalogue()
 
 func mustCatalogue() (c catalogue) {
 	c.words, c.keys = map[string]map[string]wording{English: {}, Chinese: {}}, map[string]string{}
-	for name, into := range map[string]any{"en": ref(c.words[English]), "zh": ref(c.words[Chinese]), "former": &c.former} {
+	for name, into := range map[string]any{"en": new(c.words[English]), "zh": new(c.words[Chinese]), "former": &c.former} {
 		b, err := catalogueFiles.ReadFile("catalogue/" + name + ".json")
 		if err == nil {
 			err = json.Unmarshal(b, into)
@@ -63,8 +63,6 @@ func mustCatalogue() (c catalogue) {
 	}
 	return c
 }
-
-func ref[T any](v T) *T { return &v }
 
 // format is the format of a text in a language, in the form that its count
 // needs.

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,8 +17,8 @@ import (
 const (
 	// channel carries the changes between servers on one PostgreSQL.
 	channel = "weir_changes"
-	// AllTopics is the topic that stands for all others: changes of
-	// other servers may have been missed.
+	// AllTopics stands for all topics: changes of other servers may have been
+	// missed.
 	AllTopics = "*"
 
 	maxPayload = 7000 // bytes of a NOTIFY; PostgreSQL takes just below 8000
@@ -25,19 +27,15 @@ const (
 
 // notifyServers sends the changed topics to the other servers on this
 // PostgreSQL when the transaction commits.
-func (q *Queries) notifyServers(origin string) error {
+func (q *Queries) notifyServers() error {
 	if !q.postgres || len(q.topics) == 0 {
 		return nil
 	}
-	topics := make([]string, 0, len(q.topics))
-	for t := range q.topics {
-		topics = append(topics, t)
-	}
-	text := strings.Join(topics, " ")
+	text := strings.Join(slices.Collect(maps.Keys(q.topics)), " ")
 	if len(text) > maxPayload {
 		text = AllTopics
 	}
-	return q.db.Exec("SELECT pg_notify(?, ?)", channel, origin+" "+text).Error
+	return q.db.Exec("SELECT pg_notify(?, ?)", channel, q.origin+" "+text).Error
 }
 
 // Listen passes what other servers on the same PostgreSQL change to the
@@ -51,19 +49,12 @@ func (s *Store) Listen(ctx context.Context, onError func(error)) {
 		if err := s.listen(ctx); err != nil && ctx.Err() == nil {
 			onError(fmt.Errorf("changes of other servers are not heard: %w", err))
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(retryPause):
-		}
+		sleep(ctx, retryPause)
 	}
 }
 
 func (s *Store) listen(ctx context.Context) error {
-	db, err := s.write.DB()
-	if err != nil {
-		return err
-	}
-	conn, err := db.Conn(ctx)
+	conn, err := s.connection(ctx)
 	if err != nil {
 		return err
 	}
@@ -89,20 +80,15 @@ func (s *Store) receive(ctx context.Context, conn *pgx.Conn) error {
 	}
 	s.listening.Store(true)
 	defer s.listening.Store(false)
-	s.publish(map[string]bool{AllTopics: true}) // changes before LISTEN were missed
+	s.publish([]string{AllTopics}) // changes before LISTEN were missed
 	for {
 		n, err := conn.WaitForNotification(ctx)
 		if err != nil {
 			return err
 		}
 		origin, topics, _ := strings.Cut(n.Payload, " ")
-		if origin == s.origin {
-			continue
+		if origin != s.origin {
+			s.publish(strings.Fields(topics))
 		}
-		set := map[string]bool{}
-		for _, t := range strings.Fields(topics) {
-			set[t] = true
-		}
-		s.publish(set)
 	}
 }

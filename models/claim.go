@@ -18,11 +18,7 @@ func (s *Store) ClaimDatabase(ctx context.Context) (*Claim, error) {
 	if s.dialect != "postgres" {
 		return &Claim{}, nil
 	}
-	db, err := s.write.DB()
-	if err != nil {
-		return nil, err
-	}
-	conn, err := db.Conn(ctx)
+	conn, err := s.connection(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -44,9 +40,7 @@ func acquireClaim(ctx context.Context, conn *sql.Conn) error {
 		if waited >= timeout {
 			return errors.New("another weir serves from this database already")
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !sleep(ctx, pause) {
 			return ctx.Err()
 		}
 	}

@@ -5,16 +5,7 @@ import "time"
 // CountDecisions counts all decisions by outcome. Decisions are never deleted,
 // so the counts only grow.
 func (q *Queries) CountDecisions() (map[string]int64, error) {
-	var rows []struct {
-		Outcome string
-		N       int64
-	}
-	err := q.db.Model(&DecisionRecord{}).Select("outcome, COUNT(*) AS n").Group("outcome").Scan(&rows).Error
-	counts := map[string]int64{}
-	for _, r := range rows {
-		counts[r.Outcome] = r.N
-	}
-	return counts, err
+	return countBy[string](q.db.Model(&DecisionRecord{}), "outcome", "*")
 }
 
 // CreateDecisionRecord inserts d.

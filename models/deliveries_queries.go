@@ -25,10 +25,7 @@ func (q *Queries) Deliveries(f DeliveryFilter, page Page) (list []DeliveryView, 
 	if f.State != "" {
 		db = db.Where("deliveries.state = ?", f.State)
 	}
-	if page.After > 0 {
-		db = db.Where("deliveries.id < ?", page.After)
-	}
-	return list, db.Order("deliveries.id DESC").Limit(page.limit()).Find(&list).Error
+	return list, page.newest(db, "deliveries.id").Find(&list).Error
 }
 
 // Delivery finds one delivery.
@@ -106,7 +103,5 @@ func (q *Queries) sendAgain(which *gorm.DB) (int64, error) {
 // GivenUpSince reports whether another delivery of a webhook was given up since
 // a time.
 func (q *Queries) GivenUpSince(webhook, other int64, since time.Time) (bool, error) {
-	var n int64
-	err := q.db.Model(&Delivery{}).Where("webhook_id = ? AND id <> ? AND state = ? AND finished_at >= ?", webhook, other, DeliveryGivenUp, since).Count(&n).Error
-	return n > 0, err
+	return exists(q.db.Model(&Delivery{}).Where("webhook_id = ? AND id <> ? AND state = ? AND finished_at >= ?", webhook, other, DeliveryGivenUp, since))
 }

@@ -49,16 +49,7 @@ func (q *Queries) DepartmentsByNames(names []string) (list []Department, err err
 
 // DepartmentNames maps ids of departments to names.
 func (q *Queries) DepartmentNames(ids []int64) (map[int64]string, error) {
-	names := map[int64]string{}
-	if len(ids) == 0 {
-		return names, nil
-	}
-	var list []Department
-	err := q.db.Select("id, name").Where("id IN ?", ids).Find(&list).Error
-	for _, d := range list {
-		names[d.ID] = d.Name
-	}
-	return names, err
+	return namesByID(q.db.Model(&Department{}).Where("id IN ?", ids))
 }
 
 // CountDepartmentPeople counts the accounts in a department.
@@ -68,38 +59,19 @@ func (q *Queries) CountDepartmentPeople(id int64) (n int64, err error) {
 
 // DepartmentSums adds up several departments with a fixed number of queries.
 func (q *Queries) DepartmentSums(ids []int64) (map[int64]DepartmentSums, error) {
-	var people, projects []struct{ ID, N int64 }
-	err := q.db.Model(&User{}).Select("department_id AS id, COUNT(*) AS n").
-		Where("department_id IN ?", ids).Group("department_id").Scan(&people).Error
+	people, err := countBy[int64](q.db.Model(&User{}).Where("department_id IN ?", ids), "department_id", "*")
 	if err != nil {
 		return nil, err
 	}
-	err = q.db.Table("members").Select("users.department_id AS id, COUNT(DISTINCT members.project_id) AS n").
-		Joins("JOIN users ON users.id = members.user_id").
-		Where("users.department_id IN ? AND members.removed_at IS NULL", ids).Group("users.department_id").Scan(&projects).Error
+	projects, err := countBy[int64](q.db.Table("members").Joins("JOIN users ON users.id = members.user_id").
+		Where("users.department_id IN ? AND members.removed_at IS NULL", ids), "users.department_id", "DISTINCT members.project_id")
 	if err != nil {
 		return nil, err
 	}
-	var inUse []struct {
-		ID int64
-		Resources
-	}
-	err = q.db.Model(&Workspace{}).Select("users.department_id AS id, "+usageColumns).
-		Joins("JOIN users ON users.id = workspaces.user_id").
-		Where("users.department_id IN ? AND workspaces.state IN ?", ids, HoldingStates).Group("users.department_id").Scan(&inUse).Error
-	sums := map[int64]DepartmentSums{}
-	for _, p := range people {
-		sums[p.ID] = DepartmentSums{People: p.N}
-	}
-	for _, p := range projects {
-		s := sums[p.ID]
-		s.Projects = p.N
-		sums[p.ID] = s
-	}
-	for _, h := range inUse {
-		s := sums[h.ID]
-		s.InUse = h.Resources
-		sums[h.ID] = s
+	inUse, err := inUseBy(q.db.Joins("JOIN users ON users.id = workspaces.user_id").Where("users.department_id IN ?", ids), "users.department_id")
+	sums := make(map[int64]DepartmentSums, len(ids))
+	for _, id := range ids {
+		sums[id] = DepartmentSums{People: people[id], Projects: projects[id], InUse: inUse[id]}
 	}
 	return sums, err
 }

@@ -20,9 +20,7 @@ func (q *Queries) DeleteEnvironment(id int64) error {
 
 // EnvironmentUsed reports whether a workspace, live or ended, refers to it.
 func (q *Queries) EnvironmentUsed(id int64) (bool, error) {
-	var n int64
-	err := q.db.Model(&Workspace{}).Where("environment_id = ?", id).Limit(1).Count(&n).Error
-	return n > 0, err
+	return exists(q.db.Model(&Workspace{}).Where("environment_id = ?", id))
 }
 
 // Environment finds a catalogue entry.

@@ -100,6 +100,11 @@ func Conflict(format string, args ...any) *Error {
 	return &Error{Kind: KindConflict, Message: Say(format, args...)}
 }
 
+// conflictAt is a Conflict that names a field.
+func conflictAt(field string, reason, message Text) *Error {
+	return &Error{Kind: KindConflict, Message: message, Fields: []Field{{Name: field, Reason: reason}}}
+}
+
 // ErrStale is inside the Conflict of a change to an old version.
 var ErrStale = errors.New("stale version")
 

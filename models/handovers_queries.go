@@ -59,8 +59,7 @@ func isActive(table string) string {
 
 // FormerMembers lists the former members of a project, by id.
 func (q *Queries) FormerMembers(scope Scope, projectID int64, page Page) (list []FormerMember, err error) {
-	err = q.formerMembers(scope, projectID).Where("members.id > ?", page.After).Order("members.id").Limit(page.limit()).Find(&list).Error
-	return list, err
+	return list, page.oldest(q.formerMembers(scope, projectID), "members.id").Find(&list).Error
 }
 
 // FormerMember finds a former member of a project.
@@ -116,20 +115,18 @@ func (q *Queries) HandoversOf(projectID, memberID int64) (list []Handover, err e
 
 // Holder returns what decides about a member's write access now.
 func (q *Queries) Holder(projectID, memberID int64) (h Holder, err error) {
-	var row struct {
-		EndsAt    *time.Time
-		RemovedAt *time.Time
-		Until     *time.Time
+	var member struct {
+		Member
+		EndsAt *time.Time
 	}
-	err = q.db.Table("members").Select("projects.ends_at, members.removed_at, members.until").
+	err = q.db.Table("members").Select("members.*, projects.ends_at").
 		Joins("JOIN projects ON projects.id = members.project_id").
-		Where("members.project_id = ? AND members.id = ?", projectID, memberID).Take(&row).Error
+		Where("members.project_id = ? AND members.id = ?", projectID, memberID).Take(&member).Error
 	if err != nil {
 		return h, found(err, "member")
 	}
 	now := q.Now()
-	h = Holder{ProjectID: projectID, MemberID: memberID, Ended: row.EndsAt != nil && !now.Before(*row.EndsAt),
-		Left: !Member{RemovedAt: row.RemovedAt, Until: row.Until}.Active(now)}
+	h = Holder{ProjectID: projectID, MemberID: memberID, Ended: member.EndsAt != nil && !now.Before(*member.EndsAt), Left: !member.Active(now)}
 	return h, q.db.Table("handovers").Joins("JOIN members ON members.id = handovers.member_id").
 		Where("handovers.to_member_id = ? AND NOT "+isActive("members"), memberID, now).
 		Order("handovers.member_id").Pluck("handovers.member_id", &h.Inherits).Error

@@ -52,7 +52,5 @@ func (q *Queries) ProjectsGivenBy(identityID int64) (projects []int64, err error
 
 // WasGivenBy reports whether a membership came from an identity's group.
 func (q *Queries) WasGivenBy(identityID, memberID int64) (bool, error) {
-	var n int64
-	err := q.db.Model(&IdentityMember{}).Where("identity_id = ? AND member_id = ?", identityID, memberID).Count(&n).Error
-	return n > 0, err
+	return exists(q.db.Model(&IdentityMember{}).Where("identity_id = ? AND member_id = ?", identityID, memberID))
 }

@@ -1,8 +1,9 @@
 package models
 
 import (
+	"maps"
 	"regexp"
-	"sort"
+	"slices"
 	"strings"
 )
 
@@ -44,12 +45,7 @@ func (l LaunchParameters) checkEnv(prefix string, p *Problems) {
 		p.Add(prefix+"env", "must have at most %d variables", 100)
 		return
 	}
-	names := make([]string, 0, len(l.Env))
-	for name := range l.Env {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(l.Env)) {
 		value := l.Env[name]
 		switch {
 		case !envName.MatchString(name):
@@ -65,12 +61,9 @@ func (l LaunchParameters) checkEnv(prefix string, p *Problems) {
 // reservedEnv reports whether isolation, identity or the share of a GPU depends
 // on a variable.
 func reservedEnv(name string) bool {
-	for _, prefix := range []string{"WEIR_", "NVIDIA_", "CUDA_VISIBLE", "CUDA_MPS_", "CUDA_DEVICE", "JUPYTER_TOKEN", "JUPYTERHUB_", "LD_", "NB_PREFIX"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return name == "HOME" || name == "PATH" || name == "USER"
+	prefixes := []string{"WEIR_", "NVIDIA_", "CUDA_VISIBLE", "CUDA_MPS_", "CUDA_DEVICE", "JUPYTER_TOKEN", "JUPYTERHUB_", "LD_", "NB_PREFIX"}
+	return name == "HOME" || name == "PATH" || name == "USER" ||
+		slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // ParseEnv reads environment variables, one NAME=VALUE a line; empty lines
@@ -98,9 +91,8 @@ func ParseEnv(field, text string, p *Problems) map[string]string {
 // FormatEnv is the inverse of ParseEnv, with sorted names.
 func FormatEnv(env map[string]string) string {
 	lines := make([]string, 0, len(env))
-	for name, value := range env {
-		lines = append(lines, name+"="+value)
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		lines = append(lines, name+"="+env[name])
 	}
-	sort.Strings(lines)
 	return strings.Join(lines, "\n")
 }

@@ -79,7 +79,7 @@ func (q *Queries) messagesOf(n Notification, to []int64) (list []Delivery, err e
 	if n.Kind == NotificationTest || n.Kind == NotificationGivenUp {
 		return nil, nil
 	}
-	if err := q.lockRows("SELECT id FROM webhooks WHERE enabled ORDER BY id FOR KEY SHARE"); err != nil {
+	if err := q.lock("SELECT id FROM webhooks WHERE enabled ORDER BY id FOR KEY SHARE"); err != nil {
 		return nil, err
 	}
 	var hooks []Webhook
@@ -110,11 +110,7 @@ func (q *Queries) Queue(list []Delivery) error {
 
 // Notifications lists a user's notifications, newest first.
 func (q *Queries) Notifications(userID int64, page Page) (list []Notification, err error) {
-	db := q.db.Where("user_id = ?", userID)
-	if page.After > 0 {
-		db = db.Where("id < ?", page.After)
-	}
-	return list, db.Order("id DESC").Limit(page.limit()).Find(&list).Error
+	return list, page.newest(q.db.Where("user_id = ?", userID), "id").Find(&list).Error
 }
 
 // Notification finds one of a user's notifications.

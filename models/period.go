@@ -51,11 +51,10 @@ type Extension struct {
 
 // Requested is the request for the extension.
 func (e Extension) Requested() Requested {
-	later := e.Later
 	if e.Kind == RequestPeriod {
-		return Requested{Period: &PeriodSpec{ProjectID: e.ProjectID, EndsAt: &later}}
+		return Requested{Period: &PeriodSpec{ProjectID: e.ProjectID, EndsAt: new(e.Later)}}
 	}
-	return Requested{Deadline: &DeadlineSpec{ProjectID: e.ProjectID, Until: &later}}
+	return Requested{Deadline: &DeadlineSpec{ProjectID: e.ProjectID, Until: new(e.Later)}}
 }
 
 // Over reports whether the end has come.

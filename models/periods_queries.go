@@ -114,9 +114,9 @@ func (q *Queries) TermOf(memberID int64) (t Term, err error) {
 	return t, found(err, "member")
 }
 
-// ProjectsOf finds some projects in scope.
+// ProjectsOf finds those of some projects that are in scope, by id.
 func (q *Queries) ProjectsOf(scope Scope, ids []int64) (list []Project, err error) {
-	return list, scope.projects(q.db, "projects.id").Where("id IN ?", ids).Order("id").Limit(PageSize).Find(&list).Error
+	return list, scope.projects(q.db, "projects.id").Where("id IN ?", ids).Order("id").Find(&list).Error
 }
 
 // Participation is a present membership with its project's name, also after

@@ -1,6 +1,7 @@
 package models
 
 import (
+	"database/sql"
 	"database/sql/driver"
 	"encoding/json"
 	"fmt"
@@ -100,10 +101,8 @@ func CheckPermissions(standardSet string, names []string, p *Problems) []string 
 
 // Permission finds a permission by its name; 0 when there is none.
 func Permission(name string) Permissions {
-	if i := slices.Index(permissionNames, name); i >= 0 {
-		return 1 << i
-	}
-	return 0
+	p, _ := ParsePermissions([]string{name})
+	return p
 }
 
 // PermissionNames returns the names of all permissions, in display order.
@@ -153,16 +152,11 @@ func (p Permissions) Value() (driver.Value, error) {
 // Scan reads the set from a database. It ignores unknown names, of newer
 // versions.
 func (p *Permissions) Scan(value any) error {
+	var raw sql.NullString
 	var names []string
-	var err error
-	switch v := value.(type) {
-	case nil:
-	case string:
-		err = json.Unmarshal([]byte(v), &names)
-	case []byte:
-		err = json.Unmarshal(v, &names)
-	default:
-		err = fmt.Errorf("models: permissions in a %T", value)
+	err := raw.Scan(value)
+	if err == nil && raw.Valid {
+		err = json.Unmarshal([]byte(raw.String), &names)
 	}
 	known, _ := ParsePermissions(slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(permissionNames, name) }))
 	*p = known

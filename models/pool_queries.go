@@ -1,6 +1,7 @@
 package models
 
 import (
+	"database/sql"
 	"time"
 
 	"gorm.io/gorm"
@@ -9,7 +10,7 @@ import (
 // LockPool serialises placement: no other transaction allocates shares before
 // this one ends. Lock the project first where both are needed.
 func (q *Queries) LockPool() error {
-	return q.lockRows("SELECT id FROM pool_lock WHERE id = 1 FOR NO KEY UPDATE")
+	return q.lock("SELECT id FROM pool_lock WHERE id = 1 FOR NO KEY UPDATE")
 }
 
 // PoolVersion counts the transactions that have changed providers, devices or
@@ -71,17 +72,6 @@ func (q *Queries) TransitionProvider(p *Provider, from string) error {
 	return res.Error
 }
 
-// ProvidersLastSeen is the time of each provider's last heartbeat.
-func (q *Queries) ProvidersLastSeen() (map[int64]time.Time, error) {
-	var rows []Provider
-	err := q.db.Select("id, seen_at").Find(&rows).Error
-	seen := make(map[int64]time.Time, len(rows))
-	for _, p := range rows {
-		seen[p.ID] = p.SeenAt
-	}
-	return seen, err
-}
-
 // Provider finds a provider.
 func (q *Queries) Provider(id int64) (p Provider, err error) {
 	return p, found(q.db.Take(&p, id).Error, "provider")
@@ -135,6 +125,23 @@ func (q *Queries) DevicesOf(providerID int64) (devices []Device, err error) {
 // Device finds a device.
 func (q *Queries) Device(id int64) (d Device, err error) {
 	return d, found(q.db.Take(&d, id).Error, "device")
+}
+
+// NeverUsed reports whether a device never had a share.
+func (q *Queries) NeverUsed(device int64) (bool, error) {
+	used, err := exists(q.db.Model(&Share{}).Where("device_id = ?", device))
+	return !used, err
+}
+
+// DeleteDevice deletes a device that never had a share, with its measurements.
+func (q *Queries) DeleteDevice(device int64) error {
+	q.Touch("pool")
+	for _, of := range []any{&DeviceState{}, &Telemetry{}} {
+		if err := q.db.Where("device_id = ?", device).Delete(of).Error; err != nil {
+			return err
+		}
+	}
+	return q.db.Delete(&Device{}, device).Error
 }
 
 // CreateShare inserts s.
@@ -226,9 +233,23 @@ func (q *Queries) OpenSharesAt(providerID int64) (n int64, err error) {
 }
 
 // WorkspacesAtProvider lists the workspaces with an open share at a provider.
-func (q *Queries) WorkspacesAtProvider(providerID int64) (list []Workspace, err error) {
+func (q *Queries) WorkspacesAtProvider(providerID int64) ([]Workspace, error) {
+	return q.workspacesOn("d.provider_id = @id", providerID)
+}
+
+// WorkspacesOnDevice lists the workspaces with an open share of a device, optionally
+// including the MIG instances of a GPU.
+func (q *Queries) WorkspacesOnDevice(device int64, instances bool) ([]Workspace, error) {
+	if instances {
+		return q.workspacesOn("(d.id = @id OR d.parent_id = @id)", device)
+	}
+	return q.workspacesOn("d.id = @id", device)
+}
+
+// workspacesOn lists the workspaces with an open share of some devices d.
+func (q *Queries) workspacesOn(devices string, id int64) (list []Workspace, err error) {
 	return list, q.db.Where(`id IN (SELECT s.workspace_id FROM shares s JOIN devices d ON d.id = s.device_id
-		WHERE d.provider_id = ? AND s.until_at IS NULL)`, providerID).Order("id").Find(&list).Error
+		WHERE `+devices+` AND s.until_at IS NULL)`, sql.Named("id", id)).Order("id").Find(&list).Error
 }
 
 // SharesWithOtherEnd lists the open shares at a provider that have no end, or

@@ -1,6 +1,10 @@
 package models
 
-import "time"
+import (
+	"time"
+
+	"gorm.io/gorm"
+)
 
 // CreateProject inserts p; a taken name is a Conflict.
 func (q *Queries) CreateProject(p *Project) error {
@@ -20,11 +24,7 @@ func (q *Queries) UpdateProject(p *Project) error {
 }
 
 func nameTaken(err error, what, name string) error {
-	if Duplicate(err) {
-		return &Error{Kind: KindConflict, Message: Say("Another %s named %s already exists.", Say(what), name),
-			Fields: []Field{{Name: "name", Reason: Say("is already taken")}}}
-	}
-	return err
+	return taken(err, "name", Say("Another %s named %s already exists.", Say(what), name))
 }
 
 // Project finds a project in scope.
@@ -35,7 +35,7 @@ func (q *Queries) Project(scope Scope, id int64) (p Project, err error) {
 // LockProjectRow makes this transaction the only one that changes the
 // project's roles, members or workspaces.
 func (q *Queries) LockProjectRow(id int64) error {
-	return q.lockRows("SELECT id FROM projects WHERE id = ? FOR NO KEY UPDATE", id)
+	return q.lock("SELECT id FROM projects WHERE id = ? FOR NO KEY UPDATE", id)
 }
 
 // LockProject locks the project's row and returns it.
@@ -97,8 +97,7 @@ func (q *Queries) CreateMember(m *Member) error {
 	q.changeAllocation(m.ProjectID)
 	err := q.db.Create(m).Error
 	if Duplicate(err) {
-		return &Error{Kind: KindConflict, Message: Say("This person is already a member."),
-			Fields: []Field{{Name: "email", Reason: Say("is already a member")}}}
+		return conflictAt("email", Say("is already a member"), Say("This person is already a member."))
 	}
 	return err
 }
@@ -123,74 +122,49 @@ func (q *Queries) Membership(projectID, userID int64) (m Member, err error) {
 	return m, found(q.db.Where("project_id = ? AND user_id = ?", projectID, userID).Take(&m).Error, "member")
 }
 
-const memberColumns = `members.*, users.name AS user_name, users.email AS user_email,
-	COALESCE((SELECT departments.name FROM departments WHERE departments.id = users.department_id), '') AS department,
-	roles.name AS role_name, roles.permission AS permission, roles.permissions AS role_permissions,
-	roles.limit_gpu_cores, roles.limit_gpu_memory_mib, roles.limit_cpu_milli, roles.limit_memory_mib, roles.limit_storage_mib`
+// memberViews selects present members with their names and roles.
+func (q *Queries) memberViews(scope Scope) *gorm.DB {
+	return scope.projects(q.db.Table("members"), "members.project_id").Select(`members.*, users.name AS user_name, users.email AS user_email,
+			COALESCE((SELECT departments.name FROM departments WHERE departments.id = users.department_id), '') AS department,
+			roles.name AS role_name, roles.permission AS permission, roles.permissions AS role_permissions,
+			roles.limit_gpu_cores, roles.limit_gpu_memory_mib, roles.limit_cpu_milli, roles.limit_memory_mib, roles.limit_storage_mib`).
+		Joins("JOIN users ON users.id = members.user_id").
+		Joins("JOIN roles ON roles.id = members.role_id").
+		Where("members.removed_at IS NULL")
+}
 
 // Members lists a project's present members with their names and roles.
 func (q *Queries) Members(scope Scope, projectID int64, page Page) (members []MemberView, err error) {
-	err = scope.projects(q.db.Table("members"), "members.project_id").Select(memberColumns).
-		Joins("JOIN users ON users.id = members.user_id").
-		Joins("JOIN roles ON roles.id = members.role_id").
-		Where("members.project_id = ? AND members.removed_at IS NULL AND members.id > ?", projectID, page.After).
-		Order("members.id").Limit(page.limit()).Find(&members).Error
-	return members, err
+	db := q.memberViews(scope).Where("members.project_id = ?", projectID)
+	return members, page.oldest(db, "members.id").Find(&members).Error
 }
 
 // MembershipsOf lists a user's active memberships with their roles.
 func (q *Queries) MembershipsOf(userID int64, now time.Time) (members []MemberView, err error) {
-	err = q.db.Table("members").Select(memberColumns).
-		Joins("JOIN users ON users.id = members.user_id").
-		Joins("JOIN roles ON roles.id = members.role_id").
-		Where("members.user_id = ? AND members.removed_at IS NULL AND (members.until IS NULL OR members.until > ?)", userID, now).
+	return members, q.memberViews(Everything).Where("members.user_id = ? AND (members.until IS NULL OR members.until > ?)", userID, now).
 		Order("members.project_id").Limit(1000).Find(&members).Error
-	return members, err
 }
 
-const allocatedColumns = `CAST(COALESCE(SUM(roles.limit_gpu_cores), 0) AS BIGINT) AS gpu_cores,
-	CAST(COALESCE(SUM(roles.limit_gpu_memory_mib), 0) AS BIGINT) AS gpu_memory_mib,
-	CAST(COALESCE(SUM(roles.limit_cpu_milli), 0) AS BIGINT) AS cpu_milli,
-	CAST(COALESCE(SUM(roles.limit_memory_mib), 0) AS BIGINT) AS memory_mib,
-	CAST(COALESCE(SUM(roles.limit_storage_mib), 0) AS BIGINT) AS storage_mib`
-
 // AllocatedLimits is Σ over present members of their role's limit.
-func (q *Queries) AllocatedLimits(projectID int64) (r Resources, err error) {
-	err = q.db.Table("members").Select(allocatedColumns).
-		Joins("JOIN roles ON roles.id = members.role_id").
-		Where("members.project_id = ? AND members.removed_at IS NULL", projectID).Scan(&r).Error
-	return r, err
+func (q *Queries) AllocatedLimits(projectID int64) (Resources, error) {
+	sums, err := q.allocatedTo([]int64{projectID})
+	return sums[projectID].Allocated, err
 }
 
 // MemberView finds a present member with its names and role.
 func (q *Queries) MemberView(scope Scope, projectID, id int64) (m MemberView, err error) {
-	err = scope.projects(q.db.Table("members"), "members.project_id").Select(memberColumns).
-		Joins("JOIN users ON users.id = members.user_id").
-		Joins("JOIN roles ON roles.id = members.role_id").
-		Where("members.project_id = ? AND members.id = ? AND members.removed_at IS NULL", projectID, id).Take(&m).Error
-	return m, found(err, "member")
+	return m, found(q.memberViews(scope).Where("members.project_id = ? AND members.id = ?", projectID, id).Take(&m).Error, "member")
 }
 
 // MembersWithRole lists the present members with a role.
 func (q *Queries) MembersWithRole(projectID, roleID int64) (members []MemberView, err error) {
-	err = q.db.Table("members").Select(memberColumns).
-		Joins("JOIN users ON users.id = members.user_id").
-		Joins("JOIN roles ON roles.id = members.role_id").
-		Where("members.project_id = ? AND members.role_id = ? AND members.removed_at IS NULL", projectID, roleID).
+	return members, q.memberViews(Everything).Where("members.project_id = ? AND members.role_id = ?", projectID, roleID).
 		Order("members.id").Find(&members).Error
-	return members, err
 }
 
 // CountRoleMembers counts a project's present members by role.
 func (q *Queries) CountRoleMembers(projectID int64) (map[int64]int64, error) {
-	var rows []struct{ RoleID, N int64 }
-	err := q.db.Model(&Member{}).Select("role_id, COUNT(*) AS n").
-		Where("project_id = ? AND removed_at IS NULL", projectID).Group("role_id").Scan(&rows).Error
-	counts := map[int64]int64{}
-	for _, r := range rows {
-		counts[r.RoleID] = r.N
-	}
-	return counts, err
+	return countBy[int64](q.db.Model(&Member{}).Where("project_id = ? AND removed_at IS NULL", projectID), "role_id", "*")
 }
 
 // Sums are a project's totals: what is allocated and what is in use.
@@ -205,26 +179,15 @@ func (q *Queries) ProjectSums(ids []int64) (map[int64]Sums, error) {
 	if err != nil {
 		return nil, err
 	}
-	var inUse []struct {
-		ID int64
-		Resources
-	}
-	if err := q.db.Model(&Workspace{}).Select("project_id AS id, "+usageColumns).
-		Where("project_id IN ? AND state IN ?", ids, HoldingStates).Group("project_id").Scan(&inUse).Error; err != nil {
+	inUse, err := q.InUseByProjects(ids)
+	if err != nil {
 		return nil, err
 	}
-	var live []struct{ ID, N int64 }
-	err = q.db.Model(&Workspace{}).Select("project_id AS id, COUNT(*) AS n").
-		Where("project_id IN ? AND state IN ?", ids, LiveStates).Group("project_id").Scan(&live).Error
-	for _, h := range inUse {
-		s := sums[h.ID]
-		s.InUse = h.Resources
-		sums[h.ID] = s
-	}
-	for _, l := range live {
-		s := sums[l.ID]
-		s.Live = l.N
-		sums[l.ID] = s
+	live, err := countBy[int64](q.db.Model(&Workspace{}).Where("project_id IN ? AND state IN ?", ids, LiveStates), "project_id", "*")
+	for _, id := range ids {
+		s := sums[id]
+		s.InUse, s.Live = inUse[id], live[id]
+		sums[id] = s
 	}
 	return sums, err
 }
@@ -236,7 +199,7 @@ func (q *Queries) allocatedTo(ids []int64) (map[int64]Sums, error) {
 		N  int64
 		Resources
 	}
-	err := q.db.Table("members").Select("members.project_id AS id, COUNT(*) AS n, "+allocatedColumns).
+	err := q.db.Table("members").Select("members.project_id AS id, COUNT(*) AS n, "+sumColumns("roles.limit_")).
 		Joins("JOIN roles ON roles.id = members.role_id").
 		Where("members.project_id IN ? AND members.removed_at IS NULL", ids).Group("members.project_id").Scan(&rows).Error
 	sums := map[int64]Sums{}
@@ -259,14 +222,7 @@ func (q *Queries) ProjectsByID(ids []int64) (map[int64]Project, error) {
 
 // ProjectNames lists the ids and names of the projects in scope, by id.
 func (q *Queries) ProjectNames(scope Scope, page Page) (list []Project, err error) {
-	db := scope.projects(q.db.Select("id, name"), "projects.id").Where("id > ?", page.After).Order("id").Limit(page.limit())
-	return list, db.Find(&list).Error
-}
-
-// ProjectNamesOf finds the ids and names of those of some projects that are in
-// scope.
-func (q *Queries) ProjectNamesOf(scope Scope, ids []int64) (list []Project, err error) {
-	return list, scope.projects(q.db.Select("id, name"), "projects.id").Where("id IN ?", ids).Order("id").Find(&list).Error
+	return list, page.oldest(scope.projects(q.db.Select("id, name"), "projects.id"), "id").Find(&list).Error
 }
 
 // ProjectByName finds a project in scope.

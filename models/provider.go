@@ -1,6 +1,9 @@
 package models
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Provider is a machine that lends GPUs.
 type Provider struct {
@@ -105,10 +108,7 @@ func (d Device) Exclusive() bool { return d.Sharing == SharingExclusive || d.Par
 
 // PhysicalID is the physical GPU that a device is, or is an instance of.
 func (d Device) PhysicalID() int64 {
-	if d.ParentID != nil {
-		return *d.ParentID
-	}
-	return d.ID
+	return *cmp.Or(d.ParentID, &d.ID)
 }
 
 // Changing reports whether the wanted sharing mode is not in effect yet. Only

@@ -17,12 +17,8 @@ type QueueEntry struct {
 
 // Queued lists all queued workspaces, oldest first.
 func (q *Queries) Queued() (list []QueuedView, err error) {
-	return list, q.db.Table("workspaces").
-		Select(`workspaces.*, projects.name AS project_name, users.name AS user_name, environments.name AS environment_name,
-			projects.priority AS project_priority, projects.quota_gpu_cores AS project_quota`).
-		Joins("JOIN projects ON projects.id = workspaces.project_id").
-		Joins("JOIN users ON users.id = workspaces.user_id").
-		Joins("JOIN environments ON environments.id = workspaces.environment_id").
+	return list, q.workspaceViews(Everything).
+		Select(workspaceColumns+", projects.priority AS project_priority, projects.quota_gpu_cores AS project_quota").
 		Where("workspaces.state = ?", StateQueued).Order("workspaces.id").Find(&list).Error
 }
 
@@ -68,7 +64,7 @@ func (q *Queries) PeriodEnds() (map[int64]*time.Time, error) {
 	err := q.db.Table("workspaces").Select("workspaces.id, members.until, projects.ends_at").
 		Joins("JOIN members ON members.id = workspaces.member_id").
 		Joins("JOIN projects ON projects.id = workspaces.project_id").
-		Where("workspaces.state IN ? AND (members.until IS NOT NULL OR projects.ends_at IS NOT NULL)", HoldingStates).Find(&rows).Error
+		Where("workspaces.state IN ? AND (members.until IS NOT NULL OR projects.ends_at IS NOT NULL)", InUseStates).Find(&rows).Error
 	ends := make(map[int64]*time.Time, len(rows))
 	for _, r := range rows {
 		ends[r.ID] = r.Until

@@ -159,8 +159,7 @@ func clone[T any](p *T) *T {
 	if p == nil {
 		return nil
 	}
-	v := *p
-	return &v
+	return new(*p)
 }
 
 // RequestView is a request with names.

@@ -55,21 +55,15 @@ func (q *Queries) Request(id int64) (r RequestView, err error) {
 // RequestsOf lists a person's requests, newest first; page.After is the last id
 // of the page before.
 func (q *Queries) RequestsOf(user int64, page Page) (list []RequestView, err error) {
-	db := q.requests().Where("quota_requests.requester_id = ?", user)
-	if page.After > 0 {
-		db = db.Where("quota_requests.id < ?", page.After)
-	}
-	return list, db.Order("quota_requests.id DESC").Limit(page.limit()).Find(&list).Error
+	return list, page.newest(q.requests().Where("quota_requests.requester_id = ?", user), "quota_requests.id").Find(&list).Error
 }
 
 // CountPendingOf counts a person's pending requests and locks their number until
 // the transaction ends.
 func (q *Queries) CountPendingOf(user int64) (n int64, err error) {
-	if q.postgres {
-		const class = 0x7271 << 32 // "rq": apart from other advisory locks
-		if err := q.db.Exec("SELECT pg_advisory_xact_lock(?)", class+user).Error; err != nil {
-			return 0, err
-		}
+	const class = 0x7271 << 32 // "rq", unlike other advisory locks
+	if err := q.lock("SELECT pg_advisory_xact_lock(?)", class+user); err != nil {
+		return 0, err
 	}
 	return n, q.db.Model(&QuotaRequest{}).Where("requester_id = ? AND state = ?", user, RequestPending).Count(&n).Error
 }
@@ -90,19 +84,15 @@ func (d DecidableRequests) apply(db *gorm.DB) *gorm.DB {
 
 // PendingRequests lists pending requests, oldest first.
 func (q *Queries) PendingRequests(d DecidableRequests, page Page) (list []RequestView, err error) {
-	err = d.apply(q.requests()).Where("quota_requests.state = ? AND quota_requests.id > ?", RequestPending, page.After).
-		Order("quota_requests.id").Limit(page.limit()).Find(&list).Error
-	return list, err
+	db := d.apply(q.requests()).Where("quota_requests.state = ?", RequestPending)
+	return list, page.oldest(db, "quota_requests.id").Find(&list).Error
 }
 
 // ClosedRequests lists decided and withdrawn requests, newest first; page.After
 // is the last id of the page before.
 func (q *Queries) ClosedRequests(d DecidableRequests, page Page) (list []RequestView, err error) {
 	db := d.apply(q.requests()).Where("quota_requests.state <> ?", RequestPending)
-	if page.After > 0 {
-		db = db.Where("quota_requests.id < ?", page.After)
-	}
-	return list, db.Order("quota_requests.id DESC").Limit(page.limit()).Find(&list).Error
+	return list, page.newest(db, "quota_requests.id").Find(&list).Error
 }
 
 // CountPending counts pending requests.
@@ -130,12 +120,7 @@ func (q *Queries) SetOvercommit(o *Overcommit) error {
 
 // AllocatedQuotas is Σ of the quotas of projects whose period of use is not over.
 func (q *Queries) AllocatedQuotas(now time.Time) (r Resources, err error) {
-	err = q.db.Table("projects").Select(`CAST(COALESCE(SUM(quota_gpu_cores), 0) AS BIGINT) AS gpu_cores,
-		CAST(COALESCE(SUM(quota_gpu_memory_mib), 0) AS BIGINT) AS gpu_memory_mib,
-		CAST(COALESCE(SUM(quota_cpu_milli), 0) AS BIGINT) AS cpu_milli,
-		CAST(COALESCE(SUM(quota_memory_mib), 0) AS BIGINT) AS memory_mib,
-		CAST(COALESCE(SUM(quota_storage_mib), 0) AS BIGINT) AS storage_mib`).
-		Where("ends_at IS NULL OR ends_at > ?", now).Scan(&r).Error
+	err = q.db.Table("projects").Select(sumColumns("quota_")).Where("ends_at IS NULL OR ends_at > ?", now).Scan(&r).Error
 	return r, err
 }
 

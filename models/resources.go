@@ -1,6 +1,9 @@
 package models
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // MaxAmount is the maximum amount of a resource, so that no sum over a million
 // rows overflows.
@@ -118,12 +121,5 @@ func FormatMiB(mib int64) string {
 }
 
 func trimFloat(f float64) string {
-	s := fmt.Sprintf("%.2f", f)
-	for s[len(s)-1] == '0' {
-		s = s[:len(s)-1]
-	}
-	if s[len(s)-1] == '.' {
-		s = s[:len(s)-1]
-	}
-	return s
+	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", f), "0"), ".")
 }

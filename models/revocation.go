@@ -70,18 +70,17 @@ func (q *Queries) revoke(key string) {
 
 // recordRevocation numbers what this transaction revokes. It comes last: from
 // here to the commit no other transaction gets a number.
-func (q *Queries) recordRevocation(origin string) (number int64, err error) {
+func (q *Queries) recordRevocation() error {
 	if len(q.revoked) == 0 {
-		return 0, nil
+		return nil
 	}
-	if q.postgres {
-		if err := q.db.Exec("SELECT pg_advisory_xact_lock(?)", revocationLock).Error; err != nil {
-			return 0, err
-		}
+	if err := q.lock("SELECT pg_advisory_xact_lock(?)", revocationLock); err != nil {
+		return err
 	}
-	r := Revocation{At: q.Now(), Origin: origin, Keys: strings.Join(q.revoked, " ")}
-	err = q.db.Create(&r).Error
-	return r.Number, err
+	r := Revocation{At: q.Now(), Origin: q.origin, Keys: strings.Join(q.revoked, " ")}
+	err := q.db.Create(&r).Error
+	q.revocation = r.Number
+	return err
 }
 
 // InRevokingTx is InTx for transactions that may take rights away: when it
@@ -137,9 +136,6 @@ func (s *Store) waitForServers(ctx context.Context, number int64) error {
 			return Unavailable(err, "The change was saved, but some portal servers may still have open connections. They are closed within %d seconds.",
 				int64(evictAfter/time.Second))
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+		sleep(ctx, pause)
 	}
 }

@@ -208,10 +208,7 @@ func (l *ServerLease) watchExpiry(ctx context.Context) {
 			l.store.cutAll()
 			remaining = pollInterval
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(min(remaining, pollInterval)):
-		}
+		sleep(ctx, min(remaining, pollInterval))
 	}
 }
 

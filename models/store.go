@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -168,6 +170,15 @@ func (s *Store) Ping(ctx context.Context) error {
 	return db.PingContext(ctx)
 }
 
+// connection takes a connection out of the pool.
+func (s *Store) connection(ctx context.Context) (*sql.Conn, error) {
+	db, err := s.write.DB()
+	if err != nil {
+		return nil, err
+	}
+	return db.Conn(ctx)
+}
+
 // discard closes a connection instead of returning it to the pool.
 func discard(conn *sql.Conn) error {
 	err := conn.Raw(func(any) error { return driver.ErrBadConn })
@@ -198,6 +209,9 @@ type Queries struct {
 	mail     bool            // see Store.Mail
 	topics   map[string]bool // what this transaction changed; nil outside one
 
+	origin     string // see Store.origin
+	revocation int64  // its number; 0 when nothing was revoked
+
 	poolChanges int
 	poolVersion int64
 	revoked     []string // revocation keys
@@ -220,45 +234,45 @@ func (s *Store) InTx(ctx context.Context, fn func(*Queries) error) error {
 	return err
 }
 
+// inTx is InTx; it also returns the number of the transaction's revocation.
 func (s *Store) inTx(ctx context.Context, fn func(*Queries) error) (revocation int64, err error) {
 	const attempts = 8
 	for try := 1; ; try++ {
-		q := &Queries{postgres: s.dialect == "postgres", clock: s.Clock, mail: s.Mail, topics: map[string]bool{}}
-		err := s.write.WithContext(ctx).Transaction(func(tx *gorm.DB) (err error) {
+		q := &Queries{postgres: s.dialect == "postgres", clock: s.Clock, mail: s.Mail, topics: map[string]bool{}, origin: s.origin}
+		err := s.write.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 			q.db = tx
-			if err = fn(q); err != nil {
-				return err
+			err := fn(q)
+			for _, record := range []func() error{q.incrementPoolVersion, q.recordAllocations, q.recordAudit, q.recordRevocation, q.notifyServers} {
+				if err == nil {
+					err = record()
+				}
 			}
-			if err = q.incrementPoolVersion(); err != nil {
-				return err
-			}
-			if err = q.recordAllocations(); err != nil {
-				return err
-			}
-			if err = q.recordAudit(); err != nil {
-				return err
-			}
-			if revocation, err = q.recordRevocation(s.origin); err != nil {
-				return err
-			}
-			return q.notifyServers(s.origin)
+			return err
 		})
 		if err == nil {
 			for _, fn := range q.committed {
 				fn()
 			}
 			s.applyRevocations(ctx, q.revoked)
-			s.publish(q.topics)
-			return revocation, nil
+			s.publish(slices.Collect(maps.Keys(q.topics)))
+			return q.revocation, nil
 		}
 		if !retryable(err) || try == attempts || ctx.Err() != nil {
 			return 0, err
 		}
-		select {
-		case <-time.After(time.Duration(rand.Int64N(int64(try) * int64(10*time.Millisecond)))):
-		case <-ctx.Done():
+		if !sleep(ctx, time.Duration(rand.Int64N(int64(try)*int64(10*time.Millisecond)))) {
 			return 0, ctx.Err()
 		}
+	}
+}
+
+// sleep pauses for d and returns true; it returns false if ctx ends before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
 	}
 }
 
@@ -283,13 +297,9 @@ func (s *Store) OnChange(listener func(topics []string)) {
 	s.listeners = append(s.listeners, listener)
 }
 
-func (s *Store) publish(set map[string]bool) {
-	if len(set) == 0 {
+func (s *Store) publish(topics []string) {
+	if len(topics) == 0 {
 		return
-	}
-	topics := make([]string, 0, len(set))
-	for t := range set {
-		topics = append(topics, t)
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -311,6 +321,14 @@ func (q *Queries) Touch(topic string, id ...int64) {
 
 // Duplicate reports whether err is a violated unique index.
 func Duplicate(err error) bool { return errors.Is(err, gorm.ErrDuplicatedKey) }
+
+// taken turns a violated unique index into a Conflict at a field.
+func taken(err error, field string, message Text) error {
+	if Duplicate(err) {
+		return conflictAt(field, Say("is already taken"), message)
+	}
+	return err
+}
 
 // found turns gorm's "record not found" into NotFound.
 func found(err error, what string) error {
@@ -363,6 +381,19 @@ func (p Page) limit() int {
 		return 50
 	}
 	return min(p.Limit, PageSize)
+}
+
+// newest applies the page to rows in descending order of their ids.
+func (p Page) newest(db *gorm.DB, id string) *gorm.DB {
+	if p.After > 0 {
+		db = db.Where(id+" < ?", p.After)
+	}
+	return db.Order(id + " DESC").Limit(p.limit())
+}
+
+// oldest applies the page to rows in ascending order of their ids.
+func (p Page) oldest(db *gorm.DB, id string) *gorm.DB {
+	return db.Where(id+" > ?", p.After).Order(id).Limit(p.limit())
 }
 
 // storable reports whether a text could be in the database at all: PostgreSQL

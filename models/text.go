@@ -1,9 +1,9 @@
 package models
 
 import (
+	"database/sql"
 	"database/sql/driver"
 	"encoding/json"
-	"errors"
 	"fmt"
 )
 
@@ -75,10 +75,8 @@ type storedArg struct {
 }
 
 func (t Text) stored() storedText {
-	var out storedText
-	if key, known := texts.keys[t.Format]; known {
-		out.Key = key
-	} else {
+	out := storedText{Key: texts.keys[t.Format]}
+	if out.Key == "" {
 		out.Format = t.Format
 	}
 	for _, a := range t.Args {
@@ -90,18 +88,15 @@ func (t Text) stored() storedText {
 func storeArg(a any) storedArg {
 	switch v := a.(type) {
 	case int:
-		n := int64(v)
-		return storedArg{Int: &n}
+		return storedArg{Int: new(int64(v))}
 	case int64:
 		return storedArg{Int: &v}
 	case float64:
 		return storedArg{Float: &v}
 	case Text:
-		s := v.stored()
-		return storedArg{Text: &s}
+		return storedArg{Text: new(v.stored())}
 	default:
-		s := fmt.Sprint(v)
-		return storedArg{Str: &s}
+		return storedArg{Str: new(fmt.Sprint(v))}
 	}
 }
 
@@ -136,21 +131,15 @@ func (t Text) Value() (driver.Value, error) {
 
 // Scan reads what Value stored.
 func (t *Text) Scan(src any) error {
-	var raw []byte
-	switch v := src.(type) {
-	case nil:
-	case string:
-		raw = []byte(v)
-	case []byte:
-		raw = v
-	default:
-		return errors.New("models.Text: cannot scan this type")
+	var raw sql.NullString
+	if err := raw.Scan(src); err != nil {
+		return err
 	}
-	if len(raw) == 0 {
+	if raw.String == "" {
 		*t = Text{}
 		return nil
 	}
-	return t.UnmarshalJSON(raw)
+	return t.UnmarshalJSON([]byte(raw.String))
 }
 
 // GormDataType tells gorm that a Text is a text column.

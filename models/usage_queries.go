@@ -201,8 +201,6 @@ func (q *Queries) usageRows(in UsageTable, by string, project int64, since, now 
 
 // UsesSimulated reports whether a project has used simulated GPUs since a time.
 func (q *Queries) UsesSimulated(project int64, since time.Time) (bool, error) {
-	var ids []int64
-	err := q.db.Table("shares").Joins("JOIN devices ON devices.id = shares.device_id AND devices.simulated").
-		Where("shares.project_id = ? AND (shares.until_at IS NULL OR shares.until_at > ?)", project, since).Limit(1).Pluck("shares.id", &ids).Error
-	return len(ids) > 0, err
+	return exists(q.db.Table("shares").Joins("JOIN devices ON devices.id = shares.device_id AND devices.simulated").
+		Where("shares.project_id = ? AND (shares.until_at IS NULL OR shares.until_at > ?)", project, since))
 }

@@ -9,11 +9,7 @@ import (
 // CreateUser inserts u and sets its id. A taken address is a Conflict.
 func (q *Queries) CreateUser(u *User) error {
 	err := q.db.Create(u).Error
-	if Duplicate(err) {
-		return &Error{Kind: KindConflict, Message: Say("An account with the email address %s already exists.", u.Email),
-			Fields: []Field{{Name: "email", Reason: Say("is already taken")}}}
-	}
-	return err
+	return taken(err, "email", Say("An account with the email address %s already exists.", u.Email))
 }
 
 // UpdateUser writes u if its version is still u.Version, and increments it.
@@ -71,16 +67,14 @@ func (q *Queries) Users(search string, page Page) (users []User, err error) {
 
 // LockUsers locks the administrators: no other transaction can change them.
 func (q *Queries) LockUsers() error {
-	return q.lockRows("SELECT id FROM users WHERE admin ORDER BY id FOR NO KEY UPDATE")
+	return q.lock("SELECT id FROM users WHERE admin ORDER BY id FOR NO KEY UPDATE")
 }
 
 // LockUser finds an account and locks it against changes until the transaction
 // ends.
 func (q *Queries) LockUser(id int64) (User, error) {
-	if q.topics != nil { // within a transaction
-		if err := q.lockRows("SELECT id FROM users WHERE id = ? FOR SHARE", id); err != nil {
-			return User{}, err
-		}
+	if err := q.lock("SELECT id FROM users WHERE id = ? FOR SHARE", id); err != nil {
+		return User{}, err
 	}
 	return q.User(id)
 }
@@ -88,45 +82,30 @@ func (q *Queries) LockUser(id int64) (User, error) {
 // Authenticates reports whether the session or access token with this hash is valid,
 // and locks it within a transaction.
 func (q *Queries) Authenticates(hash string, now time.Time) (ok bool, err error) {
-	if q.topics != nil {
-		if err := q.lockHashes("SELECT token FROM sessions WHERE token = ? FOR SHARE", hash); err != nil {
-			return false, err
-		}
-		if err := q.lockHashes("SELECT hash FROM access_tokens WHERE hash = ? FOR KEY SHARE", hash); err != nil {
-			return false, err
-		}
+	if err := q.lock("SELECT token FROM sessions WHERE token = ? FOR SHARE", hash); err != nil {
+		return false, err
+	}
+	if err := q.lock("SELECT hash FROM access_tokens WHERE hash = ? FOR KEY SHARE", hash); err != nil {
+		return false, err
 	}
 	err = q.db.Raw(`SELECT EXISTS (SELECT 1 FROM sessions WHERE token = ? AND expires_at > ?)
 		OR EXISTS (SELECT 1 FROM access_tokens WHERE hash = ? AND expires_at > ?)`, hash, now, hash, now).Scan(&ok).Error
 	return ok, err
 }
 
-// lockRows takes row locks on PostgreSQL; SQLite has one writer.
-func (q *Queries) lockRows(sql string, args ...any) error {
-	if !q.postgres {
+// lock runs a SELECT that takes locks until the end of the transaction. SQLite
+// has one writer and needs no locks.
+func (q *Queries) lock(query string, args ...any) error {
+	if !q.postgres || q.topics == nil {
 		return nil
 	}
-	var ids []int64
-	return q.db.Raw(sql, args...).Scan(&ids).Error
-}
-
-// lockHashes is lockRows for tables whose keys are hashes.
-func (q *Queries) lockHashes(sql string, hash string) error {
-	if !q.postgres {
-		return nil
-	}
-	var hashes []string
-	return q.db.Raw(sql, hash).Scan(&hashes).Error
+	return q.db.Exec(query, args...).Error
 }
 
 // CreateAccessToken inserts t; a taken name is a Conflict.
 func (q *Queries) CreateAccessToken(t *AccessToken) error {
 	err := q.db.Create(t).Error
-	if Duplicate(err) {
-		return &Error{Kind: KindConflict, Message: Say("You already have a token named %s.", t.Name),
-			Fields: []Field{{Name: "name", Reason: Say("is already taken")}}}
-	}
-	return err
+	return taken(err, "name", Say("You already have a token named %s.", t.Name))
 }
 
 // AccessTokens lists a user's tokens, newest first.
@@ -172,9 +151,7 @@ func (q *Queries) PutOneTimeToken(t OneTimeToken) error { return q.db.Create(&t)
 
 // HasOneTimeToken reports whether the token could be taken now.
 func (q *Queries) HasOneTimeToken(hash, purpose string, now time.Time) (bool, error) {
-	var n int64
-	err := q.db.Model(&OneTimeToken{}).Where("hash = ? AND purpose = ? AND expires_at > ?", hash, purpose, now).Count(&n).Error
-	return n > 0, err
+	return exists(q.db.Model(&OneTimeToken{}).Where("hash = ? AND purpose = ? AND expires_at > ?", hash, purpose, now))
 }
 
 // TakeOneTimeToken removes and returns an unexpired token. Of concurrent callers
@@ -268,11 +245,5 @@ func (q *Queries) DeleteSession(token string) error {
 
 // OwnerNames maps the owners of providers to their names.
 func (q *Queries) OwnerNames() (map[int64]string, error) {
-	var list []User
-	err := q.db.Select("id, name").Where("id IN (SELECT owner_id FROM providers)").Find(&list).Error
-	names := make(map[int64]string, len(list))
-	for _, u := range list {
-		names[u.ID] = u.Name
-	}
-	return names, err
+	return namesByID(q.db.Model(&User{}).Where("id IN (SELECT owner_id FROM providers)"))
 }

@@ -7,10 +7,8 @@ func (q *Queries) Webhooks() (list []Webhook, err error) {
 
 // Webhook finds a webhook, and locks it within a transaction.
 func (q *Queries) Webhook(id int64) (w Webhook, err error) {
-	if q.topics != nil {
-		if err := q.lockRows("SELECT id FROM webhooks WHERE id = ? FOR NO KEY UPDATE", id); err != nil {
-			return w, err
-		}
+	if err := q.lock("SELECT id FROM webhooks WHERE id = ? FOR NO KEY UPDATE", id); err != nil {
+		return w, err
 	}
 	return w, found(q.db.Take(&w, id).Error, "webhook")
 }

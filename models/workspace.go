@@ -1,6 +1,9 @@
 package models
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // WorkspaceState is the state of a workspace: requested → queued → starting →
 // running → stopping → stopped; failed from any.
@@ -16,8 +19,8 @@ const (
 	StateFailed    WorkspaceState = "failed"
 )
 
-// HoldingStates are the states in which a workspace uses its resources.
-var HoldingStates = []WorkspaceState{StateStarting, StateRunning, StateStopping}
+// InUseStates are the states in which a workspace uses its resources.
+var InUseStates = []WorkspaceState{StateStarting, StateRunning, StateStopping}
 
 // LiveStates are the states of workspaces that have not ended.
 var LiveStates = []WorkspaceState{StateRequested, StateQueued, StateStarting, StateRunning, StateStopping}
@@ -46,9 +49,7 @@ func (s WorkspaceState) Words() Text {
 func (s WorkspaceState) Ended() bool { return s == StateStopped || s == StateFailed }
 
 // UsesResources reports whether the workspace uses its resources.
-func (s WorkspaceState) UsesResources() bool {
-	return s == StateStarting || s == StateRunning || s == StateStopping
-}
+func (s WorkspaceState) UsesResources() bool { return slices.Contains(InUseStates, s) }
 
 // Workspace is one member's launched environment in one project.
 type Workspace struct {

@@ -10,11 +10,8 @@ import (
 // CreateWorkspace inserts w and the first event of its history. A live
 // workspace of the same member and name is a Conflict.
 func (q *Queries) CreateWorkspace(w *Workspace, message Text) error {
-	err := q.db.Create(w).Error
-	if Duplicate(err) {
-		return &Error{Kind: KindConflict, Message: Say("You already have a workspace named %s in this project. Open it, stop it, or choose another name.", w.Name),
-			Fields: []Field{{Name: "name", Reason: Say("is already taken")}}}
-	}
+	err := taken(q.db.Create(w).Error, "name",
+		Say("You already have a workspace named %s in this project. Open it, stop it, or choose another name.", w.Name))
 	if err != nil {
 		return err
 	}
@@ -85,21 +82,7 @@ type WorkspaceFilter struct {
 // Workspaces lists workspaces of projects in scope, newest first, with ids
 // below page.After (0: from the newest).
 func (q *Queries) Workspaces(scope Scope, f WorkspaceFilter, page Page) (list []WorkspaceView, err error) {
-	db := scope.projects(q.db.Table("workspaces"), "workspaces.project_id").
-		Select("workspaces.*, projects.name AS project_name, users.name AS user_name, environments.name AS environment_name").
-		Joins("JOIN projects ON projects.id = workspaces.project_id").
-		Joins("JOIN users ON users.id = workspaces.user_id").
-		Joins("JOIN environments ON environments.id = workspaces.environment_id").
-		Order("workspaces.id DESC").Limit(page.limit())
-	if page.After > 0 {
-		db = db.Where("workspaces.id < ?", page.After)
-	}
-	if f.ProjectID != 0 {
-		db = db.Where("workspaces.project_id = ?", f.ProjectID)
-	}
-	if f.UserID != 0 {
-		db = db.Where("workspaces.user_id = ?", f.UserID)
-	}
+	db := page.newest(q.workspaceViews(scope), "workspaces.id").Where(&Workspace{ProjectID: f.ProjectID, UserID: f.UserID})
 	if len(f.States) > 0 {
 		db = db.Where("workspaces.state IN ?", f.States)
 	}
@@ -109,9 +92,18 @@ func (q *Queries) Workspaces(scope Scope, f WorkspaceFilter, page Page) (list []
 	return list, db.Find(&list).Error
 }
 
-// WorkspaceByName finds a member's live workspace of a name.
-func (q *Queries) WorkspaceByName(memberID int64, name string) (w Workspace, err error) {
-	return w, found(q.db.Where("member_id = ? AND name = ? AND state IN ?", memberID, name, LiveStates).Take(&w).Error, "workspace")
+const workspaceColumns = "workspaces.*, projects.name AS project_name, users.name AS user_name, environments.name AS environment_name"
+
+func (q *Queries) workspaceViews(scope Scope) *gorm.DB {
+	return scope.projects(q.db.Table("workspaces"), "workspaces.project_id").Select(workspaceColumns).
+		Joins("JOIN projects ON projects.id = workspaces.project_id").
+		Joins("JOIN users ON users.id = workspaces.user_id").
+		Joins("JOIN environments ON environments.id = workspaces.environment_id")
+}
+
+// WorkspaceView finds a workspace with its names.
+func (q *Queries) WorkspaceView(scope Scope, id int64) (v WorkspaceView, err error) {
+	return v, found(q.workspaceViews(scope).Where("workspaces.id = ?", id).Take(&v).Error, "workspace")
 }
 
 // WorkspacesIn lists all workspaces in any of the states, oldest first.
@@ -121,16 +113,7 @@ func (q *Queries) WorkspacesIn(states ...WorkspaceState) (list []Workspace, err 
 
 // CountWorkspaces counts all workspaces by state.
 func (q *Queries) CountWorkspaces() (map[WorkspaceState]int64, error) {
-	var rows []struct {
-		State WorkspaceState
-		N     int64
-	}
-	err := q.db.Model(&Workspace{}).Select("state, COUNT(*) AS n").Group("state").Scan(&rows).Error
-	counts := map[WorkspaceState]int64{}
-	for _, r := range rows {
-		counts[r.State] = r.N
-	}
-	return counts, err
+	return countBy[WorkspaceState](q.db.Model(&Workspace{}), "state", "*")
 }
 
 // WorkspaceEvents lists a workspace's history, oldest first, at most the
@@ -143,17 +126,6 @@ func (q *Queries) WorkspaceEvents(workspaceID int64) (events []WorkspaceEvent, e
 // TouchActivity records that a workspace was used at now.
 func (q *Queries) TouchActivity(workspaceID int64, now time.Time) error {
 	return q.db.Model(&Workspace{}).Where("id = ?", workspaceID).Update("active_at", now).Error
-}
-
-// WorkspaceView finds a workspace with its names.
-func (q *Queries) WorkspaceView(scope Scope, id int64) (v WorkspaceView, err error) {
-	err = scope.projects(q.db.Table("workspaces"), "workspaces.project_id").
-		Select("workspaces.*, projects.name AS project_name, users.name AS user_name, environments.name AS environment_name").
-		Joins("JOIN projects ON projects.id = workspaces.project_id").
-		Joins("JOIN users ON users.id = workspaces.user_id").
-		Joins("JOIN environments ON environments.id = workspaces.environment_id").
-		Where("workspaces.id = ?", id).Take(&v).Error
-	return v, found(err, "workspace")
 }
 
 // Eviction is a live workspace whose owner has no right to it any more, with the

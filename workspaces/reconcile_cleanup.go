@@ -25,7 +25,7 @@ func (r *Reconciler) orphans(ctx context.Context) error {
 		r.orphansCheckedAt = now
 		return err
 	}
-	live, err := r.store.Read(ctx).WorkspacesIn(models.HoldingStates...)
+	live, err := r.store.Read(ctx).WorkspacesIn(models.InUseStates...)
 	if err != nil {
 		return err
 	}

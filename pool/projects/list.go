@@ -81,6 +81,6 @@ func (s *Service) ProjectNames(ctx context.Context, actor policies.Actor, chosen
 	if len(beyond) == 0 {
 		return list, true, nil
 	}
-	others, err := q.ProjectNamesOf(actor.Scope(), beyond)
+	others, err := q.ProjectsOf(actor.Scope(), beyond)
 	return append(list, others...), true, err
 }
