@@ -139,7 +139,8 @@ func newDeviceShareCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		in := providers.DeviceInput{Sharing: mode.Value, Layout: parseProfiles(layout), Mixed: d.Mixed && mode.Value != models.SharingExclusive}
+		profiles, _ := config.ParseList(layout)
+		in := providers.DeviceInput{Sharing: mode.Value, Layout: profiles, Mixed: d.Mixed && mode.Value != models.SharingExclusive}
 		if mode.Value == models.SharingMIG && !cmd.Flags().Changed("layout") {
 			in.Layout = d.Layout
 		}

@@ -151,13 +151,3 @@ func parseMinutes(text string) (int64, error) {
 	}
 	return int64(d / time.Minute), nil
 }
-
-// parseProfiles reads “3g.40gb,4g.40gb”.
-func parseProfiles(text string) (profiles []string) {
-	for part := range strings.SplitSeq(text, ",") {
-		if part = strings.TrimSpace(part); part != "" {
-			profiles = append(profiles, part)
-		}
-	}
-	return profiles
-}

@@ -108,12 +108,3 @@ func TestParseMinutes(t *testing.T) {
 		}
 	}
 }
-
-func TestParseProfiles(t *testing.T) {
-	if got := parseProfiles(" 3g.40gb, 4g.40gb,"); !slices.Equal(got, []string{"3g.40gb", "4g.40gb"}) {
-		t.Errorf("got %q", got)
-	}
-	if got := parseProfiles(""); got != nil {
-		t.Errorf("nothing is taken for %q", got)
-	}
-}

@@ -9,7 +9,7 @@ import (
 	"weir/pool/authority"
 )
 
-// agentsSettings are what a server has for agents.
+// agentsSettings are the settings of a server for agents.
 var agentsSettings = []setting{
 	{name: "agents-listen", kind: "HOST:PORT", def: "127.0.0.1:8443",
 		help: "address to listen on for agents; empty to accept none",
@@ -37,14 +37,14 @@ var agentsSettings = []setting{
 		set:  into(func(c *Config) *string { return &c.MachineIDFile }, parseDir)},
 }
 
-// agentSettings are of an agent alone.
+// agentSettings are the settings of an agent only.
 var agentSettings = []setting{
 	{name: "server", kind: "URL", agent: true,
 		help: "URL of the portal, or of its listener for agents",
 		set:  into(func(c *Config) *string { return &c.Server }, optional(agent.ParseServer))},
 	{name: "code", kind: "CODE", agent: true, secret: true,
 		help: "authorization code to enroll with",
-		set:  into(func(c *Config) *string { return &c.Code }, parseCode)},
+		set:  into(func(c *Config) *string { return &c.Code }, optional(parseCode))},
 	{name: "cluster-token-file", kind: "FILE", agent: true,
 		help: "token of the agent's service account, with the audience weir, to enroll with instead of a code",
 		set:  into(func(c *Config) *string { return &c.ClusterTokenFile }, parseDir)},
@@ -59,7 +59,7 @@ var agentSettings = []setting{
 		set:  into(func(c *Config) *string { return &c.Name }, anyText)},
 }
 
-// parseAccount reads namespace/name of a service account.
+// parseAccount parses NAMESPACE/NAME of a service account.
 func parseAccount(text string) (string, error) {
 	namespace, name, _ := strings.Cut(text, "/")
 	if !domainPattern.MatchString(namespace) || strings.Contains(namespace, ".") || !domainPattern.MatchString(name) {
@@ -76,20 +76,15 @@ func parseEmail(text string) (string, error) {
 	return text, nil
 }
 
-// checkClusterAgents says what does not go together.
-func (c *Config) checkClusterAgents() (problems []string) {
-	need := func(ok bool, problem string) {
-		if !ok {
-			problems = append(problems, problem)
-		}
-	}
-	need(c.KubeAgents == "" || c.Runtime == "kube", "kube-agents: requires “runtime: kube”")
-	need(c.KubeAgents == "" || c.AgentsListen != "", "kube-agents: requires agents-listen")
-	need(c.KubeAgentsOwner == "" || c.KubeAgents != "", "kube-agents-owner: requires kube-agents")
-	need(c.ClusterTokenFile == "" || c.Code == "", "cluster-token-file: cannot be used together with code")
-	need(c.ClusterTokenFile == "" || c.AuthorityCertificate != "", "cluster-token-file: requires authority-certificate")
-	need(c.AuthorityCertificate == "" || c.ClusterTokenFile != "", "authority-certificate: requires cluster-token-file; a code needs none")
-	return problems
+// checkClusterAgents checks settings against each other.
+func (c *Config) checkClusterAgents() (p problems) {
+	p.require(c.KubeAgents == "" || c.Runtime == "kube", "kube-agents: requires “runtime: kube”")
+	p.require(c.KubeAgents == "" || c.AgentsListen != "", "kube-agents: requires agents-listen")
+	p.require(c.KubeAgentsOwner == "" || c.KubeAgents != "", "kube-agents-owner: requires kube-agents")
+	p.require(c.ClusterTokenFile == "" || c.Code == "", "cluster-token-file: cannot be used together with code")
+	p.require(c.ClusterTokenFile == "" || c.AuthorityCertificate != "", "cluster-token-file: requires authority-certificate")
+	p.require(c.AuthorityCertificate == "" || c.ClusterTokenFile != "", "authority-certificate: requires cluster-token-file; a code needs none")
+	return p
 }
 
 func parseAgentsURL(text string) (string, error) {
@@ -99,11 +94,8 @@ func parseAgentsURL(text string) (string, error) {
 	return text, nil
 }
 
-// parseCode does not repeat the code.
+// parseCode does not repeat the code in its error.
 func parseCode(text string) (string, error) {
-	if text == "" {
-		return "", nil
-	}
 	_, err := authority.ParseCode(text)
 	return text, err
 }

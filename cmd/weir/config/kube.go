@@ -18,7 +18,7 @@ import (
 	"weir/workspaces/kube"
 )
 
-// kubeSettings are those of workspaces in a cluster.
+// kubeSettings are the settings of workspaces in a Kubernetes cluster.
 var kubeSettings = []setting{
 	{name: "kubeconfig", kind: "FILE",
 		help: "path to a kubeconfig file (default the service account of the pod that Weir runs in)",
@@ -34,22 +34,22 @@ var kubeSettings = []setting{
 		set:  into(func(c *Config) *kube.Storage { return &c.Kube.Storage }, parseStorage)},
 	{name: "kube-mount-options", kind: "OPTION,...",
 		help: "NFS mount options (default nfsvers=4.2,hard,noatime)",
-		set:  into(func(c *Config) *[]string { return &c.Kube.Storage.MountOptions }, parseList)},
+		set:  into(func(c *Config) *[]string { return &c.Kube.Storage.MountOptions }, ParseList)},
 	{name: "kube-portal", kind: "CIDR,...|NAMESPACE",
 		help: "the only clients that may connect to notebooks: networks, or the namespace of the portal's pods",
-		set:  into(func(c *Config) *kube.Peer { return &c.Kube.Portal }, parsePeer)},
+		set:  into(func(c *Config) *kube.Peer { return &c.Kube.Portal }, optional(parsePeer))},
 	{name: "kube-egress", kind: "CIDR,...",
 		help: "networks that notebooks may connect to, in addition to DNS",
-		set:  into(func(c *Config) *[]kube.Egress { return &c.Kube.Egress }, parseEgress)},
+		set:  into(func(c *Config) *[]kube.Egress { return &c.Kube.Egress }, listOf(parseEgress))},
 	{name: "kube-image", kind: "IMAGE",
 		help: "image of environments that specify none",
 		set:  into(func(c *Config) *string { return &c.Kube.Image }, anyText)},
 	{name: "kube-pull-policy", kind: "NAME",
 		help: "image pull policy: Always, IfNotPresent or Never (default the cluster's)",
-		set:  into(func(c *Config) *corev1.PullPolicy { return &c.Kube.PullPolicy }, parsePullPolicy)},
+		set:  into(func(c *Config) *corev1.PullPolicy { return &c.Kube.PullPolicy }, optional(parsePullPolicy))},
 	{name: "kube-scratch", kind: "SIZE",
 		help: "what a workspace may write outside the shared directories, such as 20Gi (default no limit)",
-		set:  into(func(c *Config) *int64 { return &c.Kube.Scratch }, parseScratch)},
+		set:  into(func(c *Config) *int64 { return &c.Kube.Scratch }, optional(parseScratch))},
 	{name: "kube-cpu-share", kind: "PERCENT", def: "25",
 		help: "CPU request of a workspace, in percent of its CPU limit",
 		set:  into(func(c *Config) *int64 { return &c.Kube.CPUShare }, parsePercent)},
@@ -58,7 +58,7 @@ var kubeSettings = []setting{
 		set:  into(func(c *Config) *time.Duration { return &c.Kube.Grace }, durationWithin(time.Second, 10*time.Minute))},
 	{name: "kube-tolerations", kind: "KEY[=VALUE][:EFFECT],...",
 		help: "node taints that workspaces tolerate, such as nvidia.com/gpu:NoSchedule",
-		set:  into(func(c *Config) *[]corev1.Toleration { return &c.Kube.Tolerations }, parseTolerations)},
+		set:  into(func(c *Config) *[]corev1.Toleration { return &c.Kube.Tolerations }, listOf(parseToleration))},
 	{name: "kube-gpu-backend", kind: "NAME", def: kube.BackendWeir,
 		help: "what assigns GPUs to pods: weir, nvidia (whole GPUs, through NVIDIA's device plugin) or hami",
 		set:  into(func(c *Config) *string { return &c.Kube.GPUBackend }, oneOf(kube.BackendWeir, kube.BackendNVIDIA, kube.BackendHAMi))},
@@ -67,10 +67,10 @@ var kubeSettings = []setting{
 		set:  into(func(c *Config) *string { return &c.Kube.RuntimeClass }, anyText)},
 	{name: "kube-mps-dir", kind: "DIR",
 		help: "directory on every node that holds those of its GPUs' MPS daemons, such as the agent's DATA-DIR/mps",
-		set:  into(func(c *Config) *string { return &c.Kube.MPSDir }, parseAbsolute)},
+		set:  into(func(c *Config) *string { return &c.Kube.MPSDir }, optional(parseAbsolute))},
 	{name: "kube-ingress-service", kind: "HOST:PORT",
 		help: "DNS name and port of the portal's service; creates an ingress for each workspace under apps-domain, for a cluster without a wildcard host",
-		set:  into(func(c *Config) *kube.Ingress { return &c.Kube.Ingress }, parseIngressService)},
+		set:  into(func(c *Config) *kube.Ingress { return &c.Kube.Ingress }, optional(parseIngressService))},
 	{name: "kube-ingress-class", kind: "NAME",
 		help: "class of the workspaces' ingresses (default the cluster's)",
 		set:  into(func(c *Config) *string { return &c.Kube.Ingress.Class }, optional(parseDomain))},
@@ -79,10 +79,10 @@ var kubeSettings = []setting{
 		set:  into(func(c *Config) *string { return &c.Kube.Ingress.TLSSecret }, optional(parseDomain))},
 	{name: "kube-ingress-annotations", kind: "KEY=VALUE,...",
 		help: "annotations of the workspaces' ingresses",
-		set:  into(func(c *Config) *map[string]string { return &c.Kube.Ingress.Annotations }, parsePairs)},
+		set:  into(func(c *Config) *map[string]string { return &c.Kube.Ingress.Annotations }, optional(parsePairs))},
 }
 
-// parseStorage reads nfs://server/path or a directory.
+// parseStorage parses nfs://server/path or a directory.
 func parseStorage(text string) (s kube.Storage, err error) {
 	rest, nfs := strings.CutPrefix(text, "nfs://")
 	if !nfs {
@@ -97,47 +97,27 @@ func parseStorage(text string) (s kube.Storage, err error) {
 	return s, nil
 }
 
-// parsePeer reads networks, or the name of a namespace.
+// parsePeer parses networks, or the name of a namespace.
 func parsePeer(text string) (p kube.Peer, err error) {
-	if text == "" || !strings.Contains(text, "/") {
-		if text != "" {
-			p.NamespaceLabels = map[string]string{"kubernetes.io/metadata.name": text}
-			p.PodLabels = map[string]string{"app.kubernetes.io/name": "weir"}
-		}
-		return p, nil
+	if strings.Contains(text, "/") {
+		p.CIDRs, err = listOf(parseNetwork)(text)
+		return p, err
 	}
-	p.CIDRs, err = parseNetworks(text)
-	return p, err
+	return kube.Peer{NamespaceLabels: map[string]string{"kubernetes.io/metadata.name": text},
+		PodLabels: map[string]string{"app.kubernetes.io/name": "weir"}}, nil
 }
 
-func parseEgress(text string) (list []kube.Egress, err error) {
-	networks, err := parseNetworks(text)
-	for _, n := range networks {
-		list = append(list, kube.Egress{CIDR: n})
-	}
-	return list, err
+func parseEgress(text string) (e kube.Egress, err error) {
+	e.CIDR, err = parseNetwork(text)
+	return e, err
 }
 
-func parseNetworks(text string) (list []string, err error) {
-	parts, _ := parseList(text)
-	for _, part := range parts {
-		prefix, err := netip.ParsePrefix(part)
-		if err != nil {
-			return nil, fmt.Errorf("%q is not a network such as 10.0.0.0/8", part)
-		}
-		list = append(list, prefix.String())
+func parseNetwork(text string) (string, error) {
+	prefix, err := netip.ParsePrefix(text)
+	if err != nil {
+		return "", fmt.Errorf("%q is not a network such as 10.0.0.0/8", text)
 	}
-	return list, nil
-}
-
-// parseList reads what stands between commas.
-func parseList(text string) (list []string, err error) {
-	for part := range strings.SplitSeq(text, ",") {
-		if part = strings.TrimSpace(part); part != "" {
-			list = append(list, part)
-		}
-	}
-	return list, nil
+	return prefix.String(), nil
 }
 
 func parseLabel(text string) (string, error) {
@@ -147,7 +127,8 @@ func parseLabel(text string) (string, error) {
 	return text, nil
 }
 
-// maxPrefix leaves room for a project's number in the name of a namespace.
+// maxPrefix is the maximum length of a prefix, so that the name of a namespace
+// can also contain the id of a project.
 const maxPrefix = 40
 
 var prefixPattern = regexp.MustCompile(`^[a-z]([a-z0-9-]*[a-z0-9])?-$`)
@@ -160,20 +141,14 @@ func parsePrefix(text string) (string, error) {
 }
 
 func parsePullPolicy(text string) (corev1.PullPolicy, error) {
-	if text == "" {
-		return "", nil
-	}
 	_, err := oneOf("Always", "IfNotPresent", "Never")(text)
 	return corev1.PullPolicy(text), err
 }
 
 const mebibyte = 1 << 20
 
-// parseScratch reads a size as Kubernetes writes it, into MiB.
+// parseScratch parses a quantity of Kubernetes and returns MiB.
 func parseScratch(text string) (int64, error) {
-	if text == "" {
-		return 0, nil
-	}
 	size, err := resource.ParseQuantity(text)
 	if err != nil || size.Value() < mebibyte {
 		return 0, fmt.Errorf("%q must be a size of at least 1Mi, such as 20Gi", text)
@@ -189,38 +164,30 @@ func parsePercent(text string) (int64, error) {
 	return n, nil
 }
 
-// parseTolerations reads taints as kubectl writes them. Without a value any
-// is tolerated, without an effect every.
-func parseTolerations(text string) (all []corev1.Toleration, err error) {
-	parts, _ := parseList(text)
-	for _, part := range parts {
-		t := corev1.Toleration{Operator: corev1.TolerationOpExists}
-		taint, effect, limited := strings.Cut(part, ":")
-		key, value, equal := strings.Cut(taint, "=")
-		if equal {
-			t.Operator = corev1.TolerationOpEqual
-		}
-		t.Key, t.Value, t.Effect = key, value, corev1.TaintEffect(effect)
-		known := slices.Contains([]corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}, t.Effect)
-		if len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0 || limited && !known {
-			return nil, fmt.Errorf("%q is not a taint such as nvidia.com/gpu:NoSchedule or dedicated=gpu:NoExecute", part)
-		}
-		all = append(all, t)
+// parseToleration parses a taint in the syntax of kubectl. Without a value all
+// values are tolerated, and without an effect all effects.
+func parseToleration(text string) (corev1.Toleration, error) {
+	taint, effect, limited := strings.Cut(text, ":")
+	key, value, equal := strings.Cut(taint, "=")
+	t := corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists, Value: value, Effect: corev1.TaintEffect(effect)}
+	if equal {
+		t.Operator = corev1.TolerationOpEqual
 	}
-	return all, nil
+	known := slices.Contains([]corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute}, t.Effect)
+	if len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0 || limited && !known {
+		return t, fmt.Errorf("%q is not a taint such as nvidia.com/gpu:NoSchedule or dedicated=gpu:NoExecute", text)
+	}
+	return t, nil
 }
 
 func parseAbsolute(text string) (string, error) {
-	if text != "" && !filepath.IsAbs(text) {
+	if !filepath.IsAbs(text) {
 		return "", fmt.Errorf("%q must be an absolute path", text)
 	}
 	return text, nil
 }
 
 func parseIngressService(text string) (i kube.Ingress, err error) {
-	if text == "" {
-		return i, nil
-	}
 	host, port, err := net.SplitHostPort(text)
 	number, badPort := strconv.ParseUint(port, 10, 16)
 	if _, badHost := parseDomain(host); err != nil || badHost != nil || badPort != nil || number == 0 {
@@ -230,33 +197,28 @@ func parseIngressService(text string) (i kube.Ingress, err error) {
 }
 
 func parsePairs(text string) (map[string]string, error) {
-	parts, _ := parseList(text)
-	if len(parts) == 0 {
-		return nil, nil
-	}
 	pairs := map[string]string{}
-	for _, part := range parts {
+	_, err := listOf(func(part string) (struct{}, error) {
 		key, value, ok := strings.Cut(part, "=")
 		if !ok || len(validation.IsQualifiedName(strings.ToLower(key))) > 0 {
-			return nil, fmt.Errorf("%q is not an annotation such as cert-manager.io/cluster-issuer=ca", part)
+			return struct{}{}, fmt.Errorf("%q is not an annotation such as cert-manager.io/cluster-issuer=ca", part)
 		}
 		pairs[key] = value
-	}
-	return pairs, nil
+		return struct{}{}, nil
+	})(text)
+	return pairs, err
 }
 
-// completeIngress gives the workspaces' ingresses the domain at which the
-// portal answers for them, and says what of them has no effect.
-func (c *Config) completeIngress() (problems []string) {
+// completeIngress sets the domain of the workspaces' ingresses and checks
+// settings against each other.
+func (c *Config) completeIngress() (p problems) {
 	i := &c.Kube.Ingress
 	if i.Service == "" {
-		if i.Class != "" || i.TLSSecret != "" || len(i.Annotations) > 0 {
-			problems = append(problems, "kube-ingress-service: is required by the other settings of ingresses")
-		}
-		return problems
+		p.require(i.Class == "" && i.TLSSecret == "" && len(i.Annotations) == 0, "kube-ingress-service: is required by the other settings of ingresses")
+		return p
 	}
-	if i.Domain = c.AppsDomain; !strings.Contains(i.Domain, ".") {
-		problems = append(problems, "apps-domain: kube-ingress-service requires a domain that the cluster's ingress controller serves, such as apps.example.org")
-	}
-	return problems
+	i.Domain = c.AppsDomain
+	p.require(strings.Contains(i.Domain, "."),
+		"apps-domain: kube-ingress-service requires a domain that the cluster's ingress controller serves, such as apps.example.org")
+	return p
 }

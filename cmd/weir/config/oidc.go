@@ -27,10 +27,10 @@ var oidcSettings = []setting{
 		set:  into(func(c *Config) *string { return &c.OIDC.SecretFile }, parseDir)},
 	{name: "oidc-name", kind: "NAME",
 		help: "display name of the provider (default its host)",
-		set:  into(func(c *Config) *string { return &c.OIDC.Name }, parseShownName)},
+		set:  into(func(c *Config) *string { return &c.OIDC.Name }, optional(parseShownName))},
 	{name: "oidc-domains", kind: "DOMAIN,...",
 		help: "domains of the email addresses that may sign in; subdomains are not included",
-		set:  into(func(c *Config) *[]string { return &c.OIDC.Domains }, parseDomains)},
+		set:  into(func(c *Config) *[]string { return &c.OIDC.Domains }, listOf(parseDomain))},
 	{name: "oidc-link", kind: "BOOL", def: "false",
 		help: "sign in to an existing account with the same verified email address",
 		set:  into(func(c *Config) *bool { return &c.OIDC.Link }, parseBool)},
@@ -54,31 +54,12 @@ func parseIssuer(text string) (string, error) {
 }
 
 func parseShownName(text string) (string, error) {
-	if text == "" {
-		return "", nil
-	}
 	var p models.Problems
 	name := models.CheckName("name", text, &p)
 	if len(p) > 0 {
 		return "", errors.New(p[0].Reason.String())
 	}
 	return name, nil
-}
-
-// parseDomains reads domains of addresses. There is no sign for all of them:
-// whoever runs a domain that is not named could let anybody in.
-func parseDomains(text string) (domains []string, err error) {
-	for part := range strings.SplitSeq(text, ",") {
-		if part = strings.TrimSpace(part); part == "" {
-			continue
-		}
-		domain, err := parseDomain(part)
-		if err != nil {
-			return nil, err
-		}
-		domains = append(domains, domain)
-	}
-	return domains, nil
 }
 
 const groupAdministrator = "administrator"
@@ -119,37 +100,30 @@ func parseGroup(text string) (policies.GroupRule, error) {
 	return policies.GroupRule{Group: group, Project: project, Role: role}, nil
 }
 
-// completeOIDC reads the secret and says what does not go together.
-func (c *Config) completeOIDC() (problems []string) {
+// completeOIDC reads the secret and checks settings against each other.
+func (c *Config) completeOIDC() (p problems) {
 	o := &c.OIDC
-	need := func(ok bool, problem string) {
-		if !ok {
-			problems = append(problems, problem)
-		}
-	}
 	if o.Issuer == "" {
-		need(o.ClientID == "", "oidc-client-id: requires oidc-issuer")
-		need(o.SecretFile == "", "oidc-client-secret-file: requires oidc-issuer")
-		need(len(o.Domains) == 0, "oidc-domains: requires oidc-issuer")
-		need(len(o.Groups) == 0, "oidc-groups: requires oidc-issuer")
-		need(!o.Link, "oidc-link: requires oidc-issuer")
-		return problems
+		p.require(o.ClientID == "", "oidc-client-id: requires oidc-issuer")
+		p.require(o.SecretFile == "", "oidc-client-secret-file: requires oidc-issuer")
+		p.require(len(o.Domains) == 0, "oidc-domains: requires oidc-issuer")
+		p.require(len(o.Groups) == 0, "oidc-groups: requires oidc-issuer")
+		p.require(!o.Link, "oidc-link: requires oidc-issuer")
+		return p
 	}
-	need(o.ClientID != "", "oidc-client-id: is required with oidc-issuer")
-	need(len(o.Domains) > 0, "oidc-domains: is required with oidc-issuer")
-	need(len(o.Groups) == 0 || o.GroupsClaim != "", "oidc-groups-claim: is required with oidc-groups")
+	p.require(o.ClientID != "", "oidc-client-id: is required with oidc-issuer")
+	p.require(len(o.Domains) > 0, "oidc-domains: is required with oidc-issuer")
+	p.require(len(o.Groups) == 0 || o.GroupsClaim != "", "oidc-groups-claim: is required with oidc-groups")
 	if o.SecretFile != "" {
 		secret, err := os.ReadFile(o.SecretFile)
 		o.ClientSecret = strings.TrimSpace(string(secret))
-		switch {
-		case err != nil:
-			problems = append(problems, "oidc-client-secret-file: "+err.Error())
-		case o.ClientSecret == "":
-			problems = append(problems, "oidc-client-secret-file: "+o.SecretFile+" is empty")
+		if err == nil && o.ClientSecret == "" {
+			err = errors.New(o.SecretFile + " is empty")
 		}
+		p.require(err == nil, fmt.Sprint("oidc-client-secret-file: ", err))
 	}
 	if u, err := url.Parse(o.Issuer); err == nil && o.Name == "" {
 		o.Name = u.Hostname()
 	}
-	return problems
+	return p
 }

@@ -8,7 +8,7 @@ import (
 	"weir/pool/placement"
 )
 
-// serverSettings are those of the program wherever it runs.
+// serverSettings are the settings of a server in every mode.
 var serverSettings = []setting{
 	{name: "listen", kind: "HOST:PORT", def: "127.0.0.1:8080",
 		help: "address to listen on",
@@ -18,7 +18,7 @@ var serverSettings = []setting{
 		set:  into(func(c *Config) *string { return &c.ExternalURL }, ParseOrigin)},
 	{name: "trusted-proxies", kind: "NETWORK,...",
 		help: "reverse proxies to accept X-Forwarded-For from, as addresses or networks (default none)",
-		set:  into(func(c *Config) *[]netip.Prefix { return &c.TrustedProxies }, parseProxies)},
+		set:  into(func(c *Config) *[]netip.Prefix { return &c.TrustedProxies }, listOf(parseProxy))},
 	{name: "apps-domain", kind: "DOMAIN", def: "localhost",
 		help: "domain under which each workspace has its own host name",
 		set:  into(func(c *Config) *string { return &c.AppsDomain }, parseDomain)},
@@ -27,7 +27,7 @@ var serverSettings = []setting{
 		set:  into(func(c *Config) *string { return &c.DataDir }, parseDir)},
 	{name: "database-url", kind: "URL", secret: true,
 		help: "URL of a PostgreSQL database, postgres://… (default SQLite in the data directory)",
-		set:  into(func(c *Config) *string { return &c.DatabaseURL }, parsePostgres)},
+		set:  into(func(c *Config) *string { return &c.DatabaseURL }, optional(parsePostgres))},
 	{name: "simulate-gpus", kind: "MODEL:COUNT,...",
 		help: "simulate these GPUs, such as h100:8 (models: " + strings.Join(gpuModels, ", ") + ")",
 		set:  into(func(c *Config) *[]SimulatedGPUs { return &c.SimulateGPUs }, parseGPUs)},

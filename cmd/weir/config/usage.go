@@ -19,6 +19,16 @@ func (e *UsageError) Error() string {
 	return strings.Join(append([]string{e.Title + ":"}, e.Problems...), "\n  ")
 }
 
+// problems are the problems of a configuration.
+type problems []string
+
+// require adds a problem unless ok.
+func (p *problems) require(ok bool, problem string) {
+	if !ok {
+		*p = append(*p, problem)
+	}
+}
+
 // Usagef is a UsageError with a single problem.
 func Usagef(format string, args ...any) error {
 	return &UsageError{Problems: []string{fmt.Sprintf(format, args...)}}

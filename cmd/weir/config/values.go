@@ -16,29 +16,25 @@ import (
 
 var gpuModels = []string{"a100", "h100", "h200", "b200"}
 
-// maxGPUs is how many GPUs the simulated machines hold.
+// maxGPUs is the number of GPUs of a simulated machine.
 const maxGPUs = 8
 
 func parseGPUs(text string) ([]SimulatedGPUs, error) {
-	if text == "" {
-		return nil, nil
-	}
-	var gpus []SimulatedGPUs
-	for part := range strings.SplitSeq(text, ",") {
-		model, digits, _ := strings.Cut(strings.TrimSpace(part), ":")
-		model = strings.ToLower(model)
+	seen := map[string]bool{}
+	return listOf(func(part string) (SimulatedGPUs, error) {
+		model, digits, _ := strings.Cut(strings.ToLower(part), ":")
 		count, err := strconv.Atoi(digits)
 		switch {
 		case !slices.Contains(gpuModels, model):
-			return nil, fmt.Errorf("unknown model %q; must be one of %s", model, strings.Join(gpuModels, ", "))
+			err = fmt.Errorf("unknown model %q; must be one of %s", model, strings.Join(gpuModels, ", "))
 		case err != nil || count < 1 || count > maxGPUs:
-			return nil, fmt.Errorf("%q must be a model and a count from 1 to %d, such as %s:8", part, maxGPUs, model)
-		case slices.ContainsFunc(gpus, func(g SimulatedGPUs) bool { return g.Model == model }):
-			return nil, fmt.Errorf("%s is listed more than once", model)
+			err = fmt.Errorf("%q must be a model and a count from 1 to %d, such as %s:8", part, maxGPUs, model)
+		case seen[model]:
+			err = fmt.Errorf("%s is listed more than once", model)
 		}
-		gpus = append(gpus, SimulatedGPUs{model, count})
-	}
-	return gpus, nil
+		seen[model] = true
+		return SimulatedGPUs{model, count}, err
+	})(text)
 }
 
 func parseListen(text string) (string, error) {
@@ -52,8 +48,8 @@ func parseListen(text string) (string, error) {
 	return text, nil
 }
 
-// ParseOrigin accepts scheme and host alone: the portal lives at the root,
-// because its cookies and its live pages do.
+// ParseOrigin accepts a URL of scheme and host only: the cookies and live pages
+// of the portal need the root path.
 func ParseOrigin(text string) (string, error) {
 	if text == "" {
 		return "", nil
@@ -76,37 +72,23 @@ func parseDomain(text string) (string, error) {
 	return text, nil
 }
 
-// parseDir makes the directory absolute, because processes that are given it
-// work elsewhere.
-func parseDir(text string) (string, error) {
-	if text == "" {
-		return "", nil
-	}
-	return filepath.Abs(text)
-}
+// parseDir makes a path absolute: processes that use it have other working
+// directories.
+var parseDir = optional(filepath.Abs)
 
-// parseProxies reads networks and single addresses, parted by commas.
-func parseProxies(text string) (list []netip.Prefix, err error) {
-	for part := range strings.SplitSeq(text, ",") {
-		if part = strings.TrimSpace(part); part == "" {
-			continue
-		}
-		p, err := netip.ParsePrefix(part)
-		if a, addrErr := netip.ParseAddr(part); addrErr == nil && a.Zone() == "" {
-			p, err = netip.PrefixFrom(a, a.BitLen()), nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%q must be an address or a network, such as 10.0.0.0/8", part)
-		}
-		list = append(list, p.Masked())
+// parseProxy parses a network or an address.
+func parseProxy(text string) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(text)
+	if a, addrErr := netip.ParseAddr(text); addrErr == nil && a.Zone() == "" {
+		p, err = netip.PrefixFrom(a, a.BitLen()), nil
 	}
-	return list, nil
+	if err != nil {
+		return p, fmt.Errorf("%q must be an address or a network, such as 10.0.0.0/8", text)
+	}
+	return p.Masked(), nil
 }
 
 func parsePostgres(text string) (string, error) {
-	if text == "" {
-		return "", nil
-	}
 	// The parser's own error would repeat the password.
 	if _, err := url.Parse(text); err != nil || !strings.HasPrefix(text, "postgres://") {
 		return "", errors.New("must be a URL such as postgres://user:password@host:5432/name")
@@ -145,15 +127,36 @@ func durationWithin(least, most time.Duration) func(string) (time.Duration, erro
 	}
 }
 
-// optional makes the empty text good.
-func optional(parse func(string) (string, error)) func(string) (string, error) {
-	return func(text string) (string, error) {
+// optional also accepts the empty text, as the zero value.
+func optional[T any](parse func(string) (T, error)) func(string) (T, error) {
+	return func(text string) (v T, err error) {
 		if text == "" {
-			return "", nil
+			return v, nil
 		}
 		return parse(text)
 	}
 }
+
+// listOf parses a list separated by commas. Empty parts are skipped.
+func listOf[T any](parse func(string) (T, error)) func(string) ([]T, error) {
+	return func(text string) (list []T, err error) {
+		for part := range strings.SplitSeq(text, ",") {
+			if part = strings.TrimSpace(part); part == "" {
+				continue
+			}
+			v, err := parse(part)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, v)
+		}
+		return list, nil
+	}
+}
+
+// ParseList parses a list separated by commas. Empty parts are skipped. The
+// error is always nil.
+var ParseList = listOf(anyText)
 
 func anyText(text string) (string, error) { return text, nil }
 

@@ -7,7 +7,7 @@ import (
 )
 
 func TestParseProxies(t *testing.T) {
-	got, err := parseProxies(" 10.1.2.3/8, 192.0.2.7,2001:db8::1 ,fd00::/8")
+	got, err := listOf(parseProxy)(" 10.1.2.3/8, 192.0.2.7,2001:db8::1 ,fd00::/8")
 	var want []netip.Prefix
 	for _, p := range []string{"10.0.0.0/8", "192.0.2.7/32", "2001:db8::1/128", "fd00::/8"} {
 		want = append(want, netip.MustParsePrefix(p))
@@ -15,12 +15,21 @@ func TestParseProxies(t *testing.T) {
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, %v", got, err)
 	}
-	if got, err := parseProxies(""); err != nil || got != nil {
+	if got, err := listOf(parseProxy)(""); err != nil || got != nil {
 		t.Errorf("nothing is %v, %v", got, err)
 	}
 	for _, text := range []string{"proxy.example.org", "10.0.0.0/33", "10.0.0.1:80", "fe80::1%eth0", "*"} {
-		if got, err := parseProxies(text); err == nil {
+		if got, err := listOf(parseProxy)(text); err == nil {
 			t.Errorf("%q is %v", text, got)
 		}
+	}
+}
+
+func TestParseList(t *testing.T) {
+	if got, _ := ParseList(" 3g.40gb, 4g.40gb,"); !slices.Equal(got, []string{"3g.40gb", "4g.40gb"}) {
+		t.Errorf("got %q", got)
+	}
+	if got, _ := ParseList(""); got != nil {
+		t.Errorf("nothing is taken for %q", got)
 	}
 }
