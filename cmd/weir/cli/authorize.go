@@ -20,11 +20,10 @@ func newAuthorizeCommand() *cobra.Command {
 				return config.Usagef("%q must be the 16 letters and digits that “weir agent” prints on the machine", in.GPUCode)
 			}
 			if owner != "" {
-				id, err := s.account(owner)
-				if err != nil {
+				var err error
+				if in.OwnerID, err = s.accountID(owner); err != nil {
 					return err
 				}
-				in.OwnerID = *id
 			}
 			return s.authorize(in)
 		})
@@ -33,8 +32,8 @@ func newAuthorizeCommand() *cobra.Command {
 	return cmd
 }
 
-// authorize prints the code where a script can take it, and what to do with
-// it where only people look.
+// authorize prints the code to the output, and the instructions to the error
+// output.
 func (s *session) authorize(in providers.AuthorizeInput) error {
 	var made handlers.NewAuthorization
 	err := send(s, http.MethodPost, "/pool/authorizations", in, "", func(t *table, now handlers.NewAuthorization) {

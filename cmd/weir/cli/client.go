@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"weir/handlers"
@@ -16,25 +18,25 @@ import (
 
 const (
 	apiPath     = "/api/v1"
-	pageSize    = 200      // items that are asked for at once
-	maxResponse = 64 << 20 // bytes; no response of a server is larger
+	pageSize    = 200      // items of a page
+	maxResponse = 64 << 20 // bytes
 )
 
-// client speaks the REST API of a portal for one account.
+// client calls the REST API of a portal for one account.
 type client struct {
 	server string // scheme://host[:port]
 	token  string // secret
 	http   *http.Client
 }
 
-// newClient makes a client that gives up on a response after timeout. It
-// follows no redirect: the token is for this server alone.
+// newClient makes a client with a timeout for each response. It follows no
+// redirects: the token must not be sent to another server.
 func newClient(server, token string, timeout time.Duration) *client {
 	return &client{server, token, &http.Client{Timeout: timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// response is what a server answers; body is JSON, or empty.
+// response is a response of the server; body is JSON, or empty.
 type response struct {
 	body []byte
 	etag string // the version of a single resource
@@ -91,8 +93,7 @@ func (c *client) request(ctx context.Context, method, path string, body any, eta
 	return req, nil
 }
 
-// failed words an error of the connection. Who has interrupted the command
-// knows why it ended.
+// failed describes an error of the connection.
 func (c *client) failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errors.New("interrupted; the request may have been carried out")
@@ -138,9 +139,7 @@ func fetchAll[T any](ctx context.Context, c *client, path string, query url.Valu
 		Items []json.RawMessage `json:"items"`
 	}{Items: []json.RawMessage{}}
 	ask := url.Values{"limit": {fmt.Sprint(pageSize)}}
-	for name, values := range query {
-		ask[name] = values
-	}
+	maps.Copy(ask, query)
 	for {
 		page, _, err := fetch[handlers.List[json.RawMessage]](ctx, c, path+"?"+ask.Encode())
 		if err != nil {
@@ -165,8 +164,26 @@ func fetchAll[T any](ctx context.Context, c *client, path string, query url.Valu
 	return items, raw, err
 }
 
-// decode takes a response's JSON; what this program does not know of is left
-// out.
+// resolve returns ref if it is an id, and otherwise the id of the item of a list
+// for which idOf is not 0. missing is the format of the error without such an
+// item.
+func resolve[T any](s *session, ref, path string, query url.Values, idOf func(T) int64, missing string) (int64, error) {
+	if id, err := strconv.ParseInt(ref, 10, 64); err == nil {
+		return id, nil
+	}
+	items, _, err := fetchAll[T](s, s.client, path, query)
+	if err != nil {
+		return 0, err
+	}
+	for _, item := range items {
+		if id := idOf(item); id != 0 {
+			return id, nil
+		}
+	}
+	return 0, WithExitCode(fmt.Errorf(missing, ref), ExitNotFound)
+}
+
+// decode decodes the JSON of a response and ignores unknown fields.
 func decode(c *client, raw []byte, v any) error {
 	if len(raw) == 0 {
 		return c.unreachable(errors.New("the response is empty"))
@@ -177,7 +194,7 @@ func decode(c *client, raw []byte, v any) error {
 	return nil
 }
 
-// unreachable is the error for the lack of a response that a server would give.
+// unreachable is the error for a missing or invalid response.
 func (c *client) unreachable(err error) error {
 	return WithExitCode(fmt.Errorf("cannot reach the server %s: %s", c.server, clean(err.Error())), ExitUnreachable)
 }

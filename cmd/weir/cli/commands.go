@@ -2,7 +2,7 @@ package cli
 
 import "github.com/spf13/cobra"
 
-// Commands are those that talk to a server.
+// Commands returns the commands that call a server.
 func Commands() []*cobra.Command {
 	return []*cobra.Command{newPoolCommand(), newProviderCommand(), newDeviceCommand(), newAuthorizeCommand()}
 }

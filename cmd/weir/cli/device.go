@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -25,38 +24,23 @@ func devicePath(id int64) string { return fmt.Sprintf("/pool/devices/%d", id) }
 
 // deviceID finds a device by its id, or by its UUID.
 func (s *session) deviceID(ref string) (int64, error) {
-	if id, err := strconv.ParseInt(ref, 10, 64); err == nil {
-		return id, nil
-	}
-	all, _, err := fetchAll[handlers.Provider](s, s.client, providersPath, nil)
-	if err != nil {
-		return 0, err
-	}
-	for _, p := range all {
+	return resolve(s, ref, providersPath, nil, func(p handlers.Provider) int64 {
 		for _, d := range p.Devices {
 			if d.UUID == ref {
-				return d.ID, nil
+				return d.ID
 			}
 		}
-	}
-	return 0, notFound("no device with the UUID %q; “weir provider show” lists the devices of a provider", ref)
-}
-
-func (s *session) device(ref string) (d handlers.DeviceHistory, a response, err error) {
-	id, err := s.deviceID(ref)
-	if err != nil {
-		return d, a, err
-	}
-	return fetch[handlers.DeviceHistory](s, s.client, devicePath(id))
+		return 0
+	}, "no device with the UUID %q; “weir provider show” lists the devices of a provider")
 }
 
 func newDeviceShowCommand() *cobra.Command {
 	return remoteCommand("show DEVICE", "Show a GPU, its measurements and its shares", cobra.ExactArgs(1), func(s *session, args []string) error {
-		d, a, err := s.device(args[0])
+		id, err := s.deviceID(args[0])
 		if err != nil {
 			return err
 		}
-		return s.show(a.body, func(t *table) { deviceTable(t, d) })
+		return send(s, http.MethodGet, devicePath(id), nil, "", deviceTable)
 	})
 }
 
@@ -135,7 +119,11 @@ func newDeviceShareCommand() *cobra.Command {
 		case cmd.Flags().Changed("layout") && mode.Value != models.SharingMIG:
 			return config.Usagef("--layout requires --mode mig")
 		}
-		d, read, err := s.device(args[0])
+		id, err := s.deviceID(args[0])
+		if err != nil {
+			return err
+		}
+		d, read, err := fetch[handlers.DeviceHistory](s, s.client, devicePath(id))
 		if err != nil {
 			return err
 		}
@@ -164,11 +152,7 @@ func newTelemetryCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		v, a, err := fetch[handlers.Telemetry](s, s.client, devicePath(id)+"/telemetry?span="+span.Value)
-		if err != nil {
-			return err
-		}
-		return s.show(a.body, func(t *table) { telemetryTable(t, v) })
+		return send(s, http.MethodGet, devicePath(id)+"/telemetry?span="+span.Value, nil, "", telemetryTable)
 	})
 	cmd.Flags().Var(&span, "span", "the last hour in steps of 5 seconds, day in minutes, or 90 days in hours")
 	return cmd

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -22,7 +21,7 @@ const (
 	ExitUnreachable = 6 // the server cannot be reached, or cannot answer now
 )
 
-// exitError is a failure with an exit code of its own.
+// exitError is an error with an exit code.
 type exitError struct {
 	error
 	code int
@@ -30,10 +29,10 @@ type exitError struct {
 
 func (e *exitError) Unwrap() error { return e.error }
 
-// WithExitCode lets the program end with code when a command fails with err.
+// WithExitCode gives an error of a command an exit code.
 func WithExitCode(err error, code int) error { return &exitError{err, code} }
 
-// exitCode is the one with which the program ends.
+// exitCode returns the exit code for the error of a command.
 func exitCode(err error) int {
 	usage, coded := (*config.UsageError)(nil), (*exitError)(nil)
 	switch {
@@ -71,9 +70,4 @@ func refusal(status int, p handlers.Problem) error {
 		code = ExitUnreachable
 	}
 	return WithExitCode(errors.New(clean(text, '\n')), code)
-}
-
-// notFound is the error for a name that nothing on the server has.
-func notFound(format string, args ...any) error {
-	return WithExitCode(fmt.Errorf(format, args...), ExitNotFound)
 }

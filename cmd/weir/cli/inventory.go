@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,17 +35,15 @@ func providersTable(t *table, all []handlers.Provider) {
 // modelsOf names each model once, in the order of the GPUs.
 func modelsOf(gpus []handlers.Device) string {
 	var names []string
-	seen := map[string]bool{}
 	for _, d := range gpus {
-		if name := modelWords(d); !seen[name] {
-			seen[name] = true
+		if name := modelWords(d); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
 	return strings.Join(names, ", ")
 }
 
-// because says why a provider lends as it does.
+// because explains the state of a provider.
 func because(p handlers.Provider) string {
 	var parts []string
 	if p.Reason != "" {
@@ -59,7 +58,7 @@ func because(p handlers.Provider) string {
 	return strings.Join(parts, "; ")
 }
 
-// hoursNow says when a provider's hours next open or close.
+// hoursNow formats the next begin or end of a provider's lending hours.
 func hoursNow(p handlers.Provider) string {
 	switch {
 	case p.Until == nil && p.Lends:
@@ -73,7 +72,7 @@ func hoursNow(p handlers.Provider) string {
 	}
 }
 
-// providerTable shows all about one provider.
+// providerTable shows a provider with its terms and devices.
 func providerTable(t *table, p handlers.Provider) {
 	t.field("Provider", fmt.Sprintf("%s (id %d)", p.Name, p.ID))
 	t.field("State", p.State)
@@ -110,7 +109,7 @@ func termsFields(t *table, p handlers.Provider) {
 	t.field("Notice period", minutes(p.Terms.GraceMinutes))
 }
 
-// idsWords writes ids as parseIDs reads them.
+// idsWords formats ids in the syntax of parseIDs.
 func idsWords(ids []int64) string {
 	if len(ids) == 0 {
 		return all
@@ -179,7 +178,7 @@ func busy(d handlers.Device) string {
 	return fmt.Sprintf("%d%%", d.Measured.Utilisation)
 }
 
-// deviceState says whether a device can be lent, or why it cannot.
+// deviceState formats the state of a device, or why it cannot be lent.
 func deviceState(d handlers.Device) string {
 	switch {
 	case !d.Present:

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,11 +14,7 @@ import (
 
 func newPoolCommand() *cobra.Command {
 	return remoteCommand("pool", "Show the pool: its capacity, providers and queue", cobra.NoArgs, func(s *session, _ []string) error {
-		p, a, err := fetch[handlers.Pool](s, s.client, "/pool")
-		if err != nil {
-			return err
-		}
-		return s.show(a.body, func(t *table) { poolTable(t, p) })
+		return send(s, http.MethodGet, "/pool", nil, "", poolTable)
 	})
 }
 
@@ -60,7 +57,7 @@ func waitingTable(t *table, waiting []handlers.Waiting) {
 	}
 }
 
-// demandText writes a demand's GPUs and of which model they shall be.
+// demandText formats the number, size and model of a demand's GPUs.
 func demandText(d models.Demand) string {
 	if d.GPUs == 0 {
 		return "no GPU"
@@ -72,8 +69,8 @@ func demandText(d models.Demand) string {
 	return text
 }
 
-// estimate writes a start; a tilde marks what is only estimated from how
-// long shares were held before.
+// estimate formats an estimated start. A tilde marks one that is based on the
+// durations of past shares.
 func estimate(f handlers.Estimate) string {
 	if f.Outcome == "placed" && !f.Known {
 		return "~ " + f.Words

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -36,41 +35,47 @@ func newProviderListCommand() *cobra.Command {
 
 func newProviderShowCommand() *cobra.Command {
 	return remoteCommand("show PROVIDER", "Show a provider, its terms and its GPUs", cobra.ExactArgs(1), func(s *session, args []string) error {
-		p, a, err := s.provider(args[0])
+		id, err := s.providerID(args[0])
 		if err != nil {
 			return err
 		}
-		return s.show(a.body, func(t *table) { providerTable(t, p) })
+		return send(s, http.MethodGet, providerPath(id), nil, "", providerTable)
 	})
 }
 
-// provider finds one by its id, or by its name.
-func (s *session) provider(ref string) (p handlers.Provider, a response, err error) {
-	id, err := strconv.ParseInt(ref, 10, 64)
-	if err != nil {
-		if id, err = s.providerNamed(ref); err != nil {
-			return p, a, err
+// providerID finds a provider by its id, or by its name.
+func (s *session) providerID(ref string) (int64, error) {
+	return resolve(s, ref, providersPath, nil, func(p handlers.Provider) int64 {
+		if p.Name != ref {
+			return 0
 		}
+		return p.ID
+	}, "no provider named %q; see “weir provider list”")
+}
+
+// provider reads a provider by its id, or by its name.
+func (s *session) provider(ref string) (p handlers.Provider, read response, err error) {
+	id, err := s.providerID(ref)
+	if err != nil {
+		return p, read, err
 	}
 	return fetch[handlers.Provider](s, s.client, providerPath(id))
 }
 
 func providerPath(id int64) string { return fmt.Sprintf("%s/%d", providersPath, id) }
 
-func (s *session) providerNamed(name string) (int64, error) {
-	all, _, err := fetchAll[handlers.Provider](s, s.client, providersPath, nil)
-	if err != nil {
-		return 0, err
-	}
-	for _, p := range all {
-		if p.Name == name {
-			return p.ID, nil
+// providerCommand makes a command that changes a provider.
+func providerCommand(name, short string, run func(s *session, p handlers.Provider, read response) error) *cobra.Command {
+	return remoteCommand(name+" PROVIDER", short, cobra.ExactArgs(1), func(s *session, args []string) error {
+		p, read, err := s.provider(args[0])
+		if err != nil {
+			return err
 		}
-	}
-	return 0, notFound("no provider named %q; see “weir provider list”", name)
+		return run(s, p, read)
+	})
 }
 
-// act does one thing to the version of a provider that was read.
+// act posts an action on the version of a provider that was read.
 func (s *session) act(p handlers.Provider, read response, action string, body any) error {
 	return send(s, http.MethodPost, providerPath(p.ID)+"/"+action, body, read.etag, func(t *table, now handlers.Provider) { t.line("%s", statusLine(now)) })
 }
@@ -88,13 +93,7 @@ func statusLine(p handlers.Provider) string {
 }
 
 func newProviderActionCommand(action, short string) *cobra.Command {
-	return remoteCommand(action+" PROVIDER", short, cobra.ExactArgs(1), func(s *session, args []string) error {
-		p, read, err := s.provider(args[0])
-		if err != nil {
-			return err
-		}
-		return s.act(p, read, action, nil)
-	})
+	return providerCommand(action, short, func(s *session, p handlers.Provider, read response) error { return s.act(p, read, action, nil) })
 }
 
 func newRecallCommand() *cobra.Command {
@@ -121,11 +120,7 @@ func newRecallCommand() *cobra.Command {
 }
 
 func newRevokeCommand() *cobra.Command {
-	return confirmable(remoteCommand("revoke PROVIDER", "Revoke the agent of a provider", cobra.ExactArgs(1), func(s *session, args []string) error {
-		p, read, err := s.provider(args[0])
-		if err != nil {
-			return err
-		}
+	return confirmable(providerCommand("revoke", "Revoke the agent of a provider", func(s *session, p handlers.Provider, read response) error {
 		if err := s.confirm("This revokes the agent of %s (provider %d) until it is authorized again. Its GPUs have shares of %s.",
 			p.Name, p.ID, count(p.Holders, "person", "people")); err != nil {
 			return err
@@ -135,11 +130,7 @@ func newRevokeCommand() *cobra.Command {
 }
 
 func newRemoveCommand() *cobra.Command {
-	return confirmable(remoteCommand("remove PROVIDER", "Remove a provider without shares from the pool", cobra.ExactArgs(1), func(s *session, args []string) error {
-		p, read, err := s.provider(args[0])
-		if err != nil {
-			return err
-		}
+	return confirmable(providerCommand("remove", "Remove a provider without shares from the pool", func(s *session, p handlers.Provider, read response) error {
 		if err := s.confirm("This removes %s (provider %d) with %s from the pool, and revokes its agent.",
 			p.Name, p.ID, count(len(present(p)), "GPU", "GPUs")); err != nil {
 			return err

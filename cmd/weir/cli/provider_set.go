@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,8 +21,8 @@ import (
 	"weir/pool/providers"
 )
 
-// providerFlags are those of “weir provider set”; only those that were given
-// change something.
+// providerFlags are the flags of “weir provider set”. Only flags that are set
+// change a value.
 type providerFlags struct {
 	name, owner, devices, projects, timeZone, grace, termsFile string
 	cores                                                      int64
@@ -52,13 +52,7 @@ func newProviderSetCommand() *cobra.Command {
 var settable = []string{"name", "owner", "cores", "devices", "projects", "hours", "time-zone", "grace", "terms-file"}
 
 func (v providerFlags) apply(s *session, given *pflag.FlagSet, ref string) error {
-	n := 0
-	for _, flag := range settable {
-		if given.Changed(flag) {
-			n++
-		}
-	}
-	if n == 0 {
+	if !slices.ContainsFunc(settable, given.Changed) {
 		return config.Usagef("nothing to change: set at least one of --%s", strings.Join(settable, ", --"))
 	}
 	terms, err := v.file(s.in)
@@ -82,15 +76,17 @@ func (v providerFlags) apply(s *session, given *pflag.FlagSet, ref string) error
 		in.Name = v.name
 	}
 	if given.Changed("owner") {
-		if in.OwnerID, err = s.account(v.owner); err != nil {
+		owner, err := s.accountID(v.owner)
+		if err != nil {
 			return err
 		}
+		in.OwnerID = &owner
 	}
 	return send(s, http.MethodPut, providerPath(p.ID), in, read.etag, providerTable)
 }
 
-// terms checks the flags and returns what they change, or all that is wrong
-// with them.
+// terms checks the flags and returns a function that applies them, or an error
+// with all problems.
 func (v providerFlags) terms(given *pflag.FlagSet) (func(*models.Terms), error) {
 	var problems []string
 	check := func(flag string, err error) {
@@ -125,7 +121,7 @@ func (v providerFlags) terms(given *pflag.FlagSet) (func(*models.Terms), error) 
 	}, nil
 }
 
-// maxTerms bounds a file of terms, in bytes.
+// maxTerms is the maximum size of a file of terms in bytes.
 const maxTerms = 1 << 20
 
 // file reads the terms of --terms-file; nil when there is none.
@@ -161,19 +157,12 @@ func (v providerFlags) file(stdin io.Reader) (*models.Terms, error) {
 	return &t, nil
 }
 
-// account finds an account by its id, or by its address.
-func (s *session) account(ref string) (*int64, error) {
-	if id, err := strconv.ParseInt(ref, 10, 64); err == nil {
-		return &id, nil
-	}
-	people, _, err := fetchAll[handlers.User](s, s.client, "/users", url.Values{"q": {ref}})
-	if err != nil {
-		return nil, err
-	}
-	for _, u := range people {
-		if strings.EqualFold(u.Email, strings.TrimSpace(ref)) {
-			return &u.ID, nil
+// accountID finds an account by its id, or by its email address.
+func (s *session) accountID(ref string) (int64, error) {
+	return resolve(s, ref, "/users", url.Values{"q": {ref}}, func(u handlers.User) int64 {
+		if !strings.EqualFold(u.Email, strings.TrimSpace(ref)) {
+			return 0
 		}
-	}
-	return nil, notFound("no account with the email address %q", ref)
+		return u.ID
+	}, "no account with the email address %q")
 }

@@ -37,10 +37,9 @@ func Run(root *cobra.Command, args []string, out, errOut io.Writer) int {
 	return exitCode(err)
 }
 
-// prepare lets each command below cmd set *started once it runs: cobra returns
-// a mistake on the command line and a command's own failure alike as plain
-// errors. It also makes a group of commands refuse a name it does not know,
-// which cobra does for the root alone.
+// prepare makes each command below cmd set *started when it runs, because cobra
+// does not distinguish usage errors from errors of a command. It also makes
+// groups of commands refuse unknown names, which cobra does for the root only.
 func prepare(cmd *cobra.Command, started *bool) {
 	if cmd.HasParent() && cmd.HasSubCommands() && !cmd.Runnable() {
 		cmd.Args, cmd.RunE = cobra.ArbitraryArgs, runGroup

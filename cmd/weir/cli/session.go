@@ -19,7 +19,7 @@ import (
 	"weir/cmd/weir/config"
 )
 
-// connection are the flags of a command that talks to a server.
+// connection contains the flags of a command that calls a server.
 type connection struct {
 	server, token, tokenFile string
 	timeout                  time.Duration
@@ -27,7 +27,7 @@ type connection struct {
 	noInteractive            bool
 }
 
-// session is one such command while it runs.
+// session is a running command that calls a server.
 type session struct {
 	context.Context
 	*client
@@ -35,10 +35,10 @@ type session struct {
 	out, errOut io.Writer
 	json        bool // the portal's JSON instead of tables
 	yes         bool // confirmed on the command line
-	interactive bool // a person can be asked to confirm
+	interactive bool // can prompt for confirmation
 }
 
-// remoteCommand makes a command that talks to a server.
+// remoteCommand makes a command that calls a server.
 func remoteCommand(use, short string, args cobra.PositionalArgs, run func(s *session, args []string) error) *cobra.Command {
 	r := connection{output: config.Choice{Value: "table", Allowed: []string{"table", "json"}}}
 	cmd := &cobra.Command{Use: use, Short: short, Args: args}
@@ -59,7 +59,7 @@ func remoteCommand(use, short string, args cobra.PositionalArgs, run func(s *ses
 	return cmd
 }
 
-// confirmable gives a command that cannot be undone its flag --yes.
+// confirmable adds the flag --yes to a command that cannot be undone.
 func confirmable(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().Bool("yes", false, "skip the confirmation prompt")
 	return cmd
@@ -95,8 +95,8 @@ func (r connection) open(cmd *cobra.Command, lookupEnv func(string) (string, boo
 		interactive: !r.noInteractive && terminal && config.IsTerminal(in) && config.IsTerminal(cmd.ErrOrStderr())}, nil
 }
 
-// secret finds the token: a flag wins over the environment. No error repeats
-// it.
+// secret returns the access token. Flags take precedence over the environment,
+// and no error contains the token.
 func (r connection) secret(from func(text, name string) string) (string, error) {
 	token := strings.TrimSpace(r.token)
 	file := r.tokenFile
@@ -126,8 +126,8 @@ func (r connection) secret(from func(text, name string) string) (string, error) 
 	return token, nil
 }
 
-// parsePortal accepts scheme and host alone. An address with a password in it
-// is not repeated.
+// parsePortal accepts a URL of scheme and host only. Its error does not contain
+// a password.
 func parsePortal(text string) (string, error) {
 	if text == "" {
 		return "", errors.New("no server: set --server or WEIR_URL, such as https://weir.example.org")
@@ -142,10 +142,10 @@ func parsePortal(text string) (string, error) {
 	return server, nil
 }
 
-// errNotConfirmed is any reply but yes.
+// errNotConfirmed is returned for any reply except yes.
 var errNotConfirmed = errors.New("canceled; nothing was changed")
 
-// confirm asks before something that cannot be undone.
+// confirm prompts before an action that cannot be undone.
 func (s *session) confirm(format string, args ...any) error {
 	what := clean(fmt.Sprintf(format, args...))
 	switch {
@@ -166,7 +166,7 @@ func (s *session) confirm(format string, args ...any) error {
 	return errNotConfirmed
 }
 
-// send makes a change, and shows the resource as it is then.
+// send makes a request and shows the resource in the response.
 func send[T any](s *session, method, path string, body any, etag string, write func(*table, T)) error {
 	res, err := s.call(s, method, path, body, etag)
 	if err != nil {
@@ -179,7 +179,7 @@ func send[T any](s *session, method, path string, body any, etag string, write f
 	return s.show(res.body, func(t *table) { write(t, now) })
 }
 
-// show prints the portal's JSON for a program, what table writes for a person.
+// show prints the JSON of a response, or the tables of write.
 func (s *session) show(raw []byte, write func(*table)) error {
 	if !s.json {
 		t := newTable(s.out)
@@ -198,8 +198,8 @@ func (s *session) show(raw []byte, write func(*table)) error {
 	return err
 }
 
-// clean takes control characters out of a text, since what others have named
-// shall not steer a terminal; except those that may stay.
+// clean replaces control characters except those in stays, so that names from
+// the server cannot control the terminal.
 func clean(text string, stays ...rune) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && !strings.ContainsRune(string(stays), r) || r == unicode.ReplacementChar {

@@ -11,8 +11,7 @@ import (
 	"weir/models"
 )
 
-// table writes text for people in columns. The error of the first write that
-// failed is told at the end.
+// table writes text in columns. flush returns the first error.
 type table struct {
 	out   *tabwriter.Writer
 	wrote bool
@@ -22,8 +21,8 @@ func newTable(out io.Writer) *table { return &table{out: tabwriter.NewWriter(out
 
 func (t *table) flush() error { return t.out.Flush() }
 
-// row writes one line. An empty cell is shown as a dash, so that columns can
-// be told apart by programs too.
+// row writes one line. An empty cell is a dash, so that programs can separate
+// the columns.
 func (t *table) row(cells ...any) {
 	words := make([]string, len(cells))
 	for i, cell := range cells {
@@ -33,19 +32,18 @@ func (t *table) row(cells ...any) {
 	t.wrote = true
 }
 
-// field writes what something is, unless there is nothing to say.
+// field writes a name and a value, unless the value is empty.
 func (t *table) field(name string, value any) {
 	if text := fmt.Sprint(value); text != "" {
 		t.row(name, text)
 	}
 }
 
-// section begins another table below, with its head. The columns before and
-// after it have nothing to do with each other.
+// section begins another table with its own column widths and head.
 func (t *table) section(head ...any) {
 	if t.wrote {
 		fmt.Fprintln(t.out)
-		_ = t.out.Flush() // the last one tells
+		_ = t.out.Flush() // the writer keeps its first error
 	}
 	t.row(head...)
 }
@@ -56,7 +54,7 @@ func (t *table) line(format string, args ...any) {
 	t.wrote = true
 }
 
-// moment is a time on the reader's own clock.
+// moment formats a time in the local time zone.
 func moment(at time.Time) string { return at.Local().Format(time.DateTime) }
 
 // momentOr is moment for a time that may be unknown.
@@ -67,7 +65,7 @@ func momentOr(at *time.Time, otherwise string) string {
 	return moment(*at)
 }
 
-// count writes a number of things: “1 GPU”, “3 GPUs”.
+// count formats a number with its noun: “1 GPU”, “3 GPUs”.
 func count[N int | int64](n N, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -77,7 +75,7 @@ func count[N int | int64](n N, one, many string) string {
 
 func mib(n int64) string { return models.FormatMiB(n) }
 
-// minutes writes so many minutes as a duration: “30m”, “1h30m”.
+// minutes formats a number of minutes as a duration: “30m”, “1h30m”.
 func minutes(n int64) string {
 	text := strings.TrimSuffix((time.Duration(n) * time.Minute).String(), "0s")
 	if strings.HasSuffix(text, "h0m") {

@@ -14,16 +14,16 @@ import (
 // dayNames are the days of the week as models.Window numbers them.
 var dayNames = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
-// weekOrder is how days are shown: the week begins on Monday.
+// weekOrder is the display order of the days: the week begins on Monday.
 var weekOrder = []int{1, 2, 3, 4, 5, 6, 0}
 
-// always is what hours, devices and projects are when nothing limits them.
+// Values without a limit: of hours, and of devices and projects.
 const (
 	always = "always"
 	all    = "all"
 )
 
-// parseHours reads each of texts as one window; “always”, alone, is none.
+// parseHours parses each text as a window. A single “always” is no window.
 func parseHours(texts []string) (hours []models.Window, err error) {
 	if len(texts) == 1 && strings.EqualFold(strings.TrimSpace(texts[0]), always) {
 		return nil, nil
@@ -36,7 +36,7 @@ func parseHours(texts []string) (hours []models.Window, err error) {
 	return hours, errors.Join(failed...)
 }
 
-// parseWindow reads days and a span of hours: “mon-fri 20:00-08:00”,
+// parseWindow parses days and a span of hours: “mon-fri 20:00-08:00”,
 // “sat,sun 00:00-24:00”, “daily 22:00-06:00”.
 func parseWindow(text string) (w models.Window, err error) {
 	fields := strings.Fields(strings.ToLower(text))
@@ -68,7 +68,7 @@ func parseClock(text string) (string, error) {
 	return at.Format("15:04"), nil
 }
 
-// parseDays reads “mon,wed”, “fri-mon” or “daily”; each day counts once.
+// parseDays parses “mon,wed”, “fri-mon” or “daily” into distinct days.
 func parseDays(text string) (days []int, err error) {
 	if text == "daily" {
 		text = "mon-sun"
@@ -92,7 +92,7 @@ func parseDays(text string) (days []int, err error) {
 	return slices.Compact(days), nil
 }
 
-// windowWords writes a window as parseWindow reads it.
+// windowWords formats a window in the syntax of parseWindow.
 func windowWords(w models.Window) string {
 	to := w.To
 	if to == "00:00" {
@@ -101,7 +101,7 @@ func windowWords(w models.Window) string {
 	return daysWords(w.Days) + " " + w.From + "-" + to
 }
 
-// daysWords joins three and more days in a row to a range.
+// daysWords formats three or more consecutive days as a range.
 func daysWords(days []int) string {
 	if len(days) == 7 {
 		return "daily"
@@ -124,7 +124,7 @@ func daysWords(days []int) string {
 	return strings.Join(parts, ",")
 }
 
-// parseIDs reads “1,2,7”; “all” is none, which limits nothing.
+// parseIDs parses “1,2,7”; “all” is the empty list.
 func parseIDs(text string) (ids []int64, err error) {
 	if strings.EqualFold(strings.TrimSpace(text), all) {
 		return nil, nil
@@ -140,7 +140,7 @@ func parseIDs(text string) (ids []int64, err error) {
 	return slices.Compact(ids), nil
 }
 
-// parseMinutes reads a duration that must be whole minutes.
+// parseMinutes parses a duration of whole minutes.
 func parseMinutes(text string) (int64, error) {
 	d, err := time.ParseDuration(text)
 	switch {
