@@ -12,7 +12,7 @@ import (
 	"weir/workspaces/proxy"
 )
 
-// mounts lets workspaces see the shared directories.
+// mounts provides the shared directories to workspaces.
 type mounts struct{ dirs *storage.Directories }
 
 func (m mounts) Mounts(ctx context.Context, h models.Holder) ([]workspaces.Mount, error) {
@@ -24,7 +24,7 @@ func (m mounts) Mounts(ctx context.Context, h models.Holder) ([]workspaces.Mount
 	return out, err
 }
 
-// gate admits visitors to workspaces as the service decides.
+// gate adapts the service to the interface of the proxy.
 type gate struct {
 	service  *workspaces.Service
 	accounts *policies.Accounts
@@ -50,13 +50,13 @@ func (g gate) Admit(ctx context.Context, workspace int64, c proxy.Credential) (t
 		RevocationKeys: []string{models.RevocationKey("user", a.UserID), models.RevocationKey("project", a.ProjectID), models.RevocationKey("workspace", workspace), models.SessionKey(a.Session)}}, err
 }
 
-// workspaceEnv tells a notebook where it is.
+// workspaceEnv returns the environment variables of a notebook.
 func (p *portal) workspaceEnv(w models.Workspace) map[string]string {
 	return map[string]string{"WEIR_URL": p.origin, "WEIR_WORKSPACE": strconv.FormatInt(w.ID, 10),
 		"WEIR_PROJECT": strconv.FormatInt(w.ProjectID, 10), "NB_PREFIX": "/"}
 }
 
-// recordActivity records use of workspaces; a write that fails is only logged.
+// recordActivity records the use of workspaces. Errors are only logged.
 func (p *portal) recordActivity(service *workspaces.Service) func(int64) {
 	return func(id int64) {
 		if err := service.Activity(context.Background(), id); err != nil {

@@ -22,8 +22,8 @@ func newAdminCommand() *cobra.Command {
 	return cmd
 }
 
-// withAccounts runs fn over the accounts of the configured database. Who has
-// the database in hand needs no account.
+// withAccounts runs fn with the accounts of the configured database. Access to
+// the database replaces authentication.
 func withAccounts(cmd *cobra.Command, fn func(context.Context, *models.Store, *policies.Accounts) error) error {
 	cfg, err := config.Load(cmd)
 	if err != nil {
@@ -107,8 +107,8 @@ func newResetPasswordCommand() *cobra.Command {
 	return cmd
 }
 
-// readPassword reads one line. A password never stands on a command line,
-// where every user of the machine could read it.
+// readPassword reads one line. A password is never an argument: all users of
+// the machine can read command lines.
 func readPassword(in io.Reader, asked bool) (string, error) {
 	if !asked {
 		return "", config.Usagef("--password-stdin is required: the password is read from standard input")

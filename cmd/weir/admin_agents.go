@@ -52,10 +52,15 @@ func newAuthorizeCommand() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("owner: %w", err)
 			}
-			enrolment, err := enrolmentOn(store, cfg)
+			access, err := policies.NewAccess()
 			if err != nil {
 				return err
 			}
+			a, err := authority.Open(cfg.AuthorityFile, store.Now)
+			if err != nil {
+				return err
+			}
+			enrolment := providers.NewEnrolment(providers.EnrolmentConfig{Store: store, Access: access, Authority: a})
 			code, _, err := enrolment.Authorize(ctx, policies.System("admin"), providers.AuthorizeInput{GPUCode: *gpuCode, Name: *name, OwnerID: u.ID})
 			if err == nil {
 				fmt.Fprintln(cmd.OutOrStdout(), code)
@@ -64,15 +69,4 @@ func newAuthorizeCommand() *cobra.Command {
 		})
 	}
 	return cmd
-}
-
-// enrolmentOn is the service of a portal that may be running beside this
-// command.
-func enrolmentOn(store *models.Store, cfg config.Config) (*providers.Enrolment, error) {
-	access, err := policies.NewAccess()
-	if err != nil {
-		return nil, err
-	}
-	a, err := authority.Open(cfg.AuthorityFile, store.Now)
-	return providers.NewEnrolment(providers.EnrolmentConfig{Store: store, Access: access, Authority: a}), err
 }

@@ -69,7 +69,7 @@ func newAgentCommand() *cobra.Command {
 	return cmd
 }
 
-// gpuCode is what a machine shows before it is enrolled.
+// gpuCode is the output on a machine that is not enrolled.
 type gpuCode struct {
 	GPUCode string                   `json:"gpu_code"`
 	Machine string                   `json:"machine"`

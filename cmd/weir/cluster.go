@@ -9,7 +9,7 @@ import (
 	"weir/workspaces/kube"
 )
 
-// projectQuota is what a project's namespace may take of the cluster.
+// projectQuota is the quota of a project's namespace in the cluster.
 func (p *portal) projectQuota(ctx context.Context, project int64) (kube.Quota, error) {
 	found, err := p.store.Read(ctx).Project(models.Everything, project)
 	q := found.Quota
@@ -18,8 +18,7 @@ func (p *portal) projectQuota(ctx context.Context, project int64) (kube.Quota, e
 
 const advertisePeriod = 5 * time.Second
 
-// advertise reports to the cluster, again and again, how many GPU cores its nodes
-// have for the pool.
+// advertise regularly reports the GPU cores of the nodes to the cluster.
 func (p *portal) advertise(ctx context.Context) {
 	tick := time.NewTicker(advertisePeriod)
 	defer tick.Stop()
@@ -39,8 +38,8 @@ func (p *portal) advertise(ctx context.Context) {
 	}
 }
 
-// reachable reports on whose machines workspaces can run; nil: on this one
-// only.
+// reachable returns a filter of the providers on which workspaces can run; nil:
+// only this machine.
 func (p *portal) reachable() func(models.Provider) bool {
 	if p.cluster == nil {
 		return nil
@@ -48,7 +47,7 @@ func (p *portal) reachable() func(models.Provider) bool {
 	return func(provider models.Provider) bool { return p.cluster.HasNode(provider.Name) }
 }
 
-// nodeIdentity lets the cluster vouch for the pods of one service account.
+// nodeIdentity authenticates the pods of one service account by the cluster.
 type nodeIdentity struct {
 	runtime *kube.Runtime
 	account string
@@ -58,7 +57,7 @@ func (v nodeIdentity) NodeOf(ctx context.Context, token string) (string, error) 
 	return v.runtime.NodeOf(ctx, v.account, token)
 }
 
-// nodeIdentities is who vouches for nodes; nil where nobody was told to.
+// nodeIdentities authenticates nodes; nil when it is not configured.
 func (p *portal) nodeIdentities() providers.Cluster {
 	if p.cfg.KubeAgents == "" {
 		return nil

@@ -23,8 +23,8 @@ func openStore(ctx context.Context, cfg config.Config) (*models.Store, error) {
 	return store, nil
 }
 
-// openToRead opens a database that exists, and leaves it as it is: a server may
-// be at work on it.
+// openToRead opens an existing database without migrating it: a server may use
+// it.
 func openToRead(ctx context.Context, cfg config.Config) (*models.Store, error) {
 	if cfg.DatabaseURL == "" {
 		if _, err := os.Stat(cfg.SQLiteFile()); err != nil {
@@ -45,8 +45,8 @@ func openToRead(ctx context.Context, cfg config.Config) (*models.Store, error) {
 	return store, nil
 }
 
-// schemaVersions are that of the database's schema and the newest that this
-// program knows.
+// schemaVersions returns the version of the database's schema and the newest
+// version of this program.
 func schemaVersions(ctx context.Context, store *models.Store) (current, newest int64, err error) {
 	db, err := store.SQL()
 	if err != nil {

@@ -1,7 +1,7 @@
 // Command weir is the portal, the REST API, the controllers, the agent on a
 // GPU machine and the command line.
 //
-// Here stand the commands that work on this machine or on the database, and
-// the wiring: wire.go alone makes services and chooses between one machine and
-// a cluster. What a service decides must not be known here.
+// It contains the commands for this machine or the database, and the wiring:
+// only wire.go creates services and chooses between one machine and a cluster.
+// It must not know the decisions of services.
 package main

@@ -13,8 +13,7 @@ import (
 	"weir/models"
 )
 
-// lockDataDir makes this process the only one that serves from dir, until it
-// ends, however it ends.
+// lockDataDir locks dir for this process until it ends.
 func lockDataDir(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -29,7 +28,7 @@ func lockDataDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// claimExclusively makes sure that no server works on the data, until release.
+// claimExclusively prevents servers from using the data until release.
 func claimExclusively(ctx context.Context, cfg config.Config, store *models.Store) (release func(), err error) {
 	claim, err := store.ClaimDatabase(ctx)
 	if err != nil {
@@ -45,8 +44,8 @@ func claimExclusively(ctx context.Context, cfg config.Config, store *models.Stor
 	return func() { _ = lock.Close() }, nil
 }
 
-// watchClaim ends the server when it is no longer the only one that may work
-// on the database.
+// watchClaim ends the server when it has lost its exclusive claim on the
+// database.
 func (p *portal) watchClaim(ctx context.Context, failed chan<- error) {
 	tick := time.NewTicker(5 * time.Second)
 	defer tick.Stop()

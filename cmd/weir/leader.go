@@ -19,8 +19,8 @@ const (
 	leaseRenewal  = 3 * time.Second
 )
 
-// fence keeps a server that is no longer the leader from writing what only the
-// leader may. Its zero value lets everything pass: there is one server.
+// fence rejects the writes of a former leader. The zero value rejects nothing,
+// for a single server.
 type fence struct{ epoch atomic.Int64 }
 
 func (f *fence) check(q *models.Queries) error {
@@ -30,7 +30,7 @@ func (f *fence) check(q *models.Queries) error {
 	return nil
 }
 
-// runControllers does what one server alone may do, until ctx ends.
+// runControllers runs the loops of the leader until ctx ends.
 func (p *portal) runControllers(ctx context.Context) {
 	var work sync.WaitGroup
 	work.Go(func() { p.reconciler.Run(ctx) })
@@ -44,33 +44,20 @@ func (p *portal) runControllers(ctx context.Context) {
 	work.Wait()
 }
 
-// term is a time in which this server is the leader.
-type term struct {
-	stop context.CancelFunc
-	over chan struct{}
-}
-
-func (p *portal) startTerm(ctx context.Context) *term {
-	ctx, stop := context.WithCancel(ctx)
-	t := &term{stop, make(chan struct{})}
-	go func() {
-		defer close(t.over)
-		p.runControllers(ctx)
-	}()
-	return t
-}
-
-// end ends a term, if there is one, and waits until it is over.
-func (t *term) end() {
-	if t != nil {
-		t.stop()
-		<-t.over
+// startControllers starts the controllers. stop stops them and waits for their
+// end.
+func (p *portal) startControllers(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { p.runControllers(ctx) })
+	return func() {
+		cancel()
+		running.Wait()
 	}
 }
 
-// runElection runs the controllers while this server is the leader. Where it is
-// the only one, by its claim on the data directory or the database, that is
-// always.
+// runElection runs the controllers while this server is the leader. A server
+// with an exclusive claim on the data is always the leader.
 func (p *portal) runElection(ctx context.Context) {
 	if p.cfg.Runtime == "local" {
 		p.runControllers(ctx)
@@ -78,8 +65,14 @@ func (p *portal) runElection(ctx context.Context) {
 	}
 	holder := serverIdentity()
 	defer p.releaseLeadership(holder)
-	var current *term
-	defer func() { current.end() }()
+	var stop func() // nil while this server is not the leader
+	resign := func() {
+		if stop != nil {
+			stop()
+			stop = nil
+		}
+	}
+	defer resign()
 	renewed := time.Time{}
 	tick := time.NewTicker(leaseRenewal)
 	defer tick.Stop()
@@ -91,17 +84,15 @@ func (p *portal) runElection(ctx context.Context) {
 		case err != nil:
 			p.log.Warn("cannot acquire the leader lease", "err", err)
 			if time.Since(renewed) > leaseDuration-leaseRenewal {
-				current.end()
-				current = nil
+				resign()
 			}
 		case epoch == 0:
-			current.end()
-			current = nil
-		case current == nil || epoch != p.fence.epoch.Load():
-			current.end()
+			resign()
+		case stop == nil || epoch != p.fence.epoch.Load():
+			resign()
 			p.fence.epoch.Store(epoch)
 			p.log.Info("became leader", "epoch", epoch)
-			current = p.startTerm(ctx)
+			stop = p.startControllers(ctx)
 		}
 		if epoch != 0 {
 			renewed = time.Now()
@@ -114,7 +105,7 @@ func (p *portal) runElection(ctx context.Context) {
 	}
 }
 
-// releaseLeadership lets another server lead at once.
+// releaseLeadership ends the lease, so that another server can lead at once.
 func (p *portal) releaseLeadership(holder string) {
 	ctx, cancel := context.WithTimeout(context.Background(), leaseRenewal)
 	defer cancel()
@@ -123,8 +114,8 @@ func (p *portal) releaseLeadership(holder string) {
 	}
 }
 
-// serverIdentity tells this process from all others.
+// serverIdentity is unique to this process.
 func serverIdentity() string {
-	host, _ := os.Hostname() // the secret is enough; the name is for people
+	host, _ := os.Hostname() // the secret is unique; the name is for logs
 	return host + "/" + strconv.Itoa(os.Getpid()) + "/" + policies.NewSecret()[:8]
 }

@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// acquireLease makes this server one of the portal's, before it serves.
+// acquireLease acquires the server lease, before anything is served.
 func (p *portal) acquireLease(ctx context.Context) (err error) {
 	single := p.claim != nil || p.store.Dialect() == "sqlite"
 	p.lease, err = p.store.Join(ctx, single)
 	return err
 }
 
-// renewLease keeps the lease, and ends here what other servers revoke.
+// renewLease renews the lease and applies the revocations of other servers.
 func (p *portal) renewLease(ctx context.Context) {
 	p.lease.Run(ctx, func(err error) { p.log.Warn("cannot renew the server lease", "err", err) })
 }
 
-// leaseValid tells whether open connections may be served now.
+// leaseValid reports whether open connections can be served now.
 func (p *portal) leaseValid() bool { return p.lease.Holds() }
 
-// releaseLease ends the lease once no connection is open any more, so that no
+// releaseLease releases the lease after all connections are closed, so that no
 // revocation waits for this server.
 func (p *portal) releaseLease() {
 	if p.lease == nil {

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// listen opens the address; a loopback one in both families. Workspaces share
-// this machine's loopback, and browsers try both for "localhost": a family
-// left free would let a notebook pose as the portal.
+// listen opens the address; a loopback address in both families. Workspaces
+// share the loopback of this machine, and browsers try both families for
+// "localhost": on an unused one a notebook could impersonate the portal.
 func listen(ctx context.Context, address string) ([]net.Listener, error) {
 	first, err := net.Listen("tcp", address)
 	if err != nil {

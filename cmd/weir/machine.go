@@ -16,11 +16,11 @@ import (
 	"weir/workspaces/local"
 )
 
-// idFiles are where Linux keeps what tells a machine from all others.
+// idFiles are the files in which Linux stores the identity of a machine.
 var idFiles = []string{"/etc/machine-id", "/sys/class/dmi/id/product_uuid"}
 
-// machineIdentity is what tells this machine from all others: the contents of
-// the file, or of the first that exists.
+// machineIdentity returns the unique identity of this machine: the content of
+// the file, or of the first of idFiles that exists.
 func machineIdentity(file string) (string, error) {
 	files := idFiles
 	if file != "" {
@@ -41,8 +41,8 @@ func machineIdentity(file string) (string, error) {
 	return "", fmt.Errorf("cannot identify this machine: %w; set --machine-id-file", errors.Join(failed...))
 }
 
-// openGPUs chooses between simulated GPUs, real ones, and none. The seed tells
-// the simulated ones from those of other machines. Close it at the end.
+// openGPUs opens simulated GPUs, real ones, or none. The seed makes the ids of
+// simulated GPUs unique to the machine. The caller closes the result.
 func openGPUs(cfg config.Config, seed string) (providers.Machine, io.Closer, error) {
 	drivers := nvml.Config{MPSDir: cfg.MPSDir()}
 	var list []providers.Inventory
@@ -75,7 +75,7 @@ func (c closers) Close() error {
 	return errors.Join(failed...)
 }
 
-// registerMachine registers what this machine has: GPUs and Jupyter.
+// registerMachine registers the GPUs and environments of this machine.
 func (p *portal) registerMachine(ctx context.Context) (err error) {
 	if p.host.Name, err = os.Hostname(); err != nil {
 		return err
@@ -100,7 +100,7 @@ func (p *portal) registerMachine(ctx context.Context) (err error) {
 	return p.catalogue.Register(ctx, local.Discover(ctx, uint32(p.cfg.SandboxUID)))
 }
 
-// migInstanceFiles asks this machine's driver for the files of a MIG instance.
+// migInstanceFiles returns the device files of a MIG instance.
 func (p *portal) migInstanceFiles(ctx context.Context, uuid string) ([]string, error) {
 	driver, ok := p.gpus.(interface {
 		Files(ctx context.Context, uuid string) ([]string, error)
@@ -111,7 +111,7 @@ func (p *portal) migInstanceFiles(ctx context.Context, uuid string) ([]string, e
 	return driver.Files(ctx, uuid)
 }
 
-// reportPeriod is how often the portal reports its own machine's GPUs.
+// reportPeriod is the interval between reports of this machine's GPUs.
 const reportPeriod = 5 * time.Second
 
 // localProvider reports the portal's own GPUs as an agent would.

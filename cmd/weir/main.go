@@ -2,7 +2,7 @@ package main
 
 import (
 	"os"
-	_ "time/tzdata" // lending hours have zones, and an image need not have a list of them
+	_ "time/tzdata" // for lending hours; an image may contain no time zones
 
 	"github.com/spf13/cobra"
 

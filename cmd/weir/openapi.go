@@ -6,7 +6,7 @@ import (
 	"weir/handlers"
 )
 
-// newOpenAPICommand prints the API's description; the build commits it.
+// newOpenAPICommand prints the API's description, docs/openapi.json.
 func newOpenAPICommand() *cobra.Command {
 	return &cobra.Command{Use: "openapi", Hidden: true, Short: "Print the OpenAPI document", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

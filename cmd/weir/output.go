@@ -10,17 +10,17 @@ import (
 	"weir/cmd/weir/config"
 )
 
-// outputFlag is how a command shows its result.
+// outputFlag is the output format of a command.
 type outputFlag struct{ config.Choice }
 
-// bindOutput gives cmd the flag --output.
+// bindOutput adds the flag --output to cmd.
 func bindOutput(cmd *cobra.Command) *outputFlag {
 	f := &outputFlag{config.Choice{Value: "text", Allowed: []string{"text", "json"}}}
 	cmd.Flags().VarP(f, "output", "o", "output format")
 	return f
 }
 
-// write shows v: its String for a person, itself as JSON for a program.
+// write writes v as text, or as JSON.
 func (f *outputFlag) write(w io.Writer, v fmt.Stringer) error {
 	if f.Value == "json" {
 		enc := json.NewEncoder(w)

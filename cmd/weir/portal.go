@@ -19,7 +19,7 @@ import (
 	"weir/workspaces/proxy"
 )
 
-// portal is everything that serves, wired together.
+// portal is a server with its services.
 type portal struct {
 	cfg           config.Config
 	log           *slog.Logger
@@ -38,9 +38,9 @@ type portal struct {
 	proxy         *proxy.Proxy
 	app           *handlers.App
 	dataLock      *os.File            // on the data directory
-	claim         *models.Claim       // to be the only server on the database; nil where there may be several
+	claim         *models.Claim       // exclusive use of the database; nil when several servers can use it
 	lease         *models.ServerLease // of this server, from before the first request
-	origin        string              // of the portal, as it knows itself
+	origin        string              // URL of the portal
 
 	host      providers.Host // this machine
 	gpus      providers.Machine
@@ -48,15 +48,14 @@ type portal struct {
 	agents    agentEndpoint
 }
 
-// workspaceRuntime is what every mode's runtime has beside what workspaces
-// need.
+// workspaceRuntime is the runtime of a mode.
 type workspaceRuntime interface {
 	workspaces.Runtime
 	OnChange(listener func(workspace int64))
 	Close() error
 }
 
-// close ends what wirePortal made. Workspaces go on running.
+// close closes everything that wirePortal has opened. Workspaces keep running.
 func (p *portal) close() error {
 	var errs []error
 	if p.app != nil {
@@ -65,7 +64,7 @@ func (p *portal) close() error {
 	if p.proxy != nil {
 		p.proxy.Close()
 	}
-	p.releaseLease() // nothing is open any more
+	p.releaseLease() // all connections are closed
 	if p.runtime != nil {
 		errs = append(errs, p.runtime.Close())
 	}

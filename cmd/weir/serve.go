@@ -33,8 +33,8 @@ func newServeCommand() *cobra.Command {
 	return cmd
 }
 
-// serve runs until ctx ends, then finishes what is open within the grace.
-// Running workspaces are left running: the next server adopts them.
+// serve runs until ctx ends, then finishes open requests within the grace
+// period. Workspaces keep running: the next server adopts them.
 func serve(ctx context.Context, cfg config.Config, out io.Writer, log *slog.Logger) error {
 	slog.SetDefault(log)
 	listeners, err := listen(ctx, cfg.Listen)
@@ -60,8 +60,8 @@ func serve(ctx context.Context, cfg config.Config, out io.Writer, log *slog.Logg
 	return p.run(ctx, listeners)
 }
 
-// announce prints where the portal is, and the one-time link while nobody
-// has an account.
+// announce prints the URL of the portal, and the setup link while there are no
+// accounts.
 func (p *portal) announce(ctx context.Context, out io.Writer) error {
 	token, err := p.accounts.SetupToken(ctx, setupLifetime)
 	if err != nil {
@@ -97,11 +97,11 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 	failed := make(chan error, len(listeners)+2)
 	background.Go(func() { p.watchClaim(ctx, failed) })
 	background.Go(func() { p.serveAgents(ctx, failed) })
-	defer server.Close() // what is still open when the grace is over
+	defer server.Close() // connections that are open after the grace period
 	for _, l := range listeners {
 		background.Go(func() { failed <- server.Serve(l) })
 	}
-	defer closeAll(listeners) // before waiting, whichever way run ends
+	defer closeAll(listeners) // before waiting for background work
 	p.log.Info("serving", "config", p.cfg, "database", p.store.Dialect())
 	select {
 	case err := <-failed:
@@ -120,7 +120,7 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 	return nil
 }
 
-// serveAgents answers agents until ctx ends.
+// serveAgents serves the agents' API until ctx ends.
 func (p *portal) serveAgents(ctx context.Context, failed chan<- error) {
 	if p.agents.listener == nil {
 		return
@@ -135,7 +135,7 @@ func (p *portal) serveAgents(ctx context.Context, failed chan<- error) {
 		defer close(ended)
 		grace, stop := context.WithTimeout(context.WithoutCancel(ctx), p.cfg.ShutdownGrace)
 		defer stop()
-		_ = server.Shutdown(grace) // what is still open then is closed
+		_ = server.Shutdown(grace) // Close closes the remaining connections
 		_ = server.Close()
 	})
 	p.log.Info("serving agents", "address", p.agents.listener.Addr().String())

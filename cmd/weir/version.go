@@ -20,7 +20,8 @@ type versionInfo struct {
 	Platform string `json:"platform"`
 }
 
-// buildVersion prefers what the linker was told to what Go found out itself.
+// buildVersion returns the version set by the linker, or else that of Go's build
+// information.
 func buildVersion() versionInfo {
 	v := versionInfo{Version: version, Commit: commit, Go: runtime.Version(),
 		Platform: runtime.GOOS + "/" + runtime.GOARCH}

@@ -28,8 +28,8 @@ import (
 	"weir/workspaces/proxy"
 )
 
-// wirePortal makes the services of the portal that answers on a listener's
-// address. This is the only place where a mode is chosen.
+// wirePortal creates the services of a portal that listens at addr. Only here
+// the mode is chosen.
 func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr net.Addr) (p *portal, err error) {
 	p = &portal{cfg: cfg, log: log}
 	defer func() {
@@ -94,8 +94,8 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	return p, nil
 }
 
-// addresses settles the portal's own origin and returns the domain, with its
-// port, below which workspaces have theirs.
+// addresses sets the origin of the portal and returns the domain, with its port,
+// of the workspaces' origins.
 func (p *portal) addresses(addr net.Addr) string {
 	port := ""
 	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.Port != 80 {
@@ -103,7 +103,7 @@ func (p *portal) addresses(addr net.Addr) string {
 	}
 	p.origin = "http://localhost" + port
 	if tcp, ok := addr.(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && !tcp.IP.IsUnspecified() {
-		p.origin = "http://" + tcp.String() // nobody of ours answers for localhost
+		p.origin = "http://" + tcp.String() // localhost is not served
 	}
 	if p.cfg.ExternalURL != "" {
 		p.origin = p.cfg.ExternalURL
@@ -115,7 +115,7 @@ func (p *portal) addresses(addr net.Addr) string {
 	return p.cfg.AppsDomain + port
 }
 
-// openRuntime chooses where workspaces run.
+// openRuntime opens the runtime of the mode.
 func (p *portal) openRuntime(ctx context.Context) (workspaceRuntime, error) {
 	if p.cfg.Runtime == "local" {
 		r, err := local.New(local.Config{Dir: filepath.Join(p.cfg.DataDir, "run"), SandboxUID: uint32(p.cfg.SandboxUID),
@@ -136,7 +136,7 @@ func (p *portal) openRuntime(ctx context.Context) (workspaceRuntime, error) {
 	return r, nil
 }
 
-// collectors are what this mode's runtime measures of itself.
+// collectors returns the metrics of the runtime.
 func (p *portal) collectors() []prometheus.Collector {
 	if c, ok := p.runtime.(prometheus.Collector); ok {
 		return []prometheus.Collector{c}
@@ -144,7 +144,7 @@ func (p *portal) collectors() []prometheus.Collector {
 	return nil
 }
 
-// oidc is sign-in by the provider; nil when there is none.
+// oidc configures sign-in with an identity provider; nil without one.
 func (p *portal) oidc() *handlers.OIDC {
 	o := p.cfg.OIDC
 	if o.Issuer == "" {

@@ -13,7 +13,7 @@ import (
 	"weir/pool/providers"
 )
 
-// agentEndpoint is what a portal has for the agents of machines.
+// agentEndpoint serves the agents of machines.
 type agentEndpoint struct {
 	authority *authority.Authority
 	enrolment *providers.Enrolment
@@ -36,8 +36,8 @@ func (p *portal) wireAgents(ctx context.Context, access *policies.Access) (err e
 	return nil
 }
 
-// url is the address of the agents' listener for who reached the portal under
-// a host; nil when there is no listener.
+// url returns the URL of the agents' listener for clients that reach the portal
+// at a host; nil without a listener.
 func (s agentEndpoint) url(cfg config.Config) func(host string) string {
 	if s.listener == nil {
 		return nil

@@ -10,9 +10,9 @@ import (
 	"weir/policies/notifications"
 )
 
-// wireNotifications makes what tells people and programs. The key that seals
-// webhooks' secrets is derived from the authority's: all servers of a
-// portal have it, and the database has not.
+// wireNotifications creates the services of notifications. The key that seals
+// the secrets of webhooks is derived from the authority's key, which all servers
+// of a portal have and the database does not contain.
 func (p *portal) wireNotifications(access *policies.Access) error {
 	shared, err := privateKey(p.cfg.AuthorityFile)
 	if err != nil {
@@ -30,7 +30,7 @@ func (p *portal) wireNotifications(access *policies.Access) error {
 	return nil
 }
 
-// privateKey is the key in a PEM file, without what stands around it.
+// privateKey returns the private key in a PEM file.
 func privateKey(file string) ([]byte, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {

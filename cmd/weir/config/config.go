@@ -12,10 +12,10 @@ import (
 	"weir/workspaces/kube"
 )
 
-// Config is every setting of the program, checked and parsed.
+// Config contains all settings of the program, checked and parsed.
 type Config struct {
 	Listen          string
-	ExternalURL     string // without a trailing slash; empty: as the browser says
+	ExternalURL     string // without a trailing slash; empty: from the request
 	TrustedProxies  []netip.Prefix
 	AppsDomain      string
 	DataDir         string // absolute
@@ -25,7 +25,7 @@ type Config struct {
 	PlacementPolicy string
 	Runtime         string // local or kube
 	SharedDir       string
-	Kube            kube.Config // as far as settings say
+	Kube            kube.Config // the fields that are settings
 	SessionLifetime time.Duration
 	OIDC            OIDC
 	Notifications   Notifications
@@ -38,31 +38,31 @@ type Config struct {
 	AuthorityFile            string // absolute
 	AgentCertificateLifetime time.Duration
 	AgentHeartbeat           time.Duration
-	MachineIDFile            string // absolute; empty: where Linux keeps it
+	MachineIDFile            string // absolute; empty: the files of Linux
 	KubeAgents               string // namespace/name of the service account of the nodes' agents; empty: they need codes
-	KubeAgentsOwner          string // address of the account whose GPUs nodes have; empty: the first administrator
+	KubeAgentsOwner          string // email of the owner of the nodes; empty: the first administrator
 
-	// Of an agent alone.
+	// Of an agent only.
 	Server   string // empty: the one of its enrolment
 	Code     string // secret
 	StateDir string // absolute
 	Name     string // empty: the host's name
 
-	ClusterTokenFile     string // absolute; the cluster vouches by it for the agent's node
-	AuthorityCertificate string // absolute file; by it the agent knows the portal then
+	ClusterTokenFile     string // absolute; with a token that proves the agent's node
+	AuthorityCertificate string // absolute; to authenticate the portal
 
-	shown []slog.Attr // each setting as it was written, for LogValue
+	shown []slog.Attr // the text of each setting, for LogValue
 }
 
-// SimulatedGPUs asks for Count pretended GPUs of one Model.
+// SimulatedGPUs are Count simulated GPUs of one Model.
 type SimulatedGPUs struct {
 	Model string
 	Count int
 }
 
-// OIDC is how people sign in by a provider.
+// OIDC configures sign-in with an identity provider.
 type OIDC struct {
-	Issuer       string // empty: by password alone
+	Issuer       string // empty: only passwords
 	ClientID     string
 	ClientSecret string // read from a file; empty: the portal is a public client
 	SecretFile   string // absolute
@@ -74,7 +74,7 @@ type OIDC struct {
 	SessionMax   time.Duration
 }
 
-// Notifications is how people and programs are told of things.
+// Notifications configures email and webhooks.
 type Notifications struct {
 	Mailer         *notifications.Mailer // nil: no e-mail
 	PasswordFile   string                // absolute
@@ -82,24 +82,23 @@ type Notifications struct {
 	WebhookPrivate bool
 }
 
-// TLS tells whether browsers reach the portal over TLS, so that its cookies
-// may be Secure.
+// TLS reports whether browsers reach the portal over TLS, so that its cookies
+// can be Secure.
 func (c Config) TLS() bool { return strings.HasPrefix(c.ExternalURL, "https://") }
 
-// SQLiteFile is where the database is when no DatabaseURL is given.
+// SQLiteFile is the path of the database without a DatabaseURL.
 func (c Config) SQLiteFile() string { return filepath.Join(c.DataDir, "weir.db") }
 
-// MPSDir is where the MPS daemons of this machine's GPUs are reached.
+// MPSDir is the directory of the sockets of this machine's MPS daemons.
 func (c Config) MPSDir() string { return filepath.Join(c.DataDir, "mps") }
 
-// LogValue shows the settings in a log, without secrets.
+// LogValue returns the settings without secrets.
 func (c Config) LogValue() slog.Value { return slog.GroupValue(c.shown...) }
 
-// String keeps secrets out of careless prints of a Config.
+// String returns the settings without secrets.
 func (c Config) String() string { return c.LogValue().String() }
 
-// completePaths settles the files that lie in the data directory unless they
-// are named.
+// completePaths sets the paths whose default is in the data directory.
 func (c *Config) completePaths() {
 	for path, name := range map[*string]string{&c.SharedDir: "shared", &c.AuthorityFile: "authority.pem", &c.StateDir: "agent"} {
 		if *path == "" {

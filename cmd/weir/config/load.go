@@ -12,8 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Bind gives cmd --config and the flags of the named settings, of all but an
-// agent's when none is named.
+// Bind adds --config and the flags of the named settings to cmd; without names
+// the flags of all settings except an agent's.
 func Bind(cmd *cobra.Command, only ...string) {
 	cmd.Flags().Var(&textFlag{kind: "FILE"}, "config", "YAML file with settings, named like the flags [WEIR_CONFIG]")
 	for _, s := range settings {
@@ -23,17 +23,16 @@ func Bind(cmd *cobra.Command, only ...string) {
 	}
 }
 
-// textFlag takes any text: values are checked in Load, where all that is wrong
-// can be reported at once.
+// textFlag accepts any text: Load checks the values and reports all problems at
+// once.
 type textFlag struct{ text, kind string }
 
 func (f *textFlag) String() string     { return f.text }
 func (f *textFlag) Set(s string) error { f.text = s; return nil }
 func (f *textFlag) Type() string       { return f.kind }
 
-// Load reads the settings that Bind gave to cmd: the flag wins over the
-// environment, that over the file, that over the default. The error is a
-// *UsageError.
+// Load reads the settings that Bind added to cmd. Flags take precedence over the
+// environment, then the file, then the defaults. The error is a *UsageError.
 func Load(cmd *cobra.Command) (Config, error) { return loadFrom(cmd, os.LookupEnv) }
 
 func loadFrom(cmd *cobra.Command, lookupEnv func(string) (string, bool)) (c Config, err error) {
@@ -66,8 +65,7 @@ func loadFrom(cmd *cobra.Command, lookupEnv func(string) (string, bool)) (c Conf
 	return c, nil
 }
 
-// shown is what a log shows of the settings; of a secret only whether it is
-// set.
+// shown returns the settings for the log; of a secret only whether it is set.
 func shown(texts map[string]string) (attrs []slog.Attr) {
 	for _, s := range settings {
 		text := texts[s.name]
@@ -79,11 +77,11 @@ func shown(texts map[string]string) (attrs []slog.Attr) {
 	return attrs
 }
 
-// source is where a setting's text came from; at names it in an error.
+// source is the text of a setting and its origin, for errors.
 type source struct{ text, at string }
 
-// choose finds a setting's text. An empty environment variable counts as
-// unset, because charts and unit files often set what they do not mean.
+// choose returns the text of a setting. An empty environment variable counts as
+// unset: charts and unit files often set empty ones.
 func choose(flag *pflag.Flag, s setting, lookupEnv func(string) (string, bool), file map[string]source) source {
 	if flag.Changed {
 		return source{flag.Value.String(), "--" + s.name}
@@ -108,8 +106,7 @@ func defaultDataDir(uid int, lookupEnv func(string) (string, bool)) string {
 	return filepath.Join(home, ".local", "share", "weir")
 }
 
-// readConfigFile reads the YAML mapping of settings and says what in it is
-// not a setting.
+// readConfigFile reads the YAML mapping of settings and reports its problems.
 func readConfigFile(from source) (map[string]source, []string) {
 	if from.text == "" {
 		return nil, nil
@@ -131,7 +128,7 @@ func readConfigFile(from source) (map[string]source, []string) {
 	return readMapping(from.text, doc.Content[0].Content)
 }
 
-// readMapping takes a YAML mapping's keys and values, one after the other.
+// readMapping reads a YAML mapping; nodes are its keys, each with its value.
 func readMapping(file string, nodes []*yaml.Node) (found map[string]source, problems []string) {
 	found = map[string]source{}
 	for pair := range slices.Chunk(nodes, 2) {

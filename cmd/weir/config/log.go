@@ -9,7 +9,7 @@ import (
 	"golang.org/x/term"
 )
 
-// logSettings are those of every command that logs.
+// logSettings are the settings of commands that log.
 var logSettings = []setting{
 	{name: "log-level", kind: "LEVEL", def: "info",
 		help: "log level: debug, info, warn or error",
@@ -26,8 +26,8 @@ func parseLevel(text string) (level slog.Level, err error) {
 	return level, level.UnmarshalText([]byte(text))
 }
 
-// Logger writes to w at the configured level: lines for a person on a
-// terminal, JSON for a machine otherwise, unless the format is set.
+// Logger writes to w at the configured level: text on a terminal and JSON
+// otherwise, unless the format is set.
 func (c Config) Logger(w io.Writer) *slog.Logger {
 	opts := &slog.HandlerOptions{Level: c.LogLevel}
 	if c.LogFormat == "text" || c.LogFormat == "auto" && IsTerminal(w) {
@@ -36,7 +36,7 @@ func (c Config) Logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, opts))
 }
 
-// IsTerminal tells whether a reader or a writer is a terminal.
+// IsTerminal reports whether a reader or a writer is a terminal.
 func IsTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

@@ -14,7 +14,7 @@ import (
 	"weir/policies/openid"
 )
 
-// oidcSettings are the settings of sign-in by a provider.
+// oidcSettings are the settings of sign-in with an identity provider.
 var oidcSettings = []setting{
 	{name: "oidc-issuer", kind: "URL",
 		help: "issuer URL of an OpenID Connect provider to sign in with, exactly as the provider states it",
@@ -64,8 +64,8 @@ func parseShownName(text string) (string, error) {
 
 const groupAdministrator = "administrator"
 
-// parseGroups reads rules that are kept apart by semicolons or line ends,
-// because names of groups often have commas and equal signs.
+// parseGroups parses rules separated by semicolons or line ends, because names of
+// groups often contain commas and equal signs.
 func parseGroups(text string) (rules []policies.GroupRule, err error) {
 	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ';' || r == '\n' }) {
 		if part = strings.TrimSpace(part); part == "" {

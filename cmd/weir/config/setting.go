@@ -2,15 +2,15 @@ package config
 
 import "strings"
 
-// setting is one of them. Its name is the flag and the YAML key; the
-// environment variable follows from it.
+// setting is one setting. Its name is the flag and the YAML key, from which the
+// environment variable is derived.
 type setting struct {
 	name   string
-	kind   string // what --help calls its value
-	def    string // as a user would write it
+	kind   string // of the value, for --help
+	def    string // default, as text
 	help   string
-	secret bool // never shown; its set must not repeat the value in an error
-	agent  bool // of “weir agent” alone
+	secret bool // not logged; errors of set must not contain the value
+	agent  bool // of “weir agent” only
 	set    func(*Config, string) error
 }
 
@@ -18,8 +18,7 @@ func (s setting) env() string {
 	return "WEIR_" + strings.ToUpper(strings.ReplaceAll(s.name, "-", "_"))
 }
 
-// into makes a setting's set from the field it fills and the parser that
-// checks it.
+// into returns a setting's set from its field and its parser.
 func into[T any](field func(*Config) *T, parse func(string) (T, error)) func(*Config, string) error {
 	return func(c *Config, text string) error {
 		v, err := parse(text)
