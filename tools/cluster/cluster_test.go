@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/clientcmd"
 )
 
 // start starts a cluster for the test.
@@ -129,13 +132,25 @@ func TestControlPlane(t *testing.T) {
 // A client needs a certificate of the cluster.
 func TestStrangersAreRefused(t *testing.T) {
 	c := start(t, Options{ControlPlaneOnly: true})
-	stranger := &Client{c.api.server, &http.Client{Transport: c.api.http.Transport.(*http.Transport).Clone()}}
-	stranger.http.Transport.(*http.Transport).TLSClientConfig.Certificates = nil
-	err := stranger.Do(t.Context(), http.MethodGet, "/api/v1/namespaces", nil, nil)
+	config, err := clientcmd.LoadFromFile(c.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(config.AuthInfos)
+	config.Contexts["weir"].AuthInfo = ""
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	stranger, err := newClient(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = stranger.Do(t.Context(), http.MethodGet, "/api/v1/namespaces", nil, nil)
 	if err == nil || !strings.Contains(err.Error(), "system:anonymous") {
 		t.Errorf("without a certificate: %v", err)
 	}
-	if err := c.api.Do(t.Context(), http.MethodGet, podPath("none"), nil, nil); !NotFound(err) {
+	if err := c.api.Do(t.Context(), http.MethodGet, podPath("none"), nil, nil); !apierrors.IsNotFound(err) {
 		t.Errorf("as an administrator: %v", err)
 	}
 }

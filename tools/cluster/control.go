@@ -3,33 +3,12 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
-	"path/filepath"
 )
 
 // serviceRange is the address range of services. It is not routed: there is no
 // kube-proxy.
 const serviceRange = "10.96.0.0/16"
-
-// ports are the ports of the cluster, on 127.0.0.1 except for the kubelet's.
-type ports struct{ etcd, peer, api, kubelet, kwok int }
-
-func (p ports) server() string { return fmt.Sprintf("https://127.0.0.1:%d", p.api) }
-
-// freePorts finds unused ports. All stay open until the last is found, so that
-// they differ.
-func freePorts() (p ports, err error) {
-	for _, port := range []*int{&p.etcd, &p.peer, &p.api, &p.kubelet, &p.kwok} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return p, err
-		}
-		defer l.Close()
-		*port = l.Addr().(*net.TCPAddr).Port
-	}
-	return p, nil
-}
 
 // startControlPlane starts etcd, the API server, the scheduler and the
 // controllers. It does not wait for the controllers to be ready.
@@ -41,9 +20,7 @@ func (c *Cluster) startControlPlane(ctx context.Context) (controllers *running, 
 	if err != nil {
 		return nil, err
 	}
-	if err := await(ctx, server, func(ctx context.Context) error {
-		return c.api.Do(ctx, http.MethodGet, "/readyz", nil, nil)
-	}); err != nil {
+	if err := await(ctx, server, c.serverReady); err != nil {
 		return nil, err
 	}
 	c.log("the API server answers at %s", c.port.server())
@@ -53,6 +30,11 @@ func (c *Cluster) startControlPlane(ctx context.Context) (controllers *running, 
 		return nil, err
 	}
 	return c.startControllers()
+}
+
+// serverReady checks whether the API server is ready.
+func (c *Cluster) serverReady(ctx context.Context) error {
+	return c.api.Do(ctx, http.MethodGet, "/readyz", nil, nil)
 }
 
 func (c *Cluster) startControllers() (*running, error) {
@@ -69,44 +51,6 @@ func (c *Cluster) startControllers() (*running, error) {
 		args = append(args, "--node-monitor-grace-period="+c.grace.String())
 	}
 	return c.spawn("kube-controller-manager", c.program("kube-controller-manager"), args...)
-}
-
-func (c *Cluster) program(name string) string { return filepath.Join(c.bin, name) }
-
-// prepare creates the keys, the kubeconfigs and the client.
-func (c *Cluster) prepare() (err error) {
-	if c.port, err = freePorts(); err != nil {
-		return err
-	}
-	if c.keys, err = newKeys(c.path("keys")); err != nil {
-		return err
-	}
-	local := []string{"127.0.0.1", "localhost"}
-	for _, who := range []struct {
-		file, name    string
-		groups, hosts []string
-	}{
-		{"etcd", "etcd", nil, local},
-		{"server", "kube-apiserver", []string{"system:masters"}, append(local, "kubernetes.default.svc", "10.96.0.1")},
-		{"admin", "admin", []string{"system:masters"}, nil},
-		{"controllers", "system:kube-controller-manager", nil, nil},
-		{"scheduler", "system:kube-scheduler", nil, nil},
-		{"kwok", "kwok", []string{"system:masters"}, local},
-	} {
-		if err := c.keys.issue(who.file, who.name, who.groups, who.hosts); err != nil {
-			return err
-		}
-	}
-	for _, file := range []string{"controllers", "scheduler", "kwok"} {
-		if err := c.writeKubeconfig(c.path("keys", file+".kubeconfig"), file); err != nil {
-			return err
-		}
-	}
-	if err := c.writeKubeconfig(c.Kubeconfig, "admin"); err != nil {
-		return err
-	}
-	c.api, err = newClient(c.port.server(), c.keys, "admin")
-	return err
 }
 
 // startEtcd starts etcd, which requires client certificates: it stores all

@@ -8,8 +8,7 @@ import (
 )
 
 const (
-	marker    = "weir-cluster"  // the file that makes a directory a cluster's
-	temporary = "weir-cluster-" // how the temporary ones begin
+	temporary = "weir-cluster-" // prefix of temporary directories
 
 	// longest is the maximum length of the directory's path in bytes: Unix
 	// socket addresses have at most 107.
@@ -53,13 +52,6 @@ func claim(dir string) (string, error) {
 	}
 	_, err = f.WriteString(owner)
 	return dir, errors.Join(err, f.Close())
-}
-
-// isCluster reports whether dir belongs to a cluster: nothing else may be
-// removed.
-func isCluster(dir string) bool {
-	info, err := os.Lstat(filepath.Join(dir, marker))
-	return err == nil && info.Mode().IsRegular()
 }
 
 // Running reports whether all programs of the cluster in dir run, and returns

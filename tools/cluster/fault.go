@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"syscall"
 )
 
@@ -51,9 +50,7 @@ func (c *Cluster) Restart(ctx context.Context, name string) error {
 	if server, err := c.find(APIServer); err != nil || !server.record.alive() {
 		return err
 	}
-	return await(ctx, p, func(ctx context.Context) error {
-		return c.api.Do(ctx, http.MethodGet, "/readyz", nil, nil)
-	})
+	return await(ctx, p, c.serverReady)
 }
 
 // Pause suspends a program: its clients get no responses.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Killed and paused programs do not respond, and come back with their data.
@@ -30,7 +32,7 @@ func TestFaults(t *testing.T) {
 			if err := fault.step(name); err != nil {
 				t.Fatal(err)
 			}
-			if err := answers(); err == nil || NotFound(err) {
+			if err := answers(); err == nil || apierrors.IsNotFound(err) {
 				t.Errorf("with %s %s: %v", name, fault.what, err)
 			}
 			if err := fault.back(name); err != nil {

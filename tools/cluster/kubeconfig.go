@@ -1,65 +1,28 @@
 package cluster
 
 import (
-	"encoding/json"
 	"os"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// The part of a kubeconfig that is written here. JSON is YAML.
-type (
-	kubeconfig struct {
-		APIVersion     string         `json:"apiVersion"`
-		Kind           string         `json:"kind"`
-		Clusters       []namedCluster `json:"clusters"`
-		Users          []namedUser    `json:"users"`
-		Contexts       []namedContext `json:"contexts"`
-		CurrentContext string         `json:"current-context"`
-	}
-	namedCluster struct {
-		Name    string `json:"name"`
-		Cluster struct {
-			Server string `json:"server"`
-			CA     []byte `json:"certificate-authority-data"`
-		} `json:"cluster"`
-	}
-	namedUser struct {
-		Name string `json:"name"`
-		User struct {
-			Cert []byte `json:"client-certificate-data"`
-			Key  []byte `json:"client-key-data"`
-		} `json:"user"`
-	}
-	namedContext struct {
-		Name    string `json:"name"`
-		Context struct {
-			Cluster string `json:"cluster"`
-			User    string `json:"user"`
-		} `json:"context"`
-	}
-)
-
-// writeKubeconfig writes to path how to reach the API server with the key of
-// file. The secrets are in it, so that it can be copied as it is.
+// writeKubeconfig writes a kubeconfig with the key of file to path. It contains
+// the keys, so that it can be copied.
 func (c *Cluster) writeKubeconfig(path, file string) error {
-	var (
-		cl namedCluster
-		u  namedUser
-		x  namedContext
-	)
-	cl.Name, u.Name, x.Name = "weir", file, "weir"
-	x.Context.Cluster, x.Context.User = "weir", file
-	cl.Cluster.Server = c.port.server()
+	server, user := clientcmdapi.NewCluster(), clientcmdapi.NewAuthInfo()
+	server.Server = c.port.server()
 	for from, to := range map[string]*[]byte{
-		c.keys.public("ca"): &cl.Cluster.CA, c.keys.public(file): &u.User.Cert, c.keys.private(file): &u.User.Key,
+		c.keys.public("ca"): &server.CertificateAuthorityData, c.keys.public(file): &user.ClientCertificateData,
+		c.keys.private(file): &user.ClientKeyData,
 	} {
 		var err error
 		if *to, err = os.ReadFile(from); err != nil {
 			return err
 		}
 	}
-	text, err := json.MarshalIndent(kubeconfig{"v1", "Config", []namedCluster{cl}, []namedUser{u}, []namedContext{x}, "weir"}, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(text, '\n'), 0o600)
+	return clientcmd.WriteToFile(clientcmdapi.Config{CurrentContext: "weir",
+		Clusters:  map[string]*clientcmdapi.Cluster{"weir": server},
+		AuthInfos: map[string]*clientcmdapi.AuthInfo{file: user},
+		Contexts:  map[string]*clientcmdapi.Context{"weir": {Cluster: "weir", AuthInfo: file}}}, path)
 }

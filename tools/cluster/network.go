@@ -1,8 +1,6 @@
 package cluster
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,58 +25,10 @@ type network struct {
 // host is the address of the node and the bridge.
 func (n network) host() netip.Addr { return n.Subnet.Addr().Next() }
 
-// makeNetwork creates and records the bridge before there are pods, because
-// the kubelet listens at its address.
-func (c *Cluster) makeNetwork() error {
-	sum := sha256.Sum256([]byte(c.dir))
-	n := network{Bridge: "weir" + hex.EncodeToString(sum[:4])}
-	used, err := usedAddresses()
-	if err != nil {
-		return err
-	}
-	if n.Subnet, err = freeSubnet(sum[0], used); err != nil {
-		return err
-	}
-	text, err := json.Marshal(n)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(c.path("network"), text, 0o644); err != nil {
-		return err
-	}
-	if err := errors.Join(
-		command("ip", "link", "add", n.Bridge, "type", "bridge"),
-		command("ip", "address", "add", fmt.Sprintf("%s/%d", n.host(), n.Subnet.Bits()), "dev", n.Bridge),
-		command("ip", "link", "set", n.Bridge, "up")); err != nil {
-		return err
-	}
-	if err := command("iptables", n.masquerade("-A")...); err != nil {
-		c.log("pods reach this machine but nothing beyond it: %v", err)
-	}
-	c.net = n
-	return c.writeCNI()
-}
-
 // masquerade is the iptables rule that connects pods to the network.
 func (n network) masquerade(action string) []string {
 	return []string{"-w", "-t", "nat", action, "POSTROUTING", "-s", n.Subnet.String(), "!", "-d", n.Subnet.String(),
 		"-m", "comment", "--comment", n.Bridge, "-j", "MASQUERADE"}
-}
-
-func (c *Cluster) writeCNI() error {
-	text := fmt.Sprintf(`{
-  "cniVersion": "0.4.0", "name": %[1]q,
-  "plugins": [{
-    "type": "bridge", "bridge": %[1]q, "isGateway": true, "hairpinMode": true,
-    "ipam": {"type": "host-local", "dataDir": %[2]q, "routes": [{"dst": "0.0.0.0/0"}],
-      "ranges": [[{"subnet": %[3]q, "gateway": %[4]q}]]}
-  }]
-}
-`, c.net.Bridge, c.path("cni", "addresses"), c.net.Subnet, c.net.host())
-	if err := os.MkdirAll(c.path("cni"), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(c.path("cni", "weir.conflist"), []byte(text), 0o644)
 }
 
 // removeNetwork removes what makeNetwork has created, also after a partial

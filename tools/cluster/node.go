@@ -2,6 +2,9 @@ package cluster
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -36,10 +39,6 @@ func (c *Cluster) startKubelet(ctx context.Context, containerd *running) error {
 }
 
 func (c *Cluster) containerdSocket() string { return filepath.Join(c.dir, containerdSocket) }
-
-// containerdSocket is the socket of the cluster's containerd, by which Stop
-// finds its shims.
-const containerdSocket = "containerd.sock"
 
 // privateMounts runs the node's programs in their own mount namespace: their
 // mounts end with them, removing the cluster cannot remove files of a volume,
@@ -153,9 +152,6 @@ func (c *Cluster) Import(path string) error {
 		"--snapshotter", snapshotter(c.dir), path)
 }
 
-// containerdNamespace is the kubelet's namespace in containerd.
-const containerdNamespace = "k8s.io"
-
 // writeKubelet writes the node's keys and its kubelet's configuration.
 func (c *Cluster) writeKubelet() error {
 	if err := c.keys.issue("node", "system:node:"+nodeName, []string{"system:nodes"}, []string{c.net.host().String(), nodeName}); err != nil {
@@ -197,4 +193,52 @@ func (c *Cluster) nodeReady(ctx context.Context, name string) error {
 		}
 	}
 	return errors.New("it has not reported yet")
+}
+
+// makeNetwork creates and records the bridge before there are pods, because
+// the kubelet listens at its address.
+func (c *Cluster) makeNetwork() error {
+	sum := sha256.Sum256([]byte(c.dir))
+	n := network{Bridge: "weir" + hex.EncodeToString(sum[:4])}
+	used, err := usedAddresses()
+	if err != nil {
+		return err
+	}
+	if n.Subnet, err = freeSubnet(sum[0], used); err != nil {
+		return err
+	}
+	text, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(c.path("network"), text, 0o644); err != nil {
+		return err
+	}
+	if err := errors.Join(
+		command("ip", "link", "add", n.Bridge, "type", "bridge"),
+		command("ip", "address", "add", fmt.Sprintf("%s/%d", n.host(), n.Subnet.Bits()), "dev", n.Bridge),
+		command("ip", "link", "set", n.Bridge, "up")); err != nil {
+		return err
+	}
+	if err := command("iptables", n.masquerade("-A")...); err != nil {
+		c.log("pods reach this machine but nothing beyond it: %v", err)
+	}
+	c.net = n
+	return c.writeCNI()
+}
+
+func (c *Cluster) writeCNI() error {
+	text := fmt.Sprintf(`{
+  "cniVersion": "0.4.0", "name": %[1]q,
+  "plugins": [{
+    "type": "bridge", "bridge": %[1]q, "isGateway": true, "hairpinMode": true,
+    "ipam": {"type": "host-local", "dataDir": %[2]q, "routes": [{"dst": "0.0.0.0/0"}],
+      "ranges": [[{"subnet": %[3]q, "gateway": %[4]q}]]}
+  }]
+}
+`, c.net.Bridge, c.path("cni", "addresses"), c.net.Subnet, c.net.host())
+	if err := os.MkdirAll(c.path("cni"), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(c.path("cni", "weir.conflist"), []byte(text), 0o644)
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"weir/tools/cluster/image"
 )
 
@@ -84,7 +86,7 @@ func TestNode(t *testing.T) {
 
 	do(t, c, http.MethodDelete, podPath("first"), nil, nil)
 	eventually(t, "the pod is gone", func() bool {
-		return NotFound(c.Client().Do(t.Context(), http.MethodGet, podPath("first"), nil, nil))
+		return apierrors.IsNotFound(c.Client().Do(t.Context(), http.MethodGet, podPath("first"), nil, nil))
 	})
 	if answers(t, p.Status.PodIP) {
 		t.Error("the deleted pod answers")

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -32,28 +31,6 @@ func cacheDir(parts ...string) (string, error) {
 		base = filepath.Join(user, "weir")
 	}
 	return filepath.Join(append([]string{base}, parts...)...), nil
-}
-
-// checkPrograms checks at once that the machine has all system programs.
-func checkPrograms(o Options) error {
-	needs := [][2]string{{"etcd", "etcd-server"}}
-	if !o.ControlPlaneOnly {
-		if os.Geteuid() != 0 {
-			return errors.New("a node that runs pods needs root (mounts, network, cgroups); without it only the control plane runs")
-		}
-		needs = append(needs, [][2]string{{"containerd", "containerd"}, {"runc", "runc"}, {"iptables", "iptables"},
-			{"ip", "iproute2"}, {"nsenter", "util-linux"}, {cniPlugins + "/bridge", "containernetworking-plugins"}}...)
-	}
-	var missing []string
-	for _, need := range needs {
-		if findProgram(need[0]) == "" {
-			missing = append(missing, need[1])
-		}
-	}
-	if len(missing) > 0 {
-		return fmt.Errorf("not on this machine: the Debian packages %s; “tools/setup cluster” installs them", strings.Join(missing, ", "))
-	}
-	return nil
 }
 
 // findProgram returns the path of a system program, or "".

@@ -11,8 +11,18 @@ import (
 	"strings"
 )
 
+// containerdSocket is the socket of the cluster's containerd, by which Stop
+// finds its shims.
+const containerdSocket = "containerd.sock"
+
+// containerdNamespace is the kubelet's namespace in containerd.
+const containerdNamespace = "k8s.io"
+
 // runcRoot is runc's directory for containers, in the cluster's directory.
 const runcRoot = "runc"
+
+// marker is the file that marks the directory of a cluster.
+const marker = "weir-cluster"
 
 // order is the order in which programs are stopped: a program before those
 // that it would restart.
@@ -137,4 +147,11 @@ func isShim(pid int, socket string) bool {
 	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	args := strings.Split(string(line), "\x00")
 	return err == nil && strings.HasPrefix(filepath.Base(args[0]), "containerd-shim") && slices.Contains(args, socket)
+}
+
+// isCluster reports whether dir belongs to a cluster: nothing else may be
+// removed.
+func isCluster(dir string) bool {
+	info, err := os.Lstat(filepath.Join(dir, marker))
+	return err == nil && info.Mode().IsRegular()
 }

@@ -44,7 +44,7 @@ type Proxy struct {
 	mu      sync.Mutex
 	rules   []Rule
 	seen    map[string]int // requests that matched, by rule, method and path
-	hits    map[int]int    // by rule
+	hits    []int          // by rule
 	watches map[*watch]bool
 }
 
@@ -65,7 +65,7 @@ func New(config *rest.Config, seed uint64) (*Proxy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{seed: seed, seen: map[string]int{}, hits: map[int]int{}, watches: map[*watch]bool{}}
+	p := &Proxy{seed: seed, seen: map[string]int{}, watches: map[*watch]bool{}}
 	p.next = &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: target.Scheme, Host: target.Host})
@@ -111,18 +111,14 @@ func (p *Proxy) Set(rules ...Rule) {
 	defer p.mu.Unlock()
 	p.rules = rules
 	clear(p.seen)
-	clear(p.hits)
+	p.hits = make([]int, len(rules))
 }
 
 // Hits returns how often each rule was applied.
 func (p *Proxy) Hits() []int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	all := make([]int, len(p.rules))
-	for i := range all {
-		all[i] = p.hits[i]
-	}
-	return all
+	return slices.Clone(p.hits)
 }
 
 // Cut breaks all open watches and returns their number. After that they

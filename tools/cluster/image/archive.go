@@ -4,7 +4,6 @@ import (
 	"archive/tar"
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -107,7 +106,7 @@ func (im Image) assemble(w io.Writer, s settings, layer *os.File, sum hash.Hash)
 	if _, err := layer.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	layerDigest := digestOf(sum)
+	layerDigest := fmt.Sprintf("sha256:%x", sum.Sum(nil))
 	conf := mustJSON(config{Architecture: runtime.GOARCH, OS: "linux", Config: s, RootFS: rootFS{"layers", []string{layerDigest}}})
 	mani := mustJSON(manifest{2, typeManifest, describe(typeConfig, conf), []descriptor{{typeLayer, layerDigest, size, nil}}})
 	entry := describe(typeManifest, mani)
@@ -119,18 +118,18 @@ func (im Image) assemble(w io.Writer, s settings, layer *os.File, sum hash.Hash)
 		a.document("index.json", mustJSON(index{2, typeIndex, []descriptor{entry}})),
 		a.document(blob(entry.Digest), mani),
 		a.document(blob(describe(typeConfig, conf).Digest), conf),
-		a.file(blob(layerDigest), size, layer),
+		a.file(blob(layerDigest), 0o644, size, layer),
 		a.Close())
 }
 
 type archive struct{ *tar.Writer }
 
 func (a archive) document(name string, content []byte) error {
-	return a.file(name, int64(len(content)), bytes.NewReader(content))
+	return a.file(name, 0o644, int64(len(content)), bytes.NewReader(content))
 }
 
-func (a archive) file(name string, size int64, content io.Reader) error {
-	if err := a.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: size}); err != nil {
+func (a archive) file(name string, mode, size int64, content io.Reader) error {
+	if err := a.WriteHeader(&tar.Header{Name: name, Mode: mode, Size: size}); err != nil {
 		return err
 	}
 	_, err := io.Copy(a, content)
@@ -138,12 +137,8 @@ func (a archive) file(name string, size int64, content io.Reader) error {
 }
 
 func describe(mediaType string, content []byte) descriptor {
-	sum := sha256.New()
-	sum.Write(content)
-	return descriptor{MediaType: mediaType, Digest: digestOf(sum), Size: int64(len(content))}
+	return descriptor{MediaType: mediaType, Digest: fmt.Sprintf("sha256:%x", sha256.Sum256(content)), Size: int64(len(content))}
 }
-
-func digestOf(sum hash.Hash) string { return "sha256:" + hex.EncodeToString(sum.Sum(nil)) }
 
 // blob is the path of a blob in an archive.
 func blob(digest string) string { return "blobs/sha256/" + digest[len("sha256:"):] }

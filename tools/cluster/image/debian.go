@@ -1,8 +1,6 @@
 package image
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"os/exec"
@@ -117,9 +115,9 @@ func filesOf(ctx context.Context, names []string) (paths []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for scan := bufio.NewScanner(bytes.NewReader(out)); scan.Scan(); {
+	for line := range strings.Lines(string(out)) {
 		// Other lines are about diversions.
-		if path := scan.Text(); strings.HasPrefix(path, "/") && path != "/." {
+		if path := strings.TrimSuffix(line, "\n"); strings.HasPrefix(path, "/") && path != "/." {
 			paths = append(paths, path)
 		}
 	}

@@ -36,11 +36,6 @@ func Pause(ctx context.Context, cache string) (Image, error) {
 		return Image{}, err
 	}
 	return im, im.write(settings{User: "65535:65535", Entrypoint: []string{"/pause"}}, func(w *tar.Writer) error {
-		header := &tar.Header{Name: "pause", Mode: 0o755, Size: int64(len(content))}
-		if err := w.WriteHeader(header); err != nil {
-			return err
-		}
-		_, err := bytes.NewReader(content).WriteTo(w)
-		return err
+		return archive{w}.file("pause", 0o755, int64(len(content)), bytes.NewReader(content))
 	})
 }
