@@ -15,8 +15,8 @@ const (
 )
 
 // catalogueFiles are en.json and zh.json, which map the stable key of each
-// sentence to its wording, and former.json, which maps English formats that
-// old rows still have to keys.
+// sentence to its wording, and former.json, which maps the English formats of
+// old rows to keys.
 //
 //go:embed catalogue/*.json
 var catalogueFiles embed.FS
@@ -81,7 +81,7 @@ func (c catalogue) format(lang string, t Text) string {
 	return w.Other
 }
 
-// one tells whether a language counts n in the singular.
+// one reports whether a language uses the singular for n.
 func one(lang string, n any) bool {
 	var i int
 	switch n := n.(type) {

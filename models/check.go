@@ -34,8 +34,8 @@ func CheckText(field, text string, limit int, p *Problems) string {
 	return text
 }
 
-// checkVisible refuses control and invisible formatting characters, with which
-// one name could look like another.
+// checkVisible rejects control and invisible formatting characters, which could
+// make different names look the same.
 func checkVisible(field, s string, p *Problems) {
 	if !utf8.ValidString(s) {
 		p.Add(field, "must be valid UTF-8")
@@ -66,7 +66,7 @@ func CheckEmail(field, email string, p *Problems) string {
 	return email
 }
 
-// CheckYear refuses times that not every database can keep.
+// CheckYear rejects times that not every database can store.
 func CheckYear(field string, t time.Time, p *Problems) {
 	if t.Year() < 1970 || t.Year() > 9999 {
 		p.Add(field, "must be between the years 1970 and 9999")

@@ -10,10 +10,10 @@ import (
 // claimLock is an arbitrary number that all servers of Weir share.
 const claimLock = 0x77656972 // "weir"
 
-// ClaimDatabase claims a PostgreSQL database for one server: when workspaces run as
-// local processes, the server of another machine would take them for gone. The
-// claim ends when it is closed or its connection breaks; see [Claim.Holds].
-// A SQLite file is claimed with its directory.
+// ClaimDatabase claims a PostgreSQL database for one server: the server of
+// another machine would treat workspaces that run as local processes as missing.
+// The claim ends when it is closed or its connection breaks; see [Claim.Holds].
+// A SQLite file is claimed by the lock of its directory.
 func (s *Store) ClaimDatabase(ctx context.Context) (*Claim, error) {
 	if s.dialect != "postgres" {
 		return &Claim{}, nil
@@ -28,8 +28,8 @@ func (s *Store) ClaimDatabase(ctx context.Context) (*Claim, error) {
 	return &Claim{conn: conn}, nil
 }
 
-// acquireClaim waits a little for a server that has just been killed:
-// PostgreSQL needs a moment to see that its connection is gone.
+// acquireClaim retries for some seconds: PostgreSQL does not detect at once that
+// the connection of a killed server is closed.
 func acquireClaim(ctx context.Context, conn *sql.Conn) error {
 	const timeout, pause = 10 * time.Second, 100 * time.Millisecond
 	for waited := time.Duration(0); ; waited += pause {
@@ -46,7 +46,7 @@ func acquireClaim(ctx context.Context, conn *sql.Conn) error {
 	}
 }
 
-// Claim makes a server the only one on a database.
+// Claim is the exclusive use of a database.
 type Claim struct{ conn *sql.Conn }
 
 // Holds returns an error when the connection of the claim is broken.
@@ -57,8 +57,8 @@ func (c *Claim) Holds(ctx context.Context) error {
 	return c.conn.PingContext(ctx)
 }
 
-// Close releases the claim. It closes the connection: back in the pool it would
-// keep the lock.
+// Close releases the claim. It closes the connection, which in the pool would
+// still have the lock.
 func (c *Claim) Close() error {
 	if c.conn == nil {
 		return nil

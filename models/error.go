@@ -67,7 +67,7 @@ func InvalidFields(fields ...Field) *Error {
 	return &Error{Kind: KindInvalid, Message: Say("Some fields are invalid."), Fields: fields}
 }
 
-// IgnoreNotFound is nil for an error that says that something does not exist.
+// IgnoreNotFound returns nil for a NotFound, and other errors unchanged.
 func IgnoreNotFound(err error) error {
 	if KindOf(err) == KindNotFound {
 		return nil
@@ -123,7 +123,8 @@ func stale(what string) error {
 	return e
 }
 
-// NoCapacity means that a bound was exceeded; the message says what is left.
+// NoCapacity means that a limit, quota or capacity was exceeded; the message
+// contains the remaining amount.
 func NoCapacity(field, format string, args ...any) *Error {
 	e := &Error{Kind: KindNoCapacity, Message: Say(format, args...)}
 	if field != "" {

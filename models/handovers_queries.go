@@ -16,8 +16,8 @@ type Handover struct {
 	At         time.Time `json:"at"`
 }
 
-// Holder is a member of a project as shared storage sees it, with what decides
-// about write access.
+// Holder is a member of a project with the conditions of write access to shared
+// directories.
 type Holder struct {
 	ProjectID int64
 	MemberID  int64
@@ -31,7 +31,7 @@ type FormerMember struct {
 	Member
 	UserName      string
 	UserEmail     string
-	RecipientID   *int64 // present member who has the directory; nil: none
+	RecipientID   *int64 // present member with write access; nil: none
 	RecipientName string
 	HandedOverAt  *time.Time // when it was handed over, also to a recipient who has left since
 }
@@ -113,7 +113,7 @@ func (q *Queries) HandoversOf(projectID, memberID int64) (list []Handover, err e
 	return list, err
 }
 
-// Holder returns what decides about a member's write access now.
+// Holder returns the conditions of a member's write access now.
 func (q *Queries) Holder(projectID, memberID int64) (h Holder, err error) {
 	var member struct {
 		Member

@@ -34,10 +34,7 @@ func (s *Store) Lead(ctx context.Context, name, holder string, ttl time.Duration
 			return err
 		}
 		var l Leader
-		if err := q.lock("SELECT epoch FROM leaders WHERE name = ? FOR NO KEY UPDATE", name); err != nil {
-			return err
-		}
-		if err := q.db.Where("name = ?", name).Take(&l).Error; err != nil {
+		if err := q.locking("NO KEY UPDATE").Where("name = ?", name).Take(&l).Error; err != nil {
 			return err
 		}
 		if l.Holder != holder && now.Before(l.ExpiresAt) {
@@ -63,10 +60,7 @@ func (s *Store) Resign(ctx context.Context, name, holder string) error {
 // leader cannot change before the transaction has ended.
 func (q *Queries) Fence(name string, epoch int64) error {
 	var l Leader
-	if err := q.lock("SELECT epoch FROM leaders WHERE name = ? FOR SHARE", name); err != nil {
-		return err
-	}
-	if err := q.db.Where("name = ?", name).Take(&l).Error; err != nil {
+	if err := q.locking("SHARE").Where("name = ?", name).Take(&l).Error; err != nil {
 		return err
 	}
 	if l.Epoch != epoch {

@@ -32,7 +32,7 @@ const (
 	NotificationGivenUp = "webhook.given-up"
 )
 
-// NotificationPreference is how a user wants to be notified.
+// NotificationPreference is a user's preference for notifications.
 type NotificationPreference struct {
 	UserID     int64  `gorm:"primaryKey"`
 	PortalOnly bool   // no e-mail

@@ -12,7 +12,7 @@ import (
 const DeliveriesTopic = "deliveries"
 
 // Notify notifies users as part of this transaction: it stores n for each of them
-// and queues its deliveries, an e-mail to each user who wants one and a message
+// and queues its deliveries, an e-mail to each user who has it enabled and a message
 // to every webhook that is subscribed to the kind. n needs Kind and Text, and
 // may have Link and Data. Without users only webhooks are notified. Duplicate
 // ids are ignored.
@@ -47,7 +47,7 @@ func (q *Queries) Notify(to []int64, n Notification) error {
 	return q.Queue(append(mails, messages...))
 }
 
-// mailsOf returns the e-mails of notifications, for users who want them.
+// mailsOf returns the e-mails of notifications, to users with e-mail enabled.
 func (q *Queries) mailsOf(notifications []Notification) (list []Delivery, err error) {
 	if !q.mail || len(notifications) == 0 {
 		return nil, nil
@@ -79,11 +79,8 @@ func (q *Queries) messagesOf(n Notification, to []int64) (list []Delivery, err e
 	if n.Kind == NotificationTest || n.Kind == NotificationGivenUp {
 		return nil, nil
 	}
-	if err := q.lock("SELECT id FROM webhooks WHERE enabled ORDER BY id FOR KEY SHARE"); err != nil {
-		return nil, err
-	}
 	var hooks []Webhook
-	if err := q.db.Where("enabled").Order("id").Find(&hooks).Error; err != nil {
+	if err := q.locking("KEY SHARE").Where("enabled").Order("id").Find(&hooks).Error; err != nil {
 		return nil, err
 	}
 	for _, w := range hooks {
@@ -144,14 +141,14 @@ func (q *Queries) ReadNotifications(userID, id, upTo int64) error {
 	return res.Error
 }
 
-// NotificationPreference returns how a user wants to be notified.
+// NotificationPreference returns the preference of a user, or the default.
 func (q *Queries) NotificationPreference(userID int64) (p NotificationPreference, err error) {
 	err = q.db.Where("user_id = ?", userID).Limit(1).Find(&p).Error
 	p.UserID = userID
 	return p, err
 }
 
-// PutNotificationPreference stores how a user wants to be notified.
+// PutNotificationPreference creates or replaces the preference of a user.
 func (q *Queries) PutNotificationPreference(p NotificationPreference) error {
 	return q.db.Clauses(clause.OnConflict{UpdateAll: true}).Create(&p).Error
 }

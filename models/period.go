@@ -42,7 +42,7 @@ type Extension struct {
 	Project   string // its name
 	MemberID  int64  // whose participation it is, for RequestDeadline
 	EndsAt    time.Time
-	Later     time.Time // the end to ask for
+	Later     time.Time // the end to request
 	Reason    Text      // suggested reason
 	Direct    bool      // the user may set the end without a request
 	Pending   int64     // id of the pending request for it; 0: none

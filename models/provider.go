@@ -50,7 +50,7 @@ func (p Provider) ReachableState() string {
 	}
 }
 
-// Owner is the account whose machine it is; 0: nobody's.
+// Owner is the account of the owner; 0: none.
 func (p Provider) Owner() int64 {
 	if p.OwnerID == nil {
 		return 0
@@ -93,7 +93,7 @@ type Device struct {
 
 // Modes of sharing a device.
 const (
-	SharingExclusive   = "exclusive"    // one holder at a time
+	SharingExclusive   = "exclusive"    // one workspace at a time
 	SharingTimeSlicing = "time-slicing" // no limits
 	SharingMPS         = "mps"          // limits enforced by NVIDIA's Multi-Process Service
 	SharingMIG         = "mig"          // hardware instances
@@ -103,7 +103,7 @@ const (
 // withdrawn change.
 const AppliedUnknown = "unknown"
 
-// Exclusive reports whether a device has one holder at a time.
+// Exclusive reports whether one workspace at a time can use the device.
 func (d Device) Exclusive() bool { return d.Sharing == SharingExclusive || d.ParentID != nil }
 
 // PhysicalID is the physical GPU that a device is, or is an instance of.
@@ -120,10 +120,10 @@ func (d Device) Changing() bool {
 
 // How a share is enforced.
 const (
-	EnforcedExclusive = "exclusive" // the whole device, visible to its holder alone
+	EnforcedExclusive = "exclusive" // the whole device, visible only to its workspace
 	EnforcedMIG       = "mig"       // a hardware instance
 	EnforcedMPS       = "mps"       // a percentage of threads and a memory limit, enforced by MPS
-	EnforcedAdvisory  = "advisory"  // stated to the holder, not enforced
+	EnforcedAdvisory  = "advisory"  // shown to the user, not enforced
 )
 
 // Share is a part of a device that is allocated to a workspace for

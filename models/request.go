@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// QuotaRequest is a request that needs a decision by somebody else.
+// QuotaRequest is a request that someone else decides.
 type QuotaRequest struct {
 	ID             int64        `json:"id"`
 	Kind           string       `json:"kind"`
@@ -172,7 +172,7 @@ type RequestView struct {
 	DeciderName    string
 }
 
-// What words the content, as in "You asked for …".
+// What is the subject of the request in a sentence.
 func (v RequestView) What() Text {
 	switch v.Kind {
 	case RequestProject:

@@ -100,7 +100,7 @@ func (s *Store) applyRevocations(ctx context.Context, keys []string) {
 	if len(keys) == 0 {
 		return
 	}
-	// The client that asked for the revocation may have gone meanwhile.
+	// Applied also when the client of the call has disconnected.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokeTimeout)
 	defer cancel()
 	for _, l := range s.listenersOfRevocations() {

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	leaseTime         = 6 * time.Second         // how long a heartbeat lets a server pass bytes on
+	leaseTime         = 6 * time.Second         // how long a server can send after a heartbeat
 	evictAfter        = 8 * time.Second         // without a heartbeat, the other servers evict a server
 	heartbeatInterval = 1500 * time.Millisecond // between heartbeats
 	pollInterval      = 100 * time.Millisecond  // between polls while LISTEN does not work
 	solePollInterval  = 250 * time.Millisecond  // the same for a sole server: commands may change its database
 )
 
-// Server is a row of the servers that pass bytes on.
+// Server is a server with a lease.
 type Server struct {
 	ID        string `gorm:"primaryKey"`
 	Heartbeat int64  // grows as long as the server runs
@@ -44,7 +44,7 @@ type ServerLease struct {
 
 	running sync.Mutex // locked while Run runs
 	// Used by Run only:
-	registered         bool // there is a row, as far as known
+	registered         bool // the row exists, unless this server was evicted
 	heartbeat, applied int64
 	peers              heartbeats
 	failing            bool // the last tick failed
@@ -221,8 +221,8 @@ func (l *ServerLease) Leave(ctx context.Context) error {
 	return l.store.write.WithContext(ctx).Where("id = ?", l.store.origin).Delete(&Server{}).Error
 }
 
-// onOwnConnection runs fn on a connection of its own: a heartbeat must not
-// queue behind requests. A sole server has one writing connection only.
+// onOwnConnection runs fn on a separate connection: heartbeats must not wait for
+// requests. A sole server has one writing connection only.
 func (s *Store) onOwnConnection(ctx context.Context, sole bool, fn func(*gorm.DB) error) error {
 	if sole {
 		return fn(s.write.WithContext(ctx))

@@ -44,8 +44,7 @@ type Store struct {
 	// Elapsed is a clock that cannot be set, for leases. Replace it before use.
 	Elapsed func() time.Duration
 
-	// Mail says that e-mail can be sent, so that [Queries.Notify] queues it. Set
-	// it before use.
+	// Mail makes [Queries.Notify] queue e-mail. Set it before use.
 	Mail bool
 
 	origin    string      // identifies this process among the servers
@@ -93,7 +92,7 @@ func (s *Store) openSQLite(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	// The file holds secrets: only this user may read it, whatever the umask.
+	// The file contains secrets: only this user can read it, with any umask.
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
@@ -338,7 +337,7 @@ func found(err error, what string) error {
 	return err
 }
 
-// Now is the clock's time as both databases keep it: UTC, microseconds.
+// Now is the clock's time in the precision of both databases: UTC, microseconds.
 func (s *Store) Now() time.Time { return instant(s.Clock) }
 
 // Now is the store's time; see [Store.Now].
@@ -369,8 +368,8 @@ func (s Scope) projects(db *gorm.DB, column string) *gorm.DB {
 // PageSize is the maximum number of rows of a page.
 const PageSize = 200
 
-// Page asks for at most Limit rows after the row with id After; 50 where no
-// Limit is given, and never more than PageSize.
+// Page is at most Limit rows after the row with id After; the default is 50 and
+// the maximum PageSize.
 type Page struct {
 	After int64
 	Limit int

@@ -45,24 +45,20 @@ func (q *Queries) AddTelemetry(list []Telemetry) error {
 	if len(list) == 0 {
 		return nil
 	}
-	set := clause.Set{}
-	sum := func(column string) {
-		set = append(set, clause.Assignment{Column: clause.Column{Name: column}, Value: gorm.Expr(
-			"CASE WHEN telemetry.at = excluded.at THEN telemetry." + column + " + excluded." + column + " ELSE excluded." + column + " END")})
+	sum := func(column string) clause.Expr {
+		return gorm.Expr("CASE WHEN telemetry.at = excluded.at THEN telemetry." + column + " + excluded." + column + " ELSE excluded." + column + " END")
 	}
-	maximum := func(column string) {
-		set = append(set, clause.Assignment{Column: clause.Column{Name: column}, Value: gorm.Expr(
-			"CASE WHEN telemetry.at = excluded.at AND telemetry." + column + " > excluded." + column + " THEN telemetry." + column + " ELSE excluded." + column + " END")})
+	maximum := func(column string) clause.Expr {
+		return gorm.Expr("CASE WHEN telemetry.at = excluded.at AND telemetry." + column + " > excluded." + column +
+			" THEN telemetry." + column + " ELSE excluded." + column + " END")
 	}
-	sum("samples")
-	for _, what := range []string{"utilisation", "memory", "temperature", "power"} {
-		sum(what + "_sum")
-		maximum(what + "_max")
+	set := map[string]any{"at": gorm.Expr("excluded.at"), "samples": sum("samples")}
+	for _, name := range []string{"utilisation", "memory", "temperature", "power"} {
+		set[name+"_sum"], set[name+"_max"] = sum(name+"_sum"), maximum(name+"_max")
 	}
-	set = append(set, clause.Assignment{Column: clause.Column{Name: "at"}, Value: gorm.Expr("excluded.at")})
 	return q.db.Clauses(clause.OnConflict{
 		Columns:   []clause.Column{{Name: "device_id"}, {Name: "step"}, {Name: "slot"}},
-		DoUpdates: set,
+		DoUpdates: clause.Assignments(set),
 		Where:     clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "telemetry.at <= excluded.at"}}},
 	}).CreateInBatches(&list, 100).Error
 }

@@ -24,7 +24,7 @@ func Render(language, format string, args ...any) string { return Say(format, ar
 // String renders the sentence in English.
 func (t Text) String() string { return t.In(English) }
 
-// Empty tells whether there is nothing to say.
+// Empty reports whether the text is empty.
 func (t Text) Empty() bool { return t.Format == "" }
 
 // In renders the sentence and the Texts among its arguments in a language. A
@@ -142,5 +142,5 @@ func (t *Text) Scan(src any) error {
 	return t.UnmarshalJSON([]byte(raw.String))
 }
 
-// GormDataType tells gorm that a Text is a text column.
+// GormDataType implements gorm's schema.GormDataTypeInterface.
 func (Text) GormDataType() string { return "text" }

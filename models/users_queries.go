@@ -4,12 +4,12 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 )
 
 // CreateUser inserts u and sets its id. A taken address is a Conflict.
 func (q *Queries) CreateUser(u *User) error {
-	err := q.db.Create(u).Error
-	return taken(err, "email", Say("An account with the email address %s already exists.", u.Email))
+	return taken(q.db.Create(u).Error, "email", Say("An account with the email address %s already exists.", u.Email))
 }
 
 // UpdateUser writes u if its version is still u.Version, and increments it.
@@ -72,11 +72,8 @@ func (q *Queries) LockUsers() error {
 
 // LockUser finds an account and locks it against changes until the transaction
 // ends.
-func (q *Queries) LockUser(id int64) (User, error) {
-	if err := q.lock("SELECT id FROM users WHERE id = ? FOR SHARE", id); err != nil {
-		return User{}, err
-	}
-	return q.User(id)
+func (q *Queries) LockUser(id int64) (u User, err error) {
+	return u, found(q.locking("SHARE").Take(&u, id).Error, "account")
 }
 
 // Authenticates reports whether the session or access token with this hash is valid,
@@ -93,6 +90,15 @@ func (q *Queries) Authenticates(hash string, now time.Time) (ok bool, err error)
 	return ok, err
 }
 
+// locking returns a database whose queries lock the rows that they return until
+// the end of the transaction.
+func (q *Queries) locking(strength string) *gorm.DB {
+	if q.topics == nil {
+		return q.db
+	}
+	return q.db.Clauses(clause.Locking{Strength: strength})
+}
+
 // lock runs a SELECT that takes locks until the end of the transaction. SQLite
 // has one writer and needs no locks.
 func (q *Queries) lock(query string, args ...any) error {
@@ -104,8 +110,7 @@ func (q *Queries) lock(query string, args ...any) error {
 
 // CreateAccessToken inserts t; a taken name is a Conflict.
 func (q *Queries) CreateAccessToken(t *AccessToken) error {
-	err := q.db.Create(t).Error
-	return taken(err, "name", Say("You already have a token named %s.", t.Name))
+	return taken(q.db.Create(t).Error, "name", Say("You already have a token named %s.", t.Name))
 }
 
 // AccessTokens lists a user's tokens, newest first.
@@ -218,8 +223,8 @@ func (q *Queries) DeleteExpired(now time.Time) (int64, error) {
 	return n, q.db.Where("at <= ?", now.Add(-keepRevocations)).Delete(&Revocation{}).Error
 }
 
-// tombstone is how long an ended session is kept, so that a concurrent request
-// cannot create it again.
+// tombstone is the time for which an ended session is stored, so that a
+// concurrent request cannot create it again.
 const tombstone = 10 * time.Minute
 
 // PutSession stores a session, or replaces it if it has not ended.

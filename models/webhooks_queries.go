@@ -7,10 +7,7 @@ func (q *Queries) Webhooks() (list []Webhook, err error) {
 
 // Webhook finds a webhook, and locks it within a transaction.
 func (q *Queries) Webhook(id int64) (w Webhook, err error) {
-	if err := q.lock("SELECT id FROM webhooks WHERE id = ? FOR NO KEY UPDATE", id); err != nil {
-		return w, err
-	}
-	return w, found(q.db.Take(&w, id).Error, "webhook")
+	return w, found(q.locking("NO KEY UPDATE").Take(&w, id).Error, "webhook")
 }
 
 // CreateWebhook inserts w and sets its id.

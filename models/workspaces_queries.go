@@ -145,7 +145,7 @@ type Eviction struct {
 const roleForbids = `(roles.permission = 'viewer' OR (roles.permission = 'custom' AND roles.permissions NOT LIKE '%"workspace:launch"%'))`
 
 // Evictions lists the live workspaces whose membership, role, account or project
-// gives no right to them any more, in the order in which they are to be stopped:
+// gives no right to them any more, in the order in which to stop them:
 // queued, starting, running; of each the newest first.
 func (q *Queries) Evictions() (list []Eviction, err error) {
 	return list, q.evictions().Order("CASE workspaces.state WHEN 'running' THEN 2 WHEN 'starting' THEN 1 ELSE 0 END, workspaces.id DESC").Find(&list).Error

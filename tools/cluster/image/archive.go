@@ -36,31 +36,6 @@ type descriptor struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-type manifest struct {
-	SchemaVersion int          `json:"schemaVersion"`
-	MediaType     string       `json:"mediaType"`
-	Config        descriptor   `json:"config"`
-	Layers        []descriptor `json:"layers"`
-}
-
-type index struct {
-	SchemaVersion int          `json:"schemaVersion"`
-	MediaType     string       `json:"mediaType"`
-	Manifests     []descriptor `json:"manifests"`
-}
-
-type rootFS struct {
-	Type    string   `json:"type"`
-	DiffIDs []string `json:"diff_ids"`
-}
-
-type config struct {
-	Architecture string   `json:"architecture"`
-	OS           string   `json:"os"`
-	Config       settings `json:"config"`
-	RootFS       rootFS   `json:"rootfs"`
-}
-
 const (
 	typeIndex    = "application/vnd.oci.image.index.v1+json"
 	typeManifest = "application/vnd.oci.image.manifest.v1+json"
@@ -107,15 +82,17 @@ func (im Image) assemble(w io.Writer, s settings, layer *os.File, sum hash.Hash)
 		return err
 	}
 	layerDigest := fmt.Sprintf("sha256:%x", sum.Sum(nil))
-	conf := mustJSON(config{Architecture: runtime.GOARCH, OS: "linux", Config: s, RootFS: rootFS{"layers", []string{layerDigest}}})
-	mani := mustJSON(manifest{2, typeManifest, describe(typeConfig, conf), []descriptor{{typeLayer, layerDigest, size, nil}}})
+	conf := mustJSON(object{"architecture": runtime.GOARCH, "os": "linux", "config": s,
+		"rootfs": object{"type": "layers", "diff_ids": []string{layerDigest}}})
+	mani := mustJSON(object{"schemaVersion": 2, "mediaType": typeManifest, "config": describe(typeConfig, conf),
+		"layers": []descriptor{{typeLayer, layerDigest, size, nil}}})
 	entry := describe(typeManifest, mani)
 	entry.Annotations = map[string]string{"io.containerd.image.name": im.Name}
 
 	a := archive{tar.NewWriter(w)}
 	return errors.Join(
 		a.document("oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`)),
-		a.document("index.json", mustJSON(index{2, typeIndex, []descriptor{entry}})),
+		a.document("index.json", mustJSON(object{"schemaVersion": 2, "mediaType": typeIndex, "manifests": []descriptor{entry}})),
 		a.document(blob(entry.Digest), mani),
 		a.document(blob(describe(typeConfig, conf).Digest), conf),
 		a.file(blob(layerDigest), 0o644, size, layer),
@@ -143,8 +120,11 @@ func describe(mediaType string, content []byte) descriptor {
 // blob is the path of a blob in an archive.
 func blob(digest string) string { return "blobs/sha256/" + digest[len("sha256:"):] }
 
-// mustJSON encodes the fixed types above, which cannot fail.
-func mustJSON(v any) []byte {
+// object is a JSON object.
+type object = map[string]any
+
+// mustJSON encodes an object of the types above, which cannot fail.
+func mustJSON(v object) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
 		panic(fmt.Sprintf("image: %v", err))

@@ -142,9 +142,17 @@ func TestArchive(t *testing.T) {
 		}
 	}
 	var (
-		i index
-		m manifest
-		c config
+		i struct{ Manifests []descriptor }
+		m struct {
+			Config descriptor
+			Layers []descriptor
+		}
+		c struct {
+			Config settings
+			RootFS struct {
+				DiffIDs []string `json:"diff_ids"`
+			}
+		}
 	)
 	decode("index.json", &i)
 	if i.Manifests[0].Annotations["io.containerd.image.name"] != im.Name {
