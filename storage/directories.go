@@ -103,16 +103,9 @@ func (d *Directories) MakeMember(_ context.Context, project, member int64) error
 	return os.Lchown(link, d.uid, d.gid)
 }
 
-// Mount is one directory as a workspace sees it.
-type Mount struct {
-	Source   string
-	Target   string
-	ReadOnly bool
-}
-
 // Mounts lists what a member's workspace sees, parents before children. It
 // makes what is missing.
-func (d *Directories) Mounts(ctx context.Context, h models.Holder) ([]Mount, error) {
+func (d *Directories) Mounts(ctx context.Context, h models.Holder) ([]models.Mount, error) {
 	if err := d.MakeProject(ctx, h.ProjectID); err != nil {
 		return nil, err
 	}
@@ -125,11 +118,11 @@ func (d *Directories) Mounts(ctx context.Context, h models.Holder) ([]Mount, err
 }
 
 // Layout lists what Mounts lists, without touching anything.
-func (d *Directories) Layout(h models.Holder) []Mount {
+func (d *Directories) Layout(h models.Holder) []models.Mount {
 	root := projectPath(h.ProjectID)
-	var mounts []Mount
+	var mounts []models.Mount
 	add := func(dir, target string) {
-		mounts = append(mounts, Mount{Source: filepath.Join(d.root, dir), Target: target, ReadOnly: VerdictOn(h, "/"+dir) != ReadWrite})
+		mounts = append(mounts, models.Mount{Source: filepath.Join(d.root, dir), Target: target, ReadOnly: VerdictOn(h, "/"+dir) != ReadWrite})
 	}
 	for _, name := range publicDirs {
 		add(name, "/"+name)

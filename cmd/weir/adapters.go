@@ -7,22 +7,9 @@ import (
 
 	"weir/models"
 	"weir/policies"
-	"weir/storage"
 	"weir/workspaces"
 	"weir/workspaces/proxy"
 )
-
-// mounts lets workspaces see the shared directories.
-type mounts struct{ dirs *storage.Directories }
-
-func (m mounts) Mounts(ctx context.Context, h models.Holder) ([]workspaces.Mount, error) {
-	list, err := m.dirs.Mounts(ctx, h)
-	out := make([]workspaces.Mount, len(list))
-	for i, d := range list {
-		out[i] = workspaces.Mount(d)
-	}
-	return out, err
-}
 
 // gate admits visitors to workspaces as the service decides.
 type gate struct {
@@ -46,7 +33,7 @@ func (g gate) Admit(ctx context.Context, workspace int64, c proxy.Credential) (t
 	} else {
 		a, err = g.service.AdmitVisit(ctx, workspace, c.Cookie)
 	}
-	return proxy.Target{Workspace: workspace, Generation: a.Generation, Endpoint: workspaces.Endpoint(a.Endpoint), Token: a.Secret,
+	return proxy.Target{Workspace: workspace, Generation: a.Generation, Endpoint: a.Endpoint, Token: a.Secret,
 		RevocationKeys: []string{models.RevocationKey("user", a.UserID), models.RevocationKey("project", a.ProjectID), models.RevocationKey("workspace", workspace), models.SessionKey(a.Session)}}, err
 }
 

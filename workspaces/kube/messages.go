@@ -29,7 +29,7 @@ func describe(pod *corev1.Pod, events []corev1.Event) workspaces.Status {
 	case answering(notebook) && pod.Status.PodIP != "":
 		status.Phase, status.Progress = workspaces.PhaseRunning, 100
 		status.Message = runningMessage(pod, notebook.Ready)
-		status.Endpoint = workspaces.Endpoint{Network: "tcp", Address: net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(notebookPort))}
+		status.Endpoint = models.Endpoint{Network: "tcp", Address: net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(notebookPort))}
 	default:
 		status.Phase = workspaces.PhaseStarting
 		status.Stage, status.Progress, status.Message = startOf(pod, notebook, events)
@@ -260,19 +260,19 @@ func limitOf(pod *corev1.Pod, name corev1.ResourceName) int64 {
 
 // limitsOf says how a pod's resources are limited: by what the cluster was
 // given, which may be more than we asked for.
-func limitsOf(pod *corev1.Pod) []workspaces.Limit {
-	limit := func(resource string, value int64, how models.Text) workspaces.Limit {
+func limitsOf(pod *corev1.Pod) []models.Limit {
+	limit := func(resource string, value int64, how models.Text) models.Limit {
 		if value == 0 {
-			return workspaces.Limit{Resource: resource, How: models.Say("no limit set")}
+			return models.Limit{Resource: resource, How: models.Say("no limit set")}
 		}
-		return workspaces.Limit{Resource: resource, Enforced: true, How: how}
+		return models.Limit{Resource: resource, Enforced: true, How: how}
 	}
 	cpu, memory := limitOf(pod, corev1.ResourceCPU), limitOf(pod, corev1.ResourceMemory)
-	all := []workspaces.Limit{
+	all := []models.Limit{
 		limit("cpu", cpu, models.Say("%s CPU, enforced by the node (cgroup)", models.Quantity("cpu_milli", cpu))),
 		limit("memory", memory, models.Say("%s, enforced by the node (cgroup)", models.FormatMiB(memory>>20))),
 	}
-	var gpu []workspaces.Limit
+	var gpu []models.Limit
 	if json.Unmarshal([]byte(pod.Annotations[annotationLimits]), &gpu) == nil {
 		all = append(all, gpu...)
 	}

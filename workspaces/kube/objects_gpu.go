@@ -24,7 +24,7 @@ type gpuObjects struct {
 	runtimeClass string
 	mounts       []*core.VolumeMountApplyConfiguration
 	volumes      []*core.VolumeApplyConfiguration
-	limits       []workspaces.Limit
+	limits       []models.Limit
 }
 
 // gpuPart decides how a pod gets its shares, by the configured back end.
@@ -111,14 +111,14 @@ func (c Config) addMPS(p *gpuObjects, gpus []workspaces.GPU) error {
 
 // gpuLimits says how the shares are kept apart, claiming only what this
 // configuration makes the cluster do.
-func (c Config) gpuLimits(gpus []workspaces.GPU) []workspaces.Limit {
-	limits := map[string]workspaces.Limit{}
+func (c Config) gpuLimits(gpus []workspaces.GPU) []models.Limit {
+	limits := map[string]models.Limit{}
 	for _, g := range gpus {
-		limit := workspaces.Limit{Resource: "gpu"}
+		limit := models.Limit{Resource: "gpu"}
 		limit.Enforced, limit.How = c.gpuLimit(g)
 		limits[limit.How.String()] = limit
 	}
-	var all []workspaces.Limit
+	var all []models.Limit
 	for _, how := range slices.Sorted(maps.Keys(limits)) {
 		all = append(all, limits[how])
 	}

@@ -16,6 +16,7 @@ import (
 	meta "k8s.io/client-go/applyconfigurations/meta/v1"
 	networking "k8s.io/client-go/applyconfigurations/networking/v1"
 
+	"weir/models"
 	"weir/workspaces"
 )
 
@@ -243,10 +244,10 @@ func (c Config) mounts(spec workspaces.Spec) ([]*core.VolumeMountApplyConfigurat
 		volumes = append(volumes, core.Volume().WithName("shm").WithEmptyDir(shm))
 		mounts = append(mounts, core.VolumeMount().WithName("shm").WithMountPath("/dev/shm"))
 	}
-	if !slices.ContainsFunc(spec.Mounts, func(m workspaces.Mount) bool { return m.Target == notebookHome }) {
+	if !slices.ContainsFunc(spec.Mounts, func(m models.Mount) bool { return m.Target == notebookHome }) {
 		mounts = append(mounts, core.VolumeMount().WithName("tmp").WithMountPath(notebookHome).WithSubPath("home"))
 	}
-	for _, m := range slices.SortedFunc(slices.Values(spec.Mounts), func(a, b workspaces.Mount) int {
+	for _, m := range slices.SortedFunc(slices.Values(spec.Mounts), func(a, b models.Mount) int {
 		return strings.Compare(a.Target, b.Target)
 	}) {
 		below, err := c.below(m.Source)

@@ -36,7 +36,7 @@ func config(t testing.TB, change func(*Config)) Config {
 func spec() workspaces.Spec {
 	return workspaces.Spec{Workspace: 5, Generation: 2, Project: 7, Member: 9, User: "ana@example.org", Command: []string{"jupyter-lab"},
 		Env: map[string]string{"WEIR_TOKEN": "weir-token-of-ana", "COST": "$(HOME)"}, Token: "notebook-token", CPU: 2000, Memory: 4096, Shm: 512,
-		Mounts: []workspaces.Mount{
+		Mounts: []models.Mount{
 			{Source: "/srv/weir/notebook/7/9", Target: "/home/jovyan"},
 			{Source: "/srv/weir/notebook/7/project_model", Target: "/notebook/7/project_model"},
 			{Source: "/srv/weir/notebook/7", Target: "/notebook/7", ReadOnly: true},
@@ -357,7 +357,7 @@ func anyPod(t *rapid.T) any {
 		Token: rapid.String().Draw(t, "token"), CPU: number("cpu", 64000), Memory: number("memory", 1<<20), Shm: number("shm", 1<<16),
 		Node: rapid.SampledFrom([]string{"", "node-a"}).Draw(t, "node")}
 	for i := range number("mounts", 5) {
-		s.Mounts = append(s.Mounts, workspaces.Mount{Source: fmt.Sprintf("/srv/weir/%d", i), ReadOnly: rapid.Bool().Draw(t, "read-only"),
+		s.Mounts = append(s.Mounts, models.Mount{Source: fmt.Sprintf("/srv/weir/%d", i), ReadOnly: rapid.Bool().Draw(t, "read-only"),
 			Target: []string{notebookHome, "/notebook/1", "/notebook/1/2", "/public_model", "/public_dataset"}[i]})
 	}
 	for i := range number("gpus", 4) {

@@ -76,7 +76,6 @@ type lastStatus struct {
 
 var (
 	_ workspaces.Runtime = (*Runtime)(nil)
-	_ workspaces.Lister  = (*Runtime)(nil)
 )
 
 // New makes a Runtime, and returns when it knows what runs. The error says

@@ -33,20 +33,20 @@ func cgroupName(dir string) string {
 
 // confine limits a process and all that it will start, where the system
 // permits, and says of each resource what came of it.
-func confine(name string, pid int, spec workspaces.Spec) (cgroup, []workspaces.Limit) {
+func confine(name string, pid int, spec workspaces.Spec) (cgroup, []models.Limit) {
 	group := cgroup{}
 	mounts := cgroupMounts()
-	limit := func(controller string, wanted bool, how models.Text, values func(v2 bool) []setting) workspaces.Limit {
+	limit := func(controller string, wanted bool, how models.Text, values func(v2 bool) []setting) models.Limit {
 		if !wanted {
-			return workspaces.Limit{Resource: controller, How: models.Say("no limit set")}
+			return models.Limit{Resource: controller, How: models.Say("no limit set")}
 		}
 		err := group.limit(mounts, controller, name, pid, values)
 		if err != nil {
-			return workspaces.Limit{Resource: controller, How: plainReason(err)}
+			return models.Limit{Resource: controller, How: plainReason(err)}
 		}
-		return workspaces.Limit{Resource: controller, Enforced: true, How: how}
+		return models.Limit{Resource: controller, Enforced: true, How: how}
 	}
-	limits := []workspaces.Limit{
+	limits := []models.Limit{
 		limit("cpu", spec.CPU > 0, models.Say("%s CPU, enforced by the system (cgroup)", models.Quantity("cpu_milli", spec.CPU)), cpuSettings(spec.CPU)),
 		limit("memory", spec.Memory > 0, models.Say("%s, enforced by the system (cgroup)", models.FormatMiB(spec.Memory)), memorySettings(spec.Memory)),
 	}

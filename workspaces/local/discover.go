@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"weir/models"
-	"weir/workspaces"
 )
 
 // interfaces are the notebook programs that are looked for, best first.
@@ -25,10 +24,10 @@ var interfaces = []struct{ program, distribution, name, path string }{
 
 // Discover finds the notebook installations of this machine and asks each for
 // its versions, inside a sandbox as that user: what works there will work.
-func Discover(ctx context.Context, uid uint32) []workspaces.Discovered {
+func Discover(ctx context.Context, uid uint32) []models.Environment {
 	user := identity{uid: uid, gid: uid, drop: os.Geteuid() == 0}
 	tool, problem := available(user)
-	var found []workspaces.Discovered
+	var found []models.Environment
 	seen := map[string]bool{}
 	answers := map[string]*python{}
 	for _, kind := range interfaces {
@@ -103,9 +102,9 @@ func queryPython(tool bubblewrap, user identity, script, interpreter string, pro
 	return p
 }
 
-func (p *python) describe(id, script, distribution, name, path string) workspaces.Discovered {
-	d := workspaces.Discovered{
-		Key: id, Language: "python", LanguageVersion: p.Version, Versions: p.Versions,
+func (p *python) describe(id, script, distribution, name, path string) models.Environment {
+	d := models.Environment{
+		DiscoveredKey: &id, Language: "python", LanguageVersion: p.Version, Versions: p.Versions,
 		Command: []string{script}, DefaultPath: path, Unavailable: p.problem,
 	}
 	d.Name = fmt.Sprintf("%s in %s", name, filepath.Dir(script))

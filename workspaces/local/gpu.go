@@ -78,10 +78,10 @@ func (r *Runtime) showMPS(s *sandbox, place int, g workspaces.GPU, first bool) {
 // gpuLimit says how the shares are kept apart, claiming only what this
 // runtime itself does: it shows a workspace no device but its own. MPS limits
 // who wants to be limited, so it is not claimed.
-func gpuLimit(gpus []workspaces.GPU) []workspaces.Limit {
-	limits := map[string]workspaces.Limit{}
+func gpuLimit(gpus []workspaces.GPU) []models.Limit {
+	limits := map[string]models.Limit{}
 	for _, g := range gpus {
-		limit := workspaces.Limit{Resource: "gpu"}
+		limit := models.Limit{Resource: "gpu"}
 		switch {
 		case g.Simulated:
 			limit.How = models.Say("the device is simulated")
@@ -96,7 +96,7 @@ func gpuLimit(gpus []workspaces.GPU) []workspaces.Limit {
 		}
 		limits[limit.How.String()] = limit
 	}
-	var all []workspaces.Limit
+	var all []models.Limit
 	for _, how := range slices.Sorted(maps.Keys(limits)) {
 		all = append(all, limits[how])
 	}

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"weir/models"
 	"weir/workspaces"
 )
 
@@ -100,11 +101,11 @@ func (r *Runtime) sandboxFor(ctx context.Context, in *instance, spec workspaces.
 }
 
 // mounts shows the shared directories, outer ones before those inside them.
-func (s *sandbox) mounts(mounts []workspaces.Mount) {
-	mounts = slices.SortedFunc(slices.Values(mounts), func(a, b workspaces.Mount) int {
+func (s *sandbox) mounts(mounts []models.Mount) {
+	mounts = slices.SortedFunc(slices.Values(mounts), func(a, b models.Mount) int {
 		return strings.Compare(a.Target, b.Target)
 	})
-	home := slices.ContainsFunc(mounts, func(m workspaces.Mount) bool { return m.Target == innerHome })
+	home := slices.ContainsFunc(mounts, func(m models.Mount) bool { return m.Target == innerHome })
 	if !home {
 		s.tmpfs(innerHome, "0755", 0)
 	}
@@ -203,10 +204,10 @@ func answers(ctx context.Context, socket, token string) bool {
 const maxSocketPath = 107
 
 // endpoint is where this process dials the notebook.
-func (r *Runtime) endpoint(in *instance) workspaces.Endpoint {
+func (r *Runtime) endpoint(in *instance) models.Endpoint {
 	address := in.socket()
 	if len(address) > maxSocketPath {
 		address = fmt.Sprintf("/proc/self/fd/%d/%s/%s", r.root.Fd(), filepath.Base(in.dir), socketName)
 	}
-	return workspaces.Endpoint{Network: "unix", Address: address}
+	return models.Endpoint{Network: "unix", Address: address}
 }

@@ -63,7 +63,6 @@ type Runtime struct {
 
 var (
 	_ workspaces.Runtime = (*Runtime)(nil)
-	_ workspaces.Lister  = (*Runtime)(nil)
 )
 
 // New makes a Runtime over c.Dir. When this machine cannot run a sandbox, the

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"weir/models"
 	"weir/workspaces"
 )
 
@@ -18,14 +19,14 @@ type key struct{ workspace, generation int64 }
 // record is what is written down of an instance before it runs. It is also
 // the State that callers persist, so it holds no secret.
 type record struct {
-	Workspace  int64              `json:"workspace"`
-	Generation int64              `json:"generation"`
-	PID        int                `json:"pid"`     // the outer bubblewrap
-	Started    uint64             `json:"started"` // in ticks since boot: with PID and Boot it names one process for ever
-	Boot       string             `json:"boot"`
-	Cgroup     cgroup             `json:"cgroup"`
-	MemoryMiB  int64              `json:"memory_mib"`
-	Limits     []workspaces.Limit `json:"limits"`
+	Workspace  int64          `json:"workspace"`
+	Generation int64          `json:"generation"`
+	PID        int            `json:"pid"`     // the outer bubblewrap
+	Started    uint64         `json:"started"` // in ticks since boot: with PID and Boot it names one process for ever
+	Boot       string         `json:"boot"`
+	Cgroup     cgroup         `json:"cgroup"`
+	MemoryMiB  int64          `json:"memory_mib"`
+	Limits     []models.Limit `json:"limits"`
 }
 
 // instance is one start of a workspace and its directory:

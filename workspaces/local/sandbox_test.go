@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"weir/models"
 	"weir/workspaces"
 	"weir/workspaces/runtimetest"
 )
@@ -247,7 +248,7 @@ func TestClosedDirectory(t *testing.T) {
 	}
 	r := open(t, config(filepath.Join(data, "run")))
 	spec := scriptSpec(1, "echo here > ~/file; ls ~")
-	spec.Mounts = []workspaces.Mount{{Source: home, Target: innerHome}}
+	spec.Mounts = []models.Mount{{Source: home, Target: innerHome}}
 	if out := output(t, r, spec); out != "file\n" {
 		t.Errorf("printed %q", out)
 	}

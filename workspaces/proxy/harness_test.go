@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/workspaces"
 )
 
 const (
@@ -83,10 +82,10 @@ type world struct {
 func newWorld(t testing.TB, backend http.Handler, adjust ...func(*Config)) *world {
 	t.Helper()
 	socket := serveUnix(t, backend)
-	return newWorldAt(t, workspaces.Endpoint{Network: "unix", Address: socket}, adjust...)
+	return newWorldAt(t, models.Endpoint{Network: "unix", Address: socket}, adjust...)
 }
 
-func newWorldAt(t testing.TB, endpoint workspaces.Endpoint, adjust ...func(*Config)) *world {
+func newWorldAt(t testing.TB, endpoint models.Endpoint, adjust ...func(*Config)) *world {
 	t.Helper()
 	g := &gate{
 		opening: map[string]Visit{},

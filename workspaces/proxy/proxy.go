@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/workspaces"
 )
 
 // Gate admits visitors. It is asked for every request, so that a revoked right
@@ -39,7 +38,7 @@ type Credential struct{ Cookie, Bearer string }
 // Target is a running notebook.
 type Target struct {
 	Workspace, Generation int64
-	Endpoint              workspaces.Endpoint
+	Endpoint              models.Endpoint
 	Token                 string // the notebook's own secret
 
 	// RevocationKeys are what the admission depends on; see Revoked. The proxy

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"weir/workspaces"
+	"weir/models"
 )
 
 const (
@@ -42,12 +42,12 @@ type endpointKey struct{}
 
 // withEndpoint sets what dial connects to; the address in the URL is only the name
 // of the pool.
-func withEndpoint(ctx context.Context, e workspaces.Endpoint) context.Context {
+func withEndpoint(ctx context.Context, e models.Endpoint) context.Context {
 	return context.WithValue(ctx, endpointKey{}, e)
 }
 
 func dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	e, _ := ctx.Value(endpointKey{}).(workspaces.Endpoint)
+	e, _ := ctx.Value(endpointKey{}).(models.Endpoint)
 	if e.Network != "unix" && e.Network != "tcp" {
 		return nil, fmt.Errorf("proxy: cannot dial network %q", e.Network)
 	}

@@ -10,12 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"weir/models"
 	"weir/workspaces"
 )
 
 // Harness is what an implementation lends to the suite.
 type Harness struct {
-	Runtime workspaces.Runtime // also a workspaces.Lister
+	Runtime workspaces.Runtime
 
 	// Reopen returns another value over the same machine or cluster, as a
 	// restarted server would have.
@@ -143,7 +144,7 @@ func (b *bench) exited(t *testing.T, state workspaces.State) workspaces.Status {
 // list returns the workspace and generation of all that runs.
 func (b *bench) list(t *testing.T, r workspaces.Runtime) map[[2]int64]workspaces.State {
 	t.Helper()
-	instances, err := r.(workspaces.Lister).List(b.ctx)
+	instances, err := r.List(b.ctx)
 	if err != nil {
 		t.Fatalf("List: %v", err)
 	}
@@ -170,7 +171,7 @@ func (b *bench) script(t *testing.T, id int64, script string) workspaces.Spec {
 }
 
 // Call speaks HTTP to a notebook; an empty token sends none.
-func Call(t *testing.T, at workspaces.Endpoint, token, method, path, body string) (int, string) {
+func Call(t *testing.T, at models.Endpoint, token, method, path, body string) (int, string) {
 	t.Helper()
 	client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
 		DisableKeepAlives: true,
