@@ -196,19 +196,15 @@ func endMessage(pod *corev1.Pod, t *corev1.ContainerStateTerminated) models.Text
 }
 
 func exitMessage(pod *corev1.Pod, t corev1.ContainerStateTerminated) models.Text {
-	const signalled = 128 // a container runtime's convention
-	switch code := int(t.ExitCode); {
+	switch {
 	case t.Reason == "OOMKilled":
 		return models.Say("Jupyter was killed: memory limit of %s exceeded", memoryOf(pod))
 	case t.Reason == "ContainerStatusUnknown":
 		return models.Say("Jupyter is no longer running")
 	case t.Reason == "StartError" || t.Reason == "ContainerCannotRun":
 		return models.Say("Jupyter could not be started: %s", oneLine(t.Message))
-	case code > signalled && code <= signalled+64:
-		return models.Say("Jupyter was killed by signal %d", code-signalled)
-	default:
-		return models.Say("Jupyter exited with code %d", code)
 	}
+	return workspaces.ExitMessage(int(t.ExitCode))
 }
 
 // disruption words why the cluster takes a pod away.

@@ -106,7 +106,7 @@ func (r *Runtime) recordDeletion(pod *corev1.Pod, missed bool) {
 	m.mu.Lock()
 	status.LogTail = m.logTail
 	m.mu.Unlock()
-	r.pods.forget(pod.UID)
+	r.pods.Delete(pod.UID)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.now()

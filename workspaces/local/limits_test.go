@@ -126,7 +126,7 @@ func TestLogStaysBounded(t *testing.T) {
 	if err != nil || info.Size() > logKeep+1024 {
 		t.Errorf("the log has %d bytes, %v", info.Size(), err)
 	}
-	if len(s.LogTail) > logTail || !strings.HasSuffix(s.LogTail, "x\nlast\n") {
+	if len(s.LogTail) > workspaces.MaxLogTail || !strings.HasSuffix(s.LogTail, "x\nlast\n") {
 		t.Errorf("the tail has %d bytes and ends with %q", len(s.LogTail), s.LogTail[max(0, len(s.LogTail)-20):])
 	}
 }

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -11,20 +12,21 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"weir/workspaces"
 )
 
-// What the sandbox looks like from inside.
+// Names inside the sandbox.
 const (
-	innerUser  = "jovyan"
+	innerUser  = workspaces.NotebookUser
 	innerID    = "1000"
-	innerHome  = "/home/jovyan"
+	innerHome  = workspaces.NotebookHome
 	innerRun   = "/run/weir" // the instance's shared directory
 	innerXDG   = "/run/user" // private, in memory
-	innerEtc   = "/etc/weir"
 	socketName = "jupyter.sock"
 )
 
-// hostEtc are the parts of /etc that programs need and that hold no secret.
+// hostEtc are the parts of /etc that programs need and that contain no secrets.
 var hostEtc = []string{
 	"ssl/certs", "ssl/openssl.cnf", "pki/tls/certs", "pki/ca-trust", "ca-certificates", "crypto-policies",
 	"alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d",
@@ -34,27 +36,27 @@ var hostEtc = []string{
 	"pip.conf", "OpenCL", "vulkan", "glvnd", "bash.bashrc", "inputrc", "terminfo", "os-release",
 }
 
-// identity is who the sandbox is outside.
+// identity is the user of the sandbox on the host.
 type identity struct {
 	uid, gid uint32
-	drop     bool // we are root and must become it
+	drop     bool // this process is root and changes to it
 }
 
-// bubblewrap is the installed program and what it can do.
+// bubblewrap is the installed program and its features.
 type bubblewrap struct {
 	path          string
 	disableUserns bool
 }
 
-// sandbox collects the arguments of bubblewrap. Most of them are passed in a
-// file that only bubblewrap reads: a command line is public, and short.
+// sandbox collects the arguments of bubblewrap. Most of them are passed in a file,
+// because command lines are public and limited in length.
 type sandbox struct {
 	tool   bubblewrap
 	user   identity
 	args   []string
-	files  []*os.File // given to bubblewrap, from descriptor firstFile on
-	staged []string   // sources that are reached through the stage
-	err    error      // the first that happened
+	files  []*os.File // inherited by bubblewrap, from descriptor firstFile on
+	staged []string   // sources that are mounted through the stage
+	err    error      // the first one
 }
 
 // Descriptors that the started process inherits.
@@ -77,11 +79,7 @@ func newSandbox(tool bubblewrap, user identity) *sandbox {
 
 func (s *sandbox) add(args ...string) { s.args = append(s.args, args...) }
 
-func (s *sandbox) fail(err error) {
-	if s.err == nil {
-		s.err = err
-	}
-}
+func (s *sandbox) fail(err error) { s.err = cmp.Or(s.err, err) }
 
 func (s *sandbox) setenv(name, value string) {
 	if strings.ContainsRune(name+value, 0) || name == "" || strings.Contains(name, "=") {
@@ -91,7 +89,7 @@ func (s *sandbox) setenv(name, value string) {
 	s.add("--setenv", name, value)
 }
 
-// bind shows a file or directory of the host inside.
+// bind mounts a file or directory of the host.
 func (s *sandbox) bind(source, target string, readOnly bool) {
 	if strings.ContainsRune(source+target, 0) {
 		s.fail(fmt.Errorf("the path %q cannot be mounted", target))
@@ -108,7 +106,7 @@ func (s *sandbox) bind(source, target string, readOnly bool) {
 	s.add(option, source, target)
 }
 
-// data makes a read-only file inside.
+// data creates a read-only file in the sandbox.
 func (s *sandbox) data(target, content string) {
 	f, err := memoryFile(target, content)
 	if err != nil {
@@ -136,9 +134,9 @@ func memoryFile(name, content string) (*os.File, error) {
 	return f, nil
 }
 
-// system lays out an operating system: the host's programs read-only, the
-// needed parts of /etc, and everything else empty and private. tmpMiB bounds
-// /tmp when it is not zero, shmMiB /dev/shm.
+// system mounts an operating system: the host's programs read-only, the needed
+// parts of /etc, and everything else empty and private. tmpMiB and shmMiB limit
+// /tmp and /dev/shm unless they are 0.
 func (s *sandbox) system(tmpMiB, shmMiB int64) {
 	s.add("--ro-bind", "/usr", "/usr")
 	for _, dir := range []string{"bin", "sbin", "lib", "lib32", "lib64", "libx32"} {
@@ -167,15 +165,15 @@ func (s *sandbox) tmpfs(target, mode string, mib int64) {
 	s.add("--tmpfs", target)
 }
 
-// hostname names the sandbox, so that its name resolves without asking anyone.
+// hostname sets the host name of the sandbox, which resolves without DNS.
 func (s *sandbox) hostname(name string) {
 	s.add("--hostname", name)
 	hosts, _ := os.ReadFile("/etc/hosts")
 	s.data("/etc/hosts", fmt.Sprintf("%s\n127.0.1.1\t%s\n", strings.TrimRight(string(hosts), "\n"), name))
 }
 
-// installation shows, read-only, where a program outside /usr is installed,
-// and the interpreter that it names.
+// installation mounts read-only the installations of a program outside /usr and of
+// its interpreter.
 func (s *sandbox) installation(program, runDir string) {
 	for _, dir := range installationDirs(program) {
 		if rel, err := filepath.Rel(dir, runDir); err == nil && runDir != "" && !strings.HasPrefix(rel, "..") {
@@ -186,11 +184,11 @@ func (s *sandbox) installation(program, runDir string) {
 	}
 }
 
-// wrapper waits for one line on the gate. A server that dies before it has recorded
-// the process leaves an ended pipe, and the process ends without having run.
+// wrapper waits for one line on the gate. If the server dies before it has recorded
+// the process, the gate is closed and the wrapper exits without running anything.
 const wrapper = `read -r go <&3 || exit 1; exec 3<&-; exec "$@"`
 
-// command makes the process that is to become the sandbox. dir marks it.
+// command returns the process that becomes the sandbox. dir marks it; see markerName.
 func (s *sandbox) command(dir string, gate, status *os.File, argv []string) (*exec.Cmd, error) {
 	if s.err != nil {
 		return nil, s.err
