@@ -13,13 +13,8 @@ import (
 
 // gate admits visitors to workspaces as the service decides.
 type gate struct {
-	service  *workspaces.Service
+	*workspaces.Service
 	accounts *policies.Accounts
-}
-
-func (g gate) Redeem(ctx context.Context, workspace int64, token string) (proxy.Visit, error) {
-	v, err := g.service.Redeem(ctx, workspace, token)
-	return proxy.Visit{Secret: v.Secret, Expires: v.Expires, Path: v.Path}, err
 }
 
 func (g gate) Admit(ctx context.Context, workspace int64, c proxy.Credential) (t proxy.Target, err error) {
@@ -29,9 +24,9 @@ func (g gate) Admit(ctx context.Context, workspace int64, c proxy.Credential) (t
 		if authErr != nil {
 			return t, authErr
 		}
-		a, err = g.service.AdmitActor(ctx, actor, workspace)
+		a, err = g.AdmitActor(ctx, actor, workspace)
 	} else {
-		a, err = g.service.AdmitVisit(ctx, workspace, c.Cookie)
+		a, err = g.AdmitVisit(ctx, workspace, c.Cookie)
 	}
 	return proxy.Target{Workspace: workspace, Generation: a.Generation, Endpoint: a.Endpoint, Token: a.Secret,
 		RevocationKeys: []string{models.RevocationKey("user", a.UserID), models.RevocationKey("project", a.ProjectID), models.RevocationKey("workspace", workspace), models.SessionKey(a.Session)}}, err
