@@ -3,7 +3,6 @@ package runtimetest
 import (
 	"context"
 	"encoding/json"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -45,11 +44,7 @@ func dialKernel(t *testing.T, ctx context.Context, at models.Endpoint, token, id
 	t.Helper()
 	conn, _, err := websocket.Dial(ctx, "ws://localhost/api/kernels/"+id+"/channels", &websocket.DialOptions{
 		HTTPHeader: http.Header{"Authorization": {"token " + token}},
-		HTTPClient: &http.Client{Transport: &http.Transport{
-			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				return new(net.Dialer).DialContext(ctx, at.Network, at.Address)
-			},
-		}},
+		HTTPClient: &http.Client{Transport: transport(at)},
 	})
 	if err != nil {
 		t.Fatalf("kernel channel: %v", err)
