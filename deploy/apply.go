@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -22,13 +23,13 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// Applier applies objects as “kubectl apply --server-side” does.
+// Applier applies objects like “kubectl apply --server-side”.
 type Applier struct {
 	client dynamic.Interface
 	kinds  []*restmapper.APIGroupResources
 }
 
-// NewApplier reads a cluster's kinds.
+// NewApplier discovers the kinds of a cluster.
 func NewApplier(c *rest.Config) (*Applier, error) {
 	client, err := dynamic.NewForConfig(c)
 	if err != nil {
@@ -98,7 +99,7 @@ func (a *Applier) gone(ctx context.Context, object runtime.Object) error {
 	if err != nil {
 		return err
 	}
-	return poll(ctx, func() (bool, error) {
+	return wait.PollUntilContextCancel(ctx, pollPeriod, true, func(ctx context.Context) (bool, error) {
 		_, err := at.Get(ctx, u.GetName(), metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return true, nil
@@ -107,21 +108,7 @@ func (a *Applier) gone(ctx context.Context, object runtime.Object) error {
 	})
 }
 
-// poll calls ask until it returns true or an error.
-func poll(ctx context.Context, ask func() (bool, error)) error {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if yes, err := ask(); yes || err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-	}
-}
+const pollPeriod = 50 * time.Millisecond
 
 // account returns the objects that grant and limit the portal's rights.
 func account(all []runtime.Object) (some []runtime.Object) {
@@ -139,12 +126,12 @@ func account(all []runtime.Object) (some []runtime.Object) {
 	return some
 }
 
-// tokenLife is longer than any test.
+// tokenLife exceeds the duration of every test.
 const tokenLife = 2 * time.Hour
 
-// Portal applies the objects for the portal's account that the chart renders
-// of values, and returns the access of a pod that runs as it. The objects are
-// to be deleted at the end.
+// Portal applies the objects of the portal's account from the chart with values, and
+// returns a configuration with the access of its pods. The caller must delete the
+// objects.
 func Portal(ctx context.Context, admin *rest.Config, values ...string) (*rest.Config, []runtime.Object, error) {
 	text, err := Render(ctx, append(values, "createNamespace=true", "agents.createNamespace=false")...)
 	if err != nil {
@@ -166,9 +153,8 @@ func Portal(ctx context.Context, admin *rest.Config, values ...string) (*rest.Co
 	if err != nil {
 		return nil, all, err
 	}
-	life := int64(tokenLife.Seconds())
 	token, err := client.CoreV1().ServiceAccounts("weir").CreateToken(ctx, "weir",
-		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &life}}, metav1.CreateOptions{})
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(tokenLife.Seconds()))}}, metav1.CreateOptions{})
 	if err != nil {
 		return nil, all, err
 	}
@@ -183,7 +169,7 @@ func awaitRights(ctx context.Context, portal *rest.Config) error {
 	if err != nil {
 		return err
 	}
-	return poll(ctx, func() (bool, error) {
+	return wait.PollUntilContextCancel(ctx, pollPeriod, true, func(ctx context.Context) (bool, error) {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Resource: "nodes", Verb: "watch"}}}
 		answer, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -120,7 +121,7 @@ func testManifests(t *testing.T, admin *rest.Config) {
 	}
 	client := clientOf(t, admin)
 	want := *Of[*appsv1.Deployment](all)[0].Spec.Replicas
-	if err := poll(ctx, func() (bool, error) {
+	if err := wait.PollUntilContextCancel(ctx, pollPeriod, true, func(context.Context) (bool, error) {
 		pods, err := client.CoreV1().Pods("weir").List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=weir"})
 		return err == nil && len(pods.Items) == int(want), err
 	}); err != nil {
@@ -166,7 +167,7 @@ func testAdmission(t *testing.T, portal *rest.Config, root string) {
 		return err
 	}
 	// The policy is effective a moment after it was applied.
-	if err := poll(ctx, func() (bool, error) { return apierrors.IsInvalid(settings("default")), nil }); err != nil {
+	if err := wait.PollUntilContextCancel(ctx, pollPeriod, true, func(context.Context) (bool, error) { return apierrors.IsInvalid(settings("default")), nil }); err != nil {
 		t.Fatalf("a project's portal writes in the namespace default: %v", settings("default"))
 	}
 	for what, c := range map[string]struct {

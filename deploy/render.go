@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// Manifests are those that “make manifests” made: for the release weir in the
-// namespace weir.
+// Manifests is the output of “make manifests”, for the release weir in the namespace
+// weir.
 //
 //go:embed manifests/weir.yaml
 var Manifests []byte
@@ -52,10 +52,10 @@ func Render(ctx context.Context, values ...string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// helm is the paths of Weir's source and of the compiled Helm.
+// helm contains the paths of Weir's source and of the compiled Helm.
 type helm struct{ root, program string }
 
-// findHelm compiles Helm unless it is in Go's cache.
+// findHelm compiles Helm unless it is cached.
 var findHelm = sync.OnceValues(func() (h helm, err error) {
 	out, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {
@@ -71,8 +71,7 @@ var findHelm = sync.OnceValues(func() (h helm, err error) {
 	return h, nil
 })
 
-// Objects decodes manifests. Unknown fields are errors, and so are kinds that
-// Kubernetes does not have.
+// Objects decodes manifests. Unknown fields and unknown kinds are errors.
 func Objects(manifests []byte) ([]runtime.Object, error) {
 	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
 	var all []runtime.Object

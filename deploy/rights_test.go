@@ -16,6 +16,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
 	"weir/tools/cluster"
@@ -242,7 +243,7 @@ func (l *testRuntime) until(state workspaces.State, ok func(workspaces.Status) b
 	ctx, cancel := context.WithTimeout(l.Context(), patience)
 	defer cancel()
 	var s workspaces.Status
-	if err := poll(ctx, func() (yes bool, err error) {
+	if err := wait.PollUntilContextCancel(ctx, pollPeriod, true, func(context.Context) (yes bool, err error) {
 		s, err = l.Poll(ctx, state)
 		return ok(s), err
 	}); err != nil {

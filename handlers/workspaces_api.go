@@ -7,7 +7,6 @@ import (
 
 	"weir/models"
 	"weir/pool"
-	"weir/storage"
 )
 
 func (a rest) workspacesOperations(s section) {
@@ -218,5 +217,5 @@ func (a rest) listDirectories(ctx context.Context, in *ByID) (*Response[List[Dir
 		return nil, err
 	}
 	layout := a.Directories.Layout(w.Holder)
-	return &Response[List[Directory]]{List[Directory]{Items: shown(layout, func(m storage.Mount) Directory { return Directory{m.Target, !m.ReadOnly} })}}, nil
+	return &Response[List[Directory]]{List[Directory]{Items: shown(layout, func(m models.Mount) Directory { return Directory{m.Target, !m.ReadOnly} })}}, nil
 }

@@ -26,6 +26,13 @@ type Holder struct {
 	Inherits  []int64 // former members whose directories were handed over to this one
 }
 
+// Mount is one shared directory as a workspace sees it.
+type Mount struct {
+	Source   string // on the host or on the storage server
+	Target   string // in the workspace
+	ReadOnly bool
+}
+
 // FormerMember is a former member, with the present recipient of the directory.
 type FormerMember struct {
 	Member

@@ -12,7 +12,7 @@ import (
 	"weir/models"
 )
 
-// The layout that every workspace sees; who may write where says [VerdictOn].
+// The layout in every workspace; for write access, see [VerdictOn].
 //
 //	/notebook/{project}/project_algorithm, project_model, project_dataset
 //	/notebook/{project}/{member}
@@ -28,20 +28,20 @@ var (
 // HomeDir is where a member's own directory is mounted a second time.
 const HomeDir = "/home/jovyan"
 
-// TeamLink in a member's directory leads to the project's directories, so
-// that the notebook's file browser, which begins at home, shows them.
+// TeamLink is a link in a member's directory to the project's directories, so that
+// the notebook's file browser, which starts at home, shows them.
 const TeamLink = "team"
 
-// Directories are the shared directories under Root. Everything belongs to
-// one owner, in whose name workspaces run: what a member may do is decided by
-// the mounts alone, never by file modes, so no umask can break sharing.
+// Directories are the shared directories. All files have one owner, the user of the
+// workspaces: only the mounts determine a member's access, not file modes, so that
+// no umask can break sharing.
 type Directories struct {
 	root     string
 	uid, gid int
 }
 
-// New keeps the directories under root, owned by uid and gid where this
-// process may give files away (as root), by itself otherwise.
+// New returns the directories under root. Their owner is uid and gid if this process
+// is root, and otherwise the user of this process.
 func New(root string, uid, gid int) (*Directories, error) {
 	if os.Geteuid() != 0 {
 		uid, gid = os.Geteuid(), os.Getegid()
@@ -55,8 +55,7 @@ func New(root string, uid, gid int) (*Directories, error) {
 	return d, nil
 }
 
-// make creates root/name and its parents for the owner, whatever exists of
-// them already.
+// make creates root/name and its parents if they do not exist, and sets its owner.
 func (d *Directories) make(name string) error {
 	path := filepath.Join(d.root, name)
 	if err := os.MkdirAll(path, 0o755); err != nil {
@@ -95,7 +94,7 @@ func (d *Directories) MakeMember(_ context.Context, project, member int64) error
 	link := filepath.Join(d.root, dir, TeamLink)
 	err := os.Symlink("/"+projectPath(project), link)
 	if errors.Is(err, fs.ErrExist) {
-		return nil // also when the member has put something else there
+		return nil // also if it is a file of the member
 	}
 	if err != nil {
 		return err
@@ -103,16 +102,9 @@ func (d *Directories) MakeMember(_ context.Context, project, member int64) error
 	return os.Lchown(link, d.uid, d.gid)
 }
 
-// Mount is one directory as a workspace sees it.
-type Mount struct {
-	Source   string
-	Target   string
-	ReadOnly bool
-}
-
-// Mounts lists what a member's workspace sees, parents before children. It
-// makes what is missing.
-func (d *Directories) Mounts(ctx context.Context, h models.Holder) ([]Mount, error) {
+// Mounts returns the mounts of a member's workspace, parents before children, and
+// creates missing directories.
+func (d *Directories) Mounts(ctx context.Context, h models.Holder) ([]models.Mount, error) {
 	if err := d.MakeProject(ctx, h.ProjectID); err != nil {
 		return nil, err
 	}
@@ -124,18 +116,18 @@ func (d *Directories) Mounts(ctx context.Context, h models.Holder) ([]Mount, err
 	return d.Layout(h), nil
 }
 
-// Layout lists what Mounts lists, without touching anything.
-func (d *Directories) Layout(h models.Holder) []Mount {
+// Layout returns the result of Mounts without creating anything.
+func (d *Directories) Layout(h models.Holder) []models.Mount {
 	root := projectPath(h.ProjectID)
-	var mounts []Mount
+	var mounts []models.Mount
 	add := func(dir, target string) {
-		mounts = append(mounts, Mount{Source: filepath.Join(d.root, dir), Target: target, ReadOnly: VerdictOn(h, "/"+dir) != ReadWrite})
+		mounts = append(mounts, models.Mount{Source: filepath.Join(d.root, dir), Target: target, ReadOnly: VerdictOn(h, "/"+dir) != ReadWrite})
 	}
 	for _, name := range publicDirs {
 		add(name, "/"+name)
 	}
-	// The project's directory is mounted whole and read-only, so that
-	// directories of members who join later appear in running workspaces.
+	// The whole directory of the project is mounted read-only, so that the
+	// directories of new members appear in running workspaces.
 	add(root, "/"+root)
 	for _, name := range projectDirs {
 		add(filepath.Join(root, name), filepath.Join("/", root, name))

@@ -41,17 +41,6 @@ type bench struct {
 	env      models.Environment
 }
 
-// mounts is storage as workspaces sees it.
-type mounts struct{ *storage.Directories }
-
-func (m mounts) Mounts(ctx context.Context, h models.Holder) (list []workspaces.Mount, err error) {
-	all, err := m.Directories.Mounts(ctx, h)
-	for _, one := range all {
-		list = append(list, workspaces.Mount(one))
-	}
-	return list, err
-}
-
 // plenty is more than any test asks for.
 var plenty = models.Resources{GPUCores: 10_000, GPUMemoryMiB: 1e9, CPUMilli: 1e6, MemoryMiB: 1e7}
 
@@ -85,8 +74,8 @@ func newBench(t *testing.T, s *models.Store) *bench {
 // restart replaces the reconciler as a new process would.
 func (b *bench) restart() {
 	b.Reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: b.store, Pool: b.pool, Ledger: b.ledger,
-		Storage: mounts{b.dirs}, Runtime: b.runtime, Logger: slog.New(slog.DiscardHandler),
-		Env: func(models.Workspace) map[string]string { return map[string]string{} }})
+		Storage: b.dirs, Runtime: b.runtime, Logger: slog.New(slog.DiscardHandler),
+		Fence: func(*models.Queries) error { return nil }, Env: func(models.Workspace) map[string]string { return map[string]string{} }})
 }
 
 func (b *bench) environment(t *testing.T, in workspaces.EnvironmentInput) models.Environment {

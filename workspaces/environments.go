@@ -3,24 +3,26 @@ package workspaces
 import (
 	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"strings"
 
 	"weir/models"
 	"weir/policies"
 )
 
-// Catalogue keeps the environments.
+// Catalogue manages the environments.
 type Catalogue struct {
 	store  *models.Store
 	access *policies.Access
 }
 
-// NewCatalogue keeps its entries in store.
+// NewCatalogue returns the catalog in store.
 func NewCatalogue(store *models.Store, access *policies.Access) *Catalogue {
 	return &Catalogue{store: store, access: access}
 }
 
-// EnvironmentInput describes an environment, to create or to replace it.
+// EnvironmentInput describes an environment to create, or to replace one.
 type EnvironmentInput struct {
 	Name            string                  `json:"name" maxLength:"100"`
 	Language        string                  `json:"language" maxLength:"100" doc:"programming language, such as python"`
@@ -80,7 +82,7 @@ func (in EnvironmentInput) apply(e *models.Environment) {
 	}
 }
 
-// Environments lists the catalogue.
+// Environments lists the catalog.
 func (c *Catalogue) Environments(ctx context.Context, actor policies.Actor) ([]models.Environment, error) {
 	if err := c.access.Check(actor, policies.Platform, policies.EnvironmentRead); err != nil {
 		return nil, err
@@ -88,7 +90,7 @@ func (c *Catalogue) Environments(ctx context.Context, actor policies.Actor) ([]m
 	return c.store.Read(ctx).Environments()
 }
 
-// Environment finds one entry.
+// Environment returns one environment.
 func (c *Catalogue) Environment(ctx context.Context, actor policies.Actor, id int64) (models.Environment, error) {
 	if err := c.access.Check(actor, policies.Platform, policies.EnvironmentRead); err != nil {
 		return models.Environment{}, err
@@ -96,13 +98,13 @@ func (c *Catalogue) Environment(ctx context.Context, actor policies.Actor, id in
 	return c.store.Read(ctx).Environment(id)
 }
 
-// MatchInput asks which environments fit.
+// MatchInput selects environments by their versions.
 type MatchInput struct {
 	Versions string `json:"versions" query:"versions" maxLength:"1000" doc:"version constraints, such as python>=3.11, torch"`
 }
 
-// Match sorts the catalogue by the wanted versions and a project role's peak;
-// without a project nothing bounds the needs.
+// Match divides the catalog into the environments that satisfy the version
+// constraints and those that do not. It applies no role's limit.
 func (c *Catalogue) Match(ctx context.Context, actor policies.Actor, in MatchInput) ([]Match, []Mismatch, error) {
 	constraints, err := ParseVersionConstraints("versions", in.Versions)
 	if err != nil {
@@ -117,21 +119,26 @@ func (c *Catalogue) Match(ctx context.Context, actor policies.Actor, in MatchInp
 	return matching, refused, nil
 }
 
-// Create adds an environment; only administrators may, for its command runs
-// in every workspace that uses it.
+// Create adds an environment. Only administrators have this permission, because
+// the command runs in every workspace that uses the environment.
 func (c *Catalogue) Create(ctx context.Context, actor policies.Actor, in EnvironmentInput) (e models.Environment, err error) {
 	err = c.access.Write(ctx, c.store, actor, policies.Platform, policies.EnvironmentWrite, func(q *models.Queries) error {
 		if err := in.check(); err != nil {
 			return err
 		}
-		e = models.Environment{Version: 1, CreatedAt: q.Now()}
+		e = models.Environment{}
 		in.apply(&e)
-		if err := q.CreateEnvironment(&e); err != nil {
-			return err
-		}
-		return actor.Audit(q, policies.Change{Action: "create", Object: "environment", ID: e.ID, After: e})
+		return createEnvironment(q, actor, &e)
 	})
 	return e, err
+}
+
+func createEnvironment(q *models.Queries, actor policies.Actor, e *models.Environment) error {
+	e.Version, e.CreatedAt = 1, q.Now()
+	if err := q.CreateEnvironment(e); err != nil {
+		return err
+	}
+	return actor.Audit(q, policies.Change{Action: "create", Object: "environment", ID: e.ID, After: *e})
 }
 
 // Update replaces an environment.
@@ -148,15 +155,19 @@ func (c *Catalogue) Update(ctx context.Context, actor policies.Actor, id int64, 
 		}
 		before := e
 		in.apply(&e)
-		if err := q.UpdateEnvironment(&e); err != nil {
-			return err
-		}
-		return actor.Audit(q, policies.Change{Action: "update", Object: "environment", ID: id, Before: before, After: e})
+		return updateEnvironment(q, actor, before, &e)
 	})
 	return e, err
 }
 
-// Delete removes an environment that no workspace ever used.
+func updateEnvironment(q *models.Queries, actor policies.Actor, before models.Environment, e *models.Environment) error {
+	if err := q.UpdateEnvironment(e); err != nil {
+		return err
+	}
+	return actor.Audit(q, policies.Change{Action: "update", Object: "environment", ID: e.ID, Before: before, After: *e})
+}
+
+// Delete removes an environment that no workspace has used.
 func (c *Catalogue) Delete(ctx context.Context, actor policies.Actor, id int64) error {
 	return c.access.Write(ctx, c.store, actor, policies.Platform, policies.EnvironmentWrite, func(q *models.Queries) error {
 		e, err := q.Environment(id)
@@ -173,18 +184,17 @@ func (c *Catalogue) Delete(ctx context.Context, actor policies.Actor, id int64) 
 	})
 }
 
-// Register brings the catalogue into agreement with what was found on this
-// machine: new installations are added, known ones get their present
-// versions, those that are gone become unavailable.
-func (c *Catalogue) Register(ctx context.Context, found []Discovered) error {
+// Register updates the catalog with the installations that were found on this
+// machine: new ones are added, known ones get their current versions, and those
+// that are gone become unavailable. DiscoveredKey identifies an installation.
+func (c *Catalogue) Register(ctx context.Context, found []models.Environment) error {
 	actor := policies.System("discovery")
 	return c.store.InTx(ctx, func(q *models.Queries) error {
 		all, err := q.Environments()
 		if err != nil {
 			return err
 		}
-		known := map[string]models.Environment{}
-		names := map[string]bool{}
+		known, names := map[string]models.Environment{}, map[string]bool{}
 		for _, e := range all {
 			names[e.Name] = true
 			if e.DiscoveredKey != nil {
@@ -195,10 +205,12 @@ func (c *Catalogue) Register(ctx context.Context, found []Discovered) error {
 			if err := register(q, actor, d, known, names); err != nil {
 				return err
 			}
-			delete(known, d.Key)
+			delete(known, *d.DiscoveredKey)
 		}
 		for _, e := range known {
-			if err := markUnavailable(q, actor, e); err != nil {
+			before := e
+			e.Unavailable = models.Say("the installation is no longer on this machine")
+			if err := updateInstallation(q, actor, before, e); err != nil {
 				return err
 			}
 		}
@@ -206,52 +218,25 @@ func (c *Catalogue) Register(ctx context.Context, found []Discovered) error {
 	})
 }
 
-func register(q *models.Queries, actor policies.Actor, d Discovered, known map[string]models.Environment, names map[string]bool) error {
-	e, old := known[d.Key]
-	before := e
-	e.Language, e.LanguageVersion, e.Versions, e.Command = d.Language, d.LanguageVersion, d.Versions, d.Command
-	e.DefaultPath, e.Unavailable = d.DefaultPath, d.Unavailable
-	if old {
-		if sameInstallation(before, e) {
-			return nil
-		}
-		if err := q.UpdateEnvironment(&e); err != nil {
-			return err
-		}
-		return actor.Audit(q, policies.Change{Action: "update", Object: "environment", ID: e.ID, Before: before, After: e})
+func register(q *models.Queries, actor policies.Actor, found models.Environment, known map[string]models.Environment, names map[string]bool) error {
+	if e, ok := known[*found.DiscoveredKey]; ok {
+		before := e
+		e.Language, e.LanguageVersion, e.Versions, e.Command = found.Language, found.LanguageVersion, found.Versions, found.Command
+		e.DefaultPath, e.Unavailable = found.DefaultPath, found.Unavailable
+		return updateInstallation(q, actor, before, e)
 	}
-	e.Name, e.DiscoveredKey, e.Version, e.CreatedAt = d.Name, &d.Key, 1, q.Now()
-	if names[e.Name] {
-		e.Name += " · " + d.Key
+	if names[found.Name] {
+		found.Name += " · " + *found.DiscoveredKey
 	}
-	names[e.Name] = true
-	if err := q.CreateEnvironment(&e); err != nil {
-		return err
-	}
-	return actor.Audit(q, policies.Change{Action: "create", Object: "environment", ID: e.ID, After: e})
+	names[found.Name] = true
+	return createEnvironment(q, actor, &found)
 }
 
-func sameInstallation(a, b models.Environment) bool {
-	if a.Unavailable.String() != b.Unavailable.String() || a.LanguageVersion != b.LanguageVersion || a.DefaultPath != b.DefaultPath ||
-		len(a.Versions) != len(b.Versions) || strings.Join(a.Command, "\x00") != strings.Join(b.Command, "\x00") {
-		return false
-	}
-	for tool, version := range a.Versions {
-		if b.Versions[tool] != version {
-			return false
-		}
-	}
-	return true
-}
-
-func markUnavailable(q *models.Queries, actor policies.Actor, e models.Environment) error {
-	before := e
-	e.Unavailable = models.Say("the installation is no longer on this machine")
-	if sameInstallation(before, e) {
+// updateInstallation updates an environment unless discovery found no change.
+func updateInstallation(q *models.Queries, actor policies.Actor, before, e models.Environment) error {
+	if before.Unavailable.String() == e.Unavailable.String() && before.LanguageVersion == e.LanguageVersion && before.DefaultPath == e.DefaultPath &&
+		maps.Equal(before.Versions, e.Versions) && slices.Equal(before.Command, e.Command) {
 		return nil
 	}
-	if err := q.UpdateEnvironment(&e); err != nil {
-		return err
-	}
-	return actor.Audit(q, policies.Change{Action: "update", Object: "environment", ID: e.ID, Before: before, After: e})
+	return updateEnvironment(q, actor, before, &e)
 }

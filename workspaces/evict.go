@@ -2,33 +2,26 @@ package workspaces
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"weir/models"
 	"weir/policies"
 )
 
-// evict stops the workspaces of members, roles, accounts and projects whose
-// right to them has ended: first those that wait, then those that start, then
-// those that run; of each the newest first, so that the longest work is lost
-// last.
+// evict stops the workspaces of disabled accounts, of former members, of roles
+// that no longer allow workspaces and of projects outside their period of use:
+// first queued ones, then starting ones, then running ones, and of each the
+// newest first, so that the least work is lost.
 func (r *Reconciler) evict(ctx context.Context) error {
-	list, err := r.store.Read(ctx).Evictions()
+	list, err := r.config.Store.Read(ctx).Evictions()
 	if err != nil {
 		return err
 	}
-	var failed []error
-	for _, e := range list {
-		if err := r.evictOne(ctx, e.Workspace); err != nil && models.KindOf(err) != models.KindConflict {
-			failed = append(failed, err)
-		}
-	}
-	return errors.Join(failed...)
+	return forEach(list, func(e models.Eviction) error { return r.evictOne(ctx, e.Workspace) })
 }
 
-// evictOne checks again, under the lock that every change of a period or a
-// membership takes: the right may have been extended in between.
+// evictOne checks the eviction again under the lock that every change of a
+// period or a membership takes, because either may have been extended.
 func (r *Reconciler) evictOne(ctx context.Context, w models.Workspace) error {
 	return r.tx(ctx, func(q *models.Queries) error {
 		if err := q.LockProjectRow(w.ProjectID); err != nil {
@@ -36,59 +29,45 @@ func (r *Reconciler) evictOne(ctx context.Context, w models.Workspace) error {
 		}
 		e, err := q.Eviction(w.ID)
 		if err != nil {
-			return ignoreNotFound(err)
+			return models.IgnoreNotFound(err)
 		}
 		return stopWorkspace(q, policies.System("reconciler"), &e.Workspace, evictionReason(e, q.Now()))
 	})
 }
 
-// recall stops the workspaces whose shares have come to the end that the
-// owner of the GPUs has set.
+// recall stops the workspaces whose shares have reached the end time that the
+// owner of the GPUs set.
 func (r *Reconciler) recall(ctx context.Context) error {
-	list, err := r.store.Read(ctx).OverdueWorkspaces(r.store.Now())
+	list, err := r.config.Store.Read(ctx).OverdueWorkspaces(r.config.Store.Now())
 	if err != nil {
 		return err
 	}
-	var failed []error
-	for i := range list {
-		err := r.tx(ctx, func(q *models.Queries) error {
-			w, err := q.Workspace(models.Everything, list[i].ID)
-			if err != nil || w.State != list[i].State {
+	return forEach(list, func(overdue models.Workspace) error {
+		return r.tx(ctx, func(q *models.Queries) error {
+			w, err := q.Workspace(models.Everything, overdue.ID)
+			if err != nil || w.State != overdue.State {
 				return err
 			}
 			return stopWorkspace(q, policies.System("reconciler"), &w, models.Say("Stopped: the owner recalled the GPUs."))
 		})
-		if err != nil && models.KindOf(err) != models.KindConflict {
-			failed = append(failed, err)
-		}
-	}
-	return errors.Join(failed...)
+	})
 }
 
-// ignoreNotFound is nil for what is not found.
-func ignoreNotFound(err error) error {
-	if models.KindOf(err) == models.KindNotFound {
-		return nil
-	}
-	return err
-}
-
-// evictionReason says why a workspace may not go on; one that waited was cancelled.
 func evictionReason(e models.Eviction, now time.Time) models.Text {
 	if e.State.UsesResources() {
-		return models.Say("Stopped: %s.", endedRight(e, now))
+		return models.Say("Stopped: %s.", evictionCause(e, now))
 	}
-	return models.Say("Canceled while queued: %s.", endedRight(e, now))
+	return models.Say("Canceled while queued: %s.", evictionCause(e, now))
 }
 
-// endedRight is which right has ended, the first where there are several.
-func endedRight(e models.Eviction, now time.Time) models.Text {
+// evictionCause returns the cause of an eviction, of several the first in time.
+func evictionCause(e models.Eviction, now time.Time) models.Text {
 	if e.Disabled {
 		return models.Say("the account is disabled")
 	}
-	what, first := models.Say("the project's period of use does not start until %s", models.Moment(e.StartsAt)), now
+	cause, first := models.Say("the project's period of use does not start until %s", models.Moment(e.StartsAt)), now
 	if e.RoleForbids && !e.StartsAt.After(now) {
-		what = models.Say("the role in the project no longer allows workspaces")
+		cause = models.Say("the role in the project no longer allows workspaces")
 	}
 	before := func(end *time.Time) bool {
 		if end == nil || end.After(first) {
@@ -98,24 +77,24 @@ func endedRight(e models.Eviction, now time.Time) models.Text {
 		return true
 	}
 	if before(e.EndsAt) {
-		what = models.Say("the project's period of use ended on %s", models.Moment(first))
+		cause = models.Say("the project's period of use ended on %s", models.Moment(first))
 	}
 	if before(e.Until) {
-		what = models.Say("membership in the project ended on %s", models.Moment(first))
+		cause = models.Say("membership in the project ended on %s", models.Moment(first))
 	}
 	if before(e.RemovedAt) {
-		what = models.Say("the membership ended on %s", models.Moment(first))
+		cause = models.Say("the membership ended on %s", models.Moment(first))
 	}
-	return what
+	return cause
 }
 
-// Ending is when a workspace is stopped, and why, as far as that is known.
+// Ending is the known time at which a workspace will be stopped.
 type Ending struct {
 	At       time.Time
-	Deadline bool // the participation ends first; otherwise the project does
+	Deadline bool // the membership ends; otherwise the project's period of use
 }
 
-// endingOf is the first end of a term; nil when it has none.
+// endingOf returns the earlier end of a term; nil when it has none.
 func endingOf(t models.Term) *Ending {
 	switch {
 	case t.Until != nil && (t.EndsAt == nil || t.Until.Before(*t.EndsAt)):
@@ -127,7 +106,7 @@ func endingOf(t models.Term) *Ending {
 	}
 }
 
-// Why says why a workspace stops at its ending.
+// Why returns the reason for the stop.
 func (e Ending) Why() models.Text {
 	if e.Deadline {
 		return models.Say("the member's membership ends then")

@@ -6,16 +6,16 @@ import (
 	"weir/models"
 )
 
-// Tick is a round and a step of every live workspace, one after the other, so
+// Tick is a resync and a step of every live workspace, one after the other, so
 // that a test sees what one of each does.
 func (r *Reconciler) Tick(ctx context.Context) {
 	r.resync(ctx)
-	live, err := r.store.Read(ctx).WorkspacesIn(models.StateStarting, models.StateRunning, models.StateStopping)
+	live, err := r.config.Store.Read(ctx).WorkspacesIn(models.StateStarting, models.StateRunning, models.StateStopping)
 	r.logError(ctx, err)
 	for _, w := range live {
 		r.reconcile(ctx, w.ID)
 	}
 }
 
-// ServeQueue is the part of a round that places what waits.
+// ServeQueue is the part of a resync that places queued workspaces.
 func (r *Reconciler) ServeQueue(ctx context.Context) error { return r.serveQueue(ctx) }

@@ -2,7 +2,6 @@ package workspaces_test
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -47,24 +46,6 @@ func TestGPUEnvironment(t *testing.T) {
 		}
 		if got := strings.Join(lines, " "); got != c.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, got, c.want)
-		}
-	}
-}
-
-func TestHAMiResources(t *testing.T) {
-	for name, c := range map[string]struct {
-		gpus []workspaces.GPU
-		want map[string]int64
-	}{
-		"none": {nil, map[string]int64{}},
-		"each": {[]workspaces.GPU{{Cores: 50, MemoryMiB: 4096}, {Cores: 50, MemoryMiB: 4096}},
-			map[string]int64{"nvidia.com/gpu": 2, "nvidia.com/gpucores": 50, "nvidia.com/gpumem": 4096}},
-		"the least": {[]workspaces.GPU{{Cores: 50, MemoryMiB: 2048}, {Cores: 25, MemoryMiB: 4096}},
-			map[string]int64{"nvidia.com/gpu": 2, "nvidia.com/gpucores": 25, "nvidia.com/gpumem": 2048}},
-		"all memory": {[]workspaces.GPU{{Cores: 100}}, map[string]int64{"nvidia.com/gpu": 1, "nvidia.com/gpucores": 100}},
-	} {
-		if got := workspaces.HAMiResources(c.gpus); !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

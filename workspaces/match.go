@@ -1,8 +1,9 @@
 package workspaces
 
 import (
+	"cmp"
 	"regexp"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,11 +11,11 @@ import (
 	"weir/pool/quota"
 )
 
-// VersionConstraint is what a launch asks of one version: of the language, a
-// framework or a tool.
+// VersionConstraint is a condition of a launch on one version: of the
+// language, a framework or a tool.
 type VersionConstraint struct {
 	Name    string
-	Op      string // "", "==", ">=", "<=", ">", "<"; "" wants any version
+	Op      string // "", "==", ">=", "<=", ">", "<"; "" allows any version
 	Version string
 }
 
@@ -22,21 +23,18 @@ func (c VersionConstraint) String() string { return c.Name + c.Op + c.Version }
 
 var constraintPattern = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9._+-]{0,63}?)\s*(?:(==|>=|<=|=|>|<|\s)\s*v?([0-9][A-Za-z0-9.+-]{0,31}))?$`)
 
-// ParseVersionConstraints reads "python>=3.11, torch", separated by commas or
-// line breaks. "=" and a space want the version or a later patch of
-// it, like "==".
+// ParseVersionConstraints reads "python>=3.11, torch", separated by commas,
+// semicolons or line breaks. "=" and a space mean "==". Errors name the field.
 func ParseVersionConstraints(field, text string) ([]VersionConstraint, error) {
 	var constraints []VersionConstraint
-	var p models.Problems
-	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == '\n' || r == ';' }) {
+	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(",\n;", r) }) {
 		part = strings.TrimSpace(part)
 		if part == "" {
 			continue
 		}
 		m := constraintPattern.FindStringSubmatch(part)
 		if m == nil || len(constraints) == 50 {
-			p.Add(field, "%q is not a version constraint such as python>=3.11", part)
-			return nil, p.Err()
+			return nil, models.Invalid(field, "%q is not a version constraint such as python>=3.11", part)
 		}
 		op := strings.TrimSpace(m[2])
 		if op == "=" || (op == "" && m[3] != "") {
@@ -48,7 +46,7 @@ func ParseVersionConstraints(field, text string) ([]VersionConstraint, error) {
 }
 
 // allows reports whether a version satisfies the constraint. 3.11.2 satisfies
-// "==3.11": versions are compared as far as the constraint names them.
+// "==3.11": later parts of the version are ignored.
 func (c VersionConstraint) allows(version string) bool {
 	switch c.Op {
 	case "":
@@ -66,64 +64,47 @@ func (c VersionConstraint) allows(version string) bool {
 	}
 }
 
-// compareVersions compares dotted versions number by number; what is no
-// number counts as 0, missing parts too.
+// compareVersions compares dotted versions number by number; missing parts
+// count as 0.
 func compareVersions(a, b string) int {
-	as, bs := strings.Split(a, "."), strings.Split(b, ".")
-	for i := range max(len(as), len(bs)) {
-		if d := versionPart(as, i) - versionPart(bs, i); d != 0 {
-			return sign(d)
-		}
-	}
-	return 0
+	n := max(strings.Count(a, "."), strings.Count(b, ".")) + 1
+	return slices.Compare(versionNumbers(a, n), versionNumbers(b, n))
 }
 
 // comparePrefix compares only as many parts as b has.
 func comparePrefix(a, b string) int {
-	as, n := strings.Split(a, "."), strings.Count(b, ".")+1
-	if len(as) > n {
-		as = as[:n]
-	}
-	return compareVersions(strings.Join(as, "."), b)
+	n := strings.Count(b, ".") + 1
+	return slices.Compare(versionNumbers(a, n), versionNumbers(b, n))
 }
 
-func versionPart(parts []string, i int) int {
-	if i >= len(parts) {
-		return 0
+// versionNumbers returns the first n parts of a dotted version: the leading
+// digits of each, or 0.
+func versionNumbers(version string, n int) []int {
+	numbers := make([]int, n)
+	parts := strings.Split(version, ".")
+	for i := range min(n, len(parts)) {
+		digits := len(parts[i]) - len(strings.TrimLeft(parts[i], "0123456789"))
+		numbers[i], _ = strconv.Atoi(parts[i][:digits])
 	}
-	digits := parts[i]
-	if cut := strings.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' }); cut >= 0 {
-		digits = digits[:cut]
-	}
-	n, _ := strconv.Atoi(digits)
-	return n
+	return numbers
 }
 
-func sign(n int) int {
-	if n < 0 {
-		return -1
-	}
-	return 1
-}
-
-// Match is an environment that fits, and what of it was wanted.
+// Match is an environment that fits, with the versions that were requested.
 type Match struct {
 	Environment models.Environment
 	Matched     []models.Text
 }
 
-// Mismatch is an environment that does not fit, and why.
+// Mismatch is an environment that does not fit, with the reasons.
 type Mismatch struct {
 	Environment models.Environment
 	Reasons     []models.Text
 }
 
-// MatchEnvironments sorts the catalogue into what fits the constraints and the
-// limit of a role, best first, and what does not. Among what fits, newer
-// versions of what was asked for come first, then newer languages, then names.
-func MatchEnvironments(all []models.Environment, constraints []VersionConstraint, limit models.Resources) ([]Match, []Mismatch) {
-	var matching []Match
-	var refused []Mismatch
+// MatchEnvironments divides the catalog into what fits the constraints and the
+// limit of a role, best first, and what does not. Newer requested versions are
+// better, then newer languages, then names in alphabetical order.
+func MatchEnvironments(all []models.Environment, constraints []VersionConstraint, limit models.Resources) (matching []Match, refused []Mismatch) {
 	for _, e := range all {
 		matched, reasons := matchOne(e, constraints, limit)
 		if len(reasons) == 0 {
@@ -132,20 +113,17 @@ func MatchEnvironments(all []models.Environment, constraints []VersionConstraint
 			refused = append(refused, Mismatch{Environment: e, Reasons: reasons})
 		}
 	}
-	sort.SliceStable(matching, func(i, j int) bool { return better(matching[i].Environment, matching[j].Environment, constraints) })
+	slices.SortStableFunc(matching, func(a, b Match) int { return compareEnvironments(a.Environment, b.Environment, constraints) })
 	return matching, refused
 }
 
-func better(a, b models.Environment, constraints []VersionConstraint) bool {
+func compareEnvironments(a, b models.Environment, constraints []VersionConstraint) int {
 	for _, c := range constraints {
-		if d := compareVersions(versionOf(a, c.Name), versionOf(b, c.Name)); d != 0 {
-			return d > 0
+		if d := compareVersions(versionOf(b, c.Name), versionOf(a, c.Name)); d != 0 {
+			return d
 		}
 	}
-	if d := compareVersions(a.LanguageVersion, b.LanguageVersion); d != 0 {
-		return d > 0
-	}
-	return a.Name < b.Name
+	return cmp.Or(compareVersions(b.LanguageVersion, a.LanguageVersion), cmp.Compare(a.Name, b.Name))
 }
 
 func matchOne(e models.Environment, constraints []VersionConstraint, limit models.Resources) (matched, reasons []models.Text) {

@@ -1,16 +1,17 @@
 package workspaces
 
 import (
-	"sort"
+	"maps"
+	"slices"
 	"strconv"
 
 	"weir/models"
 	"weir/pool/quota"
 )
 
-// Layers are the sources of launch parameters, weakest first. What a layer
-// leaves open comes from the one before it; the role's limit caps what the
-// member did not ask for, and refuses what the member did.
+// Layers are the sources of launch parameters, in ascending precedence. The
+// role's limit lowers values that the member did not request; requested values
+// above it are errors.
 type Layers struct {
 	Project     models.LaunchParameters
 	Environment models.LaunchParameters
@@ -29,12 +30,10 @@ const (
 	OriginMember      = "member"
 )
 
-// Target is what a workspace is launched with, and where each value is from.
+// Target is the target launch parameters of a workspace, each with its origin,
+// and the demand that they imply.
 type Target struct {
 	Demand     models.Demand
-	ShmMiB     int64
-	Path       string
-	Env        map[string]string
 	Parameters []models.Parameter
 }
 
@@ -45,7 +44,7 @@ const (
 	defaultShmMiB    = 64
 )
 
-// number is one numeric parameter on its way through the layers.
+// number is a numeric parameter while the layers are merged.
 type number struct {
 	name   string
 	value  int64
@@ -58,56 +57,60 @@ func (n *number) override(value *int64, origin string) {
 	}
 }
 
-// atLeast raises a value to what the environment needs, unless the member
-// has chosen it.
+// atLeast raises a value that the member did not request to the environment's
+// minimum.
 func (n *number) atLeast(minimum int64) {
 	if n.origin != OriginMember && n.value < minimum {
 		n.value, n.origin = minimum, OriginEnvironment
 	}
 }
 
-// atMost lowers a value to the role's limit, unless the member has chosen it.
+// atMost lowers a value that the member did not request to the role's limit.
 func (n *number) atMost(limit int64) {
 	if n.origin != OriginMember && n.value > limit {
 		n.value, n.origin = limit, OriginRole
 	}
 }
 
-// MergeParameters makes the target launch parameters of the layers. A request
-// below the environment's minimum or above the role's limit is refused with
-// the fields and figures named.
+// numbers are the numeric parameters.
+type numbers struct{ gpus, cores, gpuMemory, cpu, memory, shm number }
+
+func (n *numbers) all() []*number {
+	return []*number{&n.gpus, &n.cores, &n.gpuMemory, &n.cpu, &n.memory, &n.shm}
+}
+
+// MergeParameters merges the layers into target launch parameters. Values below
+// the environment's minimum or above the role's limit are errors of kind
+// invalid that name the field.
 func MergeParameters(l Layers) (Target, error) {
-	layers := []struct {
-		parameters models.LaunchParameters
-		origin     string
-	}{{l.Project, OriginProject}, {l.Environment, OriginEnvironment}, {l.Request, OriginMember}}
-	gpus, cores := number{name: "gpus", origin: OriginPlatform}, number{name: "cores", origin: OriginPlatform}
-	gpuMemory := number{name: "gpu_memory_mib", origin: OriginPlatform}
-	cpu := number{"cpu_milli", defaultCPUMilli, OriginPlatform}
-	memory := number{"memory_mib", defaultMemoryMiB, OriginPlatform}
-	shm := number{"shm_mib", defaultShmMiB, OriginPlatform}
+	n := numbers{number{"gpus", 0, OriginPlatform}, number{"cores", 0, OriginPlatform}, number{"gpu_memory_mib", 0, OriginPlatform},
+		number{"cpu_milli", defaultCPUMilli, OriginPlatform}, number{"memory_mib", defaultMemoryMiB, OriginPlatform}, number{"shm_mib", defaultShmMiB, OriginPlatform}}
 	model, path := models.Parameter{Name: "gpu_model", Origin: OriginPlatform}, models.Parameter{Name: "path", Value: l.DefaultPath, Origin: OriginEnvironment}
 	env := map[string]models.Parameter{}
-	for _, layer := range layers {
-		p := layer.parameters
-		gpus.override(p.GPUs, layer.origin)
-		cores.override(p.Cores, layer.origin)
-		gpuMemory.override(p.GPUMemoryMiB, layer.origin)
-		cpu.override(p.CPUMilli, layer.origin)
-		memory.override(p.MemoryMiB, layer.origin)
-		shm.override(p.ShmMiB, layer.origin)
-		overrideText(&model, p.GPUModel, layer.origin)
-		overrideText(&path, p.Path, layer.origin)
-		for name, value := range p.Env {
+	for _, layer := range []struct {
+		models.LaunchParameters
+		origin string
+	}{{l.Project, OriginProject}, {l.Environment, OriginEnvironment}, {l.Request, OriginMember}} {
+		for i, value := range []*int64{layer.GPUs, layer.Cores, layer.GPUMemoryMiB, layer.CPUMilli, layer.MemoryMiB, layer.ShmMiB} {
+			n.all()[i].override(value, layer.origin)
+		}
+		overrideText(&model, layer.GPUModel, layer.origin)
+		overrideText(&path, layer.Path, layer.origin)
+		for name, value := range layer.Env {
 			env[name] = models.Parameter{Name: "env." + name, Value: value, Origin: layer.origin}
 		}
 	}
-	numbers := []*number{&gpus, &cores, &gpuMemory, &cpu, &memory, &shm}
-	bound(numbers, l)
-	if err := checkNumbers(numbers, l); err != nil {
-		return Target{}, err
+	n.bound(l)
+	t := Target{Demand: models.Demand{GPUs: n.gpus.value, Cores: n.cores.value, GPUMemoryMiB: n.gpuMemory.value, GPUModel: model.Value,
+		CPUMilli: n.cpu.value, MemoryMiB: n.memory.value}}
+	for _, x := range n.all() {
+		t.Parameters = append(t.Parameters, models.Parameter{Name: x.name, Value: strconv.FormatInt(x.value, 10), Origin: x.origin})
 	}
-	return newTarget(numbers, model, path, env), nil
+	t.Parameters = append(t.Parameters, model, path)
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		t.Parameters = append(t.Parameters, env[name])
+	}
+	return t, n.check(t.Demand, l)
 }
 
 func overrideText(p *models.Parameter, value *string, origin string) {
@@ -116,73 +119,63 @@ func overrideText(p *models.Parameter, value *string, origin string) {
 	}
 }
 
-// bound makes the GPU numbers agree with each other and keeps what the member
-// did not choose between the environment's minimum and the role's limit.
-func bound(n []*number, l Layers) {
-	gpus, cores, gpuMemory, cpu, memory, shm := n[0], n[1], n[2], n[3], n[4], n[5]
-	gpus.atLeast(l.Minimum.GPUs)
-	if cores.value > 0 && gpus.value == 0 && gpus.origin != OriginMember {
-		gpus.value, gpus.origin = 1, cores.origin
+// bound makes the GPU parameters consistent, and moves what the member did not
+// request between the environment's minimum and the role's limit.
+func (n *numbers) bound(l Layers) {
+	n.gpus.atLeast(l.Minimum.GPUs)
+	if n.cores.value > 0 && n.gpus.value == 0 && n.gpus.origin != OriginMember {
+		n.gpus.value, n.gpus.origin = 1, n.cores.origin
 	}
-	gpus.atMost(l.Limit.GPUCores) // each takes a core at least
-	if gpus.value == 0 {
-		*cores, *gpuMemory = number{"cores", 0, gpus.origin}, number{"gpu_memory_mib", 0, gpus.origin}
+	n.gpus.atMost(l.Limit.GPUCores) // each has at least one core
+	if n.gpus.value == 0 {
+		n.cores.override(&n.gpus.value, n.gpus.origin)
+		n.gpuMemory.override(&n.gpus.value, n.gpus.origin)
 	} else {
-		if cores.value == 0 && cores.origin != OriginMember {
-			cores.value, cores.origin = 100, OriginPlatform
+		if n.cores.value == 0 && n.cores.origin != OriginMember {
+			n.cores.value, n.cores.origin = 100, OriginPlatform
 		}
-		cores.atLeast(l.Minimum.Cores)
-		gpuMemory.atLeast(l.Minimum.GPUMemoryMiB)
-		cores.atMost(l.Limit.GPUCores / gpus.value)
-		gpuMemory.atMost(l.Limit.GPUMemoryMiB / gpus.value)
+		n.cores.atLeast(l.Minimum.Cores)
+		n.gpuMemory.atLeast(l.Minimum.GPUMemoryMiB)
+		n.cores.atMost(l.Limit.GPUCores / n.gpus.value)
+		n.gpuMemory.atMost(l.Limit.GPUMemoryMiB / n.gpus.value)
 	}
-	cpu.atLeast(l.Minimum.CPUMilli)
-	memory.atLeast(l.Minimum.MemoryMiB)
-	cpu.atMost(l.Limit.CPUMilli)
-	memory.atMost(l.Limit.MemoryMiB)
-	if shm.origin != OriginMember && shm.value > memory.value {
-		shm.value, shm.origin = memory.value, memory.origin
+	n.cpu.atLeast(l.Minimum.CPUMilli)
+	n.memory.atLeast(l.Minimum.MemoryMiB)
+	n.cpu.atMost(l.Limit.CPUMilli)
+	n.memory.atMost(l.Limit.MemoryMiB)
+	if n.shm.origin != OriginMember && n.shm.value > n.memory.value {
+		n.shm.override(&n.memory.value, n.memory.origin)
 	}
 }
 
-func checkNumbers(n []*number, l Layers) error {
-	gpus, cores, gpuMemory, cpu, memory, shm := n[0], n[1], n[2], n[3], n[4], n[5]
+func (n *numbers) check(demand models.Demand, l Layers) error {
 	var p models.Problems
-	if gpus.value > 0 && (cores.value < 1 || cores.value > 100) {
+	if n.gpus.value > 0 && (n.cores.value < 1 || n.cores.value > 100) {
 		p.Add("cores", "must be between 1 and 100 per GPU")
 	}
-	least := []struct {
-		*number
-		minimum int64
-	}{{gpus, l.Minimum.GPUs}, {cores, l.Minimum.Cores}, {cpu, l.Minimum.CPUMilli}, {memory, l.Minimum.MemoryMiB}}
-	if gpuMemory.value > 0 {
-		least = append(least, struct {
-			*number
-			minimum int64
-		}{gpuMemory, l.Minimum.GPUMemoryMiB})
-	}
-	for _, x := range least {
-		if x.value < x.minimum {
-			p.Add(x.name, "must be at least %s for this environment; has %s", quantity(x.name, x.minimum), quantity(x.name, x.value))
+	for i, minimum := range []int64{l.Minimum.GPUs, l.Minimum.Cores, l.Minimum.GPUMemoryMiB, l.Minimum.CPUMilli, l.Minimum.MemoryMiB} {
+		x := n.all()[i]
+		completed := x == &n.gpuMemory && x.value == 0 // by the pool, later
+		if x.value < minimum && !completed {
+			p.Add(x.name, "must be at least %s for this environment; has %s", quantity(x.name, minimum), quantity(x.name, x.value))
 		}
 	}
-	if cpu.value < 10 {
+	if n.cpu.value < 10 {
 		p.Add("cpu_milli", "must be at least %d millicores", 10)
 	}
-	if memory.value < 64 {
+	if n.memory.value < 64 {
 		p.Add("memory_mib", "must be at least %d MiB", 64)
 	}
-	if shm.value > memory.value {
-		p.Add("shm_mib", "must not exceed the memory, %s", models.FormatMiB(memory.value))
+	if n.shm.value > n.memory.value {
+		p.Add("shm_mib", "must not exceed the memory, %s", models.FormatMiB(n.memory.value))
 	}
-	demand := models.Demand{GPUs: gpus.value, Cores: cores.value, GPUMemoryMiB: gpuMemory.value, CPUMilli: cpu.value, MemoryMiB: memory.value}
 	for _, x := range quota.Exceeded(demand.Resources(), l.Limit) {
 		p.Add(demandField(x.Name), "%s requested; your role's limit is %s", models.Quantity(x.Name, x.Value), models.Quantity(x.Name, x.Limit))
 	}
 	return p.Err()
 }
 
-// demandField names the input that governs a resource of the vector.
+// demandField returns the launch parameter that determines a resource.
 func demandField(resource string) string {
 	if resource == "gpu_cores" {
 		return "cores"
@@ -197,40 +190,14 @@ func quantity(name string, value int64) string {
 	return models.Quantity(name, value)
 }
 
-func newTarget(n []*number, model, path models.Parameter, env map[string]models.Parameter) Target {
-	t := Target{ShmMiB: n[5].value, Path: path.Value, Env: map[string]string{},
-		Demand: models.Demand{GPUs: n[0].value, Cores: n[1].value, GPUMemoryMiB: n[2].value, GPUModel: model.Value, CPUMilli: n[3].value, MemoryMiB: n[4].value}}
-	for _, x := range n {
-		t.Parameters = append(t.Parameters, models.Parameter{Name: x.name, Value: strconv.FormatInt(x.value, 10), Origin: x.origin})
-	}
-	t.Parameters = append(t.Parameters, model, path)
-	names := make([]string, 0, len(env))
-	for name := range env {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	for _, name := range names {
-		t.Env[name] = env[name].Value
-		t.Parameters = append(t.Parameters, env[name])
-	}
-	return t
-}
-
-// setDemand writes a demand that was completed or lowered after the merge back
-// into the parameters; the platform is where such a value is from.
+// setDemand replaces the demand by one that was completed or lowered after the
+// merge. The origin of values that differ becomes the platform.
 func (t *Target) setDemand(d models.Demand) {
 	t.Demand = d
+	changed := map[string]int64{"cores": d.Cores, "gpu_memory_mib": d.GPUMemoryMiB}
 	for i, p := range t.Parameters {
-		var value int64
-		switch p.Name {
-		case "cores":
-			value = d.Cores
-		case "gpu_memory_mib":
-			value = d.GPUMemoryMiB
-		default:
-			continue
-		}
-		if s := strconv.FormatInt(value, 10); s != p.Value {
+		value, ok := changed[p.Name]
+		if s := strconv.FormatInt(value, 10); ok && s != p.Value {
 			t.Parameters[i].Value, t.Parameters[i].Origin = s, OriginPlatform
 		}
 	}

@@ -235,7 +235,7 @@ func TestAnHeirsMounts(t *testing.T) {
 			}
 			b.until(t, w.ID, models.StateRunning)
 			spec := b.runtime.specs[len(b.runtime.specs)-1]
-			return slices.ContainsFunc(spec.Mounts, func(m workspaces.Mount) bool { return m.Target == left && !m.ReadOnly })
+			return slices.ContainsFunc(spec.Mounts, func(m models.Mount) bool { return m.Target == left && !m.ReadOnly })
 		}
 		if writes(b.actor, "before") {
 			t.Error("a member writes another's directory")

@@ -118,7 +118,7 @@ func (p *processes) Poll(_ context.Context, state workspaces.State) (workspaces.
 		message = p.warns
 	}
 	return workspaces.Status{Phase: workspaces.PhaseRunning, Progress: 100, Message: message,
-		Endpoint: workspaces.Endpoint{Network: "unix", Address: "/run/" + string(state)}}, nil
+		Endpoint: models.Endpoint{Network: "unix", Address: "/run/" + string(state)}}, nil
 }
 
 func (p *processes) Stop(_ context.Context, state workspaces.State) error {

@@ -9,23 +9,22 @@ import (
 )
 
 const (
-	orphanPeriod = 5 * time.Second  // between searches for what no row wants
+	orphanPeriod = 5 * time.Second  // between searches for orphans
 	sweepPeriod  = 10 * time.Minute // between removals of expired secrets
 )
 
-// orphans stops what runs without a row that wants it.
-func (r *Reconciler) orphans(ctx context.Context) error {
-	lister, ok := r.runtime.(Lister)
-	now := r.store.Now()
-	if !ok || now.Sub(r.orphansCheckedAt) < orphanPeriod {
+// stopOrphans stops what runs without a row in the database that uses resources.
+func (r *Reconciler) stopOrphans(ctx context.Context) error {
+	now := r.config.Store.Now()
+	if now.Sub(r.orphansCheckedAt) < orphanPeriod {
 		return nil
 	}
-	instances, err := lister.List(ctx)
+	instances, err := r.config.Runtime.List(ctx)
 	if err != nil || len(instances) == 0 {
 		r.orphansCheckedAt = now
 		return err
 	}
-	live, err := r.store.Read(ctx).WorkspacesIn(models.InUseStates...)
+	live, err := r.config.Store.Read(ctx).WorkspacesIn(models.InUseStates...)
 	if err != nil {
 		return err
 	}
@@ -39,8 +38,8 @@ func (r *Reconciler) orphans(ctx context.Context) error {
 			continue
 		}
 		pending = true
-		r.log.WarnContext(ctx, "stopping a workspace that no row wants", "workspace", i.Workspace, "generation", i.Generation)
-		if err := r.runtime.Stop(ctx, i.State); err != nil {
+		r.config.Logger.WarnContext(ctx, "stopping a workspace that no row wants", "workspace", i.Workspace, "generation", i.Generation)
+		if err := r.config.Runtime.Stop(ctx, i.State); err != nil {
 			failed = append(failed, err)
 		}
 	}
@@ -52,7 +51,7 @@ func (r *Reconciler) orphans(ctx context.Context) error {
 
 // sweep removes expired sessions, visits and single-use tokens.
 func (r *Reconciler) sweep(ctx context.Context) error {
-	now := r.store.Now()
+	now := r.config.Store.Now()
 	if now.Sub(r.sweptAt) < sweepPeriod {
 		return nil
 	}

@@ -12,18 +12,17 @@ import (
 )
 
 const (
-	stepTimeout = 5 * time.Second // for one part of a round
-	workers     = 8               // workspaces that take a step at the same time
-	resyncShare = 10              // a round is followed by a pause of as many times its length
+	stepTimeout = 5 * time.Second // of each part of a resync
+	workers     = 8               // concurrent steps
+	resyncShare = 10              // the pause after a resync, as a multiple of its duration
 )
 
-// Run drives all workspaces until ctx ends, several at a time and each by one
-// worker: those that changed in the database or in the runtime at once, and all
-// of them in rounds, so that nothing that was missed stays so. Workspaces go
-// on running.
+// Run reconciles all workspaces until ctx ends, each in one worker at a time:
+// those that changed in the database or in the runtime at once, and all of them
+// periodically, in case a change was missed. Workspaces continue to run after it.
 func (r *Reconciler) Run(ctx context.Context) {
 	queue := workqueue.NewTypedDelayingQueue[int64]()
-	r.trackers.reset() // of an earlier time as the leader; its delays ended with its queue
+	r.trackers.Clear() // of an earlier term as the leader, whose delays ended with its queue
 	r.workQueue.Store(&queue)
 	defer r.workQueue.Store(nil)
 	var working sync.WaitGroup
@@ -42,8 +41,7 @@ func (r *Reconciler) Run(ctx context.Context) {
 	working.Wait()
 }
 
-// resyncLoop makes rounds until ctx ends, at once when one is requested, but
-// with a pause between them.
+// resyncLoop resyncs until ctx ends: periodically, and on request after a pause.
 func (r *Reconciler) resyncLoop(ctx context.Context, queue delayingQueue) {
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -63,19 +61,19 @@ func (r *Reconciler) resyncLoop(ctx context.Context, queue delayingQueue) {
 	}
 }
 
-// resync does what concerns no single workspace, and tells which of them are
-// to take a step.
+// resync performs the tasks that concern no single workspace, and returns the
+// workspaces that need a step.
 func (r *Reconciler) resync(ctx context.Context) []int64 {
-	for _, step := range []func(context.Context) error{r.evict, r.recall, r.orphans, r.sweep, r.serveQueue} {
+	for _, step := range []func(context.Context) error{r.evict, r.recall, r.stopOrphans, r.sweep, r.serveQueue} {
 		within, cancel := context.WithTimeout(ctx, stepTimeout)
 		if err := step(within); err != nil {
-			r.logError(ctx, err) // the others go on
+			r.logError(ctx, err)
 		}
 		cancel()
 	}
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	live, err := r.store.Read(ctx).WorkspacesIn(models.StateStarting, models.StateRunning, models.StateStopping)
+	live, err := r.config.Store.Read(ctx).WorkspacesIn(models.StateStarting, models.StateRunning, models.StateStopping)
 	if err != nil {
 		r.logError(ctx, err)
 		return nil
@@ -92,33 +90,33 @@ func (r *Reconciler) resync(ctx context.Context) []int64 {
 	return due
 }
 
-// needsStep reports whether a workspace has to take a step that nothing has
-// queued. What starts or stops is queued already, unless that was lost.
+// needsStep reports whether a workspace needs a step that is not queued. Starting
+// and stopping workspaces are queued, unless that was lost.
 func (r *Reconciler) needsStep(ctx context.Context, w *models.Workspace) bool {
 	if w.State != models.StateRunning {
 		return r.trackers.entry(w.ID).stepMissed(w.Version)
 	}
-	status, err := r.runtime.Poll(ctx, w.RuntimeState)
+	status, err := r.config.Runtime.Poll(ctx, w.RuntimeState)
 	if err != nil || status.Phase == PhaseExited {
 		return true
 	}
-	return status.Phase == PhaseRunning && (models.Endpoint(status.Endpoint) != w.Endpoint || r.trackers.entry(w.ID).changeDue(status.Message, r.store.Now()))
+	return status.Phase == PhaseRunning && (status.Endpoint != w.Endpoint || r.trackers.entry(w.ID).changeDue(status.Message, r.config.Store.Now()))
 }
 
-// reconcile takes one step of a workspace and returns the delay before the
-// next; 0 waits for an event.
+// reconcile performs one step of a workspace and returns the delay before the
+// next one; 0 means that an event will trigger it.
 func (r *Reconciler) reconcile(ctx context.Context, id int64) time.Duration {
 	if ctx.Err() != nil {
 		return 0
 	}
 	t := r.trackers.entry(id)
-	if wait := t.retryDelay(r.store.Now()); wait > 0 {
+	if wait := t.retryDelay(r.config.Store.Now()); wait > 0 {
 		return wait
 	}
-	w, err := r.store.Read(ctx).Workspace(models.Everything, id)
+	w, err := r.config.Store.Read(ctx).Workspace(models.Everything, id)
 	if err != nil {
 		r.logError(ctx, err)
-		return t.stepFailed(r.store.Now())
+		return t.stepFailed(r.config.Store.Now())
 	}
 	version, state := w.Version, w.State
 	t.stepBegins(version)
@@ -127,13 +125,13 @@ func (r *Reconciler) reconcile(ctx context.Context, id int64) time.Duration {
 	case ctx.Err() != nil:
 		return 0
 	case errors.Is(err, models.ErrChanged):
-		return minDelay // another transaction was first: read again
+		return minDelay // another transaction was first
 	case err != nil:
 		r.logError(ctx, err)
-		return t.stepFailed(r.store.Now())
+		return t.stepFailed(r.config.Store.Now())
 	case w.Version != version:
 		t.stepChanged(w.State != state)
-		return 0 // the change queues it
+		return 0 // the change enqueues it
 	case w.State == models.StateStarting || w.State == models.StateStopping:
 		return t.stepIdle()
 	}

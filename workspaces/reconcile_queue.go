@@ -2,51 +2,45 @@ package workspaces
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"weir/models"
 )
 
-// queuePeriod is how long the queue waits for a change at most.
+// queuePeriod is the maximum time between two services of the queue.
 const queuePeriod = 5 * time.Second
 
-// serveQueue places waiting workspaces in the order of the queue, as far as the
-// pool and the members' peaks have room. What does not fit stays and says why;
-// later ones that do fit pass it, as long as the pool lets them.
+// serveQueue places queued workspaces in the order of the queue, within what the
+// pool and the members' limits have available. A workspace that does not fit
+// stays queued with its reason; the pool decides which later ones are placed
+// before it (backfill).
 //
-// It does nothing unless something was committed since the last time, or a
+// Without a commit since the last call it only acts every queuePeriod, because a
 // period of time may have ended.
 func (r *Reconciler) serveQueue(ctx context.Context) error {
-	now := r.store.Now()
+	now := r.config.Store.Now()
 	if !r.queueChanged.Swap(false) && now.Sub(r.queueServedAt) < queuePeriod {
 		return nil
 	}
 	r.queueServedAt = now
-	turns, err := r.pool.QueueEntries(r.store.Read(ctx))
+	entries, err := r.config.Pool.QueueEntries(r.config.Store.Read(ctx))
 	if err != nil {
 		r.queueChanged.Store(true)
 		return err
 	}
-	var failed []error
-	for _, turn := range turns {
-		if err := r.place(ctx, turn); err != nil && models.KindOf(err) != models.KindConflict {
-			failed = append(failed, err)
-		}
-	}
-	return errors.Join(failed...)
+	return forEach(entries, func(e models.QueueEntry) error { return r.place(ctx, e) })
 }
 
-// place tries one waiting workspace, at first without a lock: that costs no
-// write when nothing has changed.
-func (r *Reconciler) place(ctx context.Context, turn models.QueueEntry) error {
-	w := turn.Workspace
-	blocked, err := r.blocked(r.store.Read(ctx), w)
+// place places one queued workspace if possible. It checks without a lock first,
+// which costs no write when nothing has changed.
+func (r *Reconciler) place(ctx context.Context, entry models.QueueEntry) error {
+	w := entry.Workspace
+	blocked, err := r.blocked(r.config.Store.Read(ctx), w)
 	if err != nil {
 		return err
 	}
-	if blocked.Empty() && turn.Decision.Outcome != models.OutcomeGranted {
-		blocked = turn.Decision.Explanation
+	if blocked.Empty() && entry.Decision.Outcome != models.OutcomeGranted {
+		blocked = entry.Decision.Explanation
 	}
 	if !blocked.Empty() {
 		if blocked.String() == w.Reason.String() {
@@ -66,21 +60,17 @@ func (r *Reconciler) place(ctx context.Context, turn models.QueueEntry) error {
 			return err
 		}
 		if _, err := q.Eviction(now.ID); models.KindOf(err) != models.KindNotFound {
-			return err // its right has ended: the next round stops it
+			return err // the next resync evicts it
 		}
 		if blocked, err := r.blocked(q, now); err != nil || !blocked.Empty() {
 			return err
 		}
-		a, err := r.pool.Claim(q, now)
+		a, err := r.config.Pool.Claim(q, now)
 		if err != nil || a.Outcome != models.OutcomeGranted {
 			return err
 		}
 		placed = true
-		now.State, now.Reason, now.Generation = models.StateStarting, models.Text{}, now.Generation+1
-		if err := q.Transition(&now, models.StateQueued, models.Say("Scheduled. %s", a.Explanation)); err != nil {
-			return err
-		}
-		return r.pool.Record(q, now, a)
+		return schedule(q, r.config.Pool, &now, a)
 	})
 	if err == nil && placed {
 		r.Resync()
@@ -88,14 +78,24 @@ func (r *Reconciler) place(ctx context.Context, turn models.QueueEntry) error {
 	return err
 }
 
-// blocked says what of the member's peak or the project's quota keeps a waiting
-// workspace from starting; empty is nothing.
+// schedule records the decision that grants a workspace its shares.
+func schedule(q *models.Queries, pool Pool, w *models.Workspace, a models.Decision) error {
+	from := w.State
+	w.State, w.Reason, w.Progress, w.Generation = models.StateStarting, models.Text{}, 0, w.Generation+1
+	if err := q.Transition(w, from, models.Say("Scheduled. %s", a.Explanation)); err != nil {
+		return err
+	}
+	return pool.Record(q, *w, a)
+}
+
+// blocked returns by which limit or quota a queued workspace cannot start now;
+// empty when there is none.
 func (r *Reconciler) blocked(q *models.Queries, w models.Workspace) (models.Text, error) {
 	project, err := q.Project(models.Everything, w.ProjectID)
 	if err != nil {
 		return models.Text{}, err
 	}
-	use, err := r.ledger.Use(q, project, w.MemberID)
+	use, err := r.config.Ledger.Use(q, project, w.MemberID)
 	if models.KindOf(err) == models.KindNotFound && err != nil {
 		return models.Say("the member has left the project"), nil
 	}

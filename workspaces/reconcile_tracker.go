@@ -1,7 +1,6 @@
 package workspaces
 
 import (
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -10,91 +9,73 @@ import (
 )
 
 const (
-	resyncPeriod  = time.Second           // between rounds when nothing has happened
-	minDelay      = 25 * time.Millisecond // pause between rounds, and first pause of a workspace
-	maxDelay      = 4 * time.Second       // pause of a workspace whose steps change nothing
-	maxRetryDelay = 5 * time.Second       // pause after steps that failed
-	messageDelay  = 3 * time.Second       // before the member reads a message of the runtime
+	resyncPeriod  = time.Second           // between resyncs without any change
+	minDelay      = 25 * time.Millisecond // between resyncs, and first delay of a workspace
+	maxDelay      = 4 * time.Second       // of a workspace whose steps change nothing
+	maxRetryDelay = 5 * time.Second       // after failed steps
+	messageDelay  = 3 * time.Second       // before a message of the runtime is added to the history
 )
 
-// trackers hold what is kept of workspaces between their steps, in memory
-// only: what is lost is repeated.
-type trackers struct {
-	mu  sync.Mutex
-	all map[int64]*tracker
-}
+// trackers are the trackers of all workspaces, by ID.
+type trackers struct{ sync.Map }
 
 func (t *trackers) entry(workspace int64) *tracker {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	one := t.all[workspace]
-	if one == nil {
-		one = &tracker{}
-		t.all[workspace] = one
-	}
-	return one
+	one, _ := t.LoadOrStore(workspace, &tracker{})
+	return one.(*tracker)
 }
 
-func (t *trackers) drop(workspace int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.all, workspace)
-}
-
-func (t *trackers) reset() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	clear(t.all)
-}
-
-// retain forgets all workspaces but those.
+// retain deletes the trackers of all other workspaces.
 func (t *trackers) retain(live map[int64]bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	maps.DeleteFunc(t.all, func(id int64, _ *tracker) bool { return !live[id] })
+	for id := range t.Range {
+		if !live[id.(int64)] {
+			t.Delete(id)
+		}
+	}
 }
 
-// tracker is what is kept of one workspace.
+// tracker is the state of one workspace between its steps. It is only in memory:
+// what is lost is repeated.
 type tracker struct {
 	mu        sync.Mutex
-	failures  int       // steps that failed, one after the other
-	retryAt   time.Time // after such a step
-	idleSteps int       // steps in which nothing happened, one after the other
-	stages    []Stage   // reached by the start
+	failures  int       // consecutive failed steps
+	retryAt   time.Time // after a failed step
+	idleSteps int       // consecutive steps without a change
+	stages    []Stage   // that the start has reached
 	stageAt   time.Time // when it reached the last of them
-	message   string    // that the runtime gave last
-	messageAt time.Time // when it first gave it
-	written   bool      // the member can read it
+	message   string    // last message of the runtime
+	messageAt time.Time // when the runtime first reported it
+	written   bool      // the message is in the history
 	version   int64     // of the row at the last step
-	steppedAt time.Time // when that was
+	steppedAt time.Time // when the last step began
 }
 
-// retryDelay is how long a workspace still waits after a step that failed.
+// retryDelay returns the remaining delay after a failed step.
 func (t *tracker) retryDelay(now time.Time) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return min(t.retryAt.Sub(now), maxRetryDelay) // the clock may be set back
 }
 
+// stepFailed returns the delay before the next step.
 func (t *tracker) stepFailed(now time.Time) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	pause := min(resyncPeriod<<min(t.failures, 3), maxRetryDelay)
+	delay := min(resyncPeriod<<min(t.failures, 3), maxRetryDelay)
 	t.failures++
-	t.retryAt = now.Add(pause)
-	return pause
+	t.retryAt = now.Add(delay)
+	return delay
 }
 
-func (t *tracker) stepChanged(toAnotherState bool) {
+func (t *tracker) stepChanged(state bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.failures, t.idleSteps, t.retryAt = 0, 0, time.Time{}
-	if toAnotherState {
+	if state {
 		t.message, t.written, t.stages = "", false, nil
 	}
 }
 
-// stepIdle is the pause after a step in which nothing happened.
+// stepIdle returns the delay after a step without a change.
 func (t *tracker) stepIdle() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,7 +84,7 @@ func (t *tracker) stepIdle() time.Duration {
 	return min(minDelay<<min(t.idleSteps-1, 10), maxDelay)
 }
 
-// stepBegins notes that a step begins, at a version of the row.
+// stepBegins records the version of the row.
 func (t *tracker) stepBegins(version int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -111,16 +92,16 @@ func (t *tracker) stepBegins(version int64) {
 }
 
 // stepMissed reports whether a step is due that was not queued: the row has
-// changed since the last one, or that is too long ago.
+// changed since the last step, or that step was too long ago.
 func (t *tracker) stepMissed(version int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.version != version || time.Since(t.steppedAt) > maxRetryDelay+maxDelay
 }
 
-// stalled reports whether a start has stayed too long in a stage. One that
-// comes back to an earlier stage has made no progress. After a change of the
-// leader the present stage begins anew.
+// stalled reports whether a start has exceeded the timeout of its stage. A return
+// to an earlier stage is no progress. A new leader begins the current stage
+// again.
 func (t *tracker) stalled(stage Stage, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -130,8 +111,8 @@ func (t *tracker) stalled(stage Stage, now time.Time) bool {
 	return now.Sub(t.stageAt) > stage.timeout()
 }
 
-// messageDue reports whether the runtime has given a message for so long that
-// the member should read it, and it is not in the history yet.
+// messageDue reports whether a message of the runtime must be added to the
+// history: it has been reported for messageDelay and is not there yet.
 func (t *tracker) messageDue(message models.Text, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,8 +122,8 @@ func (t *tracker) messageDue(message models.Text, now time.Time) bool {
 	return t.message != "" && !t.written && now.Sub(t.messageAt) >= messageDelay
 }
 
-// changeDue is messageDue for a workspace that runs: its first message says
-// that it does, and is in the history already.
+// changeDue is messageDue for a running workspace, whose first message, that it
+// is running, is in the history already.
 func (t *tracker) changeDue(message models.Text, now time.Time) bool {
 	t.mu.Lock()
 	if t.message == "" {

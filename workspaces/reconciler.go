@@ -14,76 +14,85 @@ import (
 	"weir/models"
 )
 
-// Reconciler drives every workspace from what the database wants to what the
-// runtime has. It alone starts and stops, on the leading server. [Reconciler.Run]
-// is its loop.
+// Reconciler moves every workspace from its actual state in the runtime to its
+// desired state in the database. On the leader, it alone starts and stops
+// workspaces; see [Reconciler.Run].
 type Reconciler struct {
-	store   *models.Store
-	pool    Pool
-	ledger  Ledger
-	storage Storage
-	runtime Runtime
-	env     func(models.Workspace) map[string]string
-	fence   func(*models.Queries) error
-	log     *slog.Logger
+	config ReconcilerConfig
 
-	resyncs          chan struct{}                 // a round is requested
+	resyncs          chan struct{}                 // a resync is requested
 	workQueue        atomic.Pointer[delayingQueue] // nil while Run does not run
 	trackers         trackers
 	orphansCheckedAt time.Time
 	sweptAt          time.Time
-	queueChanged     atomic.Bool // a waiting workspace may fit now
+	queueChanged     atomic.Bool // a queued workspace may fit now
 	queueServedAt    time.Time
 }
 
-// ReconcilerConfig names what a Reconciler works with.
+// ReconcilerConfig are the collaborators of a Reconciler. All are required.
 type ReconcilerConfig struct {
 	Store   *models.Store
 	Pool    Pool
 	Ledger  Ledger
 	Storage Storage
 	Runtime Runtime
-	// Env gives a workspace the variables by which it finds the portal.
+	// Env returns the environment variables that every workspace gets.
 	Env func(models.Workspace) map[string]string
-	// Fence refuses the transactions of a server that does not lead any more;
-	// nil where there is only one.
+	// Fence rejects the transactions of a server that is no longer the leader.
 	Fence  func(*models.Queries) error
 	Logger *slog.Logger
 }
 
-// NewReconciler makes a Reconciler; Run starts it.
+// NewReconciler returns a Reconciler, to be started by Run.
 func NewReconciler(c ReconcilerConfig) *Reconciler {
-	r := &Reconciler{store: c.Store, pool: c.Pool, ledger: c.Ledger, storage: c.Storage, runtime: c.Runtime,
-		env: c.Env, fence: c.Fence, log: c.Logger, resyncs: make(chan struct{}, 1), trackers: trackers{all: map[int64]*tracker{}}}
+	r := &Reconciler{config: c, resyncs: make(chan struct{}, 1)}
 	r.queueChanged.Store(true)
 	c.Store.OnChange(r.onChange)
 	return r
 }
 
-// delayingQueue holds the workspaces that are to take a step, each once.
+// delayingQueue contains each workspace that is due for a step once.
 type delayingQueue = workqueue.TypedDelayingInterface[int64]
 
-// tx is a transaction of the leader.
+// tx runs a transaction of the leader.
 func (r *Reconciler) tx(ctx context.Context, fn func(*models.Queries) error) error {
-	return r.store.InTx(ctx, func(q *models.Queries) error {
-		if r.fence != nil {
-			if err := r.fence(q); err != nil {
-				return err
-			}
+	return r.config.Store.InTx(ctx, func(q *models.Queries) error {
+		if err := r.config.Fence(q); err != nil {
+			return err
 		}
 		return fn(q)
 	})
 }
 
-func (r *Reconciler) transition(ctx context.Context, w *models.Workspace, from models.WorkspaceState, message models.Text) error {
+// transition writes w, whose state was from, and then calls the functions in
+// the same transaction.
+func (r *Reconciler) transition(ctx context.Context, w *models.Workspace, from models.WorkspaceState, message models.Text, then ...func(*models.Queries) error) error {
 	version := w.Version
 	return r.tx(ctx, func(q *models.Queries) error {
-		w.Version = version // also of a retry
-		return q.Transition(w, from, message)
+		w.Version = version // the transaction may be retried
+		err := q.Transition(w, from, message)
+		for _, fn := range then {
+			if err == nil {
+				err = fn(q)
+			}
+		}
+		return err
 	})
 }
 
-// onChange is called by the store with what has changed.
+// forEach calls fn for every item and joins the errors. Conflicts are not errors:
+// another transaction was first.
+func forEach[T any](list []T, fn func(T) error) error {
+	var failed []error
+	for _, item := range list {
+		if err := fn(item); models.KindOf(err) != models.KindConflict {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// onChange receives the topics of every commit.
 func (r *Reconciler) onChange(topics []string) {
 	affected := false
 	for _, topic := range topics {
@@ -92,19 +101,15 @@ func (r *Reconciler) onChange(topics []string) {
 				r.Enqueue(id)
 			}
 		}
-		affected = affected || affectsQueue(topic)
+		affected = affected || !strings.HasPrefix(topic, "telemetry:")
 	}
-	if affected {
+	if affected { // a queued workspace may be able to start
 		r.queueChanged.Store(true)
 		r.Resync()
 	}
 }
 
-// affectsQueue reports whether a change may let a waiting workspace start: a
-// measurement of a GPU does not.
-func affectsQueue(topic string) bool { return !strings.HasPrefix(topic, "telemetry:") }
-
-// Resync asks for a round now; it never blocks.
+// Resync requests a resync of all workspaces. It never blocks.
 func (r *Reconciler) Resync() {
 	select {
 	case r.resyncs <- struct{}{}:
@@ -112,7 +117,7 @@ func (r *Reconciler) Resync() {
 	}
 }
 
-// Enqueue asks for a step of one workspace now; it never blocks.
+// Enqueue requests a step of one workspace. It never blocks.
 func (r *Reconciler) Enqueue(workspace int64) {
 	if queue := r.workQueue.Load(); queue != nil {
 		(*queue).Add(workspace)
@@ -121,6 +126,6 @@ func (r *Reconciler) Enqueue(workspace int64) {
 
 func (r *Reconciler) logError(ctx context.Context, err error) {
 	if err != nil && ctx.Err() == nil && !errors.Is(err, models.ErrFenced) {
-		r.log.ErrorContext(ctx, "reconcile", "err", err)
+		r.config.Logger.ErrorContext(ctx, "reconcile", "err", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"weir/models"
@@ -11,33 +12,32 @@ import (
 	"weir/pool/quota"
 )
 
-// Pool decides who gets which shares of GPUs. Its methods work within the
-// caller's transaction.
+// Pool assigns shares of GPUs. Its methods run in the caller's transaction.
 type Pool interface {
 	Complete(q *models.Queries, d models.Demand) (models.Demand, error)
 	Decision(q *models.Queries, w models.Workspace) (models.Decision, error)
 	Decisions(q *models.Queries, project int64, demands []models.Demand) ([]models.Decision, error)
 	Claim(q *models.Queries, w models.Workspace) (models.Decision, error)
-	// Record keeps a decision.
+	// Record saves a decision.
 	Record(q *models.Queries, w models.Workspace, a models.Decision) error
 	Release(q *models.Queries, workspace int64) error
-	// QueueEntries is the queue, with what the pool decides of each now.
+	// QueueEntries returns the queue, with the current decision on each entry.
 	QueueEntries(q *models.Queries) ([]models.QueueEntry, error)
 }
 
-// Ledger tells what a member may still use.
+// Ledger returns what a member uses and may use.
 type Ledger interface {
 	Use(q *models.Queries, project models.Project, member int64) (quota.Use, error)
 }
 
-// Storage says which shared directories a member's workspace sees, making
+// Storage returns the shared directories of a member's workspace, and creates
 // those that are missing.
 type Storage interface {
-	Mounts(ctx context.Context, h models.Holder) ([]Mount, error)
+	Mounts(ctx context.Context, h models.Holder) ([]models.Mount, error)
 }
 
-// Service launches and stops workspaces. It writes the wanted state; the
-// reconciler brings it about.
+// Service launches and stops workspaces. It writes the desired state, which the
+// reconciler then establishes.
 type Service struct {
 	store  *models.Store
 	access *policies.Access
@@ -46,19 +46,20 @@ type Service struct {
 	resync func()
 }
 
-// NewService makes the service. resync asks the reconciler for a round.
+// NewService returns a service that calls resync after each commit that the
+// reconciler acts on.
 func NewService(store *models.Store, access *policies.Access, pool Pool, ledger Ledger, resync func()) *Service {
 	return &Service{store: store, access: access, pool: pool, ledger: ledger, resync: resync}
 }
 
-// What to do when the pool cannot meet a demand now.
+// Behavior of a launch when the pool cannot satisfy the demand now.
 const (
-	WhenShortRefuse = "refuse" // change nothing and say what could be had
-	WhenShortFewer  = "fewer"  // take fewer GPU cores now
-	WhenShortWait   = "wait"   // wait for others to release
+	WhenShortRefuse = "refuse" // change nothing and return what is available
+	WhenShortFewer  = "fewer"  // use fewer GPU cores
+	WhenShortWait   = "wait"   // join the queue
 )
 
-// LaunchInput asks for a workspace.
+// LaunchInput describes a workspace to launch.
 type LaunchInput struct {
 	ProjectID     int64                   `json:"project_id" minimum:"1"`
 	EnvironmentID int64                   `json:"environment_id,omitempty" minimum:"0" doc:"environment ID; absent for the best match of the version constraints"`
@@ -70,16 +71,10 @@ type LaunchInput struct {
 
 func (in *LaunchInput) check() ([]VersionConstraint, error) {
 	var p models.Problems
-	if in.Name == "" {
-		in.Name = "notebook"
-	}
-	in.Name = models.CheckName("name", in.Name, &p)
+	in.Name = models.CheckName("name", cmp.Or(in.Name, "notebook"), &p)
 	in.Request.Check("", &p)
-	switch in.WhenShort {
-	case "":
-		in.WhenShort = WhenShortRefuse
-	case WhenShortRefuse, WhenShortFewer, WhenShortWait:
-	default:
+	in.WhenShort = cmp.Or(in.WhenShort, WhenShortRefuse)
+	if !slices.Contains([]string{WhenShortRefuse, WhenShortFewer, WhenShortWait}, in.WhenShort) {
 		p.Add("when_short", "must be refuse, fewer or wait")
 	}
 	constraints, err := ParseVersionConstraints("versions", in.Versions)
@@ -90,8 +85,8 @@ func (in *LaunchInput) check() ([]VersionConstraint, error) {
 	return constraints, p.Err()
 }
 
-// Short is the refusal of a demand that the pool cannot meet now, with what
-// it could do instead.
+// Short is the error of a launch that the pool cannot satisfy now, with the
+// decision, which contains the alternatives.
 type Short struct {
 	Refusal  *models.Error
 	Decision models.Decision
@@ -99,14 +94,13 @@ type Short struct {
 
 func (s *Short) Error() string { return s.Refusal.Error() }
 
-// Unwrap lets errors.As find the *models.Error inside.
 func (s *Short) Unwrap() error { return s.Refusal }
 
-// maxLive bounds a member's live workspaces in a project, waiting ones
-// included, so that nobody can fill the queue.
+// maxLive is the maximum of live workspaces of a member in a project. It includes
+// queued ones, so that no member can fill the queue.
 const maxLive = 20
 
-// launchPlan is a launch that is worked out but not committed.
+// launchPlan is a launch before its commit.
 type launchPlan struct {
 	project models.Project
 	member  models.Member
@@ -115,8 +109,9 @@ type launchPlan struct {
 	target  Target
 }
 
-// Launch starts a workspace, or queues it, as in.WhenShort says. When the
-// demand cannot be met now and neither was chosen, the error is a *Short.
+// Launch starts a workspace, or queues it if in.WhenShort allows that. If the
+// demand cannot be satisfied now and in.WhenShort is refuse, the error is a
+// *Short.
 func (s *Service) Launch(ctx context.Context, actor policies.Actor, in LaunchInput) (w models.Workspace, err error) {
 	var short *Short
 	err = s.access.Write(ctx, s.store, actor, in.ProjectID, policies.WorkspaceLaunch, func(q *models.Queries) error {
@@ -164,25 +159,21 @@ func checkLiveCount(q *models.Queries, m models.Member) error {
 	return err
 }
 
-// recordRefusal records unmet demand for the administrators.
+// recordRefusal records unmet demand, for capacity planning.
 func (s *Service) recordRefusal(ctx context.Context, w models.Workspace, a models.Decision) error {
 	w.ID = 0
 	a.Outcome = models.OutcomeRefused
 	return s.store.InTx(ctx, func(q *models.Queries) error { return s.pool.Record(q, w, a) })
 }
 
-// plan finds member, environment and target parameters of a launch.
+// plan determines member, environment and target launch parameters of a launch.
 func (s *Service) plan(q *models.Queries, actor policies.Actor, project models.Project, in LaunchInput, constraints []VersionConstraint) (p launchPlan, err error) {
 	p.project = project
-	now := q.Now()
-	if p.member, err = membership(q, project.ID, actor.User.ID); err != nil {
+	if p.member, p.use, err = s.membership(q, actor, project); err != nil {
 		return p, err
 	}
-	if !project.Active(now) {
+	if !project.Active(q.Now()) {
 		return p, models.Forbidden("The project is not within its period of use.")
-	}
-	if p.use, err = s.ledger.Use(q, project, p.member.ID); err != nil {
-		return p, err
 	}
 	candidates, err := s.candidates(q, in.EnvironmentID, constraints, p.use.Limit)
 	if err != nil {
@@ -194,8 +185,8 @@ func (s *Service) plan(q *models.Queries, actor policies.Actor, project models.P
 	return p, s.complete(q, &p)
 }
 
-// choose takes the first environment that fits the request; when none does,
-// the error is that of the best one.
+// choose selects the first environment that fits the request. If there is none,
+// it returns the error of the first.
 func (p *launchPlan) choose(candidates []models.Environment, request models.LaunchParameters) error {
 	var first error
 	for _, e := range candidates {
@@ -210,30 +201,31 @@ func (p *launchPlan) choose(candidates []models.Environment, request models.Laun
 	return first
 }
 
-// membership finds the user's active place in a project, without which no
-// role gives resources: administrators launch as members too.
-func membership(q *models.Queries, project, user int64) (models.Member, error) {
-	m, err := q.Membership(project, user)
+// membership returns the actor's active membership in a project, and what it uses
+// and may use. Only a membership gives resources, also to administrators.
+func (s *Service) membership(q *models.Queries, actor policies.Actor, project models.Project) (m models.Member, use quota.Use, err error) {
+	m, err = q.Membership(project.ID, actor.User.ID)
 	if err != nil || !m.Active(q.Now()) {
-		return m, cmp.Or[error](onlyInternal(err), models.Forbidden("You are not a member of this project and have no resources in it."))
+		return m, use, cmp.Or[error](onlyInternal(err), models.Forbidden("You are not a member of this project and have no resources in it."))
 	}
-	return m, nil
+	use, err = s.ledger.Use(q, project, m.ID)
+	return m, use, err
 }
 
-// complete fills in GPU memory that nobody named, within the role's peak.
+// complete sets GPU memory that was not specified, within the role's limit.
 func (s *Service) complete(q *models.Queries, p *launchPlan) error {
 	d := p.target.Demand
 	open := d.GPUs > 0 && d.GPUMemoryMiB == 0
 	d, err := s.pool.Complete(q, d)
 	if open {
-		// Not 0, which the pool would take for a share in proportion.
+		// Not 0, which the pool would complete in proportion to the cores.
 		d.GPUMemoryMiB = max(min(d.GPUMemoryMiB, p.use.Limit.GPUMemoryMiB/d.GPUs), 1)
 	}
 	p.target.setDemand(d)
 	return err
 }
 
-// onlyInternal drops errors that the caller replaces by its own.
+// onlyInternal returns err if it is internal: the caller replaces other kinds.
 func onlyInternal(err error) error {
 	if err != nil && models.KindOf(err) == models.KindInternal {
 		return err
@@ -241,8 +233,8 @@ func onlyInternal(err error) error {
 	return nil
 }
 
-// candidates are the environments that a launch may use, best first: the one
-// that was chosen, or all that fit; never none without an error.
+// candidates returns the environments that a launch can use, best first: the one
+// with the ID, or, for 0, all that fit. The result is not empty without an error.
 func (s *Service) candidates(q *models.Queries, id int64, constraints []VersionConstraint, limit models.Resources) ([]models.Environment, error) {
 	all, err := q.Environments()
 	if err != nil {
@@ -255,22 +247,22 @@ func (s *Service) candidates(q *models.Queries, id int64, constraints []VersionC
 			list = append(list, m.Environment)
 		}
 	}
-	if len(list) > 0 {
-		return list, nil
-	}
 	for _, m := range refused {
 		if m.Environment.ID == id {
 			return nil, models.Invalid("environment_id", "is not suitable: %s", m.Reasons[0])
 		}
 	}
-	if id == 0 {
+	switch {
+	case len(list) > 0:
+		return list, nil
+	case id == 0:
 		return nil, models.Invalid("versions", "match none of the %d environments", len(refused))
+	default:
+		return nil, models.Invalid("environment_id", "is not in the catalog")
 	}
-	return nil, models.Invalid("environment_id", "is not in the catalog")
 }
 
-// checkFits holds rule 2: what is asked, with what is in use, within limit and
-// quota.
+// checkFits checks that the demand and what is in use are within limit and quota.
 func checkFits(d models.Demand, use quota.Use) error {
 	var p models.Problems
 	for _, e := range use.ExceededBy(d.Resources()) {
@@ -289,7 +281,7 @@ func newWorkspace(q *models.Queries, actor policies.Actor, p launchPlan, in Laun
 		Secret: policies.NewSecret(), Version: 1, RequestedAt: q.Now()}
 }
 
-// launch inserts w and takes its shares, or queues it, or refuses.
+// launch inserts w and claims its shares, queues it, or returns a *Short.
 func (s *Service) launch(q *models.Queries, w *models.Workspace, p launchPlan, whenShort string) error {
 	if err := q.CreateWorkspace(w, models.Say("Requested: %s.", describe(w.Demand))); err != nil {
 		return err
@@ -306,17 +298,20 @@ func (s *Service) launch(q *models.Queries, w *models.Workspace, p launchPlan, w
 	}
 	switch {
 	case a.Outcome == models.OutcomeGranted || (a.Outcome == models.OutcomePartial && whenShort == WhenShortFewer):
-		err = s.markPlaced(q, w, a)
+		return schedule(q, s.pool, w, a)
 	case a.Outcome != models.OutcomeRefused && whenShort == WhenShortWait:
 		a.Outcome = models.OutcomeDelayed
-		err = s.enqueue(q, w, a)
+		w.State, w.Reason = models.StateQueued, a.Explanation
+		if err := q.Transition(w, models.StateRequested, models.Say("Queued: %s.", a.Explanation)); err != nil {
+			return err
+		}
+		return s.pool.Record(q, *w, a)
 	default:
 		return &Short{Decision: a, Refusal: shortError(a, w.Demand)}
 	}
-	return cmp.Or(err, s.pool.Record(q, *w, a))
 }
 
-// withMinimum drops an offer of less than the environment needs.
+// withMinimum removes an alternative below the environment's minimum.
 func withMinimum(a models.Decision, m models.Minimum) models.Decision {
 	if a.Fewer != nil && (a.Fewer.Cores < m.Cores || a.Fewer.GPUMemoryMiB < m.GPUMemoryMiB) {
 		a.Outcome, a.Fewer, a.Grants = models.OutcomeDelayed, nil, nil
@@ -335,17 +330,6 @@ func (s *Service) takeFewer(q *models.Queries, w *models.Workspace, p launchPlan
 	got.Outcome = models.OutcomePartial
 	*a = got
 	return err
-}
-
-func (s *Service) markPlaced(q *models.Queries, w *models.Workspace, a models.Decision) error {
-	from := w.State
-	w.State, w.Reason, w.Progress, w.Generation = models.StateStarting, models.Text{}, 0, w.Generation+1
-	return q.Transition(w, from, models.Say("Scheduled. %s", a.Explanation))
-}
-
-func (s *Service) enqueue(q *models.Queries, w *models.Workspace, a models.Decision) error {
-	w.State, w.Reason = models.StateQueued, a.Explanation
-	return q.Transition(w, models.StateRequested, models.Say("Queued: %s.", a.Explanation))
 }
 
 func shortError(a models.Decision, d models.Demand) *models.Error {
@@ -367,13 +351,12 @@ func describe(d models.Demand) models.Text {
 		d.GPUs, d.Cores, models.FormatMiB(d.GPUMemoryMiB))
 }
 
-// Stop asks a workspace to end. One that waits ends at once; one that runs is
-// stopped by the reconciler and keeps its shares until it is gone.
+// Stop stops a workspace. A queued one ends at once; a running one is stopped by
+// the reconciler, and its shares are released when it is gone.
 func (s *Service) Stop(ctx context.Context, actor policies.Actor, id int64) (w models.Workspace, err error) {
 	if w, err = s.authorize(ctx, actor, id, policies.WorkspaceStop); err != nil {
 		return w, err
 	}
-	by := actor.Label()
 	err = s.access.WriteOwned(ctx, s.store, actor, w.UserID, w.ProjectID, policies.WorkspaceStop, func(q *models.Queries) error {
 		if _, err := q.LockProject(models.Everything, w.ProjectID); err != nil {
 			return err
@@ -384,7 +367,7 @@ func (s *Service) Stop(ctx context.Context, actor policies.Actor, id int64) (w m
 		if w.State.Ended() || w.State == models.StateStopping {
 			return models.Conflict("This workspace is already %s.", w.State.Words())
 		}
-		return stopWorkspace(q, actor, &w, models.Say("Stopped by %s.", by))
+		return stopWorkspace(q, actor, &w, models.Say("Stopped by %s.", actor.Label()))
 	})
 	if err == nil {
 		s.resync()
@@ -392,7 +375,7 @@ func (s *Service) Stop(ctx context.Context, actor policies.Actor, id int64) (w m
 	return w, err
 }
 
-// stopWorkspace moves w to stopping; one that has no shares has ended at once.
+// stopWorkspace moves w to stopping, or to stopped if it has no shares.
 func stopWorkspace(q *models.Queries, actor policies.Actor, w *models.Workspace, why models.Text) error {
 	from := w.State
 	w.State, w.Reason = models.StateStopping, why
@@ -407,8 +390,8 @@ func stopWorkspace(q *models.Queries, actor policies.Actor, w *models.Workspace,
 		Before: map[string]any{"state": from}, After: map[string]any{"state": w.State}})
 }
 
-// authorize finds a workspace that the actor may do act to; what it may not even
-// see does not exist.
+// authorize returns a workspace for which the actor has the permission. A
+// workspace that the actor may not see does not exist.
 func (s *Service) authorize(ctx context.Context, actor policies.Actor, id int64, right policies.Right) (models.Workspace, error) {
 	w, err := s.store.Read(ctx).Workspace(actor.Scope(), id)
 	switch {

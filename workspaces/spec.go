@@ -1,17 +1,18 @@
 package workspaces
 
 import (
+	"cmp"
 	"context"
-	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
 	"weir/models"
 )
 
-// spec resolves everything that the runtime needs to launch w.
+// spec returns everything that the runtime needs to launch w.
 func (r *Reconciler) spec(ctx context.Context, w models.Workspace) (Spec, error) {
-	q := r.store.Read(ctx)
+	q := r.config.Store.Read(ctx)
 	env, err := q.Environment(w.EnvironmentID)
 	if err != nil {
 		return Spec{}, err
@@ -24,20 +25,25 @@ func (r *Reconciler) spec(ctx context.Context, w models.Workspace) (Spec, error)
 	if err != nil {
 		return Spec{}, err
 	}
-	mounts, err := r.storage.Mounts(ctx, holder)
+	mounts, err := r.config.Storage.Mounts(ctx, holder)
 	if err != nil {
 		return Spec{}, err
 	}
+	shm, _ := strconv.ParseInt(parameter(w, "shm_mib"), 10, 64)
 	s := Spec{Workspace: w.ID, Generation: w.Generation, Project: w.ProjectID, Member: w.MemberID, User: user.Email,
-		Command: env.Command, Image: env.Image, Env: r.env(w), Token: w.Secret, Mounts: mounts,
-		CPU: w.Demand.CPUMilli, Memory: w.Demand.MemoryMiB, Shm: shmOf(w)}
-	maps.Copy(s.Env, envOf(w))
+		Command: env.Command, Image: env.Image, Env: r.config.Env(w), Token: w.Secret, Mounts: mounts,
+		CPU: w.Demand.CPUMilli, Memory: w.Demand.MemoryMiB, Shm: cmp.Or(shm, defaultShmMiB)}
+	for _, p := range w.Target {
+		if name, ok := strings.CutPrefix(p.Name, "env."); ok {
+			s.Env[name] = p.Value
+		}
+	}
 	s.GPUs, s.Node, err = gpusOf(q, w.ID)
 	return s, err
 }
 
-// gpusOf lists the shares that a workspace holds, and names the provider that
-// has their devices: the pool places all of them on one.
+// gpusOf returns the shares of a workspace, and the name of the provider of
+// their devices: the pool places all shares of a workspace on one provider.
 func gpusOf(q *models.Queries, workspace int64) (list []GPU, node string, err error) {
 	shares, err := q.SharesOf(workspace)
 	if err != nil || len(shares) == 0 {
@@ -57,22 +63,11 @@ func gpusOf(q *models.Queries, workspace int64) (list []GPU, node string, err er
 	return list, p.Name, err
 }
 
-func shmOf(w models.Workspace) int64 {
-	for _, p := range w.Target {
-		if p.Name == "shm_mib" {
-			n, _ := strconv.ParseInt(p.Value, 10, 64)
-			return n
-		}
+// parameter returns the value of a target launch parameter, or "".
+func parameter(w models.Workspace, name string) string {
+	i := slices.IndexFunc(w.Target, func(p models.Parameter) bool { return p.Name == name })
+	if i < 0 {
+		return ""
 	}
-	return defaultShmMiB
-}
-
-func envOf(w models.Workspace) map[string]string {
-	env := map[string]string{}
-	for _, p := range w.Target {
-		if name, ok := strings.CutPrefix(p.Name, "env."); ok {
-			env[name] = p.Value
-		}
-	}
-	return env
+	return w.Target[i].Value
 }

@@ -11,7 +11,7 @@ import (
 	"weir/pool/quota"
 )
 
-// Preview is what a launch would be, before it is asked for.
+// Preview is the result that a launch would have.
 type Preview struct {
 	Project  models.Project
 	Use      quota.Use
@@ -20,12 +20,11 @@ type Preview struct {
 	Chosen   models.Environment // zero when none fits
 	Target   Target
 	Decision models.Decision
-	Problems []models.Field // what a launch would be refused for
+	Problems []models.Field // by which the launch would be refused
 	Message  models.Text
 }
 
-// Preview works a launch out without changing anything. What is wrong with
-// the input comes back as problems beside the rest.
+// Preview plans a launch without any change. Errors of the input are in Problems.
 func (s *Service) Preview(ctx context.Context, actor policies.Actor, in LaunchInput) (v Preview, err error) {
 	if err := s.access.Check(actor, in.ProjectID, policies.WorkspaceLaunch); err != nil {
 		return v, err
@@ -34,11 +33,7 @@ func (s *Service) Preview(ctx context.Context, actor policies.Actor, in LaunchIn
 	if v.Project, err = q.Project(actor.Scope(), in.ProjectID); err != nil {
 		return v, err
 	}
-	member, err := membership(q, in.ProjectID, actor.User.ID)
-	if err != nil {
-		return v, err
-	}
-	if v.Use, err = s.ledger.Use(q, v.Project, member.ID); err != nil {
+	if _, v.Use, err = s.membership(q, actor, v.Project); err != nil {
 		return v, err
 	}
 	all, err := q.Environments()
@@ -61,8 +56,7 @@ func (s *Service) Preview(ctx context.Context, actor policies.Actor, in LaunchIn
 	return v, err
 }
 
-// addProblems keeps what an error says of the input; it is true when there is
-// none.
+// addProblems adds the problems of an error, and reports whether there was none.
 func (v *Preview) addProblems(err error) bool {
 	var e *models.Error
 	if errors.As(err, &e) {
@@ -72,19 +66,19 @@ func (v *Preview) addProblems(err error) bool {
 	return err == nil
 }
 
-// View is a workspace with everything that its page shows.
+// View is a workspace with all that its page shows.
 type View struct {
 	models.WorkspaceView
 	Events  []models.WorkspaceEvent
 	Shares  []models.Share
-	Place   int           // in the queue, from 1; 0 when it does not wait
-	Ending  *Ending       // when it is stopped, with its membership or project; nil: never, or it has ended
-	Holder  models.Holder // what decides over its directories now
+	Place   int           // in the queue, from 1; 0 when it is not queued
+	Ending  *Ending       // with its membership or project; nil: none, or it has ended
+	Holder  models.Holder // the member, for the access to directories
 	MayStop bool
 	MayOpen bool
 }
 
-// View shows a workspace of a project that the actor may see.
+// View returns a workspace of a project that the actor may see.
 func (s *Service) View(ctx context.Context, actor policies.Actor, id int64) (v View, err error) {
 	w, err := s.authorize(ctx, actor, id, policies.WorkspaceRead)
 	if err != nil {
@@ -108,11 +102,15 @@ func (s *Service) View(ctx context.Context, actor policies.Actor, id int64) (v V
 	if w.UserID != actor.User.ID {
 		v.WorkspaceView = withoutSecrets(v.WorkspaceView)
 	}
-	v.Place, err = queuePosition(q, v.Workspace)
-	return v, err
+	if v.State == models.StateQueued {
+		queue, err := q.WorkspacesIn(models.StateQueued)
+		v.Place = slices.IndexFunc(queue, func(other models.Workspace) bool { return other.ID == id }) + 1
+		return v, err
+	}
+	return v, nil
 }
 
-// addEnding adds until when the workspace may run, and what it may write.
+// addEnding adds the end of the workspace and the member.
 func (v *View) addEnding(q *models.Queries, w models.Workspace) (err error) {
 	if v.Holder, err = q.Holder(w.ProjectID, w.MemberID); err != nil || w.State.Ended() {
 		return err
@@ -122,8 +120,8 @@ func (v *View) addEnding(q *models.Queries, w models.Workspace) (err error) {
 	return err
 }
 
-// withoutSecrets hides what only the owner may read: people put keys into
-// environment variables, and programs print them.
+// withoutSecrets removes what only the owner may read: environment variables often
+// contain keys, and programs print them.
 func withoutSecrets(w models.WorkspaceView) models.WorkspaceView {
 	w.LogTail = ""
 	w.Target = slices.Clone(w.Target)
@@ -135,27 +133,14 @@ func withoutSecrets(w models.WorkspaceView) models.WorkspaceView {
 	return w
 }
 
-func queuePosition(q *models.Queries, w models.Workspace) (int, error) {
-	if w.State != models.StateQueued {
-		return 0, nil
-	}
-	queue, err := q.WorkspacesIn(models.StateQueued)
-	for i, other := range queue {
-		if other.ID == w.ID {
-			return i + 1, err
-		}
-	}
-	return 0, err
-}
-
-// mayOpen reports whether the actor owns the notebook: whoever is inside acts in
-// the owner's name.
+// mayOpen reports whether the actor may open the workspace. Only its owner may,
+// because actions in it are made as the owner.
 func (s *Service) mayOpen(actor policies.Actor, w models.Workspace) bool {
 	return actor.User.ID != 0 && actor.User.ID == w.UserID && s.access.MayOwned(actor, w.UserID, w.ProjectID, policies.WorkspaceOpen)
 }
 
-// List shows the actor's own workspaces, and those of others in projects
-// whose workspaces the actor may see, newest first.
+// List returns the actor's own workspaces, and those of others in projects whose
+// workspaces the actor may see, newest first.
 func (s *Service) List(ctx context.Context, actor policies.Actor, f models.WorkspaceFilter, page models.Page) ([]models.WorkspaceView, error) {
 	if !actor.SignedIn() {
 		return nil, s.access.Check(actor, policies.Platform, policies.WorkspaceRead)

@@ -1,6 +1,7 @@
 package workspaces
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -13,9 +14,9 @@ const (
 	visitLifetime = 12 * time.Hour   // of the cookie at the workspace's origin
 )
 
-// Open makes the single-use token with which the actor's browser enters its
-// running workspace. It is bound to the user, the workspace and the portal
-// session or access token that asked.
+// Open returns a single-use token with which the browser of the actor opens the
+// actor's running workspace. The token is bound to the user, the workspace and
+// the portal session or access token of the request.
 func (s *Service) Open(ctx context.Context, actor policies.Actor, id int64) (secret string, err error) {
 	w, err := s.authorize(ctx, actor, id, policies.WorkspaceRead)
 	if err != nil {
@@ -24,8 +25,8 @@ func (s *Service) Open(ctx context.Context, actor policies.Actor, id int64) (sec
 	if !s.mayOpen(actor, w) {
 		return "", models.Forbidden("Only its owner can open a workspace, because actions in it are made as the owner.")
 	}
-	if w.State != models.StateRunning {
-		return "", notRunning(w.State)
+	if err := checkRunning(w.State); err != nil {
+		return "", err
 	}
 	secret = policies.NewSecret()
 	return secret, s.access.WriteOwned(ctx, s.store, actor, w.UserID, w.ProjectID, policies.WorkspaceOpen, func(q *models.Queries) error {
@@ -34,8 +35,10 @@ func (s *Service) Open(ctx context.Context, actor policies.Actor, id int64) (sec
 	})
 }
 
-func notRunning(state models.WorkspaceState) error {
+func checkRunning(state models.WorkspaceState) error {
 	switch state {
+	case models.StateRunning:
+		return nil
 	case models.StateRequested, models.StateQueued:
 		return models.Conflict("This workspace is queued. Its page shows the reason and the estimate.")
 	case models.StateStarting:
@@ -45,15 +48,14 @@ func notRunning(state models.WorkspaceState) error {
 	}
 }
 
-// Visit is a browser let into a workspace: its cookie's secret, until when,
-// and the page that opens first.
+// Visit is the access of a browser to a workspace.
 type Visit struct {
-	Secret  string
-	Expires time.Time
-	Path    string
+	Secret  string    // the value of the cookie
+	Expires time.Time // of the cookie
+	Path    string    // of the first page, such as /tree
 }
 
-// Redeem exchanges the token of Open for a visit; it works once.
+// Redeem exchanges a token of Open for a visit. It succeeds once.
 func (s *Service) Redeem(ctx context.Context, id int64, token string) (v Visit, err error) {
 	v.Secret = policies.NewSecret()
 	err = s.store.InTx(ctx, func(q *models.Queries) error {
@@ -73,37 +75,28 @@ func (s *Service) Redeem(ctx context.Context, id int64, token string) (v Visit, 
 		if err != nil {
 			return err
 		}
-		v.Expires, v.Path = now.Add(visitLifetime), firstPath(w)
+		v.Expires, v.Path = now.Add(visitLifetime), cmp.Or(parameter(w, "path"), "/")
 		return q.PutVisit(models.Visit{Hash: policies.HashSecret(v.Secret), WorkspaceID: id, UserID: u.ID,
 			Epoch: u.SessionEpoch, Session: t.Session, ExpiresAt: v.Expires})
 	})
 	return v, err
 }
 
-func firstPath(w models.Workspace) string {
-	for _, p := range w.Target {
-		if p.Name == "path" && p.Value != "" {
-			return p.Value
-		}
-	}
-	return "/"
-}
-
-// AdmitVisit says where a visit's notebook answers. A visit that does not
-// hold (any more) is unauthenticated.
+// AdmitVisit returns the endpoint of the notebook for a visit. For an invalid or
+// expired visit the error is of kind unauthenticated.
 func (s *Service) AdmitVisit(ctx context.Context, id int64, secret string) (models.Admission, error) {
 	a, err := s.store.Read(ctx).AdmitVisit(policies.HashSecret(secret), id, s.store.Now())
-	if err != nil {
-		if models.KindOf(err) == models.KindNotFound {
-			err = &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Open this workspace from the portal.")}
-		}
-		return a, err
+	switch {
+	case err == nil:
+		return a, checkRunning(a.State)
+	case models.KindOf(err) == models.KindNotFound:
+		err = &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Open this workspace from the portal.")}
 	}
-	return a, checkRunning(a.State)
+	return a, err
 }
 
-// AdmitActor says where the actor's own notebook answers; a foreign one does
-// not exist.
+// AdmitActor returns the endpoint of the actor's own notebook. For a workspace of
+// another user the error is of kind not_found.
 func (s *Service) AdmitActor(ctx context.Context, actor policies.Actor, id int64) (a models.Admission, err error) {
 	w, err := s.authorize(ctx, actor, id, policies.WorkspaceRead)
 	if err != nil {
@@ -115,11 +108,4 @@ func (s *Service) AdmitActor(ctx context.Context, actor policies.Actor, id int64
 	a = models.Admission{State: w.State, Generation: w.Generation, Endpoint: w.Endpoint, Secret: w.Secret, UserID: w.UserID,
 		ProjectID: w.ProjectID, Session: actor.Session}
 	return a, checkRunning(w.State)
-}
-
-func checkRunning(state models.WorkspaceState) error {
-	if state == models.StateRunning {
-		return nil
-	}
-	return notRunning(state)
 }

@@ -7,32 +7,14 @@ import (
 
 	"weir/models"
 	"weir/policies"
-	"weir/storage"
 	"weir/workspaces"
 	"weir/workspaces/proxy"
 )
 
-// mounts provides the shared directories to workspaces.
-type mounts struct{ dirs *storage.Directories }
-
-func (m mounts) Mounts(ctx context.Context, h models.Holder) ([]workspaces.Mount, error) {
-	list, err := m.dirs.Mounts(ctx, h)
-	out := make([]workspaces.Mount, len(list))
-	for i, d := range list {
-		out[i] = workspaces.Mount(d)
-	}
-	return out, err
-}
-
-// gate adapts the service to the interface of the proxy.
+// gate admits visitors to workspaces as the service decides.
 type gate struct {
-	service  *workspaces.Service
+	*workspaces.Service
 	accounts *policies.Accounts
-}
-
-func (g gate) Redeem(ctx context.Context, workspace int64, token string) (proxy.Visit, error) {
-	v, err := g.service.Redeem(ctx, workspace, token)
-	return proxy.Visit{Secret: v.Secret, Expires: v.Expires, Path: v.Path}, err
 }
 
 func (g gate) Admit(ctx context.Context, workspace int64, c proxy.Credential) (t proxy.Target, err error) {
@@ -42,11 +24,11 @@ func (g gate) Admit(ctx context.Context, workspace int64, c proxy.Credential) (t
 		if authErr != nil {
 			return t, authErr
 		}
-		a, err = g.service.AdmitActor(ctx, actor, workspace)
+		a, err = g.AdmitActor(ctx, actor, workspace)
 	} else {
-		a, err = g.service.AdmitVisit(ctx, workspace, c.Cookie)
+		a, err = g.AdmitVisit(ctx, workspace, c.Cookie)
 	}
-	return proxy.Target{Workspace: workspace, Generation: a.Generation, Endpoint: workspaces.Endpoint(a.Endpoint), Token: a.Secret,
+	return proxy.Target{Workspace: workspace, Generation: a.Generation, Endpoint: a.Endpoint, Token: a.Secret,
 		RevocationKeys: []string{models.RevocationKey("user", a.UserID), models.RevocationKey("project", a.ProjectID), models.RevocationKey("workspace", workspace), models.SessionKey(a.Session)}}, err
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/url"
 	"path/filepath"
 	"strconv"
@@ -80,11 +79,11 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	ledger := projects.New(p.store, access, dirs)
 	capacity := projects.NewCapacity(p.store, access, p.pool)
 	p.reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: p.store, Pool: p.pool, Ledger: ledger,
-		Storage: mounts{dirs}, Runtime: p.runtime, Env: p.workspaceEnv, Fence: p.fence.check, Logger: log})
+		Storage: dirs, Runtime: p.runtime, Env: p.workspaceEnv, Fence: p.fence.check, Logger: log})
 	p.runtime.OnChange(p.reconciler.Enqueue) // what answers or dies is seen at once
 	service := workspaces.NewService(p.store, access, p.pool, ledger, p.reconciler.Resync)
 	p.proxy = proxy.New(proxy.Config{Gate: gate{service, p.accounts}, AppsDomain: appsDomain, Secure: cfg.TLS(),
-		PortalURL: func(*http.Request) string { return p.origin }, PortalCookies: []string{handlers.SessionCookie(cfg.TLS()), handlers.PassCookie(cfg.TLS())},
+		PortalURL: p.origin, PortalCookies: []string{handlers.SessionCookie(cfg.TLS()), handlers.PassCookie(cfg.TLS())},
 		Page: p.workspaceGone, Logger: log, OnActivity: p.recordActivity(service), LeaseHeld: p.leaseValid})
 	p.store.OnRevoke(p.proxy)
 	p.app = handlers.NewApp(handlers.Config{Store: p.store, Access: access, Accounts: p.accounts, Notifications: p.notifications, Projects: ledger,

@@ -3,9 +3,9 @@ package kube
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	core "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -21,36 +22,29 @@ import (
 	"weir/workspaces"
 )
 
-// applyOptions claim every field that we set.
+// applyOptions take the ownership of every field that is set.
 var applyOptions = metav1.ApplyOptions{FieldManager: manager, Force: true}
 
-// projects are the applied objects of the projects' namespaces.
+// projects are the applied objects of each project, by ID.
 type projects struct {
-	mu      sync.Mutex
-	all     map[int64]*applied
-	drifted chan int64
+	sync.Map
+	drifted chan int64 // projects whose objects were changed by others
 }
 
-// applied is what was applied for one project.
+// applied describes what was applied for one project.
 type applied struct {
 	mu      sync.Mutex
 	digest  string            // of what was applied; empty: apply it again
-	objects map[string]string // digest of each object as the API server answered
+	objects map[string]string // digest of each object in the API server's response
 }
 
 func (p *projects) entry(id int64) *applied {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	a := p.all[id]
-	if a == nil {
-		a = &applied{objects: map[string]string{}}
-		p.all[id] = a
-	}
-	return a
+	a, _ := p.LoadOrStore(id, &applied{objects: map[string]string{}})
+	return a.(*applied)
 }
 
-// invalidate has a project's objects applied again with its next start, when
-// an error shows that its namespace has changed.
+// invalidate makes the next start of a project apply its objects again if an error
+// shows that its namespace has changed.
 func (p *projects) invalidate(id int64, err error) {
 	if !apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return
@@ -61,8 +55,8 @@ func (p *projects) invalidate(id int64, err error) {
 	a.digest = ""
 }
 
-// ensureProject sees to it that a project's namespace is as it shall be. It
-// asks the API server only for what is new, or was changed by others.
+// ensureProject applies the objects of a project if they are new, or were changed
+// by others.
 func (r *Runtime) ensureProject(ctx context.Context, id int64) error {
 	quota := Quota{}
 	if r.config.Quota != nil {
@@ -92,67 +86,63 @@ func (r *Runtime) ensureProject(ctx context.Context, id int64) error {
 	return nil
 }
 
-// applyProject applies one object after another, as later ones need earlier.
-// Volumes come first and claims last: the cluster's controller binds a claim
-// at once to a volume that it has seen, and to another a quarter of a minute
-// later.
+// applyProject applies the objects in the order in which they need each other.
+// Volumes are first and claims last: the volume controller binds a claim at once to
+// a volume that it knows, and otherwise 15 seconds later.
 func (r *Runtime) applyProject(ctx context.Context, p namespaceObjects, a *applied) error {
 	cluster, ns := r.client.CoreV1(), *p.Namespace.Name
-	for _, volume := range p.Volumes {
-		if err := r.clearClaim(ctx, *volume.Name); err != nil {
-			return err
-		}
-		if err := recordApplied(a)(cluster.PersistentVolumes().Apply(ctx, volume, applyOptions)); err != nil {
-			return err
-		}
-	}
-	if err := recordApplied(a)(cluster.Namespaces().Apply(ctx, p.Namespace, applyOptions)); err != nil {
-		return err
-	}
-	models.Failpoint("kube.namespace")
-	if err := recordApplied(a)(cluster.ResourceQuotas(ns).Apply(ctx, p.Quota, applyOptions)); err != nil {
-		return err
-	}
-	if err := recordApplied(a)(cluster.LimitRanges(ns).Apply(ctx, p.Limits, applyOptions)); err != nil {
-		return err
-	}
-	for _, policy := range p.Policies {
-		if err := recordApplied(a)(r.client.NetworkingV1().NetworkPolicies(ns).Apply(ctx, policy, applyOptions)); err != nil {
-			return err
-		}
-	}
-	if err := recordApplied(a)(cluster.ConfigMaps(ns).Apply(ctx, p.Jupyter, applyOptions)); err != nil {
-		return err
-	}
-	if p.Portal != nil {
-		if _, err := cluster.Services(ns).Apply(ctx, p.Portal, applyOptions); err != nil {
-			return err
-		}
-	}
-	r.awaitVolumes(ctx, p.Volumes)
-	for _, claim := range p.Claims {
-		if err := recordApplied(a)(cluster.PersistentVolumeClaims(ns).Apply(ctx, claim, applyOptions)); err != nil {
+	for _, apply := range []func() error{
+		func() error { return r.clearClaims(ctx, p.Volumes) },
+		func() error { return applyEach(ctx, a, cluster.PersistentVolumes().Apply, p.Volumes...) },
+		func() error { return applyEach(ctx, a, cluster.Namespaces().Apply, p.Namespace) },
+		func() error { models.Failpoint("kube.namespace"); return nil },
+		func() error { return applyEach(ctx, a, cluster.ResourceQuotas(ns).Apply, p.Quota) },
+		func() error { return applyEach(ctx, a, cluster.LimitRanges(ns).Apply, p.Limits) },
+		func() error {
+			return applyEach(ctx, a, r.client.NetworkingV1().NetworkPolicies(ns).Apply, p.Policies...)
+		},
+		func() error { return applyEach(ctx, a, cluster.ConfigMaps(ns).Apply, p.Jupyter) },
+		func() error { return applyEach(ctx, a, cluster.Services(ns).Apply, p.Services...) },
+		func() error { r.awaitVolumes(ctx, p.Volumes); return nil },
+		func() error { return applyEach(ctx, a, cluster.PersistentVolumeClaims(ns).Apply, p.Claims...) },
+	} {
+		if err := apply(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// clearClaim makes a volume ready for a new claim, when somebody has removed the
-// namespace with the old one: the cluster keeps it for a claim that is gone.
-// Only the volume as it was seen is changed: one that has been bound again
-// since would lose its claim for good. The informer brings the newer one.
-func (r *Runtime) clearClaim(ctx context.Context, volume string) error {
-	v, err := r.volumeLister.Get(volume)
-	if err != nil || !released(v) {
-		return nil // there is none, or nothing to do
+// applyEach applies objects of one kind, and records the API server's responses in a.
+func applyEach[C any, O metav1.Object](ctx context.Context, a *applied, apply func(context.Context, C, metav1.ApplyOptions) (O, error), all ...C) error {
+	for _, one := range all {
+		object, err := apply(ctx, one, applyOptions)
+		if err != nil {
+			return err
+		}
+		if a.objects[nameOf(object)], err = digestOf(appliedFields(object)); err != nil {
+			return err
+		}
 	}
-	patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"spec":{"claimRef":{"uid":null,"resourceVersion":null}}}`, v.ResourceVersion)
-	_, err = r.client.CoreV1().PersistentVolumes().Patch(ctx, volume, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: manager})
-	if apierrors.IsConflict(err) {
-		return nil
+	return nil
+}
+
+// clearClaims prepares released volumes for a new claim: when others have deleted a
+// namespace, its volume refers to a claim that is gone. The resource version in
+// the patch prevents that a volume that was bound again loses its claim.
+func (r *Runtime) clearClaims(ctx context.Context, volumes []*core.PersistentVolumeApplyConfiguration) error {
+	for _, volume := range volumes {
+		v, err := r.volumeLister.Get(*volume.Name)
+		if err != nil || !released(v) {
+			continue
+		}
+		patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"spec":{"claimRef":{"uid":null,"resourceVersion":null}}}`, v.ResourceVersion)
+		_, err = r.client.CoreV1().PersistentVolumes().Patch(ctx, v.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: manager})
+		if err != nil && !apierrors.IsConflict(err) {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // released reports whether an object is a volume whose claim is gone.
@@ -161,41 +151,18 @@ func released(object metav1.Object) bool {
 	return ok && v.Status.Phase == corev1.VolumeReleased
 }
 
-// awaitVolumes waits until the cluster's controller has seen the volumes, but
-// not long: a claim also binds later.
+// awaitVolumes waits until the volume controller knows the volumes, or until
+// volumeTimeout: claims also bind later.
 func (r *Runtime) awaitVolumes(ctx context.Context, volumes []*core.PersistentVolumeApplyConfiguration) {
-	ctx, cancel := context.WithTimeout(ctx, volumeTimeout)
-	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for _, wanted := range volumes {
-		for !r.seenByController(*wanted.Name) {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-		}
-	}
+	_ = wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, volumeTimeout, true, func(context.Context) (bool, error) {
+		return !slices.ContainsFunc(volumes, func(wanted *core.PersistentVolumeApplyConfiguration) bool {
+			v, err := r.volumeLister.Get(*wanted.Name)
+			return err != nil || v.Status.Phase == "" || v.Status.Phase == corev1.VolumePending
+		}), nil
+	})
 }
 
-func (r *Runtime) seenByController(volume string) bool {
-	v, err := r.volumeLister.Get(volume)
-	return err == nil && v.Status.Phase != "" && v.Status.Phase != corev1.VolumePending
-}
-
-// recordApplied notes what the API server made of an object.
-func recordApplied(a *applied) func(metav1.Object, error) error {
-	return func(object metav1.Object, err error) error {
-		if err != nil {
-			return err
-		}
-		a.objects[nameOf(object)], err = digestOf(appliedFields(object))
-		return err
-	}
-}
-
-// applyOwned applies what goes with a pod. The pod waits for its secret.
+// applyOwned applies the objects that a pod owns. The pod waits for its secret.
 func (r *Runtime) applyOwned(ctx context.Context, spec workspaces.Spec, pod *corev1.Pod) error {
 	o := r.config.ownedObjects(spec, pod.UID)
 	m := r.pods.entry(pod.UID)
@@ -204,7 +171,7 @@ func (r *Runtime) applyOwned(ctx context.Context, spec workspaces.Spec, pod *cor
 	m.mu.Unlock()
 	secrets := r.client.CoreV1().Secrets(pod.Namespace)
 	_, err := secrets.Apply(ctx, o.Secret, applyOptions)
-	if apierrors.IsInvalid(err) { // it may be there with other values: what runs keeps them
+	if apierrors.IsInvalid(err) { // it is immutable, and may exist with other values
 		if _, missing := secrets.Get(ctx, pod.Name, metav1.GetOptions{}); missing == nil {
 			err = nil
 		}
@@ -222,12 +189,10 @@ func (r *Runtime) applyOwned(ctx context.Context, spec workspaces.Spec, pod *cor
 	return err
 }
 
-// RemoveProject removes a project's namespace with all that is in it, and its
-// volumes; the files stay. It does not wait for the end.
+// RemoveProject deletes a project's namespace and volumes; the files are retained.
+// It does not wait for the end of the deletion.
 func (r *Runtime) RemoveProject(ctx context.Context, id int64) error {
-	r.projects.mu.Lock()
-	delete(r.projects.all, id)
-	r.projects.mu.Unlock()
+	r.projects.Delete(id)
 	err := r.client.CoreV1().Namespaces().Delete(ctx, r.config.namespace(id), metav1.DeleteOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return err
@@ -236,7 +201,7 @@ func (r *Runtime) RemoveProject(ctx context.Context, id int64) error {
 		LabelSelector: r.config.selector() + "," + labelProject + "=" + strconv.FormatInt(id, 10)})
 }
 
-// driftHandler notices what others change of a project's objects.
+// driftHandler detects changes of a project's objects by others.
 func (r *Runtime) driftHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(_, after any) { r.checkDrift(after, false) },
@@ -249,8 +214,8 @@ func (r *Runtime) driftHandler() cache.ResourceEventHandler {
 	}
 }
 
-// checkDrift marks a project whose object is no longer as it was applied. It
-// waits for an apply under way, whose own changes are none.
+// checkDrift marks a project if an object differs from what was applied. The lock
+// excludes the changes of a current apply.
 func (r *Runtime) checkDrift(object any, deleted bool) {
 	o, ok := object.(metav1.Object)
 	if !ok {
@@ -260,12 +225,11 @@ func (r *Runtime) checkDrift(object any, deleted bool) {
 	if err != nil {
 		return
 	}
-	r.projects.mu.Lock()
-	a := r.projects.all[id]
-	r.projects.mu.Unlock()
-	if a == nil {
-		return // nothing was started there by this process
+	entry, ok := r.projects.Load(id)
+	if !ok {
+		return // this process has started nothing there
 	}
+	a := entry.(*applied)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now, err := digestOf(appliedFields(o))
@@ -279,8 +243,8 @@ func (r *Runtime) checkDrift(object any, deleted bool) {
 	}
 }
 
-// repairDrift applies again what others have changed, at most once a second:
-// two controllers may disagree.
+// repairDrift applies again what others have changed, at most once a second, in
+// case two controllers disagree.
 func (r *Runtime) repairDrift(ctx context.Context) {
 	pause := time.NewTicker(time.Second)
 	defer pause.Stop()
@@ -302,7 +266,7 @@ func (r *Runtime) repairDrift(ctx context.Context) {
 func (r *Runtime) repairProject(ctx context.Context, id int64) {
 	ns, err := r.namespaceLister.Get(r.config.namespace(id))
 	if err != nil || ns.DeletionTimestamp != nil {
-		return // somebody removes it; the next start makes it again
+		return // it is being deleted; the next start creates it again
 	}
 	r.log.WarnContext(ctx, "a project's objects in the cluster were changed by others; applying them again", "project", id)
 	within, cancel := context.WithTimeout(ctx, startTimeout)
@@ -316,7 +280,8 @@ func nameOf(o metav1.Object) string {
 	return fmt.Sprintf("%T %s/%s", o, o.GetNamespace(), o.GetName())
 }
 
-// appliedFields is what an object asks for, without what the cluster notes in it.
+// appliedFields returns the fields of an object that an apply sets, without those
+// that the cluster sets.
 func appliedFields(object metav1.Object) any {
 	b, err := json.Marshal(object)
 	if err != nil {
@@ -345,6 +310,5 @@ func digestOf(value any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:]), nil
+	return fmt.Sprintf("%x", sha256.Sum256(b)), nil
 }

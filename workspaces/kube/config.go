@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,59 +14,59 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Who gives a container its GPUs.
+// Back ends that assign GPUs to containers.
 const (
-	// BackendWeir takes the devices that the pool chose: they are shown by
-	// NVIDIA's container runtime, and counted as weir.dev/gpu-cores, which
-	// [Runtime.Advertise] keeps on the nodes.
+	// BackendWeir assigns the devices that the pool chose, through NVIDIA's
+	// container runtime. The cluster counts weir.dev/gpu-cores; see
+	// [Runtime.Advertise].
 	BackendWeir = "weir"
-	// BackendNVIDIA asks NVIDIA's device plugin for whole GPUs; it chooses
+	// BackendNVIDIA requests whole GPUs of NVIDIA's device plugin, which chooses
 	// among those of the node.
 	BackendNVIDIA = "nvidia"
-	// BackendHAMi asks HAMi for shares of the devices that the pool chose.
+	// BackendHAMi requests shares of HAMi, of the devices that the pool chose.
 	BackendHAMi = "hami"
 )
 
-// Config tells a Runtime which cluster it uses, and how.
+// Config configures a Runtime.
 type Config struct {
-	Rest       *rest.Config // the API server; nil: as Kubeconfig says
-	Kubeconfig string       // a file; empty: as the pod that we run in is told
+	Rest       *rest.Config // the API server; nil: that of Kubeconfig
+	Kubeconfig string       // a file; empty: the service account of this process's pod
 
-	Instance string // tells the pools of one cluster apart; "weir" when empty
+	Instance string // distinguishes several installations in one cluster; "weir" when empty
 	Prefix   string // of the projects' namespaces; "weir-p-" when empty
 
-	// Storage is what the cluster mounts, and SharedRoot the same directory
-	// as this process sees it: sources of mounts lie below it.
+	// Storage is what the cluster mounts, and SharedRoot the same directory in
+	// this process: sources of mounts are below it.
 	Storage    Storage
 	SharedRoot string
 
-	Image      string            // for environments that name none
-	PullPolicy corev1.PullPolicy // the cluster's own rule when empty
+	Image      string            // of environments that specify none
+	PullPolicy corev1.PullPolicy // the cluster's default when empty
 	UID, GID   int64             // of the notebooks; 1000 when 0
 	Scratch    int64             // MiB that a workspace may write outside the shared directories; 0 is no limit
 	CPUShare   int64             // percent of its CPU limit that a workspace reserves; 25 when 0
-	Grace      time.Duration     // for a notebook to end in; 5 s when 0
-	ProbePath  string            // where a started notebook answers without a token; Jupyter's when empty, any TCP answer when "-"
+	Grace      time.Duration     // grace period of a notebook; 5 s when 0
+	ProbePath  string            // path of the startup probe; Jupyter's when empty, a TCP probe when "-"
 
 	GPUBackend   string // a Backend constant; BackendWeir when empty
 	RuntimeClass string // of pods that see real GPUs, such as "nvidia"
-	MPSDir       string // on every node, a directory for each GPU that an MPS daemon serves: pipe and shm; see workspaces/local
+	MPSDir       string // on every node; see MPSDir of workspaces/local
 	Tolerations  []corev1.Toleration
 
-	Portal  Peer     // who alone may reach notebooks
-	Egress  []Egress // where notebooks may connect to, beside names (DNS) and the portal
+	Portal  Peer     // the only clients of notebooks
+	Egress  []Egress // networks that notebooks may connect to, in addition to DNS and the portal
 	Ingress Ingress
 
-	// Quota says what a project may take of the cluster; nil: the pool's own
-	// quotas are the only ones.
+	// Quota returns the quota of a project in the cluster; nil: only the pool
+	// enforces quotas.
 	Quota func(ctx context.Context, project int64) (Quota, error)
 
 	Logger *slog.Logger     // slog.Default when nil
 	Clock  func() time.Time // time.Now when nil
 }
 
-// Storage is where the shared directories are: on an NFS server, or in a
-// directory that every node has.
+// Storage is the location of the shared directories: an NFS server, or a directory on
+// every node.
 type Storage struct {
 	NFSServer    string
 	NFSPath      string
@@ -73,25 +74,25 @@ type Storage struct {
 	HostPath     string   // for a cluster of one machine
 }
 
-// Peer is a party to a connection: pods by the labels of their namespace and
-// their own, addresses, or both.
+// Peer selects pods by the labels of their namespace and their own, addresses, or
+// both.
 type Peer struct {
 	NamespaceLabels map[string]string
 	PodLabels       map[string]string
 	CIDRs           []string
-	Port            int32 // where notebooks reach it; 0: they may not
+	Port            int32 // for connections from notebooks; 0: not allowed
 }
 
-// Egress permits connections to a network.
+// Egress allows connections to a network.
 type Egress struct {
 	CIDR   string
 	Except []string // networks inside it
 	Ports  []int32  // TCP; all of every protocol when empty
 }
 
-// Ingress gives each workspace a host, ws-{id}.{Domain}, that leads to the
-// portal: the portal's gate stands before every notebook. Without a Domain
-// there is none, and a wildcard host of the portal's own does the same.
+// Ingress routes a host for each workspace, ws-{id}.{Domain}, to the portal, whose
+// proxy checks every request. Without a Domain there are no ingresses, and the
+// portal needs a wildcard host.
 type Ingress struct {
 	Class       string
 	Domain      string
@@ -101,7 +102,7 @@ type Ingress struct {
 	Port        int32
 }
 
-// Quota bounds what a project's namespace may take; 0 is no bound.
+// Quota is the resource quota of a project's namespace; 0 is no limit.
 type Quota struct {
 	CPU        int64 // milli
 	Memory     int64 // MiB
@@ -109,34 +110,20 @@ type Quota struct {
 	Workspaces int64
 }
 
-// withDefaults fills in what was left open, and says of the rest all that
-// does not fit.
+// withDefaults sets defaults. The error contains all problems.
 func (c Config) withDefaults() (Config, error) {
-	set := func(at *string, value string) {
-		if *at == "" {
-			*at = value
-		}
-	}
-	set(&c.Instance, "weir")
-	set(&c.Prefix, "weir-p-")
-	set(&c.GPUBackend, BackendWeir)
-	// Jupyter answers this without a token, and does not count it as activity.
-	set(&c.ProbePath, "/api?no_track_activity=1")
-	number := func(at *int64, value int64) {
-		if *at == 0 {
-			*at = value
-		}
-	}
-	number(&c.UID, 1000)
-	number(&c.GID, c.UID)
-	number(&c.CPUShare, 25)
-	number((*int64)(&c.Grace), int64(5*time.Second))
+	c.Instance, c.Prefix = cmp.Or(c.Instance, "weir"), cmp.Or(c.Prefix, "weir-p-")
+	c.GPUBackend = cmp.Or(c.GPUBackend, BackendWeir)
+	// Jupyter responds to this without a token, and does not count it as activity.
+	c.ProbePath = cmp.Or(c.ProbePath, "/api?no_track_activity=1")
+	c.UID = cmp.Or(c.UID, 1000)
+	c.GID = cmp.Or(c.GID, c.UID)
+	c.CPUShare = cmp.Or(c.CPUShare, 25)
+	c.Grace = cmp.Or(c.Grace, 5*time.Second)
 	if len(c.Storage.MountOptions) == 0 {
 		c.Storage.MountOptions = []string{"nfsvers=4.2", "hard", "noatime"}
 	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
@@ -167,7 +154,7 @@ func (c Config) check() error {
 	return errors.Join(wrong...)
 }
 
-// restConfig finds the API server.
+// restConfig returns the configuration of the client.
 func (c Config) restConfig() (*rest.Config, error) {
 	found := c.Rest
 	if found == nil {
@@ -178,7 +165,7 @@ func (c Config) restConfig() (*rest.Config, error) {
 	}
 	found = rest.CopyConfig(found)
 	found.UserAgent = "weir"
-	// The pool starts many at once; the API server's own fairness is the limit.
+	// Only the API server's priority and fairness limit the rate of requests.
 	found.QPS = -1
 	return found, nil
 }

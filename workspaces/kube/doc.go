@@ -4,9 +4,8 @@
 // is owned by its pod and goes with it; what runs is found again by labels
 // alone, so a later [Runtime] adopts it.
 //
-// What shall be is decided by pure functions (objects*.go) and what the
-// cluster says is put into words by pure functions (messages.go); the rest
-// carries requests to the API server, as few as it can.
+// Pure functions build the objects (objects*.go) and describe the state of pods
+// (messages.go); the rest sends requests to the API server, as few as possible.
 //
 // It must not know the database, who may start what, nor how the pool chose a
 // node and its devices; it speaks to notebooks not at all.

@@ -14,8 +14,7 @@ import (
 	"weir/workspaces"
 )
 
-// describe is the status of a pod, from its object and its events, which may
-// be none.
+// describe returns the status of a pod from its object and its events, if any.
 func describe(pod *corev1.Pod, events []corev1.Event) workspaces.Status {
 	status := workspaces.Status{ExitCode: -1, Limits: limitsOf(pod)}
 	notebook := containerOf(pod)
@@ -29,7 +28,7 @@ func describe(pod *corev1.Pod, events []corev1.Event) workspaces.Status {
 	case answering(notebook) && pod.Status.PodIP != "":
 		status.Phase, status.Progress = workspaces.PhaseRunning, 100
 		status.Message = runningMessage(pod, notebook.Ready)
-		status.Endpoint = workspaces.Endpoint{Network: "tcp", Address: net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(notebookPort))}
+		status.Endpoint = models.Endpoint{Network: "tcp", Address: net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(notebookPort))}
 	default:
 		status.Phase = workspaces.PhaseStarting
 		status.Stage, status.Progress, status.Message = startOf(pod, notebook, events)
@@ -37,8 +36,8 @@ func describe(pod *corev1.Pod, events []corev1.Event) workspaces.Status {
 	return status
 }
 
-// containerOf finds the state of the notebook's container; others may have
-// been added by the cluster.
+// containerOf returns the status of the notebook's container; the cluster may have
+// added others.
 func containerOf(pod *corev1.Pod) corev1.ContainerStatus {
 	all := pod.Status.ContainerStatuses
 	if i := slices.IndexFunc(all, func(s corev1.ContainerStatus) bool { return s.Name == containerName }); i >= 0 {
@@ -47,21 +46,20 @@ func containerOf(pod *corev1.Pod) corev1.ContainerStatus {
 	return corev1.ContainerStatus{}
 }
 
-// podEnded reports whether nothing of the notebook runs any more, though the
-// cluster still has a record of it.
+// podEnded reports whether the notebook has ended, although its pod exists.
 func podEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded ||
 		containerOf(pod).State.Terminated != nil
 }
 
-// answering reports whether the notebook has answered. A kubelet says so first
-// by “started” and then by “ready”; simulated ones know the latter only.
+// answering reports whether the notebook has responded. A kubelet sets “started” and
+// then “ready”; simulated ones set only the latter.
 func answering(s corev1.ContainerStatus) bool {
 	return s.State.Running != nil && (s.Ready || s.Started != nil && *s.Started)
 }
 
-// waitsForContainer reports whether a pod is on a node and its container does
-// not run yet: its events may say why.
+// waitsForContainer reports whether a pod is on a node and its container does not run
+// yet.
 func waitsForContainer(pod *corev1.Pod) bool {
 	s := containerOf(pod).State
 	return !podEnded(pod) && s.Running == nil && pod.Spec.NodeName != ""
@@ -76,8 +74,8 @@ func imageOf(pod *corev1.Pod) string {
 	return ""
 }
 
-// startOf says what a start waits for. The percentages only rise: what is
-// waits keeps its own.
+// startOf returns what a start waits for, and its progress in percent, which never
+// decreases.
 func startOf(pod *corev1.Pod, s corev1.ContainerStatus, events []corev1.Event) (stage workspaces.Stage, percent int, message models.Text) {
 	switch {
 	case pod.DeletionTimestamp != nil:
@@ -99,7 +97,7 @@ func startOf(pod *corev1.Pod, s corev1.ContainerStatus, events []corev1.Event) (
 	return workspaces.StageScheduling, 10, models.Say("The cluster is choosing a node")
 }
 
-// waitingFor says why the kubelet has not started a container.
+// waitingFor describes why the kubelet has not started a container.
 func waitingFor(image string, w corev1.ContainerStateWaiting) (workspaces.Stage, models.Text) {
 	switch w.Reason {
 	case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "ImageInspectError", "SignatureValidationFailed":
@@ -116,11 +114,11 @@ func waitingFor(image string, w corev1.ContainerStateWaiting) (workspaces.Stage,
 	return workspaces.StageSetupFailed, models.Say("The node cannot start the workspace: %s", oneLine(w.Message+" ("+w.Reason+")"))
 }
 
-// preparingFor says by the newest event what a pod waits for whose container
-// is not there yet. Only events tell of a mount that fails.
+// preparingFor describes, from the newest event, what a pod without a container waits
+// for. A failed mount is only in the events.
 func preparingFor(image string, events []corev1.Event) (workspaces.Stage, models.Text) {
 	if len(events) > 0 {
-		newest := newestEvent(events)
+		newest := slices.MaxFunc(events, func(a, b corev1.Event) int { return lastSeenAt(a).Compare(lastSeenAt(b)) })
 		switch newest.Reason {
 		case "Pulling":
 			return workspaces.StagePulling, models.Say("The node is pulling the image %s", image)
@@ -136,12 +134,6 @@ func preparingFor(image string, events []corev1.Event) (workspaces.Stage, models
 	return workspaces.StagePreparing, models.Say("The node is preparing the workspace")
 }
 
-// newestEvent is the last of some events.
-func newestEvent(events []corev1.Event) corev1.Event {
-	return slices.MaxFunc(events, func(a, b corev1.Event) int { return lastSeenAt(a).Compare(lastSeenAt(b)) })
-}
-
-// lastSeenAt is when an event was last seen.
 func lastSeenAt(e corev1.Event) time.Time {
 	switch {
 	case e.Series != nil:
@@ -154,9 +146,8 @@ func lastSeenAt(e corev1.Event) time.Time {
 	return e.CreationTimestamp.Time
 }
 
-// runningMessage says more than that Jupyter runs where there is more to say.
-// ready is what the kubelet said; when a node stops answering, the cluster
-// changes the pod's condition alone.
+// runningMessage describes a running pod. ready is the kubelet's report; when a node
+// stops responding, the cluster only changes the pod's condition.
 func runningMessage(pod *corev1.Pod, ready bool) models.Text {
 	for _, c := range pod.Status.Conditions {
 		switch {
@@ -169,8 +160,8 @@ func runningMessage(pod *corev1.Pod, ready bool) models.Text {
 	return models.Say("Jupyter is running")
 }
 
-// endMessage says why a notebook ended: what happened to its pod before what
-// happened to its process.
+// endMessage describes why a notebook ended: because of its pod, or else of its
+// process.
 func endMessage(pod *corev1.Pod, t *corev1.ContainerStateTerminated) models.Text {
 	switch reason := pod.Status.Reason; {
 	case reason == "Evicted":
@@ -196,22 +187,18 @@ func endMessage(pod *corev1.Pod, t *corev1.ContainerStateTerminated) models.Text
 }
 
 func exitMessage(pod *corev1.Pod, t corev1.ContainerStateTerminated) models.Text {
-	const signalled = 128 // a container runtime's convention
-	switch code := int(t.ExitCode); {
+	switch {
 	case t.Reason == "OOMKilled":
 		return models.Say("Jupyter was killed: memory limit of %s exceeded", memoryOf(pod))
 	case t.Reason == "ContainerStatusUnknown":
 		return models.Say("Jupyter is no longer running")
 	case t.Reason == "StartError" || t.Reason == "ContainerCannotRun":
 		return models.Say("Jupyter could not be started: %s", oneLine(t.Message))
-	case code > signalled && code <= signalled+64:
-		return models.Say("Jupyter was killed by signal %d", code-signalled)
-	default:
-		return models.Say("Jupyter exited with code %d", code)
 	}
+	return workspaces.ExitMessage(int(t.ExitCode))
 }
 
-// disruption words why the cluster takes a pod away.
+// disruption describes why the cluster removes a pod.
 func disruption(c corev1.PodCondition) models.Text {
 	switch c.Reason {
 	case corev1.PodReasonPreemptionByScheduler:
@@ -226,10 +213,10 @@ func disruption(c corev1.PodCondition) models.Text {
 	return models.Say("The node evicted the workspace: %s", oneLine(c.Message))
 }
 
-// maxMessage bounds what is passed on of a machine's own words, in bytes.
+// maxMessage is the maximum length of a message of the cluster, in bytes.
 const maxMessage = 300
 
-// oneLine makes one bounded line of a machine's words.
+// oneLine returns a message in one line, truncated to maxMessage.
 func oneLine(message string) string {
 	line := strings.Join(strings.Fields(strings.ToValidUTF8(message, "")), " ")
 	if len(line) > maxMessage {
@@ -242,8 +229,8 @@ func memoryOf(pod *corev1.Pod) string {
 	return models.FormatMiB(limitOf(pod, corev1.ResourceMemory) >> 20)
 }
 
-// limitOf is a limit of the notebook's container: milli of CPU, else bytes;
-// 0 is none.
+// limitOf returns a limit of the notebook's container, of CPU in thousandths of a
+// core and otherwise in bytes; 0 is none.
 func limitOf(pod *corev1.Pod, name corev1.ResourceName) int64 {
 	for _, c := range pod.Spec.Containers {
 		quantity, ok := c.Resources.Limits[name]
@@ -258,21 +245,21 @@ func limitOf(pod *corev1.Pod, name corev1.ResourceName) int64 {
 	return 0
 }
 
-// limitsOf says how a pod's resources are limited: by what the cluster was
-// given, which may be more than we asked for.
-func limitsOf(pod *corev1.Pod) []workspaces.Limit {
-	limit := func(resource string, value int64, how models.Text) workspaces.Limit {
+// limitsOf returns the limits of a pod's resources, also those that the cluster has
+// added.
+func limitsOf(pod *corev1.Pod) []models.Limit {
+	limit := func(resource string, value int64, how models.Text) models.Limit {
 		if value == 0 {
-			return workspaces.Limit{Resource: resource, How: models.Say("no limit set")}
+			return models.Limit{Resource: resource, How: models.Say("no limit set")}
 		}
-		return workspaces.Limit{Resource: resource, Enforced: true, How: how}
+		return models.Limit{Resource: resource, Enforced: true, How: how}
 	}
 	cpu, memory := limitOf(pod, corev1.ResourceCPU), limitOf(pod, corev1.ResourceMemory)
-	all := []workspaces.Limit{
+	all := []models.Limit{
 		limit("cpu", cpu, models.Say("%s CPU, enforced by the node (cgroup)", models.Quantity("cpu_milli", cpu))),
 		limit("memory", memory, models.Say("%s, enforced by the node (cgroup)", models.FormatMiB(memory>>20))),
 	}
-	var gpu []workspaces.Limit
+	var gpu []models.Limit
 	if json.Unmarshal([]byte(pod.Annotations[annotationLimits]), &gpu) == nil {
 		all = append(all, gpu...)
 	}

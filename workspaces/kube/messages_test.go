@@ -133,7 +133,7 @@ func event(reason, message string, minute int) corev1.Event {
 }
 
 func TestLimitsAreThoseOfThePod(t *testing.T) {
-	says := config(t, nil).gpuLimits([]workspaces.GPU{{Simulated: true}})
+	says := workspaces.GPULimits([]workspaces.GPU{{Simulated: true}}, config(t, nil).gpuLimit)
 	b, err := json.Marshal(says)
 	if err != nil {
 		t.Fatal(err)
@@ -159,12 +159,12 @@ func TestPlainIsOneShortLine(t *testing.T) {
 
 func TestLastLinesShowNoSecret(t *testing.T) {
 	secrets := secretsOf(map[string]string{"JUPYTER_TOKEN": "abcdefgh", "WEIR_TOKEN": "abcdefgh-longer", "HOME": "/home/jovyan", "X_TOKEN": "short"})
-	got := lastLines("at http://x/?token=abcdefgh and abcdefgh-longer in /home/jovyan\n", secrets)
+	got := workspaces.LogTail("at http://x/?token=abcdefgh and abcdefgh-longer in /home/jovyan\n", secrets...)
 	if got != "at http://x/?token=[token] and [token] in /home/jovyan\n" {
 		t.Errorf("%q", got)
 	}
 	long := strings.Repeat("0123456789\n", 1000)
-	if got := lastLines(long, nil); len(got) > logTail || !strings.HasPrefix(got, "0123456789\n") {
+	if got := workspaces.LogTail(long); len(got) > workspaces.MaxLogTail || !strings.HasPrefix(got, "0123456789\n") {
 		t.Errorf("%d bytes: %.20q", len(got), got)
 	}
 }

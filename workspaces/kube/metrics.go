@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// requestMetrics count what is asked of the API server.
+// requestMetrics are the metrics of requests to the API server.
 type requestMetrics struct {
 	*prometheus.HistogramVec
 }
@@ -20,8 +20,8 @@ func newRequestMetrics() requestMetrics {
 	}, []string{"method", "status"})}
 }
 
-// through counts what goes through next. The status of what was not answered
-// is “none”.
+// through records the requests through next. Without a response, the status is
+// “none”.
 func (m requestMetrics) through(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		began := time.Now()
@@ -39,8 +39,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// Describe makes a Runtime part of what Prometheus reads.
+// Describe implements prometheus.Collector.
 func (r *Runtime) Describe(ch chan<- *prometheus.Desc) { r.requests.Describe(ch) }
 
-// Collect gives the counts.
+// Collect implements prometheus.Collector.
 func (r *Runtime) Collect(ch chan<- prometheus.Metric) { r.requests.Collect(ch) }

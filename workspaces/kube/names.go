@@ -13,7 +13,7 @@ import (
 	"weir/workspaces"
 )
 
-// Labels and annotations of what this package makes.
+// Labels and annotations of the objects of this package.
 const (
 	labelName      = "app.kubernetes.io/name"
 	labelInstance  = "app.kubernetes.io/instance"
@@ -29,10 +29,10 @@ const (
 
 	manager      = "weir"           // also the field manager
 	nameNotebook = "weir-workspace" // app.kubernetes.io/name of pods
-	nameProject  = "weir-project"   // and of what a project has
+	nameProject  = "weir-project"   // of the objects of a project
 )
 
-// Names of the objects that a namespace has once.
+// Names of objects that exist once in each namespace.
 const (
 	claimShared   = "shared"
 	claimMPS      = "mps"
@@ -45,7 +45,7 @@ func (c Config) namespace(project int64) string {
 	return c.Prefix + strconv.FormatInt(project, 10)
 }
 
-// labels are those of everything that this installation makes.
+// labels returns the labels of all objects of this installation.
 func (c Config) labels(name string, project int64) map[string]string {
 	return map[string]string{labelName: name, labelInstance: c.Instance, labelManagedBy: manager, labelPartOf: "weir",
 		labelProject: strconv.FormatInt(project, 10)}
@@ -61,12 +61,12 @@ func (c Config) workspaceLabels(spec workspaces.Spec) map[string]string {
 	return all
 }
 
-// selector finds what this installation made.
+// selector selects the objects of this installation.
 func (c Config) selector() string {
 	return labelManagedBy + "=" + manager + "," + labelInstance + "=" + c.Instance
 }
 
-// ref names one start of one workspace. It is the State that callers persist.
+// ref identifies one start of one workspace. It is the State that callers persist.
 type ref struct {
 	Namespace  string `json:"namespace"`
 	Pod        string `json:"pod"`
@@ -100,8 +100,8 @@ func parseState(state workspaces.State) (ref, error) {
 	return r, nil
 }
 
-// refOf tells which start a pod is, by its name, which nobody can change;
-// false when it is none.
+// refOf returns the start of a pod from its name, which is immutable; false if it is
+// not the pod of a workspace.
 func refOf(pod *corev1.Pod) (ref, bool) {
 	r := ref{Namespace: pod.Namespace, Pod: pod.Name}
 	workspace, generation, ok := strings.Cut(strings.TrimPrefix(pod.Name, "ws-"), "-")
@@ -115,8 +115,8 @@ func podName(workspace, generation int64) string {
 	return fmt.Sprintf("ws-%d-%d", workspace, generation)
 }
 
-// missingLabels is the patch that makes a pod one that is followed again; nil
-// when it is. had are its former labels; nil: unknown.
+// missingLabels returns the patch that restores the labels of a pod; nil if it has
+// them. had are its former labels; nil: unknown.
 func (c Config) missingLabels(pod *corev1.Pod, id ref, had map[string]string) []byte {
 	if pod.Labels[labelManagedBy] == manager && pod.Labels[labelInstance] == c.Instance {
 		return nil

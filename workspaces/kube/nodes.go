@@ -15,14 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// annotationAdvertiser names the installation that advertises a node's GPU cores.
+// annotationAdvertiser is the installation that advertises a node's GPU cores.
 const annotationAdvertiser = "weir.dev/advertised-by"
 
-// Advertise sets how many GPU cores (hundredths of a GPU) the cluster counts
-// on each node, so that neither the scheduler nor a kubelet takes
-// more; nodes that this installation advertised and that are not named any
-// more lose them. Call it periodically: a kubelet may forget, and only what
-// differs is written. Names that are no nodes of the cluster are returned.
+// Advertise sets the capacity in GPU cores (hundredths of a GPU) of each node, which
+// the scheduler and the kubelets enforce, and removes it from nodes of this
+// installation that are not in cores. Call it periodically, because a kubelet may
+// reset it; only differences are written. It returns the names without a node.
 func (r *Runtime) Advertise(ctx context.Context, cores map[string]int64) (unknown []string, err error) {
 	nodes, err := r.nodeLister.List(labels.Everything())
 	if err != nil {
@@ -46,8 +45,7 @@ func (r *Runtime) Advertise(ctx context.Context, cores map[string]int64) (unknow
 	return slices.Sorted(maps.Keys(left)), errors.Join(failed...)
 }
 
-// keepCores drops what [Runtime.Advertise] does not read of a node, which is
-// nearly all of it.
+// keepCores removes the fields of a node that [Runtime.Advertise] does not need.
 func keepCores(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -67,8 +65,8 @@ func keepCores(object any) (any, error) {
 	return slim, nil
 }
 
-// advertisement is the patch of a node's status with its cores; nil
-// when there is nothing to change.
+// advertisement returns the patch of a node's status with its cores; nil if there is
+// nothing to change.
 func advertisement(node *corev1.Node, instance string, cores int64, named bool) []byte {
 	by, ours := node.Annotations[annotationAdvertiser], node.Annotations[annotationAdvertiser] == instance
 	capacity, has := node.Status.Capacity[resourceCores]

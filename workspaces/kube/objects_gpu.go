@@ -13,10 +13,10 @@ import (
 	"weir/workspaces"
 )
 
-// resourceCores counts hundredths of a node's GPUs.
+// resourceCores is the extended resource for hundredths of a node's GPUs.
 const resourceCores = "weir.dev/gpu-cores"
 
-// gpuObjects is what a pod has for the sake of its GPU shares.
+// gpuObjects are the parts of a pod for its GPU shares.
 type gpuObjects struct {
 	resources    corev1.ResourceList
 	env          map[string]string
@@ -24,24 +24,30 @@ type gpuObjects struct {
 	runtimeClass string
 	mounts       []*core.VolumeMountApplyConfiguration
 	volumes      []*core.VolumeApplyConfiguration
-	limits       []workspaces.Limit
+	limits       []models.Limit
 }
 
-// gpuPart decides how a pod gets its shares, by the configured back end.
+// gpuPart returns the parts of a pod that give it its shares, for the configured
+// back end.
 func (c Config) gpuPart(spec workspaces.Spec) (gpuObjects, error) {
-	p := gpuObjects{env: workspaces.GPUEnvironment(spec.GPUs), limits: c.gpuLimits(spec.GPUs)}
+	p := gpuObjects{env: workspaces.GPUEnvironment(spec.GPUs), limits: workspaces.GPULimits(spec.GPUs, c.gpuLimit)}
 	if len(spec.GPUs) == 0 {
 		return p, nil
 	}
-	if c.GPUBackend != BackendWeir {
-		// These back ends set the devices themselves.
+	if c.GPUBackend != BackendWeir { // the other back ends set the devices
 		maps.DeleteFunc(p.env, func(name, _ string) bool { return !strings.HasPrefix(name, "WEIR_") })
-		resources, err := c.clusterResources(spec.GPUs)
-		p.resources = resources
-		if c.GPUBackend == BackendHAMi {
-			p.annotations = map[string]string{"nvidia.com/use-gpuuuid": uuids(spec.GPUs)}
+	}
+	switch c.GPUBackend {
+	case BackendHAMi:
+		p.resources = hamiResources(spec.GPUs)
+		p.annotations = map[string]string{"nvidia.com/use-gpuuuid": workspaces.JoinGPUs(spec.GPUs, func(g workspaces.GPU) string { return g.UUID })}
+		return p, nil
+	case BackendNVIDIA:
+		if part := slices.IndexFunc(spec.GPUs, func(g workspaces.GPU) bool { return g.Enforcement != models.EnforcedExclusive }); part >= 0 {
+			return p, models.Conflict("This cluster allocates whole GPUs only; %d cores were requested.", spec.GPUs[part].Cores)
 		}
-		return p, err
+		p.resources = corev1.ResourceList{"nvidia.com/gpu": quantityOf(int64(len(spec.GPUs)))}
+		return p, nil
 	}
 	var cores int64
 	for _, g := range spec.GPUs {
@@ -54,27 +60,22 @@ func (c Config) gpuPart(spec workspaces.Spec) (gpuObjects, error) {
 	return p, c.addMPS(&p, spec.GPUs)
 }
 
-// clusterResources asks a back end that knows the cluster's GPUs itself.
-func (c Config) clusterResources(gpus []workspaces.GPU) (corev1.ResourceList, error) {
-	wanted := map[string]int64{"nvidia.com/gpu": int64(len(gpus))}
-	if c.GPUBackend == BackendHAMi {
-		wanted = workspaces.HAMiResources(gpus)
-	} else if part := slices.IndexFunc(gpus, func(g workspaces.GPU) bool { return g.Enforcement != models.EnforcedExclusive }); part >= 0 {
-		return nil, models.Conflict("This cluster allocates whole GPUs only; %d cores were requested.", gpus[part].Cores)
+// hamiResources returns the resource limits of a container for shares on a cluster
+// with HAMi: nvidia.com/gpu is their number, and nvidia.com/gpucores (percent) and
+// nvidia.com/gpumem (MiB) are of each, not of all together
+// (kueue.sigs.k8s.io/docs/tasks/run/using_hami; Project-HAMi/HAMi issue 302).
+// Because one value applies to every GPU, it is the minimum of unequal shares.
+// Without nvidia.com/gpumem, HAMi assigns the whole memory.
+func hamiResources(gpus []workspaces.GPU) corev1.ResourceList {
+	cores, memory := gpus[0].Cores, gpus[0].MemoryMiB
+	for _, g := range gpus[1:] {
+		cores, memory = min(cores, g.Cores), min(memory, g.MemoryMiB)
 	}
-	list := corev1.ResourceList{}
-	for name, n := range wanted {
-		list[corev1.ResourceName(name)] = quantityOf(n)
+	resources := corev1.ResourceList{"nvidia.com/gpu": quantityOf(int64(len(gpus))), "nvidia.com/gpucores": quantityOf(cores)}
+	if memory > 0 {
+		resources["nvidia.com/gpumem"] = quantityOf(memory)
 	}
-	return list, nil
-}
-
-func uuids(gpus []workspaces.GPU) string {
-	var all []string
-	for _, g := range gpus {
-		all = append(all, g.UUID)
-	}
-	return strings.Join(all, ",")
+	return resources
 }
 
 // servedByMPS reports whether the pod of a share needs an MPS daemon.
@@ -82,13 +83,12 @@ func (c Config) servedByMPS(g workspaces.GPU) bool {
 	return c.GPUBackend == BackendWeir && g.ServedByMPS()
 }
 
-// addMPS shows a pod the pipes of the daemons that serve its shares. What a
-// daemon and its clients write to /dev/shm they must both see: the first
-// daemon's stands in for the workspace's own. The volume reaches the pod by a
-// claim, for a pod of the restricted kind may not name a node's directory.
+// addMPS mounts the pipes of the daemons that serve the shares. A daemon and its
+// clients must share /dev/shm, so that of the first daemon replaces the
+// workspace's own. The volume is mounted through a claim, because Pod Security
+// "restricted" forbids host paths.
 func (c Config) addMPS(p *gpuObjects, gpus []workspaces.GPU) error {
-	served := false
-	for place, g := range gpus {
+	for i, g := range gpus {
 		if !c.servedByMPS(g) {
 			continue
 		}
@@ -98,49 +98,27 @@ func (c Config) addMPS(p *gpuObjects, gpus []workspaces.GPU) error {
 		if g.UUID == "" || strings.ContainsAny(g.UUID, "/.") {
 			return fmt.Errorf("%q is not the UUID of a GPU", g.UUID)
 		}
-		p.mounts = append(p.mounts, core.VolumeMount().WithName(claimMPS).WithMountPath(workspaces.MPSPipe(place)).WithSubPath(g.UUID+"/pipe"))
-		if !served {
+		if len(p.volumes) == 0 {
 			p.mounts = append(p.mounts, core.VolumeMount().WithName(claimMPS).WithMountPath("/dev/shm").WithSubPath(g.UUID+"/shm"))
-			p.volumes = append(p.volumes, core.Volume().WithName(claimMPS).
-				WithPersistentVolumeClaim(core.PersistentVolumeClaimVolumeSource().WithClaimName(claimMPS)))
+			p.volumes = append(p.volumes, claimVolume(claimMPS))
 		}
-		served = true
+		p.mounts = append(p.mounts, core.VolumeMount().WithName(claimMPS).WithMountPath(workspaces.MPSPipe(i)).WithSubPath(g.UUID+"/pipe"))
 	}
 	return nil
 }
 
-// gpuLimits says how the shares are kept apart, claiming only what this
-// configuration makes the cluster do.
-func (c Config) gpuLimits(gpus []workspaces.GPU) []workspaces.Limit {
-	limits := map[string]workspaces.Limit{}
-	for _, g := range gpus {
-		limit := workspaces.Limit{Resource: "gpu"}
-		limit.Enforced, limit.How = c.gpuLimit(g)
-		limits[limit.How.String()] = limit
-	}
-	var all []workspaces.Limit
-	for _, how := range slices.Sorted(maps.Keys(limits)) {
-		all = append(all, limits[how])
-	}
-	return all
-}
-
-func (c Config) gpuLimit(g workspaces.GPU) (bool, models.Text) {
+// gpuLimit returns whether and how this configuration makes the cluster enforce a
+// share.
+func (c Config) gpuLimit(g workspaces.GPU) (enforced bool, how models.Text) {
 	switch {
 	case g.Simulated:
-		return false, models.Say("the device is simulated")
+		return g.Isolation()
 	case c.GPUBackend == BackendHAMi:
 		return false, models.Say("HAMi limits only programs that keep its preloaded library")
 	case c.GPUBackend == BackendNVIDIA:
 		return true, models.Say("the whole device; the cluster does not share it")
 	case c.RuntimeClass == "":
 		return false, models.Say("this cluster is not configured to isolate a single device")
-	case g.Enforcement == models.EnforcedExclusive:
-		return true, models.Say("the whole device; other workspaces cannot access it")
-	case g.Enforcement == models.EnforcedMIG:
-		return true, models.Say("a MIG instance isolated by the hardware; other workspaces cannot access it")
-	case g.Enforcement == models.EnforcedMPS:
-		return false, models.Say("MPS limits only programs that keep its environment variables")
 	}
-	return false, models.Say("the device is shared with other workspaces; users must stay within their shares")
+	return g.Isolation()
 }

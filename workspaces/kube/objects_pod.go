@@ -1,7 +1,9 @@
 package kube
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -21,17 +23,12 @@ import (
 
 const (
 	notebookPort = 8888
-	notebookHome = "/home/jovyan"
-	notebookUser = "jovyan"
-	jupyterDir   = "/etc/weir/jupyter"
+	notebookHome = workspaces.NotebookHome
 	runDir       = "/tmp/weir" // sockets of kernels
-	tokenName    = "JUPYTER_TOKEN"
-	minShm       = 64 // MiB
+	minShm       = 64          // MiB
 )
 
-func intOrString(port int32) intstr.IntOrString { return intstr.FromInt32(port) }
-
-// podObject decides the pod of one start.
+// podObject returns the pod of one start.
 func (c Config) podObject(spec workspaces.Spec) (*core.PodApplyConfiguration, error) {
 	r := c.ref(spec)
 	notebook, volumes, err := c.containerObject(spec)
@@ -73,8 +70,8 @@ func (c Config) podObject(spec workspaces.Spec) (*core.PodApplyConfiguration, er
 		WithSpec(pod), nil
 }
 
-// onNode binds a pod to the node that the pool chose. The scheduler still
-// checks that the node has enough.
+// onNode requires the node that the pool chose. The scheduler still checks that
+// the pod fits there.
 func onNode(name string) *core.AffinityApplyConfiguration {
 	return core.Affinity().WithNodeAffinity(core.NodeAffinity().WithRequiredDuringSchedulingIgnoredDuringExecution(
 		core.NodeSelector().WithNodeSelectorTerms(core.NodeSelectorTerm().WithMatchFields(
@@ -95,13 +92,10 @@ func toleration(t corev1.Toleration) *core.TolerationApplyConfiguration {
 	return out
 }
 
-// containerObject decides the notebook's container but for its GPUs, and the
+// containerObject returns the notebook's container without its GPUs, and the
 // volumes that it mounts.
 func (c Config) containerObject(spec workspaces.Spec) (*core.ContainerApplyConfiguration, []*core.VolumeApplyConfiguration, error) {
-	image := spec.Image
-	if image == "" {
-		image = c.Image
-	}
+	image := cmp.Or(spec.Image, c.Image)
 	if err := checkSpec(spec, image); err != nil {
 		return nil, nil, err
 	}
@@ -109,12 +103,16 @@ func (c Config) containerObject(spec workspaces.Spec) (*core.ContainerApplyConfi
 	if err != nil {
 		return nil, nil, err
 	}
+	command := slices.Clone(spec.Command)
+	for i, word := range command {
+		command[i] = literal(word)
+	}
 	notebook := core.Container().WithName(containerName).WithImage(image).
-		WithCommand(literals(spec.Command)...).
+		WithCommand(command...).
 		WithWorkingDir(notebookHome).
 		WithPorts(core.ContainerPort().WithName("http").WithContainerPort(notebookPort).WithProtocol(corev1.ProtocolTCP)).
 		WithEnvFrom(core.EnvFromSource().WithSecretRef(core.SecretEnvSource().WithName(c.ref(spec).Pod))).
-		WithEnv(envVars(fixedEnv(spec))...).
+		WithEnv(envVars(workspaces.NotebookEnvironment(spec, runDir))...).
 		WithResources(c.resources(spec)).
 		WithVolumeMounts(mounts...).
 		WithStartupProbe(c.probe()).
@@ -127,63 +125,27 @@ func (c Config) containerObject(spec workspaces.Spec) (*core.ContainerApplyConfi
 	return notebook, volumes, nil
 }
 
-// checkSpec refuses a spec that cannot be run as it is.
+// checkSpec returns an error for a spec that cannot be launched.
 func checkSpec(spec workspaces.Spec, image string) error {
-	switch {
-	case spec.Workspace <= 0 || spec.Project <= 0 || spec.Generation < 0:
-		return fmt.Errorf("a workspace needs positive ids and a generation: workspace %d, project %d, generation %d",
-			spec.Workspace, spec.Project, spec.Generation)
-	case len(spec.Command) == 0:
-		return fmt.Errorf("the environment names no command to run")
-	case image == "":
-		return fmt.Errorf("the environment names no image, and the configuration has none for it")
+	if err := spec.Check(); err != nil {
+		return err
+	}
+	if spec.Project <= 0 {
+		return fmt.Errorf("a workspace needs the positive id of a project: %d", spec.Project)
+	}
+	if image == "" {
+		return errors.New("the environment names no image, and the configuration has none for it")
 	}
 	for name := range spec.Env {
-		if len(validation.IsConfigMapKey(name)) > 0 { // and so of a secret, in which it is kept
+		if len(validation.IsConfigMapKey(name)) > 0 { // nor of a secret
 			return fmt.Errorf("%q cannot be the name of a variable in a cluster: use letters, digits, dots, - and _", name)
 		}
 	}
-	for _, m := range spec.Mounts {
-		if err := checkTarget(m.Target); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
-// checkTarget keeps mounts away from the system and from our own.
-func checkTarget(target string) error {
-	if !path.IsAbs(target) || path.Clean(target) != target || target == "/" || strings.Contains(target, ":") {
-		return fmt.Errorf("%q is not a place for a mount", target)
-	}
-	top := strings.SplitN(target, "/", 3)[1]
-	if slices.Contains([]string{"bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "run", "sbin", "sys", "tmp", "usr"}, top) {
-		return fmt.Errorf("%s belongs to the system and is not a place for a mount", target)
-	}
-	return nil
-}
-
-// literal keeps a word from Kubernetes' own expansion of $(NAME).
+// literal escapes a word against Kubernetes' expansion of $(NAME).
 func literal(word string) string { return strings.ReplaceAll(word, "$", "$$") }
-
-func literals(words []string) []string {
-	all := make([]string, len(words))
-	for i, word := range words {
-		all[i] = literal(word)
-	}
-	return all
-}
-
-// fixedEnv is what this runtime decides, over the workspace's own variables,
-// which are in its secret.
-func fixedEnv(spec workspaces.Spec) map[string]string {
-	return map[string]string{
-		"HOME": notebookHome, "USER": notebookUser, "LOGNAME": notebookUser, "NB_USER": notebookUser,
-		"XDG_RUNTIME_DIR":     runDir,
-		"JUPYTER_RUNTIME_DIR": runDir + "/jupyter",
-		"JUPYTER_CONFIG_PATH": strings.TrimSuffix(jupyterDir+":"+spec.Env["JUPYTER_CONFIG_PATH"], ":"),
-	}
-}
 
 func envVars(env map[string]string) []*core.EnvVarApplyConfiguration {
 	var all []*core.EnvVarApplyConfiguration
@@ -193,8 +155,8 @@ func envVars(env map[string]string) []*core.EnvVarApplyConfiguration {
 	return all
 }
 
-// resources limits a container as the launch parameters say. It reserves its
-// memory, and of its CPU a part: notebooks are idle most of the time.
+// resources returns the limits of the launch parameters. The requests are the
+// memory and a part of the CPU, because notebooks are idle most of the time.
 func (c Config) resources(spec workspaces.Spec) *core.ResourceRequirementsApplyConfiguration {
 	limits, requests := corev1.ResourceList{}, corev1.ResourceList{}
 	if spec.CPU > 0 {
@@ -211,19 +173,19 @@ func (c Config) resources(spec workspaces.Spec) *core.ResourceRequirementsApplyC
 	return core.ResourceRequirements().WithLimits(limits).WithRequests(requests)
 }
 
-// probe asks once a second whether a starting notebook answers, and never
-// again when it has: there is no liveness probe.
+// probe returns a startup probe with a period of one second. There is no liveness
+// probe.
 func (c Config) probe() *core.ProbeApplyConfiguration {
-	const failures = 3600 // an hour; the caller decides how long a start may take
+	const failures = 3600 // an hour; the reconciler has shorter timeouts
 	p := core.Probe().WithPeriodSeconds(1).WithTimeoutSeconds(5).WithFailureThreshold(failures)
 	if c.ProbePath == "-" {
-		return p.WithTCPSocket(core.TCPSocketAction().WithPort(intOrString(notebookPort)))
+		return p.WithTCPSocket(core.TCPSocketAction().WithPort(intstr.FromInt32(notebookPort)))
 	}
-	return p.WithHTTPGet(core.HTTPGetAction().WithPath(c.ProbePath).WithPort(intOrString(notebookPort)))
+	return p.WithHTTPGet(core.HTTPGetAction().WithPath(c.ProbePath).WithPort(intstr.FromInt32(notebookPort)))
 }
 
-// mounts shows the shared directories, outer ones before those inside them,
-// and what a read-only system needs beside them.
+// mounts returns the volumes of the shared directories, and those that a read-only
+// root file system needs.
 func (c Config) mounts(spec workspaces.Spec) ([]*core.VolumeMountApplyConfiguration, []*core.VolumeApplyConfiguration, error) {
 	tmp, shm := core.EmptyDirVolumeSource(), core.EmptyDirVolumeSource().WithMedium(corev1.StorageMediumMemory).
 		WithSizeLimit(mebibytes(max(spec.Shm, minShm)))
@@ -233,32 +195,35 @@ func (c Config) mounts(spec workspaces.Spec) ([]*core.VolumeMountApplyConfigurat
 	volumes := []*core.VolumeApplyConfiguration{
 		core.Volume().WithName("tmp").WithEmptyDir(tmp),
 		core.Volume().WithName("jupyter").WithConfigMap(core.ConfigMapVolumeSource().WithName(configJupyter)),
-		core.Volume().WithName("shared").WithPersistentVolumeClaim(core.PersistentVolumeClaimVolumeSource().WithClaimName(claimShared)),
+		claimVolume(claimShared),
 	}
 	mounts := []*core.VolumeMountApplyConfiguration{
 		core.VolumeMount().WithName("tmp").WithMountPath("/tmp").WithSubPath("tmp"),
-		core.VolumeMount().WithName("jupyter").WithMountPath(jupyterDir).WithReadOnly(true),
+		core.VolumeMount().WithName("jupyter").WithMountPath(workspaces.JupyterDir).WithReadOnly(true),
 	}
-	if !slices.ContainsFunc(spec.GPUs, c.servedByMPS) { // its daemon's /dev/shm stands in
+	if !slices.ContainsFunc(spec.GPUs, c.servedByMPS) { // otherwise its daemon's
 		volumes = append(volumes, core.Volume().WithName("shm").WithEmptyDir(shm))
 		mounts = append(mounts, core.VolumeMount().WithName("shm").WithMountPath("/dev/shm"))
 	}
-	if !slices.ContainsFunc(spec.Mounts, func(m workspaces.Mount) bool { return m.Target == notebookHome }) {
+	if !spec.MountsHome() {
 		mounts = append(mounts, core.VolumeMount().WithName("tmp").WithMountPath(notebookHome).WithSubPath("home"))
 	}
-	for _, m := range slices.SortedFunc(slices.Values(spec.Mounts), func(a, b workspaces.Mount) int {
-		return strings.Compare(a.Target, b.Target)
-	}) {
+	for _, m := range spec.SortedMounts() {
 		below, err := c.below(m.Source)
 		if err != nil {
 			return nil, nil, err
 		}
-		mounts = append(mounts, core.VolumeMount().WithName("shared").WithMountPath(m.Target).WithSubPath(below).WithReadOnly(m.ReadOnly))
+		mounts = append(mounts, core.VolumeMount().WithName(claimShared).WithMountPath(m.Target).WithSubPath(below).WithReadOnly(m.ReadOnly))
 	}
 	return mounts, volumes, nil
 }
 
-// below tells a directory by its path below the shared root.
+// claimVolume returns a volume that is named like its claim.
+func claimVolume(claim string) *core.VolumeApplyConfiguration {
+	return core.Volume().WithName(claim).WithPersistentVolumeClaim(core.PersistentVolumeClaimVolumeSource().WithClaimName(claim))
+}
+
+// below returns the path of a directory relative to the shared root.
 func (c Config) below(source string) (string, error) {
 	rel, ok := strings.CutPrefix(path.Clean(source), path.Clean(c.SharedRoot)+"/")
 	if !ok || rel == "" {
@@ -267,32 +232,27 @@ func (c Config) below(source string) (string, error) {
 	return rel, nil
 }
 
-// podOwned are the objects that belong to one pod and go with it.
+// podOwned are the objects that are owned by one pod.
 type podOwned struct {
 	Secret  *core.SecretApplyConfiguration
 	Service *core.ServiceApplyConfiguration
 	Ingress *networking.IngressApplyConfiguration // nil without a domain
 }
 
-// ownedObjects decides what else a start has, when its pod is there.
+// ownedObjects returns the other objects of a start, owned by its pod.
 func (c Config) ownedObjects(spec workspaces.Spec, pod types.UID) podOwned {
 	r, labels := c.ref(spec), c.workspaceLabels(spec)
 	owner := meta.OwnerReference().WithAPIVersion("v1").WithKind("Pod").WithName(r.Pod).WithUID(pod).WithBlockOwnerDeletion(false).WithController(true)
-	env := maps.Clone(spec.Env)
-	if env == nil {
-		env = map[string]string{}
-	}
-	maps.Copy(env, map[string]string{tokenName: spec.Token})
-	if _, ok := env["PIP_BREAK_SYSTEM_PACKAGES"]; !ok {
-		env["PIP_BREAK_SYSTEM_PACKAGES"] = "1" // the system is read-only: pip can only write to the home
-	}
+	env := map[string]string{"PIP_BREAK_SYSTEM_PACKAGES": "1"} // the root is read-only: pip can only write to the home
+	maps.Copy(env, spec.Env)
+	env["JUPYTER_TOKEN"] = spec.Token
 	o := podOwned{
 		Secret: core.Secret(r.Pod, r.Namespace).WithLabels(labels).WithOwnerReferences(owner).
 			WithImmutable(true).WithStringData(env),
-		// Without an address of its own: it is a name for the pod's.
+		// Headless: it is a DNS name for the pod.
 		Service: core.Service(r.Pod, r.Namespace).WithLabels(labels).WithOwnerReferences(owner).
 			WithSpec(core.ServiceSpec().WithClusterIP(corev1.ClusterIPNone).WithSelector(labels).
-				WithPorts(core.ServicePort().WithName("http").WithPort(notebookPort).WithTargetPort(intOrString(notebookPort)).WithProtocol(corev1.ProtocolTCP))),
+				WithPorts(core.ServicePort().WithName("http").WithPort(notebookPort).WithTargetPort(intstr.FromInt32(notebookPort)).WithProtocol(corev1.ProtocolTCP))),
 	}
 	if c.Ingress.Domain != "" {
 		o.Ingress = networking.Ingress(r.Pod, r.Namespace).WithLabels(labels).WithOwnerReferences(owner).

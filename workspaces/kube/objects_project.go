@@ -6,13 +6,16 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	core "k8s.io/client-go/applyconfigurations/core/v1"
 	meta "k8s.io/client-go/applyconfigurations/meta/v1"
 	networking "k8s.io/client-go/applyconfigurations/networking/v1"
+
+	"weir/workspaces"
 )
 
-// namespaceObjects is what a project's namespace has before its first workspace. The
-// order of the fields is that in which they are applied.
+// namespaceObjects are the objects of a project: its namespace and what that
+// contains before the first workspace.
 type namespaceObjects struct {
 	Namespace *core.NamespaceApplyConfiguration
 	Quota     *core.ResourceQuotaApplyConfiguration
@@ -21,10 +24,10 @@ type namespaceObjects struct {
 	Volumes   []*core.PersistentVolumeApplyConfiguration
 	Claims    []*core.PersistentVolumeClaimApplyConfiguration
 	Jupyter   *core.ConfigMapApplyConfiguration
-	Portal    *core.ServiceApplyConfiguration // for the workspaces' hosts; nil without
+	Services  []*core.ServiceApplyConfiguration // the portal's, for the workspaces' ingresses
 }
 
-// projectObjects decides what a project's namespace has.
+// projectObjects returns the objects of a project.
 func (c Config) projectObjects(id int64, quota Quota) namespaceObjects {
 	ns, labels := c.namespace(id), c.labels(nameProject, id)
 	levels := map[string]string{}
@@ -37,7 +40,7 @@ func (c Config) projectObjects(id int64, quota Quota) namespaceObjects {
 		Quota:     quotaObject(ns, quota).WithLabels(labels),
 		Limits:    c.limitRange(ns, quota).WithLabels(labels),
 		Policies:  c.networkPolicies(ns),
-		Jupyter:   core.ConfigMap(configJupyter, ns).WithLabels(labels).WithData(jupyterFiles()),
+		Jupyter:   core.ConfigMap(configJupyter, ns).WithLabels(labels).WithData(workspaces.JupyterFiles(`ip = "*"`, fmt.Sprintf("port = %d", notebookPort), "port_retries = 0")),
 	}
 	for _, policy := range p.Policies {
 		policy.WithLabels(labels)
@@ -47,13 +50,14 @@ func (c Config) projectObjects(id int64, quota Quota) namespaceObjects {
 		p.addVolume(ns, claimMPS, labels, hostVolume(c.MPSDir))
 	}
 	if c.Ingress.Domain != "" {
-		p.Portal = core.Service(servicePortal, ns).WithLabels(labels).
-			WithSpec(core.ServiceSpec().WithType(corev1.ServiceTypeExternalName).WithExternalName(c.Ingress.Service))
+		p.Services = append(p.Services, core.Service(servicePortal, ns).WithLabels(labels).
+			WithSpec(core.ServiceSpec().WithType(corev1.ServiceTypeExternalName).WithExternalName(c.Ingress.Service)))
 	}
 	return p
 }
 
-// quotaObject bounds a namespace. Nothing in it may be open to the outside.
+// quotaObject limits a namespace, and forbids services that are reachable from
+// outside the cluster.
 func quotaObject(ns string, q Quota) *core.ResourceQuotaApplyConfiguration {
 	hard := corev1.ResourceList{"services.loadbalancers": quantityOf(0), "services.nodeports": quantityOf(0)}
 	for name, value := range map[corev1.ResourceName]resource.Quantity{
@@ -67,8 +71,8 @@ func quotaObject(ns string, q Quota) *core.ResourceQuotaApplyConfiguration {
 	return core.ResourceQuota("weir", ns).WithSpec(core.ResourceQuotaSpec().WithHard(hard))
 }
 
-// limitRange speaks for containers that say nothing themselves. Where a quota
-// counts limits every container must have some.
+// limitRange sets defaults for containers without limits, because a ResourceQuota
+// requires limits of every container.
 func (c Config) limitRange(ns string, q Quota) *core.LimitRangeApplyConfiguration {
 	item := core.LimitRangeItem().WithType(corev1.LimitTypeContainer).WithDefaultRequest(corev1.ResourceList{
 		corev1.ResourceCPU: milli(100), corev1.ResourceMemory: mebibytes(128)})
@@ -85,8 +89,8 @@ func (c Config) limitRange(ns string, q Quota) *core.LimitRangeApplyConfiguratio
 	return core.LimitRange("weir", ns).WithSpec(core.LimitRangeSpec().WithLimits(item))
 }
 
-// networkPolicies closes a namespace, and opens it to the portal on the
-// notebooks' port and to what the configuration permits.
+// networkPolicies deny all connections except those from the portal to notebooks,
+// and those to the DNS, the portal and the configured networks.
 func (c Config) networkPolicies(ns string) []*networking.NetworkPolicyApplyConfiguration {
 	closed := networking.NetworkPolicy("default-deny", ns).WithSpec(networking.NetworkPolicySpec().
 		WithPodSelector(meta.LabelSelector()).WithPolicyTypes("Ingress", "Egress"))
@@ -105,7 +109,7 @@ func (c Config) networkPolicies(ns string) []*networking.NetworkPolicyApplyConfi
 	return []*networking.NetworkPolicyApplyConfiguration{closed, networking.NetworkPolicy("notebooks", ns).WithSpec(open)}
 }
 
-// resolver is the cluster's DNS.
+// resolver selects the cluster's DNS.
 func resolver() *networking.NetworkPolicyPeerApplyConfiguration {
 	return networking.NetworkPolicyPeer().
 		WithNamespaceSelector(meta.LabelSelector().WithMatchLabels(map[string]string{"kubernetes.io/metadata.name": "kube-system"})).
@@ -128,17 +132,16 @@ func (p Peer) peers() []*networking.NetworkPolicyPeerApplyConfiguration {
 func policyPorts(protocol corev1.Protocol, ports ...int32) []*networking.NetworkPolicyPortApplyConfiguration {
 	var all []*networking.NetworkPolicyPortApplyConfiguration
 	for _, port := range ports {
-		all = append(all, networking.NetworkPolicyPort().WithProtocol(protocol).WithPort(intOrString(port)))
+		all = append(all, networking.NetworkPolicyPort().WithProtocol(protocol).WithPort(intstr.FromInt32(port)))
 	}
 	return all
 }
 
-// addVolume gives the namespace a claim and the volume for it alone: a volume
-// serves one claim, so each project has one of its own to the same storage.
-// The volume names the claim and not the other way round: the cluster's
-// controller, whose two halves trip over each other, then tries again at once.
+// addVolume adds a claim and its volume. A volume binds to one claim, so each
+// project has its own for the same storage. The volume refers to the claim and not
+// vice versa, because the volume controller then retries a failed binding at once.
 func (p *namespaceObjects) addVolume(ns, claim string, labels map[string]string, spec *core.PersistentVolumeSpecApplyConfiguration) {
-	// Neither NFS nor a directory is bounded by it; it must only be enough.
+	// Neither NFS nor a host path enforces the capacity.
 	size := corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Pi")}
 	name := ns + "-" + claim
 	p.Volumes = append(p.Volumes, core.PersistentVolume(name).WithLabels(labels).WithSpec(spec.
@@ -160,35 +163,6 @@ func (c Config) sharedVolume() *core.PersistentVolumeSpecApplyConfiguration {
 
 func hostVolume(dir string) *core.PersistentVolumeSpecApplyConfiguration {
 	return core.PersistentVolumeSpec().WithHostPath(core.HostPathVolumeSource().WithPath(dir).WithType(corev1.HostPathDirectory))
-}
-
-// jupyterConfig suits the classic notebook and everything on jupyter_server;
-// what one of them does not know it ignores. Jupyter takes its token from the
-// environment.
-var jupyterConfig = fmt.Sprintf(`c = get_config()  # noqa
-for app in (c.NotebookApp, c.ServerApp):
-    app.ip = "*"
-    app.port = %d
-    app.port_retries = 0
-    app.base_url = "/"
-    app.open_browser = False
-    app.quit_button = False
-    app.allow_remote_access = True
-    app.allow_password_change = False
-    app.password_required = False
-c.PasswordIdentityProvider.allow_password_change = False
-c.KernelManager.transport = "ipc"
-c.LabApp.news_url = None
-c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"
-`, notebookPort)
-
-// jupyterFiles are the configuration under each name that is looked for.
-func jupyterFiles() map[string]string {
-	files := map[string]string{}
-	for _, program := range []string{"notebook", "server", "lab"} {
-		files["jupyter_"+program+"_config.py"] = jupyterConfig
-	}
-	return files
 }
 
 func quantityOf(n int64) resource.Quantity { return *resource.NewQuantity(n, resource.DecimalSI) }

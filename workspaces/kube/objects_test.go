@@ -3,6 +3,7 @@ package kube
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -36,7 +37,7 @@ func config(t testing.TB, change func(*Config)) Config {
 func spec() workspaces.Spec {
 	return workspaces.Spec{Workspace: 5, Generation: 2, Project: 7, Member: 9, User: "ana@example.org", Command: []string{"jupyter-lab"},
 		Env: map[string]string{"WEIR_TOKEN": "weir-token-of-ana", "COST": "$(HOME)"}, Token: "notebook-token", CPU: 2000, Memory: 4096, Shm: 512,
-		Mounts: []workspaces.Mount{
+		Mounts: []models.Mount{
 			{Source: "/srv/weir/notebook/7/9", Target: "/home/jovyan"},
 			{Source: "/srv/weir/notebook/7/project_model", Target: "/notebook/7/project_model"},
 			{Source: "/srv/weir/notebook/7", Target: "/notebook/7", ReadOnly: true},
@@ -112,7 +113,7 @@ func TestPodIsAsTheSpecSays(t *testing.T) {
 		"/notebook/7":               {SubPath: "notebook/7", Name: "shared", ReadOnly: true},
 		"/notebook/7/project_model": {SubPath: "notebook/7/project_model", Name: "shared"},
 		"/tmp":                      {SubPath: "tmp", Name: "tmp"},
-		jupyterDir:                  {Name: "jupyter", ReadOnly: true},
+		workspaces.JupyterDir:       {Name: "jupyter", ReadOnly: true},
 		"/dev/shm":                  {Name: "shm"},
 	} {
 		want.MountPath = target
@@ -146,7 +147,7 @@ func TestSecretsAreNotInThePod(t *testing.T) {
 	}
 	o := c.ownedObjects(s, "pod-uid")
 	secret := as[corev1.Secret](t, o.Secret)
-	for name, value := range map[string]string{tokenName: s.Token, "WEIR_TOKEN": "weir-token-of-ana", "COST": "$(HOME)"} {
+	for name, value := range map[string]string{"JUPYTER_TOKEN": s.Token, "WEIR_TOKEN": "weir-token-of-ana", "COST": "$(HOME)"} {
 		if strings.Contains(string(b), value) {
 			t.Errorf("the pod shows %s", name)
 		}
@@ -357,7 +358,7 @@ func anyPod(t *rapid.T) any {
 		Token: rapid.String().Draw(t, "token"), CPU: number("cpu", 64000), Memory: number("memory", 1<<20), Shm: number("shm", 1<<16),
 		Node: rapid.SampledFrom([]string{"", "node-a"}).Draw(t, "node")}
 	for i := range number("mounts", 5) {
-		s.Mounts = append(s.Mounts, workspaces.Mount{Source: fmt.Sprintf("/srv/weir/%d", i), ReadOnly: rapid.Bool().Draw(t, "read-only"),
+		s.Mounts = append(s.Mounts, models.Mount{Source: fmt.Sprintf("/srv/weir/%d", i), ReadOnly: rapid.Bool().Draw(t, "read-only"),
 			Target: []string{notebookHome, "/notebook/1", "/notebook/1/2", "/public_model", "/public_dataset"}[i]})
 	}
 	for i := range number("gpus", 4) {
@@ -404,7 +405,7 @@ func TestProjectIsClosed(t *testing.T) {
 		volume.Spec.ClaimRef.Name != claim.Name || *claim.Spec.StorageClassName != "" || volume.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimRetain {
 		t.Errorf("volume %+v, claim %+v", volume.Spec, claim.Spec)
 	}
-	if portal := as[corev1.Service](t, p.Portal); portal.Spec.ExternalName != "weir.weir.svc.cluster.local" {
+	if portal := as[corev1.Service](t, p.Services[0]); portal.Spec.ExternalName != "weir.weir.svc.cluster.local" {
 		t.Errorf("the portal is at %+v", portal.Spec)
 	}
 	ingress := as[netv1.Ingress](t, c.ownedObjects(spec(), "u").Ingress).Spec
@@ -441,5 +442,26 @@ func TestGraceReachesThePod(t *testing.T) {
 	pod := podOf(t, config(t, func(c *Config) { c.Grace = 9 * time.Second }), spec())
 	if *pod.Spec.TerminationGracePeriodSeconds != 9 {
 		t.Errorf("grace %d s", *pod.Spec.TerminationGracePeriodSeconds)
+	}
+}
+
+func TestHAMiResources(t *testing.T) {
+	for name, c := range map[string]struct {
+		gpus []workspaces.GPU
+		want map[string]int64
+	}{
+		"each": {[]workspaces.GPU{{Cores: 50, MemoryMiB: 4096}, {Cores: 50, MemoryMiB: 4096}},
+			map[string]int64{"nvidia.com/gpu": 2, "nvidia.com/gpucores": 50, "nvidia.com/gpumem": 4096}},
+		"the least": {[]workspaces.GPU{{Cores: 50, MemoryMiB: 2048}, {Cores: 25, MemoryMiB: 4096}},
+			map[string]int64{"nvidia.com/gpu": 2, "nvidia.com/gpucores": 25, "nvidia.com/gpumem": 2048}},
+		"all memory": {[]workspaces.GPU{{Cores: 100}}, map[string]int64{"nvidia.com/gpu": 1, "nvidia.com/gpucores": 100}},
+	} {
+		got := map[string]int64{}
+		for resource, quantity := range hamiResources(c.gpus) {
+			got[string(resource)] = quantity.Value()
+		}
+		if !maps.Equal(got, c.want) {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }

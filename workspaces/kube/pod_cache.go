@@ -3,7 +3,6 @@ package kube
 import (
 	"context"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -12,76 +11,62 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"weir/workspaces"
 )
 
 const (
-	logTail    = 4 << 10   // bytes that people see
-	logRead    = 256 << 10 // bytes that are read of the last lines
+	logRead    = 256 << 10 // maximum of bytes that are read of the last lines
 	logLines   = 200
-	logPeriod  = 2 * time.Second // between two reads of the log of what is starting or stopping
+	logPeriod  = 2 * time.Second // between two reads of a log
 	logTimeout = 3 * time.Second
 
-	eventsAfter  = 5 * time.Second // of a start before its events are read
+	eventsAfter  = 5 * time.Second // from the creation of a pod until its events are read
 	eventsPeriod = 10 * time.Second
-
-	masked = "[token]"
 )
 
-// podCache keeps what was read from the API server of each pod.
-type podCache struct {
-	mu   sync.Mutex
-	pods map[types.UID]*cachedPod
-}
+// podCache caches by UID what was read of each pod from the API server.
+type podCache struct{ sync.Map }
 
-// cachedPod is what is known of one pod beside what the informer brings.
+// cachedPod is what is cached of one pod in addition to the informer.
 type cachedPod struct {
-	mu       sync.Mutex // held during requests to the API server
-	secrets  []string   // not to be shown; nil: not known yet
+	mu       sync.Mutex // locked during requests to the API server
+	secrets  []string   // to be masked; nil: unknown
 	logTail  string
-	readAt   time.Time // when the tail was
+	readAt   time.Time // when the tail was read
 	complete bool      // the tail is complete
-	answered bool      // the notebook has answered
+	answered bool      // the notebook has responded
 
 	events   []corev1.Event
-	eventsAt time.Time // when the events were
+	eventsAt time.Time // when the events were read
 
-	endedAt time.Time // when it was first seen to have ended
+	endedAt time.Time // when the end was first observed
 }
 
 func (m *podCache) entry(pod types.UID) *cachedPod {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	p := m.pods[pod]
-	if p == nil {
-		p = &cachedPod{}
-		m.pods[pod] = p
-	}
-	return p
+	p, _ := m.LoadOrStore(pod, &cachedPod{})
+	return p.(*cachedPod)
 }
 
-func (m *podCache) forget(pod types.UID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.pods, pod)
-}
-
-// retain forgets all pods but those.
+// retain deletes all other pods.
 func (m *podCache) retain(pods map[types.UID]bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	maps.DeleteFunc(m.pods, func(pod types.UID, _ *cachedPod) bool { return !pods[pod] })
+	for pod := range m.Range {
+		if !pods[pod.(types.UID)] {
+			m.Delete(pod)
+		}
+	}
 }
 
-// logTailOf returns the end of a pod's log without its secrets. It is read now
-// and then while a notebook that runs does not answer, and once more when it
-// has ended; one that answered and was then stopped needs no log.
+// logTailOf returns the end of a pod's log, with the secrets masked. It reads the
+// log periodically while a running notebook does not respond, and once after its
+// end unless it had responded before it was stopped.
 func (r *Runtime) logTailOf(ctx context.Context, pod *corev1.Pod) string {
 	m, s := r.pods.entry(pod.UID), containerOf(pod)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	silent := s.State.Running != nil && !answering(s)
 	if silent && m.readAt.IsZero() {
-		m.readAt = r.now() // it has just begun
+		m.readAt = r.now() // it has just started
 	}
 	m.answered = m.answered || answering(s)
 	stopped := pod.DeletionTimestamp != nil && m.answered
@@ -104,7 +89,7 @@ func (r *Runtime) readTail(ctx context.Context, pod *corev1.Pod, m *cachedPod) e
 	if m.secrets == nil { // started by an earlier process
 		secret, err := r.client.CoreV1().Secrets(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 		if err != nil {
-			return err // what cannot be masked is not shown
+			return err // the log may only be shown with its secrets masked
 		}
 		env := map[string]string{}
 		for name, value := range secret.Data {
@@ -126,12 +111,12 @@ func (r *Runtime) readTail(ctx context.Context, pod *corev1.Pod, m *cachedPod) e
 	if len(b) == logRead { // cut, perhaps within a secret
 		b = b[:strings.LastIndexByte(string(b), '\n')+1]
 	}
-	m.logTail = lastLines(string(b), m.secrets)
+	m.logTail = workspaces.LogTail(string(b), m.secrets...)
 	return nil
 }
 
-// secretsOf are the values of an environment that a log must not show, longer
-// ones first, for one may hold another.
+// secretsOf returns the values of an environment that a log must not show. Longer
+// ones are first, because they may contain others.
 func secretsOf(env map[string]string) []string {
 	all := []string{}
 	for name, value := range env {
@@ -143,24 +128,8 @@ func secretsOf(env map[string]string) []string {
 	return all
 }
 
-// lastLines is the end of a log, whole lines if it can, without the secrets.
-func lastLines(log string, secrets []string) string {
-	s := strings.ToValidUTF8(log, "\uFFFD")
-	for _, secret := range secrets {
-		s = strings.ReplaceAll(s, secret, masked)
-	}
-	if len(s) <= logTail {
-		return s
-	}
-	s = s[len(s)-logTail:]
-	if i := strings.IndexByte(s, '\n'); i >= 0 {
-		return s[i+1:]
-	}
-	return strings.ToValidUTF8(s, "")
-}
-
-// eventsOf returns the events of a pod whose container does not run yet, where
-// nothing else says why.
+// eventsOf returns the events of a pod whose container has not started for a while:
+// only they contain the reason.
 func (r *Runtime) eventsOf(ctx context.Context, pod *corev1.Pod) []corev1.Event {
 	m := r.pods.entry(pod.UID)
 	m.mu.Lock()

@@ -11,9 +11,8 @@ import (
 	"weir/models"
 )
 
-// refusal says for people why the cluster did not do what it was asked. What
-// may succeed when it is tried again is of kind unavailable, the rest a
-// conflict. A models.Error stays as it is.
+// refusal turns an error of the cluster into one for people: of kind unavailable if a
+// retry may succeed, otherwise a conflict. A models.Error is returned unchanged.
 func refusal(err error) error {
 	status, answered := statusOfError(err)
 	var readable *models.Error
@@ -27,7 +26,7 @@ func refusal(err error) error {
 	case status.code == http.StatusNotFound:
 		return models.Unavailable(err, "The project's namespace in the cluster was deleted and is being recreated.")
 	case exceedsQuota(err):
-		// The pool keeps to the same quota: the cluster counts what has ended for longer.
+		// The pool enforces the same quota; the cluster counts ended pods for longer.
 		return models.Unavailable(err, "The project's resource quota in the cluster is exhausted.")
 	case unprepared(err):
 		return models.Unavailable(err, "The cluster is still preparing the project's namespace.")
@@ -39,7 +38,7 @@ func refusal(err error) error {
 	return e
 }
 
-// apiStatus is what the API server, or a proxy before it, has answered.
+// apiStatus is the response of the API server, or of a proxy before it.
 type apiStatus struct {
 	code    int
 	message string
@@ -53,8 +52,7 @@ func statusOfError(err error) (apiStatus, bool) {
 	return apiStatus{int(status.Status().Code), status.Status().Message}, true
 }
 
-// mayHaveActed reports whether the API server may have done what it was asked
-// for, though it did not say so.
+// mayHaveActed reports whether the API server may have executed a failed request.
 func mayHaveActed(err error) bool {
 	status, answered := statusOfError(err)
 	return !answered || status.code >= http.StatusInternalServerError
@@ -62,17 +60,16 @@ func mayHaveActed(err error) bool {
 
 // The API server has no machine-readable reason for these.
 
-// exceedsQuota recognises a refusal by a ResourceQuota.
+// exceedsQuota reports whether a ResourceQuota was exceeded.
 func exceedsQuota(err error) bool { return forbiddenFor(err, "exceeded quota") }
 
-// unprepared recognises that the cluster's controllers have not yet seen a new
-// namespace.
+// unprepared reports whether the controllers have not processed a new namespace yet.
 func unprepared(err error) bool {
 	return forbiddenFor(err, "status unknown for quota") || forbiddenFor(err, "error looking up service account")
 }
 
-// lacksRights recognises a refusal for want of rights, which an API server that has
-// just started also gives until it has read them.
+// lacksRights reports whether permissions are missing, also because an API server
+// that has just started has not read them yet.
 func lacksRights(err error) bool { return forbiddenFor(err, `User "`) }
 
 func forbiddenFor(err error, words string) bool {

@@ -9,17 +9,16 @@ import (
 	"time"
 )
 
-// retryPeriod is how often an API server that does not answer is asked again.
+// retryPeriod is the time between retries while the API server does not respond.
 const retryPeriod = time.Second
 
-// retryTransport is the transport of the informers. It asks again, once a
-// second, until the API server answers: the informers themselves back off, and
-// would notice up to a minute late that the API server is back.
+// retryTransport is the transport of the informers. It retries every second until the
+// API server responds, because the backoff of the informers is up to a minute.
 type retryTransport struct {
 	next        http.RoundTripper
 	period      time.Duration
 	log         *slog.Logger
-	unreachable *atomic.Bool // the API server does not answer
+	unreachable *atomic.Bool // the API server does not respond
 }
 
 // RoundTrip implements http.RoundTripper for requests without a body.
@@ -48,7 +47,7 @@ func (s retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// busy recognises an answer to try again after.
+// busy reports whether a request can be retried after this status.
 func busy(code int) bool {
 	return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
 }
@@ -60,7 +59,7 @@ func statusOf(resp *http.Response) int {
 	return resp.StatusCode
 }
 
-// pauseOf is how long an answer, which it closes, asks to wait.
+// pauseOf closes a response and returns the delay that it requests.
 func (s retryTransport) pauseOf(resp *http.Response) time.Duration {
 	if resp == nil {
 		return s.period

@@ -1,12 +1,10 @@
 package kube
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,14 +25,14 @@ import (
 )
 
 const (
-	startTimeout   = 10 * time.Second // for the requests of one start
-	requestTimeout = 5 * time.Second  // for another that something waits for
-	syncTimeout    = 30 * time.Second // for the first lists of the informers
+	startTimeout   = 10 * time.Second // of all requests of one start
+	requestTimeout = 5 * time.Second  // of other requests
+	syncTimeout    = 30 * time.Second // of the initial lists of the informers
 	// volumeTimeout is how long a project's first start waits for the
 	// cluster's controllers.
 	volumeTimeout    = 2 * time.Second
-	retryDeleteAfter = 10 * time.Second // beyond its grace, before a pod is asked again to end
-	forgetAfter      = 10 * time.Minute // final statuses, and pods that have ended and that nobody stopped
+	retryDeleteAfter = 10 * time.Second // beyond the grace period, until a deletion is retried
+	forgetAfter      = 10 * time.Minute // for final statuses, and for ended pods that were not stopped
 )
 
 // Runtime runs workspaces on a cluster. Make one with New.
@@ -49,7 +47,7 @@ type Runtime struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	factory         informers.SharedInformerFactory // of what is ours
+	factory         informers.SharedInformerFactory // of objects of this installation
 	nodeFactory     informers.SharedInformerFactory
 	podLister       corelisters.PodLister
 	namespaceLister corelisters.NamespaceLister
@@ -60,7 +58,7 @@ type Runtime struct {
 	projects projects
 
 	mu       sync.Mutex
-	stopping map[types.UID]time.Time // when a pod was last asked to end
+	stopping map[types.UID]time.Time // time of the last deletion request
 	deleted  map[ref]lastStatus
 }
 
@@ -68,20 +66,19 @@ type Runtime struct {
 type lastStatus struct {
 	status workspaces.Status
 	at     time.Time
-	// unconfirmed is set where nobody had stopped the pod: it may still run,
-	// without the labels by which it is watched.
+	// unconfirmed is set if the pod was not stopped: it may still run, without
+	// the labels by which it is watched.
 	unconfirmed bool
-	labels      map[string]string // that it had
+	labels      map[string]string // before the deletion
 }
 
 var (
 	_ workspaces.Runtime = (*Runtime)(nil)
-	_ workspaces.Lister  = (*Runtime)(nil)
 )
 
-// New makes a Runtime, and returns when it knows what runs. The error says
-// all that is wrong with the configuration, or why the cluster cannot be used.
-// What New starts in the background ends with Close, not with ctx.
+// New returns a Runtime after the initial lists of the informers. The error
+// contains all problems of the configuration, or the reason why the cluster cannot
+// be used. What New starts in the background ends with Close, not with ctx.
 func New(ctx context.Context, c Config) (*Runtime, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -112,8 +109,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 		return nil, fmt.Errorf("the cluster at %s cannot be used: %w", at.Host, err)
 	}
 	r := &Runtime{config: c, client: client, watchClient: watchClient, requests: requests, log: c.Logger, now: c.Clock,
-		pods:     podCache{pods: map[types.UID]*cachedPod{}},
-		projects: projects{all: map[int64]*applied{}, drifted: make(chan int64, 64)},
+		projects: projects{drifted: make(chan int64, 64)},
 		stopping: map[types.UID]time.Time{}, deleted: map[ref]lastStatus{}}
 	if err := r.watch(ctx); err != nil {
 		return nil, err
@@ -121,7 +117,7 @@ func New(ctx context.Context, c Config) (*Runtime, error) {
 	return r, nil
 }
 
-// Close ends what this Runtime does in the background. What runs goes on.
+// Close ends what this Runtime does in the background. Workspaces continue to run.
 func (r *Runtime) Close() error {
 	r.cancel()
 	r.factory.Shutdown()
@@ -130,10 +126,9 @@ func (r *Runtime) Close() error {
 	return nil
 }
 
-// Start launches spec; see [workspaces.Runtime]. It returns when the API
-// server has the pod. Errors that are for people are of kind conflict, or
-// unavailable where another try may go better; with the latter comes a state
-// when the pod may be there.
+// Start launches spec; see [workspaces.Runtime]. It returns when the pod is created.
+// Errors for people are of kind conflict, or of kind unavailable if a retry may
+// succeed. The state is also returned with an error if the pod may exist.
 func (r *Runtime) Start(ctx context.Context, spec workspaces.Spec) (workspaces.State, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -159,7 +154,7 @@ func (r *Runtime) Start(ctx context.Context, spec workspaces.Spec) (workspaces.S
 	return id.state(), refusal(err)
 }
 
-// ensurePod returns the pod of a start, and makes it where it is not there.
+// ensurePod returns the pod of a start, and creates it if it does not exist.
 func (r *Runtime) ensurePod(ctx context.Context, id ref, object *core.PodApplyConfiguration) (*corev1.Pod, error) {
 	pods := r.client.CoreV1().Pods(id.Namespace)
 	pod, err := r.podLister.Pods(id.Namespace).Get(id.Pod)
@@ -170,7 +165,7 @@ func (r *Runtime) ensurePod(ctx context.Context, id ref, object *core.PodApplyCo
 	delete(r.deleted, id)
 	r.mu.Unlock()
 	pod, err = pods.Apply(ctx, object, applyOptions)
-	if apierrors.IsInvalid(err) { // it may be there already, made by another configuration
+	if apierrors.IsInvalid(err) { // it may exist, created with another configuration
 		if found, missing := pods.Get(ctx, id.Pod, metav1.GetOptions{}); missing == nil {
 			return found, nil
 		}
@@ -196,8 +191,8 @@ func (r *Runtime) Poll(ctx context.Context, state workspaces.State) (workspaces.
 	return status, nil
 }
 
-// find returns a pod as it was last seen, nil when it is deleted. The API
-// server is asked only for what the informer does not have.
+// find returns a pod from the informer or else from the API server; nil when it is
+// deleted.
 func (r *Runtime) find(ctx context.Context, id ref) (*corev1.Pod, error) {
 	pod, err := r.podLister.Pods(id.Namespace).Get(id.Pod)
 	if err == nil {
@@ -234,7 +229,7 @@ func (r *Runtime) find(ctx context.Context, id ref) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// finalStatus is how a deleted pod ended.
+// finalStatus returns the status of a deleted pod.
 func (r *Runtime) finalStatus(id ref) workspaces.Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -244,13 +239,13 @@ func (r *Runtime) finalStatus(id ref) workspaces.Status {
 	return workspaces.Status{Phase: workspaces.PhaseExited, ExitCode: -1, Message: models.Say("Jupyter is no longer running")}
 }
 
-// Stop asks a workspace to end; see [workspaces.Runtime]. The node ends by
-// force what outlives its grace; when that is over and the pod is still there,
-// Stop asks again with almost none.
+// Stop deletes the pod of a workspace; see [workspaces.Runtime]. The node kills
+// what exceeds the grace period; if the pod exists after that, Stop deletes it
+// again with a grace period of one second.
 //
-// It never removes the record of a pod that may still run: on a node that
-// does not answer, the workspace ends when the node is back, or has been
-// removed from the cluster or marked as out of service.
+// Stop never force-deletes a pod that may still run: on a node that does not
+// respond, the workspace ends when the node is back, or has been removed from the
+// cluster or marked as out of service.
 func (r *Runtime) Stop(ctx context.Context, state workspaces.State) error {
 	id, err := parseState(state)
 	if err != nil {
@@ -277,7 +272,7 @@ func (r *Runtime) Stop(ctx context.Context, state workspaces.State) error {
 	return refusal(fmt.Errorf("stop %s in %s: %w", id.Pod, id.Namespace, err))
 }
 
-// shouldDelete reports whether a pod is to be deleted now, and notes that it is.
+// shouldDelete reports whether a deletion is to be requested now, and records it.
 func (r *Runtime) shouldDelete(pod *corev1.Pod, options *metav1.DeleteOptions) bool {
 	now := r.now()
 	r.mu.Lock()
@@ -286,9 +281,8 @@ func (r *Runtime) shouldDelete(pod *corev1.Pod, options *metav1.DeleteOptions) b
 	switch {
 	case !asked && pod.DeletionTimestamp == nil:
 	case now.Sub(last) >= retryDeleteAfter && pod.DeletionTimestamp != nil && now.Sub(pod.DeletionTimestamp.Time) >= retryDeleteAfter:
-		little := int64(1) // 0 would drop the record of what may still run
-		options.GracePeriodSeconds = &little
-	case asked && pod.DeletionTimestamp == nil && now.Sub(last) >= retryDeleteAfter: // the first was lost
+		options.GracePeriodSeconds = new(int64(1)) // 0 would force the deletion
+	case asked && pod.DeletionTimestamp == nil && now.Sub(last) >= retryDeleteAfter: // the request was lost
 	default:
 		return false
 	}
@@ -296,7 +290,7 @@ func (r *Runtime) shouldDelete(pod *corev1.Pod, options *metav1.DeleteOptions) b
 	return true
 }
 
-// StateOf is the state of a start, whether or not there is a pod of it.
+// StateOf returns the state of a start; see [workspaces.Namer].
 func (r *Runtime) StateOf(project, workspace, generation int64) workspaces.State {
 	return r.config.ref(workspaces.Spec{Project: project, Workspace: workspace, Generation: generation}).state()
 }
@@ -307,8 +301,8 @@ func (r *Runtime) HasNode(name string) bool {
 	return err == nil
 }
 
-// List tells what runs, by its labels alone. Records of what has ended, and
-// that nobody has stopped in a while, it removes.
+// List returns the running workspaces. It deletes pods that ended long ago and were
+// not stopped.
 func (r *Runtime) List(ctx context.Context) ([]workspaces.Instance, error) {
 	pods, err := r.podLister.List(labels.Everything())
 	if err != nil {
@@ -329,14 +323,11 @@ func (r *Runtime) List(ctx context.Context) ([]workspaces.Instance, error) {
 			}
 		}
 	}
-	r.pods.retain(present) // what it drops can be read again
-	slices.SortFunc(all, func(a, b workspaces.Instance) int {
-		return cmp.Or(cmp.Compare(a.Workspace, b.Workspace), cmp.Compare(a.Generation, b.Generation))
-	})
+	r.pods.retain(present)
 	return all, nil
 }
 
-// abandoned reports whether a pod was seen to have ended long ago.
+// abandoned reports whether the end of a pod was observed long ago.
 func (r *Runtime) abandoned(pod *corev1.Pod) bool {
 	m, now := r.pods.entry(pod.UID), r.now()
 	m.mu.Lock()

@@ -13,25 +13,23 @@ import (
 	"weir/models"
 )
 
-// Audience is for whom the tokens of the agents' pods are made. The API server
-// takes no token with it, and [Runtime.NodeOf] none without it.
+// Audience is the audience of the tokens of the agents' pods. The API server rejects
+// tokens with it, and [Runtime.NodeOf] those without it.
 const Audience = "weir"
 
-// reviewTimeout is how long the cluster may take to judge a token.
+// reviewTimeout is the timeout of a token review.
 const reviewTimeout = 5 * time.Second
 
-// What the API server puts into the token of a pod, since Kubernetes 1.32 with
-// the node.
+// Claims of the token of a pod; the node is one since Kubernetes 1.32.
 const (
 	extraPod  = "authentication.kubernetes.io/pod-name"
 	extraNode = "authentication.kubernetes.io/node-name"
 )
 
-// NodeOf is the name of the node on which a pod runs that shows a token: of
-// this service account (namespace/name), for [Audience], bound to the pod. The
-// cluster itself judges it, so that a token ends with its pod. A token that is
-// something else is unauthenticated; where the cluster cannot be asked the
-// error is unavailable.
+// NodeOf returns the node of the pod to which a token is bound. The token must be of
+// this service account (namespace/name) and for [Audience]. The cluster reviews it,
+// so that it expires with its pod. Other tokens are errors of kind unauthenticated;
+// without a response of the cluster, the error is of kind unavailable.
 func (r *Runtime) NodeOf(ctx context.Context, account, token string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
@@ -43,7 +41,7 @@ func (r *Runtime) NodeOf(ctx context.Context, account, token string) (string, er
 	return nodeIn(answer.Status, account)
 }
 
-// nodeIn reads the node from what the cluster says of a token.
+// nodeIn returns the node in the cluster's review of a token.
 func nodeIn(s authenticationv1.TokenReviewStatus, account string) (string, error) {
 	switch {
 	case !s.Authenticated || !slices.Contains(s.Audiences, Audience):
@@ -66,7 +64,7 @@ func singleValue(values authenticationv1.ExtraValue) string {
 	return values[0]
 }
 
-// unauthenticated refuses a token; the cluster's reason is for the log.
+// unauthenticated returns the error of a token; the cluster's reason is for the log.
 func unauthenticated(reason string, why models.Text) error {
 	e := &models.Error{Kind: models.KindUnauthenticated, Message: why}
 	if reason != "" {

@@ -15,8 +15,8 @@ import (
 	"weir/workspaces"
 )
 
-// watch starts the informers of what this installation has in the cluster, and
-// returns when their first lists are complete.
+// watch starts the informers of the objects of this installation and of nodes, and
+// returns when their initial lists are complete.
 func (r *Runtime) watch(ctx context.Context) error {
 	r.factory = informers.NewSharedInformerFactoryWithOptions(r.watchClient, 0,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = r.config.selector() }),
@@ -52,7 +52,7 @@ func (r *Runtime) watch(ctx context.Context) error {
 	return nil
 }
 
-// dropManagedFields drops what nothing here reads, and is half of an object.
+// dropManagedFields removes the managed fields, about half of an object.
 func dropManagedFields(object any) (any, error) {
 	if m, err := meta.Accessor(object); err == nil {
 		m.SetManagedFields(nil)
@@ -60,7 +60,7 @@ func dropManagedFields(object any) (any, error) {
 	return object, nil
 }
 
-// podHandler signals the changes of a workspace, and keeps its last status.
+// podHandler reports changes of workspaces, and records the last status of a pod.
 func (r *Runtime) podHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) { r.notify(object) },
@@ -91,8 +91,8 @@ func (r *Runtime) notify(object any) {
 	}
 }
 
-// recordDeletion keeps the status of a deleted pod for a while, and nothing
-// else of it. One that was not stopped may only have lost its labels.
+// recordDeletion records the status of a deleted pod for forgetAfter. A pod that was
+// not stopped may only have lost its labels.
 func (r *Runtime) recordDeletion(pod *corev1.Pod, missed bool) {
 	id, ok := refOf(pod)
 	if !ok {
@@ -106,7 +106,7 @@ func (r *Runtime) recordDeletion(pod *corev1.Pod, missed bool) {
 	m.mu.Lock()
 	status.LogTail = m.logTail
 	m.mu.Unlock()
-	r.pods.forget(pod.UID)
+	r.pods.Delete(pod.UID)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := r.now()

@@ -18,35 +18,35 @@ import (
 	"weir/workspaces"
 )
 
-// maxProcesses bounds what one workspace may start.
+// maxProcesses is the maximum of processes and threads of a workspace.
 const maxProcesses = 1024
 
-// cgroup is where the system accounts for one workspace: a directory for each
-// controller, the same one for all under cgroup v2.
+// cgroup is the directory of a workspace by controller; under cgroup v2, it is the
+// same for all.
 type cgroup map[string]string
 
-// cgroupName gives an instance a name that no other run directory uses.
+// cgroupName returns a name that is unique across run directories.
 func cgroupName(dir string) string {
 	sum := sha256.Sum256([]byte(filepath.Dir(dir)))
 	return fmt.Sprintf("%x-%s", sum[:4], filepath.Base(dir))
 }
 
-// confine limits a process and all that it will start, where the system
-// permits, and says of each resource what came of it.
-func confine(name string, pid int, spec workspaces.Spec) (cgroup, []workspaces.Limit) {
+// confine limits a process and its descendants, and returns for each resource
+// whether the limit is enforced.
+func confine(name string, pid int, spec workspaces.Spec) (cgroup, []models.Limit) {
 	group := cgroup{}
 	mounts := cgroupMounts()
-	limit := func(controller string, wanted bool, how models.Text, values func(v2 bool) []setting) workspaces.Limit {
+	limit := func(controller string, wanted bool, how models.Text, values func(v2 bool) []setting) models.Limit {
 		if !wanted {
-			return workspaces.Limit{Resource: controller, How: models.Say("no limit set")}
+			return models.Limit{Resource: controller, How: models.Say("no limit set")}
 		}
 		err := group.limit(mounts, controller, name, pid, values)
 		if err != nil {
-			return workspaces.Limit{Resource: controller, How: plainReason(err)}
+			return models.Limit{Resource: controller, How: plainReason(err)}
 		}
-		return workspaces.Limit{Resource: controller, Enforced: true, How: how}
+		return models.Limit{Resource: controller, Enforced: true, How: how}
 	}
-	limits := []workspaces.Limit{
+	limits := []models.Limit{
 		limit("cpu", spec.CPU > 0, models.Say("%s CPU, enforced by the system (cgroup)", models.Quantity("cpu_milli", spec.CPU)), cpuSettings(spec.CPU)),
 		limit("memory", spec.Memory > 0, models.Say("%s, enforced by the system (cgroup)", models.FormatMiB(spec.Memory)), memorySettings(spec.Memory)),
 	}
@@ -54,7 +54,7 @@ func confine(name string, pid int, spec workspaces.Spec) (cgroup, []workspaces.L
 	return group, limits
 }
 
-// setting is one file of a cgroup and what is written to it.
+// setting is a file of a cgroup and its value.
 type setting struct {
 	file, value string
 	optional    bool // not every kernel has it
@@ -83,7 +83,8 @@ func memorySettings(mib int64) func(bool) []setting {
 	}
 }
 
-// limit makes the group under one controller, sets it and moves the process in.
+// limit creates the group under a controller, applies the settings and moves the
+// process into it.
 func (g cgroup) limit(mounts []cgroupMount, controller, name string, pid int, values func(bool) []setting) error {
 	dir, v2, err := makeGroup(mounts, controller, name)
 	if err != nil {
@@ -141,7 +142,7 @@ func cgroupMounts() []cgroupMount {
 	return mounts
 }
 
-// ownGroup is this process's group under cgroup v2.
+// ownGroup returns this process's group under cgroup v2.
 func ownGroup() string {
 	b, _ := os.ReadFile("/proc/self/cgroup")
 	for line := range strings.Lines(string(b)) {
@@ -154,9 +155,8 @@ func ownGroup() string {
 
 var errNoController = errors.New("the system has no cgroup controller for this resource")
 
-// makeGroup makes the group below the first place where that is possible: the
-// root of the hierarchy or, for a service that was given a part of it, beside
-// or below its own group.
+// makeGroup creates the group in the first possible place: the root of the hierarchy
+// or, for a service with a delegated part of it, beside or below its own group.
 func makeGroup(mounts []cgroupMount, controller, name string) (dir string, v2 bool, err error) {
 	i := slices.IndexFunc(mounts, func(m cgroupMount) bool { return slices.Contains(m.controllers, controller) })
 	if i < 0 {
@@ -197,7 +197,7 @@ func (m cgroupMount) makeBelow(base, dir, controller string) error {
 	return nil
 }
 
-// enable hands a controller of cgroup v2 down to a group's children.
+// enable delegates a controller of cgroup v2 to a group's children.
 func enable(dir, controller string) error {
 	file := filepath.Join(dir, "cgroup.subtree_control")
 	b, err := os.ReadFile(file)
@@ -207,7 +207,7 @@ func enable(dir, controller string) error {
 	return writeFile(file, "+"+controller)
 }
 
-// plainReason says why a limit could not be set.
+// plainReason describes why a limit could not be set.
 func plainReason(err error) models.Text {
 	switch {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.EROFS):
@@ -220,7 +220,7 @@ func plainReason(err error) models.Text {
 	return models.Say("the system reported an error: %s", err.Error())
 }
 
-// outOfMemory counts the processes killed for exceeding the memory limit.
+// outOfMemory returns the number of processes killed for exceeding the memory limit.
 func (g cgroup) outOfMemory() int {
 	dir := g["memory"]
 	if dir == "" {
@@ -238,7 +238,7 @@ func (g cgroup) outOfMemory() int {
 	return 0
 }
 
-// remove deletes the group; that fails while a process of it still ends.
+// remove deletes the group. It fails while a process of it still exits.
 func (g cgroup) remove() error {
 	for _, dir := range g {
 		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// available finds bubblewrap and runs one empty sandbox, because only that
-// reports whether the kernel and its policies permit it.
+// available finds bubblewrap and runs an empty sandbox, to check that the kernel and
+// its policies allow it.
 func available(user identity) (bubblewrap, error) {
 	path, err := exec.LookPath("bwrap")
 	if err != nil {
@@ -29,9 +29,8 @@ func available(user identity) (bubblewrap, error) {
 	return tool, fmt.Errorf("bubblewrap cannot make a sandbox here: %s%s", firstLine(out, err), usernsHint())
 }
 
-// runOnce runs a command in an otherwise empty sandbox and returns what it
-// printed. A command that takes too long is ended from inside: bubblewrap's
-// own end would not end it.
+// runOnce runs a command in an otherwise empty sandbox and returns its output. The
+// timeout runs inside, because killing bubblewrap would not kill the command.
 func runOnce(tool bubblewrap, user identity, prepare func(*sandbox), argv ...string) ([]byte, error) {
 	s := newSandbox(tool, user)
 	defer s.close()
@@ -76,7 +75,7 @@ func firstLine(out []byte, err error) string {
 	return line
 }
 
-// usernsHint names the setting that forbids user namespaces, if one does.
+// usernsHint returns the setting that forbids user namespaces, if there is one.
 func usernsHint() string {
 	for _, s := range []struct{ file, forbids, set string }{
 		{"/proc/sys/kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"},

@@ -1,36 +1,32 @@
 package local
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"weir/models"
-	"weir/workspaces"
 )
 
-// interfaces are the notebook programs that are looked for, best first.
+// interfaces are the supported notebook programs, best first.
 var interfaces = []struct{ program, distribution, name, path string }{
 	{"jupyter-lab", "jupyterlab", "JupyterLab", "/lab"},
 	{"jupyter-notebook", "notebook", "Jupyter Notebook", "/tree"},
 }
 
-// Discover finds the notebook installations of this machine and asks each for
-// its versions, inside a sandbox as that user: what works there will work.
-func Discover(ctx context.Context, uid uint32) []workspaces.Discovered {
+// Discover returns the notebook installations of this machine. Their versions are
+// determined in a sandbox of the user, as a workspace would run.
+func Discover(ctx context.Context, uid uint32) []models.Environment {
 	user := identity{uid: uid, gid: uid, drop: os.Geteuid() == 0}
 	tool, problem := available(user)
-	var found []workspaces.Discovered
+	var found []models.Environment
 	seen := map[string]bool{}
-	answers := map[string]*python{}
+	reported := map[string]*python{}
 	for _, kind := range interfaces {
 		for _, dir := range programDirs() {
 			script := filepath.Join(dir, kind.program)
@@ -38,10 +34,10 @@ func Discover(ctx context.Context, uid uint32) []workspaces.Discovered {
 				continue
 			}
 			interpreter := interpreterOf(script)
-			p := answers[interpreter]
+			p := reported[interpreter]
 			if p == nil {
 				p = queryPython(tool, user, script, interpreter, problem)
-				answers[interpreter] = p
+				reported[interpreter] = p
 			}
 			installation := p.Prefix
 			if installation == "" {
@@ -58,7 +54,7 @@ func Discover(ctx context.Context, uid uint32) []workspaces.Discovered {
 	return found
 }
 
-// python is what an interpreter said of itself.
+// python is what an interpreter reported.
 type python struct {
 	Prefix   string            `json:"prefix"`
 	Version  string            `json:"version"`
@@ -103,9 +99,9 @@ func queryPython(tool bubblewrap, user identity, script, interpreter string, pro
 	return p
 }
 
-func (p *python) describe(id, script, distribution, name, path string) workspaces.Discovered {
-	d := workspaces.Discovered{
-		Key: id, Language: "python", LanguageVersion: p.Version, Versions: p.Versions,
+func (p *python) describe(id, script, distribution, name, path string) models.Environment {
+	d := models.Environment{
+		DiscoveredKey: &id, Language: "python", LanguageVersion: p.Version, Versions: p.Versions,
 		Command: []string{script}, DefaultPath: path, Unavailable: p.problem,
 	}
 	d.Name = fmt.Sprintf("%s in %s", name, filepath.Dir(script))
@@ -129,7 +125,7 @@ func minor(version string) string {
 	return strings.Join(parts[:min(2, len(parts))], ".")
 }
 
-// programDirs lists, without repetition, where installations keep programs.
+// programDirs returns the distinct directories that may contain programs.
 func programDirs() []string {
 	patterns := append(filepath.SplitList(os.Getenv("PATH")), "/usr/bin", "/usr/local/bin", "/opt/*/bin", "/opt/*/envs/*/bin")
 	if home, err := os.UserHomeDir(); err == nil {
@@ -154,70 +150,4 @@ func programDirs() []string {
 func executable(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
-}
-
-// longShebang is how pip writes an interpreter that a shebang cannot hold.
-var longShebang = regexp.MustCompile(`^'''exec' "?([^"']+?)"? "\$0"`)
-
-// interpreterOf reads which interpreter a script names; "" when none.
-func interpreterOf(script string) string {
-	f, err := os.Open(script)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Scan()
-	shebang, ok := strings.CutPrefix(lines.Text(), "#!")
-	fields := strings.Fields(shebang)
-	if !ok || len(fields) == 0 {
-		return ""
-	}
-	switch filepath.Base(fields[0]) {
-	case "env":
-		path, _ := exec.LookPath(fields[len(fields)-1])
-		return path
-	case "sh":
-		lines.Scan()
-		if m := longShebang.FindStringSubmatch(lines.Text()); m != nil {
-			return m[1]
-		}
-	}
-	return fields[0]
-}
-
-// installationDirs lists the directories outside the system that a program
-// needs: its own installation, and that of its interpreter.
-func installationDirs(program string) []string {
-	var files []string
-	for _, f := range []string{program, interpreterOf(program)} {
-		if real, err := filepath.EvalSymlinks(f); err == nil && filepath.IsAbs(f) {
-			files = append(files, f, real)
-		}
-	}
-	var dirs []string
-	for _, f := range files {
-		dir := filepath.Dir(f)
-		if inSystem(dir) {
-			continue
-		}
-		if filepath.Base(dir) == "bin" {
-			dir = filepath.Dir(dir)
-		}
-		if dir != "/" && !slices.Contains(dirs, dir) {
-			dirs = append(dirs, dir)
-		}
-	}
-	slices.Sort(dirs) // outer ones first
-	return dirs
-}
-
-// inSystem reports whether the sandbox has a directory anyway.
-func inSystem(dir string) bool {
-	for _, system := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib64"} {
-		if dir == system || strings.HasPrefix(dir, system+"/") {
-			return true
-		}
-	}
-	return false
 }

@@ -4,17 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"weir/models"
 	"weir/workspaces"
 )
 
-// showGPUs shows a workspace the devices of its shares and no other, and the
-// MPS daemons that serve them. A simulated device has nothing to show.
+// showGPUs binds the devices of the shares and no others, and the directories of
+// the MPS daemons that serve them. Simulated devices have no files.
 func (r *Runtime) showGPUs(ctx context.Context, s *sandbox, gpus []workspaces.GPU) {
 	inUse, served := false, false
 	for i, g := range gpus {
@@ -50,21 +48,21 @@ func (r *Runtime) deviceFiles(ctx context.Context, g workspaces.GPU) ([]string, 
 	if g.Enforcement != models.EnforcedMIG {
 		return []string{fmt.Sprintf("/dev/nvidia%d", g.Minor)}, nil
 	}
-	if r.files == nil {
+	if r.config.Files == nil {
 		return nil, errors.New("this machine's runtime cannot show MIG instances")
 	}
-	return r.files(ctx, g.UUID)
+	return r.config.Files(ctx, g.UUID)
 }
 
-// showMPS shows the pipes of the daemon that serves a share. What the daemon
-// and its clients write to /dev/shm they must both see: the first daemon's
-// stands in for the workspace's own, and is common to all that it serves.
+// showMPS binds the pipes of the daemon that serves a share. A daemon and its
+// clients must share /dev/shm, so that of the first daemon replaces the
+// workspace's own.
 func (r *Runtime) showMPS(s *sandbox, place int, g workspaces.GPU, first bool) {
-	if r.mpsDir == "" {
+	if r.config.MPSDir == "" {
 		s.fail(errors.New("this machine's runtime has no directory for MPS"))
 		return
 	}
-	base := filepath.Join(r.mpsDir, g.UUID)
+	base := filepath.Join(r.config.MPSDir, g.UUID)
 	if _, err := os.Stat(filepath.Join(base, "pipe")); err != nil {
 		s.fail(fmt.Errorf("MPS does not run for the GPU %s: %w", g.UUID, err))
 		return
@@ -73,32 +71,4 @@ func (r *Runtime) showMPS(s *sandbox, place int, g workspaces.GPU, first bool) {
 	if first {
 		s.bind(filepath.Join(base, "shm"), "/dev/shm", false)
 	}
-}
-
-// gpuLimit says how the shares are kept apart, claiming only what this
-// runtime itself does: it shows a workspace no device but its own. MPS limits
-// who wants to be limited, so it is not claimed.
-func gpuLimit(gpus []workspaces.GPU) []workspaces.Limit {
-	limits := map[string]workspaces.Limit{}
-	for _, g := range gpus {
-		limit := workspaces.Limit{Resource: "gpu"}
-		switch {
-		case g.Simulated:
-			limit.How = models.Say("the device is simulated")
-		case g.Enforcement == models.EnforcedExclusive:
-			limit.Enforced, limit.How = true, models.Say("the whole device; other workspaces cannot access it")
-		case g.Enforcement == models.EnforcedMIG:
-			limit.Enforced, limit.How = true, models.Say("a MIG instance isolated by the hardware; other workspaces cannot access it")
-		case g.Enforcement == models.EnforcedMPS:
-			limit.How = models.Say("MPS limits only programs that keep its environment variables")
-		default:
-			limit.How = models.Say("the device is shared with other workspaces; users must stay within their shares")
-		}
-		limits[limit.How.String()] = limit
-	}
-	var all []workspaces.Limit
-	for _, how := range slices.Sorted(maps.Keys(limits)) {
-		all = append(all, limits[how])
-	}
-	return all
 }

@@ -11,47 +11,20 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"weir/models"
 	"weir/workspaces"
 )
 
-// jupyterConfig suits the classic notebook and everything on jupyter_server;
-// what one of them does not know it ignores. The token is not in it: Jupyter
-// takes that from its environment.
-const jupyterConfig = `c = get_config()  # noqa
-for app in (c.NotebookApp, c.ServerApp):
-    app.sock = "` + innerRun + `/` + socketName + `"
-    app.base_url = "/"
-    app.open_browser = False
-    app.quit_button = False
-    app.allow_remote_access = True
-    app.allow_password_change = False
-    app.password_required = False
-c.PasswordIdentityProvider.allow_password_change = False
-c.KernelManager.transport = "ipc"
-c.LabApp.news_url = None
-c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"
-`
-
-// configNames are the names under which the programs look for it.
-var configNames = []string{"jupyter_notebook_config.py", "jupyter_server_config.py", "jupyter_lab_config.py"}
-
-// checkSpec refuses a spec that cannot be run as it is, and returns its command
-// with the program found.
+// checkSpec returns the command of a spec with the path of its program, or an error
+// for a spec that cannot be launched.
 func checkSpec(spec workspaces.Spec) ([]string, error) {
-	if spec.Workspace <= 0 || spec.Generation < 0 {
-		return nil, errors.New("a workspace needs a positive id and a generation")
-	}
-	if len(spec.Command) == 0 {
-		return nil, errors.New("the environment names no command to run")
+	if err := spec.Check(); err != nil {
+		return nil, err
 	}
 	for _, m := range spec.Mounts {
-		if err := checkTarget(m.Target); err != nil {
-			return nil, err
-		}
 		if !filepath.IsAbs(m.Source) {
 			return nil, fmt.Errorf("the source of %s is not an absolute path", m.Target)
 		}
@@ -63,30 +36,23 @@ func checkSpec(spec workspaces.Spec) ([]string, error) {
 	return append([]string{program}, spec.Command[1:]...), nil
 }
 
-// checkTarget keeps mounts away from what the sandbox itself is made of.
-func checkTarget(target string) error {
-	if !filepath.IsAbs(target) || filepath.Clean(target) != target || target == "/" {
-		return fmt.Errorf("%q is not a place for a mount", target)
-	}
-	top := strings.SplitN(target, "/", 3)[1]
-	if slices.Contains([]string{"bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "run", "sbin", "sys", "usr"}, top) {
-		return fmt.Errorf("%s belongs to the system and is not a place for a mount", target)
-	}
-	return nil
-}
-
-// sandboxFor describes the sandbox of one instance.
+// sandboxFor returns the sandbox of an instance.
 func (r *Runtime) sandboxFor(ctx context.Context, in *instance, spec workspaces.Spec) (*sandbox, error) {
 	program := spec.Command[0]
 	s := newSandbox(r.tool, r.user)
 	s.system(spec.Memory, max(spec.Shm, 64))
 	s.hostname(fmt.Sprintf("ws-%d", spec.Workspace))
 	r.showGPUs(ctx, s, spec.GPUs)
-	s.installation(program, r.dir)
-	s.mounts(spec.Mounts)
+	s.installation(program, r.config.Dir)
+	if !spec.MountsHome() {
+		s.tmpfs(innerHome, "0755", 0)
+	}
+	for _, m := range spec.SortedMounts() {
+		s.bind(m.Source, m.Target, m.ReadOnly)
+	}
 	s.bind(in.shared(), innerRun, false)
-	for _, name := range configNames {
-		s.data(innerEtc+"/jupyter/"+name, jupyterConfig)
+	for name, config := range workspaces.JupyterFiles(`sock = "` + innerRun + "/" + socketName + `"`) {
+		s.data(workspaces.JupyterDir+"/"+name, config)
 	}
 	env := environment(program, spec)
 	for _, name := range slices.Sorted(maps.Keys(env)) {
@@ -99,22 +65,8 @@ func (r *Runtime) sandboxFor(ctx context.Context, in *instance, spec workspaces.
 	return s, s.err
 }
 
-// mounts shows the shared directories, outer ones before those inside them.
-func (s *sandbox) mounts(mounts []workspaces.Mount) {
-	mounts = slices.SortedFunc(slices.Values(mounts), func(a, b workspaces.Mount) int {
-		return strings.Compare(a.Target, b.Target)
-	})
-	home := slices.ContainsFunc(mounts, func(m workspaces.Mount) bool { return m.Target == innerHome })
-	if !home {
-		s.tmpfs(innerHome, "0755", 0)
-	}
-	for _, m := range mounts {
-		s.bind(m.Source, m.Target, m.ReadOnly)
-	}
-}
-
-// environment is the spec's, over what every notebook needs, under what this
-// runtime decides.
+// environment returns the variables of the spec, with defaults below and those of
+// this runtime above them.
 func environment(program string, spec workspaces.Spec) map[string]string {
 	path := "/usr/local/bin:/usr/bin:/bin"
 	if dir := filepath.Dir(program); dir != "/usr/bin" {
@@ -123,25 +75,19 @@ func environment(program string, spec workspaces.Spec) map[string]string {
 	env := map[string]string{
 		"PATH": path,
 		"LANG": "C.UTF-8",
-		// The system is read-only inside: pip can only write to the home.
+		// The root is read-only: pip can only write to the home.
 		"PIP_BREAK_SYSTEM_PACKAGES": "1",
 	}
 	maps.Copy(env, spec.Env)
-	maps.Copy(env, map[string]string{
-		"HOME": innerHome, "USER": innerUser, "LOGNAME": innerUser, "NB_USER": innerUser,
-		"SHELL":               "/bin/bash",
-		"XDG_RUNTIME_DIR":     innerXDG,
-		"JUPYTER_RUNTIME_DIR": innerXDG + "/jupyter",
-		"JUPYTER_CONFIG_PATH": strings.TrimSuffix(innerEtc+"/jupyter:"+env["JUPYTER_CONFIG_PATH"], ":"),
-		"JUPYTER_TOKEN":       spec.Token,
-	})
+	maps.Copy(env, workspaces.NotebookEnvironment(spec, innerXDG))
+	maps.Copy(env, map[string]string{"SHELL": "/bin/bash", "JUPYTER_TOKEN": spec.Token})
 	maps.Copy(env, workspaces.GPUEnvironment(spec.GPUs))
 	return env
 }
 
-// ready reports whether the notebook has answered. The first time it does, its
-// socket is linked to where the sandbox cannot reach: what is dialled later
-// is that very socket, whatever the sandbox puts in its place.
+// ready reports whether the notebook has responded. Its socket is then linked
+// outside of the sandbox: later connections use that socket even if the sandbox
+// replaces its own.
 func (r *Runtime) ready(ctx context.Context, in *instance) bool {
 	if isSocket(in.socket()) {
 		return true
@@ -163,7 +109,7 @@ func (r *Runtime) ready(ctx context.Context, in *instance) bool {
 	}
 	err = unix.Linkat(unix.AT_FDCWD, self, unix.AT_FDCWD, in.socket(), unix.AT_SYMLINK_FOLLOW)
 	if err != nil && !errors.Is(err, unix.EEXIST) {
-		r.log.Error("cannot keep the notebook's socket", "workspace", in.Workspace, "error", err)
+		r.config.Logger.Error("cannot keep the notebook's socket", "workspace", in.Workspace, "error", err)
 		return false
 	}
 	return true
@@ -174,7 +120,7 @@ func isSocket(path string) bool {
 	return err == nil && info.Mode().Type() == os.ModeSocket
 }
 
-// answers asks a notebook whether it is up.
+// answers reports whether a notebook responds to its status request.
 func answers(ctx context.Context, socket, token string) bool {
 	client := http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -199,14 +145,14 @@ func answers(ctx context.Context, socket, token string) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// maxSocketPath is what fits into a socket address.
+// maxSocketPath is the maximum length of a path in a socket address.
 const maxSocketPath = 107
 
-// endpoint is where this process dials the notebook.
-func (r *Runtime) endpoint(in *instance) workspaces.Endpoint {
+// endpoint returns the address of the notebook for this process.
+func (r *Runtime) endpoint(in *instance) models.Endpoint {
 	address := in.socket()
 	if len(address) > maxSocketPath {
 		address = fmt.Sprintf("/proc/self/fd/%d/%s/%s", r.root.Fd(), filepath.Base(in.dir), socketName)
 	}
-	return workspaces.Endpoint{Network: "unix", Address: address}
+	return models.Endpoint{Network: "unix", Address: address}
 }

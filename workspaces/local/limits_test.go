@@ -6,10 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"weir/models"
 	"weir/workspaces"
 )
 
-func limitOf(t *testing.T, s workspaces.Status, resource string) workspaces.Limit {
+func limitOf(t *testing.T, s workspaces.Status, resource string) models.Limit {
 	t.Helper()
 	for _, l := range s.Limits {
 		if l.Resource == resource {
@@ -17,7 +18,7 @@ func limitOf(t *testing.T, s workspaces.Status, resource string) workspaces.Limi
 		}
 	}
 	t.Fatalf("nothing is said of %s: %+v", resource, s.Limits)
-	return workspaces.Limit{}
+	return models.Limit{}
 }
 
 func TestMemoryLimit(t *testing.T) {
@@ -125,7 +126,7 @@ func TestLogStaysBounded(t *testing.T) {
 	if err != nil || info.Size() > logKeep+1024 {
 		t.Errorf("the log has %d bytes, %v", info.Size(), err)
 	}
-	if len(s.LogTail) > logTail || !strings.HasSuffix(s.LogTail, "x\nlast\n") {
+	if len(s.LogTail) > workspaces.MaxLogTail || !strings.HasSuffix(s.LogTail, "x\nlast\n") {
 		t.Errorf("the tail has %d bytes and ends with %q", len(s.LogTail), s.LogTail[max(0, len(s.LogTail)-20):])
 	}
 }
@@ -139,10 +140,10 @@ func TestDiscover(t *testing.T) {
 	usable := 0
 	for _, d := range all {
 		t.Logf("%+v", d)
-		if keys[d.Key] || d.Name == "" || len(d.Command) == 0 || d.DefaultPath == "" {
+		if keys[*d.DiscoveredKey] || d.Name == "" || len(d.Command) == 0 || d.DefaultPath == "" {
 			t.Errorf("incomplete or twice: %+v", d)
 		}
-		keys[d.Key] = true
+		keys[*d.DiscoveredKey] = true
 		if d.Unavailable.Empty() {
 			usable++
 			if d.Versions["ipykernel"] == "" || !strings.HasPrefix(d.LanguageVersion, "3.") {

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -13,10 +12,10 @@ import (
 	"weir/workspaces"
 )
 
-// probeTimeout bounds how long a Poll waits for a notebook that is starting.
+// probeTimeout is how long Poll waits for the response of a starting notebook.
 const probeTimeout = 300 * time.Millisecond
 
-// Poll returns the status of a workspace; see workspaces.Runtime.
+// Poll returns the status of a workspace; see [workspaces.Runtime].
 func (r *Runtime) Poll(ctx context.Context, state workspaces.State) (workspaces.Status, error) {
 	in, err := r.parseState(state)
 	if err != nil {
@@ -29,7 +28,7 @@ func (r *Runtime) Poll(ctx context.Context, state workspaces.State) (workspaces.
 	r.watch(in, nil)
 	r.mu.Unlock()
 	if err := in.trimLog(); err != nil && !os.IsNotExist(err) {
-		r.log.Warn("cannot shorten a notebook's log", "workspace", in.Workspace, "error", err)
+		r.config.Logger.Warn("cannot shorten a notebook's log", "workspace", in.Workspace, "error", err)
 	}
 	status := workspaces.Status{LogTail: in.tail(), Limits: in.Limits}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
@@ -57,7 +56,7 @@ func (in *instance) progress() (workspaces.Stage, int, models.Text) {
 	return workspaces.StageLaunching, 10, models.Say("Creating the sandbox")
 }
 
-// exitStatus is the status of a workspace that has ended.
+// exitStatus returns the status of a workspace that has ended.
 func (r *Runtime) exitStatus(in *instance) workspaces.Status {
 	status := workspaces.Status{Phase: workspaces.PhaseExited, ExitCode: -1, LogTail: in.tail(), Limits: in.Limits}
 	if code := in.sandboxStatus().ExitCode; code != nil {
@@ -68,25 +67,20 @@ func (r *Runtime) exitStatus(in *instance) workspaces.Status {
 }
 
 func exitMessage(code int, outOfMemory bool, mib int64) models.Text {
-	const signalled = 128 // a shell's convention, and bubblewrap's
-	killed := signalled + int(syscall.SIGKILL)
 	switch {
-	case outOfMemory && code == killed:
+	case outOfMemory && code == 128+int(syscall.SIGKILL):
 		return models.Say("Jupyter was killed: memory limit of %s exceeded", models.FormatMiB(mib))
 	case code < 0:
 		return models.Say("Jupyter is no longer running")
 	}
-	message := models.Say("Jupyter exited with code %d", code)
-	if code > signalled && code <= signalled+64 {
-		message = models.Say("Jupyter was killed by signal %d", code-signalled)
-	}
+	message := workspaces.ExitMessage(code)
 	if outOfMemory {
 		message = models.Say("%s; a process was killed: memory limit of %s exceeded", message, models.FormatMiB(mib))
 	}
 	return message
 }
 
-// Stop asks a workspace to end; see workspaces.Runtime.
+// Stop terminates a workspace; see [workspaces.Runtime].
 func (r *Runtime) Stop(_ context.Context, state workspaces.State) error {
 	in, err := r.parseState(state)
 	if err != nil {
@@ -99,9 +93,9 @@ func (r *Runtime) Stop(_ context.Context, state workspaces.State) error {
 		return r.remove(in)
 	}
 	r.watch(in, nil)
-	first, asked := r.stopping[in.key()]
-	switch now := r.now(); {
-	case !asked:
+	first, stopping := r.stopping[in.key()]
+	switch now := r.config.Clock(); {
+	case !stopping:
 		r.stopping[in.key()] = now
 		if !in.terminate() {
 			in.kill()
@@ -112,9 +106,9 @@ func (r *Runtime) Stop(_ context.Context, state workspaces.State) error {
 	return nil
 }
 
-// List tells what runs, whether or not its directory still does.
+// List returns all running workspaces, also those whose directory was removed.
 func (r *Runtime) List(context.Context) ([]workspaces.Instance, error) {
-	r.mu.Lock() // a start is seen as a whole or not at all
+	r.mu.Lock() // not during a start
 	defer r.mu.Unlock()
 	found := map[key]*instance{}
 	for _, k := range r.directories() {
@@ -122,13 +116,12 @@ func (r *Runtime) List(context.Context) ([]workspaces.Instance, error) {
 			found[k] = in
 		}
 	}
-	for dir, pids := range markedAll(r.dir) {
+	for dir, pids := range markedAll(r.config.Dir) {
 		k, ok := parseDirectory(filepath.Base(dir))
 		if !ok || found[k] != nil {
 			continue
 		}
-		in, err := orphan(dir, k, pids)
-		if err == nil {
+		if in, err := orphan(dir, k, pids); err == nil {
 			found[k] = in
 		}
 	}
@@ -136,13 +129,11 @@ func (r *Runtime) List(context.Context) ([]workspaces.Instance, error) {
 	for k, in := range found {
 		all = append(all, workspaces.Instance{Workspace: k.workspace, Generation: k.generation, State: in.state()})
 	}
-	slices.SortFunc(all, func(a, b workspaces.Instance) int {
-		return cmp.Or(cmp.Compare(a.Workspace, b.Workspace), cmp.Compare(a.Generation, b.Generation))
-	})
 	return all, nil
 }
 
-// orphan describes processes whose record is lost, so that they can be stopped.
+// orphan returns an instance for processes without a record, so that they can be
+// stopped.
 func orphan(dir string, k key, pids []int) (*instance, error) {
 	p, err := readProcess(slices.Min(pids))
 	if err != nil {

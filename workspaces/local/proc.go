@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process is a process as /proc tells it.
+// process is the state of a process in /proc.
 type process struct {
 	pid     int
 	dead    bool // a zombie, or gone
@@ -28,7 +28,7 @@ func readProcess(pid int) (process, error) {
 	if err != nil {
 		return process{}, err
 	}
-	// The name, in parentheses, may hold anything; fields are counted after it.
+	// The name, in parentheses, may contain spaces; fields are counted after it.
 	fields := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
 	if len(fields) < 20 {
 		return process{}, fmt.Errorf("process %d: unreadable stat", pid)
@@ -37,14 +37,14 @@ func readProcess(pid int) (process, error) {
 	return process{pid: pid, dead: strings.Contains("ZX", fields[0]), started: started}, err
 }
 
-// bootID names this boot: process numbers of another one mean nothing.
+// bootID identifies this boot, because PIDs are only valid within one.
 var bootID = sync.OnceValue(func() string {
 	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(b))
 })
 
-// outerAlive reports whether the process that was started still runs: the
-// waiting wrapper, and later bubblewrap outside the sandbox.
+// outerAlive reports whether the started process runs: the waiting wrapper, and
+// later bubblewrap outside the sandbox.
 func (in *instance) outerAlive() bool {
 	if in.Boot != bootID() {
 		return false
@@ -53,8 +53,8 @@ func (in *instance) outerAlive() bool {
 	return err == nil && !p.dead && p.started == in.Started
 }
 
-// innerAlive reports whether pid 1 of the sandbox still runs. It is known by
-// its namespace, which, unlike a command line, nothing inside can change.
+// innerAlive reports whether pid 1 of the sandbox runs. It is identified by its
+// namespace, which, unlike a command line, nothing inside can change.
 func (in *instance) innerAlive(rep bwrapStatus) bool {
 	if rep.Child == 0 || in.Boot != bootID() {
 		return false
@@ -68,37 +68,36 @@ func (in *instance) innerAlive(rep bwrapStatus) bool {
 	return err == nil && ns.Ino == rep.PIDNamespace
 }
 
-// exited reports whether nothing of the instance is left.
+// exited reports whether no process of the instance runs.
 func (in *instance) exited() bool {
 	if in.PID != 0 && in.outerAlive() {
 		return false
 	}
 	rep := in.sandboxStatus()
 	if rep.Child == 0 || in.Boot == "" {
-		// Bubblewrap may have been killed before it wrote down its child, or
-		// a server before it had written the record.
+		// Bubblewrap may have been killed before it wrote its status, or a
+		// server before it wrote the record.
 		return len(marked(in.dir)) == 0
 	}
 	return !in.innerAlive(rep)
 }
 
-// kill ends the sandbox by force: with its pid 1 ends everything inside.
+// kill kills the sandbox: when its pid 1 exits, everything inside is killed.
 func (in *instance) kill() {
-	rep := in.sandboxStatus()
-	signalIf(rep.Child, unix.SIGKILL, func() bool { return in.innerAlive(rep) })
+	in.killInner(in.sandboxStatus())
 	signalIf(in.PID, unix.SIGKILL, in.outerAlive)
 	for _, pid := range marked(in.dir) {
 		signalIf(pid, unix.SIGKILL, func() bool { return markerOf(pid) == in.dir })
 	}
 }
 
-// killInner ends what a notebook that has exited left behind in its sandbox.
+// killInner kills what an exited notebook has left in its sandbox.
 func (in *instance) killInner(rep bwrapStatus) {
 	signalIf(rep.Child, unix.SIGKILL, func() bool { return in.innerAlive(rep) })
 }
 
-// terminate asks the notebook to end. Bubblewrap's pid 1 forwards no signals,
-// so its children get them. It reports whether there was anyone to ask.
+// terminate sends SIGTERM to the children of bubblewrap's pid 1, which forwards no
+// signals. It reports whether there was any.
 func (in *instance) terminate() bool {
 	rep := in.sandboxStatus()
 	if rep.ExitCode != nil || !in.innerAlive(rep) {
@@ -122,8 +121,8 @@ func childrenOf(pid int) []int {
 	return pids
 }
 
-// signalIf signals a process that is still the one meant. The handle is taken
-// before the check, so that a number given to another in between is harmless.
+// signalIf signals a process if same confirms its identity. The pidfd is opened
+// before the check, so that reuse of the PID in between is harmless.
 func signalIf(pid int, sig unix.Signal, same func() bool) {
 	if pid <= 1 {
 		return
@@ -138,7 +137,7 @@ func signalIf(pid int, sig unix.Signal, same func() bool) {
 	}
 }
 
-// awaitExit waits until a process, child of ours or not, has ended.
+// awaitExit waits until a process, also one that is not a child, has exited.
 func awaitExit(ctx context.Context, pid int, same func() bool) error {
 	if pid <= 1 {
 		return nil
@@ -161,20 +160,20 @@ func awaitExit(ctx context.Context, pid int, same func() bool) error {
 	if err != nil {
 		return err
 	}
-	// The runtime's poller waits; no thread is held.
+	// The runtime's poller waits, without a thread.
 	return conn.Read(func(fd uintptr) bool {
 		n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
 		return n > 0
 	})
 }
 
-// markerName is the variable by which a sandbox's processes are found again;
-// its value, the instance's directory, stands in bubblewrap's command line.
+// markerName is the variable that identifies the processes of a sandbox: its value,
+// the instance's directory, is in bubblewrap's command line.
 const markerName = "WEIR_INSTANCE"
 
-// markerOf returns the directory of the instance that a process belongs to as
-// wrapper, outer bubblewrap or pid 1 of the sandbox. Processes deeper inside
-// are not asked: what stands in their command line is the user's.
+// markerOf returns the directory of the instance of which a process is the wrapper,
+// the outer bubblewrap or pid 1 of the sandbox. Processes deeper inside do not
+// count, because their command lines are the user's.
 func markerOf(pid int) string {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {
@@ -188,8 +187,8 @@ func markerOf(pid int) string {
 	return args[i+1]
 }
 
-// inOwnNamespace reports whether a process is in our own pid namespace, or the first
-// of one directly below.
+// inOwnNamespace reports whether a process is in the PID namespace of this process,
+// or the first of one directly below.
 func inOwnNamespace(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -7,25 +7,25 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
+	"weir/models"
 	"weir/workspaces"
 )
 
-// key names one start of one workspace.
+// key identifies one start of one workspace.
 type key struct{ workspace, generation int64 }
 
-// record is what is written down of an instance before it runs. It is also
-// the State that callers persist, so it holds no secret.
+// record is written before an instance runs. It is also the State that callers
+// persist, so it contains no secret.
 type record struct {
-	Workspace  int64              `json:"workspace"`
-	Generation int64              `json:"generation"`
-	PID        int                `json:"pid"`     // the outer bubblewrap
-	Started    uint64             `json:"started"` // in ticks since boot: with PID and Boot it names one process for ever
-	Boot       string             `json:"boot"`
-	Cgroup     cgroup             `json:"cgroup"`
-	MemoryMiB  int64              `json:"memory_mib"`
-	Limits     []workspaces.Limit `json:"limits"`
+	Workspace  int64          `json:"workspace"`
+	Generation int64          `json:"generation"`
+	PID        int            `json:"pid"`     // the outer bubblewrap
+	Started    uint64         `json:"started"` // in ticks since boot; with PID and Boot it identifies a process
+	Boot       string         `json:"boot"`
+	Cgroup     cgroup         `json:"cgroup"`
+	MemoryMiB  int64          `json:"memory_mib"`
+	Limits     []models.Limit `json:"limits"`
 }
 
 // instance is one start of a workspace and its directory:
@@ -33,9 +33,9 @@ type record struct {
 //	state       the record
 //	token       the notebook's secret
 //	log         what the notebook printed
-//	status      what bubblewrap says: the inner pid, later the exit code
-//	jupyter.sock  a hard link to the notebook's socket, made when it answered
-//	shared/     the only part that the sandbox sees, as /run/weir
+//	status      bubblewrap's JSON status: the inner pid, later the exit code
+//	jupyter.sock  a hard link to the notebook's socket; see ready
+//	shared/     the only part in the sandbox, as /run/weir
 type instance struct {
 	record
 	dir string
@@ -57,7 +57,7 @@ func (in *instance) state() workspaces.State {
 	return b
 }
 
-// save writes the record so that a reader sees all of it or nothing.
+// save writes the record atomically.
 func (in *instance) save() error {
 	tmp := in.stateFile() + ".new"
 	if err := os.WriteFile(tmp, in.state(), 0o600); err != nil {
@@ -69,21 +69,21 @@ func (in *instance) save() error {
 const directoryFormat = "ws-%d-%d"
 
 func (r *Runtime) path(k key) string {
-	return filepath.Join(r.dir, fmt.Sprintf(directoryFormat, k.workspace, k.generation))
+	return filepath.Join(r.config.Dir, fmt.Sprintf(directoryFormat, k.workspace, k.generation))
 }
 
-// parseDirectory reads the name that path gave.
+// parseDirectory parses the name of a directory of path.
 func parseDirectory(name string) (key, bool) {
 	var k key
 	n, err := fmt.Sscanf(name, directoryFormat, &k.workspace, &k.generation)
 	return k, err == nil && n == 2 && name == fmt.Sprintf(directoryFormat, k.workspace, k.generation)
 }
 
-// directories lists every start that has left a directory.
+// directories returns all starts that have a directory.
 func (r *Runtime) directories() []key {
-	entries, err := os.ReadDir(r.dir)
+	entries, err := os.ReadDir(r.config.Dir)
 	if err != nil {
-		r.log.Error("cannot read the run directory", "error", err)
+		r.config.Logger.Error("cannot read the run directory", "error", err)
 	}
 	var keys []key
 	for _, e := range entries {
@@ -94,7 +94,7 @@ func (r *Runtime) directories() []key {
 	return keys
 }
 
-// load reads the record of one start.
+// load reads the record of a start.
 func (r *Runtime) load(k key) (*instance, error) {
 	in := &instance{dir: r.path(k)}
 	b, err := os.ReadFile(in.stateFile())
@@ -104,7 +104,7 @@ func (r *Runtime) load(k key) (*instance, error) {
 	return in, json.Unmarshal(b, &in.record)
 }
 
-// parseState reads a State that this or an earlier Runtime returned.
+// parseState parses a State that this or an earlier Runtime returned.
 func (r *Runtime) parseState(state workspaces.State) (*instance, error) {
 	in := &instance{}
 	if err := json.Unmarshal(state, &in.record); err != nil {
@@ -117,24 +117,24 @@ func (r *Runtime) parseState(state workspaces.State) (*instance, error) {
 	return in, nil
 }
 
-// bwrapStatus is what bubblewrap wrote to its status file.
+// bwrapStatus is the contents of bubblewrap's status file.
 type bwrapStatus struct {
 	Child        int    `json:"child-pid"` // pid 1 of the sandbox, by its outer number
 	PIDNamespace uint64 `json:"pid-namespace"`
 	ExitCode     *int   `json:"exit-code"`
 }
 
-// sandboxStatus reads the status file: one JSON document after another, the last of
-// which may be half written.
+// sandboxStatus reads the status file: JSON documents, of which the last may be
+// incomplete.
 func (in *instance) sandboxStatus() bwrapStatus {
-	var rep bwrapStatus
+	var status bwrapStatus
 	b, _ := os.ReadFile(in.statusFile())
-	for dec := json.NewDecoder(bytes.NewReader(b)); dec.Decode(&rep) == nil; {
+	for dec := json.NewDecoder(bytes.NewReader(b)); dec.Decode(&status) == nil; {
 	}
-	return rep
+	return status
 }
 
-// writeExitCode writes down an exit code that bubblewrap could not.
+// writeExitCode records an exit code that bubblewrap could not write.
 func (in *instance) writeExitCode(code int) error {
 	f, err := os.OpenFile(in.statusFile(), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
@@ -151,31 +151,18 @@ func (in *instance) token() string {
 }
 
 const (
-	logLimit = 1 << 20  // a log longer than this is cut
-	logKeep  = 64 << 10 // to this
-	logTail  = 4 << 10
+	logLimit = 1 << 20  // size from which a log is truncated
+	logKeep  = 64 << 10 // size after that
 )
 
-// tail returns the end of the log without the token, whole lines if it can.
+// tail returns the end of the log with the token masked.
 func (in *instance) tail() string {
 	token := in.token()
-	b := readEnd(in.logFile(), logTail+len(token))
-	s := strings.ToValidUTF8(string(b), "\uFFFD")
-	if token != "" {
-		s = strings.ReplaceAll(s, token, "[token]")
-	}
-	if len(s) <= logTail {
-		return s
-	}
-	s = s[len(s)-logTail:]
-	if i := strings.IndexByte(s, '\n'); i >= 0 {
-		return s[i+1:]
-	}
-	return strings.ToValidUTF8(s, "")
+	return workspaces.LogTail(string(readEnd(in.logFile(), workspaces.MaxLogTail+len(token))), token)
 }
 
-// trimLog keeps the log bounded. The notebook appends, so cutting the file
-// under it is safe; lines printed at this very moment may be lost.
+// trimLog limits the size of the log. Truncation is safe because the notebook
+// appends; lines that it prints at the same time may be lost.
 func (in *instance) trimLog() error {
 	info, err := os.Stat(in.logFile())
 	if err != nil || info.Size() <= logLimit {

@@ -1,30 +1,35 @@
 package local
 
 import (
+	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"weir/workspaces"
 )
 
-// What the sandbox looks like from inside.
+// Names inside the sandbox.
 const (
-	innerUser  = "jovyan"
+	innerUser  = workspaces.NotebookUser
 	innerID    = "1000"
-	innerHome  = "/home/jovyan"
+	innerHome  = workspaces.NotebookHome
 	innerRun   = "/run/weir" // the instance's shared directory
 	innerXDG   = "/run/user" // private, in memory
-	innerEtc   = "/etc/weir"
 	socketName = "jupyter.sock"
 )
 
-// hostEtc are the parts of /etc that programs need and that hold no secret.
+// hostEtc are the parts of /etc that programs need and that contain no secrets.
 var hostEtc = []string{
 	"ssl/certs", "ssl/openssl.cnf", "pki/tls/certs", "pki/ca-trust", "ca-certificates", "crypto-policies",
 	"alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d",
@@ -34,27 +39,27 @@ var hostEtc = []string{
 	"pip.conf", "OpenCL", "vulkan", "glvnd", "bash.bashrc", "inputrc", "terminfo", "os-release",
 }
 
-// identity is who the sandbox is outside.
+// identity is the user of the sandbox on the host.
 type identity struct {
 	uid, gid uint32
-	drop     bool // we are root and must become it
+	drop     bool // this process is root and changes to it
 }
 
-// bubblewrap is the installed program and what it can do.
+// bubblewrap is the installed program and its features.
 type bubblewrap struct {
 	path          string
 	disableUserns bool
 }
 
-// sandbox collects the arguments of bubblewrap. Most of them are passed in a
-// file that only bubblewrap reads: a command line is public, and short.
+// sandbox collects the arguments of bubblewrap. Most of them are passed in a file,
+// because command lines are public and limited in length.
 type sandbox struct {
 	tool   bubblewrap
 	user   identity
 	args   []string
-	files  []*os.File // given to bubblewrap, from descriptor firstFile on
-	staged []string   // sources that are reached through the stage
-	err    error      // the first that happened
+	files  []*os.File // inherited by bubblewrap, from descriptor firstFile on
+	staged []string   // sources that are mounted through the stage
+	err    error      // the first one
 }
 
 // Descriptors that the started process inherits.
@@ -77,11 +82,7 @@ func newSandbox(tool bubblewrap, user identity) *sandbox {
 
 func (s *sandbox) add(args ...string) { s.args = append(s.args, args...) }
 
-func (s *sandbox) fail(err error) {
-	if s.err == nil {
-		s.err = err
-	}
-}
+func (s *sandbox) fail(err error) { s.err = cmp.Or(s.err, err) }
 
 func (s *sandbox) setenv(name, value string) {
 	if strings.ContainsRune(name+value, 0) || name == "" || strings.Contains(name, "=") {
@@ -91,7 +92,7 @@ func (s *sandbox) setenv(name, value string) {
 	s.add("--setenv", name, value)
 }
 
-// bind shows a file or directory of the host inside.
+// bind mounts a file or directory of the host.
 func (s *sandbox) bind(source, target string, readOnly bool) {
 	if strings.ContainsRune(source+target, 0) {
 		s.fail(fmt.Errorf("the path %q cannot be mounted", target))
@@ -108,7 +109,7 @@ func (s *sandbox) bind(source, target string, readOnly bool) {
 	s.add(option, source, target)
 }
 
-// data makes a read-only file inside.
+// data creates a read-only file in the sandbox.
 func (s *sandbox) data(target, content string) {
 	f, err := memoryFile(target, content)
 	if err != nil {
@@ -136,9 +137,9 @@ func memoryFile(name, content string) (*os.File, error) {
 	return f, nil
 }
 
-// system lays out an operating system: the host's programs read-only, the
-// needed parts of /etc, and everything else empty and private. tmpMiB bounds
-// /tmp when it is not zero, shmMiB /dev/shm.
+// system mounts an operating system: the host's programs read-only, the needed
+// parts of /etc, and everything else empty and private. tmpMiB and shmMiB limit
+// /tmp and /dev/shm unless they are 0.
 func (s *sandbox) system(tmpMiB, shmMiB int64) {
 	s.add("--ro-bind", "/usr", "/usr")
 	for _, dir := range []string{"bin", "sbin", "lib", "lib32", "lib64", "libx32"} {
@@ -167,15 +168,15 @@ func (s *sandbox) tmpfs(target, mode string, mib int64) {
 	s.add("--tmpfs", target)
 }
 
-// hostname names the sandbox, so that its name resolves without asking anyone.
+// hostname sets the host name of the sandbox, which resolves without DNS.
 func (s *sandbox) hostname(name string) {
 	s.add("--hostname", name)
 	hosts, _ := os.ReadFile("/etc/hosts")
 	s.data("/etc/hosts", fmt.Sprintf("%s\n127.0.1.1\t%s\n", strings.TrimRight(string(hosts), "\n"), name))
 }
 
-// installation shows, read-only, where a program outside /usr is installed,
-// and the interpreter that it names.
+// installation mounts read-only the installations of a program outside /usr and of
+// its interpreter.
 func (s *sandbox) installation(program, runDir string) {
 	for _, dir := range installationDirs(program) {
 		if rel, err := filepath.Rel(dir, runDir); err == nil && runDir != "" && !strings.HasPrefix(rel, "..") {
@@ -186,11 +187,74 @@ func (s *sandbox) installation(program, runDir string) {
 	}
 }
 
-// wrapper waits for one line on the gate. A server that dies before it has recorded
-// the process leaves an ended pipe, and the process ends without having run.
+// longShebang matches how pip writes an interpreter that is too long for a shebang.
+var longShebang = regexp.MustCompile(`^'''exec' "?([^"']+?)"? "\$0"`)
+
+// interpreterOf returns the interpreter of a script, or "".
+func interpreterOf(script string) string {
+	f, err := os.Open(script)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Scan()
+	shebang, ok := strings.CutPrefix(lines.Text(), "#!")
+	fields := strings.Fields(shebang)
+	if !ok || len(fields) == 0 {
+		return ""
+	}
+	switch filepath.Base(fields[0]) {
+	case "env":
+		path, _ := exec.LookPath(fields[len(fields)-1])
+		return path
+	case "sh":
+		lines.Scan()
+		if m := longShebang.FindStringSubmatch(lines.Text()); m != nil {
+			return m[1]
+		}
+	}
+	return fields[0]
+}
+
+// installationDirs returns the directories outside the system that a program needs:
+// its own installation, and that of its interpreter.
+func installationDirs(program string) []string {
+	var files []string
+	for _, f := range []string{program, interpreterOf(program)} {
+		if real, err := filepath.EvalSymlinks(f); err == nil && filepath.IsAbs(f) {
+			files = append(files, f, real)
+		}
+	}
+	var dirs []string
+	for _, f := range files {
+		dir := filepath.Dir(f)
+		if inSystem(dir) {
+			continue
+		}
+		if filepath.Base(dir) == "bin" {
+			dir = filepath.Dir(dir)
+		}
+		if dir != "/" && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	slices.Sort(dirs) // outer ones first
+	return dirs
+}
+
+// inSystem reports whether every sandbox contains a directory.
+func inSystem(dir string) bool {
+	return slices.ContainsFunc([]string{"/usr", "/bin", "/sbin", "/lib", "/lib64"}, func(system string) bool {
+		return dir == system || strings.HasPrefix(dir, system+"/")
+	})
+}
+
+// wrapper waits for one line on the gate. If the server dies before it has recorded
+// the process, the gate is closed and the wrapper exits without running anything.
 const wrapper = `read -r go <&3 || exit 1; exec 3<&-; exec "$@"`
 
-// command makes the process that is to become the sandbox. dir marks it.
+// command returns the process that becomes the sandbox. dir marks it; see markerName.
 func (s *sandbox) command(dir string, gate, status *os.File, argv []string) (*exec.Cmd, error) {
 	if s.err != nil {
 		return nil, s.err

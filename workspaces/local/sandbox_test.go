@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"weir/models"
 	"weir/workspaces"
 	"weir/workspaces/runtimetest"
 )
@@ -131,7 +132,7 @@ func TestFilesOfAnInstance(t *testing.T) {
 	if r.showGPUs(t.Context(), s, share); s.err == nil {
 		t.Error("an instance is shown without its files")
 	}
-	r.files = func(_ context.Context, uuid string) ([]string, error) {
+	r.config.Files = func(_ context.Context, uuid string) ([]string, error) {
 		if uuid != "MIG-a" {
 			return nil, errors.New("not here")
 		}
@@ -176,12 +177,12 @@ func TestMPSShareSeesItsDaemon(t *testing.T) {
 
 func TestGPULimitsClaimNoMoreThanIsDone(t *testing.T) {
 	for enforcement, want := range map[string]bool{"exclusive": true, "mig": true, "mps": false, "advisory": false} {
-		limits := gpuLimit([]workspaces.GPU{{Enforcement: enforcement}})
+		limits := workspaces.GPULimits([]workspaces.GPU{{Enforcement: enforcement}}, workspaces.GPU.Isolation)
 		if len(limits) != 1 || limits[0].Enforced != want || limits[0].How.Empty() {
 			t.Errorf("%s: %+v", enforcement, limits)
 		}
 	}
-	if limits := gpuLimit([]workspaces.GPU{{Enforcement: "exclusive", Simulated: true}}); limits[0].Enforced {
+	if limits := workspaces.GPULimits([]workspaces.GPU{{Enforcement: "exclusive", Simulated: true}}, workspaces.GPU.Isolation); limits[0].Enforced {
 		t.Errorf("simulated: %+v", limits)
 	}
 }
@@ -247,7 +248,7 @@ func TestClosedDirectory(t *testing.T) {
 	}
 	r := open(t, config(filepath.Join(data, "run")))
 	spec := scriptSpec(1, "echo here > ~/file; ls ~")
-	spec.Mounts = []workspaces.Mount{{Source: home, Target: innerHome}}
+	spec.Mounts = []models.Mount{{Source: home, Target: innerHome}}
 	if out := output(t, r, spec); out != "file\n" {
 		t.Errorf("printed %q", out)
 	}
@@ -288,13 +289,16 @@ func TestSocketOfTheHostIsNotDialled(t *testing.T) {
 }
 
 func TestMountsKeepAwayFromTheSystem(t *testing.T) {
+	withMount := func(target string) workspaces.Spec {
+		return workspaces.Spec{Workspace: 1, Command: []string{"/bin/true"}, Mounts: []models.Mount{{Source: "/srv", Target: target}}}
+	}
 	for _, target := range []string{"", "/", "x", "/home/../etc", "/usr/lib", "/etc", "/run/weir", "/proc/1", "/home/"} {
-		if checkTarget(target) == nil {
+		if withMount(target).Check() == nil {
 			t.Errorf("%q was accepted", target)
 		}
 	}
 	for _, target := range []string{"/home/jovyan", "/notebook/1/project_model", "/public_dataset"} {
-		if err := checkTarget(target); err != nil {
+		if err := withMount(target).Check(); err != nil {
 			t.Errorf("%q: %v", target, err)
 		}
 	}

@@ -11,26 +11,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stageDir is where staged sources appear, in a mount namespace of their own.
+// stageDir contains the staged sources, in a mount namespace of their own.
 const stageDir = "/tmp"
 
 func stagePath(i int) string { return filepath.Join(stageDir, strconv.Itoa(i)) }
 
-// canStage reports whether this process may make mount namespaces. Root can, so
-// that the data directory need not be open to the sandbox's user; elsewhere
-// the sandbox runs as ourselves and reaches what we reach.
+// canStage reports whether this process can create mount namespaces. With the stage,
+// root need not open the data directory to the sandbox's user; without root, the
+// sandbox has the user of this process.
 var canStage = sync.OnceValue(func() bool {
 	return os.Geteuid() == 0 && onSpareThread(privateMounts) == nil
 })
 
-// onSpareThread runs f on a thread that ends afterwards, so that f may change
-// the thread's namespaces.
+// onSpareThread runs f on a thread that exits afterwards, so that f can change the
+// thread's namespaces.
 func onSpareThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
 		if unix.Gettid() == os.Getpid() {
-			// The first thread stands for the process in /proc: not this one.
+			// The main thread represents the process in /proc.
 			defer runtime.UnlockOSThread()
 			done <- onSpareThread(f)
 			return
@@ -40,8 +40,8 @@ func onSpareThread(f func() error) error {
 	return <-done
 }
 
-// privateMounts gives this thread mounts of its own. What the host unmounts
-// still goes away here: bubblewrap keeps these mounts as long as it runs.
+// privateMounts moves this thread to a mount namespace of its own. Unmounts on the
+// host propagate to it, because bubblewrap keeps the namespace while it runs.
 func privateMounts() error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return err
@@ -49,13 +49,13 @@ func privateMounts() error {
 	return unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "")
 }
 
-// stageSources makes the sources appear as stagePath(0), stagePath(1) and so on, for
-// this thread and what it starts.
+// stageSources mounts the sources at stagePath(0), stagePath(1) and so on, for this
+// thread and its children.
 func stageSources(sources []string) error {
 	if err := privateMounts(); err != nil {
 		return err
 	}
-	// All are opened before the stage covers a directory they may lie in.
+	// All are opened first, because the stage may hide their directories.
 	files := make([]*os.File, len(sources))
 	for i, source := range sources {
 		fd, err := unix.Open(source, unix.O_PATH|unix.O_CLOEXEC, 0)

@@ -10,28 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watch makes sure that one goroutine follows the instance until it is gone:
-// it reaps the child, ends what a dead notebook left in its sandbox, and
-// signals Changed. child is nil for what an earlier server started. The
-// caller holds the lock.
+// watch starts a goroutine, if there is none, that follows the instance until it is
+// gone: it reaps the child, kills what an exited notebook has left in its sandbox,
+// and calls Changed. child is nil for a process of an earlier server. The caller
+// must have locked mu.
 func (r *Runtime) watch(in *instance, child *exec.Cmd) {
 	if r.watched[in.key()] || r.ctx.Err() != nil {
 		return
 	}
 	r.watched[in.key()] = true
-	r.wg.Add(1)
-	go func() {
-		defer r.wg.Done()
+	r.wg.Go(func() {
 		ctx, cancel := context.WithCancel(r.ctx)
-		r.wg.Add(1)
-		go func() {
-			defer r.wg.Done()
-			r.announceReady(ctx, in)
-		}()
+		r.wg.Go(func() { r.announceReady(ctx, in) })
 		r.follow(in, child)
 		cancel()
 		r.finish(in)
-	}()
+	})
 }
 
 // follow returns when the instance is gone, or this Runtime is closed.
@@ -43,21 +37,21 @@ func (r *Runtime) follow(in *instance, child *exec.Cmd) {
 	if child != nil {
 		code = reap(child)
 	}
-	// Bubblewrap's pid 1 waits for everything inside to end, which may be
-	// never. If the notebook has, it takes the rest along; if bubblewrap
-	// alone was killed, the notebook is well and goes on.
+	// Bubblewrap's pid 1 waits for everything inside, possibly forever. It is
+	// killed if the notebook has exited. If only the outer bubblewrap was
+	// killed, the notebook continues to run.
 	rep := in.sandboxStatus()
 	if rep.ExitCode != nil {
 		in.killInner(rep)
 	}
 	if rep.Child == 0 {
-		in.kill() // a child that nothing wrote down
+		in.kill() // a child that was not recorded
 	}
 	if err := awaitExit(r.ctx, rep.Child, func() bool { return in.innerAlive(rep) }); err != nil {
 		return
 	}
 	if os.Getpid() == 1 {
-		// In a container without an init, orphans become our children.
+		// In a container without an init process, orphans become children of this one.
 		unix.Wait4(in.PID, nil, unix.WNOHANG, nil)
 		unix.Wait4(rep.Child, nil, unix.WNOHANG, nil)
 	}
@@ -66,7 +60,7 @@ func (r *Runtime) follow(in *instance, child *exec.Cmd) {
 	}
 }
 
-// reap collects a child that has ended and returns its code as a shell would.
+// reap waits for an exited child and returns its exit code as a shell does.
 func reap(child *exec.Cmd) int {
 	if child.Wait(); child.ProcessState == nil {
 		return -1
@@ -78,10 +72,10 @@ func reap(child *exec.Cmd) int {
 	return child.ProcessState.ExitCode()
 }
 
-// finish forgets an instance that is gone and, if it was stopped, removes
-// what it left, for the caller need not call Stop again.
+// finish removes an instance that is gone from those watched, and its files if it
+// was stopped, because the caller need not call Stop again.
 func (r *Runtime) finish(in *instance) {
-	// The system takes its time to empty a cgroup, never long.
+	// The kernel empties a cgroup with a short delay.
 	for attempt := 0; !r.finished(in) && attempt < 100; attempt++ {
 		if !sleep(r.ctx, 20*time.Millisecond) {
 			return
@@ -104,7 +98,7 @@ func (r *Runtime) finished(in *instance) bool {
 	return true
 }
 
-// announceReady signals Changed as soon as the notebook answers.
+// announceReady calls Changed as soon as the notebook responds.
 func (r *Runtime) announceReady(ctx context.Context, in *instance) {
 	began := time.Now()
 	for !isSocket(in.socket()) {
@@ -114,7 +108,7 @@ func (r *Runtime) announceReady(ctx context.Context, in *instance) {
 		}
 		interval := 10 * time.Millisecond
 		if time.Since(began) > time.Minute {
-			interval = time.Second // it may never be
+			interval = time.Second // it may never respond
 		}
 		if !sleep(ctx, interval) {
 			return
@@ -122,7 +116,7 @@ func (r *Runtime) announceReady(ctx context.Context, in *instance) {
 	}
 }
 
-// sleep waits and reports whether it was not interrupted.
+// sleep waits, and returns false if it was interrupted.
 func sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -11,8 +11,8 @@ const (
 	securePrefix = "__Secure-"
 )
 
-// reservedCookies are the names, in lower case, that are Weir's own. They are
-// compared without case: to drop one too many does less harm than to leak one.
+// reservedCookies are the names of Weir's own cookies, in lower case. They are
+// compared without case, because leaking a cookie is worse than dropping one.
 type reservedCookies map[string]bool
 
 func reserve(portal []string) reservedCookies {
@@ -36,9 +36,9 @@ func (names reservedCookies) contains(name string) bool {
 	return false
 }
 
-// stripRequest takes Weir's cookies out of a request. It cuts the header as
-// notebooks do, at every semicolon, and keeps the rest as it was written: a
-// stricter reading could overlook a cookie that the notebook would find.
+// stripRequest removes Weir's cookies from a request. It splits the header at every
+// semicolon, as notebooks do: a stricter parser could miss a cookie that the
+// notebook finds. The rest is unchanged.
 func (names reservedCookies) stripRequest(h http.Header) {
 	var pairs []string
 	for _, line := range h["Cookie"] {
@@ -57,8 +57,8 @@ func (names reservedCookies) stripRequest(h http.Header) {
 	h.Set("Cookie", strings.Join(pairs, "; "))
 }
 
-// filterResponse confines the cookies that a notebook sets to its own origin and
-// its own names.
+// filterResponse restricts the cookies that a notebook sets to its own origin and
+// to names that are not reserved.
 func (names reservedCookies) filterResponse(h http.Header) {
 	lines := h["Set-Cookie"]
 	if len(lines) == 0 {
@@ -68,8 +68,7 @@ func (names reservedCookies) filterResponse(h http.Header) {
 	for _, line := range lines {
 		pair, attributes, _ := strings.Cut(line, ";")
 		name, _, named := strings.Cut(pair, "=")
-		// Browsers differ on cookies without a name and on control
-		// characters; nothing honest needs either.
+		// Browsers differ on cookies without a name and on control characters.
 		if !named || strings.TrimSpace(name) == "" || names.contains(name) || strings.ContainsFunc(line, isControl) {
 			continue
 		}

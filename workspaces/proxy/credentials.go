@@ -10,33 +10,33 @@ import (
 	"weir/models"
 )
 
-// personalToken begins Weir's personal tokens, and no token of a notebook.
+// personalToken is the prefix of Weir's personal tokens, and of no notebook's.
 const personalToken = "weir_"
 
-// maxCookies bounds how many visit cookies of one request are tried. A sibling
-// workspace can plant one for the whole apps domain where TLS does not forbid
-// it; that must not lock the visitor out.
+// maxCookies is how many visit cookies of one request are tried. Without TLS, a
+// sibling workspace can set one for the whole apps domain, which must not lock the
+// visitor out.
 const maxCookies = 4
 
-// redeemOpening redeems an opening token and leads on to the notebook.
-func (p *Proxy) redeemOpening(w http.ResponseWriter, r *http.Request, id int64) {
+// redeemOpening redeems an opening token and redirects to the notebook.
+func (c Config) redeemOpening(w http.ResponseWriter, r *http.Request, id int64) {
 	if r.Method != http.MethodGet {
 		w.Header().Set("Allow", http.MethodGet)
-		p.respondStatus(w, r, http.StatusMethodNotAllowed, errMethod)
+		c.respondStatus(w, r, http.StatusMethodNotAllowed, errMethod)
 		return
 	}
-	visit, err := p.cfg.Gate.Redeem(r.Context(), id, r.URL.Query().Get("token"))
+	visit, err := c.Gate.Redeem(r.Context(), id, r.URL.Query().Get("token"))
 	if err != nil {
-		p.respond(w, r, p.redeemError(id, err))
+		c.respond(w, r, c.redeemError(id, err))
 		return
 	}
 	http.SetCookie(w, &http.Cookie{
-		Name:     p.cookieName(),
+		Name:     c.cookieName(),
 		Value:    visit.Secret,
 		Path:     "/",
 		Expires:  visit.Expires,
 		HttpOnly: true,
-		Secure:   p.cfg.Secure,
+		Secure:   c.Secure,
 		SameSite: http.SameSiteLaxMode,
 	})
 	setOwnHeaders(w.Header())
@@ -44,12 +44,12 @@ func (p *Proxy) redeemOpening(w http.ResponseWriter, r *http.Request, id int64) 
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// redeemError says the same of every token that is not good, so that a token
-// that was used looks like one that never was.
-func (p *Proxy) redeemError(id int64, err error) *models.Error {
+// redeemError returns the same error for every invalid token, so that a used token
+// is indistinguishable from an unknown one.
+func (c Config) redeemError(id int64, err error) *models.Error {
 	switch kind := models.KindOf(err); kind {
 	case models.KindInternal, models.KindUnavailable:
-		p.cfg.Logger.Error("opening token cannot be redeemed", "workspace", id, "error", err)
+		c.Logger.Error("opening token cannot be redeemed", "workspace", id, "error", err)
 		return &models.Error{Kind: kind, Message: errInternal.Message}
 	default:
 		return errBadOpening
@@ -66,23 +66,23 @@ func localPath(path string) string {
 	return path
 }
 
-// credentials are what the visitor shows, in the order in which to try them: a
-// personal token alone, which no other site can make a browser send, or else
-// the visit cookies.
-func (p *Proxy) credentials(r *http.Request) []Credential {
+// credentials returns the credentials of a request in the order in which to try
+// them: only a personal token, which no other site can make a browser send, or
+// else the visit cookies.
+func (c Config) credentials(r *http.Request) []Credential {
 	if token := bearer(r.Header); token != "" {
 		return []Credential{{Bearer: token}}
 	}
 	var out []Credential
-	for _, c := range r.CookiesNamed(p.cookieName()) {
-		if c.Value != "" && len(out) < maxCookies {
-			out = append(out, Credential{Cookie: c.Value})
+	for _, cookie := range r.CookiesNamed(c.cookieName()) {
+		if cookie.Value != "" && len(out) < maxCookies {
+			out = append(out, Credential{Cookie: cookie.Value})
 		}
 	}
 	return out
 }
 
-// bearer is the personal token in a request, or empty.
+// bearer returns the personal token of a request, or "".
 func bearer(h http.Header) string {
 	for _, value := range h["Authorization"] {
 		scheme, token, _ := strings.Cut(value, " ")
@@ -95,22 +95,22 @@ func bearer(h http.Header) string {
 	return ""
 }
 
-func (p *Proxy) cookieName() string {
-	if p.cfg.Secure {
+func (c Config) cookieName() string {
+	if c.Secure {
 		return hostPrefix + visitCookie
 	}
 	return visitCookie
 }
 
-// refuse turns away who was not admitted. A browser that shows nothing good is
-// sent through the portal, whatever the workspace: there its visitor may be
-// signed in, so that a bookmark works, and come back with an opening token.
-func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, id int64, err error) {
-	if models.KindOf(err) != models.KindUnauthenticated || !isNavigation(r) || p.cfg.PortalURL == nil {
-		p.respond(w, r, p.publicError(id, err))
+// refuse responds to a visitor who was not admitted. A browser without a valid
+// credential is redirected to the portal, whatever the workspace: if its user is
+// signed in there, it returns with an opening token, so that bookmarks work.
+func (c Config) refuse(w http.ResponseWriter, r *http.Request, id int64, err error) {
+	if models.KindOf(err) != models.KindUnauthenticated || !isNavigation(r) || c.PortalURL == "" {
+		c.respond(w, r, c.publicError(id, err))
 		return
 	}
-	to := strings.TrimRight(p.cfg.PortalURL(r), "/") + "/workspaces/" + strconv.FormatInt(id, 10) + "/open"
+	to := c.PortalURL + "/workspaces/" + strconv.FormatInt(id, 10) + "/open"
 	if page := withoutTokens(r.URL, isPersonal); page != "/" {
 		to += "?next=" + url.QueryEscape(page)
 	}
@@ -121,8 +121,8 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, id int64, err err
 
 func isPersonal(token string) bool { return strings.HasPrefix(token, personalToken) }
 
-// withoutTokens writes path and query of u without the token parameters that
-// drop picks. All else stays letter for letter.
+// withoutTokens returns path and query of u without the token parameters for which
+// drop is true. The rest is unchanged.
 func withoutTokens(u *url.URL, drop func(token string) bool) string {
 	out := cmp.Or(u.EscapedPath(), "/")
 	if query := dropTokens(u.RawQuery, drop); query != "" {

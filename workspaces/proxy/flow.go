@@ -3,7 +3,9 @@ package proxy
 import (
 	"context"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,7 +31,7 @@ type flow struct {
 	closers    []io.Closer // both ends of a WebSocket
 }
 
-// begin makes a flow that Revoked will find.
+// begin registers a flow, so that Revoked can cut it.
 func (p *Proxy) begin(w http.ResponseWriter, r *http.Request, workspace int64) *flow {
 	f := &flow{p: p, w: w, r: r, workspace: workspace, beganAt: time.Now()}
 	f.ctx, f.cancel = context.WithCancel(r.Context())
@@ -39,7 +41,7 @@ func (p *Proxy) begin(w http.ResponseWriter, r *http.Request, workspace int64) *
 	return f
 }
 
-// admit asks the gate, again when something was revoked while it answered.
+// admit calls the gate, and again if something was revoked meanwhile.
 func (f *flow) admit(credentials []Credential) error {
 	for {
 		epoch := f.p.flows.epoch.Load()
@@ -50,24 +52,24 @@ func (f *flow) admit(credentials []Credential) error {
 	}
 }
 
-// tryCredentials tries each credential until one is good.
+// tryCredentials tries each credential until one is admitted.
 func (f *flow) tryCredentials(credentials []Credential) (c Credential, t Target, refusal error) {
 	for _, c := range credentials {
 		t, err := f.p.cfg.Gate.Admit(f.ctx, f.workspace, c)
 		if err == nil {
 			return c, t, nil
 		}
-		// Of several refusals one that is not about the credential says most.
-		if refusal == nil || isCredentialRefusal(refusal) {
+		// The most specific error is one that is not about the credential.
+		if refusal == nil || models.KindOf(refusal) == models.KindUnauthenticated {
 			refusal = err
 		}
 	}
 	return c, t, refusal
 }
 
-// recordAdmission keeps an admission of an epoch. It is false when something
-// was revoked since: that may have missed this flow, and the admission may be
-// older.
+// recordAdmission records an admission of an epoch. It returns false if something
+// was revoked since: the admission may be older than the revocation, which did not
+// check this flow.
 func (f *flow) recordAdmission(epoch int64, c Credential, t Target) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -78,11 +80,7 @@ func (f *flow) recordAdmission(epoch int64, c Credential, t Target) bool {
 	return true
 }
 
-func isCredentialRefusal(err error) bool {
-	return models.KindOf(err) == models.KindUnauthenticated
-}
-
-// closeOnCut makes c close when the flow is cut, or at once if it was.
+// closeOnCut closes c when the flow is cut, or at once if it has ended.
 func (f *flow) closeOnCut(c io.Closer) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,7 +92,7 @@ func (f *flow) closeOnCut(c io.Closer) error {
 	return nil
 }
 
-// cut ends the flow from outside. When it returns, no more bytes pass.
+// cut ends the flow. When it returns, no more bytes are transferred.
 func (f *flow) cut() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -106,14 +104,14 @@ func (f *flow) cut() {
 	for _, c := range f.closers {
 		c.Close()
 	}
-	// Neither may a reader or writer that waits for the visitor go on waiting.
+	// Interrupt reads from and writes to the visitor.
 	rc := http.NewResponseController(f.w)
 	past := time.Unix(1, 0)
 	rc.SetReadDeadline(past)
 	rc.SetWriteDeadline(past)
 }
 
-// end is the flow's own end.
+// end unregisters a flow when its request is done.
 func (f *flow) end() {
 	f.p.flows.unregister(f)
 	f.mu.Lock()
@@ -122,7 +120,7 @@ func (f *flow) end() {
 	f.cancel()
 }
 
-// admission is how the gate has admitted a flow, if it has.
+// admission returns the admission of a flow, if there is one.
 func (f *flow) admission() (c Credential, t Target, admitted bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,49 +136,45 @@ func (f *flow) checkLease() error {
 	return errLeaseLost
 }
 
-// flows are all that are under way, by workspace.
+// write writes b unless this server has lost its lease.
+func (f *flow) write(w io.Writer, b []byte) (int, error) {
+	if err := f.checkLease(); err != nil {
+		return 0, err
+	}
+	return w.Write(b)
+}
+
+// flows are all current flows.
 type flows struct {
 	epoch  atomic.Int64 // counts revocations
 	mu     sync.Mutex
 	closed bool
-	live   map[int64]map[*flow]struct{}
+	live   map[*flow]bool
 }
 
-func newFlows() *flows { return &flows{live: map[int64]map[*flow]struct{}{}} }
+func newFlows() *flows { return &flows{live: map[*flow]bool{}} }
 
-// register is false after close.
+// register returns false after closeAll.
 func (fs *flows) register(f *flow) bool {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	if fs.closed {
 		return false
 	}
-	if fs.live[f.workspace] == nil {
-		fs.live[f.workspace] = map[*flow]struct{}{}
-	}
-	fs.live[f.workspace][f] = struct{}{}
+	fs.live[f] = true
 	return true
 }
 
 func (fs *flows) unregister(f *flow) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	delete(fs.live[f.workspace], f)
-	if len(fs.live[f.workspace]) == 0 {
-		delete(fs.live, f.workspace)
-	}
+	delete(fs.live, f)
 }
 
 func (fs *flows) all() []*flow {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
-	var out []*flow
-	for _, of := range fs.live {
-		for f := range of {
-			out = append(out, f)
-		}
-	}
-	return out
+	return slices.Collect(maps.Keys(fs.live))
 }
 
 func (fs *flows) closeAll() {

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// forward takes the request to the notebook and the answer back.
+// forward forwards the request to the notebook and its response to the visitor.
 func (f *flow) forward() {
 	rc := http.NewResponseController(f.w)
-	rc.SetReadDeadline(time.Time{}) // an upload or a stream may take its time
+	rc.SetReadDeadline(time.Time{}) // uploads and streams may take long
 	rc.SetWriteDeadline(time.Time{})
 
 	reverse := httputil.ReverseProxy{
@@ -26,7 +26,7 @@ func (f *flow) forward() {
 		ErrorHandler:   f.fail,
 		Transport:      f.p.transport,
 		BufferPool:     copyBuffers,
-		FlushInterval:  -1, // what a notebook writes, its visitor sees
+		FlushInterval:  -1, // immediately
 		ErrorLog:       f.p.errorLog,
 	}
 	ctx := withEndpoint(f.ctx, f.target.Endpoint)
@@ -37,7 +37,7 @@ func (f *flow) forward() {
 	reverse.ServeHTTP(responseWriter{f.w, f}, r)
 }
 
-// rewrite makes the notebook's request out of the visitor's.
+// rewrite turns the visitor's request into that to the notebook.
 func (f *flow) rewrite(pr *httputil.ProxyRequest) {
 	out := pr.Out
 	out.URL.Scheme = "http"
@@ -50,7 +50,7 @@ func (f *flow) rewrite(pr *httputil.ProxyRequest) {
 		}
 	}
 	pr.SetXForwarded()
-	out.Header.Set("X-Forwarded-Proto", f.p.scheme(pr.In))
+	out.Header.Set("X-Forwarded-Proto", f.p.cfg.scheme(pr.In))
 
 	f.p.reserved.stripRequest(out.Header)
 	if bearer(out.Header) != "" {
@@ -60,13 +60,13 @@ func (f *flow) rewrite(pr *httputil.ProxyRequest) {
 		out.Header.Set("Authorization", "token "+f.target.Token)
 	}
 	if !isWebSocket(pr.In) {
-		out.Header.Del("Upgrade") // another protocol would escape all of this
+		out.Header.Del("Upgrade") // another protocol would bypass all checks
 		out.Header.Del("Connection")
 	}
 }
 
-// isForwarding recognises the headers by which proxies describe the visitor.
-// The visitor's own cannot be trusted.
+// isForwarding reports whether a header is one by which proxies describe the
+// visitor. Those of the visitor cannot be trusted.
 func isForwarding(name string) bool {
 	switch name {
 	case "Forwarded", "X-Real-Ip", "X-Scheme", "X-Client-Ip", "X-Original-Url", "X-Rewrite-Url":
@@ -75,7 +75,7 @@ func isForwarding(name string) bool {
 	return strings.HasPrefix(name, "X-Forwarded")
 }
 
-// modify makes the visitor's answer out of the notebook's.
+// modify turns the notebook's response into that to the visitor.
 func (f *flow) modify(res *http.Response) error {
 	h := res.Header
 	f.p.reserved.filterResponse(h)
@@ -83,12 +83,12 @@ func (f *flow) modify(res *http.Response) error {
 		h.Set("Location", f.redirect(location))
 	}
 	h.Del("Clear-Site-Data") // clears cookies of the whole domain, siblings and portal with it
-	h.Del("Alt-Svc")         // would lead the origin past the proxy
+	h.Del("Alt-Svc")         // would make browsers bypass the proxy
 
-	// A second policy can only narrow the notebook's own.
-	h.Add("Content-Security-Policy", f.p.framePolicy(f.r))
+	// A second policy can only restrict the notebook's own.
+	h.Add("Content-Security-Policy", f.p.cfg.framePolicy())
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Origin-Agent-Cluster", "?1") // a process apart from sibling workspaces
+	h.Set("Origin-Agent-Cluster", "?1") // a separate process from sibling workspaces
 	setDefault(h, "Cross-Origin-Resource-Policy", "same-origin")
 	setDefault(h, "Referrer-Policy", "same-origin")
 
@@ -105,8 +105,8 @@ func setDefault(h http.Header, name, value string) {
 	}
 }
 
-// redirect keeps a notebook's redirect free of its secret, and on the origin
-// and scheme by which the visitor came: the notebook does not know of TLS.
+// redirect removes the notebook's token from a redirect, and makes one to its own
+// origin relative, because the notebook cannot know the visitor's scheme.
 func (f *flow) redirect(location string) string {
 	secret := f.target.Token
 	if u, err := url.Parse(location); err == nil {
@@ -125,9 +125,9 @@ func (f *flow) redirect(location string) string {
 	return location
 }
 
-// fail answers when the notebook does not.
+// fail responds when the notebook does not.
 func (f *flow) fail(w http.ResponseWriter, _ *http.Request, err error) {
-	if f.ctx.Err() != nil { // the visitor left, or was cut off
+	if f.ctx.Err() != nil { // the visitor left, or the flow was cut
 		panic(http.ErrAbortHandler)
 	}
 	level := slog.LevelWarn
@@ -136,10 +136,10 @@ func (f *flow) fail(w http.ResponseWriter, _ *http.Request, err error) {
 	}
 	f.p.cfg.Logger.Log(f.r.Context(), level, "workspace does not answer",
 		"workspace", f.workspace, "method", f.r.Method, "path", f.r.URL.Path, "error", err)
-	f.p.respondStatus(f.w, f.r, http.StatusBadGateway, errNoAnswer)
+	f.p.cfg.respondStatus(f.w, f.r, http.StatusBadGateway, errNoAnswer)
 }
 
-// responseWriter is the visitor's side of a flow.
+// responseWriter writes the response to the visitor.
 type responseWriter struct {
 	http.ResponseWriter
 	f *flow
@@ -147,7 +147,7 @@ type responseWriter struct {
 
 func (w responseWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// WriteHeader holds back interim answers: modify never saw their headers.
+// WriteHeader drops interim responses, whose headers modify does not check.
 func (w responseWriter) WriteHeader(status int) {
 	if status >= 200 {
 		w.ResponseWriter.WriteHeader(status)
@@ -155,13 +155,10 @@ func (w responseWriter) WriteHeader(status int) {
 }
 
 func (w responseWriter) Write(b []byte) (int, error) {
-	if err := w.f.checkLease(); err != nil {
-		return 0, err
-	}
-	return w.ResponseWriter.Write(b)
+	return w.f.write(w.ResponseWriter, b)
 }
 
-// Hijack hands the connection of a WebSocket over, to be closed with the flow.
+// Hijack returns the connection of a WebSocket, which is closed with the flow.
 func (w responseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
 	if err != nil {
@@ -170,7 +167,7 @@ func (w responseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return visitor{conn, w.f}, rw, w.f.closeOnCut(conn)
 }
 
-// upload is what the visitor sends with a request.
+// upload is the body of a request.
 type upload struct {
 	io.ReadCloser
 	f *flow
@@ -192,13 +189,10 @@ type visitor struct {
 }
 
 func (v visitor) Write(b []byte) (int, error) {
-	if err := v.f.checkLease(); err != nil {
-		return 0, err
-	}
-	return v.Conn.Write(b)
+	return v.f.write(v.Conn, b)
 }
 
-// CloseWrite ends what the notebook sends.
+// CloseWrite ends the data of the notebook.
 func (v visitor) CloseWrite() error {
 	if half, ok := v.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -213,18 +207,16 @@ type tunnel struct {
 }
 
 func (t tunnel) Write(b []byte) (int, error) {
-	if err := t.f.checkLease(); err != nil {
-		return 0, err
-	}
-	if !isControlFrame(b) {
+	n, err := t.f.write(t.ReadWriteCloser, b)
+	if err == nil && !isControlFrame(b) {
 		t.f.p.activity.touch(t.f.workspace, time.Now())
 	}
-	return t.ReadWriteCloser.Write(b)
+	return n, err
 }
 
-// isControlFrame guesses whether b is one ping, pong or close frame, which a
-// browser sends with nobody before it. In the middle of a message the guess may
-// be wrong, but the message's beginning has been noticed by then.
+// isControlFrame guesses whether b is a ping, pong or close frame, which a browser
+// sends without its user. The guess may be wrong within a message, whose beginning
+// has been recorded as activity.
 func isControlFrame(b []byte) bool {
 	const opcode, firstControl, longest = 0x0f, 0x8, 2 + 4 + 125
 	return len(b) > 0 && len(b) <= longest && b[0]&opcode >= firstControl

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"weir/workspaces"
+	"weir/models"
 )
 
 // echoHeaders answers with the request as it arrived.
@@ -110,7 +110,7 @@ func TestRedirects(t *testing.T) {
 }
 
 func TestNoAnswer(t *testing.T) {
-	for _, endpoint := range []workspaces.Endpoint{
+	for _, endpoint := range []models.Endpoint{
 		{Network: "unix", Address: filepath.Join(shortDir(t), "none")},
 		{Network: "tcp", Address: "127.0.0.1:1"},
 		{Network: "udp", Address: "127.0.0.1:1"},
@@ -139,7 +139,7 @@ func TestGenerations(t *testing.T) {
 	}
 	next := serveUnix(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "again") }))
 	w.change(func() {
-		w.targets[12] = Target{Workspace: 12, Generation: 2, Endpoint: workspaces.Endpoint{Network: "unix", Address: next}}
+		w.targets[12] = Target{Workspace: 12, Generation: 2, Endpoint: models.Endpoint{Network: "unix", Address: next}}
 	})
 	if _, body := w.do(t, request(t, "GET", "/", nil, asOwner)); body != "again" {
 		t.Error(body)

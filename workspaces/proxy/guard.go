@@ -5,13 +5,15 @@ import (
 	"strings"
 )
 
-// sameSite reports whether a request that carries a cookie may have been meant
-// by the notebook's own pages. The notebook itself does not check: to it, the
-// token that the proxy adds stands for a program that needs no such check.
+var csrf http.CrossOriginProtection
+
+// sameSite reports whether a request with a cookie may come from the notebook's own
+// pages. The notebook does not check this itself, because requests with the token
+// that the proxy adds are exempt.
 //
-// Sibling workspaces are "same-site" to a browser, so SameSite cookies do not
-// keep them apart; this does.
-func (p *Proxy) sameSite(r *http.Request, own string) bool {
+// Sibling workspaces are "same-site" for a browser, so SameSite cookies do not
+// separate them.
+func sameSite(r *http.Request, own string) bool {
 	origins := r.Header["Origin"]
 	site := r.Header.Get("Sec-Fetch-Site")
 	ownOrigin := len(origins) == 1 && origins[0] == own
@@ -20,24 +22,24 @@ func (p *Proxy) sameSite(r *http.Request, own string) bool {
 	case isWebSocket(r):
 		return ownOrigin && (site == "" || site == "same-origin")
 	case isNavigation(r):
-		return true // following a link; the answer cannot be read by who set it
+		return true // following a link; the site with the link cannot read the response
 	case len(origins) > 0 && !ownOrigin:
 		return false
 	case site == "same-site" || site == "cross-site":
 		return false
 	default:
-		return p.csrf.Check(r) == nil
+		return csrf.Check(r) == nil
 	}
 }
 
-// isWebSocket is broader than what will be upgraded, and everything that asks
-// for another protocol loses its Upgrade header on the way.
+// isWebSocket may also report requests that the notebook does not upgrade. The
+// Upgrade header of all others is removed.
 func isWebSocket(r *http.Request) bool {
 	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
 }
 
-// isNavigation reports whether a browser is going to a page. Browsers that do
-// not say, and programs that imitate them, are taken by what they accept.
+// isNavigation reports whether a browser navigates to a page. Without
+// Sec-Fetch-Mode, it depends on whether the client accepts HTML.
 func isNavigation(r *http.Request) bool {
 	if !isRead(r) || isWebSocket(r) {
 		return false

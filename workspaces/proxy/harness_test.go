@@ -30,19 +30,19 @@ const (
 // gate is a Gate over maps, as the service is one over the database.
 type gate struct {
 	mu      sync.Mutex
-	opening map[string]Visit // single use
+	opening map[string]workspaces.Visit // single use
 	good    map[Credential]bool
 	targets map[int64]Target
 	refusal map[int64]error // of the owner's own workspaces
 	asked   int
 }
 
-func (g *gate) Redeem(_ context.Context, workspace int64, token string) (Visit, error) {
+func (g *gate) Redeem(_ context.Context, workspace int64, token string) (workspaces.Visit, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	visit, ok := g.opening[token]
 	if !ok || workspace != 12 {
-		return Visit{}, &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("token %s was used", token)}
+		return workspaces.Visit{}, &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("token %s was used", token)}
 	}
 	delete(g.opening, token)
 	g.good[Credential{Cookie: visit.Secret}] = true
@@ -83,20 +83,20 @@ type world struct {
 func newWorld(t testing.TB, backend http.Handler, adjust ...func(*Config)) *world {
 	t.Helper()
 	socket := serveUnix(t, backend)
-	return newWorldAt(t, workspaces.Endpoint{Network: "unix", Address: socket}, adjust...)
+	return newWorldAt(t, models.Endpoint{Network: "unix", Address: socket}, adjust...)
 }
 
-func newWorldAt(t testing.TB, endpoint workspaces.Endpoint, adjust ...func(*Config)) *world {
+func newWorldAt(t testing.TB, endpoint models.Endpoint, adjust ...func(*Config)) *world {
 	t.Helper()
 	g := &gate{
-		opening: map[string]Visit{},
+		opening: map[string]workspaces.Visit{},
 		good:    map[Credential]bool{{Cookie: ownerCookie}: true, {Bearer: ownerBearer}: true},
 		targets: map[int64]Target{12: {Workspace: 12, Generation: 1, Endpoint: endpoint, Token: secret}},
 		refusal: map[int64]error{},
 	}
 	cfg := Config{
 		Gate: g, AppsDomain: domain, PortalCookies: []string{"weir_session"},
-		PortalURL: func(*http.Request) string { return portal },
+		PortalURL: portal,
 	}
 	for _, f := range adjust {
 		f(&cfg)

@@ -2,39 +2,24 @@ package proxy
 
 import (
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 )
 
-// Host tells which workspace a Host header names. There is exactly one way to
-// write each: two spellings of one origin would be two cookie jars.
-func (p *Proxy) Host(host string) (workspace int64, ok bool) {
-	return parseHost(host, p.cfg.AppsDomain)
+func (c Config) origin(r *http.Request, workspace int64) string {
+	return c.scheme(r) + "://" + hostOf(workspace, c.AppsDomain)
 }
 
-// Origin is the origin of a workspace as the visitor's browser writes it.
-func (p *Proxy) Origin(r *http.Request, workspace int64) string {
-	return p.scheme(r) + "://" + hostOf(workspace, p.cfg.AppsDomain)
-}
-
-func (p *Proxy) scheme(r *http.Request) string {
-	if p.cfg.Secure || r.TLS != nil {
+func (c Config) scheme(r *http.Request) string {
+	if c.Secure || r.TLS != nil {
 		return "https"
 	}
 	return "http"
 }
 
-// framePolicy lets the workspace's own pages and the portal's frame a page.
-func (p *Proxy) framePolicy(r *http.Request) string {
-	policy := "frame-ancestors 'self'"
-	if p.cfg.PortalURL == nil {
-		return policy
-	}
-	if u, err := url.Parse(p.cfg.PortalURL(r)); err == nil && u.Scheme != "" && u.Host != "" {
-		policy += " " + u.Scheme + "://" + u.Host
-	}
-	return policy
+// framePolicy allows the workspace's own pages and the portal's to frame a page.
+func (c Config) framePolicy() string {
+	return strings.TrimSpace("frame-ancestors 'self' " + c.PortalURL)
 }
 
 func hostOf(workspace int64, domain string) string {
@@ -57,8 +42,8 @@ func parseHost(host, domain string) (int64, bool) {
 	return id, true
 }
 
-// canonicalDomain writes the apps domain as browsers will: lower case, and
-// without the port that the scheme implies.
+// canonicalDomain returns the apps domain as browsers write it: in lower case, and
+// without the default port of the scheme.
 func canonicalDomain(domain string, secure bool) string {
 	implied := ":80"
 	if secure {

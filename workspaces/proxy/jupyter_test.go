@@ -13,11 +13,11 @@ import (
 
 	"github.com/coder/websocket"
 
-	"weir/workspaces"
+	"weir/models"
 )
 
 // startJupyter runs a real notebook on a Unix socket until the test ends.
-func startJupyter(t *testing.T) workspaces.Endpoint {
+func startJupyter(t *testing.T) models.Endpoint {
 	t.Helper()
 	program, err := exec.LookPath("jupyter")
 	if err != nil || testing.Short() {
@@ -48,7 +48,7 @@ func startJupyter(t *testing.T) workspaces.Endpoint {
 	for tick := time.NewTicker(50 * time.Millisecond); ; <-tick.C {
 		if res, err := client.Get("http://localhost/api"); err == nil {
 			res.Body.Close()
-			return workspaces.Endpoint{Network: "unix", Address: socket}
+			return models.Endpoint{Network: "unix", Address: socket}
 		}
 		if time.Now().After(deadline) {
 			t.Fatal("Jupyter does not start: " + log.String())

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"log"
 	"log/slog"
@@ -10,73 +11,9 @@ import (
 	"time"
 
 	"weir/models"
-	"weir/workspaces"
 )
 
-// Gate admits visitors. It is asked for every request, so that a revoked right
-// ends with the next one.
-type Gate interface {
-	// Redeem exchanges a single-use opening token for a visit.
-	Redeem(ctx context.Context, workspace int64, token string) (Visit, error)
-
-	// Admit says where a visitor of the workspace is to be taken. It refuses
-	// with a models.Error: unauthenticated for no or a bad credential,
-	// not_found for what is foreign or unknown, conflict for what is the
-	// visitor's own but does not run; its message says so.
-	Admit(ctx context.Context, workspace int64, c Credential) (Target, error)
-}
-
-// Visit is what an opening token is worth.
-type Visit struct {
-	Secret  string    // the cookie's value; of characters that a cookie can carry, such as base64url
-	Expires time.Time // zero: when the browser closes
-	Path    string    // where the notebook begins, such as /tree
-}
-
-// Credential is what a visitor shows: one of the two.
-type Credential struct{ Cookie, Bearer string }
-
-// Target is a running notebook.
-type Target struct {
-	Workspace, Generation int64
-	Endpoint              workspaces.Endpoint
-	Token                 string // the notebook's own secret
-
-	// RevocationKeys are what the admission depends on; see Revoked. The proxy
-	// only compares them.
-	RevocationKeys []string
-}
-
-// Config is what a Proxy needs to know. Gate and AppsDomain are required.
-type Config struct {
-	Gate       Gate
-	AppsDomain string                       // with its port: "localhost:8080"
-	PortalURL  func(r *http.Request) string // origin of the portal as the visitor knows it
-
-	// Secure says that visitors come by TLS, ended here or in front:
-	// cookies are Secure and carry the __Host- prefix.
-	Secure        bool
-	PortalCookies []string // names that a notebook must neither see nor set
-
-	// Page answers a browser that cannot be let through; status is 4xx or 5xx.
-	Page   func(w http.ResponseWriter, r *http.Request, status int, err *models.Error)
-	Logger *slog.Logger
-
-	// OnActivity hears of requests and of WebSocket messages from visitors,
-	// pings aside, at most once a second per workspace. It must be quick.
-	OnActivity func(workspace int64)
-
-	// LeaseHeld reports whether this server holds its lease: without it no bytes
-	// may pass. It is asked for every piece. nil: always.
-	LeaseHeld func() bool
-
-	// Recheck is how often those inside for long (WebSockets, streams) are
-	// admitted anew, for what ends by time alone and for what no event reports.
-	// Zero is eight seconds.
-	Recheck time.Duration
-}
-
-// ownPath begins the paths that the proxy itself answers on every origin.
+// ownPath is the prefix of the paths that the proxy itself serves on every origin.
 const (
 	ownPath  = "/.weir/"
 	openPath = ownPath + "open"
@@ -86,24 +23,21 @@ const (
 type Proxy struct {
 	cfg       Config
 	reserved  reservedCookies
-	csrf      http.CrossOriginProtection
 	transport *http.Transport
-	errorLog  *log.Logger // what net/http has to say
+	errorLog  *log.Logger // of net/http
 	flows     *flows
 	activity  *activity
 	stop      context.CancelFunc
 	stopped   chan struct{}
 }
 
-// New makes a Proxy; Close ends it.
+// New returns a Proxy, to be closed with Close.
 func New(cfg Config) *Proxy {
 	cfg.AppsDomain = canonicalDomain(cfg.AppsDomain, cfg.Secure)
 	if cfg.Page == nil {
 		cfg.Page = plainPage
 	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
 	if cfg.OnActivity == nil {
 		cfg.OnActivity = func(int64) {}
 	}
@@ -128,7 +62,7 @@ func New(cfg Config) *Proxy {
 	return p
 }
 
-// Close cuts everything in flight and lets nothing more through.
+// Close cuts all flows and rejects later ones.
 func (p *Proxy) Close() {
 	p.stop()
 	p.flows.closeAll()
@@ -136,10 +70,10 @@ func (p *Proxy) Close() {
 	p.transport.CloseIdleConnections()
 }
 
-// Revoked cuts the flows that have one of these revocation keys, unless their
-// visitor would be admitted now. When it returns, no byte of them passes any
-// more, and what was just being admitted is checked again. Where the gate does
-// not answer the flow is cut: its visitor may connect again.
+// Revoked cuts the flows with one of these revocation keys unless the gate admits
+// their visitors again. When it returns, the cut flows transfer no more bytes, and
+// flows that are being admitted are checked again. If the gate fails, the flow is
+// cut; the visitor can connect again.
 func (p *Proxy) Revoked(ctx context.Context, keys []string) {
 	p.flows.epoch.Add(1)
 	p.readmit(ctx, func(_ *flow, t Target) bool {
@@ -147,54 +81,63 @@ func (p *Proxy) Revoked(ctx context.Context, keys []string) {
 	}, false)
 }
 
-// Cut ends everything in flight, and what is just being admitted.
+// Cut cuts all flows, also those that are being admitted.
 func (p *Proxy) Cut() {
 	for _, f := range p.flows.all() {
 		f.cut()
 	}
 }
 
+// Host returns the workspace of a Host header. There is exactly one spelling of
+// each, because two spellings of an origin would have separate cookies.
+func (p *Proxy) Host(host string) (workspace int64, ok bool) {
+	return parseHost(host, p.cfg.AppsDomain)
+}
+
+// Origin returns the origin of a workspace for the visitor's browser.
+func (p *Proxy) Origin(r *http.Request, workspace int64) string { return p.cfg.origin(r, workspace) }
+
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id, ok := p.Host(r.Host)
 	switch {
 	case !ok, !strings.HasPrefix(r.URL.Path, "/"):
-		p.respond(w, r, models.NotFound("workspace"))
+		p.cfg.respond(w, r, models.NotFound("workspace"))
 	case r.Method == http.MethodConnect, r.Method == http.MethodTrace:
-		p.respondStatus(w, r, http.StatusMethodNotAllowed, errMethod)
+		p.cfg.respondStatus(w, r, http.StatusMethodNotAllowed, errMethod)
 	case r.URL.Path == openPath:
-		p.redeemOpening(w, r, id)
+		p.cfg.redeemOpening(w, r, id)
 	case strings.HasPrefix(r.URL.Path, ownPath):
-		p.respond(w, r, models.NotFound("page"))
+		p.cfg.respond(w, r, models.NotFound("page"))
 	default:
 		p.serveVisit(w, r, id)
 	}
 }
 
-// serveVisit takes an admitted visitor through to the notebook.
+// serveVisit admits a visitor and forwards the request to the notebook.
 func (p *Proxy) serveVisit(w http.ResponseWriter, r *http.Request, id int64) {
-	credentials := p.credentials(r)
+	credentials := p.cfg.credentials(r)
 	if len(credentials) == 0 {
-		p.refuse(w, r, id, errNoCredential)
+		p.cfg.refuse(w, r, id, errNoCredential)
 		return
 	}
-	if credentials[0].Bearer == "" && !p.sameSite(r, p.Origin(r, id)) {
-		p.respond(w, r, errCrossSite)
+	if credentials[0].Bearer == "" && !sameSite(r, p.cfg.origin(r, id)) {
+		p.cfg.respond(w, r, errCrossSite)
 		return
 	}
 
-	// The flow is known before it is admitted: a Revoked that comes between
-	// admission and the first byte finds it and cuts it.
+	// The flow is registered before it is admitted, so that a Revoked between the
+	// admission and the first byte cuts it.
 	f := p.begin(w, r, id)
 	defer f.end()
 	if err := f.admit(credentials); err != nil {
-		if f.ctx.Err() != nil { // the visitor left, or was cut off
+		if f.ctx.Err() != nil { // the visitor left, or the flow was cut
 			panic(http.ErrAbortHandler)
 		}
-		p.refuse(w, r, id, err)
+		p.cfg.refuse(w, r, id, err)
 		return
 	}
 	if !p.cfg.LeaseHeld() {
-		p.respond(w, r, errLeaseLost)
+		p.cfg.respond(w, r, errLeaseLost)
 		return
 	}
 	p.activity.touch(id, time.Now())

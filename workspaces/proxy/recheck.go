@@ -2,14 +2,16 @@ package proxy
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"weir/models"
 )
 
-// recheckLoop checks the admissions of long flows again until ctx ends: some
-// rights end by time alone.
+// recheckLoop admits long flows again until ctx ends, because some rights expire
+// without an event.
 func (p *Proxy) recheckLoop(ctx context.Context) {
 	defer close(p.stopped)
 	tick := time.NewTicker(p.cfg.Recheck)
@@ -25,27 +27,28 @@ func (p *Proxy) recheckLoop(ctx context.Context) {
 	}
 }
 
-// readmit cuts the selected flows whose visitor would not be admitted to the
-// same notebook now. The gate is asked once for each visitor and notebook.
-// keepUnknown decides where it does not answer.
+// readmit cuts the selected flows whose visitors the gate does not admit to the same
+// notebook again. It calls the gate once for each visitor and notebook. keepUnknown
+// decides about flows for which the gate fails.
 func (p *Proxy) readmit(ctx context.Context, selected func(*flow, Target) bool, keepUnknown bool) {
-	type question struct {
+	type visit struct {
 		workspace  int64
 		generation int64
 		credential Credential
 	}
-	asked := map[question]bool{}
+	checked := map[visit]bool{}
 	for _, f := range p.flows.all() {
 		credential, target, admitted := f.admission()
 		if !admitted || !selected(f, target) {
 			continue
 		}
-		q := question{f.workspace, target.Generation, credential}
-		stays, known := asked[q]
+		v := visit{f.workspace, target.Generation, credential}
+		stays, known := checked[v]
 		if !known {
-			answer, err := p.cfg.Gate.Admit(ctx, q.workspace, q.credential)
-			stays = keepUnknown && isOutage(err) || err == nil && answer.Generation == q.generation
-			asked[q] = stays
+			answer, err := p.cfg.Gate.Admit(ctx, v.workspace, v.credential)
+			outage := err != nil && slices.Contains([]models.Kind{models.KindInternal, models.KindUnavailable}, models.KindOf(err))
+			stays = outage && keepUnknown || err == nil && answer.Generation == v.generation
+			checked[v] = stays
 		}
 		if !stays {
 			f.cut()
@@ -53,25 +56,15 @@ func (p *Proxy) readmit(ctx context.Context, selected func(*flow, Target) bool, 
 	}
 }
 
-// isOutage is an error that says nothing of the visitor's right: a database
-// that is away for a moment throws nobody out.
-func isOutage(err error) bool {
-	if err == nil {
-		return false
-	}
-	kind := models.KindOf(err)
-	return kind == models.KindInternal || kind == models.KindUnavailable
-}
-
-// activity reports that a workspace is used, at most once a second.
+// activity reports the use of workspaces, of each at most once a second.
 type activity struct {
 	report func(workspace int64)
 	mu     sync.Mutex
 	last   map[int64]time.Time
 }
 
-func newActivity(tell func(int64)) *activity {
-	return &activity{report: tell, last: map[int64]time.Time{}}
+func newActivity(report func(int64)) *activity {
+	return &activity{report: report, last: map[int64]time.Time{}}
 }
 
 func (a *activity) touch(workspace int64, now time.Time) {
@@ -90,13 +83,9 @@ func (a *activity) due(workspace int64, now time.Time) bool {
 	return true
 }
 
-// prune drops the workspaces that were not used lately.
+// prune deletes the workspaces without recent use.
 func (a *activity) prune(now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for workspace, last := range a.last {
-		if now.Sub(last) >= time.Second {
-			delete(a.last, workspace)
-		}
-	}
+	maps.DeleteFunc(a.last, func(_ int64, last time.Time) bool { return now.Sub(last) >= time.Second })
 }

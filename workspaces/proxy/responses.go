@@ -10,8 +10,7 @@ import (
 	"weir/models"
 )
 
-// What the proxy itself has to say. None of it depends on whether a workspace
-// that is not the visitor's exists.
+// Errors of the proxy. None depends on whether a workspace of another user exists.
 var (
 	errNoCredential = &models.Error{Kind: models.KindUnauthenticated,
 		Message: models.Say("Open this workspace from the portal, or send a personal access token.")}
@@ -24,12 +23,12 @@ var (
 		Message: models.Say("Something went wrong. Try again in a moment.")}
 )
 
-// publicError is what a visitor may see of the gate's refusal.
-func (p *Proxy) publicError(id int64, err error) *models.Error {
+// publicError returns what a visitor may see of an error of the gate.
+func (c Config) publicError(id int64, err error) *models.Error {
 	var e *models.Error
 	switch {
 	case !errors.As(err, &e) || e.Kind == models.KindInternal:
-		p.cfg.Logger.Error("workspace visitor cannot be admitted", "workspace", id, "error", err)
+		c.Logger.Error("workspace visitor cannot be admitted", "workspace", id, "error", err)
 		return errInternal
 	case e.Kind == models.KindNotFound:
 		return models.NotFound("workspace")
@@ -38,7 +37,7 @@ func (p *Proxy) publicError(id int64, err error) *models.Error {
 	}
 }
 
-// statusOfKind is the HTTP status of a refusal by the gate.
+// statusOfKind returns the HTTP status of an error of the gate.
 func statusOfKind(kind models.Kind) int {
 	switch kind {
 	case models.KindInvalid:
@@ -58,19 +57,19 @@ func statusOfKind(kind models.Kind) int {
 	}
 }
 
-func (p *Proxy) respond(w http.ResponseWriter, r *http.Request, e *models.Error) {
-	p.respondStatus(w, r, statusOfKind(e.Kind), e)
+func (c Config) respond(w http.ResponseWriter, r *http.Request, e *models.Error) {
+	c.respondStatus(w, r, statusOfKind(e.Kind), e)
 }
 
-// respondStatus answers browsers with a page and programs with a problem.
-func (p *Proxy) respondStatus(w http.ResponseWriter, r *http.Request, status int, e *models.Error) {
+// respondStatus responds to browsers with a page and to programs with a problem.
+func (c Config) respondStatus(w http.ResponseWriter, r *http.Request, status int, e *models.Error) {
 	setOwnHeaders(w.Header())
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
 	if acceptsHTML(r) && !isWebSocket(r) {
-		w.Header().Set("Content-Security-Policy", p.framePolicy(r))
-		p.cfg.Page(w, r, status, e)
+		w.Header().Set("Content-Security-Policy", c.framePolicy())
+		c.Page(w, r, status, e)
 		return
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
@@ -83,14 +82,14 @@ func (p *Proxy) respondStatus(w http.ResponseWriter, r *http.Request, status int
 	}{"about:blank", http.StatusText(status), status, e.Message.String()})
 }
 
-// setOwnHeaders are on every answer of the proxy's own.
+// setOwnHeaders sets the headers of the proxy's own responses.
 func setOwnHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")
 }
 
-// plainPage is the page where no other is configured.
+// plainPage is the default page.
 func plainPage(w http.ResponseWriter, _ *http.Request, status int, e *models.Error) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)

@@ -9,25 +9,25 @@ import (
 	"sync"
 	"time"
 
-	"weir/workspaces"
+	"weir/models"
 )
 
 const (
 	dialTimeout    = 5 * time.Second
-	idleTimeout    = 60 * time.Second // shorter than the hour that Jupyter keeps a connection
+	idleTimeout    = 60 * time.Second // shorter than Jupyter's, of an hour
 	idleTotal      = 512
 	idlePerTarget  = 16
 	maxHeaderBytes = 256 << 10
 	copyBuffer     = 32 << 10
 )
 
-// newTransport makes the one pool of connections to all notebooks. A target's
-// connections are kept under its workspace and generation (see poolHost), so
-// those of a stopped generation are never used again and idle out.
+// newTransport returns the pool of connections to all notebooks. Connections are
+// pooled by workspace and generation (see poolHost), so those of a stopped
+// generation are not used again.
 func newTransport() *http.Transport {
 	return &http.Transport{
 		DialContext:            dial,
-		DisableCompression:     true, // bytes pass as they are
+		DisableCompression:     true, // responses are forwarded unchanged
 		MaxIdleConns:           idleTotal,
 		MaxIdleConnsPerHost:    idlePerTarget,
 		IdleConnTimeout:        idleTimeout,
@@ -40,14 +40,14 @@ func newTransport() *http.Transport {
 
 type endpointKey struct{}
 
-// withEndpoint sets what dial connects to; the address in the URL is only the name
-// of the pool.
-func withEndpoint(ctx context.Context, e workspaces.Endpoint) context.Context {
+// withEndpoint sets the endpoint to dial; the host of the URL is only the key of the
+// pool.
+func withEndpoint(ctx context.Context, e models.Endpoint) context.Context {
 	return context.WithValue(ctx, endpointKey{}, e)
 }
 
 func dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	e, _ := ctx.Value(endpointKey{}).(workspaces.Endpoint)
+	e, _ := ctx.Value(endpointKey{}).(models.Endpoint)
 	if e.Network != "unix" && e.Network != "tcp" {
 		return nil, fmt.Errorf("proxy: cannot dial network %q", e.Network)
 	}
@@ -55,7 +55,7 @@ func dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return dialer.DialContext(ctx, e.Network, e.Address)
 }
 
-// poolHost names a target in the pool.
+// poolHost returns the key of a target in the pool.
 func (t Target) poolHost() string {
 	return "g" + strconv.FormatInt(t.Generation, 10) + ".ws-" + strconv.FormatInt(t.Workspace, 10)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"weir/models"
 	"weir/workspaces"
 )
 
@@ -40,7 +41,7 @@ func testMounts(t *testing.T, b *bench) {
 	if err := os.WriteFile(filepath.Join(public, "given.txt"), []byte("for all"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	spec.Mounts = []workspaces.Mount{
+	spec.Mounts = []models.Mount{
 		{Source: public, Target: home + "/public", ReadOnly: true},
 		{Source: own, Target: home},
 	}
@@ -205,7 +206,7 @@ func testUnknown(t *testing.T, b *bench) {
 
 func testBadSpec(t *testing.T, b *bench) {
 	spec := b.script(t, 40, "exec sleep 600")
-	spec.Mounts = []workspaces.Mount{{Source: b.Share(t), Target: "relative"}}
+	spec.Mounts = []models.Mount{{Source: b.Share(t), Target: "relative"}}
 	if _, err := b.Runtime.Start(b.ctx, spec); err == nil {
 		t.Error("a mount without a place was accepted")
 	}

@@ -1,6 +1,6 @@
-// Package runtimetest holds every workspaces.Runtime to the same behaviour:
-// an implementation calls Run from its tests with a Harness of its own.
+// Package runtimetest is the conformance suite of workspaces.Runtime: the tests of
+// an implementation call Run with a Harness.
 //
-// It must not know how an implementation runs a workspace; it sees what a
-// caller of the interface and a user of the notebook see.
+// It must not know how an implementation runs a workspace: it uses the interface
+// and the notebook.
 package runtimetest

@@ -3,7 +3,6 @@ package runtimetest
 import (
 	"context"
 	"encoding/json"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,12 +10,12 @@ import (
 
 	"github.com/coder/websocket"
 
-	"weir/workspaces"
+	"weir/models"
 )
 
 // Execute runs Python code on the notebook's first kernel, which must have
 // been started, and returns what it printed.
-func Execute(t *testing.T, at workspaces.Endpoint, token, code string) string {
+func Execute(t *testing.T, at models.Endpoint, token, code string) string {
 	t.Helper()
 	var kernels []struct{ ID string }
 	_, body := Call(t, at, token, "GET", "/api/kernels", "")
@@ -41,15 +40,11 @@ func Execute(t *testing.T, at workspaces.Endpoint, token, code string) string {
 	return readOutput(t, ctx, conn)
 }
 
-func dialKernel(t *testing.T, ctx context.Context, at workspaces.Endpoint, token, id string) *websocket.Conn {
+func dialKernel(t *testing.T, ctx context.Context, at models.Endpoint, token, id string) *websocket.Conn {
 	t.Helper()
 	conn, _, err := websocket.Dial(ctx, "ws://localhost/api/kernels/"+id+"/channels", &websocket.DialOptions{
 		HTTPHeader: http.Header{"Authorization": {"token " + token}},
-		HTTPClient: &http.Client{Transport: &http.Transport{
-			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				return new(net.Dialer).DialContext(ctx, at.Network, at.Address)
-			},
-		}},
+		HTTPClient: &http.Client{Transport: transport(at)},
 	})
 	if err != nil {
 		t.Fatalf("kernel channel: %v", err)

@@ -10,12 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"weir/models"
 	"weir/workspaces"
 )
 
-// Harness is what an implementation lends to the suite.
+// Harness is an implementation under test.
 type Harness struct {
-	Runtime workspaces.Runtime // also a workspaces.Lister
+	Runtime workspaces.Runtime
 
 	// Reopen returns another value over the same machine or cluster, as a
 	// restarted server would have.
@@ -34,15 +35,14 @@ type Harness struct {
 	// StepTimeout is how long the slowest single step may take.
 	StepTimeout time.Duration
 
-	// PassGrace makes the runtime believe that the grace period of Stop is
-	// over. Nil when only waiting does.
+	// PassGrace advances the runtime's clock past the grace period of Stop. Nil
+	// if the suite has to wait.
 	PassGrace func()
 }
 
 const token = "0f3a5c79b1d2e4f6a8c0"
 
-// Run holds one implementation to the contract of workspaces.Runtime. Every
-// test gets a Harness of its own.
+// Run tests an implementation of workspaces.Runtime. Every test has its own Harness.
 func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	for _, test := range []struct {
 		name string
@@ -66,13 +66,13 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	}
 }
 
-// bench is a Harness with what the tests do again and again.
+// bench is a Harness with helpers.
 type bench struct {
 	Harness
 	ctx context.Context
 }
 
-// start launches and sees to it that nothing is left after the test.
+// start launches a workspace, and stops it after the test.
 func (b *bench) start(t *testing.T, spec workspaces.Spec) workspaces.State {
 	t.Helper()
 	state, err := b.Runtime.Start(b.ctx, spec)
@@ -97,7 +97,7 @@ func (b *bench) stop(t *testing.T, r workspaces.Runtime, state workspaces.State)
 	})
 }
 
-// until polls until the status is as wanted.
+// until polls until ok is true.
 func (b *bench) until(t *testing.T, r workspaces.Runtime, state workspaces.State, want string, ok func(workspaces.Status) bool) workspaces.Status {
 	t.Helper()
 	deadline := time.Now().Add(b.StepTimeout)
@@ -143,7 +143,7 @@ func (b *bench) exited(t *testing.T, state workspaces.State) workspaces.Status {
 // list returns the workspace and generation of all that runs.
 func (b *bench) list(t *testing.T, r workspaces.Runtime) map[[2]int64]workspaces.State {
 	t.Helper()
-	instances, err := r.(workspaces.Lister).List(b.ctx)
+	instances, err := r.List(b.ctx)
 	if err != nil {
 		t.Fatalf("List: %v", err)
 	}
@@ -169,15 +169,10 @@ func (b *bench) script(t *testing.T, id int64, script string) workspaces.Spec {
 	return spec
 }
 
-// Call speaks HTTP to a notebook; an empty token sends none.
-func Call(t *testing.T, at workspaces.Endpoint, token, method, path, body string) (int, string) {
+// Call sends an HTTP request to a notebook; an empty token sends none.
+func Call(t *testing.T, at models.Endpoint, token, method, path, body string) (int, string) {
 	t.Helper()
-	client := http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
-		DisableKeepAlives: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, at.Network, at.Address)
-		},
-	}}
+	client := http.Client{Timeout: 30 * time.Second, Transport: transport(at)}
 	req, err := http.NewRequestWithContext(t.Context(), method, "http://ws-1.localhost:8000"+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
@@ -195,6 +190,12 @@ func Call(t *testing.T, at workspaces.Endpoint, token, method, path, body string
 		t.Fatalf("%s %s: %v", method, path, err)
 	}
 	return resp.StatusCode, string(answer)
+}
+
+func transport(at models.Endpoint) *http.Transport {
+	return &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, at.Network, at.Address)
+	}}
 }
 
 // textFile is the body by which Jupyter's contents API saves a file.

@@ -194,7 +194,7 @@ func TestNamespaceRemovedByOthers(t *testing.T) {
 	r, admin := open(t, c), administrator(t)
 	dir := share(t)
 	first := script("echo kept >/public_model/mark; exec sleep 600")
-	first.Mounts = []workspaces.Mount{{Source: dir, Target: "/public_model"}}
+	first.Mounts = []models.Mount{{Source: dir, Target: "/public_model"}}
 	state := start(t, r, first)
 	eventually(t, func() string { return "nothing was written" }, func() bool {
 		b, err := os.ReadFile(filepath.Join(dir, "mark"))
@@ -220,7 +220,7 @@ func TestNFS(t *testing.T) {
 	c.Storage = kube.Storage{NFSServer: "127.0.0.1", NFSPath: "/no-such-export", MountOptions: []string{"nfsvers=4.2", "port=9", "soft", "retry=0"}}
 	r, admin := open(t, c), administrator(t)
 	s := script("exec sleep 600")
-	s.Mounts = []workspaces.Mount{{Source: root + "/models", Target: "/public_model", ReadOnly: true}}
+	s.Mounts = []models.Mount{{Source: root + "/models", Target: "/public_model", ReadOnly: true}}
 	state := start(t, r, s)
 	eventually(t, func() string { return "the claim is not bound" }, func() bool {
 		claim, err := admin.CoreV1().PersistentVolumeClaims(c.Prefix+"7").Get(t.Context(), "shared", metav1.GetOptions{})

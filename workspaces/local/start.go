@@ -1,0 +1,190 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"weir/workspaces"
+)
+
+// Start launches spec; see [workspaces.Runtime].
+func (r *Runtime) Start(ctx context.Context, spec workspaces.Spec) (workspaces.State, error) {
+	command, err := checkSpec(spec)
+	if err != nil {
+		return nil, err
+	}
+	spec.Command = command
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := key{spec.Workspace, spec.Generation}
+	if in, err := r.load(k); err == nil && !in.exited() {
+		return in.state(), nil
+	}
+	if err := r.sweep(k); err != nil {
+		return nil, err
+	}
+	delete(r.stopping, k)
+	in := &instance{dir: r.path(k)}
+	in.Workspace, in.Generation = k.workspace, k.generation
+	if err := r.launch(ctx, in, spec); err != nil {
+		return nil, errors.Join(err, r.remove(in))
+	}
+	return in.state(), nil
+}
+
+// sweep removes what earlier generations of a workspace, and failed attempts of this
+// one, have left.
+func (r *Runtime) sweep(k key) error {
+	for _, old := range r.directories() {
+		if old.workspace != k.workspace || old.generation > k.generation {
+			continue
+		}
+		in, err := r.load(old)
+		if err != nil { // a server crashed before it wrote the record
+			in = &instance{dir: r.path(old)}
+		}
+		if !in.exited() {
+			continue
+		}
+		if err := r.remove(in); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// launch creates the files of the workspace, starts its process behind a gate, and
+// opens the gate when the process is recorded.
+func (r *Runtime) launch(ctx context.Context, in *instance, spec workspaces.Spec) error {
+	if err := r.makeFiles(in, spec); err != nil {
+		return err
+	}
+	box, err := r.sandboxFor(ctx, in, spec)
+	if err != nil {
+		return err
+	}
+	defer box.close()
+	gated, err := r.startGated(in, box, spec.Command)
+	if err != nil {
+		return err
+	}
+	if err := r.confirm(ctx, in, gated, spec); err != nil {
+		gated.kill()
+		return err
+	}
+	r.watch(in, gated.cmd)
+	return nil
+}
+
+// confirm limits and records a gated process before it opens the gate: no workspace
+// runs without a record.
+func (r *Runtime) confirm(ctx context.Context, in *instance, gated *gatedProcess, spec workspaces.Spec) error {
+	p, err := readProcess(gated.cmd.Process.Pid)
+	if err != nil {
+		return err
+	}
+	in.PID, in.Started, in.Boot = p.pid, p.started, bootID()
+	in.MemoryMiB = spec.Memory
+	in.Cgroup, in.Limits = confine(cgroupName(in.dir), p.pid, spec)
+	in.Limits = append(in.Limits, workspaces.GPULimits(spec.GPUs, workspaces.GPU.Isolation)...)
+	if err := in.save(); err != nil {
+		return err
+	}
+	if r.beforeOpen != nil {
+		r.beforeOpen()
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return gated.open()
+}
+
+func (r *Runtime) makeFiles(in *instance, spec workspaces.Spec) error {
+	if err := os.Mkdir(in.dir, 0o711); err != nil {
+		return err
+	}
+	if err := os.Mkdir(in.shared(), 0o700); err != nil {
+		return err
+	}
+	if r.user.drop {
+		if err := os.Chown(in.shared(), int(r.user.uid), int(r.user.gid)); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(in.tokenFile(), []byte(spec.Token), 0o600)
+}
+
+// gatedProcess is a started wrapper that waits for one line on a pipe before it
+// becomes bubblewrap. It exits if this process dies before that.
+type gatedProcess struct {
+	cmd  *exec.Cmd
+	gate *os.File
+}
+
+func (h *gatedProcess) open() error {
+	defer h.gate.Close()
+	_, err := h.gate.WriteString("go\n")
+	return err
+}
+
+func (h *gatedProcess) kill() {
+	h.gate.Close()
+	h.cmd.Process.Kill()
+	h.cmd.Wait()
+}
+
+// startGated starts the wrapper of an instance.
+func (r *Runtime) startGated(in *instance, box *sandbox, command []string) (*gatedProcess, error) {
+	read, gate, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer read.Close()
+	status, err := os.OpenFile(in.statusFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		gate.Close()
+		return nil, err
+	}
+	defer status.Close()
+	logFile, err := os.OpenFile(in.logFile(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		gate.Close()
+		return nil, err
+	}
+	defer logFile.Close()
+	cmd, err := box.command(in.dir, read, status, command)
+	if err == nil {
+		cmd.Stdout, cmd.Stderr = logFile, logFile
+		err = box.start(cmd)
+	}
+	if err != nil {
+		gate.Close()
+		return nil, fmt.Errorf("start the sandbox: %w", err)
+	}
+	return &gatedProcess{cmd: cmd, gate: gate}, nil
+}
+
+// remove deletes what an ended instance has left. The cgroup is first: the record
+// remains until it can be removed.
+func (r *Runtime) remove(in *instance) error {
+	if err := in.Cgroup.remove(); err != nil {
+		return err
+	}
+	err := os.RemoveAll(in.dir)
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	// The notebook may have removed the permissions of a directory.
+	filepath.WalkDir(in.dir, func(path string, d fs.DirEntry, _ error) error {
+		if d != nil && d.IsDir() {
+			os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	return os.RemoveAll(in.dir)
+}

@@ -1,0 +1,133 @@
+package workspaces
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"weir/models"
+)
+
+// NotebookHome and NotebookUser are the home directory and the user of every
+// notebook, and JupyterDir is where it finds the files of [JupyterFiles].
+const (
+	NotebookHome = "/home/jovyan"
+	NotebookUser = "jovyan"
+	JupyterDir   = "/etc/weir/jupyter"
+)
+
+// Check returns an error for a spec that no runtime can launch.
+func (s Spec) Check() error {
+	if s.Workspace <= 0 || s.Generation < 0 {
+		return fmt.Errorf("a workspace needs a positive id and a generation: workspace %d, generation %d", s.Workspace, s.Generation)
+	}
+	if len(s.Command) == 0 {
+		return errors.New("the environment names no command to run")
+	}
+	for _, m := range s.Mounts {
+		if err := checkTarget(m.Target); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkTarget rejects mounts over the system and over what a runtime mounts.
+func checkTarget(target string) error {
+	if !path.IsAbs(target) || path.Clean(target) != target || target == "/" || strings.Contains(target, ":") {
+		return fmt.Errorf("%q is not a place for a mount", target)
+	}
+	top := strings.SplitN(target, "/", 3)[1]
+	if slices.Contains([]string{"bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "run", "sbin", "sys", "tmp", "usr"}, top) {
+		return fmt.Errorf("%s belongs to the system and is not a place for a mount", target)
+	}
+	return nil
+}
+
+// SortedMounts returns the mounts with parents before the directories in them.
+func (s Spec) SortedMounts() []models.Mount {
+	return slices.SortedFunc(slices.Values(s.Mounts), func(a, b models.Mount) int { return strings.Compare(a.Target, b.Target) })
+}
+
+// MountsHome reports whether a shared directory is mounted as the home directory.
+func (s Spec) MountsHome() bool {
+	return slices.ContainsFunc(s.Mounts, func(m models.Mount) bool { return m.Target == NotebookHome })
+}
+
+// NotebookEnvironment returns the environment variables of a notebook that take
+// precedence over those of its spec. runtimeDir is a private directory for the
+// sockets of kernels.
+func NotebookEnvironment(s Spec, runtimeDir string) map[string]string {
+	return map[string]string{
+		"HOME": NotebookHome, "USER": NotebookUser, "LOGNAME": NotebookUser, "NB_USER": NotebookUser,
+		"XDG_RUNTIME_DIR":     runtimeDir,
+		"JUPYTER_RUNTIME_DIR": runtimeDir + "/jupyter",
+		"JUPYTER_CONFIG_PATH": strings.TrimSuffix(JupyterDir+":"+s.Env["JUPYTER_CONFIG_PATH"], ":"),
+	}
+}
+
+// jupyterConfig is valid for the classic notebook and for jupyter_server, which
+// ignore unknown traits. The token is in the environment.
+const jupyterConfig = `c = get_config()  # noqa
+for app in (c.NotebookApp, c.ServerApp):
+    app.base_url = "/"
+    app.open_browser = False
+    app.quit_button = False
+    app.allow_remote_access = True
+    app.allow_password_change = False
+    app.password_required = False
+`
+
+const jupyterConfigEnd = `c.PasswordIdentityProvider.allow_password_change = False
+c.KernelManager.transport = "ipc"
+c.LabApp.news_url = None
+c.LabApp.check_for_updates_class = "jupyterlab.NeverCheckForUpdate"
+`
+
+// JupyterFiles returns Jupyter's configuration files by name. traits are lines of
+// the form "name = value" that set where the server listens.
+func JupyterFiles(traits ...string) map[string]string {
+	config := jupyterConfig
+	for _, trait := range traits {
+		config += "    app." + trait + "\n"
+	}
+	files := map[string]string{}
+	for _, program := range []string{"notebook", "server", "lab"} {
+		files["jupyter_"+program+"_config.py"] = config + jupyterConfigEnd
+	}
+	return files
+}
+
+// MaxLogTail is the maximum size of a log tail in bytes.
+const MaxLogTail = 4 << 10
+
+// LogTail returns the end of a log with its secrets masked, in whole lines if
+// possible.
+func LogTail(log string, secrets ...string) string {
+	s := strings.ToValidUTF8(log, "\uFFFD")
+	for _, secret := range secrets {
+		if secret != "" {
+			s = strings.ReplaceAll(s, secret, "[token]")
+		}
+	}
+	if len(s) <= MaxLogTail {
+		return s
+	}
+	s = s[len(s)-MaxLogTail:]
+	if i := strings.IndexByte(s, '\n'); i >= 0 {
+		return s[i+1:]
+	}
+	return strings.ToValidUTF8(s, "")
+}
+
+// ExitMessage describes an exit code. As in shells, a code above 128 stands for a
+// signal.
+func ExitMessage(code int) models.Text {
+	const signaled = 128
+	if code > signaled && code <= signaled+64 {
+		return models.Say("Jupyter was killed by signal %d", code-signaled)
+	}
+	return models.Say("Jupyter exited with code %d", code)
+}
