@@ -217,7 +217,7 @@ func (s *Service) Delivery(ctx context.Context, actor policies.Actor, id int64) 
 
 // SendAgain sends a delivery once more, under its old key, or sooner than its
 // next attempt. One that is being sent just now is left as it is.
-func (s *Service) SendAgain(ctx context.Context, actor policies.Actor, id int64) (v models.DeliveryView, err error) {
+func (s *Service) Redeliver(ctx context.Context, actor policies.Actor, id int64) (v models.DeliveryView, err error) {
 	err = s.write(ctx, actor, func(q *models.Queries) error {
 		if v, err = q.Delivery(id); err != nil {
 			return err
@@ -233,7 +233,7 @@ func (s *Service) SendAgain(ctx context.Context, actor policies.Actor, id int64)
 
 // SendAllAgain sends all once more that a webhook has not taken, and tells
 // how many these are.
-func (s *Service) SendAllAgain(ctx context.Context, actor policies.Actor, webhook int64) (n int64, err error) {
+func (s *Service) RedeliverAll(ctx context.Context, actor policies.Actor, webhook int64) (n int64, err error) {
 	err = s.write(ctx, actor, func(q *models.Queries) error {
 		if _, err := q.Webhook(webhook); err != nil {
 			return err

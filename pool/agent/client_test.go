@@ -88,7 +88,7 @@ func newOffice(t *testing.T) *office {
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 			t.Error(err)
 		}
-		serial := authority.HolderOf(r.TLS.PeerCertificates[0]).Serial
+		serial := authority.PeerOf(r.TLS.PeerCertificates[0]).Serial
 		o.serials, o.tokens = append(o.serials, serial), append(o.tokens, in.Token)
 		status, answer := o.answer(in, serial)
 		respond(w, status, answer)

@@ -169,16 +169,16 @@ func CheckRequest(text []byte) (Request, error) {
 	return Request{KeyHash: fmt.Sprintf("%x", sum), key: key}, nil
 }
 
-// Holder is who shows a certificate of the authority.
-type Holder struct {
+// Peer is who shows a certificate of the authority.
+type Peer struct {
 	Serial  string
 	Issued  time.Time
 	Expires time.Time
 }
 
-// HolderOf reads a certificate that was verified.
-func HolderOf(cert *x509.Certificate) Holder {
-	return Holder{Serial: serialText(cert.SerialNumber), Issued: cert.NotBefore.Add(Backdate).UTC(), Expires: cert.NotAfter.UTC()}
+// PeerOf reads a certificate that was verified.
+func PeerOf(cert *x509.Certificate) Peer {
+	return Peer{Serial: serialText(cert.SerialNumber), Issued: cert.NotBefore.Add(Backdate).UTC(), Expires: cert.NotAfter.UTC()}
 }
 
 func serialText(n *big.Int) string { return fmt.Sprintf("%032x", n) }

@@ -104,9 +104,9 @@ func DirectoryOf(project, member int64) string {
 	return fmt.Sprintf("/notebook/%d/%d", project, member)
 }
 
-// TakeBack ends a handover, also one whose heir has left: nobody writes the
+// EndHandover ends a handover, also one whose heir has left: nobody writes the
 // directory any more, once the heir's running workspaces have ended.
-func (s *Service) TakeBack(ctx context.Context, actor policies.Actor, project, member int64) error {
+func (s *Service) EndHandover(ctx context.Context, actor policies.Actor, project, member int64) error {
 	return s.edit(ctx, actor, project, policies.MemberWrite, func(e Editor, _ models.Project) error {
 		if _, err := e.q.FormerMember(actor.Scope(), project, member); err != nil {
 			return err

@@ -81,15 +81,15 @@ func useFits(q *models.Queries, m models.Member, limit models.Resources) error {
 	return breaksQuota(problems)
 }
 
-// Holder is a member that uses more now than a new limit would allow.
-type Holder struct {
+// MemberOverLimit is a member that uses more now than a new limit would allow.
+type MemberOverLimit struct {
 	MemberID int64
 	Name     string
 	Excess   []models.Excess // what is in use beside the new limit
 }
 
 // membersAbove lists the members of a role who use more than its limit.
-func membersAbove(q *models.Queries, r models.Role) (list []Holder, err error) {
+func membersAbove(q *models.Queries, r models.Role) (list []MemberOverLimit, err error) {
 	inUse, err := q.InUseByMembers(r.ProjectID)
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func membersAbove(q *models.Queries, r models.Role) (list []Holder, err error) {
 	members, err := q.MembersWithRole(r.ProjectID, r.ID)
 	for _, m := range members {
 		if over := quota.Exceeded(inUse[m.ID], r.Limit); len(over) > 0 {
-			list = append(list, Holder{m.ID, m.UserName, over})
+			list = append(list, MemberOverLimit{m.ID, m.UserName, over})
 		}
 	}
 	return list, err

@@ -39,11 +39,11 @@ type MemberPreview struct {
 // what the change itself is held to, and promises nothing: others may be
 // faster.
 type Preview struct {
-	Rows    []PreviewRow
-	Members int64 // whose promise changes
-	Fits    int64 // members that could be added in the role afterwards; -1: as many as there are
-	Holders []Holder
-	Refused *models.Error // why it would be refused; nil: it would not be
+	Rows      []PreviewRow
+	Members   int64 // whose promise changes
+	Fits      int64 // members that could be added in the role afterwards; -1: as many as there are
+	OverLimit []MemberOverLimit
+	Refused   *models.Error // why it would be refused; nil: it would not be
 }
 
 // PreviewRow is one resource; Value is what would be promised.
@@ -92,10 +92,10 @@ func (s *Service) PreviewBy(ctx context.Context, scope models.Scope, maker polic
 
 // effect is what a preview is about.
 type effect struct {
-	more    models.Resources // allocated in addition, to all members
-	members int64
-	limit   *models.Resources // of the role, if there is one
-	holders []Holder
+	more      models.Resources // allocated in addition, to all members
+	members   int64
+	limit     *models.Resources // of the role, if there is one
+	overLimit []MemberOverLimit
 }
 
 func (e Editor) preview(p models.Project, in PreviewInput) (v Preview, err error) {
@@ -119,7 +119,7 @@ func (e Editor) preview(p models.Project, in PreviewInput) (v Preview, err error
 	if v.Refused, err = sortRefusal(refusal); err != nil {
 		return v, err
 	}
-	v.Members, v.Holders, v.Fits = c.members, c.holders, -1
+	v.Members, v.OverLimit, v.Fits = c.members, c.overLimit, -1
 	after := quota.Allocation{Quota: p.Quota, Allocated: allocated.Add(c.more)}
 	v.fillRows(allocated, after)
 	if c.limit != nil {
@@ -167,7 +167,7 @@ func (e Editor) previewRole(p models.Project, in RolePreview) (c effect, err err
 		return c, err
 	}
 	c.more = after.Limit.Sub(before.Limit).Times(c.members)
-	if c.holders, err = membersAbove(e.q, after); err != nil {
+	if c.overLimit, err = membersAbove(e.q, after); err != nil {
 		return c, err
 	}
 	if err := e.grantsRole(before); err != nil {

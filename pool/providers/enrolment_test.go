@@ -45,7 +45,7 @@ type host struct {
 	digest  string
 	devices []providers.DeviceReport
 	key     []byte
-	holder  authority.Holder
+	holder  authority.Peer
 	token   string
 }
 
@@ -96,18 +96,18 @@ func (h *host) redeem(t testing.TB, code string) error {
 	t.Helper()
 	out, err := h.g.Redeem(h.g.Ctx, h.redemption(t, code, h.key), "192.0.2.1")
 	if err == nil {
-		h.token, h.holder = out.Token, holderOf(t, out.Certificate)
+		h.token, h.holder = out.Token, peerOf(t, out.Certificate)
 	}
 	return err
 }
 
-func holderOf(t testing.TB, certificate string) authority.Holder {
+func peerOf(t testing.TB, certificate string) authority.Peer {
 	t.Helper()
 	cert, err := authority.ParseCertificate([]byte(certificate))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return authority.HolderOf(cert)
+	return authority.PeerOf(cert)
 }
 
 // enrolled is a host whose agent has been let in.

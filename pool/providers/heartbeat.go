@@ -9,24 +9,24 @@ import (
 	"weir/pool/authority"
 )
 
-// Heartbeat takes the word of an agent: who shows a certificate, from an
+// Heartbeat takes the word of an agent: peer shows a certificate, from an
 // address. It takes the token of the last answer, or of the one before when
 // that answer was never used, so it was lost, and gives a new one. Any other
 // token means that two agents use one key: the agent is shut out at once, and
 // both with it.
 //
 // A request that was held up on the way and arrives after newer ones has an
-// old token too, though only one agent exists. So who has a wrong token is
+// old token too, though only one agent exists. So peer has a wrong token is
 // first told to confirm, which a request that nobody waits for any more cannot
 // do: the answer has Confirm and nothing else.
-func (e *Enrolment) Heartbeat(ctx context.Context, who authority.Holder, b Heartbeat, address string) (o Orders, err error) {
+func (e *Enrolment) Heartbeat(ctx context.Context, peer authority.Peer, b Heartbeat, address string) (o Orders, err error) {
 	if err := checkHeartbeat(b); err != nil {
 		return o, err
 	}
-	if err := e.Known(ctx, who); err != nil {
+	if err := e.Known(ctx, peer); err != nil {
 		return o, err
 	}
-	shown := credential{who, b.Token, b.Confirm, address}
+	shown := credential{peer, b.Token, b.Confirm, address}
 	var provider int64
 	err = e.inTx(ctx, func(q *models.Queries) error {
 		o, provider, err = e.heartbeat(q, shown, b)
@@ -44,7 +44,7 @@ func (e *Enrolment) Heartbeat(ctx context.Context, who authority.Holder, b Heart
 
 // credential is by what an agent proves that it is the only one with its key.
 type credential struct {
-	authority.Holder
+	authority.Peer
 	token, confirm, address string
 }
 
@@ -62,7 +62,7 @@ func (e *Enrolment) heartbeat(q *models.Queries, c credential, b Heartbeat) (o O
 		return o, 0, err
 	}
 	o, err = apply(q, &provider, b)
-	o.Token, o.Every, o.Renew = token, e.Every, due(c.Holder, q.Now())
+	o.Token, o.Every, o.Renew = token, e.Every, due(c.Peer, q.Now())
 	return o, provider.ID, err
 }
 
@@ -71,7 +71,7 @@ func (e *Enrolment) heartbeat(q *models.Queries, c credential, b Heartbeat) (o O
 // confirm, and shut out when it does. The first use of a renewed certificate
 // ends the older; the caller has to write the agent.
 func (e *Enrolment) prove(q *models.Queries, c credential) (agent models.Agent, provider models.Provider, ask string, err error) {
-	if agent, err = e.liveAgent(q, c.Holder); err != nil {
+	if agent, err = e.liveAgent(q, c.Peer); err != nil {
 		return agent, provider, "", err
 	}
 	if provider, err = q.Provider(agent.ProviderID); err != nil {
@@ -92,15 +92,15 @@ func (e *Enrolment) prove(q *models.Queries, c credential) (agent models.Agent, 
 	return agent, provider, "", e.shutOutCopied(q, &provider, c.address)
 }
 
-// Known refuses who is no live agent. It costs nothing that others wait for.
-func (e *Enrolment) Known(ctx context.Context, who authority.Holder) error {
-	_, err := e.liveAgent(e.Store.Read(ctx), who)
+// Known refuses peer is no live agent. It costs nothing that others wait for.
+func (e *Enrolment) Known(ctx context.Context, peer authority.Peer) error {
+	_, err := e.liveAgent(e.Store.Read(ctx), peer)
 	return err
 }
 
 // liveAgent finds the live agent that shows a certificate.
-func (e *Enrolment) liveAgent(q *models.Queries, who authority.Holder) (models.Agent, error) {
-	agent, err := q.AgentBySerial(who.Serial)
+func (e *Enrolment) liveAgent(q *models.Queries, peer authority.Peer) (models.Agent, error) {
+	agent, err := q.AgentBySerial(peer.Serial)
 	switch {
 	case models.KindOf(err) == models.KindNotFound:
 		return agent, models.Forbidden("This agent is not enrolled. Enroll it with an authorization code.")
@@ -108,15 +108,15 @@ func (e *Enrolment) liveAgent(q *models.Queries, who authority.Holder) (models.A
 		return agent, err
 	case agent.RevokedAt != nil:
 		return agent, models.Forbidden("This agent is no longer authorized: %s. Enroll it again with an authorization code.", agent.RevokedWhy)
-	case !q.Now().Before(who.Expires):
+	case !q.Now().Before(peer.Expires):
 		return agent, &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("The agent's certificate has expired. Enroll it again with an authorization code.")}
 	}
 	return agent, nil
 }
 
 // due tells whether two thirds of a certificate's life are over.
-func due(who authority.Holder, now time.Time) bool {
-	return now.Sub(who.Issued) >= who.Expires.Sub(who.Issued)*2/3
+func due(peer authority.Peer, now time.Time) bool {
+	return now.Sub(peer.Issued) >= peer.Expires.Sub(peer.Issued)*2/3
 }
 
 // shutOutCopied shuts out an agent of whose key there is a copy.
@@ -155,17 +155,17 @@ func noteOrigin(q *models.Queries, provider *models.Provider, b Heartbeat, addre
 
 // Renew gives an agent a certificate for a new key. Its present one stays
 // good until the new one is used. The token is asked for as in a heartbeat:
-// who has copied only a certificate and its key gets no other.
-func (e *Enrolment) Renew(ctx context.Context, who authority.Holder, in Renewal, address string) (out Renewed, err error) {
+// peer has copied only a certificate and its key gets no other.
+func (e *Enrolment) Renew(ctx context.Context, peer authority.Peer, in Renewal, address string) (out Renewed, err error) {
 	r, err := authority.CheckRequest([]byte(in.CSR))
 	if err != nil {
 		return out, models.Invalid("csr", "cannot be accepted: %s", err.Error())
 	}
-	if err := e.Known(ctx, who); err != nil {
+	if err := e.Known(ctx, peer); err != nil {
 		return out, err
 	}
 	err = e.inTx(ctx, func(q *models.Queries) error {
-		out, err = e.renew(q, credential{who, in.Token, in.Confirm, address}, r)
+		out, err = e.renew(q, credential{peer, in.Token, in.Confirm, address}, r)
 		return err
 	})
 	if err != nil {

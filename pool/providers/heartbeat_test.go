@@ -207,7 +207,7 @@ func TestRenew(t *testing.T) {
 }
 
 // renew asks for a certificate for a key as an agent does.
-func (h *host) renew(t *testing.T, key []byte) (authority.Holder, error) {
+func (h *host) renew(t *testing.T, key []byte) (authority.Peer, error) {
 	t.Helper()
 	in := providers.Renewal{CSR: h.redemption(t, "", key).CSR, Token: h.token}
 	out, err := h.g.Renew(h.g.Ctx, h.holder, in, "192.0.2.1")
@@ -216,9 +216,9 @@ func (h *host) renew(t *testing.T, key []byte) (authority.Holder, error) {
 		out, err = h.g.Renew(h.g.Ctx, h.holder, in, "192.0.2.1")
 	}
 	if err != nil {
-		return authority.Holder{}, err
+		return authority.Peer{}, err
 	}
-	return holderOf(t, out.Certificate), nil
+	return peerOf(t, out.Certificate), nil
 }
 
 // Who has a copy of a key gets no certificate that the agent's own does not
@@ -388,7 +388,7 @@ func TestBeatRefuses(t *testing.T) {
 		if e, ok := err.(*models.Error); !ok || len(e.Fields) > 100 {
 			t.Errorf("%d fields are named", len(err.Error()))
 		}
-		_, err = g.Enrolment.Heartbeat(g.Ctx, authority.Holder{Serial: "x", Expires: g.Clock.Now().Add(time.Hour)}, providers.Heartbeat{}, "")
+		_, err = g.Enrolment.Heartbeat(g.Ctx, authority.Peer{Serial: "x", Expires: g.Clock.Now().Add(time.Hour)}, providers.Heartbeat{}, "")
 		refused(t, "an unknown certificate", err, models.KindForbidden, "")
 		h.beats(t)
 	})

@@ -53,7 +53,7 @@ func (n *node) join(t testing.TB) (providers.Enrolled, error) {
 	t.Helper()
 	out, err := n.g.Join(n.g.Ctx, n.joining(t), "192.0.2.7")
 	if err == nil {
-		n.token, n.holder, n.digest = out.Token, holderOf(t, out.Certificate), out.Machine
+		n.token, n.holder, n.digest = out.Token, peerOf(t, out.Certificate), out.Machine
 	}
 	return out, err
 }

@@ -60,7 +60,7 @@ type quotaProposal struct{ *models.QuotaSpec }
 func (a quotaProposal) examine(r *review) error {
 	var p models.Problems
 	a.Quota.Check("quota", &p)
-	if err := p.Err(); err != nil || !r.asking {
+	if err := p.Err(); err != nil || !r.submitting {
 		return err
 	}
 	return moreThan("quota", a.Quota, r.project.Quota)
@@ -94,7 +94,7 @@ func (a periodProposal) examine(r *review) error {
 	if a.EndsAt != nil && !a.EndsAt.After(r.q.Now()) {
 		return models.Invalid("ends_at", "must be in the future")
 	}
-	if r.asking && !projects.EndsLater(a.EndsAt, r.project.EndsAt) {
+	if r.submitting && !projects.EndsLater(a.EndsAt, r.project.EndsAt) {
 		return models.Invalid("ends_at", "must be later than the current date")
 	}
 	return nil

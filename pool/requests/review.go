@@ -8,16 +8,16 @@ import (
 
 // review is a request within a transaction, while it is asked or decided.
 type review struct {
-	access    *policies.Access
-	edit      projects.Editor
-	q         *models.Queries
-	actor     policies.Actor
-	asking    bool // otherwise it is decided
-	requester models.User
-	req       models.QuotaRequest
-	terms     models.Requested // what would be granted
-	project   models.Project   // that it is about; locked while it is decided
-	member    int64            // whose directory is to be made
+	access     *policies.Access
+	edit       projects.Editor
+	q          *models.Queries
+	actor      policies.Actor
+	submitting bool // otherwise it is decided
+	requester  models.User
+	req        models.QuotaRequest
+	terms      models.Requested // what would be granted
+	project    models.Project   // that it is about; locked while it is decided
+	member     int64            // whose directory is to be made
 }
 
 func (s *Service) review(q *models.Queries, actor policies.Actor) *review {
@@ -31,7 +31,7 @@ func (r *review) open() (err error) {
 	switch {
 	case r.terms.Project != nil && r.req.ProjectID == nil:
 		return nil
-	case !r.asking:
+	case !r.submitting:
 		r.project, err = r.q.LockProject(r.actor.Scope(), at(r.req.ProjectID))
 	case r.terms.Join != nil:
 		err = r.openToJoin()

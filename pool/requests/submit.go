@@ -18,7 +18,7 @@ type RequestInput struct {
 }
 
 // Ask files a request. Who decides sees it at once.
-func (s *Service) Ask(ctx context.Context, actor policies.Actor, in RequestInput) (v RequestView, err error) {
+func (s *Service) Submit(ctx context.Context, actor policies.Actor, in RequestInput) (v RequestView, err error) {
 	kind := in.Kind()
 	var r *review
 	err = s.access.Write(ctx, s.store, actor, policies.Platform, policies.RequestCreate, func(q *models.Queries) error {
@@ -31,7 +31,7 @@ func (s *Service) Ask(ctx context.Context, actor policies.Actor, in RequestInput
 			return p.Err()
 		}
 		r = s.review(q, actor)
-		r.asking, r.requester, r.terms = true, actor.User, normal(in.Requested)
+		r.submitting, r.requester, r.terms = true, actor.User, normal(in.Requested)
 		if err := r.open(); err != nil {
 			return under(kind, err)
 		}
@@ -55,7 +55,7 @@ func (r *review) file(reason string) error {
 	if n >= maxPending {
 		return models.NoCapacity("", "You have %d pending requests, the maximum. Withdraw one or wait for a decision.", n)
 	}
-	if err := r.askedTwice(); err != nil {
+	if err := r.checkDuplicate(); err != nil {
 		return err
 	}
 	r.req = models.QuotaRequest{Kind: r.terms.Kind(), RequesterID: r.requester.ID, Requested: r.terms, Reason: reason, State: models.RequestPending,
@@ -96,9 +96,9 @@ func (s *Service) Withdraw(ctx context.Context, actor policies.Actor, id, versio
 	return s.Get(ctx, actor, id)
 }
 
-// askedTwice refuses to ask for a later end while the same person's request
+// checkDuplicate refuses to ask for a later end while the same person's request
 // for one waits: of two clicks one counts.
-func (r *review) askedTwice() error {
+func (r *review) checkDuplicate() error {
 	kind := r.terms.Kind()
 	if kind != models.RequestPeriod && kind != models.RequestDeadline {
 		return nil
