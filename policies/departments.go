@@ -32,7 +32,7 @@ func (a *Accounts) Departments(ctx context.Context, actor Actor, page models.Pag
 	}
 	q := a.store.Read(ctx)
 	list, err := q.Departments(page)
-	if err != nil || len(list) == 0 {
+	if err != nil {
 		return nil, err
 	}
 	return withSums(q, list)
@@ -80,10 +80,8 @@ func (a *Accounts) DepartmentChoices(ctx context.Context, actor Actor) ([]models
 func (a *Accounts) DepartmentsOf(ctx context.Context, actor Actor, people ...models.User) (map[int64]string, error) {
 	var ids []int64
 	for _, u := range people {
-		if u.ID != actor.User.ID {
-			if err := a.access.Check(actor, Platform, UserRead); err != nil {
-				return nil, err
-			}
+		if err := a.access.CheckOwned(actor, u.ID, Platform, UserRead); err != nil {
+			return nil, err
 		}
 		if u.DepartmentID != nil && !slices.Contains(ids, *u.DepartmentID) {
 			ids = append(ids, *u.DepartmentID)
@@ -177,8 +175,5 @@ func checkDepartment(q *models.Queries, id *int64) error {
 		return nil
 	}
 	_, err := q.Department(*id)
-	if models.KindOf(err) == models.KindNotFound && err != nil {
-		return models.Invalid("department_id", "department %d does not exist", *id)
-	}
-	return err
+	return models.NotFoundAs(err, models.Invalid("department_id", "department %d does not exist", *id))
 }

@@ -74,5 +74,5 @@ func enrolmentOn(store *models.Store, cfg config.Config) (*providers.Enrolment, 
 		return nil, err
 	}
 	a, err := authority.Open(cfg.AuthorityFile, store.Now)
-	return providers.NewEnrolment(providers.EnrolmentConfig{Store: store, Access: access, Authority: a}), err
+	return &providers.Enrolment{Store: store, Access: access, Authority: a}, err
 }

@@ -7,8 +7,7 @@ import (
 	"weir/policies"
 )
 
-// SetJoinRequests sets whether people who are not in a project may ask to join it by
-// its name; its managers may.
+// SetJoinRequests enables or disables join requests for a project.
 func (s *Service) SetJoinRequests(ctx context.Context, actor policies.Actor, project int64, on bool) error {
 	return s.access.Write(ctx, s.store, actor, project, policies.MemberWrite, func(q *models.Queries) error {
 		p, err := q.LockProject(actor.Scope(), project)
@@ -24,8 +23,8 @@ func (s *Service) SetJoinRequests(ctx context.Context, actor policies.Actor, pro
 	})
 }
 
-// Joinable tells the name of a project that may be asked for a place, by the
-// number in its link.
+// Joinable finds a project that accepts join requests; only its id and name are
+// set.
 func (s *Service) Joinable(ctx context.Context, actor policies.Actor, project int64) (models.Project, error) {
 	if err := s.access.Check(actor, policies.Platform, policies.RequestCreate); err != nil {
 		return models.Project{}, err

@@ -5,8 +5,7 @@ import (
 	"weir/pool/projects"
 )
 
-// within is what proposals about roles and members have in common: they take of
-// a quota that is allocated already.
+// within is embedded in proposals that do not change quotas.
 type within struct{}
 
 func (within) growth(*review) models.Resources { return models.Resources{} }
@@ -79,7 +78,7 @@ func (a limitProposal) apply(r *review) error {
 	return under("", err, "permission", "role_id")
 }
 
-// deadlineProposal is a request for a later end of one's own participation.
+// deadlineProposal is a request for a later end of the requester's membership.
 type deadlineProposal struct {
 	within
 	*models.DeadlineSpec
@@ -109,7 +108,7 @@ func (a deadlineProposal) apply(r *review) error {
 	return under("", err, "role_id", "until")
 }
 
-// joinProposal is a request for a place in a project.
+// joinProposal is a request for membership in a project.
 type joinProposal struct {
 	within
 	*models.JoinSpec

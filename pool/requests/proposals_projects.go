@@ -7,7 +7,7 @@ import (
 	"weir/pool/projects"
 )
 
-// projectProposal is a request for a new project. Who asked becomes its owner.
+// projectProposal is a request for a new project, owned by the requester.
 type projectProposal struct{ *models.ProjectSpec }
 
 func (a projectProposal) input() projects.ProjectInput {
@@ -30,7 +30,7 @@ func (a projectProposal) growth(r *review) models.Resources {
 	return standing(a.Quota, a.EndsAt, r.q.Now())
 }
 
-// standing is a quota as long as its period of use is not over.
+// standing is the quota of a project, or zero after its period of use.
 func standing(quota models.Resources, ends *time.Time, now time.Time) models.Resources {
 	if ends != nil && !ends.After(now) {
 		return models.Resources{}
