@@ -169,6 +169,22 @@ func (a *Accounts) writeUsers(ctx context.Context, actor Actor, fn func(*models.
 	})
 }
 
+// DepartmentNames caches names of departments by id, for imports.
+type DepartmentNames map[int64]string
+
+// Of is the name of a department; empty for nil.
+func (n DepartmentNames) Of(q *models.Queries, id *int64) (string, error) {
+	if id == nil {
+		return "", nil
+	}
+	if name, known := n[*id]; known {
+		return name, nil
+	}
+	d, err := q.Department(*id)
+	n[*id] = d.Name
+	return d.Name, err
+}
+
 // checkDepartment refuses an unknown department.
 func checkDepartment(q *models.Queries, id *int64) error {
 	if id == nil {

@@ -3,6 +3,7 @@ package notifications
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -217,7 +218,7 @@ func notifyGivenUp(q *models.Queries, d models.Delivery) error {
 	if err != nil {
 		return err
 	}
-	return q.Notify(to, models.Notification{Kind: models.NotificationGivenUp, Link: "/webhooks/" + number(w.ID),
+	return q.Notify(to, models.Notification{Kind: models.NotificationGivenUp, Link: fmt.Sprintf("/webhooks/%d", w.ID),
 		Text: models.Say("A message to the webhook %s could not be delivered for %d hours and was discarded.", w.Name, int(GiveUpAfter/time.Hour))})
 }
 

@@ -2,7 +2,6 @@ package notifications
 
 import (
 	"context"
-	"strconv"
 
 	"weir/models"
 	"weir/policies"
@@ -116,5 +115,3 @@ func (s *Service) TestMail(ctx context.Context, actor policies.Actor) error {
 func (s *Service) write(ctx context.Context, actor policies.Actor, fn func(*models.Queries) error) error {
 	return s.Access.Write(ctx, s.Store, actor, policies.Platform, policies.WebhookWrite, fn)
 }
-
-func number(n int64) string { return strconv.FormatInt(n, 10) }

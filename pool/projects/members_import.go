@@ -30,7 +30,7 @@ func (s *Service) ImportMembers(ctx context.Context, actor policies.Actor, proje
 			return nil, err
 		}
 		i := memberImport{Editor: s.Within(q, actor), project: p, roles: map[string]int64{}, names: map[int64]string{},
-			departments: map[int64]string{}, added: &added, seesAll: s.access.May(actor, policies.Platform, policies.UserRead)}
+			departments: policies.DepartmentNames{}, added: &added, seesAll: s.access.May(actor, policies.Platform, policies.UserRead)}
 		roles, err := q.Roles(models.Everything, project)
 		for _, r := range roles {
 			i.roles[r.Name], i.names[r.ID] = r.ID, r.Name
@@ -51,9 +51,9 @@ type memberImport struct {
 	project     models.Project
 	roles       map[string]int64 // by name
 	names       map[int64]string // of roles
-	departments map[int64]string // names, cached
-	added       *[]int64         // new members, who need a directory
-	seesAll     bool             // the actor may see every account
+	departments policies.DepartmentNames
+	added       *[]int64 // new members, who need a directory
+	seesAll     bool     // the actor may see every account
 }
 
 func (i memberImport) importRow(r models.Record) (row models.ImportedRow, err error) {
@@ -121,7 +121,7 @@ func (i memberImport) matchAccount(r models.Record, u models.User, visible bool,
 	if r.Cells["department"] == "" {
 		return nil
 	}
-	department, err := i.department(u.DepartmentID)
+	department, err := i.departments.Of(i.q, u.DepartmentID)
 	checkSame(p, r, "department", department, visible)
 	return err
 }
@@ -136,19 +136,6 @@ func checkSame(p *models.Problems, r models.Record, column, is string, visible b
 	default:
 		p.Add(column, "is %s in the account; enter that value or leave it empty", is)
 	}
-}
-
-// department is the name of a department; empty for nil.
-func (i memberImport) department(id *int64) (string, error) {
-	if id == nil {
-		return "", nil
-	}
-	if name, known := i.departments[*id]; known {
-		return name, nil
-	}
-	d, err := i.q.Department(*id)
-	i.departments[*id] = d.Name
-	return d.Name, err
 }
 
 func (i memberImport) changeMember(row *models.ImportedRow, m models.Member, in MemberInput) error {

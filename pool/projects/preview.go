@@ -2,7 +2,6 @@ package projects
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
@@ -113,7 +112,7 @@ func (e Editor) preview(p models.Project, in PreviewInput) (v Preview, err error
 	default:
 		return v, models.Invalid("role", "specify exactly one of role, member and quota")
 	}
-	if v.Refused, err = sortRefusal(refusal); err != nil {
+	if v.Refused, err = policies.AsRefusal(refusal); err != nil {
 		return v, err
 	}
 	v.Members, v.OverLimit, v.Fits = c.members, c.overLimit, -1
@@ -131,18 +130,6 @@ func (e Editor) previewQuota(p models.Project) error {
 		return problems.Err()
 	}
 	return quotaCovers(e.q, p)
-}
-
-// sortRefusal separates refusals from other errors.
-func sortRefusal(err error) (*models.Error, error) {
-	var e *models.Error
-	if errors.As(err, &e) {
-		switch e.Kind {
-		case models.KindInvalid, models.KindNoCapacity, models.KindConflict, models.KindForbidden:
-			return e, nil
-		}
-	}
-	return nil, err
 }
 
 func (e Editor) previewRole(p models.Project, in RolePreview) (c effect, err error) {
