@@ -145,7 +145,7 @@ func remade(d models.Device, in DeviceInput) bool {
 		in.Sharing == models.SharingMIG && !slices.Equal(d.Layout, in.Layout)
 }
 
-// openSharesOn are the shares that are held of a device and its instances.
+// openSharesOn are the open shares of a device and its instances.
 func openSharesOn(q *models.Queries, d models.Device) ([]models.ShareView, error) {
 	devices, err := q.Devices() // a GPU may have come from another machine
 	if err != nil {
@@ -159,7 +159,7 @@ func openSharesOn(q *models.Queries, d models.Device) ([]models.ShareView, error
 	return slices.DeleteFunc(shares, func(v models.ShareView) bool { return !of[v.DeviceID] }), err
 }
 
-// orders are how the present GPUs of a provider shall be shared.
+// orders are the desired sharing modes of the devices of a provider.
 func orders(q *models.Queries, provider int64) ([]DeviceOrder, error) {
 	devices, err := q.DevicesOf(provider)
 	var list []DeviceOrder
