@@ -97,7 +97,7 @@ func anybody(*http.Request) error { return nil }
 
 // known lets only agents pass that are in.
 func (a agents) known(r *http.Request) error {
-	who, err := holderOf(r)
+	who, err := peerOf(r)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (a agents) join(r *http.Request, in providers.Joining) (providers.Enrolled,
 }
 
 func (a agents) beat(r *http.Request, in providers.Heartbeat) (providers.Orders, error) {
-	who, err := holderOf(r)
+	who, err := peerOf(r)
 	if err != nil {
 		return providers.Orders{}, err
 	}
@@ -133,20 +133,20 @@ func (a agents) beat(r *http.Request, in providers.Heartbeat) (providers.Orders,
 }
 
 func (a agents) renew(r *http.Request, in providers.Renewal) (providers.Renewed, error) {
-	who, err := holderOf(r)
+	who, err := peerOf(r)
 	if err != nil {
 		return providers.Renewed{}, err
 	}
 	return a.Renew(r.Context(), who, in, addressOf(r))
 }
 
-// holderOf reads the certificate with which a request came. TLS has checked
+// peerOf reads the certificate with which a request came. TLS has checked
 // that it is the authority's, and that its holder has the key.
-func holderOf(r *http.Request) (authority.Holder, error) {
+func peerOf(r *http.Request) (authority.Peer, error) {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
-		return authority.Holder{}, &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("An agent certificate is required.")}
+		return authority.Peer{}, &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("An agent certificate is required.")}
 	}
-	return authority.HolderOf(r.TLS.PeerCertificates[0]), nil
+	return authority.PeerOf(r.TLS.PeerCertificates[0]), nil
 }
 
 // addressOf is from where a request came, without the port.

@@ -35,7 +35,7 @@ func newCounter(t testing.TB) *counter {
 	access := must(policies.NewAccess())(t)
 	c := &counter{TB: t, root: policies.Actor{User: modelstest.User(t, store, "root@example.org", true)}, log: &bytes.Buffer{}}
 	c.authority = must(authority.Open(filepath.Join(t.TempDir(), "authority.pem"), store.Now))(t)
-	c.enrolment = providers.NewEnrolment(providers.EnrolmentConfig{Store: store, Access: access, Authority: c.authority, CertificateLifetime: time.Hour, Every: time.Second})
+	c.enrolment = &providers.Enrolment{Store: store, Access: access, Authority: c.authority, CertificateLifetime: time.Hour, Every: time.Second}
 	c.server = httptest.NewUnstartedServer(NewAgents(c.enrolment, slog.New(slog.NewTextHandler(c.log, nil))))
 	c.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	c.server.TLS = c.authority.ServerTLS()

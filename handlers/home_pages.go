@@ -23,7 +23,7 @@ func (a *App) homePage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	mine, err := a.Projects.Participations(ctx, actor)
+	mine, err := a.Projects.Participations(ctx, actor, actor.User.ID)
 	if err != nil {
 		return err
 	}

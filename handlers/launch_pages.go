@@ -179,7 +179,7 @@ func (a *App) launchForm(c echo.Context, f *form, refused error) (templ.Componen
 	ctx := c.Request().Context()
 	actor := actorOf(ctx)
 	v := web.LaunchView{Form: f.asTyped()}
-	mine, err := a.Projects.Participations(ctx, actor)
+	mine, err := a.Projects.Participations(ctx, actor, actor.User.ID)
 	if err != nil {
 		return nil, err
 	}

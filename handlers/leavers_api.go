@@ -10,10 +10,10 @@ import (
 )
 
 func (a rest) leaversOperations(s section) {
-	register(a, s, route{http.MethodGet, "/projects/{id}/former-members", 200, "list-former-members", "List former members of a project and the recipients of their directories"}, a.listLeavers)
+	register(a, s, route{http.MethodGet, "/projects/{id}/former-members", 200, "list-former-members", "List former members of a project and the recipients of their directories"}, a.listFormerMembers)
 	register(a, s, route{http.MethodGet, "/projects/{id}/members/{member}/handover", 200, "get-handover", "Get the handover of a former member's directory"}, a.getHandover)
 	register(a, s, route{http.MethodPost, "/projects/{id}/members/{member}/handover", 200, "create-handover", "Hand over the directory of a former member to a current member; effective at the next workspace start"}, a.handOver)
-	register(a, s, route{http.MethodDelete, "/projects/{id}/members/{member}/handover", 204, "end-handover", "End a handover"}, a.takeBack)
+	register(a, s, route{http.MethodDelete, "/projects/{id}/members/{member}/handover", 204, "end-handover", "End a handover"}, a.endHandover)
 }
 
 // FormerMember is a member whose participation is over.
@@ -43,7 +43,7 @@ func leaverOf(l models.FormerMember) FormerMember {
 	return v
 }
 
-func (a rest) listLeavers(ctx context.Context, in *PageOf) (*Response[List[FormerMember]], error) {
+func (a rest) listFormerMembers(ctx context.Context, in *PageOf) (*Response[List[FormerMember]], error) {
 	return listed(in.Paging, func(l models.FormerMember) int64 { return l.ID }, func(page models.Page) ([]models.FormerMember, error) {
 		return a.Projects.FormerMembers(ctx, actorOf(ctx), in.ID, page)
 	}, leaverOf)
@@ -71,6 +71,6 @@ func (a rest) handOver(ctx context.Context, in *HandoverCreation) (*Response[For
 	return &Response[FormerMember]{leaverOf(l)}, nil
 }
 
-func (a rest) takeBack(ctx context.Context, in *ByMember) (*Nothing, error) {
-	return nothing(a.Projects.TakeBack(ctx, actorOf(ctx), in.ID, in.Member))
+func (a rest) endHandover(ctx context.Context, in *ByMember) (*Nothing, error) {
+	return nothing(a.Projects.EndHandover(ctx, actorOf(ctx), in.ID, in.Member))
 }

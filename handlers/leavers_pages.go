@@ -16,7 +16,7 @@ func (a *App) leaversRoutes(p *echo.Group) {
 	p.GET("/projects/:id/former-members", a.leaversPage)
 	p.GET("/projects/:id/members/:member/handover", a.handoverPage)
 	p.POST("/projects/:id/members/:member/handover", a.handOverPage)
-	p.POST("/projects/:id/members/:member/handover/end", a.takeBackPage)
+	p.POST("/projects/:id/members/:member/handover/end", a.endHandoverPage)
 }
 
 // fewLeavers are shown on the project's own page.
@@ -98,10 +98,10 @@ func (a *App) handOverPage(c echo.Context) error {
 	return a.done(c, path("projects", project), models.Say("The directory of %s was handed over to %s.", v.UserName, v.RecipientName))
 }
 
-func (a *App) takeBackPage(c echo.Context) error {
+func (a *App) endHandoverPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	project := number(c, "id")
-	if err := a.Projects.TakeBack(ctx, actorOf(ctx), project, number(c, "member")); err != nil {
+	if err := a.Projects.EndHandover(ctx, actorOf(ctx), project, number(c, "member")); err != nil {
 		return err
 	}
 	return a.done(c, path("projects", project), models.Say("The handover was ended. Running workspaces can write to the directory until they stop."))

@@ -121,10 +121,10 @@ func TestWebhooksByPageAndProgram(t *testing.T) {
 	if one["kind"] != "test" || one["state"] != "pending" || one["to"] != "chat" {
 		t.Errorf("%v", one)
 	}
-	ada.page(303, "POST", "/deliveries/1/again")
-	w.want(200, w.admin, "POST", "/deliveries/1/again", "")
+	ada.page(303, "POST", "/deliveries/1/redeliver")
+	w.want(200, w.admin, "POST", "/deliveries/1/redeliver", "")
 	w.want(200, w.admin, "GET", "/deliveries/1", "")
-	ada.page(303, "POST", "/webhooks/1/again")
+	ada.page(303, "POST", "/webhooks/1/redeliver")
 	ada.page(409, "POST", "/webhooks/mail-test")
 	stale := w.want(412, w.admin, "PUT", "/webhooks/1", `{"name":"x","url":"https://example.org","enabled":false}`, "If-Match", `"1"`)
 	w.problem(stale)
@@ -134,7 +134,7 @@ func TestWebhooksByPageAndProgram(t *testing.T) {
 	for _, path := range []string{"/webhooks", "/webhooks/new", "/webhooks/1", "/webhooks/1/delete", "/webhooks/1/rotate"} {
 		bob.page(403, "GET", path)
 	}
-	for _, path := range []string{"/webhooks", "/webhooks/1", "/webhooks/1/delete", "/webhooks/1/rotate", "/webhooks/1/test", "/webhooks/1/again", "/webhooks/mail-test", "/deliveries/1/again"} {
+	for _, path := range []string{"/webhooks", "/webhooks/1", "/webhooks/1/delete", "/webhooks/1/rotate", "/webhooks/1/test", "/webhooks/1/redeliver", "/webhooks/mail-test", "/deliveries/1/redeliver"} {
 		bob.page(403, "POST", path)
 	}
 	for _, path := range []string{"/webhooks", "/webhooks/1", "/deliveries", "/deliveries/1"} {

@@ -78,7 +78,7 @@ func (a rest) personFound(ctx context.Context, u models.User, err error) (Person
 	if err != nil {
 		return Person{}, err
 	}
-	places, err := a.Projects.ParticipationsOf(ctx, actorOf(ctx), u.ID)
+	places, err := a.Projects.Participations(ctx, actorOf(ctx), u.ID)
 	return a.withIdentities(ctx, personOf(u, places, a.Store.Now()), err)
 }
 

@@ -101,7 +101,7 @@ func (a *App) personForm(c echo.Context, f, password *web.Form) (templ.Component
 	if v.Identities, err = a.Accounts.Identities(ctx, actor, u.ID); err != nil {
 		return nil, err
 	}
-	places, err := a.Projects.ParticipationsOf(ctx, actor, u.ID)
+	places, err := a.Projects.Participations(ctx, actor, u.ID)
 	for _, p := range places {
 		v.Places = append(v.Places, web.PersonPlace{ProjectID: p.Project.ID, Project: p.Project.Name, Role: p.Member.RoleName})
 	}

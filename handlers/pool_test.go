@@ -21,7 +21,7 @@ type rig struct {
 	digest  string
 	devices []providers.DeviceReport
 	key     []byte
-	holder  authority.Holder
+	holder  authority.Peer
 	token   string
 	id      int64 // of its provider
 }
@@ -41,7 +41,7 @@ func (r *rig) enrol(code string) {
 	r.Helper()
 	csr := must(authority.NewRequest(r.key))(r)
 	out := must(r.app.Enrolment.Redeem(r.Context(), providers.Redemption{Code: code, CSR: string(csr), Name: "rig", Machine: r.digest, Devices: r.devices}, "192.0.2.7"))(r)
-	r.token, r.holder = out.Token, authority.HolderOf(must(authority.ParseCertificate([]byte(out.Certificate)))(r))
+	r.token, r.holder = out.Token, authority.PeerOf(must(authority.ParseCertificate([]byte(out.Certificate)))(r))
 	r.id = must(r.store.Read(r.Context()).ProviderByMachine(r.digest))(r).ID
 }
 

@@ -14,13 +14,13 @@ func (a rest) previewsOperations(s section) {
 
 // Preview is what a change would make of a project's quota.
 type Preview struct {
-	Fits      bool           `json:"accepted" doc:"the change would be accepted; for changes that require permission you lack, only the amounts are checked"`
-	Resources []PreviewRow   `json:"resources"`
-	Members   int64          `json:"members" doc:"number of members with a changed limit"`
-	Headroom  *int64         `json:"additional_members,omitempty" doc:"number of members that can be added to the role afterwards; absent if unlimited"`
-	Holders   []Holder       `json:"users,omitempty" doc:"members whose use exceeds the new limit"`
-	Detail    string         `json:"detail,omitempty" doc:"reason for the rejection"`
-	Errors    []ProblemField `json:"errors,omitempty" doc:"invalid fields and reasons"`
+	Fits      bool              `json:"accepted" doc:"the change would be accepted; for changes that require permission you lack, only the amounts are checked"`
+	Resources []PreviewRow      `json:"resources"`
+	Members   int64             `json:"members" doc:"number of members with a changed limit"`
+	Headroom  *int64            `json:"additional_members,omitempty" doc:"number of members that can be added to the role afterwards; absent if unlimited"`
+	OverLimit []MemberOverLimit `json:"users,omitempty" doc:"members whose use exceeds the new limit"`
+	Detail    string            `json:"detail,omitempty" doc:"reason for the rejection"`
+	Errors    []ProblemField    `json:"errors,omitempty" doc:"invalid fields and reasons"`
 }
 
 // PreviewRow is what a change would make of one resource.
@@ -33,15 +33,15 @@ type PreviewRow struct {
 	Over     bool   `json:"over" doc:"this resource causes the rejection"`
 }
 
-// Holder is a member that holds more than a new peak would allow.
-type Holder struct {
-	MemberID int64          `json:"member_id"`
-	Name     string         `json:"name"`
-	Excess   []HolderExcess `json:"excess"`
+// MemberOverLimit is a member that holds more than a new peak would allow.
+type MemberOverLimit struct {
+	MemberID int64            `json:"member_id"`
+	Name     string           `json:"name"`
+	Excess   []ResourceExcess `json:"excess"`
 }
 
-// HolderExcess is one resource of which more is held.
-type HolderExcess struct {
+// ResourceExcess is one resource of which more is held.
+type ResourceExcess struct {
 	Resource string `json:"resource"`
 	InUse    int64  `json:"in_use"`
 	Limit    int64  `json:"limit"`
@@ -50,8 +50,8 @@ type HolderExcess struct {
 func previewOf(p projects.Preview) Preview {
 	v := Preview{Fits: p.Refused == nil, Members: p.Members, Resources: shown(p.Rows, func(r projects.PreviewRow) PreviewRow {
 		return PreviewRow{r.Name, r.Before, r.Value, r.Quota, r.Remaining(), r.Over}
-	}), Holders: shown(p.Holders, func(h projects.Holder) Holder {
-		return Holder{h.MemberID, h.Name, shown(h.Excess, func(e models.Excess) HolderExcess { return HolderExcess{e.Name, e.Value, e.Limit} })}
+	}), OverLimit: shown(p.OverLimit, func(h projects.MemberOverLimit) MemberOverLimit {
+		return MemberOverLimit{h.MemberID, h.Name, shown(h.Excess, func(e models.Excess) ResourceExcess { return ResourceExcess{e.Name, e.Value, e.Limit} })}
 	})}
 	if p.Fits >= 0 {
 		v.Headroom = &p.Fits

@@ -15,7 +15,7 @@ func (a rest) requestsOperations(s section) {
 	register(a, s, route{http.MethodGet, "/requests/{id}", 200, "get-request", "Get a request; reviewers also get capacity, allocations and usage"}, a.getRequest)
 	register(a, s, route{http.MethodPost, "/requests/{id}/decision", 200, "decide-request", "Approve a request, optionally with changes, or reject it"}, a.decideRequest)
 	register(a, s, route{http.MethodPost, "/requests/{id}/withdraw", 200, "withdraw-request", "Withdraw your pending request"}, a.withdrawRequest)
-	register(a, s, route{http.MethodPut, "/projects/{id}/join-requests", 204, "set-join-requests", "Enable or disable join requests for a project"}, a.letAsk)
+	register(a, s, route{http.MethodPut, "/projects/{id}/join-requests", 204, "set-join-requests", "Enable or disable join requests for a project"}, a.setJoinRequests)
 }
 
 // Request is what somebody asks for and somebody else decides.
@@ -83,7 +83,7 @@ func (a rest) listRequests(ctx context.Context, in *RequestBox) (*Response[List[
 }
 
 func (a rest) ask(ctx context.Context, in *Create[requests.RequestInput]) (*Created[Request], error) {
-	v, err := a.Requests.Ask(ctx, actorOf(ctx), in.Body)
+	v, err := a.Requests.Submit(ctx, actorOf(ctx), in.Body)
 	return created(v.Version, requestOf(v), err, "requests", v.ID)
 }
 
@@ -121,11 +121,11 @@ func (a rest) withdrawRequest(ctx context.Context, in *Withdrawal) (*Found[Reque
 	return foundRequest(a.Requests.Withdraw(ctx, actorOf(ctx), in.ID, version))
 }
 
-// Asking says whether people may ask to join a project.
-type Asking struct {
+// JoinRequests enables or disables join requests for a project.
+type JoinRequests struct {
 	On bool `json:"on"`
 }
 
-func (a rest) letAsk(ctx context.Context, in *CreateIn[Asking]) (*Nothing, error) {
-	return nothing(a.Requests.LetAsk(ctx, actorOf(ctx), in.ID, in.Body.On))
+func (a rest) setJoinRequests(ctx context.Context, in *CreateIn[JoinRequests]) (*Nothing, error) {
+	return nothing(a.Requests.SetJoinRequests(ctx, actorOf(ctx), in.ID, in.Body.On))
 }

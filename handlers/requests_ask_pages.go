@@ -55,7 +55,8 @@ func (a *App) askToJoin(c echo.Context, v *web.NewRequestView) error {
 // askWhere offers the projects of which something can be asked.
 func (a *App) askWhere(c echo.Context, v *web.NewRequestView) error {
 	ctx := c.Request().Context()
-	mine, err := a.Projects.Participations(ctx, actorOf(ctx))
+	actor := actorOf(ctx)
+	mine, err := a.Projects.Participations(ctx, actor, actor.User.ID)
 	for _, m := range mine {
 		v.Projects = append(v.Projects, web.Option{Value: strconv.FormatInt(m.Project.ID, 10), Label: m.Project.Name})
 	}

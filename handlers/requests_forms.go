@@ -23,7 +23,7 @@ func (f *form) asked(kind string) (a models.Requested) {
 		a.Quota = &models.QuotaSpec{ProjectID: project(), Quota: f.resources(at + "quota")}
 	case models.RequestRole:
 		a.Role = &models.RoleSpec{ProjectID: project(), Name: f.text(at + "name"), Permission: f.text(at + "permission"), Permissions: f.permissions(at),
-			Limit: f.resources(at + "limit"), Mine: f.bool(at + "mine")}
+			Limit: f.resources(at + "limit"), AssignToRequester: f.bool(at + "assign_to_requester")}
 	case models.RequestLimit:
 		a.Limit = &models.LimitSpec{ProjectID: project(), RoleID: f.number(at + "role_id"), Limit: f.resources(at + "limit")}
 	case models.RequestPeriod:
@@ -78,8 +78,8 @@ func putAsked(f web.Form, a models.Requested) {
 		putResources(f, at+"quota", a.Quota.Quota)
 	case a.Role != nil:
 		f.Values[at+"name"], f.Values[at+"permission"], f.Values[at+"permissions"] = a.Role.Name, a.Role.Permission, strings.Join(a.Role.Permissions, " ")
-		if a.Role.Mine {
-			f.Values[at+"mine"] = "1"
+		if a.Role.AssignToRequester {
+			f.Values[at+"assign_to_requester"] = "1"
 		}
 		putResources(f, at+"limit", a.Role.Limit)
 	case a.Limit != nil:

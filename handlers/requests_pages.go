@@ -20,7 +20,7 @@ func (a *App) requestsRoutes(p *echo.Group) {
 	p.GET("/requests/:id", a.requestPage)
 	p.POST("/requests/:id", a.decideRequestPage)
 	p.POST("/requests/:id/withdraw", a.withdrawRequestPage)
-	p.POST("/projects/:id/join-requests", a.letAskPage)
+	p.POST("/projects/:id/join-requests", a.setJoinRequestsPage)
 }
 
 // The boxes of requests.
@@ -158,14 +158,14 @@ func (a *App) withdrawRequestPage(c echo.Context) error {
 	return a.done(c, "/requests?box=mine", models.Say("Request withdrawn."))
 }
 
-func (a *App) letAskPage(c echo.Context) error {
+func (a *App) setJoinRequestsPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f, err := readForm(c)
 	if err != nil {
 		return err
 	}
 	id, on := number(c, "id"), f.bool("on")
-	if err := a.Requests.LetAsk(ctx, actorOf(ctx), id, on); err != nil {
+	if err := a.Requests.SetJoinRequests(ctx, actorOf(ctx), id, on); err != nil {
 		return err
 	}
 	message := models.Say("Join requests are enabled. Anyone with the project's name or link can request to join.")
@@ -188,7 +188,7 @@ func (a *App) createRequestPage(c echo.Context) error {
 	in := requests.RequestInput{Requested: f.asked(kind), Reason: f.text("reason")}
 	var v requests.RequestView
 	if err = f.err(nil); err == nil {
-		v, err = a.Requests.Ask(ctx, actorOf(ctx), in)
+		v, err = a.Requests.Submit(ctx, actorOf(ctx), in)
 	}
 	if err != nil {
 		return a.refused(c, err, func() (templ.Component, error) {

@@ -19,10 +19,10 @@ func (a rest) webhooksOperations(s section) {
 	register(a, s, route{http.MethodPost, "/webhooks/{id}/rotate", 200, "rotate-webhook-secret",
 		"Rotate the secret of a webhook; the new secret is returned only once, and the old one stays valid for 24 hours"}, a.rotateWebhookSecret)
 	register(a, s, route{http.MethodPost, "/webhooks/{id}/test", 204, "test-webhook", "Send a test delivery to a webhook"}, a.testWebhook)
-	register(a, s, route{http.MethodPost, "/webhooks/{id}/again", 200, "resend-webhook-deliveries", "Redeliver all failed deliveries of a webhook"}, a.sendAllAgain)
+	register(a, s, route{http.MethodPost, "/webhooks/{id}/redeliver", 200, "redeliver-failed-deliveries", "Redeliver all failed deliveries of a webhook"}, a.redeliverAll)
 	register(a, s, route{http.MethodGet, "/deliveries", 200, "list-deliveries", "List webhook and email deliveries, newest first"}, a.listDeliveries)
 	register(a, s, route{http.MethodGet, "/deliveries/{id}", 200, "get-delivery", "Get a delivery"}, a.getDelivery)
-	register(a, s, route{http.MethodPost, "/deliveries/{id}/again", 200, "resend-delivery", "Redeliver a message or email with the same key"}, a.sendAgain)
+	register(a, s, route{http.MethodPost, "/deliveries/{id}/redeliver", 200, "redeliver-delivery", "Redeliver a message or email with the same key"}, a.redeliver)
 }
 
 // Webhook is an address that is told of events.
@@ -91,14 +91,14 @@ func (a rest) testMail(ctx context.Context, _ *struct{}) (*Nothing, error) {
 	return nothing(a.Notifications.TestMail(ctx, actorOf(ctx)))
 }
 
-// SentAgain counts what is sent again.
-type SentAgain struct {
+// Redelivered counts the redelivered messages.
+type Redelivered struct {
 	Messages int64 `json:"messages"`
 }
 
-func (a rest) sendAllAgain(ctx context.Context, in *ByID) (*Response[SentAgain], error) {
-	n, err := a.Notifications.SendAllAgain(ctx, actorOf(ctx), in.ID)
-	return &Response[SentAgain]{SentAgain{n}}, err
+func (a rest) redeliverAll(ctx context.Context, in *ByID) (*Response[Redelivered], error) {
+	n, err := a.Notifications.RedeliverAll(ctx, actorOf(ctx), in.ID)
+	return &Response[Redelivered]{Redelivered{n}}, err
 }
 
 // Delivery is one message to a webhook, or one e-mail.
@@ -150,7 +150,7 @@ func (a rest) getDelivery(ctx context.Context, in *ByID) (*Response[Delivery], e
 	return &Response[Delivery]{deliveryOf(v)}, err
 }
 
-func (a rest) sendAgain(ctx context.Context, in *ByID) (*Response[Delivery], error) {
-	v, err := a.Notifications.SendAgain(ctx, actorOf(ctx), in.ID)
+func (a rest) redeliver(ctx context.Context, in *ByID) (*Response[Delivery], error) {
+	v, err := a.Notifications.Redeliver(ctx, actorOf(ctx), in.ID)
 	return &Response[Delivery]{deliveryOf(v)}, err
 }

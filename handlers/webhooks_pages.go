@@ -26,8 +26,8 @@ func (a *App) webhooksRoutes(p *echo.Group) {
 	p.GET("/webhooks/:id/rotate", a.confirmRotateWebhookSecretPage)
 	p.POST("/webhooks/:id/rotate", a.rotateWebhookSecretPage)
 	p.POST("/webhooks/:id/test", a.testWebhookPage)
-	p.POST("/webhooks/:id/again", a.sendAllAgainPage)
-	p.POST("/deliveries/:id/again", a.sendAgainPage)
+	p.POST("/webhooks/:id/redeliver", a.redeliverAllPage)
+	p.POST("/deliveries/:id/redeliver", a.redeliverPage)
 }
 
 // shownMails is how many e-mails the list of webhooks shows.
@@ -208,19 +208,19 @@ func (a *App) testMailPage(c echo.Context) error {
 	return a.done(c, "/webhooks", models.Say("The test message is being sent."))
 }
 
-func (a *App) sendAllAgainPage(c echo.Context) error {
+func (a *App) redeliverAllPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	id := number(c, "id")
-	n, err := a.Notifications.SendAllAgain(ctx, actorOf(ctx), id)
+	n, err := a.Notifications.RedeliverAll(ctx, actorOf(ctx), id)
 	if err != nil {
 		return err
 	}
 	return a.done(c, path("webhooks", id), models.Say("Resending %d messages.", n))
 }
 
-func (a *App) sendAgainPage(c echo.Context) error {
+func (a *App) redeliverPage(c echo.Context) error {
 	ctx := c.Request().Context()
-	d, err := a.Notifications.SendAgain(ctx, actorOf(ctx), number(c, "id"))
+	d, err := a.Notifications.Redeliver(ctx, actorOf(ctx), number(c, "id"))
 	if err != nil {
 		return err
 	}

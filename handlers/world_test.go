@@ -102,9 +102,9 @@ func newApp(t testing.TB, store *models.Store, set func(*Config), log *bytes.Buf
 	door := proxy.New(proxy.Config{Gate: nobodyEnters{}, AppsDomain: "localhost:8080"})
 	t.Cleanup(door.Close)
 	c := Config{Store: store, Access: access, Accounts: policies.NewAccounts(store, access),
-		Notifications: notifications.New(notifications.Config{Store: store, Access: access, Key: must(notifications.NewKey([]byte("shared")))(t)}), Projects: ledger,
+		Notifications: &notifications.Service{Store: store, Access: access, Key: must(notifications.NewKey([]byte("shared")))(t)}, Projects: ledger,
 		Capacity: capacity, Requests: requests.New(store, access, ledger, capacity), Pool: devices, Providers: machines,
-		Enrolment:  providers.NewEnrolment(providers.EnrolmentConfig{Store: store, Access: access, Authority: keys, CertificateLifetime: time.Hour, Every: time.Second}),
+		Enrolment:  &providers.Enrolment{Store: store, Access: access, Authority: keys, CertificateLifetime: time.Hour, Every: time.Second},
 		Catalogue:  workspaces.NewCatalogue(store, access),
 		Workspaces: workspaces.NewService(store, access, devices, ledger, func() {}), Directories: dirs, Proxy: door,
 		Wake: func() {}, Logger: logger, SessionLifetime: time.Hour, Version: "test"}

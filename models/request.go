@@ -83,12 +83,12 @@ type QuotaSpec struct {
 
 // RoleSpec requests a new role.
 type RoleSpec struct {
-	ProjectID   int64     `json:"project_id" minimum:"1"`
-	Name        string    `json:"name" maxLength:"100"`
-	Permission  string    `json:"permission" enum:"owner,manager,member,viewer,custom"`
-	Permissions []string  `json:"permissions,omitempty" doc:"permissions of a custom role"`
-	Limit       Resources `json:"limit"`
-	Mine        bool      `json:"mine,omitempty" doc:"assign the role to the requester"`
+	ProjectID         int64     `json:"project_id" minimum:"1"`
+	Name              string    `json:"name" maxLength:"100"`
+	Permission        string    `json:"permission" enum:"owner,manager,member,viewer,custom"`
+	Permissions       []string  `json:"permissions,omitempty" doc:"permissions of a custom role"`
+	Limit             Resources `json:"limit"`
+	AssignToRequester bool      `json:"assign_to_requester,omitempty" doc:"assign the role to the requester"`
 }
 
 // LimitSpec requests another limit of a role.

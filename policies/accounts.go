@@ -114,35 +114,27 @@ func wrongPassword() error {
 // dummyHash is compared with the password for unknown addresses.
 var dummyHash = sync.OnceValue(func() string { return hashPassword(NewSecret()) })
 
-func (a *Accounts) verify(ctx context.Context, password, hash string) (bool, error) {
-	if hash == "" {
-		hash = dummyHash()
-	}
-	if err := a.acquireHashing(ctx); err != nil {
-		return false, err
-	}
-	defer a.releaseHashing()
-	return checkPassword(password, hash), nil
+func (a *Accounts) verify(ctx context.Context, password, hash string) (ok bool, err error) {
+	err = a.limitHashing(ctx, func() { ok = checkPassword(password, cmp.Or(hash, dummyHash())) })
+	return ok, err
 }
 
-func (a *Accounts) hash(ctx context.Context, password string) (string, error) {
-	if err := a.acquireHashing(ctx); err != nil {
-		return "", err
-	}
-	defer a.releaseHashing()
-	return hashPassword(password), nil
+func (a *Accounts) hash(ctx context.Context, password string) (hash string, err error) {
+	err = a.limitHashing(ctx, func() { hash = hashPassword(password) })
+	return hash, err
 }
 
-func (a *Accounts) acquireHashing(ctx context.Context) error {
+// limitHashing calls fn when a slot for hashing is free.
+func (a *Accounts) limitHashing(ctx context.Context, fn func()) error {
 	select {
 	case a.hashing <- struct{}{}:
-		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	defer func() { <-a.hashing }()
+	fn()
+	return nil
 }
-
-func (a *Accounts) releaseHashing() { <-a.hashing }
 
 // SetupToken creates the single-use secret for creating the first administrator
 // and invalidates earlier ones. It returns "" when there is an account.
@@ -167,8 +159,7 @@ func (a *Accounts) CheckSetupToken(ctx context.Context, token string) error {
 	if token == "" {
 		return models.NotFound("link")
 	}
-	q := a.store.Read(ctx)
-	ok, err := q.HasOneTimeToken(HashSecret(token), "setup", a.store.Now())
+	ok, err := a.store.Read(ctx).HasOneTimeToken(HashSecret(token), "setup", a.store.Now())
 	if err == nil && !ok {
 		err = models.NotFound("link")
 	}

@@ -61,6 +61,14 @@ func System(name string) Actor { return Actor{System: name} }
 // SignedIn reports whether the actor is authenticated.
 func (a Actor) SignedIn() bool { return a.User.ID != 0 || a.System != "" }
 
+// CheckUser returns an unauthenticated error unless the actor is a user.
+func (a Actor) CheckUser() error {
+	if a.User.ID == 0 {
+		return unauthenticated(nil)
+	}
+	return nil
+}
+
 // Scope is the scope of the actor's queries.
 func (a Actor) Scope() models.Scope {
 	if a.User.Admin || a.User.Auditor || a.System != "" {

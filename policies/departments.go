@@ -32,7 +32,7 @@ func (a *Accounts) Departments(ctx context.Context, actor Actor, page models.Pag
 	}
 	q := a.store.Read(ctx)
 	list, err := q.Departments(page)
-	if err != nil || len(list) == 0 {
+	if err != nil {
 		return nil, err
 	}
 	return withSums(q, list)
@@ -80,10 +80,8 @@ func (a *Accounts) DepartmentChoices(ctx context.Context, actor Actor) ([]models
 func (a *Accounts) DepartmentsOf(ctx context.Context, actor Actor, people ...models.User) (map[int64]string, error) {
 	var ids []int64
 	for _, u := range people {
-		if u.ID != actor.User.ID {
-			if err := a.access.Check(actor, Platform, UserRead); err != nil {
-				return nil, err
-			}
+		if err := a.access.CheckOwned(actor, u.ID, Platform, UserRead); err != nil {
+			return nil, err
 		}
 		if u.DepartmentID != nil && !slices.Contains(ids, *u.DepartmentID) {
 			ids = append(ids, *u.DepartmentID)
@@ -171,14 +169,27 @@ func (a *Accounts) writeUsers(ctx context.Context, actor Actor, fn func(*models.
 	})
 }
 
+// DepartmentNames caches names of departments by id, for imports.
+type DepartmentNames map[int64]string
+
+// Of is the name of a department; empty for nil.
+func (n DepartmentNames) Of(q *models.Queries, id *int64) (string, error) {
+	if id == nil {
+		return "", nil
+	}
+	if name, known := n[*id]; known {
+		return name, nil
+	}
+	d, err := q.Department(*id)
+	n[*id] = d.Name
+	return d.Name, err
+}
+
 // checkDepartment refuses an unknown department.
 func checkDepartment(q *models.Queries, id *int64) error {
 	if id == nil {
 		return nil
 	}
 	_, err := q.Department(*id)
-	if models.KindOf(err) == models.KindNotFound && err != nil {
-		return models.Invalid("department_id", "department %d does not exist", *id)
-	}
-	return err
+	return models.NotFoundAs(err, models.Invalid("department_id", "department %d does not exist", *id))
 }

@@ -72,8 +72,8 @@ const (
 // project exists, in one error for both. An invalid right returns an Explanation
 // with the user and the project.
 func (a *Accounts) Explain(ctx context.Context, actor Actor, in AccessQuery) (e Explanation, err error) {
-	if actor.User.ID == 0 {
-		return e, unauthenticated(nil)
+	if err := actor.CheckUser(); err != nil {
+		return e, err
 	}
 	x := explainer{access: a.access, q: a.store.Read(ctx), actor: actor}
 	if err := x.find(in); err != nil {
@@ -144,11 +144,8 @@ func (x *explainer) findMember() error {
 		return nil
 	}
 	m, err := x.q.Membership(x.Project.ID, x.Person.ID)
-	if models.KindOf(err) == models.KindNotFound && err != nil {
-		return nil
-	}
 	if err != nil {
-		return err
+		return models.IgnoreNotFound(err)
 	}
 	x.member = &m
 	if m.RoleID != 0 {

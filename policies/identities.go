@@ -67,7 +67,7 @@ func (a *Accounts) firstSignIn(q *models.Queries, rules ProviderRules, as Assert
 	now := q.Now()
 	in.User, err = q.UserByEmail(email)
 	switch {
-	case models.KindOf(err) == models.KindNotFound && err != nil:
+	case models.KindOf(err) == models.KindNotFound:
 		in.User = models.User{Email: email, Name: nameOf(as, email), SessionEpoch: 1, Version: 1, CreatedAt: now}
 		if err := a.insert(q, signIn, &in.User); err != nil {
 			if models.KindOf(err) == models.KindConflict {
@@ -147,7 +147,7 @@ func (a *Accounts) applyAdmin(q *models.Queries, wanted bool, in *SignInResult) 
 	case !wanted && in.Identity.Admin && in.User.Admin:
 		after := in.User
 		after.Admin = false
-		if err := a.checkLastAdministrator(q, in.User, after); models.KindOf(err) == models.KindConflict && err != nil {
+		if err := a.checkLastAdministrator(q, in.User, after); models.KindOf(err) == models.KindConflict {
 			in.Notes = append(in.Notes, models.Say("You are no longer in an administrator group, but you are the last administrator. Make someone else an administrator."))
 			return nil
 		} else if err != nil {
@@ -181,10 +181,8 @@ func applyEmail(q *models.Queries, email string, in *SignInResult) error {
 
 // Identities lists an account's identities, for its owner and administrators.
 func (a *Accounts) Identities(ctx context.Context, actor Actor, user int64) ([]models.Identity, error) {
-	if actor.User.ID != user {
-		if err := a.access.Check(actor, Platform, UserRead); err != nil {
-			return nil, err
-		}
+	if err := a.access.CheckOwned(actor, user, Platform, UserRead); err != nil {
+		return nil, err
 	}
 	return a.store.Read(ctx).Identities(user)
 }
@@ -192,7 +190,6 @@ func (a *Accounts) Identities(ctx context.Context, actor Actor, user int64) ([]m
 // DeleteIdentity removes an identity from an account and ends its sessions. Rights
 // from groups stay. The last administrator cannot lose the only way to sign in.
 func (a *Accounts) DeleteIdentity(ctx context.Context, actor Actor, user, id int64) error {
-
 	return a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *models.Queries) error {
 		if err := q.LockUsers(); err != nil {
 			return err

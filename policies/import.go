@@ -75,16 +75,24 @@ func importRows(report *models.ImportReport, records []models.Record, importRow 
 	return nil
 }
 
+// AsRefusal separates refusals of a change, because of its input, the state or
+// permissions, from other errors.
+func AsRefusal(err error) (*models.Error, error) {
+	var e *models.Error
+	if errors.As(err, &e) {
+		switch e.Kind {
+		case models.KindInvalid, models.KindNoCapacity, models.KindConflict, models.KindForbidden:
+			return e, nil
+		}
+	}
+	return nil, err
+}
+
 // RefuseImportedRow records in a row why a service refused it, and returns other errors.
 // columns maps the service's fields to columns.
 func RefuseImportedRow(row *models.ImportedRow, err error, columns map[string]string) error {
-	var e *models.Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	switch e.Kind {
-	case models.KindInvalid, models.KindNoCapacity, models.KindConflict, models.KindForbidden:
-	default:
+	e, err := AsRefusal(err)
+	if e == nil {
 		return err
 	}
 	if len(e.Fields) == 0 {

@@ -31,10 +31,8 @@ func (a *Accounts) Users(ctx context.Context, actor Actor, search string, page m
 
 // User finds an account: the actor's own, or any for an administrator.
 func (a *Accounts) User(ctx context.Context, actor Actor, id int64) (models.User, error) {
-	if actor.User.ID != id {
-		if err := a.access.Check(actor, Platform, UserRead); err != nil {
-			return models.User{}, err
-		}
+	if err := a.access.CheckOwned(actor, id, Platform, UserRead); err != nil {
+		return models.User{}, err
 	}
 	return a.store.Read(ctx).User(id)
 }
@@ -117,8 +115,8 @@ func (a *Accounts) ResetPassword(ctx context.Context, actor Actor, id int64, pas
 // ChangePassword replaces the actor's own password, which ends all sessions; the
 // caller signs in again.
 func (a *Accounts) ChangePassword(ctx context.Context, actor Actor, current, password string) error {
-	if actor.User.ID == 0 {
-		return unauthenticated(nil)
+	if err := actor.CheckUser(); err != nil {
+		return err
 	}
 	if err := requirePassword(a.store.Read(ctx), actor.User); err != nil {
 		return err

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"context"
+	"errors"
 
 	"weir/models"
 )
@@ -22,7 +23,7 @@ var peopleFields = map[string]string{"department_id": "department"}
 // changes nothing.
 func (a *Accounts) ImportPeople(ctx context.Context, actor Actor, in models.Import) (models.ImportReport, error) {
 	return a.access.Import(ctx, a.store, actor, Platform, UserWrite, in, func(q *models.Queries) (ImportRow, error) {
-		i := peopleImport{accounts: a, q: q, actor: actor, departments: map[string]*int64{"": nil}, names: map[int64]string{}}
+		i := peopleImport{accounts: a, q: q, actor: actor, departments: map[string]*int64{"": nil}, names: DepartmentNames{}}
 		if err := q.LockUsers(); err != nil {
 			return nil, err
 		}
@@ -36,7 +37,7 @@ type peopleImport struct {
 	q           *models.Queries
 	actor       Actor
 	departments map[string]*int64 // by name, those in the table
-	names       map[int64]string  // of departments
+	names       DepartmentNames
 }
 
 // loadDepartments finds the table's departments, in batches that both databases
@@ -102,12 +103,9 @@ func (i peopleImport) parse(r models.Record, u models.User) (in UserChange, p mo
 }
 
 func (i peopleImport) update(row *models.ImportedRow, u models.User, in UserChange) error {
-	before, err := i.department(u.DepartmentID)
-	if err != nil {
-		return err
-	}
-	after, err := i.department(in.DepartmentID)
-	if err != nil {
+	before, err1 := i.names.Of(i.q, u.DepartmentID)
+	after, err2 := i.names.Of(i.q, in.DepartmentID)
+	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
 	row.Change("name", u.Name, in.Name)
@@ -118,7 +116,7 @@ func (i peopleImport) update(row *models.ImportedRow, u models.User, in UserChan
 		return nil
 	}
 	row.Outcome = models.RowChanged
-	_, err = i.accounts.updateUser(i.q, i.actor, u, in)
+	_, err := i.accounts.updateUser(i.q, i.actor, u, in)
 	return RefuseImportedRow(row, err, peopleFields)
 }
 
@@ -127,25 +125,12 @@ func (i peopleImport) add(row *models.ImportedRow, in UserChange) error {
 	if err := i.accounts.insert(i.q, i.actor, &u); err != nil {
 		return RefuseImportedRow(row, err, peopleFields)
 	}
-	department, err := i.department(in.DepartmentID)
+	department, err := i.names.Of(i.q, in.DepartmentID)
 	row.Outcome = models.RowAdded
 	row.Change("name", "", u.Name)
 	row.Change("department", "", department)
 	row.Change("auditor", no, yesNo(u.Auditor))
 	return err
-}
-
-// department is the name of a department; empty for nil.
-func (i peopleImport) department(id *int64) (string, error) {
-	if id == nil {
-		return "", nil
-	}
-	if name, known := i.names[*id]; known {
-		return name, nil
-	}
-	d, err := i.q.Department(*id)
-	i.names[*id] = d.Name
-	return d.Name, err
 }
 
 const yes, no = "yes", "no"

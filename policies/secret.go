@@ -49,21 +49,17 @@ func hashPassword(password string) string {
 
 // checkPassword compares a password with a PHC string.
 func checkPassword(password, phc string) bool {
-	parts := strings.Split(phc, "$")
-	if len(parts) != 6 || parts[1] != "argon2id" {
-		return false
-	}
 	var version int
 	var memory, passes uint32
 	var lanes uint8
-	if _, err := fmt.Sscanf(parts[2], "v=%d", &version); err != nil || version != argon2.Version {
+	var rest string
+	_, err := fmt.Sscanf(phc, "$argon2id$v=%d$m=%d,t=%d,p=%d$%s", &version, &memory, &passes, &lanes, &rest)
+	if err != nil || version != argon2.Version || passes == 0 || lanes == 0 {
 		return false
 	}
-	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &memory, &passes, &lanes); err != nil || passes == 0 || lanes == 0 {
-		return false
-	}
-	salt, err1 := base64.RawStdEncoding.DecodeString(parts[4])
-	key, err2 := base64.RawStdEncoding.DecodeString(parts[5])
+	saltText, keyText, _ := strings.Cut(rest, "$")
+	salt, err1 := base64.RawStdEncoding.DecodeString(saltText)
+	key, err2 := base64.RawStdEncoding.DecodeString(keyText)
 	if err1 != nil || err2 != nil || len(key) == 0 {
 		return false
 	}

@@ -23,8 +23,8 @@ type NewToken struct {
 // CreateToken creates a token for the actor and returns its secret, which is not
 // stored.
 func (a *Accounts) CreateToken(ctx context.Context, actor Actor, in NewToken) (t models.AccessToken, secret string, err error) {
-	if actor.User.ID == 0 {
-		return t, "", unauthenticated(nil)
+	if err := actor.CheckUser(); err != nil {
+		return t, "", err
 	}
 	return a.createToken(ctx, actor, actor.User.ID, in)
 }
@@ -73,17 +73,14 @@ func auditToken(t models.AccessToken) map[string]any {
 
 // Tokens lists the actor's tokens.
 func (a *Accounts) Tokens(ctx context.Context, actor Actor) ([]models.AccessToken, error) {
-	if actor.User.ID == 0 {
-		return nil, unauthenticated(nil)
+	if err := actor.CheckUser(); err != nil {
+		return nil, err
 	}
 	return a.store.Read(ctx).AccessTokens(actor.User.ID)
 }
 
 // DeleteToken revokes one of the actor's tokens.
 func (a *Accounts) DeleteToken(ctx context.Context, actor Actor, id int64) error {
-	if actor.User.ID == 0 {
-		return unauthenticated(nil)
-	}
 	return a.access.WriteSelf(ctx, a.store, actor, func(q *models.Queries) error {
 		tokens, err := q.AccessTokens(actor.User.ID)
 		if err != nil {

@@ -19,7 +19,7 @@ func (a *Access) Write(ctx context.Context, store *models.Store, actor Actor, pr
 
 // WriteOwned is Write for an object that belongs to the user with id owner.
 func (a *Access) WriteOwned(ctx context.Context, store *models.Store, actor Actor, owner, project int64, right Right, fn func(*models.Queries) error) error {
-	if err := a.checkOwned(actor, owner, project, right); err != nil {
+	if err := a.CheckOwned(actor, owner, project, right); err != nil {
 		return err
 	}
 	return store.InRevokingTx(ctx, func(q *models.Queries) error {
@@ -43,7 +43,8 @@ func (a *Access) WriteSelf(ctx context.Context, store *models.Store, actor Actor
 	})
 }
 
-func (a *Access) checkOwned(actor Actor, owner, project int64, right Right) error {
+// CheckOwned is Check for an object that belongs to the user with id owner.
+func (a *Access) CheckOwned(actor Actor, owner, project int64, right Right) error {
 	if a.MayOwned(actor, owner, project, right) {
 		return nil
 	}
@@ -62,7 +63,7 @@ func (a *Access) recheck(q *models.Queries, actor Actor, owner, project int64, r
 	if err != nil {
 		return err
 	}
-	return a.checkOwned(now, owner, project, right)
+	return a.CheckOwned(now, owner, project, right)
 }
 
 // lockRights takes the locks under which rights change: of the project for its

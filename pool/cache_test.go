@@ -40,7 +40,7 @@ func TestCachedSnapshotIsTheTrueOne(t *testing.T) {
 					inUse = slices.Delete(inUse, i, i+1)
 				}
 			case 3:
-				o.Heartbeat(t, providers.Heartbeat{Devices: pooltest.Machine(3 + random.IntN(2))})
+				o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(pooltest.Machine(3 + random.IntN(2)))})
 			case 4:
 				err := o.Store.InTx(o.Ctx, func(q *models.Queries) error { // a claim that is rolled back
 					w := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, EnvironmentID: env,

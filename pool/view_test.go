@@ -38,7 +38,7 @@ func (o *world) seen(t *testing.T, a policies.Actor, uuid string) pool.DeviceVie
 func (o *world) measured(t *testing.T, d pooltest.Devices) {
 	t.Helper()
 	o.Clock.Advance(time.Second)
-	b := providers.Heartbeat{Devices: d}
+	b := providers.Heartbeat{Devices: providers.DeviceReports(d)}
 	for _, r := range d {
 		b.Samples = append(b.Samples, providers.Sample{UUID: r.UUID, Utilisation: 50, Processes: []providers.Process{{PID: 7, Name: "train.py", MemoryMiB: 10}}})
 	}
@@ -107,7 +107,7 @@ func TestWhoReadsProcessesOfInstances(t *testing.T) {
 		for _, uuid := range []string{"MIG-1", "MIG-2"} {
 			cut = append(cut, providers.DeviceReport{UUID: uuid, Parent: "GPU-0", Profile: "3g.40gb", Cores: 42, Model: cut[0].Model, MemoryMiB: 40_000, NUMA: -1})
 		}
-		o.Heartbeat(t, providers.Heartbeat{Devices: cut})
+		o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(cut)})
 		small := models.Demand{GPUs: 1, Cores: 30, GPUMemoryMiB: 10_000}
 		w := o.WantClaim(t, vision, small, models.OutcomeGranted)
 		shares, err := o.Store.Read(o.Ctx).SharesOf(w.ID)
@@ -178,7 +178,7 @@ func TestLapsedEnforcement(t *testing.T) {
 		}
 		running := pooltest.Machine(1)
 		running[0].Sharing = models.SharingMPS
-		o.Heartbeat(t, providers.Heartbeat{Devices: running})
+		o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(running)})
 		w := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
 		for _, step := range []struct {
 			d    pooltest.Devices

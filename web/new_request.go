@@ -68,7 +68,7 @@ func newRequestPath(kind string, project int64) string {
 }
 
 // requestLabels are the inputs of requests that are called otherwise elsewhere.
-var requestLabels = map[string]string{"join.name": "join_name", "reason": "request_reason", "role.mine": "role_mine"}
+var requestLabels = map[string]string{"join.name": "join_name", "reason": "request_reason"}
 
 // amountsIn are the inputs of the resources that a kind of request is about.
 func amountsIn(kind string) []string {

@@ -576,7 +576,7 @@ func requestInputs(v NewRequestView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = check(v.Form, "role.mine").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = check(v.Form, "role.assign_to_requester").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

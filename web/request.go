@@ -105,8 +105,8 @@ func (v RequestPageView) facts(ctx context.Context) (list []requestFact) {
 	case models.RequestRole:
 		text("name", a.Role.Name, d.Role.Name)
 		text("permission", stateWord(ctx, a.Role.Permission), stateWord(ctx, d.Role.Permission))
-		if a.Role.Mine {
-			text("role_mine", yesNo(ctx, a.Role.Mine), yesNo(ctx, d.Role.Mine))
+		if a.Role.AssignToRequester {
+			text("assign_to_requester", yesNo(ctx, a.Role.AssignToRequester), yesNo(ctx, d.Role.AssignToRequester))
 		}
 	case models.RequestLimit:
 		text("role_id", v.RoleName, v.RoleName)

@@ -22,7 +22,7 @@ func sampleRequested() []models.Requested {
 	return []models.Requested{
 		{Project: &models.ProjectSpec{Name: "speech", Quota: quota, EndsAt: &later}},
 		{Quota: &models.QuotaSpec{ProjectID: 1, Quota: quota.Times(2)}},
-		{Role: &models.RoleSpec{ProjectID: 1, Name: "expert", Permission: "manager", Limit: limit, Mine: true}},
+		{Role: &models.RoleSpec{ProjectID: 1, Name: "expert", Permission: "manager", Limit: limit, AssignToRequester: true}},
 		{Limit: &models.LimitSpec{ProjectID: 1, RoleID: 2, Limit: limit.Times(2)}},
 		{Period: &models.PeriodSpec{ProjectID: 1, EndsAt: &later}},
 		{Deadline: &models.DeadlineSpec{ProjectID: 1}},

@@ -60,7 +60,7 @@ func newAuthorizeCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			enrolment := providers.NewEnrolment(providers.EnrolmentConfig{Store: store, Access: access, Authority: a})
+			enrolment := &providers.Enrolment{Store: store, Access: access, Authority: a}
 			code, _, err := enrolment.Authorize(ctx, policies.System("admin"), providers.AuthorizeInput{GPUCode: *gpuCode, Name: *name, OwnerID: u.ID})
 			if err == nil {
 				fmt.Fprintln(cmd.OutOrStdout(), code)

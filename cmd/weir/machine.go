@@ -45,7 +45,7 @@ func machineIdentity(file string) (string, error) {
 // simulated GPUs unique to the machine. The caller closes the result.
 func openGPUs(cfg config.Config, seed string) (providers.Machine, io.Closer, error) {
 	drivers := nvml.Config{MPSDir: cfg.MPSDir()}
-	var list []providers.Inventory
+	var list []providers.Machine
 	var open closers
 	for _, s := range cfg.SimulateGPUs {
 		driver, err := drivers.Simulated(s.Model, s.Count, seed)

@@ -24,8 +24,8 @@ func (p *portal) wireAgents(ctx context.Context, access *policies.Access) (err e
 	if p.agents.authority, err = authority.Open(p.cfg.AuthorityFile, p.store.Now); err != nil {
 		return err
 	}
-	p.agents.enrolment = providers.NewEnrolment(providers.EnrolmentConfig{Store: p.store, Access: access, Authority: p.agents.authority,
-		CertificateLifetime: p.cfg.AgentCertificateLifetime, Every: p.cfg.AgentHeartbeat, Cluster: p.nodeIdentities(), NodeOwner: p.cfg.KubeAgentsOwner})
+	p.agents.enrolment = &providers.Enrolment{Store: p.store, Access: access, Authority: p.agents.authority,
+		CertificateLifetime: p.cfg.AgentCertificateLifetime, Every: p.cfg.AgentHeartbeat, Cluster: p.nodeIdentities(), NodeOwner: p.cfg.KubeAgentsOwner}
 	if p.cfg.AgentsListen == "" {
 		return nil
 	}

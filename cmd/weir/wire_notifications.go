@@ -24,7 +24,7 @@ func (p *portal) wireNotifications(access *policies.Access) error {
 	}
 	c := p.cfg.Notifications
 	p.store.Mail = c.Mailer != nil
-	p.notifications = notifications.New(notifications.Config{Store: p.store, Access: access, Key: key, AllowPrivate: c.WebhookPrivate})
+	p.notifications = &notifications.Service{Store: p.store, Access: access, Key: key, AllowPrivate: c.WebhookPrivate}
 	p.sender = notifications.NewSender(notifications.SenderConfig{Store: p.store, Key: key, Fence: p.fence.check, Origin: p.origin, Version: buildVersion().Version,
 		AllowPrivate: c.WebhookPrivate, Mailer: c.Mailer, Logger: p.log})
 	return nil

@@ -3,12 +3,13 @@ package notifications
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"syscall"
 
 	"weir/models"
 )
 
-// networks reads a list that is known to be good.
+// networks parses a list of valid prefixes.
 func networks(list ...string) (all []netip.Prefix) {
 	for _, text := range list {
 		all = append(all, netip.MustParsePrefix(text))
@@ -17,17 +18,17 @@ func networks(list ...string) (all []netip.Prefix) {
 }
 
 var (
-	// blockedNetworks are addresses at which no receiver can be: this host on this
-	// network, link-local ones (clouds tell machines about themselves there),
-	// multicast, what is reserved, and where clouds have put such services
-	// beside: Azure, Alibaba, AWS and Google over IPv6, Oracle.
+	// blockedNetworks are never valid receivers: "this host", link-local addresses
+	// with the metadata services of clouds, multicast and reserved addresses, and
+	// the metadata services elsewhere: Azure, Alibaba, AWS and Google over IPv6,
+	// Oracle.
 	blockedNetworks = networks("0.0.0.0/8", "169.254.0.0/16", "224.0.0.0/4", "240.0.0.0/4", "168.63.129.16/32", "100.100.100.200/32", "192.0.0.192/32",
 		"::/128", "fe80::/10", "ff00::/8", "fd00:ec2::254/128", "fd20:ce::254/128")
-	// privateNetworks are addresses of one's own machine and networks.
+	// privateNetworks are loopback and private addresses.
 	privateNetworks = networks("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15",
 		"::1/128", "fc00::/7", "fec0::/10")
-	// ipv4Embeddings are IPv6 networks whose addresses hold an IPv4 address, from
-	// that byte on.
+	// ipv4Embeddings are IPv6 networks whose addresses embed an IPv4 address at a
+	// byte offset.
 	ipv4Embeddings = []struct {
 		netip.Prefix
 		at int
@@ -35,12 +36,12 @@ var (
 		{netip.MustParsePrefix("::/96"), 12}}
 )
 
-// refusedAddress is an address to which no webhook goes.
+// refusedAddress is the error for an address that webhooks cannot be sent to.
 type refusedAddress struct{ why models.Text }
 
 func (e refusedAddress) Error() string { return e.why.String() }
 
-// checkAddress refuses addresses that are not for webhooks.
+// checkAddress refuses addresses that webhooks cannot be sent to.
 func checkAddress(addr netip.Addr, allowPrivate bool) error {
 	addr = addr.Unmap().WithZone("")
 	for _, c := range ipv4Embeddings {
@@ -59,16 +60,11 @@ func checkAddress(addr netip.Addr, allowPrivate bool) error {
 }
 
 func within(addr netip.Addr, list []netip.Prefix) bool {
-	for _, p := range list {
-		if p.Contains(addr) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// dialControl checks an address when it is dialled, after its name was
-// resolved: a name that means another address by then helps nobody.
+// dialControl checks the resolved address of each connection, so that a changed
+// DNS entry cannot bypass the check.
 func dialControl(allowPrivate bool) func(network, address string, _ syscall.RawConn) error {
 	return func(_, address string, _ syscall.RawConn) error {
 		at, err := netip.ParseAddrPort(address)

@@ -19,23 +19,23 @@ import (
 )
 
 const (
-	mailTimeout = 20 * time.Second // for the whole of a conversation
+	mailTimeout = 20 * time.Second // of an SMTP session
 	maxSubject  = 100              // characters
 )
 
-// Mailer sends e-mail by one SMTP server.
+// Mailer sends email through an SMTP server.
 type Mailer struct {
 	Host     string
 	Port     string
-	TLS      bool   // from the first byte; otherwise by STARTTLS
-	User     string // empty: without signing in
+	TLS      bool   // implicit TLS; otherwise STARTTLS
+	User     string // empty: without authentication
 	Password string
 	From     netmail.Address
-	Roots    *x509.CertPool // who vouches for the server; nil: as the system says
+	Roots    *x509.CertPool // of the server's certificate; nil for the system's
 }
 
 // ParseServer reads smtp://user@host:587 or smtps://user@host:465 into a
-// Mailer. The password does not stand there.
+// Mailer. The URL must not contain a password.
 func ParseServer(text string) (*Mailer, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Hostname() == "" || (u.Scheme != "smtp" && u.Scheme != "smtps") || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
@@ -44,45 +44,36 @@ func ParseServer(text string) (*Mailer, error) {
 	if _, has := u.User.Password(); has {
 		return nil, errors.New("must not hold the password: name a file that does with smtp-password-file")
 	}
-	m := &Mailer{Host: u.Hostname(), Port: u.Port(), TLS: u.Scheme == "smtps", User: u.User.Username()}
-	if m.Port == "" {
-		m.Port = map[bool]string{true: "465", false: "587"}[m.TLS]
-	}
-	return m, nil
+	port := map[string]string{"smtp": "587", "smtps": "465"}[u.Scheme]
+	return &Mailer{Host: u.Hostname(), Port: cmp.Or(u.Port(), port), TLS: u.Scheme == "smtps", User: u.User.Username()}, nil
 }
 
-// mail sends a delivery's notification to its reader, as they want it by now.
+// mail sends a delivery by email, with the current preferences of its receiver.
 func (s *Sender) mail(ctx context.Context, d models.Delivery) outcome {
 	q := s.Store.Read(ctx)
-	n, err := q.NotificationByID(*d.NotificationID)
-	if err != nil {
-		return failed(models.Say("The message could not be generated: %s", "database"))
-	}
-	reader, err := q.User(n.UserID)
-	if err != nil {
-		return failed(models.Say("The message could not be generated: %s", "database"))
-	}
-	p, err := q.NotificationPreference(n.UserID)
-	if err != nil {
+	n, err1 := q.NotificationByID(*d.NotificationID)
+	reader, err2 := q.User(n.UserID)
+	p, err3 := q.NotificationPreference(n.UserID)
+	if errors.Join(err1, err2, err3) != nil {
 		return failed(models.Say("The message could not be generated: %s", "database"))
 	}
 	if reader.Disabled || p.PortalOnly {
 		return outcome{final: true, problem: models.Say("This person no longer receives email.")}
 	}
-	say := func(t models.Text) string { return t.In(p.Language) }
-	text := say(n.Text)
+	text := n.Text.In(p.Language)
 	body := text + "\n"
 	if n.Link != "" {
 		body += "\n" + s.Origin + n.Link + "\n"
 	}
-	body += "\n-- \n" + say(models.Say("You received this email because you have a Weir account. Change your notification settings at %s", s.Origin+"/account")) + "\n"
+	footer := models.Say("You received this email because you have a Weir account. Change your notification settings at %s", s.Origin+"/account")
+	body += "\n-- \n" + footer.In(p.Language) + "\n"
 	msg := s.Mailer.message(reader.Email, "Weir: "+text, body)
 	msg.SetMessageIDWithValue(d.Key + "@" + s.domain()) // the same for every attempt
 	msg.SetDateWithValue(n.CreatedAt.UTC())
 	return s.Mailer.send(ctx, s.domain(), msg)
 }
 
-// domain is the portal's own name.
+// domain is the portal's host name.
 func (s *Sender) domain() string {
 	if u, err := url.Parse(s.Origin); err == nil && u.Hostname() != "" && net.ParseIP(u.Hostname()) == nil {
 		return u.Hostname()
@@ -90,7 +81,7 @@ func (s *Sender) domain() string {
 	return "localhost"
 }
 
-// message is an e-mail in plain text. Its subject is one short line.
+// message builds an email in plain text.
 func (m *Mailer) message(to, subject, body string) *mail.Msg {
 	msg := mail.NewMsg(mail.WithNoDefaultUserAgent())
 	msg.FromMailAddress(&m.From)
@@ -104,7 +95,7 @@ func (m *Mailer) message(to, subject, body string) *mail.Msg {
 	return msg
 }
 
-// send hands one message over. The connection ends with ctx.
+// send sends one message. The connection is closed when ctx ends.
 func (m *Mailer) send(ctx context.Context, helo string, msg *mail.Msg) outcome {
 	ctx, cancel := context.WithTimeout(ctx, mailTimeout)
 	defer cancel()
@@ -119,14 +110,14 @@ func (m *Mailer) send(ctx context.Context, helo string, msg *mail.Msg) outcome {
 		err = client.Send(msg)
 	}
 	if msg.IsDelivered() {
-		_ = client.Close() // the message is theirs already
+		_ = client.Close() // the server has accepted the message
 		return outcome{done: true, status: 250}
 	}
 	return mailFailed(cmp.Or(ctx.Err(), err))
 }
 
-// connect begins the conversation and signs in. Nothing is sent in the clear,
-// but to this machine itself.
+// connect starts an SMTP session and authenticates. TLS is required except for
+// a server on this machine.
 func (m *Mailer) connect(ctx context.Context, conn net.Conn, helo string) (*mail.Client, error) {
 	config := &tls.Config{ServerName: m.Host, RootCAs: m.Roots, MinVersion: tls.VersionTLS12}
 	policy := mail.TLSMandatory
@@ -137,7 +128,7 @@ func (m *Mailer) connect(ctx context.Context, conn net.Conn, helo string) (*mail
 		conn = tls.Client(conn, config)
 	}
 	options := []mail.Option{mail.WithHELO(helo), mail.WithTLSConfig(config), mail.WithTLSPolicy(policy), mail.WithoutNoop(), mail.WithoutRset(),
-		mail.WithTimeout(2 * mailTimeout), // ctx ends before
+		mail.WithTimeout(2 * mailTimeout), // ctx ends earlier
 		mail.WithDialContextFunc(func(context.Context, string, string) (net.Conn, error) { return conn, nil })}
 	if m.TLS {
 		options = append(options, mail.WithSSL())
@@ -157,8 +148,8 @@ func loopback(conn net.Conn) bool {
 	return ok && tcp.IP.IsLoopback()
 }
 
-// mailFailed words what a mail server said. What it refuses for good about
-// this message is not tried again.
+// mailFailed is the outcome of an SMTP error. A permanent error of this message
+// is not retried.
 func mailFailed(err error) outcome {
 	var reply *textproto.Error
 	var refusal *mail.SendError

@@ -23,12 +23,12 @@ const secretPrefix = "whsec_"
 
 func newSecret() string { return secretPrefix + policies.NewSecret() }
 
-// Key seals the secrets of webhooks: who has the database alone, or a copy of
-// it, cannot sign. It is AES-256-GCM with a key by HKDF-SHA256.
+// Key encrypts the secrets of webhooks, so that a copy of the database does not
+// contain them: AES-256-GCM with a key derived by HKDF-SHA256.
 type Key struct{ aead cipher.AEAD }
 
-// NewKey derives a key from what all servers of a portal share and keep out of
-// the database.
+// NewKey derives a key from a secret that all servers of a portal share and that
+// is not in the database.
 func NewKey(shared []byte) (Key, error) {
 	raw, err := hkdf.Key(sha256.New, shared, nil, "weir secrets of webhooks", 32)
 	if err != nil {
@@ -51,14 +51,13 @@ func (k Key) seal(secret string) string {
 func (k Key) open(sealed string) (string, error) {
 	raw, err := base64.RawStdEncoding.DecodeString(sealed)
 	if err != nil || len(raw) < k.aead.NonceSize() {
-		return "", errors.New("notifications: this is no sealed secret")
+		return "", errors.New("notifications: not an encrypted secret")
 	}
 	secret, err := k.aead.Open(nil, raw[:k.aead.NonceSize()], raw[k.aead.NonceSize():], nil)
 	return string(secret), err
 }
 
-// secretsOf are the secrets that sign for a webhook now: during a rotation the
-// old one, too.
+// secretsOf are the valid secrets of a webhook: two during a rotation.
 func (k Key) secretsOf(w models.Webhook, now time.Time) ([]string, error) {
 	secret, err := k.open(w.Secret)
 	if err != nil {
@@ -74,8 +73,7 @@ func (k Key) secretsOf(w models.Webhook, now time.Time) ([]string, error) {
 // signature is a header in the form of Stripe's (stripe.com/docs/webhooks,
 // “Verify webhook signatures manually”): t is the time in seconds since 1970,
 // each v1 the HMAC-SHA256, in hexadecimal digits, with one secret over the
-// time, a full stop and the body. With the time inside, what was caught cannot
-// be sent again later.
+// time, a full stop and the body. The signed time prevents replays.
 func signature(secrets []string, at time.Time, body []byte) string {
 	t := strconv.FormatInt(at.Unix(), 10)
 	var b strings.Builder

@@ -3,6 +3,7 @@ package notifications
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -15,38 +16,37 @@ import (
 )
 
 const (
-	maxParallel  = 16               // deliveries that are sent at once, each to another receiver
-	attemptLease = 30 * time.Second // longer than any attempt: after it the attempt's sender is gone
-	pollPeriod   = 2 * time.Second  // between two looks for what is due
+	maxParallel  = 16               // concurrent deliveries, each to another receiver
+	attemptLease = 30 * time.Second // longer than any attempt
+	pollPeriod   = 2 * time.Second  // of due deliveries
 	minBackoff   = 10 * time.Second // before the second attempt
 	maxBackoff   = time.Hour        // between two attempts
-	// GiveUpAfter is how long a delivery is tried.
+	// GiveUpAfter is how long a delivery is retried.
 	GiveUpAfter  = 24 * time.Hour
-	drainTimeout = 3 * time.Second // that what is being sent gets when the server stops
+	drainTimeout = 3 * time.Second // for attempts in progress when the server stops
 )
 
-// How long what is over is remembered.
+// Retention of finished deliveries and of notifications.
 const (
 	keepSent = 30 * 24 * time.Hour
 	keepRead = 90 * 24 * time.Hour
 	keepAll  = 366 * 24 * time.Hour
 )
 
-// SenderConfig is what a Sender works with.
+// SenderConfig configures a Sender.
 type SenderConfig struct {
-	Store *models.Store
-	Key   Key
-	// Fence refuses the transactions of a server that does not lead any more.
-	Fence        func(*models.Queries) error
-	Origin       string // of the portal, for links
-	Version      string // of the program
-	AllowPrivate bool   // webhooks may go to private addresses
+	Store        *models.Store
+	Key          Key
+	Fence        func(*models.Queries) error // refuses the transactions of a former leader
+	Origin       string                      // of the portal, for links
+	Version      string                      // of the program
+	AllowPrivate bool                        // webhooks may go to private addresses
 	Mailer       *Mailer
 	Logger       *slog.Logger
 }
 
-// Sender sends what is queued: at least once each, to one receiver one after
-// the other and in order, unless it refuses one.
+// Sender sends queued deliveries at least once, in order for each receiver. A
+// rejected delivery does not block the following ones.
 type Sender struct {
 	SenderConfig
 	client *http.Client
@@ -57,7 +57,7 @@ type Sender struct {
 	pruned time.Time
 }
 
-// NewSender makes a Sender. Until Run is called nothing is sent.
+// NewSender returns a Sender; Run starts it.
 func NewSender(c SenderConfig) *Sender {
 	s := &Sender{SenderConfig: c, client: newClient(c.AllowPrivate), wake: make(chan struct{}, 1), jitter: rand.Float64}
 	c.Store.OnChange(func(topics []string) {
@@ -68,7 +68,7 @@ func NewSender(c SenderConfig) *Sender {
 	return s
 }
 
-// Wake makes the Sender look for work at once.
+// Wake polls at once.
 func (s *Sender) Wake() {
 	select {
 	case s.wake <- struct{}{}:
@@ -76,8 +76,8 @@ func (s *Sender) Wake() {
 	}
 }
 
-// Run sends until ctx ends, and returns when nothing is being sent any more.
-// One server at a time may run it.
+// Run sends until ctx ends, and returns when no attempt is in progress. Only the
+// leader may run it.
 func (s *Sender) Run(ctx context.Context) {
 	defer s.client.CloseIdleConnections()
 	defer s.work.Wait()
@@ -96,7 +96,7 @@ func (s *Sender) Run(ctx context.Context) {
 	}
 }
 
-// round begins to send what is due, as many as may be sent at once.
+// round starts to send due deliveries, up to maxParallel.
 func (s *Sender) round(ctx context.Context) error {
 	if err := s.prune(ctx); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (s *Sender) round(ctx context.Context) error {
 	for _, d := range claimed {
 		s.busy.Add(1)
 		s.work.Go(func() {
-			defer s.Wake() // the next one in this line
+			defer s.Wake() // for the receiver's next delivery
 			defer s.busy.Add(-1)
 			s.deliver(ctx, d)
 		})
@@ -140,11 +140,12 @@ func (s *Sender) round(ctx context.Context) error {
 	return nil
 }
 
-// deliver makes one attempt and writes down what came of it. What cannot be
-// written down is sent again when the lease is over.
+// deliver makes one attempt and records its outcome. Without a record it is
+// repeated after the lease.
 func (s *Sender) deliver(ctx context.Context, d models.Delivery) {
-	drainCtx, cancel := contextPlus(ctx, drainTimeout)
+	drainCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(drainTimeout, cancel) })()
 	o := s.attempt(drainCtx, d)
 	models.Failpoint("notification.sent")
 	if drainCtx.Err() != nil && !o.done {
@@ -153,15 +154,8 @@ func (s *Sender) deliver(ctx context.Context, d models.Delivery) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer stop()
 	if err := s.record(ctx, d, o); err != nil {
-		s.Logger.Warn("a delivery's outcome is not written down; it is sent again", "delivery", d.ID, "err", err)
+		s.Logger.Warn("the outcome of a delivery is not recorded; it will be repeated", "delivery", d.ID, "err", err)
 	}
-}
-
-// contextPlus is a context that ends so long after ctx.
-func contextPlus(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(d, cancel) })
-	return out, func() { stop(); cancel() }
 }
 
 func (s *Sender) attempt(ctx context.Context, d models.Delivery) outcome {
@@ -184,11 +178,11 @@ func (s *Sender) record(ctx context.Context, d models.Delivery, o outcome) error
 		if err := q.RecordDelivery(after); err != nil || after.State != models.DeliveryGivenUp || after.WebhookID == nil {
 			return err
 		}
-		return tellGivenUp(q, after)
+		return notifyGivenUp(q, after)
 	})
 }
 
-// after is a delivery after an attempt.
+// after is the delivery after an attempt.
 func (s *Sender) after(d models.Delivery, o outcome, now time.Time) models.Delivery {
 	d.Status, d.Response, d.Problem, d.Refused, d.LeaseUntil = o.status, o.answer, o.problem, o.refused, nil
 	next := now.Add(max(backoff(d.Attempts, s.jitter()), o.wait))
@@ -203,21 +197,17 @@ func (s *Sender) after(d models.Delivery, o outcome, now time.Time) models.Deliv
 	return d
 }
 
-// backoff is how long to wait after the n-th attempt: twice as long each
-// time, up to maxBackoff, less up to a quarter by r, which is 0 to 1, so that not
-// all who failed together come back together.
+// backoff is the wait after the n-th attempt: exponential up to maxBackoff, less
+// a jitter r from 0 to 1 of up to a quarter.
 func backoff(n int64, r float64) time.Duration {
-	d := maxBackoff
-	if n < 10 {
-		d = min(maxBackoff, minBackoff<<max(0, n-1))
-	}
+	d := min(maxBackoff, minBackoff<<min(max(n-1, 0), 10))
 	return d - time.Duration(r*float64(d)/4)
 }
 
-// tellGivenUp tells the administrators, once a day for each webhook.
-func tellGivenUp(q *models.Queries, d models.Delivery) error {
-	told, err := q.GivenUpSince(*d.WebhookID, d.ID, q.Now().Add(-GiveUpAfter))
-	if err != nil || told {
+// notifyGivenUp notifies the administrators, once a day for each webhook.
+func notifyGivenUp(q *models.Queries, d models.Delivery) error {
+	notified, err := q.GivenUpSince(*d.WebhookID, d.ID, q.Now().Add(-GiveUpAfter))
+	if err != nil || notified {
 		return err
 	}
 	w, err := q.Webhook(*d.WebhookID)
@@ -228,11 +218,11 @@ func tellGivenUp(q *models.Queries, d models.Delivery) error {
 	if err != nil {
 		return err
 	}
-	return q.Notify(to, models.Notification{Kind: models.NotificationGivenUp, Link: "/webhooks/" + number(w.ID),
+	return q.Notify(to, models.Notification{Kind: models.NotificationGivenUp, Link: fmt.Sprintf("/webhooks/%d", w.ID),
 		Text: models.Say("A message to the webhook %s could not be delivered for %d hours and was discarded.", w.Name, int(GiveUpAfter/time.Hour))})
 }
 
-// prune forgets once an hour what is long over.
+// prune deletes old deliveries and notifications, once an hour.
 func (s *Sender) prune(ctx context.Context) error {
 	now := s.Store.Now()
 	if now.Sub(s.pruned) < time.Hour {

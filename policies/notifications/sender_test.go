@@ -240,7 +240,7 @@ func TestGivenUpAndSentAgain(t *testing.T) {
 		}
 		r.answers(200, "")
 		before := len(r.messages())
-		n, err := w.service.SendAllAgain(w.Context(), w.root, hook.ID)
+		n, err := w.service.RedeliverAll(w.Context(), w.root, hook.ID)
 		if err != nil || n != 2 {
 			w.Fatalf("%d are sent again, %v", n, err)
 		}
@@ -253,7 +253,7 @@ func TestGivenUpAndSentAgain(t *testing.T) {
 		if first.State != models.DeliveryDelivered || first.Key != got[0].key {
 			w.Errorf("sent again: %+v", first.Delivery)
 		}
-		if _, err := w.service.SendAgain(w.Context(), w.root, first.ID); err != nil {
+		if _, err := w.service.Redeliver(w.Context(), w.root, first.ID); err != nil {
 			w.Fatal(err)
 		}
 		w.settle(w.sender)
@@ -448,8 +448,8 @@ func TestOnlyAdministratorsManage(t *testing.T) {
 	_, _, rotate := w.service.RotateSecret(ctx, ada, hook.ID, 0)
 	_, deliveries := w.service.Deliveries(ctx, ada, models.DeliveryFilter{}, models.Page{})
 	_, delivery := w.service.Delivery(ctx, ada, 1)
-	_, again := w.service.SendAgain(ctx, ada, 1)
-	_, all := w.service.SendAllAgain(ctx, ada, hook.ID)
+	_, again := w.service.Redeliver(ctx, ada, 1)
+	_, all := w.service.RedeliverAll(ctx, ada, hook.ID)
 	for i, err := range []error{create, update, list, get, rotate, deliveries, delivery, again, all, w.service.DeleteWebhook(ctx, ada, hook.ID, 0),
 		w.service.TestWebhook(ctx, ada, hook.ID), w.service.TestMail(ctx, ada)} {
 		if models.KindOf(err) != models.KindForbidden || err == nil {

@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	hookTimeout = 10 * time.Second // for the whole of a request
-	maxAnswer   = 1 << 10          // bytes of an answer that are kept
+	hookTimeout = 10 * time.Second // of a request
+	maxAnswer   = 1 << 10          // bytes of a response that are stored
 )
 
-// outcome is what came of one attempt.
+// outcome is the result of one attempt.
 type outcome struct {
 	done    bool
-	refused bool          // this message, not the receiver's being there
-	final   bool          // trying again is of no use
-	wait    time.Duration // as the receiver asked
+	refused bool          // the receiver rejected this message
+	final   bool          // do not retry
+	wait    time.Duration // Retry-After of the receiver
 	status  int64
 	answer  string
 	problem models.Text
@@ -37,9 +37,8 @@ type outcome struct {
 
 func failed(format models.Text) outcome { return outcome{problem: format} }
 
-// newClient makes a client that goes to public addresses alone, or private
-// ones if it may, follows no redirect and asks no proxy, which would hide the
-// address from the check.
+// newClient returns a client that checks each address, follows no redirects and
+// uses no proxy, which would hide the address from the check.
 func newClient(allowPrivate bool) *http.Client {
 	dialer := &net.Dialer{Timeout: hookTimeout / 2, Control: dialControl(allowPrivate)}
 	return &http.Client{
@@ -77,7 +76,7 @@ func (s *Sender) post(ctx context.Context, w models.Webhook, d models.Delivery) 
 	return answered(res)
 }
 
-// bodyOf is a message with the address of what it is about.
+// bodyOf is the message with the URL of its object.
 func (s *Sender) bodyOf(d models.Delivery) ([]byte, error) {
 	var e models.Event
 	if err := json.Unmarshal([]byte(d.Body), &e); err != nil {
@@ -94,7 +93,7 @@ func answered(res *http.Response) outcome {
 	o := outcome{status: int64(res.StatusCode), answer: excerpt(string(raw))}
 	switch code := res.StatusCode; {
 	case code >= 200 && code < 300:
-		o.done = true // whatever happens to the rest of the answer
+		o.done = true // even if the rest of the response was not read
 		return o
 	case err != nil && o.answer == "":
 		o.problem = unreached(err)
@@ -104,7 +103,7 @@ func answered(res *http.Response) outcome {
 	default:
 		o.problem = models.Say("The receiver returned status %d.", code)
 	}
-	// A receiver that is busy or slow has not looked at the message.
+	// A busy or slow receiver has not rejected the message.
 	o.refused = res.StatusCode >= 400 && res.StatusCode < 500 && res.StatusCode != http.StatusRequestTimeout && res.StatusCode != http.StatusTooManyRequests
 	if seconds, err := strconv.ParseInt(res.Header.Get("Retry-After"), 10, 32); err == nil && seconds > 0 {
 		o.wait = min(time.Duration(seconds)*time.Second, maxBackoff)
@@ -112,8 +111,8 @@ func answered(res *http.Response) outcome {
 	return o
 }
 
-// unreached words why there was no answer, without the address, which may
-// hold a secret.
+// unreached explains why there was no response. It omits the URL, which may
+// contain a secret.
 func unreached(err error) models.Text {
 	var refused refusedAddress
 	var timeout net.Error
@@ -126,7 +125,7 @@ func unreached(err error) models.Text {
 	return models.Say("Could not connect to the receiver: %s", plain(err))
 }
 
-// plain is an error's text without the address that net/http puts before it.
+// plain is the text of an error without the URL that net/http adds.
 func plain(err error) string {
 	var u *url.Error
 	if errors.As(err, &u) {
@@ -135,7 +134,7 @@ func plain(err error) string {
 	return excerpt(fmt.Sprint(err))
 }
 
-// excerpt is what of a foreign text can be kept and shown.
+// excerpt is a printable, short form of text from a receiver.
 func excerpt(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {

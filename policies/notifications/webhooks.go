@@ -17,12 +17,12 @@ import (
 const (
 	maxWebhooks = 50
 	maxEvents   = 50
-	// Overlap is how long the old secret signs beside a new one.
+	// Overlap is how long messages are signed with the old secret too.
 	Overlap = 24 * time.Hour
 )
 
-// WebhookInput is a webhook as administrators give it. Version is the one
-// that was read; 0 takes the present one.
+// WebhookInput describes a webhook, to create or to replace it. Version is the
+// one that was read; 0 accepts any.
 type WebhookInput struct {
 	Name    string   `json:"name" maxLength:"100"`
 	URL     string   `json:"url" maxLength:"1000" doc:"payload URL, https://…; http:// only if private addresses are allowed"`
@@ -70,7 +70,7 @@ func (s *Service) checkURL(text string, p *models.Problems) {
 		p.Add("url", "must start with https://")
 		return
 	}
-	// A name is checked when it is dialled.
+	// Host names are checked when they are dialed.
 	if addr, err := netip.ParseAddr(u.Hostname()); err == nil {
 		if refused, ok := checkAddress(addr, s.AllowPrivate).(refusedAddress); ok {
 			*p = append(*p, models.Field{Name: "url", Reason: refused.why})
@@ -130,14 +130,14 @@ func (s *Service) UpdateWebhook(ctx context.Context, actor policies.Actor, id in
 	})
 }
 
-// RotateSecret gives a webhook a new secret, which is returned this once. The
-// old one signs beside it for a while.
+// RotateSecret creates a new secret for a webhook and returns it once. Messages
+// are signed with the old one too, for [Overlap].
 func (s *Service) RotateSecret(ctx context.Context, actor policies.Actor, id, version int64) (w models.Webhook, secret string, err error) {
 	secret = newSecret()
 	w, err = s.change(ctx, actor, id, version, "rotate", func(w *models.Webhook, now time.Time) {
 		until := now.Add(Overlap)
 		w.OldSecret, w.OldUntil = w.Secret, &until
-		if _, err := s.Key.open(w.OldSecret); err != nil { // nobody can use it any more
+		if _, err := s.Key.open(w.OldSecret); err != nil { // encrypted with another key
 			w.OldSecret, w.OldUntil = "", nil
 		}
 		w.Secret = s.Key.seal(secret)
@@ -145,7 +145,7 @@ func (s *Service) RotateSecret(ctx context.Context, actor policies.Actor, id, ve
 	return w, secret, err
 }
 
-// change edits a webhook and writes into the audit what it was and is.
+// change edits a webhook and records the change in the audit.
 func (s *Service) change(ctx context.Context, actor policies.Actor, id, version int64, action string, edit func(*models.Webhook, time.Time)) (w models.Webhook, err error) {
 	err = s.write(ctx, actor, func(q *models.Queries) error {
 		if w, err = q.Webhook(id); err != nil {
@@ -164,7 +164,7 @@ func (s *Service) change(ctx context.Context, actor policies.Actor, id, version 
 	return w, err
 }
 
-// DeleteWebhook removes a webhook with all that was queued for it.
+// DeleteWebhook removes a webhook with its deliveries.
 func (s *Service) DeleteWebhook(ctx context.Context, actor policies.Actor, id, version int64) error {
 	return s.write(ctx, actor, func(q *models.Queries) error {
 		w, err := q.Webhook(id)
@@ -181,7 +181,7 @@ func (s *Service) DeleteWebhook(ctx context.Context, actor policies.Actor, id, v
 	})
 }
 
-// TestWebhook sends a webhook a message that means nothing.
+// TestWebhook sends a test message to a webhook.
 func (s *Service) TestWebhook(ctx context.Context, actor policies.Actor, id int64) error {
 	return s.write(ctx, actor, func(q *models.Queries) error {
 		w, err := q.Webhook(id)
@@ -199,7 +199,7 @@ func (s *Service) TestWebhook(ctx context.Context, actor policies.Actor, id int6
 	})
 }
 
-// Deliveries lists what goes out and went out, newest first.
+// Deliveries lists deliveries, newest first.
 func (s *Service) Deliveries(ctx context.Context, actor policies.Actor, f models.DeliveryFilter, page models.Page) ([]models.DeliveryView, error) {
 	if err := s.Access.Check(actor, policies.Platform, policies.WebhookRead); err != nil {
 		return nil, err
@@ -215,9 +215,9 @@ func (s *Service) Delivery(ctx context.Context, actor policies.Actor, id int64) 
 	return s.Store.Read(ctx).Delivery(id)
 }
 
-// SendAgain sends a delivery once more, under its old key, or sooner than its
-// next attempt. One that is being sent just now is left as it is.
-func (s *Service) SendAgain(ctx context.Context, actor policies.Actor, id int64) (v models.DeliveryView, err error) {
+// Redeliver queues a delivery again, with the same key, or makes its next attempt
+// due now. A delivery in progress is not changed.
+func (s *Service) Redeliver(ctx context.Context, actor policies.Actor, id int64) (v models.DeliveryView, err error) {
 	err = s.write(ctx, actor, func(q *models.Queries) error {
 		if v, err = q.Delivery(id); err != nil {
 			return err
@@ -231,9 +231,9 @@ func (s *Service) SendAgain(ctx context.Context, actor policies.Actor, id int64)
 	return v, err
 }
 
-// SendAllAgain sends all once more that a webhook has not taken, and tells
-// how many these are.
-func (s *Service) SendAllAgain(ctx context.Context, actor policies.Actor, webhook int64) (n int64, err error) {
+// RedeliverAll queues all deliveries of a webhook again that were given up, and
+// returns their number.
+func (s *Service) RedeliverAll(ctx context.Context, actor policies.Actor, webhook int64) (n int64, err error) {
 	err = s.write(ctx, actor, func(q *models.Queries) error {
 		if _, err := q.Webhook(webhook); err != nil {
 			return err
@@ -244,8 +244,8 @@ func (s *Service) SendAllAgain(ctx context.Context, actor policies.Actor, webhoo
 	return n, err
 }
 
-// auditedWebhook is what the audit keeps. Paths of webhooks are often secrets:
-// of one stands there only by what it can be told from another.
+// auditedWebhook is a webhook in the audit. URLs of webhooks often contain
+// secrets, so it has only the origin and a hash.
 type auditedWebhook struct {
 	Name    string     `json:"name"`
 	Origin  string     `json:"origin"`

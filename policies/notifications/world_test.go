@@ -52,7 +52,7 @@ func newWorld(t *testing.T, store *models.Store) *world {
 	w := &world{T: t, store: store, clock: modelstest.NewClock(store)}
 	w.root = policies.Actor{User: modelstest.User(t, store, "root@example.org", true)}
 	w.ada, w.ben = modelstest.User(t, store, "ada@example.org", false), modelstest.User(t, store, "ben@example.org", false)
-	w.service = New(Config{Store: store, Access: access, Key: key, AllowPrivate: true})
+	w.service = &Service{Store: store, Access: access, Key: key, AllowPrivate: true}
 	w.sender = w.newSender(func(*models.Queries) error { return nil })
 	return w
 }

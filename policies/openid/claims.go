@@ -1,9 +1,8 @@
 package openid
 
 import (
+	"cmp"
 	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -55,12 +54,8 @@ func (c claims) add(more claims) {
 }
 
 func (c claims) assertion(id *oidc.IDToken, groups string) policies.Assertion {
-	name := c.text("name")
-	if name == "" {
-		name = c.text("preferred_username")
-	}
 	return policies.Assertion{Issuer: id.Issuer, Subject: id.Subject, Email: c.text("email"), Verified: c.boolean("email_verified"),
-		Name: name, Groups: c.list(groups)}
+		Name: cmp.Or(c.text("name"), c.text("preferred_username")), Groups: c.list(groups)}
 }
 
 // limitedTransport refuses responses that are too long.
@@ -69,26 +64,7 @@ type limitedTransport struct{ http.RoundTripper }
 func (b limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := b.RoundTripper.RoundTrip(r)
 	if err == nil {
-		res.Body = &limitedBody{ReadCloser: res.Body, left: maxResponse}
+		res.Body = http.MaxBytesReader(nil, res.Body, maxResponse)
 	}
 	return res, err
-}
-
-type limitedBody struct {
-	io.ReadCloser
-	left int
-}
-
-func (b *limitedBody) Read(p []byte) (int, error) {
-	if b.left < 0 {
-		return 0, fmt.Errorf("the answer is longer than %d bytes", maxResponse)
-	}
-	if len(p) > b.left+1 {
-		p = p[:b.left+1]
-	}
-	n, err := b.ReadCloser.Read(p)
-	if b.left -= n; b.left < 0 {
-		return n, fmt.Errorf("the answer is longer than %d bytes", maxResponse)
-	}
-	return n, err
 }

@@ -64,7 +64,7 @@ func TestDescriptionsThatAreNotTaken(t *testing.T) {
 		"no address":      {describes(map[string]any{"authorization_endpoint": ""}), "could be read by others"},
 		"no S256":         {describes(map[string]any{"code_challenge_methods_supported": []string{"plain"}}), "PKCE"},
 		"no JSON":         {func(w http.ResponseWriter, _ string) { fmt.Fprint(w, "hello") }, "decode"},
-		"too long":        {func(w http.ResponseWriter, _ string) { fmt.Fprint(w, strings.Repeat(" ", 2<<20), "{}") }, "longer than 1048576 bytes"},
+		"too long":        {func(w http.ResponseWriter, _ string) { fmt.Fprint(w, strings.Repeat(" ", 2<<20), "{}") }, "body too large"},
 		"from elsewhere": {func(w http.ResponseWriter, _ string) {
 			w.Header().Set("Location", "https://id.example.org")
 			w.WriteHeader(http.StatusFound)

@@ -13,37 +13,34 @@ import (
 	"weir/pool/providers"
 )
 
-// Config is what an agent is told.
+// Config configures an agent.
 type Config struct {
 	Dir     string // its state directory
-	Server  string // see ParseServer; empty: the one of the enrolment
-	Code    string // to enrol with; empty, or the one of the enrolment: go on
-	Name    string // what the machine calls itself
+	Server  string // see ParseServer; empty: as enrolled
+	Code    string // to enroll with; empty or the redeemed one if enrolled
+	Name    string // host name
 	Digest  string // of the machine's identity; see providers.MachineDigest
 	Machine providers.Machine
 	Cluster Cluster
-	Clock   func() time.Time // of the machine, which may be wrong; only certificates are checked by it
+	Clock   func() time.Time // for certificates
 	Log     *slog.Logger
 }
 
-// Cluster is what an agent needs for which its cluster vouches, in place of a
+// Cluster configures an agent that enrolls with the token of its pod instead of a
 // code. The zero Cluster is none.
 type Cluster struct {
-	TokenFile string // of the pod's service account; it is read anew each time, for it is replaced
-	Authority string // file with the certificate of the portal's authority: nobody else is shown the token
+	TokenFile string // of the pod's service account; it is rotated
+	Authority string // file with the certificate of the portal's authority
 }
 
-func (c Cluster) vouches() bool { return c.TokenFile != "" }
+func (c Cluster) enrols() bool { return c.TokenFile != "" }
 
-// ErrNotEnrolled says that a state directory holds no enrolment, and that
-// there is no code for one.
+// ErrNotEnrolled means that the agent is not enrolled and has no code.
 var ErrNotEnrolled = errors.New("the agent is not enrolled: give it a code and the portal's address")
 
-// Run enrols the agent when there is a code that it has not used, and then
-// speaks for the machine until ctx ends. An error that is ErrShutOut says that
-// this enrolment is over. Where a cluster vouches for the agent, it enrols by
-// that when it has to, and asks again when it was shut out: whether it is let
-// in, the portal knows.
+// Run enrolls the agent if needed, and sends heartbeats until ctx ends. The error is
+// ErrShutOut if the agent was revoked, except for an agent in a cluster, which
+// enrolls again.
 func Run(ctx context.Context, c Config) (err error) {
 	d, err := openDir(c.Dir)
 	if err != nil {
@@ -51,7 +48,7 @@ func Run(ctx context.Context, c Config) (err error) {
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
 	cl := &client{dir: d, clock: c.Clock, log: c.Log}
-	if cl.state, err = d.load(); err != nil {
+	if cl.state, err = load(d.path); err != nil {
 		return err
 	}
 	if c.Server != "" {
@@ -65,36 +62,35 @@ func Run(ctx context.Context, c Config) (err error) {
 // rejects the agent; it then enrolls again if the cluster allows it.
 func (c *client) sendHeartbeats(ctx context.Context, config Config) error {
 	loop := Loop{Portal: c, Machine: config.Machine, Log: config.Log}
-	for over := 0; ; over++ { // enrolments, in short time
+	for over := 0; ; over++ { // enrollments that ended soon
 		if err := c.enter(ctx, config, over > 0); err != nil || ctx.Err() != nil {
 			return err
 		}
 		if err := c.use(); err != nil {
 			return err
 		}
-		config.Log.InfoContext(ctx, "speaking for this machine", "provider", c.state.Provider, "server", c.state.Server)
+		config.Log.InfoContext(ctx, "sending heartbeats", "provider", c.state.Provider, "server", c.state.Server)
 		loop.Digest = cmp.Or(c.state.Machine, config.Digest)
 		began := time.Now()
 		err := loop.Run(ctx)
-		if !errors.Is(err, ErrShutOut) || !config.Cluster.vouches() {
+		if !errors.Is(err, ErrShutOut) || !config.Cluster.enrols() {
 			return err
 		}
 		if time.Since(began) > calm {
 			over = 0
 		}
 		wait := pauseUpTo(calm/10, over+1)
-		config.Log.WarnContext(ctx, "enrolling again by the cluster's word", "in", wait.Round(time.Second), "err", err)
+		config.Log.WarnContext(ctx, "enrolling again", "in", wait.Round(time.Second), "err", err)
 		if !sleep(ctx, wait) {
 			return nil
 		}
 	}
 }
 
-// enter sees to it that there is an enrolment. Where the cluster vouches, an
-// agent joins that has none, one that is over, or that of another machine or
-// portal: the directory of a node outlives what was installed there.
+// enter enrolls the agent if needed. In a cluster, an enrollment of another machine
+// or portal is replaced: the directory of a node can outlive its installation.
 func (c *client) enter(ctx context.Context, config Config, over bool) error {
-	if !config.Cluster.vouches() {
+	if !config.Cluster.enrols() {
 		return c.enrol(ctx, config)
 	}
 	known, err := pinned(config.Cluster.Authority)
@@ -106,16 +102,16 @@ func (c *client) enter(ctx context.Context, config Config, over bool) error {
 		if err == nil && was == known && (c.state.Host == "" || c.state.Host == config.Digest) {
 			return nil
 		}
-		config.Log.WarnContext(ctx, "what this agent has kept is of another machine or portal; it enrols anew")
+		config.Log.WarnContext(ctx, "the stored enrollment belongs to another machine or portal; enrolling again")
 	}
 	return c.join(ctx, config, known)
 }
 
-// calm is how long an enrolment has to last for the next one not to be put
-// off: two agents that replace each other must not do it all the time.
+// calm is how long an enrollment must last for the next one to be without backoff,
+// which slows down two agents that replace each other.
 const calm = 10 * time.Minute
 
-// sleep waits, unless ctx ends before.
+// sleep waits, and reports whether ctx is not done.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -125,8 +121,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// enrol redeems the code, unless that has been done. What was begun with a
-// code before a crash goes on with the same key.
+// enrol redeems the code unless it was redeemed. After a crash it continues with the
+// same key.
 func (c *client) enrol(ctx context.Context, config Config) error {
 	if config.Code == "" {
 		if c.state.Current.Certificate == "" {
@@ -171,13 +167,13 @@ func (c *client) enrol(ctx context.Context, config Config) error {
 	return nil
 }
 
-// redeem asks until the portal answers; a refusal is final.
+// redeem retries until the portal responds; a refusal is final.
 func (c *client) redeem(ctx context.Context, config Config, code authority.Code) (out providers.Enrolled, err error) {
 	csr, err := authority.NewRequest([]byte(c.state.Joining))
 	if err != nil {
 		return out, err
 	}
-	c.speak(authority.PinnedTLS(code.Fingerprint, c.clock))
+	c.useTLS(authority.PinnedTLS(code.Fingerprint, c.clock))
 	for failures := 1; ; failures++ {
 		devices, err := config.Machine.Devices(ctx)
 		if err != nil {

@@ -25,18 +25,18 @@ const (
 	maxConfirms = 5       // of one heartbeat
 )
 
-// client speaks to the portal for an agent, and keeps what it learns.
+// client is the portal's client for an agent, with the agent's state.
 type client struct {
 	dir   *dir
 	state state
 	clock func() time.Time
 	log   *slog.Logger
 
-	url  string       // of the listener; empty until it is known
-	http *http.Client // with the certificate that is used now
+	url  string // of the listener; empty if unknown
+	http *http.Client
 }
 
-// refusal is a portal's answer that is no success.
+// refusal is an error response of the portal.
 type refusal struct {
 	Status int         `json:"status"`
 	Kind   models.Kind `json:"kind"`
@@ -55,7 +55,7 @@ func (r *refusal) Error() string {
 	return text
 }
 
-// Unwrap tells what a refusal means for the loop.
+// Unwrap returns the error of the loop.
 func (r *refusal) Unwrap() error {
 	switch r.Kind {
 	case models.KindForbidden, models.KindUnauthenticated:
@@ -67,11 +67,11 @@ func (r *refusal) Unwrap() error {
 	}
 }
 
-// final tells whether asking again cannot help.
+// final reports whether a retry is useless.
 func (r *refusal) final() bool { return r.Status >= 400 && r.Status < 500 }
 
-// newHTTP makes a client for one certificate. A connection that is given up is
-// reset, so that what could not be delivered is not delivered later.
+// newHTTP returns a client. It resets closed connections, so that abandoned
+// requests are not delivered later.
 func newHTTP(config *tls.Config) *http.Client {
 	dialer := &net.Dialer{Timeout: requestTime, KeepAlive: 15 * time.Second}
 	return &http.Client{Timeout: requestTime, Transport: &http.Transport{
@@ -79,13 +79,13 @@ func newHTTP(config *tls.Config) *http.Client {
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := dialer.DialContext(ctx, network, address)
 			if tcp, ok := conn.(*net.TCPConn); ok {
-				_ = tcp.SetLinger(0) // it only makes things better
+				_ = tcp.SetLinger(0)
 			}
 			return conn, err
 		}}}
 }
 
-// use makes the client show a certificate: the renewed one, if there is one.
+// use selects the certificate: the renewed one, if any.
 func (c *client) use() error {
 	cred := c.state.Current
 	if c.state.Next.Certificate != "" {
@@ -95,12 +95,11 @@ func (c *client) use() error {
 	if err != nil {
 		return fmt.Errorf("the agent's certificate cannot be used: %w", err)
 	}
-	c.speak(config)
+	c.useTLS(config)
 	return nil
 }
 
-// speak makes a connection in another way from now on.
-func (c *client) speak(config *tls.Config) {
+func (c *client) useTLS(config *tls.Config) {
 	c.close()
 	c.http = newHTTP(config)
 }
@@ -111,9 +110,9 @@ func (c *client) close() {
 	}
 }
 
-// Heartbeat implements [Portal]. The token of the answer is on the disk before
-// it returns; where that fails, the older one stays in use, which the portal
-// takes for a lost answer.
+// Heartbeat implements [Portal]. It stores the token of the response before it
+// returns. If that fails, the next heartbeat uses the old token, as after a lost
+// response.
 func (c *client) Heartbeat(ctx context.Context, b providers.Heartbeat) (providers.Orders, error) {
 	o, err := c.send(ctx, b)
 	if errors.Is(err, ErrShutOut) && c.state.Next.Certificate != "" {
@@ -130,14 +129,13 @@ func (c *client) Heartbeat(ctx context.Context, b providers.Heartbeat) (provider
 	models.Failpoint("agent.beat")
 	next := c.state
 	next.Token = o.Token
-	if next.Next.Certificate != "" { // it was good
+	if next.Next.Certificate != "" { // it was accepted
 		next.Current, next.Next = next.Next, credential{}
 	}
-	if err := c.dir.save(next); err != nil {
-		c.log.ErrorContext(ctx, "the state cannot be kept", "err", err)
+	if err := c.save(next); err != nil {
+		c.log.ErrorContext(ctx, "the state cannot be stored", "err", err)
 		return o, nil
 	}
-	c.state = next
 	if o.Renew {
 		if err := c.renew(ctx); err != nil {
 			c.log.WarnContext(ctx, "the certificate is not renewed yet", "err", err)
@@ -146,60 +144,68 @@ func (c *client) Heartbeat(ctx context.Context, b providers.Heartbeat) (provider
 	return o, nil
 }
 
-// send says a heartbeat, and again as often as the portal wants it confirmed.
-func (c *client) send(ctx context.Context, b providers.Heartbeat) (o providers.Orders, err error) {
-	b.Token = c.state.Token
-	for range maxConfirms {
-		o = providers.Orders{}
-		if err := c.post(ctx, "/v1/heartbeat", b, &o); err != nil {
-			return o, err
-		}
-		if o.Confirm == "" {
-			return o, nil
-		}
-		b.Confirm = o.Confirm
+// save stores the state on disk.
+func (c *client) save(next state) error {
+	err := c.dir.save(next)
+	if err == nil {
+		c.state = next
 	}
-	return o, errUndecided
+	return err
 }
 
-// renew gets a certificate for a new key. It is used from the next heartbeat on;
-// the present one is kept until then.
+// send sends a heartbeat.
+func (c *client) send(ctx context.Context, b providers.Heartbeat) (o providers.Orders, err error) {
+	b.Token = c.state.Token
+	err = confirmed(&b.Confirm, func() (string, error) {
+		o = providers.Orders{}
+		err := c.post(ctx, "/v1/heartbeat", b, &o)
+		return o.Confirm, err
+	})
+	return o, err
+}
+
+// renew gets a certificate for a new key. The current one is kept until a heartbeat
+// with the new one was accepted.
 func (c *client) renew(ctx context.Context) error {
-	key, err := authority.NewKey()
+	key, csr, err := newKey()
 	if err != nil {
 		return err
 	}
-	csr, err := authority.NewRequest(key)
-	if err != nil {
-		return err
-	}
-	out, err := c.certify(ctx, providers.Renewal{CSR: string(csr), Token: c.state.Token})
+	r, out := providers.Renewal{CSR: csr, Token: c.state.Token}, providers.Renewed{}
+	err = confirmed(&r.Confirm, func() (string, error) {
+		out = providers.Renewed{}
+		err := c.post(ctx, "/v1/renew", r, &out)
+		return out.Confirm, err
+	})
 	if err != nil {
 		return err
 	}
 	next := c.state
-	next.Next = credential{Key: string(key), Certificate: out.Certificate}
-	if err := c.dir.save(next); err != nil {
+	next.Next = credential{Key: key, Certificate: out.Certificate}
+	if err := c.save(next); err != nil {
 		return err
 	}
-	c.state = next
 	return c.use()
 }
 
-// certify asks for a certificate, and again as often as the portal wants it
-// confirmed.
-func (c *client) certify(ctx context.Context, r providers.Renewal) (out providers.Renewed, err error) {
-	for range maxConfirms {
-		out = providers.Renewed{}
-		if err := c.post(ctx, "/v1/renew", r, &out); err != nil {
-			return out, err
-		}
-		if out.Confirm == "" {
-			return out, nil
-		}
-		r.Confirm = out.Confirm
+// newKey returns a new key and a certificate request for it, as PEM.
+func newKey() (key, csr string, err error) {
+	raw, err := authority.NewKey()
+	if err != nil {
+		return "", "", err
 	}
-	return out, errUndecided
+	request, err := authority.NewRequest(raw)
+	return string(raw), string(request), err
+}
+
+// confirmed repeats a request while the portal requests its confirmation.
+func confirmed(confirm *string, send func() (string, error)) (err error) {
+	for range maxConfirms {
+		if *confirm, err = send(); err != nil || *confirm == "" {
+			return err
+		}
+	}
+	return errUndecided
 }
 
 // errUndecided means that the portal keeps requesting confirmation.
@@ -222,8 +228,7 @@ func (c *client) post(ctx context.Context, path string, in, out any) error {
 	return err
 }
 
-// post sends JSON and reads JSON; anything but success is a *refusal, or an
-// error of the connection.
+// post sends and reads JSON. The error is a *refusal, or one of the connection.
 func post(ctx context.Context, client *http.Client, url string, in, out any) error {
 	raw, err := json.Marshal(in)
 	if err != nil {

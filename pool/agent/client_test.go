@@ -88,7 +88,7 @@ func newOffice(t *testing.T) *office {
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 			t.Error(err)
 		}
-		serial := authority.HolderOf(r.TLS.PeerCertificates[0]).Serial
+		serial := authority.PeerOf(r.TLS.PeerCertificates[0]).Serial
 		o.serials, o.tokens = append(o.serials, serial), append(o.tokens, in.Token)
 		status, answer := o.answer(in, serial)
 		respond(w, status, answer)
@@ -147,7 +147,7 @@ func (o *office) config(code authority.Code) Config {
 // onDisk is what a restarted agent would know.
 func onDisk(t *testing.T, c *client) state {
 	t.Helper()
-	s, err := c.dir.load()
+	s, err := load(c.dir.path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +314,7 @@ func TestStateOnTheDisk(t *testing.T) {
 	if err := d.save(want); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := d.load(); err != nil || got != want {
+	if got, err := load(d.path); err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if enrolled, err := Enrolled(path); !enrolled || err != nil {
@@ -364,7 +364,7 @@ func TestListener(t *testing.T) {
 	if url, err := listener(t.Context(), direct.url); err != nil || url != direct.url {
 		t.Errorf("the listener itself: %s, %v", url, err)
 	}
-	if _, err := told("http://weir.example.org", "https://127.0.0.1:8443"); err == nil || !strings.Contains(err.Error(), "this machine itself") {
+	if _, err := checkAddress("http://weir.example.org", "https://127.0.0.1:8443"); err == nil || !strings.Contains(err.Error(), "this machine itself") {
 		t.Errorf("another machine's loopback: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

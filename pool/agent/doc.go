@@ -1,11 +1,8 @@
-// Package agent speaks for a machine that lends GPUs: it enrols with a code,
-// keeps a key, a certificate and a token in its state directory, and then
-// tells the portal every few seconds what GPUs there are and what they do, and
-// does what it is told of how they shall be shared.
+// Package agent is the agent of a machine that lends GPUs. It enrolls, keeps a key,
+// a certificate and a token in its state directory, sends heartbeats with the
+// devices and their metrics, and applies the sharing modes of the responses.
 //
-// A loop needs no more of the portal than one method; the portal runs one for
-// its own machine within its process.
+// The portal runs a Loop for its own machine in its process.
 //
-// It must not know the database, nor what shares are given away, nor how GPUs
-// are read.
+// It must not know the database, shares, nor how GPUs are read.
 package agent

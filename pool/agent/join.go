@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -14,43 +13,39 @@ import (
 	"weir/pool/providers"
 )
 
-// maxToken is the most that is read of a token's file, in bytes.
+// maxToken bounds the size of a token, in bytes.
 const maxToken = 64 << 10
 
-// join enrols by the cluster's word, and asks until it is let in: the portal
-// may be away or not set up yet, the token may be about to be replaced, and an
-// administrator may let in again whom another has shut out.
+// join enrolls with the pod's token, and retries until it succeeds, also after
+// refusals: the portal may not be set up yet, the token may be rotated, and an
+// administrator may authorize the node again.
 func (c *client) join(ctx context.Context, config Config, known authority.Fingerprint) error {
 	if c.state.Server == "" {
 		return ErrNotEnrolled
 	}
-	key, err := authority.NewKey()
+	key, csr, err := newKey()
 	if err != nil {
 		return err
 	}
-	csr, err := authority.NewRequest(key)
-	if err != nil {
-		return err
-	}
-	c.speak(authority.PinnedTLS(known, c.clock))
-	for failures, said := 1, ""; ; failures++ {
-		out, err := c.present(ctx, config, string(csr))
+	c.useTLS(authority.PinnedTLS(known, c.clock))
+	for failures, last := 1, ""; ; failures++ {
+		out, err := c.present(ctx, config, csr)
 		if err == nil {
-			return c.joined(ctx, config, string(key), out)
+			return c.joined(ctx, config, key, out)
 		}
 		level := slog.LevelDebug
-		if err.Error() != said { // so that the log tells each reason once
-			level, said = slog.LevelWarn, err.Error()
+		if err.Error() != last { // log each reason once
+			level, last = slog.LevelWarn, err.Error()
 		}
 		wait := pause(failures)
-		config.Log.Log(ctx, level, "not enrolled by the cluster's word yet; trying again", "in", wait.Round(time.Second), "err", err)
+		config.Log.Log(ctx, level, "not enrolled yet; trying again", "in", wait.Round(time.Second), "err", err)
 		if !sleep(ctx, wait) {
 			return nil
 		}
 	}
 }
 
-// pinned reads by what the portal is known.
+// pinned reads the fingerprint of the portal's authority.
 func pinned(file string) (f authority.Fingerprint, err error) {
 	raw, err := os.ReadFile(file)
 	if err == nil {
@@ -62,7 +57,7 @@ func pinned(file string) (f authority.Fingerprint, err error) {
 	return f, err
 }
 
-// present shows the token to the portal.
+// present sends the token to the portal.
 func (c *client) present(ctx context.Context, config Config, csr string) (out providers.Enrolled, err error) {
 	token, err := readToken(config.Cluster.TokenFile)
 	if err != nil {
@@ -79,24 +74,23 @@ func (c *client) present(ctx context.Context, config Config, csr string) (out pr
 func readToken(file string) (string, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
-		return "", fmt.Errorf("the token by which the cluster vouches: %w", err)
+		return "", fmt.Errorf("the pod's token: %w", err)
 	}
 	token := strings.TrimSpace(string(raw))
 	if token == "" || len(token) > maxToken {
-		return "", errors.New("the token by which the cluster vouches: " + file + " holds none")
+		return "", fmt.Errorf("the pod's token: %s is empty or too long", file)
 	}
 	return token, nil
 }
 
-// joined keeps what the portal gave.
+// joined stores the enrollment.
 func (c *client) joined(ctx context.Context, config Config, key string, out providers.Enrolled) error {
 	models.Failpoint("agent.joined")
 	next := state{Server: c.state.Server, Provider: out.Provider, Authority: out.Authority, Token: out.Token,
 		Current: credential{Key: key, Certificate: out.Certificate}, Machine: out.Machine, Host: config.Digest}
-	if err := c.dir.save(next); err != nil {
+	if err := c.save(next); err != nil {
 		return err
 	}
-	c.state = next
-	config.Log.InfoContext(ctx, "enrolled by the cluster's word", "provider", out.Provider, "state", out.State)
+	config.Log.InfoContext(ctx, "enrolled", "provider", out.Provider, "state", out.State)
 	return nil
 }

@@ -24,10 +24,9 @@ func ParseServer(text string) (string, error) {
 	return text, nil
 }
 
-// listener finds the address that agents speak to. A portal tells it; a
-// server whose certificate is not one that the world knows is the listener
-// itself. Nothing is trusted for it: whoever is there has to prove to be the
-// agent's portal.
+// listener finds the address of the listener for agents: the portal returns it, and
+// a server whose certificate is not publicly trusted is the listener itself. The
+// address need not be trusted, because the listener is authenticated.
 func listener(ctx context.Context, server string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
@@ -53,12 +52,12 @@ func listener(ctx context.Context, server string) (string, error) {
 	if res.StatusCode != http.StatusOK || json.Unmarshal(raw, &answer) != nil {
 		return "", fmt.Errorf("%s tells no address for agents (%s): is it a portal, and does it serve with --agents-listen?", server, res.Status)
 	}
-	return told(server, answer.URL)
+	return checkAddress(server, answer.URL)
 }
 
-// told checks what a portal tells: an address of its own loopback is of no
-// use elsewhere.
-func told(server, address string) (string, error) {
+// checkAddress validates an address from the portal. A loopback address is useless
+// on other machines.
+func checkAddress(server, address string) (string, error) {
 	address, err := ParseServer(address)
 	if err != nil || !strings.HasPrefix(address, "https://") {
 		return "", fmt.Errorf("%s tells %q as its address for agents, which is none", server, address)

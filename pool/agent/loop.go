@@ -11,27 +11,26 @@ import (
 	"weir/pool/providers"
 )
 
-// ErrShutOut says that the portal does not listen to this agent any more: its
-// key was revoked or is used twice, or its certificate has expired.
+// ErrShutOut means that the agent was revoked or fenced, or that its certificate has
+// expired.
 var ErrShutOut = errors.New("the portal has shut this agent out")
 
-// errInvalid says that the portal cannot accept what was said.
+// errInvalid means that the portal rejects the content of a heartbeat.
 var errInvalid = errors.New("the portal does not accept the report")
 
 const (
 	samplePeriod = 5 * time.Second
-	beatPeriod   = 2 * time.Second  // until the portal says otherwise
+	beatPeriod   = 2 * time.Second  // unless the portal sets another
 	maxPause     = 15 * time.Second // between attempts to reach the portal
-	applyPause   = 10 * time.Second // between attempts to share devices as ordered
+	applyPause   = 10 * time.Second // between attempts to apply orders
 )
 
-// Portal takes a heartbeat and answers with orders. An error that is
-// ErrShutOut is final.
+// Portal processes heartbeats. The error ErrShutOut is final.
 type Portal interface {
 	Heartbeat(ctx context.Context, b providers.Heartbeat) (providers.Orders, error)
 }
 
-// Loop reports a machine's GPUs to the portal until it is told to end.
+// Loop sends heartbeats for a machine.
 type Loop struct {
 	Portal  Portal
 	Machine providers.Machine
@@ -39,25 +38,25 @@ type Loop struct {
 	Log     *slog.Logger
 
 	memory   memory
-	state    string            // the provider's, as last heard
-	failures int               // in a row
-	wrong    map[string]string // what is wrong with the GPUs, so that it is logged once
+	state    string            // of the provider, last logged
+	failures int               // consecutive
+	wrong    map[string]string // last logged errors of the machine
 
 	applied   []providers.DeviceOrder
-	applyFrom time.Time // not before then is the same tried again
-	applying  bool      // the last attempt did not succeed
+	applyFrom time.Time // of the next attempt
+	applying  bool      // the last attempt failed
 }
 
-// answer is how a heartbeat ended.
+// answer is the result of a heartbeat.
 type answer struct {
-	sent   mark
+	sent   int // last round
 	orders providers.Orders
 	err    error
 }
 
-// Run reports until ctx ends, which is no error, or the portal shuts the agent
-// out. All calls of the machine come from here, one at a time; a heartbeat
-// waits for the portal beside it, so that measuring goes on.
+// Run sends heartbeats until ctx ends, or the error is ErrShutOut. It calls the
+// machine from one goroutine, and sends heartbeats from another, so that sampling
+// continues.
 func (l *Loop) Run(ctx context.Context) error {
 	sample, beat := time.NewTicker(samplePeriod), time.NewTimer(0)
 	defer sample.Stop()
@@ -94,7 +93,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 }
 
-// measure keeps one sample of each device, and the faults since the last.
+// measure records a sample of each device, and new faults.
 func (l *Loop) measure(ctx context.Context) {
 	now := time.Now()
 	samples, err := l.Machine.Samples(ctx)
@@ -102,22 +101,21 @@ func (l *Loop) measure(ctx context.Context) {
 	l.memory.keep(now, samples, l.Machine.Faults())
 }
 
-// compose makes a heartbeat of what is known now.
-func (l *Loop) compose(ctx context.Context) (providers.Heartbeat, mark, error) {
+// compose creates a heartbeat. sent is the last round of samples in it.
+func (l *Loop) compose(ctx context.Context) (b providers.Heartbeat, sent int, err error) {
 	devices, err := l.Machine.Devices(ctx)
 	if err != nil {
-		return providers.Heartbeat{}, mark{}, err
+		return b, 0, err
 	}
 	for i := range devices {
 		devices[i].Trouble = visible(devices[i].Trouble, 1000)
 	}
-	b := providers.Heartbeat{GPUCode: providers.GPUCodeOf(l.Digest, devices), Devices: devices}
-	sent := l.memory.fill(&b, time.Now())
+	b = providers.Heartbeat{GPUCode: providers.GPUCodeOf(l.Digest, devices), Devices: devices}
+	sent = l.memory.fill(&b, time.Now())
 	return b, sent, nil
 }
 
-// handle does what an answer asks for, and returns after which time to speak
-// again.
+// handle processes a result, and returns the time until the next heartbeat.
 func (l *Loop) handle(ctx context.Context, a answer) time.Duration {
 	if a.err != nil {
 		if ctx.Err() == nil {
@@ -143,18 +141,18 @@ func (l *Loop) fail(ctx context.Context, a answer) {
 	if l.failures == 1 {
 		level = slog.LevelWarn
 	}
-	if errors.Is(a.err, errInvalid) { // what cannot be said once cannot be said later
+	if errors.Is(a.err, errInvalid) { // it would be rejected again
 		l.memory.forget(a.sent)
 		level = slog.LevelError
 	}
 	l.Log.Log(ctx, level, "no beat; trying again", "attempt", l.failures, "err", a.err)
 }
 
-// follow takes orders.
+// follow applies orders.
 func (l *Loop) follow(ctx context.Context, o providers.Orders) {
-	if heard := o.State + o.Reason; heard != l.state {
-		l.state = heard
-		l.Log.InfoContext(ctx, "the portal says", "state", o.State, "reason", o.Reason)
+	if state := o.State + o.Reason; state != l.state {
+		l.state = state
+		l.Log.InfoContext(ctx, "provider state", "state", o.State, "reason", o.Reason)
 	}
 	now := time.Now()
 	same := reflect.DeepEqual(o.Devices, l.applied)
@@ -166,8 +164,7 @@ func (l *Loop) follow(ctx context.Context, o providers.Orders) {
 	l.complain(ctx, "devices are not shared as ordered", err)
 }
 
-// complain logs what is wrong with the machine when it begins, and when it
-// changes.
+// complain logs an error of the machine when it changes.
 func (l *Loop) complain(ctx context.Context, what string, err error) {
 	if ctx.Err() != nil {
 		return
@@ -185,8 +182,7 @@ func (l *Loop) complain(ctx context.Context, what string, err error) {
 	l.wrong[what] = text
 }
 
-// period is the time to the next heartbeat, a tenth more or less, so that agents
-// that were started together do not stay together.
+// period is the time until the next heartbeat, with a jitter of a tenth.
 func period(every time.Duration) time.Duration {
 	if every <= 0 {
 		every = beatPeriod
@@ -195,8 +191,8 @@ func period(every time.Duration) time.Duration {
 	return every - every/10 + rand.N(every/5)
 }
 
-// pause is the time to the next attempt after so many that have failed in a
-// row: twice as long each time, up to maxPause, and half of it by chance.
+// pause is the exponential backoff after consecutive failures, up to maxPause, with
+// a jitter of half.
 func pause(failures int) time.Duration { return pauseUpTo(maxPause, failures) }
 
 func pauseUpTo(most time.Duration, failures int) time.Duration {

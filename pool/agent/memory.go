@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -10,23 +11,23 @@ import (
 )
 
 const (
-	maxRounds  = int(time.Hour / samplePeriod) // kept while the portal is away
+	maxRounds  = int(time.Hour / samplePeriod)
 	maxFaults  = 1000
-	maxPerBeat = 20_000 // samples: more would be too large a request
+	maxPerBeat = 20_000 // samples in one heartbeat
 )
 
-// memory keeps what was measured until the portal has it: of samples the last
-// hour, of faults the last thousand.
+// memory buffers samples and faults until the portal has received them: samples of
+// the last hour, and the last thousand faults.
 type memory struct {
 	rounds  []round
 	faults  []fault
-	counted int // rounds and faults ever kept
+	counted int // number of the last round
 }
 
 // round is one measurement of all devices.
 type round struct {
 	number  int
-	at      time.Time // its monotonic reading counts
+	at      time.Time // monotonic
 	samples []providers.Sample
 }
 
@@ -36,11 +37,8 @@ type fault struct {
 	providers.Fault
 }
 
-// mark is up to where a memory was sent.
-type mark struct{ number int }
-
 func (m *memory) keep(now time.Time, samples []providers.Sample, faults []providers.Fault) {
-	for i := range m.rounds { // only the newest tells which processes ran
+	for i := range m.rounds { // only the newest round has processes
 		for j := range m.rounds[i].samples {
 			m.rounds[i].samples[j].Processes = nil
 		}
@@ -53,20 +51,19 @@ func (m *memory) keep(now time.Time, samples []providers.Sample, faults []provid
 	m.counted++
 	m.rounds = append(m.rounds, round{m.counted, now, samples})
 	if n := len(m.rounds) - maxRounds; n > 0 {
-		m.rounds = append([]round(nil), m.rounds[n:]...)
+		m.rounds = slices.Clone(m.rounds[n:])
 	}
 	for _, f := range faults {
 		m.faults = append(m.faults, fault{m.counted, now.Add(-f.Age), f})
 	}
 	if n := len(m.faults) - maxFaults; n > 0 {
-		m.faults = append([]fault(nil), m.faults[n:]...)
+		m.faults = slices.Clone(m.faults[n:])
 	}
 }
 
-// fill puts into a heartbeat what the portal does not have, with its age, the
-// oldest first, as much as one heartbeat may hold.
-func (m *memory) fill(b *providers.Heartbeat, now time.Time) mark {
-	sent := mark{}
+// fill adds the oldest samples and faults to a heartbeat, up to maxPerBeat samples,
+// and returns the last round in it.
+func (m *memory) fill(b *providers.Heartbeat, now time.Time) (sent int) {
 	for _, r := range m.rounds {
 		if len(b.Samples) > 0 && len(b.Samples)+len(r.samples) > maxPerBeat {
 			break
@@ -75,10 +72,10 @@ func (m *memory) fill(b *providers.Heartbeat, now time.Time) mark {
 			s.Age += now.Sub(r.at)
 			b.Samples = append(b.Samples, s)
 		}
-		sent.number = r.number
+		sent = r.number
 	}
 	for _, f := range m.faults {
-		if f.number <= sent.number {
+		if f.number <= sent {
 			f.Age = now.Sub(f.at)
 			b.Faults = append(b.Faults, f.Fault)
 		}
@@ -86,19 +83,18 @@ func (m *memory) fill(b *providers.Heartbeat, now time.Time) mark {
 	return sent
 }
 
-// forget drops what the portal has; it tells whether more is left.
-func (m *memory) forget(sent mark) (more bool) {
-	for len(m.rounds) > 0 && m.rounds[0].number <= sent.number {
+// forget drops what was sent, and reports whether more is left.
+func (m *memory) forget(sent int) (more bool) {
+	for len(m.rounds) > 0 && m.rounds[0].number <= sent {
 		m.rounds = m.rounds[1:]
 	}
-	for len(m.faults) > 0 && m.faults[0].number <= sent.number {
+	for len(m.faults) > 0 && m.faults[0].number <= sent {
 		m.faults = m.faults[1:]
 	}
 	return len(m.rounds) > 1
 }
 
-// visible makes a text of somebody else's, such as the name of a process, one
-// that the portal accepts.
+// visible makes text, such as the name of a process, acceptable to the portal.
 func visible(text string, limit int) string {
 	text = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {

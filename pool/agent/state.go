@@ -10,21 +10,20 @@ import (
 	"syscall"
 )
 
-// state is what an agent must not forget. It is one file, so that it is never
-// half of one enrolment and half of another.
+// state is the persistent state of an agent, in one file that is replaced atomically.
 type state struct {
-	Server    string     `json:"server"`    // the portal's address, as it was given
-	Provider  string     `json:"provider"`  // what the portal calls this machine
-	Authority string     `json:"authority"` // PEM; whose certificate the portal must show
+	Server    string     `json:"server"`    // the portal's address
+	Provider  string     `json:"provider"`  // the machine's name in the pool
+	Authority string     `json:"authority"` // PEM of the portal's authority
 	Current   credential `json:"current"`
-	Next      credential `json:"next"`  // a renewed one that was not used yet
-	Token     string     `json:"token"` // of the portal's last answer
-	Code      string     `json:"code"`  // hash of the code that was redeemed
+	Next      credential `json:"next"`  // renewed and unused
+	Token     string     `json:"token"` // of the portal's last response
+	Code      string     `json:"code"`  // hash of the redeemed code
 
-	Machine string `json:"machine,omitempty"` // the digest by which the portal knows the machine, where the cluster vouched for it
-	Host    string `json:"host,omitempty"`    // and that of the machine's own identity then
+	Machine string `json:"machine,omitempty"` // digest of the node, in a cluster
+	Host    string `json:"host,omitempty"`    // digest of the machine when it joined as a node
 
-	Joining     string `json:"joining"`      // PEM; the key of an enrolment that has begun
+	Joining     string `json:"joining"`      // PEM; key of an unfinished enrollment
 	JoiningCode string `json:"joining_code"` // hash of its code
 }
 
@@ -36,14 +35,14 @@ type credential struct {
 
 const stateFile = "agent.json"
 
-// dir is a state directory that this process alone uses.
+// dir is a locked state directory.
 type dir struct {
 	path string
 	lock *os.File
 }
 
-// openDir makes the directory where it does not exist, and claims it until it
-// is closed or the process ends.
+// openDir creates the directory if needed, and locks it until it is closed or the
+// process ends.
 func openDir(path string) (*dir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err
@@ -60,9 +59,7 @@ func openDir(path string) (*dir, error) {
 
 func (d *dir) close() error { return d.lock.Close() }
 
-// load reads the state; there may be none yet.
-func (d *dir) load() (state, error) { return load(d.path) }
-
+// load reads the state; zero if there is none.
 func load(path string) (s state, err error) {
 	raw, err := os.ReadFile(filepath.Join(path, stateFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -77,8 +74,7 @@ func load(path string) (s state, err error) {
 	return s, err
 }
 
-// save replaces the state, whole or not at all, and returns when it is on the
-// disk.
+// save replaces the state atomically and durably.
 func (d *dir) save(s state) error {
 	raw, err := json.MarshalIndent(s, "", " ")
 	if err != nil {
@@ -98,7 +94,7 @@ func (d *dir) save(s state) error {
 	return d.sync()
 }
 
-// sync makes a rename outlive a power cut.
+// sync makes a rename durable.
 func (d *dir) sync() error {
 	f, err := os.Open(d.path)
 	if err != nil {
@@ -107,8 +103,8 @@ func (d *dir) sync() error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// Enrolled tells whether a state directory holds an enrolment, finished or
-// begun.
+// Enrolled reports whether a state directory has a finished or unfinished
+// enrollment.
 func Enrolled(path string) (bool, error) {
 	s, err := load(path)
 	return s.Current.Certificate != "" || s.Joining != "", err

@@ -18,11 +18,11 @@ import (
 	"time"
 )
 
-// ServerName is whom agents expect at the listener, whatever its address.
+// ServerName is the name in the listener's certificate, at any address.
 const ServerName = "agents.weir"
 
-// Backdate is how long before its issue a certificate is good already: a
-// machine whose clock is behind by less accepts it.
+// Backdate is how long before its issue a certificate is valid, for machines whose
+// clock is behind.
 const Backdate = 48 * time.Hour
 
 const authorityLife = 20 * 365 * 24 * time.Hour
@@ -34,8 +34,8 @@ type Authority struct {
 	clock func() time.Time
 }
 
-// Open reads the authority from a file, or makes a new one there that only
-// this user may read. clock is the time by which it issues and checks.
+// Open reads the authority from a file, or creates one there that only this user
+// can read.
 func Open(file string, clock func() time.Time) (*Authority, error) {
 	raw, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -54,7 +54,7 @@ func Open(file string, clock func() time.Time) (*Authority, error) {
 	return a, nil
 }
 
-// create makes the contents of an authority's file: its key and certificate.
+// create generates a key and certificate, as PEM.
 func create(now time.Time) ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -86,8 +86,8 @@ func parse(raw []byte) (*Authority, error) {
 	return &Authority{cert: cert, key: key}, nil
 }
 
-// writeNew writes a file whole or not at all, and never over another: of two
-// processes that make an authority at once, one fails.
+// writeNew writes a file atomically. It fails if the file exists, so that of two
+// concurrent processes one fails.
 func writeNew(file string, raw []byte) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
@@ -96,7 +96,7 @@ func writeNew(file string, raw []byte) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // the second name is enough
+	defer func() { _ = os.Remove(f.Name()) }()
 	_, err = f.Write(raw)
 	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
@@ -107,10 +107,10 @@ func writeNew(file string, raw []byte) error {
 // PEM is the authority's certificate, without its key.
 func (a *Authority) PEM() []byte { return certificatePEM(a.cert.Raw) }
 
-// Fingerprint names the authority: 128 bits of the digest of its public key.
+// Fingerprint is the authority's fingerprint.
 func (a *Authority) Fingerprint() Fingerprint { return fingerprintOf(a.cert) }
 
-// Fingerprint is an authority's name in a code.
+// Fingerprint is 128 bits of the SHA-256 of an authority's public key.
 type Fingerprint [16]byte
 
 func fingerprintOf(cert *x509.Certificate) Fingerprint {
@@ -118,7 +118,7 @@ func fingerprintOf(cert *x509.Certificate) Fingerprint {
 	return Fingerprint(sum[:16])
 }
 
-// Certificate is what an agent is given, and what the portal keeps of it.
+// Certificate is an issued certificate.
 type Certificate struct {
 	PEM     []byte
 	KeyHash string // hex SHA-256 of the public key
@@ -127,8 +127,7 @@ type Certificate struct {
 	Expires time.Time
 }
 
-// Issue signs a certificate for an agent, good for life from now. It refuses
-// a request that is not signed by its own key.
+// Issue signs a certificate for an agent, valid for life from now.
 func (a *Authority) Issue(r Request, agent int64, life time.Duration) (Certificate, error) {
 	now := a.clock().UTC().Truncate(time.Second)
 	serial := newSerial()
@@ -147,8 +146,8 @@ type Request struct {
 
 const maxRequest = 4096 // bytes
 
-// CheckRequest reads a PEM certificate request: its sender has the key, and
-// the key is ECDSA on P-256.
+// CheckRequest parses a PEM certificate request. It must be signed with its own
+// key, which must be ECDSA on P-256.
 func CheckRequest(text []byte) (Request, error) {
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(text) > maxRequest {
@@ -169,21 +168,21 @@ func CheckRequest(text []byte) (Request, error) {
 	return Request{KeyHash: fmt.Sprintf("%x", sum), key: key}, nil
 }
 
-// Holder is who shows a certificate of the authority.
-type Holder struct {
+// Peer identifies the verified certificate of a connected agent.
+type Peer struct {
 	Serial  string
 	Issued  time.Time
 	Expires time.Time
 }
 
-// HolderOf reads a certificate that was verified.
-func HolderOf(cert *x509.Certificate) Holder {
-	return Holder{Serial: serialText(cert.SerialNumber), Issued: cert.NotBefore.Add(Backdate).UTC(), Expires: cert.NotAfter.UTC()}
+// PeerOf reads a verified certificate.
+func PeerOf(cert *x509.Certificate) Peer {
+	return Peer{Serial: serialText(cert.SerialNumber), Issued: cert.NotBefore.Add(Backdate).UTC(), Expires: cert.NotAfter.UTC()}
 }
 
 func serialText(n *big.Int) string { return fmt.Sprintf("%032x", n) }
 
-// newSerial is 126 random bits: positive, and never twice.
+// newSerial returns 126 random bits; the number is positive.
 func newSerial() *big.Int {
 	var b [16]byte
 	rand.Read(b[:]) // never fails; see crypto/rand

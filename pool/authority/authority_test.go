@@ -141,8 +141,8 @@ func TestIssue(t *testing.T) {
 	if cert.Subject.CommonName != "agent-7" || cert.IsCA || !cert.NotBefore.Equal(start.Add(-Backdate)) {
 		t.Errorf("%v from %v", cert.Subject, cert.NotBefore)
 	}
-	want := Holder{Serial: first.Serial, Issued: start, Expires: start.Add(time.Hour)}
-	if got := HolderOf(cert); got != want || first.Expires != want.Expires || first.Issued != want.Issued {
+	want := Peer{Serial: first.Serial, Issued: start, Expires: start.Add(time.Hour)}
+	if got := PeerOf(cert); got != want || first.Expires != want.Expires || first.Issued != want.Issued {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -237,7 +237,7 @@ func TestAgent(t *testing.T) {
 	issued := must(a.Issue(r, 3, time.Hour))(t)
 	config := must(AgentTLS(issued.PEM, key, a.PEM(), c.Now))(t)
 	state, err := shake(t, a.ServerTLS(), config)
-	if err != nil || len(state.VerifiedChains) != 1 || HolderOf(state.PeerCertificates[0]).Serial != issued.Serial {
+	if err != nil || len(state.VerifiedChains) != 1 || PeerOf(state.PeerCertificates[0]).Serial != issued.Serial {
 		t.Fatalf("%v, %v", state.VerifiedChains, err)
 	}
 	if _, err := shake(t, other.ServerTLS(), config); err == nil {

@@ -6,10 +6,11 @@ import (
 	"encoding/base32"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// Code lets one agent enrol, once.
+// Code is an authorization code, with which one agent can enroll once.
 type Code struct {
 	secret      [16]byte
 	Fingerprint Fingerprint // of the authority that the code is for
@@ -30,19 +31,34 @@ func (a *Authority) NewCode() Code {
 	return c
 }
 
-// String writes a code for people: 52 characters in groups of four. It is
-// secret.
+// String writes the code, which is secret: 52 characters in groups of four.
 func (c Code) String() string {
-	text := alphabet.EncodeToString(append(c.secret[:], c.Fingerprint[:]...))
+	return EncodeCode(append(c.secret[:], c.Fingerprint[:]...))
+}
+
+// EncodeCode writes bytes for people, in groups of four characters.
+func EncodeCode(raw []byte) string {
 	var groups []string
-	for i := 0; i < len(text); i += groupLength {
-		groups = append(groups, text[i:i+groupLength])
+	for group := range slices.Chunk([]byte(alphabet.EncodeToString(raw)), groupLength) {
+		groups = append(groups, string(group))
 	}
 	return strings.Join(groups, "-")
 }
 
-// Hash is how a code is stored: its secret has enough entropy that a plain
-// hash keeps it.
+// DecodeCode reads what EncodeCode has written: in upper or lower case, with or
+// without hyphens and spaces, with O for 0 and I or L for 1.
+func DecodeCode(text string) ([]byte, error) {
+	text = normal(text)
+	raw, err := alphabet.DecodeString(text)
+	if err == nil && alphabet.EncodedLen(len(raw)) != len(text) {
+		err = errors.New("the code has a wrong length")
+	}
+	return raw, err
+}
+
+func normal(text string) string { return tolerant.Replace(strings.ToUpper(text)) }
+
+// Hash is how a code is stored. Its secret has enough entropy for a plain hash.
 func (c Code) Hash() string {
 	sum := sha256.Sum256(append([]byte("weir authorization\n"), c.secret[:]...))
 	return fmt.Sprintf("%x", sum)
@@ -50,18 +66,15 @@ func (c Code) Hash() string {
 
 var tolerant = strings.NewReplacer("-", "", " ", "", "\t", "", "\n", "", "\r", "", "O", "0", "I", "1", "L", "1")
 
-// ParseCode reads a code as people write it: in any case, with or without
-// hyphens and spaces, with O for 0 and I or L for 1. The error does not repeat
-// it.
+// ParseCode reads a code like [DecodeCode]. Errors do not contain the code.
 func ParseCode(text string) (Code, error) {
 	if len(text) > 10*codeLength {
 		return Code{}, errors.New("too long for an authorization code")
 	}
-	clean := tolerant.Replace(strings.ToUpper(text))
-	if len(clean) != codeLength {
-		return Code{}, fmt.Errorf("an authorization code has %d letters and digits, this has %d", codeLength, len(clean))
+	if n := len(normal(text)); n != codeLength {
+		return Code{}, fmt.Errorf("an authorization code has %d letters and digits, this has %d", codeLength, n)
 	}
-	raw, err := alphabet.DecodeString(clean)
+	raw, err := DecodeCode(text)
 	if err != nil {
 		return Code{}, errors.New("an authorization code has only digits and letters other than U")
 	}

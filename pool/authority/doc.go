@@ -1,11 +1,10 @@
-// Package authority is Weir's own certificate authority for agents: it keeps
-// the authority's key in one file, issues the listener's certificate and those
-// of agents, and makes and reads the codes with which an agent enrols.
+// Package authority is the certificate authority of the agents. Its key is in one
+// file. It issues the certificates of the listener and of agents, and the
+// authorization codes with which agents enroll.
 //
-// A code holds a secret and the authority's fingerprint. An agent that has
-// only the code can therefore tell the portal from somebody else in its place
-// before the secret leaves the machine.
+// A code contains a secret and the authority's fingerprint, so that an agent
+// authenticates the portal before it sends the secret.
 //
 // It must not know the database, HTTP, nor what an agent may do: whether a
-// certificate is still good is asked of the service for every request.
+// certificate was revoked is checked by the service at each request.
 package authority

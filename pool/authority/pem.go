@@ -14,7 +14,7 @@ const (
 	certificateType = "CERTIFICATE"
 )
 
-// NewKey makes an agent's key, as PEM.
+// NewKey generates an agent's key, as PEM.
 func NewKey() ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -55,8 +55,8 @@ func ParseCertificate(text []byte) (*x509.Certificate, error) {
 	return x509.ParseCertificate(der)
 }
 
-// FingerprintOf is that of an authority whose certificate is the first of a
-// PEM text.
+// FingerprintOf is the fingerprint of the authority whose certificate is the first
+// of a PEM text.
 func FingerprintOf(text []byte) (Fingerprint, error) {
 	cert, err := ParseCertificate(text)
 	if err == nil && !cert.IsCA {
@@ -68,7 +68,7 @@ func FingerprintOf(text []byte) (Fingerprint, error) {
 	return fingerprintOf(cert), nil
 }
 
-// NewRequest asks for a certificate for a key, both as PEM.
+// NewRequest creates a certificate request for a key, both as PEM.
 func NewRequest(keyPEM []byte) ([]byte, error) {
 	key, err := ParseKey(keyPEM)
 	if err != nil {

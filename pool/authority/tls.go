@@ -13,13 +13,12 @@ import (
 	"time"
 )
 
-// serverLife is how long the listener's certificate is good; it is replaced
-// when half of that is over, so also in a portal that is never restarted.
+// serverLife is the lifetime of the listener's certificate, which is replaced
+// after half of it.
 const serverLife = 90 * 24 * time.Hour
 
-// ServerTLS is for the listener that agents speak to: TLS 1.3, with a
-// certificate for ServerName; a client's certificate, where one is shown, must
-// be the authority's.
+// ServerTLS configures the listener for agents: TLS 1.3, a certificate for
+// ServerName, and optional client certificates of the authority.
 func (a *Authority) ServerTLS() *tls.Config {
 	roots := x509.NewCertPool()
 	roots.AddCert(a.cert)
@@ -28,7 +27,7 @@ func (a *Authority) ServerTLS() *tls.Config {
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.certificate() }}
 }
 
-// server keeps the listener's certificate.
+// server caches the listener's certificate.
 type server struct {
 	authority *Authority
 	mu        sync.Mutex
@@ -59,19 +58,18 @@ func (a *Authority) issueServer(now time.Time) (*tls.Certificate, error) {
 		NotBefore: now.Add(-Backdate), NotAfter: now.Add(serverLife), BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
-	// The authority's certificate goes along: who has only a code learns it so.
+	// Agents that have only a code need the authority's certificate too.
 	return &tls.Certificate{Certificate: [][]byte{der, a.cert.Raw}, PrivateKey: key}, err
 }
 
-// ErrStranger says that who answers is not the portal that the agent belongs
-// to.
+// ErrStranger means that the server is not the agent's portal.
 var ErrStranger = errors.New("who answers there is not the portal that this agent is for: its authority is another")
 
-// PinnedTLS is for an agent that has a code and nothing else: it speaks only
-// to a listener whose authority has the fingerprint. clock is the agent's.
+// PinnedTLS configures an agent that is not enrolled yet: it accepts only a
+// listener whose authority has the fingerprint. clock is the agent's.
 func PinnedTLS(f Fingerprint, clock func() time.Time) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, ServerName: ServerName,
-		InsecureSkipVerify: true, // VerifyConnection does it, with a root that is known only by its fingerprint
+		InsecureSkipVerify: true, // VerifyConnection verifies with the pinned root
 		VerifyConnection: func(s tls.ConnectionState) error {
 			ca := pinned(s.PeerCertificates, f)
 			if ca == nil {
@@ -93,8 +91,8 @@ func pinned(chain []*x509.Certificate, f Fingerprint) *x509.Certificate {
 	return nil
 }
 
-// AgentTLS is for an enrolled agent: its certificate and key, and the
-// authority, all as PEM.
+// AgentTLS configures an enrolled agent. The certificate, its key and the
+// authority's certificate are PEM.
 func AgentTLS(certificate, key, authority []byte, clock func() time.Time) (*tls.Config, error) {
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
@@ -109,13 +107,12 @@ func AgentTLS(certificate, key, authority []byte, clock func() time.Time) (*tls.
 	return &tls.Config{MinVersion: tls.VersionTLS13, ServerName: ServerName, RootCAs: roots, Certificates: []tls.Certificate{pair}, Time: clock}, nil
 }
 
-// expiredAlert is what a peer answers to a certificate that is past its end
-// (RFC 8446, section 6).
+// expiredAlert is the alert certificate_expired (RFC 8446, section 6).
 const expiredAlert = tls.AlertError(45)
 
-// Expired tells whether the portal has refused an agent's certificate because
-// it is past its end by the portal's clock.
+// Expired reports whether the portal has rejected an agent's certificate because
+// it has expired.
 func Expired(err error) bool {
-	var op *net.OpError // over TCP crypto/tls keeps the alert's type to itself
+	var op *net.OpError // over TCP, crypto/tls does not export the type of the alert
 	return errors.As(err, &op) && op.Op == "remote error" && op.Err.Error() == expiredAlert.Error()
 }

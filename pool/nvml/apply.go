@@ -1,6 +1,7 @@
 package nvml
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,14 +16,12 @@ import (
 	"weir/pool/providers"
 )
 
-// Apply brings devices to the sharing that is wanted; what is so already stays
-// as it is. It ends nothing that runs: MPS daemons are asked to quit when they
-// serve nobody, and MIG instances removed when nothing runs in them. Exclusive
-// use and time-slicing need no more than that. MPS and MIG need root; MPS also
-// a Config.MPSDir. The error names every GPU with what could not be done; the
-// orders for the others are carried out.
+// Apply sets the sharing modes of devices. It ends no processes: MPS daemons quit
+// when they have no clients, and MIG instances are removed when they are idle. MPS
+// and MIG need root, and MPS a Config.MPSDir. The error names every GPU whose order
+// failed; the other orders are applied.
 //
-// On simulated GPUs MPS is only noted: nothing is there that could keep it.
+// On simulated GPUs, MPS is only recorded.
 func (d *Driver) Apply(ctx context.Context, orders []providers.DeviceOrder) error {
 	gpus, err := d.gpus(ctx)
 	if err != nil {
@@ -62,7 +61,7 @@ func (d *Driver) apply(ctx context.Context, g gpu, o providers.DeviceOrder) erro
 	}
 }
 
-// sharedByMPS tells whether a device's daemon answers.
+// sharedByMPS reports whether a device's MPS daemon responds.
 func (d *Driver) sharedByMPS(ctx context.Context, uuid string) bool {
 	if d.simulated {
 		d.mu.Lock()
@@ -72,10 +71,9 @@ func (d *Driver) sharedByMPS(ctx context.Context, uuid string) bool {
 	return d.mps.answers(ctx, uuid)
 }
 
-// beginMPS has a daemon serve the device. As NVIDIA advises (docs.nvidia.com/
-// deploy/mps), only one process may use the device then, which is the server
-// of that daemon: a program that goes past it does not run at all. Only root
-// may set that mode.
+// beginMPS starts the daemon of a device. As NVIDIA recommends (docs.nvidia.com/
+// deploy/mps), the compute mode allows only one process, the daemon's server, so
+// that no program can bypass it. Only root can set that mode.
 func (d *Driver) beginMPS(ctx context.Context, g gpu) error {
 	if d.simulated {
 		d.mu.Lock()
@@ -97,7 +95,7 @@ func (d *Driver) beginMPS(ctx context.Context, g gpu) error {
 	return d.mps.want(ctx, g.UUID)
 }
 
-// endMPS ends the daemon that serves the device, if one of ours does.
+// endMPS stops the daemon of a device, if it is ours.
 func (d *Driver) endMPS(ctx context.Context, g gpu) error {
 	if d.simulated {
 		d.mu.Lock()
@@ -155,8 +153,7 @@ func (d *Driver) idleInstances(g gpu, what string) error {
 	return nil
 }
 
-// setMIG turns the mode on or off. Some GPUs change at once, others when they
-// are reset.
+// setMIG turns the mode on or off. Some GPUs need a reset.
 func (d *Driver) setMIG(g gpu, mode int) error {
 	switch status, ret := g.SetMigMode(mode); {
 	case ret == gonvml.ERROR_NO_PERMISSION:
@@ -172,16 +169,15 @@ func (d *Driver) setMIG(g gpu, mode int) error {
 	return nil
 }
 
-// cut turns MIG on and makes the instances of a layout: those that are there
-// stay, others are removed. Where those that stay are in the way of those to
-// be made, and nothing runs in any, all are made anew.
+// cut turns MIG on and creates the instances of a layout. Existing instances of the
+// layout stay, unless they block new ones and all are idle.
 func (d *Driver) cut(g gpu, layout []string) error {
 	wanted, err := d.layout(g, layout)
 	if err != nil {
 		return err
 	}
-	if mode := d.migMode(g); mode.current != gonvml.DEVICE_MIG_ENABLE || mode.pending != gonvml.DEVICE_MIG_ENABLE {
-		if mode.current != gonvml.DEVICE_MIG_ENABLE {
+	if on := (migMode{gonvml.DEVICE_MIG_ENABLE, gonvml.DEVICE_MIG_ENABLE}); d.migMode(g) != on {
+		if d.migMode(g).current != on.current {
 			if err := d.idle(g, "MIG cannot begin"); err != nil {
 				return err
 			}
@@ -217,8 +213,7 @@ func (d *Driver) isCut(g gpu, wanted []profile) bool {
 	return slices.Equal(is, want)
 }
 
-// layout finds the profiles of a layout, largest first, as they are best
-// placed.
+// layout finds the profiles of a layout, largest first.
 func (d *Driver) layout(g gpu, names []string) ([]profile, error) {
 	byName := map[string]profile{}
 	for _, p := range d.profiles(g) {
@@ -232,13 +227,13 @@ func (d *Driver) layout(g gpu, names []string) ([]profile, error) {
 		}
 		wanted = append(wanted, p)
 	}
-	slices.SortStableFunc(wanted, func(a, b profile) int { return int(b.MemorySizeMB) - int(a.MemorySizeMB) })
-	slices.SortStableFunc(wanted, func(a, b profile) int { return int(b.SliceCount) - int(a.SliceCount) })
+	slices.SortStableFunc(wanted, func(a, b profile) int {
+		return cmp.Or(cmp.Compare(b.SliceCount, a.SliceCount), cmp.Compare(b.MemorySizeMB, a.MemorySizeMB))
+	})
 	return wanted, nil
 }
 
-// arrange removes the GPU instances that are not wanted, first, and makes
-// those that are missing.
+// arrange removes GPU instances that are not wanted, and creates missing ones.
 func (d *Driver) arrange(g gpu, wanted []profile) error {
 	missing := map[uint32]int{}
 	for _, p := range wanted {
@@ -288,8 +283,7 @@ func create(g gpu, p profile) error {
 	return nil
 }
 
-// fill makes sure that a GPU instance has a compute instance, one over all of
-// it where it has none.
+// fill creates a compute instance over all of a GPU instance, unless it has one.
 func fill(gi gonvml.GpuInstance, p profile) error {
 	list, err := computeInstances(gi)
 	if err != nil || len(list) > 0 {
@@ -324,8 +318,7 @@ func computeInstances(gi gonvml.GpuInstance) ([]gonvml.ComputeInstance, error) {
 	return all, nil
 }
 
-// destroy removes a GPU instance in which nothing runs. The driver itself
-// refuses it where something does.
+// destroy removes an idle GPU instance.
 func (d *Driver) destroy(g gpu, gi gonvml.GpuInstance, p profile) error {
 	info, ret := gi.GetInfo()
 	if ret != gonvml.SUCCESS {

@@ -1,9 +1,6 @@
-// Package nvml is the GPUs of one machine: through NVIDIA's management
-// library where there is a driver, or from NVIDIA's own mocks of that library
-// where GPUs are simulated. One [Driver] serves both: it tells what there is
-// and what was measured, collects the driver's errors, and brings devices to
-// the sharing that is wanted (MIG instances, MPS daemons).
+// Package nvml manages the GPUs of one machine with NVIDIA's management library, or
+// simulated GPUs with NVIDIA's mocks of that library. A [Driver] reports devices,
+// metrics and errors, and applies sharing modes (MIG instances, MPS daemons).
 //
-// It must not know what the GPUs are used for, who may use them, or how a
-// report travels to the pool.
+// It must not know what the GPUs are used for, nor how reports are sent.
 package nvml

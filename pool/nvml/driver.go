@@ -12,36 +12,34 @@ import (
 	"weir/pool/providers"
 )
 
-// ErrNoDriver says that the machine has no NVIDIA driver: its library is
-// absent, or the kernel module behind it is not loaded. Callers take it as
-// "no GPUs here", not as a failure.
+// ErrNoDriver means that the machine has no NVIDIA driver: its library is absent, or
+// the kernel module is not loaded.
 var ErrNoDriver = errors.New("nvml: no NVIDIA driver on this machine")
 
-// Config tells a Driver what lies around it. The zero value is this machine
-// without MPS.
+// Config configures a Driver. The zero value is this machine without MPS.
 type Config struct {
-	MPSDir  string           // below it each device that is shared by MPS has a directory; empty: MPS is refused
+	MPSDir  string           // contains a directory for each device with MPS; empty: MPS is refused
 	SysRoot string           // the directory that holds sys and proc; / when empty
 	Now     func() time.Time // time.Now when nil
 }
 
-// Driver is a machine's GPUs as the management library shows them. Its methods
-// are safe for concurrent use, but Apply is called one at a time.
+// Driver manages a machine's GPUs with the management library. Its methods are safe
+// for concurrent use, except Apply with itself.
 type Driver struct {
 	lib       gonvml.Interface
 	cfg       Config
 	simulated bool
-	events    *events // nil where the driver tells none
+	events    *events // nil if the driver has none
 	mps       *daemons
 
 	mu      sync.Mutex
-	ordered map[string]bool // simulated GPUs that were ordered to be shared by MPS
+	ordered map[string]bool // simulated GPUs with MPS
 }
 
 var _ providers.Machine = (*Driver)(nil)
 
-// Open opens the driver of this machine and begins to collect its errors; the
-// caller closes it. The error is [ErrNoDriver] where there is none.
+// Open opens the driver of this machine and starts to collect its errors; the caller
+// closes it. The error is [ErrNoDriver] if there is none.
 func (c Config) Open() (*Driver, error) { return c.open(gonvml.New()) }
 
 func (c Config) open(lib gonvml.Interface) (*Driver, error) {
@@ -67,10 +65,8 @@ func (c Config) driver(lib gonvml.Interface) *Driver {
 	return &Driver{lib: lib, cfg: c, mps: newDaemons(c.MPSDir), ordered: map[string]bool{}}
 }
 
-// Close ends what the Driver does in the background and lets go of the
-// library; after it the driver reports no devices any more, only an error.
-// MPS daemons and MIG instances stay: workspaces outlive their agent, and the
-// next Driver finds both again.
+// Close stops the background work and closes the library. MPS daemons and MIG
+// instances stay: workspaces outlive the agent, and the next Driver finds both.
 func (d *Driver) Close() error {
 	d.mps.close()
 	if d.events != nil {
@@ -82,18 +78,17 @@ func (d *Driver) Close() error {
 	return nil
 }
 
-// gpu is one physical GPU that answers.
+// gpu is a physical GPU or, in an instance, its MIG instance.
 type gpu struct {
 	gonvml.Device
 	providers.DeviceReport
 }
 
-// Devices reports every GPU that this process can use, in the driver's order
-// and with the driver's index, each followed by its MIG instances, which bear
-// the index and the minor number of their GPU. A GPU that has fallen off its
-// bus, or that the process may not open, is left out, so that it does not hide
-// the others. What the driver does not support stays empty. A single call into
-// the driver cannot be interrupted; the context is looked at between GPUs.
+// Devices reports every GPU that this process can use, in the driver's order, each
+// followed by its MIG instances with the index and minor number of the GPU. Lost
+// GPUs, and those that the process cannot open, are omitted. Unsupported values
+// stay empty. The context is checked between GPUs, since calls of the driver cannot
+// be interrupted.
 func (d *Driver) Devices(ctx context.Context) ([]providers.DeviceReport, error) {
 	gpus, err := d.gpus(ctx)
 	if err != nil {
@@ -138,8 +133,8 @@ func (d *Driver) gpus(ctx context.Context) ([]gpu, error) {
 	return gpus, nil
 }
 
-// field calls the driver for one thing. Where the driver does not support it
-// the fallback stands in; any other trouble is added to failure.
+// field calls the driver. It returns the fallback if the call is not supported, and
+// adds other errors to failure.
 func field[T any](failure *error, what string, get func() (T, gonvml.Return), fallback T) T {
 	value, ret := get()
 	switch ret {
@@ -152,8 +147,8 @@ func field[T any](failure *error, what string, get func() (T, gonvml.Return), fa
 	return fallback
 }
 
-// ask calls the driver for what older ones lack: calling a function whose
-// symbol is absent would end the process.
+// ask calls a function that older drivers lack. Calling an absent symbol would crash
+// the process.
 func ask[T any](d *Driver, symbol string, get func() (T, gonvml.Return)) (T, gonvml.Return) {
 	if d.lib.Extensions().LookupSymbol(symbol) != nil {
 		var none T
@@ -162,8 +157,7 @@ func ask[T any](d *Driver, symbol string, get func() (T, gonvml.Return)) (T, gon
 	return get()
 }
 
-// known is what ask finds out, or the fallback: trouble with what is good to
-// know does not hide the device.
+// known is ask for optional values: errors return the fallback.
 func known[T any](d *Driver, symbol string, get func() (T, gonvml.Return), fallback T) T {
 	if value, ret := ask(d, symbol, get); ret == gonvml.SUCCESS {
 		return value

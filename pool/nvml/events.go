@@ -9,12 +9,10 @@ import (
 	"weir/pool/providers"
 )
 
-// fatalXIDs are the errors after which a GPU must be reset, or its machine
-// restarted, before anything runs on it: those for which NVIDIA's catalogue
+// fatalXIDs are the errors after which a GPU must be reset or its machine restarted:
+// those with the immediate action RESET_GPU or RESTART_BM in NVIDIA's catalog
 // (docs.nvidia.com/deploy/xid-errors, "Analyzing Xid Errors with the Xid
-// Catalog") says RESET_GPU or RESTART_BM at once, and 48, of which it says the
-// same in words. Not among them are those that the GPU survives: 63 and 92
-// (ignore), 94 (restart the program), and 74, which concerns a link.
+// Catalog"), and 48, which its text describes so. 63, 74, 92 and 94 are not fatal.
 var fatalXIDs = map[int64]string{
 	48:  "an uncorrectable memory error; the GPU must be reset",
 	62:  "its power management unit has halted; the GPU must be reset",
@@ -27,32 +25,31 @@ var fatalXIDs = map[int64]string{
 }
 
 const (
-	maxFaults    = 256         // kept until they are asked for; the oldest go first
-	eventWait    = 500         // milliseconds that one wait for an event takes, and so Close
-	eventBackoff = time.Second // after a wait that failed
+	maxFaults    = 256         // buffered; the oldest are dropped
+	eventWait    = 500         // milliseconds; bounds the duration of Close
+	eventBackoff = time.Second // after an error
 )
 
-// events collects the errors that the driver tells. A fatal one is remembered
-// as long as the Driver lives, which is until the GPU is reset: the driver
-// refuses that while anybody has it open.
+// events collects the errors of the driver. Fatal ones are kept for the lifetime of
+// the Driver: a GPU cannot be reset while its driver is open.
 type events struct {
 	set  gonvml.EventSet
 	now  func() time.Time
-	uuid map[gonvml.Device]string // a GPU that is lost does not tell its own any more
+	uuid map[gonvml.Device]string // a lost GPU does not return it
 	stop chan struct{}
 	done chan struct{}
 
-	mu    sync.Mutex
-	told  []told
-	worst map[string]int64
+	mu     sync.Mutex
+	faults []fault
+	worst  map[string]int64
 }
 
-type told struct {
+type fault struct {
 	providers.Fault
 	at time.Time
 }
 
-// listen starts to collect; nil where no GPU tells of errors.
+// listen starts to collect; nil if no GPU supports events.
 func (d *Driver) listen() *events {
 	set, ret := ask(d, "nvmlEventSetCreate", d.lib.EventSetCreate)
 	if ret != gonvml.SUCCESS {
@@ -78,7 +75,7 @@ func (d *Driver) listen() *events {
 	return e
 }
 
-// close ends the collecting; it takes as long as one wait.
+// close stops the collection; it takes up to eventWait.
 func (e *events) close() {
 	close(e.stop)
 	<-e.done
@@ -115,16 +112,16 @@ func (e *events) add(data gonvml.EventData) {
 	xid := int64(data.EventData)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.told) == maxFaults {
-		e.told = e.told[1:]
+	if len(e.faults) == maxFaults {
+		e.faults = e.faults[1:]
 	}
-	e.told = append(e.told, told{providers.Fault{UUID: uuid, XID: xid}, e.now()})
+	e.faults = append(e.faults, fault{providers.Fault{UUID: uuid, XID: xid}, e.now()})
 	if _, fatal := fatalXIDs[xid]; fatal {
 		e.worst[uuid] = xid
 	}
 }
 
-// fatal is the last error from which the GPU does not recover by itself.
+// fatal is the last fatal error of a GPU.
 func (e *events) fatal(uuid string) (xid int64, bad bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -132,9 +129,8 @@ func (e *events) fatal(uuid string) (xid int64, bad bool) {
 	return xid, bad
 }
 
-// Faults returns the errors (XID) that the driver has told since the last
-// call, the newest 256 of them; it does not wait. A MIG instance's errors are
-// told of its GPU.
+// Faults returns the XID errors since the last call, at most the newest 256, without
+// waiting. Errors of a MIG instance are reported for its GPU.
 func (d *Driver) Faults() []providers.Fault {
 	e := d.events
 	if e == nil {
@@ -142,11 +138,11 @@ func (d *Driver) Faults() []providers.Fault {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	faults := make([]providers.Fault, 0, len(e.told))
-	for _, t := range e.told {
-		t.Age = e.now().Sub(t.at)
-		faults = append(faults, t.Fault)
+	list := make([]providers.Fault, 0, len(e.faults))
+	for _, f := range e.faults {
+		f.Age = e.now().Sub(f.at)
+		list = append(list, f.Fault)
 	}
-	e.told = nil
-	return faults
+	e.faults = nil
+	return list
 }

@@ -10,29 +10,26 @@ import (
 	"weir/pool/providers"
 )
 
-type joined []providers.Inventory
+type joined []providers.Machine
 
-// Join makes one machine of several inventories: their devices one after
-// another, with physical GPUs counted anew from 0 and MIG instances bearing
-// the index of their GPU. It fails if one of them fails, or if two report a
-// device with the same UUID. GPUs of different ones are never peers. An
-// inventory that is no [providers.Machine] is listed, but nothing is measured
-// there, and an order for it fails.
-func Join(inventories ...providers.Inventory) providers.Machine { return joined(inventories) }
+// Join combines machines into one, with their devices in order and physical GPUs
+// indexed from 0. It fails if one of them fails, or if two report a device with
+// the same UUID. GPUs of different machines are never peers.
+func Join(machines ...providers.Machine) providers.Machine { return joined(machines) }
 
 // Devices implements [providers.Inventory].
 func (j joined) Devices(ctx context.Context) ([]providers.DeviceReport, error) {
 	var all []providers.DeviceReport
 	seen := map[string]bool{}
 	next := 0
-	for _, inventory := range j {
-		reports, err := inventory.Devices(ctx)
+	for _, m := range j {
+		reports, err := m.Devices(ctx)
 		if err != nil {
 			return nil, err
 		}
 		for _, report := range reports {
 			if seen[report.UUID] {
-				return nil, fmt.Errorf("nvml: the GPU %s is in two inventories", report.UUID)
+				return nil, fmt.Errorf("nvml: the GPU %s is in two machines", report.UUID)
 			}
 			seen[report.UUID] = true
 			if report.Parent == "" {
@@ -48,14 +45,12 @@ func (j joined) Devices(ctx context.Context) ([]providers.DeviceReport, error) {
 // Samples implements [providers.Machine].
 func (j joined) Samples(ctx context.Context) ([]providers.Sample, error) {
 	var all []providers.Sample
-	for _, inventory := range j {
-		if m, ok := inventory.(providers.Machine); ok {
-			samples, err := m.Samples(ctx)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, samples...)
+	for _, m := range j {
+		samples, err := m.Samples(ctx)
+		if err != nil {
+			return nil, err
 		}
+		all = append(all, samples...)
 	}
 	return all, nil
 }
@@ -63,31 +58,28 @@ func (j joined) Samples(ctx context.Context) ([]providers.Sample, error) {
 // Faults implements [providers.Machine].
 func (j joined) Faults() []providers.Fault {
 	var all []providers.Fault
-	for _, inventory := range j {
-		if m, ok := inventory.(providers.Machine); ok {
-			all = append(all, m.Faults()...)
-		}
+	for _, m := range j {
+		all = append(all, m.Faults()...)
 	}
 	return all
 }
 
-// Apply implements [providers.Machine]: each gets the orders for its own GPUs.
+// Apply implements [providers.Machine]. Each machine gets the orders for its GPUs.
 func (j joined) Apply(ctx context.Context, orders []providers.DeviceOrder) error {
 	byUUID := map[string]providers.DeviceOrder{}
 	for _, o := range orders {
 		byUUID[o.UUID] = o
 	}
 	var failures []error
-	for _, inventory := range j {
-		reports, err := inventory.Devices(ctx)
+	for _, m := range j {
+		reports, err := m.Devices(ctx)
 		if err != nil {
 			failures = append(failures, err)
 			continue
 		}
-		m, ok := inventory.(providers.Machine)
 		var its []providers.DeviceOrder
 		for _, r := range reports {
-			if o, wanted := byUUID[r.UUID]; wanted && ok {
+			if o, wanted := byUUID[r.UUID]; wanted {
 				its = append(its, o)
 				delete(byUUID, r.UUID)
 			}
@@ -97,7 +89,7 @@ func (j joined) Apply(ctx context.Context, orders []providers.DeviceOrder) error
 		}
 	}
 	for _, uuid := range slices.Sorted(maps.Keys(byUUID)) {
-		failures = append(failures, fmt.Errorf("no GPU %s here takes orders", uuid))
+		failures = append(failures, fmt.Errorf("there is no GPU %s", uuid))
 	}
 	return errors.Join(failures...)
 }

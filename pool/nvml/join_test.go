@@ -62,13 +62,16 @@ func TestJoinedMachine(t *testing.T) {
 	}
 }
 
-type failing struct{ err error }
+type failing struct {
+	providers.Machine
+	err error
+}
 
 func (f failing) Devices(context.Context) ([]providers.DeviceReport, error) { return nil, f.err }
 
 func TestJoinFails(t *testing.T) {
 	trouble := errors.New("trouble")
-	broken := Join(simulate(t, "a100", 1, "host"), failing{trouble})
+	broken := Join(simulate(t, "a100", 1, "host"), failing{err: trouble})
 	if _, err := broken.Devices(t.Context()); !errors.Is(err, trouble) {
 		t.Error(err)
 	}

@@ -3,7 +3,6 @@ package nvml
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -15,14 +14,13 @@ import (
 	gonvml "github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// profile is one size of instance that a GPU can be cut into.
+// profile is a GPU instance profile.
 type profile struct {
 	name string
 	gonvml.GpuInstanceProfileInfo
 }
 
-// suffixes tell profiles of one size apart, as NVIDIA's MIG user guide names
-// them.
+// suffixes of profiles with the same size, as in NVIDIA's MIG user guide.
 var suffixes = map[int]string{
 	gonvml.GPU_INSTANCE_PROFILE_1_SLICE_REV1:   "+me",
 	gonvml.GPU_INSTANCE_PROFILE_2_SLICE_REV1:   "+me",
@@ -36,8 +34,7 @@ var suffixes = map[int]string{
 	gonvml.GPU_INSTANCE_PROFILE_2_SLICE_ALL_ME: "+me.all",
 }
 
-// profiles are the sizes that a GPU can be cut into, small ones first; none
-// where it cannot.
+// profiles are the supported profiles of a GPU, smallest first.
 func (d *Driver) profiles(dev gonvml.Device) []profile {
 	memory := known(d, "nvmlDeviceGetMemoryInfo", dev.GetMemoryInfo, gonvml.Memory{}).Total >> 20
 	var all []profile
@@ -58,15 +55,15 @@ func (d *Driver) profiles(dev gonvml.Device) []profile {
 	return all
 }
 
-// profileName is NVIDIA's name of a size: 3g.40gb has three compute slices and
+// profileName is NVIDIA's name of a profile: 3g.40gb has three compute slices and
 // four of the eight memory slices of 80 GB. Memory is in MiB.
 func profileName(compute uint32, memory, whole uint64) string {
 	gb := math.Ceil(float64(whole) / 1024)
 	return fmt.Sprintf("%dg.%.0fgb", compute, math.Round(gb*float64(eighths(memory, whole))/8))
 }
 
-// eighths is how many of a GPU's eight memory slices make up so much memory.
-// What the driver keeps for itself is missing from both numbers.
+// eighths is the number of a GPU's eight memory slices in an amount of memory. Both
+// amounts are without the memory that the driver reserves.
 func eighths(memory, whole uint64) uint64 {
 	if whole == 0 {
 		return 0
@@ -74,9 +71,8 @@ func eighths(memory, whole uint64) uint64 {
 	return min(max((16*memory+whole)/(2*whole), 1), 8)
 }
 
-// migCores is an instance's part of the GPU's 100 cores: rounded down from its
-// part of all compute slices, so that a GPU's instances never have more than
-// 100 together. Of seven slices, one is 14 cores, two 28, three 42, four 57.
+// migCores is an instance's part of the GPU's 100 cores, rounded down so that the
+// sum is at most 100: of seven slices, one is 14 cores, two 28, three 42, four 57.
 func migCores(slices, all uint32) int64 {
 	if all == 0 {
 		return 0
@@ -86,7 +82,7 @@ func migCores(slices, all uint32) int64 {
 
 type migMode struct{ current, pending int }
 
-// migMode is off where a GPU has none.
+// migMode is off for GPUs without MIG.
 func (d *Driver) migMode(dev gonvml.Device) migMode {
 	return known(d, "nvmlDeviceGetMigMode", func() (migMode, gonvml.Return) {
 		current, pending, ret := dev.GetMigMode()
@@ -94,15 +90,14 @@ func (d *Driver) migMode(dev gonvml.Device) migMode {
 	}, migMode{})
 }
 
-// instance is a MIG instance that can be used: a compute instance in a GPU
-// instance.
+// instance is a MIG instance: a compute instance in a GPU instance.
 type instance struct {
 	gpu
 	gi, ci int
 }
 
-// instances are the MIG instances of a GPU. One whose description fails in the
-// middle of a change is left out.
+// instances are the MIG instances of a GPU, without those that cannot be read during
+// a change.
 func (d *Driver) instances(g gpu) []instance {
 	if g.Sharing != "mig" {
 		return nil
@@ -124,7 +119,7 @@ func (d *Driver) instances(g gpu) []instance {
 			all = append(all, found)
 		}
 	}
-	for i := range all { // compute instances of one GPU instance have its memory in common
+	for i := range all { // compute instances of one GPU instance share its memory
 		all[i].MemoryMiB /= residents[all[i].gi]
 	}
 	return all
@@ -139,7 +134,7 @@ func (d *Driver) instance(g gpu, dev gonvml.Device, slices uint32) (instance, er
 	i.UUID = field(&failure, "UUID", dev.GetUUID, "")
 	name := field(&failure, "name", dev.GetName, "")
 	if failure == nil && i.UUID == "" {
-		failure = errors.New("the driver tells no UUID")
+		failure = errNoUUID
 	}
 	i.Parent, i.Sharing, i.MIGProfiles, i.Peers = g.UUID, "", nil, nil
 	i.MemoryMiB = int64(attributes.MemorySizeMB)
@@ -152,10 +147,9 @@ func (d *Driver) instance(g gpu, dev gonvml.Device, slices uint32) (instance, er
 	return i, failure
 }
 
-// Files are the device files, without the control files that all share, that
-// a holder of a device needs and no other: of an instance its GPU's and those
-// that stand for its capabilities. It returns an error for a UUID that is not
-// here.
+// Files are the files of a device, without the shared control files: for an instance
+// those of its GPU and of its capabilities. It returns an error for an unknown
+// UUID.
 func (d *Driver) Files(ctx context.Context, uuid string) ([]string, error) {
 	gpus, err := d.gpus(ctx)
 	if err != nil {
@@ -176,8 +170,7 @@ func (d *Driver) Files(ctx context.Context, uuid string) ([]string, error) {
 	return nil, fmt.Errorf("nvml: there is no GPU %s", uuid)
 }
 
-// capabilities are the files by which the kernel module gives access to an
-// instance.
+// capabilities are the capability files of an instance.
 func (d *Driver) capabilities(i instance) ([]string, error) {
 	gi := filepath.Join(d.cfg.SysRoot, fmt.Sprintf("proc/driver/nvidia/capabilities/gpu%d/mig/gi%d", i.Minor, i.gi))
 	var files []string

@@ -1,7 +1,6 @@
 package nvml
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +15,7 @@ import (
 	"time"
 )
 
-// What a device's directory below Config.MPSDir holds. Whoever shows a share
-// to a workspace shows it the first two.
+// The directories of a device below Config.MPSDir. Workspaces need the first two.
 const (
 	mpsPipe = "pipe" // CUDA_MPS_PIPE_DIRECTORY of the daemon and its clients
 	mpsShm  = "shm"  // /dev/shm of the daemon and its clients
@@ -25,20 +23,19 @@ const (
 )
 
 const (
-	mpsProgram  = "nvidia-cuda-mps-control"
-	mpsPatience = 5 * time.Second       // for one answer, for a start and for an end
-	mpsGlance   = 20 * time.Millisecond // between looks whether it has started or ended
-	mpsPeriod   = 5 * time.Second       // between looks whether it still runs
-	maxSocket   = 107                   // what fits into a socket's address
+	mpsProgram = "nvidia-cuda-mps-control"
+	mpsTimeout = 5 * time.Second       // of a command, a start and a stop
+	mpsPoll    = 20 * time.Millisecond // of a start and a stop
+	mpsPeriod  = 5 * time.Second       // of the supervision
+	maxSocket  = 107                   // bytes of a socket's path
 )
 
-// daemons are the MPS control daemons of this machine, one for each device
-// that is shared so. They outlive this process; a device's pipes say whether
-// its daemon runs. While one is wanted it is started again when it is gone.
+// daemons manages the MPS control daemons of this machine, one for each device with
+// MPS. They outlive this process. Wanted daemons are restarted when they have died.
 //
-// A daemon and its clients talk through /dev/shm too. They have a directory of
-// their own for it, so that workspaces need not see the machine's: NVIDIA's
-// device plugin for Kubernetes does the same.
+// A daemon and its clients communicate through /dev/shm too. Each daemon has its own
+// directory for it, as in NVIDIA's device plugin for Kubernetes, so that workspaces
+// do not see the machine's.
 type daemons struct {
 	dir    string
 	period time.Duration
@@ -47,9 +44,9 @@ type daemons struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	mu     sync.Mutex // serialises starts and ends, guards what follows
+	mu     sync.Mutex // serializes starts and stops
 	wanted map[string]bool
-	guard  bool // the supervision has begun
+	guard  sync.Once // starts the supervision
 }
 
 func newDaemons(dir string) *daemons {
@@ -58,7 +55,7 @@ func newDaemons(dir string) *daemons {
 	return m
 }
 
-// usable says why this machine cannot run a daemon for a device.
+// usable returns an error if this machine cannot run a daemon for a device.
 func (m *daemons) usable(uuid string) error {
 	if m.dir == "" {
 		return errors.New("this agent has no directory for MPS")
@@ -72,7 +69,7 @@ func (m *daemons) usable(uuid string) error {
 	return nil
 }
 
-// want has the device's daemon run from now on.
+// want starts and supervises the device's daemon.
 func (m *daemons) want(ctx context.Context, uuid string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -80,15 +77,12 @@ func (m *daemons) want(ctx context.Context, uuid string) error {
 		return err
 	}
 	m.wanted[uuid] = true
-	if !m.guard {
-		m.guard = true
-		m.wg.Go(m.supervise)
-	}
+	m.guard.Do(func() { m.wg.Go(m.supervise) })
 	return nil
 }
 
-// supervise starts again what is wanted and gone. A start that fails is
-// tried again, and seen meanwhile by what the device reports.
+// supervise restarts wanted daemons. Failed starts are retried; meanwhile the device
+// does not report MPS.
 func (m *daemons) supervise() {
 	tick := time.NewTicker(m.period)
 	defer tick.Stop()
@@ -106,13 +100,13 @@ func (m *daemons) supervise() {
 	}
 }
 
-// close ends the supervision; the daemons stay.
+// close stops the supervision; the daemons keep running.
 func (m *daemons) close() {
 	m.cancel()
 	m.wg.Wait()
 }
 
-// ensure starts the device's daemon unless it answers.
+// ensure starts the device's daemon unless it responds.
 func (m *daemons) ensure(ctx context.Context, uuid string) error {
 	if m.answers(ctx, uuid) {
 		return nil
@@ -126,7 +120,7 @@ func (m *daemons) ensure(ctx context.Context, uuid string) error {
 	return nil
 }
 
-// private runs a program with another /dev/shm.
+// private runs a program with its own /dev/shm.
 const private = `mount --bind "$1" /dev/shm && shift && exec "$@"`
 
 func (m *daemons) start(ctx context.Context, uuid string) error {
@@ -145,49 +139,49 @@ func (m *daemons) start(ctx context.Context, uuid string) error {
 		return err
 	}
 	defer out.Close()
-	ctx, cancel := context.WithTimeout(ctx, mpsPatience)
+	ctx, cancel := context.WithTimeout(ctx, mpsTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, mpsProgram, "-d")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if os.Geteuid() == 0 { // others do not get here: their driver lets them set no compute mode
+	if os.Geteuid() == 0 { // always, except in tests: only root can set the compute mode
 		cmd = exec.CommandContext(ctx, "/bin/sh", "-c", private, "sh", filepath.Join(base, mpsShm), mpsProgram, "-d")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Unshareflags: syscall.CLONE_NEWNS}
 	}
 	cmd.Env = append(m.env(uuid), "CUDA_VISIBLE_DEVICES="+uuid, "CUDA_MPS_LOG_DIRECTORY="+filepath.Join(base, mpsLog))
 	cmd.Dir, cmd.Stdout, cmd.Stderr = "/", out, out
 	if err := cmd.Run(); err != nil {
-		said, _ := os.ReadFile(out.Name())
-		line, _, _ := strings.Cut(strings.TrimSpace(string(said)), "\n")
+		text, _ := os.ReadFile(out.Name())
+		line, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
 		return errors.Join(err, errors.New(line))
 	}
 	return nil
 }
 
-// env leads to a device's daemon. Nothing else of ours goes along: the server
-// that a daemon starts runs as its client's user.
+// env is the environment for a device's daemon. It contains no other variables of
+// this process, because the daemon's server runs as its client's user.
 func (m *daemons) env(uuid string) []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "LD_LIBRARY_PATH=" + os.Getenv("LD_LIBRARY_PATH"),
 		"CUDA_MPS_PIPE_DIRECTORY=" + filepath.Join(m.dir, uuid, mpsPipe)}
 }
 
-// ask gives a device's daemon a command and returns what it prints.
+// ask sends a command to a device's daemon and returns its output.
 func (m *daemons) ask(ctx context.Context, uuid, command string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, mpsPatience)
+	ctx, cancel := context.WithTimeout(ctx, mpsTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, mpsProgram)
 	cmd.Env = m.env(uuid)
 	cmd.Stdin = strings.NewReader(command + "\n")
-	var out, said bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &said
+	var failure strings.Builder
+	cmd.Stderr = &failure
 	cmd.WaitDelay = time.Second
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("MPS: %s: %w %s", command, err, strings.TrimSpace(said.String()))
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("MPS: %s: %w %s", command, err, strings.TrimSpace(failure.String()))
 	}
-	return out.String(), nil
+	return string(out), nil
 }
 
-// answers tells whether the device has a daemon that takes commands. Without
-// a directory of ours there is none to ask.
+// answers reports whether the device has a daemon that responds.
 func (m *daemons) answers(ctx context.Context, uuid string) bool {
 	if m.dir == "" {
 		return false
@@ -199,8 +193,8 @@ func (m *daemons) answers(ctx context.Context, uuid string) bool {
 	return err == nil
 }
 
-// quit ends the device's daemon when it serves nobody, and tells whether there
-// was one of ours.
+// quit stops the device's daemon if it has no clients, and reports whether there was
+// one of ours.
 func (m *daemons) quit(ctx context.Context, uuid string) (ours bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -232,15 +226,15 @@ func (m *daemons) quit(ctx context.Context, uuid string) (ours bool, err error) 
 	return true, nil
 }
 
-// await looks until something is so, for a few seconds.
+// await polls a condition for mpsTimeout.
 func await(ctx context.Context, so func() bool) bool {
-	ctx, cancel := context.WithTimeout(ctx, mpsPatience)
+	ctx, cancel := context.WithTimeout(ctx, mpsTimeout)
 	defer cancel()
 	for !so() {
 		select {
 		case <-ctx.Done():
 			return false
-		case <-time.After(mpsGlance):
+		case <-time.After(mpsPoll):
 		}
 	}
 	return true

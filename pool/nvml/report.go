@@ -16,14 +16,15 @@ import (
 	"weir/pool/providers"
 )
 
-// NoMinor stands for the minor number of a device whose driver tells none;
-// 0 is a real one.
+// NoMinor is an unknown minor number of a device.
 const NoMinor = -1
 
-// noNode stands for the NUMA node of a device when nothing tells it.
+// noNode is an unknown NUMA node.
 const noNode = -1
 
-// gpu reads one GPU. Only its UUID is indispensable.
+var errNoUUID = errors.New("the driver returns no UUID")
+
+// gpu reads one GPU.
 func (d *Driver) gpu(ctx context.Context, index int) (gpu, error) {
 	dev, ret := d.lib.DeviceGetHandleByIndex(index)
 	if ret != gonvml.SUCCESS {
@@ -40,7 +41,7 @@ func (d *Driver) gpu(ctx context.Context, index int) (gpu, error) {
 		Simulated: d.simulated,
 	}
 	if failure == nil && r.UUID == "" {
-		failure = errors.New("the driver tells no UUID")
+		failure = errNoUUID
 	}
 	if failure != nil {
 		return gpu{}, failure
@@ -55,7 +56,7 @@ func (d *Driver) gpu(ctx context.Context, index int) (gpu, error) {
 	return gpu{dev, r}, nil
 }
 
-// standing is how a GPU is shared at the moment, and what is wrong with it.
+// standing is the sharing mode of a GPU in effect, and its errors.
 func (d *Driver) standing(ctx context.Context, dev gonvml.Device, uuid string) (sharing, trouble string) {
 	var wrong []string
 	mode := d.migMode(dev)
@@ -89,7 +90,7 @@ var architectures = map[gonvml.DeviceArchitecture]string{
 	gonvml.DEVICE_ARCH_RUBIN:     "Rubin",
 }
 
-// busID reads the C string in which the driver gives a PCI address.
+// busID is the PCI address, a C string in info.
 func busID(info gonvml.PciInfo) string {
 	var b strings.Builder
 	for _, c := range info.BusId {
@@ -101,8 +102,8 @@ func busID(info gonvml.PciInfo) string {
 	return b.String()
 }
 
-// pciAddress is a PCI address as Linux writes it: the driver gives the domain
-// eight digits, Linux four unless it needs more.
+// pciAddress is a PCI address in Linux' form: the driver writes the domain with
+// eight digits, Linux with four unless it needs more.
 func pciAddress(busID string) string {
 	domain, rest, _ := strings.Cut(strings.ToLower(busID), ":")
 	for len(domain) > 4 && domain[0] == '0' {
@@ -111,9 +112,9 @@ func pciAddress(busID string) string {
 	return domain + ":" + rest
 }
 
-// numa is the node whose memory is nearest: the driver's word where it names
-// exactly one, or else Linux'. (The driver's "NUMA node" of a device is
-// another thing: the node that the GPU's own memory makes.)
+// numa is the nearest NUMA node: from the driver if it returns exactly one, or else
+// from Linux. (The driver's "NUMA node" of a device is that of the GPU's own
+// memory.)
 func (d *Driver) numa(dev gonvml.Device, bus string) int {
 	const nodes = 1024
 	words := known(d, "nvmlDeviceGetMemoryAffinity", func() ([]uint, gonvml.Return) {
@@ -136,8 +137,7 @@ func (d *Driver) numa(dev gonvml.Device, bus string) int {
 	return noNode
 }
 
-// ecc tells whether the memory is guarded, and how many errors since the
-// driver started could not be corrected.
+// ecc is the ECC mode, and the number of uncorrected errors since the driver started.
 func (d *Driver) ecc(dev gonvml.Device) (mode string, failures int64) {
 	state, ret := ask(d, "nvmlDeviceGetEccMode", func() (gonvml.EnableState, gonvml.Return) {
 		current, _, ret := dev.GetEccMode()
@@ -154,8 +154,8 @@ func (d *Driver) ecc(dev gonvml.Device) (mode string, failures int64) {
 	}, 0))
 }
 
-// join fills in which GPUs NVLink joins: those at the two ends of a link, and
-// all of those whose links all end at switches, which is one fabric.
+// join sets the NVLink peers of GPUs: those at both ends of a link, and all GPUs
+// whose links all end at switches.
 func (d *Driver) join(gpus []gpu) {
 	byAddress, fabric := map[string]int{}, []int{}
 	ends := make([][]string, len(gpus))
@@ -186,8 +186,8 @@ func (d *Driver) join(gpus []gpu) {
 	}
 }
 
-// links follows a GPU's active NVLinks: the PCI addresses of the devices at
-// the other ends, or that all of them are switches.
+// links are the PCI addresses at the other ends of a GPU's active NVLinks, and
+// whether all of them end at switches.
 func (d *Driver) links(g gpu) (ends []string, switched bool) {
 	for link := range gonvml.NVLINK_MAX_LINKS {
 		state, ret := ask(d, "nvmlDeviceGetNvLinkState", func() (gonvml.EnableState, gonvml.Return) { return g.GetNvLinkState(link) })

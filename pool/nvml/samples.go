@@ -16,13 +16,11 @@ import (
 	"weir/pool/providers"
 )
 
-// maxProcesses bounds what a sample says of one device: those that hold most
-// memory.
+// maxProcesses bounds the processes in a sample, those that use the most memory.
 const maxProcesses = 64
 
-// Samples measures every device that Devices reports, now: their age is 0.
-// What a device does not tell is 0; a MIG instance tells no utilisation, for
-// one.
+// Samples measures every device that Devices reports; their age is 0. Unsupported
+// values are 0, such as the utilization of MIG instances.
 func (d *Driver) Samples(ctx context.Context) ([]providers.Sample, error) {
 	gpus, err := d.gpus(ctx)
 	if err != nil {
@@ -54,8 +52,8 @@ func (d *Driver) sample(g gpu) providers.Sample {
 	return s
 }
 
-// processes lists what uses a device, largest first, still without names. An
-// error says that the list may lack some.
+// processes lists the processes on a device, largest first, without names. With an
+// error the list may be incomplete.
 func (d *Driver) processes(dev gonvml.Device) ([]providers.Process, error) {
 	var failure error
 	inUse := map[int64]int64{}
@@ -83,8 +81,8 @@ func (d *Driver) processes(dev gonvml.Device) ([]providers.Process, error) {
 	return list, failure
 }
 
-// idle says, as an error, why something must not be done to a device that its
-// processes would not survive; nil when nothing runs there.
+// idle returns an error if processes run on a device; what names the operation that
+// would end them.
 func (d *Driver) idle(dev gonvml.Device, what string) error {
 	list, err := d.processes(dev)
 	if err != nil {
@@ -97,8 +95,8 @@ func (d *Driver) idle(dev gonvml.Device, what string) error {
 	return nil
 }
 
-// processName is what Linux calls a process, at most 15 bytes; empty when it
-// is gone or not ours to see.
+// processName is the name of a process in Linux, at most 15 bytes; empty if it has
+// ended or is not visible.
 func (d *Driver) processName(pid int64) string {
 	name, err := os.ReadFile(filepath.Join(d.cfg.SysRoot, "proc", strconv.FormatInt(pid, 10), "comm"))
 	if err != nil {

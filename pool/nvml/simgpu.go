@@ -3,6 +3,7 @@ package nvml
 import (
 	"cmp"
 	"hash/fnv"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -12,7 +13,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/server"
 )
 
-// simGPU is a mock's GPU with what the mock leaves out.
+// simGPU is a mock's GPU with the functions that the mock lacks.
 type simGPU struct {
 	*server.Device
 	dgx   dgx
@@ -20,15 +21,15 @@ type simGPU struct {
 	since time.Time
 
 	mu    sync.Mutex
-	slots map[*server.GpuInstance]int // which of its profile's places an instance has
+	slots map[*server.GpuInstance]int // slot of an instance among those of its profile
 }
 
 func newSimGPU(dev *server.Device, machine dgx, now func() time.Time) *simGPU {
 	return &simGPU{Device: dev, dgx: machine, now: now, since: now(), slots: map[*server.GpuInstance]int{}}
 }
 
-// load is how busy the GPU seems to be, from 0 to 1: not at all in the first
-// minute, then in slow waves, each GPU at its own pace.
+// load is the simulated load, from 0 to 1: 0 in the first minute, then slow waves
+// with a period that depends on the GPU.
 func (g *simGPU) load() float64 {
 	hash := fnv.New32a()
 	hash.Write([]byte(g.UUID))
@@ -79,8 +80,8 @@ func (g *simGPU) GetTotalEccErrors(gonvml.MemoryErrorType, gonvml.EccCounterType
 	return 0, gonvml.SUCCESS
 }
 
-// GetMemoryAffinity: a DGX has its first four GPUs at one processor and the
-// others at the second.
+// GetMemoryAffinity returns node 0 for the first four GPUs of a DGX and node 1 for
+// the others.
 func (g *simGPU) GetMemoryAffinity(int, gonvml.AffinityScope) ([]uint, gonvml.Return) {
 	return []uint{1 << (g.Index / 4)}, gonvml.SUCCESS
 }
@@ -108,8 +109,8 @@ func (g *simGPU) GetNvLinkRemotePciInfo(int) (gonvml.PciInfo, gonvml.Return) {
 	return gonvml.PciInfo{}, gonvml.ERROR_NOT_SUPPORTED
 }
 
-// GetGpuInstanceProfileInfo answers as the mock does, but for the memory of
-// some profiles, which in the mock adds up to more than the GPU has.
+// GetGpuInstanceProfileInfo corrects the memory of the mock's profiles, whose sum can
+// exceed that of the GPU.
 func (g *simGPU) GetGpuInstanceProfileInfo(i int) (gonvml.GpuInstanceProfileInfo, gonvml.Return) {
 	info, found := g.Config.MIGProfiles.GpuInstanceProfiles[i]
 	if !found {
@@ -119,8 +120,8 @@ func (g *simGPU) GetGpuInstanceProfileInfo(i int) (gonvml.GpuInstanceProfileInfo
 	return info, gonvml.SUCCESS
 }
 
-// CreateGpuInstance makes an instance where the GPU has room for one: the mock
-// itself knows no bounds. A GPU has seven compute and eight memory slices.
+// CreateGpuInstance creates an instance if it fits, which the mock does not check. A
+// GPU has seven compute and eight memory slices.
 func (g *simGPU) CreateGpuInstance(wanted *gonvml.GpuInstanceProfileInfo) (gonvml.GpuInstance, gonvml.Return) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -153,16 +154,11 @@ func (g *simGPU) CreateGpuInstance(wanted *gonvml.GpuInstanceProfileInfo) (gonvm
 	return gi, ret
 }
 
-// gpuInstances are there in the order in which they were made.
+// gpuInstances lists the instances in the order of their creation.
 func (g *simGPU) gpuInstances() []*server.GpuInstance {
 	g.RLock()
 	defer g.RUnlock()
-	var all []*server.GpuInstance
-	for gi := range g.GpuInstances {
-		all = append(all, gi)
-	}
-	slices.SortFunc(all, func(a, b *server.GpuInstance) int { return cmp.Compare(a.Info.Id, b.Info.Id) })
-	return all
+	return slices.SortedFunc(maps.Keys(g.GpuInstances), func(a, b *server.GpuInstance) int { return cmp.Compare(a.Info.Id, b.Info.Id) })
 }
 
 func (g *simGPU) GetMaxMigDeviceCount() (int, gonvml.Return) { return 7, gonvml.SUCCESS }
@@ -185,8 +181,8 @@ func (g *simGPU) GetMigDeviceHandleByIndex(i int) (gonvml.Device, gonvml.Return)
 	return nil, gonvml.ERROR_NOT_FOUND
 }
 
-// simInstance is a MIG instance of a simulated GPU. Like a real one it tells
-// neither utilisation nor temperature nor power.
+// simInstance is a MIG instance of a simulated GPU. Like a real one it has no
+// utilization, temperature and power.
 type simInstance struct {
 	*simGPU
 	gi   *server.GpuInstance
@@ -212,7 +208,7 @@ func (i *simInstance) GetName() (string, gonvml.Return) {
 	return i.Config.Name + " MIG " + i.name(), gonvml.SUCCESS
 }
 
-// GetUUID is the same whenever the same instances are made.
+// GetUUID is deterministic.
 func (i *simInstance) GetUUID() (string, gonvml.Return) {
 	return identity(SimulatedMIGPrefix, i.simGPU.UUID, i.name(), i.slot), gonvml.SUCCESS
 }

@@ -16,8 +16,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/server"
 )
 
-// MaxSimulated is how many GPUs a simulated machine can have: as many as the
-// DGX it is taken from.
+// MaxSimulated is the maximum number of GPUs of a simulated machine, that of a DGX.
 const MaxSimulated = 8
 
 // SimulatedPrefix begins the UUID of every simulated GPU, and
@@ -27,7 +26,7 @@ const (
 	SimulatedMIGPrefix = "MIG-sim-"
 )
 
-// dgx is what the mocks do not tell of the machine that they stand for.
+// dgx is a simulated machine.
 type dgx struct {
 	server     func() *server.Server
 	links      int     // NVLinks of each GPU, all to switches
@@ -41,11 +40,10 @@ var machines = map[string]dgx{
 	"h200": {dgxh200.New, 18, 75, 700},
 }
 
-// Simulated is a machine with count GPUs, 1 to [MaxSimulated], of a model:
-// "a100", "b200", "h100" or "h200" in any case. The seed is the identity of
-// the host, never empty: the same seed, model and count give the same UUIDs
-// at every start, and different seeds give different ones. What is measured of
-// the GPUs is made up from their UUID and the clock.
+// Simulated is a machine with count GPUs, 1 to [MaxSimulated], of a model: "a100",
+// "b200", "h100" or "h200" in any case. UUIDs are derived from the seed, which
+// identifies the host and is not empty. Metrics are derived from the UUIDs and the
+// clock.
 func (c Config) Simulated(model string, count int, seed string) (*Driver, error) {
 	model = strings.ToLower(strings.TrimSpace(model))
 	machine, known := machines[model]
@@ -81,9 +79,8 @@ func identity(prefix, seed, kind string, index int) string {
 	return fmt.Sprintf("%s%x-%x-%x-%x-%x", prefix, sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16])
 }
 
-// simMachine is a mock with GPUs that tell more than the mock's. What is
-// called with arguments again and again is answered here: the mock keeps a
-// record of every such call.
+// simMachine is a mock with simGPUs. It implements the functions that are called
+// often, because the mock records every call.
 type simMachine struct {
 	*server.Server
 	gpus []gonvml.Device

@@ -7,40 +7,38 @@ import (
 	"weir/policies"
 )
 
-// Capacity compares what is allocated to projects by their quotas with what
-// there is.
+// Capacity compares the sum of the quotas with the capacity of the pool.
 type Capacity struct {
 	store    *models.Store
 	access   *policies.Access
 	machines Machines
 }
 
-// Machines tells what the machines that lend have, and of it what simulated
-// GPUs have.
+// Machines returns the capacity of the lending machines, and the part of it that is
+// simulated.
 type Machines interface {
 	Capacity(q *models.Queries) (all, simulated models.Resources, err error)
 }
 
-// NewCapacity compares with what the machines have.
+// NewCapacity returns the service.
 func NewCapacity(store *models.Store, access *policies.Access, machines Machines) *Capacity {
 	return &Capacity{store, access, machines}
 }
 
-// CapacityRow is one resource: what there is of it, and what of it is
-// allocated to projects by their quotas.
+// CapacityRow is the capacity and the allocation of one resource.
 type CapacityRow struct {
-	models.Amount       // Value is what is allocated
-	Known         bool  // whether it is known how much there is
-	Capacity      int64 // of machines that lend; of CPU, memory and storage what an administrator stated
-	Simulated     int64 // of the capacity what simulated GPUs have
-	Ratio         int64 // percent of the capacity that may be allocated
+	models.Amount       // Value is the sum of the quotas
+	Known         bool  // the capacity is known
+	Capacity      int64 // of lending machines; of CPU, memory and storage as configured
+	Simulated     int64 // the part of simulated GPUs
+	Ratio         int64 // overcommit ratio, percent
 	Limit         int64 // capacity × ratio
 	Excess        int64 // allocated beyond the limit
 	Missing       int64 // allocated beyond the capacity
 }
 
-// Beyond is how much above the limit would be allocated with more; 0 when
-// that stays below, or when it is not known how much there is.
+// Beyond is by how much the limit would be exceeded with more; 0 if the capacity is
+// not known.
 func (r CapacityRow) Beyond(more int64) int64 {
 	if !r.Known || more <= 0 {
 		return 0
@@ -48,14 +46,14 @@ func (r CapacityRow) Beyond(more int64) int64 {
 	return max(r.Value+more-r.Limit, 0)
 }
 
-// CapacityView is what is allocated, of what, and to whom.
+// CapacityView is the capacity with the allocations of projects.
 type CapacityView struct {
 	Rows     []CapacityRow
 	Setting  models.Overcommit
 	Projects []ProjectView // whose period of use is not over, one page
 }
 
-// View shows what is allocated; only platform administrators may see it.
+// View shows the capacity with one page of projects.
 func (c *Capacity) View(ctx context.Context, actor policies.Actor, page models.Page) (v CapacityView, err error) {
 	if err := c.access.Check(actor, policies.Platform, policies.CapacityRead); err != nil {
 		return v, err
@@ -72,7 +70,7 @@ func (c *Capacity) View(ctx context.Context, actor policies.Actor, page models.P
 	return v, err
 }
 
-// ByResource are all resources as they stand.
+// ByResource returns the current rows of all resources.
 func (c *Capacity) ByResource(q *models.Queries) ([]CapacityRow, error) {
 	rows, _, err := c.rows(q)
 	return rows, err
@@ -94,13 +92,14 @@ func (c *Capacity) rows(q *models.Queries) ([]CapacityRow, models.Overcommit, er
 	return compare(allocated, all.Add(o.Stated()), simulated, o.Ratio), o, nil
 }
 
-// compare holds what is allocated against capacity, resource by resource. Of
-// GPUs the capacity is known; of the others 0 means that nobody has stated it.
+// compare returns the rows of all resources. The capacity of GPUs is known; that of
+// other resources is unknown if it is 0.
 func compare(allocated, capacity, simulated, ratio models.Resources) []CapacityRow {
-	have, ratios, pretended := capacity.Amounts(), ratio.Amounts(), simulated.Amounts()
-	rows := make([]CapacityRow, len(have))
+	capacities, ratios, simulations := capacity.Amounts(), ratio.Amounts(), simulated.Amounts()
+	rows := make([]CapacityRow, len(capacities))
 	for i, a := range allocated.Amounts() {
-		r := CapacityRow{Amount: a, Known: i < 2 || have[i].Value > 0, Capacity: have[i].Value, Simulated: pretended[i].Value, Ratio: ratios[i].Value}
+		have := capacities[i].Value
+		r := CapacityRow{Amount: a, Known: i < 2 || have > 0, Capacity: have, Simulated: simulations[i].Value, Ratio: ratios[i].Value}
 		if r.Known {
 			r.Limit = r.Capacity * r.Ratio / 100
 			r.Excess, r.Missing = max(a.Value-r.Limit, 0), max(a.Value-r.Capacity, 0)
@@ -110,18 +109,18 @@ func compare(allocated, capacity, simulated, ratio models.Resources) []CapacityR
 	return rows
 }
 
-// maxRatio is the most that may be allocated of a resource, in percent.
+// maxRatio is the maximum overcommit ratio, in percent.
 const maxRatio = 10_000
 
-// OvercommitInput says how much of each resource may be allocated.
+// OvercommitInput is the overcommit setting.
 type OvercommitInput struct {
 	Ratio   models.Resources `json:"ratio" doc:"overcommit ratio per resource, percent, 1 to 10000"`
 	Stated  Stated           `json:"stated,omitempty" doc:"configured capacity of resources that are not measured"`
 	Version int64            `json:"-"`
 }
 
-// Stated is how much there is of what nothing measures; 0 is unknown, and
-// then what is allocated of it is not checked.
+// Stated is the configured capacity of resources that are not measured; 0 is
+// unknown, so that allocations are not checked.
 type Stated struct {
 	CPUMilli   int64 `json:"cpu_milli,omitempty" minimum:"0" doc:"thousandths of a CPU core"`
 	MemoryMiB  int64 `json:"memory_mib,omitempty" minimum:"0" doc:"memory, MiB"`
@@ -139,14 +138,13 @@ func (in OvercommitInput) check() error {
 	return p.Err()
 }
 
-// Set changes how much may be allocated; only platform administrators may.
-// Nothing that is allocated is taken back.
+// Set changes the overcommit setting. Allocations stay.
 func (c *Capacity) Set(ctx context.Context, actor policies.Actor, in OvercommitInput) (o models.Overcommit, err error) {
 	err = c.access.Write(ctx, c.store, actor, policies.Platform, policies.CapacityWrite, func(q *models.Queries) error {
 		if err := in.check(); err != nil {
 			return err
 		}
-		if err := q.LockPool(); err != nil { // no approval counts with the old ones meanwhile
+		if err := q.LockPool(); err != nil { // serializes with approvals
 			return err
 		}
 		if o, err = q.Overcommit(); err != nil {
@@ -165,7 +163,7 @@ func (c *Capacity) Set(ctx context.Context, actor policies.Actor, in OvercommitI
 	return o, err
 }
 
-// Beyond words what would be allocated beyond the limits with more.
+// Beyond describes by how much the limits would be exceeded with more.
 func Beyond(rows []CapacityRow, more models.Resources) (texts []models.Text) {
 	mores := more.Amounts()
 	for i, r := range rows {

@@ -1,8 +1,7 @@
-// Package projects keeps projects with their quotas, roles with their limits,
-// and members, and shows what they use. Its service checks who is asking,
-// holds the two sums of package quota, and commits in one transaction; others
-// make the same changes within theirs through an Editor.
+// Package projects manages projects with their quotas, roles with their limits, and
+// members, and shows their usage. Its service checks permissions and the two rules
+// of package quota, and commits in one transaction. An Editor makes the same
+// changes within another transaction.
 //
-// It must not know machines, who waits for them, what a share is used for, nor
-// HTTP.
+// It must not know machines, the queue, what a share is used for, nor HTTP.
 package projects

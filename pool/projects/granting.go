@@ -7,14 +7,14 @@ import (
 	"weir/policies"
 )
 
-// grantsRole refuses to make, change or delete a role that permits, before or
-// after, what the actor may not do in the project.
+// grantsRole refuses to create, change or delete a role that has, before or after,
+// permissions that the actor does not have.
 func (e Editor) grantsRole(r models.Role, also ...models.Permissions) error {
 	return e.access.CheckGrant(e.q, e.actor, r.ProjectID, "permission", models.Say("The role %s", r.Name), append(also, r.Permits())...)
 }
 
-// grantsPlace refuses to give, change or end the place of a user whose role,
-// before or after, permits what the actor may not do in the project.
+// grantsPlace refuses to create, change or end a membership whose role has, before
+// or after, permissions that the actor does not have.
 func (e Editor) grantsPlace(user int64, roles ...models.Role) error {
 	if e.actor.System != "" || len(roles) == 0 {
 		return nil
@@ -23,16 +23,16 @@ func (e Editor) grantsPlace(user int64, roles ...models.Role) error {
 	if err != nil {
 		return err
 	}
-	inUse := make([]models.Permissions, len(roles))
-	for i, r := range roles {
-		inUse[i] = r.Permits()
+	var permissions models.Permissions
+	for _, r := range roles {
+		permissions |= r.Permits()
 	}
-	whose := models.Say("%s (role %s)", u.Email, roles[len(roles)-1].Name)
-	return e.access.CheckGrant(e.q, e.actor, roles[0].ProjectID, "role_id", whose, inUse...)
+	subject := models.Say("%s (role %s)", u.Email, roles[len(roles)-1].Name)
+	return e.access.CheckGrant(e.q, e.actor, roles[0].ProjectID, "role_id", subject, permissions)
 }
 
-// mayEnd refuses to end, or to change in any way, the place of a member with
-// more rights than the actor has.
+// mayEnd refuses to end the membership of a member with more permissions than the
+// actor.
 func (e Editor) mayEnd(m models.Member) error {
 	r, err := e.q.Role(models.Everything, m.ProjectID, m.RoleID)
 	if err != nil {
@@ -41,8 +41,7 @@ func (e Editor) mayEnd(m models.Member) error {
 	return e.grantsPlace(m.UserID, r)
 }
 
-// staysAsLong refuses to put off the end of one's own participation: another
-// manager can, or a platform administrator.
+// staysAsLong refuses to extend the actor's own membership.
 func (e Editor) staysAsLong(m models.Member, until *time.Time) error {
 	if e.actor.User.ID != m.UserID || !EndsLater(until, m.Until) || e.access.May(e.actor, m.ProjectID, policies.ProjectWrite) {
 		return nil
@@ -50,18 +49,18 @@ func (e Editor) staysAsLong(m models.Member, until *time.Time) error {
 	return models.Forbidden("You cannot extend your own membership. Contact another project manager or a platform administrator.")
 }
 
-// EndsLater tells whether an end lies after another; without an end is last.
-func EndsLater(asked, present *time.Time) bool {
-	return present != nil && (asked == nil || asked.After(*present))
+// EndsLater reports whether an end is after the present one; nil is no end.
+func EndsLater(end, present *time.Time) bool {
+	return present != nil && (end == nil || end.After(*present))
 }
 
-// Permissions tells what the actor may do in a project, for buttons.
+// Permissions are the actor's permissions in a project, for pages.
 type Permissions struct {
 	EditProject, Describe, EditRoles, EditMembers, Launch, ReadAudit bool
-	Has                                                              models.Permissions // and so may grant
+	Has                                                              models.Permissions // that the actor can grant
 }
 
-// Permissions of the actor in a project.
+// Permissions returns the actor's permissions in a project.
 func (s *Service) Permissions(actor policies.Actor, project int64) Permissions {
 	return Permissions{
 		EditProject: s.access.May(actor, project, policies.ProjectWrite),

@@ -7,20 +7,19 @@ import (
 	"weir/policies"
 )
 
-// signIn is who changes places as a provider's groups say.
+// signIn is the actor of changes that follow from an identity provider's groups.
 var signIn = policies.System("sign-in")
 
-// Followed is what became of the places that groups give.
+// Followed is the result of FollowGroups.
 type Followed struct {
-	Changed bool          // somebody's rights did
-	Notes   []models.Text // for the person: what was not done, and why
+	Changed bool          // permissions have changed
+	Notes   []models.Text // messages to the user: what was not done, and why
 }
 
-// FollowGroups brings the places of somebody who has just signed in into line
-// with what groups give now. In each project the first of the wanted roles
-// counts that fits; the rest of the rules is as for any member. A place that
-// came by a group goes with the last group that gives one there; a place that
-// somebody here gave stays as it is.
+// FollowGroups updates the memberships of a user who signs in from the roles of the
+// user's groups. In each project the user gets the first role that fits, under the
+// rules for members. A membership from a group ends with the last group that
+// assigns a role in the project. Other memberships are not changed.
 func (s *Service) FollowGroups(ctx context.Context, i models.Identity, wanted []policies.ProjectRole) (f Followed, err error) {
 	q := s.store.Read(ctx)
 	var projects []int64
@@ -34,21 +33,19 @@ func (s *Service) FollowGroups(ctx context.Context, i models.Identity, wanted []
 		if err != nil {
 			return f, err
 		}
-		if len(roles[p.ID]) == 0 {
-			projects = append(projects, p.ID)
-		}
+		projects = append(projects, p.ID)
 		roles[p.ID] = append(roles[p.ID], w.Role)
 	}
 	given, err := q.ProjectsGivenBy(i.ID)
 	if err != nil {
 		return f, err
 	}
-	for _, id := range given {
-		if len(roles[id]) == 0 {
-			projects = append(projects, id)
+	done := map[int64]bool{}
+	for _, id := range append(projects, given...) {
+		if done[id] {
+			continue
 		}
-	}
-	for _, id := range projects {
+		done[id] = true
 		if err := s.followGroupsIn(ctx, i, id, roles[id], &f); err != nil {
 			return f, err
 		}
@@ -56,7 +53,7 @@ func (s *Service) FollowGroups(ctx context.Context, i models.Identity, wanted []
 	return f, nil
 }
 
-// groupPlace is somebody's place in a project while it follows groups.
+// groupPlace is a membership within the transaction that updates it from groups.
 type groupPlace struct {
 	Editor
 	identity models.Identity
@@ -67,7 +64,7 @@ type groupPlace struct {
 }
 
 func (s *Service) followGroupsIn(ctx context.Context, i models.Identity, project int64, roles []string, f *Followed) error {
-	var member int64 // that has come in
+	var member int64 // new, or with another role
 	var notes []models.Text
 	changed := false
 	err := s.store.InRevokingTx(ctx, func(q *models.Queries) error {
@@ -112,11 +109,11 @@ func groupPlaceOf(e Editor, i models.Identity, project int64) (at groupPlace, er
 	return at, err
 }
 
-// giveRole gives the place a role, if that fits, and tells whether that is new.
+// giveRole assigns a role if it fits, and reports whether the role has changed.
 func (at *groupPlace) giveRole(name string) (bool, error) {
 	r, err := at.q.RoleByName(at.project.ID, name)
 	if err != nil {
-		return false, models.NotFoundAs(err, models.Invalid("role_id", "is not a role of this project"))
+		return false, models.NotFoundAs(err, notARole())
 	}
 	if at.present && at.member.RoleID == r.ID {
 		return false, nil
@@ -144,22 +141,20 @@ func (at *groupPlace) giveRole(name string) (bool, error) {
 	return true, at.actor.Audit(at.q, policies.Change{Action: action, Object: "member", ID: at.member.ID, Project: at.project.ID, Before: before, After: at.member})
 }
 
-// recordRefusal records that a role was not given, with the reason, and words it.
-// Errors that are no refusal come back.
+// recordRefusal audits that a role was refused, and returns a note with the reason.
+// It returns other errors.
 func (at groupPlace) recordRefusal(role string, err error) (models.Text, error) {
-	var reason models.Text
-	switch e, ok := err.(*models.Error); {
-	case ok && (e.Kind == models.KindNoCapacity || e.Kind == models.KindInvalid) && len(e.Fields) > 0:
-		reason = e.Fields[0].Reason
-	default:
-		return reason, err
+	e, ok := err.(*models.Error)
+	if !ok || e.Kind != models.KindNoCapacity && e.Kind != models.KindInvalid || len(e.Fields) == 0 {
+		return models.Text{}, err
 	}
+	reason := e.Fields[0].Reason
 	note := models.Say("Your group assigns you the role %s in the project %s, but this failed: %s", role, at.project.Name, reason)
 	return note, at.actor.Audit(at.q, policies.Change{Action: "refuse", Object: "member", ID: at.member.ID, Project: at.project.ID,
 		After: map[string]any{"user_id": at.identity.UserID, "role": role, "reason": reason.String()}})
 }
 
-// endIfGiven ends a place that no group gives any more, as far as there is one.
+// endIfGiven ends a membership that no group assigns any more.
 func (at groupPlace) endIfGiven() error {
 	if !at.given {
 		return nil

@@ -8,13 +8,13 @@ import (
 	"weir/policies"
 )
 
-// HandoverInput says who gets the directory of a member who has left.
+// HandoverInput is the recipient of a former member's directory.
 type HandoverInput struct {
 	ToMemberID int64 `json:"to_member_id" minimum:"1" doc:"current member of the same project"`
 }
 
-// FormerMembers lists who was a member of a project once, and who has their
-// directories now.
+// FormerMembers lists the former members of a project with the recipients of their
+// directories.
 func (s *Service) FormerMembers(ctx context.Context, actor policies.Actor, project int64, page models.Page) ([]models.FormerMember, error) {
 	if err := s.access.Check(actor, project, policies.ProjectRead); err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func (s *Service) FormerMembers(ctx context.Context, actor policies.Actor, proje
 	return q.FormerMembers(actor.Scope(), project, page)
 }
 
-// FormerMember finds one of the FormerMembers.
+// FormerMember finds a former member.
 func (s *Service) FormerMember(ctx context.Context, actor policies.Actor, project, member int64) (v models.FormerMember, err error) {
 	if err := s.access.Check(actor, project, policies.ProjectRead); err != nil {
 		return v, err
@@ -34,8 +34,7 @@ func (s *Service) FormerMember(ctx context.Context, actor policies.Actor, projec
 	return s.store.Read(ctx).FormerMember(actor.Scope(), project, member)
 }
 
-// Recipients lists to whom directories of a project can be handed, for those who
-// may do that.
+// Recipients lists the members who can be recipients of directories.
 func (s *Service) Recipients(ctx context.Context, actor policies.Actor, project int64) ([]models.Recipient, error) {
 	if err := s.access.Check(actor, project, policies.MemberWrite); err != nil {
 		return nil, err
@@ -43,9 +42,8 @@ func (s *Service) Recipients(ctx context.Context, actor policies.Actor, project 
 	return s.store.Read(ctx).Recipients(project)
 }
 
-// HandOver gives the directory of a member who has left to a present one: the
-// workspaces that the heir starts from now on can write it. It stays where it
-// is, and the others go on reading it.
+// HandOver hands the directory of a former member over to a current one: workspaces
+// that the recipient starts afterwards can write to it. Others can still read it.
 func (s *Service) HandOver(ctx context.Context, actor policies.Actor, project, member int64, in HandoverInput) (v models.FormerMember, err error) {
 	err = s.edit(ctx, actor, project, policies.MemberWrite, func(e Editor, p models.Project) error {
 		v, err := formerMember(e.q, actor, project, member)
@@ -63,7 +61,7 @@ func (s *Service) HandOver(ctx context.Context, actor policies.Actor, project, m
 	return s.FormerMember(ctx, actor, project, member)
 }
 
-// leaver finds who has left; a present member has a directory of their own.
+// formerMember is FormerMember with an explanation for current members.
 func formerMember(q *models.Queries, actor policies.Actor, project, member int64) (models.FormerMember, error) {
 	v, err := q.FormerMember(actor.Scope(), project, member)
 	if models.KindOf(err) != models.KindNotFound {
@@ -75,16 +73,16 @@ func formerMember(q *models.Queries, actor policies.Actor, project, member int64
 	return v, err
 }
 
-// handOver gives the directory of who has left to a present member.
+// handOver hands a directory over to a current member.
 func (e Editor) handOver(p models.Project, from models.FormerMember, in HandoverInput) error {
-	heir, err := e.q.Member(e.actor.Scope(), p.ID, in.ToMemberID)
-	if err == nil && !heir.Active(e.q.Now()) {
+	recipient, err := e.q.Member(e.actor.Scope(), p.ID, in.ToMemberID)
+	if err == nil && !recipient.Active(e.q.Now()) {
 		err = models.NotFound("member")
 	}
 	if err != nil {
 		return models.NotFoundAs(err, models.Invalid("to_member_id", "is not a current member of this project"))
 	}
-	h := models.Handover{ProjectID: p.ID, MemberID: from.ID, ToMemberID: heir.ID, At: e.q.Now()}
+	h := models.Handover{ProjectID: p.ID, MemberID: from.ID, ToMemberID: recipient.ID, At: e.q.Now()}
 	if e.actor.User.ID != 0 {
 		h.ByID = &e.actor.User.ID
 	}
@@ -93,20 +91,20 @@ func (e Editor) handOver(p models.Project, from models.FormerMember, in Handover
 	}
 	n := models.Notification{Kind: "handover.given", Link: fmt.Sprintf("/projects/%d", p.ID), Data: h,
 		Text: models.Say("The directory of %s in %s was handed over to you: %s. Workspaces that you start from now on can write to it.", from.UserName, p.Name, DirectoryOf(p.ID, from.ID))}
-	if err := e.q.Notify([]int64{heir.UserID}, n); err != nil {
+	if err := e.q.Notify([]int64{recipient.UserID}, n); err != nil {
 		return err
 	}
 	return e.actor.Audit(e.q, policies.Change{Action: "hand-over", Object: "member", ID: from.ID, Project: p.ID, After: h})
 }
 
-// DirectoryOf is where workspaces see a member's own directory.
+// DirectoryOf is the path of a member's directory in workspaces.
 func DirectoryOf(project, member int64) string {
 	return fmt.Sprintf("/notebook/%d/%d", project, member)
 }
 
-// TakeBack ends a handover, also one whose heir has left: nobody writes the
-// directory any more, once the heir's running workspaces have ended.
-func (s *Service) TakeBack(ctx context.Context, actor policies.Actor, project, member int64) error {
+// EndHandover ends a handover. Running workspaces of the recipient can still write
+// to the directory.
+func (s *Service) EndHandover(ctx context.Context, actor policies.Actor, project, member int64) error {
 	return s.edit(ctx, actor, project, policies.MemberWrite, func(e Editor, _ models.Project) error {
 		if _, err := e.q.FormerMember(actor.Scope(), project, member); err != nil {
 			return err
@@ -119,8 +117,7 @@ func (s *Service) TakeBack(ctx context.Context, actor policies.Actor, project, m
 	})
 }
 
-// putMember writes a membership, and with it ends what it makes wrong of the
-// handovers. It is audited, and heirs who are there are told.
+// putMember updates a membership, and ends the handovers that it invalidates.
 func (e Editor) putMember(m *models.Member) error {
 	before, err := e.q.Membership(m.ProjectID, m.UserID)
 	if err != nil {
@@ -145,10 +142,9 @@ func (e Editor) putMember(m *models.Member) error {
 	return nil
 }
 
-// lasts tells whether a handover outlives a change of a member's, which was
-// active before it or not, and is after it or not. A leaver who is back has
-// the own directory. An heir who goes ends it, and so does one who is back:
-// it must not revive when nobody looks.
+// lasts reports whether a handover stays valid after a change of a member, who was
+// active before or is active now. It ends when the former member returns, and when
+// the recipient leaves or returns.
 func lasts(h models.Handover, member int64, was, is bool) bool {
 	if h.MemberID == member {
 		return !is
@@ -169,17 +165,14 @@ func (e Editor) endHandover(h models.Handover) error {
 // notifyPreviousRecipient notifies an active member that a directory is no
 // longer handed over to them.
 func notifyPreviousRecipient(q *models.Queries, h models.Handover) error {
-	heir, err := q.Member(models.Everything, h.ProjectID, h.ToMemberID)
-	if models.KindOf(err) == models.KindNotFound || err == nil && !heir.Active(q.Now()) {
-		return nil // gone as well
-	}
-	if err != nil {
-		return err
+	recipient, err := q.Member(models.Everything, h.ProjectID, h.ToMemberID)
+	if err != nil || !recipient.Active(q.Now()) {
+		return models.IgnoreNotFound(err)
 	}
 	p, err := q.Project(models.Everything, h.ProjectID)
 	if err != nil {
 		return err
 	}
-	return q.Notify([]int64{heir.UserID}, models.Notification{Kind: "handover.ended", Link: fmt.Sprintf("/projects/%d", p.ID), Data: h,
+	return q.Notify([]int64{recipient.UserID}, models.Notification{Kind: "handover.ended", Link: fmt.Sprintf("/projects/%d", p.ID), Data: h,
 		Text: models.Say("The directory %s in %s is no longer handed over to you. Workspaces that you start from now on can only read it.", DirectoryOf(p.ID, h.MemberID), p.Name)})
 }

@@ -73,8 +73,8 @@ func TestHandOver(t *testing.T) {
 			t.Errorf("the heir is told %s", list[0].Text)
 		}
 
-		pooltest.NoError(t, h.TakeBack(h.Ctx, boss, h.Vision.ID, h.AnnMember.ID))
-		pooltest.WantError(t, h.TakeBack(h.Ctx, boss, h.Vision.ID, h.AnnMember.ID), models.KindNotFound)
+		pooltest.NoError(t, h.EndHandover(h.Ctx, boss, h.Vision.ID, h.AnnMember.ID))
+		pooltest.WantError(t, h.EndHandover(h.Ctx, boss, h.Vision.ID, h.AnnMember.ID), models.KindNotFound)
 		h.wantHeir(t, h.AnnMember, 0)
 		pooltest.NoError(t, give(to(heir)))
 		pooltest.NoError(t, h.RemoveMember(h.Ctx, boss, h.Vision.ID, heir.ID)) // the heir goes
@@ -235,8 +235,8 @@ func TestHandOverDoesNotRevive(t *testing.T) {
 		give()
 		h.expires(t, heir) // moving an end that is ahead ends nothing
 		step("expired", 0, "hand-over")
-		pooltest.NoError(t, h.TakeBack(h.Ctx, boss, h.Vision.ID, h.AnnMember.ID))
-		pooltest.WantError(t, h.TakeBack(h.Ctx, boss, h.Vision.ID, h.AnnMember.ID), models.KindNotFound, "handover")
+		pooltest.NoError(t, h.EndHandover(h.Ctx, boss, h.Vision.ID, h.AnnMember.ID))
+		pooltest.WantError(t, h.EndHandover(h.Ctx, boss, h.Vision.ID, h.AnnMember.ID), models.KindNotFound, "handover")
 		h.EndMembership(t, heir, nil)
 		step("taken back", 0, "hand-over", "take-back")
 
@@ -248,7 +248,7 @@ func TestHandOverDoesNotRevive(t *testing.T) {
 		h.EndMembership(t, heir, &later)
 		told = append(told, "handover.ended")
 		step("more time", 0, "hand-over", "take-back", "hand-over", "take-back")
-		pooltest.WantError(t, h.TakeBack(h.Ctx, boss, h.Vision.ID, h.AnnMember.ID), models.KindNotFound, "handover")
+		pooltest.WantError(t, h.EndHandover(h.Ctx, boss, h.Vision.ID, h.AnnMember.ID), models.KindNotFound, "handover")
 		give()
 		h.EndMembership(t, heir, nil) // who is there stays the heir
 		told = append(told, "handover.given")
@@ -285,7 +285,7 @@ func TestWhoMayHandOver(t *testing.T) {
 			if models.KindOf(err) != c.kind {
 				t.Errorf("%s: %v, want %s", c.name, err, c.kind)
 			}
-			if err := h.TakeBack(h.Ctx, c.actor, c.project, c.member); err == nil {
+			if err := h.EndHandover(h.Ctx, c.actor, c.project, c.member); err == nil {
 				t.Errorf("%s: took back what nobody has", c.name)
 			}
 		}

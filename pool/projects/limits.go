@@ -5,8 +5,7 @@ import (
 	"weir/pool/quota"
 )
 
-// CheckLimit refuses a role's limit above the project's whole quota, for then
-// nobody could ever be given it.
+// CheckLimit refuses a role's limit above the project's quota.
 func CheckLimit(limit, whole models.Resources) error {
 	var problems models.Problems
 	for _, e := range quota.Exceeded(limit, whole) {
@@ -16,7 +15,7 @@ func CheckLimit(limit, whole models.Resources) error {
 	return breaksQuota(problems)
 }
 
-// breaksQuota refuses fields for lack of capacity; nil when there are none.
+// breaksQuota is the error of exceeded fields; nil without any.
 func breaksQuota(problems models.Problems) error {
 	if len(problems) == 0 {
 		return nil
@@ -24,7 +23,7 @@ func breaksQuota(problems models.Problems) error {
 	return &models.Error{Kind: models.KindNoCapacity, Message: models.Say("This would exceed a quota or limit. No changes were made."), Fields: problems}
 }
 
-// quotaCovers holds rules 1 and 2 against a new quota.
+// quotaCovers checks rules 1 and 2 for a new quota.
 func quotaCovers(q *models.Queries, p models.Project) error {
 	allocated, err := q.AllocatedLimits(p.ID)
 	if err != nil {
@@ -48,8 +47,8 @@ func quotaCovers(q *models.Queries, p models.Project) error {
 	return breaksQuota(problems)
 }
 
-// allocationFits holds rule 1 when more is allocated, which n members share;
-// field names the input's, of the limit itself or of what chooses one.
+// allocationFits checks rule 1 for an additional allocation to n members. field is
+// the input field of the limit or of the role.
 func allocationFits(q *models.Queries, p models.Project, more models.Resources, field string, n int64) error {
 	allocated, err := q.AllocatedLimits(p.ID)
 	if err != nil {
@@ -67,7 +66,7 @@ func allocationFits(q *models.Queries, p models.Project, more models.Resources, 
 	return breaksQuota(problems)
 }
 
-// useFits holds rule 2 when a member is given a role.
+// useFits checks rule 2 for the new role of a member.
 func useFits(q *models.Queries, m models.Member, limit models.Resources) error {
 	inUse, err := q.InUseByMember(m.ProjectID, m.ID)
 	if err != nil {
@@ -81,15 +80,15 @@ func useFits(q *models.Queries, m models.Member, limit models.Resources) error {
 	return breaksQuota(problems)
 }
 
-// Holder is a member that uses more now than a new limit would allow.
-type Holder struct {
+// MemberOverLimit is a member whose use exceeds a new limit.
+type MemberOverLimit struct {
 	MemberID int64
 	Name     string
-	Excess   []models.Excess // what is in use beside the new limit
+	Excess   []models.Excess
 }
 
-// membersAbove lists the members of a role who use more than its limit.
-func membersAbove(q *models.Queries, r models.Role) (list []Holder, err error) {
+// membersAbove lists the members of a role whose use exceeds its limit.
+func membersAbove(q *models.Queries, r models.Role) (list []MemberOverLimit, err error) {
 	inUse, err := q.InUseByMembers(r.ProjectID)
 	if err != nil {
 		return nil, err
@@ -97,14 +96,14 @@ func membersAbove(q *models.Queries, r models.Role) (list []Holder, err error) {
 	members, err := q.MembersWithRole(r.ProjectID, r.ID)
 	for _, m := range members {
 		if over := quota.Exceeded(inUse[m.ID], r.Limit); len(over) > 0 {
-			list = append(list, Holder{m.ID, m.UserName, over})
+			list = append(list, MemberOverLimit{m.ID, m.UserName, over})
 		}
 	}
 	return list, err
 }
 
-// UseOf reads what is in use in one statement: a workspace may end at any
-// moment, the project's lock or not, and the two sums belong together.
+// UseOf reads the use in one statement, so that the two sums agree: a workspace can
+// end at any time.
 func UseOf(q *models.Queries, p models.Project, member int64, limit models.Resources) (quota.Use, error) {
 	inUse, err := q.InUseByMembers(p.ID)
 	u := quota.Use{Quota: p.Quota, Limit: limit, InUseByMember: inUse[member]}
@@ -114,8 +113,8 @@ func UseOf(q *models.Queries, p models.Project, member int64, limit models.Resou
 	return u, err
 }
 
-// Use is what a present member may use, and does. Inside a transaction that
-// has locked the project it stays true until the commit.
+// Use is the use of a member with its bounds. It cannot grow before the end of a
+// transaction that has locked the project.
 func (s *Service) Use(q *models.Queries, project models.Project, member int64) (quota.Use, error) {
 	v, err := q.MemberView(models.Everything, project.ID, member)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"weir/policies"
 )
 
-// ProjectQuery chooses and orders the projects of the console.
+// ProjectQuery filters and sorts a list of projects.
 type ProjectQuery struct {
 	Search string `query:"search" maxLength:"100" doc:"part of the name"`
 	State  string `query:"state" enum:"active,planned,ended" doc:"state of the period of use"`
@@ -28,7 +28,7 @@ func (in *ProjectQuery) check() error {
 	return p.Err()
 }
 
-// ListProjects lists the projects that the actor may see as in says.
+// ListProjects lists the projects in the actor's scope.
 func (s *Service) ListProjects(ctx context.Context, actor policies.Actor, in ProjectQuery, page models.Page) ([]ProjectView, error) {
 	if !actor.SignedIn() {
 		return nil, s.access.Check(actor, policies.Platform, policies.ProjectRead)
@@ -49,7 +49,7 @@ func (s *Service) ListProjects(ctx context.Context, actor policies.Actor, in Pro
 	return views, err
 }
 
-// RolesIn names the actor's role in each project that they are in.
+// RolesIn returns the names of the actor's roles, by project.
 func (s *Service) RolesIn(ctx context.Context, actor policies.Actor) (map[int64]string, error) {
 	memberships, err := s.store.Read(ctx).MembershipsOf(actor.User.ID, s.store.Now())
 	names := make(map[int64]string, len(memberships))
@@ -59,9 +59,9 @@ func (s *Service) RolesIn(ctx context.Context, actor policies.Actor) (map[int64]
 	return names, err
 }
 
-// ProjectNames are projects that the actor may see, by their ids and names
-// alone: the first page of all, and those of the chosen that are not on it.
-// more tells that there are others.
+// ProjectNames lists the ids and names of projects in the actor's scope: the first
+// page, and the chosen ones that are not on it. more reports whether there are
+// others.
 func (s *Service) ProjectNames(ctx context.Context, actor policies.Actor, chosen []int64) (list []models.Project, more bool, err error) {
 	if !actor.SignedIn() {
 		return nil, false, s.access.Check(actor, policies.Platform, policies.ProjectRead)

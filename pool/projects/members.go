@@ -9,8 +9,8 @@ import (
 	"weir/policies"
 )
 
-// MemberInput gives a person a place in a project, or changes it. Email names
-// the person when it is added and is ignored afterwards.
+// MemberInput describes a membership, to create or to change it. Email identifies
+// the user of a new one, and is ignored otherwise.
 type MemberInput struct {
 	Email  string     `json:"email,omitempty" maxLength:"254" doc:"email address"`
 	RoleID int64      `json:"role_id" minimum:"1"`
@@ -21,24 +21,27 @@ type MemberInput struct {
 	Version int64 `json:"-"`
 }
 
-// Check refuses what no rule would allow, and puts the input into its normal
-// form.
+// Check validates and normalizes the input.
 func (in *MemberInput) Check(now time.Time) error {
 	var p models.Problems
-	if in.Until != nil {
-		until := in.Until.UTC().Truncate(time.Microsecond)
-		in.Until = &until
-		models.CheckYear("until", until, &p)
-		if !until.After(now) {
-			p.Add("until", "must be in the future")
-		}
+	if normalizeTime("until", &in.Until, &p); in.Until != nil && !in.Until.After(now) {
+		p.Add("until", "must be in the future")
 	}
 	in.checkJoined(now, &p)
 	return p.Err()
 }
 
-// anywhere is how much earlier than in UTC a day begins somewhere.
-const anywhere = 14 * time.Hour
+// normalizeTime truncates an optional time to the precision of the databases.
+func normalizeTime(field string, t **time.Time, p *models.Problems) {
+	if *t != nil {
+		normal := (*t).UTC().Truncate(time.Microsecond)
+		*t = &normal
+		models.CheckYear(field, normal, p)
+	}
+}
+
+// maxUTCOffset is how much earlier than in UTC a day can begin.
+const maxUTCOffset = 14 * time.Hour
 
 func (in *MemberInput) checkJoined(now time.Time, p *models.Problems) {
 	if in.JoinedAt == nil {
@@ -47,16 +50,15 @@ func (in *MemberInput) checkJoined(now time.Time, p *models.Problems) {
 	joined := models.Day(*in.JoinedAt)
 	in.JoinedAt = &joined
 	models.CheckYear("joined_at", joined, p)
-	if joined.After(now.Add(anywhere)) {
+	if joined.After(now.Add(maxUTCOffset)) {
 		p.Add("joined_at", "must not be later than today, %s", now.Format(time.DateOnly))
 	} else if in.Until != nil && !joined.Before(*in.Until) {
 		p.Add("joined_at", "must be before the end of the membership")
 	}
 }
 
-// AddMember gives a person a role in a project. It is refused when the limits
-// of all members would exceed the project's quota. Who was a member before
-// gets the old directory back.
+// AddMember adds a member. It is refused if the sum of the limits would exceed the
+// quota. A former member gets the same directory again.
 func (s *Service) AddMember(ctx context.Context, actor policies.Actor, project int64, in MemberInput) (m models.Member, err error) {
 	err = s.edit(ctx, actor, project, policies.MemberWrite, func(e Editor, p models.Project) (err error) {
 		m, err = e.AddMember(p, in)
@@ -68,7 +70,7 @@ func (s *Service) AddMember(ctx context.Context, actor policies.Actor, project i
 	return m, err
 }
 
-// AddMember gives a person a role in a project.
+// AddMember adds a member to a project.
 func (e Editor) AddMember(p models.Project, in MemberInput) (m models.Member, err error) {
 	if err := in.Check(e.q.Now()); err != nil {
 		return m, err
@@ -79,7 +81,7 @@ func (e Editor) AddMember(p models.Project, in MemberInput) (m models.Member, er
 	}
 	r, err := e.q.Role(e.actor.Scope(), p.ID, in.RoleID)
 	if err != nil {
-		return m, models.NotFoundAs(err, models.Invalid("role_id", "is not a role of this project"))
+		return m, models.NotFoundAs(err, notARole())
 	}
 	if err := e.grantsPlace(u.ID, r); err != nil {
 		return m, err
@@ -93,7 +95,11 @@ func (e Editor) AddMember(p models.Project, in MemberInput) (m models.Member, er
 	return m, e.actor.Audit(e.q, policies.Change{Action: "create", Object: "member", ID: m.ID, Project: p.ID, After: m})
 }
 
-// personAt finds who can be made a member by an address.
+func notARole() *models.Error {
+	return models.Invalid("role_id", "is not a role of this project")
+}
+
+// personAt finds the enabled account with an email address.
 func personAt(q *models.Queries, email string) (models.User, error) {
 	u, err := q.UserByEmail(strings.ToLower(strings.TrimSpace(email)))
 	if err != nil {
@@ -105,7 +111,7 @@ func personAt(q *models.Queries, email string) (models.User, error) {
 	return u, nil
 }
 
-// join makes a user a member, or one again who was one before.
+// join creates a membership, or renews a former one.
 func (e Editor) join(user int64, r models.Role, in MemberInput) (models.Member, error) {
 	joined := models.Day(e.q.Now())
 	if in.JoinedAt != nil {
@@ -122,26 +128,26 @@ func (e Editor) join(user int64, r models.Role, in MemberInput) (models.Member, 
 	if err := mayReturn(e.q, m, r); err != nil {
 		return m, err
 	}
-	if err := e.q.UnmarkGivenByIdentity(m.ID); err != nil { // whoever gave the place before
+	if err := e.q.UnmarkGivenByIdentity(m.ID); err != nil { // it is no longer from a group
 		return m, err
 	}
 	m.RemovedAt, m.RoleID, m.Until, m.JoinedAt = nil, in.RoleID, in.Until, joined
 	return m, e.putMember(&m)
 }
 
-// mayReturn refuses to add who is a member already, or used more when the
-// place ended than the new role allows.
+// mayReturn refuses to add a current member, and a former one whose use exceeds the
+// new role's limit.
 func mayReturn(q *models.Queries, m models.Member, r models.Role) error {
 	if m.RemovedAt == nil {
 		e := models.Conflict("This person is already a member.")
 		e.Fields = []models.Field{{Name: "email", Reason: models.Say("is already a member")}}
 		return e
 	}
-	return useFits(q, m, r.Limit) // what ran before may not have ended yet
+	return useFits(q, m, r.Limit) // former workspaces may still be stopping
 }
 
-// UpdateMember changes a member's role, deadline or day of joining, under the
-// same rules.
+// UpdateMember changes a member's role, end date or join date, under the rules of
+// AddMember.
 func (s *Service) UpdateMember(ctx context.Context, actor policies.Actor, project, id int64, in MemberInput) (m models.Member, err error) {
 	err = s.edit(ctx, actor, project, policies.MemberWrite, func(e Editor, p models.Project) error {
 		before, err := e.q.Member(actor.Scope(), project, id)
@@ -182,7 +188,7 @@ func (e Editor) UpdateMember(p models.Project, m models.Member, in MemberInput) 
 	return m, e.actor.Audit(e.q, policies.Change{Action: "update", Object: "member", ID: m.ID, Project: p.ID, Before: before, After: m})
 }
 
-// roleFits tells whether a member may be given another role.
+// roleFits refuses a role that a member cannot have.
 func (e Editor) roleFits(p models.Project, m models.Member, roleID int64) error {
 	old, err := e.q.Role(e.actor.Scope(), p.ID, m.RoleID)
 	if err != nil {
@@ -190,7 +196,7 @@ func (e Editor) roleFits(p models.Project, m models.Member, roleID int64) error 
 	}
 	next, err := e.q.Role(e.actor.Scope(), p.ID, roleID)
 	if err != nil {
-		return models.NotFoundAs(err, models.Invalid("role_id", "is not a role of this project"))
+		return models.NotFoundAs(err, notARole())
 	}
 	if err := e.grantsPlace(m.UserID, old, next); err != nil {
 		return err
@@ -201,8 +207,8 @@ func (e Editor) roleFits(p models.Project, m models.Member, roleID int64) error 
 	return useFits(e.q, m, next.Limit)
 }
 
-// RemoveMember ends a membership at once. The member's workspaces are stopped
-// by the reconciler, its files stay.
+// RemoveMember ends a membership. The reconciler stops the member's workspaces;
+// files are kept.
 func (s *Service) RemoveMember(ctx context.Context, actor policies.Actor, project, id int64) error {
 	return s.edit(ctx, actor, project, policies.MemberWrite, func(e Editor, _ models.Project) error {
 		m, err := e.q.Member(actor.Scope(), project, id)
@@ -226,13 +232,13 @@ func (e Editor) endPlace(m models.Member) error {
 	return e.actor.Audit(e.q, policies.Change{Action: "delete", Object: "member", ID: m.ID, Project: m.ProjectID, Before: before})
 }
 
-// MemberView is a member with names, role and what it holds now.
+// MemberView is a member with its current use.
 type MemberView struct {
 	models.MemberView
 	InUse models.Resources
 }
 
-// Members lists a project's present members.
+// Members lists a project's current members.
 func (s *Service) Members(ctx context.Context, actor policies.Actor, project int64, page models.Page) ([]MemberView, error) {
 	if err := s.access.Check(actor, project, policies.ProjectRead); err != nil {
 		return nil, err
@@ -253,7 +259,7 @@ func (s *Service) Members(ctx context.Context, actor policies.Actor, project int
 	return views, err
 }
 
-// Member finds one present member of a project.
+// Member finds a current member of a project.
 func (s *Service) Member(ctx context.Context, actor policies.Actor, project, id int64) (v MemberView, err error) {
 	if err := s.access.Check(actor, project, policies.ProjectRead); err != nil {
 		return v, err

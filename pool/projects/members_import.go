@@ -8,20 +8,19 @@ import (
 	"weir/policies"
 )
 
-// MemberColumns are those of a table of members. Name and department are the
-// account's: an import compares them, and never changes them.
+// MemberColumns are the columns of a table of members. An import compares the name
+// and department of the account, and does not change them.
 var MemberColumns = []string{"email", "name", "department", "role", "joined", "until"}
 
-// MemberColumnsNeeded are those that a table to import must have.
+// MemberColumnsNeeded are the required columns of an import.
 var MemberColumnsNeeded = []string{"email", "role"}
 
-// memberFields are the columns of MemberInput's fields.
+// memberFields maps fields of MemberInput to columns.
 var memberFields = map[string]string{"role_id": "role", "joined_at": "joined"}
 
-// ImportMembers adds and changes members as a table says, in one transaction
-// and under the same rules as one by one; nobody is removed. An account must
-// be there for each row. A dry run tells every row's outcome and changes
-// nothing.
+// ImportMembers adds and changes members from a table, in one transaction and under
+// the rules for single members. No member is removed. Each row needs an account. A
+// dry run returns every row's outcome and changes nothing.
 func (s *Service) ImportMembers(ctx context.Context, actor policies.Actor, project int64, in models.Import) (models.ImportReport, error) {
 	var added []int64
 	report, err := s.access.Import(ctx, s.store, actor, project, policies.MemberWrite, in, func(q *models.Queries) (policies.ImportRow, error) {
@@ -31,7 +30,7 @@ func (s *Service) ImportMembers(ctx context.Context, actor policies.Actor, proje
 			return nil, err
 		}
 		i := memberImport{Editor: s.Within(q, actor), project: p, roles: map[string]int64{}, names: map[int64]string{},
-			departments: map[int64]string{}, added: &added, seesAll: s.access.May(actor, policies.Platform, policies.UserRead)}
+			departments: policies.DepartmentNames{}, added: &added, seesAll: s.access.May(actor, policies.Platform, policies.UserRead)}
 		roles, err := q.Roles(models.Everything, project)
 		for _, r := range roles {
 			i.roles[r.Name], i.names[r.ID] = r.ID, r.Name
@@ -46,15 +45,15 @@ func (s *Service) ImportMembers(ctx context.Context, actor policies.Actor, proje
 	return report, err
 }
 
-// memberImport is an import within its transaction.
+// memberImport is the state of an import within its transaction.
 type memberImport struct {
 	Editor
 	project     models.Project
 	roles       map[string]int64 // by name
 	names       map[int64]string // of roles
-	departments map[int64]string // names that were looked up
-	added       *[]int64         // members whose directory is to be made
-	seesAll     bool             // the actor may see every account
+	departments policies.DepartmentNames
+	added       *[]int64 // new members, who need a directory
+	seesAll     bool     // the actor may see every account
 }
 
 func (i memberImport) importRow(r models.Record) (row models.ImportedRow, err error) {
@@ -86,7 +85,7 @@ func (i memberImport) importRow(r models.Record) (row models.ImportedRow, err er
 	return row, i.newMember(&row, in)
 }
 
-// readRow is what a row says of a member, who keeps what it does not say.
+// readRow reads a row. Absent columns change nothing.
 func (i memberImport) readRow(r models.Record, m models.Member, present bool) (in MemberInput, p models.Problems) {
 	in = MemberInput{Email: r.Cells["email"]}
 	role, known := i.roles[r.Cells["role"]]
@@ -95,13 +94,13 @@ func (i memberImport) readRow(r models.Record, m models.Member, present bool) (i
 	}
 	in.JoinedAt = dateCell(r, "joined", &p)
 	in.Until = dateCell(r, "until", &p)
-	if _, said := r.Cells["until"]; present && (!said || in.Until != nil && m.Until != nil && models.Day(*m.Until).Equal(*in.Until)) {
-		in.Until = m.Until // the day is as it was: so is the time of day
+	if _, given := r.Cells["until"]; present && (!given || in.Until != nil && m.Until != nil && models.Day(*m.Until).Equal(*in.Until)) {
+		in.Until = m.Until // keep the time of day
 	}
 	return in, p
 }
 
-// dateCell reads a cell with a date; nil when it is empty.
+// dateCell reads a date; nil for an empty cell.
 func dateCell(r models.Record, column string, p *models.Problems) *time.Time {
 	text := r.Cells[column]
 	if text == "" {
@@ -115,47 +114,28 @@ func dateCell(r models.Record, column string, p *models.Problems) *time.Time {
 	return &t
 }
 
-// matchAccount refuses a row that names the account otherwise than it is called. What
-// the account says instead is only for who may see it.
-func (i memberImport) matchAccount(r models.Record, u models.User, seen bool, p *models.Problems) error {
-	if said := r.Cells["name"]; said != "" && said != u.Name {
-		refuseDifference(p, "name", u.Name, seen)
-	}
-	said := r.Cells["department"]
-	if said == "" {
+// matchAccount refuses a row with another name or department than the account's. The
+// error contains them only if the actor may see the account.
+func (i memberImport) matchAccount(r models.Record, u models.User, visible bool, p *models.Problems) error {
+	checkSame(p, r, "name", u.Name, visible)
+	if r.Cells["department"] == "" {
 		return nil
 	}
-	name := ""
-	if u.DepartmentID != nil {
-		if err := i.department(*u.DepartmentID); err != nil {
-			return err
-		}
-		name = i.departments[*u.DepartmentID]
-	}
-	if said != name {
-		refuseDifference(p, "department", name, seen)
-	}
-	return nil
+	department, err := i.departments.Of(i.q, u.DepartmentID)
+	checkSame(p, r, "department", department, visible)
+	return err
 }
 
-func refuseDifference(p *models.Problems, column, is string, seen bool) {
-	switch {
-	case !seen:
+func checkSame(p *models.Problems, r models.Record, column, is string, visible bool) {
+	switch given := r.Cells[column]; {
+	case given == "" || given == is:
+	case !visible:
 		p.Add(column, "does not match the account; leave it empty")
 	case is == "":
 		p.Add(column, "is not set in the account; leave it empty")
 	default:
 		p.Add(column, "is %s in the account; enter that value or leave it empty", is)
 	}
-}
-
-func (i memberImport) department(id int64) error {
-	if _, known := i.departments[id]; known {
-		return nil
-	}
-	d, err := i.q.Department(id)
-	i.departments[id] = d.Name
-	return err
 }
 
 func (i memberImport) changeMember(row *models.ImportedRow, m models.Member, in MemberInput) error {
@@ -185,7 +165,7 @@ func (i memberImport) newMember(row *models.ImportedRow, in MemberInput) error {
 	return nil
 }
 
-// dateOf is a day as tables have it; empty for none.
+// dateOf formats a date; empty for nil.
 func dateOf(t *time.Time) string {
 	if t == nil {
 		return ""
@@ -193,7 +173,7 @@ func dateOf(t *time.Time) string {
 	return t.UTC().Format(time.DateOnly)
 }
 
-// MemberCells are a member's cells, in the order of MemberColumns.
+// MemberCells formats a member in the order of MemberColumns.
 func MemberCells(m MemberView) []string {
 	return []string{m.UserEmail, m.UserName, m.Department, m.RoleName, dateOf(&m.JoinedAt), dateOf(m.Until)}
 }

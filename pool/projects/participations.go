@@ -9,29 +9,18 @@ import (
 	"weir/pool/quota"
 )
 
-// Participation is one project as its member sees it.
+// Participation is a membership with its project.
 type Participation struct {
 	Project models.Project
 	Member  models.MemberView
 	Use     quota.Use
 }
 
-// Participations lists the actor's projects with what may be used there.
-func (s *Service) Participations(ctx context.Context, actor policies.Actor) ([]Participation, error) {
-	return s.participations(ctx, actor.User.ID)
-}
-
-// ParticipationsOf lists a person's projects, for the person and for administrators.
-func (s *Service) ParticipationsOf(ctx context.Context, actor policies.Actor, user int64) ([]Participation, error) {
-	if actor.User.ID != user {
-		if err := s.access.Check(actor, policies.Platform, policies.UserRead); err != nil {
-			return nil, err
-		}
+// Participations lists the projects of a user with the use and its limits there.
+func (s *Service) Participations(ctx context.Context, actor policies.Actor, user int64) (list []Participation, err error) {
+	if err := s.access.CheckOwned(actor, user, policies.Platform, policies.UserRead); err != nil {
+		return nil, err
 	}
-	return s.participations(ctx, user)
-}
-
-func (s *Service) participations(ctx context.Context, user int64) (list []Participation, err error) {
 	err = s.store.Snapshot(ctx, func(q *models.Queries) error {
 		list, err = participationsOf(q, user)
 		return err
@@ -39,7 +28,7 @@ func (s *Service) participations(ctx context.Context, user int64) (list []Partic
 	return list, err
 }
 
-// participationsOf reads all with a fixed number of queries.
+// participationsOf needs a fixed number of queries.
 func participationsOf(q *models.Queries, user int64) ([]Participation, error) {
 	memberships, err := q.MembershipsOf(user, q.Now())
 	if err != nil || len(memberships) == 0 {

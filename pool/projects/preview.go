@@ -2,7 +2,7 @@ package projects
 
 import (
 	"context"
-	"errors"
+	"slices"
 	"strings"
 
 	"weir/models"
@@ -10,74 +10,70 @@ import (
 	"weir/pool/quota"
 )
 
-// PreviewInput is a change of what a project's members are promised: exactly
-// one of Role, Member and Quota is set.
+// PreviewInput is a change of a role, a member or the quota; exactly one is set.
 type PreviewInput struct {
 	Role   *RolePreview      `json:"role,omitempty" doc:"new role, or change of a role's limit"`
 	Member *MemberPreview    `json:"member,omitempty" doc:"new member, or change of a member's role"`
 	Quota  *models.Resources `json:"quota,omitempty" doc:"new total quota"`
 
-	// Requested is set when somebody else would be asked for the change: whether
-	// the actor might make it does not count.
+	// Requested previews the change by an approver, without the actor's permissions.
 	Requested bool `json:"-"`
 }
 
-// RolePreview is a role as it would be.
+// RolePreview is a role after the change.
 type RolePreview struct {
 	RoleID int64            `json:"role_id,omitempty" minimum:"1" doc:"role ID; absent for a new role"`
 	Limit  models.Resources `json:"limit" doc:"limit per member"`
 }
 
-// MemberPreview is a member as it would be.
+// MemberPreview is a member after the change.
 type MemberPreview struct {
 	MemberID int64  `json:"member_id,omitempty" minimum:"1" doc:"member ID; absent for a new member"`
 	Email    string `json:"email,omitempty" maxLength:"254" doc:"email address of a new member, if known"`
 	RoleID   int64  `json:"role_id" minimum:"1"`
 }
 
-// Preview is what a change would make of a project's quota. It is made by
-// what the change itself is held to, and promises nothing: others may be
-// faster.
+// Preview is the effect of a change on a project's quota, computed with the rules
+// of the change itself.
 type Preview struct {
-	Rows    []PreviewRow
-	Members int64 // whose promise changes
-	Fits    int64 // members that could be added in the role afterwards; -1: as many as there are
-	Holders []Holder
-	Refused *models.Error // why it would be refused; nil: it would not be
+	Rows      []PreviewRow
+	Members   int64 // whose limit changes
+	Fits      int64 // members that could be added with the role afterwards; -1 for any number
+	OverLimit []MemberOverLimit
+	Refused   *models.Error // why the change would be refused; nil if it would not
 }
 
-// PreviewRow is one resource; Value is what would be promised.
+// PreviewRow is one resource; Value is the allocation after the change.
 type PreviewRow struct {
 	models.Amount
-	Before int64 // what is promised now
-	Quota  int64 // as it would be
-	Over   bool  // it is why the change would be refused
+	Before int64 // current allocation
+	Quota  int64 // after the change
+	Over   bool  // a reason of the refusal
 }
 
-// Remaining is what the quota would have for further peaks; negative when it would
-// be exceeded.
+// Remaining is the unallocated quota after the change; negative if exceeded.
 func (r PreviewRow) Remaining() int64 { return r.Quota - r.Value }
 
-// Preview tells what a change of a role, a member or the quota would make of
-// the project's quota, and whether it would be refused. Who may see the
-// project may ask; about members, who may change them. To who may not make the
-// change it tells whether its numbers would fit.
+// Preview returns the effect of a change of a role, a member or the quota, and
+// whether it would be refused. It requires the right to read the project, and for
+// members the right to change them. For an actor who may not change roles it
+// previews the change by an approver.
 func (s *Service) Preview(ctx context.Context, actor policies.Actor, project int64, in PreviewInput) (v Preview, err error) {
 	right := policies.ProjectRead
 	if in.Member != nil {
-		right = policies.MemberWrite // it tells who has an account
+		right = policies.MemberWrite // it reveals who has an account
 	}
 	if err := s.access.Check(actor, project, right); err != nil {
 		return v, err
 	}
 	maker := actor
 	if in.Requested || in.Role != nil && !s.access.May(actor, project, policies.RoleWrite) {
-		maker = policies.System("preview") // whom no rule on granting holds back
+		maker = policies.System("preview") // who may grant all permissions
 	}
 	return s.PreviewBy(ctx, actor.Scope(), maker, project, in)
 }
 
-// PreviewBy is Preview of a change that maker would make, for who may know it.
+// PreviewBy is Preview of a change by maker, without checking permissions.
 func (s *Service) PreviewBy(ctx context.Context, scope models.Scope, maker policies.Actor, project int64, in PreviewInput) (v Preview, err error) {
 	err = s.store.Snapshot(ctx, func(q *models.Queries) error {
 		p, err := q.Project(scope, project)
@@ -90,12 +86,12 @@ func (s *Service) PreviewBy(ctx context.Context, scope models.Scope, maker polic
 	return v, err
 }
 
-// effect is what a preview is about.
+// effect is the effect of a change.
 type effect struct {
-	more    models.Resources // allocated in addition, to all members
-	members int64
-	limit   *models.Resources // of the role, if there is one
-	holders []Holder
+	more      models.Resources // additional allocation, of all members
+	members   int64
+	limit     *models.Resources // of the role, if any
+	overLimit []MemberOverLimit
 }
 
 func (e Editor) preview(p models.Project, in PreviewInput) (v Preview, err error) {
@@ -116,10 +112,10 @@ func (e Editor) preview(p models.Project, in PreviewInput) (v Preview, err error
 	default:
 		return v, models.Invalid("role", "specify exactly one of role, member and quota")
 	}
-	if v.Refused, err = sortRefusal(refusal); err != nil {
+	if v.Refused, err = policies.AsRefusal(refusal); err != nil {
 		return v, err
 	}
-	v.Members, v.Holders, v.Fits = c.members, c.holders, -1
+	v.Members, v.OverLimit, v.Fits = c.members, c.overLimit, -1
 	after := quota.Allocation{Quota: p.Quota, Allocated: allocated.Add(c.more)}
 	v.fillRows(allocated, after)
 	if c.limit != nil {
@@ -134,18 +130,6 @@ func (e Editor) previewQuota(p models.Project) error {
 		return problems.Err()
 	}
 	return quotaCovers(e.q, p)
-}
-
-// sortRefusal sorts what the input or the state forbids from other errors.
-func sortRefusal(err error) (*models.Error, error) {
-	var e *models.Error
-	if errors.As(err, &e) {
-		switch e.Kind {
-		case models.KindInvalid, models.KindNoCapacity, models.KindConflict, models.KindForbidden:
-			return e, nil
-		}
-	}
-	return nil, err
 }
 
 func (e Editor) previewRole(p models.Project, in RolePreview) (c effect, err error) {
@@ -167,7 +151,7 @@ func (e Editor) previewRole(p models.Project, in RolePreview) (c effect, err err
 		return c, err
 	}
 	c.more = after.Limit.Sub(before.Limit).Times(c.members)
-	if c.holders, err = membersAbove(e.q, after); err != nil {
+	if c.overLimit, err = membersAbove(e.q, after); err != nil {
 		return c, err
 	}
 	if err := e.grantsRole(before); err != nil {
@@ -179,7 +163,7 @@ func (e Editor) previewRole(p models.Project, in RolePreview) (c effect, err err
 func (e Editor) previewMember(p models.Project, in MemberPreview) (c effect, err error) {
 	next, err := e.q.Role(models.Everything, p.ID, in.RoleID)
 	if err != nil {
-		return c, models.NotFoundAs(err, models.Invalid("role_id", "is not a role of this project"))
+		return c, models.NotFoundAs(err, notARole())
 	}
 	c.limit, c.members, c.more = &next.Limit, 1, next.Limit
 	if in.MemberID == 0 {
@@ -218,7 +202,7 @@ func (e Editor) previewNewMember(p models.Project, r models.Role, email string) 
 	return mayReturn(e.q, m, r)
 }
 
-// fillRows shows what is allocated before the change and after it.
+// fillRows sets the rows from the allocation before and after the change.
 func (v *Preview) fillRows(before models.Resources, after quota.Allocation) {
 	quotas, befores := after.Quota.Amounts(), before.Amounts()
 	for i, a := range after.Allocated.Amounts() {
@@ -228,15 +212,9 @@ func (v *Preview) fillRows(before models.Resources, after quota.Allocation) {
 	}
 }
 
-// refuses tells whether a resource is named by the refusal.
+// refuses reports whether the refusal names a resource.
 func (v *Preview) refuses(resource string) bool {
-	if v.Refused == nil {
-		return false
-	}
-	for _, f := range v.Refused.Fields {
-		if strings.HasSuffix(f.Name, "."+resource) {
-			return true
-		}
-	}
-	return false
+	return v.Refused != nil && slices.ContainsFunc(v.Refused.Fields, func(f models.Field) bool {
+		return strings.HasSuffix(f.Name, "."+resource)
+	})
 }

@@ -200,7 +200,7 @@ func TestPreviewTellsWhoAndHowMany(t *testing.T) {
 			t.Errorf("%+v", v)
 		}
 		v := look(50)
-		if v.Refused == nil || len(v.Holders) != 1 || v.Holders[0].MemberID != first.ID || v.Holders[0].Excess[0].Value != 60 || !v.Rows[0].Over {
+		if v.Refused == nil || len(v.OverLimit) != 1 || v.OverLimit[0].MemberID != first.ID || v.OverLimit[0].Excess[0].Value != 60 || !v.Rows[0].Over {
 			t.Errorf("%+v", v)
 		}
 		if v := look(0); v.Fits != -1 {

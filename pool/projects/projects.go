@@ -22,8 +22,7 @@ type ProjectInput struct {
 	Version     int64                   `json:"-"`
 }
 
-// Check refuses what no rule would allow, and puts the input into its normal
-// form.
+// Check validates and normalizes the input.
 func (in *ProjectInput) Check(now time.Time) error {
 	var p models.Problems
 	in.Name = models.CheckName("name", in.Name, &p)
@@ -33,30 +32,21 @@ func (in *ProjectInput) Check(now time.Time) error {
 	if in.Priority < 0 || in.Priority > 100 {
 		p.Add("priority", "must be from 1 to %d", 100)
 	}
-	start := now
-	if in.StartsAt != nil {
-		start = in.StartsAt.UTC().Truncate(time.Microsecond)
-		in.StartsAt = &start
-		models.CheckYear("starts_at", start, &p)
-	}
-	if in.EndsAt != nil {
-		end := in.EndsAt.UTC().Truncate(time.Microsecond)
-		in.EndsAt = &end
-		models.CheckYear("ends_at", end, &p)
-		if !end.After(start) {
-			p.Add("ends_at", "must be after the start of the period of use")
-		}
+	normalizeTime("starts_at", &in.StartsAt, &p)
+	normalizeTime("ends_at", &in.EndsAt, &p)
+	if in.EndsAt != nil && !in.EndsAt.After(*cmp.Or(in.StartsAt, &now)) {
+		p.Add("ends_at", "must be after the start of the period of use")
 	}
 	return p.Err()
 }
 
-// InputOf is a project as it is, to change one thing of it.
+// InputOf is the input of an unchanged project.
 func InputOf(p models.Project) ProjectInput {
 	return ProjectInput{Name: p.Name, Description: p.Description, Quota: p.Quota, StartsAt: &p.StartsAt, EndsAt: p.EndsAt,
 		Launch: p.Launch, Priority: p.Priority}
 }
 
-// CreateProject adds a project; only platform administrators may.
+// CreateProject adds a project.
 func (s *Service) CreateProject(ctx context.Context, actor policies.Actor, in ProjectInput) (p models.Project, err error) {
 	err = s.access.Write(ctx, s.store, actor, policies.Platform, policies.ProjectWrite, func(q *models.Queries) (err error) {
 		p, err = s.Within(q, actor).CreateProject(in)
@@ -74,23 +64,18 @@ func (e Editor) CreateProject(in ProjectInput) (p models.Project, err error) {
 	if err := in.Check(now); err != nil {
 		return p, err
 	}
-	p = models.Project{Name: in.Name, Description: in.Description, Quota: in.Quota, StartsAt: now, EndsAt: in.EndsAt,
+	p = models.Project{Name: in.Name, Description: in.Description, Quota: in.Quota, StartsAt: *cmp.Or(in.StartsAt, &now), EndsAt: in.EndsAt,
 		Launch: in.Launch, Priority: cmp.Or(in.Priority, models.DefaultPriority), Version: 1, CreatedAt: now}
-	if in.StartsAt != nil {
-		p.StartsAt = *in.StartsAt
-	}
 	if err := e.q.CreateProject(&p); err != nil {
 		return p, err
 	}
 	return p, e.actor.Audit(e.q, policies.Change{Action: "create", Object: "project", ID: p.ID, Project: p.ID, After: p})
 }
 
-// UpdateProject replaces a project's description, quota and period, as
-// platform administrators may. Who may only describe the project changes its
-// name, description and launch parameters but for the environment variables,
-// which could run programs in the workspaces of others, and leaves out the
-// rest or repeats it as it is. A quota below what is allocated to the roles'
-// members or what is in use is refused.
+// UpdateProject replaces a project. An actor who may only describe the project can
+// change its name, description and launch parameters except environment variables,
+// which could run programs in the workspaces of others; the rest must be absent or
+// unchanged. A quota below the allocated limits or the use is refused.
 func (s *Service) UpdateProject(ctx context.Context, actor policies.Actor, id int64, in ProjectInput) (p models.Project, err error) {
 	right := policies.ProjectDescribe
 	whole := s.access.May(actor, id, policies.ProjectWrite)
@@ -111,7 +96,7 @@ func (s *Service) UpdateProject(ctx context.Context, actor policies.Actor, id in
 }
 
 // describing is the input with the quota, period, priority and environment
-// variables of p, which it may not say otherwise.
+// variables of p. It refuses other values.
 func (in ProjectInput) describing(p models.Project) (ProjectInput, error) {
 	e := models.Forbidden("Only platform administrators can change the quota, period of use, priority and environment variables of a project. Submit a request instead.")
 	differs := func(name string, given bool) {
@@ -139,9 +124,7 @@ func (e Editor) UpdateProject(p models.Project, in ProjectInput) (models.Project
 		return p, err
 	}
 	before := p
-	if in.StartsAt == nil {
-		in.StartsAt = &before.StartsAt
-	}
+	in.StartsAt = cmp.Or(in.StartsAt, &before.StartsAt)
 	if err := in.Check(e.q.Now()); err != nil {
 		return p, err
 	}
@@ -157,16 +140,16 @@ func (e Editor) UpdateProject(p models.Project, in ProjectInput) (models.Project
 	return p, e.actor.Audit(e.q, policies.Change{Action: "update", Object: "project", ID: p.ID, Project: p.ID, Before: before, After: p})
 }
 
-// ProjectView is a project with what its members were promised and hold.
+// ProjectView is a project with its allocation and use.
 type ProjectView struct {
 	models.Project
-	Allocated models.Resources // Σ over members of their role's peak
+	Allocated models.Resources // sum of the members' limits
 	InUse     models.Resources // by workspaces, now
-	Members   int64            // present ones
+	Members   int64            // current ones
 	Live      int64            // workspaces that have not ended
 }
 
-// Project finds a project that the actor may see.
+// Project finds a project.
 func (s *Service) Project(ctx context.Context, actor policies.Actor, id int64) (v ProjectView, err error) {
 	if err := s.access.Check(actor, id, policies.ProjectRead); err != nil {
 		return v, err
@@ -183,7 +166,7 @@ func (s *Service) Project(ctx context.Context, actor policies.Actor, id int64) (
 	return v, err
 }
 
-// ViewsOf adds what the projects' members were promised and hold.
+// ViewsOf adds the allocation and use of projects.
 func ViewsOf(q *models.Queries, projects ...models.Project) ([]ProjectView, error) {
 	ids := make([]int64, len(projects))
 	for i, p := range projects {

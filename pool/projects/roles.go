@@ -16,8 +16,7 @@ type RoleInput struct {
 	Version     int64            `json:"-"`
 }
 
-// Check refuses what no rule would allow, and puts the input into its normal
-// form.
+// Check validates and normalizes the input.
 func (in *RoleInput) Check() error {
 	var p models.Problems
 	in.Name = models.CheckName("name", in.Name, &p)
@@ -26,19 +25,18 @@ func (in *RoleInput) Check() error {
 	return p.Err()
 }
 
-// custom is what a custom role lists; Check has seen to the names.
+// custom is the permissions of a custom role, which Check has validated.
 func (in RoleInput) custom() models.Permissions {
 	set, _ := models.ParsePermissions(in.Permissions)
 	return set
 }
 
-// RoleInputOf is a role as it is, to change one thing of it.
+// RoleInputOf is the input of an unchanged role.
 func RoleInputOf(r models.Role) RoleInput {
 	return RoleInput{Name: r.Name, Permission: r.Permission, Permissions: r.Permissions.Names(), Limit: r.Limit}
 }
 
-// CreateRole adds a role to a project. Its limit may not exceed the quota,
-// for then nobody could ever be given it.
+// CreateRole adds a role to a project. Its limit must not exceed the quota.
 func (s *Service) CreateRole(ctx context.Context, actor policies.Actor, project int64, in RoleInput) (r models.Role, err error) {
 	err = s.edit(ctx, actor, project, policies.RoleWrite, func(e Editor, p models.Project) (err error) {
 		r, err = e.CreateRole(p, in)
@@ -65,9 +63,8 @@ func (e Editor) CreateRole(p models.Project, in RoleInput) (r models.Role, err e
 	return r, e.actor.Audit(e.q, policies.Change{Action: "create", Object: "role", ID: r.ID, Project: p.ID, After: r})
 }
 
-// UpdateRole replaces a role. A limit is refused when more than the quota
-// would then be allocated to the members who have the role, or one of them
-// uses more.
+// UpdateRole replaces a role. A limit is refused if the sum of the limits would
+// exceed the quota, or if a member's use exceeds it.
 func (s *Service) UpdateRole(ctx context.Context, actor policies.Actor, project, id int64, in RoleInput) (r models.Role, err error) {
 	err = s.edit(ctx, actor, project, policies.RoleWrite, func(e Editor, p models.Project) error {
 		before, err := e.q.Role(actor.Scope(), project, id)
@@ -102,7 +99,7 @@ func (e Editor) UpdateRole(p models.Project, r models.Role, in RoleInput) (model
 	return r, e.actor.Audit(e.q, policies.Change{Action: "update", Object: "role", ID: r.ID, Project: p.ID, Before: before, After: r})
 }
 
-// limitFits holds rules 1 and 2 when a role's limit changes.
+// limitFits checks rules 1 and 2 for a new limit of a role.
 func limitFits(q *models.Queries, p models.Project, before, after models.Role) error {
 	if err := CheckLimit(after.Limit, p.Quota); err != nil {
 		return err
@@ -114,20 +111,20 @@ func limitFits(q *models.Queries, p models.Project, before, after models.Role) e
 	if err := allocationFits(q, p, after.Limit.Sub(before.Limit).Times(n), "limit", n); err != nil {
 		return err
 	}
-	holders, err := membersAbove(q, after)
+	above, err := membersAbove(q, after)
 	if err != nil {
 		return err
 	}
 	var problems models.Problems
-	for _, h := range holders {
-		for _, e := range h.Excess {
-			problems.Add("limit."+e.Name, "%s has %s in use; the limit cannot be lower", h.Name, models.Quantity(e.Name, e.Value))
+	for _, m := range above {
+		for _, e := range m.Excess {
+			problems.Add("limit."+e.Name, "%s has %s in use; the limit cannot be lower", m.Name, models.Quantity(e.Name, e.Value))
 		}
 	}
 	return breaksQuota(problems)
 }
 
-// DeleteRole removes a role that nobody has.
+// DeleteRole removes a role without members.
 func (s *Service) DeleteRole(ctx context.Context, actor policies.Actor, project, id int64) error {
 	return s.edit(ctx, actor, project, policies.RoleWrite, func(e Editor, _ models.Project) error {
 		r, err := e.q.Role(actor.Scope(), project, id)
@@ -151,7 +148,7 @@ func (s *Service) DeleteRole(ctx context.Context, actor policies.Actor, project,
 	})
 }
 
-// RoleView is a role with how many present members have it.
+// RoleView is a role with the number of its current members.
 type RoleView struct {
 	models.Role
 	Members int64
@@ -169,7 +166,7 @@ func (s *Service) Roles(ctx context.Context, actor policies.Actor, project int64
 	return RolesOf(q, project)
 }
 
-// RolesOf lists a project's roles to who may see it.
+// RolesOf lists a project's roles, without checking permissions.
 func RolesOf(q *models.Queries, project int64) ([]RoleView, error) {
 	roles, err := q.Roles(models.Everything, project)
 	if err != nil {

@@ -8,18 +8,19 @@ import (
 	"weir/policies"
 )
 
-// usageSteps is how a span of days is cut, by its days.
-var usageSteps = map[int64]struct {
-	step time.Duration
-	n    int
-}{
-	1:  {time.Hour, 24},
-	7:  {6 * time.Hour, 28},
-	30: {24 * time.Hour, 30},
-	90: {24 * time.Hour, 90},
+// usageSteps is the length of the steps of a span, by its days.
+var usageSteps = map[int64]time.Duration{1: time.Hour, 7: 6 * time.Hour, 30: 24 * time.Hour, 90: 24 * time.Hour}
+
+// usageSpan is the length of a span of days, and of its steps.
+func usageSpan(days int64) (span, step time.Duration, err error) {
+	step, ok := usageSteps[days]
+	if !ok {
+		err = models.Invalid("days", "must be 1, 7, 30 or 90")
+	}
+	return time.Duration(days) * 24 * time.Hour, step, err
 }
 
-// RoleUsage is what the people in a role used of what they are promised.
+// RoleUsage is the usage of the members of a role.
 type RoleUsage struct {
 	RoleView
 	Allocated models.Resources // the limit times the members
@@ -27,41 +28,38 @@ type RoleUsage struct {
 	Used      models.Usage     // in the span
 }
 
-// PersonUsage is what a member used of what the role promises.
+// PersonUsage is the usage of a member.
 type PersonUsage struct {
 	MemberView
-	Used models.Usage // in the span
-	// Simulated tells that some of the project's GPUs were simulated then.
-	Simulated bool
+	Used      models.Usage // in the span
+	Simulated bool         // the project used simulated GPUs
 }
 
-// ProjectUsage is a project's resources over a span of time, by role and by
-// person.
+// ProjectUsage is a project's usage over a span of time, by role.
 type ProjectUsage struct {
 	Project  ProjectView
 	From, To time.Time
 	Steps    []UsageStep
 	Used     models.Usage // by all
-	Left     models.Usage // of it by people who have left
+	Left     models.Usage // the part of former members
 	Roles    []RoleUsage
-	// Simulated tells that some of the GPUs in it were simulated.
-	Simulated bool
+
+	Simulated bool // it includes simulated GPUs
 }
 
-// Usage shows what a project held in the last days: 1, 7, 30 or 90. Every
-// member may see it.
+// Usage returns a project's usage in the last 1, 7, 30 or 90 days.
 func (s *Service) Usage(ctx context.Context, actor policies.Actor, project, days int64) (u ProjectUsage, err error) {
-	cut, ok := usageSteps[days]
-	if !ok {
-		return u, models.Invalid("days", "must be 1, 7, 30 or 90")
+	span, step, err := usageSpan(days)
+	if err != nil {
+		return u, err
 	}
 	if u.Project, err = s.Project(ctx, actor, project); err != nil {
 		return u, err
 	}
 	q := s.store.Read(ctx)
 	u.To = q.Now()
-	u.From = u.To.Add(-time.Duration(cut.n) * cut.step)
-	if u.Steps, err = usageOver(q, actor.Scope(), project, u.From, cut.step, cut.n); err != nil {
+	u.From = u.To.Add(-span)
+	if u.Steps, err = usageOver(q, actor.Scope(), project, u.From, step, int(span/step)); err != nil {
 		return u, err
 	}
 	if u.Used, err = q.UsedBy(project, 0, u.From, u.To); err != nil {
@@ -90,13 +88,12 @@ func (s *Service) usageOfRoles(ctx context.Context, q *models.Queries, actor pol
 	return err
 }
 
-// UsageOfPeople shows what each of a project's members held in the last days,
-// for those who may change its members or read its audit; others see their
-// own.
+// UsageOfPeople returns the usage of each of a project's members in the last days,
+// or only the actor's own, see [Service.MaySeeUse].
 func (s *Service) UsageOfPeople(ctx context.Context, actor policies.Actor, project, days int64, page models.Page) ([]PersonUsage, error) {
-	cut, ok := usageSteps[days]
-	if !ok {
-		return nil, models.Invalid("days", "must be 1, 7, 30 or 90")
+	span, _, err := usageSpan(days)
+	if err != nil {
+		return nil, err
 	}
 	members, err := s.usersOfResources(ctx, actor, project, page)
 	if err != nil || len(members) == 0 {
@@ -108,7 +105,7 @@ func (s *Service) UsageOfPeople(ctx context.Context, actor policies.Actor, proje
 	}
 	q := s.store.Read(ctx)
 	now := q.Now()
-	since := now.Add(-time.Duration(cut.n) * cut.step)
+	since := now.Add(-span)
 	simulated, err := q.UsesSimulated(project, since)
 	if err != nil {
 		return nil, err
@@ -121,7 +118,7 @@ func (s *Service) UsageOfPeople(ctx context.Context, actor policies.Actor, proje
 	return list, err
 }
 
-// usersOfResources are the members whose use the actor may see.
+// usersOfResources are the members whose usage the actor may see.
 func (s *Service) usersOfResources(ctx context.Context, actor policies.Actor, project int64, page models.Page) ([]MemberView, error) {
 	if s.MaySeeUse(actor, project) {
 		return s.Members(ctx, actor, project, page)
@@ -137,8 +134,8 @@ func (s *Service) usersOfResources(ctx context.Context, actor policies.Actor, pr
 	return []MemberView{own}, err
 }
 
-// MaySeeUse tells whether the actor may see what each member of a project
-// uses.
+// MaySeeUse reports whether the actor may see the usage of each member: managers
+// and auditors may.
 func (s *Service) MaySeeUse(actor policies.Actor, project int64) bool {
 	return s.access.May(actor, project, policies.MemberWrite) || s.access.May(actor, project, policies.AuditRead)
 }

@@ -7,17 +7,16 @@ import (
 	"weir/models"
 )
 
-// UsageStep is one of equally long steps of a project's past.
+// UsageStep is one of equally long steps of a project's history.
 type UsageStep struct {
 	From      time.Time
-	InUse     models.Resources  // on average; no storage, which is not measured
-	Allocated *models.Resources // Σ of the peaks at the step's end; nil before that was kept
-	Quota     *models.Resources // at the step's end, likewise
+	InUse     models.Resources  // average, without storage
+	Allocated *models.Resources // sum of the limits at the end of the step; nil if not recorded
+	Quota     *models.Resources // at the end of the step; nil if not recorded
 }
 
-// means is the average of two amounts in each of n steps, from the edges of
-// what was held. What is held over a whole step counts fully; what begins or
-// ends within it, for its part of the step.
+// means is the average of two amounts in each of n steps, from the begins and ends
+// of their use, weighted by time.
 func means(begins, ends []models.Edges, step time.Duration, n int) (first, second []int64) {
 	type sums struct{ amount, moment float64 }
 	length := step.Seconds()
@@ -45,8 +44,8 @@ func means(begins, ends []models.Edges, step time.Duration, n int) (first, secon
 		average(func(e models.Edges) sums { return sums{e.Amount2, e.Moment2} })
 }
 
-// allocatedAt sets what stood promised at the end of each step. The history is
-// sorted by time.
+// allocatedAt sets the allocation at the end of each step. The history is sorted by
+// time.
 func allocatedAt(steps []UsageStep, step time.Duration, history []models.ProjectHistory) {
 	k := -1
 	for i := range steps {
@@ -60,7 +59,7 @@ func allocatedAt(steps []UsageStep, step time.Duration, history []models.Project
 	}
 }
 
-// usageOver is a project's past in n steps.
+// usageOver is a project's history in n steps.
 func usageOver(q *models.Queries, scope models.Scope, project int64, from time.Time, step time.Duration, n int) ([]UsageStep, error) {
 	steps := make([]UsageStep, n)
 	for i := range steps {

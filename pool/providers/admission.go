@@ -6,8 +6,7 @@ import (
 	"weir/pool/authority"
 )
 
-// applicant is an agent that asks to be let in, as far as it can be checked
-// without the database.
+// applicant is an agent that enrolls, after the checks without the database.
 type applicant struct {
 	Redemption
 	hash    string
@@ -16,17 +15,16 @@ type applicant struct {
 	address string
 }
 
-// admission is an applicant who was accepted.
+// admission is an accepted applicant.
 type admission struct {
 	applicant
 	actor    policies.Actor
-	before   *models.Provider // nil: it is new
+	before   *models.Provider // nil for a new provider
 	provider models.Provider
-	by       *models.Authorization // nil: the cluster's word was enough
+	by       *models.Authorization // nil for a node without one
 }
 
-// admit makes the agent that speaks for a provider from now on, and brings the
-// machine's GPUs into the pool.
+// admit creates the agent of a provider, and registers the machine's GPUs.
 func (e *Enrolment) admit(q *models.Queries, in admission) (out Enrolled, err error) {
 	agent, err := replaceAgent(q, in)
 	if err != nil {
@@ -52,9 +50,8 @@ func (e *Enrolment) admit(q *models.Queries, in admission) (out Enrolled, err er
 	return e.issueCertificate(q, in.provider, &agent, in.request)
 }
 
-// replaceAgent makes an agent in the place of the provider's older one. Its
-// serial number is still to come: it is the certificate's, which names the
-// row's id.
+// replaceAgent revokes the provider's agents and creates a new one. Its serial
+// number is set with the certificate, which contains the id of the row.
 func replaceAgent(q *models.Queries, in admission) (agent models.Agent, err error) {
 	id := in.provider.ID
 	if err := q.RevokeAgents(id, q.Now(), models.Say("another agent was enrolled for this machine"), false); err != nil {
@@ -67,7 +64,7 @@ func replaceAgent(q *models.Queries, in admission) (agent models.Agent, err erro
 	return agent, q.SetAuthorizationAgent(in.by.ID, agent.ID)
 }
 
-// issueCertificate gives an agent a certificate and the first token.
+// issueCertificate issues an agent's certificate and first token.
 func (e *Enrolment) issueCertificate(q *models.Queries, provider models.Provider, agent *models.Agent, r authority.Request) (out Enrolled, err error) {
 	cert, err := e.Authority.Issue(r, agent.ID, e.CertificateLifetime)
 	if err != nil {

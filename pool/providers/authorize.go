@@ -8,19 +8,18 @@ import (
 	"weir/policies"
 )
 
-// codeLife is how long an authorization code is good.
+// codeLife is how long an authorization code is valid.
 const codeLife = 15 * time.Minute
 
-// AuthorizeInput asks for an authorization code.
+// AuthorizeInput is the input for an authorization code.
 type AuthorizeInput struct {
 	GPUCode string `json:"gpu_code" doc:"GPU code shown by the agent"`
 	Name    string `json:"name,omitempty" doc:"provider name; empty for the machine's host name"`
 	OwnerID int64  `json:"owner_id,omitempty" doc:"user ID of the owner; 0 for the previous owner, or yourself"`
 }
 
-// Authorize makes a code with which the one machine that has this GPU code
-// can enrol an agent, once, within 15 minutes. The code is shown this once
-// and kept nowhere.
+// Authorize creates a code with which the machine with this GPU code can enroll
+// once within 15 minutes. Only a hash of the code is stored.
 func (e *Enrolment) Authorize(ctx context.Context, actor policies.Actor, in AuthorizeInput) (code string, a models.Authorization, err error) {
 	gpuCode, ok := ParseGPUCode(in.GPUCode)
 	given := in.OwnerID != 0
@@ -36,17 +35,16 @@ func (e *Enrolment) Authorize(ctx context.Context, actor policies.Actor, in Auth
 		if in.Name != "" {
 			in.Name = models.CheckName("name", in.Name, &p)
 		}
-		problems := append(models.Problems{}, p...)
-		if err := checkOwnerAndName(q, in, gpuCode, &problems); err != nil {
+		if err := checkOwnerAndName(q, in, gpuCode, &p); err != nil {
 			return err
 		}
-		if err := problems.Err(); err != nil {
+		if err := p.Err(); err != nil {
 			return err
 		}
 		now := q.Now()
 		a = models.Authorization{Hash: secret.Hash(), GPUCode: gpuCode, Name: in.Name, OwnerID: in.OwnerID, OwnerGiven: given, IssuedBy: actor.User.ID,
 			CreatedAt: now, ExpiresAt: now.Add(codeLife)}
-		if a.IssuedBy == 0 { // the command line, for somebody
+		if a.IssuedBy == 0 { // on the command line
 			a.IssuedBy = in.OwnerID
 		}
 		if err := q.CreateAuthorization(&a); err != nil {
@@ -81,8 +79,8 @@ func checkOwnerAndName(q *models.Queries, in AuthorizeInput, gpuCode string, p *
 	return nil
 }
 
-// Authorizations lists the codes that were issued and neither used nor have
-// expired, newest first, without the codes themselves.
+// Authorizations lists the valid unused authorizations, newest first, without
+// their codes.
 func (e *Enrolment) Authorizations(ctx context.Context, actor policies.Actor) ([]models.Authorization, error) {
 	if err := e.Access.Check(actor, policies.Platform, policies.ProviderRead); err != nil {
 		return nil, err
@@ -90,8 +88,7 @@ func (e *Enrolment) Authorizations(ctx context.Context, actor policies.Actor) ([
 	return e.Store.Read(ctx).OpenAuthorizations(e.Store.Now())
 }
 
-// Accept authorises the GPUs that a provider reports now, where its agent is
-// live: no code has to be carried to the machine.
+// Accept authorizes the GPUs that the agent of a provider reports now.
 func (e *Enrolment) Accept(ctx context.Context, actor policies.Actor, providerID, version int64) (provider models.Provider, err error) {
 	return e.decide(ctx, actor, providerID, version, "accept", func(q *models.Queries, p *models.Provider) error {
 		if p.ReportedCode == "" {
@@ -105,8 +102,8 @@ func (e *Enrolment) Accept(ctx context.Context, actor policies.Actor, providerID
 	})
 }
 
-// Revoke shuts the agent of a provider out: its next word is refused. Shares
-// that are held there stay until their holders give them up.
+// Revoke revokes the agent of a provider: its next request is rejected. Open
+// shares stay until they are released.
 func (e *Enrolment) Revoke(ctx context.Context, actor policies.Actor, providerID, version int64) (models.Provider, error) {
 	return e.decide(ctx, actor, providerID, version, "revoke", func(q *models.Queries, p *models.Provider) error {
 		if err := q.RevokeAgents(p.ID, q.Now(), models.Say("revoked by an administrator"), true); err != nil {
@@ -116,7 +113,7 @@ func (e *Enrolment) Revoke(ctx context.Context, actor policies.Actor, providerID
 	})
 }
 
-// decide changes a provider that has a live agent; only administrators may.
+// decide changes a provider that has an active agent.
 func (e *Enrolment) decide(ctx context.Context, actor policies.Actor, id, version int64, action string,
 	change func(*models.Queries, *models.Provider) error) (provider models.Provider, err error) {
 	err = e.Access.Write(ctx, e.Store, actor, policies.Platform, policies.ProviderWrite, func(q *models.Queries) error {

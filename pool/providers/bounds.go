@@ -9,7 +9,7 @@ import (
 	"weir/models"
 )
 
-// What an agent may send in one beat.
+// Limits of the requests of agents.
 const (
 	maxDevices   = 128 // physical GPUs and MIG instances
 	maxSamples   = 100_000
@@ -19,72 +19,38 @@ const (
 	maxList      = 128  // profiles, peers
 	maxAge       = 30 * 24 * time.Hour
 	maxAmount    = 1 << 40
-	maxProblems  = 20 // that are told of one heartbeat
+	maxProblems  = 20 // reported for one heartbeat
 )
 
-// UnmarshalJSON refuses lists of more than a heartbeat may have, without reading
-// them: a few bytes of text make much more in memory.
-func (b *Heartbeat) UnmarshalJSON(raw []byte) error {
-	type plain Heartbeat
-	in := struct {
-		*plain
-		Devices reports `json:"devices"`
-		Samples samples `json:"samples"`
-		Faults  faults  `json:"faults"`
-	}{plain: (*plain)(b)}
-	err := json.Unmarshal(raw, &in)
-	b.Devices, b.Samples, b.Faults = in.Devices, in.Samples, in.Faults
-	return err
-}
-
-// UnmarshalJSON refuses a list of more devices than a machine may have.
-func (r *Redemption) UnmarshalJSON(raw []byte) error {
-	type plain Redemption
-	in := struct {
-		*plain
-		Devices reports `json:"devices"`
-	}{plain: (*plain)(r)}
-	err := json.Unmarshal(raw, &in)
-	r.Devices = in.Devices
-	return err
-}
-
-// UnmarshalJSON refuses a list of more devices than a machine may have.
-func (j *Joining) UnmarshalJSON(raw []byte) error {
-	type plain Joining
-	in := struct {
-		*plain
-		Devices reports `json:"devices"`
-	}{plain: (*plain)(j)}
-	err := json.Unmarshal(raw, &in)
-	j.Devices = in.Devices
-	return err
-}
-
+// Lists of the requests of agents. Reading one from JSON stops at its limit: a few
+// bytes of text need much more memory.
 type (
-	reports []DeviceReport
-	samples []Sample
-	faults  []Fault
+	DeviceReports []DeviceReport
+	Samples       []Sample
+	Faults        []Fault
 )
 
-func (l *reports) UnmarshalJSON(raw []byte) error {
+// UnmarshalJSON reads at most 128 devices.
+func (l *DeviceReports) UnmarshalJSON(raw []byte) error {
 	return readList((*[]DeviceReport)(l), raw, "devices", maxDevices)
 }
 
-func (l *samples) UnmarshalJSON(raw []byte) error {
+// UnmarshalJSON reads at most 100 000 samples.
+func (l *Samples) UnmarshalJSON(raw []byte) error {
 	return readList((*[]Sample)(l), raw, "samples", maxSamples)
 }
 
-func (l *faults) UnmarshalJSON(raw []byte) error {
+// UnmarshalJSON reads at most 10 000 faults.
+func (l *Faults) UnmarshalJSON(raw []byte) error {
 	return readList((*[]Fault)(l), raw, "faults", maxFaults)
 }
 
-// readList reads a JSON list, and stops where there is more than is possible.
+// readList reads a JSON list of at most the given length.
 func readList[T any](list *[]T, raw []byte, field string, most int) error {
 	*list = nil
 	d := json.NewDecoder(bytes.NewReader(raw))
 	switch open, err := d.Token(); {
-	case err != nil || open == nil: // null is no list
+	case err != nil || open == nil: // null
 		return err
 	case open != json.Delim('['):
 		return models.Invalid(field, "must be a list")
@@ -102,7 +68,7 @@ func readList[T any](list *[]T, raw []byte, field string, most int) error {
 	return nil
 }
 
-// checkMachine refuses what no machine with an agent of ours is.
+// checkMachine validates the digest and the devices of a machine.
 func checkMachine(digest string, devices []DeviceReport, p *models.Problems) {
 	if !isDigest(digest) {
 		p.Add("machine", "must be the digest of the machine ID, 64 hexadecimal digits")
@@ -110,7 +76,7 @@ func checkMachine(digest string, devices []DeviceReport, p *models.Problems) {
 	checkReports(devices, p)
 }
 
-// checkHeartbeat refuses what no agent of ours says.
+// checkHeartbeat validates a heartbeat.
 func checkHeartbeat(b Heartbeat) error {
 	var p models.Problems
 	if len(b.Token) > maxWord || len(b.Confirm) > maxWord || len(b.GPUCode) > maxWord {
@@ -126,7 +92,7 @@ func checkHeartbeat(b Heartbeat) error {
 		return p.Err()
 	}
 	for i, s := range b.Samples {
-		if checkSample(s, "samples["+strconv.Itoa(i)+"]", &p); len(p) > maxProblems {
+		if checkSample(s, index("samples", i), &p); len(p) > maxProblems {
 			break
 		}
 	}
@@ -134,7 +100,7 @@ func checkHeartbeat(b Heartbeat) error {
 		if len(p) > maxProblems {
 			break
 		}
-		c := checker{"faults[" + strconv.Itoa(i) + "]", &p}
+		c := checker{index("faults", i), &p}
 		c.word("uuid", f.UUID)
 		c.amount("xid", f.XID)
 		c.amount("age", int64(f.Age/time.Second))
@@ -159,15 +125,15 @@ func checkSample(s Sample, at string, p *models.Problems) {
 		return
 	}
 	for i, proc := range s.Processes {
-		c := checker{at + ".processes[" + strconv.Itoa(i) + "]", p}
+		c := checker{index(at+".processes", i), p}
 		c.word("name", proc.Name)
 		c.amount("pid", proc.PID)
 		c.amount("memory_mib", proc.MemoryMiB)
 	}
 }
 
-// checkReports refuses devices that no driver of ours describes: each is
-// named once, and an instance is of a GPU that is there.
+// checkReports validates devices: UUIDs are unique, and the GPU of an instance is
+// reported too.
 func checkReports(reports []DeviceReport, p *models.Problems) {
 	if len(reports) > maxDevices {
 		p.Add("devices", "must have at most %d entries; has %d", maxDevices, len(reports))
@@ -178,7 +144,7 @@ func checkReports(reports []DeviceReport, p *models.Problems) {
 		physical[r.UUID] = physical[r.UUID] || r.Parent == ""
 	}
 	for i, r := range reports {
-		at := "devices[" + strconv.Itoa(i) + "]"
+		at := index("devices", i)
 		switch {
 		case r.UUID == "":
 			p.Add(at+".uuid", "must not be empty")
@@ -211,14 +177,16 @@ func checkReport(r DeviceReport, at string, p *models.Problems) {
 	c.amount("memory_mib", r.MemoryMiB)
 	c.amount("ecc_errors", r.ECCErrors)
 	c.amount("index", int64(r.Index))
-	c.amount("minor", int64(r.Minor)+1) // -1 where the driver tells none
+	c.amount("minor", int64(r.Minor)+1) // -1 when unknown
 	c.amount("numa", int64(r.NUMA)+1)   // -1 when unknown
 	if r.Cores < 0 || r.Cores > 100 {
 		p.Add(at+".cores", "must be from 0 to %d; 0 lends all", 100)
 	}
 }
 
-// checker refuses the fields of one thing in a list.
+func index(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }
+
+// checker validates fields of one entry of a list.
 type checker struct {
 	at       string
 	problems *models.Problems

@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"cmp"
 	"reflect"
 	"strconv"
 	"time"
@@ -8,7 +9,7 @@ import (
 	"weir/models"
 )
 
-// audited is what an audit entry tells of a device.
+// audited is a device in the audit.
 type audited struct {
 	UUID, Model, Sharing string
 	Present              bool
@@ -16,7 +17,7 @@ type audited struct {
 
 func auditedOf(d models.Device) audited { return audited{d.UUID, d.Model, d.Applied, d.Present} }
 
-// onlyIn is what is true in one list of devices and not in the other.
+// onlyIn lists the devices that are in one list and not in the other.
 func onlyIn(one, other []models.Device) (list []audited) {
 	both := map[audited]bool{}
 	for _, d := range other {
@@ -30,19 +31,18 @@ func onlyIn(one, other []models.Device) (list []audited) {
 	return list
 }
 
-// registry registers what one machine reports.
+// registry registers the devices of one report.
 type registry struct {
 	q        *models.Queries
 	provider *models.Provider
 	known    map[string]models.Device // the provider's own, by UUID
 	layouts  map[string][]string      // profiles of the instances, by the UUID of their GPU
-	ids      map[string]int64         // of what was registered, by UUID
+	ids      map[string]int64         // of registered devices, by UUID
 	changed  bool
-	foreign  models.Text // why a GPU is not this provider's
+	foreign  models.Text // why a GPU belongs to another provider
 }
 
-// register inserts a device, or updates what its driver says of it; what
-// people have set stays.
+// register inserts a device, or updates what its driver reports. Settings stay.
 func (r *registry) register(report DeviceReport) error {
 	old, known := r.known[report.UUID]
 	if report.Parent != "" && r.ids[report.Parent] == 0 || !known && r.provider.ReportedCode != "" {
@@ -67,14 +67,13 @@ func (r *registry) register(report DeviceReport) error {
 		return nil
 	}
 	r.changed = true
-	if err := tellOfChange(r.q, r.provider.Name, old, d); err != nil {
+	if err := notifyDeviceChange(r.q, r.provider.Name, old, d); err != nil {
 		return err
 	}
 	return r.q.UpdateDevice(&d)
 }
 
-// insert adds a device that was never seen. How it is shared already was the
-// decision of whoever set the machine up.
+// insert adds a new device with the sharing mode that is in effect.
 func (r *registry) insert(report DeviceReport) error {
 	d := deviceOf(report, r.provider.ID, r.ids[report.Parent], r.q.Now())
 	if report.Sharing == models.SharingMIG || report.Sharing == models.SharingMPS {
@@ -88,9 +87,8 @@ func (r *registry) insert(report DeviceReport) error {
 	return nil
 }
 
-// ownedElsewhere tells why a device does not go over from the provider that had it. It
-// does when its GPU was put into another machine; an instance goes with its
-// GPU only, for no code names it.
+// ownedElsewhere explains why a device still belongs to another provider; empty if
+// its GPU was moved to this machine. An instance moves with its GPU only.
 func (r *registry) ownedElsewhere(d models.Device, report DeviceReport) (models.Text, error) {
 	other, err := r.q.Provider(d.ProviderID)
 	if err != nil {
@@ -107,9 +105,10 @@ func (r *registry) ownedElsewhere(d models.Device, report DeviceReport) (models.
 	return models.Say("The GPU %s is still in use through %s. Wait until its shares end.", d.UUID, other.Name), nil
 }
 
-// tellOfChange writes what has become of a device into the history of every
-// workspace that holds a share of it; a failure is also that of its instances.
-func tellOfChange(q *models.Queries, machine string, old, now models.Device) error {
+// notifyDeviceChange adds an event to the workspaces with a share of a device that
+// disappeared, returned, failed or recovered; the latter two concern its
+// instances too.
+func notifyDeviceChange(q *models.Queries, machine string, old, now models.Device) error {
 	name := "GPU " + strconv.FormatInt(now.Number, 10)
 	if now.Profile != "" {
 		name += " " + now.Profile
@@ -131,23 +130,20 @@ func tellOfChange(q *models.Queries, machine string, old, now models.Device) err
 	return nil
 }
 
-func notifyDeviceWorkspaces(q *models.Queries, device int64, instances bool, line models.Text) error {
-	holders, err := q.WorkspacesOnDevice(device, instances)
+func notifyDeviceWorkspaces(q *models.Queries, device int64, instances bool, event models.Text) error {
+	workspaces, err := q.WorkspacesOnDevice(device, instances)
 	if err != nil {
 		return err
 	}
-	return addEvents(q, holders, line)
+	return addEvents(q, workspaces, event)
 }
 
 func deviceOf(r DeviceReport, provider, parent int64, created time.Time) models.Device {
 	d := models.Device{ProviderID: provider, UUID: r.UUID, Number: int64(r.Index), Minor: int64(r.Minor), Model: r.Model,
 		MemoryMiB: r.MemoryMiB, Architecture: r.Architecture, PCI: r.PCIBusID, Driver: r.Driver,
 		Simulated: r.Simulated, Present: true, Sharing: models.SharingTimeSlicing, Applied: r.Sharing,
-		MIGProfiles: r.MIGProfiles, Profile: r.Profile, Cores: r.Cores, NUMA: int64(r.NUMA), Peers: r.Peers,
+		MIGProfiles: r.MIGProfiles, Profile: r.Profile, Cores: cmp.Or(r.Cores, 100), NUMA: int64(r.NUMA), Peers: r.Peers,
 		ECC: r.ECC, ECCErrors: r.ECCErrors, Version: 1, CreatedAt: created}
-	if d.Cores == 0 {
-		d.Cores = 100
-	}
 	if parent != 0 {
 		d.ParentID, d.Sharing = &parent, models.SharingMIG
 	}
@@ -157,7 +153,7 @@ func deviceOf(r DeviceReport, provider, parent int64, created time.Time) models.
 	return d
 }
 
-// normalized makes empty and absent lists the same.
+// normalized makes devices comparable: empty lists are nil, times are in UTC.
 func normalized(d models.Device) models.Device {
 	for _, list := range []*[]string{&d.Layout, &d.MIGProfiles, &d.Peers} {
 		if len(*list) == 0 {
@@ -172,9 +168,9 @@ func normalized(d models.Device) models.Device {
 	return d
 }
 
-// markAbsent marks the devices of a machine that were not seen, and tells
-// whether there were any. An instance that nobody ever held is forgotten: each
-// time that a GPU is cut, its instances are others.
+// markAbsent marks devices that were not reported as absent, and reports whether
+// there were any. Instances that were never used are deleted, because each
+// partitioning creates new ones.
 func markAbsent(q *models.Queries, machine string, devices []models.Device, seen map[string]int64) (changed bool, err error) {
 	for _, d := range devices {
 		if _, reported := seen[d.UUID]; !d.Present || reported {
@@ -200,7 +196,7 @@ func markDeviceAbsent(q *models.Queries, machine string, d models.Device) error 
 	}
 	old := d
 	d.Present = false
-	if err := tellOfChange(q, machine, old, d); err != nil {
+	if err := notifyDeviceChange(q, machine, old, d); err != nil {
 		return err
 	}
 	return q.UpdateDevice(&d)

@@ -1,8 +1,8 @@
-// Package providers is the lending side of the pool: machines and their
-// devices. It lets their agents in by an authorization code or by a cluster's
-// word, takes their heartbeats, and shuts them out; it keeps the inventory,
-// the owners' terms, the ways of sharing, and what is measured.
+// Package providers manages the machines that lend GPUs, and their devices. It
+// enrolls their agents with an authorization code or the identity of a cluster
+// node, processes heartbeats, and revokes agents. It stores the inventory, the
+// owners' terms, sharing modes, and metrics.
 //
-// It must not know who is given which share, nor what projects may use: it
-// reads who holds shares only to tell them what becomes of their devices.
+// It must not know how shares are placed, nor the quotas of projects: it reads
+// shares only to notify workspaces of changes to their devices.
 package providers

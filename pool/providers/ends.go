@@ -6,8 +6,8 @@ import (
 	"weir/models"
 )
 
-// shareEnd is when the shares at a provider must end by its owner's word, and why;
-// nil when no end is near enough to be told.
+// shareEnd is when the shares of a provider must end because of a recall or the
+// lending hours, and why; nil before the grace period.
 func shareEnd(provider models.Provider, now time.Time) (*time.Time, models.Text) {
 	at, why := provider.RecallAt, models.Say("the owner of %s has recalled its GPUs", provider.Name)
 	if provider.RecallReason != "" {
@@ -28,8 +28,8 @@ func shareEnd(provider models.Provider, now time.Time) (*time.Time, models.Text)
 	return at, why
 }
 
-// announceEnd sets the end of the shares at a provider, or takes it back, and
-// tells each holder of the change once. It needs the pool's lock.
+// announceEnd sets or clears the end of the shares of a provider, with one event
+// for each workspace. It needs the pool's lock.
 func announceEnd(q *models.Queries, provider models.Provider) error {
 	at, why := shareEnd(provider, q.Now())
 	stale, err := q.SharesWithOtherEnd(provider.ID, at)
@@ -49,11 +49,11 @@ func announceEnd(q *models.Queries, provider models.Provider) error {
 		if err != nil {
 			return err
 		}
-		line := models.Say("The share no longer ends early.")
+		event := models.Say("The share no longer ends early.")
 		if at != nil {
-			line = models.Say("The share ends at %s: %s.", at.UTC().Format("2006-01-02 15:04 UTC"), why)
+			event = models.Say("The share ends at %s: %s.", at.UTC().Format("2006-01-02 15:04 UTC"), why)
 		}
-		if err := q.AddEvent(&w, line); err != nil {
+		if err := q.AddEvent(&w, event); err != nil {
 			return err
 		}
 	}

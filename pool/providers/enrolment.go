@@ -10,41 +10,28 @@ import (
 	"weir/pool/authority"
 )
 
-// EnrolmentConfig is what an Enrolment works with.
-type EnrolmentConfig struct {
+// Enrolment enrolls agents, processes their heartbeats, and revokes them. All
+// transactions about agents hold the pool's lock.
+type Enrolment struct {
 	Store               *models.Store
 	Access              *policies.Access
 	Authority           *authority.Authority
-	CertificateLifetime time.Duration // of an agent's certificate
-	Every               time.Duration // between an agent's heartbeats
+	CertificateLifetime time.Duration // of agents
+	Every               time.Duration // between heartbeats
 
-	Cluster   Cluster // vouches for nodes; nil: agents need codes
-	NodeOwner string  // address of the account whose GPUs nodes have; empty: of the platform administrator who was there first
+	Cluster   Cluster // authenticates the agents of nodes; nil: agents need codes
+	NodeOwner string  // email address of the owner of the nodes' GPUs; empty for the first platform administrator
 }
 
-// Enrolment lets agents of machines into the pool, takes their
-// heartbeats, and shuts them out. Everything about agents happens under the pool's lock.
-type Enrolment struct {
-	EnrolmentConfig
-}
-
-// NewEnrolment makes the service.
-func NewEnrolment(c EnrolmentConfig) *Enrolment {
-	return &Enrolment{c}
-}
-
-// committedRefusal is a refusal whose transaction is committed all the same:
-// what has led to it is in the audit.
+// committedRefusal is an error whose transaction is committed, with the entry in
+// the audit.
 type committedRefusal struct{ error }
 
-// inTx runs fn under the pool's lock.
+// inTx is lockedTx for errors that can be a committedRefusal.
 func (e *Enrolment) inTx(ctx context.Context, fn func(*models.Queries) error) error {
 	var refusal committedRefusal
-	err := e.Store.InTx(ctx, func(q *models.Queries) error {
+	err := lockedTx(ctx, e.Store, func(q *models.Queries) error {
 		refusal = committedRefusal{}
-		if err := q.LockPool(); err != nil {
-			return err
-		}
 		err := fn(q)
 		if errors.As(err, &refusal) {
 			return nil
@@ -57,5 +44,15 @@ func (e *Enrolment) inTx(ctx context.Context, fn func(*models.Queries) error) er
 	return err
 }
 
-// enrolment is who acts when an agent does.
+// lockedTx runs fn in a transaction that holds the pool's lock.
+func lockedTx(ctx context.Context, store *models.Store, fn func(*models.Queries) error) error {
+	return store.InTx(ctx, func(q *models.Queries) error {
+		if err := q.LockPool(); err != nil {
+			return err
+		}
+		return fn(q)
+	})
+}
+
+// enrolment is the actor of agents' requests.
 var enrolment = policies.System("enrolment")

@@ -31,8 +31,8 @@ func newGate(t *testing.T, o *pooltest.World) *gate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &gate{World: o, authority: a, Enrolment: providers.NewEnrolment(providers.EnrolmentConfig{Store: o.Store, Access: o.Access, Authority: a,
-		CertificateLifetime: certificateLife, Every: 2 * time.Second})}
+	return &gate{World: o, authority: a, Enrolment: &providers.Enrolment{Store: o.Store, Access: o.Access, Authority: a,
+		CertificateLifetime: certificateLife, Every: 2 * time.Second}}
 }
 
 func atGate(t *testing.T, test func(t *testing.T, g *gate)) {
@@ -45,7 +45,7 @@ type host struct {
 	digest  string
 	devices []providers.DeviceReport
 	key     []byte
-	holder  authority.Holder
+	holder  authority.Peer
 	token   string
 }
 
@@ -96,18 +96,18 @@ func (h *host) redeem(t testing.TB, code string) error {
 	t.Helper()
 	out, err := h.g.Redeem(h.g.Ctx, h.redemption(t, code, h.key), "192.0.2.1")
 	if err == nil {
-		h.token, h.holder = out.Token, holderOf(t, out.Certificate)
+		h.token, h.holder = out.Token, peerOf(t, out.Certificate)
 	}
 	return err
 }
 
-func holderOf(t testing.TB, certificate string) authority.Holder {
+func peerOf(t testing.TB, certificate string) authority.Peer {
 	t.Helper()
 	cert, err := authority.ParseCertificate([]byte(certificate))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return authority.HolderOf(cert)
+	return authority.PeerOf(cert)
 }
 
 // enrolled is a host whose agent has been let in.
@@ -146,7 +146,7 @@ func (h *host) beats(t *testing.T) providers.Orders {
 // provider is the only one of the host's machine.
 func (h *host) provider(t *testing.T) models.Provider {
 	t.Helper()
-	p, err := h.g.Store.Read(h.g.Ctx).ProviderByMachine(h.digest)
+	p, err := h.g.World.Store.Read(h.g.Ctx).ProviderByMachine(h.digest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func (h *host) provider(t *testing.T) models.Provider {
 // live counts the agents that are not revoked.
 func (g *gate) live(t *testing.T) int {
 	t.Helper()
-	agents, err := g.Store.Read(g.Ctx).LiveAgents()
+	agents, err := g.World.Store.Read(g.Ctx).LiveAgents()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func (g *gate) live(t *testing.T) int {
 
 func (g *gate) audited(t *testing.T, action, object string) (n int) {
 	t.Helper()
-	entries, err := g.Store.Read(g.Ctx).Audit(models.AuditFilter{}, models.Page{Limit: 200})
+	entries, err := g.World.Store.Read(g.Ctx).Audit(models.AuditFilter{}, models.Page{Limit: 200})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func TestEnrol(t *testing.T) {
 			*p.OwnerID != g.Root.User.ID || p.Address != "192.0.2.1" {
 			t.Errorf("the provider is %+v", p)
 		}
-		devices, err := g.Store.Read(g.Ctx).DevicesOf(p.ID)
+		devices, err := g.World.Store.Read(g.Ctx).DevicesOf(p.ID)
 		if err != nil || len(devices) != 2 {
 			t.Errorf("%d devices, %v", len(devices), err)
 		}
@@ -212,7 +212,7 @@ func TestEnrol(t *testing.T) {
 		if g.audited(t, "create", "authorization") != 1 || g.audited(t, "enrol", "provider") != 1 {
 			t.Error("not audited")
 		}
-		entries, _ := g.Store.Read(g.Ctx).Audit(models.AuditFilter{}, models.Page{Limit: 200})
+		entries, _ := g.World.Store.Read(g.Ctx).Audit(models.AuditFilter{}, models.Page{Limit: 200})
 		for _, e := range entries {
 			if strings.Contains(e.After, code) || strings.Contains(e.After, code[:9]) {
 				t.Errorf("the code is in the audit: %s", e.After)
@@ -267,7 +267,7 @@ func TestEnrolAgainKeepsTheOwner(t *testing.T) {
 				t.Errorf("with owner_id %d the owner is %v, want %d", c.given, p.OwnerID, c.want)
 			}
 		}
-		entries := must(g.Store.Read(g.Ctx).Audit(models.AuditFilter{}, models.Page{Limit: 200}))(t)
+		entries := must(g.World.Store.Read(g.Ctx).Audit(models.AuditFilter{}, models.Page{Limit: 200}))(t)
 		before := 0
 		for _, e := range entries {
 			if e.Action == "enrol" && strings.Contains(e.Before, "owner_id") {
@@ -298,7 +298,7 @@ func TestEnrolAfterRemoval(t *testing.T) {
 		if now := h.provider(t); now.ID != p.ID || now.State != models.ProviderOnline {
 			t.Errorf("it is %+v", now)
 		}
-		devices := must(g.Store.Read(g.Ctx).DevicesOf(p.ID))(t)
+		devices := must(g.World.Store.Read(g.Ctx).DevicesOf(p.ID))(t)
 		if len(devices) != 1 || !devices[0].Present {
 			t.Errorf("its devices are %+v", devices)
 		}
@@ -342,7 +342,7 @@ func TestAuthorizeRefuses(t *testing.T) {
 func TestRedeemRefuses(t *testing.T) {
 	atGate(t, func(t *testing.T, g *gate) {
 		h, other := g.host(t, "a", 2), g.host(t, "b", 2)
-		strange, err := authority.Open(filepath.Join(t.TempDir(), "authority.pem"), g.Store.Now)
+		strange, err := authority.Open(filepath.Join(t.TempDir(), "authority.pem"), g.World.Store.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -434,11 +434,11 @@ func TestParallelRedemptions(t *testing.T) {
 		var kinds modelstest.ErrorCounts
 		modelstest.Concurrently(n, func(i int) { kinds.Add(pooltest.Error(g.Redeem(g.Ctx, redemptions[i], "192.0.2.1"))) })
 		kinds.Want(t, 1, models.KindConflict, n-1)
-		providers, err := g.Store.Read(g.Ctx).Providers()
+		providers, err := g.World.Store.Read(g.Ctx).Providers()
 		if err != nil || len(providers) != 1 || g.live(t) != 1 || g.audited(t, "refuse", "authorization") != 1 {
 			t.Errorf("%d providers, %d agents, %v", len(providers), g.live(t), err)
 		}
-		if all, err := g.Store.Read(g.Ctx).AgentsOf(providers[0].ID, 10); err != nil || len(all) != 1 {
+		if all, err := g.World.Store.Read(g.Ctx).AgentsOf(providers[0].ID, 10); err != nil || len(all) != 1 {
 			t.Errorf("%d agents were made, %v", len(all), err)
 		}
 	})
@@ -450,7 +450,7 @@ func TestForeignGPU(t *testing.T) {
 		copied.devices = h.devices
 		code := copied.authorize(t)
 		refused(t, "a GPU that is in the pool already", copied.redeem(t, code), models.KindConflict, "")
-		if g.live(t) != 1 || len(must(g.Store.Read(g.Ctx).Providers())(t)) != 1 {
+		if g.live(t) != 1 || len(must(g.World.Store.Read(g.Ctx).Providers())(t)) != 1 {
 			t.Error("something of it was kept")
 		}
 	})

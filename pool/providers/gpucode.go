@@ -2,44 +2,41 @@ package providers
 
 import (
 	"crypto/sha256"
-	"encoding/base32"
 	"fmt"
 	"slices"
 	"strings"
+
+	"weir/pool/authority"
 )
 
-// codeAlphabet is Crockford's base 32: no letter that reads like a digit.
-var codeAlphabet = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPadding(base32.NoPadding)
+const codeBytes = 10 // of a GPU code
 
-// MachineDigest is by what the portal knows a machine: the identity itself,
-// such as the contents of /etc/machine-id, does not leave it.
+// MachineDigest identifies a machine. The identity itself, such as the contents
+// of /etc/machine-id, does not leave it.
 func MachineDigest(identity string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte("weir machine\n"+strings.TrimSpace(identity))))
 }
 
-// NodeDigest is by what the portal knows a node of its cluster, as
-// [MachineDigest] is for a machine that enrolled by a code: it is the node of
-// that name, whatever is installed on it anew.
+// NodeDigest identifies a node of the cluster by its name, so that a node that was
+// installed again is the same.
 func NodeDigest(node string) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte("weir node\n"+node)))
 }
 
-// isDigest tells whether a text can be a machine's digest.
+// isDigest reports whether text has the form of a digest.
 func isDigest(text string) bool {
 	return len(text) == 64 && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// GPUCode names a machine with its physical GPUs: 16 characters in groups of
-// four. Another machine, or a GPU more or less, has another code; the order
-// of the GPUs does not matter.
+// GPUCode identifies a machine with its physical GPUs, in any order: 16 characters
+// in groups of four.
 func GPUCode(machineDigest string, uuids []string) string {
 	sorted := slices.Sorted(slices.Values(uuids))
 	sum := sha256.Sum256(fmt.Appendf(nil, "weir gpu code\n%s\n%q", machineDigest, sorted))
-	text := codeAlphabet.EncodeToString(sum[:10])
-	return strings.Join([]string{text[:4], text[4:8], text[8:12], text[12:]}, "-")
+	return authority.EncodeCode(sum[:codeBytes])
 }
 
-// GPUCodeOf is the code of what a machine reports.
+// GPUCodeOf is the GPU code of a report.
 func GPUCodeOf(machineDigest string, reports []DeviceReport) string {
 	var uuids []string
 	for _, r := range reports {
@@ -50,12 +47,12 @@ func GPUCodeOf(machineDigest string, reports []DeviceReport) string {
 	return GPUCode(machineDigest, uuids)
 }
 
-// ParseGPUCode reads a code as people write it: in any case, with or without
-// hyphens, with O for 0 and I or L for 1. ok is false for what is none.
+// ParseGPUCode normalizes a GPU code, see [authority.DecodeCode]. ok is false if it
+// is invalid.
 func ParseGPUCode(text string) (code string, ok bool) {
-	text = strings.NewReplacer("-", "", " ", "", "O", "0", "I", "1", "L", "1").Replace(strings.ToUpper(strings.TrimSpace(text)))
-	if _, err := codeAlphabet.DecodeString(text); err != nil || len(text) != 16 {
+	raw, err := authority.DecodeCode(text)
+	if err != nil || len(raw) != codeBytes {
 		return "", false
 	}
-	return strings.Join([]string{text[:4], text[4:8], text[8:12], text[12:]}, "-"), true
+	return authority.EncodeCode(raw), true
 }

@@ -9,24 +9,22 @@ import (
 	"weir/pool/authority"
 )
 
-// Heartbeat takes the word of an agent: who shows a certificate, from an
-// address. It takes the token of the last answer, or of the one before when
-// that answer was never used, so it was lost, and gives a new one. Any other
-// token means that two agents use one key: the agent is shut out at once, and
-// both with it.
+// Heartbeat processes the heartbeat of an agent with a verified certificate. The
+// heartbeat must have the token of the last response, or of the one before if the
+// last response was lost; the response has a new token. Any other token means
+// that two agents use the same key, and both are fenced.
 //
-// A request that was held up on the way and arrives after newer ones has an
-// old token too, though only one agent exists. So who has a wrong token is
-// first told to confirm, which a request that nobody waits for any more cannot
-// do: the answer has Confirm and nothing else.
-func (e *Enrolment) Heartbeat(ctx context.Context, who authority.Holder, b Heartbeat, address string) (o Orders, err error) {
+// A delayed request that arrives after newer ones has an old token too. Therefore
+// the response to a wrong token has only Confirm, and the agent repeats the
+// heartbeat with it, which a delayed request cannot do.
+func (e *Enrolment) Heartbeat(ctx context.Context, peer authority.Peer, b Heartbeat, address string) (o Orders, err error) {
 	if err := checkHeartbeat(b); err != nil {
 		return o, err
 	}
-	if err := e.Known(ctx, who); err != nil {
+	if err := e.Known(ctx, peer); err != nil {
 		return o, err
 	}
-	shown := credential{who, b.Token, b.Confirm, address}
+	shown := credential{peer, b.Token, b.Confirm, address}
 	var provider int64
 	err = e.inTx(ctx, func(q *models.Queries) error {
 		o, provider, err = e.heartbeat(q, shown, b)
@@ -42,9 +40,9 @@ func (e *Enrolment) Heartbeat(ctx context.Context, who authority.Holder, b Heart
 	return o, nil
 }
 
-// credential is by what an agent proves that it is the only one with its key.
+// credential is what a request proves its agent with.
 type credential struct {
-	authority.Holder
+	authority.Peer
 	token, confirm, address string
 }
 
@@ -58,20 +56,19 @@ func (e *Enrolment) heartbeat(q *models.Queries, c credential, b Heartbeat) (o O
 	if err := q.UpdateAgent(&agent); err != nil {
 		return o, 0, err
 	}
-	if err := noteOrigin(q, &provider, b, c.address); err != nil {
+	if err := recordOrigin(q, &provider, b, c.address); err != nil {
 		return o, 0, err
 	}
 	o, err = apply(q, &provider, b)
-	o.Token, o.Every, o.Renew = token, e.Every, due(c.Holder, q.Now())
+	o.Token, o.Every, o.Renew = token, e.Every, due(c.Peer, q.Now())
 	return o, provider.ID, err
 }
 
-// prove finds the agent that speaks, and its provider. An agent whose token is
-// wrong, or whose certificate is the one before the present, is asked to
-// confirm, and shut out when it does. The first use of a renewed certificate
-// ends the older; the caller has to write the agent.
+// prove finds the agent of a request, and its provider. An agent with an old token
+// or certificate must confirm, and is fenced when it does. The first use of a
+// renewed certificate invalidates the old one; the caller updates the agent.
 func (e *Enrolment) prove(q *models.Queries, c credential) (agent models.Agent, provider models.Provider, ask string, err error) {
-	if agent, err = e.liveAgent(q, c.Holder); err != nil {
+	if agent, err = e.liveAgent(q, c.Peer); err != nil {
 		return agent, provider, "", err
 	}
 	if provider, err = q.Provider(agent.ProviderID); err != nil {
@@ -89,18 +86,19 @@ func (e *Enrolment) prove(q *models.Queries, c credential) (agent models.Agent, 
 	case c.confirm != agent.TokenHash:
 		return agent, provider, agent.TokenHash, nil
 	}
-	return agent, provider, "", e.shutOutCopied(q, &provider, c.address)
+	return agent, provider, "", e.fence(q, &provider, c.address)
 }
 
-// Known refuses who is no live agent. It costs nothing that others wait for.
-func (e *Enrolment) Known(ctx context.Context, who authority.Holder) error {
-	_, err := e.liveAgent(e.Store.Read(ctx), who)
+// Known returns an error unless the certificate is that of an active agent. It
+// takes no locks.
+func (e *Enrolment) Known(ctx context.Context, peer authority.Peer) error {
+	_, err := e.liveAgent(e.Store.Read(ctx), peer)
 	return err
 }
 
-// liveAgent finds the live agent that shows a certificate.
-func (e *Enrolment) liveAgent(q *models.Queries, who authority.Holder) (models.Agent, error) {
-	agent, err := q.AgentBySerial(who.Serial)
+// liveAgent finds the active agent with a certificate.
+func (e *Enrolment) liveAgent(q *models.Queries, peer authority.Peer) (models.Agent, error) {
+	agent, err := q.AgentBySerial(peer.Serial)
 	switch {
 	case models.KindOf(err) == models.KindNotFound:
 		return agent, models.Forbidden("This agent is not enrolled. Enroll it with an authorization code.")
@@ -108,19 +106,19 @@ func (e *Enrolment) liveAgent(q *models.Queries, who authority.Holder) (models.A
 		return agent, err
 	case agent.RevokedAt != nil:
 		return agent, models.Forbidden("This agent is no longer authorized: %s. Enroll it again with an authorization code.", agent.RevokedWhy)
-	case !q.Now().Before(who.Expires):
+	case !q.Now().Before(peer.Expires):
 		return agent, &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("The agent's certificate has expired. Enroll it again with an authorization code.")}
 	}
 	return agent, nil
 }
 
-// due tells whether two thirds of a certificate's life are over.
-func due(who authority.Holder, now time.Time) bool {
-	return now.Sub(who.Issued) >= who.Expires.Sub(who.Issued)*2/3
+// due reports whether two thirds of a certificate's lifetime are over.
+func due(peer authority.Peer, now time.Time) bool {
+	return now.Sub(peer.Issued) >= peer.Expires.Sub(peer.Issued)*2/3
 }
 
-// shutOutCopied shuts out an agent of whose key there is a copy.
-func (e *Enrolment) shutOutCopied(q *models.Queries, provider *models.Provider, address string) error {
+// fence revokes an agent whose key was copied.
+func (e *Enrolment) fence(q *models.Queries, provider *models.Provider, address string) error {
 	why := models.Say("two agents used the same key; one machine or its state directory is a copy of the other")
 	if err := q.RevokeAgents(provider.ID, q.Now(), why, false); err != nil {
 		return err
@@ -136,9 +134,9 @@ func (e *Enrolment) shutOutCopied(q *models.Queries, provider *models.Provider, 
 	return committedRefusal{models.Forbidden("This agent is no longer authorized: %s. Enroll it again with an authorization code.", why)}
 }
 
-// noteOrigin notes from where an agent speaks, and when its GPUs are not those
-// that were authorised.
-func noteOrigin(q *models.Queries, provider *models.Provider, b Heartbeat, address string) error {
+// recordOrigin records the address of an agent, and the code of its GPUs if they
+// are not the authorized ones.
+func recordOrigin(q *models.Queries, provider *models.Provider, b Heartbeat, address string) error {
 	code := GPUCodeOf(provider.Machine, b.Devices)
 	if b.GPUCode != code {
 		return models.Invalid("gpu_code", "does not match the code of the reported GPUs, %s", code)
@@ -153,19 +151,18 @@ func noteOrigin(q *models.Queries, provider *models.Provider, b Heartbeat, addre
 	return q.UpdateProvider(provider)
 }
 
-// Renew gives an agent a certificate for a new key. Its present one stays
-// good until the new one is used. The token is asked for as in a heartbeat:
-// who has copied only a certificate and its key gets no other.
-func (e *Enrolment) Renew(ctx context.Context, who authority.Holder, in Renewal, address string) (out Renewed, err error) {
+// Renew issues a certificate for a new key. The current one stays valid until the
+// new one is used. It requires the token like a heartbeat.
+func (e *Enrolment) Renew(ctx context.Context, peer authority.Peer, in Renewal, address string) (out Renewed, err error) {
 	r, err := authority.CheckRequest([]byte(in.CSR))
 	if err != nil {
 		return out, models.Invalid("csr", "cannot be accepted: %s", err.Error())
 	}
-	if err := e.Known(ctx, who); err != nil {
+	if err := e.Known(ctx, peer); err != nil {
 		return out, err
 	}
 	err = e.inTx(ctx, func(q *models.Queries) error {
-		out, err = e.renew(q, credential{who, in.Token, in.Confirm, address}, r)
+		out, err = e.renew(q, credential{peer, in.Token, in.Confirm, address}, r)
 		return err
 	})
 	if err != nil {

@@ -108,7 +108,7 @@ func TestRevoke(t *testing.T) {
 		if _, later := g.Claim(t, m, models.Demand{GPUs: 1, Cores: 10}); later.Outcome == models.OutcomeGranted {
 			t.Errorf("shares are given of it: %+v", later)
 		}
-		shares, err := g.Store.Read(g.Ctx).SharesOf(w.ID)
+		shares, err := g.World.Store.Read(g.Ctx).SharesOf(w.ID)
 		if a.Outcome == models.OutcomeGranted && (err != nil || len(shares) != 1) {
 			t.Errorf("what was in use is gone: %v, %v", shares, err)
 		}
@@ -139,7 +139,7 @@ func TestChangedGPUs(t *testing.T) {
 			t.Error("a beat that says nothing new changes the provider")
 		}
 		present := 0
-		for _, d := range must(g.Store.Read(g.Ctx).DevicesOf(p.ID))(t) {
+		for _, d := range must(g.World.Store.Read(g.Ctx).DevicesOf(p.ID))(t) {
 			if d.Present {
 				present++
 			}
@@ -207,7 +207,7 @@ func TestRenew(t *testing.T) {
 }
 
 // renew asks for a certificate for a key as an agent does.
-func (h *host) renew(t *testing.T, key []byte) (authority.Holder, error) {
+func (h *host) renew(t *testing.T, key []byte) (authority.Peer, error) {
 	t.Helper()
 	in := providers.Renewal{CSR: h.redemption(t, "", key).CSR, Token: h.token}
 	out, err := h.g.Renew(h.g.Ctx, h.holder, in, "192.0.2.1")
@@ -216,9 +216,9 @@ func (h *host) renew(t *testing.T, key []byte) (authority.Holder, error) {
 		out, err = h.g.Renew(h.g.Ctx, h.holder, in, "192.0.2.1")
 	}
 	if err != nil {
-		return authority.Holder{}, err
+		return authority.Peer{}, err
 	}
-	return holderOf(t, out.Certificate), nil
+	return peerOf(t, out.Certificate), nil
 }
 
 // Who has a copy of a key gets no certificate that the agent's own does not
@@ -275,7 +275,7 @@ func TestStrangersDoNotTakeTheLock(t *testing.T) {
 		g.Clock.Advance(16 * time.Minute)
 		ctx, cancel := context.WithTimeout(g.Ctx, 20*time.Second)
 		defer cancel()
-		modelstest.InTx(t, g.Store, func(q *models.Queries) error {
+		modelstest.InTx(t, g.World.Store, func(q *models.Queries) error {
 			if err := q.LockPool(); err != nil {
 				return err
 			}
@@ -312,14 +312,14 @@ func TestPendingProvidersTakeNothing(t *testing.T) {
 		if o := victim.beats(t); o.State != models.ProviderOnline || o.Reason != "" {
 			t.Errorf("the victim is %+v", o)
 		}
-		if d := must(g.Store.Read(g.Ctx).DeviceByUUID(all[1].UUID))(t); d.ProviderID != victim.provider(t).ID || !d.Present || d.ParentID != nil {
+		if d := must(g.World.Store.Read(g.Ctx).DeviceByUUID(all[1].UUID))(t); d.ProviderID != victim.provider(t).ID || !d.Present || d.ParentID != nil {
 			t.Errorf("the GPU is %+v", d)
 		}
 		thief.devices = own
 		if o := thief.beats(t); o.Reason != "" || thief.provider(t).Reason.String() != "" {
 			t.Errorf("honest again it is %+v", o)
 		}
-		if _, err := g.Store.Read(g.Ctx).DeviceByUUID("GPU-new"); models.KindOf(err) != models.KindNotFound {
+		if _, err := g.World.Store.Read(g.Ctx).DeviceByUUID("GPU-new"); models.KindOf(err) != models.KindNotFound {
 			t.Errorf("a GPU that nobody has authorised is in the pool: %v", err)
 		}
 	})
@@ -340,7 +340,7 @@ func TestForeignGPUsDoNotStopABeat(t *testing.T) {
 		if p := b.provider(t); o.State != models.ProviderOnline || !strings.Contains(o.Reason, a.devices[0].UUID) || p.Reason.String() != o.Reason {
 			t.Errorf("%+v, %+v", o, p)
 		}
-		if d := must(g.Store.Read(g.Ctx).DeviceByUUID(a.devices[0].UUID))(t); d.ProviderID != a.provider(t).ID {
+		if d := must(g.World.Store.Read(g.Ctx).DeviceByUUID(a.devices[0].UUID))(t); d.ProviderID != a.provider(t).ID {
 			t.Errorf("it has moved: %+v", d)
 		}
 		a.beats(t)
@@ -388,7 +388,7 @@ func TestBeatRefuses(t *testing.T) {
 		if e, ok := err.(*models.Error); !ok || len(e.Fields) > 100 {
 			t.Errorf("%d fields are named", len(err.Error()))
 		}
-		_, err = g.Enrolment.Heartbeat(g.Ctx, authority.Holder{Serial: "x", Expires: g.Clock.Now().Add(time.Hour)}, providers.Heartbeat{}, "")
+		_, err = g.Enrolment.Heartbeat(g.Ctx, authority.Peer{Serial: "x", Expires: g.Clock.Now().Add(time.Hour)}, providers.Heartbeat{}, "")
 		refused(t, "an unknown certificate", err, models.KindForbidden, "")
 		h.beats(t)
 	})
@@ -441,7 +441,7 @@ func benched(b *testing.B, store *models.Store, access *policies.Access) *host {
 	if err != nil {
 		b.Fatal(err)
 	}
-	g := &gate{authority: a, Enrolment: providers.NewEnrolment(providers.EnrolmentConfig{Store: store, Access: access, Authority: a, CertificateLifetime: time.Hour, Every: time.Second}),
+	g := &gate{authority: a, Enrolment: &providers.Enrolment{Store: store, Access: access, Authority: a, CertificateLifetime: time.Hour, Every: time.Second},
 		World: &pooltest.World{Ctx: b.Context(), Store: store, Root: policies.Actor{User: modelstest.User(b, store, "root@example.org", true)}}}
 	h := g.host(b, "a", 8)
 	if err := h.redeem(b, h.authorize(b)); err != nil {

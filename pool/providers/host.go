@@ -8,24 +8,21 @@ import (
 	"weir/policies"
 )
 
-// Host is the machine that the portal runs on.
+// Host is the portal's own machine.
 type Host struct {
 	Name   string
 	Digest string // see MachineDigest
 }
 
-// Enlist makes this machine a provider with what its inventory reports now,
-// and the one that workspaces run on. Where an enrolled agent speaks for the
-// machine, its devices are left to the agent.
+// Enlist makes the host a provider with the devices of its inventory, and the one
+// on which workspaces run. If an agent was enrolled for the host, the agent
+// reports the devices.
 func (s *Service) Enlist(ctx context.Context, host Host, inventory Inventory) error {
 	reports, err := inventory.Devices(ctx)
 	if err != nil {
 		return err
 	}
-	return s.store.InTx(ctx, func(q *models.Queries) error {
-		if err := q.LockPool(); err != nil {
-			return err
-		}
+	return lockedTx(ctx, s.store, func(q *models.Queries) error {
 		provider, err := homeProvider(q, host, reports)
 		if err != nil {
 			return err
@@ -45,9 +42,8 @@ func (s *Service) Enlist(ctx context.Context, host Host, inventory Inventory) er
 	})
 }
 
-// homeProvider finds or makes the provider that a host is. A row from before
-// machines had identities is known by its name, and a machine whose identity
-// has changed by its GPUs.
+// homeProvider finds or creates the provider of the host: by its digest, by its
+// name if the row has no digest yet, or by its GPUs if its identity has changed.
 func homeProvider(q *models.Queries, host Host, reports []DeviceReport) (models.Provider, error) {
 	provider, err := q.ProviderByMachine(host.Digest)
 	if err == nil || models.KindOf(err) != models.KindNotFound {
@@ -61,10 +57,11 @@ func homeProvider(q *models.Queries, host Host, reports []DeviceReport) (models.
 	if err != nil && models.KindOf(err) != models.KindNotFound {
 		return provider, err
 	}
-	if known, err := former(q, reports); err != nil || known != nil {
-		if err != nil {
-			return provider, err
-		}
+	known, err := former(q, reports)
+	if err != nil {
+		return provider, err
+	}
+	if known != nil {
 		before := *known
 		known.Machine = host.Digest
 		if err := q.UpdateProvider(known); err != nil {
@@ -78,9 +75,8 @@ func homeProvider(q *models.Queries, host Host, reports []DeviceReport) (models.
 	return provider, policies.System("inventory").Audit(q, policies.Change{Action: "enlist", Object: "provider", ID: provider.ID, After: provider})
 }
 
-// former finds the one provider for which the portal itself spoke and that had
-// some of the reported GPUs: it is this machine under another identity. nil
-// when there is none, or more than one.
+// former finds the provider without an agent that had some of the reported GPUs:
+// the host under an earlier identity. nil if there is none or more than one.
 func former(q *models.Queries, reports []DeviceReport) (found *models.Provider, err error) {
 	here := map[string]bool{}
 	for _, r := range reports {
@@ -109,9 +105,8 @@ func former(q *models.Queries, reports []DeviceReport) (found *models.Provider, 
 	return found, nil
 }
 
-// takeOutOthers takes former identities of this machine out of the pool: only
-// one provider is spoken for by the portal itself. One where shares are still
-// held is lost instead, for nobody speaks for it, until they have ended.
+// takeOutOthers removes former identities of the host from the pool. Those with
+// open shares stay, and become lost without heartbeats.
 func takeOutOthers(q *models.Queries, home int64) error {
 	providers, err := q.Providers()
 	if err != nil {
@@ -133,23 +128,19 @@ func takeOutOthers(q *models.Queries, home int64) error {
 	return nil
 }
 
-// Report is the heartbeat of this machine's own GPUs, for which the portal
-// speaks itself: nothing has to be proven.
+// Report processes the heartbeat of the host, which needs no credentials.
 func (s *Service) Report(ctx context.Context, b Heartbeat) (o Orders, err error) {
-	home, spoken := s.home.Load(), false
-	err = s.store.InTx(ctx, func(q *models.Queries) error {
-		if err := q.LockPool(); err != nil {
-			return err
-		}
+	home, applied := s.home.Load(), false
+	err = lockedTx(ctx, s.store, func(q *models.Queries) error {
 		provider, err := q.Provider(home)
 		if err != nil || provider.Agent || provider.State == models.ProviderOffline {
 			return err
 		}
-		spoken = true
+		applied = true
 		o, err = apply(q, &provider, b)
 		return err
 	})
-	if err != nil || !spoken {
+	if err != nil || !applied {
 		return o, err
 	}
 	return o, saveSamples(ctx, s.store, home, b.Samples)

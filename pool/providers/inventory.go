@@ -5,8 +5,8 @@ import (
 	"weir/policies"
 )
 
-// apply brings the pool to what a heartbeat tells, but for what was measured,
-// and answers with orders. It needs the pool's lock.
+// apply updates the pool from a heartbeat, except its samples, and returns the
+// orders. It needs the pool's lock.
 func apply(q *models.Queries, provider *models.Provider, b Heartbeat) (o Orders, err error) {
 	if err := markSeen(q, provider); err != nil {
 		return o, err
@@ -26,8 +26,8 @@ func apply(q *models.Queries, provider *models.Provider, b Heartbeat) (o Orders,
 	return o, err
 }
 
-// setReason words why a provider whose GPUs have changed lends nothing, or that
-// a GPU which it reports is another's.
+// setReason sets the reason of a provider's state: changed GPUs, or a GPU of another
+// provider.
 func setReason(q *models.Queries, provider *models.Provider, foreign models.Text) error {
 	why := foreign
 	if provider.State == models.ProviderPending {
@@ -40,11 +40,10 @@ func setReason(q *models.Queries, provider *models.Provider, foreign models.Text
 	return q.TransitionProvider(provider, provider.State)
 }
 
-// register brings a provider's devices to what its machine reports. Devices
-// that are not reported any more are marked absent: nothing new is placed on
-// them. A provider whose GPUs are not authorised gets none that it did not
-// have, and a GPU that another provider has stays there: foreign tells of it.
-// It needs the pool's lock.
+// register updates a provider's devices from a report. Devices that are no longer
+// reported are marked absent. New devices are not added while the provider's GPUs
+// are not authorized, or while they belong to another provider, which foreign
+// explains. It needs the pool's lock.
 func register(q *models.Queries, provider *models.Provider, reports []DeviceReport) (foreign models.Text, err error) {
 	before, err := q.DevicesOf(provider.ID)
 	if err != nil {

@@ -70,7 +70,7 @@ func TestHoldersAreToldOfTheirGPU(t *testing.T) {
 		} {
 			before := o.CountEvents(t, w, step.says)
 			for range 2 {
-				o.Heartbeat(t, providers.Heartbeat{Devices: step.devices})
+				o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(step.devices)})
 			}
 			if n := o.CountEvents(t, w, step.says); n != before+1 {
 				t.Errorf("that it %s is told %d times", step.says, n-before)
@@ -91,7 +91,7 @@ func TestInstancesThatNobodyHeldAreForgotten(t *testing.T) {
 			cut[0].Sharing = models.SharingMIG
 			uuid := fmt.Sprintf("MIG-%d", i)
 			cut = append(cut, providers.DeviceReport{UUID: uuid, Parent: "GPU-0", Profile: "3g.40gb", Cores: 42, Model: cut[0].Model, MemoryMiB: 40_000, NUMA: -1})
-			o.Heartbeat(t, providers.Heartbeat{Devices: cut, Samples: []providers.Sample{{UUID: uuid, Utilisation: 1}}})
+			o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(cut), Samples: []providers.Sample{{UUID: uuid, Utilisation: 1}}})
 		}
 		devices, err := o.Store.Read(o.Ctx).DevicesOf(o.Provider(t).ID)
 		if err != nil || len(devices) != 2 || devices[1].UUID != "MIG-4" {

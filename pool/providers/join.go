@@ -8,31 +8,29 @@ import (
 	"weir/pool/authority"
 )
 
-// Cluster vouches for the agents on its nodes.
+// Cluster authenticates the agents on its nodes.
 type Cluster interface {
-	// NodeOf is the name of the node on which the bearer of a token runs. A
-	// token that proves no such thing is unauthenticated; where the cluster
-	// cannot be asked the error is unavailable.
+	// NodeOf is the name of the node of the pod to which a token belongs. The
+	// error for other tokens is unauthenticated, and unavailable while the
+	// cluster does not respond.
 	NodeOf(ctx context.Context, token string) (node string, err error)
 }
 
-// maxToken is how long a service account's token may be, in bytes; real ones
-// have about 1200.
+// maxToken bounds a service account's token, in bytes; typical ones have 1200.
 const maxToken = 16 << 10
 
-// nodeApplicant is an agent that its cluster vouches for: the applicant is the
-// node. By machine and code it may be a provider that was enrolled by hand.
+// nodeApplicant is the agent of a node. Its machine and code can be those of a
+// provider that was enrolled with a code.
 type nodeApplicant struct {
 	applicant
 	machine string
 	code    string
 }
 
-// Join enrols the agent of a node by its cluster's word, as Redeem does by a
-// code. The provider bears the node's name. It may be asked again at any time:
-// the newest agent of a node is the one that counts. A node whose GPUs are not
-// those with which it came is let in as pending; one that an administrator has
-// shut out, or removed, only after its GPU code was authorised again.
+// Join enrolls the agent of a cluster node with the token of its pod. The provider
+// gets the node's name. Each call replaces the node's agent. A node whose GPUs
+// have changed becomes pending. A node that an administrator has revoked or
+// removed needs an authorization of its GPU code.
 func (e *Enrolment) Join(ctx context.Context, j Joining, address string) (out Enrolled, err error) {
 	if e.Cluster == nil {
 		return out, &models.Error{Kind: models.KindNotFound,
@@ -78,7 +76,7 @@ func checkJoining(j Joining, address string) (n nodeApplicant, err error) {
 	return n, p.Err()
 }
 
-// byCluster is who acts when a node's agent enrols.
+// byCluster is the actor of enrollments of nodes.
 var byCluster = policies.System("cluster")
 
 func (e *Enrolment) join(q *models.Queries, n nodeApplicant) (out Enrolled, err error) {
@@ -90,11 +88,9 @@ func (e *Enrolment) join(q *models.Queries, n nodeApplicant) (out Enrolled, err 
 	if err != nil {
 		return out, err
 	}
-	switch {
-	case provider.GPUCode == n.gpuCode || given != nil && given.GPUCode == n.gpuCode:
+	provider.ReportedCode = n.gpuCode
+	if provider.GPUCode == n.gpuCode || given != nil && given.GPUCode == n.gpuCode {
 		provider.GPUCode, provider.ReportedCode = n.gpuCode, ""
-	default:
-		provider.ReportedCode = n.gpuCode
 	}
 	if given != nil && given.OwnerGiven {
 		provider.OwnerID = &given.OwnerID
@@ -106,10 +102,9 @@ func (e *Enrolment) join(q *models.Queries, n nodeApplicant) (out Enrolled, err 
 	return e.admit(q, admission{applicant: n.applicant, actor: byCluster, before: before, provider: provider, by: given})
 }
 
-// nodeProvider finds the provider that a node is, or makes it; before is nil
-// when it was made. A provider of the node's name that was enrolled otherwise
-// becomes the node's only if it is this very machine with these very GPUs, or
-// was removed from the pool.
+// nodeProvider finds or creates the provider of a node; before is nil for a new
+// one. Another provider with the node's name becomes the node's only if it has
+// the same machine and GPUs, or was removed from the pool.
 func (e *Enrolment) nodeProvider(q *models.Queries, n nodeApplicant) (before *models.Provider, p models.Provider, err error) {
 	found, err := q.ProviderByMachine(n.Machine)
 	if err == nil {
@@ -140,7 +135,7 @@ func (e *Enrolment) nodeProvider(q *models.Queries, n nodeApplicant) (before *mo
 	return before, p, err
 }
 
-// nodeOwner is whose the GPUs of a node are that was never seen.
+// nodeOwner is the owner of a new node's GPUs.
 func (e *Enrolment) nodeOwner(q *models.Queries) (*int64, error) {
 	if e.NodeOwner != "" {
 		u, err := q.UserByEmail(e.NodeOwner)
@@ -167,10 +162,10 @@ func (e *Enrolment) nodeOwner(q *models.Queries) (*int64, error) {
 	}
 }
 
-// useAuthorization uses up an authorization that waits for a node, if there is
-// one. A node that was shut out needs it.
+// useAuthorization redeems an open authorization of a node, if there is one. A
+// removed node needs one.
 func useAuthorization(q *models.Queries, n nodeApplicant, before *models.Provider) (*models.Authorization, error) {
-	shut, err := shutOut(q, n, before)
+	removed, err := wasRemoved(q, n, before)
 	if err != nil {
 		return nil, err
 	}
@@ -179,23 +174,23 @@ func useAuthorization(q *models.Queries, n nodeApplicant, before *models.Provide
 		return nil, err
 	}
 	for _, a := range open {
-		if a.GPUCode == n.gpuCode || shut && a.GPUCode == before.GPUCode {
+		if a.GPUCode == n.gpuCode || removed && a.GPUCode == before.GPUCode {
 			_, err := q.RedeemAuthorization(a.Hash, n.request.KeyHash, q.Now())
 			return &a, err
 		}
 	}
-	if shut {
+	if removed {
 		return nil, models.Forbidden("%s is no longer authorized. To admit it again, an administrator must authorize its GPU code %s. No action is needed on the machine.", n.Name, n.gpuCode)
 	}
 	return nil, nil
 }
 
-// shutOut reports whether a person has removed a node from the pool.
-func shutOut(q *models.Queries, n nodeApplicant, before *models.Provider) (bool, error) {
+// wasRemoved reports whether an administrator has revoked or removed a node.
+func wasRemoved(q *models.Queries, n nodeApplicant, before *models.Provider) (bool, error) {
 	switch {
 	case before == nil:
 		return false, nil
-	case before.State == models.ProviderOffline: // one that was enrolled by hand made room for the node
+	case before.State == models.ProviderOffline: // of another machine: it was replaced by the node
 		return before.Machine == n.Machine, nil
 	}
 	last, err := q.AgentsOf(before.ID, 1)

@@ -53,7 +53,7 @@ func (n *node) join(t testing.TB) (providers.Enrolled, error) {
 	t.Helper()
 	out, err := n.g.Join(n.g.Ctx, n.joining(t), "192.0.2.7")
 	if err == nil {
-		n.token, n.holder, n.digest = out.Token, holderOf(t, out.Certificate), out.Machine
+		n.token, n.holder, n.digest = out.Token, peerOf(t, out.Certificate), out.Machine
 	}
 	return out, err
 }
@@ -69,7 +69,7 @@ func (n *node) joins(t testing.TB) providers.Enrolled {
 
 func (g *gate) providers(t testing.TB) []models.Provider {
 	t.Helper()
-	all, err := g.Store.Read(g.Ctx).Providers()
+	all, err := g.World.Store.Read(g.Ctx).Providers()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestJoin(t *testing.T) {
 		if o := n.beats(t); o.State != models.ProviderOnline {
 			t.Errorf("the orders are %+v", o)
 		}
-		entries, err := g.Store.Read(g.Ctx).Audit(models.AuditFilter{}, models.Page{Limit: 200})
+		entries, err := g.World.Store.Read(g.Ctx).Audit(models.AuditFilter{}, models.Page{Limit: 200})
 		if err != nil || g.audited(t, "enrol", "provider") != 1 {
 			t.Errorf("not audited, %v", err)
 		}
@@ -135,7 +135,7 @@ func TestJoinAgain(t *testing.T) {
 		if again.ID != p.ID || again.Name != "node-1" || *again.OwnerID != ada.ID || g.live(t) != 1 || len(g.providers(t)) != 1 {
 			t.Errorf("%d agents; the provider is %+v", g.live(t), again)
 		}
-		if shares, err := g.Store.Read(g.Ctx).SharesOf(inUse.ID); err != nil || len(shares) != 1 || shares[0].Until != nil {
+		if shares, err := g.World.Store.Read(g.Ctx).SharesOf(inUse.ID); err != nil || len(shares) != 1 || shares[0].Until != nil {
 			t.Errorf("the share is %+v, %v", shares, err)
 		}
 		fresh := g.node(t, "node-1", "machine", 2) // set up anew: only the GPUs are the same
@@ -160,7 +160,7 @@ func TestJoinWithOtherGPUs(t *testing.T) {
 			t.Errorf("its word changed that: %+v", o)
 		}
 		p := larger.provider(t)
-		devices := must(g.Store.Read(g.Ctx).DevicesOf(p.ID))(t)
+		devices := must(g.World.Store.Read(g.Ctx).DevicesOf(p.ID))(t)
 		if p.ID != before.ID || p.GPUCode != before.GPUCode || p.ReportedCode != larger.gpuCode() || p.Reason.Empty() || len(devices) != 2 {
 			t.Errorf("with %d devices it is %+v", len(devices), p)
 		}
@@ -333,7 +333,7 @@ func TestNodesHaveAnOwner(t *testing.T) {
 
 func (g *gate) disable(t *testing.T, u models.User) {
 	t.Helper()
-	err := g.Store.InTx(g.Ctx, func(q *models.Queries) error {
+	err := g.World.Store.InTx(g.Ctx, func(q *models.Queries) error {
 		now, err := q.User(u.ID)
 		if err != nil {
 			return err

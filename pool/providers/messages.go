@@ -2,20 +2,20 @@ package providers
 
 import "time"
 
-// Heartbeat is what an agent says every few seconds.
+// Heartbeat is the request that an agent sends every few seconds.
 type Heartbeat struct {
-	Token   string         `json:"token"`             // of the last answer
-	Confirm string         `json:"confirm,omitempty"` // that the answer to this very heartbeat asked for
-	GPUCode string         `json:"gpu_code"`
-	Devices []DeviceReport `json:"devices"`
-	Samples []Sample       `json:"samples,omitempty"` // since the last heartbeat that was answered
-	Faults  []Fault        `json:"faults,omitempty"`
+	Token   string        `json:"token"`             // of the last response
+	Confirm string        `json:"confirm,omitempty"` // from the response to this heartbeat
+	GPUCode string        `json:"gpu_code"`
+	Devices DeviceReports `json:"devices"`
+	Samples Samples       `json:"samples,omitempty"` // since the last successful heartbeat
+	Faults  Faults        `json:"faults,omitempty"`
 }
 
-// Orders are the answer to a beat.
+// Orders are the response to a heartbeat.
 type Orders struct {
-	Token   string        `json:"token"`             // for the next heartbeat; older ones are worth nothing
-	Confirm string        `json:"confirm,omitempty"` // nothing was taken: the heartbeat is to be repeated with this
+	Token   string        `json:"token"`             // for the next heartbeat; invalidates older ones
+	Confirm string        `json:"confirm,omitempty"` // if set, the heartbeat was not processed; repeat it with this value
 	State   string        `json:"state"`             // the provider's
 	Reason  string        `json:"reason,omitempty"`
 	Every   time.Duration `json:"every"`           // between heartbeats
@@ -23,17 +23,16 @@ type Orders struct {
 	Devices []DeviceOrder `json:"devices,omitempty"`
 }
 
-// Redemption is how an agent enrols: by a code, for a key of its own, with
-// what its machine is and has.
+// Redemption is the request to enroll with a code.
 type Redemption struct {
-	Code    string         `json:"code"`
-	CSR     string         `json:"csr"`     // PEM
-	Name    string         `json:"name"`    // what the machine calls itself
-	Machine string         `json:"machine"` // see MachineDigest
-	Devices []DeviceReport `json:"devices"`
+	Code    string        `json:"code"`
+	CSR     string        `json:"csr"`     // PEM
+	Name    string        `json:"name"`    // host name
+	Machine string        `json:"machine"` // see MachineDigest
+	Devices DeviceReports `json:"devices"`
 }
 
-// Enrolled is what an agent gets.
+// Enrolled is the response to an enrollment.
 type Enrolled struct {
 	Provider    string `json:"provider"` // the name
 	State       string `json:"state"`
@@ -41,28 +40,26 @@ type Enrolled struct {
 	Authority   string `json:"authority"`   // PEM
 	Token       string `json:"token"`       // of the first heartbeat
 
-	Machine string `json:"machine,omitempty"` // the digest by which the portal knows the machine, where it is not the agent's
+	Machine string `json:"machine,omitempty"` // the machine's digest in the portal, if it differs from the agent's
 }
 
-// Joining is how an agent enrols for which its cluster vouches: by the token
-// of its pod, for a key of its own, with what its machine has.
+// Joining is the request to enroll with the service account token of a pod.
 type Joining struct {
-	Token   string         `json:"token"`
-	CSR     string         `json:"csr"`     // PEM
-	Machine string         `json:"machine"` // see MachineDigest; a provider that was enrolled by hand is known by it
-	Devices []DeviceReport `json:"devices"`
+	Token   string        `json:"token"`
+	CSR     string        `json:"csr"`     // PEM
+	Machine string        `json:"machine"` // see MachineDigest; identifies a provider that was enrolled with a code
+	Devices DeviceReports `json:"devices"`
 }
 
-// Renewal asks for a certificate for a new key, with what a heartbeat would have to
-// show.
+// Renewal is the request for a certificate for a new key.
 type Renewal struct {
 	CSR     string `json:"csr"`               // PEM
-	Token   string `json:"token"`             // of the last answer to a heartbeat; it stays good
-	Confirm string `json:"confirm,omitempty"` // that the answer to this very request asked for
+	Token   string `json:"token"`             // of the last response to a heartbeat; stays valid
+	Confirm string `json:"confirm,omitempty"` // from the response to this request
 }
 
-// Renewed is the answer.
+// Renewed is the response to a Renewal.
 type Renewed struct {
 	Certificate string `json:"certificate"`       // PEM
-	Confirm     string `json:"confirm,omitempty"` // nothing was done: the request is to be repeated with this
+	Confirm     string `json:"confirm,omitempty"` // if set, no certificate was issued; repeat the request with this value
 }

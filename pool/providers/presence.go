@@ -5,8 +5,8 @@ import (
 	"weir/policies"
 )
 
-// markSeen notes that a provider has spoken. One that was lost is back, with
-// its shares as they were: they were never given to anybody else.
+// markSeen records contact with a provider. A lost provider becomes reachable
+// again, with its shares.
 func markSeen(q *models.Queries, provider *models.Provider) error {
 	now := q.Now()
 	provider.SeenAt = now
@@ -27,7 +27,7 @@ func markSeen(q *models.Queries, provider *models.Provider) error {
 	return auditState(q, before, *provider)
 }
 
-// markLost marks a provider lost, for a reason; who holds shares there is told.
+// markLost marks a provider lost, with an event for its workspaces.
 func markLost(q *models.Queries, provider *models.Provider, reason models.Text) error {
 	before := *provider
 	provider.State, provider.Reason = models.ProviderLost, reason
@@ -49,17 +49,17 @@ func auditState(q *models.Queries, before, after models.Provider) error {
 
 // notifyProviderWorkspaces adds an event to every workspace with a share of a
 // provider.
-func notifyProviderWorkspaces(q *models.Queries, provider int64, line models.Text) error {
-	holders, err := q.WorkspacesAtProvider(provider)
+func notifyProviderWorkspaces(q *models.Queries, provider int64, event models.Text) error {
+	workspaces, err := q.WorkspacesAtProvider(provider)
 	if err != nil {
 		return err
 	}
-	return addEvents(q, holders, line)
+	return addEvents(q, workspaces, event)
 }
 
-func addEvents(q *models.Queries, holders []models.Workspace, line models.Text) error {
-	for i := range holders {
-		if err := q.AddEvent(&holders[i], line); err != nil {
+func addEvents(q *models.Queries, workspaces []models.Workspace, event models.Text) error {
+	for i := range workspaces {
+		if err := q.AddEvent(&workspaces[i], event); err != nil {
 			return err
 		}
 	}

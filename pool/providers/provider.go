@@ -7,8 +7,8 @@ import (
 	"weir/policies"
 )
 
-// newProvider makes a provider of a machine; when the name is taken it gets a
-// number after it.
+// newProvider creates the provider of a machine. If the name is taken, a number is
+// appended.
 func newProvider(q *models.Queries, name, digest string) (models.Provider, error) {
 	provider := models.Provider{Name: name, State: models.ProviderOnline, Machine: digest, SeenAt: q.Now(), Version: 1, CreatedAt: q.Now()}
 	for n := int64(2); ; n++ {
@@ -23,7 +23,7 @@ func newProvider(q *models.Queries, name, digest string) (models.Provider, error
 	}
 }
 
-// rename gives a provider a name, unless another has come to be called so.
+// rename sets the name of a provider, unless it is taken.
 func rename(q *models.Queries, p *models.Provider, name string) error {
 	if name == "" || p.Name == name {
 		return nil
@@ -35,7 +35,7 @@ func rename(q *models.Queries, p *models.Provider, name string) error {
 	return err
 }
 
-// takeOut takes a provider out of the pool with all its devices.
+// takeOut removes a provider with its devices from the pool.
 func takeOut(q *models.Queries, p *models.Provider, actor policies.Actor) error {
 	before := *p
 	p.State, p.Reason = models.ProviderOffline, models.Text{}

@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"cmp"
 	"context"
 
 	"weir/models"
@@ -8,16 +9,16 @@ import (
 	"weir/pool/authority"
 )
 
-// Redeem enrols an agent. In one transaction the code is used up, an older
-// agent of the machine is shut out, and the machine's GPUs enter the pool. An
-// agent that did not get the answer may ask again with the same key as long as
-// the code is good; another key is refused.
+// Redeem enrolls an agent with a code. In one transaction the code is redeemed, an
+// older agent of the machine is revoked, and the machine's GPUs are registered. An
+// agent that did not get the response can repeat the request with the same key
+// while the code is valid.
 func (e *Enrolment) Redeem(ctx context.Context, r Redemption, address string) (out Enrolled, err error) {
 	c, err := e.checkRedemption(r, address)
 	if err != nil {
 		return out, err
 	}
-	// Anybody may ask, so a code that is none must not cost the pool's lock.
+	// The request is unauthenticated: do not take the pool's lock for invalid codes.
 	if _, err := validAuthorization(e.Store.Read(ctx), c.hash); err != nil {
 		return out, err
 	}
@@ -32,7 +33,7 @@ func (e *Enrolment) Redeem(ctx context.Context, r Redemption, address string) (o
 	return out, nil
 }
 
-// checkRedemption checks what needs no database.
+// checkRedemption makes the checks without the database.
 func (e *Enrolment) checkRedemption(r Redemption, address string) (applicant, error) {
 	c := applicant{Redemption: r, address: address}
 	var p models.Problems
@@ -78,7 +79,7 @@ func (e *Enrolment) redeem(q *models.Queries, c applicant) (out Enrolled, err er
 	return e.admit(q, admission{applicant: c, actor: enrolment, before: before, provider: provider, by: &a})
 }
 
-// validAuthorization finds the authorization of a code whose time is not over.
+// validAuthorization finds the authorization of a code that has not expired.
 func validAuthorization(q *models.Queries, hash string) (models.Authorization, error) {
 	a, err := q.AuthorizationByHash(hash)
 	switch {
@@ -96,9 +97,8 @@ func usedCode() error {
 	return models.Conflict("This authorization code has already been used. Get a new one from an administrator.")
 }
 
-// providerFor finds the provider that a machine is, or makes it, as an
-// authorization says. One that has an owner keeps it, unless the authorization
-// names another. before is nil when it was made.
+// providerFor finds or creates the provider of a machine; before is nil for a new
+// one. It keeps its owner, unless the authorization names another.
 func providerFor(q *models.Queries, a models.Authorization, c applicant) (before *models.Provider, p models.Provider, err error) {
 	if p, err = q.ProviderByMachine(c.Machine); err == nil {
 		was := p
@@ -107,11 +107,7 @@ func providerFor(q *models.Queries, a models.Authorization, c applicant) (before
 		if models.IgnoreNotFound(err) != nil {
 			return nil, p, err
 		}
-		name := a.Name
-		if name == "" {
-			name = c.Name
-		}
-		if p, err = newProvider(q, name, c.Machine); err != nil {
+		if p, err = newProvider(q, cmp.Or(a.Name, c.Name), c.Machine); err != nil {
 			return nil, p, err
 		}
 	}
@@ -125,8 +121,8 @@ func providerFor(q *models.Queries, a models.Authorization, c applicant) (before
 	return before, p, q.UpdateProvider(&p)
 }
 
-// repeat answers to a code that was used. The agent that used it may not have
-// got the answer: it has the same key, and has not spoken since.
+// repeat responds to a redeemed code. If the agent with the same key has sent no
+// heartbeat yet, it may not have received the first response.
 func (e *Enrolment) repeat(q *models.Queries, a models.Authorization, c applicant) (Enrolled, error) {
 	if a.KeyHash == c.request.KeyHash && a.AgentID != nil {
 		agent, err := q.Agent(*a.AgentID)
@@ -144,8 +140,8 @@ func (e *Enrolment) repeat(q *models.Queries, a models.Authorization, c applican
 	return Enrolled{}, reject(q, a, c, usedCode())
 }
 
-// reject refuses the use of a good code. The first time is in the audit; who
-// has the code cannot fill it.
+// reject rejects the use of a valid code. Only the first time is in the audit, so
+// that repetitions cannot fill it.
 func reject(q *models.Queries, a models.Authorization, c applicant, why error) error {
 	first, err := q.RefuseAuthorization(a.ID, q.Now())
 	if err != nil {

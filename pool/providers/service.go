@@ -9,24 +9,23 @@ import (
 	"weir/policies"
 )
 
-// Service keeps the machines that lend GPUs, and their devices.
+// Service manages providers and their devices.
 type Service struct {
 	store     *models.Store
 	access    *policies.Access
 	reachable func(models.Provider) bool
-	home      atomic.Int64 // the provider that is this machine; 0: none is
-	started   time.Time    // nobody is taken for silent before there was time to speak
+	home      atomic.Int64 // the provider of the host; 0: none
+	started   time.Time
 }
 
-// New keeps the providers in store. reachable tells on whose machines
-// workspaces can run; nil: on this machine alone.
+// New returns the service. reachable reports whether workspaces can run on a
+// provider's machine; nil: only on the host.
 func New(store *models.Store, access *policies.Access, reachable func(models.Provider) bool) *Service {
 	return &Service{store: store, access: access, reachable: reachable, started: store.Now()}
 }
 
-// Reachable tells whether workspaces can use a provider's GPUs. Where they run
-// on this machine alone, GPUs that are only simulated are nowhere, and so
-// everywhere.
+// Reachable reports whether workspaces can use a provider's GPUs. If they run only
+// on the host, simulated GPUs of all providers are reachable.
 func (s *Service) Reachable(p models.Provider, devices []models.Device) bool {
 	if s.reachable != nil {
 		return s.reachable(p)
@@ -34,14 +33,14 @@ func (s *Service) Reachable(p models.Provider, devices []models.Device) bool {
 	return p.ID == s.home.Load() || !slices.ContainsFunc(devices, func(d models.Device) bool { return !d.Simulated })
 }
 
-// MayManage tells whether the actor may set a provider's terms, drain it,
-// recall and remove it: administrators and its owner may.
+// MayManage reports whether the actor may set a provider's terms, and drain, recall
+// and remove it.
 func (s *Service) MayManage(actor policies.Actor, provider models.Provider) bool {
 	return s.access.MayOwned(actor, provider.Owner(), policies.Platform, policies.ProviderWrite)
 }
 
-// MayShare tells whether the actor may set how a provider's devices are
-// shared.
+// MayShare reports whether the actor may set the sharing modes of a provider's
+// devices.
 func (s *Service) MayShare(actor policies.Actor, provider models.Provider) bool {
 	return s.access.MayOwned(actor, provider.Owner(), policies.Platform, policies.DeviceWrite)
 }

@@ -8,7 +8,7 @@ import (
 	"weir/policies"
 )
 
-// DeviceInput is how a device may be shared.
+// DeviceInput is the sharing mode of a device.
 type DeviceInput struct {
 	Sharing string   `json:"sharing" enum:"exclusive,time-slicing,mps,mig" doc:"exclusive: one share at a time; time-slicing: fractions without isolation; mps: limits enforced by NVIDIA MPS; mig: hardware-isolated instances"`
 	Layout  []string `json:"layout,omitempty" doc:"MIG profiles, such as 3g.40gb; with mig only"`
@@ -35,9 +35,8 @@ func (in *DeviceInput) check() error {
 	return p.Err()
 }
 
-// SetSharing sets how a device may be shared; administrators and the
-// provider's owner may. What is held stays held as it was promised, so some
-// changes have to wait for it.
+// SetSharing sets the sharing mode of a device. Changes that conflict with open
+// shares are refused.
 func (s *Service) SetSharing(ctx context.Context, actor policies.Actor, id int64, in DeviceInput) (d models.Device, err error) {
 	if err := s.access.Check(actor, policies.Platform, policies.PoolRead); err != nil {
 		return d, err
@@ -55,7 +54,7 @@ func (s *Service) SetSharing(ctx context.Context, actor policies.Actor, id int64
 	}
 	ownerID := provider.Owner()
 	if in.Mixed != d.Mixed {
-		ownerID = 0 // who shares with whom is the administrators' to allow
+		ownerID = 0 // only administrators may change mixing
 	}
 	err = s.access.WriteOwned(ctx, s.store, actor, ownerID, policies.Platform, policies.DeviceWrite, func(q *models.Queries) error {
 		if err := q.LockPool(); err != nil {
@@ -86,8 +85,8 @@ func (s *Service) SetSharing(ctx context.Context, actor policies.Actor, id int64
 	return d, err
 }
 
-// stillMayShare asks again, under the lock, what the right to a change was
-// made of before: who owns the provider, and whether mixing changes.
+// stillMayShare checks the right again under the lock: the owner, or whether mixing
+// changes, can differ by now.
 func (s *Service) stillMayShare(q *models.Queries, actor policies.Actor, d models.Device, in DeviceInput, asOwner int64) error {
 	provider, err := q.Provider(d.ProviderID)
 	if err != nil {
@@ -99,7 +98,7 @@ func (s *Service) stillMayShare(q *models.Queries, actor policies.Actor, d model
 	return nil
 }
 
-// mayChangeTo refuses to share a device otherwise while it is held as it is.
+// mayChangeTo refuses changes that conflict with open shares.
 func mayChangeTo(q *models.Queries, d models.Device, in DeviceInput) error {
 	if err := capable(d, in); err != nil {
 		return err
@@ -108,25 +107,25 @@ func mayChangeTo(q *models.Queries, d models.Device, in DeviceInput) error {
 	if err != nil {
 		return err
 	}
-	holders, projects := map[int64]bool{}, map[int64]bool{}
+	workspaces, projects := map[int64]bool{}, map[int64]bool{}
 	for _, share := range shares {
-		holders[share.WorkspaceID], projects[share.ProjectID] = true, true
+		workspaces[share.WorkspaceID], projects[share.ProjectID] = true, true
 	}
 	inPart := slices.ContainsFunc(shares, func(v models.ShareView) bool { return v.DeviceID == d.ID && v.Cores < 100 })
 	switch {
-	case len(holders) > 0 && remade(d, in):
-		return models.Conflict("%d workspaces use this device. Wait until they end: MIG and MPS settings can be changed only while the device is idle.", len(holders))
+	case len(workspaces) > 0 && remade(d, in):
+		return models.Conflict("%d workspaces use this device. Wait until they end: MIG and MPS settings can be changed only while the device is idle.", len(workspaces))
 	case d.Exclusive() && in.Sharing != models.SharingExclusive && inPart:
 		return models.Conflict("A workspace that was granted exclusive use of this device still uses part of it. Wait until it ends.")
-	case in.Sharing == models.SharingExclusive && len(holders) > 1:
-		return models.Conflict("%d workspaces use this device. Before making it exclusive, stop all but one or wait until they end.", len(holders))
+	case in.Sharing == models.SharingExclusive && len(workspaces) > 1:
+		return models.Conflict("%d workspaces use this device. Before making it exclusive, stop all but one or wait until they end.", len(workspaces))
 	case !in.Mixed && in.Sharing != models.SharingMIG && len(projects) > 1:
 		return models.Conflict("%d projects use this device. Wait until only one remains before turning off mixing.", len(projects))
 	}
 	return nil
 }
 
-// capable tells whether a device can be shared as asked at all.
+// capable checks that the device supports the sharing mode.
 func capable(d models.Device, in DeviceInput) error {
 	if d.ParentID != nil {
 		return models.Conflict("This is a MIG instance. Change the partitions of its GPU instead.")
@@ -139,14 +138,14 @@ func capable(d models.Device, in DeviceInput) error {
 	return nil
 }
 
-// remade tells whether the machine has to work on the device for a change.
+// remade reports whether the agent has to reconfigure the device.
 func remade(d models.Device, in DeviceInput) bool {
 	made := func(mode string) bool { return mode == models.SharingMPS || mode == models.SharingMIG }
 	return d.Sharing != in.Sharing && (made(d.Sharing) || made(in.Sharing)) ||
 		in.Sharing == models.SharingMIG && !slices.Equal(d.Layout, in.Layout)
 }
 
-// openSharesOn are the shares that are held of a device and its instances.
+// openSharesOn are the open shares of a device and its instances.
 func openSharesOn(q *models.Queries, d models.Device) ([]models.ShareView, error) {
 	devices, err := q.Devices() // a GPU may have come from another machine
 	if err != nil {
@@ -160,7 +159,7 @@ func openSharesOn(q *models.Queries, d models.Device) ([]models.ShareView, error
 	return slices.DeleteFunc(shares, func(v models.ShareView) bool { return !of[v.DeviceID] }), err
 }
 
-// orders are how the present GPUs of a provider shall be shared.
+// orders are the desired sharing modes of the devices of a provider.
 func orders(q *models.Queries, provider int64) ([]DeviceOrder, error) {
 	devices, err := q.DevicesOf(provider)
 	var list []DeviceOrder

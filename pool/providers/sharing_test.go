@@ -73,14 +73,14 @@ func TestMIGInstances(t *testing.T) {
 			t.Fatal(err)
 		}
 		o.WantClaim(t, m, pooltest.Half, models.OutcomeDelayed) // until it is cut
-		orders := o.Heartbeat(t, providers.Heartbeat{Devices: whole})
+		orders := o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(whole)})
 		if len(orders.Devices) != 1 || orders.Devices[0].Sharing != models.SharingMIG || len(orders.Devices[0].Layout) != 2 {
 			t.Fatalf("orders: %+v", orders)
 		}
 		whole[0].Sharing = models.SharingMIG
 		instances := append(whole, providers.DeviceReport{UUID: "MIG-3", Parent: "GPU-0", Profile: "3g.40gb", Cores: 42, Model: whole[0].Model, MemoryMiB: 40_000, NUMA: -1},
 			providers.DeviceReport{UUID: "MIG-4", Parent: "GPU-0", Profile: "4g.40gb", Cores: 57, Model: whole[0].Model, MemoryMiB: 40_000, NUMA: -1})
-		o.Heartbeat(t, providers.Heartbeat{Devices: instances})
+		o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(instances)})
 		small := models.Demand{GPUs: 1, Cores: 30, GPUMemoryMiB: 10_000}
 		first := o.WantClaim(t, m, small, models.OutcomeGranted)
 		o.WantClaim(t, other, pooltest.Half, models.OutcomeGranted) // isolated from the first
@@ -108,7 +108,7 @@ func TestMPSIsClaimedOnlyWhenItIsThere(t *testing.T) {
 		o.WantClaim(t, m, pooltest.Half, models.OutcomeDelayed)
 		running := pooltest.Machine(1)
 		running[0].Sharing = models.SharingMPS
-		o.Heartbeat(t, providers.Heartbeat{Devices: running})
+		o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(running)})
 		w := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
 		if shares, err := o.Store.Read(o.Ctx).SharesOf(w.ID); err != nil || shares[0].Enforcement != models.EnforcedMPS {
 			t.Errorf("%+v, %v", shares, err)
@@ -151,10 +151,10 @@ func TestChangeTakenBackInFlight(t *testing.T) {
 			}
 		}
 		set(providers.DeviceInput{Sharing: models.SharingMIG, Layout: []string{"7g.80gb"}})
-		o.Heartbeat(t, providers.Heartbeat{Devices: gpu}) // the answer has the order
+		o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(gpu)}) // the answer has the order
 		set(providers.DeviceInput{Sharing: models.SharingTimeSlicing})
 		o.WantClaim(t, m, pooltest.Half, models.OutcomeDelayed)
-		o.Heartbeat(t, providers.Heartbeat{Devices: gpu})
+		o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(gpu)})
 		o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"weir/models"
 )
 
-// sweepPeriod is how often silence and ends are looked for.
+// sweepPeriod is the time between two sweeps.
 const sweepPeriod = 2 * time.Second
 
 // Run sweeps until ctx ends.
@@ -28,8 +28,8 @@ func (s *Service) Run(ctx context.Context) {
 	}
 }
 
-// Sweep takes silent providers for lost, and announces to holders the ends
-// that owners have set. It is to be called every few seconds.
+// Sweep marks providers without heartbeats as lost, and announces the ends of
+// shares that follow from terms and recalls.
 func (s *Service) Sweep(ctx context.Context) error {
 	q := s.store.Read(ctx)
 	providers, err := q.Providers()
@@ -55,22 +55,19 @@ func (s *Service) Sweep(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// lostAfter is how long a provider may be silent before it is taken for
-// lost: several heartbeats, and the time that a server needs to start again.
+// lostAfter is the time without heartbeats after which a provider is lost: several
+// heartbeats, and the time of a restart of the server.
 const lostAfter = 20 * time.Second
 
-// silent tells whether a provider should be taken for lost. A portal that has
-// just started gives everybody time to speak.
+// silent reports whether a provider is lost. After the start of the portal, all
+// providers have time for a heartbeat.
 func (s *Service) silent(provider models.Provider) bool {
 	now := s.store.Now()
 	return provider.State != models.ProviderLost && now.Sub(provider.SeenAt) > lostAfter && now.Sub(s.started) > lostAfter
 }
 
 func (s *Service) loseSilent(ctx context.Context, id int64) error {
-	return s.store.InTx(ctx, func(q *models.Queries) error {
-		if err := q.LockPool(); err != nil {
-			return err
-		}
+	return lockedTx(ctx, s.store, func(q *models.Queries) error {
 		provider, err := q.Provider(id)
 		if err != nil || !s.silent(provider) || provider.State == models.ProviderOffline {
 			return err
@@ -79,18 +76,14 @@ func (s *Service) loseSilent(ctx context.Context, id int64) error {
 	})
 }
 
-// announceDue announces the end of the shares at a provider, where their
-// holders were told another.
+// announceDue announces the end of the shares of a provider if it has changed.
 func (s *Service) announceDue(ctx context.Context, provider models.Provider) error {
 	at, _ := shareEnd(provider, s.store.Now())
 	stale, err := s.store.Read(ctx).SharesWithOtherEnd(provider.ID, at)
 	if err != nil || len(stale) == 0 {
 		return err
 	}
-	return s.store.InTx(ctx, func(q *models.Queries) error {
-		if err := q.LockPool(); err != nil {
-			return err
-		}
+	return lockedTx(ctx, s.store, func(q *models.Queries) error {
 		provider, err := q.Provider(provider.ID)
 		if err != nil {
 			return err

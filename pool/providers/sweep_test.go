@@ -33,7 +33,7 @@ func TestLostAndBack(t *testing.T) {
 		if err != nil || drained.State != models.ProviderLost {
 			t.Errorf("drained while lost: %+v, %v", drained, err)
 		}
-		o.Heartbeat(t, providers.Heartbeat{Devices: pooltest.Machine(1)})
+		o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(pooltest.Machine(1))})
 		if p := o.Provider(t); p.State != models.ProviderDraining || o.CountEvents(t, inUse, "is responding again") != 1 {
 			t.Errorf("back: %+v", p)
 		}

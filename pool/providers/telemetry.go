@@ -11,14 +11,19 @@ import (
 	"weir/policies"
 )
 
-// rings are the grains in which telemetry is kept: an hour of 5 seconds, a
-// day of minutes, ninety days of hours. Each is as long as it is and never
-// longer, since a bucket's place is its number modulo the length.
-var rings = []struct{ step, length int64 }{{5, 720}, {60, 1440}, {3600, 2160}}
+// Spans of telemetry.
+const (
+	LastHour   = "hour"
+	LastDay    = "day"
+	LastMonths = "months"
+)
 
-// saveSamples keeps what a provider's agent has measured since its last beat. It
-// has a transaction of its own, without the pool's lock: an hour of
-// measurements must not hold up who waits for a GPU.
+// rings are the resolutions of telemetry, by span: 5 seconds, minutes, hours. The
+// slot of a bucket is its number modulo the length of the ring.
+var rings = map[string]struct{ step, length int64 }{LastHour: {5, 720}, LastDay: {60, 1440}, LastMonths: {3600, 2160}}
+
+// saveSamples stores samples in a transaction without the pool's lock, so that it
+// does not delay placements.
 func saveSamples(ctx context.Context, store *models.Store, provider int64, samples []Sample) error {
 	if len(samples) == 0 {
 		return nil
@@ -41,7 +46,7 @@ func saveSamples(ctx context.Context, store *models.Store, provider int64, sampl
 	})
 }
 
-// saveFaults keeps the last XID of each device of a provider.
+// saveFaults stores the last XID of each device of a provider.
 func saveFaults(q *models.Queries, provider int64, faults []Fault) error {
 	if len(faults) == 0 {
 		return nil
@@ -69,8 +74,8 @@ func saveFaults(q *models.Queries, provider int64, faults []Fault) error {
 	return nil
 }
 
-// latest is the newest sample of each known device, by device: two reports of
-// one machine lock the rows in the same order.
+// latest is the newest sample of each known device, sorted by device, so that
+// concurrent transactions lock rows in the same order.
 func latest(samples []Sample, ids map[string]int64, now time.Time) []models.DeviceState {
 	newest := map[int64]Sample{}
 	for _, s := range samples {
@@ -92,8 +97,8 @@ func latest(samples []Sample, ids map[string]int64, now time.Time) []models.Devi
 	return states
 }
 
-// buckets adds samples up into the rings' buckets, in the order of their rows.
-// Of two buckets that have one place the newer has it.
+// buckets aggregates samples into the buckets of the rings, sorted. Of two buckets
+// in one slot, the newer is kept.
 func buckets(samples []Sample, ids map[string]int64, now time.Time) []models.Telemetry {
 	type key struct{ device, step, slot int64 }
 	sums := map[key]models.Telemetry{}
@@ -129,29 +134,20 @@ func add(b models.Telemetry, s Sample) models.Telemetry {
 	return b
 }
 
-// Spans of telemetry that can be asked for.
-const (
-	LastHour   = "hour"
-	LastDay    = "day"
-	LastMonths = "months"
-)
-
 // History is a device's telemetry over the last hour (by 5 seconds), day (by
-// minutes) or ninety days (by hours), oldest first. Times of silence have no
+// minutes) or ninety days (by hours), oldest first. Times without samples have no
 // buckets.
 func (s *Service) History(ctx context.Context, actor policies.Actor, device int64, span string) ([]models.Telemetry, error) {
 	if err := s.access.Check(actor, policies.Platform, policies.PoolRead); err != nil {
 		return nil, err
 	}
-	for i, name := range []string{LastHour, LastDay, LastMonths} {
-		if name == span {
-			q := s.store.Read(ctx)
-			if _, err := q.Device(device); err != nil {
-				return nil, err
-			}
-			ring := rings[i]
-			return q.Telemetry(device, ring.step, s.store.Now().Add(-time.Duration(ring.step*ring.length)*time.Second))
-		}
+	ring, ok := rings[span]
+	if !ok {
+		return nil, models.Invalid("span", "must be %s, %s or %s", LastHour, LastDay, LastMonths)
 	}
-	return nil, models.Invalid("span", "must be %s, %s or %s", LastHour, LastDay, LastMonths)
+	q := s.store.Read(ctx)
+	if _, err := q.Device(device); err != nil {
+		return nil, err
+	}
+	return q.Telemetry(device, ring.step, s.store.Now().Add(-time.Duration(ring.step*ring.length)*time.Second))
 }

@@ -17,7 +17,7 @@ func TestTelemetryAndFaults(t *testing.T) {
 		sample := func(age time.Duration, util int64) providers.Sample {
 			return providers.Sample{UUID: "GPU-0", Age: age, Utilisation: util, MemoryUsedMiB: 100, Temperature: 50, PowerMW: 70_000}
 		}
-		o.Heartbeat(t, providers.Heartbeat{Devices: pooltest.Machine(1), Samples: []providers.Sample{sample(10*time.Second, 20), sample(0, 40), sample(-time.Hour, 40), {UUID: "GPU-9"}},
+		o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(pooltest.Machine(1)), Samples: []providers.Sample{sample(10*time.Second, 20), sample(0, 40), sample(-time.Hour, 40), {UUID: "GPU-9"}},
 			Faults: []providers.Fault{{UUID: "GPU-0", XID: 79, Age: time.Minute}}})
 		view, _, err := o.Pool.Device(o.Ctx, o.Root, device.ID)
 		if err != nil || view.Measured == nil || view.Measured.Utilisation != 40 || view.XID != 79 || !view.XIDAt.Equal(o.Store.Now().Add(-time.Minute)) {
@@ -55,7 +55,7 @@ func TestTelemetryIsBounded(t *testing.T) {
 			for i := range 300 {
 				samples = append(samples, providers.Sample{UUID: "GPU-0", Age: time.Duration(i) * 29 * time.Minute})
 			}
-			o.Heartbeat(t, providers.Heartbeat{Devices: pooltest.Machine(1), Samples: samples})
+			o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(pooltest.Machine(1)), Samples: samples})
 			o.Clock.Advance(6 * 24 * time.Hour)
 		}
 		q := o.Store.Read(o.Ctx)
@@ -78,7 +78,7 @@ func TestTelemetryOfAMonthAtOnce(t *testing.T) {
 		for age := time.Duration(0); age < 30*24*time.Hour; age += 20 * time.Minute {
 			samples = append(samples, providers.Sample{UUID: "GPU-0", Age: age, Utilisation: 10})
 		}
-		o.Heartbeat(t, providers.Heartbeat{Devices: pooltest.Machine(1), Samples: samples})
+		o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(pooltest.Machine(1)), Samples: samples})
 		list, err := o.Store.Read(o.Ctx).Telemetry(device, 5, time.Time{})
 		now := 0
 		for _, b := range list {
@@ -101,11 +101,11 @@ func TestFaultsKeepTheVersion(t *testing.T) {
 		o.Enlist(t, pooltest.Machine(1))
 		before := o.DevicesByUUID(t)["GPU-0"]
 		faults := []providers.Fault{{UUID: "GPU-0", XID: 1, Age: time.Hour}, {UUID: "GPU-0", XID: 2}, {UUID: "GPU-0", XID: 3, Age: time.Minute}, {UUID: "GPU-9", XID: 4}}
-		o.Heartbeat(t, providers.Heartbeat{Devices: pooltest.Machine(1), Faults: faults})
+		o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(pooltest.Machine(1)), Faults: faults})
 		if d := o.DevicesByUUID(t)["GPU-0"]; d.Version != before.Version || d.XID != 2 {
 			t.Errorf("%+v", d)
 		}
-		o.Heartbeat(t, providers.Heartbeat{Devices: pooltest.Machine(1), Faults: faults[2:3]})
+		o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(pooltest.Machine(1)), Faults: faults[2:3]})
 		if d := o.DevicesByUUID(t)["GPU-0"]; d.XID != 2 {
 			t.Errorf("an older fault has taken the place of a newer: %+v", d)
 		}

@@ -10,7 +10,7 @@ import (
 	"weir/policies"
 )
 
-// ProviderInput is what the owner of a provider sets.
+// ProviderInput is the settings of a provider.
 type ProviderInput struct {
 	Name    string       `json:"name" maxLength:"100"`
 	OwnerID *int64       `json:"owner_id,omitempty" doc:"user ID of the owner; changes require platform administrator"`
@@ -18,7 +18,7 @@ type ProviderInput struct {
 	Version int64        `json:"-"`
 }
 
-// RecallInput calls the GPUs of a provider back.
+// RecallInput is the input of a recall.
 type RecallInput struct {
 	GraceMinutes int64  `json:"grace_minutes" minimum:"0" maximum:"10080" doc:"grace period until the shares end, minutes"`
 	Reason       string `json:"reason,omitempty" maxLength:"500" doc:"message to the affected users"`
@@ -27,9 +27,8 @@ type RecallInput struct {
 
 const maxNotification = 7 * 24 * 60 // minutes
 
-// Update sets a provider's name, terms and, by an administrator,
-// owner. Shares that are held stay; the new terms hold for new ones, and the
-// hours for all.
+// Update sets a provider's name, terms and, by an administrator, owner. The terms
+// apply to new shares; the lending hours to all.
 func (s *Service) Update(ctx context.Context, actor policies.Actor, id int64, in ProviderInput) (models.Provider, error) {
 	var problems models.Problems
 	in.Name = models.CheckName("name", in.Name, &problems)
@@ -55,7 +54,7 @@ func (s *Service) Update(ctx context.Context, actor policies.Actor, id int64, in
 	})
 }
 
-// checkTerms refuses devices of others and projects that do not exist.
+// checkTerms refuses other providers' devices and unknown projects.
 func (s *Service) checkTerms(q *models.Queries, provider models.Provider, t models.Terms) error {
 	devices, err := q.DevicesOf(provider.ID)
 	if err != nil {
@@ -74,7 +73,7 @@ func (s *Service) checkTerms(q *models.Queries, provider models.Provider, t mode
 	return nil
 }
 
-// Drain lets a provider lend nothing new; what is held stays held.
+// Drain stops the placement of new shares on a provider. Open shares stay.
 func (s *Service) Drain(ctx context.Context, actor policies.Actor, id, version int64) (models.Provider, error) {
 	return s.manage(ctx, actor, id, version, "drain", func(_ *models.Queries, provider *models.Provider) error {
 		provider.Draining = true
@@ -82,7 +81,7 @@ func (s *Service) Drain(ctx context.Context, actor policies.Actor, id, version i
 	})
 }
 
-// Resume ends a drain and takes a recall back.
+// Resume cancels a drain and a recall.
 func (s *Service) Resume(ctx context.Context, actor policies.Actor, id, version int64) (models.Provider, error) {
 	return s.manage(ctx, actor, id, version, "resume", func(_ *models.Queries, provider *models.Provider) error {
 		provider.Draining, provider.RecallAt, provider.RecallReason = false, nil, ""
@@ -90,8 +89,8 @@ func (s *Service) Resume(ctx context.Context, actor policies.Actor, id, version 
 	})
 }
 
-// Recall ends a provider's shares after a notice. The holders are told at
-// once; when the time has come their workspaces are stopped.
+// Recall ends a provider's shares after a grace period. The end is announced to
+// their workspaces, which are stopped then.
 func (s *Service) Recall(ctx context.Context, actor policies.Actor, id int64, in RecallInput) (models.Provider, error) {
 	var problems models.Problems
 	if in.GraceMinutes < 0 || in.GraceMinutes > maxNotification {
@@ -110,8 +109,8 @@ func (s *Service) Recall(ctx context.Context, actor policies.Actor, id int64, in
 	})
 }
 
-// Remove takes a provider out of the pool for good; its agent is shut out.
-// Shares that are still held forbid it: recall them first.
+// Remove removes a provider from the pool and revokes its agent. It is refused
+// while there are open shares.
 func (s *Service) Remove(ctx context.Context, actor policies.Actor, id, version int64) (models.Provider, error) {
 	return s.manage(ctx, actor, id, version, "remove", func(q *models.Queries, provider *models.Provider) error {
 		inUse, err := q.OpenSharesAt(id)
@@ -130,8 +129,8 @@ func (s *Service) Remove(ctx context.Context, actor policies.Actor, id, version 
 	})
 }
 
-// manage changes a provider by whoever may, under the pool's lock, brings its
-// state to what follows, and tells the holders.
+// manage changes a provider under the pool's lock, derives its state, and announces
+// changed ends of its shares.
 func (s *Service) manage(ctx context.Context, actor policies.Actor, id, version int64, action string,
 	change func(*models.Queries, *models.Provider) error) (provider models.Provider, err error) {
 	if provider, err = s.store.Read(ctx).Provider(id); err != nil {

@@ -141,14 +141,14 @@ func TestTermsBoundWhatIsPlaced(t *testing.T) {
 			t.Errorf("told %d times, an hour before", n)
 		}
 		o.Clock.Advance(50 * time.Minute)
-		o.Heartbeat(t, providers.Heartbeat{Devices: pooltest.Machine(2)})
+		o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(pooltest.Machine(2))})
 		o.Sweep(t)
 		o.Sweep(t)
 		if n := o.CountEvents(t, inUse, "certain hours"); n != 1 {
 			t.Errorf("told %d times, ten minutes before", n)
 		}
 		o.Clock.Advance(15 * time.Minute)
-		o.Heartbeat(t, providers.Heartbeat{Devices: pooltest.Machine(2)})
+		o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(pooltest.Machine(2))})
 		o.Sweep(t)
 		if list, err := o.Store.Read(o.Ctx).OverdueWorkspaces(o.Store.Now()); err != nil || len(list) != 1 || list[0].ID != inUse.ID {
 			t.Errorf("overdue: %+v, %v", list, err)

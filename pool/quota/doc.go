@@ -1,9 +1,9 @@
-// Package quota is the two sums that always hold, for each resource:
+// Package quota computes the two rules of quotas, for each resource:
 //
-//  1. the limits of a project's members, together, are at most its quota;
-//  2. what a member has in use is at most the limit of the member's role, and
-//     what a project has in use is at most its quota.
+//  1. the sum of the limits of a project's members is at most its quota;
+//  2. the use of a member is at most the limit of the member's role, and the use of
+//     a project is at most its quota.
 //
-// It tells what breaks them and by how much; who asks words it. It must not
-// know a database, nor who may do what.
+// It returns by how much a change would break them. It must not know the database,
+// nor permissions.
 package quota

@@ -25,17 +25,17 @@ type DecisionInput struct {
 	Version int64  `json:"-"`
 }
 
-// verdict is a decision as the audit keeps it.
+// verdict is a decision in the audit.
 type verdict struct {
 	models.QuotaRequest
-	Own    bool     `json:"own,omitempty"`    // decided by who asked
-	Beyond []string `json:"beyond,omitempty"` // what was promised beyond the limits, knowingly
+	Own    bool     `json:"own,omitempty"`    // decided by the requester
+	Beyond []string `json:"beyond,omitempty"` // confirmed allocations above the capacity
 }
 
-// Decide approves a request, as it was asked or with other numbers, or
-// refuses it. An approval changes what was asked for in the same transaction;
-// where a rule forbids that, nothing is changed and the request stays. Of
-// several who decide one wins: the others are told who.
+// Decide approves a request, unchanged or with other terms, or refuses it. An
+// approval makes the change in the same transaction; if a rule forbids it, nothing
+// is changed and the request stays pending. The error of a concurrent decision
+// names its approver.
 func (s *Service) Decide(ctx context.Context, actor policies.Actor, id int64, in DecisionInput) (v RequestView, err error) {
 	if v, err = s.Get(ctx, actor, id); err != nil {
 		return v, err
@@ -116,12 +116,12 @@ func (s *Service) decide(r *review, id int64, in DecisionInput) error {
 	return r.actor.Audit(r.q, policies.Change{Action: action, Object: "request", ID: id, Project: at(r.req.ProjectID), Before: before, After: v})
 }
 
-// approve does what was asked for, with the numbers of the decision.
+// approve makes the requested change with the terms of the decision.
 func (s *Service) approve(r *review, in DecisionInput) (over []string, err error) {
 	kind := r.req.Kind
 	r.terms = normal(r.req.Requested)
 	if in.Requested != (models.Requested{}) {
-		r.terms = normal(about(in.Requested, r.req.Requested))
+		r.terms = normal(withTarget(in.Requested, r.req.Requested))
 	}
 	r.req.State = models.RequestApproved
 	if !same(r.terms, r.req.Requested) {
@@ -145,13 +145,13 @@ func (s *Service) approve(r *review, in DecisionInput) (over []string, err error
 	return over, under(kind, p.apply(r))
 }
 
-// withinCapacity refuses to allocate beyond what the capacity allows, unless
-// who decides confirms it and says why.
-func (s *Service) withinCapacity(r *review, more models.Resources, in DecisionInput) (said []string, err error) {
+// withinCapacity refuses to allocate more than the capacity allows, unless the
+// approver confirms it with a reason.
+func (s *Service) withinCapacity(r *review, more models.Resources, in DecisionInput) (confirmed []string, err error) {
 	if len(quota.Exceeded(more, models.Resources{})) == 0 {
 		return nil, nil
 	}
-	if err := r.q.LockPool(); err != nil { // two approvals never count on the same remainder
+	if err := r.q.LockPool(); err != nil { // serializes approvals
 		return nil, err
 	}
 	rows, err := s.capacity.ByResource(r.q)
@@ -164,9 +164,9 @@ func (s *Service) withinCapacity(r *review, more models.Resources, in DecisionIn
 	}
 	if in.Confirm && in.Reason != "" {
 		for _, t := range over {
-			said = append(said, t.String())
+			confirmed = append(confirmed, t.String())
 		}
-		return said, nil
+		return confirmed, nil
 	}
 	all := over[0]
 	for _, t := range over[1:] {
@@ -180,7 +180,7 @@ func (s *Service) withinCapacity(r *review, more models.Resources, in DecisionIn
 	return nil, e
 }
 
-// makeDirectories makes those of what an approval has made.
+// makeDirectories creates the directories of a new project and member.
 func (s *Service) makeDirectories(ctx context.Context, r *review) {
 	if r.member == 0 {
 		return
@@ -191,7 +191,7 @@ func (s *Service) makeDirectories(ctx context.Context, r *review) {
 	s.projects.MakeMemberDirectory(ctx, r.project.ID, r.member)
 }
 
-// notifyRequester lets who asked know how it ended.
+// notifyRequester notifies the requester of the decision.
 func notifyRequester(r *review) error {
 	if r.req.RequesterID == r.actor.User.ID {
 		return nil

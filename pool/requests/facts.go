@@ -8,23 +8,23 @@ import (
 	"weir/pool/quota"
 )
 
-// usageSpan is how far back what was really used is added up.
-const usageSpan = 30 * 24 * time.Hour
+// usageSpan is the time over which usage is summed.
+const usageSpan = 30 * oneDay
 
-// Facts are what who decides a request should know beside it.
+// Facts help an approver to decide a request.
 type Facts struct {
-	Now       *models.Resources     // the quota or limit as it is; nil where there is none yet
+	Now       *models.Resources     // current quota or limit; nil for a new one
 	Project   *projects.ProjectView // nil for a new one
-	Members   int64                 // who have the role that is asked about: its limit counts for each
-	Until     *time.Time            // the end that is asked to be later, as it is
+	Members   int64                 // with the role whose limit is requested
+	Until     *time.Time            // current end
 	Capacity  []projects.CapacityRow
 	Used      *models.Usage       // by the project, in the last 30 days
-	UsedByOne *models.Usage       // of it by who asks; nil when that is nobody of the project
-	Roles     []projects.RoleView // from which who joins gets one
-	Beyond    []models.Text       // what would be promised beyond the limits, as it was asked
+	UsedByOne *models.Usage       // by the requester; nil for a non-member
+	Roles     []projects.RoleView // choices for a join request
+	Beyond    []models.Text       // by how much the request exceeds the capacity
 }
 
-// Remaining is what the project's quota has for further members' limits.
+// Remaining is the part of the project's quota that is not allocated.
 func (f Facts) Remaining() models.Resources {
 	if f.Project == nil {
 		return models.Resources{}
@@ -61,7 +61,7 @@ func (s *Service) facts(q *models.Queries, req models.QuotaRequest) (*Facts, err
 	return f, f.used(q, req)
 }
 
-// present is what is asked to be changed, as it is.
+// present sets the current values of what the request would change.
 func (f *Facts) present(q *models.Queries, req models.QuotaRequest) error {
 	switch req.Kind {
 	case models.RequestQuota:

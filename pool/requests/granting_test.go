@@ -68,7 +68,7 @@ func newEscalation(t *testing.T, rt *rapid.T, h *example, accounts *policies.Acc
 	}
 	for i := range 2 {
 		p := h.NewProject(t, fmt.Sprint("plot ", run, " ", i), pooltest.Cores(1000))
-		pooltest.NoError(t, h.LetAsk(h.Ctx, h.Root, p.ID, true))
+		pooltest.NoError(t, h.SetJoinRequests(h.Ctx, h.Root, p.ID, true))
 		w.projects = append(w.projects, p)
 		for n := range 3 {
 			in := w.input(models.AllPermissions)
@@ -133,14 +133,14 @@ func (w *escalation) edit(maker models.User) error {
 // administrators alone.
 func (w *escalation) request(a policies.Actor, p int64, kind int) error {
 	in := w.input(a.Grants[p].Permissions)
-	role := models.Requested{Role: &models.RoleSpec{ProjectID: p, Name: in.Name, Permission: in.Permission, Permissions: in.Permissions, Limit: in.Limit, Mine: true}}
+	role := models.Requested{Role: &models.RoleSpec{ProjectID: p, Name: in.Name, Permission: in.Permission, Permissions: in.Permissions, Limit: in.Limit, AssignToRequester: true}}
 	switch kind {
 	case 8, 9:
 		asked := role
 		if kind == 9 {
 			asked = models.Requested{Join: &models.JoinSpec{ProjectID: p}}
 		}
-		v, err := w.Ask(w.Ctx, a, requests.RequestInput{Requested: asked, Reason: "please"})
+		v, err := w.Submit(w.Ctx, a, requests.RequestInput{Requested: asked, Reason: "please"})
 		if err == nil {
 			w.asked = append(w.asked, v.ID)
 		}
@@ -242,7 +242,7 @@ func TestRefusalsNameTheMissingRights(t *testing.T) {
 			t.Log(name)
 			pooltest.WantError(t, c.err, models.KindForbidden, c.field, missing)
 		}
-		v := h.ask(t, h.Ann, models.Requested{Role: &models.RoleSpec{ProjectID: p, Name: "mine", Permission: models.PermissionOwner, Limit: pooltest.Cores(1), Mine: true}})
+		v := h.ask(t, h.Ann, models.Requested{Role: &models.RoleSpec{ProjectID: p, Name: "mine", Permission: models.PermissionOwner, Limit: pooltest.Cores(1), AssignToRequester: true}})
 		_, err := h.approve(t, boss, v.ID, models.Requested{})
 		pooltest.WantError(t, err, models.KindForbidden, "role.permission", missing)
 		if _, err := h.approve(t, h.Actor(t, chiefUser), v.ID, models.Requested{}); err != nil {

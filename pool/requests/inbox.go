@@ -7,17 +7,16 @@ import (
 	"weir/policies"
 )
 
-// RequestView is a request as one actor may see it.
+// RequestView is a request for one actor.
 type RequestView struct {
 	models.RequestView
-	Own         bool // it is the actor's
+	Own         bool // submitted by the actor
 	MayDecide   bool // and it is pending
 	MayWithdraw bool
-	Facts       *Facts // for those who may decide such requests; one request at a time
+	Facts       *Facts // for approvers and auditors, with Get
 }
 
-// Get shows a request to who asked, and to those who may decide it, the
-// latter with what else is to be known.
+// Get finds a request, for its requester, its approvers and auditors.
 func (s *Service) Get(ctx context.Context, actor policies.Actor, id int64) (v RequestView, err error) {
 	if !actor.SignedIn() {
 		return v, s.access.Check(actor, policies.Platform, policies.RequestCreate)
@@ -53,8 +52,8 @@ func (s *Service) viewsFor(actor policies.Actor, rows []models.RequestView) []Re
 	return views
 }
 
-// Inbox lists the requests that the actor may decide, or audit: what is pending, oldest
-// first, or what is settled, newest first.
+// Inbox lists the requests that the actor may decide or audit: pending ones, oldest
+// first, or closed ones, newest first.
 func (s *Service) Inbox(ctx context.Context, actor policies.Actor, settled bool, page models.Page) ([]RequestView, error) {
 	if !actor.SignedIn() {
 		return nil, s.access.Check(actor, policies.Platform, policies.RequestCreate)
@@ -74,7 +73,7 @@ func (s *Service) Inbox(ctx context.Context, actor policies.Actor, settled bool,
 	return s.viewsFor(actor, rows), err
 }
 
-// Mine lists what the actor has asked for, newest first.
+// Mine lists the actor's requests, newest first.
 func (s *Service) Mine(ctx context.Context, actor policies.Actor, page models.Page) ([]RequestView, error) {
 	if !actor.SignedIn() {
 		return nil, s.access.Check(actor, policies.Platform, policies.RequestCreate)

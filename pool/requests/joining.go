@@ -7,9 +7,8 @@ import (
 	"weir/policies"
 )
 
-// LetAsk sets whether people who are not in a project may ask to join it by
-// its name; its managers may.
-func (s *Service) LetAsk(ctx context.Context, actor policies.Actor, project int64, on bool) error {
+// SetJoinRequests enables or disables join requests for a project.
+func (s *Service) SetJoinRequests(ctx context.Context, actor policies.Actor, project int64, on bool) error {
 	return s.access.Write(ctx, s.store, actor, project, policies.MemberWrite, func(q *models.Queries) error {
 		p, err := q.LockProject(actor.Scope(), project)
 		if err != nil || p.JoinRequests == on {
@@ -24,8 +23,8 @@ func (s *Service) LetAsk(ctx context.Context, actor policies.Actor, project int6
 	})
 }
 
-// Joinable tells the name of a project that may be asked for a place, by the
-// number in its link.
+// Joinable finds a project that accepts join requests; only its id and name are
+// set.
 func (s *Service) Joinable(ctx context.Context, actor policies.Actor, project int64) (models.Project, error) {
 	if err := s.access.Check(actor, policies.Platform, policies.RequestCreate); err != nil {
 		return models.Project{}, err
@@ -41,7 +40,7 @@ func (s *Service) Place(ctx context.Context, actor policies.Actor, project int64
 		return models.Member{}, models.Project{}, err
 	}
 	r := s.review(s.store.Read(ctx), actor)
-	r.asking, r.requester, r.terms = true, actor.User, models.Requested{Deadline: &models.DeadlineSpec{ProjectID: project}}
+	r.submitting, r.requester, r.terms = true, actor.User, models.Requested{Deadline: &models.DeadlineSpec{ProjectID: project}}
 	if err := r.open(); err != nil {
 		return models.Member{}, models.Project{}, err
 	}

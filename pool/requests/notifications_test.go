@@ -41,7 +41,7 @@ func TestDecidersAreTold(t *testing.T) {
 				t.Errorf("%d, %s: the administrator was told %d times, the manager %d, a member %d; want %d, %d, %d", i, c.what, root, boss, self, c.root, c.boss, c.self)
 			}
 		}
-		_, err := h.Ask(h.Ctx, h.Actor(t, h.Ann), requests.RequestInput{Requested: h.quota(400)})
+		_, err := h.Submit(h.Ctx, h.Actor(t, h.Ann), requests.RequestInput{Requested: h.quota(400)})
 		pooltest.WantError(t, err, models.KindInvalid, "reason")
 		if n := h.asked(t, h.Root.User); n != 3 {
 			t.Errorf("a refused request was told: %d", n)

@@ -14,29 +14,28 @@ import (
 
 const (
 	oneDay = 24 * time.Hour
-	// firstNotification is how long before an end people are told first, and how
-	// near an end is to be worth a word on a page.
+	// firstNotification is the time of the first notification before an end.
 	firstNotification = 7 * oneDay
-	// outdated is how long after an end nobody is told of it any more.
+	// outdated is the time after an end without further notifications.
 	outdated = 30 * oneDay
 
-	periodsPause  = time.Second      // between rounds, however much changes
-	periodsLook   = 10 * time.Minute // between rounds when nothing changes: the clock may be set
-	periodsRetry  = 10 * time.Second // after a round that failed
-	projectsAtOne = 100              // in one round; the next begins at once
+	periodsMinPause = time.Second      // between rounds
+	periodsMaxPause = 10 * time.Minute // between rounds; the clock can be set
+	periodsRetry    = 10 * time.Second // after a failed round
+	projectsAtOnce  = 100              // in one round
 )
 
-// How many days before an end people are told; at the end, too.
+// Days between a notification and the end.
 const (
 	daysAtEnd int64 = 0
 	daysLast  int64 = 1
 	daysFirst int64 = 7
 )
 
-// dueNotification tells which notice of an end is to be given now, by how many days
-// it is ahead. told is the nearest that was given of this end, nil for none.
-// Only the nearest is ever due: who was not told in time is not told twice.
-func dueNotification(now, end time.Time, told *int64) (days int64, due bool) {
+// dueNotification returns which notification of an end is due, by its days before
+// the end. notified is the last one sent, nil for none. Missed earlier ones are
+// skipped.
+func dueNotification(now, end time.Time, notified *int64) (days int64, due bool) {
 	switch left := end.Sub(now); {
 	case left <= -outdated || left > firstNotification:
 		return 0, false
@@ -47,27 +46,24 @@ func dueNotification(now, end time.Time, told *int64) (days int64, due bool) {
 	default:
 		days = daysFirst
 	}
-	return days, told == nil || days < *told
+	return days, notified == nil || days < *notified
 }
 
-// PeriodsConfig is what Periods work with.
+// PeriodsConfig configures Periods.
 type PeriodsConfig struct {
-	Store *models.Store
-	// Fence refuses the transactions of a server that does not lead any more;
-	// nil where there is only one.
-	Fence  func(*models.Queries) error
+	Store  *models.Store
+	Fence  func(*models.Queries) error // refuses the transactions of a former leader; nil for a single server
 	Logger *slog.Logger
 }
 
-// Periods tell people of the ends of projects and participations: 7 days
-// ahead, 1 day ahead, and at the end, each once. One server at a time may run
-// them.
+// Periods notifies people of the ends of projects and memberships: 7 days and 1 day
+// before, and at the end. Only the leader may run it.
 type Periods struct {
 	PeriodsConfig
 	wake chan struct{}
 }
 
-// NewPeriods makes Periods; Run starts them.
+// NewPeriods returns Periods; Run starts them.
 func NewPeriods(c PeriodsConfig) *Periods {
 	p := &Periods{c, make(chan struct{}, 1)}
 	c.Store.OnChange(func(topics []string) {
@@ -81,32 +77,29 @@ func NewPeriods(c PeriodsConfig) *Periods {
 	return p
 }
 
-// movesEnd tells whether a change may have moved an end, or made one.
+// movesEnd reports whether a change of a topic can concern an end.
 func movesEnd(topic string) bool {
 	return topic == "projects" || strings.HasPrefix(topic, "project:") || topic == models.AllTopics
 }
 
-// Run tells people until ctx ends: when something is due, and when an end may
-// have moved.
+// Run sends due notifications until ctx ends.
 func (p *Periods) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		next, err := p.Round(ctx)
 		if err != nil && ctx.Err() == nil && !errors.Is(err, models.ErrFenced) {
 			p.Logger.ErrorContext(ctx, "notifications of ends", "err", err)
 		}
-		sleep(ctx, nil, periodsPause)
-		sleep(ctx, p.wake, min(next.Sub(p.Store.Now()), periodsLook))
+		sleep(ctx, nil, periodsMinPause)
+		sleep(ctx, p.wake, min(next.Sub(p.Store.Now()), periodsMaxPause))
 	}
 }
 
-// sleep waits until ctx ends, somebody wakes it, or d is over.
+// sleep waits until ctx ends, wake receives, or d is over.
 func sleep(ctx context.Context, wake <-chan struct{}, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-wake:
-	case <-timer.C:
+	case <-time.After(d):
 	}
 }
 
@@ -114,31 +107,32 @@ func windowAt(now time.Time) models.PeriodWindow {
 	return models.PeriodWindow{Since: now.Add(-outdated), Now: now, Soon: now.Add(oneDay), Ahead: now.Add(firstNotification)}
 }
 
-// Round gives the notices that are due, and tells when the next is, or, when
-// something went wrong, when to try again.
+// Round sends due notifications, and returns when the next round is due, also after
+// an error.
 func (p *Periods) Round(ctx context.Context) (next time.Time, err error) {
 	q := p.Store.Read(ctx)
 	now := q.Now()
-	projects, err := q.ProjectsToNotify(windowAt(now), projectsAtOne)
+	projects, err := q.ProjectsToNotify(windowAt(now), projectsAtOnce)
 	if err != nil {
 		return now.Add(periodsRetry), err
 	}
 	var failed []error
 	for _, id := range projects {
-		failed = append(failed, p.tell(ctx, id))
+		failed = append(failed, p.notify(ctx, id))
 	}
-	if len(projects) == projectsAtOne {
-		return now, errors.Join(failed...)
-	}
-	if err := errors.Join(failed...); err != nil {
+	err = errors.Join(failed...)
+	switch {
+	case len(projects) == projectsAtOnce:
+		return now, err
+	case err != nil:
 		return now.Add(periodsRetry), err
 	}
-	return p.next(q, now)
+	return nextNotification(q, now)
 }
 
-// next is when the next notice will be due.
-func (p *Periods) next(q *models.Queries, now time.Time) (time.Time, error) {
-	next := now.Add(periodsLook)
+// nextNotification is when the next notification is due.
+func nextNotification(q *models.Queries, now time.Time) (time.Time, error) {
+	next := now.Add(periodsMaxPause)
 	for _, ahead := range []time.Duration{0, oneDay, firstNotification} {
 		end, err := q.NextEnd(now.Add(ahead))
 		if err != nil {
@@ -151,10 +145,9 @@ func (p *Periods) next(q *models.Queries, now time.Time) (time.Time, error) {
 	return next, nil
 }
 
-// tell gives the notices that are due in one project. They and the notes that
-// they were given are one transaction, under the lock that moving an end
-// takes.
-func (p *Periods) tell(ctx context.Context, project int64) error {
+// notify sends and records the due notifications of one project in one transaction,
+// which locks the project against changes of ends.
+func (p *Periods) notify(ctx context.Context, project int64) error {
 	return p.Store.InTx(ctx, func(q *models.Queries) error {
 		if p.Fence != nil {
 			if err := p.Fence(q); err != nil {
@@ -184,14 +177,14 @@ func (p *Periods) tell(ctx context.Context, project int64) error {
 	})
 }
 
-// endsOf is one project's ends within the transaction that tells of them.
+// endsOf is the ends in one project within the transaction of their notifications.
 type endsOf struct {
 	q       *models.Queries
 	project models.Project
-	ending  map[time.Time][]models.PeriodEnd // participations that end within a day, by their ends
+	ending  map[time.Time][]models.PeriodEnd // memberships that end within a day, by their ends
 }
 
-// notify gives the notice of an end that is due, if one is.
+// notify sends the due notification of an end, if any.
 func (t *endsOf) notify(e models.PeriodEnd) error {
 	days, due := dueNotification(t.q.Now(), e.EndsAt, e.NotifiedDays)
 	if !due {
@@ -216,50 +209,50 @@ func (t *endsOf) notify(e models.PeriodEnd) error {
 	if days != daysFirst {
 		since := t.q.Now()
 		if days == daysAtEnd {
-			since = e.EndsAt // also those whose workspaces were stopped already
+			since = e.EndsAt // includes workspaces that were stopped already
 		}
-		holders, err := t.q.UsersWithWorkspaces(t.project.ID, since)
+		users, err := t.q.UsersWithWorkspaces(t.project.ID, since)
 		if err != nil {
 			return err
 		}
-		to = append(to, holders...)
+		to = append(to, users...)
 	}
 	return t.q.Notify(to, n)
 }
 
-// EndData is what webhooks are told of an end.
+// EndData is the data of an end in messages to webhooks.
 type EndData struct {
 	ProjectID int64     `json:"project_id"`
 	Project   string    `json:"project"`
-	MemberIDs []int64   `json:"member_ids,omitempty"` // whose participation ends
+	MemberIDs []int64   `json:"member_ids,omitempty"` // of the ending memberships
 	EndsAt    time.Time `json:"ends_at"`
-	Days      int64     `json:"days"` // ahead; 0 is at the end
+	Days      int64     `json:"days"` // until the end; 0 at the end
 }
 
-// notificationOfEnd words a notice for those whose end it is.
+// notificationOfEnd is the notification of the end of a project or a membership.
 func notificationOfEnd(project string, e models.PeriodEnd, days int64) models.Notification {
 	at := models.Moment(e.EndsAt)
-	n := models.Notification{ProjectID: &e.ProjectID, Link: fmt.Sprintf("/projects/%d", e.ProjectID),
-		Data: EndData{ProjectID: e.ProjectID, Project: project, EndsAt: e.EndsAt, Days: days}}
+	data := EndData{ProjectID: e.ProjectID, Project: project, EndsAt: e.EndsAt, Days: days}
+	if e.Kind == models.EndOfMember {
+		data.MemberIDs = []int64{e.ThingID}
+	}
+	n := models.Notification{ProjectID: &e.ProjectID, Link: fmt.Sprintf("/projects/%d", e.ProjectID), Data: data}
 	switch {
 	case e.Kind == models.EndOfProject && days == daysAtEnd:
 		n.Kind, n.Text = "period.ended", models.Say("The project %s ended on %s. Its workspaces were stopped. Its files are kept and remain readable.", project, at)
 	case e.Kind == models.EndOfProject:
 		n.Kind, n.Text = "period.ending", models.Say("The project %s ends on %s. Its workspaces will be stopped then. Its files are kept and remain readable.", project, at)
-	case days == daysAtEnd: // the project's page is closed to them
+	case days == daysAtEnd: // without access to the project's page
 		n.Kind, n.Text = "deadline.ended", models.Say("Your membership in %s ended on %s. Your workspaces there were stopped. Your files are kept.", project, at)
 		n.Link = fmt.Sprintf("/requests/new?kind=deadline&project_id=%d", e.ProjectID)
 	default:
 		n.Kind, n.Text = "deadline.ending", models.Say("Your membership in %s ends on %s. Your workspaces there will be stopped then. Your files are kept.", project, at)
 	}
-	if e.Kind == models.EndOfMember {
-		n.Data = EndData{ProjectID: e.ProjectID, Project: project, MemberIDs: []int64{e.ThingID}, EndsAt: e.EndsAt, Days: days}
-	}
 	return n
 }
 
-// notifyManagers tells those who may change members whose participation ends within
-// a day: of those who end together in one notice.
+// notifyManagers notifies the managers of members whose membership ends within a
+// day, once for each end.
 func (t *endsOf) notifyManagers() error {
 	for end, list := range t.ending {
 		to, err := memberManagers(t.q, t.project.ID)

@@ -279,7 +279,7 @@ func TestExtensions(t *testing.T) {
 		}
 		for _, e := range list {
 			v := h.ask(t, h.Ann, e.Requested())
-			if _, err := h.Ask(h.Ctx, h.Actor(t, h.Ann), requests.RequestInput{Requested: e.Requested(), Reason: "again"}); models.KindOf(err) != models.KindConflict {
+			if _, err := h.Submit(h.Ctx, h.Actor(t, h.Ann), requests.RequestInput{Requested: e.Requested(), Reason: "again"}); models.KindOf(err) != models.KindConflict {
 				t.Errorf("asked twice: %v", err)
 			}
 			if got := of(h.Ann); got[0].Pending == 0 || !got[0].Own {

@@ -8,9 +8,8 @@ import (
 	"weir/pool/projects"
 )
 
-// PreviewDecision tells who may decide a request what its approval would make
-// of the project's quota, with the numbers of in. It takes no other right than
-// the decision does; whom and what it is about says the request.
+// PreviewDecision previews the approval of a request with the numbers of in. It
+// requires the right to decide the request, which determines the role and member.
 func (s *Service) PreviewDecision(ctx context.Context, actor policies.Actor, id int64, in projects.PreviewInput) (v projects.Preview, err error) {
 	req, err := s.Get(ctx, actor, id)
 	if err != nil {
@@ -22,7 +21,7 @@ func (s *Service) PreviewDecision(ctx context.Context, actor policies.Actor, id 
 	return s.projects.PreviewBy(ctx, actor.Scope(), actor, at(req.ProjectID), previewOf(req, in))
 }
 
-// previewOf is the preview of what a request is about.
+// previewOf is the input for the preview of a request.
 func previewOf(req RequestView, in projects.PreviewInput) (about projects.PreviewInput) {
 	switch a := req.Requested; {
 	case a.Quota != nil:

@@ -12,7 +12,7 @@ import (
 // bound, as the decision is, by what they may grant.
 func TestPreviewOfADecision(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
-		pooltest.NoError(t, h.LetAsk(h.Ctx, h.Root, h.Vision.ID, true))
+		pooltest.NoError(t, h.SetJoinRequests(h.Ctx, h.Root, h.Vision.ID, true))
 		judgeRole, err := h.CreateRole(h.Ctx, h.Root, h.Vision.ID, projects.RoleInput{Name: "judge", Permission: models.PermissionCustom, Permissions: []string{"request:decide"}})
 		pooltest.NoError(t, err)
 		_, judgeUser := h.NewMember(t, judgeRole)

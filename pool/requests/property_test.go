@@ -54,7 +54,7 @@ func (w *randomPeople) anything() models.Requested {
 	case 1:
 		return models.Requested{Limit: &models.LimitSpec{ProjectID: w.Vision.ID, RoleID: w.Engineer.ID, Limit: r}}
 	case 2:
-		return models.Requested{Role: &models.RoleSpec{ProjectID: w.Vision.ID, Name: fmt.Sprint("role ", len(w.ids)), Permission: "member", Limit: r, Mine: true}}
+		return models.Requested{Role: &models.RoleSpec{ProjectID: w.Vision.ID, Name: fmt.Sprint("role ", len(w.ids)), Permission: "member", Limit: r, AssignToRequester: true}}
 	default:
 		return models.Requested{Join: &models.JoinSpec{Name: "vision", RoleID: w.Engineer.ID}}
 	}
@@ -73,7 +73,7 @@ func (w *randomPeople) ended(err error) bool {
 }
 
 func (w *randomPeople) asks() {
-	v, err := w.Ask(w.Ctx, w.somebody(), requests.RequestInput{Requested: w.anything(), Reason: "because"})
+	v, err := w.Submit(w.Ctx, w.somebody(), requests.RequestInput{Requested: w.anything(), Reason: "because"})
 	if w.ended(err) {
 		w.ids = append(w.ids, v.ID)
 	}
@@ -134,7 +134,7 @@ func (w *randomPeople) isGranted(v requests.RequestView) {
 func TestRequestsKeepTheRules(t *testing.T) {
 	each(t, func(t *testing.T, o *world) {
 		h := newExample(t, o)
-		pooltest.NoError(t, h.LetAsk(h.Ctx, h.Root, h.Vision.ID, true))
+		pooltest.NoError(t, h.SetJoinRequests(h.Ctx, h.Root, h.Vision.ID, true))
 		_, deputy := h.NewMember(t, h.Lead)
 		runs, approved := 0, 0
 		rapid.Check(t, func(rt *rapid.T) {

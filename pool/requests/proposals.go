@@ -2,18 +2,17 @@ package requests
 
 import "weir/models"
 
-// proposal is what differs between the kinds of requests. Fields are named as in
-// the input of the kind.
+// proposal is a kind of request. Its errors name the fields of the kind's input.
 type proposal interface {
-	// examine refuses what no rule would allow, whoever decides.
+	// examine validates the terms of a request or decision.
 	examine(r *review) error
-	// growth is what applying it adds to the quotas of projects.
+	// growth is by how much applying it increases the quotas of projects.
 	growth(r *review) models.Resources
-	// apply does it.
+	// apply makes the change.
 	apply(r *review) error
 }
 
-// proposalOf is what a request proposes.
+// proposalOf is the proposal of the review's terms.
 func proposalOf(r *review) proposal {
 	switch t := r.terms; t.Kind() {
 	case models.RequestProject:

@@ -5,8 +5,7 @@ import (
 	"weir/pool/projects"
 )
 
-// within is what proposals about roles and members have in common: they take of
-// a quota that is allocated already.
+// within is embedded in proposals that do not change quotas.
 type within struct{}
 
 func (within) growth(*review) models.Resources { return models.Resources{} }
@@ -27,16 +26,16 @@ func (a roleProposal) examine(r *review) error {
 		return err
 	}
 	a.Name = in.Name
-	if a.Mine {
+	if a.AssignToRequester {
 		_, err := r.place()
-		return models.NotFoundAs(err, models.Invalid("mine", "is available only to members of the project"))
+		return models.NotFoundAs(err, models.Invalid("assign_to_requester", "is available only to members of the project"))
 	}
 	return nil
 }
 
 func (a roleProposal) apply(r *review) error {
 	role, err := r.edit.CreateRole(r.project, a.input())
-	if err != nil || !a.Mine {
+	if err != nil || !a.AssignToRequester {
 		return err
 	}
 	m, err := r.place()
@@ -44,7 +43,7 @@ func (a roleProposal) apply(r *review) error {
 		return err
 	}
 	_, err = r.edit.UpdateMember(r.project, m, projects.MemberInput{RoleID: role.ID, Until: m.Until})
-	return under("", err, "role_id", "mine", "until", "mine")
+	return under("", err, "role_id", "assign_to_requester", "until", "assign_to_requester")
 }
 
 // limitProposal is a request for another limit of a role.
@@ -62,7 +61,7 @@ func (a limitProposal) examine(r *review) error {
 	var p models.Problems
 	a.Limit.Check("limit", &p)
 	role, err := a.role(r)
-	if err = joined(p, err); err != nil || !r.asking {
+	if err = joined(p, err); err != nil || !r.submitting {
 		return err
 	}
 	return moreThan("limit", a.Limit, role.Limit)
@@ -79,7 +78,7 @@ func (a limitProposal) apply(r *review) error {
 	return under("", err, "permission", "role_id")
 }
 
-// deadlineProposal is a request for a later end of one's own participation.
+// deadlineProposal is a request for a later end of the requester's membership.
 type deadlineProposal struct {
 	within
 	*models.DeadlineSpec
@@ -94,7 +93,7 @@ func (a deadlineProposal) examine(r *review) error {
 	if err != nil {
 		return models.NotFoundAs(err, models.Invalid("until", "belongs to a former member"))
 	}
-	if r.asking && !projects.EndsLater(a.Until, m.Until) {
+	if r.submitting && !projects.EndsLater(a.Until, m.Until) {
 		return models.Invalid("until", "must be later than the current date")
 	}
 	return nil
@@ -109,7 +108,7 @@ func (a deadlineProposal) apply(r *review) error {
 	return under("", err, "role_id", "until")
 }
 
-// joinProposal is a request for a place in a project.
+// joinProposal is a request for membership in a project.
 type joinProposal struct {
 	within
 	*models.JoinSpec
@@ -120,11 +119,11 @@ func (a joinProposal) examine(r *review) error {
 	if err := in.Check(r.q.Now()); err != nil {
 		return err
 	}
-	if !r.asking && a.RoleID == 0 {
+	if !r.submitting && a.RoleID == 0 {
 		return models.Invalid("role_id", "must be chosen by the approver")
 	}
 	if _, err := r.place(); models.KindOf(err) != models.KindNotFound {
-		if err == nil && r.asking {
+		if err == nil && r.submitting {
 			err = models.Invalid("name", "is a project of which you are already a member")
 		}
 		return err

@@ -7,7 +7,7 @@ import (
 	"weir/pool/projects"
 )
 
-// projectProposal is a request for a new project. Who asked becomes its owner.
+// projectProposal is a request for a new project, owned by the requester.
 type projectProposal struct{ *models.ProjectSpec }
 
 func (a projectProposal) input() projects.ProjectInput {
@@ -30,7 +30,7 @@ func (a projectProposal) growth(r *review) models.Resources {
 	return standing(a.Quota, a.EndsAt, r.q.Now())
 }
 
-// standing is a quota as long as its period of use is not over.
+// standing is the quota of a project, or zero after its period of use.
 func standing(quota models.Resources, ends *time.Time, now time.Time) models.Resources {
 	if ends != nil && !ends.After(now) {
 		return models.Resources{}
@@ -60,7 +60,7 @@ type quotaProposal struct{ *models.QuotaSpec }
 func (a quotaProposal) examine(r *review) error {
 	var p models.Problems
 	a.Quota.Check("quota", &p)
-	if err := p.Err(); err != nil || !r.asking {
+	if err := p.Err(); err != nil || !r.submitting {
 		return err
 	}
 	return moreThan("quota", a.Quota, r.project.Quota)
@@ -94,7 +94,7 @@ func (a periodProposal) examine(r *review) error {
 	if a.EndsAt != nil && !a.EndsAt.After(r.q.Now()) {
 		return models.Invalid("ends_at", "must be in the future")
 	}
-	if r.asking && !projects.EndsLater(a.EndsAt, r.project.EndsAt) {
+	if r.submitting && !projects.EndsLater(a.EndsAt, r.project.EndsAt) {
 		return models.Invalid("ends_at", "must be later than the current date")
 	}
 	return nil

@@ -6,8 +6,8 @@ import (
 	"weir/models"
 )
 
-// memberManagers are the accounts whose role in a project permits them to change its
-// members, and where nobody's does, the platform's administrators.
+// memberManagers are the members whose role permits to change a project's members,
+// or the platform administrators if there are none.
 func memberManagers(q *models.Queries, project int64) ([]int64, error) {
 	ids, err := permitted(q, project, models.MemberWrite)
 	if err != nil || len(ids) > 0 {
@@ -16,7 +16,7 @@ func memberManagers(q *models.Queries, project int64) ([]int64, error) {
 	return q.Administrators()
 }
 
-// permitted are the accounts whose role in a project permits something.
+// permitted are the members whose role in a project has some permissions.
 func permitted(q *models.Queries, project int64, what models.Permissions) ([]int64, error) {
 	roles, err := q.Roles(models.Everything, project)
 	if err != nil {

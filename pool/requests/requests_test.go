@@ -35,7 +35,7 @@ func eachExample(t *testing.T, test func(t *testing.T, h *example)) {
 
 func (h *example) ask(t *testing.T, u models.User, a models.Requested) requests.RequestView {
 	t.Helper()
-	v, err := h.Ask(h.Ctx, h.Actor(t, u), requests.RequestInput{Requested: a, Reason: "we need it"})
+	v, err := h.Submit(h.Ctx, h.Actor(t, u), requests.RequestInput{Requested: a, Reason: "we need it"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestEveryKindIsAskedAndDone(t *testing.T) {
 		if _, err := h.UpdateMember(h.Ctx, h.Root, h.Vision.ID, h.AnnMember.ID, projects.MemberInput{RoleID: h.Engineer.ID, Until: &soon}); err != nil {
 			t.Fatal(err)
 		}
-		if err := h.LetAsk(h.Ctx, h.Actor(t, h.Boss), h.Vision.ID, true); err != nil {
+		if err := h.SetJoinRequests(h.Ctx, h.Actor(t, h.Boss), h.Vision.ID, true); err != nil {
 			t.Fatal(err)
 		}
 		project := func() models.Project {
@@ -104,7 +104,7 @@ func TestEveryKindIsAskedAndDone(t *testing.T) {
 					m := place(h.Ann, h.Vision.ID)
 					return m.Until == nil && m.RoleID == h.Engineer.ID
 				}},
-			{h.Ann, h.Boss, models.Requested{Role: &models.RoleSpec{ProjectID: h.Vision.ID, Name: "expert", Permission: "member", Limit: pooltest.Cores(70), Mine: true}}, models.Requested{},
+			{h.Ann, h.Boss, models.Requested{Role: &models.RoleSpec{ProjectID: h.Vision.ID, Name: "expert", Permission: "member", Limit: pooltest.Cores(70), AssignToRequester: true}}, models.Requested{},
 				func(requests.RequestView) bool { return place(h.Ann, h.Vision.ID).RoleID != h.Engineer.ID }},
 			{h.Eve, h.Boss, models.Requested{Join: &models.JoinSpec{Name: "vision"}}, models.Requested{Join: &models.JoinSpec{RoleID: h.Engineer.ID}},
 				func(requests.RequestView) bool { return place(h.Eve, h.Vision.ID).RoleID == h.Engineer.ID }},
@@ -205,7 +205,7 @@ func TestWhoMayDecide(t *testing.T) {
 			t.Errorf("who asked sees %+v, %v", seen.Facts, err)
 		}
 		// An administrator may decide their own, and the audit says so.
-		own, err := h.Ask(h.Ctx, h.Root, requests.RequestInput{Requested: h.quota(250), Reason: "mine"})
+		own, err := h.Submit(h.Ctx, h.Root, requests.RequestInput{Requested: h.quota(250), Reason: "mine"})
 		pooltest.NoError(t, err)
 		_, err = h.approve(t, h.Root, own.ID, models.Requested{})
 		pooltest.NoError(t, err)
@@ -288,13 +288,13 @@ func TestBadRequests(t *testing.T) {
 			"no project":         {models.Requested{Join: &models.JoinSpec{Name: "nothing"}}, models.KindInvalid, "join.name"},
 			"closed by its link": {models.Requested{Join: &models.JoinSpec{ProjectID: other.ID}}, models.KindNotFound, "project"},
 		} {
-			_, err := h.Ask(h.Ctx, h.Actor(t, h.Ann), requests.RequestInput{Requested: c.asked, Reason: "because"})
+			_, err := h.Submit(h.Ctx, h.Actor(t, h.Ann), requests.RequestInput{Requested: c.asked, Reason: "because"})
 			t.Log(name)
 			pooltest.WantError(t, err, c.kind, c.says)
 		}
-		_, err := h.Ask(h.Ctx, h.Actor(t, h.Ann), requests.RequestInput{Requested: h.quota(-1), Reason: " "})
+		_, err := h.Submit(h.Ctx, h.Actor(t, h.Ann), requests.RequestInput{Requested: h.quota(-1), Reason: " "})
 		pooltest.WantError(t, err, models.KindInvalid, "reason", "quota.quota.gpu_cores")
-		_, err = h.Ask(h.Ctx, policies.Actor{}, requests.RequestInput{Requested: h.quota(300), Reason: "x"})
+		_, err = h.Submit(h.Ctx, policies.Actor{}, requests.RequestInput{Requested: h.quota(300), Reason: "x"})
 		pooltest.WantError(t, err, models.KindUnauthenticated)
 	})
 }
@@ -306,19 +306,19 @@ func TestJoiningTellsNoMoreThanTheName(t *testing.T) {
 		eve := h.Actor(t, h.Eve)
 		_, err := h.Joinable(h.Ctx, eve, h.Vision.ID)
 		pooltest.WantError(t, err, models.KindNotFound)
-		pooltest.WantError(t, h.LetAsk(h.Ctx, h.Actor(t, h.Ann), h.Vision.ID, true), models.KindForbidden)
-		pooltest.WantError(t, h.LetAsk(h.Ctx, eve, h.Vision.ID, true), models.KindNotFound)
-		pooltest.NoError(t, h.LetAsk(h.Ctx, h.Actor(t, h.Boss), h.Vision.ID, true))
+		pooltest.WantError(t, h.SetJoinRequests(h.Ctx, h.Actor(t, h.Ann), h.Vision.ID, true), models.KindForbidden)
+		pooltest.WantError(t, h.SetJoinRequests(h.Ctx, eve, h.Vision.ID, true), models.KindNotFound)
+		pooltest.NoError(t, h.SetJoinRequests(h.Ctx, h.Actor(t, h.Boss), h.Vision.ID, true))
 		if p, err := h.Joinable(h.Ctx, eve, h.Vision.ID); err != nil || p.Name != "vision" || p.Quota != (models.Resources{}) {
 			t.Errorf("%+v, %v", p, err)
 		}
-		v, err := h.Ask(h.Ctx, eve, requests.RequestInput{Requested: models.Requested{Join: &models.JoinSpec{ProjectID: h.Vision.ID, RoleID: h.Lead.ID}}, Reason: "please"})
+		v, err := h.Submit(h.Ctx, eve, requests.RequestInput{Requested: models.Requested{Join: &models.JoinSpec{ProjectID: h.Vision.ID, RoleID: h.Lead.ID}}, Reason: "please"})
 		if err != nil || v.Requested.Join.RoleID != 0 || v.Facts != nil {
 			t.Errorf("%+v, %v", v, err)
 		}
 		_, err = h.approve(t, h.Actor(t, h.Boss), v.ID, models.Requested{})
 		pooltest.WantError(t, err, models.KindInvalid, "join.role_id")
-		_, err = h.Ask(h.Ctx, h.Actor(t, h.Ann), requests.RequestInput{Requested: models.Requested{Join: &models.JoinSpec{Name: "vision"}}, Reason: "again"})
+		_, err = h.Submit(h.Ctx, h.Actor(t, h.Ann), requests.RequestInput{Requested: models.Requested{Join: &models.JoinSpec{Name: "vision"}}, Reason: "again"})
 		pooltest.WantError(t, err, models.KindInvalid, "join.name", "already")
 	})
 }
@@ -329,7 +329,7 @@ func TestPendingRequestsAreBounded(t *testing.T) {
 		ann := h.Actor(t, h.Ann)
 		var kinds modelstest.ErrorCounts
 		modelstest.Concurrently(30, func(i int) {
-			_, err := h.Ask(h.Ctx, ann, requests.RequestInput{Requested: h.quota(int64(201 + i)), Reason: "more"})
+			_, err := h.Submit(h.Ctx, ann, requests.RequestInput{Requested: h.quota(int64(201 + i)), Reason: "more"})
 			kinds.Add(err)
 		})
 		kinds.Want(t, 20, models.KindNoCapacity, 10)

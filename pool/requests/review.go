@@ -6,36 +6,38 @@ import (
 	"weir/pool/projects"
 )
 
-// review is a request within a transaction, while it is asked or decided.
+// review is a request within the transaction that submits or decides it.
 type review struct {
-	access    *policies.Access
-	edit      projects.Editor
-	q         *models.Queries
-	actor     policies.Actor
-	asking    bool // otherwise it is decided
-	requester models.User
-	req       models.QuotaRequest
-	terms     models.Requested // what would be granted
-	project   models.Project   // that it is about; locked while it is decided
-	member    int64            // whose directory is to be made
+	access     *policies.Access
+	edit       projects.Editor
+	q          *models.Queries
+	actor      policies.Actor
+	submitting bool // false: it is decided
+	requester  models.User
+	req        models.QuotaRequest
+	terms      models.Requested // requested, or as decided
+	project    models.Project   // locked while it is decided
+	member     int64            // needs a directory
 }
 
 func (s *Service) review(q *models.Queries, actor policies.Actor) *review {
 	return &review{access: s.access, edit: s.projects.Within(q, actor), q: q, actor: actor}
 }
 
-// open finds the project that the request is about. To who may not see it, it
-// does not exist.
+// open finds the project of the request, within the actor's scope.
 func (r *review) open() (err error) {
-	id := projectOf(r.terms)
+	var id int64
+	if field := projectField(r.terms); field != nil {
+		id = *field
+	}
 	switch {
 	case r.terms.Project != nil && r.req.ProjectID == nil:
 		return nil
-	case !r.asking:
+	case !r.submitting:
 		r.project, err = r.q.LockProject(r.actor.Scope(), at(r.req.ProjectID))
 	case r.terms.Join != nil:
 		err = r.openToJoin()
-	case r.terms.Deadline != nil: // which may be over
+	case r.terms.Deadline != nil: // also after the end of the membership
 		var m models.Member
 		if m, err = r.q.Membership(id, r.requester.ID); err == nil && m.RemovedAt == nil {
 			r.project, err = r.q.Project(models.Everything, id)
@@ -63,7 +65,7 @@ func (r *review) openToJoin() (err error) {
 	return err
 }
 
-// place is the present membership of who asked.
+// place is the current membership of the requester.
 func (r *review) place() (models.Member, error) {
 	m, err := r.q.Membership(r.project.ID, r.requester.ID)
 	if err == nil && m.RemovedAt != nil {
@@ -72,7 +74,7 @@ func (r *review) place() (models.Member, error) {
 	return m, err
 }
 
-// concern notes in the request what it is about.
+// concern sets the request's project, role and member.
 func (r *review) concern() {
 	if r.project.ID != 0 {
 		r.req.ProjectID = &r.project.ID

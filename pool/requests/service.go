@@ -8,8 +8,7 @@ import (
 	"weir/pool/projects"
 )
 
-// Service keeps requests, and decides them over what projects keep and what
-// capacity there is.
+// Service manages requests and their decisions.
 type Service struct {
 	store    *models.Store
 	access   *policies.Access
@@ -17,26 +16,24 @@ type Service struct {
 	capacity *projects.Capacity
 }
 
-// New keeps requests in store.
+// New returns the service.
 func New(store *models.Store, access *policies.Access, p *projects.Service, c *projects.Capacity) *Service {
 	return &Service{store: store, access: access, projects: p, capacity: c}
 }
 
-// decides tells whether the actor has the right that the request needs.
+// decides reports whether the actor has the right to decide the request.
 func (s *Service) decides(actor policies.Actor, req models.QuotaRequest) bool {
 	project, right := rightToDecide(req)
 	return s.access.May(actor, project, right)
 }
 
-// direct tells whether the actor may decide their own requests: platform
-// administrators, who could have made the change anyway.
+// direct reports whether the actor may decide all requests, including their own.
 func (s *Service) direct(actor policies.Actor) bool {
 	return s.access.May(actor, policies.Platform, policies.RequestDecide)
 }
 
-// rightToDecide is the right that decides a request, in a project. What belongs
-// to the platform needs the right to change it. What is granted is bounded by
-// what the deciding actor may grant, in any case.
+// rightToDecide is the right that the decision of a request requires. An approver
+// can grant only permissions that they have.
 func rightToDecide(req models.QuotaRequest) (project int64, right policies.Right) {
 	switch req.Kind {
 	case models.RequestProject:
@@ -48,7 +45,7 @@ func rightToDecide(req models.QuotaRequest) (project int64, right policies.Right
 	}
 }
 
-// at is an optional id; 0 where there is none.
+// at is an optional id; 0 for nil.
 func at(id *int64) int64 {
 	if id == nil {
 		return 0
@@ -56,7 +53,7 @@ func at(id *int64) int64 {
 	return *id
 }
 
-// deciding is which requests wait for the actor.
+// deciding selects the requests that the actor may decide.
 func (s *Service) deciding(actor policies.Actor) models.DecidableRequests {
 	d := models.DecidableRequests{All: s.direct(actor), ExceptUser: actor.User.ID}
 	for project := range actor.Grants {
@@ -68,12 +65,12 @@ func (s *Service) deciding(actor policies.Actor) models.DecidableRequests {
 	return d
 }
 
-// audits tells whether the actor may see requests that others decide.
+// audits reports whether the actor may see all requests.
 func (s *Service) audits(actor policies.Actor) bool {
 	return s.access.May(actor, policies.Platform, policies.RequestRead)
 }
 
-// Decides tells whether there are requests that the actor may decide at all.
+// Decides reports whether the actor may decide any requests.
 func (s *Service) Decides(actor policies.Actor) bool {
 	d := s.deciding(actor)
 	return d.All || len(d.Projects) > 0

@@ -2,7 +2,7 @@ package requests
 
 import "weir/models"
 
-// pending reads a request that nobody has decided.
+// pending reads a pending request.
 func pending(q *models.Queries, id, version int64) (models.QuotaRequest, error) {
 	v, err := q.Request(id)
 	if err != nil {
@@ -14,7 +14,7 @@ func pending(q *models.Queries, id, version int64) (models.QuotaRequest, error) 
 	return v.QuotaRequest, models.CheckVersion("request", version, v.Version)
 }
 
-// settle writes how a request ended, unless somebody was faster.
+// settle closes a request, unless it is closed already.
 func settle(q *models.Queries, req *models.QuotaRequest) error {
 	settled, err := q.CloseRequest(req)
 	if err != nil || settled {
@@ -27,7 +27,7 @@ func settle(q *models.Queries, req *models.QuotaRequest) error {
 	return settledBy(v)
 }
 
-// settledBy names who was faster.
+// settledBy is the error for a closed request.
 func settledBy(v models.RequestView) error {
 	switch v.State {
 	case models.RequestWithdrawn:

@@ -9,46 +9,41 @@ import (
 	"weir/pool/quota"
 )
 
-// projectOf is the project that an input names; 0 when it names none.
-func projectOf(a models.Requested) int64 {
+// projectField is the project ID of the terms; nil for a new project.
+func projectField(a models.Requested) *int64 {
 	switch {
 	case a.Quota != nil:
-		return a.Quota.ProjectID
+		return &a.Quota.ProjectID
 	case a.Role != nil:
-		return a.Role.ProjectID
+		return &a.Role.ProjectID
 	case a.Limit != nil:
-		return a.Limit.ProjectID
+		return &a.Limit.ProjectID
 	case a.Period != nil:
-		return a.Period.ProjectID
+		return &a.Period.ProjectID
 	case a.Deadline != nil:
-		return a.Deadline.ProjectID
+		return &a.Deadline.ProjectID
 	case a.Join != nil:
-		return a.Join.ProjectID
+		return &a.Join.ProjectID
 	}
-	return 0
+	return nil
 }
 
-// about is what a decision grants, about the things that were asked for.
-func about(decided, asked models.Requested) models.Requested {
+// withTarget is the terms of a decision for the project and role of the request.
+func withTarget(decided, requested models.Requested) models.Requested {
 	d := decided.Clone()
-	switch {
-	case d.Quota != nil:
-		d.Quota.ProjectID = asked.Quota.ProjectID
-	case d.Role != nil:
-		d.Role.ProjectID = asked.Role.ProjectID
-	case d.Limit != nil:
-		d.Limit.ProjectID, d.Limit.RoleID = asked.Limit.ProjectID, asked.Limit.RoleID
-	case d.Period != nil:
-		d.Period.ProjectID = asked.Period.ProjectID
-	case d.Deadline != nil:
-		d.Deadline.ProjectID = asked.Deadline.ProjectID
-	case d.Join != nil:
-		d.Join.ProjectID, d.Join.Name = asked.Join.ProjectID, asked.Join.Name
+	if id := projectField(d); id != nil {
+		*id = *projectField(requested)
+	}
+	if d.Limit != nil {
+		d.Limit.RoleID = requested.Limit.RoleID
+	}
+	if d.Join != nil {
+		d.Join.Name = requested.Join.Name
 	}
 	return d
 }
 
-// normal is an input with its times as the databases keep them.
+// normal is a copy with times as precise as in the databases.
 func normal(a models.Requested) models.Requested {
 	a = a.Clone()
 	if a.Project != nil {
@@ -74,19 +69,19 @@ func rounded(t *time.Time) *time.Time {
 	return &k
 }
 
-// same tells whether a decision grants just what was asked. The role of who
-// joins is never asked for.
-func same(decided, asked models.Requested) bool {
+// same reports whether a decision grants the request unchanged. The role of a join
+// request is not part of it.
+func same(decided, requested models.Requested) bool {
 	if decided = decided.Clone(); decided.Join != nil {
 		decided.Join.RoleID = 0
 	}
 	d, err1 := json.Marshal(decided)
-	a, err2 := json.Marshal(asked)
-	return err1 == nil && err2 == nil && string(d) == string(a)
+	r, err2 := json.Marshal(requested)
+	return err1 == nil && err2 == nil && string(d) == string(r)
 }
 
-// under names the fields of a refusal by their place in the whole input;
-// renamed are pairs of those that are called otherwise there.
+// under prefixes the fields of an error with the kind of the request; renamed are
+// pairs of old and new names.
 func under(kind string, err error, renamed ...string) error {
 	var e *models.Error
 	if !errors.As(err, &e) || len(e.Fields) == 0 {
@@ -108,7 +103,7 @@ func under(kind string, err error, renamed ...string) error {
 	return &moved
 }
 
-// joined adds the fields that a service refused to those found before.
+// joined adds the fields of a service's error to problems.
 func joined(p models.Problems, err error) error {
 	e, ok := err.(*models.Error)
 	switch {
@@ -120,9 +115,9 @@ func joined(p models.Problems, err error) error {
 	return p.Err()
 }
 
-// moreThan refuses to ask for nothing more than there is.
-func moreThan(field string, asked, present models.Resources) error {
-	if len(quota.Exceeded(asked, present)) > 0 {
+// moreThan refuses a request that increases no resource.
+func moreThan(field string, requested, present models.Resources) error {
+	if len(quota.Exceeded(requested, present)) > 0 {
 		return nil
 	}
 	return models.Invalid(field+".gpu_cores", "must exceed the current amount for at least one resource")

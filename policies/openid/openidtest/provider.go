@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,13 +37,13 @@ type Person struct {
 type Provider struct {
 	Issuer string
 
-	server *httptest.Server
+	server   *httptest.Server
+	redirect atomic.Value // string
+	faults   atomic.Value // Faults
+	down     atomic.Bool
 
-	mu       sync.Mutex
-	redirect string
-	people   map[string]Person
-	faults   Faults
-	down     bool
+	mu     sync.Mutex
+	people map[string]Person
 }
 
 // Faults is a set of faults in the provider's responses.
@@ -59,9 +60,11 @@ type Faults struct {
 func New(t testing.TB) *Provider {
 	t.Helper()
 	p := &Provider{people: map[string]Person{}}
+	p.SetRedirect("")
+	p.SetFaults(Faults{})
 	var handler http.Handler
 	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if p.isDown() {
+		if p.down.Load() {
 			http.Error(w, "out of order", http.StatusServiceUnavailable)
 			return
 		}
@@ -110,11 +113,7 @@ const page = `<!DOCTYPE html><html lang="en"><title>The provider</title>
 <button>Let me in</button></form></main></html>`
 
 // SetRedirect sets the redirect URI of the portal.
-func (p *Provider) SetRedirect(redirect string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.redirect = redirect
-}
+func (p *Provider) SetRedirect(redirect string) { p.redirect.Store(redirect) }
 
 // AddPerson adds or replaces a person.
 func (p *Provider) AddPerson(person Person) {
@@ -124,30 +123,12 @@ func (p *Provider) AddPerson(person Person) {
 }
 
 // SetFaults sets the faults.
-func (p *Provider) SetFaults(s Faults) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.faults = s
-}
+func (p *Provider) SetFaults(s Faults) { p.faults.Store(s) }
 
 // SetDown makes the provider unavailable, or available again.
-func (p *Provider) SetDown(down bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.down = down
-}
+func (p *Provider) SetDown(down bool) { p.down.Store(down) }
 
-func (p *Provider) isDown() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.down
-}
-
-func (p *Provider) currentFaults() Faults {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.faults
-}
+func (p *Provider) currentFaults() Faults { return p.faults.Load().(Faults) }
 
 func (p *Provider) person(subject string) (Person, bool) {
 	p.mu.Lock()

@@ -122,9 +122,7 @@ type client struct {
 }
 
 func (c client) RedirectURIs() []string {
-	c.provider.mu.Lock()
-	defer c.provider.mu.Unlock()
-	return []string{c.provider.redirect}
+	return []string{c.provider.redirect.Load().(string)}
 }
 
 func (c client) IDTokenLifetime() time.Duration {

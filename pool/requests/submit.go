@@ -8,17 +8,17 @@ import (
 	"weir/policies"
 )
 
-// maxPending is how many requests of one person may wait at once.
+// maxPending is the maximum number of pending requests of one person.
 const maxPending = 20
 
-// RequestInput asks for one thing.
+// RequestInput is the input of a request.
 type RequestInput struct {
 	models.Requested
 	Reason string `json:"reason" minLength:"1" maxLength:"2000" doc:"reason for the request; visible to reviewers"`
 }
 
-// Ask files a request. Who decides sees it at once.
-func (s *Service) Ask(ctx context.Context, actor policies.Actor, in RequestInput) (v RequestView, err error) {
+// Submit creates a request and notifies its approvers.
+func (s *Service) Submit(ctx context.Context, actor policies.Actor, in RequestInput) (v RequestView, err error) {
 	kind := in.Kind()
 	var r *review
 	err = s.access.Write(ctx, s.store, actor, policies.Platform, policies.RequestCreate, func(q *models.Queries) error {
@@ -31,7 +31,7 @@ func (s *Service) Ask(ctx context.Context, actor policies.Actor, in RequestInput
 			return p.Err()
 		}
 		r = s.review(q, actor)
-		r.asking, r.requester, r.terms = true, actor.User, normal(in.Requested)
+		r.submitting, r.requester, r.terms = true, actor.User, normal(in.Requested)
 		if err := r.open(); err != nil {
 			return under(kind, err)
 		}
@@ -46,7 +46,7 @@ func (s *Service) Ask(ctx context.Context, actor policies.Actor, in RequestInput
 	return s.Get(ctx, actor, r.req.ID)
 }
 
-// file writes a request that may be asked, and tells those who decide.
+// file creates a valid request and notifies its approvers.
 func (r *review) file(reason string) error {
 	n, err := r.q.CountPendingOf(r.requester.ID)
 	if err != nil {
@@ -55,7 +55,7 @@ func (r *review) file(reason string) error {
 	if n >= maxPending {
 		return models.NoCapacity("", "You have %d pending requests, the maximum. Withdraw one or wait for a decision.", n)
 	}
-	if err := r.askedTwice(); err != nil {
+	if err := r.checkDuplicate(); err != nil {
 		return err
 	}
 	r.req = models.QuotaRequest{Kind: r.terms.Kind(), RequesterID: r.requester.ID, Requested: r.terms, Reason: reason, State: models.RequestPending,
@@ -64,13 +64,13 @@ func (r *review) file(reason string) error {
 	if err := r.q.CreateRequest(&r.req); err != nil {
 		return err
 	}
-	if err := notifyDeciders(r.q, r.req); err != nil {
+	if err := notifyApprovers(r.q, r.req); err != nil {
 		return err
 	}
 	return r.actor.Audit(r.q, policies.Change{Action: "ask", Object: "request", ID: r.req.ID, Project: r.project.ID, After: r.req})
 }
 
-// Withdraw takes back a request that is not decided yet; only who asked may.
+// Withdraw withdraws a pending request; only the requester may.
 func (s *Service) Withdraw(ctx context.Context, actor policies.Actor, id, version int64) (v RequestView, err error) {
 	if v, err = s.Get(ctx, actor, id); err != nil {
 		return v, err
@@ -96,15 +96,14 @@ func (s *Service) Withdraw(ctx context.Context, actor policies.Actor, id, versio
 	return s.Get(ctx, actor, id)
 }
 
-// askedTwice refuses to ask for a later end while the same person's request
-// for one waits: of two clicks one counts.
-func (r *review) askedTwice() error {
+// checkDuplicate refuses a second pending request for the same extension.
+func (r *review) checkDuplicate() error {
 	kind := r.terms.Kind()
 	if kind != models.RequestPeriod && kind != models.RequestDeadline {
 		return nil
 	}
-	waiting, err := r.q.PendingExtensions(r.requester.ID, []int64{r.project.ID})
-	for _, w := range waiting {
+	pending, err := r.q.PendingExtensions(r.requester.ID, []int64{r.project.ID})
+	for _, w := range pending {
 		if w.Kind == kind && w.RequesterID == r.requester.ID {
 			return models.Conflict("You already have a pending request for this. Withdraw it before you submit another one.")
 		}
@@ -112,10 +111,9 @@ func (r *review) askedTwice() error {
 	return err
 }
 
-// notifyDeciders lets those know who decide a new request: of what belongs to a
-// project, those whose role there permits it, and where nobody's does, the
-// platform's administrators, who decide all else.
-func notifyDeciders(q *models.Queries, req models.QuotaRequest) error {
+// notifyApprovers notifies the approvers of a new request: the members of the
+// project whose role permits the decision, otherwise the administrators.
+func notifyApprovers(q *models.Queries, req models.QuotaRequest) error {
 	v, err := q.Request(req.ID)
 	if err != nil {
 		return err
