@@ -57,8 +57,8 @@ func EndsLater(asked, present *time.Time) bool {
 
 // Permissions tells what the actor may do in a project, for buttons.
 type Permissions struct {
-	EditProject, Describe, EditRoles, EditMembers, Launch, ReadAudit bool
-	Has                                                              models.Permissions // and so may grant
+	EditProject, Describe, EditRoles, EditMembers, Launch, Request, ReadAudit bool
+	Has                                                                       models.Permissions // and so may grant
 }
 
 // Permissions of the actor in a project.
@@ -69,6 +69,7 @@ func (s *Service) Permissions(actor policies.Actor, project int64) Permissions {
 		EditRoles:   s.access.May(actor, project, policies.RoleWrite),
 		EditMembers: s.access.May(actor, project, policies.MemberWrite),
 		Launch:      actor.MemberOf(project) && s.access.May(actor, project, policies.WorkspaceLaunch),
+		Request:     actor.MemberOf(project),
 		ReadAudit:   s.access.May(actor, project, policies.AuditRead),
 		Has:         s.access.PermissionsIn(actor, project),
 	}
