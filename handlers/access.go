@@ -20,8 +20,8 @@ func (a rest) accessOperations(s section) {
 	register(a, s, route{http.MethodGet, "/access", 200, "get-access", "Check access and explain the result; checks of other users require permission to manage the project's members, or the administrator or auditor role"}, a.getAccess)
 }
 
-// accessPage answers whether somebody may do something; its address says all
-// that was asked, and can be passed on.
+// accessPage checks and explains a permission. Its address contains the whole query, so
+// it can be shared.
 func (a *App) accessPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	f := &form{values: c.QueryParams()}
@@ -53,7 +53,7 @@ func (f *form) accessQuery() policies.AccessQuery {
 	return in
 }
 
-// rights are all that can be asked about, those of projects first.
+// rights lists the permissions that can be queried, those of projects first.
 func rights() []string {
 	list := policies.Rights(true)
 	for _, right := range policies.Rights(false) {
@@ -73,7 +73,7 @@ func verdictOf(e policies.Explanation) *web.AccessCheck {
 	return v
 }
 
-// AccessVerdict says whether somebody may do something, and why.
+// AccessVerdict is the result of an access check, with its explanation.
 type AccessVerdict struct {
 	UserID    int64        `json:"user_id"`
 	ProjectID *int64       `json:"project_id" doc:"project ID; null for the platform"`

@@ -62,7 +62,7 @@ func (a rest) listTokens(ctx context.Context, in *Paging) (*Response[List[Token]
 	return listedWhole(*in, func(t models.AccessToken) int64 { return t.ID }, all, err, tokenOf)
 }
 
-// TokenInput asks for an access token.
+// TokenInput is the input for creating an access token.
 type TokenInput struct {
 	policies.NewToken
 	Lifetime string `json:"lifetime,omitempty" maxLength:"50" doc:"lifetime as a duration, 1 minute to 366 days; default 720h" example:"720h"`

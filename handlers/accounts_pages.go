@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -13,28 +14,24 @@ import (
 )
 
 func (a *App) accountsRoutes(p *echo.Group) {
-	p.GET("/tokens", a.tokensPage)
+	p.GET("/tokens", a.page(a.tokensPage))
 	p.POST("/tokens", a.createTokenPage)
-	p.GET("/tokens/:id/delete", a.confirmDeleteTokenPage)
-	p.POST("/tokens/:id/delete", a.deleteTokenPage)
-	p.GET("/account", a.accountPage)
-	p.POST("/account/password", a.changePasswordPage)
+	p.GET("/tokens/:id/delete", a.page(a.confirmDeleteTokenPage))
+	p.POST("/tokens/:id/delete", a.submit(nil, a.deleteTokenPage))
+	p.GET("/account", a.page(a.accountPage))
+	p.POST("/account/password", a.submit(a.accountPage, a.changePasswordPage))
 }
 
-// tokensForm is the page of the actor's tokens.
-func (a *App) tokensForm(c echo.Context, v web.TokensView) (templ.Component, error) {
-	ctx := c.Request().Context()
-	rows, err := a.Accounts.Tokens(ctx, actorOf(ctx))
-	v.Rows = rows
-	return web.TokensPage(v), err
-}
-
-func (a *App) tokensPage(c echo.Context) error {
-	page, err := a.tokensForm(c, web.TokensView{Form: formOf(0)})
-	if err != nil {
-		return err
+// tokensWith is the page of the actor's tokens, with one that was just created.
+func (a *App) tokensWith(name, secret string) pageFunc {
+	return func(ctx context.Context, c echo.Context) (templ.Component, error) {
+		rows, err := a.Accounts.Tokens(ctx, actorOf(ctx))
+		return web.TokensPage(web.TokensView{Form: sentOr(c, formOf(0)), Rows: rows, NewName: name, Secret: secret}), err
 	}
-	return a.render(c, http.StatusOK, page)
+}
+
+func (a *App) tokensPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	return a.tokensWith("", "")(ctx, c)
 }
 
 func (a *App) createTokenPage(c echo.Context) error {
@@ -51,76 +48,51 @@ func (a *App) createTokenPage(c echo.Context) error {
 	}
 	var t models.AccessToken
 	var secret string
-	if err = f.err(nil); err == nil {
+	if err = f.err(); err == nil {
 		t, secret, err = a.Accounts.CreateToken(ctx, actorOf(ctx), in)
 	}
 	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) { return a.tokensForm(c, web.TokensView{Form: f.asTyped().Refuse(err)}) })
+		return a.refused(c, f, err, a.tokensPage)
 	}
-	page, err := a.tokensForm(c, web.TokensView{Form: formOf(0), Secret: secret, NewName: t.Name})
-	if err != nil {
-		return err
-	}
-	return a.render(c, http.StatusCreated, page)
+	return a.showPage(c, http.StatusCreated, a.tokensWith(t.Name, secret))
 }
 
-func (a *App) confirmDeleteTokenPage(c echo.Context) error {
-	ctx := c.Request().Context()
+func (a *App) confirmDeleteTokenPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	tokens, err := a.Accounts.Tokens(ctx, actorOf(ctx))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, t := range tokens {
 		if t.ID == number(c, "id") {
-			return a.render(c, http.StatusOK, web.ConfirmPage(web.ConfirmDeleteToken(t)))
+			return web.ConfirmPage(web.ConfirmDeleteToken(t)), nil
 		}
 	}
-	return models.NotFound("token")
+	return nil, models.NotFound("token")
 }
 
-func (a *App) deleteTokenPage(c echo.Context) error {
-	ctx := c.Request().Context()
-	if err := a.Accounts.DeleteToken(ctx, actorOf(ctx), number(c, "id")); err != nil {
-		return err
-	}
-	return a.done(c, "/tokens", models.Say("Token revoked."))
+func (a *App) deleteTokenPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
+	return redirect{"/tokens", models.Say("Token revoked.")}, a.Accounts.DeleteToken(ctx, actorOf(ctx), number(c, "id"))
 }
 
-func (a *App) accountPage(c echo.Context) error {
-	page, err := a.accountForm(c, formOf(0))
-	if err != nil {
-		return err
-	}
-	return a.render(c, http.StatusOK, page)
-}
-
-// accountForm is the page of the actor's own account.
-func (a *App) accountForm(c echo.Context, f web.Form) (templ.Component, error) {
-	ctx := c.Request().Context()
+// accountPage is the page of the actor's own account.
+func (a *App) accountPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	list, err := a.Accounts.Identities(ctx, actorOf(ctx), actorOf(ctx).User.ID)
 	if err != nil {
 		return nil, err
 	}
 	choice, err := a.notificationChoice(ctx)
-	return web.AccountPage(web.AccountView{Form: f, Identities: list, Notifications: choice}), err
+	return web.AccountPage(web.AccountView{Form: sentOr(c, formOf(0)), Identities: list, Notifications: choice}), err
 }
 
-func (a *App) changePasswordPage(c echo.Context) error {
-	ctx := c.Request().Context()
-	f, err := readForm(c)
-	if err != nil {
-		return err
-	}
+func (a *App) changePasswordPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
 	f.samePasswords()
 	actor := actorOf(ctx)
-	if err = f.err(nil); err == nil {
+	err := f.err()
+	if err == nil {
 		err = a.Accounts.ChangePassword(ctx, actor, f.text("current"), f.text("password"))
 	}
-	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) { return a.accountForm(c, f.asTyped().Refuse(err)) })
+	if err == nil {
+		err = a.passwordChanged(ctx, actor.User.ID)
 	}
-	if err := a.passwordChanged(ctx, actor.User.ID); err != nil {
-		return err
-	}
-	return a.done(c, "/account", models.Say("Password changed. Your other sessions and all your tokens were revoked."))
+	return redirect{"/account", models.Say("Password changed. Your other sessions and all your tokens were revoked.")}, err
 }

@@ -19,8 +19,8 @@ import (
 	"weir/pool/providers"
 )
 
-// agentsAddressPath is where an agent that knows the portal asks for the
-// listener that agents speak to.
+// agentsAddressPath serves the address of the agents' listener to agents that only have
+// that of the portal.
 const agentsAddressPath = apiPrefix + "/agents/address"
 
 // AgentsAddress is where agents find their listener.
@@ -28,8 +28,7 @@ type AgentsAddress struct {
 	URL string `json:"url"`
 }
 
-// showAgentsAddress tells it to everybody: whoever answers there has to prove who
-// it is.
+// showAgentsAddress is public: the listener authenticates itself with its certificate.
 func (a *App) showAgentsAddress(c echo.Context) error {
 	if a.AgentsURL == nil {
 		return models.NotFound("agent endpoint")
@@ -41,19 +40,19 @@ func (a *App) showAgentsAddress(c echo.Context) error {
 	return c.JSON(http.StatusOK, AgentsAddress{URL: a.AgentsURL(host)})
 }
 
-// The most that is read at once, in bytes: of an agent that is known, with
-// what it has measured in an hour, and of anybody.
+// Limits of a request body in bytes: of an authenticated agent, with an hour of
+// measurements, and of others.
 const (
 	maxBeatBody  = 8 << 20
 	maxAgentBody = 256 << 10
 )
 
-// redeemers is how many redemptions, and as many joinings, are worked on at
-// once: anybody may ask.
+// redeemers limits concurrent redemptions, and concurrent joins: these requests are not
+// authenticated.
 const redeemers = 2
 
-// strangerPause is how long a token that the cluster does not accept keeps its
-// turn, so that strangers cannot wear the cluster's API server out.
+// strangerPause is how long a token that the cluster rejects occupies its slot, which
+// limits the requests to the cluster's API server.
 const strangerPause = 250 * time.Millisecond
 
 // agents serves the agents of machines on their own listener.
@@ -67,7 +66,7 @@ type agents struct {
 // turns bounds how many do a thing at once.
 type turns chan struct{}
 
-// take waits for a turn; it has to be given back.
+// take waits for a slot. The caller returns it afterwards.
 func (t turns) take(ctx context.Context) error {
 	select {
 	case t <- struct{}{}:
@@ -79,8 +78,9 @@ func (t turns) take(ctx context.Context) error {
 
 func (t turns) giveBack() { <-t }
 
-// NewAgents is what the agents' listener serves: enrolment for who has a code
-// or the word of the cluster, beats and renewal for who has a certificate.
+// NewAgents is the handler of the agents' listener: enrollment for agents with a code
+// or a service account of the cluster, heartbeats and renewals for agents with a
+// certificate.
 func NewAgents(e *providers.Enrolment, log *slog.Logger) http.Handler {
 	a := agents{e, log, make(turns, redeemers), make(turns, redeemers)}
 	mux := http.NewServeMux()
@@ -92,10 +92,10 @@ func NewAgents(e *providers.Enrolment, log *slog.Logger) http.Handler {
 	return mux
 }
 
-// anybody may ask.
+// anybody admits unauthenticated requests.
 func anybody(*http.Request) error { return nil }
 
-// known lets only agents pass that are in.
+// known admits only agents with a certificate of a provider in the pool.
 func (a agents) known(r *http.Request) error {
 	who, err := peerOf(r)
 	if err != nil {
@@ -119,7 +119,7 @@ func (a agents) join(r *http.Request, in providers.Joining) (providers.Enrolled,
 	defer a.joins.giveBack()
 	out, err := a.Join(r.Context(), in, addressOf(r))
 	if err != nil && models.KindOf(err) == models.KindUnauthenticated {
-		<-time.After(strangerPause) // also for who has hung up
+		<-time.After(strangerPause) // also after the client has disconnected
 	}
 	return out, err
 }
@@ -158,13 +158,13 @@ func addressOf(r *http.Request) string {
 	return host
 }
 
-// serveAgent asks who may speak, reads a JSON body of up to limit bytes, does
-// the work and writes the answer.
+// serveAgent authorizes a request, reads a JSON body of up to limit bytes, calls do and
+// writes the response.
 func serveAgent[I, O any](a agents, limit int64, may func(*http.Request) error, do func(*http.Request, I) (O, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body := http.MaxBytesReader(w, r.Body, limit)
 		if err := may(r); err != nil {
-			_, _ = io.Copy(io.Discard, body) // who is still sending would not read the answer
+			_, _ = io.Copy(io.Discard, body) // clients read the response only after sending
 			a.refuse(w, r, err)
 			return
 		}

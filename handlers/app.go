@@ -31,10 +31,9 @@ type Proxy interface {
 	Origin(r *http.Request, workspace int64) string
 }
 
-// Config is what an App works with.
+// Config contains the dependencies of an App.
 type Config struct {
 	Store         *models.Store
-	Access        *policies.Access
 	Accounts      *policies.Accounts
 	Notifications *notifications.Service
 	Projects      *projects.Service
@@ -47,12 +46,12 @@ type Config struct {
 	Workspaces    *workspaces.Service
 	Directories   *storage.Directories
 	Proxy         Proxy
-	Wake          func() // tells the reconciler that there is work
-	// Holds tells whether anything may be sent on open connections now, for
-	// each piece; nil: always.
+	Wake          func() // triggers the reconciler
+	// Holds reports whether the server lease permits to send on open connections;
+	// checked for each write. nil: always.
 	Holds  func() bool
 	Logger *slog.Logger
-	// Collectors are what others measure, for Prometheus.
+	// Collectors are additional Prometheus collectors.
 	Collectors []prometheus.Collector
 
 	// AgentsURL is the address of the agents' listener for a client that
@@ -62,10 +61,10 @@ type Config struct {
 	// OIDC lets people sign in by a provider; nil: by password alone.
 	OIDC *OIDC
 
-	// TrustedProxies are those whose word about a client's address counts.
+	// TrustedProxies may set X-Forwarded-For.
 	TrustedProxies []netip.Prefix
 
-	Secure          bool // browsers come over TLS
+	Secure          bool // browsers connect with TLS
 	SessionLifetime time.Duration
 	Version         string
 }
@@ -96,15 +95,15 @@ func (a *App) Close() { a.events.Close() }
 type OIDC struct {
 	Provider   SignInProvider
 	Rules      policies.ProviderRules
-	Origin     string        // the portal's, to which browsers come back
+	Origin     string        // the portal's, to which the provider redirects
 	SessionMax time.Duration // how long a session lasts that began so, if that is shorter than others
 }
 
-// SignInProvider is who people may sign in with.
+// SignInProvider is an identity provider.
 type SignInProvider interface {
-	// Address is where a browser goes to sign in.
+	// Address is the URL of the provider's sign-in page.
 	Address(ctx context.Context, pass policies.SignInState) (string, error)
-	// Redeem exchanges a code, given by issuer if that is known, for what the
-	// provider says of who brought it.
+	// Redeem exchanges an authorization code for the provider's assertion. issuer may
+	// be empty.
 	Redeem(ctx context.Context, pass policies.SignInState, code, issuer string) (policies.Assertion, error)
 }

@@ -18,7 +18,7 @@ func (a rest) auditOperations(s section) {
 	describeDownload(s, "/audit.csv")
 }
 
-// AuditEntry is one change that somebody made.
+// AuditEntry is an entry of the audit log.
 type AuditEntry struct {
 	ID        int64     `json:"id" doc:"sequence number, from 1"`
 	At        time.Time `json:"at"`
@@ -42,7 +42,7 @@ func auditEntryOf(e models.AuditEntry) AuditEntry {
 		Previous: e.Previous, SHA256: e.Hash}
 }
 
-// recorded is JSON as the audit keeps it.
+// recorded parses the stored JSON of an entry.
 func recorded(text string) any {
 	if text == "" || !json.Valid([]byte(text)) {
 		return nil
@@ -63,7 +63,7 @@ type AuditFilter struct {
 
 func (f AuditFilter) model() models.AuditFilter { return models.AuditFilter(f) }
 
-// AuditQuery asks for one page of changes.
+// AuditQuery selects a page of the audit log.
 type AuditQuery struct {
 	Paging
 	AuditFilter

@@ -10,7 +10,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
-	"weir/policies"
 	"weir/web"
 )
 
@@ -26,16 +25,13 @@ func (a *App) auditPage(c echo.Context) error {
 	f := &form{values: c.QueryParams()}
 	filter := f.auditFilter()
 	v := web.AuditView{Form: f.asTyped(), Filtered: filter != models.AuditFilter{}, CSV: apiPrefix + "/audit.csv" + auditQuery(filter)}
-	if err := f.err(nil); err != nil {
-		if err := a.Access.Check(actor, filter.ProjectID, policies.AuditRead); err != nil {
-			return err
-		}
-		v.Form = v.Form.Refuse(err)
-		return a.render(c, http.StatusUnprocessableEntity, web.AuditPage(v))
-	}
 	rows, err := a.Accounts.AuditEntries(ctx, actor, filter, pageAfter(c, listLimit+1))
 	if err != nil {
 		return err
+	}
+	if err := f.err(); err != nil {
+		v.Form = v.Form.Refuse(err)
+		return a.render(c, http.StatusUnprocessableEntity, web.AuditPage(v))
 	}
 	v.Rows = rows[:min(listLimit, len(rows))]
 	if len(rows) > listLimit {

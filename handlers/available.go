@@ -34,7 +34,8 @@ func (a rest) listFits(ctx context.Context, in *ByID) (*Response[List[Fit]], err
 	})}}, nil
 }
 
-// availableRows are the rows of what could be had now, for who may launch.
+// availableRows lists which common share sizes are available, for members who may
+// launch.
 func (a *App) availableRows(c echo.Context, project int64) (rows []web.AvailableRow, err error) {
 	ctx := c.Request().Context()
 	all, err := a.Workspaces.Available(ctx, actorOf(ctx), project)

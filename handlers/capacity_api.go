@@ -13,7 +13,7 @@ func (a rest) capacityOperations(s section) {
 	register(a, s, route{http.MethodPut, "/capacity", 200, "set-capacity", "Set the overcommit ratios; requires platform administrator"}, a.setCapacity)
 }
 
-// Allocation is what there is of one resource, and what of it was promised.
+// Allocation is the capacity of one resource and the sum of the quotas.
 type Allocation struct {
 	Resource  string `json:"resource" enum:"gpu_cores,gpu_memory_mib,cpu_milli,memory_mib,storage_mib"`
 	Known     bool   `json:"known" doc:"the capacity is known"`
@@ -26,7 +26,7 @@ type Allocation struct {
 	Missing   int64  `json:"missing" doc:"amount allocated above the capacity"`
 }
 
-// Capacity are what was promised of all resources, and to whom.
+// Capacity is the allocation of all resources, with the projects.
 type Capacity struct {
 	Resources  []Allocation      `json:"resources"`
 	Setting    models.Overcommit `json:"setting"`
@@ -53,17 +53,14 @@ func (a rest) getCapacity(ctx context.Context, in *Paging) (*Found[Capacity], er
 	return found(v.Setting.Version, Capacity{shown(v.Rows, allocationOf), v.Setting, list.Body.Items, list.Body.NextCursor}, nil)
 }
 
-// OvercommitUpdate changes how much may be promised.
+// OvercommitUpdate changes the overcommit ratios.
 type OvercommitUpdate struct {
 	IfMatch
 	Body projects.OvercommitInput
 }
 
 func (a rest) setCapacity(ctx context.Context, in *OvercommitUpdate) (*Found[models.Overcommit], error) {
-	var err error
-	if in.Body.Version, err = in.version(); err != nil {
-		return nil, err
-	}
+	in.Body.Version = in.version
 	o, err := a.Capacity.Set(ctx, actorOf(ctx), in.Body)
 	return found(o.Version, o, err)
 }

@@ -1,7 +1,7 @@
 package handlers
 
 import (
-	"net/http"
+	"context"
 	"strconv"
 
 	"github.com/a-h/templ"
@@ -13,8 +13,8 @@ import (
 )
 
 func (a *App) capacityRoutes(p *echo.Group) {
-	p.GET("/capacity", a.capacityPage)
-	p.POST("/capacity", a.updateCapacityPage)
+	p.GET("/capacity", a.page(a.capacityPage))
+	p.POST("/capacity", a.submit(a.capacityPage, a.updateCapacityPage))
 }
 
 func allocationRows(rows []projects.CapacityRow) (list []web.AllocationRow) {
@@ -25,18 +25,8 @@ func allocationRows(rows []projects.CapacityRow) (list []web.AllocationRow) {
 	return list
 }
 
-func (a *App) capacityPage(c echo.Context) error {
-	page, err := a.capacityForm(c, nil)
-	if err != nil {
-		return err
-	}
-	return a.render(c, http.StatusOK, page)
-}
-
-// capacityForm is the page of promises, with the percentages as they were
-// typed or, when typed is nil, as they are.
-func (a *App) capacityForm(c echo.Context, typed *web.Form) (templ.Component, error) {
-	ctx := c.Request().Context()
+// capacityPage is the page of quotas and capacity, with the form of the overcommit.
+func (a *App) capacityPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	p, err := a.Capacity.View(ctx, actorOf(ctx), pageAfter(c, listLimit))
 	if err != nil {
 		return nil, err
@@ -50,9 +40,7 @@ func (a *App) capacityForm(c echo.Context, typed *web.Form) (templ.Component, er
 			v.Form.Values["stated."+s.Name] = models.ExactQuantity(s.Name, s.Value)
 		}
 	}
-	if typed != nil {
-		v.Form = *typed
-	}
+	v.Form = sentOr(c, v.Form)
 	for _, to := range p.Projects {
 		v.Projects = append(v.Projects, web.AllocatedTo{ID: to.ID, Name: to.Name, Quota: to.Quota, Allocated: to.Allocated, InUse: to.InUse})
 	}
@@ -62,25 +50,16 @@ func (a *App) capacityForm(c echo.Context, typed *web.Form) (templ.Component, er
 	return web.CapacityPage(v), nil
 }
 
-func (a *App) updateCapacityPage(c echo.Context) error {
-	f, err := readForm(c)
-	if err != nil {
-		return err
-	}
+func (a *App) updateCapacityPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
 	in := f.overcommitInput()
-	if err = f.err(nil); err == nil {
-		_, err = a.Capacity.Set(c.Request().Context(), actorOf(c.Request().Context()), in)
+	if err := f.err(); err != nil {
+		return redirect{}, err
 	}
-	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) {
-			w := f.asTyped().Refuse(err)
-			return a.capacityForm(c, &w)
-		})
-	}
-	return a.done(c, "/capacity", models.Say("Overcommit settings saved."))
+	_, err := a.Capacity.Set(ctx, actorOf(ctx), in)
+	return redirect{"/capacity", models.Say("Overcommit settings saved.")}, err
 }
 
-// overcommitInput reads how much may be promised; percentages are plain numbers.
+// overcommitInput reads the overcommit settings; percentages are plain numbers.
 func (f *form) overcommitInput() projects.OvercommitInput {
 	percent := func(name string) int64 {
 		n, err := models.ParseCount(f.text("ratio." + name))

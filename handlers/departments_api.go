@@ -48,26 +48,13 @@ func (a rest) getDepartment(ctx context.Context, in *ByID) (*Found[Department], 
 }
 
 func (a rest) renameDepartment(ctx context.Context, in *Update[policies.DepartmentInput]) (*Found[Department], error) {
-	var err error
-	if in.Body.Version, err = in.version(); err != nil {
-		return nil, err
-	}
+	in.Body.Version = in.version
 	if _, err := a.Accounts.RenameDepartment(ctx, actorOf(ctx), in.ID, in.Body); err != nil {
 		return nil, err
 	}
 	return a.getDepartment(ctx, &in.ByID)
 }
 
-// DepartmentDeletion deletes a department.
-type DepartmentDeletion struct {
-	ByID
-	IfMatch
-}
-
-func (a rest) deleteDepartment(ctx context.Context, in *DepartmentDeletion) (*Nothing, error) {
-	version, err := in.version()
-	if err != nil {
-		return nil, err
-	}
-	return nothing(a.Accounts.DeleteDepartment(ctx, actorOf(ctx), in.ID, version))
+func (a rest) deleteDepartment(ctx context.Context, in *Versioned) (*Nothing, error) {
+	return nothing(a.Accounts.DeleteDepartment(ctx, actorOf(ctx), in.ID, in.version))
 }

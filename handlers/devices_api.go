@@ -54,7 +54,7 @@ type Device struct {
 	Shares        []Share    `json:"shares" doc:"current shares"`
 }
 
-// Measured is what was last measured of a device.
+// Measured is the last measurement of a device.
 type Measured struct {
 	At            time.Time           `json:"at"`
 	Utilisation   int64               `json:"utilization" doc:"utilization, percent"`
@@ -64,7 +64,8 @@ type Measured struct {
 	Processes     []models.GPUProcess `json:"processes" doc:"processes; visible if you can manage the provider or view all of its shares"`
 }
 
-// Share is a part of a device; of a foreign project only its size is told.
+// Share is a part of a device. Of a project that the actor may not see, it contains
+// only the size.
 type Share struct {
 	Anonymous   bool       `json:"anonymous"`
 	WorkspaceID int64      `json:"workspace_id,omitempty"`
@@ -104,7 +105,7 @@ func shareOf(s pool.ShareView) Share {
 		From: s.From.UTC(), Until: utc(s.Until), EndsAt: utc(s.EndsAt), EndReason: s.EndReason.String()}
 }
 
-// DeviceHistory is a device with the newest shares that were held of it.
+// DeviceHistory is a device with its latest shares.
 type DeviceHistory struct {
 	Device
 	History []Share `json:"history" doc:"past shares, newest first"`
@@ -116,10 +117,7 @@ func (a rest) getDevice(ctx context.Context, in *ByID) (*Found[DeviceHistory], e
 }
 
 func (a rest) updateDevice(ctx context.Context, in *Update[providers.DeviceInput]) (*Found[DeviceHistory], error) {
-	var err error
-	if in.Body.Version, err = in.version(); err != nil {
-		return nil, err
-	}
+	in.Body.Version = in.version
 	if _, err := a.Providers.SetSharing(ctx, actorOf(ctx), in.ID, in.Body); err != nil {
 		return nil, err
 	}
@@ -127,19 +125,19 @@ func (a rest) updateDevice(ctx context.Context, in *Update[providers.DeviceInput
 	return a.getDevice(ctx, &in.ByID)
 }
 
-// TelemetryQuery asks for what was measured over a span.
+// TelemetryQuery selects the measurements of a time span.
 type TelemetryQuery struct {
 	ByID
 	Span string `query:"span" enum:"hour,day,months" default:"hour" doc:"hour: 5-second buckets; day: 1-minute buckets; months: 90 days in 1-hour buckets"`
 }
 
-// Telemetry is what was measured of a device.
+// Telemetry is the measurements of a device.
 type Telemetry struct {
 	Span    string   `json:"span"`
 	Buckets []Bucket `json:"buckets" doc:"buckets, oldest first"`
 }
 
-// Bucket is what was measured in one span of time.
+// Bucket aggregates the measurements of an interval.
 type Bucket struct {
 	At      time.Time `json:"at" doc:"start of the bucket"`
 	Seconds int64     `json:"seconds" doc:"length of the bucket, seconds"`
@@ -148,7 +146,7 @@ type Bucket struct {
 	Most    Amounts   `json:"max"`
 }
 
-// Amounts are what is measured of a device.
+// Amounts are the measured values of a device.
 type Amounts struct {
 	Utilisation   int64 `json:"utilization" doc:"utilization, percent"`
 	MemoryUsedMiB int64 `json:"memory_used_mib"`
@@ -165,8 +163,5 @@ func bucketOf(t models.Telemetry) Bucket {
 
 func (a rest) getTelemetry(ctx context.Context, in *TelemetryQuery) (*Response[Telemetry], error) {
 	buckets, err := a.Providers.History(ctx, actorOf(ctx), in.ID, in.Span)
-	if err != nil {
-		return nil, err
-	}
-	return &Response[Telemetry]{Telemetry{in.Span, shown(buckets, bucketOf)}}, nil
+	return &Response[Telemetry]{Telemetry{in.Span, shown(buckets, bucketOf)}}, err
 }

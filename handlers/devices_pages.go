@@ -2,56 +2,39 @@ package handlers
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
-	"weir/policies"
 	"weir/pool"
 	"weir/pool/providers"
 	"weir/web"
 )
 
 func (a *App) devicesRoutes(p *echo.Group) {
-	p.GET("/pool/devices/:id", a.devicePage)
-	p.POST("/pool/devices/:id", a.updateDevicePage)
+	p.GET("/pool/devices/:id", a.page(a.devicePage))
+	p.POST("/pool/devices/:id", a.submit(a.devicePage, a.updateDevicePage))
 }
 
-func (a *App) devicePage(c echo.Context) error {
-	page, err := a.deviceForm(c, nil)
-	if err != nil {
-		return err
-	}
-	return a.render(c, http.StatusOK, page)
-}
-
-// deviceForm is a device's page; f is the form that came back, if one did.
-func (a *App) deviceForm(c echo.Context, f *web.Form) (templ.Component, error) {
-	ctx := c.Request().Context()
+func (a *App) devicePage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	actor, id := actorOf(ctx), number(c, "id")
 	d, history, err := a.Pool.Device(ctx, actor, id)
 	if err != nil {
 		return nil, err
 	}
 	v := web.DeviceView{Device: deviceView(d, actor.User.ID), Facts: d.Device, Provider: d.ProviderName, ProviderID: d.ProviderID, State: d.ProviderState,
-		Measured: d.Measured, CanEdit: d.Manage, CanMix: a.Access.May(actor, policies.Platform, policies.DeviceWrite), Form: sharingForm(d.Device), History: shareRows(history)}
+		Measured: d.Measured, CanEdit: d.Manage, Form: sentOr(c, sharingForm(d.Device)), History: shareRows(history)}
 	if err := a.relatives(ctx, &v); err != nil {
 		return nil, err
 	}
-	if err := a.measurements(ctx, &v, c.QueryParam("span")); err != nil {
-		return nil, err
-	}
-	if f != nil {
-		v.Form = *f
-	}
-	return web.DevicePage(v), nil
+	err = a.measurements(ctx, &v, c.QueryParam("span"))
+	return web.DevicePage(v), err
 }
 
-// relatives fills in what belongs to a device: its instances or the GPU that
-// it is one of, and the GPUs that NVLink joins to it.
+// relatives adds the related devices: MIG instances or the parent GPU, and the peers
+// over NVLink.
 func (a *App) relatives(ctx context.Context, v *web.DeviceView) error {
 	actor := actorOf(ctx)
 	provider, err := a.Pool.Provider(ctx, actor, v.ProviderID)
@@ -84,8 +67,7 @@ const chartSlots = 120
 
 var spans = map[string]time.Duration{providers.LastHour: time.Hour, providers.LastDay: 24 * time.Hour, providers.LastMonths: 90 * 24 * time.Hour}
 
-// measurements fills in what was measured over a span; without one, over the
-// last hour.
+// measurements adds the measurements of a time span; the default is the last hour.
 func (a *App) measurements(ctx context.Context, v *web.DeviceView, span string) error {
 	if spans[span] == 0 {
 		span = providers.LastHour
@@ -124,19 +106,11 @@ func (f *form) deviceInput() providers.DeviceInput {
 	return providers.DeviceInput{Sharing: f.text("sharing"), Layout: f.lines("layout"), Mixed: f.bool("mixed"), Version: f.version()}
 }
 
-func (a *App) updateDevicePage(c echo.Context) error {
-	ctx := c.Request().Context()
-	f, err := readForm(c)
-	if err != nil {
-		return err
-	}
+func (a *App) updateDevicePage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
 	id := number(c, "id")
-	if _, err = a.Providers.SetSharing(ctx, actorOf(ctx), id, f.deviceInput()); err != nil {
-		return a.refused(c, err, func() (templ.Component, error) {
-			w := f.asTyped().Refuse(err)
-			return a.deviceForm(c, &w)
-		})
+	_, err := a.Providers.SetSharing(ctx, actorOf(ctx), id, f.deviceInput())
+	if err == nil {
+		a.Wake()
 	}
-	a.Wake()
-	return a.done(c, path("pool", "devices", id), models.Say("Device updated."))
+	return redirect{path("pool", "devices", id), models.Say("Device updated.")}, err
 }

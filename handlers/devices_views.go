@@ -38,8 +38,7 @@ func deviceLabel(d models.Device) string {
 	return "GPU " + strconv.FormatInt(d.Number, 10)
 }
 
-// deviceState says why nothing new goes to a device; empty where something
-// may.
+// deviceState is the reason that a device gets no new shares; empty if it can.
 func deviceState(d pool.DeviceView) models.Text {
 	switch {
 	case d.ProviderState == models.ProviderLost:
@@ -92,7 +91,7 @@ func providerView(p pool.ProviderView, me int64) web.Provider {
 	return v
 }
 
-// devicesOf are the devices on which a workspace holds a share.
+// devicesOf lists the devices with shares of a workspace.
 func devicesOf(view pool.View, workspace, me int64) (list []web.Device) {
 	for _, p := range view.Providers {
 		for _, d := range p.Devices {

@@ -7,6 +7,5 @@
 // the REST API, which are called by the id of the operation. Each begins with
 // its routes; routes.go and openapi.go list the nouns.
 //
-// It must not decide anything: who may do what, and what follows from it, is
-// the services' business.
+// It decides nothing: services check permissions and return what pages may offer.
 package handlers

@@ -10,9 +10,8 @@ import (
 	"weir/models"
 )
 
-// download answers with a table as a file, which fill writes while it is sent.
-// When fill fails, the connection is cut: half a file must not pass for a
-// whole one.
+// download responds with a CSV file that fill writes to the connection. If fill fails,
+// the connection is aborted, so that a partial file is not taken for a complete one.
 func (a rest) download(name string, fill func(huma.Context, sheet.Writer) error) *huma.StreamResponse {
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
 		hc.SetHeader("Content-Type", "text/csv; charset=utf-8")
@@ -29,9 +28,9 @@ func (a rest) download(name string, fill func(huma.Context, sheet.Writer) error)
 	}}
 }
 
-// downloaded answers with a list as a file. It reads a page at a time, each
-// with the rights that the actor has then; the first comes before anything is
-// sent, so that a refusal is an answer.
+// downloaded responds with a list as a CSV file. It reads one page at a time with the
+// actor's current permissions, the first before the response begins, so that a refusal
+// gets its status.
 func downloaded[T any](a rest, ctx context.Context, name string, columns []string, cells func(T) []string, id func(T) int64,
 	fetch func(context.Context, models.Page) ([]T, error)) (*huma.StreamResponse, error) {
 	page := models.Page{Limit: models.PageSize}
@@ -64,7 +63,8 @@ func downloaded[T any](a rest, ctx context.Context, name string, columns []strin
 	}), nil
 }
 
-// describeDownload says in the document that an operation gives CSV.
+// describeDownload declares the response of an operation as CSV in the OpenAPI
+// document.
 func describeDownload(s section, path string) {
 	ok := s.api.OpenAPI().Paths[path].Get.Responses["200"]
 	ok.Content = map[string]*huma.MediaType{"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}}}

@@ -47,7 +47,7 @@ func environmentOf(e models.Environment) Environment {
 	return v
 }
 
-// MatchedEnvironment is an environment and how it fits what is wanted.
+// MatchedEnvironment is an environment with the result of matching it.
 type MatchedEnvironment struct {
 	Environment
 	Fits    *bool    `json:"fits,omitempty" doc:"matches the version constraints; absent without constraints"`
@@ -65,7 +65,7 @@ func unfitting(m workspaces.Mismatch) MatchedEnvironment {
 	return MatchedEnvironment{Environment: environmentOf(m.Environment), Fits: &no, Reasons: shown(m.Reasons, sentence)}
 }
 
-// EnvironmentsQuery asks for the catalogue.
+// EnvironmentsQuery selects environments.
 type EnvironmentsQuery struct {
 	Paging
 	Versions string `query:"versions" maxLength:"1000" doc:"version constraints, such as python>=3.11, torch"`
@@ -101,10 +101,7 @@ func (a rest) getEnvironment(ctx context.Context, in *ByID) (*Found[Environment]
 }
 
 func (a rest) updateEnvironment(ctx context.Context, in *Update[workspaces.EnvironmentInput]) (*Found[Environment], error) {
-	var err error
-	if in.Body.Version, err = in.version(); err != nil {
-		return nil, err
-	}
+	in.Body.Version = in.version
 	e, err := a.Catalogue.Update(ctx, actorOf(ctx), in.ID, in.Body)
 	return found(e.Version, environmentOf(e), err)
 }

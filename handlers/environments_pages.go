@@ -1,7 +1,7 @@
 package handlers
 
 import (
-	"net/http"
+	"context"
 	"sort"
 	"strings"
 
@@ -9,29 +9,23 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
-	"weir/policies"
 	"weir/web"
 	"weir/workspaces"
 )
 
 func (a *App) environmentsRoutes(p *echo.Group) {
-	p.GET("/environments", a.environmentsPage)
-	p.POST("/environments", a.createEnvironmentPage)
-	p.GET("/environments/new", a.newEnvironmentPage)
-	p.GET("/environments/:id/edit", a.editEnvironmentPage)
-	p.POST("/environments/:id", a.updateEnvironmentPage)
-	p.GET("/environments/:id/delete", a.confirmDeleteEnvironmentPage)
-	p.POST("/environments/:id/delete", a.deleteEnvironmentPage)
+	p.GET("/environments", a.page(a.environmentsPage))
+	p.POST("/environments", a.submit(a.environmentPage, a.createEnvironmentPage))
+	p.GET("/environments/new", a.page(a.environmentPage))
+	p.GET("/environments/:id/edit", a.page(a.environmentPage))
+	p.POST("/environments/:id", a.submit(a.environmentPage, a.updateEnvironmentPage))
+	p.GET("/environments/:id/delete", a.page(a.confirmDeleteEnvironmentPage))
+	p.POST("/environments/:id/delete", a.submit(a.confirmDeleteEnvironmentPage, a.deleteEnvironmentPage))
 }
 
-func (a *App) environmentsPage(c echo.Context) error {
-	ctx := c.Request().Context()
+func (a *App) environmentsPage(ctx context.Context, _ echo.Context) (templ.Component, error) {
 	all, err := a.Catalogue.Environments(ctx, actorOf(ctx))
-	if err != nil {
-		return err
-	}
-	return a.render(c, http.StatusOK, web.EnvironmentsPage(web.EnvironmentsView{Rows: all,
-		CanEdit: a.Access.May(actorOf(ctx), policies.Platform, policies.EnvironmentWrite)}))
+	return web.EnvironmentsPage(web.EnvironmentsView{Rows: all}), err
 }
 
 func (f *form) environmentInput() workspaces.EnvironmentInput {
@@ -76,101 +70,41 @@ func environmentForm(e models.Environment) web.Form {
 	return f
 }
 
-func (a *App) newEnvironmentPage(c echo.Context) error {
-	if err := a.Access.Check(actorOf(c.Request().Context()), policies.Platform, policies.EnvironmentWrite); err != nil {
-		return err
+// environmentPage is the form of an environment, or of a new one.
+func (a *App) environmentPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	e, err := a.Catalogue.EnvironmentForm(ctx, actorOf(ctx), optionalNumber(c, "id"))
+	v := web.EnvironmentFormView{Form: formOf(0), ID: e.ID, Name: e.Name, Discovered: e.DiscoveredKey != nil}
+	if e.ID != 0 {
+		v.Form = environmentForm(e)
 	}
-	return a.render(c, http.StatusOK, web.EnvironmentFormPage(web.EnvironmentFormView{Form: formOf(0)}))
+	v.Form = sentOr(c, v.Form)
+	return web.EnvironmentFormPage(v), err
 }
 
-func (a *App) createEnvironmentPage(c echo.Context) error {
-	f, err := readForm(c)
-	if err != nil {
-		return err
-	}
+func (a *App) createEnvironmentPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
 	in := f.environmentInput()
-	var e models.Environment
-	if err = f.err(nil); err == nil {
-		e, err = a.Catalogue.Create(c.Request().Context(), actorOf(c.Request().Context()), in)
+	if err := f.err(); err != nil {
+		return redirect{}, err
 	}
-	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) {
-			return web.EnvironmentFormPage(web.EnvironmentFormView{Form: f.asTyped().Refuse(err)}), nil
-		})
-	}
-	return a.done(c, "/environments", models.Say("Environment %s added.", e.Name))
+	e, err := a.Catalogue.Create(ctx, actorOf(ctx), in)
+	return redirect{"/environments", models.Say("Environment %s added.", e.Name)}, err
 }
 
-// editEnvironmentForm is the form of one environment; f is the form that came
-// back, if one did.
-func (a *App) editEnvironmentForm(c echo.Context, f *web.Form) (templ.Component, error) {
-	ctx := c.Request().Context()
-	if err := a.Access.Check(actorOf(ctx), policies.Platform, policies.EnvironmentWrite); err != nil {
-		return nil, err
-	}
-	e, err := a.Catalogue.Environment(ctx, actorOf(ctx), number(c, "id"))
-	if err != nil {
-		return nil, err
-	}
-	v := web.EnvironmentFormView{Form: environmentForm(e), ID: e.ID, Name: e.Name, Discovered: e.DiscoveredKey != nil}
-	if f != nil {
-		v.Form = *f
-	}
-	return web.EnvironmentFormPage(v), nil
-}
-
-func (a *App) editEnvironmentPage(c echo.Context) error {
-	page, err := a.editEnvironmentForm(c, nil)
-	if err != nil {
-		return err
-	}
-	return a.render(c, http.StatusOK, page)
-}
-
-func (a *App) updateEnvironmentPage(c echo.Context) error {
-	f, err := readForm(c)
-	if err != nil {
-		return err
-	}
+func (a *App) updateEnvironmentPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
 	in := f.environmentInput()
-	var e models.Environment
-	if err = f.err(nil); err == nil {
-		e, err = a.Catalogue.Update(c.Request().Context(), actorOf(c.Request().Context()), number(c, "id"), in)
+	if err := f.err(); err != nil {
+		return redirect{}, err
 	}
-	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) {
-			w := f.asTyped().Refuse(err)
-			return a.editEnvironmentForm(c, &w)
-		})
-	}
-	return a.done(c, "/environments", models.Say("Environment %s updated.", e.Name))
+	e, err := a.Catalogue.Update(ctx, actorOf(ctx), number(c, "id"), in)
+	return redirect{"/environments", models.Say("Environment %s updated.", e.Name)}, err
 }
 
-func (a *App) deleteEnvironmentForm(c echo.Context, refused error) (templ.Component, error) {
-	ctx := c.Request().Context()
-	e, err := a.Catalogue.Environment(ctx, actorOf(ctx), number(c, "id"))
-	v := web.ConfirmDeleteEnvironment(e)
-	if refused != nil {
-		v.Form = v.Form.Refuse(refused)
-	}
-	return web.ConfirmPage(v), err
+func (a *App) confirmDeleteEnvironmentPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	e, err := a.Catalogue.EnvironmentForm(ctx, actorOf(ctx), number(c, "id"))
+	return confirmPage(c, web.ConfirmDeleteEnvironment(e)), err
 }
 
-func (a *App) confirmDeleteEnvironmentPage(c echo.Context) error {
-	if err := a.Access.Check(actorOf(c.Request().Context()), policies.Platform, policies.EnvironmentWrite); err != nil {
-		return err
-	}
-	page, err := a.deleteEnvironmentForm(c, nil)
-	if err != nil {
-		return err
-	}
-	return a.render(c, http.StatusOK, page)
-}
-
-func (a *App) deleteEnvironmentPage(c echo.Context) error {
-	ctx := c.Request().Context()
-	if err := a.Catalogue.Delete(ctx, actorOf(ctx), number(c, "id")); err != nil {
-		return a.refused(c, err, func() (templ.Component, error) { return a.deleteEnvironmentForm(c, err) })
-	}
-	return a.done(c, "/environments", models.Say("Environment deleted."))
+func (a *App) deleteEnvironmentPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
+	err := a.Catalogue.Delete(ctx, actorOf(ctx), number(c, "id"))
+	return redirect{"/environments", models.Say("Environment deleted.")}, err
 }

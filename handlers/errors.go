@@ -83,10 +83,10 @@ func (p *Problem) Error() string { return p.Detail }
 // GetStatus makes a Problem an error that huma writes as it is.
 func (p *Problem) GetStatus() int { return p.Status }
 
-// ContentType makes huma label it as RFC 9457 asks.
+// ContentType is the media type of RFC 9457. huma calls it.
 func (p *Problem) ContentType(string) string { return "application/problem+json" }
 
-// GetHeaders makes huma send what a status needs.
+// GetHeaders are the headers that the status requires. huma calls it.
 func (p *Problem) GetHeaders() http.Header {
 	if p.Status == http.StatusUnauthorized {
 		return http.Header{"Www-Authenticate": {"Bearer"}}
@@ -94,8 +94,7 @@ func (p *Problem) GetHeaders() http.Header {
 	return nil
 }
 
-// write answers with the problem; what huma answers it labels by the same
-// methods.
+// write writes the problem as a response outside of huma.
 func (p *Problem) write(w http.ResponseWriter) error {
 	maps.Copy(w.Header(), p.GetHeaders())
 	w.Header().Set("Content-Type", p.ContentType(""))
@@ -103,8 +102,8 @@ func (p *Problem) write(w http.ResponseWriter) error {
 	return writeJSON(w, p)
 }
 
-// problemOf words an error for programs, in English. Internal errors say
-// nothing of themselves.
+// problemOf converts an error for programs, in English. Internal errors are not
+// disclosed.
 func problemOf(err error) *Problem {
 	e := safe(err)
 	status := statusFor(err)
@@ -151,7 +150,7 @@ func refuse(location, reason string) error {
 	return newProblem(http.StatusUnprocessableEntity, "", &huma.ErrorDetail{Location: location, Message: reason})
 }
 
-// Offer is what the pool could do instead of refusing.
+// Offer lists the alternatives to a refusal by the pool.
 type Offer struct {
 	Outcome      string    `json:"outcome" enum:"partial,delayed,refused"`
 	Cores        int64     `json:"cores,omitempty" doc:"available GPU cores per GPU; to accept, launch with when_short=fewer"`
@@ -162,7 +161,7 @@ type Offer struct {
 	Estimate     *Estimate `json:"estimate,omitempty" doc:"estimated start of a new queued request; in previews only"`
 }
 
-// Estimate is when a demand can be met, as far as that can be told.
+// Estimate is the estimated start of a demand.
 type Estimate struct {
 	Outcome string     `json:"outcome" enum:"placed,never,unknown"`
 	At      *time.Time `json:"at,omitempty" doc:"estimated start time"`
@@ -186,8 +185,8 @@ const (
 	maxFieldName     = 200
 )
 
-// newProblem words what huma itself refuses: bodies that are not JSON, input
-// that breaks its schema.
+// newProblem converts the errors that huma finds: malformed JSON, and input that
+// violates the schema.
 func newProblem(status int, message string, errs ...error) huma.StatusError {
 	if status == http.StatusInternalServerError && len(errs) > 0 { // the body could not be read to its end
 		status = http.StatusBadRequest

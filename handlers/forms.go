@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
@@ -16,8 +17,8 @@ import (
 	"weir/web"
 )
 
-// form reads the values of an HTML form or query into the services' input
-// structs, gathering what cannot be read.
+// form reads the values of an HTML form or query into the services' input structs and
+// collects the values that it cannot parse.
 type form struct {
 	values   url.Values
 	problems models.Problems
@@ -31,15 +32,10 @@ func readForm(c echo.Context) (*form, error) {
 	return &form{values: values}, nil
 }
 
-// err joins what could not be read with what a service refused.
-func (f *form) err(err error) error {
-	if len(f.problems) > 0 {
-		return f.problems.Err()
-	}
-	return err
-}
+// err returns the values that could not be parsed.
+func (f *form) err() error { return f.problems.Err() }
 
-// asTyped carries what was typed back to the page.
+// asTyped is the form as it was sent.
 func (f *form) asTyped() web.Form {
 	w := web.Form{Values: map[string]string{}, Version: f.version()}
 	for name, v := range f.values {
@@ -51,6 +47,24 @@ func (f *form) asTyped() web.Form {
 		}
 	}
 	return w
+}
+
+// sentKey is the key of echo's context for a form that is shown again.
+const sentKey = "sent"
+
+// sentOr is the form that was sent and is shown again, or f on a fresh page.
+func sentOr(c echo.Context, f web.Form) web.Form {
+	if w, ok := c.Get(sentKey).(web.Form); ok {
+		return w
+	}
+	return f
+}
+
+// confirmPage is a confirmation form, with the reason if the action was refused.
+func confirmPage(c echo.Context, v web.ConfirmView) templ.Component {
+	w := sentOr(c, v.Form)
+	v.Form.Message, v.Form.Errors = w.Message, w.Errors
+	return web.ConfirmPage(v)
 }
 
 func (f *form) text(name string) string { return f.values.Get(name) }
@@ -106,8 +120,8 @@ func (f *form) optionalText(name string) *string {
 	return &text
 }
 
-// day reads an optional date as the begin of that day in UTC. Buttons post a
-// moment, which is kept.
+// day reads an optional date as midnight UTC. Buttons send a full timestamp, which is
+// not truncated.
 func (f *form) day(name string) *time.Time {
 	text := strings.TrimSpace(f.values.Get(name))
 	if text == "" {
@@ -124,7 +138,7 @@ func (f *form) day(name string) *time.Time {
 	return &t
 }
 
-// permissions reads the boxes of a custom role; of others they say nothing.
+// permissions reads the checkboxes of a custom role; other roles ignore them.
 func (f *form) permissions(prefix string) []string {
 	if f.text(prefix+"permission") != models.PermissionCustom {
 		return nil
@@ -150,11 +164,11 @@ func (f *form) launch(prefix string) models.LaunchParameters {
 	}
 }
 
-// What stands in a form that edits something.
+// Initial values of forms.
 
 func formOf(version int64) web.Form { return web.Form{Values: map[string]string{}, Version: version} }
 
-// putResources words amounts so that what is sent back as it stands is the same.
+// putResources formats amounts exactly, so that an unchanged form changes nothing.
 func putResources(f web.Form, prefix string, r models.Resources) {
 	for _, a := range r.Amounts() {
 		f.Values[prefix+"."+a.Name] = models.ExactQuantity(a.Name, a.Value)
@@ -187,7 +201,7 @@ func putLaunch(f web.Form, prefix string, l models.LaunchParameters) {
 	f.Values[prefix+"env"] = models.FormatEnv(l.Env)
 }
 
-// countName words plain counts as GPU cores are worded: as a bare number.
+// countName formats counts as plain numbers, as GPU cores are.
 func countName(name string) string {
 	if name == "gpus" || name == "cores" {
 		return "gpu_cores"
@@ -195,8 +209,7 @@ func countName(name string) string {
 	return name
 }
 
-// accountID reads the address of an account, or its number, and gives the
-// number; 0 where nothing was typed. A form cannot offer everybody.
+// accountID reads the email address or ID of an account and returns the ID; 0 if empty.
 func (a *App) accountID(ctx context.Context, f *form, name string) int64 {
 	text := strings.TrimSpace(f.text(name))
 	if !strings.Contains(text, "@") {
@@ -224,9 +237,8 @@ func (f *form) numbers(name string) (list []int64) {
 	return list
 }
 
-// projectChoices are projects that the reader may see, as many as a page has,
-// and those that are chosen already, which may be foreign. more tells that
-// there are others.
+// projectChoices lists up to a page of the projects that the actor may see, and those
+// already chosen, which may be others. more is set if the list is incomplete.
 func (a *App) projectChoices(ctx context.Context, actor policies.Actor, chosen []int64) (list []web.Choice, more bool, err error) {
 	projects, more, err := a.Projects.ProjectNames(ctx, actor, chosen)
 	seen := map[int64]bool{}

@@ -2,58 +2,54 @@ package handlers
 
 import (
 	"context"
-	"net/http"
 	"time"
 
+	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
-	"weir/policies"
 	"weir/pool/projects"
 	"weir/web"
 )
 
-// fitProjects is for how many projects the home page says what fits.
+// fitProjects is the number of projects for which the home page shows the available
+// sizes.
 const fitProjects = 4
 
-func (a *App) homePage(c echo.Context) error {
-	ctx := c.Request().Context()
+func (a *App) homePage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	actor := actorOf(ctx)
 	rows, err := a.workspaceRows(ctx, models.WorkspaceFilter{UserID: actor.User.ID, States: models.LiveStates}, models.Page{Limit: listLimit})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	mine, err := a.Projects.Participations(ctx, actor, actor.User.ID)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	v := web.HomeView{Workspaces: rows, CanCreateProject: a.Access.May(actor, policies.Platform, policies.ProjectWrite)}
-	now := a.Store.Now()
+	v := web.HomeView{Workspaces: rows}
 	for i, m := range mine {
-		active := m.Project.Active(now)
-		launch := active && m.Member.Permits().Contains(models.WorkspaceLaunch)
-		v.CanLaunch = v.CanLaunch || launch
+		v.CanLaunch = v.CanLaunch || m.CanLaunch
 		var fits []web.AvailableRow
-		if launch && i < fitProjects {
+		if m.CanLaunch && i < fitProjects {
 			if fits, err = a.availableRows(c, m.Project.ID); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		v.Projects = append(v.Projects, web.ProjectCard{Fits: fits, ID: m.Project.ID, Name: m.Project.Name, Role: m.Member.RoleName,
 			Meters: web.LimitMeters(m.Use.InUseByMember, models.Resources{}, m.Use.Limit), Until: m.Member.Until, EndsAt: m.Project.EndsAt,
-			Active: active, CanLaunch: launch})
+			Active: m.Project.Active(a.Store.Now()), CanLaunch: m.CanLaunch})
 	}
 	if v.Extensions, err = a.myExtensions(ctx, mine); err != nil {
-		return err
+		return nil, err
 	}
 	if len(mine) == 0 {
 		others, err := a.Projects.ListProjects(ctx, actor, projects.ProjectQuery{}, models.Page{Limit: 1})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		v.OthersProjects = len(others) > 0
 	}
-	return a.render(c, http.StatusOK, web.HomePage(v))
+	return web.HomePage(v), nil
 }
 
 // myExtensions are those that concern the actor's own projects now.
@@ -71,5 +67,5 @@ func (a *App) myExtensions(ctx context.Context, mine []projects.Participation) (
 	return list, err
 }
 
-// recently is how long after an end the home page speaks of it.
+// recently is how long the home page shows an end date that has passed.
 const recently = 30 * 24 * time.Hour

@@ -10,14 +10,14 @@ import (
 	"weir/web"
 )
 
-// tableImport is what differs between the tables that can be imported.
+// tableImport describes a CSV import.
 type tableImport struct {
 	columns, needed []string
 	run             func(context.Context, models.Import) (models.ImportReport, error)
-	view            web.ImportView // what its page is called, and where it is
+	view            web.ImportView // its page
 }
 
-// take reads a table and imports it, or tells what that would do.
+// take reads a table and imports it, or previews the import.
 func (t tableImport) take(ctx context.Context, text string, dryRun bool, plan string) (models.ImportReport, error) {
 	records, err := sheet.Read(text, t.columns, t.needed)
 	if err != nil {
@@ -26,15 +26,11 @@ func (t tableImport) take(ctx context.Context, text string, dryRun bool, plan st
 	return t.run(ctx, models.Import{Records: records, DryRun: dryRun, Plan: plan})
 }
 
-// membersImport is the import of a project's members, for who may change
-// them.
+// membersImport is the import of a project's members.
 func (a *App) membersImport(ctx context.Context, project int64) (t tableImport, err error) {
 	actor := actorOf(ctx)
-	if err := a.Access.Check(actor, project, policies.MemberWrite); err != nil {
-		return t, err
-	}
-	p, err := a.Projects.Project(ctx, actor, project)
-	t = tableImport{columns: projects.MemberColumns, needed: projects.MemberColumnsNeeded, view: web.ImportMembers(p.Project, projects.MemberColumns)}
+	form, err := a.Projects.ImportForm(ctx, actor, project)
+	t = tableImport{columns: projects.MemberColumns, needed: projects.MemberColumnsNeeded, view: web.ImportMembers(form.Project.Project, projects.MemberColumns)}
 	t.run = func(ctx context.Context, in models.Import) (models.ImportReport, error) {
 		return a.Projects.ImportMembers(ctx, actor, project, in)
 	}
@@ -52,5 +48,5 @@ func (a *App) peopleImport(ctx context.Context, _ int64) (t tableImport, err err
 		}
 		return report, err
 	}
-	return t, a.Access.Check(actor, policies.Platform, policies.UserWrite)
+	return t, a.Accounts.CheckImport(actor)
 }

@@ -13,7 +13,7 @@ type TableInput struct {
 	Plan   string `json:"plan,omitempty" maxLength:"64" doc:"plan returned by the dry run; the import is rejected if the outcome would differ"`
 }
 
-// ImportReport is what becomes, or would become, of a table's rows.
+// ImportReport is the result, or the preview, of an import.
 type ImportReport struct {
 	Done      bool          `json:"done" doc:"the import was applied; false for a dry run"`
 	Plan      string        `json:"plan" doc:"identifier of this outcome; send it with the import"`
@@ -24,7 +24,7 @@ type ImportReport struct {
 	Rows      []ImportedRow `json:"rows"`
 }
 
-// ImportedRow is what becomes of one row.
+// ImportedRow is the result for one row.
 type ImportedRow struct {
 	Line    int                 `json:"line" doc:"line number, from 1"`
 	Email   string              `json:"email"`
@@ -46,8 +46,5 @@ func imported(ctx context.Context, t tableImport, in TableInput, err error) (*Re
 		return nil, err
 	}
 	report, err := t.take(ctx, in.CSV, in.DryRun, in.Plan)
-	if err != nil {
-		return nil, err
-	}
-	return &Response[ImportReport]{importReport(report)}, nil
+	return &Response[ImportReport]{importReport(report)}, err
 }

@@ -20,8 +20,8 @@ func (a *App) importsRoutes(p *echo.Group) {
 	p.POST("/people/import", a.importTablePage(a.peopleImport))
 }
 
-// findImport prepares an import for whoever may, about a project or, with 0,
-// about none.
+// findImport prepares the import for a project, or with id 0 for the platform, and
+// checks the actor's permission.
 type findImport func(ctx context.Context, id int64) (tableImport, error)
 
 func (a *App) importPage(find findImport) echo.HandlerFunc {
@@ -35,8 +35,8 @@ func (a *App) importPage(find findImport) echo.HandlerFunc {
 	}
 }
 
-// importTablePage shows what would become of a table and, when that was confirmed,
-// imports it. The table travels in the form: nothing is kept in between.
+// importTablePage previews an import and, once that is confirmed, applies it. The form
+// contains the table; the server stores nothing in between.
 func (a *App) importTablePage(find findImport) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		ctx := c.Request().Context()
@@ -55,7 +55,7 @@ func (a *App) importTablePage(find findImport) echo.HandlerFunc {
 		}
 		t.view.Form, t.view.Rows = web.Form{Values: map[string]string{"csv": text, "plan": report.Plan}}, report.Rows
 		if err != nil {
-			return a.refused(c, err, func() (templ.Component, error) {
+			return a.refused(c, f, err, func(context.Context, echo.Context) (templ.Component, error) {
 				t.view.Form = t.view.Form.Refuse(err)
 				return web.ImportPage(t.view), nil
 			})
@@ -68,7 +68,7 @@ func (a *App) importTablePage(find findImport) echo.HandlerFunc {
 	}
 }
 
-// importedTable is the file that was sent, or what was typed where there is none.
+// importedTable is the uploaded file, or else the text of the form.
 func (f *form) importedTable(c echo.Context) (string, error) {
 	header, err := c.FormFile("file")
 	if err != nil || header.Size == 0 {

@@ -22,10 +22,9 @@ func writeJSON(w io.Writer, v any) error {
 
 var errEncoding = errors.New("it is not UTF-8")
 
-// readJSON reads a body into a type, or into any to be checked against a
-// schema. There, a number that is no integer of 64 bits stays a json.Number,
-// which no schema accepts: so the field is named that holds it, and nothing
-// is rounded.
+// readJSON decodes a body into a type, or into any for validation against a schema.
+// There, a number that is not a 64-bit integer remains a json.Number, which no schema
+// accepts, so that the error names the field and no value is rounded.
 func readJSON(data []byte, v any) error {
 	if !utf8.Valid(data) {
 		return errEncoding
@@ -35,7 +34,7 @@ func readJSON(data []byte, v any) error {
 		return json.Unmarshal(data, v)
 	}
 	if !json.Valid(data) {
-		return json.Unmarshal(data, v) // says where
+		return json.Unmarshal(data, v) // returns an error with the position
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()

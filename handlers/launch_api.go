@@ -15,7 +15,7 @@ func (a rest) launchOperations(s section) {
 	register(a, s, route{http.MethodPost, "/workspaces", 201, "launch-workspace", "Launch a workspace; with insufficient GPU capacity, the error includes an offer"}, a.launchWorkspace, http.StatusNotFound)
 }
 
-// LaunchPreview is what a launch would be.
+// LaunchPreview is the preview of a launch.
 type LaunchPreview struct {
 	Headroom    LaunchHeadroom       `json:"resources" doc:"resources available to you in the project"`
 	Fitting     []MatchedEnvironment `json:"fitting" doc:"matching environments, best match first"`
@@ -28,19 +28,19 @@ type LaunchPreview struct {
 	Problems    []ProblemField       `json:"problems" doc:"validation errors; empty if the launch is valid"`
 }
 
-// LaunchHeadroom is what a member may still hold, and what bounds it.
+// LaunchHeadroom is the resources available to a member, with the limit and quota.
 type LaunchHeadroom struct {
 	quota.Use
 	Left models.Resources `json:"remaining"`
 }
 
-// LaunchTarget is what a workspace would be launched with.
+// LaunchTarget is the target launch parameters.
 type LaunchTarget struct {
 	Demand     models.Demand      `json:"demand" doc:"resource demand; GPU amounts are per GPU"`
 	Parameters []models.Parameter `json:"parameters" doc:"launch parameters and their sources"`
 }
 
-// PoolDecision is what the pool says to a demand.
+// PoolDecision is the pool's decision on a demand.
 type PoolDecision struct {
 	Outcome     string           `json:"outcome" enum:"granted,partial,delayed,refused"`
 	Explanation string           `json:"explanation"`
@@ -73,8 +73,7 @@ func (a rest) previewLaunch(ctx context.Context, in *Create[workspaces.LaunchInp
 	return &Response[LaunchPreview]{v}, nil
 }
 
-// launchProblem names a refused launch parameter by its place in the body: a
-// service knows the parameters, not what they came in.
+// launchProblem renames a refused launch parameter to its path in the body.
 func launchProblem(f models.Field) ProblemField {
 	switch f.Name {
 	case "gpus", "cores", "gpu_memory_mib", "gpu_model", "cpu_milli", "memory_mib", "storage_mib", "shm_mib", "path", "env":
@@ -102,7 +101,7 @@ func poolDecisionOf(a models.Decision) *PoolDecision {
 		})}
 }
 
-// estimateFor tells when a launch that waits could start.
+// estimateFor estimates the start of a queued launch.
 func (a rest) estimateFor(ctx context.Context, p workspaces.Preview) (*Estimate, error) {
 	f, err := a.estimate(ctx, p)
 	v := estimateOf(f)

@@ -101,7 +101,7 @@ func gpuModels(view pool.View) []string {
 	return list
 }
 
-// versionsOf words what matters of an environment's versions.
+// versionsOf formats the versions of an environment.
 func versionsOf(e models.Environment) string {
 	parts := []string{e.Language + " " + e.LanguageVersion}
 	tools := make([]string, 0, len(e.Versions))
@@ -115,7 +115,7 @@ func versionsOf(e models.Environment) string {
 	return strings.Join(parts, " · ")
 }
 
-// launchAgain is the launch form with what the member asked for before.
+// launchAgain is the address of the launch form with the member's previous input.
 func launchAgain(w models.Workspace) string {
 	q := url.Values{"project_id": {strconv.FormatInt(w.ProjectID, 10)}, "environment_id": {strconv.FormatInt(w.EnvironmentID, 10)}, "name": {w.Name}}
 	var env []string
@@ -164,17 +164,17 @@ func (a *App) launchWorkspacePage(c echo.Context) error {
 	}
 	in := f.launchInput()
 	var w models.Workspace
-	if err = f.err(nil); err == nil {
+	if err = f.err(); err == nil {
 		w, err = a.Workspaces.Launch(ctx, actorOf(ctx), in)
 	}
 	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) { return a.launchForm(c, f, err) })
+		return a.refused(c, f, err, func(context.Context, echo.Context) (templ.Component, error) { return a.launchForm(c, f, err) })
 	}
 	return c.Redirect(http.StatusSeeOther, path("workspaces", w.ID))
 }
 
-// launchForm is the launch page for what stands in f: the preview, and when a
-// launch was refused, why.
+// launchForm is the launch page for the values of f: the preview, and the reason if a
+// launch was refused.
 func (a *App) launchForm(c echo.Context, f *form, refused error) (templ.Component, error) {
 	ctx := c.Request().Context()
 	actor := actorOf(ctx)
@@ -218,17 +218,16 @@ func (a *App) launchForm(c echo.Context, f *form, refused error) (templ.Componen
 	switch {
 	case refused != nil:
 		v.Form = v.Form.Refuse(refused)
-	case f.err(nil) != nil:
-		v.Form = v.Form.Refuse(f.err(nil))
+	case f.err() != nil:
+		v.Form = v.Form.Refuse(f.err())
 	case len(p.Problems) > 0:
 		v.Form = v.Form.Refuse(&models.Error{Kind: models.KindInvalid, Message: p.Message, Fields: p.Problems})
 	}
-	v.CanLaunch = p.Chosen.ID != 0 && len(p.Problems) == 0 && f.err(nil) == nil && p.Decision.Outcome != models.OutcomeRefused
+	v.CanLaunch = p.Chosen.ID != 0 && len(p.Problems) == 0 && f.err() == nil && p.Decision.Outcome != models.OutcomeRefused
 	return web.LaunchPage(v), nil
 }
 
-// forecast tells when what a preview asks for could be met, if it waited from
-// now on.
+// estimate estimates the start of the previewed launch if it was queued now.
 func (a *App) estimate(ctx context.Context, p workspaces.Preview) (pool.Estimate, error) {
 	return a.Pool.Estimate(ctx, models.Workspace{ProjectID: p.Project.ID, Demand: p.Target.Demand})
 }

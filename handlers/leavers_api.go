@@ -16,7 +16,7 @@ func (a rest) leaversOperations(s section) {
 	register(a, s, route{http.MethodDelete, "/projects/{id}/members/{member}/handover", 204, "end-handover", "End a handover"}, a.endHandover)
 }
 
-// FormerMember is a member whose participation is over.
+// FormerMember is a member who was removed or whose participation has ended.
 type FormerMember struct {
 	ID        int64      `json:"id" doc:"member ID"`
 	ProjectID int64      `json:"project_id"`
@@ -28,7 +28,7 @@ type FormerMember struct {
 	Recipient *Recipient `json:"recipient,omitempty" doc:"member with write access to the directory; absent if none"`
 }
 
-// Recipient is who has the directory of a member who has left.
+// Recipient is the member with write access to a former member's directory.
 type Recipient struct {
 	MemberID int64     `json:"member_id"`
 	Name     string    `json:"name"`

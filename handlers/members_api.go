@@ -81,10 +81,7 @@ func (a rest) getMember(ctx context.Context, in *ByMember) (*Found[Member], erro
 }
 
 func (a rest) updateMember(ctx context.Context, in *MemberUpdate) (*Found[Member], error) {
-	var err error
-	if in.Body.Version, err = in.version(); err != nil {
-		return nil, err
-	}
+	in.Body.Version = in.version
 	if _, err := a.Projects.UpdateMember(ctx, actorOf(ctx), in.ID, in.Member, in.Body); err != nil {
 		return nil, err
 	}

@@ -18,8 +18,8 @@ import (
 	"weir/web"
 )
 
-// compress makes pages and answers smaller that are worth it. An event stream
-// leaves the HTTP server and is none of them; nor is what holds a secret.
+// compress compresses responses, except event streams, which hijack the connection, and
+// responses with secrets.
 var compress = middleware.GzipWithConfig(middleware.GzipConfig{Level: 1, MinLength: 4 << 10, Skipper: func(c echo.Context) bool {
 	switch c.Path() {
 	case "/events", "/pool/providers", "/api/v1/pool/authorizations", "/tokens", "/api/v1/tokens",
@@ -67,9 +67,9 @@ func (a *App) recoverPanics(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// routeByHost gives the origins of workspaces to the proxy. Anything else
-// that looks like one is refused, so that no second spelling of a workspace's
-// host ever shows the portal.
+// routeByHost passes requests to workspaces' origins to the proxy. Other hosts with the
+// prefix of a workspace are refused, so that no other spelling of its host serves the
+// portal.
 func (a *App) routeByHost(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r := c.Request()
@@ -109,7 +109,7 @@ func (a *App) secureHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// crossOrigin refuses changes that another site asks a browser to make.
+// crossOrigin refuses cross-site changes.
 func (a *App) crossOrigin(next echo.HandlerFunc) echo.HandlerFunc {
 	protection := http.NewCrossOriginProtection()
 	return func(c echo.Context) error {
@@ -131,9 +131,9 @@ func (a *App) markEvents(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// authenticate finds who is asking: by an access token if there is one, by
-// the session otherwise. Rights are read anew for every request. What is
-// audited on the way bears the client's address.
+// authenticate identifies the actor by the access token, or else the session.
+// Permissions are read at every request. The client's address is recorded for the audit
+// log.
 func (a *App) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		actor, err := a.identify(c.Request())
@@ -162,8 +162,8 @@ func bearer(header string) string {
 	return ""
 }
 
-// requireSignIn sends a browser that nobody has signed in with to the
-// sign-in page, and back afterwards.
+// requireSignIn redirects unauthenticated browsers to the sign-in page, and back
+// afterwards.
 func (a *App) requireSignIn(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if actorOf(c.Request().Context()).SignedIn() {
@@ -177,7 +177,7 @@ func (a *App) requireSignIn(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// ready tells whether requests can be served: the database answers.
+// ready reports whether the database is reachable.
 func (a *App) ready(c echo.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), 2*time.Second)
 	defer cancel()
@@ -188,10 +188,8 @@ func (a *App) ready(c echo.Context) error {
 	return c.String(http.StatusOK, "database: ok ("+a.Store.Dialect()+")\n")
 }
 
-// clientAddress finds where a request comes from: the other end of its
-// connection, since a header could name any address. Only where that end is a
-// trusted proxy does X-Forwarded-For count, from its end to the first address
-// that is no such proxy.
+// clientAddress is the peer's address, since a header can contain any. Behind trusted
+// proxies it is the last address in X-Forwarded-For that is not one of them.
 func clientAddress(trusted []netip.Prefix) echo.IPExtractor {
 	if len(trusted) == 0 {
 		return echo.ExtractIPDirect()
@@ -203,8 +201,7 @@ func clientAddress(trusted []netip.Prefix) echo.IPExtractor {
 	return echo.ExtractIPFromXFFHeader(options...)
 }
 
-// handleError answers with a page or a problem, and logs what is our fault,
-// once.
+// handleError responds with an error page or a problem, and logs internal errors.
 func (a *App) handleError(err error, c echo.Context) {
 	r, status := c.Request(), statusFor(err)
 	if status >= 500 && r.Context().Err() == nil {
@@ -219,7 +216,7 @@ func (a *App) handleError(err error, c echo.Context) {
 	}
 }
 
-// What may be sent. A table to import comes with what wraps it.
+// Limits of request bodies. An imported table is larger with its encoding.
 var (
 	usualLimit = middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: "1M", Skipper: isImport})
 	tableLimit = middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: "4M", Skipper: func(c echo.Context) bool { return !isImport(c) }})

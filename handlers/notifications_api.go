@@ -18,7 +18,7 @@ func (a rest) notificationsOperations(s section) {
 	register(a, s, route{http.MethodPut, "/me/notification-preferences", 200, "set-notification-preferences", "Set your notification preferences"}, a.setNoticePreference)
 }
 
-// Notification is something that you were told.
+// Notification is a message to the user.
 type Notification struct {
 	ID        int64      `json:"id"`
 	Kind      string     `json:"kind" doc:"notification type, such as request.approved"`
@@ -47,7 +47,7 @@ func (a rest) listNotifications(ctx context.Context, in *Paging) (*Response[List
 	extensions := map[int64]models.Extension{}
 	return listed(*in, func(n models.Notification) int64 { return n.ID }, func(p models.Page) ([]models.Notification, error) {
 		rows, err := a.Notifications.Inbox(ctx, actorOf(ctx), p)
-		if err != nil || len(extensions) > 0 { // only whether there are more is asked
+		if err != nil || len(extensions) > 0 { // the second call only finds out whether there are more
 			return rows, err
 		}
 		extensions, err = a.notificationExtensions(ctx, rows)
@@ -74,7 +74,7 @@ func (a rest) readNotification(ctx context.Context, in *ByID) (*Response[Notific
 	return &Response[Notification]{notificationOf(n, extensions[n.ID])}, err
 }
 
-// UpTo says which notices were seen.
+// UpTo selects the notifications to mark as read.
 type UpTo struct {
 	UpTo int64 `query:"up_to" minimum:"1" doc:"ID of the newest notification to mark; absent for all"`
 }
@@ -83,7 +83,7 @@ func (a rest) readNotifications(ctx context.Context, in *UpTo) (*Nothing, error)
 	return nothing(a.Notifications.ReadAll(ctx, actorOf(ctx), in.UpTo))
 }
 
-// NotificationPreference is how you want to be told.
+// NotificationPreference is the delivery preference of the user.
 type NotificationPreference struct {
 	ByMail   bool   `json:"by_mail" doc:"send notifications by email, if a mail server is configured"`
 	Language string `json:"language" enum:"en,zh" doc:"language of emails"`

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
@@ -13,37 +14,36 @@ import (
 )
 
 func (a *App) notificationsRoutes(p *echo.Group) {
-	p.GET("/notifications", a.notificationsPage)
+	p.GET("/notifications", a.page(a.notificationsPage))
 	p.GET("/notifications/bell", a.bellPage)
-	p.POST("/notifications/read", a.readNoticesPage)
+	p.POST("/notifications/read", a.submit(nil, a.readNoticesPage))
 	p.GET("/notifications/:id", a.openNoticePage)
 	p.POST("/notifications/:id/read", a.readNoticePage)
-	p.POST("/account/notifications", a.setNoticePreferencePage)
+	p.POST("/account/notifications", a.submit(nil, a.setNoticePreferencePage))
 }
 
-func (a *App) notificationsPage(c echo.Context) error {
-	ctx := c.Request().Context()
+func (a *App) notificationsPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	rows, err := a.Notifications.Inbox(ctx, actorOf(ctx), pageAfter(c, listLimit))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	v := web.NotificationsView{Rows: rows}
 	if v.Unread, err = a.Notifications.Unread(ctx, actorOf(ctx)); err != nil {
-		return err
+		return nil, err
 	}
 	if v.Extensions, err = a.notificationExtensions(ctx, rows); err != nil {
-		return err
+		return nil, err
 	}
 	if n := len(rows); n > 0 {
 		v.Next = nextPage(c, n, listLimit, rows[n-1].ID)
 	}
-	return a.render(c, http.StatusOK, web.NotificationsPage(v))
+	return web.NotificationsPage(v), nil
 }
 
 // bellPage is the part of a page that fetches itself.
 func (a *App) bellPage(c echo.Context) error { return a.render(c, http.StatusOK, web.Bell()) }
 
-// openNoticePage leads to what a notice is about; with that it is read.
+// openNoticePage marks a notification as read and redirects to its subject.
 func (a *App) openNoticePage(c echo.Context) error {
 	ctx := c.Request().Context()
 	n, err := a.Notifications.Read(ctx, actorOf(ctx), number(c, "id"))
@@ -64,42 +64,26 @@ func (a *App) readNoticePage(c echo.Context) error {
 	return c.Redirect(http.StatusSeeOther, "/notifications")
 }
 
-func (a *App) readNoticesPage(c echo.Context) error {
-	ctx := c.Request().Context()
-	f, err := readForm(c)
-	if err != nil {
-		return err
-	}
+func (a *App) readNoticesPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
 	upTo, err := strconv.ParseInt(f.text("up_to"), 10, 64)
 	if err != nil || upTo < 0 {
-		return models.Invalid("up_to", "must be a whole number, 0 or greater")
+		return redirect{}, models.Invalid("up_to", "must be a whole number, 0 or greater")
 	}
-	if err := a.Notifications.ReadAll(ctx, actorOf(ctx), upTo); err != nil {
-		return err
-	}
-	return a.done(c, "/notifications", models.Say("All notifications marked as read."))
+	return redirect{"/notifications", models.Say("All notifications marked as read.")}, a.Notifications.ReadAll(ctx, actorOf(ctx), upTo)
 }
 
-func (a *App) setNoticePreferencePage(c echo.Context) error {
-	ctx := c.Request().Context()
-	f, err := readForm(c)
-	if err != nil {
-		return err
-	}
-	if err := a.Notifications.Prefer(ctx, actorOf(ctx), f.bool("by_mail"), a.language(c.Request())); err != nil {
-		return err
-	}
-	return a.done(c, "/account", models.Say("Saved."))
+func (a *App) setNoticePreferencePage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
+	return redirect{"/account", models.Say("Saved.")}, a.Notifications.Prefer(ctx, actorOf(ctx), f.bool("by_mail"), a.language(c.Request()))
 }
 
-// notificationChoice is how the actor wants to be told.
+// notificationChoice is the actor's delivery preference.
 func (a *App) notificationChoice(ctx context.Context) (web.NotificationChoice, error) {
 	p, err := a.Notifications.Preference(ctx, actorOf(ctx))
 	return web.NotificationChoice{Offered: a.Notifications.ByMail(), ByMail: !p.PortalOnly}, err
 }
 
-// notificationExtensions are what can be done about the ends that notices tell of,
-// by the notices' ids: nothing where the end was moved far away since.
+// notificationExtensions are the possible extensions of the end dates in notifications,
+// by the notifications' IDs; none where the end has been moved since.
 func (a *App) notificationExtensions(ctx context.Context, rows []models.Notification) (map[int64]models.Extension, error) {
 	var projects []int64
 	for _, n := range rows {

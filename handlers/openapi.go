@@ -46,7 +46,7 @@ func (a *App) openAPIDocument(c echo.Context) error {
 // OpenAPI is the description of the REST API as indented JSON.
 func OpenAPI() ([]byte, error) { return json.MarshalIndent(describe(), "", "  ") }
 
-// document is what a running server hands out of OpenAPI.
+// document is the OpenAPI document of a running server.
 var document = sync.OnceValues(OpenAPI)
 
 // describe makes the document without a running App: operations are
@@ -124,7 +124,7 @@ func (a rest) operations(api huma.API) {
 	}
 }
 
-// admitAPI lets only those through who have said who they are.
+// admitAPI refuses unauthenticated requests.
 func admitAPI(api huma.API, hc huma.Context, next func(huma.Context)) {
 	r := humaecho.Unwrap(hc).Request()
 	if !actorOf(r.Context()).SignedIn() {

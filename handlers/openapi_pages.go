@@ -18,7 +18,7 @@ func (a *App) openAPIPage(c echo.Context) error {
 	return a.render(c, http.StatusOK, web.APIPage(reference()))
 }
 
-// reference words the document for its page.
+// reference is the OpenAPI document as its page shows it.
 var reference = sync.OnceValue(func() web.APIView {
 	doc := describe()
 	v := web.APIView{Title: doc.Info.Title, Version: doc.Info.Version, Description: doc.Info.Description, Spec: apiDocument}
@@ -91,7 +91,7 @@ func resolve(schemas huma.Registry, s *huma.Schema) *huma.Schema {
 	return s
 }
 
-// typeOf words a schema's type: integer, string (date-time), array of object.
+// typeOf formats a schema's type: integer, string (date-time), array of object.
 func typeOf(schemas huma.Registry, s *huma.Schema) string {
 	switch s = resolve(schemas, s); {
 	case s == nil || s.Type == "":

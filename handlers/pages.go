@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,7 +42,7 @@ func (a *App) frame(c echo.Context) web.Page {
 		return p
 	}
 	p.Mark, _ = r.Context().Value(markKey{}).(string)
-	p.User, p.Admin, p.Auditor = &actor.User, actor.User.Admin, actor.User.Auditor
+	p.User, p.Can = &actor.User, a.Accounts.PlatformPermissions(actor)
 	p.Flash = a.takeFlash(r.Context())
 	if live, err := a.Workspaces.CountLive(r.Context(), actor); err == nil {
 		p.Nav.Workspaces = int(live)
@@ -60,8 +61,8 @@ func (a *App) spoken(c echo.Context) context.Context {
 	return web.With(c.Request().Context(), web.Page{Lang: a.language(c.Request())})
 }
 
-// shownAt is the address at which the page can be loaded again: that of the
-// form when it comes back refused.
+// shownAt is the address for reloading the page: that of the form when it is shown
+// again.
 func shownAt(r *http.Request) string {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return r.URL.RequestURI()
@@ -80,24 +81,70 @@ func (a *App) language(r *http.Request) string {
 	return web.Negotiate(r.Header.Get("Accept-Language"), chosen)
 }
 
-// done keeps a message for the next page and goes there.
+// pageFunc builds a page.
+type pageFunc func(context.Context, echo.Context) (templ.Component, error)
+
+// page answers with the page that build returns.
+func (a *App) page(build pageFunc) echo.HandlerFunc {
+	return func(c echo.Context) error { return a.showPage(c, http.StatusOK, build) }
+}
+
+func (a *App) showPage(c echo.Context, status int, build pageFunc) error {
+	page, err := build(c.Request().Context(), c)
+	if err != nil {
+		return err
+	}
+	return a.render(c, status, page)
+}
+
+// showAgain shows a form as it was sent.
+func (a *App) showAgain(c echo.Context, status int, sent web.Form, build pageFunc) error {
+	c.Set(sentKey, sent)
+	return a.showPage(c, status, build)
+}
+
+// redirect is the next page after a change, with a message for it.
+type redirect struct {
+	to      string
+	message models.Text
+}
+
+// submit handles a form: do makes the change. When the input is refused, or the
+// form asks for a preview only, build shows the form again as it was sent. Buttons
+// without fields have no build.
+func (a *App) submit(build pageFunc, do func(context.Context, echo.Context, *form) (redirect, error)) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		f, err := readForm(c)
+		if err != nil {
+			return err
+		}
+		if build != nil && f.bool("preview") {
+			return a.showAgain(c, http.StatusOK, f.asTyped(), build)
+		}
+		next, err := do(c.Request().Context(), c, f)
+		if err != nil {
+			return a.refused(c, f, err, build)
+		}
+		return a.done(c, next.to, next.message)
+	}
+}
+
+// done stores a message for the next page and redirects to it.
 func (a *App) done(c echo.Context, to string, message models.Text) error {
 	a.flash(c.Request().Context(), "ok", message)
 	return c.Redirect(http.StatusSeeOther, to)
 }
 
-// refused shows a form again with what was wrong. What is not the input's
-// fault goes the usual way of errors.
-func (a *App) refused(c echo.Context, err error, again func() (templ.Component, error)) error {
+// refused shows a form again with the reasons for refusing it. Errors that the
+// input does not cause are returned.
+func (a *App) refused(c echo.Context, f *form, err error, build pageFunc) error {
 	var e *models.Error
-	named := errors.As(err, &e) && len(e.Fields) > 0 // what the form may choose otherwise
+	named := errors.As(err, &e) && len(e.Fields) > 0 // another choice in the form may be allowed
 	switch kind := models.KindOf(err); {
+	case build == nil:
+		return err
 	case kind == models.KindInvalid, kind == models.KindNoCapacity, kind == models.KindConflict, kind == models.KindForbidden && named:
-		page, pageErr := again()
-		if pageErr != nil {
-			return pageErr
-		}
-		return a.render(c, statusOf(models.KindOf(err)), page)
+		return a.showAgain(c, statusOf(kind), f.asTyped().Refuse(err), build)
 	default:
 		return err
 	}
@@ -153,4 +200,12 @@ func number(c echo.Context, name string) int64 {
 		return -1
 	}
 	return n
+}
+
+// optionalNumber is number, or 0 where the route has no such part.
+func optionalNumber(c echo.Context, name string) int64 {
+	if !slices.Contains(c.ParamNames(), name) {
+		return 0
+	}
+	return number(c, name)
 }

@@ -50,7 +50,7 @@ type Person struct {
 	Identities  []Identity   `json:"identities" doc:"identities at external identity providers"`
 }
 
-// Membership is a place in a project, and what may be held there.
+// Membership is a user's membership of a project, with the limit and use.
 type Membership struct {
 	ProjectID  int64            `json:"project_id"`
 	Project    string           `json:"project"`
@@ -82,7 +82,7 @@ func (a rest) personFound(ctx context.Context, u models.User, err error) (Person
 	return a.withIdentities(ctx, personOf(u, places, a.Store.Now()), err)
 }
 
-// withIdentities adds the identities and the department of an account to what is shown of it.
+// withIdentities adds the identities and the department of an account.
 func (a rest) withIdentities(ctx context.Context, p Person, err error) (Person, error) {
 	if err != nil {
 		return Person{}, err
@@ -97,7 +97,7 @@ func (a rest) withIdentities(ctx context.Context, p Person, err error) (Person, 
 	return p, err
 }
 
-// Identity is a person at a provider of sign-in, as whom an account comes in.
+// Identity is a subject at an identity provider that is linked to an account.
 type Identity struct {
 	ID        int64     `json:"id"`
 	Issuer    string    `json:"issuer" doc:"issuer URL of the identity provider"`
@@ -138,10 +138,7 @@ func (a rest) getUser(ctx context.Context, in *ByID) (*Found[Person], error) {
 }
 
 func (a rest) updateUser(ctx context.Context, in *Update[policies.UserChange]) (*Found[Person], error) {
-	var err error
-	if in.Body.Version, err = in.version(); err != nil {
-		return nil, err
-	}
+	in.Body.Version = in.version
 	u, err := a.Accounts.UpdateUser(ctx, actorOf(ctx), in.ID, in.Body)
 	if err == nil {
 		a.Wake()
@@ -155,7 +152,7 @@ type PasswordInput struct {
 	Password string `json:"password" maxLength:"1000" doc:"new password; at least 10 characters"`
 }
 
-// PasswordReset gives an account a new password.
+// PasswordReset sets the password of an account.
 type PasswordReset struct {
 	ByID
 	Body PasswordInput

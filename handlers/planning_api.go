@@ -75,8 +75,5 @@ func replayOf(r history.Result) Replay {
 
 func (a rest) planning(ctx context.Context, in *Create[pool.PlanningInput]) (*Response[Planning], error) {
 	v, err := a.Pool.Planning(ctx, actorOf(ctx), in.Body)
-	if err != nil {
-		return nil, err
-	}
-	return &Response[Planning]{Planning{v.Added, v.Policy, v.Days, v.Jobs, v.Assumed, seconds(v.Span), replayOf(v.Now), replayOf(v.Then)}}, nil
+	return &Response[Planning]{Planning{v.Added, v.Policy, v.Days, v.Jobs, v.Assumed, seconds(v.Span), replayOf(v.Now), replayOf(v.Then)}}, err
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
-	"weir/policies"
 	"weir/pool"
 	"weir/pool/placement"
 	"weir/pool/placement/history"
@@ -27,25 +26,26 @@ func (f *form) whatIfInput() pool.PlanningInput {
 func (a *App) planningPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	actor := actorOf(ctx)
-	if err := a.Access.Check(actor, policies.Platform, policies.ProviderRead); err != nil {
+	policies, err := a.Pool.PlanningPolicies(actor)
+	if err != nil {
 		return err
 	}
 	f, err := readForm(c)
 	if err != nil {
 		return err
 	}
-	v := web.PlanningView{Form: f.asTyped(), Policies: policyOptions(a.spoken(c))}
-	if f.text("add") == "" { // nothing was asked yet
+	v := web.PlanningView{Form: f.asTyped(), Policies: policyOptions(a.spoken(c), policies)}
+	if f.text("add") == "" { // the empty form
 		v.Form.Values["add"] = "h100:8"
 		return a.render(c, http.StatusOK, web.PlanningPage(v))
 	}
 	in := f.whatIfInput()
 	var answer pool.PlanningView
-	if err = f.err(nil); err == nil {
+	if err = f.err(); err == nil {
 		answer, err = a.Pool.Planning(ctx, actor, in)
 	}
 	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) {
+		return a.refused(c, f, err, func(context.Context, echo.Context) (templ.Component, error) {
 			v.Form = v.Form.Refuse(err)
 			return web.PlanningPage(v), nil
 		})
@@ -56,10 +56,9 @@ func (a *App) planningPage(c echo.Context) error {
 	return a.render(c, http.StatusOK, web.PlanningPage(v))
 }
 
-// policyOptions are the policies by name.
-func policyOptions(ctx context.Context) []web.Option {
+func policyOptions(ctx context.Context, names []string) []web.Option {
 	list := []web.Option{{Label: web.T(ctx, "Pool default")}}
-	for _, name := range placement.Policies() {
+	for _, name := range names {
 		list = append(list, web.Option{Value: name, Label: name})
 	}
 	return list
@@ -74,7 +73,7 @@ func replayView(r history.Result) web.Replay {
 	return v
 }
 
-// inUsePercent is how much of the capacity was held, on average.
+// inUsePercent is the average share of the capacity in use.
 func inUsePercent(r history.Result) int64 {
 	inUse, capacity := 0.0, 0.0
 	for _, p := range r.Points {

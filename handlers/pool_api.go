@@ -16,8 +16,8 @@ func (a rest) poolOperations(s section) {
 	register(a, s, route{http.MethodGet, "/pool", 200, "get-pool", "Get the pool: devices, shares, totals, queue and recent decisions"}, a.getPool)
 }
 
-// Pool is the pool as you may see it: what belongs to projects that are not
-// yours has no names.
+// Pool is the pool as the actor may see it: shares and requests of other projects are
+// anonymous.
 type Pool struct {
 	Providers []Provider       `json:"providers"`
 	Totals    PoolTotals       `json:"totals"`
@@ -81,7 +81,7 @@ func unmetOf(u pool.UnmetView) Unmet {
 	return Unmet{u.Model, u.GPUs, u.Cores, u.Waiting, u.Refused, utc(u.Oldest)}
 }
 
-// DecisionRecord is what the pool answered.
+// DecisionRecord is a past decision of the pool.
 type DecisionRecord struct {
 	ID          int64     `json:"id"`
 	At          time.Time `json:"at"`

@@ -1,13 +1,13 @@
 package handlers
 
 import (
-	"net/http"
+	"context"
 	"time"
 
+	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
-	"weir/policies"
 	"weir/pool"
 	"weir/pool/queue"
 	"weir/pool/timeline"
@@ -15,28 +15,24 @@ import (
 )
 
 func (a *App) poolRoutes(p *echo.Group) {
-	p.GET("/pool", a.poolPage)
+	p.GET("/pool", a.page(a.poolPage))
 }
 
-func (a *App) poolPage(c echo.Context) error {
-	ctx := c.Request().Context()
+func (a *App) poolPage(ctx context.Context, _ echo.Context) (templ.Component, error) {
 	actor := actorOf(ctx)
 	view, err := a.Pool.View(ctx, actor)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	v := poolView(view, actor.User.ID)
-	v.Admin = a.Access.May(actor, policies.Platform, policies.ProviderWrite)
-	if v.Sees = a.Access.May(actor, policies.Platform, policies.ProviderRead); v.Sees {
-		open, err := a.Enrolment.Authorizations(ctx, actor)
-		if err != nil {
-			return err
-		}
-		for _, o := range open {
-			v.Offered = append(v.Offered, web.OfferedTo{GPUCode: o.GPUCode, Name: o.Name, Until: o.ExpiresAt})
-		}
+	open, err := a.Enrolment.Authorizations(ctx, actor)
+	if err != nil && models.KindOf(err) != models.KindForbidden { // the others see the pool without them
+		return nil, err
 	}
-	return a.render(c, http.StatusOK, web.PoolPage(v))
+	for _, o := range open {
+		v.Offered = append(v.Offered, web.OfferedTo{GPUCode: o.GPUCode, Name: o.Name, Until: o.ExpiresAt})
+	}
+	return web.PoolPage(v), nil
 }
 
 // poolView is the pool as its page draws it.
@@ -60,8 +56,7 @@ func poolView(view pool.View, me int64) web.PoolView {
 	return v
 }
 
-// lastChange is when the newest share was taken or the newest decision made,
-// as far as the reader may know.
+// lastChange is the time of the latest visible share or decision.
 func lastChange(view pool.View) (last *time.Time) {
 	later := func(t time.Time) {
 		if last == nil || t.After(*last) {
@@ -90,8 +85,7 @@ func queueRow(w pool.WaitingView) web.QueueRow {
 	return row
 }
 
-// behind words why a request does not come before the one at the place before
-// it.
+// behind is the reason that a request is not ahead of its predecessor in the queue.
 func behind(c queue.Criterion) models.Text {
 	switch c {
 	case queue.Priority:

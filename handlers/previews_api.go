@@ -12,7 +12,7 @@ func (a rest) previewsOperations(s section) {
 	register(a, s, route{http.MethodPost, "/projects/{id}/preview", 200, "preview-change", "Preview a change of a role, a member or the quota"}, a.previewChange)
 }
 
-// Preview is what a change would make of a project's quota.
+// Preview is the effect of a change on a project's quota.
 type Preview struct {
 	Fits      bool              `json:"accepted" doc:"the change would be accepted; for changes that require permission you lack, only the amounts are checked"`
 	Resources []PreviewRow      `json:"resources"`
@@ -23,7 +23,7 @@ type Preview struct {
 	Errors    []ProblemField    `json:"errors,omitempty" doc:"invalid fields and reasons"`
 }
 
-// PreviewRow is what a change would make of one resource.
+// PreviewRow is the effect on one resource.
 type PreviewRow struct {
 	Resource string `json:"resource" enum:"gpu_cores,gpu_memory_mib,cpu_milli,memory_mib,storage_mib"`
 	Before   int64  `json:"before" doc:"sum of the members' limits before the change"`
@@ -33,14 +33,14 @@ type PreviewRow struct {
 	Over     bool   `json:"over" doc:"this resource causes the rejection"`
 }
 
-// MemberOverLimit is a member that holds more than a new peak would allow.
+// MemberOverLimit is a member whose use exceeds the new limit.
 type MemberOverLimit struct {
 	MemberID int64            `json:"member_id"`
 	Name     string           `json:"name"`
 	Excess   []ResourceExcess `json:"excess"`
 }
 
-// ResourceExcess is one resource of which more is held.
+// ResourceExcess is one exceeded resource.
 type ResourceExcess struct {
 	Resource string `json:"resource"`
 	InUse    int64  `json:"in_use"`

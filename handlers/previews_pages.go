@@ -2,12 +2,8 @@ package handlers
 
 import (
 	"context"
-	"net/http"
 	"net/url"
 	"strconv"
-
-	"github.com/a-h/templ"
-	"github.com/labstack/echo/v4"
 
 	"weir/models"
 	"weir/pool/projects"
@@ -15,31 +11,14 @@ import (
 	"weir/web"
 )
 
-// previewed shows a form again as it was typed, with what would come of it;
-// nothing is changed.
-func (a *App) previewed(c echo.Context, again func() (templ.Component, error)) error {
-	page, err := again()
-	if err != nil {
-		return err
-	}
-	return a.render(c, http.StatusOK, page)
-}
-
-// typed is what stands in the form, to show it again.
-func (f *form) typed() *web.Form {
-	w := f.asTyped()
-	return &w
-}
-
-// previewForm is what would come of what stands in a form. It is nil for who
-// may not know.
+// previewForm previews the values of a form. It is nil for actors who may not preview.
 func (a *App) previewForm(ctx context.Context, project int64, w web.Form, read func(*form) projects.PreviewInput) (*web.PreviewView, error) {
 	return previewView(w, read, func(in projects.PreviewInput) (projects.Preview, error) {
 		return a.Projects.Preview(ctx, actorOf(ctx), project, in)
 	})
 }
 
-// previewView is what preview says of what is read from a form.
+// previewView previews the values that read finds in a form.
 func previewView(w web.Form, read func(*form) projects.PreviewInput, preview func(projects.PreviewInput) (projects.Preview, error)) (*web.PreviewView, error) {
 	f := &form{values: url.Values{}}
 	for name, value := range w.Values {
@@ -70,7 +49,7 @@ func previewView(w web.Form, read func(*form) projects.PreviewInput, preview fun
 	return v, nil
 }
 
-// What stands in which form; at is the prefix of its names.
+// Inputs of previews, by form; at is the prefix of the field names.
 
 func rolePreview(role int64, at string) func(*form) projects.PreviewInput {
 	return func(f *form) projects.PreviewInput {
@@ -91,8 +70,8 @@ func quotaPreview(at string) func(*form) projects.PreviewInput {
 	}
 }
 
-// requestPreview is for the form of a request of a kind, which asks for it or
-// decides it; nil where a project's quota says nothing about it.
+// requestPreview reads the form of a request, or of its decision; nil for kinds that do
+// not affect a quota.
 func requestPreview(kind string, role int64) func(*form) projects.PreviewInput {
 	switch kind {
 	case models.RequestQuota:
@@ -111,7 +90,7 @@ func requestPreview(kind string, role int64) func(*form) projects.PreviewInput {
 	return nil
 }
 
-// previewRequest is previewForm for the form in which something is asked for.
+// previewRequest is previewForm for the form of a new request.
 func (a *App) previewRequest(ctx context.Context, project int64, kind string, role int64, w web.Form) (*web.PreviewView, error) {
 	read := requestPreview(kind, role)
 	if read == nil || project == 0 {
@@ -124,8 +103,7 @@ func (a *App) previewRequest(ctx context.Context, project int64, kind string, ro
 	})
 }
 
-// previewDecision is what would come of a request with what stands in the form
-// that decides it.
+// previewDecision previews the approval of a request with the values of the form.
 func (a *App) previewDecision(ctx context.Context, r requests.RequestView, w web.Form) (*web.PreviewView, error) {
 	read := requestPreview(r.Kind, roleIn(r.Requested, w))
 	if read == nil || r.ProjectID == nil || !r.MayDecide {
@@ -136,8 +114,7 @@ func (a *App) previewDecision(ctx context.Context, r requests.RequestView, w web
 	})
 }
 
-// roleIn is the role that a request is about: the one that was asked about,
-// or that stands in the form.
+// roleIn is the role of a request, or of the form.
 func roleIn(asked models.Requested, w web.Form) int64 {
 	if asked.Limit != nil {
 		return asked.Limit.RoleID

@@ -44,7 +44,7 @@ func projectOf(p projects.ProjectView, now time.Time) Project {
 		Launch: p.Launch, Priority: p.Priority, CreatedAt: p.CreatedAt.UTC()}
 }
 
-// ProjectList asks for one page of projects.
+// ProjectList selects a page of projects.
 type ProjectList struct {
 	Paging
 	projects.ProjectQuery
@@ -94,10 +94,7 @@ func (a rest) getProject(ctx context.Context, in *ByID) (*Found[Project], error)
 }
 
 func (a rest) updateProject(ctx context.Context, in *Update[projects.ProjectInput]) (*Found[Project], error) {
-	var err error
-	if in.Body.Version, err = in.version(); err != nil {
-		return nil, err
-	}
+	in.Body.Version = in.version
 	if _, err := a.Projects.UpdateProject(ctx, actorOf(ctx), in.ID, in.Body); err != nil {
 		return nil, err
 	}

@@ -9,18 +9,17 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
-	"weir/policies"
 	"weir/pool/projects"
 	"weir/web"
 )
 
 func (a *App) projectsRoutes(p *echo.Group) {
 	p.GET("/projects", a.projectsPage)
-	p.POST("/projects", a.createProjectPage)
-	p.GET("/projects/new", a.newProjectPage)
-	p.GET("/projects/:id", a.projectPage)
-	p.POST("/projects/:id", a.updateProjectPage)
-	p.GET("/projects/:id/edit", a.editProjectPage)
+	p.POST("/projects", a.submit(a.projectFormPage, a.createProjectPage))
+	p.GET("/projects/new", a.page(a.projectFormPage))
+	p.GET("/projects/:id", a.page(a.projectPage))
+	p.POST("/projects/:id", a.submit(a.projectFormPage, a.updateProjectPage))
+	p.GET("/projects/:id/edit", a.page(a.projectFormPage))
 }
 
 // projectsPage lists projects, chosen and ordered by the address.
@@ -29,7 +28,7 @@ func (a *App) projectsPage(c echo.Context) error {
 	actor := actorOf(ctx)
 	f := &form{values: c.QueryParams()}
 	in := projects.ProjectQuery{Search: f.text("search"), State: f.text("state"), Sort: f.text("sort"), Down: f.text("down") == "true"}
-	v := web.ProjectsView{Form: f.asTyped(), Sort: in.Sort, Down: in.Down, CanCreate: a.Access.May(actor, policies.Platform, policies.ProjectWrite)}
+	v := web.ProjectsView{Form: f.asTyped(), Sort: in.Sort, Down: in.Down}
 	list, err := a.Projects.ListProjects(ctx, actor, in, pageAfter(c, listLimit))
 	if models.KindOf(err) == models.KindInvalid {
 		v.Form = v.Form.Refuse(err)
@@ -68,128 +67,81 @@ func (f *form) projectInput() projects.ProjectInput {
 		Priority: f.number("priority"), Version: f.version()}
 }
 
-func (a *App) newProjectPage(c echo.Context) error {
-	if err := a.Access.Check(actorOf(c.Request().Context()), policies.Platform, policies.ProjectWrite); err != nil {
-		return err
-	}
-	return a.render(c, http.StatusOK, web.ProjectFormPage(web.ProjectFormView{Form: formOf(0)}))
-}
-
-func (a *App) createProjectPage(c echo.Context) error {
-	f, err := readForm(c)
-	if err != nil {
-		return err
-	}
-	in := f.projectInput()
-	var p models.Project
-	if err = f.err(nil); err == nil {
-		p, err = a.Projects.CreateProject(c.Request().Context(), actorOf(c.Request().Context()), in)
-	}
-	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) {
-			return web.ProjectFormPage(web.ProjectFormView{Form: f.asTyped().Refuse(err)}), nil
-		})
-	}
-	return a.done(c, path("projects", p.ID), models.Say("Project %s created. Add roles and members next.", p.Name))
-}
-
-func (a *App) editProjectPage(c echo.Context) error {
-	ctx := c.Request().Context()
-	p, err := a.Projects.Project(ctx, actorOf(ctx), number(c, "id"))
-	if err != nil {
-		return err
-	}
-	if err := a.Access.Check(actorOf(ctx), p.ID, policies.ProjectDescribe); err != nil {
-		return err
-	}
-	f := formOf(p.Version)
-	f.Values["name"], f.Values["description"] = p.Name, p.Description
-	putResources(f, "quota", p.Quota)
-	putDay(f, "starts_at", &p.StartsAt)
-	putDay(f, "ends_at", p.EndsAt)
-	putLaunch(f, "launch.", p.Launch)
-	f.Values["priority"] = strconv.FormatInt(p.Priority, 10)
-	page, err := a.projectForm(ctx, p.ID, f)
-	if err != nil {
-		return err
-	}
-	return a.render(c, http.StatusOK, page)
-}
-
-// projectForm is the form of a project with what stands in it.
-func (a *App) projectForm(ctx context.Context, id int64, f web.Form) (templ.Component, error) {
-	p, err := a.Projects.Project(ctx, actorOf(ctx), id)
+// projectFormPage is the form of a project, or of a new one.
+func (a *App) projectFormPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	id := optionalNumber(c, "id")
+	form, err := a.Projects.ProjectForm(ctx, actorOf(ctx), id)
 	if err != nil {
 		return nil, err
 	}
-	v := web.ProjectFormView{Form: f, ID: id, Name: p.Name, Describing: a.describesOnly(ctx, id)}
-	if !v.Describing {
-		v.Preview, err = a.previewForm(ctx, id, f, quotaPreview(""))
+	p := form.Project
+	v := web.ProjectFormView{Form: formOf(p.Version), ID: id, Name: p.Name, Describing: !form.Permissions.EditProject}
+	if id != 0 {
+		v.Form.Values["name"], v.Form.Values["description"] = p.Name, p.Description
+		putResources(v.Form, "quota", p.Quota)
+		putDay(v.Form, "starts_at", &p.StartsAt)
+		putDay(v.Form, "ends_at", p.EndsAt)
+		putLaunch(v.Form, "launch.", p.Launch)
+		v.Form.Values["priority"] = strconv.FormatInt(p.Priority, 10)
+	}
+	v.Form = sentOr(c, v.Form)
+	if id != 0 && !v.Describing {
+		v.Preview, err = a.previewForm(ctx, id, v.Form, quotaPreview(""))
 	}
 	return web.ProjectFormPage(v), err
 }
 
-func (a *App) updateProjectPage(c echo.Context) error {
-	ctx := c.Request().Context()
-	f, err := readForm(c)
-	if err != nil {
-		return err
+func (a *App) createProjectPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
+	in := f.projectInput()
+	if err := f.err(); err != nil {
+		return redirect{}, err
 	}
-	if f.bool("preview") {
-		return a.previewed(c, func() (templ.Component, error) { return a.projectForm(ctx, number(c, "id"), f.asTyped()) })
-	}
-	id, in := number(c, "id"), f.projectInput()
-	var p models.Project
-	if err = f.err(nil); err == nil {
-		p, err = a.Projects.UpdateProject(ctx, actorOf(ctx), id, in)
-	}
-	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) { return a.projectForm(ctx, id, f.asTyped().Refuse(err)) })
-	}
-	a.Wake() // its period may have ended, or its quota may have room for who waits
-	return a.done(c, path("projects", p.ID), models.Say("Project %s updated.", p.Name))
+	p, err := a.Projects.CreateProject(ctx, actorOf(ctx), in)
+	return redirect{path("projects", p.ID), models.Say("Project %s created. Add roles and members next.", p.Name)}, err
 }
 
-// describesOnly tells whether the actor changes what is said of the project, not
-// what it gets.
-func (a *App) describesOnly(ctx context.Context, project int64) bool {
-	return !a.Access.May(actorOf(ctx), project, policies.ProjectWrite)
+func (a *App) updateProjectPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
+	in := f.projectInput()
+	if err := f.err(); err != nil {
+		return redirect{}, err
+	}
+	p, err := a.Projects.UpdateProject(ctx, actorOf(ctx), number(c, "id"), in)
+	if err == nil {
+		a.Wake() // its period may have ended, or queued workspaces may fit into its quota
+	}
+	return redirect{path("projects", p.ID), models.Say("Project %s updated.", p.Name)}, err
 }
 
-func (a *App) projectPage(c echo.Context) error {
-	ctx := c.Request().Context()
+func (a *App) projectPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	actor, id := actorOf(ctx), number(c, "id")
 	p, err := a.Projects.Project(ctx, actor, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	may := a.Projects.Permissions(actor, id)
 	v := web.ProjectView{Project: p.Project, InUse: p.InUse, Allocated: p.Allocated, CanEdit: may.EditProject, CanDescribe: may.Describe,
-		CanManage: may.EditRoles, CanAdmit: may.EditMembers, CanAudit: may.ReadAudit, Has: may.Has, CanAsk: actor.MemberOf(id),
+		CanManage: may.EditRoles, CanAdmit: may.EditMembers, CanAudit: may.ReadAudit, Has: may.Has, CanAsk: may.Request,
 		CanLaunch: may.Launch && p.Active(a.Store.Now()), ShowUsage: true}
 	roles, err := a.Projects.Roles(ctx, actor, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, r := range roles {
 		v.Roles = append(v.Roles, web.RoleRow{Role: r.Role, Members: r.Members})
 	}
 	if err := a.projectMembers(c, &v); err != nil {
-		return err
+		return nil, err
 	}
 	if v.CanLaunch {
 		if v.Fits, err = a.availableRows(c, id); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := a.projectEnds(ctx, &v); err != nil {
-		return err
+		return nil, err
 	}
 	v.Workspaces, err = a.workspaceRows(ctx, models.WorkspaceFilter{ProjectID: id, States: models.LiveStates}, models.Page{Limit: 200})
-	if err != nil {
-		return err
-	}
-	return a.render(c, http.StatusOK, web.ProjectPage(v))
+	return web.ProjectPage(v), err
 }
 
 func (a *App) projectMembers(c echo.Context, v *web.ProjectView) error {
@@ -209,10 +161,4 @@ func (a *App) projectMembers(c echo.Context, v *web.ProjectView) error {
 	}
 	v.MembersOnNext = page.After > 0
 	return err
-}
-
-// remaining is what a project's quota has left for further peaks.
-func (a *App) remaining(ctx context.Context, project int64) (projects.ProjectView, models.Resources, error) {
-	p, err := a.Projects.Project(ctx, actorOf(ctx), project)
-	return p, p.Quota.Sub(p.Allocated), err
 }

@@ -81,10 +81,7 @@ type NewAuthorization struct {
 
 func (a rest) authorizeProvider(ctx context.Context, in *Create[providers.AuthorizeInput]) (*Response[NewAuthorization], error) {
 	code, made, err := a.Enrolment.Authorize(ctx, actorOf(ctx), in.Body)
-	if err != nil {
-		return nil, err
-	}
-	return &Response[NewAuthorization]{NewAuthorization{authorizationOf(made), code}}, nil
+	return &Response[NewAuthorization]{NewAuthorization{authorizationOf(made), code}}, err
 }
 
 func (a rest) listAuthorizations(ctx context.Context, in *Paging) (*Response[List[Authorization]], error) {
@@ -103,10 +100,7 @@ func (a rest) getProvider(ctx context.Context, in *ByID) (*Found[Provider], erro
 }
 
 func (a rest) updateProvider(ctx context.Context, in *Update[providers.ProviderInput]) (*Found[Provider], error) {
-	var err error
-	if in.Body.Version, err = in.version(); err != nil {
-		return nil, err
-	}
+	in.Body.Version = in.version
 	if _, err := a.Providers.Update(ctx, actorOf(ctx), in.ID, in.Body); err != nil {
 		return nil, termsRefusal(err)
 	}
@@ -128,62 +122,43 @@ func termsRefusal(err error) error {
 	return p
 }
 
-// Versioned names one resource and, with If-Match, its version.
-type Versioned struct {
-	ByID
-	IfMatch
-}
+// changeProvider is a change that needs only the provider's version.
+type changeProvider func(ctx context.Context, actor policies.Actor, id, version int64) (models.Provider, error)
 
-// changedProvider does to a provider what needs nothing but its version.
-func (a rest) changedProvider(ctx context.Context, in *Versioned, do func(ctx context.Context, actor policies.Actor, id, version int64) (models.Provider, error)) error {
-	version, err := in.version()
-	if err != nil {
-		return err
-	}
-	if _, err := do(ctx, actorOf(ctx), in.ID, version); err != nil {
-		return err
+func (a rest) changedProvider(ctx context.Context, in *Versioned, do changeProvider) (*Found[Provider], error) {
+	if _, err := do(ctx, actorOf(ctx), in.ID, in.version); err != nil {
+		return nil, err
 	}
 	a.Wake()
-	return nil
+	return a.getProvider(ctx, &in.ByID)
 }
 
 func (a rest) drainProvider(ctx context.Context, in *Versioned) (*Found[Provider], error) {
-	if err := a.changedProvider(ctx, in, a.Providers.Drain); err != nil {
-		return nil, err
-	}
-	return a.getProvider(ctx, &in.ByID)
+	return a.changedProvider(ctx, in, a.Providers.Drain)
 }
 
 func (a rest) resumeProvider(ctx context.Context, in *Versioned) (*Found[Provider], error) {
-	if err := a.changedProvider(ctx, in, a.Providers.Resume); err != nil {
-		return nil, err
-	}
-	return a.getProvider(ctx, &in.ByID)
+	return a.changedProvider(ctx, in, a.Providers.Resume)
 }
 
 func (a rest) acceptProvider(ctx context.Context, in *Versioned) (*Found[Provider], error) {
-	if err := a.changedProvider(ctx, in, a.Enrolment.Accept); err != nil {
-		return nil, err
-	}
-	return a.getProvider(ctx, &in.ByID)
+	return a.changedProvider(ctx, in, a.Enrolment.Accept)
 }
 
 func (a rest) revokeProvider(ctx context.Context, in *Versioned) (*Found[Provider], error) {
-	if err := a.changedProvider(ctx, in, a.Enrolment.Revoke); err != nil {
-		return nil, err
-	}
-	return a.getProvider(ctx, &in.ByID)
+	return a.changedProvider(ctx, in, a.Enrolment.Revoke)
 }
 
 func (a rest) removeProvider(ctx context.Context, in *Versioned) (*Nothing, error) {
-	return nothing(a.changedProvider(ctx, in, a.Providers.Remove))
+	_, err := a.Providers.Remove(ctx, actorOf(ctx), in.ID, in.version)
+	if err == nil {
+		a.Wake()
+	}
+	return nothing(err)
 }
 
 func (a rest) recallProvider(ctx context.Context, in *Update[providers.RecallInput]) (*Found[Provider], error) {
-	var err error
-	if in.Body.Version, err = in.version(); err != nil {
-		return nil, err
-	}
+	in.Body.Version = in.version
 	if _, err := a.Providers.Recall(ctx, actorOf(ctx), in.ID, in.Body); err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 	"weir/web"
 )
 
-// providerInput reads what the owner of a provider sets; whose it is says account.
+// providerInput reads the settings of a provider, except its owner.
 func (f *form) providerInput() providers.ProviderInput {
 	return providers.ProviderInput{Name: f.text("name"), Version: f.version(), Terms: models.Terms{Cores: f.number("cores"), Devices: f.ticked("devices"),
 		Projects: append(f.ticked("projects"), f.numbers("other_projects")...), Hours: f.hours(), TimeZone: strings.TrimSpace(f.text("time_zone")), GraceMinutes: f.number("grace_minutes")}}
@@ -27,7 +27,7 @@ func (f *form) ticked(name string) (list []int64) {
 	return list
 }
 
-// maxHours is how many spans a form may hold; more are refused by the terms.
+// maxHours limits the lending hours that are read; models.Terms checks the exact limit.
 const maxHours = 30
 
 // hours reads the spans that are filled in, even in part.
@@ -45,8 +45,7 @@ func (f *form) hours() (list []models.Window) {
 	return list
 }
 
-// terms carries what was typed back to the page; the spans of hours are
-// numbered as they were read.
+// terms is the form as it was sent, with the lending hours numbered as they were read.
 func (f *form) terms(t models.Terms) web.Form {
 	w := f.asTyped()
 	for name := range w.Values {

@@ -18,7 +18,7 @@ func (a rest) requestsOperations(s section) {
 	register(a, s, route{http.MethodPut, "/projects/{id}/join-requests", 204, "set-join-requests", "Enable or disable join requests for a project"}, a.setJoinRequests)
 }
 
-// Request is what somebody asks for and somebody else decides.
+// Request is a request of a user with its decision.
 type Request struct {
 	ID             int64               `json:"id"`
 	Kind           string              `json:"kind" enum:"project,quota,role,limit,period,deadline,join"`
@@ -40,7 +40,7 @@ type Request struct {
 	Facts          *RequestFacts       `json:"facts,omitempty" doc:"facts for reviewers; only in single-request responses"`
 }
 
-// RequestFacts are what who decides a request should know.
+// RequestFacts are the facts for deciding a request.
 type RequestFacts struct {
 	Now             *models.Resources `json:"now,omitempty" doc:"current quota or limit"`
 	Quota           *models.Resources `json:"quota,omitempty" doc:"quota of the project"`
@@ -100,28 +100,15 @@ func foundRequest(v requests.RequestView, err error) (*Found[Request], error) {
 }
 
 func (a rest) decideRequest(ctx context.Context, in *Update[requests.DecisionInput]) (*Found[Request], error) {
-	var err error
-	if in.Body.Version, err = in.version(); err != nil {
-		return nil, err
-	}
+	in.Body.Version = in.version
 	return foundRequest(a.decide(ctx, in.ID, in.Body))
 }
 
-// Withdrawal withdraws a request.
-type Withdrawal struct {
-	ByID
-	IfMatch
+func (a rest) withdrawRequest(ctx context.Context, in *Versioned) (*Found[Request], error) {
+	return foundRequest(a.Requests.Withdraw(ctx, actorOf(ctx), in.ID, in.version))
 }
 
-func (a rest) withdrawRequest(ctx context.Context, in *Withdrawal) (*Found[Request], error) {
-	version, err := in.version()
-	if err != nil {
-		return nil, err
-	}
-	return foundRequest(a.Requests.Withdraw(ctx, actorOf(ctx), in.ID, version))
-}
-
-// JoinRequests enables or disables join requests for a project.
+// JoinRequests enables or disables join requests.
 type JoinRequests struct {
 	On bool `json:"on"`
 }

@@ -1,8 +1,10 @@
 package handlers
 
 import (
+	"context"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
@@ -11,14 +13,22 @@ import (
 	"weir/web"
 )
 
-// askForm is the form of a new request, as it was typed or, when typed is nil,
-// with what there is now.
-func (a *App) askForm(c echo.Context, kind string, project int64, typed *web.Form) (templ.Component, error) {
+// newRequestPage is the form of a new request, of the kind and for the project that
+// the link names or the form was sent with.
+func (a *App) newRequestPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	kind, about := c.QueryParam("kind"), c.QueryParam("project_id")
+	if sent := sentOr(c, web.Form{}); sent.Values != nil {
+		kind = sent.Values["kind"]
+		about = sent.Values[kind+".project_id"]
+	}
 	if !slices.Contains(models.RequestKinds, kind) {
 		return web.NewRequestPage(web.NewRequestView{}), nil
 	}
+	project, err := strconv.ParseInt(strings.TrimSpace(about), 10, 64)
+	if err != nil || project < 0 {
+		project, err = 0, nil
+	}
 	v := web.NewRequestView{Kind: kind, ProjectID: project, Form: formOf(0)}
-	var err error
 	switch {
 	case kind == models.RequestProject:
 		v.ProjectID = 0
@@ -32,11 +42,9 @@ func (a *App) askForm(c echo.Context, kind string, project int64, typed *web.For
 	default:
 		err = a.askIn(c, &v)
 	}
-	if typed != nil {
-		v.Form = *typed
-	}
+	v.Form = sentOr(c, v.Form)
 	if err == nil && kind != models.RequestJoin {
-		v.Preview, err = a.previewRequest(c.Request().Context(), v.ProjectID, kind, roleIn(models.Requested{}, v.Form), v.Form)
+		v.Preview, err = a.previewRequest(ctx, v.ProjectID, kind, roleIn(models.Requested{}, v.Form), v.Form)
 		if v.Preview != nil {
 			v.Preview.Requested = true
 		}
@@ -52,7 +60,7 @@ func (a *App) askToJoin(c echo.Context, v *web.NewRequestView) error {
 	return err
 }
 
-// askWhere offers the projects of which something can be asked.
+// askWhere lists the projects to choose from.
 func (a *App) askWhere(c echo.Context, v *web.NewRequestView) error {
 	ctx := c.Request().Context()
 	actor := actorOf(ctx)
@@ -71,13 +79,14 @@ func (a *App) askForDeadline(c echo.Context, v *web.NewRequestView) error {
 	return err
 }
 
-// askIn shows the project that something is asked of, as it is.
+// askIn shows the current state of the project.
 func (a *App) askIn(c echo.Context, v *web.NewRequestView) error {
 	ctx := c.Request().Context()
-	p, left, err := a.remaining(ctx, v.ProjectID)
+	p, err := a.Projects.Project(ctx, actorOf(ctx), v.ProjectID)
 	if err != nil {
 		return err
 	}
+	left := p.Quota.Sub(p.Allocated)
 	v.Project, v.Ends = p.Name, ends(a.spoken(c), p.EndsAt)
 	switch v.Kind {
 	case models.RequestQuota:

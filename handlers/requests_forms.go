@@ -10,8 +10,8 @@ import (
 	"weir/web"
 )
 
-// asked reads what is asked for, or granted, of a kind; nothing for a kind
-// that does not exist. Names are those of the REST input.
+// asked reads the requested, or approved, change of a kind; empty for an unknown kind.
+// The field names are those of the REST input.
 func (f *form) asked(kind string) (a models.Requested) {
 	at := kind + "."
 	project := func() int64 { return f.number(at + "project_id") }
@@ -36,11 +36,11 @@ func (f *form) asked(kind string) (a models.Requested) {
 	return a
 }
 
-// decision reads a decision about what was asked. A form knows days only:
-// one that was left as it stood keeps its time of day.
+// decision reads the decision on a request. The form has dates only: an unchanged date
+// retains its time of day.
 func (f *form) decision(asked models.Requested) requests.DecisionInput {
 	in := requests.DecisionInput{Verdict: f.text("verdict"), Reason: f.text("reason"), Confirm: f.bool("confirm"), Version: f.version()}
-	if in.Verdict == requests.VerdictRefuse { // whatever stands in the other fields
+	if in.Verdict == requests.VerdictRefuse { // the other fields are ignored
 		return in
 	}
 	in.Requested = f.asked(asked.Kind())
@@ -64,7 +64,7 @@ func sameDay(typed, asked *time.Time) *time.Time {
 	return typed
 }
 
-// putAsked fills a form with what is asked for.
+// putAsked sets the form to the requested change.
 func putAsked(f web.Form, a models.Requested) {
 	at := a.Kind() + "."
 	switch {
@@ -93,7 +93,7 @@ func putAsked(f web.Form, a models.Requested) {
 	}
 }
 
-// ends words an end.
+// ends formats an end date.
 func ends(ctx context.Context, t *time.Time) string {
 	if t == nil {
 		return web.T(ctx, "no end date")

@@ -2,8 +2,6 @@ package handlers
 
 import (
 	"context"
-	"net/http"
-	"strconv"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
@@ -14,13 +12,13 @@ import (
 )
 
 func (a *App) requestsRoutes(p *echo.Group) {
-	p.GET("/requests", a.requestsPage)
-	p.POST("/requests", a.createRequestPage)
-	p.GET("/requests/new", a.newRequestPage)
-	p.GET("/requests/:id", a.requestPage)
-	p.POST("/requests/:id", a.decideRequestPage)
-	p.POST("/requests/:id/withdraw", a.withdrawRequestPage)
-	p.POST("/projects/:id/join-requests", a.setJoinRequestsPage)
+	p.GET("/requests", a.page(a.requestsPage))
+	p.POST("/requests", a.submit(a.newRequestPage, a.createRequestPage))
+	p.GET("/requests/new", a.page(a.newRequestPage))
+	p.GET("/requests/:id", a.page(a.requestPage))
+	p.POST("/requests/:id", a.submit(a.requestPage, a.decideRequestPage))
+	p.POST("/requests/:id/withdraw", a.submit(nil, a.withdrawRequestPage))
+	p.POST("/projects/:id/join-requests", a.submit(nil, a.setJoinRequestsPage))
 }
 
 // The boxes of requests.
@@ -30,7 +28,7 @@ const (
 	boxMine    = "mine"
 )
 
-// requestsIn lists what lies in a box.
+// requestsIn lists the requests in a box.
 func (a *App) requestsIn(ctx context.Context, box string, page models.Page) ([]requests.RequestView, error) {
 	if box == boxMine {
 		return a.Requests.Mine(ctx, actorOf(ctx), page)
@@ -38,8 +36,7 @@ func (a *App) requestsIn(ctx context.Context, box string, page models.Page) ([]r
 	return a.Requests.Inbox(ctx, actorOf(ctx), box == boxSettled, page)
 }
 
-func (a *App) requestsPage(c echo.Context) error {
-	ctx := c.Request().Context()
+func (a *App) requestsPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	v := web.RequestsView{Box: c.QueryParam("box"), Decides: a.Requests.Decides(actorOf(ctx))}
 	switch {
 	case !v.Decides:
@@ -49,7 +46,7 @@ func (a *App) requestsPage(c echo.Context) error {
 	}
 	list, err := a.requestsIn(ctx, v.Box, pageAfter(c, listLimit))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	waiting, err := a.Requests.Waiting(ctx, actorOf(ctx))
 	v.Waiting = int(waiting)
@@ -59,33 +56,18 @@ func (a *App) requestsPage(c echo.Context) error {
 	if n := len(list); n > 0 {
 		v.Next = nextPage(c, n, listLimit, list[n-1].ID)
 	}
-	if err != nil {
-		return err
-	}
-	return a.render(c, http.StatusOK, web.RequestsPage(v))
+	return web.RequestsPage(v), err
 }
 
-func (a *App) requestPage(c echo.Context) error {
-	page, err := a.requestForm(c, nil)
-	if err != nil {
-		return err
-	}
-	return a.render(c, http.StatusOK, page)
-}
-
-// requestForm is a request's page, with the decision as it was typed or, when
-// typed is nil, as it was asked.
-func (a *App) requestForm(c echo.Context, typed *web.Form) (templ.Component, error) {
-	ctx := c.Request().Context()
+// requestPage is a request's page, with the form of its decision.
+func (a *App) requestPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	r, err := a.Requests.Get(ctx, actorOf(ctx), number(c, "id"))
 	if err != nil {
 		return nil, err
 	}
 	v := web.RequestPageView{RequestView: r.RequestView, Own: r.Own, MayDecide: r.MayDecide, MayWithdraw: r.MayWithdraw, Form: formOf(r.Version)}
 	putAsked(v.Form, r.Requested)
-	if typed != nil {
-		v.Form = *typed
-	}
+	v.Form = sentOr(c, v.Form)
 	if r.Facts != nil {
 		v.Facts = a.requestFacts(c, r)
 	}
@@ -106,38 +88,27 @@ func (a *App) requestFacts(c echo.Context, r requests.RequestView) *web.RequestF
 	return v
 }
 
-func (a *App) decideRequestPage(c echo.Context) error {
-	ctx := c.Request().Context()
-	f, err := readForm(c)
-	if err != nil {
-		return err
-	}
+func (a *App) decideRequestPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
 	old, err := a.Requests.Get(ctx, actorOf(ctx), number(c, "id"))
 	if err != nil {
-		return err
-	}
-	if f.bool("preview") {
-		return a.previewed(c, func() (templ.Component, error) { return a.requestForm(c, f.typed()) })
+		return redirect{}, err
 	}
 	in := f.decision(old.Requested)
-	var v requests.RequestView
-	if err = f.err(nil); err == nil {
-		v, err = a.decide(ctx, old.ID, in)
+	if err := f.err(); err != nil {
+		return redirect{}, err
 	}
+	v, err := a.decide(ctx, old.ID, in)
 	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) {
-			w := f.asTyped().Refuse(err)
-			return a.requestForm(c, &w)
-		})
+		return redirect{}, err
 	}
 	message := models.Say("Approved: %s.", v.What())
 	if v.State == models.RequestRefused {
 		message = models.Say("Refused: %s.", v.What())
 	}
-	return a.done(c, "/requests", message)
+	return redirect{"/requests", message}, nil
 }
 
-// decide decides a request; what is approved may let others start.
+// decide decides a request. An approval may let queued workspaces start.
 func (a *App) decide(ctx context.Context, id int64, in requests.DecisionInput) (requests.RequestView, error) {
 	v, err := a.Requests.Decide(ctx, actorOf(ctx), id, in)
 	if err == nil {
@@ -146,67 +117,28 @@ func (a *App) decide(ctx context.Context, id int64, in requests.DecisionInput) (
 	return v, err
 }
 
-func (a *App) withdrawRequestPage(c echo.Context) error {
-	ctx := c.Request().Context()
-	f, err := readForm(c)
-	if err != nil {
-		return err
-	}
-	if _, err := a.Requests.Withdraw(ctx, actorOf(ctx), number(c, "id"), f.version()); err != nil {
-		return err
-	}
-	return a.done(c, "/requests?box=mine", models.Say("Request withdrawn."))
+func (a *App) withdrawRequestPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
+	_, err := a.Requests.Withdraw(ctx, actorOf(ctx), number(c, "id"), f.version())
+	return redirect{"/requests?box=mine", models.Say("Request withdrawn.")}, err
 }
 
-func (a *App) setJoinRequestsPage(c echo.Context) error {
-	ctx := c.Request().Context()
-	f, err := readForm(c)
-	if err != nil {
-		return err
-	}
+func (a *App) setJoinRequestsPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
 	id, on := number(c, "id"), f.bool("on")
-	if err := a.Requests.SetJoinRequests(ctx, actorOf(ctx), id, on); err != nil {
-		return err
-	}
 	message := models.Say("Join requests are enabled. Anyone with the project's name or link can request to join.")
 	if !on {
 		message = models.Say("Join requests are disabled.")
 	}
-	return a.done(c, path("projects", id), message)
+	return redirect{path("projects", id), message}, a.Requests.SetJoinRequests(ctx, actorOf(ctx), id, on)
 }
 
-func (a *App) createRequestPage(c echo.Context) error {
-	ctx := c.Request().Context()
-	f, err := readForm(c)
+func (a *App) createRequestPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
+	in := requests.RequestInput{Requested: f.asked(f.text("kind")), Reason: f.text("reason")}
+	if err := f.err(); err != nil {
+		return redirect{}, err
+	}
+	v, err := a.Requests.Submit(ctx, actorOf(ctx), in)
 	if err != nil {
-		return err
+		return redirect{}, err
 	}
-	kind := f.text("kind")
-	if f.bool("preview") {
-		return a.previewed(c, func() (templ.Component, error) { return a.askForm(c, kind, f.number(kind+".project_id"), f.typed()) })
-	}
-	in := requests.RequestInput{Requested: f.asked(kind), Reason: f.text("reason")}
-	var v requests.RequestView
-	if err = f.err(nil); err == nil {
-		v, err = a.Requests.Submit(ctx, actorOf(ctx), in)
-	}
-	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) {
-			w := f.asTyped().Refuse(err)
-			return a.askForm(c, kind, f.number(kind+".project_id"), &w)
-		})
-	}
-	return a.done(c, path("requests", v.ID), models.Say("Request submitted: %s. You will be notified of the decision.", v.What()))
-}
-
-func (a *App) newRequestPage(c echo.Context) error {
-	project, err := strconv.ParseInt(c.QueryParam("project_id"), 10, 64)
-	if err != nil || project < 0 {
-		project = 0
-	}
-	page, err := a.askForm(c, c.QueryParam("kind"), project, nil)
-	if err != nil {
-		return err
-	}
-	return a.render(c, http.StatusOK, page)
+	return redirect{path("requests", v.ID), models.Say("Request submitted: %s. You will be notified of the decision.", v.What())}, nil
 }

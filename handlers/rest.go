@@ -19,8 +19,8 @@ const (
 	apiDocument = apiPrefix + "/openapi.json"
 )
 
-// rest holds the operations of the REST API, each named by its id. It calls
-// the service method that its twin among the pages calls, with the same input.
+// rest has the operations of the REST API, named by their IDs. Each calls the same
+// service method, with the same input, as its page.
 type rest struct{ *App }
 
 // section is where operations of one tag are registered.
@@ -29,16 +29,15 @@ type section struct {
 	tag string
 }
 
-// route is an operation's method and path, the status of its success, its id
-// and what it does.
+// route is the method, path, success status, ID and summary of an operation.
 type route struct {
 	method, path string
 	status       int
 	id, summary  string
 }
 
-// register adds one operation; a refusal by a service becomes a problem. also
-// are statuses of refusals that its route does not tell.
+// register adds one operation. also are statuses of refusals that do not follow from
+// its route.
 func register[I, O any](a rest, s section, r route, do func(context.Context, *I) (*O, error), also ...int) {
 	input := reflect.TypeFor[I]()
 	op := huma.Operation{OperationID: r.id, Method: r.method, Path: r.path, DefaultStatus: r.status, Summary: r.summary,
@@ -100,14 +99,14 @@ func (a *App) refusal(ctx context.Context, err error, input reflect.Type) error 
 	return p
 }
 
-// What operations take.
+// Inputs of operations.
 
 // ByID names one resource.
 type ByID struct {
 	ID int64 `path:"id" minimum:"1"`
 }
 
-// Paging asks for one page of a list.
+// Paging selects one page of a list.
 type Paging struct {
 	Cursor string `query:"cursor" maxLength:"20" doc:"next_cursor of the previous page"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"200" default:"50" doc:"maximum number of items"`
@@ -124,7 +123,7 @@ func (p Paging) page() (models.Page, error) {
 	return models.Page{After: after, Limit: p.Limit}, nil
 }
 
-// PageOf asks for a page of what belongs to one resource.
+// PageOf selects a page of a resource's list.
 type PageOf struct {
 	ByID
 	Paging
@@ -141,14 +140,20 @@ type CreateIn[B any] struct {
 
 // Update replaces a resource.
 type Update[B any] struct {
-	ByID
-	IfMatch
+	Versioned
 	Body B
 }
 
 // IfMatch makes an update conditional.
 type IfMatch struct {
-	Match string `header:"If-Match" doc:"ETag of the resource; a mismatch is rejected with 412"`
+	Match   string `header:"If-Match" doc:"ETag of the resource; a mismatch is rejected with 412"`
+	version int64  // that Match names; 0: any; -1: an ETag of another server
+}
+
+// Versioned names one resource and, with If-Match, its version.
+type Versioned struct {
+	ByID
+	IfMatch
 }
 
 func conditional(input reflect.Type) bool {
@@ -156,28 +161,27 @@ func conditional(input reflect.Type) bool {
 	return ok
 }
 
-// version is the one that If-Match names: 0 when any will do, one that never
-// is when the tag is not of this server.
-func (m IfMatch) version() (int64, error) {
+// Resolve parses the header before the operation runs.
+func (m *IfMatch) Resolve(huma.Context) []error {
 	tag := strings.TrimPrefix(strings.TrimSpace(m.Match), "W/")
 	if tag == "" || tag == "*" {
-		return 0, nil
+		return nil
 	}
 	if len(tag) < 2 || tag[0] != '"' || strings.IndexByte(tag[1:], '"') != len(tag)-2 {
-		return 0, refuse("header.If-Match", `must be * or one ETag such as "3"`)
+		return []error{&huma.ErrorDetail{Location: "header.If-Match", Message: `must be * or one ETag such as "3"`}}
 	}
-	n, err := strconv.ParseInt(tag[1:len(tag)-1], 10, 64)
-	if err != nil || n < 1 {
-		return -1, nil
+	var err error
+	if m.version, err = strconv.ParseInt(tag[1:len(tag)-1], 10, 64); err != nil || m.version < 1 {
+		m.version = -1
 	}
-	return n, nil
+	return nil
 }
 
 func etag(version int64) string { return strconv.Quote(strconv.FormatInt(version, 10)) }
 
-// What operations give.
+// Outputs of operations.
 
-// Decision is a body without a version.
+// Response is a body without a version.
 type Response[B any] struct{ Body B }
 
 // Found is a resource that carries its version.
@@ -228,8 +232,7 @@ type List[T any] struct {
 	NextCursor string `json:"next_cursor,omitempty" doc:"cursor of the next page; absent on the last page"`
 }
 
-// listed answers with one page. A full page is the last one when nothing
-// comes after it.
+// listed responds with one page. A full page is the last if the next one is empty.
 func listed[T, R any](p Paging, id func(T) int64, fetch func(models.Page) ([]T, error), show func(T) R) (*Response[List[R]], error) {
 	page, err := p.page()
 	if err != nil {
@@ -253,7 +256,7 @@ func listed[T, R any](p Paging, id func(T) int64, fetch func(models.Page) ([]T, 
 	return &Response[List[R]]{list}, nil
 }
 
-// listedWhole pages a list that a service gives as a whole.
+// listedWhole pages a complete list.
 func listedWhole[T, R any](p Paging, id func(T) int64, all []T, err error, show func(T) R) (*Response[List[R]], error) {
 	if err != nil {
 		return nil, err

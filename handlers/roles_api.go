@@ -61,10 +61,7 @@ func (a rest) getRole(ctx context.Context, in *ByRole) (*Found[Role], error) {
 }
 
 func (a rest) updateRole(ctx context.Context, in *RoleUpdate) (*Found[Role], error) {
-	var err error
-	if in.Body.Version, err = in.version(); err != nil {
-		return nil, err
-	}
+	in.Body.Version = in.version
 	r, err := a.Projects.UpdateRole(ctx, actorOf(ctx), in.ID, in.Role, in.Body)
 	return found(r.Version, roleOf(r), err)
 }

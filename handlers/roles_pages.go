@@ -1,171 +1,85 @@
 package handlers
 
 import (
-	"net/http"
+	"context"
 	"strings"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
-	"weir/policies"
 	"weir/pool/projects"
 	"weir/web"
 )
 
 func (a *App) rolesRoutes(p *echo.Group) {
-	p.POST("/projects/:id/roles", a.createRolePage)
-	p.GET("/projects/:id/roles/new", a.newRolePage)
-	p.POST("/projects/:id/roles/:role", a.updateRolePage)
-	p.GET("/projects/:id/roles/:role/edit", a.editRolePage)
-	p.GET("/projects/:id/roles/:role/delete", a.confirmDeleteRolePage)
-	p.POST("/projects/:id/roles/:role/delete", a.deleteRolePage)
+	p.POST("/projects/:id/roles", a.submit(a.rolePage, a.createRolePage))
+	p.GET("/projects/:id/roles/new", a.page(a.rolePage))
+	p.POST("/projects/:id/roles/:role", a.submit(a.rolePage, a.updateRolePage))
+	p.GET("/projects/:id/roles/:role/edit", a.page(a.rolePage))
+	p.GET("/projects/:id/roles/:role/delete", a.page(a.confirmDeleteRolePage))
+	p.POST("/projects/:id/roles/:role/delete", a.submit(a.confirmDeleteRolePage, a.deleteRolePage))
 }
 
 func (f *form) roleInput() projects.RoleInput {
 	return projects.RoleInput{Name: f.text("name"), Permission: f.text("permission"), Permissions: f.permissions(""), Limit: f.resources("limit"), Version: f.version()}
 }
 
-// roleForm is the form of a role, new when role is 0, with what the quota has
-// left for it.
-func (a *App) roleForm(c echo.Context, role int64, f *web.Form) (templ.Component, error) {
-	ctx := c.Request().Context()
-	p, left, err := a.remaining(ctx, number(c, "id"))
+// rolePage is the form of a role, or of a new one.
+func (a *App) rolePage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	id := optionalNumber(c, "role")
+	form, err := a.Projects.RoleForm(ctx, actorOf(ctx), number(c, "id"), id)
 	if err != nil {
 		return nil, err
 	}
-	if err := a.Access.Check(actorOf(ctx), p.ID, policies.RoleWrite); err != nil {
-		return nil, err
-	}
-	v := web.RoleFormView{ProjectID: p.ID, Project: p.Name, ID: role, Quota: p.Quota, Remaining: left, Has: a.Access.PermissionsIn(actorOf(ctx), p.ID), Form: formOf(0)}
-	if role != 0 {
-		roles, err := a.Projects.Roles(ctx, actorOf(ctx), p.ID)
-		if err != nil {
-			return nil, err
-		}
-		r, ok := findRole(roles, role)
-		if !ok {
-			return nil, models.NotFound("role")
-		}
-		v.Name, v.Members, v.CanDelete, v.Form = r.Name, r.Members, r.Members == 0, formOf(r.Version)
-		v.Remaining = left.Add(r.Limit.Times(r.Members))
+	p, r := form.Project, form.Role
+	v := web.RoleFormView{ProjectID: p.ID, Project: p.Name, ID: id, Name: r.Name, Members: r.Members, CanDelete: id != 0 && r.Members == 0,
+		Quota: p.Quota, Remaining: form.Remaining, Has: form.Permissions.Has, Form: formOf(r.Version)}
+	if id != 0 {
 		v.Form.Values["name"], v.Form.Values["permission"], v.Form.Values["permissions"] = r.Name, r.Permission, strings.Join(r.Permits().Names(), " ")
 		putResources(v.Form, "limit", r.Limit)
 	}
-	if f != nil {
-		v.Form = *f
-	}
-	v.Preview, err = a.previewForm(ctx, p.ID, v.Form, rolePreview(role, ""))
+	v.Form = sentOr(c, v.Form)
+	v.Preview, err = a.previewForm(ctx, p.ID, v.Form, rolePreview(id, ""))
 	return web.RoleFormPage(v), err
 }
 
-func findRole(roles []projects.RoleView, id int64) (projects.RoleView, bool) {
-	for _, r := range roles {
-		if r.ID == id {
-			return r, true
-		}
-	}
-	return projects.RoleView{}, false
-}
-
-func (a *App) newRolePage(c echo.Context) error {
-	page, err := a.roleForm(c, 0, nil)
-	if err != nil {
-		return err
-	}
-	return a.render(c, http.StatusOK, page)
-}
-
-func (a *App) editRolePage(c echo.Context) error {
-	page, err := a.roleForm(c, number(c, "role"), nil)
-	if err != nil {
-		return err
-	}
-	return a.render(c, http.StatusOK, page)
-}
-
-func (a *App) createRolePage(c echo.Context) error {
-	f, err := readForm(c)
-	if err != nil {
-		return err
-	}
-	if f.bool("preview") {
-		return a.previewed(c, func() (templ.Component, error) { return a.roleForm(c, 0, f.typed()) })
-	}
+func (a *App) createRolePage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
 	project, in := number(c, "id"), f.roleInput()
-	var r models.Role
-	if err = f.err(nil); err == nil {
-		r, err = a.Projects.CreateRole(c.Request().Context(), actorOf(c.Request().Context()), project, in)
+	if err := f.err(); err != nil {
+		return redirect{}, err
 	}
-	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) {
-			w := f.asTyped().Refuse(err)
-			return a.roleForm(c, 0, &w)
-		})
-	}
-	return a.done(c, path("projects", project), models.Say("Role %s added.", r.Name))
+	r, err := a.Projects.CreateRole(ctx, actorOf(ctx), project, in)
+	return redirect{path("projects", project), models.Say("Role %s added.", r.Name)}, err
 }
 
-func (a *App) updateRolePage(c echo.Context) error {
-	f, err := readForm(c)
-	if err != nil {
-		return err
+func (a *App) updateRolePage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
+	project, in := number(c, "id"), f.roleInput()
+	if err := f.err(); err != nil {
+		return redirect{}, err
 	}
-	if f.bool("preview") {
-		return a.previewed(c, func() (templ.Component, error) { return a.roleForm(c, number(c, "role"), f.typed()) })
-	}
-	project, id, in := number(c, "id"), number(c, "role"), f.roleInput()
-	var r models.Role
-	if err = f.err(nil); err == nil {
-		r, err = a.Projects.UpdateRole(c.Request().Context(), actorOf(c.Request().Context()), project, id, in)
-	}
-	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) {
-			w := f.asTyped().Refuse(err)
-			return a.roleForm(c, id, &w)
-		})
-	}
-	return a.done(c, path("projects", project), models.Say("Role %s updated.", r.Name))
+	r, err := a.Projects.UpdateRole(ctx, actorOf(ctx), project, number(c, "role"), in)
+	return redirect{path("projects", project), models.Say("Role %s updated.", r.Name)}, err
 }
 
-func (a *App) confirmDeleteRolePage(c echo.Context) error {
-	page, err := a.deleteRoleForm(c, nil)
-	if err != nil {
-		return err
-	}
-	return a.render(c, http.StatusOK, page)
+func (a *App) confirmDeleteRolePage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	form, err := a.Projects.RoleForm(ctx, actorOf(ctx), number(c, "id"), number(c, "role"))
+	return confirmPage(c, web.ConfirmDeleteRole(form.Project.Project, form.Role.Role)), err
 }
 
-func (a *App) deleteRoleForm(c echo.Context, refused error) (templ.Component, error) {
-	ctx := c.Request().Context()
-	p, err := a.Projects.Project(ctx, actorOf(ctx), number(c, "id"))
-	if err != nil {
-		return nil, err
-	}
-	if err := a.Access.Check(actorOf(ctx), p.ID, policies.RoleWrite); err != nil {
-		return nil, err
-	}
-	r, err := a.Projects.Role(ctx, actorOf(ctx), p.ID, number(c, "role"))
-	v := web.ConfirmDeleteRole(p.Project, r)
-	if refused != nil {
-		v.Form = v.Form.Refuse(refused)
-	}
-	return web.ConfirmPage(v), err
-}
-
-func (a *App) deleteRolePage(c echo.Context) error {
-	ctx := c.Request().Context()
+func (a *App) deleteRolePage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
 	project := number(c, "id")
 	err := a.Projects.DeleteRole(ctx, actorOf(ctx), project, number(c, "role"))
-	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) { return a.deleteRoleForm(c, err) })
-	}
-	return a.done(c, path("projects", project), models.Say("Role deleted."))
+	return redirect{path("projects", project), models.Say("Role deleted.")}, err
 }
 
 func roleChoices(roles []projects.RoleView) (list []web.RoleChoice) {
 	for _, r := range roles {
-		list = append(list, web.RoleChoice{ID: r.ID, Name: r.Name, Permission: r.Permission, Limit: r.Limit})
+		list = append(list, roleChoice(r.Role))
 	}
 	return list
+}
+
+func roleChoice(r models.Role) web.RoleChoice {
+	return web.RoleChoice{ID: r.ID, Name: r.Name, Permission: r.Permission, Limit: r.Limit}
 }

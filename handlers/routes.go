@@ -16,7 +16,7 @@ func NewApp(c Config) *App {
 		c.Holds = func() bool { return true }
 	}
 	a := &App{Config: c, echo: echo.New(), sessions: newSessions(c)}
-	a.events = live.New(a.mayFollow, c.Holds)
+	a.events = live.New(c.Accounts.CheckTopics, c.Holds)
 	a.metrics = metrics.New(metrics.Sources{Store: c.Store, Pool: c.Pool, Workspaces: c.Workspaces, Streams: a.events.Count, Others: c.Collectors})
 	c.Store.OnChange(a.events.Publish)
 	c.Store.OnRevoke(a.events)
@@ -53,7 +53,7 @@ func (a *App) pageRoutes(g *echo.Group) {
 	p := g.Group("", a.markEvents, a.requireSignIn)
 	p.POST("/signout", a.signOutPage)
 	p.GET("/events", a.streamEvents)
-	p.GET("/", a.homePage)
+	p.GET("/", a.page(a.homePage))
 	for _, routes := range []func(*echo.Group){a.projectsRoutes, a.rolesRoutes, a.membersRoutes, a.leaversRoutes, a.importsRoutes, a.usageRoutes,
 		a.launchRoutes, a.workspacesRoutes, a.poolRoutes, a.providersRoutes, a.devicesRoutes, a.planningRoutes,
 		a.requestsRoutes, a.capacityRoutes, a.environmentsRoutes, a.accessRoutes, a.peopleRoutes, a.departmentsRoutes,

@@ -36,7 +36,7 @@ func newSessions(c Config) *scs.SessionManager {
 	return m
 }
 
-// sessionStore keeps sessions in the database, under the hash of their token.
+// sessionStore stores sessions in the database by the hash of their token.
 type sessionStore struct{ store *models.Store }
 
 func (s sessionStore) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
@@ -77,8 +77,8 @@ func (a *App) beginSession(ctx context.Context, u models.User) error {
 	return nil
 }
 
-// bySession finds who the session belongs to; nobody when it has ended. A
-// session of an older epoch has ended, too.
+// bySession is the actor of the session; the zero Actor if it has ended or its epoch is
+// outdated.
 func (a *App) bySession(ctx context.Context) (policies.Actor, error) {
 	id := a.sessions.GetInt64(ctx, sessionUser)
 	if id == 0 {
@@ -98,7 +98,7 @@ func (a *App) bySession(ctx context.Context) (policies.Actor, error) {
 	return actor, nil
 }
 
-// flash keeps a message for the next page.
+// flash stores a message for the next page.
 func (a *App) flash(ctx context.Context, kind string, message models.Text) {
 	text, err := message.Value()
 	if s, ok := text.(string); ok && err == nil {
@@ -120,7 +120,7 @@ func (a *App) takeFlash(ctx context.Context) (f web.Flash) {
 
 type actorKey struct{}
 
-// actorOf is who the request speaks for; nobody if nobody is signed in.
+// actorOf is the actor of the request; the zero Actor if nobody is signed in.
 func actorOf(ctx context.Context) policies.Actor {
 	actor, _ := ctx.Value(actorKey{}).(policies.Actor)
 	return actor
@@ -145,8 +145,7 @@ func (a *App) passwordChanged(ctx context.Context, user int64) error {
 
 type markKey struct{}
 
-// rememberLanguage notes the language in which somebody reads the portal, for what is
-// sent to them. That it fails is no reason to refuse what they do.
+// rememberLanguage stores the user's language for emails. Errors are only logged.
 func (a *App) rememberLanguage(c echo.Context, actor policies.Actor, language string) {
 	if actor.User.ID == 0 {
 		return

@@ -33,7 +33,7 @@ func (a *App) oidcRoutes(g *echo.Group) {
 	}
 }
 
-// providerName is what the provider is called; empty when there is none.
+// providerName is the name of the identity provider; empty without one.
 func (a *App) providerName() string {
 	if a.OIDC == nil {
 		return ""
@@ -41,19 +41,18 @@ func (a *App) providerName() string {
 	return a.OIDC.Rules.Name
 }
 
-// leaveToSignInPage sends a browser to the provider, with a cookie by which it is
-// known when it comes back.
+// leaveToSignInPage redirects to the identity provider and sets the cookie of the
+// sign-in.
 func (a *App) leaveToSignInPage(c echo.Context) error {
 	next := localPath(c.QueryParam("next"))
 	if actorOf(c.Request().Context()).SignedIn() {
 		return c.Redirect(http.StatusSeeOther, next)
 	}
-	// The cookie has to be where the browser comes back to, and that is one
-	// address alone.
+	// The provider redirects to one origin only, which needs the cookie.
 	if c.QueryParam("here") == "" && !strings.HasSuffix(a.OIDC.Origin, "://"+c.Request().Host) {
 		return c.Redirect(http.StatusSeeOther, a.OIDC.Origin+leavePath+"?"+url.Values{"next": {next}, "here": {"1"}}.Encode())
 	}
-	j := newJourney(a.Store.Now().Add(awayTime), next)
+	j := newAttempt(a.Store.Now().Add(awayTime), next)
 	to, err := a.OIDC.Provider.Address(c.Request().Context(), j.pass(a.OIDC.Origin))
 	if err != nil {
 		return a.notSignedIn(c, next, err)
@@ -70,9 +69,9 @@ func (a *App) setPass(c echo.Context, value string, age time.Duration) {
 // returnSignedInPage takes a browser back from the provider. Only the one that
 // left is let in, once.
 func (a *App) returnSignedInPage(c echo.Context) error {
-	var j journey
+	var j attempt
 	if cookie, err := c.Cookie(PassCookie(a.Secure)); err == nil {
-		j = readJourney(cookie.Value)
+		j = readAttempt(cookie.Value)
 	}
 	a.setPass(c, "", -time.Second)
 	next, pass := localPath(j.next), j.pass(a.OIDC.Origin)
@@ -93,7 +92,7 @@ func (a *App) returnSignedInPage(c echo.Context) error {
 	return c.Redirect(http.StatusSeeOther, next)
 }
 
-// arrive begins the session of whom the provider vouches for.
+// arrive begins a session for an assertion.
 func (a *App) arrive(c echo.Context, as policies.Assertion) error {
 	ctx := c.Request().Context()
 	in, err := a.Accounts.SignInWithProvider(ctx, a.OIDC.Rules, as)
@@ -127,7 +126,7 @@ func (a *App) arrive(c echo.Context, as policies.Assertion) error {
 	return nil
 }
 
-// providerRefuses words an error with which the provider sends a browser back.
+// providerRefuses converts an error code of the provider.
 func (a *App) providerRefuses(code string) error {
 	name := a.providerName()
 	switch code {
@@ -142,7 +141,7 @@ func (a *App) providerRefuses(code string) error {
 	return models.Forbidden("%s rejected the sign-in (%s). Ask an administrator to check the sign-in settings.", name, code)
 }
 
-// notSignedIn shows the sign-in page again and says why.
+// notSignedIn shows the sign-in page with an error.
 func (a *App) notSignedIn(c echo.Context, next string, err error) error {
 	kind := models.KindOf(err)
 	if kind != models.KindForbidden && kind != models.KindUnavailable {
@@ -163,10 +162,10 @@ func (a *App) signInView(next string) web.SignInView {
 	return web.SignInView{Next: next, Form: formOf(0), Provider: a.providerName()}
 }
 
-// journey is a browser's way to the provider and back, kept in its cookie
-// alone: what is shown on the way is made of the cookie, all of it, so that
-// nobody can change or invent a part, and no server has to remember it.
-type journey struct {
+// attempt is the state of a sign-in with the provider, stored only in its cookie. The
+// state, nonce and verifier derive from the whole cookie, so that no part can be
+// changed and no server has to store it.
+type attempt struct {
 	secret string
 	until  time.Time
 	next   string // the page to go to afterwards
@@ -174,38 +173,38 @@ type journey struct {
 
 const longestNext = 1500 // bytes; browsers keep cookies of 4096
 
-func newJourney(until time.Time, next string) journey {
+func newAttempt(until time.Time, next string) attempt {
 	if len(next) > longestNext {
 		next = "/"
 	}
-	return journey{policies.NewSecret(), until, next}
+	return attempt{policies.NewSecret(), until, next}
 }
 
-// cookie is what the cookie holds.
-func (j journey) cookie() string {
-	return j.secret + "." + strconv.FormatInt(j.until.Unix(), 10) + "." + base64.RawURLEncoding.EncodeToString([]byte(j.next))
+// cookie is the value of the cookie.
+func (t attempt) cookie() string {
+	return t.secret + "." + strconv.FormatInt(t.until.Unix(), 10) + "." + base64.RawURLEncoding.EncodeToString([]byte(t.next))
 }
 
-// readJourney reads a cookie's value; what is none has no secret.
-func readJourney(cookie string) journey {
+// readAttempt parses the cookie. The secret is empty if it is invalid.
+func readAttempt(cookie string) attempt {
 	parts := strings.Split(cookie, ".")
 	if len(parts) != 3 || len(parts[0]) < 43 {
-		return journey{}
+		return attempt{}
 	}
 	until, err := strconv.ParseInt(parts[1], 10, 64)
 	next, nextErr := base64.RawURLEncoding.DecodeString(parts[2])
 	if err != nil || nextErr != nil {
-		return journey{}
+		return attempt{}
 	}
-	return journey{parts[0], time.Unix(until, 0), string(next)}
+	return attempt{parts[0], time.Unix(until, 0), string(next)}
 }
 
-// pass is what the provider gets to see of it.
-func (j journey) pass(origin string) policies.SignInState {
-	make := func(what string) string {
-		mac := hmac.New(sha256.New, []byte(j.secret))
-		mac.Write([]byte(what + " " + j.cookie()))
+// pass is the state for the request to the provider.
+func (t attempt) pass(origin string) policies.SignInState {
+	derive := func(what string) string {
+		mac := hmac.New(sha256.New, []byte(t.secret))
+		mac.Write([]byte(what + " " + t.cookie()))
 		return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 	}
-	return policies.SignInState{Redirect: origin + returnPath, State: make("state"), Nonce: make("nonce"), Verifier: make("verifier")}
+	return policies.SignInState{Redirect: origin + returnPath, State: derive("state"), Nonce: derive("nonce"), Verifier: derive("verifier")}
 }

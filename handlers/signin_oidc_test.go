@@ -65,7 +65,7 @@ func TestProviderCookieAndAddress(t *testing.T) {
 	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode || cookie.MaxAge != 600 || cookie.Path != "/" || cookie.Domain != "" {
 		t.Errorf("cookie %+v", cookie)
 	}
-	if j := readJourney(cookie.Value); j.secret == "" || j.next != "/" {
+	if j := readAttempt(cookie.Value); j.secret == "" || j.next != "/" {
 		t.Errorf("journey %+v", j)
 	}
 	q := must(url.Parse(r.location))(t).Query()
@@ -176,7 +176,7 @@ func TestProviderReturnIsForWhoLeft(t *testing.T) {
 	changed := c.guest()
 	back = changed.signInAt(changed.leave("/"), "kim")
 	at := must(url.Parse(c.origin))(t)
-	j := readJourney(changed.Jar.Cookies(at)[0].Value)
+	j := readAttempt(changed.Jar.Cookies(at)[0].Value)
 	j.next = "/people"
 	changed.Jar.SetCookies(at, []*http.Cookie{{Name: PassCookie(false), Value: j.cookie(), Path: "/"}})
 	changed.refusal(changed.see(back), http.StatusForbidden, notBegun)

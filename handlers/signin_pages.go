@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 	"weir/web"
 )
 
-// signInRoutes are for who is not signed in, too.
+// signInRoutes need no session.
 func (a *App) signInRoutes(g *echo.Group) {
 	g.GET("/setup", a.setupPage)
 	g.POST("/setup", a.submitSetupPage)
@@ -47,14 +48,14 @@ func (a *App) submitSetupPage(c echo.Context) error {
 		token = c.QueryParam("token")
 	}
 	var u models.User
-	if err = f.err(nil); err == nil {
+	if err = f.err(); err == nil {
 		u, err = a.Accounts.Setup(c.Request().Context(), token, policies.NewUser{Email: f.text("email"), Name: f.text("name"), Password: f.text("password")})
 	}
 	if models.KindOf(err) == models.KindNotFound && err != nil {
 		return a.setupClosed(c, err)
 	}
 	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) {
+		return a.refused(c, f, err, func(context.Context, echo.Context) (templ.Component, error) {
 			return web.SetupPage(web.SetupView{Token: token, Form: f.asTyped().Refuse(err)}), nil
 		})
 	}

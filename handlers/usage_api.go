@@ -24,13 +24,13 @@ type Days struct {
 	Days int64 `query:"days" default:"30" doc:"number of past days: 1, 7, 30 or 90"`
 }
 
-// UsageOf asks for the use of one project.
+// UsageOf selects the usage of one project.
 type UsageOf struct {
 	ByID
 	Days
 }
 
-// UsagePageOf asks for a page of the use of one project.
+// UsagePageOf selects a page of the usage of a project's members.
 type UsagePageOf struct {
 	UsageOf
 	Paging
@@ -57,7 +57,7 @@ type UsageStep struct {
 	Quota     *models.Resources `json:"quota,omitempty" doc:"value at the end of the interval; absent if not recorded"`
 }
 
-// UsageOfRole is what the people in a role used.
+// UsageOfRole is the usage of a role's members.
 type UsageOfRole struct {
 	RoleID    int64            `json:"role_id"`
 	Role      string           `json:"role"`
@@ -68,7 +68,7 @@ type UsageOfRole struct {
 	Used      models.Usage     `json:"used"`
 }
 
-// UsageOfMember is what a member used.
+// UsageOfMember is the usage of a member.
 type UsageOfMember struct {
 	MemberID int64            `json:"member_id"`
 	UserID   int64            `json:"user_id"`
@@ -96,10 +96,7 @@ func usageOfMember(p projects.PersonUsage) UsageOfMember {
 
 func (a rest) getUsage(ctx context.Context, in *UsageOf) (*Response[ProjectUsage], error) {
 	u, err := a.Projects.Usage(ctx, actorOf(ctx), in.ID, in.Days.Days)
-	if err != nil {
-		return nil, err
-	}
-	return &Response[ProjectUsage]{usageOf(u)}, nil
+	return &Response[ProjectUsage]{usageOf(u)}, err
 }
 
 func (a rest) listUsage(ctx context.Context, in *UsagePageOf) (*Response[List[UsageOfMember]], error) {

@@ -1,9 +1,10 @@
 package handlers
 
 import (
-	"net/http"
+	"context"
 	"strconv"
 
+	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
 	"weir/pool/projects"
@@ -11,26 +12,25 @@ import (
 )
 
 func (a *App) usageRoutes(p *echo.Group) {
-	p.GET("/projects/:id/usage", a.usagePage)
+	p.GET("/projects/:id/usage", a.page(a.usagePage))
 }
 
 // usualDays is the span of time that a project's use is shown for.
 const usualDays = 30
 
-// usagePage shows what a project held against what it promised.
-func (a *App) usagePage(c echo.Context) error {
-	ctx := c.Request().Context()
+// usagePage shows a project's use, allocation and quota over time.
+func (a *App) usagePage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	actor, id, days := actorOf(ctx), number(c, "id"), int64(usualDays)
 	if n, err := strconv.ParseInt(c.QueryParam("days"), 10, 64); err == nil || c.QueryParam("days") != "" {
 		days = n
 	}
 	u, err := a.Projects.Usage(ctx, actor, id, days)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	people, err := a.Projects.UsageOfPeople(ctx, actor, id, days, pageAfter(c, listLimit))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	v := usageView(u, days)
 	v.SeesAll = a.Projects.MaySeeUse(actor, id)
@@ -41,7 +41,7 @@ func (a *App) usagePage(c echo.Context) error {
 	if n := len(people); n > 0 && v.SeesAll {
 		v.Next = nextPage(c, n, listLimit, people[n-1].ID)
 	}
-	return a.render(c, http.StatusOK, web.UsagePage(v))
+	return web.UsagePage(v), nil
 }
 
 func usageView(u projects.ProjectUsage, days int64) web.UsageView {

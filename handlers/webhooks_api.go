@@ -25,7 +25,7 @@ func (a rest) webhooksOperations(s section) {
 	register(a, s, route{http.MethodPost, "/deliveries/{id}/redeliver", 200, "redeliver-delivery", "Redeliver a message or email with the same key"}, a.redeliver)
 }
 
-// Webhook is an address that is told of events.
+// Webhook is a URL that receives notifications.
 type Webhook struct {
 	ID        int64      `json:"id"`
 	Name      string     `json:"name"`
@@ -66,10 +66,7 @@ func (a rest) getWebhook(ctx context.Context, in *ByID) (*Found[Webhook], error)
 }
 
 func (a rest) updateWebhook(ctx context.Context, in *Update[notifications.WebhookInput]) (*Found[Webhook], error) {
-	var err error
-	if in.Body.Version, err = in.version(); err != nil {
-		return nil, err
-	}
+	in.Body.Version = in.version
 	w, err := a.Notifications.UpdateWebhook(ctx, actorOf(ctx), in.ID, in.Body)
 	return found(w.Version, a.webhookOf(w), err)
 }
@@ -91,7 +88,7 @@ func (a rest) testMail(ctx context.Context, _ *struct{}) (*Nothing, error) {
 	return nothing(a.Notifications.TestMail(ctx, actorOf(ctx)))
 }
 
-// Redelivered counts the redelivered messages.
+// Redelivered is the number of messages to resend.
 type Redelivered struct {
 	Messages int64 `json:"messages"`
 }

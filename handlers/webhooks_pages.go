@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -9,50 +10,43 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
-	"weir/policies"
 	"weir/policies/notifications"
 	"weir/web"
 )
 
 func (a *App) webhooksRoutes(p *echo.Group) {
-	p.GET("/webhooks", a.webhooksPage)
+	p.GET("/webhooks", a.page(a.webhooksPage))
 	p.POST("/webhooks", a.createWebhookPage)
-	p.POST("/webhooks/mail-test", a.testMailPage)
-	p.GET("/webhooks/new", a.newWebhookPage)
-	p.GET("/webhooks/:id", a.webhookPage)
-	p.POST("/webhooks/:id", a.updateWebhookPage)
-	p.GET("/webhooks/:id/delete", a.confirmDeleteWebhookPage)
-	p.POST("/webhooks/:id/delete", a.deleteWebhookPage)
-	p.GET("/webhooks/:id/rotate", a.confirmRotateWebhookSecretPage)
+	p.POST("/webhooks/mail-test", a.submit(nil, a.testMailPage))
+	p.GET("/webhooks/new", a.page(a.newWebhookPage))
+	p.GET("/webhooks/:id", a.page(a.webhookPage))
+	p.POST("/webhooks/:id", a.submit(a.webhookPage, a.updateWebhookPage))
+	p.GET("/webhooks/:id/delete", a.page(a.confirmDeleteWebhookPage))
+	p.POST("/webhooks/:id/delete", a.submit(a.confirmDeleteWebhookPage, a.deleteWebhookPage))
+	p.GET("/webhooks/:id/rotate", a.page(a.confirmRotateWebhookSecretPage))
 	p.POST("/webhooks/:id/rotate", a.rotateWebhookSecretPage)
-	p.POST("/webhooks/:id/test", a.testWebhookPage)
-	p.POST("/webhooks/:id/redeliver", a.redeliverAllPage)
-	p.POST("/deliveries/:id/redeliver", a.redeliverPage)
+	p.POST("/webhooks/:id/test", a.submit(nil, a.testWebhookPage))
+	p.POST("/webhooks/:id/redeliver", a.submit(nil, a.redeliverAllPage))
+	p.POST("/deliveries/:id/redeliver", a.submit(nil, a.redeliverPage))
 }
 
-// shownMails is how many e-mails the list of webhooks shows.
+// shownMails is the number of emails on the page of all webhooks.
 const shownMails = 20
 
-func (a *App) webhooksPage(c echo.Context) error {
-	ctx := c.Request().Context()
+func (a *App) webhooksPage(ctx context.Context, _ echo.Context) (templ.Component, error) {
 	rows, err := a.Notifications.Webhooks(ctx, actorOf(ctx))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	mails, err := a.Notifications.Deliveries(ctx, actorOf(ctx), models.DeliveryFilter{Mail: true}, models.Page{Limit: shownMails})
-	if err != nil {
-		return err
-	}
-	return a.render(c, http.StatusOK, web.WebhooksPage(web.WebhooksView{Rows: rows, Mails: mails, ByMail: a.Notifications.ByMail()}))
+	return web.WebhooksPage(web.WebhooksView{Rows: rows, Mails: mails, ByMail: a.Notifications.ByMail()}), err
 }
 
-func (a *App) newWebhookPage(c echo.Context) error {
-	if err := a.Access.Check(actorOf(c.Request().Context()), policies.Platform, policies.WebhookWrite); err != nil {
-		return err
-	}
+func (a *App) newWebhookPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	_, err := a.Notifications.WebhookForm(ctx, actorOf(ctx), 0)
 	f := formOf(0)
 	f.Values["enabled"] = "1"
-	return a.render(c, http.StatusOK, web.NewWebhookPage(web.WebhookView{Form: f, Private: a.Notifications.AllowPrivate}))
+	return web.NewWebhookPage(web.WebhookView{Form: sentOr(c, f), Private: a.Notifications.AllowPrivate}), err
 }
 
 func (f *form) webhookInput() notifications.WebhookInput {
@@ -67,111 +61,62 @@ func (a *App) createWebhookPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	w, secret, err := a.Notifications.CreateWebhook(ctx, actorOf(ctx), f.webhookInput())
 	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) {
-			return web.NewWebhookPage(web.WebhookView{Form: f.asTyped().Refuse(err), Private: a.Notifications.AllowPrivate}), nil
-		})
+		return a.refused(c, f, err, a.newWebhookPage)
 	}
-	page, err := a.webhookForm(c, w.ID, web.WebhookView{Secret: secret})
-	if err != nil {
-		return err
-	}
-	return a.render(c, http.StatusCreated, page)
+	return a.showPage(c, http.StatusCreated, a.webhookWith(w.ID, secret))
 }
 
-// webhookForm is a webhook's page. v has the form that came back, if one did,
-// and the secret that was just made, if one was.
-func (a *App) webhookForm(c echo.Context, id int64, v web.WebhookView) (templ.Component, error) {
-	ctx := c.Request().Context()
-	var err error
-	if v.Webhook, err = a.Notifications.Webhook(ctx, actorOf(ctx), id); err != nil {
-		return nil, err
-	}
-	if !v.Form.Failed() {
-		v.Form = formOf(v.Webhook.Version)
-		v.Form.Values["name"], v.Form.Values["url"], v.Form.Values["events"] = v.Webhook.Name, v.Webhook.URL, strings.Join(v.Webhook.Events, "\n")
-		if v.Webhook.Enabled {
-			v.Form.Values["enabled"] = "1"
+// webhookWith is a webhook's page with a new secret.
+func (a *App) webhookWith(id int64, secret string) pageFunc {
+	return func(ctx context.Context, c echo.Context) (templ.Component, error) {
+		w, err := a.Notifications.Webhook(ctx, actorOf(ctx), id)
+		if err != nil {
+			return nil, err
 		}
+		v := web.WebhookView{Webhook: w, Secret: secret, Form: sentOr(c, webhookForm(w)), Private: a.Notifications.AllowPrivate}
+		states := []string{models.DeliveryPending, models.DeliveryFailed, models.DeliveryDelivered, models.DeliveryGivenUp}
+		if v.State = c.QueryParam("state"); !slices.Contains(states, v.State) {
+			v.State = ""
+		}
+		v.Deliveries, err = a.Notifications.Deliveries(ctx, actorOf(ctx), models.DeliveryFilter{WebhookID: id, State: v.State}, pageAfter(c, listLimit))
+		if n := len(v.Deliveries); n > 0 {
+			v.Next = nextPage(c, n, listLimit, v.Deliveries[n-1].ID)
+		}
+		return web.WebhookPage(v), err
 	}
-	v.Private = a.Notifications.AllowPrivate
-	states := []string{models.DeliveryPending, models.DeliveryFailed, models.DeliveryDelivered, models.DeliveryGivenUp}
-	if v.State = c.QueryParam("state"); !slices.Contains(states, v.State) {
-		v.State = ""
-	}
-	v.Deliveries, err = a.Notifications.Deliveries(ctx, actorOf(ctx), models.DeliveryFilter{WebhookID: id, State: v.State}, pageAfter(c, listLimit))
-	if n := len(v.Deliveries); n > 0 {
-		v.Next = nextPage(c, n, listLimit, v.Deliveries[n-1].ID)
-	}
-	return web.WebhookPage(v), err
 }
 
-func (a *App) webhookPage(c echo.Context) error {
-	page, err := a.webhookForm(c, number(c, "id"), web.WebhookView{})
-	if err != nil {
-		return err
+func webhookForm(w models.Webhook) web.Form {
+	f := formOf(w.Version)
+	f.Values["name"], f.Values["url"], f.Values["events"] = w.Name, w.URL, strings.Join(w.Events, "\n")
+	if w.Enabled {
+		f.Values["enabled"] = "1"
 	}
-	return a.render(c, http.StatusOK, page)
+	return f
 }
 
-func (a *App) updateWebhookPage(c echo.Context) error {
-	f, err := readForm(c)
-	if err != nil {
-		return err
-	}
-	ctx := c.Request().Context()
+func (a *App) webhookPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	return a.webhookWith(number(c, "id"), "")(ctx, c)
+}
+
+func (a *App) updateWebhookPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
 	w, err := a.Notifications.UpdateWebhook(ctx, actorOf(ctx), number(c, "id"), f.webhookInput())
-	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) {
-			return a.webhookForm(c, number(c, "id"), web.WebhookView{Form: f.asTyped().Refuse(err)})
-		})
-	}
-	return a.done(c, path("webhooks", w.ID), models.Say("Saved."))
+	return redirect{path("webhooks", w.ID), models.Say("Saved.")}, err
 }
 
-// confirmWebhookForm asks something about a webhook; refused is why it asks
-// again.
-func (a *App) confirmWebhookForm(c echo.Context, question func(models.Webhook) web.ConfirmView, refused error) (templ.Component, error) {
-	ctx := c.Request().Context()
-	w, err := a.Notifications.Webhook(ctx, actorOf(ctx), number(c, "id"))
-	v := question(w)
-	if refused != nil {
-		v.Form = v.Form.Refuse(refused)
-	}
-	return web.ConfirmPage(v), err
+func (a *App) confirmDeleteWebhookPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	w, err := a.Notifications.WebhookForm(ctx, actorOf(ctx), number(c, "id"))
+	return confirmPage(c, web.ConfirmDeleteWebhook(w)), err
 }
 
-func (a *App) confirmDeleteWebhookPage(c echo.Context) error {
-	if err := a.Access.Check(actorOf(c.Request().Context()), policies.Platform, policies.WebhookWrite); err != nil {
-		return err
-	}
-	page, err := a.confirmWebhookForm(c, web.ConfirmDeleteWebhook, nil)
-	if err != nil {
-		return err
-	}
-	return a.render(c, http.StatusOK, page)
+func (a *App) deleteWebhookPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
+	err := a.Notifications.DeleteWebhook(ctx, actorOf(ctx), number(c, "id"), f.version())
+	return redirect{"/webhooks", models.Say("Webhook deleted.")}, err
 }
 
-func (a *App) deleteWebhookPage(c echo.Context) error {
-	ctx := c.Request().Context()
-	f, err := readForm(c)
-	if err != nil {
-		return err
-	}
-	if err := a.Notifications.DeleteWebhook(ctx, actorOf(ctx), number(c, "id"), f.version()); err != nil {
-		return a.refused(c, err, func() (templ.Component, error) { return a.confirmWebhookForm(c, web.ConfirmDeleteWebhook, err) })
-	}
-	return a.done(c, "/webhooks", models.Say("Webhook deleted."))
-}
-
-func (a *App) confirmRotateWebhookSecretPage(c echo.Context) error {
-	if err := a.Access.Check(actorOf(c.Request().Context()), policies.Platform, policies.WebhookWrite); err != nil {
-		return err
-	}
-	page, err := a.confirmWebhookForm(c, web.ConfirmRotateSecret, nil)
-	if err != nil {
-		return err
-	}
-	return a.render(c, http.StatusOK, page)
+func (a *App) confirmRotateWebhookSecretPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	w, err := a.Notifications.WebhookForm(ctx, actorOf(ctx), number(c, "id"))
+	return confirmPage(c, web.ConfirmRotateSecret(w)), err
 }
 
 func (a *App) rotateWebhookSecretPage(c echo.Context) error {
@@ -182,51 +127,32 @@ func (a *App) rotateWebhookSecretPage(c echo.Context) error {
 	}
 	w, secret, err := a.Notifications.RotateSecret(ctx, actorOf(ctx), number(c, "id"), f.version())
 	if err != nil {
-		return a.refused(c, err, func() (templ.Component, error) { return a.confirmWebhookForm(c, web.ConfirmRotateSecret, err) })
+		return a.refused(c, f, err, a.confirmRotateWebhookSecretPage)
 	}
-	page, err := a.webhookForm(c, w.ID, web.WebhookView{Secret: secret})
-	if err != nil {
-		return err
-	}
-	return a.render(c, http.StatusOK, page)
+	return a.showPage(c, http.StatusOK, a.webhookWith(w.ID, secret))
 }
 
-func (a *App) testWebhookPage(c echo.Context) error {
-	ctx := c.Request().Context()
+func (a *App) testWebhookPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
 	id := number(c, "id")
-	if err := a.Notifications.TestWebhook(ctx, actorOf(ctx), id); err != nil {
-		return err
-	}
-	return a.done(c, path("webhooks", id), models.Say("The test message is being sent."))
+	err := a.Notifications.TestWebhook(ctx, actorOf(ctx), id)
+	return redirect{path("webhooks", id), models.Say("The test message is being sent.")}, err
 }
 
-func (a *App) testMailPage(c echo.Context) error {
-	ctx := c.Request().Context()
-	if err := a.Notifications.TestMail(ctx, actorOf(ctx)); err != nil {
-		return err
-	}
-	return a.done(c, "/webhooks", models.Say("The test message is being sent."))
+func (a *App) testMailPage(ctx context.Context, _ echo.Context, _ *form) (redirect, error) {
+	return redirect{"/webhooks", models.Say("The test message is being sent.")}, a.Notifications.TestMail(ctx, actorOf(ctx))
 }
 
-func (a *App) redeliverAllPage(c echo.Context) error {
-	ctx := c.Request().Context()
+func (a *App) redeliverAllPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
 	id := number(c, "id")
 	n, err := a.Notifications.RedeliverAll(ctx, actorOf(ctx), id)
-	if err != nil {
-		return err
-	}
-	return a.done(c, path("webhooks", id), models.Say("Resending %d messages.", n))
+	return redirect{path("webhooks", id), models.Say("Resending %d messages.", n)}, err
 }
 
-func (a *App) redeliverPage(c echo.Context) error {
-	ctx := c.Request().Context()
+func (a *App) redeliverPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
 	d, err := a.Notifications.Redeliver(ctx, actorOf(ctx), number(c, "id"))
-	if err != nil {
-		return err
-	}
 	to := "/webhooks"
 	if d.WebhookID != nil {
 		to = path("webhooks", *d.WebhookID)
 	}
-	return a.done(c, to, models.Say("Resending the message."))
+	return redirect{to, models.Say("Resending the message.")}, err
 }

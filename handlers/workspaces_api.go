@@ -7,6 +7,7 @@ import (
 
 	"weir/models"
 	"weir/pool"
+	"weir/workspaces"
 )
 
 func (a rest) workspacesOperations(s section) {
@@ -71,7 +72,7 @@ type WorkspaceDetail struct {
 	StopsBecause string     `json:"stops_because,omitempty"`
 }
 
-// Limit says how one resource of a workspace is enforced.
+// Limit is how a resource of a workspace is enforced.
 type Limit struct {
 	Resource string `json:"resource"`
 	Enforced bool   `json:"enforced"`
@@ -87,7 +88,7 @@ type WorkspaceEvent struct {
 	Message string                `json:"message"`
 }
 
-// workspaceOf shows one workspace beside the pool that it holds shares of.
+// workspaceOf is a workspace with its shares.
 func (a rest) workspaceOf(ctx context.Context, w models.WorkspaceView, place int, shares []WorkspaceShare) Workspace {
 	v := Workspace{ID: w.ID, Name: w.Name, ProjectID: w.ProjectID, Project: w.ProjectName, UserID: w.UserID, User: w.UserName,
 		EnvironmentID: w.EnvironmentID, Environment: w.EnvironmentName, State: w.State, Reason: w.Reason.String(), Progress: w.Progress,
@@ -99,7 +100,7 @@ func (a rest) workspaceOf(ctx context.Context, w models.WorkspaceView, place int
 	return v
 }
 
-// heldShares sorts what workspaces hold of the pool, and tells where they wait.
+// heldShares returns the shares and the queue positions of workspaces, by ID.
 func (a rest) heldShares(ctx context.Context, workspaces ...int64) (map[int64][]WorkspaceShare, map[int64]int, error) {
 	view, err := a.Pool.ViewOf(ctx, actorOf(ctx), workspaces...)
 	shares, places := map[int64][]WorkspaceShare{}, map[int64]int{}
@@ -149,9 +150,9 @@ func (a rest) listWorkspaces(ctx context.Context, in *WorkspacesQuery) (*Respons
 	actor := actorOf(ctx)
 	var shares map[int64][]WorkspaceShare
 	var places map[int64]int
-	return listed(in.Paging, func(w models.WorkspaceView) int64 { return w.ID }, func(p models.Page) ([]models.WorkspaceView, error) {
+	return listed(in.Paging, func(w workspaces.Summary) int64 { return w.ID }, func(p models.Page) ([]workspaces.Summary, error) {
 		list, err := a.Workspaces.List(ctx, actor, in.filter(actor.User.ID), p)
-		if err != nil || shares != nil { // only whether there are more is asked
+		if err != nil || shares != nil { // the second call only finds out whether there are more
 			return list, err
 		}
 		ids := make([]int64, len(list))
@@ -160,7 +161,9 @@ func (a rest) listWorkspaces(ctx context.Context, in *WorkspacesQuery) (*Respons
 		}
 		shares, places, err = a.heldShares(ctx, ids...)
 		return list, err
-	}, func(w models.WorkspaceView) Workspace { return a.workspaceOf(ctx, w, places[w.ID], shares[w.ID]) })
+	}, func(w workspaces.Summary) Workspace {
+		return a.workspaceOf(ctx, w.WorkspaceView, places[w.ID], shares[w.ID])
+	})
 }
 
 func (a rest) getWorkspace(ctx context.Context, in *ByID) (*Found[WorkspaceDetail], error) {
@@ -199,10 +202,7 @@ type Opening struct {
 
 func (a rest) openWorkspace(ctx context.Context, in *ByID) (*Response[Opening], error) {
 	secret, err := a.Workspaces.Open(ctx, actorOf(ctx), in.ID)
-	if err != nil {
-		return nil, err
-	}
-	return &Response[Opening]{Opening{a.openingURL(httpRequestOf(ctx), in.ID, secret), openingSeconds}}, nil
+	return &Response[Opening]{Opening{a.openingURL(httpRequestOf(ctx), in.ID, secret), openingSeconds}}, err
 }
 
 // Directory is a shared directory as a workspace sees it.

@@ -5,20 +5,20 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
-	"weir/policies"
 	"weir/pool/projects"
 	"weir/web"
 	"weir/workspaces"
 )
 
 func (a *App) workspacesRoutes(p *echo.Group) {
-	p.GET("/workspaces", a.workspacesPage)
-	p.GET("/workspaces/:id", a.workspacePage)
+	p.GET("/workspaces", a.page(a.workspacesPage))
+	p.GET("/workspaces/:id", a.page(a.workspacePage))
 	p.GET("/workspaces/:id/open", a.openWorkspacePage)
-	p.POST("/workspaces/:id/stop", a.stopWorkspacePage)
+	p.POST("/workspaces/:id/stop", a.submit(nil, a.stopWorkspacePage))
 }
 
 // workspaceRows lists workspaces for people.
@@ -46,15 +46,13 @@ func (a *App) workspaceRows(ctx context.Context, f models.WorkspaceFilter, page 
 		rows[i] = web.WorkspaceRow{ID: w.ID, Name: w.Name, State: w.State, ProjectID: w.ProjectID, Project: w.ProjectName,
 			Environment: w.EnvironmentName, Owner: w.UserName, Demand: w.Demand, Devices: devices, Reason: w.Reason,
 			Progress: w.Progress, Place: places[w.ID], Simulated: anySimulated(devices),
-			CanOpen:     w.State == models.StateRunning && w.UserID == actor.User.ID,
-			CanStop:     !w.State.Ended() && w.State != models.StateStopping && a.Access.MayOwned(actor, w.UserID, w.ProjectID, policies.WorkspaceStop),
+			CanOpen: w.State == models.StateRunning && w.MayOpen, CanStop: w.MayStop,
 			RequestedAt: w.RequestedAt, EndedAt: w.EndedAt}
 	}
 	return rows, nil
 }
 
-func (a *App) workspacesPage(c echo.Context) error {
-	ctx := c.Request().Context()
+func (a *App) workspacesPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	actor := actorOf(ctx)
 	f := models.WorkspaceFilter{UserID: actor.User.ID}
 	state := c.QueryParam("state")
@@ -67,37 +65,36 @@ func (a *App) workspacesPage(c echo.Context) error {
 	}
 	rows, err := a.workspaceRows(ctx, f, pageAfter(c, listLimit))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	v := web.WorkspacesView{Rows: rows, State: state, CanLaunch: actor.MayLaunch()}
+	v := web.WorkspacesView{Rows: rows, State: state}
 	if n := len(rows); n > 0 {
 		v.Next = nextPage(c, n, listLimit, rows[n-1].ID)
 	}
-	return a.render(c, http.StatusOK, web.WorkspacesPage(v))
+	return web.WorkspacesPage(v), nil
 }
 
-func (a *App) workspacePage(c echo.Context) error {
-	ctx := c.Request().Context()
+func (a *App) workspacePage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	actor := actorOf(ctx)
 	w, err := a.Workspaces.View(ctx, actor, number(c, "id"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	view, err := a.Pool.ViewOf(ctx, actor, w.ID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	v := web.WorkspaceView{Workspace: w.WorkspaceView, Place: w.Place, Events: w.Events, CanOpen: w.MayOpen && w.State == models.StateRunning,
 		CanStop: w.MayStop, Devices: devicesOf(view, w.ID, actor.User.ID)}
 	v.Simulated = anySimulated(v.Devices)
 	v.Directories = a.directoriesOf(w)
 	if v.Stopping, err = a.stoppingOf(ctx, w); err != nil {
-		return err
+		return nil, err
 	}
-	if w.UserID == actor.User.ID && actor.MayLaunchIn(w.ProjectID) {
+	if w.MayLaunchAgain {
 		v.LaunchAgain = launchAgain(w.Workspace)
 	}
-	return a.render(c, http.StatusOK, web.WorkspacePage(v))
+	return web.WorkspacePage(v), nil
 }
 
 func (a *App) openWorkspacePage(c echo.Context) error {
@@ -105,7 +102,7 @@ func (a *App) openWorkspacePage(c echo.Context) error {
 	id := number(c, "id")
 	secret, err := a.Workspaces.Open(ctx, actorOf(ctx), id)
 	if err != nil {
-		if models.KindOf(err) == models.KindConflict { // its page says why it does not open
+		if models.KindOf(err) == models.KindConflict { // its page shows why it does not open
 			return c.Redirect(http.StatusSeeOther, path("workspaces", id))
 		}
 		return err
@@ -122,17 +119,13 @@ func (a *App) openingURL(r *http.Request, workspace int64, secret string) string
 	return a.Proxy.Origin(r, workspace) + "/.weir/open?token=" + queryEscape(secret)
 }
 
-func (a *App) stopWorkspacePage(c echo.Context) error {
-	ctx := c.Request().Context()
+func (a *App) stopWorkspacePage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
 	w, err := a.Workspaces.Stop(ctx, actorOf(ctx), number(c, "id"))
-	if err != nil {
-		return err
-	}
-	return a.done(c, path("workspaces", w.ID), models.Say("Workspace %s is stopping.", w.Name))
+	return redirect{path("workspaces", w.ID), models.Say("Workspace %s is stopping.", w.Name)}, err
 }
 
-// stoppingOf is when a workspace is stopped, with what its owner can do about
-// it.
+// stoppingOf is when and why a workspace stops, with the extension that its owner can
+// request.
 func (a *App) stoppingOf(ctx context.Context, w workspaces.View) (*web.Stopping, error) {
 	if w.Ending == nil {
 		return nil, nil
@@ -167,11 +160,11 @@ func (a *App) directoriesOf(w workspaces.View) (list []web.Directory) {
 	return list
 }
 
-// WorkspaceGone answers at a workspace's own origin when nobody is let
-// through. It says no more than the error does, and loads nothing.
+// WorkspaceGone responds at a workspace's origin when a request is refused. The page
+// discloses no more than the error and loads nothing.
 func (a *App) WorkspaceGone(w http.ResponseWriter, r *http.Request, status int, err *models.Error, portal string) {
 	v := web.WorkspaceGoneView{Portal: portal}
-	// Only who was admitted gets these kinds; others are told nothing.
+	// Only admitted users get these kinds of errors.
 	if id, ok := a.Proxy.Host(r.Host); ok && err != nil && (err.Kind == models.KindConflict || err.Kind == models.KindUnavailable) {
 		if w, err := a.Store.Read(r.Context()).Workspace(models.Everything, id); err == nil {
 			v.State, v.Name, v.Link = w.State, w.Name, path("workspaces", id)

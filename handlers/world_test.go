@@ -101,7 +101,7 @@ func newApp(t testing.TB, store *models.Store, set func(*Config), log *bytes.Buf
 	keys := must(authority.Open(filepath.Join(t.TempDir(), "authority.pem"), store.Now))(t)
 	door := proxy.New(proxy.Config{Gate: nobodyEnters{}, AppsDomain: "localhost:8080"})
 	t.Cleanup(door.Close)
-	c := Config{Store: store, Access: access, Accounts: policies.NewAccounts(store, access),
+	c := Config{Store: store, Accounts: policies.NewAccounts(store, access),
 		Notifications: &notifications.Service{Store: store, Access: access, Key: must(notifications.NewKey([]byte("shared")))(t)}, Projects: ledger,
 		Capacity: capacity, Requests: requests.New(store, access, ledger, capacity), Pool: devices, Providers: machines,
 		Enrolment:  &providers.Enrolment{Store: store, Access: access, Authority: keys, CertificateLifetime: time.Hour, Every: time.Second},

@@ -162,3 +162,10 @@ func (p *Permissions) Scan(value any) error {
 	*p = known
 	return err
 }
+
+// PlatformPermissions tells what an account may do outside projects, for pages.
+type PlatformPermissions struct {
+	CreateProjects, ReadAccounts, EditAccounts, EditEnvironments, EditWebhooks, EditCapacity bool
+	ReadProviders, EditProviders, EditDevices                                                bool
+	Launch                                                                                   bool // in any project
+}

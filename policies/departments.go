@@ -68,12 +68,13 @@ func withSums(q *models.Queries, list []models.Department) ([]DepartmentView, er
 	return views, err
 }
 
-// DepartmentChoices lists departments by name, for forms.
-func (a *Accounts) DepartmentChoices(ctx context.Context, actor Actor) ([]models.Department, error) {
-	if err := a.access.Check(actor, Platform, UserRead); err != nil {
-		return nil, err
+// DepartmentForm returns a department for a form that changes or deletes it; with
+// id 0, an empty one for a form that creates one.
+func (a *Accounts) DepartmentForm(ctx context.Context, actor Actor, id int64) (v DepartmentView, err error) {
+	if err := a.access.Check(actor, Platform, UserWrite); err != nil || id == 0 {
+		return v, err
 	}
-	return a.store.Read(ctx).DepartmentsByName()
+	return a.Department(ctx, actor, id)
 }
 
 // DepartmentsOf returns the names of the departments of some users, by id.

@@ -99,10 +99,10 @@ func TestDepartmentsAreForAdministrators(t *testing.T) {
 		one := d.department(t, "Vision")
 		ada := d.load(t, d.add(t, "ada@example.org", false))
 		for name, call := range map[string]func(policies.Actor) error{
-			"list":    func(a policies.Actor) error { return second(d.Departments(d.ctx, a, models.Page{})) },
-			"read":    func(a policies.Actor) error { return second(d.Department(d.ctx, a, one.ID)) },
-			"choices": func(a policies.Actor) error { return second(d.DepartmentChoices(d.ctx, a)) },
-			"names":   func(a policies.Actor) error { return second(d.DepartmentsOf(d.ctx, a, d.root.User)) },
+			"list":  func(a policies.Actor) error { return second(d.Departments(d.ctx, a, models.Page{})) },
+			"read":  func(a policies.Actor) error { return second(d.Department(d.ctx, a, one.ID)) },
+			"form":  func(a policies.Actor) error { return second(d.DepartmentForm(d.ctx, a, 0)) },
+			"names": func(a policies.Actor) error { return second(d.DepartmentsOf(d.ctx, a, d.root.User)) },
 			"create": func(a policies.Actor) error {
 				return second(d.CreateDepartment(d.ctx, a, policies.DepartmentInput{Name: "x"}))
 			},

@@ -48,3 +48,11 @@ func (a *Access) PermissionsIn(actor Actor, project int64) models.Permissions {
 	}
 	return actor.Grants[project].Permissions
 }
+
+// PlatformPermissions tells what the actor may do outside projects.
+func (a *Accounts) PlatformPermissions(actor Actor) models.PlatformPermissions {
+	may := func(right Right) bool { return a.access.May(actor, Platform, right) }
+	return models.PlatformPermissions{CreateProjects: may(ProjectWrite), ReadAccounts: may(UserRead), EditAccounts: may(UserWrite),
+		EditEnvironments: may(EnvironmentWrite), EditWebhooks: may(WebhookWrite), EditCapacity: may(CapacityWrite),
+		ReadProviders: may(ProviderRead), EditProviders: may(ProviderWrite), EditDevices: may(DeviceWrite), Launch: actor.MayLaunch()}
+}

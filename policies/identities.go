@@ -187,6 +187,25 @@ func (a *Accounts) Identities(ctx context.Context, actor Actor, user int64) ([]m
 	return a.store.Read(ctx).Identities(user)
 }
 
+// IdentityForm returns an account and one of its identities, for a form that
+// deletes the identity.
+func (a *Accounts) IdentityForm(ctx context.Context, actor Actor, user, id int64) (u models.User, identity models.Identity, err error) {
+	if err := a.access.Check(actor, Platform, UserWrite); err != nil {
+		return u, identity, err
+	}
+	if u, err = a.User(ctx, actor, user); err != nil {
+		return u, identity, err
+	}
+	list, err := a.Identities(ctx, actor, user)
+	if err != nil {
+		return u, identity, err
+	}
+	if i := slices.IndexFunc(list, func(i models.Identity) bool { return i.ID == id }); i >= 0 {
+		return u, list[i], nil
+	}
+	return u, identity, models.NotFound("identity")
+}
+
 // DeleteIdentity removes an identity from an account and ends its sessions. Rights
 // from groups stay. The last administrator cannot lose the only way to sign in.
 func (a *Accounts) DeleteIdentity(ctx context.Context, actor Actor, user, id int64) error {

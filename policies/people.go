@@ -37,6 +37,27 @@ func (a *Accounts) User(ctx context.Context, actor Actor, id int64) (models.User
 	return a.store.Read(ctx).User(id)
 }
 
+// UserForm returns an account, with the departments to choose from, for the page
+// that shows and changes it; with id 0, only the departments, for forms that
+// create accounts.
+func (a *Accounts) UserForm(ctx context.Context, actor Actor, id int64) (u models.User, departments []models.Department, err error) {
+	right := UserRead
+	if id == 0 {
+		right = UserWrite
+	}
+	if err := a.access.Check(actor, Platform, right); err != nil {
+		return u, nil, err
+	}
+	q := a.store.Read(ctx)
+	if id != 0 {
+		if u, err = q.User(id); err != nil {
+			return u, nil, err
+		}
+	}
+	departments, err = q.DepartmentsByName()
+	return u, departments, err
+}
+
 // UpdateUser changes an account. The last administrator stays one. Disabling an
 // account ends its sessions and tokens at once.
 func (a *Accounts) UpdateUser(ctx context.Context, actor Actor, id int64, in UserChange) (u models.User, err error) {

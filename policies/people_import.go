@@ -16,6 +16,11 @@ var PeopleColumnsNeeded = []string{"email", "name"}
 // peopleFields maps fields of an account to columns.
 var peopleFields = map[string]string{"department_id": "department"}
 
+// CheckImport returns an error unless the actor may import accounts.
+func (a *Accounts) CheckImport(actor Actor) error {
+	return a.access.Check(actor, Platform, UserWrite)
+}
+
 // ImportPeople adds and changes accounts from a table, in one transaction. No
 // account is removed or disabled. A new account has no password: it cannot be
 // used until an administrator sets one, or its user signs in with an identity

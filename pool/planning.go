@@ -92,6 +92,11 @@ const (
 	maxReplayed = 20_000
 )
 
+// PlanningPolicies lists the placement policies that a replay can use.
+func (s *Scheduler) PlanningPolicies(actor policies.Actor) ([]string, error) {
+	return placement.Policies(), s.access.Check(actor, policies.Platform, policies.ProviderRead)
+}
+
 // Planning replays the pool's own past; only administrators and auditors may. A
 // pool of which nothing was asked yet has none: Jobs is 0.
 func (s *Scheduler) Planning(ctx context.Context, actor policies.Actor, in PlanningInput) (v PlanningView, err error) {

@@ -117,6 +117,25 @@ func (s *Scheduler) Provider(ctx context.Context, actor policies.Actor, id int64
 	return v, models.NotFound("provider")
 }
 
+// ProviderForm returns a provider for a form that removes it, which only its owner
+// and administrators may.
+func (s *Scheduler) ProviderForm(ctx context.Context, actor policies.Actor, id int64) (ProviderView, error) {
+	v, err := s.Provider(ctx, actor, id)
+	if err == nil && !v.Manage {
+		err = models.Forbidden("Only the owner of %s or an administrator can do this.", v.Name)
+	}
+	return v, err
+}
+
+// AgentForm returns a provider for a form that revokes its agent; with id 0, an
+// empty one for a form that authorizes an agent.
+func (s *Scheduler) AgentForm(ctx context.Context, actor policies.Actor, id int64) (v ProviderView, err error) {
+	if err := s.access.Check(actor, policies.Platform, policies.ProviderWrite); err != nil || id == 0 {
+		return v, err
+	}
+	return s.Provider(ctx, actor, id)
+}
+
 // enrolledAt is when the agent that speaks for a provider was enrolled; nil when
 // none does.
 func enrolledAt(q *models.Queries, provider int64) (*time.Time, error) {

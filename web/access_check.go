@@ -9,7 +9,7 @@ import (
 	"weir/models"
 )
 
-// AccessCheckView asks whether somebody may do something, and shows the result.
+// AccessCheckView checks a permission of an account and shows the result.
 //
 // Fields: email, project_name, right.
 type AccessCheckView struct {
@@ -60,8 +60,8 @@ func (v AccessCheck) title(ctx context.Context) string {
 	return T(ctx, "Not allowed: %s does not have permission %s in %s.", v.Person, v.Right, where)
 }
 
-// accessPath is where it is answered what a person may do in a project; 0
-// leaves either open.
+// accessPath is the address of the access check of a person in a project; 0 leaves
+// either open.
 func accessPath(person, project int64) templ.SafeURL {
 	q := url.Values{}
 	if person != 0 {

@@ -9,8 +9,8 @@ type AccountView struct {
 	Notifications NotificationChoice
 }
 
-// hasPassword tells whether an account can be given a password: one that
-// comes in by a provider and has none keeps none.
+// hasPassword reports whether an account can have a password: accounts that sign in
+// with an identity provider cannot.
 func hasPassword(u *models.User, identities []models.Identity) bool {
 	return u == nil || u.PasswordHash != "" || len(identities) == 0
 }

@@ -9,7 +9,7 @@ type APIView struct {
 	Groups      []APIGroup
 }
 
-// APIGroup holds the operations of one tag.
+// APIGroup is the operations of one tag.
 type APIGroup struct {
 	Tag         string
 	Description string
@@ -47,7 +47,7 @@ type APIResponse struct {
 // anchor is the id of an operation on the page.
 func (o APIOperation) anchor() string { return "op-" + o.ID }
 
-// name is what an operation is called in the contents.
+// name is the name of an operation in the table of contents.
 func (o APIOperation) name() string {
 	if o.Summary != "" {
 		return o.Summary

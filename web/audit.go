@@ -10,7 +10,7 @@ import (
 	"weir/models"
 )
 
-// AuditView lists who changed what.
+// AuditView lists entries of the audit log.
 type AuditView struct {
 	Form     Form // the filter
 	Filtered bool
@@ -74,7 +74,8 @@ var actionWords = map[string]models.Text{
 	"withdraw":       models.Say("withdraw"),
 }
 
-// translateWord is a word of the audit in the page's language; an unknown one stays.
+// translateWord translates a word of the audit log; unknown words are returned
+// unchanged.
 func translateWord(ctx context.Context, words map[string]models.Text, word string) string {
 	if t, ok := words[word]; ok {
 		return TT(ctx, t)
@@ -82,7 +83,7 @@ func translateWord(ctx context.Context, words map[string]models.Text, word strin
 	return word
 }
 
-// auditOptions are the words to choose from, with the one that is chosen.
+// auditOptions are the words of a filter, with the selected one.
 func auditOptions(ctx context.Context, words map[string]models.Text, chosen string) []Option {
 	list := []Option{{"", T(ctx, "any")}}
 	for _, word := range slices.Sorted(maps.Keys(words)) {
@@ -94,7 +95,7 @@ func auditOptions(ctx context.Context, words map[string]models.Text, chosen stri
 	return list
 }
 
-// authenticatedBy words what an actor spoke by.
+// authenticatedBy formats how an actor was authenticated.
 func authenticatedBy(ctx context.Context, via string) string {
 	if name, ok := strings.CutPrefix(via, "token "); ok {
 		return T(ctx, "token %s", name)
@@ -141,8 +142,7 @@ func objectPath(e models.AuditEntry) string {
 // maxChangesShown is how many fields of a change are shown at once.
 const maxChangesShown = 6
 
-// change is one field that is not what it was. What is empty was or is not
-// there.
+// change is one changed field. Absent values are empty.
 type change struct{ Name, Before, After string }
 
 // changes lists the fields in which both sides, as JSON, differ. What is not

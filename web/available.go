@@ -6,18 +6,18 @@ import (
 	"weir/models"
 )
 
-// AvailableRow tells whether GPUs of a usual size are available now, and why not.
+// AvailableRow is the availability of a common share size.
 type AvailableRow struct {
 	Demand  models.Demand
 	Outcome string // as in models.Decision
 	Why     []models.Text
-	// Simulated tells that the available GPUs are simulated.
+	// Simulated is set if the available GPUs are simulated.
 	Simulated bool
 }
 
 func (f AvailableRow) now() bool { return f.Outcome == models.OutcomeGranted }
 
-// size words the GPUs of a row.
+// size formats the GPUs of a row.
 func (f AvailableRow) size(ctx context.Context) string {
 	switch {
 	case f.Demand.Cores < 100:
@@ -28,7 +28,7 @@ func (f AvailableRow) size(ctx context.Context) string {
 	return T(ctx, "%d GPUs", f.Demand.GPUs)
 }
 
-// outcome words the outcome.
+// outcome formats the outcome.
 func (f AvailableRow) outcome(ctx context.Context) string {
 	switch f.Outcome {
 	case models.OutcomeGranted:
@@ -41,7 +41,7 @@ func (f AvailableRow) outcome(ctx context.Context) string {
 	return T(ctx, "not available")
 }
 
-// availableSummary says in one line how much is available now, and why not more.
+// availableSummary is the availability in one line.
 func availableSummary(ctx context.Context, rows []AvailableRow) string {
 	most, next := -1, -1
 	for i, f := range rows {

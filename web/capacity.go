@@ -37,7 +37,7 @@ type AllocatedTo struct {
 	InUse     models.Resources
 }
 
-// capacity words how much there is of a resource.
+// capacity formats the capacity of a resource.
 func (p AllocationRow) capacity(ctx context.Context) string {
 	if !p.Known {
 		return T(ctx, "unknown")
@@ -52,7 +52,7 @@ func (p AllocationRow) capacity(ctx context.Context) string {
 	return T(ctx, "%s (%s simulated)", all, models.Quantity(p.Name, p.Simulated))
 }
 
-// limit words how much of a resource may be allocated.
+// limit formats how much of a resource may be allocated.
 func (p AllocationRow) limit(ctx context.Context) string {
 	if !p.Known {
 		return T(ctx, "not checked")
@@ -70,7 +70,7 @@ func (v CapacityView) missing() (rows []AllocationRow) {
 	return rows
 }
 
-// amountOrDash words an amount of a resource; none is a dash.
+// amountOrDash formats an amount of a resource; 0 is a dash.
 func amountOrDash(r AllocationRow, n int64) string {
 	if n == 0 {
 		return "–"

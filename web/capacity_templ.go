@@ -225,7 +225,7 @@ func CapacityPage(v CapacityView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if From(ctx).Admin {
+			if From(ctx).Can.EditCapacity {
 				templ_7745c5c3_Err = buttons(T(ctx, "Save"), "").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

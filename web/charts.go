@@ -13,7 +13,7 @@ import (
 type Chart struct {
 	ID       string
 	Title    string
-	Summary  string // the picture in words
+	Summary  string // text alternative
 	Top      int64  // the largest amount that can be drawn
 	TopWord  string
 	From, To time.Time
@@ -58,7 +58,7 @@ func coordinate(v float64) string {
 	return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64)
 }
 
-// Slot is what was measured of a GPU in one of equally long spans.
+// Slot is the measurements of a GPU in one of several intervals of equal length.
 type Slot struct {
 	At      time.Time // its beginning
 	Samples int64     // 0: nothing was measured
@@ -66,7 +66,7 @@ type Slot struct {
 	Most    Amounts
 }
 
-// Amounts are what is measured of a GPU.
+// Amounts are the measured values of a GPU.
 type Amounts struct {
 	Utilisation int64 // percent
 	MemoryMiB   int64

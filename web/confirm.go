@@ -2,8 +2,8 @@ package web
 
 import "weir/models"
 
-// ConfirmView asks before something is lost. It works without scripts: the
-// page is what a delete link leads to.
+// ConfirmView asks for confirmation before something is lost. It works without scripts:
+// a delete link leads to this page.
 type ConfirmView struct {
 	Title        models.Text
 	Consequences []models.Text
@@ -11,5 +11,5 @@ type ConfirmView struct {
 	Action       string // where the form posts to
 	Back         string
 	Version      int64 // posted as version when not 0
-	Form         Form  // what was refused, when it comes back
+	Form         Form  // with the reason for refusing it, if any
 }

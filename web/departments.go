@@ -8,12 +8,11 @@ import (
 
 // DepartmentsView lists departments.
 type DepartmentsView struct {
-	Rows    []DepartmentRow
-	Next    string // address of the next page, empty on the last
-	CanEdit bool
+	Rows []DepartmentRow
+	Next string // address of the next page, empty on the last
 }
 
-// DepartmentRow is a department with what its people have.
+// DepartmentRow is a department with the use of its members.
 type DepartmentRow struct {
 	Department models.Department
 	Sums       models.DepartmentSums
@@ -46,7 +45,7 @@ func (v DepartmentFormView) action() string { return itemPath("/departments", v.
 
 func departmentPath(n int64) string { return "/departments/" + id(n) }
 
-// ConfirmDeleteDepartment asks before a department is deleted.
+// ConfirmDeleteDepartment asks for confirmation before a department is deleted.
 func ConfirmDeleteDepartment(d models.Department) ConfirmView {
 	return ConfirmView{
 		Title:        models.Say("Delete department %s?", d.Name),

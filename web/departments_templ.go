@@ -54,7 +54,7 @@ func DepartmentsPage(v DepartmentsView) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				if v.CanEdit && len(v.Rows) > 0 {
+				if From(ctx).Can.EditAccounts && len(v.Rows) > 0 {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<a class=\"btn primary\" href=\"/departments/new\">")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -109,7 +109,7 @@ func DepartmentsPage(v DepartmentsView) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					if v.CanEdit {
+					if From(ctx).Can.EditAccounts {
 						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<a class=\"btn\" href=\"/departments/new\">")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
@@ -238,7 +238,7 @@ func departmentTable(v DepartmentsView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if v.CanEdit {
+			if From(ctx).Can.EditAccounts {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<th scope=\"col\"><span class=\"visually-hidden\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -309,7 +309,7 @@ func departmentTable(v DepartmentsView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if v.CanEdit {
+				if From(ctx).Can.EditAccounts {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "<td class=\"number nowrap\"><a href=\"")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err

@@ -24,13 +24,12 @@ type DeviceView struct {
 	From, To   time.Time
 	History    []ShareRow
 	CanEdit    bool
-	CanMix     bool // may let projects share it
 	Form       Form // sharing, layout, mixed
 }
 
 // ShareRow is a share of now or of the past.
 type ShareRow struct {
-	Label       string // empty when the reader may not know
+	Label       string // empty if anonymous
 	Href        string
 	Cores       int64
 	MemoryMiB   int64
@@ -53,7 +52,7 @@ func (v DeviceView) withInstances() []Device {
 
 func (v DeviceView) topics() []string { return []string{"pool", "telemetry:" + id(v.ProviderID)} }
 
-// errors words what the memory's error correction has found.
+// errors formats the errors found by the memory's error correction.
 func (v DeviceView) errors(ctx context.Context) string {
 	switch v.Facts.ECC {
 	case "":
@@ -83,7 +82,7 @@ func (v DeviceView) sharing(ctx context.Context) string {
 	return words
 }
 
-// sharingChoice is one way of sharing a GPU, and what it means.
+// sharingChoice is a sharing mode with its explanation.
 type sharingChoice struct{ Mode, Label, Means string }
 
 func sharingChoices(ctx context.Context) []sharingChoice {
@@ -95,7 +94,7 @@ func sharingChoices(ctx context.Context) []sharingChoice {
 	}
 }
 
-// charts are what was measured over the chosen span.
+// charts show the measurements of the selected span.
 func (v DeviceView) charts(ctx context.Context) []Chart {
 	return []Chart{
 		v.chart(ctx, "utilisation", T(ctx, "Utilization"), func(n int64) string { return id(n) + "%" }, func(a Amounts) int64 { return a.Utilisation }, 100),
@@ -105,8 +104,8 @@ func (v DeviceView) charts(ctx context.Context) []Chart {
 	}
 }
 
-// chart is one of the charts; top is the most that is possible, or 0 where
-// what was measured tells.
+// chart is one of the charts; top is the maximum of its scale, or 0 to use that of the
+// measurements.
 func (v DeviceView) chart(ctx context.Context, name, title string, say func(int64) string, of func(Amounts) int64, top int64) Chart {
 	c := Chart{ID: "chart-" + name, Title: title, Top: top, From: v.From, To: v.To, Lines: lines(v.Slots, of)}
 	most := largest(c.Lines)
@@ -132,5 +131,5 @@ func (v DeviceView) measuredSlots() (list []Slot) {
 	return list
 }
 
-// watts words milliwatts.
+// watts formats milliwatts.
 func watts(mw int64) string { return id(mw/1000) + " W" }

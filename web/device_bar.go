@@ -13,7 +13,7 @@ import (
 type Device struct {
 	ID            int64
 	Label         string // such as "GPU 0"
-	Provider      string // its machine; shown where devices of several stand together
+	Provider      string // its machine; shown among devices of several
 	Model         string
 	MemoryMiB     int64
 	MemoryUsedMiB int64 // measured; 0 draws nothing
@@ -22,8 +22,8 @@ type Device struct {
 	FreeMemoryMiB int64
 	Enforcement   string      // models.Enforced… of the reader's own share, or empty
 	Sharing       string      // models.Sharing… in effect, or empty where it does not matter
-	State         models.Text // why nothing new goes there, or empty
-	Trouble       models.Text // what is wrong with it, or empty
+	State         models.Text // why it gets no new shares; empty if it can
+	Trouble       models.Text // its failure, if any
 	Size          int64       // cores of a MIG instance; 0: a whole GPU
 	Instances     int         // that it is cut into; each is a Device of its own
 	Utilisation   *int64      // measured, percent
@@ -40,7 +40,7 @@ type Share struct {
 	Colour    int // 1 to 6, of its project
 	Mine      bool
 	Anonymous bool // of a project the reader is not in: hatched, no name
-	New       bool // not in use yet: what a launch would take
+	New       bool // the share of a previewed launch
 	Href      string
 
 	Enforcement string      // models.Enforced…
@@ -103,7 +103,7 @@ func (d Device) memoryInUse() (n int64) {
 	return n
 }
 
-// describe is the bar in words.
+// describe is the text alternative of the bar.
 func (d Device) describe(ctx context.Context) string {
 	var parts []string
 	for _, s := range d.Shares {
@@ -125,7 +125,7 @@ func (d Device) describe(ctx context.Context) string {
 	return label + ". " + strings.Join(parts, T(ctx, "; "))
 }
 
-// freeSummary says in words what is free, and how the device is shared.
+// freeSummary formats the available part and the sharing mode.
 func (d Device) freeSummary(ctx context.Context) string {
 	if d.Instances > 0 {
 		return T(ctx, "MIG instances: %d", d.Instances)
@@ -148,14 +148,14 @@ func (d Device) freeSummary(ctx context.Context) string {
 	return strings.Join(parts, " · ")
 }
 
-// ofShare is the device of a workspace's share: only the shares of that
-// workspace are known, so nothing is said of what is free.
+// ofShare is the device of a workspace's share. Other shares are unknown, so the
+// available part is not shown.
 func (d Device) ofShare() Device {
 	d.FreeCores = -1
 	return d
 }
 
-// freeLabel is what is free in a table's cell.
+// freeLabel is the available part, for a table.
 func (d Device) freeLabel(ctx context.Context) string {
 	if d.State.Empty() {
 		return T(ctx, "free")
@@ -163,8 +163,7 @@ func (d Device) freeLabel(ctx context.Context) string {
 	return TT(ctx, d.State)
 }
 
-// endingShares lists the shares of the reader that have to end soon, or whose machine
-// is silent.
+// endingShares lists the reader's shares with an end time or a lost provider.
 func endingShares(devices []Device) (list []Device) {
 	for _, d := range devices {
 		for _, s := range d.Shares {
@@ -177,7 +176,7 @@ func endingShares(devices []Device) (list []Device) {
 	return list
 }
 
-// name is what a share is called in words.
+// name is the text of a share.
 func (s Share) name(ctx context.Context) string {
 	switch {
 	case s.New:
@@ -192,7 +191,7 @@ func (s Share) name(ctx context.Context) string {
 	return s.Label
 }
 
-// caption is what stands in the segment; a narrow one stays empty.
+// caption is the text in the segment; empty if that is too narrow.
 func (s Share) caption(ctx context.Context) string {
 	switch {
 	case s.Cores < 8 || s.Anonymous:

@@ -1274,7 +1274,7 @@ func sharingForm(v DeviceView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if v.CanMix {
+		if From(ctx).Can.EditDevices {
 			templ_7745c5c3_Err = check(v.Form, "mixed").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -11,9 +11,8 @@ import (
 
 // EnvironmentsView is the catalogue.
 type EnvironmentsView struct {
-	Rows    []models.Environment
-	CanEdit bool
-	Next    string // address of the next page, empty on the last
+	Rows []models.Environment
+	Next string // address of the next page, empty on the last
 }
 
 // EnvironmentFormView creates a catalogue entry or, with an ID, edits it.
@@ -29,7 +28,7 @@ type EnvironmentFormView struct {
 
 func environmentPath(e models.Environment) string { return "/environments/" + id(e.ID) }
 
-// versionList words versions in the order of their names.
+// versionList formats versions, sorted by name.
 func versionList(versions map[string]string) string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(versions)) {
@@ -38,7 +37,7 @@ func versionList(versions map[string]string) string {
 	return strings.Join(parts, ", ")
 }
 
-// minimumWords words what an environment needs at least.
+// minimumWords formats the minimum of an environment.
 func minimumWords(ctx context.Context, m models.Minimum) string {
 	var parts []string
 	if m.GPUs > 0 || m.Cores > 0 {
@@ -75,7 +74,7 @@ func (v EnvironmentFormView) submitLabel(ctx context.Context) string {
 
 func (v EnvironmentFormView) action() string { return itemPath("/environments", v.ID) }
 
-// ConfirmDeleteEnvironment asks before a catalogue entry is deleted.
+// ConfirmDeleteEnvironment asks for confirmation before a catalogue entry is deleted.
 func ConfirmDeleteEnvironment(e models.Environment) ConfirmView {
 	return ConfirmView{
 		Title:        models.Say("Delete environment %s?", e.Name),

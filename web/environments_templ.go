@@ -54,7 +54,7 @@ func EnvironmentsPage(v EnvironmentsView) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				if v.CanEdit {
+				if From(ctx).Can.EditEnvironments {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<a class=\"btn primary\" href=\"/environments/new\">")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -109,7 +109,7 @@ func EnvironmentsPage(v EnvironmentsView) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					if v.CanEdit {
+					if From(ctx).Can.EditEnvironments {
 						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 5, "<a class=\"btn\" href=\"/environments/new\">")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
@@ -260,7 +260,7 @@ func environmentTable(v EnvironmentsView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if v.CanEdit {
+			if From(ctx).Can.EditEnvironments {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 14, "<th scope=\"col\"><span class=\"visually-hidden\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -430,7 +430,7 @@ func environmentTable(v EnvironmentsView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if v.CanEdit {
+				if From(ctx).Can.EditEnvironments {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 32, "<td class=\"number nowrap\"><a href=\"")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err

@@ -11,7 +11,7 @@ import (
 type ErrorView struct {
 	Status  int
 	Err     models.Error
-	Request string // id that the log knows it by, or empty
+	Request string // ID in the log, or empty
 }
 
 // WorkspaceGoneView is shown at a workspace's own address when nothing
@@ -43,7 +43,7 @@ func (v ErrorView) title(ctx context.Context) string {
 	return T(ctx, "Invalid request")
 }
 
-// advice says what the reader can do about it.
+// advice is the suggested action.
 func (v ErrorView) advice(ctx context.Context) string {
 	switch {
 	case v.Status == http.StatusUnauthorized:

@@ -7,7 +7,7 @@ import (
 	"weir/models"
 )
 
-// extensionText say which end is near, or over.
+// extensionText describes an upcoming or past end.
 func extensionText(ctx context.Context, e models.Extension) string {
 	now, at := From(ctx).Now, models.Moment(e.EndsAt)
 	switch period := e.Kind == models.RequestPeriod; {
@@ -22,7 +22,7 @@ func extensionText(ctx context.Context, e models.Extension) string {
 	}
 }
 
-// extensionEdit is where the end can be set by who may.
+// extensionEdit is the address of the form that changes the end.
 func extensionEdit(e models.Extension) string {
 	if e.Kind == models.RequestPeriod {
 		return projectPath(e.ProjectID) + "/edit"
@@ -45,10 +45,10 @@ const warnBefore = 24 * time.Hour
 type Stopping struct {
 	At        time.Time
 	Why       models.Text
-	Extension *models.Extension // what its reader can do about it
+	Extension *models.Extension // that the reader can request
 }
 
-// soon tells whether the page should say so.
+// soon reports whether the page should show the end.
 func (s *Stopping) soon(ctx context.Context) bool {
 	return s != nil && s.At.Sub(From(ctx).Now) <= warnBefore
 }

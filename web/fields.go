@@ -22,9 +22,8 @@ type field struct {
 
 var passwordHint = models.Say("At least 10 characters. A few unrelated words are easy to remember.")
 
-// fields holds what the inputs are called. A name is looked up whole, then by
-// what follows its last dot: the inputs of a quota and of a limit are described
-// once.
+// fields describe the inputs. A name is looked up whole, then by the part after its
+// last dot: the inputs of a quota and of a limit share their descriptions.
 var fields = map[string]field{
 	"email":           {Label: models.Say("Email"), Type: "email", Autocomplete: "username", Required: true},
 	"name":            {Label: models.Say("Name"), Required: true},
@@ -121,7 +120,7 @@ func fieldOf(name string) (field, bool) {
 	return f, ok
 }
 
-// fieldName is what an input is called; unknown ones by their own name.
+// fieldName is the label of an input; by default its name.
 func fieldName(ctx context.Context, name string) string {
 	if f, ok := fieldOf(name); ok {
 		return TT(ctx, f.Label)

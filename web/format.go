@@ -22,7 +22,7 @@ func devicePath(n int64) string { return "/pool/devices/" + id(n) }
 
 func providerPath(n int64) string { return "/pool/providers/" + id(n) }
 
-// percent is a part of a whole as an SVG length, kept inside the whole.
+// percent is a part of a whole as an SVG length, clamped to 0–100%.
 func percent(part, whole int64) string {
 	if whole <= 0 || part <= 0 {
 		return "0%"
@@ -44,7 +44,7 @@ func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 // day is a date; dates of periods are whole days in UTC.
 func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
-// span words the time between two moments, roughly.
+// span formats the time between two moments, rounded.
 func span(ctx context.Context, from, to time.Time) string {
 	switch d := to.Sub(from); {
 	case d < time.Minute:
@@ -58,7 +58,7 @@ func span(ctx context.Context, from, to time.Time) string {
 	}
 }
 
-// since words how long ago a moment was, as seen by the page.
+// since formats how long ago a moment was.
 func since(ctx context.Context, t time.Time) string {
 	if now := From(ctx).Now; !now.IsZero() {
 		return span(ctx, t, now)
@@ -66,7 +66,7 @@ func since(ctx context.Context, t time.Time) string {
 	return ""
 }
 
-// demand words what a workspace asks for: "2 × 50 cores · 16 GiB".
+// demand formats the demand of a workspace: "2 × 50 cores · 16 GiB".
 func demand(ctx context.Context, d models.Demand) string {
 	var parts []string
 	if d.GPUs == 0 || d.Cores == 0 {
@@ -78,7 +78,7 @@ func demand(ctx context.Context, d models.Demand) string {
 	return strings.Join(parts, " · ")
 }
 
-// cores words a demand of cores on several GPUs.
+// cores formats a demand of cores on several GPUs.
 func cores(gpus, each int64) string {
 	if gpus > 1 {
 		return id(gpus) + " × " + id(each)
@@ -86,7 +86,7 @@ func cores(gpus, each int64) string {
 	return id(each)
 }
 
-// joinTexts words several texts as one line.
+// joinTexts joins several texts.
 func joinTexts(ctx context.Context, texts []models.Text) string {
 	var parts []string
 	for _, t := range texts {
@@ -131,7 +131,7 @@ func stateWord(ctx context.Context, state string) string {
 	return state
 }
 
-// stateClass is the class that gives a state its shape and colour.
+// stateClass is the CSS class of a state.
 func stateClass(state string) string {
 	switch state {
 	case "running", "online", "granted", "approved", "adjusted":
@@ -146,7 +146,7 @@ func stateClass(state string) string {
 	return "off"
 }
 
-// enforcement says how a share is enforced, without claiming more.
+// enforcement formats how a share is enforced.
 func enforcement(ctx context.Context, e string) string {
 	switch e {
 	case "":
@@ -165,7 +165,7 @@ func enforcement(ctx context.Context, e string) string {
 	return e
 }
 
-// enforcementMeans says what that means for the holder.
+// enforcementMeans explains the enforcement to the user of the share.
 func enforcementMeans(ctx context.Context, e string) string {
 	switch e {
 	case models.EnforcedExclusive:
@@ -245,7 +245,7 @@ func itemPath(list string, n int64) string {
 	return list + "/" + id(n)
 }
 
-// period words a period of use by its days.
+// period formats a period of use by its dates.
 func period(ctx context.Context, from time.Time, until *time.Time) string {
 	if until == nil {
 		return T(ctx, "from %s", day(from))
@@ -253,7 +253,7 @@ func period(ctx context.Context, from time.Time, until *time.Time) string {
 	return T(ctx, "%s to %s", day(from), day(*until))
 }
 
-// amounts words a vector of resources in one line.
+// amounts formats a vector of resources in one line.
 func amounts(ctx context.Context, r models.Resources) string {
 	var parts []string
 	for _, a := range r.Amounts() {
@@ -262,7 +262,7 @@ func amounts(ctx context.Context, r models.Resources) string {
 	return strings.Join(parts, " · ")
 }
 
-// excess words by how much a vector is too large.
+// excess formats by how much a vector exceeds its limit.
 func excess(ctx context.Context, over []models.Excess) string {
 	var parts []string
 	for _, e := range over {

@@ -6,7 +6,7 @@ import (
 	"weir/models"
 )
 
-// FormerMembersView lists who has left a project, with their directories.
+// FormerMembersView lists a project's former members, with their directories.
 type FormerMembersView struct {
 	ProjectID int64
 	Project   string
@@ -15,7 +15,7 @@ type FormerMembersView struct {
 	Next      string // address of the next page, empty on the last
 }
 
-// HandOverView chooses who gets the directory of a member who has left.
+// HandOverView selects the recipient of a former member's directory.
 //
 // Fields: to_member_id.
 type HandOverView struct {

@@ -17,7 +17,7 @@ type ImportView struct {
 	Download string // where the table can be had as it is
 	Columns  []string
 	Form     Form
-	Rows     []models.ImportedRow // what would become of each; none before the check
+	Rows     []models.ImportedRow // the result for each; none before the preview
 }
 
 // ImportMembers is the import of a project's members.
@@ -67,7 +67,7 @@ func outcomeClass(outcome string) string {
 	return "off"
 }
 
-// changed words a changed cell.
+// changed formats a changed cell.
 func changed(ctx context.Context, c models.CellChange) string {
 	if c.From == "" {
 		return T(ctx, "%s: %s", c.Column, c.To)
@@ -78,7 +78,7 @@ func changed(ctx context.Context, c models.CellChange) string {
 	return T(ctx, "%s: %s → %s", c.Column, c.From, c.To)
 }
 
-// refusal words why a cell was refused.
+// refusal formats why a cell was refused.
 func refusal(ctx context.Context, f models.Field) string {
 	if f.Name == "" {
 		return TT(ctx, f.Reason)

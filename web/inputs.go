@@ -12,8 +12,8 @@ import (
 	"weir/models"
 )
 
-// Form carries what was typed and what was wrong with it, so that a refused
-// form comes back as it was. Names are those of the inputs.
+// Form is the values of a form and their errors, so that a refused form is shown as it
+// was sent. Names are those of the inputs.
 type Form struct {
 	Values  map[string]string
 	Errors  map[string]models.Text
@@ -48,10 +48,10 @@ func (f Form) Refuse(err error) Form {
 	return f
 }
 
-// Value is what stands in a field.
+// Value is the value of a field.
 func (f Form) Value(name string) string { return f.Values[name] }
 
-// Checked tells whether a checkbox is set.
+// Checked reports whether a checkbox is set.
 func (f Form) Checked(name string) bool {
 	switch f.Values[name] {
 	case "", "0", "false", "off":
@@ -60,13 +60,13 @@ func (f Form) Checked(name string) bool {
 	return true
 }
 
-// failed tells whether a field was refused.
+// failed reports whether a field was refused.
 func (f Form) failed(name string) bool {
 	_, failed := f.Errors[name]
 	return failed
 }
 
-// Failed tells whether the form came back.
+// Failed reports whether the form was refused.
 func (f Form) Failed() bool { return len(f.Errors) > 0 || !f.Message.Empty() }
 
 // refused lists the names of refused fields in a steady order.
@@ -79,8 +79,8 @@ func (f Form) refused() []string {
 	return names
 }
 
-// anyIn tells whether one of the named fields is filled in or refused, so
-// that the part of the form with them must be open.
+// anyIn reports whether one of the named fields has a value or an error, so that their
+// part of the form must be open.
 func (f Form) anyIn(names ...string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		return f.failed(name) || f.Values[name] != ""
@@ -106,7 +106,7 @@ func inputType(f field) string {
 	return f.Type
 }
 
-// inputValue is what an input shows; a password never comes back.
+// inputValue is the value that an input shows; empty for passwords.
 func inputValue(f Form, name string, spec field) string {
 	if spec.Type == "password" {
 		return ""

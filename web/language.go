@@ -8,16 +8,16 @@ import (
 	"weir/models"
 )
 
-// T says an English sentence in the page's language.
+// T translates an English sentence to the page's language.
 func T(ctx context.Context, format string, args ...any) string {
 	return models.Render(From(ctx).Lang, format, args...)
 }
 
-// TT says a text in the page's language.
+// TT renders a text in the page's language.
 func TT(ctx context.Context, t models.Text) string { return t.In(From(ctx).Lang) }
 
-// Negotiate chooses the language of a page: what the person chose before,
-// else the most wanted one that there is, else English.
+// Negotiate selects the language of a page: the one in the cookie, else the most
+// preferred of those available, else English.
 func Negotiate(acceptLanguage, cookie string) string {
 	if cookie == models.English || cookie == models.Chinese {
 		return cookie

@@ -23,7 +23,7 @@ type LaunchView struct {
 	Environments []EnvironmentChoice
 	Refused      []EnvironmentRefused
 	Target       []models.Parameter
-	Defaults     map[string]string // per field: what is taken when it is left empty, for people
+	Defaults     map[string]string // by field, formatted
 	Decision     Decision
 	CanLaunch    bool
 }
@@ -46,9 +46,9 @@ type EnvironmentRefused struct {
 
 // Decision is what the pool would decide about this launch now.
 type Decision struct {
-	Outcome     string // models.Outcome…; empty while the form says too little
+	Outcome     string // models.Outcome…; empty while the form is incomplete
 	AskedCores  int64  // Σ over GPUs
-	FreeCores   int64  // of those, what could be had now
+	FreeCores   int64  // of those, available now
 	Explanation models.Text
 	Reasons     []models.Text // why not, or why not all
 	Devices     []Device      // where it would go, with its share New
@@ -76,7 +76,7 @@ type Wait struct {
 // than elsewhere.
 var launchLabels = map[string]string{"versions": "wanted", "gpu_memory_mib": "launch.gpu_memory_mib"}
 
-// subtitle says in which project and role the launch would be.
+// subtitle is the project and role of the launch.
 func (v LaunchView) subtitle(ctx context.Context) string {
 	switch {
 	case v.Project == "":
@@ -87,8 +87,8 @@ func (v LaunchView) subtitle(ctx context.Context) string {
 	return T(ctx, "%s · role %s", v.Project, v.Role)
 }
 
-// chosen tells whether the i-th environment is the one to launch: the one
-// asked for, or the best when none or none of these was.
+// chosen reports whether the i-th environment is selected: the requested one, or else
+// the best.
 func (v LaunchView) chosen(i int) bool {
 	want := v.Form.Value("environment_id")
 	for _, e := range v.Environments {
@@ -99,7 +99,7 @@ func (v LaunchView) chosen(i int) bool {
 	return i == 0
 }
 
-// withDefault shows in an empty input what would be taken.
+// withDefault sets the placeholder of an empty input to its default.
 func (v LaunchView) withDefault(name string, spec field) field {
 	if d, ok := v.Defaults[name]; ok && d != "" {
 		spec.Placeholder = d
@@ -107,7 +107,7 @@ func (v LaunchView) withDefault(name string, spec field) field {
 	return spec
 }
 
-// gpuModels are the choices of a GPU model, the one asked for among them.
+// gpuModels are the options of GPU models, including the requested one.
 func (v LaunchView) gpuModels(ctx context.Context) []Option {
 	options := []Option{{Label: T(ctx, "any")}}
 	asked := v.Form.Value("gpu_model")
@@ -133,7 +133,7 @@ func (v LaunchView) whenShort() string {
 	return "refuse"
 }
 
-// button says what launching does.
+// button is the label of the launch button.
 func (v LaunchView) button(ctx context.Context) string {
 	a := v.Decision
 	if a.needsChoice() {
@@ -150,7 +150,7 @@ func (v LaunchView) button(ctx context.Context) string {
 	return T(ctx, "Launch without a GPU")
 }
 
-// needsChoice tells whether the member has to choose.
+// needsChoice reports whether the member has to choose.
 func (a Decision) needsChoice() bool { return a.Fewer != nil || a.Wait != nil }
 
 // headline is the decision in one sentence.
@@ -170,7 +170,7 @@ func (a Decision) headline(ctx context.Context) string {
 	return T(ctx, "None of the %d cores are available now", a.AskedCores)
 }
 
-// queue says who comes before.
+// queue formats the number of requests ahead.
 func (w Wait) queue(ctx context.Context) string {
 	switch w.Before {
 	case 0:
@@ -181,8 +181,8 @@ func (w Wait) queue(ctx context.Context) string {
 	return T(ctx, "%d requests ahead of you.", w.Before)
 }
 
-// requestMore is where a larger limit is requested, when more is wanted than
-// the own one allows.
+// requestMore is the address of the form that requests a larger limit, if the launch
+// exceeds the own one.
 func (v LaunchView) requestMore() string {
 	project, err := strconv.ParseInt(v.Form.Value("project_id"), 10, 64)
 	if err != nil && len(v.Projects) > 0 {

@@ -10,7 +10,7 @@ import (
 //
 // Fields: email (new only), role_id, joined_at, until.
 type MemberFormView struct {
-	Lacks     map[int64]models.Permissions // by role, what it permits that the reader cannot grant
+	Lacks     map[int64]models.Permissions // by role, the permissions that the reader cannot grant
 	Form      Form
 	ProjectID int64
 	Project   string
@@ -74,7 +74,7 @@ type RoleChoice struct {
 	Limit      models.Resources
 }
 
-// ConfirmRemoveMember asks before a member is removed.
+// ConfirmRemoveMember asks for confirmation before a member is removed.
 func ConfirmRemoveMember(project models.Project, member models.MemberView) ConfirmView {
 	base := projectPath(project.ID)
 	return ConfirmView{
@@ -96,5 +96,5 @@ type roleSelection struct {
 	Roles     []RoleChoice
 	Chosen    string                       // the id of the chosen role
 	Remaining *models.Resources            // of the quota; nil: not shown
-	Lacks     map[int64]models.Permissions // by role, what it permits that the reader cannot grant
+	Lacks     map[int64]models.Permissions // by role, the permissions that the reader cannot grant
 }

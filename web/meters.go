@@ -12,19 +12,18 @@ type Meter struct {
 	Resource  string // as in models.Resources, such as "gpu_cores"
 	Label     models.Text
 	InUse     int64
-	Requested int64 // what a launch would add
+	Requested int64 // by a launch
 	Allocated int64 // Σ of members' limits
 	Limit     int64
 	Quota     bool // a project's quota; otherwise the limit of a role
 }
 
-// LimitMeters compares what a member has in use and requests with the role's limit.
+// LimitMeters compares the use and the request of a member with the role's limit.
 func LimitMeters(inUse, asked, limit models.Resources) []Meter {
 	return meters(inUse, asked, models.Resources{}, limit, false)
 }
 
-// QuotaMeters compares what a project has in use, and has allocated to its
-// members, with its quota.
+// QuotaMeters compares the use and the allocated limits of a project with its quota.
 func QuotaMeters(inUse, allocated, quota models.Resources) []Meter {
 	return meters(inUse, models.Resources{}, allocated, quota, true)
 }
@@ -39,10 +38,10 @@ func meters(inUse, asked, allocated, limit models.Resources, quota bool) []Meter
 	return out
 }
 
-// Over tells whether more is in use and requested than there may be.
+// Over reports whether use and request exceed the limit.
 func (m Meter) Over() bool { return m.InUse+m.Requested > m.Limit }
 
-// words are the meter's numbers: what they count and of what.
+// words formats the meter's numbers.
 func (m Meter) words(ctx context.Context) string {
 	q := func(n int64) string { return models.Quantity(m.Resource, n) }
 	switch {

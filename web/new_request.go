@@ -31,12 +31,12 @@ func (v NewRequestView) title(ctx context.Context) string {
 	return kindWord(ctx, v.Kind)
 }
 
-// needsProject tells whether a project has still to be chosen.
+// needsProject reports whether the project has not been selected yet.
 func (v NewRequestView) needsProject() bool {
 	return v.ProjectID == 0 && v.Kind != models.RequestProject && v.Kind != models.RequestJoin
 }
 
-// kindWords name what can be requested.
+// kindWords are the names of the kinds of requests.
 var kindWords = map[string]models.Text{
 	models.RequestProject:  models.Say("New project"),
 	models.RequestJoin:     models.Say("Join a project"),
@@ -47,7 +47,7 @@ var kindWords = map[string]models.Text{
 	models.RequestPeriod:   models.Say("Longer period of use"),
 }
 
-// kindHints say what each is for, and who decides.
+// kindHints describe the purpose of each kind and its deciders.
 var kindHints = map[string]models.Text{
 	models.RequestProject:  models.Say("For a team with its own quota. Decided by a platform administrator."),
 	models.RequestJoin:     models.Say("By exact project name or link. Decided by the project's managers."),

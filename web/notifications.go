@@ -25,13 +25,13 @@ func (v NotificationsView) newest() string {
 	return id(v.Rows[0].ID)
 }
 
-// NotificationChoice is how the reader wants to be notified.
+// NotificationChoice is the reader's delivery preference.
 type NotificationChoice struct {
-	Offered bool // e-mail goes out at all
+	Offered bool // a mail server is configured
 	ByMail  bool
 }
 
-// bellLabel says what the bell shows.
+// bellLabel is the text of the bell.
 func bellLabel(ctx context.Context) string {
 	if n := From(ctx).Nav.Notifications; n > 0 {
 		return T(ctx, "Notifications: %d unread", n)

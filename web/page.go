@@ -11,12 +11,11 @@ import (
 	"weir/models"
 )
 
-// Page is what the layout needs to know about a request.
+// Page is the data of the layout.
 type Page struct {
 	Lang    string // "en" or "zh", see Negotiate
 	User    *models.User
-	Admin   bool
-	Auditor bool
+	Can     models.PlatformPermissions
 	Path    string // with query: marks the place in the navigation
 	Now     time.Time
 	Version string // of the program
@@ -33,7 +32,7 @@ type NavCounts struct {
 	Notifications int // that the reader has not read
 }
 
-// Flash is the outcome of what the person did just before.
+// Flash is the result of the previous action.
 type Flash struct {
 	Kind string // ok, warn or bad
 	Text models.Text
@@ -46,8 +45,7 @@ func With(ctx context.Context, p Page) context.Context {
 	return context.WithValue(ctx, pageKey{}, p)
 }
 
-// From is the frame that With stored; without one, an English page for
-// nobody.
+// From is the Page that With stored; by default an English page without a user.
 func From(ctx context.Context) Page {
 	p, ok := ctx.Value(pageKey{}).(Page)
 	if !ok {
@@ -56,9 +54,9 @@ func From(ctx context.Context) Page {
 	return p
 }
 
-// htmxConfig keeps htmx inside the content security policy: it adds no
-// styles. A response that is an error replaces nothing, and what the reader
-// has opened stays open when a page is morphed.
+// htmxConfig makes htmx comply with the content security policy: it adds no styles.
+// Error responses replace nothing, and opened details remain open when a page is
+// morphed.
 const htmxConfig = `{"includeIndicatorCSS":false,"noSwap":[204,304,"4xx","5xx"],"morphIgnore":["data-htmx-powered","open"]}`
 
 func htmlLang(ctx context.Context) string {
@@ -68,7 +66,7 @@ func htmlLang(ctx context.Context) string {
 	return "en"
 }
 
-// isCurrent tells whether the page lies at or below an entry of the navigation.
+// isCurrent reports whether the page is at or below an entry of the navigation.
 func isCurrent(ctx context.Context, href string) bool {
 	path, _, _ := strings.Cut(From(ctx).Path, "?")
 	if href == "/workspaces" && path == "/launch" {
@@ -85,7 +83,7 @@ func userName(ctx context.Context) string {
 	return u.Email
 }
 
-// frame is what a page tells the layout.
+// frame is what a page passes to the layout.
 type frame struct {
 	Title       string
 	Topics      []string // refetch the page when one of these changes
@@ -93,7 +91,7 @@ type frame struct {
 	Every       string   // refetch the page so often, too, such as 10s
 }
 
-// topicAttributes tells live.js what to listen for.
+// topicAttributes are the topics that live.js follows.
 func topicAttributes(ctx context.Context, topics []string) templ.Attributes {
 	if len(topics) == 0 {
 		return nil
@@ -113,7 +111,7 @@ func liveAttributes(ctx context.Context, f frame) templ.Attributes {
 	return templ.Attributes{
 		"hx-get":    From(ctx).Path,
 		"hx-select": "#main",
-		// These numbers stand beside the content.
+		// The numbers outside the content.
 		"hx-select-oob": "#nav-workspaces:outerHTML,#nav-requests:outerHTML,#bell:outerHTML",
 		"hx-trigger":    trigger,
 		"hx-swap":       "outerMorph",
@@ -121,11 +119,10 @@ func liveAttributes(ctx context.Context, f frame) templ.Attributes {
 	}
 }
 
-// userTopic is what concerns the reader: workspaces, memberships.
+// userTopic covers the reader's own objects: workspaces, memberships.
 func userTopic(ctx context.Context) string { return "user:" + id(From(ctx).User.ID) }
 
-// followedTopics are the topics that a page follows: its own, and for somebody who
-// is signed in what concerns them.
+// followedTopics are the topics of a page and, for signed-in readers, their own.
 func followedTopics(ctx context.Context, topics []string) []string {
 	if From(ctx).User == nil || From(ctx).Mark == "" || slices.Contains(topics, userTopic(ctx)) {
 		return topics

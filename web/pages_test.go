@@ -17,7 +17,11 @@ func render(t *testing.T, s sample, lang string) []byte {
 	t.Helper()
 	frame := Page{Lang: lang, User: s.by, Path: s.path, Now: now, Version: "0.1.0", Nav: NavCounts{Workspaces: 3, Waiting: 2, Notifications: 4}}
 	if s.by != nil {
-		frame.Admin = s.by.Admin
+		frame.Can.Launch = true
+		if s.by.Admin {
+			frame.Can = models.PlatformPermissions{CreateProjects: true, ReadAccounts: true, EditAccounts: true, EditEnvironments: true, EditWebhooks: true,
+				EditCapacity: true, ReadProviders: true, EditProviders: true, EditDevices: true, Launch: true}
+		}
 	}
 	if s.name == "project" {
 		frame.Flash = Flash{Kind: "ok", Text: models.Say("Saved.")}

@@ -8,7 +8,7 @@ import (
 	"weir/models"
 )
 
-// parameterValue words a target launch parameter.
+// parameterValue formats a target launch parameter.
 func parameterValue(p models.Parameter) string {
 	n, err := strconv.ParseInt(p.Value, 10, 64)
 	switch {
@@ -38,8 +38,8 @@ func origin(ctx context.Context, layer string) string {
 	return layer
 }
 
-// parameterName is what a launch parameter is called. Environment variables
-// keep their names.
+// parameterName is the label of a launch parameter. Names of environment variables are
+// not translated.
 func parameterName(ctx context.Context, name string) string {
 	if name == "gpu_memory_mib" {
 		name = "launch.gpu_memory_mib"

@@ -1,13 +1,16 @@
 package web
 
-import "weir/models"
+import (
+	"context"
 
-// PeopleView lists the people who can sign in.
+	"weir/models"
+)
+
+// PeopleView lists the accounts.
 type PeopleView struct {
-	CanAdd bool
-	Rows   []models.User
-	Query  string // q
-	Next   string // address of the next page, empty on the last
+	Rows  []models.User
+	Query string // q
+	Next  string // address of the next page, empty on the last
 
 	Departments map[int64]string // names by id, of those of the rows
 }
@@ -29,7 +32,6 @@ type PersonFormView struct {
 // PersonView is one person.
 type PersonView struct {
 	Person   models.User
-	CanEdit  bool
 	Form     Form // name, department_id, admin, auditor, disabled, version
 	Password Form // password
 	Self     bool // the reader's own account
@@ -40,9 +42,9 @@ type PersonView struct {
 	Identities []models.Identity
 }
 
-// editable is the person whose ways of signing in can be taken away here.
-func (v PersonView) editable() *models.User {
-	if !v.CanEdit {
+// editable is the account whose identities can be deleted here; nil if none can.
+func (v PersonView) editable(ctx context.Context) *models.User {
+	if !From(ctx).Can.EditAccounts {
 		return nil
 	}
 	return &v.Person
@@ -57,8 +59,7 @@ type PersonPlace struct {
 
 func personPath(n int64) string { return "/people/" + id(n) }
 
-// ConfirmDeleteIdentity asks before a provider's way into an account is taken
-// away.
+// ConfirmDeleteIdentity asks for confirmation before an identity is deleted.
 func ConfirmDeleteIdentity(u models.User, i models.Identity) ConfirmView {
 	v := ConfirmView{
 		Title:        models.Say("Remove the %s sign-in from %s?", i.Issuer, u.Email),

@@ -56,7 +56,7 @@ func PeoplePage(v PeopleView) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				if v.CanAdd {
+				if From(ctx).Can.EditAccounts {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<a class=\"btn\" href=\"/people/import\">")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -651,7 +651,7 @@ func PersonPage(v PersonView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if v.CanEdit {
+			if From(ctx).Can.EditAccounts {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 44, "<section class=\"panel\" aria-labelledby=\"h-person\"><h2 id=\"h-person\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -763,7 +763,7 @@ func PersonPage(v PersonView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = identityList(v.Identities, v.editable()).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = identityList(v.Identities, v.editable(ctx)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -772,7 +772,7 @@ func PersonPage(v PersonView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			if v.CanEdit && hasPassword(&v.Person, v.Identities) {
+			if From(ctx).Can.EditAccounts && hasPassword(&v.Person, v.Identities) {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 55, "<section class=\"panel\" aria-labelledby=\"h-password\"><h2 id=\"h-password\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

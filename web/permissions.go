@@ -8,7 +8,7 @@ import (
 	"weir/models"
 )
 
-// permissionWords say what each permission lets a member do.
+// permissionWords describe the permissions.
 var permissionWords = map[string]models.Text{
 	"project:read":     models.Say("View the project, its roles, members and resources. Included in every role."),
 	"project:describe": models.Say("Edit the name, description and initial launch parameters."),
@@ -21,7 +21,7 @@ var permissionWords = map[string]models.Text{
 	"audit:read":       models.Say("View the audit log of the project."),
 }
 
-// standardWords say what each standard set lets a member do.
+// standardWords describe the standard sets.
 var standardWords = map[string]models.Text{
 	models.PermissionViewer:  models.Say("Views the project and what runs in it. Cannot launch workspaces."),
 	models.PermissionMember:  models.Say("Launches and stops own workspaces."),
@@ -37,7 +37,7 @@ var standardWords = map[string]models.Text{
 type PermissionChoice struct {
 	Form   Form
 	Prefix string
-	Has    models.Permissions // of the reader, who can grant no more
+	Has    models.Permissions // of the reader, who cannot grant others
 	Custom bool               // a set of its own can be chosen
 }
 
@@ -51,7 +51,7 @@ func (c PermissionChoice) words() []string {
 
 func (c PermissionChoice) word() string { return c.Form.Value(c.Prefix + "permission") }
 
-// chosen tells whether the word is the one chosen; at first, member is.
+// chosen reports whether a set is selected; member is the default.
 func (c PermissionChoice) chosen(word string) bool {
 	if c.word() == "" {
 		return word == models.PermissionMember
@@ -59,7 +59,7 @@ func (c PermissionChoice) chosen(word string) bool {
 	return c.word() == word
 }
 
-// lacks is what the reader may not grant of a standard set.
+// lacks is the part of a standard set that the reader cannot grant.
 func (c PermissionChoice) lacks(word string) models.Permissions {
 	return models.PermissionsOf(word, 0).Without(c.Has)
 }
@@ -80,8 +80,8 @@ func (c PermissionChoice) boxes() (list []permissionBox) {
 	return list
 }
 
-// permitted words what a role permits: the word, and the list of a custom
-// role.
+// permitted formats the permissions of a role: the name of the set, and the list of a
+// custom role.
 func permitted(ctx context.Context, r models.Role) string {
 	if r.Permission != models.PermissionCustom {
 		return stateWord(ctx, r.Permission)

@@ -7,7 +7,7 @@ import (
 	"weir/models"
 )
 
-// PoolView answers "what is free and who waits".
+// PoolView shows the pool and its queue.
 type PoolView struct {
 	Providers []Provider
 	GPUs      int64 // physical ones
@@ -18,8 +18,6 @@ type PoolView struct {
 	Decisions []DecisionRow
 	Placed    int64       // decisions so far
 	Changed   *time.Time  // when something was last placed or released; nil: never
-	Admin     bool        // the reader may add providers, and sees unmet demand
-	Sees      bool        // unmet demand and open codes, as auditors do
 	Unmet     []UnmetRow  // for administrators
 	Offered   []OfferedTo // authorizations that wait for their machine, for administrators
 }
@@ -74,11 +72,11 @@ type QueueRow struct {
 	Behind      models.Text // why not before its predecessor; empty for the first
 }
 
-// DecisionRow is what the pool decided about a request.
+// DecisionRow is a decision of the pool.
 type DecisionRow struct {
 	ID          int64
 	At          time.Time
-	Who         string // empty when the reader may not know
+	Who         string // empty if anonymous
 	Outcome     string // models.Outcome…
 	Demand      models.Text
 	Explanation models.Text
@@ -103,7 +101,7 @@ func (v PoolView) waiting() (n int64) {
 	return n
 }
 
-// machines says from where the GPUs are.
+// machines formats the number of GPUs and machines.
 func (v PoolView) machines(ctx context.Context) string {
 	if len(v.Providers) == 1 {
 		return T(ctx, "on one provider")
@@ -128,8 +126,7 @@ func (p Provider) hardware() string {
 	return words
 }
 
-// notice is the one sentence that matters most of what holds for a machine
-// now, and the moment that it speaks of.
+// notification is the most important message about a machine, and the time in it.
 func (p Provider) notification(ctx context.Context) (sentence string, at *time.Time) {
 	switch {
 	case p.State == models.ProviderLost:
@@ -146,7 +143,7 @@ func (p Provider) notification(ctx context.Context) (sentence string, at *time.T
 	return "", nil
 }
 
-// starts says in words when a request is expected to start.
+// starts formats the estimated start of a request.
 func (q QueueRow) starts(ctx context.Context) string {
 	if q.Estimated {
 		return "~ " + TT(ctx, q.Starts)
@@ -154,7 +151,7 @@ func (q QueueRow) starts(ctx context.Context) string {
 	return TT(ctx, q.Starts)
 }
 
-// basis says from what that is known.
+// basis is the basis of the estimate.
 func (q QueueRow) basis(ctx context.Context) string {
 	if q.Estimated {
 		return T(ctx, "Estimated from the duration of past shares.")

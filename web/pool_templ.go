@@ -67,7 +67,7 @@ func PoolPage(v PoolView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if v.Admin || v.Sees {
+			if From(ctx).Can.ReadProviders {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 4, "<a class=\"btn\" href=\"/pool/planning\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -86,7 +86,7 @@ func PoolPage(v PoolView) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			if v.Admin {
+			if From(ctx).Can.EditProviders {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<a class=\"btn primary\" href=\"/pool/providers/new\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -134,7 +134,7 @@ func PoolPage(v PoolView) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					if v.Admin {
+					if From(ctx).Can.EditProviders {
 						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 11, "<a class=\"btn\" href=\"/pool/providers/new\">")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
@@ -256,7 +256,7 @@ func PoolPage(v PoolView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if v.Admin || v.Sees {
+			if From(ctx).Can.ReadProviders {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<section class=\"panel\" aria-labelledby=\"h-unmet\"><h2 id=\"h-unmet\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -307,7 +307,7 @@ func PoolPage(v PoolView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if (v.Admin || v.Sees) && len(v.Offered) > 0 {
+			if From(ctx).Can.ReadProviders && len(v.Offered) > 0 {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<section class=\"panel\" aria-labelledby=\"h-authorizations\"><h2 id=\"h-authorizations\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

@@ -8,18 +8,18 @@ import (
 	"weir/models"
 )
 
-// PreviewView is what a form would change in the use of a project's quota.
+// PreviewView is the effect of a form on a project's quota.
 type PreviewView struct {
 	Rows      []PreviewRow
-	Members   int64 // whose limit changes
+	Members   int64 // with a changed limit
 	Headroom  int64 // further members in the role; -1: as many as there are
 	Role      bool  // of a role, so that the headroom is worth saying
 	Holders   []PreviewHolder
 	Refused   *models.Error // why it would be refused
-	Requested bool          // somebody else decides, so that fitting is not all
+	Requested bool          // a request, which is decided by others
 }
 
-// PreviewRow is one resource; Value is what would be allocated.
+// PreviewRow is one resource; Value is the allocated amount after the change.
 type PreviewRow struct {
 	models.Amount
 	Before, Quota int64
@@ -28,13 +28,13 @@ type PreviewRow struct {
 
 func (r PreviewRow) left() int64 { return r.Quota - r.Value }
 
-// PreviewHolder is a member who has more in use than the new limit.
+// PreviewHolder is a member whose use exceeds the new limit.
 type PreviewHolder struct {
 	Name   string
 	Excess []models.Excess
 }
 
-// excessText words what a member has in use beside the new limit.
+// excessText formats the use of a member beside the new limit.
 func (h PreviewHolder) excessText(ctx context.Context) string {
 	text := ""
 	for i, e := range h.Excess {
@@ -60,8 +60,8 @@ func (v *PreviewView) reasons() (list []models.Text) {
 	return list
 }
 
-// previewing lets a form show, while it is filled in, what would come of it:
-// the form goes where it would go anyway, and says that it is only a preview.
+// previewing makes a form update its preview while it is filled in: it is sent to its
+// usual address, marked as a preview.
 func previewing(action string, v *PreviewView) templ.Attributes {
 	if v == nil {
 		return nil

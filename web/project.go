@@ -15,17 +15,17 @@ type ProjectView struct {
 	Roles         []RoleRow
 	Members       []MemberRow
 	Workspaces    []WorkspaceRow // live
-	Fits          []AvailableRow // what is available to a member now
+	Fits          []AvailableRow // available to a member now
 	MyRole        string
 	CanEdit       bool // name, quota, period, launch parameters
 	CanDescribe   bool // name and launch parameters
 	CanManage     bool // roles
 	CanAdmit      bool // members
 	CanAudit      bool
-	Has           models.Permissions // of the reader: what permits more is not theirs to change
+	Has           models.Permissions // of the reader, who cannot change roles with others
 	CanAsk        bool               // for more, as a member
 	CanLaunch     bool
-	ShowUsage     bool               // may see what each member has in use
+	ShowUsage     bool               // the reader may see the use of each member
 	Extensions    []models.Extension // of ends that are near
 	FormerMembers FormerMembersView
 	MoreMembers   string // address of the next page of members, or empty
@@ -38,14 +38,14 @@ type RoleRow struct {
 	Members int64
 }
 
-// MemberRow is a member with what it has in use.
+// MemberRow is a member with their use.
 type MemberRow struct {
 	Member models.MemberView
 	InUse  models.Resources
 	Me     bool
 }
 
-// subtitle is what stands under a project's name.
+// subtitle is the text below a project's name.
 func (v ProjectView) subtitle(ctx context.Context) string {
 	s := period(ctx, v.Project.StartsAt, v.Project.EndsAt)
 	if v.MyRole != "" {
@@ -54,7 +54,7 @@ func (v ProjectView) subtitle(ctx context.Context) string {
 	return s
 }
 
-// hasDepartments tells whether a member on the page is in a department.
+// hasDepartments reports whether a member on the page is in a department.
 func (v ProjectView) hasDepartments() bool {
 	return slices.ContainsFunc(v.Members, func(m MemberRow) bool { return m.Member.Department != "" })
 }

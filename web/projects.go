@@ -12,14 +12,13 @@ import (
 //
 // Fields: search, state.
 type ProjectsView struct {
-	Form      Form
-	Sort      string // as in models.ProjectSorts; empty: by id
-	Down      bool   // the largest first
-	Rows      []ProjectRow
-	Mine      bool   // the reader has a role in some of them
-	Many      bool   // there are more than one look finds
-	Next      string // address of the next page, empty on the last
-	CanCreate bool
+	Form Form
+	Sort string // as in models.ProjectSorts; empty: by id
+	Down bool   // the largest first
+	Rows []ProjectRow
+	Mine bool   // the reader has a role in some of them
+	Many bool   // there are more than one look finds
+	Next string // address of the next page, empty on the last
 }
 
 // ProjectRow is a project in the list.
@@ -43,12 +42,12 @@ var projectFields = map[string]field{
 	"state":  {Label: models.Say("Period")},
 }
 
-// projectStates are what the period of use may be.
+// projectStates are the options of the filter by period of use.
 func projectStates(ctx context.Context) []Option {
 	return []Option{{"", T(ctx, "any")}, {models.ProjectsActive, T(ctx, "now")}, {models.ProjectsPlanned, T(ctx, "not started")}, {models.ProjectsEnded, T(ctx, "ended")}}
 }
 
-// Filtered tells whether the list was chosen.
+// Filtered reports whether the list is filtered.
 func (v ProjectsView) Filtered() bool {
 	return v.Form.Value("search") != "" || v.Form.Value("state") != ""
 }
@@ -70,8 +69,8 @@ func (v ProjectsView) query(sort string, down bool) string {
 	return "?" + q.Encode()
 }
 
-// sortsDown tells whether a click on a column's head puts the largest first:
-// numbers begin with it.
+// sortsDown reports whether a click on a column's head sorts in descending order, which
+// is the default for numbers.
 func (v ProjectsView) sortsDown(sort string, number bool) bool {
 	if v.Sort == sort {
 		return !v.Down

@@ -20,17 +20,16 @@ type ProviderView struct {
 	Owner    string
 	Since    *time.Time // when its agent was enrolled; nil: there is none
 	Shares   int        // in use there now
-	Holders  int        // people who use them
+	Holders  int        // users of these shares
 	Own      bool       // the portal's own machine
-	Admin    bool
 	Form     Form
 	Recall   Form
-	Act      Form // what was refused of the other actions
+	Act      Form // of the other actions
 	Devices  []Choice
 	Projects []Choice
 	// MoreProjects than can be shown may be named by their numbers.
 	MoreProjects bool
-	Chosen       bool // it lends to chosen projects only, which the reader may not know
+	Chosen       bool // restricted to selected projects, which the reader may not see
 }
 
 // Choice is a thing that can be ticked.
@@ -39,7 +38,7 @@ type Choice struct {
 	Label string
 }
 
-// NewProviderView asks for an authorization code, and shows it once.
+// NewProviderView is the form for an authorization code, which is shown once.
 type NewProviderView struct {
 	Form    Form   // gpu_code, name, owner_id
 	Code    string // empty until it is made
@@ -64,10 +63,10 @@ func (v ProviderView) subtitle(ctx context.Context) string {
 	return words
 }
 
-// inPool tells whether a provider is still in the pool.
+// inPool reports whether a provider is still in the pool.
 func (v ProviderView) inPool() bool { return v.Facts.State != models.ProviderOffline }
 
-// recallSummary says whose shares a recall would end.
+// recallSummary formats how many shares a recall would end.
 func (v ProviderView) recallSummary(ctx context.Context) string {
 	if v.Shares == 0 {
 		return T(ctx, "No shares are in use on this provider.")
@@ -75,7 +74,7 @@ func (v ProviderView) recallSummary(ctx context.Context) string {
 	return T(ctx, "Shares that will end: %d; members affected: %d.", v.Shares, v.Holders)
 }
 
-// held says what is in use there.
+// inUse formats what is in use there.
 func (v ProviderView) inUse(ctx context.Context) string {
 	if v.Shares == 0 {
 		return T(ctx, "none in use")
@@ -88,7 +87,7 @@ var week = [7]int{1, 2, 3, 4, 5, 6, 0}
 
 var dayNames = [7]models.Text{models.Say("Sun"), models.Say("Mon"), models.Say("Tue"), models.Say("Wed"), models.Say("Thu"), models.Say("Fri"), models.Say("Sat")}
 
-// hours words a span of hours: "Mon, Tue 18:00–08:00".
+// hours formats lending hours: "Mon, Tue 18:00–08:00".
 func hours(ctx context.Context, w models.Window) string {
 	var days []string
 	for _, d := range week {
@@ -101,7 +100,7 @@ func hours(ctx context.Context, w models.Window) string {
 	return strings.Join(days, ", ") + " " + w.From + "–" + w.To
 }
 
-// lent words which of some things are lent; none named means all.
+// lent formats a list of things that are lent; an empty list means all.
 func lent(ctx context.Context, ids []int64, choices []Choice) string {
 	if len(ids) == 0 {
 		return T(ctx, "all")
@@ -120,8 +119,8 @@ func lent(ctx context.Context, ids []int64, choices []Choice) string {
 	return strings.Join(words, ", ")
 }
 
-// lentTo words to which projects a provider lends, as far as the reader may
-// know them.
+// lentTo formats the projects to which a provider lends, as far as the reader may see
+// them.
 func (v ProviderView) lentTo(ctx context.Context) string {
 	words := lent(ctx, v.Facts.Terms.Projects, v.Projects)
 	switch {
@@ -162,7 +161,8 @@ func (v ProviderView) machine() string { return v.Facts.Machine[:min(len(v.Facts
 // hourField is the name of an input of the i-th span.
 func hourField(i int, name string) string { return "hours[" + strconv.Itoa(i) + "]." + name }
 
-// ConfirmRemoveProvider asks before a machine is taken out of the pool.
+// ConfirmRemoveProvider asks for confirmation before a machine is removed from the
+// pool.
 func ConfirmRemoveProvider(p models.Provider) ConfirmView {
 	return ConfirmView{
 		Title: models.Say("Remove %s from the pool?", p.Name),
@@ -174,7 +174,7 @@ func ConfirmRemoveProvider(p models.Provider) ConfirmView {
 	}
 }
 
-// ConfirmRevokeAgent asks before a machine's agent is shut out.
+// ConfirmRevokeAgent asks for confirmation before a machine's agent is revoked.
 func ConfirmRevokeAgent(p models.Provider) ConfirmView {
 	return ConfirmView{
 		Title: models.Say("Revoke the agent of %s?", p.Name),
@@ -186,7 +186,7 @@ func ConfirmRevokeAgent(p models.Provider) ConfirmView {
 	}
 }
 
-// command is what has to be run on the machine.
+// command is the command to run on the machine.
 func (v NewProviderView) command() string {
 	return "weir agent --server " + v.Server + " --code " + v.Code
 }

@@ -508,7 +508,7 @@ func changedGPUs(v ProviderView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.Admin {
+		if From(ctx).Can.EditProviders {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, "<form method=\"post\" action=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -789,7 +789,7 @@ func providerActions(v ProviderView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if v.Since != nil && v.Admin {
+		if v.Since != nil && From(ctx).Can.EditProviders {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 49, "<a class=\"btn danger\" data-dialog href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -1098,7 +1098,7 @@ func termsForm(v ProviderView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if v.Admin {
+		if From(ctx).Can.EditProviders {
 			templ_7745c5c3_Err = input(v.Form, "owner_id").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

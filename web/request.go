@@ -19,12 +19,12 @@ type RequestPageView struct {
 	Preview     *PreviewView
 }
 
-// RequestFacts are what who decides should know.
+// RequestFacts are the facts for deciding a request.
 type RequestFacts struct {
 	Now       *models.Resources
 	Quota     *models.Resources // of the project
 	Left      models.Resources
-	Members   int64 // who have the role
+	Members   int64 // with the role
 	Ends      string
 	Capacity  []AllocationRow
 	Used      *models.Usage
@@ -38,7 +38,7 @@ func requestPath(n int64) string { return "/requests/" + id(n) }
 // decisionLabels are those of a decision.
 var decisionLabels = map[string]string{"reason": "decision_reason", "confirm": "confirm_beyond"}
 
-// factRow is what is known of one resource beside a request.
+// factRow is the facts about one resource.
 type factRow struct {
 	Name      string
 	Label     models.Text
@@ -71,7 +71,7 @@ func (v RequestPageView) factRows(ctx context.Context) []factRow {
 	return lines
 }
 
-// used words an average; storage is not measured.
+// used formats an average; storage is not measured.
 func used(ctx context.Context, u *models.Usage, i int) string {
 	if u == nil {
 		return ""
@@ -83,13 +83,13 @@ func used(ctx context.Context, u *models.Usage, i int) string {
 	return models.Quantity(a.Name, a.Value)
 }
 
-// vector tells whether the request is about amounts.
+// vector reports whether the request is about amounts.
 func (v RequestPageView) vector() bool { return amountsIn(v.Kind) != nil }
 
-// requestFact is one thing that is requested, and what was decided about it.
+// requestFact is one requested value, and the decided one.
 type requestFact struct{ Label, Requested, Decided string }
 
-// facts are what is requested, in words.
+// facts are the requested values as text.
 func (v RequestPageView) facts(ctx context.Context) (list []requestFact) {
 	decided := v.Requested
 	if v.Decided != nil {

@@ -15,7 +15,7 @@ type RoleFormView struct {
 	Project   string
 	ID        int64
 	Name      string
-	Has       models.Permissions // of the reader, who can grant no more
+	Has       models.Permissions // of the reader, who cannot grant others
 	Members   int64              // in this role: the limit counts that often
 	Quota     models.Resources   // of the project
 	Remaining models.Resources   // quota − Σ of the limits of members outside this role
@@ -41,7 +41,7 @@ func (v RoleFormView) action() string {
 	return itemPath(projectPath(v.ProjectID)+"/roles", v.ID)
 }
 
-// ConfirmDeleteRole asks before a role is deleted.
+// ConfirmDeleteRole asks for confirmation before a role is deleted.
 func ConfirmDeleteRole(project models.Project, role models.Role) ConfirmView {
 	base := projectPath(project.ID)
 	return ConfirmView{

@@ -40,7 +40,7 @@ func sampleProviders() []Provider {
 
 func samplePool() PoolView {
 	return PoolView{
-		Providers: sampleProviders(), GPUs: 1300, Cores: 130000, InUse: 85212, Computing: 44, Placed: 18204, Changed: &now, Admin: true,
+		Providers: sampleProviders(), GPUs: 1300, Cores: 130000, InUse: 85212, Computing: 44, Placed: 18204, Changed: &now,
 		Queue: []QueueRow{{Place: 1, Label: "nlp · Wang Fang · notebook", Href: "/workspaces/9", GPUs: 2, Cores: 50, Why: models.Say("2 GPUs with 50 cores on one machine: the best has 1."), Since: ago(14 * time.Minute),
 			Starts: models.Say("in about %d minutes", 14), Estimated: true},
 			{Place: 2, Anonymous: true, GPUs: 1, Cores: 30, Why: models.Say("Project quota: 80 of 80 cores are held."), Since: ago(3 * time.Minute), Starts: models.Say("within a minute"), Behind: models.Say("Behind an older request.")}},
@@ -56,7 +56,7 @@ func sampleProvider(manage bool) ProviderView {
 	p := sampleProviders()[0]
 	p.Manage = manage
 	terms := models.Terms{Cores: 80, Devices: []int64{1, 2}, Projects: []int64{1}, Hours: []models.Window{{Days: []int{1, 2, 3}, From: "18:00", To: "08:00"}}, TimeZone: "Asia/Shanghai", GraceMinutes: 30}
-	v := ProviderView{Provider: p, Owner: "Anna Berg", Since: ptr(ago(900 * time.Hour)), Shares: 9, Holders: 4, Admin: manage,
+	v := ProviderView{Provider: p, Owner: "Anna Berg", Since: ptr(ago(900 * time.Hour)), Shares: 9, Holders: 4,
 		Facts: models.Provider{ID: 1, Name: p.Name, State: p.State, SeenAt: now, Machine: "6f1c0a93be2277d0c4", Agent: true, GPUCode: "7QXK-93ZD-11MW-A0PE", Address: "10.0.3.17", Terms: terms, Version: 4},
 		Form: Form{Version: 4, Values: map[string]string{"name": p.Name, "owner_id": "anna@example.org", "cores": "80", "devices.1": "1", "devices.2": "1", "projects.1": "1", "time_zone": "Asia/Shanghai",
 			"grace_minutes": "30", "hours[0].days.1": "1", "hours[0].days.2": "1", "hours[0].from": "18:00", "hours[0].to": "08:00"}},
@@ -94,7 +94,7 @@ func sampleSlots() (slots []Slot) {
 func sampleDevice() DeviceView {
 	d := myDevice()
 	d.Enforcement = ""
-	return DeviceView{Device: d, Provider: "gpu-node-01", ProviderID: 1, State: "online", CanEdit: true, CanMix: true, Form: Form{Values: map[string]string{"mixed": "1", "sharing": "time-slicing"}, Version: 2},
+	return DeviceView{Device: d, Provider: "gpu-node-01", ProviderID: 1, State: "online", CanEdit: true, Form: Form{Values: map[string]string{"mixed": "1", "sharing": "time-slicing"}, Version: 2},
 		Facts: models.Device{Model: "NVIDIA H100", MemoryMiB: 80 << 10, UUID: "GPU-5f7c1b60-77aa-4b07-9d6d-3e1c3f6a2b11", PCI: "0000:1b:00.0", Driver: "550.54.15", Architecture: "Hopper", Present: true, Simulated: true,
 			Sharing: "mps", Applied: "", ECC: "on", ECCErrors: 2, XID: 79, XIDAt: ptr(ago(time.Hour)), MIGProfiles: []string{"1g.10gb", "3g.40gb"}, Trouble: models.Say("the driver reports: %s", "XID 79")},
 		Peers: []Link{{"GPU 1", "/pool/devices/2"}, {"GPU 2", "/pool/devices/3"}}, Span: "hour", Slots: sampleSlots(), From: ago(time.Hour), To: now,

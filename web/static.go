@@ -44,8 +44,8 @@ func staticSub() fs.FS {
 	return sub
 }
 
-// Static serves everything under /static/. A page of another build asks for
-// another hash: it gets the file as it is now, but must not keep it.
+// Static serves everything under /static/. A page of another build requests another
+// hash: it gets the current file, but must not cache it.
 func Static() http.Handler {
 	files := http.FileServerFS(staticSub())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

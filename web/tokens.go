@@ -40,7 +40,7 @@ func withLifetime(f Form, lifetime string) Form {
 	return f
 }
 
-// ConfirmDeleteToken asks before an access token is revoked.
+// ConfirmDeleteToken asks for confirmation before an access token is revoked.
 func ConfirmDeleteToken(t models.AccessToken) ConfirmView {
 	return ConfirmView{
 		Title:        models.Say("Revoke token %s?", t.Name),

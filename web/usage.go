@@ -7,15 +7,14 @@ import (
 	"weir/models"
 )
 
-// UsageView is what a project had in use over a span of time, against what is
-// allocated to its members.
+// UsageView is the use of a project over time, compared with its allocated limits.
 type UsageView struct {
 	Project   models.Project
 	Days      int64 // 1, 7, 30 or 90
 	From, To  time.Time
 	Steps     []UsageStep
 	Used      models.Usage // by all, in the span
-	Left      models.Usage // of it by people who are not members any more
+	Left      models.Usage // by former members
 	Allocated models.Resources
 	Roles     []RoleUse
 	People    []PersonUse
@@ -32,7 +31,7 @@ type UsageStep struct {
 	Quota     *models.Resources
 }
 
-// RoleUse is what the people in a role used.
+// RoleUse is the usage of a role's members.
 type RoleUse struct {
 	Name      string
 	Members   int64
@@ -42,7 +41,7 @@ type RoleUse struct {
 	Used      models.Usage
 }
 
-// PersonUse is what a member used.
+// PersonUse is the usage of a member.
 type PersonUse struct {
 	Name, Email, Role string
 	Me                bool
@@ -58,7 +57,7 @@ func (v UsageView) path(days int64) string {
 	return projectPath(v.Project.ID) + "/usage?days=" + id(days)
 }
 
-// daysWord words a span.
+// daysWord formats a time span.
 func daysWord(ctx context.Context, days int64) string {
 	if days == 1 {
 		return T(ctx, "24 hours")
@@ -107,7 +106,7 @@ func valueOr(r *models.Resources, i int) int64 {
 	return r.Amounts()[i].Value
 }
 
-// amountOr words one amount of a vector, or a dash.
+// amountOr formats one amount of a vector, or a dash.
 func amountOr(r *models.Resources, i int) string {
 	if r == nil {
 		return "–"

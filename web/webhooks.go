@@ -10,7 +10,7 @@ import (
 // WebhooksView lists the webhooks.
 type WebhooksView struct {
 	Rows   []models.Webhook
-	ByMail bool // e-mail goes out at all
+	ByMail bool // a mail server is configured
 	Mails  []models.DeliveryView
 }
 
@@ -25,13 +25,13 @@ type WebhookView struct {
 	Private    bool // plain http is possible
 }
 
-// twoSecrets tells whether an old secret signs, too.
+// twoSecrets reports whether the old secret also signs.
 func (v WebhookView) twoSecrets(ctx context.Context) bool {
 	return v.Webhook.OldUntil != nil && v.Webhook.OldUntil.After(From(ctx).Now)
 }
 
-// topics are what the webhook's page follows. A secret on it must not be
-// fetched away, nor a form that came back.
+// topics are what the webhook's page follows. While it shows a secret or a refused
+// form, it must not refetch itself.
 func (v WebhookView) topics() []string {
 	if v.Secret != "" || v.Form.Failed() {
 		return nil
@@ -50,7 +50,7 @@ var webhookFields = map[string]field{
 	"by_mail": {Label: models.Say("Email notifications"), Hint: models.Say("Notifications are also sent to your email address.")},
 }
 
-// eventList words the events that a webhook wants.
+// eventList formats the events of a webhook.
 func eventList(ctx context.Context, w models.Webhook) string {
 	if len(w.Events) == 0 {
 		return T(ctx, "all")
@@ -88,7 +88,7 @@ func deliveryClass(state string) string {
 	return "wait"
 }
 
-// ConfirmDeleteWebhook asks before a webhook is deleted.
+// ConfirmDeleteWebhook asks for confirmation before a webhook is deleted.
 func ConfirmDeleteWebhook(w models.Webhook) ConfirmView {
 	return ConfirmView{
 		Title:        models.Say("Delete webhook %s?", w.Name),
@@ -99,7 +99,7 @@ func ConfirmDeleteWebhook(w models.Webhook) ConfirmView {
 	}
 }
 
-// ConfirmRotateSecret asks before a webhook gets another secret.
+// ConfirmRotateSecret asks for confirmation before a webhook gets another secret.
 func ConfirmRotateSecret(w models.Webhook) ConfirmView {
 	return ConfirmView{
 		Title:        models.Say("Rotate the secret of webhook %s?", w.Name),

@@ -16,7 +16,7 @@ type WorkspaceView struct {
 	Simulated   bool
 	CanOpen     bool
 	CanStop     bool
-	Stopping    *Stopping // when it is stopped; nil: nobody has said so
+	Stopping    *Stopping // when and why it stops; nil if it has no end
 	LaunchAgain string    // address of a launch with the same values, or empty
 }
 
@@ -35,7 +35,7 @@ var limitNames = map[string]models.Text{
 	"storage": models.Say("Storage"),
 }
 
-// limitName is what the resource of a limit is called.
+// limitName is the name of the resource of a limit.
 func limitName(ctx context.Context, resource string) string {
 	if t, ok := limitNames[resource]; ok {
 		return TT(ctx, t)

@@ -29,8 +29,7 @@ type WorkspaceRow struct {
 
 // WorkspacesView lists my workspaces.
 type WorkspacesView struct {
-	Rows      []WorkspaceRow
-	State     string // live, ended or all
-	Next      string // address of the next page, empty on the last
-	CanLaunch bool
+	Rows  []WorkspaceRow
+	State string // live, ended or all
+	Next  string // address of the next page, empty on the last
 }

@@ -56,7 +56,7 @@ func WorkspacesPage(v WorkspacesView) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				if v.CanLaunch {
+				if From(ctx).Can.Launch {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<a class=\"btn primary\" href=\"/launch\">")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -140,7 +140,7 @@ func WorkspacesPage(v WorkspacesView) templ.Component {
 						}()
 					}
 					ctx = templ.InitializeContext(ctx)
-					if v.CanLaunch {
+					if From(ctx).Can.Launch {
 						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 7, "<a class=\"btn\" href=\"/launch\">")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err

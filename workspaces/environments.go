@@ -98,7 +98,16 @@ func (c *Catalogue) Environment(ctx context.Context, actor policies.Actor, id in
 	return c.store.Read(ctx).Environment(id)
 }
 
-// MatchInput selects environments by their versions.
+// EnvironmentForm returns an entry for a form that changes or deletes it; with id
+// 0, an empty one for a form that creates one.
+func (c *Catalogue) EnvironmentForm(ctx context.Context, actor policies.Actor, id int64) (e models.Environment, err error) {
+	if err := c.access.Check(actor, policies.Platform, policies.EnvironmentWrite); err != nil || id == 0 {
+		return e, err
+	}
+	return c.Environment(ctx, actor, id)
+}
+
+// MatchInput asks which environments fit.
 type MatchInput struct {
 	Versions string `json:"versions" query:"versions" maxLength:"1000" doc:"version constraints, such as python>=3.11, torch"`
 }

@@ -66,41 +66,55 @@ func (v *Preview) addProblems(err error) bool {
 	return err == nil
 }
 
-// View is a workspace with all that its page shows.
-type View struct {
+// Summary is a workspace in a list, with what the actor may do with it now.
+type Summary struct {
 	models.WorkspaceView
-	Events  []models.WorkspaceEvent
-	Shares  []models.Share
-	Place   int           // in the queue, from 1; 0 when it is not queued
-	Ending  *Ending       // with its membership or project; nil: none, or it has ended
-	Holder  models.Holder // the member, for the access to directories
 	MayStop bool
 	MayOpen bool
 }
 
-// View returns a workspace of a project that the actor may see.
+func (s *Service) summary(actor policies.Actor, w models.WorkspaceView) Summary {
+	v := Summary{WorkspaceView: w, MayOpen: s.mayOpen(actor, w.Workspace),
+		MayStop: s.access.MayOwned(actor, w.UserID, w.ProjectID, policies.WorkspaceStop) && !w.State.Ended() && w.State != models.StateStopping}
+	if w.UserID != actor.User.ID {
+		v.WorkspaceView = withoutSecrets(w)
+	}
+	return v
+}
+
+// View is a workspace with everything that its page shows.
+type View struct {
+	Summary
+	Events []models.WorkspaceEvent
+	Shares []models.Share
+	Place  int           // in the queue, from 1; 0 when it does not wait
+	Ending *Ending       // when it is stopped, with its membership or project; nil: never, or it has ended
+	Holder models.Holder // what decides over its directories now
+	// MayLaunchAgain is set for the owner who may still launch in the project.
+	MayLaunchAgain bool
+}
+
+// View shows a workspace of a project that the actor may see.
 func (s *Service) View(ctx context.Context, actor policies.Actor, id int64) (v View, err error) {
 	w, err := s.authorize(ctx, actor, id, policies.WorkspaceRead)
 	if err != nil {
 		return v, err
 	}
 	q := s.store.Read(ctx)
-	if v.WorkspaceView, err = q.WorkspaceView(models.Everything, id); err != nil {
+	view, err := q.WorkspaceView(models.Everything, id)
+	if err != nil {
 		return v, err
 	}
+	v.Summary = s.summary(actor, view)
+	v.MayLaunchAgain = w.UserID == actor.User.ID && actor.MayLaunchIn(w.ProjectID)
 	if v.Events, err = q.WorkspaceEvents(id); err != nil {
 		return v, err
 	}
 	if v.Shares, err = q.SharesOf(id); err != nil {
 		return v, err
 	}
-	v.MayStop = s.access.MayOwned(actor, w.UserID, w.ProjectID, policies.WorkspaceStop) && !v.State.Ended() && v.State != models.StateStopping
-	v.MayOpen = s.mayOpen(actor, w)
 	if err := v.addEnding(q, w); err != nil {
 		return v, err
-	}
-	if w.UserID != actor.User.ID {
-		v.WorkspaceView = withoutSecrets(v.WorkspaceView)
 	}
 	if v.State == models.StateQueued {
 		queue, err := q.WorkspacesIn(models.StateQueued)
@@ -139,9 +153,9 @@ func (s *Service) mayOpen(actor policies.Actor, w models.Workspace) bool {
 	return actor.User.ID != 0 && actor.User.ID == w.UserID && s.access.MayOwned(actor, w.UserID, w.ProjectID, policies.WorkspaceOpen)
 }
 
-// List returns the actor's own workspaces, and those of others in projects whose
-// workspaces the actor may see, newest first.
-func (s *Service) List(ctx context.Context, actor policies.Actor, f models.WorkspaceFilter, page models.Page) ([]models.WorkspaceView, error) {
+// List shows the actor's own workspaces, and those of others in projects
+// whose workspaces the actor may see, newest first.
+func (s *Service) List(ctx context.Context, actor policies.Actor, f models.WorkspaceFilter, page models.Page) ([]Summary, error) {
 	if !actor.SignedIn() {
 		return nil, s.access.Check(actor, policies.Platform, policies.WorkspaceRead)
 	}
@@ -152,12 +166,11 @@ func (s *Service) List(ctx context.Context, actor policies.Actor, f models.Works
 		}
 	}
 	list, err := s.store.Read(ctx).Workspaces(actor.Scope(), f, page)
+	views := make([]Summary, len(list))
 	for i, w := range list {
-		if w.UserID != actor.User.ID {
-			list[i] = withoutSecrets(w)
-		}
+		views[i] = s.summary(actor, w)
 	}
-	return list, err
+	return views, err
 }
 
 // Count counts all workspaces by state, for metrics.

@@ -69,7 +69,7 @@ func newReplica(t *testing.T, url string) *replica {
 	r.proxy = proxy.New(proxy.Config{Gate: gate{r.service, r.accounts}, AppsDomain: "apps.test", LeaseHeld: r.leaseValid})
 	t.Cleanup(r.proxy.Close)
 	store.OnRevoke(r.proxy)
-	r.app = handlers.NewApp(handlers.Config{Store: store, Access: access, Accounts: r.accounts, Projects: r.projectService, Pool: r.pool,
+	r.app = handlers.NewApp(handlers.Config{Store: store, Accounts: r.accounts, Projects: r.projectService, Pool: r.pool,
 		Catalogue: workspaces.NewCatalogue(store, access), Workspaces: r.service, Directories: dirs, Proxy: r.proxy,
 		Wake: func() {}, Holds: r.leaseValid, Logger: r.log, SessionLifetime: time.Hour})
 	t.Cleanup(r.app.Close)

@@ -1,6 +1,6 @@
-// Package live tells browsers which topics have changed, over server-sent
-// events: a stream for each page that is open, on which nothing is told but
-// names. What has changed the page fetches, with its own rights.
+// Package live sends browsers the names of the topics that have changed, as
+// server-sent events, on one stream for each open page. The page then fetches
+// the changed content with its own permissions.
 //
-// It asks whether somebody may follow a topic, and must not know why.
+// It does not depend on how the permission to follow a topic is decided.
 package live

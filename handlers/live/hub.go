@@ -15,15 +15,14 @@ import (
 
 const (
 	steps = 32 // that a beat is spread over, so that not all streams have theirs at once
-	hands = 4  // that ask for rights at the same time
+	hands = 4  // concurrent permission checks
 	// MaxTopics is how many a stream may follow.
 	MaxTopics = 64
 	// MaxStreams is how many one user may have.
 	MaxStreams = 64
 )
 
-// Hub tells event streams which topics have changed. An event is encoded
-// once, however many streams it goes to.
+// Hub sends the topics that have changed to event streams. Each event is encoded once.
 type Hub struct {
 	check   func(context.Context, policies.Actor, []string) error // that one may follow topics
 	holds   func() bool                                           // that anything may be sent now
@@ -35,17 +34,17 @@ type Hub struct {
 	mu        sync.Mutex
 	closed    bool
 	marks     marks
-	topics    map[string]map[*follower]bool // who follows each
+	topics    map[string]map[*follower]bool // followers by topic
 	followers map[followerKey]*follower
-	changed   map[string]bool // topics, since streams were told
+	changed   map[string]bool // topics since the last delivery
 	open      int             // streams
 	openOf    map[int64]int   // by their user
 	turn      int             // slot of the next follower
 	encoded   int64           // events, so far
 }
 
-// New is a Hub whose streams go on as long as check says that their readers
-// may follow the topics, and whose bytes are sent while holds. Close ends it.
+// New returns a Hub. A stream continues while check permits its topics; bytes are sent
+// only while holds returns true.
 func New(check func(context.Context, policies.Actor, []string) error, holds func() bool) *Hub {
 	h := &Hub{check: check, holds: holds, wake: make(chan struct{}, 1), marks: newMarks(), topics: map[string]map[*follower]bool{},
 		followers: map[followerKey]*follower{}, changed: map[string]bool{}, openOf: map[int64]int{}}
@@ -75,15 +74,15 @@ func New(check func(context.Context, policies.Actor, []string) error, holds func
 	return h
 }
 
-// Mark is where the changes stand: what is read from now on is at least as
-// new.
+// Mark is the current position in the changes. Data that is read afterwards is at least
+// as new.
 func (h *Hub) Mark() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.marks.now()
 }
 
-// Publish notes that topics have changed, for their readers to be told soon.
+// Publish marks topics as changed and schedules their delivery.
 func (h *Hub) Publish(topics []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -93,7 +92,7 @@ func (h *Hub) Publish(topics []string) {
 	}
 	h.marks.add(topics)
 	for _, topic := range topics {
-		if h.topics[topic] != nil { // somebody follows it
+		if h.topics[topic] != nil {
 			h.changed[topic] = true
 		}
 	}
@@ -105,8 +104,8 @@ func (h *Hub) Publish(topics []string) {
 	}
 }
 
-// deliver tells streams what has changed since the last time; several changes
-// of a topic are then one.
+// deliver sends an event for each topic that has changed; several changes of a topic
+// become one event.
 func (h *Hub) deliver() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -126,8 +125,8 @@ func (h *Hub) deliver() {
 	clear(h.changed)
 }
 
-// beat looks after the followers whose slot it is: may they still follow? Who
-// may has a sign of life.
+// beat checks the permissions of the followers in a slot and sends a keep-alive to the
+// permitted.
 func (h *Hub) beat(step int) {
 	ctx, cancel := context.WithTimeout(h.stopped, keepAlive/2)
 	defer cancel()
@@ -178,9 +177,9 @@ func (h *Hub) Subscribe(actor policies.Actor, topics []string, since string) *St
 	return s
 }
 
-// Serve answers a request with the stream, and returns when that has begun.
-// The connection is taken out of the HTTP server, which holds 25 KiB for each,
-// while a stream needs half of that; there are many, and they are silent mostly.
+// Serve starts the stream as the response and returns. It hijacks the connection: the
+// HTTP server needs 25 KiB for each, a stream half of that, and most of the many
+// streams are idle.
 func (h *Hub) Serve(w http.ResponseWriter, s *Stream) error {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
@@ -199,7 +198,7 @@ func (h *Hub) Serve(w http.ResponseWriter, s *Stream) error {
 	return nil
 }
 
-// attach gives a stream its connection.
+// attach sets the connection of a stream.
 func (h *Hub) attach(s *Stream, conn connection) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -224,7 +223,7 @@ func (h *Hub) Revoked(ctx context.Context, keys []string) {
 	h.recheck(ctx, func(f *follower) bool { return f.hangsOn(keys) })
 }
 
-// Cut ends all streams; who may still follow asks again.
+// Cut ends all streams. Browsers reconnect and are authorized again.
 func (h *Hub) Cut() { h.endWhere(func(*follower) bool { return true }) }
 
 // endWhere ends the streams of some followers.
@@ -250,7 +249,7 @@ func (h *Hub) Close() {
 	h.running.Wait()
 }
 
-// Count tells how many streams there are, and how many events were encoded.
+// Count returns the number of open streams and of encoded events.
 func (h *Hub) Count() (streams int, encoded int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -265,7 +264,7 @@ func (h *Hub) Drop(s *Stream) {
 	h.end(s)
 }
 
-// end is Drop for who holds the lock.
+// end is Drop with the lock acquired.
 func (h *Hub) end(s *Stream) {
 	if s.ended {
 		return
@@ -278,8 +277,8 @@ func (h *Hub) end(s *Stream) {
 	h.forget(s)
 }
 
-// offer puts an event before a stream's reader, or ends the stream when too
-// many lie there already. Its browser comes back and learns what it missed.
+// offer queues an event for a stream, or ends the stream if its queue is full. The
+// browser then reconnects and receives the missed changes.
 func (h *Hub) offer(s *Stream, event []byte) {
 	select {
 	case s.events <- event:
@@ -288,7 +287,7 @@ func (h *Hub) offer(s *Stream, event []byte) {
 	}
 }
 
-// follower finds who follows some topics, or adds it.
+// follower finds or adds the follower of an actor and topics.
 func (h *Hub) follower(actor policies.Actor, topics []string) *follower {
 	topics = slices.Compact(slices.Sorted(slices.Values(topics)))
 	all := strings.Join(topics, "\n") // of its own: the request that the topics are parts of goes

@@ -8,10 +8,10 @@ import (
 
 const maxRemembered = 4096 // topics
 
-// marks number the changes. A page is read before its stream begins; by its
-// mark the stream finds what has changed in between.
+// marks number the changes. A page is read before its stream begins; from the page's
+// mark the stream finds the changes in between.
 type marks struct {
-	life      string           // tells this process's marks from another's
+	life      string           // distinguishes the marks of processes
 	changes   int64            // so far
 	last      map[string]int64 // per topic the number of its last change
 	forgotten int64            // changes up to this number are not in last
@@ -21,8 +21,7 @@ func newMarks() marks {
 	return marks{life: strconv.FormatInt(time.Now().UnixNano(), 36), last: map[string]int64{}}
 }
 
-// now is where the changes stand. What is read from now on is at least as
-// new.
+// now is the current mark.
 func (m *marks) now() string { return m.life + "." + strconv.FormatInt(m.changes, 10) }
 
 // add notes one change of some topics. When there are too many topics to
@@ -45,8 +44,8 @@ func (m *marks) forget() {
 	m.forgotten = m.changes
 }
 
-// after returns a function that tells whether a topic may have changed after
-// a mark; none has when there is no mark.
+// after returns a function that reports whether a topic may have changed since a mark;
+// without a mark, none has.
 func (m *marks) after(mark string) func(topic string) bool {
 	life, number, _ := strings.Cut(mark, ".")
 	n, err := strconv.ParseInt(number, 10, 64)

@@ -18,15 +18,15 @@ const (
 	spare = 8
 )
 
-// What a stream says beside changes.
+// Frames other than events.
 var (
-	greeting = []byte(": weir\nretry: 2000\n\n") // browsers come back after 2 s
+	greeting = []byte(": weir\nretry: 2000\n\n") // browsers reconnect after 2 s
 	alive    = []byte(": alive\n\n")
 )
 
 func eventOf(topic string) []byte { return []byte("event: change\ndata: " + topic + "\n\n") }
 
-// connection is what a stream needs of a [net.Conn].
+// connection is the part of [net.Conn] that a stream uses.
 type connection interface {
 	io.ReadWriteCloser
 	SetWriteDeadline(time.Time) error
@@ -36,7 +36,7 @@ type connection interface {
 type Stream struct {
 	follower *follower
 	first    []byte      // the greeting, and what has changed since the page was read
-	events   chan []byte // what is to be sent; closed when the stream ends
+	events   chan []byte // to send; closed when the stream ends
 
 	// By the hub's lock.
 	conn  connection // nil until the response's head is written
@@ -54,7 +54,7 @@ func newStream(f *follower, changed func(topic string) bool) *Stream {
 	return s
 }
 
-// write sends what comes for the stream until that ends, or cannot be sent.
+// write sends the events until the stream ends or a write fails.
 func (s *Stream) write(conn connection, holds func() bool) {
 	if send(conn, holds, s.first) != nil {
 		return
@@ -88,8 +88,8 @@ func drain(conn connection) {
 	}
 }
 
-// follower is who follows some topics, perhaps in several windows. What one
-// may see is checked once for them all.
+// follower is an actor with topics, possibly in several windows, which share one
+// permission check.
 type follower struct {
 	followerKey
 	topics  []string // sorted
@@ -102,15 +102,15 @@ type followerKey struct {
 	session, topics string
 }
 
-// hangsOn tells whether the follower's rights hang on one of some revocation
-// keys; see [models.RevocationListener].
+// hangsOn reports whether one of the revocation keys affects the follower; see
+// [models.RevocationListener].
 func (f *follower) hangsOn(keys []string) bool {
 	return slices.ContainsFunc(keys, func(key string) bool {
 		return key == models.RevocationKey("user", f.user) || key == models.SessionKey(f.session) || slices.Contains(f.topics, key)
 	})
 }
 
-// actor is as much of the follower as is needed to ask for its rights.
+// actor identifies the follower for a permission check.
 func (f *follower) actor() policies.Actor {
 	return policies.Actor{User: models.User{ID: f.user, SessionEpoch: f.epoch}, Session: f.session}
 }

@@ -1,5 +1,5 @@
-// Package metrics tells Prometheus of the portal: its requests, its event
-// streams, and the pool as it is when it is asked.
+// Package metrics exports Prometheus metrics of the portal: its requests, its
+// event streams, and the state of the pool at each scrape.
 //
-// It changes nothing, and must not know who asks.
+// It changes nothing.
 package metrics

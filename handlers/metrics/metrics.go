@@ -14,7 +14,7 @@ import (
 	"weir/models"
 )
 
-// Metrics are what Prometheus reads at /metrics.
+// Metrics is the registry behind /metrics.
 type Metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.HistogramVec
@@ -42,17 +42,16 @@ func (m *Metrics) Request(method, route string, status int, took time.Duration) 
 	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
 }
 
-// maxScrapes is how many may be answered at once. Each reads the pool, and
-// nobody has to sign in for it.
+// maxScrapes limits concurrent scrapes. Each reads the pool, without authentication.
 const maxScrapes = 4
 
 // Handler answers /metrics.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes,
-		DisableCompression: true}) // every answer is compressed already, if it is wanted
+		DisableCompression: true}) // the middleware compresses
 }
 
-// gauges are read from the database when they are asked for.
+// gauges are read from the database at each scrape.
 type gauges struct{ Sources }
 
 var (

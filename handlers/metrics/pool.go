@@ -12,12 +12,12 @@ import (
 	"weir/pool"
 )
 
-// poolGauges are the pool's metrics, from one read of it for each scrape. A
-// label has one value for each GPU, machine or model that there is, or out of
-// a fixed set: never a text that somebody can make up without end.
+// poolGauges are the pool's metrics, from one read for each scrape. Label values are
+// GPUs, machines, models or constants, never user input, so that their number is
+// bounded.
 type poolGauges struct{ Sources }
 
-// scraper is who reads the pool for Prometheus.
+// scraper is the actor that reads the pool.
 var scraper = policies.System("metrics")
 
 var gpuLabels = []string{"provider", "device", "model", "simulated"}
@@ -62,8 +62,8 @@ func (s samples) gauge(d *prometheus.Desc, v float64, labels ...string) {
 	s.put(d, prometheus.GaugeValue, v, labels)
 }
 
-// put sends one value. Names come from other machines; a metric whose label
-// is not UTF-8 would spoil the scrape.
+// put sends one value. Names come from agents; a label that is not UTF-8 would fail the
+// whole scrape.
 func (s samples) put(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels []string) {
 	for i := range labels {
 		labels[i] = strings.ToValidUTF8(labels[i], "?")
@@ -142,8 +142,7 @@ func (s samples) providers(all []pool.ProviderView) {
 	s.gauge(troubledDesc, float64(troubled))
 }
 
-// Why demand is unmet, and of what model it is when that is none of the
-// pool's.
+// Label values of unmet demand.
 const (
 	causeWaiting = "waiting"
 	causeRefused = "refused"
@@ -173,7 +172,7 @@ func (s samples) demand(v pool.View) {
 		case model == "":
 			model = anyModel
 		case !known[model]:
-			model = otherModel // whoever asks may write anything
+			model = otherModel // user input
 		}
 		for cause, n := range map[string]int64{causeWaiting: u.Waiting, causeRefused: u.Refused} {
 			if n > 0 {
@@ -188,7 +187,7 @@ func (s samples) demand(v pool.View) {
 	}
 }
 
-// device is what was last measured of a device that is not silent.
+// device sends the last measurement of a device whose agent is alive.
 func (s samples) device(d pool.DeviceView) {
 	const mib = 1 << 20
 	labels := func() []string { return []string{d.ProviderName, d.UUID, d.Model, strconv.FormatBool(d.Simulated)} }

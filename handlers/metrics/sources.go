@@ -10,13 +10,13 @@ import (
 	"weir/workspaces"
 )
 
-// Sources are what is measured.
+// Sources are the inputs of the metrics.
 type Sources struct {
 	Store      *models.Store
 	Pool       *pool.Scheduler
 	Workspaces *workspaces.Service
 	Streams    func() (open int, encoded int64) // of events
-	Others     []prometheus.Collector           // what others measure
+	Others     []prometheus.Collector           // of other packages
 }
 
 // scrapeTime is how long a scrape may take.

@@ -1,5 +1,5 @@
-// Package sheet reads and writes tables as CSV, as spreadsheets do: what it
-// writes runs nothing where it is opened, and it reads back what it wrote.
+// Package sheet reads and writes CSV tables for spreadsheets. Cells are escaped so
+// that a spreadsheet executes no formula, and unescaped when they are read.
 //
-// It must not know what a table is about, nor where it comes from.
+// It does not depend on the contents of a table.
 package sheet

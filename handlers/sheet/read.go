@@ -18,9 +18,8 @@ const (
 	maxCell  = 1000 // bytes
 )
 
-// Read reads a table in CSV: a line of column names, then one record a
-// line. Columns stand in any order; needed ones must be there. What a download
-// of ours put before a cell for the sake of spreadsheets is taken off again.
+// Read parses a CSV table with a header row. Columns can be in any order; needed ones
+// are required. Apostrophes that harmless added are removed.
 func Read(text string, columns, needed []string) ([]models.Record, error) {
 	if len(text) > MaxBytes {
 		return nil, models.Invalid("csv", "must be at most %s", "1 MiB")
@@ -106,7 +105,7 @@ func recordsOf(r *csv.Reader, columns []string) (records []models.Record, err er
 	return records, nil
 }
 
-// problemOf words what is wrong with the form of a table.
+// problemOf converts an error of the CSV reader.
 func problemOf(err error) error {
 	var p *csv.ParseError
 	if !errors.As(err, &p) {

@@ -21,14 +21,14 @@ func (s Writer) Row(cells ...string) error {
 	return s.w.Write(line)
 }
 
-// Flush sends on what was written so far.
+// Flush writes buffered rows.
 func (s Writer) Flush() error {
 	s.w.Flush()
 	return s.w.Error()
 }
 
-// harmless puts an apostrophe before what a spreadsheet would take for a
-// formula and carry out, and before such apostrophes: meant takes it off.
+// harmless prefixes formulas, which a spreadsheet would execute, and such apostrophes
+// with an apostrophe; meant removes it.
 func harmless(cell string) string {
 	if formula(strings.TrimLeft(cell, "'")) {
 		return "'" + cell
@@ -36,7 +36,7 @@ func harmless(cell string) string {
 	return cell
 }
 
-// meant is the cell that harmless was given.
+// meant undoes harmless.
 func meant(cell string) string {
 	if rest, marked := strings.CutPrefix(cell, "'"); marked && formula(strings.TrimLeft(rest, "'")) {
 		return rest

@@ -94,6 +94,15 @@ func (s *Service) Webhook(ctx context.Context, actor policies.Actor, id int64) (
 	return s.Store.Read(ctx).Webhook(id)
 }
 
+// WebhookForm returns a webhook for a form that changes or deletes it; with id 0,
+// an empty one for a form that creates one.
+func (s *Service) WebhookForm(ctx context.Context, actor policies.Actor, id int64) (w models.Webhook, err error) {
+	if err := s.Access.Check(actor, policies.Platform, policies.WebhookWrite); err != nil || id == 0 {
+		return w, err
+	}
+	return s.Webhook(ctx, actor, id)
+}
+
 // CreateWebhook adds a webhook. Its secret is returned this once.
 func (s *Service) CreateWebhook(ctx context.Context, actor policies.Actor, in WebhookInput) (w models.Webhook, secret string, err error) {
 	secret = newSecret()

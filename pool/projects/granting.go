@@ -56,8 +56,8 @@ func EndsLater(end, present *time.Time) bool {
 
 // Permissions are the actor's permissions in a project, for pages.
 type Permissions struct {
-	EditProject, Describe, EditRoles, EditMembers, Launch, ReadAudit bool
-	Has                                                              models.Permissions // that the actor can grant
+	EditProject, Describe, EditRoles, EditMembers, Launch, Request, ReadAudit bool
+	Has                                                                       models.Permissions // and so may grant
 }
 
 // Permissions returns the actor's permissions in a project.
@@ -68,6 +68,7 @@ func (s *Service) Permissions(actor policies.Actor, project int64) Permissions {
 		EditRoles:   s.access.May(actor, project, policies.RoleWrite),
 		EditMembers: s.access.May(actor, project, policies.MemberWrite),
 		Launch:      actor.MemberOf(project) && s.access.May(actor, project, policies.WorkspaceLaunch),
+		Request:     actor.MemberOf(project),
 		ReadAudit:   s.access.May(actor, project, policies.AuditRead),
 		Has:         s.access.PermissionsIn(actor, project),
 	}

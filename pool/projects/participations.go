@@ -14,6 +14,8 @@ type Participation struct {
 	Project models.Project
 	Member  models.MemberView
 	Use     quota.Use
+	// CanLaunch is set while the project is active and the role permits to launch.
+	CanLaunch bool
 }
 
 // Participations lists the projects of a user with the use and its limits there.
@@ -44,7 +46,7 @@ func participationsOf(q *models.Queries, user int64) ([]Participation, error) {
 	list := make([]Participation, len(memberships))
 	for i, m := range memberships {
 		p := projects[m.ProjectID]
-		list[i] = Participation{Project: p, Member: m, Use: quota.Use{Quota: p.Quota, InUseByProject: inUse[p.ID], Limit: m.Limit, InUseByMember: own[m.ID]}}
+		list[i] = Participation{Project: p, Member: m, CanLaunch: p.Active(q.Now()) && m.Permits().Contains(models.WorkspaceLaunch), Use: quota.Use{Quota: p.Quota, InUseByProject: inUse[p.ID], Limit: m.Limit, InUseByMember: own[m.ID]}}
 	}
 	return list, errors.Join(err1, err2, err3)
 }
