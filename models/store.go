@@ -198,12 +198,13 @@ type Queries struct {
 	mail     bool            // see Store.Mail
 	topics   map[string]bool // what this transaction changed; nil outside one
 
-	poolChanges int
-	poolVersion int64
-	revoked     []string // revocation keys
-	audit       []AuditEntry
-	allocations []int64 // projects whose allocation or quota this transaction may change
-	committed   []func()
+	poolChanges   int
+	poolProviders []int64  // that this transaction changed
+	poolDevices   []int64  // whose providers it changed
+	wholePool     bool     // it changed all providers
+	revoked       []string // revocation keys
+	audit         []AuditEntry
+	allocations   []int64 // projects whose allocation or quota this transaction may change
 }
 
 // Read returns queries for reading outside a transaction.
@@ -244,9 +245,6 @@ func (s *Store) inTx(ctx context.Context, fn func(*Queries) error) (revocation i
 			return q.notifyServers(s.origin)
 		})
 		if err == nil {
-			for _, fn := range q.committed {
-				fn()
-			}
 			s.applyRevocations(ctx, q.revoked)
 			s.publish(q.topics)
 			return revocation, nil
@@ -270,10 +268,6 @@ func retryable(err error) bool {
 	var lite sqlite3.Error
 	return errors.As(err, &lite) && (lite.Code == sqlite3.ErrBusy || lite.Code == sqlite3.ErrLocked)
 }
-
-// AfterCommit calls fn once this transaction is committed, before the
-// listeners.
-func (q *Queries) AfterCommit(fn func()) { q.committed = append(q.committed, fn) }
 
 // OnChange registers a listener that gets, after each commit, the topics that
 // the transaction changed. Listeners must return at once.
