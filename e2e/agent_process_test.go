@@ -227,7 +227,7 @@ func (s *server) holdsRules(agents int) {
 	s.t.Helper()
 	q := s.books()
 	live, err1 := q.LiveAgents()
-	shares, err2 := q.OpenShares()
+	shares, err2 := q.OpenSharesAmong(models.AllMachines)
 	if err := errors.Join(err1, err2); err != nil || len(live) != agents {
 		s.t.Errorf("%d agents are live, not %d, %v", len(live), agents, err)
 	}

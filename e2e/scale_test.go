@@ -364,7 +364,7 @@ func (s *simulation) keepsRules() {
 	s.t.Helper()
 	inUse := map[int64]int64{}
 	at := map[int64]int64{}
-	shares, err := s.books().OpenShares()
+	shares, err := s.books().OpenSharesAmong(models.AllMachines)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -375,7 +375,7 @@ func (s *simulation) keepsRules() {
 			s.t.Errorf("device %d lends %d cores", share.DeviceID, inUse[share.DeviceID])
 		}
 	}
-	devices, err := s.books().Devices()
+	devices, err := s.books().DevicesAt(models.AllMachines)
 	providers, err2 := s.books().Providers()
 	list, err3 := s.client.CoreV1().Pods("").List(context.Background(), metav1.ListOptions{LabelSelector: "weir.dev/workspace"})
 	if err != nil || err2 != nil || err3 != nil {

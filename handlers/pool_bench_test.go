@@ -19,7 +19,7 @@ func BenchmarkPoolPage(b *testing.B) {
 	}
 	workspace := w.create(w.member, "/workspaces", `{"project_id":`+id(w.project)+`,"request":{"gpus":1,"cores":10}}`)
 	modelstest.InTx(b, w.store, func(q *models.Queries) error {
-		devices, err := q.Devices()
+		devices, err := q.DevicesAt(models.AllMachines)
 		for _, d := range devices {
 			for range 4 {
 				if err := q.CreateShare(&models.Share{DeviceID: d.ID, WorkspaceID: workspace, ProjectID: w.project, UserID: 1, Cores: 20, MemoryMiB: 1024,

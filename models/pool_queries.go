@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 )
 
 // LockPool serialises placement: no other transaction allocates shares before
@@ -23,34 +24,106 @@ func (q *Queries) PoolVersion() (version int64, err error) {
 // PoolChanges counts this transaction's changes of the pool so far.
 func (q *Queries) PoolChanges() int { return q.poolChanges }
 
-// changePool counts such a change.
-func (q *Queries) changePool() {
+// changePool counts a change of providers; of all of them where none is named.
+func (q *Queries) changePool(providers ...int64) {
 	q.poolChanges++
+	q.poolProviders = append(q.poolProviders, providers...)
+	q.wholePool = q.wholePool || len(providers) == 0
 	q.Touch("pool")
 }
 
+// changeDevices counts a change of the providers of devices.
+func (q *Queries) changeDevices(devices ...int64) {
+	q.poolDevices = append(q.poolDevices, devices...)
+	q.changePool(-1) // no provider has this id
+}
+
+const (
+	// poolChangesPruned is after how many versions old changes are deleted.
+	poolChangesPruned = 1024
+	// poolChangesKept is of how many versions the changes can be read.
+	poolChangesKept = 4096
+)
+
 // incrementPoolVersion gives the pool a new version at the end of a transaction
-// that changed it.
+// that changed it, and notes which providers it changed.
 func (q *Queries) incrementPoolVersion() error {
 	if q.poolChanges == 0 {
 		return nil
 	}
-	return q.db.Raw("UPDATE pool_lock SET decisions = decisions + 1 WHERE id = 1 RETURNING decisions").Scan(&q.poolVersion).Error
+	var version int64
+	if err := q.db.Raw("UPDATE pool_lock SET decisions = decisions + 1 WHERE id = 1 RETURNING decisions").Scan(&version).Error; err != nil {
+		return err
+	}
+	if version%poolChangesPruned == 0 {
+		if err := q.db.Exec("DELETE FROM pool_changes WHERE version <= ?", version-poolChangesKept-poolChangesPruned).Error; err != nil {
+			return err
+		}
+	}
+	if q.wholePool {
+		return q.db.Exec("INSERT INTO pool_changes (version, provider_id) VALUES (?, 0)", version).Error
+	}
+	return q.db.Exec(`INSERT INTO pool_changes (version, provider_id) SELECT CAST(? AS BIGINT), id FROM providers
+		WHERE id IN ? OR id IN (SELECT provider_id FROM devices WHERE id IN ?)`, version, q.poolProviders, q.poolDevices).Error
 }
 
-// NewPoolVersion is the pool's version after this transaction, known once it is
-// committed; 0 when it changed nothing.
-func (q *Queries) NewPoolVersion() int64 { return q.poolVersion }
+// Machines are some of the providers with their devices and shares.
+type Machines struct {
+	some  bool
+	since int64 // version of the pool after which they have changed
+}
+
+// AllMachines are the machines of all providers.
+var AllMachines = Machines{}
+
+// MachinesChanged are those that have changed since a version of the pool; not
+// known where that is too long ago.
+func (q *Queries) MachinesChanged(since, version int64) (which Machines, known bool) {
+	return Machines{some: true, since: since}, since <= version && version-since <= poolChangesKept
+}
+
+// of limits a query to the machines, by the column of the provider's id.
+func (m Machines) of(db *gorm.DB, column string) *gorm.DB {
+	if !m.some {
+		return db
+	}
+	return db.Where("(EXISTS (SELECT 1 FROM pool_changes WHERE version > ? AND provider_id = 0) OR "+
+		column+" IN (SELECT provider_id FROM pool_changes WHERE version > ?))", m.since, m.since)
+}
+
+// ProvidersOf lists the providers of machines by id.
+func (q *Queries) ProvidersOf(m Machines) (providers []Provider, err error) {
+	return providers, m.of(q.db, "id").Order("id").Limit(10_000).Find(&providers).Error
+}
+
+// DevicesAt lists the devices of machines that are present or still have an
+// open share, by provider and number.
+func (q *Queries) DevicesAt(m Machines) (devices []Device, err error) {
+	return devices, m.of(q.db, "provider_id").Where(`(present = ? OR EXISTS
+		(SELECT 1 FROM shares s WHERE s.device_id = devices.id AND s.until_at IS NULL))`, true).
+		Order("provider_id, number, id").Limit(100_000).Find(&devices).Error
+}
+
+// OpenSharesAmong lists the shares of machines that have not ended, by device
+// and start.
+func (q *Queries) OpenSharesAmong(m Machines) (shares []ShareView, err error) {
+	db := q.sharesWithNames().Where("shares.until_at IS NULL")
+	if m.some {
+		db = m.of(db.Joins("JOIN devices ON devices.id = shares.device_id"), "devices.provider_id")
+	}
+	return shares, db.Order("shares.device_id, shares.id").Limit(100_000).Find(&shares).Error
+}
 
 // CreateProvider inserts p. A taken name is a conflict.
 func (q *Queries) CreateProvider(p *Provider) error {
-	q.changePool()
-	return q.db.Create(p).Error
+	err := q.db.Create(p).Error
+	q.changePool(p.ID)
+	return err
 }
 
 // UpdateProvider writes p if its version is still p.Version.
 func (q *Queries) UpdateProvider(p *Provider) error {
-	q.changePool()
+	q.changePool(p.ID)
 	return q.update(p, &p.Version, p.ID, "provider")
 }
 
@@ -63,7 +136,7 @@ func (q *Queries) TouchProvider(id int64, at time.Time) error {
 // TransitionProvider writes the state of p with its reason and last heartbeat, if it
 // is still in the state from. It changes no settings, so the version stays.
 func (q *Queries) TransitionProvider(p *Provider, from string) error {
-	q.changePool()
+	q.changePool(p.ID)
 	res := q.db.Model(&Provider{}).Where("id = ? AND state = ?", p.ID, from).
 		UpdateColumns(map[string]any{"state": p.State, "reason": p.Reason, "seen_at": p.SeenAt})
 	if res.Error == nil && res.RowsAffected == 0 {
@@ -94,7 +167,7 @@ func (q *Queries) Providers() (providers []Provider, err error) {
 
 // CreateDevice inserts d.
 func (q *Queries) CreateDevice(d *Device) error {
-	q.changePool()
+	q.changePool(d.ProviderID)
 	return q.db.Create(d).Error
 }
 
@@ -105,16 +178,8 @@ func (q *Queries) DeviceByUUID(uuid string) (d Device, err error) {
 
 // UpdateDevice writes d if its version is still d.Version.
 func (q *Queries) UpdateDevice(d *Device) error {
-	q.changePool()
+	q.changePool(d.ProviderID)
 	return q.update(d, &d.Version, d.ID, "device")
-}
-
-// Devices lists the devices that are present or still have an open share, by
-// provider and number.
-func (q *Queries) Devices() (devices []Device, err error) {
-	return devices, q.db.Where(`present = ? OR EXISTS
-		(SELECT 1 FROM shares s WHERE s.device_id = devices.id AND s.until_at IS NULL)`, true).
-		Order("provider_id, number, id").Limit(100_000).Find(&devices).Error
 }
 
 // DevicesOf lists all devices that a provider ever had, by id.
@@ -146,7 +211,7 @@ func (q *Queries) DeleteDevice(device int64) error {
 
 // CreateShare inserts s.
 func (q *Queries) CreateShare(s *Share) error {
-	q.changePool()
+	q.changeDevices(s.DeviceID)
 	return q.db.Create(s).Error
 }
 
@@ -171,17 +236,12 @@ func (q *Queries) EndShares(workspaceID int64, now time.Time) error {
 		OR device_id IN (SELECT parent_id FROM devices WHERE id IN (`+devices+`))`, workspaceID, workspaceID).Error; err != nil {
 		return err
 	}
-	res := q.db.Model(&Share{}).Where("workspace_id = ? AND until_at IS NULL", workspaceID).Update("until_at", now)
-	if res.RowsAffected > 0 {
-		q.changePool()
+	var ended []int64
+	err := q.db.Raw("UPDATE shares SET until_at = ? WHERE workspace_id = ? AND until_at IS NULL RETURNING device_id", now, workspaceID).Scan(&ended).Error
+	if len(ended) > 0 {
+		q.changeDevices(ended...)
 	}
-	return res.Error
-}
-
-// OpenShares lists the shares that have not ended, by device and start.
-func (q *Queries) OpenShares() (shares []ShareView, err error) {
-	return shares, q.sharesWithNames().Where("shares.until_at IS NULL").
-		Order("shares.device_id, shares.id").Limit(100_000).Find(&shares).Error
+	return err
 }
 
 // SharesOf lists the open shares of a workspace.
@@ -266,11 +326,14 @@ func (q *Queries) SharesWithOtherEnd(providerID int64, at *time.Time) (shares []
 
 // AnnounceShareEnd announces the end of a share and its reason; nil withdraws it.
 func (q *Queries) AnnounceShareEnd(id int64, at *time.Time, why Text) error {
-	q.changePool()
 	if at == nil {
 		why = Text{}
 	}
-	return q.db.Model(&Share{}).Where("id = ?", id).Updates(map[string]any{"ends_at": at, "end_reason": why}).Error
+	share := Share{}
+	err := q.db.Model(&share).Clauses(clause.Returning{Columns: []clause.Column{{Name: "device_id"}}}).Where("id = ?", id).
+		Updates(map[string]any{"ends_at": at, "end_reason": why}).Error
+	q.changeDevices(share.DeviceID)
+	return err
 }
 
 // OverdueWorkspaces lists the workspaces with an open share whose announced end has come.

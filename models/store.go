@@ -211,12 +211,13 @@ type Queries struct {
 	origin     string // see Store.origin
 	revocation int64  // its number; 0 when nothing was revoked
 
-	poolChanges int
-	poolVersion int64
-	revoked     []string // revocation keys
-	audit       []AuditEntry
-	allocations []int64 // projects whose allocation or quota this transaction may change
-	committed   []func()
+	poolChanges   int
+	poolProviders []int64  // that this transaction changed
+	poolDevices   []int64  // whose providers it changed
+	wholePool     bool     // it changed all providers
+	revoked       []string // revocation keys
+	audit         []AuditEntry
+	allocations   []int64 // projects whose allocation or quota this transaction may change
 }
 
 // Read returns queries for reading outside a transaction.
@@ -249,9 +250,6 @@ func (s *Store) inTx(ctx context.Context, fn func(*Queries) error) (revocation i
 			return err
 		})
 		if err == nil {
-			for _, fn := range q.committed {
-				fn()
-			}
 			s.applyRevocations(ctx, q.revoked)
 			s.publish(slices.Collect(maps.Keys(q.topics)))
 			return q.revocation, nil
@@ -283,10 +281,6 @@ func retryable(err error) bool {
 	var lite sqlite3.Error
 	return errors.As(err, &lite) && (lite.Code == sqlite3.ErrBusy || lite.Code == sqlite3.ErrLocked)
 }
-
-// AfterCommit calls fn once this transaction is committed, before the
-// listeners.
-func (q *Queries) AfterCommit(fn func()) { q.committed = append(q.committed, fn) }
 
 // OnChange registers a listener that gets, after each commit, the topics that
 // the transaction changed. Listeners must return at once.

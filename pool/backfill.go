@@ -1,25 +1,26 @@
 package pool
 
 import (
+	"slices"
+
 	"weir/models"
 	"weir/pool/placement"
 	"weir/pool/projects"
 	"weir/pool/queue"
 )
 
-// reservedBefore are the nodes on which w may place nothing: they are reserved
-// for those who come before it in the queue.
-func (s *Scheduler) reservedBefore(q *models.Queries, snap snapshot, waiting waitQueue, w models.Workspace) (map[int64]bool, error) {
+// reservedBefore are the providers on which w may place nothing: they are
+// reserved for those who come before it in the queue.
+func reservedBefore(q *models.Queries, snap snapshot, waiting waitQueue, w models.Workspace) (reserved []int64, err error) {
 	id := w.ID
 	if id == 0 {
 		id = hypotheticalID
 	}
-	policy, reserved := *s.policy.Load(), map[int64]bool{}
 	for _, r := range waiting.ranked {
 		if r.ID == id {
 			break
 		}
-		if err := reserve(q, snap, r, waiting.byID[r.ID].Workspace, policy, reserved); err != nil {
+		if reserved, err = reserve(q, snap, r, waiting.byID[r.ID].Workspace, reserved); err != nil {
 			return nil, err
 		}
 	}
@@ -27,24 +28,23 @@ func (s *Scheduler) reservedBefore(q *models.Queries, snap snapshot, waiting wai
 }
 
 // reserve adds, for a request that has waited for longer than reserveAfter,
-// the nodes on which it can come to be placed as they lend today. Who waits
-// only for the own limit or the own project's quota reserves nothing.
-func reserve(q *models.Queries, snap snapshot, r queue.Ranked, w models.Workspace, policy placement.Policy, reserved map[int64]bool) error {
+// the providers on which it can come to be placed as they lend today. A
+// request that waits only for its member's limit or its project's quota
+// reserves nothing.
+func reserve(q *models.Queries, snap snapshot, r queue.Ranked, w models.Workspace, reserved []int64) ([]int64, error) {
 	if snap.now.Sub(r.Since) < reserveAfter || r.Demand.GPUs == 0 {
-		return nil
+		return reserved, nil
 	}
 	if fits, err := fitsQuota(q, w); err != nil || !fits {
-		return err
+		return reserved, err
 	}
-	for _, n := range snap.nodes(onceReleased, r.Project).Nodes {
-		if reserved[n.ID] {
-			continue
-		}
-		if _, refusal := placement.Place(placement.Snapshot{Nodes: []placement.Node{n}}, r.Demand, policy); refusal == nil {
-			reserved[n.ID] = true
+	for _, m := range snap.machines {
+		n := placement.Snapshot{Nodes: []placement.Node{*m.nodes[onceReleased]}}
+		if !slices.Contains(reserved, m.ID) && placement.Refuse(n, r.Demand) == nil {
+			reserved = append(reserved, m.ID)
 		}
 	}
-	return nil
+	return reserved, nil
 }
 
 // fitsQuota tells whether a waiting workspace's member may use its demand now.

@@ -8,44 +8,35 @@ type cached struct {
 	snapshot snapshot
 }
 
-// load reads the snapshot, or takes the cached one: as long as the pool's
-// version is the same, nothing of it has changed but the time. A transaction
-// that has changed the pool itself reads, and what it reads is not cached.
+// load is the snapshot as of now. As long as the pool's version is the same,
+// it is the cached one; otherwise the machines that have changed since are
+// read again. A transaction that has changed the pool itself reads all, and
+// what it reads is not cached.
 func (s *Scheduler) load(q *models.Queries) (snap snapshot, err error) {
 	if q.PoolChanges() > 0 {
-		return s.read(q)
+		return readSnapshot(q, s.providers.Reachable)
 	}
 	version, err := q.PoolVersion()
 	if err != nil {
 		return snap, err
 	}
-	if c := s.cached.Load(); c != nil && c.version == version {
-		snap = c.snapshot
-		snap.now = q.Now()
-		return snap, nil
+	c := s.cached.Load()
+	if c != nil && c.version == version {
+		return c.snapshot.at(q.Now()), nil
 	}
-	if snap, err = s.read(q); err != nil {
-		return snap, err
+	// What changes while it is read has a later version, and is read again
+	// when that is seen.
+	known, which := c != nil, models.AllMachines
+	if known {
+		which, known = q.MachinesChanged(c.version, version)
 	}
-	again, err := q.PoolVersion()
-	if err == nil && again == version { // nobody has changed it in between
-		snap = snap.withNodes()
-		s.cached.Store(&cached{version, snap})
+	if known {
+		snap, err = c.snapshot.at(q.Now()).reread(q, which)
+	} else {
+		snap, err = readSnapshot(q, s.providers.Reachable)
+	}
+	if err == nil {
+		s.cached.CompareAndSwap(c, &cached{version, snap})
 	}
 	return snap, err
-}
-
-// advance lets the cache go on, once the transaction q is committed: when it
-// has made this many changes of the pool and no others, and nobody's came in
-// between, the snapshot is the one before it with change, which may also not
-// know.
-func (s *Scheduler) advance(q *models.Queries, changes int, change func(snapshot) (snap snapshot, known bool)) {
-	q.AfterCommit(func() {
-		c := s.cached.Load()
-		if c != nil && q.PoolChanges() == changes && c.version == q.NewPoolVersion()-1 {
-			if snap, known := change(c.snapshot); known {
-				s.cached.CompareAndSwap(c, &cached{c.version + 1, snap})
-			}
-		}
-	})
 }

@@ -16,16 +16,18 @@ func (s *Scheduler) Capacity(q *models.Queries) (all, simulated models.Resources
 	if err != nil {
 		return all, simulated, err
 	}
-	online, real := map[int64]bool{}, map[int64]bool{}
-	for _, p := range snap.providers {
-		online[p.ID] = p.State == models.ProviderOnline
+	var nodes []placement.Node
+	simulates := map[int64]bool{}
+	for _, m := range snap.machines {
+		if m.State == models.ProviderOnline {
+			nodes = append(nodes, *m.nodes[onceReleased])
+		}
+		for _, d := range m.devices {
+			simulates[d.ID] = d.Simulated
+		}
 	}
-	for _, d := range snap.devices {
-		real[d.ID] = !d.Simulated
-	}
-	nodes := slices.DeleteFunc(snap.nodes(onceReleased, anyProject).Nodes, func(n placement.Node) bool { return !online[n.ID] })
 	all = capacityOf(nodes, func(d placement.Device) bool { return d.Healthy && !d.NotLent })
-	return all, capacityOf(nodes, func(d placement.Device) bool { return d.Healthy && !d.NotLent && !real[d.ID] }), nil
+	return all, capacityOf(nodes, func(d placement.Device) bool { return d.Healthy && !d.NotLent && simulates[d.ID] }), nil
 }
 
 // capacityOf adds up the devices that count.
@@ -42,14 +44,14 @@ func capacityOf(nodes []placement.Node, counts func(placement.Device) bool) mode
 func (s *Scheduler) NodeCores(ctx context.Context) (map[string]int64, error) {
 	snap, err := s.load(s.store.Read(ctx))
 	cores := map[string]int64{}
-	for _, provider := range snap.providers {
-		if provider.State != models.ProviderOffline {
-			cores[provider.Name] = 0
+	for _, m := range snap.machines {
+		if m.State != models.ProviderOffline {
+			cores[m.Name] = 0
 		}
-	}
-	for _, d := range snap.devices {
-		if name := snap.names[d.ProviderID]; d.Present && d.ParentID == nil {
-			cores[name] += d.Cores
+		for _, d := range m.devices {
+			if d.Present && d.ParentID == nil {
+				cores[m.Name] += d.Cores
+			}
 		}
 	}
 	return cores, err

@@ -20,19 +20,12 @@ func (s *Scheduler) Claim(q *models.Queries, w models.Workspace) (models.Decisio
 			return a, err
 		}
 	}
-	taken, err := q.ShareViewsOf(w.ID)
-	s.advance(q, len(a.Grants), func(snap snapshot) (snapshot, bool) { return snap.withShares(taken), true })
-	return a, err
+	return a, nil
 }
 
 // Release ends the shares of a workspace.
 func (s *Scheduler) Release(q *models.Queries, workspace int64) error {
-	before := q.PoolChanges()
-	if err := q.EndShares(workspace, q.Now()); err != nil {
-		return err
-	}
-	s.advance(q, q.PoolChanges()-before, func(snap snapshot) (snapshot, bool) { return snap.withoutWorkspace(workspace) })
-	return nil
+	return q.EndShares(workspace, q.Now())
 }
 
 // Record keeps a decision and its explanation for people to read.

@@ -39,13 +39,13 @@ func (s *Scheduler) answers(q *models.Queries, w models.Workspace, demands []mod
 	if err != nil {
 		return nil, err
 	}
-	reserved, err := s.reservedBefore(q, snap, waiting, w)
+	reserved, err := reservedBefore(q, snap, waiting, w)
 	if err != nil {
 		return nil, err
 	}
 	answers := make([]models.Decision, len(demands))
 	for i, d := range demands {
-		answers[i] = decide(snap, demandOf(w.ProjectID, d), d, *s.policy.Load(), reserved)
+		answers[i] = s.decide(snap, demandOf(w.ProjectID, d), d, reserved)
 		answers[i].Waiting = len(waiting.views)
 		if w.ID == 0 {
 			answers[i].Waiting-- // itself
@@ -65,54 +65,47 @@ func (s *Scheduler) QueueEntries(q *models.Queries) ([]models.QueueEntry, error)
 	if err != nil {
 		return nil, err
 	}
-	turns := make([]models.QueueEntry, len(waiting.ranked))
-	policy, reserved := *s.policy.Load(), map[int64]bool{}
+	entries := make([]models.QueueEntry, len(waiting.ranked))
+	var reserved []int64
 	for i, r := range waiting.ranked {
 		w := waiting.byID[r.ID].Workspace
-		turns[i] = models.QueueEntry{Workspace: w, Decision: decide(snap, r.Demand, w.Demand, policy, reserved)}
-		if err := reserve(q, snap, r, w, policy, reserved); err != nil {
+		entries[i] = models.QueueEntry{Workspace: w, Decision: s.decide(snap, r.Demand, w.Demand, reserved)}
+		if reserved, err = reserve(q, snap, r, w, reserved); err != nil {
 			return nil, err
 		}
 	}
-	return turns, nil
+	return entries, nil
 }
 
 // decide is the decision itself, over a snapshot that does not change. On the
-// nodes that are reserved for who comes first nothing is placed.
-func decide(snap snapshot, d placement.Demand, asked models.Demand, policy placement.Policy, reserved map[int64]bool) models.Decision {
-	whole := snap.nodes(asItIs, d.Project)
-	open := leaveOut(whole, reserved)
-	choice, refusal := placement.Place(open, d, policy)
-	if refusal == nil {
+// providers that are reserved for requests that come first nothing is placed.
+func (s *Scheduler) decide(snap snapshot, d placement.Demand, requested models.Demand, reserved []int64) models.Decision {
+	if choice, ok := s.find(snap, d, reserved); ok {
 		return snap.granted(models.OutcomeGranted, choice, d)
 	}
-	if _, refusal = placement.Place(whole, d, policy); refusal == nil {
+	whole := snap.placement(asItIs)
+	refusal := placement.Refuse(whole, d)
+	if refusal == nil {
 		return models.Decision{Outcome: models.OutcomeDelayed,
 			Explanation: models.Say("a request that has waited longer than %d minutes has precedence", int64(reserveAfter/time.Minute))}
 	}
 	reason, reasons := explainRefusal(*refusal, d)
-	if _, never := placement.Place(snap.nodes(onceAllLend, d.Project), d, policy); never != nil {
+	if never := placement.Refuse(snap.placement(onceAllLend), d); never != nil {
 		text, _ := explainRefusal(*never, d)
 		return models.Decision{Outcome: models.OutcomeRefused, Explanation: text, Reasons: reasons}
 	}
+	open := placement.Snapshot{Nodes: slices.DeleteFunc(whole.Nodes, func(n placement.Node) bool { return slices.Contains(reserved, n.ID) })}
 	cores, memory := placement.Largest(open, d)
 	if cores == 0 {
 		return models.Decision{Outcome: models.OutcomeDelayed, Explanation: reason, Reasons: reasons}
 	}
 	d.Cores, d.MemoryMiB = cores, memory
-	fewer := asked
+	fewer := requested
 	fewer.Cores, fewer.GPUMemoryMiB = cores, memory
-	choice, _ = placement.Place(open, d, policy)
+	choice, _ := s.find(snap, d, reserved)
 	a := snap.granted(models.OutcomePartial, choice, d)
 	a.Fewer, a.Explanation, a.Reasons = &fewer, reason, reasons
 	return a
-}
-
-func leaveOut(s placement.Snapshot, nodes map[int64]bool) placement.Snapshot {
-	if len(nodes) == 0 {
-		return s
-	}
-	return placement.Snapshot{Nodes: slices.DeleteFunc(slices.Clone(s.Nodes), func(n placement.Node) bool { return nodes[n.ID] })}
 }
 
 func (s snapshot) granted(outcome string, c placement.Choice, d placement.Demand) models.Decision {
@@ -121,10 +114,10 @@ func (s snapshot) granted(outcome string, c placement.Choice, d placement.Demand
 		a.Explanation = models.Say("No GPUs were requested.")
 		return a
 	}
-	a.Provider = models.ProviderID{ID: c.Node, Name: s.names[c.Node]}
+	a.Provider = models.ProviderID{ID: c.Node, Name: s.machines[s.index[c.Node]].Name}
 	var labels []string
 	for _, g := range c.Devices {
-		dev := s.byID[g.Device]
+		dev, _ := s.device(g.Device)
 		a.Grants = append(a.Grants, models.Grant{Device: dev, Cores: g.Cores, MemoryMiB: g.MemoryMiB, Enforcement: enforcement(dev, g.Cores)})
 		labels = append(labels, "GPU "+strconv.FormatInt(dev.Number, 10))
 	}
@@ -159,9 +152,11 @@ func (s *Scheduler) Complete(q *models.Queries, d models.Demand) (models.Demand,
 	}
 	snap, err := s.load(q)
 	smallest := int64(0)
-	for _, dev := range snap.devices {
-		if dev.Present && dev.ParentID == nil && placement.MatchesModel(dev.Model, d.GPUModel) && (smallest == 0 || dev.MemoryMiB < smallest) {
-			smallest = dev.MemoryMiB
+	for _, m := range snap.machines {
+		for _, dev := range m.devices {
+			if dev.Present && dev.ParentID == nil && placement.MatchesModel(dev.Model, d.GPUModel) && (smallest == 0 || dev.MemoryMiB < smallest) {
+				smallest = dev.MemoryMiB
+			}
 		}
 	}
 	d.GPUMemoryMiB = smallest * d.Cores / placement.Whole

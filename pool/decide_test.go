@@ -65,7 +65,7 @@ func TestAnswers(t *testing.T) {
 			if (a.Fewer != nil) != (c.outcome == models.OutcomePartial) || a.Fewer != nil && *a.Fewer != c.fewer {
 				t.Errorf("%s: fewer is %+v, want %+v", c.name, a.Fewer, c.fewer)
 			}
-			if shares, _ := o.Store.Read(o.Ctx).OpenShares(); len(shares) != 2 {
+			if shares, _ := o.Store.Read(o.Ctx).OpenSharesAmong(models.AllMachines); len(shares) != 2 {
 				t.Errorf("%s: an answer has taken shares", c.name)
 			}
 		}

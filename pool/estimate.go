@@ -51,15 +51,17 @@ func (s *Scheduler) estimate(q *models.Queries, snap snapshot, waiting waitQueue
 	requests := make([]timeline.Waiting, len(waiting.ranked))
 	for i, r := range waiting.ranked {
 		lasts, _ := timeline.Remaining(0, spans.Of(r.Project), 0)
-		requests[i] = timeline.Waiting{Holder: r.ID, Demand: r.Demand, Lasts: lasts, Firm: r.Since.Add(reserveAfter), NotLent: snap.notLent(r.Project)}
+		requests[i] = timeline.Waiting{Holder: r.ID, Demand: r.Demand, Lasts: lasts, Firm: r.Since.Add(reserveAfter)}
 	}
 	estimates := make(map[int64]Estimate, len(requests))
-	policy := *s.policy.Load()
-	for i, e := range timeline.EstimateEach(snap.nodes(asItIs, anyProject), ends, requests, snap.now, policy) {
+	s.mu.Lock()
+	policy := s.policy
+	s.mu.Unlock()
+	for i, e := range timeline.EstimateEach(snap.placement(asItIs), ends, requests, snap.now, policy) {
 		f := Estimate{Outcome: e.Outcome, At: e.At, Known: e.Known}
 		f.Text = describeWait(f, snap.now)
 		if e.Outcome == timeline.Never {
-			if _, refusal := placement.Place(snap.nodes(onceAllLend, waiting.ranked[i].Project), waiting.ranked[i].Demand, policy); refusal == nil {
+			if placement.Refuse(snap.placement(onceAllLend), waiting.ranked[i].Demand) == nil {
 				f.Outcome, f.Text = timeline.Unknown, models.Say("unknown until a machine that does not lend now resumes lending")
 			}
 		}
@@ -95,17 +97,10 @@ func (s snapshot) ends(q *models.Queries, spans models.Spans) ([]timeline.End, e
 	if err != nil {
 		return nil, err
 	}
-	closing := map[int64]*time.Time{}
-	for _, p := range s.providers {
-		if open, until := p.Terms.Open(s.now); open {
-			closing[p.ID] = until
-		}
-	}
 	ends := map[int64]timeline.End{}
-	for _, share := range s.shares {
+	for m, share := range s.shares {
 		age := s.now.Sub(share.From)
 		e := timeline.End{Holder: share.WorkspaceID}
-		closes := closing[s.byID[share.DeviceID].ProviderID]
 		if left, ok := timeline.Remaining(age, spans.Of(share.ProjectID), 0); ok {
 			e.At = s.now.Add(left)
 		}
@@ -114,7 +109,7 @@ func (s snapshot) ends(q *models.Queries, spans models.Spans) ([]timeline.End, e
 				e.At, e.Known = *at, true
 			}
 		}
-		if closes != nil && !e.At.Before(*closes) {
+		if open, closes := m.Terms.Open(s.now); open && closes != nil && !e.At.Before(*closes) {
 			continue // what is left then, the machine does not lend any more
 		}
 		if !e.At.IsZero() {

@@ -27,19 +27,19 @@ func explainChoice(node, devices string, e placement.Explanation) models.Text {
 // describeAim says what a policy looks for.
 func describeAim(policy string) models.Text {
 	switch policy {
-	case "weir", "fgd":
+	case placement.Weir:
 		return models.Say("lowest fragmentation")
-	case "random":
-		return models.Say("random choice")
-	case "dot-product":
-		return models.Say("highest utilization")
-	case "clustering":
-		return models.Say("next to requests of the same size")
-	case "packing":
-		return models.Say("fewest newly used devices")
 	default:
 		return models.Say("tightest fit")
 	}
+}
+
+// Decisions from when the pool offered other policies have these sentences.
+var _ = []models.Text{
+	models.Say("random choice"), models.Say("highest utilization"), models.Say("next to requests of the same size"),
+	models.Say("fewest newly used devices"), models.Say("the next best option would use idle devices"),
+	models.Say("the next best option has requests of other sizes"), models.Say("the next best option has %d more cores available", 0),
+	models.Say("chosen at random"),
 }
 
 func describeDecider(r placement.RunnerUp) models.Text {
@@ -56,14 +56,6 @@ func describeDecider(r placement.RunnerUp) models.Text {
 		return models.Say("the next best option would leave %d more cores unused", r.Margin)
 	case placement.LeftoverMemory:
 		return models.Say("the next best option would leave %s more GPU memory unused", models.FormatMiB(r.Margin))
-	case placement.OpensNode, placement.OpensDevices:
-		return models.Say("the next best option would use idle devices")
-	case placement.OtherSizes:
-		return models.Say("the next best option has requests of other sizes")
-	case placement.NodeFree:
-		return models.Say("the next best option has %d more cores available", r.Margin)
-	case placement.Lot:
-		return models.Say("chosen at random")
 	default:
 		return models.Say("the next best option is equivalent")
 	}
@@ -109,6 +101,8 @@ func describeReason(reason placement.Reason, r placement.Refusal, d placement.De
 		return models.Say("%d GPU cores requested on one device; at most %d available", d.Cores, r.BestCores)
 	case placement.TooLittleMemory:
 		return models.Say("%s of GPU memory requested on one device; at most %s available", models.FormatMiB(d.MemoryMiB), models.FormatMiB(r.BestMemoryMiB))
+	case placement.HostInUse:
+		return models.Say("the machine does not have enough CPU or memory available")
 	case placement.TooFewDevices:
 		return models.Say("%d GPUs requested on one machine; at most %d available", r.Needed, r.BestDevices)
 	default:

@@ -20,7 +20,7 @@ func TestEveryReasonAndCriterionHasWords(t *testing.T) {
 	seen = map[string]string{}
 	for c := placement.Order; c.String() != "unknown"; c++ {
 		words := describeDecider(placement.RunnerUp{LostBy: c, Margin: 3}).String()
-		if other, taken := seen[words]; taken && c != placement.OpensDevices {
+		if other, taken := seen[words]; taken && c != placement.Score {
 			t.Errorf("%s is worded as %s: %q", c, other, words)
 		}
 		seen[words] = c.String()

@@ -2,167 +2,132 @@ package pool
 
 import (
 	"slices"
+	"time"
 
 	"weir/models"
 	"weir/pool/placement"
 )
 
-// anyProject stands for no project in particular.
-const anyProject = 0
-
-// horizon is how far ahead a snapshot is looked at.
+// horizon is how far ahead a machine is looked at.
 type horizon int
 
 const (
 	asItIs       horizon = iota
-	onceReleased         // nobody holds anything any more
-	onceAllLend          // nobody holds anything any more, and every machine lends
+	onceReleased         // no share is in use any more
+	onceAllLend          // no share is in use any more, and every machine lends
+	horizonCount
 )
 
-// nodes turns the snapshot into what placement decides over for a project.
-func (s snapshot) nodes(h horizon, project int64) placement.Snapshot {
-	if h == asItIs && s.cachedNodes != nil {
-		return s.completed(project)
-	}
-	shares := s.sharesByDevice(h)
-	snap := placement.Snapshot{Nodes: make([]placement.Node, len(s.providers))}
-	for i, p := range s.providers {
-		snap.Nodes[i] = s.node(p, shares, h, project)
+// placement is what is decided over.
+func (s snapshot) placement(h horizon) placement.Snapshot {
+	snap := placement.Snapshot{Nodes: make([]placement.Node, len(s.machines))}
+	for i, m := range s.machines {
+		snap.Nodes[i] = *m.nodes[h]
 	}
 	return snap
 }
 
-// completed are the cached nodes, with what depends on who asks and when.
-func (s snapshot) completed(project int64) placement.Snapshot {
-	snap := placement.Snapshot{Nodes: slices.Clone(s.cachedNodes)}
-	var shares map[int64][]placement.Share
-	for i, p := range s.providers {
-		if !p.Terms.Conditional() {
-			snap.Nodes[i].Unreachable = !s.reachable(p, s.devicesOf[p.ID])
-			continue
-		}
-		if shares == nil {
-			shares = s.sharesByDevice(asItIs)
-		}
-		snap.Nodes[i] = s.node(p, shares, asItIs, project)
-	}
-	return snap
-}
-
-// sharesByDevice are the shares that count.
-func (s snapshot) sharesByDevice(h horizon) map[int64][]placement.Share {
-	if h != asItIs {
-		return nil
-	}
-	shares := make(map[int64][]placement.Share, len(s.shares))
-	for _, v := range s.shares {
+// build makes the nodes of a machine.
+func (m *machine) build(now time.Time, reachable func(models.Provider, []models.Device) bool) {
+	open, until := m.Terms.Open(now)
+	m.until = until
+	shares := map[int64][]placement.Share{}
+	for _, v := range m.shares {
 		shares[v.DeviceID] = append(shares[v.DeviceID], placement.Share{
 			Cores: v.Cores, MemoryMiB: v.MemoryMiB, Project: v.ProjectID, Holder: v.WorkspaceID})
 	}
-	return shares
-}
-
-// node is one provider. A GPU that is cut into instances stands there by
-// these.
-func (s snapshot) node(p models.Provider, shares map[int64][]placement.Share, h horizon, project int64) placement.Node {
-	devices := s.devicesOf[p.ID]
-	open, _ := p.Terms.Open(s.now)
-	node := placement.Node{ID: p.ID, Name: p.Name, Accepting: p.State == models.ProviderOnline && open,
-		Unreachable: !s.reachable(p, devices)}
-	if h == onceAllLend {
-		node.Accepting = p.State != models.ProviderOffline
-	}
-	byUUID := map[string]int64{}
-	for _, d := range devices {
-		byUUID[d.UUID] = d.ID
-	}
-	for _, d := range devices {
-		if d.Applied == models.SharingMIG && d.ParentID == nil && len(shares[d.ID]) == 0 {
-			continue
+	for h := range horizonCount {
+		n := &placement.Node{ID: m.ID, Name: m.Name, Projects: m.Terms.Projects,
+			Accepting: m.State == models.ProviderOnline && open, Unreachable: !reachable(m.Provider, m.devices)}
+		if h == onceAllLend {
+			n.Accepting = m.State != models.ProviderOffline
 		}
-		v := placement.Device{ID: d.ID, Index: int(d.Number), Model: d.Model, MemoryMiB: d.MemoryMiB, Cores: d.Cores,
-			Exclusive: d.Exclusive(), Mixed: d.Mixed, Healthy: d.Present && d.Trouble.Empty(),
-			Changing: h != onceAllLend && s.changing(d), NotLent: !lends(p.Terms, d, project), Shares: shares[d.ID]}
-		if p.Terms.Cores > 0 {
-			v.Cores = min(v.Cores, p.Terms.Cores)
+		inUse := shares
+		if h != asItIs {
+			inUse = nil
 		}
-		v.Single = d.Sharing == models.SharingMPS // a program reaches one daemon, and each GPU has its own
-		if d.ParentID != nil {
-			v.Parent = *d.ParentID
-			s.boundInstance(&v, p.Terms, h)
-		}
-		for _, uuid := range d.Peers {
-			if id, known := byUUID[uuid]; known {
-				v.Peers = append(v.Peers, id)
+		for _, d := range m.devices {
+			if d.Applied != models.SharingMIG || d.ParentID != nil || len(inUse[d.ID]) > 0 { // a GPU that is cut is there by its instances
+				n.Devices = append(n.Devices, m.device(d, inUse[d.ID], h))
 			}
 		}
-		node.Devices = append(node.Devices, v)
+		m.nodes[h] = n
 	}
-	return node
 }
 
-// lends asks the terms about a device; for any project, whether it is lent at
-// all. Terms name devices by their physical GPUs.
-func lends(t models.Terms, d models.Device, project int64) bool {
-	if project == anyProject {
-		t.Projects = nil
+func (m *machine) device(d models.Device, inUse []placement.Share, h horizon) placement.Device {
+	v := placement.Device{ID: d.ID, Index: int(d.Number), Model: d.Model, MemoryMiB: d.MemoryMiB, Cores: d.Cores,
+		Exclusive: d.Exclusive(), Mixed: d.Mixed, Healthy: d.Present && d.Trouble.Empty(),
+		Changing: h != onceAllLend && m.changing(d), NotLent: !m.lends(d), Shares: inUse}
+	if m.Terms.Cores > 0 {
+		v.Cores = min(v.Cores, m.Terms.Cores)
 	}
-	return t.Lends(d.PhysicalID(), project)
-}
-
-// notLent are the devices that their owners do not lend to a project, though
-// to others.
-func (s snapshot) notLent(project int64) (ids []int64) {
-	terms := map[int64]models.Terms{}
-	for _, p := range s.providers {
-		terms[p.ID] = p.Terms
+	v.Single = d.Sharing == models.SharingMPS // a program reaches one daemon, and each GPU has its own
+	if d.ParentID != nil {
+		v.Parent = *d.ParentID
+		m.boundInstance(&v, h)
 	}
-	for _, d := range s.devices {
-		if !lends(terms[d.ProviderID], d, project) {
-			ids = append(ids, d.ID)
+	for _, peer := range m.devices {
+		if slices.Contains(d.Peers, peer.UUID) {
+			v.Peers = append(v.Peers, peer.ID)
 		}
 	}
-	return ids
+	return v
 }
 
-// boundInstance keeps the instances of a GPU together within what its owner
-// lends of it.
-func (s snapshot) boundInstance(v *placement.Device, t models.Terms, h horizon) {
-	if t.Cores == 0 {
+// lends tells whether the terms lend a device to anybody. They name devices by
+// their physical GPUs.
+func (m *machine) lends(d models.Device) bool {
+	t := m.Terms
+	t.Projects = nil
+	return t.Lends(d.PhysicalID(), 0)
+}
+
+// byID finds one of the machine's devices.
+func (m *machine) byID(id int64) (d models.Device, known bool) {
+	i := slices.IndexFunc(m.devices, func(d models.Device) bool { return d.ID == id })
+	if i < 0 {
+		return d, false
+	}
+	return m.devices[i], true
+}
+
+// boundInstance limits the instances of a GPU together to what its owner lends
+// of it.
+func (m *machine) boundInstance(v *placement.Device, h horizon) {
+	if m.Terms.Cores == 0 {
 		return
 	}
-	left := t.Cores
-	for _, share := range s.shares {
-		if sibling := s.byID[share.DeviceID]; h == asItIs && share.DeviceID != v.ID && sibling.ParentID != nil && *sibling.ParentID == v.Parent {
-			left -= sibling.Cores // an instance is held whole
+	left := m.Terms.Cores
+	for _, share := range m.shares {
+		if sibling, known := m.byID(share.DeviceID); known && h == asItIs && share.DeviceID != v.ID && sibling.ParentID != nil && *sibling.ParentID == v.Parent {
+			left -= sibling.Cores // an instance is used whole
 		}
 	}
-	if left < v.Cores {
-		v.Cores = left
-	}
+	v.Cores = min(v.Cores, left)
 	v.NotLent = v.NotLent || left < 1
 }
 
 // changing tells whether a device, or the GPU that it is an instance of, is
 // being brought to another way of sharing.
-func (s snapshot) changing(d models.Device) bool {
+func (m *machine) changing(d models.Device) bool {
 	if d.ParentID == nil {
 		return d.Changing()
 	}
-	parent, known := s.byID[*d.ParentID]
-	return !known || parent.Changing() || s.recut(parent)
+	parent, known := m.byID(*d.ParentID)
+	return !known || parent.Changing() || m.recut(parent)
 }
 
 // recut tells whether a GPU's instances are not those of its layout, or
-// whether one that is there no more is still held: until its holder has left,
-// the instances that took its place are not to be lent beside it.
-func (s snapshot) recut(parent models.Device) bool {
+// whether one that is gone is still in use: until it is released, the
+// instances that took its place are not to be lent beside it.
+func (m *machine) recut(parent models.Device) bool {
 	missing := slices.Clone(parent.Layout)
-	for _, d := range s.devices {
+	for _, d := range m.devices {
 		if d.ParentID == nil || *d.ParentID != parent.ID {
 			continue
 		}
-		if !d.Present { // it is known only because somebody holds it
+		if !d.Present { // it is known only because it is in use
 			return true
 		}
 		at := slices.Index(missing, d.Profile)

@@ -39,18 +39,16 @@ func ReadPast(q *models.Queries, since time.Time) (p Past, err error) {
 		known = append(known, history.Past{Requested: d.RequestedAt, Started: d.StartedAt, Ended: d.EndedAt, Given: d.Starts > 0, Demand: demand})
 	}
 	p.Jobs, p.Assumed, p.Span = history.Jobs(known, q.Now())
-	snap := snapshot{reachable: func(models.Provider, []models.Device) bool { return true }}
-	if err := snap.readMachines(q); err != nil {
-		return p, err
-	}
+	everywhere := func(models.Provider, []models.Device) bool { return true }
+	snap, err := readSnapshot(q, everywhere)
 	p.Nodes = snap.possible()
-	return p, nil
+	return p, err
 }
 
 // possible are the machines of the pool as they could be: what is only silent
 // or draining today is not gone.
 func (s snapshot) possible() (nodes []placement.Node) {
-	for _, node := range s.nodes(onceAllLend, anyProject).Nodes {
+	for _, node := range s.placement(onceAllLend).Nodes {
 		var devices []placement.Device
 		for _, d := range node.Devices {
 			if d.Healthy && !d.NotLent {
@@ -118,7 +116,7 @@ func (s *Scheduler) Planning(ctx context.Context, actor policies.Actor, in Plann
 	if len(past.Jobs) > maxReplayed {
 		past.Jobs = past.Jobs[len(past.Jobs)-maxReplayed:]
 	}
-	policy, err := placement.PolicyNamed(in.Policy, past.Demands, 1)
+	policy, err := placement.PolicyNamed(in.Policy, past.Demands)
 	if err != nil {
 		return v, models.Invalid("policy", "must be one of %s", strings.Join(placement.Policies(), ", "))
 	}

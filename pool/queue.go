@@ -29,9 +29,9 @@ func loadQueue(q *models.Queries, snap snapshot, extra *models.QueuedView) (w wa
 	if extra != nil {
 		w.views = append(w.views, *extra)
 	}
-	inUse := map[int64]int64{}
-	for _, share := range snap.shares {
-		inUse[share.ProjectID] += share.Cores
+	var inUse map[int64]int64
+	if len(w.views) > 1 { // one needs no order
+		inUse = snap.inUse()
 	}
 	w.byID = make(map[int64]models.QueuedView, len(w.views))
 	requests := make([]queue.Request, len(w.views))

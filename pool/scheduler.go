@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,9 +18,12 @@ type Scheduler struct {
 	store     *models.Store
 	access    *policies.Access
 	providers Providers
-	policy    atomic.Pointer[placement.Policy]
 	cached    atomic.Pointer[cached]
-	seed      int64
+	name      string // of the policy
+
+	mu     sync.Mutex
+	policy placement.Policy
+	engine *placement.Pool // as some snapshot was
 }
 
 // Providers is what the scheduler asks of those who keep the machines.
@@ -36,9 +40,8 @@ type Providers interface {
 
 // New schedules over what is in store. It places by Weir's own policy.
 func New(store *models.Store, access *policies.Access, providers Providers) *Scheduler {
-	s := &Scheduler{store: store, access: access, providers: providers, seed: store.Now().UnixNano()}
-	policy, _ := placement.PolicyNamed("", nil, 0) // the default's name is known
-	s.policy.Store(&policy)
+	s := &Scheduler{store: store, access: access, providers: providers, name: placement.Default}
+	s.setPolicy(placement.Policy{})
 	store.OnChange(func(topics []string) {
 		if slices.Contains(topics, models.AllTopics) { // perhaps to another database, with the same version
 			s.cached.Store(nil)
@@ -47,15 +50,33 @@ func New(store *models.Store, access *policies.Access, providers Providers) *Sch
 	return s
 }
 
-// PlaceBy chooses another policy: one of placement.Policies.
-func (s *Scheduler) PlaceBy(name string) error { return s.choosePolicy(name, nil) }
-
-func (s *Scheduler) choosePolicy(name string, past []placement.Demand) error {
-	policy, err := placement.PolicyNamed(name, past, s.seed)
+// PlaceBy chooses another policy: one of placement.Policies. It is called
+// before the scheduler is used.
+func (s *Scheduler) PlaceBy(name string) error {
+	policy, err := placement.PolicyNamed(name, nil)
 	if err == nil {
-		s.policy.Store(&policy)
+		s.name = name
+		s.setPolicy(policy)
 	}
 	return err
+}
+
+func (s *Scheduler) setPolicy(policy placement.Policy) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.policy, s.engine = policy, placement.New(nil, policy)
+}
+
+// find chooses the devices for a demand, and says why. On some providers it
+// places nothing.
+func (s *Scheduler) find(snap snapshot, d placement.Demand, without []int64) (c placement.Choice, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.engine = s.engine.Update(snap.nodes)
+	if c, ok = s.engine.Find(d, without...); ok {
+		c.Explanation = s.engine.Explain(c, d, without...)
+	}
+	return c, ok
 }
 
 const (
@@ -91,7 +112,11 @@ func (s *Scheduler) learn(ctx context.Context) error {
 	for i, d := range past {
 		demands[i] = demandOf(d.ProjectID, d.Demand)
 	}
-	return s.choosePolicy(s.policy.Load().Name, demands)
+	policy, err := placement.PolicyNamed(s.name, demands)
+	if err == nil {
+		s.setPolicy(policy)
+	}
+	return err
 }
 
 func demandOf(project int64, d models.Demand) placement.Demand {

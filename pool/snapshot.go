@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -9,94 +10,141 @@ import (
 )
 
 // snapshot is what the scheduler knows at one moment, for decisions and for
-// pages. It is not changed: what follows from it is another.
+// pages. It is not changed: what follows from it is another, which shares with
+// it the machines that are the same.
 type snapshot struct {
-	now         time.Time
-	reachable   func(models.Provider, []models.Device) bool
-	providers   []models.Provider
-	devices     []models.Device
-	shares      []models.ShareView
-	byID        map[int64]models.Device
-	names       map[int64]string
-	devicesOf   map[int64][]models.Device // by provider
-	cachedNodes []placement.Node          // as it is, for any project, in the order of providers; nil: not built yet
+	now       time.Time
+	reachable func(models.Provider, []models.Device) bool
+	machines  []*machine        // by provider id
+	nodes     []*placement.Node // of the machines, as they are
+	index     map[int64]int     // of a provider in machines
+	owner     map[int64]int     // of a device's machine in machines
 }
 
-func (s *Scheduler) read(q *models.Queries) (snap snapshot, err error) {
-	snap.reachable = s.providers.Reachable
-	if err := snap.readMachines(q); err != nil {
-		return snap, err
+// machine is a provider with its devices and their open shares. It is not
+// changed.
+type machine struct {
+	models.Provider
+	devices []models.Device
+	shares  []models.ShareView
+	nodes   [horizonCount]*placement.Node
+	until   *time.Time // when its hours begin or end; nil: never
+}
+
+// readSnapshot reads all machines.
+func readSnapshot(q *models.Queries, reachable func(models.Provider, []models.Device) bool) (snapshot, error) {
+	return snapshot{reachable: reachable}.reread(q, models.AllMachines)
+}
+
+// reread is the snapshot with some machines as they are in the database now.
+func (s snapshot) reread(q *models.Queries, which models.Machines) (snapshot, error) {
+	providers, err1 := q.ProvidersOf(which)
+	devices, err2 := q.DevicesAt(which)
+	shares, err3 := q.OpenSharesAmong(which)
+	for _, err := range []error{err1, err2, err3} {
+		if err != nil {
+			return s, err
+		}
 	}
-	snap.shares, err = q.OpenShares()
-	return snap, err
-}
-
-// readMachines reads all but the shares.
-func (s *snapshot) readMachines(q *models.Queries) (err error) {
 	s.now = q.Now()
-	if s.providers, err = q.Providers(); err != nil {
-		return err
+	read := make(map[int64]*machine, len(providers))
+	provider := make(map[int64]*machine, len(devices)) // by device
+	for _, p := range providers {
+		read[p.ID] = &machine{Provider: p}
 	}
-	if s.devices, err = q.Devices(); err != nil {
-		return err
-	}
-	s.byID, s.names, s.devicesOf = map[int64]models.Device{}, map[int64]string{}, map[int64][]models.Device{}
-	for _, d := range s.devices {
-		s.byID[d.ID] = d
-		s.devicesOf[d.ProviderID] = append(s.devicesOf[d.ProviderID], d)
-	}
-	for _, p := range s.providers {
-		s.names[p.ID] = p.Name
-	}
-	return nil
-}
-
-// withShares is the snapshot when some have taken shares.
-func (s snapshot) withShares(taken []models.ShareView) snapshot {
-	s.shares = append(slices.Clip(s.shares), taken...)
-	return s.rebuilt(taken)
-}
-
-// withoutWorkspace is the snapshot when a workspace has given its shares back.
-// A device that is there only because somebody holds it goes with its last
-// share: then the snapshot is not known.
-func (s snapshot) withoutWorkspace(workspace int64) (after snapshot, known bool) {
-	var given []models.ShareView
-	after = s
-	after.shares = make([]models.ShareView, 0, len(s.shares))
-	for _, share := range s.shares {
-		if share.WorkspaceID != workspace {
-			after.shares = append(after.shares, share)
-			continue
-		}
-		given = append(given, share)
-		if !s.byID[share.DeviceID].Present {
-			return s, false
+	for _, d := range devices {
+		if m := read[d.ProviderID]; m != nil {
+			m.devices = append(m.devices, d)
+			provider[d.ID] = m
 		}
 	}
-	return after.rebuilt(given), true
+	for _, share := range shares {
+		if m := provider[share.DeviceID]; m != nil {
+			m.shares = append(m.shares, share)
+		}
+	}
+	for _, m := range read {
+		m.build(s.now, s.reachable)
+	}
+	return s.with(read), nil
 }
 
-// rebuilt builds the cached nodes anew whose shares have changed.
-func (s snapshot) rebuilt(changed []models.ShareView) snapshot {
-	if s.cachedNodes == nil {
+// with is the snapshot with other machines in the place of those with the same
+// id, or beside them.
+func (s snapshot) with(changed map[int64]*machine) snapshot {
+	machines := slices.Clone(s.machines)
+	for id, m := range changed {
+		if at, known := s.index[id]; known {
+			machines[at] = m
+		} else {
+			machines = append(machines, m)
+		}
+	}
+	slices.SortFunc(machines, func(a, b *machine) int { return int(a.ID - b.ID) })
+	sameDevices := len(machines) == len(s.machines)
+	s.nodes = make([]*placement.Node, len(machines))
+	for i, m := range machines {
+		s.nodes[i] = m.nodes[asItIs]
+		sameDevices = sameDevices && (m == s.machines[i] || slices.EqualFunc(m.devices, s.machines[i].devices, func(a, b models.Device) bool { return a.ID == b.ID }))
+	}
+	s.machines = machines
+	if sameDevices {
 		return s
 	}
-	s.cachedNodes = slices.Clone(s.cachedNodes)
-	touched, shares := map[int64]bool{}, s.sharesByDevice(asItIs)
-	for _, share := range changed {
-		touched[s.byID[share.DeviceID].ProviderID] = true
-	}
-	for i, p := range s.providers {
-		if touched[p.ID] {
-			s.cachedNodes[i] = s.node(p, shares, asItIs, anyProject)
+	s.index, s.owner = make(map[int64]int, len(machines)), map[int64]int{}
+	for i, m := range machines {
+		s.index[m.ID] = i
+		for _, d := range m.devices {
+			s.owner[d.ID] = i
 		}
 	}
 	return s
 }
 
-// withNodes prepares a snapshot over which many will decide.
-func (s snapshot) withNodes() snapshot {
-	s.cachedNodes = s.nodes(asItIs, anyProject).Nodes
-	return s
+// at is the snapshot at another time: hours begin and end, and machines come
+// in reach and go out of it without a change in the database.
+func (s snapshot) at(now time.Time) snapshot {
+	changed := map[int64]*machine{}
+	for _, m := range s.machines {
+		if now.Before(s.now) || m.until != nil && !now.Before(*m.until) || s.reachable(m.Provider, m.devices) == m.nodes[asItIs].Unreachable {
+			another := *m
+			another.build(now, s.reachable)
+			changed[m.ID] = &another
+		}
+	}
+	s.now = now
+	if len(changed) == 0 {
+		return s
+	}
+	return s.with(changed)
+}
+
+// device finds a device that is there or still has a share.
+func (s snapshot) device(id int64) (d models.Device, m *machine) {
+	at, known := s.owner[id]
+	if !known {
+		return d, nil
+	}
+	m = s.machines[at]
+	return m.devices[slices.IndexFunc(m.devices, func(d models.Device) bool { return d.ID == id })], m
+}
+
+// shares are all open shares, with the machines that they are of.
+func (s snapshot) shares(yield func(*machine, models.ShareView) bool) {
+	for _, m := range s.machines {
+		for _, share := range m.shares {
+			if !yield(m, share) {
+				return
+			}
+		}
+	}
+}
+
+// inUse is the GPU cores that each project uses.
+func (s snapshot) inUse() map[int64]int64 {
+	cores := map[int64]int64{}
+	for _, share := range maps.Collect(s.shares) {
+		cores[share.ProjectID] += share.Cores
+	}
+	return cores
 }

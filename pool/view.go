@@ -39,7 +39,7 @@ func (s *Scheduler) View(ctx context.Context, actor policies.Actor) (v View, err
 	if v.Providers, err = viewer.machines(q, snap); err != nil {
 		return v, err
 	}
-	v.Totals, v.Computing = placement.Capacity(snap.nodes(asItIs, anyProject)), computing(v.Providers)
+	v.Totals, v.Computing = placement.Capacity(snap.placement(asItIs)), computing(v.Providers)
 	if v.Waiting, err = viewer.waiting(q, snap); err != nil {
 		return v, err
 	}
@@ -165,7 +165,7 @@ func (s *Scheduler) Device(ctx context.Context, actor policies.Actor, id int64) 
 		return v, nil, err
 	}
 	viewer := s.viewer(actor)
-	v = viewer.device(provider, device, nil) // one that is gone is in no list
+	v = viewer.device(&machine{Provider: provider}, device, nil) // one that is gone is in no list
 	v.Manage = s.providers.MayShare(actor, provider)
 	views, err := viewer.machines(q, snap)
 	if err != nil {

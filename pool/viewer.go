@@ -17,7 +17,7 @@ type ProviderView struct {
 	OwnerName string
 	Lends     bool       // its hours are open
 	Until     *time.Time // when that changes
-	Holders   int        // people who hold shares there
+	Holders   int        // people who use shares there
 	Chosen    bool       // it lends to chosen projects only; Terms name those of them that the actor may know
 	Since     *time.Time // its agent was enrolled; only where one provider is asked for
 	Manage    bool       // the actor may set its terms, drain, recall and remove it
@@ -109,86 +109,87 @@ type providerFacts struct {
 	snapshot
 	measured map[int64]models.DeviceState
 	owners   map[int64]string
-	free     map[int64]placement.Device // of what accepts demands
-	inUse    map[int64][]models.ShareView
-	holders  map[int64]int // people who hold shares at a provider
 }
 
 func readFacts(q *models.Queries, snap snapshot) (f providerFacts, err error) {
-	f = providerFacts{snapshot: snap, free: map[int64]placement.Device{}, inUse: map[int64][]models.ShareView{}, holders: snap.holders()}
+	f.snapshot = snap
 	if f.measured, err = q.DeviceStates(); err != nil {
 		return f, err
 	}
-	if f.owners, err = q.OwnerNames(); err != nil {
-		return f, err
-	}
-	for _, node := range snap.nodes(asItIs, anyProject).Nodes {
-		for _, d := range node.Devices {
-			if node.Accepting {
-				f.free[d.ID] = d
-			}
-		}
-	}
-	for _, share := range snap.shares {
-		f.inUse[share.DeviceID] = append(f.inUse[share.DeviceID], share)
-	}
-	return f, nil
+	f.owners, err = q.OwnerNames()
+	return f, err
 }
 
-// holders counts the people who hold shares at each provider.
-func (s snapshot) holders() map[int64]int {
-	seen, count := map[[2]int64]bool{}, map[int64]int{}
-	for _, share := range s.shares {
-		at := [2]int64{s.byID[share.DeviceID].ProviderID, share.UserID}
-		if !seen[at] {
-			seen[at] = true
-			count[at[0]]++
+// users counts the people who use shares of a machine.
+func (m *machine) users() int {
+	users := map[int64]bool{}
+	for _, share := range m.shares {
+		users[share.UserID] = true
+	}
+	return len(users)
+}
+
+// sharesOf are the open shares of a device.
+func (m *machine) sharesOf(device int64) (shares []models.ShareView) {
+	for _, share := range m.shares {
+		if share.DeviceID == device {
+			shares = append(shares, share)
 		}
 	}
-	return count
+	return shares
 }
 
 // sharesAround are the open shares of whatever may run on a device: its own,
 // those of its instances, and those of the GPU that it is an instance of.
-func (f providerFacts) sharesAround(d models.Device) (shares []models.ShareView) {
-	for _, other := range f.devicesOf[d.ProviderID] {
+func (m *machine) sharesAround(d models.Device) (shares []models.ShareView) {
+	for _, other := range m.devices {
 		if other.ID == d.ID || other.PhysicalID() == d.ID || other.ID == d.PhysicalID() {
-			shares = append(shares, f.inUse[other.ID]...)
+			shares = append(shares, m.sharesOf(other.ID)...)
 		}
 	}
 	return shares
+}
+
+// free is what can be taken of a device, in GPU cores and MiB.
+func (m *machine) free(device int64) (cores, memoryMiB int64) {
+	n := m.nodes[asItIs]
+	i := slices.IndexFunc(n.Devices, func(d placement.Device) bool { return d.ID == device })
+	if i < 0 || !n.Accepting {
+		return 0, 0
+	}
+	return placement.Free(n.Devices[i])
 }
 
 // machines are all that are in the pool, or still hold a share.
 func (v viewer) machines(q *models.Queries, snap snapshot) ([]ProviderView, error) {
 	facts, err := readFacts(q, snap)
 	var views []ProviderView
-	for _, provider := range snap.providers {
-		if view := v.machine(facts, provider); provider.State != models.ProviderOffline || len(view.Devices) > 0 {
+	for _, m := range snap.machines {
+		if view := v.machine(facts, m); m.State != models.ProviderOffline || len(view.Devices) > 0 {
 			views = append(views, view)
 		}
 	}
 	return views, err
 }
 
-func (v viewer) machine(facts providerFacts, provider models.Provider) ProviderView {
+func (v viewer) machine(facts providerFacts, m *machine) ProviderView {
 	providers := v.scheduler.providers
-	view := ProviderView{Provider: provider, OwnerName: facts.owners[provider.Owner()], Holders: facts.holders[provider.ID],
-		Chosen: len(provider.Terms.Projects) > 0, Manage: providers.MayManage(v.actor, provider)}
-	view.Lends, view.Until = provider.Terms.Open(facts.now)
+	view := ProviderView{Provider: m.Provider, OwnerName: facts.owners[m.Owner()], Holders: m.users(),
+		Chosen: len(m.Terms.Projects) > 0, Manage: providers.MayManage(v.actor, m.Provider)}
+	view.Lends, view.Until = m.Terms.Open(facts.now)
 	if !view.Manage {
 		v.redact(&view)
 	}
-	mayShare := providers.MayShare(v.actor, provider)
-	for _, d := range facts.devicesOf[provider.ID] {
-		device := v.device(provider, d, facts.inUse[d.ID])
+	mayShare := providers.MayShare(v.actor, m.Provider)
+	for _, d := range m.devices {
+		device := v.device(m, d, m.sharesOf(d.ID))
 		device.Manage = mayShare
-		device.FreeCores, device.FreeMemoryMiB = placement.Free(facts.free[d.ID])
-		if m, known := facts.measured[d.ID]; known {
-			if !view.Manage && !v.maySeeProcesses(facts.sharesAround(d), m.At) {
-				m.Processes = nil
+		device.FreeCores, device.FreeMemoryMiB = m.free(d.ID)
+		if measured, known := facts.measured[d.ID]; known {
+			if !view.Manage && !v.maySeeProcesses(m.sharesAround(d), measured.At) {
+				measured.Processes = nil
 			}
-			device.Measured = &m
+			device.Measured = &measured
 		}
 		view.Devices = append(view.Devices, device)
 	}
@@ -220,32 +221,24 @@ func (v viewer) maySeeProcesses(shares []models.ShareView, at time.Time) bool {
 // machinesOf are the providers and devices of which workspaces hold shares,
 // with these shares.
 func (v viewer) machinesOf(snap snapshot, workspaces []int64) (views []ProviderView) {
-	inUse := map[int64][]models.ShareView{}
-	touched := map[int64]bool{}
-	for _, share := range snap.shares {
-		if slices.Contains(workspaces, share.WorkspaceID) {
-			inUse[share.DeviceID] = append(inUse[share.DeviceID], share)
-			touched[snap.byID[share.DeviceID].ProviderID] = true
-		}
-	}
-	for _, provider := range snap.providers {
-		if !touched[provider.ID] {
-			continue
-		}
-		view := ProviderView{Provider: models.Provider{ID: provider.ID, Name: provider.Name, State: provider.State}}
-		for _, d := range snap.devicesOf[provider.ID] {
-			if len(inUse[d.ID]) > 0 {
-				view.Devices = append(view.Devices, v.device(provider, d, inUse[d.ID]))
+	for _, m := range snap.machines {
+		view := ProviderView{Provider: models.Provider{ID: m.ID, Name: m.Name, State: m.State}}
+		for _, d := range m.devices {
+			shares := slices.DeleteFunc(m.sharesOf(d.ID), func(s models.ShareView) bool { return !slices.Contains(workspaces, s.WorkspaceID) })
+			if len(shares) > 0 {
+				view.Devices = append(view.Devices, v.device(m, d, shares))
 			}
 		}
-		views = append(views, view)
+		if len(view.Devices) > 0 {
+			views = append(views, view)
+		}
 	}
 	return views
 }
 
-func (v viewer) device(provider models.Provider, d models.Device, inUse []models.ShareView) DeviceView {
-	view := DeviceView{Device: d, ProviderName: provider.Name, ProviderState: provider.State, Lent: lends(provider.Terms, d, anyProject)}
-	for _, share := range inUse {
+func (v viewer) device(m *machine, d models.Device, shares []models.ShareView) DeviceView {
+	view := DeviceView{Device: d, ProviderName: m.Name, ProviderState: m.State, Lent: m.lends(d)}
+	for _, share := range shares {
 		view.Shares = append(view.Shares, v.share(share, d))
 	}
 	return view

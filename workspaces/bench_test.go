@@ -185,7 +185,7 @@ func (b *bench) poll(t *testing.T, what string, ok func() bool) {
 
 func (b *bench) shares(t *testing.T) (cores int64) {
 	t.Helper()
-	open, err := b.store.Read(b.ctx).OpenShares()
+	open, err := b.store.Read(b.ctx).OpenSharesAmong(models.AllMachines)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"weir/cmd/weir/config"
-	"weir/pool/placement/fleet"
+	"weir/pool/placement"
+	"weir/pool/placement/baselines"
 	"weir/pool/placement/trace"
 )
 
@@ -62,7 +63,7 @@ and how they would together with additional ones. The database is only read.`,
 	flags := cmd.Flags()
 	flags.StringVar(&s.nodes, "nodes", "", "CSV `FILE` with the machines: cpu_milli, memory_mib, gpu, model; can be gzipped")
 	flags.StringVar(&s.pods, "pods", "", "CSV `FILE` with the tasks: name, cpu_milli, memory_mib, num_gpu, gpu_milli, gpu_spec; can be gzipped")
-	flags.StringVar(&s.policy, "policy", fleet.Default, "`POLICY,...`: "+strings.Join(fleet.Policies(), ", ")+", or all")
+	flags.StringVar(&s.policy, "policy", placement.Default, "`POLICY,...`: "+strings.Join(baselines.Policies(), ", ")+", or all")
 	flags.StringVar(&s.seeds, "seeds", "42-51", "`SEEDS` of the random orders of arrival, such as 42-51 or 1,2,7")
 	flags.Float64Var(&s.inflate, "inflate", 1.3, "GPUs that the tasks request, as a `MULTIPLE` of the GPUs of the machines")
 	flags.IntVar(&s.scale, "scale", 10, "also measure decisions with this `MULTIPLE` of the machines; 1 to skip")
@@ -144,13 +145,13 @@ func checkOutput(format string) error {
 
 func parsePolicies(text string) ([]string, error) {
 	if text == "all" {
-		return fleet.Policies(), nil
+		return baselines.Policies(), nil
 	}
 	var names []string
 	for name := range strings.SplitSeq(text, ",") {
 		name = strings.TrimSpace(name)
-		if !slices.Contains(fleet.Policies(), name) {
-			return nil, fmt.Errorf("unknown policy %q; must be one of %s, or all", name, strings.Join(fleet.Policies(), ", "))
+		if !slices.Contains(baselines.Policies(), name) {
+			return nil, fmt.Errorf("unknown policy %q; must be one of %s, or all", name, strings.Join(baselines.Policies(), ", "))
 		}
 		if !slices.Contains(names, name) {
 			names = append(names, name)

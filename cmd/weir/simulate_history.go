@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"weir/cmd/weir/config"
 	"weir/pool"
 	"weir/pool/placement"
+	"weir/pool/placement/baselines"
 	"weir/pool/placement/history"
 )
 
@@ -107,7 +109,7 @@ func (s simulation) compare(ctx context.Context, p pool.Past, policies []string,
 		if ctx.Err() != nil {
 			return report, ctx.Err()
 		}
-		policy, err := placement.PolicyNamed(name, p.Demands, historySeed)
+		policy, err := baselines.Policy(name, p.Demands, rand.New(rand.NewSource(historySeed)))
 		if err != nil {
 			return report, err
 		}

@@ -45,13 +45,13 @@ func BenchmarkPlace(b *testing.B) {
 	for _, d := range benchDemands {
 		past = append(past, d)
 	}
-	weir, err := PolicyNamed("weir", past, 0)
+	weir, err := PolicyNamed("weir", past)
 	if err != nil {
 		b.Fatal(err)
 	}
 	for pool, s := range map[string]Snapshot{"plain": benchPool(false), "linked": benchPool(true)} {
 		for name, d := range benchDemands {
-			for _, p := range []Policy{BestFit(), weir} {
+			for _, p := range []Policy{Policy{}, weir} {
 				b.Run(pool+"/"+name+"/"+p.Name, func(b *testing.B) {
 					b.ReportAllocs()
 					for b.Loop() {

@@ -69,13 +69,12 @@ func Free(dev Device) (cores, memoryMiB int64) {
 // them: the demand's, scaled down with the cores but at least 1, or 0 where
 // the demand leaves memory to proportion. Both are 0 if nothing can be placed.
 func Largest(s Snapshot, d Demand) (cores, memoryMiB int64) {
-	if !d.valid() {
+	if !d.valid() || d.Cores < 1 || d.Cores > Whole || d.MemoryMiB < 0 {
 		return 0, 0
 	}
 	// Fewer cores never need more memory, so what fits, fits below as well.
 	tooMany := sort.Search(int(d.Cores), func(i int) bool {
-		_, refusal := Place(s, d.scaled(int64(i)+1), Policy{})
-		return refusal != nil
+		return Refuse(s, d.scaled(int64(i)+1)) != nil
 	})
 	if tooMany == 0 {
 		return 0, 0

@@ -82,8 +82,7 @@ type guest struct {
 
 // stay is a stream being played.
 type stay struct {
-	pool    Snapshot
-	policy  Policy
+	pool    *Pool
 	now     float64
 	guests  []guest // by when they leave
 	waiting []guest
@@ -91,11 +90,11 @@ type stay struct {
 }
 
 func (s *stay) lease(g guest) bool {
-	choice, refusal := Place(s.pool, g.demand, s.policy)
-	if refusal != nil {
+	choice, ok := s.pool.Find(g.demand)
+	if !ok {
 		return false
 	}
-	hold(s.pool, g.demand, choice, g.holder)
+	s.pool.Take(choice, g.demand, g.holder)
 	g.leaves = s.now + g.stays
 	at, _ := slices.BinarySearchFunc(s.guests, g.leaves, func(g guest, t float64) int { return cmp.Compare(g.leaves, t) })
 	s.guests = slices.Insert(s.guests, at, g)
@@ -106,7 +105,7 @@ func (s *stay) lease(g guest) bool {
 func (s *stay) until(t float64) {
 	for len(s.guests) > 0 && s.guests[0].leaves <= t {
 		s.now = s.guests[0].leaves
-		release(s.pool, s.guests[0].holder)
+		s.pool.Leave(s.guests[0].holder)
 		s.guests = s.guests[1:]
 		s.waiting = slices.DeleteFunc(s.waiting, func(g guest) bool {
 			seated := s.lease(g)
@@ -124,13 +123,14 @@ func (s *stay) until(t float64) {
 func play(policy string, seed int64, load float64, patient bool, demands int) float64 {
 	r := rand.New(rand.NewSource(seed))
 	who := newPopulation(r, 12)
-	s := stay{pool: office(r)}
-	s.policy, _ = PolicyNamed(policy, who.stream(r, 500), seed)
+	nodes := office(r)
+	by, _ := PolicyNamed(policy, who.stream(r, 500))
+	s := stay{pool: New(nodes.Nodes, by)}
 	stream, asked := who.stream(r, demands), 0.0
 	for _, d := range stream {
 		asked += float64(int64(d.GPUs) * d.Cores)
 	}
-	gap := asked / float64(demands) / (load * float64(Capacity(s.pool).Cores))
+	gap := asked / float64(demands) / (load * float64(Capacity(nodes).Cores))
 	arrival := 0.0
 	for i, d := range stream {
 		arrival += r.ExpFloat64() * gap

@@ -1,5 +1,7 @@
 package placement
 
+import "slices"
+
 // Reason says why a device, or a whole demand, was turned away. Device
 // reasons stand in the order in which the filters ask, so a later one came
 // nearer to fitting.
@@ -20,13 +22,14 @@ const (
 	OtherProject   // another project's share lies there, and mixing is not allowed
 	TooFewCores
 	TooLittleMemory
+	HostInUse     // the device fits, but its host has too little CPU or memory
 	TooFewDevices // the device fits, but its node has too few such devices
 	reasonCount
 )
 
 var reasonNames = [reasonCount]string{
 	"fits", "invalid", "no_devices", "node_not_accepting", "unreachable", "wrong_model",
-	"not_lent", "one_gpu", "unhealthy", "changing", "exclusive_held", "other_project", "too_few_cores", "too_little_memory", "too_few_devices",
+	"not_lent", "one_gpu", "unhealthy", "changing", "exclusive_held", "other_project", "too_few_cores", "too_little_memory", "host_in_use", "too_few_devices",
 }
 
 // String is the reason's stable name, for logs and programs.
@@ -42,8 +45,8 @@ func (r Reason) String() string {
 type Refusal struct {
 	// Reason is that of the devices that came nearest to fitting.
 	Reason Reason
-	// Counts has the devices turned away for each reason; together, all
-	// devices of the snapshot.
+	// Counts has the devices rejected for each reason; together, all devices
+	// of the snapshot.
 	Counts [reasonCount]int
 	// BestCores is the most free cores of one device that the demand was
 	// allowed to use.
@@ -70,13 +73,38 @@ func (r *Refusal) note(reason Reason, u *usage) {
 	}
 }
 
-// short notes a node on which devices fit, but too few of them.
-func (r *Refusal) short(node int64, fitting, distinct int) {
-	r.Counts[Fits] -= fitting
-	r.Counts[TooFewDevices] += fitting
-	if distinct > r.BestDevices || distinct == r.BestDevices && distinct > 0 && node < r.BestNode {
-		r.BestDevices, r.BestNode = distinct, node
+// Refuse tells why a demand cannot be placed; nil where it can.
+func Refuse(s Snapshot, d Demand) *Refusal {
+	r := Refusal{Needed: d.GPUs}
+	if !d.valid() {
+		r.Reason = Invalid
+		return &r
 	}
+	if d.empty() {
+		return nil
+	}
+	for i := range s.Nodes {
+		n := &s.Nodes[i]
+		fitting := 0
+		for j := range n.Devices {
+			u := measure(&n.Devices[j], d.Project)
+			reason := filter(n, &n.Devices[j], &u, &d)
+			r.note(reason, &u)
+			if reason == Fits {
+				fitting++
+			}
+		}
+		if fitting >= d.GPUs && n.CPUMilli >= d.CPUMilli && n.MemoryMiB >= d.HostMemoryMiB {
+			return nil
+		}
+		r.Counts[Fits] -= fitting
+		r.Counts[TooFewDevices] += fitting
+		if fitting > r.BestDevices || fitting == r.BestDevices && fitting > 0 && n.ID < r.BestNode {
+			r.BestDevices, r.BestNode = fitting, n.ID
+		}
+	}
+	r.Reason = r.nearest()
+	return &r
 }
 
 // nearest is the reason furthest down the line of filters.
@@ -123,7 +151,7 @@ func filter(n *Node, dev *Device, u *usage, d *Demand) Reason {
 		return Unreachable
 	case !MatchesModel(dev.Model, d.Model):
 		return WrongModel
-	case dev.NotLent:
+	case dev.NotLent || len(n.Projects) > 0 && !slices.Contains(n.Projects, d.Project):
 		return NotLent
 	case dev.oneGPU() && d.GPUs > 1:
 		return OneGPU
@@ -139,6 +167,8 @@ func filter(n *Node, dev *Device, u *usage, d *Demand) Reason {
 		return TooFewCores
 	case u.freeMemoryMiB < d.memoryOn(dev):
 		return TooLittleMemory
+	case n.CPUMilli < d.CPUMilli || n.MemoryMiB < d.HostMemoryMiB:
+		return HostInUse
 	}
 	return Fits
 }

@@ -8,9 +8,18 @@ const vendor = "nvidia"
 // MatchesModel tells whether a device's model is what was asked for: every
 // word asked for is a word of the model's name, whatever the case, the order
 // and the punctuation. "h100" and "H100-80GB" match "NVIDIA H100 80GB HBM3";
-// "h200" does not match "NVIDIA GH200". The maker's name is not looked at,
-// and asking for no word at all matches every model.
+// "h200" does not match "NVIDIA GH200"; "h100|h200" matches either. The
+// maker's name is not looked at, and asking for no word matches every model.
 func MatchesModel(model, asked string) bool {
+	for alternative := range strings.SplitSeq(asked, "|") {
+		if matchesWords(model, alternative) {
+			return true
+		}
+	}
+	return false
+}
+
+func matchesWords(model, asked string) bool {
 	for {
 		var word string
 		if word, asked = nextWord(asked); word == "" {

@@ -104,7 +104,7 @@ func TestPlacement(t *testing.T) {
 			pool(node(1, gpu(11), gpu(11), gpu(12))), want(gpus(2, 50)), 1, []int64{11, 12}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			choice, refusal := Place(c.pool, c.demand, BestFit())
+			choice, refusal := Place(c.pool, c.demand, Policy{})
 			if refusal != nil {
 				t.Fatalf("refused: %+v", *refusal)
 			}
@@ -163,12 +163,12 @@ func TestRefusal(t *testing.T) {
 			pool(node(1, gpu(11, inUse(7, 80)), gpu(12, inUse(7, 75)))), want(nil),
 			Refusal{Reason: TooFewCores, Needed: 1, BestCores: 25, Counts: counts(int(TooFewCores), 2)}},
 		"too few devices": {
-			pool(node(2, gpu(21), gpu(22)), node(1, gpu(11), gpu(12), gpu(12)), node(3, gpu(31))), want(gpus(3, 40)),
+			pool(node(2, gpu(21), gpu(22)), node(1, gpu(11), gpu(12)), node(3, gpu(31))), want(gpus(3, 40)),
 			Refusal{Reason: TooFewDevices, Needed: 3, BestDevices: 2, BestNode: 1, BestCores: 100, BestMemoryMiB: 80_000,
-				Counts: counts(int(TooFewDevices), 6)}},
+				Counts: counts(int(TooFewDevices), 5)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			choice, refusal := Place(c.pool, c.demand, BestFit())
+			choice, refusal := Place(c.pool, c.demand, Policy{})
 			if refusal == nil {
 				t.Fatalf("placed: %+v", choice)
 			}
@@ -208,7 +208,7 @@ func TestExplanation(t *testing.T) {
 			Explanation{Nodes: 3, Devices: 3, LeftoverCores: 50, LeftoverMemoryMiB: 40_000, RunnerUp: RunnerUp{2, LeftoverCores, 10}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			choice, refusal := Place(c.pool, want(nil), BestFit())
+			choice, refusal := Place(c.pool, want(nil), Policy{})
 			if refusal != nil {
 				t.Fatalf("refused: %+v", *refusal)
 			}

@@ -1,11 +1,25 @@
 package placement
 
+import "slices"
+
 // Whole is all of one device's compute, in GPU cores.
 const Whole = 100
 
 // Snapshot is the pool at one moment.
 type Snapshot struct {
 	Nodes []Node
+}
+
+// Emptied is a copy of the snapshot without any share.
+func (s Snapshot) Emptied() Snapshot {
+	nodes := slices.Clone(s.Nodes)
+	for i := range nodes {
+		nodes[i].Devices = slices.Clone(nodes[i].Devices)
+		for j := range nodes[i].Devices {
+			nodes[i].Devices[j].Shares = nil
+		}
+	}
+	return Snapshot{Nodes: nodes}
 }
 
 // Node is a provider's machine.
@@ -15,7 +29,12 @@ type Node struct {
 	Accepting bool // online and lending
 	// Unreachable is set where workspaces of this portal cannot run.
 	Unreachable bool
-	Devices     []Device
+	// Projects are those it lends to; empty: all.
+	Projects []int64
+	Devices  []Device
+	// CPUMilli and MemoryMiB are what is free of the host, for demands that ask
+	// for it.
+	CPUMilli, MemoryMiB int64
 }
 
 // Device is a physical GPU, or a MIG instance of one, with what is held of it.
@@ -34,7 +53,7 @@ type Device struct {
 	Exclusive bool // one holder only
 	Mixed     bool // an administrator allowed fractions of different projects
 	Healthy   bool
-	NotLent   bool    // its owner does not lend it to the demand's project now
+	NotLent   bool    // its owner lends it to nobody now
 	Changing  bool    // its sharing mode is being changed
 	Peers     []int64 // devices linked to it by NVLink; one side's word suffices
 	Shares    []Share
@@ -67,14 +86,20 @@ type Share struct {
 	Holder    int64 // workspace
 }
 
-// Demand asks for equal shares of several devices of one node.
+// Demand asks for equal shares of several devices of one node, and for CPU and
+// memory of that node's host.
 type Demand struct {
-	GPUs      int    // distinct devices; 0 takes nothing and always places
+	GPUs      int    // distinct devices
 	Cores     int64  // per GPU, 1..100
 	MemoryMiB int64  // per GPU; 0: in proportion to the cores, on each device
 	Model     string // words of the model's name, see [MatchesModel]; empty: any
-	Project   int64
+	Project   int64  // 0: none, and whose shares a device has does not matter
+	// CPUMilli and HostMemoryMiB are 0 where the host is not looked at.
+	CPUMilli, HostMemoryMiB int64
 }
+
+// empty tells whether the demand takes nothing and is always met.
+func (d *Demand) empty() bool { return d.GPUs == 0 && d.CPUMilli == 0 && d.HostMemoryMiB == 0 }
 
 // Grant is the share of one device that a demand is given.
 type Grant struct {
@@ -111,7 +136,7 @@ type RunnerUp struct {
 
 // valid tells whether the numbers of a demand mean anything.
 func (d *Demand) valid() bool {
-	return d.GPUs >= 0 && d.Cores >= 1 && d.Cores <= Whole && d.MemoryMiB >= 0
+	return d.GPUs >= 0 && (d.GPUs == 0 || d.Cores >= 1 && d.Cores <= Whole && d.MemoryMiB >= 0) && d.CPUMilli >= 0 && d.HostMemoryMiB >= 0
 }
 
 // memoryOn is what the demand needs of a device's memory, in MiB. Shares in

@@ -6,13 +6,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"weir/pool/placement/fleet"
 )
 
 func named(t *testing.T, name string, history ...Demand) Policy {
 	t.Helper()
-	p, err := PolicyNamed(name, history, 1)
+	p, err := PolicyNamed(name, history)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,32 +34,24 @@ func devices(c Choice) (ids []int64) {
 }
 
 func TestPoliciesByName(t *testing.T) {
-	if !slices.Equal(Policies(), fleet.Policies()) {
-		t.Errorf("the pool knows %v, a fleet %v", Policies(), fleet.Policies())
-	}
 	for _, name := range Policies() {
 		if p := named(t, name, want(nil)); p.Name != name {
 			t.Errorf("%s calls itself %s", name, p.Name)
 		}
 	}
-	if p := named(t, "", want(nil)); p.Name != fleet.Default {
+	if p := named(t, "", want(nil)); p.Name != Default {
 		t.Errorf("without a name it is %s", p.Name)
 	}
-	if p := named(t, ""); p.Name != fleet.BestFit {
+	if p := named(t, ""); p.Name != BestFit {
 		t.Errorf("without a past it is %s", p.Name)
 	}
-	if _, err := PolicyNamed("best_fit", nil, 0); err == nil || !strings.Contains(err.Error(), "best-fit") {
+	if _, err := PolicyNamed("fgd", nil); err == nil || !strings.Contains(err.Error(), "best-fit") {
 		t.Errorf("an unknown name: %v", err)
 	}
 }
 
 // Each policy has its own idea of the same pool.
 func TestPoliciesChoose(t *testing.T) {
-	quarter := func(holder, device int64) Device {
-		dev := gpu(device, inUse(7, 25))
-		dev.Shares[0].Holder = holder
-		return dev
-	}
 	whole := func(device int64) Device { return gpu(device, inUse(7, 100)) }
 	for name, c := range map[string]struct {
 		policy Policy
@@ -69,43 +59,27 @@ func TestPoliciesChoose(t *testing.T) {
 		demand Demand
 		node   int64
 	}{
-		"dot-product takes the fullest node": {named(t, fleet.DotProduct),
-			pool(node(1, gpu(11), quarter(1, 12)), node(2, gpu(21))), want(nil), 2},
-		"packing opens no node": {named(t, fleet.Packing),
-			pool(node(1, gpu(11)), node(2, gpu(21), whole(22))), want(nil), 2},
-		"packing opens no device": {named(t, fleet.Packing),
-			pool(node(1, gpu(11), whole(12)), node(2, gpu(21), quarter(1, 22))), want(nil), 2},
-		"clustering keeps to the same size": {named(t, fleet.Clustering),
-			pool(node(1, gpu(11), quarter(2, 12), whole(13)), node(2, gpu(21), quarter(2, 22), gpu(23))), want(nil), 2},
-		"clustering takes a mixed node before an idle one": {named(t, fleet.Clustering),
-			pool(node(1, gpu(11)), node(2, gpu(21), quarter(2, 22), whole(23))), want(nil), 2},
-		"clustering takes an idle node before another size": {named(t, fleet.Clustering),
-			pool(node(1, gpu(11), whole(12)), node(2, gpu(21), gpu(22))), want(nil), 2},
-		"clustering counts the devices of a holder": {named(t, fleet.Clustering),
-			pool(node(1, gpu(11), gpu(12), whole(13)), node(2, gpu(21), gpu(22), whole(23), whole(24))), want(gpus(2, 100)), 2},
-		"fgd keeps whole nodes for those who need them": {named(t, fleet.FGD, Demand{GPUs: 2, Cores: 100}),
+		"weir keeps whole nodes for those who need them": {named(t, Weir, Demand{GPUs: 2, Cores: 100}),
 			pool(node(1, gpu(11), gpu(12)), node(2, gpu(21), whole(22))), want(nil), 2},
-		"weir does, too": {named(t, fleet.Weir, Demand{GPUs: 2, Cores: 100}),
-			pool(node(1, gpu(11), gpu(12)), node(2, gpu(21), whole(22))), want(nil), 2},
-		"weir leaves a rest that can be used": {named(t, fleet.Weir, Demand{GPUs: 1, Cores: 40}),
+		"weir leaves a rest that can be used": {named(t, Weir, Demand{GPUs: 1, Cores: 40}),
 			pool(node(1, gpu(11, inUse(7, 35))), node(2, gpu(21, inUse(7, 20)))), want(cores(40)), 2},
-		"tightest fit does not": {BestFit(),
+		"tightest fit does not": {Policy{},
 			pool(node(1, gpu(11, inUse(7, 35))), node(2, gpu(21, inUse(7, 20)))), want(cores(40)), 1},
-		"weir keeps whole nodes even of linked devices": {named(t, fleet.Weir, Demand{GPUs: 4, Cores: 100}),
+		"weir keeps whole nodes even of linked devices": {named(t, Weir, Demand{GPUs: 4, Cores: 100}),
 			pool(linked(node(1, gpu(11), gpu(12), gpu(13), gpu(14)), []int64{11, 12}), node(2, gpu(21), gpu(22))), want(gpus(2, 100)), 2},
-		"weir prefers what the project has opened": {named(t, fleet.Weir, Demand{GPUs: 1, Cores: 40}),
+		"weir prefers what the project has opened": {named(t, Weir, Demand{GPUs: 1, Cores: 40}),
 			pool(node(1, mixed(gpu(11, inUse(8, 20)))), node(2, gpu(21, inUse(7, 35)))), want(cores(40)), 2},
-		"weir spends no exclusive device on a fraction": {named(t, fleet.Weir, Demand{GPUs: 1, Cores: 40}),
+		"weir spends no exclusive device on a fraction": {named(t, Weir, Demand{GPUs: 1, Cores: 40}),
 			pool(node(1, exclusive(gpu(11))), node(2, gpu(21))), want(cores(40)), 2},
-		"weir without a past takes tightest fit": {named(t, fleet.Weir),
+		"weir without a past takes tightest fit": {named(t, Weir),
 			pool(node(1, gpu(11, inUse(7, 20))), node(2, gpu(21, inUse(7, 35)))), want(cores(40)), 2},
-		"weir without a past, too, spends no exclusive device": {named(t, fleet.Weir),
+		"weir without a past, too, spends no exclusive device": {named(t, Weir),
 			pool(node(1, exclusive(gpu(11))), node(2, gpu(21))), want(cores(40)), 2},
-		"what cannot have been demanded teaches nothing": {named(t, fleet.Weir, Demand{GPUs: 1, Cores: 101}, Demand{}),
+		"what cannot have been demanded teaches nothing": {named(t, Weir, Demand{GPUs: 1, Cores: 101}, Demand{}),
 			pool(node(1, gpu(11, inUse(7, 20))), node(2, gpu(21, inUse(7, 35)))), want(cores(40)), 2},
-		"several GPUs are not expected of instances": {named(t, fleet.Weir, Demand{GPUs: 2, Cores: 28}, Demand{GPUs: 1, Cores: 20}),
+		"several GPUs are not expected of instances": {named(t, Weir, Demand{GPUs: 2, Cores: 28}, Demand{GPUs: 1, Cores: 20}),
 			pool(node(1, limited(28, gpu(11)), limited(28, gpu(12))), node(2, instance(21, 28), instance(22, 28))), want(cores(28)), 2},
-		"demands for another model do not count": {named(t, fleet.Weir, Demand{GPUs: 2, Cores: 100, Model: "a100"}, Demand{GPUs: 1, Cores: 90}),
+		"demands for another model do not count": {named(t, Weir, Demand{GPUs: 2, Cores: 100, Model: "a100"}, Demand{GPUs: 1, Cores: 90}),
 			pool(node(1, as(a100, gpu(11)), as(a100, gpu(12))), node(2, gpu(21), gpu(22))), want(nil), 2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,35 +90,10 @@ func TestPoliciesChoose(t *testing.T) {
 	}
 }
 
-func TestRandomIsDeterministic(t *testing.T) {
-	s := pool(node(1, gpu(11), gpu(12)), node(2, gpu(21), gpu(22)), node(3, gpu(31), gpu(32)))
-	nodes, firsts := map[int64]bool{}, map[int64]bool{}
-	for seed := range int64(40) {
-		p, _ := PolicyNamed(fleet.Random, nil, seed)
-		choice := placed(t, s, want(nil), p)
-		if again := placed(t, s, want(nil), p); !reflect.DeepEqual(choice, again) {
-			t.Fatalf("seed %d: %+v, then %+v", seed, choice, again)
-		}
-		nodes[choice.Node], firsts[choice.Devices[0].Device%10] = true, true
-	}
-	if len(nodes) != 3 || len(firsts) != 2 {
-		t.Errorf("40 seeds drew nodes %v and devices %v", nodes, firsts)
-	}
-	p, _ := PolicyNamed(fleet.Random, nil, 1)
-	nodes = map[int64]bool{}
-	for holder := range int64(40) {
-		choice := placed(t, s, want(cores(1)), p)
-		hold(s, want(cores(1)), choice, holder)
-		nodes[choice.Node] = true
-	}
-	if len(nodes) != 3 {
-		t.Errorf("40 states of the pool drew nodes %v", nodes)
-	}
-}
-
+// Whatever was placed before by the same policy, for whomever.
 func TestManyMayUseAPolicyAtOnce(t *testing.T) {
 	s := pool(node(1, gpu(11), as(a100, gpu(12))), node(2, gpu(21), instance(22, 40)))
-	p := named(t, fleet.Weir, Demand{GPUs: 1, Cores: 40}, Demand{GPUs: 2, Cores: 100})
+	p := named(t, Weir, Demand{GPUs: 1, Cores: 40}, Demand{GPUs: 2, Cores: 100})
 	var all sync.WaitGroup
 	choices := make([]Choice, 8)
 	for i := range choices {
@@ -187,7 +136,7 @@ func TestLinks(t *testing.T) {
 		"the node that has them":       {pool(four(1), linked(four(2), []int64{22, 23})), want(gpus(2, 100)), []int64{22, 23}, 0},
 		"one device asks for no links": {pool(linked(four(1), []int64{12, 14})), want(cores(100)), []int64{11}, 0},
 	} {
-		for _, p := range []Policy{BestFit(), named(t, fleet.Weir, past...)} {
+		for _, p := range []Policy{Policy{}, named(t, Weir, past...)} {
 			t.Run(name+"/"+p.Name, func(t *testing.T) {
 				choice := placed(t, c.pool, c.demand, p)
 				if !slices.Equal(slices.Sorted(slices.Values(devices(choice))), c.devices) || choice.Explanation.Unlinked != c.unlinked {
@@ -208,7 +157,7 @@ func TestLinksOfManyDevices(t *testing.T) {
 			even = append(even, 100+i)
 		}
 	}
-	choice := placed(t, pool(linked(n, even)), want(gpus(10, 100)), BestFit())
+	choice := placed(t, pool(linked(n, even)), want(gpus(10, 100)), Policy{})
 	if choice.Explanation.Unlinked != 0 || !slices.Equal(slices.Sorted(slices.Values(devices(choice))), even) {
 		t.Errorf("devices %v with %d pairs unlinked", devices(choice), choice.Explanation.Unlinked)
 	}
@@ -223,7 +172,7 @@ func instance(id, cores int64, shares ...Share) Device {
 
 func TestDevicesThatCostTheSameAloneAreNotAlike(t *testing.T) {
 	s := pool(node(1, exclusive(gpu(11)), gpu(12), gpu(13)))
-	choice := placed(t, s, want(gpus(2, 50)), named(t, fleet.Weir, Demand{GPUs: 1, Cores: 50}))
+	choice := placed(t, s, want(gpus(2, 50)), named(t, Weir, Demand{GPUs: 1, Cores: 50}))
 	if !slices.Equal(devices(choice), []int64{12, 13}) {
 		t.Errorf("devices %v, although the rest of the exclusive one is lost", devices(choice))
 	}
@@ -231,13 +180,13 @@ func TestDevicesThatCostTheSameAloneAreNotAlike(t *testing.T) {
 
 func TestInstances(t *testing.T) {
 	s := pool(node(1, instance(11, 42), instance(12, 28, Share{Cores: 28, MemoryMiB: 22_400, Project: 8}), instance(13, 28)), node(2, gpu(21)))
-	if c := placed(t, s, want(cores(28)), BestFit()); !slices.Equal(c.Devices, []Grant{{13, 28, 22_400}}) {
+	if c := placed(t, s, want(cores(28)), Policy{}); !slices.Equal(c.Devices, []Grant{{13, 28, 22_400}}) {
 		t.Errorf("28 cores are %+v; the instance of that size, with all its memory, is wanted", c.Devices)
 	}
-	if c := placed(t, s, want(cores(60)), BestFit()); c.Node != 2 {
+	if c := placed(t, s, want(cores(60)), Policy{}); c.Node != 2 {
 		t.Errorf("60 cores are on node %d, whose instances have 42", c.Node)
 	}
-	if _, refusal := Place(pool(s.Nodes[0]), want(gpus(2, 10)), BestFit()); refusal == nil || refusal.Reason != OneGPU {
+	if _, refusal := Place(pool(s.Nodes[0]), want(gpus(2, 10)), Policy{}); refusal == nil || refusal.Reason != OneGPU {
 		t.Errorf("two GPUs of instances: %+v", refusal)
 	}
 	got := Capacity(s)

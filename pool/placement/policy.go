@@ -1,5 +1,65 @@
 package placement
 
+import (
+	"fmt"
+	"math/rand"
+	"slices"
+	"strings"
+)
+
+// Names of the policies that the pool offers.
+const (
+	BestFit = "best-fit"
+	Weir    = "weir"
+)
+
+// Default is the policy to use where none was chosen.
+const Default = Weir
+
+// Policies are the names that [PolicyNamed] knows, the simplest first.
+func Policies() []string { return []string{BestFit, Weir} }
+
+// Policy orders the nodes that fit a demand, and the devices of each. The zero
+// Policy is [BestFit]. Many pools may use one policy at once, unless it draws
+// lots.
+type Policy struct {
+	Name   string
+	scorer func(*Pool) scorer
+	random *rand.Rand
+}
+
+// PolicyNamed is the policy of that name, or the default where the name is
+// empty; it fails on a name that is none of [Policies]. What weir expects to
+// come it learns from history, where a demand that stands twice is twice as
+// likely; an empty one teaches nothing, and the policy is best-fit and says so.
+func PolicyNamed(name string, history []Demand) (Policy, error) {
+	switch name {
+	case BestFit:
+		return Policy{Name: BestFit}, nil
+	case Weir, "":
+		if kinds := kindsOf(history); len(kinds) > 0 {
+			return Policy{Name: Weir, scorer: func(p *Pool) scorer { return newOutlook(p, kinds) }}, nil
+		}
+		return Policy{Name: BestFit}, nil
+	}
+	return Policy{}, fmt.Errorf("there is no placement policy %q; there are %s", name, strings.Join(Policies(), ", "))
+}
+
+// Machine is a node as a policy made by [Scored] sees it.
+type Machine struct {
+	CPUMilli int64
+	Left     []int32  // free of each GPU, in thousandths
+	Devices  []Device // in the same order
+}
+
+// Scored is a policy that takes the node with the highest score, the first
+// among equals or, where random is not nil, any of them. The score of a node
+// depends on nothing but its Machine and the demand. With the score comes the
+// GPU that a demand for one GPU goes to, or -1 for the tightest fit.
+func Scored(name string, score func(Machine, Demand) (score int32, gpu int), random *rand.Rand) Policy {
+	return Policy{Name: name, scorer: func(*Pool) scorer { return scored{score} }, random: random}
+}
+
 // Criterion names what a policy weighs; a smaller value is better.
 type Criterion int
 
@@ -11,9 +71,8 @@ const (
 	SplitsIdle
 	// NewToProject counts devices that hold no share of the project yet.
 	NewToProject
-	// Fragmentation is how much of the free GPU the typical demands of the past
-	// could use before and not after, less what the demand itself uses: the
-	// published grade of [fleet.FGD] turned round, 0..100.
+	// Fragmentation is how much free GPU, in GPU cores, the demands to come
+	// lose beyond what the demand itself uses.
 	Fragmentation
 	// Unlinked counts the pairs of chosen devices without NVLink.
 	Unlinked
@@ -21,23 +80,13 @@ const (
 	LeftoverCores
 	// LeftoverMemory is the memory, in MiB, that stays free there.
 	LeftoverMemory
-	// OpensNode is 1 for a node of which nothing is held.
-	OpensNode
-	// OpensDevices counts chosen devices of which nothing is held.
-	OpensDevices
-	// OtherSizes is 0 where a node holds demands of the same size only, 1
-	// where it holds others too, 2 where nothing, 3 where only others.
-	OtherSizes
-	// NodeFree is the GPU cores free on the node beforehand.
-	NodeFree
-	// Lot is drawn for the node, and for each device.
-	Lot
+	// Score is that of a policy made by [Scored].
+	Score
 	criterionCount
 )
 
 var criterionNames = [criterionCount]string{
-	"order", "splits_idle", "new_to_project", "fragmentation", "unlinked", "leftover_cores", "leftover_memory",
-	"opens_node", "opens_devices", "other_sizes", "node_free", "lot",
+	"order", "splits_idle", "new_to_project", "fragmentation", "unlinked", "leftover_cores", "leftover_memory", "score",
 }
 
 // String is the criterion's stable name, for logs and programs.
@@ -48,166 +97,140 @@ func (c Criterion) String() string {
 	return criterionNames[c]
 }
 
-// maxTerms bounds a policy, so that a score is an array and needs no memory.
-const maxTerms = 6
+// cost is what a placement costs by the criteria of a policy, the weightiest
+// in the highest bits; less is better.
+type cost uint64
 
-// Policy orders the devices that fit, and the nodes that have enough of them:
-// by its first term, among equals by its second, and so on. See [PolicyNamed].
-// The zero Policy takes the first node and its first devices. A policy may be
-// used by many at once.
-type Policy struct {
-	Name     string
-	terms    [maxTerms]term
-	expected *expected // what is to come; nil where the policy does not ask
-	seed     int64     // of the lots
-}
+// unfit is the cost of a node that cannot take the demand.
+const unfit = ^cost(0)
 
-// term is one criterion and how it is counted: exactly one of the functions
-// is set, and what it counts is never negative.
-type term struct {
+// field is the place of a criterion in a cost: an amount in units, plus an
+// offset, that fills its bits at most.
+type field struct {
 	criterion Criterion
-	device    func(*contest, *candidate) int64  // adds up over the devices
-	node      func(*contest, *Node) int64       // the same for all devices of a node
-	set       func(*contest, []candidate) int64 // of devices together
+	bits      uint
+	unit      int64
+	offset    int64
 }
 
-func splitsIdle(_ *contest, c *candidate) int64 {
-	switch {
-	case len(c.device.Shares) > 0 || c.grant.Cores == c.device.usable():
-		return 0
-	case c.device.exclusiveUse():
-		return 2
+// put adds a criterion's amount below those that are in the cost already.
+func (c cost) put(f field, amount int64) cost {
+	most := int64(1)<<f.bits - 1
+	return c<<f.bits | cost(min(max(amount/f.unit+f.offset, 0), most))
+}
+
+// differs is the first criterion on which two costs differ, and by how much.
+func differs(fields []field, a, b cost) (Criterion, int64) {
+	shift := uint(0)
+	for _, f := range fields {
+		shift += f.bits
 	}
-	return 1
-}
-
-func newToProject(_ *contest, c *candidate) int64 {
-	if c.usage.own {
-		return 0
-	}
-	return 1
-}
-
-func opensDevice(_ *contest, c *candidate) int64 {
-	if len(c.device.Shares) > 0 {
-		return 0
-	}
-	return 1
-}
-
-func opensNode(_ *contest, n *Node) int64 {
-	for i := range n.Devices {
-		if len(n.Devices[i].Shares) > 0 {
-			return 0
+	for _, f := range fields {
+		shift -= f.bits
+		mask := cost(1)<<f.bits - 1
+		if x, y := a>>shift&mask, b>>shift&mask; x != y {
+			return f.criterion, int64(y-x) * f.unit
 		}
 	}
-	return 1
+	return Order, 0
 }
 
-func nodeFree(_ *contest, n *Node) (free int64) {
-	for i := range n.Devices {
-		cores, _ := Free(n.Devices[i])
-		free += cores
-	}
-	return free
+// scorer is a policy at work in a pool. A cost depends on nothing but the
+// machine and the demand, so it holds until that machine changes.
+type scorer interface {
+	fields() []field
+	// one is the device of a machine that fits, for a demand for one GPU, and
+	// what it costs.
+	one(*machine, *need) (device int, c cost)
+	// set is the cost of any other demand on these devices.
+	set(m *machine, n *need, devices []int) cost
+	// premiums are added, by kind of device, to the costs of all machines at
+	// the moment of a decision; nil adds nothing.
+	premiums(*need) []cost
 }
 
-// otherSizes looks at who holds what on a node. The size of a demand is the
-// number of its GPUs, or 0 where it takes a fraction of each.
-func otherSizes(c *contest, n *Node) int64 {
-	wanted := 0
-	if c.demand.Cores == Whole {
-		wanted = c.demand.GPUs
-	}
-	sizes := map[int64]int{}
-	for i := range n.Devices {
-		for j := range n.Devices[i].Shares {
-			s := &n.Devices[i].Shares[j]
-			if size, seen := sizes[s.Holder]; s.Cores < Whole || seen && size == 0 {
-				sizes[s.Holder] = 0
-			} else {
-				sizes[s.Holder] = size + 1
+// cheapest is the device of a machine that takes a demand for one GPU at the
+// least cost, the first among equals.
+func cheapest(m *machine, n *need, costOf func(device int) cost) (device int, least cost) {
+	least = unfit
+	for i := range m.left {
+		if m.takes(n, i) && !m.repeats(n, i) {
+			if c := costOf(i); c < least {
+				device, least = i, c
 			}
 		}
 	}
-	same, other := false, false
-	for _, size := range sizes {
-		same, other = same || size == wanted, other || size != wanted
-	}
-	switch {
-	case same && other:
-		return 1
-	case same:
-		return 0
-	case other:
-		return 3
-	}
-	return 2
+	return device, least
 }
 
-// score is what the terms of a policy cost, the weightiest first.
-type score [maxTerms]int64
+// amounts are what the policies weigh of devices that are taken together.
+type amounts struct{ splits, fresh, unlinked, cores, memory int64 }
 
-// ofDevice counts the terms that look at one device alone.
-func (p *Policy) ofDevice(c *contest, d *candidate) score {
-	var s score
-	for i := range p.terms {
-		if p.terms[i].device != nil {
-			s[i] = p.terms[i].device(c, d)
+func (m *machine) amounts(n *need, devices []int) (a amounts) {
+	for at, i := range devices {
+		dev := &m.devices[i]
+		if n.Project != 0 && !slices.ContainsFunc(dev.Shares, func(s Share) bool { return s.Project == n.Project }) {
+			a.fresh++
+		}
+		if len(dev.Shares) == 0 && n.milli < m.left[i] {
+			if a.splits++; dev.exclusiveUse() {
+				a.splits++
+			}
+		}
+		a.cores += int64(m.left[i]-n.milli) / milli
+		a.memory += m.memoryLeft[i] - n.memoryOn(dev)
+		for _, j := range devices[:at] {
+			if !m.linked || !m.linkedPair(i, j) {
+				a.unlinked++
+			}
 		}
 	}
-	return s
+	return a
 }
 
-// ofNode counts the terms that are the same for all devices of a node.
-func (p *Policy) ofNode(c *contest, n *Node) score {
-	var s score
-	for i := range p.terms {
-		if p.terms[i].node != nil {
-			s[i] = p.terms[i].node(c, n)
-		}
-	}
-	return s
+func (m *machine) linkedPair(i, j int) bool {
+	a, b := &m.devices[i], &m.devices[j]
+	return slices.Contains(a.Peers, b.ID) || slices.Contains(b.Peers, a.ID)
 }
 
-// ofSet counts devices together; what each costs alone is known already.
-func (p *Policy) ofSet(c *contest, chosen []candidate) score {
-	var s score
-	for i := range chosen {
-		s = s.plus(chosen[i].score)
-	}
-	for i := range p.terms {
-		if p.terms[i].set != nil {
-			s[i] = p.terms[i].set(c, chosen)
-		}
-	}
-	return s
+// bestFit fills devices that are in use before it opens idle ones, among
+// those prefers the project's own, then devices linked to each other, and of
+// what remains takes the tightest fit in cores, then in memory.
+type bestFit struct{}
+
+var bestFitFields = []field{{SplitsIdle, 8, 1, 0}, {NewToProject, 8, 1, 0}, {Unlinked, 11, 1, 0}, {LeftoverCores, 13, 1, 0}, {LeftoverMemory, 24, 1, 0}}
+
+func (bestFit) fields() []field       { return bestFitFields }
+func (bestFit) premiums(*need) []cost { return nil }
+
+func (b bestFit) one(m *machine, n *need) (int, cost) {
+	return cheapest(m, n, func(i int) cost { return b.set(m, n, []int{i}) })
 }
 
-func (s score) plus(other score) score {
-	for i := range s {
-		s[i] = add(s[i], other[i])
-	}
-	return s
+func (bestFit) set(m *machine, n *need, devices []int) (c cost) {
+	a, f := m.amounts(n, devices), bestFitFields
+	return c.put(f[0], a.splits).put(f[1], a.fresh).put(f[2], a.unlinked).put(f[3], a.cores).put(f[4], a.memory)
 }
 
-// differs is the first term in which two scores differ, or maxTerms.
-func (s *score) differs(other *score) int {
-	for i := range s {
-		if s[i] != other[i] {
-			return i
-		}
-	}
-	return maxTerms
+// scored is a policy of another package.
+type scored struct {
+	score func(Machine, Demand) (int32, int)
 }
 
-func (s *score) compare(other *score) int {
-	i := s.differs(other)
-	switch {
-	case i == maxTerms:
-		return 0
-	case s[i] < other[i]:
-		return -1
+var scoredFields = []field{{Score, 33, 1, 1 << 32}}
+
+func (scored) fields() []field       { return scoredFields }
+func (scored) premiums(*need) []cost { return nil }
+
+func (s scored) one(m *machine, n *need) (int, cost) {
+	score, device := s.score(Machine{m.cpu, m.left, m.devices}, n.Demand)
+	if device < 0 {
+		device, _ = cheapest(m, n, func(i int) cost { return cost(m.left[i]) })
 	}
-	return 1
+	return device, cost(0).put(scoredFields[0], -int64(score))
+}
+
+func (s scored) set(m *machine, n *need, _ []int) cost {
+	score, _ := s.score(Machine{m.cpu, m.left, m.devices}, n.Demand)
+	return cost(0).put(scoredFields[0], -int64(score))
 }

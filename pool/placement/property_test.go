@@ -190,7 +190,7 @@ func TestRulesHoldWhateverHappens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := life{pool: drawPool(t), whole: map[int64]Device{}}
 		name := rapid.SampledFrom(Policies()).Draw(t, "policy")
-		l.policy, _ = PolicyNamed(name, []Demand{{GPUs: 1, Cores: 30}, {GPUs: 2, Cores: 50}}, 1)
+		l.policy, _ = PolicyNamed(name, []Demand{{GPUs: 1, Cores: 30}, {GPUs: 2, Cores: 50}})
 		var accepting []bool
 		for i := range l.pool.Nodes {
 			n := &l.pool.Nodes[i]
@@ -215,7 +215,7 @@ func TestRulesHoldWhateverHappens(t *testing.T) {
 func TestOrderOfInputDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, d := drawPool(t), drawDemand(t)
-		policy, _ := PolicyNamed(rapid.SampledFrom(Policies()).Draw(t, "policy"), []Demand{{GPUs: 1, Cores: 30}, {GPUs: 2, Cores: 50}}, 1)
+		policy, _ := PolicyNamed(rapid.SampledFrom(Policies()).Draw(t, "policy"), []Demand{{GPUs: 1, Cores: 30}, {GPUs: 2, Cores: 50}})
 		choice, refusal := Place(s, d, policy)
 		r := rand.New(rand.NewSource(rapid.Int64().Draw(t, "seed")))
 		r.Shuffle(len(s.Nodes), func(i, j int) { s.Nodes[i], s.Nodes[j] = s.Nodes[j], s.Nodes[i] })
@@ -255,7 +255,7 @@ func TestHostileNumbers(t *testing.T) {
 		d.GPUs = int(number.Draw(t, "gpus wanted"))
 		d.Cores, d.MemoryMiB = number.Draw(t, "cores wanted"), number.Draw(t, "memory wanted")
 		policy, _ := PolicyNamed(rapid.SampledFrom(Policies()).Draw(t, "policy"),
-			[]Demand{{GPUs: 2, Cores: 50}, {GPUs: int(number.Draw(t, "past gpus")), Cores: number.Draw(t, "past cores")}}, number.Draw(t, "seed"))
+			[]Demand{{GPUs: 2, Cores: 50}, {GPUs: int(number.Draw(t, "past gpus")), Cores: number.Draw(t, "past cores")}})
 		choice, _ := Place(s, d, policy)
 		for _, g := range choice.Devices {
 			if f := free[g.Device]; g.Cores < 1 || g.Cores > f[0] || g.MemoryMiB < 0 || g.MemoryMiB > f[1] {

@@ -147,7 +147,7 @@ func remade(d models.Device, in DeviceInput) bool {
 
 // openSharesOn are the open shares of a device and its instances.
 func openSharesOn(q *models.Queries, d models.Device) ([]models.ShareView, error) {
-	devices, err := q.Devices() // a GPU may have come from another machine
+	devices, err := q.DevicesAt(models.AllMachines) // a GPU may have come from another machine
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func openSharesOn(q *models.Queries, d models.Device) ([]models.ShareView, error
 	for _, other := range devices {
 		of[other.ID] = of[other.ID] || other.PhysicalID() == d.ID
 	}
-	shares, err := q.OpenShares()
+	shares, err := q.OpenSharesAmong(models.AllMachines)
 	return slices.DeleteFunc(shares, func(v models.ShareView) bool { return !of[v.DeviceID] }), err
 }
 

@@ -39,15 +39,11 @@ func (r *run) cleared(w *request, c placement.Choice) []int64 {
 
 // chosen is the node of a choice with no other devices than the chosen ones.
 func (r *run) chosen(c placement.Choice) placement.Node {
-	for _, n := range r.pool.Nodes() {
-		if n.ID == c.Node {
-			n.Devices = slices.DeleteFunc(slices.Clone(n.Devices), func(d placement.Device) bool {
-				return !slices.ContainsFunc(c.Devices, func(g placement.Grant) bool { return g.Device == d.ID })
-			})
-			return n
-		}
-	}
-	return placement.Node{}
+	n, _ := r.pool.Node(c.Node)
+	n.Devices = slices.DeleteFunc(slices.Clone(n.Devices), func(d placement.Device) bool {
+		return !slices.ContainsFunc(c.Devices, func(g placement.Grant) bool { return g.Device == d.ID })
+	})
+	return n
 }
 
 // join adds a share to its holder's hold.
@@ -71,7 +67,7 @@ func (r *run) needed(n placement.Node, holds []hold, w *request) (holders []int6
 			dev := &back.Devices[i]
 			dev.Shares = slices.Concat(dev.Shares, h.shares[dev.ID])
 		}
-		if _, refusal := placement.Place(placement.Snapshot{Nodes: []placement.Node{back}}, w.Demand, r.policy); refusal != nil {
+		if placement.Refuse(placement.Snapshot{Nodes: []placement.Node{back}}, w.Demand) != nil {
 			holders = append(holders, h.holder)
 		} else {
 			n = back
@@ -88,8 +84,8 @@ func (r *run) missing(w *request) (holders []int64) {
 		return []int64{w.behind.Holder}
 	}
 	for _, n := range r.pool.Nodes() {
-		free, holds := emptied(n, w.NotLent)
-		if _, refusal := placement.Place(placement.Snapshot{Nodes: []placement.Node{free}}, w.Demand, r.policy); refusal != nil {
+		free, holds := emptied(n)
+		if placement.Refuse(placement.Snapshot{Nodes: []placement.Node{free}}, w.Demand) != nil {
 			continue
 		}
 		slices.SortStableFunc(holds, func(a, b hold) int { return cmp.Compare(a.cores(), b.cores()) })
@@ -101,7 +97,7 @@ func (r *run) missing(w *request) (holders []int64) {
 }
 
 // emptied is a node with nothing held, and what is held of it by whom.
-func emptied(n placement.Node, barred []int64) (free placement.Node, holds []hold) {
+func emptied(n placement.Node) (free placement.Node, holds []hold) {
 	free = n
 	free.Devices = slices.Clone(n.Devices)
 	for i := range free.Devices {
@@ -110,7 +106,6 @@ func emptied(n placement.Node, barred []int64) (free placement.Node, holds []hol
 			holds = join(holds, share.Holder, dev.ID, share)
 		}
 		dev.Shares = nil
-		dev.NotLent = dev.NotLent || slices.Contains(barred, dev.ID)
 	}
 	return free, holds
 }

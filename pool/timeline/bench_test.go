@@ -30,6 +30,6 @@ func BenchmarkEstimate(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		EstimateEach(s, list, waiting, now, placement.BestFit())
+		EstimateEach(s, list, waiting, now, placement.Policy{})
 	}
 }

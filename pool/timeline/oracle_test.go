@@ -8,13 +8,15 @@ import (
 	"pgregory.net/rapid"
 
 	"weir/pool/placement"
-	"weir/pool/placement/occupancy"
 )
 
 func drawCase(t *rapid.T) (s placement.Snapshot, list []End, waiting []Waiting) {
 	models := rapid.SampledFrom([]string{h100, h100, a100})
 	for i := range rapid.Int64Range(1, 3).Draw(t, "nodes") {
 		n := node(i + 1)
+		if rapid.IntRange(0, 3).Draw(t, "restricted") == 0 {
+			n.Projects = []int64{1}
+		}
 		for j := range rapid.Int64Range(0, 3).Draw(t, "devices") {
 			d := as(models.Draw(t, "model"), gpu(10*(i+1)+j))
 			d.Mixed, d.Exclusive = rapid.Bool().Draw(t, "mixed"), rapid.IntRange(0, 4).Draw(t, "exclusive") == 0
@@ -35,9 +37,6 @@ func drawCase(t *rapid.T) (s placement.Snapshot, list []End, waiting []Waiting) 
 		w.Demand.Project = rapid.Int64Range(1, 2).Draw(t, "project")
 		if rapid.Bool().Draw(t, "becomes firm") {
 			w.Firm = now.Add(minutes(rapid.IntRange(-1, 5).Draw(t, "firm")))
-		}
-		if rapid.IntRange(0, 3).Draw(t, "restricted") == 0 {
-			w.NotLent = []int64{10, 20}
 		}
 		waiting = append(waiting, w)
 	}
@@ -79,7 +78,7 @@ func (w *world) kept(i int, t time.Time) bool {
 }
 
 func (w *world) ever(f Waiting) bool {
-	_, refusal := placement.Place(lentTo(f, occupancy.Empty(w.pool)), f.Demand, placement.BestFit())
+	_, refusal := placement.Place(w.pool.Emptied(), f.Demand, placement.Policy{})
 	return refusal == nil
 }
 
@@ -94,19 +93,19 @@ func (w *world) sameModel(a, b Waiting) bool {
 	return false
 }
 
-func lentTo(w Waiting, s placement.Snapshot) placement.Snapshot {
-	s = occupancy.Clone(s)
+// clone copies a snapshot down to its shares.
+func clone(s placement.Snapshot) placement.Snapshot {
+	copied := s.Emptied()
 	for i := range s.Nodes {
 		for j := range s.Nodes[i].Devices {
-			d := &s.Nodes[i].Devices[j]
-			d.NotLent = slices.Contains(w.NotLent, d.ID)
+			copied.Nodes[i].Devices[j].Shares = slices.Clone(s.Nodes[i].Devices[j].Shares)
 		}
 	}
-	return s
+	return copied
 }
 
 func (w *world) place(r Waiting, t time.Time) {
-	choice, refusal := placement.Place(lentTo(r, w.pool), r.Demand, placement.BestFit())
+	choice, refusal := placement.Place(w.pool, r.Demand, placement.Policy{})
 	if refusal != nil {
 		return
 	}
@@ -128,8 +127,8 @@ func (w *world) place(r Waiting, t time.Time) {
 func TestForecastAgreesWithEveryMinute(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, list, waiting := drawCase(t)
-		got := EstimateEach(s, list, waiting, now, placement.BestFit())
-		w := world{pool: occupancy.Clone(s), ends: map[int64]time.Time{}, waiting: waiting, at: map[int64]time.Time{}}
+		got := EstimateEach(s, list, waiting, now, placement.Policy{})
+		w := world{pool: clone(s), ends: map[int64]time.Time{}, waiting: waiting, at: map[int64]time.Time{}}
 		for _, e := range list {
 			w.ends[e.Holder] = e.At
 		}
@@ -166,7 +165,7 @@ func TestForecastAgreesWithEveryMinute(t *testing.T) {
 func TestWhatIsWaitedFor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, list, waiting := drawCase(t)
-		got := EstimateEach(s, list, waiting, now, placement.BestFit())
+		got := EstimateEach(s, list, waiting, now, placement.Policy{})
 		ends := map[int64]time.Time{}
 		for _, e := range list {
 			ends[e.Holder] = e.At
@@ -198,11 +197,11 @@ func TestWhatIsWaitedFor(t *testing.T) {
 func TestNoEstimateIsTooEarly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, list, waiting := drawCase(t)
-		for i, e := range EstimateEach(s, list, waiting, now, placement.BestFit()) {
+		for i, e := range EstimateEach(s, list, waiting, now, placement.Policy{}) {
 			if e.Outcome != Placed {
 				continue
 			}
-			w := world{pool: occupancy.Clone(s), ends: map[int64]time.Time{}, at: map[int64]time.Time{}}
+			w := world{pool: clone(s), ends: map[int64]time.Time{}, at: map[int64]time.Time{}}
 			for _, end := range list {
 				w.ends[end.Holder] = end.At
 			}
@@ -221,9 +220,9 @@ func TestAnotherMachineDoesNotDelayTheFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, list, waiting := drawCase(t)
 		waiting[0].Firm = now
-		before := EstimateEach(s, list, waiting, now, placement.BestFit())[0]
+		before := EstimateEach(s, list, waiting, now, placement.Policy{})[0]
 		s.Nodes = append(s.Nodes, node(9, gpu(91), as(a100, gpu(92)), gpu(93)))
-		after := EstimateEach(s, list, waiting, now, placement.BestFit())[0]
+		after := EstimateEach(s, list, waiting, now, placement.Policy{})[0]
 		if before.Outcome == Placed && (after.Outcome != Placed || after.At.After(before.At)) {
 			t.Fatalf("%s, with another machine %s", say([]Estimate{before}), say([]Estimate{after}))
 		}

@@ -7,13 +7,11 @@ import (
 	"time"
 
 	"weir/pool/placement"
-	"weir/pool/placement/occupancy"
 )
 
 // run is one forecast on its way from now on.
 type run struct {
-	pool    *occupancy.Pool
-	policy  placement.Policy
+	pool    *placement.Pool
 	now     time.Time
 	ends    ends
 	known   map[int64]bool   // holders that leave by a rule
@@ -37,7 +35,6 @@ type request struct {
 	Waiting
 	state    state
 	estimate Estimate
-	seen     bool     // refused by every node; from then on only what leaves can help
 	behind   *request // the last that kept room from it
 }
 
@@ -49,7 +46,7 @@ type left struct {
 }
 
 func newRun(s placement.Snapshot, list []End, waiting []Waiting, now time.Time, p placement.Policy) *run {
-	r := &run{pool: occupancy.New(s), policy: p, now: now, known: map[int64]bool{}, gone: map[int64][]left{},
+	r := &run{pool: placement.New(s.Nodes, p), now: now, known: map[int64]bool{}, gone: map[int64][]left{},
 		waiting: make([]request, len(waiting)), open: len(waiting), models: modelsOf(s)}
 	last := map[int64]End{}
 	for _, e := range list {
@@ -71,21 +68,18 @@ func newRun(s placement.Snapshot, list []End, waiting []Waiting, now time.Time, 
 
 // begin notes the requests, and which of them can never be placed.
 func (r *run) begin(s placement.Snapshot, waiting []Waiting) {
-	empty := occupancy.Empty(s)
+	empty := s.Emptied()
 	for i := range empty.Nodes {
 		for j := range empty.Nodes[i].Devices {
 			empty.Nodes[i].Devices[j].Changing = false // it will have changed
 		}
 	}
-	best := occupancy.New(empty)
-	fits := map[placement.Demand]bool{} // of those to whom everything is lent
+	fits := map[placement.Demand]bool{}
 	for i, w := range waiting {
 		r.waiting[i] = request{Waiting: w, estimate: Estimate{Holder: w.Holder}}
-		ever, told := fits[w.Demand]
-		if !told || len(w.NotLent) > 0 {
-			_, ever = best.Find(w.Demand, r.policy, w.NotLent...)
-		}
-		if len(w.NotLent) == 0 {
+		ever, known := fits[w.Demand]
+		if !known {
+			ever = placement.Refuse(empty, w.Demand) == nil
 			fits[w.Demand] = ever
 		}
 		if !ever {
@@ -110,26 +104,22 @@ func modelsOf(s placement.Snapshot) (models []string) {
 	return models
 }
 
-// leave goes on to the next end, lets all that end then leave, and returns
-// the nodes on which that made room.
-func (r *run) leave() (nodes []int) {
+// leave goes on to the next end and lets all that end then leave.
+func (r *run) leave() {
 	r.now = r.ends[0].At
 	for r.ends.Len() > 0 && !r.ends[0].At.After(r.now) {
 		holder := heap.Pop(&r.ends).(End).Holder
 		r.leaves++
-		for _, part := range r.pool.Leave(holder) {
-			device := r.pool.Nodes()[part.Node].Devices[part.Device].ID
-			r.gone[device] = append(r.gone[device], left{r.leaves, holder, device, part.Share})
-			if !slices.Contains(nodes, part.Node) {
-				nodes = append(nodes, part.Node)
+		for device, shares := range r.pool.Leave(holder) {
+			for _, share := range shares {
+				r.gone[device] = append(r.gone[device], left{r.leaves, holder, device, share})
 			}
 		}
 	}
-	return nodes
 }
 
-// serve goes through the queue once, when there is new room on some nodes.
-func (r *run) serve(nodes []int) {
+// serve goes through the queue once, when shares were given back.
+func (r *run) serve() {
 	var firm []*request
 	for i := range r.waiting {
 		w := &r.waiting[i]
@@ -139,7 +129,7 @@ func (r *run) serve(nodes []int) {
 		if ahead := r.blocking(firm, w); ahead != nil {
 			w.behind = ahead
 		} else {
-			r.try(w, nodes)
+			r.try(w)
 		}
 		if w.state == waits && !w.Firm.IsZero() && !w.Firm.After(r.now) {
 			firm = append(firm, w)
@@ -163,23 +153,16 @@ func (r *run) compete(a, b placement.Demand) bool {
 	})
 }
 
-func (r *run) try(w *request, nodes []int) {
-	find := r.pool.Find
-	if w.seen {
-		// Where it did not fit there is only less now.
-		find = func(d placement.Demand, p placement.Policy, barred ...int64) (placement.Choice, bool) {
-			return r.pool.FindOn(nodes, d, p, barred...)
-		}
-	}
-	choice, ok := find(w.Demand, r.policy, w.NotLent...)
+func (r *run) try(w *request) {
+	choice, ok := r.pool.Find(w.Demand)
 	if !ok {
-		w.seen, w.behind = true, nil
+		w.behind = nil
 		return
 	}
 	r.settle(w, Placed)
 	w.estimate.At = r.now
 	w.estimate.After, w.estimate.Known = r.reasons(w, choice)
-	r.pool.Take(choice, w.Demand.Project, w.Holder)
+	r.pool.Take(choice, w.Demand, w.Holder)
 	if w.Lasts > 0 {
 		heap.Push(&r.ends, End{Holder: w.Holder, At: r.now.Add(w.Lasts)})
 	}

@@ -22,8 +22,6 @@ type Waiting struct {
 	// Firm is from when it keeps room: no later request may then take a device
 	// of a model that this one could take. Zero: they always may.
 	Firm time.Time
-	// NotLent is the devices whose owners do not lend them to its project.
-	NotLent []int64
 }
 
 // Outcome says what an estimate amounts to.
@@ -71,9 +69,10 @@ func EstimateEach(s placement.Snapshot, ends []End, waiting []Waiting, now time.
 	if r.ends.Len() > 0 && r.ends[0].At.Equal(now) {
 		r.leave()
 	}
-	r.serve(nil)
+	r.serve()
 	for r.open > 0 && r.ends.Len() > 0 {
-		r.serve(r.leave())
+		r.leave()
+		r.serve()
 	}
 	for i := range r.waiting {
 		if w := &r.waiting[i]; w.state == waits {

@@ -50,10 +50,14 @@ func asks(holder int64, gpus int, cores int64, change ...func(*Waiting)) Waiting
 	return w
 }
 
-func lasts(n int) func(*Waiting)                  { return func(w *Waiting) { w.Lasts = minutes(n) } }
-func firm(in int) func(*Waiting)                  { return func(w *Waiting) { w.Firm = now.Add(minutes(in)) } }
-func model(m string) func(*Waiting)               { return func(w *Waiting) { w.Demand.Model = m } }
-func notOn(d ...int64) func(*Waiting)             { return func(w *Waiting) { w.NotLent = d } }
+func lasts(n int) func(*Waiting)      { return func(w *Waiting) { w.Lasts = minutes(n) } }
+func firm(in int) func(*Waiting)      { return func(w *Waiting) { w.Firm = now.Add(minutes(in)) } }
+func model(m string) func(*Waiting)   { return func(w *Waiting) { w.Demand.Model = m } }
+func of(project int64) func(*Waiting) { return func(w *Waiting) { w.Demand.Project = project } }
+func lentTo(project int64, n placement.Node) placement.Node {
+	n.Projects = []int64{project}
+	return n
+}
 func say(estimates []Estimate) string             { return strings.Join(words(estimates), ", ") }
 func pool(n ...placement.Node) placement.Snapshot { return placement.Snapshot{Nodes: n} }
 
@@ -113,14 +117,14 @@ func TestForecast(t *testing.T) {
 			[]Waiting{asks(101, 1, 100, firm(0), model("h100")), asks(103, 1, 1)}, "101 in 5~ after [1], 103 in 5~ after [101]"},
 		"kept at first, then refused": {pool(node(1, gpu(11, 1, 100), gpu(12, 3, 100))), []End{leaves(1, 5)},
 			[]Waiting{asks(101, 1, 100, firm(0), lasts(10)), asks(102, 2, 100)}, "101 in 5 after [1], 102 unknown after [3]"},
-		"lent to one and not to another": {pool(node(1, gpu(11))), nil, []Waiting{asks(101, 1, 50), asks(102, 1, 50, notOn(11))}, "101 in 0, 102 never"},
+		"lent to one and not to another": {pool(lentTo(1, node(1, gpu(11)))), nil, []Waiting{asks(101, 1, 50, of(1)), asks(102, 1, 50, of(2))}, "101 in 0, 102 never"},
 		"firm without end":               {shared, nil, []Waiting{asks(101, 1, 100, firm(0)), asks(102, 1, 1)}, "101 unknown after [3], 102 unknown after [101]"},
-		"not lent":                       {pool(node(1, gpu(11), gpu(12, 1, 100))), []End{leaves(1, 5)}, []Waiting{asks(101, 1, 100, notOn(11)), asks(102, 1, 100, notOn(11, 12))}, "101 in 5 after [1], 102 never"},
-		"not lent, without end": {pool(node(1, gpu(11, 2, 100), gpu(12, 1, 100))), nil,
-			[]Waiting{asks(101, 1, 100, notOn(11))}, "101 unknown after [1]"},
+		"not lent":                       {pool(lentTo(2, node(1, gpu(11))), lentTo(1, node(2, gpu(21, 1, 100)))), []End{leaves(1, 5)}, []Waiting{asks(101, 1, 100, of(1)), asks(102, 1, 100, of(3))}, "101 in 5 after [1], 102 never"},
+		"not lent, without end": {pool(lentTo(2, node(1, gpu(11, 2, 100))), lentTo(1, node(2, gpu(21, 1, 100)))), nil,
+			[]Waiting{asks(101, 1, 100, of(1))}, "101 unknown after [1]"},
 		"a device that is changing": {pool(node(1, changing)), nil, []Waiting{asks(101, 1, 100)}, "101 unknown"},
 	} {
-		if got := say(EstimateEach(c.pool, c.ends, c.waiting, now, placement.BestFit())); got != c.want {
+		if got := say(EstimateEach(c.pool, c.ends, c.waiting, now, placement.Policy{})); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}

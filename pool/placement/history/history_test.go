@@ -66,7 +66,7 @@ func TestReplay(t *testing.T) {
 			Result{Machines: 1, GPUs: 1, CapacityCores: 100, Jobs: 2, Refused: 2, From: start, To: start,
 				Unmet: []Unmet{{GPUs: 1, Cores: 101, Refused: 1, RefusedCoreHours: 101}, {GPUs: -1, Cores: 50, Refused: 1}}}},
 	} {
-		got := Replay(c.nodes, c.jobs, placement.BestFit())
+		got := Replay(c.nodes, c.jobs, placement.Policy{})
 		if got.Unmet == nil || got.Points == nil {
 			t.Errorf("%s: JSON would say null", name)
 		}
@@ -83,7 +83,7 @@ func TestReplay(t *testing.T) {
 func TestNodesBeginEmpty(t *testing.T) {
 	nodes := machines(h100, 1, 1)
 	nodes[0].Devices[0].Shares = []placement.Share{{Cores: 100, Project: 9, Holder: 0}}
-	got := Replay(nodes, []Job{job(0, 1, 1, 100)}, placement.BestFit())
+	got := Replay(nodes, []Job{job(0, 1, 1, 100)}, placement.Policy{})
 	if got.Waited != 0 || got.Placed != 1 || len(nodes[0].Devices[0].Shares) != 1 {
 		t.Errorf("got %+v, the argument %+v", got, nodes)
 	}
@@ -93,7 +93,7 @@ func TestPoints(t *testing.T) {
 	// 2.4 hours are 240 points of 36 s. The second job waits from 0.6 h on and
 	// holds 50 cores from 1.2 h on; the last point but one of the first hour
 	// and a fifth lies whole before that.
-	points := Replay(machines(h100, 1, 1), []Job{job(0, 1.2, 1, 100), job(0.6, 1.2, 1, 50)}, placement.BestFit()).Points
+	points := Replay(machines(h100, 1, 1), []Job{job(0, 1.2, 1, 100), job(0.6, 1.2, 1, 50)}, placement.Policy{}).Points
 	if len(points) != MaxPoints {
 		t.Fatalf("%d points", len(points))
 	}
@@ -110,7 +110,7 @@ func TestPoints(t *testing.T) {
 		}
 	}
 	// A job of half a span is half as high on average.
-	points = Replay(machines(h100, 1, 1), []Job{job(0, 1./480, 1, 100), job(0.5, 0.5, 1, 100)}, placement.BestFit()).Points
+	points = Replay(machines(h100, 1, 1), []Job{job(0, 1./480, 1, 100), job(0.5, 0.5, 1, 100)}, placement.Policy{}).Points
 	if got := points[0].InUse; math.Abs(got-50) > 0.001 {
 		t.Errorf("in use %v on average", got)
 	}
@@ -118,7 +118,7 @@ func TestPoints(t *testing.T) {
 
 func TestCompare(t *testing.T) {
 	jobs := []Job{job(0, 3, 1, 100), job(0, 3, 1, 100), asking("a100", job(1, 1, 2, 100))}
-	now, then := Compare(machines(h100, 1, 1), append(machines(h100, 1, 1), machines(a100, 1, 2)...), jobs, placement.BestFit())
+	now, then := Compare(machines(h100, 1, 1), append(machines(h100, 1, 1), machines(a100, 1, 2)...), jobs, placement.Policy{})
 	if now.Waited != 1 || now.Refused != 1 || then.Waited != 0 || then.Refused != 0 || then.Machines != 3 || then.GPUs != 4 {
 		t.Errorf("now %+v\nthen %+v", now, then)
 	}
@@ -128,7 +128,7 @@ func TestCompare(t *testing.T) {
 }
 
 func TestJSON(t *testing.T) {
-	b, err := json.Marshal(Replay(machines(h100, 1, 1), []Job{job(0, 1, 1, 100), job(0.5, 1, 1, 100)}, placement.BestFit()))
+	b, err := json.Marshal(Replay(machines(h100, 1, 1), []Job{job(0, 1, 1, 100), job(0.5, 1, 1, 100)}, placement.Policy{}))
 	for _, want := range []string{`"median_seconds":0,`, `"max_seconds":1800}`, `"longest_wait_seconds":1800}`, `"from":"2026-05-04T12:00:00Z"`} {
 		if err != nil || !strings.Contains(string(b), want) {
 			t.Errorf("no %s in %s, %v", want, b, err)

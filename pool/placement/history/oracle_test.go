@@ -67,7 +67,7 @@ func (p *past) hour(hour int, waiting []int64, jobs []Job) (still []int64) {
 }
 
 func (p *past) place(hour int, id int64, j Job) bool {
-	choice, refusal := placement.Place(placement.Snapshot{Nodes: p.nodes}, j.Demand, placement.BestFit())
+	choice, refusal := placement.Place(placement.Snapshot{Nodes: p.nodes}, j.Demand, placement.Policy{})
 	if refusal != nil {
 		return false
 	}
@@ -107,7 +107,7 @@ func TestReplayAgreesWithEveryHour(t *testing.T) {
 			waiting = p.hour(h, waiting, jobs)
 			for i, j := range jobs {
 				if j.Arrived.Equal(start.Add(hoursOf(float64(h)))) {
-					if _, never := placement.Place(placement.Snapshot{Nodes: nodes}, j.Demand, placement.BestFit()); never != nil {
+					if _, never := placement.Place(placement.Snapshot{Nodes: nodes}, j.Demand, placement.Policy{}); never != nil {
 						p.refused++
 					} else {
 						waiting = append(waiting, p.hour(h, []int64{int64(i)}, jobs)...)
@@ -115,7 +115,7 @@ func TestReplayAgreesWithEveryHour(t *testing.T) {
 				}
 			}
 		}
-		r := play(nodes, jobs, placement.BestFit())
+		r := play(nodes, jobs, placement.Policy{})
 		slices.Sort(p.waits)
 		slices.Sort(r.waits)
 		if !slices.Equal(r.waits, p.waits) || len(waiting) > 0 || len(jobs)-len(r.waits) != p.refused {
@@ -128,7 +128,7 @@ func TestNothingIsLost(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes, jobs := drawNodes(t, "nodes"), drawJobs(t)
 		shuffled := rapid.Permutation(jobs).Draw(t, "order")
-		r := Replay(nodes, shuffled, placement.BestFit())
+		r := Replay(nodes, shuffled, placement.Policy{})
 		if r.Placed+r.Refused != len(jobs) || r.Jobs != len(jobs) || r.Waited > r.Placed || len(r.Points) > MaxPoints {
 			t.Fatalf("%+v", r)
 		}
@@ -161,7 +161,7 @@ func near(a, b float64) bool { return math.Abs(a-b) <= 1e-6*(1+math.Abs(a)) }
 func TestMoreMachinesRefuseNobodyElse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes, extra, jobs := drawNodes(t, "nodes"), drawNodes(t, "extra"), drawJobs(t)
-		now, then := Compare(nodes, extra, jobs, placement.BestFit())
+		now, then := Compare(nodes, extra, jobs, placement.Policy{})
 		if then.Refused > now.Refused || then.CapacityCores < now.CapacityCores || then.CoreHours < now.CoreHours-1e-6 || !then.To.Equal(now.To) {
 			t.Fatalf("now %+v\nthen %+v", now, then)
 		}
@@ -192,7 +192,7 @@ func BenchmarkReplay(b *testing.B) {
 			demands[i] = j.Demand
 		}
 		for _, name := range []string{"best-fit", "weir"} {
-			policy, err := placement.PolicyNamed(name, demands, 1)
+			policy, err := placement.PolicyNamed(name, demands)
 			if err != nil {
 				b.Fatal(err)
 			}

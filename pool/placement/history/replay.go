@@ -6,18 +6,17 @@ import (
 	"time"
 
 	"weir/pool/placement"
-	"weir/pool/placement/occupancy"
 )
 
 // replay is one way through the past. A job is known by its index in jobs.
 type replay struct {
-	pool, empty *occupancy.Pool
-	policy      placement.Policy
-	totals      placement.Totals // of the empty pool
-	jobs        []Job            // by arrival
-	classes     map[placement.Demand]*class
-	crowd       []*class // those with jobs that wait
-	leaving     departures
+	pool    *placement.Pool
+	empty   placement.Snapshot
+	totals  placement.Totals // of the empty pool
+	jobs    []Job            // by arrival
+	classes map[placement.Demand]*class
+	crowd   []*class // those with jobs that wait
+	leaving departures
 
 	inUse, waiting int64 // GPU cores now
 	samples        []sample
@@ -34,8 +33,8 @@ type class struct {
 }
 
 func play(nodes []placement.Node, jobs []Job, p placement.Policy) *replay {
-	empty := occupancy.Empty(placement.Snapshot{Nodes: nodes})
-	r := &replay{pool: occupancy.New(empty), empty: occupancy.New(empty), policy: p, totals: placement.Capacity(empty),
+	empty := placement.Snapshot{Nodes: nodes}.Emptied()
+	r := &replay{pool: placement.New(empty.Nodes, p), empty: empty, totals: placement.Capacity(empty),
 		jobs: slices.Clone(jobs), classes: map[placement.Demand]*class{}, unmet: map[placement.Demand]*Unmet{}}
 	slices.SortStableFunc(r.jobs, func(a, b Job) int { return a.Arrived.Compare(b.Arrived) })
 	for next := 0; next < len(r.jobs) || len(r.leaving) > 0; {
@@ -70,7 +69,7 @@ func (r *replay) arrive(job int) {
 		u := r.unmetOf(d)
 		u.Refused++
 		u.RefusedCoreHours += hours(coresOf(d), r.jobs[job].Lasts)
-	case len(c.waiting) > 0 || !r.place(job, now, r.pool.Find):
+	case len(c.waiting) > 0 || !r.place(job, now):
 		if len(c.waiting) == 0 {
 			r.crowd = append(r.crowd, c)
 		}
@@ -83,25 +82,20 @@ func (r *replay) arrive(job int) {
 func (r *replay) class(d placement.Demand) *class {
 	c := r.classes[d]
 	if c == nil {
-		c = &class{demand: d}
-		_, ever := r.empty.Find(d, r.policy)
-		c.refused = !ever
+		c = &class{demand: d, refused: placement.Refuse(r.empty, d) != nil}
 		r.classes[d] = c
 	}
 	return c
 }
 
-type find func(placement.Demand, placement.Policy, ...int64) (placement.Choice, bool)
-
-// place gives a job what it asks for, if that is to be found.
-func (r *replay) place(job int, now time.Duration, find find) bool {
+// place gives a job what it asks for, if there is enough.
+func (r *replay) place(job int, now time.Duration) bool {
 	j := &r.jobs[job]
-	choice, ok := find(j.Demand, r.policy)
+	choice, ok := r.pool.Find(j.Demand)
 	if !ok {
 		return false
 	}
-	holder := int64(job)
-	r.pool.Take(choice, j.Demand.Project, holder)
+	r.pool.Take(choice, j.Demand, int64(job))
 	r.inUse += coresOf(j.Demand)
 	heap.Push(&r.leaving, departure{now + max(j.Lasts, 0), job})
 	r.served += hours(coresOf(j.Demand), j.Lasts)
@@ -119,32 +113,18 @@ func (r *replay) place(job int, now time.Duration, find find) bool {
 // depart lets all leave that leave next, and serves who waits.
 func (r *replay) depart() {
 	now := r.leaving[0].at
-	var nodes []int
 	for len(r.leaving) > 0 && r.leaving[0].at == now {
 		job := heap.Pop(&r.leaving).(departure).job
 		r.inUse -= coresOf(r.jobs[job].Demand)
-		for _, part := range r.pool.Leave(int64(job)) {
-			if !slices.Contains(nodes, part.Node) {
-				nodes = append(nodes, part.Node)
-			}
-		}
+		r.pool.Leave(int64(job))
 	}
-	r.serve(nodes, now)
+	r.serve(now)
 	r.sample(now)
 }
 
-// serve goes through the jobs that wait, by arrival. They fitted nowhere
-// before, so they can fit on the nodes alone that somebody has left.
-func (r *replay) serve(nodes []int, now time.Duration) {
-	on := func(d placement.Demand, p placement.Policy, barred ...int64) (placement.Choice, bool) {
-		return r.pool.FindOn(nodes, d, p, barred...)
-	}
-	var could []*class
-	for _, c := range r.crowd {
-		if r.pool.Could(nodes, c.demand) {
-			could = append(could, c)
-		}
-	}
+// serve goes through the jobs that wait, by arrival.
+func (r *replay) serve(now time.Duration) {
+	could := slices.Clone(r.crowd)
 	for len(could) > 0 {
 		first := 0
 		for i, c := range could {
@@ -153,7 +133,7 @@ func (r *replay) serve(nodes []int, now time.Duration) {
 			}
 		}
 		c := could[first]
-		placed := r.place(c.waiting[0], now, on)
+		placed := r.place(c.waiting[0], now)
 		if placed {
 			c.waiting = c.waiting[1:]
 			r.waiting -= coresOf(c.demand)
@@ -183,7 +163,7 @@ func (r *replay) unmetOf(d placement.Demand) *Unmet {
 }
 
 func (r *replay) result(end time.Duration) Result {
-	result := Result{Machines: len(r.pool.Nodes()), GPUs: r.totals.GPUs, CapacityCores: r.totals.FreeCores, Jobs: len(r.jobs),
+	result := Result{Machines: len(r.empty.Nodes), GPUs: r.totals.GPUs, CapacityCores: r.totals.FreeCores, Jobs: len(r.jobs),
 		Placed: len(r.waits), Refused: len(r.jobs) - len(r.waits), CoreHours: r.served, Waits: waitsOf(r.waits),
 		Unmet: make([]Unmet, 0, len(r.unmet))}
 	if len(r.jobs) > 0 {

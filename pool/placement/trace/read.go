@@ -9,27 +9,36 @@ import (
 	"strconv"
 	"strings"
 
-	"weir/pool/placement/fleet"
+	"weir/pool/placement"
+)
+
+// Limits of what a trace may say, so that no sum of it can overflow.
+const (
+	maxGPUs   = placement.MaxGPUs // of one machine, and of one task
+	maxAmount = 1 << 40           // of CPU milli, and of memory MiB
 )
 
 // Pod is one task of a trace.
 type Pod struct {
 	Name string
-	fleet.Task
+	placement.Demand
 }
 
 // ReadNodes reads machines from CSV with the columns cpu_milli, memory_mib,
 // gpu (their number) and model, in any order. Errors name the file and line.
-func ReadNodes(r io.Reader, file string) ([]fleet.Node, error) {
-	var nodes []fleet.Node
+func ReadNodes(r io.Reader, file string) ([]placement.Node, error) {
+	var nodes []placement.Node
+	devices := int64(0)
 	err := readRows(r, file, []string{"cpu_milli", "memory_mib", "gpu", "model"}, func(row row) error {
-		n := fleet.Node{CPUMilli: row.number("cpu_milli"), MemoryMiB: row.number("memory_mib"),
-			GPUs: int(row.number("gpu")), Model: row.text("model")}
-		if *row.err == nil {
-			*row.err = n.Check()
+		n := placement.Node{ID: int64(len(nodes) + 1), Accepting: true,
+			CPUMilli: row.amount("cpu_milli", maxAmount), MemoryMiB: row.amount("memory_mib", maxAmount)}
+		model := row.text("model")
+		if *row.err == nil && strings.Contains(model, "|") {
+			return fmt.Errorf("model %q: a model's name has no |", model)
 		}
-		if *row.err == nil && strings.Contains(n.Model, "|") {
-			return fmt.Errorf("model %q: a model's name has no |", n.Model)
+		for i := range row.amount("gpu", maxGPUs) {
+			devices++
+			n.Devices = append(n.Devices, placement.Device{ID: devices, Index: int(i), Model: model, Mixed: true, Healthy: true})
 		}
 		nodes = append(nodes, n)
 		return *row.err
@@ -38,17 +47,21 @@ func ReadNodes(r io.Reader, file string) ([]fleet.Node, error) {
 }
 
 // ReadPods reads tasks from CSV with the columns name, cpu_milli, memory_mib,
-// num_gpu and gpu_milli (of each GPU), in any order, and perhaps gpu_spec, the
-// allowed models with | between them. Errors name the file and line.
+// num_gpu and gpu_milli (of each GPU, rounded to GPU cores), in any order, and
+// perhaps gpu_spec, the allowed models with | between them. Errors name the
+// file and line.
 func ReadPods(r io.Reader, file string) ([]Pod, error) {
 	var pods []Pod
 	err := readRows(r, file, []string{"name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli"}, func(row row) error {
-		p := Pod{Name: row.text("name"), Task: fleet.Task{
-			CPUMilli: row.number("cpu_milli"), MemoryMiB: row.number("memory_mib"),
-			GPUs: int(row.number("num_gpu")), GPUMilli: row.number("gpu_milli"),
-			Models: models(row.text("gpu_spec"))}}
-		if *row.err == nil {
-			*row.err = p.Check()
+		gpus, milli := row.amount("num_gpu", maxGPUs), row.amount("gpu_milli", milliPerGPU)
+		if *row.err == nil && (gpus == 0) != (milli == 0) {
+			return fmt.Errorf("%d GPUs with %d milli each: both or neither must be 0", gpus, milli)
+		}
+		p := Pod{Name: row.text("name"), Demand: placement.Demand{
+			CPUMilli: row.amount("cpu_milli", maxAmount), HostMemoryMiB: row.amount("memory_mib", maxAmount),
+			GPUs: int(gpus), Model: models(row.text("gpu_spec"))}}
+		if milli > 0 {
+			p.Cores = max((milli*placement.Whole+milliPerGPU/2)/milliPerGPU, 1)
 		}
 		pods = append(pods, p)
 		return *row.err
@@ -62,7 +75,8 @@ func models(spec string) string {
 		names[i] = strings.TrimSpace(names[i])
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return name == "" })
-	return fleet.JoinModels(names)
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), "|")
 }
 
 // row is a line of a file, by the names of its columns. The first value that
@@ -81,20 +95,18 @@ func (r row) text(column string) string {
 	return ""
 }
 
-// number is a column's value as a whole number that is not negative.
-func (r row) number(column string) int64 {
+// amount is a column's value as a whole number from 0 to most.
+func (r row) amount(column string, most int64) int64 {
 	text := r.text(column)
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case *r.err != nil:
-	case errors.Is(err, strconv.ErrRange):
-		*r.err = fmt.Errorf("%s: %s is too large", column, clip(text))
-	case err != nil:
+	case err != nil && !errors.Is(err, strconv.ErrRange):
 		*r.err = fmt.Errorf("%s: %q is not a whole number", column, clip(text))
-	case n < 0:
-		*r.err = fmt.Errorf("%s: %d is negative", column, n)
+	case err != nil || n < 0 || n > most:
+		*r.err = fmt.Errorf("%s: %s is not in 0..%d", column, clip(text), most)
 	}
-	return min(max(n, 0), fleet.MaxAmount+1)
+	return min(max(n, 0), most)
 }
 
 // clip keeps an error readable whatever a file holds.

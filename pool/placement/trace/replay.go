@@ -10,26 +10,30 @@ import (
 	"slices"
 	"time"
 
-	"weir/pool/placement/fleet"
+	"weir/pool/placement"
+	"weir/pool/placement/baselines"
 )
 
 // Marks are the percentages of the GPU capacity, as asked for by the tasks
 // that arrived, at which the allocation is reported.
 var Marks = []int{90, 95, 100, 110, 120, 130}
 
+// milliPerGPU is one GPU in the unit of traces.
+const milliPerGPU = 1000
+
 // MaxArrivals bounds a replay.
 const MaxArrivals = 50_000_000
 
 // Trace is machines and the tasks that ran on them.
 type Trace struct {
-	Nodes []fleet.Node
+	Nodes []placement.Node
 	Pods  []Pod
 }
 
 // GPUs is how many GPUs the machines have.
 func (t Trace) GPUs() (n int) {
 	for _, node := range t.Nodes {
-		n += node.GPUs
+		n += len(node.Devices)
 	}
 	return n
 }
@@ -38,6 +42,20 @@ func (t Trace) GPUs() (n int) {
 // because a replay draws as many as it needs.
 func (t Trace) Times(n int) Trace {
 	return Trace{Nodes: slices.Repeat(t.Nodes, n), Pods: t.Pods}
+}
+
+// renumbered gives the machines and devices the ids 1, 2, … in their order.
+func renumbered(nodes []placement.Node) []placement.Node {
+	device := int64(0)
+	for i := range nodes {
+		n := &nodes[i]
+		n.ID, n.Devices = int64(i+1), slices.Clone(n.Devices)
+		for j := range n.Devices {
+			device++
+			n.Devices[j].ID = device
+		}
+	}
+	return nodes
 }
 
 // Outcome is one replay.
@@ -62,37 +80,40 @@ func (t Trace) Replay(ctx context.Context, policy string, seed int64, inflate fl
 	if err != nil {
 		return Outcome{}, err
 	}
-	nodes := make([]fleet.Node, len(t.Nodes))
+	nodes := make([]placement.Node, len(t.Nodes))
 	for i, j := range random.Perm(len(nodes)) {
 		nodes[j] = t.Nodes[i]
 	}
-	workload := make([]fleet.Task, len(t.Pods))
+	workload := make([]placement.Demand, len(t.Pods))
 	for i, p := range t.Pods {
-		workload[i] = p.Task
+		workload[i] = p.Demand
 	}
-	f, err := fleet.New(nodes, policy, workload, random)
+	by, err := baselines.Policy(policy, workload, random)
 	if err != nil {
 		return Outcome{}, err
 	}
-	o, curve, err := replay(ctx, f, arrivals, float64(t.GPUs()*fleet.Whole), clock)
+	o, curve, err := replay(ctx, placement.New(renumbered(nodes), by), arrivals, float64(t.GPUs()*placement.Whole), clock)
 	o.Allocated = curve.atMarks(int(math.Round(100 * inflate)))
 	return o, err
 }
 
+// coresOf is the GPU cores of all GPUs of a demand.
+func coresOf(d placement.Demand) int64 { return int64(d.GPUs) * d.Cores }
+
 // arrivals are the trace's tasks in random order, and after them copies drawn
 // at random until enough is asked for. Of a copy only one GPU counts towards
 // that, as in the published runs.
-func (t Trace) arrivals(random *rand.Rand, inflate float64) ([]fleet.Task, error) {
+func (t Trace) arrivals(random *rand.Rand, inflate float64) ([]placement.Demand, error) {
 	sorted := slices.Clone(t.Pods)
 	slices.SortStableFunc(sorted, func(a, b Pod) int { return cmp.Compare(a.Name, b.Name) })
-	tasks := make([]fleet.Task, len(sorted))
+	tasks := make([]placement.Demand, len(sorted))
 	asked, perCopy := int64(0), int64(0)
 	for i, p := range sorted {
-		tasks[i] = p.Task
-		asked += p.TotalMilli()
-		perCopy += p.GPUMilli
+		tasks[i] = p.Demand
+		asked += coresOf(p.Demand)
+		perCopy += p.Cores
 	}
-	wanted := inflate * float64(t.GPUs()*fleet.Whole)
+	wanted := inflate * float64(t.GPUs()*placement.Whole)
 	switch missing := (wanted - float64(asked)) / float64(perCopy) * float64(len(tasks)); {
 	case t.GPUs() == 0:
 		return nil, errors.New("the machines have no GPU")
@@ -103,16 +124,16 @@ func (t Trace) arrivals(random *rand.Rand, inflate float64) ([]fleet.Task, error
 	}
 	random.Shuffle(len(tasks), func(i, j int) { tasks[i], tasks[j] = tasks[j], tasks[i] })
 	for {
-		drawn := sorted[random.Intn(len(sorted))].Task
-		if float64(asked+drawn.GPUMilli) > wanted {
+		drawn := sorted[random.Intn(len(sorted))].Demand
+		if float64(asked+drawn.Cores) > wanted {
 			return tasks, nil
 		}
 		tasks = append(tasks, drawn)
-		asked += drawn.TotalMilli()
+		asked += coresOf(drawn)
 	}
 }
 
-func replay(ctx context.Context, f *fleet.Fleet, arrivals []fleet.Task, capacity float64, clock func() time.Time) (Outcome, curve, error) {
+func replay(ctx context.Context, p *placement.Pool, arrivals []placement.Demand, capacity float64, clock func() time.Time) (Outcome, curve, error) {
 	var arrived, allocated int64
 	c := newCurve()
 	o := Outcome{Decisions: len(arrivals)}
@@ -121,9 +142,10 @@ func replay(ctx context.Context, f *fleet.Fleet, arrivals []fleet.Task, capacity
 		if i%4096 == 0 && ctx.Err() != nil {
 			return Outcome{}, c, ctx.Err()
 		}
-		arrived += task.TotalMilli()
-		if _, placed := f.Place(task); placed {
-			allocated += task.TotalMilli()
+		arrived += coresOf(task)
+		if choice, placed := p.Find(task); placed {
+			p.Take(choice, task, int64(i))
+			allocated += coresOf(task)
 			o.Placed++
 		}
 		c.add(100*float64(arrived)/capacity, 100*float64(allocated)/capacity)

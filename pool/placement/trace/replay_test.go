@@ -15,7 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"weir/pool/placement/fleet"
+	"weir/pool/placement"
+	"weir/pool/placement/baselines"
 )
 
 // openb is one of the pod lists in testdata with the nodes.
@@ -88,11 +89,11 @@ func replayed(t *testing.T, tr Trace, policy string, seed int64) Outcome {
 // clustering policies vary more from seed to seed than the others, up to 0.6
 // points (one standard deviation), so they are given three times that.
 func TestPublishedFigures(t *testing.T) {
-	tolerance := map[string]float64{fleet.Random: 1.2, fleet.Clustering: 1.5, fleet.Packing: 1.5}
+	tolerance := map[string]float64{baselines.Random: 1.2, baselines.Clustering: 1.5, baselines.Packing: 1.5}
 	for _, list := range []string{"openb_pod_list_default", "openb_pod_list_gpuspec10"} {
 		tr := openb(t, list)
-		for policy, name := range map[string]string{fleet.Random: "Random", fleet.DotProduct: "DotProd",
-			fleet.Clustering: "GpuClustering", fleet.Packing: "GpuPacking", fleet.BestFit: "BestFit", fleet.FGD: "FGD"} {
+		for policy, name := range map[string]string{baselines.Random: "Random", baselines.DotProduct: "DotProd",
+			baselines.Clustering: "GpuClustering", baselines.Packing: "GpuPacking", baselines.BestFit: "BestFit", baselines.FGD: "FGD"} {
 			want := published(t, list, name)
 			first, second := replayed(t, tr, policy, 42), replayed(t, tr, policy, 43)
 			for _, mark := range Marks {
@@ -109,12 +110,12 @@ func TestWeirBeatsFGD(t *testing.T) {
 	for list, atLeast := range map[string]float64{"openb_pod_list_default": 1.02, "openb_pod_list_gpuspec10": 1.1} {
 		tr := openb(t, list)
 		unallocated := map[string]float64{}
-		for _, policy := range []string{fleet.FGD, fleet.Weir} {
+		for _, policy := range []string{baselines.FGD, placement.Weir} {
 			for seed := range int64(2) {
 				unallocated[policy] += 100 - replayed(t, tr, policy, seed).Allocated[100]
 			}
 		}
-		if ratio := unallocated[fleet.FGD] / unallocated[fleet.Weir]; ratio < atLeast {
+		if ratio := unallocated[baselines.FGD] / unallocated[placement.Weir]; ratio < atLeast {
 			t.Errorf("%s: FGD leaves %.3f times what Weir leaves", list, ratio)
 		}
 	}
@@ -122,7 +123,7 @@ func TestWeirBeatsFGD(t *testing.T) {
 
 func TestReplayIsReproducible(t *testing.T) {
 	tr := openb(t, "openb_pod_list_default")
-	for _, policy := range []string{fleet.Random, fleet.Weir} {
+	for _, policy := range []string{baselines.Random, placement.Weir} {
 		first := replayed(t, tr, policy, 7)
 		if again := replayed(t, tr, policy, 7); !reflect.DeepEqual(first, again) {
 			t.Errorf("%s: %+v, then %+v", policy, first, again)
@@ -133,11 +134,20 @@ func TestReplayIsReproducible(t *testing.T) {
 	}
 }
 
+// gpuNode is a machine with so many GPUs.
+func gpuNode(cpu int64, gpus int) placement.Node {
+	n := placement.Node{Accepting: true, CPUMilli: cpu, MemoryMiB: 10}
+	for i := range gpus {
+		n.Devices = append(n.Devices, placement.Device{ID: int64(i + 1), Index: i, Model: "A", Mixed: true, Healthy: true})
+	}
+	return n
+}
+
 var tiny = Trace{
-	Nodes: []fleet.Node{{CPUMilli: 10_000, MemoryMiB: 10, GPUs: 2, Model: "A"}},
+	Nodes: []placement.Node{gpuNode(10_000, 2)},
 	Pods: []Pod{
-		{"b", fleet.Task{CPUMilli: 1000, GPUs: 1, GPUMilli: 500}},
-		{"a", fleet.Task{CPUMilli: 1000, GPUs: 2, GPUMilli: 1000}},
+		{"b", placement.Demand{CPUMilli: 1000, GPUs: 1, Cores: 50}},
+		{"a", placement.Demand{CPUMilli: 1000, GPUs: 2, Cores: 100}},
 	},
 }
 
@@ -148,26 +158,26 @@ func TestArrivals(t *testing.T) {
 	}
 	asked := int64(0)
 	for _, task := range tasks {
-		asked += task.TotalMilli()
+		asked += coresOf(task)
 	}
-	if asked < 9_000 || asked > 11_000 { // five times two GPUs, to about the last task
-		t.Errorf("%d milli asked for by %d tasks", asked, len(tasks))
+	if asked < 900 || asked > 1_100 { // five times two GPUs, to about the last task
+		t.Errorf("%d cores asked for by %d tasks", asked, len(tasks))
 	}
 }
 
 func TestReplayRefuses(t *testing.T) {
-	noGPU := Trace{Nodes: []fleet.Node{{CPUMilli: 1}}, Pods: tiny.Pods}
-	noTask := Trace{Nodes: tiny.Nodes, Pods: []Pod{{"a", fleet.Task{CPUMilli: 1}}}}
-	vast := Trace{Nodes: slices.Repeat([]fleet.Node{{GPUs: fleet.MaxGPUs}}, 1000),
-		Pods: []Pod{{"a", fleet.Task{GPUs: 1, GPUMilli: 1}}}}
+	noGPU := Trace{Nodes: []placement.Node{{CPUMilli: 1}}, Pods: tiny.Pods}
+	noTask := Trace{Nodes: tiny.Nodes, Pods: []Pod{{"a", placement.Demand{CPUMilli: 1}}}}
+	vast := Trace{Nodes: slices.Repeat([]placement.Node{gpuNode(0, maxGPUs)}, 1000),
+		Pods: []Pod{{"a", placement.Demand{GPUs: 1, Cores: 1}}}}
 	for name, tr := range map[string]Trace{"no GPU": noGPU, "no GPU task": noTask, "too many": vast} {
-		if _, err := tr.Replay(context.Background(), fleet.FGD, 1, 1.3, noClock); err == nil {
+		if _, err := tr.Replay(context.Background(), baselines.FGD, 1, 1.3, noClock); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := tiny.Replay(ended, fleet.FGD, 1, 1.3, noClock); !errors.Is(err, context.Canceled) {
+	if _, err := tiny.Replay(ended, baselines.FGD, 1, 1.3, noClock); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled replay: %v", err)
 	}
 }
@@ -196,7 +206,7 @@ func TestFigure(t *testing.T) {
 func BenchmarkReplay(b *testing.B) {
 	for _, list := range []string{"openb_pod_list_default", "openb_pod_list_gpuspec10"} {
 		tr := openb(b, list)
-		for _, policy := range fleet.Policies() {
+		for _, policy := range baselines.Policies() {
 			b.Run(strings.TrimPrefix(list, "openb_pod_list_")+"/"+policy, func(b *testing.B) {
 				decisions := 0
 				for b.Loop() {

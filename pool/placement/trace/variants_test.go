@@ -4,7 +4,8 @@ import (
 	"math/rand"
 	"testing"
 
-	"weir/pool/placement/fleet"
+	"weir/pool/placement"
+	"weir/pool/placement/baselines"
 )
 
 // mixed draws as many tasks anew from a list: of those that pick selects, the
@@ -45,15 +46,15 @@ func TestWeirOnVariants(t *testing.T) {
 		pick    func(Pod) bool
 		atMost  float64 // times what FGD leaves unallocated
 	}{
-		{"20% name models", specs, 20, func(p Pod) bool { return p.Models != "" }, 0.92},
-		{"33% name models", specs, 33, func(p Pod) bool { return p.Models != "" }, 0.75},
-		{"40% take a fraction", plain, 40, func(p Pod) bool { return p.GPUMilli < fleet.Whole }, 0.97},
-		{"80% take a fraction", plain, 80, func(p Pod) bool { return p.GPUMilli < fleet.Whole }, 1},
+		{"20% name models", specs, 20, func(p Pod) bool { return p.Model != "" }, 0.92},
+		{"33% name models", specs, 33, func(p Pod) bool { return p.Model != "" }, 0.75},
+		{"40% take a fraction", plain, 40, func(p Pod) bool { return p.Cores < placement.Whole }, 0.97},
+		{"80% take a fraction", plain, 80, func(p Pod) bool { return p.Cores < placement.Whole }, 1},
 		{"4% take several", plain, 4, func(p Pod) bool { return p.GPUs > 1 }, 1.02},
 	} {
 		tr := Trace{Nodes: c.from.Nodes, Pods: mixed(c.from.Pods, c.percent, c.pick)}
-		fgd := 100 - replayed(t, tr, fleet.FGD, 1).Allocated[100]
-		weir := 100 - replayed(t, tr, fleet.Weir, 1).Allocated[100]
+		fgd := 100 - replayed(t, tr, baselines.FGD, 1).Allocated[100]
+		weir := 100 - replayed(t, tr, placement.Weir, 1).Allocated[100]
 		t.Logf("%s: fgd leaves %.2f%%, weir %.2f%%", c.name, fgd, weir)
 		if weir > c.atMost*fgd {
 			t.Errorf("%s: fgd leaves %.2f%%, weir %.2f%%", c.name, fgd, weir)

@@ -1,0 +1,162 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// milli is one GPU core in thousandths of a GPU, in which the engine counts.
+const milli = 10
+
+// kind is the devices that serve the same demands.
+type kind struct {
+	model    string
+	instance bool
+}
+
+// machine is a node with what is free of it. Its devices are its own, sorted
+// by kind, then by index, each once.
+type machine struct {
+	node        *Node // as it was given; its devices are not read
+	devices     []Device
+	cpu, memory int64   // free of the host
+	left        []int32 // thousandths of each device that could be taken
+	memoryLeft  []int64 // MiB of each device
+	total       int64   // the sum of left
+	special     []bool  // the devices of which not only left decides, see [machine.refresh]
+	kinds       []int   // of each device, a number in Pool.kinds
+	parts       []part
+	group, rank int // in Pool.groups
+	linked      bool
+	twin        int     // the first machine that began the same; -1 once it has changed
+	worth       float64 // to the demands to come, see [outlook]
+}
+
+// part is the devices of one kind: [from, to).
+type part struct {
+	kind, from, to int
+	seen           []sight // by size
+}
+
+func newMachine(n *Node) *machine {
+	m := &machine{node: n, cpu: n.CPUMilli, memory: n.MemoryMiB, devices: slices.Clone(n.Devices)}
+	slices.SortStableFunc(m.devices, func(a, b Device) int {
+		return cmp.Or(cmp.Compare(a.Model, b.Model), compareBool(a.Parent != 0, b.Parent != 0),
+			cmp.Compare(a.Index, b.Index), cmp.Compare(a.ID, b.ID))
+	})
+	m.devices = slices.CompactFunc(m.devices, func(a, b Device) bool { return a.ID == b.ID })
+	count := len(m.devices)
+	m.left, m.memoryLeft, m.special, m.kinds = make([]int32, count), make([]int64, count), make([]bool, count), make([]int, count)
+	for i := range m.devices {
+		m.devices[i].Shares = slices.Clip(m.devices[i].Shares)
+		m.linked = m.linked || len(m.devices[i].Peers) > 0
+		m.refresh(i)
+	}
+	return m
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// refresh reads what the shares of a device leave. A device is special where
+// more than its free cores keeps a demand from it that leaves memory open.
+func (m *machine) refresh(i int) {
+	dev := &m.devices[i]
+	u := measure(dev, 0)
+	m.memoryLeft[i] = u.freeMemoryMiB
+	left := int32(0)
+	if m.node.Accepting && !m.node.Unreachable && !dev.unavailable() {
+		left = int32(max(u.freeCores, 0) * milli)
+	}
+	m.total += int64(left - m.left[i])
+	m.left[i] = left
+	m.special[i] = dev.oneGPU() || len(m.node.Projects) > 0 || len(dev.Shares) > 0 && !dev.Mixed ||
+		left > 0 && u.freeMemoryMiB < scale(max(dev.MemoryMiB, 0), u.freeCores, dev.usable())
+}
+
+// same tells all that a demand can see of a machine without shares.
+func (m *machine) same() string {
+	key := fmt.Append(nil, m.group, m.cpu, m.memory, m.node.Accepting, m.node.Unreachable, m.node.Projects)
+	for _, dev := range m.devices {
+		if len(dev.Shares)+len(dev.Peers) > 0 {
+			return ""
+		}
+		dev.ID, dev.Index, dev.Parent = 0, 0, min(dev.Parent, 1)
+		key = fmt.Append(key, dev)
+	}
+	return string(key)
+}
+
+// need is a demand as the engine reads it.
+type need struct {
+	Demand
+	milli   int32  // of each GPU
+	total   int64  // of all GPUs
+	allowed []bool // by kind
+}
+
+func (n *need) allowsAny(kinds []int) bool {
+	return n.GPUs == 0 || slices.ContainsFunc(kinds, func(k int) bool { return n.allowed[k] })
+}
+
+// device is the number of a device by its id.
+func (m *machine) device(id int64) int {
+	return slices.IndexFunc(m.devices, func(dev Device) bool { return dev.ID == id })
+}
+
+// fits tells whether a machine can take a demand now.
+func (m *machine) fits(n *need) bool {
+	if m.cpu < n.CPUMilli || m.memory < n.HostMemoryMiB || m.total < n.total {
+		return false
+	}
+	missing := n.GPUs
+	for i := 0; missing > 0 && i < len(m.left); i++ {
+		if m.takes(n, i) {
+			missing--
+		}
+	}
+	return missing == 0
+}
+
+// takes tells whether a device can take its part of a demand.
+func (m *machine) takes(n *need, i int) bool {
+	if m.left[i] < n.milli {
+		return false
+	}
+	if !m.special[i] && n.MemoryMiB == 0 {
+		return n.allowed[m.kinds[i]]
+	}
+	dev := &m.devices[i]
+	u := measure(dev, n.Project)
+	return filter(m.node, dev, &u, &n.Demand) == Fits
+}
+
+// repeats tells whether an earlier device of the machine would be the same to
+// a demand.
+func (m *machine) repeats(n *need, i int) bool {
+	for j := range m.left[:i] {
+		if m.left[i] == m.left[j] && m.alike(n, i, j) {
+			return true
+		}
+	}
+	return false
+}
+
+// alike tells whether it makes no difference to a demand which of two devices
+// of a machine it takes.
+func (m *machine) alike(n *need, i, j int) bool {
+	if m.left[i] != m.left[j] || m.kinds[i] != m.kinds[j] || m.special[i] || m.special[j] {
+		return false
+	}
+	a, b := &m.devices[i], &m.devices[j]
+	return a.Exclusive == b.Exclusive && a.MemoryMiB == b.MemoryMiB && m.memoryLeft[i] == m.memoryLeft[j] &&
+		(n.Project == 0 || len(a.Shares)+len(b.Shares) == 0)
+}

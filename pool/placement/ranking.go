@@ -1,0 +1,219 @@
+package placement
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// journal lists the machines that changed, so that each ranking can catch up
+// when it is next asked.
+type journal struct {
+	start   int     // number of the first entry still there
+	entries []int32 // machines
+	limit   int
+	mark    []int // per machine, the last catching-up that looked at it
+	round   int
+}
+
+func newJournal(machines int) journal {
+	// A ranking that slept longer than this begins anew, which costs it no
+	// more than the entries would have.
+	return journal{limit: 8*machines + 64, mark: make([]int, machines)}
+}
+
+func (j *journal) note(machine int) {
+	if len(j.entries) == j.limit {
+		j.start += len(j.entries)
+		j.entries = j.entries[:0]
+	}
+	j.entries = append(j.entries, int32(machine))
+}
+
+func (j *journal) end() int { return j.start + len(j.entries) }
+
+// tournament has the costs of some machines in a tree: that of the i-th is at
+// [leaves+i], and [i] is the lower of [2i] and [2i+1].
+type tournament []cost
+
+func newTournament(machines int) tournament {
+	t := make(tournament, 2<<bits.Len(uint(max(machines, 1)-1)))
+	for i := range t {
+		t[i] = unfit
+	}
+	return t
+}
+
+func (t tournament) leaf(i int) cost { return t[len(t)/2+i] }
+
+func (t tournament) set(i int, c cost) {
+	i += len(t) / 2
+	for t[i] != c {
+		t[i] = c
+		if i /= 2; i == 0 {
+			return
+		}
+		c = min(t[2*i], t[2*i+1])
+	}
+}
+
+// top is the lowest cost of all.
+func (t tournament) top() cost { return t[1] }
+
+// first is the number of the first machine with the lowest cost.
+func (t tournament) first() int {
+	i := 1
+	for i < len(t)/2 {
+		if i *= 2; t[i] != t[1] {
+			i++
+		}
+	}
+	return i - len(t)/2
+}
+
+// ranking has the costs of all machines for one demand, the machines of each
+// group among themselves: what the kinds of devices of a group are worth to
+// the demand may change with every decision.
+type ranking struct {
+	need   need
+	seen   int // entries of the journal, -1 before the first scoring
+	groups []tournament
+	fits   int // machines that can take the demand
+	// plain is the ranking of the same demand without memory of the host,
+	// which decides where it fits and not what it costs; nil where this is it.
+	plain *ranking
+}
+
+// ranking is that of a demand, as things are now.
+func (p *Pool) ranking(d Demand) *ranking {
+	r := p.rankings[d]
+	if r == nil {
+		if len(p.rankings) == maxRankings {
+			clear(p.rankings)
+		}
+		r = &ranking{need: p.need(d), seen: -1, groups: make([]tournament, len(p.groups))}
+		for i, g := range p.groups {
+			if r.need.allowsAny(g.kinds) {
+				r.groups[i] = newTournament(len(g.machines))
+			}
+		}
+		if d.HostMemoryMiB > 0 {
+			plain := d
+			plain.HostMemoryMiB = 0
+			r.plain = p.ranking(plain)
+		}
+		p.rankings[d] = r
+	}
+	r.update(p)
+	return r
+}
+
+// update scores the machines that changed since the ranking was last asked.
+func (r *ranking) update(p *Pool) {
+	if r.plain != nil {
+		r.plain.update(p)
+	}
+	j := &p.journal
+	if r.seen < j.start {
+		for i := range p.machines {
+			m := p.machines[i]
+			if twin := m.twin; twin >= 0 && twin < i && p.machines[twin].twin == twin && r.groups[m.group] != nil {
+				r.set(m, r.groups[m.group].leaf(p.machines[twin].rank))
+			} else {
+				r.score(p, m)
+			}
+		}
+	} else {
+		j.round++
+		for _, i := range j.entries[r.seen-j.start:] {
+			if j.mark[i] != j.round {
+				j.mark[i] = j.round
+				r.score(p, p.machines[i])
+			}
+		}
+	}
+	r.seen = j.end()
+}
+
+func (r *ranking) score(p *Pool, m *machine) {
+
+	if r.groups[m.group] == nil {
+		return
+	}
+	c := unfit
+	switch {
+	case r.plain != nil && m.memory >= r.need.HostMemoryMiB:
+		c = r.plain.groups[m.group].leaf(m.rank)
+	case r.plain == nil && m.fits(&r.need):
+		_, c = p.choose(m, &r.need)
+	}
+	r.set(m, c)
+}
+
+// set notes what a machine costs.
+func (r *ranking) set(m *machine, c cost) {
+	t := r.groups[m.group]
+	if t.leaf(m.rank) != unfit {
+		r.fits--
+	}
+	if c != unfit {
+		r.fits++
+	}
+	t.set(m.rank, c)
+}
+
+// best is the first of the machines with the lowest cost, or any of them where
+// the policy draws lots; -1 where the demand fits none.
+func (r *ranking) best(p *Pool) (machine int, least cost) {
+	if p.policy.random != nil {
+		return r.draw(p)
+	}
+	premiums := p.scorer.premiums(&r.need)
+	machine, least = -1, unfit
+	for i, t := range r.groups {
+		if t == nil || t.top() == unfit {
+			continue
+		}
+		c, first := t.top()+p.groups[i].premium(&r.need, premiums), p.groups[i].machines[t.first()]
+		if c < least || c == least && first < machine {
+			machine, least = first, c
+		}
+	}
+	return machine, least
+}
+
+// draw is any machine that fits; a policy that draws lots scores all alike.
+func (r *ranking) draw(p *Pool) (machine int, c cost) {
+	if r.fits == 0 {
+		return -1, unfit
+	}
+	lot := p.policy.random.Intn(r.fits)
+	for i, t := range r.groups {
+		for rank := range p.groups[i].machines {
+			if t == nil || t.leaf(rank) == unfit {
+				continue
+			}
+			if lot--; lot < 0 {
+				return p.groups[i].machines[rank], t.leaf(rank)
+			}
+		}
+	}
+	return -1, unfit
+}
+
+// without finds the best as if some machines were not there.
+func (r *ranking) without(p *Pool, machines []int) (machine int, least cost) {
+	costs := make([]cost, len(machines))
+	for i, at := range machines {
+		if m := p.machines[at]; r.groups[m.group] != nil {
+			costs[i] = r.groups[m.group].leaf(m.rank)
+			r.set(m, unfit)
+		}
+	}
+	machine, least = r.best(p)
+	for i, at := range slices.Backward(machines) {
+		if m := p.machines[at]; r.groups[m.group] != nil {
+			r.set(m, costs[i])
+		}
+	}
+	return machine, least
+}
