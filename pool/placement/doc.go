@@ -1,23 +1,21 @@
-// Package placement chooses the devices that take a demand for GPU shares.
+// Package placement is the placement engine, of the live pool and of
+// simulation alike: it chooses the devices for demands for GPU shares.
 //
-// It is pure: a [Snapshot] of the pool goes through filters, each with its
-// [Reason]; a [Policy], chosen by [PolicyNamed], orders what is left; the
-// answer is a [Choice] with its [Explanation], or a [Refusal] that counts the
-// reasons and tells the best that was seen. The same input always gives the
-// same answer, whatever the order of nodes and devices in it.
+// A [Pool] follows what is free of some nodes. [Pool.Find] filters the nodes,
+// orders those that fit by a [Policy] and answers a [Choice], which
+// [Pool.Explain] explains. [Refuse] tells why a demand fits nowhere: a
+// [Refusal] with the count of each [Reason]. The pool offers two policies, see
+// [PolicyNamed]; [Scored] makes others, for comparison.
 //
-// It must not know the clock, the database, who is asking, or the words in
-// which an answer is given to a person. It neither reads nor writes anything;
-// whoever commits a choice verifies it again in its own transaction.
+// A Pool is incremental: a decision costs the nodes that have changed since
+// the same demand was last placed, and a logarithm of the number of nodes.
+// The same nodes and calls give the same answers, whatever the order of nodes
+// and devices.
 //
-// The default policy, weir, learns from the history of demands which rests of
-// machines are still of use; [BestFit] needs no history. A sub-package, fleet,
-// places streams of tasks on machines whose CPU counts too, by the published
-// policies and Weir's own, and lends its measure of fragmentation to those
-// here; trace compares them.
+// It is pure. It must not know the clock, the database, or the texts that
+// explain a decision to people. A choice is verified again in the transaction
+// that commits it.
 //
-// Units everywhere: a GPU core is one hundredth of one GPU's compute; memory
-// is in MiB. Ids of nodes and devices are expected to be unique in a
-// snapshot; a device that is listed twice is still granted at most once to
-// one demand.
+// A GPU core is one hundredth of one GPU's compute; memory is in MiB, CPU in
+// thousandths of one. Ids of nodes and devices are unique in a pool.
 package placement

@@ -103,7 +103,9 @@ func (r row) amount(column string, most int64) int64 {
 	case *r.err != nil:
 	case err != nil && !errors.Is(err, strconv.ErrRange):
 		*r.err = fmt.Errorf("%s: %q is not a whole number", column, clip(text))
-	case err != nil || n < 0 || n > most:
+	case err == nil && n < 0:
+		*r.err = fmt.Errorf("%s: %d is negative", column, n)
+	case err != nil || n > most:
 		*r.err = fmt.Errorf("%s: %s is not in 0..%d", column, clip(text), most)
 	}
 	return min(max(n, 0), most)

@@ -46,7 +46,7 @@ func TestReadErrors(t *testing.T) {
 		{"name,cpu_milli\n", "f:1: there is no column memory_mib, num_gpu, gpu_milli"},
 		{podHeader, "f:1: nothing follows the header"},
 		{strings.Replace(podHeader, "gpu_spec", "name", 1), `f:1: column "name" stands twice`},
-		{podHeader + "a,1,1,0,0,\nb,-1,1,0,0,\n", "f:3: cpu_milli: -1 is not in 0..1099511627776"},
+		{podHeader + "a,1,1,0,0,\nb,-1,1,0,0,\n", "f:3: cpu_milli: -1 is negative"},
 		{podHeader + "a,1,1,0,x,\n", `f:2: gpu_milli: "x" is not a whole number`},
 		{podHeader + "a,1,1.5,0,0,\n", `f:2: memory_mib: "1.5" is not a whole number`},
 		{podHeader + "a,,1,0,0,\n", `f:2: cpu_milli: "" is not a whole number`},
