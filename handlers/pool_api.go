@@ -43,7 +43,7 @@ type PoolTotals struct {
 // Waiting is a workspace in the queue.
 type Waiting struct {
 	Place       int           `json:"position"`
-	Behind      string        `json:"behind,omitempty" enum:"priority,patience,fairness,age" doc:"reason for the position after the preceding request; absent for the first"`
+	Behind      string        `json:"behind,omitempty" enum:"priority,overdue,fairness,age" doc:"reason for the position after the preceding request; absent for the first"`
 	Anonymous   bool          `json:"anonymous"`
 	WorkspaceID int64         `json:"workspace_id,omitempty"`
 	Workspace   string        `json:"workspace,omitempty"`

@@ -90,7 +90,7 @@ func behind(c queue.Criterion) models.Text {
 	switch c {
 	case queue.Priority:
 		return models.Say("Behind a project with higher priority.")
-	case queue.Patience:
+	case queue.Overdue:
 		return models.Say("Behind a request that has exceeded the maximum wait time.")
 	case queue.Fairness:
 		return models.Say("Behind a project that uses a smaller part of its quota.")

@@ -10,7 +10,7 @@ import (
 )
 
 // reservedBefore are the providers on which w may place nothing: they are
-// reserved for those who come before it in the queue.
+// reserved for the requests before it in the queue.
 func reservedBefore(q *models.Queries, snap snapshot, waiting waitQueue, w models.Workspace) (reserved []int64, err error) {
 	id := w.ID
 	if id == 0 {
@@ -47,7 +47,8 @@ func reserve(q *models.Queries, snap snapshot, r queue.Ranked, w models.Workspac
 	return reserved, nil
 }
 
-// fitsQuota tells whether a waiting workspace's member may use its demand now.
+// fitsQuota reports whether limit and quota allow the demand of a queued
+// workspace now.
 func fitsQuota(q *models.Queries, w models.Workspace) (bool, error) {
 	project, err := q.Project(models.Everything, w.ProjectID)
 	if err != nil {

@@ -8,9 +8,8 @@ import (
 	"weir/pool/placement"
 )
 
-// Capacity is what the machines that lend have: whatever the hour, for hours
-// come back, and whoever holds it; and of it what simulated GPUs have. What is
-// leaving does not count.
+// Capacity is that of the providers that are online, at any hour and whether
+// in use or not, and the part of it that is simulated.
 func (s *Scheduler) Capacity(q *models.Queries) (all, simulated models.Resources, err error) {
 	snap, err := s.load(q)
 	if err != nil {

@@ -10,27 +10,26 @@ import (
 	"weir/pool/placement"
 )
 
-// Decision tells what the pool would say to the demand of w now, without taking
-// anything. A workspace without an id is one that does not exist yet.
+// Decision is the decision on the demand of w now; it allocates nothing. A
+// workspace without an id does not exist yet.
 func (s *Scheduler) Decision(q *models.Queries, w models.Workspace) (models.Decision, error) {
-	answers, err := s.answers(q, w, []models.Demand{w.Demand})
+	decisions, err := s.decisions(q, w, []models.Demand{w.Demand})
 	if err != nil {
 		return models.Decision{}, err
 	}
-	return answers[0], nil
+	return decisions[0], nil
 }
 
-// Decisions is Decision for several demands of one project, each by itself, of
-// workspaces that do not exist yet. In the queue they would all stand at the
-// same place, whatever they ask for.
+// Decisions decides on several demands of one project, each by itself, of
+// workspaces that do not exist yet. They all have the same queue position.
 func (s *Scheduler) Decisions(q *models.Queries, project int64, demands []models.Demand) ([]models.Decision, error) {
 	if len(demands) == 0 {
 		return nil, nil
 	}
-	return s.answers(q, models.Workspace{ProjectID: project, Demand: demands[0]}, demands)
+	return s.decisions(q, models.Workspace{ProjectID: project, Demand: demands[0]}, demands)
 }
 
-func (s *Scheduler) answers(q *models.Queries, w models.Workspace, demands []models.Demand) ([]models.Decision, error) {
+func (s *Scheduler) decisions(q *models.Queries, w models.Workspace, demands []models.Demand) ([]models.Decision, error) {
 	snap, err := s.load(q)
 	if err != nil {
 		return nil, err
@@ -43,19 +42,19 @@ func (s *Scheduler) answers(q *models.Queries, w models.Workspace, demands []mod
 	if err != nil {
 		return nil, err
 	}
-	answers := make([]models.Decision, len(demands))
+	decisions := make([]models.Decision, len(demands))
 	for i, d := range demands {
-		answers[i] = s.decide(snap, demandOf(w.ProjectID, d), d, reserved)
-		answers[i].Waiting = len(waiting.views)
+		decisions[i] = s.decide(snap, demandOf(w.ProjectID, d), d, reserved)
+		decisions[i].Waiting = len(waiting.views)
 		if w.ID == 0 {
-			answers[i].Waiting-- // itself
+			decisions[i].Waiting-- // itself
 		}
 	}
-	return answers, nil
+	return decisions, nil
 }
 
-// QueueEntries lists the workspaces that wait, in the order in which they are to be
-// served, each with the pool's answer as things stand before any is served.
+// QueueEntries lists the queued workspaces in their order, each with the
+// decision as things are before any of them is started.
 func (s *Scheduler) QueueEntries(q *models.Queries) ([]models.QueueEntry, error) {
 	snap, err := s.load(q)
 	if err != nil {
@@ -125,8 +124,8 @@ func (s snapshot) granted(outcome string, c placement.Choice, d placement.Demand
 	return a
 }
 
-// enforcement says how a share is held apart from others, by what is in
-// effect on the device, never by what is only wanted.
+// enforcement is how a share is isolated from others, by the sharing mode in
+// effect on the device, not the one requested for it.
 func enforcement(d models.Device, cores int64) string {
 	switch {
 	case d.ParentID != nil:
@@ -140,7 +139,7 @@ func enforcement(d models.Device, cores int64) string {
 	}
 }
 
-// Complete fills in the GPU memory of a demand that leaves it open: in
+// Complete sets the GPU memory of a demand that does not specify it: in
 // proportion to the cores, on the smallest device that matches the model.
 func (s *Scheduler) Complete(q *models.Queries, d models.Demand) (models.Demand, error) {
 	if d.GPUs == 0 {

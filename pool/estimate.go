@@ -10,16 +10,15 @@ import (
 	"weir/pool/timeline"
 )
 
-// Estimate is when a request that waits can be met, as far as that can be
-// told.
+// Estimate is when a queued request can probably be met.
 type Estimate struct {
 	Outcome timeline.Outcome
 	At      time.Time // when Placed
-	Known   bool      // by rules alone; otherwise from how long such shares were held in the past
+	Known   bool      // from announced ends alone; otherwise also from past durations
 	Text    models.Text
 }
 
-// Estimate tells when the demand of w could be met if it waits from now on.
+// Estimate estimates when the demand of w could be met if it were queued now.
 func (s *Scheduler) Estimate(ctx context.Context, w models.Workspace) (Estimate, error) {
 	q := s.store.Read(ctx)
 	snap, err := s.load(q)
@@ -35,7 +34,7 @@ func (s *Scheduler) Estimate(ctx context.Context, w models.Workspace) (Estimate,
 	return estimates[hypotheticalID], err
 }
 
-// estimate tells of everybody in the queue when they can be served.
+// estimate estimates when each queued request can be met.
 func (s *Scheduler) estimate(q *models.Queries, snap snapshot, waiting waitQueue) (map[int64]Estimate, error) {
 	if len(waiting.ranked) == 0 {
 		return nil, nil
@@ -70,7 +69,7 @@ func (s *Scheduler) estimate(q *models.Queries, snap snapshot, waiting waitQueue
 	return estimates, nil
 }
 
-// describeWait says what a forecast amounts to.
+// describeWait describes an estimate.
 func describeWait(f Estimate, now time.Time) models.Text {
 	wait := f.At.Sub(now)
 	switch {
@@ -89,9 +88,8 @@ func describeWait(f Estimate, now time.Time) models.Text {
 	}
 }
 
-// ends are when those who hold shares are expected to leave: by what their
-// holders were told, by the end of the membership or the project, or by how
-// long shares of their project were held before.
+// ends are the expected ends of the shares in use: the announced end, the end
+// of the membership or the project, or the usual duration in the project.
 func (s snapshot) ends(q *models.Queries, spans models.Spans) ([]timeline.End, error) {
 	periods, err := q.PeriodEnds()
 	if err != nil {
@@ -110,7 +108,7 @@ func (s snapshot) ends(q *models.Queries, spans models.Spans) ([]timeline.End, e
 			}
 		}
 		if open, closes := m.Terms.Open(s.now); open && closes != nil && !e.At.Before(*closes) {
-			continue // what is left then, the machine does not lend any more
+			continue // the machine does not lend then
 		}
 		if !e.At.IsZero() {
 			ends[share.WorkspaceID] = e

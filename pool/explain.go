@@ -5,7 +5,7 @@ import (
 	"weir/pool/placement"
 )
 
-// DescribeDemand words a demand's GPUs.
+// DescribeDemand describes the GPUs of a demand.
 func DescribeDemand(d models.Demand) models.Text {
 	if d.GPUs == 1 {
 		return models.Say("%d GPU cores", d.Cores)
@@ -13,8 +13,8 @@ func DescribeDemand(d models.Demand) models.Text {
 	return models.Say("%d × %d GPU cores", d.GPUs, d.Cores)
 }
 
-// explainChoice words where a demand goes and what decided it: the criterion
-// on which the second best machine did worse, where there was one.
+// explainChoice explains a choice: what the policy optimizes, and the
+// criterion on which the second best machine was worse.
 func explainChoice(node, devices string, e placement.Explanation) models.Text {
 	if e.Nodes > 1 {
 		return models.Say("%s on %s: %s among %d machines with %d suitable devices; %s; %d cores remain available there.",
@@ -24,7 +24,7 @@ func explainChoice(node, devices string, e placement.Explanation) models.Text {
 		devices, node, describeAim(e.Policy), e.Devices, e.LeftoverCores)
 }
 
-// describeAim says what a policy looks for.
+// describeAim describes what a policy optimizes.
 func describeAim(policy string) models.Text {
 	switch policy {
 	case placement.Weir:
@@ -61,8 +61,8 @@ func describeDecider(r placement.RunnerUp) models.Text {
 	}
 }
 
-// explainRefusal words why a demand cannot be placed: the nearest reason
-// first, then one line per reason with the devices it turned away.
+// explainRefusal explains why a demand cannot be placed: the reason nearest to
+// fitting, and one line for each reason with the number of devices.
 func explainRefusal(r placement.Refusal, d placement.Demand) (models.Text, []models.Text) {
 	var lines []models.Text
 	for reason, n := range r.Counts {

@@ -8,7 +8,7 @@ import (
 	"weir/pool/placement"
 )
 
-// horizon is how far ahead a machine is looked at.
+// horizon is the state in which a machine is considered.
 type horizon int
 
 const (
@@ -75,8 +75,8 @@ func (m *machine) device(d models.Device, inUse []placement.Share, h horizon) pl
 	return v
 }
 
-// lends tells whether the terms lend a device to anybody. They name devices by
-// their physical GPUs.
+// lends reports whether the terms lend a device to any project. Terms name
+// devices by their physical GPUs.
 func (m *machine) lends(d models.Device) bool {
 	t := m.Terms
 	t.Projects = nil
@@ -108,8 +108,8 @@ func (m *machine) boundInstance(v *placement.Device, h horizon) {
 	v.NotLent = v.NotLent || left < 1
 }
 
-// changing tells whether a device, or the GPU that it is an instance of, is
-// being brought to another way of sharing.
+// changing reports whether the sharing mode of a device, or of the GPU that it
+// is an instance of, is being changed.
 func (m *machine) changing(d models.Device) bool {
 	if d.ParentID == nil {
 		return d.Changing()
@@ -118,7 +118,7 @@ func (m *machine) changing(d models.Device) bool {
 	return !known || parent.Changing() || m.recut(parent)
 }
 
-// recut tells whether a GPU's instances are not those of its layout, or
+// recut reports whether a GPU's instances are not those of its layout, or
 // whether one that is gone is still in use: until it is released, the
 // instances that took its place are not to be lent beside it.
 func (m *machine) recut(parent models.Device) bool {

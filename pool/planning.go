@@ -11,7 +11,7 @@ import (
 	"weir/pool/placement/history"
 )
 
-// Past is what was asked of the pool, ready to be replayed on its machines.
+// Past is the past requests of the pool, with its machines, for a replay.
 type Past struct {
 	Nodes   []placement.Node   // empty, and as if all were online
 	Demands []placement.Demand // oldest first
@@ -64,7 +64,7 @@ func (s snapshot) possible() (nodes []placement.Node) {
 	return nodes
 }
 
-// PlanningInput asks how the pool's past would have gone with more machines.
+// PlanningInput requests a replay of the pool's past with more machines.
 type PlanningInput struct {
 	Add    string `json:"add" maxLength:"500" doc:"comma-separated machines to add, such as h100:8x4"`
 	Days   int64  `json:"days,omitempty" minimum:"0" maximum:"3650" doc:"number of past days; default 30"`
@@ -96,7 +96,7 @@ func (s *Scheduler) PlanningPolicies(actor policies.Actor) ([]string, error) {
 }
 
 // Planning replays the pool's own past; only administrators and auditors may. A
-// pool of which nothing was asked yet has none: Jobs is 0.
+// pool without requests yet has none: Jobs is 0.
 func (s *Scheduler) Planning(ctx context.Context, actor policies.Actor, in PlanningInput) (v PlanningView, err error) {
 	if err := s.access.Check(actor, policies.Platform, policies.ProviderRead); err != nil {
 		return v, err

@@ -7,21 +7,19 @@ import (
 	"weir/pool/queue"
 )
 
-// reserveAfter is how long a request that waits for the pool lets later ones
-// backfill. Until then what is free is used by whom it fits; from then on
-// nodes are reserved for the one that waits, so that small requests cannot
-// starve a large one.
+// reserveAfter is how long later requests may backfill before a queued one.
+// After that, nodes are reserved for the queued one, so that small requests
+// cannot starve a large one.
 const reserveAfter = 10 * time.Minute
 
-// waitQueue is everybody who waits, in the order in which they are served.
+// waitQueue is the queue in its order.
 type waitQueue struct {
 	views  []models.QueuedView
 	ranked []queue.Ranked
 	byID   map[int64]models.QueuedView
 }
 
-// loadQueue ranks those who wait, with one more request if there is an extra
-// one.
+// loadQueue orders the queue, with an extra request unless that is nil.
 func loadQueue(q *models.Queries, snap snapshot, extra *models.QueuedView) (w waitQueue, err error) {
 	if w.views, err = q.Queued(); err != nil {
 		return w, err
@@ -44,7 +42,7 @@ func loadQueue(q *models.Queries, snap snapshot, extra *models.QueuedView) (w wa
 	return w, nil
 }
 
-// queueWith is the queue with w in it, who need not exist yet.
+// queueWith is the queue with w in it, which need not exist yet.
 func queueWith(q *models.Queries, snap snapshot, w models.Workspace) (waitQueue, error) {
 	if w.ID != 0 {
 		return loadQueue(q, snap, nil)
@@ -56,8 +54,8 @@ func queueWith(q *models.Queries, snap snapshot, w models.Workspace) (waitQueue,
 	return loadQueue(q, snap, extra)
 }
 
-// hypothetical is the request of a workspace that does not exist yet: it would
-// stand at the end of its like.
+// hypothetical is the request of a workspace that does not exist yet; it is
+// the newest of all.
 func hypothetical(q *models.Queries, w models.Workspace) (*models.QueuedView, error) {
 	project, err := q.Project(models.Everything, w.ProjectID)
 	if err != nil {
@@ -68,6 +66,5 @@ func hypothetical(q *models.Queries, w models.Workspace) (*models.QueuedView, er
 	return &v, nil
 }
 
-// hypotheticalID is the id of a request that nobody has made yet; it is larger
-// than any real one.
+// hypotheticalID is the id of a hypothetical request, larger than any real id.
 const hypotheticalID = int64(1) << 62

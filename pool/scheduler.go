@@ -13,7 +13,7 @@ import (
 	"weir/pool/placement"
 )
 
-// Scheduler decides who gets which share of the providers' devices.
+// Scheduler allocates shares of the providers' devices.
 type Scheduler struct {
 	store     *models.Store
 	access    *policies.Access
@@ -26,14 +26,14 @@ type Scheduler struct {
 	engine *placement.Pool // as some snapshot was
 }
 
-// Providers is what the scheduler asks of those who keep the machines.
+// Providers are the service of the providers.
 type Providers interface {
-	// Reachable tells whether workspaces can use a provider's GPUs.
+	// Reachable reports whether workspaces can use a provider's GPUs.
 	Reachable(provider models.Provider, devices []models.Device) bool
-	// MayManage tells whether the actor may set a provider's terms, drain it,
+	// MayManage reports whether the actor may set a provider's terms, drain it,
 	// recall and remove it.
 	MayManage(actor policies.Actor, provider models.Provider) bool
-	// MayShare tells whether the actor may set how a provider's devices are
+	// MayShare reports whether the actor may set how a provider's devices are
 	// shared.
 	MayShare(actor policies.Actor, provider models.Provider) bool
 }
@@ -67,8 +67,8 @@ func (s *Scheduler) setPolicy(policy placement.Policy) {
 	s.policy, s.engine = policy, placement.New(nil, policy)
 }
 
-// find chooses the devices for a demand, and says why. On some providers it
-// places nothing.
+// find chooses the devices for a demand and explains the choice. It leaves out
+// the providers in without.
 func (s *Scheduler) find(snap snapshot, d placement.Demand, without []int64) (c placement.Choice, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,13 +80,13 @@ func (s *Scheduler) find(snap snapshot, d placement.Demand, without []int64) (c 
 }
 
 const (
-	// learnPeriod is how often the policy learns from what was asked since.
+	// learnPeriod is how often the policy learns from the past requests.
 	learnPeriod = 10 * time.Minute
 	// learnedDemands is how many of the newest demands a policy learns from.
 	learnedDemands = 10_000
 )
 
-// Run lets the policy learn until ctx ends.
+// Run makes the policy learn regularly until ctx ends.
 func (s *Scheduler) Run(ctx context.Context) {
 	tick := time.NewTicker(learnPeriod)
 	defer tick.Stop()
@@ -102,7 +102,7 @@ func (s *Scheduler) Run(ctx context.Context) {
 	}
 }
 
-// learn teaches the policy what is usually asked of this pool.
+// learn makes the policy follow the newest requests.
 func (s *Scheduler) learn(ctx context.Context) error {
 	past, err := s.store.Read(ctx).PastDemands(learnedDemands)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 // UnmetView is demand that the pool does not meet, by model and size.
 type UnmetView struct {
-	Model   string // asked for; empty: any
+	Model   string // requested; empty: any
 	GPUs    int64
 	Cores   int64 // per GPU
 	Waiting int64 // requests that wait now

@@ -55,9 +55,8 @@ func (s *Scheduler) View(ctx context.Context, actor policies.Actor) (v View, err
 	return v, err
 }
 
-// ViewOf is the part of the view that concerns some workspaces: the devices of
-// which they hold shares, and where they stand in the queue. It costs as much
-// as they hold, not as the pool is large.
+// ViewOf is the part of the view about some workspaces: the devices that they
+// use and their queue positions.
 func (s *Scheduler) ViewOf(ctx context.Context, actor policies.Actor, workspaces ...int64) (v View, err error) {
 	if err := s.access.Check(actor, policies.Platform, policies.PoolRead); err != nil {
 		return v, err

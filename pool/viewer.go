@@ -19,11 +19,11 @@ type ProviderView struct {
 	Until     *time.Time // when that changes
 	Holders   int        // people who use shares there
 	Chosen    bool       // it lends to chosen projects only; Terms name those of them that the actor may know
-	Since     *time.Time // its agent was enrolled; only where one provider is asked for
+	Since     *time.Time // enrolment of its agent; only in the view of one provider
 	Manage    bool       // the actor may set its terms, drain, recall and remove it
 }
 
-// DeviceView is a device with what is held and free of it.
+// DeviceView is a device with its shares and what is available of it.
 type DeviceView struct {
 	models.Device
 	ProviderName  string
@@ -31,28 +31,27 @@ type DeviceView struct {
 	Shares        []ShareView
 	FreeCores     int64
 	FreeMemoryMiB int64
-	Lent          bool                // the terms of its owner lend it to somebody
+	Lent          bool                // the terms of its owner lend it
 	Measured      *models.DeviceState // nil when nothing was measured yet
 	Manage        bool                // the actor may set how it is shared
 }
 
-// ShareView is a share; of a foreign project only its size is told.
+// ShareView is a share; of a project that the actor may not see, only its size.
 type ShareView struct {
 	models.ShareView
 	Anonymous bool
 }
 
-// WaitingView is a workspace that waits for shares.
+// WaitingView is a queued workspace.
 type WaitingView struct {
 	models.QueuedView
 	Place     int
-	Behind    queue.Criterion // why it does not stand before its predecessor
+	Behind    queue.Criterion // why it is not before its predecessor
 	Estimate  Estimate
 	Anonymous bool
 }
 
-// viewer is an actor who looks: what was asked of the rules once holds for the
-// whole look.
+// viewer makes views for an actor. It remembers the rights in each project.
 type viewer struct {
 	scheduler *Scheduler
 	actor     policies.Actor
@@ -63,7 +62,7 @@ func (s *Scheduler) viewer(actor policies.Actor) viewer {
 	return viewer{scheduler: s, actor: actor, sees: map[int64]bool{}}
 }
 
-// maySee tells whether the actor may see whose a project's shares are.
+// maySee reports whether the actor may see the names on a project's shares.
 func (v viewer) maySee(project int64) bool {
 	may, known := v.sees[project]
 	if !known {
@@ -73,8 +72,8 @@ func (v viewer) maySee(project int64) bool {
 	return may
 }
 
-// waiting shows the queue: the requests of projects that are not the actor's
-// have no names.
+// waiting is the queue; requests of projects that the actor may not see have no
+// names.
 func (v viewer) waiting(q *models.Queries, snap snapshot) ([]WaitingView, error) {
 	waiting, err := loadQueue(q, snap, nil)
 	if err != nil {
@@ -103,7 +102,7 @@ func (v WaitingView) anonymous() WaitingView {
 	return v
 }
 
-// providerFacts are what a look at all providers is made of, by the ids of
+// providerFacts are what the views of providers consist of, by the ids of
 // providers and devices.
 type providerFacts struct {
 	snapshot
@@ -160,7 +159,7 @@ func (m *machine) free(device int64) (cores, memoryMiB int64) {
 	return placement.Free(n.Devices[i])
 }
 
-// machines are all that are in the pool, or still hold a share.
+// machines are those in the pool, and those that are still in use.
 func (v viewer) machines(q *models.Queries, snap snapshot) ([]ProviderView, error) {
 	facts, err := readFacts(q, snap)
 	var views []ProviderView
@@ -196,8 +195,8 @@ func (v viewer) machine(facts providerFacts, m *machine) ProviderView {
 	return view
 }
 
-// redact takes out of a view what only who manages the provider may know: by
-// what its agent is told apart, and which foreign projects it lends to.
+// redact removes from a view what only managers of the provider may see: the
+// identity of its agent, and projects that the actor may not see.
 func (v viewer) redact(p *ProviderView) {
 	p.Machine, p.Address, p.GPUCode, p.ReportedCode = "", "", "", ""
 	if p.State == models.ProviderPending { // its reason names the code
@@ -206,9 +205,8 @@ func (v viewer) redact(p *ProviderView) {
 	p.Terms.Projects = slices.DeleteFunc(slices.Clone(p.Terms.Projects), func(id int64) bool { return !v.maySee(id) })
 }
 
-// maySeeProcesses tells whether all that was measured at a moment is the work
-// of shares that the actor may see. What runs where nobody holds a share, or
-// ran before one did, is somebody else's.
+// maySeeProcesses reports whether the processes measured at a time can only
+// belong to shares that the actor may see.
 func (v viewer) maySeeProcesses(shares []models.ShareView, at time.Time) bool {
 	for _, share := range shares {
 		if !v.maySee(share.ProjectID) || !at.After(share.From) {
@@ -218,8 +216,8 @@ func (v viewer) maySeeProcesses(shares []models.ShareView, at time.Time) bool {
 	return len(shares) > 0
 }
 
-// machinesOf are the providers and devices of which workspaces hold shares,
-// with these shares.
+// machinesOf are the providers and devices that workspaces use, with their
+// shares.
 func (v viewer) machinesOf(snap snapshot, workspaces []int64) (views []ProviderView) {
 	for _, m := range snap.machines {
 		view := ProviderView{Provider: models.Provider{ID: m.ID, Name: m.Name, State: m.State}}
@@ -244,8 +242,8 @@ func (v viewer) device(m *machine, d models.Device, shares []models.ShareView) D
 	return view
 }
 
-// share hides whose share of a device it is from who may not see its project,
-// and says how it is enforced now.
+// share is the view of a share, with its present enforcement; it is anonymous
+// if the actor may not see the project.
 func (v viewer) share(share models.ShareView, d models.Device) ShareView {
 	if share.Until == nil && share.Enforcement == models.EnforcedMPS && d.Applied != models.SharingMPS {
 		share.Enforcement = models.EnforcementLapsed

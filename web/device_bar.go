@@ -67,17 +67,6 @@ func (d Device) segments() []segment {
 	return out
 }
 
-// InUse is Σ of the cores that are in use already.
-func (d Device) InUse() int64 {
-	var n int64
-	for _, s := range d.Shares {
-		if !s.New {
-			n += s.Cores
-		}
-	}
-	return n
-}
-
 // width is how much of a GPU's bar the device is.
 func (d Device) width() string {
 	if d.Size == 0 {

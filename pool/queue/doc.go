@@ -1,12 +1,12 @@
-// Package queue puts the requests that wait for the pool in the order in
-// which they are served, and says of each why it does not come earlier.
+// Package queue orders the requests that wait for the pool, and gives for each
+// the criterion that puts it behind its predecessor.
 //
-// The rule, from the weightiest criterion down: the higher priority; who has
-// waited for patience or longer, the oldest of them first, so that nobody
-// starves; the project that holds the smaller part of its quota, with what
-// earlier requests of this same order would be granted counted in, so that
-// one project's many requests take turns with another's; the older request.
+// The criteria, the weightiest first: the higher priority; requests that are
+// overdue, the oldest of them first, so that none starves; the project with
+// the smaller part of its quota in use, counting earlier requests of the same
+// order as granted, so that the requests of projects alternate; the older
+// request.
 //
 // It is pure. It must not know the clock, the database, whether a request
-// fits anywhere, or the words in which a place in the queue is told.
+// fits, or the texts that describe a position.
 package queue

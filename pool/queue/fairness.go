@@ -8,7 +8,7 @@ import (
 	"weir/pool/placement"
 )
 
-// project is what an order knows of a project while it is being made.
+// project is the state of a project while the order is made.
 type project struct {
 	part    part
 	waiting []Request // of the priority being served, by age
@@ -28,7 +28,7 @@ func projectsOf(requests []Request) map[int64]*project {
 	return projects
 }
 
-// part is the GPU cores that a project holds out of its quota.
+// part is the GPU cores that a project uses of its quota.
 type part struct{ inUse, quota int64 }
 
 // compare orders parts as the fractions that they are, exactly. Nothing is a
@@ -47,18 +47,18 @@ func (a part) compare(b part) int {
 	return cmp.Or(cmp.Compare(aHi, bHi), cmp.Compare(aLo, bLo))
 }
 
-// turns is a heap of projects: the next to be served is on top.
-type turns []*project
+// projectHeap has the project that is served next on top.
+type projectHeap []*project
 
-func (t turns) Len() int { return len(t) }
-func (t turns) Less(i, j int) bool {
-	return cmp.Or(t[i].part.compare(t[j].part), byAge(&t[i].waiting[0], &t[j].waiting[0])) < 0
+func (h projectHeap) Len() int { return len(h) }
+func (h projectHeap) Less(i, j int) bool {
+	return cmp.Or(h[i].part.compare(h[j].part), byAge(&h[i].waiting[0], &h[j].waiting[0])) < 0
 }
-func (t turns) Swap(i, j int) { t[i], t[j] = t[j], t[i] }
-func (t *turns) Push(x any)   { *t = append(*t, x.(*project)) }
-func (t *turns) Pop() any {
-	last := (*t)[len(*t)-1]
-	*t = (*t)[:len(*t)-1]
+func (h projectHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *projectHeap) Push(x any)   { *h = append(*h, x.(*project)) }
+func (h *projectHeap) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
 	return last
 }
 

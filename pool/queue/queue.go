@@ -9,8 +9,7 @@ import (
 	"weir/pool/placement"
 )
 
-// DefaultPriority is that of a project for which nobody has chosen another;
-// priorities go from 0 to 100.
+// DefaultPriority is that of a new project; priorities are from 0 to 100.
 const DefaultPriority = 50
 
 // Request is one request that waits.
@@ -18,9 +17,9 @@ type Request struct {
 	ID, Project, Member int64 // the ID is unique in a queue
 	Priority            int   // 0..100, the project's; a higher one goes first
 	Demand              placement.Demand
-	// InUse and Quota are the GPU cores that the project holds now, and may
-	// hold. They are the project's: where its requests disagree, the most held
-	// and the least quota count.
+	// InUse and Quota are the GPU cores that the project uses now, and its
+	// quota. Where requests of one project disagree, the higher use and the
+	// lower quota count.
 	InUse, Quota int64
 	Since        time.Time // waiting since
 }
@@ -33,19 +32,18 @@ const (
 	First Criterion = iota
 	// Priority: the predecessor's is higher.
 	Priority
-	// Patience: the predecessor has waited for longer than patience, this one
-	// has not.
-	Patience
-	// Fairness: the predecessor's project holds a smaller part of its quota,
-	// counting what is granted before both.
+	// Overdue: the predecessor is overdue, this one is not.
+	Overdue
+	// Fairness: the predecessor's project uses a smaller part of its quota,
+	// counting the requests before both as granted.
 	Fairness
-	// Age: the predecessor asked earlier or, at the same instant, has the
+	// Age: the predecessor was requested earlier or, at the same instant, has the
 	// smaller ID.
 	Age
 	criterionCount
 )
 
-var criterionNames = [criterionCount]string{"first", "priority", "patience", "fairness", "age"}
+var criterionNames = [criterionCount]string{"first", "priority", "overdue", "fairness", "age"}
 
 // String is the criterion's stable name, for logs and programs.
 func (c Criterion) String() string {
@@ -62,10 +60,10 @@ type Ranked struct {
 	Behind Criterion // why it does not stand before the request at Place-1
 }
 
-// Order puts requests in the order in which they are served at now. Equal
-// requests in any order give the same answer; the argument stays as it is.
-// With a patience of 0 or less it is by priority, then by age.
-func Order(requests []Request, now time.Time, patience time.Duration) []Ranked {
+// Order returns the requests in their order at now. A request is overdue when
+// it has waited for overdueAfter or longer; with 0 or less, all are. The order
+// of the argument, which is not changed, does not matter.
+func Order(requests []Request, now time.Time, overdueAfter time.Duration) []Ranked {
 	waiting := slices.Clone(requests)
 	slices.SortFunc(waiting, func(a, b Request) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), byAge(&a, &b))
@@ -73,7 +71,7 @@ func Order(requests []Request, now time.Time, patience time.Duration) []Ranked {
 	w := walk{ranked: make([]Ranked, 0, len(waiting)), projects: projectsOf(waiting)}
 	for len(waiting) > 0 {
 		n := runOf(waiting, func(r Request) bool { return r.Priority == waiting[0].Priority })
-		w.serve(waiting[:n], now, patience)
+		w.serve(waiting[:n], now, overdueAfter)
 		waiting = waiting[n:]
 	}
 	return w.ranked
@@ -98,52 +96,52 @@ type walk struct {
 }
 
 // serve appends requests of one priority, which come sorted by age.
-func (w *walk) serve(requests []Request, now time.Time, patience time.Duration) {
+func (w *walk) serve(requests []Request, now time.Time, overdueAfter time.Duration) {
 	why := Priority
 	if len(w.ranked) == 0 {
 		why = First
 	}
-	n := runOf(requests, func(r Request) bool { return now.Sub(r.Since) >= patience })
+	n := runOf(requests, func(r Request) bool { return now.Sub(r.Since) >= overdueAfter })
 	for _, r := range requests[:n] {
 		w.grant(r, why)
 		why = Age
 	}
 	if n > 0 {
-		why = Patience
+		why = Overdue
 	}
-	turn := w.turns(requests[n:])
-	for len(turn) > 0 {
-		p := turn[0]
+	next := w.projectsOf(requests[n:])
+	for len(next) > 0 {
+		p := next[0]
 		r := p.waiting[0]
 		p.waiting = p.waiting[1:]
 		before := p.part
 		w.grant(r, why)
 		if len(p.waiting) == 0 {
-			heap.Pop(&turn)
+			heap.Pop(&next)
 		} else {
-			heap.Fix(&turn, 0)
+			heap.Fix(&next, 0)
 		}
 		why = Age
 		// The next one's part as it was when this one was chosen: its own
 		// project's has grown since.
-		if len(turn) > 0 && turn[0] != p && before.compare(turn[0].part) < 0 {
+		if len(next) > 0 && next[0] != p && before.compare(next[0].part) < 0 {
 			why = Fairness
 		}
 	}
 }
 
-// turns is the projects of the requests, the one whose turn it is on top.
-func (w *walk) turns(requests []Request) turns {
-	var t turns
+// projectsOf is the projects of the requests, the next to be served on top.
+func (w *walk) projectsOf(requests []Request) projectHeap {
+	var h projectHeap
 	for _, r := range requests {
 		p := w.projects[r.Project]
 		if len(p.waiting) == 0 {
-			t = append(t, p)
+			h = append(h, p)
 		}
 		p.waiting = append(p.waiting, r)
 	}
-	heap.Init(&t)
-	return t
+	heap.Init(&h)
+	return h
 }
 
 func (w *walk) grant(r Request, why Criterion) {

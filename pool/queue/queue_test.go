@@ -17,7 +17,7 @@ import (
 
 var now = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 
-const patience = 10 * time.Minute
+const overdueAfter = 10 * time.Minute
 
 // ask is a request for one GPU's cores by a project with a quota of 1000
 // that has waited for some minutes.
@@ -56,7 +56,7 @@ func TestOrder(t *testing.T) {
 		"the older":       {[]Request{ask(1, 1, 1), ask(2, 2, 2)}, "2:first 1:age"},
 		"the smaller ID":  {[]Request{ask(2, 1, 1), ask(1, 2, 1)}, "1:first 2:age"},
 		"by priority":     {[]Request{ask(1, 1, 60, priority(0)), ask(2, 2, 0, priority(100)), ask(3, 3, 0)}, "2:first 3:priority 1:priority"},
-		"after patience":  {[]Request{ask(1, 1, 9), ask(2, 2, 10, holds(900)), ask(3, 3, 11, holds(990))}, "3:first 2:age 1:patience"},
+		"overdue":         {[]Request{ask(1, 1, 9), ask(2, 2, 10, holds(900)), ask(3, 3, 11, holds(990))}, "3:first 2:age 1:overdue"},
 		"by part":         {[]Request{ask(1, 1, 9, holds(500)), ask(2, 2, 1, holds(499))}, "2:first 1:fairness"},
 		"part, not cores": {[]Request{ask(1, 1, 1, holds(100), quota(200)), ask(2, 2, 1, holds(400))}, "2:first 1:fairness"},
 		"no quota":        {[]Request{ask(1, 1, 9, quota(0)), ask(2, 2, 1, holds(5000)), ask(3, 3, 9, quota(0))}, "2:first 1:fairness 3:age"},
@@ -65,19 +65,19 @@ func TestOrder(t *testing.T) {
 		"turns by size": {[]Request{ask(1, 1, 9, wants(2)), ask(2, 1, 8, wants(2)), ask(4, 2, 6), ask(5, 2, 5), ask(6, 2, 4)},
 			"1:first 4:age 5:age 2:fairness 6:age"},
 		"what the patient get counts": {[]Request{ask(1, 1, 20, wants(3)), ask(2, 1, 9), ask(3, 2, 8, holds(200))},
-			"1:first 3:patience 2:fairness"},
+			"1:first 3:overdue 2:fairness"},
 		"the most in use and the least quota": {[]Request{ask(1, 1, 9), ask(2, 1, 1, holds(500), quota(600)), ask(3, 2, 1, holds(700))},
 			"3:first 1:fairness 2:age"},
 		"numbers beyond counting": {[]Request{ask(1, 1, 9, holds(math.MaxInt64), quota(math.MaxInt64)), ask(2, 2, 1, holds(-5), wants(math.MaxInt))},
 			"2:first 1:fairness"},
 	} {
-		if got := say(Order(c.requests, now, patience)); got != c.want {
+		if got := say(Order(c.requests, now, overdueAfter)); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
 }
 
-func TestWithoutPatienceByAge(t *testing.T) {
+func TestWithoutOverdueByAge(t *testing.T) {
 	requests := []Request{ask(1, 1, 0, holds(0)), ask(2, 2, 2, holds(900)), ask(3, 3, 1, priority(60))}
 	if got := say(Order(requests, now, 0)); got != "3:first 2:priority 1:age" {
 		t.Error(got)
@@ -136,7 +136,7 @@ func next(all, left []Request, granted map[int64]int64) Request {
 		if a.Priority != b.Priority {
 			return b.Priority - a.Priority
 		}
-		aPatient, bPatient := now.Sub(a.Since) >= patience, now.Sub(b.Since) >= patience
+		aPatient, bPatient := now.Sub(a.Since) >= overdueAfter, now.Sub(b.Since) >= overdueAfter
 		if aPatient != bPatient {
 			if aPatient {
 				return -1
@@ -157,7 +157,7 @@ func TestOrderAgreesWithTheRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		requests := drawQueue(t)
 		left, granted := slices.Clone(requests), map[int64]int64{}
-		ranked := Order(requests, now, patience)
+		ranked := Order(requests, now, overdueAfter)
 		for i, r := range ranked {
 			want := next(requests, left, granted)
 			if r.Request != want {
@@ -189,9 +189,9 @@ func checkReason(t *rapid.T, all []Request, before, r Ranked, granted map[int64]
 	switch {
 	case before.Priority > r.Priority:
 		want = Priority
-	case now.Sub(r.Since) >= patience:
-	case now.Sub(before.Since) >= patience:
-		want = Patience
+	case now.Sub(r.Since) >= overdueAfter:
+	case now.Sub(before.Since) >= overdueAfter:
+		want = Overdue
 	case compareRatios(at(before), at(r)) < 0:
 		want = Fairness
 	}
@@ -204,12 +204,12 @@ func TestOrderOfTheArgumentDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		requests := drawQueue(t)
 		original := slices.Clone(requests)
-		want := Order(requests, now, patience)
+		want := Order(requests, now, overdueAfter)
 		if !slices.Equal(requests, original) {
 			t.Fatal("the argument has changed")
 		}
 		shuffled := rapid.Permutation(requests).Draw(t, "permutation")
-		if got := Order(shuffled, now, patience); !slices.Equal(got, want) {
+		if got := Order(shuffled, now, overdueAfter); !slices.Equal(got, want) {
 			t.Fatalf("%s, want %s", say(got), say(want))
 		}
 	})
@@ -227,7 +227,7 @@ func TestNobodyStarves(t *testing.T) {
 			r.Since = clock
 			waiting = append(waiting, r)
 		}
-		first := Order(waiting, clock, patience)[0]
+		first := Order(waiting, clock, overdueAfter)[0]
 		if first.ID == 1 {
 			served = minute
 			break
@@ -249,7 +249,7 @@ func TestProjectsTakeTurns(t *testing.T) {
 			requests = append(requests, ask(int64(i+1), int64(i/n), rapid.IntRange(0, 9).Draw(t, "minutes")))
 		}
 		ahead := 0
-		for _, r := range Order(requests, now, patience) {
+		for _, r := range Order(requests, now, overdueAfter) {
 			if r.Project == 0 {
 				ahead++
 			} else {
@@ -270,6 +270,6 @@ func BenchmarkOrder(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		Order(requests, now, patience)
+		Order(requests, now, overdueAfter)
 	}
 }

@@ -7,14 +7,14 @@ import (
 	"weir/pool/placement"
 )
 
-// hold is what one holder has, or had, of the devices of a node.
-type hold struct {
+// allocation is what one holder uses, or used, of the devices of a node.
+type allocation struct {
 	holder int64
 	shares map[int64][]placement.Share // by device
 }
 
-func (h hold) cores() (sum int64) {
-	for _, shares := range h.shares {
+func (a allocation) cores() (sum int64) {
+	for _, shares := range a.shares {
 		for _, s := range shares {
 			sum += s.Cores
 		}
@@ -22,19 +22,18 @@ func (h hold) cores() (sum int64) {
 	return sum
 }
 
-// cleared is the holders that had to leave before w could have what was
-// chosen for it.
+// cleared is the holders whose ends w waited for.
 func (r *run) cleared(w *request, c placement.Choice) []int64 {
 	var gone []left
 	for _, g := range c.Devices {
 		gone = append(gone, r.gone[g.Device]...)
 	}
 	slices.SortFunc(gone, func(a, b left) int { return cmp.Compare(a.order, b.order) })
-	var holds []hold
+	var allocations []allocation
 	for _, l := range gone {
-		holds = join(holds, l.holder, l.device, l.share)
+		allocations = join(allocations, l.holder, l.device, l.share)
 	}
-	return r.needed(r.chosen(c), holds, w)
+	return r.needed(r.chosen(c), allocations, w)
 }
 
 // chosen is the node of a choice with no other devices than the chosen ones.
@@ -46,21 +45,21 @@ func (r *run) chosen(c placement.Choice) placement.Node {
 	return n
 }
 
-// join adds a share to its holder's hold.
-func join(holds []hold, holder, device int64, share placement.Share) []hold {
-	i := slices.IndexFunc(holds, func(h hold) bool { return h.holder == holder })
+// join adds a share to the allocation of its holder.
+func join(allocations []allocation, holder, device int64, share placement.Share) []allocation {
+	i := slices.IndexFunc(allocations, func(a allocation) bool { return a.holder == holder })
 	if i < 0 {
-		i = len(holds)
-		holds = append(holds, hold{holder, map[int64][]placement.Share{}})
+		i = len(allocations)
+		allocations = append(allocations, allocation{holder, map[int64][]placement.Share{}})
 	}
-	holds[i].shares[device] = append(holds[i].shares[device], share)
-	return holds
+	allocations[i].shares[device] = append(allocations[i].shares[device], share)
+	return allocations
 }
 
-// needed lets the holders have their shares of a node back, one after the
-// other, and returns those with whom w does not fit any more.
-func (r *run) needed(n placement.Node, holds []hold, w *request) (holders []int64) {
-	for _, h := range holds {
+// needed gives the shares back to their holders, one after the other, and
+// returns the holders with whom w does not fit.
+func (r *run) needed(n placement.Node, allocations []allocation, w *request) (holders []int64) {
+	for _, h := range allocations {
 		back := n
 		back.Devices = slices.Clone(n.Devices)
 		for i := range back.Devices {
@@ -76,36 +75,36 @@ func (r *run) needed(n placement.Node, holds []hold, w *request) (holders []int6
 	return holders
 }
 
-// missing is what a request that is still not placed after the last end
-// waits for: on the node where the fewest holders are in its way. Those with
-// few cores stay first, because it takes more of them to make room.
+// missing is the holders that a request still waits for after the last end: on
+// the node with the fewest of them. Holders with few cores stay first, because
+// more of them would have to leave.
 func (r *run) missing(w *request) (holders []int64) {
 	if w.behind != nil {
 		return []int64{w.behind.Holder}
 	}
 	for _, n := range r.pool.Nodes() {
-		free, holds := emptied(n)
+		free, allocations := emptied(n)
 		if placement.Refuse(placement.Snapshot{Nodes: []placement.Node{free}}, w.Demand) != nil {
 			continue
 		}
-		slices.SortStableFunc(holds, func(a, b hold) int { return cmp.Compare(a.cores(), b.cores()) })
-		if needed := r.needed(free, holds, w); holders == nil || len(needed) < len(holders) {
+		slices.SortStableFunc(allocations, func(a, b allocation) int { return cmp.Compare(a.cores(), b.cores()) })
+		if needed := r.needed(free, allocations, w); holders == nil || len(needed) < len(holders) {
 			holders = needed
 		}
 	}
 	return holders
 }
 
-// emptied is a node with nothing held, and what is held of it by whom.
-func emptied(n placement.Node) (free placement.Node, holds []hold) {
+// emptied is a node without its shares, and the allocations of these.
+func emptied(n placement.Node) (free placement.Node, allocations []allocation) {
 	free = n
 	free.Devices = slices.Clone(n.Devices)
 	for i := range free.Devices {
 		dev := &free.Devices[i]
 		for _, share := range dev.Shares {
-			holds = join(holds, share.Holder, dev.ID, share)
+			allocations = join(allocations, share.Holder, dev.ID, share)
 		}
 		dev.Shares = nil
 	}
-	return free, holds
+	return free, allocations
 }

@@ -9,12 +9,12 @@ import (
 	"weir/pool/placement"
 )
 
-// run is one forecast on its way from now on.
+// run is one estimate in progress.
 type run struct {
 	pool    *placement.Pool
 	now     time.Time
 	ends    ends
-	known   map[int64]bool   // holders that leave by a rule
+	known   map[int64]bool   // holders with a known end
 	gone    map[int64][]left // by device
 	leaves  int              // that there have been
 	waiting []request
@@ -35,10 +35,10 @@ type request struct {
 	Waiting
 	state    state
 	estimate Estimate
-	behind   *request // the last that kept room from it
+	behind   *request // the last whose reservation blocked it
 }
 
-// left is a share that its holder has given back.
+// left is a share that has ended.
 type left struct {
 	order          int // of the leaving
 	holder, device int64
@@ -66,12 +66,12 @@ func newRun(s placement.Snapshot, list []End, waiting []Waiting, now time.Time, 
 	return r
 }
 
-// begin notes the requests, and which of them can never be placed.
+// begin takes in the requests and settles those that can never be placed.
 func (r *run) begin(s placement.Snapshot, waiting []Waiting) {
 	empty := s.Emptied()
 	for i := range empty.Nodes {
 		for j := range empty.Nodes[i].Devices {
-			empty.Nodes[i].Devices[j].Changing = false // it will have changed
+			empty.Nodes[i].Devices[j].Changing = false // it ends
 		}
 	}
 	fits := map[placement.Demand]bool{}
@@ -104,7 +104,7 @@ func modelsOf(s placement.Snapshot) (models []string) {
 	return models
 }
 
-// leave goes on to the next end and lets all that end then leave.
+// leave goes on to the next end and ends all shares that end then.
 func (r *run) leave() {
 	r.now = r.ends[0].At
 	for r.ends.Len() > 0 && !r.ends[0].At.After(r.now) {
@@ -118,7 +118,7 @@ func (r *run) leave() {
 	}
 }
 
-// serve goes through the queue once, when shares were given back.
+// serve goes through the queue once, after shares have ended.
 func (r *run) serve() {
 	var firm []*request
 	for i := range r.waiting {
@@ -137,7 +137,7 @@ func (r *run) serve() {
 	}
 }
 
-// blocking is the first of the requests that keep room which w could want.
+// blocking is the first request with a reservation that w competes with.
 func (r *run) blocking(firm []*request, w *request) *request {
 	for _, f := range firm {
 		if r.compete(f.Demand, w.Demand) {
@@ -168,8 +168,8 @@ func (r *run) try(w *request) {
 	}
 }
 
-// reasons is what w had to wait for until it could have what was chosen, and
-// whether a rule had foretold all of it.
+// reasons is the holders that w waited for, and whether the ends of all of
+// them were known.
 func (r *run) reasons(w *request, c placement.Choice) (after []int64, known bool) {
 	known = true
 	after = r.cleared(w, c)

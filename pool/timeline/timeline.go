@@ -6,29 +6,29 @@ import (
 	"weir/pool/placement"
 )
 
-// End is when a holder is expected to leave. One that is due or overdue
-// leaves at once, as far as a forecast can tell.
+// End is when the shares of a holder are expected to end; an end in the past is
+// now.
 type End struct {
 	Holder int64
 	At     time.Time
-	Known  bool // by a rule, such as a recall or the end of a period; else estimated
+	Known  bool // announced, such as a recall or the end of a period; else estimated
 }
 
-// Waiting is one request that waits.
+// Waiting is one queued request.
 type Waiting struct {
-	Holder int64 // who will hold it; nobody else's number
+	Holder int64 // unique
 	Demand placement.Demand
 	Lasts  time.Duration // expected, from when it is placed; 0: it never leaves
-	// Firm is from when it keeps room: no later request may then take a device
-	// of a model that this one could take. Zero: they always may.
+	// Firm is when its backfill reservation begins: later requests may not take
+	// devices of a model that this one could take. Zero: never.
 	Firm time.Time
 }
 
-// Outcome says what an estimate amounts to.
+// Outcome is the kind of an estimate.
 type Outcome int
 
 const (
-	// Unknown: it depends on an end that nobody can estimate.
+	// Unknown: it depends on an end that cannot be estimated.
 	Unknown Outcome = iota
 	// Placed: at Estimate.At.
 	Placed
@@ -47,23 +47,23 @@ func (o Outcome) String() string {
 	return outcomeNames[o]
 }
 
-// Estimate is what can be said of one request that waits.
+// Estimate is that of one queued request.
 type Estimate struct {
 	Holder  int64
 	Outcome Outcome
 	At      time.Time // the earliest, if Placed; not before now
 	Known   bool      // if Placed: all ends that it waits for are known by a rule
-	// After is the holders that must leave first; with any of them still there
-	// it would not fit where it goes. Earlier requests of the queue can be
-	// among them. Where nothing but an earlier request that keeps room is in
-	// the way, it is that request's holder. It is empty for what can be placed
-	// now, and for what waits for the pool itself to change.
+	// After is the holders that must end first; with any of them still there
+	// the request does not fit where it goes. Earlier queued requests can be
+	// among them. Where only the reservation of an earlier request is in the
+	// way, it is that request. It is empty for a request that can be placed
+	// now, and for one that waits for the pool itself to change.
 	After []int64
 }
 
-// EstimateEach says for each request that waits, in the order of the queue, when
-// it can be placed if holders leave as expected. Ends of who holds nothing
-// do not matter; of a holder's several ends the last counts.
+// EstimateEach estimates for each queued request, in the order of the queue,
+// when it can be placed if shares end as expected. Ends of holders without
+// shares do not matter; of several ends of a holder the last counts.
 func EstimateEach(s placement.Snapshot, ends []End, waiting []Waiting, now time.Time, p placement.Policy) []Estimate {
 	r := newRun(s, ends, waiting, now, p)
 	if r.ends.Len() > 0 && r.ends[0].At.Equal(now) {
