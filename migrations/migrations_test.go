@@ -35,6 +35,7 @@ var rows = []string{
 	"environments (id, name, language, language_version, created_at) VALUES (1, 'e', 'python', '3', " + day + ")",
 	"providers (id, name, state, seen_at, created_at) VALUES (1, 'n', 'online', " + day + ", " + day + ")",
 	"devices (id, provider_id, uuid, number, minor, model, memory_mib, created_at) VALUES (1, 1, 'u', 0, 0, 'm', 1, " + day + ")",
+	"pool_changes (version, provider_id) VALUES (1, 1)",
 	`workspaces (id, project_id, member_id, user_id, environment_id, name, state, gpus, cores, gpu_memory_mib, cpu_milli, memory_mib, requested_at)
 		VALUES (1, 1, 1, 1, 1, 'w', 'running', 1, 1, 1, 1, 1, ` + day + ")",
 	`shares (device_id, workspace_id, project_id, user_id, cores, memory_mib, enforcement, from_at)

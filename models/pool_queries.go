@@ -2,6 +2,7 @@ package models
 
 import (
 	"database/sql"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -69,17 +70,22 @@ func (q *Queries) incrementPoolVersion() error {
 
 // Machines are some of the providers with their devices and shares.
 type Machines struct {
-	some  bool
-	since int64 // version of the pool after which they have changed
+	some      bool
+	providers []int64
 }
 
 // AllMachines are the machines of all providers.
 var AllMachines = Machines{}
 
-// MachinesChanged are those that have changed since a version of the pool; not
-// known where that is too long ago.
-func (q *Queries) MachinesChanged(since, version int64) (which Machines, known bool) {
-	return Machines{some: true, since: since}, since <= version && version-since <= poolChangesKept
+// MachinesChanged are those that have changed between two versions of the pool;
+// all of them where that is not known any more.
+func (q *Queries) MachinesChanged(since, version int64) (which Machines, err error) {
+	if since > version || version-since > poolChangesKept {
+		return AllMachines, nil
+	}
+	err = q.db.Raw("SELECT DISTINCT provider_id FROM pool_changes WHERE version > ?", since).Scan(&which.providers).Error
+	which.some = !slices.Contains(which.providers, 0)
+	return which, err
 }
 
 // of limits a query to the machines, by the column of the provider's id.
@@ -87,8 +93,7 @@ func (m Machines) of(db *gorm.DB, column string) *gorm.DB {
 	if !m.some {
 		return db
 	}
-	return db.Where("(EXISTS (SELECT 1 FROM pool_changes WHERE version > ? AND provider_id = 0) OR "+
-		column+" IN (SELECT provider_id FROM pool_changes WHERE version > ?))", m.since, m.since)
+	return db.Where(column+" IN ?", m.providers)
 }
 
 // ProvidersOf lists the providers of machines by id.

@@ -26,16 +26,15 @@ func (s *Scheduler) load(q *models.Queries) (snap snapshot, err error) {
 	}
 	// What changes while it is read has a later version, and is read again
 	// when that is seen.
-	known, which := c != nil, models.AllMachines
-	if known {
-		which, known = q.MachinesChanged(c.version, version)
+	which := models.AllMachines
+	snap = snapshot{reachable: s.providers.Reachable}
+	if c != nil {
+		if which, err = q.MachinesChanged(c.version, version); err != nil {
+			return snap, err
+		}
+		snap = c.snapshot.at(q.Now())
 	}
-	if known {
-		snap, err = c.snapshot.at(q.Now()).reread(q, which)
-	} else {
-		snap, err = readSnapshot(q, s.providers.Reachable)
-	}
-	if err == nil {
+	if snap, err = snap.reread(q, which); err == nil {
 		s.cached.CompareAndSwap(c, &cached{version, snap})
 	}
 	return snap, err

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -60,8 +61,8 @@ func unmet(q *models.Queries, now time.Time) ([]UnmetView, error) {
 		list = append(list, *u)
 	}
 	slices.SortFunc(list, func(a, b UnmetView) int {
-		return slices.Compare([]int64{-a.Waiting * a.GPUs * a.Cores, -a.Refused * a.GPUs * a.Cores, -a.GPUs, -a.Cores, int64(len(a.Model))},
-			[]int64{-b.Waiting * b.GPUs * b.Cores, -b.Refused * b.GPUs * b.Cores, -b.GPUs, -b.Cores, int64(len(b.Model))})
+		return cmp.Or(cmp.Compare(b.Waiting*b.GPUs*b.Cores, a.Waiting*a.GPUs*a.Cores), cmp.Compare(b.Refused*b.GPUs*b.Cores, a.Refused*a.GPUs*a.Cores),
+			cmp.Compare(b.GPUs, a.GPUs), cmp.Compare(b.Cores, a.Cores), cmp.Compare(a.Model, b.Model))
 	})
 	return list, nil
 }

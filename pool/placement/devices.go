@@ -9,8 +9,8 @@ import (
 const maxSets = 5000
 
 // choose picks the devices of a machine that fits for a demand, and tells
-// what they cost. Among sets of devices it takes the one that opens the fewest
-// devices, then has the fewest pairs without a link, then the tightest fit.
+// what they cost. Of several devices it takes the set that is best by
+// [bestFit].
 func (p *Pool) choose(m *machine, n *need) ([]int, cost) {
 	if n.GPUs == 1 {
 		device, c := p.scorer.one(m, n)

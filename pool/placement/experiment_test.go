@@ -94,7 +94,7 @@ func (s *stay) lease(g guest) bool {
 	if !ok {
 		return false
 	}
-	s.pool.Take(choice, g.demand, g.holder)
+	s.pool.Allocate(choice, g.demand, g.holder)
 	g.leaves = s.now + g.stays
 	at, _ := slices.BinarySearchFunc(s.guests, g.leaves, func(g guest, t float64) int { return cmp.Compare(g.leaves, t) })
 	s.guests = slices.Insert(s.guests, at, g)
@@ -105,7 +105,7 @@ func (s *stay) lease(g guest) bool {
 func (s *stay) until(t float64) {
 	for len(s.guests) > 0 && s.guests[0].leaves <= t {
 		s.now = s.guests[0].leaves
-		s.pool.Leave(s.guests[0].holder)
+		s.pool.Release(s.guests[0].holder)
 		s.guests = s.guests[1:]
 		s.waiting = slices.DeleteFunc(s.waiting, func(g guest) bool {
 			seated := s.lease(g)

@@ -1,7 +1,5 @@
 package placement
 
-import "slices"
-
 // Reason says why a device, or a whole demand, was turned away. Device
 // reasons stand in the order in which the filters ask, so a later one came
 // nearer to fitting.
@@ -87,6 +85,9 @@ func Refuse(s Snapshot, d Demand) *Refusal {
 		n := &s.Nodes[i]
 		fitting := 0
 		for j := range n.Devices {
+			if n.repeated(j) {
+				continue
+			}
 			u := measure(&n.Devices[j], d.Project)
 			reason := filter(n, &n.Devices[j], &u, &d)
 			r.note(reason, &u)
@@ -94,7 +95,7 @@ func Refuse(s Snapshot, d Demand) *Refusal {
 				fitting++
 			}
 		}
-		if fitting >= d.GPUs && n.CPUMilli >= d.CPUMilli && n.MemoryMiB >= d.HostMemoryMiB {
+		if fitting >= d.GPUs && (d.GPUs > 0 || n.serves(d.Project) && n.CPUMilli >= d.CPUMilli && n.MemoryMiB >= d.HostMemoryMiB) {
 			return nil
 		}
 		r.Counts[Fits] -= fitting
@@ -122,7 +123,7 @@ func (r *Refusal) nearest() Reason {
 type usage struct {
 	freeCores     int64
 	freeMemoryMiB int64
-	own, foreign  bool // there is a share of the project; of another one
+	foreign       bool // there is a share of another project
 }
 
 // measure adds up a device's shares. Negative numbers count as nothing.
@@ -133,7 +134,6 @@ func measure(dev *Device, project int64) usage {
 		s := &dev.Shares[i]
 		cores = add(cores, s.Cores)
 		memory = add(memory, s.MemoryMiB)
-		u.own = u.own || s.Project == project
 		u.foreign = u.foreign || s.Project != project
 	}
 	u.freeCores = dev.usable() - cores
@@ -151,7 +151,7 @@ func filter(n *Node, dev *Device, u *usage, d *Demand) Reason {
 		return Unreachable
 	case !MatchesModel(dev.Model, d.Model):
 		return WrongModel
-	case dev.NotLent || len(n.Projects) > 0 && !slices.Contains(n.Projects, d.Project):
+	case dev.NotLent || !n.lendsTo(d.Project):
 		return NotLent
 	case dev.oneGPU() && d.GPUs > 1:
 		return OneGPU

@@ -40,12 +40,16 @@ type part struct {
 }
 
 func newMachine(n *Node) *machine {
-	m := &machine{node: n, cpu: n.CPUMilli, memory: n.MemoryMiB, devices: slices.Clone(n.Devices)}
+	m := &machine{node: n, cpu: max(n.CPUMilli, 0), memory: max(n.MemoryMiB, 0), devices: make([]Device, 0, len(n.Devices))}
+	for i := range n.Devices {
+		if !n.repeated(i) {
+			m.devices = append(m.devices, n.Devices[i])
+		}
+	}
 	slices.SortStableFunc(m.devices, func(a, b Device) int {
 		return cmp.Or(cmp.Compare(a.Model, b.Model), compareBool(a.Parent != 0, b.Parent != 0),
 			cmp.Compare(a.Index, b.Index), cmp.Compare(a.ID, b.ID))
 	})
-	m.devices = slices.CompactFunc(m.devices, func(a, b Device) bool { return a.ID == b.ID })
 	count := len(m.devices)
 	m.left, m.memoryLeft, m.special, m.kinds = make([]int32, count), make([]int64, count), make([]bool, count), make([]int, count)
 	for i := range m.devices {
@@ -114,7 +118,7 @@ func (m *machine) device(id int64) int {
 
 // fits tells whether a machine can take a demand now.
 func (m *machine) fits(n *need) bool {
-	if m.cpu < n.CPUMilli || m.memory < n.HostMemoryMiB || m.total < n.total {
+	if m.cpu < n.CPUMilli || m.memory < n.HostMemoryMiB || m.total < n.total || n.GPUs == 0 && !m.node.serves(n.Project) {
 		return false
 	}
 	missing := n.GPUs

@@ -23,7 +23,7 @@ type likelihood struct {
 func kindsOf(history []Demand) (kinds []likelihood) {
 	counts, sum := map[Demand]int{}, 0
 	for _, d := range history {
-		if d.valid() && !d.empty() && d.GPUs <= MaxGPUs {
+		if d.valid() && !d.empty() {
 			d.MemoryMiB, d.HostMemoryMiB, d.Project = 0, 0, 0
 			counts[d]++
 			sum++

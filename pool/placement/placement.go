@@ -37,6 +37,20 @@ type Node struct {
 	CPUMilli, MemoryMiB int64
 }
 
+// serves tells whether workspaces of a project can run on the node now.
+func (n *Node) serves(project int64) bool {
+	return n.Accepting && !n.Unreachable && n.lendsTo(project)
+}
+
+func (n *Node) lendsTo(project int64) bool {
+	return len(n.Projects) == 0 || slices.Contains(n.Projects, project)
+}
+
+// repeated tells whether a device is listed before.
+func (n *Node) repeated(i int) bool {
+	return slices.ContainsFunc(n.Devices[:i], func(d Device) bool { return d.ID == n.Devices[i].ID })
+}
+
 // Device is a physical GPU, or a MIG instance of one, with what is held of it.
 type Device struct {
 	ID        int64
@@ -93,7 +107,7 @@ type Demand struct {
 	Cores     int64  // per GPU, 1..100
 	MemoryMiB int64  // per GPU; 0: in proportion to the cores, on each device
 	Model     string // words of the model's name, see [MatchesModel]; empty: any
-	Project   int64  // 0: none, and whose shares a device has does not matter
+	Project   int64  // 0: none; no device is then preferred for its shares
 	// CPUMilli and HostMemoryMiB are 0 where the host is not looked at.
 	CPUMilli, HostMemoryMiB int64
 }
@@ -136,7 +150,7 @@ type RunnerUp struct {
 
 // valid tells whether the numbers of a demand mean anything.
 func (d *Demand) valid() bool {
-	return d.GPUs >= 0 && (d.GPUs == 0 || d.Cores >= 1 && d.Cores <= Whole && d.MemoryMiB >= 0) && d.CPUMilli >= 0 && d.HostMemoryMiB >= 0
+	return d.GPUs >= 0 && d.GPUs <= MaxGPUs && (d.GPUs == 0 || d.Cores >= 1 && d.Cores <= Whole && d.MemoryMiB >= 0) && d.CPUMilli >= 0 && d.HostMemoryMiB >= 0
 }
 
 // memoryOn is what the demand needs of a device's memory, in MiB. Shares in

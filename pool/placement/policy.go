@@ -71,8 +71,8 @@ const (
 	SplitsIdle
 	// NewToProject counts devices that hold no share of the project yet.
 	NewToProject
-	// Fragmentation is how much free GPU, in GPU cores, the demands to come
-	// lose beyond what the demand itself uses.
+	// Fragmentation is how much free GPU, in thousandths of one, the demands to
+	// come lose beyond what the demand itself uses.
 	Fragmentation
 	// Unlinked counts the pairs of chosen devices without NVLink.
 	Unlinked
@@ -139,6 +139,8 @@ func differs(fields []field, a, b cost) (Criterion, int64) {
 // machine and the demand, so it holds until that machine changes.
 type scorer interface {
 	fields() []field
+	// see looks at a machine that is new or has changed.
+	see(*machine)
 	// one is the device of a machine that fits, for a demand for one GPU, and
 	// what it costs.
 	one(*machine, *need) (device int, c cost)
@@ -201,6 +203,7 @@ type bestFit struct{}
 var bestFitFields = []field{{SplitsIdle, 8, 1, 0}, {NewToProject, 8, 1, 0}, {Unlinked, 11, 1, 0}, {LeftoverCores, 13, 1, 0}, {LeftoverMemory, 24, 1, 0}}
 
 func (bestFit) fields() []field       { return bestFitFields }
+func (bestFit) see(*machine)          {}
 func (bestFit) premiums(*need) []cost { return nil }
 
 func (b bestFit) one(m *machine, n *need) (int, cost) {
@@ -220,6 +223,7 @@ type scored struct {
 var scoredFields = []field{{Score, 33, 1, 1 << 32}}
 
 func (scored) fields() []field       { return scoredFields }
+func (scored) see(*machine)          {}
 func (scored) premiums(*need) []cost { return nil }
 
 func (s scored) one(m *machine, n *need) (int, cost) {

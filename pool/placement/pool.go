@@ -7,7 +7,7 @@ import (
 
 // Limits, so that no sum can overflow and memory stays bounded.
 const (
-	MaxGPUs = 1 << 10 // of one node that demands to come are expected on
+	MaxGPUs = 1 << 10 // of one demand
 	// maxRankings is for how many demands the costs of all nodes are
 	// remembered.
 	maxRankings = 1 << 10
@@ -15,22 +15,21 @@ const (
 
 // Pool places demands on nodes, one after the other, and follows what is free
 // of them. It is incremental: it remembers for every demand what each node
-// costs, and a decision scores again only the nodes that changed since that
-// demand was last placed. So a decision costs what changed, and a logarithm of
-// the number of nodes. It belongs to one goroutine.
+// costs, and Find scores again only the nodes that changed since that demand
+// was last placed. It belongs to one goroutine.
 type Pool struct {
-	machines []*machine
-	position map[int64]int // of a node's id in machines
-	kinds    []kind
-	groups   []group
-	capacity []int64 // milli-GPU of each kind when all is idle
-	free     []int64 // milli-GPU of each kind
-	taken    map[int64][]allocation
-	policy   Policy
-	scorer   scorer
-	rankings map[Demand]*ranking
-	journal  journal
-	chosen   []int // scratch of choose
+	machines    []*machine
+	position    map[int64]int // of a node's id in machines
+	kinds       []kind
+	groups      []group
+	capacity    []int64 // milli-GPU of each kind when all is idle
+	free        []int64 // milli-GPU of each kind
+	allocations map[int64][]allocation
+	policy      Policy
+	scorer      scorer
+	rankings    map[Demand]*ranking
+	journal     journal
+	chosen      []int // scratch of choose
 }
 
 // group is the machines that have the same kinds of devices, by position.
@@ -73,11 +72,13 @@ func New(nodes []Node, policy Policy) *Pool {
 }
 
 func newPool(nodes []*Node, policy Policy) *Pool {
-	p := &Pool{machines: make([]*machine, len(nodes)), position: make(map[int64]int, len(nodes)), taken: map[int64][]allocation{},
-		policy: policy, rankings: map[Demand]*ranking{}, journal: newJournal(len(nodes)), scorer: bestFit{}}
+	p := &Pool{position: make(map[int64]int, len(nodes)), allocations: map[int64][]allocation{},
+		policy: policy, rankings: map[Demand]*ranking{}, scorer: bestFit{}}
 	p.policy.Name = cmp.Or(policy.Name, BestFit)
 	nodes = slices.Clone(nodes)
 	slices.SortStableFunc(nodes, func(a, b *Node) int { return cmp.Compare(a.ID, b.ID) })
+	nodes = slices.CompactFunc(nodes, func(a, b *Node) bool { return a.ID == b.ID })
+	p.machines, p.journal = make([]*machine, len(nodes)), newJournal(len(nodes))
 	if policy.scorer != nil {
 		p.scorer = policy.scorer(p)
 	}
@@ -89,7 +90,7 @@ func newPool(nodes []*Node, policy Policy) *Pool {
 		m.rank = len(p.groups[m.group].machines)
 		p.groups[m.group].machines = append(p.groups[m.group].machines, i)
 		p.count(m, 1)
-		p.see(m)
+		p.scorer.see(m)
 		same := m.same()
 		if _, known := twins[same]; !known {
 			twins[same] = i
@@ -97,7 +98,7 @@ func newPool(nodes []*Node, policy Policy) *Pool {
 		m.twin = twins[same]
 		for j := range m.devices {
 			for _, s := range m.devices[j].Shares {
-				p.taken[s.Holder] = append(p.taken[s.Holder], allocation{machine: i, device: j, share: s})
+				p.allocations[s.Holder] = append(p.allocations[s.Holder], allocation{machine: i, device: j, share: s})
 			}
 		}
 	}
@@ -135,23 +136,16 @@ func (p *Pool) count(m *machine, sign int64) {
 	for i := range m.devices {
 		dev := m.devices[i]
 		p.free[m.kinds[i]] += sign * int64(m.left[i])
-		if dev.Shares = nil; m.node.Accepting && !dev.unavailable() {
+		if dev.Shares = nil; m.node.Accepting && !m.node.Unreachable && !dev.unavailable() {
 			p.capacity[m.kinds[i]] += sign * dev.usable() * milli
 		}
-	}
-}
-
-// see lets the policy look at a machine that has changed.
-func (p *Pool) see(m *machine) {
-	if o, ok := p.scorer.(*outlook); ok {
-		o.see(m)
 	}
 }
 
 // Update makes the pool as these nodes are, in the order of their ids: one
 // that is another *Node than before has changed, one that is the same has not.
 // It answers the pool, or a new one where nodes came, went or have other kinds
-// of devices. It is not for a pool that shares were taken of by [Pool.Take].
+// of devices. It is not for a pool that shares were allocations of by [Pool.Allocate].
 func (p *Pool) Update(nodes []*Node) *Pool {
 	if len(nodes) != len(p.machines) {
 		return newPool(nodes, p.policy)
@@ -169,7 +163,7 @@ func (p *Pool) Update(nodes []*Node) *Pool {
 		p.count(old, -1)
 		p.count(m, 1)
 		p.machines[i] = m
-		p.see(m)
+		p.scorer.see(m)
 		p.journal.note(i)
 	}
 	return p
@@ -196,7 +190,7 @@ func (p *Pool) need(d Demand) need {
 	n := need{Demand: d, allowed: p.allowed(d)}
 	if d.GPUs > 0 {
 		n.milli = int32(d.Cores * milli)
-		n.total = int64(n.milli) * int64(min(d.GPUs, MaxGPUs))
+		n.total = int64(n.milli) * int64(d.GPUs)
 	}
 	return n
 }
@@ -212,7 +206,8 @@ func (p *Pool) Find(d Demand, without ...int64) (c Choice, ok bool) {
 	if r.fits == 0 {
 		return c, false
 	}
-	best, _ := r.without(p, p.positions(without))
+	best := -1
+	r.without(p, p.positions(without), func() { best, _ = r.best(p) })
 	if best < 0 {
 		return c, false
 	}
@@ -233,16 +228,16 @@ func (p *Pool) Explain(c Choice, d Demand, without ...int64) Explanation {
 		return e
 	}
 	r, left, best := p.ranking(d), p.positions(without), p.position[c.Node]
-	for i, m := range p.machines {
-		if r.groups[m.group] == nil || r.groups[m.group].leaf(m.rank) == unfit || slices.Contains(left, i) {
-			continue
-		}
-		e.Nodes++
-		for j := range m.devices {
-			if m.takes(&r.need, j) {
-				e.Devices++
-			}
-		}
+	var least, next cost
+	second := -1
+	r.without(p, left, func() {
+		e.Nodes, e.Devices = r.fits, r.countDevices(p)
+		_, least = r.best(p)
+	})
+	r.without(p, append(left, best), func() { second, next = r.best(p) })
+	if second >= 0 {
+		e.RunnerUp.Node = p.machines[second].node.ID
+		e.RunnerUp.LostBy, e.RunnerUp.Margin = differs(p.scorer.fields(), least, next)
 	}
 	m := p.machines[best]
 	var devices []int
@@ -253,11 +248,6 @@ func (p *Pool) Explain(c Choice, d Demand, without ...int64) Explanation {
 		e.LeftoverMemoryMiB = add(e.LeftoverMemoryMiB, m.memoryLeft[i]-g.MemoryMiB)
 	}
 	e.Unlinked = int(m.amounts(&r.need, devices).unlinked)
-	if second, cost := r.without(p, append(left, best)); second >= 0 {
-		e.RunnerUp.Node = p.machines[second].node.ID
-		_, least := r.without(p, left)
-		e.RunnerUp.LostBy, e.RunnerUp.Margin = differs(p.scorer.fields(), least, cost)
-	}
 	return e
 }
 
@@ -271,8 +261,8 @@ func (p *Pool) positions(ids []int64) (positions []int) {
 	return positions
 }
 
-// Take gives a holder what was found for a demand.
-func (p *Pool) Take(c Choice, d Demand, holder int64) {
+// Allocate gives a holder what was found for a demand.
+func (p *Pool) Allocate(c Choice, d Demand, holder int64) {
 	at, known := p.position[c.Node]
 	if !known {
 		return
@@ -281,23 +271,23 @@ func (p *Pool) Take(c Choice, d Demand, holder int64) {
 	m.twin = -1
 	if d.CPUMilli > 0 || d.HostMemoryMiB > 0 {
 		m.cpu, m.memory = m.cpu-d.CPUMilli, m.memory-d.HostMemoryMiB
-		p.taken[holder] = append(p.taken[holder], allocation{machine: at, device: -1, cpu: d.CPUMilli, memory: d.HostMemoryMiB})
+		p.allocations[holder] = append(p.allocations[holder], allocation{machine: at, device: -1, cpu: d.CPUMilli, memory: d.HostMemoryMiB})
 	}
 	for _, g := range c.Devices {
 		i := m.device(g.Device)
 		share := Share{Cores: g.Cores, MemoryMiB: g.MemoryMiB, Project: d.Project, Holder: holder}
 		m.devices[i].Shares = append(m.devices[i].Shares, share)
-		p.taken[holder] = append(p.taken[holder], allocation{machine: at, device: i, share: share})
+		p.allocations[holder] = append(p.allocations[holder], allocation{machine: at, device: i, share: share})
 		p.refresh(m, i)
 	}
-	p.see(m)
+	p.scorer.see(m)
 	p.journal.note(at)
 }
 
-// Leave takes back all that a holder has, and returns it by device.
-func (p *Pool) Leave(holder int64) map[int64][]Share {
+// Release ends all allocations of a holder, and returns its shares by device.
+func (p *Pool) Release(holder int64) map[int64][]Share {
 	shares := map[int64][]Share{}
-	for _, a := range p.taken[holder] {
+	for _, a := range p.allocations[holder] {
 		m := p.machines[a.machine]
 		m.cpu, m.memory = m.cpu+a.cpu, m.memory+a.memory
 		if a.device >= 0 {
@@ -306,10 +296,10 @@ func (p *Pool) Leave(holder int64) map[int64][]Share {
 			shares[dev.ID] = append(shares[dev.ID], a.share)
 			p.refresh(m, a.device)
 		}
-		p.see(m)
+		p.scorer.see(m)
 		p.journal.note(a.machine)
 	}
-	delete(p.taken, holder)
+	delete(p.allocations, holder)
 	return shares
 }
 

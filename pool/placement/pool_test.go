@@ -78,7 +78,7 @@ func compareWithAnew(t *testing.T, p *Pool, policy Policy, history []Demand, r *
 	for step := range int64(80) {
 		if len(holders) > 0 && r.Intn(3) == 0 {
 			i := r.Intn(len(holders))
-			p.Leave(holders[i])
+			p.Release(holders[i])
 			holders = slices.Delete(holders, i, i+1)
 			continue
 		}
@@ -104,7 +104,7 @@ func compareWithAnew(t *testing.T, p *Pool, policy Policy, history []Demand, r *
 			if e := p.Explain(got, d, without...); !reflect.DeepEqual(e, fresh.Explain(want, d)) || e.Nodes < 1 {
 				t.Fatalf("%+v: %+v, anew %+v", d, e, fresh.Explain(want, d))
 			}
-			p.Take(got, d, step)
+			p.Allocate(got, d, step)
 			holders = append(holders, step)
 		}
 	}
@@ -121,7 +121,7 @@ func copyCapacity(o *outlook, fresh, p *Pool) {
 			fresh.kinds, fresh.capacity, fresh.free = append(fresh.kinds, k), append(fresh.capacity, p.capacity[i]), append(fresh.free, p.free[i])
 		}
 	}
-	o.reserve.capacity = -1
+	o.reserve.capacity = nil
 }
 
 // A pool that is told which nodes have changed answers as one made of them.
@@ -176,7 +176,7 @@ func TestOutlook(t *testing.T) {
 			for j := range m.left {
 				m.left[j] = 100 * r.Int31n(11)
 			}
-			p.see(m)
+			p.scorer.see(m)
 			if want := worthPlainly(history, p, m); math.Abs(m.worth-want) > 1e-6 {
 				t.Fatalf("seed %d: worth %v, not %v", seed, m.worth, want)
 			}
@@ -231,7 +231,7 @@ func TestReserve(t *testing.T) {
 		if !ok {
 			t.Fatalf("%+v fits nowhere", d)
 		}
-		p.Take(c, d, 1)
+		p.Allocate(c, d, 1)
 		return c.Node
 	}
 	for range 12 {
@@ -275,13 +275,13 @@ func benchmarkFind(b *testing.B, name string, count int) {
 		d := history[r.Intn(len(history))]
 		if c, ok := p.Find(d); ok {
 			holder++
-			p.Take(c, d, holder)
+			p.Allocate(c, d, holder)
 			holders = append(holders, holder)
 			return
 		}
 		for range 10 {
 			i := r.Intn(len(holders))
-			p.Leave(holders[i])
+			p.Release(holders[i])
 			holders[i] = holders[len(holders)-1]
 			holders = holders[:len(holders)-1]
 		}

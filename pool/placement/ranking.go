@@ -81,13 +81,16 @@ type ranking struct {
 	// plain is the ranking of the same demand without memory of the host,
 	// which decides where it fits and not what it costs; nil where this is it.
 	plain *ranking
+	// devices counts the devices of each machine that can take their part; -1
+	// is not counted yet. It is nil until the first explanation.
+	devices []int32
 }
 
 // ranking is that of a demand, as things are now.
 func (p *Pool) ranking(d Demand) *ranking {
 	r := p.rankings[d]
 	if r == nil {
-		if len(p.rankings) == maxRankings {
+		if len(p.rankings) >= maxRankings {
 			clear(p.rankings)
 		}
 		r = &ranking{need: p.need(d), seen: -1, groups: make([]tournament, len(p.groups))}
@@ -114,6 +117,7 @@ func (r *ranking) update(p *Pool) {
 	}
 	j := &p.journal
 	if r.seen < j.start {
+		r.devices = nil
 		for i := range p.machines {
 			m := p.machines[i]
 			if twin := m.twin; twin >= 0 && twin < i && p.machines[twin].twin == twin && r.groups[m.group] != nil {
@@ -127,6 +131,9 @@ func (r *ranking) update(p *Pool) {
 		for _, i := range j.entries[r.seen-j.start:] {
 			if j.mark[i] != j.round {
 				j.mark[i] = j.round
+				if r.devices != nil {
+					r.devices[i] = -1
+				}
 				r.score(p, p.machines[i])
 			}
 		}
@@ -159,6 +166,29 @@ func (r *ranking) set(m *machine, c cost) {
 		r.fits++
 	}
 	t.set(m.rank, c)
+}
+
+// countDevices adds up the devices that can take their part of the demand, on
+// the machines that can take all of it.
+func (r *ranking) countDevices(p *Pool) (sum int) {
+	if r.devices == nil {
+		r.devices = slices.Repeat([]int32{-1}, len(p.machines))
+	}
+	for i, m := range p.machines {
+		if r.groups[m.group] == nil || r.groups[m.group].leaf(m.rank) == unfit {
+			continue
+		}
+		if r.devices[i] < 0 {
+			r.devices[i] = 0
+			for j := range m.devices {
+				if m.takes(&r.need, j) {
+					r.devices[i]++
+				}
+			}
+		}
+		sum += int(r.devices[i])
+	}
+	return sum
 }
 
 // best is the first of the machines with the lowest cost, or any of them where
@@ -200,8 +230,8 @@ func (r *ranking) draw(p *Pool) (machine int, c cost) {
 	return -1, unfit
 }
 
-// without finds the best as if some machines were not there.
-func (r *ranking) without(p *Pool, machines []int) (machine int, least cost) {
+// without calls look as if some machines were not there.
+func (r *ranking) without(p *Pool, machines []int, look func()) {
 	costs := make([]cost, len(machines))
 	for i, at := range machines {
 		if m := p.machines[at]; r.groups[m.group] != nil {
@@ -209,11 +239,10 @@ func (r *ranking) without(p *Pool, machines []int) (machine int, least cost) {
 			r.set(m, unfit)
 		}
 	}
-	machine, least = r.best(p)
+	look()
 	for i, at := range slices.Backward(machines) {
 		if m := p.machines[at]; r.groups[m.group] != nil {
 			r.set(m, costs[i])
 		}
 	}
-	return machine, least
 }

@@ -22,7 +22,7 @@ const maxPremium = 1 << 21
 type reserve struct {
 	pool     *Pool
 	kinds    []likelihood
-	capacity int64   // of the pool when classes were made
+	capacity []int64 // of the pool when the classes were made
 	classes  []class // by width
 	result   []cost
 	demand   []float64
@@ -39,14 +39,14 @@ type class struct {
 }
 
 func newReserve(p *Pool, kinds []likelihood) *reserve {
-	return &reserve{pool: p, kinds: kinds, capacity: -1}
+	return &reserve{pool: p, kinds: kinds}
 }
 
 // classify makes the classes when the pool's capacity has changed.
 func (r *reserve) classify() {
 	count := len(r.pool.kinds)
 	r.result, r.demand, r.variance = make([]cost, count), make([]float64, count), make([]float64, count)
-	r.classes, r.capacity = nil, sum(r.pool.capacity)
+	r.classes, r.capacity = nil, slices.Clone(r.pool.capacity)
 	asked := 0.0
 	for _, l := range r.kinds {
 		milli := float64(int64(l.GPUs) * l.Cores * milli)
@@ -82,7 +82,7 @@ func (r *reserve) classify() {
 // premiums are what a demand pays for each kind of device, never negative;
 // nil where nobody choosier than it is expected.
 func (r *reserve) premiums(n *need) []cost {
-	if r.capacity != sum(r.pool.capacity) || len(r.result) != len(r.pool.kinds) {
+	if !slices.Equal(r.capacity, r.pool.capacity) {
 		r.classify()
 	}
 	width := int64(0)

@@ -110,7 +110,7 @@ func (r *run) leave() {
 	for r.ends.Len() > 0 && !r.ends[0].At.After(r.now) {
 		holder := heap.Pop(&r.ends).(End).Holder
 		r.leaves++
-		for device, shares := range r.pool.Leave(holder) {
+		for device, shares := range r.pool.Release(holder) {
 			for _, share := range shares {
 				r.gone[device] = append(r.gone[device], left{r.leaves, holder, device, share})
 			}
@@ -162,7 +162,7 @@ func (r *run) try(w *request) {
 	r.settle(w, Placed)
 	w.estimate.At = r.now
 	w.estimate.After, w.estimate.Known = r.reasons(w, choice)
-	r.pool.Take(choice, w.Demand, w.Holder)
+	r.pool.Allocate(choice, w.Demand, w.Holder)
 	if w.Lasts > 0 {
 		heap.Push(&r.ends, End{Holder: w.Holder, At: r.now.Add(w.Lasts)})
 	}

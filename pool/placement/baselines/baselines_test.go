@@ -63,7 +63,7 @@ func TestScores(t *testing.T) {
 					t.Fatalf("%+v fits nowhere", d)
 				}
 				if i < len(c.before) {
-					p.Take(choice, d, int64(i+1))
+					p.Allocate(choice, d, int64(i+1))
 				}
 			}
 			seen.CPUMilli = 96_000
@@ -154,7 +154,7 @@ func TestFGDIsItsDefinition(t *testing.T) {
 				t.Fatalf("seed %d, %+v: on %d (%v), by the definition on %d", seed, d, c.Node, ok, want)
 			}
 			if ok {
-				p.Take(c, d, step)
+				p.Allocate(c, d, step)
 			}
 		}
 	}

@@ -95,7 +95,7 @@ func (r *replay) place(job int, now time.Duration) bool {
 	if !ok {
 		return false
 	}
-	r.pool.Take(choice, j.Demand, int64(job))
+	r.pool.Allocate(choice, j.Demand, int64(job))
 	r.inUse += coresOf(j.Demand)
 	heap.Push(&r.leaving, departure{now + max(j.Lasts, 0), job})
 	r.served += hours(coresOf(j.Demand), j.Lasts)
@@ -116,7 +116,7 @@ func (r *replay) depart() {
 	for len(r.leaving) > 0 && r.leaving[0].at == now {
 		job := heap.Pop(&r.leaving).(departure).job
 		r.inUse -= coresOf(r.jobs[job].Demand)
-		r.pool.Leave(int64(job))
+		r.pool.Release(int64(job))
 	}
 	r.serve(now)
 	r.sample(now)

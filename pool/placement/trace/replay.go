@@ -144,7 +144,7 @@ func replay(ctx context.Context, p *placement.Pool, arrivals []placement.Demand,
 		}
 		arrived += coresOf(task)
 		if choice, placed := p.Find(task); placed {
-			p.Take(choice, task, int64(i))
+			p.Allocate(choice, task, int64(i))
 			allocated += coresOf(task)
 			o.Placed++
 		}
