@@ -36,16 +36,16 @@ func (a *App) workspaceRows(ctx context.Context, f models.WorkspaceFilter, page 
 	if err != nil {
 		return nil, err
 	}
-	places := map[int64]int{}
+	positions := map[int64]int{}
 	for _, w := range view.Waiting {
-		places[w.ID] = w.Place
+		positions[w.ID] = w.Place
 	}
 	rows := make([]web.WorkspaceRow, len(list))
 	for i, w := range list {
 		devices := devicesOf(view, w.ID, actor.User.ID)
 		rows[i] = web.WorkspaceRow{ID: w.ID, Name: w.Name, State: w.State, ProjectID: w.ProjectID, Project: w.ProjectName,
 			Environment: w.EnvironmentName, Owner: w.UserName, Demand: w.Demand, Devices: devices, Reason: w.Reason,
-			Progress: w.Progress, Place: places[w.ID], Simulated: anySimulated(devices),
+			Progress: w.Progress, Place: positions[w.ID], Simulated: anySimulated(devices),
 			CanOpen: w.State == models.StateRunning && w.MayOpen, CanStop: w.MayStop,
 			RequestedAt: w.RequestedAt, EndedAt: w.EndedAt}
 	}
@@ -146,13 +146,13 @@ func (a *App) stoppingOf(ctx context.Context, w workspaces.View) (*web.Stopping,
 // directoriesOf are the shared directories as a workspace that starts now sees
 // them.
 func (a *App) directoriesOf(w workspaces.View) (list []web.Directory) {
-	handed := map[string]bool{}
+	inherited := map[string]bool{}
 	for _, id := range w.Holder.Inherits {
-		handed[projects.DirectoryOf(w.ProjectID, id)] = true
+		inherited[projects.DirectoryOf(w.ProjectID, id)] = true
 	}
 	for _, m := range a.Directories.Layout(w.Holder) {
 		d := web.Directory{Path: m.Target, Writable: !m.ReadOnly}
-		if handed[m.Target] {
+		if inherited[m.Target] {
 			d.Note = models.Say("Handed over from a former member. To get write access, restart workspaces that are already running.")
 		}
 		list = append(list, d)

@@ -1,6 +1,7 @@
 package migrations_test
 
 import (
+	"strings"
 	"testing"
 
 	"weir/migrations"
@@ -35,7 +36,9 @@ func TestWordsKeepTheData(t *testing.T) {
 			}
 			downTo13()
 			for _, row := range rows {
-				run("INSERT INTO " + before14.Replace(row))
+				if !strings.HasPrefix(row, "pool_changes ") { // since 16
+					run("INSERT INTO " + before14.Replace(row))
+				}
 			}
 			run("UPDATE roles SET peak_gpu_cores = 7, peak_storage_mib = 8")
 			run("UPDATE project_history SET promised_cpu_milli = 9")

@@ -29,14 +29,14 @@ type machine struct {
 	parts       []part
 	group, rank int // in Pool.groups
 	linked      bool
-	twin        int     // the first machine that began the same; -1 once it has changed
+	sameAs      int     // the first machine that began the same; -1 once it has changed
 	worth       float64 // to the demands to come, see [outlook]
 }
 
 // part is the devices of one kind: [from, to).
 type part struct {
 	kind, from, to int
-	seen           []sight // by size
+	seen           []visible // by size
 }
 
 func newMachine(n *Node) *machine {

@@ -49,7 +49,7 @@ func hasWord(text, wanted string) bool {
 
 // nextWord cuts the first run of letters and digits off a text. Bytes beyond
 // ASCII count as letters, so that any name has words.
-func nextWord(text string) (word, rest string) {
+func nextWord(text string) (word, remainder string) {
 	start := 0
 	for start < len(text) && !inWord(text[start]) {
 		start++

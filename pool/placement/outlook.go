@@ -45,7 +45,7 @@ func kindsOf(history []Demand) (kinds []likelihood) {
 // from it in five ways:
 //
 //   - It first takes devices that the project has opened already, because the
-//     rest of such a device serves that project alone.
+//     remainder of such a device serves that project alone.
 //   - It looks at more than one arrival: what a kind of demand can use of a
 //     machine is bounded by the GPU that the machine's CPU can feed, not only
 //     by whether one such demand still fits. See [size.worth].
@@ -55,7 +55,7 @@ func kindsOf(history []Demand) (kinds []likelihood) {
 //   - It keeps models free for the demands that can run on nothing else. See
 //     [reserve].
 //
-// Of devices it looks at free cores and not at whose the rest is: shares come
+// Of devices it looks at free cores and not at whose the remainder is: shares come
 // and go, and where a device that one project has opened counted as lost to
 // the others, streams like those of the experiment in the tests had more
 // demands refused.
@@ -64,11 +64,11 @@ type outlook struct {
 	pool      *Pool
 	kinds     []likelihood
 	prospects []*prospect // by kind of device
-	scratch   rest
+	scratch   remainder
 }
 
-// rest is a machine with less CPU and all its devices.
-type rest struct {
+// remainder is a machine with less CPU and all its devices.
+type remainder struct {
 	cpu   int64
 	worth float64
 	fit   []int     // by part and size: kinds whose CPU is there
@@ -85,16 +85,16 @@ type prospect struct {
 type size struct {
 	gpus  int32
 	milli int32
-	cpus  ladder    // milli that each kind needs
+	cpus  stepIndex // milli that each kind needs
 	share []float64 // how likely a demand is of these kinds
 	ratio []float64 // Σ likelihood × milli-GPU that one milli-CPU can feed
 }
 
-// sight is what a size sees on a machine: the GPUs that have enough left for
+// visible is what a size sees on a machine: the GPUs that have enough left for
 // it, and how much they have together.
-type sight struct{ gpus, milli int32 }
+type visible struct{ gpus, milli int32 }
 
-func (s sight) with(left, enough, sign int32) sight {
+func (s visible) with(left, enough, sign int32) visible {
 	if left >= enough {
 		s.gpus += sign
 		s.milli += sign * left
@@ -134,16 +134,16 @@ func (p *prospect) add(l likelihood) {
 	s.ratio = append(s.ratio, s.ratio[n]+l.share*feed*float64(int64(l.GPUs)*l.Cores*milli)/float64(max(l.CPUMilli, 1)))
 }
 
-// ladder finds in ascending numbers: a step for each stretch of 2^shift says
+// stepIndex finds in ascending numbers: a step for each stretch of 2^shift says
 // where to begin to look.
-type ladder struct {
+type stepIndex struct {
 	numbers []int64
 	shift   uint
 	steps   []int32
 }
 
 // set takes the numbers in, none of them negative.
-func (l *ladder) set(numbers []int64) {
+func (l *stepIndex) set(numbers []int64) {
 	const steps = 128
 	l.numbers, l.steps = numbers, make([]int32, steps+1)
 	l.shift = uint(bits.Len64(uint64(numbers[len(numbers)-1]) / steps))
@@ -157,7 +157,7 @@ func (l *ladder) set(numbers []int64) {
 }
 
 // upTo is how many of the numbers are at most n, which is not negative.
-func (l *ladder) upTo(n int64) int {
+func (l *stepIndex) upTo(n int64) int {
 	i := int(l.steps[min(n>>l.shift, int64(len(l.steps)-1))])
 	for i < len(l.numbers) && l.numbers[i] <= n {
 		i++
@@ -170,7 +170,7 @@ func (l *ladder) upTo(n int64) int {
 // CPU for one demand. A kind whose CPU or GPUs are not there uses nothing;
 // otherwise what is left on the GPUs that fit it, but no more than the CPU
 // feeds.
-func (s *size) worth(cpu int64, fit int, on sight) float64 {
+func (s *size) worth(cpu int64, fit int, on visible) float64 {
 	if on.gpus < s.gpus {
 		return 0
 	}
@@ -182,25 +182,25 @@ func (s *size) worth(cpu int64, fit int, on sight) float64 {
 	return float64(on.milli)*s.share[fed] + float64(cpu)*(s.ratio[fit]-s.ratio[fed])
 }
 
-// see notes what a machine is worth to the demands to come as it is.
-func (o *outlook) see(m *machine) {
+// observe notes what a machine is worth to the demands to come as it is.
+func (o *outlook) observe(m *machine) {
 	for i := range m.parts {
 		part := &m.parts[i]
 		p := o.prospect(part.kind)
 		part.seen = slices.Grow(part.seen[:0], len(p.sizes))
 		for j := range p.sizes {
-			var on sight
+			var on visible
 			for _, left := range m.left[part.from:part.to] {
 				on = on.with(left, p.sizes[j].milli, 1)
 			}
 			part.seen = append(part.seen, on)
 		}
 	}
-	m.worth = o.rest(m, m.cpu).worth
+	m.worth = o.remainder(m, m.cpu).worth
 }
 
-// rest is that of a machine with so much CPU.
-func (o *outlook) rest(m *machine, cpu int64) *rest {
+// remainder is that of a machine with so much CPU.
+func (o *outlook) remainder(m *machine, cpu int64) *remainder {
 	r := &o.scratch
 	r.cpu, r.worth, r.fit, r.sizes = cpu, 0, r.fit[:0], r.sizes[:0]
 	for i := range m.parts {
@@ -215,9 +215,9 @@ func (o *outlook) rest(m *machine, cpu int64) *rest {
 	return r
 }
 
-// change is by how much the rest's worth changes when the demand takes these
+// change is by how much the remainder's worth changes when the demand takes these
 // devices of one part of the machine, whose sizes begin at first.
-func (r *rest) change(p *prospect, first int, m *machine, n *need, part *part, devices []int) (change float64) {
+func (r *remainder) change(p *prospect, first int, m *machine, n *need, part *part, devices []int) (change float64) {
 	most := int32(0)
 	for _, i := range devices {
 		if i >= part.from && i < part.to {
@@ -254,7 +254,7 @@ const premiumShift = 11 + 11 + 12
 func (*outlook) fields() []field { return outlookFields }
 
 func (o *outlook) one(m *machine, n *need) (int, cost) {
-	after, single := o.rest(m, m.cpu-n.CPUMilli), []int{0}
+	after, single := o.remainder(m, m.cpu-n.CPUMilli), []int{0}
 	return cheapest(m, n, func(i int) cost {
 		single[0] = i
 		return o.cost(after, m, n, single)
@@ -262,10 +262,10 @@ func (o *outlook) one(m *machine, n *need) (int, cost) {
 }
 
 func (o *outlook) set(m *machine, n *need, devices []int) cost {
-	return o.cost(o.rest(m, m.cpu-n.CPUMilli), m, n, devices)
+	return o.cost(o.remainder(m, m.cpu-n.CPUMilli), m, n, devices)
 }
 
-func (o *outlook) cost(after *rest, m *machine, n *need, devices []int) (c cost) {
+func (o *outlook) cost(after *remainder, m *machine, n *need, devices []int) (c cost) {
 	gain, first := float64(n.total)+after.worth-m.worth, 0
 	for i := range m.parts {
 		part := &m.parts[i]

@@ -61,7 +61,7 @@ func TestPoliciesChoose(t *testing.T) {
 	}{
 		"weir keeps whole nodes for those who need them": {named(t, Weir, Demand{GPUs: 2, Cores: 100}),
 			pool(node(1, gpu(11), gpu(12)), node(2, gpu(21), whole(22))), want(nil), 2},
-		"weir leaves a rest that can be used": {named(t, Weir, Demand{GPUs: 1, Cores: 40}),
+		"weir leaves a remainder that can be used": {named(t, Weir, Demand{GPUs: 1, Cores: 40}),
 			pool(node(1, gpu(11, inUse(7, 35))), node(2, gpu(21, inUse(7, 20)))), want(cores(40)), 2},
 		"tightest fit does not": {Policy{},
 			pool(node(1, gpu(11, inUse(7, 35))), node(2, gpu(21, inUse(7, 20)))), want(cores(40)), 1},
@@ -174,7 +174,7 @@ func TestDevicesThatCostTheSameAloneAreNotAlike(t *testing.T) {
 	s := pool(node(1, exclusive(gpu(11)), gpu(12), gpu(13)))
 	choice := placed(t, s, want(gpus(2, 50)), named(t, Weir, Demand{GPUs: 1, Cores: 50}))
 	if !slices.Equal(devices(choice), []int64{12, 13}) {
-		t.Errorf("devices %v, although the rest of the exclusive one is lost", devices(choice))
+		t.Errorf("devices %v, although the remainder of the exclusive one is lost", devices(choice))
 	}
 }
 

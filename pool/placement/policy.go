@@ -67,7 +67,7 @@ const (
 	// Order decides between equals: the lower node id.
 	Order Criterion = iota
 	// SplitsIdle counts idle devices of which only a fraction is taken; one
-	// that has one holder counts twice, because its rest is lost to everybody.
+	// that has one holder counts twice, because its remainder is lost to everybody.
 	SplitsIdle
 	// NewToProject counts devices that hold no share of the project yet.
 	NewToProject
@@ -139,8 +139,8 @@ func differs(fields []field, a, b cost) (Criterion, int64) {
 // machine and the demand, so it holds until that machine changes.
 type scorer interface {
 	fields() []field
-	// see looks at a machine that is new or has changed.
-	see(*machine)
+	// observe looks at a machine that is new or has changed.
+	observe(*machine)
 	// one is the device of a machine that fits, for a demand for one GPU, and
 	// what it costs.
 	one(*machine, *need) (device int, c cost)
@@ -203,7 +203,7 @@ type bestFit struct{}
 var bestFitFields = []field{{SplitsIdle, 8, 1, 0}, {NewToProject, 8, 1, 0}, {Unlinked, 11, 1, 0}, {LeftoverCores, 13, 1, 0}, {LeftoverMemory, 24, 1, 0}}
 
 func (bestFit) fields() []field       { return bestFitFields }
-func (bestFit) see(*machine)          {}
+func (bestFit) observe(*machine)      {}
 func (bestFit) premiums(*need) []cost { return nil }
 
 func (b bestFit) one(m *machine, n *need) (int, cost) {
@@ -223,7 +223,7 @@ type scored struct {
 var scoredFields = []field{{Score, 33, 1, 1 << 32}}
 
 func (scored) fields() []field       { return scoredFields }
-func (scored) see(*machine)          {}
+func (scored) observe(*machine)      {}
 func (scored) premiums(*need) []cost { return nil }
 
 func (s scored) one(m *machine, n *need) (int, cost) {

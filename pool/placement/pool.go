@@ -82,7 +82,7 @@ func newPool(nodes []*Node, policy Policy) *Pool {
 	if policy.scorer != nil {
 		p.scorer = policy.scorer(p)
 	}
-	twins := map[string]int{"": -1}
+	firsts := map[string]int{"": -1}
 	for i, n := range nodes {
 		m := newMachine(n)
 		p.machines[i], p.position[n.ID] = m, i
@@ -90,12 +90,12 @@ func newPool(nodes []*Node, policy Policy) *Pool {
 		m.rank = len(p.groups[m.group].machines)
 		p.groups[m.group].machines = append(p.groups[m.group].machines, i)
 		p.count(m, 1)
-		p.scorer.see(m)
+		p.scorer.observe(m)
 		same := m.same()
-		if _, known := twins[same]; !known {
-			twins[same] = i
+		if _, known := firsts[same]; !known {
+			firsts[same] = i
 		}
-		m.twin = twins[same]
+		m.sameAs = firsts[same]
 		for j := range m.devices {
 			for _, s := range m.devices[j].Shares {
 				p.allocations[s.Holder] = append(p.allocations[s.Holder], allocation{machine: i, device: j, share: s})
@@ -156,21 +156,21 @@ func (p *Pool) Update(nodes []*Node) *Pool {
 			continue
 		}
 		m := newMachine(n)
-		if n.ID != old.node.ID || !p.joins(m, old.group) {
+		if n.ID != old.node.ID || !p.sameGroup(m, old.group) {
 			return newPool(nodes, p.policy)
 		}
-		m.group, m.rank, m.twin = old.group, old.rank, -1
+		m.group, m.rank, m.sameAs = old.group, old.rank, -1
 		p.count(old, -1)
 		p.count(m, 1)
 		p.machines[i] = m
-		p.scorer.see(m)
+		p.scorer.observe(m)
 		p.journal.note(i)
 	}
 	return p
 }
 
-// joins tells whether a machine belongs to a group.
-func (p *Pool) joins(m *machine, group int) bool {
+// sameGroup tells whether a machine belongs to a group.
+func (p *Pool) sameGroup(m *machine, group int) bool {
 	kinds, groups := len(p.kinds), len(p.groups)
 	at := p.groupOf(m)
 	p.kinds, p.capacity, p.free, p.groups = p.kinds[:kinds], p.capacity[:kinds], p.free[:kinds], p.groups[:groups]
@@ -268,7 +268,7 @@ func (p *Pool) Allocate(c Choice, d Demand, holder int64) {
 		return
 	}
 	m := p.machines[at]
-	m.twin = -1
+	m.sameAs = -1
 	if d.CPUMilli > 0 || d.HostMemoryMiB > 0 {
 		m.cpu, m.memory = m.cpu-d.CPUMilli, m.memory-d.HostMemoryMiB
 		p.allocations[holder] = append(p.allocations[holder], allocation{machine: at, device: -1, cpu: d.CPUMilli, memory: d.HostMemoryMiB})
@@ -280,7 +280,7 @@ func (p *Pool) Allocate(c Choice, d Demand, holder int64) {
 		p.allocations[holder] = append(p.allocations[holder], allocation{machine: at, device: i, share: share})
 		p.refresh(m, i)
 	}
-	p.scorer.see(m)
+	p.scorer.observe(m)
 	p.journal.note(at)
 }
 
@@ -296,7 +296,7 @@ func (p *Pool) Release(holder int64) map[int64][]Share {
 			shares[dev.ID] = append(shares[dev.ID], a.share)
 			p.refresh(m, a.device)
 		}
-		p.scorer.see(m)
+		p.scorer.observe(m)
 		p.journal.note(a.machine)
 	}
 	delete(p.allocations, holder)

@@ -176,7 +176,7 @@ func TestOutlook(t *testing.T) {
 			for j := range m.left {
 				m.left[j] = 100 * r.Int31n(11)
 			}
-			p.scorer.see(m)
+			p.scorer.observe(m)
 			if want := worthPlainly(history, p, m); math.Abs(m.worth-want) > 1e-6 {
 				t.Fatalf("seed %d: worth %v, not %v", seed, m.worth, want)
 			}

@@ -120,8 +120,8 @@ func (r *ranking) update(p *Pool) {
 		r.devices = nil
 		for i := range p.machines {
 			m := p.machines[i]
-			if twin := m.twin; twin >= 0 && twin < i && p.machines[twin].twin == twin && r.groups[m.group] != nil {
-				r.set(m, r.groups[m.group].leaf(p.machines[twin].rank))
+			if sameAs := m.sameAs; sameAs >= 0 && sameAs < i && p.machines[sameAs].sameAs == sameAs && r.groups[m.group] != nil {
+				r.set(m, r.groups[m.group].leaf(p.machines[sameAs].rank))
 			} else {
 				r.score(p, m)
 			}

@@ -17,14 +17,14 @@ type Job struct {
 
 // Replay lets jobs arrive, in any order given, at nodes that are empty.
 func Replay(nodes []placement.Node, jobs []Job, p placement.Policy) Result {
-	r := play(nodes, jobs, p)
+	r := simulate(nodes, jobs, p)
 	return r.result(r.end())
 }
 
 // Compare replays jobs on nodes, and on these together with extra ones. The
 // points of both stand at the same times.
 func Compare(nodes, extra []placement.Node, jobs []Job, p placement.Policy) (now, then Result) {
-	without, with := play(nodes, jobs, p), play(Join(nodes, extra), jobs, p)
+	without, with := simulate(nodes, jobs, p), simulate(Join(nodes, extra), jobs, p)
 	end := max(without.end(), with.end())
 	return without.result(end), with.result(end)
 }

@@ -115,7 +115,7 @@ func TestReplayAgreesWithEveryHour(t *testing.T) {
 				}
 			}
 		}
-		r := play(nodes, jobs, placement.Policy{})
+		r := simulate(nodes, jobs, placement.Policy{})
 		slices.Sort(p.waits)
 		slices.Sort(r.waits)
 		if !slices.Equal(r.waits, p.waits) || len(waiting) > 0 || len(jobs)-len(r.waits) != p.refused {

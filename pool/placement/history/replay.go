@@ -14,8 +14,8 @@ type replay struct {
 	empty   placement.Snapshot
 	totals  placement.Totals // of the empty pool
 	jobs    []Job            // by arrival
-	classes map[placement.Demand]*class
-	crowd   []*class // those with jobs that wait
+	queues  map[placement.Demand]*demandQueue
+	queued  []*demandQueue // those with jobs that wait
 	leaving departures
 
 	inUse, waiting int64 // GPU cores now
@@ -25,17 +25,17 @@ type replay struct {
 	unmet          map[placement.Demand]*Unmet
 }
 
-// class is jobs with the same demand: where one does not fit, none does.
-type class struct {
+// demandQueue is jobs with the same demand: where one does not fit, none does.
+type demandQueue struct {
 	demand  placement.Demand
 	refused bool  // by the empty pool
 	waiting []int // the jobs that wait, by arrival
 }
 
-func play(nodes []placement.Node, jobs []Job, p placement.Policy) *replay {
+func simulate(nodes []placement.Node, jobs []Job, p placement.Policy) *replay {
 	empty := placement.Snapshot{Nodes: nodes}.Emptied()
 	r := &replay{pool: placement.New(empty.Nodes, p), empty: empty, totals: placement.Capacity(empty),
-		jobs: slices.Clone(jobs), classes: map[placement.Demand]*class{}, unmet: map[placement.Demand]*Unmet{}}
+		jobs: slices.Clone(jobs), queues: map[placement.Demand]*demandQueue{}, unmet: map[placement.Demand]*Unmet{}}
 	slices.SortStableFunc(r.jobs, func(a, b Job) int { return a.Arrived.Compare(b.Arrived) })
 	for next := 0; next < len(r.jobs) || len(r.leaving) > 0; {
 		if len(r.leaving) == 0 || next < len(r.jobs) && r.arrival(next) < r.leaving[0].at {
@@ -62,7 +62,7 @@ func (r *replay) end() time.Duration {
 
 func (r *replay) arrive(job int) {
 	d := r.jobs[job].Demand
-	c := r.class(d)
+	c := r.queueOf(d)
 	now := r.arrival(job)
 	switch {
 	case c.refused:
@@ -71,7 +71,7 @@ func (r *replay) arrive(job int) {
 		u.RefusedCoreHours += hours(coresOf(d), r.jobs[job].Lasts)
 	case len(c.waiting) > 0 || !r.place(job, now):
 		if len(c.waiting) == 0 {
-			r.crowd = append(r.crowd, c)
+			r.queued = append(r.queued, c)
 		}
 		c.waiting = append(c.waiting, job)
 		r.waiting += coresOf(d)
@@ -79,11 +79,11 @@ func (r *replay) arrive(job int) {
 	r.sample(now)
 }
 
-func (r *replay) class(d placement.Demand) *class {
-	c := r.classes[d]
+func (r *replay) queueOf(d placement.Demand) *demandQueue {
+	c := r.queues[d]
 	if c == nil {
-		c = &class{demand: d, refused: placement.Refuse(r.empty, d) != nil}
-		r.classes[d] = c
+		c = &demandQueue{demand: d, refused: placement.Refuse(r.empty, d) != nil}
+		r.queues[d] = c
 	}
 	return c
 }
@@ -110,7 +110,7 @@ func (r *replay) place(job int, now time.Duration) bool {
 	return true
 }
 
-// depart lets all leave that leave next, and serves who waits.
+// depart lets all leave that leave next, and serves the queue.
 func (r *replay) depart() {
 	now := r.leaving[0].at
 	for len(r.leaving) > 0 && r.leaving[0].at == now {
@@ -124,25 +124,25 @@ func (r *replay) depart() {
 
 // serve goes through the jobs that wait, by arrival.
 func (r *replay) serve(now time.Duration) {
-	could := slices.Clone(r.crowd)
-	for len(could) > 0 {
+	candidates := slices.Clone(r.queued)
+	for len(candidates) > 0 {
 		first := 0
-		for i, c := range could {
-			if c.waiting[0] < could[first].waiting[0] {
+		for i, c := range candidates {
+			if c.waiting[0] < candidates[first].waiting[0] {
 				first = i
 			}
 		}
-		c := could[first]
+		c := candidates[first]
 		placed := r.place(c.waiting[0], now)
 		if placed {
 			c.waiting = c.waiting[1:]
 			r.waiting -= coresOf(c.demand)
 		}
 		if !placed || len(c.waiting) == 0 {
-			could = slices.Delete(could, first, first+1)
+			candidates = slices.Delete(candidates, first, first+1)
 		}
 	}
-	r.crowd = slices.DeleteFunc(r.crowd, func(c *class) bool { return len(c.waiting) == 0 })
+	r.queued = slices.DeleteFunc(r.queued, func(c *demandQueue) bool { return len(c.waiting) == 0 })
 }
 
 // sample notes the state from now on; of one moment the last state counts.
