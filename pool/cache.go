@@ -22,7 +22,10 @@ func (s *Scheduler) load(q *models.Queries) (snap snapshot, err error) {
 	}
 	c := s.cached.Load()
 	if c != nil && c.version == version {
-		return c.snapshot.at(q.Now()), nil
+		if snap = c.snapshot.at(q.Now()); !snap.checked.Equal(c.snapshot.checked) {
+			s.cached.CompareAndSwap(c, &cached{version, snap})
+		}
+		return snap, nil
 	}
 	// What changes while it is read has a later version, and is read again
 	// when that is seen.

@@ -60,7 +60,7 @@ func (s *Scheduler) QueueEntries(q *models.Queries) ([]models.QueueEntry, error)
 	if err != nil {
 		return nil, err
 	}
-	waiting, err := loadQueue(q, snap, nil)
+	waiting, err := loadQueue(q, snap)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,8 @@ func (s snapshot) placement(h horizon) placement.Snapshot {
 }
 
 // build makes the nodes of a machine.
-func (m *machine) build(now time.Time, reachable func(models.Provider, []models.Device) bool) {
+func (m *machine) build(now time.Time, reachable func(*models.Provider, bool) bool) {
+	m.simulated = !slices.ContainsFunc(m.devices, func(d models.Device) bool { return !d.Simulated })
 	open, until := m.Terms.Open(now)
 	m.until = until
 	shares := map[int64][]placement.Share{}
@@ -38,7 +39,7 @@ func (m *machine) build(now time.Time, reachable func(models.Provider, []models.
 	}
 	for h := range horizonCount {
 		n := &placement.Node{ID: m.ID, Name: m.Name, Projects: m.Terms.Projects,
-			Accepting: m.State == models.ProviderOnline && open, Unreachable: !reachable(m.Provider, m.devices)}
+			Accepting: m.State == models.ProviderOnline && open, Unreachable: !reachable(&m.Provider, m.simulated)}
 		if h == onceAllLend {
 			n.Accepting = m.State != models.ProviderOffline
 		}

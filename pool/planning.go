@@ -39,7 +39,7 @@ func ReadPast(q *models.Queries, since time.Time) (p Past, err error) {
 		known = append(known, history.Past{Requested: d.RequestedAt, Started: d.StartedAt, Ended: d.EndedAt, Given: d.Starts > 0, Demand: demand})
 	}
 	p.Jobs, p.Assumed, p.Span = history.Jobs(known, q.Now())
-	everywhere := func(models.Provider, []models.Device) bool { return true }
+	everywhere := func(*models.Provider, bool) bool { return true }
 	snap, err := readSnapshot(q, everywhere)
 	p.Nodes = snap.possible()
 	return p, err

@@ -28,8 +28,9 @@ type Scheduler struct {
 
 // Providers are the service of the providers.
 type Providers interface {
-	// Reachable reports whether workspaces can use a provider's GPUs.
-	Reachable(provider models.Provider, devices []models.Device) bool
+	// Reachable reports whether workspaces can use a provider's GPUs, which may
+	// all be simulated.
+	Reachable(provider *models.Provider, simulated bool) bool
 	// MayManage reports whether the actor may set a provider's terms, drain it,
 	// recall and remove it.
 	MayManage(actor policies.Actor, provider models.Provider) bool

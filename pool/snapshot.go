@@ -14,7 +14,8 @@ import (
 // it the machines that are the same.
 type snapshot struct {
 	now       time.Time
-	reachable func(models.Provider, []models.Device) bool
+	checked   time.Time // hours and reachability, see checkPeriod
+	reachable func(p *models.Provider, simulated bool) bool
 	machines  []*machine        // by provider id
 	nodes     []*placement.Node // of the machines, as they are
 	index     map[int64]int     // of a provider in machines
@@ -25,14 +26,15 @@ type snapshot struct {
 // changed.
 type machine struct {
 	models.Provider
-	devices []models.Device
-	shares  []models.ShareView
-	nodes   [horizonCount]*placement.Node
-	until   *time.Time // when its hours begin or end; nil: never
+	devices   []models.Device
+	shares    []models.ShareView
+	nodes     [horizonCount]*placement.Node
+	until     *time.Time // when its hours begin or end; nil: never
+	simulated bool       // it has no real GPU
 }
 
 // readSnapshot reads all machines.
-func readSnapshot(q *models.Queries, reachable func(models.Provider, []models.Device) bool) (snapshot, error) {
+func readSnapshot(q *models.Queries, reachable func(*models.Provider, bool) bool) (snapshot, error) {
 	return snapshot{reachable: reachable}.reread(q, models.AllMachines)
 }
 
@@ -101,18 +103,25 @@ func (s snapshot) with(changed map[int64]*machine) snapshot {
 	return s
 }
 
-// at is the snapshot at another time: hours begin and end, and machines come
-// in reach and go out of it without a change in the database.
+// checkPeriod is how often hours and reachability are checked.
+const checkPeriod = time.Second
+
+// at is the snapshot at another time: hours begin and end, and machines become
+// reachable and unreachable, without a change in the database.
 func (s snapshot) at(now time.Time) snapshot {
 	changed := map[int64]*machine{}
+	if d := now.Sub(s.checked); d >= 0 && d < checkPeriod {
+		s.now = now
+		return s
+	}
 	for _, m := range s.machines {
-		if now.Before(s.now) || m.until != nil && !now.Before(*m.until) || s.reachable(m.Provider, m.devices) == m.nodes[asItIs].Unreachable {
+		if now.Before(s.now) || m.until != nil && !now.Before(*m.until) || s.reachable(&m.Provider, m.simulated) == m.nodes[asItIs].Unreachable {
 			another := *m
 			another.build(now, s.reachable)
 			changed[m.ID] = &another
 		}
 	}
-	s.now = now
+	s.now, s.checked = now, now
 	if len(changed) == 0 {
 		return s
 	}

@@ -68,7 +68,7 @@ func (s *Scheduler) ViewOf(ctx context.Context, actor policies.Actor, workspaces
 	}
 	viewer := s.viewer(actor)
 	v.Providers = viewer.machinesOf(snap, workspaces)
-	waiting, err := loadQueue(q, snap, nil)
+	waiting, err := loadQueue(q, snap)
 	for _, r := range waiting.ranked {
 		if slices.Contains(workspaces, r.ID) && viewer.maySee(r.Project) {
 			v.Waiting = append(v.Waiting, waiting.view(r))

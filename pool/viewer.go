@@ -75,7 +75,7 @@ func (v viewer) maySee(project int64) bool {
 // waiting is the queue; requests of projects that the actor may not see have no
 // names.
 func (v viewer) waiting(q *models.Queries, snap snapshot) ([]WaitingView, error) {
-	waiting, err := loadQueue(q, snap, nil)
+	waiting, err := loadQueue(q, snap)
 	if err != nil {
 		return nil, err
 	}

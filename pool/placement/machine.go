@@ -27,6 +27,7 @@ type machine struct {
 	special     []bool  // the devices of which not only left decides, see [machine.refresh]
 	kinds       []int   // of each device, a number in Pool.kinds
 	parts       []part
+	position    int // in Pool.machines
 	group, rank int // in Pool.groups
 	linked      bool
 	sameAs      int     // the first machine that began the same; -1 once it has changed

@@ -19,6 +19,7 @@ const (
 // was last placed. It belongs to one goroutine.
 type Pool struct {
 	machines    []*machine
+	nodes       []*Node       // that the machines began as, in the same order
 	position    map[int64]int // of a node's id in machines
 	kinds       []kind
 	groups      []group
@@ -78,14 +79,14 @@ func newPool(nodes []*Node, policy Policy) *Pool {
 	nodes = slices.Clone(nodes)
 	slices.SortStableFunc(nodes, func(a, b *Node) int { return cmp.Compare(a.ID, b.ID) })
 	nodes = slices.CompactFunc(nodes, func(a, b *Node) bool { return a.ID == b.ID })
-	p.machines, p.journal = make([]*machine, len(nodes)), newJournal(len(nodes))
+	p.machines, p.nodes, p.journal = make([]*machine, len(nodes)), nodes, newJournal(len(nodes))
 	if policy.scorer != nil {
 		p.scorer = policy.scorer(p)
 	}
 	firsts := map[string]int{"": -1}
 	for i, n := range nodes {
 		m := newMachine(n)
-		p.machines[i], p.position[n.ID] = m, i
+		p.machines[i], p.position[n.ID], m.position = m, i, i
 		m.group = p.groupOf(m)
 		m.rank = len(p.groups[m.group].machines)
 		p.groups[m.group].machines = append(p.groups[m.group].machines, i)
@@ -142,24 +143,29 @@ func (p *Pool) count(m *machine, sign int64) {
 	}
 }
 
-// Update makes the pool as these nodes are, in the order of their ids: one
-// that is another *Node than before has changed, one that is the same has not.
+// Update makes the pool as these nodes are, in the order of their ids, in a
+// slice that is not changed afterwards: one that is another *Node than before
+// has changed, one that is the same has not.
 // It answers the pool, or a new one where nodes came, went or have other kinds
 // of devices. It is not for a pool that shares were allocations of by [Pool.Allocate].
 func (p *Pool) Update(nodes []*Node) *Pool {
 	if len(nodes) != len(p.machines) {
 		return newPool(nodes, p.policy)
 	}
+	before := p.nodes
+	if p.nodes = nodes; len(nodes) == 0 || &nodes[0] == &before[0] {
+		return p
+	}
 	for i, n := range nodes {
-		old := p.machines[i]
-		if n == old.node {
+		if n == before[i] {
 			continue
 		}
+		old := p.machines[i]
 		m := newMachine(n)
 		if n.ID != old.node.ID || !p.sameGroup(m, old.group) {
 			return newPool(nodes, p.policy)
 		}
-		m.group, m.rank, m.sameAs = old.group, old.rank, -1
+		m.position, m.group, m.rank, m.sameAs = i, old.group, old.rank, -1
 		p.count(old, -1)
 		p.count(m, 1)
 		p.machines[i] = m
@@ -230,8 +236,9 @@ func (p *Pool) Explain(c Choice, d Demand, without ...int64) Explanation {
 	r, left, best := p.ranking(d), p.positions(without), p.position[c.Node]
 	var least, next cost
 	second := -1
+	r.countDevices(p)
 	r.without(p, left, func() {
-		e.Nodes, e.Devices = r.fits, r.countDevices(p)
+		e.Nodes, e.Devices = r.fits, r.sum
 		_, least = r.best(p)
 	})
 	r.without(p, append(left, best), func() { second, next = r.best(p) })

@@ -81,9 +81,10 @@ type ranking struct {
 	// plain is the ranking of the same demand without memory of the host,
 	// which decides where it fits and not what it costs; nil where this is it.
 	plain *ranking
-	// devices counts the devices of each machine that can take their part; -1
-	// is not counted yet. It is nil until the first explanation.
-	devices []int32
+	// devices are those of each machine that can take their part, where it can
+	// take all, and sum is their sum; nil until the first explanation.
+	devices []int
+	sum     int
 }
 
 // ranking is that of a demand, as things are now.
@@ -117,7 +118,6 @@ func (r *ranking) update(p *Pool) {
 	}
 	j := &p.journal
 	if r.seen < j.start {
-		r.devices = nil
 		for i := range p.machines {
 			m := p.machines[i]
 			if sameAs := m.sameAs; sameAs >= 0 && sameAs < i && p.machines[sameAs].sameAs == sameAs && r.groups[m.group] != nil {
@@ -131,9 +131,6 @@ func (r *ranking) update(p *Pool) {
 		for _, i := range j.entries[r.seen-j.start:] {
 			if j.mark[i] != j.round {
 				j.mark[i] = j.round
-				if r.devices != nil {
-					r.devices[i] = -1
-				}
 				r.score(p, p.machines[i])
 			}
 		}
@@ -166,29 +163,30 @@ func (r *ranking) set(m *machine, c cost) {
 		r.fits++
 	}
 	t.set(m.rank, c)
-}
-
-// countDevices adds up the devices that can take their part of the demand, on
-// the machines that can take all of it.
-func (r *ranking) countDevices(p *Pool) (sum int) {
-	if r.devices == nil {
-		r.devices = slices.Repeat([]int32{-1}, len(p.machines))
-	}
-	for i, m := range p.machines {
-		if r.groups[m.group] == nil || r.groups[m.group].leaf(m.rank) == unfit {
-			continue
-		}
-		if r.devices[i] < 0 {
-			r.devices[i] = 0
-			for j := range m.devices {
-				if m.takes(&r.need, j) {
-					r.devices[i]++
-				}
+	if r.devices != nil {
+		count := 0
+		for j := 0; c != unfit && j < len(m.devices); j++ {
+			if m.takes(&r.need, j) {
+				count++
 			}
 		}
-		sum += int(r.devices[i])
+		r.sum += count - r.devices[m.position]
+		r.devices[m.position] = count
 	}
-	return sum
+}
+
+// countDevices begins to count the devices that can take their part of the
+// demand, on the machines that can take all of it.
+func (r *ranking) countDevices(p *Pool) {
+	if r.devices != nil {
+		return
+	}
+	r.devices, r.sum = make([]int, len(p.machines)), 0
+	for _, m := range p.machines {
+		if t := r.groups[m.group]; t != nil {
+			r.set(m, t.leaf(m.rank))
+		}
+	}
 }
 
 // best is the first of the machines with the lowest cost, or any of them where

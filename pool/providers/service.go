@@ -1,7 +1,6 @@
 package providers
 
 import (
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -26,11 +25,11 @@ func New(store *models.Store, access *policies.Access, reachable func(models.Pro
 
 // Reachable reports whether workspaces can use a provider's GPUs. If they run only
 // on the host, simulated GPUs of all providers are reachable.
-func (s *Service) Reachable(p models.Provider, devices []models.Device) bool {
+func (s *Service) Reachable(p *models.Provider, simulated bool) bool {
 	if s.reachable != nil {
-		return s.reachable(p)
+		return s.reachable(*p)
 	}
-	return p.ID == s.home.Load() || !slices.ContainsFunc(devices, func(d models.Device) bool { return !d.Simulated })
+	return simulated || p.ID == s.home.Load()
 }
 
 // MayManage reports whether the actor may set a provider's terms, and drain, recall
