@@ -54,7 +54,8 @@ type Machine struct {
 
 // Scored is a policy that takes the node with the highest score, the first
 // among equals or, where random is not nil, any of them. The score of a node
-// depends on nothing but its Machine and the demand. With the score comes the
+// depends on nothing but its Machine and what the demand takes of CPU and GPUs,
+// not on the model or the host's memory. With the score comes the
 // GPU that a demand for one GPU goes to, or -1 for the tightest fit.
 func Scored(name string, score func(Machine, Demand) (score int32, gpu int), random *rand.Rand) Policy {
 	return Policy{Name: name, scorer: func(*Pool) scorer { return scored{score} }, random: random}

@@ -78,8 +78,9 @@ type ranking struct {
 	seen   int // entries of the journal, -1 before the first scoring
 	groups []tournament
 	fits   int // machines that can take the demand
-	// plain is the ranking of the same demand without memory of the host,
-	// which decides where it fits and not what it costs; nil where this is it.
+	// plain is the ranking of the same demand for any model and without memory
+	// of the host. These decide where a demand fits and, where all devices of a
+	// machine are of one kind, not what it costs. It is nil where this is it.
 	plain *ranking
 	// devices are those of each machine that can take their part, where it can
 	// take all, and sum is their sum; nil until the first explanation.
@@ -100,9 +101,8 @@ func (p *Pool) ranking(d Demand) *ranking {
 				r.groups[i] = newTournament(len(g.machines))
 			}
 		}
-		if d.HostMemoryMiB > 0 {
-			plain := d
-			plain.HostMemoryMiB = 0
+		if plain := d; d.HostMemoryMiB > 0 || d.Model != "" {
+			plain.HostMemoryMiB, plain.Model = 0, ""
 			r.plain = p.ranking(plain)
 		}
 		p.rankings[d] = r
@@ -144,10 +144,10 @@ func (r *ranking) score(p *Pool, m *machine) {
 		return
 	}
 	c := unfit
-	switch {
-	case r.plain != nil && m.memory >= r.need.HostMemoryMiB:
+	switch shared := r.plain != nil && len(m.parts) <= 1; {
+	case shared && m.memory >= r.need.HostMemoryMiB:
 		c = r.plain.groups[m.group].leaf(m.rank)
-	case r.plain == nil && m.fits(&r.need):
+	case !shared && m.fits(&r.need):
 		_, c = p.choose(m, &r.need)
 	}
 	r.set(m, c)
