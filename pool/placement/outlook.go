@@ -206,9 +206,11 @@ func (o *outlook) remainder(m *machine, cpu int64) *remainder {
 	for i := range m.parts {
 		part := &m.parts[i]
 		for j := range part.seen {
-			s := &o.prospects[part.kind].sizes[j]
-			fit := s.cpus.upTo(cpu)
-			worth := s.worth(cpu, fit, part.seen[j])
+			s, fit, worth := &o.prospects[part.kind].sizes[j], 0, 0.0
+			if part.seen[j].gpus >= s.gpus {
+				fit = s.cpus.upTo(cpu)
+				worth = s.worth(cpu, fit, part.seen[j])
+			}
 			r.fit, r.sizes, r.worth = append(r.fit, fit), append(r.sizes, worth), r.worth+worth
 		}
 	}
@@ -230,6 +232,9 @@ func (r *remainder) change(p *prospect, first int, m *machine, n *need, part *pa
 			break // it sees none of the devices, and neither does any larger
 		}
 		on := part.seen[j]
+		if on.gpus < s.gpus {
+			continue // it uses nothing of the machine already
+		}
 		for _, i := range devices {
 			if i >= part.from && i < part.to {
 				left := m.left[i]
