@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"fmt"
 	"testing"
 
 	"weir/pool/placement"
@@ -10,20 +11,20 @@ import (
 func TestEveryReasonAndCriterionHasWords(t *testing.T) {
 	r, d := placement.Refusal{Needed: 2}, placement.Demand{GPUs: 2, Cores: 50, Model: "h100"}
 	seen := map[string]string{"unknown reason": "an unknown reason"}
-	for reason := placement.Invalid; reason.String() != "unknown"; reason++ {
+	for reason := placement.Invalid; reason <= placement.TooFewDevices; reason++ {
 		words := describeReason(reason, r, d).String()
 		if other, taken := seen[words]; taken {
-			t.Errorf("%s is worded as %s: %q", reason, other, words)
+			t.Errorf("%d is worded as %s: %q", reason, other, words)
 		}
-		seen[words] = reason.String()
+		seen[words] = fmt.Sprint(reason)
 	}
 	seen = map[string]string{}
-	for c := placement.Order; c.String() != "unknown"; c++ {
+	for c := placement.Order; c < placement.Score; c++ {
 		words := describeDecider(placement.RunnerUp{LostBy: c, Margin: 3}).String()
-		if other, taken := seen[words]; taken && c != placement.Score {
-			t.Errorf("%s is worded as %s: %q", c, other, words)
+		if other, taken := seen[words]; taken {
+			t.Errorf("%d is worded as %s: %q", c, other, words)
 		}
-		seen[words] = c.String()
+		seen[words] = fmt.Sprint(c)
 	}
 	seen = map[string]string{}
 	for _, policy := range placement.Policies() {

@@ -27,48 +27,38 @@ type DecisionRecordView = models.DecisionRecordView
 
 // View shows the pool.
 func (s *Scheduler) View(ctx context.Context, actor policies.Actor) (v View, err error) {
-	if err := s.access.Check(actor, policies.Platform, policies.PoolRead); err != nil {
-		return v, err
-	}
-	q := s.store.Read(ctx)
-	snap, err := s.load(q)
+	viewer, err := s.viewer(ctx, actor)
 	if err != nil {
 		return v, err
 	}
-	viewer := s.viewer(actor)
-	if v.Providers, err = viewer.machines(q, snap); err != nil {
+	if v.Providers, err = viewer.providers(); err != nil {
 		return v, err
 	}
-	v.Totals, v.Computing = placement.Capacity(snap.placement(asItIs)), computing(v.Providers)
-	if v.Waiting, err = viewer.waiting(q, snap); err != nil {
+	v.Totals, v.Computing = placement.Capacity(viewer.placement(asItIs)), computing(v.Providers)
+	if v.Waiting, err = viewer.waiting(); err != nil {
 		return v, err
 	}
 	if s.access.May(actor, policies.Platform, policies.ProviderRead) {
-		if v.Unmet, err = unmet(q, snap.now); err != nil {
+		if v.Unmet, err = unmet(viewer.q, viewer.now); err != nil {
 			return v, err
 		}
 	}
-	if v.Placed, err = q.LastDecision(); err != nil {
+	if v.Placed, err = viewer.q.LastDecision(); err != nil {
 		return v, err
 	}
-	v.Decisions, err = q.DecisionsIn(actor.Scope(), 10)
+	v.Decisions, err = viewer.q.DecisionsIn(actor.Scope(), 10)
 	return v, err
 }
 
 // ViewOf is the part of the view about some workspaces: the devices that they
 // use and their queue positions.
 func (s *Scheduler) ViewOf(ctx context.Context, actor policies.Actor, workspaces ...int64) (v View, err error) {
-	if err := s.access.Check(actor, policies.Platform, policies.PoolRead); err != nil {
-		return v, err
-	}
-	q := s.store.Read(ctx)
-	snap, err := s.load(q)
+	viewer, err := s.viewer(ctx, actor)
 	if err != nil {
 		return v, err
 	}
-	viewer := s.viewer(actor)
-	v.Providers = viewer.machinesOf(snap, workspaces)
-	waiting, err := loadQueue(q, snap)
+	v.Providers = viewer.machinesOf(workspaces)
+	waiting, err := loadQueue(viewer.q, viewer.snapshot)
 	for _, r := range waiting.ranked {
 		if slices.Contains(workspaces, r.ID) && viewer.maySee(r.Project) {
 			v.Waiting = append(v.Waiting, waiting.view(r))
@@ -95,25 +85,23 @@ func computing(providers []ProviderView) int64 {
 
 // Provider shows one provider.
 func (s *Scheduler) Provider(ctx context.Context, actor policies.Actor, id int64) (v ProviderView, err error) {
-	if err := s.access.Check(actor, policies.Platform, policies.PoolRead); err != nil {
-		return v, err
-	}
-	q := s.store.Read(ctx)
-	snap, err := s.load(q)
+	viewer, err := s.viewer(ctx, actor)
 	if err != nil {
 		return v, err
 	}
-	views, err := s.viewer(actor).machines(q, snap)
-	if err != nil {
+	at, known := viewer.index[id]
+	if !known {
+		return v, models.NotFound("provider")
+	}
+	if err := viewer.measure(); err != nil {
 		return v, err
 	}
-	for _, v := range views {
-		if v.ID == id {
-			v.Since, err = enrolledAt(q, id)
-			return v, err
-		}
+	v = viewer.machine(viewer.machines[at])
+	if v.State == models.ProviderOffline && len(v.Devices) == 0 {
+		return ProviderView{}, models.NotFound("provider")
 	}
-	return v, models.NotFound("provider")
+	v.Since, err = enrolledAt(viewer.q, id)
+	return v, err
 }
 
 // ProviderForm returns a provider for a form that removes it, which only its owner
@@ -147,37 +135,28 @@ func enrolledAt(q *models.Queries, provider int64) (*time.Time, error) {
 
 // Device shows one device with the history of its shares.
 func (s *Scheduler) Device(ctx context.Context, actor policies.Actor, id int64) (v DeviceView, history []ShareView, err error) {
-	if err := s.access.Check(actor, policies.Platform, policies.PoolRead); err != nil {
-		return v, nil, err
-	}
-	q := s.store.Read(ctx)
-	device, err := q.Device(id)
+	viewer, err := s.viewer(ctx, actor)
 	if err != nil {
 		return v, nil, err
 	}
-	snap, err := s.load(q)
+	device, err := viewer.q.Device(id)
 	if err != nil {
 		return v, nil, err
 	}
-	provider, err := q.Provider(device.ProviderID)
+	provider, err := viewer.q.Provider(device.ProviderID)
 	if err != nil {
 		return v, nil, err
 	}
-	viewer := s.viewer(actor)
-	v = viewer.device(&machine{Provider: provider}, device, nil) // one that is gone is in no list
+	v = viewer.deviceView(&machine{Provider: provider}, device, nil) // one that is gone is in no snapshot
 	v.Manage = s.providers.MayShare(actor, provider)
-	views, err := viewer.machines(q, snap)
-	if err != nil {
+	if err := viewer.measure(); err != nil {
 		return v, nil, err
 	}
-	for _, machine := range views {
-		for _, found := range machine.Devices {
-			if found.ID == id {
-				v = found
-			}
-		}
+	if _, m := viewer.device(id); m != nil {
+		devices := viewer.machine(m).Devices
+		v = devices[slices.IndexFunc(devices, func(d DeviceView) bool { return d.ID == id })]
 	}
-	shares, err := q.ShareHistory(id, 50)
+	shares, err := viewer.q.ShareHistory(id, 50)
 	for _, share := range shares {
 		history = append(history, viewer.share(share, device))
 	}

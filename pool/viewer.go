@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -51,15 +52,35 @@ type WaitingView struct {
 	Anonymous bool
 }
 
-// viewer makes views for an actor. It remembers the rights in each project.
+// viewer makes views of a snapshot for an actor. It remembers the rights in each
+// project.
 type viewer struct {
+	snapshot
+	q         *models.Queries
 	scheduler *Scheduler
 	actor     policies.Actor
 	sees      map[int64]bool // projects
+	measured  map[int64]models.DeviceState
+	owners    map[int64]string // names of providers' owners
 }
 
-func (s *Scheduler) viewer(actor policies.Actor) viewer {
-	return viewer{scheduler: s, actor: actor, sees: map[int64]bool{}}
+// viewer loads the snapshot for an actor who may see the pool.
+func (s *Scheduler) viewer(ctx context.Context, actor policies.Actor) (v viewer, err error) {
+	if err := s.access.Check(actor, policies.Platform, policies.PoolRead); err != nil {
+		return v, err
+	}
+	v = viewer{q: s.store.Read(ctx), scheduler: s, actor: actor, sees: map[int64]bool{}}
+	v.snapshot, err = s.load(v.q)
+	return v, err
+}
+
+// measure reads what the views of machines need beside the snapshot.
+func (v *viewer) measure() (err error) {
+	if v.measured, err = v.q.DeviceStates(); err != nil {
+		return err
+	}
+	v.owners, err = v.q.OwnerNames()
+	return err
 }
 
 // maySee reports whether the actor may see the names on a project's shares.
@@ -74,12 +95,12 @@ func (v viewer) maySee(project int64) bool {
 
 // waiting is the queue; requests of projects that the actor may not see have no
 // names.
-func (v viewer) waiting(q *models.Queries, snap snapshot) ([]WaitingView, error) {
-	waiting, err := loadQueue(q, snap)
+func (v viewer) waiting() ([]WaitingView, error) {
+	waiting, err := loadQueue(v.q, v.snapshot)
 	if err != nil {
 		return nil, err
 	}
-	estimates, err := v.scheduler.estimate(q, snap, waiting)
+	estimates, err := v.scheduler.estimate(v.q, v.snapshot, waiting)
 	views := make([]WaitingView, len(waiting.ranked))
 	for i, r := range waiting.ranked {
 		views[i] = waiting.view(r)
@@ -100,23 +121,6 @@ func (v WaitingView) anonymous() WaitingView {
 	v.QueuedView = models.QueuedView{WorkspaceView: models.WorkspaceView{
 		Workspace: models.Workspace{Demand: v.Demand, RequestedAt: v.RequestedAt, State: v.State}}}
 	return v
-}
-
-// providerFacts are what the views of providers consist of, by the ids of
-// providers and devices.
-type providerFacts struct {
-	snapshot
-	measured map[int64]models.DeviceState
-	owners   map[int64]string
-}
-
-func readFacts(q *models.Queries, snap snapshot) (f providerFacts, err error) {
-	f.snapshot = snap
-	if f.measured, err = q.DeviceStates(); err != nil {
-		return f, err
-	}
-	f.owners, err = q.OwnerNames()
-	return f, err
 }
 
 // users counts the people who use shares of a machine.
@@ -159,32 +163,31 @@ func (m *machine) free(device int64) (cores, memoryMiB int64) {
 	return placement.Free(n.Devices[i])
 }
 
-// machines are those in the pool, and those that are still in use.
-func (v viewer) machines(q *models.Queries, snap snapshot) ([]ProviderView, error) {
-	facts, err := readFacts(q, snap)
-	var views []ProviderView
-	for _, m := range snap.machines {
-		if view := v.machine(facts, m); m.State != models.ProviderOffline || len(view.Devices) > 0 {
+// providers are those in the pool, and those that are still in use.
+func (v *viewer) providers() (views []ProviderView, err error) {
+	err = v.measure()
+	for _, m := range v.machines {
+		if view := v.machine(m); m.State != models.ProviderOffline || len(view.Devices) > 0 {
 			views = append(views, view)
 		}
 	}
 	return views, err
 }
 
-func (v viewer) machine(facts providerFacts, m *machine) ProviderView {
+func (v viewer) machine(m *machine) ProviderView {
 	providers := v.scheduler.providers
-	view := ProviderView{Provider: m.Provider, OwnerName: facts.owners[m.Owner()], Holders: m.users(),
+	view := ProviderView{Provider: m.Provider, OwnerName: v.owners[m.Owner()], Holders: m.users(),
 		Chosen: len(m.Terms.Projects) > 0, Manage: providers.MayManage(v.actor, m.Provider)}
-	view.Lends, view.Until = m.Terms.Open(facts.now)
+	view.Lends, view.Until = m.Terms.Open(v.now)
 	if !view.Manage {
 		v.redact(&view)
 	}
 	mayShare := providers.MayShare(v.actor, m.Provider)
 	for _, d := range m.devices {
-		device := v.device(m, d, m.sharesOf(d.ID))
+		device := v.deviceView(m, d, m.sharesOf(d.ID))
 		device.Manage = mayShare
 		device.FreeCores, device.FreeMemoryMiB = m.free(d.ID)
-		if measured, known := facts.measured[d.ID]; known {
+		if measured, known := v.measured[d.ID]; known {
 			if !view.Manage && !v.maySeeProcesses(m.sharesAround(d), measured.At) {
 				measured.Processes = nil
 			}
@@ -218,13 +221,13 @@ func (v viewer) maySeeProcesses(shares []models.ShareView, at time.Time) bool {
 
 // machinesOf are the providers and devices that workspaces use, with their
 // shares.
-func (v viewer) machinesOf(snap snapshot, workspaces []int64) (views []ProviderView) {
-	for _, m := range snap.machines {
+func (v viewer) machinesOf(workspaces []int64) (views []ProviderView) {
+	for _, m := range v.machines {
 		view := ProviderView{Provider: models.Provider{ID: m.ID, Name: m.Name, State: m.State}}
 		for _, d := range m.devices {
 			shares := slices.DeleteFunc(m.sharesOf(d.ID), func(s models.ShareView) bool { return !slices.Contains(workspaces, s.WorkspaceID) })
 			if len(shares) > 0 {
-				view.Devices = append(view.Devices, v.device(m, d, shares))
+				view.Devices = append(view.Devices, v.deviceView(m, d, shares))
 			}
 		}
 		if len(view.Devices) > 0 {
@@ -234,7 +237,7 @@ func (v viewer) machinesOf(snap snapshot, workspaces []int64) (views []ProviderV
 	return views
 }
 
-func (v viewer) device(m *machine, d models.Device, shares []models.ShareView) DeviceView {
+func (v viewer) deviceView(m *machine, d models.Device, shares []models.ShareView) DeviceView {
 	view := DeviceView{Device: d, ProviderName: m.Name, ProviderState: m.State, Lent: m.lends(d)}
 	for _, share := range shares {
 		view.Shares = append(view.Shares, v.share(share, d))

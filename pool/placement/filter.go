@@ -25,19 +25,6 @@ const (
 	reasonCount
 )
 
-var reasonNames = [reasonCount]string{
-	"fits", "invalid", "no_devices", "node_not_accepting", "unreachable", "wrong_model",
-	"not_lent", "one_gpu", "unhealthy", "changing", "exclusive_held", "other_project", "too_few_cores", "too_little_memory", "host_in_use", "too_few_devices",
-}
-
-// String is the reason's stable name, for logs and programs.
-func (r Reason) String() string {
-	if r < 0 || r >= reasonCount {
-		return "unknown"
-	}
-	return reasonNames[r]
-}
-
 // Refusal says why a demand could not be placed, in numbers that can be put
 // into words.
 type Refusal struct {

@@ -251,19 +251,3 @@ func TestMatchesModel(t *testing.T) {
 		}
 	}
 }
-
-func TestNames(t *testing.T) {
-	seen := map[string]bool{}
-	for r := Fits; r < reasonCount; r++ {
-		seen[r.String()] = true
-	}
-	for c := Order; c < criterionCount; c++ {
-		seen[c.String()] = true
-	}
-	if len(seen) != int(reasonCount)+int(criterionCount) || seen["unknown"] || seen[""] {
-		t.Errorf("names are not all different: %v", seen)
-	}
-	if Reason(-1).String() != "unknown" || Criterion(99).String() != "unknown" {
-		t.Error("a foreign value has a name")
-	}
-}

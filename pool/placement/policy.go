@@ -86,18 +86,6 @@ const (
 	criterionCount
 )
 
-var criterionNames = [criterionCount]string{
-	"order", "splits_idle", "new_to_project", "fragmentation", "unlinked", "leftover_cores", "leftover_memory", "score",
-}
-
-// String is the criterion's stable name, for logs and programs.
-func (c Criterion) String() string {
-	if c < 0 || c >= criterionCount {
-		return "unknown"
-	}
-	return criterionNames[c]
-}
-
 // cost is what a placement costs by the criteria of a policy, the weightiest
 // in the highest bits; less is better.
 type cost uint64
