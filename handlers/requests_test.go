@@ -25,7 +25,7 @@ func TestRequestByPageAndProgram(t *testing.T) {
 	w.member = w.token("ann@example.org") // a new password ends tokens
 	w.create(w.admin, at+"/members", `{"email":"lea@example.org","role_id":`+id(lead)+`}`)
 
-	ann.shows(ann.page(200, "GET", "/requests"), "You have not made any requests yet.", "!To decide")
+	ann.shows(ann.page(200, "GET", "/requests"), "You have not made any requests yet.", "!Pending")
 	ann.shows(ann.page(200, "GET", "/requests/new"), "Higher limit", "Join a project")
 	ann.shows(ann.page(200, "GET", "/requests/new?kind=limit"), "vision", "project_id="+id(w.project))
 	form := fmt.Sprintf("/requests/new?kind=limit&project_id=%d", w.project)
@@ -53,7 +53,7 @@ func TestRequestByPageAndProgram(t *testing.T) {
 	if seen := w.get(w.member, w.requestAt(n)); seen.body["facts"] != nil || seen.body["may_withdraw"] != true {
 		t.Errorf("who asked sees %s", seen.raw)
 	}
-	lea.shows(lea.page(200, "GET", "/requests"), "To decide (1)", "Higher limit in vision", "awaiting decision", "ann@example.org", `id="nav-requests"`)
+	lea.shows(lea.page(200, "GET", "/requests"), "Pending (1)", "Higher limit in vision", "awaiting decision", "ann@example.org", `id="nav-requests"`)
 	page := lea.page(200, "GET", w.requestAt(n))
 	lea.shows(page, "Unallocated quota", "two GPUs for training", `value="120"`, `name="verdict" value="approve"`, "!Withdraw")
 	ann.shows(ann.page(200, "GET", w.requestAt(n)), "Withdraw", "!verdict", "!Unallocated quota")
@@ -209,7 +209,7 @@ func TestPromisesPage(t *testing.T) {
 	form[9] = "100"
 	root.page(303, "POST", "/capacity", form...)
 	root.page(409, "POST", "/capacity", append(form, "version", "1")...)
-	root.shows(root.page(200, "GET", "/capacity"), "Allocated quotas exceed the capacity", "CPU: 12 above capacity", "100 %")
+	root.shows(root.page(200, "GET", "/capacity"), "Allocated quotas exceed the capacity", "CPU: 12 above capacity", "100%")
 	got := w.get(w.admin, "/capacity")
 	cpu := got.body["resources"].([]any)[2].(map[string]any)
 	if cpu["limit"] != 8000.0 || cpu["excess"] != 8000.0 || cpu["missing"] != 12000.0 || got.body["projects"].([]any)[0].(map[string]any)["name"] != "vision" {

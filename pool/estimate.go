@@ -76,7 +76,7 @@ func describeWait(f Estimate, now time.Time) models.Text {
 	case f.Outcome == timeline.Never:
 		return models.Say("not possible with the GPUs in the pool")
 	case f.Outcome == timeline.Unknown:
-		return models.Say("unknown: not enough usage history")
+		return models.Say("unknown (not enough usage history)")
 	case wait < time.Minute:
 		return models.Say("within a minute")
 	case wait < time.Hour:

@@ -136,7 +136,7 @@ func (in PlanningInput) check() (extra []placement.Node, err error) {
 		}
 		machines, err := history.ParseMachines(strings.TrimSpace(text))
 		if err != nil {
-			p.Add("add", "must be machines such as h100:8 or h100:8x4: %s", err.Error())
+			p.Add("add", "cannot be read: %s", err.Error())
 			continue
 		}
 		extra = history.Join(extra, machines.Nodes())

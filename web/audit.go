@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"weir/models"
 )
@@ -34,6 +35,7 @@ var objectWords = map[string]models.Text{
 	"account":       models.Say("account"),
 	"agent":         models.Say("agent"),
 	"authorization": models.Say("authorization"),
+	"department":    models.Say("department"),
 	"device":        models.Say("device"),
 	"environment":   models.Say("environment"),
 	"identity":      models.Say("identity"),
@@ -51,7 +53,7 @@ var objectWords = map[string]models.Text{
 var actionWords = map[string]models.Text{
 	"accept":         models.Say("accept"),
 	"approve":        models.Say("approve"),
-	"ask":            models.Say("request"),
+	"ask":            models.Say("submit"),
 	"create":         models.Say("create"),
 	"delete":         models.Say("delete"),
 	"drain":          models.Say("drain"),
@@ -65,11 +67,11 @@ var actionWords = map[string]models.Text{
 	"renew":          models.Say("renew"),
 	"reset-password": models.Say("reset password"),
 	"resume":         models.Say("resume"),
-	"retire":         models.Say("retire"),
+	"retire":         models.Say("remove"),
 	"revoke":         models.Say("revoke"),
 	"rotate":         models.Say("rotate secret"),
 	"stop":           models.Say("stop"),
-	"take-back":      models.Say("take back"),
+	"take-back":      models.Say("end handover"),
 	"update":         models.Say("update"),
 	"withdraw":       models.Say("withdraw"),
 }
@@ -145,12 +147,58 @@ const maxChangesShown = 6
 // change is one changed field. Absent values are empty.
 type change struct{ Name, Before, After string }
 
+// changeWords are the names of changed fields that are not inputs.
+var changeWords = map[string]models.Text{
+	"decided_at":   models.Say("Decided"),
+	"demand":       models.Say("Request"),
+	"expires_at":   models.Say("Expires"),
+	"kind":         models.Say("Type"),
+	"limit":        models.Say("Limit per member"),
+	"member_id":    models.Say("Member"),
+	"origin":       models.Say("Address"),
+	"quota":        models.Say("Quota"),
+	"requested":    models.Say("Requested"),
+	"requester_id": models.Say("Requester"),
+	"state":        models.Say("State"),
+	"user_id":      models.Say("Person"),
+}
+
+// label is the name of the field: a label where there is one for each part.
+func (c change) label(ctx context.Context) string {
+	parts := strings.Split(c.Name, ".")
+	for i, part := range parts {
+		if parts[i] = fieldName(ctx, part); parts[i] == part {
+			parts[i] = translateWord(ctx, changeWords, part)
+		}
+	}
+	return strings.Join(parts, " · ")
+}
+
+// value formats one side of the change.
+func (c change) value(ctx context.Context, value string) string {
+	name := c.Name[strings.LastIndex(c.Name, ".")+1:]
+	if t, err := time.Parse(time.RFC3339, value); err == nil {
+		return t.UTC().Format("2006-01-02 15:04 UTC")
+	}
+	switch {
+	case name == "state":
+		return stateWord(ctx, value)
+	case value == "true" || value == "false":
+		return yesNo(ctx, value == "true")
+	}
+	return parameterValue(models.Parameter{Name: name, Value: value})
+}
+
 // changes lists the fields in which both sides, as JSON, differ. What is not
-// an object is one field without a name.
+// an object is one field without a name. The ID, the time and the version,
+// which change with every entry, are left out.
 func changes(before, after string) (list []change) {
 	was, is := flatten(before), flatten(after)
 	names := maps.Clone(was)
 	maps.Copy(names, is)
+	for _, name := range []string{"id", "created_at", "version"} {
+		delete(names, name)
+	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if was[name] != is[name] {
 			list = append(list, change{name, was[name], is[name]})

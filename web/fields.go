@@ -63,7 +63,7 @@ var fields = map[string]field{
 	"env":                   {Label: models.Say("Environment variables"), Hint: models.Say("One KEY=VALUE per line."), Rows: 3, Mono: true},
 
 	"priority":       {Label: models.Say("Priority"), Hint: models.Say("1 to 100. Higher values go first in the queue. Default: 50."), Inputmode: "numeric", Placeholder: "50"},
-	"sharing":        {Label: models.Say("Sharing")},
+	"sharing":        {Label: models.Say("Sharing mode")},
 	"layout":         {Label: models.Say("MIG layout"), Hint: models.Say("For MIG: instance profiles, one per line, for example 3g.40gb."), Rows: 3, Mono: true},
 	"gpu_code":       {Label: models.Say("GPU code"), Hint: models.Say("16 letters and digits, as shown by the agent."), Required: true, Mono: true},
 	"provider_name":  {Label: models.Say("Name"), Hint: models.Say("Default: the machine's hostname.")},
@@ -109,7 +109,13 @@ var fields = map[string]field{
 	"disabled": {Label: models.Say("Disabled"), Hint: models.Say("Cannot sign in. Sessions and tokens are revoked immediately.")},
 	"lifetime": {Label: models.Say("Expiration")},
 	"q":        {Label: models.Say("Name or email"), Type: "search"},
-	"mixed":    {Label: models.Say("Shared between projects"), Hint: models.Say("Different projects can use parts of the GPU. They are not isolated from each other.")},
+	"url":      {Label: models.Say("Address"), Hint: models.Say("URL that receives the messages. Must start with https://."), Type: "url", Required: true, Mono: true},
+	"url_private": {Label: models.Say("Address"), Hint: models.Say("URL that receives the messages. Can be in a private network."),
+		Type: "url", Required: true, Mono: true},
+	"events":  {Label: models.Say("Events"), Hint: models.Say("Notification types, one per line, such as request.approved, or request.* for all types with that prefix. Leave empty for all."), Rows: 4, Mono: true},
+	"enabled": {Label: models.Say("Enabled"), Hint: models.Say("Queued messages wait until the webhook is enabled again.")},
+	"by_mail": {Label: models.Say("Email notifications"), Hint: models.Say("Notifications are also sent to your email address.")},
+	"mixed":   {Label: models.Say("Shared between projects"), Hint: models.Say("Different projects can use parts of the GPU. They are not isolated from each other.")},
 }
 
 func fieldOf(name string) (field, bool) {

@@ -230,6 +230,16 @@ func capitalised(text string) string {
 	return string(unicode.ToUpper(first)) + text[size:]
 }
 
+// sentence renders a text with a capital letter and a full stop; an empty text
+// remains empty.
+func sentence(ctx context.Context, t models.Text) string {
+	s := capitalised(TT(ctx, t))
+	if t.Empty() || strings.HasSuffix(s, ".") || strings.HasSuffix(s, "。") {
+		return s
+	}
+	return T(ctx, "%s.", s)
+}
+
 func endDate(ctx context.Context, t *time.Time) string {
 	if t == nil {
 		return T(ctx, "no end date")

@@ -25,13 +25,13 @@ func ImportMembers(p models.Project, columns []string) ImportView {
 	at := projectPath(p.ID)
 	return ImportView{Title: models.Say("Import members"), Below: p.Name, Action: at + "/members/import", Back: at,
 		Download: "/api/v1" + at + "/members.csv", Columns: columns,
-		About: models.Say("Each row adds or updates a member. No members are removed. email and role are required, and each person must already have an account. Write dates as 2027-01-31. Leave until empty for no end date.")}
+		About: models.Say("Each row adds or updates a member. No members are removed. The columns email and role are required, and each person must already have an account. Write dates as 2027-01-31. Leave the column until empty for no end date.")}
 }
 
 // ImportPeople is the import of people.
 func ImportPeople(columns []string) ImportView {
 	return ImportView{Title: models.Say("Import people"), Action: "/people/import", Back: "/people", Download: "/api/v1/users.csv", Columns: columns,
-		About: models.Say("Each row adds or updates an account. No accounts are removed or disabled. email and name are required; admin and auditor are yes or no. A new account has no password: set one on the person's page, or use an identity provider that may link accounts.")}
+		About: models.Say("Each row adds or updates an account. No accounts are removed or disabled. The columns email and name are required; admin and auditor are yes or no. A new account has no password: set one on the person's page, or use an identity provider that may link accounts.")}
 }
 
 func (v ImportView) columns() string { return strings.Join(v.Columns, ",") }

@@ -486,7 +486,7 @@ func notificationChoice(c NotificationChoice) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = checkAs(Form{Values: map[string]string{"by_mail": checkboxValue(c.ByMail)}}, "by_mail", webhookFields["by_mail"]).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = check(Form{Values: map[string]string{"by_mail": checkboxValue(c.ByMail)}}, "by_mail").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

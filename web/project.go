@@ -47,7 +47,7 @@ type MemberRow struct {
 
 // subtitle is the text below a project's name.
 func (v ProjectView) subtitle(ctx context.Context) string {
-	s := period(ctx, v.Project.StartsAt, v.Project.EndsAt)
+	s := capitalised(period(ctx, v.Project.StartsAt, v.Project.EndsAt))
 	if v.MyRole != "" {
 		s += " · " + T(ctx, "your role: %s", v.MyRole)
 	}

@@ -101,7 +101,7 @@ func RequestsPage(v RequestsView) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = tab("/requests?box=inbox", T(ctx, "To decide (%d)", v.Waiting), v.Box == "inbox").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = tab("/requests?box=inbox", T(ctx, "Pending (%d)", v.Waiting), v.Box == "inbox").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

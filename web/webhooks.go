@@ -41,15 +41,6 @@ func (v WebhookView) topics() []string {
 
 func webhookPath(n int64) string { return "/webhooks/" + id(n) }
 
-var webhookFields = map[string]field{
-	"url": {Label: models.Say("Address"), Hint: models.Say("URL that receives the messages. Must start with https://."), Type: "url", Required: true, Mono: true},
-	"url_private": {Label: models.Say("Address"), Hint: models.Say("URL that receives the messages. Can be in a private network."),
-		Type: "url", Required: true, Mono: true},
-	"events":  {Label: models.Say("Events"), Hint: models.Say("Notification types, one per line, such as request.approved, or request.* for all types with that prefix. Leave empty for all."), Rows: 4, Mono: true},
-	"enabled": {Label: models.Say("Enabled"), Hint: models.Say("Queued messages wait until the webhook is enabled again.")},
-	"by_mail": {Label: models.Say("Email notifications"), Hint: models.Say("Notifications are also sent to your email address.")},
-}
-
 // eventList formats the events of a webhook.
 func eventList(ctx context.Context, w models.Webhook) string {
 	if len(w.Events) == 0 {

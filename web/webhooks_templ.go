@@ -509,21 +509,21 @@ func webhookInputs(v WebhookView) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if v.Private {
-			templ_7745c5c3_Err = inputAs(v.Form, "url", webhookFields["url_private"]).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = inputAs(v.Form, "url", fields["url_private"]).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = inputAs(v.Form, "url", webhookFields["url"]).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = input(v.Form, "url").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = inputAs(v.Form, "events", webhookFields["events"]).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = input(v.Form, "events").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = checkAs(v.Form, "enabled", webhookFields["enabled"]).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = check(v.Form, "enabled").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -33,11 +33,9 @@ type Refusal struct {
 	// Counts has the devices rejected for each reason; together, all devices
 	// of the snapshot.
 	Counts [reasonCount]int
-	// BestCores is the most free cores of one device that the demand was
-	// allowed to use.
+	// BestCores is the most free cores of the devices with too few.
 	BestCores int64
-	// BestMemoryMiB is the most free memory of one device that the demand was
-	// allowed to use and that had the cores.
+	// BestMemoryMiB is the most free memory of the devices with too little.
 	BestMemoryMiB int64
 	// Needed is how many devices of one node were asked for; BestDevices how
 	// many fit on the best node, and BestNode which that is (0 if none fit
@@ -50,10 +48,10 @@ type Refusal struct {
 // note counts one device under its reason and remembers the best seen.
 func (r *Refusal) note(reason Reason, u *usage) {
 	r.Counts[reason]++
-	if reason == Fits || reason >= TooFewCores {
+	switch reason {
+	case TooFewCores:
 		r.BestCores = max(r.BestCores, u.freeCores)
-	}
-	if reason == Fits || reason >= TooLittleMemory {
+	case TooLittleMemory:
 		r.BestMemoryMiB = max(r.BestMemoryMiB, u.freeMemoryMiB)
 	}
 }

@@ -51,7 +51,7 @@ func (s *Service) HandOver(ctx context.Context, actor policies.Actor, project, m
 			return err
 		}
 		if v.RecipientID != nil {
-			return models.Conflict("This directory is already handed over to %s. Take it back first.", v.RecipientName)
+			return models.Conflict("This directory is already handed over to %s. End that handover first.", v.RecipientName)
 		}
 		return e.handOver(p, v, in)
 	})

@@ -66,7 +66,7 @@ func TestHandOver(t *testing.T) {
 		if got := h.holder(t, heir); !slices.Equal(got.Inherits, []int64{h.AnnMember.ID}) || got.Left || got.Ended {
 			t.Errorf("the heir: %+v", got)
 		}
-		pooltest.WantError(t, give(to(h.BossMember)), models.KindConflict, "Take it back first")
+		pooltest.WantError(t, give(to(h.BossMember)), models.KindConflict, "End that handover first")
 		list, err := h.Store.Read(h.Ctx).Notifications(bob.ID, models.Page{})
 		pooltest.NoError(t, err)
 		if text := fmt.Sprintf("The directory of %s in vision was handed over to you: /notebook/%d/%d. Workspaces that you start from now on can write to it.", h.Ann.Name, h.Vision.ID, h.AnnMember.ID); list[0].Text.String() != text {
