@@ -99,7 +99,8 @@ func newApp(t testing.TB, store *models.Store, set func(*Config), log *bytes.Buf
 	ledger := projects.New(store, access, dirs)
 	capacity := projects.NewCapacity(store, access, devices)
 	keys := must(authority.Open(filepath.Join(t.TempDir(), "authority.pem"), store.Now))(t)
-	door := proxy.New(proxy.Config{Gate: nobodyEnters{}, AppsDomain: "localhost:8080"})
+	door := proxy.New(proxy.Config{Gate: nobodyEnters{}, AppsDomain: "localhost:8080", Logger: slog.New(slog.DiscardHandler), OnActivity: func(int64) {}, LeaseHeld: func() bool { return true },
+		Page: func(w http.ResponseWriter, _ *http.Request, status int, _ *models.Error) { w.WriteHeader(status) }})
 	t.Cleanup(door.Close)
 	c := Config{Store: store, Accounts: policies.NewAccounts(store, access),
 		Notifications: &notifications.Service{Store: store, Access: access, Key: must(notifications.NewKey([]byte("shared")))(t)}, Projects: ledger,

@@ -254,12 +254,6 @@ func (q *Queries) SharesOf(workspaceID int64) (shares []Share, err error) {
 	return shares, q.db.Where("workspace_id = ? AND until_at IS NULL", workspaceID).Order("id").Find(&shares).Error
 }
 
-// ShareViewsOf lists the open shares of a workspace with names.
-func (q *Queries) ShareViewsOf(workspaceID int64) (shares []ShareView, err error) {
-	return shares, q.sharesWithNames().Where("shares.workspace_id = ? AND shares.until_at IS NULL", workspaceID).
-		Order("shares.device_id, shares.id").Find(&shares).Error
-}
-
 // ShareHistory lists a device's shares, newest first.
 func (q *Queries) ShareHistory(deviceID int64, limit int) (shares []ShareView, err error) {
 	return shares, q.sharesWithNames().Where("shares.device_id = ?", deviceID).

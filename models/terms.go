@@ -66,9 +66,6 @@ func (t Terms) Lends(device, project int64) bool {
 		(len(t.Projects) == 0 || slices.Contains(t.Projects, project))
 }
 
-// Conditional reports whether the terms differ by project or time.
-func (t Terms) Conditional() bool { return len(t.Projects) > 0 || len(t.Hours) > 0 }
-
 // Open reports whether a time is in the hours, and when that next changes; until
 // is nil when it never does.
 func (t Terms) Open(at time.Time) (open bool, until *time.Time) {

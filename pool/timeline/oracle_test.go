@@ -78,7 +78,7 @@ func (w *world) kept(i int, t time.Time) bool {
 }
 
 func (w *world) ever(f Waiting) bool {
-	_, refusal := placement.Place(w.pool.Emptied(), f.Demand, placement.Policy{})
+	refusal := placement.Refuse(w.pool.Emptied(), f.Demand)
 	return refusal == nil
 }
 
@@ -105,8 +105,8 @@ func clone(s placement.Snapshot) placement.Snapshot {
 }
 
 func (w *world) place(r Waiting, t time.Time) {
-	choice, refusal := placement.Place(w.pool, r.Demand, placement.Policy{})
-	if refusal != nil {
+	choice, ok := placement.New((w.pool).Nodes, placement.Policy{}).Find(r.Demand)
+	if !ok {
 		return
 	}
 	w.at[r.Holder] = t

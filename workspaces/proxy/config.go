@@ -37,7 +37,8 @@ type Target struct {
 	RevocationKeys []string
 }
 
-// Config configures a Proxy. Gate and AppsDomain are required.
+// Config configures a Proxy. PortalURL, Secure, PortalCookies and Recheck are
+// optional.
 type Config struct {
 	Gate       Gate
 	AppsDomain string // with its port: "localhost:8080"
@@ -48,17 +49,16 @@ type Config struct {
 	Secure        bool
 	PortalCookies []string // names that a notebook must neither receive nor set
 
-	// Page renders an error for a browser. nil: a plain page.
+	// Page renders an error for a browser.
 	Page   func(w http.ResponseWriter, r *http.Request, status int, err *models.Error)
-	Logger *slog.Logger // nil: none
+	Logger *slog.Logger
 
 	// OnActivity is called for requests and for WebSocket messages of visitors
 	// except pings, at most once a second for each workspace. It must be quick.
 	OnActivity func(workspace int64)
 
 	// LeaseHeld reports whether this server has its lease. It is called before
-	// every transfer, because nothing may be transferred without a lease. nil:
-	// always.
+	// every transfer, because nothing may be transferred without a lease.
 	LeaseHeld func() bool
 
 	// Recheck is the period in which long flows (WebSockets, streams) are

@@ -2,7 +2,10 @@ package proxy
 
 import (
 	"context"
+	"fmt"
+	"html"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -94,7 +97,7 @@ func newWorldAt(t testing.TB, endpoint models.Endpoint, adjust ...func(*Config))
 		targets: map[int64]Target{12: {Workspace: 12, Generation: 1, Endpoint: endpoint, Token: secret}},
 		refusal: map[int64]error{},
 	}
-	cfg := Config{
+	cfg := Config{Page: plainPage, Logger: slog.New(slog.DiscardHandler), OnActivity: func(int64) {}, LeaseHeld: func() bool { return true },
 		Gate: g, AppsDomain: domain, PortalCookies: []string{"weir_session"},
 		PortalURL: portal,
 	}
@@ -207,4 +210,11 @@ func (p *Proxy) Revoke(workspace int64) {
 	for _, f := range p.flows.of(workspace) {
 		f.cut()
 	}
+}
+
+// plainPage is an error page as the portal would render one.
+func plainPage(w http.ResponseWriter, _ *http.Request, status int, e *models.Error) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, "<!doctype html>\n<html lang=\"en\"><title>%[1]s</title><p>%[2]s</p></html>\n", http.StatusText(status), html.EscapeString(e.Message.String()))
 }

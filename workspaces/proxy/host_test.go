@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"crypto/tls"
+	"log/slog"
 	"net/http"
 	"testing"
 )
@@ -64,7 +65,7 @@ func TestOrigin(t *testing.T) {
 		{"apps.example.com:443", true, false, "https://ws-12.apps.example.com"},
 		{"apps.example.com", false, true, "https://ws-12.apps.example.com"},
 	} {
-		p := New(Config{AppsDomain: c.domain, Secure: c.secure})
+		p := New(Config{AppsDomain: c.domain, Secure: c.secure, Logger: slog.New(slog.DiscardHandler)})
 		defer p.Close()
 		r := &http.Request{}
 		if c.tls {

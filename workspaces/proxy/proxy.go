@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"cmp"
 	"context"
 	"log"
 	"log/slog"
@@ -34,18 +33,8 @@ type Proxy struct {
 // New returns a Proxy, to be closed with Close.
 func New(cfg Config) *Proxy {
 	cfg.AppsDomain = canonicalDomain(cfg.AppsDomain, cfg.Secure)
-	if cfg.Page == nil {
-		cfg.Page = plainPage
-	}
-	cfg.Logger = cmp.Or(cfg.Logger, slog.New(slog.DiscardHandler))
-	if cfg.OnActivity == nil {
-		cfg.OnActivity = func(int64) {}
-	}
 	if cfg.Recheck <= 0 {
 		cfg.Recheck = 8 * time.Second
-	}
-	if cfg.LeaseHeld == nil {
-		cfg.LeaseHeld = func() bool { return true }
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	p := &Proxy{

@@ -3,8 +3,6 @@ package proxy
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
-	"html"
 	"net/http"
 
 	"weir/models"
@@ -87,12 +85,4 @@ func setOwnHeaders(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")
-}
-
-// plainPage is the default page.
-func plainPage(w http.ResponseWriter, _ *http.Request, status int, e *models.Error) {
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
-	fmt.Fprintf(w, "<!doctype html>\n<html lang=\"en\"><title>%[1]s</title><h1>%[1]s</h1><p>%[2]s</p></html>\n",
-		http.StatusText(status), html.EscapeString(e.Message.String()))
 }

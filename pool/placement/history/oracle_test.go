@@ -67,8 +67,8 @@ func (p *past) hour(hour int, waiting []int64, jobs []Job) (still []int64) {
 }
 
 func (p *past) place(hour int, id int64, j Job) bool {
-	choice, refusal := placement.Place(placement.Snapshot{Nodes: p.nodes}, j.Demand, placement.Policy{})
-	if refusal != nil {
+	choice, ok := placement.New((placement.Snapshot{Nodes: p.nodes}).Nodes, placement.Policy{}).Find(j.Demand)
+	if !ok {
 		return false
 	}
 	p.ends[id] = hour + int(j.Lasts.Hours())
@@ -107,7 +107,7 @@ func TestReplayAgreesWithEveryHour(t *testing.T) {
 			waiting = p.hour(h, waiting, jobs)
 			for i, j := range jobs {
 				if j.Arrived.Equal(start.Add(hoursOf(float64(h)))) {
-					if _, never := placement.Place(placement.Snapshot{Nodes: nodes}, j.Demand, placement.Policy{}); never != nil {
+					if never := placement.Refuse(placement.Snapshot{Nodes: nodes}, j.Demand); never != nil {
 						p.refused++
 					} else {
 						waiting = append(waiting, p.hour(h, []int64{int64(i)}, jobs)...)
