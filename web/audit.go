@@ -168,10 +168,20 @@ func (c change) label(ctx context.Context) string {
 	parts := strings.Split(c.Name, ".")
 	for i, part := range parts {
 		if parts[i] = fieldName(ctx, part); parts[i] == part {
-			parts[i] = translateWord(ctx, changeWords, part)
+			parts[i] = changeWord(ctx, part)
 		}
 	}
 	return strings.Join(parts, " · ")
+}
+
+// changeWord translates a name, or a value of a fixed set.
+func changeWord(ctx context.Context, word string) string {
+	for _, words := range []map[string]models.Text{changeWords, objectWords, stateWords} {
+		if t, ok := words[word]; ok {
+			return TT(ctx, t)
+		}
+	}
+	return word
 }
 
 // value formats one side of the change.
@@ -181,8 +191,8 @@ func (c change) value(ctx context.Context, value string) string {
 		return t.UTC().Format("2006-01-02 15:04 UTC")
 	}
 	switch {
-	case name == "state":
-		return stateWord(ctx, value)
+	case name == "state" || name == "permission" || name == "kind":
+		return changeWord(ctx, value)
 	case value == "true" || value == "false":
 		return yesNo(ctx, value == "true")
 	}

@@ -49,7 +49,7 @@ func (v ErrorView) advice(ctx context.Context) string {
 	case v.Status == http.StatusUnauthorized:
 		return T(ctx, "Your session has expired or you are not signed in.")
 	case v.Status == http.StatusForbidden:
-		return T(ctx, "A project manager or platform administrator can grant you access.")
+		return "" // the message says whom to ask
 	case v.Status == http.StatusNotFound:
 		return T(ctx, "The address is wrong, the item was deleted, or you do not have access to it.")
 	case v.Status == http.StatusConflict || v.Status == http.StatusPreconditionFailed:
@@ -57,7 +57,7 @@ func (v ErrorView) advice(ctx context.Context) string {
 	case v.Status == http.StatusTooManyRequests || v.Status == http.StatusServiceUnavailable:
 		return T(ctx, "Try again later.")
 	case v.Status >= 500:
-		return T(ctx, "Something went wrong. If it happens again, give an administrator this request ID.")
+		return T(ctx, "If it happens again, give an administrator this request ID.")
 	}
 	return T(ctx, "Go back and correct your input.")
 }

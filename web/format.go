@@ -125,10 +125,7 @@ var stateWords = map[string]models.Text{
 
 // stateWord is a state, outcome or permission in the page's language.
 func stateWord(ctx context.Context, state string) string {
-	if t, ok := stateWords[state]; ok {
-		return TT(ctx, t)
-	}
-	return state
+	return translateWord(ctx, stateWords, state)
 }
 
 // stateClass is the CSS class of a state.

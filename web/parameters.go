@@ -22,20 +22,13 @@ func parameterValue(p models.Parameter) string {
 	return p.Value
 }
 
+// originWords are the layers that parameters come from.
 var originWords = map[string]models.Text{
 	"platform":    models.Say("Platform"),
 	"project":     models.Say("Project"),
 	"environment": models.Say("Environment"),
 	"role":        models.Say("Role"),
 	"member":      models.Say("You"),
-}
-
-// origin is the layer that a parameter came from.
-func origin(ctx context.Context, layer string) string {
-	if t, ok := originWords[layer]; ok {
-		return TT(ctx, t)
-	}
-	return layer
 }
 
 // parameterName is the label of a launch parameter. Names of environment variables are
