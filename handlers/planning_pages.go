@@ -75,12 +75,5 @@ func replayView(r history.Result) web.Replay {
 
 // inUsePercent is the average share of the capacity in use.
 func inUsePercent(r history.Result) int64 {
-	inUse, capacity := 0.0, 0.0
-	for _, p := range r.Points {
-		inUse, capacity = inUse+p.InUse, capacity+p.Capacity
-	}
-	if capacity == 0 {
-		return 0
-	}
-	return int64(100 * inUse / capacity)
+	return int64(100 * r.MeanInUse() / max(float64(r.CapacityCores), 1))
 }

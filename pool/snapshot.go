@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -134,8 +133,8 @@ func (s snapshot) device(id int64) (d models.Device, m *machine) {
 	if !known {
 		return d, nil
 	}
-	m = s.machines[at]
-	return m.devices[slices.IndexFunc(m.devices, func(d models.Device) bool { return d.ID == id })], m
+	d, _ = s.machines[at].byID(id)
+	return d, s.machines[at]
 }
 
 // shares are all open shares, with the machines that they are of.
@@ -152,7 +151,7 @@ func (s snapshot) shares(yield func(*machine, models.ShareView) bool) {
 // inUse is the GPU cores that each project uses.
 func (s snapshot) inUse() map[int64]int64 {
 	cores := map[int64]int64{}
-	for _, share := range maps.Collect(s.shares) {
+	for _, share := range s.shares {
 		cores[share.ProjectID] += share.Cores
 	}
 	return cores

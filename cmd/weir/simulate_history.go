@@ -182,15 +182,7 @@ var historyRows = []struct {
 	{"90th percentile wait", func(r history.Result) string { return rounded(r.Waits.P90) }},
 	{"longest wait", func(r history.Result) string { return rounded(r.Waits.Max) }},
 	{"GPU hours used", func(r history.Result) string { return fmt.Sprintf("%.1f", r.CoreHours/placement.Whole) }},
-	{"GPUs in use on average", func(r history.Result) string { return fmt.Sprintf("%.2f", meanInUse(r)/placement.Whole) }},
-}
-
-// meanInUse is the GPU cores that were in use on average.
-func meanInUse(r history.Result) (sum float64) {
-	for _, p := range r.Points {
-		sum += p.InUse / float64(len(r.Points))
-	}
-	return sum
+	{"GPUs in use on average", func(r history.Result) string { return fmt.Sprintf("%.2f", r.MeanInUse()/placement.Whole) }},
 }
 
 func printUnmet(out io.Writer, title string, list []history.Unmet) error {

@@ -28,6 +28,14 @@ type Result struct {
 	Unmet         []Unmet   `json:"unmet"`
 }
 
+// MeanInUse is the GPU cores that were in use on average.
+func (r Result) MeanInUse() (sum float64) {
+	for _, p := range r.Points {
+		sum += p.InUse / float64(len(r.Points))
+	}
+	return sum
+}
+
 // Waits is how long the jobs that were placed had waited.
 type Waits struct {
 	Mean   Seconds `json:"mean_seconds"`
