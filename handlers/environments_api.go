@@ -57,12 +57,12 @@ type MatchedEnvironment struct {
 
 func fitting(m workspaces.Match) MatchedEnvironment {
 	yes := true
-	return MatchedEnvironment{Environment: environmentOf(m.Environment), Fits: &yes, Matched: shown(m.Matched, sentence)}
+	return MatchedEnvironment{Environment: environmentOf(m.Environment), Fits: &yes, Matched: shown(m.Matched, models.Text.String)}
 }
 
 func unfitting(m workspaces.Mismatch) MatchedEnvironment {
 	no := false
-	return MatchedEnvironment{Environment: environmentOf(m.Environment), Fits: &no, Reasons: shown(m.Reasons, sentence)}
+	return MatchedEnvironment{Environment: environmentOf(m.Environment), Fits: &no, Reasons: shown(m.Reasons, models.Text.String)}
 }
 
 // EnvironmentsQuery selects environments.

@@ -94,7 +94,7 @@ func launchRefusal(err error) error {
 }
 
 func poolDecisionOf(a models.Decision) *PoolDecision {
-	return &PoolDecision{Outcome: a.Outcome, Explanation: a.Explanation.String(), Reasons: shown(a.Reasons, sentence), Waiting: a.Waiting,
+	return &PoolDecision{Outcome: a.Outcome, Explanation: a.Explanation.String(), Reasons: shown(a.Reasons, models.Text.String), Waiting: a.Waiting,
 		Grants: shown(a.Grants, func(g models.Grant) WorkspaceShare {
 			return WorkspaceShare{DeviceID: g.Device.ID, Provider: a.Provider.Name, Number: g.Device.Number, Model: g.Device.Model, Cores: g.Cores,
 				MemoryMiB: g.MemoryMiB, Enforcement: g.Enforcement, Simulated: g.Device.Simulated}

@@ -57,12 +57,9 @@ type Waiting struct {
 }
 
 func estimateOf(f pool.Estimate) Estimate {
-	v := Estimate{Outcome: "unknown", Known: f.Known, Words: f.Text.String()}
-	switch f.Outcome {
-	case timeline.Placed:
-		v.Outcome, v.At = "placed", utc(&f.At)
-	case timeline.Never:
-		v.Outcome = "never"
+	v := Estimate{Outcome: f.Outcome.String(), Known: f.Known, Words: f.Text.String()}
+	if f.Outcome == timeline.Placed {
+		v.At = utc(&f.At)
 	}
 	return v
 }

@@ -54,7 +54,7 @@ type RequestFacts struct {
 }
 
 func requestOf(v requests.RequestView) Request {
-	r := Request{ID: v.ID, Kind: v.Kind, State: v.State, Summary: sentence(v.What()), ProjectID: v.ProjectID, Project: v.ProjectName,
+	r := Request{ID: v.ID, Kind: v.Kind, State: v.State, Summary: v.What().String(), ProjectID: v.ProjectID, Project: v.ProjectName,
 		Requester: v.RequesterEmail, RequesterID: v.RequesterID, Requested: v.Requested, Reason: v.Reason, Decided: v.Decided, Decider: v.DeciderName,
 		DecisionReason: v.DecisionReason, MayDecide: v.MayDecide, MayWithdraw: v.MayWithdraw, CreatedAt: v.CreatedAt.UTC(), DecidedAt: utc(v.DecidedAt)}
 	f := v.Facts
@@ -62,7 +62,7 @@ func requestOf(v requests.RequestView) Request {
 		return r
 	}
 	r.Facts = &RequestFacts{Now: f.Now, Until: utc(f.Until), Members: f.Members, Used: f.Used, UsedByRequester: f.UsedByOne,
-		Capacity: shown(f.Capacity, allocationOf), Beyond: shown(f.Beyond, sentence)}
+		Capacity: shown(f.Capacity, allocationOf), Beyond: shown(f.Beyond, models.Text.String)}
 	if f.Project != nil {
 		left := f.Remaining()
 		r.Facts.Quota, r.Facts.Left = &f.Project.Quota, &left

@@ -280,8 +280,6 @@ func shown[T, R any](rows []T, show func(T) R) []R {
 	return list
 }
 
-func sentence(t models.Text) string { return t.String() }
-
 func utc(t *time.Time) *time.Time {
 	if t == nil {
 		return nil

@@ -2,7 +2,6 @@ package pool
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"weir/models"
@@ -95,7 +94,7 @@ func (s snapshot) ends(q *models.Queries, spans models.Spans) ([]timeline.End, e
 	if err != nil {
 		return nil, err
 	}
-	ends := map[int64]timeline.End{}
+	var ends []timeline.End
 	for m, share := range s.shares {
 		age := s.now.Sub(share.From)
 		e := timeline.End{Holder: share.WorkspaceID}
@@ -111,13 +110,8 @@ func (s snapshot) ends(q *models.Queries, spans models.Spans) ([]timeline.End, e
 			continue // the machine does not lend then
 		}
 		if !e.At.IsZero() {
-			ends[share.WorkspaceID] = e
+			ends = append(ends, e)
 		}
 	}
-	list := make([]timeline.End, 0, len(ends))
-	for _, e := range ends {
-		list = append(list, e)
-	}
-	slices.SortFunc(list, func(a, b timeline.End) int { return int(a.Holder - b.Holder) })
-	return list, nil
+	return ends, nil
 }

@@ -46,9 +46,11 @@ func queueWith(q *models.Queries, snap snapshot, w models.Workspace) (waitQueue,
 
 func orderQueue(views []models.QueuedView, snap snapshot) waitQueue {
 	w := waitQueue{views: views, byID: make(map[int64]models.QueuedView, len(views))}
-	var inUse map[int64]int64
+	inUse := map[int64]int64{} // GPU cores of each project
 	if len(views) > 1 {
-		inUse = snap.inUse()
+		for _, share := range snap.shares {
+			inUse[share.ProjectID] += share.Cores
+		}
 	}
 	requests := make([]queue.Request, len(views))
 	for i, v := range views {

@@ -147,12 +147,3 @@ func (s snapshot) shares(yield func(*machine, models.ShareView) bool) {
 		}
 	}
 }
-
-// inUse is the GPU cores that each project uses.
-func (s snapshot) inUse() map[int64]int64 {
-	cores := map[int64]int64{}
-	for _, share := range s.shares {
-		cores[share.ProjectID] += share.Cores
-	}
-	return cores
-}

@@ -27,13 +27,9 @@ func unmet(q *models.Queries, now time.Time) ([]UnmetView, error) {
 	if err != nil {
 		return nil, err
 	}
-	type size struct {
-		model       string
-		gpus, cores int64
-	}
-	sums := map[size]*UnmetView{}
+	sums := map[models.Demand]*UnmetView{}
 	of := func(d models.Demand) *UnmetView {
-		k := size{d.GPUModel, d.GPUs, d.Cores}
+		k := models.Demand{GPUModel: d.GPUModel, GPUs: d.GPUs, Cores: d.Cores}
 		if sums[k] == nil {
 			sums[k] = &UnmetView{Model: d.GPUModel, GPUs: d.GPUs, Cores: d.Cores}
 		}
