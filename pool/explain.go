@@ -92,7 +92,7 @@ func describeReason(reason placement.Reason, r placement.Refusal, d placement.De
 	case placement.WrongModel:
 		return models.Say("the pool has no %s device", d.Model)
 	case placement.Unhealthy:
-		return models.Say("the driver no longer reports the device")
+		return models.Say("the GPU is unhealthy, or the driver no longer reports it")
 	case placement.ExclusiveInUse:
 		return models.Say("exclusive and in use")
 	case placement.OtherProject:
