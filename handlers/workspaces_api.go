@@ -100,10 +100,11 @@ func (a rest) workspaceOf(ctx context.Context, w models.WorkspaceView, place int
 	return v
 }
 
-// heldShares returns the shares and the queue positions of workspaces, by ID.
-func (a rest) heldShares(ctx context.Context, workspaces ...int64) (map[int64][]WorkspaceShare, map[int64]int, error) {
+// sharesInUse returns the shares of workspaces, by ID, and the view of the pool
+// that has them.
+func (a rest) sharesInUse(ctx context.Context, workspaces ...int64) (map[int64][]WorkspaceShare, pool.View, error) {
 	view, err := a.Pool.ViewOf(ctx, actorOf(ctx), workspaces...)
-	shares, places := map[int64][]WorkspaceShare{}, map[int64]int{}
+	shares := map[int64][]WorkspaceShare{}
 	for _, p := range view.Providers {
 		for _, d := range p.Devices {
 			for _, s := range d.Shares {
@@ -113,10 +114,7 @@ func (a rest) heldShares(ctx context.Context, workspaces ...int64) (map[int64][]
 			}
 		}
 	}
-	for _, w := range view.Waiting {
-		places[w.ID] = w.Place
-	}
-	return shares, places, err
+	return shares, view, err
 }
 
 func workspaceShare(d pool.DeviceView, s pool.ShareView) WorkspaceShare {
@@ -149,7 +147,7 @@ func (q WorkspacesQuery) filter(user int64) models.WorkspaceFilter {
 func (a rest) listWorkspaces(ctx context.Context, in *WorkspacesQuery) (*Response[List[Workspace]], error) {
 	actor := actorOf(ctx)
 	var shares map[int64][]WorkspaceShare
-	var places map[int64]int
+	var view pool.View
 	return listed(in.Paging, func(w workspaces.Summary) int64 { return w.ID }, func(p models.Page) ([]workspaces.Summary, error) {
 		list, err := a.Workspaces.List(ctx, actor, in.filter(actor.User.ID), p)
 		if err != nil || shares != nil { // the second call only finds out whether there are more
@@ -159,10 +157,10 @@ func (a rest) listWorkspaces(ctx context.Context, in *WorkspacesQuery) (*Respons
 		for i, w := range list {
 			ids[i] = w.ID
 		}
-		shares, places, err = a.heldShares(ctx, ids...)
+		shares, view, err = a.sharesInUse(ctx, ids...)
 		return list, err
 	}, func(w workspaces.Summary) Workspace {
-		return a.workspaceOf(ctx, w.WorkspaceView, places[w.ID], shares[w.ID])
+		return a.workspaceOf(ctx, w.WorkspaceView, view.Position(w.ID), shares[w.ID])
 	})
 }
 
@@ -171,8 +169,8 @@ func (a rest) getWorkspace(ctx context.Context, in *ByID) (*Found[WorkspaceDetai
 	if err != nil {
 		return nil, err
 	}
-	shares, _, err := a.heldShares(ctx, in.ID)
-	v := WorkspaceDetail{Workspace: a.workspaceOf(ctx, w.WorkspaceView, w.Place, shares[w.ID]), Limits: shown(w.Limits, limitOf),
+	shares, view, err := a.sharesInUse(ctx, in.ID)
+	v := WorkspaceDetail{Workspace: a.workspaceOf(ctx, w.WorkspaceView, view.Position(w.ID), shares[w.ID]), Limits: shown(w.Limits, limitOf),
 		Target: append([]models.Parameter{}, w.Target...), Events: shown(w.Events, eventOf), MayOpen: w.MayOpen, MayStop: w.MayStop}
 	if w.State == models.StateFailed {
 		v.LogTail = w.LogTail

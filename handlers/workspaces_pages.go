@@ -36,16 +36,12 @@ func (a *App) workspaceRows(ctx context.Context, f models.WorkspaceFilter, page 
 	if err != nil {
 		return nil, err
 	}
-	positions := map[int64]int{}
-	for _, w := range view.Waiting {
-		positions[w.ID] = w.Place
-	}
 	rows := make([]web.WorkspaceRow, len(list))
 	for i, w := range list {
 		devices := devicesOf(view, w.ID, actor.User.ID)
 		rows[i] = web.WorkspaceRow{ID: w.ID, Name: w.Name, State: w.State, ProjectID: w.ProjectID, Project: w.ProjectName,
 			Environment: w.EnvironmentName, Owner: w.UserName, Demand: w.Demand, Devices: devices, Reason: w.Reason,
-			Progress: w.Progress, Place: positions[w.ID], Simulated: anySimulated(devices),
+			Progress: w.Progress, Place: view.Position(w.ID), Simulated: anySimulated(devices),
 			CanOpen: w.State == models.StateRunning && w.MayOpen, CanStop: w.MayStop,
 			RequestedAt: w.RequestedAt, EndedAt: w.EndedAt}
 	}
@@ -84,7 +80,7 @@ func (a *App) workspacePage(ctx context.Context, c echo.Context) (templ.Componen
 	if err != nil {
 		return nil, err
 	}
-	v := web.WorkspaceView{Workspace: w.WorkspaceView, Place: w.Place, Events: w.Events, CanOpen: w.MayOpen && w.State == models.StateRunning,
+	v := web.WorkspaceView{Workspace: w.WorkspaceView, Place: view.Position(w.ID), Events: w.Events, CanOpen: w.MayOpen && w.State == models.StateRunning,
 		CanStop: w.MayStop, Devices: devicesOf(view, w.ID, actor.User.ID)}
 	v.Simulated = anySimulated(v.Devices)
 	v.Directories = a.directoriesOf(w)

@@ -63,6 +63,9 @@ func TestQueueIsByPriorityThenFairness(t *testing.T) {
 		if err != nil || len(view.Waiting) != 5 || view.Waiting[1].Behind != queue.Priority || view.Waiting[2].Behind != queue.Fairness {
 			t.Fatalf("%+v, %v", view.Waiting, err)
 		}
+		if own, err := o.Pool.ViewOf(o.Ctx, o.Root, v1.ID, s2.ID); err != nil || own.Position(v1.ID) != 3 || own.Position(s2.ID) != 4 || own.Position(u.ID) != 0 {
+			t.Errorf("positions %+v, %v", own.Waiting, err)
+		}
 		o.Clock.Advance(time.Hour) // everybody has waited for long: first come, first served
 		if got, want := o.order(t), []int64{u.ID, v1.ID, v2.ID, s1.ID, s2.ID}; !slices.Equal(got, want) {
 			t.Errorf("after an hour %v, want %v", got, want)

@@ -67,6 +67,15 @@ func (s *Scheduler) ViewOf(ctx context.Context, actor policies.Actor, workspaces
 	return v, err
 }
 
+// Position is the queue position of a workspace, from 1; 0 if it is not queued.
+func (v View) Position(workspace int64) int {
+	i := slices.IndexFunc(v.Waiting, func(w WaitingView) bool { return w.ID == workspace })
+	if i < 0 {
+		return 0
+	}
+	return v.Waiting[i].Place
+}
+
 // computing is the mean utilisation of what is measured now.
 func computing(providers []ProviderView) int64 {
 	sum, n := int64(0), int64(0)

@@ -87,7 +87,6 @@ type View struct {
 	Summary
 	Events []models.WorkspaceEvent
 	Shares []models.Share
-	Place  int           // in the queue, from 1; 0 when it does not wait
 	Ending *Ending       // when it is stopped, with its membership or project; nil: never, or it has ended
 	Holder models.Holder // what decides over its directories now
 	// MayLaunchAgain is set for the owner who may still launch in the project.
@@ -114,11 +113,6 @@ func (s *Service) View(ctx context.Context, actor policies.Actor, id int64) (v V
 		return v, err
 	}
 	if err := v.addEnding(q, w); err != nil {
-		return v, err
-	}
-	if v.State == models.StateQueued {
-		queue, err := q.WorkspacesIn(models.StateQueued)
-		v.Place = slices.IndexFunc(queue, func(other models.Workspace) bool { return other.ID == id }) + 1
 		return v, err
 	}
 	return v, nil
