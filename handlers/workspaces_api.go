@@ -214,6 +214,6 @@ func (a rest) listDirectories(ctx context.Context, in *ByID) (*Response[List[Dir
 	if err != nil {
 		return nil, err
 	}
-	layout := a.Directories.Layout(w.Holder)
+	layout := a.Directories.Layout(w.DirectoryUser)
 	return &Response[List[Directory]]{List[Directory]{Items: shown(layout, func(m models.Mount) Directory { return Directory{m.Target, !m.ReadOnly} })}}, nil
 }

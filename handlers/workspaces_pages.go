@@ -143,10 +143,10 @@ func (a *App) stoppingOf(ctx context.Context, w workspaces.View) (*web.Stopping,
 // them.
 func (a *App) directoriesOf(w workspaces.View) (list []web.Directory) {
 	inherited := map[string]bool{}
-	for _, id := range w.Holder.Inherits {
+	for _, id := range w.DirectoryUser.Inherits {
 		inherited[projects.DirectoryOf(w.ProjectID, id)] = true
 	}
-	for _, m := range a.Directories.Layout(w.Holder) {
+	for _, m := range a.Directories.Layout(w.DirectoryUser) {
 		d := web.Directory{Path: m.Target, Writable: !m.ReadOnly}
 		if inherited[m.Target] {
 			d.Note = models.Say("Handed over from a former member. To get write access, restart workspaces that are already running.")

@@ -16,9 +16,9 @@ type Handover struct {
 	At         time.Time `json:"at"`
 }
 
-// Holder is a member of a project with the conditions of write access to shared
+// DirectoryUser is a member of a project with the conditions of write access to shared
 // directories.
-type Holder struct {
+type DirectoryUser struct {
 	ProjectID int64
 	MemberID  int64
 	Ended     bool    // the project's period of use is over
@@ -120,8 +120,8 @@ func (q *Queries) HandoversOf(projectID, memberID int64) (list []Handover, err e
 	return list, err
 }
 
-// Holder returns the conditions of a member's write access now.
-func (q *Queries) Holder(projectID, memberID int64) (h Holder, err error) {
+// DirectoryUser returns the conditions of a member's write access now.
+func (q *Queries) DirectoryUser(projectID, memberID int64) (h DirectoryUser, err error) {
 	var member struct {
 		Member
 		EndsAt *time.Time
@@ -133,7 +133,7 @@ func (q *Queries) Holder(projectID, memberID int64) (h Holder, err error) {
 		return h, found(err, "member")
 	}
 	now := q.Now()
-	h = Holder{ProjectID: projectID, MemberID: memberID, Ended: member.EndsAt != nil && !now.Before(*member.EndsAt), Left: !member.Active(now)}
+	h = DirectoryUser{ProjectID: projectID, MemberID: memberID, Ended: member.EndsAt != nil && !now.Before(*member.EndsAt), Left: !member.Active(now)}
 	return h, q.db.Table("handovers").Joins("JOIN members ON members.id = handovers.member_id").
 		Where("handovers.to_member_id = ? AND NOT "+isActive("members"), memberID, now).
 		Order("handovers.member_id").Pluck("handovers.member_id", &h.Inherits).Error

@@ -104,7 +104,7 @@ func (d *Directories) MakeMember(_ context.Context, project, member int64) error
 
 // Mounts returns the mounts of a member's workspace, parents before children, and
 // creates missing directories.
-func (d *Directories) Mounts(ctx context.Context, h models.Holder) ([]models.Mount, error) {
+func (d *Directories) Mounts(ctx context.Context, h models.DirectoryUser) ([]models.Mount, error) {
 	if err := d.MakeProject(ctx, h.ProjectID); err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (d *Directories) Mounts(ctx context.Context, h models.Holder) ([]models.Mou
 }
 
 // Layout returns the result of Mounts without creating anything.
-func (d *Directories) Layout(h models.Holder) []models.Mount {
+func (d *Directories) Layout(h models.DirectoryUser) []models.Mount {
 	root := projectPath(h.ProjectID)
 	var mounts []models.Mount
 	add := func(dir, target string) {

@@ -26,7 +26,7 @@ const (
 // those of former members that were handed over to them, until the end of the
 // project's period of use or of their membership. The public directories are
 // read-only.
-func VerdictOn(h models.Holder, name string) Verdict {
+func VerdictOn(h models.DirectoryUser, name string) Verdict {
 	name = path.Clean("/" + name)
 	if name == HomeDir || strings.HasPrefix(name, HomeDir+"/") {
 		return writeAccess(h)
@@ -48,7 +48,7 @@ func VerdictOn(h models.Holder, name string) Verdict {
 }
 
 // writeAccess is ReadWrite unless the project or the membership has ended.
-func writeAccess(h models.Holder) Verdict {
+func writeAccess(h models.DirectoryUser) Verdict {
 	if h.Ended || h.Left {
 		return Read
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 func TestVerdictOn(t *testing.T) {
-	member := models.Holder{ProjectID: 5, MemberID: 12, Inherits: []int64{7, 9}}
+	member := models.DirectoryUser{ProjectID: 5, MemberID: 12, Inherits: []int64{7, 9}}
 	for _, c := range []struct {
 		path                        string
 		present, afterEnd, afterOwn Verdict
@@ -54,7 +54,7 @@ func TestVerdictOn(t *testing.T) {
 		ended.Ended, left.Left = true, true
 		for _, v := range []struct {
 			name   string
-			holder models.Holder
+			holder models.DirectoryUser
 			want   Verdict
 		}{{"present", member, c.present}, {"after the project's end", ended, c.afterEnd}, {"after leaving", left, c.afterOwn}} {
 			if got := VerdictOn(v.holder, c.path); got != v.want {
@@ -70,7 +70,7 @@ func TestMountsFollowTheVerdict(t *testing.T) {
 	d := &Directories{root: "/srv/weir"}
 	rapid.Check(t, func(t *rapid.T) {
 		ids := rapid.Int64Range(1, 40)
-		h := models.Holder{ProjectID: ids.Draw(t, "project"), MemberID: ids.Draw(t, "member"), Ended: rapid.Bool().Draw(t, "ended"), Left: rapid.Bool().Draw(t, "left"),
+		h := models.DirectoryUser{ProjectID: ids.Draw(t, "project"), MemberID: ids.Draw(t, "member"), Ended: rapid.Bool().Draw(t, "ended"), Left: rapid.Bool().Draw(t, "left"),
 			Inherits: rapid.SliceOfNDistinct(ids, 0, 4, rapid.ID[int64]).Draw(t, "inherits")}
 		h.Inherits = slices.DeleteFunc(h.Inherits, func(id int64) bool { return id == h.MemberID })
 		seen := map[string]bool{}
@@ -105,7 +105,7 @@ func TestMountsMakeWhatIsMissing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mounts, err := d.Mounts(t.Context(), models.Holder{ProjectID: 5, MemberID: 12, Inherits: []int64{7}})
+	mounts, err := d.Mounts(t.Context(), models.DirectoryUser{ProjectID: 5, MemberID: 12, Inherits: []int64{7}})
 	if err != nil || len(mounts) != 10 {
 		t.Fatalf("%+v, %v", mounts, err)
 	}

@@ -33,7 +33,7 @@ type Ledger interface {
 // Storage returns the shared directories of a member's workspace, and creates
 // those that are missing.
 type Storage interface {
-	Mounts(ctx context.Context, h models.Holder) ([]models.Mount, error)
+	Mounts(ctx context.Context, h models.DirectoryUser) ([]models.Mount, error)
 }
 
 // Service launches and stops workspaces. It writes the desired state, which the

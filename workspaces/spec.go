@@ -21,7 +21,7 @@ func (r *Reconciler) spec(ctx context.Context, w models.Workspace) (Spec, error)
 	if err != nil {
 		return Spec{}, err
 	}
-	holder, err := q.Holder(w.ProjectID, w.MemberID)
+	holder, err := q.DirectoryUser(w.ProjectID, w.MemberID)
 	if err != nil {
 		return Spec{}, err
 	}

@@ -85,10 +85,10 @@ func (s *Service) summary(actor policies.Actor, w models.WorkspaceView) Summary 
 // View is a workspace with everything that its page shows.
 type View struct {
 	Summary
-	Events []models.WorkspaceEvent
-	Shares []models.Share
-	Ending *Ending       // when it is stopped, with its membership or project; nil: never, or it has ended
-	Holder models.Holder // what decides over its directories now
+	Events        []models.WorkspaceEvent
+	Shares        []models.Share
+	Ending        *Ending              // when it is stopped, with its membership or project; nil: never, or it has ended
+	DirectoryUser models.DirectoryUser // what decides over its directories now
 	// MayLaunchAgain is set for the owner who may still launch in the project.
 	MayLaunchAgain bool
 }
@@ -120,7 +120,7 @@ func (s *Service) View(ctx context.Context, actor policies.Actor, id int64) (v V
 
 // addEnding adds the end of the workspace and the member.
 func (v *View) addEnding(q *models.Queries, w models.Workspace) (err error) {
-	if v.Holder, err = q.Holder(w.ProjectID, w.MemberID); err != nil || w.State.Ended() {
+	if v.DirectoryUser, err = q.DirectoryUser(w.ProjectID, w.MemberID); err != nil || w.State.Ended() {
 		return err
 	}
 	term, err := q.TermOf(w.MemberID)

@@ -15,9 +15,9 @@ import (
 )
 
 // holder is what decides over a member's writing now.
-func (h *example) holder(t *testing.T, m models.Member) models.Holder {
+func (h *example) holder(t *testing.T, m models.Member) models.DirectoryUser {
 	t.Helper()
-	v, err := h.Store.Read(h.Ctx).Holder(h.Vision.ID, m.ID)
+	v, err := h.Store.Read(h.Ctx).DirectoryUser(h.Vision.ID, m.ID)
 	pooltest.NoError(t, err)
 	return v
 }
