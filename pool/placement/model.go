@@ -11,16 +11,16 @@ const vendor = "nvidia"
 // "h200" does not match "NVIDIA GH200"; "h100|h200" matches either. The
 // maker's name is not looked at, and asking for no word matches every model.
 func MatchesModel(model, asked string) bool {
-	any := true
+	anyModel := true
 	for alternative := range strings.SplitSeq(asked, "|") {
 		if word, _ := nextWord(alternative); word == "" {
 			continue
 		}
-		if any = false; matchesWords(model, alternative) {
+		if anyModel = false; matchesWords(model, alternative) {
 			return true
 		}
 	}
-	return any
+	return anyModel
 }
 
 func matchesWords(model, asked string) bool {

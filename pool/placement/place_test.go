@@ -25,7 +25,7 @@ func as(model string, d Device) Device {
 	return d
 }
 
-// held is a share with memory in proportion to 80 000 MiB.
+// inUse is a share with memory in proportion to 80 000 MiB.
 func inUse(project, cores int64) Share {
 	return Share{Cores: cores, MemoryMiB: 800 * cores, Project: project, Holder: 1}
 }

@@ -138,8 +138,8 @@ func (r *ranking) update(p *Pool) {
 	r.seen = j.end()
 }
 
+// score asks the policy what a machine costs.
 func (r *ranking) score(p *Pool, m *machine) {
-
 	if r.groups[m.group] == nil {
 		return
 	}
