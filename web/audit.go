@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -217,14 +218,11 @@ func changes(before, after string) (list []change) {
 	return list
 }
 
-// flatten reads a JSON object as dotted names and values; anything else is one
-// value without a name.
+// flatten reads a JSON object as dotted names and values, with the items of a
+// list by their numbers; anything else is one value without a name.
 func flatten(text string) map[string]string {
 	out := map[string]string{}
 	var v any
-	if text == "" {
-		return out
-	}
 	if json.Unmarshal([]byte(text), &v) != nil {
 		v = text
 	}
@@ -238,15 +236,20 @@ func flatten(text string) map[string]string {
 
 func flattenInto(out map[string]string, prefix string, m map[string]any) {
 	for name, v := range m {
+		name = strings.TrimPrefix(prefix+name, ".")
 		switch v := v.(type) {
 		case map[string]any:
-			flattenInto(out, prefix+name+".", v)
+			flattenInto(out, name+".", v)
+		case []any:
+			for i, item := range v {
+				flattenInto(out, name+".", map[string]any{strconv.Itoa(i + 1): item})
+			}
 		case string:
-			out[prefix+name] = v
+			out[name] = v
 		case nil: // as if it were not there
 		default:
 			b, _ := json.Marshal(v) // it was just read from JSON
-			out[prefix+name] = string(b)
+			out[name] = string(b)
 		}
 	}
 }

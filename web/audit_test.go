@@ -14,12 +14,13 @@ func TestChanges(t *testing.T) {
 		name, before, after string
 		want                []change
 	}{
-		{"fields inside and beside", before, after, []change{{"new", "", "[1]"}, {"quota.gpu_cores", "1", "3"}}},
+		{"fields inside and beside", before, after, []change{{"new.1", "", "1"}, {"quota.gpu_cores", "1", "3"}}},
 		{"nothing", after, after, nil},
 		{"new", "", `{"name":"a"}`, []change{{"name", "", "a"}}},
 		{"gone", `{"name":"a"}`, "null", []change{{"name", "a", ""}}},
 		{"no object", `"plain"`, "", []change{{"", "plain", ""}}},
-		{"no JSON", "{", "[1,2]", []change{{"", "{", "[1,2]"}}},
+		{"no JSON", "{", "[1,2]", []change{{"", "{", ""}, {"1", "", "1"}, {"2", "", "2"}}},
+		{"a list of objects", "", `[{"uuid":"a","there":true}]`, []change{{"1.there", "", "true"}, {"1.uuid", "", "a"}}},
 	} {
 		if got := changes(c.before, c.after); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
