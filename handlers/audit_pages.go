@@ -25,7 +25,7 @@ func (a *App) auditPage(c echo.Context) error {
 	f := &form{values: c.QueryParams()}
 	filter := f.auditFilter()
 	v := web.AuditView{Form: f.asTyped(), Filtered: filter != models.AuditFilter{}, CSV: apiPrefix + "/audit.csv" + auditQuery(filter)}
-	rows, err := a.Accounts.AuditEntries(ctx, actor, filter, pageAfter(c, listLimit+1))
+	rows, err := a.Accounts.AuditEntries(ctx, actor, filter, pageAfter(c, pageSize+1))
 	if err != nil {
 		return err
 	}
@@ -33,9 +33,9 @@ func (a *App) auditPage(c echo.Context) error {
 		v.Form = v.Form.Refuse(err)
 		return a.render(c, http.StatusUnprocessableEntity, web.AuditPage(v))
 	}
-	v.Rows = rows[:min(listLimit, len(rows))]
-	if len(rows) > listLimit {
-		v.Next = nextPage(c, listLimit, listLimit, v.Rows[listLimit-1].ID)
+	v.Rows = rows[:min(pageSize, len(rows))]
+	if len(rows) > pageSize {
+		v.Next = nextPage(c, pageSize, pageSize, v.Rows[pageSize-1].ID)
 	}
 	return a.render(c, http.StatusOK, web.AuditPage(v))
 }

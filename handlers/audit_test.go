@@ -226,7 +226,7 @@ func TestAuditPage(t *testing.T) {
 	ada.shows(ada.page(200, "GET", "/audit?from=2000-01-01&to=2000-01-02"), "No matching entries.", "until=2000-01-03T00%3A00%3A00Z")
 	ada.shows(ada.page(200, "GET", "/audit?object=unheard-of"), `<option value="unheard-of" selected>`)
 	ada.shows(ada.page(422, "GET", "/audit?object_id=x&from=yesterday"), `id="f-object_id-error"`, `id="f-from-error"`, "!<table>")
-	w.fill(listLimit)
+	w.fill(pageSize)
 	first := ada.page(200, "GET", "/audit?action=fill&actor=")
 	ada.shows(first, "=cmd|", "!cursor=") // a full page, and nothing behind it
 	today := ada.page(200, "GET", "/audit?from="+time.Now().UTC().Add(-24*time.Hour).Format(time.DateOnly))

@@ -27,7 +27,7 @@ func allocationRows(rows []projects.CapacityRow) (list []web.AllocationRow) {
 
 // capacityPage is the page of quotas and capacity, with the form of the overcommit.
 func (a *App) capacityPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	p, err := a.Capacity.View(ctx, actorOf(ctx), pageAfter(c, listLimit))
+	p, err := a.Capacity.View(ctx, actorOf(ctx), pageAfter(c, pageSize))
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (a *App) capacityPage(ctx context.Context, c echo.Context) (templ.Component
 		v.Projects = append(v.Projects, web.AllocatedTo{ID: to.ID, Name: to.Name, Quota: to.Quota, Allocated: to.Allocated, InUse: to.InUse})
 	}
 	if n := len(p.Projects); n > 0 {
-		v.Next = nextPage(c, n, listLimit, p.Projects[n-1].ID)
+		v.Next = nextPage(c, n, pageSize, p.Projects[n-1].ID)
 	}
 	return web.CapacityPage(v), nil
 }

@@ -23,13 +23,13 @@ func (a *App) departmentsRoutes(p *echo.Group) {
 }
 
 func (a *App) departmentsPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	list, err := a.Accounts.Departments(ctx, actorOf(ctx), pageAfter(c, listLimit))
+	list, err := a.Accounts.Departments(ctx, actorOf(ctx), pageAfter(c, pageSize))
 	var v web.DepartmentsView
 	for _, d := range list {
 		v.Rows = append(v.Rows, web.DepartmentRow{Department: d.Department, Sums: d.DepartmentSums})
 	}
 	if n := len(list); n > 0 {
-		v.Next = nextPage(c, n, listLimit, list[n-1].ID)
+		v.Next = nextPage(c, n, pageSize, list[n-1].ID)
 	}
 	return web.DepartmentsPage(v), err
 }

@@ -18,7 +18,7 @@ const fitProjects = 4
 
 func (a *App) homePage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	actor := actorOf(ctx)
-	rows, err := a.workspaceRows(ctx, models.WorkspaceFilter{UserID: actor.User.ID, States: models.LiveStates}, models.Page{Limit: listLimit})
+	rows, err := a.workspaceRows(ctx, models.WorkspaceFilter{UserID: actor.User.ID, States: models.ActiveStates}, models.Page{Limit: pageSize})
 	if err != nil {
 		return nil, err
 	}

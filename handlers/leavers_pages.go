@@ -46,9 +46,9 @@ func (a *App) leaversPage(ctx context.Context, c echo.Context) (templ.Component,
 	if err != nil {
 		return nil, err
 	}
-	v, err := a.leaversOf(ctx, p.Project, pageAfter(c, listLimit))
+	v, err := a.leaversOf(ctx, p.Project, pageAfter(c, pageSize))
 	if n := len(v.Rows); n > 0 {
-		v.Next = nextPage(c, n, listLimit, v.Rows[n-1].ID)
+		v.Next = nextPage(c, n, pageSize, v.Rows[n-1].ID)
 	}
 	return web.FormerMembersPage(v), err
 }

@@ -23,7 +23,7 @@ func (a *App) notificationsRoutes(p *echo.Group) {
 }
 
 func (a *App) notificationsPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	rows, err := a.Notifications.Inbox(ctx, actorOf(ctx), pageAfter(c, listLimit))
+	rows, err := a.Notifications.Inbox(ctx, actorOf(ctx), pageAfter(c, pageSize))
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func (a *App) notificationsPage(ctx context.Context, c echo.Context) (templ.Comp
 		return nil, err
 	}
 	if n := len(rows); n > 0 {
-		v.Next = nextPage(c, n, listLimit, rows[n-1].ID)
+		v.Next = nextPage(c, n, pageSize, rows[n-1].ID)
 	}
 	return web.NotificationsPage(v), nil
 }

@@ -19,7 +19,7 @@ import (
 
 const (
 	languageCookie = "weir_language"
-	listLimit      = 50 // rows of a page
+	pageSize       = 50 // rows of a page
 )
 
 func queryEscape(s string) string { return url.QueryEscape(s) }

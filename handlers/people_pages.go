@@ -26,14 +26,14 @@ func (a *App) peopleRoutes(p *echo.Group) {
 
 func (a *App) peoplePage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	search := c.QueryParam("q")
-	users, err := a.Accounts.Users(ctx, actorOf(ctx), search, pageAfter(c, listLimit))
+	users, err := a.Accounts.Users(ctx, actorOf(ctx), search, pageAfter(c, pageSize))
 	if err != nil {
 		return nil, err
 	}
 	departments, err := a.Accounts.DepartmentsOf(ctx, actorOf(ctx), users...)
 	v := web.PeopleView{Rows: users, Departments: departments, Query: search}
 	if n := len(users); n > 0 {
-		v.Next = nextPage(c, n, listLimit, users[n-1].ID)
+		v.Next = nextPage(c, n, pageSize, users[n-1].ID)
 	}
 	return web.PeoplePage(v), err
 }

@@ -474,7 +474,7 @@ func TestEveryAccountAndProjectCanBeChosen(t *testing.T) {
 		return nil
 	})
 	last := fmt.Sprintf("extra-%03d", models.PageSize+4)
-	projects, err := w.store.Read(t.Context()).ListProjects(models.Everything, models.ProjectFilter{Search: last}, models.Page{})
+	projects, err := w.store.Read(t.Context()).ListProjects(models.AllProjects, models.ProjectFilter{Search: last}, models.Page{})
 	if err != nil || len(projects) != 1 {
 		t.Fatal(len(projects), err)
 	}

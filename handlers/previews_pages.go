@@ -106,7 +106,7 @@ func (a *App) previewRequest(ctx context.Context, project int64, kind string, ro
 // previewDecision previews the approval of a request with the values of the form.
 func (a *App) previewDecision(ctx context.Context, r requests.RequestView, w web.Form) (*web.PreviewView, error) {
 	read := requestPreview(r.Kind, roleIn(r.Requested, w))
-	if read == nil || r.ProjectID == nil || !r.MayDecide {
+	if read == nil || r.ProjectID == nil || !r.CanDecide {
 		return nil, nil
 	}
 	return previewView(w, read, func(in projects.PreviewInput) (projects.Preview, error) {

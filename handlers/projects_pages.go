@@ -29,7 +29,7 @@ func (a *App) projectsPage(c echo.Context) error {
 	f := &form{values: c.QueryParams()}
 	in := projects.ProjectQuery{Search: f.text("search"), State: f.text("state"), Sort: f.text("sort"), Down: f.text("down") == "true"}
 	v := web.ProjectsView{Form: f.asTyped(), Sort: in.Sort, Down: in.Down}
-	list, err := a.Projects.ListProjects(ctx, actor, in, pageAfter(c, listLimit))
+	list, err := a.Projects.ListProjects(ctx, actor, in, pageAfter(c, pageSize))
 	if models.KindOf(err) == models.KindInvalid {
 		v.Form = v.Form.Refuse(err)
 		return a.render(c, http.StatusUnprocessableEntity, web.ProjectsPage(v))
@@ -38,7 +38,7 @@ func (a *App) projectsPage(c echo.Context) error {
 		return err
 	}
 	if n := len(list); n > 0 {
-		v.Next = nextPage(c, n, listLimit, list[n-1].ID)
+		v.Next = nextPage(c, n, pageSize, list[n-1].ID)
 	}
 	v.Many = len(list) > fewProjects || v.Next != "" || c.QueryParam("cursor") != ""
 	if err := a.projectRows(c, &v, list); err != nil {
@@ -140,14 +140,14 @@ func (a *App) projectPage(ctx context.Context, c echo.Context) (templ.Component,
 	if err := a.projectEnds(ctx, &v); err != nil {
 		return nil, err
 	}
-	v.Workspaces, err = a.workspaceRows(ctx, models.WorkspaceFilter{ProjectID: id, States: models.LiveStates}, models.Page{Limit: 200})
+	v.Workspaces, err = a.workspaceRows(ctx, models.WorkspaceFilter{ProjectID: id, States: models.ActiveStates}, models.Page{Limit: 200})
 	return web.ProjectPage(v), err
 }
 
 func (a *App) projectMembers(c echo.Context, v *web.ProjectView) error {
 	ctx := c.Request().Context()
 	actor := actorOf(ctx)
-	page := pageAfter(c, listLimit)
+	page := pageAfter(c, pageSize)
 	members, err := a.Projects.Members(ctx, actor, v.Project.ID, page)
 	for _, m := range members {
 		me := m.UserID == actor.User.ID
@@ -157,7 +157,7 @@ func (a *App) projectMembers(c echo.Context, v *web.ProjectView) error {
 		v.Members = append(v.Members, web.MemberRow{Member: m.MemberView, InUse: m.InUse, Me: me})
 	}
 	if n := len(members); n > 0 {
-		v.MoreMembers = nextPage(c, n, listLimit, members[n-1].ID)
+		v.MoreMembers = nextPage(c, n, pageSize, members[n-1].ID)
 	}
 	v.MembersOnNext = page.After > 0
 	return err

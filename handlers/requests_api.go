@@ -56,7 +56,7 @@ type RequestFacts struct {
 func requestOf(v requests.RequestView) Request {
 	r := Request{ID: v.ID, Kind: v.Kind, State: v.State, Summary: v.What().String(), ProjectID: v.ProjectID, Project: v.ProjectName,
 		Requester: v.RequesterEmail, RequesterID: v.RequesterID, Requested: v.Requested, Reason: v.Reason, Decided: v.Decided, Decider: v.DeciderName,
-		DecisionReason: v.DecisionReason, MayDecide: v.MayDecide, MayWithdraw: v.MayWithdraw, CreatedAt: v.CreatedAt.UTC(), DecidedAt: utc(v.DecidedAt)}
+		DecisionReason: v.DecisionReason, MayDecide: v.CanDecide, MayWithdraw: v.CanWithdraw, CreatedAt: v.CreatedAt.UTC(), DecidedAt: utc(v.DecidedAt)}
 	f := v.Facts
 	if f == nil {
 		return r

@@ -44,7 +44,7 @@ func (a *App) requestsPage(ctx context.Context, c echo.Context) (templ.Component
 	case v.Box != boxMine && v.Box != boxSettled:
 		v.Box = boxInbox
 	}
-	list, err := a.requestsIn(ctx, v.Box, pageAfter(c, listLimit))
+	list, err := a.requestsIn(ctx, v.Box, pageAfter(c, pageSize))
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (a *App) requestsPage(ctx context.Context, c echo.Context) (templ.Component
 		v.Rows = append(v.Rows, r.RequestView)
 	}
 	if n := len(list); n > 0 {
-		v.Next = nextPage(c, n, listLimit, list[n-1].ID)
+		v.Next = nextPage(c, n, pageSize, list[n-1].ID)
 	}
 	return web.RequestsPage(v), err
 }
@@ -65,7 +65,7 @@ func (a *App) requestPage(ctx context.Context, c echo.Context) (templ.Component,
 	if err != nil {
 		return nil, err
 	}
-	v := web.RequestPageView{RequestView: r.RequestView, Own: r.Own, MayDecide: r.MayDecide, MayWithdraw: r.MayWithdraw, Form: formOf(r.Version)}
+	v := web.RequestPageView{RequestView: r.RequestView, Own: r.Own, CanDecide: r.CanDecide, CanWithdraw: r.CanWithdraw, Form: formOf(r.Version)}
 	putAsked(v.Form, r.Requested)
 	v.Form = sentOr(c, v.Form)
 	if r.Facts != nil {

@@ -28,18 +28,18 @@ func (a *App) usagePage(ctx context.Context, c echo.Context) (templ.Component, e
 	if err != nil {
 		return nil, err
 	}
-	people, err := a.Projects.UsageOfPeople(ctx, actor, id, days, pageAfter(c, listLimit))
+	people, err := a.Projects.UsageOfPeople(ctx, actor, id, days, pageAfter(c, pageSize))
 	if err != nil {
 		return nil, err
 	}
 	v := usageView(u, days)
-	v.SeesAll = a.Projects.MaySeeUse(actor, id)
+	v.SeesAll = a.Projects.CanReadUsage(actor, id)
 	for _, p := range people {
 		v.People = append(v.People, web.PersonUse{Name: p.UserName, Email: p.UserEmail, Role: p.RoleName, Me: p.UserID == actor.User.ID,
 			Limit: p.Limit, InUse: p.InUse, Used: p.Used})
 	}
 	if n := len(people); n > 0 && v.SeesAll {
-		v.Next = nextPage(c, n, listLimit, people[n-1].ID)
+		v.Next = nextPage(c, n, pageSize, people[n-1].ID)
 	}
 	return web.UsagePage(v), nil
 }

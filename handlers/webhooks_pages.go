@@ -78,9 +78,9 @@ func (a *App) webhookWith(id int64, secret string) pageFunc {
 		if v.State = c.QueryParam("state"); !slices.Contains(states, v.State) {
 			v.State = ""
 		}
-		v.Deliveries, err = a.Notifications.Deliveries(ctx, actorOf(ctx), models.DeliveryFilter{WebhookID: id, State: v.State}, pageAfter(c, listLimit))
+		v.Deliveries, err = a.Notifications.Deliveries(ctx, actorOf(ctx), models.DeliveryFilter{WebhookID: id, State: v.State}, pageAfter(c, pageSize))
 		if n := len(v.Deliveries); n > 0 {
-			v.Next = nextPage(c, n, listLimit, v.Deliveries[n-1].ID)
+			v.Next = nextPage(c, n, pageSize, v.Deliveries[n-1].ID)
 		}
 		return web.WebhookPage(v), err
 	}

@@ -89,10 +89,10 @@ type WorkspaceEvent struct {
 }
 
 // workspaceOf is a workspace with its shares.
-func (a rest) workspaceOf(ctx context.Context, w models.WorkspaceView, place int, shares []WorkspaceShare) Workspace {
+func (a rest) workspaceOf(ctx context.Context, w models.WorkspaceView, position int, shares []WorkspaceShare) Workspace {
 	v := Workspace{ID: w.ID, Name: w.Name, ProjectID: w.ProjectID, Project: w.ProjectName, UserID: w.UserID, User: w.UserName,
 		EnvironmentID: w.EnvironmentID, Environment: w.EnvironmentName, State: w.State, Reason: w.Reason.String(), Progress: w.Progress,
-		Place: place, Demand: w.Demand, Shares: append([]WorkspaceShare{}, shares...), URL: a.Proxy.Origin(httpRequestOf(ctx), w.ID),
+		Place: position, Demand: w.Demand, Shares: append([]WorkspaceShare{}, shares...), URL: a.Proxy.Origin(httpRequestOf(ctx), w.ID),
 		RequestedAt: w.RequestedAt.UTC(), StartedAt: utc(w.StartedAt), EndedAt: utc(w.EndedAt), ActiveAt: utc(w.ActiveAt)}
 	for _, s := range shares {
 		v.Simulated = v.Simulated || s.Simulated
@@ -137,7 +137,7 @@ func (q WorkspacesQuery) filter(user int64) models.WorkspaceFilter {
 	}
 	switch q.State {
 	case "live":
-		f.States = models.LiveStates
+		f.States = models.ActiveStates
 	case "ended":
 		f.States = []models.WorkspaceState{models.StateStopped, models.StateFailed}
 	}
@@ -171,12 +171,12 @@ func (a rest) getWorkspace(ctx context.Context, in *ByID) (*Found[WorkspaceDetai
 	}
 	shares, view, err := a.sharesInUse(ctx, in.ID)
 	v := WorkspaceDetail{Workspace: a.workspaceOf(ctx, w.WorkspaceView, view.Position(w.ID), shares[w.ID]), Limits: shown(w.Limits, limitOf),
-		Target: append([]models.Parameter{}, w.Target...), Events: shown(w.Events, eventOf), MayOpen: w.MayOpen, MayStop: w.MayStop}
+		Target: append([]models.Parameter{}, w.Target...), Events: shown(w.Events, eventOf), MayOpen: w.CanOpen, MayStop: w.CanStop}
 	if w.State == models.StateFailed {
 		v.LogTail = w.LogTail
 	}
-	if w.Ending != nil {
-		v.StopsAt, v.StopsBecause = utc(&w.Ending.At), w.Ending.Why().String()
+	if w.ScheduledStop != nil {
+		v.StopsAt, v.StopsBecause = utc(&w.ScheduledStop.At), w.ScheduledStop.Reason().String()
 	}
 	return found(w.Version, v, err)
 }
@@ -200,7 +200,7 @@ type Opening struct {
 
 func (a rest) openWorkspace(ctx context.Context, in *ByID) (*Response[Opening], error) {
 	secret, err := a.Workspaces.Open(ctx, actorOf(ctx), in.ID)
-	return &Response[Opening]{Opening{a.openingURL(httpRequestOf(ctx), in.ID, secret), openingSeconds}}, err
+	return &Response[Opening]{Opening{a.openURL(httpRequestOf(ctx), in.ID, secret), openURLSeconds}}, err
 }
 
 // Directory is a shared directory as a workspace sees it.
@@ -214,6 +214,6 @@ func (a rest) listDirectories(ctx context.Context, in *ByID) (*Response[List[Dir
 	if err != nil {
 		return nil, err
 	}
-	layout := a.Directories.Layout(w.DirectoryUser)
-	return &Response[List[Directory]]{List[Directory]{Items: shown(layout, func(m models.Mount) Directory { return Directory{m.Target, !m.ReadOnly} })}}, nil
+	mounts := a.Directories.Mounts(w.DirectoryUser)
+	return &Response[List[Directory]]{List[Directory]{Items: shown(mounts, func(m models.Mount) Directory { return Directory{m.Target, !m.ReadOnly} })}}, nil
 }

@@ -41,8 +41,8 @@ func (a *App) workspaceRows(ctx context.Context, f models.WorkspaceFilter, page 
 		devices := devicesOf(view, w.ID, actor.User.ID)
 		rows[i] = web.WorkspaceRow{ID: w.ID, Name: w.Name, State: w.State, ProjectID: w.ProjectID, Project: w.ProjectName,
 			Environment: w.EnvironmentName, Owner: w.UserName, Demand: w.Demand, Devices: devices, Reason: w.Reason,
-			Progress: w.Progress, Place: view.Position(w.ID), Simulated: anySimulated(devices),
-			CanOpen: w.State == models.StateRunning && w.MayOpen, CanStop: w.MayStop,
+			Progress: w.Progress, Position: view.Position(w.ID), Simulated: anySimulated(devices),
+			CanOpen: w.State == models.StateRunning && w.CanOpen, CanStop: w.CanStop,
 			RequestedAt: w.RequestedAt, EndedAt: w.EndedAt}
 	}
 	return rows, nil
@@ -57,15 +57,15 @@ func (a *App) workspacesPage(ctx context.Context, c echo.Context) (templ.Compone
 	case "ended":
 		f.States = []models.WorkspaceState{models.StateStopped, models.StateFailed}
 	default:
-		state, f.States = "live", models.LiveStates
+		state, f.States = "live", models.ActiveStates
 	}
-	rows, err := a.workspaceRows(ctx, f, pageAfter(c, listLimit))
+	rows, err := a.workspaceRows(ctx, f, pageAfter(c, pageSize))
 	if err != nil {
 		return nil, err
 	}
 	v := web.WorkspacesView{Rows: rows, State: state}
 	if n := len(rows); n > 0 {
-		v.Next = nextPage(c, n, listLimit, rows[n-1].ID)
+		v.Next = nextPage(c, n, pageSize, rows[n-1].ID)
 	}
 	return web.WorkspacesPage(v), nil
 }
@@ -80,14 +80,14 @@ func (a *App) workspacePage(ctx context.Context, c echo.Context) (templ.Componen
 	if err != nil {
 		return nil, err
 	}
-	v := web.WorkspaceView{Workspace: w.WorkspaceView, Place: view.Position(w.ID), Events: w.Events, CanOpen: w.MayOpen && w.State == models.StateRunning,
-		CanStop: w.MayStop, Devices: devicesOf(view, w.ID, actor.User.ID)}
+	v := web.WorkspaceView{Workspace: w.WorkspaceView, Position: view.Position(w.ID), Events: w.Events, CanOpen: w.CanOpen && w.State == models.StateRunning,
+		CanStop: w.CanStop, Devices: devicesOf(view, w.ID, actor.User.ID)}
 	v.Simulated = anySimulated(v.Devices)
 	v.Directories = a.directoriesOf(w)
-	if v.Stopping, err = a.stoppingOf(ctx, w); err != nil {
+	if v.ScheduledStop, err = a.scheduledStopOf(ctx, w); err != nil {
 		return nil, err
 	}
-	if w.MayLaunchAgain {
+	if w.CanLaunchAgain {
 		v.LaunchAgain = launchAgain(w.Workspace)
 	}
 	return web.WorkspacePage(v), nil
@@ -103,15 +103,15 @@ func (a *App) openWorkspacePage(c echo.Context) error {
 		}
 		return err
 	}
-	return c.Redirect(http.StatusSeeOther, a.openingURL(c.Request(), id, secret))
+	return c.Redirect(http.StatusSeeOther, a.openURL(c.Request(), id, secret))
 }
 
-// openingSeconds is how long the address of openingURL is good.
-const openingSeconds = 30
+// openURLSeconds is how long openURL is valid.
+const openURLSeconds = 30
 
-// openingURL is the address at which a browser enters a workspace with the
+// openURL is the address at which a browser enters a workspace with the
 // single-use secret.
-func (a *App) openingURL(r *http.Request, workspace int64, secret string) string {
+func (a *App) openURL(r *http.Request, workspace int64, secret string) string {
 	return a.Proxy.Origin(r, workspace) + "/.weir/open?token=" + queryEscape(secret)
 }
 
@@ -120,19 +120,19 @@ func (a *App) stopWorkspacePage(ctx context.Context, c echo.Context, _ *form) (r
 	return redirect{path("workspaces", w.ID), models.Say("Workspace %s is stopping.", w.Name)}, err
 }
 
-// stoppingOf is when and why a workspace stops, with the extension that its owner can
+// scheduledStopOf is when and why a workspace stops, with the extension that its owner can
 // request.
-func (a *App) stoppingOf(ctx context.Context, w workspaces.View) (*web.Stopping, error) {
-	if w.Ending == nil {
+func (a *App) scheduledStopOf(ctx context.Context, w workspaces.View) (*web.ScheduledStop, error) {
+	if w.ScheduledStop == nil {
 		return nil, nil
 	}
-	s := &web.Stopping{At: w.Ending.At, Why: w.Ending.Why()}
+	s := &web.ScheduledStop{At: w.ScheduledStop.At, Reason: w.ScheduledStop.Reason()}
 	if w.UserID != actorOf(ctx).User.ID {
 		return s, nil
 	}
 	list, err := a.Requests.Extensions(ctx, actorOf(ctx), []int64{w.ProjectID})
 	for _, e := range list {
-		if e.EndsAt.Equal(w.Ending.At) && (e.Kind == models.RequestDeadline) == w.Ending.Deadline {
+		if e.EndsAt.Equal(w.ScheduledStop.At) && (e.Kind == models.RequestDeadline) == w.ScheduledStop.Deadline {
 			s.Extension = &e
 		}
 	}
@@ -146,7 +146,7 @@ func (a *App) directoriesOf(w workspaces.View) (list []web.Directory) {
 	for _, id := range w.DirectoryUser.Inherits {
 		inherited[projects.DirectoryOf(w.ProjectID, id)] = true
 	}
-	for _, m := range a.Directories.Layout(w.DirectoryUser) {
+	for _, m := range a.Directories.Mounts(w.DirectoryUser) {
 		d := web.Directory{Path: m.Target, Writable: !m.ReadOnly}
 		if inherited[m.Target] {
 			d.Note = models.Say("Handed over from a former member. To get write access, restart workspaces that are already running.")
@@ -156,19 +156,19 @@ func (a *App) directoriesOf(w workspaces.View) (list []web.Directory) {
 	return list
 }
 
-// WorkspaceGone responds at a workspace's origin when a request is refused. The page
+// ServeWorkspaceError responds at a workspace's origin when a request is refused. The page
 // discloses no more than the error and loads nothing.
-func (a *App) WorkspaceGone(w http.ResponseWriter, r *http.Request, status int, err *models.Error, portal string) {
-	v := web.WorkspaceGoneView{Portal: portal}
+func (a *App) ServeWorkspaceError(w http.ResponseWriter, r *http.Request, status int, err *models.Error, portal string) {
+	v := web.WorkspaceErrorView{Portal: portal}
 	// Only admitted users get these kinds of errors.
 	if id, ok := a.Proxy.Host(r.Host); ok && err != nil && (err.Kind == models.KindConflict || err.Kind == models.KindUnavailable) {
-		if w, err := a.Store.Read(r.Context()).Workspace(models.Everything, id); err == nil {
+		if w, err := a.Store.Read(r.Context()).Workspace(models.AllProjects, id); err == nil {
 			v.State, v.Name, v.Link = w.State, w.Name, path("workspaces", id)
 		}
 	}
 	var body bytes.Buffer
 	ctx := web.With(r.Context(), web.Page{Lang: a.language(r), Now: a.Store.Now()})
-	if err := web.WorkspaceGonePage(v).Render(ctx, &body); err != nil {
+	if err := web.WorkspaceErrorPage(v).Render(ctx, &body); err != nil {
 		a.Logger.ErrorContext(ctx, "page not rendered", "err", err)
 		http.Error(w, http.StatusText(status), status)
 		return

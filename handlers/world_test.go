@@ -269,7 +269,7 @@ func (w *world) counts() map[string]int {
 func (w *world) running(workspace int64) {
 	w.Helper()
 	modelstest.InTx(w, w.store, func(q *models.Queries) error {
-		row, err := q.Workspace(models.Everything, workspace)
+		row, err := q.Workspace(models.AllProjects, workspace)
 		if err != nil {
 			return err
 		}

@@ -48,7 +48,7 @@ func TestDecisionsInScope(t *testing.T) {
 			scope models.Scope
 			want  []int64 // by their cores
 		}{"its own": {small.scope(), []int64{2, 1, 0}}, "the newest": {busy.scope(), []int64{39, 38, 37, 36, 35}},
-			"all": {models.Everything, []int64{39, 38, 37, 36, 35}}, "none": {models.Scope{}, nil}} {
+			"all": {models.AllProjects, []int64{39, 38, 37, 36, 35}}, "none": {models.Scope{}, nil}} {
 			list, err := s.Read(t.Context()).DecisionsIn(c.scope, 5)
 			var got []int64
 			for _, d := range list {

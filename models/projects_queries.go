@@ -141,7 +141,7 @@ func (q *Queries) Members(scope Scope, projectID int64, page Page) (members []Me
 
 // MembershipsOf lists a user's active memberships with their roles.
 func (q *Queries) MembershipsOf(userID int64, now time.Time) (members []MemberView, err error) {
-	return members, q.memberViews(Everything).Where("members.user_id = ? AND (members.until IS NULL OR members.until > ?)", userID, now).
+	return members, q.memberViews(AllProjects).Where("members.user_id = ? AND (members.until IS NULL OR members.until > ?)", userID, now).
 		Order("members.project_id").Limit(1000).Find(&members).Error
 }
 
@@ -158,7 +158,7 @@ func (q *Queries) MemberView(scope Scope, projectID, id int64) (m MemberView, er
 
 // MembersWithRole lists the present members with a role.
 func (q *Queries) MembersWithRole(projectID, roleID int64) (members []MemberView, err error) {
-	return members, q.memberViews(Everything).Where("members.project_id = ? AND members.role_id = ?", projectID, roleID).
+	return members, q.memberViews(AllProjects).Where("members.project_id = ? AND members.role_id = ?", projectID, roleID).
 		Order("members.id").Find(&members).Error
 }
 
@@ -183,7 +183,7 @@ func (q *Queries) ProjectSums(ids []int64) (map[int64]Sums, error) {
 	if err != nil {
 		return nil, err
 	}
-	live, err := countBy[int64](q.db.Model(&Workspace{}).Where("project_id IN ? AND state IN ?", ids, LiveStates), "project_id", "*")
+	live, err := countBy[int64](q.db.Model(&Workspace{}).Where("project_id IN ? AND state IN ?", ids, ActiveStates), "project_id", "*")
 	for _, id := range ids {
 		s := sums[id]
 		s.InUse, s.Live = inUse[id], live[id]

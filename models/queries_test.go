@@ -74,7 +74,7 @@ func TestScopes(t *testing.T) {
 			{"nobody, at a time", models.Scope{At: s.Now()}, own, false},
 			{"a member", own.scope(), own, true},
 			{"a member of another project", own.scope(), foreign, false},
-			{"everything", models.Everything, foreign, true},
+			{"everything", models.AllProjects, foreign, true},
 			{"a removed member", removed.scope(), removed, false},
 			{"a member before the deadline", before, late, true},
 			{"a member at the deadline", late.scope(), late, false},
@@ -113,7 +113,7 @@ func TestTransitionExpectsStateAndVersion(t *testing.T) {
 		}
 		_, err = move(queued, models.StateStarting, models.StateRunning) // right version, wrong state
 		kind(t, err, models.KindConflict)
-		got, err := s.Read(t.Context()).Workspace(models.Everything, queued.ID)
+		got, err := s.Read(t.Context()).Workspace(models.AllProjects, queued.ID)
 		if err != nil || got.State != models.StateQueued || got.Version != 2 {
 			t.Errorf("the row is %s, version %d, %v", got.State, got.Version, err)
 		}

@@ -17,7 +17,7 @@ type QueueEntry struct {
 
 // Queued lists all queued workspaces, oldest first.
 func (q *Queries) Queued() (list []QueuedView, err error) {
-	return list, q.workspaceViews(Everything).
+	return list, q.workspaceViews(AllProjects).
 		Select(workspaceColumns+", projects.priority AS project_priority, projects.quota_gpu_cores AS project_quota").
 		Where("workspaces.state = ?", StateQueued).Order("workspaces.id").Find(&list).Error
 }

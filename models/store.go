@@ -347,8 +347,8 @@ type Scope struct {
 	At     time.Time
 }
 
-// Everything is the scope of platform administrators and background work.
-var Everything = Scope{All: true}
+// AllProjects is the scope of platform administrators and background work.
+var AllProjects = Scope{All: true}
 
 // projects restricts db to rows whose column names a project in scope.
 func (s Scope) projects(db *gorm.DB, column string) *gorm.DB {

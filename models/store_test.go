@@ -65,7 +65,7 @@ func TestDeadlockIsRetried(t *testing.T) {
 			first := s.Dialect() == "postgres"
 			kinds.Add(s.InTx(t.Context(), func(q *models.Queries) error {
 				for step := range 2 {
-					p, err := q.LockProject(models.Everything, projects[(i+step)%2].ID)
+					p, err := q.LockProject(models.AllProjects, projects[(i+step)%2].ID)
 					if err != nil {
 						return err
 					}
@@ -84,7 +84,7 @@ func TestDeadlockIsRetried(t *testing.T) {
 		})
 		kinds.Want(t, 2, "", 2)
 		for _, p := range projects {
-			if got, err := s.Read(t.Context()).Project(models.Everything, p.ID); err != nil || got.Quota.CPUMilli != 8002 || got.Version != 3 {
+			if got, err := s.Read(t.Context()).Project(models.AllProjects, p.ID); err != nil || got.Quota.CPUMilli != 8002 || got.Version != 3 {
 				t.Errorf("%+v, %v", got, err)
 			}
 		}
@@ -99,7 +99,7 @@ func TestConcurrentTransactionsLoseNothing(t *testing.T) {
 		modelstest.Concurrently(writers, func(int) {
 			for range rounds {
 				kinds.Add(s.InTx(t.Context(), func(q *models.Queries) error {
-					p, err := q.LockProject(models.Everything, w.project.ID)
+					p, err := q.LockProject(models.AllProjects, w.project.ID)
 					if err != nil {
 						return err
 					}
@@ -109,7 +109,7 @@ func TestConcurrentTransactionsLoseNothing(t *testing.T) {
 			}
 		})
 		kinds.Want(t, writers*rounds, "", writers*rounds)
-		if p, err := s.Read(t.Context()).Project(models.Everything, w.project.ID); err != nil || p.Quota.CPUMilli != 8000+writers*rounds {
+		if p, err := s.Read(t.Context()).Project(models.AllProjects, w.project.ID); err != nil || p.Quota.CPUMilli != 8000+writers*rounds {
 			t.Errorf("%d, %v", p.Quota.CPUMilli, err)
 		}
 	})
@@ -188,7 +188,7 @@ func TestTimesReadAsTheyWereWritten(t *testing.T) {
 		now := time.Date(2030, 1, 2, 3, 4, 5, 678_901_999, time.FixedZone("east", 8*3600))
 		s.Clock = func() time.Time { return now }
 		w := newWorld(t, s)
-		got, err := s.Read(t.Context()).Workspace(models.Everything, w.workspace.ID)
+		got, err := s.Read(t.Context()).Workspace(models.AllProjects, w.workspace.ID)
 		if want := time.Date(2030, 1, 1, 19, 4, 5, 678_901_000, time.UTC); err != nil || !got.RequestedAt.Equal(want) {
 			t.Errorf("%v, %v; want %v", got.RequestedAt, err, want)
 		}

@@ -48,7 +48,7 @@ func (q *Queries) recordAllocations() error {
 }
 
 func (q *Queries) recordAllocation(project int64) error {
-	p, err := q.Project(Everything, project)
+	p, err := q.Project(AllProjects, project)
 	if err != nil {
 		return err
 	}

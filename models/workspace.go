@@ -22,8 +22,8 @@ const (
 // InUseStates are the states in which a workspace uses its resources.
 var InUseStates = []WorkspaceState{StateStarting, StateRunning, StateStopping}
 
-// LiveStates are the states of workspaces that have not ended.
-var LiveStates = []WorkspaceState{StateRequested, StateQueued, StateStarting, StateRunning, StateStopping}
+// ActiveStates are the states of workspaces that have not ended.
+var ActiveStates = []WorkspaceState{StateRequested, StateQueued, StateStarting, StateRunning, StateStopping}
 
 // Words is the state's name for users.
 func (s WorkspaceState) Words() Text {

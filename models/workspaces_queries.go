@@ -172,10 +172,10 @@ func (q *Queries) evictions() *gorm.DB {
 
 // CountLiveOf counts a member's live workspaces.
 func (q *Queries) CountLiveOf(memberID int64) (n int64, err error) {
-	return n, q.db.Model(&Workspace{}).Where("member_id = ? AND state IN ?", memberID, LiveStates).Count(&n).Error
+	return n, q.db.Model(&Workspace{}).Where("member_id = ? AND state IN ?", memberID, ActiveStates).Count(&n).Error
 }
 
 // CountLive counts a user's live workspaces.
 func (q *Queries) CountLive(userID int64) (n int64, err error) {
-	return n, q.db.Model(&Workspace{}).Where("user_id = ? AND state IN ?", userID, LiveStates).Count(&n).Error
+	return n, q.db.Model(&Workspace{}).Where("user_id = ? AND state IN ?", userID, ActiveStates).Count(&n).Error
 }

@@ -39,14 +39,14 @@ func (a Actor) MemberOf(project int64) bool {
 	return ok
 }
 
-// MayLaunchIn reports whether the actor's role in the project permits to launch
+// CanLaunchIn reports whether the actor's role in the project permits to launch
 // workspaces.
-func (a Actor) MayLaunchIn(project int64) bool {
+func (a Actor) CanLaunchIn(project int64) bool {
 	return a.Grants[project].Permissions.Contains(models.WorkspaceLaunch)
 }
 
-// MayLaunch reports whether that is so in any project.
-func (a Actor) MayLaunch() bool {
+// CanLaunch reports whether that is so in any project.
+func (a Actor) CanLaunch() bool {
 	for _, g := range a.Grants {
 		if g.Permissions.Contains(models.WorkspaceLaunch) {
 			return true
@@ -72,7 +72,7 @@ func (a Actor) CheckUser() error {
 // Scope is the scope of the actor's queries.
 func (a Actor) Scope() models.Scope {
 	if a.User.Admin || a.User.Auditor || a.System != "" {
-		return models.Everything
+		return models.AllProjects
 	}
 	return models.Scope{UserID: a.User.ID, At: a.At}
 }

@@ -132,9 +132,9 @@ func (x *explainer) findPerson(in AccessQuery) (err error) {
 func (x *explainer) findProject(in AccessQuery) (err error) {
 	switch {
 	case in.ProjectID != 0:
-		x.Project, err = x.q.Project(models.Everything, in.ProjectID)
+		x.Project, err = x.q.Project(models.AllProjects, in.ProjectID)
 	case strings.TrimSpace(in.Project) != "":
-		x.Project, err = x.q.ProjectByName(models.Everything, strings.TrimSpace(in.Project))
+		x.Project, err = x.q.ProjectByName(models.AllProjects, strings.TrimSpace(in.Project))
 	}
 	return err
 }
@@ -149,7 +149,7 @@ func (x *explainer) findMember() error {
 	}
 	x.member = &m
 	if m.RoleID != 0 {
-		r, err := x.q.Role(models.Everything, x.Project.ID, m.RoleID)
+		r, err := x.q.Role(models.AllProjects, x.Project.ID, m.RoleID)
 		if err != nil {
 			return err
 		}
@@ -274,7 +274,7 @@ func (x *explainer) rule() (bool, error) {
 		x.addStep(Denies, models.Say("No rule allows this. Missing permission: %s.", x.Missing))
 		return false, nil
 	}
-	roles, err := x.q.Roles(models.Everything, x.Project.ID)
+	roles, err := x.q.Roles(models.AllProjects, x.Project.ID)
 	for _, r := range roles {
 		if r.Permits().Contains(permission) {
 			x.Roles = append(x.Roles, r.Name)

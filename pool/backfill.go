@@ -50,11 +50,11 @@ func reserve(q *models.Queries, snap snapshot, r queue.Ranked, w models.Workspac
 // fitsQuota reports whether limit and quota allow the demand of a queued
 // workspace now.
 func fitsQuota(q *models.Queries, w models.Workspace) (bool, error) {
-	project, err := q.Project(models.Everything, w.ProjectID)
+	project, err := q.Project(models.AllProjects, w.ProjectID)
 	if err != nil {
 		return false, err
 	}
-	m, err := q.MemberView(models.Everything, w.ProjectID, w.MemberID)
+	m, err := q.MemberView(models.AllProjects, w.ProjectID, w.MemberID)
 	if err != nil {
 		return false, models.IgnoreNotFound(err)
 	}

@@ -34,7 +34,7 @@ func queueWith(q *models.Queries, snap snapshot, w models.Workspace) (waitQueue,
 	}
 	v := models.QueuedView{}
 	if len(views) > 0 { // alone, it needs no order
-		project, err := q.Project(models.Everything, w.ProjectID)
+		project, err := q.Project(models.AllProjects, w.ProjectID)
 		if err != nil {
 			return waitQueue{}, err
 		}

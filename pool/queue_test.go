@@ -42,7 +42,7 @@ func TestQueueIsByPriorityThenFairness(t *testing.T) {
 		vision, speech, urgent := o.NewTeam(t, "vision"), o.NewTeam(t, "speech"), o.NewTeam(t, "urgent")
 		o.Enlist(t, pooltest.Machine(3))
 		modelstest.InTx(t, o.Store, func(q *models.Queries) error {
-			p, err := q.Project(models.Everything, urgent.ProjectID)
+			p, err := q.Project(models.AllProjects, urgent.ProjectID)
 			if err != nil {
 				return err
 			}

@@ -31,12 +31,12 @@ type Providers interface {
 	// Reachable reports whether workspaces can use a provider's GPUs, which may
 	// all be simulated.
 	Reachable(provider *models.Provider, simulated bool) bool
-	// MayManage reports whether the actor may set a provider's terms, drain it,
+	// CanManage reports whether the actor may set a provider's terms, drain it,
 	// recall and remove it.
-	MayManage(actor policies.Actor, provider models.Provider) bool
-	// MayShare reports whether the actor may set how a provider's devices are
+	CanManage(actor policies.Actor, provider models.Provider) bool
+	// CanShare reports whether the actor may set how a provider's devices are
 	// shared.
-	MayShare(actor policies.Actor, provider models.Provider) bool
+	CanShare(actor policies.Actor, provider models.Provider) bool
 }
 
 // New schedules over what is in store. It places by Weir's own policy.

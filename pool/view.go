@@ -157,7 +157,7 @@ func (s *Scheduler) Device(ctx context.Context, actor policies.Actor, id int64) 
 		return v, nil, err
 	}
 	v = viewer.deviceView(&machine{Provider: provider}, device, nil) // one that is gone is in no snapshot
-	v.Manage = s.providers.MayShare(actor, provider)
+	v.Manage = s.providers.CanShare(actor, provider)
 	if err := viewer.measure(); err != nil {
 		return v, nil, err
 	}

@@ -177,12 +177,12 @@ func (v *viewer) providers() (views []ProviderView, err error) {
 func (v viewer) machine(m *machine) ProviderView {
 	providers := v.scheduler.providers
 	view := ProviderView{Provider: m.Provider, OwnerName: v.owners[m.Owner()], Holders: m.users(),
-		Chosen: len(m.Terms.Projects) > 0, Manage: providers.MayManage(v.actor, m.Provider)}
+		Chosen: len(m.Terms.Projects) > 0, Manage: providers.CanManage(v.actor, m.Provider)}
 	view.Lends, view.Until = m.Terms.Open(v.now)
 	if !view.Manage {
 		v.redact(&view)
 	}
-	mayShare := providers.MayShare(v.actor, m.Provider)
+	mayShare := providers.CanShare(v.actor, m.Provider)
 	for _, d := range m.devices {
 		device := v.deviceView(m, d, m.sharesOf(d.ID))
 		device.Manage = mayShare

@@ -102,9 +102,9 @@ func (d *Directories) MakeMember(_ context.Context, project, member int64) error
 	return os.Lchown(link, d.uid, d.gid)
 }
 
-// Mounts returns the mounts of a member's workspace, parents before children, and
+// EnsureMounts returns the mounts of a member's workspace, parents before children, and
 // creates missing directories.
-func (d *Directories) Mounts(ctx context.Context, h models.DirectoryUser) ([]models.Mount, error) {
+func (d *Directories) EnsureMounts(ctx context.Context, h models.DirectoryUser) ([]models.Mount, error) {
 	if err := d.MakeProject(ctx, h.ProjectID); err != nil {
 		return nil, err
 	}
@@ -113,11 +113,11 @@ func (d *Directories) Mounts(ctx context.Context, h models.DirectoryUser) ([]mod
 			return nil, err
 		}
 	}
-	return d.Layout(h), nil
+	return d.Mounts(h), nil
 }
 
-// Layout returns the result of Mounts without creating anything.
-func (d *Directories) Layout(h models.DirectoryUser) []models.Mount {
+// Mounts returns the result of EnsureMounts without creating anything.
+func (d *Directories) Mounts(h models.DirectoryUser) []models.Mount {
 	root := projectPath(h.ProjectID)
 	var mounts []models.Mount
 	add := func(dir, target string) {

@@ -74,7 +74,7 @@ func TestMountsFollowTheVerdict(t *testing.T) {
 			Inherits: rapid.SliceOfNDistinct(ids, 0, 4, rapid.ID[int64]).Draw(t, "inherits")}
 		h.Inherits = slices.DeleteFunc(h.Inherits, func(id int64) bool { return id == h.MemberID })
 		seen := map[string]bool{}
-		for _, m := range d.Layout(h) {
+		for _, m := range d.Mounts(h) {
 			if seen[m.Target] {
 				t.Fatalf("two mounts at %s", m.Target)
 			}
@@ -105,7 +105,7 @@ func TestMountsMakeWhatIsMissing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mounts, err := d.Mounts(t.Context(), models.DirectoryUser{ProjectID: 5, MemberID: 12, Inherits: []int64{7}})
+	mounts, err := d.EnsureMounts(t.Context(), models.DirectoryUser{ProjectID: 5, MemberID: 12, Inherits: []int64{7}})
 	if err != nil || len(mounts) != 10 {
 		t.Fatalf("%+v, %v", mounts, err)
 	}

@@ -14,9 +14,9 @@ type ErrorView struct {
 	Request string // ID in the log, or empty
 }
 
-// WorkspaceGoneView is shown at a workspace's own address when nothing
+// WorkspaceErrorView is shown at a workspace's own address when nothing
 // answers there.
-type WorkspaceGoneView struct {
+type WorkspaceErrorView struct {
 	State  models.WorkspaceState // empty: there is no such workspace, or not for this reader
 	Name   string                // shown only to those who may see it
 	Portal string                // origin of the portal, such as https://weir.example.org
@@ -62,7 +62,7 @@ func (v ErrorView) advice(ctx context.Context) string {
 	return T(ctx, "Go back and correct your input.")
 }
 
-func (v WorkspaceGoneView) title(ctx context.Context) string {
+func (v WorkspaceErrorView) title(ctx context.Context) string {
 	switch {
 	case v.State == "":
 		return T(ctx, "Workspace not found")
@@ -74,7 +74,7 @@ func (v WorkspaceGoneView) title(ctx context.Context) string {
 	return T(ctx, "Workspace %s is not ready yet", v.Name)
 }
 
-func (v WorkspaceGoneView) advice(ctx context.Context) string {
+func (v WorkspaceErrorView) advice(ctx context.Context) string {
 	switch {
 	case v.State == "":
 		return T(ctx, "The workspace does not exist, or you need to open it from Weir first.")
@@ -84,7 +84,7 @@ func (v WorkspaceGoneView) advice(ctx context.Context) string {
 	return T(ctx, "Check its status and open it from its page in Weir.")
 }
 
-func (v WorkspaceGoneView) link() string {
+func (v WorkspaceErrorView) link() string {
 	if v.Link == "" {
 		return "/"
 	}

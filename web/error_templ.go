@@ -243,9 +243,9 @@ func ErrorPage(v ErrorView) templ.Component {
 	})
 }
 
-// WorkspaceGonePage stands at a workspace's own address when nothing answers
+// WorkspaceErrorPage stands at a workspace's own address when nothing answers
 // there. That is another origin: its only file and links are the portal's.
-func WorkspaceGonePage(v WorkspaceGoneView) templ.Component {
+func WorkspaceErrorPage(v WorkspaceErrorView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

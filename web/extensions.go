@@ -41,14 +41,14 @@ func extensionField(e models.Extension) string {
 // warnBefore is how long before its end a workspace's page warns.
 const warnBefore = 24 * time.Hour
 
-// Stopping is when a workspace is stopped, and why.
-type Stopping struct {
+// ScheduledStop is when a workspace is stopped, and why.
+type ScheduledStop struct {
 	At        time.Time
-	Why       models.Text
+	Reason    models.Text
 	Extension *models.Extension // that the reader can request
 }
 
 // soon reports whether the page should show the end.
-func (s *Stopping) soon(ctx context.Context) bool {
+func (s *ScheduledStop) soon(ctx context.Context) bool {
 	return s != nil && s.At.Sub(From(ctx).Now) <= warnBefore
 }

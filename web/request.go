@@ -12,8 +12,8 @@ import (
 type RequestPageView struct {
 	models.RequestView
 	Own         bool
-	MayDecide   bool
-	MayWithdraw bool
+	CanDecide   bool
+	CanWithdraw bool
 	Facts       *RequestFacts
 	Form        Form // the decision
 	Preview     *PreviewView

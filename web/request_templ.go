@@ -56,7 +56,7 @@ func RequestPage(v RequestPageView) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				if v.MayWithdraw {
+				if v.CanWithdraw {
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<form method=\"post\" action=\"")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -106,7 +106,7 @@ func RequestPage(v RequestPageView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if v.Form.Failed() && !v.MayDecide {
+			if v.Form.Failed() && !v.CanDecide {
 				templ_7745c5c3_Err = summary(v.Form).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -249,7 +249,7 @@ func RequestPage(v RequestPageView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if v.MayDecide {
+			if v.CanDecide {
 				templ_7745c5c3_Err = decisionForm(v).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

@@ -80,7 +80,7 @@ func sampleRows() []WorkspaceRow {
 	return []WorkspaceRow{
 		{ID: 5, Name: "segmentation", State: models.StateRunning, ProjectID: 1, Project: "vision", Environment: "PyTorch 2.9", Demand: demand, Devices: []Device{myDevice()}, Simulated: true, CanOpen: true, CanStop: true, RequestedAt: ago(time.Hour)},
 		{ID: 8, Name: "ablation-3", State: models.StateStarting, ProjectID: 1, Project: "vision", Environment: "PyTorch 2.9", Demand: demand, Progress: 40, CanStop: true, RequestedAt: ago(time.Minute)},
-		{ID: 9, Name: "large-batch", State: models.StateQueued, ProjectID: 1, Project: "vision", Environment: "PyTorch 2.9", Demand: models.Demand{GPUs: 2, Cores: 100, CPUMilli: 8000, MemoryMiB: 32 << 10}, Place: 2, Reason: models.Say("2 GPUs with 100 cores are wanted on one machine; the best has 1."), CanStop: true, RequestedAt: ago(20 * time.Minute)},
+		{ID: 9, Name: "large-batch", State: models.StateQueued, ProjectID: 1, Project: "vision", Environment: "PyTorch 2.9", Demand: models.Demand{GPUs: 2, Cores: 100, CPUMilli: 8000, MemoryMiB: 32 << 10}, Position: 2, Reason: models.Say("2 GPUs with 100 cores are wanted on one machine; the best has 1."), CanStop: true, RequestedAt: ago(20 * time.Minute)},
 	}
 }
 
@@ -125,7 +125,7 @@ func sampleWorkspace(state models.WorkspaceState) WorkspaceView {
 	case models.StateStarting:
 		v.Devices = []Device{myDevice()}
 	case models.StateQueued:
-		v.Place, w.Reason = 2, models.Say("GPU 0 has 30 of 50 cores free; 2 requests were there before.")
+		v.Position, w.Reason = 2, models.Say("GPU 0 has 30 of 50 cores free; 2 requests were there before.")
 	case models.StateFailed:
 		w.EndedAt, w.Reason = ptr(ago(80*time.Minute)), models.Say("The program ended with status 1 before it answered.")
 		w.LogTail = "[W 14:01:02 ServerApp] Config option `token` not recognized\n[E 14:01:03 ServerApp] Could not bind to /run/weir/ws-5/notebook.sock: [Errno 98] Address already in use, and a rather long line that has to scroll inside its own box\nTraceback (most recent call last):\nOSError: [Errno 98] Address already in use"

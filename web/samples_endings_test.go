@@ -33,7 +33,7 @@ func periodSamples() []sample {
 	project.Extensions, project.FormerMembers = direct, sampleFormerMembers(true)
 	seen.CanEdit, seen.CanManage, seen.Extensions, seen.FormerMembers = false, false, asked, sampleFormerMembers(false)
 	workspace := sampleWorkspace(models.StateRunning)
-	workspace.Stopping = &Stopping{At: now.Add(18 * time.Hour), Why: models.Say("the project's period of use ends then"), Extension: &near[0]}
+	workspace.ScheduledStop = &ScheduledStop{At: now.Add(18 * time.Hour), Reason: models.Say("the project's period of use ends then"), Extension: &near[0]}
 	workspace.Directories = append(workspace.Directories, Directory{Path: "/notebook/1/9", Writable: true,
 		Note: models.Say("Handed over from a former member. To get write access, restart workspaces that are already running.")})
 	notifications := []models.Notification{

@@ -54,8 +54,8 @@ func requestSamples() (list []sample) {
 		refused := Form{Version: 1, Values: map[string]string{"confirm": "1"}}.Refuse(models.InvalidFields(
 			models.Field{Name: "confirm", Reason: models.Say("must not be empty")}, models.Field{Name: "reason", Reason: models.Say("must not be empty")}))
 		list = append(list,
-			sample{"request-" + kind, "/requests/4", &root, RequestPage(RequestPageView{RequestView: sampleRequest(a, models.RequestPending), Own: kind == "role", MayDecide: true, Facts: sampleFacts(), Form: refused})},
-			sample{"request-own-" + kind, "/requests/4", &li, RequestPage(RequestPageView{RequestView: sampleRequest(a, models.RequestAdjusted), Own: true, MayWithdraw: true})},
+			sample{"request-" + kind, "/requests/4", &root, RequestPage(RequestPageView{RequestView: sampleRequest(a, models.RequestPending), Own: kind == "role", CanDecide: true, Facts: sampleFacts(), Form: refused})},
+			sample{"request-own-" + kind, "/requests/4", &li, RequestPage(RequestPageView{RequestView: sampleRequest(a, models.RequestAdjusted), Own: true, CanWithdraw: true})},
 			sample{"ask-" + kind, "/requests/new?kind=" + kind, &li, NewRequestPage(NewRequestView{Kind: kind, ProjectID: 1, Project: "vision", Roles: choices, Now: &limit, Remaining: &quota, Ends: "2026-07-01",
 				Form: Form{}.Refuse(models.Invalid("reason", "must not be empty"))})})
 	}

@@ -101,8 +101,8 @@ func samples() []sample {
 		{"error-403", "/people", &li, ErrorPage(ErrorView{Status: 403, Err: *models.Forbidden("Only administrators may see this.")})},
 		{"error-409", "/projects/1", &li, ErrorPage(ErrorView{Status: 409, Err: *models.Conflict("Somebody else has changed the project.")})},
 		{"error-500", "/pool", nil, ErrorPage(ErrorView{Status: 500, Request: "01J9Z"})},
-		{"gone", "/", nil, WorkspaceGonePage(WorkspaceGoneView{State: models.StateStopped, Name: "segmentation", Portal: portal, Link: "/workspaces/5"})},
-		{"gone-none", "/", nil, WorkspaceGonePage(WorkspaceGoneView{Portal: portal})},
+		{"gone", "/", nil, WorkspaceErrorPage(WorkspaceErrorView{State: models.StateStopped, Name: "segmentation", Portal: portal, Link: "/workspaces/5"})},
+		{"gone-none", "/", nil, WorkspaceErrorPage(WorkspaceErrorView{Portal: portal})},
 		{"api", "/api/docs", &li, APIPage(sampleAPI())},
 	}, append(tableSamples(), append(append(notificationSamples(), accessSamples()...), requestSamples()...)...)...)
 }

@@ -8,16 +8,16 @@ import (
 
 // WorkspaceView is one workspace.
 type WorkspaceView struct {
-	Workspace   models.WorkspaceView
-	Place       int      // in the queue, from 1
-	Devices     []Device // with its share
-	Events      []models.WorkspaceEvent
-	Directories []Directory
-	Simulated   bool
-	CanOpen     bool
-	CanStop     bool
-	Stopping    *Stopping // when and why it stops; nil if it has no end
-	LaunchAgain string    // address of a launch with the same values, or empty
+	Workspace     models.WorkspaceView
+	Position      int      // in the queue, from 1
+	Devices       []Device // with its share
+	Events        []models.WorkspaceEvent
+	Directories   []Directory
+	Simulated     bool
+	CanOpen       bool
+	CanStop       bool
+	ScheduledStop *ScheduledStop // when and why it stops; nil if it has no end
+	LaunchAgain   string         // address of a launch with the same values, or empty
 }
 
 // Directory is a shared directory as the workspace sees it.

@@ -19,7 +19,7 @@ type WorkspaceRow struct {
 	Devices     []Device // with its share; empty when it has none
 	Reason      models.Text
 	Progress    int64 // percent while starting
-	Place       int   // in the queue, from 1; 0 when not queued
+	Position    int   // in the queue, from 1; 0 when not queued
 	Simulated   bool
 	CanOpen     bool
 	CanStop     bool

@@ -154,7 +154,7 @@ func (b *bench) launch(t *testing.T, name string, request models.LaunchParameter
 
 func (b *bench) row(t *testing.T, id int64) models.Workspace {
 	t.Helper()
-	w, err := b.store.Read(b.ctx).Workspace(models.Everything, id)
+	w, err := b.store.Read(b.ctx).Workspace(models.AllProjects, id)
 	if err != nil {
 		t.Fatal(err)
 	}

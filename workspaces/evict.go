@@ -44,7 +44,7 @@ func (r *Reconciler) recall(ctx context.Context) error {
 	}
 	return forEach(list, func(overdue models.Workspace) error {
 		return r.tx(ctx, func(q *models.Queries) error {
-			w, err := q.Workspace(models.Everything, overdue.ID)
+			w, err := q.Workspace(models.AllProjects, overdue.ID)
 			if err != nil || w.State != overdue.State {
 				return err
 			}
@@ -88,26 +88,26 @@ func evictionCause(e models.Eviction, now time.Time) models.Text {
 	return cause
 }
 
-// Ending is the known time at which a workspace will be stopped.
-type Ending struct {
+// ScheduledStop is the known time at which a workspace will be stopped.
+type ScheduledStop struct {
 	At       time.Time
 	Deadline bool // the membership ends; otherwise the project's period of use
 }
 
-// endingOf returns the earlier end of a term; nil when it has none.
-func endingOf(t models.Term) *Ending {
+// scheduledStopOf returns the earlier end of a term; nil when it has none.
+func scheduledStopOf(t models.Term) *ScheduledStop {
 	switch {
 	case t.Until != nil && (t.EndsAt == nil || t.Until.Before(*t.EndsAt)):
-		return &Ending{At: *t.Until, Deadline: true}
+		return &ScheduledStop{At: *t.Until, Deadline: true}
 	case t.EndsAt != nil:
-		return &Ending{At: *t.EndsAt}
+		return &ScheduledStop{At: *t.EndsAt}
 	default:
 		return nil
 	}
 }
 
-// Why returns the reason for the stop.
-func (e Ending) Why() models.Text {
+// Reason returns the reason for the stop.
+func (e ScheduledStop) Reason() models.Text {
 	if e.Deadline {
 		return models.Say("the member's membership ends then")
 	}

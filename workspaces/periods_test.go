@@ -74,8 +74,8 @@ func TestTheLastDaysOfAProject(t *testing.T) {
 		first := b.until(t, b.launch(t, "first", gpu(1, 70)).ID, models.StateRunning)
 		second := b.until(t, b.launch(t, "second", gpu(1, 30)).ID, models.StateRunning)
 		waits, later := b.queue(t, ann, "waits"), b.queue(t, b.actor, "waits, too")
-		if v, err := b.View(b.ctx, b.actor, first.ID); err != nil || v.Ending == nil || !v.Ending.At.Equal(end) || v.Ending.Deadline || v.DirectoryUser.Ended {
-			t.Errorf("%+v, %v", v.Ending, err)
+		if v, err := b.View(b.ctx, b.actor, first.ID); err != nil || v.ScheduledStop == nil || !v.ScheduledStop.At.Equal(end) || v.ScheduledStop.Deadline || v.DirectoryUser.Ended {
+			t.Errorf("%+v, %v", v.ScheduledStop, err)
 		}
 
 		pass(day) // 7 days ahead
@@ -125,7 +125,7 @@ func TestTheLastDaysOfAProject(t *testing.T) {
 		if models.KindOf(err) != models.KindForbidden {
 			t.Errorf("launched after the end: %v", err)
 		}
-		if v, err := b.View(b.ctx, b.actor, first.ID); err != nil || v.Ending != nil || !v.DirectoryUser.Ended {
+		if v, err := b.View(b.ctx, b.actor, first.ID); err != nil || v.ScheduledStop != nil || !v.DirectoryUser.Ended {
 			t.Errorf("%+v, %v", v, err)
 		}
 	})

@@ -113,7 +113,7 @@ func (r *Reconciler) reconcile(ctx context.Context, id int64) time.Duration {
 	if wait := t.retryDelay(r.config.Store.Now()); wait > 0 {
 		return wait
 	}
-	w, err := r.config.Store.Read(ctx).Workspace(models.Everything, id)
+	w, err := r.config.Store.Read(ctx).Workspace(models.AllProjects, id)
 	if err != nil {
 		r.logError(ctx, err)
 		return t.stepFailed(r.config.Store.Now())

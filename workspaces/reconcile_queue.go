@@ -52,10 +52,10 @@ func (r *Reconciler) place(ctx context.Context, entry models.QueueEntry) error {
 	placed := false
 	err = r.tx(ctx, func(q *models.Queries) error {
 		placed = false
-		if _, err := q.LockProject(models.Everything, w.ProjectID); err != nil {
+		if _, err := q.LockProject(models.AllProjects, w.ProjectID); err != nil {
 			return err
 		}
-		now, err := q.Workspace(models.Everything, w.ID)
+		now, err := q.Workspace(models.AllProjects, w.ID)
 		if err != nil || now.State != models.StateQueued {
 			return err
 		}
@@ -91,7 +91,7 @@ func schedule(q *models.Queries, pool Pool, w *models.Workspace, a models.Decisi
 // blocked returns by which limit or quota a queued workspace cannot start now;
 // empty when there is none.
 func (r *Reconciler) blocked(q *models.Queries, w models.Workspace) (models.Text, error) {
-	project, err := q.Project(models.Everything, w.ProjectID)
+	project, err := q.Project(models.AllProjects, w.ProjectID)
 	if err != nil {
 		return models.Text{}, err
 	}

@@ -33,7 +33,7 @@ type Ledger interface {
 // Storage returns the shared directories of a member's workspace, and creates
 // those that are missing.
 type Storage interface {
-	Mounts(ctx context.Context, h models.DirectoryUser) ([]models.Mount, error)
+	EnsureMounts(ctx context.Context, h models.DirectoryUser) ([]models.Mount, error)
 }
 
 // Service launches and stops workspaces. It writes the desired state, which the
@@ -358,10 +358,10 @@ func (s *Service) Stop(ctx context.Context, actor policies.Actor, id int64) (w m
 		return w, err
 	}
 	err = s.access.WriteOwned(ctx, s.store, actor, w.UserID, w.ProjectID, policies.WorkspaceStop, func(q *models.Queries) error {
-		if _, err := q.LockProject(models.Everything, w.ProjectID); err != nil {
+		if _, err := q.LockProject(models.AllProjects, w.ProjectID); err != nil {
 			return err
 		}
-		if w, err = q.Workspace(models.Everything, id); err != nil {
+		if w, err = q.Workspace(models.AllProjects, id); err != nil {
 			return err
 		}
 		if w.State.Ended() || w.State == models.StateStopping {
@@ -408,7 +408,7 @@ func (s *Service) authorize(ctx context.Context, actor policies.Actor, id int64,
 
 // Activity records that a workspace was used now, at most once a minute.
 func (s *Service) Activity(ctx context.Context, id int64) error {
-	w, err := s.store.Read(ctx).Workspace(models.Everything, id)
+	w, err := s.store.Read(ctx).Workspace(models.AllProjects, id)
 	now := s.store.Now()
 	if err != nil || (w.ActiveAt != nil && now.Sub(*w.ActiveAt) < time.Minute) {
 		return err

@@ -89,7 +89,7 @@ func TestWhenShort(t *testing.T) {
 		if !errors.As(err, &short) || short.Decision.Outcome != models.OutcomePartial || short.Decision.Fewer.Cores != 30 {
 			t.Errorf("%+v", err)
 		}
-		decisions, err := b.store.Read(b.ctx).DecisionsIn(models.Everything, 10)
+		decisions, err := b.store.Read(b.ctx).DecisionsIn(models.AllProjects, 10)
 		if err != nil || len(decisions) != 2 || decisions[0].Outcome != models.OutcomeRefused || decisions[0].WorkspaceID != nil {
 			t.Errorf("decisions %+v, %v", decisions, err)
 		}

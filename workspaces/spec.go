@@ -25,7 +25,7 @@ func (r *Reconciler) spec(ctx context.Context, w models.Workspace) (Spec, error)
 	if err != nil {
 		return Spec{}, err
 	}
-	mounts, err := r.config.Storage.Mounts(ctx, holder)
+	mounts, err := r.config.Storage.EnsureMounts(ctx, holder)
 	if err != nil {
 		return Spec{}, err
 	}

@@ -69,13 +69,13 @@ func (v *Preview) addProblems(err error) bool {
 // Summary is a workspace in a list, with what the actor may do with it now.
 type Summary struct {
 	models.WorkspaceView
-	MayStop bool
-	MayOpen bool
+	CanStop bool
+	CanOpen bool
 }
 
 func (s *Service) summary(actor policies.Actor, w models.WorkspaceView) Summary {
-	v := Summary{WorkspaceView: w, MayOpen: s.mayOpen(actor, w.Workspace),
-		MayStop: s.access.MayOwned(actor, w.UserID, w.ProjectID, policies.WorkspaceStop) && !w.State.Ended() && w.State != models.StateStopping}
+	v := Summary{WorkspaceView: w, CanOpen: s.canOpen(actor, w.Workspace),
+		CanStop: s.access.MayOwned(actor, w.UserID, w.ProjectID, policies.WorkspaceStop) && !w.State.Ended() && w.State != models.StateStopping}
 	if w.UserID != actor.User.ID {
 		v.WorkspaceView = withoutSecrets(w)
 	}
@@ -87,10 +87,10 @@ type View struct {
 	Summary
 	Events        []models.WorkspaceEvent
 	Shares        []models.Share
-	Ending        *Ending              // when it is stopped, with its membership or project; nil: never, or it has ended
+	ScheduledStop *ScheduledStop       // when it is stopped, with its membership or project; nil: never, or it has ended
 	DirectoryUser models.DirectoryUser // what decides over its directories now
-	// MayLaunchAgain is set for the owner who may still launch in the project.
-	MayLaunchAgain bool
+	// CanLaunchAgain is set for the owner who may still launch in the project.
+	CanLaunchAgain bool
 }
 
 // View shows a workspace of a project that the actor may see.
@@ -100,31 +100,31 @@ func (s *Service) View(ctx context.Context, actor policies.Actor, id int64) (v V
 		return v, err
 	}
 	q := s.store.Read(ctx)
-	view, err := q.WorkspaceView(models.Everything, id)
+	view, err := q.WorkspaceView(models.AllProjects, id)
 	if err != nil {
 		return v, err
 	}
 	v.Summary = s.summary(actor, view)
-	v.MayLaunchAgain = w.UserID == actor.User.ID && actor.MayLaunchIn(w.ProjectID)
+	v.CanLaunchAgain = w.UserID == actor.User.ID && actor.CanLaunchIn(w.ProjectID)
 	if v.Events, err = q.WorkspaceEvents(id); err != nil {
 		return v, err
 	}
 	if v.Shares, err = q.SharesOf(id); err != nil {
 		return v, err
 	}
-	if err := v.addEnding(q, w); err != nil {
+	if err := v.addScheduledStop(q, w); err != nil {
 		return v, err
 	}
 	return v, nil
 }
 
-// addEnding adds the end of the workspace and the member.
-func (v *View) addEnding(q *models.Queries, w models.Workspace) (err error) {
+// addScheduledStop adds the end of the workspace and the member.
+func (v *View) addScheduledStop(q *models.Queries, w models.Workspace) (err error) {
 	if v.DirectoryUser, err = q.DirectoryUser(w.ProjectID, w.MemberID); err != nil || w.State.Ended() {
 		return err
 	}
 	term, err := q.TermOf(w.MemberID)
-	v.Ending = endingOf(term)
+	v.ScheduledStop = scheduledStopOf(term)
 	return err
 }
 
@@ -141,9 +141,9 @@ func withoutSecrets(w models.WorkspaceView) models.WorkspaceView {
 	return w
 }
 
-// mayOpen reports whether the actor may open the workspace. Only its owner may,
+// canOpen reports whether the actor may open the workspace. Only its owner may,
 // because actions in it are made as the owner.
-func (s *Service) mayOpen(actor policies.Actor, w models.Workspace) bool {
+func (s *Service) canOpen(actor policies.Actor, w models.Workspace) bool {
 	return actor.User.ID != 0 && actor.User.ID == w.UserID && s.access.MayOwned(actor, w.UserID, w.ProjectID, policies.WorkspaceOpen)
 }
 

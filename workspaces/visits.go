@@ -22,7 +22,7 @@ func (s *Service) Open(ctx context.Context, actor policies.Actor, id int64) (sec
 	if err != nil {
 		return "", err
 	}
-	if !s.mayOpen(actor, w) {
+	if !s.canOpen(actor, w) {
 		return "", models.Forbidden("Only its owner can open a workspace, because actions in it are made as the owner.")
 	}
 	if err := checkRunning(w.State); err != nil {
@@ -67,7 +67,7 @@ func (s *Service) Redeem(ctx context.Context, id int64, token string) (v Visit, 
 		if t.WorkspaceID == nil || t.UserID == nil || *t.WorkspaceID != id {
 			return models.NotFound("link")
 		}
-		w, err := q.Workspace(models.Everything, id)
+		w, err := q.Workspace(models.AllProjects, id)
 		if err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func (s *Service) AdmitActor(ctx context.Context, actor policies.Actor, id int64
 	if err != nil {
 		return a, err
 	}
-	if !s.mayOpen(actor, w) {
+	if !s.canOpen(actor, w) {
 		return a, models.NotFound("workspace")
 	}
 	a = models.Admission{State: w.State, Generation: w.Generation, Endpoint: w.Endpoint, Secret: w.Secret, UserID: w.UserID,

@@ -47,6 +47,6 @@ func (p *portal) recordActivity(service *workspaces.Service) func(int64) {
 	}
 }
 
-func (p *portal) workspaceGone(w http.ResponseWriter, r *http.Request, status int, err *models.Error) {
-	p.app.WorkspaceGone(w, r, status, err, p.origin)
+func (p *portal) serveWorkspaceError(w http.ResponseWriter, r *http.Request, status int, err *models.Error) {
+	p.app.ServeWorkspaceError(w, r, status, err, p.origin)
 }

@@ -11,7 +11,7 @@ import (
 
 // projectQuota is the quota of a project's namespace in the cluster.
 func (p *portal) projectQuota(ctx context.Context, project int64) (kube.Quota, error) {
-	found, err := p.store.Read(ctx).Project(models.Everything, project)
+	found, err := p.store.Read(ctx).Project(models.AllProjects, project)
 	q := found.Quota
 	return kube.Quota{CPU: q.CPUMilli, Memory: q.MemoryMiB, GPUCores: q.GPUCores}, err
 }

@@ -84,7 +84,7 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	service := workspaces.NewService(p.store, access, p.pool, ledger, p.reconciler.Resync)
 	p.proxy = proxy.New(proxy.Config{Gate: gate{service, p.accounts}, AppsDomain: appsDomain, Secure: cfg.TLS(),
 		PortalURL: p.origin, PortalCookies: []string{handlers.SessionCookie(cfg.TLS()), handlers.PassCookie(cfg.TLS())},
-		Page: p.workspaceGone, Logger: log, OnActivity: p.recordActivity(service), LeaseHeld: p.leaseValid})
+		Page: p.serveWorkspaceError, Logger: log, OnActivity: p.recordActivity(service), LeaseHeld: p.leaseValid})
 	p.store.OnRevoke(p.proxy)
 	p.app = handlers.NewApp(handlers.Config{Store: p.store, Accounts: p.accounts, Notifications: p.notifications, Projects: ledger,
 		Capacity: capacity, Requests: requests.New(p.store, access, ledger, capacity), Pool: p.pool, Providers: p.providers,

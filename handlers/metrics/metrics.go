@@ -82,7 +82,7 @@ func (g gauges) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.NewInvalidMetric(workspacesDesc, err)
 		return
 	}
-	for _, state := range append([]models.WorkspaceState{models.StateStopped, models.StateFailed}, models.LiveStates...) {
+	for _, state := range append([]models.WorkspaceState{models.StateStopped, models.StateFailed}, models.ActiveStates...) {
 		gauge(workspacesDesc, float64(counts[state]), string(state))
 	}
 }

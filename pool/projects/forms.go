@@ -50,10 +50,10 @@ func (s *Service) RoleForm(ctx context.Context, actor policies.Actor, project, i
 // MemberForm returns the form of a member; with id 0, of a new one.
 func (s *Service) MemberForm(ctx context.Context, actor policies.Actor, project, id int64) (Form, error) {
 	return s.form(ctx, actor, project, policies.MemberWrite, func(q *models.Queries, f *Form) (err error) {
-		if f.Roles, err = q.Roles(models.Everything, project); err != nil || id == 0 {
+		if f.Roles, err = q.Roles(models.AllProjects, project); err != nil || id == 0 {
 			return err
 		}
-		f.Member, err = q.MemberView(models.Everything, project, id)
+		f.Member, err = q.MemberView(models.AllProjects, project, id)
 		f.Remaining = f.Remaining.Add(f.Member.Limit)
 		return err
 	})

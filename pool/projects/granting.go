@@ -34,7 +34,7 @@ func (e Editor) grantsPlace(user int64, roles ...models.Role) error {
 // mayEnd refuses to end the membership of a member with more permissions than the
 // actor.
 func (e Editor) mayEnd(m models.Member) error {
-	r, err := e.q.Role(models.Everything, m.ProjectID, m.RoleID)
+	r, err := e.q.Role(models.AllProjects, m.ProjectID, m.RoleID)
 	if err != nil {
 		return err
 	}

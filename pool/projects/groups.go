@@ -25,7 +25,7 @@ func (s *Service) FollowGroups(ctx context.Context, i models.Identity, wanted []
 	var projects []int64
 	roles := map[int64][]string{}
 	for _, w := range wanted {
-		p, err := q.ProjectByName(models.Everything, w.Project)
+		p, err := q.ProjectByName(models.AllProjects, w.Project)
 		if models.KindOf(err) == models.KindNotFound {
 			f.Notes = append(f.Notes, models.Say("Your group gives you access to the project %s, which does not exist.", w.Project))
 			continue
@@ -97,7 +97,7 @@ func (s *Service) followGroupsIn(ctx context.Context, i models.Identity, project
 
 func groupPlaceOf(e Editor, i models.Identity, project int64) (at groupPlace, err error) {
 	at.Editor, at.identity = e, i
-	if at.project, err = e.q.LockProject(models.Everything, project); err != nil {
+	if at.project, err = e.q.LockProject(models.AllProjects, project); err != nil {
 		return at, err
 	}
 	at.member, err = e.q.Membership(project, i.UserID)

@@ -165,11 +165,11 @@ func (e Editor) endHandover(h models.Handover) error {
 // notifyPreviousRecipient notifies an active member that a directory is no
 // longer handed over to them.
 func notifyPreviousRecipient(q *models.Queries, h models.Handover) error {
-	recipient, err := q.Member(models.Everything, h.ProjectID, h.ToMemberID)
+	recipient, err := q.Member(models.AllProjects, h.ProjectID, h.ToMemberID)
 	if err != nil || !recipient.Active(q.Now()) {
 		return models.IgnoreNotFound(err)
 	}
-	p, err := q.Project(models.Everything, h.ProjectID)
+	p, err := q.Project(models.AllProjects, h.ProjectID)
 	if err != nil {
 		return err
 	}

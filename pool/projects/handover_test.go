@@ -117,7 +117,7 @@ func TestHandOverAcrossDeadlines(t *testing.T) {
 			t.Errorf("the second heir: %+v", got)
 		}
 		end := h.Store.Now().Add(day)
-		m, err := h.Store.Read(h.Ctx).Member(models.Everything, h.Vision.ID, h.AnnMember.ID)
+		m, err := h.Store.Read(h.Ctx).Member(models.AllProjects, h.Vision.ID, h.AnnMember.ID)
 		pooltest.NoError(t, err)
 		h.EndMembership(t, m, &end) // more time: back again
 		if got := h.holder(t, h.BossMember); len(got.Inherits) != 0 {

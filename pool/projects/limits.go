@@ -116,7 +116,7 @@ func UseOf(q *models.Queries, p models.Project, member int64, limit models.Resou
 // Use is the use of a member with its bounds. It cannot grow before the end of a
 // transaction that has locked the project.
 func (s *Service) Use(q *models.Queries, project models.Project, member int64) (quota.Use, error) {
-	v, err := q.MemberView(models.Everything, project.ID, member)
+	v, err := q.MemberView(models.AllProjects, project.ID, member)
 	if err != nil {
 		return quota.Use{}, err
 	}

@@ -161,7 +161,7 @@ func (m *busyWorld) doWorkspace(s *busyProject, v move) (outcome, error) {
 func (m *busyWorld) end(id int64) error {
 	for {
 		err := m.Store.InTx(m.Ctx, func(q *models.Queries) error {
-			w, err := q.Workspace(models.Everything, id)
+			w, err := q.Workspace(models.AllProjects, id)
 			if err != nil {
 				return err
 			}

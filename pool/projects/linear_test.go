@@ -166,8 +166,8 @@ func (f *linearRun) observe(t *testing.T) {
 // brokenRules adds a project up by hand, from its rows, and says which of rules 1
 // and 2 does not hold.
 func brokenRules(q *models.Queries, project int64) error {
-	p, err1 := q.Project(models.Everything, project)
-	members, err2 := q.Members(models.Everything, project, models.Page{Limit: models.PageSize})
+	p, err1 := q.Project(models.AllProjects, project)
+	members, err2 := q.Members(models.AllProjects, project, models.Page{Limit: models.PageSize})
 	inUse, err3 := q.InUseByMembers(project)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return err

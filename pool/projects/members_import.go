@@ -31,7 +31,7 @@ func (s *Service) ImportMembers(ctx context.Context, actor policies.Actor, proje
 		}
 		i := memberImport{Editor: s.Within(q, actor), project: p, roles: map[string]int64{}, names: map[int64]string{},
 			departments: policies.DepartmentNames{}, added: &added, seesAll: s.access.May(actor, policies.Platform, policies.UserRead)}
-		roles, err := q.Roles(models.Everything, project)
+		roles, err := q.Roles(models.AllProjects, project)
 		for _, r := range roles {
 			i.roles[r.Name], i.names[r.ID] = r.ID, r.Name
 		}

@@ -141,7 +141,7 @@ func (e Editor) previewRole(p models.Project, in RolePreview) (c effect, err err
 	if in.RoleID == 0 {
 		return c, CheckLimit(in.Limit, p.Quota)
 	}
-	before, err := e.q.Role(models.Everything, p.ID, in.RoleID)
+	before, err := e.q.Role(models.AllProjects, p.ID, in.RoleID)
 	if err != nil {
 		return c, err
 	}
@@ -161,7 +161,7 @@ func (e Editor) previewRole(p models.Project, in RolePreview) (c effect, err err
 }
 
 func (e Editor) previewMember(p models.Project, in MemberPreview) (c effect, err error) {
-	next, err := e.q.Role(models.Everything, p.ID, in.RoleID)
+	next, err := e.q.Role(models.AllProjects, p.ID, in.RoleID)
 	if err != nil {
 		return c, models.NotFoundAs(err, notARole())
 	}
@@ -169,11 +169,11 @@ func (e Editor) previewMember(p models.Project, in MemberPreview) (c effect, err
 	if in.MemberID == 0 {
 		return c, e.previewNewMember(p, next, in.Email)
 	}
-	m, err := e.q.Member(models.Everything, p.ID, in.MemberID)
+	m, err := e.q.Member(models.AllProjects, p.ID, in.MemberID)
 	if err != nil {
 		return c, err
 	}
-	old, err := e.q.Role(models.Everything, p.ID, m.RoleID)
+	old, err := e.q.Role(models.AllProjects, p.ID, m.RoleID)
 	if err != nil {
 		return c, err
 	}

@@ -168,7 +168,7 @@ func (s *Service) Roles(ctx context.Context, actor policies.Actor, project int64
 
 // RolesOf lists a project's roles, without checking permissions.
 func RolesOf(q *models.Queries, project int64) ([]RoleView, error) {
-	roles, err := q.Roles(models.Everything, project)
+	roles, err := q.Roles(models.AllProjects, project)
 	if err != nil {
 		return nil, err
 	}

@@ -122,7 +122,7 @@ func (c *chaos) launch() {
 	w := models.Workspace{ProjectID: c.project, MemberID: m.ID, UserID: m.UserID, EnvironmentID: 1, Name: fmt.Sprint(len(c.running)), State: models.StateRunning,
 		Demand: models.Demand{GPUs: 1, Cores: a.GPUCores, GPUMemoryMiB: a.GPUMemoryMiB, CPUMilli: a.CPUMilli}, Version: 1, RequestedAt: c.Store.Now()}
 	err := c.Store.InTx(c.Ctx, func(q *models.Queries) error {
-		p, err := q.LockProject(models.Everything, c.project)
+		p, err := q.LockProject(models.AllProjects, c.project)
 		if err != nil {
 			return err
 		}
@@ -194,7 +194,7 @@ func TestConcurrentPromisesKeepRule1(t *testing.T) {
 			o.keepsAllocations(t)
 		})
 		o.KeepsRules(t, p.ID)
-		members, err := o.Store.Read(o.Ctx).Members(models.Everything, p.ID, models.Page{Limit: 200})
+		members, err := o.Store.Read(o.Ctx).Members(models.AllProjects, p.ID, models.Page{Limit: 200})
 		if err != nil || len(members) == 0 || len(members) == people {
 			t.Errorf("%d of %d became members, %v: the quota was never short", len(members), people, err)
 		}

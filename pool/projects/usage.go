@@ -89,7 +89,7 @@ func (s *Service) usageOfRoles(ctx context.Context, q *models.Queries, actor pol
 }
 
 // UsageOfPeople returns the usage of each of a project's members in the last days,
-// or only the actor's own, see [Service.MaySeeUse].
+// or only the actor's own, see [Service.CanReadUsage].
 func (s *Service) UsageOfPeople(ctx context.Context, actor policies.Actor, project, days int64, page models.Page) ([]PersonUsage, error) {
 	span, _, err := usageSpan(days)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *Service) UsageOfPeople(ctx context.Context, actor policies.Actor, proje
 
 // usersOfResources are the members whose usage the actor may see.
 func (s *Service) usersOfResources(ctx context.Context, actor policies.Actor, project int64, page models.Page) ([]MemberView, error) {
-	if s.MaySeeUse(actor, project) {
+	if s.CanReadUsage(actor, project) {
 		return s.Members(ctx, actor, project, page)
 	}
 	if err := s.access.Check(actor, project, policies.ProjectRead); err != nil {
@@ -134,8 +134,8 @@ func (s *Service) usersOfResources(ctx context.Context, actor policies.Actor, pr
 	return []MemberView{own}, err
 }
 
-// MaySeeUse reports whether the actor may see the usage of each member: managers
+// CanReadUsage reports whether the actor may see the usage of each member: managers
 // and auditors may.
-func (s *Service) MaySeeUse(actor policies.Actor, project int64) bool {
+func (s *Service) CanReadUsage(actor policies.Actor, project int64) bool {
 	return s.access.May(actor, project, policies.MemberWrite) || s.access.May(actor, project, policies.AuditRead)
 }

@@ -45,7 +45,7 @@ func announceEnd(q *models.Queries, provider models.Provider) error {
 			continue
 		}
 		notified[share.WorkspaceID] = true
-		w, err := q.Workspace(models.Everything, share.WorkspaceID)
+		w, err := q.Workspace(models.AllProjects, share.WorkspaceID)
 		if err != nil {
 			return err
 		}

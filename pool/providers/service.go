@@ -32,14 +32,14 @@ func (s *Service) Reachable(p *models.Provider, simulated bool) bool {
 	return simulated || p.ID == s.home.Load()
 }
 
-// MayManage reports whether the actor may set a provider's terms, and drain, recall
+// CanManage reports whether the actor may set a provider's terms, and drain, recall
 // and remove it.
-func (s *Service) MayManage(actor policies.Actor, provider models.Provider) bool {
+func (s *Service) CanManage(actor policies.Actor, provider models.Provider) bool {
 	return s.access.MayOwned(actor, provider.Owner(), policies.Platform, policies.ProviderWrite)
 }
 
-// MayShare reports whether the actor may set the sharing modes of a provider's
+// CanShare reports whether the actor may set the sharing modes of a provider's
 // devices.
-func (s *Service) MayShare(actor policies.Actor, provider models.Provider) bool {
+func (s *Service) CanShare(actor policies.Actor, provider models.Provider) bool {
 	return s.access.MayOwned(actor, provider.Owner(), policies.Platform, policies.DeviceWrite)
 }

@@ -66,7 +66,7 @@ func (s *Service) checkTerms(q *models.Queries, provider models.Provider, t mode
 		}
 	}
 	for _, id := range t.Projects {
-		if _, err := q.Project(models.Everything, id); err != nil {
+		if _, err := q.Project(models.AllProjects, id); err != nil {
 			return models.Invalid("projects", "project %d does not exist", id)
 		}
 	}

@@ -43,7 +43,7 @@ func (s *Service) facts(q *models.Queries, req models.QuotaRequest) (*Facts, err
 		f.Beyond = projects.Beyond(f.Capacity, proposalOf(r).growth(r))
 		return f, nil
 	}
-	p, err := q.Project(models.Everything, *req.ProjectID)
+	p, err := q.Project(models.AllProjects, *req.ProjectID)
 	if err != nil {
 		return f, err
 	}
@@ -72,7 +72,7 @@ func (f *Facts) present(q *models.Queries, req models.QuotaRequest) error {
 		if req.RoleID == nil { // deleted
 			return nil
 		}
-		role, err := q.Role(models.Everything, f.Project.ID, *req.RoleID)
+		role, err := q.Role(models.AllProjects, f.Project.ID, *req.RoleID)
 		if err != nil {
 			return models.IgnoreNotFound(err)
 		}

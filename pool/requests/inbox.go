@@ -11,8 +11,8 @@ import (
 type RequestView struct {
 	models.RequestView
 	Own         bool // submitted by the actor
-	MayDecide   bool // and it is pending
-	MayWithdraw bool
+	CanDecide   bool // and it is pending
+	CanWithdraw bool
 	Facts       *Facts // for approvers and auditors, with Get
 }
 
@@ -40,8 +40,8 @@ func (s *Service) Get(ctx context.Context, actor policies.Actor, id int64) (v Re
 
 func (s *Service) viewFor(actor policies.Actor, found models.RequestView) RequestView {
 	own, open := found.RequesterID == actor.User.ID, found.State == models.RequestPending
-	return RequestView{RequestView: found, Own: own, MayWithdraw: own && open,
-		MayDecide: open && s.decides(actor, found.QuotaRequest) && (!own || s.direct(actor))}
+	return RequestView{RequestView: found, Own: own, CanWithdraw: own && open,
+		CanDecide: open && s.decides(actor, found.QuotaRequest) && (!own || s.direct(actor))}
 }
 
 func (s *Service) viewsFor(actor policies.Actor, rows []models.RequestView) []RequestView {

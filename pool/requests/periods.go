@@ -156,7 +156,7 @@ func (p *Periods) notify(ctx context.Context, project int64) error {
 		}
 		t := endsOf{q: q, ending: map[time.Time][]models.PeriodEnd{}}
 		var err error
-		if t.project, err = q.LockProject(models.Everything, project); err != nil {
+		if t.project, err = q.LockProject(models.AllProjects, project); err != nil {
 			return err
 		}
 		window := windowAt(q.Now())

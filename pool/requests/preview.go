@@ -15,7 +15,7 @@ func (s *Service) PreviewDecision(ctx context.Context, actor policies.Actor, id 
 	if err != nil {
 		return v, err
 	}
-	if !req.MayDecide {
+	if !req.CanDecide {
 		return v, models.Forbidden("You are not an approver of this request.")
 	}
 	return s.projects.PreviewBy(ctx, actor.Scope(), actor, at(req.ProjectID), previewOf(req, in))

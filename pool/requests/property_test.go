@@ -26,9 +26,9 @@ type randomPeople struct {
 // written is all that decisions could change.
 func (w *randomPeople) written() string {
 	q := w.Store.Read(w.Ctx)
-	p, err1 := q.Project(models.Everything, w.Vision.ID)
-	roles, err2 := q.Roles(models.Everything, w.Vision.ID)
-	members, err3 := q.Members(models.Everything, w.Vision.ID, models.Page{Limit: 200})
+	p, err1 := q.Project(models.AllProjects, w.Vision.ID)
+	roles, err2 := q.Roles(models.AllProjects, w.Vision.ID)
+	members, err3 := q.Members(models.AllProjects, w.Vision.ID, models.Page{Limit: 200})
 	raw, err4 := json.Marshal([]any{p, roles, members})
 	for _, err := range []error{err1, err2, err3, err4} {
 		if err != nil {
@@ -119,11 +119,11 @@ func (w *randomPeople) isGranted(v requests.RequestView) {
 	q := w.Store.Read(w.Ctx)
 	switch d := v.Decided; {
 	case d.Quota != nil:
-		if p, err := q.Project(models.Everything, w.Vision.ID); err != nil || p.Quota != d.Quota.Quota {
+		if p, err := q.Project(models.AllProjects, w.Vision.ID); err != nil || p.Quota != d.Quota.Quota {
 			w.rt.Fatalf("quota %+v, decided %+v, %v", p.Quota, d.Quota.Quota, err)
 		}
 	case d.Limit != nil:
-		if r, err := q.Role(models.Everything, w.Vision.ID, w.Engineer.ID); err != nil || r.Limit != d.Limit.Limit {
+		if r, err := q.Role(models.AllProjects, w.Vision.ID, w.Engineer.ID); err != nil || r.Limit != d.Limit.Limit {
 			w.rt.Fatalf("limit %+v, decided %+v, %v", r.Limit, d.Limit.Limit, err)
 		}
 	}

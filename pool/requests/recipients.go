@@ -18,7 +18,7 @@ func memberManagers(q *models.Queries, project int64) ([]int64, error) {
 
 // permitted are the members whose role in a project has some permissions.
 func permitted(q *models.Queries, project int64, what models.Permissions) ([]int64, error) {
-	roles, err := q.Roles(models.Everything, project)
+	roles, err := q.Roles(models.AllProjects, project)
 	if err != nil {
 		return nil, err
 	}

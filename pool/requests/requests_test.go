@@ -110,7 +110,7 @@ func TestEveryKindIsAskedAndDone(t *testing.T) {
 				func(requests.RequestView) bool { return place(h.Eve, h.Vision.ID).RoleID == h.Engineer.ID }},
 		} {
 			v := h.ask(t, c.by, c.asked)
-			if v.State != models.RequestPending || !v.Own || v.MayDecide || !v.MayWithdraw {
+			if v.State != models.RequestPending || !v.Own || v.CanDecide || !v.CanWithdraw {
 				t.Errorf("%s: asked %+v", v.Kind, v)
 			}
 			got, err := h.approve(t, h.Actor(t, c.decider), v.ID, c.with)

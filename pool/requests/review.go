@@ -40,7 +40,7 @@ func (r *review) open() (err error) {
 	case r.terms.Deadline != nil: // also after the end of the membership
 		var m models.Member
 		if m, err = r.q.Membership(id, r.requester.ID); err == nil && m.RemovedAt == nil {
-			r.project, err = r.q.Project(models.Everything, id)
+			r.project, err = r.q.Project(models.AllProjects, id)
 			break
 		}
 		if err == nil || models.KindOf(err) == models.KindNotFound {
