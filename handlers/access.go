@@ -27,7 +27,7 @@ func (a *App) accessPage(c echo.Context) error {
 	f := &form{values: c.QueryParams()}
 	in := f.accessQuery()
 	e, err := a.Accounts.Explain(ctx, actorOf(ctx), in)
-	v := web.AccessCheckView{Form: f.asTyped(), Rights: rights()}
+	v := web.AccessCheckView{Form: f.asSubmitted(), Rights: rights()}
 	v.Form.Values["right"] = in.Object + ":" + in.Act
 	status := http.StatusOK
 	switch {

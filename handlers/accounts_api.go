@@ -59,7 +59,7 @@ func (a rest) changePassword(ctx context.Context, in *Create[PasswordChange]) (*
 
 func (a rest) listTokens(ctx context.Context, in *Paging) (*Response[List[Token]], error) {
 	all, err := a.Accounts.Tokens(ctx, actorOf(ctx))
-	return listedWhole(*in, func(t models.AccessToken) int64 { return t.ID }, all, err, tokenOf)
+	return listedAll(*in, func(t models.AccessToken) int64 { return t.ID }, all, err, tokenOf)
 }
 
 // TokenInput is the input for creating an access token.

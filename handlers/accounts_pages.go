@@ -26,7 +26,7 @@ func (a *App) accountsRoutes(p *echo.Group) {
 func (a *App) tokensWith(name, secret string) pageFunc {
 	return func(ctx context.Context, c echo.Context) (templ.Component, error) {
 		rows, err := a.Accounts.Tokens(ctx, actorOf(ctx))
-		return web.TokensPage(web.TokensView{Form: sentOr(c, formOf(0)), Rows: rows, NewName: name, Secret: secret}), err
+		return web.TokensPage(web.TokensView{Form: submittedOr(c, formOf(0)), Rows: rows, NewName: name, Secret: secret}), err
 	}
 }
 
@@ -81,7 +81,7 @@ func (a *App) accountPage(ctx context.Context, c echo.Context) (templ.Component,
 		return nil, err
 	}
 	choice, err := a.notificationChoice(ctx)
-	return web.AccountPage(web.AccountView{Form: sentOr(c, formOf(0)), Identities: list, Notifications: choice}), err
+	return web.AccountPage(web.AccountView{Form: submittedOr(c, formOf(0)), Identities: list, Notifications: choice}), err
 }
 
 func (a *App) changePasswordPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {

@@ -43,31 +43,31 @@ func (a *App) showAgentsAddress(c echo.Context) error {
 // Limits of a request body in bytes: of an authenticated agent, with an hour of
 // measurements, and of others.
 const (
-	maxBeatBody  = 8 << 20
-	maxAgentBody = 256 << 10
+	maxHeartbeatBody = 8 << 20
+	maxAgentBody     = 256 << 10
 )
 
-// redeemers limits concurrent redemptions, and concurrent joins: these requests are not
+// maxConcurrentEnrolments limits concurrent redemptions, and concurrent joins: these requests are not
 // authenticated.
-const redeemers = 2
+const maxConcurrentEnrolments = 2
 
-// strangerPause is how long a token that the cluster rejects occupies its slot, which
+// invalidTokenDelay is how long a token that the cluster rejects occupies its slot, which
 // limits the requests to the cluster's API server.
-const strangerPause = 250 * time.Millisecond
+const invalidTokenDelay = 250 * time.Millisecond
 
 // agents serves the agents of machines on their own listener.
 type agents struct {
 	*providers.Enrolment
-	log   *slog.Logger
-	turns turns // of redemptions
-	joins turns
+	log         *slog.Logger
+	redemptions semaphore // of redemptions
+	joins       semaphore
 }
 
-// turns bounds how many do a thing at once.
-type turns chan struct{}
+// semaphore bounds how many do a thing at once.
+type semaphore chan struct{}
 
-// take waits for a slot. The caller returns it afterwards.
-func (t turns) take(ctx context.Context) error {
+// acquire waits for a slot. The caller returns it afterwards.
+func (t semaphore) acquire(ctx context.Context) error {
 	select {
 	case t <- struct{}{}:
 		return nil
@@ -76,55 +76,55 @@ func (t turns) take(ctx context.Context) error {
 	}
 }
 
-func (t turns) giveBack() { <-t }
+func (t semaphore) release() { <-t }
 
 // NewAgents is the handler of the agents' listener: enrollment for agents with a code
 // or a service account of the cluster, heartbeats and renewals for agents with a
 // certificate.
 func NewAgents(e *providers.Enrolment, log *slog.Logger) http.Handler {
-	a := agents{e, log, make(turns, redeemers), make(turns, redeemers)}
+	a := agents{e, log, make(semaphore, maxConcurrentEnrolments), make(semaphore, maxConcurrentEnrolments)}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/redeem", serveAgent(a, maxAgentBody, anybody, a.redeem))
-	mux.HandleFunc("POST /v1/join", serveAgent(a, maxAgentBody, anybody, a.join))
-	mux.HandleFunc("POST /v1/heartbeat", serveAgent(a, maxBeatBody, a.known, a.beat))
-	mux.HandleFunc("POST /v1/renew", serveAgent(a, maxAgentBody, a.known, a.renew))
+	mux.HandleFunc("POST /v1/redeem", serveAgent(a, maxAgentBody, allowAll, a.redeem))
+	mux.HandleFunc("POST /v1/join", serveAgent(a, maxAgentBody, allowAll, a.join))
+	mux.HandleFunc("POST /v1/heartbeat", serveAgent(a, maxHeartbeatBody, a.authenticate, a.heartbeat))
+	mux.HandleFunc("POST /v1/renew", serveAgent(a, maxAgentBody, a.authenticate, a.renew))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { a.refuse(w, r, models.NotFound("page")) })
 	return mux
 }
 
-// anybody admits unauthenticated requests.
-func anybody(*http.Request) error { return nil }
+// allowAll admits unauthenticated requests.
+func allowAll(*http.Request) error { return nil }
 
-// known admits only agents with a certificate of a provider in the pool.
-func (a agents) known(r *http.Request) error {
+// authenticate admits only agents with a certificate of a provider in the pool.
+func (a agents) authenticate(r *http.Request) error {
 	who, err := peerOf(r)
 	if err != nil {
 		return err
 	}
-	return a.Known(r.Context(), who)
+	return a.Authenticate(r.Context(), who)
 }
 
 func (a agents) redeem(r *http.Request, in providers.Redemption) (providers.Enrolled, error) {
-	if err := a.turns.take(r.Context()); err != nil {
+	if err := a.redemptions.acquire(r.Context()); err != nil {
 		return providers.Enrolled{}, err
 	}
-	defer a.turns.giveBack()
+	defer a.redemptions.release()
 	return a.Redeem(r.Context(), in, addressOf(r))
 }
 
 func (a agents) join(r *http.Request, in providers.Joining) (providers.Enrolled, error) {
-	if err := a.joins.take(r.Context()); err != nil {
+	if err := a.joins.acquire(r.Context()); err != nil {
 		return providers.Enrolled{}, err
 	}
-	defer a.joins.giveBack()
+	defer a.joins.release()
 	out, err := a.Join(r.Context(), in, addressOf(r))
 	if err != nil && models.KindOf(err) == models.KindUnauthenticated {
-		<-time.After(strangerPause) // also after the client has disconnected
+		<-time.After(invalidTokenDelay) // also after the client has disconnected
 	}
 	return out, err
 }
 
-func (a agents) beat(r *http.Request, in providers.Heartbeat) (providers.Orders, error) {
+func (a agents) heartbeat(r *http.Request, in providers.Heartbeat) (providers.Orders, error) {
 	who, err := peerOf(r)
 	if err != nil {
 		return providers.Orders{}, err
@@ -170,7 +170,7 @@ func serveAgent[I, O any](a agents, limit int64, may func(*http.Request) error, 
 		}
 		var in I
 		if err := json.NewDecoder(body).Decode(&in); err != nil {
-			a.refuse(w, r, unreadable(err))
+			a.refuse(w, r, invalidBody(err))
 			return
 		}
 		from := policies.Origin{Address: addressOf(r), Via: policies.ViaAgent}
@@ -184,7 +184,7 @@ func serveAgent[I, O any](a agents, limit int64, may func(*http.Request) error, 
 	}
 }
 
-func unreadable(err error) error {
+func invalidBody(err error) error {
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
 		return &models.Error{Kind: models.KindInvalid, Message: models.Say("The request exceeds the maximum size of %s.", fmt.Sprintf("%d KiB", large.Limit>>10)), Err: err}
 	}

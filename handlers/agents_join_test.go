@@ -93,7 +93,7 @@ func TestAgentsJoinInTurn(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if cluster.asked.Load() != 6 || cluster.most.Load() > redeemers {
+	if cluster.asked.Load() != 6 || cluster.most.Load() > maxConcurrentEnrolments {
 		t.Errorf("asked %d times, up to %d at once", cluster.asked.Load(), cluster.most.Load())
 	}
 }

@@ -151,7 +151,7 @@ func TestAgentsListenerRefuses(t *testing.T) {
 		{"/v1/redeem", `{"code":1}`, 422},
 		{"/v1/redeem", `{"devices":{}}`, 422},
 		{"/v1/redeem", `{"devices":[` + strings.Repeat("{},", 80_000) + `{}]}`, 422},
-		{"/v1/heartbeat", `{"code":"` + strings.Repeat("x", maxBeatBody) + `"}`, 401},
+		{"/v1/heartbeat", `{"code":"` + strings.Repeat("x", maxHeartbeatBody) + `"}`, 401},
 		{"/v1/redeem", `{"code":"` + strings.Repeat("x", maxAgentBody) + `"}`, 413},
 		{"/v1/other", "{}", 404},
 		{"/", "{}", 404},

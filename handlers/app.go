@@ -101,8 +101,8 @@ type OIDC struct {
 
 // SignInProvider is an identity provider.
 type SignInProvider interface {
-	// Address is the URL of the provider's sign-in page.
-	Address(ctx context.Context, pass policies.SignInState) (string, error)
+	// AuthCodeURL is the URL of the provider's sign-in page.
+	AuthCodeURL(ctx context.Context, pass policies.SignInState) (string, error)
 	// Redeem exchanges an authorization code for the provider's assertion. issuer may
 	// be empty.
 	Redeem(ctx context.Context, pass policies.SignInState, code, issuer string) (policies.Assertion, error)

@@ -38,12 +38,12 @@ type AuditEntry struct {
 
 func auditEntryOf(e models.AuditEntry) AuditEntry {
 	return AuditEntry{ID: e.ID, At: e.At.UTC(), ActorID: e.ActorID, Actor: e.Actor, Address: e.Address, Via: e.Via, Action: e.Action,
-		Object: e.Object, ObjectID: e.ObjectID, ProjectID: e.ProjectID, Before: recorded(e.Before), After: recorded(e.After),
+		Object: e.Object, ObjectID: e.ObjectID, ProjectID: e.ProjectID, Before: auditValue(e.Before), After: auditValue(e.After),
 		Previous: e.Previous, SHA256: e.Hash}
 }
 
-// recorded parses the stored JSON of an entry.
-func recorded(text string) any {
+// auditValue parses the stored JSON of an entry.
+func auditValue(text string) any {
 	if text == "" || !json.Valid([]byte(text)) {
 		return nil
 	}

@@ -24,7 +24,7 @@ func (a *App) auditPage(c echo.Context) error {
 	actor := actorOf(ctx)
 	f := &form{values: c.QueryParams()}
 	filter := f.auditFilter()
-	v := web.AuditView{Form: f.asTyped(), Filtered: filter != models.AuditFilter{}, CSV: apiPrefix + "/audit.csv" + auditQuery(filter)}
+	v := web.AuditView{Form: f.asSubmitted(), Filtered: filter != models.AuditFilter{}, CSV: apiPrefix + "/audit.csv" + auditQuery(filter)}
 	rows, err := a.Accounts.AuditEntries(ctx, actor, filter, pageAfter(c, pageSize+1))
 	if err != nil {
 		return err

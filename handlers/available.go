@@ -29,8 +29,8 @@ func (a rest) listFits(ctx context.Context, in *ByID) (*Response[List[Fit]], err
 	if err != nil {
 		return nil, err
 	}
-	return &Response[List[Fit]]{List[Fit]{Items: shown(all, func(f workspaces.Fit) Fit {
-		return Fit{Demand: f.Demand, Outcome: f.Outcome, Why: shown(f.Why, models.Text.String), Simulated: f.Simulated}
+	return &Response[List[Fit]]{List[Fit]{Items: convert(all, func(f workspaces.Fit) Fit {
+		return Fit{Demand: f.Demand, Outcome: f.Outcome, Why: convert(f.Reasons, models.Text.String), Simulated: f.Simulated}
 	})}}, nil
 }
 
@@ -40,7 +40,7 @@ func (a *App) availableRows(c echo.Context, project int64) (rows []web.Available
 	ctx := c.Request().Context()
 	all, err := a.Workspaces.Available(ctx, actorOf(ctx), project)
 	for _, f := range all {
-		rows = append(rows, web.AvailableRow{Demand: f.Demand, Outcome: f.Outcome, Why: f.Why, Simulated: f.Simulated})
+		rows = append(rows, web.AvailableRow{Demand: f.Demand, Outcome: f.Outcome, Reasons: f.Reasons, Simulated: f.Simulated})
 	}
 	return rows, err
 }

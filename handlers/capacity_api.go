@@ -50,7 +50,7 @@ func (a rest) getCapacity(ctx context.Context, in *Paging) (*Found[Capacity], er
 	if err != nil {
 		return nil, err
 	}
-	return found(v.Setting.Version, Capacity{shown(v.Rows, allocationOf), v.Setting, list.Body.Items, list.Body.NextCursor}, nil)
+	return found(v.Setting.Version, Capacity{convert(v.Rows, allocationOf), v.Setting, list.Body.Items, list.Body.NextCursor}, nil)
 }
 
 // OvercommitUpdate changes the overcommit ratios.

@@ -40,7 +40,7 @@ func (a *App) capacityPage(ctx context.Context, c echo.Context) (templ.Component
 			v.Form.Values["stated."+s.Name] = models.ExactQuantity(s.Name, s.Value)
 		}
 	}
-	v.Form = sentOr(c, v.Form)
+	v.Form = submittedOr(c, v.Form)
 	for _, to := range p.Projects {
 		v.Projects = append(v.Projects, web.AllocatedTo{ID: to.ID, Name: to.Name, Quota: to.Quota, Allocated: to.Allocated, InUse: to.InUse})
 	}

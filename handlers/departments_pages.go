@@ -43,7 +43,7 @@ func (a *App) departmentPage(ctx context.Context, c echo.Context) (templ.Compone
 	d, err := a.Accounts.DepartmentForm(ctx, actorOf(ctx), optionalNumber(c, "id"))
 	v := web.DepartmentFormView{ID: d.ID, Name: d.Name, People: d.People, Form: formOf(d.Version)}
 	v.Form.Values["name"] = d.Name
-	v.Form = sentOr(c, v.Form)
+	v.Form = submittedOr(c, v.Form)
 	return web.DepartmentFormPage(v), err
 }
 
@@ -69,7 +69,7 @@ func (a *App) deleteDepartmentPage(ctx context.Context, c echo.Context, f *form)
 
 // departmentOptions are the departments to choose from, and none.
 func (a *App) departmentOptions(c echo.Context, list []models.Department) []web.Option {
-	options := []web.Option{{Label: web.T(a.spoken(c), "none")}}
+	options := []web.Option{{Label: web.T(a.localized(c), "none")}}
 	for _, d := range list {
 		options = append(options, web.Option{Value: strconv.FormatInt(d.ID, 10), Label: d.Name})
 	}

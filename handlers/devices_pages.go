@@ -25,17 +25,17 @@ func (a *App) devicePage(ctx context.Context, c echo.Context) (templ.Component, 
 		return nil, err
 	}
 	v := web.DeviceView{Device: deviceView(d, actor.User.ID), Facts: d.Device, Provider: d.ProviderName, ProviderID: d.ProviderID, State: d.ProviderState,
-		Measured: d.Measured, CanEdit: d.Manage, Form: sentOr(c, sharingForm(d.Device)), History: shareRows(history)}
-	if err := a.relatives(ctx, &v); err != nil {
+		Measured: d.Measured, CanEdit: d.Manage, Form: submittedOr(c, sharingForm(d.Device)), History: shareRows(history)}
+	if err := a.relatedDevices(ctx, &v); err != nil {
 		return nil, err
 	}
 	err = a.measurements(ctx, &v, c.QueryParam("span"))
 	return web.DevicePage(v), err
 }
 
-// relatives adds the related devices: MIG instances or the parent GPU, and the peers
+// relatedDevices adds the related devices: MIG instances or the parent GPU, and the peers
 // over NVLink.
-func (a *App) relatives(ctx context.Context, v *web.DeviceView) error {
+func (a *App) relatedDevices(ctx context.Context, v *web.DeviceView) error {
 	actor := actorOf(ctx)
 	provider, err := a.Pool.Provider(ctx, actor, v.ProviderID)
 	if models.KindOf(err) == models.KindNotFound && err != nil {

@@ -51,7 +51,7 @@ func downloaded[T any](a rest, ctx context.Context, name string, columns []strin
 			if len(rows) < page.Limit {
 				return nil
 			}
-			actor, err := a.Accounts.StillActive(hc.Context(), actorOf(hc.Context()))
+			actor, err := a.Accounts.RefreshActor(hc.Context(), actorOf(hc.Context()))
 			if err != nil {
 				return err
 			}

@@ -55,14 +55,14 @@ type MatchedEnvironment struct {
 	Reasons []string `json:"reasons,omitempty" doc:"reasons for the mismatch"`
 }
 
-func fitting(m workspaces.Match) MatchedEnvironment {
+func matchOf(m workspaces.Match) MatchedEnvironment {
 	yes := true
-	return MatchedEnvironment{Environment: environmentOf(m.Environment), Fits: &yes, Matched: shown(m.Matched, models.Text.String)}
+	return MatchedEnvironment{Environment: environmentOf(m.Environment), Fits: &yes, Matched: convert(m.Matched, models.Text.String)}
 }
 
-func unfitting(m workspaces.Mismatch) MatchedEnvironment {
+func mismatchOf(m workspaces.Mismatch) MatchedEnvironment {
 	no := false
-	return MatchedEnvironment{Environment: environmentOf(m.Environment), Fits: &no, Reasons: shown(m.Reasons, models.Text.String)}
+	return MatchedEnvironment{Environment: environmentOf(m.Environment), Fits: &no, Reasons: convert(m.Reasons, models.Text.String)}
 }
 
 // EnvironmentsQuery selects environments.
@@ -77,16 +77,16 @@ func (a rest) listEnvironments(ctx context.Context, in *EnvironmentsQuery) (*Res
 	if in.Versions == "" {
 		var all []models.Environment
 		all, err = a.Catalogue.Environments(ctx, actorOf(ctx))
-		list = shown(all, func(e models.Environment) MatchedEnvironment {
+		list = convert(all, func(e models.Environment) MatchedEnvironment {
 			return MatchedEnvironment{Environment: environmentOf(e)}
 		})
 	} else {
 		var fits []workspaces.Match
 		var refused []workspaces.Mismatch
 		fits, refused, err = a.Catalogue.Match(ctx, actorOf(ctx), workspaces.MatchInput{Versions: in.Versions})
-		list = append(shown(fits, fitting), shown(refused, unfitting)...)
+		list = append(convert(fits, matchOf), convert(refused, mismatchOf)...)
 	}
-	return listedWhole(in.Paging, func(e MatchedEnvironment) int64 { return e.ID }, list, err,
+	return listedAll(in.Paging, func(e MatchedEnvironment) int64 { return e.ID }, list, err,
 		func(e MatchedEnvironment) MatchedEnvironment { return e })
 }
 

@@ -77,7 +77,7 @@ func (a *App) environmentPage(ctx context.Context, c echo.Context) (templ.Compon
 	if e.ID != 0 {
 		v.Form = environmentForm(e)
 	}
-	v.Form = sentOr(c, v.Form)
+	v.Form = submittedOr(c, v.Form)
 	return web.EnvironmentFormPage(v), err
 }
 

@@ -45,7 +45,7 @@ func statusFor(err error) int {
 	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
 		return http.StatusRequestEntityTooLarge
 	}
-	return statusOf(safe(err).Kind)
+	return statusOf(publicError(err).Kind)
 }
 
 func kindOfStatus(status int) models.Kind {
@@ -105,7 +105,7 @@ func (p *Problem) write(w http.ResponseWriter) error {
 // problemOf converts an error for programs, in English. Internal errors are not
 // disclosed.
 func problemOf(err error) *Problem {
-	e := safe(err)
+	e := publicError(err)
 	status := statusFor(err)
 	p := &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: e.Message.String(), Kind: e.Kind}
 	for _, f := range e.Fields {
@@ -117,8 +117,8 @@ func problemOf(err error) *Problem {
 	return p
 }
 
-// safe is the part of an error that a user may see.
-func safe(err error) models.Error {
+// publicError is the part of an error that a user may see.
+func publicError(err error) models.Error {
 	var e *models.Error
 	if errors.As(err, &e) && e.Kind != models.KindInternal {
 		return models.Error{Kind: e.Kind, Message: e.Message, Fields: e.Fields}

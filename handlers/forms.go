@@ -35,8 +35,8 @@ func readForm(c echo.Context) (*form, error) {
 // err returns the values that could not be parsed.
 func (f *form) err() error { return f.problems.Err() }
 
-// asTyped is the form as it was sent.
-func (f *form) asTyped() web.Form {
+// asSubmitted is the form as it was sent.
+func (f *form) asSubmitted() web.Form {
 	w := web.Form{Values: map[string]string{}, Version: f.version()}
 	for name, v := range f.values {
 		if len(v) > 0 && !strings.Contains(name, "password") {
@@ -52,8 +52,8 @@ func (f *form) asTyped() web.Form {
 // sentKey is the key of echo's context for a form that is shown again.
 const sentKey = "sent"
 
-// sentOr is the form that was sent and is shown again, or f on a fresh page.
-func sentOr(c echo.Context, f web.Form) web.Form {
+// submittedOr is the form that was sent and is shown again, or f on a fresh page.
+func submittedOr(c echo.Context, f web.Form) web.Form {
 	if w, ok := c.Get(sentKey).(web.Form); ok {
 		return w
 	}
@@ -62,7 +62,7 @@ func sentOr(c echo.Context, f web.Form) web.Form {
 
 // confirmPage is a confirmation form, with the reason if the action was refused.
 func confirmPage(c echo.Context, v web.ConfirmView) templ.Component {
-	w := sentOr(c, v.Form)
+	w := submittedOr(c, v.Form)
 	v.Form.Message, v.Form.Errors = w.Message, w.Errors
 	return web.ConfirmPage(v)
 }

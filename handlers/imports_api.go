@@ -35,9 +35,9 @@ type ImportedRow struct {
 
 func importReport(r models.ImportReport) ImportReport {
 	return ImportReport{Done: r.Done, Plan: r.Plan, Added: r.Count(models.RowAdded), Changed: r.Count(models.RowChanged),
-		Unchanged: r.Count(models.RowUnchanged), Refused: r.Count(models.RowRefused), Rows: shown(r.Rows, func(row models.ImportedRow) ImportedRow {
+		Unchanged: r.Count(models.RowUnchanged), Refused: r.Count(models.RowRefused), Rows: convert(r.Rows, func(row models.ImportedRow) ImportedRow {
 			return ImportedRow{row.Line, row.Email, row.Outcome, row.Changes,
-				shown(row.Refusals, func(f models.Field) ProblemField { return ProblemField{f.Name, f.Reason.String()} })}
+				convert(row.Refusals, func(f models.Field) ProblemField { return ProblemField{f.Name, f.Reason.String()} })}
 		})}
 }
 

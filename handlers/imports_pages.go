@@ -63,7 +63,7 @@ func (a *App) importTablePage(find findImport) echo.HandlerFunc {
 		if !report.Done {
 			return a.render(c, http.StatusOK, web.ImportPage(t.view))
 		}
-		return a.done(c, t.view.Back, models.Say("Import complete: %d added, %d changed, %d unchanged.",
+		return a.redirectWithFlash(c, t.view.Back, models.Say("Import complete: %d added, %d changed, %d unchanged.",
 			report.Count(models.RowAdded), report.Count(models.RowChanged), report.Count(models.RowUnchanged)))
 	}
 }

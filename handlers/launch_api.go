@@ -54,8 +54,8 @@ func (a rest) previewLaunch(ctx context.Context, in *Create[workspaces.LaunchInp
 	if err != nil {
 		return nil, err
 	}
-	v := LaunchPreview{Headroom: LaunchHeadroom{p.Use, p.Use.Remaining()}, Fitting: shown(p.Fitting, fitting), Refused: shown(p.Refused, unfitting),
-		Message: p.Message.String(), Problems: shown(p.Problems, launchProblem)}
+	v := LaunchPreview{Headroom: LaunchHeadroom{p.Use, p.Use.Remaining()}, Fitting: convert(p.Fitting, matchOf), Refused: convert(p.Refused, mismatchOf),
+		Message: p.Message.String(), Problems: convert(p.Problems, launchProblem)}
 	if p.Chosen.ID != 0 {
 		e := environmentOf(p.Chosen)
 		v.Environment = &e
@@ -89,13 +89,13 @@ func launchRefusal(err error) error {
 		return err
 	}
 	p := problemOf(err)
-	p.Errors = shown(e.Fields, launchProblem)
+	p.Errors = convert(e.Fields, launchProblem)
 	return p
 }
 
 func poolDecisionOf(a models.Decision) *PoolDecision {
-	return &PoolDecision{Outcome: a.Outcome, Explanation: a.Explanation.String(), Reasons: shown(a.Reasons, models.Text.String), Waiting: a.Waiting,
-		Grants: shown(a.Grants, func(g models.Grant) WorkspaceShare {
+	return &PoolDecision{Outcome: a.Outcome, Explanation: a.Explanation.String(), Reasons: convert(a.Reasons, models.Text.String), Waiting: a.Waiting,
+		Grants: convert(a.Grants, func(g models.Grant) WorkspaceShare {
 			return WorkspaceShare{DeviceID: g.Device.ID, Provider: a.Provider.Name, Number: g.Device.Number, Model: g.Device.Model, Cores: g.Cores,
 				MemoryMiB: g.MemoryMiB, Enforcement: g.Enforcement, Simulated: g.Device.Simulated}
 		})}

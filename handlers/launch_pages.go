@@ -178,7 +178,7 @@ func (a *App) launchWorkspacePage(c echo.Context) error {
 func (a *App) launchForm(c echo.Context, f *form, refused error) (templ.Component, error) {
 	ctx := c.Request().Context()
 	actor := actorOf(ctx)
-	v := web.LaunchView{Form: f.asTyped()}
+	v := web.LaunchView{Form: f.asSubmitted()}
 	mine, err := a.Projects.Participations(ctx, actor, actor.User.ID)
 	if err != nil {
 		return nil, err

@@ -44,7 +44,7 @@ func (a *App) memberPage(ctx context.Context, c echo.Context) (templ.Component, 
 		putDay(v.Form, "until", m.Until)
 		putDay(v.Form, "joined_at", &m.JoinedAt)
 	}
-	v.Form = sentOr(c, v.Form)
+	v.Form = submittedOr(c, v.Form)
 	if chosen := v.ChosenRole(); chosen > 0 {
 		v.Preview, err = a.previewForm(ctx, p.ID, v.Form, memberPreview(id, chosen))
 	}

@@ -122,11 +122,11 @@ func (a *App) crossOrigin(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// markEvents notes where the changes stood before anything was read for the
+// setEventCursor notes where the changes stood before anything was read for the
 // page.
-func (a *App) markEvents(next echo.HandlerFunc) echo.HandlerFunc {
+func (a *App) setEventCursor(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		c.SetRequest(c.Request().WithContext(context.WithValue(c.Request().Context(), markKey{}, a.events.Mark())))
+		c.SetRequest(c.Request().WithContext(context.WithValue(c.Request().Context(), cursorKey{}, a.events.Cursor())))
 		return next(c)
 	}
 }
@@ -212,7 +212,7 @@ func (a *App) handleError(err error, c echo.Context) {
 	case strings.HasPrefix(r.URL.Path, "/api/") && r.URL.Path != "/api/docs":
 		a.logged(r, problemOf(err).write(c.Response()))
 	default:
-		a.logged(r, a.render(c, status, web.ErrorPage(web.ErrorView{Status: status, Err: safe(err)})))
+		a.logged(r, a.render(c, status, web.ErrorPage(web.ErrorView{Status: status, Err: publicError(err)})))
 	}
 }
 

@@ -11,11 +11,11 @@ import (
 
 func (a rest) notificationsOperations(s section) {
 	register(a, s, route{http.MethodGet, "/notifications", 200, "list-notifications", "List your notifications, newest first"}, a.listNotifications)
-	register(a, s, route{http.MethodGet, "/notifications/unread", 200, "count-unread-notifications", "Count unread notifications"}, a.countUnreadNotices)
+	register(a, s, route{http.MethodGet, "/notifications/unread", 200, "count-unread-notifications", "Count unread notifications"}, a.countUnreadNotifications)
 	register(a, s, route{http.MethodPost, "/notifications/read", 204, "read-notifications", "Mark all notifications as read, or all up to an ID"}, a.readNotifications)
 	register(a, s, route{http.MethodPost, "/notifications/{id}/read", 200, "read-notification", "Mark a notification as read"}, a.readNotification)
-	register(a, s, route{http.MethodGet, "/me/notification-preferences", 200, "get-notification-preferences", "Get your notification preferences"}, a.getNoticePreference)
-	register(a, s, route{http.MethodPut, "/me/notification-preferences", 200, "set-notification-preferences", "Set your notification preferences"}, a.setNoticePreference)
+	register(a, s, route{http.MethodGet, "/me/notification-preferences", 200, "get-notification-preferences", "Get your notification preferences"}, a.getNotificationPreference)
+	register(a, s, route{http.MethodPut, "/me/notification-preferences", 200, "set-notification-preferences", "Set your notification preferences"}, a.setNotificationPreference)
 }
 
 // Notification is a message to the user.
@@ -60,7 +60,7 @@ type UnreadCount struct {
 	Unread int64 `json:"unread"`
 }
 
-func (a rest) countUnreadNotices(ctx context.Context, _ *struct{}) (*Response[UnreadCount], error) {
+func (a rest) countUnreadNotifications(ctx context.Context, _ *struct{}) (*Response[UnreadCount], error) {
 	n, err := a.Notifications.Unread(ctx, actorOf(ctx))
 	return &Response[UnreadCount]{UnreadCount{n}}, err
 }
@@ -89,7 +89,7 @@ type NotificationPreference struct {
 	Language string `json:"language" enum:"en,zh" doc:"language of emails"`
 }
 
-func (a rest) getNoticePreference(ctx context.Context, _ *struct{}) (*Response[NotificationPreference], error) {
+func (a rest) getNotificationPreference(ctx context.Context, _ *struct{}) (*Response[NotificationPreference], error) {
 	p, err := a.Notifications.Preference(ctx, actorOf(ctx))
 	if p.Language == "" {
 		p.Language = "en"
@@ -97,8 +97,8 @@ func (a rest) getNoticePreference(ctx context.Context, _ *struct{}) (*Response[N
 	return &Response[NotificationPreference]{NotificationPreference{!p.PortalOnly, p.Language}}, err
 }
 
-func (a rest) setNoticePreference(ctx context.Context, in *Create[NotificationPreference]) (*Response[NotificationPreference], error) {
-	if err := a.Notifications.Prefer(ctx, actorOf(ctx), in.Body.ByMail, in.Body.Language); err != nil {
+func (a rest) setNotificationPreference(ctx context.Context, in *Create[NotificationPreference]) (*Response[NotificationPreference], error) {
+	if err := a.Notifications.SetPreference(ctx, actorOf(ctx), in.Body.ByMail, in.Body.Language); err != nil {
 		return nil, err
 	}
 	return &Response[NotificationPreference]{in.Body}, nil

@@ -16,10 +16,10 @@ import (
 func (a *App) notificationsRoutes(p *echo.Group) {
 	p.GET("/notifications", a.page(a.notificationsPage))
 	p.GET("/notifications/bell", a.bellPage)
-	p.POST("/notifications/read", a.submit(nil, a.readNoticesPage))
-	p.GET("/notifications/:id", a.openNoticePage)
-	p.POST("/notifications/:id/read", a.readNoticePage)
-	p.POST("/account/notifications", a.submit(nil, a.setNoticePreferencePage))
+	p.POST("/notifications/read", a.submit(nil, a.readNotificationsPage))
+	p.GET("/notifications/:id", a.openNotificationPage)
+	p.POST("/notifications/:id/read", a.readNotificationPage)
+	p.POST("/account/notifications", a.submit(nil, a.setNotificationPreferencePage))
 }
 
 func (a *App) notificationsPage(ctx context.Context, c echo.Context) (templ.Component, error) {
@@ -43,8 +43,8 @@ func (a *App) notificationsPage(ctx context.Context, c echo.Context) (templ.Comp
 // bellPage is the part of a page that fetches itself.
 func (a *App) bellPage(c echo.Context) error { return a.render(c, http.StatusOK, web.Bell()) }
 
-// openNoticePage marks a notification as read and redirects to its subject.
-func (a *App) openNoticePage(c echo.Context) error {
+// openNotificationPage marks a notification as read and redirects to its subject.
+func (a *App) openNotificationPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	n, err := a.Notifications.Read(ctx, actorOf(ctx), number(c, "id"))
 	if err != nil {
@@ -56,7 +56,7 @@ func (a *App) openNoticePage(c echo.Context) error {
 	return c.Redirect(http.StatusSeeOther, localPath(n.Link))
 }
 
-func (a *App) readNoticePage(c echo.Context) error {
+func (a *App) readNotificationPage(c echo.Context) error {
 	ctx := c.Request().Context()
 	if _, err := a.Notifications.Read(ctx, actorOf(ctx), number(c, "id")); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (a *App) readNoticePage(c echo.Context) error {
 	return c.Redirect(http.StatusSeeOther, "/notifications")
 }
 
-func (a *App) readNoticesPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
+func (a *App) readNotificationsPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
 	upTo, err := strconv.ParseInt(f.text("up_to"), 10, 64)
 	if err != nil || upTo < 0 {
 		return redirect{}, models.Invalid("up_to", "must be a whole number, 0 or greater")
@@ -72,8 +72,8 @@ func (a *App) readNoticesPage(ctx context.Context, _ echo.Context, f *form) (red
 	return redirect{"/notifications", models.Say("All notifications marked as read.")}, a.Notifications.ReadAll(ctx, actorOf(ctx), upTo)
 }
 
-func (a *App) setNoticePreferencePage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
-	return redirect{"/account", models.Say("Saved.")}, a.Notifications.Prefer(ctx, actorOf(ctx), f.bool("by_mail"), a.language(c.Request()))
+func (a *App) setNotificationPreferencePage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
+	return redirect{"/account", models.Say("Saved.")}, a.Notifications.SetPreference(ctx, actorOf(ctx), f.bool("by_mail"), a.language(c.Request()))
 }
 
 // notificationChoice is the actor's delivery preference.

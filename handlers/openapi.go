@@ -108,7 +108,7 @@ func (a rest) operations(api huma.API) {
 	}{
 		{"Account", []func(section){a.accountsOperations}},
 		{"Users", []func(section){a.peopleOperations, a.departmentsOperations}},
-		{"Projects", []func(section){a.projectsOperations, a.rolesOperations, a.membersOperations, a.leaversOperations, a.previewsOperations, a.usageOperations, a.availableOperations}},
+		{"Projects", []func(section){a.projectsOperations, a.rolesOperations, a.membersOperations, a.formerMembersOperations, a.previewsOperations, a.usageOperations, a.availableOperations}},
 		{"Environments", []func(section){a.environmentsOperations}},
 		{"Workspaces", []func(section){a.launchOperations, a.workspacesOperations}},
 		{"Pool", []func(section){a.poolOperations, a.providersOperations, a.devicesOperations, a.planningOperations}},

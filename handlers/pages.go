@@ -37,14 +37,14 @@ func (a *App) render(c echo.Context, status int, page templ.Component) error {
 func (a *App) frame(c echo.Context) web.Page {
 	r := c.Request()
 	actor := actorOf(r.Context())
-	p := web.Page{Lang: a.language(r), Path: shownAt(r), Now: a.Store.Now(), Version: a.Version}
+	p := web.Page{Lang: a.language(r), Path: reloadPath(r), Now: a.Store.Now(), Version: a.Version}
 	if actor.User.ID == 0 {
 		return p
 	}
-	p.Mark, _ = r.Context().Value(markKey{}).(string)
+	p.EventCursor, _ = r.Context().Value(cursorKey{}).(string)
 	p.User, p.Can = &actor.User, a.Accounts.PlatformPermissions(actor)
 	p.Flash = a.takeFlash(r.Context())
-	if live, err := a.Workspaces.CountLive(r.Context(), actor); err == nil {
+	if live, err := a.Workspaces.CountActive(r.Context(), actor); err == nil {
 		p.Nav.Workspaces = int(live)
 	}
 	if waiting, err := a.Requests.Waiting(r.Context(), actor); err == nil {
@@ -56,14 +56,14 @@ func (a *App) frame(c echo.Context) web.Page {
 	return p
 }
 
-// spoken is a context in which texts are in the reader's language.
-func (a *App) spoken(c echo.Context) context.Context {
+// localized is a context in which texts are in the reader's language.
+func (a *App) localized(c echo.Context) context.Context {
 	return web.With(c.Request().Context(), web.Page{Lang: a.language(c.Request())})
 }
 
-// shownAt is the address for reloading the page: that of the form when it is shown
+// reloadPath is the address for reloading the page: that of the form when it is shown
 // again.
-func shownAt(r *http.Request) string {
+func reloadPath(r *http.Request) string {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return r.URL.RequestURI()
 	}
@@ -97,8 +97,8 @@ func (a *App) showPage(c echo.Context, status int, build pageFunc) error {
 	return a.render(c, status, page)
 }
 
-// showAgain shows a form as it was sent.
-func (a *App) showAgain(c echo.Context, status int, sent web.Form, build pageFunc) error {
+// renderSubmitted shows a form as it was sent.
+func (a *App) renderSubmitted(c echo.Context, status int, sent web.Form, build pageFunc) error {
 	c.Set(sentKey, sent)
 	return a.showPage(c, status, build)
 }
@@ -119,18 +119,18 @@ func (a *App) submit(build pageFunc, do func(context.Context, echo.Context, *for
 			return err
 		}
 		if build != nil && f.bool("preview") {
-			return a.showAgain(c, http.StatusOK, f.asTyped(), build)
+			return a.renderSubmitted(c, http.StatusOK, f.asSubmitted(), build)
 		}
 		next, err := do(c.Request().Context(), c, f)
 		if err != nil {
 			return a.refused(c, f, err, build)
 		}
-		return a.done(c, next.to, next.message)
+		return a.redirectWithFlash(c, next.to, next.message)
 	}
 }
 
-// done stores a message for the next page and redirects to it.
-func (a *App) done(c echo.Context, to string, message models.Text) error {
+// redirectWithFlash stores a message for the next page and redirects to it.
+func (a *App) redirectWithFlash(c echo.Context, to string, message models.Text) error {
 	a.flash(c.Request().Context(), "ok", message)
 	return c.Redirect(http.StatusSeeOther, to)
 }
@@ -144,7 +144,7 @@ func (a *App) refused(c echo.Context, f *form, err error, build pageFunc) error 
 	case build == nil:
 		return err
 	case kind == models.KindInvalid, kind == models.KindNoCapacity, kind == models.KindConflict, kind == models.KindForbidden && named:
-		return a.showAgain(c, statusOf(kind), f.asTyped().Refuse(err), build)
+		return a.renderSubmitted(c, statusOf(kind), f.asSubmitted().Refuse(err), build)
 	default:
 		return err
 	}

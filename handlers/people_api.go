@@ -65,8 +65,8 @@ type Membership struct {
 	Left       models.Resources `json:"remaining" doc:"available resources within the limit and the quota"`
 }
 
-func personOf(u models.User, places []projects.Participation, now time.Time) Person {
-	return Person{User: userOf(u), Identities: []Identity{}, Memberships: shown(places, func(m projects.Participation) Membership {
+func personOf(u models.User, memberships []projects.Participation, now time.Time) Person {
+	return Person{User: userOf(u), Identities: []Identity{}, Memberships: convert(memberships, func(m projects.Participation) Membership {
 		return Membership{ProjectID: m.Project.ID, Project: m.Project.Name, MemberID: m.Member.ID, RoleID: m.Member.RoleID,
 			Role: m.Member.RoleName, Permission: m.Member.Permission, Until: utc(m.Member.Until), Active: m.Project.Active(now),
 			Limit: m.Use.Limit, InUse: m.Use.InUseByMember, Left: m.Use.Remaining()}
@@ -88,7 +88,7 @@ func (a rest) withIdentities(ctx context.Context, p Person, err error) (Person, 
 		return Person{}, err
 	}
 	list, err := a.Accounts.Identities(ctx, actorOf(ctx), p.ID)
-	p.Identities = shown(list, identityOf)
+	p.Identities = convert(list, identityOf)
 	if err != nil || p.DepartmentID == nil {
 		return p, err
 	}

@@ -40,7 +40,7 @@ func (a *App) peoplePage(ctx context.Context, c echo.Context) (templ.Component, 
 
 func (a *App) newPersonPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	_, departments, err := a.Accounts.UserForm(ctx, actorOf(ctx), 0)
-	return web.PersonFormPage(web.PersonFormView{Form: sentOr(c, formOf(0)), Departments: a.departmentOptions(c, departments)}), err
+	return web.PersonFormPage(web.PersonFormView{Form: submittedOr(c, formOf(0)), Departments: a.departmentOptions(c, departments)}), err
 }
 
 func (a *App) createPersonPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
@@ -71,16 +71,16 @@ func (a *App) personPage(ctx context.Context, c echo.Context) (templ.Component, 
 		v.Form.Values["department_id"] = strconv.FormatInt(*u.DepartmentID, 10)
 	}
 	if strings.HasSuffix(c.Path(), "/password") {
-		v.Password = sentOr(c, v.Password)
+		v.Password = submittedOr(c, v.Password)
 	} else {
-		v.Form = sentOr(c, v.Form)
+		v.Form = submittedOr(c, v.Form)
 	}
 	if v.Identities, err = a.Accounts.Identities(ctx, actor, u.ID); err != nil {
 		return nil, err
 	}
 	places, err := a.Projects.Participations(ctx, actor, u.ID)
 	for _, p := range places {
-		v.Places = append(v.Places, web.PersonPlace{ProjectID: p.Project.ID, Project: p.Project.Name, Role: p.Member.RoleName})
+		v.Places = append(v.Places, web.PersonMembership{ProjectID: p.Project.ID, Project: p.Project.Name, Role: p.Member.RoleName})
 	}
 	return web.PersonPage(v), err
 }

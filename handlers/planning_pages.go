@@ -34,7 +34,7 @@ func (a *App) planningPage(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	v := web.PlanningView{Form: f.asTyped(), Policies: policyOptions(a.spoken(c), policies)}
+	v := web.PlanningView{Form: f.asSubmitted(), Policies: policyOptions(a.localized(c), policies)}
 	if f.text("add") == "" { // the empty form
 		v.Form.Values["add"] = "h100:8"
 		return a.render(c, http.StatusOK, web.PlanningPage(v))

@@ -113,8 +113,8 @@ func (a rest) getPool(ctx context.Context, _ *struct{}) (*Response[Pool], error)
 	if err != nil {
 		return nil, err
 	}
-	p := Pool{Providers: shown(v.Providers, providerOf), Totals: totalsOf(v.Totals), Waiting: shown(v.Waiting, waitingOf),
-		Unmet: shown(v.Unmet, unmetOf), Decisions: shown(v.Decisions, decisionOf), Decided: v.Placed}
+	p := Pool{Providers: convert(v.Providers, providerOf), Totals: totalsOf(v.Totals), Waiting: convert(v.Waiting, waitingOf),
+		Unmet: convert(v.Unmet, unmetOf), Decisions: convert(v.Decisions, decisionOf), Decided: v.Placed}
 	if v.Computing >= 0 {
 		p.Computing = &v.Computing
 	}

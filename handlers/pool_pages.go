@@ -78,15 +78,15 @@ func lastChange(view pool.View) (last *time.Time) {
 
 func queueRow(w pool.WaitingView) web.QueueRow {
 	row := web.QueueRow{Place: w.Place, WorkspaceID: w.ID, Anonymous: w.Anonymous, GPUs: w.Demand.GPUs, Cores: w.Demand.Cores,
-		Why: w.Reason, Since: w.RequestedAt, Starts: w.Estimate.Text, Estimated: w.Estimate.Outcome == timeline.Placed && !w.Estimate.Known, Behind: behind(w.Behind)}
+		Why: w.Reason, Since: w.RequestedAt, Starts: w.Estimate.Text, Estimated: w.Estimate.Outcome == timeline.Placed && !w.Estimate.Known, Behind: waitReason(w.Behind)}
 	if !w.Anonymous {
 		row.Label, row.Href = w.ProjectName+" · "+w.UserName+" · "+w.Name, path("workspaces", w.ID)
 	}
 	return row
 }
 
-// behind is the reason that a request is not ahead of its predecessor in the queue.
-func behind(c queue.Criterion) models.Text {
+// waitReason is the reason that a request is not ahead of its predecessor in the queue.
+func waitReason(c queue.Criterion) models.Text {
 	switch c {
 	case queue.Priority:
 		return models.Say("Behind a project with higher priority.")

@@ -48,10 +48,10 @@ type ResourceExcess struct {
 }
 
 func previewOf(p projects.Preview) Preview {
-	v := Preview{Fits: p.Refused == nil, Members: p.Members, Resources: shown(p.Rows, func(r projects.PreviewRow) PreviewRow {
+	v := Preview{Fits: p.Refused == nil, Members: p.Members, Resources: convert(p.Rows, func(r projects.PreviewRow) PreviewRow {
 		return PreviewRow{r.Name, r.Before, r.Value, r.Quota, r.Remaining(), r.Over}
-	}), OverLimit: shown(p.OverLimit, func(h projects.MemberOverLimit) MemberOverLimit {
-		return MemberOverLimit{h.MemberID, h.Name, shown(h.Excess, func(e models.Excess) ResourceExcess { return ResourceExcess{e.Name, e.Value, e.Limit} })}
+	}), OverLimit: convert(p.OverLimit, func(h projects.MemberOverLimit) MemberOverLimit {
+		return MemberOverLimit{h.MemberID, h.Name, convert(h.Excess, func(e models.Excess) ResourceExcess { return ResourceExcess{e.Name, e.Value, e.Limit} })}
 	})}
 	if p.Fits >= 0 {
 		v.Headroom = &p.Fits

@@ -28,7 +28,7 @@ func (a *App) projectsPage(c echo.Context) error {
 	actor := actorOf(ctx)
 	f := &form{values: c.QueryParams()}
 	in := projects.ProjectQuery{Search: f.text("search"), State: f.text("state"), Sort: f.text("sort"), Down: f.text("down") == "true"}
-	v := web.ProjectsView{Form: f.asTyped(), Sort: in.Sort, Down: in.Down}
+	v := web.ProjectsView{Form: f.asSubmitted(), Sort: in.Sort, Down: in.Down}
 	list, err := a.Projects.ListProjects(ctx, actor, in, pageAfter(c, pageSize))
 	if models.KindOf(err) == models.KindInvalid {
 		v.Form = v.Form.Refuse(err)
@@ -84,7 +84,7 @@ func (a *App) projectFormPage(ctx context.Context, c echo.Context) (templ.Compon
 		putLaunch(v.Form, "launch.", p.Launch)
 		v.Form.Values["priority"] = strconv.FormatInt(p.Priority, 10)
 	}
-	v.Form = sentOr(c, v.Form)
+	v.Form = submittedOr(c, v.Form)
 	if id != 0 && !v.Describing {
 		v.Preview, err = a.previewForm(ctx, id, v.Form, quotaPreview(""))
 	}

@@ -56,7 +56,7 @@ func providerOf(p pool.ProviderView) Provider {
 	return Provider{ID: p.ID, Name: p.Name, State: p.State, Reason: p.Reason.String(), SeenAt: p.SeenAt.UTC(), OwnerID: p.OwnerID, Owner: p.OwnerName,
 		Agent: p.Agent, Since: utc(p.Since), Address: p.Address, GPUCode: p.GPUCode, ReportedCode: p.ReportedCode, Draining: p.Draining,
 		RecallAt: utc(p.RecallAt), RecallReason: p.RecallReason, Terms: p.Terms, Chosen: p.Chosen, Lends: p.Lends, Until: utc(p.Until), Holders: p.Holders,
-		MayManage: p.Manage, Devices: shown(p.Devices, deviceOf)}
+		MayManage: p.Manage, Devices: convert(p.Devices, deviceOf)}
 }
 
 // Authorization lets one machine with certain GPUs enrol its agent, once.
@@ -86,12 +86,12 @@ func (a rest) authorizeProvider(ctx context.Context, in *Create[providers.Author
 
 func (a rest) listAuthorizations(ctx context.Context, in *Paging) (*Response[List[Authorization]], error) {
 	all, err := a.Enrolment.Authorizations(ctx, actorOf(ctx))
-	return listedWhole(*in, func(m models.Authorization) int64 { return m.ID }, all, err, authorizationOf)
+	return listedAll(*in, func(m models.Authorization) int64 { return m.ID }, all, err, authorizationOf)
 }
 
 func (a rest) listProviders(ctx context.Context, in *Paging) (*Response[List[Provider]], error) {
 	v, err := a.Pool.View(ctx, actorOf(ctx))
-	return listedWhole(*in, func(p pool.ProviderView) int64 { return p.ID }, v.Providers, err, providerOf)
+	return listedAll(*in, func(p pool.ProviderView) int64 { return p.ID }, v.Providers, err, providerOf)
 }
 
 func (a rest) getProvider(ctx context.Context, in *ByID) (*Found[Provider], error) {

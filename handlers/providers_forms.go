@@ -47,7 +47,7 @@ func (f *form) hours() (list []models.Window) {
 
 // terms is the form as it was sent, with the lending hours numbered as they were read.
 func (f *form) terms(t models.Terms) web.Form {
-	w := f.asTyped()
+	w := f.asSubmitted()
 	for name := range w.Values {
 		if strings.HasPrefix(name, "hours[") {
 			delete(w.Values, name)

@@ -50,7 +50,7 @@ func (a *App) portalURL(r *http.Request) string {
 // newProviderPage is the form that authorizes an agent.
 func (a *App) newProviderPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	_, err := a.Pool.AgentForm(ctx, actorOf(ctx), 0)
-	return web.NewProviderPage(web.NewProviderView{Form: sentOr(c, formOf(0)), Server: a.portalURL(c.Request())}), err
+	return web.NewProviderPage(web.NewProviderView{Form: submittedOr(c, formOf(0)), Server: a.portalURL(c.Request())}), err
 }
 
 func (a *App) authorizeProviderPage(c echo.Context) error {
@@ -134,7 +134,7 @@ func (a *App) updateProviderPage(c echo.Context) error {
 		}))
 	}
 	a.Wake()
-	return a.done(c, path("pool", "providers", id), models.Say("Terms saved."))
+	return a.redirectWithFlash(c, path("pool", "providers", id), models.Say("Terms saved."))
 }
 
 // changeProviderPage handles a button that needs only the provider's version.
@@ -154,7 +154,7 @@ func (a *App) changeProviderPage(do changeProvider, did func(name string) models
 		if p.State == models.ProviderOffline {
 			to = "/pool"
 		}
-		return a.done(c, to, did(p.Name))
+		return a.redirectWithFlash(c, to, did(p.Name))
 	}
 }
 
@@ -170,10 +170,10 @@ func (a *App) recallProviderPage(c echo.Context) error {
 		_, err = a.Providers.Recall(ctx, actorOf(ctx), id, in)
 	}
 	if err != nil {
-		return a.refused(c, f, err, a.providerWith(func(v *web.ProviderView) { v.Recall = f.asTyped().Refuse(within("recall.", err)) }))
+		return a.refused(c, f, err, a.providerWith(func(v *web.ProviderView) { v.Recall = f.asSubmitted().Refuse(within("recall.", err)) }))
 	}
 	a.Wake()
-	return a.done(c, path("pool", "providers", id), models.Say("GPUs recalled. The members who use them have been notified."))
+	return a.redirectWithFlash(c, path("pool", "providers", id), models.Say("GPUs recalled. The members who use them have been notified."))
 }
 
 // within names an error's fields as they are called inside something larger.

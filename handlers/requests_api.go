@@ -11,7 +11,7 @@ import (
 
 func (a rest) requestsOperations(s section) {
 	register(a, s, route{http.MethodGet, "/requests", 200, "list-requests", "List requests"}, a.listRequests)
-	register(a, s, route{http.MethodPost, "/requests", 201, "create-request", "Create a request for a project, quota, role, limit, period, participation deadline or membership"}, a.ask, http.StatusNotFound)
+	register(a, s, route{http.MethodPost, "/requests", 201, "create-request", "Create a request for a project, quota, role, limit, period, participation deadline or membership"}, a.createRequest, http.StatusNotFound)
 	register(a, s, route{http.MethodGet, "/requests/{id}", 200, "get-request", "Get a request; reviewers also get capacity, allocations and usage"}, a.getRequest)
 	register(a, s, route{http.MethodPost, "/requests/{id}/decision", 200, "decide-request", "Approve a request, optionally with changes, or reject it"}, a.decideRequest)
 	register(a, s, route{http.MethodPost, "/requests/{id}/withdraw", 200, "withdraw-request", "Withdraw your pending request"}, a.withdrawRequest)
@@ -62,7 +62,7 @@ func requestOf(v requests.RequestView) Request {
 		return r
 	}
 	r.Facts = &RequestFacts{Now: f.Now, Until: utc(f.Until), Members: f.Members, Used: f.Used, UsedByRequester: f.UsedByOne,
-		Capacity: shown(f.Capacity, allocationOf), Beyond: shown(f.Beyond, models.Text.String)}
+		Capacity: convert(f.Capacity, allocationOf), Beyond: convert(f.Beyond, models.Text.String)}
 	if f.Project != nil {
 		left := f.Remaining()
 		r.Facts.Quota, r.Facts.Left = &f.Project.Quota, &left
@@ -82,7 +82,7 @@ func (a rest) listRequests(ctx context.Context, in *RequestBox) (*Response[List[
 	}, requestOf)
 }
 
-func (a rest) ask(ctx context.Context, in *Create[requests.RequestInput]) (*Created[Request], error) {
+func (a rest) createRequest(ctx context.Context, in *Create[requests.RequestInput]) (*Created[Request], error) {
 	v, err := a.Requests.Submit(ctx, actorOf(ctx), in.Body)
 	return created(v.Version, requestOf(v), err, "requests", v.ID)
 }

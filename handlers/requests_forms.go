@@ -10,9 +10,9 @@ import (
 	"weir/web"
 )
 
-// asked reads the requested, or approved, change of a kind; empty for an unknown kind.
+// requested reads the requested, or approved, change of a kind; empty for an unknown kind.
 // The field names are those of the REST input.
-func (f *form) asked(kind string) (a models.Requested) {
+func (f *form) requested(kind string) (a models.Requested) {
 	at := kind + "."
 	project := func() int64 { return f.number(at + "project_id") }
 	switch kind {
@@ -38,34 +38,34 @@ func (f *form) asked(kind string) (a models.Requested) {
 
 // decision reads the decision on a request. The form has dates only: an unchanged date
 // retains its time of day.
-func (f *form) decision(asked models.Requested) requests.DecisionInput {
+func (f *form) decision(requested models.Requested) requests.DecisionInput {
 	in := requests.DecisionInput{Verdict: f.text("verdict"), Reason: f.text("reason"), Confirm: f.bool("confirm"), Version: f.version()}
 	if in.Verdict == requests.VerdictRefuse { // the other fields are ignored
 		return in
 	}
-	in.Requested = f.asked(asked.Kind())
+	in.Requested = f.requested(requested.Kind())
 	switch a := in.Requested; {
 	case a.Project != nil:
-		a.Project.StartsAt, a.Project.EndsAt = sameDay(a.Project.StartsAt, asked.Project.StartsAt), sameDay(a.Project.EndsAt, asked.Project.EndsAt)
+		a.Project.StartsAt, a.Project.EndsAt = sameDay(a.Project.StartsAt, requested.Project.StartsAt), sameDay(a.Project.EndsAt, requested.Project.EndsAt)
 	case a.Period != nil:
-		a.Period.EndsAt = sameDay(a.Period.EndsAt, asked.Period.EndsAt)
+		a.Period.EndsAt = sameDay(a.Period.EndsAt, requested.Period.EndsAt)
 	case a.Deadline != nil:
-		a.Deadline.Until = sameDay(a.Deadline.Until, asked.Deadline.Until)
+		a.Deadline.Until = sameDay(a.Deadline.Until, requested.Deadline.Until)
 	case a.Join != nil:
-		a.Join.Until = sameDay(a.Join.Until, asked.Join.Until)
+		a.Join.Until = sameDay(a.Join.Until, requested.Join.Until)
 	}
 	return in
 }
 
-func sameDay(typed, asked *time.Time) *time.Time {
-	if typed != nil && asked != nil && typed.Format(time.DateOnly) == asked.UTC().Format(time.DateOnly) {
-		return asked
+func sameDay(typed, requested *time.Time) *time.Time {
+	if typed != nil && requested != nil && typed.Format(time.DateOnly) == requested.UTC().Format(time.DateOnly) {
+		return requested
 	}
 	return typed
 }
 
-// putAsked sets the form to the requested change.
-func putAsked(f web.Form, a models.Requested) {
+// putRequested sets the form to the requested change.
+func putRequested(f web.Form, a models.Requested) {
 	at := a.Kind() + "."
 	switch {
 	case a.Project != nil:

@@ -37,7 +37,7 @@ func (a *App) requestsIn(ctx context.Context, box string, page models.Page) ([]r
 }
 
 func (a *App) requestsPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	v := web.RequestsView{Box: c.QueryParam("box"), Decides: a.Requests.Decides(actorOf(ctx))}
+	v := web.RequestsView{Box: c.QueryParam("box"), Decides: a.Requests.CanDecideAny(actorOf(ctx))}
 	switch {
 	case !v.Decides:
 		v.Box = boxMine
@@ -66,8 +66,8 @@ func (a *App) requestPage(ctx context.Context, c echo.Context) (templ.Component,
 		return nil, err
 	}
 	v := web.RequestPageView{RequestView: r.RequestView, Own: r.Own, CanDecide: r.CanDecide, CanWithdraw: r.CanWithdraw, Form: formOf(r.Version)}
-	putAsked(v.Form, r.Requested)
-	v.Form = sentOr(c, v.Form)
+	putRequested(v.Form, r.Requested)
+	v.Form = submittedOr(c, v.Form)
 	if r.Facts != nil {
 		v.Facts = a.requestFacts(c, r)
 	}
@@ -83,7 +83,7 @@ func (a *App) requestFacts(c echo.Context, r requests.RequestView) *web.RequestF
 		v.Quota = &f.Project.Quota
 	}
 	if r.Kind == models.RequestPeriod || r.Kind == models.RequestDeadline {
-		v.Ends = ends(a.spoken(c), f.Until)
+		v.Ends = ends(a.localized(c), f.Until)
 	}
 	return v
 }
@@ -132,7 +132,7 @@ func (a *App) setJoinRequestsPage(ctx context.Context, c echo.Context, f *form) 
 }
 
 func (a *App) createRequestPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
-	in := requests.RequestInput{Requested: f.asked(f.text("kind")), Reason: f.text("reason")}
+	in := requests.RequestInput{Requested: f.requested(f.text("kind")), Reason: f.text("reason")}
 	if err := f.err(); err != nil {
 		return redirect{}, err
 	}

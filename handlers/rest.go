@@ -242,7 +242,7 @@ func listed[T, R any](p Paging, id func(T) int64, fetch func(models.Page) ([]T, 
 	if err != nil {
 		return nil, err
 	}
-	list := List[R]{Items: shown(rows, show)}
+	list := List[R]{Items: convert(rows, show)}
 	if n := len(rows); n > 0 && n == page.Limit {
 		last := id(rows[n-1])
 		more, err := fetch(models.Page{After: last, Limit: 1})
@@ -256,8 +256,8 @@ func listed[T, R any](p Paging, id func(T) int64, fetch func(models.Page) ([]T, 
 	return &Response[List[R]]{list}, nil
 }
 
-// listedWhole pages a complete list.
-func listedWhole[T, R any](p Paging, id func(T) int64, all []T, err error, show func(T) R) (*Response[List[R]], error) {
+// listedAll pages a complete list.
+func listedAll[T, R any](p Paging, id func(T) int64, all []T, err error, show func(T) R) (*Response[List[R]], error) {
 	if err != nil {
 		return nil, err
 	}
@@ -272,7 +272,7 @@ func listedWhole[T, R any](p Paging, id func(T) int64, all []T, err error, show 
 	}, show)
 }
 
-func shown[T, R any](rows []T, show func(T) R) []R {
+func convert[T, R any](rows []T, show func(T) R) []R {
 	list := make([]R, len(rows))
 	for i, row := range rows {
 		list[i] = show(row)

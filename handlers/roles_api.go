@@ -47,7 +47,7 @@ type RoleUpdate struct {
 
 func (a rest) listRoles(ctx context.Context, in *PageOf) (*Response[List[Role]], error) {
 	all, err := a.Projects.Roles(ctx, actorOf(ctx), in.ID)
-	return listedWhole(in.Paging, func(r projects.RoleView) int64 { return r.ID }, all, err, func(r projects.RoleView) Role { return roleOf(r.Role) })
+	return listedAll(in.Paging, func(r projects.RoleView) int64 { return r.ID }, all, err, func(r projects.RoleView) Role { return roleOf(r.Role) })
 }
 
 func (a rest) createRole(ctx context.Context, in *CreateIn[projects.RoleInput]) (*Created[Role], error) {

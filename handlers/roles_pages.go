@@ -39,7 +39,7 @@ func (a *App) rolePage(ctx context.Context, c echo.Context) (templ.Component, er
 		v.Form.Values["name"], v.Form.Values["permission"], v.Form.Values["permissions"] = r.Name, r.Permission, strings.Join(r.Permits().Names(), " ")
 		putResources(v.Form, "limit", r.Limit)
 	}
-	v.Form = sentOr(c, v.Form)
+	v.Form = submittedOr(c, v.Form)
 	v.Preview, err = a.previewForm(ctx, p.ID, v.Form, rolePreview(id, ""))
 	return web.RoleFormPage(v), err
 }

@@ -50,11 +50,11 @@ func (a *App) pageRoutes(g *echo.Group) {
 	a.oidcRoutes(g)
 	g.GET("/api/docs", a.openAPIPage)
 
-	p := g.Group("", a.markEvents, a.requireSignIn)
+	p := g.Group("", a.setEventCursor, a.requireSignIn)
 	p.POST("/signout", a.signOutPage)
 	p.GET("/events", a.streamEvents)
 	p.GET("/", a.page(a.homePage))
-	for _, routes := range []func(*echo.Group){a.projectsRoutes, a.rolesRoutes, a.membersRoutes, a.leaversRoutes, a.importsRoutes, a.usageRoutes,
+	for _, routes := range []func(*echo.Group){a.projectsRoutes, a.rolesRoutes, a.membersRoutes, a.formerMembersRoutes, a.importsRoutes, a.usageRoutes,
 		a.launchRoutes, a.workspacesRoutes, a.poolRoutes, a.providersRoutes, a.devicesRoutes, a.planningRoutes,
 		a.requestsRoutes, a.capacityRoutes, a.environmentsRoutes, a.accessRoutes, a.peopleRoutes, a.departmentsRoutes,
 		a.accountsRoutes, a.notificationsRoutes, a.webhooksRoutes, a.auditRoutes} {

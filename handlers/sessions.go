@@ -143,14 +143,14 @@ func (a *App) passwordChanged(ctx context.Context, user int64) error {
 	return a.beginSession(ctx, actor.User)
 }
 
-type markKey struct{}
+type cursorKey struct{}
 
 // rememberLanguage stores the user's language for emails. Errors are only logged.
 func (a *App) rememberLanguage(c echo.Context, actor policies.Actor, language string) {
 	if actor.User.ID == 0 {
 		return
 	}
-	if err := a.Notifications.Speak(c.Request().Context(), actor, language); err != nil {
+	if err := a.Notifications.SetLanguage(c.Request().Context(), actor, language); err != nil {
 		a.Logger.WarnContext(c.Request().Context(), "a reader's language is not kept", "err", err)
 	}
 }

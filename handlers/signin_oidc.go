@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	leavePath  = "/signin/oidc"
-	returnPath = leavePath + "/callback"
-	awayTime   = 10 * time.Minute // for signing in at the provider
+	oidcPath         = "/signin/oidc"
+	oidcCallbackPath = oidcPath + "/callback"
+	signInTimeout    = 10 * time.Minute // for signing in at the provider
 )
 
-// PassCookie is the name of the cookie of a browser that signs in elsewhere.
-func PassCookie(secure bool) string { return SessionCookie(secure) + "-signin" }
+// SignInCookie is the name of the cookie of a browser that signs in elsewhere.
+func SignInCookie(secure bool) string { return SessionCookie(secure) + "-signin" }
 
 func (a *App) oidcRoutes(g *echo.Group) {
 	if a.OIDC != nil {
-		g.GET(leavePath, a.leaveToSignInPage)
-		g.GET(returnPath, a.returnSignedInPage)
+		g.GET(oidcPath, a.startOIDCPage)
+		g.GET(oidcCallbackPath, a.oidcCallbackPage)
 	}
 }
 
@@ -41,66 +41,66 @@ func (a *App) providerName() string {
 	return a.OIDC.Rules.Name
 }
 
-// leaveToSignInPage redirects to the identity provider and sets the cookie of the
+// startOIDCPage redirects to the identity provider and sets the cookie of the
 // sign-in.
-func (a *App) leaveToSignInPage(c echo.Context) error {
+func (a *App) startOIDCPage(c echo.Context) error {
 	next := localPath(c.QueryParam("next"))
 	if actorOf(c.Request().Context()).SignedIn() {
 		return c.Redirect(http.StatusSeeOther, next)
 	}
 	// The provider redirects to one origin only, which needs the cookie.
 	if c.QueryParam("here") == "" && !strings.HasSuffix(a.OIDC.Origin, "://"+c.Request().Host) {
-		return c.Redirect(http.StatusSeeOther, a.OIDC.Origin+leavePath+"?"+url.Values{"next": {next}, "here": {"1"}}.Encode())
+		return c.Redirect(http.StatusSeeOther, a.OIDC.Origin+oidcPath+"?"+url.Values{"next": {next}, "here": {"1"}}.Encode())
 	}
-	j := newAttempt(a.Store.Now().Add(awayTime), next)
-	to, err := a.OIDC.Provider.Address(c.Request().Context(), j.pass(a.OIDC.Origin))
+	attempt := newAttempt(a.Store.Now().Add(signInTimeout), next)
+	to, err := a.OIDC.Provider.AuthCodeURL(c.Request().Context(), attempt.state(a.OIDC.Origin))
 	if err != nil {
-		return a.notSignedIn(c, next, err)
+		return a.signInFailed(c, next, err)
 	}
-	a.setPass(c, j.cookie(), awayTime)
+	a.setSignInCookie(c, attempt.cookie(), signInTimeout)
 	return c.Redirect(http.StatusSeeOther, to)
 }
 
-func (a *App) setPass(c echo.Context, value string, age time.Duration) {
-	c.SetCookie(&http.Cookie{Name: PassCookie(a.Secure), Value: value, Path: "/", MaxAge: int(age.Seconds()),
+func (a *App) setSignInCookie(c echo.Context, value string, age time.Duration) {
+	c.SetCookie(&http.Cookie{Name: SignInCookie(a.Secure), Value: value, Path: "/", MaxAge: int(age.Seconds()),
 		HttpOnly: true, Secure: a.Secure, SameSite: http.SameSiteLaxMode})
 }
 
-// returnSignedInPage takes a browser back from the provider. Only the one that
+// oidcCallbackPage takes a browser back from the provider. Only the one that
 // left is let in, once.
-func (a *App) returnSignedInPage(c echo.Context) error {
-	var j attempt
-	if cookie, err := c.Cookie(PassCookie(a.Secure)); err == nil {
-		j = readAttempt(cookie.Value)
+func (a *App) oidcCallbackPage(c echo.Context) error {
+	var attempt signInAttempt
+	if cookie, err := c.Cookie(SignInCookie(a.Secure)); err == nil {
+		attempt = readAttempt(cookie.Value)
 	}
-	a.setPass(c, "", -time.Second)
-	next, pass := localPath(j.next), j.pass(a.OIDC.Origin)
-	if j.secret == "" || !hmac.Equal([]byte(pass.State), []byte(c.QueryParam("state"))) || !a.Store.Now().Before(j.until) {
-		return a.notSignedIn(c, next, models.Forbidden("This sign-in was started in another browser, is already complete, or took longer than %d minutes. Sign in again.",
-			int64(awayTime/time.Minute)))
+	a.setSignInCookie(c, "", -time.Second)
+	next, state := localPath(attempt.next), attempt.state(a.OIDC.Origin)
+	if attempt.secret == "" || !hmac.Equal([]byte(state.State), []byte(c.QueryParam("state"))) || !a.Store.Now().Before(attempt.until) {
+		return a.signInFailed(c, next, models.Forbidden("This sign-in was started in another browser, is already complete, or took longer than %d minutes. Sign in again.",
+			int64(signInTimeout/time.Minute)))
 	}
 	if code := c.QueryParam("error"); code != "" {
-		return a.notSignedIn(c, next, a.providerRefuses(code))
+		return a.signInFailed(c, next, a.providerError(code))
 	}
-	as, err := a.OIDC.Provider.Redeem(c.Request().Context(), pass, c.QueryParam("code"), c.QueryParam("iss"))
+	as, err := a.OIDC.Provider.Redeem(c.Request().Context(), state, c.QueryParam("code"), c.QueryParam("iss"))
 	if err != nil {
-		return a.notSignedIn(c, next, err)
+		return a.signInFailed(c, next, err)
 	}
-	if err := a.arrive(c, as); err != nil {
-		return a.notSignedIn(c, next, err)
+	if err := a.completeSignIn(c, as); err != nil {
+		return a.signInFailed(c, next, err)
 	}
 	return c.Redirect(http.StatusSeeOther, next)
 }
 
-// arrive begins a session for an assertion.
-func (a *App) arrive(c echo.Context, as policies.Assertion) error {
+// completeSignIn begins a session for an assertion.
+func (a *App) completeSignIn(c echo.Context, as policies.Assertion) error {
 	ctx := c.Request().Context()
 	in, err := a.Accounts.SignInWithProvider(ctx, a.OIDC.Rules, as)
 	if err != nil {
 		return err
 	}
-	places, err := a.Projects.FollowGroups(ctx, in.Identity, a.OIDC.Rules.ProjectRoles(as.Groups))
-	if places.Changed {
+	groups, err := a.Projects.SyncGroups(ctx, in.Identity, a.OIDC.Rules.ProjectRoles(as.Groups))
+	if groups.Changed {
 		a.Wake()
 	}
 	if err != nil {
@@ -111,23 +111,23 @@ func (a *App) arrive(c echo.Context, as policies.Assertion) error {
 	}
 	a.sessions.SetDeadline(ctx, a.Store.Now().Add(min(a.SessionLifetime, a.OIDC.SessionMax)))
 	a.rememberLanguage(c, policies.Actor{User: in.User}, a.language(c.Request()))
-	var said models.Text
-	for _, note := range append(in.Notes, places.Notes...) {
+	var message models.Text
+	for _, note := range append(in.Notes, groups.Notes...) {
 		a.Logger.WarnContext(ctx, "sign-in by the provider", "account", in.User.Email, "note", note.String())
-		if said.Empty() {
-			said = note
+		if message.Empty() {
+			message = note
 		} else {
-			said = models.Say("%s %s", said, note)
+			message = models.Say("%s %s", message, note)
 		}
 	}
-	if !said.Empty() {
-		a.flash(ctx, "warn", said)
+	if !message.Empty() {
+		a.flash(ctx, "warn", message)
 	}
 	return nil
 }
 
-// providerRefuses converts an error code of the provider.
-func (a *App) providerRefuses(code string) error {
+// providerError converts an error code of the provider.
+func (a *App) providerError(code string) error {
 	name := a.providerName()
 	switch code {
 	case "access_denied":
@@ -141,8 +141,8 @@ func (a *App) providerRefuses(code string) error {
 	return models.Forbidden("%s rejected the sign-in (%s). Ask an administrator to check the sign-in settings.", name, code)
 }
 
-// notSignedIn shows the sign-in page with an error.
-func (a *App) notSignedIn(c echo.Context, next string, err error) error {
+// signInFailed shows the sign-in page with an error.
+func (a *App) signInFailed(c echo.Context, next string, err error) error {
 	kind := models.KindOf(err)
 	if kind != models.KindForbidden && kind != models.KindUnavailable {
 		return err
@@ -162,49 +162,49 @@ func (a *App) signInView(next string) web.SignInView {
 	return web.SignInView{Next: next, Form: formOf(0), Provider: a.providerName()}
 }
 
-// attempt is the state of a sign-in with the provider, stored only in its cookie. The
+// signInAttempt is the state of a sign-in with the provider, stored only in its cookie. The
 // state, nonce and verifier derive from the whole cookie, so that no part can be
 // changed and no server has to store it.
-type attempt struct {
+type signInAttempt struct {
 	secret string
 	until  time.Time
 	next   string // the page to go to afterwards
 }
 
-const longestNext = 1500 // bytes; browsers keep cookies of 4096
+const maxNextBytes = 1500 // bytes; browsers keep cookies of 4096
 
-func newAttempt(until time.Time, next string) attempt {
-	if len(next) > longestNext {
+func newAttempt(until time.Time, next string) signInAttempt {
+	if len(next) > maxNextBytes {
 		next = "/"
 	}
-	return attempt{policies.NewSecret(), until, next}
+	return signInAttempt{policies.NewSecret(), until, next}
 }
 
 // cookie is the value of the cookie.
-func (t attempt) cookie() string {
+func (t signInAttempt) cookie() string {
 	return t.secret + "." + strconv.FormatInt(t.until.Unix(), 10) + "." + base64.RawURLEncoding.EncodeToString([]byte(t.next))
 }
 
 // readAttempt parses the cookie. The secret is empty if it is invalid.
-func readAttempt(cookie string) attempt {
+func readAttempt(cookie string) signInAttempt {
 	parts := strings.Split(cookie, ".")
 	if len(parts) != 3 || len(parts[0]) < 43 {
-		return attempt{}
+		return signInAttempt{}
 	}
 	until, err := strconv.ParseInt(parts[1], 10, 64)
 	next, nextErr := base64.RawURLEncoding.DecodeString(parts[2])
 	if err != nil || nextErr != nil {
-		return attempt{}
+		return signInAttempt{}
 	}
-	return attempt{parts[0], time.Unix(until, 0), string(next)}
+	return signInAttempt{parts[0], time.Unix(until, 0), string(next)}
 }
 
-// pass is the state for the request to the provider.
-func (t attempt) pass(origin string) policies.SignInState {
+// state is the state for the request to the provider.
+func (t signInAttempt) state(origin string) policies.SignInState {
 	derive := func(what string) string {
 		mac := hmac.New(sha256.New, []byte(t.secret))
 		mac.Write([]byte(what + " " + t.cookie()))
 		return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 	}
-	return policies.SignInState{Redirect: origin + returnPath, State: derive("state"), Nonce: derive("nonce"), Verifier: derive("verifier")}
+	return policies.SignInState{Redirect: origin + oidcCallbackPath, State: derive("state"), Nonce: derive("nonce"), Verifier: derive("verifier")}
 }

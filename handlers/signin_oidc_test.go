@@ -56,11 +56,11 @@ func TestProviderSessionIsCapped(t *testing.T) {
 func TestProviderCookieAndAddress(t *testing.T) {
 	c := newCampus(t, asIs)
 	v := c.guest()
-	other := v.see(strings.Replace(c.origin, "127.0.0.1", "localhost", 1) + leavePath + "?next=/pool")
-	if want := c.origin + leavePath + "?here=1&next=%2Fpool"; other.location != want {
+	other := v.see(strings.Replace(c.origin, "127.0.0.1", "localhost", 1) + oidcPath + "?next=/pool")
+	if want := c.origin + oidcPath + "?here=1&next=%2Fpool"; other.location != want {
 		t.Errorf("by another name: %d %s, want %s", other.status, other.location, want)
 	}
-	r := v.see(c.origin + leavePath + "?next=https://evil.example")
+	r := v.see(c.origin + oidcPath + "?next=https://evil.example")
 	cookie := must(http.ParseSetCookie(r.header.Get("Set-Cookie")))(t)
 	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode || cookie.MaxAge != 600 || cookie.Path != "/" || cookie.Domain != "" {
 		t.Errorf("cookie %+v", cookie)
@@ -169,16 +169,16 @@ func TestProviderReturnIsForWhoLeft(t *testing.T) {
 
 	slow := c.guest()
 	back = slow.signInAt(slow.leave("/"), "kim")
-	c.pass(awayTime)
+	c.pass(signInTimeout)
 	slow.refusal(slow.see(back), http.StatusForbidden, notBegun)
-	c.pass(-awayTime)
+	c.pass(-signInTimeout)
 
 	changed := c.guest()
 	back = changed.signInAt(changed.leave("/"), "kim")
 	at := must(url.Parse(c.origin))(t)
 	j := readAttempt(changed.Jar.Cookies(at)[0].Value)
 	j.next = "/people"
-	changed.Jar.SetCookies(at, []*http.Cookie{{Name: PassCookie(false), Value: j.cookie(), Path: "/"}})
+	changed.Jar.SetCookies(at, []*http.Cookie{{Name: SignInCookie(false), Value: j.cookie(), Path: "/"}})
 	changed.refusal(changed.see(back), http.StatusForbidden, notBegun)
 }
 
@@ -197,13 +197,13 @@ func TestProviderSaysNo(t *testing.T) {
 		"code=": {403, "was rejected"},
 	} {
 		state := must(url.Parse(v.leave("/")))(t).Query().Get("state")
-		r := v.see(c.origin + returnPath + "?state=" + state + "&" + query)
+		r := v.see(c.origin + oidcCallbackPath + "?state=" + state + "&" + query)
 		v.refusal(r, m.status, m.reason)
 		if strings.Contains(r.body, "Evil") {
 			t.Errorf("%s: the page repeats what stood in the address", query)
 		}
 	}
-	v.refusal(v.see(c.origin+returnPath+"?error=access_denied"), 403, "started in another browser")
+	v.refusal(v.see(c.origin+oidcCallbackPath+"?error=access_denied"), 403, "started in another browser")
 }
 
 func TestProviderIsDown(t *testing.T) {
@@ -211,14 +211,14 @@ func TestProviderIsDown(t *testing.T) {
 	c.provider.AddPerson(kim())
 	c.provider.SetDown(true)
 	v := c.guest()
-	v.refusal(v.see(c.origin+leavePath), http.StatusServiceUnavailable, "Example University is not responding.")
+	v.refusal(v.see(c.origin+oidcPath), http.StatusServiceUnavailable, "Example University is not responding.")
 	c.create(c.admin, "/users", `{"email":"lee@example.org","name":"Lee","password":"correct horse"}`)
 	local := c.guest()
 	if r := local.post(c.origin+"/signin", url.Values{"email": {"lee@example.org"}, "password": {"correct horse"}}); r.status != http.StatusSeeOther || local.me() == "" {
 		t.Errorf("with a password: %d", r.status)
 	}
 	c.provider.SetDown(false)
-	v.refusal(v.see(c.origin+leavePath), http.StatusServiceUnavailable, "is not responding") // not asked again yet
+	v.refusal(v.see(c.origin+oidcPath), http.StatusServiceUnavailable, "is not responding") // not asked again yet
 	c.pass(4 * time.Second)
 	v.enter("kim")
 

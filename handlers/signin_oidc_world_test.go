@@ -30,7 +30,7 @@ func newCampus(t *testing.T, set func(*OIDC)) *campus {
 	server := httptest.NewUnstartedServer(nil)
 	c := &campus{origin: "http://" + server.Listener.Addr().String()}
 	c.provider = openidtest.New(t)
-	c.provider.SetRedirect(c.origin + returnPath)
+	c.provider.SetRedirect(c.origin + oidcCallbackPath)
 	c.world = newWorldWith(t, func(config *Config) {
 		config.Store.Clock = func() time.Time { return time.Now().Add(time.Duration(c.later.Load())) }
 		config.OIDC = &OIDC{Origin: c.origin, SessionMax: 10 * time.Minute,
@@ -97,7 +97,7 @@ func (v *guest) post(address string, form url.Values) reply {
 // leave goes to the provider, and returns where that is.
 func (v *guest) leave(next string) string {
 	v.Helper()
-	r := v.see(v.origin + leavePath + "?next=" + url.QueryEscape(next))
+	r := v.see(v.origin + oidcPath + "?next=" + url.QueryEscape(next))
 	if r.status != http.StatusSeeOther || !strings.HasPrefix(r.location, v.provider.Issuer) {
 		v.Fatalf("leaving: %d %s %s", r.status, r.location, r.body)
 	}
@@ -110,7 +110,7 @@ func (v *guest) signInAt(address, subject string) string {
 	page := v.see(address).location
 	at := must(url.Parse(page))(v.TB)
 	back := v.post(v.provider.Issuer+"/login/username", url.Values{"id": {at.Query().Get("authRequestID")}, "username": {subject}, "password": {openidtest.Password}})
-	if r := v.see(back.location); strings.HasPrefix(r.location, v.origin+returnPath+"?") {
+	if r := v.see(back.location); strings.HasPrefix(r.location, v.origin+oidcCallbackPath+"?") {
 		return r.location
 	}
 	v.Fatalf("at the provider: %d %s %s", back.status, back.location, back.body)

@@ -56,7 +56,7 @@ func (a *App) submitSetupPage(c echo.Context) error {
 	}
 	if err != nil {
 		return a.refused(c, f, err, func(context.Context, echo.Context) (templ.Component, error) {
-			return web.SetupPage(web.SetupView{Token: token, Form: f.asTyped().Refuse(err)}), nil
+			return web.SetupPage(web.SetupView{Token: token, Form: f.asSubmitted().Refuse(err)}), nil
 		})
 	}
 	if err := a.beginSession(c.Request().Context(), u); err != nil {
@@ -83,7 +83,7 @@ func (a *App) submitSignInPage(c echo.Context) error {
 	switch models.KindOf(err) {
 	case models.KindUnauthenticated, models.KindForbidden:
 		v := a.signInView(next)
-		v.Form = f.asTyped().Refuse(err)
+		v.Form = f.asSubmitted().Refuse(err)
 		return a.render(c, statusOf(models.KindOf(err)), web.SignInPage(v))
 	}
 	if err != nil {

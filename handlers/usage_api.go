@@ -84,8 +84,8 @@ type UsageOfMember struct {
 
 func usageOf(u projects.ProjectUsage) ProjectUsage {
 	return ProjectUsage{From: u.From, To: u.To, Used: u.Used, Left: u.Left, Allocated: u.Project.Allocated, Quota: u.Project.Quota, Simulated: u.Simulated,
-		Steps: shown(u.Steps, func(s projects.UsageStep) UsageStep { return UsageStep(s) }),
-		Roles: shown(u.Roles, func(r projects.RoleUsage) UsageOfRole {
+		Steps: convert(u.Steps, func(s projects.UsageStep) UsageStep { return UsageStep(s) }),
+		Roles: convert(u.Roles, func(r projects.RoleUsage) UsageOfRole {
 			return UsageOfRole{RoleID: r.ID, Role: r.Name, Members: r.Members, Limit: r.Limit, Allocated: r.Allocated, InUse: r.InUse, Used: r.Used}
 		})}
 }

@@ -52,7 +52,7 @@ type NewWebhook struct {
 
 func (a rest) listWebhooks(ctx context.Context, in *Paging) (*Response[List[Webhook]], error) {
 	all, err := a.Notifications.Webhooks(ctx, actorOf(ctx))
-	return listedWhole(*in, func(w models.Webhook) int64 { return w.ID }, all, err, a.webhookOf)
+	return listedAll(*in, func(w models.Webhook) int64 { return w.ID }, all, err, a.webhookOf)
 }
 
 func (a rest) createWebhook(ctx context.Context, in *Create[notifications.WebhookInput]) (*Created[NewWebhook], error) {

@@ -46,7 +46,7 @@ func (a *App) newWebhookPage(ctx context.Context, c echo.Context) (templ.Compone
 	_, err := a.Notifications.WebhookForm(ctx, actorOf(ctx), 0)
 	f := formOf(0)
 	f.Values["enabled"] = "1"
-	return web.NewWebhookPage(web.WebhookView{Form: sentOr(c, f), Private: a.Notifications.AllowPrivate}), err
+	return web.NewWebhookPage(web.WebhookView{Form: submittedOr(c, f), Private: a.Notifications.AllowPrivate}), err
 }
 
 func (f *form) webhookInput() notifications.WebhookInput {
@@ -73,7 +73,7 @@ func (a *App) webhookWith(id int64, secret string) pageFunc {
 		if err != nil {
 			return nil, err
 		}
-		v := web.WebhookView{Webhook: w, Secret: secret, Form: sentOr(c, webhookForm(w)), Private: a.Notifications.AllowPrivate}
+		v := web.WebhookView{Webhook: w, Secret: secret, Form: submittedOr(c, webhookForm(w)), Private: a.Notifications.AllowPrivate}
 		states := []string{models.DeliveryPending, models.DeliveryFailed, models.DeliveryDelivered, models.DeliveryGivenUp}
 		if v.State = c.QueryParam("state"); !slices.Contains(states, v.State) {
 			v.State = ""

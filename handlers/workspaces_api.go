@@ -170,8 +170,8 @@ func (a rest) getWorkspace(ctx context.Context, in *ByID) (*Found[WorkspaceDetai
 		return nil, err
 	}
 	shares, view, err := a.sharesInUse(ctx, in.ID)
-	v := WorkspaceDetail{Workspace: a.workspaceOf(ctx, w.WorkspaceView, view.Position(w.ID), shares[w.ID]), Limits: shown(w.Limits, limitOf),
-		Target: append([]models.Parameter{}, w.Target...), Events: shown(w.Events, eventOf), MayOpen: w.CanOpen, MayStop: w.CanStop}
+	v := WorkspaceDetail{Workspace: a.workspaceOf(ctx, w.WorkspaceView, view.Position(w.ID), shares[w.ID]), Limits: convert(w.Limits, limitOf),
+		Target: append([]models.Parameter{}, w.Target...), Events: convert(w.Events, eventOf), MayOpen: w.CanOpen, MayStop: w.CanStop}
 	if w.State == models.StateFailed {
 		v.LogTail = w.LogTail
 	}
@@ -215,5 +215,5 @@ func (a rest) listDirectories(ctx context.Context, in *ByID) (*Response[List[Dir
 		return nil, err
 	}
 	mounts := a.Directories.Mounts(w.DirectoryUser)
-	return &Response[List[Directory]]{List[Directory]{Items: shown(mounts, func(m models.Mount) Directory { return Directory{m.Target, !m.ReadOnly} })}}, nil
+	return &Response[List[Directory]]{List[Directory]{Items: convert(mounts, func(m models.Mount) Directory { return Directory{m.Target, !m.ReadOnly} })}}, nil
 }

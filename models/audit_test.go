@@ -208,7 +208,7 @@ func TestAuditTampering(t *testing.T) {
 				}
 				_, err := s.VerifyAudit(t.Context(), c.expected)
 				var broken *models.BrokenAudit
-				if !errors.As(err, &broken) || broken.Number != c.number || !strings.Contains(broken.Why, c.why) {
+				if !errors.As(err, &broken) || broken.Number != c.number || !strings.Contains(broken.Reason, c.why) {
 					t.Errorf("got %v, want entry %d: …%s…", err, c.number, c.why)
 				}
 			})

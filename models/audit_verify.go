@@ -9,12 +9,12 @@ import (
 // BrokenAudit is the first entry at which the chain of the audit breaks.
 type BrokenAudit struct {
 	Number int64
-	Why    string
+	Reason string
 }
 
 // Error names the entry.
 func (b *BrokenAudit) Error() string {
-	return fmt.Sprintf("the audit is broken at entry %d: %s", b.Number, b.Why)
+	return fmt.Sprintf("the audit is broken at entry %d: %s", b.Number, b.Reason)
 }
 
 // VerifyAudit checks the whole chain and returns its end. The first entry that

@@ -33,24 +33,24 @@ func (q *Queries) DeleteIdentity(userID, id int64) (i Identity, err error) {
 	return i, q.deleted(q.db.Delete(&Identity{}, id), "identity")
 }
 
-// MarkGivenByIdentity records that a membership came from an identity's group.
-func (q *Queries) MarkGivenByIdentity(identityID, memberID int64) error {
+// MarkGrantedByIdentity records that a membership came from an identity's group.
+func (q *Queries) MarkGrantedByIdentity(identityID, memberID int64) error {
 	return q.db.Clauses(clause.OnConflict{DoNothing: true}).Create(&IdentityMember{identityID, memberID}).Error
 }
 
-// UnmarkGivenByIdentity deletes such records of a member.
-func (q *Queries) UnmarkGivenByIdentity(memberID int64) error {
+// UnmarkGrantedByIdentity deletes such records of a member.
+func (q *Queries) UnmarkGrantedByIdentity(memberID int64) error {
 	return q.db.Where("member_id = ?", memberID).Delete(&IdentityMember{}).Error
 }
 
-// ProjectsGivenBy lists the projects in which an identity is a member by its groups.
-func (q *Queries) ProjectsGivenBy(identityID int64) (projects []int64, err error) {
+// ProjectsGrantedByIdentity lists the projects in which an identity is a member by its groups.
+func (q *Queries) ProjectsGrantedByIdentity(identityID int64) (projects []int64, err error) {
 	err = q.db.Table("members").Joins("JOIN identity_members g ON g.member_id = members.id").
 		Where("g.identity_id = ?", identityID).Order("members.project_id").Pluck("members.project_id", &projects).Error
 	return projects, err
 }
 
-// WasGivenBy reports whether a membership came from an identity's group.
-func (q *Queries) WasGivenBy(identityID, memberID int64) (bool, error) {
+// GrantedByIdentity reports whether a membership came from an identity's group.
+func (q *Queries) GrantedByIdentity(identityID, memberID int64) (bool, error) {
 	return exists(q.db.Model(&IdentityMember{}).Where("identity_id = ? AND member_id = ?", identityID, memberID))
 }

@@ -59,7 +59,7 @@ func TestAuditOfTokens(t *testing.T) {
 		if err != nil || actor.Via != "token ci" {
 			t.Fatalf("speaks by %q, %v", actor.Via, err)
 		}
-		if actor, err = accounts.StillActive(t.Context(), actor); err != nil || actor.Via != "token ci" {
+		if actor, err = accounts.RefreshActor(t.Context(), actor); err != nil || actor.Via != "token ci" {
 			t.Errorf("read again, it speaks by %q, %v", actor.Via, err)
 		}
 		if err := accounts.DeleteToken(t.Context(), actor, 1); err != nil {

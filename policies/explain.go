@@ -109,7 +109,7 @@ func (x *explainer) find(in AccessQuery) error {
 	switch self := x.Person.ID == x.actor.User.ID; {
 	case err != nil && models.KindOf(err) != models.KindNotFound, x.access.May(x.actor, Platform, UserRead):
 		return err
-	case err == nil && x.mayQuery(self):
+	case err == nil && x.canQuery(self):
 		return nil
 	case self:
 		return models.NotFound("project")
@@ -158,9 +158,9 @@ func (x *explainer) findMember() error {
 	return nil
 }
 
-// mayQuery decides for actors who may not see every account. Former members get
+// canQuery decides for actors who may not see every account. Former members get
 // explanations of the project, unless they were removed.
-func (x *explainer) mayQuery(self bool) bool {
+func (x *explainer) canQuery(self bool) bool {
 	switch {
 	case self && x.Project.ID == Platform:
 		return true

@@ -17,14 +17,14 @@ func (a *Accounts) CheckTopics(ctx context.Context, actor Actor, topics []string
 		return err
 	}
 	for _, topic := range topics {
-		if !a.mayFollow(q, actor, topic) {
+		if !a.canFollow(q, actor, topic) {
 			return models.NotFound("topic")
 		}
 	}
 	return nil
 }
 
-func (a *Accounts) mayFollow(q *models.Queries, actor Actor, topic string) bool {
+func (a *Accounts) canFollow(q *models.Queries, actor Actor, topic string) bool {
 	kind, rest, _ := strings.Cut(topic, ":")
 	id, err := strconv.ParseInt(rest, 10, 64)
 	switch kind {

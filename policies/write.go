@@ -94,8 +94,8 @@ func reload(q *models.Queries, actor Actor) (Actor, error) {
 	return now, err
 }
 
-// StillActive reads the actor again. It returns an error when the account is disabled
+// RefreshActor reads the actor again. It returns an error when the account is disabled
 // or the session or token has ended.
-func (a *Accounts) StillActive(ctx context.Context, actor Actor) (Actor, error) {
+func (a *Accounts) RefreshActor(ctx context.Context, actor Actor) (Actor, error) {
 	return reload(a.store.Read(ctx), actor)
 }

@@ -55,7 +55,7 @@ func TestCachedSnapshotIsTheTrueOne(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			o.KeepsDevices(t)
+			o.CheckDevices(t)
 			fresh := pool.New(o.Store, access, o.Providers) // has cached nothing
 			got, err := o.Pool.View(o.Ctx, o.Root)
 			want, err2 := fresh.View(o.Ctx, o.Root)

@@ -85,7 +85,7 @@ func (o *world) keepsGPUs(t *testing.T, after string) {
 	if !errors.Is(err, sql.ErrNoRows) {
 		t.Fatalf("after %s %d cores of %s are in use, %v", after, cores, uuid, err)
 	}
-	o.KeepsDevices(t)
+	o.CheckDevices(t)
 }
 
 // cachesTheTruth compares what the pool has cached with what stands in the database.

@@ -99,7 +99,7 @@ func TestConcurrentClaimsFillThePoolExactly(t *testing.T) {
 		modelstest.Concurrently(len(answers), func(i int) {
 			_, a := o.Claim(t, m, models.Demand{GPUs: 1, Cores: 30, GPUMemoryMiB: 20_000})
 			answers[i] = a.Outcome
-			o.KeepsDevices(t)
+			o.CheckDevices(t)
 		})
 		granted := slices.DeleteFunc(answers, func(a string) bool { return a != models.OutcomeGranted })
 		if len(granted) != 6 {

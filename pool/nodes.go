@@ -116,13 +116,13 @@ func (m *machine) changing(d models.Device) bool {
 		return d.Changing()
 	}
 	parent, known := m.byID(*d.ParentID)
-	return !known || parent.Changing() || m.recut(parent)
+	return !known || parent.Changing() || m.repartitioned(parent)
 }
 
-// recut reports whether a GPU's instances are not those of its layout, or
+// repartitioned reports whether a GPU's instances are not those of its layout, or
 // whether one that is gone is still in use: until it is released, the
 // instances that took its place are not to be lent beside it.
-func (m *machine) recut(parent models.Device) bool {
+func (m *machine) repartitioned(parent models.Device) bool {
 	missing := slices.Clone(parent.Layout)
 	for _, d := range m.devices {
 		if d.ParentID == nil || *d.ParentID != parent.ID {

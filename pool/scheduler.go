@@ -51,9 +51,9 @@ func New(store *models.Store, access *policies.Access, providers Providers) *Sch
 	return s
 }
 
-// PlaceBy chooses another policy: one of placement.Policies. It is called
+// SetPolicyByName chooses another policy: one of placement.Policies. It is called
 // before the scheduler is used.
-func (s *Scheduler) PlaceBy(name string) error {
+func (s *Scheduler) SetPolicyByName(name string) error {
 	policy, err := placement.PolicyNamed(name, nil)
 	if err == nil {
 		s.name = name
@@ -87,12 +87,12 @@ const (
 	learnedDemands = 10_000
 )
 
-// Run makes the policy learn regularly until ctx ends.
+// Run updates the policy regularly until ctx ends.
 func (s *Scheduler) Run(ctx context.Context) {
 	tick := time.NewTicker(learnPeriod)
 	defer tick.Stop()
 	for {
-		if err := s.learn(ctx); err != nil && ctx.Err() == nil {
+		if err := s.updatePolicy(ctx); err != nil && ctx.Err() == nil {
 			slog.ErrorContext(ctx, "the placement policy has not learned", "err", err)
 		}
 		select {
@@ -103,8 +103,8 @@ func (s *Scheduler) Run(ctx context.Context) {
 	}
 }
 
-// learn makes the policy follow the newest requests.
-func (s *Scheduler) learn(ctx context.Context) error {
+// updatePolicy makes the policy follow the newest requests.
+func (s *Scheduler) updatePolicy(ctx context.Context) error {
 	past, err := s.store.Read(ctx).PastDemands(learnedDemands)
 	if err != nil {
 		return err

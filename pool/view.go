@@ -60,7 +60,7 @@ func (s *Scheduler) ViewOf(ctx context.Context, actor policies.Actor, workspaces
 	v.Providers = viewer.machinesOf(workspaces)
 	waiting, err := loadQueue(viewer.q, viewer.snapshot)
 	for _, r := range waiting.ranked {
-		if slices.Contains(workspaces, r.ID) && viewer.maySee(r.Project) {
+		if slices.Contains(workspaces, r.ID) && viewer.canSee(r.Project) {
 			v.Waiting = append(v.Waiting, waiting.view(r))
 		}
 	}

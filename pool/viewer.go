@@ -83,8 +83,8 @@ func (v *viewer) measure() (err error) {
 	return err
 }
 
-// maySee reports whether the actor may see the names on a project's shares.
-func (v viewer) maySee(project int64) bool {
+// canSee reports whether the actor may see the names on a project's shares.
+func (v viewer) canSee(project int64) bool {
 	may, known := v.sees[project]
 	if !known {
 		may = v.scheduler.access.May(v.actor, project, policies.WorkspaceRead)
@@ -105,7 +105,7 @@ func (v viewer) waiting() ([]WaitingView, error) {
 	for i, r := range waiting.ranked {
 		views[i] = waiting.view(r)
 		views[i].Estimate = estimates[r.ID]
-		if !v.maySee(r.Project) {
+		if !v.canSee(r.Project) {
 			views[i] = views[i].anonymous()
 		}
 	}
@@ -188,7 +188,7 @@ func (v viewer) machine(m *machine) ProviderView {
 		device.Manage = mayShare
 		device.FreeCores, device.FreeMemoryMiB = m.free(d.ID)
 		if measured, known := v.measured[d.ID]; known {
-			if !view.Manage && !v.maySeeProcesses(m.sharesAround(d), measured.At) {
+			if !view.Manage && !v.canSeeProcesses(m.sharesAround(d), measured.At) {
 				measured.Processes = nil
 			}
 			device.Measured = &measured
@@ -205,14 +205,14 @@ func (v viewer) redact(p *ProviderView) {
 	if p.State == models.ProviderPending { // its reason names the code
 		p.Reason = models.Say("its GPUs have changed and are waiting for authorization")
 	}
-	p.Terms.Projects = slices.DeleteFunc(slices.Clone(p.Terms.Projects), func(id int64) bool { return !v.maySee(id) })
+	p.Terms.Projects = slices.DeleteFunc(slices.Clone(p.Terms.Projects), func(id int64) bool { return !v.canSee(id) })
 }
 
-// maySeeProcesses reports whether the processes measured at a time can only
+// canSeeProcesses reports whether the processes measured at a time can only
 // belong to shares that the actor may see.
-func (v viewer) maySeeProcesses(shares []models.ShareView, at time.Time) bool {
+func (v viewer) canSeeProcesses(shares []models.ShareView, at time.Time) bool {
 	for _, share := range shares {
-		if !v.maySee(share.ProjectID) || !at.After(share.From) {
+		if !v.canSee(share.ProjectID) || !at.After(share.From) {
 			return false
 		}
 	}
@@ -251,7 +251,7 @@ func (v viewer) share(share models.ShareView, d models.Device) ShareView {
 	if share.Until == nil && share.Enforcement == models.EnforcedMPS && d.Applied != models.SharingMPS {
 		share.Enforcement = models.EnforcementLapsed
 	}
-	if v.maySee(share.ProjectID) {
+	if v.canSee(share.ProjectID) {
 		return ShareView{ShareView: share}
 	}
 	return ShareView{Anonymous: true, ShareView: models.ShareView{Share: models.Share{

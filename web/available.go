@@ -10,7 +10,7 @@ import (
 type AvailableRow struct {
 	Demand  models.Demand
 	Outcome string // as in models.Decision
-	Why     []models.Text
+	Reasons []models.Text
 	// Simulated is set if the available GPUs are simulated.
 	Simulated bool
 }
@@ -55,8 +55,8 @@ func availableSummary(ctx context.Context, rows []AvailableRow) string {
 	if most >= 0 {
 		line = T(ctx, "Available now: up to %s.", rows[most].size(ctx))
 	}
-	if next >= 0 && len(rows[next].Why) > 0 {
-		line += " " + T(ctx, "%s not available (%s).", rows[next].size(ctx), TT(ctx, rows[next].Why[0]))
+	if next >= 0 && len(rows[next].Reasons) > 0 {
+		line += " " + T(ctx, "%s not available (%s).", rows[next].size(ctx), TT(ctx, rows[next].Reasons[0]))
 	}
 	return line
 }

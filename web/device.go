@@ -83,7 +83,7 @@ func (v DeviceView) sharing(ctx context.Context) string {
 }
 
 // sharingChoice is a sharing mode with its explanation.
-type sharingChoice struct{ Mode, Label, Means string }
+type sharingChoice struct{ Mode, Label, Help string }
 
 func sharingChoices(ctx context.Context) []sharingChoice {
 	return []sharingChoice{

@@ -162,8 +162,8 @@ func enforcement(ctx context.Context, e string) string {
 	return e
 }
 
-// enforcementMeans explains the enforcement to the user of the share.
-func enforcementMeans(ctx context.Context, e string) string {
+// enforcementHelp explains the enforcement to the user of the share.
+func enforcementHelp(ctx context.Context, e string) string {
 	switch e {
 	case models.EnforcedExclusive:
 		return T(ctx, "Exclusive: the whole GPU, visible only to its user.")

@@ -14,7 +14,7 @@ func TestEnforcementInWords(t *testing.T) {
 		models.EnforcementLapsed: {"advisory, MPS daemon not running", "Advisory: the Multi-Process Service daemon of this GPU is not running. "},
 		models.EnforcedAdvisory:  {"advisory", "Advisory: "},
 	} {
-		if got, means := enforcement(t.Context(), e), enforcementMeans(t.Context(), e); got != want[0] || !strings.HasPrefix(means, want[1]) {
+		if got, means := enforcement(t.Context(), e), enforcementHelp(t.Context(), e); got != want[0] || !strings.HasPrefix(means, want[1]) {
 			t.Errorf("%s: %q, %q", e, got, means)
 		}
 	}

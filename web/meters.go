@@ -19,8 +19,8 @@ type Meter struct {
 }
 
 // LimitMeters compares the use and the request of a member with the role's limit.
-func LimitMeters(inUse, asked, limit models.Resources) []Meter {
-	return meters(inUse, asked, models.Resources{}, limit, false)
+func LimitMeters(inUse, requested, limit models.Resources) []Meter {
+	return meters(inUse, requested, models.Resources{}, limit, false)
 }
 
 // QuotaMeters compares the use and the allocated limits of a project with its quota.
@@ -28,8 +28,8 @@ func QuotaMeters(inUse, allocated, quota models.Resources) []Meter {
 	return meters(inUse, models.Resources{}, allocated, quota, true)
 }
 
-func meters(inUse, asked, allocated, limit models.Resources, quota bool) []Meter {
-	h, a, p := inUse.Amounts(), asked.Amounts(), allocated.Amounts()
+func meters(inUse, requested, allocated, limit models.Resources, quota bool) []Meter {
+	h, a, p := inUse.Amounts(), requested.Amounts(), allocated.Amounts()
 	var out []Meter
 	for i, l := range limit.Amounts() {
 		out = append(out, Meter{Resource: l.Name, Label: l.Label, InUse: h[i].Value,

@@ -13,15 +13,15 @@ import (
 
 // Page is the data of the layout.
 type Page struct {
-	Lang    string // "en" or "zh", see Negotiate
-	User    *models.User
-	Can     models.PlatformPermissions
-	Path    string // with query: marks the place in the navigation
-	Now     time.Time
-	Version string // of the program
-	Mark    string // where the changes stood when the page was read
-	Nav     NavCounts
-	Flash   Flash
+	Lang        string // "en" or "zh", see Negotiate
+	User        *models.User
+	Can         models.PlatformPermissions
+	Path        string // with query: marks the place in the navigation
+	Now         time.Time
+	Version     string // of the program
+	EventCursor string // where the changes stood when the page was read
+	Nav         NavCounts
+	Flash       Flash
 }
 
 // NavCounts are the numbers beside the navigation's entries; 0 shows none.
@@ -96,7 +96,7 @@ func topicAttributes(ctx context.Context, topics []string) templ.Attributes {
 	if len(topics) == 0 {
 		return nil
 	}
-	return templ.Attributes{"data-topics": strings.Join(topics, " "), "data-since": From(ctx).Mark}
+	return templ.Attributes{"data-topics": strings.Join(topics, " "), "data-since": From(ctx).EventCursor}
 }
 
 // liveAttributes make a part refetch its page when a topic changes.
@@ -124,7 +124,7 @@ func userTopic(ctx context.Context) string { return "user:" + id(From(ctx).User.
 
 // followedTopics are the topics of a page and, for signed-in readers, their own.
 func followedTopics(ctx context.Context, topics []string) []string {
-	if From(ctx).User == nil || From(ctx).Mark == "" || slices.Contains(topics, userTopic(ctx)) {
+	if From(ctx).User == nil || From(ctx).EventCursor == "" || slices.Contains(topics, userTopic(ctx)) {
 		return topics
 	}
 	return append(slices.Clone(topics), userTopic(ctx))

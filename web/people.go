@@ -35,7 +35,7 @@ type PersonView struct {
 	Form     Form // name, department_id, admin, auditor, disabled, version
 	Password Form // password
 	Self     bool // the reader's own account
-	Places   []PersonPlace
+	Places   []PersonMembership
 
 	Departments []Option // none is the first
 
@@ -50,8 +50,8 @@ func (v PersonView) editable(ctx context.Context) *models.User {
 	return &v.Person
 }
 
-// PersonPlace is a project that a person is a member of.
-type PersonPlace struct {
+// PersonMembership is a project that a person is a member of.
+type PersonMembership struct {
 	ProjectID int64
 	Project   string
 	Role      string

@@ -59,8 +59,8 @@ func (c PermissionChoice) chosen(word string) bool {
 	return c.word() == word
 }
 
-// lacks is the part of a standard set that the reader cannot grant.
-func (c PermissionChoice) lacks(word string) models.Permissions {
+// missing is the part of a standard set that the reader cannot grant.
+func (c PermissionChoice) missing(word string) models.Permissions {
 	return models.PermissionsOf(word, 0).Without(c.Has)
 }
 

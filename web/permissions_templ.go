@@ -95,7 +95,7 @@ func permissionChoice(c PermissionChoice) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			if c.lacks(each) != 0 {
+			if c.missing(each) != 0 {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, " disabled")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -150,7 +150,7 @@ func permissionChoice(c PermissionChoice) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if lacks := c.lacks(each); lacks != 0 {
+			if lacks := c.missing(each); lacks != 0 {
 				templ_7745c5c3_Err = missingPermissions(lacks).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

@@ -26,7 +26,7 @@ type PreviewRow struct {
 	Over          bool // it is why the change would be refused
 }
 
-func (r PreviewRow) left() int64 { return r.Quota - r.Value }
+func (r PreviewRow) remaining() int64 { return r.Quota - r.Value }
 
 // PreviewHolder is a member whose use exceeds the new limit.
 type PreviewHolder struct {

@@ -203,8 +203,8 @@ func sampleAudit() AuditView {
 func sampleAvailable() []AvailableRow {
 	return []AvailableRow{
 		{Demand: models.Demand{GPUs: 1, Cores: 50}, Outcome: models.OutcomeGranted},
-		{Demand: models.Demand{GPUs: 1, Cores: 100}, Outcome: models.OutcomePartial, Why: []models.Text{models.Say("must not be empty")}},
+		{Demand: models.Demand{GPUs: 1, Cores: 100}, Outcome: models.OutcomePartial, Reasons: []models.Text{models.Say("must not be empty")}},
 		{Demand: models.Demand{GPUs: 2, Cores: 100}, Outcome: models.OutcomeDelayed},
-		{Demand: models.Demand{GPUs: 4, Cores: 100}, Outcome: models.OutcomeRefused, Why: []models.Text{models.Say("must not be empty")}},
+		{Demand: models.Demand{GPUs: 4, Cores: 100}, Outcome: models.OutcomeRefused, Reasons: []models.Text{models.Say("must not be empty")}},
 	}
 }

@@ -14,7 +14,7 @@ import (
 type Fit struct {
 	Demand  models.Demand
 	Outcome string        // as in models.Decision; also refused when it exceeds limit or quota
-	Why     []models.Text // the reasons, unless it can be satisfied
+	Reasons []models.Text // the reasons, unless it can be satisfied
 	// Simulated means that the available GPUs are simulated.
 	Simulated bool
 }
@@ -75,12 +75,12 @@ func newFit(d models.Demand, a models.Decision, use quota.Use) Fit {
 	case errors.As(checkFits(d, use), &e):
 		f.Outcome = models.OutcomeRefused
 		for _, field := range e.Fields {
-			f.Why = append(f.Why, field.Reason)
+			f.Reasons = append(f.Reasons, field.Reason)
 		}
 	case f.Now():
 		f.Simulated = slices.ContainsFunc(a.Grants, func(g models.Grant) bool { return g.Device.Simulated })
 	default:
-		f.Why = append([]models.Text{a.Explanation}, a.Reasons...)
+		f.Reasons = append([]models.Text{a.Explanation}, a.Reasons...)
 	}
 	return f
 }

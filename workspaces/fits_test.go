@@ -21,7 +21,7 @@ func TestWhatFitsIsWhatALaunchGets(t *testing.T) {
 				t.Fatal(len(list), err)
 			}
 			f := list[random.IntN(len(list))]
-			if !f.Now() && len(f.Why) == 0 {
+			if !f.Now() && len(f.Reasons) == 0 {
 				t.Errorf("%+v does not say why not", f)
 			}
 			in := b.ask("", gpu(f.Demand.GPUs, f.Demand.Cores))

@@ -61,13 +61,13 @@ func (r *Reconciler) startFailed(ctx context.Context, w *models.Workspace, reaso
 	if models.KindOf(cause) == models.KindUnavailable && !r.trackers.entry(w.ID).stalled(StageLaunching, r.config.Store.Now()) {
 		return errors.Join(cause, r.addToHistory(ctx, w, reason))
 	}
-	return r.giveUp(ctx, w, nil, reason, "")
+	return r.abandonStart(ctx, w, nil, reason, "")
 }
 
-// giveUp stops a workspace that did not start: something may have been launched,
+// abandonStart stops a workspace that did not start: something may have been launched,
 // so its shares are in use until that is gone. EndedAt of a stopping workspace
 // marks a failed start; see awaitEnd.
-func (r *Reconciler) giveUp(ctx context.Context, w *models.Workspace, state State, reason models.Text, log string) error {
+func (r *Reconciler) abandonStart(ctx context.Context, w *models.Workspace, state State, reason models.Text, log string) error {
 	now := r.config.Store.Now()
 	w.State, w.EndedAt, w.RuntimeState, w.LogTail = models.StateStopping, &now, state, log
 	w.Reason = models.Say("Launch failed: %s", reason)
@@ -90,7 +90,7 @@ func (r *Reconciler) awaitReady(ctx context.Context, w *models.Workspace) error 
 		return r.transition(ctx, w, models.StateStarting, models.Say("Running."))
 	}
 	if r.trackers.entry(w.ID).stalled(status.Stage, r.config.Store.Now()) {
-		return r.giveUp(ctx, w, w.RuntimeState, stalledReason(status), status.LogTail)
+		return r.abandonStart(ctx, w, w.RuntimeState, stallReason(status), status.LogTail)
 	}
 	return r.report(ctx, w, status)
 }
@@ -131,7 +131,7 @@ func (r *Reconciler) addToHistory(ctx context.Context, w *models.Workspace, mess
 	return r.transition(ctx, w, models.StateStarting, message)
 }
 
-func stalledReason(s Status) models.Text {
+func stallReason(s Status) models.Text {
 	seconds := int64(s.Stage.timeout() / time.Second)
 	if s.Message.Empty() {
 		return models.Say("The notebook did not respond within %d seconds.", seconds)

@@ -131,7 +131,7 @@ func (s *Service) Launch(ctx context.Context, actor policies.Actor, in LaunchInp
 		if err := checkFits(p.target.Demand, p.use); err != nil {
 			return err
 		}
-		if err := checkLiveCount(q, p.member); err != nil {
+		if err := checkActiveCount(q, p.member); err != nil {
 			return err
 		}
 		w = newWorkspace(q, actor, p, in)
@@ -151,7 +151,7 @@ func (s *Service) Launch(ctx context.Context, actor policies.Actor, in LaunchInp
 	return w, err
 }
 
-func checkLiveCount(q *models.Queries, m models.Member) error {
+func checkActiveCount(q *models.Queries, m models.Member) error {
 	n, err := q.CountLiveOf(m.ID)
 	if err == nil && n >= maxLive {
 		err = models.NoCapacity("", "You have %d workspaces running or waiting in this project; the maximum is %d. Stop one first.", n, maxLive)

@@ -172,7 +172,7 @@ func (s *Service) Count(ctx context.Context) (map[models.WorkspaceState]int64, e
 	return s.store.Read(ctx).CountWorkspaces()
 }
 
-// CountLive counts the actor's own live workspaces.
-func (s *Service) CountLive(ctx context.Context, actor policies.Actor) (int64, error) {
+// CountActive counts the actor's own live workspaces.
+func (s *Service) CountActive(ctx context.Context, actor policies.Actor) (int64, error) {
 	return s.store.Read(ctx).CountLive(actor.User.ID)
 }

@@ -43,7 +43,7 @@ func withAccounts(cmd *cobra.Command, fn func(context.Context, *models.Store, *p
 
 func newCreateUserCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "create-user", Short: "Create an account", Args: cobra.NoArgs}
-	config.Bind(cmd, config.ForStore...)
+	config.AddFlags(cmd, config.ForStore...)
 	email := cmd.Flags().String("email", "", "email address to sign in with (required)")
 	name := cmd.Flags().String("name", "", "display name (default: the part of the email address before @)")
 	admin := cmd.Flags().Bool("admin", false, "make the account a platform administrator")
@@ -70,7 +70,7 @@ func newCreateUserCommand() *cobra.Command {
 
 func newCreateTokenCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "create-token", Short: "Create an access token and print it", Args: cobra.NoArgs}
-	config.Bind(cmd, config.ForStore...)
+	config.AddFlags(cmd, config.ForStore...)
 	email := cmd.Flags().String("email", "", "email address of the account (required)")
 	name := cmd.Flags().String("name", "", "name of the token (required)")
 	lifetime := cmd.Flags().Duration("lifetime", policies.DefaultTokenLifetime, "lifetime of the token")
@@ -88,7 +88,7 @@ func newCreateTokenCommand() *cobra.Command {
 
 func newResetPasswordCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "reset-password", Short: "Set a new password; ends the sessions and revokes the tokens of the account", Args: cobra.NoArgs}
-	config.Bind(cmd, config.ForStore...)
+	config.AddFlags(cmd, config.ForStore...)
 	email := cmd.Flags().String("email", "", "email address of the account (required)")
 	stdin := cmd.Flags().Bool("password-stdin", false, "read the password from standard input (required)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

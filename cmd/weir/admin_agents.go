@@ -17,7 +17,7 @@ import (
 
 func newAuthorityCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "authority", Short: "Print the certificate of the certificate authority for agents, creating it if missing", Args: cobra.NoArgs}
-	config.Bind(cmd, "data-dir", "authority-file", "log-level", "log-format")
+	config.AddFlags(cmd, "data-dir", "authority-file", "log-level", "log-format")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := config.Load(cmd)
 		if err != nil {
@@ -35,7 +35,7 @@ func newAuthorityCommand() *cobra.Command {
 
 func newAuthorizeCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "authorize", Short: "Create an authorization code for the GPU code of a machine, and print it", Args: cobra.NoArgs}
-	config.Bind(cmd, append([]string{"authority-file"}, config.ForStore...)...)
+	config.AddFlags(cmd, append([]string{"authority-file"}, config.ForStore...)...)
 	gpuCode := cmd.Flags().String("gpu-code", "", "GPU code that “weir agent” prints on the machine (required)")
 	owner := cmd.Flags().String("owner", "", "email address of the owner (required)")
 	name := cmd.Flags().String("name", "", "name of the provider (default: the name of the machine)")

@@ -16,7 +16,7 @@ func newVerifyAuditCommand() *cobra.Command {
 		Long: "Verify that no entry of the audit log was changed, removed or inserted.\n\n" +
 			"Prints the number of entries and the head, HASH:NUMBER. Keep the head out of reach of those who can write\n" +
 			"to the database: with --expect it later shows whether entries were cut off or rewritten."}
-	config.Bind(cmd, config.ForStore...)
+	config.AddFlags(cmd, config.ForStore...)
 	expect := cmd.Flags().String("expect", "", "head printed by an earlier verification, which must still be in the log")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		var expected models.AuditHead

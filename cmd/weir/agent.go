@@ -23,7 +23,7 @@ func newAgentCommand() *cobra.Command {
 		Long: "Lend the GPUs of this machine to a portal.\n\nOn a machine that is not enrolled, without a code, it prints the GPU code and the next steps, and exits.\n" +
 			"A node of a cluster can enroll without a code: see --cluster-token-file.\n" +
 			"The exit code is 3 if the portal has revoked the agent: it must be enrolled again."}
-	config.Bind(cmd, config.ForAgent...)
+	config.AddFlags(cmd, config.ForAgent...)
 	output := bindOutput(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		cfg, err := config.Load(cmd)

@@ -15,7 +15,7 @@ func newMigrateCommand() *cobra.Command {
 		Short: "Migrate the database schema to the newest version, or back to an older one",
 		Args:  cobra.NoArgs,
 	}
-	config.Bind(cmd, config.ForStore...)
+	config.AddFlags(cmd, config.ForStore...)
 	to := cmd.Flags().Int64("down-to", -1, "version to migrate back to; 0 removes all data")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := config.Load(cmd)

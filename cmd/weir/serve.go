@@ -22,7 +22,7 @@ const setupLifetime = 24 * time.Hour
 
 func newServeCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "serve", Short: "Run the portal, the REST API and the workspaces of this machine", Args: cobra.NoArgs}
-	config.Bind(cmd)
+	config.AddFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cfg, err := config.Load(cmd)
 		if err != nil {

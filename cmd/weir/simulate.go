@@ -70,7 +70,7 @@ and how they would together with additional ones. The database is only read.`,
 	flags.StringVar(&s.output, "output", "table", "output `FORMAT`: table or json")
 	flags.BoolVar(&s.history, "history", false, "replay the requests of the pool instead of a trace")
 	flags.StringArrayVar(&s.add, "add", nil, "`MACHINES` to add, such as h100:8x4 for four with eight H100, or “NVIDIA L40S/46068:4”; with --history; can be repeated")
-	config.Bind(cmd, "data-dir", "database-url")
+	config.AddFlags(cmd, "data-dir", "database-url")
 	return cmd
 }
 

@@ -65,7 +65,7 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	p.accounts = policies.NewAccounts(p.store, access)
 	p.providers = providers.New(p.store, access, p.reachable())
 	p.pool = pool.New(p.store, access, p.providers)
-	if err := p.pool.PlaceBy(cfg.PlacementPolicy); err != nil {
+	if err := p.pool.SetPolicyByName(cfg.PlacementPolicy); err != nil {
 		return p, err
 	}
 	if err := p.wireAgents(ctx, access); err != nil {
@@ -83,7 +83,7 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	p.runtime.OnChange(p.reconciler.Enqueue) // what answers or dies is seen at once
 	service := workspaces.NewService(p.store, access, p.pool, ledger, p.reconciler.Resync)
 	p.proxy = proxy.New(proxy.Config{Gate: gate{service, p.accounts}, AppsDomain: appsDomain, Secure: cfg.TLS(),
-		PortalURL: p.origin, PortalCookies: []string{handlers.SessionCookie(cfg.TLS()), handlers.PassCookie(cfg.TLS())},
+		PortalURL: p.origin, PortalCookies: []string{handlers.SessionCookie(cfg.TLS()), handlers.SignInCookie(cfg.TLS())},
 		Page: p.serveWorkspaceError, Logger: log, OnActivity: p.recordActivity(service), LeaseHeld: p.leaseValid})
 	p.store.OnRevoke(p.proxy)
 	p.app = handlers.NewApp(handlers.Config{Store: p.store, Accounts: p.accounts, Notifications: p.notifications, Projects: ledger,

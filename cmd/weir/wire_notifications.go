@@ -10,23 +10,23 @@ import (
 	"weir/policies/notifications"
 )
 
-// wireNotifications creates the services of notifications. The key that seals
+// wireNotifications creates the services of notifications. The key that encrypts
 // the secrets of webhooks is derived from the authority's key, which all servers
 // of a portal have and the database does not contain.
 func (p *portal) wireNotifications(access *policies.Access) error {
-	shared, err := privateKey(p.cfg.AuthorityFile)
+	authorityKey, err := privateKey(p.cfg.AuthorityFile)
 	if err != nil {
 		return err
 	}
-	key, err := notifications.NewKey(shared)
+	key, err := notifications.NewKey(authorityKey)
 	if err != nil {
 		return err
 	}
 	c := p.cfg.Notifications
 	p.store.Mail = c.Mailer != nil
-	p.notifications = &notifications.Service{Store: p.store, Access: access, Key: key, AllowPrivate: c.WebhookPrivate}
+	p.notifications = &notifications.Service{Store: p.store, Access: access, Key: key, AllowPrivate: c.AllowPrivateWebhooks}
 	p.sender = notifications.NewSender(notifications.SenderConfig{Store: p.store, Key: key, Fence: p.fence.check, Origin: p.origin, Version: buildVersion().Version,
-		AllowPrivate: c.WebhookPrivate, Mailer: c.Mailer, Logger: p.log})
+		AllowPrivate: c.AllowPrivateWebhooks, Mailer: c.Mailer, Logger: p.log})
 	return nil
 }
 

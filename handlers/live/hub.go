@@ -33,7 +33,7 @@ type Hub struct {
 
 	mu        sync.Mutex
 	closed    bool
-	marks     marks
+	marks     changeLog
 	topics    map[string]map[*follower]bool // followers by topic
 	followers map[followerKey]*follower
 	changed   map[string]bool // topics since the last delivery
@@ -46,7 +46,7 @@ type Hub struct {
 // New returns a Hub. A stream continues while check permits its topics; bytes are sent
 // only while holds returns true.
 func New(check func(context.Context, policies.Actor, []string) error, holds func() bool) *Hub {
-	h := &Hub{check: check, holds: holds, wake: make(chan struct{}, 1), marks: newMarks(), topics: map[string]map[*follower]bool{},
+	h := &Hub{check: check, holds: holds, wake: make(chan struct{}, 1), marks: newChangeLog(), topics: map[string]map[*follower]bool{},
 		followers: map[followerKey]*follower{}, changed: map[string]bool{}, openOf: map[int64]int{}}
 	h.stopped, h.stop = context.WithCancel(context.Background())
 	h.running.Go(func() {
@@ -67,19 +67,19 @@ func New(check func(context.Context, policies.Actor, []string) error, holds func
 			case <-h.stopped.Done():
 				return
 			case <-ticks.C:
-				h.beat(step)
+				h.sendKeepAlives(step)
 			}
 		}
 	})
 	return h
 }
 
-// Mark is the current position in the changes. Data that is read afterwards is at least
+// Cursor is the current position in the changes. Data that is read afterwards is at least
 // as new.
-func (h *Hub) Mark() string {
+func (h *Hub) Cursor() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.marks.now()
+	return h.marks.cursor()
 }
 
 // Publish marks topics as changed and schedules their delivery.
@@ -87,7 +87,7 @@ func (h *Hub) Publish(topics []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if slices.Contains(topics, models.AllTopics) {
-		h.marks.forget()
+		h.marks.invalidate()
 		topics = slices.Collect(maps.Keys(h.topics))
 	}
 	h.marks.add(topics)
@@ -125,9 +125,9 @@ func (h *Hub) deliver() {
 	clear(h.changed)
 }
 
-// beat checks the permissions of the followers in a slot and sends a keep-alive to the
+// sendKeepAlives checks the permissions of the followers in a slot and sends a keep-alive to the
 // permitted.
-func (h *Hub) beat(step int) {
+func (h *Hub) sendKeepAlives(step int) {
 	ctx, cancel := context.WithTimeout(h.stopped, keepAlive/2)
 	defer cancel()
 	h.recheck(ctx, func(f *follower) bool { return f.slot == step })
@@ -220,7 +220,7 @@ func (h *Hub) attach(s *Stream, conn connection) {
 // Revoked ends the streams that hang on one of these revocation keys, unless
 // their readers may still follow.
 func (h *Hub) Revoked(ctx context.Context, keys []string) {
-	h.recheck(ctx, func(f *follower) bool { return f.hangsOn(keys) })
+	h.recheck(ctx, func(f *follower) bool { return f.dependsOn(keys) })
 }
 
 // Cut ends all streams. Browsers reconnect and are authorized again.
@@ -274,7 +274,7 @@ func (h *Hub) end(s *Stream) {
 	if s.conn != nil {
 		_ = s.conn.Close() // nothing is lost: what was written is on its way
 	}
-	h.forget(s)
+	h.remove(s)
 }
 
 // offer queues an event for a stream, or ends the stream if its queue is full. The
@@ -307,8 +307,8 @@ func (h *Hub) follower(actor policies.Actor, topics []string) *follower {
 	return f
 }
 
-// forget removes a stream and whatever is there for it alone.
-func (h *Hub) forget(s *Stream) {
+// invalidate removes a stream and whatever is there for it alone.
+func (h *Hub) remove(s *Stream) {
 	f := s.follower
 	delete(f.streams, s)
 	h.open--

@@ -114,7 +114,7 @@ func TestStreamsLoseNothing(t *testing.T) {
 	names := []string{"environments", "pool", "projects"}
 	inScene(t, everybodyMay, func(s scene) {
 		rapid.Check(t, func(t *rapid.T) {
-			mark := s.Mark()
+			mark := s.Cursor()
 			p := newPipe(0)
 			s.attach(s.Subscribe(person(1), names, ""), p)
 			defer s.cut(1)
@@ -270,14 +270,14 @@ func TestStreamsOfOneUserAreBounded(t *testing.T) {
 func TestMarks(t *testing.T) {
 	inScene(t, everybodyMay, func(s scene) {
 		s.Publish([]string{"pool"})
-		read := s.Mark()
+		read := s.Cursor()
 		s.Publish([]string{"projects"})
 		for _, c := range []struct {
 			name, mark string
 			want       []string
 		}{
 			{"read before the last change", read, []string{"projects"}},
-			{"read now", s.Mark(), nil},
+			{"read now", s.Cursor(), nil},
 			{"read from another server", "other.7", []string{"pool", "projects"}},
 			{"not a mark", "x", []string{"pool", "projects"}},
 			{"no mark", "", nil},
@@ -296,16 +296,16 @@ func TestMarks(t *testing.T) {
 }
 
 func TestTooManyTopicsToRemember(t *testing.T) {
-	m := newMarks()
+	m := newChangeLog()
 	m.add([]string{"pool"})
-	old := m.now()
-	for i := range maxRemembered {
+	old := m.cursor()
+	for i := range maxTopics {
 		m.add([]string{fmt.Sprint("workspace:", i)})
 	}
-	if changed := m.after(old); !changed("pool") || len(m.last) > maxRemembered {
+	if changed := m.after(old); !changed("pool") || len(m.last) > maxTopics {
 		t.Errorf("a page older than what is remembered counts as new; %d topics are remembered", len(m.last))
 	}
-	if changed := m.after(m.now()); changed("pool") || changed("workspace:1") {
+	if changed := m.after(m.cursor()); changed("pool") || changed("workspace:1") {
 		t.Error("a page that was read now counts as old")
 	}
 }
@@ -329,7 +329,7 @@ func TestHubUnderWay(t *testing.T) {
 				if i%4 == 0 {
 					h.endWhere(func(f *follower) bool { return f.user == user })
 				}
-				h.beat(i % steps)
+				h.sendKeepAlives(i % steps)
 			}
 		})
 	}

@@ -102,9 +102,9 @@ type followerKey struct {
 	session, topics string
 }
 
-// hangsOn reports whether one of the revocation keys affects the follower; see
+// dependsOn reports whether one of the revocation keys affects the follower; see
 // [models.RevocationListener].
-func (f *follower) hangsOn(keys []string) bool {
+func (f *follower) dependsOn(keys []string) bool {
 	return slices.ContainsFunc(keys, func(key string) bool {
 		return key == models.RevocationKey("user", f.user) || key == models.SessionKey(f.session) || slices.Contains(f.topics, key)
 	})

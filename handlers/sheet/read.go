@@ -25,7 +25,7 @@ func Read(text string, columns, needed []string) ([]models.Record, error) {
 		return nil, models.Invalid("csv", "must be at most %s", "1 MiB")
 	}
 	text = strings.TrimPrefix(text, "\ufeff")
-	if line := brokenLine(text); line > 0 {
+	if line := malformedLine(text); line > 0 {
 		return nil, models.Invalid("csv", "line %d is not valid UTF-8; save the file as UTF-8", line)
 	}
 	if strings.TrimSpace(text) == "" {
@@ -42,8 +42,8 @@ func Read(text string, columns, needed []string) ([]models.Record, error) {
 	return recordsOf(r, names)
 }
 
-// brokenLine is the first line that is no UTF-8, or contains NUL; 0 for none.
-func brokenLine(text string) int {
+// malformedLine is the first line that is no UTF-8, or contains NUL; 0 for none.
+func malformedLine(text string) int {
 	line := 1
 	for i, c := range text {
 		switch {
@@ -63,7 +63,7 @@ func columnsOf(names, columns, needed []string) ([]string, error) {
 		name = strings.ToLower(strings.TrimSpace(name))
 		switch {
 		case !slices.Contains(columns, name):
-			return nil, models.Invalid("csv", "line %d has the unknown column %s; valid columns are %s, separated by commas", 1, shortened(name), all)
+			return nil, models.Invalid("csv", "line %d has the unknown column %s; valid columns are %s, separated by commas", 1, truncated(name), all)
 		case slices.Contains(seen[:i], name):
 			return nil, models.Invalid("csv", "line %d has the column %s twice", 1, name)
 		}
@@ -95,7 +95,7 @@ func recordsOf(r *csv.Reader, columns []string) (records []models.Record, err er
 			if len(cells[i]) > maxCell {
 				return nil, models.Invalid("csv", "line %d: %s must be at most %d bytes", line, name, maxCell)
 			}
-			record.Cells[name] = strings.TrimSpace(meant(cells[i]))
+			record.Cells[name] = strings.TrimSpace(unescapeFormula(cells[i]))
 		}
 		records = append(records, record)
 	}
@@ -120,7 +120,7 @@ func problemOf(err error) error {
 	return models.Invalid("csv", "line %d cannot be parsed", p.Line)
 }
 
-func shortened(name string) string {
+func truncated(name string) string {
 	if r := []rune(name); len(r) > 40 {
 		return string(r[:40]) + "…"
 	}

@@ -16,7 +16,7 @@ func NewWriter(w io.Writer) Writer { return Writer{csv.NewWriter(w)} }
 func (s Writer) Row(cells ...string) error {
 	line := make([]string, len(cells))
 	for i, cell := range cells {
-		line[i] = harmless(cell)
+		line[i] = escapeFormula(cell)
 	}
 	return s.w.Write(line)
 }
@@ -27,17 +27,17 @@ func (s Writer) Flush() error {
 	return s.w.Error()
 }
 
-// harmless prefixes formulas, which a spreadsheet would execute, and such apostrophes
-// with an apostrophe; meant removes it.
-func harmless(cell string) string {
+// escapeFormula prefixes formulas, which a spreadsheet would execute, and such apostrophes
+// with an apostrophe; unescapeFormula removes it.
+func escapeFormula(cell string) string {
 	if formula(strings.TrimLeft(cell, "'")) {
 		return "'" + cell
 	}
 	return cell
 }
 
-// meant undoes harmless.
-func meant(cell string) string {
+// unescapeFormula undoes harmless.
+func unescapeFormula(cell string) string {
 	if rest, marked := strings.CutPrefix(cell, "'"); marked && formula(strings.TrimLeft(rest, "'")) {
 		return rest
 	}

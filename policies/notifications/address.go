@@ -37,9 +37,9 @@ var (
 )
 
 // refusedAddress is the error for an address that webhooks cannot be sent to.
-type refusedAddress struct{ why models.Text }
+type refusedAddress struct{ reason models.Text }
 
-func (e refusedAddress) Error() string { return e.why.String() }
+func (e refusedAddress) Error() string { return e.reason.String() }
 
 // checkAddress refuses addresses that webhooks cannot be sent to.
 func checkAddress(addr netip.Addr, allowPrivate bool) error {

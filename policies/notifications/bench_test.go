@@ -22,7 +22,7 @@ func BenchmarkSend(b *testing.B) {
 			}
 			r := newReceiver(b)
 			r.answer = func(http.ResponseWriter, *http.Request) {}
-			hook := models.Webhook{Name: "x", URL: r.URL, Enabled: true, Secret: key.seal(newSecret()), Version: 1, CreatedAt: store.Now()}
+			hook := models.Webhook{Name: "x", URL: r.URL, Enabled: true, Secret: key.encrypt(newSecret()), Version: 1, CreatedAt: store.Now()}
 			modelstest.InTx(b, store, func(q *models.Queries) error { return q.CreateWebhook(&hook) })
 			modelstest.InTx(b, store, func(q *models.Queries) error {
 				for range b.N {

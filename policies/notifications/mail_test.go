@@ -161,10 +161,10 @@ func TestMail(t *testing.T) {
 			p := newPost(w, immediate)
 			p.password = "hunter2"
 			w.mails(p, "weir")
-			if err := w.service.Prefer(w.Context(), policies.Actor{User: w.ada}, true, "zh"); err != nil {
+			if err := w.service.SetPreference(w.Context(), policies.Actor{User: w.ada}, true, "zh"); err != nil {
 				w.Fatal(err)
 			}
-			if err := w.service.Prefer(w.Context(), policies.Actor{User: w.ben}, false, "en"); err != nil {
+			if err := w.service.SetPreference(w.Context(), policies.Actor{User: w.ben}, false, "en"); err != nil {
 				w.Fatal(err)
 			}
 			w.tellText("request.approved", models.Say("GPU cores"), w.ada.ID, w.ben.ID)
@@ -235,7 +235,7 @@ func TestMailThatNobodyWantsAnyMore(t *testing.T) {
 		p := newPost(w, false)
 		w.mails(p, "")
 		w.tell("one", w.ada.ID, w.ben.ID)
-		if err := w.service.Prefer(w.Context(), policies.Actor{User: w.ada}, false, "en"); err != nil {
+		if err := w.service.SetPreference(w.Context(), policies.Actor{User: w.ada}, false, "en"); err != nil {
 			w.Fatal(err)
 		}
 		modelstest.InTx(w, w.store, func(q *models.Queries) error { w.ben.Disabled = true; return q.UpdateUser(&w.ben) })

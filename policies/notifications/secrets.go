@@ -29,8 +29,8 @@ type Key struct{ aead cipher.AEAD }
 
 // NewKey derives a key from a secret that all servers of a portal share and that
 // is not in the database.
-func NewKey(shared []byte) (Key, error) {
-	raw, err := hkdf.Key(sha256.New, shared, nil, "weir secrets of webhooks", 32)
+func NewKey(secret []byte) (Key, error) {
+	raw, err := hkdf.Key(sha256.New, secret, nil, "weir secrets of webhooks", 32)
 	if err != nil {
 		return Key{}, err
 	}
@@ -42,14 +42,14 @@ func NewKey(shared []byte) (Key, error) {
 	return Key{aead}, err
 }
 
-func (k Key) seal(secret string) string {
+func (k Key) encrypt(secret string) string {
 	nonce := make([]byte, k.aead.NonceSize())
 	rand.Read(nonce) // never fails; see crypto/rand
 	return base64.RawStdEncoding.EncodeToString(k.aead.Seal(nonce, nonce, []byte(secret), nil))
 }
 
-func (k Key) open(sealed string) (string, error) {
-	raw, err := base64.RawStdEncoding.DecodeString(sealed)
+func (k Key) decrypt(ciphertext string) (string, error) {
+	raw, err := base64.RawStdEncoding.DecodeString(ciphertext)
 	if err != nil || len(raw) < k.aead.NonceSize() {
 		return "", errors.New("notifications: not an encrypted secret")
 	}
@@ -59,14 +59,14 @@ func (k Key) open(sealed string) (string, error) {
 
 // secretsOf are the valid secrets of a webhook: two during a rotation.
 func (k Key) secretsOf(w models.Webhook, now time.Time) ([]string, error) {
-	secret, err := k.open(w.Secret)
+	secret, err := k.decrypt(w.Secret)
 	if err != nil {
 		return nil, err
 	}
 	if w.OldUntil == nil || !now.Before(*w.OldUntil) {
 		return []string{secret}, nil
 	}
-	old, err := k.open(w.OldSecret)
+	old, err := k.decrypt(w.OldSecret)
 	return []string{secret, old}, err
 }
 

@@ -63,20 +63,20 @@ func (s *Service) Preference(ctx context.Context, actor policies.Actor) (models.
 	return s.Store.Read(ctx).NotificationPreference(actor.User.ID)
 }
 
-// Prefer sets the actor's preference for notifications.
-func (s *Service) Prefer(ctx context.Context, actor policies.Actor, byMail bool, language string) error {
+// SetPreference sets the actor's preference for notifications.
+func (s *Service) SetPreference(ctx context.Context, actor policies.Actor, byMail bool, language string) error {
 	if language != "en" && language != "zh" {
 		return models.Invalid("language", "must be en or zh")
 	}
-	return s.prefer(ctx, actor, func(p *models.NotificationPreference) { p.PortalOnly, p.Language = !byMail, language })
+	return s.updatePreference(ctx, actor, func(p *models.NotificationPreference) { p.PortalOnly, p.Language = !byMail, language })
 }
 
-// Speak records the actor's language.
-func (s *Service) Speak(ctx context.Context, actor policies.Actor, language string) error {
-	return s.prefer(ctx, actor, func(p *models.NotificationPreference) { p.Language = language })
+// SetLanguage records the actor's language.
+func (s *Service) SetLanguage(ctx context.Context, actor policies.Actor, language string) error {
+	return s.updatePreference(ctx, actor, func(p *models.NotificationPreference) { p.Language = language })
 }
 
-func (s *Service) prefer(ctx context.Context, actor policies.Actor, change func(*models.NotificationPreference)) error {
+func (s *Service) updatePreference(ctx context.Context, actor policies.Actor, change func(*models.NotificationPreference)) error {
 	return s.Access.WriteSelf(ctx, s.Store, actor, func(q *models.Queries) error {
 		p, err := q.NotificationPreference(actor.User.ID)
 		if err != nil {

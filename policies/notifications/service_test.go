@@ -70,16 +70,16 @@ func TestPreference(t *testing.T) {
 		}
 		want(models.NotificationPreference{UserID: w.ada.ID})
 		for range 2 {
-			if err := w.service.Prefer(ctx, ada, false, "zh"); err != nil {
+			if err := w.service.SetPreference(ctx, ada, false, "zh"); err != nil {
 				w.Fatal(err)
 			}
 		}
 		want(models.NotificationPreference{UserID: w.ada.ID, PortalOnly: true, Language: "zh"})
-		if err := w.service.Speak(ctx, ada, "en"); err != nil {
+		if err := w.service.SetLanguage(ctx, ada, "en"); err != nil {
 			w.Fatal(err)
 		}
 		want(models.NotificationPreference{UserID: w.ada.ID, PortalOnly: true, Language: "en"})
-		if err := w.service.Prefer(ctx, ada, true, "xx"); models.KindOf(err) != models.KindInvalid {
+		if err := w.service.SetPreference(ctx, ada, true, "xx"); models.KindOf(err) != models.KindInvalid {
 			w.Errorf("got %v", err)
 		}
 	})
@@ -94,7 +94,7 @@ func TestTestMail(t *testing.T) {
 	if err := w.service.TestMail(t.Context(), w.root); err != nil || w.only().UserEmail != "root@example.org" {
 		t.Errorf("%v", err)
 	}
-	if err := w.service.Prefer(t.Context(), w.root, false, "en"); err != nil {
+	if err := w.service.SetPreference(t.Context(), w.root, false, "en"); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.service.TestMail(t.Context(), w.root); models.KindOf(err) != models.KindConflict {

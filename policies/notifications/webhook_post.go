@@ -62,7 +62,7 @@ func (s *Sender) post(ctx context.Context, w models.Webhook, d models.Delivery) 
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, bytes.NewReader(body))
 	if err != nil {
-		return failed(models.Say("The address is invalid: %s", plain(err)))
+		return failed(models.Say("The address is invalid: %s", errorText(err)))
 	}
 	for name, value := range map[string]string{"Content-Type": "application/json", "User-Agent": "Weir/" + s.Version, "Weir-Event": d.Kind,
 		"Weir-Delivery": d.Key, "Weir-Signature": signature(secrets, now, body)} {
@@ -70,10 +70,10 @@ func (s *Sender) post(ctx context.Context, w models.Webhook, d models.Delivery) 
 	}
 	res, err := s.client.Do(req)
 	if err != nil {
-		return failed(unreached(err))
+		return failed(connectionError(err))
 	}
 	defer res.Body.Close()
-	return answered(res)
+	return responseOutcome(res)
 }
 
 // bodyOf is the message with the URL of its object.
@@ -88,7 +88,7 @@ func (s *Sender) bodyOf(d models.Delivery) ([]byte, error) {
 	return json.Marshal(e)
 }
 
-func answered(res *http.Response) outcome {
+func responseOutcome(res *http.Response) outcome {
 	raw, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	o := outcome{status: int64(res.StatusCode), answer: excerpt(string(raw))}
 	switch code := res.StatusCode; {
@@ -96,7 +96,7 @@ func answered(res *http.Response) outcome {
 		o.done = true // even if the rest of the response was not read
 		return o
 	case err != nil && o.answer == "":
-		o.problem = unreached(err)
+		o.problem = connectionError(err)
 		return o
 	case code >= 300 && code < 400:
 		o.problem = models.Say("The receiver returned status %d, a redirect. Redirects are not followed; use the final address.", code)
@@ -111,22 +111,22 @@ func answered(res *http.Response) outcome {
 	return o
 }
 
-// unreached explains why there was no response. It omits the URL, which may
+// connectionError explains why there was no response. It omits the URL, which may
 // contain a secret.
-func unreached(err error) models.Text {
+func connectionError(err error) models.Text {
 	var refused refusedAddress
 	var timeout net.Error
 	switch {
 	case errors.As(err, &refused):
-		return refused.why
+		return refused.reason
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return models.Say("The receiver did not respond within %d seconds.", int(hookTimeout/time.Second))
 	}
-	return models.Say("Could not connect to the receiver: %s", plain(err))
+	return models.Say("Could not connect to the receiver: %s", errorText(err))
 }
 
-// plain is the text of an error without the URL that net/http adds.
-func plain(err error) string {
+// errorText is the text of an error without the URL that net/http adds.
+func errorText(err error) string {
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err

@@ -73,7 +73,7 @@ func (s *Service) checkURL(text string, p *models.Problems) {
 	// Host names are checked when they are dialed.
 	if addr, err := netip.ParseAddr(u.Hostname()); err == nil {
 		if refused, ok := checkAddress(addr, s.AllowPrivate).(refusedAddress); ok {
-			*p = append(*p, models.Field{Name: "url", Reason: refused.why})
+			*p = append(*p, models.Field{Name: "url", Reason: refused.reason})
 		}
 	}
 }
@@ -117,7 +117,7 @@ func (s *Service) CreateWebhook(ctx context.Context, actor policies.Actor, in We
 		if len(all) >= maxWebhooks {
 			return models.NoCapacity("", "The maximum of %d webhooks has been reached. Delete one first.", len(all))
 		}
-		w = models.Webhook{Name: in.Name, URL: in.URL, Events: in.Events, Enabled: in.Enabled, Secret: s.Key.seal(secret), Version: 1, CreatedAt: q.Now()}
+		w = models.Webhook{Name: in.Name, URL: in.URL, Events: in.Events, Enabled: in.Enabled, Secret: s.Key.encrypt(secret), Version: 1, CreatedAt: q.Now()}
 		if err := q.CreateWebhook(&w); err != nil {
 			return err
 		}
@@ -146,10 +146,10 @@ func (s *Service) RotateSecret(ctx context.Context, actor policies.Actor, id, ve
 	w, err = s.change(ctx, actor, id, version, "rotate", func(w *models.Webhook, now time.Time) {
 		until := now.Add(Overlap)
 		w.OldSecret, w.OldUntil = w.Secret, &until
-		if _, err := s.Key.open(w.OldSecret); err != nil { // encrypted with another key
+		if _, err := s.Key.decrypt(w.OldSecret); err != nil { // encrypted with another key
 			w.OldSecret, w.OldUntil = "", nil
 		}
-		w.Secret = s.Key.seal(secret)
+		w.Secret = s.Key.encrypt(secret)
 	})
 	return w, secret, err
 }

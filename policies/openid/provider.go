@@ -65,25 +65,25 @@ func New(c Config) *Provider {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
-// Address is the URL for signing in. It is an unavailable error while the provider
+// AuthCodeURL is the URL for signing in. It is an unavailable error while the provider
 // does not respond.
-func (p *Provider) Address(ctx context.Context, pass policies.SignInState) (string, error) {
+func (p *Provider) AuthCodeURL(ctx context.Context, state policies.SignInState) (string, error) {
 	d, err := p.discover(ctx)
 	if err != nil {
 		return "", err
 	}
-	return p.oauth(d, pass).AuthCodeURL(pass.State, oidc.Nonce(pass.Nonce), oauth2.S256ChallengeOption(pass.Verifier)), nil
+	return p.oauth(d, state).AuthCodeURL(state.State, oidc.Nonce(state.Nonce), oauth2.S256ChallengeOption(state.Verifier)), nil
 }
 
-func (p *Provider) oauth(d *discovered, pass policies.SignInState) *oauth2.Config {
-	return &oauth2.Config{ClientID: p.ClientID, ClientSecret: p.ClientSecret, Endpoint: d.Endpoint(), RedirectURL: pass.Redirect,
+func (p *Provider) oauth(d *discovered, state policies.SignInState) *oauth2.Config {
+	return &oauth2.Config{ClientID: p.ClientID, ClientSecret: p.ClientSecret, Endpoint: d.Endpoint(), RedirectURL: state.Redirect,
 		Scopes: d.scopes}
 }
 
 // Redeem exchanges the code of a callback for a verified assertion; issuer is the
 // callback's iss parameter, if any (RFC 9207). An invalid code or response is a
 // forbidden error; the details are inside it, for the log.
-func (p *Provider) Redeem(ctx context.Context, pass policies.SignInState, code, issuer string) (as policies.Assertion, err error) {
+func (p *Provider) Redeem(ctx context.Context, state policies.SignInState, code, issuer string) (as policies.Assertion, err error) {
 	d, err := p.discover(ctx)
 	if err != nil {
 		return as, err
@@ -93,14 +93,14 @@ func (p *Provider) Redeem(ctx context.Context, pass policies.SignInState, code, 
 	}
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), timeout)
 	defer cancel()
-	token, err := p.oauth(d, pass).Exchange(ctx, code, oauth2.VerifierOption(pass.Verifier))
+	token, err := p.oauth(d, state).Exchange(ctx, code, oauth2.VerifierOption(state.Verifier))
 	if err != nil {
 		return as, p.exchangeError(err)
 	}
 	raw, _ := token.Extra("id_token").(string)
 	id, err := d.verifier.Verify(ctx, raw)
 	if err == nil {
-		err = p.check(id, pass.Nonce)
+		err = p.check(id, state.Nonce)
 	}
 	if err != nil {
 		return as, p.refused(err)

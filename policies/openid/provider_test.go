@@ -72,7 +72,7 @@ func TestDescriptionsThatAreNotTaken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f.answer = m.answer
-			_, err := f.provider(time.Now).Address(t.Context(), pass)
+			_, err := f.provider(time.Now).AuthCodeURL(t.Context(), pass)
 			if m.err == "" && err != nil || m.err != "" && (models.KindOf(err) != models.KindUnavailable || !strings.Contains(fmt.Sprint(err), m.err)) {
 				t.Errorf("got %v, want %q", err, m.err)
 			}
@@ -106,7 +106,7 @@ func TestTheProviderIsAskedRarely(t *testing.T) {
 		if step.down {
 			f.answer = func(w http.ResponseWriter, _ string) { w.WriteHeader(http.StatusBadGateway) }
 		}
-		_, err := p.Address(t.Context(), pass)
+		_, err := p.AuthCodeURL(t.Context(), pass)
 		if (err == nil) != step.ok || f.asked.Load() != step.asked {
 			t.Errorf("%+v: asked %d times, %v", step, f.asked.Load(), err)
 		}
@@ -117,7 +117,7 @@ func TestGroupsAreAskedForWhereThatIsNeeded(t *testing.T) {
 	f := newFake(t)
 	for scope, want := range map[string]string{"groups": "scope=openid+email+profile+groups&", "roles": "scope=openid+email+profile&"} {
 		f.answer = describes(map[string]any{"scopes_supported": []string{"openid", scope}})
-		to, err := f.provider(time.Now).Address(t.Context(), pass)
+		to, err := f.provider(time.Now).AuthCodeURL(t.Context(), pass)
 		if err != nil || !strings.Contains(to, want) {
 			t.Errorf("%s: %s, %v", scope, to, err)
 		}

@@ -63,7 +63,7 @@ func Run(ctx context.Context, c Config) (err error) {
 func (c *client) sendHeartbeats(ctx context.Context, config Config) error {
 	loop := Loop{Portal: c, Machine: config.Machine, Log: config.Log}
 	for over := 0; ; over++ { // enrollments that ended soon
-		if err := c.enter(ctx, config, over > 0); err != nil || ctx.Err() != nil {
+		if err := c.ensureEnrolled(ctx, config, over > 0); err != nil || ctx.Err() != nil {
 			return err
 		}
 		if err := c.use(); err != nil {
@@ -87,9 +87,9 @@ func (c *client) sendHeartbeats(ctx context.Context, config Config) error {
 	}
 }
 
-// enter enrolls the agent if needed. In a cluster, an enrollment of another machine
+// ensureEnrolled enrolls the agent if needed. In a cluster, an enrollment of another machine
 // or portal is replaced: the directory of a node can outlive its installation.
-func (c *client) enter(ctx context.Context, config Config, over bool) error {
+func (c *client) ensureEnrolled(ctx context.Context, config Config, over bool) error {
 	if !config.Cluster.enrols() {
 		return c.enrol(ctx, config)
 	}
@@ -179,7 +179,7 @@ func (c *client) redeem(ctx context.Context, config Config, code authority.Code)
 		if err != nil {
 			return out, err
 		}
-		r := providers.Redemption{Code: code.String(), CSR: string(csr), Name: visible(config.Name, 100), Machine: config.Digest, Devices: devices}
+		r := providers.Redemption{Code: code.String(), CSR: string(csr), Name: printable(config.Name, 100), Machine: config.Digest, Devices: devices}
 		err = c.post(ctx, "/v1/redeem", r, &out)
 		refused := (*refusal)(nil)
 		if err == nil || errors.As(err, &refused) && refused.final() || errors.Is(err, authority.ErrStranger) {

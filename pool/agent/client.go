@@ -260,7 +260,7 @@ func post(ctx context.Context, client *http.Client, url string, in, out any) err
 func refusalOf(status int, body []byte) *refusal {
 	r := &refusal{}
 	if json.Unmarshal(body, r) != nil || r.Detail == "" {
-		r.Detail = fmt.Sprintf("the portal answers %d %s", status, strings.TrimSpace(visible(string(body), 100)))
+		r.Detail = fmt.Sprintf("the portal answers %d %s", status, strings.TrimSpace(printable(string(body), 100)))
 	}
 	r.Status = status
 	return r

@@ -376,11 +376,11 @@ func TestListener(t *testing.T) {
 
 func TestVisible(t *testing.T) {
 	for in, want := range map[string]string{"python": "python", "a\nb\x00": "a?b?", "\xff": "?", "\u202ex": "?x", "日本": "日本"} {
-		if got := visible(in, 100); got != want {
+		if got := printable(in, 100); got != want {
 			t.Errorf("%q becomes %q", in, got)
 		}
 	}
-	if got := visible("日本語", 2); got != "日本" {
+	if got := printable("日本語", 2); got != "日本" {
 		t.Errorf("cut it is %q", got)
 	}
 }

@@ -29,9 +29,9 @@ func (c *client) join(ctx context.Context, config Config, known authority.Finger
 	}
 	c.useTLS(authority.PinnedTLS(known, c.clock))
 	for failures, last := 1, ""; ; failures++ {
-		out, err := c.present(ctx, config, csr)
+		out, err := c.sendToken(ctx, config, csr)
 		if err == nil {
-			return c.joined(ctx, config, key, out)
+			return c.saveJoined(ctx, config, key, out)
 		}
 		level := slog.LevelDebug
 		if err.Error() != last { // log each reason once
@@ -57,8 +57,8 @@ func pinned(file string) (f authority.Fingerprint, err error) {
 	return f, err
 }
 
-// present sends the token to the portal.
-func (c *client) present(ctx context.Context, config Config, csr string) (out providers.Enrolled, err error) {
+// sendToken sends the token to the portal.
+func (c *client) sendToken(ctx context.Context, config Config, csr string) (out providers.Enrolled, err error) {
 	token, err := readToken(config.Cluster.TokenFile)
 	if err != nil {
 		return out, err
@@ -83,8 +83,8 @@ func readToken(file string) (string, error) {
 	return token, nil
 }
 
-// joined stores the enrollment.
-func (c *client) joined(ctx context.Context, config Config, key string, out providers.Enrolled) error {
+// saveJoined stores the enrollment.
+func (c *client) saveJoined(ctx context.Context, config Config, key string, out providers.Enrolled) error {
 	models.Failpoint("agent.joined")
 	next := state{Server: c.state.Server, Provider: out.Provider, Authority: out.Authority, Token: out.Token,
 		Current: credential{Key: key, Certificate: out.Certificate}, Machine: out.Machine, Host: config.Digest}

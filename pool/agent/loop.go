@@ -37,7 +37,7 @@ type Loop struct {
 	Digest  string // of the machine's identity; see providers.MachineDigest
 	Log     *slog.Logger
 
-	memory   memory
+	memory   buffer
 	state    string            // of the provider, last logged
 	failures int               // consecutive
 	wrong    map[string]string // last logged errors of the machine
@@ -47,8 +47,8 @@ type Loop struct {
 	applying  bool      // the last attempt failed
 }
 
-// answer is the result of a heartbeat.
-type answer struct {
+// response is the result of a heartbeat.
+type response struct {
 	sent   int // last round
 	orders providers.Orders
 	err    error
@@ -61,7 +61,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	sample, beat := time.NewTicker(samplePeriod), time.NewTimer(0)
 	defer sample.Stop()
 	defer beat.Stop()
-	answers, underway := make(chan answer, 1), false // one heartbeat at a time
+	answers, underway := make(chan response, 1), false // one heartbeat at a time
 	l.measure(ctx)
 	for {
 		select {
@@ -76,12 +76,12 @@ func (l *Loop) Run(ctx context.Context) error {
 			underway = true
 			b, sent, err := l.compose(ctx)
 			if err != nil {
-				answers <- answer{err: err}
+				answers <- response{err: err}
 				continue
 			}
 			go func() {
 				orders, err := l.Portal.Heartbeat(ctx, b)
-				answers <- answer{sent, orders, err}
+				answers <- response{sent, orders, err}
 			}()
 		case a := <-answers:
 			underway = false
@@ -97,8 +97,8 @@ func (l *Loop) Run(ctx context.Context) error {
 func (l *Loop) measure(ctx context.Context) {
 	now := time.Now()
 	samples, err := l.Machine.Samples(ctx)
-	l.complain(ctx, "the GPUs cannot be measured", err)
-	l.memory.keep(now, samples, l.Machine.Faults())
+	l.logError(ctx, "the GPUs cannot be measured", err)
+	l.memory.add(now, samples, l.Machine.Faults())
 }
 
 // compose creates a heartbeat. sent is the last round of samples in it.
@@ -108,7 +108,7 @@ func (l *Loop) compose(ctx context.Context) (b providers.Heartbeat, sent int, er
 		return b, 0, err
 	}
 	for i := range devices {
-		devices[i].Trouble = visible(devices[i].Trouble, 1000)
+		devices[i].Trouble = printable(devices[i].Trouble, 1000)
 	}
 	b = providers.Heartbeat{GPUCode: providers.GPUCodeOf(l.Digest, devices), Devices: devices}
 	sent = l.memory.fill(&b, time.Now())
@@ -116,7 +116,7 @@ func (l *Loop) compose(ctx context.Context) (b providers.Heartbeat, sent int, er
 }
 
 // handle processes a result, and returns the time until the next heartbeat.
-func (l *Loop) handle(ctx context.Context, a answer) time.Duration {
+func (l *Loop) handle(ctx context.Context, a response) time.Duration {
 	if a.err != nil {
 		if ctx.Err() == nil {
 			l.fail(ctx, a)
@@ -127,29 +127,29 @@ func (l *Loop) handle(ctx context.Context, a answer) time.Duration {
 		l.Log.InfoContext(ctx, "the portal answers again", "after_attempts", l.failures)
 	}
 	l.failures = 0
-	more := l.memory.forget(a.sent)
-	l.follow(ctx, a.orders)
+	more := l.memory.discard(a.sent)
+	l.applyOrders(ctx, a.orders)
 	if more {
 		return 0
 	}
 	return period(a.orders.Every)
 }
 
-func (l *Loop) fail(ctx context.Context, a answer) {
+func (l *Loop) fail(ctx context.Context, a response) {
 	l.failures++
 	level := slog.LevelDebug
 	if l.failures == 1 {
 		level = slog.LevelWarn
 	}
 	if errors.Is(a.err, errInvalid) { // it would be rejected again
-		l.memory.forget(a.sent)
+		l.memory.discard(a.sent)
 		level = slog.LevelError
 	}
 	l.Log.Log(ctx, level, "no beat; trying again", "attempt", l.failures, "err", a.err)
 }
 
-// follow applies orders.
-func (l *Loop) follow(ctx context.Context, o providers.Orders) {
+// applyOrders applies orders.
+func (l *Loop) applyOrders(ctx context.Context, o providers.Orders) {
 	if state := o.State + o.Reason; state != l.state {
 		l.state = state
 		l.Log.InfoContext(ctx, "provider state", "state", o.State, "reason", o.Reason)
@@ -161,11 +161,11 @@ func (l *Loop) follow(ctx context.Context, o providers.Orders) {
 	}
 	err := l.Machine.Apply(ctx, o.Devices)
 	l.applied, l.applying, l.applyFrom = o.Devices, err != nil, now.Add(applyPause)
-	l.complain(ctx, "devices are not shared as ordered", err)
+	l.logError(ctx, "devices are not shared as ordered", err)
 }
 
-// complain logs an error of the machine when it changes.
-func (l *Loop) complain(ctx context.Context, what string, err error) {
+// logError logs an error of the machine when it changes.
+func (l *Loop) logError(ctx context.Context, what string, err error) {
 	if ctx.Err() != nil {
 		return
 	}

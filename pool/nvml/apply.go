@@ -55,7 +55,7 @@ func (d *Driver) apply(ctx context.Context, g gpu, o providers.DeviceOrder) erro
 		if err := d.endMPS(ctx, g); err != nil {
 			return err
 		}
-		return d.cut(g, o.Layout)
+		return d.partition(g, o.Layout)
 	default:
 		return fmt.Errorf("%q is no way to share it: there are exclusive, time-slicing, mps, mig", o.Sharing)
 	}
@@ -68,7 +68,7 @@ func (d *Driver) sharedByMPS(ctx context.Context, uuid string) bool {
 		defer d.mu.Unlock()
 		return d.ordered[uuid]
 	}
-	return d.mps.answers(ctx, uuid)
+	return d.mps.alive(ctx, uuid)
 }
 
 // beginMPS starts the daemon of a device. As NVIDIA recommends (docs.nvidia.com/
@@ -81,7 +81,7 @@ func (d *Driver) beginMPS(ctx context.Context, g gpu) error {
 		d.ordered[g.UUID] = true
 		return nil
 	}
-	if !d.mps.answers(ctx, g.UUID) {
+	if !d.mps.alive(ctx, g.UUID) {
 		if err := d.mps.usable(g.UUID); err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func (d *Driver) beginMPS(ctx context.Context, g gpu) error {
 			return err
 		}
 	}
-	return d.mps.want(ctx, g.UUID)
+	return d.mps.setWanted(ctx, g.UUID)
 }
 
 // endMPS stops the daemon of a device, if it is ours.
@@ -169,9 +169,9 @@ func (d *Driver) setMIG(g gpu, mode int) error {
 	return nil
 }
 
-// cut turns MIG on and creates the instances of a layout. Existing instances of the
+// partition turns MIG on and creates the instances of a layout. Existing instances of the
 // layout stay, unless they block new ones and all are idle.
-func (d *Driver) cut(g gpu, layout []string) error {
+func (d *Driver) partition(g gpu, layout []string) error {
 	wanted, err := d.layout(g, layout)
 	if err != nil {
 		return err
@@ -187,7 +187,7 @@ func (d *Driver) cut(g gpu, layout []string) error {
 		}
 		g.Sharing = "mig"
 	}
-	if d.isCut(g, wanted) {
+	if d.isPartitioned(g, wanted) {
 		return nil
 	}
 	err = d.arrange(g, wanted)
@@ -200,7 +200,7 @@ func (d *Driver) cut(g gpu, layout []string) error {
 	return d.arrange(g, wanted)
 }
 
-func (d *Driver) isCut(g gpu, wanted []profile) bool {
+func (d *Driver) isPartitioned(g gpu, wanted []profile) bool {
 	var is, want []string
 	for _, i := range d.instances(g) {
 		is = append(is, i.Profile)

@@ -147,9 +147,9 @@ func field[T any](failure *error, what string, get func() (T, gonvml.Return), fa
 	return fallback
 }
 
-// ask calls a function that older drivers lack. Calling an absent symbol would crash
+// query calls a function that older drivers lack. Calling an absent symbol would crash
 // the process.
-func ask[T any](d *Driver, symbol string, get func() (T, gonvml.Return)) (T, gonvml.Return) {
+func query[T any](d *Driver, symbol string, get func() (T, gonvml.Return)) (T, gonvml.Return) {
 	if d.lib.Extensions().LookupSymbol(symbol) != nil {
 		var none T
 		return none, gonvml.ERROR_FUNCTION_NOT_FOUND
@@ -157,9 +157,9 @@ func ask[T any](d *Driver, symbol string, get func() (T, gonvml.Return)) (T, gon
 	return get()
 }
 
-// known is ask for optional values: errors return the fallback.
-func known[T any](d *Driver, symbol string, get func() (T, gonvml.Return), fallback T) T {
-	if value, ret := ask(d, symbol, get); ret == gonvml.SUCCESS {
+// queryOr is ask for optional values: errors return the fallback.
+func queryOr[T any](d *Driver, symbol string, get func() (T, gonvml.Return), fallback T) T {
+	if value, ret := query(d, symbol, get); ret == gonvml.SUCCESS {
 		return value
 	}
 	return fallback

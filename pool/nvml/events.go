@@ -51,7 +51,7 @@ type fault struct {
 
 // listen starts to collect; nil if no GPU supports events.
 func (d *Driver) listen() *events {
-	set, ret := ask(d, "nvmlEventSetCreate", d.lib.EventSetCreate)
+	set, ret := query(d, "nvmlEventSetCreate", d.lib.EventSetCreate)
 	if ret != gonvml.SUCCESS {
 		return nil
 	}

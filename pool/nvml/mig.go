@@ -36,10 +36,10 @@ var suffixes = map[int]string{
 
 // profiles are the supported profiles of a GPU, smallest first.
 func (d *Driver) profiles(dev gonvml.Device) []profile {
-	memory := known(d, "nvmlDeviceGetMemoryInfo", dev.GetMemoryInfo, gonvml.Memory{}).Total >> 20
+	memory := queryOr(d, "nvmlDeviceGetMemoryInfo", dev.GetMemoryInfo, gonvml.Memory{}).Total >> 20
 	var all []profile
 	for i := range gonvml.GPU_INSTANCE_PROFILE_COUNT {
-		info, ret := ask(d, "nvmlDeviceGetGpuInstanceProfileInfo", func() (gonvml.GpuInstanceProfileInfo, gonvml.Return) {
+		info, ret := query(d, "nvmlDeviceGetGpuInstanceProfileInfo", func() (gonvml.GpuInstanceProfileInfo, gonvml.Return) {
 			return dev.GetGpuInstanceProfileInfo(i)
 		})
 		if ret == gonvml.ERROR_FUNCTION_NOT_FOUND {
@@ -84,7 +84,7 @@ type migMode struct{ current, pending int }
 
 // migMode is off for GPUs without MIG.
 func (d *Driver) migMode(dev gonvml.Device) migMode {
-	return known(d, "nvmlDeviceGetMigMode", func() (migMode, gonvml.Return) {
+	return queryOr(d, "nvmlDeviceGetMigMode", func() (migMode, gonvml.Return) {
 		current, pending, ret := dev.GetMigMode()
 		return migMode{current, pending}, ret
 	}, migMode{})
@@ -106,7 +106,7 @@ func (d *Driver) instances(g gpu) []instance {
 	for _, p := range d.profiles(g) {
 		slices = max(slices, p.SliceCount)
 	}
-	count := known(d, "nvmlDeviceGetMaxMigDeviceCount", g.GetMaxMigDeviceCount, 0)
+	count := queryOr(d, "nvmlDeviceGetMaxMigDeviceCount", g.GetMaxMigDeviceCount, 0)
 	var all []instance
 	residents := map[int]int64{}
 	for i := range count {

@@ -69,8 +69,8 @@ func (m *daemons) usable(uuid string) error {
 	return nil
 }
 
-// want starts and supervises the device's daemon.
-func (m *daemons) want(ctx context.Context, uuid string) error {
+// setWanted starts and supervises the device's daemon.
+func (m *daemons) setWanted(ctx context.Context, uuid string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.ensure(ctx, uuid); err != nil {
@@ -108,13 +108,13 @@ func (m *daemons) close() {
 
 // ensure starts the device's daemon unless it responds.
 func (m *daemons) ensure(ctx context.Context, uuid string) error {
-	if m.answers(ctx, uuid) {
+	if m.alive(ctx, uuid) {
 		return nil
 	}
 	if err := m.start(ctx, uuid); err != nil {
 		return fmt.Errorf("MPS cannot be started: %w", err)
 	}
-	if !await(ctx, func() bool { return m.answers(ctx, uuid) }) {
+	if !await(ctx, func() bool { return m.alive(ctx, uuid) }) {
 		return fmt.Errorf("MPS was started but does not answer; see %s", filepath.Join(m.dir, uuid, mpsLog))
 	}
 	return nil
@@ -164,8 +164,8 @@ func (m *daemons) env(uuid string) []string {
 		"CUDA_MPS_PIPE_DIRECTORY=" + filepath.Join(m.dir, uuid, mpsPipe)}
 }
 
-// ask sends a command to a device's daemon and returns its output.
-func (m *daemons) ask(ctx context.Context, uuid, command string) (string, error) {
+// control sends a command to a device's daemon and returns its output.
+func (m *daemons) control(ctx context.Context, uuid, command string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, mpsTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, mpsProgram)
@@ -181,34 +181,34 @@ func (m *daemons) ask(ctx context.Context, uuid, command string) (string, error)
 	return string(out), nil
 }
 
-// answers reports whether the device has a daemon that responds.
-func (m *daemons) answers(ctx context.Context, uuid string) bool {
+// alive reports whether the device has a daemon that responds.
+func (m *daemons) alive(ctx context.Context, uuid string) bool {
 	if m.dir == "" {
 		return false
 	}
 	if _, err := os.Stat(filepath.Join(m.dir, uuid, mpsPipe)); err != nil {
 		return false
 	}
-	_, err := m.ask(ctx, uuid, "get_server_list")
+	_, err := m.control(ctx, uuid, "get_server_list")
 	return err == nil
 }
 
 // quit stops the device's daemon if it has no clients, and reports whether there was
 // one of ours.
-func (m *daemons) quit(ctx context.Context, uuid string) (ours bool, err error) {
+func (m *daemons) quit(ctx context.Context, uuid string) (owned bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !m.answers(ctx, uuid) {
-		ours = m.wanted[uuid]
+	if !m.alive(ctx, uuid) {
+		owned = m.wanted[uuid]
 		delete(m.wanted, uuid)
-		return ours, nil
+		return owned, nil
 	}
-	servers, err := m.ask(ctx, uuid, "get_server_list")
+	servers, err := m.control(ctx, uuid, "get_server_list")
 	if err != nil {
 		return true, err
 	}
 	for _, pid := range strings.Fields(servers) {
-		clients, err := m.ask(ctx, uuid, "get_client_list "+pid)
+		clients, err := m.control(ctx, uuid, "get_client_list "+pid)
 		if err != nil {
 			return true, err
 		}
@@ -217,20 +217,20 @@ func (m *daemons) quit(ctx context.Context, uuid string) (ours bool, err error) 
 		}
 	}
 	delete(m.wanted, uuid)
-	if _, err := m.ask(ctx, uuid, "quit"); err != nil {
+	if _, err := m.control(ctx, uuid, "quit"); err != nil {
 		return true, err
 	}
-	if !await(ctx, func() bool { return !m.answers(ctx, uuid) }) {
+	if !await(ctx, func() bool { return !m.alive(ctx, uuid) }) {
 		return true, errors.New("MPS was told to end but still answers")
 	}
 	return true, nil
 }
 
 // await polls a condition for mpsTimeout.
-func await(ctx context.Context, so func() bool) bool {
+func await(ctx context.Context, condition func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, mpsTimeout)
 	defer cancel()
-	for !so() {
+	for !condition() {
 		select {
 		case <-ctx.Done():
 			return false

@@ -46,18 +46,18 @@ func (d *Driver) gpu(ctx context.Context, index int) (gpu, error) {
 	if failure != nil {
 		return gpu{}, failure
 	}
-	r.Architecture = architectures[known(d, "nvmlDeviceGetArchitecture", dev.GetArchitecture, gonvml.DEVICE_ARCH_UNKNOWN)]
+	r.Architecture = architectures[queryOr(d, "nvmlDeviceGetArchitecture", dev.GetArchitecture, gonvml.DEVICE_ARCH_UNKNOWN)]
 	r.NUMA = d.numa(dev, r.PCIBusID)
 	r.ECC, r.ECCErrors = d.ecc(dev)
 	for _, p := range d.profiles(dev) {
 		r.MIGProfiles = append(r.MIGProfiles, p.name)
 	}
-	r.Sharing, r.Trouble = d.standing(ctx, dev, r.UUID)
+	r.Sharing, r.Trouble = d.currentSharing(ctx, dev, r.UUID)
 	return gpu{dev, r}, nil
 }
 
-// standing is the sharing mode of a GPU in effect, and its errors.
-func (d *Driver) standing(ctx context.Context, dev gonvml.Device, uuid string) (sharing, trouble string) {
+// currentSharing is the sharing mode of a GPU in effect, and its errors.
+func (d *Driver) currentSharing(ctx context.Context, dev gonvml.Device, uuid string) (sharing, trouble string) {
 	var wrong []string
 	mode := d.migMode(dev)
 	if mode.current != mode.pending {
@@ -117,7 +117,7 @@ func pciAddress(busID string) string {
 // memory.)
 func (d *Driver) numa(dev gonvml.Device, bus string) int {
 	const nodes = 1024
-	words := known(d, "nvmlDeviceGetMemoryAffinity", func() ([]uint, gonvml.Return) {
+	words := queryOr(d, "nvmlDeviceGetMemoryAffinity", func() ([]uint, gonvml.Return) {
 		return dev.GetMemoryAffinity(nodes, gonvml.AFFINITY_SCOPE_NODE)
 	}, nil)
 	node, set := noNode, 0
@@ -139,7 +139,7 @@ func (d *Driver) numa(dev gonvml.Device, bus string) int {
 
 // ecc is the ECC mode, and the number of uncorrected errors since the driver started.
 func (d *Driver) ecc(dev gonvml.Device) (mode string, failures int64) {
-	state, ret := ask(d, "nvmlDeviceGetEccMode", func() (gonvml.EnableState, gonvml.Return) {
+	state, ret := query(d, "nvmlDeviceGetEccMode", func() (gonvml.EnableState, gonvml.Return) {
 		current, _, ret := dev.GetEccMode()
 		return current, ret
 	})
@@ -149,7 +149,7 @@ func (d *Driver) ecc(dev gonvml.Device) (mode string, failures int64) {
 	case state != gonvml.FEATURE_ENABLED:
 		return "off", 0
 	}
-	return "on", int64(known(d, "nvmlDeviceGetTotalEccErrors", func() (uint64, gonvml.Return) {
+	return "on", int64(queryOr(d, "nvmlDeviceGetTotalEccErrors", func() (uint64, gonvml.Return) {
 		return dev.GetTotalEccErrors(gonvml.MEMORY_ERROR_TYPE_UNCORRECTED, gonvml.VOLATILE_ECC)
 	}, 0))
 }
@@ -190,21 +190,21 @@ func (d *Driver) join(gpus []gpu) {
 // whether all of them end at switches.
 func (d *Driver) links(g gpu) (ends []string, switched bool) {
 	for link := range gonvml.NVLINK_MAX_LINKS {
-		state, ret := ask(d, "nvmlDeviceGetNvLinkState", func() (gonvml.EnableState, gonvml.Return) { return g.GetNvLinkState(link) })
+		state, ret := query(d, "nvmlDeviceGetNvLinkState", func() (gonvml.EnableState, gonvml.Return) { return g.GetNvLinkState(link) })
 		if ret == gonvml.ERROR_INVALID_ARGUMENT || ret == gonvml.ERROR_NOT_SUPPORTED || ret == gonvml.ERROR_FUNCTION_NOT_FOUND {
 			break // there are no more
 		}
 		if ret != gonvml.SUCCESS || state != gonvml.FEATURE_ENABLED {
 			continue
 		}
-		kind := known(d, "nvmlDeviceGetNvLinkRemoteDeviceType", func() (gonvml.IntNvLinkDeviceType, gonvml.Return) {
+		kind := queryOr(d, "nvmlDeviceGetNvLinkRemoteDeviceType", func() (gonvml.IntNvLinkDeviceType, gonvml.Return) {
 			return g.GetNvLinkRemoteDeviceType(link)
 		}, gonvml.NVLINK_DEVICE_TYPE_UNKNOWN)
 		if kind == gonvml.NVLINK_DEVICE_TYPE_SWITCH {
 			switched = true
 			continue
 		}
-		far := known(d, "nvmlDeviceGetNvLinkRemotePciInfo", func() (gonvml.PciInfo, gonvml.Return) { return g.GetNvLinkRemotePciInfo(link) }, gonvml.PciInfo{})
+		far := queryOr(d, "nvmlDeviceGetNvLinkRemotePciInfo", func() (gonvml.PciInfo, gonvml.Return) { return g.GetNvLinkRemotePciInfo(link) }, gonvml.PciInfo{})
 		ends = append(ends, pciAddress(busID(far)))
 	}
 	return ends, switched && len(ends) == 0

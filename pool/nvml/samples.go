@@ -38,12 +38,12 @@ func (d *Driver) Samples(ctx context.Context) ([]providers.Sample, error) {
 
 func (d *Driver) sample(g gpu) providers.Sample {
 	s := providers.Sample{UUID: g.UUID}
-	s.Utilisation = int64(known(d, "nvmlDeviceGetUtilizationRates", g.GetUtilizationRates, gonvml.Utilization{}).Gpu)
-	s.MemoryUsedMiB = int64(known(d, "nvmlDeviceGetMemoryInfo", g.GetMemoryInfo, gonvml.Memory{}).Used >> 20)
-	s.Temperature = int64(known(d, "nvmlDeviceGetTemperature", func() (uint32, gonvml.Return) {
+	s.Utilisation = int64(queryOr(d, "nvmlDeviceGetUtilizationRates", g.GetUtilizationRates, gonvml.Utilization{}).Gpu)
+	s.MemoryUsedMiB = int64(queryOr(d, "nvmlDeviceGetMemoryInfo", g.GetMemoryInfo, gonvml.Memory{}).Used >> 20)
+	s.Temperature = int64(queryOr(d, "nvmlDeviceGetTemperature", func() (uint32, gonvml.Return) {
 		return g.GetTemperature(gonvml.TEMPERATURE_GPU)
 	}, 0))
-	s.PowerMW = int64(known(d, "nvmlDeviceGetPowerUsage", g.GetPowerUsage, 0))
+	s.PowerMW = int64(queryOr(d, "nvmlDeviceGetPowerUsage", g.GetPowerUsage, 0))
 	list, _ := d.processes(g)
 	for _, p := range list[:min(len(list), maxProcesses)] {
 		p.Name = d.processName(p.PID)
@@ -62,7 +62,7 @@ func (d *Driver) processes(dev gonvml.Device) ([]providers.Process, error) {
 		"nvmlDeviceGetGraphicsRunningProcesses":   dev.GetGraphicsRunningProcesses,
 		"nvmlDeviceGetMPSComputeRunningProcesses": dev.GetMPSComputeRunningProcesses,
 	} {
-		infos := field(&failure, "processes", func() ([]gonvml.ProcessInfo, gonvml.Return) { return ask(d, symbol, get) }, nil)
+		infos := field(&failure, "processes", func() ([]gonvml.ProcessInfo, gonvml.Return) { return query(d, symbol, get) }, nil)
 		for _, p := range infos {
 			used := int64(0)
 			if p.UsedGpuMemory != math.MaxUint64 { // the driver's "not available"

@@ -11,26 +11,26 @@ const maxSets = 5000
 // choose picks the devices of a machine that fits for a demand, and tells
 // what they cost. Of several devices it takes the set that is best by
 // [bestFit].
-func (p *Pool) choose(m *machine, n *need) ([]int, cost) {
+func (p *Pool) choose(m *machine, n *demandInfo) ([]int, cost) {
 	if n.GPUs == 1 {
-		device, c := p.scorer.one(m, n)
+		device, c := p.scorer.bestDevice(m, n)
 		p.chosen = append(p.chosen[:0], device)
 		return p.chosen, c
 	}
 	p.chosen = m.tightest(n, p.chosen[:0])
 	if m.linked && n.GPUs < len(p.chosen) {
-		s := search{machine: m, need: n, fitting: slices.Clone(p.chosen)}
+		s := search{machine: m, demand: n, fitting: slices.Clone(p.chosen)}
 		p.chosen = s.run()
 	}
 	p.chosen = p.chosen[:n.GPUs]
-	return p.chosen, p.scorer.set(m, n, p.chosen)
+	return p.chosen, p.scorer.costOf(m, n, p.chosen)
 }
 
 // tightest appends the devices of a machine that can take a demand, those
 // first that best-fit likes best.
-func (m *machine) tightest(n *need, devices []int) []int {
+func (m *machine) tightest(n *demandInfo, devices []int) []int {
 	for i := range m.left {
-		if n.GPUs > 0 && m.takes(n, i) {
+		if n.GPUs > 0 && m.fitsDevice(n, i) {
 			devices = append(devices, i)
 		}
 	}
@@ -41,7 +41,7 @@ func (m *machine) tightest(n *need, devices []int) []int {
 		if a == b {
 			return 0
 		}
-		return cmp.Compare(bestFit{}.set(m, n, []int{a}), bestFit{}.set(m, n, []int{b}))
+		return cmp.Compare(bestFit{}.costOf(m, n, []int{a}), bestFit{}.costOf(m, n, []int{b}))
 	})
 	return devices
 }
@@ -49,7 +49,7 @@ func (m *machine) tightest(n *need, devices []int) []int {
 // search compares sets of linked devices of one machine.
 type search struct {
 	machine *machine
-	need    *need
+	demand  *demandInfo
 	fitting []int
 	set     []int // being built
 	tried   int
@@ -71,7 +71,7 @@ func (s *search) run() []int {
 // all compares every set that goes on from the one being built with devices
 // from the i-th on. It gives up, false, when the sets become too many.
 func (s *search) all(from int) bool {
-	missing := s.need.GPUs - len(s.set)
+	missing := s.demand.GPUs - len(s.set)
 	if missing == 0 {
 		s.tried++
 		s.compare()
@@ -92,7 +92,7 @@ func (s *search) all(from int) bool {
 func (s *search) grow() {
 	for _, first := range s.fitting {
 		s.set = append(s.set[:0], first)
-		for len(s.set) < s.need.GPUs {
+		for len(s.set) < s.demand.GPUs {
 			s.set = append(s.set, s.next())
 		}
 		s.compare()
@@ -121,4 +121,4 @@ func (s *search) compare() {
 	}
 }
 
-func (s *search) cost(set []int) cost { return bestFit{}.set(s.machine, s.need, set) }
+func (s *search) cost(set []int) cost { return bestFit{}.costOf(s.machine, s.demand, set) }

@@ -70,7 +70,7 @@ func Refuse(s Snapshot, d Demand) *Refusal {
 		n := &s.Nodes[i]
 		fitting := 0
 		for j := range n.Devices {
-			if n.repeated(j) {
+			if n.duplicate(j) {
 				continue
 			}
 			u := measure(&n.Devices[j], d.Project)

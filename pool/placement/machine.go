@@ -24,26 +24,26 @@ type machine struct {
 	left        []int32 // thousandths of each device that could be taken
 	memoryLeft  []int64 // MiB of each device
 	total       int64   // the sum of left
-	special     []bool  // the devices of which not only left decides, see [machine.refresh]
+	constrained []bool  // the devices of which not only left decides, see [machine.refresh]
 	kinds       []int   // of each device, a number in Pool.kinds
-	parts       []part
+	ranges      []deviceRange
 	position    int // in Pool.machines
 	group, rank int // in Pool.groups
 	linked      bool
-	sameAs      int     // the first machine that began the same; -1 once it has changed
-	worth       float64 // to the demands to come, see [outlook]
+	identicalTo int     // the first machine that began the same; -1 once it has changed
+	expectedUse float64 // to the demands to come, see [lookahead]
 }
 
-// part is the devices of one kind: [from, to).
-type part struct {
+// deviceRange is the devices of one kind: [from, to).
+type deviceRange struct {
 	kind, from, to int
-	seen           []visible // by size
+	usable         []usableGPUs // by size
 }
 
 func newMachine(n *Node) *machine {
 	m := &machine{node: n, cpu: max(n.CPUMilli, 0), memory: max(n.MemoryMiB, 0), devices: make([]Device, 0, len(n.Devices))}
 	for i := range n.Devices {
-		if !n.repeated(i) {
+		if !n.duplicate(i) {
 			m.devices = append(m.devices, n.Devices[i])
 		}
 	}
@@ -52,7 +52,7 @@ func newMachine(n *Node) *machine {
 			cmp.Compare(a.Index, b.Index), cmp.Compare(a.ID, b.ID))
 	})
 	count := len(m.devices)
-	m.left, m.memoryLeft, m.special, m.kinds = make([]int32, count), make([]int64, count), make([]bool, count), make([]int, count)
+	m.left, m.memoryLeft, m.constrained, m.kinds = make([]int32, count), make([]int64, count), make([]bool, count), make([]int, count)
 	for i := range m.devices {
 		m.devices[i].Shares = slices.Clip(m.devices[i].Shares)
 		m.linked = m.linked || len(m.devices[i].Peers) > 0
@@ -71,7 +71,7 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// refresh reads what the shares of a device leave. A device is special where
+// refresh reads what the shares of a device leave. A device is constrained where
 // more than its free cores keeps a demand from it that leaves memory open.
 func (m *machine) refresh(i int) {
 	dev := &m.devices[i]
@@ -83,12 +83,12 @@ func (m *machine) refresh(i int) {
 	}
 	m.total += int64(left - m.left[i])
 	m.left[i] = left
-	m.special[i] = dev.oneGPU() || len(m.node.Projects) > 0 || len(dev.Shares) > 0 && !dev.Mixed ||
+	m.constrained[i] = dev.oneGPU() || len(m.node.Projects) > 0 || len(dev.Shares) > 0 && !dev.Mixed ||
 		left > 0 && u.freeMemoryMiB < scale(max(dev.MemoryMiB, 0), u.freeCores, dev.usable())
 }
 
-// same tells all that a demand can see of a machine without shares.
-func (m *machine) same() string {
+// fingerprint tells all that a demand can see of a machine without shares.
+func (m *machine) fingerprint() string {
 	key := fmt.Append(nil, m.group, m.cpu, m.memory, m.node.Accepting, m.node.Unreachable, m.node.Projects)
 	for _, dev := range m.devices {
 		if len(dev.Shares)+len(dev.Peers) > 0 {
@@ -100,15 +100,15 @@ func (m *machine) same() string {
 	return string(key)
 }
 
-// need is a demand as the engine reads it.
-type need struct {
+// demandInfo is a demand as the engine reads it.
+type demandInfo struct {
 	Demand
 	milli   int32  // of each GPU
 	total   int64  // of all GPUs
 	allowed []bool // by kind
 }
 
-func (n *need) allowsAny(kinds []int) bool {
+func (n *demandInfo) allowsAny(kinds []int) bool {
 	return n.GPUs == 0 || slices.ContainsFunc(kinds, func(k int) bool { return n.allowed[k] })
 }
 
@@ -118,25 +118,25 @@ func (m *machine) device(id int64) int {
 }
 
 // fits tells whether a machine can take a demand now.
-func (m *machine) fits(n *need) bool {
+func (m *machine) fits(n *demandInfo) bool {
 	if m.cpu < n.CPUMilli || m.memory < n.HostMemoryMiB || m.total < n.total || n.GPUs == 0 && !m.node.serves(n.Project) {
 		return false
 	}
 	missing := n.GPUs
 	for i := 0; missing > 0 && i < len(m.left); i++ {
-		if m.takes(n, i) {
+		if m.fitsDevice(n, i) {
 			missing--
 		}
 	}
 	return missing == 0
 }
 
-// takes tells whether a device can take its part of a demand.
-func (m *machine) takes(n *need, i int) bool {
+// fitsDevice tells whether a device can take its part of a demand.
+func (m *machine) fitsDevice(n *demandInfo, i int) bool {
 	if m.left[i] < n.milli {
 		return false
 	}
-	if !m.special[i] && n.MemoryMiB == 0 {
+	if !m.constrained[i] && n.MemoryMiB == 0 {
 		return n.allowed[m.kinds[i]]
 	}
 	dev := &m.devices[i]
@@ -144,21 +144,21 @@ func (m *machine) takes(n *need, i int) bool {
 	return filter(m.node, dev, &u, &n.Demand) == Fits
 }
 
-// repeats tells whether an earlier device of the machine would be the same to
+// duplicates tells whether an earlier device of the machine would be the same to
 // a demand.
-func (m *machine) repeats(n *need, i int) bool {
+func (m *machine) duplicates(n *demandInfo, i int) bool {
 	for j := range m.left[:i] {
-		if m.left[i] == m.left[j] && m.alike(n, i, j) {
+		if m.left[i] == m.left[j] && m.equivalent(n, i, j) {
 			return true
 		}
 	}
 	return false
 }
 
-// alike tells whether it makes no difference to a demand which of two devices
+// equivalent tells whether it makes no difference to a demand which of two devices
 // of a machine it takes.
-func (m *machine) alike(n *need, i, j int) bool {
-	if m.left[i] != m.left[j] || m.kinds[i] != m.kinds[j] || m.special[i] || m.special[j] {
+func (m *machine) equivalent(n *demandInfo, i, j int) bool {
+	if m.left[i] != m.left[j] || m.kinds[i] != m.kinds[j] || m.constrained[i] || m.constrained[j] {
 		return false
 	}
 	a, b := &m.devices[i], &m.devices[j]

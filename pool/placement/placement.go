@@ -46,8 +46,8 @@ func (n *Node) lendsTo(project int64) bool {
 	return len(n.Projects) == 0 || slices.Contains(n.Projects, project)
 }
 
-// repeated tells whether a device is listed before.
-func (n *Node) repeated(i int) bool {
+// duplicate tells whether a device is listed before.
+func (n *Node) duplicate(i int) bool {
 	return slices.ContainsFunc(n.Devices[:i], func(d Device) bool { return d.ID == n.Devices[i].ID })
 }
 

@@ -38,7 +38,7 @@ func PolicyNamed(name string, history []Demand) (Policy, error) {
 		return Policy{Name: BestFit}, nil
 	case Weir, "":
 		if kinds := kindsOf(history); len(kinds) > 0 {
-			return Policy{Name: Weir, scorer: func(p *Pool) scorer { return newOutlook(p, kinds) }}, nil
+			return Policy{Name: Weir, scorer: func(p *Pool) scorer { return newLookahead(p, kinds) }}, nil
 		}
 		return Policy{Name: BestFit}, nil
 	}
@@ -130,22 +130,22 @@ type scorer interface {
 	fields() []field
 	// observe looks at a machine that is new or has changed.
 	observe(*machine)
-	// one is the device of a machine that fits, for a demand for one GPU, and
+	// bestDevice is the device of a machine that fits, for a demand for one GPU, and
 	// what it costs.
-	one(*machine, *need) (device int, c cost)
-	// set is the cost of any other demand on these devices.
-	set(m *machine, n *need, devices []int) cost
-	// premiums are added, by kind of device, to the costs of all machines at
+	bestDevice(*machine, *demandInfo) (device int, c cost)
+	// costOf is the cost of any other demand on these devices.
+	costOf(m *machine, n *demandInfo, devices []int) cost
+	// opportunityCosts are added, by kind of device, to the costs of all machines at
 	// the moment of a decision; nil adds nothing.
-	premiums(*need) []cost
+	opportunityCosts(*demandInfo) []cost
 }
 
 // cheapest is the device of a machine that takes a demand for one GPU at the
 // least cost, the first among equals.
-func cheapest(m *machine, n *need, costOf func(device int) cost) (device int, least cost) {
+func cheapest(m *machine, n *demandInfo, costOf func(device int) cost) (device int, least cost) {
 	least = unfit
 	for i := range m.left {
-		if m.takes(n, i) && !m.repeats(n, i) {
+		if m.fitsDevice(n, i) && !m.duplicates(n, i) {
 			if c := costOf(i); c < least {
 				device, least = i, c
 			}
@@ -155,13 +155,13 @@ func cheapest(m *machine, n *need, costOf func(device int) cost) (device int, le
 }
 
 // amounts are what the policies weigh of devices that are taken together.
-type amounts struct{ splits, fresh, unlinked, cores, memory int64 }
+type amounts struct{ splits, newToProject, unlinked, cores, memory int64 }
 
-func (m *machine) amounts(n *need, devices []int) (a amounts) {
+func (m *machine) amounts(n *demandInfo, devices []int) (a amounts) {
 	for at, i := range devices {
 		dev := &m.devices[i]
 		if n.Project != 0 && !slices.ContainsFunc(dev.Shares, func(s Share) bool { return s.Project == n.Project }) {
-			a.fresh++
+			a.newToProject++
 		}
 		if len(dev.Shares) == 0 && n.milli < m.left[i] {
 			if a.splits++; dev.exclusiveUse() {
@@ -191,17 +191,17 @@ type bestFit struct{}
 
 var bestFitFields = []field{{SplitsIdle, 8, 1, 0}, {NewToProject, 8, 1, 0}, {Unlinked, 11, 1, 0}, {LeftoverCores, 13, 1, 0}, {LeftoverMemory, 24, 1, 0}}
 
-func (bestFit) fields() []field       { return bestFitFields }
-func (bestFit) observe(*machine)      {}
-func (bestFit) premiums(*need) []cost { return nil }
+func (bestFit) fields() []field                     { return bestFitFields }
+func (bestFit) observe(*machine)                    {}
+func (bestFit) opportunityCosts(*demandInfo) []cost { return nil }
 
-func (b bestFit) one(m *machine, n *need) (int, cost) {
-	return cheapest(m, n, func(i int) cost { return b.set(m, n, []int{i}) })
+func (b bestFit) bestDevice(m *machine, n *demandInfo) (int, cost) {
+	return cheapest(m, n, func(i int) cost { return b.costOf(m, n, []int{i}) })
 }
 
-func (bestFit) set(m *machine, n *need, devices []int) (c cost) {
+func (bestFit) costOf(m *machine, n *demandInfo, devices []int) (c cost) {
 	a, f := m.amounts(n, devices), bestFitFields
-	return c.put(f[0], a.splits).put(f[1], a.fresh).put(f[2], a.unlinked).put(f[3], a.cores).put(f[4], a.memory)
+	return c.put(f[0], a.splits).put(f[1], a.newToProject).put(f[2], a.unlinked).put(f[3], a.cores).put(f[4], a.memory)
 }
 
 // scored is a policy of another package.
@@ -211,11 +211,11 @@ type scored struct {
 
 var scoredFields = []field{{Score, 33, 1, 1 << 32}}
 
-func (scored) fields() []field       { return scoredFields }
-func (scored) observe(*machine)      {}
-func (scored) premiums(*need) []cost { return nil }
+func (scored) fields() []field                     { return scoredFields }
+func (scored) observe(*machine)                    {}
+func (scored) opportunityCosts(*demandInfo) []cost { return nil }
 
-func (s scored) one(m *machine, n *need) (int, cost) {
+func (s scored) bestDevice(m *machine, n *demandInfo) (int, cost) {
 	score, device := s.score(Machine{m.cpu, m.left, m.devices}, n.Demand)
 	if device < 0 {
 		device, _ = cheapest(m, n, func(i int) cost { return cost(m.left[i]) })
@@ -223,7 +223,7 @@ func (s scored) one(m *machine, n *need) (int, cost) {
 	return device, cost(0).put(scoredFields[0], -int64(score))
 }
 
-func (s scored) set(m *machine, n *need, _ []int) cost {
+func (s scored) costOf(m *machine, n *demandInfo, _ []int) cost {
 	score, _ := s.score(Machine{m.cpu, m.left, m.devices}, n.Demand)
 	return cost(0).put(scoredFields[0], -int64(score))
 }

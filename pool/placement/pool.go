@@ -39,19 +39,19 @@ type group struct {
 	machines []int
 }
 
-// premium is what a demand pays for a group: the mean of the kinds of its
+// opportunityCost is what a demand pays for a group: the mean of the kinds of its
 // devices that the demand allows.
-func (g *group) premium(n *need, premiums []cost) (sum cost) {
-	if premiums == nil {
+func (g *group) opportunityCost(n *demandInfo, costs []cost) (sum cost) {
+	if costs == nil {
 		return 0
 	}
 	count := cost(0)
 	for _, k := range g.kinds {
 		if n.allowed[k] {
-			sum, count = sum+premiums[k], count+1
+			sum, count = sum+costs[k], count+1
 		}
 	}
-	return sum / max(count, 1) >> premiumShift << premiumShift
+	return sum / max(count, 1) >> opportunityCostShift << opportunityCostShift
 }
 
 // allocation is what a holder has of a machine: a share of a device, or CPU
@@ -92,11 +92,11 @@ func newPool(nodes []*Node, policy Policy) *Pool {
 		p.groups[m.group].machines = append(p.groups[m.group].machines, i)
 		p.count(m, 1)
 		p.scorer.observe(m)
-		same := m.same()
+		same := m.fingerprint()
 		if _, known := firsts[same]; !known {
 			firsts[same] = i
 		}
-		m.sameAs = firsts[same]
+		m.identicalTo = firsts[same]
 		for j := range m.devices {
 			for _, s := range m.devices[j].Shares {
 				p.allocations[s.Holder] = append(p.allocations[s.Holder], allocation{machine: i, device: j, share: s})
@@ -117,10 +117,10 @@ func (p *Pool) groupOf(m *machine) int {
 			p.kinds, p.capacity, p.free = append(p.kinds, k), append(p.capacity, 0), append(p.free, 0)
 		}
 		m.kinds[i] = number
-		if last := len(m.parts) - 1; last >= 0 && m.parts[last].kind == number {
-			m.parts[last].to = i + 1
+		if last := len(m.ranges) - 1; last >= 0 && m.ranges[last].kind == number {
+			m.ranges[last].to = i + 1
 		} else {
-			m.parts = append(m.parts, part{kind: number, from: i, to: i + 1})
+			m.ranges = append(m.ranges, deviceRange{kind: number, from: i, to: i + 1})
 			kinds = append(kinds, number)
 		}
 	}
@@ -165,7 +165,7 @@ func (p *Pool) Update(nodes []*Node) *Pool {
 		if n.ID != old.node.ID || !p.sameGroup(m, old.group) {
 			return newPool(nodes, p.policy)
 		}
-		m.position, m.group, m.rank, m.sameAs = i, old.group, old.rank, -1
+		m.position, m.group, m.rank, m.identicalTo = i, old.group, old.rank, -1
 		p.count(old, -1)
 		p.count(m, 1)
 		p.machines[i] = m
@@ -192,8 +192,8 @@ func (p *Pool) allowed(d Demand) []bool {
 	return allowed
 }
 
-func (p *Pool) need(d Demand) need {
-	n := need{Demand: d, allowed: p.allowed(d)}
+func (p *Pool) demandInfo(d Demand) demandInfo {
+	n := demandInfo{Demand: d, allowed: p.allowed(d)}
 	if d.GPUs > 0 {
 		n.milli = int32(d.Cores * milli)
 		n.total = int64(n.milli) * int64(d.GPUs)
@@ -218,7 +218,7 @@ func (p *Pool) Find(d Demand, without ...int64) (c Choice, ok bool) {
 		return c, false
 	}
 	m := p.machines[best]
-	devices, _ := p.choose(m, &r.need)
+	devices, _ := p.choose(m, &r.demand)
 	c = Choice{Node: m.node.ID, Devices: make([]Grant, len(devices))}
 	for at, i := range devices {
 		c.Devices[at] = Grant{Device: m.devices[i].ID, Cores: d.Cores, MemoryMiB: d.memoryOn(&m.devices[i])}
@@ -254,7 +254,7 @@ func (p *Pool) Explain(c Choice, d Demand, without ...int64) Explanation {
 		e.LeftoverCores += int64(m.left[i])/milli - g.Cores
 		e.LeftoverMemoryMiB = add(e.LeftoverMemoryMiB, m.memoryLeft[i]-g.MemoryMiB)
 	}
-	e.Unlinked = int(m.amounts(&r.need, devices).unlinked)
+	e.Unlinked = int(m.amounts(&r.demand, devices).unlinked)
 	return e
 }
 
@@ -275,7 +275,7 @@ func (p *Pool) Allocate(c Choice, d Demand, holder int64) {
 		return
 	}
 	m := p.machines[at]
-	m.sameAs = -1
+	m.identicalTo = -1
 	if d.CPUMilli > 0 || d.HostMemoryMiB > 0 {
 		m.cpu, m.memory = m.cpu-d.CPUMilli, m.memory-d.HostMemoryMiB
 		p.allocations[holder] = append(p.allocations[holder], allocation{machine: at, device: -1, cpu: d.CPUMilli, memory: d.HostMemoryMiB})

@@ -89,7 +89,7 @@ func compareWithAnew(t *testing.T, p *Pool, policy Policy, history []Demand, r *
 		}
 		anew := slices.DeleteFunc(p.Nodes(), func(n Node) bool { return slices.Contains(without, n.ID) })
 		fresh := New(anew, policy)
-		if o, ok := fresh.scorer.(*outlook); ok { // what the whole pool has decides
+		if o, ok := fresh.scorer.(*lookahead); ok { // what the whole pool has decides
 			copyCapacity(o, fresh, p)
 		}
 		want, fits := fresh.Find(d)
@@ -111,7 +111,7 @@ func compareWithAnew(t *testing.T, p *Pool, policy Policy, history []Demand, r *
 }
 
 // copyCapacity lets a pool without some nodes count what all of them have.
-func copyCapacity(o *outlook, fresh, p *Pool) {
+func copyCapacity(o *lookahead, fresh, p *Pool) {
 	for i, k := range fresh.kinds {
 		at := slices.Index(p.kinds, k)
 		fresh.capacity[i], fresh.free[i] = p.capacity[at], p.free[at]
@@ -177,8 +177,8 @@ func TestOutlook(t *testing.T) {
 				m.left[j] = 100 * r.Int31n(11)
 			}
 			p.scorer.observe(m)
-			if want := worthPlainly(history, p, m); math.Abs(m.worth-want) > 1e-6 {
-				t.Fatalf("seed %d: worth %v, not %v", seed, m.worth, want)
+			if want := worthPlainly(history, p, m); math.Abs(m.expectedUse-want) > 1e-6 {
+				t.Fatalf("seed %d: worth %v, not %v", seed, m.expectedUse, want)
 			}
 		}
 	}
@@ -203,7 +203,7 @@ func worthPlainly(history []Demand, p *Pool, m *machine) (worth float64) {
 				continue
 			}
 			if d.CPUMilli > 0 {
-				usable = min(usable, feed*float64(m.cpu)*float64(int64(d.GPUs)*d.Cores*milli)/float64(d.CPUMilli))
+				usable = min(usable, cpuOvercommit*float64(m.cpu)*float64(int64(d.GPUs)*d.Cores*milli)/float64(d.CPUMilli))
 			}
 			worth += usable
 		}

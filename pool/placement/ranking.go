@@ -74,7 +74,7 @@ func (t tournament) first() int {
 // group among themselves: what the kinds of devices of a group are worth to
 // the demand may change with every decision.
 type ranking struct {
-	need   need
+	demand demandInfo
 	seen   int // entries of the journal, -1 before the first scoring
 	groups []tournament
 	fits   int // machines that can take the demand
@@ -95,9 +95,9 @@ func (p *Pool) ranking(d Demand) *ranking {
 		if len(p.rankings) >= maxRankings {
 			clear(p.rankings)
 		}
-		r = &ranking{need: p.need(d), seen: -1, groups: make([]tournament, len(p.groups))}
+		r = &ranking{demand: p.demandInfo(d), seen: -1, groups: make([]tournament, len(p.groups))}
 		for i, g := range p.groups {
-			if r.need.allowsAny(g.kinds) {
+			if r.demand.allowsAny(g.kinds) {
 				r.groups[i] = newTournament(len(g.machines))
 			}
 		}
@@ -120,7 +120,7 @@ func (r *ranking) update(p *Pool) {
 	if r.seen < j.start {
 		for i := range p.machines {
 			m := p.machines[i]
-			if sameAs := m.sameAs; sameAs >= 0 && sameAs < i && p.machines[sameAs].sameAs == sameAs && r.groups[m.group] != nil {
+			if sameAs := m.identicalTo; sameAs >= 0 && sameAs < i && p.machines[sameAs].identicalTo == sameAs && r.groups[m.group] != nil {
 				r.set(m, r.groups[m.group].leaf(p.machines[sameAs].rank))
 			} else {
 				r.score(p, m)
@@ -144,11 +144,11 @@ func (r *ranking) score(p *Pool, m *machine) {
 		return
 	}
 	c := unfit
-	switch shared := r.plain != nil && len(m.parts) <= 1; {
-	case shared && m.memory >= r.need.HostMemoryMiB:
+	switch shared := r.plain != nil && len(m.ranges) <= 1; {
+	case shared && m.memory >= r.demand.HostMemoryMiB:
 		c = r.plain.groups[m.group].leaf(m.rank)
-	case !shared && m.fits(&r.need):
-		_, c = p.choose(m, &r.need)
+	case !shared && m.fits(&r.demand):
+		_, c = p.choose(m, &r.demand)
 	}
 	r.set(m, c)
 }
@@ -166,7 +166,7 @@ func (r *ranking) set(m *machine, c cost) {
 	if r.devices != nil {
 		count := 0
 		for j := 0; c != unfit && j < len(m.devices); j++ {
-			if m.takes(&r.need, j) {
+			if m.fitsDevice(&r.demand, j) {
 				count++
 			}
 		}
@@ -195,13 +195,13 @@ func (r *ranking) best(p *Pool) (machine int, least cost) {
 	if p.policy.random != nil {
 		return r.draw(p)
 	}
-	premiums := p.scorer.premiums(&r.need)
+	extra := p.scorer.opportunityCosts(&r.demand)
 	machine, least = -1, unfit
 	for i, t := range r.groups {
 		if t == nil || t.top() == unfit {
 			continue
 		}
-		c, first := t.top()+p.groups[i].premium(&r.need, premiums), p.groups[i].machines[t.first()]
+		c, first := t.top()+p.groups[i].opportunityCost(&r.demand, extra), p.groups[i].machines[t.first()]
 		if c < least || c == least && first < machine {
 			machine, least = first, c
 		}
@@ -229,7 +229,7 @@ func (r *ranking) draw(p *Pool) (machine int, c cost) {
 }
 
 // without calls look as if some machines were not there.
-func (r *ranking) without(p *Pool, machines []int, look func()) {
+func (r *ranking) without(p *Pool, machines []int, fn func()) {
 	costs := make([]cost, len(machines))
 	for i, at := range machines {
 		if m := p.machines[at]; r.groups[m.group] != nil {
@@ -237,7 +237,7 @@ func (r *ranking) without(p *Pool, machines []int, look func()) {
 			r.set(m, unfit)
 		}
 	}
-	look()
+	fn()
 	for i, at := range slices.Backward(machines) {
 		if m := p.machines[at]; r.groups[m.group] != nil {
 			r.set(m, costs[i])

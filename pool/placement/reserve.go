@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// protection is how much more a demand that may be turned away later weighs
+// protectionFactor is how much more a demand that may be turned away later weighs
 // than the fragments of one that is placed now. From about 3 the results
 // hardly change.
-const protection = 4
+const protectionFactor = 4
 
-// maxPremium keeps a premium within its place in a cost.
-const maxPremium = 1 << 21
+// maxOpportunityCost keeps an opportunity cost within its place in a cost.
+const maxOpportunityCost = 1 << 21
 
 // reserve keeps models of GPU free for the demands that can run on nothing
 // else, as airlines keep seats for those who book late: one more GPU of a
@@ -21,9 +21,9 @@ const maxPremium = 1 << 21
 // to come until the pool is full is taken to be like the history.
 type reserve struct {
 	pool     *Pool
-	kinds    []likelihood
+	kinds    []demandFrequency
 	capacity []int64 // of the pool when the classes were made
-	classes  []class // by width
+	classes  []class // by capacity
 	result   []cost
 	demand   []float64
 	variance []float64
@@ -31,14 +31,14 @@ type reserve struct {
 
 // class is the demands that ask for the same models, fewer than all.
 type class struct {
-	models string
-	member []int   // kinds of devices
-	width  int64   // milli-GPU of all these when idle
-	share  float64 // of all GPU asked for
-	grain  float64 // milli-GPU of a demand, the larger ones weighing more
+	models   string
+	kinds    []int   // kinds of devices
+	capacity int64   // milli-GPU of all these when idle
+	share    float64 // of all GPU asked for
+	meanSize float64 // milli-GPU of a demand, the larger ones weighing more
 }
 
-func newReserve(p *Pool, kinds []likelihood) *reserve {
+func newReserve(p *Pool, kinds []demandFrequency) *reserve {
 	return &reserve{pool: p, kinds: kinds}
 }
 
@@ -50,7 +50,7 @@ func (r *reserve) classify() {
 	asked := 0.0
 	for _, l := range r.kinds {
 		milli := float64(int64(l.GPUs) * l.Cores * milli)
-		asked += milli * l.share
+		asked += milli * l.frequency
 		if l.Model == "" || l.GPUs == 0 {
 			continue
 		}
@@ -60,74 +60,74 @@ func (r *reserve) classify() {
 			c := class{models: l.Model}
 			for k, allowed := range r.pool.allowed(l.Demand) {
 				if allowed {
-					c.member = append(c.member, k)
-					c.width += r.pool.capacity[k]
+					c.kinds = append(c.kinds, k)
+					c.capacity += r.pool.capacity[k]
 				}
 			}
 			r.classes = append(r.classes, c)
 		}
-		r.classes[i].share += milli * l.share
-		r.classes[i].grain += milli * milli * l.share
+		r.classes[i].share += milli * l.frequency
+		r.classes[i].meanSize += milli * milli * l.frequency
 	}
-	r.classes = slices.DeleteFunc(r.classes, func(c class) bool { return len(c.member) == 0 || c.share == 0 })
+	r.classes = slices.DeleteFunc(r.classes, func(c class) bool { return len(c.kinds) == 0 || c.share == 0 })
 	for i := range r.classes {
-		r.classes[i].grain /= r.classes[i].share
+		r.classes[i].meanSize /= r.classes[i].share
 		r.classes[i].share /= asked
 	}
 	slices.SortFunc(r.classes, func(a, b class) int {
-		return cmp.Or(cmp.Compare(a.width, b.width), cmp.Compare(a.models, b.models))
+		return cmp.Or(cmp.Compare(a.capacity, b.capacity), cmp.Compare(a.models, b.models))
 	})
 }
 
-// premiums are what a demand pays for each kind of device, never negative;
+// opportunityCosts are what a demand pays for each kind of device, never negative;
 // nil where nobody choosier than it is expected.
-func (r *reserve) premiums(n *need) []cost {
+func (r *reserve) opportunityCosts(n *demandInfo) []cost {
 	if !slices.Equal(r.capacity, r.pool.capacity) {
 		r.classify()
 	}
-	width := int64(0)
+	capacity := int64(0)
 	for k, allowed := range n.allowed {
 		if allowed {
-			width += r.pool.capacity[k]
+			capacity += r.pool.capacity[k]
 		}
 	}
-	if n.GPUs == 0 || len(r.classes) == 0 || r.classes[0].width >= width {
+	if n.GPUs == 0 || len(r.classes) == 0 || r.classes[0].capacity >= capacity {
 		return nil
 	}
-	r.expect(width)
+	r.expect(capacity)
 	for k, free := range r.pool.free {
 		r.result[k] = 0
 		if r.demand[k] > 0 {
 			// The demand to come is a sum of many, so about normal.
 			short := (r.demand[k] - float64(free)) / math.Sqrt(r.variance[k]+1)
-			premium := protection * float64(n.total) * math.Erfc(-short/math.Sqrt2) / 2
-			r.result[k] = cost(min(math.Round(premium), maxPremium)) << premiumShift
+			expectedLoss := protectionFactor * float64(n.total) * math.Erfc(-short/math.Sqrt2) / 2
+			r.result[k] = cost(min(math.Round(expectedLoss), maxOpportunityCost)) << opportunityCostShift
 		}
 	}
 	return r.result
 }
 
 // expect estimates how much of each kind will still be asked for by the
-// classes that choose from less than width: each class spreads over its models
+// classes that choose from less than capacity: each class spreads over its models
 // as they have GPUs left.
-func (r *reserve) expect(width int64) {
+func (r *reserve) expect(capacity int64) {
 	clear(r.demand)
 	clear(r.variance)
 	total := sum(r.pool.free)
 	for i := range r.classes {
 		c := &r.classes[i]
-		if c.width >= width {
+		if c.capacity >= capacity {
 			return
 		}
 		left := 0.0
-		for _, k := range c.member {
+		for _, k := range c.kinds {
 			left += float64(r.pool.free[k])
 		}
-		for _, k := range c.member {
+		for _, k := range c.kinds {
 			if left > 0 {
 				demand := c.share * float64(total) * float64(r.pool.free[k]) / left
 				r.demand[k] += demand
-				r.variance[k] += demand * c.grain
+				r.variance[k] += demand * c.meanSize
 			}
 		}
 	}

@@ -11,9 +11,9 @@ type Reporter interface {
 	Fatalf(format string, args ...any)
 }
 
-// KeepsRules adds everything up by hand, from the rows alone, and holds it
+// CheckRules adds everything up by hand, from the rows alone, and holds it
 // against rules 1 and 2.
-func (w *World) KeepsRules(t Reporter, project int64) {
+func (w *World) CheckRules(t Reporter, project int64) {
 	t.Helper()
 	q := w.Store.Read(w.Ctx)
 	p, err1 := q.Project(models.AllProjects, project)
@@ -48,9 +48,9 @@ func (w *World) KeepsRules(t Reporter, project int64) {
 	}
 }
 
-// KeepsDevices adds up the open shares in SQL and holds them against rules 3
+// CheckDevices adds up the open shares in SQL and holds them against rules 3
 // and 4.
-func (w *World) KeepsDevices(t Reporter) {
+func (w *World) CheckDevices(t Reporter) {
 	t.Helper()
 	db, err := w.Store.SQL()
 	if err != nil {

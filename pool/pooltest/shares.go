@@ -19,7 +19,7 @@ func (w *World) WantClaim(t *testing.T, m models.Member, d models.Demand, want s
 	if a.Outcome != want {
 		t.Errorf("%s, want %s: %s", a.Outcome, want, a.Explanation)
 	}
-	w.KeepsDevices(t)
+	w.CheckDevices(t)
 	return row
 }
 

@@ -13,9 +13,9 @@ func (e Editor) grantsRole(r models.Role, also ...models.Permissions) error {
 	return e.access.CheckGrant(e.q, e.actor, r.ProjectID, "permission", models.Say("The role %s", r.Name), append(also, r.Permits())...)
 }
 
-// grantsPlace refuses to create, change or end a membership whose role has, before
+// grantsMembership refuses to create, change or end a membership whose role has, before
 // or after, permissions that the actor does not have.
-func (e Editor) grantsPlace(user int64, roles ...models.Role) error {
+func (e Editor) grantsMembership(user int64, roles ...models.Role) error {
 	if e.actor.System != "" || len(roles) == 0 {
 		return nil
 	}
@@ -31,18 +31,18 @@ func (e Editor) grantsPlace(user int64, roles ...models.Role) error {
 	return e.access.CheckGrant(e.q, e.actor, roles[0].ProjectID, "role_id", subject, permissions)
 }
 
-// mayEnd refuses to end the membership of a member with more permissions than the
+// checkCanEnd refuses to end the membership of a member with more permissions than the
 // actor.
-func (e Editor) mayEnd(m models.Member) error {
+func (e Editor) checkCanEnd(m models.Member) error {
 	r, err := e.q.Role(models.AllProjects, m.ProjectID, m.RoleID)
 	if err != nil {
 		return err
 	}
-	return e.grantsPlace(m.UserID, r)
+	return e.grantsMembership(m.UserID, r)
 }
 
-// staysAsLong refuses to extend the actor's own membership.
-func (e Editor) staysAsLong(m models.Member, until *time.Time) error {
+// checkEndNotLater refuses to extend the actor's own membership.
+func (e Editor) checkEndNotLater(m models.Member, until *time.Time) error {
 	if e.actor.User.ID != m.UserID || !EndsLater(until, m.Until) || e.access.May(e.actor, m.ProjectID, policies.ProjectWrite) {
 		return nil
 	}

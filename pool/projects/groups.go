@@ -10,17 +10,17 @@ import (
 // signIn is the actor of changes that follow from an identity provider's groups.
 var signIn = policies.System("sign-in")
 
-// Followed is the result of FollowGroups.
-type Followed struct {
+// SyncResult is the result of SyncGroups.
+type SyncResult struct {
 	Changed bool          // permissions have changed
 	Notes   []models.Text // messages to the user: what was not done, and why
 }
 
-// FollowGroups updates the memberships of a user who signs in from the roles of the
+// SyncGroups updates the memberships of a user who signs in from the roles of the
 // user's groups. In each project the user gets the first role that fits, under the
 // rules for members. A membership from a group ends with the last group that
 // assigns a role in the project. Other memberships are not changed.
-func (s *Service) FollowGroups(ctx context.Context, i models.Identity, wanted []policies.ProjectRole) (f Followed, err error) {
+func (s *Service) SyncGroups(ctx context.Context, i models.Identity, wanted []policies.ProjectRole) (f SyncResult, err error) {
 	q := s.store.Read(ctx)
 	var projects []int64
 	roles := map[int64][]string{}
@@ -36,7 +36,7 @@ func (s *Service) FollowGroups(ctx context.Context, i models.Identity, wanted []
 		projects = append(projects, p.ID)
 		roles[p.ID] = append(roles[p.ID], w.Role)
 	}
-	given, err := q.ProjectsGivenBy(i.ID)
+	given, err := q.ProjectsGrantedByIdentity(i.ID)
 	if err != nil {
 		return f, err
 	}
@@ -46,15 +46,15 @@ func (s *Service) FollowGroups(ctx context.Context, i models.Identity, wanted []
 			continue
 		}
 		done[id] = true
-		if err := s.followGroupsIn(ctx, i, id, roles[id], &f); err != nil {
+		if err := s.syncGroupsIn(ctx, i, id, roles[id], &f); err != nil {
 			return f, err
 		}
 	}
 	return f, nil
 }
 
-// groupPlace is a membership within the transaction that updates it from groups.
-type groupPlace struct {
+// groupMembership is a membership within the transaction that updates it from groups.
+type groupMembership struct {
 	Editor
 	identity models.Identity
 	project  models.Project
@@ -63,13 +63,13 @@ type groupPlace struct {
 	given    bool // by a group
 }
 
-func (s *Service) followGroupsIn(ctx context.Context, i models.Identity, project int64, roles []string, f *Followed) error {
+func (s *Service) syncGroupsIn(ctx context.Context, i models.Identity, project int64, roles []string, f *SyncResult) error {
 	var member int64 // new, or with another role
 	var notes []models.Text
 	changed := false
 	err := s.store.InRevokingTx(ctx, func(q *models.Queries) error {
 		member, notes, changed = 0, nil, false
-		at, err := groupPlaceOf(s.Within(q, signIn), i, project)
+		at, err := groupMembershipOf(s.Within(q, signIn), i, project)
 		if err != nil || at.present && !at.given {
 			return err
 		}
@@ -95,7 +95,7 @@ func (s *Service) followGroupsIn(ctx context.Context, i models.Identity, project
 	return err
 }
 
-func groupPlaceOf(e Editor, i models.Identity, project int64) (at groupPlace, err error) {
+func groupMembershipOf(e Editor, i models.Identity, project int64) (at groupMembership, err error) {
 	at.Editor, at.identity = e, i
 	if at.project, err = e.q.LockProject(models.AllProjects, project); err != nil {
 		return at, err
@@ -105,15 +105,15 @@ func groupPlaceOf(e Editor, i models.Identity, project int64) (at groupPlace, er
 		return at, models.IgnoreNotFound(err)
 	}
 	at.present = at.member.RemovedAt == nil
-	at.given, err = e.q.WasGivenBy(i.ID, at.member.ID)
+	at.given, err = e.q.GrantedByIdentity(i.ID, at.member.ID)
 	return at, err
 }
 
 // giveRole assigns a role if it fits, and reports whether the role has changed.
-func (at *groupPlace) giveRole(name string) (bool, error) {
+func (at *groupMembership) giveRole(name string) (bool, error) {
 	r, err := at.q.RoleByName(at.project.ID, name)
 	if err != nil {
-		return false, models.NotFoundAs(err, notARole())
+		return false, models.NotFoundAs(err, roleNotFound())
 	}
 	if at.present && at.member.RoleID == r.ID {
 		return false, nil
@@ -121,13 +121,13 @@ func (at *groupPlace) giveRole(name string) (bool, error) {
 	before, action := any(nil), "create"
 	if at.present {
 		before, action = at.member, "update"
-		if err := at.roleFits(at.project, at.member, r.ID); err != nil {
+		if err := at.checkRoleChange(at.project, at.member, r.ID); err != nil {
 			return false, err
 		}
 		at.member.RoleID, at.member.Until = r.ID, nil
 		err = at.putMember(&at.member)
 	} else {
-		if err := allocationFits(at.q, at.project, r.Limit, "role_id", 1); err != nil {
+		if err := checkAllocation(at.q, at.project, r.Limit, "role_id", 1); err != nil {
 			return false, err
 		}
 		at.member, err = at.join(at.identity.UserID, r, MemberInput{RoleID: r.ID})
@@ -135,7 +135,7 @@ func (at *groupPlace) giveRole(name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := at.q.MarkGivenByIdentity(at.identity.ID, at.member.ID); err != nil {
+	if err := at.q.MarkGrantedByIdentity(at.identity.ID, at.member.ID); err != nil {
 		return false, err
 	}
 	return true, at.actor.Audit(at.q, policies.Change{Action: action, Object: "member", ID: at.member.ID, Project: at.project.ID, Before: before, After: at.member})
@@ -143,7 +143,7 @@ func (at *groupPlace) giveRole(name string) (bool, error) {
 
 // recordRefusal audits that a role was refused, and returns a note with the reason.
 // It returns other errors.
-func (at groupPlace) recordRefusal(role string, err error) (models.Text, error) {
+func (at groupMembership) recordRefusal(role string, err error) (models.Text, error) {
 	e, ok := err.(*models.Error)
 	if !ok || e.Kind != models.KindNoCapacity && e.Kind != models.KindInvalid || len(e.Fields) == 0 {
 		return models.Text{}, err
@@ -155,12 +155,12 @@ func (at groupPlace) recordRefusal(role string, err error) (models.Text, error) 
 }
 
 // endIfGiven ends a membership that no group assigns any more.
-func (at groupPlace) endIfGiven() error {
+func (at groupMembership) endIfGiven() error {
 	if !at.given {
 		return nil
 	}
-	if err := at.q.UnmarkGivenByIdentity(at.member.ID); err != nil || !at.present {
+	if err := at.q.UnmarkGrantedByIdentity(at.member.ID); err != nil || !at.present {
 		return err
 	}
-	return at.endPlace(at.member)
+	return at.endMembership(at.member)
 }

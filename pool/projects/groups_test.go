@@ -23,13 +23,13 @@ func (o *world) identity(t *testing.T) models.Identity {
 }
 
 // follow is a sign-in with groups that give roles in one project.
-func (o *world) follow(t *testing.T, i models.Identity, project string, roles ...string) projects.Followed {
+func (o *world) follow(t *testing.T, i models.Identity, project string, roles ...string) projects.SyncResult {
 	t.Helper()
 	var wanted []policies.ProjectRole
 	for _, r := range roles {
 		wanted = append(wanted, policies.ProjectRole{Project: project, Role: r})
 	}
-	f, err := o.FollowGroups(o.Ctx, i, wanted)
+	f, err := o.SyncGroups(o.Ctx, i, wanted)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestGroupsKeepTheQuotaUnderLoad(t *testing.T) {
 		}
 		refused := make([]int, len(people))
 		modelstest.Concurrently(len(people), func(i int) {
-			f, err := o.FollowGroups(o.Ctx, people[i], []policies.ProjectRole{{Project: "vision", Role: "engineer"}})
+			f, err := o.SyncGroups(o.Ctx, people[i], []policies.ProjectRole{{Project: "vision", Role: "engineer"}})
 			if err != nil {
 				t.Error(err)
 			}

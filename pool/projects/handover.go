@@ -132,7 +132,7 @@ func (e Editor) putMember(m *models.Member) error {
 	}
 	was, is := before.Active(e.q.Now()), m.Active(e.q.Now())
 	for _, h := range list {
-		if lasts(h, m.ID, was, is) {
+		if handoverContinues(h, m.ID, was, is) {
 			continue
 		}
 		if err := e.endHandover(h); err != nil {
@@ -142,10 +142,10 @@ func (e Editor) putMember(m *models.Member) error {
 	return nil
 }
 
-// lasts reports whether a handover stays valid after a change of a member, who was
+// handoverContinues reports whether a handover stays valid after a change of a member, who was
 // active before or is active now. It ends when the former member returns, and when
 // the recipient leaves or returns.
-func lasts(h models.Handover, member int64, was, is bool) bool {
+func handoverContinues(h models.Handover, member int64, was, is bool) bool {
 	if h.MemberID == member {
 		return !is
 	}

@@ -6,25 +6,25 @@ import (
 )
 
 // CheckLimit refuses a role's limit above the project's quota.
-func CheckLimit(limit, whole models.Resources) error {
+func CheckLimit(limit, total models.Resources) error {
 	var problems models.Problems
-	for _, e := range quota.Exceeded(limit, whole) {
+	for _, e := range quota.Exceeded(limit, total) {
 		problems.Add("limit."+e.Name, "%s requested; the project's quota is %s",
 			models.Quantity(e.Name, e.Value), models.Quantity(e.Name, e.Limit))
 	}
-	return breaksQuota(problems)
+	return quotaError(problems)
 }
 
-// breaksQuota is the error of exceeded fields; nil without any.
-func breaksQuota(problems models.Problems) error {
+// quotaError is the error of exceeded fields; nil without any.
+func quotaError(problems models.Problems) error {
 	if len(problems) == 0 {
 		return nil
 	}
 	return &models.Error{Kind: models.KindNoCapacity, Message: models.Say("This would exceed a quota or limit. No changes were made."), Fields: problems}
 }
 
-// quotaCovers checks rules 1 and 2 for a new quota.
-func quotaCovers(q *models.Queries, p models.Project) error {
+// checkQuota checks rules 1 and 2 for a new quota.
+func checkQuota(q *models.Queries, p models.Project) error {
 	allocated, err := q.AllocatedLimits(p.ID)
 	if err != nil {
 		return err
@@ -35,7 +35,7 @@ func quotaCovers(q *models.Queries, p models.Project) error {
 			models.Quantity(e.Name, e.Value))
 	}
 	if len(problems) > 0 {
-		return breaksQuota(problems)
+		return quotaError(problems)
 	}
 	inUse, err := q.InUseByProject(p.ID)
 	if err != nil {
@@ -44,12 +44,12 @@ func quotaCovers(q *models.Queries, p models.Project) error {
 	for _, e := range quota.Exceeded(inUse, p.Quota) {
 		problems.Add("quota."+e.Name, "%s is in use by workspaces; the quota cannot be lower", models.Quantity(e.Name, e.Value))
 	}
-	return breaksQuota(problems)
+	return quotaError(problems)
 }
 
-// allocationFits checks rule 1 for an additional allocation to n members. field is
+// checkAllocation checks rule 1 for an additional allocation to n members. field is
 // the input field of the limit or of the role.
-func allocationFits(q *models.Queries, p models.Project, more models.Resources, field string, n int64) error {
+func checkAllocation(q *models.Queries, p models.Project, more models.Resources, field string, n int64) error {
 	allocated, err := q.AllocatedLimits(p.ID)
 	if err != nil {
 		return err
@@ -63,11 +63,11 @@ func allocationFits(q *models.Queries, p models.Project, more models.Resources, 
 		problems.Add(name, "%s: %s more requested for %d members; %s of the project's quota of %s remaining",
 			e.Label, models.Quantity(e.Name, e.Requested), n, models.Quantity(e.Name, e.Remaining), models.Quantity(e.Name, e.Bound))
 	}
-	return breaksQuota(problems)
+	return quotaError(problems)
 }
 
-// useFits checks rule 2 for the new role of a member.
-func useFits(q *models.Queries, m models.Member, limit models.Resources) error {
+// checkUse checks rule 2 for the new role of a member.
+func checkUse(q *models.Queries, m models.Member, limit models.Resources) error {
 	inUse, err := q.InUseByMember(m.ProjectID, m.ID)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func useFits(q *models.Queries, m models.Member, limit models.Resources) error {
 		problems.Add("role_id", "%s: %s is in use; the role's limit is %s", e.Label,
 			models.Quantity(e.Name, e.Value), models.Quantity(e.Name, e.Limit))
 	}
-	return breaksQuota(problems)
+	return quotaError(problems)
 }
 
 // MemberOverLimit is a member whose use exceeds a new limit.
@@ -87,8 +87,8 @@ type MemberOverLimit struct {
 	Excess   []models.Excess
 }
 
-// membersAbove lists the members of a role whose use exceeds its limit.
-func membersAbove(q *models.Queries, r models.Role) (list []MemberOverLimit, err error) {
+// membersOverLimit lists the members of a role whose use exceeds its limit.
+func membersOverLimit(q *models.Queries, r models.Role) (list []MemberOverLimit, err error) {
 	inUse, err := q.InUseByMembers(r.ProjectID)
 	if err != nil {
 		return nil, err

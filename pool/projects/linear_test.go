@@ -207,7 +207,7 @@ func (f *linearRun) check(t *testing.T) {
 		if result != porcupine.Ok {
 			t.Fatalf("project %d: %s: %s", s.id, result, stuck(history, info))
 		}
-		f.KeepsRules(t, s.id)
+		f.CheckRules(t, s.id)
 	}
 	t.Logf("checked in %v", time.Since(began).Round(time.Millisecond))
 }
@@ -284,7 +284,7 @@ func TestLedgerIsItsModel(t *testing.T) {
 				b = after
 				s.learn(v, got)
 			}
-			m.KeepsRules(rt, s.id)
+			m.CheckRules(rt, s.id)
 		})
 	})
 }

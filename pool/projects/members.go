@@ -75,18 +75,18 @@ func (e Editor) AddMember(p models.Project, in MemberInput) (m models.Member, er
 	if err := in.Check(e.q.Now()); err != nil {
 		return m, err
 	}
-	u, err := personAt(e.q, in.Email)
+	u, err := userByEmail(e.q, in.Email)
 	if err != nil {
 		return m, err
 	}
 	r, err := e.q.Role(e.actor.Scope(), p.ID, in.RoleID)
 	if err != nil {
-		return m, models.NotFoundAs(err, notARole())
+		return m, models.NotFoundAs(err, roleNotFound())
 	}
-	if err := e.grantsPlace(u.ID, r); err != nil {
+	if err := e.grantsMembership(u.ID, r); err != nil {
 		return m, err
 	}
-	if err := allocationFits(e.q, p, r.Limit, "role_id", 1); err != nil {
+	if err := checkAllocation(e.q, p, r.Limit, "role_id", 1); err != nil {
 		return m, err
 	}
 	if m, err = e.join(u.ID, r, in); err != nil {
@@ -95,12 +95,12 @@ func (e Editor) AddMember(p models.Project, in MemberInput) (m models.Member, er
 	return m, e.actor.Audit(e.q, policies.Change{Action: "create", Object: "member", ID: m.ID, Project: p.ID, After: m})
 }
 
-func notARole() *models.Error {
+func roleNotFound() *models.Error {
 	return models.Invalid("role_id", "is not a role of this project")
 }
 
-// personAt finds the enabled account with an email address.
-func personAt(q *models.Queries, email string) (models.User, error) {
+// userByEmail finds the enabled account with an email address.
+func userByEmail(q *models.Queries, email string) (models.User, error) {
 	u, err := q.UserByEmail(strings.ToLower(strings.TrimSpace(email)))
 	if err != nil {
 		return u, models.NotFoundAs(err, models.Invalid("email", "has no account; an administrator can create one"))
@@ -125,25 +125,25 @@ func (e Editor) join(user int64, r models.Role, in MemberInput) (models.Member, 
 	if err != nil {
 		return m, err
 	}
-	if err := mayReturn(e.q, m, r); err != nil {
+	if err := checkRejoin(e.q, m, r); err != nil {
 		return m, err
 	}
-	if err := e.q.UnmarkGivenByIdentity(m.ID); err != nil { // it is no longer from a group
+	if err := e.q.UnmarkGrantedByIdentity(m.ID); err != nil { // it is no longer from a group
 		return m, err
 	}
 	m.RemovedAt, m.RoleID, m.Until, m.JoinedAt = nil, in.RoleID, in.Until, joined
 	return m, e.putMember(&m)
 }
 
-// mayReturn refuses to add a current member, and a former one whose use exceeds the
+// checkRejoin refuses to add a current member, and a former one whose use exceeds the
 // new role's limit.
-func mayReturn(q *models.Queries, m models.Member, r models.Role) error {
+func checkRejoin(q *models.Queries, m models.Member, r models.Role) error {
 	if m.RemovedAt == nil {
 		e := models.Conflict("This person is already a member.")
 		e.Fields = []models.Field{{Name: "email", Reason: models.Say("is already a member")}}
 		return e
 	}
-	return useFits(q, m, r.Limit) // former workspaces may still be stopping
+	return checkUse(q, m, r.Limit) // former workspaces may still be stopping
 }
 
 // UpdateMember changes a member's role, end date or join date, under the rules of
@@ -169,10 +169,10 @@ func (e Editor) UpdateMember(p models.Project, m models.Member, in MemberInput) 
 		return m, err
 	}
 	before := m
-	if err := e.staysAsLong(m, in.Until); err != nil {
+	if err := e.checkEndNotLater(m, in.Until); err != nil {
 		return m, err
 	}
-	if err := e.roleFits(p, m, in.RoleID); err != nil {
+	if err := e.checkRoleChange(p, m, in.RoleID); err != nil {
 		return m, err
 	}
 	m.RoleID, m.Until = in.RoleID, in.Until
@@ -188,23 +188,23 @@ func (e Editor) UpdateMember(p models.Project, m models.Member, in MemberInput) 
 	return m, e.actor.Audit(e.q, policies.Change{Action: "update", Object: "member", ID: m.ID, Project: p.ID, Before: before, After: m})
 }
 
-// roleFits refuses a role that a member cannot have.
-func (e Editor) roleFits(p models.Project, m models.Member, roleID int64) error {
+// checkRoleChange refuses a role that a member cannot have.
+func (e Editor) checkRoleChange(p models.Project, m models.Member, roleID int64) error {
 	old, err := e.q.Role(e.actor.Scope(), p.ID, m.RoleID)
 	if err != nil {
 		return err
 	}
 	next, err := e.q.Role(e.actor.Scope(), p.ID, roleID)
 	if err != nil {
-		return models.NotFoundAs(err, notARole())
+		return models.NotFoundAs(err, roleNotFound())
 	}
-	if err := e.grantsPlace(m.UserID, old, next); err != nil {
+	if err := e.grantsMembership(m.UserID, old, next); err != nil {
 		return err
 	}
-	if err := allocationFits(e.q, p, next.Limit.Sub(old.Limit), "role_id", 1); err != nil {
+	if err := checkAllocation(e.q, p, next.Limit.Sub(old.Limit), "role_id", 1); err != nil {
 		return err
 	}
-	return useFits(e.q, m, next.Limit)
+	return checkUse(e.q, m, next.Limit)
 }
 
 // RemoveMember ends a membership. The reconciler stops the member's workspaces;
@@ -215,15 +215,15 @@ func (s *Service) RemoveMember(ctx context.Context, actor policies.Actor, projec
 		if err != nil {
 			return err
 		}
-		if err := e.mayEnd(m); err != nil {
+		if err := e.checkCanEnd(m); err != nil {
 			return err
 		}
-		return e.endPlace(m)
+		return e.endMembership(m)
 	})
 }
 
-// endPlace ends a membership now.
-func (e Editor) endPlace(m models.Member) error {
+// endMembership ends a membership now.
+func (e Editor) endMembership(m models.Member) error {
 	before, now := m, e.q.Now()
 	m.RemovedAt = &now
 	if err := e.putMember(&m); err != nil {

@@ -101,7 +101,7 @@ func TestImportMembers(t *testing.T) {
 		if again := o.dryRun(t, p.ID, list); again.Count(models.RowUnchanged) != 3 {
 			t.Errorf("what was exported changes: %s", outcomes(again))
 		}
-		o.KeepsRules(t, p.ID)
+		o.CheckRules(t, p.ID)
 		entries, err := o.Store.Read(o.Ctx).Audit(models.AuditFilter{Object: "member", ObjectID: m.ID}, models.Page{})
 		if err != nil || len(entries) != 2 || entries[0].Action != "update" || !strings.Contains(entries[0].Before, "role_id") {
 			t.Errorf("%+v, %v", entries, err)

@@ -129,7 +129,7 @@ func (e Editor) previewQuota(p models.Project) error {
 	if p.Quota.Check("quota", &problems); len(problems) > 0 {
 		return problems.Err()
 	}
-	return quotaCovers(e.q, p)
+	return checkQuota(e.q, p)
 }
 
 func (e Editor) previewRole(p models.Project, in RolePreview) (c effect, err error) {
@@ -151,19 +151,19 @@ func (e Editor) previewRole(p models.Project, in RolePreview) (c effect, err err
 		return c, err
 	}
 	c.more = after.Limit.Sub(before.Limit).Times(c.members)
-	if c.overLimit, err = membersAbove(e.q, after); err != nil {
+	if c.overLimit, err = membersOverLimit(e.q, after); err != nil {
 		return c, err
 	}
 	if err := e.grantsRole(before); err != nil {
 		return c, err
 	}
-	return c, limitFits(e.q, p, before, after)
+	return c, checkRoleLimit(e.q, p, before, after)
 }
 
 func (e Editor) previewMember(p models.Project, in MemberPreview) (c effect, err error) {
 	next, err := e.q.Role(models.AllProjects, p.ID, in.RoleID)
 	if err != nil {
-		return c, models.NotFoundAs(err, notARole())
+		return c, models.NotFoundAs(err, roleNotFound())
 	}
 	c.limit, c.members, c.more = &next.Limit, 1, next.Limit
 	if in.MemberID == 0 {
@@ -178,28 +178,28 @@ func (e Editor) previewMember(p models.Project, in MemberPreview) (c effect, err
 		return c, err
 	}
 	c.more = next.Limit.Sub(old.Limit)
-	return c, e.roleFits(p, m, next.ID)
+	return c, e.checkRoleChange(p, m, next.ID)
 }
 
 func (e Editor) previewNewMember(p models.Project, r models.Role, email string) error {
 	if email == "" {
-		return allocationFits(e.q, p, r.Limit, "role_id", 1)
+		return checkAllocation(e.q, p, r.Limit, "role_id", 1)
 	}
-	u, err := personAt(e.q, email)
+	u, err := userByEmail(e.q, email)
 	if err != nil {
 		return err
 	}
-	if err := e.grantsPlace(u.ID, r); err != nil {
+	if err := e.grantsMembership(u.ID, r); err != nil {
 		return err
 	}
-	if err := allocationFits(e.q, p, r.Limit, "role_id", 1); err != nil {
+	if err := checkAllocation(e.q, p, r.Limit, "role_id", 1); err != nil {
 		return err
 	}
 	m, err := e.q.Membership(p.ID, u.ID)
 	if err != nil {
 		return models.IgnoreNotFound(err)
 	}
-	return mayReturn(e.q, m, r)
+	return checkRejoin(e.q, m, r)
 }
 
 // fillRows sets the rows from the allocation before and after the change.

@@ -131,7 +131,7 @@ func (e Editor) UpdateProject(p models.Project, in ProjectInput) (models.Project
 	p.Name, p.Description, p.Quota, p.Launch = in.Name, in.Description, in.Quota, in.Launch
 	p.Priority = cmp.Or(in.Priority, p.Priority)
 	p.StartsAt, p.EndsAt = *in.StartsAt, in.EndsAt
-	if err := quotaCovers(e.q, p); err != nil {
+	if err := checkQuota(e.q, p); err != nil {
 		return p, err
 	}
 	if err := e.q.UpdateProject(&p); err != nil {

@@ -43,7 +43,7 @@ func TestRefusalsNameFieldAskedAndLeft(t *testing.T) {
 		}
 		_, err = o.UpdateProject(o.Ctx, o.Root, p.ID, projects.ProjectInput{Name: "vision", Quota: models.Resources{GPUCores: 80, CPUMilli: 499}})
 		pooltest.WantError(t, err, models.KindNoCapacity, "quota.cpu_milli")
-		o.KeepsRules(t, p.ID)
+		o.CheckRules(t, p.ID)
 	})
 }
 
@@ -63,7 +63,7 @@ func TestReturningMemberMayNotHoldMoreThanTheNewRole(t *testing.T) {
 		if err != nil || back.ID != m.ID || back.RemovedAt != nil {
 			t.Errorf("%+v, %v", back, err)
 		}
-		o.KeepsRules(t, p.ID)
+		o.CheckRules(t, p.ID)
 	})
 }
 

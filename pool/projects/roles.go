@@ -90,7 +90,7 @@ func (e Editor) UpdateRole(p models.Project, r models.Role, in RoleInput) (model
 	if err := e.grantsRole(before, r.Permits()); err != nil {
 		return r, err
 	}
-	if err := limitFits(e.q, p, before, r); err != nil {
+	if err := checkRoleLimit(e.q, p, before, r); err != nil {
 		return r, err
 	}
 	if err := e.q.UpdateRole(&r); err != nil {
@@ -99,8 +99,8 @@ func (e Editor) UpdateRole(p models.Project, r models.Role, in RoleInput) (model
 	return r, e.actor.Audit(e.q, policies.Change{Action: "update", Object: "role", ID: r.ID, Project: p.ID, Before: before, After: r})
 }
 
-// limitFits checks rules 1 and 2 for a new limit of a role.
-func limitFits(q *models.Queries, p models.Project, before, after models.Role) error {
+// checkRoleLimit checks rules 1 and 2 for a new limit of a role.
+func checkRoleLimit(q *models.Queries, p models.Project, before, after models.Role) error {
 	if err := CheckLimit(after.Limit, p.Quota); err != nil {
 		return err
 	}
@@ -108,10 +108,10 @@ func limitFits(q *models.Queries, p models.Project, before, after models.Role) e
 	if err != nil || n == 0 {
 		return err
 	}
-	if err := allocationFits(q, p, after.Limit.Sub(before.Limit).Times(n), "limit", n); err != nil {
+	if err := checkAllocation(q, p, after.Limit.Sub(before.Limit).Times(n), "limit", n); err != nil {
 		return err
 	}
-	above, err := membersAbove(q, after)
+	above, err := membersOverLimit(q, after)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func limitFits(q *models.Queries, p models.Project, before, after models.Role) e
 			problems.Add("limit."+e.Name, "%s has %s in use; the limit cannot be lower", m.Name, models.Quantity(e.Name, e.Value))
 		}
 	}
-	return breaksQuota(problems)
+	return quotaError(problems)
 }
 
 // DeleteRole removes a role without members.

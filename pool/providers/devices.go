@@ -17,8 +17,8 @@ type audited struct {
 
 func auditedOf(d models.Device) audited { return audited{d.UUID, d.Model, d.Applied, d.Present} }
 
-// onlyIn lists the devices that are in one list and not in the other.
-func onlyIn(one, other []models.Device) (list []audited) {
+// missingFrom lists the devices that are in one list and not in the other.
+func missingFrom(one, other []models.Device) (list []audited) {
 	both := map[audited]bool{}
 	for _, d := range other {
 		both[auditedOf(d)] = true

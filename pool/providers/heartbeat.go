@@ -21,7 +21,7 @@ func (e *Enrolment) Heartbeat(ctx context.Context, peer authority.Peer, b Heartb
 	if err := checkHeartbeat(b); err != nil {
 		return o, err
 	}
-	if err := e.Known(ctx, peer); err != nil {
+	if err := e.Authenticate(ctx, peer); err != nil {
 		return o, err
 	}
 	shown := credential{peer, b.Token, b.Confirm, address}
@@ -47,7 +47,7 @@ type credential struct {
 }
 
 func (e *Enrolment) heartbeat(q *models.Queries, c credential, b Heartbeat) (o Orders, id int64, err error) {
-	agent, provider, ask, err := e.prove(q, c)
+	agent, provider, ask, err := e.authenticate(q, c)
 	if err != nil || ask != "" {
 		return Orders{Confirm: ask}, 0, err
 	}
@@ -64,10 +64,10 @@ func (e *Enrolment) heartbeat(q *models.Queries, c credential, b Heartbeat) (o O
 	return o, provider.ID, err
 }
 
-// prove finds the agent of a request, and its provider. An agent with an old token
+// authenticate finds the agent of a request, and its provider. An agent with an old token
 // or certificate must confirm, and is fenced when it does. The first use of a
 // renewed certificate invalidates the old one; the caller updates the agent.
-func (e *Enrolment) prove(q *models.Queries, c credential) (agent models.Agent, provider models.Provider, ask string, err error) {
+func (e *Enrolment) authenticate(q *models.Queries, c credential) (agent models.Agent, provider models.Provider, ask string, err error) {
 	if agent, err = e.liveAgent(q, c.Peer); err != nil {
 		return agent, provider, "", err
 	}
@@ -89,9 +89,9 @@ func (e *Enrolment) prove(q *models.Queries, c credential) (agent models.Agent, 
 	return agent, provider, "", e.fence(q, &provider, c.address)
 }
 
-// Known returns an error unless the certificate is that of an active agent. It
+// Authenticate returns an error unless the certificate is that of an active agent. It
 // takes no locks.
-func (e *Enrolment) Known(ctx context.Context, peer authority.Peer) error {
+func (e *Enrolment) Authenticate(ctx context.Context, peer authority.Peer) error {
 	_, err := e.liveAgent(e.Store.Read(ctx), peer)
 	return err
 }
@@ -158,7 +158,7 @@ func (e *Enrolment) Renew(ctx context.Context, peer authority.Peer, in Renewal, 
 	if err != nil {
 		return out, models.Invalid("csr", "cannot be accepted: %s", err.Error())
 	}
-	if err := e.Known(ctx, peer); err != nil {
+	if err := e.Authenticate(ctx, peer); err != nil {
 		return out, err
 	}
 	err = e.inTx(ctx, func(q *models.Queries) error {
@@ -172,7 +172,7 @@ func (e *Enrolment) Renew(ctx context.Context, peer authority.Peer, in Renewal, 
 }
 
 func (e *Enrolment) renew(q *models.Queries, c credential, r authority.Request) (Renewed, error) {
-	agent, provider, ask, err := e.prove(q, c)
+	agent, provider, ask, err := e.authenticate(q, c)
 	if err != nil || ask != "" {
 		return Renewed{Confirm: ask}, err
 	}

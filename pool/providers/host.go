@@ -28,7 +28,7 @@ func (s *Service) Enlist(ctx context.Context, host Host, inventory Inventory) er
 			return err
 		}
 		s.home.Store(provider.ID)
-		if err := takeOutOthers(q, provider.ID); err != nil || provider.Agent {
+		if err := removeOthers(q, provider.ID); err != nil || provider.Agent {
 			return err
 		}
 		if err := markSeen(q, &provider); err != nil {
@@ -57,7 +57,7 @@ func homeProvider(q *models.Queries, host Host, reports []DeviceReport) (models.
 	if err != nil && models.KindOf(err) != models.KindNotFound {
 		return provider, err
 	}
-	known, err := former(q, reports)
+	known, err := formerProvider(q, reports)
 	if err != nil {
 		return provider, err
 	}
@@ -75,9 +75,9 @@ func homeProvider(q *models.Queries, host Host, reports []DeviceReport) (models.
 	return provider, policies.System("inventory").Audit(q, policies.Change{Action: "enlist", Object: "provider", ID: provider.ID, After: provider})
 }
 
-// former finds the provider without an agent that had some of the reported GPUs:
+// formerProvider finds the provider without an agent that had some of the reported GPUs:
 // the host under an earlier identity. nil if there is none or more than one.
-func former(q *models.Queries, reports []DeviceReport) (found *models.Provider, err error) {
+func formerProvider(q *models.Queries, reports []DeviceReport) (found *models.Provider, err error) {
 	here := map[string]bool{}
 	for _, r := range reports {
 		here[r.UUID] = r.Parent == ""
@@ -105,9 +105,9 @@ func former(q *models.Queries, reports []DeviceReport) (found *models.Provider, 
 	return found, nil
 }
 
-// takeOutOthers removes former identities of the host from the pool. Those with
+// removeOthers removes former identities of the host from the pool. Those with
 // open shares stay, and become lost without heartbeats.
-func takeOutOthers(q *models.Queries, home int64) error {
+func removeOthers(q *models.Queries, home int64) error {
 	providers, err := q.Providers()
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func takeOutOthers(q *models.Queries, home int64) error {
 		} else if inUse > 0 {
 			continue
 		}
-		if err := takeOut(q, &p, policies.System("inventory")); err != nil {
+		if err := remove(q, &p, policies.System("inventory")); err != nil {
 			return err
 		}
 	}

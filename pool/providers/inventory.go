@@ -76,7 +76,7 @@ func register(q *models.Queries, provider *models.Provider, reports []DeviceRepo
 	if err != nil {
 		return r.foreign, err
 	}
-	was, is := onlyIn(before, after), onlyIn(after, before)
+	was, is := missingFrom(before, after), missingFrom(after, before)
 	if len(was)+len(is) == 0 {
 		return r.foreign, nil
 	}

@@ -35,8 +35,8 @@ func rename(q *models.Queries, p *models.Provider, name string) error {
 	return err
 }
 
-// takeOut removes a provider with its devices from the pool.
-func takeOut(q *models.Queries, p *models.Provider, actor policies.Actor) error {
+// remove removes a provider with its devices from the pool.
+func remove(q *models.Queries, p *models.Provider, actor policies.Actor) error {
 	before := *p
 	p.State, p.Reason = models.ProviderOffline, models.Text{}
 	p.Draining, p.RecallAt, p.RecallReason, p.ReportedCode = false, nil, "", ""

@@ -66,14 +66,14 @@ func (s *Service) SetSharing(ctx context.Context, actor policies.Actor, id int64
 		if err := models.CheckVersion("device", in.Version, d.Version); err != nil {
 			return err
 		}
-		if err := s.stillMayShare(q, actor, d, in, ownerID); err != nil {
+		if err := s.recheckShare(q, actor, d, in, ownerID); err != nil {
 			return err
 		}
-		if err := mayChangeTo(q, d, in); err != nil {
+		if err := checkChange(q, d, in); err != nil {
 			return err
 		}
 		before := d
-		if remade(d, in) {
+		if needsRepartition(d, in) {
 			d.Applied = models.AppliedUnknown // until the agent reports after this
 		}
 		d.Sharing, d.Layout, d.Mixed = in.Sharing, in.Layout, in.Mixed
@@ -85,9 +85,9 @@ func (s *Service) SetSharing(ctx context.Context, actor policies.Actor, id int64
 	return d, err
 }
 
-// stillMayShare checks the right again under the lock: the owner, or whether mixing
+// recheckShare checks the right again under the lock: the owner, or whether mixing
 // changes, can differ by now.
-func (s *Service) stillMayShare(q *models.Queries, actor policies.Actor, d models.Device, in DeviceInput, asOwner int64) error {
+func (s *Service) recheckShare(q *models.Queries, actor policies.Actor, d models.Device, in DeviceInput, asOwner int64) error {
 	provider, err := q.Provider(d.ProviderID)
 	if err != nil {
 		return err
@@ -98,9 +98,9 @@ func (s *Service) stillMayShare(q *models.Queries, actor policies.Actor, d model
 	return nil
 }
 
-// mayChangeTo refuses changes that conflict with open shares.
-func mayChangeTo(q *models.Queries, d models.Device, in DeviceInput) error {
-	if err := capable(d, in); err != nil {
+// checkChange refuses changes that conflict with open shares.
+func checkChange(q *models.Queries, d models.Device, in DeviceInput) error {
+	if err := checkSupported(d, in); err != nil {
 		return err
 	}
 	shares, err := openSharesOn(q, d)
@@ -113,7 +113,7 @@ func mayChangeTo(q *models.Queries, d models.Device, in DeviceInput) error {
 	}
 	inPart := slices.ContainsFunc(shares, func(v models.ShareView) bool { return v.DeviceID == d.ID && v.Cores < 100 })
 	switch {
-	case len(workspaces) > 0 && remade(d, in):
+	case len(workspaces) > 0 && needsRepartition(d, in):
 		return models.Conflict("%d workspaces use this device. Wait until they end: MIG and MPS settings can be changed only while the device is idle.", len(workspaces))
 	case d.Exclusive() && in.Sharing != models.SharingExclusive && inPart:
 		return models.Conflict("A workspace that was granted exclusive use of this device still uses part of it. Wait until it ends.")
@@ -125,8 +125,8 @@ func mayChangeTo(q *models.Queries, d models.Device, in DeviceInput) error {
 	return nil
 }
 
-// capable checks that the device supports the sharing mode.
-func capable(d models.Device, in DeviceInput) error {
+// checkSupported checks that the device supports the sharing mode.
+func checkSupported(d models.Device, in DeviceInput) error {
 	if d.ParentID != nil {
 		return models.Conflict("This is a MIG instance. Change the partitions of its GPU instead.")
 	}
@@ -138,8 +138,8 @@ func capable(d models.Device, in DeviceInput) error {
 	return nil
 }
 
-// remade reports whether the agent has to reconfigure the device.
-func remade(d models.Device, in DeviceInput) bool {
+// needsRepartition reports whether the agent has to reconfigure the device.
+func needsRepartition(d models.Device, in DeviceInput) bool {
 	made := func(mode string) bool { return mode == models.SharingMPS || mode == models.SharingMIG }
 	return d.Sharing != in.Sharing && (made(d.Sharing) || made(in.Sharing)) ||
 		in.Sharing == models.SharingMIG && !slices.Equal(d.Layout, in.Layout)

@@ -24,7 +24,7 @@ func TestExclusiveAndMixedDevices(t *testing.T) {
 			if a.Outcome != want {
 				t.Errorf("%s, want %s: %s", a.Outcome, want, a.Explanation)
 			}
-			o.KeepsDevices(t)
+			o.CheckDevices(t)
 			return w
 		}
 		pooltest.WantError(t, set(providers.DeviceInput{Sharing: models.SharingExclusive, Mixed: true}), models.KindInvalid, "mixed")

@@ -45,8 +45,8 @@ func (s *Service) Sweep(ctx context.Context) error {
 		if provider.State == models.ProviderOffline {
 			continue
 		}
-		if s.silent(provider) {
-			failed = append(failed, s.loseSilent(ctx, provider.ID))
+		if s.lost(provider) {
+			failed = append(failed, s.markLost(ctx, provider.ID))
 		}
 		if at, _ := shareEnd(provider, s.store.Now()); at != nil || ending[provider.ID] {
 			failed = append(failed, s.announceDue(ctx, provider))
@@ -59,17 +59,17 @@ func (s *Service) Sweep(ctx context.Context) error {
 // heartbeats, and the time of a restart of the server.
 const lostAfter = 20 * time.Second
 
-// silent reports whether a provider is lost. After the start of the portal, all
+// lost reports whether a provider is lost. After the start of the portal, all
 // providers have time for a heartbeat.
-func (s *Service) silent(provider models.Provider) bool {
+func (s *Service) lost(provider models.Provider) bool {
 	now := s.store.Now()
 	return provider.State != models.ProviderLost && now.Sub(provider.SeenAt) > lostAfter && now.Sub(s.started) > lostAfter
 }
 
-func (s *Service) loseSilent(ctx context.Context, id int64) error {
+func (s *Service) markLost(ctx context.Context, id int64) error {
 	return lockedTx(ctx, s.store, func(q *models.Queries) error {
 		provider, err := q.Provider(id)
-		if err != nil || !s.silent(provider) || provider.State == models.ProviderOffline {
+		if err != nil || !s.lost(provider) || provider.State == models.ProviderOffline {
 			return err
 		}
 		return markLost(q, &provider, models.Say("no heartbeat for %d seconds", int64(s.store.Now().Sub(provider.SeenAt)/time.Second)))

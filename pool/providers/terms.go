@@ -125,7 +125,7 @@ func (s *Service) Remove(ctx context.Context, actor policies.Actor, id, version 
 		if err := q.RevokeAgents(id, q.Now(), models.Say("the provider was removed"), false); err != nil {
 			return err
 		}
-		return takeOut(q, provider, actor)
+		return remove(q, provider, actor)
 	})
 }
 

@@ -10,7 +10,7 @@ import (
 
 // project is the state of a project while the order is made.
 type project struct {
-	part    part
+	part    usageRatio
 	waiting []Request // of the priority being served, by age
 }
 
@@ -20,20 +20,20 @@ func projectsOf(requests []Request) map[int64]*project {
 		r := &requests[i]
 		inUse, quota := max(r.InUse, 0), max(r.Quota, 0)
 		if p, known := projects[r.Project]; known {
-			p.part = part{max(p.part.inUse, inUse), min(p.part.quota, quota)}
+			p.part = usageRatio{max(p.part.inUse, inUse), min(p.part.quota, quota)}
 		} else {
-			projects[r.Project] = &project{part: part{inUse, quota}}
+			projects[r.Project] = &project{part: usageRatio{inUse, quota}}
 		}
 	}
 	return projects
 }
 
-// part is the GPU cores that a project uses of its quota.
-type part struct{ inUse, quota int64 }
+// usageRatio is the GPU cores that a project uses of its quota.
+type usageRatio struct{ inUse, quota int64 }
 
 // compare orders parts as the fractions that they are, exactly. Nothing is a
 // larger part than any of no quota at all.
-func (a part) compare(b part) int {
+func (a usageRatio) compare(b usageRatio) int {
 	switch {
 	case a.quota == 0 && b.quota == 0:
 		return 0

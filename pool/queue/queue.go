@@ -68,9 +68,9 @@ func Order(requests []Request, now time.Time, overdueAfter time.Duration) []Rank
 	slices.SortFunc(waiting, func(a, b Request) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), byAge(&a, &b))
 	})
-	w := walk{ranked: make([]Ranked, 0, len(waiting)), projects: projectsOf(waiting)}
+	w := servingOrder{ranked: make([]Ranked, 0, len(waiting)), projects: projectsOf(waiting)}
 	for len(waiting) > 0 {
-		n := runOf(waiting, func(r Request) bool { return r.Priority == waiting[0].Priority })
+		n := prefixLength(waiting, func(r Request) bool { return r.Priority == waiting[0].Priority })
 		w.serve(waiting[:n], now, overdueAfter)
 		waiting = waiting[n:]
 	}
@@ -81,27 +81,27 @@ func byAge(a, b *Request) int {
 	return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID))
 }
 
-// runOf is how many of the first requests satisfy is.
-func runOf(requests []Request, is func(Request) bool) int {
+// prefixLength is how many of the first requests satisfy is.
+func prefixLength(requests []Request, is func(Request) bool) int {
 	if n := slices.IndexFunc(requests, func(r Request) bool { return !is(r) }); n >= 0 {
 		return n
 	}
 	return len(requests)
 }
 
-// walk serves one request after the other and counts what each is granted.
-type walk struct {
+// servingOrder serves one request after the other and counts what each is granted.
+type servingOrder struct {
 	ranked   []Ranked
 	projects map[int64]*project
 }
 
 // serve appends requests of one priority, which come sorted by age.
-func (w *walk) serve(requests []Request, now time.Time, overdueAfter time.Duration) {
+func (w *servingOrder) serve(requests []Request, now time.Time, overdueAfter time.Duration) {
 	why := Priority
 	if len(w.ranked) == 0 {
 		why = First
 	}
-	n := runOf(requests, func(r Request) bool { return now.Sub(r.Since) >= overdueAfter })
+	n := prefixLength(requests, func(r Request) bool { return now.Sub(r.Since) >= overdueAfter })
 	for _, r := range requests[:n] {
 		w.grant(r, why)
 		why = Age
@@ -131,7 +131,7 @@ func (w *walk) serve(requests []Request, now time.Time, overdueAfter time.Durati
 }
 
 // projectsOf is the projects of the requests, the next to be served on top.
-func (w *walk) projectsOf(requests []Request) projectHeap {
+func (w *servingOrder) projectsOf(requests []Request) projectHeap {
 	var h projectHeap
 	for _, r := range requests {
 		p := w.projects[r.Project]
@@ -144,7 +144,7 @@ func (w *walk) projectsOf(requests []Request) projectHeap {
 	return h
 }
 
-func (w *walk) grant(r Request, why Criterion) {
+func (w *servingOrder) grant(r Request, why Criterion) {
 	w.ranked = append(w.ranked, Ranked{Request: r, Place: len(w.ranked) + 1, Behind: why})
 	p := w.projects[r.Project]
 	p.part.inUse = add(p.part.inUse, coresOf(r.Demand))

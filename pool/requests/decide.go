@@ -40,10 +40,10 @@ func (s *Service) Decide(ctx context.Context, actor policies.Actor, id int64, in
 	if v, err = s.Get(ctx, actor, id); err != nil {
 		return v, err
 	}
-	if !s.decides(actor, v.QuotaRequest) {
+	if !s.canDecide(actor, v.QuotaRequest) {
 		return v, models.Forbidden("You are not an approver of this request.")
 	}
-	if v.Own && !s.direct(actor) {
+	if v.Own && !s.decidesDirectly(actor) {
 		return v, models.Forbidden("You cannot decide your own request. Contact another project manager or a platform administrator.")
 	}
 	if v.State != models.RequestPending {
@@ -113,15 +113,15 @@ func (s *Service) decide(r *review, id int64, in DecisionInput) error {
 	if err := notifyRequester(r); err != nil {
 		return err
 	}
-	return r.actor.Audit(r.q, policies.Change{Action: action, Object: "request", ID: id, Project: at(r.req.ProjectID), Before: before, After: v})
+	return r.actor.Audit(r.q, policies.Change{Action: action, Object: "request", ID: id, Project: idOrZero(r.req.ProjectID), Before: before, After: v})
 }
 
 // approve makes the requested change with the terms of the decision.
 func (s *Service) approve(r *review, in DecisionInput) (over []string, err error) {
 	kind := r.req.Kind
-	r.terms = normal(r.req.Requested)
+	r.terms = normalized(r.req.Requested)
 	if in.Requested != (models.Requested{}) {
-		r.terms = normal(withTarget(in.Requested, r.req.Requested))
+		r.terms = normalized(withTarget(in.Requested, r.req.Requested))
 	}
 	r.req.State = models.RequestApproved
 	if !same(r.terms, r.req.Requested) {
@@ -133,16 +133,16 @@ func (s *Service) approve(r *review, in DecisionInput) (over []string, err error
 		return nil, err
 	}
 	if err := r.open(); err != nil {
-		return nil, under(kind, err)
+		return nil, prefixed(kind, err)
 	}
 	p := proposalOf(r)
 	if err := p.examine(r); err != nil {
-		return nil, under(kind, err)
+		return nil, prefixed(kind, err)
 	}
 	if over, err = s.withinCapacity(r, p.growth(r), in); err != nil {
 		return nil, err
 	}
-	return over, under(kind, p.apply(r))
+	return over, prefixed(kind, p.apply(r))
 }
 
 // withinCapacity refuses to allocate more than the capacity allows, unless the

@@ -29,7 +29,7 @@ func (s *Service) Extensions(ctx context.Context, actor policies.Actor, projects
 	now := q.Now()
 	var list []models.Extension
 	for _, p := range visible {
-		if near(p.EndsAt, now) && s.extends(actor, p.ID) {
+		if near(p.EndsAt, now) && s.canExtend(actor, p.ID) {
 			list = append(list, models.Extension{Kind: models.RequestPeriod, ProjectID: p.ID, Project: p.Name, EndsAt: *p.EndsAt,
 				Later: laterThan(*p.EndsAt, now), Direct: s.access.May(actor, p.ID, policies.ProjectWrite),
 				Reason: models.Say("The work continues after the project's period of use ends.")})
@@ -48,8 +48,8 @@ func (s *Service) Extensions(ctx context.Context, actor policies.Actor, projects
 	return pendingFor(q, actor, projects, list)
 }
 
-// extends reports whether the actor can request or make an extension of a project.
-func (s *Service) extends(actor policies.Actor, project int64) bool {
+// canExtend reports whether the actor can request or make an extension of a project.
+func (s *Service) canExtend(actor policies.Actor, project int64) bool {
 	return actor.MemberOf(project) || s.access.May(actor, project, policies.ProjectWrite)
 }
 
@@ -71,7 +71,7 @@ func pendingFor(q *models.Queries, actor policies.Actor, projects []int64, list 
 	for i := range list {
 		e := &list[i]
 		for _, w := range pending {
-			if w.Kind == e.Kind && at(w.ProjectID) == e.ProjectID && (e.Pending == 0 || w.RequesterID == actor.User.ID) {
+			if w.Kind == e.Kind && idOrZero(w.ProjectID) == e.ProjectID && (e.Pending == 0 || w.RequesterID == actor.User.ID) {
 				e.Pending, e.Own = w.ID, w.RequesterID == actor.User.ID
 			}
 		}

@@ -27,8 +27,8 @@ func (s *Service) Get(ctx context.Context, actor policies.Actor, id int64) (v Re
 		return v, err
 	}
 	v = s.viewFor(actor, found)
-	decides := s.decides(actor, found.QuotaRequest)
-	sees := decides || s.audits(actor)
+	decides := s.canDecide(actor, found.QuotaRequest)
+	sees := decides || s.canAudit(actor)
 	if !v.Own && !sees {
 		return RequestView{}, models.NotFound("request")
 	}
@@ -41,7 +41,7 @@ func (s *Service) Get(ctx context.Context, actor policies.Actor, id int64) (v Re
 func (s *Service) viewFor(actor policies.Actor, found models.RequestView) RequestView {
 	own, open := found.RequesterID == actor.User.ID, found.State == models.RequestPending
 	return RequestView{RequestView: found, Own: own, CanWithdraw: own && open,
-		CanDecide: open && s.decides(actor, found.QuotaRequest) && (!own || s.direct(actor))}
+		CanDecide: open && s.canDecide(actor, found.QuotaRequest) && (!own || s.decidesDirectly(actor))}
 }
 
 func (s *Service) viewsFor(actor policies.Actor, rows []models.RequestView) []RequestView {
@@ -58,8 +58,8 @@ func (s *Service) Inbox(ctx context.Context, actor policies.Actor, settled bool,
 	if !actor.SignedIn() {
 		return nil, s.access.Check(actor, policies.Platform, policies.RequestCreate)
 	}
-	q, d := s.store.Read(ctx), s.deciding(actor)
-	if !d.All && s.audits(actor) {
+	q, d := s.store.Read(ctx), s.decidableBy(actor)
+	if !d.All && s.canAudit(actor) {
 		d = models.DecidableRequests{All: true}
 	}
 	if !d.All && len(d.Projects) == 0 {
@@ -84,7 +84,7 @@ func (s *Service) Mine(ctx context.Context, actor policies.Actor, page models.Pa
 
 // Waiting counts the requests that wait for the actor's decision.
 func (s *Service) Waiting(ctx context.Context, actor policies.Actor) (int64, error) {
-	d := s.deciding(actor)
+	d := s.decidableBy(actor)
 	if !d.All && len(d.Projects) == 0 {
 		return 0, nil
 	}

@@ -33,9 +33,9 @@ func (s *Service) Joinable(ctx context.Context, actor policies.Actor, project in
 	return models.Project{ID: p.ID, Name: p.Name}, err
 }
 
-// Place is the actor's own membership in a project, also after its deadline,
+// Membership is the actor's own membership in a project, also after its deadline,
 // and the project's id and name.
-func (s *Service) Place(ctx context.Context, actor policies.Actor, project int64) (models.Member, models.Project, error) {
+func (s *Service) Membership(ctx context.Context, actor policies.Actor, project int64) (models.Member, models.Project, error) {
 	if err := s.access.Check(actor, policies.Platform, policies.RequestCreate); err != nil {
 		return models.Member{}, models.Project{}, err
 	}
@@ -44,6 +44,6 @@ func (s *Service) Place(ctx context.Context, actor policies.Actor, project int64
 	if err := r.open(); err != nil {
 		return models.Member{}, models.Project{}, err
 	}
-	m, err := r.place()
+	m, err := r.membership()
 	return m, models.Project{ID: r.project.ID, Name: r.project.Name}, err
 }

@@ -67,7 +67,7 @@ type Periods struct {
 func NewPeriods(c PeriodsConfig) *Periods {
 	p := &Periods{c, make(chan struct{}, 1)}
 	c.Store.OnChange(func(topics []string) {
-		if slices.ContainsFunc(topics, movesEnd) {
+		if slices.ContainsFunc(topics, changesEnds) {
 			select {
 			case p.wake <- struct{}{}:
 			default:
@@ -77,8 +77,8 @@ func NewPeriods(c PeriodsConfig) *Periods {
 	return p
 }
 
-// movesEnd reports whether a change of a topic can concern an end.
-func movesEnd(topic string) bool {
+// changesEnds reports whether a change of a topic can concern an end.
+func changesEnds(topic string) bool {
 	return topic == "projects" || strings.HasPrefix(topic, "project:") || topic == models.AllTopics
 }
 
@@ -154,7 +154,7 @@ func (p *Periods) notify(ctx context.Context, project int64) error {
 				return err
 			}
 		}
-		t := endsOf{q: q, ending: map[time.Time][]models.PeriodEnd{}}
+		t := projectEnds{q: q, ending: map[time.Time][]models.PeriodEnd{}}
 		var err error
 		if t.project, err = q.LockProject(models.AllProjects, project); err != nil {
 			return err
@@ -177,15 +177,15 @@ func (p *Periods) notify(ctx context.Context, project int64) error {
 	})
 }
 
-// endsOf is the ends in one project within the transaction of their notifications.
-type endsOf struct {
+// projectEnds is the ends in one project within the transaction of their notifications.
+type projectEnds struct {
 	q       *models.Queries
 	project models.Project
 	ending  map[time.Time][]models.PeriodEnd // memberships that end within a day, by their ends
 }
 
 // notify sends the due notification of an end, if any.
-func (t *endsOf) notify(e models.PeriodEnd) error {
+func (t *projectEnds) notify(e models.PeriodEnd) error {
 	days, due := dueNotification(t.q.Now(), e.EndsAt, e.NotifiedDays)
 	if !due {
 		return nil
@@ -253,7 +253,7 @@ func notificationOfEnd(project string, e models.PeriodEnd, days int64) models.No
 
 // notifyManagers notifies the managers of members whose membership ends within a
 // day, once for each end.
-func (t *endsOf) notifyManagers() error {
+func (t *projectEnds) notifyManagers() error {
 	for end, list := range t.ending {
 		to, err := memberManagers(t.q, t.project.ID)
 		if err != nil {

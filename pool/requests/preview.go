@@ -18,7 +18,7 @@ func (s *Service) PreviewDecision(ctx context.Context, actor policies.Actor, id 
 	if !req.CanDecide {
 		return v, models.Forbidden("You are not an approver of this request.")
 	}
-	return s.projects.PreviewBy(ctx, actor.Scope(), actor, at(req.ProjectID), previewOf(req, in))
+	return s.projects.PreviewBy(ctx, actor.Scope(), actor, idOrZero(req.ProjectID), previewOf(req, in))
 }
 
 // previewOf is the input for the preview of a request.

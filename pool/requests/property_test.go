@@ -153,7 +153,7 @@ func TestRequestsKeepTheRules(t *testing.T) {
 					if now := w.written(); now != w.last {
 						rt.Fatalf("nobody has approved this:\n%s\nbefore:\n%s", now, w.last)
 					}
-					h.KeepsRules(rt, h.Vision.ID)
+					h.CheckRules(rt, h.Vision.ID)
 				},
 			})
 			if w.last != start {

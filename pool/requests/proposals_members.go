@@ -5,14 +5,14 @@ import (
 	"weir/pool/projects"
 )
 
-// within is embedded in proposals that do not change quotas.
-type within struct{}
+// noGrowth is embedded in proposals that do not change quotas.
+type noGrowth struct{}
 
-func (within) growth(*review) models.Resources { return models.Resources{} }
+func (noGrowth) growth(*review) models.Resources { return models.Resources{} }
 
 // roleProposal is a request for a new role.
 type roleProposal struct {
-	within
+	noGrowth
 	*models.RoleSpec
 }
 
@@ -27,7 +27,7 @@ func (a roleProposal) examine(r *review) error {
 	}
 	a.Name = in.Name
 	if a.AssignToRequester {
-		_, err := r.place()
+		_, err := r.membership()
 		return models.NotFoundAs(err, models.Invalid("assign_to_requester", "is available only to members of the project"))
 	}
 	return nil
@@ -38,17 +38,17 @@ func (a roleProposal) apply(r *review) error {
 	if err != nil || !a.AssignToRequester {
 		return err
 	}
-	m, err := r.place()
+	m, err := r.membership()
 	if err != nil {
 		return err
 	}
 	_, err = r.edit.UpdateMember(r.project, m, projects.MemberInput{RoleID: role.ID, Until: m.Until})
-	return under("", err, "role_id", "assign_to_requester", "until", "assign_to_requester")
+	return prefixed("", err, "role_id", "assign_to_requester", "until", "assign_to_requester")
 }
 
 // limitProposal is a request for another limit of a role.
 type limitProposal struct {
-	within
+	noGrowth
 	*models.LimitSpec
 }
 
@@ -75,12 +75,12 @@ func (a limitProposal) apply(r *review) error {
 	in := projects.RoleInputOf(role)
 	in.Limit = a.Limit
 	_, err = r.edit.UpdateRole(r.project, role, in)
-	return under("", err, "permission", "role_id")
+	return prefixed("", err, "permission", "role_id")
 }
 
 // deadlineProposal is a request for a later end of the requester's membership.
 type deadlineProposal struct {
-	within
+	noGrowth
 	*models.DeadlineSpec
 }
 
@@ -89,7 +89,7 @@ func (a deadlineProposal) examine(r *review) error {
 	if err := in.Check(r.q.Now()); err != nil {
 		return err
 	}
-	m, err := r.place()
+	m, err := r.membership()
 	if err != nil {
 		return models.NotFoundAs(err, models.Invalid("until", "belongs to a former member"))
 	}
@@ -100,17 +100,17 @@ func (a deadlineProposal) examine(r *review) error {
 }
 
 func (a deadlineProposal) apply(r *review) error {
-	m, err := r.place()
+	m, err := r.membership()
 	if err != nil {
 		return err
 	}
 	_, err = r.edit.UpdateMember(r.project, m, projects.MemberInput{RoleID: m.RoleID, Until: a.Until})
-	return under("", err, "role_id", "until")
+	return prefixed("", err, "role_id", "until")
 }
 
 // joinProposal is a request for membership in a project.
 type joinProposal struct {
-	within
+	noGrowth
 	*models.JoinSpec
 }
 
@@ -122,7 +122,7 @@ func (a joinProposal) examine(r *review) error {
 	if !r.submitting && a.RoleID == 0 {
 		return models.Invalid("role_id", "must be chosen by the approver")
 	}
-	if _, err := r.place(); models.KindOf(err) != models.KindNotFound {
+	if _, err := r.membership(); models.KindOf(err) != models.KindNotFound {
 		if err == nil && r.submitting {
 			err = models.Invalid("name", "is a project of which you are already a member")
 		}
@@ -134,5 +134,5 @@ func (a joinProposal) examine(r *review) error {
 func (a joinProposal) apply(r *review) error {
 	m, err := r.edit.AddMember(r.project, projects.MemberInput{Email: r.requester.Email, RoleID: a.RoleID, Until: a.Until})
 	r.member = m.ID
-	return under("", err, "email", "role_id")
+	return prefixed("", err, "email", "role_id")
 }

@@ -27,11 +27,11 @@ func (a projectProposal) examine(r *review) error {
 }
 
 func (a projectProposal) growth(r *review) models.Resources {
-	return standing(a.Quota, a.EndsAt, r.q.Now())
+	return activeQuota(a.Quota, a.EndsAt, r.q.Now())
 }
 
-// standing is the quota of a project, or zero after its period of use.
-func standing(quota models.Resources, ends *time.Time, now time.Time) models.Resources {
+// activeQuota is the quota of a project, or zero after its period of use.
+func activeQuota(quota models.Resources, ends *time.Time, now time.Time) models.Resources {
 	if ends != nil && !ends.After(now) {
 		return models.Resources{}
 	}
@@ -67,7 +67,7 @@ func (a quotaProposal) examine(r *review) error {
 }
 
 func (a quotaProposal) growth(r *review) models.Resources {
-	return standing(a.Quota.Sub(r.project.Quota), r.project.EndsAt, r.q.Now())
+	return activeQuota(a.Quota.Sub(r.project.Quota), r.project.EndsAt, r.q.Now())
 }
 
 func (a quotaProposal) apply(r *review) error {
@@ -102,7 +102,7 @@ func (a periodProposal) examine(r *review) error {
 
 func (a periodProposal) growth(r *review) models.Resources {
 	now := r.q.Now()
-	return standing(r.project.Quota, a.EndsAt, now).Sub(standing(r.project.Quota, r.project.EndsAt, now))
+	return activeQuota(r.project.Quota, a.EndsAt, now).Sub(activeQuota(r.project.Quota, r.project.EndsAt, now))
 }
 
 func (a periodProposal) apply(r *review) error {

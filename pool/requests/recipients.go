@@ -34,6 +34,6 @@ func permitted(q *models.Queries, project int64, what models.Permissions) ([]int
 	return q.UsersInRoles(project, ids)
 }
 
-func others(ids []int64, but int64) []int64 {
+func except(ids []int64, but int64) []int64 {
 	return slices.DeleteFunc(ids, func(id int64) bool { return id == but })
 }

@@ -117,7 +117,7 @@ func TestEveryKindIsAskedAndDone(t *testing.T) {
 			if err != nil || got.State != models.RequestApproved || got.DeciderID == nil || *got.DeciderID != c.decider.ID || !c.done(got) {
 				t.Errorf("%s: %+v, %v", v.Kind, got, err)
 			}
-			h.KeepsRules(t, h.Vision.ID)
+			h.CheckRules(t, h.Vision.ID)
 		}
 	})
 }
@@ -180,7 +180,7 @@ func TestApprovalBeyondTheQuota(t *testing.T) {
 		if got, err := h.approve(t, h.Actor(t, h.Boss), v.ID, h.limit(60)); err != nil || got.State != models.RequestAdjusted {
 			t.Errorf("%+v, %v", got, err)
 		}
-		h.KeepsRules(t, h.Vision.ID)
+		h.CheckRules(t, h.Vision.ID)
 	})
 }
 

@@ -34,7 +34,7 @@ func (r *review) open() (err error) {
 	case r.terms.Project != nil && r.req.ProjectID == nil:
 		return nil
 	case !r.submitting:
-		r.project, err = r.q.LockProject(r.actor.Scope(), at(r.req.ProjectID))
+		r.project, err = r.q.LockProject(r.actor.Scope(), idOrZero(r.req.ProjectID))
 	case r.terms.Join != nil:
 		err = r.openToJoin()
 	case r.terms.Deadline != nil: // also after the end of the membership
@@ -65,8 +65,8 @@ func (r *review) openToJoin() (err error) {
 	return err
 }
 
-// place is the current membership of the requester.
-func (r *review) place() (models.Member, error) {
+// membership is the current membership of the requester.
+func (r *review) membership() (models.Member, error) {
 	m, err := r.q.Membership(r.project.ID, r.requester.ID)
 	if err == nil && m.RemovedAt != nil {
 		err = models.NotFound("member")
@@ -74,8 +74,8 @@ func (r *review) place() (models.Member, error) {
 	return m, err
 }
 
-// concern sets the request's project, role and member.
-func (r *review) concern() {
+// setSubject sets the request's project, role and member.
+func (r *review) setSubject() {
 	if r.project.ID != 0 {
 		r.req.ProjectID = &r.project.ID
 	}

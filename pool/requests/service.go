@@ -21,14 +21,14 @@ func New(store *models.Store, access *policies.Access, p *projects.Service, c *p
 	return &Service{store: store, access: access, projects: p, capacity: c}
 }
 
-// decides reports whether the actor has the right to decide the request.
-func (s *Service) decides(actor policies.Actor, req models.QuotaRequest) bool {
+// canDecide reports whether the actor has the right to decide the request.
+func (s *Service) canDecide(actor policies.Actor, req models.QuotaRequest) bool {
 	project, right := rightToDecide(req)
 	return s.access.May(actor, project, right)
 }
 
-// direct reports whether the actor may decide all requests, including their own.
-func (s *Service) direct(actor policies.Actor) bool {
+// decidesDirectly reports whether the actor may decide all requests, including their own.
+func (s *Service) decidesDirectly(actor policies.Actor) bool {
 	return s.access.May(actor, policies.Platform, policies.RequestDecide)
 }
 
@@ -39,23 +39,23 @@ func rightToDecide(req models.QuotaRequest) (project int64, right policies.Right
 	case models.RequestProject:
 		return policies.Platform, policies.ProjectWrite
 	case models.RequestQuota, models.RequestPeriod:
-		return at(req.ProjectID), policies.ProjectWrite
+		return idOrZero(req.ProjectID), policies.ProjectWrite
 	default:
-		return at(req.ProjectID), policies.RequestDecide
+		return idOrZero(req.ProjectID), policies.RequestDecide
 	}
 }
 
-// at is an optional id; 0 for nil.
-func at(id *int64) int64 {
+// idOrZero is an optional id; 0 for nil.
+func idOrZero(id *int64) int64 {
 	if id == nil {
 		return 0
 	}
 	return *id
 }
 
-// deciding selects the requests that the actor may decide.
-func (s *Service) deciding(actor policies.Actor) models.DecidableRequests {
-	d := models.DecidableRequests{All: s.direct(actor), ExceptUser: actor.User.ID}
+// decidableBy selects the requests that the actor may decide.
+func (s *Service) decidableBy(actor policies.Actor) models.DecidableRequests {
+	d := models.DecidableRequests{All: s.decidesDirectly(actor), ExceptUser: actor.User.ID}
 	for project := range actor.Grants {
 		if !d.All && s.access.May(actor, project, policies.RequestDecide) {
 			d.Projects = append(d.Projects, project)
@@ -65,13 +65,13 @@ func (s *Service) deciding(actor policies.Actor) models.DecidableRequests {
 	return d
 }
 
-// audits reports whether the actor may see all requests.
-func (s *Service) audits(actor policies.Actor) bool {
+// canAudit reports whether the actor may see all requests.
+func (s *Service) canAudit(actor policies.Actor) bool {
 	return s.access.May(actor, policies.Platform, policies.RequestRead)
 }
 
-// Decides reports whether the actor may decide any requests.
-func (s *Service) Decides(actor policies.Actor) bool {
-	d := s.deciding(actor)
+// CanDecideAny reports whether the actor may decide any requests.
+func (s *Service) CanDecideAny(actor policies.Actor) bool {
+	d := s.decidableBy(actor)
 	return d.All || len(d.Projects) > 0
 }

@@ -31,14 +31,14 @@ func (s *Service) Submit(ctx context.Context, actor policies.Actor, in RequestIn
 			return p.Err()
 		}
 		r = s.review(q, actor)
-		r.submitting, r.requester, r.terms = true, actor.User, normal(in.Requested)
+		r.submitting, r.requester, r.terms = true, actor.User, normalized(in.Requested)
 		if err := r.open(); err != nil {
-			return under(kind, err)
+			return prefixed(kind, err)
 		}
-		if err := joined(p, under(kind, proposalOf(r).examine(r))); err != nil {
+		if err := joined(p, prefixed(kind, proposalOf(r).examine(r))); err != nil {
 			return err
 		}
-		return r.file(in.Reason)
+		return r.create(in.Reason)
 	})
 	if err != nil {
 		return v, err
@@ -46,8 +46,8 @@ func (s *Service) Submit(ctx context.Context, actor policies.Actor, in RequestIn
 	return s.Get(ctx, actor, r.req.ID)
 }
 
-// file creates a valid request and notifies its approvers.
-func (r *review) file(reason string) error {
+// create creates a valid request and notifies its approvers.
+func (r *review) create(reason string) error {
 	n, err := r.q.CountPendingOf(r.requester.ID)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (r *review) file(reason string) error {
 	}
 	r.req = models.QuotaRequest{Kind: r.terms.Kind(), RequesterID: r.requester.ID, Requested: r.terms, Reason: reason, State: models.RequestPending,
 		Version: 1, CreatedAt: r.q.Now()}
-	r.concern()
+	r.setSubject()
 	if err := r.q.CreateRequest(&r.req); err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (s *Service) Withdraw(ctx context.Context, actor policies.Actor, id, versio
 		if err := settle(q, &after); err != nil {
 			return err
 		}
-		return actor.Audit(q, policies.Change{Action: "withdraw", Object: "request", ID: id, Project: at(after.ProjectID), Before: before, After: after})
+		return actor.Audit(q, policies.Change{Action: "withdraw", Object: "request", ID: id, Project: idOrZero(after.ProjectID), Before: before, After: after})
 	})
 	if err != nil {
 		return v, err
@@ -124,11 +124,11 @@ func notifyApprovers(q *models.Queries, req models.QuotaRequest) error {
 			return err
 		}
 	}
-	if to = others(to, req.RequesterID); len(to) == 0 {
+	if to = except(to, req.RequesterID); len(to) == 0 {
 		if to, err = q.Administrators(); err != nil {
 			return err
 		}
 	}
-	return q.Notify(others(to, req.RequesterID), models.Notification{Kind: "request.asked", Text: models.Say("%s submitted a request: %s.", v.RequesterName, v.What()),
+	return q.Notify(except(to, req.RequesterID), models.Notification{Kind: "request.asked", Text: models.Say("%s submitted a request: %s.", v.RequesterName, v.What()),
 		Link: fmt.Sprintf("/requests/%d", v.ID), Data: v.QuotaRequest})
 }

@@ -43,8 +43,8 @@ func withTarget(decided, requested models.Requested) models.Requested {
 	return d
 }
 
-// normal is a copy with times as precise as in the databases.
-func normal(a models.Requested) models.Requested {
+// normalized is a copy with times as precise as in the databases.
+func normalized(a models.Requested) models.Requested {
 	a = a.Clone()
 	if a.Project != nil {
 		a.Project.StartsAt, a.Project.EndsAt = rounded(a.Project.StartsAt), rounded(a.Project.EndsAt)
@@ -80,9 +80,9 @@ func same(decided, requested models.Requested) bool {
 	return err1 == nil && err2 == nil && string(d) == string(r)
 }
 
-// under prefixes the fields of an error with the kind of the request; renamed are
+// prefixed prefixes the fields of an error with the kind of the request; renamed are
 // pairs of old and new names.
-func under(kind string, err error, renamed ...string) error {
+func prefixed(kind string, err error, renamed ...string) error {
 	var e *models.Error
 	if !errors.As(err, &e) || len(e.Fields) == 0 {
 		return err

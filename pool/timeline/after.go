@@ -22,18 +22,18 @@ func (a allocation) cores() (sum int64) {
 	return sum
 }
 
-// cleared is the holders whose ends w waited for.
-func (r *run) cleared(w *request, c placement.Choice) []int64 {
-	var gone []left
+// clearedHolders is the holders whose ends w waited for.
+func (r *run) clearedHolders(w *request, c placement.Choice) []int64 {
+	var gone []endedShare
 	for _, g := range c.Devices {
 		gone = append(gone, r.gone[g.Device]...)
 	}
-	slices.SortFunc(gone, func(a, b left) int { return cmp.Compare(a.order, b.order) })
+	slices.SortFunc(gone, func(a, b endedShare) int { return cmp.Compare(a.order, b.order) })
 	var allocations []allocation
 	for _, l := range gone {
 		allocations = join(allocations, l.holder, l.device, l.share)
 	}
-	return r.needed(r.chosen(c), allocations, w)
+	return r.neededHolders(r.chosen(c), allocations, w)
 }
 
 // chosen is the node of a choice with no other devices than the chosen ones.
@@ -56,9 +56,9 @@ func join(allocations []allocation, holder, device int64, share placement.Share)
 	return allocations
 }
 
-// needed gives the shares back to their holders, one after the other, and
+// neededHolders gives the shares back to their holders, one after the other, and
 // returns the holders with whom w does not fit.
-func (r *run) needed(n placement.Node, allocations []allocation, w *request) (holders []int64) {
+func (r *run) neededHolders(n placement.Node, allocations []allocation, w *request) (holders []int64) {
 	for _, h := range allocations {
 		back := n
 		back.Devices = slices.Clone(n.Devices)
@@ -75,10 +75,10 @@ func (r *run) needed(n placement.Node, allocations []allocation, w *request) (ho
 	return holders
 }
 
-// missing is the holders that a request still waits for after the last end: on
+// missingHolders is the holders that a request still waits for after the last end: on
 // the node with the fewest of them. Holders with few cores stay first, because
 // more of them would have to leave.
-func (r *run) missing(w *request) (holders []int64) {
+func (r *run) missingHolders(w *request) (holders []int64) {
 	if w.behind != nil {
 		return []int64{w.behind.Holder}
 	}
@@ -88,7 +88,7 @@ func (r *run) missing(w *request) (holders []int64) {
 			continue
 		}
 		slices.SortStableFunc(allocations, func(a, b allocation) int { return cmp.Compare(a.cores(), b.cores()) })
-		if needed := r.needed(free, allocations, w); holders == nil || len(needed) < len(holders) {
+		if needed := r.neededHolders(free, allocations, w); holders == nil || len(needed) < len(holders) {
 			holders = needed
 		}
 	}

@@ -14,9 +14,9 @@ type run struct {
 	pool    *placement.Pool
 	now     time.Time
 	ends    ends
-	known   map[int64]bool   // holders with a known end
-	gone    map[int64][]left // by device
-	leaves  int              // that there have been
+	known   map[int64]bool         // holders with a known end
+	gone    map[int64][]endedShare // by device
+	leaves  int                    // that there have been
 	waiting []request
 	open    int // requests that can still be placed
 	models  []string
@@ -38,15 +38,15 @@ type request struct {
 	behind   *request // the last whose reservation blocked it
 }
 
-// left is a share that has ended.
-type left struct {
+// endedShare is a share that has ended.
+type endedShare struct {
 	order          int // of the leaving
 	holder, device int64
 	share          placement.Share
 }
 
 func newRun(s placement.Snapshot, list []End, waiting []Waiting, now time.Time, p placement.Policy) *run {
-	r := &run{pool: placement.New(s.Nodes, p), now: now, known: map[int64]bool{}, gone: map[int64][]left{},
+	r := &run{pool: placement.New(s.Nodes, p), now: now, known: map[int64]bool{}, gone: map[int64][]endedShare{},
 		waiting: make([]request, len(waiting)), open: len(waiting), models: modelsOf(s)}
 	last := map[int64]End{}
 	for _, e := range list {
@@ -112,7 +112,7 @@ func (r *run) leave() {
 		r.leaves++
 		for device, shares := range r.pool.Release(holder) {
 			for _, share := range shares {
-				r.gone[device] = append(r.gone[device], left{r.leaves, holder, device, share})
+				r.gone[device] = append(r.gone[device], endedShare{r.leaves, holder, device, share})
 			}
 		}
 	}
@@ -161,18 +161,18 @@ func (r *run) try(w *request) {
 	}
 	r.settle(w, Placed)
 	w.estimate.At = r.now
-	w.estimate.After, w.estimate.Known = r.reasons(w, choice)
+	w.estimate.After, w.estimate.Known = r.blockers(w, choice)
 	r.pool.Allocate(choice, w.Demand, w.Holder)
 	if w.Lasts > 0 {
 		heap.Push(&r.ends, End{Holder: w.Holder, At: r.now.Add(w.Lasts)})
 	}
 }
 
-// reasons is the holders that w waited for, and whether the ends of all of
+// blockers is the holders that w waited for, and whether the ends of all of
 // them were known.
-func (r *run) reasons(w *request, c placement.Choice) (after []int64, known bool) {
+func (r *run) blockers(w *request, c placement.Choice) (after []int64, known bool) {
 	known = true
-	after = r.cleared(w, c)
+	after = r.clearedHolders(w, c)
 	for _, holder := range after {
 		known = known && r.known[holder]
 	}

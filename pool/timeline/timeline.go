@@ -76,7 +76,7 @@ func EstimateEach(s placement.Snapshot, ends []End, waiting []Waiting, now time.
 	}
 	for i := range r.waiting {
 		if w := &r.waiting[i]; w.state == waits {
-			w.estimate.After = r.missing(w)
+			w.estimate.After = r.missingHolders(w)
 		}
 	}
 	estimates := make([]Estimate, len(r.waiting))

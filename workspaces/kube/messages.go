@@ -25,7 +25,7 @@ func describe(pod *corev1.Pod, events []corev1.Event) workspaces.Status {
 			status.ExitCode = int(t.ExitCode)
 		}
 		status.Message = endMessage(pod, notebook.State.Terminated)
-	case answering(notebook) && pod.Status.PodIP != "":
+	case containerReady(notebook) && pod.Status.PodIP != "":
 		status.Phase, status.Progress = workspaces.PhaseRunning, 100
 		status.Message = runningMessage(pod, notebook.Ready)
 		status.Endpoint = models.Endpoint{Network: "tcp", Address: net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(notebookPort))}
@@ -52,9 +52,9 @@ func podEnded(pod *corev1.Pod) bool {
 		containerOf(pod).State.Terminated != nil
 }
 
-// answering reports whether the notebook has responded. A kubelet sets “started” and
+// containerReady reports whether the notebook has responded. A kubelet sets “started” and
 // then “ready”; simulated ones set only the latter.
-func answering(s corev1.ContainerStatus) bool {
+func containerReady(s corev1.ContainerStatus) bool {
 	return s.State.Running != nil && (s.Ready || s.Started != nil && *s.Started)
 }
 

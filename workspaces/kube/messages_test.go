@@ -241,7 +241,7 @@ func TestStates(t *testing.T) {
 
 func TestOnlyCores(t *testing.T) {
 	cores := corev1.ResourceList{resourceCores: resource.MustParse("800"), "cpu": resource.MustParse("4")}
-	got, err := keepCores(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-a", Annotations: map[string]string{annotationAdvertiser: "weir", "x": "y"}},
+	got, err := stripNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-a", Annotations: map[string]string{annotationAdvertiser: "weir", "x": "y"}},
 		Status: corev1.NodeStatus{Capacity: cores, Allocatable: cores, Images: make([]corev1.ContainerImage, 50)}})
 	slim := got.(*corev1.Node)
 	if err != nil || len(slim.Status.Images)+len(slim.Status.Capacity) != 1 || len(slim.Annotations) != 1 || advertisement(slim, "weir", 800, true) != nil {

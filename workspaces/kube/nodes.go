@@ -45,8 +45,8 @@ func (r *Runtime) Advertise(ctx context.Context, cores map[string]int64) (unknow
 	return slices.Sorted(maps.Keys(left)), errors.Join(failed...)
 }
 
-// keepCores removes the fields of a node that [Runtime.Advertise] does not need.
-func keepCores(object any) (any, error) {
+// stripNode removes the fields of a node that [Runtime.Advertise] does not need.
+func stripNode(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
 		return object, nil

@@ -64,11 +64,11 @@ func (r *Runtime) logTailOf(ctx context.Context, pod *corev1.Pod) string {
 	m, s := r.pods.entry(pod.UID), containerOf(pod)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	silent := s.State.Running != nil && !answering(s)
+	silent := s.State.Running != nil && !containerReady(s)
 	if silent && m.readAt.IsZero() {
 		m.readAt = r.now() // it has just started
 	}
-	m.answered = m.answered || answering(s)
+	m.answered = m.answered || containerReady(s)
 	stopped := pod.DeletionTimestamp != nil && m.answered
 	over := s.State.Terminated != nil && !m.complete && !stopped
 	if !over && (!silent || r.now().Sub(m.readAt) < logPeriod) {

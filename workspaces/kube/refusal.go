@@ -28,7 +28,7 @@ func refusal(err error) error {
 	case exceedsQuota(err):
 		// The pool enforces the same quota; the cluster counts ended pods for longer.
 		return models.Unavailable(err, "The project's resource quota in the cluster is exhausted.")
-	case unprepared(err):
+	case namespaceMissing(err):
 		return models.Unavailable(err, "The cluster is still preparing the project's namespace.")
 	case status.code == http.StatusUnauthorized, lacksRights(err):
 		return models.Unavailable(err, "The cluster does not allow the portal to do this: %s", oneLine(status.message))
@@ -52,8 +52,8 @@ func statusOfError(err error) (apiStatus, bool) {
 	return apiStatus{int(status.Status().Code), status.Status().Message}, true
 }
 
-// mayHaveActed reports whether the API server may have executed a failed request.
-func mayHaveActed(err error) bool {
+// ambiguous reports whether the API server may have executed a failed request.
+func ambiguous(err error) bool {
 	status, answered := statusOfError(err)
 	return !answered || status.code >= http.StatusInternalServerError
 }
@@ -63,8 +63,8 @@ func mayHaveActed(err error) bool {
 // exceedsQuota reports whether a ResourceQuota was exceeded.
 func exceedsQuota(err error) bool { return forbiddenFor(err, "exceeded quota") }
 
-// unprepared reports whether the controllers have not processed a new namespace yet.
-func unprepared(err error) bool {
+// namespaceMissing reports whether the controllers have not processed a new namespace yet.
+func namespaceMissing(err error) bool {
 	return forbiddenFor(err, "status unknown for quota") || forbiddenFor(err, "error looking up service account")
 }
 

@@ -57,7 +57,7 @@ func TestRefusals(t *testing.T) {
 		if models.KindOf(got) != test.kind || !strings.Contains(got.Error(), test.says) {
 			t.Errorf("%s: %s: %v", name, models.KindOf(got), got)
 		}
-		if acted := mayHaveActed(test.err); acted != test.acted {
+		if acted := ambiguous(test.err); acted != test.acted {
 			t.Errorf("%s: it may have been done: %t", name, acted)
 		}
 	}

@@ -143,7 +143,7 @@ func (r *Runtime) Start(ctx context.Context, spec workspaces.Spec) (workspaces.S
 	pod, err := r.ensurePod(ctx, id, object)
 	if err != nil {
 		r.projects.invalidate(spec.Project, err)
-		if mayHaveActed(err) {
+		if ambiguous(err) {
 			return id.state(), refusal(err)
 		}
 		return nil, refusal(err)
@@ -317,7 +317,7 @@ func (r *Runtime) List(ctx context.Context) ([]workspaces.Instance, error) {
 		case !ok:
 		case !podEnded(pod):
 			all = append(all, workspaces.Instance{Workspace: id.Workspace, Generation: id.Generation, State: id.state()})
-		case r.abandoned(pod):
+		case r.isOrphan(pod):
 			if err := r.Stop(ctx, id.state()); err != nil {
 				return nil, err
 			}
@@ -327,8 +327,8 @@ func (r *Runtime) List(ctx context.Context) ([]workspaces.Instance, error) {
 	return all, nil
 }
 
-// abandoned reports whether the end of a pod was observed long ago.
-func (r *Runtime) abandoned(pod *corev1.Pod) bool {
+// isOrphan reports whether the end of a pod was observed long ago.
+func (r *Runtime) isOrphan(pod *corev1.Pod) bool {
 	m, now := r.pods.entry(pod.UID), r.now()
 	m.mu.Lock()
 	defer m.mu.Unlock()

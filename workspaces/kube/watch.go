@@ -35,7 +35,7 @@ func (r *Runtime) watch(ctx context.Context) error {
 			return err
 		}
 	}
-	r.nodeFactory = informers.NewSharedInformerFactoryWithOptions(r.watchClient, 0, informers.WithTransform(keepCores))
+	r.nodeFactory = informers.NewSharedInformerFactoryWithOptions(r.watchClient, 0, informers.WithTransform(stripNode))
 	r.nodeLister = r.nodeFactory.Core().V1().Nodes().Lister()
 	life, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel

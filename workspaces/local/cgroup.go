@@ -42,7 +42,7 @@ func confine(name string, pid int, spec workspaces.Spec) (cgroup, []models.Limit
 		}
 		err := group.limit(mounts, controller, name, pid, values)
 		if err != nil {
-			return models.Limit{Resource: controller, How: plainReason(err)}
+			return models.Limit{Resource: controller, How: describeError(err)}
 		}
 		return models.Limit{Resource: controller, Enforced: true, How: how}
 	}
@@ -207,8 +207,8 @@ func enable(dir, controller string) error {
 	return writeFile(file, "+"+controller)
 }
 
-// plainReason describes why a limit could not be set.
-func plainReason(err error) models.Text {
+// describeError describes why a limit could not be set.
+func describeError(err error) models.Text {
 	switch {
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.EROFS):
 		return models.Say("no permission to create a cgroup")

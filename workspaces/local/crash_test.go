@@ -160,7 +160,7 @@ func TestNothingOutlivesTheNotebook(t *testing.T) {
 		t.Errorf("it says %+v", s)
 	}
 	in, _ := r.parseState(state)
-	if left := marked(in.dir); len(left) != 0 {
+	if left := markedProcesses(in.dir); len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"weir/workspaces"
 )
 
-// showGPUs binds the devices of the shares and no others, and the directories of
+// bindGPUs binds the devices of the shares and no others, and the directories of
 // the MPS daemons that serve them. Simulated devices have no files.
-func (r *Runtime) showGPUs(ctx context.Context, s *sandbox, gpus []workspaces.GPU) {
+func (r *Runtime) bindGPUs(ctx context.Context, s *sandbox, gpus []workspaces.GPU) {
 	inUse, served := false, false
 	for i, g := range gpus {
 		if g.Simulated {
@@ -29,7 +29,7 @@ func (r *Runtime) showGPUs(ctx context.Context, s *sandbox, gpus []workspaces.GP
 			s.add("--dev-bind-try", path, path)
 		}
 		if g.ServedByMPS() {
-			r.showMPS(s, i, g, !served)
+			r.bindMPS(s, i, g, !served)
 			served = true
 		}
 	}
@@ -54,10 +54,10 @@ func (r *Runtime) deviceFiles(ctx context.Context, g workspaces.GPU) ([]string, 
 	return r.config.Files(ctx, g.UUID)
 }
 
-// showMPS binds the pipes of the daemon that serves a share. A daemon and its
+// bindMPS binds the pipes of the daemon that serves a share. A daemon and its
 // clients must share /dev/shm, so that of the first daemon replaces the
 // workspace's own.
-func (r *Runtime) showMPS(s *sandbox, place int, g workspaces.GPU, first bool) {
+func (r *Runtime) bindMPS(s *sandbox, place int, g workspaces.GPU, first bool) {
 	if r.config.MPSDir == "" {
 		s.fail(errors.New("this machine's runtime has no directory for MPS"))
 		return

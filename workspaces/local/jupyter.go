@@ -42,7 +42,7 @@ func (r *Runtime) sandboxFor(ctx context.Context, in *instance, spec workspaces.
 	s := newSandbox(r.tool, r.user)
 	s.system(spec.Memory, max(spec.Shm, 64))
 	s.hostname(fmt.Sprintf("ws-%d", spec.Workspace))
-	r.showGPUs(ctx, s, spec.GPUs)
+	r.bindGPUs(ctx, s, spec.GPUs)
 	s.installation(program, r.config.Dir)
 	if !spec.MountsHome() {
 		s.tmpfs(innerHome, "0755", 0)
@@ -104,7 +104,7 @@ func (r *Runtime) ready(ctx context.Context, in *instance) bool {
 		return false
 	}
 	self := fmt.Sprintf("/proc/self/fd/%d", fd)
-	if !answers(ctx, self, in.token()) {
+	if !serverResponds(ctx, self, in.token()) {
 		return false
 	}
 	err = unix.Linkat(unix.AT_FDCWD, self, unix.AT_FDCWD, in.socket(), unix.AT_SYMLINK_FOLLOW)
@@ -120,8 +120,8 @@ func isSocket(path string) bool {
 	return err == nil && info.Mode().Type() == os.ModeSocket
 }
 
-// answers reports whether a notebook responds to its status request.
-func answers(ctx context.Context, socket, token string) bool {
+// serverResponds reports whether a notebook responds to its status request.
+func serverResponds(ctx context.Context, socket, token string) bool {
 	client := http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{

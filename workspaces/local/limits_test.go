@@ -108,7 +108,7 @@ func TestGroupOfVersion2(t *testing.T) {
 	if b, _ := os.ReadFile(filepath.Join(parent, "weir", "cgroup.subtree_control")); string(b) != "+memory" {
 		t.Errorf("enabled: %q", b)
 	}
-	if _, _, err := makeGroup(mounts, "pids", "name"); plainReason(err).String() != "the system has no cgroup controller for this resource" {
+	if _, _, err := makeGroup(mounts, "pids", "name"); describeError(err).String() != "the system has no cgroup controller for this resource" {
 		t.Errorf("without a controller: %v", err)
 	}
 	if os.WriteFile(filepath.Join(dir, "memory.events"), []byte("low 0\noom 3\noom_kill 2\noom_group_kill 0\n"), 0o644); (cgroup{"memory": dir}).outOfMemory() != 2 {

@@ -116,7 +116,7 @@ func (r *Runtime) List(context.Context) ([]workspaces.Instance, error) {
 			found[k] = in
 		}
 	}
-	for dir, pids := range markedAll(r.config.Dir) {
+	for dir, pids := range allMarkedProcesses(r.config.Dir) {
 		k, ok := parseDirectory(filepath.Base(dir))
 		if !ok || found[k] != nil {
 			continue

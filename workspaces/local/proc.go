@@ -77,7 +77,7 @@ func (in *instance) exited() bool {
 	if rep.Child == 0 || in.Boot == "" {
 		// Bubblewrap may have been killed before it wrote its status, or a
 		// server before it wrote the record.
-		return len(marked(in.dir)) == 0
+		return len(markedProcesses(in.dir)) == 0
 	}
 	return !in.innerAlive(rep)
 }
@@ -86,7 +86,7 @@ func (in *instance) exited() bool {
 func (in *instance) kill() {
 	in.killInner(in.sandboxStatus())
 	signalIf(in.PID, unix.SIGKILL, in.outerAlive)
-	for _, pid := range marked(in.dir) {
+	for _, pid := range markedProcesses(in.dir) {
 		signalIf(pid, unix.SIGKILL, func() bool { return markerOf(pid) == in.dir })
 	}
 }
@@ -200,8 +200,8 @@ func inOwnNamespace(pid int) bool {
 	return len(pids) == 1 || len(pids) == 2 && pids[1] == "1"
 }
 
-// markedAll finds the processes of all instances below a run directory.
-func markedAll(runDir string) map[string][]int {
+// allMarkedProcesses finds the processes of all instances below a run directory.
+func allMarkedProcesses(runDir string) map[string][]int {
 	found := map[string][]int{}
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
@@ -220,5 +220,5 @@ func markedAll(runDir string) map[string][]int {
 	return found
 }
 
-// marked finds the processes of one instance.
-func marked(dir string) []int { return markedAll(filepath.Dir(dir))[dir] }
+// markedProcesses finds the processes of one instance.
+func markedProcesses(dir string) []int { return allMarkedProcesses(filepath.Dir(dir))[dir] }

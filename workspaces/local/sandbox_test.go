@@ -110,11 +110,11 @@ func TestGPUVariablesAndDevices(t *testing.T) {
 
 func TestDeviceFiles(t *testing.T) {
 	r, s := &Runtime{}, &sandbox{}
-	r.showGPUs(t.Context(), s, []workspaces.GPU{{Minor: 0, Simulated: true, Enforcement: "mps"}})
+	r.bindGPUs(t.Context(), s, []workspaces.GPU{{Minor: 0, Simulated: true, Enforcement: "mps"}})
 	if len(s.args) != 0 {
 		t.Errorf("a simulated GPU shows %v", s.args)
 	}
-	r.showGPUs(t.Context(), s, []workspaces.GPU{{Minor: 3}, {Minor: 4, Simulated: true}})
+	r.bindGPUs(t.Context(), s, []workspaces.GPU{{Minor: 3}, {Minor: 4, Simulated: true}})
 	all := strings.Join(s.args, " ")
 	for _, want := range []string{"/dev/nvidia3", "/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools"} {
 		if !strings.Contains(all, "--dev-bind-try "+want+" "+want) {
@@ -129,7 +129,7 @@ func TestDeviceFiles(t *testing.T) {
 func TestFilesOfAnInstance(t *testing.T) {
 	r, s := &Runtime{}, &sandbox{}
 	share := []workspaces.GPU{{UUID: "MIG-a", Minor: 2, Enforcement: "mig"}}
-	if r.showGPUs(t.Context(), s, share); s.err == nil {
+	if r.bindGPUs(t.Context(), s, share); s.err == nil {
 		t.Error("an instance is shown without its files")
 	}
 	r.config.Files = func(_ context.Context, uuid string) ([]string, error) {
@@ -139,7 +139,7 @@ func TestFilesOfAnInstance(t *testing.T) {
 		return []string{"/dev/nvidia2", "/dev/nvidia-caps/nvidia-cap12"}, nil
 	}
 	s = &sandbox{}
-	r.showGPUs(t.Context(), s, share)
+	r.bindGPUs(t.Context(), s, share)
 	all := strings.Join(s.args, " ")
 	for _, want := range []string{"/dev/nvidia2", "/dev/nvidia-caps/nvidia-cap12", "/dev/nvidiactl"} {
 		if s.err != nil || !strings.Contains(all, "--dev-bind-try "+want+" "+want) {

@@ -11,7 +11,7 @@ import (
 
 // agentsSettings are the settings of a server for agents.
 var agentsSettings = []setting{
-	{name: "agents-listen", kind: "HOST:PORT", def: "127.0.0.1:8443",
+	{name: "agents-listen", kind: "HOST:PORT", defaultText: "127.0.0.1:8443",
 		help: "address to listen on for agents; empty to accept none",
 		set:  into(func(c *Config) *string { return &c.AgentsListen }, optional(parseListen))},
 	{name: "agents-url", kind: "URL",
@@ -20,10 +20,10 @@ var agentsSettings = []setting{
 	{name: "authority-file", kind: "FILE",
 		help: "key and certificate of the certificate authority for agents, created if missing (default DATA-DIR/authority.pem)",
 		set:  into(func(c *Config) *string { return &c.AuthorityFile }, parseDir)},
-	{name: "agent-certificate-lifetime", kind: "DURATION", def: "24h",
+	{name: "agent-certificate-lifetime", kind: "DURATION", defaultText: "24h",
 		help: "lifetime of agent certificates; an agent that is offline for longer must enroll again",
 		set:  into(func(c *Config) *time.Duration { return &c.AgentCertificateLifetime }, durationFrom(time.Minute))},
-	{name: "agent-heartbeat", kind: "DURATION", def: "2s",
+	{name: "agent-heartbeat", kind: "DURATION", defaultText: "2s",
 		help: "interval of agent heartbeats, at most 10s",
 		set:  into(func(c *Config) *time.Duration { return &c.AgentHeartbeat }, durationWithin(100*time.Millisecond, 10*time.Second))},
 	{name: "kube-agents", kind: "NAMESPACE/SERVICEACCOUNT",

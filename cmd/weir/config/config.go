@@ -51,7 +51,7 @@ type Config struct {
 	ClusterTokenFile     string // absolute; with a token that proves the agent's node
 	AuthorityCertificate string // absolute; to authenticate the portal
 
-	shown []slog.Attr // the text of each setting, for LogValue
+	logAttrs []slog.Attr // the text of each setting, for LogValue
 }
 
 // SimulatedGPUs are Count simulated GPUs of one Model.
@@ -76,10 +76,10 @@ type OIDC struct {
 
 // Notifications configures email and webhooks.
 type Notifications struct {
-	Mailer         *notifications.Mailer // nil: no e-mail
-	PasswordFile   string                // absolute
-	From           string
-	WebhookPrivate bool
+	Mailer               *notifications.Mailer // nil: no e-mail
+	PasswordFile         string                // absolute
+	From                 string
+	AllowPrivateWebhooks bool
 }
 
 // TLS reports whether browsers reach the portal over TLS, so that its cookies
@@ -93,7 +93,7 @@ func (c Config) SQLiteFile() string { return filepath.Join(c.DataDir, "weir.db")
 func (c Config) MPSDir() string { return filepath.Join(c.DataDir, "mps") }
 
 // LogValue returns the settings without secrets.
-func (c Config) LogValue() slog.Value { return slog.GroupValue(c.shown...) }
+func (c Config) LogValue() slog.Value { return slog.GroupValue(c.logAttrs...) }
 
 // String returns the settings without secrets.
 func (c Config) String() string { return c.LogValue().String() }

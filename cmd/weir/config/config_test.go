@@ -22,7 +22,7 @@ import (
 func load(t *testing.T, env map[string]string, args []string, only ...string) (Config, error) {
 	t.Helper()
 	cmd := &cobra.Command{Use: "test"}
-	Bind(cmd, only...)
+	AddFlags(cmd, only...)
 	if err := cmd.ParseFlags(args); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.shown = nil
+	c.logAttrs = nil
 	want := Config{
 		Listen: "127.0.0.1:8080", AppsDomain: "localhost", DataDir: "/d", SandboxUID: 62000, PlacementPolicy: "weir", Runtime: "local", SharedDir: "/d/shared",
 		Kube:            kube.Config{Instance: "weir", Prefix: "weir-p-", CPUShare: 25, Grace: 5 * time.Second, GPUBackend: kube.BackendWeir},
@@ -168,7 +168,7 @@ func TestSubset(t *testing.T) {
 		t.Errorf("got %v, %v", c, err)
 	}
 	cmd := &cobra.Command{}
-	Bind(cmd, ForStore...)
+	AddFlags(cmd, ForStore...)
 	if cmd.Flags().Lookup("listen") != nil {
 		t.Error("the subset offers --listen")
 	}

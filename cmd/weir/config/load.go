@@ -12,13 +12,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Bind adds --config and the flags of the named settings to cmd; without names
+// AddFlags adds --config and the flags of the named settings to cmd; without names
 // the flags of all settings except an agent's.
-func Bind(cmd *cobra.Command, only ...string) {
+func AddFlags(cmd *cobra.Command, only ...string) {
 	cmd.Flags().Var(&textFlag{kind: "FILE"}, "config", "YAML file with settings, named like the flags [WEIR_CONFIG]")
 	for _, s := range settings {
 		if len(only) == 0 && !s.agent || slices.Contains(only, s.name) {
-			cmd.Flags().Var(&textFlag{text: s.def, kind: s.kind}, s.name, s.help+" ["+s.env()+"]")
+			cmd.Flags().Var(&textFlag{text: s.defaultText, kind: s.kind}, s.name, s.help+" ["+s.env()+"]")
 		}
 	}
 }
@@ -31,23 +31,23 @@ func (f *textFlag) String() string     { return f.text }
 func (f *textFlag) Set(s string) error { f.text = s; return nil }
 func (f *textFlag) Type() string       { return f.kind }
 
-// Load reads the settings that Bind added to cmd. Flags take precedence over the
+// Load reads the settings that AddFlags added to cmd. Flags take precedence over the
 // environment, then the file, then the defaults. The error is a *UsageError.
 func Load(cmd *cobra.Command) (Config, error) { return loadFrom(cmd, os.LookupEnv) }
 
 func loadFrom(cmd *cobra.Command, lookupEnv func(string) (string, bool)) (c Config, err error) {
-	texts := map[string]string{}
-	configFile := choose(cmd.Flags().Lookup("config"), setting{name: "config"}, lookupEnv, nil)
+	values := map[string]string{}
+	configFile := resolve(cmd.Flags().Lookup("config"), setting{name: "config"}, lookupEnv, nil)
 	file, problems := readConfigFile(configFile)
 	for _, s := range settings {
-		from := source{s.def, s.name}
+		from := source{s.defaultText, s.name}
 		if flag := cmd.Flags().Lookup(s.name); flag != nil {
-			from = choose(flag, s, lookupEnv, file)
+			from = resolve(flag, s, lookupEnv, file)
 		}
 		if err := s.set(&c, from.text); err != nil {
-			problems = append(problems, from.at+": "+err.Error())
+			problems = append(problems, from.origin+": "+err.Error())
 		}
-		texts[s.name] = from.text
+		values[s.name] = from.text
 	}
 	problems = append(problems, c.completeIngress()...)
 	problems = append(problems, c.checkClusterAgents()...)
@@ -58,17 +58,17 @@ func loadFrom(cmd *cobra.Command, lookupEnv func(string) (string, bool)) (c Conf
 	}
 	if c.DataDir == "" {
 		c.DataDir = defaultDataDir(os.Geteuid(), lookupEnv)
-		texts["data-dir"] = c.DataDir
+		values["data-dir"] = c.DataDir
 	}
 	c.completePaths()
-	c.shown = shown(texts)
+	c.logAttrs = logAttrs(values)
 	return c, nil
 }
 
-// shown returns the settings for the log; of a secret only whether it is set.
-func shown(texts map[string]string) (attrs []slog.Attr) {
+// logAttrs returns the settings for the log; of a secret only whether it is set.
+func logAttrs(values map[string]string) (attrs []slog.Attr) {
 	for _, s := range settings {
-		text := texts[s.name]
+		text := values[s.name]
 		if s.secret && text != "" {
 			text = "(set)"
 		}
@@ -78,11 +78,11 @@ func shown(texts map[string]string) (attrs []slog.Attr) {
 }
 
 // source is the text of a setting and its origin, for errors.
-type source struct{ text, at string }
+type source struct{ text, origin string }
 
-// choose returns the text of a setting. An empty environment variable counts as
+// resolve returns the text of a setting. An empty environment variable counts as
 // unset: charts and unit files often set empty ones.
-func choose(flag *pflag.Flag, s setting, lookupEnv func(string) (string, bool), file map[string]source) source {
+func resolve(flag *pflag.Flag, s setting, lookupEnv func(string) (string, bool), file map[string]source) source {
 	if flag.Changed {
 		return source{flag.Value.String(), "--" + s.name}
 	}
@@ -92,7 +92,7 @@ func choose(flag *pflag.Flag, s setting, lookupEnv func(string) (string, bool), 
 	if from, ok := file[s.name]; ok {
 		return from
 	}
-	return source{s.def, s.name}
+	return source{s.defaultText, s.name}
 }
 
 func defaultDataDir(uid int, lookupEnv func(string) (string, bool)) string {
@@ -113,7 +113,7 @@ func readConfigFile(from source) (map[string]source, []string) {
 	}
 	raw, err := os.ReadFile(from.text)
 	if err != nil {
-		return nil, []string{from.at + ": " + err.Error()}
+		return nil, []string{from.origin + ": " + err.Error()}
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(raw, &doc); err != nil {
@@ -134,11 +134,11 @@ func readMapping(file string, nodes []*yaml.Node) (found map[string]source, prob
 	for pair := range slices.Chunk(nodes, 2) {
 		key, value := pair[0], pair[1]
 		at := fmt.Sprintf("%s:%d: %s", file, key.Line, key.Value)
-		_, twice := found[key.Value]
+		_, duplicate := found[key.Value]
 		switch {
 		case !isSetting(key.Value):
 			problems = append(problems, at+": unknown setting")
-		case twice:
+		case duplicate:
 			problems = append(problems, at+": is set more than once")
 		case value.Kind != yaml.ScalarNode:
 			problems = append(problems, at+": must be a single value")

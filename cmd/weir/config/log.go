@@ -11,10 +11,10 @@ import (
 
 // logSettings are the settings of commands that log.
 var logSettings = []setting{
-	{name: "log-level", kind: "LEVEL", def: "info",
+	{name: "log-level", kind: "LEVEL", defaultText: "info",
 		help: "log level: debug, info, warn or error",
 		set:  into(func(c *Config) *slog.Level { return &c.LogLevel }, parseLevel)},
-	{name: "log-format", kind: "FORMAT", def: "auto",
+	{name: "log-format", kind: "FORMAT", defaultText: "auto",
 		help: "log format: text, json, or auto (text on a terminal, otherwise json)",
 		set:  into(func(c *Config) *string { return &c.LogFormat }, oneOf("auto", "text", "json"))},
 }

@@ -21,9 +21,9 @@ var notificationSettings = []setting{
 	{name: "smtp-from", kind: "ADDRESS",
 		help: "sender of email, such as “Weir <weir@example.org>”",
 		set:  into(func(c *Config) *string { return &c.Notifications.From }, optional(parseSender))},
-	{name: "webhook-allow-private", kind: "BOOL", def: "false",
+	{name: "webhook-allow-private", kind: "BOOL", defaultText: "false",
 		help: "allow webhooks to this machine and to private networks, also without TLS",
-		set:  into(func(c *Config) *bool { return &c.Notifications.WebhookPrivate }, parseBool)},
+		set:  into(func(c *Config) *bool { return &c.Notifications.AllowPrivateWebhooks }, parseBool)},
 }
 
 func parseSender(text string) (string, error) {

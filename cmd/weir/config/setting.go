@@ -5,13 +5,13 @@ import "strings"
 // setting is one setting. Its name is the flag and the YAML key, from which the
 // environment variable is derived.
 type setting struct {
-	name   string
-	kind   string // of the value, for --help
-	def    string // default, as text
-	help   string
-	secret bool // not logged; errors of set must not contain the value
-	agent  bool // of “weir agent” only
-	set    func(*Config, string) error
+	name        string
+	kind        string // of the value, for --help
+	defaultText string // default, as text
+	help        string
+	secret      bool // not logged; errors of set must not contain the value
+	agent       bool // of “weir agent” only
+	set         func(*Config, string) error
 }
 
 func (s setting) env() string {

@@ -104,24 +104,24 @@ func parseUID(text string) (int, error) {
 	return int(uid), nil
 }
 
-func durationFrom(least time.Duration) func(string) (time.Duration, error) {
+func durationFrom(minimum time.Duration) func(string) (time.Duration, error) {
 	return func(text string) (time.Duration, error) {
 		d, err := time.ParseDuration(text)
 		if err != nil {
 			return 0, fmt.Errorf("%q must be a duration such as 30s or 1h", text)
 		}
-		if d < least {
-			return 0, fmt.Errorf("%s is too short; it must be at least %s", text, least)
+		if d < minimum {
+			return 0, fmt.Errorf("%s is too short; it must be at least %s", text, minimum)
 		}
 		return d, nil
 	}
 }
 
-func durationWithin(least, most time.Duration) func(string) (time.Duration, error) {
+func durationWithin(minimum, maximum time.Duration) func(string) (time.Duration, error) {
 	return func(text string) (time.Duration, error) {
-		d, err := durationFrom(least)(text)
-		if err == nil && d > most {
-			return 0, fmt.Errorf("%s is too long; it must be at most %s", text, most)
+		d, err := durationFrom(minimum)(text)
+		if err == nil && d > maximum {
+			return 0, fmt.Errorf("%s is too long; it must be at most %s", text, maximum)
 		}
 		return d, err
 	}

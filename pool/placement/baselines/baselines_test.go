@@ -161,7 +161,7 @@ func TestFGDIsItsDefinition(t *testing.T) {
 }
 
 // scorePlainly is the best score that a node gives a demand.
-func scorePlainly(kinds []likelihood, n placement.Node, d placement.Demand) (score float64, fits bool) {
+func scorePlainly(kinds []demandFrequency, n placement.Node, d placement.Demand) (score float64, fits bool) {
 	if placement.Refuse(placement.Snapshot{Nodes: []placement.Node{n}}, d) != nil {
 		return 0, false
 	}
@@ -195,7 +195,7 @@ func scorePlainly(kinds []likelihood, n placement.Node, d placement.Demand) (sco
 }
 
 // fragmentation is F_n(M) of Weng et al., in milli-GPU.
-func fragmentation(kinds []likelihood, n placement.Node, cpu int64, left []int32) float64 {
+func fragmentation(kinds []demandFrequency, n placement.Node, cpu int64, left []int32) float64 {
 	demands, milli := int64(0), int64(0)
 	for _, k := range kinds {
 		demands += k.count

@@ -8,25 +8,25 @@ import (
 	"weir/pool/placement"
 )
 
-// likelihood is a kind of demand and how often it came, among all that came.
-type likelihood struct {
+// demandFrequency is a kind of demand and how often it came, among all that came.
+type demandFrequency struct {
 	placement.Demand
 	count int64
 }
 
 // typical are the most frequent kinds of demands, memory not counted, cut
 // where they make up 95 percent of the history.
-func typical(history []placement.Demand) []likelihood {
+func typical(history []placement.Demand) []demandFrequency {
 	counts := map[placement.Demand]int64{}
 	for _, d := range history {
 		d.MemoryMiB, d.HostMemoryMiB, d.Project = 0, 0, 0
 		counts[d]++
 	}
-	kinds := make([]likelihood, 0, len(counts))
+	kinds := make([]demandFrequency, 0, len(counts))
 	for d, n := range counts {
-		kinds = append(kinds, likelihood{d, n})
+		kinds = append(kinds, demandFrequency{d, n})
 	}
-	slices.SortFunc(kinds, func(a, b likelihood) int {
+	slices.SortFunc(kinds, func(a, b demandFrequency) int {
 		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.CPUMilli, b.CPUMilli),
 			cmp.Compare(a.GPUs, b.GPUs), cmp.Compare(a.Cores, b.Cores), cmp.Compare(a.Model, b.Model))
 	})
@@ -48,13 +48,13 @@ type usability struct {
 	rank   [whole + 1]uint16
 	width  int
 	single []int64 // [CPU rank × width + GPU rank]: demands with no more than both
-	multi  []likelihood
+	multi  []demandFrequency
 }
 
-func newUsability(kinds []likelihood, model string) *usability {
+func newUsability(kinds []demandFrequency, model string) *usability {
 	u := &usability{}
 	var millis []int64
-	var ones []likelihood
+	var ones []demandFrequency
 	for _, k := range kinds {
 		switch {
 		case k.GPUs == 0 || !placement.MatchesModel(model, k.Model):
@@ -91,9 +91,9 @@ func upTo(numbers []int64, n int64) int {
 	return i
 }
 
-// of is how much typical demands could use of GPUs with that much left, on a
+// usable is how much typical demands could use of GPUs with that much left, on a
 // machine with that much CPU.
-func (u *usability) of(cpu int64, left []int32) (usable int64) {
+func (u *usability) usable(cpu int64, left []int32) (usable int64) {
 	c := upTo(u.cpus, cpu)
 	row := u.single[c*u.width : (c+1)*u.width]
 	for _, l := range left {
@@ -120,7 +120,7 @@ func (u *usability) of(cpu int64, left []int32) (usable int64) {
 // fragments measures how much idle GPU the typical demands could not use, and
 // how that changes.
 type fragments struct {
-	kinds   []likelihood
+	kinds   []demandFrequency
 	demands int64 // typical ones, each as often as it came
 	models  map[string]*usability
 	scratch []int32
@@ -172,6 +172,6 @@ func (fr *fragments) grade(m placement.Machine, d placement.Demand, gpus []int) 
 	for _, gpu := range gpus {
 		fr.scratch[gpu] -= milliOf(d)
 	}
-	relief := totalOf(d)*fr.demands - u.of(m.CPUMilli, m.Left) + u.of(m.CPUMilli-d.CPUMilli, fr.scratch)
+	relief := totalOf(d)*fr.demands - u.usable(m.CPUMilli, m.Left) + u.usable(m.CPUMilli-d.CPUMilli, fr.scratch)
 	return int32(100 / (1 + math.Exp(-float64(relief)/float64(fr.demands*whole))))
 }

@@ -16,9 +16,9 @@ const (
 	maxPerBeat = 20_000 // samples in one heartbeat
 )
 
-// memory buffers samples and faults until the portal has received them: samples of
+// buffer buffers samples and faults until the portal has received them: samples of
 // the last hour, and the last thousand faults.
-type memory struct {
+type buffer struct {
 	rounds  []round
 	faults  []fault
 	counted int // number of the last round
@@ -37,7 +37,7 @@ type fault struct {
 	providers.Fault
 }
 
-func (m *memory) keep(now time.Time, samples []providers.Sample, faults []providers.Fault) {
+func (m *buffer) add(now time.Time, samples []providers.Sample, faults []providers.Fault) {
 	for i := range m.rounds { // only the newest round has processes
 		for j := range m.rounds[i].samples {
 			m.rounds[i].samples[j].Processes = nil
@@ -45,7 +45,7 @@ func (m *memory) keep(now time.Time, samples []providers.Sample, faults []provid
 	}
 	for i := range samples {
 		for j, p := range samples[i].Processes {
-			samples[i].Processes[j].Name = visible(p.Name, 100)
+			samples[i].Processes[j].Name = printable(p.Name, 100)
 		}
 	}
 	m.counted++
@@ -63,7 +63,7 @@ func (m *memory) keep(now time.Time, samples []providers.Sample, faults []provid
 
 // fill adds the oldest samples and faults to a heartbeat, up to maxPerBeat samples,
 // and returns the last round in it.
-func (m *memory) fill(b *providers.Heartbeat, now time.Time) (sent int) {
+func (m *buffer) fill(b *providers.Heartbeat, now time.Time) (sent int) {
 	for _, r := range m.rounds {
 		if len(b.Samples) > 0 && len(b.Samples)+len(r.samples) > maxPerBeat {
 			break
@@ -83,8 +83,8 @@ func (m *memory) fill(b *providers.Heartbeat, now time.Time) (sent int) {
 	return sent
 }
 
-// forget drops what was sent, and reports whether more is left.
-func (m *memory) forget(sent int) (more bool) {
+// discard drops what was sent, and reports whether more is left.
+func (m *buffer) discard(sent int) (more bool) {
 	for len(m.rounds) > 0 && m.rounds[0].number <= sent {
 		m.rounds = m.rounds[1:]
 	}
@@ -94,8 +94,8 @@ func (m *memory) forget(sent int) (more bool) {
 	return len(m.rounds) > 1
 }
 
-// visible makes text, such as the name of a process, acceptable to the portal.
-func visible(text string, limit int) string {
+// printable makes text, such as the name of a process, acceptable to the portal.
+func printable(text string, limit int) string {
 	text = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
 			return '?'

@@ -9,7 +9,7 @@ import (
 	"weir/pool/projects"
 )
 
-func (a rest) leaversOperations(s section) {
+func (a rest) formerMembersOperations(s section) {
 	register(a, s, route{http.MethodGet, "/projects/{id}/former-members", 200, "list-former-members", "List former members of a project and the recipients of their directories"}, a.listFormerMembers)
 	register(a, s, route{http.MethodGet, "/projects/{id}/members/{member}/handover", 200, "get-handover", "Get the handover of a former member's directory"}, a.getHandover)
 	register(a, s, route{http.MethodPost, "/projects/{id}/members/{member}/handover", 200, "create-handover", "Hand over the directory of a former member to a current member; effective at the next workspace start"}, a.handOver)
@@ -35,7 +35,7 @@ type Recipient struct {
 	Since    time.Time `json:"since"`
 }
 
-func leaverOf(l models.FormerMember) FormerMember {
+func formerMemberOf(l models.FormerMember) FormerMember {
 	v := FormerMember{ID: l.ID, ProjectID: l.ProjectID, UserID: l.UserID, Name: l.UserName, Email: l.UserEmail, LeftAt: l.LeftAt().UTC(), Path: projects.DirectoryOf(l.ProjectID, l.ID)}
 	if l.RecipientID != nil && l.HandedOverAt != nil {
 		v.Recipient = &Recipient{*l.RecipientID, l.RecipientName, l.HandedOverAt.UTC()}
@@ -46,7 +46,7 @@ func leaverOf(l models.FormerMember) FormerMember {
 func (a rest) listFormerMembers(ctx context.Context, in *PageOf) (*Response[List[FormerMember]], error) {
 	return listed(in.Paging, func(l models.FormerMember) int64 { return l.ID }, func(page models.Page) ([]models.FormerMember, error) {
 		return a.Projects.FormerMembers(ctx, actorOf(ctx), in.ID, page)
-	}, leaverOf)
+	}, formerMemberOf)
 }
 
 func (a rest) getHandover(ctx context.Context, in *ByMember) (*Response[FormerMember], error) {
@@ -54,7 +54,7 @@ func (a rest) getHandover(ctx context.Context, in *ByMember) (*Response[FormerMe
 	if err != nil {
 		return nil, err
 	}
-	return &Response[FormerMember]{leaverOf(l)}, nil
+	return &Response[FormerMember]{formerMemberOf(l)}, nil
 }
 
 // HandoverCreation hands a directory over.
@@ -68,7 +68,7 @@ func (a rest) handOver(ctx context.Context, in *HandoverCreation) (*Response[For
 	if err != nil {
 		return nil, err
 	}
-	return &Response[FormerMember]{leaverOf(l)}, nil
+	return &Response[FormerMember]{formerMemberOf(l)}, nil
 }
 
 func (a rest) endHandover(ctx context.Context, in *ByMember) (*Nothing, error) {

@@ -11,18 +11,18 @@ import (
 	"weir/web"
 )
 
-func (a *App) leaversRoutes(p *echo.Group) {
-	p.GET("/projects/:id/former-members", a.page(a.leaversPage))
+func (a *App) formerMembersRoutes(p *echo.Group) {
+	p.GET("/projects/:id/former-members", a.page(a.formerMembersPage))
 	p.GET("/projects/:id/members/:member/handover", a.page(a.handoverPage))
 	p.POST("/projects/:id/members/:member/handover", a.submit(a.handoverPage, a.handOverPage))
 	p.POST("/projects/:id/members/:member/handover/end", a.submit(nil, a.endHandoverPage))
 }
 
-// fewLeavers are shown on the project's own page.
-const fewLeavers = 10
+// maxFormerMembers are shown on the project's own page.
+const maxFormerMembers = 10
 
-// leaversOf is a page of a project's former members.
-func (a *App) leaversOf(ctx context.Context, p models.Project, page models.Page) (web.FormerMembersView, error) {
+// formerMembersView is a page of a project's former members.
+func (a *App) formerMembersView(ctx context.Context, p models.Project, page models.Page) (web.FormerMembersView, error) {
 	actor := actorOf(ctx)
 	rows, err := a.Projects.FormerMembers(ctx, actor, p.ID, page)
 	return web.FormerMembersView{ProjectID: p.ID, Project: p.Name, Rows: rows, CanManage: a.Projects.Permissions(actor, p.ID).EditMembers}, err
@@ -34,19 +34,19 @@ func (a *App) projectEnds(ctx context.Context, v *web.ProjectView) (err error) {
 	if v.Extensions, err = a.Requests.Extensions(ctx, actorOf(ctx), []int64{p.ID}); err != nil {
 		return err
 	}
-	v.FormerMembers, err = a.leaversOf(ctx, p, models.Page{Limit: fewLeavers + 1})
-	if l := &v.FormerMembers; len(l.Rows) > fewLeavers {
-		l.Rows, l.Next = l.Rows[:fewLeavers], path("projects", p.ID, "leavers")
+	v.FormerMembers, err = a.formerMembersView(ctx, p, models.Page{Limit: maxFormerMembers + 1})
+	if l := &v.FormerMembers; len(l.Rows) > maxFormerMembers {
+		l.Rows, l.Next = l.Rows[:maxFormerMembers], path("projects", p.ID, "leavers")
 	}
 	return err
 }
 
-func (a *App) leaversPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+func (a *App) formerMembersPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	p, err := a.Projects.Project(ctx, actorOf(ctx), number(c, "id"))
 	if err != nil {
 		return nil, err
 	}
-	v, err := a.leaversOf(ctx, p.Project, pageAfter(c, pageSize))
+	v, err := a.formerMembersView(ctx, p.Project, pageAfter(c, pageSize))
 	if n := len(v.Rows); n > 0 {
 		v.Next = nextPage(c, n, pageSize, v.Rows[n-1].ID)
 	}
@@ -58,7 +58,7 @@ func (a *App) handoverPage(ctx context.Context, c echo.Context) (templ.Component
 	if err != nil {
 		return nil, err
 	}
-	v := web.HandOverView{Form: sentOr(c, formOf(0)), Project: p.Project}
+	v := web.HandOverView{Form: submittedOr(c, formOf(0)), Project: p.Project}
 	if v.Recipients, err = a.Projects.Recipients(ctx, actorOf(ctx), p.ID); err != nil {
 		return nil, err
 	}

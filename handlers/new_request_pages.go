@@ -17,7 +17,7 @@ import (
 // the link names or the form was sent with.
 func (a *App) newRequestPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	kind, about := c.QueryParam("kind"), c.QueryParam("project_id")
-	if sent := sentOr(c, web.Form{}); sent.Values != nil {
+	if sent := submittedOr(c, web.Form{}); sent.Values != nil {
 		kind = sent.Values["kind"]
 		about = sent.Values[kind+".project_id"]
 	}
@@ -33,16 +33,16 @@ func (a *App) newRequestPage(ctx context.Context, c echo.Context) (templ.Compone
 	case kind == models.RequestProject:
 		v.ProjectID = 0
 	case kind == models.RequestJoin && project != 0:
-		err = a.askToJoin(c, &v)
+		err = a.fillJoinRequest(c, &v)
 	case kind == models.RequestJoin:
 	case project == 0:
-		err = a.askWhere(c, &v)
+		err = a.fillProjectChoices(c, &v)
 	case kind == models.RequestDeadline:
-		err = a.askForDeadline(c, &v)
+		err = a.fillDeadlineRequest(c, &v)
 	default:
-		err = a.askIn(c, &v)
+		err = a.fillProjectRequest(c, &v)
 	}
-	v.Form = sentOr(c, v.Form)
+	v.Form = submittedOr(c, v.Form)
 	if err == nil && kind != models.RequestJoin {
 		v.Preview, err = a.previewRequest(ctx, v.ProjectID, kind, roleIn(models.Requested{}, v.Form), v.Form)
 		if v.Preview != nil {
@@ -52,16 +52,16 @@ func (a *App) newRequestPage(ctx context.Context, c echo.Context) (templ.Compone
 	return web.NewRequestPage(v), err
 }
 
-// askToJoin names the project of a link, and nothing else of it.
-func (a *App) askToJoin(c echo.Context, v *web.NewRequestView) error {
+// fillJoinRequest names the project of a link, and nothing else of it.
+func (a *App) fillJoinRequest(c echo.Context, v *web.NewRequestView) error {
 	ctx := c.Request().Context()
 	p, err := a.Requests.Joinable(ctx, actorOf(ctx), v.ProjectID)
 	v.Project = p.Name
 	return err
 }
 
-// askWhere lists the projects to choose from.
-func (a *App) askWhere(c echo.Context, v *web.NewRequestView) error {
+// fillProjectChoices lists the projects to choose from.
+func (a *App) fillProjectChoices(c echo.Context, v *web.NewRequestView) error {
 	ctx := c.Request().Context()
 	actor := actorOf(ctx)
 	mine, err := a.Projects.Participations(ctx, actor, actor.User.ID)
@@ -71,23 +71,23 @@ func (a *App) askWhere(c echo.Context, v *web.NewRequestView) error {
 	return err
 }
 
-// askForDeadline shows when the own participation ends.
-func (a *App) askForDeadline(c echo.Context, v *web.NewRequestView) error {
+// fillDeadlineRequest shows when the own participation ends.
+func (a *App) fillDeadlineRequest(c echo.Context, v *web.NewRequestView) error {
 	ctx := c.Request().Context()
-	m, p, err := a.Requests.Place(ctx, actorOf(ctx), v.ProjectID)
-	v.Project, v.Ends = p.Name, ends(a.spoken(c), m.Until)
+	m, p, err := a.Requests.Membership(ctx, actorOf(ctx), v.ProjectID)
+	v.Project, v.Ends = p.Name, ends(a.localized(c), m.Until)
 	return err
 }
 
-// askIn shows the current state of the project.
-func (a *App) askIn(c echo.Context, v *web.NewRequestView) error {
+// fillProjectRequest shows the current state of the project.
+func (a *App) fillProjectRequest(c echo.Context, v *web.NewRequestView) error {
 	ctx := c.Request().Context()
 	p, err := a.Projects.Project(ctx, actorOf(ctx), v.ProjectID)
 	if err != nil {
 		return err
 	}
 	left := p.Quota.Sub(p.Allocated)
-	v.Project, v.Ends = p.Name, ends(a.spoken(c), p.EndsAt)
+	v.Project, v.Ends = p.Name, ends(a.localized(c), p.EndsAt)
 	switch v.Kind {
 	case models.RequestQuota:
 		v.Now = &p.Quota
@@ -111,7 +111,7 @@ func (a *App) requestLimit(c echo.Context, v *web.NewRequestView) error {
 	}
 	v.Roles = roleChoices(roles)
 	chosen := c.QueryParam("role_id")
-	if m, _, err := a.Requests.Place(ctx, actorOf(ctx), v.ProjectID); chosen == "" && err == nil {
+	if m, _, err := a.Requests.Membership(ctx, actorOf(ctx), v.ProjectID); chosen == "" && err == nil {
 		chosen = strconv.FormatInt(m.RoleID, 10)
 	}
 	for _, r := range roles {
