@@ -45,8 +45,8 @@ func (a Actor) CanLaunchIn(project int64) bool {
 	return a.Grants[project].Permissions.Contains(models.WorkspaceLaunch)
 }
 
-// CanLaunch reports whether that is so in any project.
-func (a Actor) CanLaunch() bool {
+// CanLaunchAnywhere reports whether that is so in any project.
+func (a Actor) CanLaunchAnywhere() bool {
 	for _, g := range a.Grants {
 		if g.Permissions.Contains(models.WorkspaceLaunch) {
 			return true

@@ -54,5 +54,5 @@ func (a *Accounts) PlatformPermissions(actor Actor) models.PlatformPermissions {
 	may := func(right Right) bool { return a.access.May(actor, Platform, right) }
 	return models.PlatformPermissions{CreateProjects: may(ProjectWrite), ReadAccounts: may(UserRead), EditAccounts: may(UserWrite),
 		EditEnvironments: may(EnvironmentWrite), EditWebhooks: may(WebhookWrite), EditCapacity: may(CapacityWrite),
-		ReadProviders: may(ProviderRead), EditProviders: may(ProviderWrite), EditDevices: may(DeviceWrite), Launch: actor.CanLaunch()}
+		ReadProviders: may(ProviderRead), EditProviders: may(ProviderWrite), EditDevices: may(DeviceWrite), Launch: actor.CanLaunchAnywhere()}
 }
