@@ -36,7 +36,7 @@ func (a *App) projectEnds(ctx context.Context, v *web.ProjectView) (err error) {
 	}
 	v.FormerMembers, err = a.formerMembersView(ctx, p, models.Page{Limit: maxFormerMembers + 1})
 	if l := &v.FormerMembers; len(l.Rows) > maxFormerMembers {
-		l.Rows, l.Next = l.Rows[:maxFormerMembers], path("projects", p.ID, "leavers")
+		l.Rows, l.Next = l.Rows[:maxFormerMembers], path("projects", p.ID, "former-members")
 	}
 	return err
 }
