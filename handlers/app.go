@@ -74,6 +74,7 @@ type App struct {
 	Config
 	echo     *echo.Echo
 	sessions *scs.SessionManager
+	shared   shared
 	events   *live.Hub
 	metrics  *metrics.Metrics
 }

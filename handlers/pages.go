@@ -44,15 +44,7 @@ func (a *App) frame(c echo.Context) web.Page {
 	p.EventCursor, _ = r.Context().Value(cursorKey{}).(string)
 	p.User, p.Can = &actor.User, a.Accounts.PlatformPermissions(actor)
 	p.Flash = a.takeFlash(r.Context())
-	if live, err := a.Workspaces.CountActive(r.Context(), actor); err == nil {
-		p.Nav.Workspaces = int(live)
-	}
-	if waiting, err := a.Requests.Waiting(r.Context(), actor); err == nil {
-		p.Nav.Requests = int(waiting)
-	}
-	if unread, err := a.Notifications.Unread(r.Context(), actor); err == nil {
-		p.Nav.Notifications = int(unread)
-	}
+	p.Nav = a.navCounts(r.Context(), actor)
 	return p
 }
 

@@ -18,7 +18,16 @@ func (a *App) poolRoutes(p *echo.Group) {
 	p.GET("/pool", a.page(a.poolPage))
 }
 
-func (a *App) poolPage(ctx context.Context, _ echo.Context) (templ.Component, error) {
+func (a *App) poolPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	rights, err := a.Pool.ViewRights(ctx, actorOf(ctx))
+	if err != nil {
+		return nil, err
+	}
+	content, err := a.sharedContent(c, "pool", rights, []string{"pool"}, a.poolContent)
+	return web.PoolPage(content), err
+}
+
+func (a *App) poolContent(ctx context.Context) (templ.Component, error) {
 	actor := actorOf(ctx)
 	view, err := a.Pool.View(ctx, actor)
 	if err != nil {
@@ -32,7 +41,7 @@ func (a *App) poolPage(ctx context.Context, _ echo.Context) (templ.Component, er
 	for _, o := range open {
 		v.Offered = append(v.Offered, web.OfferedTo{GPUCode: o.GPUCode, Name: o.Name, Until: o.ExpiresAt})
 	}
-	return web.PoolPage(v), nil
+	return web.PoolContent(v), nil
 }
 
 // poolView is the pool as its page draws it.

@@ -15,7 +15,7 @@ func NewApp(c Config) *App {
 	if c.Holds == nil {
 		c.Holds = func() bool { return true }
 	}
-	a := &App{Config: c, echo: echo.New(), sessions: newSessions(c)}
+	a := &App{Config: c, echo: echo.New(), sessions: newSessions(c), shared: newShared(c.Store)}
 	a.events = live.New(c.Accounts.CheckTopics, c.Holds)
 	a.metrics = metrics.New(metrics.Sources{Store: c.Store, Pool: c.Pool, Workspaces: c.Workspaces, Streams: a.events.Count, Others: c.Collectors})
 	c.Store.OnChange(a.events.Publish)

@@ -23,7 +23,7 @@ const (
 
 func newSessions(c Config) *scs.SessionManager {
 	m := scs.New()
-	m.Store = sessionStore{c.Store}
+	m.Store = sessionStore{c.Store, c.Accounts}
 	m.Lifetime = c.SessionLifetime
 	m.Cookie.Name = SessionCookie(c.Secure)
 	m.Cookie.Secure = c.Secure
@@ -37,10 +37,13 @@ func newSessions(c Config) *scs.SessionManager {
 }
 
 // sessionStore stores sessions in the database by the hash of their token.
-type sessionStore struct{ store *models.Store }
+type sessionStore struct {
+	store    *models.Store
+	accounts *policies.Accounts
+}
 
 func (s sessionStore) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
-	row, err := s.store.Read(ctx).SessionByToken(policies.HashSecret(token), s.store.Now())
+	row, err := s.accounts.Session(ctx, policies.HashSecret(token))
 	if err != nil && models.KindOf(err) == models.KindNotFound {
 		return nil, false, nil
 	}
@@ -48,7 +51,7 @@ func (s sessionStore) FindCtx(ctx context.Context, token string) ([]byte, bool, 
 }
 
 func (s sessionStore) CommitCtx(ctx context.Context, token string, data []byte, expires time.Time) error {
-	return s.store.InTx(ctx, func(q *models.Queries) error {
+	return s.store.InRevokingTx(ctx, func(q *models.Queries) error {
 		return q.PutSession(models.Session{Token: policies.HashSecret(token), Data: data, ExpiresAt: expires.UTC()})
 	})
 }

@@ -94,6 +94,7 @@ func (q *Queries) CreateMember(m *Member) error {
 	}
 	q.Touch("project", m.ProjectID)
 	q.Touch("user", m.UserID)
+	q.Revoke("user", m.UserID) // cached grants lack this one
 	q.changeAllocation(m.ProjectID)
 	err := q.db.Create(m).Error
 	if Duplicate(err) {

@@ -47,8 +47,8 @@ func (s *Store) OnRevoke(listener RevocationListener) {
 	s.revocationListeners = append(s.revocationListeners, listener)
 }
 
-// Revoke records that this transaction may take away rights that depend on
-// this key; see [RevocationListener].
+// Revoke records that this transaction may change rights that depend on this
+// key; see [RevocationListener] and [Cache].
 func (q *Queries) Revoke(kind string, id int64) { q.revoke(RevocationKey(kind, id)) }
 
 // RevocationKey is the revocation key of a kind (user, project, workspace) and an id.
@@ -100,6 +100,7 @@ func (s *Store) applyRevocations(ctx context.Context, keys []string) {
 	if len(keys) == 0 {
 		return
 	}
+	s.changes.addKeys(keys)
 	// Applied also when the client of the call has disconnected.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), revokeTimeout)
 	defer cancel()
@@ -109,6 +110,7 @@ func (s *Store) applyRevocations(ctx context.Context, keys []string) {
 }
 
 func (s *Store) cutAll() {
+	s.changes.addAll()
 	for _, l := range s.listenersOfRevocations() {
 		l.Cut()
 	}

@@ -64,7 +64,20 @@ func (s *Store) Join(ctx context.Context, sole bool) (*ServerLease, error) {
 			l.poll()
 		}
 	})
+	s.lease.Store(l)
 	return l, l.acquire(s.write.WithContext(ctx))
+}
+
+// leaseValid reports whether this server has a valid lease.
+func (s *Store) leaseValid() bool {
+	l := s.lease.Load()
+	return l != nil && l.Holds()
+}
+
+// receivesTopics reports whether the changes of other servers arrive here.
+func (s *Store) receivesTopics() bool {
+	l := s.lease.Load()
+	return l != nil && (l.sole || s.listening.Load())
 }
 
 // Holds reports whether the lease is valid: bytes may be passed on now. It is

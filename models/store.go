@@ -49,6 +49,8 @@ type Store struct {
 
 	origin    string      // identifies this process among the servers
 	listening atomic.Bool // changes of other servers are received
+	changes   changes
+	lease     atomic.Pointer[ServerLease] // nil before Join
 
 	mu                  sync.RWMutex
 	listeners           []func(topics []string)
@@ -239,6 +241,7 @@ func (s *Store) inTx(ctx context.Context, fn func(*Queries) error) (revocation i
 	const attempts = 8
 	for try := 1; ; try++ {
 		q := &Queries{postgres: s.dialect == "postgres", clock: s.Clock, mail: s.Mail, topics: map[string]bool{}, origin: s.origin}
+		committing := false
 		err := s.write.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 			q.db = tx
 			err := fn(q)
@@ -247,10 +250,13 @@ func (s *Store) inTx(ctx context.Context, fn func(*Queries) error) (revocation i
 					err = record()
 				}
 			}
+			committing = err == nil
 			return err
 		})
-		if err == nil {
+		if committing { // a commit that failed may have succeeded in the database
 			s.applyRevocations(ctx, q.revoked)
+		}
+		if err == nil {
 			s.publish(slices.Collect(maps.Keys(q.topics)))
 			return q.revocation, nil
 		}
@@ -294,6 +300,7 @@ func (s *Store) publish(topics []string) {
 	if len(topics) == 0 {
 		return
 	}
+	s.changes.addTopics(topics)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, l := range s.listeners {

@@ -180,29 +180,54 @@ func (q *Queries) PutVisit(v Visit) error { return q.db.Create(&v).Error }
 // Admission is what the proxy needs to admit a request to a workspace, read in
 // one query.
 type Admission struct {
-	State      WorkspaceState
-	Generation int64
-	Endpoint   Endpoint `gorm:"serializer:json"`
-	Secret     string
-	UserID     int64
-	ProjectID  int64
-	Session    string // hash of the portal session or access token
+	WorkspaceID int64
+	State       WorkspaceState
+	Generation  int64
+	Endpoint    Endpoint `gorm:"serializer:json"`
+	Secret      string
+	UserID      int64
+	ProjectID   int64
+	Session     string // hash of the portal session or access token
+
+	// What ends the admission by itself, if anything does.
+	VisitUntil, SessionUntil, TokenUntil, MemberUntil, ProjectUntil *time.Time
+}
+
+// Validity is how long the admission is valid.
+func (a Admission) Validity() Validity {
+	v := Validity{Keys: []string{RevocationKey("user", a.UserID), RevocationKey("project", a.ProjectID),
+		RevocationKey("workspace", a.WorkspaceID), SessionKey(a.Session)}}
+	for _, t := range []*time.Time{a.VisitUntil, a.SessionUntil, a.TokenUntil, a.MemberUntil, a.ProjectUntil} {
+		v.Ends(t)
+	}
+	return v
+}
+
+// admission finds a workspace whose owner, membership and project are active.
+func (q *Queries) admission(id int64, now time.Time, columns string) *gorm.DB {
+	return q.db.Table("workspaces w").
+		Select(`w.id AS workspace_id, w.state, w.generation, w.endpoint, w.secret, w.user_id, w.project_id,
+			m.until AS member_until, p.ends_at AS project_until`+columns).
+		Joins("JOIN users u ON u.id = w.user_id AND NOT u.disabled").
+		Joins("JOIN members m ON m.id = w.member_id AND m.removed_at IS NULL AND (m.until IS NULL OR m.until > ?)", now).
+		Joins("JOIN projects p ON p.id = w.project_id AND p.starts_at <= ? AND (p.ends_at IS NULL OR p.ends_at > ?)", now, now).
+		Where("w.id = ?", id)
 }
 
 // AdmitVisit finds the workspace of a visit, if the visit, the session or access
 // token that began it, its user and the user's membership are all valid.
 func (q *Queries) AdmitVisit(hash string, workspaceID int64, now time.Time) (a Admission, err error) {
-	err = q.db.Table("visits v").
-		Select("w.state, w.generation, w.endpoint, w.secret, w.user_id, w.project_id, v.session").
-		Joins("JOIN users u ON u.id = v.user_id AND u.session_epoch = v.epoch AND NOT u.disabled").
-		Joins("JOIN workspaces w ON w.id = v.workspace_id AND w.user_id = v.user_id").
-		Joins("JOIN members m ON m.id = w.member_id AND m.removed_at IS NULL AND (m.until IS NULL OR m.until > ?)", now).
-		Joins("JOIN projects p ON p.id = w.project_id AND p.starts_at <= ? AND (p.ends_at IS NULL OR p.ends_at > ?)", now, now).
-		Where("v.hash = ? AND v.workspace_id = ? AND v.expires_at > ?", hash, workspaceID, now).
-		Where(`(EXISTS (SELECT 1 FROM sessions s WHERE s.token = v.session AND s.expires_at > ?)
-			OR EXISTS (SELECT 1 FROM access_tokens t WHERE t.hash = v.session AND t.expires_at > ?))`, now, now).
-		Take(&a).Error
+	err = q.admission(workspaceID, now, ", v.session, v.expires_at AS visit_until, s.expires_at AS session_until, t.expires_at AS token_until").
+		Joins("JOIN visits v ON v.workspace_id = w.id AND v.user_id = w.user_id AND v.epoch = u.session_epoch AND v.hash = ? AND v.expires_at > ?", hash, now).
+		Joins("LEFT JOIN sessions s ON s.token = v.session AND s.expires_at > ?", now).
+		Joins("LEFT JOIN access_tokens t ON t.hash = v.session AND t.expires_at > ?", now).
+		Where("s.token IS NOT NULL OR t.id IS NOT NULL").Take(&a).Error
 	return a, found(err, "workspace")
+}
+
+// AdmitOwner finds a user's own workspace, if the user and the membership are valid.
+func (q *Queries) AdmitOwner(userID, workspaceID int64, now time.Time) (a Admission, err error) {
+	return a, found(q.admission(workspaceID, now, "").Where("w.user_id = ?", userID).Take(&a).Error, "workspace")
 }
 
 // DeleteExpired removes expired sessions, visits and single-use tokens, and
@@ -229,6 +254,7 @@ const tombstone = 10 * time.Minute
 
 // PutSession stores a session, or replaces it if it has not ended.
 func (q *Queries) PutSession(s Session) error {
+	q.revoke(SessionKey(s.Token))
 	return q.db.Exec(`INSERT INTO sessions (token, data, expires_at) VALUES (?, ?, ?)
 		ON CONFLICT (token) DO UPDATE SET data = excluded.data, expires_at = excluded.expires_at
 		WHERE sessions.expires_at > ?`, s.Token, s.Data, s.ExpiresAt.UTC(), q.Now()).Error

@@ -39,7 +39,7 @@ func (q *Queries) Transition(w *Workspace, from WorkspaceState, message Text) er
 		lost.Err = ErrChanged
 		return lost
 	}
-	if from == StateRunning && w.State != StateRunning {
+	if from == StateRunning {
 		q.Revoke("workspace", w.ID)
 	}
 	if message.Empty() {

@@ -12,15 +12,16 @@ import (
 
 // Accounts manages accounts, their passwords, sessions and tokens.
 type Accounts struct {
-	store    *models.Store
-	access   *Access
+	store  *models.Store
+	access *Access
+	authentication
 	failures failures
 	hashing  chan struct{} // limits the memory for password hashing
 }
 
 // NewAccounts returns the accounts in store.
 func NewAccounts(store *models.Store, access *Access) *Accounts {
-	return &Accounts{store: store, access: access, hashing: make(chan struct{}, 4)}
+	return &Accounts{store: store, access: access, authentication: newAuthentication(store), hashing: make(chan struct{}, 4)}
 }
 
 // NewUser is the input for creating an account.
@@ -50,23 +51,6 @@ func checkPasswordRules(field, password string, p *models.Problems) {
 	case len(password) > 1000:
 		p.Add(field, "must be at most %d characters; has %d", 1000, n)
 	}
-}
-
-// Load reads an account and its grants. Unknown and disabled accounts are
-// unauthenticated.
-func (a *Accounts) Load(ctx context.Context, userID int64) (Actor, error) {
-	q := a.store.Read(ctx)
-	u, err := q.User(userID)
-	if err != nil || u.Disabled {
-		return Actor{}, unauthenticated(err)
-	}
-	return actorOf(q, u)
-}
-
-func actorOf(q *models.Queries, u models.User) (Actor, error) {
-	now := q.Now()
-	memberships, err := q.MembershipsOf(u.ID, now)
-	return Actor{User: u, At: now, Grants: GrantsOf(memberships)}, err
 }
 
 func unauthenticated(err error) error {

@@ -22,15 +22,26 @@ type Actor struct {
 type Grant struct {
 	Role        int64 // its id
 	Permissions models.Permissions
+	Until       *time.Time // nil: not limited
 }
 
 // GrantsOf returns the grants of active memberships, by project.
 func GrantsOf(memberships []models.MemberView) map[int64]Grant {
 	grants := make(map[int64]Grant, len(memberships))
 	for _, m := range memberships {
-		grants[m.ProjectID] = Grant{m.RoleID, m.Permits()}
+		grants[m.ProjectID] = Grant{m.RoleID, m.Permits(), m.Until}
 	}
 	return grants
+}
+
+// Validity is how long the actor's grants are valid.
+func (a Actor) Validity() models.Validity {
+	v := models.Validity{Keys: []string{models.RevocationKey("user", a.User.ID)}}
+	for project, grant := range a.Grants {
+		v.Keys = append(v.Keys, models.RevocationKey("project", project))
+		v.Ends(grant.Until)
+	}
+	return v
 }
 
 // MemberOf reports whether the actor is a member of the project.

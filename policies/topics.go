@@ -9,22 +9,21 @@ import (
 )
 
 // CheckTopics returns an error unless the actor may follow the changes of every
-// topic now. It reads the actor's permissions again.
+// topic now, by the actor's present permissions.
 func (a *Accounts) CheckTopics(ctx context.Context, actor Actor, topics []string) error {
-	q := a.store.Read(ctx)
-	actor, err := reload(q, actor)
+	actor, err := a.RefreshActor(ctx, actor)
 	if err != nil {
 		return err
 	}
 	for _, topic := range topics {
-		if !a.canFollow(q, actor, topic) {
+		if !a.canFollow(ctx, actor, topic) {
 			return models.NotFound("topic")
 		}
 	}
 	return nil
 }
 
-func (a *Accounts) canFollow(q *models.Queries, actor Actor, topic string) bool {
+func (a *Accounts) canFollow(ctx context.Context, actor Actor, topic string) bool {
 	kind, rest, _ := strings.Cut(topic, ":")
 	id, err := strconv.ParseInt(rest, 10, 64)
 	switch kind {
@@ -44,8 +43,8 @@ func (a *Accounts) canFollow(q *models.Queries, actor Actor, topic string) bool 
 		if err != nil {
 			return false
 		}
-		w, err := q.Workspace(actor.Scope(), id)
-		return err == nil && a.access.MayOwned(actor, w.UserID, w.ProjectID, WorkspaceRead)
+		w, err := a.ownedWorkspace(ctx, id)
+		return err == nil && a.access.MayOwned(actor, w.user, w.project, WorkspaceRead)
 	default:
 		return false
 	}

@@ -93,9 +93,3 @@ func reload(q *models.Queries, actor Actor) (Actor, error) {
 	now.Session, now.Via = actor.Session, actor.Via
 	return now, err
 }
-
-// RefreshActor reads the actor again. It returns an error when the account is disabled
-// or the session or token has ended.
-func (a *Accounts) RefreshActor(ctx context.Context, actor Actor) (Actor, error) {
-	return reload(a.store.Read(ctx), actor)
-}

@@ -19,7 +19,8 @@ type Scheduler struct {
 	access    *policies.Access
 	providers Providers
 	cached    atomic.Pointer[cached]
-	name      string // of the policy
+	involved  *models.Cache[struct{}, map[int64]bool] // see snapshot.involved
+	name      string                                  // of the policy
 
 	mu     sync.Mutex
 	policy placement.Policy
@@ -41,7 +42,8 @@ type Providers interface {
 
 // New schedules over what is in store. It places by Weir's own policy.
 func New(store *models.Store, access *policies.Access, providers Providers) *Scheduler {
-	s := &Scheduler{store: store, access: access, providers: providers, name: placement.Default}
+	s := &Scheduler{store: store, access: access, providers: providers, name: placement.Default,
+		involved: models.NewCache[struct{}, map[int64]bool](store)}
 	s.setPolicy(placement.Policy{})
 	store.OnChange(func(topics []string) {
 		if slices.Contains(topics, models.AllTopics) { // perhaps to another database, with the same version

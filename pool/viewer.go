@@ -2,7 +2,10 @@ package pool
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"weir/models"
@@ -72,6 +75,40 @@ func (s *Scheduler) viewer(ctx context.Context, actor policies.Actor) (v viewer,
 	v = viewer{q: s.store.Read(ctx), scheduler: s, actor: actor, sees: map[int64]bool{}}
 	v.snapshot, err = s.load(v.q)
 	return v, err
+}
+
+// ViewRights tells whose views of the pool are alike: those of actors with the same
+// platform permissions and ViewRights.
+func (s *Scheduler) ViewRights(ctx context.Context, actor policies.Actor) (string, error) {
+	if err := s.access.Check(actor, policies.Platform, policies.PoolRead); err != nil {
+		return "", err
+	}
+	involved, err := s.involved.Get(ctx, struct{}{}, func(ctx context.Context) (map[int64]bool, models.Validity, error) {
+		snapshot, err := s.load(s.store.Read(ctx))
+		return snapshot.involved(), models.Validity{Topics: []string{"pool"}}, err
+	})
+	var rights []string
+	if involved[actor.User.ID] { // its own are marked
+		rights = append(rights, models.RevocationKey("user", actor.User.ID))
+	}
+	if scope := actor.Scope(); !scope.All {
+		for _, project := range slices.Sorted(maps.Keys(actor.Grants)) {
+			rights = append(rights, fmt.Sprint(project, s.access.May(actor, project, policies.WorkspaceRead)))
+		}
+	}
+	return strings.Join(rights, " "), err
+}
+
+// involved are the owners of machines and the users of shares.
+func (s snapshot) involved() map[int64]bool {
+	users := map[int64]bool{}
+	for _, m := range s.machines {
+		users[m.Owner()] = true
+		for _, share := range m.shares {
+			users[share.UserID] = true
+		}
+	}
+	return users
 }
 
 // measure reads what the views of machines need beside the snapshot.

@@ -44,12 +44,15 @@ type Service struct {
 	pool   Pool
 	ledger Ledger
 	resync func()
+
+	admissions *models.Cache[admissionKey, models.Admission]
 }
 
 // NewService returns a service that calls resync after each commit that the
 // reconciler acts on.
 func NewService(store *models.Store, access *policies.Access, pool Pool, ledger Ledger, resync func()) *Service {
-	return &Service{store: store, access: access, pool: pool, ledger: ledger, resync: resync}
+	return &Service{store: store, access: access, pool: pool, ledger: ledger, resync: resync,
+		admissions: models.NewCache[admissionKey, models.Admission](store)}
 }
 
 // Behavior of a launch when the pool cannot satisfy the demand now.

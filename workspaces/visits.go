@@ -82,30 +82,50 @@ func (s *Service) Redeem(ctx context.Context, id int64, token string) (v Visit, 
 	return v, err
 }
 
+// admissionKey is who is admitted where: the hash of a visit, or the hash of a session
+// or access token with its user.
+type admissionKey struct {
+	credential      string
+	user, workspace int64
+}
+
 // AdmitVisit returns the endpoint of the notebook for a visit. For an invalid or
 // expired visit the error is of kind unauthenticated.
 func (s *Service) AdmitVisit(ctx context.Context, id int64, secret string) (models.Admission, error) {
-	a, err := s.store.Read(ctx).AdmitVisit(policies.HashSecret(secret), id, s.store.Now())
-	switch {
-	case err == nil:
-		return a, checkRunning(a.State)
-	case models.KindOf(err) == models.KindNotFound:
-		err = &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Open this workspace from the portal.")}
-	}
-	return a, err
+	hash := policies.HashSecret(secret)
+	return s.admit(ctx, admissionKey{credential: hash, workspace: id}, func(ctx context.Context) (models.Admission, error) {
+		a, err := s.store.Read(ctx).AdmitVisit(hash, id, s.store.Now())
+		if err != nil && models.KindOf(err) == models.KindNotFound {
+			err = &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Open this workspace from the portal.")}
+		}
+		return a, err
+	})
 }
 
 // AdmitActor returns the endpoint of the actor's own notebook. For a workspace of
 // another user the error is of kind not_found.
-func (s *Service) AdmitActor(ctx context.Context, actor policies.Actor, id int64) (a models.Admission, err error) {
-	w, err := s.authorize(ctx, actor, id, policies.WorkspaceRead)
-	if err != nil {
+func (s *Service) AdmitActor(ctx context.Context, actor policies.Actor, id int64) (models.Admission, error) {
+	return s.admit(ctx, admissionKey{actor.Session, actor.User.ID, id}, func(ctx context.Context) (a models.Admission, err error) {
+		w, err := s.authorize(ctx, actor, id, policies.WorkspaceRead)
+		if err != nil {
+			return a, err
+		}
+		if !s.canOpen(actor, w) {
+			return a, models.NotFound("workspace")
+		}
+		a, err = s.store.Read(ctx).AdmitOwner(actor.User.ID, id, s.store.Now())
+		a.Session = actor.Session
 		return a, err
-	}
-	if !s.canOpen(actor, w) {
-		return a, models.NotFound("workspace")
-	}
-	a = models.Admission{State: w.State, Generation: w.Generation, Endpoint: w.Endpoint, Secret: w.Secret, UserID: w.UserID,
-		ProjectID: w.ProjectID, Session: actor.Session}
-	return a, checkRunning(w.State)
+	})
+}
+
+// admit caches the admissions to running workspaces.
+func (s *Service) admit(ctx context.Context, key admissionKey, read func(context.Context) (models.Admission, error)) (models.Admission, error) {
+	return s.admissions.Get(ctx, key, func(ctx context.Context) (models.Admission, models.Validity, error) {
+		a, err := read(ctx)
+		if err == nil {
+			err = checkRunning(a.State)
+		}
+		return a, a.Validity(), err
+	})
 }

@@ -29,7 +29,7 @@ func (g gate) Admit(ctx context.Context, workspace int64, c proxy.Credential) (t
 		a, err = g.AdmitVisit(ctx, workspace, c.Cookie)
 	}
 	return proxy.Target{Workspace: workspace, Generation: a.Generation, Endpoint: a.Endpoint, Token: a.Secret,
-		RevocationKeys: []string{models.RevocationKey("user", a.UserID), models.RevocationKey("project", a.ProjectID), models.RevocationKey("workspace", workspace), models.SessionKey(a.Session)}}, err
+		RevocationKeys: a.Validity().Keys}, err
 }
 
 // workspaceEnv returns the environment variables of a notebook.

@@ -98,8 +98,8 @@ type follower struct {
 }
 
 type followerKey struct {
-	user, epoch     int64
-	session, topics string
+	user, epoch          int64
+	session, via, topics string
 }
 
 // dependsOn reports whether one of the revocation keys affects the follower; see
@@ -112,5 +112,5 @@ func (f *follower) dependsOn(keys []string) bool {
 
 // actor identifies the follower for a permission check.
 func (f *follower) actor() policies.Actor {
-	return policies.Actor{User: models.User{ID: f.user, SessionEpoch: f.epoch}, Session: f.session}
+	return policies.Actor{User: models.User{ID: f.user, SessionEpoch: f.epoch}, Session: f.session, Via: f.via}
 }

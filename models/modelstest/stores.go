@@ -20,13 +20,16 @@ func Each(t *testing.T, test func(t *testing.T, store *models.Store)) {
 	}
 }
 
-// Open returns a fresh, migrated store for the test.
+// Open returns a fresh, migrated store for the test, with the lease of a sole server.
 func Open(t testing.TB, dialect string) *models.Store {
 	t.Helper()
 	s := OpenEmpty(t, dialect)
 	db, err := s.SQL()
 	if err == nil {
 		err = migrations.Up(context.Background(), db, dialect)
+	}
+	if err == nil {
+		_, err = s.Join(context.Background(), true)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +65,7 @@ type Clock struct {
 // NewClock stops the store's clock at the beginning of a day.
 func NewClock(s *models.Store) *Clock {
 	c := &Clock{now: time.Date(2030, 1, 2, 0, 0, 0, 0, time.UTC)}
-	s.Clock = c.Now
+	s.Clock, s.Elapsed = c.Now, func() time.Duration { return c.Now().Sub(time.Unix(0, 0)) }
 	return c
 }
 

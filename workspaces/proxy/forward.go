@@ -26,7 +26,6 @@ func (f *flow) forward() {
 		ErrorHandler:   f.fail,
 		Transport:      f.p.transport,
 		BufferPool:     copyBuffers,
-		FlushInterval:  -1, // immediately
 		ErrorLog:       f.p.errorLog,
 	}
 	ctx := withEndpoint(f.ctx, f.target.Endpoint)

@@ -1,0 +1,71 @@
+package handlers
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"weir/models"
+	"weir/policies"
+	"weir/web"
+)
+
+// sharedAge bounds the age of what pages share, because hours and measurements change
+// without a topic.
+const sharedAge = time.Second
+
+// shared caches what pages of many requests have in common.
+type shared struct {
+	nav      *models.Cache[int64, web.NavCounts] // by user
+	contents *models.Cache[contentKey, []byte]
+}
+
+// contentKey identifies the content of a page that looks alike for all actors with the
+// same rights.
+type contentKey struct {
+	page, lang string
+	can        models.PlatformPermissions
+	rights     string // others, as the page says
+}
+
+func newShared(s *models.Store) shared {
+	return shared{models.NewCache[int64, web.NavCounts](s), models.NewCache[contentKey, []byte](s)}
+}
+
+// navCounts are the numbers beside the navigation's entries. What cannot be counted is
+// not shown.
+func (a *App) navCounts(ctx context.Context, actor policies.Actor) web.NavCounts {
+	counts, err := a.shared.nav.Get(ctx, actor.User.ID, func(ctx context.Context) (n web.NavCounts, v models.Validity, err error) {
+		active, err1 := a.Workspaces.CountActive(ctx, actor)
+		waiting, err2 := a.Requests.Waiting(ctx, actor)
+		unread, err3 := a.Notifications.Unread(ctx, actor)
+		v = actor.Validity()
+		v.Topics = []string{"requests", models.RevocationKey("user", actor.User.ID)}
+		return web.NavCounts{Workspaces: int(active), Requests: int(waiting), Notifications: int(unread)}, v, errors.Join(err1, err2, err3)
+	})
+	if err != nil && ctx.Err() == nil {
+		a.Logger.WarnContext(ctx, "cannot count for the navigation", "err", err)
+	}
+	return counts
+}
+
+// sharedContent renders the content of a page once for all actors with the same rights,
+// until one of its topics changes.
+func (a *App) sharedContent(c echo.Context, page, rights string, topics []string, build func(context.Context) (templ.Component, error)) (templ.Component, error) {
+	ctx := c.Request().Context()
+	key := contentKey{page, a.language(c.Request()), a.Accounts.PlatformPermissions(actorOf(ctx)), rights}
+	content, err := a.shared.contents.Get(ctx, key, func(ctx context.Context) ([]byte, models.Validity, error) {
+		component, err := build(ctx)
+		if err != nil {
+			return nil, models.Validity{}, err
+		}
+		var b bytes.Buffer
+		err = component.Render(web.With(ctx, web.Page{Lang: key.lang, Can: key.can, Now: a.Store.Now()}), &b)
+		return b.Bytes(), models.Validity{Topics: topics, MaxAge: sharedAge}, err
+	})
+	return templ.Raw(string(content)), err
+}

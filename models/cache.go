@@ -1,0 +1,207 @@
+package models
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// MaxCacheAge bounds the age of an entry, for changes that were made to the database
+// by hand.
+const MaxCacheAge = time.Minute
+
+// maxCached is the number of entries of a cache. A full cache is cleared.
+const maxCached = 1 << 14
+
+// Cache caches what was read from the database until something on which it depends
+// changes. Of concurrent readers of one key, one reads.
+//
+// On a server with a valid lease nothing cached outlives its revocation: the entry
+// is invalid before the revoking call returns, on whichever server that was made.
+// Without a lease nothing is cached.
+type Cache[K comparable, V any] struct {
+	store *Store
+
+	mu      sync.Mutex
+	entries map[K]entry[V]
+	loads   map[K]*load[V]
+}
+
+// Validity limits how long a cached value may be used.
+type Validity struct {
+	Keys []string // revocation keys on which it depends
+
+	// Topics are what else it depends on. Those of other servers arrive shortly
+	// after their commit, so a value with topics is for display only.
+	Topics []string
+
+	// Until is when the value changes by itself, such as an expiry; zero: never.
+	Until time.Time
+
+	// MaxAge is a bound of the age shorter than a minute; 0: none.
+	MaxAge time.Duration
+}
+
+// Ends limits v to the time t, if there is one.
+func (v *Validity) Ends(t *time.Time) {
+	if t != nil && (v.Until.IsZero() || t.Before(v.Until)) {
+		v.Until = *t
+	}
+}
+
+type entry[V any] struct {
+	Validity
+	value  V
+	change int64         // the last one before it was read
+	readAt time.Duration // of Store.Elapsed
+}
+
+// load is one read in progress.
+type load[V any] struct {
+	change int64 // as in entry
+	done   chan struct{}
+	value  V
+	err    error
+	failed bool // it has no result: its caller gave up
+}
+
+// NewCache returns an empty cache of what is in s.
+func NewCache[K comparable, V any](s *Store) *Cache[K, V] {
+	return &Cache[K, V]{store: s, entries: map[K]entry[V]{}, loads: map[K]*load[V]{}}
+}
+
+// Get returns the value of a key, from the cache or else from read. Errors are not
+// cached.
+func (c *Cache[K, V]) Get(ctx context.Context, key K, read func(context.Context) (V, Validity, error)) (V, error) {
+	for {
+		value, l, own := c.find(key)
+		switch {
+		case l == nil:
+			return value, nil
+		case own:
+			c.read(ctx, key, l, read)
+			return l.value, l.err
+		}
+		select {
+		case <-ctx.Done():
+			return value, ctx.Err()
+		case <-l.done:
+			if !l.failed {
+				return l.value, l.err
+			}
+		}
+	}
+}
+
+// find returns a cached value, or else a read in progress, which is the caller's own
+// unless there is one that began after the last change.
+func (c *Cache[K, V]) find(key K) (value V, l *load[V], own bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.entries[key]; ok && c.usable(e) {
+		return e.value, nil, false
+	}
+	change := c.store.changes.number()
+	if l := c.loads[key]; l != nil && l.change == change && c.store.leaseValid() {
+		return value, l, false
+	}
+	l = &load[V]{change: change, done: make(chan struct{}), failed: true}
+	c.loads[key] = l
+	return value, l, true
+}
+
+// usable is asked about an entry that was found: if the lease is valid after that,
+// each revocation that has returned is among the changes.
+func (c *Cache[K, V]) usable(e entry[V]) bool {
+	s, maxAge := c.store, MaxCacheAge
+	if e.MaxAge > 0 {
+		maxAge = min(maxAge, e.MaxAge)
+	}
+	return s.leaseValid() && (len(e.Topics) == 0 || s.receivesTopics()) && !s.changes.since(e.change, e.Validity) &&
+		s.Elapsed()-e.readAt < maxAge && (e.Until.IsZero() || s.Now().Before(e.Until))
+}
+
+func (c *Cache[K, V]) read(ctx context.Context, key K, l *load[V], read func(context.Context) (V, Validity, error)) {
+	readAt, valid := c.store.Elapsed(), Validity{}
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.loads[key] == l {
+			delete(c.loads, key)
+		}
+		if e := (entry[V]{valid, l.value, l.change, readAt}); !l.failed && l.err == nil && c.usable(e) {
+			if len(c.entries) >= maxCached {
+				clear(c.entries)
+			}
+			c.entries[key] = e
+		}
+		close(l.done)
+	}()
+	l.value, valid, l.err = read(ctx)
+	l.failed = l.err != nil && ctx.Err() != nil
+}
+
+// changes numbers what has changed, as far as this server knows.
+type changes struct {
+	mu           sync.RWMutex
+	last         int64            // the number of the last change
+	keys, topics map[string]int64 // the number of the last change of each
+	allKeys      int64            // all changed with this number or before
+	allTopics    int64
+}
+
+// maxChanges is the number of keys and of topics that changes distinguish.
+const maxChanges = 1 << 16
+
+func (c *changes) number() int64 {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.last
+}
+
+// since reports whether something on which v depends has changed after change.
+func (c *changes) since(change int64, v Validity) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	later := func(numbers map[string]int64) func(string) bool {
+		return func(name string) bool { return numbers[name] > change }
+	}
+	return c.allKeys > change || len(v.Topics) > 0 && c.allTopics > change ||
+		slices.ContainsFunc(v.Keys, later(c.keys)) || slices.ContainsFunc(v.Topics, later(c.topics))
+}
+
+func (c *changes) addKeys(keys []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.add(&c.keys, &c.allKeys, keys)
+}
+
+func (c *changes) addTopics(topics []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.add(&c.topics, &c.allTopics, topics)
+	if slices.Contains(topics, AllTopics) {
+		c.allTopics = c.last
+	}
+}
+
+func (c *changes) add(numbers *map[string]int64, all *int64, names []string) {
+	c.last++
+	if *numbers == nil || len(*numbers) > maxChanges {
+		*numbers, *all = map[string]int64{}, c.last
+	}
+	for _, name := range names {
+		(*numbers)[name] = c.last
+	}
+}
+
+// addAll is a change of everything: some changes may have been missed.
+func (c *changes) addAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last++
+	c.allKeys, c.allTopics = c.last, c.last
+	clear(c.keys)
+	clear(c.topics)
+}

@@ -1,0 +1,103 @@
+package policies
+
+import (
+	"context"
+	"time"
+
+	"weir/models"
+)
+
+// authentication caches who is authenticated by what, and their grants.
+type authentication struct {
+	actors     *models.Cache[int64, Actor]               // by user
+	sessions   *models.Cache[string, models.Session]     // by hash
+	tokens     *models.Cache[string, models.AccessToken] // by hash
+	workspaces *models.Cache[int64, ownedWorkspace]      // by id
+}
+
+// ownedWorkspace is whose a workspace is. That never changes.
+type ownedWorkspace struct{ user, project int64 }
+
+func newAuthentication(s *models.Store) authentication {
+	return authentication{models.NewCache[int64, Actor](s), models.NewCache[string, models.Session](s),
+		models.NewCache[string, models.AccessToken](s), models.NewCache[int64, ownedWorkspace](s)}
+}
+
+// Load reads an account and its grants. Unknown and disabled accounts are
+// unauthenticated.
+func (a *Accounts) Load(ctx context.Context, userID int64) (Actor, error) {
+	actor, err := a.actors.Get(ctx, userID, func(ctx context.Context) (actor Actor, v models.Validity, err error) {
+		q := a.store.Read(ctx)
+		u, err := q.User(userID)
+		if err != nil || u.Disabled {
+			return actor, v, unauthenticated(err)
+		}
+		actor, err = actorOf(q, u)
+		return actor, actor.Validity(), err
+	})
+	actor.At = a.store.Now()
+	return actor, err
+}
+
+// actorOf reads the grants of a user.
+func actorOf(q *models.Queries, u models.User) (Actor, error) {
+	now := q.Now()
+	memberships, err := q.MembershipsOf(u.ID, now)
+	return Actor{User: u, At: now, Grants: GrantsOf(memberships)}, err
+}
+
+// Session finds an unexpired portal session by its hash.
+func (a *Accounts) Session(ctx context.Context, hash string) (models.Session, error) {
+	return a.sessions.Get(ctx, hash, func(ctx context.Context) (models.Session, models.Validity, error) {
+		s, err := a.store.Read(ctx).SessionByToken(hash, a.store.Now())
+		return s, models.Validity{Keys: []string{models.SessionKey(hash)}, Until: s.ExpiresAt}, err
+	})
+}
+
+// token finds an unexpired access token by its hash and records its use, at most
+// once a minute.
+func (a *Accounts) token(ctx context.Context, hash string) (models.AccessToken, error) {
+	return a.tokens.Get(ctx, hash, func(ctx context.Context) (t models.AccessToken, v models.Validity, err error) {
+		now := a.store.Now()
+		if t, err = a.store.Read(ctx).AccessTokenByHash(hash, now); err != nil {
+			return t, v, err
+		}
+		if t.LastUsedAt == nil || now.Sub(*t.LastUsedAt) > time.Minute {
+			t.LastUsedAt = &now
+			err = a.store.InTx(ctx, func(q *models.Queries) error { return q.TouchAccessToken(t.ID, now) })
+		}
+		nextUse := t.LastUsedAt.Add(time.Minute)
+		v = models.Validity{Keys: []string{models.RevocationKey("user", t.UserID)}, Until: t.ExpiresAt}
+		v.Ends(&nextUse)
+		return t, v, err
+	})
+}
+
+// RefreshActor returns the actor with its present grants. It returns an error when the
+// account is disabled or the session or token has ended.
+func (a *Accounts) RefreshActor(ctx context.Context, actor Actor) (Actor, error) {
+	var err error
+	switch {
+	case actor.Session == "":
+	case actor.Via == ViaSession:
+		_, err = a.Session(ctx, actor.Session)
+	default:
+		_, err = a.token(ctx, actor.Session)
+	}
+	if err != nil {
+		return Actor{}, unauthenticated(err)
+	}
+	now, err := a.Load(ctx, actor.User.ID)
+	if err == nil && now.User.SessionEpoch != actor.User.SessionEpoch {
+		return Actor{}, unauthenticated(nil)
+	}
+	now.Session, now.Via = actor.Session, actor.Via
+	return now, err
+}
+
+func (a *Accounts) ownedWorkspace(ctx context.Context, id int64) (ownedWorkspace, error) {
+	return a.workspaces.Get(ctx, id, func(ctx context.Context) (ownedWorkspace, models.Validity, error) {
+		w, err := a.store.Read(ctx).Workspace(models.AllProjects, id)
+		return ownedWorkspace{w.UserID, w.ProjectID}, models.Validity{}, err
+	})
+}
