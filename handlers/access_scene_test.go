@@ -164,6 +164,9 @@ func (s *scene) play(t *testing.T) (app *App, done func()) {
 		t.Fatal(err)
 	}
 	store, err := models.Open(t.Context(), "", file)
+	if err == nil {
+		_, err = store.Join(t.Context(), true)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,135 @@
+package handlers
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/modelstest"
+)
+
+// uncached is the App on another store over the same database. It has no lease, so it
+// caches nothing.
+func (w *world) uncached() *App {
+	w.Helper()
+	var number, name, file string
+	if err := must(w.store.SQL())(w).QueryRow("PRAGMA database_list").Scan(&number, &name, &file); err != nil {
+		w.Fatal(err)
+	}
+	store, err := models.Open(w.Context(), "", file)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = store.Close() })
+	app := newApp(w, store, func(*Config) {}, &bytes.Buffer{})
+	w.Cleanup(app.Close)
+	return app
+}
+
+// stopClocks makes nothing expire.
+func (w *world) stopClocks() {
+	now, elapsed := w.store.Now(), w.store.Elapsed()
+	w.store.Clock, w.store.Elapsed = func() time.Time { return now }, func() time.Duration { return elapsed }
+}
+
+var eventCursor = regexp.MustCompile(` data-since="[^"]*"`)
+
+func readPage(t *testing.T, app *App, token, path, language string) string {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Accept-Language", language)
+	rec := httptest.NewRecorder()
+	if app.ServeHTTP(rec, r); rec.Code != 200 {
+		t.Fatalf("%s: %d", path, rec.Code)
+	}
+	return eventCursor.ReplaceAllString(rec.Body.String(), "")
+}
+
+// Whoever read it before, and whatever has changed since, each actor sees the page of
+// the pool that would be rendered for that actor alone.
+func TestSharedPoolPageIsTheActorsOwn(t *testing.T) {
+	w := newWorld(t)
+	w.stopClocks()
+	fresh := w.uncached()
+	fresh.Store.Clock = w.store.Clock
+	workspace := w.create(w.member, "/workspaces", `{"project_id":`+id(w.project)+`,"request":{"gpus":1,"cores":10}}`)
+	other := w.create(w.admin, "/projects", `{"name":"speech","quota":`+some+`}`)
+	role := w.create(w.admin, "/projects/"+id(other)+"/roles", `{"name":"reader","permission":"viewer","limit":`+slice+`}`)
+	random := rand.New(rand.NewPCG(1, 2))
+	changes := []func(){
+		func() {},
+		func() { w.running(workspace) },
+		func() {
+			w.create(w.admin, "/projects/"+id(other)+"/members", `{"email":"eve@example.org","role_id":`+id(role)+`}`)
+		},
+		func() {
+			modelstest.InTx(t, w.store, func(q *models.Queries) error {
+				ann, err := q.UserByEmail("ann@example.org")
+				if err != nil {
+					return err
+				}
+				ann.Name = "Anna"
+				return q.UpdateUser(&ann)
+			})
+		},
+	}
+	for i, change := range changes {
+		change()
+		tokens := []string{w.admin, w.manager, w.member, w.stranger, w.admin, w.manager, w.member, w.stranger}
+		random.Shuffle(len(tokens), func(i, j int) { tokens[i], tokens[j] = tokens[j], tokens[i] })
+		for _, token := range tokens {
+			for _, language := range []string{"en", "zh"} {
+				if got, want := readPage(t, w.app, token, "/pool", language), readPage(t, fresh, token, "/pool", language); got != want {
+					t.Fatalf("after change %d an actor sees\n%s\nand not\n%s", i, got, want)
+				}
+			}
+		}
+	}
+}
+
+// The pool is read once for all actors with the same rights, until it changes; for one
+// whose own things are marked there, again.
+func TestPoolPageIsSharedByRights(t *testing.T) {
+	w := newWorld(t)
+	w.stopClocks()
+	var tokens []string
+	for _, email := range []string{"one@example.org", "two@example.org", "three@example.org"} {
+		tokens = append(tokens, w.account(email, false))
+	}
+	var reads atomic.Int64
+	err := w.store.Watch(func(s models.Statement) {
+		if strings.Contains(s.SQL, "decisions.*") {
+			reads.Add(1)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asks := func(token string) int64 {
+		reads.Store(0)
+		readPage(t, w.app, token, "/pool", "en")
+		return reads.Load()
+	}
+	if asks(tokens[0]) == 0 || asks(tokens[1]) != 0 || asks(tokens[0]) != 0 {
+		t.Error("the pool is not read once for two actors without projects")
+	}
+	if asks(w.member) == 0 {
+		t.Error("a member of a project sees the page of somebody without projects")
+	}
+	modelstest.InTx(t, w.store, func(q *models.Queries) error { q.Touch("pool"); return nil })
+	if asks(tokens[2]) == 0 || asks(tokens[0]) != 0 {
+		t.Error("the pool is not read once after a change")
+	}
+	workspace := w.create(w.member, "/workspaces", `{"project_id":`+id(w.project)+`,"request":{"gpus":1,"cores":10}}`)
+	w.running(workspace)
+	if asks(w.manager) == 0 || asks(w.member) == 0 {
+		t.Error("a manager and the member whose share is marked see the same page")
+	}
+}
