@@ -21,7 +21,7 @@ TESTFLAGS ?=
 TIMEOUT   ?= 20m
 SOURCES   := $(wildcard cmd deploy e2e handlers migrations models policies pool storage tools web workspaces)
 
-.PHONY: help run build test ledger soak scale lint fresh generate manifests bench cluster cluster-down clean
+.PHONY: help run build test ledger soak scale lint fresh generate manifests bench bench-peers cluster cluster-down clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -92,6 +92,12 @@ scale: ## 5,000 workspaces on 1,000 simulated nodes (WEIR_SCALE=NODESxWORKSPACES
 
 bench: ## run the benchmarks (PKG=./pool/… BENCH=Place)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem $(PKG)
+
+bench-peers: ## measure beside configurable-http-proxy and JupyterHub (ARGS="-rounds 3 -json FILE")
+	@tools/setup peers
+	@$(MAKE) --no-print-directory build
+	@go build -o bin/peers ./tools/peers
+	@exec bin/peers -weir bin/weir $(ARGS)
 
 cluster: ## bring up a Kubernetes on this machine (ARGS="-simulated 8"); root adds a node that runs pods
 	@tools/setup cluster

@@ -69,6 +69,8 @@ var mayImport = map[string][]string{
 	"e2e":                         {},
 	"tools/rules":                 {},
 
+	"tools/peers": {},
+
 	"tools/cluster":             {"tools/cluster/image"},
 	"tools/cluster/faults":      {},
 	"tools/cluster/image":       {},

@@ -10,7 +10,8 @@ import (
 )
 
 // Both benchmarks make the same request over the same kind of socket; their
-// difference is what the proxy costs.
+// difference is what the proxy costs with a gate that admits at once. What the
+// real gate costs, “make bench-peers” shows.
 
 func BenchmarkDirect(b *testing.B) {
 	socket := serveUnix(b, answer4K)

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Names of candidates that ratios refer to.
+const (
+	nameDirect = "notebook: direct"
+	namePort   = "notebook: direct, TCP"
+	nameProxy  = "notebook: configurable-http-proxy"
+	nameCookie = "notebook: Weir, cookie"
+	nameToken  = "notebook: Weir, token"
+	nameHub    = "JupyterHub: home"
+	pagePrefix = "Weir: " // of the pages
+)
+
+// startAll starts all servers and returns what is measured. Weir is first: it
+// starts the stub that all others share.
+func startAll(ctx context.Context, ps *processes, w *weir, t tools, only *regexp.Regexp) (all []candidate, err error) {
+	direct, port, err := directTo(ctx, w.socket)
+	if err != nil {
+		return nil, err
+	}
+	proxied, err := notebookProxy(ctx, ps, t.proxy, port)
+	if err != nil {
+		return nil, err
+	}
+	reader, err := w.signIn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	gates, err := w.gates(ctx, reader, direct)
+	if err != nil {
+		return nil, err
+	}
+	hub, err := hubPage(ctx, ps, t)
+	if err != nil {
+		return nil, err
+	}
+	pages, err := w.pages(ctx, reader)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.Concat([]candidate{direct, port, proxied}, gates, []candidate{hub}, pages)
+	all = slices.DeleteFunc(all, func(c candidate) bool { return !only.MatchString(c.Name) })
+	if len(all) == 0 {
+		return nil, fmt.Errorf("nothing has a name like %s", only)
+	}
+	return all, nil
+}
+
+// directTo is the stub without anything before it, on its socket and its port.
+func directTo(ctx context.Context, path string) (socket, port candidate, err error) {
+	pid, err := listenerOf(path)
+	if err != nil {
+		return socket, port, fmt.Errorf("the stub's socket: %w", err)
+	}
+	socket = candidate{Name: nameDirect, network: "unix", address: path, length: len(kernelList()), servers: []int{pid}}
+	socket.request = rawRequest("http://localhost:8888", kernelsPath, script, "Cookie: "+notebookCookies)
+	port = socket
+	b, err := newBrowser("unix", path)
+	if err != nil {
+		return socket, port, err
+	}
+	port.Name, port.network = namePort, "tcp"
+	port.address, err = b.get(ctx, "http://localhost"+addressPath)
+	return socket, port, err
+}
+
+// pageOf is a page that a browser can see. Its length may vary by a tenth,
+// because pages show times and are compressed.
+func pageOf(ctx context.Context, b *browser, name, origin, path, text string) (c candidate, err error) {
+	seen, err := b.get(ctx, origin+path)
+	if err != nil {
+		return c, err
+	}
+	if !strings.Contains(seen, text) {
+		return c, fmt.Errorf("%s%s does not show %q", origin, path, text)
+	}
+	cookies, err := b.cookies(origin + path)
+	if err != nil {
+		return c, err
+	}
+	c = candidate{Name: name, network: "tcp", address: b.address, request: rawRequest(origin, path, navigation, cookies)}
+	first, err := c.once(ctx)
+	if err != nil {
+		return c, err
+	}
+	c.length, c.tolerance = first.length, first.length/10
+	return c, nil
+}
+
+// once sends the request once.
+func (c candidate) once(ctx context.Context) (a answer, err error) {
+	conn, err := new(net.Dialer).DialContext(ctx, c.network, c.address)
+	if err != nil {
+		return a, err
+	}
+	defer conn.Close()
+	if _, err := conn.Write(c.request); err != nil {
+		return a, err
+	}
+	return readAnswer(bufio.NewReader(conn))
+}
