@@ -10,7 +10,7 @@ import (
 // Snapshot runs fn in a read-only transaction that sees one state of the
 // database. It takes no locks and waits for none; fn must not write.
 func (s *Store) Snapshot(ctx context.Context, fn func(*Queries) error) error {
-	return s.read.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+	return s.reader(ctx).Transaction(func(tx *gorm.DB) error {
 		q := s.Read(ctx)
 		q.db = tx
 		return fn(q)

@@ -224,7 +224,16 @@ type Queries struct {
 
 // Read returns queries for reading outside a transaction.
 func (s *Store) Read(ctx context.Context) *Queries {
-	return &Queries{db: s.read.WithContext(ctx), postgres: s.dialect == "postgres", clock: s.Clock}
+	return &Queries{db: s.reader(ctx), postgres: s.dialect == "postgres", clock: s.Clock}
+}
+
+// reader is the reading connection. SQLite's driver starts a goroutine for every row of
+// a query that ctx could interrupt, so reads there, which are short, run to their end.
+func (s *Store) reader(ctx context.Context) *gorm.DB {
+	if s.dialect == "sqlite" {
+		ctx = context.WithoutCancel(ctx)
+	}
+	return s.read.WithContext(ctx)
 }
 
 // InTx runs fn in one transaction. After a deadlock or a serialisation failure
