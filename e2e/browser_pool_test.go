@@ -42,7 +42,7 @@ func TestPoolInBrowser(t *testing.T) {
 	pool.stayed()
 	pool.shoot("pool-machine")
 	member.goTo("/workspaces/1")
-	member.sees("GPU share")
+	member.sees("Resources")
 	member.stay()
 
 	ownsMachine(desk, pool, member)

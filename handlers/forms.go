@@ -138,6 +138,15 @@ func (f *form) day(name string) *time.Time {
 	return &t
 }
 
+// lastDay reads an optional last day as the end of that day; see day.
+func (f *form) lastDay(name string) *time.Time {
+	t := f.day(name)
+	if t != nil && len(strings.TrimSpace(f.text(name))) == len(time.DateOnly) {
+		*t = models.AfterDay(*t)
+	}
+	return t
+}
+
 // permissions reads the checkboxes of a custom role; other roles ignore them.
 func (f *form) permissions(prefix string) []string {
 	if f.text(prefix+"permission") != models.PermissionCustom {
@@ -178,6 +187,12 @@ func putResources(f web.Form, prefix string, r models.Resources) {
 func putDay(f web.Form, name string, t *time.Time) {
 	if t != nil {
 		f.Values[name] = t.UTC().Format(time.DateOnly)
+	}
+}
+
+func putLastDay(f web.Form, name string, end *time.Time) {
+	if end != nil {
+		putDay(f, name, new(models.LastDay(*end)))
 	}
 }
 

@@ -59,9 +59,9 @@ func decisionView(a models.Decision, d models.Demand, view pool.View) web.Decisi
 	case models.OutcomePartial:
 		v.FreeCores = a.Fewer.GPUs * a.Fewer.Cores
 		v.Fewer = &web.Fewer{Cores: v.FreeCores, GPUMemoryMiB: a.Fewer.GPUs * a.Fewer.GPUMemoryMiB, Devices: devices}
-		v.Wait = &web.Wait{Before: a.Waiting, Why: a.Explanation}
+		v.Wait = &web.Wait{Before: a.Waiting}
 	case models.OutcomeDelayed:
-		v.Wait = &web.Wait{Before: a.Waiting, Why: a.Explanation}
+		v.Wait = &web.Wait{Before: a.Waiting}
 	}
 	return v
 }

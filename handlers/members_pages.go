@@ -22,7 +22,7 @@ func (a *App) membersRoutes(p *echo.Group) {
 }
 
 func (f *form) memberInput() projects.MemberInput {
-	return projects.MemberInput{Email: f.text("email"), RoleID: f.number("role_id"), Until: f.day("until"), JoinedAt: f.day("joined_at"), Version: f.version()}
+	return projects.MemberInput{Email: f.text("email"), RoleID: f.number("role_id"), Until: f.lastDay("until"), JoinedAt: f.day("joined_at"), Version: f.version()}
 }
 
 // memberPage is the form of a member, or of a new one.
@@ -41,7 +41,7 @@ func (a *App) memberPage(ctx context.Context, c echo.Context) (templ.Component, 
 	}
 	if id != 0 {
 		v.Form.Values["role_id"] = strconv.FormatInt(m.RoleID, 10)
-		putDay(v.Form, "until", m.Until)
+		putLastDay(v.Form, "until", m.Until)
 		putDay(v.Form, "joined_at", &m.JoinedAt)
 	}
 	v.Form = submittedOr(c, v.Form)

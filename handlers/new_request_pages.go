@@ -75,7 +75,7 @@ func (a *App) fillProjectChoices(c echo.Context, v *web.NewRequestView) error {
 func (a *App) fillDeadlineRequest(c echo.Context, v *web.NewRequestView) error {
 	ctx := c.Request().Context()
 	m, p, err := a.Requests.Membership(ctx, actorOf(ctx), v.ProjectID)
-	v.Project, v.Ends = p.Name, ends(a.localized(c), m.Until)
+	v.Project, v.Ends = p.Name, m.Until
 	return err
 }
 
@@ -87,7 +87,7 @@ func (a *App) fillProjectRequest(c echo.Context, v *web.NewRequestView) error {
 		return err
 	}
 	left := p.Quota.Sub(p.Allocated)
-	v.Project, v.Ends = p.Name, ends(a.localized(c), p.EndsAt)
+	v.Project, v.Ends = p.Name, p.EndsAt
 	switch v.Kind {
 	case models.RequestQuota:
 		v.Now = &p.Quota

@@ -19,7 +19,7 @@ type Preview struct {
 	Members   int64             `json:"members" doc:"number of members with a changed limit"`
 	Headroom  *int64            `json:"additional_members,omitempty" doc:"number of members that can be added to the role afterwards; absent if unlimited"`
 	OverLimit []MemberOverLimit `json:"users,omitempty" doc:"members whose use exceeds the new limit"`
-	Detail    string            `json:"detail,omitempty" doc:"reason for the rejection"`
+	Detail    string            `json:"detail,omitempty" doc:"reason why the change would be refused"`
 	Errors    []ProblemField    `json:"errors,omitempty" doc:"invalid fields and reasons"`
 }
 
@@ -30,7 +30,7 @@ type PreviewRow struct {
 	After    int64  `json:"after" doc:"sum of the members' limits after the change"`
 	Quota    int64  `json:"quota"`
 	Left     int64  `json:"remaining" doc:"remaining quota after the change; negative if exceeded"`
-	Over     bool   `json:"over" doc:"this resource causes the rejection"`
+	Over     bool   `json:"over" doc:"this resource is the reason for the refusal"`
 }
 
 // MemberOverLimit is a member whose use exceeds the new limit.

@@ -63,7 +63,7 @@ func (a *App) projectRows(c echo.Context, v *web.ProjectsView, list []projects.P
 
 func (f *form) projectInput() projects.ProjectInput {
 	return projects.ProjectInput{Name: f.text("name"), Description: f.text("description"), Quota: f.resources("quota"),
-		StartsAt: f.day("starts_at"), EndsAt: f.day("ends_at"), Launch: f.launch("launch."),
+		StartsAt: f.day("starts_at"), EndsAt: f.lastDay("ends_at"), Launch: f.launch("launch."),
 		Priority: f.number("priority"), Version: f.version()}
 }
 
@@ -80,7 +80,7 @@ func (a *App) projectFormPage(ctx context.Context, c echo.Context) (templ.Compon
 		v.Form.Values["name"], v.Form.Values["description"] = p.Name, p.Description
 		putResources(v.Form, "quota", p.Quota)
 		putDay(v.Form, "starts_at", &p.StartsAt)
-		putDay(v.Form, "ends_at", p.EndsAt)
+		putLastDay(v.Form, "ends_at", p.EndsAt)
 		putLaunch(v.Form, "launch.", p.Launch)
 		v.Form.Values["priority"] = strconv.FormatInt(p.Priority, 10)
 	}
@@ -120,7 +120,7 @@ func (a *App) projectPage(ctx context.Context, c echo.Context) (templ.Component,
 	}
 	may := a.Projects.Permissions(actor, id)
 	v := web.ProjectView{Project: p.Project, InUse: p.InUse, Allocated: p.Allocated, CanEdit: may.EditProject, CanDescribe: may.Describe,
-		CanManage: may.EditRoles, CanAdmit: may.EditMembers, CanAudit: may.ReadAudit, Has: may.Has, CanAsk: may.Request,
+		CanManage: may.EditRoles, CanAdmit: may.EditMembers, CanAudit: may.ReadAudit, Has: may.Has, CanAsk: may.Request, Portal: a.portalURL(c.Request()),
 		CanLaunch: may.Launch && p.Active(a.Store.Now()), ShowUsage: true}
 	roles, err := a.Projects.Roles(ctx, actor, id)
 	if err != nil {

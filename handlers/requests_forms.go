@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"context"
 	"strings"
 	"time"
 
@@ -18,7 +17,7 @@ func (f *form) requested(kind string) (a models.Requested) {
 	switch kind {
 	case models.RequestProject:
 		a.Project = &models.ProjectSpec{Name: f.text(at + "name"), Description: f.text(at + "description"), Quota: f.resources(at + "quota"),
-			Limit: f.resources(at + "limit"), StartsAt: f.day(at + "starts_at"), EndsAt: f.day(at + "ends_at")}
+			Limit: f.resources(at + "limit"), StartsAt: f.day(at + "starts_at"), EndsAt: f.lastDay(at + "ends_at")}
 	case models.RequestQuota:
 		a.Quota = &models.QuotaSpec{ProjectID: project(), Quota: f.resources(at + "quota")}
 	case models.RequestRole:
@@ -27,11 +26,11 @@ func (f *form) requested(kind string) (a models.Requested) {
 	case models.RequestLimit:
 		a.Limit = &models.LimitSpec{ProjectID: project(), RoleID: f.number(at + "role_id"), Limit: f.resources(at + "limit")}
 	case models.RequestPeriod:
-		a.Period = &models.PeriodSpec{ProjectID: project(), EndsAt: f.day(at + "ends_at")}
+		a.Period = &models.PeriodSpec{ProjectID: project(), EndsAt: f.lastDay(at + "ends_at")}
 	case models.RequestDeadline:
-		a.Deadline = &models.DeadlineSpec{ProjectID: project(), Until: f.day(at + "until")}
+		a.Deadline = &models.DeadlineSpec{ProjectID: project(), Until: f.lastDay(at + "until")}
 	case models.RequestJoin:
-		a.Join = &models.JoinSpec{ProjectID: project(), Name: f.text(at + "name"), RoleID: f.number(at + "role_id"), Until: f.day(at + "until")}
+		a.Join = &models.JoinSpec{ProjectID: project(), Name: f.text(at + "name"), RoleID: f.number(at + "role_id"), Until: f.lastDay(at + "until")}
 	}
 	return a
 }
@@ -46,19 +45,26 @@ func (f *form) decision(requested models.Requested) requests.DecisionInput {
 	in.Requested = f.requested(requested.Kind())
 	switch a := in.Requested; {
 	case a.Project != nil:
-		a.Project.StartsAt, a.Project.EndsAt = sameDay(a.Project.StartsAt, requested.Project.StartsAt), sameDay(a.Project.EndsAt, requested.Project.EndsAt)
+		a.Project.StartsAt, a.Project.EndsAt = sameDay(a.Project.StartsAt, requested.Project.StartsAt), sameLastDay(a.Project.EndsAt, requested.Project.EndsAt)
 	case a.Period != nil:
-		a.Period.EndsAt = sameDay(a.Period.EndsAt, requested.Period.EndsAt)
+		a.Period.EndsAt = sameLastDay(a.Period.EndsAt, requested.Period.EndsAt)
 	case a.Deadline != nil:
-		a.Deadline.Until = sameDay(a.Deadline.Until, requested.Deadline.Until)
+		a.Deadline.Until = sameLastDay(a.Deadline.Until, requested.Deadline.Until)
 	case a.Join != nil:
-		a.Join.Until = sameDay(a.Join.Until, requested.Join.Until)
+		a.Join.Until = sameLastDay(a.Join.Until, requested.Join.Until)
 	}
 	return in
 }
 
 func sameDay(typed, requested *time.Time) *time.Time {
-	if typed != nil && requested != nil && typed.Format(time.DateOnly) == requested.UTC().Format(time.DateOnly) {
+	if typed != nil && requested != nil && models.Day(*typed).Equal(models.Day(*requested)) {
+		return requested
+	}
+	return typed
+}
+
+func sameLastDay(typed, requested *time.Time) *time.Time {
+	if typed != nil && requested != nil && models.LastDay(*typed).Equal(models.LastDay(*requested)) {
 		return requested
 	}
 	return typed
@@ -73,7 +79,7 @@ func putRequested(f web.Form, a models.Requested) {
 		putResources(f, at+"quota", a.Project.Quota)
 		putResources(f, at+"limit", a.Project.Limit)
 		putDay(f, at+"starts_at", a.Project.StartsAt)
-		putDay(f, at+"ends_at", a.Project.EndsAt)
+		putLastDay(f, at+"ends_at", a.Project.EndsAt)
 	case a.Quota != nil:
 		putResources(f, at+"quota", a.Quota.Quota)
 	case a.Role != nil:
@@ -85,18 +91,10 @@ func putRequested(f web.Form, a models.Requested) {
 	case a.Limit != nil:
 		putResources(f, at+"limit", a.Limit.Limit)
 	case a.Period != nil:
-		putDay(f, at+"ends_at", a.Period.EndsAt)
+		putLastDay(f, at+"ends_at", a.Period.EndsAt)
 	case a.Deadline != nil:
-		putDay(f, at+"until", a.Deadline.Until)
+		putLastDay(f, at+"until", a.Deadline.Until)
 	case a.Join != nil:
-		putDay(f, at+"until", a.Join.Until)
+		putLastDay(f, at+"until", a.Join.Until)
 	}
-}
-
-// ends formats an end date.
-func ends(ctx context.Context, t *time.Time) string {
-	if t == nil {
-		return web.T(ctx, "no end date")
-	}
-	return t.UTC().Format(time.DateOnly)
 }

@@ -60,6 +60,20 @@ func (e Extension) Requested() Requested {
 // Over reports whether the end has come.
 func (e Extension) Over(now time.Time) bool { return !now.Before(e.EndsAt) }
 
+// LastDay is the last day, in UTC, before an exclusive end.
+func LastDay(end time.Time) time.Time { return Day(end.Add(-time.Nanosecond)) }
+
+// AfterDay is the exclusive end of a period with this last day.
+func AfterDay(last time.Time) time.Time { return Day(last).AddDate(0, 0, 1) }
+
+// EndMoment formats an exclusive end in UTC, midnight as the day before.
+func EndMoment(end time.Time) string {
+	if last := LastDay(end); end.Equal(AfterDay(last)) {
+		return Moment(last)
+	}
+	return Moment(end)
+}
+
 // Moment formats a time in UTC, midnight as a date.
 func Moment(t time.Time) string {
 	t = t.UTC()

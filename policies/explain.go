@@ -223,7 +223,7 @@ func (x *explainer) membership() {
 		x.addStep(Neutral, models.Say("Was removed from the project %s on %s.", x.Project.Name, date(*m.RemovedAt)))
 		return
 	case !m.Active(now):
-		x.addStep(Neutral, models.Say("Was a member of the project %s until %s.", x.Project.Name, date(*m.Until)))
+		x.addStep(Neutral, models.Say("Was a member of the project %s until %s.", x.Project.Name, date(models.LastDay(*m.Until))))
 		return
 	}
 	x.addStep(Neutral, models.Say("Is a member of the project %s.", x.Project.Name))
@@ -248,7 +248,7 @@ func (x *explainer) period() bool {
 	case now.Before(p.StartsAt):
 		x.addStep(Denies, models.Say("The project's period of use starts on %s. Workspaces cannot be launched before then.", date(p.StartsAt)))
 	default:
-		x.addStep(Denies, models.Say("The project's period of use ended on %s. Workspaces can no longer be launched.", date(*p.EndsAt)))
+		x.addStep(Denies, models.Say("The project's period of use ended on %s. Workspaces can no longer be launched.", date(models.LastDay(*p.EndsAt))))
 	}
 	return false
 }

@@ -2,12 +2,9 @@ package web
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"weir/models"
 )
@@ -140,116 +137,4 @@ func objectPath(e models.AuditEntry) string {
 		return webhookPath(e.ObjectID)
 	}
 	return ""
-}
-
-// maxChangesShown is how many fields of a change are shown at once.
-const maxChangesShown = 6
-
-// change is one changed field. Absent values are empty.
-type change struct{ Name, Before, After string }
-
-// changeWords are the names of changed fields that are not inputs.
-var changeWords = map[string]models.Text{
-	"decided_at":   models.Say("Decided"),
-	"demand":       models.Say("Request"),
-	"expires_at":   models.Say("Expires"),
-	"kind":         models.Say("Type"),
-	"limit":        models.Say("Limit per member"),
-	"member_id":    models.Say("Member"),
-	"origin":       models.Say("Address"),
-	"quota":        models.Say("Quota"),
-	"requested":    models.Say("Requested"),
-	"requester_id": models.Say("Requester"),
-	"state":        models.Say("State"),
-	"user_id":      models.Say("Person"),
-}
-
-// label is the name of the field: a label where there is one for each part.
-func (c change) label(ctx context.Context) string {
-	parts := strings.Split(c.Name, ".")
-	for i, part := range parts {
-		if parts[i] = fieldName(ctx, part); parts[i] == part {
-			parts[i] = changeWord(ctx, part)
-		}
-	}
-	return strings.Join(parts, " · ")
-}
-
-// changeWord translates a name, or a value of a fixed set.
-func changeWord(ctx context.Context, word string) string {
-	for _, words := range []map[string]models.Text{changeWords, objectWords, stateWords} {
-		if t, ok := words[word]; ok {
-			return TT(ctx, t)
-		}
-	}
-	return word
-}
-
-// value formats one side of the change.
-func (c change) value(ctx context.Context, value string) string {
-	name := c.Name[strings.LastIndex(c.Name, ".")+1:]
-	if t, err := time.Parse(time.RFC3339, value); err == nil {
-		return t.UTC().Format("2006-01-02 15:04 UTC")
-	}
-	switch {
-	case name == "state" || name == "permission" || name == "kind":
-		return changeWord(ctx, value)
-	case value == "true" || value == "false":
-		return yesNo(ctx, value == "true")
-	}
-	return parameterValue(models.Parameter{Name: name, Value: value})
-}
-
-// changes lists the fields in which both sides, as JSON, differ. What is not
-// an object is one field without a name. The ID, the time and the version,
-// which change with every entry, are left out.
-func changes(before, after string) (list []change) {
-	was, is := flatten(before), flatten(after)
-	names := maps.Clone(was)
-	maps.Copy(names, is)
-	for _, name := range []string{"id", "created_at", "version"} {
-		delete(names, name)
-	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if was[name] != is[name] {
-			list = append(list, change{name, was[name], is[name]})
-		}
-	}
-	return list
-}
-
-// flatten reads a JSON object as dotted names and values, with the items of a
-// list by their numbers; anything else is one value without a name.
-func flatten(text string) map[string]string {
-	out := map[string]string{}
-	var v any
-	if json.Unmarshal([]byte(text), &v) != nil {
-		v = text
-	}
-	m, ok := v.(map[string]any)
-	if !ok {
-		m = map[string]any{"": v}
-	}
-	flattenInto(out, "", m)
-	return out
-}
-
-func flattenInto(out map[string]string, prefix string, m map[string]any) {
-	for name, v := range m {
-		name = strings.TrimPrefix(prefix+name, ".")
-		switch v := v.(type) {
-		case map[string]any:
-			flattenInto(out, name+".", v)
-		case []any:
-			for i, item := range v {
-				flattenInto(out, name+".", map[string]any{strconv.Itoa(i + 1): item})
-			}
-		case string:
-			out[name] = v
-		case nil: // as if it were not there
-		default:
-			b, _ := json.Marshal(v) // it was just read from JSON
-			out[name] = string(b)
-		}
-	}
 }

@@ -22,7 +22,7 @@ func TestChanges(t *testing.T) {
 		{"no JSON", "{", "[1,2]", []change{{"", "{", ""}, {"1", "", "1"}, {"2", "", "2"}}},
 		{"a list of objects", "", `[{"uuid":"a","there":true}]`, []change{{"1.there", "", "true"}, {"1.uuid", "", "a"}}},
 	} {
-		if got := changes(c.before, c.after); !slices.Equal(got, c.want) {
+		if got := changes(t.Context(), c.before, c.after); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 // extensionText describes an upcoming or past end.
 func extensionText(ctx context.Context, e models.Extension) string {
-	now, at := From(ctx).Now, models.Moment(e.EndsAt)
+	now, at := From(ctx).Now, models.EndMoment(e.EndsAt)
 	switch period := e.Kind == models.RequestPeriod; {
 	case period && e.Over(now):
 		return T(ctx, "Project %s ended on %s.", e.Project, at)

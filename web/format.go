@@ -241,7 +241,7 @@ func endDate(ctx context.Context, t *time.Time) string {
 	if t == nil {
 		return T(ctx, "no end date")
 	}
-	return day(*t)
+	return day(models.LastDay(*t))
 }
 
 // itemPath is the address of a thing in a list, or of the list for a new one.
@@ -257,7 +257,7 @@ func period(ctx context.Context, from time.Time, until *time.Time) string {
 	if until == nil {
 		return T(ctx, "from %s", day(from))
 	}
-	return T(ctx, "%s to %s", day(from), day(*until))
+	return T(ctx, "%s to %s", day(from), day(models.LastDay(*until)))
 }
 
 // amounts formats a vector of resources in one line.

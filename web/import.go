@@ -25,7 +25,7 @@ func ImportMembers(p models.Project, columns []string) ImportView {
 	at := projectPath(p.ID)
 	return ImportView{Title: models.Say("Import members"), Below: p.Name, Action: at + "/members/import", Back: at,
 		Download: "/api/v1" + at + "/members.csv", Columns: columns,
-		About: models.Say("Each row adds or updates a member. No members are removed. The columns email and role are required, and each person must already have an account. Write dates as 2027-01-31. Leave the column until empty for no end date.")}
+		About: models.Say("Each row adds or updates a member. No members are removed. The columns email and role are required, and each person must already have an account. Write dates as 2027-01-31. The column until is the last day with access; leave it empty for no end date.")}
 }
 
 // ImportPeople is the import of people.

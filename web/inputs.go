@@ -112,8 +112,8 @@ func inputValue(f Form, name string, spec field) string {
 		return ""
 	}
 	value := f.Value(name)
-	if spec.Type == "date" && len(value) > len(time.DateOnly) { // a moment that was posted by a button
-		value = value[:len(time.DateOnly)]
+	if end, err := time.Parse(time.RFC3339, value); err == nil && spec.Type == "date" { // an end that was posted by a button
+		value = day(models.LastDay(end))
 	}
 	return value
 }

@@ -67,8 +67,7 @@ type Fewer struct {
 
 // Wait is the offer to wait for all.
 type Wait struct {
-	Before int // requests that would be served before
-	Why    models.Text
+	Before int         // requests that would be served before
 	Starts models.Text // when it could be met, such as "in about 14 minutes"
 }
 

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"time"
 
 	"weir/models"
 )
@@ -20,7 +21,7 @@ type NewRequestView struct {
 	Roles     []RoleChoice
 	Now       *models.Resources // the quota or limit as it is
 	Remaining *models.Resources // of the project's quota
-	Ends      string            // the end as it is, for people
+	Ends      *time.Time        // the present end; nil: none
 	Preview   *PreviewView
 }
 

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"weir/models"
@@ -109,12 +110,22 @@ func (v PoolView) machines(ctx context.Context) string {
 	return T(ctx, "on %d providers", len(v.Providers))
 }
 
-// computing is the measured share of computing, and whether it was measured.
+// computing is the utilization, and whether it was measured.
 func (v PoolView) computing(ctx context.Context) (percent, how string) {
 	if v.Computing < 0 {
 		return "–", T(ctx, "not measured")
 	}
-	return id(v.Computing) + "%", T(ctx, "measured")
+	switch percent = id(v.Computing) + "%"; {
+	case !v.anyDevice(func(d Device) bool { return d.Simulated }):
+		return percent, T(ctx, "measured")
+	case v.anyDevice(func(d Device) bool { return !d.Simulated }):
+		return percent, T(ctx, "partly simulated")
+	}
+	return percent, T(ctx, "simulated")
+}
+
+func (v PoolView) anyDevice(is func(Device) bool) bool {
+	return slices.ContainsFunc(v.Providers, func(p Provider) bool { return slices.ContainsFunc(p.Devices, is) })
 }
 
 // hardware describes a machine's GPUs.

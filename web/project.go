@@ -30,6 +30,7 @@ type ProjectView struct {
 	FormerMembers FormerMembersView
 	MoreMembers   string // address of the next page of members, or empty
 	MembersOnNext bool   // this page is not the first
+	Portal        string // address of the portal, for links to pass on
 }
 
 // RoleRow is a role with how many are in it.

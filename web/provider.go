@@ -87,6 +87,15 @@ var week = [7]int{1, 2, 3, 4, 5, 6, 0}
 
 var dayNames = [7]models.Text{models.Say("Sun"), models.Say("Mon"), models.Say("Tue"), models.Say("Wed"), models.Say("Thu"), models.Say("Fri"), models.Say("Sat")}
 
+// weekday is the short name of a day of the week by its number, from 0 for Sunday.
+func weekday(ctx context.Context, number string) string {
+	n, err := strconv.Atoi(number)
+	if err != nil || n < 0 || n >= len(dayNames) {
+		return number
+	}
+	return TT(ctx, dayNames[n])
+}
+
 // hours formats lending hours: "Mon, Tue 18:00–08:00".
 func hours(ctx context.Context, w models.Window) string {
 	var days []string
@@ -178,7 +187,7 @@ func ConfirmRemoveProvider(p models.Provider) ConfirmView {
 func ConfirmRevokeAgent(p models.Provider) ConfirmView {
 	return ConfirmView{
 		Title: models.Say("Revoke the agent of %s?", p.Name),
-		Consequences: []models.Text{models.Say("Its next heartbeat is refused. The provider counts as lost until an agent is enrolled there with a new code."),
+		Consequences: []models.Text{models.Say("Its next heartbeat is rejected. The provider counts as lost until an agent is enrolled there with a new code."),
 			models.Say("Shares in use are kept.")},
 		Button: models.Say("Revoke agent"),
 		Action: providerPath(p.ID) + "/revoke",

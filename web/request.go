@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"time"
 
 	"weir/models"
 )
@@ -24,8 +25,8 @@ type RequestFacts struct {
 	Now       *models.Resources
 	Quota     *models.Resources // of the project
 	Left      models.Resources
-	Members   int64 // with the role
-	Ends      string
+	Members   int64      // with the role
+	Ends      *time.Time // the present end of a period or membership
 	Capacity  []AllocationRow
 	Used      *models.Usage
 	UsedByOne *models.Usage

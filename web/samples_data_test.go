@@ -160,7 +160,7 @@ var granted = Decision{Outcome: models.OutcomeGranted, AskedCores: 50, FreeCores
 var short = Decision{Outcome: models.OutcomePartial, AskedCores: 50, FreeCores: 30, Enforcement: models.EnforcedAdvisory,
 	Reasons: []models.Text{models.Say("GPU 0 has 30 cores free, GPU 3 has 10.")},
 	Fewer:   &Fewer{Cores: 30, GPUMemoryMiB: 24 << 10, Devices: []Device{newShare(30)}},
-	Wait:    &Wait{Before: 2, Why: models.Say("Li's share on GPU 2 is the first that may come back."), Starts: models.Say("in about %d minutes", 14)}}
+	Wait:    &Wait{Before: 2, Starts: models.Say("in about %d minutes", 14)}}
 
 func sampleProject() ProjectView {
 	p := models.Project{ID: 1, Name: "vision", Description: "Segmentation of street scenes.", Quota: quota, StartsAt: ago(3000 * time.Hour), EndsAt: &later, Version: 7}

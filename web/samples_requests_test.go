@@ -38,7 +38,7 @@ func sampleCapacity(missing int64) (rows []AllocationRow) {
 }
 
 func sampleFacts() *RequestFacts {
-	return &RequestFacts{Now: &limit, Quota: &quota, Left: quota.Sub(limit), Members: 3, Ends: "2026-07-01", Capacity: sampleCapacity(0),
+	return &RequestFacts{Now: &limit, Quota: &quota, Left: quota.Sub(limit), Members: 3, Ends: ptr(ago(24 * time.Hour)), Capacity: sampleCapacity(0),
 		Used: &models.Usage{Average: inUse, GPUCoreHours: 26_640}, UsedByOne: &models.Usage{}, Roles: []RoleChoice{{2, "algorithm engineer", "member", limit}},
 		Beyond: []models.Text{models.Say("GPU cores")}}
 }
@@ -56,7 +56,7 @@ func requestSamples() (list []sample) {
 		list = append(list,
 			sample{"request-" + kind, "/requests/4", &root, RequestPage(RequestPageView{RequestView: sampleRequest(a, models.RequestPending), Own: kind == "role", CanDecide: true, Facts: sampleFacts(), Form: refused})},
 			sample{"request-own-" + kind, "/requests/4", &li, RequestPage(RequestPageView{RequestView: sampleRequest(a, models.RequestAdjusted), Own: true, CanWithdraw: true})},
-			sample{"ask-" + kind, "/requests/new?kind=" + kind, &li, NewRequestPage(NewRequestView{Kind: kind, ProjectID: 1, Project: "vision", Roles: choices, Now: &limit, Remaining: &quota, Ends: "2026-07-01",
+			sample{"ask-" + kind, "/requests/new?kind=" + kind, &li, NewRequestPage(NewRequestView{Kind: kind, ProjectID: 1, Project: "vision", Roles: choices, Now: &limit, Remaining: &quota, Ends: ptr(ago(24 * time.Hour)),
 				Form: Form{}.Refuse(models.Invalid("reason", "must not be empty"))})})
 	}
 	settled := sampleRequest(sampleRequested()[1], models.RequestRefused)

@@ -77,13 +77,13 @@ func evictionCause(e models.Eviction, now time.Time) models.Text {
 		return true
 	}
 	if before(e.EndsAt) {
-		cause = models.Say("the project's period of use ended on %s", models.Moment(first))
+		cause = models.Say("the project's period of use ended on %s", models.EndMoment(first))
 	}
 	if before(e.Until) {
-		cause = models.Say("membership in the project ended on %s", models.Moment(first))
+		cause = models.Say("membership in the project ended on %s", models.EndMoment(first))
 	}
 	if before(e.RemovedAt) {
-		cause = models.Say("the membership ended on %s", models.Moment(first))
+		cause = models.Say("the membership ended on %s", models.EndMoment(first))
 	}
 	return cause
 }

@@ -93,8 +93,10 @@ func (i memberImport) readRow(r models.Record, m models.Member, present bool) (i
 		p.Add("role", "is not a role of this project")
 	}
 	in.JoinedAt = dateCell(r, "joined", &p)
-	in.Until = dateCell(r, "until", &p)
-	if _, given := r.Cells["until"]; present && (!given || in.Until != nil && m.Until != nil && models.Day(*m.Until).Equal(*in.Until)) {
+	if in.Until = dateCell(r, "until", &p); in.Until != nil {
+		*in.Until = models.AfterDay(*in.Until)
+	}
+	if _, given := r.Cells["until"]; present && (!given || in.Until != nil && lastDayOf(m.Until) == lastDayOf(in.Until)) {
 		in.Until = m.Until // keep the time of day
 	}
 	return in, p
@@ -143,7 +145,7 @@ func (i memberImport) changeMember(row *models.ImportedRow, m models.Member, in 
 	if in.JoinedAt != nil {
 		row.Change("joined", dateOf(&m.JoinedAt), dateOf(in.JoinedAt))
 	}
-	row.Change("until", dateOf(m.Until), dateOf(in.Until))
+	row.Change("until", lastDayOf(m.Until), lastDayOf(in.Until))
 	if len(row.Changes) == 0 {
 		return nil
 	}
@@ -160,7 +162,7 @@ func (i memberImport) newMember(row *models.ImportedRow, in MemberInput) error {
 	row.Outcome = models.RowAdded
 	row.Change("role", "", i.names[m.RoleID])
 	row.Change("joined", "", dateOf(&m.JoinedAt))
-	row.Change("until", "", dateOf(m.Until))
+	row.Change("until", "", lastDayOf(m.Until))
 	*i.added = append(*i.added, m.ID)
 	return nil
 }
@@ -173,7 +175,15 @@ func dateOf(t *time.Time) string {
 	return t.UTC().Format(time.DateOnly)
 }
 
+// lastDayOf formats the last day before an exclusive end; empty for nil.
+func lastDayOf(end *time.Time) string {
+	if end == nil {
+		return ""
+	}
+	return dateOf(new(models.LastDay(*end)))
+}
+
 // MemberCells formats a member in the order of MemberColumns.
 func MemberCells(m MemberView) []string {
-	return []string{m.UserEmail, m.UserName, m.Department, m.RoleName, dateOf(&m.JoinedAt), dateOf(m.Until)}
+	return []string{m.UserEmail, m.UserName, m.Department, m.RoleName, dateOf(&m.JoinedAt), lastDayOf(m.Until)}
 }

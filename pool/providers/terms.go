@@ -112,7 +112,7 @@ func (s *Service) Recall(ctx context.Context, actor policies.Actor, id int64, in
 // Remove removes a provider from the pool and revokes its agent. It is refused
 // while there are open shares.
 func (s *Service) Remove(ctx context.Context, actor policies.Actor, id, version int64) (models.Provider, error) {
-	return s.manage(ctx, actor, id, version, "remove", func(q *models.Queries, provider *models.Provider) error {
+	return s.manage(ctx, actor, id, version, "retire", func(q *models.Queries, provider *models.Provider) error {
 		inUse, err := q.OpenSharesAt(id)
 		switch {
 		case err != nil:

@@ -20,7 +20,7 @@ const (
 type DecisionInput struct {
 	Verdict string `json:"verdict" enum:"approve,refuse"`
 	models.Requested
-	Reason  string `json:"reason,omitempty" maxLength:"2000" doc:"reason; required to reject, and to approve above the pool's capacity"`
+	Reason  string `json:"reason,omitempty" maxLength:"2000" doc:"reason; required to refuse, and to approve above the pool's capacity"`
 	Confirm bool   `json:"confirm,omitempty" doc:"approve even if allocations exceed the pool's capacity"`
 	Version int64  `json:"-"`
 }

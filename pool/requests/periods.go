@@ -231,7 +231,7 @@ type EndData struct {
 
 // notificationOfEnd is the notification of the end of a project or a membership.
 func notificationOfEnd(project string, e models.PeriodEnd, days int64) models.Notification {
-	at := models.Moment(e.EndsAt)
+	at := models.EndMoment(e.EndsAt)
 	data := EndData{ProjectID: e.ProjectID, Project: project, EndsAt: e.EndsAt, Days: days}
 	if e.Kind == models.EndOfMember {
 		data.MemberIDs = []int64{e.ThingID}
@@ -272,9 +272,9 @@ func notificationOfMembers(project models.Project, end time.Time, list []models.
 		data.MemberIDs = append(data.MemberIDs, e.ThingID)
 	}
 	n := models.Notification{Kind: "deadline.members", Link: fmt.Sprintf("/projects/%d", project.ID), Data: data,
-		Text: models.Say("The membership of %d members of %s ends on %s.", len(list), project.Name, models.Moment(end))}
+		Text: models.Say("The membership of %d members of %s ends on %s.", len(list), project.Name, models.EndMoment(end))}
 	if len(list) == 1 {
-		n.Text = models.Say("The membership of %s in %s ends on %s.", list[0].UserName, project.Name, models.Moment(end))
+		n.Text = models.Say("The membership of %s in %s ends on %s.", list[0].UserName, project.Name, models.EndMoment(end))
 		n.Link += fmt.Sprintf("/members/%d/edit", list[0].ThingID)
 	}
 	return n
