@@ -164,7 +164,7 @@ func operatorLooks() []look {
 		"provider-revoke", "/pool/providers/1/revoke", "planning", "/pool/planning", "planning-add", "/pool/planning?add=h100:8", "planning-bad", "/pool/planning?add=nonsense", "capacity", "/capacity",
 		"environments", "/environments", "environment-new", "/environments/new", "environment-edit", "/environments/2/edit", "environment-delete", "/environments/2/delete",
 		"requests", "/requests", "request-decide", "/requests/1", "request-decide-project", "/requests/3", "request-decide-join", "/requests/4", "request-refused", "/requests/2", "workspaces", "/workspaces?state=all", "workspace", "/workspaces/1",
-		"people", "/people", "people-search", "/people?search=zz", "person", "/people/2", "person-new", "/people/new", "people-import", "/people/import",
+		"people", "/people", "people-search", "/people?q=zz", "person", "/people/2", "person-new", "/people/new", "people-import", "/people/import",
 		"departments", "/departments", "department", "/departments/1", "department-new", "/departments/new", "department-delete", "/departments/1/delete",
 		"access", "/access", "access-of", "/access?email=wang@example.org", "access-checked", "/access?email=wang@example.org&project_name=Speech+models&right=role:write",
 		"audit", "/audit", "audit-none", "/audit?actor=nobody", "audit-bad", "/audit?object_id=x", "webhooks", "/webhooks", "webhook", "/webhooks/1", "webhook-new", "/webhooks/new",

@@ -116,6 +116,35 @@ func TestOneClickRequest(t *testing.T) {
 	ann.shows(ann.page(200, "GET", notification["path"].(string)), "vision", "Current end")
 }
 
+// People read and type the last day with access; programs the time from which on
+// there is none.
+func TestEndDateIsTheLastDay(t *testing.T) {
+	w := newWorld(t)
+	root := w.visitor("ada@example.org", true)
+	member := path("projects", w.project, "members", w.place)
+	root.page(303, "POST", member, "role_id", id(w.role), "until", "2100-01-31", "version", "1")
+	if got := w.get(w.admin, member).body["until"]; got != "2100-02-01T00:00:00Z" {
+		t.Errorf("the API says %v", got)
+	}
+	root.shows(root.page(200, "GET", member+"/edit"), `name="until"`, `value="2100-01-31"`, "!2100-02-01")
+	root.shows(root.page(200, "GET", path("projects", w.project)), "2100-01-31", "!2100-02-01")
+	root.shows(root.page(200, "GET", "/audit?object=member&action=update"), "2100-01-31", "!2100-02-01")
+	table := w.want(200, w.admin, "GET", path("projects", w.project, "members.csv"), "").raw
+	if !strings.Contains(table, ",2100-01-31\n") || strings.Contains(table, "2100-02-01") {
+		t.Errorf("the table of members: %s", table)
+	}
+	form := []string{"name", "speech", "ends_at", "2100-06-30"}
+	for _, a := range []string{"gpu_cores", "gpu_memory_mib", "cpu_milli", "memory_mib", "storage_mib"} {
+		form = append(form, "quota."+a, "0")
+	}
+	root.page(303, "POST", "/projects", form...)
+	list := w.get(w.admin, "/projects?search=speech").body["items"].([]any)
+	if got := list[0].(map[string]any)["ends_at"]; got != "2100-07-01T00:00:00Z" {
+		t.Errorf("the API says the project ends at %v", got)
+	}
+	root.shows(root.page(200, "GET", "/projects"), "2100-06-30", "!2100-07-01")
+}
+
 // A workspace says in its last day when it stops, and why.
 func TestWorkspaceSaysWhenItStops(t *testing.T) {
 	w := newWorld(t)

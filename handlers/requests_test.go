@@ -152,7 +152,7 @@ func TestForeignRequests(t *testing.T) {
 	eve.shows(eve.page(422, "POST", "/requests", join...), `id="f-join-name-error"`)
 	boss.shows(boss.page(200, "GET", path("projects", w.project)), "Allow join requests")
 	boss.page(303, "POST", path("projects", w.project, "join-requests"), "on", "1")
-	boss.shows(boss.page(200, "GET", path("projects", w.project)), "kind=join&amp;project_id="+id(w.project))
+	boss.shows(boss.page(200, "GET", path("projects", w.project)), "http://example.com/requests/new?kind=join&amp;project_id="+id(w.project))
 	eve.shows(eve.page(200, "GET", fmt.Sprintf("/requests/new?kind=join&project_id=%d", w.project)), "vision", "!gpu_cores")
 	eve.page(303, "POST", "/requests", join...)
 	mine := w.get(w.stranger, "/requests")

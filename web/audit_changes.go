@@ -113,7 +113,7 @@ func (c change) label(ctx context.Context) string {
 			parts[i] = TT(ctx, t)
 		}
 	}
-	return strings.Join(parts, " · ")
+	return strings.Join(slices.Compact(parts), " · ") // a request of a limit has a limit
 }
 
 // column is the last part of the name that is not the number of a list item.

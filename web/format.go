@@ -227,10 +227,13 @@ func capitalised(text string) string {
 	return string(unicode.ToUpper(first)) + text[size:]
 }
 
-// sentence renders a text with a capital letter and a full stop; an empty text
-// remains empty.
+// sentence renders a text with a full stop and, in English, a capital letter; an
+// empty text remains empty.
 func sentence(ctx context.Context, t models.Text) string {
-	s := capitalised(TT(ctx, t))
+	s := TT(ctx, t)
+	if From(ctx).Lang == models.English { // in Chinese the first word can be the name of a machine
+		s = capitalised(s)
+	}
 	if t.Empty() || strings.HasSuffix(s, ".") || strings.HasSuffix(s, "。") {
 		return s
 	}

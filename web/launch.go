@@ -143,7 +143,10 @@ func (v LaunchView) button(ctx context.Context) string {
 			return T(ctx, "Start now with %d cores", a.Fewer.Cores)
 		}
 	}
-	if a.AskedCores > 0 {
+	switch {
+	case a.Outcome == "":
+		return T(ctx, "Launch workspace")
+	case a.AskedCores > 0:
 		return T(ctx, "Launch with %d cores", a.AskedCores)
 	}
 	return T(ctx, "Launch without a GPU")

@@ -20,6 +20,7 @@ func TestLaunchSaysWhatItDoes(t *testing.T) {
 		{"short", launchWith(short), "Only 30 of 50 cores are available now", "Start now with 30 cores"},
 		{"short, wait chosen", waiting, "Only 30 of 50 cores are available now", "Wait for 50 cores"},
 		{"nothing to have now", onlyWait, "Only 30 of 50 cores are available now", "Wait for 50 cores"},
+		{"not yet decided", LaunchView{Decision: Decision{AskedCores: 800}}, "Launch", "Launch workspace"},
 		{"no GPU", launchWith(Decision{Outcome: models.OutcomeGranted}), "Starts immediately, without a GPU", "Launch without a GPU"},
 		{"refused", launchWith(Decision{Outcome: models.OutcomeRefused, AskedCores: 200}), "Cannot launch this workspace", "Launch with 200 cores"},
 	} {

@@ -39,3 +39,17 @@ func BenchmarkPoolPage(b *testing.B) {
 		b.Fatalf("%d bars are drawn, want 400", n)
 	}
 }
+
+func TestUtilizationIsNotCalledMeasuredWhenSimulated(t *testing.T) {
+	physical, simulated := Provider{Devices: []Device{{}}}, Provider{Devices: []Device{{Simulated: true}}}
+	for want, v := range map[string]PoolView{
+		"measured":         {Computing: 3, Providers: []Provider{physical}},
+		"simulated":        {Computing: 3, Providers: []Provider{simulated}},
+		"partly simulated": {Computing: 3, Providers: []Provider{physical, simulated}},
+		"not measured":     {Computing: -1, Providers: []Provider{simulated}},
+	} {
+		if _, how := v.computing(t.Context()); how != want {
+			t.Errorf("%s, want %s", how, want)
+		}
+	}
+}

@@ -275,7 +275,7 @@ func checkFits(d models.Demand, use quota.Use) error {
 	if len(p) == 0 {
 		return nil
 	}
-	return &models.Error{Kind: models.KindNoCapacity, Message: models.Say("This exceeds your remaining quota."), Fields: p}
+	return &models.Error{Kind: models.KindNoCapacity, Message: models.Say("This exceeds the remaining limit or quota."), Fields: p}
 }
 
 func newWorkspace(q *models.Queries, actor policies.Actor, p launchPlan, in LaunchInput) models.Workspace {
