@@ -15,6 +15,7 @@ import (
 	"weir/pool"
 	"weir/pool/projects"
 	"weir/pool/providers"
+	"weir/pool/quota"
 	"weir/storage"
 	"weir/workspaces"
 )
@@ -32,6 +33,8 @@ type bench struct {
 	machines *providers.Service
 	dirs     *storage.Directories
 	runtime  *processes
+	fence    error  // of every transaction of the reconciler
+	checked  func() // the reconciler has read what a member uses; once
 	root     policies.Actor
 	users    int
 	project  models.Project
@@ -73,9 +76,21 @@ func newBench(t *testing.T, s *models.Store) *bench {
 
 // restart replaces the reconciler as a new process would.
 func (b *bench) restart() {
-	b.Reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: b.store, Pool: b.pool, Ledger: b.ledger,
+	b.Reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: b.store, Pool: b.pool, Ledger: observedLedger{b},
 		Storage: b.dirs, Runtime: b.runtime, Logger: slog.New(slog.DiscardHandler),
-		Fence: func(*models.Queries) error { return nil }, Env: func(models.Workspace) map[string]string { return map[string]string{} }})
+		Fence: func(*models.Queries) error { return b.fence }, Env: func(models.Workspace) map[string]string { return map[string]string{} }})
+}
+
+// observedLedger is the bench's ledger, which calls checked after a check.
+type observedLedger struct{ b *bench }
+
+func (l observedLedger) Use(q *models.Queries, project models.Project, member int64) (quota.Use, error) {
+	use, err := l.b.ledger.Use(q, project, member)
+	if checked := l.b.checked; checked != nil {
+		l.b.checked = nil
+		checked()
+	}
+	return use, err
 }
 
 func (b *bench) environment(t *testing.T, in workspaces.EnvironmentInput) models.Environment {

@@ -7,7 +7,7 @@ import (
 )
 
 func TestCookiesUpstream(t *testing.T) {
-	names := reserve([]string{"weir_session", "__Host-session"})
+	names := reserve([]string{"weir_session", "__Host-session", "Portal"})
 	for _, c := range []struct {
 		name, want string
 		in         []string
@@ -17,6 +17,7 @@ func TestCookiesUpstream(t *testing.T) {
 		{"every one goes", "a=1", []string{"weir_visit=s; a=1; weir_visit=t"}},
 		{"over several lines", "a=1; b=2", []string{"a=1; weir_visit=s", "__Host-weir_visit=t; b=2"}},
 		{"portal goes", "a=1", []string{"weir_session=s; a=1; __Host-session=t"}},
+		{"portal under a listed name", "a=1", []string{"portal=s; a=1; PORTAL=t; __Host-portal=u; __Secure-portal=v"}},
 		{"nothing left", "", []string{"weir_visit=s"}},
 		{"spaces and case", "a=1", []string{"a=1;weir_visit =s;  WEIR_VISIT=t;; __host-Weir_session=u"}},
 		{"within quotes, as notebooks cut", `a="x; y"`, []string{`a="x; weir_visit=s; y"`}},
@@ -32,7 +33,7 @@ func TestCookiesUpstream(t *testing.T) {
 }
 
 func TestCookiesDownstream(t *testing.T) {
-	names := reserve([]string{"weir_session"})
+	names := reserve([]string{"weir_session", "Portal"})
 	for _, c := range []struct{ name, in, want string }{
 		{"own", "_xsrf=2|x; Path=/", "_xsrf=2|x; Path=/"},
 		{"expiry keeps its comma", "a=1; expires=Sat, 28 Nov 2026 20:00:00 GMT; HttpOnly", "a=1; expires=Sat, 28 Nov 2026 20:00:00 GMT; HttpOnly"},
@@ -46,6 +47,8 @@ func TestCookiesDownstream(t *testing.T) {
 		{"weir, secure", "__SECURE-weir_else=mine; Secure", ""},
 		{"portal", "weir_session=x", ""},
 		{"portal, host", "__Host-weir_session=x; Secure; Path=/", ""},
+		{"portal under a listed name", "portal=x", ""},
+		{"portal under a listed name, host", "__Host-Portal=x; Secure; Path=/", ""},
 		{"no name", "=weir_visit=x", ""},
 		{"no equals sign", "weir_visit", ""},
 		{"control character", "weir_visit\x00=x", ""},

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -53,6 +55,36 @@ func TestRequestHygiene(t *testing.T) {
 	}
 }
 
+// A notebook without a token of its own gets no personal token instead; other
+// credentials are its own.
+func TestPersonalTokensStayHere(t *testing.T) {
+	w := newWorld(t, echoHeaders)
+	w.change(func() {
+		target := w.targets[12]
+		target.Token = ""
+		w.targets[12] = target
+	})
+	for _, c := range []struct{ as, authorization, want string }{
+		{asProgram, "", ""},
+		{"Authorization: token " + ownerBearer, "", ""},
+		{"Authorization: Basic eDp5", "Authorization: Bearer " + ownerBearer, ""},
+		{asOwner, "Authorization: Basic eDp5", "Basic eDp5"},
+	} {
+		headers := []string{c.as}
+		if c.authorization != "" {
+			headers = append(headers, c.authorization)
+		}
+		_, body := w.do(t, request(t, "GET", "/", nil, headers...))
+		var got struct{ Header http.Header }
+		if err := json.Unmarshal([]byte(body), &got); err != nil {
+			t.Fatalf("%q: %v in %s", headers, err, body)
+		}
+		if sent := strings.Join(got.Header["Authorization"], "|"); sent != c.want {
+			t.Errorf("%q: the notebook gets %q, want %q", headers, sent, c.want)
+		}
+	}
+}
+
 func TestAnswerHygiene(t *testing.T) {
 	w := newWorld(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -67,7 +99,14 @@ func TestAnswerHygiene(t *testing.T) {
 		h.Set("Content-Security-Policy", "frame-ancestors *")
 		io.WriteString(w, "x")
 	}))
-	res, _ := w.do(t, request(t, "GET", "/", nil, asOwner))
+	r := request(t, "GET", "/", nil, asOwner)
+	r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+		Got1xxResponse: func(status int, h textproto.MIMEHeader) error {
+			t.Errorf("an interim response %d passed, with %v", status, h)
+			return nil
+		},
+	}))
+	res, _ := w.do(t, r)
 	for name, want := range map[string][]string{
 		"Set-Cookie":                   {"a=1"},
 		"Clear-Site-Data":              nil,

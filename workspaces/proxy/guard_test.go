@@ -22,6 +22,7 @@ func TestCrossSite(t *testing.T) {
 		{"sibling's image", "GET", []string{"Sec-Fetch-Site: same-site", "Sec-Fetch-Mode: no-cors"}, false},
 		{"sibling's fetch", "GET", []string{"Sec-Fetch-Site: same-site", "Sec-Fetch-Mode: cors", "Origin: " + sibling}, false},
 		{"sibling's fetch, old browser", "GET", []string{"Origin: " + sibling, asBrowser}, false},
+		{"sibling's image, with this origin", "GET", []string{"Sec-Fetch-Site: same-site", "Sec-Fetch-Mode: no-cors", "Origin: " + own}, false},
 		{"elsewhere's script", "GET", []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Mode: no-cors"}, false},
 
 		{"own write", "POST", []string{"Sec-Fetch-Site: same-origin", "Origin: " + own}, true},
@@ -41,6 +42,8 @@ func TestCrossSite(t *testing.T) {
 		{"own socket", "GET", append(socket, "Origin: "+own), true},
 		{"own socket, new browser", "GET", append(socket, "Origin: "+own, "Sec-Fetch-Site: same-origin", "Sec-Fetch-Mode: websocket"), true},
 		{"socket without origin", "GET", socket, false},
+		{"socket without origin, of this site", "GET", append(socket, "Sec-Fetch-Site: same-origin"), false},
+		{"own origin, sibling's socket", "GET", append(socket, "Origin: "+own, "Sec-Fetch-Site: same-site"), false},
 		{"sibling's socket", "GET", append(socket, "Origin: "+sibling), false},
 		{"socket as navigation", "GET", append(socket, "Origin: "+sibling, "Sec-Fetch-Mode: navigate"), false},
 		{"socket without connection", "GET", []string{"Upgrade: WebSocket", "Origin: " + sibling}, false},

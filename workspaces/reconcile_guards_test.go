@@ -1,0 +1,145 @@
+package workspaces_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/modelstest"
+	"weir/pool/projects"
+	"weir/workspaces"
+)
+
+// A workspace that launched nothing adopts no process of another generation of
+// it: that is an orphan, and holds nothing up.
+func TestAnotherGenerationIsNotAdopted(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.Tick(b.ctx) // the search for orphans is not due again until the clock advances
+		w := b.launch(t, "a", models.LaunchParameters{})
+		other := workspaces.Spec{Workspace: w.ID, Generation: w.Generation + 1, Command: []string{"/bin/sleep", "600"}}
+		if _, err := b.runtime.Start(b.ctx, other); err != nil {
+			t.Fatal(err)
+		}
+		b.runtime.refuse = errors.New("no")
+		b.until(t, w.ID, models.StateFailed)
+		if left := b.runtime.alive(); !slices.Equal(left, [][2]int64{{w.ID, 2}}) {
+			t.Errorf("the end of generation 1 leaves %v", left)
+		}
+		b.clock.Advance(5 * time.Second)
+		b.poll(t, "the orphan is gone", func() bool { b.Tick(b.ctx); return len(b.runtime.alive()) == 0 })
+	})
+}
+
+// While the runtime cannot stop a workspace, something of it may still run,
+// even if its notebook has exited: its shares are not released.
+func TestSharesAreKeptWhileStopFails(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, b *bench, w models.Workspace){
+		"exited": func(*testing.T, *bench, models.Workspace) {},
+		"stopped by its member": func(t *testing.T, b *bench, w models.Workspace) {
+			if _, err := b.Stop(b.ctx, b.actor, w.ID); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, modelstest.Open(t, "sqlite"))
+			b.gpus(t, 1)
+			w := b.until(t, b.launch(t, "a", gpu(1, 50)).ID, models.StateRunning)
+			asked := 0
+			b.runtime.stop = func(workspaces.State) error {
+				asked++
+				return models.Unavailable(errors.New("a child is left"), "The machine is not responding.")
+			}
+			b.runtime.kill(w.ID, w.Generation)
+			<-b.runtime.running[[2]int64{w.ID, w.Generation}].exited
+			end(t, b, w)
+			b.Tick(b.ctx)
+			if got := b.row(t, w.ID); asked == 0 || !got.State.UsesResources() || got.EndedAt != nil || b.shares(t) != 50 {
+				t.Errorf("asked %d times to stop, in vain, and it is %s with %d cores, ended at %v", asked, got.State, b.shares(t), got.EndedAt)
+			}
+			b.runtime.stop = nil
+			b.clock.Advance(5 * time.Second)
+			b.poll(t, "its shares are released", func() bool { b.Tick(b.ctx); return b.shares(t) == 0 })
+		})
+	}
+}
+
+// A reconciler that is no longer the leader's changes no row.
+func TestAFencedReconcilerWritesNothing(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.gpus(t, 1)
+		running := b.until(t, b.launch(t, "running", gpu(1, 50)).ID, models.StateRunning)
+		evicted := b.queue(t, b.actor, "evicted")
+		_, other := b.addMember(t, b.role)
+		in := b.ask("fits", gpu(1, 50))
+		in.WhenShort = workspaces.WhenShortWait
+		modelstest.InTx(t, b.store, func(q *models.Queries) error { // the pool has room again
+			return b.pool.Release(q, running.ID)
+		})
+		starting, err := b.Launch(b.ctx, other, in)
+		if err != nil || starting.State != models.StateStarting {
+			t.Fatalf("%+v, %v", starting, err)
+		}
+		modelstest.InTx(t, b.store, func(q *models.Queries) error {
+			u := b.actor.User
+			u.Disabled = true
+			return errors.Join(q.UpdateUser(&u), q.PutVisit(models.Visit{Hash: "expired", WorkspaceID: running.ID, UserID: u.ID, ExpiresAt: q.Now()}))
+		})
+		b.runtime.kill(running.ID, running.Generation)
+		<-b.runtime.running[[2]int64{running.ID, running.Generation}].exited
+		rows := func() (versions []int64) {
+			for _, id := range []int64{running.ID, evicted.ID, starting.ID} {
+				versions = append(versions, b.row(t, id).Version)
+			}
+			return versions
+		}
+		b.fence = models.ErrFenced
+		b.clock.Advance(time.Hour) // everything periodic is due
+		before := rows()
+		b.Tick(b.ctx)
+		if after := rows(); !slices.Equal(after, before) {
+			t.Errorf("versions of the rows: %v, then %v", before, after)
+		}
+		modelstest.InTx(t, b.store, func(q *models.Queries) error {
+			n, err := q.DeleteExpired(q.Now())
+			if n != 1 {
+				t.Errorf("%d expired rows are left, want 1", n)
+			}
+			return err
+		})
+		b.fence = nil
+		b.clock.Advance(5 * time.Second)
+		b.until(t, running.ID, models.StateStopped)
+		b.until(t, evicted.ID, models.StateStopped)
+		b.until(t, starting.ID, models.StateRunning)
+	})
+}
+
+// A limit that is reduced after a queued workspace was found to fit is checked
+// again in the transaction that would place it.
+func TestTheLimitIsCheckedWhereItIsPlaced(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		b.gpus(t, 1)
+		_, other := b.addMember(t, b.addRole(t, b.project, "other", b.role.Limit))
+		first, err := b.Launch(b.ctx, other, b.ask("first", gpu(1, 100)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		waits := b.queue(t, b.actor, "waits")
+		b.checked = func() {
+			small := projects.RoleInput{Name: "engineer", Permission: "member", Limit: models.Resources{GPUCores: 50, GPUMemoryMiB: 160_000, CPUMilli: 8000, MemoryMiB: 16_384}}
+			if _, err := b.ledger.UpdateRole(b.ctx, b.root, b.project.ID, b.role.ID, small); err != nil {
+				t.Error(err)
+			}
+		}
+		modelstest.InTx(t, b.store, func(q *models.Queries) error { return b.pool.Release(q, first.ID) })
+		if err := b.ServeQueue(b.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.row(t, waits.ID); b.checked != nil || got.State != models.StateQueued || b.shares(t) != 0 {
+			t.Errorf("%s with %d cores; its limit is 50", got.State, b.shares(t))
+		}
+	})
+}
