@@ -1,0 +1,147 @@
+package handlers
+
+import (
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// visit is a request of a browser; headers come in pairs.
+func (w *world) visit(method, target string, form url.Values, headers ...string) *httptest.ResponseRecorder {
+	var body io.Reader
+	if form != nil {
+		body = strings.NewReader(form.Encode())
+	}
+	r := httptest.NewRequestWithContext(w.Context(), method, target, body)
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	rec := httptest.NewRecorder()
+	w.app.ServeHTTP(rec, r)
+	return rec
+}
+
+// No form of another site, of a workspace or of an older browser reaches a
+// page's handler.
+func TestCrossSiteFormsAreRefused(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.admin, "/users", `{"email":"kim@example.org","name":"Kim","password":"correct horse"}`)
+	cookie := w.signIn("kim@example.org", "correct horse")
+	before := w.counts()
+	posts := 0
+	for _, route := range w.app.echo.Routes() {
+		if route.Method != http.MethodPost || strings.HasPrefix(route.Path, apiPrefix) {
+			continue
+		}
+		posts++
+		path := strings.NewReplacer(":id", "1", ":role", "1", ":member", "1").Replace(route.Path)
+		for name, headers := range map[string][]string{
+			"of another site":                 {"Sec-Fetch-Site", "cross-site"},
+			"of a workspace":                  {"Sec-Fetch-Site", "same-site"},
+			"of another site, an old browser": {"Origin", "https://evil.example"},
+			"of a workspace, an old browser":  {"Origin", "http://ws-1.example.com"},
+			"without an origin":               {"Origin", "null"},
+		} {
+			rec := w.visit(http.MethodPost, path, url.Values{"email": {"kim@example.org"}, "password": {"correct horse"}, "language": {"zh"}},
+				append(headers, "Cookie", cookie)...)
+			if rec.Code != http.StatusForbidden || !strings.Contains(rec.Body.String(), "Cross-site requests are not allowed.") || rec.Header().Get("Set-Cookie") != "" {
+				t.Errorf("POST %s %s: %d %v", path, name, rec.Code, rec.Header())
+			}
+		}
+	}
+	if after := w.counts(); posts < 10 || !maps.Equal(after, before) {
+		t.Errorf("after %d forms there is %v, before there was %v", posts, after, before)
+	}
+	if rec := w.visit(http.MethodPost, "/signout", url.Values{}, "Cookie", cookie, "Sec-Fetch-Site", "same-origin"); rec.Code != http.StatusSeeOther {
+		t.Errorf("the portal's own form: %d %s", rec.Code, rec.Body)
+	}
+}
+
+// The portal is not served on the host of a workspace, however it is spelled:
+// a notebook's script would read its pages.
+func TestHostsOfWorkspacesDoNotServeThePortal(t *testing.T) {
+	w := newWorld(t)
+	w.create(w.admin, "/users", `{"email":"kim@example.org","name":"Kim","password":"correct horse"}`)
+	cookie := w.signIn("kim@example.org", "correct horse")
+	for host, want := range map[string]int{
+		"ws-1.localhost:8080":  http.StatusUnauthorized, // of the proxy
+		"ws-1.localhost":       http.StatusNotFound,
+		"ws-1.localhost:8081":  http.StatusNotFound,
+		"ws-01.localhost:8080": http.StatusNotFound,
+		"WS-1.localhost:8080":  http.StatusNotFound,
+		"ws-1.evil.example":    http.StatusNotFound,
+		"ws-":                  http.StatusNotFound,
+	} {
+		for _, path := range []string{"/", "/signin", "/account", apiPrefix + "/me", "/healthz", "/static/weir.css"} {
+			rec := w.visit(http.MethodGet, "http://"+host+path, nil, "Cookie", cookie)
+			if rec.Code != want || strings.Contains(rec.Body.String(), "Kim") || rec.Header().Get("Set-Cookie") != "" {
+				t.Errorf("GET %s%s: %d %v", host, path, rec.Code, rec.Header())
+			}
+		}
+		rec := w.visit(http.MethodPost, "http://"+host+"/signin", url.Values{"email": {"kim@example.org"}, "password": {"correct horse"}})
+		if rec.Code != want || rec.Header().Get("Set-Cookie") != "" {
+			t.Errorf("POST %s/signin: %d %v", host, rec.Code, rec.Header())
+		}
+	}
+	if rec := w.visit(http.MethodGet, "http://localhost:8080/", nil, "Cookie", cookie); rec.Code != http.StatusOK || !strings.Contains(rec.Body.String(), "Kim") {
+		t.Errorf("the portal's host: %d", rec.Code)
+	}
+}
+
+func TestSessionCookie(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		w := newWorldWith(t, func(c *Config) { c.Secure = secure })
+		w.create(w.admin, "/users", `{"email":"kim@example.org","name":"Kim","password":"correct horse"}`)
+		res := w.visit(http.MethodPost, "/signin", url.Values{"email": {"kim@example.org"}, "password": {"correct horse"}}).Result()
+		cookies := res.Cookies()
+		if len(cookies) != 1 {
+			t.Fatalf("signing in: %s, cookies %v", res.Status, cookies)
+		}
+		c, name := cookies[0], map[bool]string{false: "weir", true: "__Host-weir"}[secure]
+		if c.Name != name || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Secure != secure || c.Path != "/" || c.Domain != "" {
+			t.Errorf("secure is %t: %s", secure, c)
+		}
+	}
+}
+
+// The portal's own headers are on every response, also on refusals.
+func TestPortalHeaders(t *testing.T) {
+	const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
+		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+	for _, secure := range []bool{false, true} {
+		w := newWorldWith(t, func(c *Config) { c.Secure = secure })
+		transport := map[bool][]string{true: {"max-age=31536000"}}[secure]
+		for path, status := range map[string]int{"/": 303, "/signin": 200, "/nothing": 303, "/healthz": 200, "/static/nothing": 404,
+			apiPrefix + "/me": 401, apiPrefix + "/openapi.json": 200, "/metrics": 200} {
+			rec := w.visit(http.MethodGet, path, nil)
+			caching, sharing := "no-store", "same-origin"
+			if strings.HasPrefix(path, "/static/") { // the page of a stopped workspace, on its own origin, uses them
+				caching, sharing = "", "cross-origin"
+			}
+			for name, want := range map[string][]string{
+				"Content-Security-Policy":      {policy},
+				"X-Content-Type-Options":       {"nosniff"},
+				"Referrer-Policy":              {"same-origin"},
+				"Cross-Origin-Opener-Policy":   {"same-origin"},
+				"Cross-Origin-Resource-Policy": {sharing},
+				"X-Frame-Options":              {"DENY"},
+				"Strict-Transport-Security":    transport,
+			} {
+				if got := rec.Header()[name]; !slices.Equal(got, want) {
+					t.Errorf("GET %s, secure is %t: %s is %q, want %q", path, secure, name, got, want)
+				}
+			}
+			if got := rec.Header().Get("Cache-Control"); rec.Code != status || got != caching {
+				t.Errorf("GET %s: %d, Cache-Control %q, want %d, %q", path, rec.Code, got, status, caching)
+			}
+		}
+	}
+}
