@@ -168,6 +168,7 @@ func TestAuditIsAppendOnly(t *testing.T) {
 // changes.
 func TestAuditTampering(t *testing.T) {
 	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		modelstest.NewClock(s)
 		appendEntries(t, s, 3)
 		early := verified(t, s)
 		appendEntries(t, s, 4)
@@ -185,6 +186,7 @@ func TestAuditTampering(t *testing.T) {
 		}{
 			{"a field", []string{"UPDATE audit_entries SET address = '192.0.2.9' WHERE id = 4"}, models.AuditHead{}, 4, "not as it was written"},
 			{"a time", []string{"UPDATE audit_entries SET at = '2001-02-03 04:05:06.000007+00:00' WHERE id = 7"}, models.AuditHead{}, 7, "not as it was written"},
+			{"a microsecond", []string{laterByAMicrosecond(s.Dialect(), 6)}, models.AuditHead{}, 6, "not as it was written"},
 			{"a field that was absent", []string{"UPDATE audit_entries SET actor_id = NULL WHERE id = 1"}, models.AuditHead{}, 1, "not as it was written"},
 			{"a missing entry", []string{"DELETE FROM audit_entries WHERE id = 3"}, models.AuditHead{}, 3, "missing"},
 			{"the first entry", []string{"DELETE FROM audit_entries WHERE id = 1"}, models.AuditHead{}, 1, "missing"},
@@ -215,6 +217,58 @@ func TestAuditTampering(t *testing.T) {
 		}
 		if _, err := s.VerifyAudit(t.Context(), early); err != nil {
 			t.Errorf("untouched, the audit is broken: %v", err)
+		}
+	})
+}
+
+// laterByAMicrosecond changes the time of an entry of the clock's first moment.
+func laterByAMicrosecond(dialect string, id int) string {
+	if dialect == "postgres" {
+		return fmt.Sprintf("UPDATE audit_entries SET at = at + INTERVAL '1 microsecond' WHERE id = %d", id)
+	}
+	return fmt.Sprintf("UPDATE audit_entries SET at = '2030-01-02 00:00:00.000001+00:00' WHERE id = %d", id)
+}
+
+// An entry that is replaced by another that is right in itself does not lead to
+// the next one.
+func TestAuditReplacedEntry(t *testing.T) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		modelstest.NewClock(s)
+		appendEntries(t, s, 2)
+		appendEntry(t, s, models.AuditEntry{Actor: "somebody else"}) // follows entry 2
+		db := sqlOf(t, s)
+		disarm(t, s, db)
+		exec := func(statements ...string) {
+			t.Helper()
+			for _, statement := range statements {
+				if _, err := db.Exec(statement); err != nil {
+					t.Fatalf("%s: %v", statement, err)
+				}
+			}
+		}
+		exec("CREATE TABLE forged AS SELECT * FROM audit_entries WHERE id = 3", "DELETE FROM audit_entries WHERE id = 3",
+			"UPDATE audit_head SET number = 2, hash = (SELECT hash FROM audit_entries WHERE id = 2)")
+		appendEntries(t, s, 3)
+		verified(t, s)
+		exec("DELETE FROM audit_entries WHERE id = 3", "INSERT INTO audit_entries SELECT * FROM forged")
+		_, err := s.VerifyAudit(t.Context(), models.AuditHead{})
+		var broken *models.BrokenAudit
+		if !errors.As(err, &broken) || broken.Number != 4 || !strings.Contains(broken.Why, "does not follow from entry 3") {
+			t.Errorf("got %v, want entry 4, which does not follow from entry 3", err)
+		}
+	})
+}
+
+// A time is stored in the precision in which it is hashed.
+func TestAuditTimes(t *testing.T) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		at := time.Date(2030, 1, 2, 3, 4, 5, 678_901_999, time.FixedZone("east", 3600))
+		s.Clock = func() time.Time { return at }
+		appendEntries(t, s, 1)
+		verified(t, s)
+		entries, err := s.Read(t.Context()).Audit(models.AuditFilter{}, models.Page{})
+		if want := time.Date(2030, 1, 2, 2, 4, 5, 678_901_000, time.UTC); err != nil || len(entries) != 1 || !entries[0].At.Equal(want) {
+			t.Errorf("%+v, %v; want the time %s", entries, err, want)
 		}
 	})
 }

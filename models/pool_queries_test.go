@@ -1,6 +1,7 @@
 package models_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -127,6 +128,112 @@ func TestEndedSharesLeaveNoProcesses(t *testing.T) {
 		if err != nil || len(states) != 3 || len(states[parent].Processes)+len(states[instance.ID].Processes) > 0 || len(states[other.ID].Processes) != 1 ||
 			states[parent].Utilisation != 5 {
 			t.Errorf("%+v, %v", states, err)
+		}
+	})
+}
+
+// A release ends what is open. Shares that have ended keep their end, by which
+// use is counted.
+func TestSharesEndOnce(t *testing.T) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		clock := modelstest.NewClock(s)
+		w, device := newWorld(t, s), addDevice(t, s)
+		release := func() (changes int) {
+			modelstest.InTx(t, s, func(q *models.Queries) error {
+				err := q.EndShares(w.workspace.ID, q.Now())
+				changes = q.PoolChanges()
+				return err
+			})
+			return changes
+		}
+		w.share(t, device, nil)
+		clock.Advance(time.Hour)
+		first := s.Now()
+		release()
+		w.share(t, device, nil)
+		clock.Advance(time.Hour)
+		release()
+		last := s.Now()
+		clock.Advance(time.Hour)
+		if n := release(); n != 0 {
+			t.Errorf("a release of nothing changed the pool %d times", n)
+		}
+		shares, err := s.Read(t.Context()).ShareHistory(device, 10)
+		if err != nil || len(shares) != 2 || !shares[0].Until.Equal(last) || !shares[1].Until.Equal(first) {
+			t.Errorf("%+v, %v; want the ends %s and %s", shares, err, last, first)
+		}
+	})
+}
+
+// An absent device is in the pool only as long as something uses it.
+func TestAbsentDevicesInUse(t *testing.T) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		w, unused := newWorld(t, s), addDevice(t, s)
+		var present, inUse models.Device
+		modelstest.InTx(t, s, func(q *models.Queries) error {
+			d, err := q.Device(unused)
+			if err != nil {
+				return err
+			}
+			present, inUse = d, d
+			present.ID, present.UUID, present.Number, present.Present = 0, "GPU-present", 1, true
+			inUse.ID, inUse.UUID, inUse.Number = 0, "GPU-used", 2
+			return errors.Join(q.CreateDevice(&present), q.CreateDevice(&inUse))
+		})
+		w.share(t, inUse.ID, nil)
+		listed := func() (ids []int64) {
+			t.Helper()
+			devices, err := s.Read(t.Context()).DevicesAt(models.AllMachines)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range devices {
+				ids = append(ids, d.ID)
+			}
+			return ids
+		}
+		if got, want := listed(), []int64{present.ID, inUse.ID}; !slices.Equal(got, want) {
+			t.Errorf("devices %v, want %v: not %d, which is absent", got, want, unused)
+		}
+		modelstest.InTx(t, s, func(q *models.Queries) error { return q.EndShares(w.workspace.ID, q.Now()) })
+		if got, want := listed(), []int64{present.ID}; !slices.Equal(got, want) {
+			t.Errorf("devices %v, want %v: nothing uses %d any more", got, want, inUse.ID)
+		}
+	})
+}
+
+// Between two versions, only the machines that have changed need to be read
+// again; all of them if the later version is not the later one, as after the
+// database was restored, or if the changes are not stored any more.
+func TestMachinesChanged(t *testing.T) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		w, device := newWorld(t, s), addDevice(t, s)
+		modelstest.InTx(t, s, func(q *models.Queries) error {
+			return q.CreateProvider(&models.Provider{Name: "other", State: models.ProviderOnline, SeenAt: q.Now(), Version: 1, CreatedAt: q.Now()})
+		})
+		q := s.Read(t.Context())
+		before, err := q.PoolVersion()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.share(t, device, nil)
+		for _, c := range []struct {
+			name           string
+			since, version int64
+			want           int // providers
+		}{
+			{"the same version", before + 1, before + 1, 0},
+			{"one share", before, before + 1, 1},
+			{"an older version", before + 2, before + 1, 2},
+			{"too long ago", before - 5000, before + 1, 2},
+		} {
+			which, err := q.MachinesChanged(c.since, c.version)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if providers, err := q.ProvidersOf(which); err != nil || len(providers) != c.want {
+				t.Errorf("%s: %d providers, %v; want %d", c.name, len(providers), err, c.want)
+			}
 		}
 	})
 }

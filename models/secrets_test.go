@@ -1,0 +1,83 @@
+package models_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/modelstest"
+)
+
+// Every secret is valid until its end, and not a moment longer. A visit also
+// ends with the session or access token that began it, and is of one workspace.
+func TestSecretsEndOnTime(t *testing.T) {
+	modelstest.Each(t, func(t *testing.T, s *models.Store) {
+		clock := modelstest.NewClock(s)
+		w := newWorld(t, s)
+		other := w.workspace
+		end := s.Now().Add(time.Hour)
+		later := end.Add(time.Hour)
+		modelstest.InTx(t, s, func(q *models.Queries) error {
+			other.ID, other.Name = 0, "other"
+			visit := models.Visit{WorkspaceID: w.workspace.ID, UserID: w.user.ID, Epoch: w.user.SessionEpoch}
+			of := func(hash, session string, expires time.Time) models.Visit {
+				v := visit
+				v.Hash, v.Session, v.ExpiresAt = hash, session, expires
+				return v
+			}
+			return errors.Join(q.CreateWorkspace(&other, models.Say("Requested.")),
+				q.PutSession(models.Session{Token: "session", Data: []byte{1}, ExpiresAt: end}),
+				q.PutSession(models.Session{Token: "long session", Data: []byte{1}, ExpiresAt: later}),
+				q.CreateAccessToken(&models.AccessToken{UserID: w.user.ID, Name: "ci", Hash: "token", ExpiresAt: end, CreatedAt: q.Now()}),
+				q.PutOneTimeToken(models.OneTimeToken{Hash: "link", Purpose: "open", ExpiresAt: end}),
+				q.PutVisit(of("visit", "long session", end)),
+				q.PutVisit(of("of a session", "session", later)),
+				q.PutVisit(of("of a token", "token", later)))
+		})
+		visit := func(hash string, workspace int64) func(*models.Queries) (bool, error) {
+			return func(q *models.Queries) (bool, error) {
+				_, err := q.AdmitVisit(hash, workspace, q.Now())
+				return err == nil, models.IgnoreNotFound(err)
+			}
+		}
+		authenticates := func(hash string) func(*models.Queries) (bool, error) {
+			return func(q *models.Queries) (bool, error) { return q.Authenticates(hash, q.Now()) }
+		}
+		valid := map[string]func(*models.Queries) (bool, error){
+			"session": func(q *models.Queries) (bool, error) {
+				_, err := q.SessionByToken("session", q.Now())
+				return err == nil, models.IgnoreNotFound(err)
+			},
+			"token": func(q *models.Queries) (bool, error) {
+				_, err := q.AccessTokenByHash("token", q.Now())
+				return err == nil, models.IgnoreNotFound(err)
+			},
+			"session of a request": authenticates("session"),
+			"token of a request":   authenticates("token"),
+			"link":                 func(q *models.Queries) (bool, error) { return q.HasOneTimeToken("link", "open", q.Now()) },
+			"visit":                visit("visit", w.workspace.ID),
+			"visit of a session":   visit("of a session", w.workspace.ID),
+			"visit of a token":     visit("of a token", w.workspace.ID),
+		}
+		check := func(want bool) {
+			t.Helper()
+			for name, is := range valid {
+				if got, err := is(s.Read(t.Context())); err != nil || got != want {
+					t.Errorf("%s of an end at %s: at %s valid is %t, %v", name, end, s.Now(), got, err)
+				}
+			}
+		}
+		clock.Advance(time.Hour - time.Microsecond)
+		check(true)
+		if ok, err := visit("visit", other.ID)(s.Read(t.Context())); ok || err != nil {
+			t.Errorf("a visit opens another workspace of its user: %t, %v", ok, err)
+		}
+		clock.Advance(time.Microsecond)
+		check(false)
+		kind(t, s.InTx(t.Context(), func(q *models.Queries) error {
+			_, err := q.TakeOneTimeToken("link", "open", q.Now())
+			return err
+		}), models.KindNotFound)
+	})
+}
