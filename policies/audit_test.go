@@ -74,3 +74,29 @@ func TestAuditOfTokens(t *testing.T) {
 		}
 	})
 }
+
+// Who reads the audit of a project, and not of the platform, sees neither the
+// addresses of clients nor by how much an approval exceeded the capacity.
+func TestAuditOfAProject(t *testing.T) {
+	withRoot(t, func(t *testing.T, d *fixture) {
+		p := newProjectFixture(t, d, "vision")
+		ctx := policies.WithOrigin(d.ctx, policies.Origin{Address: "192.0.2.1"})
+		if err := d.store.InTx(ctx, func(q *models.Queries) error {
+			return d.root.Audit(q, policies.Change{Action: "approve", Object: "request", ID: 1, Project: p.project.ID, After: map[string]any{"beyond": 5, "n": 1}})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			reader         models.User
+			address, after string
+		}{
+			{d.root.User, "192.0.2.1", `{"beyond":5,"n":1}`},
+			{p.people[models.PermissionManager], "", `{"n":1}`},
+		} {
+			list, err := d.AuditEntries(d.ctx, d.load(t, c.reader), models.AuditFilter{ProjectID: p.project.ID}, models.Page{})
+			if err != nil || len(list) != 1 || list[0].Address != c.address || list[0].After != c.after {
+				t.Errorf("%s reads %+v, %v; want the address %q and %s", c.reader.Email, list, err, c.address, c.after)
+			}
+		}
+	})
+}

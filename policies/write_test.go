@@ -2,8 +2,10 @@ package policies_test
 
 import (
 	"testing"
+	"time"
 
 	"weir/models"
+	"weir/models/modelstest"
 	"weir/policies"
 )
 
@@ -75,4 +77,107 @@ func TestRightsAreCheckedBeforeTheInput(t *testing.T) {
 		want(t, second(d.RenameDepartment(d.ctx, ada, 1, policies.DepartmentInput{})), models.KindForbidden)
 		want(t, second(d.ImportPeople(d.ctx, ada, models.Import{})), models.KindForbidden)
 	})
+}
+
+// What takes the actor's right away while a change is under way ends after the
+// change; then the right is gone. SQLite has one writer, and needs no locks.
+func TestRevocationsWaitForTheChange(t *testing.T) {
+	d := newFixture(t, modelstest.Open(t, "postgres"))
+	d.root = d.load(t, modelstest.User(t, d.store, "root@example.org", true))
+	a := access(t)
+	p := newProjectFixture(t, d, "vision")
+	manager := p.load(t, p.people[models.PermissionManager])
+	deputy := d.load(t, d.add(t, "deputy@example.org", true))
+	modelstest.InTx(t, d.store, func(q *models.Queries) error {
+		return q.PutSession(models.Session{Token: "session", Data: []byte{1}, ExpiresAt: q.Now().Add(time.Hour)})
+	})
+	token, secret, err := d.CreateTokenFor(d.ctx, policies.System("test"), deputy.User.Email, policies.NewToken{Name: "ci"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bySession, byToken := deputy, deputy
+	bySession.Session, byToken.Session = "session", policies.HashSecret(secret)
+	for _, c := range []struct {
+		name    string
+		actor   policies.Actor
+		project int64
+		right   policies.Right
+		revoke  func() error
+		gone    models.Kind // of another change by the actor; empty: permitted
+	}{
+		{"membership", manager, p.project.ID, policies.MemberWrite, func() error {
+			return a.Write(d.ctx, d.store, d.root, p.project.ID, policies.MemberWrite, func(q *models.Queries) error {
+				m, now := p.places[models.PermissionManager], q.Now()
+				m.RemovedAt = &now
+				return q.UpdateMember(&m)
+			})
+		}, models.KindNotFound},
+		{"session", bySession, policies.Platform, policies.EnvironmentWrite, func() error {
+			return d.store.InRevokingTx(d.ctx, func(q *models.Queries) error { return q.DeleteSession("session") })
+		}, models.KindUnauthenticated},
+		{"token", byToken, policies.Platform, policies.EnvironmentWrite, func() error {
+			return d.store.InRevokingTx(d.ctx, func(q *models.Queries) error { return q.DeleteAccessToken(deputy.User.ID, token.ID) })
+		}, models.KindUnauthenticated},
+		// Each could see the other as the administrator who remains.
+		{"changes of two administrators", deputy, policies.Platform, policies.UserWrite, func() error {
+			return a.Write(d.ctx, d.store, d.root, policies.Platform, policies.UserWrite, func(*models.Queries) error { return nil })
+		}, ""},
+		{"account", deputy, policies.Platform, policies.EnvironmentWrite, func() error {
+			return d.store.InRevokingTx(d.ctx, func(q *models.Queries) error {
+				u := deputy.User
+				u.Admin = false
+				return q.UpdateUser(&u)
+			})
+		}, models.KindForbidden},
+	} {
+		ended := make(chan error, 1)
+		err := a.Write(d.ctx, d.store, c.actor, c.project, c.right, func(q *models.Queries) error {
+			go func() { ended <- c.revoke() }()
+			if !d.waits(t, q, ended) {
+				t.Errorf("%s: the revocation ended while the change was under way", c.name)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if err := <-ended; err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		err = a.Write(d.ctx, d.store, c.actor, c.project, c.right, func(*models.Queries) error { return nil })
+		if err != nil && models.KindOf(err) != c.gone || (err == nil) != (c.gone == "") {
+			t.Errorf("%s: the next change gets %v, want %q", c.name, err, c.gone)
+		}
+	}
+}
+
+// waits returns true when another transaction waits for a lock, and false when
+// it ended before the transaction of q.
+func (d *fixture) waits(t *testing.T, q *models.Queries, ended chan error) bool {
+	t.Helper()
+	db, err := d.store.SQL()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-ended:
+			ended <- err
+			return false
+		case <-tick.C:
+		}
+		var waiting bool
+		err := db.QueryRow(`SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock')`).Scan(&waiting)
+		if err == nil {
+			_, err = q.PoolVersion() // an idle transaction is ended
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if waiting {
+			return true
+		}
+	}
 }

@@ -357,6 +357,30 @@ func TestTwoServers(t *testing.T) {
 	}
 }
 
+// The outcome of an attempt does not count once the next attempt has begun,
+// also where the leader is the same.
+func TestALateOutcomeDoesNotCount(t *testing.T) {
+	each(t, func(w *world) {
+		r := newReceiver(w)
+		entered, let := make(chan struct{}, 1), make(chan struct{})
+		r.answer = func(http.ResponseWriter, *http.Request) { entered <- struct{}{}; <-let }
+		w.webhook(r.URL)
+		w.tell("one")
+		if err := w.sender.round(w.Context()); err != nil {
+			w.Fatal(err)
+		}
+		<-entered
+		r.answers(500, "out of order")
+		w.clock.Advance(attemptLease)
+		w.settle(w.newSender(func(*models.Queries) error { return nil }))
+		close(let)
+		w.sender.work.Wait()
+		if d := w.only(); d.State != models.DeliveryFailed || d.Attempts != 2 || d.Status != 500 {
+			w.Errorf("after attempt 2 failed, attempt 1 wrote %+v", d.Delivery)
+		}
+	})
+}
+
 // Run sends what is told, at once, and ends with what it has begun.
 func TestRun(t *testing.T) {
 	each(t, func(w *world) {
