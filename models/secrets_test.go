@@ -19,14 +19,19 @@ func TestSecretsEndOnTime(t *testing.T) {
 		end := s.Now().Add(time.Hour)
 		later := end.Add(time.Hour)
 		modelstest.InTx(t, s, func(q *models.Queries) error {
-			other.ID, other.Name = 0, "other"
+			other.ID, other.Name, other.Secret = 0, "other", "of the other"
 			visit := models.Visit{WorkspaceID: w.workspace.ID, UserID: w.user.ID, Epoch: w.user.SessionEpoch}
 			of := func(hash, session string, expires time.Time) models.Visit {
 				v := visit
 				v.Hash, v.Session, v.ExpiresAt = hash, session, expires
 				return v
 			}
-			return errors.Join(q.CreateWorkspace(&other, models.Say("Requested.")),
+			if err := q.CreateWorkspace(&other, models.Say("Requested.")); err != nil {
+				return err
+			}
+			ofOther := of("visit of the other", "long session", end)
+			ofOther.WorkspaceID = other.ID
+			return errors.Join(q.PutVisit(ofOther),
 				q.PutSession(models.Session{Token: "session", Data: []byte{1}, ExpiresAt: end}),
 				q.PutSession(models.Session{Token: "long session", Data: []byte{1}, ExpiresAt: later}),
 				q.CreateAccessToken(&models.AccessToken{UserID: w.user.ID, Name: "ci", Hash: "token", ExpiresAt: end, CreatedAt: q.Now()}),
@@ -35,9 +40,12 @@ func TestSecretsEndOnTime(t *testing.T) {
 				q.PutVisit(of("of a session", "session", later)),
 				q.PutVisit(of("of a token", "token", later)))
 		})
-		visit := func(hash string, workspace int64) func(*models.Queries) (bool, error) {
+		visit := func(hash string, to models.Workspace) func(*models.Queries) (bool, error) {
 			return func(q *models.Queries) (bool, error) {
-				_, err := q.AdmitVisit(hash, workspace, q.Now())
+				a, err := q.AdmitVisit(hash, to.ID, q.Now())
+				if err == nil && a.Secret != to.Secret {
+					t.Errorf("%s leads to the notebook with the secret %q, not %q", hash, a.Secret, to.Secret)
+				}
 				return err == nil, models.IgnoreNotFound(err)
 			}
 		}
@@ -56,9 +64,10 @@ func TestSecretsEndOnTime(t *testing.T) {
 			"session of a request": authenticates("session"),
 			"token of a request":   authenticates("token"),
 			"link":                 func(q *models.Queries) (bool, error) { return q.HasOneTimeToken("link", "open", q.Now()) },
-			"visit":                visit("visit", w.workspace.ID),
-			"visit of a session":   visit("of a session", w.workspace.ID),
-			"visit of a token":     visit("of a token", w.workspace.ID),
+			"visit":                visit("visit", w.workspace),
+			"visit of the other":   visit("visit of the other", other),
+			"visit of a session":   visit("of a session", w.workspace),
+			"visit of a token":     visit("of a token", w.workspace),
 		}
 		check := func(want bool) {
 			t.Helper()
@@ -70,7 +79,7 @@ func TestSecretsEndOnTime(t *testing.T) {
 		}
 		clock.Advance(time.Hour - time.Microsecond)
 		check(true)
-		if ok, err := visit("visit", other.ID)(s.Read(t.Context())); ok || err != nil {
+		if ok, err := visit("visit", other)(s.Read(t.Context())); ok || err != nil {
 			t.Errorf("a visit opens another workspace of its user: %t, %v", ok, err)
 		}
 		clock.Advance(time.Microsecond)

@@ -123,6 +123,29 @@ func TestForecast(t *testing.T) {
 	})
 }
 
+// A request that is not queued yet is estimated at its place by fairness: with
+// the use and the quota of its project.
+func TestEstimateIsByFairness(t *testing.T) {
+	each(t, func(t *testing.T, o *world) {
+		vision, speech := o.NewTeam(t, "vision"), o.NewTeam(t, "speech")
+		o.Enlist(t, pooltest.Machine(1))
+		for range 9 { // shares lasted for 40 minutes
+			past := o.WantClaim(t, vision, whole, models.OutcomeGranted)
+			o.Clock.Advance(40 * time.Minute)
+			modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, past.ID) })
+		}
+		o.WantClaim(t, vision, whole, models.OutcomeGranted)
+		o.Clock.Advance(10 * time.Minute)
+		o.waits(t, vision, whole)
+		for m, want := range map[*models.Member]time.Duration{&speech: 30 * time.Minute, &vision: 70 * time.Minute} {
+			e, err := o.Pool.Estimate(o.Ctx, models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, Demand: whole})
+			if err != nil || e.Outcome != timeline.Placed || e.At.Sub(o.Store.Now()) != want {
+				t.Errorf("project %d: %+v, %v; want it in %s", m.ProjectID, e, err, want)
+			}
+		}
+	})
+}
+
 func TestRefusedDemandIsCounted(t *testing.T) {
 	each(t, func(t *testing.T, o *world) {
 		m := o.NewTeam(t, "vision")

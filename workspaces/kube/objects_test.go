@@ -163,6 +163,10 @@ func TestSecretsAreNotInThePod(t *testing.T) {
 		if len(owners) != 1 || owners[0].UID != "pod-uid" || owners[0].Kind != "Pod" || owners[0].Name != "ws-5-2" {
 			t.Errorf("%s %s is owned by %+v", object.GetNamespace(), object.GetName(), owners)
 		}
+		// It ends after its pod, which it must not hold up; Weir may not set finalizers of pods either.
+		if block := owners[0].BlockOwnerDeletion; block == nil || *block || owners[0].Controller == nil || !*owners[0].Controller {
+			t.Errorf("%s %s is owned by %+v", object.GetNamespace(), object.GetName(), owners[0])
+		}
 	}
 }
 

@@ -273,6 +273,40 @@ func TestStalePicture(t *testing.T) {
 	f.nothingLeft(t)
 }
 
+// A stop is of the pod that was seen: one that others have put in its place
+// meanwhile, under its name, is not deleted unseen.
+func TestStopOfAReplacedPod(t *testing.T) {
+	f := openFaulty(t)
+	state := f.runs(t, simulated(1))
+	pods := f.admin.CoreV1().Pods(f.ns)
+	old := must(pods.Get(t.Context(), "ws-1-1", metav1.GetOptions{}))(t)
+	f.proxy.Set(faults.Rule{Match: faults.IsPicture, Percent: 100, Status: http.StatusServiceUnavailable})
+	if f.proxy.Cut() == 0 {
+		t.Fatal("there was no watch to cut")
+	}
+	if err := pods.Delete(t.Context(), old.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil {
+		t.Fatal(err)
+	}
+	var replacement *corev1.Pod
+	eventually(t, func() string { return "the old pod is there" }, func() bool {
+		var err error
+		replacement, err = pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: old.Name, Labels: old.Labels}, Spec: old.Spec}, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	if err := f.Stop(t.Context(), state); err == nil {
+		t.Error("the stop of a pod that is gone says nothing")
+	}
+	if now := must(pods.Get(t.Context(), old.Name, metav1.GetOptions{}))(t); now.UID != replacement.UID || now.DeletionTimestamp != nil {
+		t.Errorf("the pod in its place is %+v", now.ObjectMeta)
+	}
+	f.proxy.Set()
+	f.stops(t, state) // it is seen now
+	f.nothingLeft(t)
+}
+
 // A pod whose labels others have removed or changed is still ours.
 func TestLabelsRemoved(t *testing.T) {
 	f := openFaulty(t)
