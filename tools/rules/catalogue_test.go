@@ -2,6 +2,7 @@ package rules
 
 import (
 	"encoding/json"
+	"iter"
 	"maps"
 	"os"
 	"path/filepath"
@@ -73,6 +74,39 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
+// A translation that takes arguments of one verb in another order than the
+// English sentence says so with their numbers, which nothing else would miss.
+// These are all such sentences.
+func TestOrderOfArguments(t *testing.T) {
+	want := map[string]string{
+		"another-named-already-exists":                     "2s 1s",
+		"more-requested-for-members-of-the-projects-quota": "1s 3d 2s 5s 4s",
+		"of-cores": "2s 1s",
+		"on-among-machines-with-suitable-devices-cores":    "2s 1s 4d 5d 3s 6s 7d",
+		"on-among-suitable-devices-cores-remain-available": "2s 1s 4d 3s 5d",
+		"people-are-in-the-department-move-them-to":        "2s 1d",
+		"remove-the-sign-in-from":                          "2s 1s",
+		"the-share-of-on-ends-at":                          "2s 1s",
+	}
+	got := map[string]string{}
+	chinese := readCatalogue[wording](t, "zh")
+	for key, w := range readCatalogue[wording](t, "en") {
+		if order := orderOf(chinese[key].Other); order != orderOf(w.Other) {
+			got[key] = order
+		}
+	}
+	for key, order := range got {
+		if want[key] != order {
+			t.Errorf("zh.json: %s takes its arguments in the order %q; listed is %q", key, order, want[key])
+		}
+	}
+	for key, order := range want {
+		if got[key] == "" {
+			t.Errorf("zh.json: %s takes its arguments in the English order, not in %q", key, order)
+		}
+	}
+}
+
 // Rows from before there were keys have formats of their time, which must
 // still lead to a sentence that takes the same arguments.
 func TestFormerSentences(t *testing.T) {
@@ -124,18 +158,39 @@ var verbPattern = regexp.MustCompile(`%[-+#0 ]*(?:\[(\d+)\])?\d*(?:\.\d+)?([a-zA
 // in any order.
 func arguments(format string) map[int]string {
 	used := map[int]string{}
-	next := 1
-	for _, m := range verbPattern.FindAllStringSubmatch(format, -1) {
-		if m[2] == "%" {
-			continue
-		}
-		if m[1] != "" {
-			next, _ = strconv.Atoi(m[1])
-		}
-		used[next] = m[2]
-		next++
+	for number, verb := range inOrder(format) {
+		used[number] = verb
 	}
 	return used
+}
+
+// orderOf is the arguments of a format in the order in which it uses them:
+// "2s 1d" for "%[2]s of %[1]d".
+func orderOf(format string) string {
+	var order []string
+	for number, verb := range inOrder(format) {
+		order = append(order, strconv.Itoa(number)+verb)
+	}
+	return strings.Join(order, " ")
+}
+
+// inOrder are the arguments of a format, their numbers and verbs.
+func inOrder(format string) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		next := 1
+		for _, m := range verbPattern.FindAllStringSubmatch(format, -1) {
+			if m[2] == "%" {
+				continue
+			}
+			if m[1] != "" {
+				next, _ = strconv.Atoi(m[1])
+			}
+			if !yield(next, m[2]) {
+				return
+			}
+			next++
+		}
+	}
 }
 
 func TestArguments(t *testing.T) {
