@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/models/modelstest"
 )
 
 // machine is one that lends GPUs, as far as a test can make one: an identity,
@@ -226,7 +227,7 @@ func (s *server) beats() models.Provider {
 func (s *server) holdsRules(agents int) {
 	s.t.Helper()
 	q := s.books()
-	live, err1 := q.LiveAgents()
+	live, err1 := modelstest.LiveAgents(q)
 	shares, err2 := q.OpenSharesAmong(models.AllMachines)
 	if err := errors.Join(err1, err2); err != nil || len(live) != agents {
 		s.t.Errorf("%d agents are live, not %d, %v", len(live), agents, err)

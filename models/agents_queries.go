@@ -72,11 +72,6 @@ func (q *Queries) AgentOf(providerID int64) (a Agent, err error) {
 	return a, found(q.db.Where("provider_id = ? AND revoked_at IS NULL", providerID).Take(&a).Error, "agent")
 }
 
-// LiveAgents lists all agents that are not revoked, by provider.
-func (q *Queries) LiveAgents() (agents []Agent, err error) {
-	return agents, q.db.Where("revoked_at IS NULL").Order("provider_id").Limit(10_000).Find(&agents).Error
-}
-
 // AgentsOf lists the agents that a provider ever had, newest first.
 func (q *Queries) AgentsOf(providerID int64, limit int) (agents []Agent, err error) {
 	return agents, q.db.Where("provider_id = ?", providerID).Order("id DESC").Limit(limit).Find(&agents).Error

@@ -75,9 +75,6 @@ func TestAgents(t *testing.T) {
 				t.Errorf("by %q: %v", serial, err)
 			}
 		}
-		if live, err := q.LiveAgents(); err != nil || len(live) != 1 {
-			t.Errorf("live are %+v, %v", live, err)
-		}
 		why := models.Say("%s of them", "two")
 		modelstest.InTx(t, s, func(q *models.Queries) error { return q.RevokeAgents(p.ID, now, why, false) })
 		if _, err := q.AgentOf(p.ID); models.KindOf(err) != models.KindNotFound {

@@ -91,6 +91,20 @@ func User(t testing.TB, s *models.Store, email string, admin bool) models.User {
 	return u
 }
 
+// LiveAgents lists the agents that are not revoked, by provider.
+func LiveAgents(q *models.Queries) (agents []models.Agent, err error) {
+	providers, err := q.Providers()
+	for _, p := range providers {
+		a, err := q.AgentOf(p.ID)
+		if err == nil {
+			agents = append(agents, a)
+		} else if models.KindOf(err) != models.KindNotFound {
+			return nil, err
+		}
+	}
+	return agents, err
+}
+
 // InTx runs a transaction that must succeed.
 func InTx(t testing.TB, s *models.Store, fn func(*models.Queries) error) {
 	t.Helper()

@@ -156,7 +156,7 @@ func (h *host) provider(t *testing.T) models.Provider {
 // live counts the agents that are not revoked.
 func (g *gate) live(t *testing.T) int {
 	t.Helper()
-	agents, err := g.World.Store.Read(g.Ctx).LiveAgents()
+	agents, err := modelstest.LiveAgents(g.World.Store.Read(g.Ctx))
 	if err != nil {
 		t.Fatal(err)
 	}

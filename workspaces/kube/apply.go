@@ -189,18 +189,6 @@ func (r *Runtime) applyOwned(ctx context.Context, spec workspaces.Spec, pod *cor
 	return err
 }
 
-// RemoveProject deletes a project's namespace and volumes; the files are retained.
-// It does not wait for the end of the deletion.
-func (r *Runtime) RemoveProject(ctx context.Context, id int64) error {
-	r.projects.Delete(id)
-	err := r.client.CoreV1().Namespaces().Delete(ctx, r.config.namespace(id), metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return err
-	}
-	return r.client.CoreV1().PersistentVolumes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{
-		LabelSelector: r.config.selector() + "," + labelProject + "=" + strconv.FormatInt(id, 10)})
-}
-
 // driftHandler detects changes of a project's objects by others.
 func (r *Runtime) driftHandler() cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{

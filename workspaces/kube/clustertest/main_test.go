@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -106,14 +108,26 @@ func open(t *testing.T, c kube.Config) *kube.Runtime {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := r.RemoveProject(context.Background(), project); err != nil {
-			t.Error(err)
-		}
-		if err := r.Close(); err != nil {
+		if err := errors.Join(r.Close(), removeProject(c)); err != nil {
 			t.Error(err)
 		}
 	})
 	return r
+}
+
+// removeProject deletes the namespace and the volumes of the project.
+func removeProject(c kube.Config) error {
+	client, err := kubernetes.NewForConfig(c.Rest)
+	if err != nil {
+		return err
+	}
+	ctx, id := context.Background(), strconv.Itoa(project)
+	err = client.CoreV1().Namespaces().Delete(ctx, c.Prefix+id, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	return client.CoreV1().PersistentVolumes().DeleteCollection(ctx, metav1.DeleteOptions{},
+		metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + c.Instance + ",weir.dev/project=" + id})
 }
 
 const project = 7
