@@ -25,7 +25,7 @@ import (
 const eventsGreeting = ": weir\nretry: 2000\n\n"
 
 // patient is how long a test waits for what happens at once.
-const patient = 20 * time.Second
+const patient = time.Minute
 
 // serve lets real connections reach the world's App.
 func (w *world) serve() *httptest.Server {

@@ -296,15 +296,19 @@ func TestAPIUnauthenticated(t *testing.T) {
 	w.problem(w.want(404, w.member, "PATCH", "/projects", "{}"))
 }
 
-// A browser's session works too, and goes on after the password has changed.
+// A browser's session works too, and goes on after the password has changed,
+// which ends the sessions of other browsers.
 func TestAPIWithSession(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.admin, "/users", `{"email":"kim@example.org","name":"Kim","password":"correct horse"}`)
 	cookie := w.signIn("kim@example.org", "correct horse")
 	w.want(200, "", "GET", "/me", "", "Cookie", cookie)
 	w.problem(w.want(403, "", "POST", "/tokens", `{"name":"x"}`, "Cookie", cookie, "Sec-Fetch-Site", "cross-site"))
+	other := w.signIn("kim@example.org", "correct horse")
+	w.want(200, "", "GET", "/me", "", "Cookie", other)
 	a := w.want(204, "", "PUT", "/me/password", `{"current":"correct horse","password":"another horse"}`, "Cookie", cookie)
 	w.want(401, "", "GET", "/me", "", "Cookie", cookie)
+	w.want(401, "", "GET", "/me", "", "Cookie", other)
 	renewed, _, _ := strings.Cut(a.header.Get("Set-Cookie"), ";")
 	w.want(200, "", "GET", "/me", "", "Cookie", renewed)
 }

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	testTimeout = 20 * time.Second // longer than any step takes
-	expire      = 7 * time.Second  // longer than a lease, shorter than evictAfter
-	evict       = 9 * time.Second  // longer than evictAfter
+	testTimeout = time.Minute     // longer than any step takes
+	expire      = 7 * time.Second // longer than a lease, shorter than evictAfter
+	evict       = 9 * time.Second // longer than evictAfter
 )
 
 // recordingListener is a RevocationListener that records its calls.

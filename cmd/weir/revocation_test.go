@@ -33,7 +33,7 @@ import (
 
 const (
 	revocations = 1000
-	patient     = 20 * time.Second // longer than anything takes here
+	patient     = time.Minute // longer than anything takes here
 )
 
 // replica is one of several servers on one database: all of a portal but what

@@ -145,7 +145,7 @@ func waitGone(t *testing.T, dir string, pid int) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		_, errDir := os.Stat(dir)
 		// A zombie has ended; in a container it may wait for its parent.

@@ -71,7 +71,7 @@ func (p *post) mailer(user string) *Mailer {
 // serve holds one conversation as RFC 5321 has it.
 func (p *post) serve(conn net.Conn) {
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	secure := p.immediate
 	if secure {
 		conn = tls.Server(conn, p.tls)

@@ -189,7 +189,7 @@ func shake(t *testing.T, server, client *tls.Config) (tls.ConnectionState, error
 			_, _ = c.Write([]byte("x")) // the client tells how it ended
 		}
 	}()
-	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: 10 * time.Second}, "tcp", l.Addr().String(), client)
+	conn, err := tls.DialWithDialer(&net.Dialer{Timeout: time.Minute}, "tcp", l.Addr().String(), client)
 	if err == nil {
 		_, err = io.ReadFull(conn, make([]byte, 1))
 		_ = conn.Close()
