@@ -113,12 +113,19 @@ func TestTransitionExpectsStateAndVersion(t *testing.T) {
 		}
 		_, err = move(queued, models.StateStarting, models.StateRunning) // right version, wrong state
 		kind(t, err, models.KindConflict)
+		old := queued
+		queued, err = move(queued, models.StateQueued, models.StateQueued)
+		if err != nil || queued.Version != 3 {
+			t.Fatalf("version %d, %v", queued.Version, err)
+		}
+		_, err = move(old, models.StateQueued, models.StateStarting) // right state, old version
+		kind(t, err, models.KindConflict)
 		got, err := s.Read(t.Context()).Workspace(models.AllProjects, queued.ID)
-		if err != nil || got.State != models.StateQueued || got.Version != 2 {
+		if err != nil || got.State != models.StateQueued || got.Version != 3 {
 			t.Errorf("the row is %s, version %d, %v", got.State, got.Version, err)
 		}
 		events, err := s.Read(t.Context()).WorkspaceEvents(queued.ID)
-		if err != nil || len(events) != 2 || events[1].State != models.StateQueued {
+		if err != nil || len(events) != 3 || events[2].State != models.StateQueued {
 			t.Errorf("events %+v, %v", events, err)
 		}
 		var kinds modelstest.ErrorCounts

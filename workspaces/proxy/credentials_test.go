@@ -149,5 +149,8 @@ func TestRefusals(t *testing.T) {
 		if res.StatusCode != c.status || !strings.Contains(body, c.detail) || !strings.HasPrefix(body, "<!doctype html>") {
 			t.Errorf("%s: %d %s", id, res.StatusCode, body)
 		}
+		if got, want := res.Header.Get("Content-Security-Policy"), "frame-ancestors 'self' "+portal; got != want {
+			t.Errorf("%s: Content-Security-Policy %q, want %q", id, got, want)
+		}
 	}
 }

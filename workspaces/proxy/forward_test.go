@@ -123,6 +123,14 @@ func TestAnswerHygiene(t *testing.T) {
 	}
 }
 
+// TRACE would show scripts the headers that the proxy adds.
+func TestTraceIsNotForwarded(t *testing.T) {
+	w := newWorld(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s reached the notebook", r.Method) }))
+	if res, body := w.do(t, request(t, "TRACE", "/", nil, asProgram)); res.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("TRACE: %d %s", res.StatusCode, body)
+	}
+}
+
 func TestRedirects(t *testing.T) {
 	w := newWorld(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Location", r.Header.Get("X-To"))

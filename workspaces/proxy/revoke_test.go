@@ -2,11 +2,15 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 )
@@ -76,6 +80,22 @@ func TestRevokedDuringAdmission(t *testing.T) {
 	}
 }
 
+// What a flow opens when it has been cut is closed at once.
+func TestCutFlowsOpenNothing(t *testing.T) {
+	w := newWorld(t, hello)
+	f := w.proxy.begin(httptest.NewRecorder(), request(t, "GET", "/", nil), 12)
+	defer f.end()
+	f.cut()
+	notebook, visitor := net.Pipe()
+	defer visitor.Close()
+	if err := f.closeOnCut(notebook); err == nil {
+		t.Error("a flow that was cut takes a connection")
+	}
+	if err := notebook.SetDeadline(time.Now()); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("its connection is open: %v", err)
+	}
+}
+
 func TestCut(t *testing.T) {
 	w := newWorld(t, echo)
 	c := w.socket(t, "/", asProgram)
@@ -104,6 +124,10 @@ func TestApartNothingPasses(t *testing.T) {
 				return
 			}
 			defer c.CloseNow()
+			go func() {
+				<-more
+				_ = c.Write(r.Context(), websocket.MessageText, []byte("after")) // goes as far as the proxy
+			}()
 			for {
 				if _, _, err := c.Read(r.Context()); err != nil {
 					return
