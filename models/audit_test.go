@@ -253,7 +253,7 @@ func TestAuditReplacedEntry(t *testing.T) {
 		exec("DELETE FROM audit_entries WHERE id = 3", "INSERT INTO audit_entries SELECT * FROM forged")
 		_, err := s.VerifyAudit(t.Context(), models.AuditHead{})
 		var broken *models.BrokenAudit
-		if !errors.As(err, &broken) || broken.Number != 4 || !strings.Contains(broken.Why, "does not follow from entry 3") {
+		if !errors.As(err, &broken) || broken.Number != 4 || !strings.Contains(broken.Reason, "does not follow from entry 3") {
 			t.Errorf("got %v, want entry 4, which does not follow from entry 3", err)
 		}
 	})
