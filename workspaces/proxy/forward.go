@@ -26,6 +26,7 @@ func (f *flow) forward() {
 		ErrorHandler:   f.fail,
 		Transport:      f.p.transport,
 		BufferPool:     copyBuffers,
+		FlushInterval:  10 * time.Millisecond, // a complete response needs one write
 		ErrorLog:       f.p.errorLog,
 	}
 	ctx := withEndpoint(f.ctx, f.target.Endpoint)
