@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"weir/models"
+	"weir/policies"
 	"weir/pool"
 	"weir/pool/queue"
 	"weir/pool/timeline"
@@ -19,16 +20,20 @@ func (a *App) poolRoutes(p *echo.Group) {
 }
 
 func (a *App) poolPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	rights, err := a.Pool.ViewRights(ctx, actorOf(ctx))
+	viewer, key, err := a.Pool.CommonViewer(ctx, actorOf(ctx))
 	if err != nil {
 		return nil, err
 	}
-	content, err := a.sharedContent(c, "pool", rights, []string{"pool"}, a.poolContent)
+	build := func(ctx context.Context) (templ.Component, error) { return a.poolContent(ctx, viewer) }
+	if key == "" {
+		content, err := build(ctx)
+		return web.PoolPage(content), err
+	}
+	content, err := a.sharedContent(c, "pool", key, []string{"pool"}, build)
 	return web.PoolPage(content), err
 }
 
-func (a *App) poolContent(ctx context.Context) (templ.Component, error) {
-	actor := actorOf(ctx)
+func (a *App) poolContent(ctx context.Context, actor policies.Actor) (templ.Component, error) {
 	view, err := a.Pool.View(ctx, actor)
 	if err != nil {
 		return nil, err

@@ -51,7 +51,7 @@ func (s sessionStore) FindCtx(ctx context.Context, token string) ([]byte, bool, 
 }
 
 func (s sessionStore) CommitCtx(ctx context.Context, token string, data []byte, expires time.Time) error {
-	return s.store.InRevokingTx(ctx, func(q *models.Queries) error {
+	return s.store.InTx(ctx, func(q *models.Queries) error {
 		return q.PutSession(models.Session{Token: policies.HashSecret(token), Data: data, ExpiresAt: expires.UTC()})
 	})
 }

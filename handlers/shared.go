@@ -1,9 +1,10 @@
 package handlers
 
 import (
-	"bytes"
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -18,10 +19,17 @@ import (
 // without a topic.
 const sharedAge = time.Second
 
+// maxContents is the number of contents of pages that are cached. One may be some
+// megabytes.
+const maxContents = 32
+
+// navAge bounds the age of the navigation's counts, for changes by commands.
+const navAge = 10 * time.Second
+
 // shared caches what pages of many requests have in common.
 type shared struct {
 	nav      *models.Cache[int64, web.NavCounts] // by user
-	contents *models.Cache[contentKey, []byte]
+	contents *models.Cache[contentKey, string]
 }
 
 // contentKey identifies the content of a page that looks alike for all actors with the
@@ -29,22 +37,26 @@ type shared struct {
 type contentKey struct {
 	page, lang string
 	can        models.PlatformPermissions
-	rights     string // others, as the page says
+	key        string // of the others with the same rights, as the page says
 }
 
 func newShared(s *models.Store) shared {
-	return shared{models.NewCache[int64, web.NavCounts](s), models.NewCache[contentKey, []byte](s)}
+	return shared{models.NewCache[int64, web.NavCounts](s, models.MaxCached), models.NewCache[contentKey, string](s, maxContents)}
 }
 
 // navCounts are the numbers beside the navigation's entries. What cannot be counted is
 // not shown.
 func (a *App) navCounts(ctx context.Context, actor policies.Actor) web.NavCounts {
 	counts, err := a.shared.nav.Get(ctx, actor.User.ID, func(ctx context.Context) (n web.NavCounts, v models.Validity, err error) {
+		actor, err := a.Accounts.Load(ctx, actor.User.ID)
+		if err != nil {
+			return n, v, err
+		}
 		active, err1 := a.Workspaces.CountActive(ctx, actor)
 		waiting, err2 := a.Requests.Waiting(ctx, actor)
 		unread, err3 := a.Notifications.Unread(ctx, actor)
 		v = actor.Validity()
-		v.Topics = []string{"requests", models.RevocationKey("user", actor.User.ID)}
+		v.Topics, v.MaxAge = []string{"requests", "user:" + strconv.FormatInt(actor.User.ID, 10)}, navAge
 		return web.NavCounts{Workspaces: int(active), Requests: int(waiting), Notifications: int(unread)}, v, errors.Join(err1, err2, err3)
 	})
 	if err != nil && ctx.Err() == nil {
@@ -55,17 +67,17 @@ func (a *App) navCounts(ctx context.Context, actor policies.Actor) web.NavCounts
 
 // sharedContent renders the content of a page once for all actors with the same rights,
 // until one of its topics changes.
-func (a *App) sharedContent(c echo.Context, page, rights string, topics []string, build func(context.Context) (templ.Component, error)) (templ.Component, error) {
+func (a *App) sharedContent(c echo.Context, page, others string, topics []string, build func(context.Context) (templ.Component, error)) (templ.Component, error) {
 	ctx := c.Request().Context()
-	key := contentKey{page, a.language(c.Request()), a.Accounts.PlatformPermissions(actorOf(ctx)), rights}
-	content, err := a.shared.contents.Get(ctx, key, func(ctx context.Context) ([]byte, models.Validity, error) {
+	key := contentKey{page, a.language(c.Request()), a.Accounts.PlatformPermissions(actorOf(ctx)), others}
+	content, err := a.shared.contents.Get(ctx, key, func(ctx context.Context) (string, models.Validity, error) {
 		component, err := build(ctx)
 		if err != nil {
-			return nil, models.Validity{}, err
+			return "", models.Validity{}, err
 		}
-		var b bytes.Buffer
+		var b strings.Builder
 		err = component.Render(web.With(ctx, web.Page{Lang: key.lang, Can: key.can, Now: a.Store.Now()}), &b)
-		return b.Bytes(), models.Validity{Topics: topics, MaxAge: sharedAge}, err
+		return b.String(), models.Validity{Topics: topics, MaxAge: sharedAge}, err
 	})
-	return templ.Raw(string(content)), err
+	return templ.Raw(content), err
 }

@@ -2,6 +2,7 @@ package models
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 )
@@ -31,6 +32,7 @@ func (s *Store) VerifyAudit(ctx context.Context, expected AuditHead) (AuditHead,
 	after := int64(math.MinInt64) // an entry may have been inserted before the first
 	for {
 		entries, err := q.auditAfter(after)
+		err = errors.Join(err, ctx.Err())
 		if err != nil {
 			return end, err
 		}

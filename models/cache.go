@@ -11,17 +11,19 @@ import (
 // by hand.
 const MaxCacheAge = time.Minute
 
-// maxCached is the number of entries of a cache. A full cache is cleared.
-const maxCached = 1 << 14
+// MaxCached is the usual size of a cache of small values.
+const MaxCached = 1 << 14
 
 // Cache caches what was read from the database until something on which it depends
 // changes. Of concurrent readers of one key, one reads.
 //
 // On a server with a valid lease nothing cached outlives its revocation: the entry
 // is invalid before the revoking call returns, on whichever server that was made.
-// Without a lease nothing is cached.
+// This needs values that are made of nothing but the key and what is read from the
+// database for it. Without a lease nothing is cached.
 type Cache[K comparable, V any] struct {
 	store *Store
+	size  int // entries at most; a full cache is cleared
 
 	mu      sync.Mutex
 	entries map[K]entry[V]
@@ -66,9 +68,9 @@ type load[V any] struct {
 	failed bool // it has no result: its caller gave up
 }
 
-// NewCache returns an empty cache of what is in s.
-func NewCache[K comparable, V any](s *Store) *Cache[K, V] {
-	return &Cache[K, V]{store: s, entries: map[K]entry[V]{}, loads: map[K]*load[V]{}}
+// NewCache returns an empty cache of what is in s, for so many entries.
+func NewCache[K comparable, V any](s *Store, size int) *Cache[K, V] {
+	return &Cache[K, V]{store: s, size: size, entries: map[K]entry[V]{}, loads: map[K]*load[V]{}}
 }
 
 // Get returns the value of a key, from the cache or else from read. Errors are not
@@ -102,8 +104,9 @@ func (c *Cache[K, V]) find(key K) (value V, l *load[V], own bool) {
 	if e, ok := c.entries[key]; ok && c.usable(e) {
 		return e.value, nil, false
 	}
+	valid := c.store.cacheValid() // before the number: what came while it was not is a change
 	change := c.store.changes.number()
-	if l := c.loads[key]; l != nil && l.change == change && c.store.leaseValid() {
+	if l := c.loads[key]; l != nil && l.change == change && valid {
 		return value, l, false
 	}
 	l = &load[V]{change: change, done: make(chan struct{}), failed: true}
@@ -118,7 +121,7 @@ func (c *Cache[K, V]) usable(e entry[V]) bool {
 	if e.MaxAge > 0 {
 		maxAge = min(maxAge, e.MaxAge)
 	}
-	return s.leaseValid() && (len(e.Topics) == 0 || s.receivesTopics()) && !s.changes.since(e.change, e.Validity) &&
+	return s.cacheValid() && (len(e.Topics) == 0 || s.receivesTopics()) && !s.changes.changedSince(e.change, e.Validity) &&
 		s.Elapsed()-e.readAt < maxAge && (e.Until.IsZero() || s.Now().Before(e.Until))
 }
 
@@ -130,8 +133,8 @@ func (c *Cache[K, V]) read(ctx context.Context, key K, l *load[V], read func(con
 		if c.loads[key] == l {
 			delete(c.loads, key)
 		}
-		if e := (entry[V]{valid, l.value, l.change, readAt}); !l.failed && l.err == nil && c.usable(e) {
-			if len(c.entries) >= maxCached {
+		if e := (entry[V]{valid, l.value, l.change, readAt}); !l.failed && l.err == nil && c.usable(e) && c.entries[key].change <= e.change {
+			if len(c.entries) >= c.size {
 				clear(c.entries)
 			}
 			c.entries[key] = e
@@ -160,8 +163,8 @@ func (c *changes) number() int64 {
 	return c.last
 }
 
-// since reports whether something on which v depends has changed after change.
-func (c *changes) since(change int64, v Validity) bool {
+// changedSince reports whether something on which v depends has changed after change.
+func (c *changes) changedSince(change int64, v Validity) bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	later := func(numbers map[string]int64) func(string) bool {

@@ -21,7 +21,7 @@ type cache struct {
 }
 
 func newCache(t *testing.T, s *models.Store) cache {
-	return cache{models.NewCache[string, string](s), t}
+	return cache{models.NewCache[string, string](s, 100), t}
 }
 
 // put reads a value into the cache.

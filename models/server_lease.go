@@ -42,6 +42,10 @@ type ServerLease struct {
 	wake      chan struct{}
 	expiresAt atomic.Int64 // in nanoseconds of Store.Elapsed
 
+	// polledUntil is leaseTime after the last tick of Run, in the same; before Run
+	// it does not matter.
+	polledUntil atomic.Int64
+
 	running sync.Mutex // locked while Run runs
 	// Used by Run only:
 	registered         bool // the row exists, unless this server was evicted
@@ -64,14 +68,17 @@ func (s *Store) Join(ctx context.Context, sole bool) (*ServerLease, error) {
 			l.poll()
 		}
 	})
+	l.polledUntil.Store(math.MaxInt64)
 	s.lease.Store(l)
 	return l, l.acquire(s.write.WithContext(ctx))
 }
 
-// leaseValid reports whether this server has a valid lease.
-func (s *Store) leaseValid() bool {
+// cacheValid reports whether this server has a valid lease and has lately looked for
+// revocations. A sole server's lease does not expire, but a command may have changed its
+// database while it was paused.
+func (s *Store) cacheValid() bool {
 	l := s.lease.Load()
-	return l != nil && l.Holds()
+	return l != nil && l.Holds() && s.Elapsed() < time.Duration(l.polledUntil.Load())
 }
 
 // receivesTopics reports whether the changes of other servers arrive here.
@@ -176,21 +183,32 @@ func (l *ServerLease) tick(ctx context.Context, db *gorm.DB) error {
 	if !l.registered {
 		return l.acquire(db)
 	}
+	began := l.store.Elapsed()
 	var list []Revocation
 	if err := db.Where("number > ?", l.applied).Order("number").Find(&list).Error; err != nil {
 		return err
 	}
 	var keys []string
 	for _, r := range list {
-		if l.applied = r.Number; r.Origin != l.store.origin { // its own were applied at commit
+		own := r.Origin == l.store.origin && began >= time.Duration(l.store.uncertainUntil.Load())
+		if l.applied = r.Number; !own { // its own were applied at commit
 			keys = append(keys, strings.Fields(r.Keys)...)
 		}
 	}
 	l.store.applyRevocations(ctx, keys)
 	if l.sole && len(keys) == 0 { // no other server waits for a heartbeat
-		return nil
+		var n int64
+		if err := db.Model(&Server{}).Where("id = ?", l.store.origin).Count(&n).Error; err != nil {
+			return err
+		}
+		if l.registered = n > 0; !l.registered { // a command has evicted it
+			return l.acquire(db)
+		}
+	} else if err := l.sendHeartbeat(db); err != nil {
+		return err
 	}
-	return l.sendHeartbeat(db)
+	l.polledUntil.Store(int64(began + leaseTime))
+	return nil
 }
 
 // sendHeartbeat renews the lease and evicts servers without heartbeats.

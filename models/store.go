@@ -52,6 +52,10 @@ type Store struct {
 	changes   changes
 	lease     atomic.Pointer[ServerLease] // nil before Join
 
+	// uncertainUntil is how long, in Store.Elapsed, a transaction of this server may
+	// commit that it takes for failed.
+	uncertainUntil atomic.Int64
+
 	mu                  sync.RWMutex
 	listeners           []func(topics []string)
 	revocationListeners []RevocationListener
@@ -228,9 +232,10 @@ func (s *Store) Read(ctx context.Context) *Queries {
 }
 
 // reader is the reading connection. SQLite's driver starts a goroutine for every row of
-// a query that ctx could interrupt, so reads there, which are short, run to their end.
+// a query that ctx could interrupt, so reads there, which are short, run to their end
+// once they have begun.
 func (s *Store) reader(ctx context.Context) *gorm.DB {
-	if s.dialect == "sqlite" {
+	if s.dialect == "sqlite" && ctx.Err() == nil {
 		ctx = context.WithoutCancel(ctx)
 	}
 	return s.read.WithContext(ctx)
@@ -262,8 +267,11 @@ func (s *Store) inTx(ctx context.Context, fn func(*Queries) error) (revocation i
 			committing = err == nil
 			return err
 		})
-		if committing { // a commit that failed may have succeeded in the database
+		if committing {
 			s.applyRevocations(ctx, q.revoked)
+		}
+		if committing && err != nil { // the database may commit yet
+			s.uncertainUntil.Store(int64(s.Elapsed() + MaxCacheAge))
 		}
 		if err == nil {
 			s.publish(slices.Collect(maps.Keys(q.topics)))
@@ -355,12 +363,13 @@ func (q *Queries) Now() time.Time { return instant(q.clock) }
 
 func instant(clock func() time.Time) time.Time { return clock().UTC().Truncate(time.Microsecond) }
 
-// Scope restricts a query to projects: all of them, or those of which the user
-// is an active member at the time At. The zero Scope matches nothing.
+// Scope restricts a query to projects: all of them, or Projects, or those of which the
+// user is an active member at the time At. The zero Scope matches nothing.
 type Scope struct {
-	All    bool
-	UserID int64
-	At     time.Time
+	All      bool
+	Projects []int64
+	UserID   int64
+	At       time.Time
 }
 
 // AllProjects is the scope of platform administrators and background work.
@@ -370,6 +379,9 @@ var AllProjects = Scope{All: true}
 func (s Scope) projects(db *gorm.DB, column string) *gorm.DB {
 	if s.All {
 		return db
+	}
+	if s.UserID == 0 {
+		return db.Where(column+" IN ?", s.Projects)
 	}
 	return db.Where(column+` IN (SELECT m.project_id FROM members m
 		WHERE m.user_id = ? AND m.removed_at IS NULL AND (m.until IS NULL OR m.until > ?))`, s.UserID, s.At)

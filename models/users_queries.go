@@ -254,10 +254,14 @@ const tombstone = 10 * time.Minute
 
 // PutSession stores a session, or replaces it if it has not ended.
 func (q *Queries) PutSession(s Session) error {
-	q.revoke(SessionKey(s.Token))
-	return q.db.Exec(`INSERT INTO sessions (token, data, expires_at) VALUES (?, ?, ?)
-		ON CONFLICT (token) DO UPDATE SET data = excluded.data, expires_at = excluded.expires_at
-		WHERE sessions.expires_at > ?`, s.Token, s.Data, s.ExpiresAt.UTC(), q.Now()).Error
+	res := q.db.Model(&Session{}).Where("token = ? AND expires_at > ?", s.Token, q.Now()).
+		Updates(map[string]any{"data": s.Data, "expires_at": s.ExpiresAt.UTC()})
+	if res.Error != nil || res.RowsAffected > 0 {
+		q.revoke(SessionKey(s.Token)) // it may be cached
+		return res.Error
+	}
+	s.ExpiresAt = s.ExpiresAt.UTC()
+	return q.db.Clauses(clause.OnConflict{DoNothing: true}).Create(&s).Error
 }
 
 // SessionByToken finds an unexpired session.

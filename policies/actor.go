@@ -1,6 +1,8 @@
 package policies
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"weir/models"
@@ -86,6 +88,14 @@ func (a Actor) Scope() models.Scope {
 		return models.AllProjects
 	}
 	return models.Scope{UserID: a.User.ID, At: a.At}
+}
+
+// GrantedScope is Scope by the actor's grants alone: it reads no memberships.
+func (a Actor) GrantedScope() models.Scope {
+	if scope := a.Scope(); scope.All {
+		return scope
+	}
+	return models.Scope{Projects: slices.Sorted(maps.Keys(a.Grants))}
 }
 
 // Label names the actor in an audit entry.

@@ -19,8 +19,8 @@ type authentication struct {
 type ownedWorkspace struct{ user, project int64 }
 
 func newAuthentication(s *models.Store) authentication {
-	return authentication{models.NewCache[int64, Actor](s), models.NewCache[string, models.Session](s),
-		models.NewCache[string, models.AccessToken](s), models.NewCache[int64, ownedWorkspace](s)}
+	return authentication{models.NewCache[int64, Actor](s, models.MaxCached), models.NewCache[string, models.Session](s, models.MaxCached),
+		models.NewCache[string, models.AccessToken](s, models.MaxCached), models.NewCache[int64, ownedWorkspace](s, models.MaxCached)}
 }
 
 // Load reads an account and its grants. Unknown and disabled accounts are

@@ -46,7 +46,7 @@ func (s *Scheduler) View(ctx context.Context, actor policies.Actor) (v View, err
 	if v.Placed, err = viewer.q.LastDecision(); err != nil {
 		return v, err
 	}
-	v.Decisions, err = viewer.q.DecisionsIn(actor.Scope(), 10)
+	v.Decisions, err = viewer.q.DecisionsIn(actor.GrantedScope(), 10)
 	return v, err
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"weir/models"
@@ -77,27 +76,34 @@ func (s *Scheduler) viewer(ctx context.Context, actor policies.Actor) (v viewer,
 	return v, err
 }
 
-// ViewRights tells whose views of the pool are alike: those of actors with the same
-// platform permissions and ViewRights.
-func (s *Scheduler) ViewRights(ctx context.Context, actor policies.Actor) (string, error) {
+// CommonViewer is an actor who may see what the actor may, for a view that many share.
+// Those with the same key and platform permissions see the same. The key is empty for an
+// actor with own machines or shares, which are marked.
+func (s *Scheduler) CommonViewer(ctx context.Context, actor policies.Actor) (viewer policies.Actor, key string, err error) {
 	if err := s.access.Check(actor, policies.Platform, policies.PoolRead); err != nil {
-		return "", err
+		return actor, "", err
 	}
 	involved, err := s.involved.Get(ctx, struct{}{}, func(ctx context.Context) (map[int64]bool, models.Validity, error) {
 		snapshot, err := s.load(s.store.Read(ctx))
-		return snapshot.involved(), models.Validity{Topics: []string{"pool"}}, err
+		return snapshot.involved(), models.Validity{Topics: []string{"pool"}, MaxAge: involvedAge}, err
 	})
-	var rights []string
-	if involved[actor.User.ID] { // its own are marked
-		rights = append(rights, models.RevocationKey("user", actor.User.ID))
+	if err != nil || involved[actor.User.ID] {
+		return actor, "", err
 	}
-	if scope := actor.Scope(); !scope.All {
+	viewer = actor
+	viewer.User = models.User{ID: -1, Admin: actor.User.Admin, Auditor: actor.User.Auditor}
+	key = "projects"
+	if !actor.Scope().All {
 		for _, project := range slices.Sorted(maps.Keys(actor.Grants)) {
-			rights = append(rights, fmt.Sprint(project, s.access.May(actor, project, policies.WorkspaceRead)))
+			key += fmt.Sprint(" ", project, s.access.May(actor, project, policies.WorkspaceRead))
 		}
 	}
-	return strings.Join(rights, " "), err
+	return viewer, key, nil
 }
+
+// involvedAge bounds how late an actor's own things are marked after another process
+// changed them.
+const involvedAge = 10 * time.Second
 
 // involved are the owners of machines and the users of shares.
 func (s snapshot) involved() map[int64]bool {

@@ -52,7 +52,7 @@ type Service struct {
 // reconciler acts on.
 func NewService(store *models.Store, access *policies.Access, pool Pool, ledger Ledger, resync func()) *Service {
 	return &Service{store: store, access: access, pool: pool, ledger: ledger, resync: resync,
-		admissions: models.NewCache[admissionKey, models.Admission](store)}
+		admissions: models.NewCache[admissionKey, models.Admission](store, models.MaxCached)}
 }
 
 // Behavior of a launch when the pool cannot satisfy the demand now.

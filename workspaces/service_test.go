@@ -280,6 +280,32 @@ func TestVisitsEndWithTheRight(t *testing.T) {
 	}
 }
 
+// What somebody was admitted to with rights that have ended since is not admitted again
+// from a cache.
+func TestAdmissionIsByPresentRights(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		w := b.until(t, b.launch(t, "a", models.LaunchParameters{}).ID, models.StateRunning)
+		before := b.actor
+		before.Session = "token"
+		if a, err := b.AdmitActor(b.ctx, before, w.ID); err != nil || a.Session != "token" {
+			t.Fatalf("%+v, %v", a, err)
+		}
+		modelstest.InTx(t, b.store, func(q *models.Queries) error {
+			role := b.role
+			role.Permission = models.PermissionViewer
+			return q.UpdateRole(&role)
+		})
+		_ = second(b.AdmitActor(b.ctx, before, w.ID)) // a request that began before
+		members, err := b.store.Read(b.ctx).MembershipsOf(b.actor.User.ID, b.store.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := before
+		now.Grants = policies.GrantsOf(members)
+		want(t, second(b.AdmitActor(b.ctx, now, w.ID)), models.KindNotFound)
+	})
+}
+
 func TestPreviewSaysWhatALaunchWould(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		b.gpus(t, 1)

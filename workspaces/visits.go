@@ -82,10 +82,9 @@ func (s *Service) Redeem(ctx context.Context, id int64, token string) (v Visit, 
 	return v, err
 }
 
-// admissionKey is who is admitted where: the hash of a visit, or the hash of a session
-// or access token with its user.
+// admissionKey is who is admitted where: the visit with a hash, or the owner.
 type admissionKey struct {
-	credential      string
+	visit           string
 	user, workspace int64
 }
 
@@ -93,7 +92,7 @@ type admissionKey struct {
 // expired visit the error is of kind unauthenticated.
 func (s *Service) AdmitVisit(ctx context.Context, id int64, secret string) (models.Admission, error) {
 	hash := policies.HashSecret(secret)
-	return s.admit(ctx, admissionKey{credential: hash, workspace: id}, func(ctx context.Context) (models.Admission, error) {
+	return s.admit(ctx, admissionKey{visit: hash, workspace: id}, func(ctx context.Context) (models.Admission, error) {
 		a, err := s.store.Read(ctx).AdmitVisit(hash, id, s.store.Now())
 		if err != nil && models.KindOf(err) == models.KindNotFound {
 			err = &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Open this workspace from the portal.")}
@@ -105,21 +104,22 @@ func (s *Service) AdmitVisit(ctx context.Context, id int64, secret string) (mode
 // AdmitActor returns the endpoint of the actor's own notebook. For a workspace of
 // another user the error is of kind not_found.
 func (s *Service) AdmitActor(ctx context.Context, actor policies.Actor, id int64) (models.Admission, error) {
-	return s.admit(ctx, admissionKey{actor.Session, actor.User.ID, id}, func(ctx context.Context) (a models.Admission, err error) {
-		w, err := s.authorize(ctx, actor, id, policies.WorkspaceRead)
-		if err != nil {
-			return a, err
-		}
-		if !s.canOpen(actor, w) {
-			return a, models.NotFound("workspace")
-		}
-		a, err = s.store.Read(ctx).AdmitOwner(actor.User.ID, id, s.store.Now())
-		a.Session = actor.Session
-		return a, err
+	if err := actor.CheckUser(); err != nil {
+		return models.Admission{}, err
+	}
+	a, err := s.admit(ctx, admissionKey{user: actor.User.ID, workspace: id}, func(ctx context.Context) (models.Admission, error) {
+		return s.store.Read(ctx).AdmitOwner(actor.User.ID, id, s.store.Now())
 	})
+	for _, right := range []policies.Right{policies.WorkspaceRead, policies.WorkspaceOpen} {
+		if err == nil && !s.access.MayOwned(actor, a.UserID, a.ProjectID, right) {
+			err = models.NotFound("workspace")
+		}
+	}
+	a.Session = actor.Session
+	return a, err
 }
 
-// admit caches the admissions to running workspaces.
+// admit caches the admissions to running workspaces, which depend on the key alone.
 func (s *Service) admit(ctx context.Context, key admissionKey, read func(context.Context) (models.Admission, error)) (models.Admission, error) {
 	return s.admissions.Get(ctx, key, func(ctx context.Context) (models.Admission, models.Validity, error) {
 		a, err := read(ctx)
