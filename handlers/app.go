@@ -46,7 +46,6 @@ type Config struct {
 	Workspaces    *workspaces.Service
 	Directories   *storage.Directories
 	Proxy         Proxy
-	Wake          func() // triggers the reconciler
 	// Holds reports whether the server lease permits to send on open connections;
 	// checked for each write. nil: always.
 	Holds  func() bool

@@ -121,7 +121,6 @@ func (a rest) updateDevice(ctx context.Context, in *Update[providers.DeviceInput
 	if _, err := a.Providers.SetSharing(ctx, actorOf(ctx), in.ID, in.Body); err != nil {
 		return nil, err
 	}
-	a.Wake()
 	return a.getDevice(ctx, &in.ByID)
 }
 

@@ -109,8 +109,5 @@ func (f *form) deviceInput() providers.DeviceInput {
 func (a *App) updateDevicePage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
 	id := number(c, "id")
 	_, err := a.Providers.SetSharing(ctx, actorOf(ctx), id, f.deviceInput())
-	if err == nil {
-		a.Wake()
-	}
 	return redirect{path("pool", "devices", id), models.Say("Device updated.")}, err
 }

@@ -42,11 +42,7 @@ func (a *App) peopleImport(ctx context.Context, _ int64) (t tableImport, err err
 	actor := actorOf(ctx)
 	t = tableImport{columns: policies.PeopleColumns, needed: policies.PeopleColumnsNeeded, view: web.ImportPeople(policies.PeopleColumns)}
 	t.run = func(ctx context.Context, in models.Import) (models.ImportReport, error) {
-		report, err := a.Accounts.ImportPeople(ctx, actor, in)
-		if report.Done {
-			a.Wake()
-		}
-		return report, err
+		return a.Accounts.ImportPeople(ctx, actor, in)
 	}
 	return t, a.Accounts.CheckImport(actor)
 }

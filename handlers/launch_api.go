@@ -55,19 +55,26 @@ func (a rest) previewLaunch(ctx context.Context, in *Create[workspaces.LaunchInp
 		return nil, err
 	}
 	v := LaunchPreview{Headroom: LaunchHeadroom{p.Use, p.Use.Remaining()}, Fitting: convert(p.Fitting, matchOf), Refused: convert(p.Refused, mismatchOf),
-		Message: p.Message.String(), Problems: convert(p.Problems, launchProblem)}
-	if p.Chosen.ID != 0 {
-		e := environmentOf(p.Chosen)
+		Problems: []ProblemField{}}
+	if p.Refusal != nil {
+		refusal := publicError(p.Refusal)
+		v.Message, v.Problems = refusal.Message.String(), convert(refusal.Fields, launchProblem)
+	}
+	if p.Environment.ID != 0 {
+		e := environmentOf(p.Environment)
 		v.Environment = &e
 		v.Target = &LaunchTarget{p.Target.Demand, append([]models.Parameter{}, p.Target.Parameters...)}
 	}
 	if p.Decision.Outcome != "" {
 		v.Decision = poolDecisionOf(p.Decision)
 		if p.Decision.Outcome != models.OutcomeGranted {
-			v.Offer = offerOf(p.Decision)
-			if v.Offer.Estimate, err = a.estimateFor(ctx, p); err != nil {
+			view, err := a.launchView(ctx, p)
+			if err != nil {
 				return nil, err
 			}
+			estimate := estimateOf(view.Estimate)
+			v.Offer = offerOf(p.Decision)
+			v.Offer.Estimate = &estimate
 		}
 	}
 	return &Response[LaunchPreview]{v}, nil
@@ -99,13 +106,6 @@ func poolDecisionOf(a models.Decision) *PoolDecision {
 			return WorkspaceShare{DeviceID: g.Device.ID, Provider: a.Provider.Name, Number: g.Device.Number, Model: g.Device.Model, Cores: g.Cores,
 				MemoryMiB: g.MemoryMiB, Enforcement: g.Enforcement, Simulated: g.Device.Simulated}
 		})}
-}
-
-// estimateFor estimates the start of a queued launch.
-func (a rest) estimateFor(ctx context.Context, p workspaces.Preview) (*Estimate, error) {
-	f, err := a.estimate(ctx, p)
-	v := estimateOf(f)
-	return &v, err
 }
 
 func (a rest) launchWorkspace(ctx context.Context, in *Create[workspaces.LaunchInput]) (*Created[WorkspaceDetail], error) {

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -22,10 +23,10 @@ func (a *App) launchRoutes(p *echo.Group) {
 	p.POST("/workspaces", a.launchWorkspacePage)
 }
 
-// fillLaunch puts a preview into the launch page.
-func fillLaunch(v *web.LaunchView, p workspaces.Preview, view pool.View) {
-	v.GPUModels = gpuModels(view)
-	v.Meters = web.LimitMeters(p.Use.InUseByMember, p.Target.Demand.Resources(), p.Use.Limit)
+// fillLaunch puts a plan into the launch page.
+func fillLaunch(v *web.LaunchView, p workspaces.Plan, view pool.LaunchView) {
+	v.GPUModels = view.Models
+	v.Meters = web.LimitMeters(p.Use.InUseByMember, p.Demand.Resources(), p.Use.Limit)
 	for _, m := range p.Fitting {
 		v.Environments = append(v.Environments, web.EnvironmentChoice{ID: m.Environment.ID, Name: m.Environment.Name,
 			Versions: versionsOf(m.Environment), Matched: m.Matched})
@@ -41,13 +42,14 @@ func fillLaunch(v *web.LaunchView, p workspaces.Preview, view pool.View) {
 			v.Defaults[t.Name] = models.Quantity(countName(t.Name), n)
 		}
 	}
-	if p.Chosen.ID != 0 && p.Decision.Outcome != "" {
-		v.Decision = decisionView(p.Decision, p.Target.Demand, view)
+	if p.Decision.Outcome != "" {
+		v.Decision = decisionView(p, view)
 	}
 }
 
-func decisionView(a models.Decision, d models.Demand, view pool.View) web.Decision {
-	v := web.Decision{Outcome: a.Outcome, AskedCores: d.GPUs * d.Cores, Explanation: a.Explanation, Reasons: a.Reasons}
+func decisionView(p workspaces.Plan, view pool.LaunchView) web.Decision {
+	a := p.Decision
+	v := web.Decision{Outcome: a.Outcome, AskedCores: p.Demand.GPUs * p.Demand.Cores, Explanation: a.Explanation, Reasons: a.Reasons}
 	devices := grantedDevices(a, view)
 	v.Simulated = anySimulated(devices)
 	if len(a.Grants) > 0 {
@@ -59,45 +61,23 @@ func decisionView(a models.Decision, d models.Demand, view pool.View) web.Decisi
 	case models.OutcomePartial:
 		v.FreeCores = a.Fewer.GPUs * a.Fewer.Cores
 		v.Fewer = &web.Fewer{Cores: v.FreeCores, GPUMemoryMiB: a.Fewer.GPUs * a.Fewer.GPUMemoryMiB, Devices: devices}
-		v.Wait = &web.Wait{Before: a.Waiting}
+		v.Wait = &web.Wait{Before: a.Waiting, Starts: view.Estimate.Text}
 	case models.OutcomeDelayed:
-		v.Wait = &web.Wait{Before: a.Waiting}
+		v.Wait = &web.Wait{Before: a.Waiting, Starts: view.Estimate.Text}
 	}
 	return v
 }
 
-// grantedDevices draws where an answer's shares would lie.
-func grantedDevices(a models.Decision, view pool.View) (list []web.Device) {
-	for _, g := range a.Grants {
-		for _, p := range view.Providers {
-			for _, d := range p.Devices {
-				if d.ID != g.Device.ID {
-					continue
-				}
-				v := deviceView(d, 0)
-				v.State = models.Text{}
-				v.Provider, v.Enforcement = p.Name, g.Enforcement
-				v.Shares = append(v.Shares, web.Share{Cores: g.Cores, MemoryMiB: g.MemoryMiB, New: true})
-				v.FreeCores, v.FreeMemoryMiB = max(v.FreeCores-g.Cores, 0), max(v.FreeMemoryMiB-g.MemoryMiB, 0)
-				list = append(list, v)
-			}
-		}
+// grantedDevices draws where a decision's shares would lie.
+func grantedDevices(a models.Decision, view pool.LaunchView) (list []web.Device) {
+	for i, d := range view.Devices {
+		v, g := deviceView(d, 0), a.Grants[i]
+		v.State = models.Text{}
+		v.Provider, v.Enforcement = d.ProviderName, g.Enforcement
+		v.Shares = append(v.Shares, web.Share{Cores: g.Cores, MemoryMiB: g.MemoryMiB, New: true})
+		v.FreeCores, v.FreeMemoryMiB = max(v.FreeCores-g.Cores, 0), max(v.FreeMemoryMiB-g.MemoryMiB, 0)
+		list = append(list, v)
 	}
-	return list
-}
-
-func gpuModels(view pool.View) []string {
-	seen := map[string]bool{}
-	var list []string
-	for _, p := range view.Providers {
-		for _, d := range p.Devices {
-			if !seen[d.Model] {
-				seen[d.Model] = true
-				list = append(list, d.Model)
-			}
-		}
-	}
-	sort.Strings(list)
 	return list
 }
 
@@ -173,61 +153,33 @@ func (a *App) launchWorkspacePage(c echo.Context) error {
 	return c.Redirect(http.StatusSeeOther, path("workspaces", w.ID))
 }
 
-// launchForm is the launch page for the values of f: the preview, and the reason if a
+// launchForm is the launch page for the values of f: the plan, and the reason if a
 // launch was refused.
 func (a *App) launchForm(c echo.Context, f *form, refused error) (templ.Component, error) {
 	ctx := c.Request().Context()
-	actor := actorOf(ctx)
 	v := web.LaunchView{Form: f.asSubmitted()}
-	mine, err := a.Projects.Participations(ctx, actor, actor.User.ID)
+	p, err := a.Workspaces.Preview(ctx, actorOf(ctx), f.launchInput())
+	if err != nil || p.Project.ID == 0 {
+		return web.LaunchPage(v), err
+	}
+	view, err := a.launchView(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	in := f.launchInput()
-	for _, m := range mine {
-		if m.Project.Active(a.Store.Now()) {
-			v.Projects = append(v.Projects, web.Option{Value: strings.TrimPrefix(path(m.Project.ID), "/"), Label: m.Project.Name})
-			if in.ProjectID == 0 {
-				in.ProjectID = m.Project.ID
-			}
-		}
-		if m.Project.ID == in.ProjectID {
-			v.Project, v.Role = m.Project.Name, m.Member.RoleName
-			v.Form.Values["project_id"] = strings.TrimPrefix(path(m.Project.ID), "/")
-		}
+	for _, m := range p.Projects {
+		v.Projects = append(v.Projects, web.Option{Value: strings.TrimPrefix(path(m.ID), "/"), Label: m.Name})
 	}
-	if in.ProjectID == 0 {
-		return web.LaunchPage(v), nil
-	}
-	p, err := a.Workspaces.Preview(ctx, actor, in)
-	if err != nil {
-		return nil, err
-	}
-	view, err := a.Pool.View(ctx, actor)
-	if err != nil {
-		return nil, err
-	}
+	v.Project, v.Role = p.Project.Name, p.Role
+	v.Form.Values["project_id"] = strings.TrimPrefix(path(p.Project.ID), "/")
 	fillLaunch(&v, p, view)
-	if v.Decision.Wait != nil {
-		f, err := a.estimate(ctx, p)
-		if err != nil {
-			return nil, err
-		}
-		v.Decision.Wait.Starts = f.Text
+	if err := cmp.Or(refused, f.err(), p.Refusal); err != nil {
+		v.Form = v.Form.Refuse(err)
 	}
-	switch {
-	case refused != nil:
-		v.Form = v.Form.Refuse(refused)
-	case f.err() != nil:
-		v.Form = v.Form.Refuse(f.err())
-	case len(p.Problems) > 0:
-		v.Form = v.Form.Refuse(&models.Error{Kind: models.KindInvalid, Message: p.Message, Fields: p.Problems})
-	}
-	v.CanLaunch = p.Chosen.ID != 0 && len(p.Problems) == 0 && f.err() == nil && p.Decision.Outcome != models.OutcomeRefused
+	v.CanLaunch = p.Refusal == nil && f.err() == nil && p.Decision.Outcome != models.OutcomeRefused
 	return web.LaunchPage(v), nil
 }
 
-// estimate estimates the start of the previewed launch if it was queued now.
-func (a *App) estimate(ctx context.Context, p workspaces.Preview) (pool.Estimate, error) {
-	return a.Pool.Estimate(ctx, models.Workspace{ProjectID: p.Project.ID, Demand: p.Target.Demand})
+// launchView is what the pool shows of a plan.
+func (a *App) launchView(ctx context.Context, p workspaces.Plan) (pool.LaunchView, error) {
+	return a.Pool.LaunchView(ctx, actorOf(ctx), p.Project, p.Demand, p.Decision)
 }

@@ -76,15 +76,6 @@ func (a *App) confirmRemoveMemberPage(ctx context.Context, c echo.Context) (temp
 
 func (a *App) removeMemberPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {
 	project := number(c, "id")
-	err := a.endMembership(ctx, project, number(c, "member"))
+	err := a.Projects.RemoveMember(ctx, actorOf(ctx), project, number(c, "member"))
 	return redirect{path("projects", project), models.Say("Member removed. Their running workspaces are being stopped.")}, err
-}
-
-// endMembership removes a member and triggers the stop of their workspaces.
-func (a *App) endMembership(ctx context.Context, project, member int64) error {
-	err := a.Projects.RemoveMember(ctx, actorOf(ctx), project, member)
-	if err == nil {
-		a.Wake()
-	}
-	return err
 }

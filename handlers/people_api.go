@@ -140,9 +140,6 @@ func (a rest) getUser(ctx context.Context, in *ByID) (*Found[Person], error) {
 func (a rest) updateUser(ctx context.Context, in *Update[policies.UserChange]) (*Found[Person], error) {
 	in.Body.Version = in.version
 	u, err := a.Accounts.UpdateUser(ctx, actorOf(ctx), in.ID, in.Body)
-	if err == nil {
-		a.Wake()
-	}
 	p, err := a.personFound(ctx, u, err)
 	return found(u.Version, p, err)
 }

@@ -92,9 +92,6 @@ func (a *App) updatePersonPage(ctx context.Context, c echo.Context, f *form) (re
 		return redirect{}, err
 	}
 	u, err := a.Accounts.UpdateUser(ctx, actorOf(ctx), number(c, "id"), in)
-	if err == nil {
-		a.Wake()
-	}
 	return redirect{path("people", u.ID), models.Say("Account %s updated.", u.Email)}, err
 }
 

@@ -98,6 +98,5 @@ func (a rest) updateProject(ctx context.Context, in *Update[projects.ProjectInpu
 	if _, err := a.Projects.UpdateProject(ctx, actorOf(ctx), in.ID, in.Body); err != nil {
 		return nil, err
 	}
-	a.Wake()
 	return a.getProject(ctx, &in.ByID)
 }

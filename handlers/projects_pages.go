@@ -106,9 +106,6 @@ func (a *App) updateProjectPage(ctx context.Context, c echo.Context, f *form) (r
 		return redirect{}, err
 	}
 	p, err := a.Projects.UpdateProject(ctx, actorOf(ctx), number(c, "id"), in)
-	if err == nil {
-		a.Wake() // its period may have ended, or queued workspaces may fit into its quota
-	}
 	return redirect{path("projects", p.ID), models.Say("Project %s updated.", p.Name)}, err
 }
 

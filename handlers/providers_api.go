@@ -104,7 +104,6 @@ func (a rest) updateProvider(ctx context.Context, in *Update[providers.ProviderI
 	if _, err := a.Providers.Update(ctx, actorOf(ctx), in.ID, in.Body); err != nil {
 		return nil, termsRefusal(err)
 	}
-	a.Wake()
 	return a.getProvider(ctx, &in.ByID)
 }
 
@@ -129,7 +128,6 @@ func (a rest) changedProvider(ctx context.Context, in *Versioned, do changeProvi
 	if _, err := do(ctx, actorOf(ctx), in.ID, in.version); err != nil {
 		return nil, err
 	}
-	a.Wake()
 	return a.getProvider(ctx, &in.ByID)
 }
 
@@ -151,9 +149,6 @@ func (a rest) revokeProvider(ctx context.Context, in *Versioned) (*Found[Provide
 
 func (a rest) removeProvider(ctx context.Context, in *Versioned) (*Nothing, error) {
 	_, err := a.Providers.Remove(ctx, actorOf(ctx), in.ID, in.version)
-	if err == nil {
-		a.Wake()
-	}
 	return nothing(err)
 }
 
@@ -162,6 +157,5 @@ func (a rest) recallProvider(ctx context.Context, in *Update[providers.RecallInp
 	if _, err := a.Providers.Recall(ctx, actorOf(ctx), in.ID, in.Body); err != nil {
 		return nil, err
 	}
-	a.Wake()
 	return a.getProvider(ctx, &in.ByID)
 }

@@ -133,7 +133,6 @@ func (a *App) updateProviderPage(c echo.Context) error {
 			v.Form = f.terms(in.Terms).Refuse(err)
 		}))
 	}
-	a.Wake()
 	return a.redirectWithFlash(c, path("pool", "providers", id), models.Say("Terms saved."))
 }
 
@@ -149,7 +148,6 @@ func (a *App) changeProviderPage(do changeProvider, did func(name string) models
 		if err != nil {
 			return a.refused(c, f, err, a.providerWith(func(v *web.ProviderView) { v.Act = v.Act.Refuse(err) }))
 		}
-		a.Wake()
 		to := path("pool", "providers", p.ID)
 		if p.State == models.ProviderOffline {
 			to = "/pool"
@@ -172,7 +170,6 @@ func (a *App) recallProviderPage(c echo.Context) error {
 	if err != nil {
 		return a.refused(c, f, err, a.providerWith(func(v *web.ProviderView) { v.Recall = f.asSubmitted().Refuse(within("recall.", err)) }))
 	}
-	a.Wake()
 	return a.redirectWithFlash(c, path("pool", "providers", id), models.Say("GPUs recalled. The members who use them have been notified."))
 }
 

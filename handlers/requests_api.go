@@ -101,7 +101,7 @@ func foundRequest(v requests.RequestView, err error) (*Found[Request], error) {
 
 func (a rest) decideRequest(ctx context.Context, in *Update[requests.DecisionInput]) (*Found[Request], error) {
 	in.Body.Version = in.version
-	return foundRequest(a.decide(ctx, in.ID, in.Body))
+	return foundRequest(a.Requests.Decide(ctx, actorOf(ctx), in.ID, in.Body))
 }
 
 func (a rest) withdrawRequest(ctx context.Context, in *Versioned) (*Found[Request], error) {

@@ -94,7 +94,7 @@ func (a *App) decideRequestPage(ctx context.Context, c echo.Context, f *form) (r
 	if err := f.err(); err != nil {
 		return redirect{}, err
 	}
-	v, err := a.decide(ctx, old.ID, in)
+	v, err := a.Requests.Decide(ctx, actorOf(ctx), old.ID, in)
 	if err != nil {
 		return redirect{}, err
 	}
@@ -103,15 +103,6 @@ func (a *App) decideRequestPage(ctx context.Context, c echo.Context, f *form) (r
 		message = models.Say("Refused: %s.", v.What())
 	}
 	return redirect{"/requests", message}, nil
-}
-
-// decide decides a request. An approval may let queued workspaces start.
-func (a *App) decide(ctx context.Context, id int64, in requests.DecisionInput) (requests.RequestView, error) {
-	v, err := a.Requests.Decide(ctx, actorOf(ctx), id, in)
-	if err == nil {
-		a.Wake()
-	}
-	return v, err
 }
 
 func (a *App) withdrawRequestPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {

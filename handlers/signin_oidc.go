@@ -100,9 +100,6 @@ func (a *App) completeSignIn(c echo.Context, as policies.Assertion) error {
 		return err
 	}
 	groups, err := a.Projects.SyncGroups(ctx, in.Identity, a.OIDC.Rules.ProjectRoles(as.Groups))
-	if groups.Changed {
-		a.Wake()
-	}
 	if err != nil {
 		return err
 	}

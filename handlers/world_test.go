@@ -107,8 +107,8 @@ func newApp(t testing.TB, store *models.Store, set func(*Config), log *bytes.Buf
 		Capacity: capacity, Requests: requests.New(store, access, ledger, capacity), Pool: devices, Providers: machines,
 		Enrolment:  &providers.Enrolment{Store: store, Access: access, Authority: keys, CertificateLifetime: time.Hour, Every: time.Second},
 		Catalogue:  workspaces.NewCatalogue(store, access),
-		Workspaces: workspaces.NewService(store, access, devices, ledger, func() {}), Directories: dirs, Proxy: door,
-		Wake: func() {}, Logger: logger, SessionLifetime: time.Hour, Version: "test"}
+		Workspaces: workspaces.NewService(store, access, devices), Directories: dirs, Proxy: door,
+		Logger: logger, SessionLifetime: time.Hour, Version: "test"}
 	set(&c)
 	return NewApp(c)
 }

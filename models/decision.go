@@ -24,3 +24,13 @@ type Grant struct {
 	MemoryMiB   int64
 	Enforcement string
 }
+
+// Availability is the state of the pool at one moment, for decisions about new
+// workspaces. Its functions read nothing else and change nothing.
+type Availability struct {
+	// Complete sets the GPU memory of a demand that does not specify it: in
+	// proportion to the cores, on the smallest device that matches the model.
+	Complete func(Demand) Demand
+	// Decide decides on the demand of a new workspace of a project.
+	Decide func(Project, Demand) Decision
+}

@@ -42,10 +42,10 @@ func (q *Queries) InUseByUser(userID int64) (map[int64]Resources, error) {
 	return inUseBy(q.db.Where("user_id = ?", userID), "member_id")
 }
 
-// InUseByMembers returns the resources in use in a project, by member; absent is
-// nothing.
-func (q *Queries) InUseByMembers(projectID int64) (map[int64]Resources, error) {
-	return inUseBy(q.db.Where("project_id = ?", projectID), "member_id")
+// InUseByMembers returns the resources in use in some projects, by member; absent
+// is nothing.
+func (q *Queries) InUseByMembers(projectIDs ...int64) (map[int64]Resources, error) {
+	return inUseBy(q.db.Where("project_id IN ?", projectIDs), "member_id")
 }
 
 // InUseByMember returns the resources that a member of a project uses.

@@ -123,12 +123,15 @@ func (q *Queries) Membership(projectID, userID int64) (m Member, err error) {
 	return m, found(q.db.Where("project_id = ? AND user_id = ?", projectID, userID).Take(&m).Error, "member")
 }
 
+const memberColumns = `members.*, users.name AS user_name, users.email AS user_email,
+	COALESCE((SELECT departments.name FROM departments WHERE departments.id = users.department_id), '') AS department,
+	roles.name AS role_name, roles.permission AS permission, roles.permissions AS role_permissions, ` + limitColumns
+
+const limitColumns = "roles.limit_gpu_cores, roles.limit_gpu_memory_mib, roles.limit_cpu_milli, roles.limit_memory_mib, roles.limit_storage_mib"
+
 // memberViews selects present members with their names and roles.
 func (q *Queries) memberViews(scope Scope) *gorm.DB {
-	return scope.projects(q.db.Table("members"), "members.project_id").Select(`members.*, users.name AS user_name, users.email AS user_email,
-			COALESCE((SELECT departments.name FROM departments WHERE departments.id = users.department_id), '') AS department,
-			roles.name AS role_name, roles.permission AS permission, roles.permissions AS role_permissions,
-			roles.limit_gpu_cores, roles.limit_gpu_memory_mib, roles.limit_cpu_milli, roles.limit_memory_mib, roles.limit_storage_mib`).
+	return scope.projects(q.db.Table("members"), "members.project_id").Select(memberColumns).
 		Joins("JOIN users ON users.id = members.user_id").
 		Joins("JOIN roles ON roles.id = members.role_id").
 		Where("members.removed_at IS NULL")
@@ -155,6 +158,19 @@ func (q *Queries) AllocatedLimits(projectID int64) (Resources, error) {
 // MemberView finds a present member with its names and role.
 func (q *Queries) MemberView(scope Scope, projectID, id int64) (m MemberView, err error) {
 	return m, found(q.memberViews(scope).Where("members.project_id = ? AND members.id = ?", projectID, id).Take(&m).Error, "member")
+}
+
+// LaunchMember is a present member with the number of their live workspaces.
+type LaunchMember struct {
+	MemberView
+	Live int64
+}
+
+// LaunchMember finds a user's present membership in a project.
+func (q *Queries) LaunchMember(projectID, userID int64) (m LaunchMember, err error) {
+	live := q.db.Model(&Workspace{}).Select("COUNT(*)").Where("workspaces.member_id = members.id AND workspaces.state IN ?", ActiveStates)
+	return m, found(q.memberViews(AllProjects).Select(memberColumns+", (?) AS live", live).
+		Where("members.project_id = ? AND members.user_id = ?", projectID, userID).Take(&m).Error, "member")
 }
 
 // MembersWithRole lists the present members with a role.

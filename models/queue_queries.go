@@ -2,11 +2,13 @@ package models
 
 import "time"
 
-// QueuedView is a queued workspace, with its project's rank.
+// QueuedView is a queued workspace, with its project's rank and quota and its
+// member's limit, which is nothing for a former member.
 type QueuedView struct {
 	WorkspaceView
 	ProjectPriority int64
-	ProjectQuota    int64 // GPU cores
+	ProjectQuota    Resources `gorm:"embedded;embeddedPrefix:project_quota_"`
+	Limit           Resources `gorm:"embedded;embeddedPrefix:limit_"`
 }
 
 // QueueEntry is a queued workspace, with the pool's decision on it.
@@ -18,7 +20,12 @@ type QueueEntry struct {
 // Queued lists all queued workspaces, oldest first.
 func (q *Queries) Queued() (list []QueuedView, err error) {
 	return list, q.workspaceViews(AllProjects).
-		Select(workspaceColumns+", projects.priority AS project_priority, projects.quota_gpu_cores AS project_quota").
+		Select(workspaceColumns+`, projects.priority AS project_priority, projects.quota_gpu_cores AS project_quota_gpu_cores,
+			projects.quota_gpu_memory_mib AS project_quota_gpu_memory_mib, projects.quota_cpu_milli AS project_quota_cpu_milli,
+			projects.quota_memory_mib AS project_quota_memory_mib, projects.quota_storage_mib AS project_quota_storage_mib,
+			`+limitColumns).
+		Joins("LEFT JOIN members ON members.id = workspaces.member_id AND members.removed_at IS NULL").
+		Joins("LEFT JOIN roles ON roles.id = members.role_id").
 		Where("workspaces.state = ?", StateQueued).Order("workspaces.id").Find(&list).Error
 }
 

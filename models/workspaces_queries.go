@@ -170,11 +170,6 @@ func (q *Queries) evictions() *gorm.DB {
 		Where(`(users.disabled = ? OR members.removed_at IS NOT NULL OR members.until <= ? OR projects.ends_at <= ? OR projects.starts_at > ? OR `+roleForbids+`)`, true, now, now, now)
 }
 
-// CountLiveOf counts a member's live workspaces.
-func (q *Queries) CountLiveOf(memberID int64) (n int64, err error) {
-	return n, q.db.Model(&Workspace{}).Where("member_id = ? AND state IN ?", memberID, ActiveStates).Count(&n).Error
-}
-
 // CountLive counts a user's live workspaces.
 func (q *Queries) CountLive(userID int64) (n int64, err error) {
 	return n, q.db.Model(&Workspace{}).Where("user_id = ? AND state IN ?", userID, ActiveStates).Count(&n).Error

@@ -5,59 +5,81 @@ import (
 
 	"weir/models"
 	"weir/pool/placement"
-	"weir/pool/projects"
 	"weir/pool/queue"
+	"weir/pool/quota"
 )
 
-// reservedBefore are the providers on which w may place nothing: they are
-// reserved for the requests before it in the queue.
-func reservedBefore(q *models.Queries, snap snapshot, waiting waitQueue, w models.Workspace) (reserved []int64, err error) {
-	id := w.ID
-	if id == 0 {
-		id = hypotheticalID
+// state is what the scheduler decides over, at one moment: the machines and the
+// queue. It is not changed.
+type state struct {
+	snapshot
+	queued []models.QueuedView
+	fits   map[int64]bool // queued workspaces that wait for the pool alone, if for long
+}
+
+// read reads the state.
+func (s *Scheduler) read(q *models.Queries) (st state, err error) {
+	if st.snapshot, err = s.load(q); err != nil {
+		return st, err
 	}
+	if st.queued, err = q.Queued(); err == nil {
+		st.fits, err = fitting(q, slices.DeleteFunc(slices.Clone(st.queued), func(v models.QueuedView) bool { return !st.reserves(v.Workspace) }))
+	}
+	return st, err
+}
+
+// reserves reports whether a request has waited for longer than reserveAfter.
+func (s state) reserves(w models.Workspace) bool {
+	return s.now.Sub(w.RequestedAt) >= reserveAfter && w.Demand.GPUs > 0
+}
+
+// fitting finds the queued workspaces whose demand limit and quota allow now.
+func fitting(q *models.Queries, queued []models.QueuedView) (map[int64]bool, error) {
+	if len(queued) == 0 {
+		return nil, nil
+	}
+	projects := make([]int64, len(queued))
+	for i, v := range queued {
+		projects[i] = v.ProjectID
+	}
+	byProject, err := q.InUseByProjects(projects)
+	if err != nil {
+		return nil, err
+	}
+	byMember, err := q.InUseByMembers(projects...)
+	fits := map[int64]bool{}
+	for _, v := range queued {
+		use := quota.Use{Quota: v.ProjectQuota, InUseByProject: byProject[v.ProjectID], Limit: v.Limit, InUseByMember: byMember[v.MemberID]}
+		fits[v.ID] = len(use.ExceededBy(v.Demand.Resources())) == 0
+	}
+	return fits, err
+}
+
+// reservedBefore are the providers on which the request with an id may place
+// nothing: they are reserved for the requests before it in the queue.
+func (s state) reservedBefore(waiting waitQueue, id int64) (reserved []int64) {
 	for _, r := range waiting.ranked {
 		if r.ID == id {
 			break
 		}
-		if reserved, err = reserve(q, snap, r, waiting.byID[r.ID].Workspace, reserved); err != nil {
-			return nil, err
-		}
+		reserved = s.reserve(r, reserved)
 	}
-	return reserved, nil
+	return reserved
 }
 
 // reserve adds, for a request that has waited for longer than reserveAfter,
 // the providers on which it can come to be placed as they lend today. A
 // request that waits only for its member's limit or its project's quota
 // reserves nothing.
-func reserve(q *models.Queries, snap snapshot, r queue.Ranked, w models.Workspace, reserved []int64) ([]int64, error) {
-	if snap.now.Sub(r.Since) < reserveAfter || r.Demand.GPUs == 0 {
-		return reserved, nil
+func (s state) reserve(r queue.Ranked, reserved []int64) []int64 {
+	if !s.fits[r.ID] {
+		return reserved
 	}
-	if fits, err := fitsQuota(q, w); err != nil || !fits {
-		return reserved, err
-	}
-	for _, m := range snap.machines {
+	for _, m := range s.machines {
 		n := placement.Snapshot{Nodes: []placement.Node{*m.nodes[onceReleased]}}
 		if !slices.Contains(reserved, m.ID) && placement.Refuse(n, r.Demand) == nil {
 			reserved = append(reserved, m.ID)
 		}
 	}
-	return reserved, nil
-}
-
-// fitsQuota reports whether limit and quota allow the demand of a queued
-// workspace now.
-func fitsQuota(q *models.Queries, w models.Workspace) (bool, error) {
-	project, err := q.Project(models.AllProjects, w.ProjectID)
-	if err != nil {
-		return false, err
-	}
-	m, err := q.MemberView(models.AllProjects, w.ProjectID, w.MemberID)
-	if err != nil {
-		return false, models.IgnoreNotFound(err)
-	}
-	use, err := projects.UseOf(q, project, m.ID, m.Limit)
-	return err == nil && len(use.ExceededBy(w.Demand.Resources())) == 0, err
+	return reserved
 }

@@ -38,8 +38,12 @@ func benchmarkDecision(b *testing.B, machines int) {
 				b.StopTimer()
 				before(i)
 				b.StartTimer()
-				if a, err := scheduler().Decision(q, w); err != nil || a.Outcome != models.OutcomeGranted {
-					b.Fatal(a.Outcome, err)
+				pool, err := scheduler().Availability(q)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if a := pool.Decide(models.Project{ID: w.ProjectID}, w.Demand); a.Outcome != models.OutcomeGranted {
+					b.Fatal(a.Outcome)
 				}
 			}
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "decisions/s")

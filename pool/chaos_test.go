@@ -113,9 +113,11 @@ func (o *world) cachesTheTruth(t *testing.T, after string, asks models.Workspace
 			}
 			a.Devices = append(a.Devices, string(text))
 		}
-		if a.Decision, err = p.Decision(o.Store.Read(o.Ctx), asks); err != nil {
+		pool, err := p.Availability(o.Store.Read(o.Ctx))
+		if err != nil {
 			t.Fatal(err)
 		}
+		a.Decision = pool.Decide(models.Project{ID: asks.ProjectID}, asks.Demand)
 		return a
 	}
 	if got, want := of(o.Pool), of(pool.New(o.Store, access, o.Providers)); !reflect.DeepEqual(got, want) {

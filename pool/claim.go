@@ -8,19 +8,29 @@ func (s *Scheduler) Claim(q *models.Queries, w models.Workspace) (models.Decisio
 	if err := q.LockPool(); err != nil {
 		return models.Decision{}, err
 	}
-	a, err := s.Decision(q, w)
-	if err != nil || a.Outcome != models.OutcomeGranted {
-		return a, err
+	st, err := s.read(q)
+	if err != nil {
+		return models.Decision{}, err
 	}
+	a := s.decideIn(st, st.queueWith(), w.ID, w.ProjectID, w.Demand)
+	if a.Outcome != models.OutcomeGranted {
+		return a, nil
+	}
+	return a, s.Take(q, w, a)
+}
+
+// Take takes the shares that a decision grants to w. The transaction has locked the
+// pool since before the decision.
+func (s *Scheduler) Take(q *models.Queries, w models.Workspace, a models.Decision) error {
 	now := q.Now()
 	for _, g := range a.Grants {
 		share := models.Share{DeviceID: g.Device.ID, WorkspaceID: w.ID, ProjectID: w.ProjectID, UserID: w.UserID,
 			Cores: g.Cores, MemoryMiB: g.MemoryMiB, Enforcement: g.Enforcement, From: now}
 		if err := q.CreateShare(&share); err != nil {
-			return a, err
+			return err
 		}
 	}
-	return a, nil
+	return nil
 }
 
 // Release ends the shares of a workspace.

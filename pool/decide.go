@@ -10,68 +10,36 @@ import (
 	"weir/pool/placement"
 )
 
-// Decision is the decision on the demand of w now; it allocates nothing. A
-// workspace without an id does not exist yet.
-func (s *Scheduler) Decision(q *models.Queries, w models.Workspace) (models.Decision, error) {
-	decisions, err := s.decisions(q, w, []models.Demand{w.Demand})
-	if err != nil {
-		return models.Decision{}, err
-	}
-	return decisions[0], nil
+// Availability reads the state of the pool, for decisions about new workspaces.
+func (s *Scheduler) Availability(q *models.Queries) (models.Availability, error) {
+	st, err := s.read(q)
+	return models.Availability{Complete: st.complete, Decide: func(p models.Project, d models.Demand) models.Decision {
+		return s.decideIn(st, st.queueWith(st.hypothetical(p, d)), hypotheticalID, p.ID, d)
+	}}, err
 }
 
-// Decisions decides on several demands of one project, each by itself, of
-// workspaces that do not exist yet. They all have the same queue position.
-func (s *Scheduler) Decisions(q *models.Queries, project int64, demands []models.Demand) ([]models.Decision, error) {
-	if len(demands) == 0 {
-		return nil, nil
-	}
-	return s.decisions(q, models.Workspace{ProjectID: project, Demand: demands[0]}, demands)
-}
-
-func (s *Scheduler) decisions(q *models.Queries, w models.Workspace, demands []models.Demand) ([]models.Decision, error) {
-	snap, err := s.load(q)
-	if err != nil {
-		return nil, err
-	}
-	waiting, err := queueWith(q, snap, w)
-	if err != nil {
-		return nil, err
-	}
-	reserved, err := reservedBefore(q, snap, waiting, w)
-	if err != nil {
-		return nil, err
-	}
-	decisions := make([]models.Decision, len(demands))
-	for i, d := range demands {
-		decisions[i] = s.decide(snap, demandOf(w.ProjectID, d), d, reserved)
-		decisions[i].Waiting = len(waiting.views)
-		if w.ID == 0 {
-			decisions[i].Waiting-- // itself
-		}
-	}
-	return decisions, nil
+// decideIn decides on the demand of the request with an id, after those before it in
+// the queue.
+func (s *Scheduler) decideIn(st state, waiting waitQueue, id, project int64, d models.Demand) models.Decision {
+	a := s.decide(st.snapshot, demandOf(project, d), d, st.reservedBefore(waiting, id))
+	a.Waiting = len(st.queued)
+	return a
 }
 
 // QueueEntries lists the queued workspaces in their order, each with the
 // decision as things are before any of them is started.
 func (s *Scheduler) QueueEntries(q *models.Queries) ([]models.QueueEntry, error) {
-	snap, err := s.load(q)
+	st, err := s.read(q)
 	if err != nil {
 		return nil, err
 	}
-	waiting, err := loadQueue(q, snap)
-	if err != nil {
-		return nil, err
-	}
+	waiting := st.queueWith()
 	entries := make([]models.QueueEntry, len(waiting.ranked))
 	var reserved []int64
 	for i, r := range waiting.ranked {
 		w := waiting.byID[r.ID].Workspace
-		entries[i] = models.QueueEntry{Workspace: w, Decision: s.decide(snap, r.Demand, w.Demand, reserved)}
-		if reserved, err = reserve(q, snap, r, w, reserved); err != nil {
-			return nil, err
-		}
+		entries[i] = models.QueueEntry{Workspace: w, Decision: s.decide(st.snapshot, r.Demand, w.Demand, reserved)}
+		reserved = st.reserve(r, reserved)
 	}
 	return entries, nil
 }
@@ -139,19 +107,17 @@ func enforcement(d models.Device, cores int64) string {
 	}
 }
 
-// Complete sets the GPU memory of a demand that does not specify it: in
-// proportion to the cores, on the smallest device that matches the model.
-func (s *Scheduler) Complete(q *models.Queries, d models.Demand) (models.Demand, error) {
+// complete sets the GPU memory of a demand, see [models.Availability].
+func (s snapshot) complete(d models.Demand) models.Demand {
 	if d.GPUs == 0 {
 		d.Cores, d.GPUMemoryMiB, d.GPUModel = 0, 0, ""
-		return d, nil
+		return d
 	}
 	if d.GPUMemoryMiB > 0 {
-		return d, nil
+		return d
 	}
-	snap, err := s.load(q)
 	smallest := int64(0)
-	for _, m := range snap.machines {
+	for _, m := range s.machines {
 		for _, dev := range m.devices {
 			if dev.Present && dev.ParentID == nil && placement.MatchesModel(dev.Model, d.GPUModel) && (smallest == 0 || dev.MemoryMiB < smallest) {
 				smallest = dev.MemoryMiB
@@ -159,5 +125,5 @@ func (s *Scheduler) Complete(q *models.Queries, d models.Demand) (models.Demand,
 		}
 	}
 	d.GPUMemoryMiB = smallest * d.Cores / placement.Whole
-	return d, err
+	return d
 }

@@ -58,9 +58,9 @@ func TestAnswers(t *testing.T) {
 			{"too many cores", m.ProjectID, models.Demand{GPUs: 1, Cores: 101, GPUMemoryMiB: 1}, models.OutcomeRefused, models.Demand{}},
 			{"no cores", m.ProjectID, models.Demand{GPUs: 1, GPUMemoryMiB: 1}, models.OutcomeRefused, models.Demand{}},
 		} {
-			a, err := o.Pool.Decision(o.Store.Read(o.Ctx), models.Workspace{ProjectID: c.project, Demand: c.demand})
-			if err != nil || a.Outcome != c.outcome || a.Explanation.Empty() {
-				t.Errorf("%s: %+v, %v", c.name, a, err)
+			a := o.Available(t).Decide(models.Project{ID: c.project}, c.demand)
+			if a.Outcome != c.outcome || a.Explanation.Empty() {
+				t.Errorf("%s: %+v", c.name, a)
 			}
 			if (a.Fewer != nil) != (c.outcome == models.OutcomePartial) || a.Fewer != nil && *a.Fewer != c.fewer {
 				t.Errorf("%s: fewer is %+v, want %+v", c.name, a.Fewer, c.fewer)
@@ -81,8 +81,8 @@ func TestMemoryInProportion(t *testing.T) {
 			{models.Demand{GPUs: 1, Cores: 50, GPUMemoryMiB: 7}, models.Demand{GPUs: 1, Cores: 50, GPUMemoryMiB: 7}},
 			{models.Demand{Cores: 50, GPUMemoryMiB: 7, GPUModel: "x", CPUMilli: 9}, models.Demand{CPUMilli: 9}},
 		} {
-			if got, err := o.Pool.Complete(o.Store.Read(o.Ctx), c.in); err != nil || got != c.out {
-				t.Errorf("%+v became %+v, %v; want %+v", c.in, got, err, c.out)
+			if got := o.Available(t).Complete(c.in); got != c.out {
+				t.Errorf("%+v became %+v; want %+v", c.in, got, c.out)
 			}
 		}
 	})

@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"context"
 	"time"
 
 	"weir/models"
@@ -17,19 +16,15 @@ type Estimate struct {
 	Text    models.Text
 }
 
-// Estimate estimates when the demand of w could be met if it were queued now.
-func (s *Scheduler) Estimate(ctx context.Context, w models.Workspace) (Estimate, error) {
-	q := s.store.Read(ctx)
-	snap, err := s.load(q)
-	if err != nil {
+// estimateNew estimates when the demand of a new workspace could be met if it were
+// queued now.
+func (s *Scheduler) estimateNew(q *models.Queries, snap snapshot, p models.Project, d models.Demand) (Estimate, error) {
+	st := state{snapshot: snap}
+	var err error
+	if st.queued, err = q.Queued(); err != nil {
 		return Estimate{}, err
 	}
-	w.ID = 0
-	waiting, err := queueWith(q, snap, w)
-	if err != nil {
-		return Estimate{}, err
-	}
-	estimates, err := s.estimate(q, snap, waiting)
+	estimates, err := s.estimate(q, snap, st.queueWith(st.hypothetical(p, d)))
 	return estimates[hypotheticalID], err
 }
 

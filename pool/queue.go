@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"slices"
 	"time"
 
 	"weir/models"
@@ -25,23 +26,19 @@ func loadQueue(q *models.Queries, snap snapshot) (waitQueue, error) {
 	return orderQueue(views, snap), err
 }
 
-// queueWith is the queue with w in it, which need not exist yet: then it is the
-// newest of all.
-func queueWith(q *models.Queries, snap snapshot, w models.Workspace) (waitQueue, error) {
-	views, err := q.Queued()
-	if err != nil || w.ID != 0 {
-		return orderQueue(views, snap), err
-	}
-	v := models.QueuedView{}
-	if len(views) > 0 { // alone, it needs no order
-		project, err := q.Project(models.AllProjects, w.ProjectID)
-		if err != nil {
-			return waitQueue{}, err
-		}
-		v.ProjectPriority, v.ProjectQuota = project.Priority, project.Quota.GPUCores
-	}
-	v.Workspace, v.ID, v.RequestedAt = w, hypotheticalID, q.Now()
-	return orderQueue(append(views, v), snap), nil
+// hypotheticalID is the id of a hypothetical request, larger than any real id.
+const hypotheticalID = int64(1) << 62
+
+// hypothetical is a new request of a project: the newest of all.
+func (s state) hypothetical(p models.Project, d models.Demand) models.QueuedView {
+	v := models.QueuedView{ProjectPriority: p.Priority, ProjectQuota: p.Quota}
+	v.ID, v.ProjectID, v.Demand, v.RequestedAt = hypotheticalID, p.ID, d, s.now
+	return v
+}
+
+// queueWith is the queue with some other requests in it.
+func (s state) queueWith(views ...models.QueuedView) waitQueue {
+	return orderQueue(append(slices.Clip(s.queued), views...), s.snapshot)
 }
 
 func orderQueue(views []models.QueuedView, snap snapshot) waitQueue {
@@ -56,11 +53,8 @@ func orderQueue(views []models.QueuedView, snap snapshot) waitQueue {
 	for i, v := range views {
 		w.byID[v.ID] = v
 		requests[i] = queue.Request{ID: v.ID, Project: v.ProjectID, Member: v.MemberID, Priority: int(v.ProjectPriority),
-			Demand: demandOf(v.ProjectID, v.Demand), InUse: inUse[v.ProjectID], Quota: v.ProjectQuota, Since: v.RequestedAt}
+			Demand: demandOf(v.ProjectID, v.Demand), InUse: inUse[v.ProjectID], Quota: v.ProjectQuota.GPUCores, Since: v.RequestedAt}
 	}
 	w.ranked = queue.Order(requests, snap.now, reserveAfter)
 	return w
 }
-
-// hypotheticalID is the id of a hypothetical request, larger than any real id.
-const hypotheticalID = int64(1) << 62

@@ -1,6 +1,7 @@
 package pool_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -84,10 +85,11 @@ func TestForecast(t *testing.T) {
 	each(t, func(t *testing.T, o *world) {
 		m := o.NewTeam(t, "vision")
 		o.Enlist(t, pooltest.Machine(1))
-		ask := models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, Demand: whole}
+		ask := whole
 		estimate := func() (outcome timeline.Outcome, in time.Duration, known bool) {
 			t.Helper()
-			f, err := o.Pool.Estimate(o.Ctx, ask)
+			v, err := o.Pool.LaunchView(o.Ctx, o.Root, models.Project{ID: m.ProjectID}, ask, models.Decision{})
+			f := v.Estimate
 			if err != nil || f.Text.Empty() {
 				t.Fatalf("%+v, %v", f, err)
 			}
@@ -116,7 +118,7 @@ func TestForecast(t *testing.T) {
 		if outcome, _, _ := estimate(); outcome != timeline.Unknown {
 			t.Errorf("only a machine that was called back could serve it: %v", outcome)
 		}
-		ask.Demand.GPUs = 2
+		ask.GPUs = 2
 		if outcome, _, _ := estimate(); outcome != timeline.Never {
 			t.Errorf("more than there is: %v", outcome)
 		}
@@ -138,7 +140,9 @@ func TestEstimateIsByFairness(t *testing.T) {
 		o.Clock.Advance(10 * time.Minute)
 		o.waits(t, vision, whole)
 		for m, want := range map[*models.Member]time.Duration{&speech: 30 * time.Minute, &vision: 70 * time.Minute} {
-			e, err := o.Pool.Estimate(o.Ctx, models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, Demand: whole})
+			p, err1 := o.Store.Read(o.Ctx).Project(models.AllProjects, m.ProjectID)
+			v, err2 := o.Pool.LaunchView(o.Ctx, o.Root, p, whole, models.Decision{})
+			e, err := v.Estimate, errors.Join(err1, err2)
 			if err != nil || e.Outcome != timeline.Placed || e.At.Sub(o.Store.Now()) != want {
 				t.Errorf("project %d: %+v, %v; want it in %s", m.ProjectID, e, err, want)
 			}
@@ -205,9 +209,9 @@ func TestForecastKnowsThatAMachineCloses(t *testing.T) {
 		if o.CountEvents(t, inUse, "certain hours") != 1 {
 			t.Fatal("the holder does not know of the end")
 		}
-		f, err := o.Pool.Estimate(o.Ctx, models.Workspace{ProjectID: m.ProjectID, MemberID: m.ID, UserID: m.UserID, Demand: whole})
-		if err != nil || f.Outcome != timeline.Unknown {
-			t.Errorf("%+v, %v", f, err)
+		v, err := o.Pool.LaunchView(o.Ctx, o.Root, models.Project{ID: m.ProjectID}, whole, models.Decision{})
+		if err != nil || v.Estimate.Outcome != timeline.Unknown {
+			t.Errorf("%+v, %v", v, err)
 		}
 	})
 }

@@ -67,6 +67,39 @@ func (s *Scheduler) ViewOf(ctx context.Context, actor policies.Actor, workspaces
 	return v, err
 }
 
+// LaunchView is what a launch that is planned needs to know of the pool.
+type LaunchView struct {
+	Models   []string // of the GPUs
+	Devices  []DeviceView
+	Estimate Estimate // of a launch that cannot start now
+}
+
+// LaunchView shows the devices on which a decision grants shares or, if it does not
+// grant the demand, also when the demand could be met.
+func (s *Scheduler) LaunchView(ctx context.Context, actor policies.Actor, p models.Project, d models.Demand, a models.Decision) (v LaunchView, err error) {
+	viewer, err := s.viewer(ctx, actor)
+	if err != nil {
+		return v, err
+	}
+	for _, m := range viewer.machines {
+		for _, device := range m.devices {
+			v.Models = append(v.Models, device.Model)
+		}
+	}
+	slices.Sort(v.Models)
+	v.Models = slices.Compact(v.Models)
+	for _, g := range a.Grants {
+		if _, m := viewer.device(g.Device.ID); m != nil {
+			devices := viewer.machine(m).Devices
+			v.Devices = append(v.Devices, devices[slices.IndexFunc(devices, func(d DeviceView) bool { return d.ID == g.Device.ID })])
+		}
+	}
+	if a.Outcome != models.OutcomeGranted {
+		v.Estimate, err = s.estimateNew(viewer.q, viewer.snapshot, p, d)
+	}
+	return v, err
+}
+
 // Position is the queue position of a workspace, from 1; 0 if it is not queued.
 func (v View) Position(workspace int64) int {
 	i := slices.IndexFunc(v.Waiting, func(w WaitingView) bool { return w.ID == workspace })

@@ -15,7 +15,6 @@ import (
 	"weir/pool"
 	"weir/pool/projects"
 	"weir/pool/providers"
-	"weir/pool/quota"
 	"weir/storage"
 	"weir/workspaces"
 )
@@ -33,8 +32,7 @@ type bench struct {
 	machines *providers.Service
 	dirs     *storage.Directories
 	runtime  *processes
-	fence    error  // of every transaction of the reconciler
-	checked  func() // the reconciler has read what a member uses; once
+	fence    error // of every transaction of the reconciler
 	root     policies.Actor
 	users    int
 	project  models.Project
@@ -62,7 +60,7 @@ func newBench(t *testing.T, s *models.Store) *bench {
 		ledger: projects.New(s, access, dirs), machines: providers.New(s, access, nil)}
 	b.pool = pool.New(s, access, b.machines)
 	b.root = policies.Actor{User: modelstest.User(t, s, "root@example.org", true)}
-	b.Service = workspaces.NewService(s, access, b.pool, b.ledger, func() {})
+	b.Service = workspaces.NewService(s, access, b.pool)
 	b.restart()
 	b.env = b.environment(t, workspaces.EnvironmentInput{Name: "notebook", Command: []string{"/bin/sleep", "600"}})
 	modelstest.InTx(t, s, func(q *models.Queries) error {
@@ -76,21 +74,9 @@ func newBench(t *testing.T, s *models.Store) *bench {
 
 // restart replaces the reconciler as a new process would.
 func (b *bench) restart() {
-	b.Reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: b.store, Pool: b.pool, Ledger: observedLedger{b},
+	b.Reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: b.store, Pool: b.pool,
 		Storage: b.dirs, Runtime: b.runtime, Logger: slog.New(slog.DiscardHandler),
 		Fence: func(*models.Queries) error { return b.fence }, Env: func(models.Workspace) map[string]string { return map[string]string{} }})
-}
-
-// observedLedger is the bench's ledger, which calls checked after a check.
-type observedLedger struct{ b *bench }
-
-func (l observedLedger) Use(q *models.Queries, project models.Project, member int64) (quota.Use, error) {
-	use, err := l.b.ledger.Use(q, project, member)
-	if checked := l.b.checked; checked != nil {
-		l.b.checked = nil
-		checked()
-	}
-	return use, err
 }
 
 func (b *bench) environment(t *testing.T, in workspaces.EnvironmentInput) models.Environment {

@@ -28,10 +28,16 @@ var commonSizes = []models.Demand{
 	{GPUs: 1, Cores: 100}, {GPUs: 2, Cores: 100}, {GPUs: 4, Cores: 100}, {GPUs: 8, Cores: 100},
 }
 
+// ProjectUse is a project, with what one of its members uses and may use.
+type ProjectUse struct {
+	Project models.Project
+	Use     quota.Use
+}
+
 // Available returns for common sizes of GPU shares whether a member of a project
 // could launch them now, within the role's limit, the project's quota and the
 // pool, and the reasons otherwise. The demands contain no CPU and no memory.
-func (s *Service) Available(ctx context.Context, actor policies.Actor, project int64) (list []Fit, err error) {
+func (s *Service) Available(ctx context.Context, actor policies.Actor, project int64) ([]Fit, error) {
 	if err := s.access.Check(actor, project, policies.WorkspaceLaunch); err != nil {
 		return nil, err
 	}
@@ -40,32 +46,37 @@ func (s *Service) Available(ctx context.Context, actor policies.Actor, project i
 	if err != nil {
 		return nil, err
 	}
-	_, use, err := s.membership(q, actor, p)
+	_, use, err := membership(q, actor, p)
 	if err != nil {
 		return nil, err
 	}
 	if !p.Active(q.Now()) {
-		return nil, models.Forbidden("The project is not within its period of use.")
+		return nil, outsidePeriod()
 	}
-	demands, err := s.commonDemands(q)
+	fits, err := s.AvailableIn(ctx, actor, []ProjectUse{{p, use}})
+	return fits[project], err
+}
+
+// AvailableIn is Available for several projects, by project, as they were read just now.
+func (s *Service) AvailableIn(ctx context.Context, actor policies.Actor, list []ProjectUse) (map[int64][]Fit, error) {
+	if len(list) == 0 {
+		return nil, nil
+	}
+	pool, err := s.pool.Availability(s.store.Read(ctx))
 	if err != nil {
 		return nil, err
 	}
-	answers, err := s.pool.Decisions(q, project, demands)
-	for i, a := range answers {
-		list = append(list, newFit(demands[i], a, use))
+	fits := make(map[int64][]Fit, len(list))
+	for _, in := range list {
+		if err := s.access.Check(actor, in.Project.ID, policies.WorkspaceLaunch); err != nil {
+			return nil, err
+		}
+		for _, d := range commonSizes {
+			d = pool.Complete(d)
+			fits[in.Project.ID] = append(fits[in.Project.ID], newFit(d, pool.Decide(in.Project, d), in.Use))
+		}
 	}
-	return list, err
-}
-
-// commonDemands returns the common sizes with the GPU memory that they would get.
-func (s *Service) commonDemands(q *models.Queries) ([]models.Demand, error) {
-	whole, err := s.pool.Complete(q, models.Demand{GPUs: 1, Cores: 100})
-	demands := slices.Clone(commonSizes)
-	for i := range demands {
-		demands[i].GPUMemoryMiB = whole.GPUMemoryMiB * demands[i].Cores / 100
-	}
-	return demands, err
+	return fits, nil
 }
 
 func newFit(d models.Demand, a models.Decision, use quota.Use) Fit {

@@ -3,6 +3,7 @@ package workspaces_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -128,17 +129,25 @@ func TestTheLimitIsCheckedWhereItIsPlaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		waits := b.queue(t, b.actor, "waits")
-		b.checked = func() {
+		read := false
+		err = b.store.Watch(func(s models.Statement) {
+			if read || !strings.Contains(s.SQL, "member_id AS id") {
+				return
+			}
+			read = true // what a member uses, before the transaction
 			small := projects.RoleInput{Name: "engineer", Permission: "member", Limit: models.Resources{GPUCores: 50, GPUMemoryMiB: 160_000, CPUMilli: 8000, MemoryMiB: 16_384}}
 			if _, err := b.ledger.UpdateRole(b.ctx, b.root, b.project.ID, b.role.ID, small); err != nil {
 				t.Error(err)
 			}
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 		modelstest.InTx(t, b.store, func(q *models.Queries) error { return b.pool.Release(q, first.ID) })
 		if err := b.ServeQueue(b.ctx); err != nil {
 			t.Fatal(err)
 		}
-		if got := b.row(t, waits.ID); b.checked != nil || got.State != models.StateQueued || b.shares(t) != 0 {
+		if got := b.row(t, waits.ID); !read || got.State != models.StateQueued || b.shares(t) != 0 {
 			t.Errorf("%s with %d cores; its limit is 50", got.State, b.shares(t))
 		}
 	})

@@ -13,7 +13,7 @@ import (
 )
 
 // Many hands start and stop many workspaces, each once, and what is heard
-// from the database is enough: nobody calls Wake.
+// from the database is enough: nobody calls Resync.
 func TestRun(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		const many = 8 // the role's peak

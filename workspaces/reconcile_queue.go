@@ -49,9 +49,7 @@ func (r *Reconciler) place(ctx context.Context, entry models.QueueEntry) error {
 		w.Reason = blocked
 		return r.transition(ctx, &w, models.StateQueued, models.Text{})
 	}
-	placed := false
-	err = r.tx(ctx, func(q *models.Queries) error {
-		placed = false
+	return r.tx(ctx, func(q *models.Queries) error {
 		if _, err := q.LockProject(models.AllProjects, w.ProjectID); err != nil {
 			return err
 		}
@@ -69,13 +67,8 @@ func (r *Reconciler) place(ctx context.Context, entry models.QueueEntry) error {
 		if err != nil || a.Outcome != models.OutcomeGranted {
 			return err
 		}
-		placed = true
 		return schedule(q, r.config.Pool, &now, a)
 	})
-	if err == nil && placed {
-		r.Resync()
-	}
-	return err
 }
 
 // schedule records the decision that grants a workspace its shares.
@@ -91,14 +84,18 @@ func schedule(q *models.Queries, pool Pool, w *models.Workspace, a models.Decisi
 // blocked returns by which limit or quota a queued workspace cannot start now;
 // empty when there is none.
 func (r *Reconciler) blocked(q *models.Queries, w models.Workspace) (models.Text, error) {
+	m, err := q.MemberView(models.AllProjects, w.ProjectID, w.MemberID)
+	if models.KindOf(err) == models.KindNotFound && err != nil {
+		return models.Say("the member has left the project"), nil
+	}
+	if err != nil {
+		return models.Text{}, err
+	}
 	project, err := q.Project(models.AllProjects, w.ProjectID)
 	if err != nil {
 		return models.Text{}, err
 	}
-	use, err := r.config.Ledger.Use(q, project, w.MemberID)
-	if models.KindOf(err) == models.KindNotFound && err != nil {
-		return models.Say("the member has left the project"), nil
-	}
+	use, err := useOf(q, project, m)
 	if err != nil {
 		return models.Text{}, err
 	}

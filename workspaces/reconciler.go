@@ -33,7 +33,6 @@ type Reconciler struct {
 type ReconcilerConfig struct {
 	Store   *models.Store
 	Pool    Pool
-	Ledger  Ledger
 	Storage Storage
 	Runtime Runtime
 	// Env returns the environment variables that every workspace gets.

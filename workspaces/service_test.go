@@ -310,11 +310,11 @@ func TestPreviewSaysWhatALaunchWould(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		b.gpus(t, 1)
 		v, err := b.Preview(b.ctx, b.actor, b.ask("a", gpu(1, 50)))
-		if err != nil || len(v.Problems) != 0 || v.Chosen.ID != b.env.ID || v.Decision.Outcome != models.OutcomeGranted || v.Target.Demand.GPUMemoryMiB != 40_000 {
+		if err != nil || v.Refusal != nil || v.Environment.ID != b.env.ID || v.Decision.Outcome != models.OutcomeGranted || v.Target.Demand.GPUMemoryMiB != 40_000 {
 			t.Errorf("%+v, %v", v, err)
 		}
 		v, err = b.Preview(b.ctx, b.actor, b.ask("a", gpu(9, 50)))
-		if err != nil || len(v.Problems) == 0 || v.Use.Limit != b.role.Limit {
+		if err != nil || v.Refusal == nil || v.Use.Limit != b.role.Limit {
 			t.Errorf("%+v, %v", v, err)
 		}
 		if b.shares(t) != 0 {

@@ -2,69 +2,12 @@ package workspaces
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
 	"weir/models"
 	"weir/policies"
-	"weir/pool/quota"
 )
-
-// Preview is the result that a launch would have.
-type Preview struct {
-	Project  models.Project
-	Use      quota.Use
-	Fitting  []Match
-	Refused  []Mismatch
-	Chosen   models.Environment // zero when none fits
-	Target   Target
-	Decision models.Decision
-	Problems []models.Field // by which the launch would be refused
-	Message  models.Text
-}
-
-// Preview plans a launch without any change. Errors of the input are in Problems.
-func (s *Service) Preview(ctx context.Context, actor policies.Actor, in LaunchInput) (v Preview, err error) {
-	if err := s.access.Check(actor, in.ProjectID, policies.WorkspaceLaunch); err != nil {
-		return v, err
-	}
-	q := s.store.Read(ctx)
-	if v.Project, err = q.Project(actor.Scope(), in.ProjectID); err != nil {
-		return v, err
-	}
-	if _, v.Use, err = s.membership(q, actor, v.Project); err != nil {
-		return v, err
-	}
-	all, err := q.Environments()
-	if err != nil {
-		return v, err
-	}
-	constraints, problem := in.check()
-	v.Fitting, v.Refused = MatchEnvironments(all, constraints, v.Use.Limit)
-	if !v.addProblems(problem) {
-		return v, nil
-	}
-	p, err := s.plan(q, actor, v.Project, in, constraints)
-	if !v.addProblems(err) {
-		return v, onlyInternal(err)
-	}
-	v.Chosen, v.Target = p.env, p.target
-	v.addProblems(checkFits(p.target.Demand, v.Use))
-	v.Decision, err = s.pool.Decision(q, models.Workspace{ProjectID: in.ProjectID, Demand: p.target.Demand})
-	v.Decision = withMinimum(v.Decision, p.env.Minimum)
-	return v, err
-}
-
-// addProblems adds the problems of an error, and reports whether there was none.
-func (v *Preview) addProblems(err error) bool {
-	var e *models.Error
-	if errors.As(err, &e) {
-		v.Message = e.Message
-		v.Problems = append(v.Problems, e.Fields...)
-	}
-	return err == nil
-}
 
 // Summary is a workspace in a list, with what the actor may do with it now.
 type Summary struct {

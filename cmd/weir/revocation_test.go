@@ -65,14 +65,14 @@ func newReplica(t *testing.T, url string) *replica {
 	}
 	r := &replica{portal: &portal{store: store, log: slog.New(slog.DiscardHandler)}}
 	r.accounts, r.pool, r.projectService = policies.NewAccounts(store, access), pool.New(store, access, providers.New(store, access, nil)), projects.New(store, access, dirs)
-	r.service = workspaces.NewService(store, access, r.pool, r.projectService, func() {})
+	r.service = workspaces.NewService(store, access, r.pool)
 	r.proxy = proxy.New(proxy.Config{Gate: gate{r.service, r.accounts}, AppsDomain: "apps.test", LeaseHeld: r.leaseValid, Logger: slog.New(slog.DiscardHandler), OnActivity: func(int64) {},
 		Page: func(w http.ResponseWriter, _ *http.Request, status int, _ *models.Error) { w.WriteHeader(status) }})
 	t.Cleanup(r.proxy.Close)
 	store.OnRevoke(r.proxy)
 	r.app = handlers.NewApp(handlers.Config{Store: store, Accounts: r.accounts, Projects: r.projectService, Pool: r.pool,
 		Catalogue: workspaces.NewCatalogue(store, access), Workspaces: r.service, Directories: dirs, Proxy: r.proxy,
-		Wake: func() {}, Holds: r.leaseValid, Logger: r.log, SessionLifetime: time.Hour})
+		Holds: r.leaseValid, Logger: r.log, SessionLifetime: time.Hour})
 	t.Cleanup(r.app.Close)
 	r.open(t)
 	return r

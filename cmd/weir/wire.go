@@ -78,17 +78,17 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	p.catalogue = workspaces.NewCatalogue(p.store, access)
 	ledger := projects.New(p.store, access, dirs)
 	capacity := projects.NewCapacity(p.store, access, p.pool)
-	p.reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: p.store, Pool: p.pool, Ledger: ledger,
+	p.reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: p.store, Pool: p.pool,
 		Storage: dirs, Runtime: p.runtime, Env: p.workspaceEnv, Fence: p.fence.check, Logger: log})
 	p.runtime.OnChange(p.reconciler.Enqueue) // what answers or dies is seen at once
-	service := workspaces.NewService(p.store, access, p.pool, ledger, p.reconciler.Resync)
+	service := workspaces.NewService(p.store, access, p.pool)
 	p.proxy = proxy.New(proxy.Config{Gate: gate{service, p.accounts}, AppsDomain: appsDomain, Secure: cfg.TLS(),
 		PortalURL: p.origin, PortalCookies: []string{handlers.SessionCookie(cfg.TLS()), handlers.SignInCookie(cfg.TLS())},
 		Page: p.serveWorkspaceError, Logger: log, OnActivity: p.recordActivity(service), LeaseHeld: p.leaseValid})
 	p.store.OnRevoke(p.proxy)
 	p.app = handlers.NewApp(handlers.Config{Store: p.store, Accounts: p.accounts, Notifications: p.notifications, Projects: ledger,
 		Capacity: capacity, Requests: requests.New(p.store, access, ledger, capacity), Pool: p.pool, Providers: p.providers,
-		Enrolment: p.agents.enrolment, AgentsURL: p.agents.url(cfg), Catalogue: p.catalogue, Workspaces: service, Directories: dirs, Proxy: p.proxy, Wake: p.reconciler.Resync, Holds: p.leaseValid, Logger: log, Collectors: p.collectors(),
+		Enrolment: p.agents.enrolment, AgentsURL: p.agents.url(cfg), Catalogue: p.catalogue, Workspaces: service, Directories: dirs, Proxy: p.proxy, Holds: p.leaseValid, Logger: log, Collectors: p.collectors(),
 		TrustedProxies: cfg.TrustedProxies, Secure: cfg.TLS(), OIDC: p.oidc(), SessionLifetime: cfg.SessionLifetime, Version: buildVersion().Version})
 	return p, nil
 }

@@ -51,3 +51,13 @@ func (w *World) Sweep(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// Available is what the pool has available now.
+func (w *World) Available(t *testing.T) models.Availability {
+	t.Helper()
+	a, err := w.Pool.Availability(w.Store.Read(w.Ctx))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}

@@ -101,24 +101,3 @@ func membersOverLimit(q *models.Queries, r models.Role) (list []MemberOverLimit,
 	}
 	return list, err
 }
-
-// UseOf reads the use in one statement, so that the two sums agree: a workspace can
-// end at any time.
-func UseOf(q *models.Queries, p models.Project, member int64, limit models.Resources) (quota.Use, error) {
-	inUse, err := q.InUseByMembers(p.ID)
-	u := quota.Use{Quota: p.Quota, Limit: limit, InUseByMember: inUse[member]}
-	for _, r := range inUse {
-		u.InUseByProject = u.InUseByProject.Add(r)
-	}
-	return u, err
-}
-
-// Use is the use of a member with its bounds. It cannot grow before the end of a
-// transaction that has locked the project.
-func (s *Service) Use(q *models.Queries, project models.Project, member int64) (quota.Use, error) {
-	v, err := q.MemberView(models.AllProjects, project.ID, member)
-	if err != nil {
-		return quota.Use{}, err
-	}
-	return UseOf(q, project, member, v.Limit)
-}

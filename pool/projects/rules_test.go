@@ -1,6 +1,7 @@
 package projects_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"weir/models/modelstest"
 	"weir/pool/pooltest"
 	"weir/pool/projects"
+	"weir/pool/quota"
 )
 
 // Whatever is asked, in whatever order, is done or refused, and the rules
@@ -126,11 +128,12 @@ func (c *chaos) launch() {
 		if err != nil {
 			return err
 		}
-		use, err := c.Use(q, p, m.ID)
-		if err != nil {
+		v, err1 := q.MemberView(models.AllProjects, p.ID, m.ID)
+		inUse, err2 := q.InUseByMembers(p.ID)
+		if err := errors.Join(err1, err2); err != nil {
 			return err
 		}
-		if len(use.ExceededBy(w.Demand.Resources())) > 0 {
+		if use := quota.UseOf(p, m.ID, v.Limit, inUse); len(use.ExceededBy(w.Demand.Resources())) > 0 {
 			return models.NoCapacity("", "Nothing remains.")
 		}
 		return q.CreateWorkspace(&w, models.Say("Running."))

@@ -53,6 +53,16 @@ type Use struct {
 	InUseByMember  models.Resources `json:"in_use_by_member"`
 }
 
+// UseOf is the use of a member with a limit, of what is in use in the project by its
+// members.
+func UseOf(p models.Project, member int64, limit models.Resources, inUse map[int64]models.Resources) Use {
+	u := Use{Quota: p.Quota, Limit: limit, InUseByMember: inUse[member]}
+	for _, r := range inUse {
+		u.InUseByProject = u.InUseByProject.Add(r)
+	}
+	return u
+}
+
 // Remaining is what the member can use additionally.
 func (u Use) Remaining() models.Resources {
 	a, b := u.Limit.Sub(u.InUseByMember).Floor(), u.Quota.Sub(u.InUseByProject).Floor()

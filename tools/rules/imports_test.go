@@ -24,7 +24,7 @@ var mayImport = map[string][]string{
 	"policies/openid":            {"models", "policies"},
 	"policies/openid/openidtest": {},
 
-	"pool":                     {"models", "policies", "pool/projects", "pool/placement", "pool/placement/history", "pool/queue", "pool/timeline"},
+	"pool":                     {"models", "policies", "pool/placement", "pool/placement/history", "pool/queue", "pool/quota", "pool/timeline"},
 	"pool/providers":           {"models", "policies", "pool/authority"},
 	"pool/agent":               {"models", "pool/authority", "pool/providers"},
 	"pool/authority":           {},

@@ -1,0 +1,177 @@
+package workspaces
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"weir/models"
+	"weir/policies"
+)
+
+// Behavior of a launch when the pool cannot satisfy the demand now.
+const (
+	WhenShortRefuse = "refuse" // change nothing and return what is available
+	WhenShortFewer  = "fewer"  // use fewer GPU cores
+	WhenShortWait   = "wait"   // join the queue
+)
+
+// LaunchInput describes a workspace to launch.
+type LaunchInput struct {
+	ProjectID     int64                   `json:"project_id" minimum:"1"`
+	EnvironmentID int64                   `json:"environment_id,omitempty" minimum:"0" doc:"environment ID; absent for the best match of the version constraints"`
+	Versions      string                  `json:"versions,omitempty" maxLength:"1000" doc:"version constraints, such as python>=3.11, torch"`
+	Name          string                  `json:"name,omitempty" maxLength:"100" doc:"workspace name; default notebook"`
+	Request       models.LaunchParameters `json:"request,omitempty"`
+	WhenShort     string                  `json:"when_short,omitempty" enum:"refuse,fewer,wait" doc:"behavior on insufficient capacity: refuse (default), accept fewer cores, or wait in the queue"`
+}
+
+func (in *LaunchInput) check() ([]VersionConstraint, error) {
+	var p models.Problems
+	in.Name = models.CheckName("name", cmp.Or(in.Name, "notebook"), &p)
+	in.Request.Check("", &p)
+	in.WhenShort = cmp.Or(in.WhenShort, WhenShortRefuse)
+	if !slices.Contains([]string{WhenShortRefuse, WhenShortFewer, WhenShortWait}, in.WhenShort) {
+		p.Add("when_short", "must be refuse, fewer or wait")
+	}
+	constraints, err := ParseVersionConstraints("versions", in.Versions)
+	var refused *models.Error
+	if errors.As(err, &refused) {
+		p = append(p, refused.Fields...)
+	}
+	return constraints, p.Err()
+}
+
+// Preview plans a launch without any change. Without a project, it is in the first in
+// which the actor can launch now; if there is none, the plan is empty.
+func (s *Service) Preview(ctx context.Context, actor policies.Actor, launch LaunchInput) (p Plan, err error) {
+	if launch.ProjectID != 0 || !actor.SignedIn() {
+		if err := s.access.Check(actor, launch.ProjectID, policies.WorkspaceLaunch); err != nil {
+			return p, err
+		}
+	}
+	err = s.store.Snapshot(ctx, func(q *models.Queries) error {
+		list, err := launchable(q, actor)
+		if err != nil || launch.ProjectID == 0 && len(list) == 0 {
+			return err
+		}
+		project, err := projectOf(q, actor, launch, list)
+		if err != nil {
+			return err
+		}
+		in, err := s.readPlanInput(q, actor, project, launch)
+		if err == nil {
+			p = plan(in)
+			p.Projects = list
+		}
+		return err
+	})
+	return p, err
+}
+
+// launchable lists the projects in which the actor can launch now.
+func launchable(q *models.Queries, actor policies.Actor) ([]models.Project, error) {
+	var ids []int64
+	for project := range actor.Grants {
+		if actor.CanLaunchIn(project) {
+			ids = append(ids, project)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	list, err := q.ProjectsOf(actor.Scope(), ids)
+	return slices.DeleteFunc(list, func(p models.Project) bool { return !p.Active(q.Now()) }), err
+}
+
+// projectOf is the project of a launch: one of a list, the first one by default, or
+// another one, for an actor who may launch in all.
+func projectOf(q *models.Queries, actor policies.Actor, in LaunchInput, list []models.Project) (models.Project, error) {
+	for _, p := range list {
+		if in.ProjectID == 0 || p.ID == in.ProjectID {
+			return p, nil
+		}
+	}
+	return q.Project(actor.Scope(), in.ProjectID)
+}
+
+// Launch starts a workspace, or queues it if in.WhenShort allows that. It commits
+// what a preview of the same state shows. If the demand cannot be satisfied now and
+// in.WhenShort is refuse, the error is a *Short.
+func (s *Service) Launch(ctx context.Context, actor policies.Actor, launch LaunchInput) (w models.Workspace, err error) {
+	var p Plan
+	err = s.access.Write(ctx, s.store, actor, launch.ProjectID, policies.WorkspaceLaunch, func(q *models.Queries) error {
+		project, err := q.LockProject(actor.Scope(), launch.ProjectID)
+		if err != nil {
+			return err
+		}
+		if err := q.LockPool(); err != nil {
+			return err
+		}
+		in, err := s.readPlanInput(q, actor, project, launch)
+		if err != nil {
+			return err
+		}
+		p = plan(in)
+		if p.Refusal != nil {
+			return p.Refusal
+		}
+		w = p.workspace(q, actor, in.member)
+		return s.commit(q, actor, &w, p)
+	})
+	var short *Short
+	if errors.As(err, &short) {
+		return w, errors.Join(short, s.recordRefusal(ctx, w, short.Decision))
+	}
+	return w, err
+}
+
+// workspace is the planned workspace as requested.
+func (p Plan) workspace(q *models.Queries, actor policies.Actor, m models.LaunchMember) models.Workspace {
+	return models.Workspace{ProjectID: p.Project.ID, MemberID: m.ID, UserID: actor.User.ID, EnvironmentID: p.Environment.ID,
+		Name: p.name, State: models.StateRequested, Demand: p.Demand, Target: p.Target.Parameters,
+		Secret: policies.NewSecret(), Version: 1, RequestedAt: q.Now()}
+}
+
+// commit writes the planned workspace and takes its shares, queues it, or returns a
+// *Short.
+func (s *Service) commit(q *models.Queries, actor policies.Actor, w *models.Workspace, p Plan) (err error) {
+	if err := q.CreateWorkspace(w, models.Say("Requested: %s.", describe(p.Demand))); err != nil {
+		return err
+	}
+	w.Demand = p.Target.Demand
+	switch p.State {
+	case models.StateStarting:
+		if err = s.pool.Take(q, *w, p.grant); err == nil {
+			err = schedule(q, s.pool, w, p.grant)
+		}
+	case models.StateQueued:
+		w.State, w.Reason = models.StateQueued, p.grant.Explanation
+		if err = q.Transition(w, models.StateRequested, models.Say("Queued: %s.", p.grant.Explanation)); err == nil {
+			err = s.pool.Record(q, *w, p.grant)
+		}
+	default:
+		return p.Short()
+	}
+	if err != nil {
+		return err
+	}
+	return actor.Audit(q, policies.Change{Action: "launch", Object: "workspace", ID: w.ID, Project: w.ProjectID,
+		After: map[string]any{"name": w.Name, "state": w.State, "demand": w.Demand}})
+}
+
+// recordRefusal records unmet demand, for capacity planning.
+func (s *Service) recordRefusal(ctx context.Context, w models.Workspace, a models.Decision) error {
+	w.ID = 0
+	a.Outcome = models.OutcomeRefused
+	return s.store.InTx(ctx, func(q *models.Queries) error { return s.pool.Record(q, w, a) })
+}
+
+func describe(d models.Demand) models.Text {
+	if d.GPUs == 0 {
+		return models.Say("%s CPU, %s memory, no GPU", models.Quantity("cpu_milli", d.CPUMilli), models.FormatMiB(d.MemoryMiB))
+	}
+	return models.Say("%s CPU, %s memory, %d × %d GPU cores with %s GPU memory", models.Quantity("cpu_milli", d.CPUMilli), models.FormatMiB(d.MemoryMiB),
+		d.GPUs, d.Cores, models.FormatMiB(d.GPUMemoryMiB))
+}

@@ -1,0 +1,234 @@
+package workspaces
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"weir/models"
+	"weir/policies"
+	"weir/pool/quota"
+)
+
+// planInput is what a launch is planned from, as it is at one moment. Planning reads
+// nothing else.
+type planInput struct {
+	launch       LaunchInput
+	now          time.Time
+	project      models.Project
+	member       models.LaunchMember
+	use          quota.Use
+	environments []models.Environment
+	pool         models.Availability
+}
+
+// readPlanInput reads it for a launch by the actor.
+func (s *Service) readPlanInput(q *models.Queries, actor policies.Actor, project models.Project, launch LaunchInput) (in planInput, err error) {
+	in = planInput{launch: launch, now: q.Now(), project: project}
+	if in.member, in.use, err = membership(q, actor, project); err != nil {
+		return in, err
+	}
+	if in.environments, err = q.Environments(); err != nil {
+		return in, err
+	}
+	in.pool, err = s.pool.Availability(q)
+	return in, err
+}
+
+// membership returns the actor's active membership in a project, and what it uses
+// and may use. Only a membership gives resources, also to administrators.
+func membership(q *models.Queries, actor policies.Actor, project models.Project) (m models.LaunchMember, use quota.Use, err error) {
+	m, err = q.LaunchMember(project.ID, actor.User.ID)
+	if err != nil || !m.Active(q.Now()) {
+		return m, use, cmp.Or[error](onlyInternal(err), models.Forbidden("You are not a member of this project and have no resources in it."))
+	}
+	use, err = useOf(q, project, m.MemberView)
+	return m, use, err
+}
+
+// useOf reads the use in one statement, so that its two sums agree: a workspace can
+// end at any time. It cannot grow before the end of a transaction that has locked the
+// project.
+func useOf(q *models.Queries, p models.Project, m models.MemberView) (quota.Use, error) {
+	inUse, err := q.InUseByMembers(p.ID)
+	return quota.UseOf(p, m.ID, m.Limit, inUse), err
+}
+
+// onlyInternal returns err if it is internal: the caller replaces other kinds.
+func onlyInternal(err error) error {
+	if err != nil && models.KindOf(err) == models.KindInternal {
+		return err
+	}
+	return nil
+}
+
+// Plan is what a launch does. A preview shows it, and the launch commits it.
+type Plan struct {
+	Projects []models.Project // in which the actor can launch now; in previews only
+
+	Project     models.Project
+	Role        string
+	Use         quota.Use
+	Fitting     []Match
+	Refused     []Mismatch
+	Environment models.Environment // zero when none fits
+	Demand      models.Demand      // as requested
+	Target      Target             // as launched, which may be with fewer cores
+	Decision    models.Decision    // on the requested demand; zero if it was not made
+	Refusal     error              // nil: the launch is valid
+
+	// State is the state of the launched workspace: starting, or queued; empty if the
+	// pool cannot satisfy the demand now, see Short.
+	State models.WorkspaceState
+
+	name  string
+	grant models.Decision // on the launched demand
+}
+
+// plan is the whole decision about a launch.
+func plan(in planInput) (p Plan) {
+	p = Plan{Project: in.project, Role: in.member.RoleName, Use: in.use}
+	constraints, err := in.launch.check()
+	p.name = in.launch.Name
+	p.Fitting, p.Refused = MatchEnvironments(in.environments, constraints, in.use.Limit)
+	if err == nil && !in.project.Active(in.now) {
+		err = outsidePeriod()
+	}
+	if err == nil {
+		err = p.choose(in.launch)
+	}
+	if p.Refusal = err; err != nil {
+		return p
+	}
+	p.complete(in.pool)
+	p.Refusal = cmp.Or(checkFits(p.Demand, in.use), checkLive(in.member.Live))
+	p.Decision = withMinimum(in.pool.Decide(in.project, p.Demand), p.Environment.Minimum)
+	p.settle(in)
+	return p
+}
+
+func outsidePeriod() error { return models.Forbidden("The project is not within its period of use.") }
+
+// choose selects the best fitting environment with which the launch parameters are
+// valid, of all or of the requested one. If there is none, it returns the error of the
+// first.
+func (p *Plan) choose(in LaunchInput) (err error) {
+	for _, m := range p.Fitting {
+		e := m.Environment
+		if in.EnvironmentID != 0 && e.ID != in.EnvironmentID {
+			continue
+		}
+		target, refused := MergeParameters(Layers{Project: p.Project.Launch, Environment: e.Launch, Minimum: e.Minimum,
+			DefaultPath: e.DefaultPath, Limit: p.Use.Limit, Request: in.Request})
+		if refused == nil {
+			p.Environment, p.Target = e, target
+			return nil
+		}
+		err = cmp.Or(err, refused)
+	}
+	return cmp.Or(err, p.unmatched(in.EnvironmentID))
+}
+
+// unmatched is the error of a launch that no environment fits.
+func (p *Plan) unmatched(environment int64) error {
+	if environment == 0 {
+		return models.Invalid("versions", "match none of the %d environments", len(p.Refused))
+	}
+	i := slices.IndexFunc(p.Refused, func(m Mismatch) bool { return m.Environment.ID == environment })
+	if i < 0 {
+		return models.Invalid("environment_id", "is not in the catalog")
+	}
+	return models.Invalid("environment_id", "is not suitable: %s", p.Refused[i].Reasons[0])
+}
+
+// complete sets GPU memory that was not specified, within the role's limit.
+func (p *Plan) complete(pool models.Availability) {
+	open := p.Target.Demand.GPUs > 0 && p.Target.Demand.GPUMemoryMiB == 0
+	d := pool.Complete(p.Target.Demand)
+	if open {
+		// Not 0, which the pool would complete in proportion to the cores.
+		d.GPUMemoryMiB = max(min(d.GPUMemoryMiB, p.Use.Limit.GPUMemoryMiB/d.GPUs), 1)
+	}
+	p.Demand = d
+	p.Target.setDemand(d)
+}
+
+// checkFits checks that the demand and what is in use are within limit and quota.
+func checkFits(d models.Demand, use quota.Use) error {
+	var p models.Problems
+	for _, e := range use.ExceededBy(d.Resources()) {
+		p.Add(demandField(e.Name), "%s: %s in use, %s requested, limit %s; %s remaining", e.Label, models.Quantity(e.Name, e.Taken),
+			models.Quantity(e.Name, e.Requested), models.Quantity(e.Name, e.Bound), models.Quantity(e.Name, e.Remaining))
+	}
+	if len(p) == 0 {
+		return nil
+	}
+	return &models.Error{Kind: models.KindNoCapacity, Message: models.Say("This exceeds the remaining limit or quota."), Fields: p}
+}
+
+// maxLive is the maximum of live workspaces of a member in a project. It includes
+// queued ones, so that no member can fill the queue.
+const maxLive = 20
+
+func checkLive(n int64) error {
+	if n < maxLive {
+		return nil
+	}
+	return models.NoCapacity("", "You have %d workspaces running or waiting in this project; the maximum is %d. Stop one first.", n, maxLive)
+}
+
+// withMinimum removes an alternative below the environment's minimum.
+func withMinimum(a models.Decision, m models.Minimum) models.Decision {
+	if a.Fewer != nil && (a.Fewer.Cores < m.Cores || a.Fewer.GPUMemoryMiB < m.GPUMemoryMiB) {
+		a.Outcome, a.Fewer, a.Grants = models.OutcomeDelayed, nil, nil
+	}
+	return a
+}
+
+// settle decides what becomes of the launch by the pool's decision.
+func (p *Plan) settle(in planInput) {
+	p.grant = p.Decision
+	switch when := in.launch.WhenShort; {
+	case p.Decision.Outcome == models.OutcomeGranted:
+		p.State = models.StateStarting
+	case p.Decision.Outcome == models.OutcomePartial && when == WhenShortFewer:
+		p.State = models.StateStarting
+		p.grant = in.pool.Decide(in.project, *p.Decision.Fewer)
+		p.grant.Outcome = models.OutcomePartial
+		p.Target.setDemand(*p.Decision.Fewer)
+	case p.Decision.Outcome != models.OutcomeRefused && when == WhenShortWait:
+		p.State = models.StateQueued
+		p.grant.Outcome = models.OutcomeDelayed
+	}
+}
+
+// Short returns the error of a launch that the pool cannot satisfy now; nil if it is
+// otherwise.
+func (p Plan) Short() *Short {
+	if p.State != "" || p.Decision.Outcome == "" {
+		return nil
+	}
+	return &Short{Decision: p.Decision, Refusal: shortError(p.Decision, p.Demand)}
+}
+
+// Short is the error of a launch that the pool cannot satisfy now, with the
+// decision, which contains the alternatives.
+type Short struct {
+	Refusal  *models.Error
+	Decision models.Decision
+}
+
+func (s *Short) Error() string { return s.Refusal.Error() }
+
+func (s *Short) Unwrap() error { return s.Refusal }
+
+func shortError(a models.Decision, d models.Demand) *models.Error {
+	switch a.Outcome {
+	case models.OutcomePartial:
+		return models.NoCapacity("cores", "Only %d of %d cores per GPU are available now. Accept fewer cores, join the queue, or cancel.", a.Fewer.Cores, d.Cores)
+	case models.OutcomeDelayed:
+		return models.NoCapacity("cores", "The requested resources are not available now (%s). Join the queue or cancel.", a.Explanation)
+	default:
+		return models.NoCapacity("gpus", "The pool cannot satisfy this request: %s.", a.Explanation)
+	}
+}

@@ -1,0 +1,158 @@
+package workspaces_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"weir/models"
+	"weir/models/modelstest"
+	"weir/policies"
+	"weir/pool/projects"
+	"weir/workspaces"
+)
+
+// planned is a world whose members launch at random.
+type planned struct {
+	*bench
+	random   *rand.Rand
+	actors   []policies.Actor
+	projects []int64
+	live     []models.Workspace
+	outcomes map[string]int
+}
+
+// In whatever state the world is, a preview and a launch of the same input have the
+// same plan, and the launch commits it or is refused as it says.
+func TestALaunchIsItsPreview(t *testing.T) {
+	each(t, func(t *testing.T, b *bench) {
+		p := &planned{bench: b, random: rand.New(rand.NewPCG(3, 9)), outcomes: map[string]int{}}
+		p.populate(t)
+		for i := range 120 {
+			p.change(t)
+			who := p.random.IntN(len(p.actors))
+			in := p.input(i, p.projects[who])
+			v, err := b.Preview(b.ctx, p.actors[who], in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, err := b.Launch(b.ctx, p.actors[who], in)
+			p.compare(t, fmt.Sprintf("%d: %+v", i, in), v, w, err)
+			b.keepsRules(t)
+		}
+		for _, outcome := range []string{"refused", "granted", "fewer", "queued", "short"} {
+			if p.outcomes[outcome] < 2 {
+				t.Errorf("only %d launches were %s: this shows little of them", p.outcomes[outcome], outcome)
+			}
+		}
+	})
+}
+
+// populate adds two projects of different priority with two roles each.
+func (p *planned) populate(t *testing.T) {
+	t.Helper()
+	p.gpus(t, 3)
+	p.environment(t, workspaces.EnvironmentInput{Name: "needy", Command: []string{"/bin/sleep", "600"}, Minimum: models.Minimum{GPUs: 1, Cores: 40}})
+	for _, priority := range []int64{30, 80} {
+		project, err := p.ledger.CreateProject(p.ctx, p.root, projects.ProjectInput{Name: fmt.Sprint("priority ", priority), Quota: plenty, Priority: priority,
+			Launch: models.LaunchParameters{CPUMilli: new(priority * 10), Env: map[string]string{"A": "b"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, cores := range []int64{80, 300} {
+			limit := models.Resources{GPUCores: cores, GPUMemoryMiB: cores * 900, CPUMilli: 9000, MemoryMiB: 40_000}
+			_, actor := p.addMember(t, p.addRole(t, project, fmt.Sprint(cores), limit))
+			p.actors, p.projects = append(p.actors, actor), append(p.projects, project.ID)
+		}
+	}
+}
+
+// change lets time pass and ends some of what is live.
+func (p *planned) change(t *testing.T) {
+	t.Helper()
+	p.clock.Advance(time.Duration(p.random.IntN(3)) * time.Minute)
+	for len(p.live) > 0 && (len(p.live) > 12 || p.random.IntN(4) == 0) {
+		i := p.random.IntN(len(p.live))
+		w := p.live[i]
+		p.live = append(p.live[:i], p.live[i+1:]...)
+		modelstest.InTx(t, p.store, func(q *models.Queries) error {
+			from, now := w.State, q.Now()
+			w.State, w.EndedAt = models.StateStopped, &now
+			return errors.Join(q.Transition(&w, from, models.Text{}), p.pool.Release(q, w.ID))
+		})
+	}
+}
+
+func (p *planned) input(i int, project int64) workspaces.LaunchInput {
+	in := workspaces.LaunchInput{ProjectID: project, Name: fmt.Sprint("w", i), Request: gpu(p.random.Int64N(3), 10+p.random.Int64N(95)),
+		WhenShort: []string{"", workspaces.WhenShortFewer, workspaces.WhenShortFewer, workspaces.WhenShortWait}[p.random.IntN(4)]}
+	switch p.random.IntN(6) {
+	case 0:
+		in.Request = models.LaunchParameters{}
+	case 1:
+		in.EnvironmentID = p.random.Int64N(4)
+	case 2:
+		in.Versions = []string{"python>=3.11", "python>=4", "!"}[p.random.IntN(3)]
+	case 3:
+		in.Request.GPUMemoryMiB = new(1000 + p.random.Int64N(60_000))
+	}
+	return in
+}
+
+func (p *planned) compare(t *testing.T, what string, v workspaces.Plan, w models.Workspace, err error) {
+	t.Helper()
+	switch short := (*workspaces.Short)(nil); {
+	case v.Refusal != nil:
+		p.outcomes["refused"]++
+		if err == nil || !reflect.DeepEqual(err, v.Refusal) {
+			t.Fatalf("%s: the preview refuses with %v, the launch gives %v", what, v.Refusal, err)
+		}
+		return
+	case v.State == "":
+		p.outcomes["short"]++
+		if !errors.As(err, &short) || !reflect.DeepEqual(short, v.Short()) {
+			t.Fatalf("%s: the preview is short, %+v; the launch gives %v", what, v.Decision, err)
+		}
+		return
+	case err != nil:
+		t.Fatalf("%s: the plan is %+v, the launch gives %v", what, v, err)
+	}
+	row := p.row(t, w.ID)
+	p.live = append(p.live, row)
+	if row.State != v.State || row.EnvironmentID != v.Environment.ID || row.Demand != v.Target.Demand || !reflect.DeepEqual(row.Target, v.Target.Parameters) {
+		t.Fatalf("%s: planned is\n%+v\nlaunched\n%+v", what, v, row)
+	}
+	p.compareShares(t, what, v, row)
+}
+
+// compareShares checks that a workspace has the shares of its plan.
+func (p *planned) compareShares(t *testing.T, what string, v workspaces.Plan, row models.Workspace) {
+	t.Helper()
+	shares, err := p.store.Read(p.ctx).SharesOf(row.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := map[int64][2]int64{}, map[int64][2]int64{}
+	for _, s := range shares {
+		got[s.DeviceID] = [2]int64{s.Cores, s.MemoryMiB}
+	}
+	switch {
+	case row.State == models.StateQueued:
+		p.outcomes["queued"]++
+	case v.Decision.Outcome == models.OutcomePartial:
+		p.outcomes["fewer"]++
+	default:
+		p.outcomes["granted"]++
+	}
+	if row.State == models.StateStarting {
+		for _, g := range v.Decision.Grants {
+			want[g.Device.ID] = [2]int64{g.Cores, g.MemoryMiB}
+		}
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("%s: shares are %v, planned are %v", what, got, want)
+	}
+}
