@@ -4,8 +4,6 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/labstack/echo/v4"
-
 	"weir/models"
 	"weir/web"
 	"weir/workspaces"
@@ -34,13 +32,10 @@ func (a rest) listFits(ctx context.Context, in *ByID) (*Response[List[Fit]], err
 	})}}, nil
 }
 
-// availableRows lists which common share sizes are available, for members who may
-// launch.
-func (a *App) availableRows(c echo.Context, project int64) (rows []web.AvailableRow, err error) {
-	ctx := c.Request().Context()
-	all, err := a.Workspaces.Available(ctx, actorOf(ctx), project)
-	for _, f := range all {
+// availableRows lists which common share sizes are available.
+func availableRows(fits []workspaces.Fit) (rows []web.AvailableRow) {
+	for _, f := range fits {
 		rows = append(rows, web.AvailableRow{Demand: f.Demand, Outcome: f.Outcome, Reasons: f.Reasons, Simulated: f.Simulated})
 	}
-	return rows, err
+	return rows
 }

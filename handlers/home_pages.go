@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/a-h/templ"
@@ -10,13 +11,14 @@ import (
 	"weir/models"
 	"weir/pool/projects"
 	"weir/web"
+	"weir/workspaces"
 )
 
 // fitProjects is the number of projects for which the home page shows the available
 // sizes.
 const fitProjects = 4
 
-func (a *App) homePage(ctx context.Context, c echo.Context) (templ.Component, error) {
+func (a *App) homePage(ctx context.Context, _ echo.Context) (templ.Component, error) {
 	actor := actorOf(ctx)
 	rows, err := a.workspaceRows(ctx, models.WorkspaceFilter{UserID: actor.User.ID, States: models.ActiveStates}, models.Page{Limit: pageSize})
 	if err != nil {
@@ -26,16 +28,14 @@ func (a *App) homePage(ctx context.Context, c echo.Context) (templ.Component, er
 	if err != nil {
 		return nil, err
 	}
+	fits, err := a.fitsIn(ctx, mine)
+	if err != nil {
+		return nil, err
+	}
 	v := web.HomeView{Workspaces: rows}
-	for i, m := range mine {
+	for _, m := range mine {
 		v.CanLaunch = v.CanLaunch || m.CanLaunch
-		var fits []web.AvailableRow
-		if m.CanLaunch && i < fitProjects {
-			if fits, err = a.availableRows(c, m.Project.ID); err != nil {
-				return nil, err
-			}
-		}
-		v.Projects = append(v.Projects, web.ProjectCard{Fits: fits, ID: m.Project.ID, Name: m.Project.Name, Role: m.Member.RoleName,
+		v.Projects = append(v.Projects, web.ProjectCard{Fits: availableRows(fits[m.Project.ID]), ID: m.Project.ID, Name: m.Project.Name, Role: m.Member.RoleName,
 			Meters: web.LimitMeters(m.Use.InUseByMember, models.Resources{}, m.Use.Limit), Until: m.Member.Until, EndsAt: m.Project.EndsAt,
 			Active: m.Project.Active(a.Store.Now()), CanLaunch: m.CanLaunch})
 	}
@@ -52,19 +52,21 @@ func (a *App) homePage(ctx context.Context, c echo.Context) (templ.Component, er
 	return web.HomePage(v), nil
 }
 
-// myExtensions are those that concern the actor's own projects now.
-func (a *App) myExtensions(ctx context.Context, mine []projects.Participation) (list []models.Extension, err error) {
-	ids := make([]int64, len(mine))
+// fitsIn are the common sizes in the first projects in which the actor can launch.
+func (a *App) fitsIn(ctx context.Context, mine []projects.Participation) (map[int64][]workspaces.Fit, error) {
+	var list []workspaces.ProjectUse
 	for i, m := range mine {
-		ids[i] = m.Project.ID
-	}
-	all, err := a.Requests.Extensions(ctx, actorOf(ctx), ids)
-	for _, e := range all {
-		if a.Store.Now().Sub(e.EndsAt) < recently {
-			list = append(list, e)
+		if m.CanLaunch && i < fitProjects {
+			list = append(list, workspaces.ProjectUse{Project: m.Project, Use: m.Use})
 		}
 	}
-	return list, err
+	return a.Workspaces.AvailableIn(ctx, actorOf(ctx), list)
+}
+
+// myExtensions are those that concern the actor's own projects now.
+func (a *App) myExtensions(ctx context.Context, mine []projects.Participation) ([]models.Extension, error) {
+	all, err := a.Requests.ExtensionsIn(ctx, actorOf(ctx), mine)
+	return slices.DeleteFunc(all, func(e models.Extension) bool { return a.Store.Now().Sub(e.EndsAt) >= recently }), err
 }
 
 // recently is how long the home page shows an end date that has passed.

@@ -130,9 +130,11 @@ func (a *App) projectPage(ctx context.Context, c echo.Context) (templ.Component,
 		return nil, err
 	}
 	if v.CanLaunch {
-		if v.Fits, err = a.availableRows(c, id); err != nil {
+		fits, err := a.Workspaces.Available(ctx, actorOf(ctx), id)
+		if err != nil {
 			return nil, err
 		}
+		v.Fits = availableRows(fits)
 	}
 	if err := a.projectEnds(ctx, &v); err != nil {
 		return nil, err

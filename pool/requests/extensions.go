@@ -6,6 +6,7 @@ import (
 
 	"weir/models"
 	"weir/policies"
+	"weir/pool/projects"
 )
 
 // extension is how much later the end of a suggested extension is.
@@ -13,19 +14,32 @@ const extension = 30 * oneDay
 
 // Extensions lists the extensions that the actor can request in some projects: of
 // periods of use and of the actor's memberships that end soon or have ended.
-func (s *Service) Extensions(ctx context.Context, actor policies.Actor, projects []int64) ([]models.Extension, error) {
-	if actor.User.ID == 0 || len(projects) == 0 {
+func (s *Service) Extensions(ctx context.Context, actor policies.Actor, ids []int64) ([]models.Extension, error) {
+	if actor.User.ID == 0 || len(ids) == 0 {
 		return nil, nil
 	}
 	q := s.store.Read(ctx)
-	visible, err := q.ProjectsOf(actor.Scope(), projects)
+	visible, err := q.ProjectsOf(actor.Scope(), ids)
 	if err != nil {
 		return nil, err
 	}
-	memberships, err := q.ParticipationsIn(actor.User.ID, projects)
+	memberships, err := q.ParticipationsIn(actor.User.ID, ids)
 	if err != nil {
 		return nil, err
 	}
+	return s.extensions(q, actor, visible, memberships)
+}
+
+// ExtensionsIn is Extensions for participations of the actor that were read just now.
+func (s *Service) ExtensionsIn(ctx context.Context, actor policies.Actor, list []projects.Participation) ([]models.Extension, error) {
+	visible, memberships := make([]models.Project, len(list)), make([]models.Participation, len(list))
+	for i, p := range list {
+		visible[i], memberships[i] = p.Project, models.Participation{Member: p.Member.Member, ProjectName: p.Project.Name}
+	}
+	return s.extensions(s.store.Read(ctx), actor, visible, memberships)
+}
+
+func (s *Service) extensions(q *models.Queries, actor policies.Actor, visible []models.Project, memberships []models.Participation) ([]models.Extension, error) {
 	now := q.Now()
 	var list []models.Extension
 	for _, p := range visible {
@@ -45,7 +59,7 @@ func (s *Service) Extensions(ctx context.Context, actor policies.Actor, projects
 	if len(list) == 0 {
 		return nil, nil
 	}
-	return pendingFor(q, actor, projects, list)
+	return pendingFor(q, actor, list)
 }
 
 // canExtend reports whether the actor can request or make an extension of a project.
@@ -66,7 +80,11 @@ func laterThan(end, now time.Time) time.Time {
 }
 
 // pendingFor adds the pending requests to the extensions.
-func pendingFor(q *models.Queries, actor policies.Actor, projects []int64, list []models.Extension) ([]models.Extension, error) {
+func pendingFor(q *models.Queries, actor policies.Actor, list []models.Extension) ([]models.Extension, error) {
+	projects := make([]int64, len(list))
+	for i, e := range list {
+		projects[i] = e.ProjectID
+	}
 	pending, err := q.PendingExtensions(actor.User.ID, projects)
 	for i := range list {
 		e := &list[i]
