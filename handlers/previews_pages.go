@@ -110,7 +110,7 @@ func (a *App) previewDecision(ctx context.Context, r requests.RequestView, w web
 		return nil, nil
 	}
 	return previewView(w, read, func(in projects.PreviewInput) (projects.Preview, error) {
-		return a.Requests.PreviewDecision(ctx, actorOf(ctx), r.ID, in)
+		return a.Requests.PreviewDecision(ctx, actorOf(ctx), r, in)
 	})
 }
 

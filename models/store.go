@@ -226,6 +226,9 @@ type Queries struct {
 	allocations   []int64 // projects whose allocation or quota this transaction may change
 }
 
+// Writing reports whether this is a transaction that may write.
+func (q *Queries) Writing() bool { return q.topics != nil }
+
 // Read returns queries for reading outside a transaction.
 func (s *Store) Read(ctx context.Context) *Queries {
 	return &Queries{db: s.reader(ctx), postgres: s.dialect == "postgres", clock: s.Clock}

@@ -2,6 +2,7 @@ package models
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"gorm.io/gorm"
@@ -138,17 +139,28 @@ func (q *Queries) secondsUntil(column string) string {
 	return "(julianday(" + column + ") - julianday(?)) * 86400"
 }
 
-// UsedBy is a project's usage from since until now, of one user or, with user 0,
-// of all.
-func (q *Queries) UsedBy(project, user int64, since, now time.Time) (Usage, error) {
-	used, err := q.used(project, "0", since, now, func(db *gorm.DB) *gorm.DB {
-		if user != 0 {
-			db = db.Where("rows_in_use.user_id = ?", user)
+// UsedBy is a project's usage from since until now, and the part of one user.
+func (q *Queries) UsedBy(project, user int64, since, now time.Time) (all, own Usage, err error) {
+	for _, in := range []UsageTable{ShareUsage, WorkspaceUsage} {
+		var rows []usedRow
+		mine := "CASE WHEN rows_in_use.user_id = " + strconv.FormatInt(user, 10) + " THEN 1 ELSE 0 END"
+		if err := q.usageRows(in, mine, project, since, now).Scan(&rows).Error; err != nil {
+			return all, own, err
 		}
-		return db
-	})
-	return used[0], err
+		var sum usedRow
+		for _, r := range rows {
+			sum.First, sum.Second = sum.First+r.First, sum.Second+r.Second
+			if r.Key == 1 {
+				own.add(in, r.First, r.Second, now.Sub(since))
+			}
+		}
+		all.add(in, sum.First, sum.Second, now.Sub(since))
+	}
+	return all, own, nil
 }
+
+// usedRow is a sum of [Queries.usageRows].
+type usedRow struct{ Key, First, Second int64 }
 
 // UsedByRoles is the usage from since until now by the present role of its user;
 // former members are under 0.
@@ -168,7 +180,7 @@ func (q *Queries) UsedByUsers(project int64, users []int64, since, now time.Time
 func (q *Queries) used(project int64, by string, since, now time.Time, restrict func(*gorm.DB) *gorm.DB) (map[int64]Usage, error) {
 	used := map[int64]Usage{}
 	for _, in := range []UsageTable{ShareUsage, WorkspaceUsage} {
-		var rows []struct{ Key, First, Second int64 }
+		var rows []usedRow
 		if err := restrict(q.usageRows(in, by, project, since, now)).Scan(&rows).Error; err != nil {
 			return nil, err
 		}

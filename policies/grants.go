@@ -8,7 +8,8 @@ import "weir/models"
 // Platform administrators and system actors have all permissions.
 //
 // It belongs into the transaction of the change, in which Write has locked the
-// project, and reads the actor's permissions again.
+// project, and reads the actor's permissions again; a preview, which changes nothing,
+// goes by those that the actor has.
 func (a *Access) CheckGrant(q *models.Queries, actor Actor, project int64, field string, subject models.Text, sets ...models.Permissions) error {
 	have, err := a.currentPermissions(q, actor, project)
 	if err != nil {
@@ -31,6 +32,9 @@ func (a *Access) CheckGrant(q *models.Queries, actor Actor, project int64, field
 func (a *Access) currentPermissions(q *models.Queries, actor Actor, project int64) (models.Permissions, error) {
 	if actor.System != "" {
 		return models.AllPermissions, nil
+	}
+	if !q.Writing() {
+		return a.PermissionsIn(actor, project), nil
 	}
 	u, err := q.User(actor.User.ID)
 	if err != nil || u.Disabled {

@@ -54,6 +54,11 @@ func checkAllocation(q *models.Queries, p models.Project, more models.Resources,
 	if err != nil {
 		return err
 	}
+	return checkMore(p, allocated, more, field, n)
+}
+
+// checkMore is checkAllocation for what is allocated now.
+func checkMore(p models.Project, allocated, more models.Resources, field string, n int64) error {
 	var problems models.Problems
 	for _, e := range (quota.Allocation{Quota: p.Quota, Allocated: allocated}).ExceededBy(more) {
 		name := field
@@ -85,19 +90,4 @@ type MemberOverLimit struct {
 	MemberID int64
 	Name     string
 	Excess   []models.Excess
-}
-
-// membersOverLimit lists the members of a role whose use exceeds its limit.
-func membersOverLimit(q *models.Queries, r models.Role) (list []MemberOverLimit, err error) {
-	inUse, err := q.InUseByMembers(r.ProjectID)
-	if err != nil {
-		return nil, err
-	}
-	members, err := q.MembersWithRole(r.ProjectID, r.ID)
-	for _, m := range members {
-		if over := quota.Exceeded(inUse[m.ID], r.Limit); len(over) > 0 {
-			list = append(list, MemberOverLimit{m.ID, m.UserName, over})
-		}
-	}
-	return list, err
 }

@@ -70,16 +70,17 @@ func (s *Service) Preview(ctx context.Context, actor policies.Actor, project int
 	if in.Requested || in.Role != nil && !s.access.May(actor, project, policies.RoleWrite) {
 		maker = policies.System("preview") // who may grant all permissions
 	}
-	return s.PreviewBy(ctx, actor.Scope(), maker, project, in)
+	p, err := s.store.Read(ctx).Project(actor.Scope(), project)
+	if err != nil {
+		return v, err
+	}
+	return s.PreviewBy(ctx, maker, p, in)
 }
 
-// PreviewBy is Preview of a change by maker, without checking permissions.
-func (s *Service) PreviewBy(ctx context.Context, scope models.Scope, maker policies.Actor, project int64, in PreviewInput) (v Preview, err error) {
+// PreviewBy is Preview of a change by maker of a project that was read just now,
+// without checking permissions.
+func (s *Service) PreviewBy(ctx context.Context, maker policies.Actor, p models.Project, in PreviewInput) (v Preview, err error) {
 	err = s.store.Snapshot(ctx, func(q *models.Queries) error {
-		p, err := q.Project(scope, project)
-		if err != nil {
-			return err
-		}
 		v, err = s.Within(q, maker).preview(p, in)
 		return err
 	})
@@ -103,7 +104,7 @@ func (e Editor) preview(p models.Project, in PreviewInput) (v Preview, err error
 	var refusal error
 	switch {
 	case in.Role != nil && in.Member == nil && in.Quota == nil:
-		c, refusal = e.previewRole(p, *in.Role)
+		c, refusal = e.previewRole(p, allocated, *in.Role)
 	case in.Member != nil && in.Role == nil && in.Quota == nil:
 		c, refusal = e.previewMember(p, *in.Member)
 	case in.Quota != nil && in.Role == nil && in.Member == nil:
@@ -132,7 +133,7 @@ func (e Editor) previewQuota(p models.Project) error {
 	return checkQuota(e.q, p)
 }
 
-func (e Editor) previewRole(p models.Project, in RolePreview) (c effect, err error) {
+func (e Editor) previewRole(p models.Project, allocated models.Resources, in RolePreview) (c effect, err error) {
 	var problems models.Problems
 	if in.Limit.Check("limit", &problems); len(problems) > 0 {
 		return c, problems.Err()
@@ -147,17 +148,15 @@ func (e Editor) previewRole(p models.Project, in RolePreview) (c effect, err err
 	}
 	after := before
 	after.Limit = in.Limit
-	if c.members, err = e.q.RoleMembers(p.ID, after.ID); err != nil {
+	change, err := readLimitChange(e.q, p, allocated, before, after)
+	if err != nil {
 		return c, err
 	}
-	c.more = after.Limit.Sub(before.Limit).Times(c.members)
-	if c.overLimit, err = membersOverLimit(e.q, after); err != nil {
-		return c, err
-	}
+	c.members, c.more, c.overLimit = change.members, change.more(), change.above
 	if err := e.grantsRole(before); err != nil {
 		return c, err
 	}
-	return c, checkRoleLimit(e.q, p, before, after)
+	return c, change.check()
 }
 
 func (e Editor) previewMember(p models.Project, in MemberPreview) (c effect, err error) {

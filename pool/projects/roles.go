@@ -1,10 +1,12 @@
 package projects
 
 import (
+	"cmp"
 	"context"
 
 	"weir/models"
 	"weir/policies"
+	"weir/pool/quota"
 )
 
 // RoleInput describes a role, to create or to replace it.
@@ -90,7 +92,12 @@ func (e Editor) UpdateRole(p models.Project, r models.Role, in RoleInput) (model
 	if err := e.grantsRole(before, r.Permits()); err != nil {
 		return r, err
 	}
-	if err := checkRoleLimit(e.q, p, before, r); err != nil {
+	allocated, err := e.q.AllocatedLimits(p.ID)
+	if err != nil {
+		return r, err
+	}
+	change, err := readLimitChange(e.q, p, allocated, before, r)
+	if err = cmp.Or(err, change.check()); err != nil {
 		return r, err
 	}
 	if err := e.q.UpdateRole(&r); err != nil {
@@ -99,24 +106,46 @@ func (e Editor) UpdateRole(p models.Project, r models.Role, in RoleInput) (model
 	return r, e.actor.Audit(e.q, policies.Change{Action: "update", Object: "role", ID: r.ID, Project: p.ID, Before: before, After: r})
 }
 
-// checkRoleLimit checks rules 1 and 2 for a new limit of a role.
-func checkRoleLimit(q *models.Queries, p models.Project, before, after models.Role) error {
-	if err := CheckLimit(after.Limit, p.Quota); err != nil {
+// limitChange is a new limit of a role, with what it has to fit.
+type limitChange struct {
+	project       models.Project
+	before, after models.Role
+	allocated     models.Resources
+	members       int64
+	above         []MemberOverLimit // members whose use exceeds the new limit
+}
+
+func readLimitChange(q *models.Queries, p models.Project, allocated models.Resources, before, after models.Role) (c limitChange, err error) {
+	c = limitChange{project: p, before: before, after: after, allocated: allocated}
+	members, err := q.MembersWithRole(p.ID, after.ID)
+	c.members = int64(len(members))
+	if err != nil || c.members == 0 {
+		return c, err
+	}
+	inUse, err := q.InUseByMembers(p.ID)
+	for _, m := range members {
+		if over := quota.Exceeded(inUse[m.ID], after.Limit); len(over) > 0 {
+			c.above = append(c.above, MemberOverLimit{m.ID, m.UserName, over})
+		}
+	}
+	return c, err
+}
+
+// more is the additional allocation.
+func (c limitChange) more() models.Resources {
+	return c.after.Limit.Sub(c.before.Limit).Times(c.members)
+}
+
+// check checks rules 1 and 2.
+func (c limitChange) check() error {
+	if err := CheckLimit(c.after.Limit, c.project.Quota); err != nil || c.members == 0 {
 		return err
 	}
-	n, err := q.RoleMembers(p.ID, after.ID)
-	if err != nil || n == 0 {
-		return err
-	}
-	if err := checkAllocation(q, p, after.Limit.Sub(before.Limit).Times(n), "limit", n); err != nil {
-		return err
-	}
-	above, err := membersOverLimit(q, after)
-	if err != nil {
+	if err := checkMore(c.project, c.allocated, c.more(), "limit", c.members); err != nil {
 		return err
 	}
 	var problems models.Problems
-	for _, m := range above {
+	for _, m := range c.above {
 		for _, e := range m.Excess {
 			problems.Add("limit."+e.Name, "%s has %s in use; the limit cannot be lower", m.Name, models.Quantity(e.Name, e.Value))
 		}

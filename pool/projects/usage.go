@@ -62,7 +62,7 @@ func (s *Service) Usage(ctx context.Context, actor policies.Actor, project, days
 	if u.Steps, err = usageOver(q, actor.Scope(), project, u.From, step, int(span/step)); err != nil {
 		return u, err
 	}
-	if u.Used, err = q.UsedBy(project, 0, u.From, u.To); err != nil {
+	if u.Used, _, err = q.UsedBy(project, 0, u.From, u.To); err != nil {
 		return u, err
 	}
 	if u.Simulated, err = q.UsesSimulated(project, u.From); err != nil {

@@ -13,10 +13,11 @@ const usageSpan = 30 * oneDay
 
 // Facts help an approver to decide a request.
 type Facts struct {
-	Now       *models.Resources     // current quota or limit; nil for a new one
-	Project   *projects.ProjectView // nil for a new one
-	Members   int64                 // with the role whose limit is requested
-	Until     *time.Time            // current end
+	Now       *models.Resources // current quota or limit; nil for a new one
+	Project   *models.Project   // nil for a new one
+	Allocated models.Resources  // to its members
+	Members   int64             // with the role whose limit is requested
+	Until     *time.Time        // current end
 	Capacity  []projects.CapacityRow
 	Used      *models.Usage       // by the project, in the last 30 days
 	UsedByOne *models.Usage       // by the requester; nil for a non-member
@@ -29,7 +30,7 @@ func (f Facts) Remaining() models.Resources {
 	if f.Project == nil {
 		return models.Resources{}
 	}
-	return quota.Allocation{Quota: f.Project.Quota, Allocated: f.Project.Allocated}.Remaining()
+	return quota.Allocation{Quota: f.Project.Quota, Allocated: f.Allocated}.Remaining()
 }
 
 func (s *Service) facts(q *models.Queries, req models.QuotaRequest) (*Facts, error) {
@@ -50,11 +51,10 @@ func (s *Service) facts(q *models.Queries, req models.QuotaRequest) (*Facts, err
 	if r.project = p; req.State == models.RequestPending {
 		f.Beyond = projects.Beyond(f.Capacity, proposalOf(r).growth(r))
 	}
-	views, err := projects.ViewsOf(q, p)
-	if err != nil {
+	f.Project = &p
+	if f.Allocated, err = q.AllocatedLimits(p.ID); err != nil {
 		return f, err
 	}
-	f.Project = &views[0]
 	if err := f.present(q, req); err != nil {
 		return f, err
 	}
@@ -93,15 +93,10 @@ func (f *Facts) present(q *models.Queries, req models.QuotaRequest) error {
 
 func (f *Facts) used(q *models.Queries, req models.QuotaRequest) error {
 	now := q.Now()
-	used, err := q.UsedBy(f.Project.ID, 0, now.Add(-usageSpan), now)
-	if err != nil {
-		return err
-	}
+	used, own, err := q.UsedBy(f.Project.ID, req.RequesterID, now.Add(-usageSpan), now)
 	f.Used = &used
-	if req.MemberID == nil {
-		return nil
+	if req.MemberID != nil {
+		f.UsedByOne = &own
 	}
-	own, err := q.UsedBy(f.Project.ID, req.RequesterID, now.Add(-usageSpan), now)
-	f.UsedByOne = &own
 	return err
 }

@@ -8,17 +8,17 @@ import (
 	"weir/pool/projects"
 )
 
-// PreviewDecision previews the approval of a request with the numbers of in. It
-// requires the right to decide the request, which determines the role and member.
-func (s *Service) PreviewDecision(ctx context.Context, actor policies.Actor, id int64, in projects.PreviewInput) (v projects.Preview, err error) {
-	req, err := s.Get(ctx, actor, id)
-	if err != nil {
-		return v, err
-	}
-	if !req.CanDecide {
+// PreviewDecision previews the approval of a request, as Get has returned it, with the
+// numbers of in. It requires the right to decide the request, which determines the role
+// and member.
+func (s *Service) PreviewDecision(ctx context.Context, actor policies.Actor, req RequestView, in projects.PreviewInput) (v projects.Preview, err error) {
+	if !s.viewFor(actor, req.RequestView).CanDecide {
 		return v, models.Forbidden("You are not an approver of this request.")
 	}
-	return s.projects.PreviewBy(ctx, actor.Scope(), actor, idOrZero(req.ProjectID), previewOf(req, in))
+	if req.Facts == nil || req.Facts.Project == nil {
+		return v, models.NotFound("project")
+	}
+	return s.projects.PreviewBy(ctx, actor, *req.Facts.Project, previewOf(req, in))
 }
 
 // previewOf is the input for the preview of a request.
