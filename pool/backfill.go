@@ -9,25 +9,6 @@ import (
 	"weir/pool/quota"
 )
 
-// state is what the scheduler decides over, at one moment: the machines and the
-// queue. It is not changed.
-type state struct {
-	snapshot
-	queued []models.QueuedView
-	fits   map[int64]bool // queued workspaces that wait for the pool alone, if for long
-}
-
-// read reads the state.
-func (s *Scheduler) read(q *models.Queries) (st state, err error) {
-	if st.snapshot, err = s.load(q); err != nil {
-		return st, err
-	}
-	if st.queued, err = q.Queued(); err == nil {
-		st.fits, err = fitting(q, slices.DeleteFunc(slices.Clone(st.queued), func(v models.QueuedView) bool { return !st.reserves(v.Workspace) }))
-	}
-	return st, err
-}
-
 // reserves reports whether a request has waited for longer than reserveAfter.
 func (s state) reserves(w models.Workspace) bool {
 	return s.now.Sub(w.RequestedAt) >= reserveAfter && w.Demand.GPUs > 0

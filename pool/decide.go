@@ -10,22 +10,6 @@ import (
 	"weir/pool/placement"
 )
 
-// Availability reads the state of the pool, for decisions about new workspaces.
-func (s *Scheduler) Availability(q *models.Queries) (models.Availability, error) {
-	st, err := s.read(q)
-	return models.Availability{Complete: st.complete, Decide: func(p models.Project, d models.Demand) models.Decision {
-		return s.decideIn(st, st.queueWith(st.hypothetical(p, d)), hypotheticalID, p.ID, d)
-	}}, err
-}
-
-// decideIn decides on the demand of the request with an id, after those before it in
-// the queue.
-func (s *Scheduler) decideIn(st state, waiting waitQueue, id, project int64, d models.Demand) models.Decision {
-	a := s.decide(st.snapshot, demandOf(project, d), d, st.reservedBefore(waiting, id))
-	a.Waiting = len(st.queued)
-	return a
-}
-
 // QueueEntries lists the queued workspaces in their order, each with the
 // decision as things are before any of them is started.
 func (s *Scheduler) QueueEntries(q *models.Queries) ([]models.QueueEntry, error) {
@@ -105,25 +89,4 @@ func enforcement(d models.Device, cores int64) string {
 	default:
 		return models.EnforcedAdvisory
 	}
-}
-
-// complete sets the GPU memory of a demand, see [models.Availability].
-func (s snapshot) complete(d models.Demand) models.Demand {
-	if d.GPUs == 0 {
-		d.Cores, d.GPUMemoryMiB, d.GPUModel = 0, 0, ""
-		return d
-	}
-	if d.GPUMemoryMiB > 0 {
-		return d
-	}
-	smallest := int64(0)
-	for _, m := range s.machines {
-		for _, dev := range m.devices {
-			if dev.Present && dev.ParentID == nil && placement.MatchesModel(dev.Model, d.GPUModel) && (smallest == 0 || dev.MemoryMiB < smallest) {
-				smallest = dev.MemoryMiB
-			}
-		}
-	}
-	d.GPUMemoryMiB = smallest * d.Cores / placement.Whole
-	return d
 }

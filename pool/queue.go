@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"slices"
 	"time"
 
 	"weir/models"
@@ -24,21 +23,6 @@ type waitQueue struct {
 func loadQueue(q *models.Queries, snap snapshot) (waitQueue, error) {
 	views, err := q.Queued()
 	return orderQueue(views, snap), err
-}
-
-// hypotheticalID is the id of a hypothetical request, larger than any real id.
-const hypotheticalID = int64(1) << 62
-
-// hypothetical is a new request of a project: the newest of all.
-func (s state) hypothetical(p models.Project, d models.Demand) models.QueuedView {
-	v := models.QueuedView{ProjectPriority: p.Priority, ProjectQuota: p.Quota}
-	v.ID, v.ProjectID, v.Demand, v.RequestedAt = hypotheticalID, p.ID, d, s.now
-	return v
-}
-
-// queueWith is the queue with some other requests in it.
-func (s state) queueWith(views ...models.QueuedView) waitQueue {
-	return orderQueue(append(slices.Clip(s.queued), views...), s.snapshot)
 }
 
 func orderQueue(views []models.QueuedView, snap snapshot) waitQueue {

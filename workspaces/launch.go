@@ -1,7 +1,6 @@
 package workspaces
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -9,39 +8,6 @@ import (
 	"weir/models"
 	"weir/policies"
 )
-
-// Behavior of a launch when the pool cannot satisfy the demand now.
-const (
-	WhenShortRefuse = "refuse" // change nothing and return what is available
-	WhenShortFewer  = "fewer"  // use fewer GPU cores
-	WhenShortWait   = "wait"   // join the queue
-)
-
-// LaunchInput describes a workspace to launch.
-type LaunchInput struct {
-	ProjectID     int64                   `json:"project_id" minimum:"1"`
-	EnvironmentID int64                   `json:"environment_id,omitempty" minimum:"0" doc:"environment ID; absent for the best match of the version constraints"`
-	Versions      string                  `json:"versions,omitempty" maxLength:"1000" doc:"version constraints, such as python>=3.11, torch"`
-	Name          string                  `json:"name,omitempty" maxLength:"100" doc:"workspace name; default notebook"`
-	Request       models.LaunchParameters `json:"request,omitempty"`
-	WhenShort     string                  `json:"when_short,omitempty" enum:"refuse,fewer,wait" doc:"behavior on insufficient capacity: refuse (default), accept fewer cores, or wait in the queue"`
-}
-
-func (in *LaunchInput) check() ([]VersionConstraint, error) {
-	var p models.Problems
-	in.Name = models.CheckName("name", cmp.Or(in.Name, "notebook"), &p)
-	in.Request.Check("", &p)
-	in.WhenShort = cmp.Or(in.WhenShort, WhenShortRefuse)
-	if !slices.Contains([]string{WhenShortRefuse, WhenShortFewer, WhenShortWait}, in.WhenShort) {
-		p.Add("when_short", "must be refuse, fewer or wait")
-	}
-	constraints, err := ParseVersionConstraints("versions", in.Versions)
-	var refused *models.Error
-	if errors.As(err, &refused) {
-		p = append(p, refused.Fields...)
-	}
-	return constraints, p.Err()
-}
 
 // Preview plans a launch without any change. Without a project, it is in the first in
 // which the actor can launch now; if there is none, the plan is empty.

@@ -1,0 +1,79 @@
+package pool
+
+import (
+	"slices"
+
+	"weir/models"
+	"weir/pool/placement"
+)
+
+// state is what the scheduler decides over, at one moment: the machines and the
+// queue. It is not changed.
+type state struct {
+	snapshot
+	queued []models.QueuedView
+	fits   map[int64]bool // queued workspaces that wait for the pool alone, if for long
+}
+
+// read reads the state.
+func (s *Scheduler) read(q *models.Queries) (st state, err error) {
+	if st.snapshot, err = s.load(q); err != nil {
+		return st, err
+	}
+	if st.queued, err = q.Queued(); err == nil {
+		st.fits, err = fitting(q, slices.DeleteFunc(slices.Clone(st.queued), func(v models.QueuedView) bool { return !st.reserves(v.Workspace) }))
+	}
+	return st, err
+}
+
+// Availability reads the state of the pool, for decisions about new workspaces.
+func (s *Scheduler) Availability(q *models.Queries) (models.Availability, error) {
+	st, err := s.read(q)
+	return models.Availability{Complete: st.complete, Decide: func(p models.Project, d models.Demand) models.Decision {
+		return s.decideIn(st, st.queueWith(st.hypothetical(p, d)), hypotheticalID, p.ID, d)
+	}}, err
+}
+
+// decideIn decides on the demand of the request with an id, after those before it in
+// the queue.
+func (s *Scheduler) decideIn(st state, waiting waitQueue, id, project int64, d models.Demand) models.Decision {
+	a := s.decide(st.snapshot, demandOf(project, d), d, st.reservedBefore(waiting, id))
+	a.Waiting = len(st.queued)
+	return a
+}
+
+// hypotheticalID is the id of a hypothetical request, larger than any real id.
+const hypotheticalID = int64(1) << 62
+
+// hypothetical is a new request of a project: the newest of all.
+func (s state) hypothetical(p models.Project, d models.Demand) models.QueuedView {
+	v := models.QueuedView{ProjectPriority: p.Priority, ProjectQuota: p.Quota}
+	v.ID, v.ProjectID, v.Demand, v.RequestedAt = hypotheticalID, p.ID, d, s.now
+	return v
+}
+
+// queueWith is the queue with some other requests in it.
+func (s state) queueWith(views ...models.QueuedView) waitQueue {
+	return orderQueue(append(slices.Clip(s.queued), views...), s.snapshot)
+}
+
+// complete sets the GPU memory of a demand, see [models.Availability].
+func (s snapshot) complete(d models.Demand) models.Demand {
+	if d.GPUs == 0 {
+		d.Cores, d.GPUMemoryMiB, d.GPUModel = 0, 0, ""
+		return d
+	}
+	if d.GPUMemoryMiB > 0 {
+		return d
+	}
+	smallest := int64(0)
+	for _, m := range s.machines {
+		for _, dev := range m.devices {
+			if dev.Present && dev.ParentID == nil && placement.MatchesModel(dev.Model, d.GPUModel) && (smallest == 0 || dev.MemoryMiB < smallest) {
+				smallest = dev.MemoryMiB
+			}
+		}
+	}
+	d.GPUMemoryMiB = smallest * d.Cores / placement.Whole
+	return d
+}
