@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bufio"
 	"strings"
 	"testing"
 )
@@ -61,6 +62,30 @@ func TestPoolInBrowser(t *testing.T) {
 	for _, b := range []*tab{pool, desk, member} {
 		b.watch.clean()
 	}
+}
+
+// TestManyViewersInBrowser is a page with a topic that so many follow that their requests
+// are spread: it changes by itself, too.
+func TestManyViewersInBrowser(t *testing.T) {
+	const viewers = 300
+	chromium := startChromium(t)
+	s := newServer(t, options{args: quiet})
+	admin := s.api(s.admin())
+	page := chromium.person(t, s.url).tab()
+	page.signIn("operator@example.org", password)
+	crowd := s.crowd(t, s.onlookers(viewers), viewers)
+	page.goTo("/pool/providers/1")
+	page.stay()
+	for _, step := range [][2]string{{"/drain", "draining"}, {"/resume", "online"}, {"/drain", "draining"}} {
+		admin.must("POST", "/pool/providers/1"+step[0], nil, nil)
+		page.until("the machine "+step[1], tagged(step[1]))
+	}
+	page.stayed()
+	text, err := bufio.NewReader(crowd.conns[0]).ReadString('\n')
+	if err != nil || text != "event: jitter\n" {
+		t.Errorf("the streams say %q, %v", text, err)
+	}
+	page.watch.clean()
 }
 
 // enrolInBrowser takes an authorization code from the page to the machine.

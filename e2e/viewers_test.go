@@ -21,7 +21,7 @@ import (
 
 const (
 	viewers       = 10_000 // of one page at once
-	onlookers     = 160    // people, for each may have 64 streams
+	streamsEach   = 62     // of one person, who may have 64
 	viewerBudget  = 16     // KiB of the server's memory for each
 	viewerChanges = 10     // that all of them are told of
 )
@@ -36,19 +36,13 @@ const (
 func BenchmarkViewers(b *testing.B) {
 	allowFiles(b, viewers+500)
 	s := newServer(b, options{args: quiet})
-	admin := s.api(s.admin())
-	var cookies []string
-	for i := range onlookers {
-		email := fmt.Sprintf("onlooker%d@example.org", i)
-		admin.must("POST", "/users", map[string]any{"email": email, "name": email, "password": password}, nil)
-		cookies = append(cookies, s.session(email).String())
-	}
+	cookies := s.onlookers(viewers)
 	for b.Loop() {
 		// A new process: signing in leaves memory behind that hides what is measured.
 		s.stop()
 		s.start()
 		before := s.memory(b, "VmRSS")
-		crowd := s.crowd(b, cookies)
+		crowd := s.crowd(b, cookies, viewers)
 		eventually(b, ready, func() string {
 			if n := s.metric(b, "weir_event_streams"); n != viewers {
 				return fmt.Sprintf("%v of %d streams are open", n, viewers)
@@ -66,9 +60,22 @@ func BenchmarkViewers(b *testing.B) {
 	}
 }
 
+// onlookers signs in as many people as so many streams need.
+func (s *server) onlookers(streams int) (cookies []string) {
+	s.t.Helper()
+	admin := s.api(s.admin())
+	for i := range (streams + streamsEach - 1) / streamsEach {
+		email := fmt.Sprintf("onlooker%d@example.org", i)
+		admin.must("POST", "/users", map[string]any{"email": email, "name": email, "password": password}, nil)
+		cookies = append(cookies, s.session(email).String())
+	}
+	return cookies
+}
+
 // tellCrowd changes the pool again and again, each time when everybody has
 // been told of the time before.
 func (s *server) tellCrowd(b *testing.B, c *crowd) {
+	c.count()
 	admin := s.api(s.admin())
 	encoded := s.metric(b, "weir_events_encoded_total")
 	var took []time.Duration
@@ -92,7 +99,7 @@ func (s *server) tellCrowd(b *testing.B, c *crowd) {
 }
 
 // allowFiles makes room for that many open files, as far as the system lets.
-func allowFiles(b *testing.B, n uint64) {
+func allowFiles(b testing.TB, n uint64) {
 	b.Helper()
 	var limit syscall.Rlimit
 	err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit)
@@ -117,7 +124,7 @@ type crowd struct {
 }
 
 // crowd opens a stream for every viewer.
-func (s *server) crowd(b *testing.B, cookies []string) *crowd {
+func (s *server) crowd(b testing.TB, cookies []string, viewers int) *crowd {
 	b.Helper()
 	c := &crowd{conns: make([]net.Conn, viewers)}
 	b.Cleanup(c.leave)
@@ -132,10 +139,14 @@ func (s *server) crowd(b *testing.B, cookies []string) *crowd {
 			b.Fatal(err)
 		}
 	}
+	return c
+}
+
+// count counts the events of all streams.
+func (c *crowd) count() {
 	for _, conn := range c.conns {
 		c.readers.Go(func() { c.read(conn) })
 	}
-	return c
 }
 
 // view opens one stream and reads its head. There are fewer ports than

@@ -75,6 +75,7 @@ func (a *App) sharedContent(c echo.Context, page, others string, topics []string
 		if err != nil {
 			return "", models.Validity{}, err
 		}
+		a.metrics.Rendered(page)
 		var b strings.Builder
 		err = component.Render(web.With(ctx, web.Page{Lang: key.lang, Can: key.can, Now: a.Store.Now()}), &b)
 		return b.String(), models.Validity{Topics: topics, MaxAge: sharedAge}, err

@@ -129,7 +129,7 @@ func layout(f frame) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templ.RenderAttributes(ctx, templ_7745c5c3_Buffer, topicAttributes(ctx, followedTopics(ctx, f.Topics)))
+		templ_7745c5c3_Err = templ.RenderAttributes(ctx, templ_7745c5c3_Buffer, topicAttributes(ctx, f))
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

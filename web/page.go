@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -88,15 +89,20 @@ type frame struct {
 	Title       string
 	Topics      []string // refetch the page when one of these changes
 	StillActive bool     // the page refetches a part of itself instead
-	Every       string   // refetch the page so often, too, such as 10s
+	Every       int      // seconds after which to refetch the page without a change, too; 0: never
 }
 
 // topicAttributes are the topics that live.js follows.
-func topicAttributes(ctx context.Context, topics []string) templ.Attributes {
+func topicAttributes(ctx context.Context, f frame) templ.Attributes {
+	topics := followedTopics(ctx, f.Topics)
 	if len(topics) == 0 {
 		return nil
 	}
-	return templ.Attributes{"data-topics": strings.Join(topics, " "), "data-since": From(ctx).EventCursor}
+	attributes := templ.Attributes{"data-topics": strings.Join(topics, " "), "data-since": From(ctx).EventCursor}
+	if f.Every > 0 {
+		attributes["data-every"] = strconv.Itoa(f.Every)
+	}
+	return attributes
 }
 
 // liveAttributes make a part refetch its page when a topic changes.
@@ -104,16 +110,12 @@ func liveAttributes(ctx context.Context, f frame) templ.Attributes {
 	if len(f.Topics) == 0 || f.StillActive {
 		return nil
 	}
-	trigger := "weir:change from:body"
-	if f.Every != "" {
-		trigger += ", every " + f.Every
-	}
 	return templ.Attributes{
 		"hx-get":    From(ctx).Path,
 		"hx-select": "#main",
 		// The numbers outside the content.
 		"hx-select-oob": "#nav-workspaces:outerHTML,#nav-requests:outerHTML,#bell:outerHTML",
-		"hx-trigger":    trigger,
+		"hx-trigger":    "weir:change from:body",
 		"hx-swap":       "outerMorph",
 		"hx-sync":       "this:queue last",
 	}

@@ -34,7 +34,7 @@ type Hub struct {
 	mu        sync.Mutex
 	closed    bool
 	marks     changeLog
-	topics    map[string]map[*follower]bool // followers by topic
+	topics    map[string]map[*Stream]bool // streams by topic
 	followers map[followerKey]*follower
 	changed   map[string]bool // topics since the last delivery
 	open      int             // streams
@@ -46,7 +46,7 @@ type Hub struct {
 // New returns a Hub. A stream continues while check permits its topics; bytes are sent
 // only while holds returns true.
 func New(check func(context.Context, policies.Actor, []string) error, holds func() bool) *Hub {
-	h := &Hub{check: check, holds: holds, wake: make(chan struct{}, 1), marks: newChangeLog(), topics: map[string]map[*follower]bool{},
+	h := &Hub{check: check, holds: holds, wake: make(chan struct{}, 1), marks: newChangeLog(), topics: map[string]map[*Stream]bool{},
 		followers: map[followerKey]*follower{}, changed: map[string]bool{}, openOf: map[int64]int{}}
 	h.stopped, h.stop = context.WithCancel(context.Background())
 	h.running.Go(func() {
@@ -110,16 +110,14 @@ func (h *Hub) deliver() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, topic := range slices.Sorted(maps.Keys(h.changed)) {
-		followers := h.topics[topic]
-		if followers == nil {
+		streams := h.topics[topic]
+		if streams == nil {
 			continue // they have left
 		}
-		event := eventOf(topic)
+		event := eventOf(topic, len(streams))
 		h.encoded++
-		for f := range followers {
-			for s := range f.streams {
-				h.offer(s, event)
-			}
+		for s := range streams {
+			h.offer(s, event)
 		}
 	}
 	clear(h.changed)
@@ -170,8 +168,18 @@ func (h *Hub) Subscribe(actor policies.Actor, topics []string, since string) *St
 		return nil
 	}
 	f := h.follower(actor, topics)
-	s := newStream(f, h.marks.after(since))
+	s := newStream(f)
 	f.streams[s] = true
+	changed := h.marks.after(since)
+	for _, topic := range f.topics {
+		if h.topics[topic] == nil {
+			h.topics[topic] = map[*Stream]bool{}
+		}
+		h.topics[topic][s] = true
+		if changed(topic) {
+			s.first = append(slices.Clip(s.first), eventOf(topic, len(h.topics[topic]))...)
+		}
+	}
 	h.open++
 	h.openOf[f.user]++
 	return s
@@ -297,17 +305,11 @@ func (h *Hub) follower(actor policies.Actor, topics []string) *follower {
 		f = &follower{followerKey: key, topics: strings.Split(all, "\n"), slot: h.turn, streams: map[*Stream]bool{}}
 		h.turn = (h.turn + 1) % steps
 		h.followers[key] = f
-		for _, topic := range f.topics {
-			if h.topics[topic] == nil {
-				h.topics[topic] = map[*follower]bool{}
-			}
-			h.topics[topic][f] = true
-		}
 	}
 	return f
 }
 
-// invalidate removes a stream and whatever is there for it alone.
+// remove removes a stream and whatever is there for it alone.
 func (h *Hub) remove(s *Stream) {
 	f := s.follower
 	delete(f.streams, s)
@@ -315,14 +317,13 @@ func (h *Hub) remove(s *Stream) {
 	if h.openOf[f.user]--; h.openOf[f.user] == 0 {
 		delete(h.openOf, f.user)
 	}
-	if len(f.streams) > 0 {
-		return
-	}
-	delete(h.followers, f.followerKey)
 	for _, topic := range f.topics {
-		if delete(h.topics[topic], f); len(h.topics[topic]) == 0 {
+		if delete(h.topics[topic], s); len(h.topics[topic]) == 0 {
 			delete(h.topics, topic)
 		}
+	}
+	if len(f.streams) == 0 {
+		delete(h.followers, f.followerKey)
 	}
 }
 

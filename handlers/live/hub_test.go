@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,6 +37,41 @@ func TestEventIsEncodedOnce(t *testing.T) {
 		}
 		for _, p := range all {
 			s.wantTold(p, "pool", "pool", "pool")
+		}
+	})
+}
+
+// Many streams of a topic are told, with each of its changes, over which time to spread
+// what follows; few are not, and neither are those of other topics.
+func TestManyStreamsAreTold(t *testing.T) {
+	const spread, change = "event: jitter\ndata: 251\n\n", "event: change\ndata: pool\n\n"
+	inScene(t, everybodyMay, func(s scene) {
+		read := s.Cursor()
+		var all []*pipe
+		for user := range int64(fewStreams) {
+			all = append(all, s.follow(user, "", "pool", "projects"))
+		}
+		other := s.follow(1, "", "workspace:5")
+		s.tell("pool", "workspace:5")
+		all = append(all, s.follow(fewStreams, read, "pool"))
+		s.tell("pool", "workspace:5")
+		for i, p := range all {
+			want := string(greeting) + change + spread + change
+			if i == fewStreams {
+				want = string(greeting) + spread + change + spread + change
+			}
+			if got := p.got.String(); got != want {
+				s.Fatalf("stream %d says %q, not %q", i, got, want)
+			}
+		}
+		if got := other.got.String(); strings.Contains(got, "jitter") {
+			s.Errorf("the stream of another topic says %q", got)
+		}
+		all[0].hangUp()
+		synctest.Wait()
+		s.tell("pool")
+		if got := all[1].got.String(); !strings.HasSuffix(got, spread+change+change) {
+			s.Errorf("after one has left, a stream says %q", got)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package live
 import (
 	"io"
 	"slices"
+	"strconv"
 	"time"
 
 	"weir/models"
@@ -24,7 +25,22 @@ var (
 	alive    = []byte(": alive\n\n")
 )
 
-func eventOf(topic string) []byte { return []byte("event: change\ndata: " + topic + "\n\n") }
+// A change that many streams are told of is followed by as many requests. An event before
+// it tells over how many ms to spread them, so that they come at about this rate. Few
+// streams need not be told.
+const (
+	requestsPerSecond = 1000
+	fewStreams        = 250
+)
+
+// eventOf is the event of a topic's change, for so many streams.
+func eventOf(topic string, streams int) []byte {
+	change := "event: change\ndata: " + topic + "\n\n"
+	if streams > fewStreams {
+		change = "event: jitter\ndata: " + strconv.Itoa(streams*1000/requestsPerSecond) + "\n\n" + change
+	}
+	return []byte(change)
+}
 
 // connection is the part of [net.Conn] that a stream uses.
 type connection interface {
@@ -43,15 +59,8 @@ type Stream struct {
 	ended bool
 }
 
-// newStream is one that begins with the topics that have changed.
-func newStream(f *follower, changed func(topic string) bool) *Stream {
-	s := &Stream{follower: f, first: greeting, events: make(chan []byte, len(f.topics)+spare)}
-	for _, topic := range f.topics {
-		if changed(topic) {
-			s.first = append(slices.Clip(s.first), eventOf(topic)...)
-		}
-	}
-	return s
+func newStream(f *follower) *Stream {
+	return &Stream{follower: f, first: greeting, events: make(chan []byte, len(f.topics)+spare)}
 }
 
 // write sends the events until the stream ends or a write fails.

@@ -18,6 +18,7 @@ import (
 type Metrics struct {
 	registry *prometheus.Registry
 	requests *prometheus.HistogramVec
+	rendered *prometheus.CounterVec
 }
 
 // New measures from now on.
@@ -25,9 +26,11 @@ func New(from Sources) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "weir_http_request_duration_seconds", Help: "Time to answer a request, by route.",
 		Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
-	}, []string{"method", "route", "status"})}
+	}, []string{"method", "route", "status"}), rendered: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "weir_shared_contents_rendered_total", Help: "Contents rendered that requests share, by page.",
+	}, []string{"page"})}
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.requests, gauges{from}, poolGauges{from})
+		m.requests, m.rendered, gauges{from}, poolGauges{from})
 	m.registry.MustRegister(from.Others...)
 	return m
 }
@@ -41,6 +44,9 @@ func (m *Metrics) Request(method, route string, status int, took time.Duration) 
 	}
 	m.requests.WithLabelValues(method, route, strconv.Itoa(status)).Observe(took.Seconds())
 }
+
+// Rendered counts one rendering of a content that requests share.
+func (m *Metrics) Rendered(page string) { m.rendered.WithLabelValues(page).Inc() }
 
 // maxScrapes limits concurrent scrapes. Each reads the pool, without authentication.
 const maxScrapes = 4

@@ -14,22 +14,45 @@ function listen() {
   query.set("since", document.body.dataset.since || "");
   let source = null;
   let due = 0;
+  let poll = 0;
+  const every = 1000 * (document.body.dataset.every || 0);
+  const refetch = () => {
+    clearTimeout(due);
+    due = 0;
+    restart();
+    document.body.dispatchEvent(new CustomEvent("weir:change"));
+  };
+  // Some pages also show what changes without an event.
+  const restart = () => {
+    clearTimeout(poll);
+    if (every && source) poll = setTimeout(refetch, every);
+  };
+  // Where many pages follow a topic, the server tells over how many ms to spread
+  // their requests. Each page has its own moment in every such period.
+  const phase = Math.random();
+  let jitter = 0;
+  const delay = () => {
+    const soonest = 250; // a burst of events is one change
+    const period = jitter || 1;
+    const late = (performance.now() + soonest - phase * period) % period;
+    return soonest + (period - late) % period;
+  };
   const changed = () => {
-    // A burst of events is one change.
-    due ||= setTimeout(() => {
-      due = 0;
-      document.body.dispatchEvent(new CustomEvent("weir:change"));
-    }, 250);
+    due ||= setTimeout(refetch, delay());
+    jitter = 0;
   };
   const open = () => {
     if (source || document.hidden) return;
     source = new EventSource("/events?" + query);
     source.addEventListener("message", changed);
     source.addEventListener("change", changed);
+    source.addEventListener("jitter", (e) => { jitter = Number(e.data); });
+    restart();
   };
   const close = () => {
     source?.close();
     source = null;
+    restart();
   };
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
   addEventListener("pagehide", close);
