@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bufio"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -65,7 +66,7 @@ func TestPoolInBrowser(t *testing.T) {
 }
 
 // TestManyViewersInBrowser is a page with a topic that so many follow that their requests
-// are spread: it changes by itself, too.
+// are spread: it fetches itself after each change, too.
 func TestManyViewersInBrowser(t *testing.T) {
 	const viewers = 300
 	chromium := startChromium(t)
@@ -74,11 +75,12 @@ func TestManyViewersInBrowser(t *testing.T) {
 	page := chromium.person(t, s.url).tab()
 	page.signIn("operator@example.org", password)
 	crowd := s.crowd(t, s.onlookers(viewers), viewers)
-	page.goTo("/pool/providers/1")
+	page.goTo("/departments")
 	page.stay()
-	for _, step := range [][2]string{{"/drain", "draining"}, {"/resume", "online"}, {"/drain", "draining"}} {
-		admin.must("POST", "/pool/providers/1"+step[0], nil, nil)
-		page.until("the machine "+step[1], tagged(step[1]))
+	for n := range 3 {
+		admin.must("PUT", "/pool/devices/1", map[string]any{"sharing": "time-slicing", "mixed": n%2 == 0}, nil)
+		page.until(fmt.Sprintf("the page after change %d", n+1),
+			fmt.Sprintf(`performance.getEntriesByType("resource").filter((e) => e.name.endsWith("/departments")).length === %d`, n+1))
 	}
 	page.stayed()
 	text, err := bufio.NewReader(crowd.conns[0]).ReadString('\n')
