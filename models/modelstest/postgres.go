@@ -28,14 +28,17 @@ var errAbsent = errors.New("PostgreSQL is not installed: run make test, which in
 // Postgres returns the URL of a fresh, empty database for the test. The server
 // is started at the first call. Without PostgreSQL the test fails: skipping
 // would hide half of the tests.
-func Postgres(t testing.TB) string {
+func Postgres(t testing.TB) string { return postgresFrom(t, "template1") }
+
+// postgresFrom is Postgres with a copy of the template.
+func postgresFrom(t testing.TB, template string) string {
 	t.Helper()
 	s, err := startOnce()
 	if err != nil {
 		t.Fatalf("starting PostgreSQL: %v", err)
 	}
 	name := fmt.Sprintf("weir_%d", s.databases.Add(1))
-	if err := s.exec("CREATE DATABASE " + name); err != nil {
+	if err := s.exec("CREATE DATABASE " + name + " TEMPLATE " + template); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -45,6 +48,20 @@ func Postgres(t testing.TB) string {
 	})
 	return s.url(name)
 }
+
+// migratedPostgres creates the template with the schema at its first call and
+// returns its name.
+var migratedPostgres = sync.OnceValues(func() (string, error) {
+	const name = "weir_migrated"
+	s, err := startOnce()
+	if err != nil {
+		return "", err
+	}
+	if err := s.exec("CREATE DATABASE " + name); err != nil {
+		return "", err
+	}
+	return name, migrate(s.url(name), "")
+})
 
 // server is a running PostgreSQL. Its supervisor runs as long as lifeline is
 // open, which is as long as this process runs.

@@ -15,7 +15,7 @@ import (
 )
 
 func TestEachCallGetsAnEmptyDatabase(t *testing.T) {
-	first, second := open(t, Postgres(t)), open(t, Postgres(t))
+	first, second := connect(t, Postgres(t)), connect(t, Postgres(t))
 	for _, db := range []*sql.DB{first, second} {
 		if _, err := db.Exec("CREATE TABLE t (n int)"); err != nil {
 			t.Fatal(err)
@@ -34,7 +34,7 @@ func TestManyAtOnce(t *testing.T) {
 	for i := range 8 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
-			if err := open(t, Postgres(t)).Ping(); err != nil {
+			if err := connect(t, Postgres(t)).Ping(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -45,11 +45,11 @@ func TestDatabaseGoesWithItsTest(t *testing.T) {
 	var dsn string
 	t.Run("inner", func(t *testing.T) {
 		dsn = Postgres(t)
-		if err := open(t, dsn).Ping(); err != nil {
+		if err := connect(t, dsn).Ping(); err != nil {
 			t.Fatal(err)
 		}
 	})
-	if err := open(t, dsn).Ping(); err == nil || !strings.Contains(err.Error(), "does not exist") {
+	if err := connect(t, dsn).Ping(); err == nil || !strings.Contains(err.Error(), "does not exist") {
 		t.Errorf("the database is still there: %v", err)
 	}
 }
@@ -118,7 +118,7 @@ func TestAbsentPostgresFails(t *testing.T) {
 	}
 }
 
-func open(t *testing.T, dsn string) *sql.DB {
+func connect(t *testing.T, dsn string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("pgx", dsn)
 	if err != nil {

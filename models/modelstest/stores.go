@@ -2,6 +2,9 @@ package modelstest
 
 import (
 	"context"
+	"database/sql"
+	"errors"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -20,30 +23,46 @@ func Each(t *testing.T, test func(t *testing.T, store *models.Store)) {
 	}
 }
 
-// Open returns a fresh, migrated store for the test, with the lease of a sole server.
+// Open returns a fresh, migrated store for the test, with the lease of a sole
+// server. The migrations run once for each process and dialect; a store gets a
+// copy of their result.
 func Open(t testing.TB, dialect string) *models.Store {
 	t.Helper()
-	s := OpenEmpty(t, dialect)
-	db, err := s.SQL()
-	if err == nil {
-		err = migrations.Up(context.Background(), db, dialect)
+	if dialect != "postgres" {
+		file, err := migratedSQLite()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return OpenCopy(t, file)
 	}
-	if err == nil {
-		_, err = s.Join(context.Background(), true)
-	}
+	template, err := migratedPostgres()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return join(t, open(t, postgresFrom(t, template), ""))
 }
 
-// OpenEmpty is Open without the schema.
+// OpenCopy is Open on a copy of a SQLite file, given as its contents.
+func OpenCopy(t testing.TB, file []byte) *models.Store {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "weir.db")
+	if err := os.WriteFile(path, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return join(t, open(t, "", path))
+}
+
+// OpenEmpty returns a store without the schema and without a lease.
 func OpenEmpty(t testing.TB, dialect string) *models.Store {
 	t.Helper()
-	url, path := "", filepath.Join(t.TempDir(), "weir.db")
 	if dialect == "postgres" {
-		url, path = Postgres(t), ""
+		return open(t, Postgres(t), "")
 	}
+	return open(t, "", filepath.Join(t.TempDir(), "weir.db"))
+}
+
+func open(t testing.TB, url, path string) *models.Store {
+	t.Helper()
 	s, err := models.Open(context.Background(), url, path)
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +72,51 @@ func OpenEmpty(t testing.TB, dialect string) *models.Store {
 			t.Errorf("closing the store: %v", err)
 		}
 	})
+	if s.Dialect() == "sqlite" {
+		// The data need not survive a power failure, so nothing is synced to disk.
+		var db *sql.DB
+		if db, err = s.SQL(); err == nil {
+			_, err = db.Exec("PRAGMA synchronous = OFF")
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	return s
+}
+
+func join(t testing.TB, s *models.Store) *models.Store {
+	t.Helper()
+	if _, err := s.Join(context.Background(), true); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// migratedSQLite returns the contents of a SQLite file with the schema.
+var migratedSQLite = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "weir-migrated-")
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, "weir.db")
+	err = migrate("", path)
+	file, errRead := os.ReadFile(path)
+	return file, errors.Join(err, errRead, os.RemoveAll(dir))
+})
+
+// migrate applies the migrations to an empty database.
+func migrate(url, path string) error {
+	ctx := context.Background()
+	s, err := models.Open(ctx, url, path)
+	if err != nil {
+		return err
+	}
+	db, err := s.SQL()
+	if err == nil {
+		err = migrations.Up(ctx, db, s.Dialect())
+	}
+	return errors.Join(err, s.Close())
 }
 
 // Clock is a store's clock, which only the test advances.
