@@ -19,6 +19,7 @@ type visit struct {
 // TestAccessibility holds every page, in the states that people meet it in,
 // to axe-core's rules, light and dark, and to the width of a telephone.
 func TestAccessibility(t *testing.T) {
+	t.Parallel()
 	chromium := startChromium(t)
 	s := newServer(t, options{gpus: "h100:2"})
 	axe := readAxe(t)

@@ -102,6 +102,7 @@ func readTranslations(t *testing.T) map[string]string {
 // something else and withdraws that; a manager approves with other numbers and
 // refuses another one, first without the reason that this needs.
 func TestRequestByKeyboard(t *testing.T) {
+	t.Parallel()
 	chromium := startChromium(t)
 	for language, say := range map[string]map[string]string{"en": {}, "zh-CN": readTranslations(t)} {
 		t.Run(language, func(t *testing.T) {

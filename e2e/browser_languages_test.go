@@ -15,6 +15,7 @@ import (
 // TestLanguages holds every page to the reader's language, which the browser
 // asks for or the person chooses.
 func TestLanguages(t *testing.T) {
+	t.Parallel()
 	chromium := startChromium(t)
 	s := newServer(t, options{gpus: "h100:2"})
 	english := readCatalogue(t)

@@ -8,6 +8,7 @@ import (
 // TestRolesAndMembersInBrowser is an administrator who sees, while numbers are
 // typed, what would come of them, and who brings members in by a table.
 func TestRolesAndMembersInBrowser(t *testing.T) {
+	t.Parallel()
 	chromium := startChromium(t)
 	s := newServer(t, options{gpus: "h100:4"})
 	team := s.teamWithin("Speech", share.times(4), share, "wang", "li")

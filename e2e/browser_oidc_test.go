@@ -11,6 +11,7 @@ import (
 // TestSignInByProviderInABrowser goes to a real provider and back, in and
 // out, in both languages.
 func TestSignInByProviderInABrowser(t *testing.T) {
+	t.Parallel()
 	provider := openidtest.New(t)
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte(openidtest.ClientSecret+"\n"), 0o600); err != nil {

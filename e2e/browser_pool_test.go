@@ -15,6 +15,7 @@ func tagged(word string) string {
 // TestPoolInBrowser is a machine's life in the pool, as its owner, an
 // administrator and a member see it, without anybody loading a page again.
 func TestPoolInBrowser(t *testing.T) {
+	t.Parallel()
 	chromium := startChromium(t)
 	s := newServer(t, quick(options{gpus: "none"}))
 	axe := readAxe(t)

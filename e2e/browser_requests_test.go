@@ -8,6 +8,7 @@ import (
 // TestRequestInBrowser is a member who asks for a larger peak in English, and
 // a manager who adjusts it in Chinese: each sees at once what the other does.
 func TestRequestInBrowser(t *testing.T) {
+	t.Parallel()
 	chromium := startChromium(t)
 	s := newServer(t, options{gpus: "h100:4"})
 	team := s.teamWithin("Speech", share.times(4), share, "wang")

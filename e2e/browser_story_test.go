@@ -14,6 +14,7 @@ import (
 // TestStoryInBrowser is what a team does on its first day, through the pages
 // alone.
 func TestStoryInBrowser(t *testing.T) {
+	t.Parallel()
 	chromium := startChromium(t)
 	s := newServer(t, options{gpus: "h100:4"})
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,8 +37,11 @@ const (
 var workDir string // of this test process, for what is built
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "weir-e2e-")
-	if err != nil {
+	// The tests wait for servers, browsers and notebooks most of the time, so
+	// more run at once than there are processors. The flag -parallel overrides it.
+	err := flag.Set("test.parallel", strconv.Itoa(3*runtime.NumCPU()))
+	dir, errDir := os.MkdirTemp("", "weir-e2e-")
+	if err = errors.Join(err, errDir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
