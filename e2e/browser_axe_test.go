@@ -25,7 +25,7 @@ func TestAccessibility(t *testing.T) {
 	axe := readAxe(t)
 
 	stranger := chromium.person(t, s.url).tab()
-	axe.notifications(stranger)
+	axe.detects(stranger)
 	axe.visits(stranger, []visit{
 		{strings.TrimPrefix(s.setupLink(), s.url), nil},
 		{strings.TrimPrefix(s.setupLink(), s.url), submitEmpty},
@@ -156,8 +156,8 @@ func readAxe(t *testing.T) axe {
 	return axe(source)
 }
 
-// notices makes sure that axe-core would find something.
-func (a axe) notifications(b *tab) {
+// detects makes sure that axe-core would find something.
+func (a axe) detects(b *tab) {
 	b.t.Helper()
 	b.goTo("/signin")
 	a.load(b)

@@ -2,7 +2,6 @@ package modelstest
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"os"
 	"path/filepath"
@@ -28,28 +27,34 @@ func Each(t *testing.T, test func(t *testing.T, store *models.Store)) {
 // copy of their result.
 func Open(t testing.TB, dialect string) *models.Store {
 	t.Helper()
-	if dialect != "postgres" {
-		file, err := migratedSQLite()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return OpenCopy(t, file)
+	s, err := openMigrated(t, dialect)
+	if err == nil {
+		_, err = s.Join(context.Background(), true)
 	}
-	template, err := migratedPostgres()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return join(t, open(t, postgresFrom(t, template), ""))
+	return s
 }
 
-// OpenCopy is Open on a copy of a SQLite file, given as its contents.
-func OpenCopy(t testing.TB, file []byte) *models.Store {
+func openMigrated(t testing.TB, dialect string) (*models.Store, error) {
 	t.Helper()
+	if dialect == "postgres" {
+		template, err := migratedPostgres()
+		if err != nil {
+			return nil, err
+		}
+		return open(t, postgresFrom(t, template), ""), nil
+	}
+	file, err := migratedSQLite()
+	if err != nil {
+		return nil, err
+	}
 	path := filepath.Join(t.TempDir(), "weir.db")
 	if err := os.WriteFile(path, file, 0o600); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	return join(t, open(t, "", path))
+	return open(t, "", path), nil
 }
 
 // OpenEmpty returns a store without the schema and without a lease.
@@ -72,22 +77,15 @@ func open(t testing.TB, url, path string) *models.Store {
 			t.Errorf("closing the store: %v", err)
 		}
 	})
-	if s.Dialect() == "sqlite" {
-		// The data need not survive a power failure, so nothing is synced to disk.
-		var db *sql.DB
-		if db, err = s.SQL(); err == nil {
-			_, err = db.Exec("PRAGMA synchronous = OFF")
-		}
+	if url != "" {
+		return s
+	}
+	// The data need not survive a power failure, so nothing is synced to disk.
+	db, err := s.SQL()
+	if err == nil {
+		_, err = db.Exec("PRAGMA synchronous = OFF")
 	}
 	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-func join(t testing.TB, s *models.Store) *models.Store {
-	t.Helper()
-	if _, err := s.Join(context.Background(), true); err != nil {
 		t.Fatal(err)
 	}
 	return s
