@@ -101,7 +101,7 @@ func TestTheLastDaysOfAProject(t *testing.T) {
 		}
 
 		pass(day)
-		reason := "the project's period of use ended on " + end.Format(time.DateOnly) + "."
+		reason := "the project's period of use ended on " + models.LastDay(end).Format(time.DateOnly) + "."
 		for _, w := range []models.Workspace{waits, later} {
 			if got := b.row(t, w.ID); got.State != models.StateStopped || got.Reason.String() != "Canceled while queued: "+reason {
 				t.Errorf("%s is %s: %s", w.Name, got.State, got.Reason)
@@ -170,7 +170,7 @@ func TestTrueReasons(t *testing.T) {
 			_, err := b.ledger.UpdateMember(b.ctx, b.root, b.project.ID, b.member.ID, projects.MemberInput{RoleID: b.role.ID, Until: &until})
 			b.clock.Advance(48 * time.Hour)
 			return err
-		}, "the project's period of use ended on 2030-01-03"},
+		}, "the project's period of use ended on 2030-01-02"},
 		{"a later begin", func(_ *testing.T, b *bench) error {
 			starts := b.store.Now().Add(72 * time.Hour)
 			_, err := b.ledger.UpdateProject(b.ctx, b.root, b.project.ID, projects.ProjectInput{Name: "vision", Quota: plenty, StartsAt: &starts})
