@@ -20,16 +20,16 @@ func (a *App) poolRoutes(p *echo.Group) {
 }
 
 func (a *App) poolPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	viewer, key, err := a.Pool.CommonViewer(ctx, actorOf(ctx))
+	reader, audience, err := a.Pool.SharedReader(ctx, actorOf(ctx))
 	if err != nil {
 		return nil, err
 	}
-	build := func(ctx context.Context) (templ.Component, error) { return a.poolContent(ctx, viewer) }
-	if key == "" {
+	build := func(ctx context.Context) (templ.Component, error) { return a.poolContent(ctx, reader) }
+	if audience == "" {
 		content, err := build(ctx)
 		return web.PoolPage(content), err
 	}
-	content, err := a.sharedContent(c, "pool", key, []string{"pool"}, build)
+	content, err := a.sharedContent(c, "pool", audience, []string{"pool"}, build)
 	return web.PoolPage(content), err
 }
 

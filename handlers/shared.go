@@ -15,15 +15,16 @@ import (
 	"weir/web"
 )
 
-// sharedAge bounds the age of what pages share, because hours and measurements change
-// without a topic.
+// sharedAge bounds the age of what pages have in common, because lending hours and GPU
+// metrics change without a topic.
 const sharedAge = time.Second
 
 // maxContents is the number of contents of pages that are cached. One may be some
 // megabytes.
 const maxContents = 32
 
-// navAge bounds the age of the navigation's counts, for changes by commands.
+// navAge bounds the age of the navigation's counts, for changes by weir commands,
+// which send no topics.
 const navAge = 10 * time.Second
 
 // shared caches what pages of many requests have in common.
@@ -37,7 +38,7 @@ type shared struct {
 type contentKey struct {
 	page, lang string
 	can        models.PlatformPermissions
-	key        string // of the others with the same rights, as the page says
+	audience   string // who else has the same rights, in words of the page
 }
 
 func newShared(s *models.Store) shared {
@@ -67,9 +68,9 @@ func (a *App) navCounts(ctx context.Context, actor policies.Actor) web.NavCounts
 
 // sharedContent renders the content of a page once for all actors with the same rights,
 // until one of its topics changes.
-func (a *App) sharedContent(c echo.Context, page, others string, topics []string, build func(context.Context) (templ.Component, error)) (templ.Component, error) {
+func (a *App) sharedContent(c echo.Context, page, audience string, topics []string, build func(context.Context) (templ.Component, error)) (templ.Component, error) {
 	ctx := c.Request().Context()
-	key := contentKey{page, a.language(c.Request()), a.Accounts.PlatformPermissions(actorOf(ctx)), others}
+	key := contentKey{page, a.language(c.Request()), a.Accounts.PlatformPermissions(actorOf(ctx)), audience}
 	content, err := a.shared.contents.Get(ctx, key, func(ctx context.Context) (string, models.Validity, error) {
 		component, err := build(ctx)
 		if err != nil {

@@ -34,8 +34,8 @@ type Cache[K comparable, V any] struct {
 type Validity struct {
 	Keys []string // revocation keys on which it depends
 
-	// Topics are what else it depends on. Those of other servers arrive shortly
-	// after their commit, so a value with topics is for display only.
+	// Topics are what else it depends on. Changes of topics on other servers arrive
+	// shortly after the commit, so a value with topics is for display only.
 	Topics []string
 
 	// Until is when the value changes by itself, such as an expiry; zero: never.
@@ -45,8 +45,8 @@ type Validity struct {
 	MaxAge time.Duration
 }
 
-// Ends limits v to the time t, if there is one.
-func (v *Validity) Ends(t *time.Time) {
+// EndAt limits v to the time t, if there is one.
+func (v *Validity) EndAt(t *time.Time) {
 	if t != nil && (v.Until.IsZero() || t.Before(v.Until)) {
 		v.Until = *t
 	}
@@ -55,17 +55,17 @@ func (v *Validity) Ends(t *time.Time) {
 type entry[V any] struct {
 	Validity
 	value  V
-	change int64         // the last one before it was read
+	asOf   int64         // the number of the last change before it was read
 	readAt time.Duration // of Store.Elapsed
 }
 
 // load is one read in progress.
 type load[V any] struct {
-	change int64 // as in entry
-	done   chan struct{}
-	value  V
-	err    error
-	failed bool // it has no result: its caller gave up
+	asOf      int64 // as in entry
+	done      chan struct{}
+	value     V
+	err       error
+	abandoned bool // there is no result: its caller gave up
 }
 
 // NewCache returns an empty cache of what is in s, for so many entries.
@@ -89,7 +89,7 @@ func (c *Cache[K, V]) Get(ctx context.Context, key K, read func(context.Context)
 		case <-ctx.Done():
 			return value, ctx.Err()
 		case <-l.done:
-			if !l.failed {
+			if !l.abandoned {
 				return l.value, l.err
 			}
 		}
@@ -104,24 +104,26 @@ func (c *Cache[K, V]) find(key K) (value V, l *load[V], own bool) {
 	if e, ok := c.entries[key]; ok && c.usable(e) {
 		return e.value, nil, false
 	}
-	valid := c.store.cacheValid() // before the number: what came while it was not is a change
+	// Check the lease before reading the number: a revocation that was missed while the
+	// lease was invalid counts as a change.
+	valid := c.store.mayUseCaches()
 	change := c.store.changes.number()
-	if l := c.loads[key]; l != nil && l.change == change && valid {
+	if l := c.loads[key]; l != nil && l.asOf == change && valid {
 		return value, l, false
 	}
-	l = &load[V]{change: change, done: make(chan struct{}), failed: true}
+	l = &load[V]{asOf: change, done: make(chan struct{}), abandoned: true}
 	c.loads[key] = l
 	return value, l, true
 }
 
-// usable is asked about an entry that was found: if the lease is valid after that,
-// each revocation that has returned is among the changes.
+// usable reports whether an entry that was found may be used. The lease is checked
+// after the lookup, so every revocation that has returned is known.
 func (c *Cache[K, V]) usable(e entry[V]) bool {
 	s, maxAge := c.store, MaxCacheAge
 	if e.MaxAge > 0 {
 		maxAge = min(maxAge, e.MaxAge)
 	}
-	return s.cacheValid() && (len(e.Topics) == 0 || s.receivesTopics()) && !s.changes.changedSince(e.change, e.Validity) &&
+	return s.mayUseCaches() && (len(e.Topics) == 0 || s.receivesTopics()) && !s.changes.changedSince(e.asOf, e.Validity) &&
 		s.Elapsed()-e.readAt < maxAge && (e.Until.IsZero() || s.Now().Before(e.Until))
 }
 
@@ -133,7 +135,7 @@ func (c *Cache[K, V]) read(ctx context.Context, key K, l *load[V], read func(con
 		if c.loads[key] == l {
 			delete(c.loads, key)
 		}
-		if e := (entry[V]{valid, l.value, l.change, readAt}); !l.failed && l.err == nil && c.usable(e) && c.entries[key].change <= e.change {
+		if e := (entry[V]{valid, l.value, l.asOf, readAt}); !l.abandoned && l.err == nil && c.usable(e) && c.entries[key].asOf <= e.asOf {
 			if len(c.entries) >= c.size {
 				clear(c.entries)
 			}
@@ -142,7 +144,7 @@ func (c *Cache[K, V]) read(ctx context.Context, key K, l *load[V], read func(con
 		close(l.done)
 	}()
 	l.value, valid, l.err = read(ctx)
-	l.failed = l.err != nil && ctx.Err() != nil
+	l.abandoned = l.err != nil && ctx.Err() != nil
 }
 
 // changes numbers what has changed, as far as this server knows.
@@ -154,8 +156,8 @@ type changes struct {
 	allTopics    int64
 }
 
-// maxChanges is the number of keys and of topics that changes distinguish.
-const maxChanges = 1 << 16
+// maxNames is the number of keys and of topics that changes distinguish.
+const maxNames = 1 << 16
 
 func (c *changes) number() int64 {
 	c.mu.RLock()
@@ -191,7 +193,7 @@ func (c *changes) addTopics(topics []string) {
 
 func (c *changes) add(numbers *map[string]int64, all *int64, names []string) {
 	c.last++
-	if *numbers == nil || len(*numbers) > maxChanges {
+	if *numbers == nil || len(*numbers) > maxNames {
 		*numbers, *all = map[string]int64{}, c.last
 	}
 	for _, name := range names {

@@ -73,10 +73,10 @@ func (s *Store) Join(ctx context.Context, sole bool) (*ServerLease, error) {
 	return l, l.acquire(s.write.WithContext(ctx))
 }
 
-// cacheValid reports whether this server has a valid lease and has lately looked for
+// mayUseCaches reports whether this server has a valid lease and has lately looked for
 // revocations. A sole server's lease does not expire, but a command may have changed its
 // database while it was paused.
-func (s *Store) cacheValid() bool {
+func (s *Store) mayUseCaches() bool {
 	l := s.lease.Load()
 	return l != nil && l.Holds() && s.Elapsed() < time.Duration(l.polledUntil.Load())
 }

@@ -198,7 +198,7 @@ func (a Admission) Validity() Validity {
 	v := Validity{Keys: []string{RevocationKey("user", a.UserID), RevocationKey("project", a.ProjectID),
 		RevocationKey("workspace", a.WorkspaceID), SessionKey(a.Session)}}
 	for _, t := range []*time.Time{a.VisitUntil, a.SessionUntil, a.TokenUntil, a.MemberUntil, a.ProjectUntil} {
-		v.Ends(t)
+		v.EndAt(t)
 	}
 	return v
 }

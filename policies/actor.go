@@ -41,7 +41,7 @@ func (a Actor) Validity() models.Validity {
 	v := models.Validity{Keys: []string{models.RevocationKey("user", a.User.ID)}}
 	for project, grant := range a.Grants {
 		v.Keys = append(v.Keys, models.RevocationKey("project", project))
-		v.Ends(grant.Until)
+		v.EndAt(grant.Until)
 	}
 	return v
 }

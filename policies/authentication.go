@@ -68,7 +68,7 @@ func (a *Accounts) token(ctx context.Context, hash string) (models.AccessToken, 
 		}
 		nextUse := t.LastUsedAt.Add(time.Minute)
 		v = models.Validity{Keys: []string{models.RevocationKey("user", t.UserID)}, Until: t.ExpiresAt}
-		v.Ends(&nextUse)
+		v.EndAt(&nextUse)
 		return t, v, err
 	})
 }

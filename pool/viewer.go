@@ -76,10 +76,11 @@ func (s *Scheduler) viewer(ctx context.Context, actor policies.Actor) (v viewer,
 	return v, err
 }
 
-// CommonViewer is an actor who may see what the actor may, for a view that many share.
+// SharedReader is an actor with the same rights but nothing of its own, for a view that
+// many actors read.
 // Those with the same key and platform permissions see the same. The key is empty for an
-// actor with own machines or shares, which are marked.
-func (s *Scheduler) CommonViewer(ctx context.Context, actor policies.Actor) (viewer policies.Actor, key string, err error) {
+// actor with own machines or shares, which are highlighted.
+func (s *Scheduler) SharedReader(ctx context.Context, actor policies.Actor) (reader policies.Actor, key string, err error) {
 	if err := s.access.Check(actor, policies.Platform, policies.PoolRead); err != nil {
 		return actor, "", err
 	}
@@ -90,15 +91,15 @@ func (s *Scheduler) CommonViewer(ctx context.Context, actor policies.Actor) (vie
 	if err != nil || involved[actor.User.ID] {
 		return actor, "", err
 	}
-	viewer = actor
-	viewer.User = models.User{ID: -1, Admin: actor.User.Admin, Auditor: actor.User.Auditor}
+	reader = actor
+	reader.User = models.User{ID: -1, Admin: actor.User.Admin, Auditor: actor.User.Auditor}
 	key = "projects"
 	if !actor.Scope().All {
 		for _, project := range slices.Sorted(maps.Keys(actor.Grants)) {
 			key += fmt.Sprint(" ", project, s.access.May(actor, project, policies.WorkspaceRead))
 		}
 	}
-	return viewer, key, nil
+	return reader, key, nil
 }
 
 // involvedAge bounds how late an actor's own things are marked after another process

@@ -1002,7 +1002,7 @@ func deviceFacts(v DeviceView) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = pair(T(ctx, "Memory"), models.FormatMiB(v.Facts.MemoryMiB)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = pair(T(ctx, "GPU memory"), models.FormatMiB(v.Facts.MemoryMiB)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

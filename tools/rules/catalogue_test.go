@@ -81,7 +81,9 @@ func TestOrderOfArguments(t *testing.T) {
 	want := map[string]string{
 		"another-named-already-exists":                     "2s 1s",
 		"more-requested-for-members-of-the-projects-quota": "1s 3d 2s 5s 4s",
+		"not-allowed-does-not-have-permission-in":          "1s 3s 2s",
 		"of-cores": "2s 1s",
+		"on-average-of-gpu-cores-allocated-to-members":     "2d 1d 3s",
 		"on-among-machines-with-suitable-devices-cores":    "2s 1s 4d 5d 3s 6s 7d",
 		"on-among-suitable-devices-cores-remain-available": "2s 1s 4d 3s 5d",
 		"people-are-in-the-department-move-them-to":        "2s 1d",
