@@ -23,7 +23,7 @@ import (
 
 // patience is how long a page may take to show what is waited for, on a busy
 // machine with two cores.
-const patience = 40 * time.Second
+const patience = 3 * time.Minute
 
 // chromium is one browser process; persons sign in in contexts of their own,
 // which share nothing.

@@ -29,7 +29,7 @@ import (
 // How long a server may take to answer, a workspace to start, and either to
 // end, on a machine that is busy with other tests.
 const (
-	ready    = 60 * time.Second
+	ready    = 3 * time.Minute
 	starting = 2 * time.Minute
 	gone     = 30 * time.Second
 )
@@ -39,7 +39,7 @@ var workDir string // of this test process, for what is built
 func TestMain(m *testing.M) {
 	// The tests wait for servers, browsers and notebooks most of the time, so
 	// more run at once than there are processors. The flag -parallel overrides it.
-	err := flag.Set("test.parallel", strconv.Itoa(3*runtime.NumCPU()))
+	err := flag.Set("test.parallel", strconv.Itoa(2*runtime.NumCPU()))
 	dir, errDir := os.MkdirTemp("", "weir-e2e-")
 	if err = errors.Join(err, errDir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
