@@ -1,6 +1,7 @@
 package workspaces
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -61,7 +62,7 @@ func (s *Service) Stop(ctx context.Context, actor policies.Actor, id int64) (w m
 		if w.State.Ended() || w.State == models.StateStopping {
 			return models.Conflict("This workspace is already %s.", w.State.Words())
 		}
-		return stopWorkspace(q, actor, &w, models.Say("Stopped by %s.", actor.Label()))
+		return stopWorkspace(q, actor, &w, models.Say("Stopped by %s.", cmp.Or(actor.User.Name, actor.Label())))
 	})
 	return w, err
 }
