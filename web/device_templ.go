@@ -201,7 +201,7 @@ func DevicePage(v DeviceView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = shareTable(v.withInstances()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = shareTable(v.withInstances(), len(v.Instances) > 0).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
