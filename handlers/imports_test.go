@@ -229,7 +229,7 @@ func TestPreviews(t *testing.T) {
 		return list
 	}
 	// The world's quota is 200 cores; an engineer has 100, the lead 10.
-	root.shows(root.page(200, "GET", role+"/edit"), `id="preview"`, `hx-post="`+role+`"`, "Allocated after", ">within quota<", "1 member has this role; its limit counts 1 time.", "is enough for 0 more members")
+	root.shows(root.page(200, "GET", role+"/edit"), `id="preview"`, `hx-post="`+role+`"`, "Allocated after", ">within quota<", "1 member has this role; the limit is allocated to that member.", "is enough for 0 more members")
 	root.shows(root.page(200, "POST", role, limit("150")...), ">within quota<", ">160<", `value="150"`)
 	if v := preview(`{"role":{"role_id":` + id(w.role) + `,"limit":{"gpu_cores":150}}}`); v["accepted"] != true || v["additional_members"] != 0.0 {
 		t.Errorf("%v", v)

@@ -193,7 +193,7 @@ func TestProviderTerms(t *testing.T) {
 	if here := w.provider(w.admin, 1); here["owner_id"] != nil {
 		t.Errorf("the portal's own machine has got an owner: %v", here)
 	}
-	root.shows(root.page(422, "POST", "/pool/providers/1", "name", "here", "owner_id", "who@example.org"), `id="f-owner_id-error"`, "has no account")
+	root.shows(root.page(422, "POST", "/pool/providers/1", "name", "here", "owner_id", "who@example.org"), `id="f-owner_id-error"`, "no account has this email address")
 	root.shows(root.page(422, "POST", "/pool/providers/1", "name", "here", "other_projects", "all of them"), `id="f-other_projects-error"`)
 	root.page(303, "POST", "/pool/providers/1", "name", "here", "owner_id", "BOB@example.org", "other_projects", id(w.project)+", "+id(w.project))
 	root.shows(root.page(200, "GET", "/pool/providers/1"), `value="bob@example.org"`)
@@ -410,6 +410,7 @@ func TestWhatIf(t *testing.T) {
 	root.shows(root.page(200, "GET", "/pool/planning"), "Machines to add", "!Current")
 	root.shows(root.page(200, "GET", "/pool/planning?add=h100:8"), "No requests in the last 30 days to replay.")
 	w.launch(w.member, "")
+	root.shows(root.page(422, "GET", "/pool/planning?add=h100"), `id="f-add-error"`, "h100&#34; must be a model and its number of GPUs")
 	page := root.page(200, "GET", "/pool/planning?add=h100:8x2&days=7")
 	root.shows(page, "Requests in the last 7 days: 1", "Current", "With h100:8x2", "<svg")
 	root.shows(root.page(422, "GET", "/pool/planning?add=toaster:3&days=9999"), `id="f-add-error"`, `id="f-days-error"`)

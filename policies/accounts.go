@@ -46,6 +46,8 @@ func (n *NewUser) check() error {
 
 func checkPasswordRules(field, password string, p *models.Problems) {
 	switch n := utf8.RuneCountInString(password); {
+	case n == 0:
+		p.Add(field, "must not be empty")
 	case n < 10:
 		p.Add(field, "must be at least %d characters; has %d", 10, n)
 	case len(password) > 1000:

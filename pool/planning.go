@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -134,7 +135,12 @@ func (in PlanningInput) check() (extra []placement.Node, err error) {
 		if strings.TrimSpace(text) == "" {
 			continue
 		}
-		machines, err := history.ParseMachines(strings.TrimSpace(text))
+		text = strings.TrimSpace(text)
+		machines, err := history.ParseMachines(text)
+		if errors.Is(err, history.ErrFormat) {
+			p.Add("add", "%q must be a model and its number of GPUs, for example h100:8 or h100:8x4", text)
+			continue
+		}
 		if err != nil {
 			p.Add("add", "cannot be read: %s", err.Error())
 			continue

@@ -56,7 +56,7 @@ func availableSummary(ctx context.Context, rows []AvailableRow) string {
 		line = T(ctx, "Available now: up to %s.", rows[most].size(ctx))
 	}
 	if next >= 0 && len(rows[next].Reasons) > 0 {
-		line += " " + T(ctx, "%s not available (%s).", rows[next].size(ctx), TT(ctx, rows[next].Reasons[0]))
+		line += gap(ctx) + T(ctx, "%s not available (%s).", rows[next].size(ctx), TT(ctx, rows[next].Reasons[0]))
 	}
 	return line
 }

@@ -78,7 +78,7 @@ func (v EnvironmentFormView) action() string { return itemPath("/environments", 
 func ConfirmDeleteEnvironment(e models.Environment) ConfirmView {
 	return ConfirmView{
 		Title:        models.Say("Delete environment %s?", e.Name),
-		Consequences: []models.Text{models.Say("It can no longer be launched. Running workspaces are not affected.")},
+		Consequences: []models.Text{models.Say("New workspaces can no longer use it. Running workspaces are not affected.")},
 		Button:       models.Say("Delete environment"),
 		Action:       "/environments/" + id(e.ID) + "/delete",
 		Back:         "/environments", Version: e.Version,

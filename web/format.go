@@ -51,6 +51,8 @@ func span(ctx context.Context, from, to time.Time) string {
 		return T(ctx, "%d s", max(0, int64(d.Seconds())))
 	case d < time.Hour:
 		return T(ctx, "%d min", int64(d.Minutes()))
+	case d < 48*time.Hour && int64(d.Minutes())%60 == 0:
+		return T(ctx, "%d h", int64(d.Hours()))
 	case d < 48*time.Hour:
 		return T(ctx, "%d h %d min", int64(d.Hours()), int64(d.Minutes())%60)
 	default:
@@ -238,6 +240,14 @@ func sentence(ctx context.Context, t models.Text) string {
 		return s
 	}
 	return T(ctx, "%s.", s)
+}
+
+// gap separates two sentences; Chinese writes none after its full stop.
+func gap(ctx context.Context) string {
+	if From(ctx).Lang == models.Chinese {
+		return ""
+	}
+	return " "
 }
 
 func endDate(ctx context.Context, t *time.Time) string {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"strings"
 
 	"github.com/a-h/templ"
 
@@ -46,16 +47,17 @@ func (h PreviewHolder) excessText(ctx context.Context) string {
 	return text
 }
 
-// reasons are why it would be refused, each once.
-func (v *PreviewView) reasons() (list []models.Text) {
-	if v.Refused == nil {
-		return nil
-	}
+// reasons are why it would be refused, with the resource of each.
+func (v *PreviewView) reasons(ctx context.Context) (list []string) {
 	for _, f := range v.Refused.Fields {
-		list = append(list, f.Reason)
+		reason, label := TT(ctx, f.Reason), fieldName(ctx, f.Name)
+		if strings.Contains(f.Name, ".") && !strings.HasPrefix(reason, label) {
+			reason = T(ctx, "%s: %s", label, reason)
+		}
+		list = append(list, reason)
 	}
 	if len(list) == 0 {
-		list = append(list, v.Refused.Message)
+		list = append(list, TT(ctx, v.Refused.Message))
 	}
 	return list
 }

@@ -101,9 +101,13 @@ func roleNotFound() *models.Error {
 
 // userByEmail finds the enabled account with an email address.
 func userByEmail(q *models.Queries, email string) (models.User, error) {
-	u, err := q.UserByEmail(strings.ToLower(strings.TrimSpace(email)))
+	email = strings.ToLower(strings.TrimSpace(email))
+	if email == "" {
+		return models.User{}, models.Invalid("email", "must not be empty")
+	}
+	u, err := q.UserByEmail(email)
 	if err != nil {
-		return u, models.NotFoundAs(err, models.Invalid("email", "has no account; an administrator can create one"))
+		return u, models.NotFoundAs(err, models.Invalid("email", "no account has this email address; an administrator can create one"))
 	}
 	if u.Disabled {
 		return u, models.Invalid("email", "belongs to a disabled account")

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -39,13 +40,17 @@ type Machines struct {
 	Count     int
 }
 
+// ErrFormat is inside the error of [ParseMachines] for a text without a number
+// of GPUs.
+var ErrFormat = errors.New("not MODEL:GPUS or MODEL:GPUSxMACHINES, such as h100:8x4")
+
 // ParseMachines reads MODEL:GPUS or MODEL:GPUSxMACHINES, where MODEL is the
 // word of one of [Models] in any case, or NAME/MEMORYMIB of any other:
 // “h100:8x4”, “NVIDIA L40S/46068:4”.
 func ParseMachines(text string) (m Machines, err error) {
 	colon := strings.LastIndex(text, ":")
 	if colon < 0 {
-		return m, fmt.Errorf("%q is not MODEL:GPUS or MODEL:GPUSxMACHINES, such as h100:8x4", text)
+		return m, fmt.Errorf("%q is %w", text, ErrFormat)
 	}
 	if m.Model, m.MemoryMiB, err = parseModel(strings.TrimSpace(text[:colon])); err != nil {
 		return m, err
