@@ -328,7 +328,7 @@ func processesOf(dir string) map[int]string {
 	return found
 }
 
-var setupPattern = regexp.MustCompile(`http://\S+/setup\?token=\S+`)
+var setupPattern = regexp.MustCompile(`http://[^\s"]+/setup\?token=[\w-]+`)
 
 // setupLink is the one-time link that the server printed.
 func (s *server) setupLink() (link string) {

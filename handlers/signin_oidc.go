@@ -144,8 +144,7 @@ func (a *App) signInFailed(c echo.Context, next string, err error) error {
 	if kind != models.KindForbidden && kind != models.KindUnavailable {
 		return err
 	}
-	text := err.Error()
-	a.Logger.InfoContext(c.Request().Context(), "no sign-in by the provider", "client", c.RealIP(), "err", text[:min(len(text), 500)])
+	a.logSignInRefused(c, "", err)
 	v := a.signInView(next)
 	v.Refused = v.Refused.Refuse(err)
 	// Whoever loads the page again, in the other language, begins anew.

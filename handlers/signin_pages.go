@@ -82,6 +82,7 @@ func (a *App) submitSignInPage(c echo.Context) error {
 	u, err := a.Accounts.SignIn(c.Request().Context(), c.RealIP(), f.text("email"), f.text("password"))
 	switch models.KindOf(err) {
 	case models.KindUnauthenticated, models.KindForbidden:
+		a.logSignInRefused(c, f.text("email"), err)
 		v := a.signInView(next)
 		v.Form = f.asSubmitted().Refuse(err)
 		return a.render(c, statusOf(models.KindOf(err)), web.SignInPage(v))
@@ -94,6 +95,14 @@ func (a *App) submitSignInPage(c echo.Context) error {
 	}
 	a.rememberLanguage(c, policies.Actor{User: u}, a.language(c.Request()))
 	return c.Redirect(http.StatusSeeOther, next)
+}
+
+// logSignInRefused writes a line for a refused sign-in, with at most 500 bytes of what
+// strangers can choose.
+func (a *App) logSignInRefused(c echo.Context, email string, err error) {
+	reason := err.Error()
+	a.Logger.InfoContext(c.Request().Context(), "sign-in refused", "email", email[:min(len(email), 500)], "address", c.RealIP(),
+		"reason", reason[:min(len(reason), 500)])
 }
 
 func (a *App) signOutPage(c echo.Context) error {

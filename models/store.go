@@ -44,6 +44,10 @@ type Store struct {
 	// Elapsed is a clock that cannot be set, for leases. Replace it before use.
 	Elapsed func() time.Duration
 
+	// Log gets a line for what each committed transaction changed; nil: none. Set it
+	// before use.
+	Log *slog.Logger
+
 	// Mail makes [Queries.Notify] queue e-mail. Set it before use.
 	Mail bool
 
@@ -223,6 +227,7 @@ type Queries struct {
 	wholePool     bool     // it changed all providers
 	revoked       []string // revocation keys
 	audit         []AuditEntry
+	events        []WorkspaceEvent
 	allocations   []int64 // projects whose allocation or quota this transaction may change
 }
 
@@ -277,6 +282,7 @@ func (s *Store) inTx(ctx context.Context, fn func(*Queries) error) (revocation i
 			s.uncertainUntil.Store(int64(s.Elapsed() + MaxCacheAge))
 		}
 		if err == nil {
+			s.logCommitted(ctx, q)
 			s.publish(slices.Collect(maps.Keys(q.topics)))
 			return q.revocation, nil
 		}

@@ -52,8 +52,9 @@ func (q *Queries) Transition(w *Workspace, from WorkspaceState, message Text) er
 // AddEvent appends a line to the history of w.
 func (q *Queries) AddEvent(w *Workspace, message Text) error {
 	q.touchWorkspace(w)
-	return q.db.Create(&WorkspaceEvent{WorkspaceID: w.ID, ProjectID: w.ProjectID,
-		At: q.Now(), State: w.State, Message: message}).Error
+	e := WorkspaceEvent{WorkspaceID: w.ID, ProjectID: w.ProjectID, At: q.Now(), State: w.State, Message: message}
+	q.events = append(q.events, e)
+	return q.db.Create(&e).Error
 }
 
 func (q *Queries) touchWorkspace(w *Workspace) {

@@ -54,25 +54,10 @@ func serve(ctx context.Context, cfg config.Config, out io.Writer, log *slog.Logg
 	if err := p.registerMachine(ctx); err != nil {
 		return err
 	}
-	if err := p.announce(ctx, out); err != nil {
+	if err := p.printSummary(ctx, out); err != nil {
 		return err
 	}
 	return p.run(ctx, listeners)
-}
-
-// announce prints the URL of the portal, and the setup link while there are no
-// accounts.
-func (p *portal) announce(ctx context.Context, out io.Writer) error {
-	token, err := p.accounts.SetupToken(ctx, setupLifetime)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "Weir is running at %s\n", p.origin)
-	if token != "" {
-		fmt.Fprintf(out, "\nThere are no accounts yet. To create the administrator, open this link within %d hours; it works once:\n\n  %s/setup?token=%s\n\n",
-			int(setupLifetime.Hours()), p.origin, token)
-	}
-	return nil
 }
 
 func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
@@ -102,7 +87,7 @@ func (p *portal) run(ctx context.Context, listeners []net.Listener) error {
 		background.Go(func() { failed <- server.Serve(l) })
 	}
 	defer closeAll(listeners) // before waiting for background work
-	p.log.Info("serving", "config", p.cfg, "database", p.store.Dialect())
+	p.log.Info("serving", "address", p.origin)
 	select {
 	case err := <-failed:
 		return err

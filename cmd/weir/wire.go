@@ -42,6 +42,7 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	if p.store, err = models.Open(ctx, cfg.DatabaseURL, cfg.SQLiteFile()); err != nil {
 		return p, err
 	}
+	p.store.Log = log
 	if cfg.Runtime == "local" { // the server of another machine would take this one's workspaces for gone
 		if p.claim, err = p.store.ClaimDatabase(ctx); err != nil {
 			return p, err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -52,6 +53,22 @@ func confine(name string, pid int, spec workspaces.Spec) (cgroup, []models.Limit
 	}
 	limit("pids", true, models.Text{}, func(bool) []setting { return []setting{{file: "pids.max", value: strconv.Itoa(maxProcesses)}} })
 	return group, limits
+}
+
+// Limits tries the limits of a workspace on a process that sleeps, and returns for each
+// resource whether this machine enforces it.
+func (r *Runtime) Limits() []models.Limit {
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		return []models.Limit{{Resource: "cpu", How: describeError(err)}, {Resource: "memory", How: describeError(err)}}
+	}
+	group, limits := confine(cgroupName(filepath.Join(r.config.Dir, "limits")), cmd.Process.Pid, workspaces.Spec{CPU: 1000, Memory: 64})
+	_ = cmd.Process.Kill() // it ends by itself otherwise
+	_ = cmd.Wait()         // killed
+	if err := group.remove(); err != nil {
+		r.config.Logger.Warn("cannot remove a cgroup", "err", err)
+	}
+	return limits
 }
 
 // setting is a file of a cgroup and its value.

@@ -44,6 +44,33 @@ func TestMemoryLimit(t *testing.T) {
 	}
 }
 
+func TestLimitsAreThoseOfWorkspaces(t *testing.T) {
+	r := open(t, config(t.TempDir()))
+	groups := func() int {
+		n := 0
+		for _, m := range cgroupMounts() {
+			list, _ := filepath.Glob(filepath.Join(m.dir, "weir", cgroupName(filepath.Join(r.config.Dir, "limits"))))
+			n += len(list)
+		}
+		return n
+	}
+	tried := r.Limits()
+	if n := groups(); n > 0 {
+		t.Errorf("%d cgroups are left", n)
+	}
+	spec := scriptSpec(1, "sleep 60")
+	spec.Memory, spec.CPU = 128, 500
+	s := poll(t, r, start(t, r, spec))
+	for _, l := range tried {
+		if actual := limitOf(t, s, l.Resource); actual.Enforced != l.Enforced {
+			t.Errorf("%s: enforced %t, tried %t", l.Resource, actual.Enforced, l.Enforced)
+		}
+	}
+	if len(tried) < 2 {
+		t.Errorf("tried %+v", tried)
+	}
+}
+
 func TestMemoryOfOneKernel(t *testing.T) {
 	r := open(t, config(t.TempDir()))
 	spec := scriptSpec(1, "python3 -c 'x = bytearray(400 << 20)'; exit 5")

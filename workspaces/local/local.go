@@ -94,6 +94,9 @@ func New(c Config) (*Runtime, error) {
 	return r, nil
 }
 
+// User is the user id that workspaces run as.
+func (r *Runtime) User() uint32 { return r.user.uid }
+
 // makeDir creates the run directory and returns its canonical path, which is in the
 // command lines of its processes.
 func makeDir(dir string) (string, error) {

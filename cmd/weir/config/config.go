@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"path/filepath"
@@ -51,7 +52,7 @@ type Config struct {
 	ClusterTokenFile     string // absolute; with a token that proves the agent's node
 	AuthorityCertificate string // absolute; to authenticate the portal
 
-	logAttrs []slog.Attr // the text of each setting, for LogValue
+	changed map[string]string // see Changed
 }
 
 // SimulatedGPUs are Count simulated GPUs of one Model.
@@ -92,11 +93,15 @@ func (c Config) SQLiteFile() string { return filepath.Join(c.DataDir, "weir.db")
 // MPSDir is the directory of the sockets of this machine's MPS daemons.
 func (c Config) MPSDir() string { return filepath.Join(c.DataDir, "mps") }
 
-// LogValue returns the settings without secrets.
-func (c Config) LogValue() slog.Value { return slog.GroupValue(c.logAttrs...) }
+// Changed returns the texts of the settings that differ from their defaults, without
+// secrets.
+func (c Config) Changed() map[string]string { return c.changed }
 
-// String returns the settings without secrets.
-func (c Config) String() string { return c.LogValue().String() }
+// LogValue returns what Changed does.
+func (c Config) LogValue() slog.Value { return slog.AnyValue(c.changed) }
+
+// String returns what Changed does.
+func (c Config) String() string { return fmt.Sprint(c.changed) }
 
 // completePaths sets the paths whose default is in the data directory.
 func (c *Config) completePaths() {

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -58,23 +57,26 @@ func loadFrom(cmd *cobra.Command, lookupEnv func(string) (string, bool)) (c Conf
 	}
 	if c.DataDir == "" {
 		c.DataDir = defaultDataDir(os.Geteuid(), lookupEnv)
-		values["data-dir"] = c.DataDir
 	}
 	c.completePaths()
-	c.logAttrs = logAttrs(values)
+	c.changed = changed(values)
 	return c, nil
 }
 
-// logAttrs returns the settings for the log; of a secret only whether it is set.
-func logAttrs(values map[string]string) (attrs []slog.Attr) {
+// changed returns the settings that differ from their defaults; of a secret only that
+// it is set.
+func changed(values map[string]string) map[string]string {
+	list := map[string]string{}
 	for _, s := range settings {
-		text := values[s.name]
-		if s.secret && text != "" {
-			text = "(set)"
+		switch text := values[s.name]; {
+		case text == s.defaultText:
+		case s.secret:
+			list[s.name] = "(set)"
+		default:
+			list[s.name] = text
 		}
-		attrs = append(attrs, slog.String(s.name, text))
 	}
-	return attrs
+	return list
 }
 
 // source is the text of a setting and its origin, for errors.

@@ -1,0 +1,44 @@
+package models
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+)
+
+// logCommitted writes a line for each event of a workspace and each audited change of
+// a committed transaction. A workspace's own changes are among its events.
+func (s *Store) logCommitted(ctx context.Context, q *Queries) {
+	if s.Log == nil {
+		return
+	}
+	for _, e := range q.events {
+		s.Log.InfoContext(ctx, "workspace "+string(e.State), "workspace", e.WorkspaceID, "project", e.ProjectID,
+			"event", e.Message.String())
+	}
+	for _, e := range q.audit {
+		if e.Object != "workspace" {
+			s.Log.InfoContext(ctx, e.Action+" "+e.Object, e.logAttrs()...)
+		}
+	}
+}
+
+// logAttrs are the entry's fields, with the name, state and reason of what was changed.
+func (e *AuditEntry) logAttrs() []any {
+	attrs := []any{slog.Int64("id", e.ObjectID)}
+	add := func(name, value string) {
+		if value != "" {
+			attrs = append(attrs, slog.String(name, value))
+		}
+	}
+	var after struct{ Name, State, Reason any }
+	_ = json.Unmarshal([]byte(e.After), &after) // a list or nothing has none of them
+	text := func(v any) string { s, _ := v.(string); return s }
+	add("name", text(after.Name))
+	add("state", text(after.State))
+	add("reason", text(after.Reason))
+	add("project", digits(e.ProjectID))
+	add("actor", e.Actor)
+	add("address", e.Address)
+	return attrs
+}
