@@ -285,6 +285,19 @@ func (q *Queries) OpenSharesOf(devices []int64) (n int64, err error) {
 	return n, q.db.Model(&Share{}).Where("device_id IN ? AND until_at IS NULL", devices).Count(&n).Error
 }
 
+// CoresInUseAt sums the cores of the open shares at a provider by physical device.
+func (q *Queries) CoresInUseAt(providerID int64) (map[int64]int64, error) {
+	var rows []struct{ Device, Cores int64 }
+	err := q.db.Raw(`SELECT COALESCE(d.parent_id, d.id) AS device, SUM(s.cores) AS cores
+		FROM shares s JOIN devices d ON d.id = s.device_id
+		WHERE s.until_at IS NULL AND d.provider_id = ? GROUP BY 1`, providerID).Scan(&rows).Error
+	cores := map[int64]int64{}
+	for _, r := range rows {
+		cores[r.Device] = r.Cores
+	}
+	return cores, err
+}
+
 // OpenSharesAt counts the open shares at a provider.
 func (q *Queries) OpenSharesAt(providerID int64) (n int64, err error) {
 	return n, q.db.Model(&Share{}).Where("until_at IS NULL AND device_id IN (SELECT id FROM devices WHERE provider_id = ?)", providerID).

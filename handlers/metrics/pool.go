@@ -85,9 +85,19 @@ func (g poolGauges) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.NewInvalidMetric(decisionsDesc, err)
 		return
 	}
+	heard, err := g.Store.Read(ctx).Providers() // the pool is not read again for a heartbeat
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(seenDesc, err)
+		return
+	}
 	out := samples(ch)
 	out.totals(v)
 	out.providers(v.Providers)
+	for _, p := range heard {
+		if p.State != models.ProviderOffline {
+			out.gauge(seenDesc, float64(p.SeenAt.UnixMilli())/1000, p.Name)
+		}
+	}
 	out.demand(v)
 	for _, outcome := range []string{models.OutcomeGranted, models.OutcomePartial, models.OutcomeDelayed, models.OutcomeRefused} {
 		out.put(decisionsDesc, prometheus.CounterValue, float64(decisions[outcome]), []string{outcome})
@@ -118,9 +128,6 @@ func (s samples) providers(all []pool.ProviderView) {
 	states, shared, troubled := map[string]int{}, map[[2]string]int{}, 0
 	for _, p := range all {
 		states[p.State]++
-		if p.State != models.ProviderOffline {
-			s.gauge(seenDesc, float64(p.SeenAt.UnixMilli())/1000, p.Name)
-		}
 		for _, d := range p.Devices {
 			if !d.Present {
 				continue

@@ -21,7 +21,7 @@ import (
 // and MIG need root, and MPS a Config.MPSDir. The error names every GPU whose order
 // failed; the other orders are applied.
 //
-// On simulated GPUs, MPS is only recorded.
+// On simulated GPUs, MPS is only recorded, and the load follows DeviceOrder.InUse.
 func (d *Driver) Apply(ctx context.Context, orders []providers.DeviceOrder) error {
 	gpus, err := d.gpus(ctx)
 	if err != nil {
@@ -40,6 +40,9 @@ func (d *Driver) Apply(ctx context.Context, orders []providers.DeviceOrder) erro
 }
 
 func (d *Driver) apply(ctx context.Context, g gpu, o providers.DeviceOrder) error {
+	if sim, ok := g.Device.(*simGPU); ok {
+		sim.inUse.Store(o.InUse)
+	}
 	switch o.Sharing {
 	case "exclusive", "time-slicing":
 		return errors.Join(d.endMPS(ctx, g), d.endMIG(g))

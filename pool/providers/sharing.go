@@ -162,11 +162,24 @@ func openSharesOn(q *models.Queries, d models.Device) ([]models.ShareView, error
 // orders are the desired sharing modes of the devices of a provider.
 func orders(q *models.Queries, provider int64) ([]DeviceOrder, error) {
 	devices, err := q.DevicesOf(provider)
+	if err != nil {
+		return nil, err
+	}
+	inUse := map[int64]int64{}
+	if slices.ContainsFunc(devices, func(d models.Device) bool { return d.Simulated }) {
+		if inUse, err = q.CoresInUseAt(provider); err != nil {
+			return nil, err
+		}
+	}
 	var list []DeviceOrder
 	for _, d := range devices {
 		if d.Present && d.ParentID == nil {
-			list = append(list, DeviceOrder{UUID: d.UUID, Sharing: d.Sharing, Layout: d.Layout})
+			o := DeviceOrder{UUID: d.UUID, Sharing: d.Sharing, Layout: d.Layout}
+			if d.Simulated {
+				o.InUse = inUse[d.ID]
+			}
+			list = append(list, o)
 		}
 	}
-	return list, err
+	return list, nil
 }

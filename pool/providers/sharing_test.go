@@ -55,16 +55,26 @@ func TestExclusiveAndMixedDevices(t *testing.T) {
 	})
 }
 
+// wantOrderedLoad checks the load that a machine with one simulated GPU is to show.
+func wantOrderedLoad(t *testing.T, o *pooltest.World, devices []providers.DeviceReport, cores int64) {
+	t.Helper()
+	orders := o.Heartbeat(t, providers.Heartbeat{Devices: providers.DeviceReports(devices)})
+	if len(orders.Devices) != 1 || orders.Devices[0].InUse != cores {
+		t.Errorf("orders: %+v, want %d cores in use", orders.Devices, cores)
+	}
+}
+
 // The whole ring is checked by a machine that is cut, joined and cut again.
 func TestMIGInstances(t *testing.T) {
 	pooltest.Each(t, func(t *testing.T, o *pooltest.World) {
 		m, other := o.NewTeam(t, "vision"), o.NewTeam(t, "speech")
 		whole := pooltest.Machine(1)
-		whole[0].MIGProfiles = []string{"3g.40gb", "4g.40gb"}
+		whole[0].MIGProfiles, whole[0].Simulated = []string{"3g.40gb", "4g.40gb"}, true
 		o.Enlist(t, whole)
 		gpu := o.DevicesByUUID(t)["GPU-0"]
 		cut := providers.DeviceInput{Sharing: models.SharingMIG, Layout: []string{"3g.40gb", "4g.40gb"}}
 		inUse := o.WantClaim(t, m, pooltest.Half, models.OutcomeGranted)
+		wantOrderedLoad(t, o, whole, 50)
 		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, cut)), models.KindConflict, "1 workspace uses this device")
 		modelstest.InTx(t, o.Store, func(q *models.Queries) error { return o.Pool.Release(q, inUse.ID) })
 		pooltest.WantError(t, pooltest.Error(o.Providers.SetSharing(o.Ctx, o.Root, gpu.ID, providers.DeviceInput{Sharing: models.SharingMIG, Layout: []string{"9g"}})), models.KindInvalid, "layout")
@@ -85,6 +95,7 @@ func TestMIGInstances(t *testing.T) {
 		first := o.WantClaim(t, m, small, models.OutcomeGranted)
 		o.WantClaim(t, other, pooltest.Half, models.OutcomeGranted) // isolated from the first
 		o.WantClaim(t, m, small, models.OutcomeDelayed)             // an instance has one holder
+		wantOrderedLoad(t, o, instances, 80) // of both instances
 		shares, err := o.Store.Read(o.Ctx).SharesOf(first.ID)
 		if err != nil || len(shares) != 1 || shares[0].Enforcement != models.EnforcedMIG {
 			t.Errorf("%+v, %v", shares, err)
