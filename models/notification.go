@@ -26,12 +26,6 @@ type Notification struct {
 	Data any `gorm:"-"`
 }
 
-// Kinds of notifications about sending itself, to which no webhook can subscribe.
-const (
-	NotificationTest    = "test"
-	NotificationGivenUp = "webhook.given-up"
-)
-
 // NotificationPreference is a user's preference for notifications.
 type NotificationPreference struct {
 	UserID     int64  `gorm:"primaryKey"`
@@ -57,7 +51,7 @@ type Webhook struct {
 // contain the kind, or a prefix of it as in request.*, or nothing at all.
 func (w Webhook) Subscribes(kind string) bool {
 	for _, e := range w.Events {
-		if prefix, open := strings.CutSuffix(e, "*"); e == kind || open && strings.HasPrefix(kind, prefix) {
+		if Selects(e, kind) {
 			return true
 		}
 	}
@@ -141,10 +135,6 @@ func newKey() string {
 }
 
 var kindPattern = regexp.MustCompile(`^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)*$`)
-
-// KindPattern matches what a webhook can subscribe to: a kind, or a prefix of
-// kinds followed by a star.
-var KindPattern = regexp.MustCompile(`^(\*|[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)*(\.\*)?)$`)
 
 // check catches programming errors.
 func (n Notification) check() error {

@@ -91,12 +91,35 @@ func (q *Queries) PrunePeriodNotifications(before time.Time) error {
 	return q.db.Where("ends_at <= ?", before).Delete(&PeriodNotification{}).Error
 }
 
-// UsersInRoles lists the enabled accounts of a project's active members with
-// one of the roles.
-func (q *Queries) UsersInRoles(projectID int64, roles []int64) (ids []int64, err error) {
-	err = q.db.Model(&Member{}).Where("project_id = ? AND role_id IN ? AND removed_at IS NULL AND (until IS NULL OR until > ?) AND user_id IN (SELECT id FROM users WHERE NOT disabled)", projectID, roles, q.Now()).
+// UsersPermitted lists the enabled accounts of a project's active members whose role
+// has some permissions.
+func (q *Queries) UsersPermitted(projectID int64, what Permissions) (ids []int64, err error) {
+	roles, err := q.Roles(AllProjects, projectID)
+	if err != nil {
+		return nil, err
+	}
+	var permitted []int64
+	for _, r := range roles {
+		if r.Permits().Contains(what) {
+			permitted = append(permitted, r.ID)
+		}
+	}
+	if len(permitted) == 0 {
+		return nil, nil
+	}
+	err = q.db.Model(&Member{}).Where("project_id = ? AND role_id IN ? AND removed_at IS NULL AND (until IS NULL OR until > ?) AND user_id IN (SELECT id FROM users WHERE NOT disabled)", projectID, permitted, q.Now()).
 		Order("user_id").Pluck("user_id", &ids).Error
 	return ids, err
+}
+
+// Managers lists those who may change the members of a project, or the administrators
+// if there are none.
+func (q *Queries) Managers(projectID int64) ([]int64, error) {
+	ids, err := q.UsersPermitted(projectID, MemberWrite)
+	if err != nil || len(ids) > 0 {
+		return ids, err
+	}
+	return q.Administrators()
 }
 
 // UsersWithWorkspaces lists the accounts whose workspaces in a project have not

@@ -78,6 +78,12 @@ func schedule(q *models.Queries, pool Pool, w *models.Workspace, a models.Decisi
 	if err := q.Transition(w, from, models.Say("Scheduled. %s", a.Explanation)); err != nil {
 		return err
 	}
+	if err := notifyTransition(q, w, from); err != nil {
+		return err
+	}
+	if err := notifyNearlyUsed(q, w); err != nil {
+		return err
+	}
 	return pool.Record(q, *w, a)
 }
 

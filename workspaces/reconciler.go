@@ -70,6 +70,9 @@ func (r *Reconciler) transition(ctx context.Context, w *models.Workspace, from m
 	return r.tx(ctx, func(q *models.Queries) error {
 		w.Version = version // the transaction may be retried
 		err := q.Transition(w, from, message)
+		if err == nil {
+			err = notifyTransition(q, w, from)
+		}
 		for _, fn := range then {
 			if err == nil {
 				err = fn(q)

@@ -41,8 +41,8 @@ func (s *Service) check(in *WebhookInput) error {
 		if e = strings.TrimSpace(e); e == "" {
 			continue
 		}
-		if len(e) > 100 || !models.KindPattern.MatchString(e) {
-			p.Add("events", "%s is not a notification type; use one such as request.approved, or request.* for all types with that prefix", e)
+		if !slices.ContainsFunc(models.NotificationKinds, func(kind string) bool { return models.Selects(e, kind) }) {
+			p.Add("events", "%s selects no notification type; use some of %s, or a prefix such as request.*", e, strings.Join(models.NotificationKinds, ", "))
 			break
 		}
 		events = append(events, e)

@@ -89,7 +89,7 @@ func (e Editor) handOver(p models.Project, from models.FormerMember, in Handover
 	if err := e.q.CreateHandover(&h); err != nil {
 		return err
 	}
-	n := models.Notification{Kind: "handover.given", Link: fmt.Sprintf("/projects/%d", p.ID), Data: h,
+	n := models.Notification{Kind: models.NotificationHandoverGiven, Link: fmt.Sprintf("/projects/%d", p.ID), Data: h,
 		Text: models.Say("The directory of %s in %s was handed over to you: %s. Workspaces that you start from now on can write to it.", from.UserName, p.Name, DirectoryOf(p.ID, from.ID))}
 	if err := e.q.Notify([]int64{recipient.UserID}, n); err != nil {
 		return err
@@ -173,6 +173,6 @@ func notifyPreviousRecipient(q *models.Queries, h models.Handover) error {
 	if err != nil {
 		return err
 	}
-	return q.Notify([]int64{recipient.UserID}, models.Notification{Kind: "handover.ended", Link: fmt.Sprintf("/projects/%d", p.ID), Data: h,
+	return q.Notify([]int64{recipient.UserID}, models.Notification{Kind: models.NotificationHandoverEnded, Link: fmt.Sprintf("/projects/%d", p.ID), Data: h,
 		Text: models.Say("The directory %s in %s is no longer handed over to you. Workspaces that you start from now on can only read it.", DirectoryOf(p.ID, h.MemberID), p.Name)})
 }

@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"fmt"
 	"time"
 
 	"weir/models"
@@ -54,6 +55,15 @@ func announceEnd(q *models.Queries, provider models.Provider) error {
 			event = models.Say("The share ends at %s: %s.", at.UTC().Format("2006-01-02 15:04 UTC"), why)
 		}
 		if err := q.AddEvent(&w, event); err != nil {
+			return err
+		}
+		if at == nil {
+			continue
+		}
+		err = q.Notify([]int64{w.UserID}, models.Notification{Kind: models.NotificationWorkspaceEnding, Link: fmt.Sprintf("/workspaces/%d", w.ID),
+			Text: models.Say("The GPU share of the workspace %s ends at %s: %s.", w.Name, at.UTC().Format("2006-01-02 15:04 UTC"), why),
+			Data: map[string]any{"workspace_id": w.ID, "project_id": w.ProjectID, "name": w.Name, "user_id": w.UserID, "ends_at": at.UTC()}})
+		if err != nil {
 			return err
 		}
 	}

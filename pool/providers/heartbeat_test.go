@@ -405,6 +405,10 @@ func TestAgentIsLostAndBack(t *testing.T) {
 		if o := h.beats(t); o.State != models.ProviderOnline || h.provider(t).State != models.ProviderOnline {
 			t.Errorf("heard it is %s", o.State)
 		}
+		list, err := g.World.Store.Read(g.Ctx).Notifications(g.Root.User.ID, models.Page{})
+		if err != nil || len(list) != 2 || list[1].Kind != models.NotificationProviderLost || list[0].Kind != models.NotificationProviderReturned {
+			t.Errorf("administrators are notified of %+v, %v", list, err)
+		}
 	})
 }
 

@@ -20,6 +20,9 @@ func markSeen(q *models.Queries, provider *models.Provider) error {
 		return err
 	}
 	if before.State == models.ProviderLost {
+		if err := notifyOwner(q, *provider, models.NotificationProviderReturned, models.Say("The machine %s is responding again.", provider.Name)); err != nil {
+			return err
+		}
 		if err := notifyProviderWorkspaces(q, provider.ID, models.Say("The machine %s is responding again. The share was kept.", provider.Name)); err != nil {
 			return err
 		}
@@ -35,11 +38,27 @@ func markLost(q *models.Queries, provider *models.Provider, reason models.Text) 
 		return err
 	}
 	if before.State != models.ProviderLost {
+		if err := notifyOwner(q, *provider, models.NotificationProviderLost, models.Say("The machine %s is lost: %s.", provider.Name, reason)); err != nil {
+			return err
+		}
 		if err := notifyProviderWorkspaces(q, provider.ID, models.Say("The machine %s is lost: %s. The share is kept until it returns.", provider.Name, reason)); err != nil {
 			return err
 		}
 	}
 	return auditState(q, before, *provider)
+}
+
+// notifyOwner notifies the owner of a provider and the administrators.
+func notifyOwner(q *models.Queries, provider models.Provider, kind string, text models.Text) error {
+	to, err := q.Administrators()
+	if err != nil {
+		return err
+	}
+	if provider.OwnerID != nil {
+		to = append(to, *provider.OwnerID)
+	}
+	return q.Notify(to, models.Notification{Kind: kind, Text: text, Link: "/pool",
+		Data: map[string]any{"provider_id": provider.ID, "name": provider.Name, "state": provider.State}})
 }
 
 func auditState(q *models.Queries, before, after models.Provider) error {

@@ -86,3 +86,25 @@ func exceededBy(more, taken, bound, remaining models.Resources) (list []Excess) 
 	}
 	return list
 }
+
+// nearly is the part of a quota, in percent, from which it counts as nearly used.
+const nearly = 90
+
+// Nearly is a nearly used resource of a quota.
+type Nearly struct {
+	models.Amount // in use
+	Quota         int64
+}
+
+// NearlyUsed lists the resources of which so much of the quota is in use that it is
+// nearly used, and was not before.
+func NearlyUsed(before, after, quota models.Resources) (list []Nearly) {
+	was, bounds := before.Amounts(), quota.Amounts()
+	for i, a := range after.Amounts() {
+		threshold := bounds[i].Value * nearly
+		if bounds[i].Value > 0 && was[i].Value*100 < threshold && a.Value*100 >= threshold {
+			list = append(list, Nearly{a, bounds[i].Value})
+		}
+	}
+	return list
+}

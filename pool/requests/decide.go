@@ -207,6 +207,6 @@ func notifyRequester(r *review) error {
 	case models.RequestRefused:
 		text = models.Say("Your request was refused: %s. Reason: %s", v.What(), v.DecisionReason)
 	}
-	return r.q.Notify([]int64{v.RequesterID}, models.Notification{Kind: "request." + string(v.State), Text: text,
+	return r.q.Notify([]int64{v.RequesterID}, models.Notification{Kind: models.NotificationOfRequest(v.State), Text: text,
 		Link: fmt.Sprintf("/requests/%d", v.ID), Data: v.QuotaRequest})
 }

@@ -202,7 +202,7 @@ func (t *projectEnds) notify(e models.PeriodEnd) error {
 		}
 		return t.q.Notify([]int64{e.UserID}, n)
 	}
-	to, err := memberManagers(t.q, t.project.ID)
+	to, err := t.q.Managers(t.project.ID)
 	if err != nil {
 		return err
 	}
@@ -239,14 +239,14 @@ func notificationOfEnd(project string, e models.PeriodEnd, days int64) models.No
 	n := models.Notification{ProjectID: &e.ProjectID, Link: fmt.Sprintf("/projects/%d", e.ProjectID), Data: data}
 	switch {
 	case e.Kind == models.EndOfProject && days == daysAtEnd:
-		n.Kind, n.Text = "period.ended", models.Say("The project %s ended on %s. Its workspaces were stopped. Its files are kept and remain readable.", project, at)
+		n.Kind, n.Text = models.NotificationPeriodEnded, models.Say("The project %s ended on %s. Its workspaces were stopped. Its files are kept and remain readable.", project, at)
 	case e.Kind == models.EndOfProject:
-		n.Kind, n.Text = "period.ending", models.Say("The project %s ends on %s. Its workspaces will be stopped then. Its files are kept and remain readable.", project, at)
+		n.Kind, n.Text = models.NotificationPeriodEnding, models.Say("The project %s ends on %s. Its workspaces will be stopped then. Its files are kept and remain readable.", project, at)
 	case days == daysAtEnd: // without access to the project's page
-		n.Kind, n.Text = "deadline.ended", models.Say("Your membership in %s ended on %s. Your workspaces there were stopped. Your files are kept.", project, at)
+		n.Kind, n.Text = models.NotificationDeadlineEnded, models.Say("Your membership in %s ended on %s. Your workspaces there were stopped. Your files are kept.", project, at)
 		n.Link = fmt.Sprintf("/requests/new?kind=deadline&project_id=%d", e.ProjectID)
 	default:
-		n.Kind, n.Text = "deadline.ending", models.Say("Your membership in %s ends on %s. Your workspaces there will be stopped then. Your files are kept.", project, at)
+		n.Kind, n.Text = models.NotificationDeadlineEnding, models.Say("Your membership in %s ends on %s. Your workspaces there will be stopped then. Your files are kept.", project, at)
 	}
 	return n
 }
@@ -255,7 +255,7 @@ func notificationOfEnd(project string, e models.PeriodEnd, days int64) models.No
 // day, once for each end.
 func (t *projectEnds) notifyManagers() error {
 	for end, list := range t.ending {
-		to, err := memberManagers(t.q, t.project.ID)
+		to, err := t.q.Managers(t.project.ID)
 		if err != nil {
 			return err
 		}
@@ -271,7 +271,7 @@ func notificationOfMembers(project models.Project, end time.Time, list []models.
 	for _, e := range list {
 		data.MemberIDs = append(data.MemberIDs, e.ThingID)
 	}
-	n := models.Notification{Kind: "deadline.members", Link: fmt.Sprintf("/projects/%d", project.ID), Data: data,
+	n := models.Notification{Kind: models.NotificationDeadlineMembers, Link: fmt.Sprintf("/projects/%d", project.ID), Data: data,
 		Text: models.Say("The membership of %d members of %s ends on %s.", len(list), project.Name, models.EndMoment(end))}
 	if len(list) == 1 {
 		n.Text = models.Say("The membership of %s in %s ends on %s.", list[0].UserName, project.Name, models.EndMoment(end))

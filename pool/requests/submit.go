@@ -120,7 +120,7 @@ func notifyApprovers(q *models.Queries, req models.QuotaRequest) error {
 	}
 	var to []int64
 	if project, right := rightToDecide(req); right == policies.RequestDecide {
-		if to, err = permitted(q, project, models.RequestDecide); err != nil {
+		if to, err = q.UsersPermitted(project, models.RequestDecide); err != nil {
 			return err
 		}
 	}
@@ -129,6 +129,6 @@ func notifyApprovers(q *models.Queries, req models.QuotaRequest) error {
 			return err
 		}
 	}
-	return q.Notify(except(to, req.RequesterID), models.Notification{Kind: "request.asked", Text: models.Say("%s submitted a request: %s.", v.RequesterName, v.What()),
+	return q.Notify(except(to, req.RequesterID), models.Notification{Kind: models.NotificationRequestAsked, Text: models.Say("%s submitted a request: %s.", v.RequesterName, v.What()),
 		Link: fmt.Sprintf("/requests/%d", v.ID), Data: v.QuotaRequest})
 }

@@ -1,0 +1,46 @@
+package models
+
+import "strings"
+
+// Kinds of notifications. A new kind belongs into NotificationKinds too.
+const (
+	NotificationWorkspaceScheduled = "workspace.scheduled"
+	NotificationWorkspaceStarted   = "workspace.started"
+	NotificationWorkspaceEnding    = "workspace.ending"
+	NotificationWorkspaceStopped   = "workspace.stopped"
+	NotificationWorkspaceFailed    = "workspace.failed"
+	NotificationProviderLost       = "provider.lost"
+	NotificationProviderReturned   = "provider.returned"
+	NotificationQuotaNearlyUsed    = "quota.nearly-used"
+	NotificationRequestAsked       = "request.asked"
+	NotificationHandoverGiven      = "handover.given"
+	NotificationHandoverEnded      = "handover.ended"
+	NotificationPeriodEnding       = "period.ending"
+	NotificationPeriodEnded        = "period.ended"
+	NotificationDeadlineEnding     = "deadline.ending"
+	NotificationDeadlineEnded      = "deadline.ended"
+	NotificationDeadlineMembers    = "deadline.members"
+
+	// About sending itself; no webhook can subscribe to them.
+	NotificationTest    = "test"
+	NotificationGivenUp = "webhook.given-up"
+)
+
+// NotificationOfRequest is the kind that notifies the requester of a decision.
+func NotificationOfRequest(s RequestState) string { return "request." + string(s) }
+
+// NotificationKinds are the kinds that webhooks can subscribe to.
+var NotificationKinds = []string{
+	NotificationWorkspaceScheduled, NotificationWorkspaceStarted, NotificationWorkspaceEnding, NotificationWorkspaceStopped, NotificationWorkspaceFailed,
+	NotificationProviderLost, NotificationProviderReturned, NotificationQuotaNearlyUsed,
+	NotificationRequestAsked, NotificationOfRequest(RequestApproved), NotificationOfRequest(RequestAdjusted), NotificationOfRequest(RequestRefused),
+	NotificationHandoverGiven, NotificationHandoverEnded,
+	NotificationPeriodEnding, NotificationPeriodEnded, NotificationDeadlineEnding, NotificationDeadlineEnded, NotificationDeadlineMembers,
+}
+
+// Selects reports whether what a webhook subscribes to, a kind or a prefix of kinds
+// with a star, selects a kind.
+func Selects(subscription, kind string) bool {
+	prefix, open := strings.CutSuffix(subscription, "*")
+	return subscription == kind || open && strings.HasPrefix(kind, prefix)
+}

@@ -1,0 +1,58 @@
+package workspaces
+
+import (
+	"fmt"
+
+	"weir/models"
+	"weir/pool/quota"
+)
+
+// notifyTransition notifies of a workspace's new state. Its user is notified of what
+// happens without them; the rest is for webhooks.
+func notifyTransition(q *models.Queries, w *models.Workspace, from models.WorkspaceState) error {
+	var to []int64
+	n := models.Notification{Link: fmt.Sprintf("/workspaces/%d", w.ID), Data: map[string]any{
+		"workspace_id": w.ID, "project_id": w.ProjectID, "name": w.Name, "user_id": w.UserID}}
+	switch {
+	case from == w.State:
+		return nil
+	case from == models.StateQueued && w.State == models.StateStarting:
+		to = []int64{w.UserID}
+		n.Kind, n.Text = models.NotificationWorkspaceScheduled, models.Say("The workspace %s has left the queue and is starting.", w.Name)
+	case w.State == models.StateRunning:
+		n.Kind, n.Text = models.NotificationWorkspaceStarted, models.Say("The workspace %s is running.", w.Name)
+	case w.State == models.StateStopped:
+		n.Kind, n.Text = models.NotificationWorkspaceStopped, models.Say("The workspace %s has stopped.", w.Name)
+	case w.State == models.StateFailed:
+		to = []int64{w.UserID}
+		n.Kind, n.Text = models.NotificationWorkspaceFailed, models.Say("The workspace %s failed: %s", w.Name, w.Reason)
+	default:
+		return nil
+	}
+	return q.Notify(to, n)
+}
+
+// notifyNearlyUsed notifies the managers of a project when w, which has just got its
+// resources, makes its quota nearly used.
+func notifyNearlyUsed(q *models.Queries, w *models.Workspace) error {
+	after, err := q.InUseByProject(w.ProjectID)
+	if err != nil {
+		return err
+	}
+	project, err := q.Project(models.AllProjects, w.ProjectID)
+	if err != nil {
+		return err
+	}
+	list := quota.NearlyUsed(after.Sub(w.Demand.Resources()), after, project.Quota)
+	if len(list) == 0 {
+		return nil
+	}
+	to, err := q.Managers(w.ProjectID)
+	if err != nil {
+		return err
+	}
+	r := list[0]
+	return q.Notify(to, models.Notification{Kind: models.NotificationQuotaNearlyUsed, Link: fmt.Sprintf("/projects/%d", project.ID),
+		Text: models.Say("%s: the project %s uses %s of its quota of %s.", r.Label, project.Name, models.Quantity(r.Name, r.Value), models.Quantity(r.Name, r.Quota)),
+		Data: map[string]any{"project_id": project.ID, "in_use": after, "quota": project.Quota}})
+}
