@@ -77,4 +77,3 @@ func TestNotificationOfANearlyUsedQuota(t *testing.T) {
 		}
 	})
 }
-

@@ -95,7 +95,7 @@ func TestMIGInstances(t *testing.T) {
 		first := o.WantClaim(t, m, small, models.OutcomeGranted)
 		o.WantClaim(t, other, pooltest.Half, models.OutcomeGranted) // isolated from the first
 		o.WantClaim(t, m, small, models.OutcomeDelayed)             // an instance has one holder
-		wantOrderedLoad(t, o, instances, 80) // of both instances
+		wantOrderedLoad(t, o, instances, 80)                        // of both instances
 		shares, err := o.Store.Read(o.Ctx).SharesOf(first.ID)
 		if err != nil || len(shares) != 1 || shares[0].Enforcement != models.EnforcedMIG {
 			t.Errorf("%+v, %v", shares, err)
