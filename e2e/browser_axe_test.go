@@ -75,7 +75,7 @@ func operatorVisits() []visit {
 func memberVisits() []visit {
 	return append(pathsOf("/requests", "/requests/1", "/requests/new", "/requests/new?kind=project", "/requests/new?kind=join", "/requests/new?kind=limit&project_id=1",
 		"/requests/new?kind=role&project_id=1", "/requests/new?kind=quota", "/", "/projects", "/projects/1", "/projects/1/usage?days=7", "/access?project_name=Speech&right=role:write", "/pool", "/pool/providers/1", "/pool/devices/1", "/workspaces", "/workspaces?state=all", "/workspaces/1", "/workspaces/3",
-		"/workspaces/4", "/workspaces/5", "/launch", "/launch?gpus=1&cores=100", "/launch?versions=torch"),
+		"/workspaces/4", "/workspaces/5", "/launch", "/launch?gpus=1&cores=100", "/launch?version_constraints=torch"),
 		visit{"/launch?gpus=1&cores=200&env=%3D", openDetails}, visit{"/workspaces/2", nil})
 }
 
@@ -94,7 +94,7 @@ func populate(s *server) member {
 	zhao.must("POST", "/workspaces", whole, nil)
 	second := launchBody(speech.Project, "second")
 	second["request"].(map[string]any)["cores"] = 100
-	second["when_short"] = "wait"
+	second["when_insufficient"] = "wait"
 	wang.must("POST", "/workspaces", second, nil)
 
 	var broken, failed, stopped id

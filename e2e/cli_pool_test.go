@@ -196,7 +196,7 @@ func TestPoolByCommandLine(t *testing.T) {
 	team := s.team("vision", share, "ann")
 	stranger := s.team("audio", share, "eve")
 	body := launchBody(team.Project, "notebook")
-	body["when_short"] = "wait"
+	body["when_insufficient"] = "wait"
 	team.Members[0].must("POST", "/workspaces", body, nil)
 
 	ann, eve := s.shell(team.Members[0].token), s.shell(stranger.Members[0].token)

@@ -143,7 +143,7 @@ func clicks(selector string) func(b *tab) {
 func memberLooks() []look {
 	return append(looksOf("home", "/", "projects", "/projects", "project", "/projects/1", "workspaces", "/workspaces?state=all", "running", "/workspaces/1",
 		"queued", "/workspaces/7", "failed", "/workspaces/8", "stopped", "/workspaces/9", "pool", "/pool", "device", "/pool/devices/1", "provider", "/pool/providers/1",
-		"launch", "/launch?gpus=1&cores=40", "launch-short", "/launch?gpus=4&cores=100", "launch-refused", "/launch?versions=jax", "launch-over", "/launch?gpus=8&cores=100", "launch-none", "/launch?gpus=0",
+		"launch", "/launch?gpus=1&cores=40", "launch-short", "/launch?gpus=4&cores=100", "launch-refused", "/launch?version_constraints=jax", "launch-over", "/launch?gpus=8&cores=100", "launch-none", "/launch?gpus=0",
 		"requests", "/requests", "request-new", "/requests/new", "request-project", "/requests/new?kind=project", "request-join", "/requests/new?kind=join",
 		"request-limit", "/requests/new?kind=limit&project_id=1", "request-role", "/requests/new?kind=role&project_id=1", "request-quota", "/requests/new?kind=quota",
 		"request-period", "/requests/new?kind=period", "request-deadline", "/requests/new?kind=deadline", "request-own", "/requests/1", "request-refused", "/requests/2",

@@ -29,7 +29,7 @@ func busy(s *server) member {
 	ask(vision.Members[1], vision.Project, "segmentation", 2, 60, nil)
 	ask(genomics.Members[0], genomics.Project, "variant calling", 1, 40, nil)
 	ask(genomics.Members[1], genomics.Project, "assembly", 1, 100, nil)
-	ask(wang, speech.Project, "distillation", 3, 100, map[string]any{"when_short": "wait"})
+	ask(wang, speech.Project, "distillation", 3, 100, map[string]any{"when_insufficient": "wait"})
 	var broken id
 	s.api(s.admin()).must("POST", "/environments", map[string]any{"name": "PyTorch 2.9", "language": "Python", "language_version": "3.12",
 		"versions": map[string]string{"torch": "2.9.0"}, "command": []string{"/bin/false"}}, &broken)

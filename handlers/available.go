@@ -10,31 +10,31 @@ import (
 )
 
 func (a rest) availableOperations(s section) {
-	register(a, s, route{http.MethodGet, "/projects/{id}/available", 200, "list-available", "List common GPU share sizes and their availability in a project; requires membership"}, a.listFits)
+	register(a, s, route{http.MethodGet, "/projects/{id}/available", 200, "list-available", "List common GPU share sizes and their availability in a project; requires membership"}, a.listAvailable)
 }
 
-// Fit is whether GPUs of a usual size could be had now.
-type Fit struct {
+// SizeAvailability is whether a demand of a common size can be satisfied now.
+type SizeAvailability struct {
 	Demand  models.Demand `json:"demand" doc:"GPU demand"`
 	Outcome string        `json:"outcome" enum:"granted,partial,delayed,refused" doc:"outcome of a request made now"`
-	Why     []string      `json:"why,omitempty" doc:"reasons, if not granted in full"`
+	Reasons []string      `json:"reasons,omitempty" doc:"reasons, if not granted in full"`
 	// Simulated GPUs are never passed off as real ones.
 	Simulated bool `json:"simulated" doc:"available GPUs are simulated"`
 }
 
-func (a rest) listFits(ctx context.Context, in *ByID) (*Response[List[Fit]], error) {
+func (a rest) listAvailable(ctx context.Context, in *ByID) (*Response[List[SizeAvailability]], error) {
 	all, err := a.Workspaces.Available(ctx, actorOf(ctx), in.ID)
 	if err != nil {
 		return nil, err
 	}
-	return &Response[List[Fit]]{List[Fit]{Items: convert(all, func(f workspaces.Fit) Fit {
-		return Fit{Demand: f.Demand, Outcome: f.Outcome, Why: convert(f.Reasons, models.Text.String), Simulated: f.Simulated}
+	return &Response[List[SizeAvailability]]{List[SizeAvailability]{Items: convert(all, func(f workspaces.SizeAvailability) SizeAvailability {
+		return SizeAvailability{Demand: f.Demand, Outcome: f.Outcome, Reasons: convert(f.Reasons, models.Text.String), Simulated: f.Simulated}
 	})}}, nil
 }
 
 // availableRows lists which common share sizes are available.
-func availableRows(fits []workspaces.Fit) (rows []web.AvailableRow) {
-	for _, f := range fits {
+func availableRows(list []workspaces.SizeAvailability) (rows []web.AvailableRow) {
+	for _, f := range list {
 		rows = append(rows, web.AvailableRow{Demand: f.Demand, Outcome: f.Outcome, Reasons: f.Reasons, Simulated: f.Simulated})
 	}
 	return rows

@@ -50,41 +50,41 @@ func environmentOf(e models.Environment) Environment {
 // MatchedEnvironment is an environment with the result of matching it.
 type MatchedEnvironment struct {
 	Environment
-	Fits    *bool    `json:"fits,omitempty" doc:"matches the version constraints; absent without constraints"`
+	Matches *bool    `json:"matches,omitempty" doc:"matches the version constraints; absent without constraints"`
 	Matched []string `json:"matched,omitempty" doc:"matched versions"`
 	Reasons []string `json:"reasons,omitempty" doc:"reasons for the mismatch"`
 }
 
 func matchOf(m workspaces.Match) MatchedEnvironment {
 	yes := true
-	return MatchedEnvironment{Environment: environmentOf(m.Environment), Fits: &yes, Matched: convert(m.Matched, models.Text.String)}
+	return MatchedEnvironment{Environment: environmentOf(m.Environment), Matches: &yes, Matched: convert(m.Matched, models.Text.String)}
 }
 
 func mismatchOf(m workspaces.Mismatch) MatchedEnvironment {
 	no := false
-	return MatchedEnvironment{Environment: environmentOf(m.Environment), Fits: &no, Reasons: convert(m.Reasons, models.Text.String)}
+	return MatchedEnvironment{Environment: environmentOf(m.Environment), Matches: &no, Reasons: convert(m.Reasons, models.Text.String)}
 }
 
 // EnvironmentsQuery selects environments.
 type EnvironmentsQuery struct {
 	Paging
-	Versions string `query:"versions" maxLength:"1000" doc:"version constraints, such as python>=3.11, torch"`
+	VersionConstraints string `query:"version_constraints" maxLength:"1000" doc:"version constraints, such as python>=3.11, torch"`
 }
 
 func (a rest) listEnvironments(ctx context.Context, in *EnvironmentsQuery) (*Response[List[MatchedEnvironment]], error) {
 	var list []MatchedEnvironment
 	var err error
-	if in.Versions == "" {
+	if in.VersionConstraints == "" {
 		var all []models.Environment
 		all, err = a.Catalogue.Environments(ctx, actorOf(ctx))
 		list = convert(all, func(e models.Environment) MatchedEnvironment {
 			return MatchedEnvironment{Environment: environmentOf(e)}
 		})
 	} else {
-		var fits []workspaces.Match
-		var refused []workspaces.Mismatch
-		fits, refused, err = a.Catalogue.Match(ctx, actorOf(ctx), workspaces.MatchInput{Versions: in.Versions})
-		list = append(convert(fits, matchOf), convert(refused, mismatchOf)...)
+		var matches []workspaces.Match
+		var mismatches []workspaces.Mismatch
+		matches, mismatches, err = a.Catalogue.Match(ctx, actorOf(ctx), workspaces.MatchInput{VersionConstraints: in.VersionConstraints})
+		list = append(convert(matches, matchOf), convert(mismatches, mismatchOf)...)
 	}
 	return listedAll(in.Paging, func(e MatchedEnvironment) int64 { return e.ID }, list, err,
 		func(e MatchedEnvironment) MatchedEnvironment { return e })

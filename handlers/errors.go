@@ -111,8 +111,8 @@ func problemOf(err error) *Problem {
 	for _, f := range e.Fields {
 		p.Errors = append(p.Errors, ProblemField{f.Name, f.Reason.String()})
 	}
-	if short := (*workspaces.Short)(nil); errors.As(err, &short) {
-		p.Offer = offerOf(short.Decision)
+	if insufficient := (*workspaces.Insufficient)(nil); errors.As(err, &insufficient) {
+		p.Offer = offerOf(insufficient.Decision)
 	}
 	return p
 }
@@ -153,9 +153,9 @@ func refuse(location, reason string) error {
 // Offer lists the alternatives to a refusal by the pool.
 type Offer struct {
 	Outcome      string    `json:"outcome" enum:"partial,delayed,refused"`
-	Cores        int64     `json:"cores,omitempty" doc:"available GPU cores per GPU; to accept, launch with when_short=fewer"`
+	Cores        int64     `json:"cores,omitempty" doc:"available GPU cores per GPU; to accept, launch with when_insufficient=fewer"`
 	GPUMemoryMiB int64     `json:"gpu_memory_mib,omitempty"`
-	CanWait      bool      `json:"can_wait" doc:"can be queued; to accept, launch with when_short=wait"`
+	CanWait      bool      `json:"can_wait" doc:"can be queued; to accept, launch with when_insufficient=wait"`
 	Waiting      int       `json:"waiting" doc:"number of queued requests"`
 	Reasons      []string  `json:"reasons,omitempty"`
 	Estimate     *Estimate `json:"estimate,omitempty" doc:"estimated start of a new queued request; in previews only"`

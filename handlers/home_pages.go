@@ -14,9 +14,9 @@ import (
 	"weir/workspaces"
 )
 
-// fitProjects is the number of projects for which the home page shows the available
+// availableProjects is the number of projects for which the home page shows the available
 // sizes.
-const fitProjects = 4
+const availableProjects = 4
 
 func (a *App) homePage(ctx context.Context, _ echo.Context) (templ.Component, error) {
 	actor := actorOf(ctx)
@@ -28,14 +28,14 @@ func (a *App) homePage(ctx context.Context, _ echo.Context) (templ.Component, er
 	if err != nil {
 		return nil, err
 	}
-	fits, err := a.fitsIn(ctx, mine)
+	available, err := a.availableIn(ctx, mine)
 	if err != nil {
 		return nil, err
 	}
 	v := web.HomeView{Workspaces: rows}
 	for _, m := range mine {
 		v.CanLaunch = v.CanLaunch || m.CanLaunch
-		v.Projects = append(v.Projects, web.ProjectCard{Fits: availableRows(fits[m.Project.ID]), ID: m.Project.ID, Name: m.Project.Name, Role: m.Member.RoleName,
+		v.Projects = append(v.Projects, web.ProjectCard{Available: availableRows(available[m.Project.ID]), ID: m.Project.ID, Name: m.Project.Name, Role: m.Member.RoleName,
 			Meters: web.LimitMeters(m.Use.InUseByMember, models.Resources{}, m.Use.Limit), Until: m.Member.Until, EndsAt: m.Project.EndsAt,
 			Active: m.Project.Active(a.Store.Now()), CanLaunch: m.CanLaunch})
 	}
@@ -52,11 +52,11 @@ func (a *App) homePage(ctx context.Context, _ echo.Context) (templ.Component, er
 	return web.HomePage(v), nil
 }
 
-// fitsIn are the common sizes in the first projects in which the actor can launch.
-func (a *App) fitsIn(ctx context.Context, mine []projects.Participation) (map[int64][]workspaces.Fit, error) {
+// availableIn is the availability of the common sizes in the first projects in which the actor can launch.
+func (a *App) availableIn(ctx context.Context, mine []projects.Participation) (map[int64][]workspaces.SizeAvailability, error) {
 	var list []workspaces.ProjectUse
 	for i, m := range mine {
-		if m.CanLaunch && i < fitProjects {
+		if m.CanLaunch && i < availableProjects {
 			list = append(list, workspaces.ProjectUse{Project: m.Project, Use: m.Use})
 		}
 	}

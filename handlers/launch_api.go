@@ -18,8 +18,8 @@ func (a rest) launchOperations(s section) {
 // LaunchPreview is the preview of a launch.
 type LaunchPreview struct {
 	Headroom    LaunchHeadroom       `json:"resources" doc:"resources available to you in the project"`
-	Fitting     []MatchedEnvironment `json:"fitting" doc:"matching environments, best match first"`
-	Refused     []MatchedEnvironment `json:"refused" doc:"mismatched environments and reasons"`
+	Matches     []MatchedEnvironment `json:"matches" doc:"matching environments, best match first"`
+	Mismatches  []MatchedEnvironment `json:"mismatches" doc:"mismatched environments and reasons"`
 	Environment *Environment         `json:"environment,omitempty" doc:"selected environment; absent if none matches"`
 	Target      *LaunchTarget        `json:"target,omitempty" doc:"resulting launch parameters"`
 	Decision    *PoolDecision        `json:"decision,omitempty" doc:"expected scheduling decision"`
@@ -54,10 +54,10 @@ func (a rest) previewLaunch(ctx context.Context, in *Create[workspaces.LaunchInp
 	if err != nil {
 		return nil, err
 	}
-	v := LaunchPreview{Headroom: LaunchHeadroom{p.Use, p.Use.Remaining()}, Fitting: convert(p.Fitting, matchOf), Refused: convert(p.Refused, mismatchOf),
+	v := LaunchPreview{Headroom: LaunchHeadroom{p.Use, p.Use.Remaining()}, Matches: convert(p.Matches, matchOf), Mismatches: convert(p.Mismatches, mismatchOf),
 		Problems: []ProblemField{}}
-	if p.Refusal != nil {
-		refusal := publicError(p.Refusal)
+	if p.Rejection != nil {
+		refusal := publicError(p.Rejection)
 		v.Message, v.Problems = refusal.Message.String(), convert(refusal.Fields, launchProblem)
 	}
 	if p.Environment.ID != 0 {

@@ -27,12 +27,12 @@ func (a *App) launchRoutes(p *echo.Group) {
 func fillLaunch(v *web.LaunchView, p workspaces.Plan, view pool.LaunchView) {
 	v.GPUModels = view.Models
 	v.Meters = web.LimitMeters(p.Use.InUseByMember, p.Demand.Resources(), p.Use.Limit)
-	for _, m := range p.Fitting {
+	for _, m := range p.Matches {
 		v.Environments = append(v.Environments, web.EnvironmentChoice{ID: m.Environment.ID, Name: m.Environment.Name,
 			Versions: versionsOf(m.Environment), Matched: m.Matched})
 	}
-	for _, m := range p.Refused {
-		v.Refused = append(v.Refused, web.EnvironmentRefused{Name: m.Environment.Name, Reasons: m.Reasons})
+	for _, m := range p.Mismatches {
+		v.Mismatches = append(v.Mismatches, web.EnvironmentMismatch{Name: m.Environment.Name, Reasons: m.Reasons})
 	}
 	v.Target = p.Target.Parameters
 	v.Defaults = map[string]string{}
@@ -49,7 +49,7 @@ func fillLaunch(v *web.LaunchView, p workspaces.Plan, view pool.LaunchView) {
 
 func decisionView(p workspaces.Plan, view pool.LaunchView) web.Decision {
 	a := p.Decision
-	v := web.Decision{Outcome: a.Outcome, AskedCores: p.Demand.GPUs * p.Demand.Cores, Explanation: a.Explanation, Reasons: a.Reasons}
+	v := web.Decision{Outcome: a.Outcome, RequestedCores: p.Demand.GPUs * p.Demand.Cores, Explanation: a.Explanation, Reasons: a.Reasons}
 	devices := grantedDevices(a, view)
 	v.Simulated = anySimulated(devices)
 	if len(a.Grants) > 0 {
@@ -57,7 +57,7 @@ func decisionView(p workspaces.Plan, view pool.LaunchView) web.Decision {
 	}
 	switch a.Outcome {
 	case models.OutcomeGranted:
-		v.Devices, v.FreeCores = devices, v.AskedCores
+		v.Devices, v.FreeCores = devices, v.RequestedCores
 	case models.OutcomePartial:
 		v.FreeCores = a.Fewer.GPUs * a.Fewer.Cores
 		v.Fewer = &web.Fewer{Cores: v.FreeCores, GPUMemoryMiB: a.Fewer.GPUs * a.Fewer.GPUMemoryMiB, Devices: devices}
@@ -120,8 +120,8 @@ func launchAgain(w models.Workspace) string {
 }
 
 func (f *form) launchInput() workspaces.LaunchInput {
-	return workspaces.LaunchInput{ProjectID: f.number("project_id"), EnvironmentID: f.number("environment_id"), Versions: f.text("versions"),
-		Name: f.text("name"), Request: f.launch(""), WhenShort: f.text("when_short")}
+	return workspaces.LaunchInput{ProjectID: f.number("project_id"), EnvironmentID: f.number("environment_id"), VersionConstraints: f.text("version_constraints"),
+		Name: f.text("name"), Request: f.launch(""), WhenInsufficient: f.text("when_insufficient")}
 }
 
 func (a *App) newWorkspacePage(c echo.Context) error {
@@ -172,10 +172,10 @@ func (a *App) launchForm(c echo.Context, f *form, refused error) (templ.Componen
 	v.Project, v.Role = p.Project.Name, p.Role
 	v.Form.Values["project_id"] = strings.TrimPrefix(path(p.Project.ID), "/")
 	fillLaunch(&v, p, view)
-	if err := cmp.Or(refused, f.err(), p.Refusal); err != nil {
+	if err := cmp.Or(refused, f.err(), p.Rejection); err != nil {
 		v.Form = v.Form.Refuse(err)
 	}
-	v.CanLaunch = p.Refusal == nil && f.err() == nil && p.Decision.Outcome != models.OutcomeRefused
+	v.CanLaunch = p.Rejection == nil && f.err() == nil && p.Decision.Outcome != models.OutcomeRefused
 	return web.LaunchPage(v), nil
 }
 

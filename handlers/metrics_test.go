@@ -76,7 +76,7 @@ func TestPoolMetrics(t *testing.T) {
 
 	ask := func(cores int, model string) answer {
 		return w.send(w.member, "POST", "/workspaces", fmt.Sprintf(
-			`{"project_id":%d,"name":"%[2]d of %[3]s","when_short":"wait","request":{"gpus":1,"cores":%[2]d,"gpu_memory_mib":1024,"gpu_model":%[3]q}}`, w.project, cores, model))
+			`{"project_id":%d,"name":"%[2]d of %[3]s","when_insufficient":"wait","request":{"gpus":1,"cores":%[2]d,"gpu_memory_mib":1024,"gpu_model":%[3]q}}`, w.project, cores, model))
 	}
 	if a := ask(40, "NVIDIA H200"); a.status != 201 {
 		t.Fatal(a.raw)

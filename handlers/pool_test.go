@@ -426,7 +426,7 @@ func TestWhatIf(t *testing.T) {
 func TestWaiting(t *testing.T) {
 	w := newWorld(t)
 	root := w.visitor("ada@example.org", true)
-	big := `{"project_id":` + id(w.project) + `,"request":{"gpus":1,"cores":100},"when_short":"wait"}`
+	big := `{"project_id":` + id(w.project) + `,"request":{"gpus":1,"cores":100},"when_insufficient":"wait"}`
 	w.want(200, w.admin, "PUT", "/projects/"+id(w.project), `{"name":"vision","quota":`+plenty+`,"priority":80}`)
 	w.want(200, w.admin, "PUT", "/pool/providers/1", `{"name":"here","terms":{"cores":50}}`)
 	w.problem(w.send(w.member, "POST", "/workspaces", big))

@@ -14,7 +14,7 @@ func (a rest) previewsOperations(s section) {
 
 // Preview is the effect of a change on a project's quota.
 type Preview struct {
-	Fits      bool              `json:"accepted" doc:"the change would be accepted; for changes that require permission you lack, only the amounts are checked"`
+	Accepted  bool              `json:"accepted" doc:"the change would be accepted; for changes that require permission you lack, only the amounts are checked"`
 	Resources []PreviewRow      `json:"resources"`
 	Members   int64             `json:"members" doc:"number of members with a changed limit"`
 	Headroom  *int64            `json:"additional_members,omitempty" doc:"number of members that can be added to the role afterwards; absent if unlimited"`
@@ -48,7 +48,7 @@ type ResourceExcess struct {
 }
 
 func previewOf(p projects.Preview) Preview {
-	v := Preview{Fits: p.Refused == nil, Members: p.Members, Resources: convert(p.Rows, func(r projects.PreviewRow) PreviewRow {
+	v := Preview{Accepted: p.Refused == nil, Members: p.Members, Resources: convert(p.Rows, func(r projects.PreviewRow) PreviewRow {
 		return PreviewRow{r.Name, r.Before, r.Value, r.Quota, r.Remaining(), r.Over}
 	}), OverLimit: convert(p.OverLimit, func(h projects.MemberOverLimit) MemberOverLimit {
 		return MemberOverLimit{h.MemberID, h.Name, convert(h.Excess, func(e models.Excess) ResourceExcess { return ResourceExcess{e.Name, e.Value, e.Limit} })}

@@ -130,11 +130,11 @@ func (a *App) projectPage(ctx context.Context, c echo.Context) (templ.Component,
 		return nil, err
 	}
 	if v.CanLaunch {
-		fits, err := a.Workspaces.Available(ctx, actorOf(ctx), id)
+		available, err := a.Workspaces.Available(ctx, actorOf(ctx), id)
 		if err != nil {
 			return nil, err
 		}
-		v.Fits = availableRows(fits)
+		v.Available = availableRows(available)
 	}
 	if err := a.projectEnds(ctx, &v); err != nil {
 		return nil, err

@@ -182,22 +182,22 @@ func TestAPINamesRefusedFields(t *testing.T) {
 	}
 	w.admin = w.member // launching takes a member
 	for body, field := range map[string]string{
-		launch(`"cores":-1`):                                             "request.cores",
-		launch(`"gpus":1,"cores":101`):                                   "request.cores",
-		launch(`"cpu_milli":9000000000000000000`):                        "request.cpu_milli",
-		launch(`"cpu_milli":1`):                                          "request.cpu_milli",
-		launch(`"memory_mib":99999999`):                                  "request.memory_mib",
-		launch(`"path":"//evil.example"`):                                "request.path",
-		launch(`"env":{"A":"x\u0000"}`):                                  "request.env",
-		launch(`"gpu_model":"H\u0000"`):                                  "request.gpu_model",
-		launch(`"gpus":1000000000000,"cores":100`):                       "request.gpus",
-		launch(`"gpus":1024,"gpu_memory_mib":1000000000000`):             "request.gpu_memory_mib",
-		`{"project_id":` + id(w.project) + `,"when_short":"never"}`:      "when_short",
-		`{"project_id":` + id(w.project) + `,"environment_id":-1}`:       "environment_id",
-		`{"project_id":` + id(w.project) + `,"environment_id":999}`:      "environment_id",
-		`{"project_id":` + id(w.project) + `,"versions":"torch>>2"}`:     "versions",
-		`{"project_id":` + id(w.project) + `,"name":"` + "\u200b" + `"}`: "name",
-		`{"project_id":0}`:                                               "project_id",
+		launch(`"cores":-1`):                                                    "request.cores",
+		launch(`"gpus":1,"cores":101`):                                          "request.cores",
+		launch(`"cpu_milli":9000000000000000000`):                               "request.cpu_milli",
+		launch(`"cpu_milli":1`):                                                 "request.cpu_milli",
+		launch(`"memory_mib":99999999`):                                         "request.memory_mib",
+		launch(`"path":"//evil.example"`):                                       "request.path",
+		launch(`"env":{"A":"x\u0000"}`):                                         "request.env",
+		launch(`"gpu_model":"H\u0000"`):                                         "request.gpu_model",
+		launch(`"gpus":1000000000000,"cores":100`):                              "request.gpus",
+		launch(`"gpus":1024,"gpu_memory_mib":1000000000000`):                    "request.gpu_memory_mib",
+		`{"project_id":` + id(w.project) + `,"when_insufficient":"never"}`:      "when_insufficient",
+		`{"project_id":` + id(w.project) + `,"environment_id":-1}`:              "environment_id",
+		`{"project_id":` + id(w.project) + `,"environment_id":999}`:             "environment_id",
+		`{"project_id":` + id(w.project) + `,"version_constraints":"torch>>2"}`: "version_constraints",
+		`{"project_id":` + id(w.project) + `,"name":"` + "\u200b" + `"}`:        "name",
+		`{"project_id":0}`:                                                      "project_id",
 	} {
 		if fields := w.refused("POST /workspaces", body); fields[field] == "" {
 			t.Errorf("POST /workspaces %s: %s is not named: %v", body, field, fields)
@@ -227,13 +227,13 @@ func TestAPIRefusesBadParameters(t *testing.T) {
 		"/projects?limit=0": "limit", "/projects?limit=201": "limit", "/projects?limit=x": "limit", "/projects?limit=99999999999999999999": "limit",
 		"/projects?cursor=x": "cursor", "/projects?cursor=-1": "cursor", "/projects?cursor=99999999999999999999": "cursor", "/projects?cursor=%00": "cursor",
 		"/projects?colour=red": "colour", "/workspaces?state=x": "state", "/workspaces?owned=maybe": "owned", "/workspaces?project_id=0": "project_id",
-		"/environments?versions=%3E%3E": "versions", "/users?q=" + strings.Repeat("a", 201): "q",
+		"/environments?version_constraints=%3E%3E": "version_constraints", "/users?q=" + strings.Repeat("a", 201): "q",
 	} {
 		if fields := w.problem(w.want(422, w.admin, "GET", query, "")); fields[field] == "" {
 			t.Errorf("%s: %s is not named: %v", query, field, fields)
 		}
 	}
-	for _, fine := range []string{"/users?q=%00", "/users?q=%ff", "/users?q=%25_", "/projects?cursor=9223372036854775807", "/tokens?cursor=77", "/environments?versions=%00x"} {
+	for _, fine := range []string{"/users?q=%00", "/users?q=%ff", "/users?q=%25_", "/projects?cursor=9223372036854775807", "/tokens?cursor=77", "/environments?version_constraints=%00x"} {
 		if a := w.send(w.admin, "GET", fine, ""); a.status >= 500 {
 			t.Errorf("%s: %d %s", fine, a.status, a.raw)
 		}
@@ -258,8 +258,8 @@ func TestAPIRefusesEndlessBodies(t *testing.T) {
 func FuzzAPI(f *testing.F) {
 	w := newWorld(f)
 	f.Add([]byte(`{"name":"new","quota":` + some + `}`))
-	f.Add([]byte(`{"project_id":1,"request":{"gpus":1,"cores":50,"env":{"A":"b"}},"when_short":"wait"}`))
-	f.Add([]byte(`{"project_id":1,"versions":"python>=3.11","name":"\u0000"}`))
+	f.Add([]byte(`{"project_id":1,"request":{"gpus":1,"cores":50,"env":{"A":"b"}},"when_insufficient":"wait"}`))
+	f.Add([]byte(`{"project_id":1,"version_constraints":"python>=3.11","name":"\u0000"}`))
 	f.Add([]byte(`{"name":1e400,"starts_at":"0000-01-01T00:00:00Z","ends_at":"9999-12-31T23:59:60Z"}`))
 	f.Add([]byte("\xff[[[[{}"))
 	f.Fuzz(func(t *testing.T, body []byte) {

@@ -91,12 +91,12 @@ func TestAPIProject(t *testing.T) {
 func TestAPIEnvironment(t *testing.T) {
 	w := newWorld(t)
 	w.create(w.admin, "/environments", `{"name":"Old","language":"python","language_version":"3.9.2","command":["/usr/bin/jupyter"]}`)
-	items := w.get(w.member, "/environments?versions="+url.QueryEscape("python>=3.11, torch")).body["items"].([]any)
+	items := w.get(w.member, "/environments?version_constraints="+url.QueryEscape("python>=3.11, torch")).body["items"].([]any)
 	best, rest := items[0].(map[string]any), items[1].(map[string]any)
-	if best["fits"] != true || best["name"] != "Python" || rest["fits"] != false || len(rest["reasons"].([]any)) != 2 {
+	if best["matches"] != true || best["name"] != "Python" || rest["matches"] != false || len(rest["reasons"].([]any)) != 2 {
 		t.Errorf("matched: %v", items)
 	}
-	if all := w.get(w.member, "/environments"); strings.Contains(all.raw, `"fits"`) {
+	if all := w.get(w.member, "/environments"); strings.Contains(all.raw, `"matches"`) {
 		t.Errorf("nothing was wanted: %s", all.raw)
 	}
 	w.problem(w.want(403, w.member, "DELETE", "/environments/"+id(w.environment), ""))
@@ -158,7 +158,7 @@ func TestAPIShortLaunchOffers(t *testing.T) {
 	if short.status != 409 || short.body["offer"].(map[string]any)["outcome"] != "delayed" {
 		t.Fatalf("short: %d %s", short.status, short.raw)
 	}
-	queued := w.launch(w.member, `,"when_short":"wait"`)
+	queued := w.launch(w.member, `,"when_insufficient":"wait"`)
 	if queued.status != 201 || queued.body["state"] != "queued" || queued.body["position"] != 1.0 {
 		t.Fatalf("queued: %d %s", queued.status, queued.raw)
 	}

@@ -79,7 +79,7 @@ func TestProjectConsole(t *testing.T) {
 
 // What would fit now is the same on the page and over REST, and what it leads
 // to is the launch form with those numbers.
-func TestFitsByPageAndProgram(t *testing.T) {
+func TestAvailableByPageAndProgram(t *testing.T) {
 	w := newWorld(t)
 	at := path("projects", w.project)
 	ann := w.as("ann@example.org")
@@ -93,7 +93,7 @@ func TestFitsByPageAndProgram(t *testing.T) {
 			if f["simulated"] != true {
 				t.Errorf("not called simulated: %v", f)
 			}
-		} else if len(f["why"].([]any)) == 0 {
+		} else if len(f["reasons"].([]any)) == 0 {
 			t.Errorf("no reason: %v", f)
 		}
 	}

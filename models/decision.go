@@ -28,9 +28,9 @@ type Grant struct {
 // Availability is the state of the pool at one moment, for decisions about new
 // workspaces. Its functions read nothing else and change nothing.
 type Availability struct {
-	// Complete sets the GPU memory of a demand that does not specify it: in
+	// WithGPUMemory is a demand with its GPU memory set if it does not specify it: in
 	// proportion to the cores, on the smallest device that matches the model.
-	Complete func(Demand) Demand
+	WithGPUMemory func(Demand) Demand
 	// Decide decides on the demand of a new workspace of a project.
 	Decide func(Project, Demand) Decision
 }

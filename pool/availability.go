@@ -29,7 +29,7 @@ func (s *Scheduler) read(q *models.Queries) (st state, err error) {
 // Availability reads the state of the pool, for decisions about new workspaces.
 func (s *Scheduler) Availability(q *models.Queries) (models.Availability, error) {
 	st, err := s.read(q)
-	return models.Availability{Complete: st.complete, Decide: func(p models.Project, d models.Demand) models.Decision {
+	return models.Availability{WithGPUMemory: st.withGPUMemory, Decide: func(p models.Project, d models.Demand) models.Decision {
 		return s.decideIn(st, st.queueWith(st.hypothetical(p, d)), hypotheticalID, p.ID, d)
 	}}, err
 }
@@ -57,8 +57,8 @@ func (s state) queueWith(views ...models.QueuedView) waitQueue {
 	return orderQueue(append(slices.Clip(s.queued), views...), s.snapshot)
 }
 
-// complete sets the GPU memory of a demand, see [models.Availability].
-func (s snapshot) complete(d models.Demand) models.Demand {
+// withGPUMemory sets the GPU memory of a demand, see [models.Availability].
+func (s snapshot) withGPUMemory(d models.Demand) models.Demand {
 	if d.GPUs == 0 {
 		d.Cores, d.GPUMemoryMiB, d.GPUModel = 0, 0, ""
 		return d

@@ -81,7 +81,7 @@ func TestMemoryInProportion(t *testing.T) {
 			{models.Demand{GPUs: 1, Cores: 50, GPUMemoryMiB: 7}, models.Demand{GPUs: 1, Cores: 50, GPUMemoryMiB: 7}},
 			{models.Demand{Cores: 50, GPUMemoryMiB: 7, GPUModel: "x", CPUMilli: 9}, models.Demand{CPUMilli: 9}},
 		} {
-			if got := o.Available(t).Complete(c.in); got != c.out {
+			if got := o.Available(t).WithGPUMemory(c.in); got != c.out {
 				t.Errorf("%+v became %+v; want %+v", c.in, got, c.out)
 			}
 		}

@@ -237,7 +237,7 @@ func CapacityPage(v CapacityView) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = layout(frame{Title: T(ctx, "Capacity"), Topics: []string{"requests", "projects", "pool"}, StillActive: v.Form.Failed()}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = layout(frame{Title: T(ctx, "Capacity"), Topics: []string{"requests", "projects", "pool"}, PartialRefresh: v.Form.Failed()}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

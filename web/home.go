@@ -23,7 +23,7 @@ type ProjectCard struct {
 	Meters    []Meter        // LimitMeters
 	Until     *time.Time     // my participation deadline
 	EndsAt    *time.Time     // of the project
-	Fits      []AvailableRow // available sizes, the smallest first
+	Available []AvailableRow // available sizes, the smallest first
 	Active    bool           // project and membership cover now
 	CanLaunch bool
 }

@@ -487,8 +487,8 @@ func projectCard(p ProjectCard) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if len(p.Fits) > 0 {
-			templ_7745c5c3_Err = availableLine(p.ID, p.Fits).Render(ctx, templ_7745c5c3_Buffer)
+		if len(p.Available) > 0 {
+			templ_7745c5c3_Err = availableLine(p.ID, p.Available).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

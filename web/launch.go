@@ -10,9 +10,9 @@ import (
 
 // LaunchView is the launch form with its preview.
 //
-// The form's fields: project_id, environment_id, name, versions, gpus, cores,
+// The form's fields: project_id, environment_id, name, version_constraints, gpus, cores,
 // gpu_memory_mib, gpu_model, cpu_milli, memory_mib, shm_mib, path, env and
-// when_short (refuse, fewer or wait).
+// when_insufficient (refuse, fewer or wait).
 type LaunchView struct {
 	Form         Form
 	Projects     []Option // those in which I may launch
@@ -21,7 +21,7 @@ type LaunchView struct {
 	GPUModels    []string // in the pool, for the choice
 	Meters       []Meter  // LimitMeters with what is requested
 	Environments []EnvironmentChoice
-	Refused      []EnvironmentRefused
+	Mismatches   []EnvironmentMismatch
 	Target       []models.Parameter
 	Defaults     map[string]string // by field, formatted
 	Decision     Decision
@@ -38,24 +38,24 @@ type EnvironmentChoice struct {
 	Simulated bool
 }
 
-// EnvironmentRefused is an environment that cannot be launched here, and why.
-type EnvironmentRefused struct {
+// EnvironmentMismatch is an environment that does not match, and why.
+type EnvironmentMismatch struct {
 	Name    string
 	Reasons []models.Text
 }
 
 // Decision is what the pool would decide about this launch now.
 type Decision struct {
-	Outcome     string // models.Outcome…; empty while the form is incomplete
-	AskedCores  int64  // Σ over GPUs
-	FreeCores   int64  // of those, available now
-	Explanation models.Text
-	Reasons     []models.Text // why not, or why not all
-	Devices     []Device      // where it would go, with its share New
-	Enforcement string        // models.Enforced…
-	Simulated   bool
-	Fewer       *Fewer
-	Wait        *Wait
+	Outcome        string // models.Outcome…; empty while the form is incomplete
+	RequestedCores int64  // Σ over GPUs
+	FreeCores      int64  // of those, available now
+	Explanation    models.Text
+	Reasons        []models.Text // why not, or why not all
+	Devices        []Device      // where it would go, with its share New
+	Enforcement    string        // models.Enforced…
+	Simulated      bool
+	Fewer          *Fewer
+	Wait           *Wait
 }
 
 // Fewer is the offer to start now with less.
@@ -73,7 +73,7 @@ type Wait struct {
 
 // launchLabels are the inputs of the launch page that are called otherwise
 // than elsewhere.
-var launchLabels = map[string]string{"versions": "wanted", "gpu_memory_mib": "launch.gpu_memory_mib"}
+var launchLabels = map[string]string{"gpu_memory_mib": "launch.gpu_memory_mib"}
 
 // subtitle is the project and role of the launch.
 func (v LaunchView) subtitle(ctx context.Context) string {
@@ -119,10 +119,10 @@ func (v LaunchView) gpuModels(ctx context.Context) []Option {
 	return options
 }
 
-// whenShort is the chosen way when not all is free; the first one offered
+// whenInsufficient is the chosen way when not all is free; the first one offered
 // unless another was chosen.
-func (v LaunchView) whenShort() string {
-	a, chosen := v.Decision, v.Form.Value("when_short")
+func (v LaunchView) whenInsufficient() string {
+	a, chosen := v.Decision, v.Form.Value("when_insufficient")
 	switch {
 	case a.Wait != nil && (chosen == "wait" || a.Fewer == nil):
 		return "wait"
@@ -136,9 +136,9 @@ func (v LaunchView) whenShort() string {
 func (v LaunchView) button(ctx context.Context) string {
 	a := v.Decision
 	if a.needsChoice() {
-		switch v.whenShort() {
+		switch v.whenInsufficient() {
 		case "wait":
-			return T(ctx, "Wait for %d cores", a.AskedCores)
+			return T(ctx, "Wait for %d cores", a.RequestedCores)
 		case "fewer":
 			return T(ctx, "Start now with %d cores", a.Fewer.Cores)
 		}
@@ -146,8 +146,8 @@ func (v LaunchView) button(ctx context.Context) string {
 	switch {
 	case a.Outcome == "":
 		return T(ctx, "Launch workspace")
-	case a.AskedCores > 0:
-		return T(ctx, "Launch with %d cores", a.AskedCores)
+	case a.RequestedCores > 0:
+		return T(ctx, "Launch with %d cores", a.RequestedCores)
 	}
 	return T(ctx, "Launch without a GPU")
 }
@@ -162,14 +162,14 @@ func (a Decision) headline(ctx context.Context) string {
 		return T(ctx, "Launch")
 	case a.Outcome == models.OutcomeRefused && !a.needsChoice():
 		return T(ctx, "Cannot launch this workspace")
-	case a.Outcome == models.OutcomeGranted && a.AskedCores == 0:
+	case a.Outcome == models.OutcomeGranted && a.RequestedCores == 0:
 		return T(ctx, "Starts immediately, without a GPU")
 	case a.Outcome == models.OutcomeGranted:
-		return T(ctx, "All %d cores are available now", a.AskedCores)
+		return T(ctx, "All %d cores are available now", a.RequestedCores)
 	case a.FreeCores > 0:
-		return T(ctx, "Only %d of %d cores are available now", a.FreeCores, a.AskedCores)
+		return T(ctx, "Only %d of %d cores are available now", a.FreeCores, a.RequestedCores)
 	}
-	return T(ctx, "None of the %d cores are available now", a.AskedCores)
+	return T(ctx, "None of the %d cores are available now", a.RequestedCores)
 }
 
 // queue formats the number of requests ahead.

@@ -8,7 +8,7 @@ import (
 
 func TestLaunchSaysWhatItDoes(t *testing.T) {
 	waiting := launchWith(short)
-	waiting.Form.Values["when_short"] = "wait"
+	waiting.Form.Values["when_insufficient"] = "wait"
 	onlyWait := launchWith(short)
 	onlyWait.Decision.Fewer = nil
 	for _, c := range []struct {
@@ -20,9 +20,9 @@ func TestLaunchSaysWhatItDoes(t *testing.T) {
 		{"short", launchWith(short), "Only 30 of 50 cores are available now", "Start now with 30 cores"},
 		{"short, wait chosen", waiting, "Only 30 of 50 cores are available now", "Wait for 50 cores"},
 		{"nothing to have now", onlyWait, "Only 30 of 50 cores are available now", "Wait for 50 cores"},
-		{"not yet decided", LaunchView{Decision: Decision{AskedCores: 800}}, "Launch", "Launch workspace"},
+		{"not yet decided", LaunchView{Decision: Decision{RequestedCores: 800}}, "Launch", "Launch workspace"},
 		{"no GPU", launchWith(Decision{Outcome: models.OutcomeGranted}), "Starts immediately, without a GPU", "Launch without a GPU"},
-		{"refused", launchWith(Decision{Outcome: models.OutcomeRefused, AskedCores: 200}), "Cannot launch this workspace", "Launch with 200 cores"},
+		{"refused", launchWith(Decision{Outcome: models.OutcomeRefused, RequestedCores: 200}), "Cannot launch this workspace", "Launch with 200 cores"},
 	} {
 		if got := c.v.Decision.headline(t.Context()); got != c.headline {
 			t.Errorf("%s: the headline is %q, want %q", c.name, got, c.headline)

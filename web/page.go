@@ -86,10 +86,10 @@ func userName(ctx context.Context) string {
 
 // frame is what a page passes to the layout.
 type frame struct {
-	Title       string
-	Topics      []string // refetch the page when one of these changes
-	StillActive bool     // the page refetches a part of itself instead
-	Every       int      // seconds after which to refetch the page without a change, too; 0: never
+	Title          string
+	Topics         []string // refetch the page when one of these changes
+	PartialRefresh bool     // the page refetches a part of itself instead
+	Every          int      // seconds after which to refetch the page without a change, too; 0: never
 }
 
 // topicAttributes are the topics that live.js follows.
@@ -107,7 +107,7 @@ func topicAttributes(ctx context.Context, f frame) templ.Attributes {
 
 // liveAttributes make a part refetch its page when a topic changes.
 func liveAttributes(ctx context.Context, f frame) templ.Attributes {
-	if len(f.Topics) == 0 || f.StillActive {
+	if len(f.Topics) == 0 || f.PartialRefresh {
 		return nil
 	}
 	return templ.Attributes{

@@ -15,7 +15,7 @@ type ProjectView struct {
 	Roles         []RoleRow
 	Members       []MemberRow
 	Workspaces    []WorkspaceRow // live
-	Fits          []AvailableRow // available to a member now
+	Available     []AvailableRow // available to a member now
 	MyRole        string
 	CanEdit       bool // name, quota, period, launch parameters
 	CanDescribe   bool // name and launch parameters

@@ -357,8 +357,8 @@ func ProjectPage(v ProjectView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if len(v.Fits) > 0 {
-				templ_7745c5c3_Err = availableTable(p.ID, v.Fits).Render(ctx, templ_7745c5c3_Buffer)
+			if len(v.Available) > 0 {
+				templ_7745c5c3_Err = availableTable(p.ID, v.Available).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -135,14 +135,14 @@ func sampleWorkspace(state models.WorkspaceState) WorkspaceView {
 
 func sampleLaunch() LaunchView {
 	return LaunchView{
-		Form:     Form{Values: map[string]string{"project_id": "1", "versions": "python>=3.11, torch", "gpus": "1", "cores": "50"}},
+		Form:     Form{Values: map[string]string{"project_id": "1", "version_constraints": "python>=3.11, torch", "gpus": "1", "cores": "50"}},
 		Projects: []Option{{"1", "vision"}, {"2", "speech"}}, Project: "vision", Role: "algorithm engineer",
 		GPUModels: []string{"NVIDIA H100"}, Meters: LimitMeters(inUse, asked, limit),
 		Environments: []EnvironmentChoice{
-			{ID: 1, Name: "PyTorch 2.9", Versions: "Python 3.12 · torch 2.9.0, jupyterlab 4.5.0", Matched: []models.Text{models.Say("matches both wishes")}},
-			{ID: 2, Name: "PyTorch 2.6", Versions: "Python 3.11 · torch 2.6.0", Matched: []models.Text{models.Say("matches both wishes, older")}, Differs: []models.Text{models.Say("no CUDA 13")}}},
-		Refused: []EnvironmentRefused{{"Python 3.9", []models.Text{models.Say("Python is 3.9, at least 3.11 is wanted")}}, {"JAX on TPU", []models.Text{models.Say("needs 200 cores, the limit is 100"), models.Say("has no torch")}}},
-		Target:  sampleTarget(), Defaults: map[string]string{"cpu_milli": "4", "memory_mib": "20 GiB", "path": "/lab", "name": "PyTorch 2.9"},
+			{ID: 1, Name: "PyTorch 2.9", Versions: "Python 3.12 · torch 2.9.0, jupyterlab 4.5.0", Matched: []models.Text{models.Say("matches both version constraints")}},
+			{ID: 2, Name: "PyTorch 2.6", Versions: "Python 3.11 · torch 2.6.0", Matched: []models.Text{models.Say("matches both version constraints, older")}, Differs: []models.Text{models.Say("no CUDA 13")}}},
+		Mismatches: []EnvironmentMismatch{{"Python 3.9", []models.Text{models.Say("Python is 3.9, at least 3.11 is wanted")}}, {"JAX on TPU", []models.Text{models.Say("needs 200 cores, the limit is 100"), models.Say("has no torch")}}},
+		Target:     sampleTarget(), Defaults: map[string]string{"cpu_milli": "4", "memory_mib": "20 GiB", "path": "/lab", "name": "PyTorch 2.9"},
 		CanLaunch: true,
 	}
 }
@@ -154,10 +154,10 @@ func launchWith(a Decision) LaunchView {
 	return v
 }
 
-var granted = Decision{Outcome: models.OutcomeGranted, AskedCores: 50, FreeCores: 50, Devices: []Device{newShare(50)}, Enforcement: models.EnforcedAdvisory,
+var granted = Decision{Outcome: models.OutcomeGranted, RequestedCores: 50, FreeCores: 50, Devices: []Device{newShare(50)}, Enforcement: models.EnforcedAdvisory,
 	Explanation: models.Say("GPU 0 on gpu-node-01 leaves the least broken up of 9 candidates.")}
 
-var short = Decision{Outcome: models.OutcomePartial, AskedCores: 50, FreeCores: 30, Enforcement: models.EnforcedAdvisory,
+var short = Decision{Outcome: models.OutcomePartial, RequestedCores: 50, FreeCores: 30, Enforcement: models.EnforcedAdvisory,
 	Reasons: []models.Text{models.Say("GPU 0 has 30 cores free, GPU 3 has 10.")},
 	Fewer:   &Fewer{Cores: 30, GPUMemoryMiB: 24 << 10, Devices: []Device{newShare(30)}},
 	Wait:    &Wait{Before: 2, Starts: models.Say("in about %d minutes", 14)}}

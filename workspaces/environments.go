@@ -107,15 +107,15 @@ func (c *Catalogue) EnvironmentForm(ctx context.Context, actor policies.Actor, i
 	return c.Environment(ctx, actor, id)
 }
 
-// MatchInput asks which environments fit.
+// MatchInput selects the environments that match.
 type MatchInput struct {
-	Versions string `json:"versions" query:"versions" maxLength:"1000" doc:"version constraints, such as python>=3.11, torch"`
+	VersionConstraints string `json:"version_constraints" query:"version_constraints" maxLength:"1000" doc:"version constraints, such as python>=3.11, torch"`
 }
 
 // Match divides the catalog into the environments that satisfy the version
 // constraints and those that do not. It applies no role's limit.
 func (c *Catalogue) Match(ctx context.Context, actor policies.Actor, in MatchInput) ([]Match, []Mismatch, error) {
-	constraints, err := ParseVersionConstraints("versions", in.Versions)
+	constraints, err := ParseVersionConstraints("version_constraints", in.VersionConstraints)
 	if err != nil {
 		return nil, nil, err
 	}

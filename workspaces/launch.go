@@ -62,9 +62,9 @@ func projectOf(q *models.Queries, actor policies.Actor, in LaunchInput, list []m
 	return q.Project(actor.Scope(), in.ProjectID)
 }
 
-// Launch starts a workspace, or queues it if in.WhenShort allows that. It commits
+// Launch starts a workspace, or queues it if in.WhenInsufficient allows that. It commits
 // what a preview of the same state shows. If the demand cannot be satisfied now and
-// in.WhenShort is refuse, the error is a *Short.
+// in.WhenInsufficient is refuse, the error is a *Insufficient.
 func (s *Service) Launch(ctx context.Context, actor policies.Actor, launch LaunchInput) (w models.Workspace, err error) {
 	var p Plan
 	err = s.access.Write(ctx, s.store, actor, launch.ProjectID, policies.WorkspaceLaunch, func(q *models.Queries) error {
@@ -80,15 +80,15 @@ func (s *Service) Launch(ctx context.Context, actor policies.Actor, launch Launc
 			return err
 		}
 		p = plan(in)
-		if p.Refusal != nil {
-			return p.Refusal
+		if p.Rejection != nil {
+			return p.Rejection
 		}
 		w = p.workspace(q, actor, in.member)
 		return s.commit(q, actor, &w, p)
 	})
-	var short *Short
-	if errors.As(err, &short) {
-		return w, errors.Join(short, s.recordRefusal(ctx, w, short.Decision))
+	var insufficient *Insufficient
+	if errors.As(err, &insufficient) {
+		return w, errors.Join(insufficient, s.recordRefusal(ctx, w, insufficient.Decision))
 	}
 	return w, err
 }
@@ -101,7 +101,7 @@ func (p Plan) workspace(q *models.Queries, actor policies.Actor, m models.Launch
 }
 
 // commit writes the planned workspace and takes its shares, queues it, or returns a
-// *Short.
+// *Insufficient.
 func (s *Service) commit(q *models.Queries, actor policies.Actor, w *models.Workspace, p Plan) (err error) {
 	if err := q.CreateWorkspace(w, models.Say("Requested: %s.", describe(p.Demand))); err != nil {
 		return err
@@ -109,16 +109,16 @@ func (s *Service) commit(q *models.Queries, actor policies.Actor, w *models.Work
 	w.Demand = p.Target.Demand
 	switch p.State {
 	case models.StateStarting:
-		if err = s.pool.Take(q, *w, p.grant); err == nil {
-			err = schedule(q, s.pool, w, p.grant)
+		if err = s.pool.Take(q, *w, p.launchDecision); err == nil {
+			err = schedule(q, s.pool, w, p.launchDecision)
 		}
 	case models.StateQueued:
-		w.State, w.Reason = models.StateQueued, p.grant.Explanation
-		if err = q.Transition(w, models.StateRequested, models.Say("Queued: %s.", p.grant.Explanation)); err == nil {
-			err = s.pool.Record(q, *w, p.grant)
+		w.State, w.Reason = models.StateQueued, p.launchDecision.Explanation
+		if err = q.Transition(w, models.StateRequested, models.Say("Queued: %s.", p.launchDecision.Explanation)); err == nil {
+			err = s.pool.Record(q, *w, p.launchDecision)
 		}
 	default:
-		return p.Short()
+		return p.Insufficient()
 	}
 	if err != nil {
 		return err

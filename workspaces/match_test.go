@@ -24,17 +24,17 @@ func written(list []workspaces.VersionConstraint) string {
 
 func TestParseWishes(t *testing.T) {
 	for text, want := range constraints {
-		got, err := workspaces.ParseVersionConstraints("versions", text)
+		got, err := workspaces.ParseVersionConstraints("version_constraints", text)
 		if (err != nil) != (want == "") || written(got) != want {
 			t.Errorf("%q is %q, %v; want %q", text, written(got), err, want)
 		}
 	}
 	for _, long := range []string{strings.Repeat("x", 10_000), strings.Repeat("a,", 51), "a>=" + strings.Repeat("9", 100)} {
-		if got, err := workspaces.ParseVersionConstraints("versions", long); models.KindOf(err) != models.KindInvalid || got != nil {
+		if got, err := workspaces.ParseVersionConstraints("version_constraints", long); models.KindOf(err) != models.KindInvalid || got != nil {
 			t.Errorf("%.20q is %v, %v", long, got, err)
 		}
 	}
-	if got, err := workspaces.ParseVersionConstraints("versions", " ,\n"); err != nil || len(got) != 0 {
+	if got, err := workspaces.ParseVersionConstraints("version_constraints", " ,\n"); err != nil || len(got) != 0 {
 		t.Errorf("%v, %v", got, err)
 	}
 }
@@ -44,11 +44,11 @@ func FuzzParseWishes(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		list, err := workspaces.ParseVersionConstraints("versions", text)
+		list, err := workspaces.ParseVersionConstraints("version_constraints", text)
 		if err != nil {
 			return
 		}
-		again, err := workspaces.ParseVersionConstraints("versions", strings.ReplaceAll(written(list), "|", ","))
+		again, err := workspaces.ParseVersionConstraints("version_constraints", strings.ReplaceAll(written(list), "|", ","))
 		if err != nil || written(again) != written(list) {
 			t.Errorf("%q reads as %q, that as %q, %v", text, written(list), written(again), err)
 		}
@@ -76,7 +76,7 @@ func TestMatchEnvironments(t *testing.T) {
 		"python>3.11": "new", "python<3.11": "ten old", "python<=3.11": "plain ten old", "torch": "ten new old", "TORCH>=2": "ten new", "torch==2.5": "new", "torch==2.5.1": "new",
 		"torch<2": "old", "torch, python>=3.11": "new", "jax": "", "rust": "",
 	} {
-		list, err := workspaces.ParseVersionConstraints("versions", constraint)
+		list, err := workspaces.ParseVersionConstraints("version_constraints", constraint)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,7 @@ const day = 24 * time.Hour
 func (b *bench) queue(t *testing.T, actor policies.Actor, name string) models.Workspace {
 	t.Helper()
 	in := b.ask(name, gpu(1, 100))
-	in.WhenShort = workspaces.WhenShortWait
+	in.WhenInsufficient = workspaces.WhenInsufficientWait
 	w, err := b.Launch(b.ctx, actor, in)
 	if err != nil || w.State != models.StateQueued {
 		t.Fatalf("%+v, %v", w, err)

@@ -11,35 +11,35 @@ import (
 	"weir/pool/quota"
 )
 
-// Behavior of a launch when the pool cannot satisfy the demand now.
+// Behavior of a launch when what is available now is insufficient.
 const (
-	WhenShortRefuse = "refuse" // change nothing and return what is available
-	WhenShortFewer  = "fewer"  // use fewer GPU cores
-	WhenShortWait   = "wait"   // join the queue
+	WhenInsufficientRefuse = "refuse" // change nothing and return what is available
+	WhenInsufficientFewer  = "fewer"  // use fewer GPU cores
+	WhenInsufficientWait   = "wait"   // join the queue
 )
 
 // LaunchInput describes a workspace to launch.
 type LaunchInput struct {
-	ProjectID     int64                   `json:"project_id" minimum:"1"`
-	EnvironmentID int64                   `json:"environment_id,omitempty" minimum:"0" doc:"environment ID; absent for the best match of the version constraints"`
-	Versions      string                  `json:"versions,omitempty" maxLength:"1000" doc:"version constraints, such as python>=3.11, torch"`
-	Name          string                  `json:"name,omitempty" maxLength:"100" doc:"workspace name; default notebook"`
-	Request       models.LaunchParameters `json:"request,omitempty"`
-	WhenShort     string                  `json:"when_short,omitempty" enum:"refuse,fewer,wait" doc:"behavior on insufficient capacity: refuse (default), accept fewer cores, or wait in the queue"`
+	ProjectID          int64                   `json:"project_id" minimum:"1"`
+	EnvironmentID      int64                   `json:"environment_id,omitempty" minimum:"0" doc:"environment ID; absent for the best match of the version constraints"`
+	VersionConstraints string                  `json:"version_constraints,omitempty" maxLength:"1000" doc:"version constraints, such as python>=3.11, torch"`
+	Name               string                  `json:"name,omitempty" maxLength:"100" doc:"workspace name; default notebook"`
+	Request            models.LaunchParameters `json:"request,omitempty"`
+	WhenInsufficient   string                  `json:"when_insufficient,omitempty" enum:"refuse,fewer,wait" doc:"behavior on insufficient capacity: refuse (default), accept fewer cores, or wait in the queue"`
 }
 
 func (in *LaunchInput) check() ([]VersionConstraint, error) {
 	var p models.Problems
 	in.Name = models.CheckName("name", cmp.Or(in.Name, "notebook"), &p)
 	in.Request.Check("", &p)
-	in.WhenShort = cmp.Or(in.WhenShort, WhenShortRefuse)
-	if !slices.Contains([]string{WhenShortRefuse, WhenShortFewer, WhenShortWait}, in.WhenShort) {
-		p.Add("when_short", "must be refuse, fewer or wait")
+	in.WhenInsufficient = cmp.Or(in.WhenInsufficient, WhenInsufficientRefuse)
+	if !slices.Contains([]string{WhenInsufficientRefuse, WhenInsufficientFewer, WhenInsufficientWait}, in.WhenInsufficient) {
+		p.Add("when_insufficient", "must be refuse, fewer or wait")
 	}
-	constraints, err := ParseVersionConstraints("versions", in.Versions)
-	var refused *models.Error
-	if errors.As(err, &refused) {
-		p = append(p, refused.Fields...)
+	constraints, err := ParseVersionConstraints("version_constraints", in.VersionConstraints)
+	var invalid *models.Error
+	if errors.As(err, &invalid) {
+		p = append(p, invalid.Fields...)
 	}
 	return constraints, p.Err()
 }
@@ -103,20 +103,20 @@ type Plan struct {
 	Project     models.Project
 	Role        string
 	Use         quota.Use
-	Fitting     []Match
-	Refused     []Mismatch
-	Environment models.Environment // zero when none fits
+	Matches     []Match
+	Mismatches  []Mismatch
+	Environment models.Environment // zero if none matches
 	Demand      models.Demand      // as requested
 	Target      Target             // as launched, which may be with fewer cores
 	Decision    models.Decision    // on the requested demand; zero if it was not made
-	Refusal     error              // nil: the launch is valid
+	Rejection   error              // why the launch is not allowed; nil if it is
 
 	// State is the state of the launched workspace: starting, or queued; empty if the
-	// pool cannot satisfy the demand now, see Short.
+	// pool cannot satisfy the demand now, see Insufficient.
 	State models.WorkspaceState
 
-	name  string
-	grant models.Decision // on the launched demand
+	name           string
+	launchDecision models.Decision // on the launched demand
 }
 
 // plan is the whole decision about a launch.
@@ -124,71 +124,71 @@ func plan(in planInput) (p Plan) {
 	p = Plan{Project: in.project, Role: in.member.RoleName, Use: in.use}
 	constraints, err := in.launch.check()
 	p.name = in.launch.Name
-	p.Fitting, p.Refused = MatchEnvironments(in.environments, constraints, in.use.Limit)
+	p.Matches, p.Mismatches = MatchEnvironments(in.environments, constraints, in.use.Limit)
 	if err == nil && !in.project.Active(in.now) {
 		err = outsidePeriod()
 	}
 	if err == nil {
 		err = p.choose(in.launch)
 	}
-	if p.Refusal = err; err != nil {
+	if p.Rejection = err; err != nil {
 		return p
 	}
-	p.complete(in.pool)
-	p.Refusal = cmp.Or(checkFits(p.Demand, in.use), checkLive(in.member.Live))
+	p.setGPUMemory(in.pool)
+	p.Rejection = cmp.Or(checkHeadroom(p.Demand, in.use), checkLive(in.member.Live))
 	p.Decision = withMinimum(in.pool.Decide(in.project, p.Demand), p.Environment.Minimum)
-	p.settle(in)
+	p.setState(in)
 	return p
 }
 
 func outsidePeriod() error { return models.Forbidden("The project is not within its period of use.") }
 
-// choose selects the best fitting environment with which the launch parameters are
+// choose selects the best matching environment with which the launch parameters are
 // valid, of all or of the requested one. If there is none, it returns the error of the
 // first.
 func (p *Plan) choose(in LaunchInput) (err error) {
-	for _, m := range p.Fitting {
+	for _, m := range p.Matches {
 		e := m.Environment
 		if in.EnvironmentID != 0 && e.ID != in.EnvironmentID {
 			continue
 		}
-		target, refused := MergeParameters(Layers{Project: p.Project.Launch, Environment: e.Launch, Minimum: e.Minimum,
+		target, invalid := MergeParameters(Layers{Project: p.Project.Launch, Environment: e.Launch, Minimum: e.Minimum,
 			DefaultPath: e.DefaultPath, Limit: p.Use.Limit, Request: in.Request})
-		if refused == nil {
+		if invalid == nil {
 			p.Environment, p.Target = e, target
 			return nil
 		}
-		err = cmp.Or(err, refused)
+		err = cmp.Or(err, invalid)
 	}
-	return cmp.Or(err, p.unmatched(in.EnvironmentID))
+	return cmp.Or(err, p.mismatchError(in.EnvironmentID))
 }
 
-// unmatched is the error of a launch that no environment fits.
-func (p *Plan) unmatched(environment int64) error {
+// mismatchError is the error of a launch that no environment matches.
+func (p *Plan) mismatchError(environment int64) error {
 	if environment == 0 {
-		return models.Invalid("versions", "match none of the %d environments", len(p.Refused))
+		return models.Invalid("version_constraints", "match none of the %d environments", len(p.Mismatches))
 	}
-	i := slices.IndexFunc(p.Refused, func(m Mismatch) bool { return m.Environment.ID == environment })
+	i := slices.IndexFunc(p.Mismatches, func(m Mismatch) bool { return m.Environment.ID == environment })
 	if i < 0 {
 		return models.Invalid("environment_id", "is not in the catalog")
 	}
-	return models.Invalid("environment_id", "is not suitable: %s", p.Refused[i].Reasons[0])
+	return models.Invalid("environment_id", "is not suitable: %s", p.Mismatches[i].Reasons[0])
 }
 
-// complete sets GPU memory that was not specified, within the role's limit.
-func (p *Plan) complete(pool models.Availability) {
-	open := p.Target.Demand.GPUs > 0 && p.Target.Demand.GPUMemoryMiB == 0
-	d := pool.Complete(p.Target.Demand)
-	if open {
-		// Not 0, which the pool would complete in proportion to the cores.
+// setGPUMemory sets GPU memory that was not specified, within the role's limit.
+func (p *Plan) setGPUMemory(pool models.Availability) {
+	unspecified := p.Target.Demand.GPUs > 0 && p.Target.Demand.GPUMemoryMiB == 0
+	d := pool.WithGPUMemory(p.Target.Demand)
+	if unspecified {
+		// Not 0, which the pool would replace in proportion to the cores.
 		d.GPUMemoryMiB = max(min(d.GPUMemoryMiB, p.Use.Limit.GPUMemoryMiB/d.GPUs), 1)
 	}
 	p.Demand = d
 	p.Target.setDemand(d)
 }
 
-// checkFits checks that the demand and what is in use are within limit and quota.
-func checkFits(d models.Demand, use quota.Use) error {
+// checkHeadroom checks that the demand and what is in use are within limit and quota.
+func checkHeadroom(d models.Demand, use quota.Use) error {
 	var p models.Problems
 	for _, e := range use.ExceededBy(d.Resources()) {
 		p.Add(demandField(e.Name), "%s: %s in use, %s requested, limit %s; %s remaining", e.Label, models.Quantity(e.Name, e.Taken),
@@ -219,44 +219,44 @@ func withMinimum(a models.Decision, m models.Minimum) models.Decision {
 	return a
 }
 
-// settle decides what becomes of the launch by the pool's decision.
-func (p *Plan) settle(in planInput) {
-	p.grant = p.Decision
-	switch when := in.launch.WhenShort; {
+// setState sets the state and the demand of the launch, by the pool's decision.
+func (p *Plan) setState(in planInput) {
+	p.launchDecision = p.Decision
+	switch when := in.launch.WhenInsufficient; {
 	case p.Decision.Outcome == models.OutcomeGranted:
 		p.State = models.StateStarting
-	case p.Decision.Outcome == models.OutcomePartial && when == WhenShortFewer:
+	case p.Decision.Outcome == models.OutcomePartial && when == WhenInsufficientFewer:
 		p.State = models.StateStarting
-		p.grant = in.pool.Decide(in.project, *p.Decision.Fewer)
-		p.grant.Outcome = models.OutcomePartial
+		p.launchDecision = in.pool.Decide(in.project, *p.Decision.Fewer)
+		p.launchDecision.Outcome = models.OutcomePartial
 		p.Target.setDemand(*p.Decision.Fewer)
-	case p.Decision.Outcome != models.OutcomeRefused && when == WhenShortWait:
+	case p.Decision.Outcome != models.OutcomeRefused && when == WhenInsufficientWait:
 		p.State = models.StateQueued
-		p.grant.Outcome = models.OutcomeDelayed
+		p.launchDecision.Outcome = models.OutcomeDelayed
 	}
 }
 
-// Short returns the error of a launch that the pool cannot satisfy now; nil if it is
+// Insufficient returns the error of a launch that the pool cannot satisfy now; nil if it is
 // otherwise.
-func (p Plan) Short() *Short {
+func (p Plan) Insufficient() *Insufficient {
 	if p.State != "" || p.Decision.Outcome == "" {
 		return nil
 	}
-	return &Short{Decision: p.Decision, Refusal: shortError(p.Decision, p.Demand)}
+	return &Insufficient{Decision: p.Decision, Err: insufficientError(p.Decision, p.Demand)}
 }
 
-// Short is the error of a launch that the pool cannot satisfy now, with the
+// Insufficient is the error of a launch that the pool cannot satisfy now, with the
 // decision, which contains the alternatives.
-type Short struct {
-	Refusal  *models.Error
+type Insufficient struct {
+	Err      *models.Error
 	Decision models.Decision
 }
 
-func (s *Short) Error() string { return s.Refusal.Error() }
+func (s *Insufficient) Error() string { return s.Err.Error() }
 
-func (s *Short) Unwrap() error { return s.Refusal }
+func (s *Insufficient) Unwrap() error { return s.Err }
 
-func shortError(a models.Decision, d models.Demand) *models.Error {
+func insufficientError(a models.Decision, d models.Demand) *models.Error {
 	switch a.Outcome {
 	case models.OutcomePartial:
 		return models.NoCapacity("cores", "Only %d of %d cores per GPU are available now. Accept fewer cores, join the queue, or cancel.", a.Fewer.Cores, d.Cores)

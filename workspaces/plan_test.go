@@ -43,7 +43,7 @@ func TestALaunchIsItsPreview(t *testing.T) {
 			p.compare(t, fmt.Sprintf("%d: %+v", i, in), v, w, err)
 			b.keepsRules(t)
 		}
-		for _, outcome := range []string{"refused", "granted", "fewer", "queued", "short"} {
+		for _, outcome := range []string{"refused", "granted", "fewer", "queued", "insufficient"} {
 			if p.outcomes[outcome] < 2 {
 				t.Errorf("only %d launches were %s: this shows little of them", p.outcomes[outcome], outcome)
 			}
@@ -88,14 +88,14 @@ func (p *planned) change(t *testing.T) {
 
 func (p *planned) input(i int, project int64) workspaces.LaunchInput {
 	in := workspaces.LaunchInput{ProjectID: project, Name: fmt.Sprint("w", i), Request: gpu(p.random.Int64N(3), 10+p.random.Int64N(95)),
-		WhenShort: []string{"", workspaces.WhenShortFewer, workspaces.WhenShortFewer, workspaces.WhenShortWait}[p.random.IntN(4)]}
+		WhenInsufficient: []string{"", workspaces.WhenInsufficientFewer, workspaces.WhenInsufficientFewer, workspaces.WhenInsufficientWait}[p.random.IntN(4)]}
 	switch p.random.IntN(6) {
 	case 0:
 		in.Request = models.LaunchParameters{}
 	case 1:
 		in.EnvironmentID = p.random.Int64N(4)
 	case 2:
-		in.Versions = []string{"python>=3.11", "python>=4", "!"}[p.random.IntN(3)]
+		in.VersionConstraints = []string{"python>=3.11", "python>=4", "!"}[p.random.IntN(3)]
 	case 3:
 		in.Request.GPUMemoryMiB = new(1000 + p.random.Int64N(60_000))
 	}
@@ -104,17 +104,17 @@ func (p *planned) input(i int, project int64) workspaces.LaunchInput {
 
 func (p *planned) compare(t *testing.T, what string, v workspaces.Plan, w models.Workspace, err error) {
 	t.Helper()
-	switch short := (*workspaces.Short)(nil); {
-	case v.Refusal != nil:
+	switch insufficient := (*workspaces.Insufficient)(nil); {
+	case v.Rejection != nil:
 		p.outcomes["refused"]++
-		if err == nil || !reflect.DeepEqual(err, v.Refusal) {
-			t.Fatalf("%s: the preview refuses with %v, the launch gives %v", what, v.Refusal, err)
+		if err == nil || !reflect.DeepEqual(err, v.Rejection) {
+			t.Fatalf("%s: the preview refuses with %v, the launch gives %v", what, v.Rejection, err)
 		}
 		return
 	case v.State == "":
-		p.outcomes["short"]++
-		if !errors.As(err, &short) || !reflect.DeepEqual(short, v.Short()) {
-			t.Fatalf("%s: the preview is short, %+v; the launch gives %v", what, v.Decision, err)
+		p.outcomes["insufficient"]++
+		if !errors.As(err, &insufficient) || !reflect.DeepEqual(insufficient, v.Insufficient()) {
+			t.Fatalf("%s: the preview says insufficient, %+v; the launch gives %v", what, v.Decision, err)
 		}
 		return
 	case err != nil:

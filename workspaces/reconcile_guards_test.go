@@ -75,7 +75,7 @@ func TestAFencedReconcilerWritesNothing(t *testing.T) {
 		evicted := b.queue(t, b.actor, "evicted")
 		_, other := b.addMember(t, b.role)
 		in := b.ask("fits", gpu(1, 50))
-		in.WhenShort = workspaces.WhenShortWait
+		in.WhenInsufficient = workspaces.WhenInsufficientWait
 		modelstest.InTx(t, b.store, func(q *models.Queries) error { // the pool has room again
 			return b.pool.Release(q, running.ID)
 		})

@@ -322,7 +322,7 @@ func TestEviction(t *testing.T) {
 			b.gpus(t, 1)
 			running := b.until(t, b.launch(t, "running", gpu(1, 100)).ID, models.StateRunning)
 			in := b.ask("queued", gpu(1, 100))
-			in.WhenShort = workspaces.WhenShortWait
+			in.WhenInsufficient = workspaces.WhenInsufficientWait
 			queued, err := b.Launch(b.ctx, b.actor, in)
 			if err != nil {
 				t.Fatal(err)
@@ -358,7 +358,7 @@ func TestQueueIsServedOldestFirst(t *testing.T) {
 			cores int64
 		}{{"b", 60}, {"c", 60}, {"d", 30}} {
 			in := b.ask(c.name, gpu(1, c.cores))
-			in.WhenShort = workspaces.WhenShortWait
+			in.WhenInsufficient = workspaces.WhenInsufficientWait
 			w, err := b.Launch(b.ctx, b.actor, in)
 			if err != nil || w.State != models.StateQueued || w.Reason.Empty() {
 				t.Fatalf("%+v, %v", w, err)
@@ -387,7 +387,7 @@ func TestALargeRequestDoesNotStarve(t *testing.T) {
 		first := b.until(t, b.launch(t, "first", gpu(1, 60)).ID, models.StateRunning)
 		_, second := b.addMember(t, b.role)
 		in := b.ask("large", gpu(1, 100))
-		in.WhenShort = workspaces.WhenShortWait
+		in.WhenInsufficient = workspaces.WhenInsufficientWait
 		large, err := b.Launch(b.ctx, second, in)
 		if err != nil || large.State != models.StateQueued {
 			t.Fatalf("%+v, %v", large, err)
@@ -403,8 +403,8 @@ func TestALargeRequestDoesNotStarve(t *testing.T) {
 		b.until(t, early.ID, models.StateStopped)
 		b.clock.Advance(11 * time.Minute)
 		_, err = b.Launch(b.ctx, third, b.ask("late", gpu(1, 30)))
-		var short *workspaces.Short
-		if !errors.As(err, &short) || short.Decision.Outcome != models.OutcomeDelayed {
+		var insufficient *workspaces.Insufficient
+		if !errors.As(err, &insufficient) || insufficient.Decision.Outcome != models.OutcomeDelayed {
 			t.Fatalf("a small one passes for ever: %v", err)
 		}
 		if _, err := b.Stop(b.ctx, b.actor, first.ID); err != nil {
@@ -428,7 +428,7 @@ func TestTheQueueKeepsRule2(t *testing.T) {
 			blockers = append(blockers, w)
 		}
 		in := b.ask("waits", gpu(2, 100))
-		in.WhenShort = workspaces.WhenShortWait
+		in.WhenInsufficient = workspaces.WhenInsufficientWait
 		w, err := b.Launch(b.ctx, b.actor, in)
 		if err != nil {
 			t.Fatal(err)

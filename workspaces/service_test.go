@@ -33,9 +33,9 @@ func TestBadLaunches(t *testing.T) {
 			{"control in name", b.ask("a\x00b", models.LaunchParameters{}), models.KindInvalid, "name"},
 			{"broken name", b.ask("\xff", models.LaunchParameters{}), models.KindInvalid, "name"},
 			{"reserved variable", b.ask("a", models.LaunchParameters{Env: map[string]string{"WEIR_TOKEN": "x"}}), models.KindInvalid, "env"},
-			{"unknown when_short", workspaces.LaunchInput{ProjectID: b.project.ID, WhenShort: "perhaps"}, models.KindInvalid, "when_short"},
-			{"malformed version constraint", workspaces.LaunchInput{ProjectID: b.project.ID, Versions: "!"}, models.KindInvalid, "versions"},
-			{"version constraint that nothing satisfies", workspaces.LaunchInput{ProjectID: b.project.ID, Versions: "cobol"}, models.KindInvalid, "versions"},
+			{"unknown when_insufficient", workspaces.LaunchInput{ProjectID: b.project.ID, WhenInsufficient: "perhaps"}, models.KindInvalid, "when_insufficient"},
+			{"malformed version constraint", workspaces.LaunchInput{ProjectID: b.project.ID, VersionConstraints: "!"}, models.KindInvalid, "version_constraints"},
+			{"version constraint that nothing satisfies", workspaces.LaunchInput{ProjectID: b.project.ID, VersionConstraints: "cobol"}, models.KindInvalid, "version_constraints"},
 			{"no such environment", workspaces.LaunchInput{ProjectID: b.project.ID, EnvironmentID: 999}, models.KindInvalid, "environment_id"},
 			{"negative environment", workspaces.LaunchInput{ProjectID: b.project.ID, EnvironmentID: -1}, models.KindInvalid, "environment_id"},
 			{"unavailable environment", workspaces.LaunchInput{ProjectID: b.project.ID, EnvironmentID: gone.ID}, models.KindInvalid, "environment_id"},
@@ -74,19 +74,19 @@ func TestNoGPUMemoryBeyondTheLimit(t *testing.T) {
 	})
 }
 
-func TestWhenShort(t *testing.T) {
+func TestWhenInsufficient(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		b.gpus(t, 1)
 		b.launch(t, "first", gpu(1, 70))
 		ask := func(cores int64, when string) (models.Workspace, error) {
 			in := b.ask(fmt.Sprint(when, cores), gpu(1, cores))
-			in.WhenShort = when
+			in.WhenInsufficient = when
 			return b.Launch(b.ctx, b.actor, in)
 		}
-		_, err := ask(50, workspaces.WhenShortRefuse)
+		_, err := ask(50, workspaces.WhenInsufficientRefuse)
 		want(t, err, models.KindNoCapacity, "30 of 50")
-		var short *workspaces.Short
-		if !errors.As(err, &short) || short.Decision.Outcome != models.OutcomePartial || short.Decision.Fewer.Cores != 30 {
+		var insufficient *workspaces.Insufficient
+		if !errors.As(err, &insufficient) || insufficient.Decision.Outcome != models.OutcomePartial || insufficient.Decision.Fewer.Cores != 30 {
 			t.Errorf("%+v", err)
 		}
 		decisions, err := b.store.Read(b.ctx).DecisionsIn(models.AllProjects, 10)
@@ -94,9 +94,9 @@ func TestWhenShort(t *testing.T) {
 			t.Errorf("decisions %+v, %v", decisions, err)
 		}
 		needy := b.environment(t, workspaces.EnvironmentInput{Name: "test bed of great need", Command: []string{"/bin/sleep", "600"}, Minimum: models.Minimum{GPUs: 1, Cores: 40}})
-		_, err = b.Launch(b.ctx, b.actor, workspaces.LaunchInput{ProjectID: b.project.ID, EnvironmentID: needy.ID, Request: gpu(1, 50), WhenShort: workspaces.WhenShortFewer})
+		_, err = b.Launch(b.ctx, b.actor, workspaces.LaunchInput{ProjectID: b.project.ID, EnvironmentID: needy.ID, Request: gpu(1, 50), WhenInsufficient: workspaces.WhenInsufficientFewer})
 		want(t, err, models.KindNoCapacity) // 30 are of no use to it
-		w, err := ask(50, workspaces.WhenShortFewer)
+		w, err := ask(50, workspaces.WhenInsufficientFewer)
 		if err != nil || w.State != models.StateStarting || w.Demand.Cores != 30 || b.shares(t) != 100 {
 			t.Errorf("%+v, %v, %d cores", w, err, b.shares(t))
 		}
@@ -105,12 +105,12 @@ func TestWhenShort(t *testing.T) {
 				t.Errorf("target %+v", p)
 			}
 		}
-		want(t, second(ask(20, workspaces.WhenShortFewer)), models.KindNoCapacity)
-		if w, err := ask(20, workspaces.WhenShortWait); err != nil || w.State != models.StateQueued {
+		want(t, second(ask(20, workspaces.WhenInsufficientFewer)), models.KindNoCapacity)
+		if w, err := ask(20, workspaces.WhenInsufficientWait); err != nil || w.State != models.StateQueued {
 			t.Errorf("%+v, %v", w, err)
 		}
 		in := b.ask("never", models.LaunchParameters{})
-		in.Request, in.WhenShort = gpu(2, 10), workspaces.WhenShortWait
+		in.Request, in.WhenInsufficient = gpu(2, 10), workspaces.WhenInsufficientWait
 		want(t, second(b.Launch(b.ctx, b.actor, in)), models.KindNoCapacity, "The pool cannot satisfy this request") // waiting would not help
 	})
 }
@@ -310,11 +310,11 @@ func TestPreviewSaysWhatALaunchWould(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		b.gpus(t, 1)
 		v, err := b.Preview(b.ctx, b.actor, b.ask("a", gpu(1, 50)))
-		if err != nil || v.Refusal != nil || v.Environment.ID != b.env.ID || v.Decision.Outcome != models.OutcomeGranted || v.Target.Demand.GPUMemoryMiB != 40_000 {
+		if err != nil || v.Rejection != nil || v.Environment.ID != b.env.ID || v.Decision.Outcome != models.OutcomeGranted || v.Target.Demand.GPUMemoryMiB != 40_000 {
 			t.Errorf("%+v, %v", v, err)
 		}
 		v, err = b.Preview(b.ctx, b.actor, b.ask("a", gpu(9, 50)))
-		if err != nil || v.Refusal == nil || v.Use.Limit != b.role.Limit {
+		if err != nil || v.Rejection == nil || v.Use.Limit != b.role.Limit {
 			t.Errorf("%+v, %v", v, err)
 		}
 		if b.shares(t) != 0 {

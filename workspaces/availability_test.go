@@ -8,9 +8,9 @@ import (
 	"weir/workspaces"
 )
 
-// TestWhatFitsIsWhatALaunchGets launches, at many fillings of the pool and of
-// the peak, what was said to fit now, and what was said not to.
-func TestWhatFitsIsWhatALaunchGets(t *testing.T) {
+// TestLaunchGetsWhatIsAvailable launches, at many fillings of the pool and of
+// the limit, what was said to be available now, and what was said not to.
+func TestLaunchGetsWhatIsAvailable(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		b.gpus(t, 4)
 		random := rand.New(rand.NewPCG(7, 7))
@@ -21,28 +21,28 @@ func TestWhatFitsIsWhatALaunchGets(t *testing.T) {
 				t.Fatal(len(list), err)
 			}
 			f := list[random.IntN(len(list))]
-			if !f.Now() && len(f.Reasons) == 0 {
+			if !f.AvailableNow() && len(f.Reasons) == 0 {
 				t.Errorf("%+v does not say why not", f)
 			}
 			in := b.ask("", gpu(f.Demand.GPUs, f.Demand.Cores))
-			in.Name, in.WhenShort = "w"+string(rune('a'+now+not)), workspaces.WhenShortRefuse
+			in.Name, in.WhenInsufficient = "w"+string(rune('a'+now+not)), workspaces.WhenInsufficientRefuse
 			_, err = b.Launch(b.ctx, b.actor, in)
-			if f.Now() != (err == nil) {
+			if f.AvailableNow() != (err == nil) {
 				t.Fatalf("%+v was said of a launch that ended with %v", f, err)
 			}
-			if f.Now() {
+			if f.AvailableNow() {
 				now++
 			} else {
 				not++
 			}
 		}
 		if now == 0 || not == 0 {
-			t.Errorf("%d fitted and %d did not: this shows nothing", now, not)
+			t.Errorf("%d were available and %d were not: this shows nothing", now, not)
 		}
 	})
 }
 
-func TestFitsIsForMembers(t *testing.T) {
+func TestAvailableIsForMembers(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		b.gpus(t, 1)
 		want(t, second(b.Available(b.ctx, b.root, b.project.ID)), models.KindForbidden)

@@ -10,8 +10,8 @@ import (
 	"weir/pool/quota"
 )
 
-// Fit is a demand of a common size, and whether it can be satisfied now.
-type Fit struct {
+// SizeAvailability is a demand of a common size, and whether it can be satisfied now.
+type SizeAvailability struct {
 	Demand  models.Demand
 	Outcome string        // as in models.Decision; also refused when it exceeds limit or quota
 	Reasons []models.Text // the reasons, unless it can be satisfied
@@ -19,8 +19,8 @@ type Fit struct {
 	Simulated bool
 }
 
-// Now reports whether the whole demand can be satisfied now.
-func (f Fit) Now() bool { return f.Outcome == models.OutcomeGranted }
+// AvailableNow reports whether the whole demand can be satisfied now.
+func (a SizeAvailability) AvailableNow() bool { return a.Outcome == models.OutcomeGranted }
 
 // commonSizes are common demands for GPUs, in ascending order.
 var commonSizes = []models.Demand{
@@ -37,7 +37,7 @@ type ProjectUse struct {
 // Available returns for common sizes of GPU shares whether a member of a project
 // could launch them now, within the role's limit, the project's quota and the
 // pool, and the reasons otherwise. The demands contain no CPU and no memory.
-func (s *Service) Available(ctx context.Context, actor policies.Actor, project int64) ([]Fit, error) {
+func (s *Service) Available(ctx context.Context, actor policies.Actor, project int64) ([]SizeAvailability, error) {
 	if err := s.access.Check(actor, project, policies.WorkspaceLaunch); err != nil {
 		return nil, err
 	}
@@ -53,12 +53,12 @@ func (s *Service) Available(ctx context.Context, actor policies.Actor, project i
 	if !p.Active(q.Now()) {
 		return nil, outsidePeriod()
 	}
-	fits, err := s.AvailableIn(ctx, actor, []ProjectUse{{p, use}})
-	return fits[project], err
+	available, err := s.AvailableIn(ctx, actor, []ProjectUse{{p, use}})
+	return available[project], err
 }
 
 // AvailableIn is Available for several projects, by project, as they were read just now.
-func (s *Service) AvailableIn(ctx context.Context, actor policies.Actor, list []ProjectUse) (map[int64][]Fit, error) {
+func (s *Service) AvailableIn(ctx context.Context, actor policies.Actor, list []ProjectUse) (map[int64][]SizeAvailability, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}
@@ -66,32 +66,32 @@ func (s *Service) AvailableIn(ctx context.Context, actor policies.Actor, list []
 	if err != nil {
 		return nil, err
 	}
-	fits := make(map[int64][]Fit, len(list))
+	available := make(map[int64][]SizeAvailability, len(list))
 	for _, in := range list {
 		if err := s.access.Check(actor, in.Project.ID, policies.WorkspaceLaunch); err != nil {
 			return nil, err
 		}
 		for _, d := range commonSizes {
-			d = pool.Complete(d)
-			fits[in.Project.ID] = append(fits[in.Project.ID], newFit(d, pool.Decide(in.Project, d), in.Use))
+			d = pool.WithGPUMemory(d)
+			available[in.Project.ID] = append(available[in.Project.ID], newSizeAvailability(d, pool.Decide(in.Project, d), in.Use))
 		}
 	}
-	return fits, nil
+	return available, nil
 }
 
-func newFit(d models.Demand, a models.Decision, use quota.Use) Fit {
-	f := Fit{Demand: d, Outcome: a.Outcome}
+func newSizeAvailability(d models.Demand, decision models.Decision, use quota.Use) SizeAvailability {
+	a := SizeAvailability{Demand: d, Outcome: decision.Outcome}
 	var e *models.Error
 	switch {
-	case errors.As(checkFits(d, use), &e):
-		f.Outcome = models.OutcomeRefused
+	case errors.As(checkHeadroom(d, use), &e):
+		a.Outcome = models.OutcomeRefused
 		for _, field := range e.Fields {
-			f.Reasons = append(f.Reasons, field.Reason)
+			a.Reasons = append(a.Reasons, field.Reason)
 		}
-	case f.Now():
-		f.Simulated = slices.ContainsFunc(a.Grants, func(g models.Grant) bool { return g.Device.Simulated })
+	case a.AvailableNow():
+		a.Simulated = slices.ContainsFunc(decision.Grants, func(g models.Grant) bool { return g.Device.Simulated })
 	default:
-		f.Reasons = append([]models.Text{a.Explanation}, a.Reasons...)
+		a.Reasons = append([]models.Text{decision.Explanation}, decision.Reasons...)
 	}
-	return f
+	return a
 }
