@@ -13,29 +13,29 @@ func (a rest) capacityOperations(s section) {
 	register(a, s, route{http.MethodPut, "/capacity", 200, "set-capacity", "Set the overcommit ratios; requires platform administrator"}, a.setCapacity)
 }
 
-// Allocation is the capacity of one resource and the sum of the quotas.
-type Allocation struct {
-	Resource  string `json:"resource" enum:"gpu_cores,gpu_memory_mib,cpu_milli,memory_mib,storage_mib"`
-	Known     bool   `json:"known" doc:"the capacity is known"`
-	Capacity  int64  `json:"capacity" doc:"capacity of the providers; for CPU, memory and storage the configured capacity"`
-	Simulated int64  `json:"simulated" doc:"simulated part of the capacity"`
-	Ratio     int64  `json:"ratio" doc:"overcommit ratio, percent"`
-	Limit     int64  `json:"limit" doc:"capacity multiplied by the ratio"`
-	Allocated int64  `json:"allocated" doc:"sum of the quotas of current and future projects"`
-	Excess    int64  `json:"excess" doc:"amount allocated above the limit"`
-	Missing   int64  `json:"missing" doc:"amount allocated above the capacity"`
+// ResourceCapacity is the capacity of one resource and the sum of the quotas.
+type ResourceCapacity struct {
+	Resource         string `json:"resource" enum:"gpu_cores,gpu_memory_mib,cpu_milli,memory_mib,storage_mib"`
+	Known            bool   `json:"known" doc:"the capacity is known"`
+	Capacity         int64  `json:"capacity" doc:"capacity of the providers; for CPU, memory and storage the configured capacity"`
+	Simulated        int64  `json:"simulated" doc:"simulated part of the capacity"`
+	Ratio            int64  `json:"ratio" doc:"overcommit ratio, percent"`
+	Allocatable      int64  `json:"allocatable" doc:"capacity multiplied by the ratio"`
+	Allocated        int64  `json:"allocated" doc:"sum of the quotas of current and future projects"`
+	AboveAllocatable int64  `json:"above_allocatable" doc:"amount allocated above what is allocatable"`
+	AboveCapacity    int64  `json:"above_capacity" doc:"amount allocated above the capacity"`
 }
 
-// Capacity is the allocation of all resources, with the projects.
+// Capacity is the capacity of all resources, with the projects.
 type Capacity struct {
-	Resources  []Allocation      `json:"resources"`
-	Setting    models.Overcommit `json:"setting"`
-	Projects   []Project         `json:"projects" doc:"current and future projects"`
-	NextCursor string            `json:"next_cursor,omitempty" doc:"cursor of the next page of projects; absent on the last page"`
+	Resources  []ResourceCapacity `json:"resources"`
+	Setting    models.Overcommit  `json:"setting"`
+	Projects   []Project          `json:"projects" doc:"current and future projects"`
+	NextCursor string             `json:"next_cursor,omitempty" doc:"cursor of the next page of projects; absent on the last page"`
 }
 
-func allocationOf(p projects.CapacityRow) Allocation {
-	return Allocation{p.Name, p.Known, p.Capacity, p.Simulated, p.Ratio, p.Limit, p.Value, p.Excess, p.Missing}
+func resourceCapacityOf(p projects.CapacityRow) ResourceCapacity {
+	return ResourceCapacity{p.Name, p.Known, p.Capacity, p.Simulated, p.Ratio, p.Allocatable, p.Value, p.AboveAllocatable, p.AboveCapacity}
 }
 
 func (a rest) getCapacity(ctx context.Context, in *Paging) (*Found[Capacity], error) {
@@ -50,7 +50,7 @@ func (a rest) getCapacity(ctx context.Context, in *Paging) (*Found[Capacity], er
 	if err != nil {
 		return nil, err
 	}
-	return found(v.Setting.Version, Capacity{convert(v.Rows, allocationOf), v.Setting, list.Body.Items, list.Body.NextCursor}, nil)
+	return found(v.Setting.Version, Capacity{convert(v.Rows, resourceCapacityOf), v.Setting, list.Body.Items, list.Body.NextCursor}, nil)
 }
 
 // OvercommitUpdate changes the overcommit ratios.

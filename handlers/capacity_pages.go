@@ -17,10 +17,10 @@ func (a *App) capacityRoutes(p *echo.Group) {
 	p.POST("/capacity", a.submit(a.capacityPage, a.updateCapacityPage))
 }
 
-func allocationRows(rows []projects.CapacityRow) (list []web.AllocationRow) {
+func allocationRows(rows []projects.CapacityRow) (list []web.CapacityRow) {
 	for _, r := range rows {
-		list = append(list, web.AllocationRow{Amount: r.Amount, Known: r.Known, Capacity: r.Capacity, Simulated: r.Simulated, Ratio: r.Ratio, Limit: r.Limit,
-			Excess: r.Excess, Missing: r.Missing})
+		list = append(list, web.CapacityRow{Amount: r.Amount, Known: r.Known, Capacity: r.Capacity, Simulated: r.Simulated, Ratio: r.Ratio, Allocatable: r.Allocatable,
+			AboveAllocatable: r.AboveAllocatable, AboveCapacity: r.AboveCapacity})
 	}
 	return list
 }

@@ -286,7 +286,7 @@ func TestProviderRemovedByPage(t *testing.T) {
 }
 
 // A recall reaches who holds a share; nobody else learns who that is.
-func TestRecallTellsHolders(t *testing.T) {
+func TestRecallNotifiesUsers(t *testing.T) {
 	w := newWorld(t)
 	w.want(200, w.admin, "POST", "/pool/providers/1/drain", "") // the portal's own machine
 	kim, eve := w.visitor("kim@example.org", false), w.visitor("zoe@example.org", false)

@@ -44,7 +44,7 @@ func previewView(w web.Form, read func(*form) projects.PreviewInput, preview fun
 		v.Rows = append(v.Rows, web.PreviewRow{Amount: r.Amount, Before: r.Before, Quota: r.Quota, Over: r.Over})
 	}
 	for _, h := range p.OverLimit {
-		v.Holders = append(v.Holders, web.PreviewHolder{Name: h.Name, Excess: h.Excess})
+		v.OverLimit = append(v.OverLimit, web.MemberOverLimit{Name: h.Name, Excess: h.Excess})
 	}
 	return v, nil
 }

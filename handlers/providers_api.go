@@ -47,7 +47,7 @@ type Provider struct {
 	Chosen       bool         `json:"chosen_projects" doc:"restricted to selected projects"`
 	Lends        bool         `json:"lends" doc:"available under the hours of the terms"`
 	Until        *time.Time   `json:"until,omitempty" doc:"time of the next availability change"`
-	Holders      int          `json:"users" doc:"number of users with shares"`
+	Users        int          `json:"users" doc:"number of users with shares"`
 	MayManage    bool         `json:"may_manage"`
 	Devices      []Device     `json:"devices"`
 }
@@ -55,7 +55,7 @@ type Provider struct {
 func providerOf(p pool.ProviderView) Provider {
 	return Provider{ID: p.ID, Name: p.Name, State: p.State, Reason: p.Reason.String(), SeenAt: p.SeenAt.UTC(), OwnerID: p.OwnerID, Owner: p.OwnerName,
 		Agent: p.Agent, Since: utc(p.Since), Address: p.Address, GPUCode: p.GPUCode, ReportedCode: p.ReportedCode, Draining: p.Draining,
-		RecallAt: utc(p.RecallAt), RecallReason: p.RecallReason, Terms: p.Terms, Chosen: p.Chosen, Lends: p.Lends, Until: utc(p.Until), Holders: p.Holders,
+		RecallAt: utc(p.RecallAt), RecallReason: p.RecallReason, Terms: p.Terms, Chosen: p.Chosen, Lends: p.Lends, Until: utc(p.Until), Users: p.Users,
 		MayManage: p.Manage, Devices: convert(p.Devices, deviceOf)}
 }
 

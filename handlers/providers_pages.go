@@ -91,7 +91,7 @@ func (a *App) providerView(ctx context.Context, id int64) (v web.ProviderView, e
 	if err != nil {
 		return v, err
 	}
-	v = web.ProviderView{Provider: providerView(p, actor.User.ID), Facts: p.Provider, Owner: p.OwnerName, Since: p.Since, Holders: p.Holders,
+	v = web.ProviderView{Provider: providerView(p, actor.User.ID), Facts: p.Provider, Owner: p.OwnerName, Since: p.Since, Users: p.Users,
 		Own: !p.Agent, Form: termsForm(p.Provider), Recall: formOf(0)} // a recall applies to any version
 	v.Recall.Values["recall.grace_minutes"] = "30"
 	for _, d := range p.Devices {

@@ -42,15 +42,15 @@ type Request struct {
 
 // RequestFacts are the facts for deciding a request.
 type RequestFacts struct {
-	Now             *models.Resources `json:"now,omitempty" doc:"current quota or limit"`
-	Quota           *models.Resources `json:"quota,omitempty" doc:"quota of the project"`
-	Left            *models.Resources `json:"remaining,omitempty" doc:"remaining quota: quota minus allocated"`
-	Until           *time.Time        `json:"until,omitempty" doc:"current end of the period or participation"`
-	Members         int64             `json:"members,omitempty" doc:"number of members with the role"`
-	Used            *models.Usage     `json:"used,omitempty" doc:"usage of the project in the last 30 days"`
-	UsedByRequester *models.Usage     `json:"used_by_requester,omitempty"`
-	Capacity        []Allocation      `json:"capacity" doc:"pool capacity and allocated quotas"`
-	Beyond          []string          `json:"beyond,omitempty" doc:"resources allocated above the limit, if approved"`
+	Now             *models.Resources  `json:"now,omitempty" doc:"current quota or limit"`
+	Quota           *models.Resources  `json:"quota,omitempty" doc:"quota of the project"`
+	Left            *models.Resources  `json:"remaining,omitempty" doc:"remaining quota: quota minus allocated"`
+	Until           *time.Time         `json:"until,omitempty" doc:"current end of the period or participation"`
+	Members         int64              `json:"members,omitempty" doc:"number of members with the role"`
+	Used            *models.Usage      `json:"used,omitempty" doc:"usage of the project in the last 30 days"`
+	UsedByRequester *models.Usage      `json:"used_by_requester,omitempty"`
+	Capacity        []ResourceCapacity `json:"capacity" doc:"pool capacity and allocated quotas"`
+	Beyond          []string           `json:"beyond,omitempty" doc:"resources allocated above the limit, if approved"`
 }
 
 func requestOf(v requests.RequestView) Request {
@@ -62,7 +62,7 @@ func requestOf(v requests.RequestView) Request {
 		return r
 	}
 	r.Facts = &RequestFacts{Now: f.Now, Until: utc(f.Until), Members: f.Members, Used: f.Used, UsedByRequester: f.UsedByOne,
-		Capacity: convert(f.Capacity, allocationOf), Beyond: convert(f.Beyond, models.Text.String)}
+		Capacity: convert(f.Capacity, resourceCapacityOf), Beyond: convert(f.Beyond, models.Text.String)}
 	if f.Project != nil {
 		left := f.Remaining()
 		r.Facts.Quota, r.Facts.Left = &f.Project.Quota, &left

@@ -212,7 +212,7 @@ func TestPromisesPage(t *testing.T) {
 	root.shows(root.page(200, "GET", "/capacity"), "Allocated quotas exceed the capacity", "CPU: 12 above capacity", "100%")
 	got := w.get(w.admin, "/capacity")
 	cpu := got.body["resources"].([]any)[2].(map[string]any)
-	if cpu["limit"] != 8000.0 || cpu["excess"] != 8000.0 || cpu["missing"] != 12000.0 || got.body["projects"].([]any)[0].(map[string]any)["name"] != "vision" {
+	if cpu["allocatable"] != 8000.0 || cpu["above_allocatable"] != 8000.0 || cpu["above_capacity"] != 12000.0 || got.body["projects"].([]any)[0].(map[string]any)["name"] != "vision" {
 		t.Errorf("capacity: %s", got.raw)
 	}
 	w.want(200, w.admin, "PUT", "/capacity", `{"ratio":{"gpu_cores":100,"gpu_memory_mib":100,"cpu_milli":100,"memory_mib":100,"storage_mib":100}}`, "If-Match", got.header.Get("ETag"))

@@ -11,8 +11,8 @@ import (
 // queue. It is not changed.
 type state struct {
 	snapshot
-	queued []models.QueuedView
-	fits   map[int64]bool // queued workspaces that wait for the pool alone, if for long
+	queued      []models.QueuedView
+	withinQuota map[int64]bool // queued workspaces that wait for the pool alone, if for long
 }
 
 // read reads the state.
@@ -21,7 +21,7 @@ func (s *Scheduler) read(q *models.Queries) (st state, err error) {
 		return st, err
 	}
 	if st.queued, err = q.Queued(); err == nil {
-		st.fits, err = fitting(q, slices.DeleteFunc(slices.Clone(st.queued), func(v models.QueuedView) bool { return !st.reserves(v.Workspace) }))
+		st.withinQuota, err = withinQuota(q, slices.DeleteFunc(slices.Clone(st.queued), func(v models.QueuedView) bool { return !st.reserves(v.Workspace) }))
 	}
 	return st, err
 }

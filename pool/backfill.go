@@ -14,8 +14,9 @@ func (s state) reserves(w models.Workspace) bool {
 	return s.now.Sub(w.RequestedAt) >= reserveAfter && w.Demand.GPUs > 0
 }
 
-// fitting finds the queued workspaces whose demand limit and quota allow now.
-func fitting(q *models.Queries, queued []models.QueuedView) (map[int64]bool, error) {
+// withinQuota reports, by id, of which queued workspaces the demand is within limit and
+// quota now.
+func withinQuota(q *models.Queries, queued []models.QueuedView) (map[int64]bool, error) {
 	if len(queued) == 0 {
 		return nil, nil
 	}
@@ -28,12 +29,12 @@ func fitting(q *models.Queries, queued []models.QueuedView) (map[int64]bool, err
 		return nil, err
 	}
 	byMember, err := q.InUseByMembers(projects...)
-	fits := map[int64]bool{}
+	within := map[int64]bool{}
 	for _, v := range queued {
 		use := quota.Use{Quota: v.ProjectQuota, InUseByProject: byProject[v.ProjectID], Limit: v.Limit, InUseByMember: byMember[v.MemberID]}
-		fits[v.ID] = len(use.ExceededBy(v.Demand.Resources())) == 0
+		within[v.ID] = len(use.ExceededBy(v.Demand.Resources())) == 0
 	}
-	return fits, err
+	return within, err
 }
 
 // reservedBefore are the providers on which the request with an id may place
@@ -53,7 +54,7 @@ func (s state) reservedBefore(waiting waitQueue, id int64) (reserved []int64) {
 // request that waits only for its member's limit or its project's quota
 // reserves nothing.
 func (s state) reserve(r queue.Ranked, reserved []int64) []int64 {
-	if !s.fits[r.ID] {
+	if !s.withinQuota[r.ID] {
 		return reserved
 	}
 	for _, m := range s.machines {

@@ -39,8 +39,8 @@ func capacityOf(nodes []placement.Node, counts func(placement.Device) bool) mode
 	return models.Resources{GPUCores: t.Cores, GPUMemoryMiB: t.MemoryMiB}
 }
 
-// NodeCores is how many GPU cores each provider of the pool has, by name.
-func (s *Scheduler) NodeCores(ctx context.Context) (map[string]int64, error) {
+// ProviderCores is how many GPU cores each provider of the pool has, by name.
+func (s *Scheduler) ProviderCores(ctx context.Context) (map[string]int64, error) {
 	snap, err := s.load(s.store.Read(ctx))
 	cores := map[string]int64{}
 	for _, m := range snap.machines {

@@ -35,9 +35,9 @@ type Providers interface {
 	// CanManage reports whether the actor may set a provider's terms, drain it,
 	// recall and remove it.
 	CanManage(actor policies.Actor, provider models.Provider) bool
-	// CanShare reports whether the actor may set how a provider's devices are
+	// CanSetSharing reports whether the actor may set how a provider's devices are
 	// shared.
-	CanShare(actor policies.Actor, provider models.Provider) bool
+	CanSetSharing(actor policies.Actor, provider models.Provider) bool
 }
 
 // New schedules over what is in store. It places by Weir's own policy.

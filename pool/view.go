@@ -27,40 +27,40 @@ type DecisionRecordView = models.DecisionRecordView
 
 // View shows the pool.
 func (s *Scheduler) View(ctx context.Context, actor policies.Actor) (v View, err error) {
-	viewer, err := s.viewer(ctx, actor)
+	views, err := s.viewBuilder(ctx, actor)
 	if err != nil {
 		return v, err
 	}
-	if v.Providers, err = viewer.providers(); err != nil {
+	if v.Providers, err = views.providers(); err != nil {
 		return v, err
 	}
-	v.Totals, v.Computing = placement.Capacity(viewer.placement(asItIs)), computing(v.Providers)
-	if v.Waiting, err = viewer.waiting(); err != nil {
+	v.Totals, v.Computing = placement.Capacity(views.placement(asItIs)), computing(v.Providers)
+	if v.Waiting, err = views.waiting(); err != nil {
 		return v, err
 	}
 	if s.access.May(actor, policies.Platform, policies.ProviderRead) {
-		if v.Unmet, err = unmet(viewer.q, viewer.now); err != nil {
+		if v.Unmet, err = unmet(views.q, views.now); err != nil {
 			return v, err
 		}
 	}
-	if v.Placed, err = viewer.q.LastDecision(); err != nil {
+	if v.Placed, err = views.q.LastDecision(); err != nil {
 		return v, err
 	}
-	v.Decisions, err = viewer.q.DecisionsIn(actor.GrantedScope(), 10)
+	v.Decisions, err = views.q.DecisionsIn(actor.GrantedScope(), 10)
 	return v, err
 }
 
 // ViewOf is the part of the view about some workspaces: the devices that they
 // use and their queue positions.
 func (s *Scheduler) ViewOf(ctx context.Context, actor policies.Actor, workspaces ...int64) (v View, err error) {
-	viewer, err := s.viewer(ctx, actor)
+	views, err := s.viewBuilder(ctx, actor)
 	if err != nil {
 		return v, err
 	}
-	v.Providers = viewer.machinesOf(workspaces)
-	waiting, err := loadQueue(viewer.q, viewer.snapshot)
+	v.Providers = views.providersUsedBy(workspaces)
+	waiting, err := loadQueue(views.q, views.snapshot)
 	for _, r := range waiting.ranked {
-		if slices.Contains(workspaces, r.ID) && viewer.canSee(r.Project) {
+		if slices.Contains(workspaces, r.ID) && views.canSee(r.Project) {
 			v.Waiting = append(v.Waiting, waiting.view(r))
 		}
 	}
@@ -77,11 +77,11 @@ type LaunchView struct {
 // LaunchView shows the devices on which a decision grants shares or, if it does not
 // grant the demand, also when the demand could be met.
 func (s *Scheduler) LaunchView(ctx context.Context, actor policies.Actor, p models.Project, d models.Demand, a models.Decision) (v LaunchView, err error) {
-	viewer, err := s.viewer(ctx, actor)
+	views, err := s.viewBuilder(ctx, actor)
 	if err != nil {
 		return v, err
 	}
-	for _, m := range viewer.machines {
+	for _, m := range views.machines {
 		for _, device := range m.devices {
 			v.Models = append(v.Models, device.Model)
 		}
@@ -89,13 +89,13 @@ func (s *Scheduler) LaunchView(ctx context.Context, actor policies.Actor, p mode
 	slices.Sort(v.Models)
 	v.Models = slices.Compact(v.Models)
 	for _, g := range a.Grants {
-		if _, m := viewer.device(g.Device.ID); m != nil {
-			devices := viewer.machine(m).Devices
+		if _, m := views.device(g.Device.ID); m != nil {
+			devices := views.providerView(m).Devices
 			v.Devices = append(v.Devices, devices[slices.IndexFunc(devices, func(d DeviceView) bool { return d.ID == g.Device.ID })])
 		}
 	}
 	if a.Outcome != models.OutcomeGranted {
-		v.Estimate, err = s.estimateNew(viewer.q, viewer.snapshot, p, d)
+		v.Estimate, err = s.estimateNew(views.q, views.snapshot, p, d)
 	}
 	return v, err
 }
@@ -127,22 +127,22 @@ func computing(providers []ProviderView) int64 {
 
 // Provider shows one provider.
 func (s *Scheduler) Provider(ctx context.Context, actor policies.Actor, id int64) (v ProviderView, err error) {
-	viewer, err := s.viewer(ctx, actor)
+	views, err := s.viewBuilder(ctx, actor)
 	if err != nil {
 		return v, err
 	}
-	at, known := viewer.index[id]
+	at, known := views.index[id]
 	if !known {
 		return v, models.NotFound("provider")
 	}
-	if err := viewer.measure(); err != nil {
+	if err := views.loadDetails(); err != nil {
 		return v, err
 	}
-	v = viewer.machine(viewer.machines[at])
+	v = views.providerView(views.machines[at])
 	if v.State == models.ProviderOffline && len(v.Devices) == 0 {
 		return ProviderView{}, models.NotFound("provider")
 	}
-	v.Since, err = enrolledAt(viewer.q, id)
+	v.Since, err = enrolledAt(views.q, id)
 	return v, err
 }
 
@@ -177,30 +177,30 @@ func enrolledAt(q *models.Queries, provider int64) (*time.Time, error) {
 
 // Device shows one device with the history of its shares.
 func (s *Scheduler) Device(ctx context.Context, actor policies.Actor, id int64) (v DeviceView, history []ShareView, err error) {
-	viewer, err := s.viewer(ctx, actor)
+	views, err := s.viewBuilder(ctx, actor)
 	if err != nil {
 		return v, nil, err
 	}
-	device, err := viewer.q.Device(id)
+	device, err := views.q.Device(id)
 	if err != nil {
 		return v, nil, err
 	}
-	provider, err := viewer.q.Provider(device.ProviderID)
+	provider, err := views.q.Provider(device.ProviderID)
 	if err != nil {
 		return v, nil, err
 	}
-	v = viewer.deviceView(&machine{Provider: provider}, device, nil) // one that is gone is in no snapshot
-	v.Manage = s.providers.CanShare(actor, provider)
-	if err := viewer.measure(); err != nil {
+	v = views.deviceView(&machine{Provider: provider}, device, nil) // one that is gone is in no snapshot
+	v.Manage = s.providers.CanSetSharing(actor, provider)
+	if err := views.loadDetails(); err != nil {
 		return v, nil, err
 	}
-	if _, m := viewer.device(id); m != nil {
-		devices := viewer.machine(m).Devices
+	if _, m := views.device(id); m != nil {
+		devices := views.providerView(m).Devices
 		v = devices[slices.IndexFunc(devices, func(d DeviceView) bool { return d.ID == id })]
 	}
-	shares, err := viewer.q.ShareHistory(id, 50)
+	shares, err := views.q.ShareHistory(id, 50)
 	for _, share := range shares {
-		history = append(history, viewer.share(share, device))
+		history = append(history, views.shareView(share, device))
 	}
 	return v, history, err
 }

@@ -11,21 +11,21 @@ import (
 // Fields: ratio.* in percent, stated.*.
 type CapacityView struct {
 	Form     Form
-	Rows     []AllocationRow
+	Rows     []CapacityRow
 	Projects []AllocatedTo
 	Next     string
 }
 
-// AllocationRow is one resource: how much is allocated, and how much there is.
-type AllocationRow struct {
+// CapacityRow is one resource: how much is allocated, and how much there is.
+type CapacityRow struct {
 	models.Amount
-	Known     bool
-	Capacity  int64
-	Simulated int64 // of the capacity
-	Ratio     int64
-	Limit     int64
-	Excess    int64 // beyond the limit
-	Missing   int64 // beyond the capacity
+	Known            bool
+	Capacity         int64
+	Simulated        int64 // of the capacity
+	Ratio            int64
+	Allocatable      int64
+	AboveAllocatable int64 // allocated beyond what is allocatable
+	AboveCapacity    int64 // allocated beyond the capacity
 }
 
 // AllocatedTo is a project that has a quota.
@@ -38,7 +38,7 @@ type AllocatedTo struct {
 }
 
 // capacity formats the capacity of a resource.
-func (p AllocationRow) capacity(ctx context.Context) string {
+func (p CapacityRow) capacity(ctx context.Context) string {
 	if !p.Known {
 		return T(ctx, "unknown")
 	}
@@ -52,18 +52,18 @@ func (p AllocationRow) capacity(ctx context.Context) string {
 	return T(ctx, "%s (%s simulated)", all, models.Quantity(p.Name, p.Simulated))
 }
 
-// limit formats how much of a resource may be allocated.
-func (p AllocationRow) limit(ctx context.Context) string {
+// allocatable formats how much of a resource may be allocated.
+func (p CapacityRow) allocatable(ctx context.Context) string {
 	if !p.Known {
 		return T(ctx, "not checked")
 	}
-	return models.Quantity(p.Name, p.Limit)
+	return models.Quantity(p.Name, p.Allocatable)
 }
 
-// missing lists the resources of which more is allocated than there is.
-func (v CapacityView) missing() (rows []AllocationRow) {
+// aboveCapacity lists the resources of which more is allocated than there is.
+func (v CapacityView) aboveCapacity() (rows []CapacityRow) {
 	for _, r := range v.Rows {
-		if r.Missing > 0 {
+		if r.AboveCapacity > 0 {
 			rows = append(rows, r)
 		}
 	}
@@ -71,7 +71,7 @@ func (v CapacityView) missing() (rows []AllocationRow) {
 }
 
 // amountOrDash formats an amount of a resource; 0 is a dash.
-func amountOrDash(r AllocationRow, n int64) string {
+func amountOrDash(r CapacityRow, n int64) string {
 	if n == 0 {
 		return "–"
 	}
@@ -79,7 +79,7 @@ func amountOrDash(r AllocationRow, n int64) string {
 }
 
 // percentOf is the part of the whole allocation that one project has.
-func percentOf(r AllocationRow, to AllocatedTo) int64 {
+func percentOf(r CapacityRow, to AllocatedTo) int64 {
 	for _, a := range to.Quota.Amounts() {
 		if a.Name == r.Name && r.Value > 0 {
 			return a.Value * 100 / r.Value

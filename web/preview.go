@@ -15,7 +15,7 @@ type PreviewView struct {
 	Members   int64 // with a changed limit
 	Headroom  int64 // further members in the role; -1: as many as there are
 	Role      bool  // of a role, so that the headroom is worth saying
-	Holders   []PreviewHolder
+	OverLimit []MemberOverLimit
 	Refused   *models.Error // why it would be refused
 	Requested bool          // a request, which is decided by others
 }
@@ -29,14 +29,14 @@ type PreviewRow struct {
 
 func (r PreviewRow) remaining() int64 { return r.Quota - r.Value }
 
-// PreviewHolder is a member whose use exceeds the new limit.
-type PreviewHolder struct {
+// MemberOverLimit is a member whose use exceeds the new limit.
+type MemberOverLimit struct {
 	Name   string
 	Excess []models.Excess
 }
 
 // excessText formats the use of a member beside the new limit.
-func (h PreviewHolder) excessText(ctx context.Context) string {
+func (h MemberOverLimit) excessText(ctx context.Context) string {
 	text := ""
 	for i, e := range h.Excess {
 		if i > 0 {

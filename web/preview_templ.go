@@ -193,7 +193,7 @@ func previewContent(v *PreviewView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if len(v.Holders) > 0 {
+		if len(v.OverLimit) > 0 {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "<div><h3>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -211,7 +211,7 @@ func previewContent(v *PreviewView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			for _, h := range v.Holders {
+			for _, h := range v.OverLimit {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<li><b>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

@@ -20,7 +20,7 @@ type ProviderView struct {
 	Owner    string
 	Since    *time.Time // when its agent was enrolled; nil: there is none
 	Shares   int        // in use there now
-	Holders  int        // users of these shares
+	Users    int        // of these shares
 	Own      bool       // the portal's own machine
 	Form     Form
 	Recall   Form
@@ -71,7 +71,7 @@ func (v ProviderView) recallSummary(ctx context.Context) string {
 	if v.Shares == 0 {
 		return T(ctx, "No shares are in use on this provider.")
 	}
-	return T(ctx, "Shares that will end: %d; members affected: %d.", v.Shares, v.Holders)
+	return T(ctx, "Shares that will end: %d; members affected: %d.", v.Shares, v.Users)
 }
 
 // inUse formats what is in use there.
@@ -79,7 +79,7 @@ func (v ProviderView) inUse(ctx context.Context) string {
 	if v.Shares == 0 {
 		return T(ctx, "none in use")
 	}
-	return T(ctx, "%d in use; members: %d", v.Shares, v.Holders)
+	return T(ctx, "%d in use; members: %d", v.Shares, v.Users)
 }
 
 // week is the days of the week as people list them; 0 is Sunday.

@@ -27,7 +27,7 @@ type RequestFacts struct {
 	Left      models.Resources
 	Members   int64      // with the role
 	Ends      *time.Time // the present end of a period or membership
-	Capacity  []AllocationRow
+	Capacity  []CapacityRow
 	Used      *models.Usage
 	UsedByOne *models.Usage
 	Roles     []RoleChoice
@@ -49,7 +49,7 @@ type factRow struct {
 	Left      int64
 	Used      string
 	UsedOne   string
-	Pool      AllocationRow
+	Pool      CapacityRow
 }
 
 // factRows are the rows of the table beside a request.

@@ -15,7 +15,7 @@ func samplePreview(refused bool) *PreviewView {
 	v.Rows[2].Over = true
 	v.Refused = models.InvalidFields(models.Field{Name: "limit.gpu_cores", Reason: models.Say("%s: %s more requested for %d members; %s of the project's quota of %s remaining",
 		first.Label, "140", int64(10), "100", "400")})
-	v.Holders = []PreviewHolder{{Name: "Li Wei", Excess: inUse.Exceeding(models.Resources{})}, {Name: "Anna Berg", Excess: inUse.Exceeding(models.Resources{})[:1]}}
+	v.OverLimit = []MemberOverLimit{{Name: "Li Wei", Excess: inUse.Exceeding(models.Resources{})}, {Name: "Anna Berg", Excess: inUse.Exceeding(models.Resources{})[:1]}}
 	return v
 }
 

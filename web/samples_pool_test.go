@@ -56,7 +56,7 @@ func sampleProvider(manage bool) ProviderView {
 	p := sampleProviders()[0]
 	p.Manage = manage
 	terms := models.Terms{Cores: 80, Devices: []int64{1, 2}, Projects: []int64{1}, Hours: []models.Window{{Days: []int{1, 2, 3}, From: "18:00", To: "08:00"}}, TimeZone: "Asia/Shanghai", GraceMinutes: 30}
-	v := ProviderView{Provider: p, Owner: "Anna Berg", Since: ptr(ago(900 * time.Hour)), Shares: 9, Holders: 4,
+	v := ProviderView{Provider: p, Owner: "Anna Berg", Since: ptr(ago(900 * time.Hour)), Shares: 9, Users: 4,
 		Facts: models.Provider{ID: 1, Name: p.Name, State: p.State, SeenAt: now, Machine: "6f1c0a93be2277d0c4", Agent: true, GPUCode: "7QXK-93ZD-11MW-A0PE", Address: "10.0.3.17", Terms: terms, Version: 4},
 		Form: Form{Version: 4, Values: map[string]string{"name": p.Name, "owner_id": "anna@example.org", "cores": "80", "devices.1": "1", "devices.2": "1", "projects.1": "1", "time_zone": "Asia/Shanghai",
 			"grace_minutes": "30", "hours[0].days.1": "1", "hours[0].days.2": "1", "hours[0].from": "18:00", "hours[0].to": "08:00"}},

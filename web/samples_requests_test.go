@@ -30,9 +30,9 @@ func sampleRequested() []models.Requested {
 	}
 }
 
-func sampleCapacity(missing int64) (rows []AllocationRow) {
+func sampleCapacity(missing int64) (rows []CapacityRow) {
 	for i, a := range quota.Times(3).Amounts() {
-		rows = append(rows, AllocationRow{Amount: a, Known: i < 3, Capacity: a.Value - missing, Ratio: 150, Limit: a.Value * 3 / 2, Missing: missing})
+		rows = append(rows, CapacityRow{Amount: a, Known: i < 3, Capacity: a.Value - missing, Ratio: 150, Allocatable: a.Value * 3 / 2, AboveCapacity: missing})
 	}
 	return rows
 }

@@ -23,7 +23,7 @@ func (p *portal) advertise(ctx context.Context) {
 	tick := time.NewTicker(advertisePeriod)
 	defer tick.Stop()
 	for {
-		cores, err := p.pool.NodeCores(ctx)
+		cores, err := p.pool.ProviderCores(ctx)
 		if err == nil {
 			_, err = p.cluster.Advertise(ctx, cores)
 		}

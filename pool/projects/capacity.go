@@ -27,23 +27,23 @@ func NewCapacity(store *models.Store, access *policies.Access, machines Machines
 
 // CapacityRow is the capacity and the allocation of one resource.
 type CapacityRow struct {
-	models.Amount       // Value is the sum of the quotas
-	Known         bool  // the capacity is known
-	Capacity      int64 // of lending machines; of CPU, memory and storage as configured
-	Simulated     int64 // the part of simulated GPUs
-	Ratio         int64 // overcommit ratio, percent
-	Limit         int64 // capacity × ratio
-	Excess        int64 // allocated beyond the limit
-	Missing       int64 // allocated beyond the capacity
+	models.Amount          // Value is the sum of the quotas
+	Known            bool  // the capacity is known
+	Capacity         int64 // of lending machines; of CPU, memory and storage as configured
+	Simulated        int64 // the part of simulated GPUs
+	Ratio            int64 // overcommit ratio, percent
+	Allocatable      int64 // capacity × ratio
+	AboveAllocatable int64 // allocated beyond what is allocatable
+	AboveCapacity    int64 // allocated beyond the capacity
 }
 
-// Beyond is by how much the limit would be exceeded with more; 0 if the capacity is
+// Beyond is how much more than is allocatable would be allocated with more; 0 if the capacity is
 // not known.
 func (r CapacityRow) Beyond(more int64) int64 {
 	if !r.Known || more <= 0 {
 		return 0
 	}
-	return max(r.Value+more-r.Limit, 0)
+	return max(r.Value+more-r.Allocatable, 0)
 }
 
 // CapacityView is the capacity with the allocations of projects.
@@ -101,8 +101,8 @@ func compare(allocated, capacity, simulated, ratio models.Resources) []CapacityR
 		have := capacities[i].Value
 		r := CapacityRow{Amount: a, Known: i < 2 || have > 0, Capacity: have, Simulated: simulations[i].Value, Ratio: ratios[i].Value}
 		if r.Known {
-			r.Limit = r.Capacity * r.Ratio / 100
-			r.Excess, r.Missing = max(a.Value-r.Limit, 0), max(a.Value-r.Capacity, 0)
+			r.Allocatable = r.Capacity * r.Ratio / 100
+			r.AboveAllocatable, r.AboveCapacity = max(a.Value-r.Allocatable, 0), max(a.Value-r.Capacity, 0)
 		}
 		rows[i] = r
 	}
@@ -163,13 +163,13 @@ func (c *Capacity) Set(ctx context.Context, actor policies.Actor, in OvercommitI
 	return o, err
 }
 
-// Beyond describes by how much the limits would be exceeded with more.
+// Beyond describes how much more than is allocatable would be allocated with more.
 func Beyond(rows []CapacityRow, more models.Resources) (texts []models.Text) {
 	mores := more.Amounts()
 	for i, r := range rows {
 		if over := r.Beyond(mores[i].Value); over > 0 {
 			texts = append(texts, models.Say("%s: %s would be allocated, %s more than the maximum of %s (%d%% of the pool's capacity of %s)", r.Label,
-				models.Quantity(r.Name, r.Value+mores[i].Value), models.Quantity(r.Name, over), models.Quantity(r.Name, r.Limit),
+				models.Quantity(r.Name, r.Value+mores[i].Value), models.Quantity(r.Name, over), models.Quantity(r.Name, r.Allocatable),
 				r.Ratio, models.Quantity(r.Name, r.Capacity)))
 		}
 	}

@@ -17,17 +17,17 @@ func TestPromisesBesideCapacity(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.Clock.Advance(2 * time.Hour)
-		if got := h.CapacityOf(t, "gpu_cores"); got.Value != 550 || got.Capacity != 400 || got.Simulated != 400 || got.Limit != 400 || got.Excess != 150 || got.Missing != 150 {
+		if got := h.CapacityOf(t, "gpu_cores"); got.Value != 550 || got.Capacity != 400 || got.Simulated != 400 || got.Allocatable != 400 || got.AboveAllocatable != 150 || got.AboveCapacity != 150 {
 			t.Errorf("%+v", got)
 		}
-		if got := h.CapacityOf(t, "cpu_milli"); got.Known || got.Excess != 0 {
+		if got := h.CapacityOf(t, "cpu_milli"); got.Known || got.AboveAllocatable != 0 {
 			t.Errorf("of CPU nothing is known: %+v", got)
 		}
 		h.SetOvercommit(t, 150, projects.Stated{CPUMilli: 4000})
-		if got := h.CapacityOf(t, "gpu_cores"); got.Limit != 600 || got.Excess != 0 || got.Missing != 150 {
+		if got := h.CapacityOf(t, "gpu_cores"); got.Allocatable != 600 || got.AboveAllocatable != 0 || got.AboveCapacity != 150 {
 			t.Errorf("%+v", got)
 		}
-		if got := h.CapacityOf(t, "cpu_milli"); !got.Known || got.Limit != 6000 || got.Excess != 2000 || got.Missing != 4000 {
+		if got := h.CapacityOf(t, "cpu_milli"); !got.Known || got.Allocatable != 6000 || got.AboveAllocatable != 2000 || got.AboveCapacity != 4000 {
 			t.Errorf("%+v", got)
 		}
 		// The machine leaves: what it lent is not there any more, and whom
@@ -36,7 +36,7 @@ func TestPromisesBesideCapacity(t *testing.T) {
 		pooltest.NoError(t, err)
 		_, err = h.Providers.Drain(h.Ctx, h.Root, providers[0].ID, 0)
 		pooltest.NoError(t, err)
-		if got := h.CapacityOf(t, "gpu_cores"); got.Capacity != 0 || got.Excess != 550 || got.Missing != 550 {
+		if got := h.CapacityOf(t, "gpu_cores"); got.Capacity != 0 || got.AboveAllocatable != 550 || got.AboveCapacity != 550 {
 			t.Errorf("without its machine the pool has %+v", got)
 		}
 		v, err := h.Capacity.View(h.Ctx, h.Root, models.Page{})

@@ -60,7 +60,7 @@ func checkAllocation(q *models.Queries, p models.Project, more models.Resources,
 // checkMore is checkAllocation for what is allocated now.
 func checkMore(p models.Project, allocated, more models.Resources, field string, n int64) error {
 	var problems models.Problems
-	for _, e := range (quota.Allocation{Quota: p.Quota, Allocated: allocated}).ExceededBy(more) {
+	for _, e := range (quota.Limits{Quota: p.Quota, Allocated: allocated}).ExceededBy(more) {
 		name := field
 		if field == "limit" {
 			name = "limit." + e.Name

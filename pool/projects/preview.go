@@ -117,7 +117,7 @@ func (e Editor) preview(p models.Project, in PreviewInput) (v Preview, err error
 		return v, err
 	}
 	v.Members, v.OverLimit, v.Fits = c.members, c.overLimit, -1
-	after := quota.Allocation{Quota: p.Quota, Allocated: allocated.Add(c.more)}
+	after := quota.Limits{Quota: p.Quota, Allocated: allocated.Add(c.more)}
 	v.fillRows(allocated, after)
 	if c.limit != nil {
 		v.Fits = after.Fits(*c.limit)
@@ -202,7 +202,7 @@ func (e Editor) previewNewMember(p models.Project, r models.Role, email string) 
 }
 
 // fillRows sets the rows from the allocation before and after the change.
-func (v *Preview) fillRows(before models.Resources, after quota.Allocation) {
+func (v *Preview) fillRows(before models.Resources, after quota.Limits) {
 	quotas, befores := after.Quota.Amounts(), before.Amounts()
 	for i, a := range after.Allocated.Amounts() {
 		r := PreviewRow{Amount: a, Before: befores[i].Value, Quota: quotas[i].Value}

@@ -49,7 +49,7 @@ func TestTheMachineChangesItsIdentity(t *testing.T) {
 
 // Who holds a GPU is told when it vanishes, fails and is back; who holds
 // another is not.
-func TestHoldersAreToldOfTheirGPU(t *testing.T) {
+func TestUsersAreNotifiedOfTheirGPU(t *testing.T) {
 	pooltest.Each(t, func(t *testing.T, o *pooltest.World) {
 		m := o.NewTeam(t, "vision")
 		o.Enlist(t, pooltest.Machine(1))

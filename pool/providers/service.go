@@ -38,8 +38,8 @@ func (s *Service) CanManage(actor policies.Actor, provider models.Provider) bool
 	return s.access.MayOwned(actor, provider.Owner(), policies.Platform, policies.ProviderWrite)
 }
 
-// CanShare reports whether the actor may set the sharing modes of a provider's
+// CanSetSharing reports whether the actor may set the sharing modes of a provider's
 // devices.
-func (s *Service) CanShare(actor policies.Actor, provider models.Provider) bool {
+func (s *Service) CanSetSharing(actor policies.Actor, provider models.Provider) bool {
 	return s.access.MayOwned(actor, provider.Owner(), policies.Platform, policies.DeviceWrite)
 }

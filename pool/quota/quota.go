@@ -15,30 +15,30 @@ type Excess struct {
 // Exceeded lists the resources of which the sum exceeds the bound.
 func Exceeded(sum, bound models.Resources) []models.Excess { return sum.Exceeding(bound) }
 
-// Allocation is a quota, and the sum of the members' limits.
-type Allocation struct {
+// Limits is the sum of the members' limits, and the quota that it must not exceed.
+type Limits struct {
 	Quota     models.Resources
 	Allocated models.Resources
 }
 
 // Remaining is the part of the quota that is not allocated; negative if exceeded.
-func (a Allocation) Remaining() models.Resources { return a.Quota.Sub(a.Allocated) }
+func (l Limits) Remaining() models.Resources { return l.Quota.Sub(l.Allocated) }
 
 // ExceededBy lists the resources that would exceed the quota if more were
 // allocated, without those of which more is not positive.
-func (a Allocation) ExceededBy(more models.Resources) []Excess {
-	return exceededBy(more, a.Allocated, a.Quota, a.Remaining().Floor())
+func (l Limits) ExceededBy(more models.Resources) []Excess {
+	return exceededBy(more, l.Allocated, l.Quota, l.Remaining().Floor())
 }
 
 // Fits is how many more members with a limit fit into the quota; -1 for any number.
-func (a Allocation) Fits(limit models.Resources) int64 {
+func (l Limits) Fits(limit models.Resources) int64 {
 	fits := int64(-1)
-	remaining := a.Remaining().Floor().Amounts()
-	for i, l := range limit.Amounts() {
-		if l.Value <= 0 {
+	remaining := l.Remaining().Floor().Amounts()
+	for i, one := range limit.Amounts() {
+		if one.Value <= 0 {
 			continue
 		}
-		if n := remaining[i].Value / l.Value; fits < 0 || n < fits {
+		if n := remaining[i].Value / one.Value; fits < 0 || n < fits {
 			fits = n
 		}
 	}

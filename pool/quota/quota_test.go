@@ -19,7 +19,7 @@ func brief(list []quota.Excess) (s string) {
 }
 
 // Rule 1: the members' limits, together, are at most the quota.
-func TestAllocation(t *testing.T) {
+func TestLimits(t *testing.T) {
 	for name, c := range map[string]struct {
 		quota, allocated, more models.Resources
 		exceeded               string
@@ -36,7 +36,7 @@ func TestAllocation(t *testing.T) {
 		"the scarcest decides":   {r(100, 50), r(40, 20), r(20, 20), "", 1},
 		"other may fill its own": {r(100, 50), r(120, 20), r(0, 30), "", 1},
 	} {
-		a := quota.Allocation{Quota: c.quota, Allocated: c.allocated}
+		a := quota.Limits{Quota: c.quota, Allocated: c.allocated}
 		if got := brief(a.ExceededBy(c.more)); got != c.exceeded {
 			t.Errorf("%s: %q, want %q", name, got, c.exceeded)
 		}

@@ -69,14 +69,14 @@ func TestConcurrentApprovalsKeepTheLimit(t *testing.T) {
 				ids = append(ids, h.ask(t, somebody, p).ID)
 			}
 			before := h.CapacityOf(t, "gpu_cores")
-			headroom := int((before.Limit - before.Value) / size)
+			headroom := int((before.Allocatable - before.Value) / size)
 			var kinds modelstest.ErrorCounts
 			modelstest.Concurrently(asked, func(i int) {
 				_, err := h.approve(t, h.Root, ids[i], models.Requested{})
 				kinds.Add(err)
 			})
 			kinds.Want(t, headroom, models.KindNoCapacity, asked-headroom)
-			if got := h.CapacityOf(t, "gpu_cores"); got.Value != before.Value+int64(headroom)*size || got.Excess != 0 {
+			if got := h.CapacityOf(t, "gpu_cores"); got.Value != before.Value+int64(headroom)*size || got.AboveAllocatable != 0 {
 				t.Errorf("allocated: %+v", got)
 			}
 		}

@@ -30,7 +30,7 @@ func (f Facts) Remaining() models.Resources {
 	if f.Project == nil {
 		return models.Resources{}
 	}
-	return quota.Allocation{Quota: f.Project.Quota, Allocated: f.Allocated}.Remaining()
+	return quota.Limits{Quota: f.Project.Quota, Allocated: f.Allocated}.Remaining()
 }
 
 func (s *Service) facts(q *models.Queries, req models.QuotaRequest) (*Facts, error) {

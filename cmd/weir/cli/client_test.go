@@ -309,7 +309,7 @@ func TestProviderCommandLines(t *testing.T) {
 }
 
 func TestDestructiveCommandsNeedAYes(t *testing.T) {
-	now := handlers.Provider{ID: 4, Name: "node", State: "recalled", Holders: 2}
+	now := handlers.Provider{ID: 4, Name: "node", State: "recalled", Users: 2}
 	answers := map[string]http.HandlerFunc{"GET /pool/providers/4": jsonAnswer(now), "POST /pool/providers/4/recall": jsonAnswer(now),
 		"POST /pool/providers/4/revoke": jsonAnswer(now), "DELETE /pool/providers/4": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(204) }}
 	for action, want := range map[string]string{

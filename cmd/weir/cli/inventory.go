@@ -86,7 +86,7 @@ func providerTable(t *table, p handlers.Provider) {
 		t.field("Reported GPU code", p.ReportedCode)
 	}
 	t.field("Recall reason", p.RecallReason)
-	t.field("Users", p.Holders)
+	t.field("Users", p.Users)
 	termsFields(t, p)
 	if len(p.Devices) > 0 {
 		devicesTable(t, p.Devices)

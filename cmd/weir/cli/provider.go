@@ -109,7 +109,7 @@ func newRecallCommand() *cobra.Command {
 				return err
 			}
 			if err := s.confirm("Recalling %s (provider %d) notifies %s with shares there, and stops their workspaces in %s.",
-				p.Name, p.ID, count(p.Holders, "person", "people"), minutes(wait)); err != nil {
+				p.Name, p.ID, count(p.Users, "person", "people"), minutes(wait)); err != nil {
 				return err
 			}
 			return s.act(p, read, "recall", providers.RecallInput{GraceMinutes: wait, Reason: reason})
@@ -122,7 +122,7 @@ func newRecallCommand() *cobra.Command {
 func newRevokeCommand() *cobra.Command {
 	return confirmable(providerCommand("revoke", "Revoke the agent of a provider", func(s *session, p handlers.Provider, read response) error {
 		if err := s.confirm("This revokes the agent of %s (provider %d) until it is authorized again. Its GPUs have shares of %s.",
-			p.Name, p.ID, count(p.Holders, "person", "people")); err != nil {
+			p.Name, p.ID, count(p.Users, "person", "people")); err != nil {
 			return err
 		}
 		return s.act(p, read, "revoke", nil)

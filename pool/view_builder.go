@@ -18,9 +18,9 @@ type ProviderView struct {
 	models.Provider
 	Devices   []DeviceView
 	OwnerName string
-	Lends     bool       // its hours are open
+	Lends     bool       // its lending hours are open
 	Until     *time.Time // when that changes
-	Holders   int        // people who use shares there
+	Users     int        // people who use its shares
 	Chosen    bool       // it lends to chosen projects only; Terms name those of them that the actor may know
 	Since     *time.Time // enrolment of its agent; only in the view of one provider
 	Manage    bool       // the actor may set its terms, drain, recall and remove it
@@ -54,24 +54,24 @@ type WaitingView struct {
 	Anonymous bool
 }
 
-// viewer makes views of a snapshot for an actor. It remembers the rights in each
-// project.
-type viewer struct {
+// viewBuilder builds the views of a snapshot that an actor may see. It caches the
+// actor's rights in each project.
+type viewBuilder struct {
 	snapshot
-	q         *models.Queries
-	scheduler *Scheduler
-	actor     policies.Actor
-	sees      map[int64]bool // projects
-	measured  map[int64]models.DeviceState
-	owners    map[int64]string // names of providers' owners
+	q            *models.Queries
+	scheduler    *Scheduler
+	actor        policies.Actor
+	visible      map[int64]bool // by project: its names may be shown
+	deviceStates map[int64]models.DeviceState
+	owners       map[int64]string // names, by user
 }
 
-// viewer loads the snapshot for an actor who may see the pool.
-func (s *Scheduler) viewer(ctx context.Context, actor policies.Actor) (v viewer, err error) {
+// viewBuilder loads the snapshot for an actor who may see the pool.
+func (s *Scheduler) viewBuilder(ctx context.Context, actor policies.Actor) (v viewBuilder, err error) {
 	if err := s.access.Check(actor, policies.Platform, policies.PoolRead); err != nil {
 		return v, err
 	}
-	v = viewer{q: s.store.Read(ctx), scheduler: s, actor: actor, sees: map[int64]bool{}}
+	v = viewBuilder{q: s.store.Read(ctx), scheduler: s, actor: actor, visible: map[int64]bool{}}
 	v.snapshot, err = s.load(v.q)
 	return v, err
 }
@@ -118,9 +118,9 @@ func (s snapshot) involved() map[int64]bool {
 	return users
 }
 
-// measure reads what the views of machines need beside the snapshot.
-func (v *viewer) measure() (err error) {
-	if v.measured, err = v.q.DeviceStates(); err != nil {
+// loadDetails reads what the views of providers need beside the snapshot.
+func (v *viewBuilder) loadDetails() (err error) {
+	if v.deviceStates, err = v.q.DeviceStates(); err != nil {
 		return err
 	}
 	v.owners, err = v.q.OwnerNames()
@@ -128,18 +128,18 @@ func (v *viewer) measure() (err error) {
 }
 
 // canSee reports whether the actor may see the names on a project's shares.
-func (v viewer) canSee(project int64) bool {
-	may, known := v.sees[project]
+func (v viewBuilder) canSee(project int64) bool {
+	may, known := v.visible[project]
 	if !known {
 		may = v.scheduler.access.May(v.actor, project, policies.WorkspaceRead)
-		v.sees[project] = may
+		v.visible[project] = may
 	}
 	return may
 }
 
 // waiting is the queue; requests of projects that the actor may not see have no
 // names.
-func (v viewer) waiting() ([]WaitingView, error) {
+func (v viewBuilder) waiting() ([]WaitingView, error) {
 	waiting, err := loadQueue(v.q, v.snapshot)
 	if err != nil {
 		return nil, err
@@ -167,8 +167,8 @@ func (v WaitingView) anonymous() WaitingView {
 	return v
 }
 
-// users counts the people who use shares of a machine.
-func (m *machine) users() int {
+// userCount is the number of people who use shares of a machine.
+func (m *machine) userCount() int {
 	users := map[int64]bool{}
 	for _, share := range m.shares {
 		users[share.UserID] = true
@@ -186,9 +186,9 @@ func (m *machine) sharesOf(device int64) (shares []models.ShareView) {
 	return shares
 }
 
-// sharesAround are the open shares of whatever may run on a device: its own,
-// those of its instances, and those of the GPU that it is an instance of.
-func (m *machine) sharesAround(d models.Device) (shares []models.ShareView) {
+// relatedShares are the open shares of a device, of its MIG instances, and of the GPU
+// that it is an instance of: their processes can run on the device.
+func (m *machine) relatedShares(d models.Device) (shares []models.ShareView) {
 	for _, other := range m.devices {
 		if other.ID == d.ID || other.PhysicalID() == d.ID || other.ID == d.PhysicalID() {
 			shares = append(shares, m.sharesOf(other.ID)...)
@@ -208,31 +208,31 @@ func (m *machine) free(device int64) (cores, memoryMiB int64) {
 }
 
 // providers are those in the pool, and those that are still in use.
-func (v *viewer) providers() (views []ProviderView, err error) {
-	err = v.measure()
+func (v *viewBuilder) providers() (views []ProviderView, err error) {
+	err = v.loadDetails()
 	for _, m := range v.machines {
-		if view := v.machine(m); m.State != models.ProviderOffline || len(view.Devices) > 0 {
+		if view := v.providerView(m); m.State != models.ProviderOffline || len(view.Devices) > 0 {
 			views = append(views, view)
 		}
 	}
 	return views, err
 }
 
-func (v viewer) machine(m *machine) ProviderView {
+func (v viewBuilder) providerView(m *machine) ProviderView {
 	providers := v.scheduler.providers
-	view := ProviderView{Provider: m.Provider, OwnerName: v.owners[m.Owner()], Holders: m.users(),
+	view := ProviderView{Provider: m.Provider, OwnerName: v.owners[m.Owner()], Users: m.userCount(),
 		Chosen: len(m.Terms.Projects) > 0, Manage: providers.CanManage(v.actor, m.Provider)}
 	view.Lends, view.Until = m.Terms.Open(v.now)
 	if !view.Manage {
 		v.redact(&view)
 	}
-	mayShare := providers.CanShare(v.actor, m.Provider)
+	canSetSharing := providers.CanSetSharing(v.actor, m.Provider)
 	for _, d := range m.devices {
 		device := v.deviceView(m, d, m.sharesOf(d.ID))
-		device.Manage = mayShare
+		device.Manage = canSetSharing
 		device.FreeCores, device.FreeMemoryMiB = m.free(d.ID)
-		if measured, known := v.measured[d.ID]; known {
-			if !view.Manage && !v.canSeeProcesses(m.sharesAround(d), measured.At) {
+		if measured, known := v.deviceStates[d.ID]; known {
+			if !view.Manage && !v.canSeeProcesses(m.relatedShares(d), measured.At) {
 				measured.Processes = nil
 			}
 			device.Measured = &measured
@@ -244,7 +244,7 @@ func (v viewer) machine(m *machine) ProviderView {
 
 // redact removes from a view what only managers of the provider may see: the
 // identity of its agent, and projects that the actor may not see.
-func (v viewer) redact(p *ProviderView) {
+func (v viewBuilder) redact(p *ProviderView) {
 	p.Machine, p.Address, p.GPUCode, p.ReportedCode = "", "", "", ""
 	if p.State == models.ProviderPending { // its reason names the code
 		p.Reason = models.Say("its GPUs have changed and are waiting for authorization")
@@ -254,7 +254,7 @@ func (v viewer) redact(p *ProviderView) {
 
 // canSeeProcesses reports whether the processes measured at a time can only
 // belong to shares that the actor may see.
-func (v viewer) canSeeProcesses(shares []models.ShareView, at time.Time) bool {
+func (v viewBuilder) canSeeProcesses(shares []models.ShareView, at time.Time) bool {
 	for _, share := range shares {
 		if !v.canSee(share.ProjectID) || !at.After(share.From) {
 			return false
@@ -263,9 +263,9 @@ func (v viewer) canSeeProcesses(shares []models.ShareView, at time.Time) bool {
 	return len(shares) > 0
 }
 
-// machinesOf are the providers and devices that workspaces use, with their
+// providersUsedBy are the providers and devices that workspaces use, with their
 // shares.
-func (v viewer) machinesOf(workspaces []int64) (views []ProviderView) {
+func (v viewBuilder) providersUsedBy(workspaces []int64) (views []ProviderView) {
 	for _, m := range v.machines {
 		view := ProviderView{Provider: models.Provider{ID: m.ID, Name: m.Name, State: m.State}}
 		for _, d := range m.devices {
@@ -281,24 +281,24 @@ func (v viewer) machinesOf(workspaces []int64) (views []ProviderView) {
 	return views
 }
 
-func (v viewer) deviceView(m *machine, d models.Device, shares []models.ShareView) DeviceView {
+func (v viewBuilder) deviceView(m *machine, d models.Device, shares []models.ShareView) DeviceView {
 	view := DeviceView{Device: d, ProviderName: m.Name, ProviderState: m.State, Lent: m.lends(d)}
 	for _, share := range shares {
-		view.Shares = append(view.Shares, v.share(share, d))
+		view.Shares = append(view.Shares, v.shareView(share, d))
 	}
 	return view
 }
 
-// share is the view of a share, with its present enforcement; it is anonymous
+// shareView is the view of a share, with its present enforcement; it is anonymous
 // if the actor may not see the project.
-func (v viewer) share(share models.ShareView, d models.Device) ShareView {
-	if share.Until == nil && share.Enforcement == models.EnforcedMPS && d.Applied != models.SharingMPS {
-		share.Enforcement = models.EnforcementLapsed
+func (v viewBuilder) shareView(shareView models.ShareView, d models.Device) ShareView {
+	if shareView.Until == nil && shareView.Enforcement == models.EnforcedMPS && d.Applied != models.SharingMPS {
+		shareView.Enforcement = models.EnforcementLapsed
 	}
-	if v.canSee(share.ProjectID) {
-		return ShareView{ShareView: share}
+	if v.canSee(shareView.ProjectID) {
+		return ShareView{ShareView: shareView}
 	}
 	return ShareView{Anonymous: true, ShareView: models.ShareView{Share: models.Share{
-		ID: share.ID, DeviceID: share.DeviceID, Cores: share.Cores, MemoryMiB: share.MemoryMiB,
-		Enforcement: share.Enforcement, From: share.From, Until: share.Until, EndsAt: share.EndsAt, EndReason: share.EndReason}}}
+		ID: shareView.ID, DeviceID: shareView.DeviceID, Cores: shareView.Cores, MemoryMiB: shareView.MemoryMiB,
+		Enforcement: shareView.Enforcement, From: shareView.From, Until: shareView.Until, EndsAt: shareView.EndsAt, EndReason: shareView.EndReason}}}
 }
