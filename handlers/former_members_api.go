@@ -12,7 +12,7 @@ import (
 func (a rest) formerMembersOperations(s section) {
 	register(a, s, route{http.MethodGet, "/projects/{id}/former-members", 200, "list-former-members", "List former members of a project and the recipients of their directories"}, a.listFormerMembers)
 	register(a, s, route{http.MethodGet, "/projects/{id}/members/{member}/handover", 200, "get-handover", "Get the handover of a former member's directory"}, a.getHandover)
-	register(a, s, route{http.MethodPost, "/projects/{id}/members/{member}/handover", 200, "create-handover", "Hand over the directory of a former member to a current member; effective at the next workspace start"}, a.handOver)
+	register(a, s, route{http.MethodPost, "/projects/{id}/members/{member}/handover", 200, "create-handover", "Hand over the directory of a former member to a current member; effective at the next workspace start"}, a.createHandover)
 	register(a, s, route{http.MethodDelete, "/projects/{id}/members/{member}/handover", 204, "end-handover", "End a handover"}, a.endHandover)
 }
 
@@ -37,8 +37,8 @@ type Recipient struct {
 
 func formerMemberOf(l models.FormerMember) FormerMember {
 	v := FormerMember{ID: l.ID, ProjectID: l.ProjectID, UserID: l.UserID, Name: l.UserName, Email: l.UserEmail, LeftAt: l.LeftAt().UTC(), Path: projects.DirectoryOf(l.ProjectID, l.ID)}
-	if l.RecipientID != nil && l.HandedOverAt != nil {
-		v.Recipient = &Recipient{*l.RecipientID, l.RecipientName, l.HandedOverAt.UTC()}
+	if l.RecipientID != nil && l.HandoverAt != nil {
+		v.Recipient = &Recipient{*l.RecipientID, l.RecipientName, l.HandoverAt.UTC()}
 	}
 	return v
 }
@@ -63,8 +63,8 @@ type HandoverCreation struct {
 	Body projects.HandoverInput
 }
 
-func (a rest) handOver(ctx context.Context, in *HandoverCreation) (*Response[FormerMember], error) {
-	l, err := a.Projects.HandOver(ctx, actorOf(ctx), in.ID, in.Member, in.Body)
+func (a rest) createHandover(ctx context.Context, in *HandoverCreation) (*Response[FormerMember], error) {
+	l, err := a.Projects.CreateHandover(ctx, actorOf(ctx), in.ID, in.Member, in.Body)
 	if err != nil {
 		return nil, err
 	}

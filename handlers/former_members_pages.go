@@ -14,7 +14,7 @@ import (
 func (a *App) formerMembersRoutes(p *echo.Group) {
 	p.GET("/projects/:id/former-members", a.page(a.formerMembersPage))
 	p.GET("/projects/:id/members/:member/handover", a.page(a.handoverPage))
-	p.POST("/projects/:id/members/:member/handover", a.submit(a.handoverPage, a.handOverPage))
+	p.POST("/projects/:id/members/:member/handover", a.submit(a.handoverPage, a.createHandoverPage))
 	p.POST("/projects/:id/members/:member/handover/end", a.submit(nil, a.endHandoverPage))
 }
 
@@ -58,7 +58,7 @@ func (a *App) handoverPage(ctx context.Context, c echo.Context) (templ.Component
 	if err != nil {
 		return nil, err
 	}
-	v := web.HandOverView{Form: submittedOr(c, formOf(0)), Project: p.Project}
+	v := web.HandoverView{Form: submittedOr(c, formOf(0)), Project: p.Project}
 	if v.Recipients, err = a.Projects.Recipients(ctx, actorOf(ctx), p.ID); err != nil {
 		return nil, err
 	}
@@ -66,12 +66,12 @@ func (a *App) handoverPage(ctx context.Context, c echo.Context) (templ.Component
 	return web.HandoverPage(v), err
 }
 
-func (a *App) handOverPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
+func (a *App) createHandoverPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
 	project, in := number(c, "id"), projects.HandoverInput{ToMemberID: f.number("to_member_id")}
 	if err := f.err(); err != nil {
 		return redirect{}, err
 	}
-	v, err := a.Projects.HandOver(ctx, actorOf(ctx), project, number(c, "member"), in)
+	v, err := a.Projects.CreateHandover(ctx, actorOf(ctx), project, number(c, "member"), in)
 	return redirect{path("projects", project), models.Say("The directory of %s was handed over to %s.", v.UserName, v.RecipientName)}, err
 }
 

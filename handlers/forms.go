@@ -230,7 +230,7 @@ func (a *App) accountID(ctx context.Context, f *form, name string) int64 {
 	if !strings.Contains(text, "@") {
 		return f.number(name)
 	}
-	u, err := a.Accounts.UserByAddress(ctx, actorOf(ctx), text)
+	u, err := a.Accounts.UserByEmail(ctx, actorOf(ctx), text)
 	if err != nil {
 		f.problems.Add(name, "no account has this email address; an administrator can create one")
 	}

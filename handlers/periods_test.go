@@ -167,7 +167,7 @@ func TestWorkspaceSaysWhenItStops(t *testing.T) {
 
 // Who has left stands on the project's page, and a manager hands the
 // directory over.
-func TestHandOverByPageAndProgram(t *testing.T) {
+func TestHandoverByPageAndProgram(t *testing.T) {
 	w := newWorld(t)
 	w.stopClock()
 	boss, kim := w.as("boss@example.org"), w.visitor("kim@example.org", false)

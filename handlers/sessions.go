@@ -15,10 +15,10 @@ import (
 
 // What a session remembers.
 const (
-	sessionUser  = "user"
-	sessionEpoch = "epoch"
-	sessionFlash = "flash"
-	sessionKind  = "flash-kind"
+	sessionUser       = "user"
+	sessionGeneration = "epoch" // stored in sessions under the former name
+	sessionFlash      = "flash"
+	sessionKind       = "flash-kind"
 )
 
 func newSessions(c Config) *scs.SessionManager {
@@ -76,12 +76,12 @@ func (a *App) beginSession(ctx context.Context, u models.User) error {
 		return err
 	}
 	a.sessions.Put(ctx, sessionUser, u.ID)
-	a.sessions.Put(ctx, sessionEpoch, u.SessionEpoch)
+	a.sessions.Put(ctx, sessionGeneration, u.SessionGeneration)
 	return nil
 }
 
-// bySession is the actor of the session; the zero Actor if it has ended or its epoch is
-// outdated.
+// bySession is the actor of the session; the zero Actor if it has ended or its generation
+// is outdated.
 func (a *App) bySession(ctx context.Context) (policies.Actor, error) {
 	id := a.sessions.GetInt64(ctx, sessionUser)
 	if id == 0 {
@@ -94,7 +94,7 @@ func (a *App) bySession(ctx context.Context) (policies.Actor, error) {
 		}
 		return policies.Actor{}, err
 	}
-	if actor.User.SessionEpoch != a.sessions.GetInt64(ctx, sessionEpoch) {
+	if actor.User.SessionGeneration != a.sessions.GetInt64(ctx, sessionGeneration) {
 		return policies.Actor{}, nil
 	}
 	actor.Session, actor.Via = policies.HashSecret(a.sessions.Token(ctx)), policies.ViaSession
@@ -134,7 +134,7 @@ func withActor(ctx context.Context, actor policies.Actor) context.Context {
 }
 
 // passwordChanged lets the browser that changed the password go on in a
-// session of the new epoch.
+// session of the new generation.
 func (a *App) passwordChanged(ctx context.Context, user int64) error {
 	if a.sessions.GetInt64(ctx, sessionUser) != user {
 		return nil

@@ -43,7 +43,7 @@ var rows = []string{
 	"workspace_events (workspace_id, project_id, at, state, message) VALUES (1, 1, " + day + ", 'running', '')",
 	"decisions (at, project_id, workspace_id, user_id, outcome, demand, explanation) VALUES (" + day + ", 1, 1, 1, 'granted', '', '')",
 	"one_time_tokens (hash, purpose, user_id, workspace_id, expires_at) VALUES ('h', 'open', 1, 1, " + day + ")",
-	"visits (hash, workspace_id, user_id, epoch, session, expires_at) VALUES ('h', 1, 1, 1, 's', " + day + ")",
+	"visits (hash, workspace_id, user_id, session_generation, session, expires_at) VALUES ('h', 1, 1, 1, 's', " + day + ")",
 	`agents (id, provider_id, key_hash, serial, issued_at, expires_at, created_at) VALUES (1, 1, 'k', 's', ` + day + ", " + day + ", " + day + ")",
 	`authorizations (hash, gpu_code, owner_id, issued_by, created_at, expires_at, agent_id)
 		VALUES ('h', 'g', 1, 1, ` + day + ", " + day + ", 1)",

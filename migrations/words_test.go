@@ -47,6 +47,8 @@ func TestWordsKeepTheData(t *testing.T) {
 			run(`UPDATE providers SET terms = '{"cores":50,"notice_minutes":30}'`)
 			run(`UPDATE agents SET revoked_at = ` + day + `, revoked_why = '{"f":"an administrator has revoked it"}'`)
 			run("UPDATE deliveries SET answer = 'thanks'")
+			run("UPDATE users SET session_epoch = 5 WHERE id = 1")
+			run("UPDATE visits SET epoch = 5")
 
 			up(t, db, dialect)
 			check("SELECT limit_gpu_cores || ' ' || limit_storage_mib FROM roles", "7 8")
@@ -56,6 +58,7 @@ func TestWordsKeepTheData(t *testing.T) {
 			check("SELECT terms FROM providers", `{"cores":50,"grace_minutes":30}`)
 			check("SELECT serial FROM agents WHERE revoked_by_admin", "s")
 			check("SELECT response FROM deliveries", "thanks")
+			check("SELECT u.session_generation || ' ' || v.session_generation FROM users u JOIN visits v ON v.user_id = u.id", "5 5")
 			check("SELECT kind FROM notifications", "k")
 			check("SELECT keys FROM revocations", "user:1")
 
@@ -63,6 +66,7 @@ func TestWordsKeepTheData(t *testing.T) {
 			check("SELECT kind || ' ' || asked FROM quota_requests", `peak {"peak":{"role_id":1,"peak":{"gpu_cores":5}}}`)
 			check("SELECT terms FROM providers", `{"cores":50,"notice_minutes":30}`)
 			check("SELECT peak_gpu_cores || ' ' || peak_storage_mib FROM roles", "7 8")
+			check("SELECT u.session_epoch || ' ' || v.epoch FROM users u JOIN visits v ON v.user_id = u.id", "5 5")
 		})
 	}
 }

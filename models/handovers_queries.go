@@ -40,7 +40,7 @@ type FormerMember struct {
 	UserEmail     string
 	RecipientID   *int64 // present member with write access; nil: none
 	RecipientName string
-	HandedOverAt  *time.Time // when it was handed over, also to a recipient who has left since
+	HandoverAt    *time.Time // when it was handed over, also to a recipient who has left since
 }
 
 // LeftAt is when the participation ended.
@@ -77,7 +77,7 @@ func (q *Queries) FormerMember(scope Scope, projectID, id int64) (l FormerMember
 func (q *Queries) formerMembers(scope Scope, projectID int64) *gorm.DB {
 	now := q.Now()
 	return scope.projects(q.db.Table("members"), "members.project_id").
-		Select("members.*, users.name AS user_name, users.email AS user_email, recipients.id AS recipient_id, COALESCE(recipient_users.name, '') AS recipient_name, handovers.at AS handed_over_at").
+		Select("members.*, users.name AS user_name, users.email AS user_email, recipients.id AS recipient_id, COALESCE(recipient_users.name, '') AS recipient_name, handovers.at AS handover_at").
 		Joins("JOIN users ON users.id = members.user_id").
 		Joins("LEFT JOIN handovers ON handovers.member_id = members.id").
 		Joins("LEFT JOIN members recipients ON recipients.id = handovers.to_member_id AND "+isActive("recipients"), now).

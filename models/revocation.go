@@ -126,11 +126,11 @@ func (s *Store) listenersOfRevocations() []RevocationListener {
 // was evicted.
 func (s *Store) waitForServers(ctx context.Context, number int64) error {
 	const first, longest = time.Millisecond, 20 * time.Millisecond
-	peers, began := heartbeats{}, s.Elapsed()
+	otherServers, began := heartbeats{}, s.Elapsed()
 	for pause := first; ; pause = min(2*pause, longest) {
 		behind, err := serversBehind(s.read.WithContext(ctx), s.origin, number)
 		if err == nil && len(behind) > 0 {
-			err = evict(s.write.WithContext(ctx), peers.expired(behind, s.Elapsed()))
+			err = evict(s.write.WithContext(ctx), otherServers.expired(behind, s.Elapsed()))
 		} else if err == nil {
 			return nil
 		}

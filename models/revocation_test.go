@@ -31,7 +31,7 @@ func TestWhatRevokes(t *testing.T) {
 		}{
 			{"account", func(q *models.Queries) error { w.user.Disabled = true; return q.UpdateUser(&w.user) }, []string{user}},
 			{"token", func(q *models.Queries) error { return q.DeleteAccessToken(w.user.ID, token.ID) }, []string{user}},
-			{"secrets", func(q *models.Queries) error { return q.DeleteSecretsOf(w.user.ID) }, []string{user}},
+			{"secrets", func(q *models.Queries) error { return q.DeleteTokensOf(w.user.ID) }, []string{user}},
 			{"session", func(q *models.Queries) error { return q.DeleteSession("cookie") }, []string{models.SessionKey("cookie")}},
 			{"no session", func(q *models.Queries) error { return q.DeleteSession("another") }, nil},
 			{"member", func(q *models.Queries) error { w.member.Until = ago(s, -time.Hour); return q.UpdateMember(&w.member) }, []string{user}},

@@ -20,7 +20,7 @@ func TestSecretsEndOnTime(t *testing.T) {
 		later := end.Add(time.Hour)
 		modelstest.InTx(t, s, func(q *models.Queries) error {
 			other.ID, other.Name, other.Secret = 0, "other", "of the other"
-			visit := models.Visit{WorkspaceID: w.workspace.ID, UserID: w.user.ID, Epoch: w.user.SessionEpoch}
+			visit := models.Visit{WorkspaceID: w.workspace.ID, UserID: w.user.ID, SessionGeneration: w.user.SessionGeneration}
 			of := func(hash, session string, expires time.Time) models.Visit {
 				v := visit
 				v.Hash, v.Session, v.ExpiresAt = hash, session, expires

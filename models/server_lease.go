@@ -50,14 +50,14 @@ type ServerLease struct {
 	// Used by Run only:
 	registered         bool // the row exists, unless this server was evicted
 	heartbeat, applied int64
-	peers              heartbeats
+	otherServers       heartbeats
 	failing            bool // the last tick failed
 }
 
 // Join acquires a lease, before anything is served. The sole server of a
 // database (by its file, or by its claim) needs none: its lease never expires.
 func (s *Store) Join(ctx context.Context, sole bool) (*ServerLease, error) {
-	l := &ServerLease{store: s, sole: sole, wake: make(chan struct{}, 1), peers: heartbeats{}}
+	l := &ServerLease{store: s, sole: sole, wake: make(chan struct{}, 1), otherServers: heartbeats{}}
 	if sole {
 		if err := s.write.WithContext(ctx).Where("id <> ?", s.origin).Delete(&Server{}).Error; err != nil {
 			return nil, err
@@ -228,7 +228,7 @@ func (l *ServerLease) sendHeartbeat(db *gorm.DB) error {
 	if err != nil || l.sole {
 		return err
 	}
-	return evict(db, l.peers.expired(others, l.store.Elapsed()))
+	return evict(db, l.otherServers.expired(others, l.store.Elapsed()))
 }
 
 // watchExpiry closes all open connections when the lease has expired.

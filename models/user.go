@@ -4,17 +4,17 @@ import "time"
 
 // User is an account.
 type User struct {
-	ID           int64
-	Email        string
-	Name         string
-	PasswordHash string
-	Admin        bool // platform administrator
-	Auditor      bool // sees everything on the platform and changes nothing
-	Disabled     bool
-	DepartmentID *int64
-	SessionEpoch int64 // sessions of an older epoch are no longer valid
-	Version      int64
-	CreatedAt    time.Time
+	ID                int64
+	Email             string
+	Name              string
+	PasswordHash      string
+	Admin             bool // platform administrator
+	Auditor           bool // sees everything on the platform and changes nothing
+	Disabled          bool
+	DepartmentID      *int64
+	SessionGeneration int64 // sessions of an earlier generation are no longer valid
+	Version           int64
+	CreatedAt         time.Time
 }
 
 // AccessToken lets a program act as its user until it expires. Only the hash of
@@ -49,10 +49,10 @@ type OneTimeToken struct {
 
 // Visit is a browser's session in a workspace; Hash is of its cookie.
 type Visit struct {
-	Hash        string `gorm:"primaryKey"`
-	WorkspaceID int64
-	UserID      int64
-	Epoch       int64
-	Session     string // hash of the portal session or access token that began it, and with which it ends
-	ExpiresAt   time.Time
+	Hash              string `gorm:"primaryKey"`
+	WorkspaceID       int64
+	UserID            int64
+	SessionGeneration int64
+	Session           string // hash of the portal session or access token that began it, and with which it ends
+	ExpiresAt         time.Time
 }

@@ -7,7 +7,7 @@ import (
 	"gorm.io/gorm/clause"
 )
 
-// CreateUser inserts u and sets its id. A taken address is a Conflict.
+// CreateUser inserts u and sets its id. A taken email address is a Conflict.
 func (q *Queries) CreateUser(u *User) error {
 	return taken(q.db.Create(u).Error, "email", Say("An account with the email address %s already exists.", u.Email))
 }
@@ -36,7 +36,7 @@ func (q *Queries) User(id int64) (u User, err error) {
 	return u, found(q.db.Take(&u, id).Error, "account")
 }
 
-// UserByEmail finds an account by its address in lower case.
+// UserByEmail finds an account by its email address in lower case.
 func (q *Queries) UserByEmail(email string) (u User, err error) {
 	if !storable(email) {
 		return u, NotFound("account")
@@ -44,16 +44,17 @@ func (q *Queries) UserByEmail(email string) (u User, err error) {
 	return u, found(q.db.Where("email = ?", email).Take(&u).Error, "account")
 }
 
-// CountUsers counts accounts, or only the enabled administrators.
-func (q *Queries) CountUsers(admins bool) (n int64, err error) {
-	db := q.db.Model(&User{})
-	if admins {
-		db = db.Where("admin = ? AND disabled = ?", true, false)
-	}
-	return n, db.Count(&n).Error
+// CountUsers counts all accounts.
+func (q *Queries) CountUsers() (n int64, err error) {
+	return n, q.db.Model(&User{}).Count(&n).Error
 }
 
-// Users lists accounts whose name or address contains search, by id.
+// CountAdministrators counts the enabled administrators.
+func (q *Queries) CountAdministrators() (n int64, err error) {
+	return n, q.db.Model(&User{}).Where("admin = ? AND disabled = ?", true, false).Count(&n).Error
+}
+
+// Users lists accounts whose name or email address contains search, by id.
 func (q *Queries) Users(search string, page Page) (users []User, err error) {
 	if !storable(search) {
 		return nil, nil
@@ -134,9 +135,9 @@ func (q *Queries) DeleteAccessToken(userID, id int64) error {
 	return q.deleted(q.db.Where("user_id = ? AND id = ?", userID, id).Delete(&AccessToken{}), "token")
 }
 
-// DeleteSecretsOf removes all of a user's tokens, including those for opening a
+// DeleteTokensOf removes all of a user's tokens, including those for opening a
 // workspace.
-func (q *Queries) DeleteSecretsOf(userID int64) error {
+func (q *Queries) DeleteTokensOf(userID int64) error {
 	q.Revoke("user", userID)
 	if err := q.db.Where("user_id = ?", userID).Delete(&AccessToken{}).Error; err != nil {
 		return err
@@ -218,7 +219,7 @@ func (q *Queries) admission(id int64, now time.Time, columns string) *gorm.DB {
 // token that began it, its user and the user's membership are all valid.
 func (q *Queries) AdmitVisit(hash string, workspaceID int64, now time.Time) (a Admission, err error) {
 	err = q.admission(workspaceID, now, ", v.session, v.expires_at AS visit_until, s.expires_at AS session_until, t.expires_at AS token_until").
-		Joins("JOIN visits v ON v.workspace_id = w.id AND v.user_id = w.user_id AND v.epoch = u.session_epoch AND v.hash = ? AND v.expires_at > ?", hash, now).
+		Joins("JOIN visits v ON v.workspace_id = w.id AND v.user_id = w.user_id AND v.session_generation = u.session_generation AND v.hash = ? AND v.expires_at > ?", hash, now).
 		Joins("LEFT JOIN sessions s ON s.token = v.session AND s.expires_at > ?", now).
 		Joins("LEFT JOIN access_tokens t ON t.hash = v.session AND t.expires_at > ?", now).
 		Where("s.token IS NOT NULL OR t.id IS NOT NULL").Take(&a).Error

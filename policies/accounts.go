@@ -62,8 +62,8 @@ func unauthenticated(err error) error {
 	return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Sign in to continue.")}
 }
 
-// SignIn checks an e-mail address and a password; client is a network address.
-// The error is the same for an unknown address, a wrong password and a disabled
+// SignIn checks an email address and a password; client is a network address.
+// The error is the same for an unknown email address, a wrong password and a disabled
 // account.
 func (a *Accounts) SignIn(ctx context.Context, client, email, password string) (models.User, error) {
 	var p models.Problems
@@ -80,7 +80,7 @@ func (a *Accounts) SignIn(ctx context.Context, client, email, password string) (
 	if err != nil && models.KindOf(err) != models.KindNotFound {
 		return models.User{}, err
 	}
-	// A password is hashed for unknown addresses too, so that the time does not
+	// A password is hashed for unknown email addresses too, so that the time does not
 	// reveal them.
 	ok, hashErr := a.verify(ctx, password, u.PasswordHash)
 	if hashErr != nil {
@@ -97,7 +97,7 @@ func wrongPassword() error {
 	return &models.Error{Kind: models.KindUnauthenticated, Message: models.Say("Incorrect email address or password.")}
 }
 
-// dummyHash is compared with the password for unknown addresses.
+// dummyHash is compared with the password for unknown email addresses.
 var dummyHash = sync.OnceValue(func() string { return hashPassword(NewSecret()) })
 
 func (a *Accounts) verify(ctx context.Context, password, hash string) (ok bool, err error) {
@@ -128,7 +128,7 @@ func (a *Accounts) SetupToken(ctx context.Context, lifetime time.Duration) (stri
 	var secret string
 	err := a.store.InTx(ctx, func(q *models.Queries) error {
 		secret = NewSecret()
-		if n, err := q.CountUsers(false); err != nil || n > 0 {
+		if n, err := q.CountUsers(); err != nil || n > 0 {
 			secret = ""
 			return err
 		}
@@ -167,7 +167,7 @@ func (a *Accounts) Setup(ctx context.Context, token string, in NewUser) (models.
 		if _, err := q.TakeOneTimeToken(HashSecret(token), "setup", q.Now()); err != nil {
 			return err
 		}
-		if n, err := q.CountUsers(false); err != nil || n > 0 {
+		if n, err := q.CountUsers(); err != nil || n > 0 {
 			return cmp.Or[error](err, models.NotFound("link"))
 		}
 		return a.insert(q, System("setup"), &u)
@@ -196,7 +196,7 @@ func (a *Accounts) newUser(ctx context.Context, in NewUser) (models.User, error)
 	}
 	hash, err := a.hash(ctx, in.Password)
 	return models.User{Email: in.Email, Name: in.Name, Admin: in.Admin, Auditor: in.Auditor, DepartmentID: in.DepartmentID, PasswordHash: hash,
-		SessionEpoch: 1, Version: 1, CreatedAt: a.store.Now()}, err
+		SessionGeneration: 1, Version: 1, CreatedAt: a.store.Now()}, err
 }
 
 func (a *Accounts) insert(q *models.Queries, actor Actor, u *models.User) error {

@@ -181,7 +181,7 @@ func TestSignIn(t *testing.T) {
 }
 
 // Failures are counted in memory, so one database is enough.
-func TestFailuresLockAnAddressForAWhile(t *testing.T) {
+func TestFailuresLockAnEmailForAWhile(t *testing.T) {
 	d := newFixture(t, modelstest.Open(t, "sqlite"))
 	d.root = d.load(t, modelstest.User(t, d.store, "root@example.org", true))
 	d.add(t, "ada@example.org", false)
@@ -196,7 +196,7 @@ func TestFailuresLockAnAddressForAWhile(t *testing.T) {
 		t.Errorf("a stranger's failures lock Ada out: %v", err)
 	}
 	if _, err := d.SignIn(d.ctx, "192.0.2.1", "bob@example.org", password); err != nil {
-		t.Errorf("another address: %v", err)
+		t.Errorf("another email: %v", err)
 	}
 	d.clock.Advance(15*time.Minute - time.Second)
 	_, err = d.SignIn(d.ctx, "192.0.2.1", "ada@example.org", password)
@@ -214,7 +214,7 @@ func TestFailuresLockAnAddressForAWhile(t *testing.T) {
 	}
 }
 
-func TestManyClientsLockAnAddressTogether(t *testing.T) {
+func TestManyClientsLockAnEmailTogether(t *testing.T) {
 	d := newFixture(t, modelstest.Open(t, "sqlite"))
 	d.root = d.load(t, modelstest.User(t, d.store, "root@example.org", true))
 	d.add(t, "ada@example.org", false)

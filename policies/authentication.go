@@ -88,7 +88,7 @@ func (a *Accounts) RefreshActor(ctx context.Context, actor Actor) (Actor, error)
 		return Actor{}, unauthenticated(err)
 	}
 	now, err := a.Load(ctx, actor.User.ID)
-	if err == nil && now.User.SessionEpoch != actor.User.SessionEpoch {
+	if err == nil && now.User.SessionGeneration != actor.User.SessionGeneration {
 		return Actor{}, unauthenticated(nil)
 	}
 	now.Session, now.Via = actor.Session, actor.Via

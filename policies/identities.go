@@ -68,7 +68,7 @@ func (a *Accounts) firstSignIn(q *models.Queries, rules ProviderRules, as Assert
 	in.User, err = q.UserByEmail(email)
 	switch {
 	case models.KindOf(err) == models.KindNotFound:
-		in.User = models.User{Email: email, Name: nameOf(as, email), SessionEpoch: 1, Version: 1, CreatedAt: now}
+		in.User = models.User{Email: email, Name: nameOf(as, email), SessionGeneration: 1, Version: 1, CreatedAt: now}
 		if err := a.insert(q, signIn, &in.User); err != nil {
 			if models.KindOf(err) == models.KindConflict {
 				return errConcurrentSignIn
@@ -89,7 +89,7 @@ func (a *Accounts) firstSignIn(q *models.Queries, rules ProviderRules, as Assert
 	return signIn.Audit(q, Change{Action: "create", Object: "identity", ID: in.Identity.ID, After: auditIdentity(in.Identity, in.User)})
 }
 
-// checkLink refuses to link an existing account with the same address, unless the
+// checkLink refuses to link an existing account with the same email, unless the
 // rules allow it and no other subject of the issuer is linked.
 func checkLink(q *models.Queries, rules ProviderRules, as Assertion, u models.User) error {
 	list, err := q.Identities(u.ID)
@@ -154,14 +154,14 @@ func (a *Accounts) applyAdmin(q *models.Queries, wanted bool, in *SignInResult) 
 			return err
 		}
 		in.User.Admin, in.Identity.Admin = false, false
-		in.User.SessionEpoch++
+		in.User.SessionGeneration++
 	case !wanted:
 		in.Identity.Admin = false // an administrator has revoked it
 	}
 	return nil
 }
 
-// applyEmail updates the address of an account without a password, unless another
+// applyEmail updates the email of an account without a password, unless another
 // account has it.
 func applyEmail(q *models.Queries, email string, in *SignInResult) error {
 	if in.User.PasswordHash != "" || in.User.Email == email {
@@ -228,7 +228,7 @@ func (a *Accounts) DeleteIdentity(ctx context.Context, actor Actor, user, id int
 				return err
 			}
 		}
-		u.SessionEpoch++
+		u.SessionGeneration++
 		if err := q.UpdateUser(&u); err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ func TestConcurrentSignInsCreateOneAccount(t *testing.T) {
 		if len(slices.Compact(users)) != 1 {
 			t.Errorf("accounts %v", users)
 		}
-		if n, err := d.store.Read(d.ctx).CountUsers(false); err != nil || n != 2 {
+		if n, err := d.store.Read(d.ctx).CountUsers(); err != nil || n != 2 {
 			t.Errorf("%d accounts, %v", n, err)
 		}
 		if list, err := d.Identities(d.ctx, d.root, users[0]); err != nil || len(list) != 1 {
@@ -66,7 +66,7 @@ func TestGroupsLeaveTheLastAdministrator(t *testing.T) {
 			}
 			stayed[i] = in.User.Admin && len(in.Notes) == 1
 		})
-		admins, err := d.store.Read(d.ctx).CountUsers(true)
+		admins, err := d.store.Read(d.ctx).CountAdministrators()
 		if err != nil || admins != 1 {
 			t.Errorf("%d administrators are left, %v", admins, err)
 		}
@@ -82,7 +82,7 @@ func TestGroupsDoNotRevokeManualAdministration(t *testing.T) {
 		if _, err := d.UpdateUser(d.ctx, d.root, u.ID, policies.UserChange{Name: "Kim", Admin: true}); err != nil {
 			t.Fatal(err)
 		}
-		if in := d.signIn(t, assertionOf("kim")); !in.User.Admin || in.User.SessionEpoch != u.SessionEpoch {
+		if in := d.signIn(t, assertionOf("kim")); !in.User.Admin || in.User.SessionGeneration != u.SessionGeneration {
 			t.Errorf("what an administrator gave was taken: %+v", in.User)
 		}
 		d.signIn(t, assertionOf("kim", "admins"))
@@ -90,7 +90,7 @@ func TestGroupsDoNotRevokeManualAdministration(t *testing.T) {
 			t.Errorf("a group took what it had not given: %+v", in)
 		}
 		lee := d.signIn(t, assertionOf("lee", "admins")).User
-		if in := d.signIn(t, assertionOf("lee")); in.User.Admin || in.User.SessionEpoch != lee.SessionEpoch+1 {
+		if in := d.signIn(t, assertionOf("lee")); in.User.Admin || in.User.SessionGeneration != lee.SessionGeneration+1 {
 			t.Errorf("a group's right stays without the group: %+v", in.User)
 		}
 		if got := d.audit(t, 1)[0]; got != "weir sign-in update account" {
@@ -99,7 +99,7 @@ func TestGroupsDoNotRevokeManualAdministration(t *testing.T) {
 	})
 }
 
-func TestAddressIsUpdated(t *testing.T) {
+func TestEmailIsUpdated(t *testing.T) {
 	withRoot(t, func(t *testing.T, d *fixture) {
 		u := d.signIn(t, assertionOf("kim")).User
 		married := assertionOf("kim")
@@ -110,13 +110,13 @@ func TestAddressIsUpdated(t *testing.T) {
 		married.Email = "root@example.org"
 		in := d.signIn(t, married)
 		if in.User.ID != u.ID || in.User.Email != "kim.lee@example.org" || len(in.Notes) != 1 || !strings.Contains(in.Notes[0].String(), "root@example.org") {
-			t.Errorf("somebody else's address: %+v", in)
+			t.Errorf("another account's email: %+v", in)
 		}
 		outside := assertionOf("kim")
 		outside.Email = "kim@example.com"
 		_, err := d.SignInWithProvider(d.ctx, universityRules(), outside)
 		want(t, err, models.KindForbidden)
-		heir := assertionOf("heir") // got the old address at the provider
+		heir := assertionOf("heir") // got the old email at the provider
 		heir.Email = "kim.lee@example.org"
 		_, err = d.SignInWithProvider(d.ctx, universityRules(), heir)
 		want(t, err, models.KindForbidden)
@@ -184,7 +184,7 @@ func TestIdentitiesAreForAdministrators(t *testing.T) {
 		if err := d.DeleteIdentity(d.ctx, d.root, kim.User.ID, kim.Identity.ID); err != nil {
 			t.Fatal(err)
 		}
-		if now, err := d.User(d.ctx, d.root, kim.User.ID); err != nil || now.SessionEpoch != kim.User.SessionEpoch+1 {
+		if now, err := d.User(d.ctx, d.root, kim.User.ID); err != nil || now.SessionGeneration != kim.User.SessionGeneration+1 {
 			t.Errorf("sessions go on: %+v, %v", now, err)
 		}
 		if err := d.ResetPassword(d.ctx, d.root, kim.User.ID, password); err != nil {

@@ -52,7 +52,7 @@ func (a *Access) Import(ctx context.Context, store *models.Store, actor Actor, p
 }
 
 func importRows(report *models.ImportReport, records []models.Record, importRow ImportRow) error {
-	lines := map[string]int{} // by address
+	lines := map[string]int{} // by email
 	for _, r := range records {
 		var p models.Problems
 		email := models.CheckEmail("email", r.Cells["email"], &p)

@@ -13,7 +13,7 @@ type Assertion struct {
 	Issuer   string
 	Subject  string // permanent id of the user at the issuer
 	Email    string
-	Verified bool // the provider has verified the address
+	Verified bool // the provider has verified the email
 	Name     string
 	Groups   []string
 }
@@ -31,8 +31,8 @@ type SignInState struct {
 // rights.
 type ProviderRules struct {
 	Name    string   // display name of the provider
-	Domains []string // allowed domains of addresses, in lower case; without subdomains
-	Link    bool     // link an existing account with the same address
+	Domains []string // allowed domains of emails, in lower case; without subdomains
+	Link    bool     // link an existing account with the same email
 	Groups  []GroupRule
 }
 
@@ -48,7 +48,7 @@ type GroupRule struct {
 // ProjectRole is a role in a project, both by name.
 type ProjectRole struct{ Project, Role string }
 
-// admit checks an assertion and returns the normalised address.
+// admit checks an assertion and returns the normalized email.
 func (r ProviderRules) admit(as Assertion) (string, error) {
 	var p models.Problems
 	email := models.CheckEmail("email", as.Email, &p)
@@ -56,7 +56,7 @@ func (r ProviderRules) admit(as Assertion) (string, error) {
 	switch {
 	case as.Subject == "" || len(as.Subject) > 255:
 		return "", models.Forbidden("%s did not identify you.", r.Name)
-	// Letters that look or fold like others could make two addresses equal.
+	// Letters that look or fold like others could make two emails equal.
 	case len(p) > 0 || !ascii(as.Email):
 		return "", models.Forbidden("%s did not provide a valid email address for you.", r.Name)
 	case !as.Verified:
@@ -87,7 +87,7 @@ func (r ProviderRules) ProjectRoles(groups []string) (places []ProjectRole) {
 }
 
 // nameOf is the name of a new account: the provider's if valid, otherwise the
-// local part of the address.
+// local part of the email.
 func nameOf(as Assertion, email string) string {
 	var p models.Problems
 	if name := models.CheckName("name", as.Name, &p); len(p) == 0 {

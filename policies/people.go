@@ -21,7 +21,7 @@ type UserChange struct {
 	Version int64 `json:"-"`
 }
 
-// Users lists accounts whose name or address contains search.
+// Users lists accounts whose name or email address contains search.
 func (a *Accounts) Users(ctx context.Context, actor Actor, search string, page models.Page) ([]models.User, error) {
 	if err := a.access.Check(actor, Platform, UserRead); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (a *Accounts) updateUser(q *models.Queries, actor Actor, u models.User, in 
 	before := u
 	u.Name, u.Admin, u.Auditor, u.Disabled, u.DepartmentID = in.Name, in.Admin, in.Auditor, in.Disabled, in.DepartmentID
 	if u.Disabled && !before.Disabled {
-		u.SessionEpoch++
+		u.SessionGeneration++
 	}
 	if err := a.checkLastAdministrator(q, before, u); err != nil {
 		return u, err
@@ -100,7 +100,7 @@ func (a *Accounts) updateUser(q *models.Queries, actor Actor, u models.User, in 
 		return u, err
 	}
 	if u.Disabled {
-		if err := q.DeleteSecretsOf(u.ID); err != nil {
+		if err := q.DeleteTokensOf(u.ID); err != nil {
 			return u, err
 		}
 	}
@@ -113,7 +113,7 @@ func (a *Accounts) checkLastAdministrator(q *models.Queries, before, after model
 	if !was || is {
 		return nil
 	}
-	n, err := q.CountUsers(true)
+	n, err := q.CountAdministrators()
 	if err == nil && n <= 1 {
 		err = models.Conflict("This is the last administrator. Make someone else an administrator first.")
 	}
@@ -180,20 +180,20 @@ func setPassword(q *models.Queries, actor Actor, id int64, hash string) error {
 		return err
 	}
 	u.PasswordHash = hash
-	u.SessionEpoch++
+	u.SessionGeneration++
 	if err := q.UpdateUser(&u); err != nil {
 		return err
 	}
-	if err := q.DeleteSecretsOf(id); err != nil {
+	if err := q.DeleteTokensOf(id); err != nil {
 		return err
 	}
 	return actor.Audit(q, Change{Action: "reset-password", Object: "account", ID: id})
 }
 
-// UserByAddress finds an account by its e-mail address.
-func (a *Accounts) UserByAddress(ctx context.Context, actor Actor, address string) (models.User, error) {
+// UserByEmail finds an account by its email address.
+func (a *Accounts) UserByEmail(ctx context.Context, actor Actor, email string) (models.User, error) {
 	if err := a.access.Check(actor, Platform, UserRead); err != nil {
 		return models.User{}, err
 	}
-	return a.store.Read(ctx).UserByEmail(strings.ToLower(strings.TrimSpace(address)))
+	return a.store.Read(ctx).UserByEmail(strings.ToLower(strings.TrimSpace(email)))
 }

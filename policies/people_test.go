@@ -30,7 +30,7 @@ func TestTheLastAdministratorStays(t *testing.T) {
 			kinds.Add(err)
 		})
 		kinds.Want(t, len(admins)-1, models.KindConflict, 1)
-		if n, err := d.store.Read(d.ctx).CountUsers(true); err != nil || n != 1 {
+		if n, err := d.store.Read(d.ctx).CountAdministrators(); err != nil || n != 1 {
 			t.Errorf("%d administrators are left, %v", n, err)
 		}
 	})
@@ -109,8 +109,8 @@ func TestPasswordChangeEndsEverything(t *testing.T) {
 		_, err = d.SignIn(d.ctx, "192.0.2.1", "ada@example.org", password)
 		want(t, err, models.KindUnauthenticated)
 		u, err := d.SignIn(d.ctx, "192.0.2.1", "ada@example.org", "another good one")
-		if err != nil || u.SessionEpoch != ada.User.SessionEpoch+1 {
-			t.Errorf("epoch %d, %v", u.SessionEpoch, err)
+		if err != nil || u.SessionGeneration != ada.User.SessionGeneration+1 {
+			t.Errorf("session generation %d, %v", u.SessionGeneration, err)
 		}
 		if err := d.ResetPassword(d.ctx, d.root, u.ID, password); err != nil {
 			t.Fatal(err)
@@ -138,8 +138,8 @@ func TestDisablingEndsEverything(t *testing.T) {
 			_, err = d.ActorByToken(d.ctx, secret)
 			want(t, err, models.KindUnauthenticated)
 		}
-		if got := d.load(t, ada.User); got.User.SessionEpoch != ada.User.SessionEpoch+1 {
-			t.Errorf("epoch %d", got.User.SessionEpoch)
+		if got := d.load(t, ada.User); got.User.SessionGeneration != ada.User.SessionGeneration+1 {
+			t.Errorf("session generation %d", got.User.SessionGeneration)
 		}
 		if got := d.audit(t, 1); !slices.Equal(got, []string{"root@example.org update account"}) {
 			t.Errorf("audit: %v", got)

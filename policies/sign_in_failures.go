@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// failures rate-limits the guessing of passwords: few attempts for an address
+// failures rate-limits the guessing of passwords: few attempts for an email
 // from one client, more from all clients together. So a single client cannot lock
-// out the owner of an address.
+// out the owner of an account.
 type failures struct {
 	mu   sync.Mutex
-	seen map[[2]string][]time.Time // by address and client; client "*" stands for all
+	seen map[[2]string][]time.Time // by email and client; client "*" stands for all
 }
 
 const (

@@ -81,7 +81,7 @@ func lockRights(q *models.Queries, project int64, right Right) error {
 // reload reads the actor's account and grants again.
 func reload(q *models.Queries, actor Actor) (Actor, error) {
 	u, err := q.LockUser(actor.User.ID)
-	if err != nil || u.Disabled || u.SessionEpoch != actor.User.SessionEpoch {
+	if err != nil || u.Disabled || u.SessionGeneration != actor.User.SessionGeneration {
 		return Actor{}, unauthenticated(err)
 	}
 	if actor.Session != "" {

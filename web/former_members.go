@@ -15,10 +15,10 @@ type FormerMembersView struct {
 	Next      string // address of the next page, empty on the last
 }
 
-// HandOverView selects the recipient of a former member's directory.
+// HandoverView selects the recipient of a former member's directory.
 //
 // Fields: to_member_id.
-type HandOverView struct {
+type HandoverView struct {
 	Form         Form
 	Project      models.Project
 	FormerMember models.FormerMember
@@ -26,7 +26,7 @@ type HandOverView struct {
 }
 
 // options are the members to choose from.
-func (v HandOverView) options() []Option {
+func (v HandoverView) options() []Option {
 	list := make([]Option, len(v.Recipients))
 	for i, h := range v.Recipients {
 		list[i] = Option{strconv.FormatInt(h.ID, 10), h.UserName + " (" + h.UserEmail + ")"}

@@ -414,7 +414,7 @@ func formerMemberTable(v FormerMembersView) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					if l.HandedOverAt != nil {
+					if l.HandoverAt != nil {
 						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<span class=\"muted small block\">")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
@@ -498,7 +498,7 @@ func formerMemberTable(v FormerMembersView) templ.Component {
 							return templ_7745c5c3_Err
 						}
 					}
-					if l.HandedOverAt != nil {
+					if l.HandoverAt != nil {
 						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 37, "<form method=\"post\" action=\"")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
@@ -581,7 +581,7 @@ func formerMemberTable(v FormerMembersView) templ.Component {
 }
 
 // HandoverPage hands the directory of a member who has left to another.
-func HandoverPage(v HandOverView) templ.Component {
+func HandoverPage(v HandoverView) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

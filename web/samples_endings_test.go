@@ -16,7 +16,7 @@ func sampleExtensions() []models.Extension {
 
 func sampleFormerMembers(manage bool) FormerMembersView {
 	gone := models.Member{ID: 9, ProjectID: 1, UserID: 4, RemovedAt: ptr(ago(48 * time.Hour))}
-	handed := models.FormerMember{Member: gone, UserName: "Ruiz", UserEmail: "ruiz@example.org", RecipientID: ptr(int64(12)), RecipientName: "Li Wei", HandedOverAt: ptr(ago(time.Hour))}
+	handed := models.FormerMember{Member: gone, UserName: "Ruiz", UserEmail: "ruiz@example.org", RecipientID: ptr(int64(12)), RecipientName: "Li Wei", HandoverAt: ptr(ago(time.Hour))}
 	other := models.FormerMember{Member: gone, UserName: "Kim", UserEmail: "kim@example.org"}
 	other.ID, other.RemovedAt, other.Until = 10, nil, ptr(ago(time.Hour))
 	return FormerMembersView{ProjectID: 1, Project: "vision", Rows: []models.FormerMember{handed, other}, CanManage: manage, Next: "/projects/1/former-members?cursor=10"}
@@ -49,8 +49,8 @@ func periodSamples() []sample {
 		{"notifications-ending", "/notifications", &li, NotificationsPage(NotificationsView{Rows: notifications, Unread: 2, Extensions: map[int64]models.Extension{8: near[0], 7: asked[0]}})},
 		{"leavers", "/projects/1/former-members", &root, FormerMembersPage(sampleFormerMembers(true))},
 		{"leavers-none", "/projects/1/former-members", &li, FormerMembersPage(FormerMembersView{ProjectID: 1, Project: "vision"})},
-		{"handover", "/projects/1/members/10/handover", &root, HandoverPage(HandOverView{Project: project.Project, FormerMember: formerMember, Recipients: []models.Recipient{{ID: 12, UserName: "Li Wei", UserEmail: li.Email}},
+		{"handover", "/projects/1/members/10/handover", &root, HandoverPage(HandoverView{Project: project.Project, FormerMember: formerMember, Recipients: []models.Recipient{{ID: 12, UserName: "Li Wei", UserEmail: li.Email}},
 			Form: Form{}.Refuse(models.Invalid("to_member_id", "is not a current member of this project"))})},
-		{"handover-nobody", "/projects/1/members/10/handover", &root, HandoverPage(HandOverView{Project: project.Project, FormerMember: formerMember})},
+		{"handover-nobody", "/projects/1/members/10/handover", &root, HandoverPage(HandoverView{Project: project.Project, FormerMember: formerMember})},
 	}
 }

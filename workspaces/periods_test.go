@@ -243,7 +243,7 @@ func TestAnHeirsMounts(t *testing.T) {
 		if err := b.ledger.RemoveMember(b.ctx, b.root, b.project.ID, gone.ID); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := b.ledger.HandOver(b.ctx, b.root, b.project.ID, gone.ID, projects.HandoverInput{ToMemberID: b.member.ID}); err != nil {
+		if _, err := b.ledger.CreateHandover(b.ctx, b.root, b.project.ID, gone.ID, projects.HandoverInput{ToMemberID: b.member.ID}); err != nil {
 			t.Fatal(err)
 		}
 		if !writes(b.actor, "after") || writes(other, "other") {

@@ -248,7 +248,7 @@ func TestVisitsEndWithTheRight(t *testing.T) {
 		"signed out": func(b *bench, q *models.Queries) error { return q.DeleteSession("session") },
 		"new password": func(b *bench, q *models.Queries) error {
 			u := b.actor.User
-			u.SessionEpoch++
+			u.SessionGeneration++
 			return q.UpdateUser(&u)
 		},
 		"disabled": func(b *bench, q *models.Queries) error {

@@ -77,7 +77,7 @@ func (s *Service) Redeem(ctx context.Context, id int64, token string) (v Visit, 
 		}
 		v.Expires, v.Path = now.Add(visitLifetime), cmp.Or(parameter(w, "path"), "/")
 		return q.PutVisit(models.Visit{Hash: policies.HashSecret(v.Secret), WorkspaceID: id, UserID: u.ID,
-			Epoch: u.SessionEpoch, Session: t.Session, ExpiresAt: v.Expires})
+			SessionGeneration: u.SessionGeneration, Session: t.Session, ExpiresAt: v.Expires})
 	})
 	return v, err
 }

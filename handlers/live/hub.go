@@ -299,7 +299,7 @@ func (h *Hub) offer(s *Stream, event []byte) {
 func (h *Hub) follower(actor policies.Actor, topics []string) *follower {
 	topics = slices.Compact(slices.Sorted(slices.Values(topics)))
 	all := strings.Join(topics, "\n") // of its own: the request that the topics are parts of goes
-	key := followerKey{user: actor.User.ID, epoch: actor.User.SessionEpoch, session: actor.Session, via: actor.Via, topics: all}
+	key := followerKey{user: actor.User.ID, generation: actor.User.SessionGeneration, session: actor.Session, via: actor.Via, topics: all}
 	f := h.followers[key]
 	if f == nil {
 		f = &follower{followerKey: key, topics: strings.Split(all, "\n"), slot: h.turn, streams: map[*Stream]bool{}}

@@ -107,7 +107,7 @@ type follower struct {
 }
 
 type followerKey struct {
-	user, epoch          int64
+	user, generation     int64
 	session, via, topics string
 }
 
@@ -121,5 +121,5 @@ func (f *follower) dependsOn(keys []string) bool {
 
 // actor identifies the follower for a permission check.
 func (f *follower) actor() policies.Actor {
-	return policies.Actor{User: models.User{ID: f.user, SessionEpoch: f.epoch}, Session: f.session, Via: f.via}
+	return policies.Actor{User: models.User{ID: f.user, SessionGeneration: f.generation}, Session: f.session, Via: f.via}
 }

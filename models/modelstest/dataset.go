@@ -93,7 +93,7 @@ func (b *builder) addPeople() {
 	})
 	b.rows(b.People, func(q *models.Queries, i int) error {
 		u := models.User{Email: fmt.Sprintf("citizen%d@example.org", i), Name: fmt.Sprint("Citizen ", i), DepartmentID: &departments[i%len(departments)],
-			SessionEpoch: 1, Version: 1, CreatedAt: b.ago()}
+			SessionGeneration: 1, Version: 1, CreatedAt: b.ago()}
 		err := q.CreateUser(&u)
 		b.people = append(b.people, u.ID)
 		return err

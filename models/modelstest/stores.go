@@ -147,7 +147,7 @@ func (c *Clock) Advance(d time.Duration) {
 // User adds an account without a password.
 func User(t testing.TB, s *models.Store, email string, admin bool) models.User {
 	t.Helper()
-	u := models.User{Email: email, Name: email, Admin: admin, SessionEpoch: 1, Version: 1, CreatedAt: s.Now()}
+	u := models.User{Email: email, Name: email, Admin: admin, SessionGeneration: 1, Version: 1, CreatedAt: s.Now()}
 	InTx(t, s, func(q *models.Queries) error { u.ID = 0; return q.CreateUser(&u) })
 	return u
 }

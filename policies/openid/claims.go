@@ -38,7 +38,7 @@ func (c claims) list(name string) (list []string) {
 	return list
 }
 
-// add adds missing claims. An address and its verification must come from the same
+// add adds missing claims. An email and its verification must come from the same
 // source.
 func (c claims) add(more claims) {
 	if !c.has("email") {

@@ -19,7 +19,7 @@ func TestClaimsOfOtherTypesAreIgnored(t *testing.T) {
 	}
 }
 
-func TestAddressAndVerificationHaveOneSource(t *testing.T) {
+func TestEmailAndVerificationHaveOneSource(t *testing.T) {
 	parse := func(s string) (c claims) {
 		if err := json.Unmarshal([]byte(s), &c); err != nil {
 			t.Fatal(err)

@@ -42,9 +42,9 @@ func (s *Service) Recipients(ctx context.Context, actor policies.Actor, project 
 	return s.store.Read(ctx).Recipients(project)
 }
 
-// HandOver hands the directory of a former member over to a current one: workspaces
+// CreateHandover hands the directory of a former member over to a current one: workspaces
 // that the recipient starts afterwards can write to it. Others can still read it.
-func (s *Service) HandOver(ctx context.Context, actor policies.Actor, project, member int64, in HandoverInput) (v models.FormerMember, err error) {
+func (s *Service) CreateHandover(ctx context.Context, actor policies.Actor, project, member int64, in HandoverInput) (v models.FormerMember, err error) {
 	err = s.edit(ctx, actor, project, policies.MemberWrite, func(e Editor, p models.Project) error {
 		v, err := formerMember(e.q, actor, project, member)
 		if err != nil {
@@ -53,7 +53,7 @@ func (s *Service) HandOver(ctx context.Context, actor policies.Actor, project, m
 		if v.RecipientID != nil {
 			return models.Conflict("This directory is already handed over to %s. End that handover first.", v.RecipientName)
 		}
-		return e.handOver(p, v, in)
+		return e.createHandover(p, v, in)
 	})
 	if err != nil {
 		return v, err
@@ -73,8 +73,8 @@ func formerMember(q *models.Queries, actor policies.Actor, project, member int64
 	return v, err
 }
 
-// handOver hands a directory over to a current member.
-func (e Editor) handOver(p models.Project, from models.FormerMember, in HandoverInput) error {
+// createHandover hands a directory over to a current member.
+func (e Editor) createHandover(p models.Project, from models.FormerMember, in HandoverInput) error {
 	recipient, err := e.q.Member(e.actor.Scope(), p.ID, in.ToMemberID)
 	if err == nil && !recipient.Active(e.q.Now()) {
 		err = models.NotFound("member")

@@ -46,12 +46,12 @@ func (h *example) actions(t *testing.T, m models.Member) (list []string) {
 
 // A leaver's directory is handed to a member, who has it until either of the
 // two comes or goes.
-func TestHandOver(t *testing.T) {
+func TestHandover(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
 		boss, to := h.Actor(t, h.Boss), func(m models.Member) projects.HandoverInput { return projects.HandoverInput{ToMemberID: m.ID} }
 		heir, bob := h.NewMember(t, h.Engineer)
 		give := func(in projects.HandoverInput) error {
-			_, err := h.HandOver(h.Ctx, boss, h.Vision.ID, h.AnnMember.ID, in)
+			_, err := h.CreateHandover(h.Ctx, boss, h.Vision.ID, h.AnnMember.ID, in)
 			return err
 		}
 		pooltest.WantError(t, give(to(heir)), models.KindConflict, "is still a member")
@@ -98,19 +98,19 @@ func TestHandOver(t *testing.T) {
 
 // With a deadline nobody takes part in the change: what follows from it holds
 // by the time alone.
-func TestHandOverAcrossDeadlines(t *testing.T) {
+func TestHandoverAcrossDeadlines(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
 		heir, _ := h.NewMember(t, h.Engineer)
 		soon, later := h.Store.Now().Add(day), h.Store.Now().Add(3*day)
 		h.EndMembership(t, h.AnnMember, &soon)
 		h.EndMembership(t, heir, &later)
 		h.Clock.Advance(day)
-		if _, err := h.HandOver(h.Ctx, h.Root, h.Vision.ID, h.AnnMember.ID, projects.HandoverInput{ToMemberID: heir.ID}); err != nil {
+		if _, err := h.CreateHandover(h.Ctx, h.Root, h.Vision.ID, h.AnnMember.ID, projects.HandoverInput{ToMemberID: heir.ID}); err != nil {
 			t.Fatal(err)
 		}
 		h.Clock.Advance(2 * day) // the heir's is over, too
 		h.wantHeir(t, h.AnnMember, 0)
-		if _, err := h.HandOver(h.Ctx, h.Root, h.Vision.ID, h.AnnMember.ID, projects.HandoverInput{ToMemberID: h.BossMember.ID}); err != nil {
+		if _, err := h.CreateHandover(h.Ctx, h.Root, h.Vision.ID, h.AnnMember.ID, projects.HandoverInput{ToMemberID: h.BossMember.ID}); err != nil {
 			t.Fatal(err)
 		}
 		if got := h.holder(t, h.BossMember); !slices.Equal(got.Inherits, []int64{h.AnnMember.ID}) {
@@ -163,7 +163,7 @@ func (h *example) handoversTold(t *testing.T, u models.User) (kinds []string) {
 
 // Who is removed after the deadline has left already: the heir keeps the
 // directory, until the leaver comes back.
-func TestHandOverOutlivesRemoval(t *testing.T) {
+func TestHandoverOutlivesRemoval(t *testing.T) {
 	removals := map[string]func(*testing.T, *example, models.Identity, models.Member){
 		"by a manager": func(t *testing.T, h *example, _ models.Identity, m models.Member) {
 			pooltest.NoError(t, h.RemoveMember(h.Ctx, h.Actor(t, h.Boss), h.Vision.ID, m.ID))
@@ -179,7 +179,7 @@ func TestHandOverOutlivesRemoval(t *testing.T) {
 				m, err := h.Store.Read(h.Ctx).Membership(h.Vision.ID, kim.UserID)
 				pooltest.NoError(t, err)
 				h.expires(t, m)
-				if _, err := h.HandOver(h.Ctx, h.Root, h.Vision.ID, m.ID, projects.HandoverInput{ToMemberID: heir.ID}); err != nil {
+				if _, err := h.CreateHandover(h.Ctx, h.Root, h.Vision.ID, m.ID, projects.HandoverInput{ToMemberID: heir.ID}); err != nil {
 					t.Fatal(err)
 				}
 				remove(t, h, kim, m)
@@ -207,14 +207,14 @@ func TestHandOverOutlivesRemoval(t *testing.T) {
 
 // A handover whose heir's deadline passed lies still: it can be taken back,
 // and ends, which is told and audited, when the heir gets more time.
-func TestHandOverDoesNotRevive(t *testing.T) {
+func TestHandoverDoesNotRevive(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
 		boss := h.Actor(t, h.Boss)
 		heir, bob := h.NewMember(t, h.Engineer)
 		pooltest.NoError(t, h.RemoveMember(h.Ctx, boss, h.Vision.ID, h.AnnMember.ID))
 		give := func() {
 			t.Helper()
-			if _, err := h.HandOver(h.Ctx, boss, h.Vision.ID, h.AnnMember.ID, projects.HandoverInput{ToMemberID: heir.ID}); err != nil {
+			if _, err := h.CreateHandover(h.Ctx, boss, h.Vision.ID, h.AnnMember.ID, projects.HandoverInput{ToMemberID: heir.ID}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -258,7 +258,7 @@ func TestHandOverDoesNotRevive(t *testing.T) {
 
 // Only who may change members hands over; to others, and about others'
 // projects, things are as always.
-func TestWhoMayHandOver(t *testing.T) {
+func TestWhoMayCreateHandovers(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
 		heir, bob := h.NewMember(t, h.Engineer)
 		pooltest.NoError(t, h.RemoveMember(h.Ctx, h.Root, h.Vision.ID, h.AnnMember.ID))
@@ -281,7 +281,7 @@ func TestWhoMayHandOver(t *testing.T) {
 			{"in a foreign project", h.Actor(t, h.Boss), other.ID, foreign.ID, in, models.KindNotFound},
 			{"negative", h.Root, -1, -1, projects.HandoverInput{ToMemberID: -1}, models.KindNotFound},
 		} {
-			_, err := h.HandOver(h.Ctx, c.actor, c.project, c.member, c.in)
+			_, err := h.CreateHandover(h.Ctx, c.actor, c.project, c.member, c.in)
 			if models.KindOf(err) != c.kind {
 				t.Errorf("%s: %v, want %s", c.name, err, c.kind)
 			}
@@ -310,7 +310,7 @@ func TestOneHeir(t *testing.T) {
 		var kinds modelstest.ErrorCounts
 		modelstest.Concurrently(8, func(i int) {
 			in := projects.HandoverInput{ToMemberID: []int64{heir.ID, h.BossMember.ID}[i%2]}
-			_, err := h.HandOver(h.Ctx, h.Root, h.Vision.ID, h.AnnMember.ID, in)
+			_, err := h.CreateHandover(h.Ctx, h.Root, h.Vision.ID, h.AnnMember.ID, in)
 			kinds.Add(err)
 		})
 		kinds.Want(t, 1, models.KindConflict, 7)
