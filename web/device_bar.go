@@ -182,11 +182,19 @@ func (s Share) name(ctx context.Context) string {
 
 // caption is the text in the segment; empty if that is too narrow.
 func (s Share) caption(ctx context.Context) string {
-	switch {
-	case s.Cores < 8 || s.Anonymous:
+	if s.Cores < 8 || s.Anonymous {
 		return ""
+	}
+	return s.legend(ctx)
+}
+
+// legend names the segment.
+func (s Share) legend(ctx context.Context) string {
+	switch {
 	case s.New:
 		return T(ctx, "yours · %d", s.Cores)
+	case s.Anonymous:
+		return T(ctx, "another project") + " · " + id(s.Cores)
 	case s.Label == "":
 		return id(s.Cores)
 	}
