@@ -41,7 +41,7 @@ func (f *form) departmentInput() policies.DepartmentInput {
 // departmentPage is the form of a department, or of a new one.
 func (a *App) departmentPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	d, err := a.Accounts.DepartmentForm(ctx, actorOf(ctx), optionalNumber(c, "id"))
-	v := web.DepartmentFormView{ID: d.ID, Name: d.Name, People: d.People, Form: formOf(d.Version)}
+	v := web.DepartmentFormView{ID: d.ID, Name: d.Name, Blocked: d.CheckDelete(), Form: formOf(d.Version)}
 	v.Form.Values["name"] = d.Name
 	v.Form = submittedOr(c, v.Form)
 	return web.DepartmentFormPage(v), err
@@ -59,7 +59,7 @@ func (a *App) renameDepartmentPage(ctx context.Context, c echo.Context, f *form)
 
 func (a *App) confirmDeleteDepartmentPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	d, err := a.Accounts.DepartmentForm(ctx, actorOf(ctx), number(c, "id"))
-	return confirmPage(c, web.ConfirmDeleteDepartment(d.Department)), err
+	return confirmPage(c, web.ConfirmDeleteDepartment(d.Department, d.CheckDelete())), err
 }
 
 func (a *App) deleteDepartmentPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {

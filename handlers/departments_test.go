@@ -49,6 +49,9 @@ func TestDepartments(t *testing.T) {
 	if first["people"] != 1.0 || first["projects"] != 1.0 || list.body["next_cursor"] == nil {
 		t.Errorf("departments: %s", list.raw)
 	}
+	for _, at := range []string{"/departments/1", "/departments/1/delete"} {
+		root.shows(root.page(200, "GET", at), "1 person is in the department Vision", `!class="btn danger"`)
+	}
 	root.shows(root.page(409, "POST", "/departments/1/delete", "version", "1"), "1 person is in the department Vision")
 	w.problem(w.want(409, w.admin, "DELETE", "/departments/1", ""))
 	etag := w.get(w.admin, path("departments", speech)).header.Get("ETag")
@@ -57,6 +60,23 @@ func TestDepartments(t *testing.T) {
 	root.page(409, "POST", path("departments", speech), "name", "Words", "version", "1")
 	root.page(303, "POST", path("departments", speech), "name", "Words", "version", "2")
 	w.problem(w.want(412, w.admin, "DELETE", path("departments", speech), "", "If-Match", etag))
+	root.shows(root.page(200, "GET", path("departments", speech)+"/delete"), `class="btn danger"`)
 	w.want(204, w.admin, "DELETE", path("departments", speech), "")
 	root.shows(root.page(200, "GET", "/departments"), "Vision", "!>Words<")
+}
+
+// Instead of a button that must fail, a page says why the thing cannot be deleted.
+func TestBlockedDeletion(t *testing.T) {
+	w := newWorld(t)
+	root := w.visitor("ada@example.org", true)
+	ws := w.get(w.member, path("workspaces", w.create(w.member, "/workspaces", `{"project_id":`+id(w.project)+`,"request":{"gpus":1,"cores":10}}`)))
+	role := path("projects", w.project, "roles", w.role)
+	for page, why := range map[string]string{
+		role + "/edit":             "1 member has this role.",
+		role + "/delete":           "1 member has this role.",
+		"/pool/providers/1/remove": "is the machine that the portal runs on and cannot be removed.",
+		path("environments", int64(ws.body["environment_id"].(float64)), "delete"): "This environment has been used by workspaces and cannot be deleted.",
+	} {
+		root.shows(root.page(200, "GET", page), why, `!class="btn danger" data-dialog`, `!class="btn danger" type="submit">Delete`)
+	}
 }

@@ -101,7 +101,10 @@ func (a *App) updateEnvironmentPage(ctx context.Context, c echo.Context, f *form
 
 func (a *App) confirmDeleteEnvironmentPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	e, err := a.Catalogue.EnvironmentForm(ctx, actorOf(ctx), number(c, "id"))
-	return confirmPage(c, web.ConfirmDeleteEnvironment(e)), err
+	if err != nil {
+		return nil, err
+	}
+	return confirmPage(c, web.ConfirmDeleteEnvironment(e, a.Catalogue.CheckDelete(ctx, actorOf(ctx), e.ID))), nil
 }
 
 func (a *App) deleteEnvironmentPage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {

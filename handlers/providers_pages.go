@@ -91,11 +91,11 @@ func (a *App) providerView(ctx context.Context, id int64) (v web.ProviderView, e
 	if err != nil {
 		return v, err
 	}
-	v = web.ProviderView{Provider: providerView(p, actor.User.ID), Facts: p.Provider, Owner: p.OwnerName, Since: p.Since, Users: p.Users,
+	v = web.ProviderView{Provider: providerView(p, actor.User.ID), Facts: p.Provider, Owner: p.OwnerName, Since: p.Since, Shares: p.Shares(), Users: p.Users,
 		Own: !p.Agent, Form: termsForm(p.Provider), Recall: formOf(0)} // a recall applies to any version
 	v.Recall.Values["recall.grace_minutes"] = "30"
+	v.Blocked = a.Providers.CheckRemove(p.Provider, int64(p.Shares()))
 	for _, d := range p.Devices {
-		v.Shares += len(d.Shares)
 		if d.ParentID == nil {
 			v.Devices = append(v.Devices, web.Choice{ID: d.ID, Label: deviceLabel(d.Device)})
 		}
@@ -192,7 +192,7 @@ func within(prefix string, err error) error {
 
 func (a *App) confirmRemoveProviderPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	p, err := a.Pool.ProviderForm(ctx, actorOf(ctx), number(c, "id"))
-	return web.ConfirmPage(web.ConfirmRemoveProvider(p.Provider)), err
+	return web.ConfirmPage(web.ConfirmRemoveProvider(p.Provider, a.Providers.CheckRemove(p.Provider, int64(p.Shares())))), err
 }
 
 func (a *App) confirmRevokeProviderPage(ctx context.Context, c echo.Context) (templ.Component, error) {

@@ -33,7 +33,7 @@ func (a *App) rolePage(ctx context.Context, c echo.Context) (templ.Component, er
 		return nil, err
 	}
 	p, r := form.Project, form.Role
-	v := web.RoleFormView{ProjectID: p.ID, Project: p.Name, ID: id, Name: r.Name, Members: r.Members, CanDelete: id != 0 && r.Members == 0,
+	v := web.RoleFormView{ProjectID: p.ID, Project: p.Name, ID: id, Name: r.Name, Members: r.Members, Blocked: r.CheckDelete(),
 		Quota: p.Quota, Remaining: form.Remaining, Has: form.Permissions.Has, Form: formOf(r.Version)}
 	if id != 0 {
 		v.Form.Values["name"], v.Form.Values["permission"], v.Form.Values["permissions"] = r.Name, r.Permission, strings.Join(r.Permits().Names(), " ")
@@ -64,7 +64,7 @@ func (a *App) updateRolePage(ctx context.Context, c echo.Context, f *form) (redi
 
 func (a *App) confirmDeleteRolePage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	form, err := a.Projects.RoleForm(ctx, actorOf(ctx), number(c, "id"), number(c, "role"))
-	return confirmPage(c, web.ConfirmDeleteRole(form.Project.Project, form.Role.Role)), err
+	return confirmPage(c, web.ConfirmDeleteRole(form.Project.Project, form.Role.Role, form.Role.CheckDelete())), err
 }
 
 func (a *App) deleteRolePage(ctx context.Context, c echo.Context, _ *form) (redirect, error) {

@@ -135,6 +135,14 @@ func (a *Accounts) RenameDepartment(ctx context.Context, actor Actor, id int64, 
 	return d, err
 }
 
+// CheckDelete refuses to delete a department that has people.
+func (d DepartmentView) CheckDelete() error {
+	if d.People > 0 {
+		return models.Conflict("%d people are in the department %s. Move them to another department first.", d.People, d.Name)
+	}
+	return nil
+}
+
 // DeleteDepartment removes a department without users.
 func (a *Accounts) DeleteDepartment(ctx context.Context, actor Actor, id, version int64) error {
 	return a.writeUsers(ctx, actor, func(q *models.Queries) error {
@@ -149,8 +157,8 @@ func (a *Accounts) DeleteDepartment(ctx context.Context, actor Actor, id, versio
 		if err != nil {
 			return err
 		}
-		if n > 0 {
-			return models.Conflict("%d people are in the department %s. Move them to another department first.", n, d.Name)
+		if err := (DepartmentView{d, models.DepartmentSums{People: n}}).CheckDelete(); err != nil {
+			return err
 		}
 		if err := q.DeleteDepartment(id); err != nil {
 			return err

@@ -26,6 +26,14 @@ type ProviderView struct {
 	Manage    bool       // the actor may set its terms, drain, recall and remove it
 }
 
+// Shares counts the open shares there.
+func (v ProviderView) Shares() (n int) {
+	for _, d := range v.Devices {
+		n += len(d.Shares)
+	}
+	return n
+}
+
 // DeviceView is a device with its shares and what is available of it.
 type DeviceView struct {
 	models.Device

@@ -21,10 +21,10 @@ type DepartmentRow struct {
 // DepartmentFormView creates a department or, with an ID, renames it. Field:
 // name.
 type DepartmentFormView struct {
-	Form   Form
-	ID     int64
-	Name   string
-	People int64
+	Form    Form
+	ID      int64
+	Name    string
+	Blocked error // why it cannot be deleted
 }
 
 func (v DepartmentFormView) title(ctx context.Context) string {
@@ -45,11 +45,13 @@ func (v DepartmentFormView) action() string { return itemPath("/departments", v.
 
 func departmentPath(n int64) string { return "/departments/" + id(n) }
 
-// ConfirmDeleteDepartment asks for confirmation before a department is deleted.
-func ConfirmDeleteDepartment(d models.Department) ConfirmView {
+// ConfirmDeleteDepartment asks for confirmation before a department is deleted;
+// blocked says why it cannot be.
+func ConfirmDeleteDepartment(d models.Department, blocked error) ConfirmView {
 	return ConfirmView{
 		Title:        models.Say("Delete department %s?", d.Name),
-		Consequences: []models.Text{models.Say("A department that still has people cannot be deleted.")},
+		Blocked:      blocked,
+		Consequences: []models.Text{models.Say("People can no longer be assigned to it.")},
 		Button:       models.Say("Delete department"),
 		Action:       departmentPath(d.ID) + "/delete",
 		Back:         "/departments", Version: d.Version,

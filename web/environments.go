@@ -74,11 +74,13 @@ func (v EnvironmentFormView) submitLabel(ctx context.Context) string {
 
 func (v EnvironmentFormView) action() string { return itemPath("/environments", v.ID) }
 
-// ConfirmDeleteEnvironment asks for confirmation before a catalogue entry is deleted.
-func ConfirmDeleteEnvironment(e models.Environment) ConfirmView {
+// ConfirmDeleteEnvironment asks for confirmation before a catalogue entry is deleted;
+// blocked says why it cannot be.
+func ConfirmDeleteEnvironment(e models.Environment, blocked error) ConfirmView {
 	return ConfirmView{
 		Title:        models.Say("Delete environment %s?", e.Name),
 		Consequences: []models.Text{models.Say("New workspaces can no longer use it. Running workspaces are not affected.")},
+		Blocked:      blocked,
 		Button:       models.Say("Delete environment"),
 		Action:       "/environments/" + id(e.ID) + "/delete",
 		Back:         "/environments", Version: e.Version,

@@ -22,6 +22,7 @@ type ProviderView struct {
 	Shares   int        // in use there now
 	Users    int        // of these shares
 	Own      bool       // the portal's own machine
+	Blocked  error      // why it cannot be removed
 	Form     Form
 	Recall   Form
 	Act      Form // of the other actions
@@ -171,15 +172,15 @@ func (v ProviderView) machine() string { return v.Facts.Machine[:min(len(v.Facts
 func hourField(i int, name string) string { return "hours[" + strconv.Itoa(i) + "]." + name }
 
 // ConfirmRemoveProvider asks for confirmation before a machine is removed from the
-// pool.
-func ConfirmRemoveProvider(p models.Provider) ConfirmView {
+// pool; blocked says why it cannot be.
+func ConfirmRemoveProvider(p models.Provider, blocked error) ConfirmView {
 	return ConfirmView{
-		Title: models.Say("Remove %s from the pool?", p.Name),
-		Consequences: []models.Text{models.Say("Its GPUs leave the pool and its agent is revoked. To enroll it again, you need a new authorization code."),
-			models.Say("A provider with shares in use cannot be removed. Recall them first.")},
-		Button: models.Say("Remove provider"),
-		Action: providerPath(p.ID) + "/remove",
-		Back:   providerPath(p.ID), Version: p.Version,
+		Title:        models.Say("Remove %s from the pool?", p.Name),
+		Consequences: []models.Text{models.Say("Its GPUs leave the pool and its agent is revoked. To enroll it again, you need a new authorization code.")},
+		Blocked:      blocked,
+		Button:       models.Say("Remove provider"),
+		Action:       providerPath(p.ID) + "/remove",
+		Back:         providerPath(p.ID), Version: p.Version,
 	}
 }
 

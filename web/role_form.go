@@ -19,7 +19,7 @@ type RoleFormView struct {
 	Members   int64              // in this role: the limit counts that often
 	Quota     models.Resources   // of the project
 	Remaining models.Resources   // quota − Σ of the limits of members outside this role
-	CanDelete bool
+	Blocked   error              // why it cannot be deleted
 	Preview   *PreviewView
 }
 
@@ -41,12 +41,14 @@ func (v RoleFormView) action() string {
 	return itemPath(projectPath(v.ProjectID)+"/roles", v.ID)
 }
 
-// ConfirmDeleteRole asks for confirmation before a role is deleted.
-func ConfirmDeleteRole(project models.Project, role models.Role) ConfirmView {
+// ConfirmDeleteRole asks for confirmation before a role is deleted; blocked says
+// why it cannot be.
+func ConfirmDeleteRole(project models.Project, role models.Role, blocked error) ConfirmView {
 	base := projectPath(project.ID)
 	return ConfirmView{
 		Title:        models.Say("Delete role %s?", role.Name),
-		Consequences: []models.Text{models.Say("This role can no longer be assigned. A role that still has members cannot be deleted.")},
+		Consequences: []models.Text{models.Say("This role can no longer be assigned.")},
+		Blocked:      blocked,
 		Button:       models.Say("Delete role"),
 		Action:       base + "/roles/" + id(role.ID) + "/delete",
 		Back:         base, Version: role.Version,

@@ -39,6 +39,7 @@ func tableSamples() []sample {
 	wrong := ImportPeople([]string{"email", "name", "department", "admin", "auditor"})
 	wrong.Form = Form{}.Refuse(models.Invalid("csv", "line %d is not valid UTF-8; save the file as UTF-8", 3))
 	vision := models.Department{ID: 1, Name: "Vision"}
+	inUseBy12 := models.Conflict("%d people are in the department %s. Move them to another department first.", 12, "Vision")
 	return []sample{
 		{"role-preview", "/projects/1/roles/2/edit", &root, RoleFormPage(RoleFormView{Has: models.AllPermissions, ProjectID: 1, Project: "vision", ID: 2, Name: "algorithm engineer", Members: 10, Quota: quota, Form: typed, Preview: samplePreview(false)})},
 		{"role-preview-refused", "/projects/1/roles/2/edit", &root, RoleFormPage(RoleFormView{Has: models.AllPermissions, ProjectID: 1, Project: "vision", ID: 2, Name: "algorithm engineer", Members: 10, Quota: quota, Form: typed, Preview: samplePreview(true)})},
@@ -46,8 +47,9 @@ func tableSamples() []sample {
 		{"departments", "/departments", &root, DepartmentsPage(DepartmentsView{Next: "/departments?cursor=2", Rows: []DepartmentRow{{vision, models.DepartmentSums{People: 12, Projects: 3, InUse: inUse}}, {models.Department{ID: 2, Name: "Speech"}, models.DepartmentSums{}}}})},
 		{"departments-none", "/departments", &root, DepartmentsPage(DepartmentsView{})},
 		{"department-new", "/departments/new", &root, DepartmentFormPage(DepartmentFormView{})},
-		{"department-edit", "/departments/1", &root, DepartmentFormPage(DepartmentFormView{ID: 1, Name: "Vision", Form: Form{Version: 1, Values: map[string]string{"name": "Vision"}}})},
-		{"department-delete", "/departments/1/delete", &root, ConfirmPage(ConfirmDeleteDepartment(vision))},
+		{"department-edit", "/departments/1", &root, DepartmentFormPage(DepartmentFormView{ID: 1, Name: "Vision", Blocked: inUseBy12, Form: Form{Version: 1, Values: map[string]string{"name": "Vision"}}})},
+		{"department-delete", "/departments/1/delete", &root, ConfirmPage(ConfirmDeleteDepartment(vision, nil))},
+		{"department-delete-blocked", "/departments/1/delete", &root, ConfirmPage(ConfirmDeleteDepartment(vision, inUseBy12))},
 		{"import", "/projects/1/members/import", &root, ImportPage(table)},
 		{"import-checked", "/projects/1/members/import", &root, ImportPage(checked)},
 		{"import-ready", "/projects/1/members/import", &root, ImportPage(ready)},

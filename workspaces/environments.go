@@ -107,6 +107,21 @@ func (c *Catalogue) EnvironmentForm(ctx context.Context, actor policies.Actor, i
 	return c.Environment(ctx, actor, id)
 }
 
+// CheckDelete refuses to delete an environment that workspaces have used.
+func (c *Catalogue) CheckDelete(ctx context.Context, actor policies.Actor, id int64) error {
+	if err := c.access.Check(actor, policies.Platform, policies.EnvironmentWrite); err != nil {
+		return err
+	}
+	return checkUnused(c.store.Read(ctx), id)
+}
+
+func checkUnused(q *models.Queries, id int64) error {
+	if used, err := q.EnvironmentUsed(id); err != nil || used {
+		return cmp.Or[error](err, models.Conflict("This environment has been used by workspaces and cannot be deleted."))
+	}
+	return nil
+}
+
 // MatchInput selects the environments that match.
 type MatchInput struct {
 	VersionConstraints string `json:"version_constraints" query:"version_constraints" maxLength:"1000" doc:"version constraints, such as python>=3.11, torch"`
@@ -183,8 +198,8 @@ func (c *Catalogue) Delete(ctx context.Context, actor policies.Actor, id int64) 
 		if err != nil {
 			return err
 		}
-		if used, err := q.EnvironmentUsed(id); err != nil || used {
-			return cmp.Or[error](err, models.Conflict("This environment has been used by workspaces and cannot be deleted."))
+		if err := checkUnused(q, id); err != nil {
+			return err
 		}
 		if err := q.DeleteEnvironment(id); err != nil {
 			return err

@@ -167,8 +167,8 @@ func (s *Service) DeleteRole(ctx context.Context, actor policies.Actor, project,
 		if err != nil {
 			return err
 		}
-		if n > 0 {
-			return models.Conflict("%d members have this role. Assign them another role first.", n)
+		if err := (RoleView{r, n}).CheckDelete(); err != nil {
+			return err
 		}
 		if err := e.q.DeleteRole(actor.Scope(), project, id); err != nil {
 			return err
@@ -181,6 +181,14 @@ func (s *Service) DeleteRole(ctx context.Context, actor policies.Actor, project,
 type RoleView struct {
 	models.Role
 	Members int64
+}
+
+// CheckDelete refuses to delete a role that has members.
+func (r RoleView) CheckDelete() error {
+	if r.Members > 0 {
+		return models.Conflict("%d members have this role. Assign them another role first.", r.Members)
+	}
+	return nil
 }
 
 // Roles lists a project's roles.

@@ -114,19 +114,29 @@ func (s *Service) Recall(ctx context.Context, actor policies.Actor, id int64, in
 func (s *Service) Remove(ctx context.Context, actor policies.Actor, id, version int64) (models.Provider, error) {
 	return s.manage(ctx, actor, id, version, "retire", func(q *models.Queries, provider *models.Provider) error {
 		inUse, err := q.OpenSharesAt(id)
-		switch {
-		case err != nil:
+		if err == nil {
+			err = s.CheckRemove(*provider, inUse)
+		}
+		if err != nil {
 			return err
-		case id == s.home.Load() && !provider.Agent:
-			return models.Conflict("This provider is the machine that the portal runs on and cannot be removed. Drain it instead.")
-		case inUse > 0:
-			return models.Conflict("%d shares of this provider are still in use. Recall its GPUs first.", inUse)
 		}
 		if err := q.RevokeAgents(id, q.Now(), models.Say("the provider was removed"), false); err != nil {
 			return err
 		}
 		return remove(q, provider, actor)
 	})
+}
+
+// CheckRemove refuses to remove a provider with open shares, and the machine of
+// the portal itself.
+func (s *Service) CheckRemove(p models.Provider, shares int64) error {
+	switch {
+	case p.ID == s.home.Load() && !p.Agent:
+		return models.Conflict("This provider is the machine that the portal runs on and cannot be removed. Drain it instead.")
+	case shares > 0:
+		return models.Conflict("%d shares of this provider are still in use. Recall its GPUs first.", shares)
+	}
+	return nil
 }
 
 // manage changes a provider under the pool's lock, derives its state, and announces
