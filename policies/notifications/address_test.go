@@ -46,7 +46,7 @@ func TestWebhookInput(t *testing.T) {
 	for _, c := range []struct {
 		url, events, field string
 	}{
-		{"https://example.org/hook?token=x", "request.* project.created", ""}, {"https://93.184.216.34", "", ""},
+		{"https://example.org/hook?token=x", "request.* workspace.failed", ""}, {"https://93.184.216.34", "", ""}, {"https://example.org", "project.created", "events"},
 		{"", "", "url"}, {"http://example.org", "", "url"}, {"https://user:secret@example.org", "", "url"}, {"ftp://example.org", "", "url"},
 		{"https://127.0.0.1", "", "url"}, {"https://[::1]:8443/", "", "url"}, {"https://169.254.169.254/latest", "", "url"}, {"example.org", "", "url"},
 		{"https://example.org/" + strings.Repeat("x", 1000), "", "url"}, {"https://example.org", "Request", "events"}, {"https://example.org", "a..b", "events"},

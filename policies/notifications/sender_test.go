@@ -21,7 +21,7 @@ func TestOutbox(t *testing.T) {
 	each(t, func(w *world) {
 		w.store.Mail = true
 		w.webhook("http://127.0.0.1:1", "request.*")
-		w.webhook("http://127.0.0.1:1", "other")
+		w.webhook("http://127.0.0.1:1", "handover.given")
 		n := models.Notification{Kind: "request.created", Text: models.Say("Somebody asks.")}
 		err := w.store.InTx(w.Context(), func(q *models.Queries) error {
 			if err := q.Notify([]int64{w.ada.ID}, n); err != nil {
