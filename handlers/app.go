@@ -72,6 +72,7 @@ type Config struct {
 type App struct {
 	Config
 	echo     *echo.Echo
+	routes   map[string][]string // methods by path pattern
 	sessions *scs.SessionManager
 	shared   shared
 	events   *live.Hub
@@ -86,7 +87,16 @@ func SessionCookie(secure bool) string {
 	return "weir"
 }
 
-func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.echo.ServeHTTP(w, r) }
+// ServeHTTP answers HEAD like GET; net/http leaves the body out. Workspaces get HEAD
+// as it is, and no event stream begins for it.
+func (a *App) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if _, ofWorkspace := a.Proxy.Host(r.Host); r.Method == http.MethodHead && !ofWorkspace && r.URL.Path != eventsPath {
+		get := *r
+		get.Method = http.MethodGet
+		r = &get
+	}
+	a.echo.ServeHTTP(w, r)
+}
 
 // Close ends every event stream, so that a shutdown need not wait for them.
 func (a *App) Close() { a.events.Close() }

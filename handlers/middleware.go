@@ -2,11 +2,13 @@ package handlers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/netip"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -201,8 +203,42 @@ func clientAddress(trusted []netip.Prefix) echo.IPExtractor {
 	return echo.ExtractIPFromXFFHeader(options...)
 }
 
+// methodsAt lists the methods of the routes that match a path.
+func (a *App) methodsAt(path string) []string {
+	c := a.echo.AcquireContext()
+	defer a.echo.ReleaseContext(c)
+	var allowed []string
+	for _, method := range []string{http.MethodDelete, http.MethodGet, http.MethodPatch, http.MethodPost, http.MethodPut} {
+		c.Reset(nil, nil)
+		a.echo.Router().Find(method, path, c)
+		if slices.Contains(a.routes[c.Path()], method) {
+			allowed = append(allowed, method)
+			if method == http.MethodGet && path != eventsPath {
+				allowed = append(allowed, http.MethodHead)
+			}
+		}
+	}
+	return allowed
+}
+
+// wrongMethod turns “not found” into “method not allowed” at a path that has other
+// methods. Groups with middleware have routes of their own for what is not found, so
+// that echo never says it.
+func (a *App) wrongMethod(err error, c echo.Context) error {
+	if !errors.Is(err, echo.ErrNotFound) {
+		return err
+	}
+	allowed := a.methodsAt(c.Request().URL.Path)
+	if len(allowed) == 0 {
+		return err
+	}
+	c.Response().Header().Set("Allow", strings.Join(allowed, ", "))
+	return echo.ErrMethodNotAllowed
+}
+
 // handleError responds with an error page or a problem, and logs internal errors.
 func (a *App) handleError(err error, c echo.Context) {
+	err = a.wrongMethod(err, c)
 	r, status := c.Request(), statusFor(err)
 	if status >= 500 && r.Context().Err() == nil {
 		a.Logger.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "err", err)

@@ -30,8 +30,15 @@ func NewApp(c Config) *App {
 	signed := e.Group("", echo.WrapMiddleware(a.sessions.LoadAndSave), a.authenticate)
 	a.pageRoutes(signed)
 	a.apiRoutes(signed)
+	a.routes = map[string][]string{}
+	for _, r := range e.Routes() {
+		a.routes[r.Path] = append(a.routes[r.Path], r.Method)
+	}
 	return a
 }
+
+// eventsPath is the path of the event stream.
+const eventsPath = "/events"
 
 // plainRoutes need neither session nor actor.
 func (a *App) plainRoutes() {
@@ -52,7 +59,7 @@ func (a *App) pageRoutes(g *echo.Group) {
 
 	p := g.Group("", a.setEventCursor, a.requireSignIn)
 	p.POST("/signout", a.signOutPage)
-	p.GET("/events", a.streamEvents)
+	p.GET(eventsPath, a.streamEvents)
 	p.GET("/", a.page(a.homePage))
 	for _, routes := range []func(*echo.Group){a.projectsRoutes, a.rolesRoutes, a.membersRoutes, a.formerMembersRoutes, a.importsRoutes, a.usageRoutes,
 		a.launchRoutes, a.workspacesRoutes, a.poolRoutes, a.providersRoutes, a.devicesRoutes, a.planningRoutes,
