@@ -21,17 +21,17 @@ func TestRolesAndMembersInBrowser(t *testing.T) {
 	b := p.tab()
 	b.signIn("operator@example.org", password)
 	b.goTo(at + "/roles/1/edit")
-	verdict := func(text string) string {
+	result := func(text string) string {
 		return `document.querySelector("#preview .tag")?.textContent.trim() === "` + text + `"`
 	}
-	b.until("the preview", verdict("within quota"))
+	b.until("the preview", result("within quota"))
 	b.stay()
 	b.fill("GPU cores", "9999")
-	b.until("the refusal", verdict("would be refused"))
+	b.until("the refusal", result("would be refused"))
 	b.sees("exceeded by")
 	b.until("the focus where it was", "document.activeElement === "+labelled("GPU cores")+` && document.activeElement.value === "9999"`)
 	b.fill("GPU cores", "1")
-	b.until("that it fits again", verdict("within quota"))
+	b.until("that it fits again", result("within quota"))
 	b.stayed()
 	b.shoot("role-preview")
 

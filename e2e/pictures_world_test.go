@@ -75,7 +75,7 @@ func paperwork(s *server, speech, vision team) {
 	more := map[string]any{"project_id": speech.Project, "quota": resources{GPUCores: 1200, GPUMemoryMiB: 960 << 10, CPUMilli: 48000, MemoryMiB: 96 << 10, StorageMiB: 600 << 10}}
 	wang.must("POST", "/requests", map[string]any{"reason": "Two more training runs each night until the paper is submitted.", "quota": more}, nil)
 	wang.must("POST", "/requests", map[string]any{"reason": "Larger batches.", "limit": map[string]any{"project_id": speech.Project, "role_id": speech.Role, "limit": resources{GPUCores: 500, GPUMemoryMiB: 400 << 10}}}, nil)
-	admin.must("POST", "/requests/2/decision", map[string]any{"verdict": "refuse", "reason": "The quota is not sufficient. Request a larger quota first."}, nil)
+	admin.must("POST", "/requests/2/decision", map[string]any{"decision": "refuse", "reason": "The quota is not sufficient. Request a larger quota first."}, nil)
 	li.must("POST", "/requests", map[string]any{"reason": "A course on diffusion models.", "project": map[string]any{"name": "Diffusion course", "description": "Exercises for 20 students",
 		"quota": resources{GPUCores: 200, GPUMemoryMiB: 160 << 10, CPUMilli: 8000, MemoryMiB: 16 << 10}, "limit": resources{GPUCores: 10, GPUMemoryMiB: 8 << 10, CPUMilli: 400, MemoryMiB: 800}}}, nil)
 	s.api(s.tokenOf("mei@example.org")).must("POST", "/requests", map[string]any{"reason": "I work on the acoustic model.", "join": map[string]any{"name": speech.Name}}, nil)

@@ -36,7 +36,7 @@ func dieDeciding(t *testing.T, o options, step string) {
 	s.stop()
 	for _, r := range []request{quota, fresh} {
 		s.start("WEIR_FAILPOINT=" + step)
-		approve := map[string]any{"verdict": "approve", "confirm": true, "reason": "so be it"}
+		approve := map[string]any{"decision": "approve", "confirm": true, "reason": "so be it"}
 		admin.call("POST", requestPath(r.ID)+"/decision", approve, nil)
 		if code := s.wait(); code != -1 {
 			t.Fatalf("the server ended with exit code %d and not at %s", code, step)

@@ -38,7 +38,7 @@ func (a *App) accessPage(c echo.Context) error {
 	case err != nil:
 		return err
 	default:
-		v.AccessCheck = verdictOf(e)
+		v.AccessCheck = accessCheckOf(e)
 	}
 	v.Form.Values["email"], v.Form.Values["project_name"] = e.Person.Email, e.Project.Name
 	return a.render(c, status, web.AccessCheckPage(v))
@@ -64,22 +64,22 @@ func rights() []string {
 	return list
 }
 
-func verdictOf(e policies.Explanation) *web.AccessCheck {
+func accessCheckOf(e policies.Explanation) *web.AccessCheck {
 	v := &web.AccessCheck{Person: e.Person.Name, PersonID: e.Person.ID, Project: e.Project.Name, ProjectID: e.Project.ID,
-		Right: e.Object + ":" + e.Act, May: e.Verdict}
+		Right: e.Object + ":" + e.Act, May: e.Allowed}
 	for _, s := range e.Steps {
-		v.Steps = append(v.Steps, web.AccessCheckStep{Text: s.Text, Says: string(s.Says)})
+		v.Steps = append(v.Steps, web.AccessCheckStep{Text: s.Text, Effect: string(s.Effect)})
 	}
 	return v
 }
 
-// AccessVerdict is the result of an access check, with its explanation.
-type AccessVerdict struct {
+// AccessExplanation is the result of an access check, with its explanation.
+type AccessExplanation struct {
 	UserID    int64        `json:"user_id"`
 	ProjectID *int64       `json:"project_id" doc:"project ID; null for the platform"`
 	Object    string       `json:"object"`
 	Act       string       `json:"act"`
-	Verdict   bool         `json:"verdict"`
+	Allowed   bool         `json:"allowed"`
 	Steps     []AccessStep `json:"steps" doc:"evaluation steps, in order"`
 	Rule      []string     `json:"rule" doc:"matching policy rule: subject, domain, object, action"`
 	Missing   string       `json:"missing,omitempty" doc:"missing permission"`
@@ -88,22 +88,22 @@ type AccessVerdict struct {
 
 // AccessStep is one step of the chain.
 type AccessStep struct {
-	Text string `json:"text"`
-	Says string `json:"result" enum:"yes,no,nothing"`
+	Text   string `json:"text"`
+	Effect string `json:"effect" enum:"yes,no,nothing"`
 }
 
-func (a rest) getAccess(ctx context.Context, in *policies.AccessQuery) (*Response[AccessVerdict], error) {
+func (a rest) getAccess(ctx context.Context, in *policies.AccessQuery) (*Response[AccessExplanation], error) {
 	e, err := a.Accounts.Explain(ctx, actorOf(ctx), *in)
 	if err != nil {
 		return nil, err
 	}
-	v := AccessVerdict{UserID: e.Person.ID, Object: e.Object, Act: e.Act, Verdict: e.Verdict, Steps: []AccessStep{},
+	v := AccessExplanation{UserID: e.Person.ID, Object: e.Object, Act: e.Act, Allowed: e.Allowed, Steps: []AccessStep{},
 		Rule: append([]string{}, e.Rule...), Missing: e.Missing, Roles: append([]string{}, e.Roles...)}
 	if e.Project.ID != 0 {
 		v.ProjectID = &e.Project.ID
 	}
 	for _, s := range e.Steps {
-		v.Steps = append(v.Steps, AccessStep{s.Text.String(), string(s.Says)})
+		v.Steps = append(v.Steps, AccessStep{s.Text.String(), string(s.Effect)})
 	}
-	return &Response[AccessVerdict]{Body: v}, nil
+	return &Response[AccessExplanation]{Body: v}, nil
 }

@@ -34,7 +34,7 @@ var apiBodies = map[string]string{
 	"/webhooks":                              `{"name":"new","url":"https://example.org/hook","enabled":true}`,
 	"/webhooks/:id":                          `{"name":"new","url":"https://example.org/hook","enabled":true}`,
 	"/requests":                              `{"reason":"more","role":{"project_id":$project,"name":"new","permission":"member","limit":` + slice + `}}`,
-	"/requests/:id/decision":                 `{"verdict":"refuse","reason":"no"}`,
+	"/requests/:id/decision":                 `{"decision":"refuse","reason":"no"}`,
 	"/capacity":                              `{"ratio":` + plenty + `,"stated":{"cpu_milli":1}}`,
 	"/projects/:id/members/:member/handover": `{"to_member_id":$member}`,
 }
@@ -70,7 +70,7 @@ var pageForms = map[string]string{
 	"/webhooks":                              "name=new&url=https://example.org/hook&enabled=1",
 	"/webhooks/:id":                          "name=new&url=https://example.org/hook&enabled=1",
 	"/requests":                              "kind=role&reason=more&role.project_id=$project&role.name=new&role.permission=member&role.limit.gpu_cores=1",
-	"/requests/:id":                          "verdict=refuse&reason=no",
+	"/requests/:id":                          "decision=refuse&reason=no",
 	"/capacity":                              "ratio.gpu_cores=100&ratio.gpu_memory_mib=100&ratio.cpu_milli=100&ratio.memory_mib=100&ratio.storage_mib=100",
 	"/signin":                                "email=ann@example.org&password=correct+horse",
 	"/setup":                                 "token=x&email=new@example.org&name=new&password=correct+horse&password_again=correct+horse",

@@ -136,10 +136,10 @@ type brief struct {
 
 func (b brief) Flush() { b.stop() }
 
-// verdict is what becomes of a request: ok, also when something else than
+// resultOf is what becomes of a request: ok, also when something else than
 // rights is in the way; sign-in, which is where a browser is sent; or the
 // status that refuses.
-func verdictFor(t *testing.T, app *App, r *http.Request) (said string, changed bool) {
+func resultOf(t *testing.T, app *App, r *http.Request) (said string, changed bool) {
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
 	rec := brief{httptest.NewRecorder(), stop}
@@ -159,10 +159,10 @@ func verdictFor(t *testing.T, app *App, r *http.Request) (said string, changed b
 	return strconv.Itoa(rec.Code), true
 }
 
-// measured is the line as it is now, a verdict for each persona.
+// measured is the line as it is now, a result for each persona.
 func (s *scene) measured(t *testing.T, stage *stage, a asks) (line []string) {
 	for _, persona := range personas {
-		said, changed := verdictFor(t, stage.app(t), s.request(t, a, persona))
+		said, changed := resultOf(t, stage.app(t), s.request(t, a, persona))
 		line = append(line, said)
 		if changed {
 			stage.clear()
@@ -192,7 +192,7 @@ func (g *stage) clear() {
 	}
 }
 
-// readTable reads the table: what is asked for, and the verdicts.
+// readTable reads the table: what is asked for, and the results.
 func readTable(t *testing.T) map[asks][]string {
 	t.Helper()
 	raw, err := os.ReadFile(accessTable)
@@ -213,10 +213,10 @@ func readTable(t *testing.T) map[asks][]string {
 	return table
 }
 
-func lineOf(a asks, verdicts []string) string {
+func lineOf(a asks, results []string) string {
 	var b strings.Builder
 	b.WriteString(a.String())
-	for i, v := range verdicts {
+	for i, v := range results {
 		fmt.Fprintf(&b, " %-*s", max(len(personas[i]), 7), v)
 	}
 	return strings.TrimRight(b.String(), " ") + "\n"
@@ -224,7 +224,7 @@ func lineOf(a asks, verdicts []string) string {
 
 // Every route answers every persona, about its own and about foreign things,
 // as the table says. A route that is new needs its lines there: run this test
-// with -write-access, and judge each verdict that it adds.
+// with -write-access, and judge each result that it adds.
 func TestAccessTable(t *testing.T) {
 	s := newScene(t)
 	all := every(s.app)
@@ -257,18 +257,18 @@ func TestAccessTable(t *testing.T) {
 	}
 }
 
-// leaks tells whether a verdict says that something foreign is there. To all
+// leaks tells whether a result says that something foreign is there. To all
 // that have no platform role it is not. Under one's own project it is to
 // nobody; there a role that may do nothing of the kind is told so before
 // anything is looked for.
-func leaks(a asks, persona, verdict string) bool {
+func leaks(a asks, persona, result string) bool {
 	switch {
 	case persona == "nobody" || public(a):
 		return false
 	case a.where == "mixed":
-		return verdict != "404" && verdict != "403"
+		return result != "404" && result != "403"
 	case a.where == "foreign":
-		return verdict != "404" && persona != "auditor" && persona != "administrator"
+		return result != "404" && persona != "auditor" && persona != "administrator"
 	}
 	return false
 }

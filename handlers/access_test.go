@@ -26,11 +26,11 @@ func TestAskingWhatSomebodyMayDo(t *testing.T) {
 		`value="vic@example.org"`, `value="vision"`)
 	token := w.token("mia@example.org")
 	got := w.get(token, at+"&object=workspace&act=launch").body
-	if got["verdict"] != false || got["missing"] != "workspace:launch" || len(got["roles"].([]any)) != 3 || len(got["steps"].([]any)) != 6 {
+	if got["allowed"] != false || got["missing"] != "workspace:launch" || len(got["roles"].([]any)) != 3 || len(got["steps"].([]any)) != 6 {
 		t.Errorf("%v", got)
 	}
 	yes := w.get(token, at+"&object=workspace&act=read").body
-	if yes["verdict"] != true || fmt.Sprint(yes["rule"].([]any)[1:]) != fmt.Sprint("[", w.project, " workspace read]") {
+	if yes["allowed"] != true || fmt.Sprint(yes["rule"].([]any)[1:]) != fmt.Sprint("[", w.project, " workspace read]") {
 		t.Errorf("%v", yes)
 	}
 	manager.shows(manager.page(200, "GET", "/access"), "mia@example.org", "!Not allowed:", "!Allowed:")

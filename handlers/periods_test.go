@@ -104,7 +104,7 @@ func TestOneClickRequest(t *testing.T) {
 	if got := asked["requested"].(map[string]any)["period"].(map[string]any)["ends_at"]; got != later {
 		t.Errorf("asked for %v, want %s", got, later)
 	}
-	w.want(200, w.admin, "POST", path("requests", int64(asked["id"].(float64)), "decision"), `{"verdict":"approve","confirm":true,"reason":"so be it"}`, "If-Match", "*")
+	w.want(200, w.admin, "POST", path("requests", int64(asked["id"].(float64)), "decision"), `{"decision":"approve","confirm":true,"reason":"so be it"}`, "If-Match", "*")
 	boss.shows(boss.page(200, "GET", "/notifications"), "!Request 30 more days", "approved")
 
 	pass(25 * time.Hour) // ann is out; the notice still lets her ask

@@ -38,8 +38,8 @@ func (f *form) requested(kind string) (a models.Requested) {
 // decision reads the decision on a request. The form has dates only: an unchanged date
 // retains its time of day.
 func (f *form) decision(requested models.Requested) requests.DecisionInput {
-	in := requests.DecisionInput{Verdict: f.text("verdict"), Reason: f.text("reason"), Confirm: f.bool("confirm"), Version: f.version()}
-	if in.Verdict == requests.VerdictRefuse { // the other fields are ignored
+	in := requests.DecisionInput{Decision: f.text("decision"), Reason: f.text("reason"), Confirm: f.bool("confirm"), Version: f.version()}
+	if in.Decision == requests.DecisionRefuse { // the other fields are ignored
 		return in
 	}
 	in.Requested = f.requested(requested.Kind())

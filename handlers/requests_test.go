@@ -55,19 +55,19 @@ func TestRequestByPageAndProgram(t *testing.T) {
 	}
 	lea.shows(lea.page(200, "GET", "/requests"), "Pending (1)", "Higher limit in vision", "awaiting decision", "ann@example.org", `id="nav-requests"`)
 	page := lea.page(200, "GET", w.requestAt(n))
-	lea.shows(page, "Unallocated quota", "two GPUs for training", `value="120"`, `name="verdict" value="approve"`, "!Withdraw")
-	ann.shows(ann.page(200, "GET", w.requestAt(n)), "Withdraw", "!verdict", "!Unallocated quota")
+	lea.shows(page, "Unallocated quota", "two GPUs for training", `value="120"`, `name="decision" value="approve"`, "!Withdraw")
+	ann.shows(ann.page(200, "GET", w.requestAt(n)), "Withdraw", "!name=\"decision\"", "!Unallocated quota")
 
 	typed[7] = "110"
-	lea.page(409, "POST", w.requestAt(n), append(typed, "verdict", "approve", "version", "9")...)
-	lea.page(303, "POST", w.requestAt(n), append(typed, "verdict", "approve", "version", "1")...)
+	lea.page(409, "POST", w.requestAt(n), append(typed, "decision", "approve", "version", "9")...)
+	lea.page(303, "POST", w.requestAt(n), append(typed, "decision", "approve", "version", "1")...)
 	got := w.get(w.member, w.requestAt(n))
 	if got.body["state"] != "adjusted" || got.body["decider"] != "lea@example.org" || !strings.Contains(got.raw, `"gpu_cores":110`) {
 		t.Errorf("adjusted: %s", got.raw)
 	}
 	ann.shows(ann.page(200, "GET", w.requestAt(n)), "adjusted", "adjusted: 110", "Decided by lea@example.org")
-	root.shows(root.page(409, "POST", w.requestAt(n), append(typed, "verdict", "approve")...), "lea@example.org has already approved this request")
-	again := w.want(409, w.manager, "POST", w.requestAt(n)+"/decision", `{"verdict":"refuse","reason":"no"}`)
+	root.shows(root.page(409, "POST", w.requestAt(n), append(typed, "decision", "approve")...), "lea@example.org has already approved this request")
+	again := w.want(409, w.manager, "POST", w.requestAt(n)+"/decision", `{"decision":"refuse","reason":"no"}`)
 	if !strings.Contains(again.raw, "lea@example.org") {
 		t.Errorf("the second decider is not told who was first: %s", again.raw)
 	}
@@ -101,7 +101,7 @@ func TestApprovedAsItStands(t *testing.T) {
 		t.Errorf("Location %q, want %q", got, want)
 	}
 	page := root.page(200, "GET", w.requestAt(n))
-	form := []string{"verdict", "approve", "project.name", "speech", "project.ends_at", "2100-01-01"}
+	form := []string{"decision", "approve", "project.name", "speech", "project.ends_at", "2100-01-01"}
 	for _, field := range [][2]string{{"gpu_cores", "7"}, {"gpu_memory_mib", "14001 MiB"}, {"cpu_milli", "1234m"}} {
 		root.shows(page, `name="project.quota.`+field[0]+`"`, `value="`+field[1]+`"`)
 		form = append(form, "project.quota."+field[0], field[1])
@@ -131,14 +131,14 @@ func TestForeignRequests(t *testing.T) {
 	n := int64(w.want(201, w.member, "POST", "/requests", `{"reason":"more","quota":{"project_id":`+id(w.project)+`,"quota":{"gpu_cores":300}}}`).body["id"].(float64))
 	for _, p := range []string{w.requestAt(n), w.requestAt(99)} {
 		eve.page(404, "GET", p)
-		eve.page(404, "POST", p, "verdict", "approve")
+		eve.page(404, "POST", p, "decision", "approve")
 		eve.page(404, "POST", p+"/withdraw")
 		w.problem(w.want(404, w.stranger, "GET", p, ""))
-		w.problem(w.want(404, w.stranger, "POST", p+"/decision", `{"verdict":"approve"}`))
+		w.problem(w.want(404, w.stranger, "POST", p+"/decision", `{"decision":"approve"}`))
 		w.problem(w.want(404, w.stranger, "POST", p+"/withdraw", ""))
 	}
 	w.problem(w.want(404, w.manager, "GET", w.requestAt(n), "")) // a quota is not a manager's to decide
-	w.problem(w.want(403, w.member, "POST", w.requestAt(n)+"/decision", `{"verdict":"approve"}`))
+	w.problem(w.want(403, w.member, "POST", w.requestAt(n)+"/decision", `{"decision":"approve"}`))
 	foreign := `{"reason":"more","quota":{"project_id":%d,"quota":{"gpu_cores":300}}}`
 	for _, project := range []int64{w.project, 99} {
 		w.problem(w.want(404, w.stranger, "POST", "/requests", fmt.Sprintf(foreign, project)))
@@ -158,9 +158,9 @@ func TestForeignRequests(t *testing.T) {
 	mine := w.get(w.stranger, "/requests")
 	n = int64(mine.body["items"].([]any)[0].(map[string]any)["id"].(float64))
 	eve.shows(eve.page(200, "GET", w.requestAt(n)), "Membership in vision", `!href="/projects/`)
-	boss.shows(boss.page(422, "POST", w.requestAt(n), "verdict", "approve"), `id="f-join-role_id-error"`, "Exceeds the remaining quota")
+	boss.shows(boss.page(422, "POST", w.requestAt(n), "decision", "approve"), `id="f-join-role_id-error"`, "Exceeds the remaining quota")
 	small := w.create(w.manager, path("projects", w.project, "roles"), `{"name":"guest","permission":"member","limit":`+slice+`}`)
-	boss.page(303, "POST", w.requestAt(n), "verdict", "approve", "join.role_id", id(small))
+	boss.page(303, "POST", w.requestAt(n), "decision", "approve", "join.role_id", id(small))
 	if got := w.state(w.stranger, n); got != "approved" {
 		t.Errorf("joined: %s", got)
 	}
@@ -177,12 +177,12 @@ func TestWithdrawAndRefuse(t *testing.T) {
 		t.Errorf("withdrawn: %s", a.raw)
 	}
 	n = w.create(w.member, "/requests", ask)
-	fields := w.problem(w.want(422, w.admin, "POST", w.requestAt(n)+"/decision", `{"verdict":"refuse"}`))
+	fields := w.problem(w.want(422, w.admin, "POST", w.requestAt(n)+"/decision", `{"decision":"refuse"}`))
 	if fields["reason"] == "" {
 		t.Errorf("refused without a reason: %v", fields)
 	}
-	w.problem(w.want(412, w.admin, "POST", w.requestAt(n)+"/decision", `{"verdict":"approve"}`, "If-Match", `"7"`))
-	if a := w.want(200, w.admin, "POST", w.requestAt(n)+"/decision", `{"verdict":"refuse","reason":"no machines"}`); a.body["state"] != "refused" {
+	w.problem(w.want(412, w.admin, "POST", w.requestAt(n)+"/decision", `{"decision":"approve"}`, "If-Match", `"7"`))
+	if a := w.want(200, w.admin, "POST", w.requestAt(n)+"/decision", `{"decision":"refuse","reason":"no machines"}`); a.body["state"] != "refused" {
 		t.Errorf("refused: %s", a.raw)
 	}
 	if list := w.get(w.admin, "/requests?box=settled").body["items"].([]any); len(list) != 2 {

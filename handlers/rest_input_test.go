@@ -37,7 +37,7 @@ func (w *world) bodies() map[string]string {
 		"PUT /webhooks/1":                                      `{"name":"new","url":"https://example.org/hook","enabled":true}`,
 		"PUT /me/notification-preferences":                     `{"by_mail":true,"language":"zh"}`,
 		"POST /requests":                                       `{"reason":"more","join":{"name":"vision"}}`,
-		"POST /requests/1/decision":                            `{"verdict":"refuse","reason":"no"}`,
+		"POST /requests/1/decision":                            `{"decision":"refuse","reason":"no"}`,
 		"PUT " + at + "/join-requests":                         `{"on":true}`,
 		"PUT /capacity":                                        `{"ratio":` + plenty + `,"stated":{"cpu_milli":1}}`,
 		"POST /departments":                                    `{"name":"new"}`,

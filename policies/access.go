@@ -29,15 +29,15 @@ const Platform int64 = 0
 //
 // Rules of a project have a role as their subject. They are projected from our
 // tables, never from text that a user typed. Each project is a tenant with a
-// small enforcer of its own, so that the cost of a verdict does not depend on the
-// number of projects. See [tenants] for why verdicts are never stale.
+// small enforcer of its own, so that the cost of a decision does not depend on the
+// number of projects. See [tenants] for why decisions are never stale.
 type Access struct {
 	blank   model.Model // without rules
 	tenants tenants
 
-	mu       sync.RWMutex
-	platform *casbin.Enforcer
-	verdicts map[fixedQuery]bool // cached, of platform
+	mu        sync.RWMutex
+	platform  *casbin.Enforcer
+	decisions map[fixedQuery]bool // cached, of platform
 }
 
 // subjects is the set of an actor's fixed subjects. The bits are in the order of
@@ -59,8 +59,8 @@ type fixedQuery struct {
 	right    Right
 }
 
-// maxVerdicts bounds a cache of verdicts. It is far more than there are rights.
-const maxVerdicts = 2048
+// maxDecisions bounds a cache of decisions. It is far more than there are rights.
+const maxDecisions = 2048
 
 // NewAccess loads the rules of access.csv.
 func NewAccess() (*Access, error) {
@@ -68,7 +68,7 @@ func NewAccess() (*Access, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Access{blank: m, verdicts: map[fixedQuery]bool{}}
+	a := &Access{blank: m, decisions: map[fixedQuery]bool{}}
 	a.tenants.all, a.tenants.max = map[int64]*tenant{}, maxTenants
 	fixed := m.Copy()
 	for line := range strings.Lines(accessRules) {
@@ -128,18 +128,18 @@ func (a *Access) subjectsMay(wanted fixedQuery) bool {
 		return false
 	}
 	a.mu.RLock()
-	verdict, cached := a.verdicts[wanted]
+	decision, cached := a.decisions[wanted]
 	a.mu.RUnlock()
 	if cached {
-		return verdict
+		return decision
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	_, verdict, err := fixedRule(a.platform, wanted)
+	_, decision, err := fixedRule(a.platform, wanted)
 	if err == nil {
-		cacheVerdict(a.verdicts, wanted, verdict)
+		cacheDecision(a.decisions, wanted, decision)
 	}
-	return denyOnError(verdict, err, wanted.right)
+	return denyOnError(decision, err, wanted.right)
 }
 
 // fixedRule finds the rule of access.csv that permits what is wanted.

@@ -68,7 +68,7 @@ func access(t testing.TB) *policies.Access {
 	return a
 }
 
-func TestVerdicts(t *testing.T) {
+func TestDecisions(t *testing.T) {
 	a := access(t)
 	for right, who := range permitted {
 		_, act, _ := strings.Cut(string(right), ":")

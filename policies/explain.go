@@ -37,13 +37,13 @@ type AccessQuery struct {
 	Act       string `query:"act" maxLength:"40" doc:"action, such as write"`
 }
 
-// Explanation is a verdict with the steps that led to it.
+// Explanation is a decision with the steps that led to it.
 type Explanation struct {
 	Person  models.User
 	Project models.Project // zero for the platform
 	Object  string
 	Act     string
-	Verdict bool
+	Allowed bool
 	Steps   []Step
 	Rule    []string // the casbin rule that permits it: subject, domain, object, act
 	Missing string   // the permission that the role lacks
@@ -52,11 +52,11 @@ type Explanation struct {
 
 // Step is one step of an explanation.
 type Step struct {
-	Text models.Text
-	Says Effect
+	Text   models.Text
+	Effect Effect
 }
 
-// Effect is what a step contributes to the verdict.
+// Effect is what a step contributes to the decision.
 type Effect string
 
 // Effects of a step.
@@ -176,7 +176,7 @@ func (x *explainer) addStep(effect Effect, text models.Text) {
 	x.Steps = append(x.Steps, Step{text, effect})
 }
 
-// explain adds all steps and sets the verdict.
+// explain adds all steps and sets the decision.
 func (x *explainer) explain() (err error) {
 	if x.Person.Disabled {
 		x.addStep(Denies, models.Say("The account %s is disabled and has no access.", x.Person.Email))
@@ -196,7 +196,7 @@ func (x *explainer) explain() (err error) {
 	if err != nil {
 		return err
 	}
-	x.Verdict = permits && open
+	x.Allowed = permits && open
 	return nil
 }
 

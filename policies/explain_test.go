@@ -60,8 +60,8 @@ func steps(e policies.Explanation) string {
 	return strings.Join(all, " | ")
 }
 
-// Explanations match the verdicts, for every actor and right.
-func TestExplanationsAreTheVerdicts(t *testing.T) {
+// Explanations match the decisions, for every actor and right.
+func TestExplanationsAreTheDecisions(t *testing.T) {
 	withRoot(t, func(t *testing.T, d *fixture) {
 		a := access(t)
 		p := newProjectFixture(t, d, "vision")
@@ -79,11 +79,11 @@ func TestExplanationsAreTheVerdicts(t *testing.T) {
 					e, err := p.explain(t, d.root.User, policies.AccessQuery{UserID: u.ID, ProjectID: project, Object: obj, Act: act})
 					actor := d.load(t, u)
 					want := a.May(actor, project, policies.Right(right)) && (right != "workspace:launch" || actor.MemberOf(project))
-					if err != nil || e.Verdict != want || len(e.Steps) < 3 {
-						t.Errorf("%s may %s in %d: %t (%s), want %t; %v", name, right, project, e.Verdict, steps(e), want, err)
+					if err != nil || e.Allowed != want || len(e.Steps) < 3 {
+						t.Errorf("%s may %s in %d: %t (%s), want %t; %v", name, right, project, e.Allowed, steps(e), want, err)
 					}
-					if last := e.Steps[len(e.Steps)-1]; want != (last.Says == policies.Allows) && right != "workspace:launch" {
-						t.Errorf("%s may %s: the last step says %s", name, right, last.Says)
+					if last := e.Steps[len(e.Steps)-1]; want != (last.Effect == policies.Allows) && right != "workspace:launch" {
+						t.Errorf("%s may %s: the last step says %s", name, right, last.Effect)
 					}
 				}
 			}
@@ -103,11 +103,11 @@ func TestStepsOfAnExplanation(t *testing.T) {
 			}
 			return e
 		}
-		says := func(e policies.Explanation, verdict bool, parts ...string) {
+		says := func(e policies.Explanation, decision bool, parts ...string) {
 			t.Helper()
 			for _, part := range parts {
-				if e.Verdict != verdict || !strings.Contains(steps(e), part) {
-					t.Errorf("%t: %s does not say %q", e.Verdict, steps(e), part)
+				if e.Allowed != decision || !strings.Contains(steps(e), part) {
+					t.Errorf("%t: %s does not say %q", e.Allowed, steps(e), part)
 				}
 			}
 		}

@@ -6,10 +6,10 @@ func (a *Access) SetMaxTenants(n int) { a.tenants.max = n }
 // CachedTenants is the number of cached enforcers.
 func (a *Access) CachedTenants() int { return len(a.tenants.all) }
 
-// ClearVerdicts drops the cached verdicts of a project.
-func (a *Access) ClearVerdicts(project int64) {
+// ClearDecisions drops the cached decisions of a project.
+func (a *Access) ClearDecisions(project int64) {
 	for _, role := range a.tenants.all[project].roles {
-		clear(role.verdicts)
+		clear(role.decisions)
 	}
 }
 

@@ -21,7 +21,7 @@ const maxTenants = 1024
 //
 // The cache needs no invalidation: every query carries the role's permissions as
 // they were just read from the tables. When they differ from the projected ones,
-// the role is projected again and its cached verdicts are dropped. So verdicts
+// the role is projected again and its cached decisions are dropped. So decisions
 // are never stale, on any server, and a revocation is effective as soon as it is
 // committed. Connections that were admitted before are closed by
 // [models.Queries.Revoke] before the revoking call returns.
@@ -45,7 +45,7 @@ type tenant struct {
 // projection is one role in the enforcer.
 type projection struct {
 	permissions models.Permissions
-	verdicts    map[Right]bool
+	decisions   map[Right]bool
 }
 
 // get returns the tenant of a project, and creates it if needed.
@@ -98,16 +98,16 @@ func (a *Access) roleMay(project int64, grant Grant, right Right) bool {
 
 	t.mu.RLock()
 	role, known := t.roles[grant.Role]
-	verdict, cached := role.verdicts[right]
+	decision, cached := role.decisions[right]
 	t.mu.RUnlock()
 	if known && cached && role.permissions == grant.Permissions {
-		return verdict
+		return decision
 	}
-	_, verdict, err = t.evaluate(grant, right)
-	return denyOnError(verdict, err, right)
+	_, decision, err = t.evaluate(grant, right)
+	return denyOnError(decision, err, right)
 }
 
-// evaluate calls casbin with the role's present rules and caches the verdict. It
+// evaluate calls casbin with the role's present rules and caches the decision. It
 // also returns the rule that permits.
 func (t *tenant) evaluate(grant Grant, right Right) (rule []string, ok bool, err error) {
 	t.mu.Lock()
@@ -120,14 +120,14 @@ func (t *tenant) evaluate(grant Grant, right Right) (rule []string, ok bool, err
 	}
 	object, act := right.split()
 	if ok, rule, err = t.enforcer.EnforceEx(roleSubject(grant.Role), t.domain, object, act); err == nil {
-		cacheVerdict(role.verdicts, right, ok)
+		cacheDecision(role.decisions, right, ok)
 	}
 	return rule, ok, err
 }
 
 // project replaces a role's rules in the enforcer.
 func (t *tenant) project(grant Grant) (projection, error) {
-	if len(t.roles) >= maxVerdicts { // mostly of deleted roles
+	if len(t.roles) >= maxDecisions { // mostly of deleted roles
 		t.enforcer.ClearPolicy()
 		clear(t.roles)
 	}
@@ -153,18 +153,18 @@ func (t *tenant) project(grant Grant) (projection, error) {
 
 func roleSubject(role int64) string { return "role:" + strconv.FormatInt(role, 10) }
 
-// cacheVerdict stores a verdict in bounded space.
-func cacheVerdict[K comparable](verdicts map[K]bool, key K, verdict bool) {
-	if len(verdicts) >= maxVerdicts {
-		clear(verdicts)
+// cacheDecision stores a decision in bounded space.
+func cacheDecision[K comparable](decisions map[K]bool, key K, decision bool) {
+	if len(decisions) >= maxDecisions {
+		clear(decisions)
 	}
-	verdicts[key] = verdict
+	decisions[key] = decision
 }
 
 // denyOnError denies when a rule cannot be evaluated.
-func denyOnError(verdict bool, err error, right Right) bool {
+func denyOnError(decision bool, err error, right Right) bool {
 	if err != nil {
 		slog.Error("an access rule cannot be evaluated; access is denied", "right", right, "err", err)
 	}
-	return err == nil && verdict
+	return err == nil && decision
 }

@@ -97,9 +97,9 @@ func sub(kind string, n int64) string { return kind + ":" + id(n) }
 // rights are all rights, and some invalid ones.
 var rights = append(append(policies.Rights(true), policies.Rights(false)...), "role:read", "member:*", "*:write", "project:", ":", "workspace:open")
 
-// The verdicts equal those of casbin's plain enforcer, for actors that were read
+// The decisions equal those of casbin's plain enforcer, for actors that were read
 // before or after a change, and with a small cache.
-func TestVerdictsAreCasbins(t *testing.T) {
+func TestDecisionsAreCasbins(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, err := policies.NewAccess()
 		if err != nil {
@@ -209,8 +209,8 @@ func largeTables() (accessTables, []policies.Actor) {
 	return w, actors
 }
 
-// Cached verdicts do not allocate.
-func TestCachedVerdictsAllocateNothing(t *testing.T) {
+// Cached decisions do not allocate.
+func TestCachedDecisionsAllocateNothing(t *testing.T) {
 	a := access(t)
 	_, actors := largeTables()
 	for _, right := range []policies.Right{policies.RoleWrite, policies.WorkspaceStop, policies.PoolRead} {
@@ -228,10 +228,10 @@ func TestCachedVerdictsAllocateNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkVerdict compares, with 10 000 rules over 200 projects, cached and
-// uncached verdicts, verdicts after a change of the role, and casbin's plain
+// BenchmarkDecision compares, with 10 000 rules over 200 projects, cached and
+// uncached decisions, decisions after a change of the role, and casbin's plain
 // enforcer with all the rules.
-func BenchmarkVerdict(b *testing.B) {
+func BenchmarkDecision(b *testing.B) {
 	w, actors := largeTables()
 	each := func(name string, do func(who policies.Actor, project int64) bool) {
 		b.Run(name, func(b *testing.B) {
@@ -250,7 +250,7 @@ func BenchmarkVerdict(b *testing.B) {
 	}
 	each("cached", func(who policies.Actor, project int64) bool { return a.May(who, project, policies.RoleWrite) })
 	each("uncached", func(who policies.Actor, project int64) bool {
-		a.ClearVerdicts(project)
+		a.ClearDecisions(project)
 		return a.May(who, project, policies.RoleWrite)
 	})
 	asked := 0

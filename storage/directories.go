@@ -12,7 +12,7 @@ import (
 	"weir/models"
 )
 
-// The layout in every workspace; for write access, see [VerdictOn].
+// The layout in every workspace; for write access, see [AccessTo].
 //
 //	/notebook/{project}/project_algorithm, project_model, project_dataset
 //	/notebook/{project}/{member}
@@ -121,7 +121,7 @@ func (d *Directories) Mounts(h models.DirectoryUser) []models.Mount {
 	root := projectPath(h.ProjectID)
 	var mounts []models.Mount
 	add := func(dir, target string) {
-		mounts = append(mounts, models.Mount{Source: filepath.Join(d.root, dir), Target: target, ReadOnly: VerdictOn(h, "/"+dir) != ReadWrite})
+		mounts = append(mounts, models.Mount{Source: filepath.Join(d.root, dir), Target: target, ReadOnly: AccessTo(h, "/"+dir) != ReadWrite})
 	}
 	for _, name := range publicDirs {
 		add(name, "/"+name)

@@ -31,8 +31,8 @@ type AccessCheck struct {
 
 // AccessCheckStep is one step of the chain.
 type AccessCheckStep struct {
-	Text models.Text
-	Says string // yes, no, or nothing by itself
+	Text   models.Text
+	Effect string // yes, no, or nothing by itself
 }
 
 var accessCheckFields = map[string]field{

@@ -133,7 +133,7 @@ func accessResult(v AccessCheck) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			switch s.Says {
+			switch s.Effect {
 			case "yes":
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<span class=\"tag ok\">")
 				if templ_7745c5c3_Err != nil {

@@ -9,7 +9,7 @@ import (
 
 // RequestPageView is one request.
 //
-// Fields of the decision: those of the kind, reason, confirm and verdict.
+// Fields of the decision: those of the kind, reason, confirm and decision.
 type RequestPageView struct {
 	models.RequestView
 	Own         bool

@@ -10,23 +10,23 @@ import (
 	"weir/pool/quota"
 )
 
-// Verdicts on a request.
+// Decisions on a request.
 const (
-	VerdictApprove = "approve"
-	VerdictRefuse  = "refuse"
+	DecisionApprove = "approve"
+	DecisionRefuse  = "refuse"
 )
 
 // DecisionInput decides a request.
 type DecisionInput struct {
-	Verdict string `json:"verdict" enum:"approve,refuse"`
+	Decision string `json:"decision" enum:"approve,refuse"`
 	models.Requested
 	Reason  string `json:"reason,omitempty" maxLength:"2000" doc:"reason; required to refuse, and to approve above the pool's capacity"`
 	Confirm bool   `json:"confirm,omitempty" doc:"approve even if allocations exceed the pool's capacity"`
 	Version int64  `json:"-"`
 }
 
-// verdict is a decision in the audit.
-type verdict struct {
+// auditedDecision is a decision as the audit log records it.
+type auditedDecision struct {
 	models.QuotaRequest
 	Own    bool     `json:"own,omitempty"`    // decided by the requester
 	Beyond []string `json:"beyond,omitempty"` // confirmed allocations above the capacity
@@ -73,10 +73,10 @@ func (s *Service) Decide(ctx context.Context, actor policies.Actor, id int64, in
 func (in *DecisionInput) check(req models.QuotaRequest) error {
 	var p models.Problems
 	in.Reason = models.CheckText("reason", in.Reason, 2000, &p)
-	if in.Verdict != VerdictApprove && in.Verdict != VerdictRefuse {
-		p.Add("verdict", "must be approve or refuse")
+	if in.Decision != DecisionApprove && in.Decision != DecisionRefuse {
+		p.Add("decision", "must be approve or refuse")
 	}
-	if in.Verdict == VerdictRefuse && in.Reason == "" {
+	if in.Decision == DecisionRefuse && in.Reason == "" {
 		p.Add("reason", "is required to refuse a request")
 	}
 	if in.Requested != (models.Requested{}) && in.Kind() != req.Kind {
@@ -97,9 +97,9 @@ func (s *Service) decide(r *review, id int64, in DecisionInput) error {
 	}
 	now := r.q.Now()
 	r.req.DeciderID, r.req.DecidedAt, r.req.DecisionReason = &r.actor.User.ID, &now, in.Reason
-	v := verdict{Own: before.RequesterID == r.actor.User.ID}
+	v := auditedDecision{Own: before.RequesterID == r.actor.User.ID}
 	action := "refuse"
-	if in.Verdict == VerdictRefuse {
+	if in.Decision == DecisionRefuse {
 		r.req.State = models.RequestRefused
 		err = settle(r.q, &r.req)
 	} else {

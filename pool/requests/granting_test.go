@@ -154,7 +154,7 @@ func (w *escalation) request(a policies.Actor, p int64, kind int) error {
 		if v, err := w.Get(w.Ctx, w.Root, id); err == nil && v.Requested.Join != nil {
 			with.Join = &models.JoinSpec{RoleID: w.someRole(v.Requested.Join.ProjectID)}
 		}
-		return pooltest.Error(w.Decide(w.Ctx, a, id, requests.DecisionInput{Verdict: "approve", Requested: with}))
+		return pooltest.Error(w.Decide(w.Ctx, a, id, requests.DecisionInput{Decision: "approve", Requested: with}))
 	default:
 		_, err := w.accounts.UpdateUser(w.Ctx, a, a.User.ID, policies.UserChange{Name: "me", Admin: true, Auditor: rapid.Bool().Draw(w.rt, "auditor")})
 		if err == nil {

@@ -94,14 +94,14 @@ func (w *randomPeople) decides() {
 	if err != nil {
 		w.rt.Fatalf("%v", err)
 	}
-	in := requests.DecisionInput{Verdict: rapid.SampledFrom([]string{"approve", "approve", "refuse"}).Draw(w.rt, "verdict"), Reason: "so",
+	in := requests.DecisionInput{Decision: rapid.SampledFrom([]string{"approve", "approve", "refuse"}).Draw(w.rt, "decision"), Reason: "so",
 		Confirm: rapid.Bool().Draw(w.rt, "confirm")}
 	if rapid.Bool().Draw(w.rt, "adjust") || before.Kind == models.RequestJoin {
 		in.Requested = w.anything()
 	}
 	who := w.somebody()
 	after, err := w.Decide(w.Ctx, who, id, in)
-	if !w.ended(err) || in.Verdict == "refuse" {
+	if !w.ended(err) || in.Decision == "refuse" {
 		return
 	}
 	if before.State != models.RequestPending || !(who.User.Admin || who.Grants[w.Vision.ID].Permissions.Contains(models.RequestDecide) && before.RequesterID != who.User.ID) {

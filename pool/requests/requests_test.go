@@ -44,7 +44,7 @@ func (h *example) ask(t *testing.T, u models.User, a models.Requested) requests.
 
 func (h *example) approve(t *testing.T, a policies.Actor, id int64, with models.Requested) (requests.RequestView, error) {
 	t.Helper()
-	return h.Decide(h.Ctx, a, id, requests.DecisionInput{Verdict: "approve", Requested: with})
+	return h.Decide(h.Ctx, a, id, requests.DecisionInput{Decision: "approve", Requested: with})
 }
 
 func (h *example) quota(n int64) models.Requested {
@@ -144,9 +144,9 @@ func TestApprovedWithOtherNumbersIsAdjusted(t *testing.T) {
 func TestRefusedAndWithdrawn(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
 		v := h.ask(t, h.Ann, h.limit(90))
-		_, err := h.Decide(h.Ctx, h.Actor(t, h.Boss), v.ID, requests.DecisionInput{Verdict: "refuse"})
+		_, err := h.Decide(h.Ctx, h.Actor(t, h.Boss), v.ID, requests.DecisionInput{Decision: "refuse"})
 		pooltest.WantError(t, err, models.KindInvalid, "reason")
-		got, err := h.Decide(h.Ctx, h.Actor(t, h.Boss), v.ID, requests.DecisionInput{Verdict: "refuse", Reason: "too much"})
+		got, err := h.Decide(h.Ctx, h.Actor(t, h.Boss), v.ID, requests.DecisionInput{Decision: "refuse", Reason: "too much"})
 		if err != nil || got.State != models.RequestRefused || got.DecisionReason != "too much" {
 			t.Errorf("%+v, %v", got, err)
 		}
@@ -351,9 +351,9 @@ func TestTwoDecidersOneDecision(t *testing.T) {
 			v := h.ask(t, h.Ann, h.limit(int64(51+round%2)))
 			errs := make([]error, 2)
 			modelstest.Concurrently(2, func(i int) {
-				in := requests.DecisionInput{Verdict: "approve", Requested: h.limit(50)}
+				in := requests.DecisionInput{Decision: "approve", Requested: h.limit(50)}
 				if (round+i)%2 == 0 {
-					in = requests.DecisionInput{Verdict: "refuse", Reason: fmt.Sprint("no, ", i)}
+					in = requests.DecisionInput{Decision: "refuse", Reason: fmt.Sprint("no, ", i)}
 				}
 				_, errs[i] = h.Decide(h.Ctx, deciders[i], v.ID, in)
 			})

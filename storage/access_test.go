@@ -13,11 +13,11 @@ import (
 	"weir/models"
 )
 
-func TestVerdictOn(t *testing.T) {
+func TestAccessTo(t *testing.T) {
 	member := models.DirectoryUser{ProjectID: 5, MemberID: 12, Inherits: []int64{7, 9}}
 	for _, c := range []struct {
 		path                        string
-		present, afterEnd, afterOwn Verdict
+		present, afterEnd, afterOwn Access
 	}{
 		{"/notebook/5/project_algorithm", ReadWrite, Read, Read},
 		{"/notebook/5/project_model/a/b.bin", ReadWrite, Read, Read},
@@ -55,18 +55,18 @@ func TestVerdictOn(t *testing.T) {
 		for _, v := range []struct {
 			name   string
 			holder models.DirectoryUser
-			want   Verdict
+			want   Access
 		}{{"present", member, c.present}, {"after the project's end", ended, c.afterEnd}, {"after leaving", left, c.afterOwn}} {
-			if got := VerdictOn(v.holder, c.path); got != v.want {
+			if got := AccessTo(v.holder, c.path); got != v.want {
 				t.Errorf("%s, %s: %d, want %d", c.path, v.name, got, v.want)
 			}
 		}
 	}
 }
 
-// What is mounted is what the verdict says, of every directory; nobody writes
+// What is mounted is what the access allows, of every directory; nobody writes
 // another's, and nobody writes anything when all is over.
-func TestMountsFollowTheVerdict(t *testing.T) {
+func TestMountsFollowTheAccess(t *testing.T) {
 	d := &Directories{root: "/srv/weir"}
 	rapid.Check(t, func(t *rapid.T) {
 		ids := rapid.Int64Range(1, 40)
@@ -84,15 +84,15 @@ func TestMountsFollowTheVerdict(t *testing.T) {
 					t.Fatalf("%s comes before %s", m.Target, parent)
 				}
 			}
-			writes := VerdictOn(h, m.Target) == ReadWrite
-			if writes == m.ReadOnly || writes && (h.Ended || h.Left) || VerdictOn(h, m.Target) == None {
-				t.Fatalf("%+v for %+v: %d", m, h, VerdictOn(h, m.Target))
+			writes := AccessTo(h, m.Target) == ReadWrite
+			if writes == m.ReadOnly || writes && (h.Ended || h.Left) || AccessTo(h, m.Target) == None {
+				t.Fatalf("%+v for %+v: %d", m, h, AccessTo(h, m.Target))
 			}
 		}
 		for id := int64(1); id <= 40; id++ {
 			dir := "/notebook/" + strconv.FormatInt(h.ProjectID, 10) + "/" + strconv.FormatInt(id, 10)
 			mine := id == h.MemberID || slices.Contains(h.Inherits, id)
-			if got := VerdictOn(h, dir) == ReadWrite; got != (mine && !h.Ended && !h.Left) {
+			if got := AccessTo(h, dir) == ReadWrite; got != (mine && !h.Ended && !h.Left) {
 				t.Fatalf("writes %s: %v", dir, got)
 			}
 		}

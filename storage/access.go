@@ -9,24 +9,24 @@ import (
 	"weir/models"
 )
 
-// Verdict is the access to a directory and everything below it.
-type Verdict int
+// Access is what a member can do with a directory and everything below it.
+type Access int
 
-// Verdicts, in ascending order.
+// Levels of access, in ascending order.
 const (
-	None Verdict = iota // as if it did not exist
+	None Access = iota // as if it did not exist
 	Read
 	ReadWrite
 )
 
-// VerdictOn returns the access of a member to a path in workspaces, such as
+// AccessTo returns the access of a member to a path in workspaces, such as
 // /notebook/5/project_model/a.bin. It applies to the portal and to the mounts.
 //
 // Members have write access to their project's directories, to their own, and to
 // those of former members that were handed over to them, until the end of the
 // project's period of use or of their membership. The public directories are
 // read-only.
-func VerdictOn(h models.DirectoryUser, name string) Verdict {
+func AccessTo(h models.DirectoryUser, name string) Access {
 	name = path.Clean("/" + name)
 	if name == HomeDir || strings.HasPrefix(name, HomeDir+"/") {
 		return writeAccess(h)
@@ -48,7 +48,7 @@ func VerdictOn(h models.DirectoryUser, name string) Verdict {
 }
 
 // writeAccess is ReadWrite unless the project or the membership has ended.
-func writeAccess(h models.DirectoryUser) Verdict {
+func writeAccess(h models.DirectoryUser) Access {
 	if h.Ended || h.Left {
 		return Read
 	}
