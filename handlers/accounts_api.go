@@ -38,7 +38,7 @@ type NewToken struct {
 
 func (a rest) getMe(ctx context.Context, _ *struct{}) (*Found[Person], error) {
 	actor := actorOf(ctx)
-	mine, err := a.Projects.Participations(ctx, actor, actor.User.ID)
+	mine, err := a.Projects.Memberships(ctx, actor, actor.User.ID)
 	me, err := a.withIdentities(ctx, personOf(actor.User, mine, a.Store.Now()), err)
 	return found(actor.User.Version, me, err)
 }

@@ -17,7 +17,7 @@ func (a *App) capacityRoutes(p *echo.Group) {
 	p.POST("/capacity", a.submit(a.capacityPage, a.updateCapacityPage))
 }
 
-func allocationRows(rows []projects.CapacityRow) (list []web.CapacityRow) {
+func capacityRows(rows []projects.CapacityRow) (list []web.CapacityRow) {
 	for _, r := range rows {
 		list = append(list, web.CapacityRow{Amount: r.Amount, Known: r.Known, Capacity: r.Capacity, Simulated: r.Simulated, Ratio: r.Ratio, Allocatable: r.Allocatable,
 			AboveAllocatable: r.AboveAllocatable, AboveCapacity: r.AboveCapacity})
@@ -31,7 +31,7 @@ func (a *App) capacityPage(ctx context.Context, c echo.Context) (templ.Component
 	if err != nil {
 		return nil, err
 	}
-	v := web.CapacityView{Rows: allocationRows(p.Rows), Form: formOf(p.Setting.Version)}
+	v := web.CapacityView{Rows: capacityRows(p.Rows), Form: formOf(p.Setting.Version)}
 	for _, r := range p.Setting.Ratio.Amounts() {
 		v.Form.Values["ratio."+r.Name] = strconv.FormatInt(r.Value, 10)
 	}

@@ -166,7 +166,7 @@ type Estimate struct {
 	Outcome string     `json:"outcome" enum:"placed,never,unknown"`
 	At      *time.Time `json:"at,omitempty" doc:"estimated start time"`
 	Known   bool       `json:"known" doc:"based on scheduled end times; otherwise on past share durations"`
-	Words   string     `json:"text" doc:"human-readable estimate"`
+	Text    string     `json:"text" doc:"human-readable estimate"`
 }
 
 func offerOf(a models.Decision) *Offer {

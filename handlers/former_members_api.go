@@ -16,7 +16,7 @@ func (a rest) formerMembersOperations(s section) {
 	register(a, s, route{http.MethodDelete, "/projects/{id}/members/{member}/handover", 204, "end-handover", "End a handover"}, a.endHandover)
 }
 
-// FormerMember is a member who was removed or whose participation has ended.
+// FormerMember is a member who was removed or whose membership has ended.
 type FormerMember struct {
 	ID        int64      `json:"id" doc:"member ID"`
 	ProjectID int64      `json:"project_id"`

@@ -24,7 +24,7 @@ func (a *App) homePage(ctx context.Context, _ echo.Context) (templ.Component, er
 	if err != nil {
 		return nil, err
 	}
-	mine, err := a.Projects.Participations(ctx, actor, actor.User.ID)
+	mine, err := a.Projects.Memberships(ctx, actor, actor.User.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (a *App) homePage(ctx context.Context, _ echo.Context) (templ.Component, er
 }
 
 // availableIn is the availability of the common sizes in the first projects in which the actor can launch.
-func (a *App) availableIn(ctx context.Context, mine []projects.Participation) (map[int64][]workspaces.SizeAvailability, error) {
+func (a *App) availableIn(ctx context.Context, mine []projects.Membership) (map[int64][]workspaces.SizeAvailability, error) {
 	var list []workspaces.ProjectUse
 	for i, m := range mine {
 		if m.CanLaunch && i < availableProjects {
@@ -64,7 +64,7 @@ func (a *App) availableIn(ctx context.Context, mine []projects.Participation) (m
 }
 
 // myExtensions are those that concern the actor's own projects now.
-func (a *App) myExtensions(ctx context.Context, mine []projects.Participation) ([]models.Extension, error) {
+func (a *App) myExtensions(ctx context.Context, mine []projects.Membership) ([]models.Extension, error) {
 	all, err := a.Requests.ExtensionsIn(ctx, actorOf(ctx), mine)
 	return slices.DeleteFunc(all, func(e models.Extension) bool { return a.Store.Now().Sub(e.EndsAt) >= recently }), err
 }

@@ -31,7 +31,7 @@ type LaunchPreview struct {
 // LaunchHeadroom is the resources available to a member, with the limit and quota.
 type LaunchHeadroom struct {
 	quota.Use
-	Left models.Resources `json:"remaining"`
+	Remaining models.Resources `json:"remaining"`
 }
 
 // LaunchTarget is the target launch parameters.

@@ -34,7 +34,7 @@ type Member struct {
 	Permission string           `json:"permission" enum:"manager,member"`
 	Limit      models.Resources `json:"limit" doc:"limit of the role"`
 	InUse      models.Resources `json:"in_use" doc:"resources in use by the member"`
-	Until      *time.Time       `json:"until,omitempty" doc:"participation deadline"`
+	Until      *time.Time       `json:"until,omitempty" doc:"end of the membership"`
 	CreatedAt  time.Time        `json:"created_at"`
 
 	Department string    `json:"department,omitempty"`

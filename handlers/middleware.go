@@ -254,8 +254,8 @@ func (a *App) handleError(err error, c echo.Context) {
 
 // Limits of request bodies. An imported table is larger with its encoding.
 var (
-	usualLimit = middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: "1M", Skipper: isImport})
-	tableLimit = middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: "4M", Skipper: func(c echo.Context) bool { return !isImport(c) }})
+	defaultBodyLimit = middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: "1M", Skipper: isImport})
+	importBodyLimit  = middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: "4M", Skipper: func(c echo.Context) bool { return !isImport(c) }})
 )
 
 func isImport(c echo.Context) bool { return strings.HasSuffix(c.Path(), "/import") }

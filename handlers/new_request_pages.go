@@ -64,14 +64,14 @@ func (a *App) fillJoinRequest(c echo.Context, v *web.NewRequestView) error {
 func (a *App) fillProjectChoices(c echo.Context, v *web.NewRequestView) error {
 	ctx := c.Request().Context()
 	actor := actorOf(ctx)
-	mine, err := a.Projects.Participations(ctx, actor, actor.User.ID)
+	mine, err := a.Projects.Memberships(ctx, actor, actor.User.ID)
 	for _, m := range mine {
 		v.Projects = append(v.Projects, web.Option{Value: strconv.FormatInt(m.Project.ID, 10), Label: m.Project.Name})
 	}
 	return err
 }
 
-// fillDeadlineRequest shows when the own participation ends.
+// fillDeadlineRequest shows when the own membership ends.
 func (a *App) fillDeadlineRequest(c echo.Context, v *web.NewRequestView) error {
 	ctx := c.Request().Context()
 	m, p, err := a.Requests.Membership(ctx, actorOf(ctx), v.ProjectID)

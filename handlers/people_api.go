@@ -58,18 +58,18 @@ type Membership struct {
 	RoleID     int64            `json:"role_id"`
 	Role       string           `json:"role"`
 	Permission string           `json:"permission" enum:"manager,member"`
-	Until      *time.Time       `json:"until,omitempty" doc:"participation deadline"`
+	Until      *time.Time       `json:"until,omitempty" doc:"end of the membership"`
 	Active     bool             `json:"active" doc:"the project's period of use includes the current time"`
 	Limit      models.Resources `json:"limit" doc:"limit of the role"`
 	InUse      models.Resources `json:"in_use" doc:"resources in use by your workspaces"`
-	Left       models.Resources `json:"remaining" doc:"available resources within the limit and the quota"`
+	Remaining  models.Resources `json:"remaining" doc:"available resources within the limit and the quota"`
 }
 
-func personOf(u models.User, memberships []projects.Participation, now time.Time) Person {
-	return Person{User: userOf(u), Identities: []Identity{}, Memberships: convert(memberships, func(m projects.Participation) Membership {
+func personOf(u models.User, memberships []projects.Membership, now time.Time) Person {
+	return Person{User: userOf(u), Identities: []Identity{}, Memberships: convert(memberships, func(m projects.Membership) Membership {
 		return Membership{ProjectID: m.Project.ID, Project: m.Project.Name, MemberID: m.Member.ID, RoleID: m.Member.RoleID,
 			Role: m.Member.RoleName, Permission: m.Member.Permission, Until: utc(m.Member.Until), Active: m.Project.Active(now),
-			Limit: m.Use.Limit, InUse: m.Use.InUseByMember, Left: m.Use.Remaining()}
+			Limit: m.Use.Limit, InUse: m.Use.InUseByMember, Remaining: m.Use.Remaining()}
 	})}
 }
 
@@ -78,7 +78,7 @@ func (a rest) personFound(ctx context.Context, u models.User, err error) (Person
 	if err != nil {
 		return Person{}, err
 	}
-	places, err := a.Projects.Participations(ctx, actorOf(ctx), u.ID)
+	places, err := a.Projects.Memberships(ctx, actorOf(ctx), u.ID)
 	return a.withIdentities(ctx, personOf(u, places, a.Store.Now()), err)
 }
 

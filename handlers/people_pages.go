@@ -78,9 +78,9 @@ func (a *App) personPage(ctx context.Context, c echo.Context) (templ.Component, 
 	if v.Identities, err = a.Accounts.Identities(ctx, actor, u.ID); err != nil {
 		return nil, err
 	}
-	places, err := a.Projects.Participations(ctx, actor, u.ID)
+	places, err := a.Projects.Memberships(ctx, actor, u.ID)
 	for _, p := range places {
-		v.Places = append(v.Places, web.PersonMembership{ProjectID: p.Project.ID, Project: p.Project.Name, Role: p.Member.RoleName})
+		v.Memberships = append(v.Memberships, web.PersonMembership{ProjectID: p.Project.ID, Project: p.Project.Name, Role: p.Member.RoleName})
 	}
 	return web.PersonPage(v), err
 }

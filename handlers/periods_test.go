@@ -28,7 +28,7 @@ func (w *world) stopClock() (pass func(time.Duration)) {
 	return func(d time.Duration) { now = now.Add(d) }
 }
 
-// endIn moves the end of the project, or of ann's participation, so far from
+// endIn moves the end of the project, or of ann's membership, so far from
 // now.
 func (w *world) endIn(d time.Duration) time.Time {
 	w.Helper()

@@ -18,8 +18,8 @@ func (a *App) planningRoutes(p *echo.Group) {
 	p.GET("/pool/planning", a.planningPage)
 }
 
-// whatIfInput reads the question from a form.
-func (f *form) whatIfInput() pool.PlanningInput {
+// planningInput reads the input of a replay from a form.
+func (f *form) planningInput() pool.PlanningInput {
 	return pool.PlanningInput{Add: f.text("add"), Days: f.number("days"), Policy: f.text("policy")}
 }
 
@@ -39,10 +39,10 @@ func (a *App) planningPage(c echo.Context) error {
 		v.Form.Values["add"] = "h100:8"
 		return a.render(c, http.StatusOK, web.PlanningPage(v))
 	}
-	in := f.whatIfInput()
-	var answer pool.PlanningView
+	in := f.planningInput()
+	var result pool.PlanningView
 	if err = f.err(); err == nil {
-		answer, err = a.Pool.Planning(ctx, actor, in)
+		result, err = a.Pool.Planning(ctx, actor, in)
 	}
 	if err != nil {
 		return a.refused(c, f, err, func(context.Context, echo.Context) (templ.Component, error) {
@@ -50,9 +50,9 @@ func (a *App) planningPage(c echo.Context) error {
 			return web.PlanningPage(v), nil
 		})
 	}
-	v.Done, v.Added, v.Days, v.Requests = true, answer.Added, answer.Days, answer.Jobs
-	v.Assumed, v.AssumedAt = answer.Assumed, time.Duration(answer.Span)
-	v.Now, v.Then = replayView(answer.Now), replayView(answer.Then)
+	v.Done, v.Added, v.Days, v.Requests = true, result.Added, result.Days, result.Jobs
+	v.Assumed, v.AssumedDuration = result.Assumed, time.Duration(result.Span)
+	v.Now, v.Then = replayView(result.Now), replayView(result.Then)
 	return a.render(c, http.StatusOK, web.PlanningPage(v))
 }
 

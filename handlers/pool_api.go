@@ -22,7 +22,7 @@ type Pool struct {
 	Providers []Provider       `json:"providers"`
 	Totals    PoolTotals       `json:"totals"`
 	Computing *int64           `json:"computing,omitempty" doc:"average utilization of the measured GPUs, percent; absent without measurements"`
-	Waiting   []Waiting        `json:"waiting" doc:"queue, in scheduling order"`
+	Waiting   []QueueEntry     `json:"waiting" doc:"queue, in scheduling order"`
 	Unmet     []Unmet          `json:"unmet,omitempty" doc:"unmet demand; visible to platform administrators"`
 	Decisions []DecisionRecord `json:"decisions" doc:"recent decisions, newest first"`
 	Decided   int64            `json:"decided" doc:"total number of decisions"`
@@ -40,9 +40,9 @@ type PoolTotals struct {
 	LargestFreeCores int64 `json:"largest_free_cores" doc:"most available GPU cores on one device"`
 }
 
-// Waiting is a workspace in the queue.
-type Waiting struct {
-	Place       int           `json:"position"`
+// QueueEntry is a workspace in the queue.
+type QueueEntry struct {
+	Position    int           `json:"position"`
 	Behind      string        `json:"behind,omitempty" enum:"priority,overdue,fairness,age" doc:"reason for the position after the preceding request; absent for the first"`
 	Anonymous   bool          `json:"anonymous"`
 	WorkspaceID int64         `json:"workspace_id,omitempty"`
@@ -57,7 +57,7 @@ type Waiting struct {
 }
 
 func estimateOf(f pool.Estimate) Estimate {
-	v := Estimate{Outcome: f.Outcome.String(), Known: f.Known, Words: f.Text.String()}
+	v := Estimate{Outcome: f.Outcome.String(), Known: f.Known, Text: f.Text.String()}
 	if f.Outcome == timeline.Placed {
 		v.At = utc(&f.At)
 	}
@@ -91,8 +91,8 @@ type DecisionRecord struct {
 	Explanation string    `json:"explanation"`
 }
 
-func waitingOf(w pool.WaitingView) Waiting {
-	v := Waiting{Place: w.Place, Anonymous: w.Anonymous, WorkspaceID: w.ID, Workspace: w.Name, ProjectID: w.ProjectID, Project: w.ProjectName,
+func queueEntryOf(w pool.WaitingView) QueueEntry {
+	v := QueueEntry{Position: w.Position, Anonymous: w.Anonymous, WorkspaceID: w.ID, Workspace: w.Name, ProjectID: w.ProjectID, Project: w.ProjectName,
 		User: w.UserName, Demand: w.Demand, Reason: w.Reason.String(), Since: w.RequestedAt.UTC(), Estimate: estimateOf(w.Estimate)}
 	if w.Behind != queue.First {
 		v.Behind = w.Behind.String()
@@ -113,8 +113,8 @@ func (a rest) getPool(ctx context.Context, _ *struct{}) (*Response[Pool], error)
 	if err != nil {
 		return nil, err
 	}
-	p := Pool{Providers: convert(v.Providers, providerOf), Totals: totalsOf(v.Totals), Waiting: convert(v.Waiting, waitingOf),
-		Unmet: convert(v.Unmet, unmetOf), Decisions: convert(v.Decisions, decisionOf), Decided: v.Placed}
+	p := Pool{Providers: convert(v.Providers, providerOf), Totals: totalsOf(v.Totals), Waiting: convert(v.Waiting, queueEntryOf),
+		Unmet: convert(v.Unmet, unmetOf), Decisions: convert(v.Decisions, decisionOf), Decided: v.DecisionCount}
 	if v.Computing >= 0 {
 		p.Computing = &v.Computing
 	}

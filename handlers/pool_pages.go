@@ -52,7 +52,7 @@ func (a *App) poolContent(ctx context.Context, actor policies.Actor) (templ.Comp
 // poolView is the pool as its page draws it.
 func poolView(view pool.View, me int64) web.PoolView {
 	v := web.PoolView{GPUs: int64(view.Totals.GPUs), Cores: view.Totals.Cores, InUse: view.Totals.CoresInUse, Computing: view.Computing,
-		Placed: view.Placed, Changed: lastChange(view)}
+		Placed: view.DecisionCount, Changed: lastChange(view)}
 	for _, p := range view.Providers {
 		if p.Agent || len(p.Devices) > 0 { // the portal's own machine may have no GPU
 			v.Providers = append(v.Providers, providerView(p, me))
@@ -91,7 +91,7 @@ func lastChange(view pool.View) (last *time.Time) {
 }
 
 func queueRow(w pool.WaitingView) web.QueueRow {
-	row := web.QueueRow{Place: w.Place, WorkspaceID: w.ID, Anonymous: w.Anonymous, GPUs: w.Demand.GPUs, Cores: w.Demand.Cores,
+	row := web.QueueRow{Position: w.Position, WorkspaceID: w.ID, Anonymous: w.Anonymous, GPUs: w.Demand.GPUs, Cores: w.Demand.Cores,
 		Why: w.Reason, Since: w.RequestedAt, Starts: w.Estimate.Text, Estimated: w.Estimate.Outcome == timeline.Placed && !w.Estimate.Known, Behind: waitReason(w.Behind)}
 	if !w.Anonymous {
 		row.Label, row.Href = w.ProjectName+" · "+w.UserName+" · "+w.Name, path("workspaces", w.ID)

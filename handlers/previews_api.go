@@ -25,12 +25,12 @@ type Preview struct {
 
 // PreviewRow is the effect on one resource.
 type PreviewRow struct {
-	Resource string `json:"resource" enum:"gpu_cores,gpu_memory_mib,cpu_milli,memory_mib,storage_mib"`
-	Before   int64  `json:"before" doc:"sum of the members' limits before the change"`
-	After    int64  `json:"after" doc:"sum of the members' limits after the change"`
-	Quota    int64  `json:"quota"`
-	Left     int64  `json:"remaining" doc:"remaining quota after the change; negative if exceeded"`
-	Over     bool   `json:"over" doc:"this resource is the reason for the refusal"`
+	Resource  string `json:"resource" enum:"gpu_cores,gpu_memory_mib,cpu_milli,memory_mib,storage_mib"`
+	Before    int64  `json:"before" doc:"sum of the members' limits before the change"`
+	After     int64  `json:"after" doc:"sum of the members' limits after the change"`
+	Quota     int64  `json:"quota"`
+	Remaining int64  `json:"remaining" doc:"remaining quota after the change; negative if exceeded"`
+	Over      bool   `json:"over" doc:"this resource is the reason for the refusal"`
 }
 
 // MemberOverLimit is a member whose use exceeds the new limit.

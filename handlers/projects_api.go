@@ -74,7 +74,7 @@ func projectCells(p projects.ProjectView) []string {
 	if p.EndsAt != nil {
 		ends = p.EndsAt.UTC().Format(time.RFC3339)
 	}
-	cells := []string{strconv.FormatInt(p.ID, 10), p.Name, p.StartsAt.UTC().Format(time.RFC3339), ends, strconv.FormatInt(p.Members, 10), strconv.FormatInt(p.Live, 10)}
+	cells := []string{strconv.FormatInt(p.ID, 10), p.Name, p.StartsAt.UTC().Format(time.RFC3339), ends, strconv.FormatInt(p.Members, 10), strconv.FormatInt(p.ActiveWorkspaces, 10)}
 	for _, of := range []models.Resources{p.Quota, p.Allocated, p.InUse} {
 		for _, amount := range of.Amounts() {
 			cells = append(cells, strconv.FormatInt(amount.Value, 10))

@@ -55,7 +55,7 @@ func (a *App) projectRows(c echo.Context, v *web.ProjectsView, list []projects.P
 	roles, err := a.Projects.RolesIn(ctx, actorOf(ctx))
 	v.Mine = len(roles) > 0
 	for _, p := range list {
-		v.Rows = append(v.Rows, web.ProjectRow{ID: p.ID, Name: p.Name, Role: roles[p.ID], Members: p.Members, Workspaces: p.Live,
+		v.Rows = append(v.Rows, web.ProjectRow{ID: p.ID, Name: p.Name, Role: roles[p.ID], Members: p.Members, Workspaces: p.ActiveWorkspaces,
 			InUse: p.InUse, Allocated: p.Allocated, Quota: p.Quota, StartsAt: p.StartsAt, EndsAt: p.EndsAt, Active: p.Active(a.Store.Now())})
 	}
 	return err

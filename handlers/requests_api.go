@@ -11,7 +11,7 @@ import (
 
 func (a rest) requestsOperations(s section) {
 	register(a, s, route{http.MethodGet, "/requests", 200, "list-requests", "List requests"}, a.listRequests)
-	register(a, s, route{http.MethodPost, "/requests", 201, "create-request", "Create a request for a project, quota, role, limit, period, participation deadline or membership"}, a.createRequest, http.StatusNotFound)
+	register(a, s, route{http.MethodPost, "/requests", 201, "create-request", "Create a request for a project, quota, role, limit, period, membership extension or membership"}, a.createRequest, http.StatusNotFound)
 	register(a, s, route{http.MethodGet, "/requests/{id}", 200, "get-request", "Get a request; reviewers also get capacity, allocations and usage"}, a.getRequest)
 	register(a, s, route{http.MethodPost, "/requests/{id}/decision", 200, "decide-request", "Approve a request, optionally with changes, or refuse it"}, a.decideRequest)
 	register(a, s, route{http.MethodPost, "/requests/{id}/withdraw", 200, "withdraw-request", "Withdraw your pending request"}, a.withdrawRequest)
@@ -45,7 +45,7 @@ type RequestFacts struct {
 	Now             *models.Resources  `json:"now,omitempty" doc:"current quota or limit"`
 	Quota           *models.Resources  `json:"quota,omitempty" doc:"quota of the project"`
 	Left            *models.Resources  `json:"remaining,omitempty" doc:"remaining quota: quota minus allocated"`
-	Until           *time.Time         `json:"until,omitempty" doc:"current end of the period or participation"`
+	Until           *time.Time         `json:"until,omitempty" doc:"current end of the period or membership"`
 	Members         int64              `json:"members,omitempty" doc:"number of members with the role"`
 	Used            *models.Usage      `json:"used,omitempty" doc:"usage of the project in the last 30 days"`
 	UsedByRequester *models.Usage      `json:"used_by_requester,omitempty"`

@@ -31,7 +31,7 @@ type Workspace struct {
 	State         models.WorkspaceState `json:"state" enum:"requested,queued,starting,running,stopping,stopped,failed"`
 	Reason        string                `json:"reason,omitempty" doc:"reason for the state"`
 	Progress      int64                 `json:"progress" doc:"startup progress, percent"`
-	Place         int                   `json:"position,omitempty" doc:"position in the queue, from 1"`
+	Position      int                   `json:"position,omitempty" doc:"position in the queue, from 1"`
 	Demand        models.Demand         `json:"demand" doc:"resource demand; GPU amounts are per GPU"`
 	Shares        []WorkspaceShare      `json:"shares" doc:"current GPU shares"`
 	Simulated     bool                  `json:"simulated" doc:"uses a simulated GPU"`
@@ -68,7 +68,7 @@ type WorkspaceDetail struct {
 	MayOpen bool               `json:"may_open" doc:"you can open the workspace while it runs"`
 	MayStop bool               `json:"may_stop"`
 
-	StopsAt      *time.Time `json:"stops_at,omitempty" doc:"end of the member's participation or the project's period; absent if open-ended"`
+	StopsAt      *time.Time `json:"stops_at,omitempty" doc:"end of the member's membership or the project's period; absent if open-ended"`
 	StopsBecause string     `json:"stops_because,omitempty"`
 }
 
@@ -92,7 +92,7 @@ type WorkspaceEvent struct {
 func (a rest) workspaceOf(ctx context.Context, w models.WorkspaceView, position int, shares []WorkspaceShare) Workspace {
 	v := Workspace{ID: w.ID, Name: w.Name, ProjectID: w.ProjectID, Project: w.ProjectName, UserID: w.UserID, User: w.UserName,
 		EnvironmentID: w.EnvironmentID, Environment: w.EnvironmentName, State: w.State, Reason: w.Reason.String(), Progress: w.Progress,
-		Place: position, Demand: w.Demand, Shares: append([]WorkspaceShare{}, shares...), URL: a.Proxy.Origin(httpRequestOf(ctx), w.ID),
+		Position: position, Demand: w.Demand, Shares: append([]WorkspaceShare{}, shares...), URL: a.Proxy.Origin(httpRequestOf(ctx), w.ID),
 		RequestedAt: w.RequestedAt.UTC(), StartedAt: utc(w.StartedAt), EndedAt: utc(w.EndedAt), ActiveAt: utc(w.ActiveAt)}
 	for _, s := range shares {
 		v.Simulated = v.Simulated || s.Simulated

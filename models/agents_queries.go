@@ -39,7 +39,7 @@ func (q *Queries) RefuseAuthorization(id int64, now time.Time) (first bool, err 
 	return res.RowsAffected == 1, res.Error
 }
 
-// CreateAgent inserts a. A provider has one live agent: revoke the others
+// CreateAgent inserts a. A provider has one active agent: revoke the others
 // first.
 func (q *Queries) CreateAgent(a *Agent) error { return q.db.Create(a).Error }
 
@@ -67,7 +67,7 @@ func (q *Queries) AgentBySerial(serial string) (a Agent, err error) {
 	return a, found(q.db.Where("? IN (serial, next_serial, last_serial)", serial).Take(&a).Error, "agent")
 }
 
-// AgentOf finds the live agent of a provider.
+// AgentOf finds the active agent of a provider.
 func (q *Queries) AgentOf(providerID int64) (a Agent, err error) {
 	return a, found(q.db.Where("provider_id = ? AND revoked_at IS NULL", providerID).Take(&a).Error, "agent")
 }

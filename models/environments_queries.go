@@ -18,7 +18,7 @@ func (q *Queries) DeleteEnvironment(id int64) error {
 	return q.deleted(q.db.Where("id = ?", id).Delete(&Environment{}), "environment")
 }
 
-// EnvironmentUsed reports whether a workspace, live or ended, refers to it.
+// EnvironmentUsed reports whether a workspace, active or ended, refers to it.
 func (q *Queries) EnvironmentUsed(id int64) (bool, error) {
 	return exists(q.db.Model(&Workspace{}).Where("environment_id = ?", id))
 }

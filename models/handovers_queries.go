@@ -22,7 +22,7 @@ type DirectoryUser struct {
 	ProjectID int64
 	MemberID  int64
 	Ended     bool    // the project's period of use is over
-	Left      bool    // the member's participation is over
+	Left      bool    // the member's membership is over
 	Inherits  []int64 // former members whose directories were handed over to this one
 }
 
@@ -43,7 +43,7 @@ type FormerMember struct {
 	HandoverAt    *time.Time // when it was handed over, also to a recipient who has left since
 }
 
-// LeftAt is when the participation ended.
+// LeftAt is when the membership ended.
 func (l FormerMember) LeftAt() time.Time {
 	if l.RemovedAt != nil && (l.Until == nil || l.RemovedAt.Before(*l.Until)) {
 		return *l.RemovedAt

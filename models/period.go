@@ -5,7 +5,7 @@ import "time"
 // Kinds of ends.
 const (
 	EndOfProject = "project" // of its period of use
-	EndOfMember  = "member"  // of a participation
+	EndOfMember  = "member"  // of a membership
 )
 
 // PeriodEnd is an end of which people are notified in advance.
@@ -30,7 +30,7 @@ type PeriodNotification struct {
 
 // Term is until when a workspace may run.
 type Term struct {
-	Until  *time.Time // participation deadline of its member; nil is open-ended
+	Until  *time.Time // end of its membership; nil is open-ended
 	EndsAt *time.Time // end of its project's period of use; nil is open-ended
 }
 
@@ -40,7 +40,7 @@ type Extension struct {
 	Kind      string // RequestPeriod or RequestDeadline
 	ProjectID int64
 	Project   string // its name
-	MemberID  int64  // whose participation it is, for RequestDeadline
+	MemberID  int64  // whose membership it is, for RequestDeadline
 	EndsAt    time.Time
 	Later     time.Time // the end to request
 	Reason    Text      // suggested reason

@@ -16,7 +16,7 @@ func (w PeriodWindow) values() map[string]any {
 
 const (
 	projectEnds = `FROM projects p WHERE p.ends_at > @since AND p.ends_at <= @ahead`
-	// Participations in projects that ended before them are left out.
+	// Memberships in projects that ended before them are left out.
 	memberEnds = `FROM members m JOIN users u ON u.id = m.user_id JOIN projects p ON p.id = m.project_id
 		WHERE m.until > @since AND m.until <= @ahead AND m.removed_at IS NULL AND (p.ends_at IS NULL OR p.ends_at > @now OR p.ends_at >= m.until)`
 )
@@ -33,7 +33,7 @@ func notifiedDays(kind, id, end string) string {
 }
 
 // ProjectsToNotify lists projects, at most limit, with a notification that is due:
-// of the end of the project or of a participation in it.
+// of the end of the project or of a membership in it.
 func (q *Queries) ProjectsToNotify(w PeriodWindow, limit int) (ids []int64, err error) {
 	projects := "SELECT p.id AS id " + projectEnds + notNotified(EndOfProject, "p.id", "p.ends_at")
 	members := "SELECT m.project_id AS id " + memberEnds + notNotified(EndOfMember, "m.id", "m.until")
@@ -66,7 +66,7 @@ func (q *Queries) RecordPeriodNotification(n PeriodNotification) (bool, error) {
 	return res.RowsAffected == 1, res.Error
 }
 
-// NextEnd is the first end of a project or a participation after a time; nil
+// NextEnd is the first end of a project or a membership after a time; nil
 // without one.
 func (q *Queries) NextEnd(after time.Time) (*time.Time, error) {
 	var ends []time.Time
@@ -142,15 +142,15 @@ func (q *Queries) ProjectsOf(scope Scope, ids []int64) (list []Project, err erro
 	return list, scope.projects(q.db, "projects.id").Where("id IN ?", ids).Order("id").Find(&list).Error
 }
 
-// Participation is a present membership with its project's name, also after
+// ProjectMember is a present member with its project's name, also after
 // its deadline.
-type Participation struct {
+type ProjectMember struct {
 	Member
 	ProjectName string
 }
 
-// ParticipationsIn lists a user's participations in some projects.
-func (q *Queries) ParticipationsIn(userID int64, projects []int64) (list []Participation, err error) {
+// MembershipsIn lists a user's memberships in some projects.
+func (q *Queries) MembershipsIn(userID int64, projects []int64) (list []ProjectMember, err error) {
 	err = q.db.Table("members").Select("members.*, projects.name AS project_name").
 		Joins("JOIN projects ON projects.id = members.project_id").
 		Where("members.user_id = ? AND members.project_id IN ? AND members.removed_at IS NULL", userID, projects).
@@ -159,7 +159,7 @@ func (q *Queries) ParticipationsIn(userID int64, projects []int64) (list []Parti
 }
 
 // PendingExtensions lists the pending requests for a later end of some projects,
-// and of the user's own participation in them.
+// and of the user's own membership in them.
 func (q *Queries) PendingExtensions(userID int64, projects []int64) (list []QuotaRequest, err error) {
 	err = q.db.Where("state = ? AND project_id IN ? AND (kind = ? OR kind = ? AND requester_id = ?)",
 		RequestPending, projects, RequestPeriod, RequestDeadline, userID).Order("id").Limit(PageSize).Find(&list).Error

@@ -48,7 +48,7 @@ type Member struct {
 	ProjectID int64      `json:"project_id"`
 	UserID    int64      `json:"user_id"`
 	RoleID    int64      `json:"role_id"`
-	Until     *time.Time `json:"until"`     // participation deadline, exclusive; nil is open-ended
+	Until     *time.Time `json:"until"`     // end of the membership, exclusive; nil is open-ended
 	JoinedAt  time.Time  `json:"joined_at"` // midnight UTC; the last time, after joining again
 	RemovedAt *time.Time `json:"removed_at"`
 	Version   int64      `json:"version"`

@@ -41,7 +41,7 @@ var projectOrder = map[string]string{
 // ListProjects lists the projects in scope that match a filter; page.After is
 // the id of the last project of the page before. After one out of scope the
 // list is empty, so that its position reveals nothing. Allocations come from
-// the present row of each project's history and usage from live workspaces:
+// the present row of each project's history and usage from active workspaces:
 // rows of the past are not read.
 func (q *Queries) ListProjects(scope Scope, f ProjectFilter, page Page) (list []Project, err error) {
 	if !storable(f.Search) {

@@ -10,7 +10,7 @@ import (
 func (q *Queries) CreateProject(p *Project) error {
 	q.Touch("projects")
 	err := q.db.Create(p).Error
-	q.changeAllocation(p.ID)
+	q.markHistory(p.ID)
 	return nameTaken(err, "project", p.Name)
 }
 
@@ -19,7 +19,7 @@ func (q *Queries) UpdateProject(p *Project) error {
 	q.Touch("project", p.ID)
 	q.changePool() // the cached pool contains its name
 	q.Revoke("project", p.ID)
-	q.changeAllocation(p.ID)
+	q.markHistory(p.ID)
 	return nameTaken(q.update(p, &p.Version, p.ID, "project"), "project", p.Name)
 }
 
@@ -56,7 +56,7 @@ func (q *Queries) CreateRole(r *Role) error {
 func (q *Queries) UpdateRole(r *Role) error {
 	q.Touch("project", r.ProjectID)
 	q.Revoke("project", r.ProjectID)
-	q.changeAllocation(r.ProjectID)
+	q.markHistory(r.ProjectID)
 	return nameTaken(q.update(r, &r.Version, r.ID, "role"), "role", r.Name)
 }
 
@@ -95,7 +95,7 @@ func (q *Queries) CreateMember(m *Member) error {
 	q.Touch("project", m.ProjectID)
 	q.Touch("user", m.UserID)
 	q.Revoke("user", m.UserID) // cached grants lack this one
-	q.changeAllocation(m.ProjectID)
+	q.markHistory(m.ProjectID)
 	err := q.db.Create(m).Error
 	if Duplicate(err) {
 		return conflictAt("email", Say("is already a member"), Say("This person is already a member."))
@@ -107,7 +107,7 @@ func (q *Queries) CreateMember(m *Member) error {
 func (q *Queries) UpdateMember(m *Member) error {
 	q.Touch("project", m.ProjectID)
 	q.Touch("user", m.UserID)
-	q.changeAllocation(m.ProjectID)
+	q.markHistory(m.ProjectID)
 	q.Revoke("user", m.UserID)
 	return q.update(m, &m.Version, m.ID, "member")
 }
@@ -160,16 +160,16 @@ func (q *Queries) MemberView(scope Scope, projectID, id int64) (m MemberView, er
 	return m, found(q.memberViews(scope).Where("members.project_id = ? AND members.id = ?", projectID, id).Take(&m).Error, "member")
 }
 
-// LaunchMember is a present member with the number of their live workspaces.
+// LaunchMember is a present member with the number of their active workspaces.
 type LaunchMember struct {
 	MemberView
-	Live int64
+	ActiveWorkspaces int64
 }
 
 // LaunchMember finds a user's present membership in a project.
 func (q *Queries) LaunchMember(projectID, userID int64) (m LaunchMember, err error) {
-	live := q.db.Model(&Workspace{}).Select("COUNT(*)").Where("workspaces.member_id = members.id AND workspaces.state IN ?", ActiveStates)
-	return m, found(q.memberViews(AllProjects).Select(memberColumns+", (?) AS live", live).
+	active := q.db.Model(&Workspace{}).Select("COUNT(*)").Where("workspaces.member_id = members.id AND workspaces.state IN ?", ActiveStates)
+	return m, found(q.memberViews(AllProjects).Select(memberColumns+", (?) AS active_workspaces", active).
 		Where("members.project_id = ? AND members.user_id = ?", projectID, userID).Take(&m).Error, "member")
 }
 
@@ -187,7 +187,8 @@ func (q *Queries) CountRoleMembers(projectID int64) (map[int64]int64, error) {
 // Sums are a project's totals: what is allocated and what is in use.
 type Sums struct {
 	Allocated, InUse Resources
-	Members, Live    int64
+	Members          int64
+	ActiveWorkspaces int64
 }
 
 // ProjectSums adds up several projects with a fixed number of queries.
@@ -200,10 +201,10 @@ func (q *Queries) ProjectSums(ids []int64) (map[int64]Sums, error) {
 	if err != nil {
 		return nil, err
 	}
-	live, err := countBy[int64](q.db.Model(&Workspace{}).Where("project_id IN ? AND state IN ?", ids, ActiveStates), "project_id", "*")
+	active, err := countBy[int64](q.db.Model(&Workspace{}).Where("project_id IN ? AND state IN ?", ids, ActiveStates), "project_id", "*")
 	for _, id := range ids {
 		s := sums[id]
-		s.InUse, s.Live = inUse[id], live[id]
+		s.InUse, s.ActiveWorkspaces = inUse[id], active[id]
 		sums[id] = s
 	}
 	return sums, err

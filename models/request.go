@@ -43,7 +43,7 @@ const (
 	RequestRole     = "role"     // a new role in a project
 	RequestLimit    = "limit"    // a larger limit of a role
 	RequestPeriod   = "period"   // a later end of a project's period of use
-	RequestDeadline = "deadline" // a later end of one's own participation
+	RequestDeadline = "deadline" // a later end of one's own membership
 	RequestJoin     = "join"     // a place in a project
 )
 
@@ -61,7 +61,7 @@ type Requested struct {
 	Role     *RoleSpec     `json:"role,omitempty" doc:"new role in a project"`
 	Limit    *LimitSpec    `json:"limit,omitempty" doc:"increase of a role's limit"`
 	Period   *PeriodSpec   `json:"period,omitempty" doc:"extension of a project's period of use"`
-	Deadline *DeadlineSpec `json:"deadline,omitempty" doc:"extension of the participation deadline"`
+	Deadline *DeadlineSpec `json:"deadline,omitempty" doc:"extension of the membership"`
 	Join     *JoinSpec     `json:"join,omitempty" doc:"membership in a project"`
 }
 
@@ -104,7 +104,7 @@ type PeriodSpec struct {
 	EndsAt    *time.Time `json:"ends_at,omitempty" doc:"end date; absent if open-ended"`
 }
 
-// DeadlineSpec requests a later participation deadline of the requester.
+// DeadlineSpec requests a later end of the membership of the requester.
 type DeadlineSpec struct {
 	ProjectID int64      `json:"project_id" minimum:"1"`
 	Until     *time.Time `json:"until,omitempty" doc:"end date; absent if open-ended"`
@@ -116,7 +116,7 @@ type JoinSpec struct {
 	ProjectID int64      `json:"project_id,omitempty" minimum:"1" doc:"project ID; alternative to name"`
 	Name      string     `json:"name,omitempty" maxLength:"100" doc:"exact project name; alternative to project_id"`
 	RoleID    int64      `json:"role_id,omitempty" minimum:"1" doc:"role ID; set by the reviewer"`
-	Until     *time.Time `json:"until,omitempty" doc:"participation deadline; absent if open-ended"`
+	Until     *time.Time `json:"until,omitempty" doc:"end of the membership; absent if open-ended"`
 }
 
 // Kind is the kind of the request; empty unless exactly one field is set.

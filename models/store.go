@@ -228,7 +228,7 @@ type Queries struct {
 	revoked       []string // revocation keys
 	audit         []AuditEntry
 	events        []WorkspaceEvent
-	allocations   []int64 // projects whose allocation or quota this transaction may change
+	historyOf     []int64 // projects whose history this transaction may change
 }
 
 // Writing reports whether this is a transaction that may write.
@@ -267,7 +267,7 @@ func (s *Store) inTx(ctx context.Context, fn func(*Queries) error) (revocation i
 		err := s.write.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 			q.db = tx
 			err := fn(q)
-			for _, record := range []func() error{q.incrementPoolVersion, q.recordAllocations, q.recordAudit, q.recordRevocation, q.notifyServers} {
+			for _, record := range []func() error{q.incrementPoolVersion, q.recordHistory, q.recordAudit, q.recordRevocation, q.notifyServers} {
 				if err == nil {
 					err = record()
 				}

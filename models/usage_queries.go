@@ -8,7 +8,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// ProjectHistory is a project's allocation and quota from FromAt until UntilAt;
+// ProjectHistory is what is allocated in a project, and its quota, from FromAt until UntilAt;
 // nil is the present.
 type ProjectHistory struct {
 	ID        int64
@@ -28,27 +28,27 @@ func (h ProjectHistory) same(o ProjectHistory) bool {
 	return h.Members == o.Members && h.Allocated == o.Allocated && h.Quota == o.Quota
 }
 
-// changeAllocation marks a project whose allocation or quota this transaction
+// markHistory marks a project whose allocated limits or quota this transaction
 // may change.
-func (q *Queries) changeAllocation(project int64) {
-	if q.topics != nil && !slices.Contains(q.allocations, project) {
-		q.allocations = append(q.allocations, project)
+func (q *Queries) markHistory(project int64) {
+	if q.topics != nil && !slices.Contains(q.historyOf, project) {
+		q.historyOf = append(q.historyOf, project)
 	}
 }
 
-// recordAllocations writes the history of the marked projects, once for each
+// recordHistory writes the history of the marked projects, once for each
 // project however many changes there were.
-func (q *Queries) recordAllocations() error {
-	slices.Sort(q.allocations)
-	for _, project := range q.allocations {
-		if err := q.recordAllocation(project); err != nil {
+func (q *Queries) recordHistory() error {
+	slices.Sort(q.historyOf)
+	for _, project := range q.historyOf {
+		if err := q.recordProjectHistory(project); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (q *Queries) recordAllocation(project int64) error {
+func (q *Queries) recordProjectHistory(project int64) error {
 	p, err := q.Project(AllProjects, project)
 	if err != nil {
 		return err
@@ -77,8 +77,8 @@ func (q *Queries) recordAllocation(project int64) error {
 	return q.db.Create(&now).Error
 }
 
-// AllocationsOver lists a project's allocations in a time span, oldest first.
-func (q *Queries) AllocationsOver(scope Scope, project int64, from, to time.Time) (list []ProjectHistory, err error) {
+// ProjectHistory lists the history of a project in a time span, oldest first.
+func (q *Queries) ProjectHistory(scope Scope, project int64, from, to time.Time) (list []ProjectHistory, err error) {
 	db := scope.projects(q.db, "project_id").Where("project_id = ? AND from_at < ? AND (until_at IS NULL OR until_at > ?)", project, to, from)
 	return list, db.Order("from_at").Find(&list).Error
 }

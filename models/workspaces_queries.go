@@ -7,7 +7,7 @@ import (
 	"gorm.io/gorm"
 )
 
-// CreateWorkspace inserts w and the first event of its history. A live
+// CreateWorkspace inserts w and the first event of its history. An active
 // workspace of the same member and name is a Conflict.
 func (q *Queries) CreateWorkspace(w *Workspace, message Text) error {
 	err := taken(q.db.Create(w).Error, "name",
@@ -129,7 +129,7 @@ func (q *Queries) TouchActivity(workspaceID int64, now time.Time) error {
 	return q.db.Model(&Workspace{}).Where("id = ?", workspaceID).Update("active_at", now).Error
 }
 
-// Eviction is a live workspace whose owner has no right to it any more, with the
+// Eviction is an active workspace whose owner has no right to it any more, with the
 // possible reasons.
 type Eviction struct {
 	Workspace
@@ -145,7 +145,7 @@ type Eviction struct {
 // permissions are a JSON list of names.
 const roleForbids = `(roles.permission = 'viewer' OR (roles.permission = 'custom' AND roles.permissions NOT LIKE '%"workspace:launch"%'))`
 
-// Evictions lists the live workspaces whose membership, role, account or project
+// Evictions lists the active workspaces whose membership, role, account or project
 // gives no right to them any more, in the order in which to stop them:
 // queued, starting, running; of each the newest first.
 func (q *Queries) Evictions() (list []Eviction, err error) {
@@ -171,7 +171,7 @@ func (q *Queries) evictions() *gorm.DB {
 		Where(`(users.disabled = ? OR members.removed_at IS NOT NULL OR members.until <= ? OR projects.ends_at <= ? OR projects.starts_at > ? OR `+roleForbids+`)`, true, now, now, now)
 }
 
-// CountLive counts a user's live workspaces.
-func (q *Queries) CountLive(userID int64) (n int64, err error) {
+// CountActiveWorkspaces counts a user's active workspaces.
+func (q *Queries) CountActiveWorkspaces(userID int64) (n int64, err error) {
 	return n, q.db.Model(&Workspace{}).Where("user_id = ? AND state IN ?", userID, ActiveStates).Count(&n).Error
 }

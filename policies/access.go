@@ -28,12 +28,12 @@ const Platform int64 = 0
 // auditor, user, owner, launcher. They are in access.csv.
 //
 // Rules of a project have a role as their subject. They are projected from our
-// tables, never from text that a user typed. Each project is a tenant with a
+// tables, never from text that a user typed. Each project has a
 // small enforcer of its own, so that the cost of a decision does not depend on the
-// number of projects. See [tenants] for why decisions are never stale.
+// number of projects. See [enforcerCache] for why decisions are never stale.
 type Access struct {
-	blank   model.Model // without rules
-	tenants tenants
+	blank     model.Model // without rules
+	enforcers enforcerCache
 
 	mu        sync.RWMutex
 	platform  *casbin.Enforcer
@@ -69,7 +69,7 @@ func NewAccess() (*Access, error) {
 		return nil, err
 	}
 	a := &Access{blank: m, decisions: map[fixedQuery]bool{}}
-	a.tenants.all, a.tenants.max = map[int64]*tenant{}, maxTenants
+	a.enforcers.all, a.enforcers.max = map[int64]*projectEnforcer{}, maxEnforcers
 	fixed := m.Copy()
 	for line := range strings.Lines(accessRules) {
 		if err := persist.LoadPolicyLine(strings.TrimSpace(line), fixed); err != nil {

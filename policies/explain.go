@@ -296,7 +296,7 @@ func (a *Access) rule(actor Actor, project int64, right Right) (rule []string, o
 	if ok || err != nil || project == Platform || !actor.MemberOf(project) {
 		return rule, ok, err
 	}
-	t, err := a.tenants.get(project, a.blank)
+	t, err := a.enforcers.get(project, a.blank)
 	if err != nil {
 		return nil, false, err
 	}

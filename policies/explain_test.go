@@ -225,7 +225,7 @@ func TestExplanationsRevealNoAccounts(t *testing.T) {
 	})
 }
 
-// Members whose participation has ended learn that, but nothing else of the
+// Members whose membership has ended learn that, but nothing else of the
 // project; removed members learn nothing.
 func TestExplanationsForFormerMembers(t *testing.T) {
 	withRoot(t, func(t *testing.T, d *fixture) {

@@ -1,14 +1,14 @@
 package policies
 
-// SetMaxTenants sets the size of the cache of enforcers.
-func (a *Access) SetMaxTenants(n int) { a.tenants.max = n }
+// SetMaxEnforcers sets the size of the cache of enforcers.
+func (a *Access) SetMaxEnforcers(n int) { a.enforcers.max = n }
 
-// CachedTenants is the number of cached enforcers.
-func (a *Access) CachedTenants() int { return len(a.tenants.all) }
+// CachedEnforcers is the number of cached enforcers.
+func (a *Access) CachedEnforcers() int { return len(a.enforcers.all) }
 
 // ClearDecisions drops the cached decisions of a project.
 func (a *Access) ClearDecisions(project int64) {
-	for _, role := range a.tenants.all[project].roles {
+	for _, role := range a.enforcers.all[project].roles {
 		clear(role.decisions)
 	}
 }

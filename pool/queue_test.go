@@ -162,7 +162,7 @@ func TestRefusedDemandIsCounted(t *testing.T) {
 			})
 		}
 		view, err := o.Pool.View(o.Ctx, o.Root)
-		if err != nil || len(view.Unmet) != 1 || view.Unmet[0].Refused != 2 || view.Unmet[0].Model != "H200" || view.Unmet[0].GPUs != 2 || view.Placed != 2 {
+		if err != nil || len(view.Unmet) != 1 || view.Unmet[0].Refused != 2 || view.Unmet[0].Model != "H200" || view.Unmet[0].GPUs != 2 || view.DecisionCount != 2 {
 			t.Errorf("%+v, %v", view.Unmet, err)
 		}
 		o.Clock.Advance(25 * time.Hour)

@@ -13,13 +13,13 @@ import (
 // View is the pool as one actor may see it: shares of projects that are not
 // the actor's have no names.
 type View struct {
-	Providers []ProviderView
-	Totals    placement.Totals
-	Computing int64 // percent of the measured GPUs that compute now, on average; -1 when nothing is measured
-	Waiting   []WaitingView
-	Unmet     []UnmetView // for administrators only
-	Decisions []DecisionRecordView
-	Placed    int64 // decisions so far
+	Providers     []ProviderView
+	Totals        placement.Totals
+	Computing     int64 // percent of the measured GPUs that compute now, on average; -1 when nothing is measured
+	Waiting       []WaitingView
+	Unmet         []UnmetView // for administrators only
+	Decisions     []DecisionRecordView
+	DecisionCount int64 // decisions so far
 }
 
 // DecisionRecordView is a decision that the actor may see.
@@ -43,7 +43,7 @@ func (s *Scheduler) View(ctx context.Context, actor policies.Actor) (v View, err
 			return v, err
 		}
 	}
-	if v.Placed, err = views.q.LastDecision(); err != nil {
+	if v.DecisionCount, err = views.q.LastDecision(); err != nil {
 		return v, err
 	}
 	v.Decisions, err = views.q.DecisionsIn(actor.GrantedScope(), 10)
@@ -106,7 +106,7 @@ func (v View) Position(workspace int64) int {
 	if i < 0 {
 		return 0
 	}
-	return v.Waiting[i].Place
+	return v.Waiting[i].Position
 }
 
 // computing is the mean utilisation of what is measured now.

@@ -56,7 +56,7 @@ type ShareView struct {
 // WaitingView is a queued workspace.
 type WaitingView struct {
 	models.QueuedView
-	Place     int
+	Position  int
 	Behind    queue.Criterion // why it is not before its predecessor
 	Estimate  Estimate
 	Anonymous bool
@@ -165,7 +165,7 @@ func (v viewBuilder) waiting() ([]WaitingView, error) {
 }
 
 func (w waitQueue) view(r queue.Ranked) WaitingView {
-	return WaitingView{QueuedView: w.byID[r.ID], Place: r.Place, Behind: r.Behind}
+	return WaitingView{QueuedView: w.byID[r.ID], Position: r.Position, Behind: r.Behind}
 }
 
 func (v WaitingView) anonymous() WaitingView {

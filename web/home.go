@@ -21,7 +21,7 @@ type ProjectCard struct {
 	Name      string
 	Role      string
 	Meters    []Meter        // LimitMeters
-	Until     *time.Time     // my participation deadline
+	Until     *time.Time     // my end of the membership
 	EndsAt    *time.Time     // of the project
 	Available []AvailableRow // available sizes, the smallest first
 	Active    bool           // project and membership cover now

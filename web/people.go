@@ -31,11 +31,11 @@ type PersonFormView struct {
 
 // PersonView is one person.
 type PersonView struct {
-	Person   models.User
-	Form     Form // name, department_id, admin, auditor, disabled, version
-	Password Form // password
-	Self     bool // the reader's own account
-	Places   []PersonMembership
+	Person      models.User
+	Form        Form // name, department_id, admin, auditor, disabled, version
+	Password    Form // password
+	Self        bool // the reader's own account
+	Memberships []PersonMembership
 
 	Departments []Option // none is the first
 

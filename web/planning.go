@@ -8,15 +8,15 @@ import (
 // PlanningView compares how the pool's past went with how it would have gone
 // with more machines.
 type PlanningView struct {
-	Form      Form // add, days, policy
-	Policies  []Option
-	Done      bool // there is a comparison
-	Added     string
-	Days      int64
-	Requests  int
-	Assumed   int           // requests that never ran
-	AssumedAt time.Duration // how long those are taken to last
-	Now, Then Replay
+	Form            Form // add, days, policy
+	Policies        []Option
+	Done            bool // there is a comparison
+	Added           string
+	Days            int64
+	Requests        int
+	Assumed         int           // requests that never ran
+	AssumedDuration time.Duration // how long those are taken to last
+	Now, Then       Replay
 }
 
 // Replay is how the requests of the past go on some machines.

@@ -290,9 +290,9 @@ func whatIfAnswer(v PlanningView) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var14 string
-			templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(T(ctx, "%d of them never ran; their duration is assumed to be %s, the median of the others.", v.Assumed, span(ctx, From(ctx).Now, From(ctx).Now.Add(v.AssumedAt))))
+			templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(T(ctx, "%d of them never ran; their duration is assumed to be %s, the median of the others.", v.Assumed, span(ctx, From(ctx).Now, From(ctx).Now.Add(v.AssumedDuration))))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `planning.templ`, Line: 58, Col: 190}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `planning.templ`, Line: 58, Col: 196}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var14))
 			if templ_7745c5c3_Err != nil {

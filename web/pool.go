@@ -59,7 +59,7 @@ type Provider struct {
 
 // QueueRow is a request that waits.
 type QueueRow struct {
-	Place       int // from 1
+	Position    int // from 1
 	WorkspaceID int64
 	Label       string // such as "nlp · Wang · notebook"; empty when Anonymous
 	Anonymous   bool

@@ -41,9 +41,9 @@ func sampleProviders() []Provider {
 func samplePool() PoolView {
 	return PoolView{
 		Providers: sampleProviders(), GPUs: 1300, Cores: 130000, InUse: 85212, Computing: 44, Placed: 18204, Changed: &now,
-		Queue: []QueueRow{{Place: 1, Label: "nlp · Wang Fang · notebook", Href: "/workspaces/9", GPUs: 2, Cores: 50, Why: models.Say("2 GPUs with 50 cores on one machine: the best has 1."), Since: ago(14 * time.Minute),
+		Queue: []QueueRow{{Position: 1, Label: "nlp · Wang Fang · notebook", Href: "/workspaces/9", GPUs: 2, Cores: 50, Why: models.Say("2 GPUs with 50 cores on one machine: the best has 1."), Since: ago(14 * time.Minute),
 			Starts: models.Say("in about %d minutes", 14), Estimated: true},
-			{Place: 2, Anonymous: true, GPUs: 1, Cores: 30, Why: models.Say("Project quota: 80 of 80 cores are held."), Since: ago(3 * time.Minute), Starts: models.Say("within a minute"), Behind: models.Say("Behind an older request.")}},
+			{Position: 2, Anonymous: true, GPUs: 1, Cores: 30, Why: models.Say("Project quota: 80 of 80 cores are held."), Since: ago(3 * time.Minute), Starts: models.Say("within a minute"), Behind: models.Say("Behind an older request.")}},
 		Decisions: []DecisionRow{{ID: 9, At: now, Who: "Li Wei", Outcome: "granted", Demand: models.Say("30 cores on gpu-node-01 GPU 0."), Explanation: models.Say("Least fragmentation of 9 candidates; GPU 4 would have split an idle GPU.")},
 			{ID: 8, At: ago(time.Minute), Who: "Wang Fang", Outcome: "delayed", Demand: models.Say("2 × 50 cores."), Explanation: models.Say("3 GPUs too full, 8 on other machines alone.")},
 			{ID: 7, At: ago(2 * time.Minute), Outcome: "refused", Demand: models.Say("200 cores."), Explanation: models.Say("The role's limit is 100.")}},
@@ -115,7 +115,7 @@ func samplePlanning() PlanningView {
 		return list
 	}
 	return PlanningView{Form: Form{Values: map[string]string{"add": "h100:8", "days": "30"}}, Policies: []Option{{"", "weir"}, {"fgd", "fgd"}}, Done: true, Added: "h100:8", Days: 30, Requests: 912,
-		Assumed: 12, AssumedAt: 40 * time.Minute,
+		Assumed: 12, AssumedDuration: 40 * time.Minute,
 		Now:  Replay{Machines: 2, GPUs: 12, Placed: 880, Waited: 120, Refused: 32, Median: 12 * time.Minute, P90: 3 * time.Hour, Max: 31 * time.Hour, GPUHours: 5120, InUse: 71, From: ago(40 * time.Hour), To: now, Points: points(1200, 700, 400)},
 		Then: Replay{Machines: 3, GPUs: 20, Placed: 910, Waited: 11, Refused: 2, P90: time.Minute, Max: time.Hour, GPUHours: 6120, InUse: 48, From: ago(40 * time.Hour), To: now, Points: points(2000, 800, 60)[:30]}}
 }

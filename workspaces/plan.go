@@ -135,7 +135,7 @@ func plan(in planInput) (p Plan) {
 		return p
 	}
 	p.setGPUMemory(in.pool)
-	p.Rejection = cmp.Or(checkHeadroom(p.Demand, in.use), checkLive(in.member.Live))
+	p.Rejection = cmp.Or(checkHeadroom(p.Demand, in.use), checkWorkspaceCount(in.member.ActiveWorkspaces))
 	p.Decision = withMinimum(in.pool.Decide(in.project, p.Demand), p.Environment.Minimum)
 	p.setState(in)
 	return p
@@ -200,15 +200,15 @@ func checkHeadroom(d models.Demand, use quota.Use) error {
 	return &models.Error{Kind: models.KindNoCapacity, Message: models.Say("This exceeds the remaining limit or quota."), Fields: p}
 }
 
-// maxLive is the maximum of live workspaces of a member in a project. It includes
+// maxWorkspaces is the maximum of active workspaces of a member in a project. It includes
 // queued ones, so that no member can fill the queue.
-const maxLive = 20
+const maxWorkspaces = 20
 
-func checkLive(n int64) error {
-	if n < maxLive {
+func checkWorkspaceCount(n int64) error {
+	if n < maxWorkspaces {
 		return nil
 	}
-	return models.NoCapacity("", "You have %d workspaces running or waiting in this project; the maximum is %d. Stop one first.", n, maxLive)
+	return models.NoCapacity("", "You have %d workspaces running or waiting in this project; the maximum is %d. Stop one first.", n, maxWorkspaces)
 }
 
 // withMinimum removes an alternative below the environment's minimum.

@@ -299,7 +299,7 @@ func TestEviction(t *testing.T) {
 		{"removed member", func(t *testing.T, b *bench) error {
 			return b.ledger.RemoveMember(b.ctx, b.root, b.project.ID, b.member.ID)
 		}},
-		{"participation deadline", func(t *testing.T, b *bench) error {
+		{"end of the membership", func(t *testing.T, b *bench) error {
 			until := b.store.Now().Add(time.Hour)
 			_, err := b.ledger.UpdateMember(b.ctx, b.root, b.project.ID, b.member.ID, projects.MemberInput{RoleID: b.role.ID, Until: &until})
 			b.clock.Advance(time.Hour)

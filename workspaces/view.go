@@ -117,5 +117,5 @@ func (s *Service) Count(ctx context.Context) (map[models.WorkspaceState]int64, e
 
 // CountActive counts the actor's own live workspaces.
 func (s *Service) CountActive(ctx context.Context, actor policies.Actor) (int64, error) {
-	return s.store.Read(ctx).CountLive(actor.User.ID)
+	return s.store.Read(ctx).CountActiveWorkspaces(actor.User.ID)
 }

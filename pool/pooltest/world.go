@@ -140,7 +140,7 @@ func (w *World) EndProject(t *testing.T, p models.Project, end *time.Time) {
 	NoError(t, Error(w.UpdateProject(w.Ctx, w.Root, p.ID, projects.ProjectInput{Name: p.Name, Quota: p.Quota, EndsAt: end})))
 }
 
-// EndMembership moves the end of a member's participation; nil is open.
+// EndMembership moves the end of a member's membership; nil is open.
 func (w *World) EndMembership(t *testing.T, m models.Member, until *time.Time) {
 	t.Helper()
 	NoError(t, Error(w.UpdateMember(w.Ctx, w.Root, m.ProjectID, m.ID, projects.MemberInput{RoleID: m.RoleID, Until: until})))

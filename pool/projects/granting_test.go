@@ -9,7 +9,7 @@ import (
 	"weir/pool/projects"
 )
 
-// Nobody puts off the end of their own participation; a shorter one is theirs
+// Nobody puts off the end of their own membership; a shorter one is theirs
 // to choose, and another manager may do it.
 func TestNobodyExtendsThemselves(t *testing.T) {
 	each(t, func(t *testing.T, o *world) {

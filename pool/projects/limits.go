@@ -47,9 +47,9 @@ func checkQuota(q *models.Queries, p models.Project) error {
 	return quotaError(problems)
 }
 
-// checkAllocation checks rule 1 for an additional allocation to n members. field is
+// checkAllocated checks rule 1 for an additional allocation to n members. field is
 // the input field of the limit or of the role.
-func checkAllocation(q *models.Queries, p models.Project, more models.Resources, field string, n int64) error {
+func checkAllocated(q *models.Queries, p models.Project, more models.Resources, field string, n int64) error {
 	allocated, err := q.AllocatedLimits(p.ID)
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func checkAllocation(q *models.Queries, p models.Project, more models.Resources,
 	return checkMore(p, allocated, more, field, n)
 }
 
-// checkMore is checkAllocation for what is allocated now.
+// checkMore is checkAllocated for what is allocated now.
 func checkMore(p models.Project, allocated, more models.Resources, field string, n int64) error {
 	var problems models.Problems
 	for _, e := range (quota.Limits{Quota: p.Quota, Allocated: allocated}).ExceededBy(more) {

@@ -135,7 +135,7 @@ func (m *busyWorld) do(actor policies.Actor, s *busyProject, v move) (outcome, e
 		return moved(0, p.Version, err)
 	case read:
 		p, err := m.Project(m.Ctx, actor, s.id)
-		return outcome{version: p.Version, quota: amountOf(p.Quota), allocated: amountOf(p.Allocated), inUse: amountOf(p.InUse), members: p.Members, live: p.Live}, err
+		return outcome{version: p.Version, quota: amountOf(p.Quota), allocated: amountOf(p.Allocated), inUse: amountOf(p.InUse), members: p.Members, live: p.ActiveWorkspaces}, err
 	default:
 		return m.doWorkspace(s, v)
 	}

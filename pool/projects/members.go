@@ -14,7 +14,7 @@ import (
 type MemberInput struct {
 	Email  string     `json:"email,omitempty" maxLength:"254" doc:"email address"`
 	RoleID int64      `json:"role_id" minimum:"1"`
-	Until  *time.Time `json:"until,omitempty" doc:"participation deadline; absent if open-ended"`
+	Until  *time.Time `json:"until,omitempty" doc:"end of the membership; absent if open-ended"`
 
 	JoinedAt *time.Time `json:"joined_at,omitempty" doc:"date of joining in UTC, not in the future; default today for a new member, otherwise unchanged"`
 
@@ -86,7 +86,7 @@ func (e Editor) AddMember(p models.Project, in MemberInput) (m models.Member, er
 	if err := e.grantsMembership(u.ID, r); err != nil {
 		return m, err
 	}
-	if err := checkAllocation(e.q, p, r.Limit, "role_id", 1); err != nil {
+	if err := checkAllocated(e.q, p, r.Limit, "role_id", 1); err != nil {
 		return m, err
 	}
 	if m, err = e.join(u.ID, r, in); err != nil {
@@ -205,7 +205,7 @@ func (e Editor) checkRoleChange(p models.Project, m models.Member, roleID int64)
 	if err := e.grantsMembership(m.UserID, old, next); err != nil {
 		return err
 	}
-	if err := checkAllocation(e.q, p, next.Limit.Sub(old.Limit), "role_id", 1); err != nil {
+	if err := checkAllocated(e.q, p, next.Limit.Sub(old.Limit), "role_id", 1); err != nil {
 		return err
 	}
 	return checkUse(e.q, m, next.Limit)

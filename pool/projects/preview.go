@@ -182,7 +182,7 @@ func (e Editor) previewMember(p models.Project, in MemberPreview) (c effect, err
 
 func (e Editor) previewNewMember(p models.Project, r models.Role, email string) error {
 	if email == "" {
-		return checkAllocation(e.q, p, r.Limit, "role_id", 1)
+		return checkAllocated(e.q, p, r.Limit, "role_id", 1)
 	}
 	u, err := userByEmail(e.q, email)
 	if err != nil {
@@ -191,7 +191,7 @@ func (e Editor) previewNewMember(p models.Project, r models.Role, email string) 
 	if err := e.grantsMembership(u.ID, r); err != nil {
 		return err
 	}
-	if err := checkAllocation(e.q, p, r.Limit, "role_id", 1); err != nil {
+	if err := checkAllocated(e.q, p, r.Limit, "role_id", 1); err != nil {
 		return err
 	}
 	m, err := e.q.Membership(p.ID, u.ID)

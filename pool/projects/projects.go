@@ -143,10 +143,10 @@ func (e Editor) UpdateProject(p models.Project, in ProjectInput) (models.Project
 // ProjectView is a project with its allocation and use.
 type ProjectView struct {
 	models.Project
-	Allocated models.Resources // sum of the members' limits
-	InUse     models.Resources // by workspaces, now
-	Members   int64            // current ones
-	Live      int64            // workspaces that have not ended
+	Allocated        models.Resources // sum of the members' limits
+	InUse            models.Resources // by workspaces, now
+	Members          int64            // current ones
+	ActiveWorkspaces int64            // workspaces that have not ended
 }
 
 // Project finds a project.
@@ -176,7 +176,7 @@ func ViewsOf(q *models.Queries, projects ...models.Project) ([]ProjectView, erro
 	views := make([]ProjectView, len(projects))
 	for i, p := range projects {
 		s := sums[p.ID]
-		views[i] = ProjectView{Project: p, Allocated: s.Allocated, InUse: s.InUse, Members: s.Members, Live: s.Live}
+		views[i] = ProjectView{Project: p, Allocated: s.Allocated, InUse: s.InUse, Members: s.Members, ActiveWorkspaces: s.ActiveWorkspaces}
 	}
 	return views, err
 }

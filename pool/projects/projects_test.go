@@ -179,7 +179,7 @@ func TestEveryMethodOfTheLedgerAsks(t *testing.T) {
 		if list, err := o.ListProjects(o.Ctx, stranger, projects.ProjectQuery{}, models.Page{}); err != nil || len(list) != 0 {
 			t.Errorf("a stranger sees %d projects, %v", len(list), err)
 		}
-		if list, err := o.Participations(o.Ctx, member, member.User.ID); err != nil || len(list) != 1 || list[0].Use.Limit != pooltest.Cores(10) {
+		if list, err := o.Memberships(o.Ctx, member, member.User.ID); err != nil || len(list) != 1 || list[0].Use.Limit != pooltest.Cores(10) {
 			t.Errorf("%+v, %v", list, err)
 		}
 	})

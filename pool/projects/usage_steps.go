@@ -80,7 +80,7 @@ func usageOver(q *models.Queries, scope models.Scope, project int64, from time.T
 			}
 		}
 	}
-	history, err := q.AllocationsOver(scope, project, from, from.Add(time.Duration(n)*step))
+	history, err := q.ProjectHistory(scope, project, from, from.Add(time.Duration(n)*step))
 	allocatedAt(steps, step, history)
 	return steps, err
 }

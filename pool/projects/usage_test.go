@@ -187,7 +187,7 @@ func TestHistoryFollowsThePromises(t *testing.T) {
 func (o *world) historyAgrees(t *testing.T, project int64, began time.Time) {
 	t.Helper()
 	q := o.Store.Read(o.Ctx)
-	list, err1 := q.AllocationsOver(models.AllProjects, project, began.Add(-time.Hour), o.Store.Now().Add(time.Hour))
+	list, err1 := q.ProjectHistory(models.AllProjects, project, began.Add(-time.Hour), o.Store.Now().Add(time.Hour))
 	v, err2 := o.Project(context.Background(), o.Root, project)
 	if err1 != nil || err2 != nil || len(list) == 0 {
 		t.Fatal(len(list), err1, err2)

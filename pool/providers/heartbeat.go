@@ -47,9 +47,9 @@ type credential struct {
 }
 
 func (e *Enrolment) heartbeat(q *models.Queries, c credential, b Heartbeat) (o Orders, id int64, err error) {
-	agent, provider, ask, err := e.authenticate(q, c)
-	if err != nil || ask != "" {
-		return Orders{Confirm: ask}, 0, err
+	agent, provider, confirm, err := e.authenticate(q, c)
+	if err != nil || confirm != "" {
+		return Orders{Confirm: confirm}, 0, err
 	}
 	token := policies.NewSecret()
 	agent.PreviousHash, agent.TokenHash = policies.HashSecret(b.Token), policies.HashSecret(token)
@@ -60,15 +60,15 @@ func (e *Enrolment) heartbeat(q *models.Queries, c credential, b Heartbeat) (o O
 		return o, 0, err
 	}
 	o, err = apply(q, &provider, b)
-	o.Token, o.Every, o.Renew = token, e.Every, due(c.Peer, q.Now())
+	o.Token, o.Every, o.Renew = token, e.Every, renewalDue(c.Peer, q.Now())
 	return o, provider.ID, err
 }
 
 // authenticate finds the agent of a request, and its provider. An agent with an old token
 // or certificate must confirm, and is fenced when it does. The first use of a
 // renewed certificate invalidates the old one; the caller updates the agent.
-func (e *Enrolment) authenticate(q *models.Queries, c credential) (agent models.Agent, provider models.Provider, ask string, err error) {
-	if agent, err = e.liveAgent(q, c.Peer); err != nil {
+func (e *Enrolment) authenticate(q *models.Queries, c credential) (agent models.Agent, provider models.Provider, confirm string, err error) {
+	if agent, err = e.activeAgent(q, c.Peer); err != nil {
 		return agent, provider, "", err
 	}
 	if provider, err = q.Provider(agent.ProviderID); err != nil {
@@ -92,12 +92,12 @@ func (e *Enrolment) authenticate(q *models.Queries, c credential) (agent models.
 // Authenticate returns an error unless the certificate is that of an active agent. It
 // takes no locks.
 func (e *Enrolment) Authenticate(ctx context.Context, peer authority.Peer) error {
-	_, err := e.liveAgent(e.Store.Read(ctx), peer)
+	_, err := e.activeAgent(e.Store.Read(ctx), peer)
 	return err
 }
 
-// liveAgent finds the active agent with a certificate.
-func (e *Enrolment) liveAgent(q *models.Queries, peer authority.Peer) (models.Agent, error) {
+// activeAgent finds the active agent with a certificate.
+func (e *Enrolment) activeAgent(q *models.Queries, peer authority.Peer) (models.Agent, error) {
 	agent, err := q.AgentBySerial(peer.Serial)
 	switch {
 	case models.KindOf(err) == models.KindNotFound:
@@ -112,8 +112,8 @@ func (e *Enrolment) liveAgent(q *models.Queries, peer authority.Peer) (models.Ag
 	return agent, nil
 }
 
-// due reports whether two thirds of a certificate's lifetime are over.
-func due(peer authority.Peer, now time.Time) bool {
+// renewalDue reports whether two thirds of a certificate's lifetime are over.
+func renewalDue(peer authority.Peer, now time.Time) bool {
 	return now.Sub(peer.Issued) >= peer.Expires.Sub(peer.Issued)*2/3
 }
 
@@ -172,9 +172,9 @@ func (e *Enrolment) Renew(ctx context.Context, peer authority.Peer, in Renewal, 
 }
 
 func (e *Enrolment) renew(q *models.Queries, c credential, r authority.Request) (Renewed, error) {
-	agent, provider, ask, err := e.authenticate(q, c)
-	if err != nil || ask != "" {
-		return Renewed{Confirm: ask}, err
+	agent, provider, confirm, err := e.authenticate(q, c)
+	if err != nil || confirm != "" {
+		return Renewed{Confirm: confirm}, err
 	}
 	if r.KeyHash == agent.KeyHash {
 		return Renewed{}, models.Invalid("csr", "must be for a new key")

@@ -56,8 +56,8 @@ func (c Criterion) String() string {
 // Ranked is a request with its place in the order.
 type Ranked struct {
 	Request
-	Place  int       // from 1
-	Behind Criterion // why it does not stand before the request at Place-1
+	Position int       // from 1
+	Behind   Criterion // why it does not stand before the request at Place-1
 }
 
 // Order returns the requests in their order at now. A request is overdue when
@@ -145,7 +145,7 @@ func (w *servingOrder) projectsOf(requests []Request) projectHeap {
 }
 
 func (w *servingOrder) grant(r Request, why Criterion) {
-	w.ranked = append(w.ranked, Ranked{Request: r, Place: len(w.ranked) + 1, Behind: why})
+	w.ranked = append(w.ranked, Ranked{Request: r, Position: len(w.ranked) + 1, Behind: why})
 	p := w.projects[r.Project]
 	p.part.inUse = add(p.part.inUse, coresOf(r.Demand))
 }

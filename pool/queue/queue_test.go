@@ -38,7 +38,7 @@ func say(ranked []Ranked) (s string) { return strings.TrimSpace(fmt.Sprintln(wor
 
 func words(ranked []Ranked) (list []any) {
 	for i, r := range ranked {
-		if r.Place != i+1 {
+		if r.Position != i+1 {
 			return []any{"the place is wrong at", i}
 		}
 		list = append(list, fmt.Sprintf("%d:%s", r.ID, r.Behind))

@@ -132,7 +132,7 @@ func (s *Service) approve(r *review, in DecisionInput) (over []string, err error
 	if err := settle(r.q, &r.req); err != nil {
 		return nil, err
 	}
-	if err := r.open(); err != nil {
+	if err := r.findProject(); err != nil {
 		return nil, prefixed(kind, err)
 	}
 	p := proposalOf(r)

@@ -23,23 +23,23 @@ func (s *Service) Extensions(ctx context.Context, actor policies.Actor, ids []in
 	if err != nil {
 		return nil, err
 	}
-	memberships, err := q.ParticipationsIn(actor.User.ID, ids)
+	memberships, err := q.MembershipsIn(actor.User.ID, ids)
 	if err != nil {
 		return nil, err
 	}
 	return s.extensions(q, actor, visible, memberships)
 }
 
-// ExtensionsIn is Extensions for participations of the actor that were read just now.
-func (s *Service) ExtensionsIn(ctx context.Context, actor policies.Actor, list []projects.Participation) ([]models.Extension, error) {
-	visible, memberships := make([]models.Project, len(list)), make([]models.Participation, len(list))
+// ExtensionsIn is Extensions for memberships of the actor that were read just now.
+func (s *Service) ExtensionsIn(ctx context.Context, actor policies.Actor, list []projects.Membership) ([]models.Extension, error) {
+	visible, memberships := make([]models.Project, len(list)), make([]models.ProjectMember, len(list))
 	for i, p := range list {
-		visible[i], memberships[i] = p.Project, models.Participation{Member: p.Member.Member, ProjectName: p.Project.Name}
+		visible[i], memberships[i] = p.Project, models.ProjectMember{Member: p.Member.Member, ProjectName: p.Project.Name}
 	}
 	return s.extensions(s.store.Read(ctx), actor, visible, memberships)
 }
 
-func (s *Service) extensions(q *models.Queries, actor policies.Actor, visible []models.Project, memberships []models.Participation) ([]models.Extension, error) {
+func (s *Service) extensions(q *models.Queries, actor policies.Actor, visible []models.Project, memberships []models.ProjectMember) ([]models.Extension, error) {
 	now := q.Now()
 	var list []models.Extension
 	for _, p := range visible {

@@ -41,7 +41,7 @@ func (s *Service) Membership(ctx context.Context, actor policies.Actor, project 
 	}
 	r := s.review(s.store.Read(ctx), actor)
 	r.submitting, r.requester, r.terms = true, actor.User, models.Requested{Deadline: &models.DeadlineSpec{ProjectID: project}}
-	if err := r.open(); err != nil {
+	if err := r.findProject(); err != nil {
 		return models.Member{}, models.Project{}, err
 	}
 	m, err := r.membership()

@@ -299,7 +299,7 @@ func TestExtensions(t *testing.T) {
 		if list := of(h.Eve); len(list) != 0 {
 			t.Errorf("a stranger: %+v", list)
 		}
-		h.Clock.Advance(5*day + time.Hour) // ann's participation is over, the project is not
+		h.Clock.Advance(5*day + time.Hour) // ann's membership is over, the project is not
 		list = of(h.Ann)
 		if len(list) != 1 || list[0].Kind != "deadline" || list[0].Pending == 0 || !list[0].Later.Equal(h.Store.Now().Truncate(day).Add(31*day)) {
 			t.Errorf("over: %+v", list)

@@ -34,7 +34,7 @@ func (a roleProposal) examine(r *review) error {
 }
 
 func (a roleProposal) apply(r *review) error {
-	role, err := r.edit.CreateRole(r.project, a.input())
+	role, err := r.editor.CreateRole(r.project, a.input())
 	if err != nil || !a.AssignToRequester {
 		return err
 	}
@@ -42,7 +42,7 @@ func (a roleProposal) apply(r *review) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.edit.UpdateMember(r.project, m, projects.MemberInput{RoleID: role.ID, Until: m.Until})
+	_, err = r.editor.UpdateMember(r.project, m, projects.MemberInput{RoleID: role.ID, Until: m.Until})
 	return prefixed("", err, "role_id", "assign_to_requester", "until", "assign_to_requester")
 }
 
@@ -74,7 +74,7 @@ func (a limitProposal) apply(r *review) error {
 	}
 	in := projects.RoleInputOf(role)
 	in.Limit = a.Limit
-	_, err = r.edit.UpdateRole(r.project, role, in)
+	_, err = r.editor.UpdateRole(r.project, role, in)
 	return prefixed("", err, "permission", "role_id")
 }
 
@@ -104,7 +104,7 @@ func (a deadlineProposal) apply(r *review) error {
 	if err != nil {
 		return err
 	}
-	_, err = r.edit.UpdateMember(r.project, m, projects.MemberInput{RoleID: m.RoleID, Until: a.Until})
+	_, err = r.editor.UpdateMember(r.project, m, projects.MemberInput{RoleID: m.RoleID, Until: a.Until})
 	return prefixed("", err, "role_id", "until")
 }
 
@@ -132,7 +132,7 @@ func (a joinProposal) examine(r *review) error {
 }
 
 func (a joinProposal) apply(r *review) error {
-	m, err := r.edit.AddMember(r.project, projects.MemberInput{Email: r.requester.Email, RoleID: a.RoleID, Until: a.Until})
+	m, err := r.editor.AddMember(r.project, projects.MemberInput{Email: r.requester.Email, RoleID: a.RoleID, Until: a.Until})
 	r.member = m.ID
 	return prefixed("", err, "email", "role_id")
 }

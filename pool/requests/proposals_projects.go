@@ -39,17 +39,17 @@ func activeQuota(quota models.Resources, ends *time.Time, now time.Time) models.
 }
 
 func (a projectProposal) apply(r *review) (err error) {
-	if r.project, err = r.edit.CreateProject(a.input()); err != nil {
+	if r.project, err = r.editor.CreateProject(a.input()); err != nil {
 		return err
 	}
 	if err := r.q.SetRequestProject(&r.req, r.project.ID); err != nil {
 		return err
 	}
-	role, err := r.edit.CreateRole(r.project, projects.RoleInput{Name: "owner", Permission: models.PermissionOwner, Limit: a.Limit})
+	role, err := r.editor.CreateRole(r.project, projects.RoleInput{Name: "owner", Permission: models.PermissionOwner, Limit: a.Limit})
 	if err != nil {
 		return err
 	}
-	m, err := r.edit.AddMember(r.project, projects.MemberInput{Email: r.requester.Email, RoleID: role.ID})
+	m, err := r.editor.AddMember(r.project, projects.MemberInput{Email: r.requester.Email, RoleID: role.ID})
 	r.member = m.ID
 	return err
 }
@@ -73,7 +73,7 @@ func (a quotaProposal) growth(r *review) models.Resources {
 func (a quotaProposal) apply(r *review) error {
 	in := projects.InputOf(r.project)
 	in.Quota = a.Quota
-	_, err := r.edit.UpdateProject(r.project, in)
+	_, err := r.editor.UpdateProject(r.project, in)
 	return err
 }
 
@@ -106,6 +106,6 @@ func (a periodProposal) growth(r *review) models.Resources {
 }
 
 func (a periodProposal) apply(r *review) error {
-	_, err := r.edit.UpdateProject(r.project, a.input(r))
+	_, err := r.editor.UpdateProject(r.project, a.input(r))
 	return err
 }

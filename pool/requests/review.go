@@ -9,7 +9,7 @@ import (
 // review is a request within the transaction that submits or decides it.
 type review struct {
 	access     *policies.Access
-	edit       projects.Editor
+	editor     projects.Editor
 	q          *models.Queries
 	actor      policies.Actor
 	submitting bool // false: it is decided
@@ -21,11 +21,11 @@ type review struct {
 }
 
 func (s *Service) review(q *models.Queries, actor policies.Actor) *review {
-	return &review{access: s.access, edit: s.projects.Within(q, actor), q: q, actor: actor}
+	return &review{access: s.access, editor: s.projects.Within(q, actor), q: q, actor: actor}
 }
 
-// open finds the project of the request, within the actor's scope.
-func (r *review) open() (err error) {
+// findProject finds the project of the request, within the actor's scope.
+func (r *review) findProject() (err error) {
 	var id int64
 	if field := projectField(r.terms); field != nil {
 		id = *field
@@ -36,7 +36,7 @@ func (r *review) open() (err error) {
 	case !r.submitting:
 		r.project, err = r.q.LockProject(r.actor.Scope(), idOrZero(r.req.ProjectID))
 	case r.terms.Join != nil:
-		err = r.openToJoin()
+		err = r.findProjectToJoin()
 	case r.terms.Deadline != nil: // also after the end of the membership
 		var m models.Member
 		if m, err = r.q.Membership(id, r.requester.ID); err == nil && m.RemovedAt == nil {
@@ -55,7 +55,7 @@ func (r *review) open() (err error) {
 	return err
 }
 
-func (r *review) openToJoin() (err error) {
+func (r *review) findProjectToJoin() (err error) {
 	join := r.terms.Join
 	r.project, err = r.q.ProjectToJoin(join.ProjectID, join.Name)
 	if join.ProjectID == 0 {

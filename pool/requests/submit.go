@@ -32,7 +32,7 @@ func (s *Service) Submit(ctx context.Context, actor policies.Actor, in RequestIn
 		}
 		r = s.review(q, actor)
 		r.submitting, r.requester, r.terms = true, actor.User, normalized(in.Requested)
-		if err := r.open(); err != nil {
+		if err := r.findProject(); err != nil {
 			return prefixed(kind, err)
 		}
 		if err := joined(p, prefixed(kind, proposalOf(r).examine(r))); err != nil {

@@ -359,10 +359,10 @@ func TestPoolTable(t *testing.T) {
 	v := handlers.Pool{Totals: handlers.PoolTotals{GPUs: 2, Cores: 200, FreeCores: 40, CoresInUse: 160, LargestFreeCores: 40}, Computing: &half,
 		Providers: []handlers.Provider{{ID: 1, Name: "node", State: "recalled", SeenAt: at, RecallAt: &at, Devices: []handlers.Device{
 			{ID: 1, Model: "NVIDIA H100", Present: true, FreeCores: 40}, {ID: 2, Model: "NVIDIA H100", Present: true}}}},
-		Waiting: []handlers.Waiting{
-			{Place: 1, Anonymous: true, Demand: models.Demand{GPUs: 2, Cores: 100}, Since: at, Estimate: handlers.Estimate{Outcome: "placed", Words: "in about 5 minutes"}},
-			{Place: 2, WorkspaceID: 9, User: "Ann", Project: "vision", Demand: models.Demand{GPUs: 1, Cores: 50, GPUModel: "h100"}, Since: at, Behind: "age",
-				Reason: "no GPU has so much free", Estimate: handlers.Estimate{Outcome: "placed", Known: true, Words: "within a minute"}}},
+		Waiting: []handlers.QueueEntry{
+			{Position: 1, Anonymous: true, Demand: models.Demand{GPUs: 2, Cores: 100}, Since: at, Estimate: handlers.Estimate{Outcome: "placed", Text: "in about 5 minutes"}},
+			{Position: 2, WorkspaceID: 9, User: "Ann", Project: "vision", Demand: models.Demand{GPUs: 1, Cores: 50, GPUModel: "h100"}, Since: at, Behind: "age",
+				Reason: "no GPU has so much free", Estimate: handlers.Estimate{Outcome: "placed", Known: true, Text: "within a minute"}}},
 		Unmet: []handlers.Unmet{{GPUs: 2, Cores: 100, Waiting: 1, Refused: 3, Oldest: &at}}}
 	var out bytes.Buffer
 	tab := newTable(&out)

@@ -46,14 +46,14 @@ func computing(percent *int64) string {
 	return fmt.Sprintf("%d%% on average", *percent)
 }
 
-func waitingTable(t *table, waiting []handlers.Waiting) {
+func waitingTable(t *table, waiting []handlers.QueueEntry) {
 	t.section("POSITION", "USER", "PROJECT", "WORKSPACE", "REQUEST", "SINCE", "ESTIMATED START", "BEHIND BY", "REASON")
 	for _, w := range waiting {
 		name := w.Workspace
 		if w.WorkspaceID != 0 {
 			name = strings.TrimSpace(fmt.Sprintf("%d %s", w.WorkspaceID, name))
 		}
-		t.row(w.Place, w.User, w.Project, name, demandText(w.Demand), moment(w.Since), estimate(w.Estimate), w.Behind, w.Reason)
+		t.row(w.Position, w.User, w.Project, name, demandText(w.Demand), moment(w.Since), estimate(w.Estimate), w.Behind, w.Reason)
 	}
 }
 
@@ -73,9 +73,9 @@ func demandText(d models.Demand) string {
 // durations of past shares.
 func estimate(f handlers.Estimate) string {
 	if f.Outcome == "placed" && !f.Known {
-		return "~ " + f.Words
+		return "~ " + f.Text
 	}
-	return f.Words
+	return f.Text
 }
 
 func unmetTable(t *table, unmet []handlers.Unmet) {

@@ -3,7 +3,6 @@ package policies
 import (
 	"log/slog"
 	"strconv"
-
 	"sync"
 	"sync/atomic"
 
@@ -13,85 +12,85 @@ import (
 	"weir/models"
 )
 
-// maxTenants is the size of the cache of enforcers, one for each project. The
+// maxEnforcers is the size of the cache of enforcers, one for each project. The
 // least recently used is evicted first. One takes some ten kilobytes.
-const maxTenants = 1024
+const maxEnforcers = 1024
 
-// tenants caches enforcers of projects, each with the rules of its roles.
+// enforcerCache caches the enforcers of projects, each with the rules of its roles.
 //
 // The cache needs no invalidation: every query carries the role's permissions as
-// they were just read from the tables. When they differ from the projected ones,
-// the role is projected again and its cached decisions are dropped. So decisions
+// they were just read from the tables. When they differ from those in the enforcer,
+// the role's rules are replaced and its cached decisions are dropped. So decisions
 // are never stale, on any server, and a revocation is effective as soon as it is
 // committed. Connections that were admitted before are closed by
 // [models.Queries.Revoke] before the revoking call returns.
-type tenants struct {
+type enforcerCache struct {
 	mu  sync.RWMutex
-	all map[int64]*tenant
-	now atomic.Uint64 // logical clock of tenant.used
+	all map[int64]*projectEnforcer
+	now atomic.Uint64 // logical clock of projectEnforcer.used
 	max int
 }
 
-// tenant is the enforcer of one project.
-type tenant struct {
-	used atomic.Uint64 // of tenants.now at the last use
+// projectEnforcer is the enforcer of one project.
+type projectEnforcer struct {
+	used atomic.Uint64 // of enforcerCache.now at the last use
 
 	mu       sync.RWMutex
 	domain   string
 	enforcer *casbin.Enforcer
-	roles    map[int64]projection
+	roles    map[int64]roleRules
 }
 
-// projection is one role in the enforcer.
-type projection struct {
+// roleRules is one role in the enforcer.
+type roleRules struct {
 	permissions models.Permissions
 	decisions   map[Right]bool
 }
 
-// get returns the tenant of a project, and creates it if needed.
-func (ts *tenants) get(project int64, blank model.Model) (*tenant, error) {
-	ts.mu.RLock()
-	t := ts.all[project]
-	ts.mu.RUnlock()
+// get returns the enforcer of a project, and creates it if needed.
+func (c *enforcerCache) get(project int64, blank model.Model) (*projectEnforcer, error) {
+	c.mu.RLock()
+	t := c.all[project]
+	c.mu.RUnlock()
 	if t != nil {
-		if now := ts.now.Load(); t.used.Load() != now {
+		if now := c.now.Load(); t.used.Load() != now {
 			t.used.Store(now)
 		}
 		return t, nil
 	}
-	ts.mu.Lock()
-	defer ts.mu.Unlock()
-	if t := ts.all[project]; t != nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t := c.all[project]; t != nil {
 		return t, nil
 	}
 	e, err := casbin.NewEnforcer(blank.Copy())
 	if err != nil {
 		return nil, err
 	}
-	t = &tenant{domain: strconv.FormatInt(project, 10), enforcer: e, roles: map[int64]projection{}}
-	t.used.Store(ts.now.Add(1))
-	if len(ts.all) >= ts.max {
-		ts.evict()
+	t = &projectEnforcer{domain: strconv.FormatInt(project, 10), enforcer: e, roles: map[int64]roleRules{}}
+	t.used.Store(c.now.Add(1))
+	if len(c.all) >= c.max {
+		c.evict()
 	}
-	ts.all[project] = t
+	c.all[project] = t
 	return t, nil
 }
 
-// evict removes the least recently used tenant.
-func (ts *tenants) evict() {
+// evict removes the least recently used enforcer.
+func (c *enforcerCache) evict() {
 	var oldest int64
 	least := uint64(1<<64 - 1)
-	for project, t := range ts.all {
+	for project, t := range c.all {
 		if used := t.used.Load(); used < least {
 			oldest, least = project, used
 		}
 	}
-	delete(ts.all, oldest)
+	delete(c.all, oldest)
 }
 
 // roleMay evaluates the rules of a role in its project.
 func (a *Access) roleMay(project int64, grant Grant, right Right) bool {
-	t, err := a.tenants.get(project, a.blank)
+	t, err := a.enforcers.get(project, a.blank)
 	if err != nil {
 		return denyOnError(false, err, right)
 	}
@@ -109,12 +108,12 @@ func (a *Access) roleMay(project int64, grant Grant, right Right) bool {
 
 // evaluate calls casbin with the role's present rules and caches the decision. It
 // also returns the rule that permits.
-func (t *tenant) evaluate(grant Grant, right Right) (rule []string, ok bool, err error) {
+func (t *projectEnforcer) evaluate(grant Grant, right Right) (rule []string, ok bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	role, known := t.roles[grant.Role]
 	if !known || role.permissions != grant.Permissions {
-		if role, err = t.project(grant); err != nil {
+		if role, err = t.setRole(grant); err != nil {
 			return nil, false, err
 		}
 	}
@@ -125,8 +124,8 @@ func (t *tenant) evaluate(grant Grant, right Right) (rule []string, ok bool, err
 	return rule, ok, err
 }
 
-// project replaces a role's rules in the enforcer.
-func (t *tenant) project(grant Grant) (projection, error) {
+// setRole replaces a role's rules in the enforcer.
+func (t *projectEnforcer) setRole(grant Grant) (roleRules, error) {
 	if len(t.roles) >= maxDecisions { // mostly of deleted roles
 		t.enforcer.ClearPolicy()
 		clear(t.roles)
@@ -134,7 +133,7 @@ func (t *tenant) project(grant Grant) (projection, error) {
 	delete(t.roles, grant.Role)
 	sub := roleSubject(grant.Role)
 	if _, err := t.enforcer.RemoveFilteredPolicy(0, sub); err != nil {
-		return projection{}, err
+		return roleRules{}, err
 	}
 	var rules [][]string
 	for _, name := range grant.Permissions.Names() {
@@ -143,10 +142,10 @@ func (t *tenant) project(grant Grant) (projection, error) {
 	}
 	if len(rules) > 0 {
 		if _, err := t.enforcer.AddPolicies(rules); err != nil {
-			return projection{}, err
+			return roleRules{}, err
 		}
 	}
-	role := projection{grant.Permissions, map[Right]bool{}}
+	role := roleRules{grant.Permissions, map[Right]bool{}}
 	t.roles[grant.Role] = role
 	return role, nil
 }

@@ -106,8 +106,8 @@ func TestDecisionsAreCasbins(t *testing.T) {
 			t.Fatal(err)
 		}
 		projects, people := rapid.Int64Range(1, 5).Draw(t, "projects"), rapid.Int64Range(1, 4).Draw(t, "people")
-		maxTenants := rapid.IntRange(1, 6).Draw(t, "max tenants")
-		a.SetMaxTenants(maxTenants)
+		maxEnforcers := rapid.IntRange(1, 6).Draw(t, "max enforcers")
+		a.SetMaxEnforcers(maxEnforcers)
 		w := randomTables(t, projects, people)
 		type reading struct {
 			actor policies.Actor
@@ -126,8 +126,8 @@ func TestDecisionsAreCasbins(t *testing.T) {
 				}
 				ask(t, a, r.plain, r.actor, rapid.Int64Range(0, projects+1).Draw(t, "project"), rapid.SampledFrom(rights).Draw(t, "right"))
 			}
-			if n := a.CachedTenants(); n > maxTenants {
-				t.Fatalf("%d tenants are cached", n)
+			if n := a.CachedEnforcers(); n > maxEnforcers {
+				t.Fatalf("%d enforcers are cached", n)
 			}
 			w.change(t)
 		}

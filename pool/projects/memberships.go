@@ -9,8 +9,8 @@ import (
 	"weir/pool/quota"
 )
 
-// Participation is a membership with its project.
-type Participation struct {
+// Membership is a user's membership in a project, with the project.
+type Membership struct {
 	Project models.Project
 	Member  models.MemberView
 	Use     quota.Use
@@ -18,20 +18,20 @@ type Participation struct {
 	CanLaunch bool
 }
 
-// Participations lists the projects of a user with the use and its limits there.
-func (s *Service) Participations(ctx context.Context, actor policies.Actor, user int64) (list []Participation, err error) {
+// Memberships lists the projects of a user with the use and its limits there.
+func (s *Service) Memberships(ctx context.Context, actor policies.Actor, user int64) (list []Membership, err error) {
 	if err := s.access.CheckOwned(actor, user, policies.Platform, policies.UserRead); err != nil {
 		return nil, err
 	}
 	err = s.store.Snapshot(ctx, func(q *models.Queries) error {
-		list, err = participationsOf(q, user)
+		list, err = membershipsOf(q, user)
 		return err
 	})
 	return list, err
 }
 
-// participationsOf needs a fixed number of queries.
-func participationsOf(q *models.Queries, user int64) ([]Participation, error) {
+// membershipsOf needs a fixed number of queries.
+func membershipsOf(q *models.Queries, user int64) ([]Membership, error) {
 	memberships, err := q.MembershipsOf(user, q.Now())
 	if err != nil || len(memberships) == 0 {
 		return nil, err
@@ -43,10 +43,10 @@ func participationsOf(q *models.Queries, user int64) ([]Participation, error) {
 	projects, err1 := q.ProjectsByID(ids)
 	inUse, err2 := q.InUseByProjects(ids)
 	own, err3 := q.InUseByUser(user)
-	list := make([]Participation, len(memberships))
+	list := make([]Membership, len(memberships))
 	for i, m := range memberships {
 		p := projects[m.ProjectID]
-		list[i] = Participation{Project: p, Member: m, CanLaunch: p.Active(q.Now()) && m.Permits().Contains(models.WorkspaceLaunch), Use: quota.Use{Quota: p.Quota, InUseByProject: inUse[p.ID], Limit: m.Limit, InUseByMember: own[m.ID]}}
+		list[i] = Membership{Project: p, Member: m, CanLaunch: p.Active(q.Now()) && m.Permits().Contains(models.WorkspaceLaunch), Use: quota.Use{Quota: p.Quota, InUseByProject: inUse[p.ID], Limit: m.Limit, InUseByMember: own[m.ID]}}
 	}
 	return list, errors.Join(err1, err2, err3)
 }
