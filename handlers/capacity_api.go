@@ -9,8 +9,8 @@ import (
 )
 
 func (a rest) capacityOperations(s section) {
-	register(a, s, route{http.MethodGet, "/capacity", 200, "get-capacity", "Get pool capacity and allocated quotas; requires platform administrator"}, a.getCapacity)
-	register(a, s, route{http.MethodPut, "/capacity", 200, "set-capacity", "Set the overcommit ratios; requires platform administrator"}, a.setCapacity)
+	register(a, s, route{http.MethodGet, "/capacity", 200, "get-capacity", models.Say("Get pool capacity and allocated quotas; requires platform administrator")}, a.getCapacity)
+	register(a, s, route{http.MethodPut, "/capacity", 200, "set-capacity", models.Say("Set the overcommit ratios; requires platform administrator")}, a.setCapacity)
 }
 
 // ResourceCapacity is the capacity of one resource and the sum of the quotas.

@@ -11,9 +11,9 @@ import (
 )
 
 func (a rest) devicesOperations(s section) {
-	register(a, s, route{http.MethodGet, "/pool/devices/{id}", 200, "get-device", "Get a device and its share history"}, a.getDevice)
-	register(a, s, route{http.MethodPut, "/pool/devices/{id}", 200, "update-device", "Update the sharing mode of a device; requires the provider's owner or platform administrator"}, a.updateDevice)
-	register(a, s, route{http.MethodGet, "/pool/devices/{id}/telemetry", 200, "get-telemetry", "Get device telemetry; periods without measurements have no buckets"}, a.getTelemetry)
+	register(a, s, route{http.MethodGet, "/pool/devices/{id}", 200, "get-device", models.Say("Get a device and its share history")}, a.getDevice)
+	register(a, s, route{http.MethodPut, "/pool/devices/{id}", 200, "update-device", models.Say("Update the sharing mode of a device; requires the provider's owner or platform administrator")}, a.updateDevice)
+	register(a, s, route{http.MethodGet, "/pool/devices/{id}/telemetry", 200, "get-telemetry", models.Say("Get device telemetry; periods without measurements have no buckets")}, a.getTelemetry)
 }
 
 // Device is a GPU, or a MIG instance of one.

@@ -11,8 +11,8 @@ import (
 )
 
 func (a rest) launchOperations(s section) {
-	register(a, s, route{http.MethodPost, "/launch/preview", 200, "preview-launch", "Preview a launch"}, a.previewLaunch, http.StatusNotFound)
-	register(a, s, route{http.MethodPost, "/workspaces", 201, "launch-workspace", "Launch a workspace; with insufficient GPU capacity, the error includes an offer"}, a.launchWorkspace, http.StatusNotFound)
+	register(a, s, route{http.MethodPost, "/launch/preview", 200, "preview-launch", models.Say("Preview a launch")}, a.previewLaunch, http.StatusNotFound)
+	register(a, s, route{http.MethodPost, "/workspaces", 201, "launch-workspace", models.Say("Launch a workspace; with insufficient GPU capacity, the error includes an offer")}, a.launchWorkspace, http.StatusNotFound)
 }
 
 // LaunchPreview is the preview of a launch.

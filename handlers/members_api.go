@@ -12,14 +12,14 @@ import (
 )
 
 func (a rest) membersOperations(s section) {
-	register(a, s, route{http.MethodGet, "/projects/{id}/members.csv", 200, "download-members", "Export a project's current members as CSV, in the import format"}, a.downloadMembers)
+	register(a, s, route{http.MethodGet, "/projects/{id}/members.csv", 200, "download-members", models.Say("Export a project's current members as CSV, in the import format")}, a.downloadMembers)
 	describeDownload(s, "/projects/{id}/members.csv")
-	register(a, s, route{http.MethodGet, "/projects/{id}/members", 200, "list-members", "List a project's current members"}, a.listMembers)
-	register(a, s, route{http.MethodPost, "/projects/{id}/members", 201, "add-member", "Add a member to a project"}, a.addMember)
-	register(a, s, route{http.MethodGet, "/projects/{id}/members/{member}", 200, "get-member", "Get a member"}, a.getMember)
-	register(a, s, route{http.MethodPut, "/projects/{id}/members/{member}", 200, "update-member", "Update a member's role or deadline; the email address is ignored"}, a.updateMember)
-	register(a, s, route{http.MethodDelete, "/projects/{id}/members/{member}", 204, "remove-member", "Remove a member; stops their workspaces and keeps their files"}, a.removeMember)
-	register(a, s, route{http.MethodPost, "/projects/{id}/members/import", 200, "import-members", "Import members from CSV atomically, or preview the import"}, a.importMembers)
+	register(a, s, route{http.MethodGet, "/projects/{id}/members", 200, "list-members", models.Say("List a project's current members")}, a.listMembers)
+	register(a, s, route{http.MethodPost, "/projects/{id}/members", 201, "add-member", models.Say("Add a member to a project")}, a.addMember)
+	register(a, s, route{http.MethodGet, "/projects/{id}/members/{member}", 200, "get-member", models.Say("Get a member")}, a.getMember)
+	register(a, s, route{http.MethodPut, "/projects/{id}/members/{member}", 200, "update-member", models.Say("Update a member's role or end date; the email address is ignored")}, a.updateMember)
+	register(a, s, route{http.MethodDelete, "/projects/{id}/members/{member}", 204, "remove-member", models.Say("Remove a member; stops their workspaces and keeps their files")}, a.removeMember)
+	register(a, s, route{http.MethodPost, "/projects/{id}/members/import", 200, "import-members", models.Say("Import members from CSV atomically, or preview the import")}, a.importMembers)
 }
 
 // Member is a person's place in a project.

@@ -10,12 +10,12 @@ import (
 )
 
 func (a rest) notificationsOperations(s section) {
-	register(a, s, route{http.MethodGet, "/notifications", 200, "list-notifications", "List your notifications, newest first"}, a.listNotifications)
-	register(a, s, route{http.MethodGet, "/notifications/unread", 200, "count-unread-notifications", "Count unread notifications"}, a.countUnreadNotifications)
-	register(a, s, route{http.MethodPost, "/notifications/read", 204, "read-notifications", "Mark all notifications as read, or all up to an ID"}, a.readNotifications)
-	register(a, s, route{http.MethodPost, "/notifications/{id}/read", 200, "read-notification", "Mark a notification as read"}, a.readNotification)
-	register(a, s, route{http.MethodGet, "/me/notification-preferences", 200, "get-notification-preferences", "Get your notification preferences"}, a.getNotificationPreference)
-	register(a, s, route{http.MethodPut, "/me/notification-preferences", 200, "set-notification-preferences", "Set your notification preferences"}, a.setNotificationPreference)
+	register(a, s, route{http.MethodGet, "/notifications", 200, "list-notifications", models.Say("List your notifications, newest first")}, a.listNotifications)
+	register(a, s, route{http.MethodGet, "/notifications/unread", 200, "count-unread-notifications", models.Say("Count unread notifications")}, a.countUnreadNotifications)
+	register(a, s, route{http.MethodPost, "/notifications/read", 204, "read-notifications", models.Say("Mark all notifications as read, or all up to an ID")}, a.readNotifications)
+	register(a, s, route{http.MethodPost, "/notifications/{id}/read", 200, "read-notification", models.Say("Mark a notification as read")}, a.readNotification)
+	register(a, s, route{http.MethodGet, "/me/notification-preferences", 200, "get-notification-preferences", models.Say("Get your notification preferences")}, a.getNotificationPreference)
+	register(a, s, route{http.MethodPut, "/me/notification-preferences", 200, "set-notification-preferences", models.Say("Set your notification preferences")}, a.setNotificationPreference)
 }
 
 // Notification is a message to the user.

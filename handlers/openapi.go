@@ -8,6 +8,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 	"github.com/labstack/echo/v4"
+
+	"weir/models"
 )
 
 func init() {
@@ -16,7 +18,7 @@ func init() {
 	huma.DefaultArrayNullable = false
 }
 
-const apiDescription = "Manage projects, roles, members, environments, workspaces and the GPU pool of Weir. " +
+var apiDescription = models.Say("Manage projects, roles, members, environments, workspaces and the GPU pool of Weir. " +
 	"Every portal action is available in this API with the same permissions. " +
 	"Authenticate with `Authorization: Bearer` and a personal access token. " +
 	"Errors are application/problem+json and list the invalid fields. " +
@@ -25,7 +27,7 @@ const apiDescription = "Manage projects, roles, members, environments, workspace
 	"Amounts are integers; times are RFC 3339 in UTC. " +
 	"GET /events?topic=… streams server-sent events: each `change` event names a topic with changed resources " +
 	"(pool, environments, projects, departments, requests, deliveries, project:ID, workspace:ID, user:ID, and telemetry:ID of a provider). " +
-	"A `jitter` event before it gives the milliseconds over which its many readers spread their requests."
+	"A `jitter` event before it gives the milliseconds over which its many readers spread their requests.")
 
 // apiRoutes registers the REST API and its document.
 func (a *App) apiRoutes(g *echo.Group) {
@@ -69,7 +71,7 @@ func apiConfig() huma.Config {
 	return huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
-			Info:    &huma.Info{Title: "Weir API", Version: "v1", Description: apiDescription},
+			Info:    &huma.Info{Title: "Weir API", Version: "v1", Description: apiDescription.String()},
 			Servers: []*huma.Server{{URL: apiPrefix}},
 			Components: &huma.Components{
 				Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
@@ -79,7 +81,7 @@ func apiConfig() huma.Config {
 				},
 			},
 			Security: []map[string][]string{{"token": {}}, {"session": {}}},
-			Tags:     apiTags,
+			Tags:     documentTags(),
 		},
 		Formats:                      map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat},
 		DefaultFormat:                "application/json",
@@ -87,18 +89,26 @@ func apiConfig() huma.Config {
 	}
 }
 
-var apiTags = []*huma.Tag{
-	{Name: "Account", Description: "The authenticated user and their access tokens"},
-	{Name: "Users", Description: "User accounts and departments; requires platform administrator"},
-	{Name: "Projects", Description: "Projects, roles, members and usage"},
-	{Name: "Environments", Description: "Catalogue of environments"},
-	{Name: "Workspaces", Description: "Workspaces and launch previews"},
-	{Name: "Pool", Description: "Providers, devices, GPU shares and the queue"},
-	{Name: "Notifications", Description: "Notifications and preferences"},
-	{Name: "Webhooks", Description: "Webhooks and deliveries"},
-	{Name: "Requests", Description: "Requests, approvals and pool capacity"},
-	{Name: "Audit", Description: "Audit log"},
-	{Name: "Access", Description: "Access checks"},
+// apiTags are the chapters of the document.
+var apiTags = []struct{ name, description models.Text }{
+	{models.Say("Account"), models.Say("The authenticated user and their access tokens")},
+	{models.Say("Users"), models.Say("User accounts and departments; requires platform administrator")},
+	{models.Say("Projects"), models.Say("Projects, roles, members and usage")},
+	{models.Say("Environments"), models.Say("Catalogue of environments")},
+	{models.Say("Workspaces"), models.Say("Workspaces and launch previews")},
+	{models.Say("Pool"), models.Say("Providers, devices, GPU shares and the queue")},
+	{models.Say("Notifications"), models.Say("Notifications and preferences")},
+	{models.Say("Webhooks"), models.Say("Webhooks and deliveries")},
+	{models.Say("Requests"), models.Say("Requests, approvals and pool capacity")},
+	{models.Say("Audit"), models.Say("Audit log")},
+	{models.Say("Access"), models.Say("Access checks")},
+}
+
+func documentTags() (tags []*huma.Tag) {
+	for _, t := range apiTags {
+		tags = append(tags, &huma.Tag{Name: t.name.String(), Description: t.description.String()})
+	}
+	return tags
 }
 
 // operations registers every operation under its tag.

@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
 
+	"weir/models"
 	"weir/web"
 )
 
@@ -21,9 +22,9 @@ func (a *App) openAPIPage(c echo.Context) error {
 // reference is the OpenAPI document as its page shows it.
 var reference = sync.OnceValue(func() web.APIView {
 	doc := describe()
-	v := web.APIView{Title: doc.Info.Title, Version: doc.Info.Version, Description: doc.Info.Description, Spec: apiDocument}
-	for _, tag := range doc.Tags {
-		v.Groups = append(v.Groups, web.APIGroup{Tag: tag.Name, Description: tag.Description, Operations: operationsOf(doc, tag.Name)})
+	v := web.APIView{Title: doc.Info.Title, Version: doc.Info.Version, Description: apiDescription, Spec: apiDocument}
+	for _, tag := range apiTags {
+		v.Groups = append(v.Groups, web.APIGroup{Tag: tag.name, Description: tag.description, Operations: operationsOf(doc, tag.name.String())})
 	}
 	return v
 })
@@ -41,7 +42,8 @@ func operationsOf(doc *huma.OpenAPI, tag string) (list []web.APIOperation) {
 }
 
 func operationView(schemas huma.Registry, op *huma.Operation) web.APIOperation {
-	v := web.APIOperation{ID: op.OperationID, Method: op.Method, Path: apiPrefix + op.Path, Summary: op.Summary, Description: op.Description}
+	v := web.APIOperation{ID: op.OperationID, Method: op.Method, Path: apiPrefix + op.Path}
+	v.Summary, _ = op.Metadata[summaryKey].(models.Text)
 	for _, p := range op.Parameters {
 		v.Parameters = append(v.Parameters, web.APIField{Name: p.Name, In: p.In, Type: typeOf(schemas, p.Schema), Required: p.Required, Description: p.Description})
 	}

@@ -13,16 +13,16 @@ import (
 )
 
 func (a rest) peopleOperations(s section) {
-	register(a, s, route{http.MethodGet, "/users.csv", 200, "download-users", "Export users as CSV, in the import format; requires platform administrator"}, a.downloadUsers)
+	register(a, s, route{http.MethodGet, "/users.csv", 200, "download-users", models.Say("Export users as CSV, in the import format; requires platform administrator")}, a.downloadUsers)
 	describeDownload(s, "/users.csv")
-	register(a, s, route{http.MethodGet, "/users", 200, "list-users", "List users"}, a.listUsers)
-	register(a, s, route{http.MethodPost, "/users", 201, "create-user", "Create a user"}, a.createUser)
-	register(a, s, route{http.MethodGet, "/users/{id}", 200, "get-user", "Get a user and their memberships"}, a.getUser)
-	register(a, s, route{http.MethodPut, "/users/{id}", 200, "update-user", "Update a user; disabling an account ends its sessions and revokes its tokens"}, a.updateUser)
-	register(a, s, route{http.MethodPut, "/users/{id}/password", 204, "reset-password", "Reset a user's password; ends all sessions and revokes all tokens"}, a.resetPassword)
+	register(a, s, route{http.MethodGet, "/users", 200, "list-users", models.Say("List users")}, a.listUsers)
+	register(a, s, route{http.MethodPost, "/users", 201, "create-user", models.Say("Create a user")}, a.createUser)
+	register(a, s, route{http.MethodGet, "/users/{id}", 200, "get-user", models.Say("Get a user and their memberships")}, a.getUser)
+	register(a, s, route{http.MethodPut, "/users/{id}", 200, "update-user", models.Say("Update a user; disabling an account ends its sessions and revokes its tokens")}, a.updateUser)
+	register(a, s, route{http.MethodPut, "/users/{id}/password", 204, "reset-password", models.Say("Reset a user's password; ends all sessions and revokes all tokens")}, a.resetPassword)
 	register(a, s, route{http.MethodDelete, "/users/{id}/identities/{identity}", 204, "delete-identity",
-		"Delete an identity of a user; ends all sessions"}, a.deleteIdentity)
-	register(a, s, route{http.MethodPost, "/users/import", 200, "import-users", "Import users from CSV atomically, or preview the import; requires platform administrator"}, a.importUsers)
+		models.Say("Delete an identity of a user; ends all sessions")}, a.deleteIdentity)
+	register(a, s, route{http.MethodPost, "/users/import", 200, "import-users", models.Say("Import users from CSV atomically, or preview the import; requires platform administrator")}, a.importUsers)
 }
 
 // User is an account.

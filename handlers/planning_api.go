@@ -5,12 +5,13 @@ import (
 	"net/http"
 	"time"
 
+	"weir/models"
 	"weir/pool"
 	"weir/pool/placement/history"
 )
 
 func (a rest) planningOperations(s section) {
-	register(a, s, route{http.MethodPost, "/pool/planning", 200, "plan-capacity", "Simulate past demand on the current and an extended pool; requires platform administrator"}, a.planning)
+	register(a, s, route{http.MethodPost, "/pool/planning", 200, "plan-capacity", models.Say("Simulate past demand on the current and an extended pool; requires platform administrator")}, a.planning)
 }
 
 // Planning compares the pool's past on its machines, and with more.

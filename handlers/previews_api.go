@@ -9,7 +9,7 @@ import (
 )
 
 func (a rest) previewsOperations(s section) {
-	register(a, s, route{http.MethodPost, "/projects/{id}/preview", 200, "preview-change", "Preview a change of a role, a member or the quota"}, a.previewChange)
+	register(a, s, route{http.MethodPost, "/projects/{id}/preview", 200, "preview-change", models.Say("Preview a change of a role, a member or the quota")}, a.previewChange)
 }
 
 // Preview is the effect of a change on a project's quota.

@@ -10,8 +10,8 @@ import (
 )
 
 func (a rest) requestsOperations(s section) {
-	register(a, s, route{http.MethodGet, "/requests", 200, "list-requests", "List requests"}, a.listRequests)
-	register(a, s, route{http.MethodPost, "/requests", 201, "create-request", "Create a request for a project, quota, role, limit, period, membership extension or membership"}, a.createRequest, http.StatusNotFound)
+	register(a, s, route{http.MethodGet, "/requests", 200, "list-requests", models.Say("List requests")}, a.listRequests)
+	register(a, s, route{http.MethodPost, "/requests", 201, "create-request", models.Say("Create a request for a project, quota, role, limit, period, end date or membership")}, a.createRequest, http.StatusNotFound)
 	register(a, s, route{http.MethodGet, "/requests/{id}", 200, "get-request", "Get a request; reviewers also get capacity, allocations and usage"}, a.getRequest)
 	register(a, s, route{http.MethodPost, "/requests/{id}/decision", 200, "decide-request", "Approve a request, optionally with changes, or refuse it"}, a.decideRequest)
 	register(a, s, route{http.MethodPost, "/requests/{id}/withdraw", 200, "withdraw-request", "Withdraw your pending request"}, a.withdrawRequest)

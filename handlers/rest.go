@@ -33,14 +33,18 @@ type section struct {
 type route struct {
 	method, path string
 	status       int
-	id, summary  string
+	id           string
+	summary      models.Text
 }
+
+// summaryKey is the key of an operation's metadata for its summary as a Text.
+const summaryKey = "summary"
 
 // register adds one operation. also are statuses of refusals that do not follow from
 // its route.
 func register[I, O any](a rest, s section, r route, do func(context.Context, *I) (*O, error), also ...int) {
 	input := reflect.TypeFor[I]()
-	op := huma.Operation{OperationID: r.id, Method: r.method, Path: r.path, DefaultStatus: r.status, Summary: r.summary,
+	op := huma.Operation{OperationID: r.id, Method: r.method, Path: r.path, DefaultStatus: r.status, Summary: r.summary.String(), Metadata: map[string]any{summaryKey: r.summary},
 		Tags: []string{s.tag}, Errors: append(errorsOf(r, input), also...), BodyReadTimeout: 30 * time.Second}
 	if strings.HasSuffix(r.path, "/import") {
 		op.MaxBodyBytes = maxImportBody

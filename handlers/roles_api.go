@@ -10,11 +10,11 @@ import (
 )
 
 func (a rest) rolesOperations(s section) {
-	register(a, s, route{http.MethodGet, "/projects/{id}/roles", 200, "list-roles", "List a project's roles"}, a.listRoles)
-	register(a, s, route{http.MethodPost, "/projects/{id}/roles", 201, "create-role", "Create a role"}, a.createRole)
-	register(a, s, route{http.MethodGet, "/projects/{id}/roles/{role}", 200, "get-role", "Get a role"}, a.getRole)
-	register(a, s, route{http.MethodPut, "/projects/{id}/roles/{role}", 200, "update-role", "Update a role"}, a.updateRole)
-	register(a, s, route{http.MethodDelete, "/projects/{id}/roles/{role}", 204, "delete-role", "Delete a role that was never assigned"}, a.deleteRole)
+	register(a, s, route{http.MethodGet, "/projects/{id}/roles", 200, "list-roles", models.Say("List a project's roles")}, a.listRoles)
+	register(a, s, route{http.MethodPost, "/projects/{id}/roles", 201, "create-role", models.Say("Create a role")}, a.createRole)
+	register(a, s, route{http.MethodGet, "/projects/{id}/roles/{role}", 200, "get-role", models.Say("Get a role")}, a.getRole)
+	register(a, s, route{http.MethodPut, "/projects/{id}/roles/{role}", 200, "update-role", models.Say("Update a role")}, a.updateRole)
+	register(a, s, route{http.MethodDelete, "/projects/{id}/roles/{role}", 204, "delete-role", models.Say("Delete a role without members")}, a.deleteRole)
 }
 
 // Role is a position in a project.

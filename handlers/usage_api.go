@@ -13,9 +13,9 @@ import (
 )
 
 func (a rest) usageOperations(s section) {
-	register(a, s, route{http.MethodGet, "/projects/{id}/usage", 200, "get-usage", "Get a project's usage and allocations, over time and by role"}, a.getUsage)
-	register(a, s, route{http.MethodGet, "/projects/{id}/usage/people", 200, "list-usage", "List a project's usage by member; without permission to manage members, only your own"}, a.listUsage)
-	register(a, s, route{http.MethodGet, "/projects/{id}/usage.csv", 200, "download-usage", "Export a project's usage by member as CSV"}, a.downloadUsage)
+	register(a, s, route{http.MethodGet, "/projects/{id}/usage", 200, "get-usage", models.Say("Get a project's usage and allocations, over time and by role")}, a.getUsage)
+	register(a, s, route{http.MethodGet, "/projects/{id}/usage/people", 200, "list-usage", models.Say("List a project's usage by member; without permission to manage members, only your own")}, a.listUsage)
+	register(a, s, route{http.MethodGet, "/projects/{id}/usage.csv", 200, "download-usage", models.Say("Export a project's usage by member as CSV")}, a.downloadUsage)
 	describeDownload(s, "/projects/{id}/usage.csv")
 }
 

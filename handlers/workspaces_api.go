@@ -11,11 +11,11 @@ import (
 )
 
 func (a rest) workspacesOperations(s section) {
-	register(a, s, route{http.MethodGet, "/workspaces", 200, "list-workspaces", "List workspaces, newest first"}, a.listWorkspaces)
-	register(a, s, route{http.MethodGet, "/workspaces/{id}", 200, "get-workspace", "Get a workspace"}, a.getWorkspace)
-	register(a, s, route{http.MethodPost, "/workspaces/{id}/stop", 202, "stop-workspace", "Stop a workspace; stopping is asynchronous, see its state"}, a.stopWorkspace)
-	register(a, s, route{http.MethodPost, "/workspaces/{id}/open", 200, "open-workspace", "Create a single-use URL that opens your running workspace"}, a.openWorkspace)
-	register(a, s, route{http.MethodGet, "/workspaces/{id}/directories", 200, "list-directories", "List the shared directories of a workspace"}, a.listDirectories)
+	register(a, s, route{http.MethodGet, "/workspaces", 200, "list-workspaces", models.Say("List workspaces, newest first")}, a.listWorkspaces)
+	register(a, s, route{http.MethodGet, "/workspaces/{id}", 200, "get-workspace", models.Say("Get a workspace")}, a.getWorkspace)
+	register(a, s, route{http.MethodPost, "/workspaces/{id}/stop", 202, "stop-workspace", models.Say("Stop a workspace; stopping is asynchronous, see its state")}, a.stopWorkspace)
+	register(a, s, route{http.MethodPost, "/workspaces/{id}/open", 200, "open-workspace", models.Say("Create a single-use URL that opens your running workspace")}, a.openWorkspace)
+	register(a, s, route{http.MethodGet, "/workspaces/{id}/directories", 200, "list-directories", models.Say("List the shared directories of a workspace")}, a.listDirectories)
 }
 
 // Workspace is a launched environment.

@@ -1,31 +1,32 @@
 package web
 
+import "weir/models"
+
 // APIView is a reference of the REST API, made from its OpenAPI document.
 type APIView struct {
 	Title       string
 	Version     string
-	Description string
+	Description models.Text
 	Spec        string // address of the document
 	Groups      []APIGroup
 }
 
 // APIGroup is the operations of one tag.
 type APIGroup struct {
-	Tag         string
-	Description string
+	Tag         models.Text
+	Description models.Text
 	Operations  []APIOperation
 }
 
 // APIOperation is one method on one path.
 type APIOperation struct {
-	ID          string // unique; its anchor
-	Method      string
-	Path        string
-	Summary     string
-	Description string
-	Parameters  []APIField
-	Body        []APIField
-	Responses   []APIResponse
+	ID         string // unique; its anchor
+	Method     string
+	Path       string
+	Summary    models.Text
+	Parameters []APIField
+	Body       []APIField
+	Responses  []APIResponse
 }
 
 // APIField is a parameter or a property of a body.
@@ -46,11 +47,3 @@ type APIResponse struct {
 
 // anchor is the id of an operation on the page.
 func (o APIOperation) anchor() string { return "op-" + o.ID }
-
-// name is the name of an operation in the table of contents.
-func (o APIOperation) name() string {
-	if o.Summary != "" {
-		return o.Summary
-	}
-	return o.Method + " " + o.Path
-}

@@ -115,10 +115,10 @@ func sampleIdentities() []models.Identity {
 const portal = "https://weir.example.org"
 
 func sampleAPI() APIView {
-	return APIView{Title: "Weir API", Version: "v1", Description: "Everything the pages do, for programs.", Spec: "/api/v1/openapi.json", Groups: []APIGroup{
-		{Tag: "Workspaces", Description: "Launched environments.", Operations: []APIOperation{
-			{ID: "list-workspaces", Method: "GET", Path: "/api/v1/workspaces", Summary: "List workspaces", Parameters: []APIField{{"cursor", "query", "string", false, "where the last page ended"}, {"state", "query", "live | ended | all", false, ""}}, Responses: []APIResponse{{"200", "OK", []APIField{{"items", "", "array of Workspace", true, ""}}}, {"401", "Not signed in", nil}}},
-			{ID: "launch-workspace", Method: "POST", Path: "/api/v1/workspaces", Summary: "Launch workspace", Description: "Plans, verifies and starts in one transaction.", Body: []APIField{{"project_id", "", "integer", true, "the project"}, {"cores", "", "integer", false, "GPU cores per GPU"}}, Responses: []APIResponse{{"201", "Created", nil}}}}},
-		{Tag: "Pool", Operations: []APIOperation{{ID: "get-pool", Method: "GET", Path: "/api/v1/pool", Summary: "View the pool"}}},
+	return APIView{Title: "Weir API", Version: "v1", Description: models.Say("Everything the pages do, for programs."), Spec: "/api/v1/openapi.json", Groups: []APIGroup{
+		{Tag: models.Say("Workspaces"), Description: models.Say("Launched environments."), Operations: []APIOperation{
+			{ID: "list-workspaces", Method: "GET", Path: "/api/v1/workspaces", Summary: models.Say("List workspaces"), Parameters: []APIField{{"cursor", "query", "string", false, "where the last page ended"}, {"state", "query", "live | ended | all", false, ""}}, Responses: []APIResponse{{"200", "OK", []APIField{{"items", "", "array of Workspace", true, ""}}}, {"401", "Not signed in", nil}}},
+			{ID: "launch-workspace", Method: "POST", Path: "/api/v1/workspaces", Summary: models.Say("Launch workspace"), Body: []APIField{{"project_id", "", "integer", true, "the project"}, {"cores", "", "integer", false, "GPU cores per GPU"}}, Responses: []APIResponse{{"201", "Created", nil}}}}},
+		{Tag: models.Say("Pool"), Operations: []APIOperation{{ID: "get-pool", Method: "GET", Path: "/api/v1/pool", Summary: models.Say("View the pool")}}},
 	}}
 }
