@@ -10,10 +10,10 @@ import (
 )
 
 func (a rest) formerMembersOperations(s section) {
-	register(a, s, route{http.MethodGet, "/projects/{id}/former-members", 200, "list-former-members", "List former members of a project and the recipients of their directories"}, a.listFormerMembers)
-	register(a, s, route{http.MethodGet, "/projects/{id}/members/{member}/handover", 200, "get-handover", "Get the handover of a former member's directory"}, a.getHandover)
-	register(a, s, route{http.MethodPost, "/projects/{id}/members/{member}/handover", 200, "create-handover", "Hand over the directory of a former member to a current member; effective at the next workspace start"}, a.createHandover)
-	register(a, s, route{http.MethodDelete, "/projects/{id}/members/{member}/handover", 204, "end-handover", "End a handover"}, a.endHandover)
+	register(a, s, route{http.MethodGet, "/projects/{id}/former-members", 200, "list-former-members", models.Say("List former members of a project and the recipients of their directories")}, a.listFormerMembers)
+	register(a, s, route{http.MethodGet, "/projects/{id}/members/{member}/handover", 200, "get-handover", models.Say("Get the handover of a former member's directory")}, a.getHandover)
+	register(a, s, route{http.MethodPost, "/projects/{id}/members/{member}/handover", 200, "create-handover", models.Say("Hand over the directory of a former member to a current member; effective at the next workspace start")}, a.createHandover)
+	register(a, s, route{http.MethodDelete, "/projects/{id}/members/{member}/handover", 204, "end-handover", models.Say("End a handover")}, a.endHandover)
 }
 
 // FormerMember is a member who was removed or whose membership has ended.

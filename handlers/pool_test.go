@@ -117,7 +117,7 @@ func TestAddProvider(t *testing.T) {
 	w := newWorld(t)
 	root, ann := w.visitor("ada@example.org", true), w.visitor("bob@example.org", false)
 	r := w.rig("desk", 2)
-	root.shows(root.page(200, "GET", "/pool"), "Add provider", "Unmet demand", "Capacity planning", "not measured")
+	root.shows(root.page(200, "GET", "/pool"), "Add provider", "Unmet demand", "Plan capacity", "not measured")
 	ann.shows(ann.page(200, "GET", "/pool"), "!Add provider", "!Unmet demand", "!What if")
 	ann.page(403, "GET", "/pool/providers/new")
 	ann.page(403, "POST", "/pool/providers", "gpu_code", r.code())

@@ -12,10 +12,10 @@ import (
 func (a rest) requestsOperations(s section) {
 	register(a, s, route{http.MethodGet, "/requests", 200, "list-requests", models.Say("List requests")}, a.listRequests)
 	register(a, s, route{http.MethodPost, "/requests", 201, "create-request", models.Say("Create a request for a project, quota, role, limit, period, end date or membership")}, a.createRequest, http.StatusNotFound)
-	register(a, s, route{http.MethodGet, "/requests/{id}", 200, "get-request", "Get a request; reviewers also get capacity, allocations and usage"}, a.getRequest)
-	register(a, s, route{http.MethodPost, "/requests/{id}/decision", 200, "decide-request", "Approve a request, optionally with changes, or refuse it"}, a.decideRequest)
-	register(a, s, route{http.MethodPost, "/requests/{id}/withdraw", 200, "withdraw-request", "Withdraw your pending request"}, a.withdrawRequest)
-	register(a, s, route{http.MethodPut, "/projects/{id}/join-requests", 204, "set-join-requests", "Enable or disable join requests for a project"}, a.setJoinRequests)
+	register(a, s, route{http.MethodGet, "/requests/{id}", 200, "get-request", models.Say("Get a request; reviewers also get capacity, allocations and usage")}, a.getRequest)
+	register(a, s, route{http.MethodPost, "/requests/{id}/decision", 200, "decide-request", models.Say("Approve a request, optionally with changes, or refuse it")}, a.decideRequest)
+	register(a, s, route{http.MethodPost, "/requests/{id}/withdraw", 200, "withdraw-request", models.Say("Withdraw your pending request")}, a.withdrawRequest)
+	register(a, s, route{http.MethodPut, "/projects/{id}/join-requests", 204, "set-join-requests", models.Say("Enable or disable join requests for a project")}, a.setJoinRequests)
 }
 
 // Request is a request of a user with its decision.
