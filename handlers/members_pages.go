@@ -45,6 +45,7 @@ func (a *App) memberPage(ctx context.Context, c echo.Context) (templ.Component, 
 		putDay(v.Form, "joined_at", &m.JoinedAt)
 	}
 	v.Form = submittedOr(c, v.Form)
+	v.Preview = &web.PreviewView{}
 	if chosen := v.ChosenRole(); chosen > 0 {
 		v.Preview, err = a.previewForm(ctx, p.ID, v.Form, memberPreview(id, chosen))
 	}

@@ -35,7 +35,7 @@ func previewView(w web.Form, read func(*form) projects.PreviewInput, preview fun
 	if err != nil {
 		return nil, err
 	}
-	v := &web.PreviewView{Members: p.Members, Headroom: p.Fits, Role: in.Role != nil, Refused: p.Refused}
+	v := &web.PreviewView{Members: p.Members, Headroom: p.Fits, Role: in.Role != nil, Refused: p.Refused, Beyond: len(p.Beyond) > 0}
 	if len(f.problems) > 0 {
 		v.Refused = models.InvalidFields(f.problems...)
 		return v, nil

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -273,10 +274,18 @@ func period(ctx context.Context, from time.Time, until *time.Time) string {
 	return T(ctx, "%s to %s", day(from), day(models.LastDay(*until)))
 }
 
-// amounts formats a vector of resources in one line.
-func amounts(ctx context.Context, r models.Resources) string {
+// limitAmounts formats a limit in one line, without the resources that it denies.
+func limitAmounts(ctx context.Context, limit models.Resources) string {
+	if limit == (models.Resources{}) {
+		return T(ctx, "no resources")
+	}
+	return amounts(ctx, slices.DeleteFunc(limit.Amounts(), func(a models.Amount) bool { return a.Value == 0 }))
+}
+
+// amounts formats resources in one line.
+func amounts(ctx context.Context, list []models.Amount) string {
 	var parts []string
-	for _, a := range r.Amounts() {
+	for _, a := range list {
 		parts = append(parts, TT(ctx, a.Label)+" "+models.Quantity(a.Name, a.Value))
 	}
 	return strings.Join(parts, " · ")

@@ -17,3 +17,33 @@ func TestFormRefuse(t *testing.T) {
 		t.Errorf("an internal error shows as %q", got.Message)
 	}
 }
+
+// No role is chosen for the reader because the one before it does not fit.
+func TestChosenRole(t *testing.T) {
+	engineer, lead := RoleChoice{ID: 1, Limit: models.Resources{GPUCores: 100}}, RoleChoice{ID: 2}
+	v := MemberFormView{Roles: []RoleChoice{engineer, lead}, Remaining: models.Resources{GPUCores: 99}}
+	if got := v.ChosenRole(); got != 0 {
+		t.Errorf("role %d is chosen", got)
+	}
+	v.Remaining.GPUCores = 100
+	if got := v.ChosenRole(); got != 1 {
+		t.Errorf("role %d is chosen, not the first", got)
+	}
+	v.Form.Values = map[string]string{"role_id": "2"}
+	if got := v.ChosenRole(); got != 2 {
+		t.Errorf("role %d is chosen, not that of the form", got)
+	}
+}
+
+func TestRequestShowsWhatIsRequested(t *testing.T) {
+	one := models.Resources{GPUCores: 100}
+	quota := models.RequestView{QuotaRequest: models.QuotaRequest{Kind: models.RequestQuota, Requested: models.Requested{Quota: &models.QuotaSpec{Quota: one}}}}
+	role := models.RequestView{QuotaRequest: models.QuotaRequest{Kind: models.RequestRole, Requested: models.Requested{Role: &models.RoleSpec{Limit: one}}}}
+	less := &RequestFacts{Now: &models.Resources{CPUMilli: 1000}}
+	for i, want := range [][3]bool{{true, true, true}, {false, true, false}, {false, true, true}} { // GPU cores, GPU memory, CPU
+		got := [3]bool{RequestPageView{RequestView: role}.concerns(i), RequestPageView{RequestView: quota}.concerns(i), RequestPageView{RequestView: quota, Facts: less}.concerns(i)}
+		if got != want {
+			t.Errorf("resource %d: shown %v, want %v", i, got, want)
+		}
+	}
+}

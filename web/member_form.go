@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"slices"
 
 	"weir/models"
 )
@@ -47,23 +48,19 @@ func (v MemberFormView) action() string {
 	return itemPath(projectPath(v.ProjectID)+"/members", v.ID)
 }
 
-// ChosenRole is the role that is chosen in the form: a new member gets the
-// first that fits. It is 0 when there is none to choose.
+// ChosenRole is the role that is chosen in the form: for a new member the first
+// that the reader can grant, if it fits. It is 0 when the reader has to choose.
 func (v MemberFormView) ChosenRole() int64 {
 	for _, r := range v.Roles {
 		if id(r.ID) == v.Form.Value("role_id") {
 			return r.ID
 		}
 	}
-	if v.Form.Value("role_id") != "" || len(v.Roles) == 0 {
+	i := slices.IndexFunc(v.Roles, func(r RoleChoice) bool { return v.Lacks[r.ID] == 0 })
+	if v.Form.Value("role_id") != "" || i < 0 || len(v.Roles[i].Limit.Exceeding(v.Remaining)) > 0 {
 		return 0
 	}
-	for _, r := range v.Roles {
-		if len(r.Limit.Exceeding(v.Remaining)) == 0 && v.Lacks[r.ID] == 0 {
-			return r.ID
-		}
-	}
-	return v.Roles[0].ID
+	return v.Roles[i].ID
 }
 
 // RoleChoice is a role that a member may get.

@@ -18,6 +18,7 @@ type PreviewView struct {
 	OverLimit []MemberOverLimit
 	Refused   *models.Error // why it would be refused
 	Requested bool          // a request, which is decided by others
+	Beyond    bool          // above the capacity of the pool, which needs a confirmation
 }
 
 // PreviewRow is one resource; Value is the allocated amount after the change.

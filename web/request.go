@@ -45,7 +45,6 @@ type factRow struct {
 	Label     models.Text
 	Now       string
 	Requested int64
-	Decided   int64
 	Left      int64
 	Used      string
 	UsedOne   string
@@ -55,19 +54,18 @@ type factRow struct {
 // factRows are the rows of the table beside a request.
 func (v RequestPageView) factRows(ctx context.Context) []factRow {
 	f := v.Facts
-	lines := make([]factRow, len(f.Capacity))
+	var lines []factRow
 	asked, left := v.Requested.Amounts().Amounts(), f.Left.Amounts()
-	decided := asked
-	if v.Decided != nil {
-		decided = v.Decided.Amounts().Amounts()
-	}
 	for i, p := range f.Capacity {
-		l := factRow{Name: p.Name, Label: p.Label, Requested: asked[i].Value, Decided: decided[i].Value, Left: left[i].Value, Pool: p}
+		if v.vector() && !v.concerns(i) {
+			continue
+		}
+		l := factRow{Name: p.Name, Label: p.Label, Requested: asked[i].Value, Left: left[i].Value, Pool: p}
 		l.Used, l.UsedOne = used(ctx, f.Used, i), used(ctx, f.UsedByOne, i)
 		if f.Now != nil {
 			l.Now = models.Quantity(p.Name, f.Now.Amounts()[i].Value)
 		}
-		lines[i] = l
+		lines = append(lines, l)
 	}
 	return lines
 }
@@ -86,6 +84,18 @@ func used(ctx context.Context, u *models.Usage, i int) string {
 
 // vector reports whether the request is about amounts.
 func (v RequestPageView) vector() bool { return amountsIn(v.Kind) != nil }
+
+// concerns reports whether the request is about the i-th resource: some of it is
+// requested or was decided, or what there is of it would be taken away.
+func (v RequestPageView) concerns(i int) bool {
+	if v.Requested.Amounts().Amounts()[i].Value > 0 || v.Decided != nil && v.Decided.Amounts().Amounts()[i].Value > 0 {
+		return true
+	}
+	if v.Kind != models.RequestQuota && v.Kind != models.RequestLimit {
+		return false
+	}
+	return v.Facts == nil || v.Facts.Now == nil || v.Facts.Now.Amounts()[i].Value > 0
+}
 
 // requestFact is one requested value, and the decided one.
 type requestFact struct{ Label, Requested, Decided string }
@@ -121,6 +131,9 @@ func (v RequestPageView) facts(ctx context.Context) (list []requestFact) {
 	if v.vector() {
 		other := decided.Amounts().Amounts()
 		for i, a := range v.Requested.Amounts().Amounts() {
+			if !v.concerns(i) {
+				continue
+			}
 			text(a.Name, models.Quantity(a.Name, a.Value), models.Quantity(a.Name, other[i].Value))
 		}
 	}

@@ -41,6 +41,7 @@ type Preview struct {
 	Fits      int64 // members that could be added with the role afterwards; -1 for any number
 	OverLimit []MemberOverLimit
 	Refused   *models.Error // why the change would be refused; nil if it would not
+	Beyond    []models.Text // by how much a requested quota exceeds the pool's capacity
 }
 
 // PreviewRow is one resource; Value is the allocation after the change.

@@ -19,6 +19,14 @@ import (
 func TestApprovalBeyondTheCapacity(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
 		v := h.ask(t, h.Ann, h.quota(450))
+		view, err := h.Get(h.Ctx, h.Root, v.ID)
+		pooltest.NoError(t, err)
+		for cores, beyond := range map[int64]int{450: 1, 400: 0} {
+			p, err := h.PreviewDecision(h.Ctx, h.Root, view, projects.PreviewInput{Quota: &models.Resources{GPUCores: cores}})
+			if err != nil || len(p.Beyond) != beyond {
+				t.Errorf("a quota of %d: beyond the capacity %v, %v", cores, p.Beyond, err)
+			}
+		}
 		for name, in := range map[string]requests.DecisionInput{"nothing": {}, "no reason": {Confirm: true}, "no confirmation": {Reason: "they are good"}} {
 			in.Decision = "approve"
 			_, err := h.Decide(h.Ctx, h.Root, v.ID, in)
@@ -28,7 +36,7 @@ func TestApprovalBeyondTheCapacity(t *testing.T) {
 		if got, err := h.Get(h.Ctx, h.Root, v.ID); err != nil || got.State != models.RequestPending || h.CapacityOf(t, "gpu_cores").Value != 200 {
 			t.Errorf("%+v, %v", got, err)
 		}
-		_, err := h.Decide(h.Ctx, h.Root, v.ID, requests.DecisionInput{Decision: "approve", Confirm: true, Reason: "more machines come in May"})
+		_, err = h.Decide(h.Ctx, h.Root, v.ID, requests.DecisionInput{Decision: "approve", Confirm: true, Reason: "more machines come in May"})
 		pooltest.NoError(t, err)
 		entries, err := h.Store.Read(h.Ctx).Audit(models.AuditFilter{Object: "request", Action: "approve"}, models.Page{Limit: 1})
 		if err != nil || len(entries) != 1 || !strings.Contains(entries[0].After, "more machines come in May") || !strings.Contains(entries[0].After, "50 more than the maximum of 400") {

@@ -18,7 +18,12 @@ func (s *Service) PreviewDecision(ctx context.Context, actor policies.Actor, req
 	if req.Facts == nil || req.Facts.Project == nil {
 		return v, models.NotFound("project")
 	}
-	return s.projects.PreviewBy(ctx, actor, *req.Facts.Project, previewOf(req, in))
+	p, about := *req.Facts.Project, previewOf(req, in)
+	v, err = s.projects.PreviewBy(ctx, actor, p, about)
+	if about.Quota != nil {
+		v.Beyond = projects.Beyond(req.Facts.Capacity, activeQuota(about.Quota.Sub(p.Quota), p.EndsAt, s.store.Now()))
+	}
+	return v, err
 }
 
 // previewOf is the input for the preview of a request.
