@@ -65,10 +65,10 @@ func (v AccessCheck) title(ctx context.Context) string {
 func accessPath(person, project int64) templ.SafeURL {
 	q := url.Values{}
 	if person != 0 {
-		q.Set("user", id(person))
+		q.Set("user", number(person))
 	}
 	if project != 0 {
-		q.Set("project", id(project))
+		q.Set("project", number(project))
 	}
 	return templ.SafeURL("/access?" + q.Encode())
 }

@@ -130,7 +130,7 @@ func objectPath(e models.AuditEntry) string {
 	case "device":
 		return devicePath(e.ObjectID)
 	case "environment":
-		return "/environments/" + id(e.ObjectID) + "/edit"
+		return "/environments/" + number(e.ObjectID) + "/edit"
 	case "account":
 		return personPath(e.ObjectID)
 	case "webhook":

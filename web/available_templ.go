@@ -216,9 +216,9 @@ func availableTable(project int64, rows []AvailableRow) templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var13 templ.SafeURL
-					templ_7745c5c3_Var13, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL("/launch?project_id=" + id(project) + "&gpus=" + id(f.Demand.GPUs) + "&cores=" + id(f.Demand.Cores)))
+					templ_7745c5c3_Var13, templ_7745c5c3_Err = templ.JoinURLErrs(templ.SafeURL("/launch?project_id=" + number(project) + "&gpus=" + number(f.Demand.GPUs) + "&cores=" + number(f.Demand.Cores)))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `available.templ`, Line: 36, Col: 133}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `available.templ`, Line: 36, Col: 145}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var13))
 					if templ_7745c5c3_Err != nil {
@@ -231,7 +231,7 @@ func availableTable(project int64, rows []AvailableRow) templ.Component {
 					var templ_7745c5c3_Var14 string
 					templ_7745c5c3_Var14, templ_7745c5c3_Err = templ.JoinStringErrs(T(ctx, "%s: launch with %s", f.outcome(ctx), f.size(ctx)))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `available.templ`, Line: 36, Col: 206}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `available.templ`, Line: 36, Col: 218}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var14))
 					if templ_7745c5c3_Err != nil {
@@ -244,7 +244,7 @@ func availableTable(project int64, rows []AvailableRow) templ.Component {
 					var templ_7745c5c3_Var15 string
 					templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(f.outcome(ctx))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `available.templ`, Line: 36, Col: 225}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `available.templ`, Line: 36, Col: 237}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var15))
 					if templ_7745c5c3_Err != nil {

@@ -43,7 +43,7 @@ func (v DepartmentFormView) submitLabel(ctx context.Context) string {
 
 func (v DepartmentFormView) action() string { return itemPath("/departments", v.ID) }
 
-func departmentPath(n int64) string { return "/departments/" + id(n) }
+func departmentPath(n int64) string { return "/departments/" + number(n) }
 
 // ConfirmDeleteDepartment asks for confirmation before a department is deleted;
 // blocked says why it cannot be.

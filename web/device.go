@@ -50,7 +50,7 @@ func (v DeviceView) withInstances() []Device {
 	return append([]Device{v.withoutProvider()}, v.Instances...)
 }
 
-func (v DeviceView) topics() []string { return []string{"pool", "telemetry:" + id(v.ProviderID)} }
+func (v DeviceView) topics() []string { return []string{"pool", "telemetry:" + number(v.ProviderID)} }
 
 // errors formats the errors found by the memory's error correction.
 func (v DeviceView) errors(ctx context.Context) string {
@@ -97,10 +97,10 @@ func sharingChoices(ctx context.Context) []sharingChoice {
 // charts show the measurements of the selected span.
 func (v DeviceView) charts(ctx context.Context) []Chart {
 	return []Chart{
-		v.chart(ctx, "utilisation", T(ctx, "Utilization"), func(n int64) string { return id(n) + "%" }, func(a Amounts) int64 { return a.Utilisation }, 100),
+		v.chart(ctx, "utilisation", T(ctx, "Utilization"), func(n int64) string { return number(n) + "%" }, func(a Amounts) int64 { return a.Utilisation }, 100),
 		v.chart(ctx, "memory", T(ctx, "GPU memory in use"), models.FormatMiB, func(a Amounts) int64 { return a.MemoryMiB }, v.Facts.MemoryMiB),
-		v.chart(ctx, "temperature", T(ctx, "Temperature"), func(n int64) string { return id(n) + " °C" }, func(a Amounts) int64 { return a.Temperature }, 0),
-		v.chart(ctx, "power", T(ctx, "Power"), func(n int64) string { return id(n) + " W" }, func(a Amounts) int64 { return a.PowerMW / 1000 }, 0),
+		v.chart(ctx, "temperature", T(ctx, "Temperature"), func(n int64) string { return number(n) + " °C" }, func(a Amounts) int64 { return a.Temperature }, 0),
+		v.chart(ctx, "power", T(ctx, "Power"), func(n int64) string { return number(n) + " W" }, func(a Amounts) int64 { return a.PowerMW / 1000 }, 0),
 	}
 }
 
@@ -132,4 +132,4 @@ func (v DeviceView) measuredSlots() (list []Slot) {
 }
 
 // watts formats milliwatts.
-func watts(mw int64) string { return id(mw/1000) + " W" }
+func watts(mw int64) string { return number(mw/1000) + " W" }

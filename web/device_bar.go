@@ -194,11 +194,11 @@ func (s Share) legend(ctx context.Context) string {
 	case s.New:
 		return T(ctx, "yours · %d", s.Cores)
 	case s.Anonymous:
-		return T(ctx, "another project") + " · " + id(s.Cores)
+		return T(ctx, "another project") + " · " + number(s.Cores)
 	case s.Label == "":
-		return id(s.Cores)
+		return number(s.Cores)
 	}
-	return s.Label + " · " + id(s.Cores)
+	return s.Label + " · " + number(s.Cores)
 }
 
 // class is the class of the segment.
@@ -209,7 +209,7 @@ func (s Share) class() string {
 	case s.Anonymous:
 		return "segment anonymous"
 	}
-	return "segment p" + id(int64(max(1, min(6, s.Colour))))
+	return "segment p" + number(int64(max(1, min(6, s.Colour))))
 }
 
 // describeModels describes the devices of a machine: "8 × H100".
@@ -230,7 +230,7 @@ func describeModels(devices []Device) string {
 		count[key]++
 	}
 	for i, key := range order {
-		order[i] = id(count[key]) + " × " + key
+		order[i] = number(count[key]) + " × " + key
 	}
 	return strings.Join(order, ", ")
 }

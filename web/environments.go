@@ -26,7 +26,7 @@ type EnvironmentFormView struct {
 	Discovered bool // found on this machine: its versions are refreshed from there
 }
 
-func environmentPath(e models.Environment) string { return "/environments/" + id(e.ID) }
+func environmentPath(e models.Environment) string { return "/environments/" + number(e.ID) }
 
 // versionList formats versions, sorted by name.
 func versionList(versions map[string]string) string {
@@ -82,7 +82,7 @@ func ConfirmDeleteEnvironment(e models.Environment, blocked error) ConfirmView {
 		Consequences: []models.Text{models.Say("New workspaces can no longer use it. Running workspaces are not affected.")},
 		Blocked:      blocked,
 		Button:       models.Say("Delete environment"),
-		Action:       "/environments/" + id(e.ID) + "/delete",
+		Action:       "/environments/" + number(e.ID) + "/delete",
 		Back:         "/environments", Version: e.Version,
 	}
 }

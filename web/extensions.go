@@ -27,7 +27,7 @@ func extensionEdit(e models.Extension) string {
 	if e.Kind == models.RequestPeriod {
 		return projectPath(e.ProjectID) + "/edit"
 	}
-	return projectPath(e.ProjectID) + "/members/" + id(e.MemberID) + "/edit"
+	return projectPath(e.ProjectID) + "/members/" + number(e.MemberID) + "/edit"
 }
 
 // extensionField is the input by which the later end is posted.

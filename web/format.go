@@ -13,15 +13,15 @@ import (
 	"weir/models"
 )
 
-func id(n int64) string { return strconv.FormatInt(n, 10) }
+func number(n int64) string { return strconv.FormatInt(n, 10) }
 
-func projectPath(n int64) string { return "/projects/" + id(n) }
+func projectPath(n int64) string { return "/projects/" + number(n) }
 
-func workspacePath(n int64) string { return "/workspaces/" + id(n) }
+func workspacePath(n int64) string { return "/workspaces/" + number(n) }
 
-func devicePath(n int64) string { return "/pool/devices/" + id(n) }
+func devicePath(n int64) string { return "/pool/devices/" + number(n) }
 
-func providerPath(n int64) string { return "/pool/providers/" + id(n) }
+func providerPath(n int64) string { return "/pool/providers/" + number(n) }
 
 // percent is a part of a whole as an SVG length, clamped to 0–100%.
 func percent(part, whole int64) string {
@@ -36,7 +36,7 @@ func percentWord(part, whole int64) string {
 	if whole <= 0 {
 		return "0%"
 	}
-	return id(part*100/whole) + "%"
+	return number(part*100/whole) + "%"
 }
 
 // timestamp is a moment as a program reads it.
@@ -84,9 +84,9 @@ func demand(ctx context.Context, d models.Demand) string {
 // cores formats a demand of cores on several GPUs.
 func cores(gpus, each int64) string {
 	if gpus > 1 {
-		return id(gpus) + " × " + id(each)
+		return number(gpus) + " × " + number(each)
 	}
-	return id(each)
+	return number(each)
 }
 
 // joinTexts joins several texts.
@@ -202,12 +202,12 @@ func measured(ctx context.Context, percent *int64) string {
 	if percent == nil {
 		return T(ctx, "not measured")
 	}
-	return id(*percent) + "%"
+	return number(*percent) + "%"
 }
 
 // grouped is a large number for people: 18,204.
 func grouped(n int64) string {
-	text := id(n)
+	text := number(n)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
 		text = text[:i] + "," + text[i:]
 	}
@@ -263,7 +263,7 @@ func itemPath(list string, n int64) string {
 	if n == 0 {
 		return list
 	}
-	return list + "/" + id(n)
+	return list + "/" + number(n)
 }
 
 // period formats a period of use by its dates.

@@ -37,8 +37,10 @@ func (v HandoverView) options() []Option {
 func formerMembersPath(project int64) string { return projectPath(project) + "/former-members" }
 
 func handoverPath(l models.FormerMember) string {
-	return projectPath(l.ProjectID) + "/members/" + id(l.ID) + "/handover"
+	return projectPath(l.ProjectID) + "/members/" + number(l.ID) + "/handover"
 }
 
 // directoryOf is where workspaces see a member's own directory.
-func directoryOf(m models.Member) string { return "/notebook/" + id(m.ProjectID) + "/" + id(m.ID) }
+func directoryOf(m models.Member) string {
+	return "/notebook/" + number(m.ProjectID) + "/" + number(m.ID)
+}

@@ -91,8 +91,8 @@ func (v LaunchView) subtitle(ctx context.Context) string {
 func (v LaunchView) chosen(i int) bool {
 	want := v.Form.Value("environment_id")
 	for _, e := range v.Environments {
-		if id(e.ID) == want {
-			return id(v.Environments[i].ID) == want
+		if number(e.ID) == want {
+			return number(v.Environments[i].ID) == want
 		}
 	}
 	return i == 0

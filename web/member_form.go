@@ -52,7 +52,7 @@ func (v MemberFormView) action() string {
 // that the reader can grant, if it fits. It is 0 when the reader has to choose.
 func (v MemberFormView) ChosenRole() int64 {
 	for _, r := range v.Roles {
-		if id(r.ID) == v.Form.Value("role_id") {
+		if number(r.ID) == v.Form.Value("role_id") {
 			return r.ID
 		}
 	}
@@ -81,7 +81,7 @@ func ConfirmRemoveMember(project models.Project, member models.MemberView) Confi
 			models.Say("Their directory and its files are kept."),
 		},
 		Button: models.Say("Remove member"),
-		Action: base + "/members/" + id(member.ID) + "/delete",
+		Action: base + "/members/" + number(member.ID) + "/delete",
 		Back:   base, Version: member.Version,
 	}
 }

@@ -104,7 +104,7 @@ func MemberFormPage(v MemberFormView) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = roleChoices(roleSelection{Form: v.Form, Name: "role_id", Roles: v.Roles, Chosen: id(v.ChosenRole()), Remaining: &v.Remaining, Lacks: v.Lacks}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = roleChoices(roleSelection{Form: v.Form, Name: "role_id", Roles: v.Roles, Chosen: number(v.ChosenRole()), Remaining: &v.Remaining, Lacks: v.Lacks}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -254,9 +254,9 @@ func roleChoices(c roleSelection) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var11 string
-			templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(id(r.ID))
+			templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(number(r.ID))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `member_form.templ`, Line: 39, Col: 21}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `member_form.templ`, Line: 39, Col: 25}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var11))
 			if templ_7745c5c3_Err != nil {
@@ -266,7 +266,7 @@ func roleChoices(c roleSelection) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if id(r.ID) == c.Chosen {
+			if number(r.ID) == c.Chosen {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, " checked")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

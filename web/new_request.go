@@ -65,7 +65,7 @@ func newRequestPath(kind string, project int64) string {
 	if project == 0 {
 		return "/requests/new?kind=" + kind
 	}
-	return "/requests/new?kind=" + kind + "&project_id=" + id(project)
+	return "/requests/new?kind=" + kind + "&project_id=" + number(project)
 }
 
 // requestLabels are the inputs of requests that are called otherwise elsewhere.

@@ -22,7 +22,7 @@ func (v NotificationsView) newest() string {
 	if len(v.Rows) == 0 {
 		return "0"
 	}
-	return id(v.Rows[0].ID)
+	return number(v.Rows[0].ID)
 }
 
 // NotificationChoice is the reader's delivery preference.
@@ -44,7 +44,7 @@ func bellCount(n int) string {
 	if n > 99 {
 		return "99+"
 	}
-	return id(int64(n))
+	return number(int64(n))
 }
 
 // bellAttributes let the bell fetch itself on pages that do not.

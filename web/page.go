@@ -122,7 +122,7 @@ func liveAttributes(ctx context.Context, f frame) templ.Attributes {
 }
 
 // userTopic covers the reader's own objects: workspaces, memberships.
-func userTopic(ctx context.Context) string { return "user:" + id(From(ctx).User.ID) }
+func userTopic(ctx context.Context) string { return "user:" + number(From(ctx).User.ID) }
 
 // followedTopics are the topics of a page and, for signed-in readers, their own.
 func followedTopics(ctx context.Context, topics []string) []string {

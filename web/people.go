@@ -57,7 +57,7 @@ type PersonMembership struct {
 	Role      string
 }
 
-func personPath(n int64) string { return "/people/" + id(n) }
+func personPath(n int64) string { return "/people/" + number(n) }
 
 // ConfirmDeleteIdentity asks for confirmation before an identity is deleted.
 func ConfirmDeleteIdentity(u models.User, i models.Identity) ConfirmView {
@@ -65,7 +65,7 @@ func ConfirmDeleteIdentity(u models.User, i models.Identity) ConfirmView {
 		Title:        models.Say("Remove the %s sign-in from %s?", i.Issuer, u.Email),
 		Consequences: []models.Text{models.Say("This signs the person out of all sessions.")},
 		Button:       models.Say("Remove"),
-		Action:       personPath(u.ID) + "/identities/" + id(i.ID) + "/delete",
+		Action:       personPath(u.ID) + "/identities/" + number(i.ID) + "/delete",
 		Back:         personPath(u.ID),
 	}
 	if u.PasswordHash == "" {

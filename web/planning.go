@@ -53,7 +53,7 @@ func (v PlanningView) comparisons(ctx context.Context) []comparison {
 		{T(ctx, "90th percentile wait"), wait(a.P90), wait(b.P90)},
 		{T(ctx, "Longest wait"), wait(a.Max), wait(b.Max)},
 		{T(ctx, "GPU hours used"), grouped(a.GPUHours), grouped(b.GPUHours)},
-		{T(ctx, "Average in use"), id(a.InUse) + "%", id(b.InUse) + "%"},
+		{T(ctx, "Average in use"), number(a.InUse) + "%", number(b.InUse) + "%"},
 	}
 }
 

@@ -115,7 +115,7 @@ func (v PoolView) computing(ctx context.Context) (percent, how string) {
 	if v.Computing < 0 {
 		return "–", T(ctx, "not measured")
 	}
-	switch percent = id(v.Computing) + "%"; {
+	switch percent = number(v.Computing) + "%"; {
 	case !v.anyDevice(func(d Device) bool { return d.Simulated }):
 		return percent, T(ctx, "measured")
 	case v.anyDevice(func(d Device) bool { return !d.Simulated }):

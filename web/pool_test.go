@@ -12,7 +12,7 @@ func largePool() PoolView {
 	v := samplePool()
 	v.Providers = nil
 	for i := range int64(50) {
-		p := Provider{ID: i + 1, Name: "node-" + id(i), State: "online", Lends: true}
+		p := Provider{ID: i + 1, Name: "node-" + number(i), State: "online", Lends: true}
 		for n := range int64(8) {
 			d := gpu(n)
 			for s := range 4 {

@@ -54,7 +54,7 @@ const emptyHours = 3
 // hourRows is how many spans of hours the form has.
 func (v ProviderView) hourRows() int { return len(v.Facts.Terms.Hours) + emptyHours }
 
-func (v ProviderView) topics() []string { return []string{"pool", "telemetry:" + id(v.Facts.ID)} }
+func (v ProviderView) topics() []string { return []string{"pool", "telemetry:" + number(v.Facts.ID)} }
 
 func (v ProviderView) subtitle(ctx context.Context) string {
 	words := v.Provider.hardware()
@@ -122,7 +122,7 @@ func lent(ctx context.Context, ids []int64, choices []Choice) string {
 	var words []string
 	for _, n := range ids {
 		if names[n] == "" {
-			names[n] = id(n)
+			names[n] = number(n)
 		}
 		words = append(words, names[n])
 	}
@@ -162,7 +162,7 @@ func (v ProviderView) limit() string {
 	if v.Facts.Terms.Cores == 0 {
 		return "100"
 	}
-	return id(v.Facts.Terms.Cores)
+	return number(v.Facts.Terms.Cores)
 }
 
 // machine is a digest short enough to compare by eye.

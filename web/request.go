@@ -34,7 +34,7 @@ type RequestFacts struct {
 	Beyond    []models.Text
 }
 
-func requestPath(n int64) string { return "/requests/" + id(n) }
+func requestPath(n int64) string { return "/requests/" + number(n) }
 
 // decisionLabels are those of a decision.
 var decisionLabels = map[string]string{"reason": "decision_reason", "confirm": "confirm_beyond"}

@@ -50,7 +50,7 @@ func ConfirmDeleteRole(project models.Project, role models.Role, blocked error) 
 		Consequences: []models.Text{models.Say("This role can no longer be assigned.")},
 		Blocked:      blocked,
 		Button:       models.Say("Delete role"),
-		Action:       base + "/roles/" + id(role.ID) + "/delete",
+		Action:       base + "/roles/" + number(role.ID) + "/delete",
 		Back:         base, Version: role.Version,
 	}
 }

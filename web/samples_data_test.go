@@ -37,7 +37,7 @@ func gpu(n int64, shares ...Share) Device {
 			shares[i].Enforcement = models.EnforcedExclusive
 		}
 	}
-	d := Device{Sharing: models.SharingTimeSlicing, Utilisation: ptr(17 * n), ID: n + 1, Label: "GPU " + id(n), Model: "NVIDIA H100", MemoryMiB: 80 << 10, Shares: shares, Simulated: true, FreeCores: 100, FreeMemoryMiB: 80 << 10}
+	d := Device{Sharing: models.SharingTimeSlicing, Utilisation: ptr(17 * n), ID: n + 1, Label: "GPU " + number(n), Model: "NVIDIA H100", MemoryMiB: 80 << 10, Shares: shares, Simulated: true, FreeCores: 100, FreeMemoryMiB: 80 << 10}
 	for _, s := range shares {
 		d.FreeCores -= s.Cores
 		d.FreeMemoryMiB -= s.MemoryMiB

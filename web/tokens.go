@@ -46,7 +46,7 @@ func ConfirmDeleteToken(t models.AccessToken) ConfirmView {
 		Title:        models.Say("Revoke token %s?", t.Name),
 		Consequences: []models.Text{models.Say("Programs that use this token lose access immediately.")},
 		Button:       models.Say("Revoke token"),
-		Action:       "/tokens/" + id(t.ID) + "/delete",
+		Action:       "/tokens/" + number(t.ID) + "/delete",
 		Back:         "/tokens",
 	}
 }

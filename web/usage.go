@@ -54,7 +54,7 @@ type PersonUse struct {
 var usageDays = []int64{1, 7, 30, 90}
 
 func (v UsageView) path(days int64) string {
-	return projectPath(v.Project.ID) + "/usage?days=" + id(days)
+	return projectPath(v.Project.ID) + "/usage?days=" + number(days)
 }
 
 // daysWord formats a time span.

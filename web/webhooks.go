@@ -39,7 +39,7 @@ func (v WebhookView) topics() []string {
 	return []string{"deliveries"}
 }
 
-func webhookPath(n int64) string { return "/webhooks/" + id(n) }
+func webhookPath(n int64) string { return "/webhooks/" + number(n) }
 
 // eventList formats the events of a webhook.
 func eventList(ctx context.Context, w models.Webhook) string {
