@@ -164,5 +164,5 @@ func mailFailed(err error) outcome {
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return failed(models.Say("The mail server did not respond within %d seconds.", int(mailTimeout/time.Second)))
 	}
-	return failed(models.Say("Could not connect to the mail server: %s", excerpt(err.Error())))
+	return failed(models.Say("Could not connect to the mail server: %s", connectionCause(err)))
 }

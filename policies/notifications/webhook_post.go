@@ -5,11 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -122,16 +120,7 @@ func connectionError(err error) models.Text {
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return models.Say("The receiver did not respond within %d seconds.", int(hookTimeout/time.Second))
 	}
-	return models.Say("Could not connect to the receiver: %s", errorText(err))
-}
-
-// errorText is the text of an error without the URL that net/http adds.
-func errorText(err error) string {
-	var u *url.Error
-	if errors.As(err, &u) {
-		err = u.Err
-	}
-	return excerpt(fmt.Sprint(err))
+	return models.Say("Could not connect to the receiver: %s", connectionCause(err))
 }
 
 // excerpt is a printable, short form of text from a receiver.
