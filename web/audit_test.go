@@ -66,7 +66,7 @@ func TestChangesForPeople(t *testing.T) {
 	ctx := With(t.Context(), Page{Lang: models.Chinese})
 	before := `{"ends_at":null,"reason":{},"layout":[]}`
 	after := `{"ends_at":"2027-02-01T00:00:00Z","reason":{"f":"the account is disabled"},"layout":["3g.40gb"],"Sharing":"time-slicing","decided":{"limit":{"limit":{"cpu_milli":1500}}},"terms":{"hours":[{"days":[0]}]}}`
-	want := []string{"共享方式: 时间片", "审批意见 · 每位成员的限额 · CPU: 1.5", "结束日期: 2027-01-31", "MIG 布局 · 1: 3g.40gb", "原因: 该账号已停用", "出借条款 · 时段 · 1 · 星期 · 1: 周日"}
+	want := []string{"共享方式: 时间片", "审批意见 · 每位成员的限额 · CPU: 1.5", "结束日期: 2027-01-31", "MIG 布局 · 1: 3g.40gb", "理由: 该账号已停用", "出借条款 · 时段 · 1 · 星期 · 1: 周日"}
 	var got []string
 	for _, c := range changes(ctx, before, after) {
 		got = append(got, c.label(ctx)+": "+c.value(ctx, c.After))

@@ -27,6 +27,7 @@ var passwordHint = models.Say("At least 10 characters. A few unrelated words are
 var fields = map[string]field{
 	"email":           {Label: models.Say("Email"), Type: "email", Autocomplete: "username", Required: true},
 	"name":            {Label: models.Say("Name"), Required: true},
+	"person_name":     {Label: models.Say("Full name"), Required: true},
 	"password":        {Label: models.Say("Password"), Type: "password", Autocomplete: "current-password", Required: true},
 	"new_password":    {Label: models.Say("New password"), Hint: passwordHint, Type: "password", Autocomplete: "new-password", Required: true},
 	"chosen_password": {Label: models.Say("Password"), Hint: passwordHint, Type: "password", Autocomplete: "new-password", Required: true},

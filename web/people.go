@@ -6,6 +6,9 @@ import (
 	"weir/models"
 )
 
+// personLabels are the inputs of a person that are called otherwise elsewhere.
+var personLabels = map[string]string{"name": "person_name", "email": "person_email"}
+
 // PeopleView lists the accounts.
 type PeopleView struct {
 	Rows  []models.User
