@@ -1,17 +1,17 @@
 package proxy
 
 import (
-	"bufio"
-	"context"
-	"errors"
 	"io"
-	"log/slog"
+	"maps"
 	"net"
 	"net/http"
-	"net/http/httputil"
+	"net/textproto"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // forward forwards the request to the notebook and its response to the visitor.
@@ -20,49 +20,70 @@ func (f *flow) forward() {
 	rc.SetReadDeadline(time.Time{}) // uploads and streams may take long
 	rc.SetWriteDeadline(time.Time{})
 
-	reverse := httputil.ReverseProxy{
-		Rewrite:        f.rewrite,
-		ModifyResponse: f.modify,
-		ErrorHandler:   f.fail,
-		Transport:      f.p.transport,
-		BufferPool:     copyBuffers,
-		FlushInterval:  10 * time.Millisecond, // a complete response needs one write
-		ErrorLog:       f.p.errorLog,
+	res, err := f.p.transport.roundTrip(f.ctx, f.request(), f.target)
+	switch {
+	case err != nil:
+		f.fail(err)
+	case res.StatusCode == http.StatusSwitchingProtocols:
+		f.upgrade(res)
+	default:
+		f.respond(res)
 	}
-	ctx := withEndpoint(f.ctx, f.target.Endpoint)
-	r := f.r.WithContext(ctx)
-	if r.Body != nil && r.Body != http.NoBody {
-		r.Body = upload{r.Body, f}
-	}
-	reverse.ServeHTTP(responseWriter{f.w, f}, r)
 }
 
-// rewrite turns the visitor's request into that to the notebook.
-func (f *flow) rewrite(pr *httputil.ProxyRequest) {
-	out := pr.Out
-	out.URL.Scheme = "http"
-	out.URL.Host = f.target.poolHost()
-	out.URL.RawQuery = dropTokens(out.URL.RawQuery, isPersonal)
+// request returns the request to the notebook. Its header shares the values of the
+// visitor's.
+func (f *flow) request() *http.Request {
+	in := f.r
+	u := *in.URL
+	u.Scheme, u.Host = "", ""
+	u.RawQuery = dropTokens(cleanQuery(u.RawQuery), isPersonal)
+	out := &http.Request{Method: in.Method, URL: &u, Host: in.Host, Header: f.requestHeader(), ContentLength: in.ContentLength}
+	if in.ContentLength != 0 && in.Body != nil {
+		out.Body = upload{in.Body, f}
+	}
+	return out
+}
 
-	for name := range out.Header {
-		if isForwarding(name) {
-			out.Header.Del(name)
+func (f *flow) requestHeader() http.Header {
+	in := f.r.Header
+	h := make(http.Header, len(in)+4)
+	for name, values := range in {
+		if !isForwarding(name) {
+			h[name] = values
 		}
 	}
-	pr.SetXForwarded()
-	out.Header.Set("X-Forwarded-Proto", f.p.cfg.scheme(pr.In))
+	dropHopByHop(h)
+	if httpguts.HeaderValuesContainsToken(in["Te"], "trailers") {
+		h.Set("Te", "trailers")
+	}
+	if isWebSocket(f.r) { // another protocol would bypass all checks
+		h.Set("Connection", "Upgrade")
+		h.Set("Upgrade", "websocket")
+	}
+	if address, _, err := net.SplitHostPort(f.r.RemoteAddr); err == nil {
+		h.Set("X-Forwarded-For", address)
+	}
+	h.Set("X-Forwarded-Host", f.r.Host)
+	h.Set("X-Forwarded-Proto", f.p.cfg.scheme(f.r))
 
-	f.p.reserved.stripRequest(out.Header)
-	if bearer(out.Header) != "" {
-		out.Header.Del("Authorization")
+	f.p.reserved.stripRequest(h)
+	if bearer(h) != "" {
+		h.Del("Authorization")
 	}
 	if f.target.Token != "" {
-		out.Header.Set("Authorization", "token "+f.target.Token)
+		h.Set("Authorization", "token "+f.target.Token)
 	}
-	if !isWebSocket(pr.In) {
-		out.Header.Del("Upgrade") // another protocol would bypass all checks
-		out.Header.Del("Connection")
+	return h
+}
+
+// cleanQuery removes the parameters that are not well-formed, which a notebook could
+// parse in another way than the proxy.
+func cleanQuery(query string) string {
+	if values, err := url.ParseQuery(query); err != nil {
+		return values.Encode()
 	}
+	return query
 }
 
 // isForwarding reports whether a header is one by which proxies describe the
@@ -75,9 +96,72 @@ func isForwarding(name string) bool {
 	return strings.HasPrefix(name, "X-Forwarded")
 }
 
-// modify turns the notebook's response into that to the visitor.
-func (f *flow) modify(res *http.Response) error {
-	h := res.Header
+// dropHopByHop removes the headers that are about one connection.
+func dropHopByHop(h http.Header) {
+	for _, line := range h["Connection"] {
+		for name := range strings.SplitSeq(line, ",") {
+			h.Del(textproto.TrimString(name))
+		}
+	}
+	for _, name := range []string{"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
+		"Te", "Trailer", "Transfer-Encoding", "Upgrade"} {
+		delete(h, name)
+	}
+}
+
+// respond sends the response to the visitor.
+func (f *flow) respond(res *http.Response) {
+	defer res.Body.Close()
+	h := f.w.Header()
+	dropHopByHop(res.Header)
+	f.clean(res.Header)
+	maps.Copy(h, res.Header)
+	if len(res.Trailer) > 0 {
+		h.Set("Trailer", strings.Join(slices.Sorted(maps.Keys(res.Trailer)), ", "))
+	}
+	f.w.WriteHeader(res.StatusCode)
+	if err := f.copyBody(res.Body.(*exchange)); err != nil {
+		f.cut() // the visitor must not take a part for the whole
+		panic(http.ErrAbortHandler)
+	}
+	if len(res.Trailer) > 0 {
+		http.NewResponseController(f.w).Flush() // trailers need chunks
+		for name, values := range res.Trailer {
+			h[http.TrailerPrefix+name] = values
+		}
+	}
+}
+
+// copyBody sends what has been received before it waits for more.
+func (f *flow) copyBody(from *exchange) error {
+	buf := copyBuffers.Get()
+	defer copyBuffers.Put(buf)
+	rc := http.NewResponseController(f.w)
+	for {
+		if from.waits() {
+			if err := f.checkLease(); err != nil {
+				return err
+			}
+			rc.Flush()
+		}
+		n, err := from.Read(buf)
+		if n > 0 {
+			if _, err := f.write(f.w, buf[:n]); err != nil {
+				return err
+			}
+		}
+		switch err {
+		case nil:
+		case io.EOF:
+			return nil
+		default:
+			return err
+		}
+	}
+}
+
+// clean makes the header of the notebook's response safe for the visitor.
+func (f *flow) clean(h http.Header) {
 	f.p.reserved.filterResponse(h)
 	if location := h.Get("Location"); location != "" {
 		h.Set("Location", f.redirect(location))
@@ -91,12 +175,6 @@ func (f *flow) modify(res *http.Response) error {
 	h.Set("Origin-Agent-Cluster", "?1") // a separate process from sibling workspaces
 	setDefault(h, "Cross-Origin-Resource-Policy", "same-origin")
 	setDefault(h, "Referrer-Policy", "same-origin")
-
-	if body, ok := res.Body.(io.ReadWriteCloser); ok && res.StatusCode == http.StatusSwitchingProtocols {
-		res.Body = tunnel{body, f}
-		return f.closeOnCut(body)
-	}
-	return nil
 }
 
 func setDefault(h http.Header, name, value string) {
@@ -126,45 +204,12 @@ func (f *flow) redirect(location string) string {
 }
 
 // fail responds when the notebook does not.
-func (f *flow) fail(w http.ResponseWriter, _ *http.Request, err error) {
+func (f *flow) fail(err error) {
 	if f.ctx.Err() != nil { // the visitor left, or the flow was cut
 		panic(http.ErrAbortHandler)
 	}
-	level := slog.LevelWarn
-	if errors.Is(err, context.Canceled) {
-		level = slog.LevelDebug
-	}
-	f.p.cfg.Logger.Log(f.r.Context(), level, "workspace does not answer",
-		"workspace", f.workspace, "method", f.r.Method, "path", f.r.URL.Path, "error", err)
+	f.p.cfg.Logger.Warn("workspace does not answer", "workspace", f.workspace, "method", f.r.Method, "path", f.r.URL.Path, "error", err)
 	f.p.cfg.respondStatus(f.w, f.r, http.StatusBadGateway, errNoAnswer)
-}
-
-// responseWriter writes the response to the visitor.
-type responseWriter struct {
-	http.ResponseWriter
-	f *flow
-}
-
-func (w responseWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// WriteHeader drops interim responses, whose headers modify does not check.
-func (w responseWriter) WriteHeader(status int) {
-	if status >= 200 {
-		w.ResponseWriter.WriteHeader(status)
-	}
-}
-
-func (w responseWriter) Write(b []byte) (int, error) {
-	return w.f.write(w.ResponseWriter, b)
-}
-
-// Hijack returns the connection of a WebSocket, which is closed with the flow.
-func (w responseWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, rw, err := http.NewResponseController(w.ResponseWriter).Hijack()
-	if err != nil {
-		return nil, nil, err
-	}
-	return visitor{conn, w.f}, rw, w.f.closeOnCut(conn)
 }
 
 // upload is the body of a request.
@@ -179,45 +224,4 @@ func (u upload) Read(b []byte) (int, error) {
 		return 0, lost
 	}
 	return n, err
-}
-
-// visitor is the visitor's side of a WebSocket. It has no ReadFrom: the
-// kernel would copy without checking the lease.
-type visitor struct {
-	net.Conn
-	f *flow
-}
-
-func (v visitor) Write(b []byte) (int, error) {
-	return v.f.write(v.Conn, b)
-}
-
-// CloseWrite ends the data of the notebook.
-func (v visitor) CloseWrite() error {
-	if half, ok := v.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return v.Conn.Close()
-}
-
-// tunnel is the notebook's side of a WebSocket.
-type tunnel struct {
-	io.ReadWriteCloser
-	f *flow
-}
-
-func (t tunnel) Write(b []byte) (int, error) {
-	n, err := t.f.write(t.ReadWriteCloser, b)
-	if err == nil && !isControlFrame(b) {
-		t.f.p.activity.touch(t.f.workspace, time.Now())
-	}
-	return n, err
-}
-
-// isControlFrame guesses whether b is a ping, pong or close frame, which a browser
-// sends without its user. The guess may be wrong within a message, whose beginning
-// has been recorded as activity.
-func isControlFrame(b []byte) bool {
-	const opcode, firstControl, longest = 0x0f, 0x8, 2 + 4 + 125
-	return len(b) > 0 && len(b) <= longest && b[0]&opcode >= firstControl
 }

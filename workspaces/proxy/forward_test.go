@@ -22,7 +22,7 @@ var echoHeaders = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) 
 
 func TestRequestHygiene(t *testing.T) {
 	w := newWorld(t, echoHeaders)
-	r := request(t, "GET", "/a%2Fb?x=1&token=weir_x&token=other&y=%20", nil, asProgram,
+	r := request(t, "GET", "/a%2Fb?x=1&token=weir_x&token=other&y=%20&z=1;token=weir_y", nil, asProgram,
 		"Cookie: weir_visit=s; weir_session=t; keep=1",
 		"X-Forwarded-For: 6.6.6.6", "X-Forwarded-Host: evil", "X-Forwarded-Proto: https", "X-Forwarded-Prefix: /evil",
 		"X-Real-Ip: 6.6.6.6", "X-Scheme: https", "Forwarded: for=6.6.6.6",
@@ -35,7 +35,7 @@ func TestRequestHygiene(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Host != "ws-12.localhost:8080" || got.URI != "/a%2Fb?x=1&token=other&y=%20" {
+	if got.Host != "ws-12.localhost:8080" || got.URI != "/a%2Fb?token=other&x=1&y=+" {
 		t.Errorf("%s %s", got.Host, got.URI)
 	}
 	for name, want := range map[string]string{

@@ -2,8 +2,6 @@ package proxy
 
 import (
 	"context"
-	"log"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -22,8 +20,7 @@ const (
 type Proxy struct {
 	cfg       Config
 	reserved  reservedCookies
-	transport *http.Transport
-	errorLog  *log.Logger // of net/http
+	transport *transport
 	flows     *flows
 	activity  *activity
 	stop      context.CancelFunc
@@ -41,7 +38,6 @@ func New(cfg Config) *Proxy {
 		cfg:       cfg,
 		reserved:  reserve(cfg.PortalCookies),
 		transport: newTransport(),
-		errorLog:  slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
 		flows:     newFlows(),
 		activity:  newActivity(cfg.OnActivity),
 		stop:      stop,
@@ -56,7 +52,7 @@ func (p *Proxy) Close() {
 	p.stop()
 	p.flows.closeAll()
 	<-p.stopped
-	p.transport.CloseIdleConnections()
+	p.transport.close()
 }
 
 // Revoked cuts the flows with one of these revocation keys unless the gate admits

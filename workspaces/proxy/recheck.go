@@ -23,6 +23,7 @@ func (p *Proxy) recheckLoop(ctx context.Context) {
 		case now := <-tick.C:
 			p.readmit(ctx, func(f *flow, _ Target) bool { return now.Sub(f.beganAt) >= p.cfg.Recheck }, true)
 			p.activity.prune(now)
+			p.transport.prune(now)
 		}
 	}
 }

@@ -5,62 +5,147 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
-
-	"weir/models"
 )
 
 const (
-	dialTimeout    = 5 * time.Second
-	idleTimeout    = 60 * time.Second // shorter than Jupyter's, of an hour
-	idleTotal      = 512
-	idlePerTarget  = 16
-	maxHeaderBytes = 256 << 10
-	copyBuffer     = 32 << 10
+	dialTimeout   = 5 * time.Second
+	idleTimeout   = 60 * time.Second // shorter than Jupyter's, of an hour
+	idleTotal     = 512
+	idlePerTarget = 16
+	copyBuffer    = 32 << 10
 )
 
-// newTransport returns the pool of connections to all notebooks. Connections are
-// pooled by workspace and generation (see poolHost), so those of a stopped
-// generation are not used again.
-func newTransport() *http.Transport {
-	return &http.Transport{
-		DialContext:            dial,
-		DisableCompression:     true, // responses are forwarded unchanged
-		MaxIdleConns:           idleTotal,
-		MaxIdleConnsPerHost:    idlePerTarget,
-		IdleConnTimeout:        idleTimeout,
-		ExpectContinueTimeout:  time.Second,
-		MaxResponseHeaderBytes: maxHeaderBytes,
-		ReadBufferSize:         copyBuffer,
-		WriteBufferSize:        copyBuffer,
+// transport sends requests to notebooks and keeps idle connections. It reads each
+// response in the goroutine of its request; http.Transport has two more goroutines for
+// each connection, through which every request passes.
+type transport struct {
+	continueWait time.Duration // for "100 Continue", before a body is sent without it
+
+	mu     sync.Mutex
+	closed bool
+	idle   map[notebook][]*conn // the longest idle first
+	total  int                  // of idle
+}
+
+// notebook is one generation of a workspace. Connections to a stopped generation are
+// not used for the next one.
+type notebook struct{ workspace, generation int64 }
+
+func newTransport() *transport {
+	return &transport{continueWait: time.Second, idle: map[notebook][]*conn{}}
+}
+
+// roundTrip sends a request. It does not close the request's body. The response
+// must be closed.
+func (t *transport) roundTrip(ctx context.Context, r *http.Request, to Target) (*http.Response, error) {
+	at := notebook{to.Workspace, to.Generation}
+	if c := t.take(at); c != nil {
+		res, err := c.roundTrip(ctx, r)
+		// The notebook may close a connection while a request is on its way.
+		if err == nil || c.answered || !replayable(r) || ctx.Err() != nil {
+			return res, err
+		}
 	}
+	c, err := t.dial(ctx, at, to)
+	if err != nil {
+		return nil, err
+	}
+	return c.roundTrip(ctx, r)
 }
 
-type endpointKey struct{}
-
-// withEndpoint sets the endpoint to dial; the host of the URL is only the key of the
-// pool.
-func withEndpoint(ctx context.Context, e models.Endpoint) context.Context {
-	return context.WithValue(ctx, endpointKey{}, e)
+// replayable reports whether a request can be sent twice.
+func replayable(r *http.Request) bool {
+	return r.Body == nil && (isRead(r) || r.Method == http.MethodOptions)
 }
 
-func dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	e, _ := ctx.Value(endpointKey{}).(models.Endpoint)
-	if e.Network != "unix" && e.Network != "tcp" {
+func (t *transport) dial(ctx context.Context, at notebook, to Target) (*conn, error) {
+	if e := to.Endpoint; e.Network != "unix" && e.Network != "tcp" {
 		return nil, fmt.Errorf("proxy: cannot dial network %q", e.Network)
 	}
 	dialer := net.Dialer{Timeout: dialTimeout}
-	return dialer.DialContext(ctx, e.Network, e.Address)
+	dialed, err := dialer.DialContext(ctx, to.Endpoint.Network, to.Endpoint.Address)
+	if err != nil {
+		return nil, err
+	}
+	return newConn(t, at, dialed)
 }
 
-// poolHost returns the key of a target in the pool.
-func (t Target) poolHost() string {
-	return "g" + strconv.FormatInt(t.Generation, 10) + ".ws-" + strconv.FormatInt(t.Workspace, 10)
+// take returns an idle connection, or nil.
+func (t *transport) take(at notebook) *conn {
+	for {
+		c := t.pop(at)
+		if c == nil || c.usable(time.Now()) {
+			return c
+		}
+		c.Close()
+	}
 }
 
-// buffers is a pool of buffers for copying responses.
+func (t *transport) pop(at notebook) *conn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	conns := t.idle[at]
+	if len(conns) == 0 {
+		return nil
+	}
+	last := len(conns) - 1
+	c := conns[last]
+	conns[last], t.idle[at] = nil, conns[:last]
+	t.total--
+	return c
+}
+
+// put keeps a connection for the next request, or closes it.
+func (t *transport) put(c *conn) {
+	c.idleSince = time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed || t.total >= idleTotal || len(t.idle[c.to]) >= idlePerTarget {
+		c.Close()
+		return
+	}
+	t.idle[c.to] = append(t.idle[c.to], c)
+	t.total++
+}
+
+// prune closes the connections that have been idle for too long or that the
+// notebook has closed.
+func (t *transport) prune(now time.Time) {
+	t.keep(func(c *conn) bool { return c.usable(now) })
+}
+
+// close closes all idle connections, and later ones when they become idle.
+func (t *transport) close() {
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
+	t.keep(func(*conn) bool { return false })
+}
+
+// keep closes the idle connections for which f is false.
+func (t *transport) keep(f func(*conn) bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for at, conns := range t.idle {
+		kept := conns[:0]
+		for _, c := range conns {
+			if f(c) {
+				kept = append(kept, c)
+			} else {
+				c.Close()
+			}
+		}
+		clear(conns[len(kept):])
+		t.total -= len(conns) - len(kept)
+		if t.idle[at] = kept; len(kept) == 0 {
+			delete(t.idle, at)
+		}
+	}
+}
+
+// buffers is a pool of buffers for copying requests and responses.
 type buffers struct{ sync.Pool }
 
 var copyBuffers = &buffers{sync.Pool{New: func() any { return new([copyBuffer]byte) }}}
