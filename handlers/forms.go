@@ -232,7 +232,7 @@ func (a *App) accountID(ctx context.Context, f *form, name string) int64 {
 	}
 	u, err := a.Accounts.UserByEmail(ctx, actorOf(ctx), text)
 	if err != nil {
-		f.problems.Add(name, "no account has this email address; an administrator can create one")
+		f.problems.Add(name, "no account has this email address; invite the person first")
 	}
 	return u.ID
 }

@@ -42,6 +42,9 @@ var rows = []string{
 		VALUES (1, 1, 1, 1, 1, 1, 'advisory', ` + day + ")",
 	"workspace_events (workspace_id, project_id, at, state, message) VALUES (1, 1, " + day + ", 'running', '')",
 	"decisions (at, project_id, workspace_id, user_id, outcome, demand, explanation) VALUES (" + day + ", 1, 1, 1, 'granted', '', '')",
+	`invitations (id, email, project_id, role_id, department_id, inviter_id, created_at, expires_at) VALUES (1, 'c@example.org', 1, 1, 1, 1, ` + day + ", " + day + ")",
+	"one_time_tokens (hash, purpose, invitation_id, expires_at) VALUES ('i', 'invitation', 1, " + day + ")",
+	"one_time_tokens (hash, purpose, user_id, expires_at) VALUES ('p', 'password', 1, " + day + ")",
 	"one_time_tokens (hash, purpose, user_id, workspace_id, expires_at) VALUES ('h', 'open', 1, 1, " + day + ")",
 	"visits (hash, workspace_id, user_id, session_generation, session, expires_at) VALUES ('h', 1, 1, 1, 's', " + day + ")",
 	`agents (id, provider_id, key_hash, serial, issued_at, expires_at, created_at) VALUES (1, 1, 'k', 's', ` + day + ", " + day + ", " + day + ")",
@@ -60,6 +63,8 @@ var rows = []string{
 	"webhooks (id, name, url, secret, created_at) VALUES (1, 'w', 'https://w', 's', " + day + ")",
 	`deliveries (key, webhook_id, receiver, kind, state, queued_at, next_at, created_at)
 		VALUES ('k', 1, 'webhook:1', 'k', 'pending', ` + day + ", " + day + ", " + day + ")",
+	`deliveries (key, receiver, kind, state, queued_at, next_at, created_at)
+		VALUES ('l', 'address:c@example.org', 'invitation', 'pending', ` + day + ", " + day + ", " + day + ")",
 	"period_notifications (kind, thing_id, ends_at, days, notified_at) VALUES ('project', 1, " + day + ", 7, " + day + ")",
 	"members (id, project_id, user_id, role_id, created_at) VALUES (2, 1, 2, 1, " + day + ")",
 	"handovers (project_id, member_id, to_member_id, by_id, at) VALUES (1, 1, 2, 1, " + day + ")",

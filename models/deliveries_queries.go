@@ -34,7 +34,7 @@ func (q *Queries) Delivery(id int64) (v DeliveryView, err error) {
 }
 
 func (q *Queries) deliveryViews() *gorm.DB {
-	return q.db.Table("deliveries").Select("deliveries.*, COALESCE(w.name, '') AS webhook_name, COALESCE(u.email, '') AS user_email").
+	return q.db.Table("deliveries").Select("deliveries.*, COALESCE(w.name, '') AS webhook_name, COALESCE(u.email, CASE WHEN deliveries.webhook_id IS NULL THEN SUBSTR(deliveries.receiver, 9) ELSE '' END) AS user_email").
 		Joins("LEFT JOIN webhooks w ON w.id = deliveries.webhook_id").
 		Joins("LEFT JOIN notifications n ON n.id = deliveries.notification_id").Joins("LEFT JOIN users u ON u.id = n.user_id")
 }

@@ -76,7 +76,7 @@ type Delivery struct {
 	NotificationID *int64
 	Receiver       string // deliveries to one receiver are sent in order
 	Kind           string
-	Body           string // an Event as JSON; empty for e-mail
+	Body           string // an Event or a Letter as JSON; empty for the e-mail of a notification
 	State          string
 	Attempts       int64
 	Refused        bool   // the receiver rejects this one: later ones may go first

@@ -36,15 +36,15 @@ type Session struct {
 	ExpiresAt time.Time
 }
 
-// OneTimeToken is a single-use secret: the first administrator's setup link, or
-// for opening a workspace.
+// OneTimeToken is a single-use secret: of a one-time link, or for opening a workspace.
 type OneTimeToken struct {
-	Hash        string `gorm:"primaryKey"`
-	Purpose     string // setup, open
-	UserID      *int64
-	WorkspaceID *int64
-	Session     string
-	ExpiresAt   time.Time
+	Hash         string `gorm:"primaryKey"`
+	Purpose      string // setup, open, invitation, password
+	UserID       *int64
+	WorkspaceID  *int64
+	InvitationID *int64
+	Session      string
+	ExpiresAt    time.Time
 }
 
 // Visit is a browser's session in a workspace; Hash is of its cookie.

@@ -155,9 +155,9 @@ func (q *Queries) deleted(res *gorm.DB, what string) error {
 // PutOneTimeToken stores a single-use secret.
 func (q *Queries) PutOneTimeToken(t OneTimeToken) error { return q.db.Create(&t).Error }
 
-// HasOneTimeToken reports whether the token could be taken now.
-func (q *Queries) HasOneTimeToken(hash, purpose string, now time.Time) (bool, error) {
-	return exists(q.db.Model(&OneTimeToken{}).Where("hash = ? AND purpose = ? AND expires_at > ?", hash, purpose, now))
+// OneTimeToken finds a token that could be taken now.
+func (q *Queries) OneTimeToken(hash, purpose string, now time.Time) (t OneTimeToken, err error) {
+	return t, found(q.db.Where("hash = ? AND purpose = ? AND expires_at > ?", hash, purpose, now).Take(&t).Error, "link")
 }
 
 // TakeOneTimeToken removes and returns an unexpired token. Of concurrent callers

@@ -15,8 +15,14 @@ type Accounts struct {
 	store  *models.Store
 	access *Access
 	authentication
-	failures failures
-	hashing  chan struct{} // limits the memory for password hashing
+	failures failures // to sign in
+	resets   failures // requests for a link to set a password
+
+	// Provider are the rules of sign-in with an identity provider; nil without one. Set
+	// it and the lifetime before use.
+	Provider             *ProviderRules
+	PasswordLinkLifetime time.Duration // 0: DefaultPasswordLinkLifetime
+	hashing              chan struct{} // limits the memory for password hashing
 }
 
 // NewAccounts returns the accounts in store.
@@ -73,8 +79,7 @@ func (a *Accounts) SignIn(ctx context.Context, client, email, password string) (
 	}
 	now := a.store.Now()
 	if wait := a.failures.try(email, client, now); wait > 0 {
-		return models.User{}, &models.Error{Kind: models.KindForbidden,
-			Message: models.Say("Too many failed attempts. Try again in %d minutes.", int64(wait/time.Minute)+1)}
+		return models.User{}, tooManyAttempts(wait)
 	}
 	u, err := a.store.Read(ctx).UserByEmail(email)
 	if err != nil && models.KindOf(err) != models.KindNotFound {
@@ -125,30 +130,24 @@ func (a *Accounts) limitHashing(ctx context.Context, fn func()) error {
 // SetupToken creates the single-use secret for creating the first administrator
 // and invalidates earlier ones. It returns "" when there is an account.
 func (a *Accounts) SetupToken(ctx context.Context, lifetime time.Duration) (string, error) {
-	var secret string
+	var l Link
 	err := a.store.InTx(ctx, func(q *models.Queries) error {
-		secret = NewSecret()
+		l = Link{}
 		if n, err := q.CountUsers(); err != nil || n > 0 {
-			secret = ""
 			return err
 		}
-		if err := q.DeleteOneTimeTokens("setup"); err != nil {
-			return err
+		err := q.DeleteOneTimeTokens(string(SetupLink))
+		if err == nil {
+			l, err = newLink(q, SetupLink, models.OneTimeToken{ExpiresAt: q.Now().Add(lifetime)})
 		}
-		return q.PutOneTimeToken(models.OneTimeToken{Hash: HashSecret(secret), Purpose: "setup", ExpiresAt: q.Now().Add(lifetime)})
+		return err
 	})
-	return secret, err
+	return l.Secret, err
 }
 
 // CheckSetupToken returns an error unless the setup token is valid.
 func (a *Accounts) CheckSetupToken(ctx context.Context, token string) error {
-	if token == "" {
-		return models.NotFound("link")
-	}
-	ok, err := a.store.Read(ctx).HasOneTimeToken(HashSecret(token), "setup", a.store.Now())
-	if err == nil && !ok {
-		err = models.NotFound("link")
-	}
+	_, err := a.store.Read(ctx).OneTimeToken(HashSecret(token), string(SetupLink), a.store.Now())
 	return err
 }
 
@@ -158,19 +157,19 @@ func (a *Accounts) Setup(ctx context.Context, token string, in NewUser) (models.
 	if err := a.CheckSetupToken(ctx, token); err != nil {
 		return models.User{}, err
 	}
-	u, err := a.newUser(ctx, in)
+	u, err := a.NewAccount(ctx, in)
 	if err != nil {
 		return u, err
 	}
 	err = a.store.InTx(ctx, func(q *models.Queries) error {
 		u.ID = 0
-		if _, err := q.TakeOneTimeToken(HashSecret(token), "setup", q.Now()); err != nil {
+		if _, err := q.TakeOneTimeToken(HashSecret(token), string(SetupLink), q.Now()); err != nil {
 			return err
 		}
 		if n, err := q.CountUsers(); err != nil || n > 0 {
 			return cmp.Or[error](err, models.NotFound("link"))
 		}
-		return a.insert(q, System("setup"), &u)
+		return a.AddAccount(q, System("setup"), &u)
 	})
 	return u, err
 }
@@ -180,17 +179,19 @@ func (a *Accounts) CreateUser(ctx context.Context, actor Actor, in NewUser) (mod
 	if err := a.access.Check(actor, Platform, UserWrite); err != nil {
 		return models.User{}, err
 	}
-	u, err := a.newUser(ctx, in)
+	u, err := a.NewAccount(ctx, in)
 	if err != nil {
 		return u, err
 	}
 	return u, a.access.Write(ctx, a.store, actor, Platform, UserWrite, func(q *models.Queries) error {
 		u.ID = 0
-		return a.insert(q, actor, &u)
+		return a.AddAccount(q, actor, &u)
 	})
 }
 
-func (a *Accounts) newUser(ctx context.Context, in NewUser) (models.User, error) {
+// NewAccount checks the input for an account and hashes its password, which takes too
+// long for a transaction.
+func (a *Accounts) NewAccount(ctx context.Context, in NewUser) (models.User, error) {
 	if err := in.check(); err != nil {
 		return models.User{}, err
 	}
@@ -199,8 +200,10 @@ func (a *Accounts) newUser(ctx context.Context, in NewUser) (models.User, error)
 		SessionGeneration: 1, Version: 1, CreatedAt: a.store.Now()}, err
 }
 
-func (a *Accounts) insert(q *models.Queries, actor Actor, u *models.User) error {
-	if err := checkDepartment(q, u.DepartmentID); err != nil {
+// AddAccount adds an account from NewAccount within a transaction, without checking
+// permissions.
+func (a *Accounts) AddAccount(q *models.Queries, actor Actor, u *models.User) error {
+	if err := CheckDepartment(q, u.DepartmentID); err != nil {
 		return err
 	}
 	if err := q.CreateUser(u); err != nil {

@@ -195,7 +195,8 @@ func (n DepartmentNames) Of(q *models.Queries, id *int64) (string, error) {
 }
 
 // checkDepartment refuses an unknown department.
-func checkDepartment(q *models.Queries, id *int64) error {
+// CheckDepartment refuses a department that does not exist; nil is none.
+func CheckDepartment(q *models.Queries, id *int64) error {
 	if id == nil {
 		return nil
 	}

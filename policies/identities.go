@@ -69,7 +69,7 @@ func (a *Accounts) firstSignIn(q *models.Queries, rules ProviderRules, as Assert
 	switch {
 	case models.KindOf(err) == models.KindNotFound:
 		in.User = models.User{Email: email, Name: nameOf(as, email), SessionGeneration: 1, Version: 1, CreatedAt: now}
-		if err := a.insert(q, signIn, &in.User); err != nil {
+		if err := a.AddAccount(q, signIn, &in.User); err != nil {
 			if models.KindOf(err) == models.KindConflict {
 				return errConcurrentSignIn
 			}

@@ -71,6 +71,13 @@ func ascii(s string) bool {
 	return strings.IndexFunc(s, func(c rune) bool { return c >= utf8.RuneSelf }) < 0
 }
 
+// Owns reports whether the provider signs in the account with an address, which then
+// needs no password here.
+func (r *ProviderRules) Owns(email string) bool {
+	_, domain, _ := strings.Cut(email, "@")
+	return r != nil && r.Link && slices.Contains(r.Domains, domain)
+}
+
 // admin reports whether one of the groups grants platform administration.
 func (r ProviderRules) admin(groups []string) bool {
 	return slices.ContainsFunc(r.Groups, func(g GroupRule) bool { return g.Admin && slices.Contains(groups, g.Group) })

@@ -1,9 +1,9 @@
 package policies
 
 import (
+	"cmp"
 	"context"
 	"strings"
-	"time"
 
 	"weir/models"
 )
@@ -85,7 +85,7 @@ func (a *Accounts) updateUser(q *models.Queries, actor Actor, u models.User, in 
 	if err := models.CheckVersion("account", in.Version, u.Version); err != nil {
 		return u, err
 	}
-	if err := checkDepartment(q, in.DepartmentID); err != nil {
+	if err := CheckDepartment(q, in.DepartmentID); err != nil {
 		return u, err
 	}
 	before := u
@@ -105,6 +105,23 @@ func (a *Accounts) updateUser(q *models.Queries, actor Actor, u models.User, in 
 		}
 	}
 	return u, actor.Audit(q, Change{Action: "update", Object: "account", ID: u.ID, Before: auditUser(before), After: auditUser(u)})
+}
+
+// Promote gives an account within a transaction what an invitation to the platform
+// offers, without checking permissions.
+func (a *Accounts) Promote(q *models.Queries, actor Actor, u *models.User, i models.Invitation) (err error) {
+	if !i.Admin && !i.Auditor && i.DepartmentID == nil {
+		return nil
+	}
+	if err := q.LockUsers(); err != nil {
+		return err
+	}
+	if *u, err = q.User(u.ID); err != nil {
+		return err
+	}
+	in := UserChange{Name: u.Name, Admin: u.Admin || i.Admin, Auditor: u.Auditor || i.Auditor, DepartmentID: cmp.Or(i.DepartmentID, u.DepartmentID)}
+	*u, err = a.updateUser(q, actor, *u, in)
+	return err
 }
 
 // checkLastAdministrator refuses to remove the last administrator.
@@ -144,7 +161,7 @@ func (a *Accounts) ChangePassword(ctx context.Context, actor Actor, current, pas
 	}
 	now := a.store.Now()
 	if wait := a.failures.try(actor.User.Email, "", now); wait > 0 {
-		return models.Forbidden("Too many failed attempts. Try again in %d minutes.", int64(wait/time.Minute)+1)
+		return tooManyAttempts(wait)
 	}
 	ok, err := a.verify(ctx, current, actor.User.PasswordHash)
 	if err != nil {

@@ -3,14 +3,22 @@ package policies
 import (
 	"sync"
 	"time"
+
+	"weir/models"
 )
 
-// failures rate-limits the guessing of passwords: few attempts for an email
+// failures rate-limits attempts, such as the guessing of passwords: few for an address
 // from one client, more from all clients together. So a single client cannot lock
 // out the owner of an account.
 type failures struct {
 	mu   sync.Mutex
-	seen map[[2]string][]time.Time // by email and client; client "*" stands for all
+	seen map[[2]string][]time.Time // by address and client; "*" stands for all
+}
+
+// bound is the number of attempts that a key may have in failureWindow.
+type bound struct {
+	key   [2]string
+	limit int
 }
 
 const (
@@ -20,15 +28,22 @@ const (
 	failureKeys        = 100_000
 )
 
-const everyClient = "*"
+const everyClient, everyAddress = "*", "*"
 
 // try counts an attempt before it is made, so that concurrent attempts count, or
 // returns how long client must wait. Clear removes the attempts after a success.
 func (f *failures) try(email, client string, now time.Time) time.Duration {
+	return f.take(now, bound{[2]string{email, client}, failureLimit}, bound{[2]string{email, everyClient}, failureLimitForAll})
+}
+
+// take counts an attempt under all bounds, or under none and returns how long to wait.
+func (f *failures) take(now time.Time, bounds ...bound) (wait time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	own, all := [2]string{email, client}, [2]string{email, everyClient}
-	if wait := max(f.until(own, failureLimit, now), f.until(all, failureLimitForAll, now)); wait > 0 {
+	for _, b := range bounds {
+		wait = max(wait, f.until(b.key, b.limit, now))
+	}
+	if wait > 0 {
 		return wait
 	}
 	if f.seen == nil {
@@ -37,9 +52,14 @@ func (f *failures) try(email, client string, now time.Time) time.Duration {
 	if len(f.seen) >= failureKeys {
 		f.prune(now)
 	}
-	f.seen[own] = append(f.recent(own, now), now)
-	f.seen[all] = append(f.recent(all, now), now)
+	for _, b := range bounds {
+		f.seen[b.key] = append(f.recent(b.key, now), now)
+	}
 	return 0
+}
+
+func tooManyAttempts(wait time.Duration) error {
+	return models.Forbidden("Too many failed attempts. Try again in %d minutes.", int64(wait/time.Minute)+1)
 }
 
 func (f *failures) until(key [2]string, limit int, now time.Time) time.Duration {

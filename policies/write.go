@@ -93,3 +93,32 @@ func reload(q *models.Queries, actor Actor) (Actor, error) {
 	now.Session, now.Via = actor.Session, actor.Via
 	return now, err
 }
+
+// Granter reads the account of someone on whose behalf a transaction grants something,
+// and checks under the locks of Write that they still have the right for it.
+func (a *Access) Granter(q *models.Queries, user, project int64, right Right) (Actor, error) {
+	if err := lockRights(q, project, right); err != nil {
+		return Actor{}, err
+	}
+	u, err := q.LockUser(user)
+	if err != nil {
+		return Actor{}, err
+	}
+	actor, err := actorOf(q, u)
+	if err == nil && (u.Disabled || !a.May(actor, project, right)) {
+		err = CannotGive(u)
+	}
+	return actor, err
+}
+
+// CannotGive is the error for what was granted on behalf of someone who may no longer
+// grant it.
+func CannotGive(u models.User) *models.Error {
+	return models.Forbidden("%s can no longer give this access.", u.Name)
+}
+
+// CheckSelf is the check of WriteSelf, for other transactions.
+func (a *Access) CheckSelf(q *models.Queries, actor Actor) error {
+	_, err := reload(q, actor)
+	return err
+}

@@ -64,6 +64,7 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 		return p, err
 	}
 	p.accounts = policies.NewAccounts(p.store, access)
+	p.accounts.Provider, p.accounts.PasswordLinkLifetime = cfg.OIDC.Rules(), cfg.PasswordLinkLifetime
 	p.providers = providers.New(p.store, access, p.reachable())
 	p.pool = pool.New(p.store, access, p.providers)
 	if err := p.pool.SetPolicyByName(cfg.PlacementPolicy); err != nil {
@@ -78,6 +79,7 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	p.periods = requests.NewPeriods(requests.PeriodsConfig{Store: p.store, Fence: p.fence.check, Logger: log})
 	p.catalogue = workspaces.NewCatalogue(p.store, access)
 	ledger := projects.New(p.store, access, dirs)
+	ledger.InvitationLifetime = cfg.InvitationLifetime
 	capacity := projects.NewCapacity(p.store, access, p.pool)
 	p.reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: p.store, Pool: p.pool,
 		Storage: dirs, Runtime: p.runtime, Env: p.workspaceEnv, Fence: p.fence.check, Logger: log})
@@ -151,7 +153,7 @@ func (p *portal) oidc() *handlers.OIDC {
 		return nil
 	}
 	return &handlers.OIDC{Origin: p.origin, SessionMax: o.SessionMax,
-		Rules: policies.ProviderRules{Name: o.Name, Domains: o.Domains, Link: o.Link, Groups: o.Groups},
+		Rules: *o.Rules(),
 		Provider: openid.New(openid.Config{Issuer: o.Issuer, ClientID: o.ClientID, ClientSecret: o.ClientSecret, Name: o.Name,
 			GroupsClaim: o.GroupsClaim, Now: p.store.Now})}
 }

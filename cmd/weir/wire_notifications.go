@@ -26,7 +26,7 @@ func (p *portal) wireNotifications(access *policies.Access) error {
 	p.store.Mail = c.Mailer != nil
 	p.notifications = &notifications.Service{Store: p.store, Access: access, Key: key, AllowPrivate: c.AllowPrivateWebhooks}
 	p.sender = notifications.NewSender(notifications.SenderConfig{Store: p.store, Key: key, Fence: p.fence.check, Origin: p.origin, Version: buildVersion().Version,
-		AllowPrivate: c.AllowPrivateWebhooks, Mailer: c.Mailer, Logger: p.log})
+		AllowPrivate: c.AllowPrivateWebhooks, Mailer: c.Mailer, Accounts: p.accounts, Logger: p.log})
 	return nil
 }
 

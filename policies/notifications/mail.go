@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"net"
 	netmail "net/mail"
@@ -16,6 +17,7 @@ import (
 	"github.com/wneessen/go-mail"
 
 	"weir/models"
+	"weir/policies"
 )
 
 const (
@@ -60,16 +62,41 @@ func (s *Sender) mail(ctx context.Context, d models.Delivery) outcome {
 	if reader.Disabled || p.PortalOnly {
 		return outcome{final: true, problem: models.Say("This person no longer receives email.")}
 	}
-	text := n.Text.In(p.Language)
-	body := text + "\n"
-	if n.Link != "" {
-		body += "\n" + s.Origin + n.Link + "\n"
-	}
 	footer := models.Say("You received this email because you have a Weir account. Change your notification settings at %s", s.Origin+"/account")
-	body += "\n-- \n" + footer.In(p.Language) + "\n"
-	msg := s.Mailer.message(reader.Email, "Weir: "+text, body)
+	return s.sendMail(ctx, d, policies.Message{To: reader.Email, Text: n.Text, Path: n.Link, Language: p.Language}, footer)
+}
+
+// letter sends a letter, whose link is new in every attempt.
+func (s *Sender) letter(ctx context.Context, d models.Delivery) outcome {
+	var l models.Letter
+	if err := json.Unmarshal([]byte(d.Body), &l); err != nil {
+		return outcome{final: true, problem: models.Say("The message could not be generated: %s", "letter")}
+	}
+	var m policies.Message
+	err := s.Store.InTx(ctx, func(q *models.Queries) (err error) {
+		if err = s.Fence(q); err == nil {
+			m, err = s.Accounts.WriteLetter(q, l)
+		}
+		return err
+	})
+	if e := (*models.Error)(nil); errors.As(err, &e) && e.Kind != models.KindInternal {
+		return outcome{final: true, problem: e.Message}
+	} else if err != nil {
+		return failed(models.Say("The message could not be generated: %s", "database"))
+	}
+	return s.sendMail(ctx, d, m, models.Say("You received this email because someone entered this address at %s.", s.Origin))
+}
+
+func (s *Sender) sendMail(ctx context.Context, d models.Delivery, m policies.Message, footer models.Text) outcome {
+	text := m.Text.In(m.Language)
+	body := text + "\n"
+	if m.Path != "" {
+		body += "\n" + s.Origin + m.Path + "\n"
+	}
+	body += "\n-- \n" + footer.In(m.Language) + "\n"
+	msg := s.Mailer.message(m.To, "Weir: "+text, body)
 	msg.SetMessageIDWithValue(d.Key + "@" + s.domain()) // the same for every attempt
-	msg.SetDateWithValue(n.CreatedAt.UTC())
+	msg.SetDateWithValue(d.CreatedAt.UTC())
 	return s.Mailer.send(ctx, s.domain(), msg)
 }
 

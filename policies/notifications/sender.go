@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"weir/models"
+	"weir/policies"
 )
 
 const (
@@ -42,6 +43,7 @@ type SenderConfig struct {
 	Version      string                      // of the program
 	AllowPrivate bool                        // webhooks may go to private addresses
 	Mailer       *Mailer
+	Accounts     *policies.Accounts // makes the links of letters
 	Logger       *slog.Logger
 }
 
@@ -159,8 +161,11 @@ func (s *Sender) deliver(ctx context.Context, d models.Delivery) {
 }
 
 func (s *Sender) attempt(ctx context.Context, d models.Delivery) outcome {
-	if d.WebhookID == nil {
+	switch {
+	case d.NotificationID != nil:
 		return s.mail(ctx, d)
+	case d.WebhookID == nil:
+		return s.letter(ctx, d)
 	}
 	w, err := s.Store.Read(ctx).Webhook(*d.WebhookID)
 	if err != nil {

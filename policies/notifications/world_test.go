@@ -33,6 +33,7 @@ type world struct {
 	sender   *Sender
 	root     policies.Actor
 	ada, ben models.User
+	accounts *policies.Accounts
 }
 
 func each(t *testing.T, test func(w *world)) {
@@ -49,7 +50,7 @@ func newWorld(t *testing.T, store *models.Store) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, store: store, clock: modelstest.NewClock(store)}
+	w := &world{T: t, store: store, clock: modelstest.NewClock(store), accounts: policies.NewAccounts(store, access)}
 	w.root = policies.Actor{User: modelstest.User(t, store, "root@example.org", true)}
 	w.ada, w.ben = modelstest.User(t, store, "ada@example.org", false), modelstest.User(t, store, "ben@example.org", false)
 	w.service = &Service{Store: store, Access: access, Key: key, AllowPrivate: true}
@@ -59,7 +60,7 @@ func newWorld(t *testing.T, store *models.Store) *world {
 
 func (w *world) newSender(fence func(*models.Queries) error) *Sender {
 	s := NewSender(SenderConfig{Store: w.store, Key: w.service.Key, Fence: fence, Origin: origin, Version: "test", AllowPrivate: true,
-		Logger: slog.New(slog.DiscardHandler)})
+		Accounts: w.accounts, Logger: slog.New(slog.DiscardHandler)})
 	s.jitter = func() float64 { return 0 }
 	return s
 }

@@ -23,11 +23,17 @@ func (e Editor) grantsMembership(user int64, roles ...models.Role) error {
 	if err != nil {
 		return err
 	}
+	return e.grantsTo(u.Email, roles...)
+}
+
+// grantsTo is grantsMembership for a person with this address, who need not have an
+// account.
+func (e Editor) grantsTo(email string, roles ...models.Role) error {
 	var permissions models.Permissions
 	for _, r := range roles {
 		permissions |= r.Permits()
 	}
-	subject := models.Say("%s (role %s)", u.Email, roles[len(roles)-1].Name)
+	subject := models.Say("%s (role %s)", email, roles[len(roles)-1].Name)
 	return e.access.CheckGrant(e.q, e.actor, roles[0].ProjectID, "role_id", subject, permissions)
 }
 

@@ -83,16 +83,28 @@ func (e Editor) AddMember(p models.Project, in MemberInput) (m models.Member, er
 	if err != nil {
 		return m, models.NotFoundAs(err, roleNotFound())
 	}
-	if err := e.grantsMembership(u.ID, r); err != nil {
+	if err := e.checkNewMember(p, u.ID, r); err != nil {
 		return m, err
 	}
-	if err := checkAllocated(e.q, p, r.Limit, "role_id", 1); err != nil {
+	return e.addMember(u.ID, r, in)
+}
+
+// checkNewMember refuses a member with more permissions than the actor, or whose limit
+// does not fit into the quota.
+func (e Editor) checkNewMember(p models.Project, user int64, r models.Role) error {
+	if err := e.grantsMembership(user, r); err != nil {
+		return err
+	}
+	return checkAllocated(e.q, p, r.Limit, "role_id", 1)
+}
+
+// addMember adds a member after the checks.
+func (e Editor) addMember(user int64, r models.Role, in MemberInput) (models.Member, error) {
+	m, err := e.join(user, r, in)
+	if err != nil {
 		return m, err
 	}
-	if m, err = e.join(u.ID, r, in); err != nil {
-		return m, err
-	}
-	return m, e.actor.Audit(e.q, policies.Change{Action: "create", Object: "member", ID: m.ID, Project: p.ID, After: m})
+	return m, e.actor.Audit(e.q, policies.Change{Action: "create", Object: "member", ID: m.ID, Project: r.ProjectID, After: m})
 }
 
 func roleNotFound() *models.Error {
@@ -107,7 +119,7 @@ func userByEmail(q *models.Queries, email string) (models.User, error) {
 	}
 	u, err := q.UserByEmail(email)
 	if err != nil {
-		return u, models.NotFoundAs(err, models.Invalid("email", "no account has this email address; an administrator can create one"))
+		return u, models.NotFoundAs(err, models.Invalid("email", "no account has this email address; invite the person first"))
 	}
 	if u.Disabled {
 		return u, models.Invalid("email", "belongs to a disabled account")

@@ -60,7 +60,7 @@ func (i memberImport) importRow(r models.Record) (row models.ImportedRow, err er
 	row = models.ImportedRow{Line: r.Line, Email: r.Cells["email"], Outcome: models.RowUnchanged}
 	u, err := i.q.UserByEmail(row.Email)
 	if models.KindOf(err) == models.KindNotFound {
-		row.Refuse(models.Invalid("email", "no account has this email address; an administrator can create one").Fields...)
+		row.Refuse(models.Invalid("email", "no account has this email address; invite the person first").Fields...)
 		return row, nil
 	}
 	if err != nil {

@@ -189,10 +189,7 @@ func (e Editor) previewNewMember(p models.Project, r models.Role, email string) 
 	if err != nil {
 		return err
 	}
-	if err := e.grantsMembership(u.ID, r); err != nil {
-		return err
-	}
-	if err := checkAllocated(e.q, p, r.Limit, "role_id", 1); err != nil {
+	if err := e.checkNewMember(p, u.ID, r); err != nil {
 		return err
 	}
 	m, err := e.q.Membership(p.ID, u.ID)

@@ -3,6 +3,7 @@ package projects
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"weir/models"
 	"weir/policies"
@@ -13,6 +14,10 @@ type Service struct {
 	store  *models.Store
 	access *policies.Access
 	dirs   Directories
+
+	// InvitationLifetime is how long invitations are valid; 0 is
+	// DefaultInvitationLifetime. Set it before use.
+	InvitationLifetime time.Duration
 }
 
 // Directories creates the shared directories of projects and members, if they do
@@ -33,11 +38,13 @@ type Editor struct {
 	access *policies.Access
 	q      *models.Queries
 	actor  policies.Actor
+
+	invitationLifetime time.Duration
 }
 
 // Within returns an Editor for a transaction.
 func (s *Service) Within(q *models.Queries, actor policies.Actor) Editor {
-	return Editor{access: s.access, q: q, actor: actor}
+	return Editor{access: s.access, q: q, actor: actor, invitationLifetime: s.InvitationLifetime}
 }
 
 // edit changes a project in a transaction in which the actor has a right.

@@ -28,11 +28,15 @@ type Config struct {
 	SharedDir       string
 	Kube            kube.Config // the fields that are settings
 	SessionLifetime time.Duration
-	OIDC            OIDC
-	Notifications   Notifications
-	ShutdownGrace   time.Duration
-	LogLevel        slog.Level
-	LogFormat       string
+
+	InvitationLifetime   time.Duration
+	PasswordLinkLifetime time.Duration
+
+	OIDC          OIDC
+	Notifications Notifications
+	ShutdownGrace time.Duration
+	LogLevel      slog.Level
+	LogFormat     string
 
 	AgentsListen             string // empty: agents cannot join
 	AgentsURL                string // empty: follows from the listener
@@ -73,6 +77,14 @@ type OIDC struct {
 	GroupsClaim  string
 	Groups       []policies.GroupRule
 	SessionMax   time.Duration
+}
+
+// Rules are the rules of the provider; nil without one.
+func (o OIDC) Rules() *policies.ProviderRules {
+	if o.Issuer == "" {
+		return nil
+	}
+	return &policies.ProviderRules{Name: o.Name, Domains: o.Domains, Link: o.Link, Groups: o.Groups}
 }
 
 // Notifications configures email and webhooks.
