@@ -73,7 +73,14 @@ func (s *scene) furnishVision() {
 	s.want(204, s.admin, "DELETE", at+"/members/"+id(s.ids["vision leaver"]), "")
 	s.ids["vision role"] = s.create(s.admin, at+"/roles", `{"name":"spare","permission":"member","limit":`+slice+`}`)
 	s.ids["vision workspace"] = s.create(s.member, "/workspaces", `{"project_id":`+id(s.project)+`,"environment_id":`+id(s.environment)+`}`)
+	s.ids["vision invitation"] = s.invite(s.project, s.ids["vision role"])
 	s.ids["vision request"] = s.create(s.member, "/requests", `{"reason":"more","role":{"project_id":`+id(s.project)+`,"name":"expert","permission":"member","limit":`+slice+`}}`)
+}
+
+// invite invites somebody to a project.
+func (s *scene) invite(project, role int64) int64 {
+	list := s.want(201, s.admin, "POST", "/projects/"+id(project)+"/invitations", `{"emails":["guest@example.org"],"role_id":`+id(role)+`}`).body["items"].([]any)
+	return int64(list[0].(map[string]any)["id"].(float64))
 }
 
 func (s *scene) furnishSecret() {
@@ -86,6 +93,7 @@ func (s *scene) furnishSecret() {
 	_, s.ids["secret leaver"] = s.fill(p, "passer", "member", "xu@example.org")
 	s.want(204, s.admin, "DELETE", "/projects/"+id(p)+"/members/"+id(s.ids["secret leaver"]), "")
 	s.ids["secret workspace"] = s.create(zed, "/workspaces", `{"project_id":`+id(p)+`,"environment_id":`+id(s.environment)+`}`)
+	s.ids["secret invitation"] = s.invite(p, s.ids["secret role"])
 	s.ids["secret request"] = s.create(zed, "/requests", `{"reason":"more","role":{"project_id":`+id(p)+`,"name":"expert","permission":"member","limit":`+slice+`}}`)
 }
 
@@ -198,7 +206,7 @@ func (s *scene) told(text, where, persona string) string {
 		email = "tom@example.org"
 	}
 	ids := map[string]int64{"$project": s.ids[at+" project"], "$role": s.ids[nested+" role"], "$member": s.ids[nested+" member"], "$leaver": s.ids[nested+" leaver"],
-		"$workspace": s.ids[at+" workspace"], "$request": s.ids[at+" request"], "$provider": s.ids[side+" provider"], "$device": s.ids[side+" device"],
+		"$workspace": s.ids[at+" workspace"], "$request": s.ids[at+" request"], "$invitation": s.ids[at+" invitation"], "$provider": s.ids[side+" provider"], "$device": s.ids[side+" device"],
 		"$user": s.ids[email+" user"], "$notification": s.ids[email+" notification"], "$token": s.ids[email+" token"], "$tom": s.number("SELECT id FROM users WHERE email = 'tom@example.org'"),
 		"$environment": s.ids["any environment"], "$department": s.ids["any department"], "$webhook": s.ids["any webhook"],
 		"$delivery": s.ids["any delivery"], "$identity": s.ids["any identity"]}

@@ -34,6 +34,7 @@ func about(path string) (named string, wheres []string) {
 		{"/projects/:id/members/:member/handover", "/projects/$project/members/$leaver/handover", append(own, "mixed")},
 		{"/projects/:id/members/:member", "/projects/$project/members/$member", append(own, "mixed")},
 		{"/projects/:id", "/projects/$project", own},
+		{"/invitations/:id", "/invitations/$invitation", own},
 		{"/workspaces/:id", "/workspaces/$workspace", own},
 		{"/requests/:id", "/requests/$request", own},
 		{"/notifications/:id", "/notifications/$notification", own},

@@ -37,6 +37,7 @@ type Config struct {
 	Accounts      *policies.Accounts
 	Notifications *notifications.Service
 	Projects      *projects.Service
+	Invitations   *projects.Invitations
 	Capacity      *projects.Capacity
 	Requests      *requests.Service
 	Pool          *pool.Scheduler

@@ -144,7 +144,7 @@ func repeated(list []models.Statement) (text string) {
 // refused are routes that refuse the administrator, too: what they would show
 // is not there, or is the member's.
 var refused = map[string]bool{
-	"/api/v1/access": true, "/setup": true, "/api/v1/agents/address": true, "/workspaces/:id/open": true, "/api/v1/projects/:id/available": true,
+	"/api/v1/access": true, "/setup": true, "/invitation": true, "/password": true, "/api/v1/agents/address": true, "/workspaces/:id/open": true, "/api/v1/projects/:id/available": true,
 	"/projects/:id/members/:member/handover": true, "/api/v1/projects/:id/members/:member/handover": true,
 }
 

@@ -22,6 +22,7 @@ type city struct {
 	focus         modelstest.Focus
 	workspace     int64
 	request       int64
+	invitation    int64
 	webhook       int64
 	delivery      int64
 	notifications map[string]int64 // of each token's person, one
@@ -39,6 +40,7 @@ func newCity(t testing.TB, dialect string, size modelstest.Dataset) *city {
 	c.workspace = c.create(c.member, "/workspaces", `{"project_id":`+id(c.project)+`,"request":{"gpus":1,"cores":10}}`)
 	c.running(c.workspace)
 	c.request = c.create(c.member, "/requests", `{"limit":{"project_id":`+id(c.project)+`,"role_id":`+id(c.role)+`,"limit":`+plenty+`},"reason":"more"}`)
+	c.invitation = c.invite()
 	q := c.store.Read(t.Context())
 	ann, err1 := q.UserByEmail("ann@example.org")
 	root, err2 := q.UserByEmail("root@example.org")
@@ -63,6 +65,16 @@ func newCity(t testing.TB, dialect string, size modelstest.Dataset) *city {
 		c.visit(token, "/api/v1/me")
 	}
 	return c
+}
+
+// invite invites as many people as fit on a page, and returns one invitation.
+func (c *city) invite() int64 {
+	in := `{"role_id":` + id(c.create(c.admin, "/projects/"+id(c.project)+"/roles", `{"name":"guest","permission":"viewer","limit":{}}`)) + `,"emails":["guest@example.org"`
+	for i := range 60 {
+		in += `,"guest` + id(int64(i)) + `@example.org"`
+	}
+	list := c.want(201, c.admin, "POST", "/projects/"+id(c.project)+"/invitations", in+`]}`).body["items"].([]any)
+	return int64(list[0].(map[string]any)["id"].(float64))
 }
 
 func (c *city) number(sql string) (n int64) {
@@ -115,7 +127,7 @@ func (c *city) path(route, token string) (path string, unknown bool) {
 		prefix string
 		id     int64
 	}{{"/projects/", c.project}, {"/members/", c.place}, {"/roles/", c.role}, {"/workspaces/", c.workspace}, {"/environments/", c.environment},
-		{"/people/", c.focus.User}, {"/users/", c.focus.User}, {"/identities/", 1}, {"/tokens/", own}, {"/requests/", c.request}, {"/notifications/", c.notifications[token]},
+		{"/people/", c.focus.User}, {"/users/", c.focus.User}, {"/identities/", 1}, {"/tokens/", own}, {"/requests/", c.request}, {"/invitations/", c.invitation}, {"/notifications/", c.notifications[token]},
 		{"/webhooks/", c.webhook}, {"/deliveries/", c.delivery}, {"/devices/", c.device}, {"/providers/", 1}, {"/departments/", 1}} {
 		route = regexp.MustCompile(p.prefix+`:\w+`).ReplaceAllString(route, p.prefix+id(p.id))
 	}

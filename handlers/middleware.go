@@ -24,7 +24,9 @@ import (
 // responses with secrets.
 var compress = middleware.GzipWithConfig(middleware.GzipConfig{Level: 1, MinLength: 4 << 10, Skipper: func(c echo.Context) bool {
 	switch c.Path() {
-	case "/events", "/pool/providers", "/api/v1/pool/authorizations", "/tokens", "/api/v1/tokens",
+	case "/invitations", "/projects/:id/invitations", "/people/:id/password-link",
+		"/api/v1/invitations", "/api/v1/projects/:id/invitations", "/api/v1/users/:id/password-link",
+		"/events", "/pool/providers", "/api/v1/pool/authorizations", "/tokens", "/api/v1/tokens",
 		"/webhooks", "/webhooks/:id/rotate", "/api/v1/webhooks", "/api/v1/webhooks/:id/rotate":
 		return true
 	}

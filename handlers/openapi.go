@@ -118,8 +118,8 @@ func (a rest) operations(api huma.API) {
 		operations []func(section)
 	}{
 		{"Account", []func(section){a.accountsOperations}},
-		{"Users", []func(section){a.peopleOperations, a.departmentsOperations}},
-		{"Projects", []func(section){a.projectsOperations, a.rolesOperations, a.membersOperations, a.formerMembersOperations, a.previewsOperations, a.usageOperations, a.availableOperations}},
+		{"Users", []func(section){a.peopleOperations, a.passwordsOperations, a.departmentsOperations}},
+		{"Projects", []func(section){a.projectsOperations, a.rolesOperations, a.membersOperations, a.invitationsOperations, a.formerMembersOperations, a.previewsOperations, a.usageOperations, a.availableOperations}},
 		{"Environments", []func(section){a.environmentsOperations}},
 		{"Workspaces", []func(section){a.launchOperations, a.workspacesOperations}},
 		{"Pool", []func(section){a.poolOperations, a.providersOperations, a.devicesOperations, a.planningOperations}},
@@ -135,10 +135,10 @@ func (a rest) operations(api huma.API) {
 	}
 }
 
-// admitAPI refuses unauthenticated requests.
+// admitAPI refuses unauthenticated requests, except to public operations.
 func admitAPI(api huma.API, hc huma.Context, next func(huma.Context)) {
 	r := humaecho.Unwrap(hc).Request()
-	if !actorOf(r.Context()).SignedIn() {
+	if hc.Operation().Security == nil && !actorOf(r.Context()).SignedIn() {
 		hc.SetHeader("WWW-Authenticate", "Bearer")
 		_ = huma.WriteErr(api, hc, http.StatusUnauthorized, "Sign in to continue.") // the writer reports its own failure
 		return

@@ -74,7 +74,7 @@ func TestAPIDocumentHasNoSecrets(t *testing.T) {
 	if err := json.Unmarshal(must(OpenAPI())(t), &doc); err != nil {
 		t.Fatal(err)
 	}
-	inputs := []string{"NewUser", "PasswordChange", "PasswordInput"}
+	inputs := []string{"NewUser", "PasswordChange", "PasswordInput", "LinkedPassword", "Acceptance"}
 	for name, schema := range doc.Components.Schemas {
 		for field := range schema.Properties {
 			secret := slices.ContainsFunc([]string{"password", "secret", "hash", "runtime", "endpoint", "epoch", "session"}, func(s string) bool {
@@ -159,11 +159,23 @@ var twins = map[string]string{
 	"POST /environments/:id/delete":             "DELETE /environments/{id}",
 	"GET /access":                               "GET /access",
 	"GET /people":                               "GET /users",
-	"POST /people":                              "POST /users",
-	"GET /people/new":                           "POST /users",
+	"GET /people/new":                           "POST /invitations",
 	"GET /people/:id":                           "GET /users/{id}",
 	"POST /people/:id":                          "PUT /users/{id}",
-	"POST /people/:id/password":                 "PUT /users/{id}/password",
+	"POST /people/:id/password-link":            "POST /users/{id}/password-link",
+	"GET /invitations":                          "GET /invitations",
+	"POST /invitations":                         "POST /invitations",
+	"GET /invitations/:id/revoke":               "GET /invitations/{id}",
+	"POST /invitations/:id/revoke":              "DELETE /invitations/{id}",
+	"GET /projects/:id/invitations":             "GET /projects/{id}/invitations",
+	"GET /projects/:id/invitations/new":         "POST /projects/{id}/invitations",
+	"POST /projects/:id/invitations":            "POST /projects/{id}/invitations",
+	"GET /invitation":                           "POST /invitations/accept",
+	"POST /invitation":                          "POST /invitations/accept",
+	"GET /password":                             "POST /password",
+	"POST /password":                            "POST /password",
+	"GET /password/forgot":                      "POST /password/forgot",
+	"POST /password/forgot":                     "POST /password/forgot",
 
 	"GET /people/:id/identities/:identity/delete":  "GET /users/{id}",
 	"POST /people/:id/identities/:identity/delete": "DELETE /users/{id}/identities/{identity}",

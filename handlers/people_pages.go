@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -15,11 +16,9 @@ import (
 
 func (a *App) peopleRoutes(p *echo.Group) {
 	p.GET("/people", a.page(a.peoplePage))
-	p.POST("/people", a.submit(a.newPersonPage, a.createPersonPage))
-	p.GET("/people/new", a.page(a.newPersonPage))
 	p.GET("/people/:id", a.page(a.personPage))
 	p.POST("/people/:id", a.submit(a.personPage, a.updatePersonPage))
-	p.POST("/people/:id/password", a.submit(a.personPage, a.resetPasswordPage))
+	p.POST("/people/:id/password-link", a.createPasswordLinkPage)
 	p.GET("/people/:id/identities/:identity/delete", a.page(a.confirmDeleteIdentityPage))
 	p.POST("/people/:id/identities/:identity/delete", a.submit(nil, a.deleteIdentityPage))
 }
@@ -38,29 +37,27 @@ func (a *App) peoplePage(ctx context.Context, c echo.Context) (templ.Component, 
 	return web.PeoplePage(v), err
 }
 
-func (a *App) newPersonPage(ctx context.Context, c echo.Context) (templ.Component, error) {
-	_, departments, err := a.Accounts.UserForm(ctx, actorOf(ctx), 0)
-	return web.PersonFormPage(web.PersonFormView{Form: submittedOr(c, formOf(0)), Departments: a.departmentOptions(c, departments)}), err
-}
-
-func (a *App) createPersonPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
-	in := policies.NewUser{Email: f.text("email"), Name: f.text("name"), Password: f.text("password"), Admin: f.bool("admin"), Auditor: f.bool("auditor"),
-		DepartmentID: f.amount("department_id")}
-	if err := f.err(); err != nil {
-		return redirect{}, err
-	}
-	u, err := a.Accounts.CreateUser(ctx, actorOf(ctx), in)
-	return redirect{"/people", models.Say("Account %s created.", u.Email)}, err
-}
-
 // personPage is a person's page with the forms of the account and its password.
 func (a *App) personPage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	return a.personWith(web.InvitationLink{})(ctx, c)
+}
+
+// personWith is a person's page, with a link for a new password that was just made.
+func (a *App) personWith(link web.InvitationLink) pageFunc {
+	return func(ctx context.Context, c echo.Context) (templ.Component, error) {
+		v, err := a.personView(ctx, c)
+		v.PasswordLink = link
+		return web.PersonPage(v), err
+	}
+}
+
+func (a *App) personView(ctx context.Context, c echo.Context) (v web.PersonView, err error) {
 	actor := actorOf(ctx)
 	u, departments, err := a.Accounts.UserForm(ctx, actor, number(c, "id"))
 	if err != nil {
-		return nil, err
+		return v, err
 	}
-	v := web.PersonView{Person: u, Self: u.ID == actor.User.ID, Form: formOf(u.Version), Password: formOf(0), Departments: a.departmentOptions(c, departments)}
+	v = web.PersonView{Person: u, Self: u.ID == actor.User.ID, Form: formOf(u.Version), Password: formOf(0), Departments: a.departmentOptions(c, departments)}
 	v.Form.Values["name"] = u.Name
 	for name, on := range map[string]bool{"admin": u.Admin, "auditor": u.Auditor, "disabled": u.Disabled} {
 		if on {
@@ -70,19 +67,19 @@ func (a *App) personPage(ctx context.Context, c echo.Context) (templ.Component, 
 	if u.DepartmentID != nil {
 		v.Form.Values["department_id"] = strconv.FormatInt(*u.DepartmentID, 10)
 	}
-	if strings.HasSuffix(c.Path(), "/password") {
+	if strings.HasSuffix(c.Path(), "/password-link") {
 		v.Password = submittedOr(c, v.Password)
 	} else {
 		v.Form = submittedOr(c, v.Form)
 	}
 	if v.Identities, err = a.Accounts.Identities(ctx, actor, u.ID); err != nil {
-		return nil, err
+		return v, err
 	}
 	places, err := a.Projects.Memberships(ctx, actor, u.ID)
 	for _, p := range places {
 		v.Memberships = append(v.Memberships, web.PersonMembership{ProjectID: p.Project.ID, Project: p.Project.Name, Role: p.Member.RoleName})
 	}
-	return web.PersonPage(v), err
+	return v, err
 }
 
 func (a *App) updatePersonPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
@@ -95,10 +92,13 @@ func (a *App) updatePersonPage(ctx context.Context, c echo.Context, f *form) (re
 	return redirect{path("people", u.ID), models.Say("Account %s updated.", u.Email)}, err
 }
 
-func (a *App) resetPasswordPage(ctx context.Context, c echo.Context, f *form) (redirect, error) {
-	id := number(c, "id")
-	err := a.Accounts.ResetPassword(ctx, actorOf(ctx), id, f.text("password"))
-	return redirect{path("people", id), models.Say("Password changed. All sessions and tokens of this account were revoked.")}, err
+// createPasswordLinkPage makes a link for a new password, and shows it once.
+func (a *App) createPasswordLinkPage(c echo.Context) error {
+	l, err := a.Accounts.CreatePasswordLink(c.Request().Context(), actorOf(c.Request().Context()), number(c, "id"))
+	if err != nil {
+		return a.refused(c, &form{}, err, a.personPage)
+	}
+	return a.showPage(c, http.StatusCreated, a.personWith(web.InvitationLink{URL: a.portalURL(c.Request()) + l.Path(), ExpiresAt: l.ExpiresAt}))
 }
 
 func (a *App) confirmDeleteIdentityPage(ctx context.Context, c echo.Context) (templ.Component, error) {

@@ -43,9 +43,18 @@ const summaryKey = "summary"
 // register adds one operation. also are statuses of refusals that do not follow from
 // its route.
 func register[I, O any](a rest, s section, r route, do func(context.Context, *I) (*O, error), also ...int) {
+	registerAs(a, s, r, nil, do, also...)
+}
+
+// registerPublic is register for an operation that needs no authentication.
+func registerPublic[I, O any](a rest, s section, r route, do func(context.Context, *I) (*O, error)) {
+	registerAs(a, s, r, []map[string][]string{{}, {"token": {}}, {"session": {}}}, do, http.StatusNotFound)
+}
+
+func registerAs[I, O any](a rest, s section, r route, security []map[string][]string, do func(context.Context, *I) (*O, error), also ...int) {
 	input := reflect.TypeFor[I]()
 	op := huma.Operation{OperationID: r.id, Method: r.method, Path: r.path, DefaultStatus: r.status, Summary: r.summary.String(), Metadata: map[string]any{summaryKey: r.summary},
-		Tags: []string{s.tag}, Errors: append(errorsOf(r, input), also...), BodyReadTimeout: 30 * time.Second}
+		Tags: []string{s.tag}, Security: security, Errors: append(errorsOf(r, input), also...), BodyReadTimeout: 30 * time.Second}
 	if strings.HasSuffix(r.path, "/import") {
 		op.MaxBodyBytes = maxImportBody
 	}

@@ -285,6 +285,10 @@ func TestAPIUnauthenticated(t *testing.T) {
 	for _, op := range operationsOfDocument(t) {
 		path := strings.NewReplacer("{id}", "1", "{role}", "1", "{member}", "1").Replace(op.path)
 		for _, token := range []string{"", "weir_wrong"} {
+			if op.spec["security"] != nil && token == "" { // public: see TestInvitationsOverREST
+				w.want(400, token, op.method, path, "")
+				continue
+			}
 			a := w.want(401, token, op.method, path, "")
 			if w.problem(a); a.header.Get("WWW-Authenticate") != "Bearer" || a.body["kind"] != "unauthenticated" {
 				t.Errorf("%s %s: %v %s", op.method, path, a.header, a.raw)

@@ -55,6 +55,7 @@ func (a *App) plainRoutes() {
 func (a *App) pageRoutes(g *echo.Group) {
 	a.signInRoutes(g)
 	a.oidcRoutes(g)
+	a.linksRoutes(g)
 	g.GET("/api/docs", a.openAPIPage)
 
 	p := g.Group("", a.setEventCursor, a.requireSignIn)
@@ -63,7 +64,7 @@ func (a *App) pageRoutes(g *echo.Group) {
 	p.GET("/", a.page(a.homePage))
 	for _, routes := range []func(*echo.Group){a.projectsRoutes, a.rolesRoutes, a.membersRoutes, a.formerMembersRoutes, a.importsRoutes, a.usageRoutes,
 		a.launchRoutes, a.workspacesRoutes, a.poolRoutes, a.providersRoutes, a.devicesRoutes, a.planningRoutes,
-		a.requestsRoutes, a.capacityRoutes, a.environmentsRoutes, a.accessRoutes, a.peopleRoutes, a.departmentsRoutes,
+		a.requestsRoutes, a.capacityRoutes, a.environmentsRoutes, a.accessRoutes, a.peopleRoutes, a.invitationsRoutes, a.departmentsRoutes,
 		a.accountsRoutes, a.notificationsRoutes, a.webhooksRoutes, a.auditRoutes} {
 		routes(p)
 	}

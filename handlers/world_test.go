@@ -102,7 +102,8 @@ func newApp(t testing.TB, store *models.Store, set func(*Config), log *bytes.Buf
 	door := proxy.New(proxy.Config{Gate: nobodyEnters{}, AppsDomain: "localhost:8080", Logger: slog.New(slog.DiscardHandler), OnActivity: func(int64) {}, LeaseHeld: func() bool { return true },
 		Page: func(w http.ResponseWriter, _ *http.Request, status int, _ *models.Error) { w.WriteHeader(status) }})
 	t.Cleanup(door.Close)
-	c := Config{Store: store, Accounts: policies.NewAccounts(store, access),
+	accounts := policies.NewAccounts(store, access)
+	c := Config{Store: store, Accounts: accounts, Invitations: projects.NewInvitations(ledger, accounts),
 		Notifications: &notifications.Service{Store: store, Access: access, Key: must(notifications.NewKey([]byte("shared")))(t)}, Projects: ledger,
 		Capacity: capacity, Requests: requests.New(store, access, ledger, capacity), Pool: devices, Providers: machines,
 		Enrolment:  &providers.Enrolment{Store: store, Access: access, Authority: keys, CertificateLifetime: time.Hour, Every: time.Second},

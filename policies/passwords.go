@@ -59,8 +59,8 @@ func (a *Accounts) requireOwnPassword(q *models.Queries, u models.User) error {
 
 // ForgotPassword sends a one-time link to an address, if an account has it. Whether
 // one has is found out when the email is sent, so that neither the answer nor its time
-// reveals it. client is a network address.
-func (a *Accounts) ForgotPassword(ctx context.Context, client, email string) error {
+// reveals it. Requests are limited for each address, and for each client by its Origin.
+func (a *Accounts) ForgotPassword(ctx context.Context, email string) error {
 	if !a.store.Mail {
 		return models.Conflict("This portal does not send email. Ask an administrator for a link to set a new password.")
 	}
@@ -69,7 +69,8 @@ func (a *Accounts) ForgotPassword(ctx context.Context, client, email string) err
 	if err := p.Err(); err != nil {
 		return err
 	}
-	wait := a.resets.take(a.store.Now(), bound{[2]string{email, everyClient}, resetsPerAddress}, bound{[2]string{everyAddress, client}, resetsPerClient})
+	client, _ := ctx.Value(originKey{}).(Origin)
+	wait := a.resets.take(a.store.Now(), bound{[2]string{email, everyClient}, resetsPerAddress}, bound{[2]string{everyAddress, client.Address}, resetsPerClient})
 	if wait > 0 {
 		return tooManyAttempts(wait)
 	}

@@ -92,12 +92,13 @@ func TestPasswordLinkOfAProvidersAccount(t *testing.T) {
 // A request is answered and recorded alike whether an account has the address or not.
 func TestForgotPasswordRevealsNothing(t *testing.T) {
 	withRoot(t, func(t *testing.T, d *fixture) {
-		want(t, d.ForgotPassword(d.ctx, "192.0.2.1", "root@example.org"), models.KindConflict)
+		first, second := policies.WithOrigin(d.ctx, policies.Origin{Address: "192.0.2.1"}), policies.WithOrigin(d.ctx, policies.Origin{Address: "192.0.2.2"})
+		want(t, d.ForgotPassword(first, "root@example.org"), models.KindConflict)
 		d.store.Mail = true
-		want(t, d.ForgotPassword(d.ctx, "192.0.2.1", "root"), models.KindInvalid)
+		want(t, d.ForgotPassword(first, "root"), models.KindInvalid)
 		statements := func(email string) (n int) {
 			t.Helper()
-			if err := d.ForgotPassword(d.ctx, "192.0.2.1", email); err != nil {
+			if err := d.ForgotPassword(first, email); err != nil {
 				t.Fatal(err)
 			}
 			list, err := d.store.Read(d.ctx).Deliveries(models.DeliveryFilter{Mail: true}, models.Page{})
@@ -112,13 +113,13 @@ func TestForgotPasswordRevealsNothing(t *testing.T) {
 		for _, email := range []string{"root@example.org", "nobody@example.org"} {
 			statements(email)
 			statements(email)
-			want(t, d.ForgotPassword(d.ctx, "192.0.2.2", email), models.KindForbidden)
+			want(t, d.ForgotPassword(second, email), models.KindForbidden)
 		}
 		for i := range 14 {
 			statements(fmt.Sprintf("other%d@example.org", i))
 		}
-		want(t, d.ForgotPassword(d.ctx, "192.0.2.1", "one-more@example.org"), models.KindForbidden)
-		if err := d.ForgotPassword(d.ctx, "192.0.2.2", "one-more@example.org"); err != nil {
+		want(t, d.ForgotPassword(first, "one-more@example.org"), models.KindForbidden)
+		if err := d.ForgotPassword(second, "one-more@example.org"); err != nil {
 			t.Error(err)
 		}
 		d.clock.Advance(15 * time.Minute)

@@ -23,7 +23,7 @@ func (a *Accounts) CheckImport(actor Actor) error {
 
 // ImportPeople adds and changes accounts from a table, in one transaction. No
 // account is removed or disabled. A new account has no password: it cannot be
-// used until an administrator sets one, or its user signs in with an identity
+// used until its user sets one with a link, or signs in with an identity
 // provider that may link accounts. A dry run returns every row's outcome and
 // changes nothing.
 func (a *Accounts) ImportPeople(ctx context.Context, actor Actor, in models.Import) (models.ImportReport, error) {

@@ -37,6 +37,7 @@ var objectWords = map[string]models.Text{
 	"device":        models.Say("device"),
 	"environment":   models.Say("environment"),
 	"identity":      models.Say("identity"),
+	"invitation":    models.Say("invitation"),
 	"member":        models.Say("member"),
 	"overcommit":    models.Say("overcommit"),
 	"project":       models.Say("project"),
@@ -64,14 +65,16 @@ var actionWords = map[string]models.Text{
 	"refuse":         models.Say("refuse"),
 	"renew":          models.Say("renew"),
 	"reset-password": models.Say("reset password"),
-	"resume":         models.Say("resume"),
-	"retire":         models.Say("remove"),
-	"revoke":         models.Say("revoke"),
-	"rotate":         models.Say("rotate secret"),
-	"stop":           models.Say("stop"),
-	"take-back":      models.Say("end handover"),
-	"update":         models.Say("update"),
-	"withdraw":       models.Say("withdraw"),
+
+	"create-password-link": models.Say("create password link"),
+	"resume":               models.Say("resume"),
+	"retire":               models.Say("remove"),
+	"revoke":               models.Say("revoke"),
+	"rotate":               models.Say("rotate secret"),
+	"stop":                 models.Say("stop"),
+	"take-back":            models.Say("end handover"),
+	"update":               models.Say("update"),
+	"withdraw":             models.Say("withdraw"),
 }
 
 // translateWord translates a word of the audit log; unknown words are returned
@@ -107,6 +110,10 @@ func authenticatedBy(ctx context.Context, via string) string {
 		return T(ctx, "agent")
 	case "command":
 		return T(ctx, "command line")
+	case "invitation":
+		return T(ctx, "invitation")
+	case "password link":
+		return T(ctx, "password link")
 	}
 	return ""
 }

@@ -76,6 +76,8 @@ var columns = map[string]models.Text{
 	"reported_code":      models.Say("New GPU code"),
 	"requested":          models.Say("Requested"),
 	"requester_id":       models.Say("Requester"),
+	"inviter_id":         models.Say("Inviter"),
+	"replaces_earlier":   models.Say("Replaces an earlier one"),
 	"role":               models.Say("Role"),
 	"seen_at":            models.Say("Last heartbeat"),
 	"serial":             models.Say("Certificate serial number"),

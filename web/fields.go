@@ -33,8 +33,8 @@ var fields = map[string]field{
 	"chosen_password": {Label: models.Say("Password"), Hint: passwordHint, Type: "password", Autocomplete: "new-password", Required: true},
 	"password_again":  {Label: models.Say("Confirm password"), Type: "password", Autocomplete: "new-password", Required: true},
 	"current":         {Label: models.Say("Current password"), Type: "password", Autocomplete: "current-password", Required: true},
-	"member_email":    {Label: models.Say("Email"), Hint: models.Say("The person must already have an account."), Type: "email", Autocomplete: "off", Required: true},
-	"person_email":    {Label: models.Say("Email"), Type: "email", Autocomplete: "off", Required: true},
+	"member_email":    {Label: models.Say("Email"), Hint: models.Say("Of an existing account. Invite people who have none."), Type: "email", Autocomplete: "off", Required: true},
+	"emails":          {Label: models.Say("Email addresses"), Hint: models.Say("One per line, or separated by commas."), Rows: 4, Required: true},
 	"token_name":      {Label: models.Say("Name"), Hint: models.Say("What the token is used for."), Required: true},
 	"lang":            {Label: models.Say("Display language")},
 	"description":     {Label: models.Say("Description"), Rows: 3},
@@ -120,6 +120,7 @@ var fields = map[string]field{
 }
 
 func fieldOf(name string) (field, bool) {
+	name = listName(name)
 	if f, ok := fields[name]; ok {
 		return f, true
 	}
@@ -136,7 +137,18 @@ func fieldName(ctx context.Context, name string) string {
 }
 
 // inputID is the id of a field's input.
-func inputID(name string) string { return "f-" + strings.ReplaceAll(name, ".", "-") }
+func inputID(name string) string {
+	return "f-" + strings.ReplaceAll(listName(name), ".", "-")
+}
+
+// listName is the name of the list of an item such as emails[2]; other names are
+// unchanged.
+func listName(name string) string {
+	if at := strings.LastIndexByte(name, '['); at > 0 && strings.HasSuffix(name, "]") {
+		return name[:at]
+	}
+	return name
+}
 
 // resourceFields are the inputs of a vector of resources.
 func resourceFields(prefix string) []string {

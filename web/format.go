@@ -119,6 +119,9 @@ var stateWords = map[string]models.Text{
 	"approved":  models.Say("approved"),
 	"adjusted":  models.Say("adjusted"),
 	"withdrawn": models.Say("withdrawn"),
+	"accepted":  models.Say("accepted"),
+	"expired":   models.Say("expired"),
+	"revoked":   models.Say("revoked"),
 	"manager":   models.Say("manager"),
 	"member":    models.Say("member"),
 	"owner":     models.Say("owner"),
@@ -134,7 +137,7 @@ func stateWord(ctx context.Context, state string) string {
 // stateClass is the CSS class of a state.
 func stateClass(state string) string {
 	switch state {
-	case "running", "online", "granted", "approved", "adjusted":
+	case "running", "online", "granted", "approved", "adjusted", "accepted":
 		return "ok"
 	case "requested", "queued", "pending", "delayed":
 		return "wait"

@@ -25,20 +25,14 @@ func (v PeopleView) department(u models.User) string {
 	return v.Departments[*u.DepartmentID]
 }
 
-// PersonFormView adds a person. Fields: email, name, password, department_id,
-// admin, auditor.
-type PersonFormView struct {
-	Form        Form
-	Departments []Option // none is the first
-}
-
 // PersonView is one person.
 type PersonView struct {
-	Person      models.User
-	Form        Form // name, department_id, admin, auditor, disabled, version
-	Password    Form // password
-	Self        bool // the reader's own account
-	Memberships []PersonMembership
+	Person       models.User
+	Form         Form           // name, department_id, admin, auditor, disabled, version
+	Password     Form           // of a link for a new password
+	PasswordLink InvitationLink // just made; shown this once
+	Self         bool           // the reader's own account
+	Memberships  []PersonMembership
 
 	Departments []Option // none is the first
 

@@ -84,7 +84,7 @@ func samples() []sample {
 		{"environment-new", "/environments/new", &root, EnvironmentFormPage(EnvironmentFormView{})},
 		{"environment-edit", "/environments/2/edit", &root, EnvironmentFormPage(EnvironmentFormView{ID: 2, Name: "This machine's Jupyter", Discovered: true, Form: Form{Version: 1, Values: map[string]string{"name": "This machine's Jupyter", "versions": "torch 2.9.0\nnumpy 2.3.1", "launch.cpu_milli": "2"}}})},
 		{"people", "/people?q=ru", &root, PeoplePage(PeopleView{Rows: []models.User{root, li, other}, Query: "ru", Next: "/people?cursor=7"})},
-		{"person-new", "/people/new", &root, PersonFormPage(PersonFormView{})},
+		{"person-new", "/people/new", &root, InviteFormPage(InviteFormView{ByMail: true})},
 		{"person", "/people/2", &root, PersonPage(PersonView{Person: li, Form: Form{Values: map[string]string{"name": "Li Wei"}, Version: 1}, Memberships: []PersonMembership{{1, "vision", "algorithm engineer"}}})},
 		{"person-self", "/people/1", &root, PersonPage(PersonView{Person: root, Self: true, Form: Form{Values: map[string]string{"name": "Anna Berg"}, Version: 3}})},
 		{"tokens", "/tokens", &li, TokensPage(TokensView{Rows: []models.AccessToken{{ID: 1, Name: "ci", CreatedAt: ago(90 * time.Hour), ExpiresAt: later, LastUsedAt: ptr(ago(time.Hour))}, {ID: 2, Name: "old laptop", CreatedAt: ago(9000 * time.Hour), ExpiresAt: ago(time.Hour)}}})},

@@ -34,7 +34,7 @@ func TestPasswordLetter(t *testing.T) {
 			w.Fatal(err)
 		}
 		for _, email := range []string{"ada@example.org", "nobody@example.org"} {
-			if err := w.accounts.ForgotPassword(w.Context(), "192.0.2.1", email); err != nil {
+			if err := w.accounts.ForgotPassword(w.Context(), email); err != nil {
 				w.Fatal(err)
 			}
 		}

@@ -47,9 +47,9 @@ func (in *InvitationInput) Check() error {
 		in.Emails = slices.Clone(in.Emails)
 		lines := map[string]int{}
 		for i, email := range in.Emails {
-			in.Emails[i] = models.CheckEmail(emailField(i), email, &p)
+			in.Emails[i] = models.CheckEmail(EmailField(i), email, &p)
 			if first, again := lines[in.Emails[i]]; again && in.Emails[i] != "" {
-				p.Add(emailField(i), "is already in line %d", first)
+				p.Add(EmailField(i), "is already in line %d", first)
 			}
 			lines[in.Emails[i]] = i + 1
 		}
@@ -57,7 +57,8 @@ func (in *InvitationInput) Check() error {
 	return p.Err()
 }
 
-func emailField(i int) string { return fmt.Sprintf("emails[%d]", i) }
+// EmailField is the name of an address in the errors of InvitationInput.
+func EmailField(i int) string { return fmt.Sprintf("emails[%d]", i) }
 
 // Invited is a new invitation with its link, which is not stored.
 type Invited struct {
@@ -83,9 +84,6 @@ func (e Editor) Invite(p models.Project, in InvitationInput) ([]Invited, error) 
 	if err := e.grantsTo(in.Emails[0], r); err != nil {
 		return nil, err
 	}
-	if err := checkAllocated(e.q, p, r.Limit.Times(int64(len(in.Emails))), "role_id", int64(len(in.Emails))); err != nil {
-		return nil, err
-	}
 	if err := e.checkInvited(in.Emails, func(u models.User) (models.Text, error) {
 		m, err := e.q.Membership(p.ID, u.ID)
 		if err == nil && m.RemovedAt == nil {
@@ -93,6 +91,9 @@ func (e Editor) Invite(p models.Project, in InvitationInput) ([]Invited, error) 
 		}
 		return models.Text{}, models.IgnoreNotFound(err)
 	}); err != nil {
+		return nil, err
+	}
+	if err := checkAllocated(e.q, p, r.Limit.Times(int64(len(in.Emails))), "role_id", int64(len(in.Emails))); err != nil {
 		return nil, err
 	}
 	return e.invite(models.Invitation{ProjectID: &p.ID, RoleID: &r.ID}, in.Emails)
@@ -125,7 +126,7 @@ func (e Editor) checkInvited(emails []string, refuse func(models.User) (models.T
 			return err
 		}
 		if !reason.Empty() {
-			p = append(p, models.Field{Name: emailField(i), Reason: reason})
+			p = append(p, models.Field{Name: EmailField(i), Reason: reason})
 		}
 	}
 	return p.Err()
@@ -272,8 +273,17 @@ func (s *Invitations) readsAll(actor policies.Actor) bool {
 	return s.projects.access.May(actor, policies.Platform, policies.UserRead)
 }
 
-// Invitation finds an invitation for an actor who may revoke it.
-func (s *Invitations) Invitation(ctx context.Context, actor policies.Actor, id int64) (i models.InvitationView, err error) {
+// Invitation finds an invitation.
+func (s *Invitations) Invitation(ctx context.Context, actor policies.Actor, id int64) (models.InvitationView, error) {
+	i, err := s.InvitationForm(ctx, actor, id)
+	if err != nil && s.readsAll(actor) {
+		return s.projects.store.Read(ctx).Invitation(id)
+	}
+	return i, err
+}
+
+// InvitationForm finds an invitation for an actor who may revoke it.
+func (s *Invitations) InvitationForm(ctx context.Context, actor policies.Actor, id int64) (i models.InvitationView, err error) {
 	if i, err = s.projects.store.Read(ctx).Invitation(id); err != nil {
 		return i, err
 	}
@@ -287,7 +297,7 @@ func (s *Invitations) Invitation(ctx context.Context, actor policies.Actor, id i
 
 // Revoke ends a pending invitation: its links no longer work.
 func (s *Invitations) Revoke(ctx context.Context, actor policies.Actor, id int64) error {
-	i, err := s.Invitation(ctx, actor, id)
+	i, err := s.InvitationForm(ctx, actor, id)
 	if err != nil {
 		return err
 	}
