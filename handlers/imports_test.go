@@ -116,7 +116,7 @@ func TestWrongImports(t *testing.T) {
 		"email,role\na@b,\"x":  "line 2 has a misplaced quotation mark",
 		"email,role\na@b":      "line 2 does not have the same number of cells",
 		"email,role\n" + strings.Repeat("a@b.c,x\n", 2001):     "at most 2000 rows",
-		"email,role\n" + strings.Repeat("x", sheet.MaxBytes+1): "at most 1 MiB",
+		"email,role\n" + strings.Repeat("x", sheet.MaxBytes+1): "at most 1\u00a0MiB",
 	} {
 		root.shows(root.upload(422, at, csv, "csv", csv), says, `id="f-csv-error"`)
 		if strings.Contains(csv, "\xff") || len(csv) > sheet.MaxBytes {

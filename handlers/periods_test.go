@@ -69,7 +69,7 @@ func TestOneClickRequest(t *testing.T) {
 	end := w.endIn(6*24*time.Hour + time.Hour)
 	w.untilIn(20 * time.Hour)
 	w.lookAtEnds()
-	ann.shows(ann.page(200, "GET", "/"), "Project vision ends in 6 days, on ", "Your membership in vision ends in 20 h, on ", "Request 30 more days")
+	ann.shows(ann.page(200, "GET", "/"), "Project vision ends in 6 days, on ", "Your membership in vision ends in 20\u00a0h, on ", "Request 30 more days")
 	boss.shows(boss.page(200, "GET", path("projects", w.project)), "Project vision ends in 6 days", "Request 30 more days", "!Your membership")
 	root.shows(root.page(200, "GET", path("projects", w.project)), "Set a later end date", path("projects", w.project, "edit"), "!Request 30 more days")
 

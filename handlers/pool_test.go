@@ -452,7 +452,7 @@ func TestWaiting(t *testing.T) {
 	if unmet["waiting"] != 1.0 || unmet["cores"] != 100.0 || unmet["refused"] != 1.0 {
 		t.Errorf("unmet: %s", all.raw)
 	}
-	root.shows(root.page(200, "GET", "/pool"), "unknown (not enough usage history)", "Refused (24 h)")
+	root.shows(root.page(200, "GET", "/pool"), "unknown (not enough usage history)", "Refused (24\u00a0h)")
 	if p := w.get(w.member, "/projects/"+id(w.project)); p.body["priority"] != 80.0 {
 		t.Errorf("priority: %s", p.raw)
 	}

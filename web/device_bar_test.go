@@ -15,7 +15,7 @@ func TestRemains(t *testing.T) {
 	inUse.FreeCores = 0
 	closed.State = models.Say("lost")
 	cut.Instances = 3
-	for want, d := range map[string]Device{"20 free · 30 GiB · MPS": free, "none free · MPS": inUse, "lost · MPS": closed, "MIG instances: 3": cut} {
+	for want, d := range map[string]Device{"20 free · 30\u00a0GiB · MPS": free, "none free · MPS": inUse, "lost · MPS": closed, "MIG instances: 3": cut} {
 		if got := d.freeSummary(t.Context()); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
@@ -38,7 +38,7 @@ func TestEndsAreTheReadersOwn(t *testing.T) {
 
 func TestBarInWords(t *testing.T) {
 	d := myDevice()
-	want := "gpu-node-01 GPU 0 (simulated). vision (yours): 50 cores, 40 GiB; another project: 30 cores, 24 GiB; 20 cores and 16 GiB free"
+	want := "gpu-node-01 GPU 0 (simulated). vision (yours): 50 cores, 40\u00a0GiB; another project: 30 cores, 24\u00a0GiB; 20 cores and 16\u00a0GiB free"
 	if got := d.describe(t.Context()); got != want {
 		t.Errorf("the bar reads\n%q, want\n%q", got, want)
 	}

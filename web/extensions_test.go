@@ -16,9 +16,9 @@ func TestExtensionInWords(t *testing.T) {
 		want string
 	}{
 		{models.RequestPeriod, 6*24*time.Hour + time.Hour, "Project vision ends in 6 days, on "},
-		{models.RequestPeriod, 90 * time.Minute, "Project vision ends in 1 h 30 min, on "},
+		{models.RequestPeriod, 90 * time.Minute, "Project vision ends in 1\u00a0h 30\u00a0min, on "},
 		{models.RequestPeriod, 0, "Project vision ended on "},
-		{models.RequestDeadline, time.Minute, "Your membership in vision ends in 1 min, on "},
+		{models.RequestDeadline, time.Minute, "Your membership in vision ends in 1\u00a0min, on "},
 		{models.RequestDeadline, -time.Minute, "Your membership in vision ended on "},
 	} {
 		e.Kind, e.EndsAt = c.kind, now.Add(c.left)

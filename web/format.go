@@ -31,6 +31,25 @@ func percent(part, whole int64) string {
 	return strconv.FormatFloat(min(100, float64(part)*100/float64(whole)), 'f', 2, 64) + "%"
 }
 
+// keepUnits joins numbers to their units, so that no line ends between them.
+func keepUnits(text string) string {
+	for i := 1; i < len(text); i++ {
+		if text[i] == ' ' && '0' <= text[i-1] && text[i-1] <= '9' && startsWithUnit(text[i+1:]) {
+			text = text[:i] + "\u00a0" + text[i+1:]
+		}
+	}
+	return text
+}
+
+func startsWithUnit(text string) bool {
+	for _, unit := range []string{"MiB", "GiB", "TiB", "s", "min", "h", "秒", "分钟", "小时"} {
+		if rest, ok := strings.CutPrefix(text, unit); ok && (rest == "" || rest[0] < 'A' || rest[0] > 'z') {
+			return true
+		}
+	}
+	return false
+}
+
 // percentWord is a part of a whole in whole percent.
 func percentWord(part, whole int64) string {
 	if whole <= 0 {

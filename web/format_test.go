@@ -41,3 +41,17 @@ func TestPercent(t *testing.T) {
 		}
 	}
 }
+
+func TestUnitsStayWithTheirNumbers(t *testing.T) {
+	for text, want := range map[string]string{
+		"8 GiB in use, 1 h 30 min": "8\u00a0GiB in use, 1\u00a0h 30\u00a0min",
+		"90 秒":                     "90\u00a0秒",
+		"3 shares":                 "3 shares",
+		"2 hours":                  "2 hours",
+		"5 ":                       "5 ",
+	} {
+		if got := keepUnits(text); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

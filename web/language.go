@@ -10,11 +10,11 @@ import (
 
 // T translates an English sentence to the page's language.
 func T(ctx context.Context, format string, args ...any) string {
-	return models.Render(From(ctx).Lang, format, args...)
+	return keepUnits(models.Render(From(ctx).Lang, format, args...))
 }
 
 // TT renders a text in the page's language.
-func TT(ctx context.Context, t models.Text) string { return t.In(From(ctx).Lang) }
+func TT(ctx context.Context, t models.Text) string { return keepUnits(t.In(From(ctx).Lang)) }
 
 // Negotiate selects the language of a page: the one in the cookie, else the most
 // preferred of those available, else English.
