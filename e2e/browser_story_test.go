@@ -74,9 +74,12 @@ func foundTeam(b *tab, link string) {
 	b.fill("Password", password)
 	b.fill("Confirm password", password)
 	b.press("Create administrator")
-	b.at("/")
+	b.at("/projects/start")
+	b.goTo("/")
 	b.shoot("home-empty")
 	b.press("Create the first project")
+	b.at("/projects/start")
+	b.press("More settings")
 	b.fill("Name", "Speech")
 	for label, amount := range map[string]string{"GPU cores": "300", "GPU memory": "240 GiB", "CPU": "12", "Memory": "24 GiB", "Storage": "1 TiB"} {
 		b.fill(label, amount)
@@ -175,6 +178,12 @@ const shift = 8 // as a modifier of key events
 func (n jupyter) run(code string) string {
 	n.t.Helper()
 	n.pressAt("the cell", `document.querySelector("#notebook .cell.selected .CodeMirror")`)
+	return n.runSelected(code)
+}
+
+// runSelected is run for the cell in which the cursor is.
+func (n jupyter) runSelected(code string) string {
+	n.t.Helper()
 	n.until("the cursor in the cell", `document.activeElement.closest(".CodeMirror")`)
 	n.keys(code)
 	if got := eval[string](n.tab, "Jupyter.notebook.get_selected_cell().get_text()"); got != code {

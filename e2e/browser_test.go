@@ -62,6 +62,7 @@ type person struct {
 	ctx    context.Context
 	origin string // of the portal
 	watch  *watch
+	clicks int // of the mouse
 }
 
 func (c *chromium) person(t testing.TB, origin string) *person {
@@ -233,6 +234,7 @@ func (b *tab) pressAt(what, js string) {
 	if len(at) != 2 {
 		b.t.Fatalf("%s went away", what)
 	}
+	b.clicks++
 	if err := chromedp.Do(b.ctx, chromedp.MouseClickXY(at[0], at[1])); err != nil {
 		b.t.Fatalf("%s: %v", what, err)
 	}

@@ -4,6 +4,8 @@ package handlers
 // of rights alone. Keys are paths below apiPrefix.
 var apiBodies = map[string]string{
 	"/projects":                              `{"name":"new","quota":` + some + `}`,
+	"/projects/start":                        `{"name":"new","members":1,"quota":` + some + `}`,
+	"/projects/start/preview":                `{"name":"new"}`,
 	"/projects/:id":                          `{"name":"new","quota":` + plenty + `}`,
 	"/projects/:id/roles":                    `{"name":"new","permission":"member","limit":` + slice + `}`,
 	"/projects/:id/roles/:role":              `{"name":"new","permission":"member","limit":` + slice + `}`,
@@ -47,6 +49,7 @@ var apiBodies = map[string]string{
 // pageForms are the same for the forms of pages.
 var pageForms = map[string]string{
 	"/projects":                              "name=new&quota.gpu_cores=1",
+	"/projects/start":                        "name=new&members=1&quota.gpu_cores=1",
 	"/projects/:id":                          "name=new",
 	"/projects/:id/roles":                    "name=new&permission=member&limit.gpu_cores=1",
 	"/projects/:id/roles/:role":              "name=new&permission=member&limit.gpu_cores=1",

@@ -159,6 +159,7 @@ var whole = map[string]map[string]string{
 	"/metrics": {"workspaces": "counted by state, by an index", "decisions": "counted by outcome, by an index"},
 	// One narrow row for each project that has not ended.
 	"/capacity": {"projects": "the sum of all quotas, by an index"}, "/api/v1/capacity": {"projects": "the same"},
+	"/projects/start": {"projects": "the same"}, "/projects/new": {"projects": "the same"},
 	"/requests/:id": {"projects": "the same"}, "/api/v1/requests/:id": {"projects": "the same"},
 	// A part of a name may be anywhere.
 	"/people?q=citizen99": {"users": "read until the page is full"},

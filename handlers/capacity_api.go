@@ -15,15 +15,15 @@ func (a rest) capacityOperations(s section) {
 
 // ResourceCapacity is the capacity of one resource and the sum of the quotas.
 type ResourceCapacity struct {
-	Resource         string `json:"resource" enum:"gpu_cores,gpu_memory_mib,cpu_milli,memory_mib,storage_mib"`
-	Known            bool   `json:"known" doc:"the capacity is known"`
-	Capacity         int64  `json:"capacity" doc:"capacity of the providers; for CPU, memory and storage the configured capacity"`
-	Simulated        int64  `json:"simulated" doc:"simulated part of the capacity"`
-	Ratio            int64  `json:"ratio" doc:"overcommit ratio, percent"`
-	Allocatable      int64  `json:"allocatable" doc:"capacity multiplied by the ratio"`
-	Allocated        int64  `json:"allocated" doc:"sum of the quotas of current and future projects"`
-	AboveAllocatable int64  `json:"above_allocatable" doc:"amount allocated above what is allocatable"`
-	AboveCapacity    int64  `json:"above_capacity" doc:"amount allocated above the capacity"`
+	Resource         string       `json:"resource" enum:"gpu_cores,gpu_memory_mib,cpu_milli,memory_mib,storage_mib"`
+	Known            bool         `json:"known" doc:"the capacity is known"`
+	Capacity         int64        `json:"capacity" doc:"capacity of the providers; for CPU, memory and storage the configured capacity"`
+	Simulated        int64        `json:"simulated" doc:"simulated part of the capacity"`
+	Ratio            int64        `json:"ratio" doc:"overcommit ratio, percent"`
+	Allocatable      int64        `json:"allocatable" doc:"capacity multiplied by the ratio"`
+	Allocated        models.Bound `json:"allocated" doc:"sum of the quotas of current and future projects"`
+	AboveAllocatable int64        `json:"above_allocatable" doc:"amount allocated above what is allocatable"`
+	AboveCapacity    int64        `json:"above_capacity" doc:"amount allocated above the capacity"`
 }
 
 // Capacity is the capacity of all resources, with the projects.
@@ -35,7 +35,7 @@ type Capacity struct {
 }
 
 func resourceCapacityOf(p projects.CapacityRow) ResourceCapacity {
-	return ResourceCapacity{p.Name, p.Known, p.Capacity, p.Simulated, p.Ratio, p.Allocatable, p.Value, p.AboveAllocatable, p.AboveCapacity}
+	return ResourceCapacity{p.Name, p.Known, p.Capacity, p.Simulated, p.Ratio, p.Allocatable, models.Bound(p.Value), p.AboveAllocatable, p.AboveCapacity}
 }
 
 func (a rest) getCapacity(ctx context.Context, in *Paging) (*Found[Capacity], error) {

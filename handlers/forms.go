@@ -152,15 +152,20 @@ func (f *form) permissions(prefix string) []string {
 	if f.text(prefix+"permission") != models.PermissionCustom {
 		return nil
 	}
-	return f.values[prefix+"permissions"]
+	return strings.Fields(strings.Join(f.values[prefix+"permissions"], " ")) // as sent, or as shown again
 }
 
-func (f *form) resources(prefix string) models.Resources {
-	return models.Resources{
-		GPUCores: f.number(prefix + ".gpu_cores"), GPUMemoryMiB: f.number(prefix + ".gpu_memory_mib"),
-		CPUMilli: f.number(prefix + ".cpu_milli"), MemoryMiB: f.number(prefix + ".memory_mib"),
-		StorageMiB: f.number(prefix + ".storage_mib"),
+// resources reads a quota or limit; empty amounts are left open.
+func (f *form) resources(prefix string) models.ResourcesInput {
+	amount := func(name string) *int64 {
+		switch strings.ToLower(strings.TrimSpace(f.text(prefix + name))) {
+		case models.UnlimitedWord, "∞", "不限":
+			return new(models.Unlimited)
+		}
+		return f.amount(prefix + name)
 	}
+	return models.ResourcesInput{GPUCores: amount(".gpu_cores"), GPUMemoryMiB: amount(".gpu_memory_mib"),
+		CPUMilli: amount(".cpu_milli"), MemoryMiB: amount(".memory_mib"), StorageMiB: amount(".storage_mib")}
 }
 
 // launch reads launch parameters; prefix is "launch." or empty.

@@ -235,13 +235,13 @@ func TestPreviews(t *testing.T) {
 		t.Errorf("%v", v)
 	}
 	root.shows(root.page(200, "POST", role, limit("195")...), "would be refused", "exceeded by 5", "90 of the project&#39;s quota of 200 remaining")
-	v := preview(`{"role":{"role_id":` + id(w.role) + `,"limit":{"gpu_cores":195}}}`)
+	v := preview(`{"role":{"role_id":` + id(w.role) + `,"limit":{"gpu_cores":195` + noMore + `}}}`)
 	if got := over(v); v["accepted"] != false || len(got) != 1 || got[0] != "gpu_cores-5" || v["errors"] == nil {
 		t.Errorf("%v", v)
 	}
 	root.shows(root.page(200, "POST", role, limit("many")...), "would be refused", "must be a whole number")
 	root.shows(root.page(200, "POST", at+"/roles", limit("201")...), "would be refused", "quota is 200", "not allowed")
-	if got := over(preview(`{"role":{"limit":{"gpu_cores":201}}}`)); len(got) != 1 {
+	if got := over(preview(`{"role":{"limit":{"gpu_cores":201` + noMore + `}}}`)); len(got) != 1 {
 		t.Errorf("%v", got)
 	}
 	root.shows(root.page(200, "GET", at+"/members/new"), `id="preview"`)
@@ -263,6 +263,9 @@ func TestPreviews(t *testing.T) {
 	}
 }
 
+// noMore follows GPU cores in JSON: none of the rest, rather than in proportion.
+const noMore = `,"gpu_memory_mib":0,"cpu_milli":0,"memory_mib":0,"storage_mib":0`
+
 // Who asks, and who decides, sees what would come of it.
 func TestPreviewsOfRequests(t *testing.T) {
 	w := newWorld(t)
@@ -271,14 +274,14 @@ func TestPreviewsOfRequests(t *testing.T) {
 	ask := fmt.Sprintf("/requests/new?project_id=%d&kind=", w.project)
 	ann.shows(ann.page(200, "GET", ask+models.RequestLimit), `id="preview"`, `hx-post="/requests"`)
 	project := id(w.project)
-	ann.shows(ann.page(200, "POST", "/requests", "preview", "1", "kind", "limit", "limit.project_id", project, "limit.role_id", id(w.role), "limit.limit.gpu_cores", "195"),
+	ann.shows(ann.page(200, "POST", "/requests", "preview", "1", "kind", "limit", "limit.project_id", project, "limit.role_id", id(w.role), "limit.limit.gpu_cores", "195", "limit.limit.cpu_milli", "4"),
 		"would be refused", "exceeded by 5")
-	ann.shows(ann.page(200, "POST", "/requests", "preview", "1", "kind", "role", "role.project_id", project, "role.limit.gpu_cores", "20"), "!>within quota<", "!would be refused", "is enough for 4 more members")
-	ann.shows(ann.page(200, "POST", "/requests", "preview", "1", "kind", "quota", "quota.project_id", project, "quota.quota.gpu_cores", "300"), "would be refused")
+	ann.shows(ann.page(200, "POST", "/requests", "preview", "1", "kind", "role", "role.project_id", project, "role.permission", "member", "role.limit.gpu_cores", "20"), "!>within quota<", "!would be refused", "is enough for 4 more members")
+	ann.shows(ann.page(200, "POST", "/requests", "preview", "1", "kind", "quota", "quota.project_id", project, "quota.quota.gpu_cores", "300", "quota.quota.storage_mib", "0"), "would be refused")
 	if list := w.get(w.member, "/requests").body["items"].([]any); len(list) != 0 {
 		t.Errorf("a preview asked: %v", list)
 	}
-	n := w.create(w.member, "/requests", fmt.Sprintf(`{"reason":"more","limit":{"project_id":%d,"role_id":%d,"limit":{"gpu_cores":195}}}`, w.project, w.role))
+	n := w.create(w.member, "/requests", fmt.Sprintf(`{"reason":"more","limit":{"project_id":%d,"role_id":%d,"limit":{"gpu_cores":195`+noMore+`}}}`, w.project, w.role))
 	root.shows(root.page(200, "GET", w.requestAt(n)), `id="preview"`, "exceeded by 5")
 	root.shows(root.page(200, "POST", w.requestAt(n), "preview", "1", "limit.limit.gpu_cores", "190"), ">within quota<")
 	if got := w.state(w.member, n); got != "pending" {

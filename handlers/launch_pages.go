@@ -68,6 +68,19 @@ func decisionView(p workspaces.Plan, view pool.LaunchView) web.Decision {
 	return v
 }
 
+// impossible is the decision on a launch that is refused whatever is entered.
+func impossible(err error) web.Decision {
+	e := publicError(err)
+	v := web.Decision{Outcome: models.OutcomeRefused, Explanation: e.Message}
+	if e.Kind == models.KindInvalid {
+		v.Explanation = models.Text{}
+	}
+	for _, f := range e.Fields {
+		v.Reasons = append(v.Reasons, f.Reason)
+	}
+	return v
+}
+
 // grantedDevices draws where a decision's shares would lie.
 func grantedDevices(a models.Decision, view pool.LaunchView) (list []web.Device) {
 	for i, d := range view.Devices {
@@ -172,8 +185,13 @@ func (a *App) launchForm(c echo.Context, f *form, refused error) (templ.Componen
 	v.Project, v.Role = p.Project.Name, p.Role
 	v.Form.Values["project_id"] = strings.TrimPrefix(path(p.Project.ID), "/")
 	fillLaunch(&v, p, view)
-	if err := cmp.Or(refused, f.err(), p.Rejection); err != nil {
+	switch err := cmp.Or(refused, f.err()); {
+	case err != nil:
 		v.Form = v.Form.Refuse(err)
+	case p.Rejection != nil && p.Requested && len(publicError(p.Rejection).Fields) > 0:
+		v.Form = v.Form.Refuse(p.Rejection)
+	case p.Rejection != nil: // nothing was entered that could be corrected
+		v.Decision = impossible(p.Rejection)
 	}
 	v.CanLaunch = p.Rejection == nil && f.err() == nil && p.Decision.Outcome != models.OutcomeRefused
 	return web.LaunchPage(v), nil

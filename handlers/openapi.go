@@ -119,7 +119,7 @@ func (a rest) operations(api huma.API) {
 	}{
 		{"Account", []func(section){a.accountsOperations}},
 		{"Users", []func(section){a.peopleOperations, a.passwordsOperations, a.departmentsOperations}},
-		{"Projects", []func(section){a.projectsOperations, a.rolesOperations, a.membersOperations, a.invitationsOperations, a.formerMembersOperations, a.previewsOperations, a.usageOperations, a.availableOperations}},
+		{"Projects", []func(section){a.projectsOperations, a.startOperations, a.rolesOperations, a.membersOperations, a.invitationsOperations, a.formerMembersOperations, a.previewsOperations, a.usageOperations, a.availableOperations}},
 		{"Environments", []func(section){a.environmentsOperations}},
 		{"Workspaces", []func(section){a.launchOperations, a.workspacesOperations}},
 		{"Pool", []func(section){a.poolOperations, a.providersOperations, a.devicesOperations, a.planningOperations}},
@@ -131,6 +131,26 @@ func (a rest) operations(api huma.API) {
 	} {
 		for _, register := range noun.operations {
 			register(section{api, noun.tag})
+		}
+	}
+	allowUnlimited(api.OpenAPI().Components.Schemas.Map())
+}
+
+// unlimitedIn are the amounts in bodies that can be unlimited, by schema.
+var unlimitedIn = map[string][]string{
+	"Resources": {"cpu_milli", "memory_mib", "storage_mib"}, "ResourcesInput": {"cpu_milli", "memory_mib", "storage_mib"},
+	"PreviewRow": {"before", "after", "quota", "remaining"}, "FilledAmount": {"amount"}, "ResourceCapacity": {"allocated"},
+}
+
+// allowUnlimited allows the word beside the integers of unlimitedIn.
+func allowUnlimited(schemas map[string]*huma.Schema) {
+	for name, amounts := range unlimitedIn {
+		for _, amount := range amounts {
+			integer := *schemas[name].Properties[amount]
+			either := &huma.Schema{Description: integer.Description, OneOf: []*huma.Schema{&integer, {Type: huma.TypeString, Enum: []any{models.UnlimitedWord}}}}
+			integer.Description = ""
+			either.PrecomputeMessages()
+			schemas[name].Properties[amount] = either
 		}
 	}
 }

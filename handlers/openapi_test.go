@@ -113,6 +113,8 @@ var twins = map[string]string{
 	"GET /projects":                             "GET /projects",
 	"POST /projects":                            "POST /projects",
 	"GET /projects/new":                         "POST /projects",
+	"GET /projects/start":                       "POST /projects/start/preview",
+	"POST /projects/start":                      "POST /projects/start",
 	"GET /projects/:id":                         "GET /projects/{id}",
 	"POST /projects/:id":                        "PUT /projects/{id}",
 	"GET /projects/:id/edit":                    "GET /projects/{id}",

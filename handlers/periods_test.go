@@ -233,7 +233,7 @@ func TestLeaversArePaged(t *testing.T) {
 	w := newWorld(t)
 	root := w.visitor("ada@example.org", true)
 	at := path("projects", w.project)
-	none := w.create(w.admin, at+"/roles", `{"name":"none","permission":"member","limit":{}}`)
+	none := w.create(w.admin, at+"/roles", `{"name":"none","permission":"viewer"}`)
 	for i := range 12 {
 		email := fmt.Sprintf("gone%d@example.org", i)
 		w.account(email, false)

@@ -16,6 +16,7 @@ func (a rest) previewsOperations(s section) {
 type Preview struct {
 	Accepted  bool              `json:"accepted" doc:"the change would be accepted; for changes that require permission you lack, only the amounts are checked"`
 	Resources []PreviewRow      `json:"resources"`
+	Filled    []FilledAmount    `json:"filled,omitempty" doc:"quota or limit as it would be saved; absent for members"`
 	Members   int64             `json:"members" doc:"number of members with a changed limit"`
 	Headroom  *int64            `json:"additional_members,omitempty" doc:"number of members that can be added to the role afterwards; absent if unlimited"`
 	OverLimit []MemberOverLimit `json:"users,omitempty" doc:"members whose use exceeds the new limit"`
@@ -23,14 +24,25 @@ type Preview struct {
 	Errors    []ProblemField    `json:"errors,omitempty" doc:"invalid fields and reasons"`
 }
 
+// FilledAmount is one amount of a quota or limit, and where it comes from.
+type FilledAmount struct {
+	Resource string       `json:"resource" enum:"gpu_cores,gpu_memory_mib,cpu_milli,memory_mib,storage_mib"`
+	Amount   models.Bound `json:"amount"`
+	Source   string       `json:"source" enum:"given,unallocated,gpu,capacity,machine,settings,quota,member,no_launch" doc:"given: as entered; otherwise how it was filled in"`
+}
+
+func filledOf(f projects.Filled) FilledAmount {
+	return FilledAmount{f.Name, models.Bound(f.Value), string(f.Source)}
+}
+
 // PreviewRow is the effect on one resource.
 type PreviewRow struct {
-	Resource  string `json:"resource" enum:"gpu_cores,gpu_memory_mib,cpu_milli,memory_mib,storage_mib"`
-	Before    int64  `json:"before" doc:"sum of the members' limits before the change"`
-	After     int64  `json:"after" doc:"sum of the members' limits after the change"`
-	Quota     int64  `json:"quota"`
-	Remaining int64  `json:"remaining" doc:"remaining quota after the change; negative if exceeded"`
-	Over      bool   `json:"over" doc:"this resource is the reason for the refusal"`
+	Resource  string       `json:"resource" enum:"gpu_cores,gpu_memory_mib,cpu_milli,memory_mib,storage_mib"`
+	Before    models.Bound `json:"before" doc:"sum of the members' limits before the change"`
+	After     models.Bound `json:"after" doc:"sum of the members' limits after the change"`
+	Quota     models.Bound `json:"quota"`
+	Remaining models.Bound `json:"remaining" doc:"remaining quota after the change; negative if exceeded"`
+	Over      bool         `json:"over" doc:"this resource is the reason for the refusal"`
 }
 
 // MemberOverLimit is a member whose use exceeds the new limit.
@@ -48,8 +60,8 @@ type ResourceExcess struct {
 }
 
 func previewOf(p projects.Preview) Preview {
-	v := Preview{Accepted: p.Refused == nil, Members: p.Members, Resources: convert(p.Rows, func(r projects.PreviewRow) PreviewRow {
-		return PreviewRow{r.Name, r.Before, r.Value, r.Quota, r.Remaining(), r.Over}
+	v := Preview{Accepted: p.Refused == nil, Members: p.Members, Filled: convert(p.Filled, filledOf), Resources: convert(p.Rows, func(r projects.PreviewRow) PreviewRow {
+		return PreviewRow{r.Name, models.Bound(r.Before), models.Bound(r.Value), models.Bound(r.Quota), models.Bound(r.Remaining()), r.Over}
 	}), OverLimit: convert(p.OverLimit, func(h projects.MemberOverLimit) MemberOverLimit {
 		return MemberOverLimit{h.MemberID, h.Name, convert(h.Excess, func(e models.Excess) ResourceExcess { return ResourceExcess{e.Name, e.Value, e.Limit} })}
 	})}

@@ -1,12 +1,16 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"weir/models"
+	"weir/policies"
 	"weir/pool/projects"
+	"weir/pool/quota"
 	"weir/pool/requests"
 	"weir/web"
 )
@@ -20,10 +24,7 @@ func (a *App) previewForm(ctx context.Context, project int64, w web.Form, read f
 
 // previewView previews the values that read finds in a form.
 func previewView(w web.Form, read func(*form) projects.PreviewInput, preview func(projects.PreviewInput) (projects.Preview, error)) (*web.PreviewView, error) {
-	f := &form{values: url.Values{}}
-	for name, value := range w.Values {
-		f.values.Set(name, value)
-	}
+	f := formFrom(w)
 	in := read(f)
 	p, err := preview(in)
 	switch models.KindOf(err) {
@@ -41,19 +42,73 @@ func previewView(w web.Form, read func(*form) projects.PreviewInput, preview fun
 		return v, nil
 	}
 	for _, r := range p.Rows {
-		v.Rows = append(v.Rows, web.PreviewRow{Amount: r.Amount, Before: r.Before, Quota: r.Quota, Over: r.Over})
+		v.Rows = append(v.Rows, web.PreviewRow{Amount: r.Amount, Before: r.Before, Quota: r.Quota, Remaining: r.Remaining(), Over: r.Over})
 	}
+	v.Filled = openRows(p.Filled)
 	for _, h := range p.OverLimit {
 		v.OverLimit = append(v.OverLimit, web.MemberOverLimit{Name: h.Name, Excess: h.Excess})
 	}
 	return v, nil
 }
 
+// formFrom reads a form that is shown.
+func formFrom(w web.Form) *form {
+	f := &form{values: url.Values{}}
+	for name, value := range w.Values {
+		f.values.Set(name, value)
+	}
+	return f
+}
+
+// previewStart previews the form of a new project with its roles.
+func (a *App) previewStart(ctx context.Context, w web.Form) (*web.PreviewView, error) {
+	f := formFrom(w)
+	in := f.startInput()
+	p, err := a.Projects.PreviewStart(ctx, actorOf(ctx), in)
+	v, err := previewFilled(p.Quota, cmp.Or(f.err(), err))
+	if err == nil && v.Refused == nil {
+		for i, limit := range p.Limit {
+			v.Filled[i].Limit = &limit.Value
+		}
+	}
+	return v, err
+}
+
+// previewNewProject previews the form of a new project.
+func (a *App) previewNewProject(ctx context.Context, w web.Form) (*web.PreviewView, error) {
+	f := formFrom(w)
+	in := f.resources("quota")
+	filled, err := a.Projects.PreviewQuota(ctx, actorOf(ctx), in)
+	return previewFilled(filled, cmp.Or(f.err(), err))
+}
+
+// previewFilled shows the amounts of a new project, or why it would be refused.
+func previewFilled(filled []projects.Filled, refused error) (*web.PreviewView, error) {
+	refusal, err := policies.AsRefusal(refused)
+	if err != nil || refusal != nil {
+		return &web.PreviewView{Headroom: -1, Refused: refusal}, err
+	}
+	return &web.PreviewView{Headroom: -1, Filled: filledRows(filled)}, nil
+}
+
+// openRows are the amounts of a preview, unless all of them were entered.
+func openRows(filled []projects.Filled) []web.FilledRow {
+	if !slices.ContainsFunc(filled, func(f projects.Filled) bool { return f.Source != quota.Given }) {
+		return nil
+	}
+	return filledRows(filled)
+}
+
+func filledRows(filled []projects.Filled) []web.FilledRow {
+	return convert(filled, func(f projects.Filled) web.FilledRow { return web.FilledRow{Amount: f.Amount, Source: f.Source.Text()} })
+}
+
 // Inputs of previews, by form; at is the prefix of the field names.
 
 func rolePreview(role int64, at string) func(*form) projects.PreviewInput {
 	return func(f *form) projects.PreviewInput {
-		return projects.PreviewInput{Role: &projects.RolePreview{RoleID: role, Limit: f.resources(at + "limit")}}
+		return projects.PreviewInput{Role: &projects.RolePreview{RoleID: role, Limit: f.resources(at + "limit"),
+			Permission: f.text(at + "permission"), Permissions: f.permissions(at)}}
 	}
 }
 

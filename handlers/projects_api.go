@@ -77,10 +77,18 @@ func projectCells(p projects.ProjectView) []string {
 	cells := []string{strconv.FormatInt(p.ID, 10), p.Name, p.StartsAt.UTC().Format(time.RFC3339), ends, strconv.FormatInt(p.Members, 10), strconv.FormatInt(p.ActiveWorkspaces, 10)}
 	for _, of := range []models.Resources{p.Quota, p.Allocated, p.InUse} {
 		for _, amount := range of.Amounts() {
-			cells = append(cells, strconv.FormatInt(amount.Value, 10))
+			cells = append(cells, amountCell(amount.Value))
 		}
 	}
 	return cells
+}
+
+// amountCell is an amount in a table.
+func amountCell(n int64) string {
+	if models.IsUnlimited(n) {
+		return models.UnlimitedWord
+	}
+	return strconv.FormatInt(n, 10)
 }
 
 func (a rest) createProject(ctx context.Context, in *Create[projects.ProjectInput]) (*Created[Project], error) {

@@ -85,7 +85,10 @@ func (a *App) projectFormPage(ctx context.Context, c echo.Context) (templ.Compon
 		v.Form.Values["priority"] = strconv.FormatInt(p.Priority, 10)
 	}
 	v.Form = submittedOr(c, v.Form)
-	if id != 0 && !v.Describing {
+	switch {
+	case id == 0:
+		v.Preview, err = a.previewNewProject(ctx, v.Form)
+	case !v.Describing:
 		v.Preview, err = a.previewForm(ctx, id, v.Form, quotaPreview(""))
 	}
 	return web.ProjectFormPage(v), err

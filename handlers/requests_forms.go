@@ -76,20 +76,20 @@ func putRequested(f web.Form, a models.Requested) {
 	switch {
 	case a.Project != nil:
 		f.Values[at+"name"], f.Values[at+"description"] = a.Project.Name, a.Project.Description
-		putResources(f, at+"quota", a.Project.Quota)
-		putResources(f, at+"limit", a.Project.Limit)
+		putResources(f, at+"quota", a.Project.Quota.Resources())
+		putResources(f, at+"limit", a.Project.Limit.Resources())
 		putDay(f, at+"starts_at", a.Project.StartsAt)
 		putLastDay(f, at+"ends_at", a.Project.EndsAt)
 	case a.Quota != nil:
-		putResources(f, at+"quota", a.Quota.Quota)
+		putResources(f, at+"quota", a.Quota.Quota.Resources())
 	case a.Role != nil:
 		f.Values[at+"name"], f.Values[at+"permission"], f.Values[at+"permissions"] = a.Role.Name, a.Role.Permission, strings.Join(a.Role.Permissions, " ")
 		if a.Role.AssignToRequester {
 			f.Values[at+"assign_to_requester"] = "1"
 		}
-		putResources(f, at+"limit", a.Role.Limit)
+		putResources(f, at+"limit", a.Role.Limit.Resources())
 	case a.Limit != nil:
-		putResources(f, at+"limit", a.Limit.Limit)
+		putResources(f, at+"limit", a.Limit.Limit.Resources())
 	case a.Period != nil:
 		putLastDay(f, at+"ends_at", a.Period.EndsAt)
 	case a.Deadline != nil:

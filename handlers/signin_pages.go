@@ -62,7 +62,7 @@ func (a *App) submitSetupPage(c echo.Context) error {
 	if err := a.beginSession(c.Request().Context(), u); err != nil {
 		return err
 	}
-	return c.Redirect(http.StatusSeeOther, "/")
+	return c.Redirect(http.StatusSeeOther, "/projects/start")
 }
 
 func (a *App) signInPage(c echo.Context) error {

@@ -22,6 +22,7 @@ import (
 	"weir/policies/notifications"
 	"weir/pool"
 	"weir/pool/authority"
+	"weir/pool/pooltest"
 	"weir/pool/projects"
 	"weir/pool/providers"
 	"weir/pool/requests"
@@ -96,8 +97,8 @@ func newApp(t testing.TB, store *models.Store, set func(*Config), log *bytes.Buf
 	dirs := must(storage.New(t.TempDir(), 1000, 1000))(t)
 	machines := providers.New(store, access, nil)
 	devices := pool.New(store, access, machines)
-	ledger := projects.New(store, access, dirs)
-	capacity := projects.NewCapacity(store, access, devices)
+	capacity := projects.NewCapacity(store, access, devices, projects.Defaults{PerGPU: pooltest.PerGPU})
+	ledger := projects.New(store, access, dirs, capacity)
 	keys := must(authority.Open(filepath.Join(t.TempDir(), "authority.pem"), store.Now))(t)
 	door := proxy.New(proxy.Config{Gate: nobodyEnters{}, AppsDomain: "localhost:8080", Logger: slog.New(slog.DiscardHandler), OnActivity: func(int64) {}, LeaseHeld: func() bool { return true },
 		Page: func(w http.ResponseWriter, _ *http.Request, status int, _ *models.Error) { w.WriteHeader(status) }})

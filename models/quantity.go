@@ -75,6 +75,8 @@ func scaled(number string, scale float64) (int64, error) {
 // ExactQuantity is Quantity in a form that parses without loss, for forms.
 func ExactQuantity(name string, value int64) string {
 	switch {
+	case IsUnlimited(value):
+		return UnlimitedWord
 	case name == "cpu_milli" && value%10 != 0:
 		return strconv.FormatInt(value, 10) + "m"
 	case name == "gpu_cores", name == "cpu_milli", value%1024 == 0 && (value < 10<<20 || value%(1<<20) == 0):

@@ -1,6 +1,7 @@
 package models_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"testing"
 
@@ -101,7 +102,8 @@ func FuzzParseCPU(f *testing.F) {
 }
 
 func drawResources(t *rapid.T, name string) models.Resources {
-	n := rapid.Int64Range(-models.MaxAmount, models.MaxAmount)
+	const most = models.MaxAmount / 1000 // so that sums are not taken for unlimited
+	n := rapid.Int64Range(-most, most)
 	return models.Resources{GPUCores: n.Draw(t, name+".gpu_cores"), GPUMemoryMiB: n.Draw(t, name+".gpu_memory"),
 		CPUMilli: n.Draw(t, name+".cpu"), MemoryMiB: n.Draw(t, name+".memory"), StorageMiB: n.Draw(t, name+".storage")}
 }
@@ -144,9 +146,81 @@ func exceedsTruly(a, b models.Resources) bool {
 }
 
 func TestResourcesCheck(t *testing.T) {
-	var p models.Problems
-	models.Resources{GPUCores: -1, GPUMemoryMiB: models.MaxAmount, CPUMilli: models.MaxAmount + 1}.Check("quota", &p)
-	if len(p) != 2 || p[0].Name != "quota.gpu_cores" || p[1].Name != "quota.cpu_milli" {
-		t.Errorf("refused: %v", p)
+	for name, c := range map[string]struct {
+		in      string
+		refused string
+	}{
+		"all open":                         {`{}`, ""},
+		"the largest":                      {`{"gpu_cores": 1000000000000, "storage_mib": 0}`, ""},
+		"unlimited":                        {`{"cpu_milli": "unlimited", "memory_mib": "unlimited", "storage_mib": "unlimited"}`, ""},
+		"unlimited GPU":                    {`{"gpu_cores": "unlimited", "gpu_memory_mib": "unlimited"}`, "quota.gpu_cores quota.gpu_memory_mib "},
+		"out of range":                     {`{"gpu_cores": -1, "cpu_milli": 1000000000001}`, "quota.gpu_cores quota.cpu_milli "},
+		"a number that would be unlimited": {`{"cpu_milli": 2000000000000, "memory_mib": 9223372036854775807}`, "quota.cpu_milli quota.memory_mib "},
+	} {
+		var in models.ResourcesInput
+		var p models.Problems
+		if err := json.Unmarshal([]byte(c.in), &in); err != nil {
+			t.Fatal(err)
+		}
+		refused := ""
+		in.Check("quota", &p)
+		for _, f := range p {
+			refused += f.Name + " "
+		}
+		if refused != c.refused {
+			t.Errorf("%s: refused %q, want %q", name, refused, c.refused)
+		}
+	}
+}
+
+// Amounts survive JSON: those that are open stay so, and so do unlimited ones.
+func TestResourcesJSON(t *testing.T) {
+	const open = `{"gpu_cores":5,"cpu_milli":0,"storage_mib":"unlimited"}`
+	var in models.ResourcesInput
+	if err := json.Unmarshal([]byte(open), &in); err != nil {
+		t.Fatal(err)
+	}
+	if back, err := json.Marshal(in); string(back) != open || err != nil {
+		t.Errorf("%s, %v", back, err)
+	}
+	if in.GPUMemoryMiB != nil || *in.StorageMiB != models.Unlimited || !in.Open() || in.Empty() {
+		t.Errorf("read as %+v", in)
+	}
+	const whole = `{"gpu_cores":5,"gpu_memory_mib":0,"cpu_milli":0,"memory_mib":0,"storage_mib":"unlimited"}`
+	if back, err := json.Marshal(in.Resources()); string(back) != whole || err != nil {
+		t.Errorf("%s, %v", back, err)
+	}
+	for _, bad := range []string{`{"cpu_milli":"none"}`, `{"cpu_milli":1.5}`, `{"cpu_milli":true}`} {
+		if err := json.Unmarshal([]byte(bad), &in); err == nil {
+			t.Errorf("%s is read", bad)
+		}
+	}
+}
+
+// An unlimited amount stays so, also when it is summed by a database.
+func TestUnlimited(t *testing.T) {
+	all := models.Resources{CPUMilli: models.Unlimited}
+	some := models.Resources{CPUMilli: 5}
+	summed := models.Resources{CPUMilli: 3 * models.Unlimited}
+	for name, c := range map[string]struct{ got, want models.Resources }{
+		"plus":      {some.Add(all), all},
+		"less":      {all.Sub(some), all},
+		"of itself": {all.Sub(summed), all},
+		"times":     {all.Times(3), all},
+		"no times":  {all.Times(0), models.Resources{}},
+		"the least": {all.Min(some), some},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, c.got, c.want)
+		}
+	}
+	if over := summed.Exceeding(all); len(over) != 0 {
+		t.Errorf("exceeds an unlimited amount: %v", over)
+	}
+	if over := all.Exceeding(some); len(over) != 1 || over[0].Name != "cpu_milli" {
+		t.Errorf("unlimited exceeds %v", over)
+	}
+	if text := models.ExactQuantity("cpu_milli", models.Unlimited); text != "unlimited" {
+		t.Errorf("in a form: %s", text)
 	}
 }

@@ -67,35 +67,35 @@ type Requested struct {
 
 // ProjectSpec requests a new project.
 type ProjectSpec struct {
-	Name        string     `json:"name" maxLength:"100"`
-	Description string     `json:"description,omitempty" maxLength:"2000"`
-	Quota       Resources  `json:"quota"`
-	Limit       Resources  `json:"limit,omitempty" required:"false" doc:"limit of the owner; absent for 0"`
-	StartsAt    *time.Time `json:"starts_at,omitempty" doc:"start of the period of use; absent for the time of approval"`
-	EndsAt      *time.Time `json:"ends_at,omitempty" doc:"end of the period of use; absent if open-ended"`
+	Name        string         `json:"name" maxLength:"100"`
+	Description string         `json:"description,omitempty" maxLength:"2000"`
+	Quota       ResourcesInput `json:"quota,omitempty" doc:"absent amounts are filled in from the pool"`
+	Limit       ResourcesInput `json:"limit,omitempty" doc:"limit of the owner; absent amounts are filled in from the quota"`
+	StartsAt    *time.Time     `json:"starts_at,omitempty" doc:"start of the period of use; absent for the time of approval"`
+	EndsAt      *time.Time     `json:"ends_at,omitempty" doc:"end of the period of use; absent if open-ended"`
 }
 
 // QuotaSpec requests another quota.
 type QuotaSpec struct {
-	ProjectID int64     `json:"project_id" minimum:"1"`
-	Quota     Resources `json:"quota" doc:"total quota, not the increase"`
+	ProjectID int64          `json:"project_id" minimum:"1"`
+	Quota     ResourcesInput `json:"quota" doc:"total quota, not the increase; absent amounts are filled in from the pool"`
 }
 
 // RoleSpec requests a new role.
 type RoleSpec struct {
-	ProjectID         int64     `json:"project_id" minimum:"1"`
-	Name              string    `json:"name" maxLength:"100"`
-	Permission        string    `json:"permission" enum:"owner,manager,member,viewer,custom"`
-	Permissions       []string  `json:"permissions,omitempty" doc:"permissions of a custom role"`
-	Limit             Resources `json:"limit"`
-	AssignToRequester bool      `json:"assign_to_requester,omitempty" doc:"assign the role to the requester"`
+	ProjectID         int64          `json:"project_id" minimum:"1"`
+	Name              string         `json:"name" maxLength:"100"`
+	Permission        string         `json:"permission" enum:"owner,manager,member,viewer,custom"`
+	Permissions       []string       `json:"permissions,omitempty" doc:"permissions of a custom role"`
+	Limit             ResourcesInput `json:"limit,omitempty" doc:"absent amounts are filled in from the project's quota"`
+	AssignToRequester bool           `json:"assign_to_requester,omitempty" doc:"assign the role to the requester"`
 }
 
 // LimitSpec requests another limit of a role.
 type LimitSpec struct {
-	ProjectID int64     `json:"project_id" minimum:"1"`
-	RoleID    int64     `json:"role_id" minimum:"1"`
-	Limit     Resources `json:"limit" doc:"total limit, not the increase"`
+	ProjectID int64          `json:"project_id" minimum:"1"`
+	RoleID    int64          `json:"role_id" minimum:"1"`
+	Limit     ResourcesInput `json:"limit" doc:"total limit, not the increase; absent amounts are filled in from the project's quota"`
 }
 
 // PeriodSpec requests a later end of a project's period of use.
@@ -138,13 +138,13 @@ func (a Requested) Kind() string {
 func (a Requested) Amounts() Resources {
 	switch {
 	case a.Project != nil:
-		return a.Project.Quota
+		return a.Project.Quota.Resources()
 	case a.Quota != nil:
-		return a.Quota.Quota
+		return a.Quota.Quota.Resources()
 	case a.Role != nil:
-		return a.Role.Limit
+		return a.Role.Limit.Resources()
 	case a.Limit != nil:
-		return a.Limit.Limit
+		return a.Limit.Limit.Resources()
 	}
 	return Resources{}
 }

@@ -9,8 +9,20 @@ import (
 // rows overflows.
 const MaxAmount = int64(1_000_000_000_000)
 
+// Unlimited is the amount of a quota or limit that nothing bounds. It is larger
+// than every amount, also in sums of a million rows; the methods of Resources keep
+// it, and JSON has it as "unlimited".
+const Unlimited = 2 * MaxAmount
+
+// UnlimitedWord is Unlimited in JSON and in forms.
+const UnlimitedWord = "unlimited"
+
+// IsUnlimited reports whether an amount, or a sum of amounts, is unlimited.
+func IsUnlimited(n int64) bool { return n > MaxAmount }
+
 // Resources is an amount of each resource: GPU cores (100 are one whole GPU),
-// GPU memory in MiB, CPU in thousandths of a core, memory and storage in MiB.
+// GPU memory in MiB, CPU in thousandths of a core, memory and storage in MiB. In
+// quotas and limits, the last three can be Unlimited.
 type Resources struct {
 	GPUCores     int64 `json:"gpu_cores" gorm:"column:gpu_cores" minimum:"0" required:"false" doc:"GPU cores; 100 per GPU"`
 	GPUMemoryMiB int64 `json:"gpu_memory_mib" gorm:"column:gpu_memory_mib" minimum:"0" required:"false" doc:"GPU memory, MiB"`
@@ -38,34 +50,64 @@ func (r Resources) Amounts() []Amount {
 	}
 }
 
-// Add is r + o.
-func (r Resources) Add(o Resources) Resources {
-	return Resources{r.GPUCores + o.GPUCores, r.GPUMemoryMiB + o.GPUMemoryMiB,
-		r.CPUMilli + o.CPUMilli, r.MemoryMiB + o.MemoryMiB, r.StorageMiB + o.StorageMiB}
+// each combines the amounts of r and o.
+func (r Resources) each(o Resources, f func(a, b int64) int64) Resources {
+	return Resources{f(r.GPUCores, o.GPUCores), f(r.GPUMemoryMiB, o.GPUMemoryMiB),
+		f(r.CPUMilli, o.CPUMilli), f(r.MemoryMiB, o.MemoryMiB), f(r.StorageMiB, o.StorageMiB)}
 }
 
-// Sub is r − o; amounts may become negative.
+// Add is r + o.
+func (r Resources) Add(o Resources) Resources {
+	return r.each(o, func(a, b int64) int64 {
+		if IsUnlimited(a) || IsUnlimited(b) {
+			return Unlimited
+		}
+		return a + b
+	})
+}
+
+// Sub is r − o; amounts may become negative. Of an unlimited amount, all remains.
 func (r Resources) Sub(o Resources) Resources {
-	return r.Add(o.Times(-1))
+	return r.each(o, func(a, b int64) int64 {
+		if IsUnlimited(a) {
+			return Unlimited
+		}
+		return a - b
+	})
 }
 
 // Times is r taken n times.
 func (r Resources) Times(n int64) Resources {
-	return Resources{r.GPUCores * n, r.GPUMemoryMiB * n, r.CPUMilli * n, r.MemoryMiB * n, r.StorageMiB * n}
+	return r.each(r, func(a, _ int64) int64 {
+		if IsUnlimited(a) && n > 0 {
+			return Unlimited
+		}
+		return a * n
+	})
 }
 
 // Floor replaces negative amounts by 0.
 func (r Resources) Floor() Resources {
-	return Resources{max(r.GPUCores, 0), max(r.GPUMemoryMiB, 0), max(r.CPUMilli, 0), max(r.MemoryMiB, 0), max(r.StorageMiB, 0)}
+	return r.each(Resources{}, func(a, zero int64) int64 { return max(a, zero) })
+}
+
+// Min is the lesser of each amount.
+func (r Resources) Min(o Resources) Resources {
+	return r.each(o, func(a, b int64) int64 { return min(a, b) })
+}
+
+// Max is the greater of each amount.
+func (r Resources) Max(o Resources) Resources {
+	return r.each(o, func(a, b int64) int64 { return max(a, b) })
 }
 
 // Exceeding lists the amounts of r that are larger than limit's, with the limit
-// of each.
+// of each. Nothing exceeds an unlimited one.
 func (r Resources) Exceeding(limit Resources) []Excess {
 	var over []Excess
 	limits := limit.Amounts()
 	for i, a := range r.Amounts() {
-		if a.Value > limits[i].Value {
+		if a.Value > limits[i].Value && !IsUnlimited(limits[i].Value) {
 			over = append(over, Excess{Amount: a, Limit: limits[i].Value})
 		}
 	}
@@ -78,14 +120,6 @@ type Excess struct {
 	Limit int64
 }
 
-// Check adds a problem for every amount that is negative or above MaxAmount;
-// prefix names the vector's field, such as "quota".
-func (r Resources) Check(prefix string, p *Problems) {
-	for _, a := range r.Amounts() {
-		CheckAmount(prefix+"."+a.Name, a.Value, p)
-	}
-}
-
 // CheckAmount adds a problem when n is negative or above MaxAmount.
 func CheckAmount(field string, n int64, p *Problems) {
 	if n < 0 {
@@ -96,12 +130,14 @@ func CheckAmount(field string, n int64, p *Problems) {
 }
 
 // Quantity formats an amount of the named resource for people: "50 cores",
-// "16 GiB", "1.5 CPU".
+// "16 GiB", "1.5 CPU", and "∞" for an unlimited one.
 func Quantity(name string, value int64) string {
-	switch name {
-	case "gpu_cores":
+	switch {
+	case IsUnlimited(value):
+		return "∞"
+	case name == "gpu_cores":
 		return fmt.Sprintf("%d", value)
-	case "cpu_milli":
+	case name == "cpu_milli":
 		return trimFloat(float64(value) / 1000)
 	default:
 		return FormatMiB(value)

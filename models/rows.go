@@ -42,14 +42,15 @@ func exists(rows *gorm.DB) (bool, error) {
 	return len(found) > 0, err
 }
 
-// sumColumns selects the sums of the columns of a [Resources] with a prefix.
+// sumColumns selects the sums of the columns of a [Resources] with a prefix; a sum
+// with an unlimited amount is Unlimited.
 func sumColumns(prefix string) string {
 	columns := ""
 	for i, name := range []string{"gpu_cores", "gpu_memory_mib", "cpu_milli", "memory_mib", "storage_mib"} {
 		if i > 0 {
 			columns += ", "
 		}
-		columns += fmt.Sprintf("CAST(COALESCE(SUM(%s%s), 0) AS BIGINT) AS %[2]s", prefix, name)
+		columns += fmt.Sprintf("CAST(CASE WHEN SUM(%[1]s%[2]s) > %[3]d THEN %[4]d ELSE COALESCE(SUM(%[1]s%[2]s), 0) END AS BIGINT) AS %[2]s", prefix, name, MaxAmount, Unlimited)
 	}
 	return columns
 }

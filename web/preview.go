@@ -11,6 +11,7 @@ import (
 
 // PreviewView is the effect of a form on a project's quota.
 type PreviewView struct {
+	Filled    []FilledRow // the quota or limit as it would be saved
 	Rows      []PreviewRow
 	Members   int64 // with a changed limit
 	Headroom  int64 // further members in the role; -1: as many as there are
@@ -25,10 +26,16 @@ type PreviewView struct {
 type PreviewRow struct {
 	models.Amount
 	Before, Quota int64
-	Over          bool // it is why the change would be refused
+	Remaining     int64 // of the quota; negative if exceeded
+	Over          bool  // it is why the change would be refused
 }
 
-func (r PreviewRow) remaining() int64 { return r.Quota - r.Value }
+// FilledRow is one resource of a quota or limit, and where its amount comes from.
+type FilledRow struct {
+	models.Amount
+	Source models.Text
+	Limit  *int64 // of each member of a new project; nil: not shown
+}
 
 // MemberOverLimit is a member whose use exceeds the new limit.
 type MemberOverLimit struct {

@@ -20,10 +20,10 @@ func sampleRequest(a models.Requested, state models.RequestState) models.Request
 
 func sampleRequested() []models.Requested {
 	return []models.Requested{
-		{Project: &models.ProjectSpec{Name: "speech", Quota: quota, EndsAt: &later}},
-		{Quota: &models.QuotaSpec{ProjectID: 1, Quota: quota.Times(2)}},
-		{Role: &models.RoleSpec{ProjectID: 1, Name: "expert", Permission: "manager", Limit: limit, AssignToRequester: true}},
-		{Limit: &models.LimitSpec{ProjectID: 1, RoleID: 2, Limit: limit.Times(2)}},
+		{Project: &models.ProjectSpec{Name: "speech", Quota: quota.Input(), EndsAt: &later}},
+		{Quota: &models.QuotaSpec{ProjectID: 1, Quota: quota.Times(2).Input()}},
+		{Role: &models.RoleSpec{ProjectID: 1, Name: "expert", Permission: "manager", Limit: limit.Input(), AssignToRequester: true}},
+		{Limit: &models.LimitSpec{ProjectID: 1, RoleID: 2, Limit: limit.Times(2).Input()}},
 		{Period: &models.PeriodSpec{ProjectID: 1, EndsAt: &later}},
 		{Deadline: &models.DeadlineSpec{ProjectID: 1}},
 		{Join: &models.JoinSpec{ProjectID: 1, Name: "vision", Until: &later}},

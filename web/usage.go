@@ -98,9 +98,9 @@ func (v UsageView) chart(ctx context.Context, i int) Chart {
 			models.Quantity(amount.Name, max(0, largest([]Line{inUse}))), models.Quantity(amount.Name, v.Project.Quota.Amounts()[i].Value))}
 }
 
-// valueOr is one amount of a vector; -1 where there is none.
+// valueOr is one amount of a vector; -1 where there is none, or it is unlimited.
 func valueOr(r *models.Resources, i int) int64 {
-	if r == nil {
+	if r == nil || models.IsUnlimited(r.Amounts()[i].Value) {
 		return -1
 	}
 	return r.Amounts()[i].Value

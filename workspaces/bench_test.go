@@ -13,6 +13,7 @@ import (
 	"weir/models/modelstest"
 	"weir/policies"
 	"weir/pool"
+	"weir/pool/pooltest"
 	"weir/pool/projects"
 	"weir/pool/providers"
 	"weir/storage"
@@ -57,8 +58,9 @@ func newBench(t *testing.T, s *models.Store) *bench {
 		t.Fatal(err)
 	}
 	b := &bench{ctx: t.Context(), store: s, clock: modelstest.NewClock(s), runtime: newProcesses(t), dirs: dirs,
-		ledger: projects.New(s, access, dirs), machines: providers.New(s, access, nil)}
+		machines: providers.New(s, access, nil)}
 	b.pool = pool.New(s, access, b.machines)
+	b.ledger = projects.New(s, access, dirs, projects.NewCapacity(s, access, b.pool, projects.Defaults{PerGPU: pooltest.PerGPU}))
 	b.root = policies.Actor{User: modelstest.User(t, s, "root@example.org", true)}
 	b.Service = workspaces.NewService(s, access, b.pool)
 	b.restart()
@@ -95,7 +97,7 @@ func (b *bench) environment(t *testing.T, in workspaces.EnvironmentInput) models
 
 func (b *bench) addProject(t *testing.T, name string, quota models.Resources) models.Project {
 	t.Helper()
-	p, err := b.ledger.CreateProject(b.ctx, b.root, projects.ProjectInput{Name: name, Quota: quota})
+	p, err := b.ledger.CreateProject(b.ctx, b.root, projects.ProjectInput{Name: name, Quota: quota.Input()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +106,7 @@ func (b *bench) addProject(t *testing.T, name string, quota models.Resources) mo
 
 func (b *bench) addRole(t *testing.T, p models.Project, name string, limit models.Resources) models.Role {
 	t.Helper()
-	r, err := b.ledger.CreateRole(b.ctx, b.root, p.ID, projects.RoleInput{Name: name, Permission: "member", Limit: limit})
+	r, err := b.ledger.CreateRole(b.ctx, b.root, p.ID, projects.RoleInput{Name: name, Permission: "member", Limit: limit.Input()})
 	if err != nil {
 		t.Fatal(err)
 	}

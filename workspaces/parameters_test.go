@@ -125,7 +125,7 @@ func FuzzMergeParameters(f *testing.F) {
 	f.Fuzz(func(t *testing.T, project, environment, request []byte, cores, others int64) {
 		l := workspaces.Layers{Limit: models.Resources{GPUCores: cores, GPUMemoryMiB: others, CPUMilli: others, MemoryMiB: others}}
 		var p models.Problems
-		l.Limit.Check("limit", &p)
+		l.Limit.Input().Check("limit", &p)
 		for to, raw := range map[*models.LaunchParameters][]byte{&l.Project: project, &l.Environment: environment, &l.Request: request} {
 			if json.Unmarshal(raw, to) != nil {
 				return

@@ -31,7 +31,7 @@ func (b *bench) queue(t *testing.T, actor policies.Actor, name string) models.Wo
 
 func (b *bench) endsAt(t *testing.T, end time.Time) {
 	t.Helper()
-	if _, err := b.ledger.UpdateProject(b.ctx, b.root, b.project.ID, projects.ProjectInput{Name: "vision", Quota: plenty, EndsAt: &end}); err != nil {
+	if _, err := b.ledger.UpdateProject(b.ctx, b.root, b.project.ID, projects.ProjectInput{Name: "vision", Quota: plenty.Input(), EndsAt: &end}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -173,7 +173,7 @@ func TestTrueReasons(t *testing.T) {
 		}, "the project's period of use ended on 2030-01-02"},
 		{"a later begin", func(_ *testing.T, b *bench) error {
 			starts := b.store.Now().Add(72 * time.Hour)
-			_, err := b.ledger.UpdateProject(b.ctx, b.root, b.project.ID, projects.ProjectInput{Name: "vision", Quota: plenty, StartsAt: &starts})
+			_, err := b.ledger.UpdateProject(b.ctx, b.root, b.project.ID, projects.ProjectInput{Name: "vision", Quota: plenty.Input(), StartsAt: &starts})
 			return err
 		}, "the project's period of use does not start until 2030-01-05"},
 		{"disabled account", func(_ *testing.T, b *bench) error {

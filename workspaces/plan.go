@@ -3,6 +3,7 @@ package workspaces
 import (
 	"cmp"
 	"errors"
+	"reflect"
 	"slices"
 	"time"
 
@@ -26,6 +27,14 @@ type LaunchInput struct {
 	Name               string                  `json:"name,omitempty" maxLength:"100" doc:"workspace name; default notebook"`
 	Request            models.LaunchParameters `json:"request,omitempty"`
 	WhenInsufficient   string                  `json:"when_insufficient,omitempty" enum:"refuse,fewer,wait" doc:"behavior on insufficient capacity: refuse (default), accept fewer cores, or wait in the queue"`
+}
+
+// requests reports whether the launch requests anything beyond the defaults.
+func (in LaunchInput) requests() bool {
+	r := in.Request
+	env := r.Env
+	r.Env = nil
+	return in.VersionConstraints != "" || len(env) > 0 || !reflect.DeepEqual(r, models.LaunchParameters{})
 }
 
 func (in *LaunchInput) check() ([]VersionConstraint, error) {
@@ -110,6 +119,7 @@ type Plan struct {
 	Target      Target             // as launched, which may be with fewer cores
 	Decision    models.Decision    // on the requested demand; zero if it was not made
 	Rejection   error              // why the launch is not allowed; nil if it is
+	Requested   bool               // the member requested anything, so that the rejection can be due to it
 
 	// State is the state of the launched workspace: starting, or queued; empty if the
 	// pool cannot satisfy the demand now, see Insufficient.
@@ -123,10 +133,13 @@ type Plan struct {
 func plan(in planInput) (p Plan) {
 	p = Plan{Project: in.project, Role: in.member.RoleName, Use: in.use}
 	constraints, err := in.launch.check()
-	p.name = in.launch.Name
+	p.name, p.Requested = in.launch.Name, in.launch.requests()
 	p.Matches, p.Mismatches = MatchEnvironments(in.environments, constraints, in.use.Limit)
 	if err == nil && !in.project.Active(in.now) {
 		err = outsidePeriod()
+	}
+	if err == nil {
+		err = checkNotNone(in)
 	}
 	if err == nil {
 		err = p.choose(in.launch)
@@ -142,6 +155,34 @@ func plan(in planInput) (p Plan) {
 }
 
 func outsidePeriod() error { return models.Forbidden("The project is not within its period of use.") }
+
+// checkNotNone refuses a launch that a quota or limit of 0 makes impossible, whatever is
+// entered, and says who can change it.
+func checkNotNone(in planInput) error {
+	needs := models.Resources{CPUMilli: 1, MemoryMiB: 1}
+	if r := in.launch.Request; positive(r.GPUs) || r.GPUs == nil && positive(r.Cores) {
+		needs.GPUCores, needs.GPUMemoryMiB = 1, 1
+	}
+	if none := quota.Exceeded(needs, in.use.Quota); len(none) > 0 {
+		return models.NoCapacity("", "The project's quota is 0 for: %s. No workspace can start without it. Platform administrators can change the quota.", labels(none))
+	}
+	if none := quota.Exceeded(needs, in.use.Limit); len(none) > 0 {
+		return models.NoCapacity("", "The limit of the role %s is 0 for: %s. No workspace can start without it. The project's managers can change the limit.", in.member.RoleName, labels(none))
+	}
+	return nil
+}
+
+// labels names the resources of excesses.
+func labels(list []models.Excess) (t models.Text) {
+	for i, e := range list {
+		if t = models.Say("%s, %s", t, e.Label); i == 0 {
+			t = e.Label
+		}
+	}
+	return t
+}
+
+func positive(n *int64) bool { return n != nil && *n > 0 }
 
 // choose selects the best matching environment with which the launch parameters are
 // valid, of all or of the requested one. If there is none, it returns the error of the

@@ -135,7 +135,7 @@ func TestTheLimitIsCheckedWhereItIsPlaced(t *testing.T) {
 				return
 			}
 			read = true // what a member uses, before the transaction
-			small := projects.RoleInput{Name: "engineer", Permission: "member", Limit: models.Resources{GPUCores: 50, GPUMemoryMiB: 160_000, CPUMilli: 8000, MemoryMiB: 16_384}}
+			small := projects.RoleInput{Name: "engineer", Permission: "member", Limit: models.Resources{GPUCores: 50, GPUMemoryMiB: 160_000, CPUMilli: 8000, MemoryMiB: 16_384}.Input()}
 			if _, err := b.ledger.UpdateRole(b.ctx, b.root, b.project.ID, b.role.ID, small); err != nil {
 				t.Error(err)
 			}

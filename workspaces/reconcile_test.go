@@ -307,7 +307,7 @@ func TestEviction(t *testing.T) {
 		}},
 		{"period of use", func(t *testing.T, b *bench) error {
 			ends := b.store.Now().Add(time.Hour)
-			_, err := b.ledger.UpdateProject(b.ctx, b.root, b.project.ID, projects.ProjectInput{Name: "vision", Quota: plenty, EndsAt: &ends})
+			_, err := b.ledger.UpdateProject(b.ctx, b.root, b.project.ID, projects.ProjectInput{Name: "vision", Quota: plenty.Input(), EndsAt: &ends})
 			b.clock.Advance(time.Hour)
 			return err
 		}},
@@ -433,7 +433,7 @@ func TestTheQueueKeepsRule2(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		small := projects.RoleInput{Name: "engineer", Permission: "member", Limit: models.Resources{GPUCores: 150, GPUMemoryMiB: 160_000, CPUMilli: 8000, MemoryMiB: 16_384}}
+		small := projects.RoleInput{Name: "engineer", Permission: "member", Limit: models.Resources{GPUCores: 150, GPUMemoryMiB: 160_000, CPUMilli: 8000, MemoryMiB: 16_384}.Input()}
 		for _, blocker := range blockers {
 			b.until(t, blocker.ID, models.StateRunning)
 			if _, err := b.Stop(b.ctx, other, blocker.ID); err != nil {

@@ -15,7 +15,7 @@ func TestARoleThatPermitsNoWorkspaces(t *testing.T) {
 		put := func(permission string, permissions ...string) {
 			t.Helper()
 			_, err := b.ledger.UpdateRole(b.ctx, b.root, b.project.ID, b.role.ID,
-				projects.RoleInput{Name: b.role.Name, Permission: permission, Permissions: permissions, Limit: b.role.Limit})
+				projects.RoleInput{Name: b.role.Name, Permission: permission, Permissions: permissions, Limit: b.role.Limit.Input()})
 			if err != nil {
 				t.Fatal(err)
 			}

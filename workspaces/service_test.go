@@ -65,7 +65,7 @@ func TestNoGPUMemoryBeyondTheLimit(t *testing.T) {
 		b.gpus(t, 1)
 		none := b.addRole(t, b.project, "none", models.Resources{GPUCores: 100, CPUMilli: 4000, MemoryMiB: 8192})
 		_, actor := b.addMember(t, none)
-		want(t, second(b.Launch(b.ctx, actor, b.ask("a", gpu(1, 50)))), models.KindNoCapacity, "gpu_memory_mib")
+		want(t, second(b.Launch(b.ctx, actor, b.ask("a", gpu(1, 50)))), models.KindNoCapacity, "0 for: GPU memory", "managers can change the limit")
 		some := b.addRole(t, b.project, "some", models.Resources{GPUCores: 100, GPUMemoryMiB: 10_000, CPUMilli: 4000, MemoryMiB: 8192})
 		_, actor = b.addMember(t, some)
 		if w, err := b.Launch(b.ctx, actor, b.ask("a", gpu(1, 50))); err != nil || w.Demand.GPUMemoryMiB != 10_000 {
@@ -327,7 +327,7 @@ func TestPreviewSaysWhatALaunchWould(t *testing.T) {
 func TestThePeriodOfUse(t *testing.T) {
 	each(t, func(t *testing.T, b *bench) {
 		starts := b.store.Now().Add(time.Hour)
-		_, err := b.ledger.UpdateProject(b.ctx, b.root, b.project.ID, projects.ProjectInput{Name: "vision", Quota: plenty, StartsAt: &starts})
+		_, err := b.ledger.UpdateProject(b.ctx, b.root, b.project.ID, projects.ProjectInput{Name: "vision", Quota: plenty.Input(), StartsAt: &starts})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,15 @@ import (
 func (p *portal) projectQuota(ctx context.Context, project int64) (kube.Quota, error) {
 	found, err := p.store.Read(ctx).Project(models.AllProjects, project)
 	q := found.Quota
-	return kube.Quota{CPU: q.CPUMilli, Memory: q.MemoryMiB, GPUCores: q.GPUCores}, err
+	return kube.Quota{CPU: bounded(q.CPUMilli), Memory: bounded(q.MemoryMiB), GPUCores: q.GPUCores}, err
+}
+
+// bounded is an amount, or 0, which does not limit a namespace, if it is unlimited.
+func bounded(n int64) int64 {
+	if models.IsUnlimited(n) {
+		return 0
+	}
+	return n
 }
 
 const advertisePeriod = 5 * time.Second

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"weir/cmd/weir/config"
+	"weir/models"
 	"weir/pool/agent"
 	"weir/pool/nvml"
 	"weir/pool/providers"
@@ -129,4 +132,14 @@ func (p *portal) reportOwnGPUs(ctx context.Context) {
 	if err := loop.Run(ctx); err != nil {
 		p.log.ErrorContext(ctx, "stopped reporting the GPUs of this machine", "err", err)
 	}
+}
+
+// hostResources is the CPU and memory of this machine.
+func hostResources() models.Resources {
+	r := models.Resources{CPUMilli: int64(runtime.NumCPU()) * 1000}
+	var info syscall.Sysinfo_t
+	if err := syscall.Sysinfo(&info); err == nil {
+		r.MemoryMiB = int64(info.Totalram) * int64(info.Unit) >> 20
+	}
+	return r
 }

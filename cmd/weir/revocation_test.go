@@ -64,7 +64,8 @@ func newReplica(t *testing.T, url string) *replica {
 		}
 	}
 	r := &replica{portal: &portal{store: store, log: slog.New(slog.DiscardHandler)}}
-	r.accounts, r.pool, r.projectService = policies.NewAccounts(store, access), pool.New(store, access, providers.New(store, access, nil)), projects.New(store, access, dirs)
+	r.accounts, r.pool = policies.NewAccounts(store, access), pool.New(store, access, providers.New(store, access, nil))
+	r.projectService = projects.New(store, access, dirs, projects.NewCapacity(store, access, r.pool, projects.Defaults{}))
 	r.service = workspaces.NewService(store, access, r.pool)
 	r.proxy = proxy.New(proxy.Config{Gate: gate{r.service, r.accounts}, AppsDomain: "apps.test", LeaseHeld: r.leaseValid, Logger: slog.New(slog.DiscardHandler), OnActivity: func(int64) {},
 		Page: func(w http.ResponseWriter, _ *http.Request, status int, _ *models.Error) { w.WriteHeader(status) }})
@@ -162,9 +163,9 @@ func newTenant(t *testing.T, name string, at, uses *replica, n *notebook, backen
 		}
 	})
 	ctx, some := t.Context(), models.Resources{CPUMilli: 1000, MemoryMiB: 1024}
-	p, err := at.projectService.CreateProject(ctx, root, projects.ProjectInput{Name: name, Quota: some})
+	p, err := at.projectService.CreateProject(ctx, root, projects.ProjectInput{Name: name, Quota: some.Input()})
 	if err == nil {
-		v.role, err = at.projectService.CreateRole(ctx, root, p.ID, projects.RoleInput{Name: "r", Permission: models.PermissionMember, Limit: some})
+		v.role, err = at.projectService.CreateRole(ctx, root, p.ID, projects.RoleInput{Name: "r", Permission: models.PermissionMember, Limit: some.Input()})
 	}
 	if err == nil {
 		v.member, err = at.projectService.AddMember(ctx, root, p.ID, projects.MemberInput{Email: v.user.Email, RoleID: v.role.ID})

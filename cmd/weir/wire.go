@@ -78,9 +78,9 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 	}
 	p.periods = requests.NewPeriods(requests.PeriodsConfig{Store: p.store, Fence: p.fence.check, Logger: log})
 	p.catalogue = workspaces.NewCatalogue(p.store, access)
-	ledger := projects.New(p.store, access, dirs)
+	capacity := projects.NewCapacity(p.store, access, p.pool, p.quotaDefaults())
+	ledger := projects.New(p.store, access, dirs, capacity)
 	ledger.InvitationLifetime = cfg.InvitationLifetime
-	capacity := projects.NewCapacity(p.store, access, p.pool)
 	p.reconciler = workspaces.NewReconciler(workspaces.ReconcilerConfig{Store: p.store, Pool: p.pool,
 		Storage: dirs, Runtime: p.runtime, Env: p.workspaceEnv, Fence: p.fence.check, Logger: log})
 	p.runtime.OnChange(p.reconciler.Enqueue) // what answers or dies is seen at once
@@ -94,6 +94,16 @@ func wirePortal(ctx context.Context, cfg config.Config, log *slog.Logger, addr n
 		Enrolment: p.agents.enrolment, AgentsURL: p.agents.url(cfg), Catalogue: p.catalogue, Workspaces: service, Directories: dirs, Proxy: p.proxy, Holds: p.leaseValid, Logger: log, Collectors: p.collectors(),
 		TrustedProxies: cfg.TrustedProxies, Secure: cfg.TLS(), OIDC: p.oidc(), SessionLifetime: cfg.SessionLifetime, Version: buildVersion().Version})
 	return p, nil
+}
+
+// quotaDefaults is what quotas are filled from besides the GPUs. Workspaces run on this
+// machine only, except in a cluster.
+func (p *portal) quotaDefaults() projects.Defaults {
+	d := projects.Defaults{PerGPU: p.cfg.PerGPU}
+	if p.cfg.Runtime == "local" {
+		d.Machine = hostResources()
+	}
+	return d
 }
 
 // addresses sets the origin of the portal and returns the domain, with its port,

@@ -185,7 +185,7 @@ func (b *builder) addRequests() {
 			project = b.Project
 		}
 		r := models.QuotaRequest{Kind: models.RequestQuota, ProjectID: &project, RequesterID: who, Reason: "We need more.", State: models.RequestPending,
-			Requested: models.Requested{Quota: &models.QuotaSpec{ProjectID: project, Quota: models.Resources{GPUCores: 500}}}, Version: 1, CreatedAt: b.ago()}
+			Requested: models.Requested{Quota: &models.QuotaSpec{ProjectID: project, Quota: models.Resources{GPUCores: 500}.Input()}}, Version: 1, CreatedAt: b.ago()}
 		if i%3 > 0 {
 			at := b.store.Now()
 			r.State, r.DeciderID, r.DecidedAt, r.DecisionReason = models.RequestRefused, &b.people[0], &at, "No."

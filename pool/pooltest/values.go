@@ -9,6 +9,9 @@ import (
 	"weir/models"
 )
 
+// PerGPU is what quotas that are left open get for each GPU, besides GPU memory.
+var PerGPU = models.Resources{GPUMemoryMiB: 40 << 10, CPUMilli: 8000, MemoryMiB: 32 << 10, StorageMiB: 100 << 10}
+
 // Cores is nothing but GPU cores.
 func Cores(n int64) models.Resources { return models.Resources{GPUCores: n} }
 

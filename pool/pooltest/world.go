@@ -44,9 +44,10 @@ func New(t *testing.T, s *models.Store) *World {
 		t.Fatal(err)
 	}
 	machines := providers.New(s, access, nil)
-	w := &World{Service: projects.New(s, access, dirs), Providers: machines, Pool: pool.New(s, access, machines), Access: access,
+	w := &World{Providers: machines, Pool: pool.New(s, access, machines), Access: access,
 		Ctx: t.Context(), Store: s, Clock: modelstest.NewClock(s)}
-	w.Capacity = projects.NewCapacity(s, access, w.Pool)
+	w.Capacity = projects.NewCapacity(s, access, w.Pool, projects.Defaults{PerGPU: PerGPU})
+	w.Service = projects.New(s, access, dirs, w.Capacity)
 	w.Root = policies.Actor{User: modelstest.User(t, s, "root@example.org", true)}
 	return w
 }
@@ -61,7 +62,7 @@ func (w *World) NewPerson(t *testing.T) models.User {
 // NewProject adds a project.
 func (w *World) NewProject(t *testing.T, name string, quota models.Resources) models.Project {
 	t.Helper()
-	p, err := w.CreateProject(w.Ctx, w.Root, projects.ProjectInput{Name: name, Quota: quota})
+	p, err := w.CreateProject(w.Ctx, w.Root, projects.ProjectInput{Name: name, Quota: quota.Input()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,7 @@ func (w *World) NewProject(t *testing.T, name string, quota models.Resources) mo
 // NewRole adds a role to a project.
 func (w *World) NewRole(t *testing.T, project int64, name, permission string, limit models.Resources) models.Role {
 	t.Helper()
-	r, err := w.CreateRole(w.Ctx, w.Root, project, projects.RoleInput{Name: name, Permission: permission, Limit: limit})
+	r, err := w.CreateRole(w.Ctx, w.Root, project, projects.RoleInput{Name: name, Permission: permission, Limit: limit.Input()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +138,7 @@ func (w *World) Environment(t *testing.T) int64 {
 // EndProject moves the end of a project's period; nil is open.
 func (w *World) EndProject(t *testing.T, p models.Project, end *time.Time) {
 	t.Helper()
-	NoError(t, Error(w.UpdateProject(w.Ctx, w.Root, p.ID, projects.ProjectInput{Name: p.Name, Quota: p.Quota, EndsAt: end})))
+	NoError(t, Error(w.UpdateProject(w.Ctx, w.Root, p.ID, projects.ProjectInput{Name: p.Name, Quota: p.Quota.Input(), EndsAt: end})))
 }
 
 // EndMembership moves the end of a member's membership; nil is open.

@@ -5,6 +5,7 @@ import (
 
 	"weir/models"
 	"weir/policies"
+	"weir/pool/quota"
 )
 
 // Capacity compares the sum of the quotas with the capacity of the pool.
@@ -12,6 +13,13 @@ type Capacity struct {
 	store    *models.Store
 	access   *policies.Access
 	machines Machines
+	defaults Defaults
+}
+
+// Defaults are what quotas are filled from where the machines of the pool do not say.
+type Defaults struct {
+	Machine models.Resources // CPU and memory of the only machine that runs workspaces; 0: there are others
+	PerGPU  models.Resources
 }
 
 // Machines returns the capacity of the lending machines, and the part of it that is
@@ -21,8 +29,14 @@ type Machines interface {
 }
 
 // NewCapacity returns the service.
-func NewCapacity(store *models.Store, access *policies.Access, machines Machines) *Capacity {
-	return &Capacity{store, access, machines}
+func NewCapacity(store *models.Store, access *policies.Access, machines Machines, defaults Defaults) *Capacity {
+	return &Capacity{store, access, machines, defaults}
+}
+
+// quotaBase is what a quota is filled from now; own is the present one.
+func (c *Capacity) quotaBase(q *models.Queries, own models.Resources) (quota.Base, error) {
+	s, err := c.state(q)
+	return quota.Pool{Capacity: s.capacity, Allocated: s.allocated.Sub(own), Machine: c.defaults.Machine, PerGPU: c.defaults.PerGPU}.QuotaBase(), err
 }
 
 // CapacityRow is the capacity and the allocation of one resource.
@@ -37,10 +51,10 @@ type CapacityRow struct {
 	AboveCapacity    int64 // allocated beyond the capacity
 }
 
-// Beyond is how much more than is allocatable would be allocated with more; 0 if the capacity is
-// not known.
+// Beyond is how much more than is allocatable would be allocated with more; 0 if the
+// capacity is not known, or a quota is unlimited already.
 func (r CapacityRow) Beyond(more int64) int64 {
-	if !r.Known || more <= 0 {
+	if !r.Known || more <= 0 || models.IsUnlimited(r.Value) {
 		return 0
 	}
 	return max(r.Value+more-r.Allocatable, 0)
@@ -77,23 +91,30 @@ func (c *Capacity) ByResource(q *models.Queries) ([]CapacityRow, error) {
 }
 
 func (c *Capacity) rows(q *models.Queries) ([]CapacityRow, models.Overcommit, error) {
-	o, err := q.Overcommit()
-	if err != nil {
-		return nil, o, err
+	s, err := c.state(q)
+	return compare(s.allocated, s.capacity, s.simulated, s.setting.Ratio), s.setting, err
+}
+
+// capacityState is the capacity, with what is allocated of it.
+type capacityState struct {
+	setting                        models.Overcommit
+	allocated, capacity, simulated models.Resources
+}
+
+func (c *Capacity) state(q *models.Queries) (s capacityState, err error) {
+	if s.setting, err = q.Overcommit(); err != nil {
+		return s, err
 	}
-	allocated, err := q.AllocatedQuotas(q.Now())
-	if err != nil {
-		return nil, o, err
+	if s.allocated, err = q.AllocatedQuotas(q.Now()); err != nil {
+		return s, err
 	}
-	all, simulated, err := c.machines.Capacity(q)
-	if err != nil {
-		return nil, o, err
-	}
-	return compare(allocated, all.Add(o.Stated()), simulated, o.Ratio), o, nil
+	s.capacity, s.simulated, err = c.machines.Capacity(q)
+	s.capacity = s.capacity.Add(s.setting.Stated())
+	return s, err
 }
 
 // compare returns the rows of all resources. The capacity of GPUs is known; that of
-// other resources is unknown if it is 0.
+// other resources is unknown if it is 0. An unlimited quota cannot be compared.
 func compare(allocated, capacity, simulated, ratio models.Resources) []CapacityRow {
 	capacities, ratios, simulations := capacity.Amounts(), ratio.Amounts(), simulated.Amounts()
 	rows := make([]CapacityRow, len(capacities))
@@ -102,6 +123,8 @@ func compare(allocated, capacity, simulated, ratio models.Resources) []CapacityR
 		r := CapacityRow{Amount: a, Known: i < 2 || have > 0, Capacity: have, Simulated: simulations[i].Value, Ratio: ratios[i].Value}
 		if r.Known {
 			r.Allocatable = r.Capacity * r.Ratio / 100
+		}
+		if r.Known && !models.IsUnlimited(a.Value) {
 			r.AboveAllocatable, r.AboveCapacity = max(a.Value-r.Allocatable, 0), max(a.Value-r.Capacity, 0)
 		}
 		rows[i] = r
@@ -134,7 +157,7 @@ func (in OvercommitInput) check() error {
 			p.Add("ratio."+a.Name, "must be from 1 to %d percent", maxRatio)
 		}
 	}
-	models.Resources{CPUMilli: in.Stated.CPUMilli, MemoryMiB: in.Stated.MemoryMiB, StorageMiB: in.Stated.StorageMiB}.Check("stated", &p)
+	models.Resources{CPUMilli: in.Stated.CPUMilli, MemoryMiB: in.Stated.MemoryMiB, StorageMiB: in.Stated.StorageMiB}.Input().Check("stated", &p)
 	return p.Err()
 }
 

@@ -41,7 +41,7 @@ func TestDescribingAProject(t *testing.T) {
 		if err != nil || got.Name != "sight" || got.Quota != p.Quota || !got.StartsAt.Equal(p.StartsAt) || got.Priority != p.Priority {
 			t.Errorf("%+v, %v", got, err)
 		}
-		in.Quota, in.Priority = pooltest.Cores(101), p.Priority+1
+		in.Quota, in.Priority = pooltest.Cores(101).Input(), p.Priority+1
 		pooltest.WantError(t, pooltest.Error(o.UpdateProject(o.Ctx, owner, p.ID, in)), models.KindForbidden, "quota.gpu_cores", "priority")
 		end := o.Store.Now().AddDate(1, 0, 0)
 		pooltest.WantError(t, pooltest.Error(o.UpdateProject(o.Ctx, owner, p.ID, projects.ProjectInput{Name: "sight", EndsAt: &end})), models.KindForbidden, "ends_at")
@@ -49,7 +49,7 @@ func TestDescribingAProject(t *testing.T) {
 
 		// A variable such as JUPYTER_CONFIG_PATH runs programs in the
 		// workspaces of all others.
-		env := projects.ProjectInput{Name: "sight", Quota: pooltest.Cores(100), Launch: models.LaunchParameters{Env: map[string]string{"JUPYTER_CONFIG_PATH": "/notebook/1/1"}}}
+		env := projects.ProjectInput{Name: "sight", Quota: pooltest.Cores(100).Input(), Launch: models.LaunchParameters{Env: map[string]string{"JUPYTER_CONFIG_PATH": "/notebook/1/1"}}}
 		pooltest.WantError(t, pooltest.Error(o.UpdateProject(o.Ctx, owner, p.ID, env)), models.KindForbidden, "launch.env")
 		if _, err := o.UpdateProject(o.Ctx, o.Root, p.ID, env); err != nil {
 			t.Fatal(err)

@@ -184,7 +184,7 @@ func TestInvitationNeedsItsInviter(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		_, err = v.UpdateRole(v.Ctx, v.Root, v.Vision.ID, role.ID, projects.RoleInput{Name: r.Name, Permission: permission, Limit: limit})
+		_, err = v.UpdateRole(v.Ctx, v.Root, v.Vision.ID, role.ID, projects.RoleInput{Name: r.Name, Permission: permission, Limit: limit.Input()})
 		return err
 	}
 	for name, c := range map[string]struct {

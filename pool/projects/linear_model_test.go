@@ -329,6 +329,9 @@ func (b model) judgeWorkspace(m move, got outcome) (after model, done outcome, r
 		return b, done, []outcome{refusal(models.KindForbidden)}
 	}
 	limit, inUse := b.roles[p.title].limit, b.inUseBy(m.person)
+	if none := least(limit, b.quota); none.cpu == 0 || none.gib == 0 {
+		return b, done, []outcome{refusal(models.KindNoCapacity)} // whatever is requested
+	}
 	if !m.amount.within(limit) {
 		return b, done, []outcome{refusal(models.KindInvalid)}
 	}

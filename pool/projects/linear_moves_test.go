@@ -114,11 +114,11 @@ func moved(id, version int64, err error) (outcome, error) {
 func (m *busyWorld) do(actor policies.Actor, s *busyProject, v move) (outcome, error) {
 	switch v.what {
 	case createRole:
-		r, err := m.CreateRole(m.Ctx, actor, s.id, projects.RoleInput{Name: title(v.title), Permission: models.PermissionMember, Limit: v.amount.resources()})
+		r, err := m.CreateRole(m.Ctx, actor, s.id, projects.RoleInput{Name: title(v.title), Permission: models.PermissionMember, Limit: v.amount.resources().Input()})
 		return moved(r.ID, r.Version, err)
 	case updateRole:
 		r, err := m.UpdateRole(m.Ctx, actor, s.id, v.role, projects.RoleInput{Name: title(v.title), Permission: models.PermissionMember,
-			Limit: v.amount.resources(), Version: v.version})
+			Limit: v.amount.resources().Input(), Version: v.version})
 		return moved(r.ID, r.Version, err)
 	case deleteRole:
 		return ended(m.DeleteRole(m.Ctx, actor, s.id, v.role))
@@ -131,7 +131,7 @@ func (m *busyWorld) do(actor policies.Actor, s *busyProject, v move) (outcome, e
 	case removeMember:
 		return ended(m.RemoveMember(m.Ctx, actor, s.id, s.memberID(v.person)))
 	case setQuota:
-		p, err := m.UpdateProject(m.Ctx, actor, s.id, projects.ProjectInput{Name: s.name, Quota: v.amount.resources(), Version: v.version})
+		p, err := m.UpdateProject(m.Ctx, actor, s.id, projects.ProjectInput{Name: s.name, Quota: v.amount.resources().Input(), Version: v.version})
 		return moved(0, p.Version, err)
 	case read:
 		p, err := m.Project(m.Ctx, actor, s.id)

@@ -20,7 +20,7 @@ func TestProjectsAreSortedAndPaged(t *testing.T) {
 	each(t, func(t *testing.T, o *world) {
 		random := rand.New(rand.NewPCG(3, 4))
 		for i := range 25 {
-			in := projects.ProjectInput{Name: fmt.Sprintf("p%c%d", 'a'+rune(random.IntN(26)), i), Quota: pooltest.Cores(100 * random.Int64N(4))}
+			in := projects.ProjectInput{Name: fmt.Sprintf("p%c%d", 'a'+rune(random.IntN(26)), i), Quota: pooltest.Cores(100 * random.Int64N(4)).Input()}
 			if random.IntN(2) == 0 {
 				end := o.Store.Now().Add(time.Duration(1+random.Int64N(3)) * time.Hour)
 				in.EndsAt = &end

@@ -12,9 +12,9 @@ import (
 
 // PreviewInput is a change of a role, a member or the quota; exactly one is set.
 type PreviewInput struct {
-	Role   *RolePreview      `json:"role,omitempty" doc:"new role, or change of a role's limit"`
-	Member *MemberPreview    `json:"member,omitempty" doc:"new member, or change of a member's role"`
-	Quota  *models.Resources `json:"quota,omitempty" doc:"new total quota"`
+	Role   *RolePreview           `json:"role,omitempty" doc:"new role, or change of a role's limit"`
+	Member *MemberPreview         `json:"member,omitempty" doc:"new member, or change of a member's role"`
+	Quota  *models.ResourcesInput `json:"quota,omitempty" doc:"new total quota"`
 
 	// Requested previews the change by an approver, without the actor's permissions.
 	Requested bool `json:"-"`
@@ -22,8 +22,21 @@ type PreviewInput struct {
 
 // RolePreview is a role after the change.
 type RolePreview struct {
-	RoleID int64            `json:"role_id,omitempty" minimum:"1" doc:"role ID; absent for a new role"`
-	Limit  models.Resources `json:"limit" doc:"limit per member"`
+	RoleID int64                 `json:"role_id,omitempty" minimum:"1" doc:"role ID; absent for a new role"`
+	Limit  models.ResourcesInput `json:"limit,omitempty" doc:"limit per member"`
+
+	// Of a new role, or after the change; of a role without a permission the present ones.
+	Permission  string   `json:"permission,omitempty" enum:"owner,manager,member,viewer,custom"`
+	Permissions []string `json:"permissions,omitempty" doc:"permissions of a custom role"`
+}
+
+// permits is the permissions after the change of a role with the given ones.
+func (in RolePreview) permits(present models.Permissions) models.Permissions {
+	custom, err := models.ParsePermissions(in.Permissions)
+	if in.Permission == "" || err != nil {
+		return present
+	}
+	return models.PermissionsOf(in.Permission, custom)
 }
 
 // MemberPreview is a member after the change.
@@ -37,8 +50,9 @@ type MemberPreview struct {
 // of the change itself.
 type Preview struct {
 	Rows      []PreviewRow
-	Members   int64 // whose limit changes
-	Fits      int64 // members that could be added with the role afterwards; -1 for any number
+	Filled    []Filled // the quota or limit after the change; empty for members
+	Members   int64    // whose limit changes
+	Fits      int64    // members that could be added with the role afterwards; -1 for any number
 	OverLimit []MemberOverLimit
 	Refused   *models.Error // why the change would be refused; nil if it would not
 	Beyond    []models.Text // by how much a requested quota exceeds the pool's capacity
@@ -53,7 +67,12 @@ type PreviewRow struct {
 }
 
 // Remaining is the unallocated quota after the change; negative if exceeded.
-func (r PreviewRow) Remaining() int64 { return r.Quota - r.Value }
+func (r PreviewRow) Remaining() int64 {
+	if models.IsUnlimited(r.Quota) {
+		return models.Unlimited
+	}
+	return r.Quota - r.Value
+}
 
 // Preview returns the effect of a change of a role, a member or the quota, and
 // whether it would be refused. It requires the right to read the project, and for
@@ -93,6 +112,7 @@ type effect struct {
 	more      models.Resources // additional allocation, of all members
 	members   int64
 	limit     *models.Resources // of the role, if any
+	filled    []Filled
 	overLimit []MemberOverLimit
 }
 
@@ -109,15 +129,14 @@ func (e Editor) preview(p models.Project, in PreviewInput) (v Preview, err error
 	case in.Member != nil && in.Role == nil && in.Quota == nil:
 		c, refusal = e.previewMember(p, *in.Member)
 	case in.Quota != nil && in.Role == nil && in.Member == nil:
-		p.Quota = *in.Quota
-		refusal = e.previewQuota(p)
+		c, refusal = e.previewQuota(&p, *in.Quota)
 	default:
 		return v, models.Invalid("role", "specify exactly one of role, member and quota")
 	}
 	if v.Refused, err = policies.AsRefusal(refusal); err != nil {
 		return v, err
 	}
-	v.Members, v.OverLimit, v.Fits = c.members, c.overLimit, -1
+	v.Members, v.OverLimit, v.Filled, v.Fits = c.members, c.overLimit, c.filled, -1
 	after := quota.Limits{Quota: p.Quota, Allocated: allocated.Add(c.more)}
 	v.fillRows(allocated, after)
 	if c.limit != nil {
@@ -126,12 +145,19 @@ func (e Editor) preview(p models.Project, in PreviewInput) (v Preview, err error
 	return v, nil
 }
 
-func (e Editor) previewQuota(p models.Project) error {
+// previewQuota sets the project's quota to the new one.
+func (e Editor) previewQuota(p *models.Project, in models.ResourcesInput) (c effect, err error) {
 	var problems models.Problems
-	if p.Quota.Check("quota", &problems); len(problems) > 0 {
-		return problems.Err()
+	if in.Check("quota", &problems); len(problems) > 0 {
+		p.Quota = in.Resources()
+		return c, problems.Err()
 	}
-	return checkQuota(e.q, p)
+	filled, from, err := e.FillQuota(in, p.Quota)
+	if err != nil {
+		return c, err
+	}
+	p.Quota, c.filled = filled, filledOf(filled, from)
+	return c, checkQuota(e.q, *p)
 }
 
 func (e Editor) previewRole(p models.Project, allocated models.Resources, in RolePreview) (c effect, err error) {
@@ -139,16 +165,21 @@ func (e Editor) previewRole(p models.Project, allocated models.Resources, in Rol
 	if in.Limit.Check("limit", &problems); len(problems) > 0 {
 		return c, problems.Err()
 	}
-	c.limit = &in.Limit
-	if in.RoleID == 0 {
-		return c, CheckLimit(in.Limit, p.Quota)
+	var before models.Role
+	present := models.PermissionsOf(models.PermissionMember, 0)
+	if in.RoleID != 0 {
+		if before, err = e.q.Role(models.AllProjects, p.ID, in.RoleID); err != nil {
+			return c, err
+		}
+		present = before.Permits()
 	}
-	before, err := e.q.Role(models.AllProjects, p.ID, in.RoleID)
-	if err != nil {
-		return c, err
+	limit, from := FillLimit(in.Limit, p.Quota, in.permits(present))
+	c.limit, c.filled = &limit, filledOf(limit, from)
+	if in.RoleID == 0 {
+		return c, CheckLimit(limit, p.Quota)
 	}
 	after := before
-	after.Limit = in.Limit
+	after.Limit = limit
 	change, err := readLimitChange(e.q, p, allocated, before, after)
 	if err != nil {
 		return c, err

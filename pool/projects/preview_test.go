@@ -31,7 +31,7 @@ func newTrial(t *testing.T, rt *rapid.T, o *world, name string) *trial {
 	_, r.boss = o.NewMember(t, o.NewRole(t, r.project.ID, "boss", "manager", models.Resources{}))
 	for i := range 3 {
 		permission := rapid.SampledFrom([]string{"member", "owner"}).Draw(rt, "permission")
-		role, err := o.CreateRole(o.Ctx, o.Root, r.project.ID, projects.RoleInput{Name: fmt.Sprint("role ", i), Permission: permission, Limit: pooltest.DrawResources(rt, 0, 60)})
+		role, err := o.CreateRole(o.Ctx, o.Root, r.project.ID, projects.RoleInput{Name: fmt.Sprint("role ", i), Permission: permission, Limit: pooltest.DrawResources(rt, 0, 60).Input()})
 		if err == nil {
 			r.roles = append(r.roles, role)
 		}
@@ -93,16 +93,16 @@ func (r *trial) previewed(by policies.Actor, in projects.PreviewInput, write fun
 
 func (r *trial) changeRole() {
 	by, role, limit := r.someone(), r.someRole(), pooltest.DrawResources(r.rt, 0, 120)
-	r.previewed(by, projects.PreviewInput{Role: &projects.RolePreview{RoleID: role.ID, Limit: limit}}, func() error {
-		return pooltest.Error(r.UpdateRole(r.Ctx, by, r.project.ID, role.ID, projects.RoleInput{Name: role.Name, Permission: role.Permission, Limit: limit}))
+	r.previewed(by, projects.PreviewInput{Role: &projects.RolePreview{RoleID: role.ID, Limit: limit.Input()}}, func() error {
+		return pooltest.Error(r.UpdateRole(r.Ctx, by, r.project.ID, role.ID, projects.RoleInput{Name: role.Name, Permission: role.Permission, Limit: limit.Input()}))
 	})
 }
 
 func (r *trial) newRole() {
 	by, limit := r.someone(), pooltest.DrawResources(r.rt, -1, 250)
 	r.step++
-	r.previewed(by, projects.PreviewInput{Role: &projects.RolePreview{Limit: limit}}, func() error {
-		role, err := r.CreateRole(r.Ctx, by, r.project.ID, projects.RoleInput{Name: fmt.Sprint("new ", r.step), Permission: "member", Limit: limit})
+	r.previewed(by, projects.PreviewInput{Role: &projects.RolePreview{Limit: limit.Input()}}, func() error {
+		role, err := r.CreateRole(r.Ctx, by, r.project.ID, projects.RoleInput{Name: fmt.Sprint("new ", r.step), Permission: "member", Limit: limit.Input()})
 		if err == nil {
 			r.roles = append(r.roles, role)
 		}
@@ -154,8 +154,8 @@ func (r *trial) move() {
 
 func (r *trial) changeQuota() {
 	quota := pooltest.DrawResources(r.rt, -1, 250)
-	r.previewed(r.Root, projects.PreviewInput{Quota: &quota}, func() error {
-		return pooltest.Error(r.UpdateProject(r.Ctx, r.Root, r.project.ID, projects.ProjectInput{Name: r.project.Name, Quota: quota}))
+	r.previewed(r.Root, projects.PreviewInput{Quota: new(quota.Input())}, func() error {
+		return pooltest.Error(r.UpdateProject(r.Ctx, r.Root, r.project.ID, projects.ProjectInput{Name: r.project.Name, Quota: quota.Input()}))
 	})
 }
 
@@ -187,7 +187,7 @@ func TestPreviewTellsWhoAndHowMany(t *testing.T) {
 		}
 		o.NewWorkspace(t, first, models.Demand{GPUs: 1, Cores: 60})
 		look := func(limit int64) projects.Preview {
-			v, err := o.Preview(o.Ctx, o.Root, p.ID, projects.PreviewInput{Role: &projects.RolePreview{RoleID: r.ID, Limit: pooltest.Cores(limit)}})
+			v, err := o.Preview(o.Ctx, o.Root, p.ID, projects.PreviewInput{Role: &projects.RolePreview{RoleID: r.ID, Limit: pooltest.Cores(limit).Input()}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -218,11 +218,11 @@ func TestPreviewIsForWhoMay(t *testing.T) {
 		_, bossUser := o.NewMember(t, boss)
 		member, manager, stranger := o.Actor(t, memberUser), o.Actor(t, bossUser), o.Actor(t, o.NewPerson(t))
 		quota := pooltest.Cores(50)
-		role, place := projects.PreviewInput{Role: &projects.RolePreview{Limit: pooltest.Cores(1)}}, projects.PreviewInput{Member: &projects.MemberPreview{RoleID: r.ID}}
+		role, place := projects.PreviewInput{Role: &projects.RolePreview{Limit: pooltest.Cores(1).Input()}}, projects.PreviewInput{Member: &projects.MemberPreview{RoleID: r.ID}}
 		pooltest.WantError(t, pooltest.Error(o.Preview(o.Ctx, stranger, p.ID, role)), models.KindNotFound)
 		pooltest.WantError(t, pooltest.Error(o.Preview(o.Ctx, member, other.ID, role)), models.KindNotFound)
 		pooltest.WantError(t, pooltest.Error(o.Preview(o.Ctx, member, p.ID, place)), models.KindForbidden)
-		for _, in := range []projects.PreviewInput{role, {Quota: &quota}} {
+		for _, in := range []projects.PreviewInput{role, {Quota: new(quota.Input())}} {
 			if _, err := o.Preview(o.Ctx, member, p.ID, in); err != nil {
 				t.Error(err)
 			}
@@ -231,7 +231,7 @@ func TestPreviewIsForWhoMay(t *testing.T) {
 			t.Errorf("%+v, %v", v, err)
 		}
 		pooltest.WantError(t, pooltest.Error(o.Preview(o.Ctx, o.Root, p.ID, projects.PreviewInput{})), models.KindInvalid, "exactly one")
-		pooltest.WantError(t, pooltest.Error(o.Preview(o.Ctx, o.Root, p.ID, projects.PreviewInput{Quota: &quota, Role: role.Role})), models.KindInvalid, "exactly one")
+		pooltest.WantError(t, pooltest.Error(o.Preview(o.Ctx, o.Root, p.ID, projects.PreviewInput{Quota: new(quota.Input()), Role: role.Role})), models.KindInvalid, "exactly one")
 		pooltest.WantError(t, pooltest.Error(o.Preview(o.Ctx, o.Root, p.ID, projects.PreviewInput{Role: &projects.RolePreview{RoleID: foreign.ID}})), models.KindNotFound)
 		pooltest.WantError(t, pooltest.Error(o.Preview(o.Ctx, o.Root, other.ID, projects.PreviewInput{Member: &projects.MemberPreview{MemberID: m.ID, RoleID: foreign.ID}})), models.KindNotFound)
 		v, err := o.Preview(o.Ctx, o.Root, p.ID, projects.PreviewInput{Member: &projects.MemberPreview{Email: "nobody@example.org", RoleID: r.ID}})
@@ -250,7 +250,7 @@ func TestPreviewAsksWhoGrants(t *testing.T) {
 		_, bossUser := o.NewMember(t, o.NewRole(t, p.ID, "lead", "manager", pooltest.Cores(10)))
 		_, memberUser := o.NewMember(t, o.NewRole(t, p.ID, "engineer", "member", pooltest.Cores(10)))
 		boss, member := o.Actor(t, bossUser), o.Actor(t, memberUser)
-		in := projects.PreviewInput{Role: &projects.RolePreview{RoleID: owner.ID, Limit: pooltest.Cores(20)}}
+		in := projects.PreviewInput{Role: &projects.RolePreview{RoleID: owner.ID, Limit: pooltest.Cores(20).Input()}}
 		v, err := o.Preview(o.Ctx, boss, p.ID, in)
 		if err != nil || v.Refused == nil || v.Refused.Kind != models.KindForbidden {
 			t.Errorf("%+v, %v", v.Refused, err)

@@ -14,7 +14,7 @@ import (
 type ProjectInput struct {
 	Name        string                  `json:"name" maxLength:"100"`
 	Description string                  `json:"description,omitempty" maxLength:"2000"`
-	Quota       models.Resources        `json:"quota"`
+	Quota       models.ResourcesInput   `json:"quota,omitempty" doc:"absent amounts are filled in from the pool: GPU cores that no quota allocates, GPU memory in proportion to the cores, CPU, memory and storage as the machines' share per GPU"`
 	StartsAt    *time.Time              `json:"starts_at,omitempty" doc:"start of the period of use; absent for now"`
 	EndsAt      *time.Time              `json:"ends_at,omitempty" doc:"end of the period of use; absent if open-ended"`
 	Launch      models.LaunchParameters `json:"launch,omitempty" doc:"initial launch parameters"`
@@ -42,7 +42,7 @@ func (in *ProjectInput) Check(now time.Time) error {
 
 // InputOf is the input of an unchanged project.
 func InputOf(p models.Project) ProjectInput {
-	return ProjectInput{Name: p.Name, Description: p.Description, Quota: p.Quota, StartsAt: &p.StartsAt, EndsAt: p.EndsAt,
+	return ProjectInput{Name: p.Name, Description: p.Description, Quota: p.Quota.Input(), StartsAt: &p.StartsAt, EndsAt: p.EndsAt,
 		Launch: p.Launch, Priority: p.Priority}
 }
 
@@ -64,7 +64,11 @@ func (e Editor) CreateProject(in ProjectInput) (p models.Project, err error) {
 	if err := in.Check(now); err != nil {
 		return p, err
 	}
-	p = models.Project{Name: in.Name, Description: in.Description, Quota: in.Quota, StartsAt: *cmp.Or(in.StartsAt, &now), EndsAt: in.EndsAt,
+	total, _, err := e.FillQuota(in.Quota, models.Resources{})
+	if err != nil {
+		return p, err
+	}
+	p = models.Project{Name: in.Name, Description: in.Description, Quota: total, StartsAt: *cmp.Or(in.StartsAt, &now), EndsAt: in.EndsAt,
 		Launch: in.Launch, Priority: cmp.Or(in.Priority, models.DefaultPriority), Version: 1, CreatedAt: now}
 	if err := e.q.CreateProject(&p); err != nil {
 		return p, err
@@ -104,14 +108,15 @@ func (in ProjectInput) describing(p models.Project) (ProjectInput, error) {
 			e.Fields = append(e.Fields, models.Field{Name: name, Reason: models.Say("can be changed only by a platform administrator")})
 		}
 	}
-	for i, a := range in.Quota.Amounts() {
-		differs("quota."+a.Name, in.Quota != models.Resources{} && a.Value != p.Quota.Amounts()[i].Value)
+	for i, given := range in.Quota.Amounts() {
+		a := p.Quota.Amounts()[i]
+		differs("quota."+a.Name, given != nil && *given != a.Value)
 	}
 	differs("starts_at", in.StartsAt != nil && !in.StartsAt.Equal(p.StartsAt))
 	differs("ends_at", in.EndsAt != nil && (p.EndsAt == nil || !in.EndsAt.Equal(*p.EndsAt)))
 	differs("priority", in.Priority != 0 && in.Priority != p.Priority)
 	differs("launch.env", len(in.Launch.Env) > 0 && !maps.Equal(in.Launch.Env, p.Launch.Env))
-	in.Quota, in.StartsAt, in.EndsAt, in.Priority, in.Launch.Env = p.Quota, &p.StartsAt, p.EndsAt, p.Priority, p.Launch.Env
+	in.Quota, in.StartsAt, in.EndsAt, in.Priority, in.Launch.Env = p.Quota.Input(), &p.StartsAt, p.EndsAt, p.Priority, p.Launch.Env
 	if len(e.Fields) > 0 {
 		return in, e
 	}
@@ -128,7 +133,11 @@ func (e Editor) UpdateProject(p models.Project, in ProjectInput) (models.Project
 	if err := in.Check(e.q.Now()); err != nil {
 		return p, err
 	}
-	p.Name, p.Description, p.Quota, p.Launch = in.Name, in.Description, in.Quota, in.Launch
+	total, _, err := e.FillQuota(in.Quota, p.Quota)
+	if err != nil {
+		return p, err
+	}
+	p.Name, p.Description, p.Quota, p.Launch = in.Name, in.Description, total, in.Launch
 	p.Priority = cmp.Or(in.Priority, p.Priority)
 	p.StartsAt, p.EndsAt = *in.StartsAt, in.EndsAt
 	if err := checkQuota(e.q, p); err != nil {

@@ -23,25 +23,25 @@ func TestRefusalsNameFieldAskedAndLeft(t *testing.T) {
 		o.NewMember(t, r)
 		third := o.NewPerson(t)
 
-		_, err := o.CreateRole(o.Ctx, o.Root, p.ID, projects.RoleInput{Name: "huge", Permission: "member", Limit: pooltest.Cores(201)})
+		_, err := o.CreateRole(o.Ctx, o.Root, p.ID, projects.RoleInput{Name: "huge", Permission: "member", Limit: pooltest.Cores(201).Input()})
 		pooltest.WantError(t, err, models.KindNoCapacity, "limit.gpu_cores", "201", "200")
 		_, err = o.AddMember(o.Ctx, o.Root, p.ID, projects.MemberInput{Email: third.Email, RoleID: r.ID})
 		pooltest.WantError(t, err, models.KindNoCapacity, "role_id", "80", "40", "200")
 		_, err = o.UpdateMember(o.Ctx, o.Root, p.ID, m.ID, projects.MemberInput{RoleID: big.ID})
 		pooltest.WantError(t, err, models.KindNoCapacity, "role_id", "70", "40", "200")
-		_, err = o.UpdateRole(o.Ctx, o.Root, p.ID, r.ID, projects.RoleInput{Name: "engineer", Permission: "member", Limit: pooltest.Cores(101)})
+		_, err = o.UpdateRole(o.Ctx, o.Root, p.ID, r.ID, projects.RoleInput{Name: "engineer", Permission: "member", Limit: pooltest.Cores(101).Input()})
 		pooltest.WantError(t, err, models.KindNoCapacity, "limit.gpu_cores", "42", "40", "2 members")
-		_, err = o.UpdateRole(o.Ctx, o.Root, p.ID, r.ID, projects.RoleInput{Name: "engineer", Permission: "member", Limit: models.Resources{GPUCores: 59, CPUMilli: 500}})
+		_, err = o.UpdateRole(o.Ctx, o.Root, p.ID, r.ID, projects.RoleInput{Name: "engineer", Permission: "member", Limit: models.Resources{GPUCores: 59, CPUMilli: 500}.Input()})
 		pooltest.WantError(t, err, models.KindNoCapacity, "limit.gpu_cores", "60")
 		small := o.NewRole(t, p.ID, "small", models.PermissionMember, pooltest.Cores(10))
 		_, err = o.UpdateMember(o.Ctx, o.Root, p.ID, m.ID, projects.MemberInput{RoleID: small.ID})
 		pooltest.WantError(t, err, models.KindNoCapacity, "role_id", "60", "10")
-		_, err = o.UpdateProject(o.Ctx, o.Root, p.ID, projects.ProjectInput{Name: "vision", Quota: models.Resources{GPUCores: 159, CPUMilli: 2000}})
+		_, err = o.UpdateProject(o.Ctx, o.Root, p.ID, projects.ProjectInput{Name: "vision", Quota: models.Resources{GPUCores: 159, CPUMilli: 2000}.Input()})
 		pooltest.WantError(t, err, models.KindNoCapacity, "quota.gpu_cores", "160")
 		if err := o.RemoveMember(o.Ctx, o.Root, p.ID, m.ID); err != nil {
 			t.Fatal(err)
 		}
-		_, err = o.UpdateProject(o.Ctx, o.Root, p.ID, projects.ProjectInput{Name: "vision", Quota: models.Resources{GPUCores: 80, CPUMilli: 499}})
+		_, err = o.UpdateProject(o.Ctx, o.Root, p.ID, projects.ProjectInput{Name: "vision", Quota: models.Resources{GPUCores: 80, CPUMilli: 499}.Input()})
 		pooltest.WantError(t, err, models.KindNoCapacity, "quota.cpu_milli")
 		o.CheckRules(t, p.ID)
 	})
@@ -89,14 +89,14 @@ func TestBadInputsOfTheLedger(t *testing.T) {
 			"control in name":    {project(projects.ProjectInput{Name: "a\x00"}), models.KindInvalid, "name"},
 			"taken name":         {project(projects.ProjectInput{Name: "vision"}), models.KindConflict, "name"},
 			"long description":   {project(projects.ProjectInput{Name: "x", Description: long}), models.KindInvalid, "description"},
-			"negative quota":     {project(projects.ProjectInput{Name: "x", Quota: pooltest.Cores(-1)}), models.KindInvalid, "quota.gpu_cores"},
-			"overflowing quota":  {project(projects.ProjectInput{Name: "x", Quota: pooltest.Cores(1<<63 - 1)}), models.KindInvalid, "quota.gpu_cores"},
+			"negative quota":     {project(projects.ProjectInput{Name: "x", Quota: pooltest.Cores(-1).Input()}), models.KindInvalid, "quota.gpu_cores"},
+			"overflowing quota":  {project(projects.ProjectInput{Name: "x", Quota: pooltest.Cores(1<<63 - 1).Input()}), models.KindInvalid, "quota.gpu_cores"},
 			"ends at its begin":  {project(projects.ProjectInput{Name: "x", EndsAt: &now}), models.KindInvalid, "ends_at"},
 			"year before 1970":   {project(projects.ProjectInput{Name: "x", StartsAt: &early}), models.KindInvalid, "starts_at"},
 			"year after 9999":    {project(projects.ProjectInput{Name: "x", EndsAt: &late}), models.KindInvalid, "ends_at"},
 			"launch parameters":  {project(projects.ProjectInput{Name: "x", Launch: models.LaunchParameters{Env: map[string]string{"PATH": ""}}}), models.KindInvalid, "launch.env"},
 			"unknown permission": {role(projects.RoleInput{Name: "x", Permission: "administrator"}), models.KindInvalid, "permission"},
-			"negative limit":     {role(projects.RoleInput{Name: "x", Permission: "member", Limit: pooltest.Cores(-1)}), models.KindInvalid, "limit.gpu_cores"},
+			"negative limit":     {role(projects.RoleInput{Name: "x", Permission: "member", Limit: pooltest.Cores(-1).Input()}), models.KindInvalid, "limit.gpu_cores"},
 			"taken role":         {role(projects.RoleInput{Name: "engineer", Permission: "member"}), models.KindConflict, "name"},
 			"unknown person":     {member(projects.MemberInput{Email: "x@example.org", RoleID: r.ID}), models.KindInvalid, "email"},
 			"NUL in address":     {member(projects.MemberInput{Email: "\x00", RoleID: r.ID}), models.KindInvalid, "email"},
@@ -148,7 +148,7 @@ func TestEveryMethodOfTheLedgerAsks(t *testing.T) {
 				return pooltest.Error(o.CreateRole(o.Ctx, a, p.ID, projects.RoleInput{Name: policies.NewSecret(), Permission: "member"}))
 			}, "manager"},
 			{"update role", func(a policies.Actor) error {
-				return pooltest.Error(o.UpdateRole(o.Ctx, a, p.ID, r.ID, projects.RoleInput{Name: "engineer", Permission: "member", Limit: pooltest.Cores(10)}))
+				return pooltest.Error(o.UpdateRole(o.Ctx, a, p.ID, r.ID, projects.RoleInput{Name: "engineer", Permission: "member", Limit: pooltest.Cores(10).Input()}))
 			}, "manager"},
 			{"update member", func(a policies.Actor) error {
 				return pooltest.Error(o.UpdateMember(o.Ctx, a, p.ID, m.ID, projects.MemberInput{RoleID: r.ID}))
@@ -157,7 +157,7 @@ func TestEveryMethodOfTheLedgerAsks(t *testing.T) {
 				return pooltest.Error(o.AddMember(o.Ctx, a, p.ID, projects.MemberInput{Email: o.NewPerson(t).Email, RoleID: r.ID}))
 			}, "manager"},
 			{"update project", func(a policies.Actor) error {
-				return pooltest.Error(o.UpdateProject(o.Ctx, a, p.ID, projects.ProjectInput{Name: "vision", Quota: pooltest.Cores(100)}))
+				return pooltest.Error(o.UpdateProject(o.Ctx, a, p.ID, projects.ProjectInput{Name: "vision", Quota: pooltest.Cores(100).Input()}))
 			}, "administrator"},
 			{"create project", func(a policies.Actor) error {
 				return pooltest.Error(o.CreateProject(o.Ctx, a, projects.ProjectInput{Name: policies.NewSecret()}))
@@ -192,8 +192,8 @@ func TestEveryChangeOfTheLedgerIsAudited(t *testing.T) {
 		m, _ := o.NewMember(t, r)
 		spare := o.NewRole(t, p.ID, "spare", "member", pooltest.Cores(0))
 		for name, err := range map[string]error{
-			"project":     pooltest.Error(o.UpdateProject(o.Ctx, o.Root, p.ID, projects.ProjectInput{Name: "sight", Quota: pooltest.Cores(90)})),
-			"role":        pooltest.Error(o.UpdateRole(o.Ctx, o.Root, p.ID, r.ID, projects.RoleInput{Name: "engineer", Permission: "manager", Limit: pooltest.Cores(20)})),
+			"project":     pooltest.Error(o.UpdateProject(o.Ctx, o.Root, p.ID, projects.ProjectInput{Name: "sight", Quota: pooltest.Cores(90).Input()})),
+			"role":        pooltest.Error(o.UpdateRole(o.Ctx, o.Root, p.ID, r.ID, projects.RoleInput{Name: "engineer", Permission: "manager", Limit: pooltest.Cores(20).Input()})),
 			"member":      pooltest.Error(o.UpdateMember(o.Ctx, o.Root, p.ID, m.ID, projects.MemberInput{RoleID: r.ID})),
 			"remove":      o.RemoveMember(o.Ctx, o.Root, p.ID, m.ID),
 			"delete role": o.DeleteRole(o.Ctx, o.Root, p.ID, spare.ID),
@@ -203,7 +203,7 @@ func TestEveryChangeOfTheLedgerIsAudited(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		pooltest.WantError(t, pooltest.Error(o.UpdateProject(o.Ctx, o.Root, p.ID, projects.ProjectInput{Name: "x", Quota: pooltest.Cores(90), Version: 1})), models.KindConflict)
+		pooltest.WantError(t, pooltest.Error(o.UpdateProject(o.Ctx, o.Root, p.ID, projects.ProjectInput{Name: "x", Quota: pooltest.Cores(90).Input(), Version: 1})), models.KindConflict)
 		entries, err := o.Store.Read(o.Ctx).Audit(models.AuditFilter{}, models.Page{})
 		counts := map[string]int{}
 		for _, e := range entries {

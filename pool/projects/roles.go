@@ -11,11 +11,11 @@ import (
 
 // RoleInput describes a role, to create or to replace it.
 type RoleInput struct {
-	Name        string           `json:"name" maxLength:"100"`
-	Permission  string           `json:"permission" enum:"owner,manager,member,viewer,custom" doc:"viewer: read access to the project; member: also launch workspaces; manager: also manage roles and members; owner: also edit the project; custom: the listed permissions"`
-	Permissions []string         `json:"permissions,omitempty" doc:"permissions of a custom role, such as member:write; project:read is always included"`
-	Limit       models.Resources `json:"limit" doc:"limit per member"`
-	Version     int64            `json:"-"`
+	Name        string                `json:"name" maxLength:"100"`
+	Permission  string                `json:"permission" enum:"owner,manager,member,viewer,custom" doc:"viewer: read access to the project; member: also launch workspaces; manager: also manage roles and members; owner: also edit the project; custom: the listed permissions"`
+	Permissions []string              `json:"permissions,omitempty" doc:"permissions of a custom role, such as member:write; project:read is always included"`
+	Limit       models.ResourcesInput `json:"limit,omitempty" doc:"limit per member; absent amounts are filled in from the project's quota: one GPU, and the rest in proportion to the cores, but 0 for a role that cannot launch workspaces"`
+	Version     int64                 `json:"-"`
 }
 
 // Check validates and normalizes the input.
@@ -27,15 +27,23 @@ func (in *RoleInput) Check() error {
 	return p.Err()
 }
 
-// custom is the permissions of a custom role, which Check has validated.
-func (in RoleInput) custom() models.Permissions {
-	set, _ := models.ParsePermissions(in.Permissions)
-	return set
+// role is a role of a project, by an input that Check has validated.
+func (in RoleInput) role(r models.Role, p models.Project) models.Role {
+	custom, _ := models.ParsePermissions(in.Permissions)
+	r.ProjectID, r.Name, r.Permission, r.Permissions = p.ID, in.Name, in.Permission, custom
+	r.Limit, _ = FillLimit(in.Limit, p.Quota, r.Permits())
+	return r
+}
+
+// FilledLimit is the limit of the role in a project, with the amounts that are left
+// open filled in; the input must be valid.
+func (in RoleInput) FilledLimit(p models.Project) models.Resources {
+	return in.role(models.Role{}, p).Limit
 }
 
 // RoleInputOf is the input of an unchanged role.
 func RoleInputOf(r models.Role) RoleInput {
-	return RoleInput{Name: r.Name, Permission: r.Permission, Permissions: r.Permissions.Names(), Limit: r.Limit}
+	return RoleInput{Name: r.Name, Permission: r.Permission, Permissions: r.Permissions.Names(), Limit: r.Limit.Input()}
 }
 
 // CreateRole adds a role to a project. Its limit must not exceed the quota.
@@ -52,10 +60,10 @@ func (e Editor) CreateRole(p models.Project, in RoleInput) (r models.Role, err e
 	if err := in.Check(); err != nil {
 		return r, err
 	}
-	if err := CheckLimit(in.Limit, p.Quota); err != nil {
+	r = in.role(models.Role{Version: 1, CreatedAt: e.q.Now()}, p)
+	if err := CheckLimit(r.Limit, p.Quota); err != nil {
 		return r, err
 	}
-	r = models.Role{ProjectID: p.ID, Name: in.Name, Permission: in.Permission, Permissions: in.custom(), Limit: in.Limit, Version: 1, CreatedAt: e.q.Now()}
 	if err := e.grantsRole(r); err != nil {
 		return r, err
 	}
@@ -88,7 +96,7 @@ func (e Editor) UpdateRole(p models.Project, r models.Role, in RoleInput) (model
 		return r, err
 	}
 	before := r
-	r.Name, r.Permission, r.Permissions, r.Limit = in.Name, in.Permission, in.custom(), in.Limit
+	r = in.role(r, p)
 	if err := e.grantsRole(before, r.Permits()); err != nil {
 		return r, err
 	}

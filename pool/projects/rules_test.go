@@ -69,7 +69,7 @@ func (c *chaos) bears(err error) bool {
 }
 
 func (c *chaos) createRole() {
-	r, err := c.CreateRole(c.Ctx, c.Root, c.project, projects.RoleInput{Name: fmt.Sprintf("role %d", len(c.roles)), Permission: "member", Limit: pooltest.DrawResources(c.rt, 0, 150)})
+	r, err := c.CreateRole(c.Ctx, c.Root, c.project, projects.RoleInput{Name: fmt.Sprintf("role %d", len(c.roles)), Permission: "member", Limit: pooltest.DrawResources(c.rt, 0, 150).Input()})
 	if c.bears(err) {
 		c.roles = append(c.roles, r)
 	}
@@ -77,7 +77,7 @@ func (c *chaos) createRole() {
 
 func (c *chaos) updateRole() {
 	if r, ok := pooltest.Pick(c.rt, c.roles); ok {
-		c.bears(pooltest.Error(c.UpdateRole(c.Ctx, c.Root, c.project, r.ID, projects.RoleInput{Name: r.Name, Permission: "member", Limit: pooltest.DrawResources(c.rt, 0, 150)})))
+		c.bears(pooltest.Error(c.UpdateRole(c.Ctx, c.Root, c.project, r.ID, projects.RoleInput{Name: r.Name, Permission: "member", Limit: pooltest.DrawResources(c.rt, 0, 150).Input()})))
 	}
 }
 
@@ -111,7 +111,7 @@ func (c *chaos) updateQuota() {
 	if err != nil {
 		c.rt.Fatalf("%v", err)
 	}
-	c.bears(pooltest.Error(c.UpdateProject(c.Ctx, c.Root, c.project, projects.ProjectInput{Name: p.Name, Quota: pooltest.DrawResources(c.rt, 0, 400)})))
+	c.bears(pooltest.Error(c.UpdateProject(c.Ctx, c.Root, c.project, projects.ProjectInput{Name: p.Name, Quota: pooltest.DrawResources(c.rt, 0, 400).Input()})))
 }
 
 // launch takes what the ledger says is left, or does not.
@@ -187,9 +187,9 @@ func TestConcurrentPromisesKeepRule1(t *testing.T) {
 			case i%3 == 0:
 				_, err = o.UpdateMember(o.Ctx, o.Root, p.ID, m.ID, projects.MemberInput{RoleID: other.ID})
 			case i%3 == 1:
-				_, err = o.UpdateRole(o.Ctx, o.Root, p.ID, other.ID, projects.RoleInput{Name: "b", Permission: "member", Limit: pooltest.Cores(int64(60 + i))})
+				_, err = o.UpdateRole(o.Ctx, o.Root, p.ID, other.ID, projects.RoleInput{Name: "b", Permission: "member", Limit: pooltest.Cores(int64(60 + i)).Input()})
 			default:
-				_, err = o.UpdateProject(o.Ctx, o.Root, p.ID, projects.ProjectInput{Name: "vision", Quota: pooltest.Cores(1000 - int64(i))})
+				_, err = o.UpdateProject(o.Ctx, o.Root, p.ID, projects.ProjectInput{Name: "vision", Quota: pooltest.Cores(1000 - int64(i)).Input()})
 			}
 			if kind := models.KindOf(err); err != nil && kind != models.KindNoCapacity {
 				t.Errorf("%v", err)

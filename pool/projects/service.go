@@ -14,6 +14,7 @@ type Service struct {
 	store  *models.Store
 	access *policies.Access
 	dirs   Directories
+	pool   *Capacity
 
 	// InvitationLifetime is how long invitations are valid; 0 is
 	// DefaultInvitationLifetime. Set it before use.
@@ -27,9 +28,9 @@ type Directories interface {
 	MakeMember(ctx context.Context, project, member int64) error
 }
 
-// New returns the service.
-func New(store *models.Store, access *policies.Access, dirs Directories) *Service {
-	return &Service{store: store, access: access, dirs: dirs}
+// New returns the service. Quotas that are left open are filled from the pool.
+func New(store *models.Store, access *policies.Access, dirs Directories, pool *Capacity) *Service {
+	return &Service{store: store, access: access, dirs: dirs, pool: pool}
 }
 
 // Editor changes a project within a transaction that has checked the actor's right
@@ -38,13 +39,14 @@ type Editor struct {
 	access *policies.Access
 	q      *models.Queries
 	actor  policies.Actor
+	pool   *Capacity
 
 	invitationLifetime time.Duration
 }
 
 // Within returns an Editor for a transaction.
 func (s *Service) Within(q *models.Queries, actor policies.Actor) Editor {
-	return Editor{access: s.access, q: q, actor: actor, invitationLifetime: s.InvitationLifetime}
+	return Editor{access: s.access, q: q, actor: actor, pool: s.pool, invitationLifetime: s.InvitationLifetime}
 }
 
 // edit changes a project in a transaction in which the actor has a right.

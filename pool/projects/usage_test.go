@@ -168,13 +168,13 @@ func TestHistoryFollowsThePromises(t *testing.T) {
 			case 0, 1:
 				o.NewMember(t, *r)
 			case 2:
-				changed, err := o.UpdateRole(o.Ctx, o.Root, p.ID, r.ID, projects.RoleInput{Name: r.Name, Permission: r.Permission, Limit: pooltest.Cores(random.Int64N(12))})
+				changed, err := o.UpdateRole(o.Ctx, o.Root, p.ID, r.ID, projects.RoleInput{Name: r.Name, Permission: r.Permission, Limit: pooltest.Cores(random.Int64N(12)).Input()})
 				if err != nil {
 					t.Fatal(err)
 				}
 				*r = changed
 			case 3:
-				in := projects.ProjectInput{Name: p.Name, Quota: pooltest.Cores(1000 + random.Int64N(50))}
+				in := projects.ProjectInput{Name: p.Name, Quota: pooltest.Cores(1000 + random.Int64N(50)).Input()}
 				if _, err := o.UpdateProject(o.Ctx, o.Root, p.ID, in); err != nil {
 					t.Fatal(err)
 				}

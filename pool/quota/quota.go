@@ -35,7 +35,7 @@ func (l Limits) Fits(limit models.Resources) int64 {
 	fits := int64(-1)
 	remaining := l.Remaining().Floor().Amounts()
 	for i, one := range limit.Amounts() {
-		if one.Value <= 0 {
+		if one.Value <= 0 || models.IsUnlimited(remaining[i].Value) {
 			continue
 		}
 		if n := remaining[i].Value / one.Value; fits < 0 || n < fits {
@@ -65,9 +65,7 @@ func UseOf(p models.Project, member int64, limit models.Resources, inUse map[int
 
 // Remaining is what the member can use additionally.
 func (u Use) Remaining() models.Resources {
-	a, b := u.Limit.Sub(u.InUseByMember).Floor(), u.Quota.Sub(u.InUseByProject).Floor()
-	return models.Resources{GPUCores: min(a.GPUCores, b.GPUCores), GPUMemoryMiB: min(a.GPUMemoryMiB, b.GPUMemoryMiB),
-		CPUMilli: min(a.CPUMilli, b.CPUMilli), MemoryMiB: min(a.MemoryMiB, b.MemoryMiB), StorageMiB: min(a.StorageMiB, b.StorageMiB)}
+	return u.Limit.Sub(u.InUseByMember).Min(u.Quota.Sub(u.InUseByProject)).Floor()
 }
 
 // ExceededBy lists the resources of which more is requested than remains; Taken and

@@ -22,7 +22,7 @@ func TestApprovalBeyondTheCapacity(t *testing.T) {
 		view, err := h.Get(h.Ctx, h.Root, v.ID)
 		pooltest.NoError(t, err)
 		for cores, beyond := range map[int64]int{450: 1, 400: 0} {
-			p, err := h.PreviewDecision(h.Ctx, h.Root, view, projects.PreviewInput{Quota: &models.Resources{GPUCores: cores}})
+			p, err := h.PreviewDecision(h.Ctx, h.Root, view, projects.PreviewInput{Quota: new(models.Resources{GPUCores: cores}.Input())})
 			if err != nil || len(p.Beyond) != beyond {
 				t.Errorf("a quota of %d: beyond the capacity %v, %v", cores, p.Beyond, err)
 			}
@@ -43,7 +43,7 @@ func TestApprovalBeyondTheCapacity(t *testing.T) {
 			t.Errorf("%+v, %v", entries, err)
 		}
 		// What does not grow the promises needs no confirmation.
-		less := h.ask(t, h.Ann, models.Requested{Quota: &models.QuotaSpec{ProjectID: h.Vision.ID, Quota: models.Resources{GPUCores: 440, GPUMemoryMiB: 210_000, CPUMilli: 8000}}})
+		less := h.ask(t, h.Ann, models.Requested{Quota: &models.QuotaSpec{ProjectID: h.Vision.ID, Quota: models.Resources{GPUCores: 440, GPUMemoryMiB: 210_000, CPUMilli: 8000}.Input()}})
 		_, err = h.approve(t, h.Root, less.ID, models.Requested{})
 		pooltest.NoError(t, err)
 	})
@@ -53,7 +53,7 @@ func TestApprovalBeyondTheCapacity(t *testing.T) {
 func TestPeriodBringsAPromiseBack(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
 		end := h.Store.Now().Add(time.Hour)
-		in := projects.ProjectInput{Name: "vision", Quota: h.Vision.Quota, EndsAt: &end}
+		in := projects.ProjectInput{Name: "vision", Quota: h.Vision.Quota.Input(), EndsAt: &end}
 		_, err := h.UpdateProject(h.Ctx, h.Root, h.Vision.ID, in)
 		pooltest.NoError(t, err)
 		v := h.ask(t, h.Ann, models.Requested{Period: &models.PeriodSpec{ProjectID: h.Vision.ID}})
@@ -73,7 +73,7 @@ func TestConcurrentApprovalsKeepTheLimit(t *testing.T) {
 			somebody := h.NewPerson(t)
 			var ids []int64
 			for i := range asked {
-				p := models.Requested{Project: &models.ProjectSpec{Name: fmt.Sprint("p", round, " ", i), Quota: pooltest.Cores(size)}}
+				p := models.Requested{Project: &models.ProjectSpec{Name: fmt.Sprint("p", round, " ", i), Quota: pooltest.Cores(size).Input()}}
 				ids = append(ids, h.ask(t, somebody, p).ID)
 			}
 			before := h.CapacityOf(t, "gpu_cores")

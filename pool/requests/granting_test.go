@@ -58,7 +58,7 @@ func (w *escalation) input(within models.Permissions) projects.RoleInput {
 	if rapid.Bool().Draw(w.rt, "within") {
 		set &= within
 	}
-	return projects.RoleInput{Name: fmt.Sprint("role ", w.named), Permission: models.PermissionCustom, Permissions: (set | models.ProjectRead).Names(), Limit: pooltest.Cores(1)}
+	return projects.RoleInput{Name: fmt.Sprint("role ", w.named), Permission: models.PermissionCustom, Permissions: (set | models.ProjectRead).Names(), Limit: pooltest.Cores(1).Input()}
 }
 
 func newEscalation(t *testing.T, rt *rapid.T, h *example, accounts *policies.Accounts, run int) *escalation {
@@ -223,7 +223,7 @@ func TestRefusalsNameTheMissingRights(t *testing.T) {
 		chief, chiefUser := o.NewMember(t, owner)
 		boss := h.Actor(t, h.Boss)
 		missing := "project:describe"
-		custom := projects.RoleInput{Name: "steward", Permission: models.PermissionCustom, Permissions: []string{"project:describe"}, Limit: pooltest.Cores(1)}
+		custom := projects.RoleInput{Name: "steward", Permission: models.PermissionCustom, Permissions: []string{"project:describe"}, Limit: pooltest.Cores(1).Input()}
 		stranger := o.NewPerson(t)
 		for name, c := range map[string]struct {
 			err   error
@@ -231,7 +231,7 @@ func TestRefusalsNameTheMissingRights(t *testing.T) {
 		}{
 			"create":  {pooltest.Error(h.CreateRole(h.Ctx, boss, p, custom)), "permission"},
 			"raise":   {pooltest.Error(h.UpdateRole(h.Ctx, boss, p, h.Engineer.ID, custom)), "permission"},
-			"lower":   {pooltest.Error(h.UpdateRole(h.Ctx, boss, p, owner.ID, projects.RoleInput{Name: "x", Permission: models.PermissionViewer, Limit: pooltest.Cores(10)})), "permission"},
+			"lower":   {pooltest.Error(h.UpdateRole(h.Ctx, boss, p, owner.ID, projects.RoleInput{Name: "x", Permission: models.PermissionViewer, Limit: pooltest.Cores(10).Input()})), "permission"},
 			"delete":  {h.DeleteRole(h.Ctx, boss, p, owner.ID), "permission"},
 			"add":     {pooltest.Error(h.AddMember(h.Ctx, boss, p, projects.MemberInput{Email: stranger.Email, RoleID: owner.ID})), "role_id"},
 			"promote": {pooltest.Error(h.UpdateMember(h.Ctx, boss, p, h.AnnMember.ID, projects.MemberInput{RoleID: owner.ID})), "role_id"},
@@ -242,7 +242,7 @@ func TestRefusalsNameTheMissingRights(t *testing.T) {
 			t.Log(name)
 			pooltest.WantError(t, c.err, models.KindForbidden, c.field, missing)
 		}
-		v := h.ask(t, h.Ann, models.Requested{Role: &models.RoleSpec{ProjectID: p, Name: "mine", Permission: models.PermissionOwner, Limit: pooltest.Cores(1), AssignToRequester: true}})
+		v := h.ask(t, h.Ann, models.Requested{Role: &models.RoleSpec{ProjectID: p, Name: "mine", Permission: models.PermissionOwner, Limit: pooltest.Cores(1).Input(), AssignToRequester: true}})
 		_, err := h.approve(t, boss, v.ID, models.Requested{})
 		pooltest.WantError(t, err, models.KindForbidden, "role.permission", missing)
 		if _, err := h.approve(t, h.Actor(t, chiefUser), v.ID, models.Requested{}); err != nil {

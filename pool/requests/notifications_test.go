@@ -33,7 +33,7 @@ func TestDecidersAreTold(t *testing.T) {
 		}{
 			{"a limit", h.Ann, h.limit(60), 0, 1, 0},
 			{"a quota", h.Ann, h.quota(300), 1, 1, 0},
-			{"a project", h.Eve, models.Requested{Project: &models.ProjectSpec{Name: "speech", Quota: pooltest.Cores(100)}}, 2, 1, 0},
+			{"a project", h.Eve, models.Requested{Project: &models.ProjectSpec{Name: "speech", Quota: pooltest.Cores(100).Input()}}, 2, 1, 0},
 			{"the manager's own wish", h.Boss, h.limit(70), 3, 1, 0}, // nobody else in the project decides it
 		} {
 			h.ask(t, c.by, c.asked)

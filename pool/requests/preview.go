@@ -21,7 +21,7 @@ func (s *Service) PreviewDecision(ctx context.Context, actor policies.Actor, req
 	p, about := *req.Facts.Project, previewOf(req, in)
 	v, err = s.projects.PreviewBy(ctx, actor, p, about)
 	if about.Quota != nil {
-		v.Beyond = projects.Beyond(req.Facts.Capacity, activeQuota(about.Quota.Sub(p.Quota), p.EndsAt, s.store.Now()))
+		v.Beyond = projects.Beyond(req.Facts.Capacity, activeQuota(about.Quota.Resources().Sub(p.Quota), p.EndsAt, s.store.Now()))
 	}
 	return v, err
 }
@@ -31,10 +31,13 @@ func previewOf(req RequestView, in projects.PreviewInput) (about projects.Previe
 	switch a := req.Requested; {
 	case a.Quota != nil:
 		about.Quota = in.Quota
+		if in.Quota != nil {
+			about.Quota = new(in.Quota.Or(a.Quota.Quota))
+		}
 	case a.Role != nil && in.Role != nil:
-		about.Role = &projects.RolePreview{Limit: in.Role.Limit}
+		about.Role = &projects.RolePreview{Limit: in.Role.Limit.Or(a.Role.Limit), Permission: a.Role.Permission, Permissions: a.Role.Permissions}
 	case a.Limit != nil && in.Role != nil:
-		about.Role = &projects.RolePreview{RoleID: a.Limit.RoleID, Limit: in.Role.Limit}
+		about.Role = &projects.RolePreview{RoleID: a.Limit.RoleID, Limit: in.Role.Limit.Or(a.Limit.Limit)}
 	case a.Join != nil && in.Member != nil:
 		about.Member = &projects.MemberPreview{Email: req.RequesterEmail, RoleID: in.Member.RoleID}
 	}

@@ -43,7 +43,7 @@ func TestPreviewOfADecision(t *testing.T) {
 			t.Errorf("what the judge cannot grant: %+v, %v", v, err)
 		}
 		limit := h.ask(t, h.Ann, h.limit(60))
-		in := projects.PreviewInput{Role: &projects.RolePreview{RoleID: guest.ID, Limit: pooltest.Cores(60)}}
+		in := projects.PreviewInput{Role: &projects.RolePreview{RoleID: guest.ID, Limit: pooltest.Cores(60).Input()}}
 		if v, err = preview(h.Actor(t, h.Boss), limit.ID, in); err != nil || v.Refused != nil || v.Members != 1 {
 			t.Errorf("the role that was asked about: %+v, %v", v, err)
 		}

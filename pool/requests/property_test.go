@@ -50,11 +50,11 @@ func (w *randomPeople) anything() models.Requested {
 	r := pooltest.DrawResources(w.rt, 0, 250)
 	switch rapid.IntRange(0, 3).Draw(w.rt, "kind") {
 	case 0:
-		return models.Requested{Quota: &models.QuotaSpec{ProjectID: w.Vision.ID, Quota: r}}
+		return models.Requested{Quota: &models.QuotaSpec{ProjectID: w.Vision.ID, Quota: r.Input()}}
 	case 1:
-		return models.Requested{Limit: &models.LimitSpec{ProjectID: w.Vision.ID, RoleID: w.Engineer.ID, Limit: r}}
+		return models.Requested{Limit: &models.LimitSpec{ProjectID: w.Vision.ID, RoleID: w.Engineer.ID, Limit: r.Input()}}
 	case 2:
-		return models.Requested{Role: &models.RoleSpec{ProjectID: w.Vision.ID, Name: fmt.Sprint("role ", len(w.ids)), Permission: "member", Limit: r, AssignToRequester: true}}
+		return models.Requested{Role: &models.RoleSpec{ProjectID: w.Vision.ID, Name: fmt.Sprint("role ", len(w.ids)), Permission: "member", Limit: r.Input(), AssignToRequester: true}}
 	default:
 		return models.Requested{Join: &models.JoinSpec{Name: "vision", RoleID: w.Engineer.ID}}
 	}
@@ -119,12 +119,12 @@ func (w *randomPeople) isGranted(v requests.RequestView) {
 	q := w.Store.Read(w.Ctx)
 	switch d := v.Decided; {
 	case d.Quota != nil:
-		if p, err := q.Project(models.AllProjects, w.Vision.ID); err != nil || p.Quota != d.Quota.Quota {
+		if p, err := q.Project(models.AllProjects, w.Vision.ID); err != nil || p.Quota != d.Quota.Quota.Resources() {
 			w.rt.Fatalf("quota %+v, decided %+v, %v", p.Quota, d.Quota.Quota, err)
 		}
 	case d.Limit != nil:
-		if r, err := q.Role(models.AllProjects, w.Vision.ID, w.Engineer.ID); err != nil || r.Limit != d.Limit.Limit {
-			w.rt.Fatalf("limit %+v, decided %+v, %v", r.Limit, d.Limit.Limit, err)
+		if r, err := q.Role(models.AllProjects, w.Vision.ID, w.Engineer.ID); err != nil || r.Limit != d.Limit.Limit.Resources() {
+			w.rt.Fatalf("limit %+v, decided %+v, %v", r.Limit, d.Limit.Limit.Resources(), err)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func (a roleProposal) examine(r *review) error {
 	if err := in.Check(); err != nil {
 		return err
 	}
-	a.Name = in.Name
+	a.Name, a.Limit = in.Name, in.FilledLimit(r.project).Input()
 	if a.AssignToRequester {
 		_, err := r.membership()
 		return models.NotFoundAs(err, models.Invalid("assign_to_requester", "is available only to members of the project"))
@@ -61,10 +61,14 @@ func (a limitProposal) examine(r *review) error {
 	var p models.Problems
 	a.Limit.Check("limit", &p)
 	role, err := a.role(r)
-	if err = joined(p, err); err != nil || !r.submitting {
+	if err = joined(p, err); err != nil {
 		return err
 	}
-	return moreThan("limit", a.Limit, role.Limit)
+	limit, _ := projects.FillLimit(a.Limit, r.project.Quota, role.Permits())
+	if a.Limit = limit.Input(); !r.submitting {
+		return nil
+	}
+	return moreThan("limit", limit, role.Limit)
 }
 
 func (a limitProposal) apply(r *review) error {

@@ -23,11 +23,17 @@ func (a projectProposal) examine(r *review) error {
 		return err
 	}
 	a.Name, a.Description = in.Name, in.Description
-	return projects.CheckLimit(a.Limit, a.Quota)
+	total, _, err := r.editor.FillQuota(a.Quota, models.Resources{})
+	if err != nil {
+		return err
+	}
+	limit, _ := projects.FillLimit(a.Limit, total, models.AllPermissions)
+	a.Quota, a.Limit = total.Input(), limit.Input()
+	return projects.CheckLimit(limit, total)
 }
 
 func (a projectProposal) growth(r *review) models.Resources {
-	return activeQuota(a.Quota, a.EndsAt, r.q.Now())
+	return activeQuota(a.Quota.Resources(), a.EndsAt, r.q.Now())
 }
 
 // activeQuota is the quota of a project, or zero after its period of use.
@@ -60,14 +66,18 @@ type quotaProposal struct{ *models.QuotaSpec }
 func (a quotaProposal) examine(r *review) error {
 	var p models.Problems
 	a.Quota.Check("quota", &p)
-	if err := p.Err(); err != nil || !r.submitting {
+	if err := p.Err(); err != nil {
 		return err
 	}
-	return moreThan("quota", a.Quota, r.project.Quota)
+	total, _, err := r.editor.FillQuota(a.Quota, r.project.Quota)
+	if a.Quota = total.Input(); err != nil || !r.submitting {
+		return err
+	}
+	return moreThan("quota", total, r.project.Quota)
 }
 
 func (a quotaProposal) growth(r *review) models.Resources {
-	return activeQuota(a.Quota.Sub(r.project.Quota), r.project.EndsAt, r.q.Now())
+	return activeQuota(a.Quota.Resources().Sub(r.project.Quota), r.project.EndsAt, r.q.Now())
 }
 
 func (a quotaProposal) apply(r *review) error {

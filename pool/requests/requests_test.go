@@ -50,18 +50,18 @@ func (h *example) approve(t *testing.T, a policies.Actor, id int64, with models.
 func (h *example) quota(n int64) models.Requested {
 	q := h.Vision.Quota
 	q.GPUCores = n
-	return models.Requested{Quota: &models.QuotaSpec{ProjectID: h.Vision.ID, Quota: q}}
+	return models.Requested{Quota: &models.QuotaSpec{ProjectID: h.Vision.ID, Quota: q.Input()}}
 }
 
 func (h *example) limit(n int64) models.Requested {
-	return models.Requested{Limit: &models.LimitSpec{ProjectID: h.Vision.ID, RoleID: h.Engineer.ID, Limit: models.Resources{GPUCores: n, CPUMilli: 1000}}}
+	return models.Requested{Limit: &models.LimitSpec{ProjectID: h.Vision.ID, RoleID: h.Engineer.ID, Limit: models.Resources{GPUCores: n, CPUMilli: 1000}.Input()}}
 }
 
 // Each kind is asked for, approved by whoever may, and done.
 func TestEveryKindIsAskedAndDone(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
 		soon, late := h.Store.Now().Add(24*time.Hour), h.Store.Now().Add(48*time.Hour)
-		in := projects.ProjectInput{Name: "vision", Quota: h.Vision.Quota, EndsAt: &soon}
+		in := projects.ProjectInput{Name: "vision", Quota: h.Vision.Quota.Input(), EndsAt: &soon}
 		if _, err := h.UpdateProject(h.Ctx, h.Root, h.Vision.ID, in); err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +86,7 @@ func TestEveryKindIsAskedAndDone(t *testing.T) {
 			asked, with models.Requested
 			done        func(requests.RequestView) bool
 		}{
-			{h.Eve, h.Root.User, models.Requested{Project: &models.ProjectSpec{Name: "speech", Quota: pooltest.Cores(100), Limit: pooltest.Cores(30)}}, models.Requested{},
+			{h.Eve, h.Root.User, models.Requested{Project: &models.ProjectSpec{Name: "speech", Quota: pooltest.Cores(100).Input(), Limit: pooltest.Cores(30).Input()}}, models.Requested{},
 				func(v requests.RequestView) bool {
 					return h.Actor(t, h.Eve).Grants[*v.ProjectID].Permissions == models.AllPermissions && v.ProjectName == "speech"
 				}},
@@ -104,7 +104,7 @@ func TestEveryKindIsAskedAndDone(t *testing.T) {
 					m := place(h.Ann, h.Vision.ID)
 					return m.Until == nil && m.RoleID == h.Engineer.ID
 				}},
-			{h.Ann, h.Boss, models.Requested{Role: &models.RoleSpec{ProjectID: h.Vision.ID, Name: "expert", Permission: "member", Limit: pooltest.Cores(70), AssignToRequester: true}}, models.Requested{},
+			{h.Ann, h.Boss, models.Requested{Role: &models.RoleSpec{ProjectID: h.Vision.ID, Name: "expert", Permission: "member", Limit: pooltest.Cores(70).Input(), AssignToRequester: true}}, models.Requested{},
 				func(requests.RequestView) bool { return place(h.Ann, h.Vision.ID).RoleID != h.Engineer.ID }},
 			{h.Eve, h.Boss, models.Requested{Join: &models.JoinSpec{Name: "vision"}}, models.Requested{Join: &models.JoinSpec{RoleID: h.Engineer.ID}},
 				func(requests.RequestView) bool { return place(h.Eve, h.Vision.ID).RoleID == h.Engineer.ID }},
@@ -126,7 +126,7 @@ func TestApprovedWithOtherNumbersIsAdjusted(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
 		v := h.ask(t, h.Ann, h.limit(90))
 		got, err := h.approve(t, h.Actor(t, h.Boss), v.ID, h.limit(70))
-		if err != nil || got.State != models.RequestAdjusted || got.Decided.Limit.Limit.GPUCores != 70 || got.Requested.Limit.Limit.GPUCores != 90 {
+		if err != nil || got.State != models.RequestAdjusted || got.Decided.Limit.Limit.Resources().GPUCores != 70 || got.Requested.Limit.Limit.Resources().GPUCores != 90 {
 			t.Errorf("%+v, %v", got, err)
 		}
 		// Another role than was asked about is not to be had by a decision.
@@ -275,14 +275,14 @@ func TestBadRequests(t *testing.T) {
 			"no more":            {h.quota(200), models.KindInvalid, "quota.quota.gpu_cores"},
 			"negative":           {h.quota(-1), models.KindInvalid, "quota.quota.gpu_cores"},
 			"no larger":          {h.limit(50), models.KindInvalid, "limit.limit.gpu_cores"},
-			"foreign role":       {models.Requested{Limit: &models.LimitSpec{ProjectID: h.Vision.ID, RoleID: foreign.ID, Limit: pooltest.Cores(9)}}, models.KindInvalid, "limit.role_id"},
-			"foreign quota":      {models.Requested{Quota: &models.QuotaSpec{ProjectID: other.ID, Quota: pooltest.Cores(900)}}, models.KindNotFound, "project"},
+			"foreign role":       {models.Requested{Limit: &models.LimitSpec{ProjectID: h.Vision.ID, RoleID: foreign.ID, Limit: pooltest.Cores(9).Input()}}, models.KindInvalid, "limit.role_id"},
+			"foreign quota":      {models.Requested{Quota: &models.QuotaSpec{ProjectID: other.ID, Quota: pooltest.Cores(900).Input()}}, models.KindNotFound, "project"},
 			"foreign period":     {models.Requested{Period: &models.PeriodSpec{ProjectID: other.ID}}, models.KindNotFound, "project"},
 			"foreign deadline":   {models.Requested{Deadline: &models.DeadlineSpec{ProjectID: other.ID}}, models.KindNotFound, "project"},
 			"no end to move":     {models.Requested{Period: &models.PeriodSpec{ProjectID: h.Vision.ID}}, models.KindInvalid, "period.ends_at"},
 			"end in the past":    {models.Requested{Deadline: &models.DeadlineSpec{ProjectID: h.Vision.ID, Until: &past}}, models.KindInvalid, "deadline.until"},
-			"nameless":           {models.Requested{Project: &models.ProjectSpec{Quota: pooltest.Cores(1)}}, models.KindInvalid, "project.name"},
-			"limit above quota":  {models.Requested{Project: &models.ProjectSpec{Name: "n", Quota: pooltest.Cores(1), Limit: pooltest.Cores(2)}}, models.KindNoCapacity, "project.limit.gpu_cores"},
+			"nameless":           {models.Requested{Project: &models.ProjectSpec{Quota: pooltest.Cores(1).Input()}}, models.KindInvalid, "project.name"},
+			"limit above quota":  {models.Requested{Project: &models.ProjectSpec{Name: "n", Quota: pooltest.Cores(1).Input(), Limit: pooltest.Cores(2).Input()}}, models.KindNoCapacity, "project.limit.gpu_cores"},
 			"no permission":      {models.Requested{Role: &models.RoleSpec{ProjectID: h.Vision.ID, Name: "n"}}, models.KindInvalid, "role.permission"},
 			"closed project":     {models.Requested{Join: &models.JoinSpec{Name: "secret"}}, models.KindInvalid, "join.name"},
 			"no project":         {models.Requested{Join: &models.JoinSpec{Name: "nothing"}}, models.KindInvalid, "join.name"},
@@ -381,9 +381,9 @@ func TestTwoDecidersOneProject(t *testing.T) {
 	eachExample(t, func(t *testing.T, h *example) {
 		deciders := []policies.Actor{h.Root, {User: modelstest.User(t, h.Store, "root2@example.org", true)}}
 		for round := range 40 {
-			asked := models.Requested{Project: &models.ProjectSpec{Name: fmt.Sprint("p", round)}}
+			asked := models.Requested{Project: &models.ProjectSpec{Name: fmt.Sprint("p", round), Quota: pooltest.Cores(1).Input()}}
 			v := h.ask(t, h.Eve, asked)
-			other := models.Requested{Project: &models.ProjectSpec{Name: fmt.Sprint("q", round)}}
+			other := models.Requested{Project: &models.ProjectSpec{Name: fmt.Sprint("q", round), Quota: pooltest.Cores(1).Input()}}
 			errs := make([]error, 2)
 			modelstest.Concurrently(2, func(i int) {
 				_, errs[i] = h.approve(t, deciders[i], v.ID, []models.Requested{asked, other}[i])

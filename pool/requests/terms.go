@@ -29,13 +29,21 @@ func projectField(a models.Requested) *int64 {
 }
 
 // withTarget is the terms of a decision for the project and role of the request.
+// Amounts that they leave open are as requested.
 func withTarget(decided, requested models.Requested) models.Requested {
 	d := decided.Clone()
 	if id := projectField(d); id != nil {
 		*id = *projectField(requested)
 	}
-	if d.Limit != nil {
-		d.Limit.RoleID = requested.Limit.RoleID
+	switch {
+	case d.Project != nil:
+		d.Project.Quota, d.Project.Limit = d.Project.Quota.Or(requested.Project.Quota), d.Project.Limit.Or(requested.Project.Limit)
+	case d.Quota != nil:
+		d.Quota.Quota = d.Quota.Quota.Or(requested.Quota.Quota)
+	case d.Role != nil:
+		d.Role.Limit = d.Role.Limit.Or(requested.Role.Limit)
+	case d.Limit != nil:
+		d.Limit.RoleID, d.Limit.Limit = requested.Limit.RoleID, d.Limit.Limit.Or(requested.Limit.Limit)
 	}
 	if d.Join != nil {
 		d.Join.Name = requested.Join.Name

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"weir/models"
 	"weir/policies"
 	"weir/policies/notifications"
 	"weir/workspaces/kube"
@@ -24,7 +25,8 @@ type Config struct {
 	SimulateGPUs    []SimulatedGPUs
 	SandboxUID      int
 	PlacementPolicy string
-	Runtime         string // local or kube
+	Runtime         string           // local or kube
+	PerGPU          models.Resources // of quotas that are left open
 	SharedDir       string
 	Kube            kube.Config // the fields that are settings
 	SessionLifetime time.Duration

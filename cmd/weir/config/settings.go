@@ -2,7 +2,7 @@ package config
 
 import "slices"
 
-var settings = slices.Concat(serverSettings, kubeSettings, agentsSettings, agentSettings, oidcSettings, notificationSettings, logSettings)
+var settings = slices.Concat(serverSettings, quotaSettings, kubeSettings, agentsSettings, agentSettings, oidcSettings, notificationSettings, logSettings)
 
 // ForAgent are the settings of an agent.
 var ForAgent = []string{"data-dir", "simulate-gpus", "machine-id-file", "server", "code", "cluster-token-file", "authority-certificate",

@@ -1,0 +1,149 @@
+package projects
+
+import (
+	"cmp"
+	"context"
+
+	"weir/models"
+	"weir/policies"
+	"weir/pool/quota"
+)
+
+// StartInput describes a project with its first roles.
+type StartInput struct {
+	Name    string                `json:"name" maxLength:"100"`
+	Members int64                 `json:"members,omitempty" minimum:"0" maximum:"1000" doc:"number of members, including you, among whom the quota is divided; absent for 4"`
+	Quota   models.ResourcesInput `json:"quota,omitempty" doc:"absent amounts are filled in as for a new project"`
+}
+
+// usualMembers is the number of members where it is not given.
+const usualMembers = 4
+
+const maxStartMembers = 1000
+
+// Started is a new project with its first roles, and the membership of its creator.
+type Started struct {
+	Project       models.Project
+	Owner, Member models.Role
+	Membership    models.Member
+}
+
+// Start creates a project with the roles owner and member, which have an equal part of
+// the quota for each member, and makes the actor its owner.
+func (s *Service) Start(ctx context.Context, actor policies.Actor, in StartInput) (v Started, err error) {
+	err = s.access.Write(ctx, s.store, actor, policies.Platform, policies.ProjectWrite, func(q *models.Queries) (err error) {
+		v, err = s.Within(q, actor).start(in)
+		return err
+	})
+	if err == nil {
+		s.MakeProjectDirectories(ctx, v.Project.ID)
+		s.MakeMemberDirectory(ctx, v.Project.ID, v.Membership.ID)
+	}
+	return v, err
+}
+
+func (e Editor) start(in StartInput) (v Started, err error) {
+	plan, err := e.planStart(in)
+	if err != nil {
+		return v, err
+	}
+	if v.Project, err = e.CreateProject(plan.project); err != nil {
+		return v, err
+	}
+	for _, r := range []struct {
+		role       *models.Role
+		permission string
+	}{{&v.Owner, models.PermissionOwner}, {&v.Member, models.PermissionMember}} {
+		if *r.role, err = e.CreateRole(v.Project, RoleInput{Name: r.permission, Permission: r.permission, Limit: plan.limit.Input()}); err != nil {
+			return v, err
+		}
+	}
+	v.Membership, err = e.AddMember(v.Project, MemberInput{Email: e.actor.User.Email, RoleID: v.Owner.ID})
+	return v, err
+}
+
+// StartPreview is what Start would create.
+type StartPreview struct {
+	Quota   []Filled
+	Limit   []Filled // of each member
+	Members int64
+}
+
+// PreviewStart returns what Start would create, without any change. The name is not
+// checked.
+func (s *Service) PreviewStart(ctx context.Context, actor policies.Actor, in StartInput) (v StartPreview, err error) {
+	if err := s.access.Check(actor, policies.Platform, policies.ProjectWrite); err != nil {
+		return v, err
+	}
+	err = s.store.Snapshot(ctx, func(q *models.Queries) error {
+		plan, err := s.Within(q, actor).planStart(in)
+		v = StartPreview{filledOf(plan.quota, plan.from), filledOf(plan.limit, perMember), plan.members}
+		return err
+	})
+	return v, err
+}
+
+// PreviewQuota returns the quota of a new project, with what is left open filled in.
+func (s *Service) PreviewQuota(ctx context.Context, actor policies.Actor, in models.ResourcesInput) (list []Filled, err error) {
+	if err := s.access.Check(actor, policies.Platform, policies.ProjectWrite); err != nil {
+		return nil, err
+	}
+	var p models.Problems
+	if in.Check("quota", &p); len(p) > 0 {
+		return nil, p.Err()
+	}
+	err = s.store.Snapshot(ctx, func(q *models.Queries) error {
+		filled, from, err := s.Within(q, actor).FillQuota(in, models.Resources{})
+		list = filledOf(filled, from)
+		return err
+	})
+	return list, err
+}
+
+var perMember = quota.Sources{quota.PerMember, quota.PerMember, quota.PerMember, quota.PerMember, quota.PerMember}
+
+// startPlan is what Start creates.
+type startPlan struct {
+	project      ProjectInput
+	quota, limit models.Resources
+	from         quota.Sources
+	members      int64
+}
+
+func (e Editor) planStart(in StartInput) (p startPlan, err error) {
+	var problems models.Problems
+	in.Quota.Check("quota", &problems)
+	if in.Members < 0 || in.Members > maxStartMembers {
+		problems.Add("members", "must be from 1 to %d", maxStartMembers)
+	}
+	if err := problems.Err(); err != nil {
+		return p, err
+	}
+	if p.quota, p.from, err = e.FillQuota(in.Quota, models.Resources{}); err != nil {
+		return p, err
+	}
+	most := mostMembers(p.quota)
+	p.members = cmp.Or(in.Members, min(usualMembers, max(most, 1)))
+	p.limit = quota.Split(p.quota, p.members)
+	p.project = ProjectInput{Name: in.Name, Quota: p.quota.Input()}
+	if p.limit.GPUCores > 0 && p.limit.GPUMemoryMiB > 0 {
+		p.project.Launch = models.LaunchParameters{GPUs: new(int64(1)), Cores: new(min(p.limit.GPUCores, 100))}
+	}
+	if p.members > most {
+		return p, models.Invalid("members", "must be at most %d, so that each can launch a workspace with a part of the quota", most)
+	}
+	return p, nil
+}
+
+// mostMembers is among how many members a quota can be divided: each needs at least a
+// hundredth of a CPU, 64 MiB and, if there are any, a GPU core with memory.
+func mostMembers(total models.Resources) int64 {
+	most := quota.Limits{Quota: total}.Fits(models.Resources{CPUMilli: 10, MemoryMiB: 64})
+	if gpu := (quota.Limits{Quota: total}).Fits(models.Resources{GPUCores: 1}); gpu > 0 && (most < 0 || gpu < most) {
+		most = gpu
+	}
+	if most < 0 || most > maxStartMembers {
+		return maxStartMembers
+	}
+	return most
+}
