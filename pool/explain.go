@@ -17,10 +17,10 @@ func DescribeDemand(d models.Demand) models.Text {
 // criterion on which the second best machine was worse.
 func explainChoice(node, devices string, e placement.Explanation) models.Text {
 	if e.Nodes > 1 {
-		return models.Say("%s on %s: %s among %d machines with %d suitable devices; %s; %d cores remain available there.",
+		return models.Say("%s on %s: %s among %d machines with %d suitable devices; %s; %d GPU cores remain available there.",
 			devices, node, describeAim(e.Policy), e.Nodes, e.Devices, describeDecider(e.RunnerUp), e.LeftoverCores)
 	}
-	return models.Say("%s on %s: %s among %d suitable devices; %d cores remain available there.",
+	return models.Say("%s on %s: %s among %d suitable devices; %d GPU cores remain available there.",
 		devices, node, describeAim(e.Policy), e.Devices, e.LeftoverCores)
 }
 
@@ -38,7 +38,7 @@ func describeAim(policy string) models.Text {
 var _ = []models.Text{
 	models.Say("random choice"), models.Say("highest utilization"), models.Say("next to requests of the same size"),
 	models.Say("fewest newly used devices"), models.Say("the next best option would use idle devices"),
-	models.Say("the next best option has requests of other sizes"), models.Say("the next best option has %d more cores available", 0),
+	models.Say("the next best option has requests of other sizes"), models.Say("the next best option has %d more GPU cores available", 0),
 	models.Say("chosen at random"),
 }
 
@@ -53,7 +53,7 @@ func describeDecider(r placement.RunnerUp) models.Text {
 	case placement.Unlinked:
 		return models.Say("the next best option has %d more device pairs without NVLink", r.Margin)
 	case placement.LeftoverCores:
-		return models.Say("the next best option would leave %d more cores unused", r.Margin)
+		return models.Say("the next best option would leave %d more GPU cores unused", r.Margin)
 	case placement.LeftoverMemory:
 		return models.Say("the next best option would leave %s more GPU memory unused", models.FormatMiB(r.Margin))
 	default:

@@ -96,13 +96,13 @@ func (d Device) memoryInUse() (n int64) {
 func (d Device) describe(ctx context.Context) string {
 	var parts []string
 	for _, s := range d.Shares {
-		parts = append(parts, T(ctx, "%s: %d cores, %s", s.name(ctx), s.Cores, models.FormatMiB(s.MemoryMiB)))
+		parts = append(parts, T(ctx, "%s: %d GPU cores, %s", s.name(ctx), s.Cores, models.FormatMiB(s.MemoryMiB)))
 	}
 	switch {
 	case !d.State.Empty():
 		parts = append(parts, TT(ctx, d.State))
 	case d.FreeCores >= 0:
-		parts = append(parts, T(ctx, "%d cores and %s free", d.FreeCores, models.FormatMiB(d.FreeMemoryMiB)))
+		parts = append(parts, T(ctx, "%d GPU cores and %s free", d.FreeCores, models.FormatMiB(d.FreeMemoryMiB)))
 	}
 	label := d.Label
 	if d.Provider != "" {

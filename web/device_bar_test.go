@@ -38,7 +38,7 @@ func TestEndsAreTheReadersOwn(t *testing.T) {
 
 func TestBarInWords(t *testing.T) {
 	d := myDevice()
-	want := "gpu-node-01 GPU 0 (simulated). vision (yours): 50 cores, 40\u00a0GiB; another project: 30 cores, 24\u00a0GiB; 20 cores and 16\u00a0GiB free"
+	want := "gpu-node-01 GPU 0 (simulated). vision (yours): 50 GPU cores, 40\u00a0GiB; another project: 30 GPU cores, 24\u00a0GiB; 20 GPU cores and 16\u00a0GiB free"
 	if got := d.describe(t.Context()); got != want {
 		t.Errorf("the bar reads\n%q, want\n%q", got, want)
 	}

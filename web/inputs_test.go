@@ -37,8 +37,8 @@ func TestChosenRole(t *testing.T) {
 
 func TestRequestShowsWhatIsRequested(t *testing.T) {
 	one := models.Resources{GPUCores: 100}
-	quota := models.RequestView{QuotaRequest: models.QuotaRequest{Kind: models.RequestQuota, Requested: models.Requested{Quota: &models.QuotaSpec{Quota: one}}}}
-	role := models.RequestView{QuotaRequest: models.QuotaRequest{Kind: models.RequestRole, Requested: models.Requested{Role: &models.RoleSpec{Limit: one}}}}
+	quota := models.RequestView{QuotaRequest: models.QuotaRequest{Kind: models.RequestQuota, Requested: models.Requested{Quota: &models.QuotaSpec{Quota: one.Input()}}}}
+	role := models.RequestView{QuotaRequest: models.QuotaRequest{Kind: models.RequestRole, Requested: models.Requested{Role: &models.RoleSpec{Limit: one.Input()}}}}
 	less := &RequestFacts{Now: &models.Resources{CPUMilli: 1000}}
 	for i, want := range [][3]bool{{true, true, true}, {false, true, false}, {false, true, true}} { // GPU cores, GPU memory, CPU
 		got := [3]bool{RequestPageView{RequestView: role}.concerns(i), RequestPageView{RequestView: quota}.concerns(i), RequestPageView{RequestView: quota, Facts: less}.concerns(i)}

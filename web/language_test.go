@@ -28,7 +28,7 @@ func TestNegotiate(t *testing.T) {
 
 func TestTextsInChinese(t *testing.T) {
 	ctx := With(t.Context(), Page{Lang: models.Chinese})
-	if got := T(ctx, "Only %d of %d cores are available now", 30, 50); !strings.Contains(got, "30") || strings.Contains(got, "cores") {
+	if got := T(ctx, "Only %d of %d GPU cores are available now", 30, 50); !strings.Contains(got, "30") || strings.Contains(got, "cores") {
 		t.Errorf("T says %q", got)
 	}
 	if got := TT(ctx, models.Say("never catalogued %d", 3)); got != "never catalogued 3" {

@@ -138,16 +138,16 @@ func (v LaunchView) button(ctx context.Context) string {
 	if a.needsChoice() {
 		switch v.whenInsufficient() {
 		case "wait":
-			return T(ctx, "Wait for %d cores", a.RequestedCores)
+			return T(ctx, "Wait for %d GPU cores", a.RequestedCores)
 		case "fewer":
-			return T(ctx, "Start now with %d cores", a.Fewer.Cores)
+			return T(ctx, "Start now with %d GPU cores", a.Fewer.Cores)
 		}
 	}
 	switch {
 	case a.Outcome == "":
 		return T(ctx, "Launch workspace")
 	case a.RequestedCores > 0:
-		return T(ctx, "Launch with %d cores", a.RequestedCores)
+		return T(ctx, "Launch with %d GPU cores", a.RequestedCores)
 	}
 	return T(ctx, "Launch without a GPU")
 }
@@ -165,11 +165,11 @@ func (a Decision) headline(ctx context.Context) string {
 	case a.Outcome == models.OutcomeGranted && a.RequestedCores == 0:
 		return T(ctx, "Starts immediately, without a GPU")
 	case a.Outcome == models.OutcomeGranted:
-		return T(ctx, "All %d cores are available now", a.RequestedCores)
+		return T(ctx, "All %d GPU cores are available now", a.RequestedCores)
 	case a.FreeCores > 0:
-		return T(ctx, "Only %d of %d cores are available now", a.FreeCores, a.RequestedCores)
+		return T(ctx, "Only %d of %d GPU cores are available now", a.FreeCores, a.RequestedCores)
 	}
-	return T(ctx, "None of the %d cores are available now", a.RequestedCores)
+	return T(ctx, "None of the %d GPU cores are available now", a.RequestedCores)
 }
 
 // queue formats the number of requests ahead.

@@ -16,13 +16,13 @@ func TestLaunchSaysWhatItDoes(t *testing.T) {
 		v                LaunchView
 		headline, button string
 	}{
-		{"granted", launchWith(granted), "All 50 cores are available now", "Launch with 50 cores"},
-		{"short", launchWith(short), "Only 30 of 50 cores are available now", "Start now with 30 cores"},
-		{"short, wait chosen", waiting, "Only 30 of 50 cores are available now", "Wait for 50 cores"},
-		{"nothing to have now", onlyWait, "Only 30 of 50 cores are available now", "Wait for 50 cores"},
+		{"granted", launchWith(granted), "All 50 GPU cores are available now", "Launch with 50 GPU cores"},
+		{"short", launchWith(short), "Only 30 of 50 GPU cores are available now", "Start now with 30 GPU cores"},
+		{"short, wait chosen", waiting, "Only 30 of 50 GPU cores are available now", "Wait for 50 GPU cores"},
+		{"nothing to have now", onlyWait, "Only 30 of 50 GPU cores are available now", "Wait for 50 GPU cores"},
 		{"not yet decided", LaunchView{Decision: Decision{RequestedCores: 800}}, "Launch", "Launch workspace"},
 		{"no GPU", launchWith(Decision{Outcome: models.OutcomeGranted}), "Starts immediately, without a GPU", "Launch without a GPU"},
-		{"refused", launchWith(Decision{Outcome: models.OutcomeRefused, RequestedCores: 200}), "Cannot launch this workspace", "Launch with 200 cores"},
+		{"refused", launchWith(Decision{Outcome: models.OutcomeRefused, RequestedCores: 200}), "Cannot launch this workspace", "Launch with 200 GPU cores"},
 	} {
 		if got := c.v.Decision.headline(t.Context()); got != c.headline {
 			t.Errorf("%s: the headline is %q, want %q", c.name, got, c.headline)

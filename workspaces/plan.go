@@ -232,13 +232,21 @@ func (p *Plan) setGPUMemory(pool models.Availability) {
 func checkHeadroom(d models.Demand, use quota.Use) error {
 	var p models.Problems
 	for _, e := range use.ExceededBy(d.Resources()) {
-		p.Add(demandField(e.Name), "%s: %s in use, %s requested, limit %s; %s remaining", e.Label, models.Quantity(e.Name, e.Taken),
-			models.Quantity(e.Name, e.Requested), models.Quantity(e.Name, e.Bound), models.Quantity(e.Name, e.Remaining))
+		p = append(p, models.Field{Name: demandField(e.Name), Reason: headroomText(e)})
 	}
 	if len(p) == 0 {
 		return nil
 	}
 	return &models.Error{Kind: models.KindNoCapacity, Message: models.Say("This exceeds the remaining limit or quota."), Fields: p}
+}
+
+func headroomText(e quota.Excess) models.Text {
+	taken, requested := models.Quantity(e.Name, e.Taken), models.Quantity(e.Name, e.Requested)
+	bound, remaining := models.Quantity(e.Name, e.Bound), models.Quantity(e.Name, e.Remaining)
+	if e.OfProject {
+		return models.Say("%s: %s in use by the project, %s requested, quota of the project %s; %s remaining", e.Label, taken, requested, bound, remaining)
+	}
+	return models.Say("%s: %s in use, %s requested, limit of the role %s; %s remaining", e.Label, taken, requested, bound, remaining)
 }
 
 // maxWorkspaces is the maximum of active workspaces of a member in a project. It includes

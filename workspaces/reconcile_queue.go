@@ -107,8 +107,11 @@ func (r *Reconciler) blocked(q *models.Queries, w models.Workspace) (models.Text
 	}
 	if over := use.ExceededBy(w.Demand.Resources()); len(over) > 0 {
 		e := over[0]
-		return models.Say("%s: %s requested; %s of the role's limit or the project's quota remaining", e.Label,
-			models.Quantity(e.Name, e.Requested), models.Quantity(e.Name, e.Remaining)), nil
+		requested, remaining := models.Quantity(e.Name, e.Requested), models.Quantity(e.Name, e.Remaining)
+		if e.OfProject {
+			return models.Say("%s: %s requested; %s of the project's quota remaining", e.Label, requested, remaining), nil
+		}
+		return models.Say("%s: %s requested; %s of the role's limit remaining", e.Label, requested, remaining), nil
 	}
 	return models.Text{}, nil
 }

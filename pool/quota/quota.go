@@ -1,6 +1,10 @@
 package quota
 
-import "weir/models"
+import (
+	"slices"
+
+	"weir/models"
+)
 
 // Excess is a resource of which more is requested than remains.
 type Excess struct {
@@ -10,6 +14,7 @@ type Excess struct {
 	Requested int64       // additionally
 	Bound     int64
 	Remaining int64 // of the bound; never negative
+	OfProject bool  // the bound is the project's quota, and Taken what the project has
 }
 
 // Exceeded lists the resources of which the sum exceeds the bound.
@@ -68,10 +73,19 @@ func (u Use) Remaining() models.Resources {
 	return u.Limit.Sub(u.InUseByMember).Min(u.Quota.Sub(u.InUseByProject)).Floor()
 }
 
-// ExceededBy lists the resources of which more is requested than remains; Taken and
-// Bound are the member's.
+// ExceededBy lists the resources of which more is requested than remains of the
+// limit or the quota, whichever leaves less.
 func (u Use) ExceededBy(more models.Resources) []Excess {
-	return exceededBy(more, u.InUseByMember, u.Limit, u.Remaining())
+	list := exceededBy(more, u.InUseByMember, u.Limit, u.Remaining())
+	byQuota := exceededBy(more, u.InUseByProject, u.Quota, u.Quota.Sub(u.InUseByProject).Floor())
+	for _, e := range byQuota {
+		e.OfProject = true
+		i := slices.IndexFunc(list, func(x Excess) bool { return x.Name == e.Name })
+		if e.Remaining < max(list[i].Bound-list[i].Taken, 0) {
+			list[i] = e
+		}
+	}
+	return list
 }
 
 func exceededBy(more, taken, bound, remaining models.Resources) (list []Excess) {

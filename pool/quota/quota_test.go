@@ -13,6 +13,9 @@ func r(cores, cpu int64) models.Resources { return models.Resources{GPUCores: co
 
 func brief(list []quota.Excess) (s string) {
 	for _, e := range list {
+		if e.OfProject {
+			s += "project's "
+		}
 		s += fmt.Sprintf("%s %d+%d of %d, %d left; ", e.Name, e.Taken, e.Requested, e.Bound, e.Remaining)
 	}
 	return s
@@ -58,13 +61,13 @@ func TestUse(t *testing.T) {
 		exceeded                          string
 	}{
 		"the limit is less":    {r(100, 0), r(10, 0), r(50, 0), r(10, 0), r(40, 0), r(41, 0), "gpu_cores 10+41 of 50, 40 left; "},
-		"the quota is less":    {r(100, 0), r(90, 0), r(50, 0), r(10, 0), r(10, 0), r(11, 0), "gpu_cores 10+11 of 50, 10 left; "},
-		"each another":         {r(100, 100), r(90, 0), r(50, 50), r(10, 20), r(10, 30), r(11, 31), "gpu_cores 10+11 of 50, 10 left; cpu_milli 20+31 of 50, 30 left; "},
+		"the quota is less":    {r(100, 0), r(90, 0), r(50, 0), r(10, 0), r(10, 0), r(11, 0), "project's gpu_cores 90+11 of 100, 10 left; "},
+		"each another":         {r(100, 100), r(90, 0), r(50, 50), r(10, 20), r(10, 30), r(11, 31), "project's gpu_cores 90+11 of 100, 10 left; cpu_milli 20+31 of 50, 30 left; "},
 		"all of it":            {r(100, 0), r(90, 0), r(50, 0), r(10, 0), r(10, 0), r(10, 0), ""},
 		"nothing of too much":  {r(100, 5), r(120, 9), r(50, 5), r(60, 9), r(0, 0), r(0, 0), ""},
 		"more of too much":     {r(100, 0), r(120, 0), r(50, 0), r(60, 0), r(0, 0), r(1, 0), "gpu_cores 60+1 of 50, 0 left; "},
 		"no limit, no use":     {r(100, 0), r(0, 0), r(0, 0), r(0, 0), r(0, 0), r(1, 0), "gpu_cores 0+1 of 0, 0 left; "},
-		"a limit over a quota": {r(10, 0), r(0, 0), r(50, 0), r(0, 0), r(10, 0), r(11, 0), "gpu_cores 0+11 of 50, 10 left; "},
+		"a limit over a quota": {r(10, 0), r(0, 0), r(50, 0), r(0, 0), r(10, 0), r(11, 0), "project's gpu_cores 0+11 of 10, 10 left; "},
 	} {
 		u := quota.Use{Quota: c.quota, InUseByProject: c.byProject, Limit: c.limit, InUseByMember: c.byMember}
 		if got := u.Remaining(); got != c.remaining {

@@ -44,7 +44,7 @@ func (c Config) gpuPart(spec workspaces.Spec) (gpuObjects, error) {
 		return p, nil
 	case BackendNVIDIA:
 		if part := slices.IndexFunc(spec.GPUs, func(g workspaces.GPU) bool { return g.Enforcement != models.EnforcedExclusive }); part >= 0 {
-			return p, models.Conflict("This cluster allocates whole GPUs only; %d cores were requested.", spec.GPUs[part].Cores)
+			return p, models.Conflict("This cluster allocates whole GPUs only; %d GPU cores were requested.", spec.GPUs[part].Cores)
 		}
 		p.resources = corev1.ResourceList{"nvidia.com/gpu": quantityOf(int64(len(spec.GPUs)))}
 		return p, nil
