@@ -28,9 +28,16 @@ func (o *world) periods(fence func(*models.Queries) error) *requests.Periods {
 // heard are the kinds of what a person was told of ends, oldest first.
 func (o *world) heard(t pooltest.Reporter, u models.User) (kinds []string) {
 	t.Helper()
-	list, err := o.Store.Read(o.Ctx).Notifications(u.ID, models.Page{Limit: 200})
-	if err != nil {
-		t.Fatalf("%v", err)
+	var list []models.Notification
+	for page := (models.Page{Limit: models.PageSize}); ; page.After = list[len(list)-1].ID {
+		more, err := o.Store.Read(o.Ctx).Notifications(u.ID, page)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		list = append(list, more...)
+		if len(more) < models.PageSize {
+			break
+		}
 	}
 	for _, n := range slices.Backward(list) {
 		if strings.HasPrefix(n.Kind, "period.") || strings.HasPrefix(n.Kind, "deadline.") {
