@@ -297,7 +297,7 @@ func TestAPIUnauthenticated(t *testing.T) {
 	}
 	w.problem(w.want(404, w.member, "GET", "/nothing", ""))
 	w.problem(w.want(404, "", "GET", "/nothing", ""))
-	w.problem(w.want(404, w.member, "PATCH", "/projects", "{}"))
+	w.problem(w.want(405, w.member, "PATCH", "/projects", "{}"))
 }
 
 // A browser's session works too, and goes on after the password has changed,
