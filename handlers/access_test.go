@@ -85,7 +85,7 @@ func TestAuditorsAtTheirBrowser(t *testing.T) {
 	for _, path := range []string{"/", "/projects", "/projects/" + id(w.project), "/people", "/people/" + user, "/pool", "/pool/planning", "/capacity",
 		"/webhooks", "/departments", "/environments", "/workspaces", "/access?email=ann@example.org&project=" + id(w.project) + "&right=role:write"} {
 		page := audrey.page(200, "GET", path)
-		audrey.shows(page, "!/new\"", "!/edit\"", "!Set password")
+		audrey.shows(page, "!/new\"", "!/edit\"", "!Create password link")
 	}
 	audrey.page(403, "POST", "/people/"+user, "name", "Audrey", "admin", "1")
 	w.want(403, w.token("audrey@example.org"), "PUT", "/users/"+user, `{"name":"A","admin":true,"disabled":false}`)

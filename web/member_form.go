@@ -48,19 +48,22 @@ func (v MemberFormView) action() string {
 	return itemPath(projectPath(v.ProjectID)+"/members", v.ID)
 }
 
-// ChosenRole is the role that is chosen in the form: for a new member the first
-// that the reader can grant, if it fits. It is 0 when the reader has to choose.
-func (v MemberFormView) ChosenRole() int64 {
-	for _, r := range v.Roles {
-		if number(r.ID) == v.Form.Value("role_id") {
+// ChosenRole is the role that is chosen in the form; see chosenRole.
+func (v MemberFormView) ChosenRole() int64 { return chosenRole(v.Form, v.Roles, v.Remaining, v.Lacks) }
+
+// chosenRole is the role that a form has chosen, or else the first that the reader can
+// grant, if it fits. It is 0 when the reader has to choose.
+func chosenRole(f Form, roles []RoleChoice, remaining models.Resources, lacks map[int64]models.Permissions) int64 {
+	for _, r := range roles {
+		if number(r.ID) == f.Value("role_id") {
 			return r.ID
 		}
 	}
-	i := slices.IndexFunc(v.Roles, func(r RoleChoice) bool { return v.Lacks[r.ID] == 0 })
-	if v.Form.Value("role_id") != "" || i < 0 || len(v.Roles[i].Limit.Exceeding(v.Remaining)) > 0 {
+	i := slices.IndexFunc(roles, func(r RoleChoice) bool { return lacks[r.ID] == 0 })
+	if f.Value("role_id") != "" || i < 0 || len(roles[i].Limit.Exceeding(remaining)) > 0 {
 		return 0
 	}
-	return v.Roles[i].ID
+	return roles[i].ID
 }
 
 // RoleChoice is a role that a member may get.

@@ -1,14 +1,40 @@
 package web
 
-import "weir/models"
+import (
+	"time"
+
+	"weir/models"
+)
 
 // accessSamples are the pages about what people may do.
 func accessSamples() []sample {
-	return []sample{
+	return append(linkSamples(), []sample{
 		{"access", "/access?user=2&project=1&object=role&act=write", &root, AccessCheckPage(sampleAccessCheck())},
 		{"access-ask", "/access", &root, AccessCheckPage(AccessCheckView{Rights: models.PermissionNames()})},
 		{"role-custom", "/projects/1/roles/2/edit", &li, RoleFormPage(sampleCustomRole())},
 		{"project-describe", "/projects/1/edit", &li, ProjectFormPage(ProjectFormView{ID: 1, Name: "vision", Describing: true, Form: Form{Values: map[string]string{"name": "vision"}, Version: 1}})},
+	}...)
+}
+
+// linkSamples are the pages of invitations and other one-time links.
+func linkSamples() []sample {
+	return []sample{
+		{"invite", "/projects/1/invitations/new", &root, InviteFormPage(InviteFormView{ProjectID: 1, Project: "vision", Remaining: quota, Roles: []RoleChoice{{2, "algorithm engineer", "member", limit}},
+			Form: Form{Values: map[string]string{"emails": "li, mei@example.org"}}.Refuse(models.Invalid("emails[0]", "must be an email address such as name@example.org"))})},
+		{"invitations", "/invitations", &root, InvitationsPage(InvitationsView{Rows: sampleInvitations(), CanInvite: true, ByMail: true, Links: []InvitationLink{{"mei@example.org", "https://weir.example.org/invitation?token=abc", later}}})},
+		{"invitations-none", "/projects/1/invitations", &root, InvitationsPage(InvitationsView{ProjectID: 1, Project: "vision"})},
+		{"invitation", "/invitation?token=abc", nil, InvitationPage(InvitationView{Invitation: sampleInvitations()[0], Token: "abc", Provider: "Example University"})},
+		{"invitation-account", "/invitation?token=abc", nil, InvitationPage(InvitationView{Invitation: sampleInvitations()[0], Token: "abc", HasAccount: true})},
+		{"invitation-mine", "/invitation?token=abc", &li, InvitationPage(InvitationView{Invitation: sampleInvitations()[0], Token: "abc", HasAccount: true, Mine: true})},
+		{"invitation-other", "/invitation?token=abc", &root, InvitationPage(InvitationView{Invitation: sampleInvitations()[1], Token: "abc"})},
+		{"invitation-closed", "/invitation?token=abc", nil, InvitationPage(InvitationView{Invitation: sampleInvitations()[1], Token: "abc", Closed: models.Conflict("This invitation has already been accepted.")})},
+		{"invitation-revoke", "/invitations/1/revoke", &root, ConfirmPage(ConfirmRevokeInvitation(sampleInvitations()[0]))},
+		{"link-invalid", "/password?token=abc", nil, InvalidLinkPage()},
+		{"password", "/password?token=abc", nil, PasswordPage(PasswordView{Token: "abc", Email: li.Email})},
+		{"forgot", "/password/forgot", nil, ForgotPasswordPage(ForgotView{ByMail: true})},
+		{"forgot-sent", "/password/forgot", nil, ForgotPasswordPage(ForgotView{ByMail: true, Sent: true})},
+		{"forgot-without-mail", "/password/forgot", nil, ForgotPasswordPage(ForgotView{})},
+		{"person-link", "/people/2/password-link", &root, PersonPage(PersonView{Person: li, PasswordLink: InvitationLink{URL: "https://weir.example.org/password?token=abc", ExpiresAt: later}})},
 	}
 }
 
@@ -29,4 +55,14 @@ func sampleAccessCheck() AccessCheckView {
 func sampleCustomRole() RoleFormView {
 	return RoleFormView{ProjectID: 1, Project: "vision", ID: 2, Name: "steward", Has: models.PermissionsOf(models.PermissionManager, 0),
 		Form: Form{Version: 1, Values: map[string]string{"name": "steward", "permission": models.PermissionCustom, "permissions": "member:write project:describe"}}}
+}
+
+// sampleInvitations are an invitation to a project that could not be accepted yet, and
+// one to the platform that was.
+func sampleInvitations() []models.InvitationView {
+	return []models.InvitationView{
+		{Invitation: models.Invitation{ID: 1, Email: "mei@example.org", ProjectID: ptr(int64(1)), RoleID: ptr(int64(2)), CreatedAt: ago(time.Hour), ExpiresAt: later,
+			Problem: models.Say("%s can no longer give this access.", "Anna Berg")}, InviterName: "Anna Berg", Project: "vision", Role: "algorithm engineer"},
+		{Invitation: models.Invitation{ID: 2, Email: "sun@example.org", Admin: true, CreatedAt: ago(time.Hour), ExpiresAt: later, AcceptedAt: ptr(ago(time.Minute))}, InviterName: "Anna Berg"},
+	}
 }

@@ -87,18 +87,31 @@ func newCreateTokenCommand() *cobra.Command {
 }
 
 func newResetPasswordCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "reset-password", Short: "Set a new password; ends the sessions and revokes the tokens of the account", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "reset-password", Short: "Set a new password, or print a link for it; ends the sessions and revokes the tokens of the account", Args: cobra.NoArgs}
 	config.AddFlags(cmd, config.ForStore...)
 	email := cmd.Flags().String("email", "", "email address of the account (required)")
-	stdin := cmd.Flags().Bool("password-stdin", false, "read the password from standard input (required)")
+	stdin := cmd.Flags().Bool("password-stdin", false, "read the password from standard input (required without --link)")
+	link := cmd.Flags().Bool("link", false, "print the path of a link, valid once and for 1 hour, with which the person sets a new password")
+	cmd.MarkFlagsMutuallyExclusive("password-stdin", "link")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		password, err := readPassword(cmd.InOrStdin(), *stdin)
+		var password string
+		var err error
+		if !*link {
+			password, err = readPassword(cmd.InOrStdin(), *stdin)
+		}
 		if err != nil {
 			return err
 		}
 		return withAccounts(cmd, func(ctx context.Context, store *models.Store, a *policies.Accounts) error {
 			u, err := store.Read(ctx).UserByEmail(strings.ToLower(strings.TrimSpace(*email)))
 			if err != nil {
+				return err
+			}
+			if *link {
+				l, err := a.CreatePasswordLink(ctx, policies.System("admin"), u.ID)
+				if err == nil {
+					fmt.Fprintln(cmd.OutOrStdout(), l.Path())
+				}
 				return err
 			}
 			return a.ResetPassword(ctx, policies.System("admin"), u.ID, password)
