@@ -26,7 +26,7 @@ func TestFirstMinutesInBrowser(t *testing.T) {
 	b.at("/projects/start")
 	b.sees("Limit per member")
 	b.shoot("start")
-	b.fewFields(3)
+	b.fewFields(4)
 	b.noError()
 	b.typeInto("Name", "Speech")
 	b.press("Create project")

@@ -2,7 +2,13 @@ package handlers
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
 	"strconv"
+	"strings"
+	"unicode"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
@@ -14,11 +20,12 @@ import (
 
 func (a *App) startRoutes(p *echo.Group) {
 	p.GET("/projects/start", a.page(a.startPage))
-	p.POST("/projects/start", a.submit(a.startPage, a.startProjectPage))
+	p.POST("/projects/start", a.startProjectPage)
 }
 
 func (f *form) startInput() projects.StartInput {
-	in := projects.StartInput{Name: f.text("name"), Members: f.number("members"), Quota: f.resources("quota")}
+	in := projects.StartInput{Name: f.text("name"), Members: f.number("members"),
+		Emails: strings.FieldsFunc(f.text("emails"), func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(",;，；", r) }), Quota: f.resources("quota")}
 	if f.text("members") != "" && in.Members == 0 {
 		f.problems.Add("members", "must be from 1 to %d", 1000)
 	}
@@ -41,11 +48,48 @@ func (a *App) startPage(ctx context.Context, c echo.Context) (templ.Component, e
 	return web.StartPage(v), err
 }
 
-func (a *App) startProjectPage(ctx context.Context, _ echo.Context, f *form) (redirect, error) {
-	in := f.startInput()
-	if err := f.err(); err != nil {
-		return redirect{}, err
+// startProjectPage creates the project, and shows the links of invitations once;
+// without any, the launch of the first workspace follows.
+func (a *App) startProjectPage(c echo.Context) error {
+	f, err := readForm(c)
+	if err != nil {
+		return err
 	}
-	v, err := a.Projects.Start(ctx, actorOf(ctx), in)
-	return redirect{"/launch?project_id=" + strconv.FormatInt(v.Project.ID, 10), models.Say("Project %s created. Launch your first workspace.", v.Project.Name)}, err
+	if f.bool("preview") {
+		return a.renderSubmitted(c, http.StatusOK, f.asSubmitted(), a.startPage)
+	}
+	in := f.startInput()
+	var v projects.Started
+	if err = f.err(); err == nil {
+		v, err = a.Projects.Start(c.Request().Context(), actorOf(c.Request().Context()), in)
+	}
+	if err != nil {
+		return a.refused(c, f, withAddresses(err, in.Emails), a.startPage)
+	}
+	launch := "/launch?project_id=" + strconv.FormatInt(v.Project.ID, 10)
+	if len(v.Invited) == 0 {
+		return a.redirectWithFlash(c, launch, models.Say("Project %s created. Launch your first workspace.", v.Project.Name))
+	}
+	view := web.StartedView{Name: v.Project.Name, Launch: launch, ByMail: a.Store.Mail}
+	for _, i := range v.Invited {
+		view.Links = append(view.Links, web.StartedLink{Email: i.Email, URL: a.portalURL(c.Request()) + i.Link.Path(), ExpiresAt: i.ExpiresAt})
+	}
+	return a.render(c, http.StatusCreated, web.StartedPage(view))
+}
+
+// withAddresses names the refused ones of email addresses in the field of all.
+func withAddresses(err error, emails []string) error {
+	var e *models.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	named := *e
+	named.Fields = slices.Clone(e.Fields)
+	for i, f := range e.Fields {
+		var n int
+		if _, err := fmt.Sscanf(f.Name, "emails[%d]", &n); err == nil && n < len(emails) {
+			named.Fields[i] = models.Field{Name: "emails", Reason: models.Say("%s: %s", emails[n], f.Reason)}
+		}
+	}
+	return &named
 }

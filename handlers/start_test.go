@@ -30,6 +30,23 @@ func TestStartPages(t *testing.T) {
 	root.shows(root.page(200, "GET", "/launch?project_id="+id), "role owner", `!role="alert"`)
 }
 
+// The links of those invited are shown once, and a refused address is named.
+func TestStartPageInvites(t *testing.T) {
+	w := newWorld(t)
+	root := w.visitor("ada@example.org", true)
+	form := func(emails string) []string {
+		return []string{"name", "speech", "members", "4", "quota.gpu_cores", "100", "emails", emails}
+	}
+	root.shows(root.page(422, "POST", "/projects/start", form("zoe@example.org, nobody")...), `id="f-emails-error"`, "nobody: must be an email address")
+	root.shows(root.page(422, "POST", "/projects/start", form("a@example.org b@example.org c@example.org d@example.org")...), "must be at least 5")
+	root.shows(root.page(201, "POST", "/projects/start", form("zoe@example.org\nyan@example.org")...), "zoe@example.org", "/invitation?token=", `href="/launch?project_id=`)
+	got := w.want(201, w.admin, "POST", "/projects/start", `{"name":"vision 2","emails":["zoe@example.org"]}`)
+	list := got.body["invitations"].([]any)
+	if len(list) != 1 || !strings.Contains(list[0].(map[string]any)["url"].(string), "/invitation?token=") {
+		t.Errorf("invitations: %s", got.raw)
+	}
+}
+
 // By program a project is started like on the page, an absent amount is filled in, and
 // unlimited is a value.
 func TestStartByProgram(t *testing.T) {

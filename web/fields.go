@@ -50,6 +50,7 @@ var fields = map[string]field{
 
 	"gpu_cores":             {Label: models.Say("GPU cores"), Hint: models.Say("100 cores are one whole GPU."), Inputmode: "numeric"},
 	"all_gpu_cores":         {Label: models.Say("GPU cores"), Hint: models.Say("100 cores are one whole GPU. The rest of the quota is in proportion."), Inputmode: "numeric", Required: true},
+	"invited_emails":        {Label: models.Say("Invite"), Hint: models.Say("Email addresses, one per line. Optional."), Rows: 2},
 	"members":               {Label: models.Say("Members"), Hint: models.Say("You included. Each gets an equal part of the quota as the limit."), Inputmode: "numeric", Required: true},
 	"gpu_memory_mib":        {Label: models.Say("GPU memory"), Hint: models.Say("For example, 40 GiB.")},
 	"cpu_milli":             {Label: models.Say("CPU"), Hint: models.Say("In cores, for example 4 or 1.5; or unlimited."), Inputmode: "decimal"},

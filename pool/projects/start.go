@@ -12,7 +12,8 @@ import (
 // StartInput describes a project with its first roles.
 type StartInput struct {
 	Name    string                `json:"name" maxLength:"100"`
-	Members int64                 `json:"members,omitempty" minimum:"0" maximum:"1000" doc:"number of members, including you, among whom the quota is divided; absent for 4"`
+	Members int64                 `json:"members,omitempty" minimum:"0" maximum:"1000" doc:"number of members, including you, among whom the quota is divided; absent for 4, or for you and those invited if they are more"`
+	Emails  []string              `json:"emails,omitempty" maxItems:"100" doc:"email addresses to invite with the role member"`
 	Quota   models.ResourcesInput `json:"quota,omitempty" doc:"absent amounts are filled in as for a new project"`
 }
 
@@ -26,10 +27,12 @@ type Started struct {
 	Project       models.Project
 	Owner, Member models.Role
 	Membership    models.Member
+	Invited       []Invited
 }
 
 // Start creates a project with the roles owner and member, which have an equal part of
-// the quota for each member, and makes the actor its owner.
+// the quota for each member, makes the actor its owner, and invites email addresses as
+// members: all of it or nothing.
 func (s *Service) Start(ctx context.Context, actor policies.Actor, in StartInput) (v Started, err error) {
 	err = s.access.Write(ctx, s.store, actor, policies.Platform, policies.ProjectWrite, func(q *models.Queries) (err error) {
 		v, err = s.Within(q, actor).start(in)
@@ -58,7 +61,10 @@ func (e Editor) start(in StartInput) (v Started, err error) {
 			return v, err
 		}
 	}
-	v.Membership, err = e.AddMember(v.Project, MemberInput{Email: e.actor.User.Email, RoleID: v.Owner.ID})
+	if v.Membership, err = e.AddMember(v.Project, MemberInput{Email: e.actor.User.Email, RoleID: v.Owner.ID}); err != nil || len(in.Emails) == 0 {
+		return v, err
+	}
+	v.Invited, err = e.Invite(v.Project, InvitationInput{Emails: in.Emails, RoleID: v.Member.ID})
 	return v, err
 }
 
@@ -119,15 +125,23 @@ func (e Editor) planStart(in StartInput) (p startPlan, err error) {
 	if err := problems.Err(); err != nil {
 		return p, err
 	}
+	if len(in.Emails) > 0 {
+		if err := (&InvitationInput{Emails: in.Emails}).Check(); err != nil {
+			return p, err
+		}
+	}
 	if p.quota, p.from, err = e.FillQuota(in.Quota, models.Resources{}); err != nil {
 		return p, err
 	}
-	most := mostMembers(p.quota)
-	p.members = cmp.Or(in.Members, min(usualMembers, max(most, 1)))
+	most, least := mostMembers(p.quota), int64(1+len(in.Emails))
+	p.members = cmp.Or(in.Members, max(min(usualMembers, most), least))
 	p.limit = quota.Split(p.quota, p.members)
 	p.project = ProjectInput{Name: in.Name, Quota: p.quota.Input()}
 	if p.limit.GPUCores > 0 && p.limit.GPUMemoryMiB > 0 {
 		p.project.Launch = models.LaunchParameters{GPUs: new(int64(1)), Cores: new(min(p.limit.GPUCores, 100))}
+	}
+	if p.members < least {
+		return p, models.Invalid("members", "must be at least %d: you and those invited", least)
 	}
 	if p.members > most {
 		return p, models.Invalid("members", "must be at most %d, so that each can launch a workspace with a part of the quota", most)

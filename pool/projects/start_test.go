@@ -3,6 +3,7 @@ package projects_test
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -80,6 +81,40 @@ func TestStartIsAllOrNothing(t *testing.T) {
 		}
 		pooltest.WantError(t, cmp.Or(errs...), models.KindConflict, "name")
 		count(1)
+	})
+}
+
+// Those invited can all be members; a refused address leaves nothing.
+func TestStartInvites(t *testing.T) {
+	pooltest.Each(t, func(t *testing.T, w *pooltest.World) {
+		w.Enlist(t, pooltest.Machine(4))
+		emails := []string{"ann@example.org", "Bob@example.org", "cy@example.org", "dee@example.org"}
+		v, err := w.Start(w.Ctx, w.Root, projects.StartInput{Name: "speech", Emails: emails})
+		pooltest.NoError(t, err)
+		if len(v.Invited) != 4 || v.Owner.Limit.GPUCores != 80 { // among five
+			t.Fatalf("%+v", v)
+		}
+		for i, got := range v.Invited {
+			if got.Email != strings.ToLower(emails[i]) || *got.ProjectID != v.Project.ID || *got.RoleID != v.Member.ID || got.Link.Secret == "" {
+				t.Errorf("invited %+v", got)
+			}
+		}
+		for _, c := range []struct {
+			in   projects.StartInput
+			says string
+		}{
+			{projects.StartInput{Name: "x", Members: 4, Emails: emails}, "must be at least 5"},
+			{projects.StartInput{Name: "x", Emails: []string{"ann@example.org", "nobody"}}, "emails[1]"},
+			{projects.StartInput{Name: "x", Emails: []string{"ann@example.org", "ANN@example.org"}}, "emails[1]"},
+			{projects.StartInput{Name: "x", Emails: []string{w.Root.User.Email}}, "already a member"},
+			{projects.StartInput{Name: "x", Emails: make([]string, 101)}, "at most 100"},
+		} {
+			pooltest.WantError(t, pooltest.Error(w.Start(w.Ctx, w.Root, c.in)), models.KindInvalid, c.says)
+		}
+		list, err := w.ListProjects(w.Ctx, w.Root, projects.ProjectQuery{}, models.Page{})
+		if err != nil || len(list) != 1 {
+			t.Errorf("%d projects, %v", len(list), err)
+		}
 	})
 }
 
