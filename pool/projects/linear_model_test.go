@@ -335,11 +335,15 @@ func (b model) judgeWorkspace(m move, got outcome) (after model, done outcome, r
 	if !m.amount.within(limit) {
 		return b, done, []outcome{refusal(models.KindInvalid)}
 	}
-	left := least(limit.sub(inUse), b.quota.sub(b.inUse()))
+	byLimit, byQuota := limit.sub(inUse), b.quota.sub(b.inUse())
+	left := least(byLimit, byQuota)
 	if h.id != 0 {
 		refusals = append(refusals, refusal(models.KindConflict))
 	}
 	refusals = append(refusals, exceeding(m.amount, left, func(pick func(amount) int64) []int64 {
+		if max(0, pick(byQuota)) < max(0, pick(byLimit)) { // the project's quota stops it
+			return []int64{pick(b.inUse()), pick(m.amount), pick(b.quota), pick(left)}
+		}
 		return []int64{pick(inUse), pick(m.amount), pick(limit), pick(left)}
 	})...)
 	b.holds[m.person][m.lease] = modelWorkspace{id: got.id, amount: m.amount}

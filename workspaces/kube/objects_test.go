@@ -214,7 +214,7 @@ func TestGPUBackends(t *testing.T) {
 		{name: "simulated", backend: BackendWeir, gpus: []workspaces.GPU{{UUID: "GPU-S", Cores: 30, Simulated: true}},
 			resources: map[corev1.ResourceName]int64{resourceCores: 30}, visible: "GPU-S"},
 		{name: "nvidia", backend: BackendNVIDIA, gpus: []workspaces.GPU{whole, whole}, resources: map[corev1.ResourceName]int64{"nvidia.com/gpu": 2}},
-		{name: "nvidia, half", backend: BackendNVIDIA, gpus: []workspaces.GPU{half}, refused: "whole GPUs only; 50 cores"},
+		{name: "nvidia, half", backend: BackendNVIDIA, gpus: []workspaces.GPU{half}, refused: "whole GPUs only; 50 GPU cores"},
 		{name: "hami", backend: BackendHAMi, gpus: []workspaces.GPU{half},
 			resources: map[corev1.ResourceName]int64{"nvidia.com/gpu": 1, "nvidia.com/gpucores": 50, "nvidia.com/gpumem": 8000}},
 	} {
