@@ -60,7 +60,7 @@ func (c *curlStory) setUp() {
 	}
 	form := []string{"--data-urlencode", "email=root@example.org", "--data-urlencode", "name=Root",
 		"--data-urlencode", "password=" + password, "--data-urlencode", "password_again=" + password, link}
-	if r := browser.do(form...); r.status != http.StatusSeeOther || r.header.Get("Location") != "/" {
+	if r := browser.do(form...); r.status != http.StatusSeeOther || r.header.Get("Location") != "/projects/start" {
 		c.t.Fatalf("setup: %d, then to %q: %s", r.status, r.header.Get("Location"), r.body)
 	}
 	if r := browser.do(form...); r.status != http.StatusNotFound {
