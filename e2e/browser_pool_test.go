@@ -41,7 +41,7 @@ func TestPoolInBrowser(t *testing.T) {
 	member := chromium.person(t, s.url).tab()
 	member.signIn(wang.Email, password)
 	wang.running(team.Project, "notebook")
-	pool.until("wang's share", `document.querySelector('svg.bar[aria-label*="Speech · wang: 50 cores"]')`)
+	pool.until("wang's share", `document.querySelector('svg.bar[aria-label*="Speech · wang: 50 GPU cores"]')`)
 	pool.stayed()
 	pool.shoot("pool-machine")
 	member.goTo("/workspaces/1")

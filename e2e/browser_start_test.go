@@ -17,7 +17,7 @@ func TestFirstMinutesInBrowser(t *testing.T) {
 	b := ada.tab()
 
 	b.goTo(s.setupLink())
-	for label, text := range map[string]string{"Email": "ada@example.org", "Name": "Ada", "Password": password, "Confirm password": password} {
+	for label, text := range map[string]string{"Email": "ada@example.org", "Full name": "Ada", "Password": password, "Confirm password": password} {
 		b.typeInto(label, text)
 	}
 	b.fewFields(4)
@@ -33,11 +33,11 @@ func TestFirstMinutesInBrowser(t *testing.T) {
 
 	b.at("/launch")
 	b.sees("Project Speech created.")
-	b.sees("All 100 cores are available now")
+	b.sees("All 100 GPU cores are available now")
 	b.shoot("launch-first")
 	b.fewFields(5)
 	b.noError()
-	b.press("Launch with 100 cores")
+	b.press("Launch with 100 GPU cores")
 
 	b.at(`/workspaces/\d+`)
 	b.until("the running workspace", `document.querySelector("p.state .tag").textContent.trim() === "running"`)
