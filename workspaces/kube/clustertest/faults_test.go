@@ -287,14 +287,18 @@ func TestStopOfAReplacedPod(t *testing.T) {
 	if err := pods.Delete(t.Context(), old.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil {
 		t.Fatal(err)
 	}
+	// KWOK deletes by name what it saw being deleted, so it may delete a new pod until
+	// it has taken it up.
 	var replacement *corev1.Pod
-	eventually(t, func() string { return "the old pod is there" }, func() bool {
-		var err error
-		replacement, err = pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: old.Name, Labels: old.Labels}, Spec: old.Spec}, metav1.CreateOptions{})
+	eventually(t, func() string { return "the pod is not replaced" }, func() bool {
+		_, err := pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: old.Name, Labels: old.Labels}, Spec: old.Spec}, metav1.CreateOptions{})
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}
-		return err == nil
+		if replacement, err = pods.Get(t.Context(), old.Name, metav1.GetOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			t.Fatal(err)
+		}
+		return err == nil && replacement.UID != old.UID && replacement.Status.Phase == corev1.PodRunning
 	})
 	if err := f.Stop(t.Context(), state); err == nil {
 		t.Error("the stop of a pod that is gone says nothing")
