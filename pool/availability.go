@@ -1,7 +1,9 @@
 package pool
 
 import (
+	"context"
 	"slices"
+	"time"
 
 	"weir/models"
 	"weir/pool/placement"
@@ -26,12 +28,36 @@ func (s *Scheduler) read(q *models.Queries) (st state, err error) {
 	return st, err
 }
 
+// displayAge bounds the age of what views show, for changes without a topic.
+const displayAge = time.Second
+
+// display returns the state for views. It is read once for all readers until it changes.
+// Decisions read their own.
+func (s *Scheduler) display(ctx context.Context) (state, error) {
+	st, err := s.displayed.Get(ctx, struct{}{}, func(ctx context.Context) (state, models.Validity, error) {
+		st, err := s.read(s.store.Read(ctx))
+		return st, models.Validity{Topics: []string{"pool", "projects"}, MaxAge: displayAge}, err
+	})
+	st.snapshot = st.at(s.store.Now())
+	return st, err
+}
+
 // Availability reads the state of the pool, for decisions about new workspaces.
 func (s *Scheduler) Availability(q *models.Queries) (models.Availability, error) {
 	st, err := s.read(q)
+	return s.availabilityIn(st), err
+}
+
+// DisplayedAvailability is Availability for views.
+func (s *Scheduler) DisplayedAvailability(ctx context.Context) (models.Availability, error) {
+	st, err := s.display(ctx)
+	return s.availabilityIn(st), err
+}
+
+func (s *Scheduler) availabilityIn(st state) models.Availability {
 	return models.Availability{WithGPUMemory: st.withGPUMemory, Decide: func(p models.Project, d models.Demand) models.Decision {
 		return s.decideIn(st, st.queueWith(st.hypothetical(p, d)), hypotheticalID, p.ID, d)
-	}}, err
+	}}
 }
 
 // decideIn decides on the demand of the request with an id, after those before it in

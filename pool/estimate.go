@@ -18,13 +18,8 @@ type Estimate struct {
 
 // estimateNew estimates when the demand of a new workspace could be met if it were
 // queued now.
-func (s *Scheduler) estimateNew(q *models.Queries, snap snapshot, p models.Project, d models.Demand) (Estimate, error) {
-	st := state{snapshot: snap}
-	var err error
-	if st.queued, err = q.Queued(); err != nil {
-		return Estimate{}, err
-	}
-	estimates, err := s.estimate(q, snap, st.queueWith(st.hypothetical(p, d)))
+func (s *Scheduler) estimateNew(q *models.Queries, st state, p models.Project, d models.Demand) (Estimate, error) {
+	estimates, err := s.estimate(q, st.snapshot, st.queueWith(st.hypothetical(p, d)))
 	return estimates[hypotheticalID], err
 }
 

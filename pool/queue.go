@@ -19,12 +19,7 @@ type waitQueue struct {
 	byID   map[int64]models.QueuedView
 }
 
-// loadQueue orders the queue.
-func loadQueue(q *models.Queries, snap snapshot) (waitQueue, error) {
-	views, err := q.Queued()
-	return orderQueue(views, snap), err
-}
-
+// orderQueue orders the queue.
 func orderQueue(views []models.QueuedView, snap snapshot) waitQueue {
 	w := waitQueue{views: views, byID: make(map[int64]models.QueuedView, len(views))}
 	inUse := map[int64]int64{} // GPU cores of each project

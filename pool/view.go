@@ -58,7 +58,7 @@ func (s *Scheduler) ViewOf(ctx context.Context, actor policies.Actor, workspaces
 		return v, err
 	}
 	v.Providers = views.providersUsedBy(workspaces)
-	waiting, err := loadQueue(views.q, views.snapshot)
+	waiting := orderQueue(views.queued, views.snapshot)
 	for _, r := range waiting.ranked {
 		if slices.Contains(workspaces, r.ID) && views.canSee(r.Project) {
 			v.Waiting = append(v.Waiting, waiting.view(r))
@@ -95,7 +95,7 @@ func (s *Scheduler) LaunchView(ctx context.Context, actor policies.Actor, p mode
 		}
 	}
 	if a.Outcome != models.OutcomeGranted {
-		v.Estimate, err = s.estimateNew(views.q, views.snapshot, p, d)
+		v.Estimate, err = s.estimateNew(views.q, views.state, p, d)
 	}
 	return v, err
 }

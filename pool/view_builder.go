@@ -62,10 +62,10 @@ type WaitingView struct {
 	Anonymous bool
 }
 
-// viewBuilder builds the views of a snapshot that an actor may see. It caches the
+// viewBuilder builds the views of a state that an actor may see. It caches the
 // actor's rights in each project.
 type viewBuilder struct {
-	snapshot
+	state
 	q            *models.Queries
 	scheduler    *Scheduler
 	actor        policies.Actor
@@ -74,13 +74,13 @@ type viewBuilder struct {
 	owners       map[int64]string // names, by user
 }
 
-// viewBuilder loads the snapshot for an actor who may see the pool.
+// viewBuilder reads the state for an actor who may see the pool.
 func (s *Scheduler) viewBuilder(ctx context.Context, actor policies.Actor) (v viewBuilder, err error) {
 	if err := s.access.Check(actor, policies.Platform, policies.PoolRead); err != nil {
 		return v, err
 	}
 	v = viewBuilder{q: s.store.Read(ctx), scheduler: s, actor: actor, visible: map[int64]bool{}}
-	v.snapshot, err = s.load(v.q)
+	v.state, err = s.display(ctx)
 	return v, err
 }
 
@@ -93,8 +93,8 @@ func (s *Scheduler) SharedReader(ctx context.Context, actor policies.Actor) (rea
 		return actor, "", err
 	}
 	involved, err := s.involved.Get(ctx, struct{}{}, func(ctx context.Context) (map[int64]bool, models.Validity, error) {
-		snapshot, err := s.load(s.store.Read(ctx))
-		return snapshot.involved(), models.Validity{Topics: []string{"pool"}, MaxAge: involvedAge}, err
+		st, err := s.display(ctx)
+		return st.involved(), models.Validity{Topics: []string{"pool"}, MaxAge: involvedAge}, err
 	})
 	if err != nil || involved[actor.User.ID] {
 		return actor, "", err
@@ -148,10 +148,7 @@ func (v viewBuilder) canSee(project int64) bool {
 // waiting is the queue; requests of projects that the actor may not see have no
 // names.
 func (v viewBuilder) waiting() ([]WaitingView, error) {
-	waiting, err := loadQueue(v.q, v.snapshot)
-	if err != nil {
-		return nil, err
-	}
+	waiting := orderQueue(v.queued, v.snapshot)
 	estimates, err := v.scheduler.estimate(v.q, v.snapshot, waiting)
 	views := make([]WaitingView, len(waiting.ranked))
 	for i, r := range waiting.ranked {

@@ -62,7 +62,7 @@ func (s *Service) AvailableIn(ctx context.Context, actor policies.Actor, list []
 	if len(list) == 0 {
 		return nil, nil
 	}
-	pool, err := s.pool.Availability(s.store.Read(ctx))
+	pool, err := s.pool.DisplayedAvailability(ctx)
 	if err != nil {
 		return nil, err
 	}

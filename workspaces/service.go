@@ -14,6 +14,8 @@ type Pool interface {
 	// Availability reads what decisions about new workspaces follow from. They hold
 	// until the end of a transaction that has locked the pool.
 	Availability(q *models.Queries) (models.Availability, error)
+	// DisplayedAvailability is Availability as pages show it.
+	DisplayedAvailability(ctx context.Context) (models.Availability, error)
 	// Take takes the shares that a decision grants.
 	Take(q *models.Queries, w models.Workspace, a models.Decision) error
 	// Claim decides on a workspace of the queue, and takes its shares if it is granted.

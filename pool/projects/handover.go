@@ -20,10 +20,11 @@ func (s *Service) FormerMembers(ctx context.Context, actor policies.Actor, proje
 		return nil, err
 	}
 	q := s.store.Read(ctx)
-	if _, err := q.Project(actor.Scope(), project); err != nil {
-		return nil, err
+	members, err := q.FormerMembers(actor.Scope(), project, page)
+	if err == nil && len(members) == 0 {
+		_, err = q.Project(actor.Scope(), project)
 	}
-	return q.FormerMembers(actor.Scope(), project, page)
+	return members, err
 }
 
 // FormerMember finds a former member.

@@ -260,10 +260,10 @@ func (s *Service) Members(ctx context.Context, actor policies.Actor, project int
 		return nil, err
 	}
 	q := s.store.Read(ctx)
-	if _, err := q.Project(actor.Scope(), project); err != nil {
-		return nil, err
-	}
 	members, err := q.Members(actor.Scope(), project, page)
+	if err == nil && len(members) == 0 {
+		_, err = q.Project(actor.Scope(), project)
+	}
 	if err != nil {
 		return nil, err
 	}

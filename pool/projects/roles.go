@@ -205,15 +205,20 @@ func (s *Service) Roles(ctx context.Context, actor policies.Actor, project int64
 		return nil, err
 	}
 	q := s.store.Read(ctx)
-	if _, err := q.Project(actor.Scope(), project); err != nil {
-		return nil, err
+	roles, err := rolesOf(q, actor.Scope(), project)
+	if err == nil && len(roles) == 0 {
+		_, err = q.Project(actor.Scope(), project)
 	}
-	return RolesOf(q, project)
+	return roles, err
 }
 
 // RolesOf lists a project's roles, without checking permissions.
 func RolesOf(q *models.Queries, project int64) ([]RoleView, error) {
-	roles, err := q.Roles(models.AllProjects, project)
+	return rolesOf(q, models.AllProjects, project)
+}
+
+func rolesOf(q *models.Queries, scope models.Scope, project int64) ([]RoleView, error) {
+	roles, err := q.Roles(scope, project)
 	if err != nil {
 		return nil, err
 	}
