@@ -67,7 +67,7 @@ func benchFetch(b *testing.B, viewers int) {
 
 // changePool changes the pool for a while, and waits until all viewers have the result.
 func (s *server) changePool(b *testing.B, c *browsers) {
-	const renders = `weir_shared_contents_rendered_total{page="pool"}`
+	const renders = `weir_shared_contents_rendered_total{page="/pool"}`
 	b.Logf("load before: %s", loadOf(b))
 	admin := s.api(s.admin())
 	c.fetch(c.pages[0]) // renders the content once, so that it is counted

@@ -19,7 +19,7 @@ import (
 )
 
 func (a *App) launchRoutes(p *echo.Group) {
-	p.GET("/launch", a.newWorkspacePage)
+	p.GET("/launch", a.page(a.newWorkspacePage))
 	p.POST("/workspaces", a.launchWorkspacePage)
 }
 
@@ -137,16 +137,20 @@ func (f *form) launchInput() workspaces.LaunchInput {
 		Name: f.text("name"), Request: f.launch(""), WhenInsufficient: f.text("when_insufficient")}
 }
 
-func (a *App) newWorkspacePage(c echo.Context) error {
+// newWorkspacePage is cached as long as nothing is typed in.
+func (a *App) newWorkspacePage(ctx context.Context, c echo.Context) (templ.Component, error) {
+	if query := c.QueryParams(); len(query) == 0 || len(query) == 1 && query.Has("project_id") {
+		return a.cachedPage(a.launchPreviewPage)(ctx, c)
+	}
+	return a.launchPreviewPage(ctx, c)
+}
+
+func (a *App) launchPreviewPage(_ context.Context, c echo.Context) (templ.Component, error) {
 	f, err := readForm(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	page, err := a.launchForm(c, f, nil)
-	if err != nil {
-		return err
-	}
-	return a.render(c, http.StatusOK, page)
+	return a.launchForm(c, f, nil)
 }
 
 func (a *App) launchWorkspacePage(c echo.Context) error {

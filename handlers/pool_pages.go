@@ -19,21 +19,23 @@ func (a *App) poolRoutes(p *echo.Group) {
 	p.GET("/pool", a.page(a.poolPage))
 }
 
+// poolPage is built once for all actors with the same rights.
 func (a *App) poolPage(ctx context.Context, c echo.Context) (templ.Component, error) {
 	reader, audience, err := a.Pool.SharedReader(ctx, actorOf(ctx))
 	if err != nil {
 		return nil, err
 	}
-	build := func(ctx context.Context) (templ.Component, error) { return a.poolContent(ctx, reader) }
 	if audience == "" {
-		content, err := build(ctx)
-		return web.PoolPage(content), err
+		return a.cachedPage(func(ctx context.Context, _ echo.Context) (templ.Component, error) { return a.poolOf(ctx, actorOf(ctx)) })(ctx, c)
 	}
-	content, err := a.sharedContent(c, "pool", audience, []string{"pool"}, build)
-	return web.PoolPage(content), err
+	key := contentKey{page: "/pool", audience: audience}
+	return a.content(c, key, reader, func(ctx context.Context) (templ.Component, models.Validity, error) {
+		page, err := a.poolOf(ctx, reader)
+		return page, models.Validity{Topics: []string{"pool"}}, err
+	})
 }
 
-func (a *App) poolContent(ctx context.Context, actor policies.Actor) (templ.Component, error) {
+func (a *App) poolOf(ctx context.Context, actor policies.Actor) (templ.Component, error) {
 	view, err := a.Pool.View(ctx, actor)
 	if err != nil {
 		return nil, err
@@ -46,7 +48,7 @@ func (a *App) poolContent(ctx context.Context, actor policies.Actor) (templ.Comp
 	for _, o := range open {
 		v.Offered = append(v.Offered, web.OfferedTo{GPUCode: o.GPUCode, Name: o.Name, Until: o.ExpiresAt})
 	}
-	return web.PoolContent(v), nil
+	return web.PoolPage(v), nil
 }
 
 // poolView is the pool as its page draws it.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -15,13 +14,13 @@ import (
 	"weir/web"
 )
 
-// sharedAge bounds the age of what pages have in common, because lending hours and GPU
+// contentAge bounds the age of the content of pages, because lending hours and GPU
 // metrics change without a topic.
-const sharedAge = time.Second
+const contentAge = time.Second
 
-// maxContents is the number of contents of pages that are cached. One may be some
+// maxContents is how many bytes of content are cached. That of a page may be some
 // megabytes.
-const maxContents = 32
+const maxContents = 64 << 20
 
 // navAge bounds the age of the navigation's counts, for changes by weir commands,
 // which send no topics.
@@ -30,19 +29,21 @@ const navAge = 10 * time.Second
 // shared caches what pages of many requests have in common.
 type shared struct {
 	nav      *models.Cache[int64, web.NavCounts] // by user
-	contents *models.Cache[contentKey, string]
+	contents *models.Cache[contentKey, web.Content]
 }
 
-// contentKey identifies the content of a page that looks alike for all actors with the
-// same rights.
+// contentKey identifies the content of a page.
 type contentKey struct {
-	page, lang string
-	can        models.PlatformPermissions
-	audience   string // who else has the same rights, in words of the page
+	page, host, lang string
+	can              models.PlatformPermissions
+	audience         string // whose it is
 }
 
 func newShared(s *models.Store) shared {
-	return shared{models.NewCache[int64, web.NavCounts](s, models.MaxCached), models.NewCache[contentKey, string](s, maxContents)}
+	return shared{models.NewCache[int64, web.NavCounts](s, models.MaxCached),
+		models.NewWeightedCache(s, maxContents, func(k contentKey, c web.Content) int {
+			return 1000 + len(k.page) + len(k.host) + len(k.audience) + c.Size()
+		})}
 }
 
 // navCounts are the numbers beside the navigation's entries. What cannot be counted is
@@ -66,20 +67,54 @@ func (a *App) navCounts(ctx context.Context, actor policies.Actor) web.NavCounts
 	return counts
 }
 
-// sharedContent renders the content of a page once for all actors with the same rights,
-// until one of its topics changes.
-func (a *App) sharedContent(c echo.Context, page, audience string, topics []string, build func(context.Context) (templ.Component, error)) (templ.Component, error) {
-	ctx := c.Request().Context()
-	key := contentKey{page, a.language(c.Request()), a.Accounts.PlatformPermissions(actorOf(ctx)), audience}
-	content, err := a.shared.contents.Get(ctx, key, func(ctx context.Context) (string, models.Validity, error) {
-		component, err := build(ctx)
+// cached answers with the page that build returns. Its content is built once for all
+// requests of the same actor for the same address, until anything changes.
+func (a *App) cached(build pageFunc) echo.HandlerFunc { return a.page(a.cachedPage(build)) }
+
+func (a *App) cachedPage(build pageFunc) pageFunc {
+	return func(ctx context.Context, c echo.Context) (templ.Component, error) {
+		actor := actorOf(ctx)
+		key := contentKey{page: c.Request().URL.RequestURI(), host: c.Request().Host, audience: models.RevocationKey("user", actor.User.ID)}
+		return a.content(c, key, actor, func(ctx context.Context) (page templ.Component, v models.Validity, err error) {
+			// The rights may have changed since the request was authenticated.
+			if actor, err = a.Accounts.RefreshActor(ctx, actor); err != nil {
+				return nil, v, err
+			}
+			c.SetRequest(c.Request().WithContext(withActor(ctx, actor)))
+			page, err = build(c.Request().Context(), c)
+			v = actor.Validity()
+			v.Topics = contentTopics(actor, c)
+			return page, v, err
+		})
+	}
+}
+
+// contentTopics are the topics of all that cached pages show. They show no telemetry.
+func contentTopics(actor policies.Actor, c echo.Context) []string {
+	topics := []string{"pool", "environments", "projects", "requests", "departments", "user:" + strconv.FormatInt(actor.User.ID, 10)}
+	for project := range actor.Grants {
+		topics = append(topics, "project:"+strconv.FormatInt(project, 10))
+	}
+	if id := c.Param("id"); id != "" {
+		topics = append(topics, "project:"+id)
+	}
+	return topics
+}
+
+// content returns the content of a page for a reader. It is rendered once until it is no
+// longer valid.
+func (a *App) content(c echo.Context, key contentKey, reader policies.Actor, build func(context.Context) (templ.Component, models.Validity, error)) (web.Content, error) {
+	key.lang, key.can = a.language(c.Request()), a.Accounts.PlatformPermissions(reader)
+	return a.shared.contents.Get(c.Request().Context(), key, func(ctx context.Context) (content web.Content, v models.Validity, err error) {
+		now := a.Store.Now()
+		page, v, err := build(ctx)
 		if err != nil {
-			return "", models.Validity{}, err
+			return content, v, err
 		}
-		a.metrics.Rendered(page)
-		var b strings.Builder
-		err = component.Render(web.With(ctx, web.Page{Lang: key.lang, Can: key.can, Now: a.Store.Now()}), &b)
-		return b.String(), models.Validity{Topics: topics, MaxAge: sharedAge}, err
+		a.metrics.Rendered(c.Path())
+		v.MaxAge = contentAge
+		v.EndAt(new(now.Truncate(contentAge).Add(contentAge))) // dates end with a second
+		content, err = web.ContentOf(web.With(ctx, web.Page{Lang: key.lang, User: &reader.User, Can: key.can, Now: now, Path: key.page}), page)
+		return content, v, err
 	})
-	return templ.Raw(content), err
 }

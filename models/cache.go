@@ -22,10 +22,12 @@ const MaxCached = 1 << 14
 // This needs values that are made of nothing but the key and what is read from the
 // database for it. Without a lease nothing is cached.
 type Cache[K comparable, V any] struct {
-	store *Store
-	size  int // entries at most; a full cache is cleared
+	store  *Store
+	size   int            // weight of all entries at most; a full cache is cleared
+	weight func(K, V) int // of an entry
 
 	mu      sync.Mutex
+	total   int // weight of entries
 	entries map[K]entry[V]
 	loads   map[K]*load[V]
 }
@@ -70,7 +72,12 @@ type load[V any] struct {
 
 // NewCache returns an empty cache of what is in s, for so many entries.
 func NewCache[K comparable, V any](s *Store, size int) *Cache[K, V] {
-	return &Cache[K, V]{store: s, size: size, entries: map[K]entry[V]{}, loads: map[K]*load[V]{}}
+	return NewWeightedCache(s, size, func(K, V) int { return 1 })
+}
+
+// NewWeightedCache returns an empty cache for entries that weigh so much together.
+func NewWeightedCache[K comparable, V any](s *Store, size int, weight func(K, V) int) *Cache[K, V] {
+	return &Cache[K, V]{store: s, size: size, weight: weight, entries: map[K]entry[V]{}, loads: map[K]*load[V]{}}
 }
 
 // Get returns the value of a key, from the cache or else from read. Errors are not
@@ -136,15 +143,28 @@ func (c *Cache[K, V]) read(ctx context.Context, key K, l *load[V], read func(con
 			delete(c.loads, key)
 		}
 		if e := (entry[V]{valid, l.value, l.asOf, readAt}); !l.abandoned && l.err == nil && c.usable(e) && c.entries[key].asOf <= e.asOf {
-			if len(c.entries) >= c.size {
-				clear(c.entries)
-			}
-			c.entries[key] = e
+			c.put(key, e)
 		}
 		close(l.done)
 	}()
 	l.value, valid, l.err = read(ctx)
 	l.abandoned = l.err != nil && ctx.Err() != nil
+}
+
+// put stores an entry, alone if it does not fit beside the others.
+func (c *Cache[K, V]) put(key K, e entry[V]) {
+	weight := c.weight(key, e.value)
+	if weight > c.size {
+		return
+	}
+	if old, ok := c.entries[key]; ok {
+		c.total -= c.weight(key, old.value)
+	}
+	if c.total += weight; c.total > c.size {
+		clear(c.entries)
+		c.total = weight
+	}
+	c.entries[key] = e
 }
 
 // changes numbers what has changed, as far as this server knows.

@@ -30,7 +30,7 @@ func BenchmarkPoolPage(b *testing.B) {
 	var page bytes.Buffer
 	for b.Loop() {
 		page.Reset()
-		if err := PoolPage(PoolContent(v)).Render(ctx, &page); err != nil {
+		if err := PoolPage(v).Render(ctx, &page); err != nil {
 			b.Fatal(err)
 		}
 	}
