@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"weir/models"
 	"weir/models/modelstest"
@@ -58,11 +57,10 @@ func newCity(t testing.TB, dialect string, size modelstest.Dataset) *city {
 	if err := c.store.Watch(c.note); err != nil {
 		t.Fatal(err)
 	}
-	// The use of a token is recorded once a minute: the minute does not end.
-	now := c.store.Now()
-	c.store.Clock = func() time.Time { return now }
+	// The use of a token is recorded once a minute, and caches expire: no time passes.
+	stopClocks(c.store)
 	for _, token := range []string{c.admin, c.member} {
-		c.visit(token, "/api/v1/me")
+		c.visit(token, "/")
 	}
 	return c
 }
@@ -91,8 +89,13 @@ func (c *city) note(s models.Statement) {
 	c.statements = append(c.statements, s)
 }
 
-// visit asks for a path and returns what that asked of the database.
+// visit asks for a path and returns what that asked of the database, with only
+// rights and the counts of the navigation cached.
 func (c *city) visit(token, path string) (*httptest.ResponseRecorder, []models.Statement) {
+	modelstest.InTx(c, c.store, func(q *models.Queries) error {
+		q.Touch("pool")
+		return nil
+	})
 	c.mu.Lock()
 	c.statements = nil
 	c.mu.Unlock()
