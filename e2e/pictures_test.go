@@ -22,12 +22,12 @@ func TestScreenshots(t *testing.T) {
 	s := newServer(t, options{gpus: "h100:8"})
 	setup := strings.TrimPrefix(s.setupLink(), s.url)
 	stranger := chromium.person(t, s.url).tab()
-	stranger.photograph("stranger", append(looksOf("setup", setup, "setup-used", "/setup?token=used", "signin", "/signin"),
+	stranger.photograph("stranger", append(looksOf("setup", setup, "setup-used", "/setup?token=used", "signin", "/signin", "password-forgot", "/password/forgot"),
 		look{"setup-refused", setup, submitEmpty}, look{"signin-refused", "/signin", submitEmpty}))
 	s.admin()
 	operator := chromium.person(t, s.url).tab()
 	operator.signIn("operator@example.org", password)
-	operator.photograph("fresh", looksOf("home", "/", "projects", "/projects", "workspaces", "/workspaces", "pool", "/pool", "capacity", "/capacity",
+	operator.photograph("fresh", looksOf("home", "/", "start", "/projects/start", "projects", "/projects", "workspaces", "/workspaces", "pool", "/pool", "capacity", "/capacity",
 		"requests", "/requests", "requests-new", "/requests/new", "people", "/people", "departments", "/departments", "webhooks", "/webhooks",
 		"notifications", "/notifications", "launch", "/launch", "planning", "/pool/planning", "planning-add", "/pool/planning?add=h100:8", "environments", "/environments"))
 
@@ -159,6 +159,7 @@ func operatorLooks() []look {
 		"role-delete-unused", "/projects/1/roles/4/delete",
 		"member-new", "/projects/1/members/new", "member-edit", "/projects/1/members/1/edit", "member-delete", "/projects/1/members/1/delete",
 		"members-import", "/projects/1/members/import", "former-members", "/projects/2/former-members", "former-none", "/projects/3/former-members",
+		"invitations", "/projects/1/invitations", "invitations-new", "/projects/1/invitations/new", "invitations-all", "/invitations",
 		"handover", "/projects/2/members/7/handover", "project-former", "/projects/2", "usage", "/projects/1/usage",
 		"pool", "/pool", "device", "/pool/devices/1", "device-free", "/pool/devices/8", "provider", "/pool/providers/1", "provider-new", "/pool/providers/new", "provider-remove", "/pool/providers/1/remove",
 		"provider-revoke", "/pool/providers/1/revoke", "planning", "/pool/planning", "planning-add", "/pool/planning?add=h100:8", "planning-bad", "/pool/planning?add=nonsense", "capacity", "/capacity",

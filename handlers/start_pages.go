@@ -72,7 +72,7 @@ func (a *App) startProjectPage(c echo.Context) error {
 	}
 	view := web.StartedView{Name: v.Project.Name, Launch: launch, ByMail: a.Store.Mail}
 	for _, i := range v.Invited {
-		view.Links = append(view.Links, web.StartedLink{Email: i.Email, URL: a.portalURL(c.Request()) + i.Link.Path(), ExpiresAt: i.ExpiresAt})
+		view.Links = append(view.Links, web.InvitationLink{Email: i.Email, URL: a.portalURL(c.Request()) + i.Link.Path(), ExpiresAt: i.ExpiresAt})
 	}
 	return a.render(c, http.StatusCreated, web.StartedPage(view))
 }

@@ -10,7 +10,7 @@ func TestStartPages(t *testing.T) {
 	w := newWorld(t)
 	root := w.visitor("ada@example.org", true)
 	at := "/projects/start"
-	root.shows(root.page(200, "GET", at), `name="members"`, `name="quota.gpu_cores"`, "Limit per member", "server setting for each GPU", `!role="alert"`)
+	root.shows(root.page(200, "GET", at), `name="members"`, `name="quota.gpu_cores"`, "Limit per member", "server setting for each GPU", "!Select a role", `!role="alert"`)
 	root.shows(root.page(200, "POST", at, "preview", "1", "name", "", "members", "2", "quota.gpu_cores", "100"), ">50<", `!role="alert"`)
 	root.shows(root.page(200, "POST", at, "preview", "1", "members", "many"), "would be refused", "must be a whole number")
 	for _, wrong := range [][2]string{{"members", "0"}, {"members", "-1"}, {"members", "10000"}, {"members", "four"}, {"quota.gpu_cores", "-1"}, {"quota.gpu_cores", "unlimited"},

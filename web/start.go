@@ -1,7 +1,5 @@
 package web
 
-import "time"
-
 // StartView creates a project with its first roles.
 //
 // Fields: name, members, emails, quota.*.
@@ -15,11 +13,5 @@ type StartedView struct {
 	Name   string // of the project
 	Launch string // address of the launch of a workspace in it
 	ByMail bool   // the links were also sent
-	Links  []StartedLink
-}
-
-// StartedLink is the invitation of an email address.
-type StartedLink struct {
-	Email, URL string
-	ExpiresAt  time.Time
+	Links  []InvitationLink
 }
